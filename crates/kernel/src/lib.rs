@@ -1,0 +1,8 @@
+//! Layer 4: the kernel's quajects, a folder each. One kernel, two machines: nothing here knows
+//! which machine it runs on.
+#![cfg_attr(not(test), no_std)]
+#![deny(unsafe_code)]
+
+extern crate alloc;
+
+pub mod space;

@@ -1,0 +1,50 @@
+//! Physical memory and the caller's memory, reached only by copying.
+//!
+//! Kernel code above layer 2 never holds a pointer into a frame or into a program: it names bytes
+//! and has them copied. That is what lets those crates forbid `unsafe`.
+
+use crate::{UserFault, VirtAddr};
+
+/// Bytes in a page and in a frame (SDM vol. 3A, 4.5: 4-level paging, 4-KByte pages).
+pub const PAGE_BYTES: usize = 4096;
+
+/// A physical page frame: physical address divided by [`PAGE_BYTES`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
+pub struct FrameNumber(pub u32);
+
+impl FrameNumber {
+    pub const fn physical_address(self) -> u64 {
+        (self.0 as u64) * PAGE_BYTES as u64
+    }
+}
+
+/// The machine's frames. All ranges lie inside one frame; an offset or length that leaves it is a
+/// kernel bug and panics.
+pub trait PhysicalMemory {
+    fn read(&self, frame: FrameNumber, offset: usize, into: &mut [u8]);
+    fn write(&self, frame: FrameNumber, offset: usize, from: &[u8]);
+    fn fill(&self, frame: FrameNumber, offset: usize, bytes: usize, value: u8);
+    /// Copies a whole frame.
+    fn copy(&self, from: FrameNumber, to: FrameNumber);
+    fn read_u64(&self, frame: FrameNumber, offset: usize) -> u64;
+    fn write_u64(&self, frame: FrameNumber, offset: usize, value: u64);
+}
+
+/// The memory of the program whose quaspace is active. Every function checks that the range lies
+/// below the user limit and reports, never suffers, a fault (S-64, S-87).
+///
+/// A page that the quaspace can supply (demand zero, copy on write, file page) is supplied on the
+/// way; only a range the program itself could not touch is a [`UserFault`].
+pub trait UserMemory {
+    /// Copies from the program. On a fault an unknown prefix of `into` has been written.
+    fn copy_in(&self, from: VirtAddr, into: &mut [u8]) -> Result<(), UserFault>;
+    /// Copies to the program. On a fault a prefix may have been written.
+    fn copy_out(&self, to: VirtAddr, from: &[u8]) -> Result<(), UserFault>;
+    /// Copies program bytes straight into a frame; returns how many bytes were copied before the
+    /// first byte that faulted (`bytes` when all were).
+    fn copy_in_frame(&self, from: VirtAddr, frame: FrameNumber, offset: usize, bytes: usize) -> usize;
+    /// Copies frame bytes straight to the program; returns the count as `copy_in_frame` does.
+    fn copy_out_frame(&self, to: VirtAddr, frame: FrameNumber, offset: usize, bytes: usize) -> usize;
+    /// Fills program memory with zeros; returns how many bytes were written before a fault.
+    fn zero_out(&self, to: VirtAddr, bytes: usize) -> usize;
+}

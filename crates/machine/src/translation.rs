@@ -1,0 +1,48 @@
+//! A quaspace's address translation (page tables on the pc, host mappings when hosted).
+
+use crate::FrameNumber;
+
+/// An address in a quaspace or in the kernel.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
+pub struct VirtAddr(pub u64);
+
+/// The program passed an address it may not use in this way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct UserFault;
+
+/// No frame was left for a translation table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NoFrames;
+
+/// What a program may do with a page. `read: false, write: false, execute: false` is a guard page:
+/// it may keep a frame, but every access faults.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Protection {
+    pub read: bool,
+    pub write: bool,
+    pub execute: bool,
+}
+
+/// One present page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Mapping {
+    pub frame: FrameNumber,
+    pub protection: Protection,
+    /// Written through this mapping since it was made.
+    pub dirty: bool,
+}
+
+/// The translation of one quaspace. Addresses are page-aligned and below the user limit; another
+/// address is a kernel bug and panics. Translations cached by the processor are dropped inside
+/// each call that takes something away.
+pub trait Translation {
+    /// Maps `page` to `frame`, replacing what was there.
+    fn map(&self, page: VirtAddr, frame: FrameNumber, protection: Protection) -> Result<(), NoFrames>;
+    /// Removes and returns the mapping of `page`.
+    fn unmap(&self, page: VirtAddr) -> Option<Mapping>;
+    /// Changes the protection of a present page; does nothing for an absent one.
+    fn protect(&self, page: VirtAddr, protection: Protection);
+    fn query(&self, page: VirtAddr) -> Option<Mapping>;
+    /// The first present page in `from..to`, found without touching absent tables.
+    fn next_present(&self, from: VirtAddr, to: VirtAddr) -> Option<(VirtAddr, Mapping)>;
+}
