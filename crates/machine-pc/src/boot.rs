@@ -21,6 +21,13 @@ global_asm!(
     .popsection
 
     .pushsection .boot.text, "ax", @progbits
+    .set phys_boot_pml4, boot_pml4 - 0xFFFFFFFF80000000
+    .set phys_boot_pdpt_low, boot_pdpt_low - 0xFFFFFFFF80000000
+    .set phys_boot_pdpt_direct, boot_pdpt_direct - 0xFFFFFFFF80000000
+    .set phys_boot_pdpt_high, boot_pdpt_high - 0xFFFFFFFF80000000
+    .set phys_boot_pd, boot_pd - 0xFFFFFFFF80000000
+    .set phys_boot_gdt_pointer, boot_gdt_pointer - 0xFFFFFFFF80000000
+    .set phys_boot_long_mode, boot_long_mode - 0xFFFFFFFF80000000
     .code32
     .globl pvh_entry
     pvh_entry:
@@ -30,23 +37,23 @@ global_asm!(
         mov esi, eax                    /* entry time, kept for the boot bench */
         mov ebp, edx
         /* the loader zeroes .bss; only the tables need values */
-        mov eax, offset (boot_pdpt_low - 0xFFFFFFFF80000000) + 3
-        mov dword ptr [boot_pml4 - 0xFFFFFFFF80000000], eax
-        mov eax, offset (boot_pdpt_direct - 0xFFFFFFFF80000000) + 3
-        mov dword ptr [boot_pml4 - 0xFFFFFFFF80000000 + 273*8], eax
-        mov eax, offset (boot_pdpt_high - 0xFFFFFFFF80000000) + 3
-        mov dword ptr [boot_pml4 - 0xFFFFFFFF80000000 + 511*8], eax
-        mov eax, offset (boot_pd - 0xFFFFFFFF80000000) + 3
-        mov dword ptr [boot_pdpt_low - 0xFFFFFFFF80000000], eax
-        mov dword ptr [boot_pdpt_high - 0xFFFFFFFF80000000 + 510*8], eax
-        mov edi, offset boot_pdpt_direct - 0xFFFFFFFF80000000
+        mov eax, offset phys_boot_pdpt_low + 3
+        mov dword ptr [phys_boot_pml4], eax
+        mov eax, offset phys_boot_pdpt_direct + 3
+        mov dword ptr [phys_boot_pml4 + 273*8], eax
+        mov eax, offset phys_boot_pdpt_high + 3
+        mov dword ptr [phys_boot_pml4 + 511*8], eax
+        mov eax, offset phys_boot_pd + 3
+        mov dword ptr [phys_boot_pdpt_low], eax
+        mov dword ptr [phys_boot_pdpt_high + 510*8], eax
+        mov edi, offset phys_boot_pdpt_direct
         mov ecx, 4
     2:  mov dword ptr [edi], eax
         add eax, 4096
         add edi, 8
         loop 2b
         /* four page directories of 2 MB pages: the first 4 GB */
-        mov edi, offset boot_pd - 0xFFFFFFFF80000000
+        mov edi, offset phys_boot_pd
         mov eax, 0x83
         mov ecx, 2048
     3:  mov dword ptr [edi], eax
@@ -56,7 +63,7 @@ global_asm!(
         mov eax, cr4
         or eax, 0x6A0                   /* PAE, PGE, OSFXSR, OSXMMEXCPT */
         mov cr4, eax
-        mov eax, offset boot_pml4 - 0xFFFFFFFF80000000
+        mov eax, offset phys_boot_pml4
         mov cr3, eax
         mov ecx, 0xC0000080             /* EFER: LME, NXE, SCE */
         rdmsr
@@ -66,10 +73,10 @@ global_asm!(
         and eax, 0xFFFFFFFB             /* EM off */
         or eax, 0x80010023              /* PG, WP, NE, MP, PE */
         mov cr0, eax
-        lgdt [boot_gdt_pointer - 0xFFFFFFFF80000000]
+        lgdt [phys_boot_gdt_pointer]
         /* far jump to 64-bit code, still at its physical address */
         push 0x10
-        mov eax, offset boot_long_mode - 0xFFFFFFFF80000000
+        mov eax, offset phys_boot_long_mode
         push eax
         retf
     .code64

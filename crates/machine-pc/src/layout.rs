@@ -40,10 +40,12 @@ unsafe extern "C" {
 
 /// The image's bounds: start, end of text, end of read-only data, end.
 pub fn image() -> [u64; 4] {
-    // SAFETY: only the addresses of linker-script symbols are taken.
-    unsafe {
-        [&raw const image_start as u64, &raw const text_end as u64, &raw const rodata_end as u64, &raw const image_end as u64]
-    }
+    [
+        &raw const image_start as u64,
+        &raw const text_end as u64,
+        &raw const rodata_end as u64,
+        &raw const image_end as u64,
+    ]
 }
 
 /// The direct-map address of a physical address.

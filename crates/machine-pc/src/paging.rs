@@ -1,9 +1,7 @@
 //! Four-level page tables (SDM vol. 3A, 4.5): the kernel half, built once and shared, and one
 //! `PcTranslation` per quaspace.
 
-use alloc::boxed::Box;
-
-use machine::{FrameNumber, Mapping, NoFrames, PAGE_BYTES, Protection, Translation, VirtAddr};
+use machine::{FrameNumber, FrameSource, Mapping, NoFrames, PAGE_BYTES, Protection, Translation, VirtAddr};
 
 use crate::layout::{DIRECT_MAP, USER_LIMIT, direct};
 use crate::registers::{invalidate_page, read_cr3, write_cr3};
@@ -11,7 +9,6 @@ use crate::registers::{invalidate_page, read_cr3, write_cr3};
 pub const PRESENT: u64 = 1;
 pub const WRITE: u64 = 1 << 1;
 pub const USER: u64 = 1 << 2;
-pub const CACHE_DISABLE: u64 = 1 << 4;
 const DIRTY: u64 = 1 << 6;
 pub const LARGE: u64 = 1 << 7;
 pub const GLOBAL: u64 = 1 << 8;
@@ -19,13 +16,6 @@ pub const GLOBAL: u64 = 1 << 8;
 const GUARDED: u64 = 1 << 9;
 pub const NO_EXECUTE: u64 = 1 << 63;
 const ADDRESS: u64 = 0x000F_FFFF_FFFF_F000;
-
-/// Where tables get their frames and give them back.
-pub trait TableFrames: Sync {
-    /// A zeroed frame.
-    fn take(&self) -> Result<FrameNumber, NoFrames>;
-    fn give(&self, frame: FrameNumber);
-}
 
 fn table(physical: u64) -> *mut u64 {
     direct(physical & ADDRESS) as *mut u64
@@ -51,7 +41,7 @@ const fn index(address: u64, level: u32) -> usize {
 }
 
 /// Walks to the level-0 entry of `address`, making tables as needed.
-fn walk(root: u64, address: u64, user: bool, frames: &dyn TableFrames) -> Result<*mut u64, NoFrames> {
+fn walk(root: u64, address: u64, user: bool, frames: &dyn FrameSource) -> Result<*mut u64, NoFrames> {
     let mut physical = root;
     for level in [3, 2, 1] {
         let at = entry(physical, index(address, level));
@@ -83,7 +73,7 @@ fn find(root: u64, address: u64) -> Option<*mut u64> {
 ///
 /// # Safety
 /// The mapping must not alias memory in a way that breaks Rust's rules or W^X.
-pub unsafe fn map_kernel(address: u64, physical: u64, flags: u64, frames: &dyn TableFrames) -> Result<(), NoFrames> {
+pub unsafe fn map_kernel(address: u64, physical: u64, flags: u64, frames: &dyn FrameSource) -> Result<(), NoFrames> {
     let at = walk(kernel_root(), address, false, frames)?;
     store(at, physical | flags | PRESENT | GLOBAL);
     invalidate_page(address);
@@ -114,7 +104,7 @@ pub fn kernel_root() -> u64 {
 ///
 /// # Safety
 /// Called once, early, on the boot stack (which lies in the image's data).
-pub unsafe fn seal_kernel_half(image: [u64; 4], ram_end: u64, frames: &dyn TableFrames) -> Result<(), NoFrames> {
+pub unsafe fn seal_kernel_half(image: [u64; 4], ram_end: u64, frames: &dyn FrameSource) -> Result<(), NoFrames> {
     let [start, text_end, rodata_end, end] = image;
     let root = kernel_root();
     // A new page directory pointer for the image window: tables filled before they are switched in.
@@ -154,7 +144,7 @@ pub unsafe fn seal_kernel_half(image: [u64; 4], ram_end: u64, frames: &dyn Table
 }
 
 /// Large pages for all RAM and the first 4 GB (devices), never executable.
-fn extend_direct_map(root: u64, ram_end: u64, frames: &dyn TableFrames) -> Result<(), NoFrames> {
+fn extend_direct_map(root: u64, ram_end: u64, frames: &dyn FrameSource) -> Result<(), NoFrames> {
     let end = ram_end.max(4 << 30);
     let mut physical = 0;
     while physical < end {
@@ -174,7 +164,7 @@ fn extend_direct_map(root: u64, ram_end: u64, frames: &dyn TableFrames) -> Resul
 }
 
 /// Takes the write permission from the direct map's alias of the image's text and read-only data.
-fn protect_direct_map(root: u64, start: u64, end: u64, frames: &dyn TableFrames) -> Result<(), NoFrames> {
+fn protect_direct_map(root: u64, start: u64, end: u64, frames: &dyn FrameSource) -> Result<(), NoFrames> {
     let mut address = start;
     while address < end {
         protect_alias(root, address - crate::layout::IMAGE_WINDOW, frames)?;
@@ -184,7 +174,7 @@ fn protect_direct_map(root: u64, start: u64, end: u64, frames: &dyn TableFrames)
 }
 
 /// Splits the large page of the direct map that holds `physical` if needed and makes the 4 KB page read-only.
-fn protect_alias(root: u64, physical: u64, frames: &dyn TableFrames) -> Result<(), NoFrames> {
+fn protect_alias(root: u64, physical: u64, frames: &dyn FrameSource) -> Result<(), NoFrames> {
     let address = DIRECT_MAP + physical;
     let mut at_table = root;
     for level in [3, 2] {
@@ -207,7 +197,7 @@ fn protect_alias(root: u64, physical: u64, frames: &dyn TableFrames) -> Result<(
 
 /// Fills every upper-half root entry that is still empty, so that later kernel mappings appear in
 /// every quaspace without copying roots.
-pub fn reserve_upper_half(frames: &dyn TableFrames) -> Result<(), NoFrames> {
+pub fn reserve_upper_half(frames: &dyn FrameSource) -> Result<(), NoFrames> {
     for slot in [index(DIRECT_MAP, 3), 511] {
         let at = entry(kernel_root(), slot);
         if load(at) & PRESENT == 0 {
@@ -220,21 +210,16 @@ pub fn reserve_upper_half(frames: &dyn TableFrames) -> Result<(), NoFrames> {
 /// The tables of one quaspace. Invariant: entries 256..512 of its root equal the kernel root's.
 pub struct PcTranslation {
     root: u64,
-    frames: &'static dyn TableFrames,
+    frames: &'static dyn FrameSource,
 }
 
 impl PcTranslation {
-    pub fn new(frames: &'static dyn TableFrames) -> Result<PcTranslation, NoFrames> {
+    pub fn new(frames: &'static dyn FrameSource) -> Result<PcTranslation, NoFrames> {
         let root = frames.take()?.physical_address();
         for slot in 256..512 {
             store(entry(root, slot), load(entry(kernel_root(), slot)));
         }
         Ok(PcTranslation { root, frames })
-    }
-
-    /// What CR3 holds while this quaspace is active.
-    pub fn root(&self) -> u64 {
-        self.root
     }
 
     fn is_active(&self) -> bool {
@@ -286,6 +271,11 @@ fn decode(value: u64) -> Option<Mapping> {
 }
 
 impl Translation for PcTranslation {
+    /// What CR3 holds while this quaspace is active.
+    fn root(&self) -> u64 {
+        self.root
+    }
+
     fn map(&self, page: VirtAddr, frame: FrameNumber, protection: Protection) -> Result<(), NoFrames> {
         let at = walk(self.root, check(page), true, self.frames)?;
         let old = load(at);
@@ -354,7 +344,7 @@ impl Drop for PcTranslation {
 }
 
 /// Gives back the table that `value` points to and those below it; `level` is the table's own.
-fn give_tables(value: u64, level: u32, frames: &dyn TableFrames) {
+fn give_tables(value: u64, level: u32, frames: &dyn FrameSource) {
     if value & PRESENT == 0 {
         return;
     }
@@ -365,9 +355,4 @@ fn give_tables(value: u64, level: u32, frames: &dyn TableFrames) {
         }
     }
     frames.give(FrameNumber((physical >> 12) as u32));
-}
-
-/// A translation for the trait object world.
-pub fn boxed(frames: &'static dyn TableFrames) -> Result<Box<PcTranslation>, NoFrames> {
-    Ok(Box::new(PcTranslation::new(frames)?))
 }

@@ -6,9 +6,6 @@ pub const EFER: u32 = 0xC000_0080;
 pub const STAR: u32 = 0xC000_0081;
 pub const LSTAR: u32 = 0xC000_0082;
 pub const FMASK: u32 = 0xC000_0084;
-pub const FS_BASE: u32 = 0xC000_0100;
-pub const GS_BASE: u32 = 0xC000_0101;
-pub const APIC_BASE: u32 = 0x1B;
 
 /// # Safety
 /// The write must keep the kernel's own execution valid.
@@ -46,7 +43,15 @@ macro_rules! control_register {
     };
 }
 control_register!(read_cr0, write_cr0, "cr0");
-control_register!(read_cr2, write_cr2, "cr2");
+
+/// The address of the last page fault.
+pub fn read_cr2() -> u64 {
+    let value;
+    // SAFETY: reading a control register has no effect.
+    unsafe { asm!("mov {}, cr2", out(reg) value, options(nostack, preserves_flags)) };
+    value
+}
+
 control_register!(read_cr3, write_cr3, "cr3");
 control_register!(read_cr4, write_cr4, "cr4");
 

@@ -3,7 +3,7 @@
 //! Kernel code above layer 2 never holds a pointer into a frame or into a program: it names bytes
 //! and has them copied. That is what lets those crates forbid `unsafe`.
 
-use crate::{UserFault, VirtAddr};
+use crate::{NoFrames, UserFault, VirtAddr};
 
 /// Bytes in a page and in a frame (SDM vol. 3A, 4.5: 4-level paging, 4-KByte pages).
 pub const PAGE_BYTES: usize = 4096;
@@ -47,4 +47,12 @@ pub trait UserMemory: Sync {
     fn copy_out_frame(&self, to: VirtAddr, frame: FrameNumber, offset: usize, bytes: usize) -> usize;
     /// Fills program memory with zeros; returns how many bytes were written before a fault.
     fn zero_out(&self, to: VirtAddr, bytes: usize) -> usize;
+}
+
+/// Where a machine takes frames for its own needs (translation tables, thread areas, heap) and
+/// gives them back. The kernel's frame pool implements it.
+pub trait FrameSource: Sync {
+    /// A zeroed frame.
+    fn take(&self) -> Result<FrameNumber, NoFrames>;
+    fn give(&self, frame: FrameNumber);
 }
