@@ -159,6 +159,9 @@ pub fn parse(file: &dyn FileBytes) -> Result<Image, ElfError> {
     // Linux looks at a zero-filled buffer, so a short file is judged by the bytes it has.
     read_up_to(file, 0, &mut header)?;
     let headers = Headers::read(file, &header)?;
+    if !matches!(u16_at(&header, 16), TYPE_EXECUTABLE | TYPE_SHARED) {
+        return Err(ElfError::NotExecutable);
+    }
     let interp = match headers.entries().find(|entry| entry.kind == PT_INTERP) {
         Some(entry) => Some(interpreter_path(file, &entry)?),
         None => None,
@@ -167,13 +170,19 @@ pub fn parse(file: &dyn FileBytes) -> Result<Image, ElfError> {
 }
 
 /// Reads the headers of the interpreter that a program asks for; an interpreter's own `PT_INTERP`
-/// means nothing.
+/// means nothing. One that is neither `ET_EXEC` nor `ET_DYN` comes back without segments, so that
+/// loading it fails.
 pub fn parse_interpreter(file: &dyn FileBytes) -> Result<Image, ElfError> {
     let mut header = [0; HEADER_BYTES];
     if read_up_to(file, 0, &mut header)? < HEADER_BYTES {
         return Err(ElfError::Truncated);
     }
-    Headers::read(file, &header)?.image(None)
+    let mut image = Headers::read(file, &header)?.image(None)?;
+    // Linux looks at an interpreter's type only when it maps it, after the point of no return.
+    if !matches!(u16_at(&header, 16), TYPE_EXECUTABLE | TYPE_SHARED) {
+        image.segments.clear();
+    }
+    Ok(image)
 }
 
 /// The file header and the table of program headers, still as bytes.
@@ -200,11 +209,6 @@ impl Headers {
         if !header.starts_with(b"\x7fELF") {
             return Err(ElfError::NotElf);
         }
-        let fixed = match u16_at(header, 16) {
-            TYPE_EXECUTABLE => true,
-            TYPE_SHARED => false,
-            _ => return Err(ElfError::NotExecutable),
-        };
         // The class byte is not looked at, as on Linux: a 32-bit file fails by its machine, or
         // (x32) because its header has the program header size in another place.
         if u16_at(header, 18) != MACHINE_X86_64 {
@@ -222,7 +226,7 @@ impl Headers {
             Ok(count) if count == table_bytes => {}
             _ => return Err(ElfError::BadProgramHeaders),
         }
-        Ok(Headers { fixed, entry: u64_at(header, 24), table_offset, table })
+        Ok(Headers { fixed: u16_at(header, 16) == TYPE_EXECUTABLE, entry: u64_at(header, 24), table_offset, table })
     }
 
     fn entries(&self) -> impl Iterator<Item = Entry> + '_ {

@@ -1,5 +1,7 @@
 //! Files made by hand, and real ones from the host.
 
+mod linux;
+
 use super::elf::FileBytes;
 use abi::Errno;
 
