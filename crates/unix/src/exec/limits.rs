@@ -33,3 +33,6 @@ pub const STACK_GAP_BYTES_MIN: u64 = 128 << 20;
 
 /// The gap for the stack never takes more than five sixths of the user space.
 pub const STACK_GAP_BYTES_MAX: u64 = USER_END / 6 * 5;
+
+/// Bytes that stay free between the lowest the stack may reach and the next mapping.
+pub const STACK_GUARD_BYTES: u64 = 1 << 20;

@@ -14,7 +14,7 @@ use abi::Errno;
 use machine::{PAGE_BYTES, Protection};
 
 use super::elf::{Image, Segment, page_start};
-use super::limits::{PROGRAM_BASE, STACK_GAP_BYTES_MAX, STACK_GAP_BYTES_MIN, USER_END};
+use super::limits::{PROGRAM_BASE, STACK_GAP_BYTES_MAX, STACK_GAP_BYTES_MIN, STACK_GUARD_BYTES, USER_END};
 
 /// Which file a mapping shows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -153,9 +153,10 @@ pub fn interpreter_bias(image: &Image, top: u64) -> Option<u64> {
 }
 
 /// Where the area for mmap ends (it is filled from there downwards): below the room that the stack
-/// may grow into. `stack_limit` is the soft RLIMIT_STACK in bytes.
+/// may grow into, with its guard. `stack_limit` is the soft RLIMIT_STACK in bytes.
 pub fn mmap_top(stack_limit: u64) -> u64 {
-    page_start(USER_END - stack_limit.clamp(STACK_GAP_BYTES_MIN, STACK_GAP_BYTES_MAX))
+    let wanted = stack_limit.saturating_add(STACK_GUARD_BYTES);
+    page_start(USER_END - wanted.clamp(STACK_GAP_BYTES_MIN, STACK_GAP_BYTES_MAX))
 }
 
 fn program_bias(program: &Image) -> Result<u64, PlanError> {
