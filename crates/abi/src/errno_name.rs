@@ -96,7 +96,7 @@ const ERRORS: &[(Errno, &str, &str)] = &[
     (Errno::ENOPROTOOPT, "ENOPROTOOPT", "Protocol not available"),
     (Errno::EPROTONOSUPPORT, "EPROTONOSUPPORT", "Protocol not supported"),
     (Errno::ESOCKTNOSUPPORT, "ESOCKTNOSUPPORT", "Socket type not supported"),
-    (Errno::ENOTSUP, "ENOTSUP", "Operation not supported"),
+    (Errno::ENOTSUP, "EOPNOTSUPP", "Operation not supported"),
     (Errno::EPFNOSUPPORT, "EPFNOSUPPORT", "Protocol family not supported"),
     (Errno::EAFNOSUPPORT, "EAFNOSUPPORT", "Address family not supported by protocol"),
     (Errno::EADDRINUSE, "EADDRINUSE", "Address already in use"),
