@@ -5,4 +5,6 @@
 
 extern crate alloc;
 
+pub mod schedule;
 pub mod space;
+pub mod thread;
