@@ -33,17 +33,17 @@ impl Space {
     /// entries; no byte is copied.
     pub fn remap(&mut self, remap: Remap) -> Result<u64, MapError> {
         let remap = self.checked(remap)?;
-        if matches!(remap.target, RemapTarget::Fixed(_)) || remap.keep_old {
-            return self.remap_away(remap);
+        if let RemapTarget::Fixed(to) = remap.target {
+            return self.remap_to(remap, to);
         }
-        if remap.old_bytes >= remap.new_bytes {
+        if remap.old_bytes >= remap.new_bytes && !remap.keep_old {
             if remap.old_bytes > remap.new_bytes {
                 self.unmap(remap.address + remap.new_bytes, remap.old_bytes - remap.new_bytes)?;
             }
             return Ok(remap.address);
         }
         self.check_resize(remap)?;
-        if self.grows_in_place(remap) {
+        if !remap.keep_old && self.grows_in_place(remap) {
             self.extend(remap);
             return Ok(remap.address);
         }
@@ -70,12 +70,8 @@ impl Space {
         Ok(Remap { old_bytes, new_bytes, ..remap })
     }
 
-    /// Moves to a fixed address, or moves and keeps the old area.
-    fn remap_away(&mut self, mut remap: Remap) -> Result<u64, MapError> {
-        let to = match remap.target {
-            RemapTarget::Fixed(to) => to,
-            _ => self.find_free(0, remap.new_bytes).ok_or(MapError::NoMemory)?,
-        };
+    /// Moves to a fixed address. What is there goes even if the move is then refused, as on Linux.
+    fn remap_to(&mut self, mut remap: Remap, to: u64) -> Result<u64, MapError> {
         if !is_page_aligned(to) || remap.new_bytes > USER_LIMIT || to > USER_LIMIT - remap.new_bytes {
             return Err(MapError::Invalid);
         }
@@ -86,9 +82,7 @@ impl Space {
             return Err(MapError::NotPermitted);
         }
         self.check_area_count(4)?;
-        if matches!(remap.target, RemapTarget::Fixed(_)) {
-            self.remove_range(to, to + remap.new_bytes);
-        }
+        self.remove_range(to, to + remap.new_bytes);
         if remap.old_bytes > remap.new_bytes {
             self.remove_range(remap.address + remap.new_bytes, remap.address + remap.old_bytes);
             remap.old_bytes = remap.new_bytes;
