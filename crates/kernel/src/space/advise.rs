@@ -65,7 +65,8 @@ impl Space {
     }
 
     /// mincore for one page: it is present, or the file has it in memory. `NoMemory` if unmapped.
-    pub fn is_in_core(&self, page: u64) -> Result<bool, MapError> {
+    pub fn is_in_core(&self, address: u64) -> Result<bool, MapError> {
+        let page = super::limits::page_of(address);
         let Some((start, area)) = self.area_at(page) else { return Err(MapError::NoMemory) };
         let in_backing = |view: &super::View| matches!(view.backing.page(Area::index(start, view, page)), Ok(Some(_)));
         Ok(self.pages.query(page).is_some() || area.kind.view().is_some_and(in_backing))
@@ -82,6 +83,7 @@ impl Space {
     }
 
     fn populate_for(&mut self, start: u64, end: u64, access: Access) -> Result<(), MapError> {
+        let end = self.populated_at_most(start, end);
         let mut at = start;
         while at < end {
             self.fault(at, access).map_err(|failure| match failure {

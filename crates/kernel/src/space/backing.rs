@@ -30,6 +30,8 @@ pub struct BackingIdentity {
 /// that a private area maps is shared and a writer copies it first.
 ///
 /// The quaspace is borrowed during these calls: an implementation must not touch program memory.
+/// And it must not hold its own data borrowed while it copies to or from a program elsewhere: the
+/// copy may fault on a map of the same file and come back here.
 pub trait Backing {
     /// The page `index` (file offset / 4096) as it is now. `None` is a hole: it reads as zeros.
     fn page(&self, index: u64) -> Result<Option<Page>, BackingError>;

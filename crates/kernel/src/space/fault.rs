@@ -96,6 +96,7 @@ impl Space {
     /// Supplies all pages of a range ahead of use, as far as they can be: for writing where writes
     /// are private, for reading elsewhere. Returns the first failure.
     pub(super) fn populate(&mut self, start: u64, end: u64) -> Option<FaultKind> {
+        let end = self.populated_at_most(start, end);
         let mut at = start;
         while at < end {
             let Some((_, area)) = self.area_at(at) else { return Some(FaultKind::Unmapped) };
@@ -110,6 +111,12 @@ impl Space {
             }
         }
         None
+    }
+
+    /// Where populating `start..end` stops: pages of zeros need no frame, so a range may be larger
+    /// than memory and the loop over it too long for a kernel call.
+    pub(super) fn populated_at_most(&self, start: u64, end: u64) -> u64 {
+        end.min(start.saturating_add(self.pages.pool.total_frames() as u64 * PAGE))
     }
 }
 

@@ -10,6 +10,9 @@ use machine::{FrameNumber, KernelCell, NoFrames, PAGE_BYTES, PhysicalMemory};
 pub struct FramePool {
     memory: &'static dyn PhysicalMemory,
     total_frames: usize,
+    /// Frames that only `allocate_reserved` may take: what the kernel needs to survive when
+    /// programs have eaten the rest.
+    reserve_frames: usize,
     /// A frame of zeros that is never written: what a page shows that was only read so far. The
     /// pool keeps one reference for itself, so the frame is always shared and never freed.
     zero: Option<FrameNumber>,
@@ -33,9 +36,6 @@ struct State {
     free: Vec<u32>,
     /// Free frames that are already zero, filled in idle time (S-106).
     zeroed: Vec<u32>,
-    /// Frames that only `allocate_reserved` may take: what the kernel needs to survive when
-    /// programs have eaten the rest.
-    reserve_frames: usize,
 }
 
 impl FramePool {
@@ -57,20 +57,18 @@ impl FramePool {
             memory.fill(frame, 0, PAGE_BYTES, 0);
         }
         let zeroed = Vec::with_capacity(ZEROED_FRAMES_MAX);
-        let state = KernelCell::new(State { base, counts, free, zeroed, reserve_frames });
-        FramePool { memory, total_frames, zero, state }
+        let state = KernelCell::new(State { base, counts, free, zeroed });
+        FramePool { memory, total_frames, reserve_frames, zero, state }
     }
 
     /// A frame with unknown content, for a program. `None` when only the reserve is left.
     pub fn allocate(&'static self) -> Option<Page> {
-        let reserve = self.state.borrow().reserve_frames;
-        self.take(reserve, Content::Unknown).map(|(page, _)| page)
+        self.take(self.reserve_frames, Content::Unknown).map(|(page, _)| page)
     }
 
     /// A frame filled with zeros, for a program.
     pub fn allocate_zeroed(&'static self) -> Option<Page> {
-        let reserve = self.state.borrow().reserve_frames;
-        self.take_zeroed(reserve)
+        self.take_zeroed(self.reserve_frames)
     }
 
     /// A zeroed frame for the kernel itself (translation tables, thread areas): may use the reserve.
@@ -236,11 +234,14 @@ impl Clone for Page {
 
 impl Drop for Page {
     fn drop(&mut self) {
-        if self.pool.change_count(self.frame, |count| count - 1) == 0 {
+        let mut state = self.pool.state.borrow_mut();
+        let index = (self.frame.0 - state.base) as usize;
+        state.counts[index] -= 1;
+        if state.counts[index] == 0 {
             if cfg!(debug_assertions) {
                 self.pool.memory.fill(self.frame, 0, PAGE_BYTES, 0xCC);
             }
-            self.pool.state.borrow_mut().free.push(self.frame.0);
+            state.free.push(self.frame.0);
         }
     }
 }

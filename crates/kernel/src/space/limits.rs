@@ -31,6 +31,10 @@ pub(super) const BOTTOM_UP_BASE: u64 = (USER_LIMIT / 3) & !(PAGE - 1);
 /// Areas in one quaspace (Linux `vm.max_map_count`). One more is `NoMemory`.
 pub(super) const AREAS_MAX: usize = 65_530;
 
+/// Pages of a backing that can be mapped: offsets are signed 64-bit numbers of bytes. A map behind
+/// that is `Overflow`.
+pub(super) const BACKING_PAGES_MAX: u64 = i64::MAX as u64 / PAGE;
+
 /// Pages of a file that one read fault maps at most, an aligned window around the address.
 pub(super) const AROUND_PAGES: u64 = 16;
 

@@ -4,7 +4,7 @@ use machine::Protection;
 
 use super::Space;
 use super::area::{Area, AtFork, Kind};
-use super::limits::{LOWEST_ADDRESS, PAGE, USER_LIMIT, is_page_aligned, page_of, round_up};
+use super::limits::{BACKING_PAGES_MAX, LOWEST_ADDRESS, PAGE, USER_LIMIT, is_page_aligned, page_of, round_up};
 
 /// Why a change of areas was refused; each is one errno of Linux.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,7 +19,7 @@ pub enum MapError {
     Access,
     /// Below the lowest address (EPERM).
     NotPermitted,
-    /// The file offset leaves 64 bits (EOVERFLOW).
+    /// The file offset leaves 63 bits (EOVERFLOW).
     Overflow,
     /// The old range of a remap is not one area (EFAULT).
     Fault,
@@ -186,7 +186,7 @@ fn mappable_bytes(request: &MapRequest) -> Result<u64, MapError> {
     }
     let bytes = round_up(request.bytes).ok_or(MapError::NoMemory)?;
     if let Some(view) = request.kind.view() {
-        view.first_page.checked_add(bytes / PAGE).ok_or(MapError::Overflow)?;
+        view.first_page.checked_add(bytes / PAGE).filter(|&end| end <= BACKING_PAGES_MAX).ok_or(MapError::Overflow)?;
     }
     Ok(bytes)
 }

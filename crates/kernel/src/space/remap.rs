@@ -2,7 +2,7 @@
 
 use super::Space;
 use super::area::{Area, Kind};
-use super::limits::{LOWEST_ADDRESS, PAGE, USER_LIMIT, is_page_aligned, round_up};
+use super::limits::{BACKING_PAGES_MAX, LOWEST_ADDRESS, PAGE, USER_LIMIT, is_page_aligned, round_up};
 use super::map::MapError;
 
 /// Where a remapped range may go.
@@ -106,7 +106,10 @@ impl Space {
         }
         if let Some(view) = area.kind.view() {
             let first = Area::index(start, view, remap.address);
-            first.checked_add(remap.new_bytes / PAGE).ok_or(MapError::Invalid)?;
+            first
+                .checked_add(remap.new_bytes / PAGE)
+                .filter(|&end| end <= BACKING_PAGES_MAX)
+                .ok_or(MapError::Invalid)?;
         }
         if matches!(area.kind, Kind::Special(_)) {
             return Err(MapError::Fault);

@@ -171,6 +171,55 @@ fn advice_drops_pages_and_reports_gaps() {
 }
 
 #[test]
+fn file_offsets_stay_in_range() {
+    let pool = pool(64);
+    let file = file(pool, 1);
+    let mut space = space(pool);
+    let at = |first_page| MapRequest::anonymous(2 * PAGE, READ).of(Kind::FileShared(view(&file, first_page)));
+    assert_eq!(space.map(at(u64::MAX)), Err(MapError::Overflow));
+    assert_eq!(space.map(at(1 << 51)), Err(MapError::Overflow));
+    let start = space.map(at((1 << 51) - 3)).unwrap();
+    assert_eq!(byte(&mut space, start), Err(FaultKind::PastEndOfFile));
+    let grow = Remap {
+        address: start,
+        old_bytes: 2 * PAGE,
+        new_bytes: 4 * PAGE,
+        target: RemapTarget::Anywhere,
+        keep_old: false,
+    };
+    assert_eq!(space.remap(grow), Err(MapError::Invalid));
+    assert_eq!(space.areas().next().unwrap().offset_bytes, ((1 << 51) - 3) * PAGE);
+}
+
+#[test]
+fn a_stacks_rights_change_from_its_start() {
+    let pool = pool(64);
+    let mut space = space(pool);
+    let top = space.map_stack(8 * PAGE, RW).unwrap();
+    let all = Protection { execute: true, ..RW };
+    assert_eq!(space.protect_from_stack_start(top - PAGE, PAGE, all), Ok(()));
+    assert_eq!(lines(&space), [(top - 8 * PAGE, top, all)]);
+    poke(&mut space, top - 9 * PAGE, 1).unwrap();
+    assert_eq!(space.fault(top - 9 * PAGE, Access::Execute), Ok(Resolved::Present));
+    let other = space.map(MapRequest::anonymous(PAGE, RW)).unwrap();
+    assert_eq!(space.protect_from_stack_start(other, PAGE, all), Err(MapError::Invalid));
+    check(&space);
+}
+
+#[test]
+fn populating_more_than_memory_ends() {
+    let pool = pool(64);
+    let mut space = space(pool);
+    let request = MapRequest { populate: true, no_reserve: true, ..MapRequest::anonymous(1 << 40, RW) };
+    let start = space.map(request).unwrap();
+    assert_eq!(space.fault(start + (1 << 30), Access::Write), Err(FaultKind::OutOfMemory));
+    space.unmap(start, 1 << 40).unwrap();
+    let start = space.map(MapRequest::anonymous(1 << 40, READ)).unwrap();
+    assert_eq!(space.advise(start, 1 << 40, Advice::Populate(Access::Read)), Ok(()));
+    check(&space);
+}
+
+#[test]
 fn a_map_never_lands_in_a_stacks_gap() {
     let pool = pool(64);
     let mut space = space(pool);
