@@ -5,6 +5,8 @@
 
 extern crate alloc;
 
+pub mod pipe;
 pub mod schedule;
 pub mod space;
+pub mod stream;
 pub mod thread;

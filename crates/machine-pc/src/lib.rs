@@ -8,6 +8,7 @@ extern crate alloc;
 
 mod apic;
 mod boot;
+mod call;
 mod clock;
 mod cpu;
 mod frames;
@@ -26,6 +27,7 @@ mod virtio_console;
 mod virtqueue;
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use codestore::{CodeMemory, CodeStore};
@@ -33,6 +35,7 @@ use machine::{
     Channel, FrameSource, KernelCell, Machine, Nanos, NoFrames, Received, Start, Threads, Translation, Tte, TteId,
     Upcalls,
 };
+use synth::Template;
 
 pub use clock::{cmos_seconds, parameters as clock_parameters};
 pub use heap::Heap;
@@ -151,8 +154,8 @@ impl Machine for PcMachine {
         apic::start_timer(count);
     }
 
-    fn new_translation(&self) -> Result<Box<dyn Translation>, NoFrames> {
-        Ok(Box::new(PcTranslation::new(&FRAMES)?))
+    fn new_translation(&self) -> Result<Arc<dyn Translation>, NoFrames> {
+        Ok(Arc::new(PcTranslation::new(&FRAMES)?))
     }
 
     fn activate(&self, quaspace: Option<&dyn Translation>) {
@@ -210,8 +213,21 @@ impl Machine for PcMachine {
         value ^ value >> 31
     }
 
-    fn code_bytes(&self) -> usize {
-        STORE.live_bytes()
+    fn open_user(&self) -> Option<Template> {
+        self.features.smap.then(call::OpenUser::template)
+    }
+
+    fn leave(&self) -> Template {
+        call::Leave::template()
+    }
+
+    fn slow_call(&self) -> u64 {
+        (&raw const trap::slow_call) as u64
+    }
+
+    fn user_limit_word(&self) -> u64 {
+        static USER_LIMIT_WORD: u64 = USER_LIMIT;
+        (&raw const USER_LIMIT_WORD) as u64
     }
 }
 

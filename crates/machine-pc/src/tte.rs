@@ -313,12 +313,6 @@ impl PcTte {
         unsafe { (*(*self.record()).cpu).vector_mask }
     }
 
-    /// Binds `number` in the thread's call table; `None` restores the slow end.
-    pub fn bind_call(&self, number: usize, entry: Option<u64>) {
-        // SAFETY: the record is mapped; an aligned 8-byte store publishes the entry (R3).
-        unsafe { (&raw mut (*self.record()).calls[number]).write_volatile(entry.unwrap_or(self.code.slow.entry())) };
-    }
-
     /// Enters this thread for the first time from the boot stack, which is abandoned.
     ///
     /// # Safety
@@ -471,6 +465,15 @@ impl Tte for PcTte {
                 asm!("xrstor64 [{}]", in(reg) self.vector(), in("eax") wide as u32, in("edx") (wide >> 32) as u32);
             }
         }
+    }
+
+    fn bind_call(&self, number: usize, entry: Option<u64>) {
+        // SAFETY: the record is mapped; an aligned 8-byte store publishes the entry (R3).
+        unsafe { (&raw mut (*self.record()).calls[number]).write_volatile(entry.unwrap_or(self.code.slow.entry())) };
+    }
+
+    fn user_stack_word(&self) -> u64 {
+        self.area + THREAD_AREA_BYTES - 8
     }
 
     fn entries(&self) -> Entries {

@@ -1,6 +1,8 @@
 //! The machine as a whole.
 
-use alloc::boxed::Box;
+use alloc::sync::Arc;
+
+use synth::Template;
 
 use crate::{Nanos, NoFrames, PhysicalMemory, Threads, Translation, Upcalls, UserMemory};
 
@@ -31,7 +33,7 @@ pub trait Machine: PhysicalMemory + UserMemory + Threads + Sync {
     fn now(&self) -> Nanos;
     /// Asks for `Upcalls::timer` at `at`; `None` cancels. One alarm at a time.
     fn set_alarm(&self, at: Option<Nanos>);
-    fn new_translation(&self) -> Result<Box<dyn Translation>, NoFrames>;
+    fn new_translation(&self) -> Result<Arc<dyn Translation>, NoFrames>;
     /// Activates a quaspace for the current thread (exec), or the kernel's own tables.
     fn activate(&self, quaspace: Option<&dyn Translation>);
     /// From now on the kernel is entered through `upcalls`.
@@ -50,6 +52,12 @@ pub trait Machine: PhysicalMemory + UserMemory + Threads + Sync {
     fn power_off(&self) -> !;
     /// Entropy for programs: 8 random bytes, or a fixed sequence under a repeatable clock.
     fn random(&self) -> u64;
-    /// Bytes of code in the code store.
-    fn code_bytes(&self) -> usize;
+    /// The code to paste where a synthesized routine touches the program's memory (S-88), if any is needed.
+    fn open_user(&self) -> Option<Template>;
+    /// The code that ends a synthesized call routine: back to the program, result in rax.
+    fn leave(&self) -> Template;
+    /// Where a synthesized call routine goes to be done in Rust; rax holds the call number again.
+    fn slow_call(&self) -> u64;
+    /// The address of a word that holds the first address a program may not use.
+    fn user_limit_word(&self) -> u64;
 }

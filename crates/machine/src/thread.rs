@@ -43,6 +43,12 @@ pub trait Tte: Send + Sync {
     fn set_vector_state(&self, image: &[u8]) -> Result<(), BadVectorState>;
     fn reset_vector_state(&self);
 
+    /// Binds system call `number` in this thread's call table to a routine; `None`: done in Rust.
+    fn bind_call(&self, number: usize, entry: Option<u64>);
+    /// A word of this thread that `read`- and `write`-dispatch code stores the program's stack pointer in,
+    /// which is also where the kernel stack then stands.
+    fn user_stack_word(&self) -> u64;
+
     /// The entry point `sw_in` of this thread, for those who link by code address.
     fn entries(&self) -> Entries;
 }

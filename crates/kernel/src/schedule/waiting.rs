@@ -2,6 +2,7 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use machine::KernelCell;
 
@@ -16,36 +17,55 @@ pub enum Woken {
 
 /// Threads that wait for one resource. Invariant: a thread is in a queue only while it sleeps, or
 /// between being woken and looking around.
-pub struct WaitQueue(KernelCell<Vec<Arc<Thread>>>);
+pub struct WaitQueue {
+    waiters: KernelCell<Vec<Arc<Thread>>>,
+    /// How many wait: a word that synthesized code tests before it changes the resource by itself.
+    count: AtomicU64,
+}
 
 impl WaitQueue {
     pub const fn new() -> WaitQueue {
-        WaitQueue(KernelCell::new(Vec::new()))
+        WaitQueue { waiters: KernelCell::new(Vec::new()), count: AtomicU64::new(0) }
     }
 
     pub fn is_empty(&self) -> bool {
-        self.0.borrow().is_empty()
+        self.waiters.borrow().is_empty()
+    }
+
+    /// Address of the word that is zero while nobody waits.
+    pub fn count_word(&self) -> u64 {
+        &raw const self.count as u64
+    }
+
+    fn note(&self) {
+        self.count.store(self.waiters.borrow().len() as u64, Ordering::Release);
     }
 
     pub(super) fn enter(&self, thread: &Arc<Thread>) {
-        self.0.borrow_mut().push(thread.clone());
+        self.waiters.borrow_mut().push(thread.clone());
+        self.note();
     }
 
     pub(super) fn leave(&self, thread: &Arc<Thread>) {
-        self.0.borrow_mut().retain(|waiter| !Arc::ptr_eq(waiter, thread));
+        self.waiters.borrow_mut().retain(|waiter| !Arc::ptr_eq(waiter, thread));
+        self.note();
     }
 
     pub(super) fn drain(&self, mut each: impl FnMut(&Arc<Thread>)) {
-        let waiters = core::mem::take(&mut *self.0.borrow_mut());
-        for thread in waiters.iter().rev() {
-            each(thread);
+        if self.count.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let mut waiters = core::mem::take(&mut *self.waiters.borrow_mut());
+        for thread in waiters.drain(..).rev() {
+            each(&thread);
         }
         // The vector is put back for its capacity unless somebody has come meanwhile.
-        let mut slot = self.0.borrow_mut();
+        let mut slot = self.waiters.borrow_mut();
         if slot.is_empty() {
             *slot = waiters;
-            slot.clear();
         }
+        drop(slot);
+        self.note();
     }
 }
 
