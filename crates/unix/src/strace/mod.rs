@@ -96,6 +96,9 @@ fn format_known(call: &Call, name: &str, shape: &Shape) -> String {
     line.push('(');
     for (index, argument) in shape.arguments.iter().enumerate() {
         let Some(text) = argument.format(call, index) else { break };
+        if text.is_empty() {
+            continue;
+        }
         if index > 0 {
             line.push_str(", ");
         }
@@ -107,8 +110,8 @@ fn format_known(call: &Call, name: &str, shape: &Shape) -> String {
 
 /// All six registers in hexadecimal: for calls without a shape.
 fn format_raw(call: &Call, name: &str) -> String {
-    let [a, b, c, d, e, f] = call.arguments;
-    format!("{name}({a:#x}, {b:#x}, {c:#x}, {d:#x}, {e:#x}, {f:#x})")
+    let [a, b, c, d, e, f] = call.arguments.map(text::hex);
+    format!("{name}({a}, {b}, {c}, {d}, {e}, {f})")
 }
 
 fn format_result(call: &Call, returns: Returns) -> String {

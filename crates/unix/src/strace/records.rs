@@ -17,6 +17,9 @@ use super::text::{self, STRING_LIMIT};
 /// Most elements of an array that are shown.
 const ELEMENTS_MAX: u64 = 32;
 
+/// Most bytes of directory entries that are counted.
+const ENTRY_BYTES_MAX: u64 = 1 << 20;
+
 /// A string that ends with a zero, whole.
 pub fn path(call: &Call, address: u64) -> Option<String> {
     let (bytes, ended) = call.string(address, PATH_MAX)?;
@@ -214,7 +217,7 @@ pub fn directory_entries(call: &Call, index: usize) -> Option<String> {
     let address = call.arguments[index];
     let Some(total) = call.result.filter(|_| call.succeeded()) else { return Some(text::pointer(address)) };
     let (mut count, mut offset) = (0, 0);
-    while offset < total as u64 {
+    while offset < (total as u64).min(ENTRY_BYTES_MAX) {
         // The record's length lies at offset 16; the shortest record is 24 bytes.
         let Some(length) = call.record::<u16>(address.wrapping_add(offset + 16)) else { break };
         offset += u64::from(length.max(24));

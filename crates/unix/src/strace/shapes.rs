@@ -58,7 +58,7 @@ pub enum Argument {
     In(fn(&Call, u64) -> Option<String>),
     /// What a pointer leads to when the call has succeeded.
     Out(fn(&Call, u64) -> Option<String>),
-    /// Depends on other arguments; `None` ends the list.
+    /// Depends on other arguments; an empty text leaves it out, `None` ends the list.
     Special(fn(&Call, usize) -> Option<String>),
 }
 

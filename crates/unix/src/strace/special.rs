@@ -300,8 +300,8 @@ pub fn futex_argument(call: &Call, index: usize) -> Option<String> {
             followed(call, index, timespec)
         }
         (FUTEX_WAIT_BITSET | FUTEX_WAKE_BITSET, 5) => bitset(value as u32),
-        (FUTEX_WAKE_BITSET, 3) => text::pointer(value),
-        (FUTEX_WAIT_BITSET | FUTEX_WAKE_BITSET, 4) => text::pointer(value),
+        // These do not count, but the set after them does.
+        (FUTEX_WAKE_BITSET, 3) | (FUTEX_WAIT_BITSET | FUTEX_WAKE_BITSET, 4) => String::new(),
         (FUTEX_REQUEUE | FUTEX_CMP_REQUEUE | FUTEX_WAKE_OP | FUTEX_CMP_REQUEUE_PI, 3) => word(),
         (FUTEX_REQUEUE | FUTEX_CMP_REQUEUE | FUTEX_WAKE_OP | FUTEX_CMP_REQUEUE_PI | FUTEX_WAIT_REQUEUE_PI, 4) => {
             text::pointer(value)
