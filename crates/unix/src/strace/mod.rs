@@ -5,6 +5,8 @@
 //! other. Nothing here changes a program's memory, and memory that cannot be read prints as its address.
 
 mod call;
+#[cfg(test)]
+mod live;
 mod records;
 mod sets;
 mod shapes;
