@@ -64,8 +64,8 @@ numbers! {
     /// Local modes (`c_lflag`).
     LOCAL_MODES: u32 {
         ISIG = 0o1, ICANON = 0o2, XCASE = 0o4, ECHO = 0o10, ECHOE = 0o20, ECHOK = 0o40, ECHONL = 0o100, NOFLSH = 0o200,
-        TOSTOP = 0o400, ECHOCTL = 0o1000, ECHOPRT = 0o2000, ECHOKE = 0o4000, FLUSHO = 0o10000, PENDIN = 0o40000,
-        IEXTEN = 0o100000, EXTPROC = 0o200000,
+        IEXTEN = 0o100000, ECHOCTL = 0o1000, ECHOPRT = 0o2000, ECHOKE = 0o4000, FLUSHO = 0o10000, PENDIN = 0o40000,
+        TOSTOP = 0o400, EXTPROC = 0o200000,
     }
 }
 numbers! {
