@@ -5,4 +5,5 @@
 
 extern crate alloc;
 
+pub mod file;
 pub mod space;
