@@ -459,6 +459,15 @@ impl Node {
         self.place.borrow().name.clone()
     }
 
+    /// A name of this node went away together with the directory it was in.
+    fn forget_link(&self) {
+        let links = self.meta().links;
+        if !self.is_directory() && links > 1 {
+            self.change_meta(|meta| meta.links = links - 1);
+            self.volume.release_node();
+        }
+    }
+
     /// Moves everything that this node keeps alive into `doomed`.
     fn let_go(&mut self, doomed: &mut Vec<Arc<Node>>) {
         let place = &mut *self.place.borrow_mut();
@@ -466,7 +475,10 @@ impl Node {
             doomed.push(parent);
         }
         if let Data::Directory(table) = &self.data {
-            doomed.extend(table.0.borrow_mut().drain());
+            for node in table.0.borrow_mut().drain() {
+                node.forget_link();
+                doomed.push(node);
+            }
         }
     }
 }

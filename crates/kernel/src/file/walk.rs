@@ -276,9 +276,10 @@ impl<'a> Walk<'a> {
         self.view.credentials.permit(&self.at, Access::SEARCH)
     }
 
-    /// Lets the path cache keep the result of this walk.
+    /// Lets the path cache keep the result of this walk. A symlink is not kept: it is the result only
+    /// for who does not follow it.
     pub(super) fn remember(&self, key: &Key<'_>, node: &Arc<Node>) {
-        if self.cacheable && node.volume().residence() == Residence::Memory {
+        if self.cacheable && !node.is_symlink() && node.volume().residence() == Residence::Memory {
             let generation = self.namespace.generation();
             self.namespace.cache.borrow_mut().keep(generation, key, node, self.terms);
         }
