@@ -5,6 +5,7 @@
 
 extern crate alloc;
 
+pub mod file;
 pub mod pipe;
 pub mod schedule;
 pub mod space;
