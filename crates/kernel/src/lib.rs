@@ -6,3 +6,4 @@
 extern crate alloc;
 
 pub mod space;
+pub mod tty;
