@@ -43,6 +43,9 @@ const TENTH_NS: u64 = 100_000_000;
 
 /// The four cases of reading without lines (POSIX, general terminal interface, 11.1.7), where
 /// `available` bytes are there, `requested` fit, and the reader has been `idle` (see `Patience`).
+///
+/// Linux since 5.12 reads in pieces of 64 bytes, so there a `vmin` above 64 is satisfied with 64.
+/// That breaks POSIX, and no program can want it: here `vmin` holds.
 pub fn decide_raw_read(vmin: u8, vtime: u8, requested: usize, available: usize, idle: Nanos) -> RawDecision {
     let limit = Nanos(u64::from(vtime) * TENTH_NS);
     let ready = RawDecision::Ready(available.min(requested));
@@ -94,7 +97,9 @@ impl Tty {
     }
 
     fn decide(&self, requested: usize, patience: Patience) -> RawDecision {
-        let (vmin, vtime) = (self.key(cc::VMIN), self.key(cc::VTIME));
+        // Lines edited elsewhere (EXTPROC): like lines, they are not subject to VMIN and VTIME.
+        let timing = if self.termios.local(lflag::ICANON) { (1, 0) } else { (self.key(cc::VMIN), self.key(cc::VTIME)) };
+        let (vmin, vtime) = timing;
         let available = self.input.len();
         match patience {
             Patience::Idle(idle) => decide_raw_read(vmin, vtime, requested, available, idle),
