@@ -135,7 +135,7 @@ impl Pair {
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         let mut polled = [PollFd::new(&self.slave, PollFlags::IN)];
         if poll(&mut polled, Some(&now)).unwrap() > 0 {
-            std::thread::sleep(Duration::from_millis(2));
+            std::thread::sleep(Duration::from_millis(3));
         }
     }
 
@@ -385,6 +385,65 @@ fn default_settings_are_as_on_the_host() {
                 let input = random_input(random, &Termios::default());
                 pair.type_bytes(&input);
                 pair.read(random.pick(&[1, 5, 80]));
+            }
+        });
+    }
+}
+
+/// Editing alone, under settings that change how erasing looks.
+#[test]
+fn editing_is_as_on_the_host() {
+    use {iflag as i, lflag as l, oflag as o};
+    for seed in seeds() {
+        run(seed, |pair, random| {
+            let mut termios = Termios::default();
+            termios.c_iflag = flip(random, termios.c_iflag | i::IUTF8, &[i::IUTF8]);
+            termios.c_oflag = flip(random, termios.c_oflag, &[o::XTABS, o::ONLRET, o::ONLCR]);
+            let local = [l::ECHOE, l::ECHOK, l::ECHOCTL, l::ECHOPRT, l::ECHOPRT, l::ECHOKE];
+            termios.c_lflag = flip(random, termios.c_lflag, &local);
+            pair.set(termios);
+            for _ in 0..STEPS {
+                let text: Vec<u8> = (0..1 + random.below(12))
+                    .flat_map(|_| match random.below(10) {
+                        0..=2 => vec![random.pick(b"ab_ -")],
+                        3 => "\u{e4}".as_bytes().to_vec(),
+                        4 => "\u{6f22}".as_bytes().to_vec(),
+                        5 => vec![random.pick(b"\t\t\x01\xc3")],
+                        6 => vec![random.pick(b"\x15\x17\n\x04\x12\x16")],
+                        _ => vec![0x7f],
+                    })
+                    .collect();
+                pair.type_bytes(&text);
+                if random.one_in(6) {
+                    pair.write(&random_output(random));
+                    pair.read(200);
+                }
+            }
+        });
+    }
+}
+
+/// Stopping and starting output by keys, calls and settings.
+#[test]
+fn flow_control_is_as_on_the_host() {
+    for seed in seeds() {
+        run(seed, |pair, random| {
+            let mut termios = Termios::default();
+            for _ in 0..STEPS {
+                match random.below(9) {
+                    0 => pair.type_bytes(&[termios.c_cc[cc::VSTART]]),
+                    1 => pair.type_bytes(&[termios.c_cc[cc::VSTOP]]),
+                    2 => pair.control_flow(Flow::StopOutput),
+                    3 | 4 => pair.control_flow(Flow::StartOutput),
+                    5 => {
+                        termios.c_iflag = flip(random, termios.c_iflag, &[iflag::IXON, iflag::IXANY, iflag::IXANY]);
+                        termios.c_lflag = flip(random, termios.c_lflag, &[lflag::ECHO, lflag::ICANON]);
+                        pair.set(termios);
+                    }
+                    6 => pair.type_bytes(random.pick(&[b"ab".as_slice(), b"\n", b"\x03", b"\x1a", b"c\x7f"])),
+                    7 => pair.read(50),
+                    _ => pair.write(&random_output(random)),
+                }
             }
         });
     }
