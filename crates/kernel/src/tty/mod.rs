@@ -142,7 +142,13 @@ impl Tty {
     /// Callentry of the device: moves output to it and returns the number of bytes. Where that makes
     /// room (the number is not 0), writers should be woken.
     pub fn take_output(&mut self, into: &mut [u8]) -> usize {
-        self.output.take(into)
+        let crowded = self.output.is_crowded();
+        let taken = self.output.take(into);
+        // Echo that found no room must not wait for the next key or write.
+        if crowded && taken > 0 {
+            self.show_echo();
+        }
+        taken
     }
 
     /// Whether the device should offer again what `device_input` left with it. True once.

@@ -35,6 +35,11 @@ impl CookTtyOut {
         if self.stopped { 0 } else { self.ring.free() }
     }
 
+    /// Too full for some single byte, which conversion can make eight.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.ring.free() < 8
+    }
+
     /// Bytes the device has not taken yet.
     pub fn pending(&self) -> usize {
         self.ring.len() + usize::from(self.urgent.is_some())

@@ -98,6 +98,15 @@ fn echo_waits_for_room_and_goes_before_new_output() {
 }
 
 #[test]
+fn echo_without_room_follows_the_output_that_took_it() {
+    let mut tty = tty();
+    tty.program_write(&[b'x'; 64]);
+    let _ = tty.device_input(b"hi\n");
+    assert_eq!(output(&mut tty), [b'x'; 64]);
+    assert_eq!(output(&mut tty), b"hi\r\n");
+}
+
+#[test]
 fn control_s_stops_writers_and_control_q_wakes_them() {
     let mut tty = tty();
     let _ = tty.device_input(b"\x13");
