@@ -67,7 +67,7 @@ impl Tty {
         }
         self.input.special = special_bytes(&new);
         // Without IXON no key could ever start what ^S stopped.
-        if old.input(iflag::IXON) && !new.input(iflag::IXON) && !self.output.is_held() {
+        if old.input(iflag::IXON) && !new.input(iflag::IXON) {
             self.start_output(&mut effects);
             self.show_echo();
         }

@@ -88,6 +88,8 @@ pub struct Tty {
     pub job: JobControl,
     /// The device had to keep bytes.
     refused_input: bool,
+    /// How many of those were searched for ^S and ^Q already.
+    searched_bytes: usize,
     /// The device was asked to pause (`IXOFF`).
     throttled: bool,
     hung_up: bool,
@@ -106,6 +108,7 @@ impl Tty {
             output: CookTtyOut::new(output_bytes.max(16))?,
             job: JobControl::default(),
             refused_input: false,
+            searched_bytes: 0,
             throttled: false,
             hung_up: false,
         })

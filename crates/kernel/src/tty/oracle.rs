@@ -478,6 +478,27 @@ fn lines_that_do_not_fit_wait_as_on_the_host() {
 }
 
 #[test]
+fn control_q_passes_a_full_input_as_on_the_host() {
+    run(6, |pair, _| {
+        for number in 0..45 {
+            pair.type_bytes(format!("{number:099}\n").as_bytes());
+        }
+        for _ in 0..2 {
+            pair.type_bytes(b"\x13");
+            pair.write(b"stopped");
+            pair.type_bytes(b"\x11");
+            pair.write(b"started");
+        }
+        pair.type_bytes(b"\x13");
+        for _ in 0..46 {
+            pair.read(4096);
+        }
+        pair.write(b"stopped");
+        pair.type_bytes(b"\x11\n");
+    });
+}
+
+#[test]
 fn raw_input_that_does_not_fit_waits_as_on_the_host() {
     run(3, |pair, _| {
         pair.set(Termios { c_iflag: 0, c_lflag: 0, ..Termios::default() });

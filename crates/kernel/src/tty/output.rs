@@ -59,10 +59,6 @@ impl CookTtyOut {
         self.stopped && !self.held
     }
 
-    pub(super) fn is_held(&self) -> bool {
-        self.held
-    }
-
     pub(super) fn stop(&mut self) {
         self.stopped = true;
     }

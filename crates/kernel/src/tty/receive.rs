@@ -6,7 +6,8 @@ use super::{Effects, Signal, Tty};
 
 impl Tty {
     /// Callentry of the device: bytes arrived. Takes as many as have room (`Effects::accepted`).
-    /// The device keeps the others, and offers them again when `device_may_resume` says so.
+    /// The device keeps the others, and offers them again, with newer ones behind, when
+    /// `device_may_resume` says so or more arrive. ^S and ^Q among them work at once.
     pub fn device_input(&mut self, bytes: &[u8]) -> Effects {
         let mut effects = Effects::default();
         if self.hung_up {
@@ -16,6 +17,7 @@ impl Tty {
         if self.termios.is_raw() {
             let room = self.input.raw_room().min(bytes.len());
             effects.accepted = self.input.put_slice(&bytes[..room]);
+            self.searched_bytes = 0;
         } else {
             let spread = if self.termios.input(iflag::PARMRK) { 3 } else { 1 };
             for &byte in bytes {
@@ -23,8 +25,10 @@ impl Tty {
                     break;
                 }
                 self.receive(byte, &mut effects);
+                self.searched_bytes = self.searched_bytes.saturating_sub(1);
                 effects.accepted += 1;
             }
+            self.search_flow_control(&bytes[effects.accepted..], &mut effects);
         }
         self.refused_input = effects.accepted < bytes.len();
         self.end_of_burst(&mut effects);
@@ -134,21 +138,32 @@ impl Tty {
         self.put_typed(byte);
     }
 
+    /// Obeys ^S and ^Q in bytes that have no room yet: with a full input, and a program that waits
+    /// in a write, ^Q would otherwise never get through.
+    fn search_flow_control(&mut self, refused: &[u8], effects: &mut Effects) {
+        let searched = core::mem::take(&mut self.searched_bytes);
+        for &byte in refused.iter().skip(searched) {
+            self.receive_flow_control(byte, effects);
+        }
+        self.searched_bytes = refused.len();
+    }
+
     /// ^Q and ^S. True when `byte` was one of them.
     fn receive_flow_control(&mut self, byte: u8, effects: &mut Effects) -> bool {
-        if !self.termios.input(iflag::IXON) {
+        let keys = [self.key(cc::VSTART), self.key(cc::VSTOP)];
+        if !self.termios.input(iflag::IXON) || byte == DISABLED || !keys.contains(&byte) {
             return false;
+        }
+        if self.searched_bytes > 0 {
+            return true;
         }
         if byte == self.key(cc::VSTART) {
             self.start_output(effects);
             self.show_echo();
-            return true;
-        }
-        let stops = byte == self.key(cc::VSTOP);
-        if stops {
+        } else {
             self.output.stop();
         }
-        stops
+        true
     }
 
     fn signal_key(&self, byte: u8) -> Option<Signal> {
