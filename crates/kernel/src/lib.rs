@@ -11,3 +11,4 @@ pub mod schedule;
 pub mod space;
 pub mod stream;
 pub mod thread;
+pub mod tty;
