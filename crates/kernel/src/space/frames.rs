@@ -50,6 +50,9 @@ impl FramePool {
         let mut counts = alloc::vec![0; (end - base) as usize];
         // Popped from the back: low frames go out first, which keeps runs repeatable.
         let mut free: Vec<u32> = usable.iter().flat_map(|range| range.clone()).rev().collect();
+        // Adopted frames come here when they are freed; the list must never grow while the pool is borrowed,
+        // because the heap takes its frames from this pool.
+        free.reserve_exact(counts.len() - free.len());
         let total_frames = free.len();
         let zero = free.pop().map(FrameNumber);
         if let Some(frame) = zero {
