@@ -75,12 +75,7 @@ impl TrapRecord {
     /// Notes a fault that becomes a signal.
     pub fn note(&mut self, exception: &Exception) {
         self.trapno = u64::from(exception.vector);
-        self.err = match exception.vector {
-            PAGE_FAULT => page_error(exception),
-            // Linux passes no error code on for a step: it keeps the one of the last fault's.
-            DIVIDE | DEBUG | BREAKPOINT | INVALID_OPCODE | X87 | SIMD => 0,
-            _ => exception.error,
-        };
+        self.err = if exception.vector == PAGE_FAULT { page_error(exception) } else { exception.error };
         if exception.vector == PAGE_FAULT {
             self.cr2 = exception.address;
         }

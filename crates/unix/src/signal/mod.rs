@@ -11,7 +11,8 @@
 //!   rt_sigreturn ─ frame::restore ─► registers, mask, vector state, alternate stack
 //! ```
 //!
-//! Differences from Linux are wanted ones: process 1 is not protected, and nobody is ever traced.
+//! Wanted differences from Linux: process 1 is not protected, nobody is ever traced, and a blocked
+//! signal is never delivered ([`Pending::take_synchronous`]).
 
 pub mod actions;
 pub mod altstack;

@@ -83,7 +83,8 @@ impl Pending {
     }
 
     /// Takes the oldest unblocked signal that an instruction of this thread raised (one with a code of
-    /// the kernel, not one that somebody sent).
+    /// the kernel, not one that somebody sent). Linux may take a blocked one here while another is not
+    /// blocked; only a process that forges its own faults could tell.
     pub fn take_synchronous(&mut self, blocked: SignalSet) -> Option<SigInfo> {
         let urgent = self.set.minus(blocked).intersection(SignalSet::SYNCHRONOUS);
         if urgent.is_empty() {

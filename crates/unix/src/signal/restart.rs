@@ -46,7 +46,7 @@ pub fn restart(kind: RestartKind, next: Next, call: u64, registers: &mut Registe
         (RestartKind::Restart, Next::Handler { flags }) => (flags & SA_RESTART != 0).then_some(call),
         (RestartKind::RestartNoHandler | RestartKind::RestartBlock, Next::Handler { .. }) => None,
         (RestartKind::Restart | RestartKind::RestartNoHandler, Next::Program) => Some(call),
-        (RestartKind::RestartBlock, Next::Program) => Some(u64::from(nr::RESTART_SYSCALL)),
+        (RestartKind::RestartBlock, Next::Program) => Some(nr::RESTART_SYSCALL),
     };
     match again {
         Some(number) => {
