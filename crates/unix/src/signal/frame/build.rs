@@ -22,7 +22,7 @@ const FLAGS_CLEARED: u64 = 1 << 8 | 1 << 10 | 1 << 16;
 /// What a frame is made of.
 #[derive(Clone, Copy, Debug)]
 pub struct FrameRequest<'a> {
-    /// The interrupted program's, after [`crate::signal::restart`].
+    /// The interrupted program's, after [`fn@crate::signal::restart`].
     pub registers: &'a Registers,
     /// A standard XSAVE image.
     pub vector_state: &'a [u8],
