@@ -64,7 +64,7 @@ mod image {
         }
         // The counts must reach every frame that may be adopted or given back later.
         let all = booted.info.ram.iter().map(|range| frame_of(range.end).0).max().unwrap_or(0);
-        
+
         ranges.push(0..0);
         ranges.push(all..all);
         let pool = Box::leak(Box::new(FramePool::new(booted.machine, &ranges, RESERVE_FRAMES)));

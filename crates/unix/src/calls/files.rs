@@ -9,8 +9,10 @@ use abi::file::{
 };
 use kernel::file::{Access, Create, Data, Node, NodeKind, OpenHow};
 
+use super::Entry;
 use crate::call::{Call, CallResult};
 use crate::files::{Body, Descriptor, OpenFile, Slot, device_stream};
+use abi::nr;
 
 pub fn close(call: &Call<'_>, descriptor: u64) -> CallResult {
     let slot = call.process().files().remove(Descriptor::from_register(descriptor))?;
@@ -81,3 +83,9 @@ pub fn open_node(call: &Call<'_>, node: &Arc<Node>, flags: u32) -> Result<OpenFi
     let _ = call;
     Ok(file)
 }
+
+pub const CALLS: &[Entry] = &[
+    (nr::CLOSE, |call, [a, ..]| close(call, a)),
+    (nr::OPENAT, |call, [a, b, c, d, ..]| openat(call, a, b, c as u32, d as u32)),
+    (nr::OPEN, |call, [a, b, c, ..]| openat(call, abi::file::AT_FDCWD as u64, a, b as u32, c as u32)),
+];

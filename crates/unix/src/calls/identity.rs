@@ -1,6 +1,8 @@
 //! Who a process is.
 
+use super::Entry;
 use crate::call::{Call, CallResult};
+use abi::nr;
 use core::sync::atomic::Ordering;
 
 pub fn getpid(call: &Call<'_>) -> CallResult {
@@ -28,3 +30,11 @@ pub fn set_robust_list(call: &Call<'_>, head: u64, bytes: u64) -> CallResult {
     call.task.robust_list.store(head, Ordering::Relaxed);
     Ok(0)
 }
+
+pub const CALLS: &[Entry] = &[
+    (nr::GETPID, |call, _| getpid(call)),
+    (nr::GETPPID, |call, _| getppid(call)),
+    (nr::GETTID, |call, _| gettid(call)),
+    (nr::SET_TID_ADDRESS, |call, [a, ..]| set_tid_address(call, a)),
+    (nr::SET_ROBUST_LIST, |call, [a, b, ..]| set_robust_list(call, a, b)),
+];

@@ -8,6 +8,7 @@ use kernel::file::{FinalLink, Node, NodeKind};
 use kernel::space::{FixedPages, Kind, MapRequest, Placement, Space, SpaceLimits, View};
 use machine::{KernelCell, PAGE_BYTES, Protection, Registers};
 
+use super::Entry;
 use super::memory::errno_of;
 use crate::emulator::Unix;
 use crate::exec::elf::{self, FileBytes, Image};
@@ -240,3 +241,5 @@ pub fn task_name(path: &[u8]) -> [u8; 16] {
     name[..bytes].copy_from_slice(&last[..bytes]);
     name
 }
+
+pub const CALLS: &[Entry] = &[];

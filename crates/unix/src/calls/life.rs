@@ -5,9 +5,11 @@ use alloc::sync::Arc;
 use abi::process::WaitStatus;
 use kernel::schedule::WaitQueue;
 
+use super::Entry;
 use crate::call::{Call, CallResult};
 use crate::emulator::Unix;
 use crate::task::{Life, Process, Task};
+use abi::nr;
 
 /// `exit`: this thread only.
 pub fn exit_thread(call: &Call<'_>, status: u64) -> CallResult {
@@ -61,3 +63,6 @@ fn bury_process(unix: &'static Unix, process: &Arc<Process>) {
     process.life.set(Life::Zombie(status));
     let _: Option<&WaitQueue> = None;
 }
+
+pub const CALLS: &[Entry] =
+    &[(nr::EXIT, |call, [a, ..]| exit_thread(call, a)), (nr::EXIT_GROUP, |call, [a, ..]| exit_group(call, a))];

@@ -10,8 +10,10 @@ use abi::memory::{
 use kernel::space::{AnonymousMemory, Kind, MapError, MapRequest, Placement, Space, USER_LIMIT, View};
 use machine::{KernelCell, Protection};
 
+use super::Entry;
 use crate::call::{Call, CallResult};
 use crate::files::NodeBacking;
+use abi::nr;
 
 /// The one place where a refused change of areas becomes an errno.
 pub fn errno_of(error: MapError) -> Errno {
@@ -162,3 +164,11 @@ pub fn arch_prctl(call: &Call<'_>, code: u64, address: u64) -> CallResult {
         _ => Err(Errno::EINVAL),
     }
 }
+
+pub const CALLS: &[Entry] = &[
+    (nr::BRK, |call, [a, ..]| brk(call, a)),
+    (nr::MMAP, |call, arguments| mmap(call, arguments)),
+    (nr::MUNMAP, |call, [a, b, ..]| munmap(call, a, b)),
+    (nr::MPROTECT, |call, [a, b, c, ..]| mprotect(call, a, b, c)),
+    (nr::ARCH_PRCTL, |call, [a, b, ..]| arch_prctl(call, a, b)),
+];

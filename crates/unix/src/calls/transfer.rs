@@ -5,8 +5,10 @@ use alloc::sync::Arc;
 use abi::Errno;
 use kernel::stream::UserRange;
 
+use super::Entry;
 use crate::call::{Call, CallResult};
 use crate::files::{Body, OpenFile};
+use abi::nr;
 
 pub fn read(call: &Call<'_>, descriptor: u64, address: u64, bytes: u64) -> CallResult {
     let file = call.file(descriptor)?;
@@ -110,3 +112,9 @@ fn seek_content(file: &OpenFile, offset: i64, data: bool) -> Result<i64, Errno> 
     let found = if data { content.seek_data(from) } else { content.seek_hole(from) };
     found.map(|position| position as i64)
 }
+
+pub const CALLS: &[Entry] = &[
+    (nr::READ, |call, [a, b, c, ..]| read(call, a, b, c)),
+    (nr::WRITE, |call, [a, b, c, ..]| write(call, a, b, c)),
+    (nr::LSEEK, |call, [a, b, c, ..]| lseek(call, a, b as i64, c)),
+];
