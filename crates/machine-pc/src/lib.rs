@@ -241,6 +241,10 @@ impl Machine for PcMachine {
         self.features.smap.then(call::OpenUser::template)
     }
 
+    fn frame_address(&self, frame: machine::FrameNumber) -> u64 {
+        layout::direct(frame.physical_address())
+    }
+
     fn leave(&self) -> Template {
         call::Leave::template()
     }

@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 
 use synth::Template;
 
-use crate::{Nanos, NoFrames, PhysicalMemory, Threads, Translation, Upcalls, UserMemory};
+use crate::{FrameNumber, Nanos, NoFrames, PhysicalMemory, Threads, Translation, Upcalls, UserMemory};
 
 /// A byte channel to the world outside the machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,6 +58,8 @@ pub trait Machine: PhysicalMemory + UserMemory + Threads + Sync {
     fn open_user(&self) -> Option<Template>;
     /// The code that ends a synthesized call routine: back to the program, result in rax.
     fn leave(&self) -> Template;
+    /// The address at which synthesized code finds a frame's bytes.
+    fn frame_address(&self, frame: FrameNumber) -> u64;
     /// Where a synthesized call routine goes to be done in Rust; rax holds the call number again.
     fn slow_call(&self) -> u64;
     /// The address of a word that holds the first address a program may not use.

@@ -35,7 +35,7 @@ pub struct OpenFile {
 }
 
 /// The synthesized routines of one open file.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct FileCode {
     pub read: Option<codestore::Code<kernel::FileCall>>,
     pub write: Option<codestore::Code<kernel::FileCall>>,
