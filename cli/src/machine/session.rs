@@ -65,7 +65,7 @@ pub fn run(machine: &Machine, terminals: Terminals, wishes: &Wishes) -> Result<u
     terminals.make_raw();
     let control = sockets.relay(terminals, wishes.verbose, &events).map_err(failed)?;
     let mut session = Session { child, control, terminals, inbox, last: Last::default(), relays: 0, drained: 0 };
-    session.relays = 2 + usize::from(terminals.any()) + terminals.is_tty[1..].iter().filter(|tty| !**tty).count();
+    session.relays = 3 + usize::from(terminals.any()) + terminals.is_tty[1..].iter().filter(|tty| !**tty).count();
     if let Some(stderr) = session.child.stderr.take() {
         relay::monitor_messages(stderr, events).map_err(failed)?;
     }
@@ -173,7 +173,7 @@ struct Session {
     terminals: Terminals,
     inbox: Receiver<Event>,
     last: Last,
-    /// How many events of the kinds `Drained`, `OutputFailed` and `DebugText` will come in all.
+    /// How many events of the kinds `Drained`, `OutputFailed`, `DebugText` and `MonitorText` will come in all.
     relays: usize,
     drained: usize,
 }
@@ -232,6 +232,7 @@ impl Session {
             }
             Event::MonitorText(text) => {
                 self.last.monitor = text;
+                self.drained += 1;
                 return false;
             }
             Event::Drained | Event::OutputFailed(_) | Event::Signal(_) => {
