@@ -93,6 +93,17 @@ fn a_slow_reader_slows_the_guest() {
     assert_eq!((received.len(), tool.wait().unwrap().code()), (20_000_000, Some(0)));
 }
 
+/// Guards: the grace for stopping once cut off what a slow reader had not read yet.
+#[test]
+fn output_is_complete_however_late_it_is_read() {
+    let host = Host::with_guest("head -c 250000 /dev/zero >&$out; exit_record 4 0; exec sleep 100");
+    let mut tool = host.command(&["--timeout", "60", "/bin/true"]).spawn().unwrap();
+    std::thread::sleep(Duration::from_secs(4));
+    let mut received = Vec::new();
+    tool.stdout.take().unwrap().read_to_end(&mut received).unwrap();
+    assert_eq!((received.len(), tool.wait().unwrap().code()), (250_000, Some(4)));
+}
+
 #[test]
 fn a_closed_output_ends_the_run_like_sigpipe() {
     let host = Host::with_guest("while :; do echo y >&$out; done");
