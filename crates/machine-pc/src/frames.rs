@@ -24,13 +24,16 @@ impl Frames {
         self.state.borrow_mut().early = range;
     }
 
-    /// Hands the rest of the early range to the kernel's pool, which serves from now on.
-    pub fn hand_over(&self, pool: &'static dyn FrameSource) {
-        self.state.borrow_mut().pool = Some(pool);
+    /// The kernel's pool serves from now on; returns what is left of the early range.
+    pub fn hand_over(&self, pool: &'static dyn FrameSource) -> Range<u64> {
+        let mut state = self.state.borrow_mut();
+        state.pool = Some(pool);
+        core::mem::take(&mut state.early)
     }
 
-    pub fn early_rest(&self) -> Range<u64> {
-        self.state.borrow().early.clone()
+    /// Where the early range ends; frames above are the pool's from the start.
+    pub fn early_end(&self) -> u64 {
+        self.state.borrow().early.end
     }
 
     fn take_early(&self) -> Result<FrameNumber, NoFrames> {

@@ -103,14 +103,34 @@ impl PcMachine {
         self.features.smap
     }
 
-    /// Hands all remaining memory to the kernel's pool.
-    pub fn use_frames_of(&self, pool: &'static dyn FrameSource) {
-        FRAMES.hand_over(pool);
+    /// The machine takes its frames from the kernel's pool from now on; returns physical bytes that boot did not
+    /// use after all.
+    pub fn use_frames_of(&self, pool: &'static dyn FrameSource) -> core::ops::Range<u64> {
+        FRAMES.hand_over(pool)
     }
 
-    /// Physical bytes of RAM that boot did not use.
-    pub fn unused_ram(&self) -> core::ops::Range<u64> {
-        FRAMES.early_rest()
+    /// The end of what boot may use, behind the image; RAM above it is free.
+    pub fn boot_memory_end(&self) -> u64 {
+        FRAMES.early_end()
+    }
+
+    /// The boot archive in the direct map; empty if the loader left none.
+    pub fn archive(&self, info: &BootInfo) -> &'static [u8] {
+        let range = info.archive.clone().unwrap_or(0..0);
+        // SAFETY: 1. The loader said that the module is here; boot kept its frames out of every allocator. 2. Only the
+        // emulator takes its pages over, file by file, and then no longer reads them here.
+        unsafe {
+            core::slice::from_raw_parts(layout::direct(range.start) as *const u8, (range.end - range.start) as usize)
+        }
+    }
+
+    /// Leaves the boot stack for a program's first thread.
+    ///
+    /// # Safety
+    /// Called once, at the end of boot; `root` is the thread's quaspace.
+    pub unsafe fn enter_first(&self, thread: &dyn Tte) -> ! {
+        // SAFETY: the thread's entry switches address space, stack and slots before anything else.
+        unsafe { core::arch::asm!("jmp {}", in(reg) thread.entries().sw_in_mmu, options(noreturn)) }
     }
 
     fn with_console<R>(&self, default: R, act: impl FnOnce(&mut Console) -> R) -> R {
@@ -211,6 +231,10 @@ impl Machine for PcMachine {
         value = (value ^ value >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         value = (value ^ value >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
         value ^ value >> 31
+    }
+
+    fn feature_word(&self) -> u32 {
+        core::arch::x86_64::__cpuid(1).edx
     }
 
     fn open_user(&self) -> Option<Template> {

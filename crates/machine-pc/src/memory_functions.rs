@@ -62,8 +62,7 @@ global_asm!(
         je 2f
         movzx eax, byte ptr [rdi - 1]
         movzx ecx, byte ptr [rsi - 1]
-        sub ecx, eax
-        mov eax, ecx
+        sub eax, ecx
     2:  ret
     .globl strlen
     strlen:

@@ -312,16 +312,6 @@ impl PcTte {
         // SAFETY: as in `owns_vector_registers`.
         unsafe { (*(*self.record()).cpu).vector_mask }
     }
-
-    /// Enters this thread for the first time from the boot stack, which is abandoned.
-    ///
-    /// # Safety
-    /// Nobody runs on this processor but the caller.
-    pub unsafe fn enter_first(&self) -> ! {
-        let entry = self.entries().sw_in;
-        // SAFETY: `sw_in` needs no register and leaves the current stack.
-        unsafe { asm!("jmp {}", in(reg) entry, options(noreturn)) }
-    }
 }
 
 const XSAVE_HEADER: usize = 512;

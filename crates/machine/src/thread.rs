@@ -90,7 +90,7 @@ pub struct Exception {
 
 /// What the machine asks of the kernel. Every function runs in the current thread with interrupts
 /// off; those that return nothing return to the program, possibly after other threads have run.
-pub trait Upcalls: Sync {
+pub trait Upcalls {
     /// The program made system call `registers.rax`; the result goes back into `rax`.
     fn system_call(&self, registers: &mut Registers);
     /// The program faulted outside memory management.

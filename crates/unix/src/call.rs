@@ -21,6 +21,8 @@ pub struct Call<'a> {
     pub unix: &'static Unix,
     pub task: &'a Arc<Task>,
     pub registers: &'a mut Registers,
+    /// The call set all registers itself (exec, sigreturn): no result goes into rax.
+    pub registers_replaced: bool,
 }
 
 impl Call<'_> {

@@ -25,6 +25,7 @@ mod emulator;
 pub mod exec;
 mod files;
 mod limits;
+pub mod signal;
 pub mod strace;
 mod task;
 

@@ -18,7 +18,7 @@ pub enum AlarmTarget {
 }
 
 /// A procedure for an alarm.
-pub trait Ring: Send + Sync {
+pub trait Ring {
     fn ring(&self, now: Nanos);
 }
 

@@ -122,9 +122,10 @@ impl Scheduler {
         self.leave(State::Asleep);
     }
 
-    /// Ends the running thread: it never runs again. Its TTE is dropped by `discharge` later, from
+    /// Ends the running thread after `last`: it never runs again. Its TTE is dropped by `discharge` later, from
     /// another thread.
-    pub fn end(&self) -> ! {
+    pub fn end_with(&self, last: impl FnOnce()) -> ! {
+        last();
         self.leave(State::Ended);
         unreachable!("an ended thread ran again")
     }

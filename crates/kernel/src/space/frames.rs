@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::mem::ManuallyDrop;
 
-use machine::{FrameNumber, KernelCell, NoFrames, PAGE_BYTES, PhysicalMemory};
+use machine::{FrameNumber, FrameSource, KernelCell, NoFrames, PAGE_BYTES, PhysicalMemory};
 
 /// All frames the kernel may give away. A frame is free, or it has a count of references: `Page`
 /// values and mappings in page tables. Invariant: count 0 ⇔ the frame is on the free list.
@@ -185,6 +185,19 @@ impl FramePool {
         assert!(count > 0, "frame {frame:?} is free");
         state.counts[index] = change(count);
         state.counts[index]
+    }
+}
+
+/// The machine takes its own frames (tables, thread areas, heap) from the pool too.
+pub struct PoolSource(pub &'static FramePool);
+
+impl FrameSource for PoolSource {
+    fn take(&self) -> Result<FrameNumber, NoFrames> {
+        self.0.allocate_reserved().map(Page::into_raw)
+    }
+
+    fn give(&self, frame: FrameNumber) {
+        drop(self.0.from_raw(frame));
     }
 }
 

@@ -44,7 +44,7 @@ pub use area::{AtFork, Kind, View};
 pub use backing::{AnonymousMemory, Backing, BackingError, BackingIdentity, FixedPages};
 pub use fault::{Access, FaultKind, Resolved};
 pub use fork::NoMemory;
-pub use frames::{FramePool, Page};
+pub use frames::{FramePool, Page, PoolSource};
 pub use limits::{LOWEST_ADDRESS, STACK_GUARD_BYTES, STACK_TOP, SpaceLimits, USER_LIMIT};
 pub use map::{MapError, MapRequest, Placement};
 pub use remap::{Remap, RemapTarget};

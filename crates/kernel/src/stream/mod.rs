@@ -16,7 +16,7 @@ use abi::Errno;
 use crate::schedule::WaitQueue;
 
 /// A source or sink of bytes. Errors are those of the UNIX calls they serve.
-pub trait Stream: Any + Send + Sync {
+pub trait Stream: Any {
     /// Reads to the program: at least one byte, 0 at the end, or an error. Sleeps if there is nothing,
     /// unless `io` says not to (`EAGAIN`); a signal ends the sleep with `EINTR`.
     fn read(&self, _io: &Io<'_>, _to: UserRange) -> Result<usize, Errno> {
