@@ -59,6 +59,8 @@ impl Machine {
         // Without ACPI tables the monitor writes the devices on the kernel's command line instead. The interval timer
         // stays as a reference for kernels that must calibrate; all else that a PC has is left out.
         add(&["-M", "microvm,acpi=off,pic=off,isa-serial=off,x-option-roms=off,rtc=on"]);
+        // Without this QEMU offers the interface of before virtio 1.0.
+        add(&["-global", "virtio-mmio.force-legacy=false"]);
         match self.accel {
             Accel::Kvm => add(&["-accel", "kvm", "-cpu", "host"]),
             Accel::Tcg => add(&["-accel", "tcg,thread=single", "-cpu", "max,-erms"]),
