@@ -88,8 +88,11 @@ static void run(char *line)
 {
 	char head[80];
 	int status = 0;
-	pid_t child = fork();
+	pid_t child;
 
+	/* Lets the kernel finish what boot and the last run left for later; under sleep=off this takes no time. */
+	usleep(200000);
+	child = fork();
 	if (child == 0)
 		become(line);
 	waitpid(child, &status, 0);
