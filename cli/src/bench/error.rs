@@ -28,9 +28,7 @@ impl BenchError {
             Self::MissingCommand { package, .. } => format!("install it: apt-get install {package}"),
             Self::Compile { .. } => "the programs need gcc and the C library's static archive (libc6-dev)".into(),
             Self::NoLinuxKernel { .. } => {
-                "get it on a Debian machine with `apt-get download linux-image-cloud-amd64`'s dependency, \
-                 or give a kernel with --linux VMLINUZ"
-                    .into()
+                "on Debian run apt-get update and try again; elsewhere give a kernel with --linux VMLINUZ".into()
             }
             Self::Guest { .. } => "the kernel needs an initramfs, devtmpfs, tmpfs and an 8250 console built in".into(),
             Self::File { .. } => "check that the project's target folder is writable".into(),

@@ -24,6 +24,8 @@ pub const QEMU: &str = "qemu-system-x86_64";
 pub const MACHINE: &[&str] =
     &["-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off", "-cpu", "max,-erms", "-m", "512M"];
 const DEVICES: &[&str] = &["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"];
+/// The clock on the wall and the processor's random numbers would differ from boot to boot.
+const REPEATABLE: &[&str] = &["-rtc", "base=2000-01-01,clock=vm", "-seed", "1"];
 const SERIAL: &[&str] = &["-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console"];
 /// Linux at its leanest, so that the comparison is fair to it.
 pub const COMMAND_LINE: &str = "console=ttyS0 quiet loglevel=0 mitigations=off audit=0 init_on_alloc=0 init_on_free=0 \
@@ -105,7 +107,8 @@ impl Guest {
         for part in [self.kernel.image.as_slice(), root_file_system] {
             hash.update(part);
         }
-        for text in MACHINE.iter().chain([&COMMAND_LINE, &self.qemu_version.as_str()]) {
+        let settings = MACHINE.iter().chain(DEVICES).chain(REPEATABLE).chain(SERIAL);
+        for text in settings.chain([&COMMAND_LINE, &self.qemu_version.as_str()]) {
             hash.update(text.as_bytes());
         }
         hex(&hash.finalize())[..16].to_string()
@@ -114,7 +117,7 @@ impl Guest {
     /// Everything the guest wrote on its serial line.
     fn boot(&self, archive: &Path) -> Result<Vec<u8>, BenchError> {
         let mut qemu = Command::new(QEMU)
-            .args(MACHINE.iter().chain(DEVICES).chain(SERIAL))
+            .args(MACHINE.iter().chain(DEVICES).chain(REPEATABLE).chain(SERIAL))
             .arg("-kernel")
             .arg(&self.kernel.path)
             .arg("-initrd")
@@ -215,6 +218,25 @@ mod tests {
     fn a_guest_that_died_is_quoted() {
         let error = parse(b"@run 0 0 0\nKernel panic - not syncing\n", 2).unwrap_err().to_string();
         assert!(error.contains("1 of 2 runs") && error.ends_with("Kernel panic - not syncing"), "{error}");
+    }
+
+    /// Boots the guest for real, once: later runs find the result kept. Only where an earlier bench left a
+    /// kernel, because a test does not download one.
+    #[test]
+    fn the_guest_runs_a_program_and_powers_off() {
+        use super::super::{Suite, project_root, suite};
+        let root = project_root();
+        let Ok(guest) = linux_kernel::kept(&root.join("target/linux"))
+            .ok_or(())
+            .and_then(|_| Guest::prepare(&root, None).map_err(|_| ()))
+        else {
+            return;
+        };
+        let programs = suite::select(Suite::Paper, &["1".into()]).unwrap();
+        let built = compile::build(&root, &programs, Linkage::Static).unwrap();
+        let outcomes = guest.run(&built, &programs[0].runs(true), Linkage::Static, false).unwrap();
+        assert_eq!(outcomes[1].stdout(), b"249176\n242927\n");
+        assert!(outcomes[1].ticks().unwrap() > 19_000_000, "{:?}", outcomes[1]);
     }
 
     #[test]

@@ -47,7 +47,7 @@ fn version_of(image: &[u8]) -> Option<String> {
 }
 
 /// The newest kernel an earlier bench kept, by name.
-fn kept(cache: &Path) -> Option<PathBuf> {
+pub fn kept(cache: &Path) -> Option<PathBuf> {
     let names = fs::read_dir(cache).ok()?.flatten().map(|entry| entry.path());
     names.filter(|path| path.file_name().is_some_and(|n| n.to_string_lossy().starts_with("vmlinuz-"))).max()
 }

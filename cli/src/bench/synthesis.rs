@@ -3,6 +3,7 @@
 use super::compile::Built;
 use super::suite::Run;
 use super::ticks::Outcome;
+use std::io::IsTerminal;
 use std::process::{Command, Stdio};
 
 /// A run that takes longer is stuck.
@@ -18,9 +19,12 @@ pub enum Maker {
 /// One outcome for each run. The first run that cannot be started stands for all: without a kernel
 /// nothing else is tried.
 pub fn run(built: &Built, runs: &[Run], maker: Maker) -> Vec<Outcome> {
+    let terminal = std::io::stderr().is_terminal();
     let mut outcomes: Vec<Outcome> = Vec::with_capacity(runs.len());
     for (i, run) in runs.iter().enumerate() {
-        eprint!("\rSynthesis ({maker:?}): run {} of {}", i + 1, runs.len());
+        if terminal {
+            eprint!("\rSynthesis ({maker:?}): run {} of {}", i + 1, runs.len());
+        }
         let outcome = run_one(built, run, maker);
         let stop = matches!(outcome, Outcome::NotRun { .. });
         outcomes.push(outcome.clone());
@@ -29,7 +33,9 @@ pub fn run(built: &Built, runs: &[Run], maker: Maker) -> Vec<Outcome> {
             break;
         }
     }
-    eprintln!();
+    if terminal {
+        eprintln!();
+    }
     outcomes
 }
 

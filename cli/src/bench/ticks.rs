@@ -44,10 +44,12 @@ fn parse(stderr: &[u8]) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix("ticks ")?.trim().parse().ok())
 }
 
-/// The last line a failed program wrote, after a colon.
+/// What a failed program said, after a colon: its first `error: ...`, or else its last line.
 fn quote(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
-    text.lines().rfind(|line| !line.trim().is_empty()).map_or(String::new(), |line| format!(": {}", line.trim()))
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let error = lines.clone().find(|line| line.starts_with("error: "));
+    error.or(lines.next_back()).map_or(String::new(), |line| format!(": {}", line.trim_start_matches("error: ")))
 }
 
 /// Instructions per iteration, from the ticks of a short and a long run. Start-up, first-touch page
@@ -75,6 +77,11 @@ mod tests {
             ended(1, "ticks 5\nwrong result: pipe\n\n").ticks(),
             Err("exit status 1: wrong result: pipe".into())
         );
+    }
+
+    #[test]
+    fn an_error_is_quoted_rather_than_the_help_after_it() {
+        assert_eq!(ended(2, "error: no kernel\nhelp: build it\n").ticks(), Err("exit status 2: no kernel".into()));
     }
 
     #[test]
