@@ -166,6 +166,10 @@ impl Machine for PcMachine {
         clock::now()
     }
 
+    fn time_of_counter(&self, counter: u64) -> Nanos {
+        clock::time_of(counter)
+    }
+
     fn set_alarm(&self, at: Option<Nanos>) {
         let count = match at {
             None => 0,

@@ -31,6 +31,8 @@ pub enum Received {
 pub trait Machine: PhysicalMemory + UserMemory + Threads + Sync {
     /// Time since boot, never going back.
     fn now(&self) -> Nanos;
+    /// The time at which the processor's counter had this value.
+    fn time_of_counter(&self, counter: u64) -> Nanos;
     /// Asks for `Upcalls::timer` at `at`; `None` cancels. One alarm at a time.
     fn set_alarm(&self, at: Option<Nanos>);
     fn new_translation(&self) -> Result<Arc<dyn Translation>, NoFrames>;

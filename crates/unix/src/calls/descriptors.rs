@@ -14,8 +14,8 @@ pub fn pipe2(call: &Call<'_>, address: u64, flags: u64) -> CallResult {
     let pipe = Pipe::new(call.unix.makers())?;
     let limit = call.process().limits.borrow().descriptors();
     let add = |side, access| {
-        let file = OpenFile::stream(Arc::new(PipeEnd::new(&pipe, side, call.unix.scheduler)), access);
-        synthesize(call.unix, &file);
+        let mut file = OpenFile::stream(Arc::new(PipeEnd::new(&pipe, side, call.unix.scheduler)), access);
+        synthesize(call.unix, &mut file);
         call.process().files().add(Slot { file: Arc::new(file), close_on_exec: false }, 0, limit)
     };
     let r = add(Side::Read, flags)?;

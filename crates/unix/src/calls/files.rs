@@ -75,12 +75,12 @@ pub fn open_node(call: &Call<'_>, node: &Arc<Node>, flags: u32) -> Result<OpenFi
             _ => Body::Node,
         },
     };
-    let file = OpenFile::new(body, Some(node.clone()), flags);
+    let mut file = OpenFile::new(body, Some(node.clone()), flags);
     if node.content().is_some() && file.is_writable() {
         node.begin_write()?;
         file.count_as_writer();
     }
-    synthesize(call.unix, &file);
+    synthesize(call.unix, &mut file);
     Ok(file)
 }
 

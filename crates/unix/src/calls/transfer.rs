@@ -7,7 +7,7 @@ use kernel::stream::UserRange;
 
 use super::Entry;
 use crate::call::{Call, CallResult};
-use crate::files::{Body, OpenFile};
+use crate::files::{Body, OpenFile, remember};
 use abi::nr;
 
 pub fn read(call: &Call<'_>, descriptor: u64, address: u64, bytes: u64) -> CallResult {
@@ -45,8 +45,10 @@ pub fn read_file(call: &Call<'_>, file: &Arc<OpenFile>, to: UserRange) -> Result
     if let Body::Stream(stream) = &file.body {
         return call.with_io(file.is_nonblocking(), |io| stream.read(io, to));
     }
-    let read = read_at(call, file, to, file.position())?;
-    file.set_position(file.position() + read as u64);
+    let position = file.position();
+    let read = read_at(call, file, to, position)?;
+    file.set_position(position + read as u64);
+    remember(call.unix, file, position);
     Ok(read)
 }
 
@@ -81,6 +83,7 @@ pub fn write_file(call: &Call<'_>, file: &Arc<OpenFile>, from: UserRange) -> Res
         if file.is_appending() { file.content().map_or(0, |content| content.size()) } else { file.position() };
     let written = write_at(call, file, from, position)?;
     file.set_position(position + written as u64);
+    remember(call.unix, file, position);
     Ok(written)
 }
 

@@ -12,4 +12,4 @@ pub use channel::{ChannelStream, Channels};
 pub use descriptors::{Descriptor, DescriptorTable, Slot};
 pub use devices::{MemoryDevice, device_stream};
 pub use open_file::{Body, FileCode, OpenFile};
-pub use synthesize::{SimpleCode, synthesize};
+pub use synthesize::{SimpleCode, remember, synthesize};

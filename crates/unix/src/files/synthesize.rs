@@ -3,6 +3,7 @@
 use codestore::Code;
 use kernel::FileCall;
 use kernel::call::{Makers, null_read, null_write, zero_read};
+use kernel::file::WindowCode;
 use kernel::pipe::PipeEnd;
 
 use super::{Body, FileCode, MemoryDevice, OpenFile};
@@ -27,8 +28,8 @@ impl SimpleCode {
 }
 
 /// Gives a fresh open file its routines. What has none is done in Rust.
-pub fn synthesize(unix: &Unix, file: &OpenFile) {
-    let Body::Stream(stream) = &file.body else { return };
+pub fn synthesize(unix: &Unix, file: &mut OpenFile) {
+    let Body::Stream(stream) = &file.body else { return synthesize_file(unix, file) };
     let stream = stream.as_any();
     let code = if let Some(device) = stream.downcast_ref::<MemoryDevice>() {
         device_code(unix, *device)
@@ -41,6 +42,27 @@ pub fn synthesize(unix: &Unix, file: &OpenFile) {
     };
     *file.code.borrow_mut() =
         FileCode { read: code.read.filter(|_| file.is_readable()), write: code.write.filter(|_| file.is_writable()) };
+}
+
+/// A regular file gets a window and the routines that work with it.
+fn synthesize_file(unix: &Unix, file: &mut OpenFile) {
+    let Some(content) = file.content() else { return };
+    let window = WindowCode::take(content, unix.makers());
+    if let Some((read, write)) = window.code() {
+        *file.code.borrow_mut() = FileCode {
+            read: Some(read.clone()).filter(|_| file.is_readable()),
+            // Appending writes go to the end, wherever the position is.
+            write: Some(write.clone()).filter(|_| file.is_writable() && !file.is_appending()),
+        };
+    }
+    file.set_window(window);
+}
+
+/// After the Rust twin has moved bytes at `position`: the next ones may be there for the routines.
+pub fn remember(unix: &Unix, file: &OpenFile, position: u64) {
+    if let (Some(body), Some(content)) = (file.window(), file.content()) {
+        body.window.remember(unix.machine, content, position);
+    }
 }
 
 fn device_code(unix: &Unix, device: MemoryDevice) -> FileCode {
