@@ -10,6 +10,7 @@ mod images;
 mod life;
 mod limits;
 mod memory;
+mod open_cache;
 mod paths;
 mod polls;
 mod signals;

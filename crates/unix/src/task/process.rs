@@ -182,6 +182,11 @@ impl Process {
         child
     }
 
+    /// What synthesized opens were folded from has changed.
+    pub fn unbind_opens(&self) {
+        self.each_task(|task| task.unbind_open());
+    }
+
     pub fn files(&self) -> Arc<DescriptorTable> {
         self.files.borrow().clone()
     }
