@@ -25,7 +25,7 @@ pub fn consider(call: &Call<'_>, path: &[u8], flags: u32, file: &OpenFile) {
     if !suits || call.unix.makers().is_none() {
         return;
     }
-    let mut cache = call.task.opens.borrow_mut();
+    let mut cache = call.task.bindings.opens.borrow_mut();
     let same = cache.last.as_ref().is_some_and(|(last, with)| last == path && *with == flags);
     if !same {
         cache.last = Some((Vec::from(path), flags));
@@ -67,13 +67,13 @@ fn bind(call: &Call<'_>, path: &[u8], flags: u32, file: &OpenFile) -> Option<()>
     };
     let tte = call.task.thread.tte();
     let open = cached_open(makers, &plan, tte.slow_entry()).ok()?;
-    let close = match call.task.opens.borrow().close.clone() {
+    let close = match call.task.bindings.opens.borrow().close.clone() {
         Some(code) => code,
         None => cached_close(makers, &table, tte.slow_entry()).ok()?,
     };
     tte.bind_call(nr::OPENAT as usize, Some(open.entry()));
     tte.bind_call(nr::CLOSE as usize, Some(close.entry()));
-    let mut cache = call.task.opens.borrow_mut();
+    let mut cache = call.task.bindings.opens.borrow_mut();
     // Should the routines stop fitting, two more opens in Rust come before new ones.
     cache.last = None;
     cache.open = Some(open);
