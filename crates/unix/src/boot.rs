@@ -60,6 +60,7 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, String> {
         tasks: TaskTable::new(),
         channels,
         options: Options { generic: config.flags.generic, strace: config.flags.strace, verbose: config.flags.verbose },
+        shm: crate::calls::Segments::new(),
         epoch: KernelCell::new(Nanos(epoch)),
         host_name: KernelCell::new(config.hostname.to_vec()),
         first: KernelCell::new(None),

@@ -37,6 +37,7 @@ pub struct Unix {
     pub tasks: TaskTable,
     pub channels: &'static Channels,
     pub options: Options,
+    pub shm: calls::Segments,
     /// Wall clock minus time since boot.
     pub epoch: KernelCell<Nanos>,
     pub host_name: KernelCell<Vec<u8>>,

@@ -12,6 +12,7 @@ mod limits;
 mod memory;
 mod paths;
 mod polls;
+mod shm;
 mod signals;
 mod sockets;
 mod system;
@@ -21,6 +22,7 @@ mod transfer;
 
 pub(crate) use images::{Wanted, install as install_program, load_first, task_name};
 pub use limits::Limits;
+pub use shm::Segments;
 
 use alloc::sync::Arc;
 
@@ -40,7 +42,7 @@ pub type Entry = (u64, Function);
 /// Call numbers the table covers.
 const NUMBERS: usize = 464;
 
-const FAMILIES: [&[Entry]; 15] = [
+const FAMILIES: [&[Entry]; 16] = [
     descriptors::CALLS,
     files::CALLS,
     futexes::CALLS,
@@ -51,6 +53,7 @@ const FAMILIES: [&[Entry]; 15] = [
     memory::CALLS,
     paths::CALLS,
     polls::CALLS,
+    shm::CALLS,
     signals::CALLS,
     sockets::CALLS,
     system::CALLS,
