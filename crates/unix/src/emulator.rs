@@ -5,7 +5,6 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
-use abi::nr;
 use codestore::CodeStore;
 use kernel::file::{Namespace, Time};
 use kernel::schedule::Scheduler;
@@ -26,6 +25,14 @@ pub struct Options {
     pub generic: bool,
     pub strace: bool,
     pub verbose: bool,
+}
+
+impl Options {
+    /// Whether synthesized routines may be bound as calls. With `--strace` all calls come the slow way,
+    /// where they are shown.
+    pub fn binds_code(&self) -> bool {
+        !self.generic && !self.strace
+    }
 }
 
 pub struct Unix {
@@ -141,7 +148,11 @@ impl Upcalls for Unix {
         let task = unix.current();
         let number = registers.cause as u32 as u64;
         let mut call = Call { unix, task: &task, registers, registers_replaced: false };
-        calls::serve(&mut call, number);
+        if unix.options.strace {
+            calls::serve_traced(&mut call, number);
+        } else {
+            calls::serve(&mut call, number);
+        }
     }
 
     fn exception(&self, registers: &mut Registers, exception: Exception) {
@@ -186,9 +197,4 @@ static THE: KernelCell<Option<&'static Unix>> = KernelCell::new(None);
 pub(crate) fn install(unix: &'static Unix) {
     THE.set(Some(unix));
     unix.machine.set_upcalls(unix);
-}
-
-/// Whether a call number is one that the strace summary should count as implemented.
-pub(crate) fn is_known(number: u64) -> bool {
-    nr::name(number).is_some()
 }

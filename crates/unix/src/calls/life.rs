@@ -53,6 +53,7 @@ pub fn leave(unix: &'static Unix, task: &Arc<Task>) -> ! {
 /// The last thread has left: everything the process held goes, the parent is told.
 fn bury_process(unix: &'static Unix, process: &Arc<Process>) {
     let status = process.ending.get().unwrap_or(WaitStatus::Exited(0));
+    super::trace::tell_end(unix, process, status);
     if process.pid == 1 {
         match status {
             WaitStatus::Killed { signal, .. } => unix.finish(0, signal.into()),

@@ -18,11 +18,13 @@ mod sockets;
 mod system;
 mod terminal;
 mod times;
+mod trace;
 mod transfer;
 
 pub(crate) use images::{Wanted, install as install_program, load_first, task_name};
 pub use limits::Limits;
 pub use shm::Segments;
+pub(crate) use trace::serve_traced;
 
 use alloc::sync::Arc;
 

@@ -136,7 +136,8 @@ fn file_kind(
     protection: Protection,
 ) -> Result<(Kind, Protection), Errno> {
     let is_regular = file.content().is_some();
-    if is_regular && part.bytes.saturating_add(part.first_page * PAGE) > i64::MAX as u64 {
+    let last_byte = if is_regular { i64::MAX as u64 } else { u64::MAX };
+    if part.first_page > last_byte.saturating_sub(part.bytes) / PAGE {
         return Err(Errno::EOVERFLOW);
     }
     let shared = match flags & MAP_TYPE {

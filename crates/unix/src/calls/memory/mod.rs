@@ -97,11 +97,6 @@ fn arch_prctl(call: &Call<'_>, code: u64, address: u64) -> CallResult {
     }
 }
 
-/// Protection keys: there are none to give.
-fn pkey_alloc(flags: u64, rights: u64) -> CallResult {
-    if flags != 0 || rights & !3 != 0 { Err(Errno::EINVAL) } else { Err(Errno::ENOSPC) }
-}
-
 pub const CALLS: &[Entry] = &[
     (nr::BRK, |call, [a, ..]| brk(call, a)),
     (nr::MMAP, |call, arguments| map::mmap(call, arguments)),
@@ -110,7 +105,8 @@ pub const CALLS: &[Entry] = &[
     (nr::REMAP_FILE_PAGES, |call, [a, b, c, d, _, _]| map::remap_file_pages(call, [a, b, c, d])),
     (nr::MPROTECT, |call, [a, b, c, ..]| map::mprotect(call, a, b, c)),
     (nr::PKEY_MPROTECT, |call, [a, b, c, d, ..]| map::pkey_mprotect(call, [a, b, c, d])),
-    (nr::PKEY_ALLOC, |_, [a, b, ..]| pkey_alloc(a, b)),
+    // The processor's protection keys are not used: Linux without them says the same.
+    (nr::PKEY_ALLOC, |_, _| Err(Errno::EINVAL)),
     (nr::PKEY_FREE, |_, _| Err(Errno::EINVAL)),
     (nr::MAP_SHADOW_STACK, |_, _| Err(Errno::ENOTSUP)),
     (nr::MADVISE, |call, [a, b, c, ..]| advice::madvise(call, a, b, c)),
