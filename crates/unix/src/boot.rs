@@ -242,6 +242,8 @@ fn first_program(unix: &'static Unix, config: &ConfigView<'_>) -> Result<Arc<Thr
     unix.tasks.add_task(&task);
     unix.tasks.add_process(&process);
     *unix.first.borrow_mut() = Some(process);
+    // What is left until the program's first instruction is the switch to it.
+    unix.boot_report.set(Some(unix.machine.now()));
     Ok(thread)
 }
 
