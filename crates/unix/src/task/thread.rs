@@ -1,12 +1,16 @@
 //! One thread of a program.
 
 use alloc::sync::Arc;
+use core::cell::Cell;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use kernel::thread::Thread;
 use machine::KernelCell;
 
 use super::Process;
+
+/// Calls that a thread dispatches by descriptor in synthesized code.
+pub const DESCRIPTOR_CALLS: [u64; 3] = [abi::nr::READ, abi::nr::WRITE, abi::nr::LSEEK];
 
 pub struct Task {
     pub tid: u32,
@@ -18,6 +22,8 @@ pub struct Task {
     pub clear_child_tid: AtomicU64,
     /// Head of the robust futex list.
     pub robust_list: AtomicU64,
+    /// Which of [`DESCRIPTOR_CALLS`] are bound to the process's descriptor table.
+    pub bound_descriptor_calls: [Cell<bool>; DESCRIPTOR_CALLS.len()],
     /// This thread alone shall end.
     pub ending: KernelCell<bool>,
 }
@@ -31,6 +37,7 @@ impl Task {
             name: KernelCell::new(name),
             clear_child_tid: AtomicU64::new(0),
             robust_list: AtomicU64::new(0),
+            bound_descriptor_calls: [const { Cell::new(false) }; DESCRIPTOR_CALLS.len()],
             ending: KernelCell::new(false),
         });
         process.live_tasks.fetch_add(1, Ordering::Relaxed);
@@ -44,6 +51,15 @@ impl Task {
     /// A sleep must end early: the thread shall end, or a signal waits.
     pub fn is_interrupted(&self) -> bool {
         self.ending.get() || self.process.ending.get().is_some()
+    }
+
+    /// The process has another descriptor table: the dispatch that knows the old one goes.
+    pub fn unbind_descriptor_calls(&self) {
+        for (bound, number) in self.bound_descriptor_calls.iter().zip(DESCRIPTOR_CALLS) {
+            if bound.replace(false) {
+                self.thread.tte().bind_call(number as usize, None);
+            }
+        }
     }
 
     /// Counts the thread out; true for the last one.
