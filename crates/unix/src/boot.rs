@@ -65,6 +65,8 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, String> {
         host_name: KernelCell::new(config.hostname.to_vec()),
         first: KernelCell::new(None),
         morgue: KernelCell::new(Vec::new()),
+        starved: Default::default(),
+        victim: KernelCell::new(None),
         summary: KernelCell::new(Default::default()),
         boot_report: KernelCell::new(None),
         simple_code: KernelCell::new(None),

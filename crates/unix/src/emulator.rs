@@ -4,12 +4,13 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
+use core::sync::atomic::{AtomicU32, Ordering};
 
 use codestore::CodeStore;
 use kernel::call::Makers;
 use kernel::file::{CounterClock, Namespace, Time};
 use kernel::schedule::Scheduler;
-use kernel::space::{Access, FramePool, Page};
+use kernel::space::{Access, FaultKind, FramePool, Page};
 use kernel::thread::Thread;
 use machine::{Channel, Exception, KernelCell, Machine, Nanos, Registers, Upcalls};
 
@@ -52,6 +53,10 @@ pub struct Unix {
     pub first: KernelCell<Option<Arc<Process>>>,
     /// Threads that have ended and wait for another thread to drop their TTE.
     pub(crate) morgue: KernelCell<Vec<Arc<Thread>>>,
+    /// Number of the task whose page fault found no frame, 0 for none.
+    pub(crate) starved: AtomicU32,
+    /// The process that was ended last to make room, and when.
+    pub(crate) victim: KernelCell<Option<(u32, Nanos)>>,
     pub(crate) summary: KernelCell<Summary>,
     /// Processor counter at the kernel's first instruction, and whether the first program has started.
     pub(crate) boot_report: KernelCell<Option<Nanos>>,
@@ -109,6 +114,16 @@ impl Unix {
             text.push('\n');
             self.tell(bootimage::control::kind::LOG, text.as_bytes());
         }
+    }
+
+    /// If a page fault of this task found no frame, one process is ended to make room.
+    fn make_room_for(&'static self, task: &Task) -> bool {
+        let starved = self.starved.load(Ordering::Relaxed) == task.tid;
+        if starved {
+            self.starved.store(0, Ordering::Relaxed);
+            calls::make_room(self, task);
+        }
+        starved
     }
 
     /// Drops the TTEs of threads that have ended. Called by other threads.
@@ -180,7 +195,12 @@ impl Upcalls for Unix {
 
     fn exception(&self, registers: &mut Registers, exception: Exception) {
         let unix = the(self);
-        calls::fault(unix, &unix.current(), registers, exception);
+        let task = unix.current();
+        if unix.make_room_for(&task) {
+            // The program tries the same instruction again.
+            return;
+        }
+        calls::fault(unix, &task, registers, exception);
     }
 
     fn page_fault(&self, access: machine::Access) -> bool {
@@ -191,7 +211,11 @@ impl Upcalls for Unix {
             (_, true) => Access::Write,
             _ => Access::Read,
         };
-        space.borrow_mut().fault(access.address.0, kind).is_ok()
+        let supplied = space.borrow_mut().fault(access.address.0, kind);
+        if supplied == Err(FaultKind::OutOfMemory) {
+            self.starved.store(task.tid, Ordering::Relaxed);
+        }
+        supplied.is_ok()
     }
 
     fn timer(&self) {
@@ -205,6 +229,7 @@ impl Upcalls for Unix {
     fn before_user(&self, registers: &mut Registers) {
         let unix = the(self);
         let task = unix.current();
+        unix.make_room_for(&task);
         calls::before_user(unix, &task, registers);
     }
 }

@@ -23,6 +23,7 @@ mod transfer;
 
 pub(crate) use images::{Wanted, install as install_program, load_first, task_name};
 pub use limits::Limits;
+pub(crate) use memory::make_room;
 pub use shm::Segments;
 pub(crate) use trace::serve_traced;
 
@@ -94,7 +95,7 @@ pub fn serve(call: &mut Call<'_>, number: u64) {
     call.registers.cause = number;
     let Registers { rdi, rsi, rdx, r10, r8, r9, .. } = *call.registers;
     let function = TABLE.get(number as usize).copied().unwrap_or(unknown);
-    let result = function(call, [rdi, rsi, rdx, r10, r8, r9]);
+    let result = memory::admit(call, number).and_then(|()| function(call, [rdi, rsi, rdx, r10, r8, r9]));
     if !call.registers_replaced {
         call.registers.rax = match result {
             Ok(value) => value,

@@ -1,6 +1,7 @@
 //! The quaspace's calls.
 
 mod advice;
+mod exhaustion;
 mod map;
 
 use alloc::sync::Arc;
@@ -13,6 +14,8 @@ use super::{Entry, Limits};
 use crate::call::{Call, CallResult};
 use crate::task::Process;
 use abi::nr;
+
+pub use exhaustion::{admit, make_room};
 
 /// The one place where a refused change of areas becomes an errno.
 pub fn errno_of(error: MapError) -> Errno {
