@@ -4,13 +4,12 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
-use core::sync::atomic::{AtomicU32, Ordering};
 
 use codestore::CodeStore;
 use kernel::call::Makers;
 use kernel::file::{CounterClock, Namespace, Time};
 use kernel::schedule::Scheduler;
-use kernel::space::{Access, FaultKind, FramePool, Page};
+use kernel::space::{Access, FramePool, Page};
 use kernel::thread::Thread;
 use machine::{Channel, Exception, KernelCell, Machine, Nanos, Registers, Upcalls};
 
@@ -53,8 +52,6 @@ pub struct Unix {
     pub first: KernelCell<Option<Arc<Process>>>,
     /// Threads that have ended and wait for another thread to drop their TTE.
     pub(crate) morgue: KernelCell<Vec<Arc<Thread>>>,
-    /// Number of the task whose page fault found no frame, 0 for none.
-    pub(crate) starved: AtomicU32,
     /// The process that was ended last to make room, and when.
     pub(crate) victim: KernelCell<Option<(u32, Nanos)>>,
     pub(crate) summary: KernelCell<Summary>,
@@ -69,7 +66,7 @@ pub struct Unix {
 impl Unix {
     /// Who makes call routines; nobody when every call shall be done in Rust (`--generic`, `--strace`).
     pub fn makers(&self) -> Option<Makers> {
-        (!self.options.generic && !self.options.strace).then_some(Makers { machine: self.machine, store: self.store })
+        self.options.binds_code().then_some(Makers { machine: self.machine, store: self.store })
     }
 
     /// The shared routines of the simple devices, if any are made.
@@ -116,16 +113,6 @@ impl Unix {
         }
     }
 
-    /// If a page fault of this task found no frame, one process is ended to make room.
-    fn make_room_for(&'static self, task: &Task) -> bool {
-        let starved = self.starved.load(Ordering::Relaxed) == task.tid;
-        if starved {
-            self.starved.store(0, Ordering::Relaxed);
-            calls::make_room(self, task);
-        }
-        starved
-    }
-
     /// Drops the TTEs of threads that have ended. Called by other threads.
     pub(crate) fn bury(&self) {
         if self.morgue.borrow().is_empty() {
@@ -139,6 +126,7 @@ impl Unix {
 
     /// Ends the machine with the first process's status, after everything it wrote has gone out.
     pub(crate) fn finish(&self, status: i32, signal: u32) -> ! {
+        self.bury();
         if self.options.strace {
             let table = self.summary.borrow().table();
             self.tell(bootimage::control::kind::STRACE, table.as_bytes());
@@ -196,8 +184,9 @@ impl Upcalls for Unix {
     fn exception(&self, registers: &mut Registers, exception: Exception) {
         let unix = the(self);
         let task = unix.current();
-        if unix.make_room_for(&task) {
+        if calls::take_starvation(&task) {
             // The program tries the same instruction again.
+            calls::make_room(unix, &task);
             return;
         }
         calls::fault(unix, &task, registers, exception);
@@ -211,11 +200,8 @@ impl Upcalls for Unix {
             (_, true) => Access::Write,
             _ => Access::Read,
         };
-        let supplied = space.borrow_mut().fault(access.address.0, kind);
-        if supplied == Err(FaultKind::OutOfMemory) {
-            self.starved.store(task.tid, Ordering::Relaxed);
-        }
-        supplied.is_ok()
+        let resolved = space.borrow_mut().fault(access.address.0, kind);
+        calls::page_fault(&task, resolved)
     }
 
     fn timer(&self) {
@@ -228,9 +214,7 @@ impl Upcalls for Unix {
 
     fn before_user(&self, registers: &mut Registers) {
         let unix = the(self);
-        let task = unix.current();
-        unix.make_room_for(&task);
-        calls::before_user(unix, &task, registers);
+        calls::before_user(unix, unix.current(), registers);
     }
 }
 

@@ -44,7 +44,6 @@ fn is_shown_before(number: u64) -> bool {
 }
 
 /// Shows the arrival of a signal.
-#[allow(dead_code, reason = "called where signals are delivered")]
 pub fn tell_signal(unix: &'static Unix, task: &Arc<Task>, info: &SigInfo) {
     if unix.options.strace {
         tell(unix, task.tid, &strace::format_signal(info), None);

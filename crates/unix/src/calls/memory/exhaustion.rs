@@ -13,6 +13,7 @@ use alloc::sync::Arc;
 use abi::Errno;
 use abi::nr;
 use abi::process::WaitStatus;
+use kernel::space::FaultKind;
 use machine::Nanos;
 
 use crate::call::Call;
@@ -123,6 +124,15 @@ fn fork_frames(process: &Process) -> usize {
     (records * FORK_RECORD_BYTES).div_ceil(machine::PAGE_BYTES)
 }
 
+/// Whether the task's last page fault found no frame; asked once.
+pub fn take_starvation(task: &Task) -> bool {
+    let starved = task.last_fault.get() == Some(FaultKind::OutOfMemory);
+    if starved {
+        task.last_fault.set(None);
+    }
+    starved
+}
+
 /// A page could not be supplied to `task`: the largest process is ended, and the task sleeps until there is
 /// hope. Afterwards it tries again, or it is the one that was ended.
 #[cold]
@@ -162,6 +172,5 @@ fn end_victim(unix: &'static Unix, victim: &Arc<Process>, now: Nanos) {
     let kibibytes = resident_bytes(victim) / 1024;
     unix.log(format_args!("out of memory: killed process {} with {kibibytes} KiB resident", victim.pid));
     unix.victim.set(Some((victim.pid, now)));
-    life::end_process(victim, WaitStatus::Killed { signal: abi::signal::SIGKILL as u8, core: false });
-    victim.each_task(|task| unix.scheduler.unblock(&task.thread));
+    life::end_process(unix, victim, WaitStatus::Killed { signal: abi::signal::SIGKILL as u8, core: false });
 }

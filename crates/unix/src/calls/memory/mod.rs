@@ -15,7 +15,7 @@ use crate::call::{Call, CallResult};
 use crate::task::Process;
 use abi::nr;
 
-pub use exhaustion::{admit, make_room};
+pub use exhaustion::{admit, make_room, take_starvation};
 
 /// The one place where a refused change of areas becomes an errno.
 pub fn errno_of(error: MapError) -> Errno {
