@@ -61,10 +61,12 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, String> {
         tasks: TaskTable::new(),
         channels,
         options: Options { generic: config.flags.generic, strace: config.flags.strace, verbose: config.flags.verbose },
+        shm: crate::calls::Segments::new(),
         epoch: KernelCell::new(Nanos(epoch)),
         host_name: KernelCell::new(config.hostname.to_vec()),
         first: KernelCell::new(None),
         morgue: KernelCell::new(Vec::new()),
+        victim: KernelCell::new(None),
         summary: KernelCell::new(Default::default()),
         boot_report: KernelCell::new(None),
         simple_code: KernelCell::new(None),
@@ -246,6 +248,8 @@ fn first_program(unix: &'static Unix, config: &ConfigView<'_>) -> Result<Arc<Thr
     unix.tasks.add_task(&task);
     unix.tasks.add_process(&process);
     *unix.first.borrow_mut() = Some(process);
+    // What is left until the program's first instruction is the switch to it.
+    unix.boot_report.set(Some(unix.machine.now()));
     Ok(thread)
 }
 

@@ -165,7 +165,7 @@ impl Volume {
         if self.pages.get() >= self.pages_max {
             return Err(Errno::ENOSPC);
         }
-        self.pool.allocate().ok_or(Errno::ENOSPC)
+        self.pool.allocate_for_file().ok_or(Errno::ENOSPC)
     }
 
     /// Whether `pages` more pages could be had now.

@@ -22,6 +22,9 @@ pub struct FramePool {
 /// Frames kept zeroed ahead at most (S-106): 1 MiB. More would only be zeroed later.
 const ZEROED_FRAMES_MAX: usize = 256;
 
+/// One in so many frames is kept from files.
+const FILE_SHARE_KEPT: usize = 16;
+
 /// What a free frame holds.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Content {
@@ -72,6 +75,13 @@ impl FramePool {
     /// A frame filled with zeros, for a program.
     pub fn allocate_zeroed(&'static self) -> Option<Page> {
         self.take_zeroed(self.reserve_frames)
+    }
+
+    /// A frame with unknown content, for a file. The last part of memory is for programs: files stay when
+    /// nobody runs, so nobody could be ended to get their frames back.
+    pub fn allocate_for_file(&'static self) -> Option<Page> {
+        let keep = self.reserve_frames + self.total_frames / FILE_SHARE_KEPT;
+        self.take(keep, Content::Unknown).map(|(page, _)| page)
     }
 
     /// A zeroed frame for the kernel itself (translation tables, thread areas): may use the reserve.
@@ -198,6 +208,10 @@ impl FrameSource for PoolSource {
 
     fn give(&self, frame: FrameNumber) {
         drop(self.0.from_raw(frame));
+    }
+
+    fn available(&self) -> usize {
+        self.0.free_frames()
     }
 }
 

@@ -88,6 +88,16 @@ impl Space {
         }
     }
 
+    /// Bytes present, without those that only show zeros. Costs no walk.
+    pub fn resident_bytes(&self) -> u64 {
+        self.pages.resident * PAGE
+    }
+
+    /// Areas in all.
+    pub fn area_count(&self) -> usize {
+        self.areas.len()
+    }
+
     /// What the byte at `address` is; `None` if nothing is mapped there.
     pub fn identity(&self, address: u64) -> Option<Identity> {
         let (start, area) = self.area_at(page_of(address))?;

@@ -13,16 +13,21 @@ mod memory;
 mod open_cache;
 mod paths;
 mod polls;
+mod shm;
 mod signals;
 mod sockets;
 mod system;
 mod terminal;
 mod times;
+mod trace;
 mod transfer;
 
 pub(crate) use images::{Wanted, install as install_program, load_first, task_name};
 pub use limits::Limits;
+pub(crate) use memory::{make_room, take_starvation};
+pub use shm::Segments;
 pub use signals::{before_user, fault, page_fault};
+pub(crate) use trace::serve_traced;
 
 use abi::Errno;
 use machine::Registers;
@@ -40,7 +45,7 @@ pub type Entry = (u64, Function);
 /// Call numbers the table covers.
 const NUMBERS: usize = 464;
 
-const FAMILIES: [&[Entry]; 15] = [
+const FAMILIES: [&[Entry]; 16] = [
     descriptors::CALLS,
     files::CALLS,
     futexes::CALLS,
@@ -51,6 +56,7 @@ const FAMILIES: [&[Entry]; 15] = [
     memory::CALLS,
     paths::CALLS,
     polls::CALLS,
+    shm::CALLS,
     signals::CALLS,
     sockets::CALLS,
     system::CALLS,
@@ -102,7 +108,7 @@ pub fn serve(call: &mut Call<'_>, number: u64) {
     call.registers.cause = number;
     let Registers { rdi, rsi, rdx, r10, r8, r9, .. } = *call.registers;
     let function = TABLE.get(number as usize).copied().unwrap_or(unknown);
-    let result = function(call, [rdi, rsi, rdx, r10, r8, r9]);
+    let result = memory::admit(call, number).and_then(|()| function(call, [rdi, rsi, rdx, r10, r8, r9]));
     if IS_CONSTANT.get(number as usize) == Some(&true)
         && let Ok(value) = result
         && call.unix.makers().is_some()
