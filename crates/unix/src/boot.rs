@@ -70,6 +70,7 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, String> {
     }));
     emulator::install(unix);
     *unix.vdso_pages.borrow_mut() = vdso_pages(unix, ingredients.counter);
+    crate::proc::mount(unix).map_err(|error| format!("/proc cannot be mounted: {error:?}"))?;
     first_program(unix, &config)
         .map_err(|error| format!("{}: {}", String::from_utf8_lossy(config.program), error.message()))
 }

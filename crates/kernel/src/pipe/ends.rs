@@ -2,14 +2,14 @@
 
 use alloc::sync::Arc;
 use core::any::Any;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use abi::Errno;
 
 use super::ATOMIC_BYTES;
 use super::ring::PipeRing;
 use crate::schedule::WaitQueue;
-use crate::stream::{Io, Ready, Stream, UserRange};
+use crate::stream::{Io, Nameless, Ready, Stream, UserRange};
 
 /// One pipe, shared by its ends.
 pub struct Pipe {
@@ -23,6 +23,8 @@ pub struct Pipe {
     /// Ever opened, for the rendezvous of a named pipe.
     pub opened_readers: AtomicU32,
     pub opened_writers: AtomicU32,
+    /// No other pipe has it (`pipe:[N]`, `st_ino`).
+    number: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,7 +52,13 @@ pub struct PipeEnd {
     scheduler: &'static crate::schedule::Scheduler,
 }
 
+static NUMBERS: AtomicU64 = AtomicU64::new(1);
+
 impl Pipe {
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
     /// Error: `ENOMEM`.
     pub fn new() -> Result<Arc<Pipe>, Errno> {
         Ok(Arc::new(Pipe {
@@ -61,6 +69,7 @@ impl Pipe {
             writers: AtomicU32::new(0),
             opened_readers: AtomicU32::new(0),
             opened_writers: AtomicU32::new(0),
+            number: NUMBERS.fetch_add(1, Ordering::Relaxed),
         }))
     }
 
@@ -220,6 +229,10 @@ impl Stream for PipeEnd {
         if self.side.writes() {
             visit(&self.pipe.writable);
         }
+    }
+
+    fn nameless(&self) -> Nameless {
+        Nameless::Pipe(self.pipe.number)
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -64,6 +64,9 @@ pub fn open_node(call: &Call<'_>, node: &Arc<Node>, flags: u32) -> Result<OpenFi
     if flags & O_PATH != 0 {
         return Ok(OpenFile::new(Body::Node, Some(node.clone()), flags));
     }
+    if let Some(opened) = crate::proc::reopen(call.unix, node, flags) {
+        return opened;
+    }
     let body = match node.kind() {
         NodeKind::CharDevice(major, minor) => Body::Stream(device_stream(major, minor).ok_or(Errno::ENXIO)?),
         NodeKind::BlockDevice(..) | NodeKind::Socket => return Err(Errno::ENXIO),
@@ -80,7 +83,6 @@ pub fn open_node(call: &Call<'_>, node: &Arc<Node>, flags: u32) -> Result<OpenFi
         node.begin_write()?;
         file.count_as_writer();
     }
-    let _ = call;
     Ok(file)
 }
 

@@ -229,6 +229,7 @@ pub fn install(process: &Process, loaded: Loaded) -> Registers {
     *process.executable.borrow_mut() = Some(loaded.executable);
     process.arguments.set(loaded.arguments);
     process.environment.set(loaded.environment);
+    process.stack_start.set(loaded.registers.rsp);
     *process.space.borrow_mut() = Some(Arc::new(KernelCell::new(loaded.space)));
     loaded.registers
 }
