@@ -5,9 +5,9 @@ use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 
 use abi::Errno;
-use kernel::file::{Data, LinkTarget, Listed, Node, NodeKind, VirtualDirectory, Visit};
+use kernel::file::{Data, LinkTarget, Listed, NewNode, Node, NodeKind, VirtualDirectory, Visit};
 
-use super::root::{caller, path};
+use super::root::caller;
 use super::tree::{Entry, Subject, Table, What, file, link, parse_number, private, produce, setting, show, table};
 use super::{accounts, descriptors, memory, mounts, status};
 use crate::emulator::Unix;
@@ -130,14 +130,21 @@ const THREAD: &[Entry<Member>] = entries![];
 
 /// Everything is in the first namespace of its kind; the numbers are Linux's.
 const NAMESPACES: &[Entry<Member>] = &[
-    link("cgroup", |_, _| Ok(path(format!("cgroup:[{}]", 4_026_531_835u32)))),
-    link("ipc", |_, _| Ok(path(format!("ipc:[{}]", 4_026_531_839u32)))),
-    link("mnt", |_, _| Ok(path(format!("mnt:[{}]", 4_026_531_841u32)))),
-    link("net", |_, _| Ok(path(format!("net:[{}]", 4_026_531_840u32)))),
-    link("pid", |_, _| Ok(path(format!("pid:[{}]", 4_026_531_836u32)))),
-    link("user", |_, _| Ok(path(format!("user:[{}]", 4_026_531_837u32)))),
-    link("uts", |_, _| Ok(path(format!("uts:[{}]", 4_026_531_838u32)))),
+    link("cgroup", |unix, _| namespace(unix, "cgroup", 4_026_531_835)),
+    link("ipc", |unix, _| namespace(unix, "ipc", 4_026_531_839)),
+    link("mnt", |unix, _| namespace(unix, "mnt", 4_026_531_841)),
+    link("net", |unix, _| namespace(unix, "net", 4_026_531_840)),
+    link("pid", |unix, _| namespace(unix, "pid", 4_026_531_836)),
+    link("user", |unix, _| namespace(unix, "user", 4_026_531_837)),
+    link("uts", |unix, _| namespace(unix, "uts", 4_026_531_838)),
 ];
+
+/// A namespace is an empty file that can be opened, to name it by a descriptor.
+fn namespace(unix: &Unix, kind: &str, number: u32) -> Result<LinkTarget, Errno> {
+    let new = NewNode { mode: 0o444, user: 0, group: 0, now: unix.wall_time() };
+    let node = Node::nameless(unix.names.root().volume(), new)?;
+    Ok(LinkTarget::Node(node, format!("{kind}:[{number}]").into_bytes().into()))
+}
 
 /// A link that leads straight to a node.
 pub fn jump(unix: &Unix, node: &Arc<Node>) -> Result<LinkTarget, Errno> {
