@@ -234,7 +234,9 @@ impl Cache {
     /// Cache `index` of the deterministic cache leaf: 4 on Intel's processors, 0x8000001D on AMD's.
     fn find(index: u32) -> Option<Cache> {
         let numbers = [4, EXTENDED + 0x1D];
-        let number = *numbers.iter().find(|number| leaf(**number).eax & 31 != 0)?;
+        let Some(number) = numbers.into_iter().find(|number| leaf(*number).eax & 31 != 0) else {
+            return Cache::find_old(index);
+        };
         let part = __cpuid_count(number, index);
         (part.eax & 31 != 0).then_some(Cache {
             kind: part.eax & 31,
@@ -246,10 +248,31 @@ impl Cache {
         })
     }
 
+    /// Cache `index` as AMD's older leaves 0x80000005 and 0x80000006 tell it.
+    fn find_old(index: u32) -> Option<Cache> {
+        let (first, others) = (leaf(EXTENDED + 5), leaf(EXTENDED + 6));
+        let (kind, level, kilobytes, ways, line_bytes) = match index {
+            0 => (1, 1, first.ecx >> 24, first.ecx >> 16 & 255, first.ecx & 255),
+            1 => (2, 1, first.edx >> 24, first.edx >> 16 & 255, first.edx & 255),
+            2 => (3, 2, others.ecx >> 16, old_ways(others.ecx), others.ecx & 255),
+            3 => (3, 3, (others.edx >> 18) * 512, old_ways(others.edx), others.edx & 255),
+            _ => return None,
+        };
+        let set_bytes = ways * line_bytes;
+        let sets = (kilobytes * 1024).checked_div(set_bytes).filter(|sets| *sets > 0)?;
+        Some(Cache { kind, level, ways, partitions: 1, line_bytes, sets })
+    }
+
     fn kilobytes(&self) -> u64 {
         [self.ways, self.partitions, self.line_bytes, self.sets].iter().map(|part| u64::from(*part)).product::<u64>()
             / 1024
     }
+}
+
+/// Associativity in bits 12 to 15 of the older cache leaves, 0 for none.
+fn old_ways(register: u32) -> u32 {
+    const WAYS: [u32; 16] = [0, 1, 2, 3, 4, 6, 8, 0, 16, 0, 32, 48, 64, 96, 128, 0];
+    WAYS[(register >> 12 & 15) as usize]
 }
 
 /// The content of a file of `/sys/devices/system/cpu/cpu0/cache/indexN`. Error: `ENOENT` without such a cache.
