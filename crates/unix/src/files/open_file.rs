@@ -42,6 +42,7 @@ pub struct OpenFile {
 pub struct FileCode {
     pub read: Option<codestore::Code<kernel::FileCall>>,
     pub write: Option<codestore::Code<kernel::FileCall>>,
+    pub seek: Option<codestore::Code<kernel::FileCall>>,
 }
 
 impl OpenFile {
@@ -155,10 +156,10 @@ impl OpenFile {
         }
     }
 
-    /// Entry points of the synthesized `read` and `write`, where there are some.
-    pub fn entry_points(&self) -> (Option<u64>, Option<u64>) {
+    /// Entry points of the synthesized `read`, `write` and `lseek`, where there are some.
+    pub fn entry_points(&self) -> [Option<u64>; 3] {
         let code = self.code.borrow();
-        (code.read.as_ref().map(|code| code.entry()), code.write.as_ref().map(|code| code.entry()))
+        [&code.read, &code.write, &code.seek].map(|code| code.as_ref().map(|code| code.entry()))
     }
 
     /// Error: `EBADF` when not open for reading.
