@@ -9,7 +9,6 @@ use machine::{FrameNumber, FrameSource, KernelCell, NoFrames, PAGE_BYTES, Physic
 /// values and mappings in page tables. Invariant: count 0 ⇔ the frame is on the free list.
 pub struct FramePool {
     memory: &'static dyn PhysicalMemory,
-    total_frames: usize,
     /// Frames that only `allocate_reserved` may take: what the kernel needs to survive when
     /// programs have eaten the rest.
     reserve_frames: usize,
