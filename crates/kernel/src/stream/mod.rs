@@ -60,6 +60,12 @@ pub trait Stream: Any {
         Nameless::Anonymous("[stream]")
     }
 
+    /// Opening the same name again gives a stream that cannot be told from this one, so an open may be put off until
+    /// somebody looks at the descriptor.
+    fn opens_without_trace(&self) -> bool {
+        false
+    }
+
     /// For the type's owner to find its own again.
     fn as_any(&self) -> &dyn Any;
 }

@@ -30,7 +30,7 @@ pub fn write(call: &Call<'_>, descriptor: u64, address: u64, bytes: u64) -> Call
 
 /// Synthesizes the thread's dispatch of `read`, `write` or `lseek` at its first use: a thread that never reads pays nothing.
 fn bind_dispatch(call: &Call<'_>, number: u64) {
-    let bound = &call.task.bound_descriptor_calls[bound_index(number)];
+    let bound = &call.task.bindings.descriptor_calls[bound_index(number)];
     if bound.get() || call.unix.makers().is_none() {
         return;
     }
