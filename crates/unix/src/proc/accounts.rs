@@ -10,6 +10,7 @@ use abi::Errno;
 
 use super::process::Member;
 use crate::emulator::Unix;
+use crate::task::Settings;
 
 type Text = Result<Vec<u8>, Errno>;
 
@@ -118,16 +119,18 @@ pub fn set_coredump_filter(_: &'static Unix, member: &Member, text: &[u8]) -> Re
     number(text).map(|_| ())
 }
 
-/// Sleeps end at the nanosecond asked for, as far as the machine can; the slack is Linux's default.
+/// Sleeps end at the nanosecond asked for, as far as the machine can; the number is only kept.
 pub fn timer_slack(_: &'static Unix, member: &Member) -> Text {
-    member.process()?;
-    Ok(b"50000\n".to_vec())
+    Ok(format!("{}\n", member.process()?.settings.get().timer_slack_ns).into_bytes())
 }
 
-/// Error: `EINVAL` for something that is no number.
+/// 0 asks for the default. Error: `EINVAL` for something that is no number.
 pub fn set_timer_slack(_: &'static Unix, member: &Member, text: &[u8]) -> Result<(), Errno> {
-    member.process()?;
-    number(text).map(|_| ())
+    let process = member.process()?;
+    let asked = number(text)?;
+    let timer_slack_ns = if asked == 0 { Settings::default().timer_slack_ns } else { asked };
+    process.settings.set(Settings { timer_slack_ns, ..process.settings.get() });
+    Ok(())
 }
 
 fn trimmed(text: &[u8]) -> Result<&str, Errno> {

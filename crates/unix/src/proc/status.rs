@@ -13,6 +13,7 @@ use machine::{Nanos, PAGE_BYTES};
 
 use super::process::Member;
 use crate::emulator::Unix;
+use crate::signal::SignalSet;
 use crate::task::{Life, Process, Task};
 
 /// Clock ticks that /proc counts in: 100 a second (`sysconf(_SC_CLK_TCK)`).
@@ -117,7 +118,7 @@ pub fn stat(unix: &'static Unix, member: &Member) -> Result<Vec<u8>, Errno> {
     let family = process.family.get();
     let layout = layout(&process);
     let (usage, children) = (process.usage.get(), process.children_usage.get());
-    let signals = Signals::of(member, &process);
+    let signals = Signals::of(task.as_deref(), &process);
     let (terminal, foreground) = terminal(&process);
     let exec_flags = if process.has_executed.get() { 0x40_0000 } else { 0x40_0040 };
     let mut line = format!("{} (", member.tid).into_bytes();
@@ -139,7 +140,7 @@ pub fn stat(unix: &'static Unix, member: &Member) -> Result<Vec<u8>, Errno> {
     let nice = 0;
     let _ = write!(
         rest,
-        "{} {nice} {} 0 {} {} {} {} {} {} {} 0 0 {} {} {} {} 0 0 0 17 0 0 0 0 0 0 ",
+        "{} {nice} {} 0 {} {} {} {} {} {} {} 0 0 {} {} {} {} 0 0 0 {} 0 0 0 0 0 0 ",
         20 + nice,
         process.live_tasks().max(1),
         ticks(process.started),
@@ -154,6 +155,7 @@ pub fn stat(unix: &'static Unix, member: &Member) -> Result<Vec<u8>, Errno> {
         signals.blocked & 0x7fff_ffff,
         signals.ignored & 0x7fff_ffff,
         signals.caught & 0x7fff_ffff,
+        process.exit_signal.load(Ordering::Relaxed),
     );
     let (arguments, environment) = (process.arguments.get(), process.environment.get());
     let exit_code = match process.life.get() {
@@ -197,8 +199,22 @@ struct Signals {
 }
 
 impl Signals {
-    fn of(_member: &Member, _process: &Process) -> Signals {
-        Signals::default()
+    fn of(task: Option<&Task>, process: &Process) -> Signals {
+        let mut signals = Signals { shared_pending: process.pending.borrow().set().0, ..Signals::default() };
+        if let Some(task) = task {
+            signals.pending = task.pending.borrow().set().0;
+            signals.blocked = task.mask.borrow().blocked().0;
+        }
+        let actions = process.actions();
+        let actions = actions.borrow();
+        for signal in 1..=64 {
+            match actions.of(signal).sa_handler {
+                abi::signal::SIG_DFL => {}
+                abi::signal::SIG_IGN => signals.ignored |= SignalSet::of(signal).0,
+                _ => signals.caught |= SignalSet::of(signal).0,
+            }
+        }
+        signals
     }
 }
 
@@ -273,9 +289,11 @@ fn memory(text: &mut String, sizes: &SpaceUsage) {
 }
 
 fn signals(text: &mut String, member: &Member, process: &Process) {
-    let signals = Signals::of(member, process);
+    let task = member.task(process);
+    let signals = Signals::of(task.as_deref(), process);
+    let queued = process.pending.borrow().queued() + task.map_or(0, |task| task.pending.borrow().queued());
     let limit = process.limits.borrow().0[abi::process::RLIMIT_SIGPENDING as usize].0;
-    let _ = writeln!(text, "Threads:\t{}\nSigQ:\t0/{limit}", process.live_tasks().max(1));
+    let _ = writeln!(text, "Threads:\t{}\nSigQ:\t{queued}/{limit}", process.live_tasks().max(1));
     let sets = [
         ("SigPnd", signals.pending),
         ("ShdPnd", signals.shared_pending),
@@ -298,7 +316,8 @@ fn rights(text: &mut String, process: &Process) {
     for (label, set) in sets {
         let _ = writeln!(text, "{label}:\t{set:016x}");
     }
-    text.push_str("NoNewPrivs:\t0\nSeccomp:\t0\nSeccomp_filters:\t0\nSpeculation_Store_Bypass:\tvulnerable\n");
+    let _ = writeln!(text, "NoNewPrivs:\t{}", u8::from(process.settings.get().no_new_privileges));
+    text.push_str("Seccomp:\t0\nSeccomp_filters:\t0\nSpeculation_Store_Bypass:\tvulnerable\n");
     text.push_str("SpeculationIndirectBranch:\talways enabled\nCpus_allowed:\t1\nCpus_allowed_list:\t0\n");
     text.push_str("Mems_allowed:\t00000000,00000001\nMems_allowed_list:\t0\n");
     text.push_str("voluntary_ctxt_switches:\t0\nnonvoluntary_ctxt_switches:\t0\n");
