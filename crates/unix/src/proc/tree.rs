@@ -15,7 +15,7 @@ pub trait Subject: Clone + 'static {
     /// User and group of the entries.
     fn owner(&self) -> (u32, u32);
 
-    /// Entries can still be looked up and listed.
+    /// Entries can still be looked up (`ESRCH` if not) and listed.
     fn is_there(&self) -> bool {
         true
     }
@@ -106,10 +106,10 @@ impl<S: Subject> Table<S> {
 
 impl<S: Subject> VirtualDirectory for Table<S> {
     fn lookup(&self, this: &Arc<Node>, name: &[u8]) -> Result<Arc<Node>, Errno> {
-        let entry = self.entries.iter().find(|entry| entry.name.as_bytes() == name).ok_or(Errno::ENOENT)?;
         if !self.subject.is_there() {
-            return Err(Errno::ENOENT);
+            return Err(Errno::ESRCH);
         }
+        let entry = self.entries.iter().find(|entry| entry.name.as_bytes() == name).ok_or(Errno::ENOENT)?;
         Ok(produce(self.unix, this, name, (entry.kind(), entry.mode), self.subject.owner(), self.data(entry)))
     }
 
