@@ -6,7 +6,9 @@ use alloc::vec::Vec;
 
 use abi::Errno;
 use abi::file::{O_ACCMODE, O_CLOEXEC, O_RDONLY, O_WRONLY};
-use kernel::file::{Data, LinkTarget, Listed, Node, NodeKind, VirtualDirectory, VirtualFile, VirtualLink, Visit};
+use kernel::file::{
+    Data, LinkTarget, Listed, NewNode, Node, NodeKind, VirtualDirectory, VirtualFile, VirtualLink, Visit,
+};
 use kernel::pipe::{PipeEnd, Side};
 use kernel::stream::{Nameless, Stream};
 
@@ -84,6 +86,9 @@ fn link_mode(file: &OpenFile) -> u32 {
     read | write
 }
 
+/// Inode number of everything that is neither a pipe nor a socket; Linux, too, has one for all.
+const ANONYMOUS: u64 = 1;
+
 struct DescriptorLink {
     unix: &'static Unix,
     member: Member,
@@ -106,13 +111,14 @@ impl VirtualLink for DescriptorLink {
 impl DescriptorLink {
     /// A stream that was never in the file tree leads to a node made for it.
     fn nameless(&self, stream: &Arc<dyn Stream>) -> LinkTarget {
-        let (kind, text) = match stream.nameless() {
-            Nameless::Pipe(number) => (NodeKind::Fifo, format!("pipe:[{number}]")),
-            Nameless::Socket(number) => (NodeKind::Socket, format!("socket:[{number}]")),
-            Nameless::Anonymous(what) => (NodeKind::Regular, format!("anon_inode:{what}")),
+        let (kind, number, text) = match stream.nameless() {
+            Nameless::Pipe(number) => (NodeKind::Fifo, number, format!("pipe:[{number}]")),
+            Nameless::Socket(number) => (NodeKind::Socket, number, format!("socket:[{number}]")),
+            Nameless::Anonymous(what) => (NodeKind::Regular, ANONYMOUS, format!("anon_inode:{what}")),
         };
-        let owner = self.member.owner();
-        let node = produce(self.unix, &self.directory, text.as_bytes(), (kind, 0o600), owner, Data::Special);
+        let (user, group) = self.member.owner();
+        let new = NewNode { mode: 0o600, user, group, now: self.unix.wall_time() };
+        let node = Node::produce(&self.directory, text.as_bytes(), number, kind, Data::Special, new);
         *node.attachment().borrow_mut() = Some(Arc::new(Again(stream.clone())));
         LinkTarget::Node(node, text.into_bytes().into())
     }
