@@ -11,7 +11,7 @@ use kernel::file::{Access, Create, Data, Node, NodeKind, OpenHow};
 
 use super::Entry;
 use crate::call::{Call, CallResult};
-use crate::files::{Body, Descriptor, OpenFile, Slot, device_stream};
+use crate::files::{Body, Descriptor, OpenFile, Slot, device_stream, synthesize};
 use abi::nr;
 
 pub fn close(call: &Call<'_>, descriptor: u64) -> CallResult {
@@ -75,12 +75,12 @@ pub fn open_node(call: &Call<'_>, node: &Arc<Node>, flags: u32) -> Result<OpenFi
             _ => Body::Node,
         },
     };
-    let file = OpenFile::new(body, Some(node.clone()), flags);
+    let mut file = OpenFile::new(body, Some(node.clone()), flags);
     if node.content().is_some() && file.is_writable() {
         node.begin_write()?;
         file.count_as_writer();
     }
-    let _ = call;
+    synthesize(call.unix, &mut file);
     Ok(file)
 }
 

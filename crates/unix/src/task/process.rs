@@ -230,6 +230,7 @@ impl Process {
     }
 
     pub fn set_files(&self, files: Arc<DescriptorTable>) {
+        self.each_task(|task| task.unbind_descriptor_calls());
         *self.files.borrow_mut() = Some(files);
     }
 
