@@ -18,7 +18,6 @@ mod send;
 mod stop;
 mod timed;
 
-pub use actions::check_set_size;
 pub use deliver::{before_user, fault, interrupted_as, page_fault};
 pub use kill::broken_pipe;
 pub use send::{send_to_group, send_to_process, send_to_task};
