@@ -81,7 +81,7 @@ impl FramePool {
     /// A frame with unknown content, for a file. The last part of memory is for programs: files stay when
     /// nobody runs, so nobody could be ended to get their frames back.
     pub fn allocate_for_file(&'static self) -> Option<Page> {
-        let keep = self.reserve_frames + self.total_frames / FILE_SHARE_KEPT;
+        let keep = self.reserve_frames + self.total_frames() / FILE_SHARE_KEPT;
         self.take(keep, Content::Unknown).map(|(page, _)| page)
     }
 

@@ -76,7 +76,7 @@ impl Space {
     /// The areas with what is present of them, for /proc/PID/smaps. Walks all present pages.
     pub fn areas_with_sizes(&self) -> impl Iterator<Item = (AreaView<'_>, AreaSizes)> {
         self.areas.iter().map(|(&start, area)| {
-            let resident = self.resident_bytes(start, area.end);
+            let resident = self.resident_bytes_within(start, area.end);
             let sizes = AreaSizes { resident, resident_shared: self.shared_bytes(start, area) };
             (self.view_of(start, area), sizes)
         })
@@ -94,7 +94,7 @@ impl Space {
     }
 
     /// Present pages, the shared page of zeros not counted.
-    fn resident_bytes(&self, start: u64, end: u64) -> u64 {
+    fn resident_bytes_within(&self, start: u64, end: u64) -> u64 {
         let mut bytes = 0;
         let mut at = start;
         while let Some((page, mapping)) = self.pages.next_present(at, end) {
