@@ -54,6 +54,7 @@ pub fn setpgid(call: &Call<'_>, pid: u64, group: u64) -> CallResult {
     }
     family.group = group;
     target.family.set(family);
+    target.unbind_identity();
     Ok(0)
 }
 
@@ -73,5 +74,6 @@ pub fn setsid(call: &Call<'_>) -> CallResult {
     let mut family = own.family.get();
     (family.group, family.session, family.has_terminal) = (own.pid, own.pid, false);
     own.family.set(family);
+    own.unbind_identity();
     Ok(own.pid.into())
 }

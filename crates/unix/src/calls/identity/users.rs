@@ -42,6 +42,7 @@ fn set(call: &Call<'_>, kind: Kind, ids: Ids) {
         Kind::Group => credentials.group = ids.effective,
     }
     drop(credentials);
+    call.process().unbind_identity();
     if before.effective != ids.effective {
         // Who changes its user may know secrets that the new user must not read.
         let mut settings = call.process().settings.borrow_mut();
@@ -154,6 +155,8 @@ pub fn setfsuid(call: &Call<'_>, id: u64) -> CallResult {
     if id != KEEP && (privileged || [ids.real, ids.effective, ids.saved, old].contains(&id)) {
         credentials.user = id;
     }
+    drop(credentials);
+    call.process().unbind_opens();
     Ok(old.into())
 }
 
@@ -167,6 +170,8 @@ pub fn setfsgid(call: &Call<'_>, id: u64) -> CallResult {
     if id != KEEP && (privileged || [ids.real, ids.effective, ids.saved, old].contains(&id)) {
         credentials.group = id;
     }
+    drop(credentials);
+    call.process().unbind_opens();
     Ok(old.into())
 }
 
@@ -197,6 +202,7 @@ pub fn setgroups(call: &Call<'_>, count: u64, list: u64) -> CallResult {
     let mut groups: Vec<u32> = bytes.chunks_exact(4).map(u32::get).collect();
     groups.sort_unstable();
     call.process().credentials.borrow_mut().groups = Arc::from(groups);
+    call.process().unbind_opens();
     Ok(0)
 }
 

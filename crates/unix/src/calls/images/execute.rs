@@ -111,6 +111,7 @@ fn lead(call: &Call<'_>) -> Arc<Task> {
     }
     life::let_go_of_memory(call.unix, old);
     old.bindings.unbind_descriptor_calls(old.thread.tte());
+    old.bindings.unbind_constants(old.thread.tte());
     call.unix.tasks.remove_task(old);
     let task = Task::new(process.pid, process, &old.thread, old.name.get());
     old.leave_process();
@@ -154,6 +155,7 @@ fn take_identity(process: &Process, identity: Identity) {
     let mut credentials = process.credentials.borrow_mut();
     (credentials.user, credentials.group) = (identity.user, identity.group);
     drop(credentials);
+    process.unbind_identity();
     let mut settings = process.settings.borrow_mut();
     settings.keeps_capabilities = false;
     settings.dumpable = u32::from(!identity.is_secure);

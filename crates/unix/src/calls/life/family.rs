@@ -79,6 +79,7 @@ fn give_children_away(unix: &'static Unix, process: &Arc<Process>) {
         *child.parent.borrow_mut() = Arc::downgrade(&heir);
         child.exit_signal.store(SIGCHLD, Ordering::Relaxed);
         heir.children.borrow_mut().push(child.clone());
+        child.unbind_identity();
         let death_signal = child.settings.get().parent_death_signal;
         if death_signal != 0 {
             let info = SigInfo::kill(death_signal, process.pid as i32, process.user_ids.get().real);
