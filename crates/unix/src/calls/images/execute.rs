@@ -143,7 +143,6 @@ fn forget_old_program(call: &Call<'_>, task: &Arc<Task>, name: [u8; 16]) {
     *task.restart_block.borrow_mut() = None;
     task.name.set(name);
     process.has_executed.set(true);
-    process.leader_exit.set(None);
 }
 
 fn take_identity(process: &Process, identity: Identity) {
