@@ -110,6 +110,8 @@ fn lead(call: &Call<'_>) -> Arc<Task> {
         return old.clone();
     }
     life::let_go_of_memory(call.unix, old);
+    old.bindings.unbind_descriptor_calls(old.thread.tte());
+    old.bindings.unbind_constants(old.thread.tte());
     call.unix.tasks.remove_task(old);
     let task = Task::new(process.pid, process, &old.thread, old.name.get());
     old.leave_process();
@@ -141,7 +143,6 @@ fn forget_old_program(call: &Call<'_>, task: &Arc<Task>, name: [u8; 16]) {
     *task.restart_block.borrow_mut() = None;
     task.name.set(name);
     process.has_executed.set(true);
-    process.leader_exit.set(None);
 }
 
 fn take_identity(process: &Process, identity: Identity) {
@@ -153,6 +154,7 @@ fn take_identity(process: &Process, identity: Identity) {
     let mut credentials = process.credentials.borrow_mut();
     (credentials.user, credentials.group) = (identity.user, identity.group);
     drop(credentials);
+    process.unbind_identity();
     let mut settings = process.settings.borrow_mut();
     settings.keeps_capabilities = false;
     settings.dumpable = u32::from(!identity.is_secure);

@@ -15,16 +15,11 @@ use crate::task::{Process, Task};
 /// `exit`: this thread only.
 pub fn exit_thread(call: &Call<'_>, status: u64) -> CallResult {
     let process = call.process();
-    let status = status as u8;
-    if call.task.tid == process.pid {
-        process.leader_exit.set(Some(status));
-    }
     call.task.ending.set(true);
     call.task.call_attention();
     if process.live_tasks() == 1 {
-        // The process ends as its first thread did.
-        let status = process.leader_exit.get().unwrap_or(status);
-        end_process(call.unix, process, WaitStatus::Exited(status));
+        // The process ends as its last thread does.
+        end_process(call.unix, process, WaitStatus::Exited(status as u8));
     }
     Ok(0)
 }
@@ -91,6 +86,8 @@ fn bury_process(unix: &'static Unix, process: &Arc<Process>) {
     drop(files);
     let executable = process.executable.borrow_mut().take();
     drop(executable);
+    let execution = process.execution.borrow_mut().take();
+    drop(execution);
     release_vfork_parent(unix, process);
     if process.pid == 1 {
         end_machine(unix, status);
