@@ -12,7 +12,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::cell::{Cell, RefCell};
+use core::cell::RefCell;
 
 use machine::{FrameNumber, Mapping, NoFrames, PAGE_BYTES, PhysicalMemory, Protection, Translation, VirtAddr};
 
