@@ -9,17 +9,16 @@ mod renaming;
 mod tree;
 mod walking;
 
-use std::cell::RefCell;
 use std::sync::Arc;
 
 use abi::Errno;
-use machine::{FrameNumber, PAGE_BYTES, PhysicalMemory, UserFault, UserMemory, VirtAddr};
+use machine::{FrameNumber, KernelCell, PAGE_BYTES, PhysicalMemory, UserFault, UserMemory, VirtAddr};
 
 use super::*;
 use crate::space::FramePool;
 
 /// Frames in a vector.
-struct VecMemory(RefCell<Vec<u8>>);
+struct VecMemory(KernelCell<Vec<u8>>);
 
 impl PhysicalMemory for VecMemory {
     fn read(&self, frame: FrameNumber, offset: usize, into: &mut [u8]) {
@@ -58,8 +57,10 @@ fn in_frame(frame: FrameNumber, offset: usize, bytes: usize) -> usize {
     frame.0 as usize * PAGE_BYTES + offset
 }
 
+/// A pool with so many free frames; one more is its page of zeros.
 fn pool_of(frames: u32) -> &'static FramePool {
-    let memory = VecMemory(RefCell::new(vec![0xEE; frames as usize * PAGE_BYTES]));
+    let frames = frames + 1;
+    let memory = VecMemory(KernelCell::new(vec![0xEE; frames as usize * PAGE_BYTES]));
     let pool = FramePool::new(Box::leak(Box::new(memory)), &[0..frames], 0);
     Box::leak(Box::new(pool))
 }
@@ -68,19 +69,19 @@ fn pool_of(frames: u32) -> &'static FramePool {
 /// each copy, as a page fault would.
 struct Program<'a> {
     pool: &'static FramePool,
-    bytes: RefCell<Vec<u8>>,
+    bytes: KernelCell<Vec<u8>>,
     limit: usize,
-    on_touch: Option<&'a dyn Fn()>,
+    on_touch: KernelCell<Option<&'a dyn Fn()>>,
 }
 
 impl Program<'_> {
     fn new(pool: &'static FramePool, bytes: Vec<u8>) -> Program<'static> {
         let limit = bytes.len();
-        Program { pool, bytes: RefCell::new(bytes), limit, on_touch: None }
+        Program { pool, bytes: KernelCell::new(bytes), limit, on_touch: KernelCell::new(None) }
     }
 
     fn reachable(&self, at: VirtAddr, bytes: usize) -> usize {
-        if let Some(touch) = self.on_touch {
+        if let Some(touch) = self.on_touch.get() {
             touch();
         }
         bytes.min(self.limit.saturating_sub(at.0 as usize))
