@@ -76,6 +76,7 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, String> {
     unix.names.root().volume().set_clock(unix);
     *unix.simple_code.borrow_mut() = unix.makers().and_then(SimpleCode::make);
     *unix.vdso_pages.borrow_mut() = vdso_pages(unix, ingredients.counter);
+    crate::proc::mount(unix).map_err(|error| format!("/proc cannot be mounted: {error:?}"))?;
     first_program(unix, &config)
         .map_err(|error| format!("{}: {}", String::from_utf8_lossy(config.program), error.message()))
 }
@@ -244,6 +245,7 @@ fn first_program(unix: &'static Unix, config: &ConfigView<'_>) -> Result<Arc<Thr
     let space = process.space().ok_or(Errno::ENOMEM)?;
     thread.tte().set_quaspace(Some(&**space.borrow().translation()));
     unix.scheduler.enlist(&thread);
+    unix.scheduler.unblock(&thread);
     let task = Task::new(pid, &process, &thread, task_name(config.program));
     unix.tasks.add_task(&task);
     unix.tasks.add_process(&process);

@@ -9,7 +9,6 @@ use machine::{FrameNumber, FrameSource, KernelCell, NoFrames, PAGE_BYTES, Physic
 /// values and mappings in page tables. Invariant: count 0 ⇔ the frame is on the free list.
 pub struct FramePool {
     memory: &'static dyn PhysicalMemory,
-    total_frames: usize,
     /// Frames that only `allocate_reserved` may take: what the kernel needs to survive when
     /// programs have eaten the rest.
     reserve_frames: usize,
@@ -37,6 +36,8 @@ struct State {
     base: u32,
     counts: Vec<u32>,
     free: Vec<u32>,
+    /// Frames of the pool, free or not.
+    total_frames: usize,
     /// Free frames that are already zero, filled in idle time (S-106).
     zeroed: Vec<u32>,
 }
@@ -63,8 +64,8 @@ impl FramePool {
             memory.fill(frame, 0, PAGE_BYTES, 0);
         }
         let zeroed = Vec::with_capacity(ZEROED_FRAMES_MAX);
-        let state = KernelCell::new(State { base, counts, free, zeroed });
-        FramePool { memory, total_frames, reserve_frames, zero, state }
+        let state = KernelCell::new(State { base, counts, free, total_frames, zeroed });
+        FramePool { memory, reserve_frames, zero, state }
     }
 
     /// A frame with unknown content, for a program. `None` when only the reserve is left.
@@ -126,6 +127,7 @@ impl FramePool {
         let index = (frame.0 - state.base) as usize;
         assert_eq!(state.counts[index], 0, "adopted frame {frame:?} is in use");
         state.counts[index] = 1;
+        state.total_frames += 1;
         drop(state);
         Page { pool: self, frame }
     }
@@ -147,9 +149,9 @@ impl FramePool {
         state.free.len() + state.zeroed.len()
     }
 
-    /// Frames the pool was made with, free or not.
+    /// Frames the pool was made with or has adopted, free or not.
     pub fn total_frames(&self) -> usize {
-        self.total_frames
+        self.state.borrow().total_frames
     }
 
     pub fn memory(&self) -> &'static dyn PhysicalMemory {

@@ -66,6 +66,11 @@ pub fn open_node(call: &Call<'_>, node: &Arc<Node>, flags: u32) -> Result<OpenFi
     if flags & O_PATH != 0 {
         return Ok(OpenFile::new(Body::Node, Some(node.clone()), flags));
     }
+    if let Some(opened) = crate::proc::reopen(call.unix, node, flags) {
+        let mut file = opened?;
+        synthesize(call.unix, &mut file);
+        return Ok(file);
+    }
     let body = match node.kind() {
         NodeKind::CharDevice(major, minor) => Body::Stream(device_stream(major, minor).ok_or(Errno::ENXIO)?),
         NodeKind::BlockDevice(..) | NodeKind::Socket => return Err(Errno::ENXIO),

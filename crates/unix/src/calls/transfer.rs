@@ -3,7 +3,9 @@
 use alloc::sync::Arc;
 
 use abi::Errno;
+use kernel::file::Data;
 use kernel::stream::UserRange;
+use machine::PAGE_BYTES;
 
 use super::Entry;
 use crate::call::{Call, CallResult};
@@ -94,6 +96,9 @@ pub fn write_file(call: &Call<'_>, file: &Arc<OpenFile>, from: UserRange) -> Res
 
 /// Writes at a position of a seekable file.
 pub fn write_at(call: &Call<'_>, file: &Arc<OpenFile>, from: UserRange, position: u64) -> Result<usize, Errno> {
+    if let Body::Virtual(_) = &file.body {
+        return write_virtual(call, file, from, position);
+    }
     let content = file.content().ok_or(Errno::EINVAL)?;
     if from.bytes == 0 {
         return Ok(0);
@@ -104,6 +109,13 @@ pub fn write_at(call: &Call<'_>, file: &Arc<OpenFile>, from: UserRange, position
         node.note_write(&credentials, call.now());
     }
     Ok(written)
+}
+
+/// A setting takes what one call brings, at most a page of it.
+fn write_virtual(call: &Call<'_>, file: &OpenFile, from: UserRange, position: u64) -> Result<usize, Errno> {
+    let Some(Data::VirtualFile(setting)) = file.node().map(|node| node.data()) else { return Err(Errno::EINVAL) };
+    let text = call.read_bytes(from.address.0, from.bytes.min(PAGE_BYTES))?;
+    setting.write(position, &text)
 }
 
 /// Errors: `EBADF`, `ESPIPE`, `EINVAL`, `ENXIO` for data or hole behind the end, `EOVERFLOW`.

@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn bytes_come_back_across_pages() {
     let world = World::new();
-    let data: Vec<u8> = (0..20_000u32).map(|n| (n * 7 >> 3) as u8).collect();
+    let data: Vec<u8> = (0..20_000u32).map(|n| ((n * 7) >> 3) as u8).collect();
     let node = world.file("f", &data);
     assert_eq!(read_all(&node), data);
     let mut part = [0; 5000];
@@ -147,7 +147,7 @@ fn a_fault_may_come_back_to_the_same_file() {
         content.page_for_write(1).unwrap().write(4090, b"mapped");
         content.page(0).unwrap();
     };
-    let program = Program { on_touch: KernelCell::new(Some(&touch)), ..Program::new(world.pool, vec![5; 4096]) };
+    let program = Program { on_touch: Some(&touch), ..Program::new(world.pool, vec![5; 4096]) };
     assert_eq!(content.write_user(&program, 4096, VirtAddr(0), 50), Ok(50));
     let bytes = read_all(&node);
     assert_eq!((bytes[4096], bytes[4096 + 49], bytes[4096 + 50]), (5, 5, 0));
@@ -157,7 +157,7 @@ fn a_fault_may_come_back_to_the_same_file() {
 
 #[test]
 fn archive_frames_become_file_pages() {
-    let memory = VecMemory(KernelCell::new(vec![b'a'; 8 * PAGE_BYTES]));
+    let memory = VecMemory(RefCell::new(vec![b'a'; 8 * PAGE_BYTES]));
     let pool: &'static FramePool = Box::leak(Box::new(FramePool::new(Box::leak(Box::new(memory)), &[0..4], 0)));
     let volume = Volume::in_memory_limited(pool, 1, 100);
     let root = Node::root(&volume, NewNode { mode: 0o755, user: 0, group: 0, now: NOW }).unwrap();

@@ -9,16 +9,17 @@ mod renaming;
 mod tree;
 mod walking;
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use abi::Errno;
-use machine::{FrameNumber, KernelCell, PAGE_BYTES, PhysicalMemory, UserFault, UserMemory, VirtAddr};
+use machine::{FrameNumber, PAGE_BYTES, PhysicalMemory, UserFault, UserMemory, VirtAddr};
 
 use super::*;
 use crate::space::FramePool;
 
 /// Frames in a vector.
-struct VecMemory(KernelCell<Vec<u8>>);
+struct VecMemory(RefCell<Vec<u8>>);
 
 impl PhysicalMemory for VecMemory {
     fn read(&self, frame: FrameNumber, offset: usize, into: &mut [u8]) {
@@ -57,11 +58,11 @@ fn in_frame(frame: FrameNumber, offset: usize, bytes: usize) -> usize {
     frame.0 as usize * PAGE_BYTES + offset
 }
 
-/// A pool with so many free frames; one more is its page of zeros.
 fn pool_of(frames: u32) -> &'static FramePool {
-    let frames = frames + 1;
-    let memory = VecMemory(KernelCell::new(vec![0xEE; frames as usize * PAGE_BYTES]));
-    let pool = FramePool::new(Box::leak(Box::new(memory)), &[0..frames], 0);
+    // The pool keeps one frame for its page of zeros.
+    let all = frames + 1;
+    let memory = VecMemory(RefCell::new(vec![0xEE; all as usize * PAGE_BYTES]));
+    let pool = FramePool::new(Box::leak(Box::new(memory)), &[0..all], 0);
     Box::leak(Box::new(pool))
 }
 
@@ -69,19 +70,19 @@ fn pool_of(frames: u32) -> &'static FramePool {
 /// each copy, as a page fault would.
 struct Program<'a> {
     pool: &'static FramePool,
-    bytes: KernelCell<Vec<u8>>,
+    bytes: RefCell<Vec<u8>>,
     limit: usize,
-    on_touch: KernelCell<Option<&'a dyn Fn()>>,
+    on_touch: Option<&'a dyn Fn()>,
 }
 
 impl Program<'_> {
     fn new(pool: &'static FramePool, bytes: Vec<u8>) -> Program<'static> {
         let limit = bytes.len();
-        Program { pool, bytes: KernelCell::new(bytes), limit, on_touch: KernelCell::new(None) }
+        Program { pool, bytes: RefCell::new(bytes), limit, on_touch: None }
     }
 
     fn reachable(&self, at: VirtAddr, bytes: usize) -> usize {
-        if let Some(touch) = self.on_touch.get() {
+        if let Some(touch) = self.on_touch {
             touch();
         }
         bytes.min(self.limit.saturating_sub(at.0 as usize))

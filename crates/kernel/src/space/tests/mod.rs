@@ -12,11 +12,9 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::cell::RefCell;
+use core::cell::{Cell, RefCell};
 
-use machine::{
-    FrameNumber, KernelCell, Mapping, NoFrames, PAGE_BYTES, PhysicalMemory, Protection, Translation, VirtAddr,
-};
+use machine::{FrameNumber, Mapping, NoFrames, PAGE_BYTES, PhysicalMemory, Protection, Translation, VirtAddr};
 
 use super::limits::PAGE;
 use super::*;
@@ -26,7 +24,7 @@ const READ: Protection = Protection { read: true, write: false, execute: false }
 const RW: Protection = Protection { read: true, write: true, execute: false };
 const RX: Protection = Protection { read: true, write: false, execute: true };
 
-struct Ram(KernelCell<Vec<u8>>);
+struct Ram(RefCell<Vec<u8>>);
 
 impl Ram {
     fn at(frame: FrameNumber, offset: usize, bytes: usize) -> core::ops::Range<usize> {
@@ -61,17 +59,17 @@ impl PhysicalMemory for Ram {
 
 /// A pool of `frames` frames that starts with junk everywhere.
 fn pool(frames: u32) -> &'static FramePool {
-    let ram: &'static Ram = Box::leak(Box::new(Ram(KernelCell::new(vec![0xAA; frames as usize * PAGE_BYTES]))));
+    let ram: &'static Ram = Box::leak(Box::new(Ram(RefCell::new(vec![0xAA; frames as usize * PAGE_BYTES]))));
     Box::leak(Box::new(FramePool::new(ram, core::slice::from_ref(&(0..frames)), 0)))
 }
 
 /// Page tables as a map, with a frame for each 2 MiB that was ever used, as on the pc.
 struct Tables {
     pool: &'static FramePool,
-    entries: KernelCell<BTreeMap<u64, Mapping>>,
-    frames: KernelCell<BTreeMap<u64, Page>>,
+    entries: RefCell<BTreeMap<u64, Mapping>>,
+    frames: RefCell<BTreeMap<u64, Page>>,
     /// Calls that change something, to see what a path costs.
-    changes: KernelCell<u64>,
+    changes: Cell<u64>,
 }
 
 impl Translation for Tables {
@@ -108,12 +106,7 @@ impl Translation for Tables {
 
 #[allow(clippy::arc_with_non_send_sync, reason = "kernel data is shared under the big lock")]
 fn tables(pool: &'static FramePool) -> Arc<Tables> {
-    Arc::new(Tables {
-        pool,
-        entries: KernelCell::default(),
-        frames: KernelCell::default(),
-        changes: KernelCell::new(0),
-    })
+    Arc::new(Tables { pool, entries: RefCell::default(), frames: RefCell::default(), changes: Cell::new(0) })
 }
 
 fn space(pool: &'static FramePool) -> Space {

@@ -263,6 +263,7 @@ pub fn install(process: &Process, loaded: Loaded) -> (Registers, Option<Arc<Kern
     *process.executable.borrow_mut() = Some(loaded.executable);
     process.arguments.set(loaded.arguments);
     process.environment.set(loaded.environment);
+    process.stack_start.set(loaded.registers.rsp);
     let space = Arc::new(KernelCell::new(loaded.space));
     let old = process.space.borrow_mut().replace(space);
     (loaded.registers, old)
