@@ -157,18 +157,18 @@ fn is_victim_leaving(unix: &Unix, now: Nanos) -> bool {
     has_memory && now.0.saturating_sub(since.0) < PATIENCE_NS
 }
 
-fn resident_bytes(process: &Process) -> u64 {
-    process.space().map_or(0, |space| space.borrow().resident_bytes())
+fn occupied_bytes(process: &Process) -> u64 {
+    process.space().map_or(0, |space| space.borrow().occupied_bytes())
 }
 
-/// The running process that shows most memory. The first program, whose end is the end of all, counts only if
-/// it shows more than the others together.
+/// The running process that takes most memory. The first program, whose end is the end of all, counts only if
+/// it takes more than the others together.
 fn largest_process(unix: &Unix) -> Option<Arc<Process>> {
     let processes = unix.tasks.processes();
     let is_running = |process: &&Arc<Process>| process.life.get() == Life::Running && process.ending.get().is_none();
     let (mut first, mut largest, mut others_bytes) = (None, None, 0);
     for process in processes.iter().filter(is_running) {
-        let bytes = resident_bytes(process);
+        let bytes = occupied_bytes(process);
         if process.pid == 1 {
             first = Some((bytes, process));
             continue;
@@ -184,8 +184,8 @@ fn largest_process(unix: &Unix) -> Option<Arc<Process>> {
 }
 
 fn end_victim(unix: &'static Unix, victim: &Arc<Process>, now: Nanos) {
-    let kibibytes = resident_bytes(victim) / 1024;
-    unix.log(format_args!("out of memory: killed process {} with {kibibytes} KiB resident", victim.pid));
+    let kibibytes = occupied_bytes(victim) / 1024;
+    unix.log(format_args!("out of memory: killed process {} with {kibibytes} KiB", victim.pid));
     unix.victim.set(Some((victim.pid, now)));
     life::end_process(unix, victim, WaitStatus::Killed { signal: abi::signal::SIGKILL as u8, core: false });
 }
