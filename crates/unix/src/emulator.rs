@@ -14,7 +14,7 @@ use kernel::thread::Thread;
 use machine::{Channel, Exception, KernelCell, Machine, Nanos, Registers, Upcalls};
 
 use crate::call::Call;
-use crate::calls;
+use crate::calls::{self, LockWaits};
 use crate::files::Channels;
 use crate::strace::Summary;
 use crate::task::{Process, Task, TaskTable};
@@ -36,6 +36,7 @@ pub struct Unix {
     pub names: Namespace,
     pub tasks: TaskTable,
     pub channels: &'static Channels,
+    pub lock_waits: LockWaits,
     pub options: Options,
     /// Wall clock minus time since boot.
     pub epoch: KernelCell<Nanos>,

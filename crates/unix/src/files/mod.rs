@@ -10,4 +10,4 @@ pub use backing::NodeBacking;
 pub use channel::{ChannelStream, Channels};
 pub use descriptors::{Descriptor, DescriptorTable, Slot};
 pub use devices::{MemoryDevice, device_stream};
-pub use open_file::{Body, OpenFile};
+pub use open_file::{Body, OpenFile, OpenedElsewhere};
