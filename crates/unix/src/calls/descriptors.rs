@@ -15,7 +15,7 @@ use kernel::pipe::{Pipe, PipeEnd, Side};
 use super::Entry;
 use super::files::release;
 use crate::call::{Call, CallResult};
-use crate::files::{Descriptor, OpenFile, Slot};
+use crate::files::{Descriptor, OpenFile, Slot, synthesize};
 
 /// Soft RLIMIT_NOFILE of the caller.
 fn limit(call: &Call<'_>) -> u64 {
@@ -88,11 +88,13 @@ fn close_range(call: &Call<'_>, first: u64, last: u64, flags: u64) -> CallResult
 
 /// The two ends of a new pipe as open files: to read from, to write to. Error: `ENOMEM`.
 pub fn open_pipe(call: &Call<'_>, flags: u32) -> Result<[Arc<OpenFile>; 2], Errno> {
-    let pipe = Pipe::new()?;
+    let pipe = Pipe::new(call.unix.makers())?;
     let kept = flags & (O_NONBLOCK | O_DIRECT);
     let end = |side, access| {
         let end = PipeEnd::new(&pipe, side, call.unix.scheduler);
-        Arc::new(OpenFile::stream(Arc::new(end), access | kept))
+        let mut file = OpenFile::stream(Arc::new(end), access | kept);
+        synthesize(call.unix, &mut file);
+        Arc::new(file)
     };
     Ok([end(Side::Read, O_RDONLY), end(Side::Write, O_WRONLY)])
 }

@@ -19,7 +19,7 @@ use machine::KernelCell;
 use super::Entry;
 use super::transfer::forget_mappings;
 use crate::call::{Call, CallResult};
-use crate::files::{Body, Descriptor, OpenFile, OpenedElsewhere, Slot, device_stream};
+use crate::files::{Body, Descriptor, OpenFile, OpenedElsewhere, Slot, device_stream, synthesize};
 use abi::nr;
 
 /// Flags that `open` knows; it ignores others, `openat2` does not.
@@ -158,11 +158,12 @@ pub fn open_node(call: &Call<'_>, node: &Arc<Node>, flags: u32) -> Result<OpenFi
             _ => Body::Node,
         },
     };
-    let file = OpenFile::new(body, Some(node.clone()), flags);
+    let mut file = OpenFile::new(body, Some(node.clone()), flags);
     if node.content().is_some() && file.is_writable() {
         node.begin_write()?;
         file.count_as_writer();
     }
+    synthesize(call.unix, &mut file);
     Ok(file)
 }
 
@@ -176,11 +177,12 @@ fn open_again(call: &Call<'_>, node: &Arc<Node>, flags: u32) -> Result<Option<Op
     let Some(elsewhere) = attached.as_deref().and_then(|any| any.downcast_ref::<OpenedElsewhere>()) else {
         return Ok(None);
     };
-    if let Some(end) = elsewhere.0.stream_of::<kernel::pipe::PipeEnd>() {
-        let stream = fifo::open_end(call, end.pipe(), flags)?;
-        return Ok(Some(OpenFile::stream(stream, flags)));
-    }
-    Ok(Some(OpenFile::new(elsewhere.0.body.clone(), elsewhere.0.node().cloned(), flags)))
+    let mut file = match elsewhere.0.stream_of::<kernel::pipe::PipeEnd>() {
+        Some(end) => OpenFile::stream(fifo::open_end(call, end.pipe(), flags)?, flags),
+        None => OpenFile::new(elsewhere.0.body.clone(), elsewhere.0.node().cloned(), flags),
+    };
+    synthesize(call.unix, &mut file);
+    Ok(Some(file))
 }
 
 pub const CALLS: &[Entry] = &[

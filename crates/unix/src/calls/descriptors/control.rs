@@ -90,8 +90,19 @@ fn set_flags(call: &Call<'_>, file: &Arc<OpenFile>, wanted: u32) -> CallResult {
         return Err(Errno::EPERM);
     }
     file.set_flags(old & !CHANGEABLE | wanted & CHANGEABLE);
-    call.process().files().rebind(file);
+    if file.is_appending() {
+        // The routine writes at the position.
+        file.code.borrow_mut().write = None;
+    }
+    rebind(call, file);
     Ok(0)
+}
+
+/// Lets every process that has the file open use its present routines.
+fn rebind(call: &Call<'_>, file: &Arc<OpenFile>) {
+    for process in call.unix.tasks.processes() {
+        process.files().rebind(file);
+    }
 }
 
 fn pipe_of(file: &OpenFile) -> Result<&Arc<Pipe>, Errno> {
@@ -114,7 +125,7 @@ fn resize_pipe(call: &Call<'_>, file: &Arc<OpenFile>, bytes: u64) -> CallResult 
     }
     if capacity != pipe.capacity() as u64 {
         pipe.resize(capacity as usize)?;
-        call.process().files().rebind(file);
+        rebind(call, file);
         call.unix.scheduler.wake(&pipe.writable);
     }
     Ok(capacity)

@@ -16,17 +16,17 @@ struct FifoPipe(Weak<Pipe>);
 
 /// Errors: `ENXIO` for a writer that may not wait while nobody reads, `EINTR`, `ENOMEM`, `EINVAL` for access mode 3.
 pub fn open(call: &Call<'_>, node: &Arc<Node>, flags: u32) -> Result<Arc<dyn Stream>, Errno> {
-    let pipe = pipe_of(node)?;
+    let pipe = pipe_of(call, node)?;
     open_end(call, &pipe, flags)
 }
 
-fn pipe_of(node: &Node) -> Result<Arc<Pipe>, Errno> {
+fn pipe_of(call: &Call<'_>, node: &Node) -> Result<Arc<Pipe>, Errno> {
     let attached = node.attachment().borrow().clone();
     let known = attached.as_deref().and_then(|any| any.downcast_ref::<FifoPipe>());
     if let Some(pipe) = known.and_then(|known| known.0.upgrade()) {
         return Ok(pipe);
     }
-    let pipe = Pipe::new()?;
+    let pipe = Pipe::new(call.unix.makers())?;
     *node.attachment().borrow_mut() = Some(Arc::new(FifoPipe(Arc::downgrade(&pipe))));
     Ok(pipe)
 }
