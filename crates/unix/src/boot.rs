@@ -71,6 +71,7 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, String> {
         vdso_pages: KernelCell::new(None),
     }));
     emulator::install(unix);
+    unix.names.root().volume().set_clock(unix);
     *unix.simple_code.borrow_mut() = unix.makers().and_then(SimpleCode::make);
     *unix.vdso_pages.borrow_mut() = vdso_pages(unix, ingredients.counter);
     first_program(unix, &config)

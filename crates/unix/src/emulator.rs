@@ -8,7 +8,7 @@ use core::fmt;
 use abi::nr;
 use codestore::CodeStore;
 use kernel::call::Makers;
-use kernel::file::{Namespace, Time};
+use kernel::file::{CounterClock, Namespace, Time};
 use kernel::schedule::Scheduler;
 use kernel::space::{Access, FramePool, Page};
 use kernel::thread::Thread;
@@ -66,7 +66,11 @@ impl Unix {
     }
 
     pub fn wall_time(&self) -> Time {
-        let now = self.machine.now().saturating_add(self.epoch.get());
+        self.wall_time_at(self.machine.now())
+    }
+
+    fn wall_time_at(&self, at: Nanos) -> Time {
+        let now = at.saturating_add(self.epoch.get());
         Time { seconds: (now.0 / Nanos::PER_SECOND) as i64, nanos: (now.0 % Nanos::PER_SECOND) as u32 }
     }
 
@@ -144,6 +148,12 @@ impl Unix {
         while !self.machine.is_drained(channel) {
             self.scheduler.sleep(&[self.channels.output()], None);
         }
+    }
+}
+
+impl CounterClock for Unix {
+    fn time_of_counter(&self, counter: u64) -> Time {
+        self.wall_time_at(self.machine.time_of_counter(counter))
     }
 }
 

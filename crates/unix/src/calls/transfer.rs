@@ -75,18 +75,24 @@ fn end_of(file: &OpenFile) -> u64 {
     file.content().map_or(0, |content| content.size())
 }
 
-/// Synthesizes the thread's dispatch of `read` or `write` at its first use: a thread that never reads pays nothing.
+/// Synthesizes the thread's dispatch of `read`, `write` or `lseek` at its first use: a thread that never reads
+/// pays nothing.
 fn bind_dispatch(call: &Call<'_>, number: u64) {
-    let bound = if number == nr::READ { &call.task.read_is_bound } else { &call.task.write_is_bound };
+    let bound = &call.task.bound_descriptor_calls[bound_index(number)];
     if bound.get() || call.unix.makers().is_none() {
         return;
     }
     let files = call.process().files();
     let entries = files.entries();
-    let words = if number == nr::READ { entries.reads.as_ptr() } else { entries.writes.as_ptr() };
+    let words = [&entries.reads, &entries.writes, &entries.seeks][bound_index(number)];
     let tte = call.task.thread.tte();
     // Without room for code the call stays as it is.
-    bound.set(tte.bind_descriptor_call(number as usize, words as u64, entries.reads.len() as u32).is_ok());
+    bound.set(tte.bind_descriptor_call(number as usize, words.as_ptr() as u64, words.len() as u32).is_ok());
+}
+
+/// The calls whose dispatch goes by descriptor, in the order of a task's flags.
+fn bound_index(number: u64) -> usize {
+    crate::task::DESCRIPTOR_CALLS.iter().position(|call| *call == number).unwrap_or(0)
 }
 
 /// Reads at the file's position and moves it.
@@ -216,6 +222,7 @@ fn write_virtual(call: &Call<'_>, file: &OpenFile, from: UserRange, position: u6
 
 /// Errors: `EBADF`, `ESPIPE`, `EINVAL`, `ENXIO` for data or hole behind the end, `EOVERFLOW`.
 pub fn lseek(call: &Call<'_>, descriptor: u64, offset: i64, whence: u64) -> CallResult {
+    bind_dispatch(call, nr::LSEEK);
     let file = call.file(descriptor)?;
     if whence as u32 > 4 {
         return Err(Errno::EINVAL);

@@ -46,6 +46,7 @@ pub struct OpenFile {
 pub struct FileCode {
     pub read: Option<codestore::Code<kernel::FileCall>>,
     pub write: Option<codestore::Code<kernel::FileCall>>,
+    pub seek: Option<codestore::Code<kernel::FileCall>>,
 }
 
 impl OpenFile {
@@ -164,10 +165,10 @@ impl OpenFile {
         core::ptr::from_ref(self) as u64
     }
 
-    /// Entry points of the synthesized `read` and `write`, where there are some.
-    pub fn entry_points(&self) -> (Option<u64>, Option<u64>) {
+    /// Entry points of the synthesized `read`, `write` and `lseek`, where there are some.
+    pub fn entry_points(&self) -> [Option<u64>; 3] {
         let code = self.code.borrow();
-        (code.read.as_ref().map(|code| code.entry()), code.write.as_ref().map(|code| code.entry()))
+        [&code.read, &code.write, &code.seek].map(|code| code.as_ref().map(|code| code.entry()))
     }
 
     /// Error: `EBADF` when not open for reading.

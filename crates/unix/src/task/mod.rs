@@ -9,4 +9,4 @@ mod thread;
 
 pub use process::{Family, Ids, Life, NewProcess, Place, Process, Report, Usage};
 pub use table::TaskTable;
-pub use thread::Task;
+pub use thread::{DESCRIPTOR_CALLS, Task};

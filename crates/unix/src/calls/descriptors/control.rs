@@ -12,7 +12,7 @@ use kernel::pipe::{Pipe, PipeEnd};
 
 use super::locks::{self, Owner, Wait};
 use crate::call::{Call, CallResult, int};
-use crate::files::{Descriptor, OpenFile, Slot};
+use crate::files::{Descriptor, FileCode, OpenFile, Slot};
 
 /// Flags that `F_SETFL` can change.
 const CHANGEABLE: u32 = O_APPEND | O_NONBLOCK | O_DIRECT | O_NOATIME | O_ASYNC;
@@ -105,6 +105,19 @@ fn rebind(call: &Call<'_>, file: &Arc<OpenFile>) {
     }
 }
 
+/// The ends of a pipe whose bytes have moved go on without synthesized routines.
+fn forget_routines(call: &Call<'_>, pipe: &Arc<Pipe>) {
+    for process in call.unix.tasks.processes() {
+        let files = process.files();
+        for (_, file) in files.list() {
+            if pipe_of(&file).is_ok_and(|other| Arc::ptr_eq(other, pipe)) {
+                *file.code.borrow_mut() = FileCode::default();
+                files.rebind(&file);
+            }
+        }
+    }
+}
+
 fn pipe_of(file: &OpenFile) -> Result<&Arc<Pipe>, Errno> {
     file.stream_of::<PipeEnd>().map(PipeEnd::pipe).ok_or(Errno::EBADF)
 }
@@ -125,8 +138,8 @@ fn resize_pipe(call: &Call<'_>, file: &Arc<OpenFile>, bytes: u64) -> CallResult 
     }
     if capacity != pipe.capacity() as u64 {
         pipe.resize(capacity as usize)?;
-        rebind(call, file);
-        call.unix.scheduler.wake(&pipe.writable);
+        forget_routines(call, pipe);
+        call.unix.scheduler.wake(pipe.writable());
     }
     Ok(capacity)
 }

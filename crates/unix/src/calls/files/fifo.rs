@@ -36,17 +36,17 @@ pub fn open_end(call: &Call<'_>, pipe: &Arc<Pipe>, flags: u32) -> Result<Arc<dyn
     let scheduler = call.unix.scheduler;
     let waits = flags & O_NONBLOCK == 0;
     let (side, woken) = match flags & O_ACCMODE {
-        O_RDONLY => (Side::Read, &pipe.writable),
+        O_RDONLY => (Side::Read, pipe.writable()),
         O_WRONLY if !waits && pipe.readers() == 0 => return Err(Errno::ENXIO),
-        O_WRONLY => (Side::Write, &pipe.readable),
+        O_WRONLY => (Side::Write, pipe.readable()),
         O_RDWR => return Ok(Arc::new(PipeEnd::new(pipe, Side::Both, scheduler))),
         _ => return Err(Errno::EINVAL),
     };
     let end = PipeEnd::new(pipe, side, scheduler);
     scheduler.wake(woken);
     let (others, opened, queue) = match side {
-        Side::Read => (pipe.writers(), &pipe.opened_writers, &pipe.readable),
-        _ => (pipe.readers(), &pipe.opened_readers, &pipe.writable),
+        Side::Read => (pipe.writers(), &pipe.opened_writers, pipe.readable()),
+        _ => (pipe.readers(), &pipe.opened_readers, pipe.writable()),
     };
     if others == 0 && waits {
         // The count of opens, not of openers: the other side may have come and gone before this thread runs.

@@ -231,7 +231,7 @@ fn wait_for_room(call: &Call<'_>, file: &OpenFile, wanted: usize, nonblocking: b
         if room > 0 || pipe.readers() == 0 {
             return Ok(wanted.min(room.max(1)));
         }
-        call.with_io(nonblocking, |io| io.wait(&pipe.writable))?;
+        call.with_io(nonblocking, |io| io.wait(pipe.writable()))?;
     }
 }
 

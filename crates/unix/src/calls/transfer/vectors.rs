@@ -4,8 +4,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use abi::Errno;
-use abi::file::{IOV_MAX, Iovec, RWF_APPEND, RWF_DSYNC, RWF_HIPRI, RWF_NOWAIT, RWF_SYNC};
 use abi::Field;
+use abi::file::{IOV_MAX, Iovec, RWF_APPEND, RWF_DSYNC, RWF_HIPRI, RWF_NOWAIT, RWF_SYNC};
 use kernel::pipe::ATOMIC_BYTES;
 use kernel::stream::{Stream, UserRange};
 
