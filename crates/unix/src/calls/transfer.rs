@@ -9,11 +9,13 @@ pub use extent::forget_mappings;
 use alloc::sync::Arc;
 
 use abi::Errno;
+use abi::siginfo::SigInfo;
 use abi::signal::{SIGPIPE, SIGXFSZ};
 use kernel::file::Data;
 use kernel::stream::{Stream, UserRange};
 
 use super::Entry;
+use super::signals::send_to_task;
 use crate::call::{Call, CallResult};
 use crate::files::{Body, OpenFile, remember};
 use crate::limits::PIECE_BYTES;
@@ -175,7 +177,9 @@ fn note_broken(call: &Call<'_>, written: &Result<usize, Errno>) {
 
 /// Sends a signal to the calling thread for what its call did.
 fn raise_on_caller(call: &Call<'_>, signal: u32) {
-    let _ = (call, signal);
+    // Linux sends these two as if the program had sent them to itself.
+    let user = call.process().user_ids.get().real;
+    send_to_task(call.unix, call.task, &SigInfo::kill(signal, call.process().pid as i32, user));
 }
 
 /// Bytes of `bytes` that RLIMIT_FSIZE lets a file have at `position`.
