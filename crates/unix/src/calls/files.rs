@@ -19,7 +19,9 @@ use machine::KernelCell;
 use super::Entry;
 use super::transfer::forget_mappings;
 use crate::call::{Call, CallResult};
-use crate::files::{Body, Descriptor, OpenFile, OpenedElsewhere, Slot, device_stream, synthesize};
+use crate::emulator::Unix;
+use crate::files::{Body, Descriptor, DescriptorTable, OpenFile, OpenedElsewhere, Slot, device_stream, synthesize};
+use crate::task::Process;
 use abi::nr;
 
 /// Flags that `open` knows; it ignores others, `openat2` does not.
@@ -53,13 +55,24 @@ pub fn close(call: &Call<'_>, descriptor: u64) -> CallResult {
 /// What closing a descriptor does beside dropping the file: record locks of the process on the node go, and those
 /// who wait for one look again.
 pub fn release(call: &Call<'_>, slot: Slot) {
+    release_for(call.unix, call.process(), slot);
+}
+
+fn release_for(unix: &Unix, process: &Process, slot: Slot) {
     let has_node = slot.file.node().is_some();
     if let Some(node) = slot.file.node() {
-        node.locks().borrow_mut().unlock_all(call.process().pid.into());
+        node.locks().borrow_mut().unlock_all(process.pid.into());
     }
     drop(slot);
     if has_node {
-        call.unix.scheduler.wake(&call.unix.lock_waits.released);
+        unix.scheduler.wake(&unix.lock_waits.released);
+    }
+}
+
+/// Closes the descriptors of a process for which `choose` says so (at `exec`, at the end).
+pub fn release_where(unix: &Unix, process: &Process, files: &DescriptorTable, choose: fn(&Slot) -> bool) {
+    for (_, slot) in files.remove_where(|_, slot| choose(slot)) {
+        release_for(unix, process, slot);
     }
 }
 
