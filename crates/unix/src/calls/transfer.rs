@@ -70,7 +70,12 @@ fn positioned(call: &Call<'_>, descriptor: u64, offset: u64) -> Result<Arc<OpenF
         return Err(Errno::EINVAL);
     }
     let file = call.file(descriptor)?;
-    if file.is_seekable() { Ok(file) } else { Err(Errno::ESPIPE) }
+    if file.is_seekable() || is_memory_device(&file) { Ok(file) } else { Err(Errno::ESPIPE) }
+}
+
+/// The memory devices take a position, and do not care about it.
+fn is_memory_device(file: &OpenFile) -> bool {
+    file.stream_of::<crate::files::MemoryDevice>().is_some()
 }
 
 fn end_of(file: &OpenFile) -> u64 {
@@ -113,6 +118,9 @@ pub fn read_file(call: &Call<'_>, file: &Arc<OpenFile>, to: UserRange) -> Result
 pub fn read_at(call: &Call<'_>, file: &Arc<OpenFile>, to: UserRange, position: u64) -> Result<usize, Errno> {
     if file.is_directory() {
         return Err(Errno::EISDIR);
+    }
+    if let Body::Stream(stream) = &file.body {
+        return call.with_io(file.is_nonblocking(), |io| stream.read(io, to));
     }
     if let Body::Virtual(content) = &file.body {
         return read_virtual(call, file, content, to, position);
@@ -202,6 +210,9 @@ pub fn write_at(call: &Call<'_>, file: &Arc<OpenFile>, from: UserRange, position
     if matches!(file.body, Body::Virtual(_)) {
         return write_virtual(call, file, from, position);
     }
+    if let Body::Stream(stream) = &file.body {
+        return write_stream(call, file, stream, from);
+    }
     let content = file.content().ok_or(Errno::EINVAL)?;
     if from.bytes == 0 {
         return Ok(0);
@@ -251,9 +262,9 @@ pub fn lseek(call: &Call<'_>, descriptor: u64, offset: i64, whence: u64) -> Call
     Ok(position as u64)
 }
 
-/// The memory devices let themselves be sought, and stay at 0. Error: `ESPIPE` for other streams.
+/// Devices stay at 0. Error: `ESPIPE` for other streams.
 fn seek_stream(file: &OpenFile) -> CallResult {
-    if file.stream_of::<crate::files::MemoryDevice>().is_some() { Ok(0) } else { Err(Errno::ESPIPE) }
+    if is_memory_device(file) { Ok(0) } else { Err(Errno::ESPIPE) }
 }
 
 fn seek_content(file: &OpenFile, offset: i64, data: bool) -> Result<i64, Errno> {

@@ -4,7 +4,7 @@ use abi::Errno;
 use abi::file::Dirent64;
 use kernel::file::{Listed, Visit};
 
-use crate::call::{Call, CallResult};
+use crate::call::{Call, CallResult, int};
 
 /// Bytes listed by one call at most; the caller asks again anyway.
 const LISTING_BYTES_MAX: usize = 32_768;
@@ -39,7 +39,7 @@ pub fn getdents(call: &Call<'_>, descriptor: u64, address: u64, bytes: u64) -> C
 fn list(call: &Call<'_>, descriptor: u64, address: u64, bytes: u64, encode: Encode) -> CallResult {
     let file = call.file(descriptor)?;
     let node = file.node().filter(|_| file.is_directory()).ok_or(Errno::ENOTDIR)?;
-    let mut buffer = call.buffer((bytes as u32 as usize).min(LISTING_BYTES_MAX))?;
+    let mut buffer = call.buffer((int(bytes).max(0) as usize).min(LISTING_BYTES_MAX))?;
     let (mut used, mut position, mut full) = (0, file.position(), false);
     node.list(position, &mut |listed| match encode(listed, &mut buffer[used..]) {
         Some(written) => {

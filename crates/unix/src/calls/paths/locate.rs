@@ -52,6 +52,11 @@ pub fn locate(call: &Call<'_>, directory: u64, path: u64, flags: u32, last: Fina
     if !path.is_empty() || flags & AT_EMPTY_PATH == 0 {
         return lookup(call, directory, &path, last).map(Located::Node);
     }
+    locate_descriptor(call, directory)
+}
+
+/// What a descriptor itself stands for; `AT_FDCWD` is the working directory.
+pub fn locate_descriptor(call: &Call<'_>, directory: u64) -> Result<Located, Errno> {
     if directory as i32 == AT_FDCWD {
         return Ok(Located::Node(call.process().place.borrow().directory.clone()));
     }

@@ -4,12 +4,12 @@ use core::sync::atomic::Ordering;
 
 use abi::Errno;
 use abi::file::{
-    AT_EMPTY_PATH, AT_REMOVEDIR, AT_SYMLINK_FOLLOW, RENAME_EXCHANGE, RENAME_NOREPLACE, S_IFBLK, S_IFCHR, S_IFDIR,
-    S_IFIFO, S_IFMT, S_IFREG, S_IFSOCK, major, minor,
+    AT_EMPTY_PATH, AT_FDCWD, AT_REMOVEDIR, AT_SYMLINK_FOLLOW, RENAME_EXCHANGE, RENAME_NOREPLACE, S_IFBLK, S_IFCHR,
+    S_IFDIR, S_IFIFO, S_IFMT, S_IFREG, S_IFSOCK, major, minor,
 };
 use kernel::file::{FinalLink, LinkTarget, NewSpecial, NodeKind, RenameMode};
 
-use super::locate::{Located, check_flags, final_link_kept, locate};
+use super::locate::{check_flags, final_link_kept, locate, lookup};
 use crate::call::{Call, CallResult, int};
 
 fn masked(call: &Call<'_>, mode: u64) -> u32 {
@@ -88,10 +88,14 @@ pub fn readlink(call: &Call<'_>, directory: u64, path: u64, address: u64, bytes:
     if int(bytes) <= 0 {
         return Err(Errno::EINVAL);
     }
-    let located = locate(call, directory, path, AT_EMPTY_PATH, FinalLink::Keep)?;
+    let path = call.read_path(path)?;
     // An empty path means the link that the descriptor was opened on.
-    let empty = matches!(located, Located::File(_));
-    let node = located.node(Errno::ENOENT)?;
+    let empty = path.is_empty();
+    let node = if empty && int(directory) != AT_FDCWD {
+        call.any_file(directory)?.node().cloned().ok_or(Errno::ENOENT)?
+    } else {
+        lookup(call, directory, &path, FinalLink::Keep)?
+    };
     if !node.is_symlink() {
         return Err(if empty { Errno::ENOENT } else { Errno::EINVAL });
     }

@@ -9,7 +9,7 @@ use alloc::sync::Arc;
 use kernel::file::{Attributes, Node, NodeKind, Time};
 use kernel::pipe::PipeEnd;
 
-use super::locate::{Located, check_flags, final_link, locate};
+use super::locate::{Located, check_flags, final_link, locate, locate_descriptor};
 use crate::call::{Call, CallResult};
 use crate::files::{ChannelStream, OpenFile};
 
@@ -31,7 +31,7 @@ pub fn fstat(call: &Call<'_>, descriptor: u64, address: u64) -> CallResult {
 /// Errors: `EINVAL` for unknown flags, those of a lookup, `EFAULT`.
 pub fn newfstatat(call: &Call<'_>, directory: u64, path: u64, address: u64, flags: u64) -> CallResult {
     let flags = check_flags(flags, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_EMPTY_PATH)?;
-    let located = locate(call, directory, path, flags, final_link(flags))?;
+    let located = locate_maybe_null(call, directory, path, flags)?;
     call.write(address, &record(&show(call, &located))).map(|()| 0)
 }
 
@@ -43,12 +43,21 @@ pub fn statx(call: &Call<'_>, directory: u64, path: u64, flags: u64, mask: u64, 
         return Err(Errno::EINVAL);
     }
     let flags = check_flags(flags, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_EMPTY_PATH | SYNC)?;
-    let located = locate(call, directory, path, flags, final_link(flags))?;
+    let located = locate_maybe_null(call, directory, path, flags)?;
     let is_mount_root = match &located {
         Located::Node(node) => is_volume_root(node),
         Located::File(file) => file.node().is_some_and(is_volume_root),
     };
     call.write(address, &extended_record(&show(call, &located), is_mount_root)).map(|()| 0)
+}
+
+/// These calls take a null pointer for an empty path, if that is allowed (Linux 6.11).
+fn locate_maybe_null(call: &Call<'_>, directory: u64, path: u64, flags: u32) -> Result<Located, Errno> {
+    if path == 0 && flags & AT_EMPTY_PATH != 0 {
+        locate_descriptor(call, directory)
+    } else {
+        locate(call, directory, path, flags, final_link(flags))
+    }
 }
 
 fn is_volume_root(node: &Arc<Node>) -> bool {

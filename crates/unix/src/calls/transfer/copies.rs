@@ -9,7 +9,7 @@ use kernel::pipe::{PipeEnd, Side};
 use super::vectors::{ranges, read_ranges, write_ranges};
 use super::{At, end_of, note_broken, note_written, within_file_limit};
 use crate::call::{Call, CallResult};
-use crate::files::{Body, OpenFile};
+use crate::files::{Body, MemoryDevice, OpenFile};
 use crate::limits::{PIECE_BYTES, TRANSFER_BYTES_MAX};
 
 /// Flags of `splice` and its kin: MOVE, NONBLOCK, MORE, GIFT.
@@ -126,12 +126,20 @@ pub fn sendfile(call: &Call<'_>, output: u64, input: u64, offset: u64, bytes: u6
     let at = place(call, offset)?;
     let file = call.file(input)?;
     file.check_readable()?;
-    if at != At::Position && !file.is_seekable() {
+    let device = file.stream_of::<MemoryDevice>();
+    if at != At::Position && !file.is_seekable() && device.is_none() {
         return Err(Errno::ESPIPE);
+    }
+    if bytes > i64::MAX as u64 {
+        return Err(Errno::EINVAL);
     }
     let target = call.file(output)?;
     target.check_writable()?;
-    if target.flags() & O_APPEND != 0 || file.is_directory() || (!file.is_seekable() && !is_pipe(&file)) {
+    if target.flags() & O_APPEND != 0 || file.is_directory() {
+        return Err(Errno::EINVAL);
+    }
+    // Of the streams only the devices that give bytes without end are sources.
+    if !file.is_seekable() && device.is_none_or(|device| *device == MemoryDevice::Null) {
         return Err(Errno::EINVAL);
     }
     let (mut from, mut to) = (End { file, at }, End { file: target, at: At::Position });
