@@ -45,7 +45,7 @@ pub use start::{Booted, boot, panic, say_early};
 pub use tte::{PcTte, UserCall};
 
 use crate::cpu::{Cpu, Features};
-use crate::frames::FRAMES;
+use crate::frames::{FRAMES, TABLE_FRAMES};
 use crate::layout::{CODE, CODE_BYTES};
 use crate::paging::{NO_EXECUTE, PcTranslation, WRITE, map_kernel};
 use crate::virtio_console::Console;
@@ -179,7 +179,7 @@ impl Machine for PcMachine {
     }
 
     fn new_translation(&self) -> Result<Arc<dyn Translation>, NoFrames> {
-        Ok(Arc::new(PcTranslation::new(&FRAMES)?))
+        Ok(Arc::new(PcTranslation::new(&TABLE_FRAMES)?))
     }
 
     fn activate(&self, quaspace: Option<&dyn Translation>) {
@@ -252,6 +252,10 @@ impl Machine for PcMachine {
 
     fn frame_address(&self, frame: machine::FrameNumber) -> u64 {
         layout::direct(frame.physical_address())
+    }
+
+    fn leave_direct(&self) -> Template {
+        call::LeaveDirect::template()
     }
 
     fn leave(&self) -> Template {

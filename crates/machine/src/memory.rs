@@ -55,4 +55,10 @@ pub trait FrameSource: Sync {
     /// A zeroed frame.
     fn take(&self) -> Result<FrameNumber, NoFrames>;
     fn give(&self, frame: FrameNumber);
+    /// Frames that `take` could give now.
+    fn available(&self) -> usize;
 }
+
+/// Frames that programs cannot take from the kernel, neither as translation tables nor by calls that need
+/// large kernel memory: what is left for small records and for ending programs when memory is out.
+pub const KERNEL_FRAMES_MIN: usize = 128;

@@ -62,10 +62,12 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, String> {
         channels,
         lock_waits: LockWaits::new(),
         options: Options { generic: config.flags.generic, strace: config.flags.strace, verbose: config.flags.verbose },
+        shm: crate::calls::Segments::new(),
         epoch: KernelCell::new(Nanos(epoch)),
         host_name: KernelCell::new(config.hostname.to_vec()),
         first: KernelCell::new(None),
         morgue: KernelCell::new(Vec::new()),
+        victim: KernelCell::new(None),
         summary: KernelCell::new(Default::default()),
         boot_report: KernelCell::new(None),
         simple_code: KernelCell::new(None),
@@ -75,6 +77,7 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, String> {
     unix.names.root().volume().set_clock(unix);
     *unix.simple_code.borrow_mut() = unix.makers().and_then(SimpleCode::make);
     *unix.vdso_pages.borrow_mut() = vdso_pages(unix, ingredients.counter);
+    crate::proc::mount(unix).map_err(|error| format!("/proc cannot be mounted: {error:?}"))?;
     first_program(unix, &config)
         .map_err(|error| format!("{}: {}", String::from_utf8_lossy(config.program), error.message()))
 }
@@ -243,10 +246,13 @@ fn first_program(unix: &'static Unix, config: &ConfigView<'_>) -> Result<Arc<Thr
     let space = process.space().ok_or(Errno::ENOMEM)?;
     thread.tte().set_quaspace(Some(&**space.borrow().translation()));
     unix.scheduler.enlist(&thread);
+    unix.scheduler.unblock(&thread);
     let task = Task::new(pid, &process, &thread, task_name(config.program));
     unix.tasks.add_task(&task);
     unix.tasks.add_process(&process);
     *unix.first.borrow_mut() = Some(process);
+    // What is left until the program's first instruction is the switch to it.
+    unix.boot_report.set(Some(unix.machine.now()));
     Ok(thread)
 }
 

@@ -17,10 +17,11 @@ use kernel::file::{Access, Create, Data, Node, NodeKind, OpenHow, Opened, View};
 use machine::KernelCell;
 
 use super::Entry;
+use super::open_cache;
 use super::transfer::forget_mappings;
 use crate::call::{Call, CallResult};
 use crate::emulator::Unix;
-use crate::files::{Body, Descriptor, DescriptorTable, OpenFile, OpenedElsewhere, Slot, device_stream, synthesize};
+use crate::files::{Body, Descriptor, DescriptorTable, OpenFile, Slot, device_stream, synthesize};
 use crate::task::Process;
 use abi::nr;
 
@@ -78,11 +79,16 @@ pub fn release_where(unix: &Unix, process: &Process, files: &DescriptorTable, ch
 
 pub fn openat(call: &Call<'_>, directory: u64, path: u64, flags: u32, mode: u32) -> CallResult {
     let path = call.read_path(path)?;
+    let asked = flags;
     let mut flags = flags & KNOWN | O_LARGEFILE;
     if flags & O_PATH != 0 {
         flags &= KNOWN_WITH_PATH;
     }
-    finish(call, flags, || open_path(call, directory, &path, flags, mode))
+    finish(call, flags, || {
+        let file = open_path(call, directory, &path, flags, mode)?;
+        open_cache::consider(call, &path, asked, &file);
+        Ok(file)
+    })
 }
 
 /// Opens a file and gives it a descriptor, if there is one to give.
@@ -155,8 +161,10 @@ pub fn open_node(call: &Call<'_>, node: &Arc<Node>, flags: u32) -> Result<OpenFi
     if flags & O_PATH != 0 {
         return Ok(OpenFile::new(Body::Node, Some(node.clone()), flags));
     }
-    if let Some(again) = open_again(call, node, flags)? {
-        return Ok(again);
+    if let Some(opened) = crate::proc::reopen(call.unix, node, flags) {
+        let mut file = opened?;
+        synthesize(call.unix, &mut file);
+        return Ok(file);
     }
     let body = match node.kind() {
         NodeKind::CharDevice(major, minor) => Body::Stream(device_stream(major, minor).ok_or(Errno::ENXIO)?),
@@ -182,20 +190,6 @@ pub fn open_node(call: &Call<'_>, node: &Arc<Node>, flags: u32) -> Result<OpenFi
 
 fn virtual_body(content: &[u8]) -> Body {
     Body::Virtual(Arc::new(KernelCell::new(content.into())))
-}
-
-/// A node that stands for a file that is open already: `/proc/self/fd/3` of a pipe or another stream without a node.
-fn open_again(call: &Call<'_>, node: &Arc<Node>, flags: u32) -> Result<Option<OpenFile>, Errno> {
-    let attached = node.attachment().borrow().clone();
-    let Some(elsewhere) = attached.as_deref().and_then(|any| any.downcast_ref::<OpenedElsewhere>()) else {
-        return Ok(None);
-    };
-    let mut file = match elsewhere.0.stream_of::<kernel::pipe::PipeEnd>() {
-        Some(end) => OpenFile::stream(fifo::open_end(call, end.pipe(), flags)?, flags),
-        None => OpenFile::new(elsewhere.0.body.clone(), elsewhere.0.node().cloned(), flags),
-    };
-    synthesize(call.unix, &mut file);
-    Ok(Some(file))
 }
 
 pub const CALLS: &[Entry] = &[

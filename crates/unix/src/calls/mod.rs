@@ -10,26 +10,32 @@ mod images;
 mod life;
 mod limits;
 mod memory;
+mod open_cache;
 mod paths;
 mod polls;
+mod shm;
 mod signals;
 mod sockets;
 mod system;
 mod terminal;
 mod times;
+mod trace;
 mod transfer;
 
 pub use descriptors::LockWaits;
 pub(crate) use images::{Wanted, install as install_program, load_first, task_name};
 pub use limits::Limits;
+pub(crate) use memory::{make_room, take_starvation};
+pub use shm::Segments;
 pub use signals::{before_user, fault, page_fault};
+pub(crate) use trace::serve_traced;
 
 use abi::Errno;
 use machine::Registers;
 
 use crate::call::{Call, CallResult};
 use crate::signal::RestartKind;
-use crate::task::Task;
+use crate::task::{CONSTANT_CALLS, Task};
 
 /// A call's function: it gets the six argument registers.
 pub type Function = fn(&mut Call<'_>, [u64; 6]) -> CallResult;
@@ -40,7 +46,7 @@ pub type Entry = (u64, Function);
 /// Call numbers the table covers.
 const NUMBERS: usize = 464;
 
-const FAMILIES: [&[Entry]; 15] = [
+const FAMILIES: [&[Entry]; 16] = [
     descriptors::CALLS,
     files::CALLS,
     futexes::CALLS,
@@ -51,12 +57,26 @@ const FAMILIES: [&[Entry]; 15] = [
     memory::CALLS,
     paths::CALLS,
     polls::CALLS,
+    shm::CALLS,
     signals::CALLS,
     sockets::CALLS,
     system::CALLS,
     terminal::CALLS,
     times::CALLS,
 ];
+
+/// Which calls may become constants.
+static IS_CONSTANT: [bool; NUMBERS] = constants();
+
+const fn constants() -> [bool; NUMBERS] {
+    let mut table = [false; NUMBERS];
+    let mut at = 0;
+    while at < CONSTANT_CALLS.len() {
+        table[CONSTANT_CALLS[at] as usize] = true;
+        at += 1;
+    }
+    table
+}
 
 static TABLE: [Function; NUMBERS] = table();
 
@@ -89,7 +109,13 @@ pub fn serve(call: &mut Call<'_>, number: u64) {
     call.registers.cause = number;
     let Registers { rdi, rsi, rdx, r10, r8, r9, .. } = *call.registers;
     let function = TABLE.get(number as usize).copied().unwrap_or(unknown);
-    let result = function(call, [rdi, rsi, rdx, r10, r8, r9]);
+    let result = memory::admit(call, number).and_then(|()| function(call, [rdi, rsi, rdx, r10, r8, r9]));
+    if IS_CONSTANT.get(number as usize) == Some(&true)
+        && let Ok(value) = result
+        && call.unix.makers().is_some()
+    {
+        call.task.bindings.consider_constant(call.task.thread.tte(), number, value);
+    }
     if result == Err(Errno::EINTR) {
         note_interruption(call.task, number);
     }

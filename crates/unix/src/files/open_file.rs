@@ -21,10 +21,6 @@ pub enum Body {
     Virtual(Arc<KernelCell<Arc<[u8]>>>),
 }
 
-/// Attached to a node that stands for an open file without a node of its own (`/proc/self/fd/3` of a pipe): to open
-/// that node is to open the file once more.
-pub struct OpenedElsewhere(pub Arc<OpenFile>);
-
 pub struct OpenFile {
     pub body: Body,
     node: Option<Arc<Node>>,

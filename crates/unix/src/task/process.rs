@@ -2,7 +2,7 @@
 
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
 use abi::process::WaitStatus;
 use kernel::file::{Credentials, Node};
@@ -120,6 +120,12 @@ pub struct Process {
     /// Addresses of arguments and environment on the stack, for /proc.
     pub arguments: KernelCell<(u64, u64)>,
     pub environment: KernelCell<(u64, u64)>,
+    /// Stack pointer the program started with; the argument count is there. 0 if unknown.
+    pub stack_start: KernelCell<u64>,
+    /// Linux `oom_score_adj`, -1000 to 1000. Nothing is chosen by it.
+    pub oom_adjustment: AtomicI32,
+    /// The name of the first thread, from when it has ended.
+    pub last_name: KernelCell<[u8; 16]>,
     pub has_executed: KernelCell<bool>,
     pub started: Nanos,
     pub usage: KernelCell<Usage>,
@@ -185,6 +191,9 @@ impl Process {
             executable: KernelCell::new(None),
             arguments: KernelCell::new((0, 0)),
             environment: KernelCell::new((0, 0)),
+            stack_start: KernelCell::new(0),
+            oom_adjustment: AtomicI32::new(0),
+            last_name: KernelCell::new([0; 16]),
             has_executed: KernelCell::new(false),
             started: new.started,
             usage: KernelCell::new(Usage::default()),
@@ -221,7 +230,20 @@ impl Process {
         *child.executable.borrow_mut() = self.executable.borrow().clone();
         child.arguments.set(self.arguments.get());
         child.environment.set(self.environment.get());
+        child.stack_start.set(self.stack_start.get());
+        child.oom_adjustment.store(self.oom_adjustment.load(Ordering::Relaxed), Ordering::Relaxed);
         child
+    }
+
+    /// What synthesized opens were folded from has changed.
+    pub fn unbind_opens(&self) {
+        self.each_task(|task| task.bindings.unbind_open(task.thread.tte()));
+    }
+
+    /// Who the process is has changed: constant calls and permissions are looked at again.
+    pub fn unbind_identity(&self) {
+        self.unbind_opens();
+        self.each_task(|task| task.bindings.unbind_constants(task.thread.tte()));
     }
 
     /// The descriptors; an empty table for a process that has ended.
@@ -230,7 +252,7 @@ impl Process {
     }
 
     pub fn set_files(&self, files: Arc<DescriptorTable>) {
-        self.each_task(|task| task.unbind_descriptor_calls());
+        self.each_task(|task| task.bindings.unbind_descriptor_calls(task.thread.tte()));
         *self.files.borrow_mut() = Some(files);
     }
 

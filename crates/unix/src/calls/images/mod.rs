@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use abi::{Errno, nr};
 use kernel::file::{FinalLink, Node, NodeKind, SET_GROUP, SET_USER};
-use kernel::space::{FixedPages, Kind, MapRequest, Placement, Space, SpaceLimits, View};
+use kernel::space::{FixedPages, Kind, MapRequest, Placement, Space, View};
 use machine::{KernelCell, PAGE_BYTES, Protection, Registers};
 
 use super::Entry;
@@ -135,8 +135,7 @@ fn build(unix: &'static Unix, process: &Process, parts: Parts) -> Result<Loaded,
     let interpreter = parts.interpreter.as_ref().map(|(_, image, _)| (image, bias));
     let plan = Plan::new(&parts.image, interpreter).map_err(|error| error.errno())?;
     let translation = unix.machine.new_translation().map_err(|_| Errno::ENOMEM)?;
-    let space_limits = SpaceLimits { stack_bytes: stack_limit, ..SpaceLimits::default() };
-    let mut space = Space::with_limits(unix.pool, translation, space_limits);
+    let mut space = Space::with_limits(unix.pool, translation, super::memory::space_limits(&limits));
     // Mapped first, so that nothing else is placed where the stack will grow.
     let stack_protection = Protection { read: true, write: true, execute: plan.stack_executable };
     let top = space
@@ -264,6 +263,7 @@ pub fn install(process: &Process, loaded: Loaded) -> (Registers, Option<Arc<Kern
     *process.executable.borrow_mut() = Some(loaded.executable);
     process.arguments.set(loaded.arguments);
     process.environment.set(loaded.environment);
+    process.stack_start.set(loaded.registers.rsp);
     let space = Arc::new(KernelCell::new(loaded.space));
     let old = process.space.borrow_mut().replace(space);
     (loaded.registers, old)

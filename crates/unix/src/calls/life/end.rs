@@ -8,7 +8,7 @@ use abi::signal::SIGKILL;
 
 use super::{family, robust};
 use crate::call::{Call, CallResult};
-use crate::calls::{files, futexes};
+use crate::calls::{files, futexes, trace};
 use crate::emulator::Unix;
 use crate::task::{Process, Task};
 
@@ -83,6 +83,7 @@ pub fn let_go_of_memory(unix: &'static Unix, task: &Arc<Task>) {
 /// The last thread has left: everything the process held goes, the family is told.
 fn bury_process(unix: &'static Unix, process: &Arc<Process>) {
     let status = process.ending.get().unwrap_or(WaitStatus::Exited(0));
+    trace::tell_end(unix, process, status);
     // Nothing that is dropped here is borrowed meanwhile: closing a file may wake others.
     let space = process.space.borrow_mut().take();
     drop(space);

@@ -2,16 +2,16 @@
 
 use abi::Errno;
 use abi::file::{
-    AT_EMPTY_PATH, AT_NO_AUTOMOUNT, AT_STATX_DONT_SYNC, AT_STATX_FORCE_SYNC, AT_SYMLINK_NOFOLLOW, S_IFIFO,
+    AT_EMPTY_PATH, AT_NO_AUTOMOUNT, AT_STATX_DONT_SYNC, AT_STATX_FORCE_SYNC, AT_SYMLINK_NOFOLLOW, S_IFIFO, S_IFSOCK,
     STATX_ATTR_MOUNT_ROOT, STATX_BASIC_STATS, STATX_BTIME, STATX_MNT_ID, Stat, Statx, StatxTimestamp, makedev,
 };
 use alloc::sync::Arc;
 use kernel::file::{Attributes, Node, NodeKind, Time};
-use kernel::pipe::PipeEnd;
+use kernel::stream::Nameless;
 
 use super::locate::{Located, check_flags, final_link, locate, locate_descriptor};
 use crate::call::{Call, CallResult};
-use crate::files::{ChannelStream, OpenFile};
+use crate::files::OpenFile;
 
 /// Device number of what has no place in the tree (Linux numbers its pipe file system so on many systems).
 const NAMELESS_DEVICE: (u32, u32) = (0, 15);
@@ -81,13 +81,18 @@ fn show(call: &Call<'_>, located: &Located) -> Shown {
 
 /// A pipe, or another stream that no path leads to.
 fn show_nameless(call: &Call<'_>, file: &OpenFile) -> Shown {
-    let is_pipe = file.stream_of::<PipeEnd>().is_some() || file.stream_of::<ChannelStream>().is_some();
     let now = call.now();
+    let (number, mode) = match file.as_stream().map(|stream| stream.nameless()) {
+        Some(Nameless::Pipe(number)) => (number, S_IFIFO | 0o600),
+        Some(Nameless::Socket(number)) => (number, S_IFSOCK | 0o777),
+        // Linux's anonymous files have no type either.
+        _ => (1, 0o600),
+    };
     let attributes = Attributes {
         volume_device: NAMELESS_DEVICE,
-        number: nameless_number(file),
+        number,
         kind: NodeKind::Fifo,
-        mode: 0o600,
+        mode: mode & 0o7777,
         links: 1,
         user: 0,
         group: 0,
@@ -98,17 +103,7 @@ fn show_nameless(call: &Call<'_>, file: &OpenFile) -> Shown {
         changed: now,
         born: now,
     };
-    Shown { attributes, mode: 0o600 | if is_pipe { S_IFIFO } else { 0 } }
-}
-
-/// A number that no other living stream has: the ends of one pipe share it.
-pub fn nameless_number(file: &OpenFile) -> u64 {
-    let address = match (file.stream_of::<PipeEnd>(), file.as_stream()) {
-        (Some(end), _) => Arc::as_ptr(end.pipe()) as usize,
-        (None, Some(stream)) => Arc::as_ptr(stream) as *const u8 as usize,
-        (None, None) => core::ptr::from_ref(file) as usize,
-    };
-    address as u64 >> 4 & 0xFFFF_FFFF
+    Shown { attributes, mode }
 }
 
 fn record(shown: &Shown) -> Stat {
