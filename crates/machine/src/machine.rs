@@ -28,7 +28,7 @@ pub enum Received {
 }
 
 /// One of the two machines. Cold calls come through here; hot paths paste the machine's fragments.
-pub trait Machine: PhysicalMemory + UserMemory + Threads + Sync {
+pub trait Machine: PhysicalMemory + UserMemory + Threads {
     /// Time since boot, never going back.
     fn now(&self) -> Nanos;
     /// The time at which the processor's counter had this value.

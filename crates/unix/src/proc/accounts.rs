@@ -9,6 +9,7 @@ use core::sync::atomic::Ordering;
 use abi::Errno;
 
 use super::process::Member;
+use super::status::used;
 use crate::emulator::Unix;
 use crate::task::Settings;
 
@@ -78,7 +79,7 @@ pub fn personality(unix: &'static Unix, member: &Member) -> Text {
 /// Time on the processor, time waiting for it, times it was given.
 pub fn schedule(_: &'static Unix, member: &Member) -> Text {
     let process = member.process()?;
-    Ok(format!("{} 0 0\n", process.usage.get().user.0).into_bytes())
+    Ok(format!("{} 0 0\n", used(&process).0).into_bytes())
 }
 
 pub fn oom_score(_: &'static Unix, member: &Member) -> Text {
@@ -146,4 +147,19 @@ fn number(text: &[u8]) -> Result<u64, Errno> {
         None => text.parse(),
     };
     parsed.map_err(|_| Errno::EINVAL)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::number;
+    use abi::Errno;
+
+    #[test]
+    fn settings_take_numbers_as_c_writes_them() {
+        assert_eq!(
+            [number(b"51\n"), number(b"0x33"), number(b" 063 "), number(b"0")],
+            [Ok(51), Ok(0x33), Ok(0o63), Ok(0)]
+        );
+        assert_eq!([number(b""), number(b"x"), number(b"-1"), number(b"08")], [Err(Errno::EINVAL); 4]);
+    }
 }

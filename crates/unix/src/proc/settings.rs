@@ -153,3 +153,18 @@ fn identifier([high, low]: [u64; 2]) -> Vec<u8> {
     let (a, b, c) = (high >> 32, high >> 16 & 0xFFFF, high & 0xFFFF);
     format!("{a:08x}-{b:04x}-{c:04x}-{:04x}-{:012x}\n", low >> 48, low & 0xFFFF_FFFF_FFFF).into_bytes()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::identifier;
+
+    #[test]
+    fn an_identifier_tells_its_version_and_variant() {
+        assert_eq!(identifier([0, 0]), b"00000000-0000-4000-8000-000000000000\n");
+        assert_eq!(identifier([u64::MAX, u64::MAX]), b"ffffffff-ffff-4fff-bfff-ffffffffffff\n");
+        assert_eq!(
+            identifier([0x1122_3344_5566_7788, 0x99aa_bbcc_ddee_ff00]),
+            b"11223344-5566-4788-99aa-bbccddeeff00\n"
+        );
+    }
+}

@@ -21,6 +21,11 @@ pub fn ticks(time: Nanos) -> u64 {
     time.0 / (Nanos::PER_SECOND / 100)
 }
 
+/// Processor time of a process, of its ended threads too; the account does not tell kernel from program.
+pub fn used(process: &Process) -> Nanos {
+    process.usage.get().user
+}
+
 /// The letter and the word of `State:`.
 fn state(process: &Process, task: Option<&Task>) -> (char, &'static str) {
     let asleep = task.is_none_or(|task| task.thread.state() == State::Asleep);
@@ -131,7 +136,7 @@ pub fn stat(unix: &'static Unix, member: &Member) -> Result<Vec<u8>, Errno> {
         family.session,
         usage.minor_faults,
         children.minor_faults,
-        ticks(usage.user),
+        ticks(used(&process)),
         ticks(Nanos(0)),
         ticks(children.user),
         ticks(Nanos(0)),

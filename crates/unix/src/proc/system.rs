@@ -9,7 +9,7 @@ use abi::Errno;
 use kernel::space::FramePool;
 use machine::{Nanos, PAGE_BYTES};
 
-use super::status::ticks;
+use super::status::{ticks, used};
 use super::tree::{Entry, Whole, file, table};
 use crate::emulator::Unix;
 use crate::task::Life;
@@ -152,9 +152,7 @@ pub fn node_meminfo(unix: &'static Unix, _: &Whole) -> Text {
 
 /// Time programs have used, of processes that are there and those they have waited for.
 fn busy(unix: &Unix) -> Nanos {
-    let used = |process: &alloc::sync::Arc<crate::task::Process>| {
-        process.usage.get().user.0 + process.children_usage.get().user.0
-    };
+    let used = |process: &alloc::sync::Arc<crate::task::Process>| used(process).0 + process.children_usage.get().user.0;
     Nanos(unix.tasks.processes().iter().map(used).sum())
 }
 

@@ -203,3 +203,18 @@ pub fn parse_number(text: &[u8]) -> Option<u32> {
     }
     core::str::from_utf8(text).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))?.parse().ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::parse_number;
+
+    #[test]
+    fn a_process_has_one_name() {
+        assert_eq!(parse_number(b"1"), Some(1));
+        assert_eq!(parse_number(b"0"), Some(0));
+        assert_eq!(parse_number(b"4294967295"), Some(u32::MAX));
+        for other in [b"".as_slice(), b"01", b"+1", b"-1", b"1a", b" 1", b"4294967296", b"\xff"] {
+            assert_eq!(parse_number(other), None);
+        }
+    }
+}
