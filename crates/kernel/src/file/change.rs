@@ -171,8 +171,9 @@ impl Namespace {
         special: NewSpecial,
         now: Time,
     ) -> Result<Arc<Node>, Errno> {
+        // Linux's /proc says of every name it does not know that there is none, whoever asks and why.
+        directory.table(Errno::ENOENT)?;
         check_create(who, directory)?;
-        directory.table(if special.kind == NodeKind::Regular { Errno::EACCES } else { Errno::EPERM })?;
         let volume = directory.volume();
         let data = match special.kind {
             NodeKind::Regular => Data::Regular(Content::new(volume)),
@@ -269,6 +270,7 @@ fn free_name<'a>(walk: &mut Walk<'a>, slash: Slash) -> Result<FreeName<'a>, Errn
     }
     match walk.child(name.bytes()) {
         Ok(_) => Err(Errno::EEXIST),
+        Err(Errno::ENOENT) if walk.at.table(Errno::ENOENT).is_err() => Err(Errno::ENOENT),
         Err(Errno::ENOENT) if walk.ends_in_slash && slash == Slash::Forbidden => Err(Errno::ENOENT),
         Err(Errno::ENOENT) => Ok(FreeName { directory: walk.at.clone(), name }),
         Err(error) => Err(error),

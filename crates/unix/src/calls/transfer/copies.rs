@@ -143,7 +143,9 @@ pub fn sendfile(call: &Call<'_>, output: u64, input: u64, offset: u64, bytes: u6
         return Err(Errno::EINVAL);
     }
     let (mut from, mut to) = (End { file, at }, End { file: target, at: At::Position });
-    let copied = copy(call, &mut from, &mut to, cut(bytes))?;
+    // Into a pipe goes one round, as on Linux: what fits.
+    let bytes = wait_for_room(call, &to.file, cut(bytes), to.file.is_nonblocking())?;
+    let copied = copy(call, &mut from, &mut to, bytes)?;
     tell_place(call, offset, &from)?;
     Ok(copied as u64)
 }
