@@ -18,7 +18,7 @@ use kernel::stream::Stream;
 use kernel::thread::Thread;
 use machine::{Channel, FrameNumber, KernelCell, Machine, Nanos, PAGE_BYTES, Start};
 
-use crate::calls::{Limits, Wanted, install_program, load_first, task_name};
+use crate::calls::{Limits, LockWaits, Wanted, install_program, load_first, task_name};
 use crate::emulator::{self, Options, Unix};
 use crate::files::{ChannelStream, Channels, DescriptorTable, OpenFile, SimpleCode, Slot, device_stream};
 pub use crate::limits::RESERVE_FRAMES;
@@ -60,6 +60,7 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, String> {
         names,
         tasks: TaskTable::new(),
         channels,
+        lock_waits: LockWaits::new(),
         options: Options { generic: config.flags.generic, strace: config.flags.strace, verbose: config.flags.verbose },
         shm: crate::calls::Segments::new(),
         epoch: KernelCell::new(Nanos(epoch)),

@@ -14,7 +14,7 @@ use kernel::thread::Thread;
 use machine::{Channel, Exception, KernelCell, Machine, Nanos, Registers, Upcalls};
 
 use crate::call::Call;
-use crate::calls;
+use crate::calls::{self, LockWaits};
 use crate::files::{Channels, SimpleCode};
 use crate::strace::Summary;
 use crate::task::{Process, Task, TaskTable};
@@ -44,6 +44,7 @@ pub struct Unix {
     pub names: Namespace,
     pub tasks: TaskTable,
     pub channels: &'static Channels,
+    pub lock_waits: LockWaits,
     pub options: Options,
     pub shm: calls::Segments,
     /// Wall clock minus time since boot.

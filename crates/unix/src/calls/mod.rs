@@ -22,6 +22,7 @@ mod times;
 mod trace;
 mod transfer;
 
+pub use descriptors::LockWaits;
 pub(crate) use images::{Wanted, install as install_program, load_first, task_name};
 pub use limits::Limits;
 pub(crate) use memory::{make_room, take_starvation};
