@@ -5,13 +5,14 @@ use core::sync::atomic::Ordering;
 
 use abi::Errno;
 use abi::file::{
-    O_ACCMODE, O_CLOEXEC, O_CREAT, O_DIRECTORY, O_EXCL, O_NOATIME, O_NOFOLLOW, O_PATH, O_RDONLY, O_TRUNC, O_WRONLY,
+    O_ACCMODE, O_CLOEXEC, O_CREAT, O_DIRECTORY, O_EXCL, O_NOATIME, O_NOCTTY, O_NOFOLLOW, O_PATH, O_RDONLY, O_TRUNC,
+    O_WRONLY,
 };
 use kernel::file::{Access, Create, Data, Node, NodeKind, OpenHow};
 
-use super::Entry;
+use super::{Entry, terminal};
 use crate::call::{Call, CallResult};
-use crate::files::{Body, Descriptor, OpenFile, Slot, device_stream};
+use crate::files::{Body, Descriptor, OpenFile, Slot};
 use abi::nr;
 
 pub fn close(call: &Call<'_>, descriptor: u64) -> CallResult {
@@ -55,17 +56,17 @@ fn how(call: &Call<'_>, flags: u32, mode: u32) -> OpenHow {
 pub fn open_path(call: &Call<'_>, directory: u64, path: &[u8], flags: u32, mode: u32) -> Result<OpenFile, Errno> {
     let how = how(call, flags, mode);
     let opened = call.with_view(directory, path, |view| call.unix.names.open(view, path, how, call.now()))?;
-    let kept = flags & !(O_CREAT | O_EXCL | O_TRUNC | O_CLOEXEC | abi::file::O_NOCTTY);
+    let kept = flags & !(O_CREAT | O_EXCL | O_TRUNC | O_CLOEXEC);
     open_node(call, &opened.node, kept)
 }
 
-/// Opens a node that was found and may be opened.
+/// Opens a node that was found and may be opened. `O_NOCTTY` counts here and is not kept.
 pub fn open_node(call: &Call<'_>, node: &Arc<Node>, flags: u32) -> Result<OpenFile, Errno> {
     if flags & O_PATH != 0 {
         return Ok(OpenFile::new(Body::Node, Some(node.clone()), flags));
     }
     let body = match node.kind() {
-        NodeKind::CharDevice(major, minor) => Body::Stream(device_stream(major, minor).ok_or(Errno::ENXIO)?),
+        NodeKind::CharDevice(major, minor) => terminal::open_device(call, (major, minor), flags)?,
         NodeKind::BlockDevice(..) | NodeKind::Socket => return Err(Errno::ENXIO),
         NodeKind::Fifo => return Err(Errno::ENXIO),
         NodeKind::Symlink => return Err(Errno::ELOOP),
@@ -75,12 +76,11 @@ pub fn open_node(call: &Call<'_>, node: &Arc<Node>, flags: u32) -> Result<OpenFi
             _ => Body::Node,
         },
     };
-    let file = OpenFile::new(body, Some(node.clone()), flags);
+    let file = OpenFile::new(body, Some(node.clone()), flags & !O_NOCTTY);
     if node.content().is_some() && file.is_writable() {
         node.begin_write()?;
         file.count_as_writer();
     }
-    let _ = call;
     Ok(file)
 }
 
