@@ -20,6 +20,8 @@ pub enum Command {
     Run(RunOptions),
     /// Boot to an interactive shell (the host's busybox)
     Boot(BootOptions),
+    /// Measure Linux and Synthesis side by side, in guest instructions
+    Bench(crate::bench::BenchArgs),
 }
 
 #[derive(Args, Debug)]

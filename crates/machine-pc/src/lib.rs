@@ -166,6 +166,10 @@ impl Machine for PcMachine {
         clock::now()
     }
 
+    fn time_of_counter(&self, counter: u64) -> Nanos {
+        clock::time_of(counter)
+    }
+
     fn set_alarm(&self, at: Option<Nanos>) {
         let count = match at {
             None => 0,
@@ -239,6 +243,10 @@ impl Machine for PcMachine {
 
     fn open_user(&self) -> Option<Template> {
         self.features.smap.then(call::OpenUser::template)
+    }
+
+    fn frame_address(&self, frame: machine::FrameNumber) -> u64 {
+        layout::direct(frame.physical_address())
     }
 
     fn leave(&self) -> Template {

@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 
 use synth::Template;
 
-use crate::{Nanos, NoFrames, PhysicalMemory, Threads, Translation, Upcalls, UserMemory};
+use crate::{FrameNumber, Nanos, NoFrames, PhysicalMemory, Threads, Translation, Upcalls, UserMemory};
 
 /// A byte channel to the world outside the machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,6 +31,8 @@ pub enum Received {
 pub trait Machine: PhysicalMemory + UserMemory + Threads + Sync {
     /// Time since boot, never going back.
     fn now(&self) -> Nanos;
+    /// The time at which the processor's counter had this value.
+    fn time_of_counter(&self, counter: u64) -> Nanos;
     /// Asks for `Upcalls::timer` at `at`; `None` cancels. One alarm at a time.
     fn set_alarm(&self, at: Option<Nanos>);
     fn new_translation(&self) -> Result<Arc<dyn Translation>, NoFrames>;
@@ -58,6 +60,8 @@ pub trait Machine: PhysicalMemory + UserMemory + Threads + Sync {
     fn open_user(&self) -> Option<Template>;
     /// The code that ends a synthesized call routine: back to the program, result in rax.
     fn leave(&self) -> Template;
+    /// The address at which synthesized code finds a frame's bytes.
+    fn frame_address(&self, frame: FrameNumber) -> u64;
     /// Where a synthesized call routine goes to be done in Rust; rax holds the call number again.
     fn slow_call(&self) -> u64;
     /// The address of a word that holds the first address a program may not use.

@@ -45,9 +45,11 @@ pub trait Tte: Send + Sync {
 
     /// Binds system call `number` in this thread's call table to a routine; `None`: done in Rust.
     fn bind_call(&self, number: usize, entry: Option<u64>);
-    /// A word of this thread that `read`- and `write`-dispatch code stores the program's stack pointer in,
-    /// which is also where the kernel stack then stands.
-    fn user_stack_word(&self) -> u64;
+    /// Synthesizes the dispatch of a call on descriptors (`fd → entry`) for this thread and binds it: it moves to the
+    /// kernel stack and jumps through word `rdi` of the `count` words at `entries`; other descriptors are done in Rust.
+    fn bind_descriptor_call(&self, number: usize, entries: u64, count: u32) -> Result<(), NoFrames>;
+    /// Synthesizes a call that is one constant now (S-14) and binds it.
+    fn bind_constant_call(&self, number: usize, value: u32) -> Result<(), NoFrames>;
 
     /// The entry point `sw_in` of this thread, for those who link by code address.
     fn entries(&self) -> Entries;

@@ -21,7 +21,7 @@ use machine::{Channel, FrameNumber, KernelCell, Machine, Nanos, PAGE_BYTES, Star
 use crate::calls::{Limits, Wanted, install_program, load_first, task_name};
 use crate::emulator::{self, Options, Unix};
 use crate::files::{
-    Body, ChannelStream, Channels, DescriptorTable, OpenFile, Slot, Terminals, TtyStream, terminal_node,
+    Body, ChannelStream, Channels, DescriptorTable, OpenFile, SimpleCode, Slot, Terminals, TtyStream, terminal_node,
 };
 pub use crate::limits::RESERVE_FRAMES;
 use crate::task::{Family, NewProcess, Place, Process, Task, TaskTable};
@@ -70,9 +70,11 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, String> {
         morgue: KernelCell::new(Vec::new()),
         summary: KernelCell::new(Default::default()),
         boot_report: KernelCell::new(None),
+        simple_code: KernelCell::new(None),
         vdso_pages: KernelCell::new(None),
     }));
     emulator::install(unix);
+    *unix.simple_code.borrow_mut() = unix.makers().and_then(SimpleCode::make);
     *unix.vdso_pages.borrow_mut() = vdso_pages(unix, ingredients.counter);
     first_program(unix, &config)
         .map_err(|error| format!("{}: {}", String::from_utf8_lossy(config.program), error.message()))

@@ -7,6 +7,7 @@ use core::fmt;
 
 use abi::nr;
 use codestore::CodeStore;
+use kernel::call::Makers;
 use kernel::file::{Namespace, Time};
 use kernel::schedule::Scheduler;
 use kernel::space::{Access, FramePool, Page};
@@ -15,7 +16,7 @@ use machine::{Channel, Exception, KernelCell, Machine, Nanos, Registers, Upcalls
 
 use crate::call::Call;
 use crate::calls;
-use crate::files::{Channels, Terminals};
+use crate::files::{Channels, SimpleCode, Terminals};
 use crate::strace::Summary;
 use crate::task::{Process, Task, TaskTable};
 
@@ -47,11 +48,23 @@ pub struct Unix {
     pub(crate) summary: KernelCell<Summary>,
     /// Processor counter at the kernel's first instruction, and whether the first program has started.
     pub(crate) boot_report: KernelCell<Option<Nanos>>,
+    /// Routines of the simple devices, shared by all their open files.
+    pub(crate) simple_code: KernelCell<Option<SimpleCode>>,
     /// The time page and the vDSO's image, shared by all programs.
     pub(crate) vdso_pages: KernelCell<Option<[Page; 2]>>,
 }
 
 impl Unix {
+    /// Who makes call routines; nobody when every call shall be done in Rust (`--generic`, `--strace`).
+    pub fn makers(&self) -> Option<Makers> {
+        (!self.options.generic && !self.options.strace).then_some(Makers { machine: self.machine, store: self.store })
+    }
+
+    /// The shared routines of the simple devices, if any are made.
+    pub(crate) fn simple_code(&self) -> Option<SimpleCode> {
+        self.simple_code.borrow().clone()
+    }
+
     pub fn wall_time(&self) -> Time {
         let now = self.machine.now().saturating_add(self.epoch.get());
         Time { seconds: (now.0 / Nanos::PER_SECOND) as i64, nanos: (now.0 % Nanos::PER_SECOND) as u32 }

@@ -215,7 +215,29 @@ impl Node {
         self.meta.get()
     }
 
+    /// The times may have changed: the next read looks at them again, and a write by machine code counts as noted.
+    fn forget_noted(&self) {
+        if let Data::Regular(content) = &self.data {
+            content.words().read_is_noted.set(0);
+            content.words().written_at.set(0);
+        }
+    }
+
+    /// The time of a write by machine code that has not been noted yet, as processor counter; it is noted with `when`.
+    pub fn settle_times(&self, when: impl FnOnce(u64) -> Time) {
+        if let Data::Regular(content) = &self.data {
+            let counter = content.words().written_at.take();
+            if counter != 0 {
+                let time = when(counter);
+                let mut meta = self.meta.borrow_mut();
+                meta.modified = meta.modified.max(time);
+                meta.changed = meta.changed.max(time);
+            }
+        }
+    }
+
     pub(super) fn change_meta(&self, change: impl FnOnce(&mut Meta)) {
+        self.forget_noted();
         change(&mut self.meta.borrow_mut());
     }
 
@@ -261,11 +283,15 @@ impl Node {
         if stale && !self.volume.is_read_only() {
             meta.accessed = now;
         }
+        if let Data::Regular(content) = &self.data {
+            content.words().read_is_noted.set(1);
+        }
     }
 
     /// Notes that data was written by `who`: the times move, and a writer without privilege takes
     /// away set-user and set-group, so that a changed program cannot keep them.
     pub fn note_write(&self, who: &Credentials, now: Time) {
+        self.forget_noted();
         let mut meta = self.meta.borrow_mut();
         meta.modified = now;
         meta.changed = now;

@@ -12,7 +12,7 @@ use kernel::file::{Access, Create, Data, Node, NodeKind, OpenHow};
 
 use super::{Entry, terminal};
 use crate::call::{Call, CallResult};
-use crate::files::{Body, Descriptor, OpenFile, Slot};
+use crate::files::{Body, Descriptor, OpenFile, Slot, synthesize};
 use abi::nr;
 
 pub fn close(call: &Call<'_>, descriptor: u64) -> CallResult {
@@ -76,11 +76,12 @@ pub fn open_node(call: &Call<'_>, node: &Arc<Node>, flags: u32) -> Result<OpenFi
             _ => Body::Node,
         },
     };
-    let file = OpenFile::new(body, Some(node.clone()), flags & !O_NOCTTY);
+    let mut file = OpenFile::new(body, Some(node.clone()), flags & !O_NOCTTY);
     if node.content().is_some() && file.is_writable() {
         node.begin_write()?;
         file.count_as_writer();
     }
+    synthesize(call.unix, &mut file);
     Ok(file)
 }
 

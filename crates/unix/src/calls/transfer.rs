@@ -7,10 +7,11 @@ use kernel::stream::UserRange;
 
 use super::Entry;
 use crate::call::{Call, CallResult};
-use crate::files::{Body, OpenFile};
+use crate::files::{Body, OpenFile, remember};
 use abi::nr;
 
 pub fn read(call: &Call<'_>, descriptor: u64, address: u64, bytes: u64) -> CallResult {
+    bind_dispatch(call, nr::READ);
     let file = call.file(descriptor)?;
     file.check_readable()?;
     let range = call.range(address, bytes)?;
@@ -18,10 +19,25 @@ pub fn read(call: &Call<'_>, descriptor: u64, address: u64, bytes: u64) -> CallR
 }
 
 pub fn write(call: &Call<'_>, descriptor: u64, address: u64, bytes: u64) -> CallResult {
+    bind_dispatch(call, nr::WRITE);
     let file = call.file(descriptor)?;
     file.check_writable()?;
     let range = call.range(address, bytes)?;
     write_file(call, &file, range).map(|bytes| bytes as u64)
+}
+
+/// Synthesizes the thread's dispatch of `read` or `write` at its first use: a thread that never reads pays nothing.
+fn bind_dispatch(call: &Call<'_>, number: u64) {
+    let bound = if number == nr::READ { &call.task.read_is_bound } else { &call.task.write_is_bound };
+    if bound.get() || call.unix.makers().is_none() {
+        return;
+    }
+    let files = call.process().files();
+    let entries = files.entries();
+    let words = if number == nr::READ { entries.reads.as_ptr() } else { entries.writes.as_ptr() };
+    let tte = call.task.thread.tte();
+    // Without room for code the call stays as it is.
+    bound.set(tte.bind_descriptor_call(number as usize, words as u64, entries.reads.len() as u32).is_ok());
 }
 
 /// Reads at the file's position and moves it.
@@ -29,8 +45,10 @@ pub fn read_file(call: &Call<'_>, file: &Arc<OpenFile>, to: UserRange) -> Result
     if let Body::Stream(stream) = &file.body {
         return call.with_io(file.is_nonblocking(), |io| stream.read(io, to));
     }
-    let read = read_at(call, file, to, file.position())?;
-    file.set_position(file.position() + read as u64);
+    let position = file.position();
+    let read = read_at(call, file, to, position)?;
+    file.set_position(position + read as u64);
+    remember(call.unix, file, position);
     Ok(read)
 }
 
@@ -65,6 +83,7 @@ pub fn write_file(call: &Call<'_>, file: &Arc<OpenFile>, from: UserRange) -> Res
         if file.is_appending() { file.content().map_or(0, |content| content.size()) } else { file.position() };
     let written = write_at(call, file, from, position)?;
     file.set_position(position + written as u64);
+    remember(call.unix, file, position);
     Ok(written)
 }
 

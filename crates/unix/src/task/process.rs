@@ -187,6 +187,7 @@ impl Process {
     }
 
     pub fn set_files(&self, files: Arc<DescriptorTable>) {
+        self.each_task(|task| task.unbind_descriptor_calls());
         *self.files.borrow_mut() = files;
     }
 

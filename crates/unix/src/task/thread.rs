@@ -1,6 +1,7 @@
 //! One thread of a program.
 
 use alloc::sync::Arc;
+use core::cell::Cell;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use kernel::thread::Thread;
@@ -18,6 +19,9 @@ pub struct Task {
     pub clear_child_tid: AtomicU64,
     /// Head of the robust futex list.
     pub robust_list: AtomicU64,
+    /// The thread's `read` and `write` dispatch is bound to its process's descriptor table.
+    pub read_is_bound: Cell<bool>,
+    pub write_is_bound: Cell<bool>,
     /// This thread alone shall end.
     pub ending: KernelCell<bool>,
 }
@@ -31,6 +35,8 @@ impl Task {
             name: KernelCell::new(name),
             clear_child_tid: AtomicU64::new(0),
             robust_list: AtomicU64::new(0),
+            read_is_bound: Cell::new(false),
+            write_is_bound: Cell::new(false),
             ending: KernelCell::new(false),
         });
         process.live_tasks.fetch_add(1, Ordering::Relaxed);
@@ -44,6 +50,15 @@ impl Task {
     /// A sleep must end early: the thread shall end, or a signal waits.
     pub fn is_interrupted(&self) -> bool {
         self.ending.get() || self.process.ending.get().is_some()
+    }
+
+    /// The process has another descriptor table: the dispatch that knows the old one goes.
+    pub fn unbind_descriptor_calls(&self) {
+        for (bound, number) in [(&self.read_is_bound, abi::nr::READ), (&self.write_is_bound, abi::nr::WRITE)] {
+            if bound.replace(false) {
+                self.thread.tte().bind_call(number as usize, None);
+            }
+        }
     }
 
     /// Counts the thread out; true for the last one.
