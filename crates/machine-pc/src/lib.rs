@@ -241,6 +241,11 @@ impl Machine for PcMachine {
         core::arch::x86_64::__cpuid(1).edx
     }
 
+    fn vector_features(&self) -> u64 {
+        // SAFETY: the processor's record lives as long as the machine.
+        unsafe { (*self.cpu).vector_mask }
+    }
+
     fn open_user(&self) -> Option<Template> {
         self.features.smap.then(call::OpenUser::template)
     }

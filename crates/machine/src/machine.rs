@@ -56,6 +56,8 @@ pub trait Machine: PhysicalMemory + UserMemory + Threads + Sync {
     fn random(&self) -> u64;
     /// EDX of CPUID leaf 1: what programs see as AT_HWCAP.
     fn feature_word(&self) -> u32;
+    /// The vector features that programs may use (XCR0), as signal frames name them.
+    fn vector_features(&self) -> u64;
     /// The code to paste where a synthesized routine touches the program's memory (S-88), if any is needed.
     fn open_user(&self) -> Option<Template>;
     /// The code that ends a synthesized call routine: back to the program, result in rax.

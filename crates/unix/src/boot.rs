@@ -6,6 +6,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::sync::Weak;
 use alloc::vec::Vec;
+use core::sync::atomic::AtomicU32;
 
 use abi::Errno;
 use bootimage::{Archive, ConfigView, FdKind, Kind};
@@ -230,17 +231,18 @@ fn first_program(unix: &'static Unix, config: &ConfigView<'_>) -> Result<Arc<Thr
         parent: Weak::new(),
         space: None,
         files,
-        place: Place { root, directory },
+        place: Arc::new(KernelCell::new(Place { root, directory })),
+        umask: Arc::new(AtomicU32::new(config.umask)),
+        actions: Arc::new(KernelCell::new(crate::signal::Actions::new())),
         family: Family { group: pid, session: pid, has_terminal: true },
         limits: Limits::default(),
         started: unix.machine.now(),
     });
-    process.umask.store(config.umask, core::sync::atomic::Ordering::Relaxed);
     let strings = |list: &mut dyn Iterator<Item = &[u8]>| list.map(<[u8]>::to_vec).collect::<Vec<_>>();
     let wanted =
         Wanted { path: config.program.to_vec(), argv: strings(&mut config.argv()), envp: strings(&mut config.env()) };
     let loaded = load_first(unix, &process, wanted)?;
-    let registers = install_program(&process, loaded);
+    let (registers, _) = install_program(&process, loaded);
     let tte = unix.machine.create_tte(Start::User(registers)).map_err(|_| Errno::ENOMEM)?;
     let thread = Thread::new(tte);
     let space = process.space().ok_or(Errno::ENOMEM)?;

@@ -113,6 +113,7 @@ impl Unix {
 
     /// Ends the machine with the first process's status, after everything it wrote has gone out.
     pub(crate) fn finish(&self, status: i32, signal: u32) -> ! {
+        self.bury();
         if self.options.strace {
             let table = self.summary.borrow().table();
             self.tell(bootimage::control::kind::STRACE, table.as_bytes());
@@ -179,7 +180,8 @@ impl Upcalls for Unix {
             (_, true) => Access::Write,
             _ => Access::Read,
         };
-        space.borrow_mut().fault(access.address.0, kind).is_ok()
+        let resolved = space.borrow_mut().fault(access.address.0, kind);
+        calls::page_fault(the(self), &task, resolved)
     }
 
     fn timer(&self) {
@@ -193,8 +195,7 @@ impl Upcalls for Unix {
 
     fn before_user(&self, registers: &mut Registers) {
         let unix = the(self);
-        let task = unix.current();
-        calls::before_user(unix, &task, registers);
+        calls::before_user(unix, unix.current(), registers);
     }
 }
 

@@ -20,15 +20,16 @@ mod times;
 mod transfer;
 
 pub(crate) use images::{Wanted, install as install_program, load_first, task_name};
+pub(crate) use life::is_orphaned_group;
 pub use limits::Limits;
-
-use alloc::sync::Arc;
+pub use signals::{before_user, fault, page_fault};
+pub(crate) use signals::{send_to_group, send_to_process};
 
 use abi::Errno;
-use machine::{Exception, Registers};
+use machine::Registers;
 
 use crate::call::{Call, CallResult};
-use crate::emulator::Unix;
+use crate::signal::RestartKind;
 use crate::task::Task;
 
 /// A call's function: it gets the six argument registers.
@@ -90,6 +91,9 @@ pub fn serve(call: &mut Call<'_>, number: u64) {
     let Registers { rdi, rsi, rdx, r10, r8, r9, .. } = *call.registers;
     let function = TABLE.get(number as usize).copied().unwrap_or(unknown);
     let result = function(call, [rdi, rsi, rdx, r10, r8, r9]);
+    if result == Err(Errno::EINTR) {
+        note_interruption(call.task, number);
+    }
     if !call.registers_replaced {
         call.registers.rax = match result {
             Ok(value) => value,
@@ -98,15 +102,10 @@ pub fn serve(call: &mut Call<'_>, number: u64) {
     }
 }
 
-/// The program raised an exception.
-pub fn fault(unix: &'static Unix, task: &Arc<Task>, registers: &mut Registers, exception: Exception) {
-    unix.log(format_args!("pid {}: {exception:x?} at {:#x}", task.process.pid, registers.rip));
-    life::end_process(&task.process, abi::process::WaitStatus::Killed { signal: 11, core: false });
-}
-
-/// Just before a thread goes back to its program.
-pub fn before_user(unix: &'static Unix, task: &Arc<Task>, _registers: &mut Registers) {
-    if task.process.ending.get().is_some() || task.ending.get() {
-        life::leave(unix, task);
-    }
+/// A signal ended the call early: how it goes on is decided when the signal is delivered.
+fn note_interruption(task: &Task, number: u64) {
+    let has_block = task.restart_block.borrow().is_some();
+    let kind = if has_block { RestartKind::RestartBlock } else { signals::interrupted_as(number) };
+    task.interrupted_call.set(kind);
+    task.call_attention();
 }

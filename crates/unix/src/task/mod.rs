@@ -4,9 +4,11 @@
 //! share: quaspace, descriptors, place in the file tree, signal actions, family.
 
 mod process;
+mod settings;
 mod table;
 mod thread;
 
-pub use process::{Family, Ids, Life, NewProcess, Place, Process, Report, Usage};
+pub use process::{ChildParts, Family, Ids, Life, NewProcess, Place, Process, Report, Usage};
+pub use settings::Settings;
 pub use table::TaskTable;
-pub use thread::Task;
+pub use thread::{RestartBlock, Task};

@@ -4,11 +4,11 @@ use alloc::sync::Arc;
 
 use abi::Errno;
 use abi::siginfo::SigInfo;
-use abi::signal::{SIGTTIN, SIGTTOU};
+use abi::signal::{SIG_IGN, SIGTTIN, SIGTTOU};
 use kernel::tty::{Access, Caller, ProcessNumber, Signal};
 
 use super::Terminal;
-use crate::emulator::Unix;
+use crate::calls::{is_orphaned_group, send_to_group, send_to_process};
 use crate::task::{Process, Task};
 
 impl Terminal {
@@ -28,7 +28,7 @@ impl Terminal {
             controlled: family.has_terminal,
             ignores_ttin: background && withholds(task, SIGTTIN),
             ignores_ttou: background && withholds(task, SIGTTOU),
-            orphaned: background && is_orphaned(self.unix, family.group),
+            orphaned: background && is_orphaned_group(self.unix, family.group),
         }
     }
 
@@ -111,26 +111,7 @@ pub(super) fn disassociate(terminal: &Terminal, signals: &[Signal]) {
     terminal.leave_session();
 }
 
-/// Whether no living member of a group has a parent outside the group but in its session (POSIX, 3.264).
-fn is_orphaned(unix: &Unix, group: u32) -> bool {
-    let has_outer_parent = |process: &Arc<Process>| {
-        let family = process.family.get();
-        let parent = process.parent.borrow().upgrade();
-        parent.is_some_and(|parent| {
-            let parent = parent.family.get();
-            parent.group != family.group && parent.session == family.session
-        })
-    };
-    let processes = unix.tasks.processes();
-    let mut members = processes.iter().filter(|process| process.family.get().group == group && !process.is_zombie());
-    !members.any(has_outer_parent)
-}
-
 /// Whether the task blocks or ignores a signal.
-fn withholds(_task: &Task, _signal: u32) -> bool {
-    false
+fn withholds(task: &Task, signal: u32) -> bool {
+    task.mask.borrow().blocked().contains(signal) || task.process.actions().borrow().of(signal).sa_handler == SIG_IGN
 }
-
-fn send_to_group(_unix: &'static Unix, _group: u32, _info: &SigInfo) {}
-
-fn send_to_process(_unix: &'static Unix, _process: &Arc<Process>, _info: &SigInfo) {}
