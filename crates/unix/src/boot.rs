@@ -19,7 +19,7 @@ use kernel::thread::Thread;
 use kernel::tty::WindowSize;
 use machine::{Channel, FrameNumber, KernelCell, Machine, Nanos, PAGE_BYTES, Start};
 
-use crate::calls::{Limits, Wanted, install_program, load_first, task_name};
+use crate::calls::{Limits, LockWaits, Wanted, install_program, load_first, task_name};
 use crate::emulator::{self, Options, Unix};
 use crate::files::{
     Body, ChannelStream, Channels, DescriptorTable, OpenFile, SimpleCode, Slot, Terminals, TtyStream, terminal_node,
@@ -64,6 +64,7 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, String> {
         tasks: TaskTable::new(),
         channels,
         terminals: Terminals::new(),
+        lock_waits: LockWaits::new(),
         options: Options { generic: config.flags.generic, strace: config.flags.strace, verbose: config.flags.verbose },
         epoch: KernelCell::new(Nanos(epoch)),
         host_name: KernelCell::new(config.hostname.to_vec()),
@@ -75,6 +76,7 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, String> {
         vdso_pages: KernelCell::new(None),
     }));
     emulator::install(unix);
+    unix.names.root().volume().set_clock(unix);
     *unix.simple_code.borrow_mut() = unix.makers().and_then(SimpleCode::make);
     *unix.vdso_pages.borrow_mut() = vdso_pages(unix, ingredients.counter);
     first_program(unix, &config)

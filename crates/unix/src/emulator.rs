@@ -8,14 +8,14 @@ use core::fmt;
 use abi::nr;
 use codestore::CodeStore;
 use kernel::call::Makers;
-use kernel::file::{Namespace, Time};
+use kernel::file::{CounterClock, Namespace, Time};
 use kernel::schedule::Scheduler;
 use kernel::space::{Access, FramePool, Page};
 use kernel::thread::Thread;
 use machine::{Channel, Exception, KernelCell, Machine, Nanos, Registers, Upcalls};
 
 use crate::call::Call;
-use crate::calls;
+use crate::calls::{self, LockWaits};
 use crate::files::{Channels, SimpleCode, Terminals};
 use crate::strace::Summary;
 use crate::task::{Process, Task, TaskTable};
@@ -38,6 +38,7 @@ pub struct Unix {
     pub tasks: TaskTable,
     pub channels: &'static Channels,
     pub terminals: Terminals,
+    pub lock_waits: LockWaits,
     pub options: Options,
     /// Wall clock minus time since boot.
     pub epoch: KernelCell<Nanos>,
@@ -66,7 +67,11 @@ impl Unix {
     }
 
     pub fn wall_time(&self) -> Time {
-        let now = self.machine.now().saturating_add(self.epoch.get());
+        self.wall_time_at(self.machine.now())
+    }
+
+    fn wall_time_at(&self, at: Nanos) -> Time {
+        let now = at.saturating_add(self.epoch.get());
         Time { seconds: (now.0 / Nanos::PER_SECOND) as i64, nanos: (now.0 % Nanos::PER_SECOND) as u32 }
     }
 
@@ -154,6 +159,12 @@ impl Unix {
         while !self.machine.is_drained(channel) {
             self.scheduler.sleep(&[self.channels.output()], None);
         }
+    }
+}
+
+impl CounterClock for Unix {
+    fn time_of_counter(&self, counter: u64) -> Time {
+        self.wall_time_at(self.machine.time_of_counter(counter))
     }
 }
 

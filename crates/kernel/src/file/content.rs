@@ -26,6 +26,8 @@ pub struct ContentWords {
     pub read_is_noted: Cell<u64>,
     /// Processor counter at the last write by machine code whose time has not been noted; 0: none.
     pub written_at: Cell<u64>,
+    /// The same for the first read since the last change.
+    pub read_at: Cell<u64>,
 }
 
 impl ContentWords {
@@ -35,6 +37,7 @@ impl ContentWords {
             layout: Cell::new(layout),
             read_is_noted: Cell::new(0),
             written_at: Cell::new(0),
+            read_at: Cell::new(0),
         }
     }
 

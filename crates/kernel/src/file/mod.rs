@@ -35,7 +35,7 @@ mod window;
 #[cfg(test)]
 mod tests;
 
-pub use attributes::{Attributes, MODE_BITS, NodeKind, SET_GROUP, SET_USER, STICKY, Time, VolumeNumbers};
+pub use attributes::{Attributes, CounterClock, MODE_BITS, NodeKind, SET_GROUP, SET_USER, STICKY, Time, VolumeNumbers};
 pub use change::NewSpecial;
 pub use content::{Content, ContentWords};
 pub use credentials::{Access, Credentials};
@@ -48,4 +48,4 @@ pub use rename::RenameMode;
 pub use virtual_tree::{LinkTarget, Listed, VirtualDirectory, VirtualFile, VirtualLink, Visit};
 pub use volume::{MAGIC_DEVPTS, MAGIC_PROC, MAGIC_SYSFS, MAGIC_TMPFS, ReadOnly, Residence, Volume};
 pub use walk::{FinalLink, View};
-pub use window::{Window, WindowCode};
+pub use window::{Window, WindowCode, WindowRoutines};

@@ -212,27 +212,34 @@ impl Node {
     }
 
     pub fn meta(&self) -> Meta {
+        self.settle_times();
         self.meta.get()
     }
 
-    /// The times may have changed: the next read looks at them again, and a write by machine code counts as noted.
+    /// The times change now: what machine code left comes before, and the next read looks at them again.
     fn forget_noted(&self) {
+        self.settle_times();
         if let Data::Regular(content) = &self.data {
             content.words().read_is_noted.set(0);
-            content.words().written_at.set(0);
         }
     }
 
-    /// The time of a write by machine code that has not been noted yet, as processor counter; it is noted with `when`.
-    pub fn settle_times(&self, when: impl FnOnce(u64) -> Time) {
-        if let Data::Regular(content) = &self.data {
-            let counter = content.words().written_at.take();
-            if counter != 0 {
-                let time = when(counter);
-                let mut meta = self.meta.borrow_mut();
-                meta.modified = meta.modified.max(time);
-                meta.changed = meta.changed.max(time);
-            }
+    /// Notes the times that machine code has left as counter values.
+    fn settle_times(&self) {
+        let Data::Regular(content) = &self.data else { return };
+        let (written, read) = (content.words().written_at.take(), content.words().read_at.take());
+        if written == 0 && read == 0 {
+            return;
+        }
+        let Some(clock) = self.volume.clock() else { return };
+        let mut meta = self.meta.borrow_mut();
+        if written != 0 {
+            let time = clock.time_of_counter(written);
+            meta.modified = meta.modified.max(time);
+            meta.changed = meta.changed.max(time);
+        }
+        if read != 0 {
+            meta.accessed = meta.accessed.max(clock.time_of_counter(read));
         }
     }
 
@@ -276,6 +283,7 @@ impl Node {
     /// a day old (Linux `relatime`).
     pub fn note_read(&self, now: Time) {
         const DAY_SECONDS: i64 = 86_400;
+        self.settle_times();
         let mut meta = self.meta.borrow_mut();
         let stale = meta.accessed <= meta.modified
             || meta.accessed <= meta.changed

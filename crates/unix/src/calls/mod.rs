@@ -19,6 +19,7 @@ mod terminal;
 mod times;
 mod transfer;
 
+pub use descriptors::LockWaits;
 pub(crate) use images::{Wanted, install as install_program, load_first, task_name};
 pub(crate) use life::is_orphaned_group;
 pub use limits::Limits;

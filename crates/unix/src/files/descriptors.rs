@@ -41,6 +41,7 @@ pub const SYNTHESIZED: usize = 256;
 pub struct EntryTable {
     pub reads: [AtomicU64; SYNTHESIZED],
     pub writes: [AtomicU64; SYNTHESIZED],
+    pub seeks: [AtomicU64; SYNTHESIZED],
 }
 
 pub struct DescriptorTable {
@@ -62,6 +63,7 @@ impl DescriptorTable {
         let entries = EntryTable {
             reads: [const { AtomicU64::new(0) }; SYNTHESIZED],
             writes: [const { AtomicU64::new(0) }; SYNTHESIZED],
+            seeks: [const { AtomicU64::new(0) }; SYNTHESIZED],
         };
         let state = KernelCell::new(State { slots: Vec::new(), lowest_free: 0 });
         let table = DescriptorTable { state, entries: Box::new(entries), slow };
@@ -90,9 +92,10 @@ impl DescriptorTable {
     /// Stores the entry points of `file` for a descriptor (R3: an aligned store into data).
     fn bind(&self, index: usize, file: Option<&OpenFile>) {
         if index < SYNTHESIZED {
-            let (read, write) = file.map_or((None, None), OpenFile::entry_points);
+            let [read, write, seek] = file.map_or([None; 3], OpenFile::entry_points);
             self.entries.reads[index].store(read.unwrap_or(self.slow), Ordering::Release);
             self.entries.writes[index].store(write.unwrap_or(self.slow), Ordering::Release);
+            self.entries.seeks[index].store(seek.unwrap_or(self.slow), Ordering::Release);
         }
     }
 
@@ -111,6 +114,13 @@ impl DescriptorTable {
 
     pub fn slot(&self, descriptor: Descriptor) -> Option<Slot> {
         self.state.borrow().slots.get(descriptor.index())?.clone()
+    }
+
+    /// Whether a descriptor below `limit` is free.
+    pub fn has_free(&self, limit: u64) -> bool {
+        let state = self.state.borrow();
+        let used = state.slots.len();
+        (used as u64) < limit || state.slots[state.lowest_free.min(used)..].iter().any(Option::is_none)
     }
 
     /// Puts a file behind the lowest free descriptor that is at least `from` and below `limit`.

@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 use core::cell::Cell;
 
 use abi::Errno;
-use abi::file::{O_ACCMODE, O_APPEND, O_NONBLOCK, O_PATH, O_RDONLY, O_WRONLY};
+use abi::file::{O_ACCMODE, O_APPEND, O_NONBLOCK, O_PATH, O_RDONLY, O_RDWR, O_WRONLY};
 use kernel::file::{Content, Node, WindowCode};
 use kernel::stream::{Ready, Stream};
 use machine::KernelCell;
@@ -17,9 +17,13 @@ pub enum Body {
     Node,
     /// Anything that is read and written in order.
     Stream(Arc<dyn Stream>),
-    /// A file of a virtual directory (/proc): its content was taken at open.
-    Virtual(Arc<[u8]>),
+    /// A file of a virtual directory (/proc): its content as it was taken at the last read from the start.
+    Virtual(Arc<KernelCell<Arc<[u8]>>>),
 }
+
+/// Attached to a node that stands for an open file without a node of its own (`/proc/self/fd/3` of a pipe): to open
+/// that node is to open the file once more.
+pub struct OpenedElsewhere(pub Arc<OpenFile>);
 
 pub struct OpenFile {
     pub body: Body,
@@ -42,6 +46,7 @@ pub struct OpenFile {
 pub struct FileCode {
     pub read: Option<codestore::Code<kernel::FileCall>>,
     pub write: Option<codestore::Code<kernel::FileCall>>,
+    pub seek: Option<codestore::Code<kernel::FileCall>>,
 }
 
 impl OpenFile {
@@ -105,11 +110,11 @@ impl OpenFile {
     }
 
     pub fn is_readable(&self) -> bool {
-        self.flags() & O_ACCMODE != O_WRONLY && !self.is_path_only()
+        matches!(self.flags() & O_ACCMODE, O_RDONLY | O_RDWR) && !self.is_path_only()
     }
 
     pub fn is_writable(&self) -> bool {
-        self.flags() & O_ACCMODE != O_RDONLY && !self.is_path_only()
+        matches!(self.flags() & O_ACCMODE, O_WRONLY | O_RDWR) && !self.is_path_only()
     }
 
     pub fn is_nonblocking(&self) -> bool {
@@ -155,10 +160,15 @@ impl OpenFile {
         }
     }
 
-    /// Entry points of the synthesized `read` and `write`, where there are some.
-    pub fn entry_points(&self) -> (Option<u64>, Option<u64>) {
+    /// The number under which this open file holds locks: its address, which no process has as its number.
+    pub fn lock_owner(&self) -> u64 {
+        core::ptr::from_ref(self) as u64
+    }
+
+    /// Entry points of the synthesized `read`, `write` and `lseek`, where there are some.
+    pub fn entry_points(&self) -> [Option<u64>; 3] {
         let code = self.code.borrow();
-        (code.read.as_ref().map(|code| code.entry()), code.write.as_ref().map(|code| code.entry()))
+        [&code.read, &code.write, &code.seek].map(|code| code.as_ref().map(|code| code.entry()))
     }
 
     /// Error: `EBADF` when not open for reading.
@@ -183,8 +193,11 @@ impl Drop for OpenFile {
             node.end_write();
         }
         if let Some(node) = &self.node {
-            // A whole-file lock belongs to the open file.
-            node.locks().borrow_mut().unlock_whole(self as *const OpenFile as u64);
+            // Whole-file locks and Linux's own record locks belong to the open file.
+            let owner = self.lock_owner();
+            let mut locks = node.locks().borrow_mut();
+            locks.unlock_whole(owner);
+            locks.unlock_all(owner);
         }
     }
 }

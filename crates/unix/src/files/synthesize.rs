@@ -36,23 +36,27 @@ pub fn synthesize(unix: &Unix, file: &mut OpenFile) {
     } else if let Some(end) = stream.downcast_ref::<PipeEnd>() {
         let code = end.pipe().code();
         let (read, write) = code.map_or((None, None), |code| (Some(code.read), Some(code.write)));
-        FileCode { read, write }
+        FileCode { read, write, seek: None }
     } else {
         return;
     };
-    *file.code.borrow_mut() =
-        FileCode { read: code.read.filter(|_| file.is_readable()), write: code.write.filter(|_| file.is_writable()) };
+    *file.code.borrow_mut() = FileCode {
+        read: code.read.filter(|_| file.is_readable()),
+        write: code.write.filter(|_| file.is_writable()),
+        seek: None,
+    };
 }
 
 /// A regular file gets a window and the routines that work with it.
 fn synthesize_file(unix: &Unix, file: &mut OpenFile) {
     let Some(content) = file.content() else { return };
     let window = WindowCode::take(content, unix.makers());
-    if let Some((read, write)) = window.code() {
+    if let Some(code) = window.code() {
         *file.code.borrow_mut() = FileCode {
-            read: Some(read.clone()).filter(|_| file.is_readable()),
+            read: Some(code.read.clone()).filter(|_| file.is_readable()),
             // Appending writes go to the end, wherever the position is.
-            write: Some(write.clone()).filter(|_| file.is_writable() && !file.is_appending()),
+            write: Some(code.write.clone()).filter(|_| file.is_writable() && !file.is_appending()),
+            seek: Some(code.seek.clone()),
         };
     }
     file.set_window(window);
@@ -60,7 +64,9 @@ fn synthesize_file(unix: &Unix, file: &mut OpenFile) {
 
 /// After the Rust twin has moved bytes at `position`: the next ones may be there for the routines.
 pub fn remember(unix: &Unix, file: &OpenFile, position: u64) {
-    if let (Some(body), Some(content)) = (file.window(), file.content()) {
+    if let (Some(body), Some(content)) = (file.window(), file.content())
+        && body.code().is_some()
+    {
         body.window.remember(unix.machine, content, position);
     }
 }
@@ -68,8 +74,8 @@ pub fn remember(unix: &Unix, file: &OpenFile, position: u64) {
 fn device_code(unix: &Unix, device: MemoryDevice) -> FileCode {
     let Some(simple) = unix.simple_code() else { return FileCode::default() };
     match device {
-        MemoryDevice::Null => FileCode { read: Some(simple.null_read), write: Some(simple.null_write) },
-        MemoryDevice::Zero => FileCode { read: Some(simple.zero_read), write: Some(simple.null_write) },
+        MemoryDevice::Null => FileCode { read: Some(simple.null_read), write: Some(simple.null_write), seek: None },
+        MemoryDevice::Zero => FileCode { read: Some(simple.zero_read), write: Some(simple.null_write), seek: None },
         MemoryDevice::Full | MemoryDevice::Random => FileCode::default(),
     }
 }

@@ -11,4 +11,4 @@ mod thread;
 pub use process::{ChildParts, Family, Ids, Life, NewProcess, Place, Process, Report, Usage};
 pub use settings::Settings;
 pub use table::TaskTable;
-pub use thread::{RestartBlock, Task};
+pub use thread::{DESCRIPTOR_CALLS, RestartBlock, Task};

@@ -20,6 +20,9 @@ pub struct RestartBlock {
     pub arguments: [u64; 6],
 }
 
+/// Calls that a thread dispatches by descriptor in synthesized code.
+pub const DESCRIPTOR_CALLS: [u64; 3] = [abi::nr::READ, abi::nr::WRITE, abi::nr::LSEEK];
+
 pub struct Task {
     pub tid: u32,
     pub process: Arc<Process>,
@@ -30,9 +33,8 @@ pub struct Task {
     pub clear_child_tid: AtomicU64,
     /// Head of the robust futex list.
     pub robust_list: AtomicU64,
-    /// The thread's `read` and `write` dispatch is bound to its process's descriptor table.
-    pub read_is_bound: Cell<bool>,
-    pub write_is_bound: Cell<bool>,
+    /// Which of [`DESCRIPTOR_CALLS`] are bound to the process's descriptor table.
+    pub bound_descriptor_calls: [Cell<bool>; DESCRIPTOR_CALLS.len()],
     /// This thread alone shall end.
     pub ending: KernelCell<bool>,
     /// Signals sent to this thread.
@@ -58,8 +60,7 @@ impl Task {
             name: KernelCell::new(name),
             clear_child_tid: AtomicU64::new(0),
             robust_list: AtomicU64::new(0),
-            read_is_bound: Cell::new(false),
-            write_is_bound: Cell::new(false),
+            bound_descriptor_calls: [const { Cell::new(false) }; DESCRIPTOR_CALLS.len()],
             ending: KernelCell::new(false),
             pending: KernelCell::new(Pending::new()),
             mask: KernelCell::new(ThreadMask::default()),
@@ -90,7 +91,7 @@ impl Task {
 
     /// The process has another descriptor table: the dispatch that knows the old one goes.
     pub fn unbind_descriptor_calls(&self) {
-        for (bound, number) in [(&self.read_is_bound, abi::nr::READ), (&self.write_is_bound, abi::nr::WRITE)] {
+        for (bound, number) in self.bound_descriptor_calls.iter().zip(DESCRIPTOR_CALLS) {
             if bound.replace(false) {
                 self.thread.tte().bind_call(number as usize, None);
             }

@@ -12,7 +12,7 @@ use machine::{KernelCell, Registers};
 
 use super::{Identity, Wanted, check_executable, install, load, task_name};
 use crate::call::{Call, CallResult};
-use crate::calls::life;
+use crate::calls::{files, life};
 use crate::signal::{AltStack, TrapRecord};
 use crate::task::{Process, Task};
 
@@ -130,8 +130,7 @@ fn forget_old_program(call: &Call<'_>, task: &Arc<Task>, name: [u8; 16]) {
         process.set_files(Arc::new(files.duplicate()));
     }
     drop(files);
-    let closed = process.files().remove_where(|_, slot| slot.close_on_exec);
-    drop(closed);
+    files::release_where(call.unix, process, &process.files(), |slot| slot.close_on_exec);
     let mut actions = process.actions().borrow().clone();
     actions.reset_for_exec();
     process.set_actions(Arc::new(KernelCell::new(actions)));

@@ -8,7 +8,7 @@ use abi::signal::SIGKILL;
 
 use super::{family, robust};
 use crate::call::{Call, CallResult};
-use crate::calls::futexes;
+use crate::calls::{files, futexes};
 use crate::emulator::Unix;
 use crate::task::{Process, Task};
 
@@ -86,8 +86,9 @@ fn bury_process(unix: &'static Unix, process: &Arc<Process>) {
     // Nothing that is dropped here is borrowed meanwhile: closing a file may wake others.
     let space = process.space.borrow_mut().take();
     drop(space);
-    let files = process.take_files();
-    drop(files);
+    if let Some(files) = process.take_files().and_then(Arc::into_inner) {
+        files::release_where(unix, process, &files, |_| true);
+    }
     let executable = process.executable.borrow_mut().take();
     drop(executable);
     unix.terminals.process_ended(process);
