@@ -254,6 +254,10 @@ impl Machine for PcMachine {
         layout::direct(frame.physical_address())
     }
 
+    fn leave_direct(&self) -> Template {
+        call::LeaveDirect::template()
+    }
+
     fn leave(&self) -> Template {
         call::Leave::template()
     }

@@ -508,6 +508,10 @@ impl Tte for PcTte {
         self.bind_own("thread.by_descriptor", number, code.draft())
     }
 
+    fn slow_entry(&self) -> u64 {
+        self.code.slow.entry()
+    }
+
     fn bind_constant_call(&self, number: usize, value: u32) -> Result<(), NoFrames> {
         self.bind_own("thread.constant", number, Constant { value: Imm32(value) }.draft())
     }

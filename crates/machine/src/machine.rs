@@ -62,6 +62,8 @@ pub trait Machine: PhysicalMemory + UserMemory + Threads + Sync {
     fn open_user(&self) -> Option<Template>;
     /// The code that ends a synthesized call routine: back to the program, result in rax.
     fn leave(&self) -> Template;
+    /// The code that ends a routine that has not left the program's stack; result in rax.
+    fn leave_direct(&self) -> Template;
     /// The address at which synthesized code finds a frame's bytes.
     fn frame_address(&self, frame: FrameNumber) -> u64;
     /// Where a synthesized call routine goes to be done in Rust; rax holds the call number again.

@@ -10,9 +10,11 @@
 //! the program's memory lands where no word has been stored. So the slow way, which is the plain Rust twin (R6), always
 //! starts from the beginning with the program's registers untouched.
 
+mod open;
 mod routine;
 mod simple;
 
+pub use open::{CallCode, ClosePlan, OpenPlan, cached_close, cached_open};
 pub use routine::{Makers, Routine};
 pub use simple::{null_read, null_write, zero_read};
 

@@ -44,6 +44,12 @@ pub trait Stream: Any {
     /// The waiting queues that are woken when `ready` may have changed.
     fn each_queue<'a>(&'a self, _visit: &mut dyn FnMut(&'a WaitQueue)) {}
 
+    /// Opening the same name again gives a stream that cannot be told from this one, so an open may be put off until
+    /// somebody looks at the descriptor.
+    fn opens_without_trace(&self) -> bool {
+        false
+    }
+
     /// For the type's owner to find its own again.
     fn as_any(&self) -> &dyn Any;
 }

@@ -17,7 +17,7 @@ use kernel::file::{Access, Create, Data, Node, NodeKind, OpenHow, Opened, View};
 use machine::KernelCell;
 
 use super::transfer::forget_mappings;
-use super::{Entry, terminal};
+use super::{Entry, open_cache, terminal};
 use crate::call::{Call, CallResult};
 use crate::emulator::Unix;
 use crate::files::{Body, Descriptor, DescriptorTable, OpenFile, OpenedElsewhere, Slot, synthesize};
@@ -82,7 +82,11 @@ pub fn openat(call: &Call<'_>, directory: u64, path: u64, flags: u32, mode: u32)
     if flags & O_PATH != 0 {
         flags &= KNOWN_WITH_PATH;
     }
-    finish(call, flags, || open_path(call, directory, &path, flags, mode))
+    finish(call, flags, || {
+        let file = open_path(call, directory, &path, flags, mode)?;
+        open_cache::consider(call, &path, flags & !O_LARGEFILE, &file);
+        Ok(file)
+    })
 }
 
 /// Opens a file and gives it a descriptor, if there is one to give.

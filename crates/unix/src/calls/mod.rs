@@ -10,6 +10,7 @@ mod images;
 mod life;
 mod limits;
 mod memory;
+mod open_cache;
 mod paths;
 mod polls;
 mod signals;
@@ -31,7 +32,7 @@ use machine::Registers;
 
 use crate::call::{Call, CallResult};
 use crate::signal::RestartKind;
-use crate::task::Task;
+use crate::task::{CONSTANT_CALLS, Task};
 
 /// A call's function: it gets the six argument registers.
 pub type Function = fn(&mut Call<'_>, [u64; 6]) -> CallResult;
@@ -59,6 +60,19 @@ const FAMILIES: [&[Entry]; 15] = [
     terminal::CALLS,
     times::CALLS,
 ];
+
+/// Which calls may become constants.
+static IS_CONSTANT: [bool; NUMBERS] = constants();
+
+const fn constants() -> [bool; NUMBERS] {
+    let mut table = [false; NUMBERS];
+    let mut at = 0;
+    while at < CONSTANT_CALLS.len() {
+        table[CONSTANT_CALLS[at] as usize] = true;
+        at += 1;
+    }
+    table
+}
 
 static TABLE: [Function; NUMBERS] = table();
 
@@ -92,6 +106,12 @@ pub fn serve(call: &mut Call<'_>, number: u64) {
     let Registers { rdi, rsi, rdx, r10, r8, r9, .. } = *call.registers;
     let function = TABLE.get(number as usize).copied().unwrap_or(unknown);
     let result = function(call, [rdi, rsi, rdx, r10, r8, r9]);
+    if IS_CONSTANT.get(number as usize) == Some(&true)
+        && let Ok(value) = result
+        && call.unix.makers().is_some()
+    {
+        call.task.bindings.consider_constant(call.task.thread.tte(), number, value);
+    }
     if result == Err(Errno::EINTR) {
         note_interruption(call.task, number);
     }

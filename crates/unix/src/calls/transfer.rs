@@ -80,7 +80,7 @@ fn end_of(file: &OpenFile) -> u64 {
 /// Synthesizes the thread's dispatch of `read`, `write` or `lseek` at its first use: a thread that never reads
 /// pays nothing.
 fn bind_dispatch(call: &Call<'_>, number: u64) {
-    let bound = &call.task.bound_descriptor_calls[bound_index(number)];
+    let bound = &call.task.bindings.descriptor_calls[bound_index(number)];
     if bound.get() || call.unix.makers().is_none() {
         return;
     }

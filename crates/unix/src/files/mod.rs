@@ -10,7 +10,7 @@ mod terminal;
 
 pub use backing::NodeBacking;
 pub use channel::{ChannelStream, Channels};
-pub use descriptors::{Descriptor, DescriptorTable, Slot};
+pub use descriptors::{Descriptor, DescriptorTable, Recipe, Slot};
 pub use devices::{MemoryDevice, device_stream};
 pub use open_file::{Body, FileCode, OpenFile, OpenedElsewhere};
 pub use synthesize::{SimpleCode, remember, synthesize};

@@ -224,19 +224,30 @@ impl Process {
         child
     }
 
+    /// What synthesized opens were folded from has changed.
+    pub fn unbind_opens(&self) {
+        self.each_task(|task| task.bindings.unbind_open(task.thread.tte()));
+    }
+
+    /// Who the process is has changed: constant calls and permissions are looked at again.
+    pub fn unbind_identity(&self) {
+        self.unbind_opens();
+        self.each_task(|task| task.bindings.unbind_constants(task.thread.tte()));
+    }
+
     /// The descriptors; an empty table for a process that has ended.
     pub fn files(&self) -> Arc<DescriptorTable> {
         self.files.borrow().clone().unwrap_or_else(|| Arc::new(DescriptorTable::new(0)))
     }
 
     pub fn set_files(&self, files: Arc<DescriptorTable>) {
-        self.each_task(|task| task.unbind_descriptor_calls());
+        self.each_task(|task| task.bindings.unbind_descriptor_calls(task.thread.tte()));
         *self.files.borrow_mut() = Some(files);
     }
 
     /// Takes the descriptors away at the end of the process; the caller drops them.
     pub fn take_files(&self) -> Option<Arc<DescriptorTable>> {
-        self.each_task(|task| task.unbind_descriptor_calls());
+        self.each_task(|task| task.bindings.unbind_descriptor_calls(task.thread.tte()));
         self.files.borrow_mut().take()
     }
 

@@ -1,14 +1,13 @@
 //! One thread of a program.
 
 use alloc::sync::Arc;
-use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use kernel::space::FaultKind;
 use kernel::thread::Thread;
 use machine::KernelCell;
 
-use super::Process;
+use super::{Bindings, Process};
 use crate::calls::Function;
 use crate::signal::{AltStack, Pending, RestartKind, ThreadMask, TrapRecord, deliver};
 
@@ -20,9 +19,6 @@ pub struct RestartBlock {
     pub arguments: [u64; 6],
 }
 
-/// Calls that a thread dispatches by descriptor in synthesized code.
-pub const DESCRIPTOR_CALLS: [u64; 3] = [abi::nr::READ, abi::nr::WRITE, abi::nr::LSEEK];
-
 pub struct Task {
     pub tid: u32,
     pub process: Arc<Process>,
@@ -33,8 +29,8 @@ pub struct Task {
     pub clear_child_tid: AtomicU64,
     /// Head of the robust futex list.
     pub robust_list: AtomicU64,
-    /// Which of [`DESCRIPTOR_CALLS`] are bound to the process's descriptor table.
-    pub bound_descriptor_calls: [Cell<bool>; DESCRIPTOR_CALLS.len()],
+    /// Synthesized calls of this thread.
+    pub bindings: Bindings,
     /// This thread alone shall end.
     pub ending: KernelCell<bool>,
     /// Signals sent to this thread.
@@ -60,7 +56,7 @@ impl Task {
             name: KernelCell::new(name),
             clear_child_tid: AtomicU64::new(0),
             robust_list: AtomicU64::new(0),
-            bound_descriptor_calls: [const { Cell::new(false) }; DESCRIPTOR_CALLS.len()],
+            bindings: Bindings::default(),
             ending: KernelCell::new(false),
             pending: KernelCell::new(Pending::new()),
             mask: KernelCell::new(ThreadMask::default()),
@@ -87,15 +83,6 @@ impl Task {
     /// The thread shall not go back to its program.
     pub fn is_ending(&self) -> bool {
         self.ending.get() || self.process.ending.get().is_some()
-    }
-
-    /// The process has another descriptor table: the dispatch that knows the old one goes.
-    pub fn unbind_descriptor_calls(&self) {
-        for (bound, number) in self.bound_descriptor_calls.iter().zip(DESCRIPTOR_CALLS) {
-            if bound.replace(false) {
-                self.thread.tte().bind_call(number as usize, None);
-            }
-        }
     }
 
     /// A signal that the thread does not block waits.
