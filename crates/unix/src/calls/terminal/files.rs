@@ -8,13 +8,14 @@ use abi::tty::*;
 use kernel::pipe::PipeEnd;
 
 use crate::call::{Call, CallResult};
-use crate::files::{Body, ChannelStream, Descriptor, OpenFile};
+use crate::files::{Body, ChannelStream, Descriptor, OpenFile, TtyStream};
 
 /// `FS_IOC_SETFLAGS`, `FIDEDUPERANGE` (`linux/fs.h`).
 const FS_IOC_SETFLAGS: u32 = 0x4008_6602;
 const FIDEDUPERANGE: u32 = 0xC018_9436;
-/// Block size of all file systems here, in bytes.
+/// Block size of file systems, in bytes, and of the one that holds terminals (Linux `devpts`).
 const BLOCK_BYTES: u32 = 4096;
+const TERMINAL_BLOCK_BYTES: u32 = 1024;
 
 /// `None` when the request is for what the file is open on.
 pub fn serve(
@@ -30,7 +31,7 @@ pub fn serve(
         FIONBIO => set_nonblocking(call, file, argument),
         FIOASYNC => set_asynchronous(call, file, argument),
         FIOQSIZE => query_size(call, file, argument),
-        FIGETBSZ => call.write(argument, &BLOCK_BYTES).map(|()| 0),
+        FIGETBSZ => call.write(argument, &block_bytes(file)).map(|()| 0),
         FICLONE => clone(call, file, argument),
         FICLONERANGE | FIDEDUPERANGE => clone_range(call, file, argument),
         FS_IOC_GETFLAGS if has_attributes(file) => call.write(argument, &0u32).map(|()| 0),
@@ -38,6 +39,10 @@ pub fn serve(
         FIONREAD => return readable_bytes(call, file, argument),
         _ => return None,
     })
+}
+
+fn block_bytes(file: &OpenFile) -> u32 {
+    if file.stream_of::<TtyStream>().is_some() { TERMINAL_BLOCK_BYTES } else { BLOCK_BYTES }
 }
 
 fn set_close_on_exec(call: &Call<'_>, descriptor: u64, close_on_exec: bool) -> CallResult {
@@ -85,9 +90,12 @@ fn set_attributes(call: &Call<'_>, argument: u64) -> CallResult {
     }
 }
 
-/// Nothing can be cloned, but the order of the errors is told apart by `cp`.
+/// Nothing can be cloned, but programs tell the errors apart.
 fn clone(call: &Call<'_>, to: &OpenFile, descriptor: u64) -> CallResult {
     let from = call.file(descriptor)?;
+    if from.as_stream().is_some() != to.as_stream().is_some() {
+        return Err(Errno::EXDEV);
+    }
     if from.is_directory() || to.is_directory() {
         return Err(Errno::EISDIR);
     }

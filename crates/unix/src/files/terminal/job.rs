@@ -86,6 +86,7 @@ impl Terminal {
                 if family.session == session as u32 {
                     family.has_terminal = false;
                     process.family.set(family);
+                    process.unbind_opens();
                 }
             }
         }

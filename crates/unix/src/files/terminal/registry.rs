@@ -183,6 +183,7 @@ impl Terminals {
         let mut family = process.family.get();
         family.has_terminal = false;
         process.family.set(family);
+        process.unbind_opens();
     }
 }
 
