@@ -112,8 +112,10 @@ pub fn serve(call: &mut Call<'_>, number: u64) {
     {
         call.task.bindings.consider_constant(call.task.thread.tte(), number, value);
     }
-    if result == Err(Errno::EINTR) {
-        note_interruption(call.task, number);
+    match result {
+        Err(Errno::EINTR) => note_interruption(call.task, number),
+        Err(Errno::EPIPE) if signals_broken_pipe(number, [rdx, r10]) => signals::broken_pipe(call),
+        _ => {}
     }
     if !call.registers_replaced {
         call.registers.rax = match result {
@@ -129,4 +131,17 @@ fn note_interruption(task: &Task, number: u64) {
     let kind = if has_block { RestartKind::RestartBlock } else { signals::interrupted_as(number) };
     task.interrupted_call.set(kind);
     task.call_attention();
+}
+
+/// `EPIPE` of this call comes with `SIGPIPE`. The sockets' calls have flags, the third argument or the fourth,
+/// that say otherwise.
+fn signals_broken_pipe(number: u64, [third, fourth]: [u64; 2]) -> bool {
+    use abi::nr;
+    let is_loud = |flags: u64| flags & u64::from(abi::socket::MSG_NOSIGNAL) == 0;
+    match number {
+        nr::WRITE | nr::WRITEV | nr::PWRITEV2 | nr::SENDFILE | nr::SPLICE | nr::TEE | nr::VMSPLICE => true,
+        nr::SENDMSG => is_loud(third),
+        nr::SENDTO | nr::SENDMMSG => is_loud(fourth),
+        _ => false,
+    }
 }

@@ -110,6 +110,7 @@ fn lead(call: &Call<'_>) -> Arc<Task> {
         return old.clone();
     }
     life::let_go_of_memory(call.unix, old);
+    old.bindings.unbind_descriptor_calls(old.thread.tte());
     call.unix.tasks.remove_task(old);
     let task = Task::new(process.pid, process, &old.thread, old.name.get());
     old.leave_process();
