@@ -58,10 +58,7 @@ fn terminal(call: &Call<'_>, file: &OpenFile, terminal: &Arc<Terminal>, request:
         TIOCGETD => call.write(argument, &0u32).map(|()| 0),
         TIOCSETD => set_discipline(call, terminal, argument),
         TIOCGDEV => call.write(argument, &(136 << 8 | terminal.number)).map(|()| 0),
-        TIOCOUTQ => {
-            let unsent = terminal.tty.borrow().unsent_bytes();
-            call.write(argument, &(unsent as u32)).map(|()| 0)
-        }
+        TIOCOUTQ => call.write(argument, &(terminal.unsent_bytes() as u32)).map(|()| 0),
         TCXONC => control_flow(call, terminal, argument),
         TIOCNOTTY | TIOCSCTTY | TIOCGPGRP | TIOCSPGRP | TIOCGSID => {
             sessions::serve(call, file, terminal, request, argument)

@@ -103,9 +103,6 @@ impl Stream for PtyMaster {
     fn write_kernel(&self, io: &Io<'_>, from: &[u8]) -> Result<usize, Errno> {
         let mut done = 0;
         while done < from.len() {
-            if self.pty().abandoned.get() {
-                return if done > 0 { Ok(done) } else { Err(Errno::EIO) };
-            }
             let effects = self.terminal.tty.borrow_mut().device_input(&from[done..]);
             self.terminal.apply(effects);
             done += effects.accepted;
