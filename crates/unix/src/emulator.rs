@@ -15,7 +15,7 @@ use machine::{Channel, Exception, KernelCell, Machine, Nanos, Registers, Upcalls
 
 use crate::call::Call;
 use crate::calls::{self, LockWaits};
-use crate::files::{Channels, SimpleCode};
+use crate::files::{Channels, SimpleCode, Terminals};
 use crate::strace::Summary;
 use crate::task::{Process, Task, TaskTable};
 
@@ -44,6 +44,7 @@ pub struct Unix {
     pub names: Namespace,
     pub tasks: TaskTable,
     pub channels: &'static Channels,
+    pub terminals: Terminals,
     pub lock_waits: LockWaits,
     pub options: Options,
     pub shm: calls::Segments,
@@ -140,6 +141,7 @@ impl Unix {
             self.store.live_bytes()
         );
         self.tell(bootimage::control::kind::STATS, stats.as_bytes());
+        self.drain_console();
         for channel in [Channel::StandardOutput, Channel::StandardError, Channel::Terminal] {
             self.drain(channel);
         }
@@ -153,6 +155,14 @@ impl Unix {
             self.scheduler.sleep(&[self.channels.output()], None);
         }
         self.machine.send(Channel::Control, record);
+    }
+
+    fn drain_console(&self) {
+        if let Some(console) = self.terminals.console() {
+            while !console.is_drained() {
+                self.scheduler.sleep(&[console.writers()], None);
+            }
+        }
     }
 
     fn drain(&self, channel: Channel) {
@@ -211,6 +221,7 @@ impl Upcalls for Unix {
 
     fn device(&self) {
         self.channels.wake(self.scheduler);
+        self.terminals.device(the(self));
     }
 
     fn before_user(&self, registers: &mut Registers) {

@@ -16,12 +16,11 @@ use kernel::file::{Access, Create, Data, Node, NodeKind, OpenHow, Opened, View};
 
 use machine::KernelCell;
 
-use super::Entry;
-use super::open_cache;
 use super::transfer::forget_mappings;
+use super::{Entry, open_cache, terminal};
 use crate::call::{Call, CallResult};
 use crate::emulator::Unix;
-use crate::files::{Body, Descriptor, DescriptorTable, OpenFile, Slot, device_stream, synthesize};
+use crate::files::{Body, Descriptor, DescriptorTable, OpenFile, Slot, synthesize};
 use crate::task::Process;
 use abi::nr;
 
@@ -140,7 +139,7 @@ fn open_seen(
     mode: u32,
     find: impl FnOnce(View<'_>, OpenHow) -> Result<Opened, Errno>,
 ) -> Result<OpenFile, Errno> {
-    let kept = flags & !(O_CREAT | O_EXCL | O_TRUNC | O_CLOEXEC | O_NOCTTY);
+    let kept = flags & !(O_CREAT | O_EXCL | O_TRUNC | O_CLOEXEC);
     if flags & O_TMPFILE == O_TMPFILE && flags & O_PATH == 0 {
         let node = nameless::make(call, directory, path, flags, mode)?;
         return open_node(call, &node, kept);
@@ -157,6 +156,7 @@ fn open_seen(
 }
 
 /// Opens a node that was found and may be opened. May sleep: a fifo waits for its other side.
+/// `O_NOCTTY` counts here and is not kept.
 pub fn open_node(call: &Call<'_>, node: &Arc<Node>, flags: u32) -> Result<OpenFile, Errno> {
     if flags & O_PATH != 0 {
         return Ok(OpenFile::new(Body::Node, Some(node.clone()), flags));
@@ -167,7 +167,7 @@ pub fn open_node(call: &Call<'_>, node: &Arc<Node>, flags: u32) -> Result<OpenFi
         return Ok(file);
     }
     let body = match node.kind() {
-        NodeKind::CharDevice(major, minor) => Body::Stream(device_stream(major, minor).ok_or(Errno::ENXIO)?),
+        NodeKind::CharDevice(major, minor) => terminal::open_device(call, (major, minor), flags)?,
         NodeKind::BlockDevice(..) | NodeKind::Socket => return Err(Errno::ENXIO),
         NodeKind::Fifo => Body::Stream(fifo::open(call, node, flags)?),
         NodeKind::Symlink => return Err(Errno::ELOOP),
@@ -179,7 +179,7 @@ pub fn open_node(call: &Call<'_>, node: &Arc<Node>, flags: u32) -> Result<OpenFi
             _ => Body::Node,
         },
     };
-    let mut file = OpenFile::new(body, Some(node.clone()), flags);
+    let mut file = OpenFile::new(body, Some(node.clone()), flags & !O_NOCTTY);
     if node.content().is_some() && file.is_writable() {
         node.begin_write()?;
         file.count_as_writer();

@@ -24,11 +24,13 @@ mod transfer;
 
 pub use descriptors::LockWaits;
 pub(crate) use images::{Wanted, install as install_program, load_first, task_name};
+pub(crate) use life::is_orphaned_group;
 pub use limits::Limits;
 pub(crate) use memory::{make_room, take_starvation};
 pub use shm::Segments;
 pub use signals::{before_user, fault, page_fault};
 pub(crate) use trace::serve_traced;
+pub(crate) use signals::{send_to_group, send_to_process};
 
 use abi::Errno;
 use machine::Registers;

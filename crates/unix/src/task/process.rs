@@ -277,6 +277,7 @@ impl Process {
 
     /// Takes the descriptors away at the end of the process; the caller drops them.
     pub fn take_files(&self) -> Option<Arc<DescriptorTable>> {
+        self.each_task(|task| task.bindings.unbind_descriptor_calls(task.thread.tte()));
         self.files.borrow_mut().take()
     }
 

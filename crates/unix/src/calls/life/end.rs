@@ -89,6 +89,7 @@ fn bury_process(unix: &'static Unix, process: &Arc<Process>) {
     drop(executable);
     let execution = process.execution.borrow_mut().take();
     drop(execution);
+    unix.terminals.process_ended(process);
     release_vfork_parent(unix, process);
     if process.pid == 1 {
         end_machine(unix, status);
