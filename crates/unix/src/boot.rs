@@ -17,7 +17,7 @@ use kernel::stream::Stream;
 use kernel::thread::Thread;
 use machine::{Channel, FrameNumber, KernelCell, Machine, Nanos, PAGE_BYTES, Start};
 
-use crate::calls::{Limits, Wanted, install_program, load_first, task_name};
+use crate::calls::{FutexTable, Limits, SocketNames, Wanted, install_program, load_first, task_name};
 use crate::emulator::{self, Options, Unix};
 use crate::files::{ChannelStream, Channels, DescriptorTable, OpenFile, Slot, device_stream};
 pub use crate::limits::RESERVE_FRAMES;
@@ -62,6 +62,9 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, String> {
         options: Options { generic: config.flags.generic, strace: config.flags.strace, verbose: config.flags.verbose },
         epoch: KernelCell::new(Nanos(epoch)),
         host_name: KernelCell::new(config.hostname.to_vec()),
+        domain_name: KernelCell::new(b"(none)".to_vec()),
+        futexes: FutexTable::new(),
+        socket_names: SocketNames::new(),
         first: KernelCell::new(None),
         morgue: KernelCell::new(Vec::new()),
         summary: KernelCell::new(Default::default()),

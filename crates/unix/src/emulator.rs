@@ -15,6 +15,7 @@ use machine::{Channel, Exception, KernelCell, Machine, Nanos, Registers, Upcalls
 
 use crate::call::Call;
 use crate::calls;
+use crate::calls::{FutexTable, SocketNames};
 use crate::files::Channels;
 use crate::strace::Summary;
 use crate::task::{Process, Task, TaskTable};
@@ -40,6 +41,9 @@ pub struct Unix {
     /// Wall clock minus time since boot.
     pub epoch: KernelCell<Nanos>,
     pub host_name: KernelCell<Vec<u8>>,
+    pub domain_name: KernelCell<Vec<u8>>,
+    pub(crate) futexes: FutexTable,
+    pub(crate) socket_names: SocketNames,
     pub first: KernelCell<Option<Arc<Process>>>,
     /// Threads that have ended and wait for another thread to drop their TTE.
     pub(crate) morgue: KernelCell<Vec<Arc<Thread>>>,

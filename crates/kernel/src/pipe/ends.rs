@@ -9,7 +9,7 @@ use abi::Errno;
 use super::ATOMIC_BYTES;
 use super::ring::PipeRing;
 use crate::schedule::WaitQueue;
-use crate::stream::{Io, Ready, Stream, UserRange};
+use crate::stream::{Io, Progress, Ready, Stream, UserRange};
 
 /// One pipe, shared by its ends.
 pub struct Pipe {
@@ -220,6 +220,11 @@ impl Stream for PipeEnd {
         if self.side.writes() {
             visit(&self.pipe.writable);
         }
+    }
+
+    fn progress(&self) -> Option<Progress> {
+        let words = &self.pipe.ring.words;
+        Some(Progress { arrived: words.head.load(Ordering::Acquire), departed: words.tail.load(Ordering::Acquire) })
     }
 
     fn as_any(&self) -> &dyn Any {

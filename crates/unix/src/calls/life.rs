@@ -40,6 +40,7 @@ pub fn leave(unix: &'static Unix, task: &Arc<Task>) -> ! {
         process.each_task(|other| unix.scheduler.unblock(&other.thread));
     }
     unix.tasks.remove_task(task);
+    super::times::account_end(unix, task);
     if task.leave_process() {
         bury_process(unix, &process);
     }

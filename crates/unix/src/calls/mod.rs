@@ -12,6 +12,8 @@ mod limits;
 mod memory;
 mod paths;
 mod polls;
+mod resume;
+mod scheduling;
 mod signals;
 mod sockets;
 mod system;
@@ -19,8 +21,11 @@ mod terminal;
 mod times;
 mod transfer;
 
+pub(crate) use futexes::{FutexTable, wake_address};
 pub(crate) use images::{Wanted, install as install_program, load_first, task_name};
 pub use limits::Limits;
+pub(crate) use sockets::SocketNames;
+pub(crate) use times::{ProcessTimers, process_time};
 
 use alloc::sync::Arc;
 
@@ -40,7 +45,7 @@ pub type Entry = (u64, Function);
 /// Call numbers the table covers.
 const NUMBERS: usize = 464;
 
-const FAMILIES: [&[Entry]; 15] = [
+const FAMILIES: &[&[Entry]] = &[
     descriptors::CALLS,
     files::CALLS,
     futexes::CALLS,
@@ -51,6 +56,7 @@ const FAMILIES: [&[Entry]; 15] = [
     memory::CALLS,
     paths::CALLS,
     polls::CALLS,
+    scheduling::CALLS,
     signals::CALLS,
     sockets::CALLS,
     system::CALLS,

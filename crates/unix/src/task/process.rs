@@ -11,7 +11,7 @@ use kernel::space::Space;
 use machine::{KernelCell, Nanos};
 
 use super::Task;
-use crate::calls::Limits;
+use crate::calls::{Limits, ProcessTimers};
 use crate::files::DescriptorTable;
 
 /// Where a process stands in the file tree.
@@ -101,6 +101,9 @@ pub struct Process {
     pub started: Nanos,
     pub usage: KernelCell<Usage>,
     pub children_usage: KernelCell<Usage>,
+    pub(crate) timers: ProcessTimers,
+    /// From -20 to 19; kept and told, but the ready ring treats all alike.
+    pub nice: KernelCell<i32>,
     pub(super) live_tasks: AtomicU32,
 }
 
@@ -149,6 +152,8 @@ impl Process {
             started: new.started,
             usage: KernelCell::new(Usage::default()),
             children_usage: KernelCell::new(Usage::default()),
+            timers: ProcessTimers::new(),
+            nice: KernelCell::new(0),
             live_tasks: AtomicU32::new(0),
         })
     }
@@ -177,6 +182,7 @@ impl Process {
         child.user_ids.set(self.user_ids.get());
         child.group_ids.set(self.group_ids.get());
         *child.executable.borrow_mut() = self.executable.borrow().clone();
+        child.nice.set(self.nice.get());
         child.arguments.set(self.arguments.get());
         child.environment.set(self.environment.get());
         child
