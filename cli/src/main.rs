@@ -1,5 +1,6 @@
 //! `synth`, the host tool: packs Linux programs, boots Synthesis in a virtual machine, and stands between the two.
 
+mod bench;
 mod commands;
 mod failure;
 mod machine;
@@ -21,6 +22,7 @@ fn main() -> ExitCode {
     let result = match Options::parse().command {
         Command::Run(options) => commands::run::run(&options),
         Command::Boot(options) => commands::boot::boot(&options),
+        Command::Bench(arguments) => return run_bench(arguments),
     };
     machine::terminal::restore();
     match result {
@@ -30,4 +32,12 @@ fn main() -> ExitCode {
             ExitCode::from(failure.status)
         }
     }
+}
+
+fn run_bench(arguments: bench::BenchArgs) -> ExitCode {
+    bench::bench(arguments).unwrap_or_else(|error| {
+        eprintln!("error: {error}");
+        eprintln!("help: {}", error.help());
+        ExitCode::FAILURE
+    })
 }

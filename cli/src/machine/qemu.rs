@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::os::fd::RawFd;
 use std::path::PathBuf;
 
+use bootimage::ports;
+
 use super::accel::Accel;
 
 /// The program that is started.
@@ -18,21 +20,23 @@ pub struct Machine {
     /// The boot archive, an inheritable descriptor of this process.
     pub archive: RawFd,
     pub wait_for_debugger: bool,
+    /// The kernel's command line, before the words that QEMU adds.
+    pub kernel_arguments: String,
 }
 
 /// A port of the console device. The numbers are known to the kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Port {
     /// Records, both ways: see `bootimage::control`.
-    Control = 1,
+    Control = ports::CONTROL as isize,
     /// The terminal, both ways.
-    Tty = 2,
+    Tty = ports::TTY as isize,
     /// Standard input, host to guest.
-    In = 3,
+    In = ports::IN as isize,
     /// Standard output, guest to host.
-    Out = 4,
+    Out = ports::OUT as isize,
     /// Standard error, guest to host.
-    Err = 5,
+    Err = ports::ERR as isize,
 }
 
 impl Port {
@@ -49,11 +53,6 @@ impl Port {
     }
 }
 
-/// I/O port of the debug console: bytes the kernel writes before its drivers are up, or in its last moments.
-const DEBUG_CONSOLE: &str = "0xe9";
-/// I/O port that ends the machine: a write of `v` ends the monitor with status `2v + 1`.
-const DEBUG_EXIT: &str = "0xf4";
-
 impl Machine {
     /// The arguments, given the connected sockets of the ports in use and of the debug console.
     pub fn arguments(&self, port_socket: impl Fn(Port) -> Option<RawFd>, debug_socket: RawFd) -> Vec<OsString> {
@@ -62,6 +61,8 @@ impl Machine {
         // Without ACPI tables the monitor writes the devices on the kernel's command line instead. The interval timer
         // stays as a reference for kernels that must calibrate; all else that a PC has is left out.
         add(&["-M", "microvm,acpi=off,pic=off,isa-serial=off,x-option-roms=off,rtc=on"]);
+        // Without this QEMU offers the interface of before virtio 1.0.
+        add(&["-global", "virtio-mmio.force-legacy=false"]);
         match self.accel {
             Accel::Kvm => add(&["-accel", "kvm", "-cpu", "host"]),
             Accel::Tcg => add(&["-accel", "tcg,thread=single", "-cpu", "max,-erms"]),
@@ -71,10 +72,10 @@ impl Machine {
         }
         add(&["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
         add(&["-m", &format!("{}M", self.memory_mib)]);
-        add(&["-initrd", &format!("/dev/fd/{}", self.archive), "-append", ""]);
-        add(&["-device", &format!("isa-debug-exit,iobase={DEBUG_EXIT},iosize=4")]);
+        add(&["-initrd", &format!("/dev/fd/{}", self.archive), "-append", &self.kernel_arguments]);
+        add(&["-device", &format!("isa-debug-exit,iobase={:#x},iosize=4", ports::DEBUG_EXIT_IO)]);
         add(&["-chardev", &format!("socket,id=debug,fd={debug_socket}")]);
-        add(&["-device", &format!("isa-debugcon,iobase={DEBUG_CONSOLE},chardev=debug")]);
+        add(&["-device", &format!("isa-debugcon,iobase={:#x},chardev=debug", ports::DEBUG_CONSOLE_IO)]);
         add(&["-device", "virtio-serial-device,max_ports=8"]);
         for port in Port::ALL {
             let (name, number) = (port.name(), port as u32);
@@ -111,6 +112,7 @@ mod tests {
             kernel: "/k".into(),
             archive: 7,
             wait_for_debugger: false,
+            kernel_arguments: String::new(),
         }
     }
 

@@ -109,7 +109,9 @@ pub fn debug_console(mut guest: UnixStream, verbose: bool, events: Sender<Event>
             let surplus = tail.len().saturating_sub(BUFFER_BYTES);
             tail.drain(..surplus);
         }
-        let _ = events.send(Event::DebugText(tail));
+        // What was shown as it came is not told again.
+        let untold = if verbose { Vec::new() } else { tail };
+        let _ = events.send(Event::DebugText(untold));
     })?;
     Ok(())
 }

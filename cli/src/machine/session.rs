@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -38,7 +38,9 @@ pub enum Event {
 }
 
 /// How long a guest may take to stop after its last word before it is stopped.
-const LAST_WORD_GRACE: Duration = Duration::from_secs(5);
+const LAST_WORD_GRACE: Duration = Duration::from_secs(2);
+/// How often the machine is looked at when nothing is reported.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// How long output may take to drain when the run was cut short.
 const CUT_SHORT_GRACE: Duration = Duration::from_secs(1);
 /// Signals that end the run.
@@ -65,7 +67,7 @@ pub fn run(machine: &Machine, terminals: Terminals, wishes: &Wishes) -> Result<u
     terminals.make_raw();
     let control = sockets.relay(terminals, wishes.verbose, &events).map_err(failed)?;
     let mut session = Session { child, control, terminals, inbox, last: Last::default(), relays: 0, drained: 0 };
-    session.relays = 2 + usize::from(terminals.any()) + terminals.is_tty[1..].iter().filter(|tty| !**tty).count();
+    session.relays = 3 + usize::from(terminals.any()) + terminals.is_tty[1..].iter().filter(|tty| !**tty).count();
     if let Some(stderr) = session.child.stderr.take() {
         relay::monitor_messages(stderr, events).map_err(failed)?;
     }
@@ -173,7 +175,7 @@ struct Session {
     terminals: Terminals,
     inbox: Receiver<Event>,
     last: Last,
-    /// How many events of the kinds `Drained`, `OutputFailed` and `DebugText` will come in all.
+    /// How many events of the kinds `Drained`, `OutputFailed`, `DebugText` and `MonitorText` will come in all.
     relays: usize,
     drained: usize,
 }
@@ -181,38 +183,40 @@ struct Session {
 impl Session {
     /// Handles events until the machine has ended and its output is written.
     fn follow(&mut self, timeout: Option<Duration>) -> Ending {
-        let mut deadline = timeout.map(|timeout| (Instant::now() + timeout, Ending::TimedOut));
+        // A time too far off to be expressed is no limit.
+        let mut limit = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let mut grace = None;
         loop {
             if self.has_ended() && self.drained >= self.relays {
                 return Ending::Stopped;
             }
-            let wait = deadline.as_ref().map_or(Duration::MAX, |(at, _)| at.saturating_duration_since(Instant::now()));
+            let next = grace.or(limit).map(|at: Instant| at.saturating_duration_since(Instant::now()));
             // A death whose signal came before the wait is noticed within a second.
-            let event = match self.inbox.recv_timeout(wait.min(Duration::from_secs(1))) {
-                Ok(event) => event,
-                Err(RecvTimeoutError::Timeout) if wait > Duration::from_secs(1) => continue,
-                Err(_) => {
-                    let ending = deadline.map_or(Ending::Stopped, |(_, ending)| ending);
-                    return self.cut_short(ending);
+            let wait = next.unwrap_or(LOOK_AGAIN).min(LOOK_AGAIN);
+            match self.inbox.recv_timeout(wait) {
+                Err(_) if next.is_none_or(|next| next > wait) => {}
+                // The guest's last word is long past. What it wrote is still carried out, however slow the reader.
+                Err(_) if grace.is_some() => {
+                    let _ = self.child.kill();
+                    grace = None;
                 }
-            };
-            match event {
-                Event::Signal(SIGCHLD) => {}
-                Event::Signal(SIGWINCH) => self.send_window_size(),
-                Event::Signal(SIGCONT) => {
+                Err(_) => return self.cut_short(Ending::TimedOut),
+                Ok(Event::Signal(SIGCHLD)) => {}
+                Ok(Event::Signal(SIGWINCH)) => self.send_window_size(),
+                Ok(Event::Signal(SIGCONT)) => {
                     terminal::resume();
                     self.send_window_size();
                 }
-                Event::Signal(signal) => return self.cut_short(Ending::Killed(signal)),
-                Event::OutputFailed(error) => {
+                Ok(Event::Signal(signal)) => return self.cut_short(Ending::Killed(signal)),
+                Ok(Event::OutputFailed(error)) => {
                     self.drained += 1;
                     return self.cut_short(Ending::OutputFailed(error));
                 }
-                other => {
+                Ok(other) => {
                     if self.note(other) {
                         // The guest has nothing more to say: it has a moment to stop by itself.
-                        let grace = Instant::now() + LAST_WORD_GRACE;
-                        deadline = Some((grace, Ending::Stopped));
+                        grace = Some(Instant::now() + LAST_WORD_GRACE);
+                        limit = None;
                     }
                 }
             }
@@ -232,6 +236,7 @@ impl Session {
             }
             Event::MonitorText(text) => {
                 self.last.monitor = text;
+                self.drained += 1;
                 return false;
             }
             Event::Drained | Event::OutputFailed(_) | Event::Signal(_) => {

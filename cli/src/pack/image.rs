@@ -11,10 +11,18 @@ use rustix::fs::MemfdFlags;
 use super::tree::{Source, Tree, plan_failure, unreadable};
 use crate::failure::{Failure, TOOL};
 
+/// Largest archive: the machine's low memory ends at 3 GiB, and kernel and programs need some of it.
+const ARCHIVE_BYTES_MAX: u64 = 2560 << 20;
+
 /// Writes `tree` and `config`. The file has no name, so nothing is left behind however the tool ends; it is inherited
 /// by the processes that this one starts. Each file is copied once, in pieces, by the kernel where it can.
 pub fn write_image(tree: &Tree, config: &Config) -> Result<(File, u64), Failure> {
     let encoded = tree.plan().encode(config).map_err(|error| plan_failure(&error))?;
+    if encoded.total_bytes > ARCHIVE_BYTES_MAX {
+        let [packed, most] = [encoded.total_bytes, ARCHIVE_BYTES_MAX].map(|bytes| bytes.div_ceil(1 << 20));
+        let text = format!("the files take {packed} MiB, and a machine can be given at most {most} MiB");
+        return Err(Failure::new(TOOL, text, "pack less with --with or --root"));
+    }
     let failed = |error: io::Error| Failure::new(TOOL, format!("cannot write the boot archive: {error}"), "");
     let fd: OwnedFd = rustix::fs::memfd_create("synthesis-boot-archive", MemfdFlags::empty())
         .map_err(|error| failed(error.into()))?;

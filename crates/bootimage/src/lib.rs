@@ -14,7 +14,7 @@
 //! ```
 //!
 //! All numbers are little-endian. [`Archive`] reads and validates, [`Plan`] writes, [`control`] frames the
-//! records on the control port.
+//! records on the control port, [`ports`] numbers the channels.
 #![cfg_attr(not(test), no_std)]
 #![forbid(unsafe_code)]
 
@@ -25,6 +25,7 @@ mod config;
 pub mod control;
 mod layout;
 mod plan;
+pub mod ports;
 
 pub use archive::{Archive, ArchiveError, Entry, Kind};
 pub use config::{Config, ConfigFlags, ConfigView, FdKind};

@@ -5,6 +5,7 @@
 
 extern crate alloc;
 
+pub mod call;
 pub mod file;
 pub mod pipe;
 pub mod schedule;
@@ -13,7 +14,4 @@ pub mod stream;
 pub mod thread;
 pub mod tty;
 
-/// Register contract of the routines behind a descriptor's `read` and `write` entry: entered by `jmp` from the thread's
-/// dispatch code, on the thread's kernel stack with the program's stack pointer on top; rax = call number,
-/// rdi, rsi, rdx = arguments, rcx and r11 as `syscall` left them. All registers but rax, rcx and r11 are kept.
-pub enum FileCall {}
+pub use call::FileCall;

@@ -33,7 +33,12 @@ fn measure() -> u64 {
 }
 
 pub fn now() -> Nanos {
-    let ticks = read_tsc().wrapping_sub(BASE.load(Ordering::Relaxed));
+    time_of(read_tsc())
+}
+
+/// The time at which the counter was `tsc`.
+pub fn time_of(tsc: u64) -> Nanos {
+    let ticks = tsc.wrapping_sub(BASE.load(Ordering::Relaxed));
     Nanos(((ticks as u128 * SCALE.load(Ordering::Relaxed) as u128) >> 32) as u64)
 }
 

@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use machine::{FrameNumber, FrameSource, KernelCell, NoFrames, PAGE_BYTES};
+use machine::{FrameNumber, FrameSource, KERNEL_FRAMES_MIN, KernelCell, NoFrames, PAGE_BYTES};
 
 use crate::layout::direct;
 
@@ -63,5 +63,31 @@ impl FrameSource for Frames {
         if let Some(pool) = pool {
             pool.give(frame);
         }
+    }
+
+    fn available(&self) -> usize {
+        // The early range is measured for what boot takes from it: nothing is kept back.
+        let pool = self.state.borrow().pool;
+        pool.map_or(usize::MAX, FrameSource::available)
+    }
+}
+
+/// Frames for the translation tables of programs: a program that touches one page here and one there
+/// needs a table for each, and must not take the kernel's last frames that way.
+pub struct TableFrames;
+
+pub static TABLE_FRAMES: TableFrames = TableFrames;
+
+impl FrameSource for TableFrames {
+    fn take(&self) -> Result<FrameNumber, NoFrames> {
+        if FRAMES.available() > KERNEL_FRAMES_MIN { FRAMES.take() } else { Err(NoFrames) }
+    }
+
+    fn give(&self, frame: FrameNumber) {
+        FRAMES.give(frame);
+    }
+
+    fn available(&self) -> usize {
+        FRAMES.available().saturating_sub(KERNEL_FRAMES_MIN)
     }
 }

@@ -8,7 +8,7 @@
 use core::alloc::{GlobalAlloc, Layout};
 use core::ptr::null_mut;
 
-use machine::{FrameSource, KernelCell, PAGE_BYTES};
+use machine::{FrameSource, KERNEL_FRAMES_MIN, KernelCell, PAGE_BYTES};
 
 use crate::frames::FRAMES;
 use crate::layout::{HEAP, HEAP_BYTES};
@@ -16,6 +16,8 @@ use crate::paging::{NO_EXECUTE, WRITE, map_kernel, unmap_kernel};
 
 const CLASSES: [usize; 14] = [16, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048];
 const LARGEST: usize = 2048;
+/// Blocks of at most this many pages may take the last frames.
+const SMALL_PAGES: usize = 4;
 /// Most separate free stretches of heap address space; beyond that a freed stretch is not reused.
 const STRETCHES: usize = 256;
 
@@ -106,8 +108,12 @@ impl State {
         true
     }
 
-    /// Fresh, mapped, zeroed pages.
+    /// Fresh, mapped, zeroed pages. Large blocks leave the kernel's last frames to small ones: those who
+    /// ask for large blocks can be refused, those who need a small record cannot.
     fn take_pages(&mut self, pages: usize) -> Option<usize> {
+        if pages > SMALL_PAGES && FRAMES.available() < pages + KERNEL_FRAMES_MIN {
+            return None;
+        }
         let page = self.take_stretch(pages)?;
         for index in page..page + pages {
             let Ok(frame) = FRAMES.take() else {

@@ -45,7 +45,7 @@ pub use start::{Booted, boot, panic, say_early};
 pub use tte::{PcTte, UserCall};
 
 use crate::cpu::{Cpu, Features};
-use crate::frames::FRAMES;
+use crate::frames::{FRAMES, TABLE_FRAMES};
 use crate::layout::{CODE, CODE_BYTES};
 use crate::paging::{NO_EXECUTE, PcTranslation, WRITE, map_kernel};
 use crate::virtio_console::Console;
@@ -166,6 +166,10 @@ impl Machine for PcMachine {
         clock::now()
     }
 
+    fn time_of_counter(&self, counter: u64) -> Nanos {
+        clock::time_of(counter)
+    }
+
     fn set_alarm(&self, at: Option<Nanos>) {
         let count = match at {
             None => 0,
@@ -175,7 +179,7 @@ impl Machine for PcMachine {
     }
 
     fn new_translation(&self) -> Result<Arc<dyn Translation>, NoFrames> {
-        Ok(Arc::new(PcTranslation::new(&FRAMES)?))
+        Ok(Arc::new(PcTranslation::new(&TABLE_FRAMES)?))
     }
 
     fn activate(&self, quaspace: Option<&dyn Translation>) {
@@ -237,8 +241,21 @@ impl Machine for PcMachine {
         core::arch::x86_64::__cpuid(1).edx
     }
 
+    fn vector_features(&self) -> u64 {
+        // SAFETY: the processor's record lives as long as the machine.
+        unsafe { (*self.cpu).vector_mask }
+    }
+
     fn open_user(&self) -> Option<Template> {
         self.features.smap.then(call::OpenUser::template)
+    }
+
+    fn frame_address(&self, frame: machine::FrameNumber) -> u64 {
+        layout::direct(frame.physical_address())
+    }
+
+    fn leave_direct(&self) -> Template {
+        call::LeaveDirect::template()
     }
 
     fn leave(&self) -> Template {

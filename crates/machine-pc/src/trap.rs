@@ -169,6 +169,9 @@ global_asm!(
        registers as at the call. */
     .globl slow_call
     slow_call:
+    .globl clac_site_call
+    clac_site_call:
+        .byte 0x0f, 0x1f, 0x00              /* clac: a routine may have opened user memory */
         push qword ptr [rsp]
         mov qword ptr [rsp + 8], {user_data}
         push r11
@@ -261,9 +264,10 @@ unsafe extern "C" {
     pub static slow_call: u8;
     pub static return_to_user: u8;
     static clac_site_trap: u8;
+    static clac_site_call: u8;
 }
 
 /// Places that hold a three-byte no-op where `clac` stands when SMAP is on.
-pub fn clac_sites() -> [u64; 1] {
-    [(&raw const clac_site_trap) as u64]
+pub fn clac_sites() -> [u64; 2] {
+    [(&raw const clac_site_trap) as u64, (&raw const clac_site_call) as u64]
 }

@@ -10,6 +10,7 @@
 //! The area is aligned to its size, so `rsp & -32768` is the running thread's TTE.
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::vec::Vec;
 use core::arch::{asm, global_asm};
@@ -17,7 +18,7 @@ use core::mem::offset_of;
 
 use codestore::{Code, CodeStore};
 use machine::{BadVectorState, Entries, FrameSource, KernelCell, NoFrames, Registers, Start, Translation, Tte, TteId};
-use synth::{Abs32, Target, template};
+use synth::{Abs32, Draft, Imm32, Target, template};
 
 use crate::cpu::Cpu;
 use crate::frames::FRAMES;
@@ -125,6 +126,26 @@ template! {
 }
 
 template! {
+    /// fd → entry (S-83, S-89): moves to the kernel stack and jumps to the routine of the descriptor. Cost: 5 instructions.
+    pub struct ByDescriptor { user_sp: Abs32, count: Imm32, entries: Abs32, slow: Target }
+    "mov qword ptr [{user_sp}], rsp",
+    "mov rsp, {user_sp}",
+    "cmp rdi, {count}",
+    "jae 73f",
+    "jmp qword ptr [{entries} + rdi*8]",
+    "73:",
+    ".byte 0xe9",
+    ".long {slow}",
+}
+
+template! {
+    /// A call whose answer is known (getpid): no stack, no table. Cost: 2 instructions.
+    pub struct Constant { value: Imm32 }
+    "mov eax, {value}",
+    "sysretq",
+}
+
+template! {
     /// What LSTAR points to: one jump through the processor's slot to the running thread's dispatch.
     pub struct Entry { dispatch: Abs32 }
     "jmp qword ptr [{dispatch}]",
@@ -160,6 +181,9 @@ pub struct PcTte {
     id: TteId,
     area: u64,
     code: Codes,
+    store: &'static CodeStore,
+    /// Routines of this thread alone, by call number.
+    own: KernelCell<BTreeMap<usize, Code<UserCall>>>,
 }
 
 struct Codes {
@@ -228,7 +252,7 @@ impl PcTte {
                 return Err(NoFrames);
             }
         };
-        let tte = PcTte { id, area, code };
+        let tte = PcTte { id, area, code, store, own: KernelCell::new(BTreeMap::new()) };
         tte.fill(start, cpu);
         Ok(tte)
     }
@@ -239,9 +263,9 @@ impl PcTte {
         let maker = || format!("create thread {}", id.0);
         let cpu_field = |offset: usize| Abs32(cpu as u64 + offset as u64);
         let top = area + THREAD_AREA_BYTES;
-        let slow = SlowCall { user_sp: Abs32(top - 8), common: Target((&raw const trap::slow_call) as u64) };
+        let slow = SlowCall { user_sp: Abs32(top - 8), common: Target::Address((&raw const trap::slow_call) as u64) };
         let slow = store.publish("thread.slow_call", maker(), slow.draft()).map_err(|_| NoFrames)?;
-        let dispatch = Dispatch { calls: field(offset_of!(TteRecord, calls)), slow: Target(slow.entry()) };
+        let dispatch = Dispatch { calls: field(offset_of!(TteRecord, calls)), slow: Target::Address(slow.entry()) };
         let dispatch = store.publish("thread.dispatch", maker(), dispatch.draft()).map_err(|_| NoFrames)?;
         let switch_in = SwitchIn {
             root: field(offset_of!(TteRecord, root)),
@@ -293,6 +317,15 @@ impl PcTte {
 
     fn record(&self) -> *mut TteRecord {
         record(self.area)
+    }
+
+    /// Publishes a routine of this thread alone and binds it to a call.
+    fn bind_own(&self, name: &'static str, number: usize, draft: Draft) -> Result<(), NoFrames> {
+        let maker = format!("call {number} of thread {}", self.id.0);
+        let code = self.store.publish(name, maker, draft).map_err(|_| NoFrames)?;
+        self.bind_call(number, Some(code.entry()));
+        self.own.borrow_mut().insert(number, code);
+        Ok(())
     }
 
     fn user_registers(&self) -> *mut Registers {
@@ -460,10 +493,27 @@ impl Tte for PcTte {
     fn bind_call(&self, number: usize, entry: Option<u64>) {
         // SAFETY: the record is mapped; an aligned 8-byte store publishes the entry (R3).
         unsafe { (&raw mut (*self.record()).calls[number]).write_volatile(entry.unwrap_or(self.code.slow.entry())) };
+        if entry.is_none() {
+            self.own.borrow_mut().remove(&number);
+        }
     }
 
-    fn user_stack_word(&self) -> u64 {
-        self.area + THREAD_AREA_BYTES - 8
+    fn bind_descriptor_call(&self, number: usize, entries: u64, count: u32) -> Result<(), NoFrames> {
+        let code = ByDescriptor {
+            user_sp: Abs32(self.area + THREAD_AREA_BYTES - 8),
+            count: Imm32(count),
+            entries: Abs32(entries),
+            slow: Target::Address((&raw const trap::slow_call) as u64),
+        };
+        self.bind_own("thread.by_descriptor", number, code.draft())
+    }
+
+    fn slow_entry(&self) -> u64 {
+        self.code.slow.entry()
+    }
+
+    fn bind_constant_call(&self, number: usize, value: u32) -> Result<(), NoFrames> {
+        self.bind_own("thread.constant", number, Constant { value: Imm32(value) }.draft())
     }
 
     fn entries(&self) -> Entries {

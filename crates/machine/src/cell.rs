@@ -41,3 +41,9 @@ impl<T: Copy> KernelCell<T> {
         *self.0.borrow_mut() = value;
     }
 }
+
+impl<T: Default> Default for KernelCell<T> {
+    fn default() -> KernelCell<T> {
+        KernelCell::new(T::default())
+    }
+}

@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 
 use synth::Template;
 
-use crate::{Nanos, NoFrames, PhysicalMemory, Threads, Translation, Upcalls, UserMemory};
+use crate::{FrameNumber, Nanos, NoFrames, PhysicalMemory, Threads, Translation, Upcalls, UserMemory};
 
 /// A byte channel to the world outside the machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,9 +28,11 @@ pub enum Received {
 }
 
 /// One of the two machines. Cold calls come through here; hot paths paste the machine's fragments.
-pub trait Machine: PhysicalMemory + UserMemory + Threads + Sync {
+pub trait Machine: PhysicalMemory + UserMemory + Threads {
     /// Time since boot, never going back.
     fn now(&self) -> Nanos;
+    /// The time at which the processor's counter had this value.
+    fn time_of_counter(&self, counter: u64) -> Nanos;
     /// Asks for `Upcalls::timer` at `at`; `None` cancels. One alarm at a time.
     fn set_alarm(&self, at: Option<Nanos>);
     fn new_translation(&self) -> Result<Arc<dyn Translation>, NoFrames>;
@@ -54,10 +56,16 @@ pub trait Machine: PhysicalMemory + UserMemory + Threads + Sync {
     fn random(&self) -> u64;
     /// EDX of CPUID leaf 1: what programs see as AT_HWCAP.
     fn feature_word(&self) -> u32;
+    /// The vector features that programs may use (XCR0), as signal frames name them.
+    fn vector_features(&self) -> u64;
     /// The code to paste where a synthesized routine touches the program's memory (S-88), if any is needed.
     fn open_user(&self) -> Option<Template>;
     /// The code that ends a synthesized call routine: back to the program, result in rax.
     fn leave(&self) -> Template;
+    /// The code that ends a routine that has not left the program's stack; result in rax.
+    fn leave_direct(&self) -> Template;
+    /// The address at which synthesized code finds a frame's bytes.
+    fn frame_address(&self, frame: FrameNumber) -> u64;
     /// Where a synthesized call routine goes to be done in Rust; rax holds the call number again.
     fn slow_call(&self) -> u64;
     /// The address of a word that holds the first address a program may not use.

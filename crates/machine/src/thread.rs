@@ -16,7 +16,7 @@ pub struct BadVectorState;
 /// A thread table entry: register save area, kernel stack, vector state and the synthesized
 /// `sw_in`, `sw_in_mmu` and `sw_out` (S-50, S-57). Dropping one that is linked or running is a
 /// kernel bug and panics.
-pub trait Tte: Send + Sync {
+pub trait Tte {
     fn id(&self) -> TteId;
 
     /// The program's registers as saved at its last entry into the kernel.
@@ -45,9 +45,13 @@ pub trait Tte: Send + Sync {
 
     /// Binds system call `number` in this thread's call table to a routine; `None`: done in Rust.
     fn bind_call(&self, number: usize, entry: Option<u64>);
-    /// A word of this thread that `read`- and `write`-dispatch code stores the program's stack pointer in,
-    /// which is also where the kernel stack then stands.
-    fn user_stack_word(&self) -> u64;
+    /// Synthesizes the dispatch of a call on descriptors (`fd → entry`) for this thread and binds it: it moves to the
+    /// kernel stack and jumps through word `rdi` of the `count` words at `entries`; other descriptors are done in Rust.
+    fn bind_descriptor_call(&self, number: usize, entries: u64, count: u32) -> Result<(), NoFrames>;
+    /// Where code that has not left the program's stack goes to have the call done in Rust; rax = call number.
+    fn slow_entry(&self) -> u64;
+    /// Synthesizes a call that is one constant now (S-14) and binds it.
+    fn bind_constant_call(&self, number: usize, value: u32) -> Result<(), NoFrames>;
 
     /// The entry point `sw_in` of this thread, for those who link by code address.
     fn entries(&self) -> Entries;

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::hole::{HoleKind, HoleValue};
+use crate::hole::{HoleKind, HoleValue, Label};
 use crate::template::Template;
 
 /// Which template a stretch of code came from, and what was filled into it: the raw material of the
@@ -30,13 +30,19 @@ pub enum FillError {
     DoesNotFit(&'static str, &'static str, u64),
 }
 
+/// Labels a draft can have.
+const LABELS: usize = 8;
+
 /// Code in the making: bytes in ordinary memory, jumps not yet bound to a place.
 #[derive(Default)]
 pub struct Draft {
     bytes: Vec<u8>,
     targets: Vec<(u32, u64)>,
+    jumps: Vec<(u32, u8)>,
+    labels: [u32; LABELS],
     origins: Vec<Origin>,
     landings: Vec<FaultLanding>,
+    late_landings: Vec<(u32, u32, Label)>,
     error: Option<FillError>,
 }
 
@@ -54,10 +60,11 @@ impl Draft {
             if !value.fits() {
                 self.error.get_or_insert(FillError::DoesNotFit(template.name, template.holes[hole], value.value));
             }
-            if value.kind == HoleKind::Target {
-                self.targets.push(((base + offset) as u32, value.value));
-            } else {
-                self.bytes[base + offset..base + offset + 4].copy_from_slice(&(value.value as u32).to_le_bytes());
+            let at = (base + offset) as u32;
+            match value.kind {
+                HoleKind::Target => self.targets.push((at, value.value)),
+                HoleKind::Label => self.jumps.push((at, value.value as u8)),
+                _ => self.set(at, value.value as u32),
             }
         });
         let end = self.bytes.len() as u32;
@@ -68,6 +75,21 @@ impl Draft {
         let holes = template.holes.iter().copied().zip(values.iter().copied()).collect();
         let bytes = end - base as u32;
         self.origins.push(Origin { template: template.name, offset: base as u32, bytes, holes });
+    }
+
+    fn set(&mut self, at: u32, value: u32) {
+        self.bytes[at as usize..at as usize + 4].copy_from_slice(&value.to_le_bytes());
+    }
+
+    /// Puts `label` at the current end: the next fragment begins there.
+    pub fn place(&mut self, label: Label) {
+        self.labels[label.0 as usize] = self.bytes.len() as u32;
+    }
+
+    /// Faults in the code from offset `from` to the current end, and not in a landing of its own, continue at
+    /// `label`, which must be placed before `bind`.
+    pub fn land(&mut self, from: usize, label: Label) {
+        self.late_landings.push((from as u32, self.bytes.len() as u32, label));
     }
 
     pub fn len(&self) -> usize {
@@ -88,6 +110,13 @@ impl Draft {
 
     /// The finished bytes for code that will run at `address`.
     pub fn bind(&mut self, address: u64) -> Result<&[u8], FillError> {
+        for (from, to, label) in core::mem::take(&mut self.late_landings) {
+            self.landings.push(FaultLanding { from, to, landing: self.labels[label.0 as usize] });
+        }
+        for (offset, label) in core::mem::take(&mut self.jumps) {
+            let relative = self.labels[label as usize].wrapping_sub(offset + 4);
+            self.set(offset, relative);
+        }
         for &(offset, target) in &self.targets {
             let next = address.wrapping_add(offset as u64 + 4);
             let relative = target.wrapping_sub(next) as i64;

@@ -12,13 +12,23 @@ pub struct Imm32(pub u32);
 
 /// The target of a `jmp`, `jcc` or `call` with a 32-bit relative field (the last field of its instruction).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Target(pub u64);
+pub enum Target {
+    /// Code that stands at a fixed address.
+    Address(u64),
+    /// A place in the same draft, named by [`Draft::place`](crate::Draft::place).
+    Label(Label),
+}
+
+/// A place in a draft, so that fragments can jump to each other before they have an address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Label(pub u8);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HoleKind {
     Abs32,
     Imm32,
     Target,
+    Label,
 }
 
 /// A value on its way into a hole.
@@ -42,7 +52,10 @@ impl From<Imm32> for HoleValue {
 
 impl From<Target> for HoleValue {
     fn from(hole: Target) -> HoleValue {
-        HoleValue { kind: HoleKind::Target, value: hole.0 }
+        match hole {
+            Target::Address(value) => HoleValue { kind: HoleKind::Target, value },
+            Target::Label(label) => HoleValue { kind: HoleKind::Label, value: label.0.into() },
+        }
     }
 }
 
@@ -52,7 +65,7 @@ impl HoleValue {
         match self.kind {
             HoleKind::Abs32 => self.value as i64 == self.value as i64 as i32 as i64,
             HoleKind::Imm32 => self.value <= u32::MAX as u64,
-            HoleKind::Target => true,
+            HoleKind::Target | HoleKind::Label => true,
         }
     }
 }

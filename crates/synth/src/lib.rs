@@ -16,5 +16,5 @@ mod hole;
 mod template;
 
 pub use draft::{Draft, FaultLanding, FillError, Origin};
-pub use hole::{Abs32, HoleKind, HoleValue, Imm32, Target, pattern};
+pub use hole::{Abs32, HoleKind, HoleValue, Imm32, Label, Target, pattern};
 pub use template::{Positions, Template};

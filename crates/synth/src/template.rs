@@ -176,7 +176,8 @@ mod tests {
 
     #[test]
     fn holes_are_found_and_filled() {
-        let mut draft = Probe { counter: Abs32(0xFFFF_FFFF_A000_0010), amount: Imm32(7), next: Target(0x2000) }.draft();
+        let mut draft =
+            Probe { counter: Abs32(0xFFFF_FFFF_A000_0010), amount: Imm32(7), next: Target::Address(0x2000) }.draft();
         let bytes = draft.bind(0x1000).unwrap().to_vec();
         assert_eq!(&bytes[..2], [0x81, 0x04]);
         assert_eq!(&bytes[3..7], 0xA000_0010u32.to_le_bytes());

@@ -6,6 +6,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::sync::Weak;
 use alloc::vec::Vec;
+use core::sync::atomic::AtomicU32;
 
 use abi::Errno;
 use bootimage::{Archive, ConfigView, FdKind, Kind};
@@ -19,7 +20,7 @@ use machine::{Channel, FrameNumber, KernelCell, Machine, Nanos, PAGE_BYTES, Star
 
 use crate::calls::{FutexTable, Limits, SocketNames, Wanted, install_program, load_first, task_name};
 use crate::emulator::{self, Options, Unix};
-use crate::files::{ChannelStream, Channels, DescriptorTable, OpenFile, Slot, device_stream};
+use crate::files::{ChannelStream, Channels, DescriptorTable, OpenFile, SimpleCode, Slot, device_stream};
 pub use crate::limits::RESERVE_FRAMES;
 use crate::task::{Family, NewProcess, Place, Process, Task, TaskTable};
 
@@ -60,6 +61,7 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, String> {
         tasks: TaskTable::new(),
         channels,
         options: Options { generic: config.flags.generic, strace: config.flags.strace, verbose: config.flags.verbose },
+        shm: crate::calls::Segments::new(),
         epoch: KernelCell::new(Nanos(epoch)),
         host_name: KernelCell::new(config.hostname.to_vec()),
         domain_name: KernelCell::new(b"(none)".to_vec()),
@@ -67,12 +69,17 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, String> {
         socket_names: SocketNames::new(),
         first: KernelCell::new(None),
         morgue: KernelCell::new(Vec::new()),
+        victim: KernelCell::new(None),
         summary: KernelCell::new(Default::default()),
         boot_report: KernelCell::new(None),
+        simple_code: KernelCell::new(None),
         vdso_pages: KernelCell::new(None),
     }));
     emulator::install(unix);
+    unix.names.root().volume().set_clock(unix);
+    *unix.simple_code.borrow_mut() = unix.makers().and_then(SimpleCode::make);
     *unix.vdso_pages.borrow_mut() = vdso_pages(unix, ingredients.counter);
+    crate::proc::mount(unix).map_err(|error| format!("/proc cannot be mounted: {error:?}"))?;
     first_program(unix, &config)
         .map_err(|error| format!("{}: {}", String::from_utf8_lossy(config.program), error.message()))
 }
@@ -224,26 +231,30 @@ fn first_program(unix: &'static Unix, config: &ConfigView<'_>) -> Result<Arc<Thr
         parent: Weak::new(),
         space: None,
         files,
-        place: Place { root, directory },
+        place: Arc::new(KernelCell::new(Place { root, directory })),
+        umask: Arc::new(AtomicU32::new(config.umask)),
+        actions: Arc::new(KernelCell::new(crate::signal::Actions::new())),
         family: Family { group: pid, session: pid, has_terminal: true },
         limits: Limits::default(),
         started: unix.machine.now(),
     });
-    process.umask.store(config.umask, core::sync::atomic::Ordering::Relaxed);
     let strings = |list: &mut dyn Iterator<Item = &[u8]>| list.map(<[u8]>::to_vec).collect::<Vec<_>>();
     let wanted =
         Wanted { path: config.program.to_vec(), argv: strings(&mut config.argv()), envp: strings(&mut config.env()) };
     let loaded = load_first(unix, &process, wanted)?;
-    let registers = install_program(&process, loaded);
+    let (registers, _) = install_program(&process, loaded);
     let tte = unix.machine.create_tte(Start::User(registers)).map_err(|_| Errno::ENOMEM)?;
     let thread = Thread::new(tte);
     let space = process.space().ok_or(Errno::ENOMEM)?;
     thread.tte().set_quaspace(Some(&**space.borrow().translation()));
     unix.scheduler.enlist(&thread);
+    unix.scheduler.unblock(&thread);
     let task = Task::new(pid, &process, &thread, task_name(config.program));
     unix.tasks.add_task(&task);
     unix.tasks.add_process(&process);
     *unix.first.borrow_mut() = Some(process);
+    // What is left until the program's first instruction is the switch to it.
+    unix.boot_report.set(Some(unix.machine.now()));
     Ok(thread)
 }
 

@@ -5,9 +5,9 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
-use abi::nr;
 use codestore::CodeStore;
-use kernel::file::{Namespace, Time};
+use kernel::call::Makers;
+use kernel::file::{CounterClock, Namespace, Time};
 use kernel::schedule::Scheduler;
 use kernel::space::{Access, FramePool, Page};
 use kernel::thread::Thread;
@@ -16,7 +16,7 @@ use machine::{Channel, Exception, KernelCell, Machine, Nanos, Registers, Upcalls
 use crate::call::Call;
 use crate::calls;
 use crate::calls::{FutexTable, SocketNames};
-use crate::files::Channels;
+use crate::files::{Channels, SimpleCode};
 use crate::strace::Summary;
 use crate::task::{Process, Task, TaskTable};
 
@@ -29,6 +29,14 @@ pub struct Options {
     pub verbose: bool,
 }
 
+impl Options {
+    /// Whether synthesized routines may be bound as calls. With `--strace` all calls come the slow way,
+    /// where they are shown.
+    pub fn binds_code(&self) -> bool {
+        !self.generic && !self.strace
+    }
+}
+
 pub struct Unix {
     pub machine: &'static dyn Machine,
     pub store: &'static CodeStore,
@@ -38,6 +46,7 @@ pub struct Unix {
     pub tasks: TaskTable,
     pub channels: &'static Channels,
     pub options: Options,
+    pub shm: calls::Segments,
     /// Wall clock minus time since boot.
     pub epoch: KernelCell<Nanos>,
     pub host_name: KernelCell<Vec<u8>>,
@@ -47,16 +56,34 @@ pub struct Unix {
     pub first: KernelCell<Option<Arc<Process>>>,
     /// Threads that have ended and wait for another thread to drop their TTE.
     pub(crate) morgue: KernelCell<Vec<Arc<Thread>>>,
+    /// The process that was ended last to make room, and when.
+    pub(crate) victim: KernelCell<Option<(u32, Nanos)>>,
     pub(crate) summary: KernelCell<Summary>,
     /// Processor counter at the kernel's first instruction, and whether the first program has started.
     pub(crate) boot_report: KernelCell<Option<Nanos>>,
+    /// Routines of the simple devices, shared by all their open files.
+    pub(crate) simple_code: KernelCell<Option<SimpleCode>>,
     /// The time page and the vDSO's image, shared by all programs.
     pub(crate) vdso_pages: KernelCell<Option<[Page; 2]>>,
 }
 
 impl Unix {
+    /// Who makes call routines; nobody when every call shall be done in Rust (`--generic`, `--strace`).
+    pub fn makers(&self) -> Option<Makers> {
+        self.options.binds_code().then_some(Makers { machine: self.machine, store: self.store })
+    }
+
+    /// The shared routines of the simple devices, if any are made.
+    pub(crate) fn simple_code(&self) -> Option<SimpleCode> {
+        self.simple_code.borrow().clone()
+    }
+
     pub fn wall_time(&self) -> Time {
-        let now = self.machine.now().saturating_add(self.epoch.get());
+        self.wall_time_at(self.machine.now())
+    }
+
+    fn wall_time_at(&self, at: Nanos) -> Time {
+        let now = at.saturating_add(self.epoch.get());
         Time { seconds: (now.0 / Nanos::PER_SECOND) as i64, nanos: (now.0 % Nanos::PER_SECOND) as u32 }
     }
 
@@ -103,6 +130,7 @@ impl Unix {
 
     /// Ends the machine with the first process's status, after everything it wrote has gone out.
     pub(crate) fn finish(&self, status: i32, signal: u32) -> ! {
+        self.bury();
         if self.options.strace {
             let table = self.summary.borrow().table();
             self.tell(bootimage::control::kind::STRACE, table.as_bytes());
@@ -137,6 +165,12 @@ impl Unix {
     }
 }
 
+impl CounterClock for Unix {
+    fn time_of_counter(&self, counter: u64) -> Time {
+        self.wall_time_at(self.machine.time_of_counter(counter))
+    }
+}
+
 impl Upcalls for Unix {
     fn system_call(&self, registers: &mut Registers) {
         let unix = the(self);
@@ -144,12 +178,22 @@ impl Upcalls for Unix {
         let task = unix.current();
         let number = registers.cause as u32 as u64;
         let mut call = Call { unix, task: &task, registers, registers_replaced: false };
-        calls::serve(&mut call, number);
+        if unix.options.strace {
+            calls::serve_traced(&mut call, number);
+        } else {
+            calls::serve(&mut call, number);
+        }
     }
 
     fn exception(&self, registers: &mut Registers, exception: Exception) {
         let unix = the(self);
-        calls::fault(unix, &unix.current(), registers, exception);
+        let task = unix.current();
+        if calls::take_starvation(&task) {
+            // The program tries the same instruction again.
+            calls::make_room(unix, &task);
+            return;
+        }
+        calls::fault(unix, &task, registers, exception);
     }
 
     fn page_fault(&self, access: machine::Access) -> bool {
@@ -160,7 +204,8 @@ impl Upcalls for Unix {
             (_, true) => Access::Write,
             _ => Access::Read,
         };
-        space.borrow_mut().fault(access.address.0, kind).is_ok()
+        let resolved = space.borrow_mut().fault(access.address.0, kind);
+        calls::page_fault(&task, resolved)
     }
 
     fn timer(&self) {
@@ -173,8 +218,7 @@ impl Upcalls for Unix {
 
     fn before_user(&self, registers: &mut Registers) {
         let unix = the(self);
-        let task = unix.current();
-        calls::before_user(unix, &task, registers);
+        calls::before_user(unix, unix.current(), registers);
     }
 }
 
@@ -189,9 +233,4 @@ static THE: KernelCell<Option<&'static Unix>> = KernelCell::new(None);
 pub(crate) fn install(unix: &'static Unix) {
     THE.set(Some(unix));
     unix.machine.set_upcalls(unix);
-}
-
-/// Whether a call number is one that the strace summary should count as implemented.
-pub(crate) fn is_known(number: u64) -> bool {
-    nr::name(number).is_some()
 }

@@ -9,6 +9,11 @@ pub struct Time {
     pub nanos: u32,
 }
 
+/// Turns values of the processor's counter into wall-clock time.
+pub trait CounterClock {
+    fn time_of_counter(&self, counter: u64) -> Time;
+}
+
 /// What kind of thing a node is; it never changes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum NodeKind {

@@ -14,7 +14,7 @@ use crate::space::Page;
 
 const PAGE: u64 = PAGE_BYTES as u64;
 
-/// Two words that machine code may look at before it uses a frame it remembers.
+/// Words that machine code looks at before it uses a frame it remembers.
 #[repr(C)]
 pub struct ContentWords {
     /// Size of the file in bytes.
@@ -22,6 +22,33 @@ pub struct ContentWords {
     /// Changes whenever a page leaves the file. While it stays, every frame that was in the file
     /// still is, at the same page number.
     pub layout: Cell<u64>,
+    /// Not 0: a read now need not note the access time, because one has since the last change.
+    pub read_is_noted: Cell<u64>,
+    /// Processor counter at the last write by machine code whose time has not been noted; 0: none.
+    pub written_at: Cell<u64>,
+    /// The same for the first read since the last change.
+    pub read_at: Cell<u64>,
+}
+
+impl ContentWords {
+    const fn with_layout(layout: u64) -> ContentWords {
+        ContentWords {
+            size_bytes: Cell::new(0),
+            layout: Cell::new(layout),
+            read_is_noted: Cell::new(0),
+            written_at: Cell::new(0),
+            read_at: Cell::new(0),
+        }
+    }
+
+    /// Words of no file: no window was ever filled under their layout.
+    pub(super) const fn none() -> ContentWords {
+        ContentWords::with_layout(u64::MAX)
+    }
+
+    pub(super) fn address(&self) -> u64 {
+        &raw const *self as u64
+    }
 }
 
 /// A file's bytes. A page that is absent below the size is a hole and reads as zeros.
@@ -62,7 +89,7 @@ impl Run {
 impl Content {
     pub(super) fn new(volume: &Arc<Volume>) -> Content {
         Content {
-            words: ContentWords { size_bytes: Cell::new(0), layout: Cell::new(0) },
+            words: ContentWords::with_layout(0),
             volume: volume.clone(),
             state: KernelCell::new(State { pages: PageTree::new(), mapped_for_writing: false }),
         }

@@ -30,11 +30,12 @@ mod rename;
 mod virtual_tree;
 mod volume;
 mod walk;
+mod window;
 
 #[cfg(test)]
 mod tests;
 
-pub use attributes::{Attributes, MODE_BITS, NodeKind, SET_GROUP, SET_USER, STICKY, Time, VolumeNumbers};
+pub use attributes::{Attributes, CounterClock, MODE_BITS, NodeKind, SET_GROUP, SET_USER, STICKY, Time, VolumeNumbers};
 pub use change::NewSpecial;
 pub use content::{Content, ContentWords};
 pub use credentials::{Access, Credentials};
@@ -47,3 +48,4 @@ pub use rename::RenameMode;
 pub use virtual_tree::{LinkTarget, Listed, VirtualDirectory, VirtualFile, VirtualLink, Visit};
 pub use volume::{MAGIC_DEVPTS, MAGIC_PROC, MAGIC_SYSFS, MAGIC_TMPFS, ReadOnly, Residence, Volume};
 pub use walk::{FinalLink, View};
+pub use window::{Window, WindowCode, WindowRoutines};

@@ -45,6 +45,11 @@ impl Namespace {
         &self.root
     }
 
+    /// Address of the generation word, for code that compares it.
+    pub fn generation_word(&self) -> u64 {
+        self.generation.as_ptr() as u64
+    }
+
     pub fn generation(&self) -> u64 {
         self.generation.get()
     }

@@ -113,8 +113,9 @@ impl Node {
         directory: Arc<dyn VirtualDirectory>,
         new: NewNode,
     ) -> Result<Arc<Node>, Errno> {
+        let links = 2 + directory.subdirectories();
         let node = Node::unlinked(volume, NodeKind::Directory, Data::VirtualDirectory(directory), new)?;
-        node.change_meta(|meta| meta.links = 2);
+        node.change_meta(|meta| meta.links = links);
         Ok(node)
     }
 
@@ -212,10 +213,39 @@ impl Node {
     }
 
     pub fn meta(&self) -> Meta {
+        self.settle_times();
         self.meta.get()
     }
 
+    /// The times change now: what machine code left comes before, and the next read looks at them again.
+    fn forget_noted(&self) {
+        self.settle_times();
+        if let Data::Regular(content) = &self.data {
+            content.words().read_is_noted.set(0);
+        }
+    }
+
+    /// Notes the times that machine code has left as counter values.
+    fn settle_times(&self) {
+        let Data::Regular(content) = &self.data else { return };
+        let (written, read) = (content.words().written_at.take(), content.words().read_at.take());
+        if written == 0 && read == 0 {
+            return;
+        }
+        let Some(clock) = self.volume.clock() else { return };
+        let mut meta = self.meta.borrow_mut();
+        if written != 0 {
+            let time = clock.time_of_counter(written);
+            meta.modified = meta.modified.max(time);
+            meta.changed = meta.changed.max(time);
+        }
+        if read != 0 {
+            meta.accessed = meta.accessed.max(clock.time_of_counter(read));
+        }
+    }
+
     pub(super) fn change_meta(&self, change: impl FnOnce(&mut Meta)) {
+        self.forget_noted();
         change(&mut self.meta.borrow_mut());
     }
 
@@ -254,6 +284,7 @@ impl Node {
     /// a day old (Linux `relatime`).
     pub fn note_read(&self, now: Time) {
         const DAY_SECONDS: i64 = 86_400;
+        self.settle_times();
         let mut meta = self.meta.borrow_mut();
         let stale = meta.accessed <= meta.modified
             || meta.accessed <= meta.changed
@@ -261,11 +292,15 @@ impl Node {
         if stale && !self.volume.is_read_only() {
             meta.accessed = now;
         }
+        if let Data::Regular(content) = &self.data {
+            content.words().read_is_noted.set(1);
+        }
     }
 
     /// Notes that data was written by `who`: the times move, and a writer without privilege takes
     /// away set-user and set-group, so that a changed program cannot keep them.
     pub fn note_write(&self, who: &Credentials, now: Time) {
+        self.forget_noted();
         let mut meta = self.meta.borrow_mut();
         meta.modified = now;
         meta.changed = now;

@@ -113,7 +113,8 @@ impl Namespace {
     }
 
     fn search_may_change(&self, node: &Node) {
-        if node.is_directory() {
+        // Directories, for the walk; devices, for synthesized opens, which check permission once.
+        if node.kind() != super::attributes::NodeKind::Regular {
             self.names_changed();
         }
     }

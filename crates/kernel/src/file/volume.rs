@@ -6,6 +6,9 @@ use core::cell::Cell;
 use abi::Errno;
 use machine::PAGE_BYTES;
 
+use machine::KernelCell;
+
+use super::attributes::CounterClock;
 use super::attributes::VolumeNumbers;
 use super::limits::NAME_BYTES_MAX;
 use crate::space::{FramePool, Page};
@@ -33,6 +36,8 @@ pub struct Volume {
     nodes_max: u64,
     pages: Cell<u64>,
     pages_max: u64,
+    /// Who turns a processor counter into a time, for what machine code leaves.
+    clock: KernelCell<Option<&'static dyn CounterClock>>,
 }
 
 /// Linux `TMPFS_MAGIC`.
@@ -82,7 +87,16 @@ impl Volume {
             nodes_max,
             pages: Cell::new(0),
             pages_max,
+            clock: KernelCell::new(None),
         })
+    }
+
+    pub fn set_clock(&self, clock: &'static dyn CounterClock) {
+        self.clock.set(Some(clock));
+    }
+
+    pub(super) fn clock(&self) -> Option<&'static dyn CounterClock> {
+        self.clock.get()
     }
 
     pub fn residence(&self) -> Residence {
@@ -126,6 +140,11 @@ impl Volume {
         }
     }
 
+    /// Pages of data that the volume's files hold.
+    pub fn pages_in_use(&self) -> u64 {
+        self.pages.get()
+    }
+
     /// A number that no other node of this volume has had.
     pub fn take_number(&self) -> u64 {
         let number = self.next_number.get();
@@ -151,7 +170,7 @@ impl Volume {
         if self.pages.get() >= self.pages_max {
             return Err(Errno::ENOSPC);
         }
-        self.pool.allocate().ok_or(Errno::ENOSPC)
+        self.pool.allocate_for_file().ok_or(Errno::ENOSPC)
     }
 
     /// Whether `pages` more pages could be had now.

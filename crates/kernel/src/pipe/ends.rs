@@ -1,28 +1,52 @@
 //! The two ends of a pipe, as streams.
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::any::Any;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use abi::Errno;
+use codestore::Code;
+use machine::KernelCell;
 
-use super::ATOMIC_BYTES;
-use super::ring::PipeRing;
+use super::ring::{CAPACITY_DEFAULT, PipeRing};
+use super::{ATOMIC_BYTES, template};
+use crate::call::{FileCall, Makers};
 use crate::schedule::WaitQueue;
-use crate::stream::{Io, Progress, Ready, Stream, UserRange};
+use crate::stream::{Io, Nameless, Progress, Ready, Stream, UserRange};
+
+/// What stays the same when a pipe is closed and another one opened: the queue, and the code that knows its addresses.
+struct Body {
+    ring: PipeRing,
+    readable: WaitQueue,
+    writable: WaitQueue,
+    code: KernelCell<Option<PipeCode>>,
+}
+
+/// The synthesized routines of one pipe.
+#[derive(Clone)]
+pub struct PipeCode {
+    pub read: Code<FileCall>,
+    pub write: Code<FileCall>,
+}
+
+/// Bodies of closed pipes (R4: reuse beats re-creation).
+#[allow(clippy::vec_box, reason = "the code knows the addresses of the queues, so a body must not move")]
+static INACTIVE: KernelCell<Vec<Box<Body>>> = KernelCell::new(Vec::new());
+const INACTIVE_MAX: usize = 8;
 
 /// One pipe, shared by its ends.
 pub struct Pipe {
-    pub(super) ring: PipeRing,
-    /// Sleep here until something can be read.
-    pub readable: WaitQueue,
-    /// Sleep here until something can be written.
-    pub writable: WaitQueue,
+    /// Present until the pipe is dropped.
+    body: Option<Box<Body>>,
     readers: AtomicU32,
     writers: AtomicU32,
     /// Ever opened, for the rendezvous of a named pipe.
     pub opened_readers: AtomicU32,
     pub opened_writers: AtomicU32,
+    /// No other pipe has it (`pipe:[N]`, `st_ino`).
+    number: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,26 +74,78 @@ pub struct PipeEnd {
     scheduler: &'static crate::schedule::Scheduler,
 }
 
+static NUMBERS: AtomicU64 = AtomicU64::new(1);
+
 impl Pipe {
-    /// Error: `ENOMEM`.
-    pub fn new() -> Result<Arc<Pipe>, Errno> {
-        Ok(Arc::new(Pipe {
-            ring: PipeRing::new()?,
-            readable: WaitQueue::new(),
-            writable: WaitQueue::new(),
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// A pipe, with synthesized routines if `makers` are given (and have room). Error: `ENOMEM`.
+    pub fn new(makers: Option<Makers>) -> Result<Arc<Pipe>, Errno> {
+        let reused = INACTIVE.borrow_mut().pop();
+        let body = match reused {
+            Some(body) => body,
+            None => Box::new(Body {
+                ring: PipeRing::new()?,
+                readable: WaitQueue::new(),
+                writable: WaitQueue::new(),
+                code: KernelCell::new(None),
+            }),
+        };
+        let pipe = Pipe {
+            body: Some(body),
             readers: AtomicU32::new(0),
             writers: AtomicU32::new(0),
             opened_readers: AtomicU32::new(0),
             opened_writers: AtomicU32::new(0),
-        }))
+            number: NUMBERS.fetch_add(1, Ordering::Relaxed),
+        };
+        if let Some(makers) = makers {
+            pipe.synthesize(makers);
+        }
+        Ok(Arc::new(pipe))
+    }
+
+    /// Makes the routines unless the body brought them along. Without room for code the pipe works without.
+    fn synthesize(&self, makers: Makers) {
+        if self.body().code.borrow().is_some() {
+            return;
+        }
+        if let (Ok(read), Ok(write)) = (template::read(self, makers), template::write(self, makers)) {
+            *self.body().code.borrow_mut() = Some(PipeCode { read, write });
+        }
+    }
+
+    /// The synthesized routines, for a pipe of the default capacity.
+    pub fn code(&self) -> Option<PipeCode> {
+        if self.capacity() == CAPACITY_DEFAULT { self.body().code.borrow().clone() } else { None }
+    }
+
+    fn body(&self) -> &Body {
+        self.body.as_ref().expect("a pipe has a body until it is dropped")
+    }
+
+    pub(super) fn ring(&self) -> &PipeRing {
+        &self.body().ring
+    }
+
+    /// Sleep here until something can be read.
+    pub fn readable(&self) -> &WaitQueue {
+        &self.body().readable
+    }
+
+    /// Sleep here until something can be written.
+    pub fn writable(&self) -> &WaitQueue {
+        &self.body().writable
     }
 
     pub fn fill(&self) -> usize {
-        self.ring.fill()
+        self.ring().fill()
     }
 
     pub fn capacity(&self) -> usize {
-        self.ring.capacity()
+        self.ring().capacity()
     }
 
     pub fn readers(&self) -> u32 {
@@ -82,14 +158,25 @@ impl Pipe {
 
     /// Changes the capacity; see [`PipeRing::resize`]. The ends' synthesized code must be made anew.
     pub fn resize(&self, capacity: usize) -> Result<(), Errno> {
-        self.ring.resize(capacity)?;
+        self.ring().resize(capacity)?;
         self.note_readers();
         Ok(())
     }
 
     fn note_readers(&self) {
-        let limit = if self.readers() > 0 { self.ring.capacity() as u64 } else { 0 };
-        self.ring.words.write_limit.store(limit, Ordering::Release);
+        let limit = if self.readers() > 0 { self.ring().capacity() as u64 } else { 0 };
+        self.ring().words.write_limit.store(limit, Ordering::Release);
+    }
+}
+
+impl Drop for Pipe {
+    fn drop(&mut self) {
+        let Some(body) = self.body.take() else { return };
+        let mut inactive = INACTIVE.borrow_mut();
+        if body.ring.capacity() == CAPACITY_DEFAULT && inactive.len() < INACTIVE_MAX {
+            body.ring.reset();
+            inactive.push(body);
+        }
     }
 }
 
@@ -130,13 +217,13 @@ impl PipeEnd {
         loop {
             if self.pipe.fill() > 0 {
                 let taken = take()?;
-                io.scheduler.wake(&self.pipe.writable);
+                io.scheduler.wake(self.pipe.writable());
                 return Ok(taken);
             }
             if self.pipe.writers() == 0 {
                 return Ok(0);
             }
-            io.wait(&self.pipe.readable)?;
+            io.wait(self.pipe.readable())?;
         }
     }
 
@@ -160,12 +247,12 @@ impl PipeEnd {
             }
             // A small write waits until it fits whole.
             let needed = if bytes <= ATOMIC_BYTES { bytes } else { 1 };
-            if self.pipe.ring.room() >= needed {
+            if self.pipe.ring().room() >= needed {
                 match put(done) {
                     Ok(0) => {}
                     Ok(part) => {
                         done += part;
-                        io.scheduler.wake(&self.pipe.readable);
+                        io.scheduler.wake(self.pipe.readable());
                     }
                     Err(error) => return if done > 0 { Ok(done) } else { Err(error) },
                 }
@@ -173,10 +260,10 @@ impl PipeEnd {
                     return Ok(done);
                 }
             }
-            if self.pipe.ring.room() >= needed.min(bytes - done) {
+            if self.pipe.ring().room() >= needed.min(bytes - done) {
                 continue;
             }
-            if let Err(error) = io.wait(&self.pipe.writable) {
+            if let Err(error) = io.wait(self.pipe.writable()) {
                 return if done > 0 { Ok(done) } else { Err(error) };
             }
         }
@@ -185,19 +272,19 @@ impl PipeEnd {
 
 impl Stream for PipeEnd {
     fn read(&self, io: &Io<'_>, to: UserRange) -> Result<usize, Errno> {
-        self.read_with(io, to.bytes, &mut || self.pipe.ring.give_to(io.machine(), to))
+        self.read_with(io, to.bytes, &mut || self.pipe.ring().give_to(io.machine(), to))
     }
 
     fn write(&self, io: &Io<'_>, from: UserRange) -> Result<usize, Errno> {
-        self.write_with(io, from.bytes, &mut |done| self.pipe.ring.take_from(io.machine(), from.after(done)))
+        self.write_with(io, from.bytes, &mut |done| self.pipe.ring().take_from(io.machine(), from.after(done)))
     }
 
     fn read_kernel(&self, io: &Io<'_>, into: &mut [u8]) -> Result<usize, Errno> {
-        self.read_with(io, into.len(), &mut || Ok(self.pipe.ring.get(into)))
+        self.read_with(io, into.len(), &mut || Ok(self.pipe.ring().get(into)))
     }
 
     fn write_kernel(&self, io: &Io<'_>, from: &[u8]) -> Result<usize, Errno> {
-        self.write_with(io, from.len(), &mut |done| Ok(self.pipe.ring.put(&from[done..])))
+        self.write_with(io, from.len(), &mut |done| Ok(self.pipe.ring().put(&from[done..])))
     }
 
     fn ready(&self) -> Ready {
@@ -207,7 +294,7 @@ impl Stream for PipeEnd {
             ready = ready.with_if(self.pipe.writers() == 0, Ready::HANG_UP);
         }
         if self.side.writes() {
-            ready = ready.with_if(self.pipe.ring.room() >= ATOMIC_BYTES, Ready::WRITABLE);
+            ready = ready.with_if(self.pipe.ring().room() >= ATOMIC_BYTES, Ready::WRITABLE);
             ready = ready.with_if(self.pipe.readers() == 0, Ready::ERROR);
         }
         ready
@@ -215,16 +302,20 @@ impl Stream for PipeEnd {
 
     fn each_queue<'a>(&'a self, visit: &mut dyn FnMut(&'a WaitQueue)) {
         if self.side.reads() {
-            visit(&self.pipe.readable);
+            visit(self.pipe.readable());
         }
         if self.side.writes() {
-            visit(&self.pipe.writable);
+            visit(self.pipe.writable());
         }
     }
 
     fn progress(&self) -> Option<Progress> {
-        let words = &self.pipe.ring.words;
+        let words = &self.pipe.ring().words;
         Some(Progress { arrived: words.head.load(Ordering::Acquire), departed: words.tail.load(Ordering::Acquire) })
+    }
+
+    fn nameless(&self) -> Nameless {
+        Nameless::Pipe(self.pipe.number)
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -237,11 +328,11 @@ impl Drop for PipeEnd {
         if self.side.reads() {
             self.pipe.readers.fetch_sub(1, Ordering::Relaxed);
             self.pipe.note_readers();
-            self.scheduler.wake(&self.pipe.writable);
+            self.scheduler.wake(self.pipe.writable());
         }
         if self.side.writes() {
             self.pipe.writers.fetch_sub(1, Ordering::Relaxed);
-            self.scheduler.wake(&self.pipe.readable);
+            self.scheduler.wake(self.pipe.readable());
         }
     }
 }

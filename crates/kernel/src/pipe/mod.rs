@@ -13,7 +13,7 @@ mod ends;
 mod ring;
 mod template;
 
-pub use ends::{Pipe, PipeEnd, Side};
+pub use ends::{Pipe, PipeCode, PipeEnd, Side};
 pub use ring::{CAPACITY_DEFAULT, PipeWords};
 
 /// Writes of at most this many bytes are not torn (`PIPE_BUF`, POSIX).

@@ -30,19 +30,18 @@ pub struct PipeRing {
     bytes: KernelCell<Box<[u8]>>,
 }
 
-/// Rings of closed pipes (R4: reuse beats re-creation), with the synthesized code that knows them.
-static INACTIVE: KernelCell<Vec<Box<[u8]>>> = KernelCell::new(Vec::new());
-const INACTIVE_MAX: usize = 4;
-
 impl PipeRing {
     /// Error: `ENOMEM`.
     pub fn new() -> Result<PipeRing, Errno> {
-        let reused = INACTIVE.borrow_mut().pop();
-        let bytes = match reused {
-            Some(bytes) => bytes,
-            None => fresh(CAPACITY_DEFAULT)?,
-        };
+        let bytes = fresh(CAPACITY_DEFAULT)?;
         Ok(PipeRing { words: Box::default(), bytes: KernelCell::new(bytes) })
+    }
+
+    /// Empties the ring for another pipe.
+    pub fn reset(&self) {
+        self.words.head.store(0, Ordering::Relaxed);
+        self.words.tail.store(0, Ordering::Relaxed);
+        self.words.write_limit.store(0, Ordering::Relaxed);
     }
 
     pub fn capacity(&self) -> usize {
@@ -170,14 +169,4 @@ fn fresh(capacity: usize) -> Result<Box<[u8]>, Errno> {
     bytes.try_reserve_exact(capacity).map_err(|_| Errno::ENOMEM)?;
     bytes.resize(capacity, 0);
     Ok(bytes.into_boxed_slice())
-}
-
-impl Drop for PipeRing {
-    fn drop(&mut self) {
-        let bytes = core::mem::take(&mut *self.bytes.borrow_mut());
-        let mut inactive = INACTIVE.borrow_mut();
-        if bytes.len() == CAPACITY_DEFAULT && inactive.len() < INACTIVE_MAX {
-            inactive.push(bytes);
-        }
-    }
 }

@@ -64,6 +64,18 @@ impl Space {
         }
     }
 
+    /// mlockall: makes present what can be. Pages that cannot be supplied are passed over.
+    pub fn lock_all(&mut self) {
+        let mut at = 0;
+        while let Some((start, area)) = self.area_from(at) {
+            let end = area.end;
+            if self.populate(start.max(at), end) == Some(FaultKind::OutOfMemory) {
+                return;
+            }
+            at = end;
+        }
+    }
+
     /// mincore for one page: it is present, or the file has it in memory. `NoMemory` if unmapped.
     pub fn is_in_core(&self, address: u64) -> Result<bool, MapError> {
         let page = super::limits::page_of(address);

@@ -48,7 +48,7 @@ pub use frames::{FramePool, Page, PoolSource};
 pub use limits::{LOWEST_ADDRESS, STACK_GUARD_BYTES, STACK_TOP, SpaceLimits, USER_LIMIT};
 pub use map::{MapError, MapRequest, Placement};
 pub use remap::{Remap, RemapTarget};
-pub use usage::{AreaLabel, AreaView, Identity, Usage};
+pub use usage::{AreaLabel, AreaSizes, AreaView, Identity, Usage};
 
 use area::Area;
 use pages::Pages;

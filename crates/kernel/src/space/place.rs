@@ -2,8 +2,8 @@
 
 use super::Space;
 use super::limits::{
-    BOTTOM_UP_BASE, LOWEST_ADDRESS, PAGE, STACK_GUARD_BYTES, STACK_ROOM_MAX_BYTES, STACK_ROOM_MIN_BYTES, STACK_TOP,
-    USER_LIMIT, page_of,
+    BOTTOM_UP_BASE, LOW_BASE, LOW_END, LOWEST_ADDRESS, PAGE, STACK_GUARD_BYTES, STACK_ROOM_MAX_BYTES,
+    STACK_ROOM_MIN_BYTES, STACK_TOP, USER_LIMIT, page_of,
 };
 
 /// The address below which maps are placed, for a stack limit in bytes. Linux without address
@@ -24,7 +24,17 @@ impl Space {
         if hint != 0 && self.is_free_with_gap(hint, bytes) {
             return Some(hint);
         }
-        self.find_downwards(bytes).or_else(|| self.find_upwards(bytes))
+        self.find_downwards(bytes).or_else(|| self.find_upwards(BOTTOM_UP_BASE, bytes))
+    }
+
+    /// A free range in the second GiB: at `hint` if that is free and low enough, else the lowest.
+    pub(super) fn find_free_low(&self, hint: u64, bytes: u64) -> Option<u64> {
+        let hint = page_of(hint);
+        let is_low = |start: u64| start.checked_add(bytes).is_some_and(|end| end <= LOW_END);
+        if hint >= LOWEST_ADDRESS && is_low(hint) && self.is_free_with_gap(hint, bytes) {
+            return Some(hint);
+        }
+        self.find_upwards(LOW_BASE, bytes).filter(|&start| is_low(start))
     }
 
     /// `start..start + bytes` is below the user limit, in no area and in no stack's guard gap.
@@ -51,8 +61,8 @@ impl Space {
         end.checked_sub(bytes).filter(|&start| start >= LOWEST_ADDRESS && self.is_free_with_gap(start, bytes))
     }
 
-    fn find_upwards(&self, bytes: u64) -> Option<u64> {
-        let mut start = BOTTOM_UP_BASE;
+    fn find_upwards(&self, base: u64, bytes: u64) -> Option<u64> {
+        let mut start = base;
         if let Some((_, area)) = self.area_at(start) {
             start = area.end;
         }
@@ -63,7 +73,7 @@ impl Space {
             }
             start = area.end;
         }
-        (start <= USER_LIMIT - bytes).then_some(start)
+        (USER_LIMIT.checked_sub(bytes)? >= start).then_some(start)
     }
 }
 

@@ -15,6 +15,17 @@ use abi::Errno;
 
 use crate::schedule::WaitQueue;
 
+/// What /proc/PID/fd calls a stream without a name. The number is the same for all ends of one thing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Nameless {
+    /// `pipe:[N]`
+    Pipe(u64),
+    /// `socket:[N]`
+    Socket(u64),
+    /// `anon_inode:` and this, for example `[eventfd]`.
+    Anonymous(&'static str),
+}
+
 /// A source or sink of bytes. Errors are those of the UNIX calls they serve.
 pub trait Stream: Any {
     /// Reads to the program: at least one byte, 0 at the end, or an error. Sleeps if there is nothing,
@@ -48,6 +59,17 @@ pub trait Stream: Any {
     /// when it does not count.
     fn progress(&self) -> Option<Progress> {
         None
+    }
+
+    /// What the stream is, if it was made without a name in the file tree.
+    fn nameless(&self) -> Nameless {
+        Nameless::Anonymous("[stream]")
+    }
+
+    /// Opening the same name again gives a stream that cannot be told from this one, so an open may be put off until
+    /// somebody looks at the descriptor.
+    fn opens_without_trace(&self) -> bool {
+        false
     }
 
     /// For the type's owner to find its own again.

@@ -10,8 +10,9 @@ use abi::file::{
 use kernel::file::{Access, Create, Data, Node, NodeKind, OpenHow};
 
 use super::Entry;
+use super::open_cache;
 use crate::call::{Call, CallResult};
-use crate::files::{Body, Descriptor, OpenFile, Slot, device_stream};
+use crate::files::{Body, Descriptor, OpenFile, Slot, device_stream, synthesize};
 use abi::nr;
 
 pub fn close(call: &Call<'_>, descriptor: u64) -> CallResult {
@@ -30,6 +31,7 @@ pub fn release(call: &Call<'_>, slot: Slot) {
 pub fn openat(call: &Call<'_>, directory: u64, path: u64, flags: u32, mode: u32) -> CallResult {
     let path = call.read_path(path)?;
     let file = open_path(call, directory, &path, flags, mode)?;
+    open_cache::consider(call, &path, flags, &file);
     let slot = Slot { file: Arc::new(file), close_on_exec: flags & O_CLOEXEC != 0 };
     let limit = call.process().limits.borrow().descriptors();
     call.process().files().add(slot, 0, limit).map(|descriptor| descriptor.0.into())
@@ -64,6 +66,11 @@ pub fn open_node(call: &Call<'_>, node: &Arc<Node>, flags: u32) -> Result<OpenFi
     if flags & O_PATH != 0 {
         return Ok(OpenFile::new(Body::Node, Some(node.clone()), flags));
     }
+    if let Some(opened) = crate::proc::reopen(call.unix, node, flags) {
+        let mut file = opened?;
+        synthesize(call.unix, &mut file);
+        return Ok(file);
+    }
     let body = match node.kind() {
         NodeKind::CharDevice(major, minor) => Body::Stream(device_stream(major, minor).ok_or(Errno::ENXIO)?),
         NodeKind::BlockDevice(..) | NodeKind::Socket => return Err(Errno::ENXIO),
@@ -75,12 +82,12 @@ pub fn open_node(call: &Call<'_>, node: &Arc<Node>, flags: u32) -> Result<OpenFi
             _ => Body::Node,
         },
     };
-    let file = OpenFile::new(body, Some(node.clone()), flags);
+    let mut file = OpenFile::new(body, Some(node.clone()), flags);
     if node.content().is_some() && file.is_writable() {
         node.begin_write()?;
         file.count_as_writer();
     }
-    let _ = call;
+    synthesize(call.unix, &mut file);
     Ok(file)
 }
 

@@ -10,31 +10,36 @@ mod images;
 mod life;
 mod limits;
 mod memory;
+mod open_cache;
 mod paths;
 mod polls;
 mod resume;
 mod scheduling;
+mod shm;
 mod signals;
 mod sockets;
 mod system;
 mod terminal;
 mod times;
+mod trace;
 mod transfer;
 
-pub(crate) use futexes::{FutexTable, wake_address};
+pub(crate) use futexes::FutexTable;
 pub(crate) use images::{Wanted, install as install_program, load_first, task_name};
 pub use limits::Limits;
+pub(crate) use memory::{make_room, take_starvation};
+pub use shm::Segments;
+pub use signals::{before_user, fault, page_fault};
 pub(crate) use sockets::SocketNames;
 pub(crate) use times::{ProcessTimers, process_time};
-
-use alloc::sync::Arc;
+pub(crate) use trace::serve_traced;
 
 use abi::Errno;
-use machine::{Exception, Registers};
+use machine::Registers;
 
 use crate::call::{Call, CallResult};
-use crate::emulator::Unix;
-use crate::task::Task;
+use crate::signal::RestartKind;
+use crate::task::{CONSTANT_CALLS, Task};
 
 /// A call's function: it gets the six argument registers.
 pub type Function = fn(&mut Call<'_>, [u64; 6]) -> CallResult;
@@ -57,12 +62,26 @@ const FAMILIES: &[&[Entry]] = &[
     paths::CALLS,
     polls::CALLS,
     scheduling::CALLS,
+    shm::CALLS,
     signals::CALLS,
     sockets::CALLS,
     system::CALLS,
     terminal::CALLS,
     times::CALLS,
 ];
+
+/// Which calls may become constants.
+static IS_CONSTANT: [bool; NUMBERS] = constants();
+
+const fn constants() -> [bool; NUMBERS] {
+    let mut table = [false; NUMBERS];
+    let mut at = 0;
+    while at < CONSTANT_CALLS.len() {
+        table[CONSTANT_CALLS[at] as usize] = true;
+        at += 1;
+    }
+    table
+}
 
 static TABLE: [Function; NUMBERS] = table();
 
@@ -95,7 +114,16 @@ pub fn serve(call: &mut Call<'_>, number: u64) {
     call.registers.cause = number;
     let Registers { rdi, rsi, rdx, r10, r8, r9, .. } = *call.registers;
     let function = TABLE.get(number as usize).copied().unwrap_or(unknown);
-    let result = function(call, [rdi, rsi, rdx, r10, r8, r9]);
+    let result = memory::admit(call, number).and_then(|()| function(call, [rdi, rsi, rdx, r10, r8, r9]));
+    if IS_CONSTANT.get(number as usize) == Some(&true)
+        && let Ok(value) = result
+        && call.unix.makers().is_some()
+    {
+        call.task.bindings.consider_constant(call.task.thread.tte(), number, value);
+    }
+    if result == Err(Errno::EINTR) {
+        note_interruption(call.task, number);
+    }
     if !call.registers_replaced {
         call.registers.rax = match result {
             Ok(value) => value,
@@ -104,15 +132,10 @@ pub fn serve(call: &mut Call<'_>, number: u64) {
     }
 }
 
-/// The program raised an exception.
-pub fn fault(unix: &'static Unix, task: &Arc<Task>, registers: &mut Registers, exception: Exception) {
-    unix.log(format_args!("pid {}: {exception:x?} at {:#x}", task.process.pid, registers.rip));
-    life::end_process(&task.process, abi::process::WaitStatus::Killed { signal: 11, core: false });
-}
-
-/// Just before a thread goes back to its program.
-pub fn before_user(unix: &'static Unix, task: &Arc<Task>, _registers: &mut Registers) {
-    if task.process.ending.get().is_some() || task.ending.get() {
-        life::leave(unix, task);
-    }
+/// A signal ended the call early: how it goes on is decided when the signal is delivered.
+fn note_interruption(task: &Task, number: u64) {
+    let has_block = task.restart_block.borrow().is_some();
+    let kind = if has_block { RestartKind::RestartBlock } else { signals::interrupted_as(number) };
+    task.interrupted_call.set(kind);
+    task.call_attention();
 }

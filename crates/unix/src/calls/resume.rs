@@ -1,28 +1,16 @@
 //! Calls that a signal interrupts: how they go on, and the signals they let through.
 
 use abi::Errno;
-use abi::siginfo::SigInfo;
-use alloc::sync::Arc;
 
 use super::Function;
 use crate::call::{Call, CallResult};
-use crate::emulator::Unix;
-use crate::task::{Process, Task};
+use crate::signal::SignalSet;
+use crate::task::RestartBlock;
 
 /// The error of a call that a signal interrupted and that `function` can finish, with times made absolute.
 pub fn interrupted_with(call: &Call<'_>, function: Function, arguments: [u64; 6]) -> Errno {
-    let _ = (call, function, arguments);
+    *call.task.restart_block.borrow_mut() = Some(RestartBlock { function, arguments });
     Errno::EINTR
-}
-
-/// Sends a signal to a process. May be called in interrupt context.
-pub fn send_to_process(unix: &'static Unix, process: &Arc<Process>, info: &SigInfo) {
-    let _ = (unix, process, info);
-}
-
-/// Sends a signal to one thread. May be called in interrupt context.
-pub fn send_to_task(unix: &'static Unix, task: &Arc<Task>, info: &SigInfo) {
-    let _ = (unix, task, info);
 }
 
 /// Blocks the signals of the set at `address` (null: no change) while `act` runs; the mask stays for a
@@ -35,11 +23,17 @@ pub fn with_signal_mask(
     bytes: u64,
     act: impl FnOnce(&Call<'_>) -> CallResult,
 ) -> CallResult {
-    if address != 0 {
-        if bytes != 8 {
-            return Err(Errno::EINVAL);
-        }
-        let _set: u64 = call.read(address)?;
+    if address == 0 {
+        return act(call);
     }
-    act(call)
+    if bytes != 8 {
+        return Err(Errno::EINVAL);
+    }
+    let set = SignalSet(call.read(address)?);
+    call.task.change_mask(|mask| mask.suspend(set));
+    let result = act(call);
+    if result != Err(Errno::EINTR) {
+        call.task.change_mask(|mask| mask.put_back());
+    }
+    result
 }

@@ -3,12 +3,15 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use abi::Errno;
+use kernel::call::ClosePlan;
+use kernel::file::Node;
+use kernel::stream::Stream;
 use machine::KernelCell;
 
-use super::OpenFile;
+use super::{Body, FileCode, OpenFile};
 
 /// A descriptor number, as a program names it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -41,6 +44,13 @@ pub const SYNTHESIZED: usize = 256;
 pub struct EntryTable {
     pub reads: [AtomicU64; SYNTHESIZED],
     pub writes: [AtomicU64; SYNTHESIZED],
+    pub seeks: [AtomicU64; SYNTHESIZED],
+    /// Bit per descriptor below 64: free.
+    pub free: AtomicU64,
+    /// Bit per descriptor below 64: opened by synthesized code; the open file is made when somebody looks.
+    pub pending: AtomicU64,
+    /// By which recipe a pending descriptor was opened.
+    pub recipes: [AtomicU32; 64],
 }
 
 pub struct DescriptorTable {
@@ -48,7 +58,34 @@ pub struct DescriptorTable {
     entries: Box<EntryTable>,
     /// The slow end of a call: what an entry holds when there is nothing better.
     slow: u64,
+    /// How pending descriptors become open files, by number.
+    recipes: KernelCell<Vec<Recipe>>,
 }
+
+/// What a synthesized `open` opens: enough to make the open file later.
+#[derive(Clone)]
+pub struct Recipe {
+    pub stream: Arc<dyn Stream>,
+    pub node: Arc<Node>,
+    pub flags: u32,
+    pub close_on_exec: bool,
+    pub code: FileCode,
+}
+
+impl Recipe {
+    fn open(&self) -> Slot {
+        let file = OpenFile::new(Body::Stream(self.stream.clone()), Some(self.node.clone()), self.flags);
+        *file.code.borrow_mut() = self.code.clone();
+        Slot { file: Arc::new(file), close_on_exec: self.close_on_exec }
+    }
+
+    fn is(&self, other: &Recipe) -> bool {
+        Arc::ptr_eq(&self.node, &other.node) && self.flags == other.flags && self.close_on_exec == other.close_on_exec
+    }
+}
+
+/// Most recipes of one table; further names are opened in Rust.
+const RECIPES_MAX: usize = 64;
 
 #[derive(Clone)]
 struct State {
@@ -62,9 +99,14 @@ impl DescriptorTable {
         let entries = EntryTable {
             reads: [const { AtomicU64::new(0) }; SYNTHESIZED],
             writes: [const { AtomicU64::new(0) }; SYNTHESIZED],
+            seeks: [const { AtomicU64::new(0) }; SYNTHESIZED],
+            free: AtomicU64::new(u64::MAX),
+            pending: AtomicU64::new(0),
+            recipes: [const { AtomicU32::new(0) }; 64],
         };
         let state = KernelCell::new(State { slots: Vec::new(), lowest_free: 0 });
-        let table = DescriptorTable { state, entries: Box::new(entries), slow };
+        let recipes = KernelCell::new(Vec::new());
+        let table = DescriptorTable { state, entries: Box::new(entries), slow, recipes };
         for index in 0..SYNTHESIZED {
             table.bind(index, None);
         }
@@ -74,7 +116,7 @@ impl DescriptorTable {
     /// A copy for a child; with the same open files behind the same numbers.
     pub fn duplicate(&self) -> DescriptorTable {
         let copy = DescriptorTable::new(self.slow);
-        *copy.state.borrow_mut() = self.state.borrow().clone();
+        *copy.state.borrow_mut() = self.settled().borrow().clone();
         for (index, slot) in self.state.borrow().slots.iter().enumerate() {
             if let Some(slot) = slot {
                 copy.bind(index, Some(&slot.file));
@@ -90,15 +132,61 @@ impl DescriptorTable {
     /// Stores the entry points of `file` for a descriptor (R3: an aligned store into data).
     fn bind(&self, index: usize, file: Option<&OpenFile>) {
         if index < SYNTHESIZED {
-            let (read, write) = file.map_or((None, None), OpenFile::entry_points);
+            let [read, write, seek] = file.map_or([None; 3], OpenFile::entry_points);
             self.entries.reads[index].store(read.unwrap_or(self.slow), Ordering::Release);
             self.entries.writes[index].store(write.unwrap_or(self.slow), Ordering::Release);
+            self.entries.seeks[index].store(seek.unwrap_or(self.slow), Ordering::Release);
+        }
+        if index < 64 {
+            let (bit, free) = (1 << index, self.entries.free.load(Ordering::Relaxed));
+            self.entries.free.store(if file.is_some() { free & !bit } else { free | bit }, Ordering::Relaxed);
+        }
+    }
+
+    /// The state, with an open file behind every descriptor that synthesized code has opened.
+    fn settled(&self) -> &KernelCell<State> {
+        let mut pending = self.entries.pending.swap(0, Ordering::Relaxed);
+        while pending != 0 {
+            let index = pending.trailing_zeros() as usize;
+            pending &= pending - 1;
+            let recipe = self.entries.recipes[index].load(Ordering::Relaxed) as usize;
+            let slot = self.recipes.borrow()[recipe].open();
+            let mut state = self.state.borrow_mut();
+            if state.slots.len() <= index {
+                state.slots.resize(index + 1, None);
+            }
+            state.slots[index] = Some(slot);
+        }
+        &self.state
+    }
+
+    /// The number of a recipe in this table; `None` when there are too many.
+    pub fn recipe_number(&self, recipe: &Recipe) -> Option<u32> {
+        let mut recipes = self.recipes.borrow_mut();
+        if let Some(number) = recipes.iter().position(|known| known.is(recipe)) {
+            return Some(number as u32);
+        }
+        if recipes.len() >= RECIPES_MAX {
+            return None;
+        }
+        recipes.push(recipe.clone());
+        Some(recipes.len() as u32 - 1)
+    }
+
+    /// Where the routines find this table's words.
+    pub fn plan(&self) -> ClosePlan {
+        ClosePlan {
+            free: self.entries.free.as_ptr() as u64,
+            pending: self.entries.pending.as_ptr() as u64,
+            reads: self.entries.reads.as_ptr() as u64,
+            writes: self.entries.writes.as_ptr() as u64,
+            slow_entry: self.slow,
         }
     }
 
     /// Stores the entry points anew wherever `file` is open: its code or its flags have changed.
     pub fn rebind(&self, file: &Arc<OpenFile>) {
-        for (index, slot) in self.state.borrow().slots.iter().enumerate() {
+        for (index, slot) in self.settled().borrow().slots.iter().enumerate() {
             if slot.as_ref().is_some_and(|slot| Arc::ptr_eq(&slot.file, file)) {
                 self.bind(index, Some(file));
             }
@@ -106,17 +194,17 @@ impl DescriptorTable {
     }
 
     pub fn get(&self, descriptor: Descriptor) -> Option<Arc<OpenFile>> {
-        Some(self.state.borrow().slots.get(descriptor.index())?.as_ref()?.file.clone())
+        Some(self.settled().borrow().slots.get(descriptor.index())?.as_ref()?.file.clone())
     }
 
     pub fn slot(&self, descriptor: Descriptor) -> Option<Slot> {
-        self.state.borrow().slots.get(descriptor.index())?.clone()
+        self.settled().borrow().slots.get(descriptor.index())?.clone()
     }
 
     /// Puts a file behind the lowest free descriptor that is at least `from` and below `limit`.
     /// Error: `EMFILE`.
     pub fn add(&self, slot: Slot, from: usize, limit: u64) -> Result<Descriptor, Errno> {
-        let mut state = self.state.borrow_mut();
+        let mut state = self.settled().borrow_mut();
         let start = from.max(state.lowest_free);
         let found = state.slots.iter().skip(start).position(Option::is_none).map(|offset| start + offset);
         let index = found.unwrap_or(state.slots.len().max(start));
@@ -143,7 +231,7 @@ impl DescriptorTable {
         if index as u64 >= limit {
             return Err(Errno::EBADF);
         }
-        let mut state = self.state.borrow_mut();
+        let mut state = self.settled().borrow_mut();
         if state.slots.len() <= index {
             let more = index + 1 - state.slots.len();
             state.slots.try_reserve(more).map_err(|_| Errno::ENOMEM)?;
@@ -156,7 +244,7 @@ impl DescriptorTable {
     /// Takes a file out. Error: `EBADF`.
     pub fn remove(&self, descriptor: Descriptor) -> Result<Slot, Errno> {
         let index = descriptor.index();
-        let mut state = self.state.borrow_mut();
+        let mut state = self.settled().borrow_mut();
         let slot = state.slots.get_mut(index).and_then(Option::take).ok_or(Errno::EBADF)?;
         state.lowest_free = state.lowest_free.min(index);
         self.bind(index, None);
@@ -164,7 +252,7 @@ impl DescriptorTable {
     }
 
     pub fn set_close_on_exec(&self, descriptor: Descriptor, close_on_exec: bool) -> Result<(), Errno> {
-        let mut state = self.state.borrow_mut();
+        let mut state = self.settled().borrow_mut();
         let slot = state.slots.get_mut(descriptor.index()).and_then(Option::as_mut).ok_or(Errno::EBADF)?;
         slot.close_on_exec = close_on_exec;
         Ok(())
@@ -173,7 +261,7 @@ impl DescriptorTable {
     /// Takes out every file for which `choose` says so; the caller drops them.
     pub fn remove_where(&self, mut choose: impl FnMut(Descriptor, &Slot) -> bool) -> Vec<(Descriptor, Slot)> {
         let mut removed = Vec::new();
-        let mut state = self.state.borrow_mut();
+        let mut state = self.settled().borrow_mut();
         for index in 0..state.slots.len() {
             let descriptor = Descriptor(index as u32);
             if state.slots[index].as_ref().is_some_and(|slot| choose(descriptor, slot)) {
@@ -189,13 +277,13 @@ impl DescriptorTable {
 
     /// All descriptors in use.
     pub fn list(&self) -> Vec<(Descriptor, Arc<OpenFile>)> {
-        let state = self.state.borrow();
+        let state = self.settled().borrow();
         let used = state.slots.iter().enumerate();
         used.filter_map(|(index, slot)| Some((Descriptor(index as u32), slot.as_ref()?.file.clone()))).collect()
     }
 
     /// Highest descriptor in use plus one, for /proc.
     pub fn size(&self) -> usize {
-        self.state.borrow().slots.len()
+        self.settled().borrow().slots.len()
     }
 }

@@ -78,6 +78,10 @@ impl Stream for MemoryDevice {
         Ready::READABLE.with(Ready::WRITABLE)
     }
 
+    fn opens_without_trace(&self) -> bool {
+        true
+    }
+
     fn as_any(&self) -> &dyn Any {
         self
     }

@@ -5,9 +5,11 @@ mod channel;
 mod descriptors;
 mod devices;
 mod open_file;
+mod synthesize;
 
 pub use backing::NodeBacking;
 pub use channel::{ChannelStream, Channels};
-pub use descriptors::{Descriptor, DescriptorTable, Slot};
+pub use descriptors::{Descriptor, DescriptorTable, Recipe, Slot};
 pub use devices::{MemoryDevice, device_stream};
-pub use open_file::{Body, OpenFile};
+pub use open_file::{Body, FileCode, OpenFile};
+pub use synthesize::{SimpleCode, remember, synthesize};

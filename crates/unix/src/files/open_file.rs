@@ -1,11 +1,12 @@
 //! An open file: what `open` makes and descriptors share (POSIX "open file description").
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::cell::Cell;
 
 use abi::Errno;
 use abi::file::{O_ACCMODE, O_APPEND, O_NONBLOCK, O_PATH, O_RDONLY, O_WRONLY};
-use kernel::file::{Content, Node};
+use kernel::file::{Content, Node, WindowCode};
 use kernel::stream::{Ready, Stream};
 use machine::KernelCell;
 
@@ -24,8 +25,10 @@ pub struct OpenFile {
     pub body: Body,
     node: Option<Arc<Node>>,
     flags: Cell<u32>,
-    /// Offset of the next read or write, in bytes (of a directory: the cookie).
+    /// Offset of the next read or write, in bytes (of a directory: the cookie), where there is no window.
     position: Cell<u64>,
+    /// The window of a regular file: its position, and the words of its synthesized routines.
+    window: Option<Box<WindowCode>>,
     /// Synthesized entry points of `read` and `write`, kept alive with the file.
     pub code: KernelCell<FileCode>,
     /// `begin_write` of the node was called.
@@ -35,10 +38,11 @@ pub struct OpenFile {
 }
 
 /// The synthesized routines of one open file.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct FileCode {
     pub read: Option<codestore::Code<kernel::FileCall>>,
     pub write: Option<codestore::Code<kernel::FileCall>>,
+    pub seek: Option<codestore::Code<kernel::FileCall>>,
 }
 
 impl OpenFile {
@@ -48,6 +52,7 @@ impl OpenFile {
             node,
             flags: Cell::new(flags),
             position: Cell::new(0),
+            window: None,
             code: KernelCell::new(FileCode::default()),
             counts_as_writer: Cell::new(false),
             owner: Cell::new(0),
@@ -56,6 +61,15 @@ impl OpenFile {
 
     pub fn stream(stream: Arc<dyn Stream>, flags: u32) -> OpenFile {
         OpenFile::new(Body::Stream(stream), None, flags)
+    }
+
+    /// Gives a regular file its window, before anybody else sees the open file.
+    pub fn set_window(&mut self, window: Box<WindowCode>) {
+        self.window = Some(window);
+    }
+
+    pub fn window(&self) -> Option<&WindowCode> {
+        self.window.as_deref()
     }
 
     /// Remembers that the node was told of a writer, so that it is told when the file is closed.
@@ -75,17 +89,16 @@ impl OpenFile {
         self.flags.set(flags);
     }
 
+    fn position_cell(&self) -> &Cell<u64> {
+        self.window.as_ref().map_or(&self.position, |body| &body.window.position)
+    }
+
     pub fn position(&self) -> u64 {
-        self.position.get()
+        self.position_cell().get()
     }
 
     pub fn set_position(&self, position: u64) {
-        self.position.set(position);
-    }
-
-    /// Address of the position word, for templates.
-    pub fn position_word(&self) -> u64 {
-        self.position.as_ptr() as u64
+        self.position_cell().set(position);
     }
 
     pub fn is_path_only(&self) -> bool {
@@ -143,10 +156,10 @@ impl OpenFile {
         }
     }
 
-    /// Entry points of the synthesized `read` and `write`, where there are some.
-    pub fn entry_points(&self) -> (Option<u64>, Option<u64>) {
+    /// Entry points of the synthesized `read`, `write` and `lseek`, where there are some.
+    pub fn entry_points(&self) -> [Option<u64>; 3] {
         let code = self.code.borrow();
-        (code.read.as_ref().map(|code| code.entry()), code.write.as_ref().map(|code| code.entry()))
+        [&code.read, &code.write, &code.seek].map(|code| code.as_ref().map(|code| code.entry()))
     }
 
     /// Error: `EBADF` when not open for reading.
@@ -162,6 +175,9 @@ impl OpenFile {
 
 impl Drop for OpenFile {
     fn drop(&mut self) {
+        if let Some(window) = self.window.take() {
+            window.give();
+        }
         if self.counts_as_writer.get()
             && let Some(node) = &self.node
         {

@@ -3,10 +3,14 @@
 //! A [`Task`] is what Linux calls a task: a thread with its process. A [`Process`] is what its threads
 //! share: quaspace, descriptors, place in the file tree, signal actions, family.
 
+mod bindings;
 mod process;
+mod settings;
 mod table;
 mod thread;
 
-pub use process::{Family, Ids, Life, NewProcess, Place, Process, Report, Usage};
+pub use bindings::{Bindings, CONSTANT_CALLS, DESCRIPTOR_CALLS};
+pub use process::{ChildParts, Family, Ids, Life, NewProcess, Place, Process, Report, Usage};
+pub use settings::Settings;
 pub use table::TaskTable;
-pub use thread::Task;
+pub use thread::{RestartBlock, Task};

@@ -2,7 +2,7 @@
 
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
 use abi::process::WaitStatus;
 use kernel::file::{Credentials, Node};
@@ -10,9 +10,10 @@ use kernel::schedule::WaitQueue;
 use kernel::space::Space;
 use machine::{KernelCell, Nanos};
 
-use super::Task;
+use super::{Settings, Task};
 use crate::calls::{Limits, ProcessTimers};
 use crate::files::DescriptorTable;
+use crate::signal::{Actions, Pending, SignalSet};
 
 /// Where a process stands in the file tree.
 #[derive(Clone)]
@@ -63,6 +64,15 @@ pub struct Usage {
     pub peak_pages: u64,
 }
 
+impl Usage {
+    /// Counts an ended child in.
+    pub fn add(&mut self, other: &Usage) {
+        self.user = self.user.saturating_add(other.user);
+        self.minor_faults += other.minor_faults;
+        self.peak_pages = self.peak_pages.max(other.peak_pages);
+    }
+}
+
 pub struct Process {
     pub pid: u32,
     pub parent: KernelCell<Weak<Process>>,
@@ -70,9 +80,18 @@ pub struct Process {
     pub tasks: KernelCell<Vec<Weak<Task>>>,
     /// The quaspace. Shared between parent and child after `vfork`; gone when the process has ended.
     pub space: KernelCell<Option<Arc<KernelCell<Space>>>>,
-    files: KernelCell<Arc<DescriptorTable>>,
-    pub place: KernelCell<Place>,
-    pub umask: AtomicU32,
+    /// Gone when the process has ended.
+    files: KernelCell<Option<Arc<DescriptorTable>>>,
+    /// Shared with others after `clone` with `CLONE_FS`, as is the umask.
+    pub place: Arc<KernelCell<Place>>,
+    pub umask: Arc<AtomicU32>,
+    /// Signals sent to the process as a whole.
+    pub pending: KernelCell<Pending>,
+    /// Shared with others after `clone` with `CLONE_SIGHAND`.
+    actions: KernelCell<Arc<KernelCell<Actions>>>,
+    /// Sleep here until a signal is sent to the process or one of its threads (signalfd).
+    pub signal_arrived: WaitQueue,
+    pub settings: KernelCell<Settings>,
     pub credentials: KernelCell<Credentials>,
     pub user_ids: KernelCell<Ids>,
     pub group_ids: KernelCell<Ids>,
@@ -88,6 +107,10 @@ pub struct Process {
     pub children_changed: WaitQueue,
     /// Threads of a stopped process sleep here.
     pub continued: WaitQueue,
+    /// A thread that executes a program sleeps here until the others have gone.
+    pub threads_left: WaitQueue,
+    /// What the first thread gave to `exit`, if it left before the others.
+    pub leader_exit: KernelCell<Option<u8>>,
     /// A `vfork` parent sleeps here until this process has its own quaspace or is gone.
     pub vfork_done: WaitQueue,
     pub is_vfork_child: KernelCell<bool>,
@@ -97,6 +120,12 @@ pub struct Process {
     /// Addresses of arguments and environment on the stack, for /proc.
     pub arguments: KernelCell<(u64, u64)>,
     pub environment: KernelCell<(u64, u64)>,
+    /// Stack pointer the program started with; the argument count is there. 0 if unknown.
+    pub stack_start: KernelCell<u64>,
+    /// Linux `oom_score_adj`, -1000 to 1000. Nothing is chosen by it.
+    pub oom_adjustment: AtomicI32,
+    /// The name of the first thread, from when it has ended.
+    pub last_name: KernelCell<[u8; 16]>,
     pub has_executed: KernelCell<bool>,
     pub started: Nanos,
     pub usage: KernelCell<Usage>,
@@ -113,10 +142,21 @@ pub struct NewProcess {
     pub parent: Weak<Process>,
     pub space: Option<Arc<KernelCell<Space>>>,
     pub files: Arc<DescriptorTable>,
-    pub place: Place,
+    pub place: Arc<KernelCell<Place>>,
+    pub umask: Arc<AtomicU32>,
+    pub actions: Arc<KernelCell<Actions>>,
     pub family: Family,
     pub limits: Limits,
     pub started: Nanos,
+}
+
+/// What a child shares with its parent, or has a copy of.
+pub struct ChildParts {
+    pub space: Arc<KernelCell<Space>>,
+    pub files: Arc<DescriptorTable>,
+    pub place: Arc<KernelCell<Place>>,
+    pub umask: Arc<AtomicU32>,
+    pub actions: Arc<KernelCell<Actions>>,
 }
 
 impl Process {
@@ -128,9 +168,13 @@ impl Process {
             children: KernelCell::new(Vec::new()),
             tasks: KernelCell::new(Vec::new()),
             space: KernelCell::new(new.space),
-            files: KernelCell::new(new.files),
-            place: KernelCell::new(new.place),
-            umask: AtomicU32::new(0o022),
+            files: KernelCell::new(Some(new.files)),
+            place: new.place,
+            umask: new.umask,
+            pending: KernelCell::new(Pending::new()),
+            actions: KernelCell::new(new.actions),
+            signal_arrived: WaitQueue::new(),
+            settings: KernelCell::new(Settings::default()),
             credentials: KernelCell::new(Credentials::root()),
             user_ids: KernelCell::new(Ids::default()),
             group_ids: KernelCell::new(Ids::default()),
@@ -142,12 +186,17 @@ impl Process {
             report: KernelCell::new(None),
             children_changed: WaitQueue::new(),
             continued: WaitQueue::new(),
+            threads_left: WaitQueue::new(),
+            leader_exit: KernelCell::new(None),
             vfork_done: WaitQueue::new(),
             is_vfork_child: KernelCell::new(false),
             exit_signal: AtomicU32::new(abi::signal::SIGCHLD),
             executable: KernelCell::new(None),
             arguments: KernelCell::new((0, 0)),
             environment: KernelCell::new((0, 0)),
+            stack_start: KernelCell::new(0),
+            oom_adjustment: AtomicI32::new(0),
+            last_name: KernelCell::new([0; 16]),
             has_executed: KernelCell::new(false),
             started: new.started,
             usage: KernelCell::new(Usage::default()),
@@ -158,42 +207,80 @@ impl Process {
         })
     }
 
-    /// A child with copies of what a child inherits; `space` and `files` are its own or shared, as
-    /// the caller decided.
+    /// A child of `parent` with copies of what a child inherits; quaspace, descriptors, place and actions are
+    /// its own or shared, as the caller decided.
     pub fn child(
         self: &Arc<Process>,
+        parent: Weak<Process>,
         pid: u32,
-        space: Arc<KernelCell<Space>>,
-        files: Arc<DescriptorTable>,
+        parts: ChildParts,
         started: Nanos,
     ) -> Arc<Process> {
         let child = Process::new(NewProcess {
             pid,
-            parent: Arc::downgrade(self),
-            space: Some(space),
-            files,
-            place: self.place.borrow().clone(),
+            parent,
+            space: Some(parts.space),
+            files: parts.files,
+            place: parts.place,
+            umask: parts.umask,
+            actions: parts.actions,
             family: self.family.get(),
             limits: self.limits.borrow().clone(),
             started,
         });
-        child.umask.store(self.umask.load(Ordering::Relaxed), Ordering::Relaxed);
         *child.credentials.borrow_mut() = self.credentials.borrow().clone();
         child.user_ids.set(self.user_ids.get());
         child.group_ids.set(self.group_ids.get());
+        child.settings.set(self.settings.get().inherited());
         *child.executable.borrow_mut() = self.executable.borrow().clone();
         child.nice.set(self.nice.get());
         child.arguments.set(self.arguments.get());
         child.environment.set(self.environment.get());
+        child.stack_start.set(self.stack_start.get());
+        child.oom_adjustment.store(self.oom_adjustment.load(Ordering::Relaxed), Ordering::Relaxed);
         child
     }
 
+    /// What synthesized opens were folded from has changed.
+    pub fn unbind_opens(&self) {
+        self.each_task(|task| task.bindings.unbind_open(task.thread.tte()));
+    }
+
+    /// Who the process is has changed: constant calls and permissions are looked at again.
+    pub fn unbind_identity(&self) {
+        self.unbind_opens();
+        self.each_task(|task| task.bindings.unbind_constants(task.thread.tte()));
+    }
+
+    /// The descriptors; an empty table for a process that has ended.
     pub fn files(&self) -> Arc<DescriptorTable> {
-        self.files.borrow().clone()
+        self.files.borrow().clone().unwrap_or_else(|| Arc::new(DescriptorTable::new(0)))
     }
 
     pub fn set_files(&self, files: Arc<DescriptorTable>) {
-        *self.files.borrow_mut() = files;
+        self.each_task(|task| task.bindings.unbind_descriptor_calls(task.thread.tte()));
+        *self.files.borrow_mut() = Some(files);
+    }
+
+    /// Takes the descriptors away at the end of the process; the caller drops them.
+    pub fn take_files(&self) -> Option<Arc<DescriptorTable>> {
+        self.files.borrow_mut().take()
+    }
+
+    pub fn actions(&self) -> Arc<KernelCell<Actions>> {
+        self.actions.borrow().clone()
+    }
+
+    pub fn set_actions(&self, actions: Arc<KernelCell<Actions>>) {
+        *self.actions.borrow_mut() = actions;
+    }
+
+    /// Removes these signals from all queues of the process and its threads.
+    pub fn flush_signals(&self, signals: SignalSet) {
+        if !signals.is_empty() {
+            self.pending.borrow_mut().flush(signals);
+            self.each_task(|task| task.pending.borrow_mut().flush(signals));
+        }
     }
 
     /// The quaspace of a process that has not ended.

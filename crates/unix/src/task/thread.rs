@@ -1,12 +1,23 @@
 //! One thread of a program.
 
 use alloc::sync::Arc;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use kernel::space::FaultKind;
 use kernel::thread::Thread;
 use machine::KernelCell;
 
-use super::Process;
+use super::{Bindings, Process};
+use crate::calls::Function;
+use crate::signal::{AltStack, Pending, RestartKind, ThreadMask, TrapRecord, deliver};
+
+/// How `restart_syscall` goes on with a call that a stop interrupted: the function and its six arguments,
+/// with times made absolute. A call that can go on sets it together with its `EINTR`.
+#[derive(Clone, Copy)]
+pub struct RestartBlock {
+    pub function: Function,
+    pub arguments: [u64; 6],
+}
 
 pub struct Task {
     pub tid: u32,
@@ -18,8 +29,22 @@ pub struct Task {
     pub clear_child_tid: AtomicU64,
     /// Head of the robust futex list.
     pub robust_list: AtomicU64,
+    /// Synthesized calls of this thread.
+    pub bindings: Bindings,
     /// This thread alone shall end.
     pub ending: KernelCell<bool>,
+    /// Signals sent to this thread.
+    pub pending: KernelCell<Pending>,
+    pub mask: KernelCell<ThreadMask>,
+    pub alternate_stack: KernelCell<AltStack>,
+    pub trap: KernelCell<TrapRecord>,
+    /// Why the last page fault could not be resolved.
+    pub last_fault: KernelCell<Option<FaultKind>>,
+    /// How the call that was interrupted wants to go on; settled before the thread goes back to its program.
+    pub interrupted_call: KernelCell<RestartKind>,
+    pub restart_block: KernelCell<Option<RestartBlock>>,
+    /// There is something to do before the thread goes back to its program.
+    attention: AtomicBool,
 }
 
 impl Task {
@@ -31,7 +56,16 @@ impl Task {
             name: KernelCell::new(name),
             clear_child_tid: AtomicU64::new(0),
             robust_list: AtomicU64::new(0),
+            bindings: Bindings::default(),
             ending: KernelCell::new(false),
+            pending: KernelCell::new(Pending::new()),
+            mask: KernelCell::new(ThreadMask::default()),
+            alternate_stack: KernelCell::new(AltStack::default()),
+            trap: KernelCell::new(TrapRecord::default()),
+            last_fault: KernelCell::new(None),
+            interrupted_call: KernelCell::new(RestartKind::No),
+            restart_block: KernelCell::new(None),
+            attention: AtomicBool::new(false),
         });
         process.live_tasks.fetch_add(1, Ordering::Relaxed);
         let mut tasks = process.tasks.borrow_mut();
@@ -43,11 +77,41 @@ impl Task {
 
     /// A sleep must end early: the thread shall end, or a signal waits.
     pub fn is_interrupted(&self) -> bool {
+        self.is_ending() || self.has_signal()
+    }
+
+    /// The thread shall not go back to its program.
+    pub fn is_ending(&self) -> bool {
         self.ending.get() || self.process.ending.get().is_some()
+    }
+
+    /// A signal that the thread does not block waits.
+    pub fn has_signal(&self) -> bool {
+        deliver::is_pending(&self.pending.borrow(), &self.process.pending.borrow(), &self.mask.borrow())
+    }
+
+    /// Has the thread look around before it goes back to its program.
+    pub fn call_attention(&self) {
+        self.attention.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the thread must look around; forgets it.
+    pub fn take_attention(&self) -> bool {
+        self.attention.load(Ordering::Relaxed) && self.attention.swap(false, Ordering::Relaxed)
+    }
+
+    /// Changes the signal mask; signals that waited behind it get their turn.
+    pub fn change_mask<R>(&self, change: impl FnOnce(&mut ThreadMask) -> R) -> R {
+        let result = change(&mut self.mask.borrow_mut());
+        self.call_attention();
+        result
     }
 
     /// Counts the thread out; true for the last one.
     pub fn leave_process(&self) -> bool {
+        if self.tid == self.process.pid {
+            self.process.last_name.set(*self.name.borrow());
+        }
         self.process.live_tasks.fetch_sub(1, Ordering::Relaxed) == 1
     }
 }

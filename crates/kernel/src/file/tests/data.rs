@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn bytes_come_back_across_pages() {
     let world = World::new();
-    let data: Vec<u8> = (0..20_000u32).map(|n| (n * 7 >> 3) as u8).collect();
+    let data: Vec<u8> = (0..20_000u32).map(|n| ((n * 7) >> 3) as u8).collect();
     let node = world.file("f", &data);
     assert_eq!(read_all(&node), data);
     let mut part = [0; 5000];

@@ -13,7 +13,7 @@ use super::clock::Clock;
 use super::timer::Timer;
 use super::{nanos_of_timeval, timeval_of};
 use crate::call::{Call, CallResult};
-use crate::calls::resume::send_to_process;
+use crate::calls::signals::send_to_process;
 
 /// The process's timer of this kind, made when it is first set.
 ///

@@ -20,7 +20,7 @@ mod timerfd;
 
 pub(crate) use clock::process_time;
 pub use clocks::account_end;
-pub use posix::delete_all as delete_timers;
+pub use posix::delete_all as delete_posix_timers;
 pub use sleeps::deadline_after;
 pub use timerfd::add_file;
 
@@ -34,6 +34,7 @@ use machine::{KernelCell, Nanos};
 
 use super::Entry;
 use crate::call::Call;
+use crate::task::Process;
 use abi::nr;
 
 /// The timers of one process.
@@ -51,6 +52,13 @@ impl ProcessTimers {
             next_id: KernelCell::new(0),
         }
     }
+}
+
+/// The process ends, and its timers with it.
+pub fn end_timers(process: &Process) {
+    delete_posix_timers(process);
+    let intervals = core::mem::take(&mut *process.timers.intervals.borrow_mut());
+    intervals.iter().flatten().for_each(|timer| timer.stop());
 }
 
 /// A duration or a time of day. Error: `EINVAL` for a negative one, or a billion nanoseconds or more.

@@ -12,7 +12,7 @@ use machine::KernelCell;
 use super::clock::Clock;
 use super::timer::{Timer, durations};
 use crate::call::{Call, CallResult};
-use crate::calls::resume::{send_to_process, send_to_task};
+use crate::calls::signals::{send_to_process, send_to_task};
 use crate::emulator::Unix;
 use crate::task::{Process, Task};
 
@@ -160,7 +160,7 @@ pub fn timer_delete(call: &Call<'_>, number: i32) -> CallResult {
     Ok(0)
 }
 
-/// `execve` and the end of a process delete its POSIX timers.
+/// `execve` deletes the POSIX timers of its process.
 pub fn delete_all(process: &Process) {
     let timers = core::mem::take(&mut *process.timers.posix.borrow_mut());
     timers.values().for_each(|timer| timer.timer.stop());

@@ -1,11 +1,13 @@
 //! Replacing a process's program (execve).
 
+mod execute;
+
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use abi::Errno;
-use kernel::file::{FinalLink, Node, NodeKind};
-use kernel::space::{FixedPages, Kind, MapRequest, Placement, Space, SpaceLimits, View};
+use abi::{Errno, nr};
+use kernel::file::{FinalLink, Node, NodeKind, SET_GROUP, SET_USER};
+use kernel::space::{FixedPages, Kind, MapRequest, Placement, Space, View};
 use machine::{KernelCell, PAGE_BYTES, Protection, Registers};
 
 use super::Entry;
@@ -23,6 +25,7 @@ pub struct Loaded {
     pub space: Space,
     pub registers: Registers,
     pub executable: Arc<Node>,
+    pub identity: Identity,
     pub arguments: (u64, u64),
     pub environment: (u64, u64),
 }
@@ -32,6 +35,28 @@ pub struct Wanted {
     pub path: Vec<u8>,
     pub argv: Vec<Vec<u8>>,
     pub envp: Vec<Vec<u8>>,
+}
+
+/// Effective ids that a program starts with, by its set-user and set-group bits.
+#[derive(Clone, Copy)]
+pub struct Identity {
+    pub user: u32,
+    pub group: u32,
+    /// The program runs with more rights than its caller: the C library trusts no variable then (AT_SECURE).
+    pub is_secure: bool,
+}
+
+impl Identity {
+    fn of(process: &Process, node: &Node) -> Identity {
+        let (user_ids, group_ids) = (process.user_ids.get(), process.group_ids.get());
+        let meta = node.meta();
+        let counts = !process.settings.get().no_new_privileges;
+        let user = if counts && meta.mode & SET_USER != 0 { meta.user } else { user_ids.effective };
+        // Set-group without group execution means mandatory locking, not another group.
+        let takes_group = counts && meta.mode & (SET_GROUP | 0o010) == SET_GROUP | 0o010;
+        let group = if takes_group { meta.group } else { group_ids.effective };
+        Identity { user, group, is_secure: user != user_ids.real || group != group_ids.real }
+    }
 }
 
 struct NodeBytes<'a>(&'a Node);
@@ -110,8 +135,7 @@ fn build(unix: &'static Unix, process: &Process, parts: Parts) -> Result<Loaded,
     let interpreter = parts.interpreter.as_ref().map(|(_, image, _)| (image, bias));
     let plan = Plan::new(&parts.image, interpreter).map_err(|error| error.errno())?;
     let translation = unix.machine.new_translation().map_err(|_| Errno::ENOMEM)?;
-    let space_limits = SpaceLimits { stack_bytes: stack_limit, ..SpaceLimits::default() };
-    let mut space = Space::with_limits(unix.pool, translation, space_limits);
+    let mut space = Space::with_limits(unix.pool, translation, super::memory::space_limits(&limits));
     // Mapped first, so that nothing else is placed where the stack will grow.
     let stack_protection = Protection { read: true, write: true, execute: plan.stack_executable };
     let top = space
@@ -126,7 +150,8 @@ fn build(unix: &'static Unix, process: &Process, parts: Parts) -> Result<Loaded,
     plan::load(&plan, &mut mapper)?;
     space.set_break_start(plan.brk_start, 0);
     let vdso = map_vdso(unix, &mut space)?;
-    let facts = facts(unix, process, &parts.image, &plan, vdso);
+    let identity = Identity::of(process, &parts.node);
+    let facts = facts(unix, process, &parts.image, &plan, vdso, identity);
     let arguments = Arguments { path: &parts.name, argv: &parts.wanted.argv, envp: &parts.wanted.envp };
     let initial = stack::build(&arguments, &facts, top, stack_limit)?;
     space.write_bytes(initial.stack_pointer, &initial.bytes).map_err(|_| Errno::ENOMEM)?;
@@ -135,12 +160,20 @@ fn build(unix: &'static Unix, process: &Process, parts: Parts) -> Result<Loaded,
         space,
         registers,
         executable: parts.node,
+        identity,
         arguments: (initial.arguments.start, initial.arguments.end),
         environment: (initial.environment.start, initial.environment.end),
     })
 }
 
-fn facts(unix: &Unix, process: &Process, image: &Image, plan: &Plan, vdso: Option<u64>) -> ProgramFacts {
+fn facts(
+    unix: &Unix,
+    process: &Process,
+    image: &Image,
+    plan: &Plan,
+    vdso: Option<u64>,
+    identity: Identity,
+) -> ProgramFacts {
     let (user, group) = (process.user_ids.get(), process.group_ids.get());
     let mut random = [0; 16];
     random[..8].copy_from_slice(&unix.machine.random().to_le_bytes());
@@ -152,10 +185,10 @@ fn facts(unix: &Unix, process: &Process, image: &Image, plan: &Plan, vdso: Optio
         interpreter_base: plan.interpreter_base,
         entry: plan.entry,
         uid: user.real,
-        euid: user.effective,
+        euid: identity.user,
         gid: group.real,
-        egid: group.effective,
-        secure: false,
+        egid: identity.group,
+        secure: identity.is_secure,
         random,
         hwcap: unix.machine.feature_word(),
         // FSGSBASE instructions are allowed in programs.
@@ -224,13 +257,16 @@ pub(crate) fn load_first(unix: &'static Unix, process: &Arc<Process>, wanted: Wa
     load(unix, process, node, wanted)
 }
 
-/// Gives a process its new program.
-pub fn install(process: &Process, loaded: Loaded) -> Registers {
+/// Gives a process its new program. Returns the registers to start with, and the old quaspace, to be dropped
+/// when it is no longer active.
+pub fn install(process: &Process, loaded: Loaded) -> (Registers, Option<Arc<KernelCell<Space>>>) {
     *process.executable.borrow_mut() = Some(loaded.executable);
     process.arguments.set(loaded.arguments);
     process.environment.set(loaded.environment);
-    *process.space.borrow_mut() = Some(Arc::new(KernelCell::new(loaded.space)));
-    loaded.registers
+    process.stack_start.set(loaded.registers.rsp);
+    let space = Arc::new(KernelCell::new(loaded.space));
+    let old = process.space.borrow_mut().replace(space);
+    (loaded.registers, old)
 }
 
 /// The last part of a path, as a task's name.
@@ -242,4 +278,7 @@ pub fn task_name(path: &[u8]) -> [u8; 16] {
     name
 }
 
-pub const CALLS: &[Entry] = &[];
+pub const CALLS: &[Entry] = &[
+    (nr::EXECVE, |call, [a, b, c, ..]| execute::execve(call, a, b, c)),
+    (nr::EXECVEAT, |call, [a, b, c, d, e, _]| execute::execveat(call, [a, b, c, d, e])),
+];

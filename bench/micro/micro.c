@@ -1,0 +1,341 @@
+/*
+ * Single operations, one per subcommand:   micro OPERATION ITERATIONS [time]
+ * `micro list` prints the names. See ../paper/measure.h for what "time" prints.
+ */
+#define _GNU_SOURCE
+#include "../paper/measure.h"
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#define PAGE_BYTES 4096L
+/* A call number that no kernel has. */
+#define UNKNOWN_CALL 1000
+
+static int count;
+static char byte[1];
+static const char *own_path;
+
+/* The measured part of an operation: `count` times the body. The counter stops in main. */
+#define LOOP(body)                       \
+	do {                             \
+		int i = count;           \
+		start_ticks();           \
+		for (; i--; ) {          \
+			body;            \
+		}                        \
+	} while (0)
+
+static int open_or_fail(const char *path, int flags)
+{
+	int f = open(path, flags, 0666);
+
+	expect(f >= 0, path);
+	return f;
+}
+
+/* A file of one page in the working directory. */
+static int page_file(void)
+{
+	char page[PAGE_BYTES];
+	int f = open_or_fail("micro.file", O_RDWR | O_CREAT | O_TRUNC);
+
+	memset(page, 1, sizeof page);
+	expect(write(f, page, sizeof page) == PAGE_BYTES, "write micro.file");
+	return f;
+}
+
+static void pipe_or_fail(int fd[2])
+{
+	expect(pipe(fd) == 0, "pipe");
+}
+
+static void op_empty(void)
+{
+	LOOP(__asm__ volatile(""));
+}
+
+static void op_getppid(void)
+{
+	LOOP(getppid());
+}
+
+static void op_unknown(void)
+{
+	expect(syscall(UNKNOWN_CALL) == -1 && errno == ENOSYS, "unknown call");
+	LOOP(syscall(UNKNOWN_CALL));
+}
+
+static void op_clock_vdso(void)
+{
+	struct timespec now;
+
+	LOOP(clock_gettime(CLOCK_MONOTONIC, &now));
+}
+
+static void op_clock_call(void)
+{
+	struct timespec now;
+
+	LOOP(syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now));
+}
+
+static void op_yield(void)
+{
+	LOOP(sched_yield());
+}
+
+static void op_write_null(void)
+{
+	int f = open_or_fail("/dev/null", O_WRONLY);
+
+	expect(write(f, byte, 1) == 1, "write null");
+	LOOP(IGNORE(write(f, byte, 1)));
+}
+
+static void op_read_zero(void)
+{
+	int f = open_or_fail("/dev/zero", O_RDONLY);
+
+	expect(read(f, byte, 1) == 1, "read zero");
+	LOOP(IGNORE(read(f, byte, 1)));
+}
+
+static void op_pread(void)
+{
+	int f = page_file();
+
+	expect(pread(f, byte, 1, 0) == 1, "pread");
+	LOOP(IGNORE(pread(f, byte, 1, 0)));
+}
+
+static void op_pwrite(void)
+{
+	int f = page_file();
+
+	expect(pwrite(f, byte, 1, 0) == 1, "pwrite");
+	LOOP(IGNORE(pwrite(f, byte, 1, 0)));
+}
+
+/* An absolute path: what it costs to follow must not depend on the working directory. */
+static void op_stat(void)
+{
+	static const char path[] = "/tmp/micro.file";
+	struct stat about;
+
+	close(open_or_fail(path, O_RDWR | O_CREAT));
+	expect(stat(path, &about) == 0, "stat");
+	LOOP(stat(path, &about));
+	unlink(path);
+}
+
+static void op_fstat(void)
+{
+	struct stat about;
+	int f = page_file();
+
+	expect(fstat(f, &about) == 0, "fstat");
+	LOOP(fstat(f, &about));
+}
+
+static void op_creat_unlink(void)
+{
+	LOOP(close(creat("micro.new", 0666)); unlink("micro.new"));
+	expect(access("micro.new", F_OK) == -1, "unlink");
+}
+
+static void op_poll(void)
+{
+	int fd[2];
+	struct pollfd one;
+
+	pipe_or_fail(fd);
+	expect(write(fd[1], byte, 1) == 1, "write");
+	one = (struct pollfd){ .fd = fd[0], .events = POLLIN };
+	expect(poll(&one, 1, 0) == 1, "poll");
+	LOOP(poll(&one, 1, 0));
+}
+
+static volatile int signals;
+
+static void count_signal(int number)
+{
+	(void)number;
+	signals++;
+}
+
+static void op_kill_self(void)
+{
+	struct sigaction action = { .sa_handler = count_signal };
+	pid_t self = getpid();
+
+	expect(sigaction(SIGUSR1, &action, NULL) == 0, "sigaction");
+	LOOP(kill(self, SIGUSR1));
+	expect(signals == count, "signals taken");
+}
+
+static char *guarded;
+
+static void open_guarded(int number)
+{
+	(void)number;
+	signals++;
+	mprotect(guarded, PAGE_BYTES, PROT_READ | PROT_WRITE);
+}
+
+static char *map_pages(long pages)
+{
+	char *at = mmap(NULL, pages * PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	expect(at != MAP_FAILED, "mmap");
+	return at;
+}
+
+static void op_segv(void)
+{
+	struct sigaction action = { .sa_handler = open_guarded };
+
+	guarded = map_pages(1);
+	guarded[0] = 1;
+	expect(sigaction(SIGSEGV, &action, NULL) == 0, "sigaction");
+	LOOP(mprotect(guarded, PAGE_BYTES, PROT_READ); *(volatile char *)guarded = 2);
+	expect(signals == count, "signals taken");
+}
+
+static void op_pipe_ping_pong(void)
+{
+	int to[2], from[2];
+	pid_t child;
+
+	pipe_or_fail(to);
+	pipe_or_fail(from);
+	child = fork();
+	if (child == 0) {
+		close(to[1]);
+		while (read(to[0], byte, 1) == 1)
+			IGNORE(write(from[1], byte, 1));
+		_exit(0);
+	}
+	expect(child > 0, "fork");
+	expect(write(to[1], byte, 1) == 1 && read(from[0], byte, 1) == 1, "first round trip");
+	LOOP(IGNORE(write(to[1], byte, 1)); IGNORE(read(from[0], byte, 1)));
+}
+
+static int child_status;
+
+static void op_fork(void)
+{
+	LOOP(pid_t child = fork(); if (child == 0) _exit(3); waitpid(child, &child_status, 0));
+	expect(WEXITSTATUS(child_status) == 3, "status of the child");
+}
+
+static void op_vfork(void)
+{
+	LOOP(pid_t child = vfork(); if (child == 0) _exit(3); waitpid(child, &child_status, 0));
+	expect(WEXITSTATUS(child_status) == 3, "status of the child");
+}
+
+static void exec_self(void)
+{
+	execl(own_path, own_path, "exit", (char *)NULL);
+	execl("/proc/self/exe", own_path, "exit", (char *)NULL);
+	_exit(127);
+}
+
+static void op_fork_exec(void)
+{
+	LOOP(pid_t child = fork(); if (child == 0) exec_self(); waitpid(child, &child_status, 0));
+	expect(WEXITSTATUS(child_status) == 3, "status of the program");
+}
+
+static void op_map_touch(void)
+{
+	LOOP(char *at = map_pages(1); *(volatile char *)at = 1; munmap(at, PAGE_BYTES));
+}
+
+/* Each page is got by a fault and given back at the end, so the figure holds both. */
+static void op_page_fault(void)
+{
+	char *pages = map_pages(count), *at = pages;
+
+	madvise(pages, count * PAGE_BYTES, MADV_NOHUGEPAGE);
+	LOOP(*(volatile char *)at = 1; at += PAGE_BYTES);
+	munmap(pages, count * PAGE_BYTES);
+}
+
+static void op_malloc(void)
+{
+	LOOP(void *volatile at = malloc(64); free(at));
+}
+
+static void op_putchar(void)
+{
+	expect(freopen("/dev/null", "w", stdout) != NULL, "freopen");
+	LOOP(putchar('x'));
+}
+
+static void op_putchar_unlocked(void)
+{
+	expect(freopen("/dev/null", "w", stdout) != NULL, "freopen");
+	LOOP(putchar_unlocked('x'));
+}
+
+static const struct {
+	const char *name;
+	void (*run)(void);
+} operations[] = {
+	{ "empty", op_empty },
+	{ "getppid", op_getppid },
+	{ "unknown", op_unknown },
+	{ "clock_vdso", op_clock_vdso },
+	{ "clock_call", op_clock_call },
+	{ "sched_yield", op_yield },
+	{ "write_null", op_write_null },
+	{ "read_zero", op_read_zero },
+	{ "pread", op_pread },
+	{ "pwrite", op_pwrite },
+	{ "stat", op_stat },
+	{ "fstat", op_fstat },
+	{ "creat_unlink", op_creat_unlink },
+	{ "poll", op_poll },
+	{ "kill_self", op_kill_self },
+	{ "segv", op_segv },
+	{ "pipe_ping_pong", op_pipe_ping_pong },
+	{ "fork", op_fork },
+	{ "vfork", op_vfork },
+	{ "fork_exec", op_fork_exec },
+	{ "map_touch", op_map_touch },
+	{ "page_fault", op_page_fault },
+	{ "malloc", op_malloc },
+	{ "putchar", op_putchar },
+	{ "putchar_unlocked", op_putchar_unlocked },
+};
+
+int main(int argc, char **argv)
+{
+	const size_t known = sizeof operations / sizeof operations[0];
+
+	if (argc == 2 && strcmp(argv[1], "exit") == 0)
+		return 3;
+	own_path = argv[0];
+	count = argc > 2 ? atoi(argv[2]) : 1;
+	for (size_t i = 0; argc > 1 && i < known; i++) {
+		if (strcmp(argv[1], "list") == 0)
+			puts(operations[i].name);
+		if (strcmp(argv[1], operations[i].name) != 0)
+			continue;
+		operations[i].run();
+		stop_ticks(argc - 1, argv + 1);
+		return 0;
+	}
+	if (argc == 2 && strcmp(argv[1], "list") == 0)
+		return 0;
+	fprintf(stderr, "usage: micro OPERATION ITERATIONS [time]\n");
+	return 2;
+}

@@ -1,0 +1,119 @@
+//! `synth bench`: the same executables in a Linux guest and in Synthesis, counted in guest instructions.
+//!
+//! How and why it is measured this way: `docs/bench.md`. A suite is compiled (`compile`), run in a Linux
+//! guest (`linux`) and through `synth run` (`synthesis`), and the difference between two runs of each
+//! program, one short and one long, becomes a row of the table (`report`).
+
+mod compile;
+mod cpio;
+mod error;
+mod linux;
+mod linux_kernel;
+mod report;
+mod suite;
+mod synthesis;
+mod ticks;
+
+pub use error::BenchError;
+
+use clap::{Args, ValueEnum};
+use compile::Linkage;
+use report::{Measured, Report, Row};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use suite::{Program, Run};
+use synthesis::Maker;
+
+/// What to measure.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Suite {
+    /// The seven programs of the SOSP'89 paper, and getppid
+    Paper,
+    /// Single operations: one kernel call, fault, signal, switch or process each
+    Micro,
+}
+
+/// Arguments of `synth bench`.
+#[derive(Args, Clone, Debug)]
+pub struct BenchArgs {
+    /// What to measure
+    #[arg(value_enum)]
+    pub suite: Suite,
+    /// Print JSON
+    #[arg(long, conflicts_with = "markdown")]
+    pub json: bool,
+    /// Print a Markdown table
+    #[arg(long)]
+    pub markdown: bool,
+    /// Add a column: Synthesis with its generic (not synthesized) routines
+    #[arg(long)]
+    pub generic: bool,
+    /// Boot this Linux kernel instead of Debian's cloud kernel
+    #[arg(long, value_name = "VMLINUZ")]
+    pub linux: Option<PathBuf>,
+    /// Measure Linux again, even if an earlier result is kept
+    #[arg(long)]
+    pub fresh: bool,
+    /// Only these programs, by number or name (repeat or separate by commas)
+    #[arg(long, value_name = "PROGRAM", value_delimiter = ',')]
+    pub only: Vec<String>,
+    /// Link the programs dynamically
+    #[arg(long)]
+    pub dynamic: bool,
+    /// A few iterations only: shows that everything runs, the figures mean little
+    #[arg(long)]
+    pub quick: bool,
+    /// Exit with status 1 when a bar is missed
+    #[arg(long)]
+    pub check: bool,
+}
+
+/// Measures and prints. The exit status is 1 when a figure is missing, when the two systems' outputs
+/// differ or, with `check`, when a bar is missed.
+///
+/// # Errors
+/// When the programs cannot be built or the Linux guest cannot be run; a Synthesis side that does not
+/// run is not an error but "n/a" with its reason.
+pub fn bench(args: BenchArgs) -> Result<ExitCode, BenchError> {
+    let report = measure(&args, &project_root())?;
+    match () {
+        () if args.json => println!("{}", report.to_json()),
+        () if args.markdown => print!("{}", report.to_markdown()),
+        () => print!("{}", report.to_text()),
+    }
+    let failed = !report.complete() || !report.same_outputs() || (args.check && !report.bars_reached());
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// The folder that holds `bench/` and `target/`: the tool is built there and used from there.
+fn project_root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").components().collect()
+}
+
+fn measure(args: &BenchArgs, root: &Path) -> Result<Report, BenchError> {
+    let programs = suite::select(args.suite, &args.only)?;
+    let linkage = if args.dynamic { Linkage::Dynamic } else { Linkage::Static };
+    let built = compile::build(root, &programs, linkage)?;
+    let runs: Vec<Run> = programs.iter().flat_map(|program| program.runs(args.quick)).collect();
+
+    let guest = linux::Guest::prepare(root, args.linux.as_deref())?;
+    let linux = guest.run(&built, &runs, linkage, args.fresh)?;
+    let synthesis = synthesis::run(&built, &runs, Maker::Synthesized);
+    let generic = args.generic.then(|| synthesis::run(&built, &runs, Maker::Generic));
+
+    let column = |outcomes: &[ticks::Outcome]| -> Vec<Measured> {
+        programs
+            .iter()
+            .zip(outcomes.chunks(2))
+            .map(|(program, pair)| Measured::from_runs(&program.runs(args.quick), pair))
+            .collect()
+    };
+    let (linux, synthesis) = (column(&linux), column(&synthesis));
+    let generic = generic.map(|outcomes| column(&outcomes));
+    let rows = programs.iter().enumerate().map(|(i, program)| row(program, i, &linux, &synthesis, generic.as_deref()));
+    Ok(Report::new(args, root, &guest, rows.collect()))
+}
+
+fn row(program: &Program, i: usize, linux: &[Measured], synthesis: &[Measured], generic: Option<&[Measured]>) -> Row {
+    Row::new(program, linux[i].clone(), synthesis[i].clone(), generic.map(|column| column[i].clone()))
+}

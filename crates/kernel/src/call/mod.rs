@@ -1,0 +1,27 @@
+//! Synthesized call routines: what they have in common.
+//!
+//! ```text
+//!   syscall ─ slot ─► thread.dispatch ─ table ─► by_descriptor ─ entry ─► pipe.write
+//!                                                                 ├ checks, the program's bytes moved, words stored
+//!                                                                 ├ leave: back to the program
+//!                                                                 └ anything unusual: slow, the Rust twin
+//! ```
+//! A routine does the usual case whole or not at all: before it stores anything it has checked everything, and a fault in
+//! the program's memory lands where no word has been stored. So the slow way, which is the plain Rust twin (R6), always
+//! starts from the beginning with the program's registers untouched.
+
+mod open;
+mod routine;
+mod simple;
+
+pub use open::{CallCode, ClosePlan, OpenPlan, cached_close, cached_open};
+pub use routine::{Makers, Routine};
+pub use simple::{null_read, null_write, zero_read};
+
+/// Register contract of the routines behind a descriptor's `read` and `write` entry: entered by `jmp` from the thread's
+/// dispatch code, on the thread's kernel stack with the program's stack pointer on top; rax = call number,
+/// rdi, rsi, rdx = arguments, rcx and r11 as `syscall` left them. All registers but rax, rcx and r11 are kept.
+pub enum FileCall {}
+
+/// Address of the word with the first address that a program may not use, for `cmp rsi, [word]` (S-87).
+pub type LimitWord = synth::Abs32;

@@ -1,0 +1,190 @@
+//! A synthesized `open` and `close` (S-9, S-89): the call for one path that a thread opens again and again.
+//!
+//! The factored call compares what the program passes with what it passed before. If it is the same, the name still
+//! leads to the same file (the namespace's generation has not moved), and opening that file leaves no trace, then all that is
+//! left of `open` is: take the lowest free descriptor and store the file's entry points behind it. The open file itself is
+//! only made when somebody looks at the descriptor (*pending*), which for most uses of /dev/null is never; closing
+//! a pending descriptor takes the entry points away again.
+//!
+//! Both routines run on the program's stack with only rax to work with, and need no more.
+
+use alloc::string::String;
+
+use abi::nr;
+use codestore::{Code, PublishError};
+use synth::{Abs32, Draft, Imm32, Label, Target, template};
+
+use super::routine::Makers;
+
+/// Register contract of routines in a thread's call table: entered by `jmp` from the dispatch, on the program's stack;
+/// rax = call number, arguments in rdi, rsi, rdx, r10, r8, r9, rcx and r11 as `syscall` left them. All but rax, rcx and r11 kept.
+pub enum CallCode {}
+
+const SLOW: Label = Label(0);
+
+template! {
+    /// The arguments are those of before, and the name leads where it did. In: rdi, rsi, rdx of `openat`. Cost: 8 instructions.
+    pub struct SameOpen { flags: Imm32, generation_word: Abs32, generation: Imm32, user_limit: Abs32, slow: Target }
+    "cmp edi, -100",                        // AT_FDCWD; the path is absolute
+    ".byte 0x0f, 0x85",                     // jne slow
+    ".long {slow}",
+    "cmp edx, {flags}",
+    ".byte 0x0f, 0x85",                     // jne slow
+    ".long {slow}",
+    "cmp dword ptr [{generation_word}], {generation}",
+    ".byte 0x0f, 0x85",                     // jne slow
+    ".long {slow}",
+    "cmp rsi, qword ptr [{user_limit}]",
+    ".byte 0x0f, 0x83",                     // jae slow
+    ".long {slow}",
+}
+
+template! {
+    /// Four bytes of the path are those of before. Cost: 2 instructions.
+    pub struct SamePath { offset: Imm32, bytes: Imm32, slow: Target }
+    "cmp dword ptr [rsi + {offset}], {bytes}",
+    ".byte 0x0f, 0x85",                     // jne slow
+    ".long {slow}",
+}
+
+template! {
+    /// The lowest free descriptor gets the file's entry points and is pending. Out: rax = descriptor. Cost: 7 instructions.
+    pub struct Install { free: Abs32, pending: Abs32, reads: Abs32, writes: Abs32, recipes: Abs32, read_entry: Abs32, write_entry: Abs32, recipe: Imm32, slow: Target }
+    "bsf rax, qword ptr [{free}]",
+    ".byte 0x0f, 0x84",                     // jz slow: none of the first 64 is free
+    ".long {slow}",
+    "btr qword ptr [{free}], rax",
+    "bts qword ptr [{pending}], rax",
+    "mov qword ptr [{reads} + rax*8], {read_entry}",
+    "mov qword ptr [{writes} + rax*8], {write_entry}",
+    "mov dword ptr [{recipes} + rax*4], {recipe}",
+}
+
+template! {
+    /// A pending descriptor is free again. Cost: 12 instructions.
+    pub struct Uninstall { free: Abs32, pending: Abs32, reads: Abs32, writes: Abs32, slow_entry: Abs32, slow: Target }
+    "cmp rdi, 64",
+    ".byte 0x0f, 0x83",                     // jae slow
+    ".long {slow}",
+    "mov rax, qword ptr [{pending}]",
+    "btr rax, rdi",
+    ".byte 0x0f, 0x83",                     // jnc slow: not pending
+    ".long {slow}",
+    "mov qword ptr [{pending}], rax",
+    "bts qword ptr [{free}], rdi",
+    "mov qword ptr [{reads} + rdi*8], {slow_entry}",
+    "mov qword ptr [{writes} + rdi*8], {slow_entry}",
+    "xor eax, eax",
+}
+
+template! {
+    /// Ends in Rust. In: registers as at the call but rax. Cost: 2 instructions.
+    pub struct ToRust { number: Imm32, slow: Target }
+    "mov eax, {number}",
+    ".byte 0xe9",
+    ".long {slow}",
+}
+
+/// Addresses of a descriptor table's words that the routines use.
+#[derive(Clone, Copy, Debug)]
+pub struct ClosePlan {
+    /// Bit per descriptor below 64: free.
+    pub free: u64,
+    /// Bit per descriptor below 64: open, but nobody has looked yet.
+    pub pending: u64,
+    pub reads: u64,
+    pub writes: u64,
+    /// What an entry holds while there is no routine.
+    pub slow_entry: u64,
+}
+
+/// What is folded into a synthesized open.
+pub struct OpenPlan<'a> {
+    pub table: ClosePlan,
+    /// Array of 32-bit words: which recipe a pending descriptor was opened by.
+    pub recipes: u64,
+    /// Absolute path, without its NUL; at least 3 bytes.
+    pub path: &'a [u8],
+    pub flags: u32,
+    pub generation_word: u64,
+    pub generation: u64,
+    pub read_entry: u64,
+    pub write_entry: u64,
+    pub recipe: u32,
+}
+
+/// `openat` for one path and thread; `thread_slow` is the thread's way to Rust.
+pub fn cached_open(makers: Makers, plan: &OpenPlan<'_>, thread_slow: u64) -> Result<Code<CallCode>, PublishError> {
+    let mut draft = Draft::new();
+    let slow = Target::Label(SLOW);
+    SameOpen {
+        flags: Imm32(plan.flags),
+        generation_word: Abs32(plan.generation_word),
+        generation: Imm32(plan.generation as u32),
+        user_limit: Abs32(makers.machine.user_limit_word()),
+        slow,
+    }
+    .append_to(&mut draft);
+    if let Some(open) = makers.machine.open_user() {
+        draft.append(&open, &[]);
+    }
+    let from = draft.len();
+    paste_path(&mut draft, plan.path, slow);
+    draft.land(from, SLOW);
+    Install {
+        free: Abs32(plan.table.free),
+        pending: Abs32(plan.table.pending),
+        reads: Abs32(plan.table.reads),
+        writes: Abs32(plan.table.writes),
+        recipes: Abs32(plan.recipes),
+        read_entry: Abs32(plan.read_entry),
+        write_entry: Abs32(plan.write_entry),
+        recipe: Imm32(plan.recipe),
+        slow,
+    }
+    .append_to(&mut draft);
+    finish(makers, draft, nr::OPENAT, thread_slow, "call.open")
+}
+
+/// Compares path and NUL in words of four bytes; the last word overlaps the one before.
+fn paste_path(draft: &mut Draft, path: &[u8], slow: Target) {
+    let mut text = path.to_vec();
+    text.push(0);
+    let mut offset = 0;
+    loop {
+        let at = offset.min(text.len() - 4);
+        let bytes = u32::from_le_bytes([text[at], text[at + 1], text[at + 2], text[at + 3]]);
+        SamePath { offset: Imm32(at as u32), bytes: Imm32(bytes), slow }.append_to(draft);
+        offset += 4;
+        if offset >= text.len() {
+            return;
+        }
+    }
+}
+
+/// `close` of a pending descriptor.
+pub fn cached_close(makers: Makers, table: &ClosePlan, thread_slow: u64) -> Result<Code<CallCode>, PublishError> {
+    let draft = Uninstall {
+        free: Abs32(table.free),
+        pending: Abs32(table.pending),
+        reads: Abs32(table.reads),
+        writes: Abs32(table.writes),
+        slow_entry: Abs32(table.slow_entry),
+        slow: Target::Label(SLOW),
+    }
+    .draft();
+    finish(makers, draft, nr::CLOSE, thread_slow, "call.close")
+}
+
+fn finish(
+    makers: Makers,
+    mut draft: Draft,
+    number: u64,
+    thread_slow: u64,
+    name: &'static str,
+) -> Result<Code<CallCode>, PublishError> {
+    draft.append(&makers.machine.leave_direct(), &[]);
+    draft.place(SLOW);
+    ToRust { number: Imm32(number as u32), slow: Target::Address(thread_slow) }.append_to(&mut draft);
+    makers.store.publish(name, String::from("openat"), draft)
+}

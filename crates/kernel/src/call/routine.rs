@@ -1,0 +1,133 @@
+//! Assembling a routine: fragments of ours, fragments of the machine, the way out.
+
+use alloc::string::String;
+
+use codestore::{Code, CodeStore, PublishError};
+use machine::Machine;
+use synth::{Abs32, Draft, Imm32, Label, Target, template};
+
+use super::FileCall;
+
+/// Who can make routines: the machine for its fragments, the store to publish in.
+#[derive(Clone, Copy)]
+pub struct Makers {
+    pub machine: &'static dyn Machine,
+    pub store: &'static CodeStore,
+}
+
+/// The way to the Rust twin, with all registers as at entry.
+const SLOW: Label = Label(0);
+/// As `SLOW`, but rdx must become 1 again first.
+const SLOW_ONE: Label = Label(1);
+/// As `SLOW`, but rdi, rsi and rcx stand on the stack.
+const SLOW_MANY: Label = Label(2);
+/// The part for any number of bytes.
+const MANY: Label = Label(3);
+
+template! {
+    /// Ends in the Rust twin. In: registers as at entry, rax lost. Cost: 2 instructions.
+    pub struct GoSlow { number: Imm32, slow: Target }
+    "mov eax, {number}",
+    ".byte 0xe9",
+    ".long {slow}",
+}
+
+template! {
+    /// Ends a part in which rdx, which was 1, was used. Falls through to `GoSlow`.
+    pub struct RestoreOne {}
+    "mov edx, 1",
+}
+
+template! {
+    /// Ends a part that had three registers on the stack. Falls through to `GoSlow`.
+    pub struct RestoreMany {}
+    "pop rcx",
+    "pop rsi",
+    "pop rdi",
+}
+
+/// A routine in the making.
+pub struct Routine {
+    makers: Makers,
+    draft: Draft,
+    number: u32,
+}
+
+impl Routine {
+    /// A routine for system call `number`.
+    pub fn new(makers: Makers, number: u64) -> Routine {
+        Routine { makers, draft: Draft::new(), number: number as u32 }
+    }
+
+    pub fn slow(&self) -> Target {
+        Target::Label(SLOW)
+    }
+
+    pub fn slow_one(&self) -> Target {
+        Target::Label(SLOW_ONE)
+    }
+
+    pub fn slow_many(&self) -> Target {
+        Target::Label(SLOW_MANY)
+    }
+
+    pub fn many(&self) -> Target {
+        Target::Label(MANY)
+    }
+
+    pub fn user_limit(&self) -> Abs32 {
+        Abs32(self.makers.machine.user_limit_word())
+    }
+
+    /// Appends a fragment that does not touch program memory.
+    pub fn paste(&mut self, append: impl FnOnce(&mut Draft)) {
+        append(&mut self.draft);
+    }
+
+    /// Appends a fragment that moves one byte of program memory; rdx is 1 or lost.
+    pub fn paste_user_one(&mut self, append: impl FnOnce(&mut Draft)) {
+        self.paste_user(SLOW_ONE, append);
+    }
+
+    /// Appends a fragment that moves program memory while rdi, rsi and rcx stand on the stack.
+    pub fn paste_user_many(&mut self, append: impl FnOnce(&mut Draft)) {
+        self.paste_user(SLOW_MANY, append);
+    }
+
+    /// Appends a fragment that moves program memory with nothing on the stack.
+    pub fn paste_user_plain(&mut self, append: impl FnOnce(&mut Draft)) {
+        self.paste_user(SLOW, append);
+    }
+
+    fn paste_user(&mut self, landing: Label, append: impl FnOnce(&mut Draft)) {
+        if let Some(open) = self.makers.machine.open_user() {
+            self.draft.append(&open, &[]);
+        }
+        let from = self.draft.len();
+        append(&mut self.draft);
+        self.draft.land(from, landing);
+    }
+
+    /// The end of one way through: back to the program with the result in rax.
+    pub fn leave(&mut self) {
+        self.draft.append(&self.makers.machine.leave(), &[]);
+    }
+
+    /// The part for any number of bytes begins here.
+    pub fn begin_many(&mut self) {
+        self.draft.place(MANY);
+    }
+
+    /// Appends the ways out and publishes.
+    pub fn publish(mut self, name: &'static str, maker: String) -> Result<Code<FileCall>, PublishError> {
+        let slow = GoSlow { number: Imm32(self.number), slow: Target::Address(self.makers.machine.slow_call()) };
+        self.draft.place(SLOW_MANY);
+        RestoreMany {}.append_to(&mut self.draft);
+        self.draft.place(SLOW);
+        slow.append_to(&mut self.draft);
+        self.draft.place(SLOW_ONE);
+        RestoreOne {}.append_to(&mut self.draft);
+        slow.append_to(&mut self.draft);
+        self.makers.store.publish(name, maker, self.draft)
+    }
+}

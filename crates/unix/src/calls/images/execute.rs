@@ -1,0 +1,176 @@
+//! The calls `execve` and `execveat`.
+
+use alloc::format;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::sync::atomic::Ordering;
+
+use abi::Errno;
+use abi::file::{AT_EMPTY_PATH, AT_FDCWD, AT_SYMLINK_NOFOLLOW};
+use kernel::file::{FinalLink, Node};
+use machine::{KernelCell, Registers};
+
+use super::{Identity, Wanted, check_executable, install, load, task_name};
+use crate::call::{Call, CallResult};
+use crate::calls::life;
+use crate::signal::{AltStack, TrapRecord};
+use crate::task::{Process, Task};
+
+/// Bytes of arguments that Linux takes at most, whatever the stack limit.
+const ARGUMENT_BYTES_MAX: u64 = 6 << 20;
+/// And at least: one string of the greatest length.
+const ARGUMENT_BYTES_MIN: u64 = 131_072;
+
+pub fn execve(call: &mut Call<'_>, path: u64, argv: u64, envp: u64) -> CallResult {
+    execveat(call, [AT_FDCWD as u64, path, argv, envp, 0])
+}
+
+/// Errors: those of the path and of `load`, `E2BIG`, `EFAULT`, `EINVAL` for unknown flags, `ELOOP` for a
+/// symlink that is not to be followed, `EINTR` when another thread ended this one meanwhile.
+pub fn execveat(call: &mut Call<'_>, [directory, path, argv, envp, flags]: [u64; 5]) -> CallResult {
+    let flags = flags as u32;
+    if flags & !(AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) != 0 {
+        return Err(Errno::EINVAL);
+    }
+    let path = call.read_path(path)?;
+    let (node, name) = find(call, directory, path, flags)?;
+    check_executable(call.process(), &node)?;
+    let limit = call.process().limits.borrow().stack_bytes();
+    let budget = (limit / 4).clamp(ARGUMENT_BYTES_MIN, ARGUMENT_BYTES_MAX) as usize;
+    let argv = call.read_strings(argv, budget)?;
+    let used: usize = argv.iter().map(|string| string.len() + 9).sum();
+    let envp = call.read_strings(envp, budget.saturating_sub(used))?;
+    let task_name = task_name(&name);
+    let loaded = load(call.unix, call.process(), node, Wanted { path: name, argv, envp })?;
+    end_other_threads(call)?;
+    // From here on there is no way back to the old program.
+    let task = lead(call);
+    forget_old_program(call, &task, task_name);
+    take_identity(call.process(), loaded.identity);
+    let (registers, old) = install(call.process(), loaded);
+    enter_space(call, &task);
+    // Shared with a parent after vfork; otherwise its frames come back here.
+    drop(old);
+    life::release_vfork_parent(call.unix, call.process());
+    // The selectors are the machine's and stay.
+    let Registers { cause, cs, ss, .. } = *call.registers;
+    *call.registers = Registers { cause, cs, ss, ..registers };
+    call.registers_replaced = true;
+    Ok(0)
+}
+
+/// The file to run, and its path as the program will see it.
+fn find(call: &Call<'_>, directory: u64, path: Vec<u8>, flags: u32) -> Result<(Arc<Node>, Vec<u8>), Errno> {
+    if path.is_empty() {
+        if flags & AT_EMPTY_PATH == 0 {
+            return Err(Errno::ENOENT);
+        }
+        let node = call.any_file(directory)?.node().cloned().ok_or(Errno::EACCES)?;
+        return Ok((node, format!("/dev/fd/{}", directory as i32).into_bytes()));
+    }
+    let link = if flags & AT_SYMLINK_NOFOLLOW != 0 { FinalLink::Keep } else { FinalLink::Follow };
+    let node = call.with_view(directory, &path, |view| call.unix.names.lookup(view, &path, link))?;
+    if node.is_symlink() {
+        return Err(Errno::ELOOP);
+    }
+    let is_relative = path.first() != Some(&b'/') && directory as i32 != AT_FDCWD;
+    let name = if is_relative {
+        let mut name = format!("/dev/fd/{}/", directory as i32).into_bytes();
+        name.extend_from_slice(&path);
+        name
+    } else {
+        path
+    };
+    Ok((node, name))
+}
+
+/// Error: `EINTR` when another thread ended this one first; the caller never sees it.
+fn end_other_threads(call: &Call<'_>) -> Result<(), Errno> {
+    let process = call.process();
+    if process.live_tasks() > 1 && !call.task.is_ending() {
+        process.each_task(|task| {
+            if !Arc::ptr_eq(task, call.task) {
+                task.ending.set(true);
+                task.call_attention();
+                call.unix.scheduler.unblock(&task.thread);
+            }
+        });
+    }
+    while process.live_tasks() > 1 && !call.task.is_ending() {
+        call.unix.scheduler.sleep(&[&process.threads_left], None);
+    }
+    if call.task.is_ending() { Err(Errno::EINTR) } else { Ok(()) }
+}
+
+/// The thread that executes becomes the first of its process, whose number it takes.
+fn lead(call: &Call<'_>) -> Arc<Task> {
+    let old = call.task;
+    let process = call.process();
+    if old.tid == process.pid {
+        return old.clone();
+    }
+    life::let_go_of_memory(call.unix, old);
+    call.unix.tasks.remove_task(old);
+    let task = Task::new(process.pid, process, &old.thread, old.name.get());
+    old.leave_process();
+    task.mask.set(old.mask.get());
+    core::mem::swap(&mut *task.pending.borrow_mut(), &mut *old.pending.borrow_mut());
+    call.unix.tasks.add_task(&task);
+    task.call_attention();
+    task
+}
+
+/// What `execve` resets: descriptors that say so, handlers, alternate stack, robust list, name.
+fn forget_old_program(call: &Call<'_>, task: &Arc<Task>, name: [u8; 16]) {
+    let process = call.process();
+    life::let_go_of_memory(call.unix, task);
+    let files = process.files();
+    // The process's count and ours: with more, others share the table and must not see the changes.
+    if Arc::strong_count(&files) > 2 {
+        process.set_files(Arc::new(files.duplicate()));
+    }
+    drop(files);
+    let closed = process.files().remove_where(|_, slot| slot.close_on_exec);
+    drop(closed);
+    let mut actions = process.actions().borrow().clone();
+    actions.reset_for_exec();
+    process.set_actions(Arc::new(KernelCell::new(actions)));
+    task.alternate_stack.set(AltStack::default());
+    task.trap.set(TrapRecord::default());
+    task.robust_list.store(0, Ordering::Relaxed);
+    crate::calls::times::delete_posix_timers(process);
+    *task.restart_block.borrow_mut() = None;
+    task.name.set(name);
+    process.has_executed.set(true);
+    process.leader_exit.set(None);
+}
+
+fn take_identity(process: &Process, identity: Identity) {
+    let (mut user, mut group) = (process.user_ids.get(), process.group_ids.get());
+    (user.effective, user.saved) = (identity.user, identity.user);
+    (group.effective, group.saved) = (identity.group, identity.group);
+    process.user_ids.set(user);
+    process.group_ids.set(group);
+    let mut credentials = process.credentials.borrow_mut();
+    (credentials.user, credentials.group) = (identity.user, identity.group);
+    drop(credentials);
+    let mut settings = process.settings.borrow_mut();
+    settings.keeps_capabilities = false;
+    settings.dumpable = u32::from(!identity.is_secure);
+    if identity.is_secure {
+        settings.parent_death_signal = 0;
+    }
+}
+
+/// The running thread leaves the old quaspace for the process's new one.
+fn enter_space(call: &Call<'_>, task: &Task) {
+    let Some(space) = call.process().space() else { return };
+    let translation = space.borrow().translation().clone();
+    let tte = task.thread.tte();
+    tte.set_quaspace(Some(&*translation));
+    call.unix.machine.activate(Some(&*translation));
+    call.unix.scheduler.quaspace_changed();
+    tte.set_thread_pointer(0);
+    tte.set_gs_base(0);
+    tte.reset_vector_state();
+}

@@ -1,0 +1,272 @@
+//! New processes and threads (fork, vfork, clone, clone3).
+
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use abi::process::{
+    CLONE_ARGS_SIZE_VER0, CLONE_CHILD_CLEARTID, CLONE_CHILD_SETTID, CLONE_CLEAR_SIGHAND, CLONE_DETACHED, CLONE_FILES,
+    CLONE_FS, CLONE_INTO_CGROUP, CLONE_NEWCGROUP, CLONE_NEWIPC, CLONE_NEWNET, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUSER,
+    CLONE_NEWUTS, CLONE_PARENT, CLONE_PARENT_SETTID, CLONE_PIDFD, CLONE_SETTLS, CLONE_SIGHAND, CLONE_THREAD,
+    CLONE_VFORK, CLONE_VM, CSIGNAL, CloneArgs, RLIMIT_NPROC,
+};
+use abi::signal::{SIGCHLD, SIGRTMAX};
+use abi::{Errno, Field};
+use kernel::space::{Space, USER_LIMIT};
+use kernel::thread::Thread;
+use machine::{KernelCell, Start};
+
+use crate::call::{Call, CallResult};
+use crate::signal::AltStack;
+use crate::task::{ChildParts, Process, Task};
+
+/// What the new task shares with its maker, and how it starts.
+#[derive(Clone, Copy, Default)]
+struct Birth {
+    flags: u64,
+    exit_signal: u32,
+    /// 0: the maker's own.
+    stack_pointer: u64,
+    thread_pointer: u64,
+    parent_tid: u64,
+    child_tid: u64,
+}
+
+impl Birth {
+    fn has(&self, flag: u64) -> bool {
+        self.flags & flag != 0
+    }
+}
+
+/// Namespaces and descriptors for processes, which do not exist here; refused as by a kernel built without them.
+const UNKNOWN: u64 = CLONE_NEWNS
+    | CLONE_NEWCGROUP
+    | CLONE_NEWUTS
+    | CLONE_NEWIPC
+    | CLONE_NEWUSER
+    | CLONE_NEWPID
+    | CLONE_NEWNET
+    | CLONE_INTO_CGROUP
+    | CLONE_PIDFD;
+
+pub fn fork(call: &mut Call<'_>) -> CallResult {
+    create(call, Birth { exit_signal: SIGCHLD, ..Birth::default() })
+}
+
+pub fn vfork(call: &mut Call<'_>) -> CallResult {
+    create(call, Birth { flags: CLONE_VFORK | CLONE_VM, exit_signal: SIGCHLD, ..Birth::default() })
+}
+
+/// Errors: `EINVAL` for flags that do not go together, `EAGAIN` for too many tasks, `ENOMEM`.
+pub fn clone(call: &mut Call<'_>, [flags, stack, parent_tid, child_tid, tls, _]: [u64; 6]) -> CallResult {
+    // The upper half of the flags exists only in clone3.
+    let flags = flags & 0xffff_ffff;
+    create(
+        call,
+        Birth {
+            flags: flags & !CSIGNAL,
+            exit_signal: (flags & CSIGNAL) as u32,
+            stack_pointer: stack,
+            thread_pointer: tls,
+            parent_tid,
+            child_tid,
+        },
+    )
+}
+
+/// As `clone`, with a record of arguments.
+///
+/// Errors: `EINVAL`, `E2BIG` for a record that is larger than what is known and not zero there, `EFAULT`.
+pub fn clone3(call: &mut Call<'_>, address: u64, bytes: u64) -> CallResult {
+    const PAGE: u64 = 4096;
+    if bytes > PAGE {
+        return Err(Errno::E2BIG);
+    }
+    if bytes < CLONE_ARGS_SIZE_VER0 {
+        return Err(Errno::EINVAL);
+    }
+    let mut record = call.read_bytes(address, bytes as usize)?;
+    if record.iter().skip(CloneArgs::BYTES).any(|byte| *byte != 0) {
+        return Err(Errno::E2BIG);
+    }
+    record.resize(CloneArgs::BYTES, 0);
+    let given = CloneArgs::get(&record);
+    let has_stack = given.stack != 0;
+    if given.set_tid_size != 0
+        || given.set_tid != 0
+        || given.exit_signal & !CSIGNAL != 0
+        || given.exit_signal > u64::from(SIGRTMAX)
+        || given.flags & (CSIGNAL | CLONE_DETACHED) != 0
+        || given.flags & (CLONE_THREAD | CLONE_PARENT) != 0 && given.exit_signal != 0
+        || given.flags & CLONE_CLEAR_SIGHAND != 0 && given.flags & CLONE_SIGHAND != 0
+        || has_stack != (given.stack_size != 0)
+        || given.flags >> 34 != 0
+    {
+        return Err(Errno::EINVAL);
+    }
+    let top = given.stack.checked_add(given.stack_size).filter(|top| *top <= USER_LIMIT).ok_or(Errno::EINVAL)?;
+    create(
+        call,
+        Birth {
+            flags: given.flags,
+            exit_signal: given.exit_signal as u32,
+            stack_pointer: top,
+            thread_pointer: given.tls,
+            parent_tid: given.parent_tid,
+            child_tid: given.child_tid,
+        },
+    )
+}
+
+/// Errors: `EINVAL`, `EPERM` for a thread pointer that is not a program's address.
+fn check(call: &Call<'_>, birth: &Birth) -> Result<(), Errno> {
+    let wrong = birth.has(CLONE_THREAD) && !birth.has(CLONE_SIGHAND)
+        || birth.has(CLONE_SIGHAND) && !birth.has(CLONE_VM)
+        || birth.has(CLONE_PARENT) && call.process().pid == 1
+        || birth.has(UNKNOWN);
+    if wrong {
+        return Err(Errno::EINVAL);
+    }
+    if birth.has(CLONE_SETTLS) && birth.thread_pointer >= USER_LIMIT {
+        return Err(Errno::EPERM);
+    }
+    Ok(())
+}
+
+fn create(call: &mut Call<'_>, birth: Birth) -> CallResult {
+    check(call, &birth)?;
+    check_process_limit(call)?;
+    let tid = call.unix.tasks.take_id().ok_or(Errno::EAGAIN)?;
+    let parts = if birth.has(CLONE_THREAD) { None } else { Some(parts(call, &birth)?) };
+    let thread = create_thread(call, &birth)?;
+    let process = match parts {
+        None => call.process().clone(),
+        Some(parts) => create_process(call, &birth, tid, parts),
+    };
+    let task = create_task(call, &birth, tid, &process, &thread);
+    if birth.has(CLONE_PARENT_SETTID) {
+        // The caller finds the number in the result, too: a bad address is no failure.
+        let _ = call.write(birth.parent_tid, &tid);
+    }
+    if birth.has(CLONE_CHILD_SETTID) {
+        write_child_tid(call, &birth, &process, tid);
+    }
+    let unix = call.unix;
+    unix.scheduler.enlist(&thread);
+    unix.tasks.add_task(&task);
+    drop(task);
+    unix.scheduler.unblock(&thread);
+    drop(thread);
+    if birth.has(CLONE_VFORK) && !birth.has(CLONE_THREAD) {
+        wait_for_memory(call, &process);
+    }
+    Ok(tid.into())
+}
+
+/// Error: `EAGAIN` when the user has too many processes; the privileged may exceed their limit.
+fn check_process_limit(call: &Call<'_>) -> Result<(), Errno> {
+    let limit = call.process().limits.borrow().0[RLIMIT_NPROC as usize].0;
+    let user = call.process().user_ids.get().real;
+    if user == 0 || limit == u64::MAX {
+        return Ok(());
+    }
+    let mine = |process: &Arc<Process>| process.user_ids.get().real == user;
+    let count: u64 =
+        call.unix.tasks.processes().iter().filter(|each| mine(each)).map(|each| u64::from(each.live_tasks())).sum();
+    if count >= limit { Err(Errno::EAGAIN) } else { Ok(()) }
+}
+
+/// What a new process shares or copies. Error: `ENOMEM`.
+fn parts(call: &Call<'_>, birth: &Birth) -> Result<ChildParts, Errno> {
+    let maker = call.process();
+    let space = maker.space().ok_or(Errno::ESRCH)?;
+    let space = if birth.has(CLONE_VM) { space } else { duplicate(call, &space)? };
+    let (place, umask) = if birth.has(CLONE_FS) {
+        (maker.place.clone(), maker.umask.clone())
+    } else {
+        let umask = maker.umask.load(Ordering::Relaxed);
+        (Arc::new(KernelCell::new(maker.place.borrow().clone())), Arc::new(AtomicU32::new(umask)))
+    };
+    let files = maker.files();
+    let files = if birth.has(CLONE_FILES) { files } else { Arc::new(files.duplicate()) };
+    let actions = maker.actions();
+    let actions = if birth.has(CLONE_SIGHAND) {
+        actions
+    } else {
+        let mut copy = actions.borrow().clone();
+        if birth.has(CLONE_CLEAR_SIGHAND) {
+            copy.reset_for_exec();
+        }
+        Arc::new(KernelCell::new(copy))
+    };
+    Ok(ChildParts { space, files, place, umask, actions })
+}
+
+fn duplicate(call: &Call<'_>, space: &Arc<KernelCell<Space>>) -> Result<Arc<KernelCell<Space>>, Errno> {
+    let translation = call.unix.machine.new_translation().map_err(|_| Errno::ENOMEM)?;
+    let copy = space.borrow_mut().fork(translation).map_err(|_| Errno::ENOMEM)?;
+    Ok(Arc::new(KernelCell::new(copy)))
+}
+
+/// The child continues where its maker stands, with 0 as the call's result. Error: `ENOMEM`.
+fn create_thread(call: &Call<'_>, birth: &Birth) -> Result<Arc<Thread>, Errno> {
+    let mut registers = *call.registers;
+    registers.rax = 0;
+    if birth.stack_pointer != 0 {
+        registers.rsp = birth.stack_pointer;
+    }
+    let tte = call.unix.machine.create_tte(Start::User(registers)).map_err(|_| Errno::ENOMEM)?;
+    let own = call.task.thread.tte();
+    let pointer = if birth.has(CLONE_SETTLS) { birth.thread_pointer } else { own.thread_pointer() };
+    tte.set_thread_pointer(pointer);
+    tte.set_gs_base(own.gs_base());
+    // The image comes from the processor itself, so it is not refused.
+    let _ = tte.set_vector_state(&own.vector_state());
+    Ok(Thread::new(tte))
+}
+
+fn create_process(call: &Call<'_>, birth: &Birth, pid: u32, parts: ChildParts) -> Arc<Process> {
+    let maker = call.process();
+    let shares_parent = birth.has(CLONE_PARENT);
+    let parent = if shares_parent { maker.parent.borrow().upgrade() } else { None }.unwrap_or_else(|| maker.clone());
+    let child = maker.child(Arc::downgrade(&parent), pid, parts, call.unix.machine.now());
+    let exit_signal = if shares_parent { maker.exit_signal.load(Ordering::Relaxed) } else { birth.exit_signal };
+    child.exit_signal.store(exit_signal, Ordering::Relaxed);
+    child.is_vfork_child.set(birth.has(CLONE_VFORK));
+    parent.children.borrow_mut().push(child.clone());
+    call.unix.tasks.add_process(&child);
+    child
+}
+
+fn create_task(call: &Call<'_>, birth: &Birth, tid: u32, process: &Arc<Process>, thread: &Arc<Thread>) -> Arc<Task> {
+    if let Some(space) = process.space() {
+        thread.tte().set_quaspace(Some(&**space.borrow().translation()));
+    }
+    let task = Task::new(tid, process, thread, call.task.name.get());
+    task.mask.set(call.task.mask.get().inherited());
+    if !birth.has(CLONE_VM) || birth.has(CLONE_VFORK) {
+        task.alternate_stack.set(call.task.alternate_stack.get());
+    } else {
+        task.alternate_stack.set(AltStack::default());
+    }
+    task.trap.set(call.task.trap.get());
+    if birth.has(CLONE_CHILD_CLEARTID) {
+        task.clear_child_tid.store(birth.child_tid, Ordering::Relaxed);
+    }
+    task
+}
+
+/// Writes the child's number into the child's own memory; a bad address is no failure.
+fn write_child_tid(call: &Call<'_>, birth: &Birth, process: &Process, tid: u32) {
+    if birth.has(CLONE_VM) {
+        let _ = call.write(birth.child_tid, &tid);
+    } else if let Some(space) = process.space() {
+        let _ = space.borrow_mut().write_bytes(birth.child_tid, &tid.to_le_bytes());
+    }
+}
+
+/// Sleeps until the child has its own quaspace or is gone. Only death ends the sleep early.
+fn wait_for_memory(call: &Call<'_>, child: &Arc<Process>) {
+    while child.is_vfork_child.get() && !call.task.is_ending() {
+        call.unix.scheduler.sleep(&[&child.vfork_done], None);
+    }
+}

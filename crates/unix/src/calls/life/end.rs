@@ -1,0 +1,125 @@
+//! The end of threads and processes.
+
+use alloc::sync::Arc;
+use core::sync::atomic::Ordering;
+
+use abi::process::WaitStatus;
+use abi::signal::SIGKILL;
+
+use super::{family, robust};
+use crate::call::{Call, CallResult};
+use crate::calls::{futexes, trace};
+use crate::emulator::Unix;
+use crate::task::{Process, Task};
+
+/// `exit`: this thread only.
+pub fn exit_thread(call: &Call<'_>, status: u64) -> CallResult {
+    let process = call.process();
+    let status = status as u8;
+    if call.task.tid == process.pid {
+        process.leader_exit.set(Some(status));
+    }
+    call.task.ending.set(true);
+    call.task.call_attention();
+    if process.live_tasks() == 1 {
+        // The process ends as its first thread did.
+        let status = process.leader_exit.get().unwrap_or(status);
+        end_process(call.unix, process, WaitStatus::Exited(status));
+    }
+    Ok(0)
+}
+
+/// `exit_group`: all threads of the process.
+pub fn exit_group(call: &Call<'_>, status: u64) -> CallResult {
+    end_process(call.unix, call.process(), WaitStatus::Exited(status as u8));
+    Ok(0)
+}
+
+/// Makes every thread of the process leave, whatever it sleeps for; the first reason counts.
+pub fn end_process(unix: &Unix, process: &Arc<Process>, status: WaitStatus) {
+    if process.ending.get().is_some() || process.is_zombie() {
+        return;
+    }
+    process.ending.set(Some(status));
+    process.each_task(|task| {
+        task.call_attention();
+        unix.scheduler.unblock(&task.thread);
+    });
+}
+
+/// The running thread leaves its process and never runs again. It takes the task by value: what its stack
+/// still holds then is never dropped.
+pub fn leave(unix: &'static Unix, task: Arc<Task>) -> ! {
+    let process = task.process.clone();
+    robust::release(unix, &task);
+    let_go_of_memory(unix, &task);
+    unix.tasks.remove_task(&task);
+    crate::calls::times::account_end(unix, &task);
+    // From here on the thread runs in whatever quaspace is active.
+    unix.machine.activate(None);
+    task.thread.tte().set_quaspace(None);
+    unix.scheduler.quaspace_changed();
+    if task.leave_process() {
+        bury_process(unix, &process);
+    } else {
+        unix.scheduler.wake(&process.threads_left);
+    }
+    unix.morgue.borrow_mut().push(task.thread.clone());
+    drop(process);
+    drop(task);
+    unix.scheduler.end_with(|| ())
+}
+
+/// Tells those who wait for the thread's number to vanish (`pthread_join`), if others share the memory.
+pub fn let_go_of_memory(unix: &'static Unix, task: &Arc<Task>) {
+    let address = task.clear_child_tid.swap(0, Ordering::Relaxed);
+    let Some(space) = task.process.space() else { return };
+    // One count is the process's, one is ours.
+    let is_shared = task.process.live_tasks() > 1 || Arc::strong_count(&space) > 2;
+    if address != 0 && is_shared && unix.machine.copy_out(machine::VirtAddr(address), &[0; 4]).is_ok() {
+        futexes::wake_address(unix, &space, address, 1);
+    }
+}
+
+/// The last thread has left: everything the process held goes, the family is told.
+fn bury_process(unix: &'static Unix, process: &Arc<Process>) {
+    let status = process.ending.get().unwrap_or(WaitStatus::Exited(0));
+    crate::calls::times::end_timers(process);
+    trace::tell_end(unix, process, status);
+    // Nothing that is dropped here is borrowed meanwhile: closing a file may wake others.
+    let space = process.space.borrow_mut().take();
+    drop(space);
+    let files = process.take_files();
+    drop(files);
+    let executable = process.executable.borrow_mut().take();
+    drop(executable);
+    release_vfork_parent(unix, process);
+    if process.pid == 1 {
+        end_machine(unix, status);
+    }
+    family::part(unix, process, status);
+}
+
+/// The first program has ended: all others are killed, and the machine finishes with its status.
+fn end_machine(unix: &'static Unix, status: WaitStatus) -> ! {
+    for other in unix.tasks.processes() {
+        end_process(unix, &other, WaitStatus::Killed { signal: SIGKILL as u8, core: false });
+    }
+    // They leave while this thread sleeps.
+    while unix.scheduler.ready_count() > 1 {
+        unix.scheduler.yield_now();
+    }
+    match status {
+        WaitStatus::Killed { signal, .. } => unix.finish(0, signal.into()),
+        WaitStatus::Exited(code) => unix.finish(code.into(), 0),
+        WaitStatus::Stopped(_) | WaitStatus::Continued => unix.finish(0, 0),
+    }
+}
+
+/// The process no longer uses the memory of a `vfork` parent.
+pub fn release_vfork_parent(unix: &Unix, process: &Process) {
+    if process.is_vfork_child.get() {
+        process.is_vfork_child.set(false);
+        unix.scheduler.wake(&process.vfork_done);
+    }
+}

@@ -1,0 +1,161 @@
+//! Waiting for children (wait4, waitid).
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::sync::atomic::Ordering;
+
+use abi::Errno;
+use abi::process::{
+    __WALL, __WCLONE, __WNOTHREAD, P_ALL, P_PGID, P_PID, P_PIDFD, Rusage, WCONTINUED, WEXITED, WNOHANG, WNOWAIT,
+    WSTOPPED, WaitStatus,
+};
+use abi::siginfo::SigInfo;
+use abi::signal::SIGCHLD;
+use abi::time::Timeval;
+
+use super::family::{self, as_child};
+use crate::call::{Call, CallResult};
+use crate::signal::child::{Child, child_info};
+use crate::task::{Life, Process, Report, Usage};
+
+/// Which children are meant.
+#[derive(Clone, Copy)]
+enum Whom {
+    Any,
+    Process(u32),
+    Group(u32),
+}
+
+/// What happened to a child.
+struct News {
+    child: Arc<Process>,
+    status: WaitStatus,
+    usage: Usage,
+}
+
+/// Errors: `EINVAL` for unknown options, `ECHILD` without such a child, `ESRCH`, `EINTR`, `EFAULT`.
+pub fn wait4(call: &Call<'_>, pid: u64, status: u64, options: u64, usage: u64) -> CallResult {
+    const KNOWN: u32 = WNOHANG | WSTOPPED | WCONTINUED | __WNOTHREAD | __WCLONE | __WALL;
+    let options = options as u32;
+    if options & !KNOWN != 0 {
+        return Err(Errno::EINVAL);
+    }
+    let whom = match pid as i32 {
+        i32::MIN => return Err(Errno::ESRCH),
+        group @ ..-1 => Whom::Group(group.unsigned_abs()),
+        -1 => Whom::Any,
+        0 => Whom::Group(call.process().family.get().group),
+        pid => Whom::Process(pid as u32),
+    };
+    let Some(news) = wait(call, whom, options | WEXITED)? else { return Ok(0) };
+    call.write_if(status, &news.status.encode())?;
+    if usage != 0 {
+        call.write(usage, &usage_record(&news.usage))?;
+    }
+    Ok(news.child.pid.into())
+}
+
+/// Errors: as `wait4`, and `EBADF` for a descriptor of a process, since there are none.
+pub fn waitid(call: &Call<'_>, [kind, id, info, options, usage]: [u64; 5]) -> CallResult {
+    const KNOWN: u32 = WNOHANG | WNOWAIT | WEXITED | WSTOPPED | WCONTINUED | __WNOTHREAD | __WCLONE | __WALL;
+    let options = options as u32;
+    if options & !KNOWN != 0 || options & (WEXITED | WSTOPPED | WCONTINUED) == 0 {
+        return Err(Errno::EINVAL);
+    }
+    let id = id as i32;
+    let whom = match kind as u32 {
+        P_ALL => Whom::Any,
+        P_PID if id > 0 => Whom::Process(id as u32),
+        P_PGID if id > 0 => Whom::Group(id as u32),
+        P_PGID if id == 0 => Whom::Group(call.process().family.get().group),
+        P_PIDFD if id >= 0 => return Err(Errno::EBADF),
+        _ => return Err(Errno::EINVAL),
+    };
+    let news = wait(call, whom, options)?;
+    if let Some(news) = &news
+        && usage != 0
+    {
+        call.write(usage, &usage_record(&news.usage))?;
+    }
+    if info != 0 {
+        let bytes = news.map_or([0; SigInfo::BYTES], |news| {
+            let child = Child { utime: 0, stime: 0, ..as_child(&news.child) };
+            child_info(SIGCHLD, &child, news.status).to_bytes()
+        });
+        // The C library's record is longer than what the call fills.
+        call.copy_out(info, &bytes[..32])?;
+    }
+    Ok(0)
+}
+
+/// Sleeps until a child that is meant has news. `None`: it has none, and the caller does not wait.
+fn wait(call: &Call<'_>, whom: Whom, options: u32) -> Result<Option<News>, Errno> {
+    loop {
+        let candidates = candidates(call, whom, options);
+        if candidates.is_empty() {
+            return Err(Errno::ECHILD);
+        }
+        for child in candidates {
+            if let Some(status) = take_news(call, &child, options) {
+                let mut usage = child.usage.get();
+                usage.add(&child.children_usage.get());
+                return Ok(Some(News { child, status, usage }));
+            }
+        }
+        if options & WNOHANG != 0 {
+            return Ok(None);
+        }
+        // The children are looked at first: the signal of an ended child must not hide its end.
+        if call.task.is_interrupted() {
+            return Err(Errno::EINTR);
+        }
+        call.unix.scheduler.sleep(&[&call.process().children_changed], None);
+    }
+}
+
+fn candidates(call: &Call<'_>, whom: Whom, options: u32) -> Vec<Arc<Process>> {
+    let is_meant = |child: &&Arc<Process>| {
+        let named = match whom {
+            Whom::Any => true,
+            Whom::Process(pid) => child.pid == pid,
+            Whom::Group(group) => child.family.get().group == group,
+        };
+        // A child with another exit signal counts as a clone and is waited for on demand only.
+        let is_clone = child.exit_signal.load(Ordering::Relaxed) != SIGCHLD;
+        named && (options & __WALL != 0 || is_clone == (options & __WCLONE != 0))
+    };
+    call.process().children.borrow().iter().filter(is_meant).cloned().collect()
+}
+
+fn take_news(call: &Call<'_>, child: &Arc<Process>, options: u32) -> Option<WaitStatus> {
+    let keep = options & WNOWAIT != 0;
+    if let Life::Zombie(status) = child.life.get() {
+        if options & WEXITED == 0 {
+            return None;
+        }
+        if !keep {
+            family::reap(call.unix, call.process(), child);
+        }
+        return Some(status);
+    }
+    let status = match child.report.get()? {
+        Report::Stopped(signal) if options & WSTOPPED != 0 => WaitStatus::Stopped(signal as u8),
+        Report::Continued if options & WCONTINUED != 0 => WaitStatus::Continued,
+        _ => return None,
+    };
+    if !keep {
+        child.report.set(None);
+    }
+    Some(status)
+}
+
+/// `struct rusage` of what has been counted.
+pub fn usage_record(usage: &Usage) -> Rusage {
+    let micros = usage.user.0 / 1000;
+    Rusage {
+        ru_utime: Timeval { tv_sec: (micros / 1_000_000) as i64, tv_usec: (micros % 1_000_000) as i64 },
+        ru_maxrss: usage.peak_pages as i64 * 4,
+        ru_minflt: usage.minor_faults as i64,
+        ..Rusage::zeroed()
+    }
+}

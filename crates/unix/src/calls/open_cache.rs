@@ -1,0 +1,82 @@
+//! When to synthesize an `open`: a thread that opens the same name twice in a row is likely to do it again.
+
+use alloc::vec::Vec;
+
+use abi::file::{O_ACCMODE, O_CLOEXEC, O_NOCTTY, O_NONBLOCK};
+use abi::nr;
+use kernel::call::{OpenPlan, cached_close, cached_open};
+
+use crate::call::Call;
+use crate::files::{OpenFile, Recipe};
+
+/// Longest path that is compared in code.
+const PATH_BYTES_MAX: usize = 32;
+/// Flags with which opening again means the same.
+const PLAIN_FLAGS: u32 = O_ACCMODE | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+/// Descriptors that synthesized code can hand out.
+const DESCRIPTORS: u64 = 64;
+
+/// An open has just been done in Rust: was it one that code could do, and the same as the last?
+pub fn consider(call: &Call<'_>, path: &[u8], flags: u32, file: &OpenFile) {
+    let suits = path.first() == Some(&b'/')
+        && (3..=PATH_BYTES_MAX).contains(&path.len())
+        && flags & !PLAIN_FLAGS == 0
+        && file.as_stream().is_some_and(|stream| stream.opens_without_trace());
+    if !suits || call.unix.makers().is_none() {
+        return;
+    }
+    let mut cache = call.task.bindings.opens.borrow_mut();
+    let same = cache.last.as_ref().is_some_and(|(last, with)| last == path && *with == flags);
+    if !same {
+        cache.last = Some((Vec::from(path), flags));
+        return;
+    }
+    drop(cache);
+    bind(call, path, flags, file);
+}
+
+/// Makes and binds the routines. When something stands against it, the call stays as it is.
+fn bind(call: &Call<'_>, path: &[u8], flags: u32, file: &OpenFile) -> Option<()> {
+    let process = call.process();
+    let place = process.place.borrow().clone();
+    if !core::ptr::eq(&*place.root, &**call.unix.names.root()) || process.limits.borrow().descriptors() < DESCRIPTORS {
+        return None;
+    }
+    let makers = call.unix.makers()?;
+    let files = process.files();
+    let recipe = Recipe {
+        stream: file.as_stream()?.clone(),
+        node: file.node()?.clone(),
+        flags: file.flags(),
+        close_on_exec: flags & O_CLOEXEC != 0,
+        code: file.code.borrow().clone(),
+    };
+    let number = files.recipe_number(&recipe)?;
+    let [read, write, _] = file.entry_points();
+    let table = files.plan();
+    let plan = OpenPlan {
+        table,
+        recipes: files.entries().recipes.as_ptr() as u64,
+        path,
+        flags,
+        generation_word: call.unix.names.generation_word(),
+        generation: call.unix.names.generation(),
+        read_entry: read.unwrap_or(table.slow_entry),
+        write_entry: write.unwrap_or(table.slow_entry),
+        recipe: number,
+    };
+    let tte = call.task.thread.tte();
+    let open = cached_open(makers, &plan, tte.slow_entry()).ok()?;
+    let close = match call.task.bindings.opens.borrow().close.clone() {
+        Some(code) => code,
+        None => cached_close(makers, &table, tte.slow_entry()).ok()?,
+    };
+    tte.bind_call(nr::OPENAT as usize, Some(open.entry()));
+    tte.bind_call(nr::CLOSE as usize, Some(close.entry()));
+    let mut cache = call.task.bindings.opens.borrow_mut();
+    // Should the routines stop fitting, two more opens in Rust come before new ones.
+    cache.last = None;
+    cache.open = Some(open);
+    cache.close = Some(close);
+    Some(())
+}

@@ -1,5 +1,0 @@
-//! Sending, blocking and handling signals.
-
-use super::Entry;
-
-pub const CALLS: &[Entry] = &[];

@@ -1,0 +1,196 @@
+//! Before a thread goes back to its program: signals are taken and handlers entered. And what the
+//! program's own faults become.
+
+use alloc::sync::Arc;
+
+use abi::Errno;
+use abi::process::{RLIMIT_CORE, WaitStatus};
+use kernel::space::{FaultKind, Resolved};
+use machine::{Exception, Registers, VirtAddr};
+
+use super::stop;
+use crate::calls::{life, make_room, take_starvation, trace};
+use crate::emulator::Unix;
+use crate::signal::fault::{FaultDetail, PageCause, fault_signal, float_detail};
+use crate::signal::frame::{self, FrameRequest};
+use crate::signal::generate::{Force, force, force_segv};
+use crate::signal::restart::Next;
+use crate::signal::{Delivery, HandlerCall, RestartKind, next_delivery, restart};
+use crate::task::Task;
+
+/// Vectors of the debug exception and of the page fault, and the trap flag that causes the first.
+const DEBUG: u8 = 1;
+const PAGE_FAULT: u8 = 14;
+const TRAP_FLAG: u64 = 1 << 8;
+const DR6_STEP: u64 = 1 << 14;
+
+/// Notes how a page fault ended; true if the program may go on.
+pub fn page_fault(task: &Arc<Task>, ended: Result<Resolved, FaultKind>) -> bool {
+    let process = &task.process;
+    match ended {
+        Ok(_) => {
+            process.usage.borrow_mut().minor_faults += 1;
+            return true;
+        }
+        // Before the program goes on, some process has to make room.
+        Err(FaultKind::OutOfMemory) => task.call_attention(),
+        Err(_) => {}
+    }
+    task.last_fault.set(ended.err());
+    false
+}
+
+/// The program raised an exception: it gets a signal that it cannot escape.
+pub fn fault(unix: &'static Unix, task: &Arc<Task>, registers: &Registers, exception: Exception) {
+    let detail = match exception.vector {
+        PAGE_FAULT => FaultDetail::Page(page_cause(task.last_fault.get())),
+        DEBUG if registers.rflags & TRAP_FLAG != 0 => FaultDetail::Debug { dr6: DR6_STEP },
+        vector => float_detail(vector, &task.thread.tte().vector_state()).unwrap_or(FaultDetail::None),
+    };
+    task.last_fault.set(None);
+    let Some(info) = fault_signal(&exception, registers.rip, detail) else { return };
+    unix.log(format_args!(
+        "pid {}: signal {} at {:#x}, address {:#x}",
+        task.process.pid, info.signo, registers.rip, exception.address
+    ));
+    task.trap.borrow_mut().note(&exception);
+    let actions = task.process.actions();
+    force(
+        &info,
+        Force::Handler,
+        &mut actions.borrow_mut(),
+        &mut task.mask.borrow_mut(),
+        &mut task.pending.borrow_mut(),
+    );
+    task.call_attention();
+}
+
+fn page_cause(kind: Option<FaultKind>) -> PageCause {
+    match kind {
+        Some(FaultKind::Denied) => PageCause::Refused,
+        Some(FaultKind::PastEndOfFile) => PageCause::BeyondFile,
+        Some(FaultKind::OutOfMemory) => PageCause::NoMemory,
+        Some(FaultKind::Unmapped) | None => PageCause::Unmapped,
+    }
+}
+
+/// How call `number` wants to go on after `EINTR`, unless it said so itself by a restart block (signal(7),
+/// "Interruption of system calls").
+pub fn interrupted_as(number: u64) -> RestartKind {
+    use abi::nr;
+    match number {
+        nr::PAUSE
+        | nr::RT_SIGSUSPEND
+        | nr::SELECT
+        | nr::PSELECT6
+        | nr::POLL
+        | nr::PPOLL
+        | nr::NANOSLEEP
+        | nr::CLOCK_NANOSLEEP => RestartKind::RestartNoHandler,
+        nr::EPOLL_WAIT
+        | nr::EPOLL_PWAIT
+        | nr::EPOLL_PWAIT2
+        | nr::RT_SIGTIMEDWAIT
+        | nr::SEMOP
+        | nr::SEMTIMEDOP
+        | nr::RESTART_SYSCALL
+        | nr::CLOSE => RestartKind::No,
+        _ => RestartKind::Restart,
+    }
+}
+
+/// Takes all signals that do something, enters their handlers, and ends or stops the thread if it shall.
+pub fn before_user(unix: &'static Unix, task: Arc<Task>, registers: &mut Registers) {
+    if !task.take_attention() && is_enterable(registers.rip) {
+        return;
+    }
+    if take_starvation(&task) {
+        make_room(unix, &task);
+    }
+    loop {
+        if task.is_ending() {
+            life::leave(unix, task);
+        }
+        if task.process.stopped.get() {
+            stop::sleep_while_stopped(unix, &task);
+            continue;
+        }
+        match next(unix, &task) {
+            Delivery::Handler(call) => {
+                trace::tell_signal(unix, &task, &call.info);
+                enter_handler(unix, &task, registers, &call);
+            }
+            Delivery::Stop { signal } => stop::stop_process(unix, &task.process, signal),
+            Delivery::Terminate { signal, core } => {
+                let core = core && task.process.limits.borrow().0[RLIMIT_CORE as usize].0 > 0;
+                life::end_process(unix, &task.process, WaitStatus::Killed { signal: signal as u8, core });
+            }
+            Delivery::None => {
+                let kind = core::mem::take(&mut *task.interrupted_call.borrow_mut());
+                restart(kind, Next::Program, registers.cause, registers);
+                task.mask.borrow_mut().put_back();
+                if is_enterable(registers.rip) && !task.has_signal() {
+                    return;
+                }
+                if !is_enterable(registers.rip) {
+                    refuse(&task, None);
+                }
+            }
+        }
+    }
+}
+
+/// The processor can return to this address; others would fault in the kernel.
+fn is_enterable(address: u64) -> bool {
+    address >> 47 == 0
+}
+
+fn next(unix: &Unix, task: &Task) -> Delivery {
+    let process = &task.process;
+    let actions = process.actions();
+    let group = process.family.get().group;
+    next_delivery(
+        &mut task.pending.borrow_mut(),
+        &mut process.pending.borrow_mut(),
+        &task.mask.get(),
+        &mut actions.borrow_mut(),
+        &|| life::is_orphaned_group(unix, group),
+    )
+}
+
+/// Raises the signal for a frame that cannot be built or read.
+pub fn refuse(task: &Task, failed: Option<u32>) {
+    let actions = task.process.actions();
+    force_segv(failed, &mut actions.borrow_mut(), &mut task.mask.borrow_mut(), &mut task.pending.borrow_mut());
+    task.call_attention();
+}
+
+fn enter_handler(unix: &'static Unix, task: &Task, registers: &mut Registers, call: &HandlerCall) {
+    let kind = core::mem::take(&mut *task.interrupted_call.borrow_mut());
+    restart(kind, Next::Handler { flags: call.action.sa_flags }, registers.cause, registers);
+    *task.restart_block.borrow_mut() = None;
+    if build_frame(unix, task, registers, call).is_err() {
+        refuse(task, Some(call.signal));
+        return;
+    }
+    task.mask.borrow_mut().enter(call);
+    task.alternate_stack.borrow_mut().handler_entered();
+    task.thread.tte().reset_vector_state();
+}
+
+/// Error: `EFAULT` when there is no frame; the registers are unchanged then.
+fn build_frame(unix: &Unix, task: &Task, registers: &mut Registers, call: &HandlerCall) -> Result<(), Errno> {
+    let vector_state = task.thread.tte().vector_state();
+    let request = FrameRequest {
+        registers,
+        vector_state: &vector_state,
+        features: unix.machine.vector_features(),
+        call,
+        altstack: &task.alternate_stack.get(),
+        trap: task.trap.get(),
+    };
+    let frame = frame::build(&request).map_err(|_| Errno::EFAULT)?;
+    unix.machine.copy_out(VirtAddr(frame.address), &frame.bytes).map_err(|_| Errno::EFAULT)?;
+    *registers = Registers { cause: registers.cause, ..frame.registers };
+    Ok(())
+}

@@ -1,0 +1,116 @@
+//! Sending signals: into a queue, and whoever must look is woken.
+
+use alloc::sync::{Arc, Weak};
+use alloc::vec::Vec;
+
+use abi::Errno;
+use abi::process::{RLIMIT_SIGPENDING, WaitStatus};
+use abi::siginfo::SigInfo;
+
+use super::stop;
+use crate::calls::life;
+use crate::emulator::Unix;
+use crate::signal::generate::{Candidate, wake_thread};
+use crate::signal::{Fate, Target, ThreadMask, Wake, choose_thread, generate};
+use crate::task::{Process, Task};
+
+/// Sends a signal to a process. One that finds no room is lost, as `kill` and the kernel's own never are.
+pub fn send_to_process(unix: &'static Unix, process: &Arc<Process>, info: &SigInfo) {
+    let _ = try_send_to_process(unix, process, info);
+}
+
+/// Sends a signal to one thread.
+pub fn send_to_task(unix: &'static Unix, task: &Arc<Task>, info: &SigInfo) {
+    let _ = try_send_to_task(unix, task, info);
+}
+
+/// Sends a signal to every process of a group; the number of processes.
+pub fn send_to_group(unix: &'static Unix, group: u32, info: &SigInfo) -> usize {
+    let mut members = unix.tasks.processes();
+    members.retain(|process| process.family.get().group == group && !process.is_zombie());
+    members.iter().for_each(|process| send_to_process(unix, process, info));
+    members.len()
+}
+
+/// Error: `EAGAIN` when a queued signal finds no room.
+pub fn try_send_to_process(unix: &'static Unix, process: &Arc<Process>, info: &SigInfo) -> Result<(), Errno> {
+    let tasks = live_tasks(process);
+    let mask = tasks.first().map_or(ThreadMask::default(), |task| task.mask.get());
+    if !accept(unix, process, info, &mask) {
+        return Ok(());
+    }
+    let room = room(process);
+    process.pending.borrow_mut().post(info, room)?;
+    unix.scheduler.wake(&process.signal_arrived);
+    let candidates: Vec<Candidate> = tasks.iter().map(|task| candidate(task)).collect();
+    let signal = info.signo as u32;
+    let wake = choose_thread(signal, handler(process, signal), &candidates, 0);
+    wake_up(unix, process, signal, wake, &tasks);
+    Ok(())
+}
+
+/// Error: `EAGAIN` when a queued signal finds no room.
+pub fn try_send_to_task(unix: &'static Unix, task: &Arc<Task>, info: &SigInfo) -> Result<(), Errno> {
+    let process = &task.process;
+    if !accept(unix, process, info, &task.mask.get()) {
+        return Ok(());
+    }
+    let candidate = candidate(task);
+    let room = room(process);
+    task.pending.borrow_mut().post(info, room)?;
+    unix.scheduler.wake(&process.signal_arrived);
+    let signal = info.signo as u32;
+    let wake = wake_thread(signal, handler(process, signal), &candidate);
+    wake_up(unix, process, signal, wake, core::slice::from_ref(task));
+    Ok(())
+}
+
+/// What a signal does whether or not it is kept; true if it goes into a queue.
+fn accept(unix: &'static Unix, process: &Arc<Process>, info: &SigInfo, mask: &ThreadMask) -> bool {
+    let signal = info.signo as u32;
+    let ending = process.ending.get().is_some() || process.is_zombie();
+    let target = Target { ending, ..Target::of(signal, &process.actions().borrow(), mask) };
+    let generated = generate(signal, &target);
+    process.flush_signals(generated.flush);
+    if generated.continues {
+        stop::continue_process(unix, process);
+    }
+    generated.fate == Fate::Queue
+}
+
+fn live_tasks(process: &Process) -> Vec<Arc<Task>> {
+    process.tasks.borrow().iter().filter_map(Weak::upgrade).filter(|task| !task.ending.get()).collect()
+}
+
+fn handler(process: &Process, signal: u32) -> u64 {
+    process.actions().borrow().of(signal).sa_handler
+}
+
+/// Measured before the signal is posted, as `busy` tells of earlier ones.
+fn candidate(task: &Task) -> Candidate {
+    let busy = !task.pending.borrow().set().minus(task.mask.get().blocked()).is_empty();
+    Candidate { mask: task.mask.get(), ending: task.ending.get(), stopped: task.process.stopped.get(), busy }
+}
+
+/// Signals that may still be queued for the process.
+fn room(process: &Process) -> usize {
+    let limit = process.limits.borrow().0[RLIMIT_SIGPENDING as usize].0;
+    let mut queued = process.pending.borrow().queued();
+    process.each_task(|task| queued += task.pending.borrow().queued());
+    usize::try_from(limit).unwrap_or(usize::MAX).saturating_sub(queued)
+}
+
+fn wake_up(unix: &'static Unix, process: &Arc<Process>, signal: u32, wake: Wake, tasks: &[Arc<Task>]) {
+    match wake {
+        Wake::Nobody => {}
+        Wake::Thread(place) => {
+            if let Some(task) = tasks.get(place) {
+                task.call_attention();
+                unix.scheduler.unblock(&task.thread);
+            }
+        }
+        Wake::Everybody => {
+            life::end_process(unix, process, WaitStatus::Killed { signal: signal as u8, core: false });
+        }
+    }
+}

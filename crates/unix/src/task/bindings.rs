@@ -1,0 +1,79 @@
+//! The synthesized calls of one thread that belong to no file: what is bound, and for what.
+
+use alloc::vec::Vec;
+use core::cell::Cell;
+
+use abi::nr;
+use codestore::Code;
+use kernel::call::CallCode;
+use machine::{KernelCell, Tte};
+
+/// Calls that a thread dispatches by descriptor in synthesized code.
+pub const DESCRIPTOR_CALLS: [u64; 3] = [nr::READ, nr::WRITE, nr::LSEEK];
+
+/// Calls whose answer rarely changes: a thread that asks twice gets a constant.
+pub const CONSTANT_CALLS: [u64; 8] =
+    [nr::GETPID, nr::GETPPID, nr::GETTID, nr::GETUID, nr::GETEUID, nr::GETGID, nr::GETEGID, nr::GETPGRP];
+
+/// What a thread has opened lately, and the routines made for it.
+#[derive(Default)]
+pub struct OpenCache {
+    /// Path and flags of the last open that a routine could do.
+    pub last: Option<(Vec<u8>, u32)>,
+    pub open: Option<Code<CallCode>>,
+    pub close: Option<Code<CallCode>>,
+}
+
+#[derive(Default)]
+pub struct Bindings {
+    /// Which of [`DESCRIPTOR_CALLS`] are bound to the process's descriptor table.
+    pub descriptor_calls: [Cell<bool>; DESCRIPTOR_CALLS.len()],
+    /// How often each of [`CONSTANT_CALLS`] was done in Rust; [`BOUND`] once it is a constant.
+    pub constant_calls: [Cell<u8>; CONSTANT_CALLS.len()],
+    pub opens: KernelCell<OpenCache>,
+}
+
+pub const BOUND: u8 = u8::MAX;
+
+impl Bindings {
+    /// A constant call was done in Rust with this result: from the second time on it is bound.
+    pub fn consider_constant(&self, tte: &dyn Tte, number: u64, value: u64) {
+        let Some(index) = CONSTANT_CALLS.iter().position(|call| *call == number) else { return };
+        let count = &self.constant_calls[index];
+        if count.get() == 0 {
+            count.set(1);
+        } else if count.get() != BOUND && tte.bind_constant_call(number as usize, value as u32).is_ok() {
+            count.set(BOUND);
+        }
+    }
+
+    /// An identity has changed: its calls are done in Rust again.
+    pub fn unbind_constants(&self, tte: &dyn Tte) {
+        for (count, number) in self.constant_calls.iter().zip(CONSTANT_CALLS) {
+            if count.replace(0) == BOUND {
+                tte.bind_call(number as usize, None);
+            }
+        }
+    }
+
+    /// What a synthesized `open` was folded from has changed (descriptor table, limits, credentials, root directory,
+    /// terminal): the call is done in Rust again.
+    pub fn unbind_open(&self, tte: &dyn Tte) {
+        let cache = core::mem::take(&mut *self.opens.borrow_mut());
+        for (code, number) in [(&cache.open, nr::OPENAT), (&cache.close, nr::CLOSE)] {
+            if code.is_some() {
+                tte.bind_call(number as usize, None);
+            }
+        }
+    }
+
+    /// The process has another descriptor table: the dispatch that knows the old one goes.
+    pub fn unbind_descriptor_calls(&self, tte: &dyn Tte) {
+        self.unbind_open(tte);
+        for (bound, number) in self.descriptor_calls.iter().zip(DESCRIPTOR_CALLS) {
+            if bound.replace(false) {
+                tte.bind_call(number as usize, None);
+            }
+        }
+    }
+}

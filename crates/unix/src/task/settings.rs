@@ -1,0 +1,39 @@
+//! What `prctl` keeps for a process.
+
+/// Small settings of a process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Settings {
+    /// The signal the process gets when its parent ends; 0: none. Not inherited.
+    pub parent_death_signal: u32,
+    pub dumpable: u32,
+    pub keeps_capabilities: bool,
+    /// `execve` grants nothing: set-user and set-group bits do not count. Never taken back.
+    pub no_new_privileges: bool,
+    /// Orphans below this process become its children. Not inherited.
+    pub is_subreaper: bool,
+    pub secure_bits: u32,
+    pub timer_slack_ns: u64,
+    pub no_huge_pages: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            parent_death_signal: 0,
+            dumpable: 1,
+            keeps_capabilities: false,
+            no_new_privileges: false,
+            is_subreaper: false,
+            secure_bits: 0,
+            timer_slack_ns: 50_000,
+            no_huge_pages: false,
+        }
+    }
+}
+
+impl Settings {
+    /// What a child starts with.
+    pub fn inherited(self) -> Settings {
+        Settings { parent_death_signal: 0, is_subreaper: false, ..self }
+    }
+}
