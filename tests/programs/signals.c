@@ -118,11 +118,10 @@ static void information(void)
         printf("child: %d code %d status %d its pid %d\n", told.si_signo, told.si_code, told.si_status, told.si_pid == child);
         waitpid(child, NULL, 0);
     }
-    struct itimerval soon = {{0, 0}, {0, 1000}};
     int before = count;
-    MUST(setitimer(ITIMER_REAL, &soon, NULL));
+    alarm(1);
     while (count == before)
-        pause();
+        sleep_ms(10);
     printf("timer: %d code %d\n", told.si_signo, told.si_code);
 }
 
@@ -132,7 +131,7 @@ static void fault_teller(int number, siginfo_t *info, void *context)
     teller(number, info, context);
     ucontext_t *state = context;
     printf("%d code %d trap %lld error %lld", number, info->si_code, (long long)state->uc_mcontext.gregs[REG_TRAPNO],
-           (long long)state->uc_mcontext.gregs[REG_ERR]);
+           (long long)state->uc_mcontext.gregs[REG_ERR] & ~1 /* whether a page is present is the kernel's affair */);
     siglongjmp(after_fault, 1);
 }
 
@@ -592,8 +591,13 @@ static void vectors_survive(void)
 static void registers_survive(void)
 {
     install(SIGALRM, counted, 0);
-    struct itimerval often = {{0, 500}, {0, 500}};
-    MUST(setitimer(ITIMER_REAL, &often, NULL));
+    pid_t parent = getpid(), child = MUST(fork());
+    for (int i = 0; child == 0 && i < 60; i++) {
+        sleep_ms(1);
+        kill(parent, SIGALRM);
+    }
+    if (child == 0)
+        _exit(0);
     uint64_t bad = 0, spins = 0;
     while (count < 50 && spins < 2000000) {
         uint64_t wrong = 0;
@@ -605,6 +609,8 @@ static void registers_survive(void)
         bad += wrong != 0;
         spins++;
     }
+    while (waitpid(child, NULL, 0) == -1 && errno == EINTR)
+        ;
     printf("wrong %lu\n", (unsigned long)bad);
 }
 

@@ -55,6 +55,26 @@ impl Side {
         }
     }
 
+    /// The same at a terminal: with a prompt that no user's settings change.
+    pub fn terminal_command(&self, program: &str, args: &[String], limit: Duration) -> Command {
+        let settings = [("TERM", "vt100"), ("PS1", "$ ")];
+        match self {
+            Side::Host { .. } => {
+                let mut command = self.command(program, args, limit);
+                command.envs(settings);
+                command
+            }
+            Side::Synthesis { runner, root, mem } => {
+                let mut runner = runner.clone();
+                runner.extend(settings.iter().flat_map(|(name, value)| ["--env".into(), format!("{name}={value}")]));
+                let side = Side::Synthesis { runner, root: root.clone(), mem: mem.clone() };
+                let mut command = side.command(program, args, limit);
+                command.env("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin");
+                command
+            }
+        }
+    }
+
     /// The command that runs `program`, which must be at the same path on both sides.
     pub fn command(&self, program: &str, args: &[String], limit: Duration) -> Command {
         match self {

@@ -21,7 +21,7 @@ pub fn run(name: &str, options: &Options, tally: &mut Tally) -> Result<(), Strin
         "pointers" => comparison::run(comparison::Suite::Pointers, options, tally),
         "leaks" => comparison::run(comparison::Suite::Leaks, options, tally),
         "paper" => paper::run(options, tally),
-        "streams" => streams::run(options, tally),
+        "streams" => streams::run_all(options, tally),
         "errors" => errors::run(options, tally),
         "tty" => tty::run(options, tally),
         "list" => comparison::list(options),
