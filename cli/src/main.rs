@@ -1,1 +1,33 @@
-fn main() {}
+//! `synth`, the host tool: packs Linux programs, boots Synthesis in a virtual machine, and stands between the two.
+
+mod commands;
+mod failure;
+mod machine;
+mod options;
+mod pack;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use options::{Command, Options};
+
+fn main() -> ExitCode {
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        machine::terminal::restore();
+        report(panic);
+    }));
+    let result = match Options::parse().command {
+        Command::Run(options) => commands::run::run(&options),
+        Command::Boot(options) => commands::boot::boot(&options),
+    };
+    machine::terminal::restore();
+    match result {
+        Ok(status) => ExitCode::from(status),
+        Err(failure) => {
+            eprint!("{failure}");
+            ExitCode::from(failure.status)
+        }
+    }
+}

@@ -1,9 +1,24 @@
 //! Layer 0: the numbers and records that programs, the kernel and the host tool agree on.
 //!
-//! Nothing here computes. Every record is `repr(C)` and states where its layout is fixed.
+//! Nothing here decides anything. Every record is `repr(C)`, names its Linux type, turns into bytes
+//! and back without a cast, and is compared with the host's own headers by `tests/headers.rs`.
 #![no_std]
 #![forbid(unsafe_code)]
 
 mod errno;
+mod errno_name;
+pub mod file;
+pub mod frame;
+pub mod memory;
+pub mod nr;
+pub mod poll;
+pub mod process;
+mod record;
+pub mod siginfo;
+pub mod signal;
+pub mod socket;
+pub mod time;
+pub mod tty;
 
 pub use errno::Errno;
+pub use record::{Field, FieldPlace};

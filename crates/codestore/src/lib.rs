@@ -1,1 +1,20 @@
+//! Layer 2: the one door from data to code.
+//!
+//! A [`Draft`] goes in by value and comes out as [`Code`]: executable, never writable again (rule
+//! R2). The store keeps two mappings of the same frames, one executable and one writable, and only
+//! this crate knows the second. Each published routine has a birth certificate ([`Birth`]). Dropping
+//! the last `Code` retires the routine: its bytes become `int3`, its place is reused.
+//!
+//! Publication is the caller's store of `Code::entry` into a slot (rule R3); the processor sees the
+//! new bytes because nobody has run them before (x86-64 keeps instruction fetch coherent with
+//! earlier stores for code that was not yet fetched; SDM vol. 3A, 12.1.3).
 #![no_std]
+
+extern crate alloc;
+
+mod birth;
+mod places;
+mod store;
+
+pub use birth::Birth;
+pub use store::{Code, CodeMemory, CodeStore, PublishError};

@@ -1,1 +1,264 @@
+//! Layer 2: the pc machine: x86-64 with page tables, APICs and virtio, booted through PVH.
+//!
+//! This crate knows hardware and nothing of programs, files or calls; it meets the kernel in the
+//! traits of `machine`. It is one of the few crates with `unsafe` code.
 #![no_std]
+
+extern crate alloc;
+
+mod apic;
+mod boot;
+mod call;
+mod clock;
+mod cpu;
+mod frames;
+mod heap;
+mod layout;
+mod memory_functions;
+mod paging;
+mod pvh;
+mod registers;
+mod start;
+mod trap;
+mod tte;
+mod upcall;
+mod user;
+mod virtio_console;
+mod virtqueue;
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use codestore::{CodeMemory, CodeStore};
+use machine::{
+    Channel, FrameSource, KernelCell, Machine, Nanos, NoFrames, Received, Start, Threads, Translation, Tte, TteId,
+    Upcalls,
+};
+use synth::Template;
+
+pub use clock::{cmos_seconds, parameters as clock_parameters};
+pub use heap::Heap;
+pub use layout::USER_LIMIT;
+pub use pvh::BootInfo;
+pub use start::{Booted, boot, panic, say_early};
+pub use tte::{PcTte, UserCall};
+
+use crate::cpu::{Cpu, Features};
+use crate::frames::FRAMES;
+use crate::layout::{CODE, CODE_BYTES};
+use crate::paging::{NO_EXECUTE, PcTranslation, WRITE, map_kernel};
+use crate::virtio_console::Console;
+
+/// The pc. One value, made by [`boot`].
+pub struct PcMachine {
+    features: Features,
+    cpu: *mut Cpu,
+    console: KernelCell<Option<Console>>,
+    upcalls: KernelCell<Option<&'static dyn Upcalls>>,
+    random: KernelCell<u64>,
+}
+
+// SAFETY: `cpu` points to leaked memory; its slots are written only by the processor that owns it.
+unsafe impl Sync for PcMachine {}
+
+/// The writable alias of the code store lies right behind its executable mapping.
+const CODE_ALIAS: u64 = CODE + CODE_BYTES;
+
+struct PcCodeMemory;
+
+impl CodeMemory for PcCodeMemory {
+    fn extend(&self, page: usize) -> Result<(), NoFrames> {
+        let physical = FRAMES.take()?.physical_address();
+        let offset = page as u64 * 4096;
+        // SAFETY: 1. The frame is fresh. 2. The executable mapping is not writable, the alias not executable (R2).
+        unsafe {
+            map_kernel(CODE_ALIAS + offset, physical, WRITE | NO_EXECUTE, &FRAMES)?;
+            map_kernel(CODE + offset, physical, 0, &FRAMES)
+        }
+    }
+}
+
+// SAFETY: `PcCodeMemory::extend` maps one frame at both addresses; nobody else knows the ranges.
+static STORE: CodeStore = unsafe { CodeStore::new(CODE, CODE_ALIAS, CODE_BYTES as usize, &PcCodeMemory) };
+
+/// Stands in as vector owner when the real one has gone: an area that a save may scribble on.
+#[repr(C, align(4096))]
+struct DummyOwner([u8; 4096 * 2]);
+static DUMMY_OWNER: KernelCell<DummyOwner> = KernelCell::new(DummyOwner([0; 4096 * 2]));
+
+/// The dummy area, placed so that its vector state is aligned as XSAVE wants it.
+pub(crate) fn dummy_owner() -> u64 {
+    // The cell's bookkeeping may stand before the bytes; a whole aligned page always lies inside.
+    (&raw const DUMMY_OWNER) as u64 & !4095
+}
+
+impl PcMachine {
+    /// The store of synthesized code.
+    pub fn code_store(&self) -> &'static CodeStore {
+        &STORE
+    }
+
+    pub fn smap(&self) -> bool {
+        self.features.smap
+    }
+
+    /// The machine takes its frames from the kernel's pool from now on; returns physical bytes that boot did not
+    /// use after all.
+    pub fn use_frames_of(&self, pool: &'static dyn FrameSource) -> core::ops::Range<u64> {
+        FRAMES.hand_over(pool)
+    }
+
+    /// The end of what boot may use, behind the image; RAM above it is free.
+    pub fn boot_memory_end(&self) -> u64 {
+        FRAMES.early_end()
+    }
+
+    /// The boot archive in the direct map; empty if the loader left none.
+    pub fn archive(&self, info: &BootInfo) -> &'static [u8] {
+        let range = info.archive.clone().unwrap_or(0..0);
+        // SAFETY: 1. The loader said that the module is here; boot kept its frames out of every allocator. 2. Only the
+        // emulator takes its pages over, file by file, and then no longer reads them here.
+        unsafe {
+            core::slice::from_raw_parts(layout::direct(range.start) as *const u8, (range.end - range.start) as usize)
+        }
+    }
+
+    /// Leaves the boot stack for a program's first thread.
+    ///
+    /// # Safety
+    /// Called once, at the end of boot; `root` is the thread's quaspace.
+    pub unsafe fn enter_first(&self, thread: &dyn Tte) -> ! {
+        // SAFETY: the thread's entry switches address space, stack and slots before anything else.
+        unsafe { core::arch::asm!("jmp {}", in(reg) thread.entries().sw_in_mmu, options(noreturn)) }
+    }
+
+    fn with_console<R>(&self, default: R, act: impl FnOnce(&mut Console) -> R) -> R {
+        match self.console.borrow_mut().as_mut() {
+            Some(console) => act(console),
+            None => default,
+        }
+    }
+}
+
+impl Threads for PcMachine {
+    fn create_tte(&self, start: Start) -> Result<Box<dyn Tte>, NoFrames> {
+        PcTte::create(start, self.cpu, &STORE).map(tte::boxed)
+    }
+
+    fn current_tte(&self) -> TteId {
+        // SAFETY: every thread runs on the stack of its own area.
+        TteId(unsafe { (*tte::current()).id } as u32)
+    }
+
+    fn switch_away(&self) {
+        tte::switch_away();
+    }
+
+    fn wait_for_interrupt(&self) {
+        // SAFETY: only the idle thread comes here; `sti; hlt` cannot miss an interrupt between the two.
+        unsafe { core::arch::asm!("sti", "hlt", "cli") };
+    }
+}
+
+impl Machine for PcMachine {
+    fn now(&self) -> Nanos {
+        clock::now()
+    }
+
+    fn set_alarm(&self, at: Option<Nanos>) {
+        let count = match at {
+            None => 0,
+            Some(at) => at.saturating_sub(clock::now()).0.clamp(1, u32::MAX as u64) as u32,
+        };
+        apic::start_timer(count);
+    }
+
+    fn new_translation(&self) -> Result<Arc<dyn Translation>, NoFrames> {
+        Ok(Arc::new(PcTranslation::new(&FRAMES)?))
+    }
+
+    fn activate(&self, quaspace: Option<&dyn Translation>) {
+        let root = quaspace.map_or(paging::kernel_root(), Translation::root);
+        // SAFETY: every root shares the kernel half.
+        unsafe { registers::write_cr3(root) };
+    }
+
+    fn set_upcalls(&self, upcalls: &'static dyn Upcalls) {
+        *self.upcalls.borrow_mut() = Some(upcalls);
+    }
+
+    fn send(&self, channel: Channel, bytes: &[u8]) -> usize {
+        self.with_console(bytes.len(), |console| console.send(channel, bytes))
+    }
+
+    fn receive(&self, channel: Channel, into: &mut [u8]) -> Received {
+        self.with_console(Received::End, |console| console.receive(channel, into))
+    }
+
+    fn receivable(&self, channel: Channel) -> usize {
+        self.with_console(0, |console| console.receivable(channel))
+    }
+
+    fn sendable(&self, channel: Channel) -> usize {
+        self.with_console(usize::MAX, |console| console.sendable(channel))
+    }
+
+    fn is_drained(&self, channel: Channel) -> bool {
+        self.with_console(true, |console| console.is_drained(channel))
+    }
+
+    fn power_off(&self) -> ! {
+        start::power_off()
+    }
+
+    fn random(&self) -> u64 {
+        if self.features.rdrand {
+            let (mut value, mut good): (u64, u8) = (0, 0);
+            for _ in 0..10 {
+                // SAFETY: CPUID reports RDRAND.
+                unsafe { core::arch::asm!("rdrand {}", "setc {}", out(reg) value, out(reg_byte) good) };
+                if good != 0 {
+                    return value;
+                }
+            }
+            return value;
+        }
+        // SplitMix64 over the counter: no secret, but no two programs get the same bytes.
+        let mut state = self.random.borrow_mut();
+        *state = state.wrapping_add(registers::read_tsc() | 1);
+        let mut value = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        value = (value ^ value >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        value = (value ^ value >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        value ^ value >> 31
+    }
+
+    fn feature_word(&self) -> u32 {
+        core::arch::x86_64::__cpuid(1).edx
+    }
+
+    fn open_user(&self) -> Option<Template> {
+        self.features.smap.then(call::OpenUser::template)
+    }
+
+    fn leave(&self) -> Template {
+        call::Leave::template()
+    }
+
+    fn slow_call(&self) -> u64 {
+        (&raw const trap::slow_call) as u64
+    }
+
+    fn user_limit_word(&self) -> u64 {
+        static USER_LIMIT_WORD: u64 = USER_LIMIT;
+        (&raw const USER_LIMIT_WORD) as u64
+    }
+}
+
+static MACHINE: AtomicU64 = AtomicU64::new(0);
+
+/// The machine, for the trap entries, which get no argument.
+pub(crate) fn the() -> &'static PcMachine {
+    // SAFETY: `boot` stores the leaked machine before the first trap can come.
+    unsafe { &*(MACHINE.load(Ordering::Relaxed) as *const PcMachine) }
+}

@@ -1,4 +1,5 @@
 //! Shared kernel data under the big kernel lock.
+#![allow(unsafe_code, reason = "the lock that makes a cell shareable is not visible to the compiler")]
 
 use core::cell::{Ref, RefCell, RefMut};
 
@@ -7,6 +8,13 @@ use core::cell::{Ref, RefCell, RefMut};
 /// of the same thread higher up its own stack, or one held across a sleep. Both are kernel bugs and
 /// panic here, at the second borrow, instead of corrupting the data.
 pub struct KernelCell<T>(RefCell<T>);
+
+// SAFETY: 1. The machine runs slow paths one at a time, under the big kernel lock, and only slow
+// paths reach cells. 2. Nothing in a cell is bound to the processor that made it. 3. Host tests give
+// each test its own cells.
+unsafe impl<T> Sync for KernelCell<T> {}
+// SAFETY: as for Sync.
+unsafe impl<T> Send for KernelCell<T> {}
 
 impl<T> KernelCell<T> {
     pub const fn new(value: T) -> KernelCell<T> {

@@ -3,16 +3,22 @@
 //! Two machines implement these traits: `machine-pc` (bare hardware) and, later, `machine-hosted`
 //! (a Linux process). Everything above layer 2 knows only this crate.
 #![no_std]
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 extern crate alloc;
 
 mod cell;
+mod machine;
 mod memory;
+mod registers;
+mod thread;
 mod time;
 mod translation;
 
 pub use cell::KernelCell;
-pub use memory::{FrameNumber, PAGE_BYTES, PhysicalMemory, UserMemory};
+pub use machine::{Channel, Machine, Received};
+pub use memory::{FrameNumber, FrameSource, PAGE_BYTES, PhysicalMemory, UserMemory};
+pub use registers::Registers;
+pub use thread::{Access, BadVectorState, Entries, Exception, Start, Threads, Tte, TteId, Upcalls};
 pub use time::Nanos;
 pub use translation::{Mapping, NoFrames, Protection, Translation, UserFault, VirtAddr};

@@ -3,7 +3,7 @@
 //! Kernel code above layer 2 never holds a pointer into a frame or into a program: it names bytes
 //! and has them copied. That is what lets those crates forbid `unsafe`.
 
-use crate::{UserFault, VirtAddr};
+use crate::{NoFrames, UserFault, VirtAddr};
 
 /// Bytes in a page and in a frame (SDM vol. 3A, 4.5: 4-level paging, 4-KByte pages).
 pub const PAGE_BYTES: usize = 4096;
@@ -20,7 +20,7 @@ impl FrameNumber {
 
 /// The machine's frames. All ranges lie inside one frame; an offset or length that leaves it is a
 /// kernel bug and panics.
-pub trait PhysicalMemory {
+pub trait PhysicalMemory: Sync {
     fn read(&self, frame: FrameNumber, offset: usize, into: &mut [u8]);
     fn write(&self, frame: FrameNumber, offset: usize, from: &[u8]);
     fn fill(&self, frame: FrameNumber, offset: usize, bytes: usize, value: u8);
@@ -35,7 +35,7 @@ pub trait PhysicalMemory {
 ///
 /// A page that the quaspace can supply (demand zero, copy on write, file page) is supplied on the
 /// way; only a range the program itself could not touch is a [`UserFault`].
-pub trait UserMemory {
+pub trait UserMemory: Sync {
     /// Copies from the program. On a fault an unknown prefix of `into` has been written.
     fn copy_in(&self, from: VirtAddr, into: &mut [u8]) -> Result<(), UserFault>;
     /// Copies to the program. On a fault a prefix may have been written.
@@ -47,4 +47,12 @@ pub trait UserMemory {
     fn copy_out_frame(&self, to: VirtAddr, frame: FrameNumber, offset: usize, bytes: usize) -> usize;
     /// Fills program memory with zeros; returns how many bytes were written before a fault.
     fn zero_out(&self, to: VirtAddr, bytes: usize) -> usize;
+}
+
+/// Where a machine takes frames for its own needs (translation tables, thread areas, heap) and
+/// gives them back. The kernel's frame pool implements it.
+pub trait FrameSource: Sync {
+    /// A zeroed frame.
+    fn take(&self) -> Result<FrameNumber, NoFrames>;
+    fn give(&self, frame: FrameNumber);
 }

@@ -35,7 +35,11 @@ pub struct Mapping {
 /// The translation of one quaspace. Addresses are page-aligned and below the user limit; another
 /// address is a kernel bug and panics. Translations cached by the processor are dropped inside
 /// each call that takes something away.
-pub trait Translation {
+pub trait Translation: Send + Sync {
+    /// The word that names this translation to the processor (CR3 on the pc); 0 where there is none.
+    fn root(&self) -> u64 {
+        0
+    }
     /// Maps `page` to `frame`, replacing what was there.
     fn map(&self, page: VirtAddr, frame: FrameNumber, protection: Protection) -> Result<(), NoFrames>;
     /// Removes and returns the mapping of `page`.

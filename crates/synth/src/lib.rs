@@ -1,1 +1,20 @@
+//! Layer 1: the code synthesizer's pure part. Templates in, bytes out; nothing here executes or
+//! publishes code (that is `codestore`).
+//!
+//! A template is machine code assembled at build time by rustc's assembler (rule R1) with *holes*:
+//! 32-bit fields that hold a recognizable pattern until they are filled. [`template!`] declares one
+//! together with a struct that has a typed field per hole, so a forgotten or mistyped hole does not
+//! compile. Making code is: copy the bytes, fill the holes (`factor`), append fragments
+//! (`collapse`), hand the [`Draft`] to the code store.
 #![no_std]
+#![deny(unsafe_code)]
+
+extern crate alloc;
+
+mod draft;
+mod hole;
+mod template;
+
+pub use draft::{Draft, FaultLanding, FillError, Origin};
+pub use hole::{Abs32, HoleKind, HoleValue, Imm32, Target, pattern};
+pub use template::{Positions, Template};

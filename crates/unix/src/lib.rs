@@ -1,1 +1,32 @@
-#![no_std]
+//! Layer 5: the UNIX emulator (S-117). It gives unmodified Linux x86-64 programs the calls, files
+//! and errors they expect, and it is the only crate that turns an error into an errno.
+//!
+//! ```text
+//!   emulator.rs   the emulator: what the machine calls
+//!   boot.rs       from the boot archive to the first program
+//!   call.rs       one call under way: its caller and the caller's memory
+//!   calls/        the calls, a file per family, and the table of them
+//!   task/         processes and their threads
+//!   files/        descriptors, open files, devices
+//!   exec/         loading programs (pure)
+//!   signal/       signals (pure)
+//!   strace/       showing calls (pure)
+//! ```
+#![cfg_attr(not(test), no_std)]
+#![forbid(unsafe_code)]
+#![allow(clippy::arc_with_non_send_sync, reason = "shared kernel data is guarded by the big kernel lock")]
+
+extern crate alloc;
+
+pub mod boot;
+mod call;
+mod calls;
+mod emulator;
+pub mod exec;
+mod files;
+mod limits;
+pub mod signal;
+pub mod strace;
+mod task;
+
+pub use emulator::Unix;

@@ -3,13 +3,30 @@
 use alloc::vec::Vec;
 use core::mem::ManuallyDrop;
 
-use machine::{FrameNumber, KernelCell, NoFrames, PAGE_BYTES, PhysicalMemory};
+use machine::{FrameNumber, FrameSource, KernelCell, NoFrames, PAGE_BYTES, PhysicalMemory};
 
 /// All frames the kernel may give away. A frame is free, or it has a count of references: `Page`
 /// values and mappings in page tables. Invariant: count 0 ⇔ the frame is on the free list.
 pub struct FramePool {
     memory: &'static dyn PhysicalMemory,
+    total_frames: usize,
+    /// Frames that only `allocate_reserved` may take: what the kernel needs to survive when
+    /// programs have eaten the rest.
+    reserve_frames: usize,
+    /// A frame of zeros that is never written: what a page shows that was only read so far. The
+    /// pool keeps one reference for itself, so the frame is always shared and never freed.
+    zero: Option<FrameNumber>,
     state: KernelCell<State>,
+}
+
+/// Frames kept zeroed ahead at most (S-106): 1 MiB. More would only be zeroed later.
+const ZEROED_FRAMES_MAX: usize = 256;
+
+/// What a free frame holds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Content {
+    Zero,
+    Unknown,
 }
 
 struct State {
@@ -17,9 +34,8 @@ struct State {
     base: u32,
     counts: Vec<u32>,
     free: Vec<u32>,
-    /// Frames that only `allocate_reserved` may take: what the kernel needs to survive when
-    /// programs have eaten the rest.
-    reserve_frames: usize,
+    /// Free frames that are already zero, filled in idle time (S-106).
+    zeroed: Vec<u32>,
 }
 
 impl FramePool {
@@ -31,30 +47,63 @@ impl FramePool {
     ) -> FramePool {
         let base = usable.iter().map(|range| range.start).min().unwrap_or(0);
         let end = usable.iter().map(|range| range.end).max().unwrap_or(0);
-        let counts = alloc::vec![0; (end - base) as usize];
+        let mut counts = alloc::vec![0; (end - base) as usize];
         // Popped from the back: low frames go out first, which keeps runs repeatable.
-        let free: Vec<u32> = usable.iter().flat_map(|range| range.clone()).rev().collect();
-        FramePool { memory, state: KernelCell::new(State { base, counts, free, reserve_frames }) }
+        let mut free: Vec<u32> = usable.iter().flat_map(|range| range.clone()).rev().collect();
+        // Adopted frames come here when they are freed; the list must never grow while the pool is borrowed,
+        // because the heap takes its frames from this pool.
+        free.reserve_exact(counts.len() - free.len());
+        let total_frames = free.len();
+        let zero = free.pop().map(FrameNumber);
+        if let Some(frame) = zero {
+            counts[(frame.0 - base) as usize] = 1;
+            memory.fill(frame, 0, PAGE_BYTES, 0);
+        }
+        let zeroed = Vec::with_capacity(ZEROED_FRAMES_MAX);
+        let state = KernelCell::new(State { base, counts, free, zeroed });
+        FramePool { memory, total_frames, reserve_frames, zero, state }
     }
 
     /// A frame with unknown content, for a program. `None` when only the reserve is left.
     pub fn allocate(&'static self) -> Option<Page> {
-        let reserve = self.state.borrow().reserve_frames;
-        self.take(reserve)
+        self.take(self.reserve_frames, Content::Unknown).map(|(page, _)| page)
     }
 
     /// A frame filled with zeros, for a program.
     pub fn allocate_zeroed(&'static self) -> Option<Page> {
-        let page = self.allocate()?;
-        page.fill(0, PAGE_BYTES, 0);
-        Some(page)
+        self.take_zeroed(self.reserve_frames)
     }
 
     /// A zeroed frame for the kernel itself (translation tables, thread areas): may use the reserve.
     pub fn allocate_reserved(&'static self) -> Result<Page, NoFrames> {
-        let page = self.take(0).ok_or(NoFrames)?;
-        page.fill(0, PAGE_BYTES, 0);
-        Ok(page)
+        self.take_zeroed(0).ok_or(NoFrames)
+    }
+
+    /// The shared page of zeros. It must only ever be mapped without write.
+    pub fn zero_page(&'static self) -> Option<Page> {
+        self.zero.map(|frame| self.share(frame))
+    }
+
+    pub fn is_zero_frame(&self, frame: FrameNumber) -> bool {
+        self.zero == Some(frame)
+    }
+
+    /// More than one reference to the frame exists.
+    pub fn is_shared(&self, frame: FrameNumber) -> bool {
+        self.count(frame) > 1
+    }
+
+    /// Zeros one free frame ahead of its use; called while nothing else wants the processor.
+    /// `false` when enough are ready.
+    pub fn zero_one_ahead(&self) -> bool {
+        let mut state = self.state.borrow_mut();
+        if state.zeroed.len() >= ZEROED_FRAMES_MAX {
+            return false;
+        }
+        let Some(number) = state.free.pop() else { return false };
+        self.memory.fill(FrameNumber(number), 0, PAGE_BYTES, 0);
+        state.zeroed.push(number);
+        true
     }
 
     /// Takes over a frame that was in use before the pool existed (boot image, archive), count 1.
@@ -85,22 +134,43 @@ impl FramePool {
     }
 
     pub fn free_frames(&self) -> usize {
-        self.state.borrow().free.len()
+        let state = self.state.borrow();
+        state.free.len() + state.zeroed.len()
+    }
+
+    /// Frames the pool was made with, free or not.
+    pub fn total_frames(&self) -> usize {
+        self.total_frames
     }
 
     pub fn memory(&self) -> &'static dyn PhysicalMemory {
         self.memory
     }
 
-    fn take(&'static self, keep: usize) -> Option<Page> {
+    fn take_zeroed(&'static self, keep: usize) -> Option<Page> {
+        let (page, content) = self.take(keep, Content::Zero)?;
+        if content == Content::Unknown {
+            page.fill(0, PAGE_BYTES, 0);
+        }
+        Some(page)
+    }
+
+    /// A free frame, if more than `keep` are left, and what it holds; one that holds `wanted` when
+    /// there is such a frame.
+    fn take(&'static self, keep: usize, wanted: Content) -> Option<(Page, Content)> {
         let mut state = self.state.borrow_mut();
-        if state.free.len() <= keep {
+        if state.free.len() + state.zeroed.len() <= keep {
             return None;
         }
-        let number = state.free.pop()?;
+        let zero_first = wanted == Content::Zero && !state.zeroed.is_empty();
+        let (number, content) = if zero_first || state.free.is_empty() {
+            (state.zeroed.pop()?, Content::Zero)
+        } else {
+            (state.free.pop()?, Content::Unknown)
+        };
         let index = (number - state.base) as usize;
         state.counts[index] = 1;
-        Some(Page { pool: self, frame: FrameNumber(number) })
+        Some((Page { pool: self, frame: FrameNumber(number) }, content))
     }
 
     fn count(&self, frame: FrameNumber) -> u32 {
@@ -115,6 +185,19 @@ impl FramePool {
         assert!(count > 0, "frame {frame:?} is free");
         state.counts[index] = change(count);
         state.counts[index]
+    }
+}
+
+/// The machine takes its own frames (tables, thread areas, heap) from the pool too.
+pub struct PoolSource(pub &'static FramePool);
+
+impl FrameSource for PoolSource {
+    fn take(&self) -> Result<FrameNumber, NoFrames> {
+        self.0.allocate_reserved().map(Page::into_raw)
+    }
+
+    fn give(&self, frame: FrameNumber) {
+        drop(self.0.from_raw(frame));
     }
 }
 
@@ -167,11 +250,14 @@ impl Clone for Page {
 
 impl Drop for Page {
     fn drop(&mut self) {
-        if self.pool.change_count(self.frame, |count| count - 1) == 0 {
+        let mut state = self.pool.state.borrow_mut();
+        let index = (self.frame.0 - state.base) as usize;
+        state.counts[index] -= 1;
+        if state.counts[index] == 0 {
             if cfg!(debug_assertions) {
                 self.pool.memory.fill(self.frame, 0, PAGE_BYTES, 0xCC);
             }
-            self.pool.state.borrow_mut().free.push(self.frame.0);
+            state.free.push(self.frame.0);
         }
     }
 }

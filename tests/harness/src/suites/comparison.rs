@@ -149,6 +149,9 @@ pub fn run(suite: Suite, options: &Options, tally: &mut Tally) -> Result<(), Str
 
 fn judge(case: &Case, expected: Ran, actual: Ran, homes: (&Path, &Path)) -> Result<(), String> {
     let result = match (expected, actual) {
+        (Ok(expected), Ok(_)) if expected.stdout.is_empty() => {
+            Err("it prints nothing on the host, so it shows nothing\n".into())
+        }
         (Ok(expected), Ok(actual)) => compare(&expected, &actual, homes),
         (Err(story), _) => Err(format!("the oracle did not finish: {story}")),
         (_, Err(story)) => Err(story),

@@ -1,0 +1,4 @@
+//! One file for each subcommand.
+
+pub mod boot;
+pub mod run;

@@ -1,0 +1,14 @@
+//! The virtual machine: how it is accelerated, started, talked to and ended.
+
+pub mod accel;
+mod clock;
+mod epilogue;
+pub mod kernel;
+mod qemu;
+mod relay;
+mod session;
+pub mod terminal;
+
+pub use clock::tsc_hz;
+pub use qemu::Machine;
+pub use session::{Wishes, run};

@@ -1,0 +1,134 @@
+//! The command line of the virtual machine monitor.
+
+use std::ffi::OsString;
+use std::os::fd::RawFd;
+use std::path::PathBuf;
+
+use super::accel::Accel;
+
+/// The program that is started.
+pub const PROGRAM: &str = "qemu-system-x86_64";
+
+/// A virtual machine to be.
+pub struct Machine {
+    pub accel: Accel,
+    pub icount: bool,
+    pub memory_mib: u64,
+    pub kernel: PathBuf,
+    /// The boot archive, an inheritable descriptor of this process.
+    pub archive: RawFd,
+    pub wait_for_debugger: bool,
+}
+
+/// A port of the console device. The numbers are known to the kernel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Port {
+    /// Records, both ways: see `bootimage::control`.
+    Control = 1,
+    /// The terminal, both ways.
+    Tty = 2,
+    /// Standard input, host to guest.
+    In = 3,
+    /// Standard output, guest to host.
+    Out = 4,
+    /// Standard error, guest to host.
+    Err = 5,
+}
+
+impl Port {
+    pub const ALL: [Port; 5] = [Port::Control, Port::Tty, Port::In, Port::Out, Port::Err];
+
+    fn name(self) -> &'static str {
+        match self {
+            Port::Control => "ctl",
+            Port::Tty => "tty",
+            Port::In => "in",
+            Port::Out => "out",
+            Port::Err => "err",
+        }
+    }
+}
+
+/// I/O port of the debug console: bytes the kernel writes before its drivers are up, or in its last moments.
+const DEBUG_CONSOLE: &str = "0xe9";
+/// I/O port that ends the machine: a write of `v` ends the monitor with status `2v + 1`.
+const DEBUG_EXIT: &str = "0xf4";
+
+impl Machine {
+    /// The arguments, given the connected sockets of the ports in use and of the debug console.
+    pub fn arguments(&self, port_socket: impl Fn(Port) -> Option<RawFd>, debug_socket: RawFd) -> Vec<OsString> {
+        let mut line: Vec<OsString> = Vec::new();
+        let mut add = |words: &[&str]| line.extend(words.iter().map(OsString::from));
+        // Without ACPI tables the monitor writes the devices on the kernel's command line instead. The interval timer
+        // stays as a reference for kernels that must calibrate; all else that a PC has is left out.
+        add(&["-M", "microvm,acpi=off,pic=off,isa-serial=off,x-option-roms=off,rtc=on"]);
+        match self.accel {
+            Accel::Kvm => add(&["-accel", "kvm", "-cpu", "host"]),
+            Accel::Tcg => add(&["-accel", "tcg,thread=single", "-cpu", "max,-erms"]),
+        }
+        if self.icount {
+            add(&["-icount", "shift=0,sleep=off", "-rtc", "base=2000-01-01,clock=vm"]);
+        }
+        add(&["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
+        add(&["-m", &format!("{}M", self.memory_mib)]);
+        add(&["-initrd", &format!("/dev/fd/{}", self.archive), "-append", ""]);
+        add(&["-device", &format!("isa-debug-exit,iobase={DEBUG_EXIT},iosize=4")]);
+        add(&["-chardev", &format!("socket,id=debug,fd={debug_socket}")]);
+        add(&["-device", &format!("isa-debugcon,iobase={DEBUG_CONSOLE},chardev=debug")]);
+        add(&["-device", "virtio-serial-device,max_ports=8"]);
+        for port in Port::ALL {
+            let (name, number) = (port.name(), port as u32);
+            match port_socket(port) {
+                Some(fd) => add(&["-chardev", &format!("socket,id={name},fd={fd}")]),
+                None => add(&["-chardev", &format!("null,id={name}")]),
+            }
+            add(&["-device", &format!("virtserialport,nr={number},name={name},chardev={name}")]);
+        }
+        if self.wait_for_debugger {
+            add(&["-s", "-S"]);
+        }
+        line.extend(["-kernel".into(), self.kernel.clone().into()]);
+        line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(machine: &Machine) -> String {
+        let sockets = |port| if port == Port::Tty { None } else { Some(20 + port as RawFd) };
+        let words: Vec<String> =
+            machine.arguments(sockets, 9).iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        words.join(" ")
+    }
+
+    fn machine() -> Machine {
+        Machine {
+            accel: Accel::Tcg,
+            icount: false,
+            memory_mib: 64,
+            kernel: "/k".into(),
+            archive: 7,
+            wait_for_debugger: false,
+        }
+    }
+
+    #[test]
+    fn every_port_has_its_number_and_its_socket_or_none() {
+        let line = line(&machine());
+        assert!(line.contains("socket,id=ctl,fd=21 -device virtserialport,nr=1,name=ctl,chardev=ctl"), "{line}");
+        assert!(line.contains("null,id=tty -device virtserialport,nr=2,name=tty,chardev=tty"), "{line}");
+        assert!(line.contains("socket,id=err,fd=25 -device virtserialport,nr=5,name=err,chardev=err"), "{line}");
+        assert!(line.contains("-m 64M -initrd /dev/fd/7"), "{line}");
+        assert!(!line.contains("icount") && !line.contains("-S"), "{line}");
+    }
+
+    #[test]
+    fn options_change_the_machine() {
+        let counted = line(&Machine { icount: true, wait_for_debugger: true, ..machine() });
+        assert!(counted.contains("-icount shift=0,sleep=off") && counted.contains("-s -S"), "{counted}");
+        let kvm = line(&Machine { accel: Accel::Kvm, ..machine() });
+        assert!(kvm.contains("-accel kvm -cpu host") && !kvm.contains("tcg"), "{kvm}");
+    }
+}

@@ -1,0 +1,171 @@
+//! Threads that carry bytes between the host's descriptors and the guest's ports. Each holds one buffer and reads only
+//! when the last piece is written, so a slow side slows the other: nothing piles up.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::net::Shutdown;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc::Sender;
+use std::thread;
+
+use bootimage::control::{Decoder, Record};
+use rustix::event::{PollFd, PollFlags, poll};
+
+use super::session::Event;
+use super::terminal;
+
+const BUFFER_BYTES: usize = 64 * 1024;
+
+/// Carries a host descriptor to a guest port. At the end of input the sending half is closed, which the monitor tells
+/// the guest after the last byte; closing both halves could overtake bytes.
+pub fn host_to_guest(host: BorrowedFd<'static>, guest: UnixStream, at_end: AtEnd) -> io::Result<()> {
+    let mut host = File::from(host.try_clone_to_owned()?);
+    thread::Builder::new().spawn(move || {
+        let mut guest = guest;
+        // An error of input is its end, as for a terminal that hung up; an error of the guest is seen elsewhere.
+        let _ = copy(&mut host, &mut guest);
+        if at_end == AtEnd::TellGuest {
+            let _ = guest.shutdown(Shutdown::Write);
+        }
+        // The monitor takes a socket without a peer for closed at once: keep it until the process ends.
+        std::mem::forget(guest);
+    })?;
+    Ok(())
+}
+
+/// What the end of host input means.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AtEnd {
+    TellGuest,
+    /// The terminal's port carries output too, so it stays.
+    Ignore,
+}
+
+/// Carries a guest port to a host descriptor; reports `Drained` when the monitor has gone and all is written.
+pub fn guest_to_host(guest: UnixStream, host: BorrowedFd<'static>, events: Sender<Event>) -> io::Result<()> {
+    let mut host = File::from(host.try_clone_to_owned()?);
+    thread::Builder::new().spawn(move || {
+        let mut guest = guest;
+        let event = match copy(&mut guest, &mut host) {
+            Err(CopyError::Write(error)) => Event::OutputFailed(error),
+            _ => Event::Drained,
+        };
+        let _ = events.send(event);
+    })?;
+    Ok(())
+}
+
+/// Reads control records: shows text, reports the rest.
+pub fn control(mut guest: UnixStream, verbose: bool, events: Sender<Event>) -> io::Result<()> {
+    thread::Builder::new().spawn(move || {
+        let mut decoder = Decoder::new();
+        let mut buffer = vec![0; BUFFER_BYTES];
+        'stream: while let Ok(count @ 1..) = read(&mut guest, &mut buffer) {
+            decoder.feed(&buffer[..count]);
+            loop {
+                match decoder.next() {
+                    Ok(Some(record)) => show_or_report(&record, verbose, &events),
+                    Ok(None) => break,
+                    Err(error) => {
+                        let _ = events.send(Event::ControlBroken(error));
+                        break 'stream;
+                    }
+                }
+            }
+        }
+        let _ = events.send(Event::Drained);
+    })?;
+    Ok(())
+}
+
+fn show_or_report(record: &Record<'_>, verbose: bool, events: &Sender<Event>) {
+    let event = match *record {
+        Record::Log(text) | Record::Stats(text) => {
+            if verbose {
+                terminal::say(text);
+            }
+            return;
+        }
+        Record::Strace(text) => return terminal::say(text),
+        Record::Panic(text) => Event::Panic(text.to_vec()),
+        Record::Exit { status, signal } => Event::Exit { status, signal },
+        // Only the host sends this.
+        Record::WindowSize { .. } => return,
+    };
+    let _ = events.send(event);
+}
+
+/// Keeps the last bytes of the debug console.
+pub fn debug_console(mut guest: UnixStream, verbose: bool, events: Sender<Event>) -> io::Result<()> {
+    thread::Builder::new().spawn(move || {
+        let mut tail = Vec::new();
+        let mut buffer = vec![0; 4096];
+        while let Ok(count @ 1..) = read(&mut guest, &mut buffer) {
+            if verbose {
+                terminal::say(&buffer[..count]);
+            }
+            tail.extend_from_slice(&buffer[..count]);
+            let surplus = tail.len().saturating_sub(BUFFER_BYTES);
+            tail.drain(..surplus);
+        }
+        let _ = events.send(Event::DebugText(tail));
+    })?;
+    Ok(())
+}
+
+/// Keeps the first bytes of what the monitor says.
+pub fn monitor_messages(mut stderr: impl Read + Send + 'static, events: Sender<Event>) -> io::Result<()> {
+    thread::Builder::new().spawn(move || {
+        let mut head = Vec::new();
+        let _ = (&mut stderr).take(BUFFER_BYTES as u64).read_to_end(&mut head);
+        let _ = events.send(Event::MonitorText(head));
+        let _ = io::copy(&mut stderr, &mut io::sink());
+    })?;
+    Ok(())
+}
+
+enum CopyError {
+    Read,
+    Write(io::Error),
+}
+
+fn copy(from: &mut (impl Read + AsFd), to: &mut (impl Write + AsFd)) -> Result<(), CopyError> {
+    let mut buffer = vec![0; BUFFER_BYTES];
+    loop {
+        let count = read(from, &mut buffer).map_err(|_| CopyError::Read)?;
+        if count == 0 {
+            return Ok(());
+        }
+        write_all(to, &buffer[..count]).map_err(CopyError::Write)?;
+    }
+}
+
+/// Reads some bytes; waits when another process has made the description non-blocking.
+fn read(from: &mut (impl Read + AsFd), buffer: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match from.read(buffer) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => wait(from.as_fd(), PollFlags::IN)?,
+            result => return result,
+        }
+    }
+}
+
+fn write_all(to: &mut (impl Write + AsFd), mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match to.write(bytes) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => bytes = &bytes[count..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => wait(to.as_fd(), PollFlags::OUT)?,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+fn wait(fd: BorrowedFd<'_>, flags: PollFlags) -> io::Result<()> {
+    poll(&mut [PollFd::new(&fd, flags)], None)?;
+    Ok(())
+}

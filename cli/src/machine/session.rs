@@ -1,0 +1,276 @@
+//! One life of a virtual machine, from its start to the status it leaves.
+
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bootimage::control::{ControlError, Record};
+use rustix::io::FdFlags;
+use signal_hook::consts::{SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGWINCH};
+use signal_hook::iterator::Signals;
+
+use super::epilogue::{Ending, Last};
+use super::qemu::{self, Machine, Port};
+use super::relay::{self, AtEnd};
+use super::terminal::{self, Terminals};
+use crate::failure::{Failure, SIGNALLED, TOOL, UNAVAILABLE};
+
+/// What the threads of a session report.
+pub enum Event {
+    Signal(i32),
+    Exit {
+        status: i32,
+        signal: u32,
+    },
+    Panic(Vec<u8>),
+    ControlBroken(ControlError),
+    /// A descriptor of the host takes no more bytes.
+    OutputFailed(io::Error),
+    /// A relay has written all there was.
+    Drained,
+    DebugText(Vec<u8>),
+    MonitorText(Vec<u8>),
+}
+
+/// How long a guest may take to stop after its last word before it is stopped.
+const LAST_WORD_GRACE: Duration = Duration::from_secs(5);
+/// How long output may take to drain when the run was cut short.
+const CUT_SHORT_GRACE: Duration = Duration::from_secs(1);
+/// Signals that end the run.
+const FATAL: [i32; 4] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
+
+/// What the user asked for that concerns the session.
+pub struct Wishes {
+    pub verbose: bool,
+    pub timeout: Option<Duration>,
+}
+
+/// Starts `machine`, relays until it ends, and returns the exit status for the tool.
+pub fn run(machine: &Machine, terminals: Terminals, wishes: &Wishes) -> Result<u8, Failure> {
+    let failed = |error: io::Error| Failure::new(TOOL, format!("cannot set up the run: {error}"), "");
+    let (events, inbox) = mpsc::channel();
+    watch_signals(&events).map_err(failed)?;
+    let sockets = Sockets::new(terminals).map_err(failed)?;
+    let arguments = machine.arguments(|port| sockets.guest_fd(port), sockets.debug.1.as_raw_fd());
+    if wishes.verbose {
+        let words: Vec<_> = arguments.iter().map(|word| word.to_string_lossy()).collect();
+        terminal::say(format!("synth: {} {}\n", qemu::PROGRAM, words.join(" ")).as_bytes());
+    }
+    let child = start(&arguments)?;
+    terminals.make_raw();
+    let control = sockets.relay(terminals, wishes.verbose, &events).map_err(failed)?;
+    let mut session = Session { child, control, terminals, inbox, last: Last::default(), relays: 0, drained: 0 };
+    session.relays = 2 + usize::from(terminals.any()) + terminals.is_tty[1..].iter().filter(|tty| !**tty).count();
+    if let Some(stderr) = session.child.stderr.take() {
+        relay::monitor_messages(stderr, events).map_err(failed)?;
+    }
+    let ending = session.follow(wishes.timeout);
+    let status = session.child.wait().ok();
+    terminal::restore();
+    session.last.conclude(ending, status)
+}
+
+fn start(arguments: &[std::ffi::OsString]) -> Result<Child, Failure> {
+    let mut command = Command::new(qemu::PROGRAM);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    // SAFETY: between fork and exec only one system call is made: no allocation, no lock.
+    unsafe {
+        // However this process ends, the machine goes with it.
+        command.pre_exec(|| {
+            rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+            Ok(())
+        });
+    }
+    command.spawn().map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => Failure::new(
+            UNAVAILABLE,
+            format!("{} is not installed", qemu::PROGRAM),
+            "install it: sudo apt-get install qemu-system-x86",
+        ),
+        _ => Failure::new(UNAVAILABLE, format!("cannot start {}: {error}", qemu::PROGRAM), ""),
+    })
+}
+
+fn watch_signals(events: &Sender<Event>) -> io::Result<()> {
+    let mut signals = Signals::new(FATAL.iter().chain(&[SIGCHLD, SIGCONT, SIGWINCH]))?;
+    let events = events.clone();
+    thread::Builder::new().spawn(move || {
+        for signal in signals.forever() {
+            let _ = events.send(Event::Signal(signal));
+        }
+    })?;
+    Ok(())
+}
+
+/// Our end and the guest's end of each port in use.
+struct Sockets {
+    ports: Vec<(Port, UnixStream, UnixStream)>,
+    debug: (UnixStream, UnixStream),
+}
+
+impl Sockets {
+    fn new(terminals: Terminals) -> io::Result<Self> {
+        let is_used = |port: Port| match port {
+            Port::Control => true,
+            Port::Tty => terminals.any(),
+            Port::In => !terminals.is_tty[0],
+            Port::Out => !terminals.is_tty[1],
+            Port::Err => !terminals.is_tty[2],
+        };
+        let ports = Port::ALL.into_iter().filter(|&port| is_used(port));
+        let ports = ports.map(|port| inherited_pair().map(|(ours, guests)| (port, ours, guests)));
+        Ok(Sockets { ports: ports.collect::<io::Result<_>>()?, debug: inherited_pair()? })
+    }
+
+    fn guest_fd(&self, wanted: Port) -> Option<RawFd> {
+        self.ports.iter().find(|(port, ..)| *port == wanted).map(|(_, _, guests)| guests.as_raw_fd())
+    }
+
+    /// Starts the relays and closes the guest's ends here. Returns the control socket for writing.
+    fn relay(self, terminals: Terminals, verbose: bool, events: &Sender<Event>) -> io::Result<UnixStream> {
+        use rustix::stdio::{stderr, stdin, stdout};
+        let mut control = None;
+        for (port, ours, guests) in self.ports {
+            drop(guests);
+            match port {
+                Port::Control => {
+                    control = Some(ours.try_clone()?);
+                    relay::control(ours, verbose, events.clone())?;
+                }
+                Port::Tty => {
+                    if terminals.is_tty[0] {
+                        relay::host_to_guest(stdin(), ours.try_clone()?, AtEnd::Ignore)?;
+                    }
+                    let output = terminals.output().unwrap_or(stdout());
+                    relay::guest_to_host(ours, output, events.clone())?;
+                }
+                Port::In => relay::host_to_guest(stdin(), ours, AtEnd::TellGuest)?,
+                Port::Out => relay::guest_to_host(ours, stdout(), events.clone())?,
+                Port::Err => relay::guest_to_host(ours, stderr(), events.clone())?,
+            }
+        }
+        drop(self.debug.1);
+        relay::debug_console(self.debug.0, verbose, events.clone())?;
+        control.ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+}
+
+/// A connected pair whose second end is inherited by the monitor.
+fn inherited_pair() -> io::Result<(UnixStream, UnixStream)> {
+    let (ours, guests) = UnixStream::pair()?;
+    rustix::io::fcntl_setfd(&guests, FdFlags::empty())?;
+    Ok((ours, guests))
+}
+
+struct Session {
+    child: Child,
+    control: UnixStream,
+    terminals: Terminals,
+    inbox: Receiver<Event>,
+    last: Last,
+    /// How many events of the kinds `Drained`, `OutputFailed` and `DebugText` will come in all.
+    relays: usize,
+    drained: usize,
+}
+
+impl Session {
+    /// Handles events until the machine has ended and its output is written.
+    fn follow(&mut self, timeout: Option<Duration>) -> Ending {
+        let mut deadline = timeout.map(|timeout| (Instant::now() + timeout, Ending::TimedOut));
+        loop {
+            if self.has_ended() && self.drained >= self.relays {
+                return Ending::Stopped;
+            }
+            let wait = deadline.as_ref().map_or(Duration::MAX, |(at, _)| at.saturating_duration_since(Instant::now()));
+            // A death whose signal came before the wait is noticed within a second.
+            let event = match self.inbox.recv_timeout(wait.min(Duration::from_secs(1))) {
+                Ok(event) => event,
+                Err(RecvTimeoutError::Timeout) if wait > Duration::from_secs(1) => continue,
+                Err(_) => {
+                    let ending = deadline.map_or(Ending::Stopped, |(_, ending)| ending);
+                    return self.cut_short(ending);
+                }
+            };
+            match event {
+                Event::Signal(SIGCHLD) => {}
+                Event::Signal(SIGWINCH) => self.send_window_size(),
+                Event::Signal(SIGCONT) => {
+                    terminal::resume();
+                    self.send_window_size();
+                }
+                Event::Signal(signal) => return self.cut_short(Ending::Killed(signal)),
+                Event::OutputFailed(error) => {
+                    self.drained += 1;
+                    return self.cut_short(Ending::OutputFailed(error));
+                }
+                other => {
+                    if self.note(other) {
+                        // The guest has nothing more to say: it has a moment to stop by itself.
+                        let grace = Instant::now() + LAST_WORD_GRACE;
+                        deadline = Some((grace, Ending::Stopped));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Notes an event; returns whether it was the guest's last word.
+    fn note(&mut self, event: Event) -> bool {
+        match event {
+            Event::Exit { status, signal } => self.last.exit = Some((status, signal)),
+            Event::Panic(text) => self.last.panic.get_or_insert_default().extend(text),
+            Event::ControlBroken(error) => self.last.broken = Some(error),
+            Event::DebugText(text) => {
+                self.last.debug = text;
+                self.drained += 1;
+                return false;
+            }
+            Event::MonitorText(text) => {
+                self.last.monitor = text;
+                return false;
+            }
+            Event::Drained | Event::OutputFailed(_) | Event::Signal(_) => {
+                self.drained += usize::from(!matches!(event, Event::Signal(_)));
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Ends the machine now, and gives what it has written a moment to arrive.
+    fn cut_short(&mut self, ending: Ending) -> Ending {
+        let _ = self.child.kill();
+        let deadline = Instant::now() + CUT_SHORT_GRACE;
+        while self.drained < self.relays {
+            let Ok(event) = self.inbox.recv_timeout(deadline.saturating_duration_since(Instant::now())) else { break };
+            self.note(event);
+        }
+        ending
+    }
+
+    fn has_ended(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(Some(ExitStatus { .. })) | Err(_))
+    }
+
+    fn send_window_size(&mut self) {
+        if !self.terminals.any() {
+            return;
+        }
+        let [rows, columns, x_pixels, y_pixels] = self.terminals.window_size();
+        let mut record = Vec::new();
+        Record::WindowSize { rows, columns, x_pixels, y_pixels }.encode(&mut record);
+        // A guest that does not read its control port must not stop the tool.
+        let flags = rustix::net::SendFlags::DONTWAIT | rustix::net::SendFlags::NOSIGNAL;
+        let _ = rustix::net::send(&self.control, &record, flags);
+    }
+}
+
+/// The status of a tool that was itself ended by `signal`.
+pub fn signalled(signal: i32) -> u8 {
+    SIGNALLED.wrapping_add(signal as u8)
+}

@@ -1,0 +1,170 @@
+//! The command line.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Runs Linux programs on Synthesis, the kernel that writes its own kernel calls.
+#[derive(Parser, Debug)]
+#[command(name = "synth", version, after_help = "From a checkout, `./synth test` runs the tests.")]
+pub struct Options {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Run a Linux program in a virtual machine; its exit status becomes ours
+    Run(RunOptions),
+    /// Boot to an interactive shell (the host's busybox)
+    Boot(BootOptions),
+}
+
+#[derive(Args, Debug)]
+pub struct RunOptions {
+    #[command(flatten)]
+    pub machine: MachineOptions,
+    #[command(flatten)]
+    pub files: FileOptions,
+    /// The program (looked up in PATH when it has no slash) and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM [ARGS]")]
+    pub argv: Vec<OsString>,
+}
+
+#[derive(Args, Debug)]
+pub struct BootOptions {
+    #[command(flatten)]
+    pub machine: MachineOptions,
+    #[command(flatten)]
+    pub files: FileOptions,
+}
+
+/// How the virtual machine is made.
+#[derive(Args, Debug)]
+pub struct MachineOptions {
+    /// Memory, for example 64M or 1G; by default 256M, and more when the files need it
+    #[arg(long, value_name = "SIZE", value_parser = parse_memory_mib)]
+    pub mem: Option<u64>,
+    /// How guest instructions are executed; auto takes KVM where the processor backs it
+    #[arg(long, value_enum, default_value_t = AccelChoice::Auto)]
+    pub accel: AccelChoice,
+    /// Count instructions as time: one nanosecond each, so that runs repeat exactly
+    #[arg(long)]
+    pub icount: bool,
+    /// End the run after this many seconds, with status 124
+    #[arg(long, value_name = "SECONDS", value_parser = parse_timeout)]
+    pub timeout: Option<Duration>,
+    /// Wait for a debugger before the first instruction
+    #[arg(long)]
+    pub gdb: bool,
+    /// Print each kernel call to standard error
+    #[arg(long)]
+    pub strace: bool,
+    /// Run the plain Rust paths instead of synthesized code
+    #[arg(long)]
+    pub generic: bool,
+    /// Print kernel messages and what the tool does to standard error
+    #[arg(long)]
+    pub verbose: bool,
+    /// The kernel image, instead of the one that was built with this tool
+    #[arg(long, value_name = "FILE")]
+    pub kernel: Option<PathBuf>,
+}
+
+/// What the guest's file system and the program's surroundings are.
+#[derive(Args, Debug)]
+pub struct FileOptions {
+    /// Add a file, a folder or a program to the guest, at the same path or at GUEST; may be repeated
+    #[arg(long, value_name = "HOST[:GUEST]")]
+    pub with: Vec<OsString>,
+    /// Use a folder or a tar file as the whole root file system; PROGRAM is then looked up in it
+    #[arg(long, value_name = "DIR|TAR")]
+    pub root: Option<PathBuf>,
+    /// Set a variable, or pass the host's value on; may be repeated
+    #[arg(long, value_name = "NAME[=VALUE]")]
+    pub env: Vec<OsString>,
+    /// Directory in the guest to start in
+    #[arg(long, value_name = "DIR", default_value = "/")]
+    pub cwd: OsString,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum AccelChoice {
+    Auto,
+    Kvm,
+    Tcg,
+}
+
+/// Least memory that holds the firmware's tables, the kernel and one static program.
+const MEMORY_MIN_MIB: u64 = 8;
+/// The virtual machine puts memory beyond 3 GiB above 4 GiB; the archive must lie below.
+const MEMORY_MAX_MIB: u64 = 1 << 20;
+
+fn parse_memory_mib(text: &str) -> Result<u64, String> {
+    let (digits, mib_per_unit) = match text.char_indices().last() {
+        Some((at, 'M' | 'm')) => (&text[..at], 1),
+        Some((at, 'G' | 'g')) => (&text[..at], 1024),
+        _ => (text, 1),
+    };
+    let mib = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(mib_per_unit));
+    match mib {
+        Some(mib) if (MEMORY_MIN_MIB..=MEMORY_MAX_MIB).contains(&mib) => Ok(mib),
+        Some(mib) => Err(format!("{mib} MiB is outside {MEMORY_MIN_MIB}M to {}G", MEMORY_MAX_MIB / 1024)),
+        None => Err("expected a number with M or G, such as 256M".into()),
+    }
+}
+
+fn parse_timeout(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse::<f64>().map_err(|_| "expected a number of seconds".to_string())?;
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(duration) if !duration.is_zero() => Ok(duration),
+        _ => Err("expected more than zero seconds".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(arguments: &[&str]) -> Result<RunOptions, clap::Error> {
+        let line = ["synth", "run"].iter().chain(arguments);
+        match Options::try_parse_from(line)?.command {
+            Command::Run(options) => Ok(options),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn options_after_the_program_belong_to_it() {
+        let options = run(&["--mem", "16M", "ls", "--mem", "-l", "--", "x"]).unwrap();
+        assert_eq!(options.argv, ["ls", "--mem", "-l", "--", "x"]);
+        assert_eq!(options.machine.mem, Some(16));
+    }
+
+    #[test]
+    fn options_may_be_repeated_and_have_defaults() {
+        let options = run(&["--with", "a", "--with", "b:/c", "--env", "A=1", "--env", "B", "true"]).unwrap();
+        assert_eq!((options.files.with.len(), options.files.env.len()), (2, 2));
+        assert_eq!((options.files.cwd.to_str(), options.machine.accel), (Some("/"), AccelChoice::Auto));
+    }
+
+    #[test]
+    fn sizes_and_times_are_read_or_refused() {
+        assert_eq!(parse_memory_mib("1G"), Ok(1024));
+        assert_eq!(parse_memory_mib("300"), Ok(300));
+        for bad in ["", "M", "1T", "-1M", "1M", "99999999999999999999M", "18446744073709551615G"] {
+            assert!(parse_memory_mib(bad).is_err(), "{bad}");
+        }
+        assert_eq!(parse_timeout("0.5"), Ok(Duration::from_millis(500)));
+        for bad in ["", "0", "-1", "nan", "inf", "x"] {
+            assert!(parse_timeout(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_program_is_required() {
+        assert!(run(&["--verbose"]).is_err());
+    }
+}

@@ -1,0 +1,144 @@
+//! Records as bytes: how a structure lies in a program's memory, without any cast.
+
+/// A value with a fixed number of bytes, little-endian, as it lies in a program's memory.
+pub trait Field: Sized {
+    /// Bytes taken in memory.
+    const BYTES: usize;
+    /// Writes the value to the first `BYTES` bytes of `out`, which must be at least that long.
+    fn put(&self, out: &mut [u8]);
+    /// Reads the value from the first `BYTES` bytes of `bytes`, which must be at least that long.
+    fn get(bytes: &[u8]) -> Self;
+}
+
+macro_rules! integer_fields {
+    ($($integer:ty)*) => { $(
+        impl Field for $integer {
+            const BYTES: usize = size_of::<$integer>();
+            fn put(&self, out: &mut [u8]) {
+                out[..Self::BYTES].copy_from_slice(&self.to_le_bytes());
+            }
+            fn get(bytes: &[u8]) -> Self {
+                let mut word = [0; Self::BYTES];
+                word.copy_from_slice(&bytes[..Self::BYTES]);
+                Self::from_le_bytes(word)
+            }
+        }
+    )* };
+}
+integer_fields! { u8 i8 u16 i16 u32 i32 u64 i64 u128 }
+
+impl<T: Field, const N: usize> Field for [T; N] {
+    const BYTES: usize = N * T::BYTES;
+    fn put(&self, out: &mut [u8]) {
+        for (element, place) in self.iter().zip(out.chunks_exact_mut(T::BYTES)) {
+            element.put(place);
+        }
+    }
+    fn get(bytes: &[u8]) -> Self {
+        core::array::from_fn(|index| T::get(&bytes[index * T::BYTES..]))
+    }
+}
+
+/// Where one field of a record lies: name, offset and size in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FieldPlace {
+    /// The field's name, the same as in Linux's headers.
+    pub name: &'static str,
+    /// Bytes from the start of the record.
+    pub offset: usize,
+    /// Bytes of the field.
+    pub bytes: usize,
+}
+
+/// Declares a record: `repr(C)`, padding written out, its size checked when compiled.
+///
+/// Fields of padding are named `_pad…`; they are public only so that `..Record::zeroed()` works.
+macro_rules! record {
+    (
+        $(#[$attribute:meta])*
+        $record:ident, $bytes:literal bytes {
+            $( $(#[$field_attribute:meta])* $field:ident: $kind:ty ),* $(,)?
+        }
+    ) => {
+        $(#[$attribute])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(C)]
+        pub struct $record {
+            $( $(#[$field_attribute])* pub $field: $kind ),*
+        }
+
+        impl $record {
+            /// Size in a program's memory, in bytes.
+            pub const BYTES: usize = $bytes;
+
+            /// Where each field lies.
+            pub const FIELDS: &[$crate::record::FieldPlace] = &[
+                $( $crate::record::FieldPlace {
+                    name: stringify!($field),
+                    offset: core::mem::offset_of!($record, $field),
+                    bytes: <$kind as $crate::record::Field>::BYTES,
+                } ),*
+            ];
+
+            /// All fields zero.
+            pub fn zeroed() -> Self {
+                Self::from_bytes(&[0; $bytes])
+            }
+
+            /// The record as it lies in a program's memory.
+            pub fn to_bytes(&self) -> [u8; $bytes] {
+                let mut bytes = [0; $bytes];
+                $( $crate::record::Field::put(&self.$field, &mut bytes[core::mem::offset_of!($record, $field)..]); )*
+                bytes
+            }
+
+            /// The record read back from a program's memory; any bytes are a valid record.
+            pub fn from_bytes(bytes: &[u8; $bytes]) -> Self {
+                Self {
+                    $( $field: $crate::record::Field::get(&bytes[core::mem::offset_of!($record, $field)..]) ),*
+                }
+            }
+        }
+
+        impl Default for $record {
+            fn default() -> Self {
+                Self::zeroed()
+            }
+        }
+
+        impl $crate::record::Field for $record {
+            const BYTES: usize = $bytes;
+            fn put(&self, out: &mut [u8]) {
+                out[..$bytes].copy_from_slice(&self.to_bytes());
+            }
+            fn get(bytes: &[u8]) -> Self {
+                let mut own = [0; $bytes];
+                own.copy_from_slice(&bytes[..$bytes]);
+                Self::from_bytes(&own)
+            }
+        }
+
+        // No hidden padding: the fields fill the record exactly, in Rust as in bytes.
+        const _: () = {
+            assert!(size_of::<$record>() == $bytes);
+            assert!(0 $( + <$kind as $crate::record::Field>::BYTES )* == $bytes);
+        };
+    };
+}
+pub(crate) use record;
+
+/// Declares a family of numbers: one constant each, and the table of their names for decoding and tests.
+macro_rules! numbers {
+    (
+        $(#[$attribute:meta])*
+        $table:ident: $kind:ty { $( $name:ident = $value:expr ),* $(,)? }
+    ) => {
+        $(
+            #[doc = concat!("Linux's `", stringify!($name), "`, see [`", stringify!($table), "`].")]
+            pub const $name: $kind = $value;
+        )*
+        $(#[$attribute])*
+        pub const $table: &[(&str, u64)] = &[ $( (stringify!($name), $name as u64) ),* ];
+    };
+}
+pub(crate) use numbers;

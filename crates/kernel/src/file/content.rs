@@ -1,0 +1,392 @@
+//! The data of a regular file: its size and its pages, which are the page cache as well.
+
+use alloc::sync::Arc;
+use core::cell::Cell;
+use core::ops::Range;
+
+use abi::Errno;
+use machine::{KernelCell, PAGE_BYTES, UserMemory, VirtAddr};
+
+use super::limits::{FILE_BYTES_MAX, TRANSFER_BYTES_MAX};
+use super::page_tree::PageTree;
+use super::volume::Volume;
+use crate::space::Page;
+
+const PAGE: u64 = PAGE_BYTES as u64;
+
+/// Two words that machine code may look at before it uses a frame it remembers.
+#[repr(C)]
+pub struct ContentWords {
+    /// Size of the file in bytes.
+    pub size_bytes: Cell<u64>,
+    /// Changes whenever a page leaves the file. While it stays, every frame that was in the file
+    /// still is, at the same page number.
+    pub layout: Cell<u64>,
+}
+
+/// A file's bytes. A page that is absent below the size is a hole and reads as zeros.
+///
+/// Every page is the only copy: shared mappings map it, private mappings map it read-only and copy
+/// at their first write, `write` changes it in place. No borrow of `state` is held while program
+/// memory is copied, because the program's buffer may be a mapping of this very file, and its fault
+/// asks here for a page.
+pub struct Content {
+    words: ContentWords,
+    volume: Arc<Volume>,
+    state: KernelCell<State>,
+}
+
+struct State {
+    pages: PageTree,
+    /// A program may have stored behind the end of the last page through a shared mapping; those
+    /// bytes must not appear when the file grows.
+    mapped_for_writing: bool,
+}
+
+/// A run of bytes inside one page.
+struct Run {
+    index: u64,
+    offset: usize,
+    bytes: usize,
+}
+
+impl Run {
+    /// The part of `bytes` bytes at `position` that lies in the first page.
+    fn first(position: u64, bytes: u64) -> Run {
+        let offset = (position % PAGE) as usize;
+        let bytes = bytes.min(PAGE - offset as u64) as usize;
+        Run { index: position / PAGE, offset, bytes }
+    }
+}
+
+impl Content {
+    pub(super) fn new(volume: &Arc<Volume>) -> Content {
+        Content {
+            words: ContentWords { size_bytes: Cell::new(0), layout: Cell::new(0) },
+            volume: volume.clone(),
+            state: KernelCell::new(State { pages: PageTree::new(), mapped_for_writing: false }),
+        }
+    }
+
+    pub fn size(&self) -> u64 {
+        self.words.size_bytes.get()
+    }
+
+    pub fn words(&self) -> &ContentWords {
+        &self.words
+    }
+
+    /// Pages that hold data, holes not counted.
+    pub fn pages_present(&self) -> u64 {
+        self.state.borrow().pages.pages()
+    }
+
+    /// Copies up to `into.len()` bytes from `position`; returns how many the file had there.
+    pub fn read_at(&self, position: u64, into: &mut [u8]) -> usize {
+        let bytes = self.readable(position, into.len());
+        let state = self.state.borrow();
+        let mut done = 0;
+        while done < bytes {
+            let run = Run::first(position + done as u64, (bytes - done) as u64);
+            let part = &mut into[done..done + run.bytes];
+            match state.pages.get(run.index) {
+                Some(page) => page.read(run.offset, part),
+                None => part.fill(0),
+            }
+            done += run.bytes;
+        }
+        bytes
+    }
+
+    /// Copies up to `bytes` bytes from `position` to the program; returns how many. A fault after
+    /// some bytes ends the copy early, as on Linux. Error: `EFAULT` if the first byte faulted.
+    pub fn read_user(
+        &self,
+        memory: &dyn UserMemory,
+        position: u64,
+        to: VirtAddr,
+        bytes: usize,
+    ) -> Result<usize, Errno> {
+        let mut done = 0;
+        loop {
+            let left = self.readable(position.saturating_add(done as u64), bytes - done);
+            if left == 0 {
+                return Ok(done);
+            }
+            let run = Run::first(position + done as u64, left as u64);
+            let target = VirtAddr(to.0.wrapping_add(done as u64));
+            let copied = match self.present(run.index) {
+                Some(page) => memory.copy_out_frame(target, page.frame(), run.offset, run.bytes),
+                None => memory.zero_out(target, run.bytes),
+            };
+            done += copied;
+            if copied < run.bytes {
+                return if done > 0 { Ok(done) } else { Err(Errno::EFAULT) };
+            }
+        }
+    }
+
+    /// Writes `from` at `position`, growing the file; returns how many bytes fitted.
+    ///
+    /// Errors, only if nothing was written: `ENOSPC`, `EFBIG`.
+    pub fn write_at(&self, position: u64, from: &[u8]) -> Result<usize, Errno> {
+        self.write_runs(position, from.len(), |page, run, done| {
+            page.write(run.offset, &from[done..done + run.bytes]);
+            run.bytes
+        })
+    }
+
+    /// Writes `bytes` bytes of program memory at `position`, growing the file; returns how many.
+    /// A fault after some bytes ends the copy early, as on Linux.
+    ///
+    /// Errors, only if nothing was written: `EFAULT`, `ENOSPC`, `EFBIG`.
+    pub fn write_user(
+        &self,
+        memory: &dyn UserMemory,
+        position: u64,
+        from: VirtAddr,
+        bytes: usize,
+    ) -> Result<usize, Errno> {
+        self.write_runs(position, bytes, |page, run, done| {
+            memory.copy_in_frame(VirtAddr(from.0.wrapping_add(done as u64)), page.frame(), run.offset, run.bytes)
+        })
+    }
+
+    /// Writes page by page. `fill` puts bytes into a page and returns how many; it may fault and
+    /// come back to this file, so no borrow is held around it.
+    fn write_runs(
+        &self,
+        position: u64,
+        bytes: usize,
+        mut fill: impl FnMut(&Page, &Run, usize) -> usize,
+    ) -> Result<usize, Errno> {
+        if bytes == 0 {
+            return Ok(0);
+        }
+        if position >= FILE_BYTES_MAX {
+            return Err(Errno::EFBIG);
+        }
+        let bytes = (bytes.min(TRANSFER_BYTES_MAX) as u64).min(FILE_BYTES_MAX - position);
+        if position + bytes > self.size() {
+            self.clear_behind_end();
+        }
+        let mut done = 0;
+        while done < bytes {
+            let run = Run::first(position + done, bytes - done);
+            let written = match self.write_run(&run, done as usize, &mut fill) {
+                Ok(written) => written as u64,
+                Err(error) if done == 0 => return Err(error),
+                Err(_) => break,
+            };
+            done += written;
+            self.words.size_bytes.set(self.size().max(position + done));
+            if written < run.bytes as u64 {
+                break;
+            }
+        }
+        Ok(done as usize)
+    }
+
+    /// Fills one run; returns its bytes that were written, at least one.
+    fn write_run(
+        &self,
+        run: &Run,
+        done: usize,
+        fill: &mut impl FnMut(&Page, &Run, usize) -> usize,
+    ) -> Result<usize, Errno> {
+        if let Some(page) = self.present(run.index) {
+            return at_least_one(fill(&page, run, done));
+        }
+        let page = self.volume.allocate_page()?;
+        page.fill(0, run.offset, 0);
+        let written = at_least_one(fill(&page, run, done))?;
+        page.fill(run.offset + written, PAGE_BYTES - run.offset - written, 0);
+        // A fault during the fill may have put a page of zeros where the hole was.
+        match self.present(run.index) {
+            None => self.insert(run.index, page)?,
+            Some(winner) => copy_run(&page, &winner, run.offset, written),
+        }
+        Ok(written)
+    }
+
+    /// Sets the size: cuts data off or adds a hole. Error: `EFBIG`.
+    pub fn resize(&self, size_bytes: u64) -> Result<(), Errno> {
+        if size_bytes > FILE_BYTES_MAX {
+            return Err(Errno::EFBIG);
+        }
+        if size_bytes < self.size() {
+            self.remove_pages(size_bytes.div_ceil(PAGE)..u64::MAX);
+            self.words.size_bytes.set(size_bytes);
+            self.clear_from(size_bytes);
+        } else {
+            self.clear_behind_end();
+            self.words.size_bytes.set(size_bytes);
+        }
+        Ok(())
+    }
+
+    /// Gives `range` (bytes) storage, filled with zeros where it was a hole. The size stays.
+    /// Error: `ENOSPC`, and then nothing has changed.
+    pub fn allocate(&self, range: Range<u64>) -> Result<(), Errno> {
+        let pages = range.start / PAGE..range.end.div_ceil(PAGE);
+        let missing = pages.end.saturating_sub(pages.start).saturating_sub(self.count_present(pages.clone()));
+        if !self.volume.has_room(missing) {
+            return Err(Errno::ENOSPC);
+        }
+        for index in pages {
+            if self.present(index).is_none() {
+                self.insert_zeroed(index)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes `range` (bytes) a hole; partly covered pages are filled with zeros there. The size stays.
+    pub fn punch_hole(&self, range: Range<u64>) {
+        let whole = range.start.div_ceil(PAGE)..range.end / PAGE;
+        if whole.start > whole.end {
+            return self.clear_within_page(range);
+        }
+        self.clear_within_page(range.start..whole.start * PAGE);
+        self.clear_within_page(whole.end * PAGE..range.end);
+        self.remove_pages(whole);
+    }
+
+    /// The first position from `position` on that holds data. Error: `ENXIO` if there is none.
+    pub fn seek_data(&self, position: u64) -> Result<u64, Errno> {
+        let size = self.size();
+        if position >= size {
+            return Err(Errno::ENXIO);
+        }
+        let index = self.state.borrow().pages.next_page(position / PAGE).ok_or(Errno::ENXIO)?;
+        let found = position.max(index * PAGE);
+        if found < size { Ok(found) } else { Err(Errno::ENXIO) }
+    }
+
+    /// The first position from `position` on that is in a hole; the end of the file counts as one.
+    /// Error: `ENXIO` behind the end.
+    pub fn seek_hole(&self, position: u64) -> Result<u64, Errno> {
+        let size = self.size();
+        if position >= size {
+            return Err(Errno::ENXIO);
+        }
+        let state = self.state.borrow();
+        let mut index = position / PAGE;
+        while state.pages.get(index).is_some() {
+            index += 1;
+        }
+        Ok(position.max(index * PAGE).min(size))
+    }
+
+    /// The page that holds bytes `index * 4096…`, for reading and for private mappings; `None` is a
+    /// hole, which reads as zeros. Error: `ENXIO` if the whole page lies behind the end.
+    pub fn page(&self, index: u64) -> Result<Option<Page>, Errno> {
+        if index >= self.size().div_ceil(PAGE) {
+            return Err(Errno::ENXIO);
+        }
+        Ok(self.present(index))
+    }
+
+    /// The page for a shared mapping that may be written: a hole gets a page of zeros.
+    /// Errors: `ENXIO` behind the end, `ENOSPC`.
+    pub fn page_for_write(&self, index: u64) -> Result<Page, Errno> {
+        let present = self.page(index)?;
+        self.state.borrow_mut().mapped_for_writing = true;
+        match present {
+            Some(page) => Ok(page),
+            None => self.insert_zeroed(index),
+        }
+    }
+
+    /// Appends a frame that already holds file data (boot archive). Pages come in order from 0;
+    /// `bytes_in_page` of each but the last must be 4096. Errors: `ENOSPC`.
+    pub fn adopt_page(&self, page: Page, bytes_in_page: usize) -> Result<(), Errno> {
+        let size = self.size();
+        page.fill(bytes_in_page, PAGE_BYTES - bytes_in_page, 0);
+        self.insert(size / PAGE, page)?;
+        self.words.size_bytes.set(size + bytes_in_page as u64);
+        Ok(())
+    }
+
+    fn present(&self, index: u64) -> Option<Page> {
+        self.state.borrow().pages.get(index).cloned()
+    }
+
+    /// Bytes of `bytes` that can be read at `position`.
+    fn readable(&self, position: u64, bytes: usize) -> usize {
+        let left = self.size().saturating_sub(position);
+        (bytes.min(TRANSFER_BYTES_MAX) as u64).min(left) as usize
+    }
+
+    fn insert(&self, index: u64, page: Page) -> Result<(), Errno> {
+        self.state.borrow_mut().pages.insert(index, page).map_err(|_| Errno::ENOSPC)?;
+        self.volume.pages_gained(1);
+        Ok(())
+    }
+
+    fn insert_zeroed(&self, index: u64) -> Result<Page, Errno> {
+        let page = self.volume.allocate_page()?;
+        page.fill(0, PAGE_BYTES, 0);
+        self.insert(index, page.clone())?;
+        Ok(page)
+    }
+
+    fn remove_pages(&self, range: Range<u64>) {
+        let removed = self.state.borrow_mut().pages.remove(range);
+        self.volume.pages_lost(removed);
+        self.words.layout.set(self.words.layout.get() + 1);
+    }
+
+    fn count_present(&self, range: Range<u64>) -> u64 {
+        let state = self.state.borrow();
+        let mut count = 0;
+        let mut next = state.pages.next_page(range.start);
+        while let Some(index) = next.filter(|index| *index < range.end) {
+            count += 1;
+            next = state.pages.next_page(index + 1);
+        }
+        count
+    }
+
+    /// Zeros `range` (bytes, inside one page) if it has storage.
+    fn clear_within_page(&self, range: Range<u64>) {
+        if range.is_empty() {
+            return;
+        }
+        let run = Run::first(range.start, range.end - range.start);
+        if let Some(page) = self.present(run.index) {
+            page.fill(run.offset, run.bytes, 0);
+        }
+    }
+
+    fn clear_from(&self, position: u64) {
+        self.clear_within_page(position..position.next_multiple_of(PAGE));
+    }
+
+    fn clear_behind_end(&self) {
+        if self.state.borrow().mapped_for_writing {
+            self.clear_from(self.size());
+        }
+    }
+}
+
+impl Drop for Content {
+    fn drop(&mut self) {
+        self.volume.pages_lost(self.pages_present());
+    }
+}
+
+fn at_least_one(copied: usize) -> Result<usize, Errno> {
+    if copied > 0 { Ok(copied) } else { Err(Errno::EFAULT) }
+}
+
+fn copy_run(from: &Page, to: &Page, offset: usize, bytes: usize) {
+    let mut buffer = [0; 256];
+    let mut done = 0;
+    while done < bytes {
+        let part = (bytes - done).min(buffer.len());
+        from.read(offset + done, &mut buffer[..part]);
+        to.write(offset + done, &buffer[..part]);
+        done += part;
+    }
+}

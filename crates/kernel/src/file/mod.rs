@@ -1,0 +1,49 @@
+//! The memory-resident file system (S-99) and its names (S-100).
+//!
+//! A [`Node`] is a file, directory or other thing with a name; a [`Volume`] is the file system it
+//! belongs to. A [`Namespace`] joins volumes into one tree and is where programs' paths are walked
+//! and names are changed. The rules are Linux's, with its error numbers.
+//!
+//! ```text
+//!   path ── PathCache hit ───────────────┐
+//!     └──── Walk, one name at a time ────┴─> Arc<Node> ─> Content ─> PageTree ─> Page (frame)
+//! ```
+//!
+//! Nothing here sleeps, and no borrow is held while program memory is copied.
+#![allow(clippy::arc_with_non_send_sync, reason = "shared kernel data is guarded by the big kernel lock")]
+
+mod attributes;
+mod change;
+mod content;
+mod credentials;
+mod directory;
+pub mod limits;
+mod locks;
+mod name;
+mod namespace;
+mod node;
+mod open;
+mod ownership;
+mod page_tree;
+mod path_cache;
+mod rename;
+mod virtual_tree;
+mod volume;
+mod walk;
+
+#[cfg(test)]
+mod tests;
+
+pub use attributes::{Attributes, MODE_BITS, NodeKind, SET_GROUP, SET_USER, STICKY, Time, VolumeNumbers};
+pub use change::NewSpecial;
+pub use content::{Content, ContentWords};
+pub use credentials::{Access, Credentials};
+pub use locks::{LockKind, LockRefused, NodeLocks, RecordLock};
+pub use namespace::{Mount, Namespace};
+pub use node::{Data, DirectoryData, Meta, NewNode, Node};
+pub use open::{Create, OpenHow, Opened};
+pub use ownership::TimeChange;
+pub use rename::RenameMode;
+pub use virtual_tree::{LinkTarget, Listed, VirtualDirectory, VirtualFile, VirtualLink, Visit};
+pub use volume::{MAGIC_DEVPTS, MAGIC_PROC, MAGIC_SYSFS, MAGIC_TMPFS, ReadOnly, Residence, Volume};
+pub use walk::{FinalLink, View};

@@ -1,0 +1,183 @@
+//! The tree of names that programs see: volumes, joined at mount points.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::cell::Cell;
+
+use abi::Errno;
+use machine::KernelCell;
+
+use super::node::Node;
+use super::path_cache::PathCache;
+
+/// One volume's root laid over a directory.
+#[derive(Clone)]
+pub struct Mount {
+    /// The directory that is covered; it belongs to a volume in memory.
+    pub point: Arc<Node>,
+    pub root: Arc<Node>,
+    /// What `/proc/mounts` calls the source and the type.
+    pub source: Arc<[u8]>,
+    pub kind: Arc<[u8]>,
+}
+
+/// A tree of names. Each volume is in it at most once, so a node says where it is.
+pub struct Namespace {
+    root: Arc<Node>,
+    mounts: KernelCell<Vec<Mount>>,
+    /// Changes with everything that could make a path lead elsewhere: see [`PathCache`].
+    generation: Cell<u64>,
+    pub(super) cache: KernelCell<PathCache>,
+}
+
+impl Namespace {
+    /// A tree with only `root`, the root directory of a volume in memory.
+    pub fn new(root: Arc<Node>) -> Namespace {
+        Namespace {
+            root,
+            mounts: KernelCell::new(Vec::new()),
+            generation: Cell::new(0),
+            cache: KernelCell::new(PathCache::new()),
+        }
+    }
+
+    pub fn root(&self) -> &Arc<Node> {
+        &self.root
+    }
+
+    pub fn generation(&self) -> u64 {
+        self.generation.get()
+    }
+
+    /// Forgets all remembered paths: called by every change that could make one wrong.
+    pub(super) fn names_changed(&self) {
+        self.generation.set(self.generation.get() + 1);
+    }
+
+    /// Lays a volume over a directory. Errors: `ENOTDIR`, `EBUSY` if something is mounted there, the
+    /// directory is produced or removed, or the volume is in the tree already.
+    pub fn mount(&self, mount: Mount) -> Result<(), Errno> {
+        if !mount.point.is_directory() || !mount.root.is_directory() {
+            return Err(Errno::ENOTDIR);
+        }
+        mount.point.table(Errno::EBUSY)?;
+        let placed = mount.root.is(&self.root) || self.mount_of_root(&mount.root).is_some();
+        if placed || mount.point.covered.get() || mount.point.is_removed() {
+            return Err(Errno::EBUSY);
+        }
+        let mut mounts = self.mounts.borrow_mut();
+        mounts.try_reserve(1).map_err(|_| Errno::ENOMEM)?;
+        mount.point.covered.set(true);
+        mounts.push(mount);
+        self.names_changed();
+        Ok(())
+    }
+
+    /// Takes a volume away; `root` is its root directory. Files of it that are open stay usable.
+    /// Errors: `EINVAL` if it is not mounted, `EBUSY` if another volume is mounted in it.
+    pub fn unmount(&self, root: &Arc<Node>) -> Result<(), Errno> {
+        let mut mounts = self.mounts.borrow_mut();
+        let position = mounts.iter().position(|mount| mount.root.is(root)).ok_or(Errno::EINVAL)?;
+        if mounts.iter().any(|mount| Arc::ptr_eq(mount.point.volume(), root.volume())) {
+            return Err(Errno::EBUSY);
+        }
+        let mount = mounts.remove(position);
+        drop(mounts);
+        mount.point.covered.set(false);
+        self.names_changed();
+        Ok(())
+    }
+
+    /// All mounts, oldest first, without the root.
+    pub fn mounts(&self) -> Vec<Mount> {
+        self.mounts.borrow().clone()
+    }
+
+    fn mount_of_root(&self, root: &Node) -> Option<Mount> {
+        self.mounts.borrow().iter().find(|mount| mount.root.is(root)).cloned()
+    }
+
+    /// What a program sees at `node`: the root of what is mounted there, or `node`.
+    pub(super) fn uncover(&self, mut node: Arc<Node>) -> Arc<Node> {
+        while node.covered.get() {
+            let mounts = self.mounts.borrow();
+            let Some(mount) = mounts.iter().find(|mount| mount.point.is(&node)) else { break };
+            let root = mount.root.clone();
+            drop(mounts);
+            node = root;
+        }
+        node
+    }
+
+    /// The directory above `node` for a program whose root directory is `root`.
+    pub(super) fn above(&self, node: &Arc<Node>, root: &Node) -> Arc<Node> {
+        if node.is(root) {
+            return node.clone();
+        }
+        let mut node = node.clone();
+        loop {
+            if let Some(parent) = node.parent() {
+                return self.uncover(parent);
+            }
+            match self.mount_of_root(&node) {
+                Some(mount) => node = mount.point,
+                None => return node,
+            }
+        }
+    }
+
+    /// The absolute path of `node` for a program whose root directory is `root`.
+    ///
+    /// For a directory it is exact. A file is shown under the name it was last given; if that name is
+    /// gone, or now names another file, the path ends in ` (deleted)`, as on Linux.
+    /// A node outside of `root` is shown from the top, with `(unreachable)` before it.
+    pub fn path_of(&self, node: &Arc<Node>, root: &Node) -> Vec<u8> {
+        let mut backwards: Vec<Arc<[u8]>> = Vec::new();
+        let deleted = !is_named(node);
+        let mut at = node.clone();
+        let mut reachable = true;
+        while !at.is(root) {
+            if let Some(parent) = at.parent() {
+                backwards.push(at.name());
+                at = parent;
+            } else if let Some(mount) = self.mount_of_root(&at) {
+                at = mount.point;
+            } else {
+                reachable = false;
+                break;
+            }
+        }
+        let mut path = Vec::new();
+        if !reachable {
+            path.extend_from_slice(b"(unreachable)");
+        }
+        for name in backwards.iter().rev() {
+            path.push(b'/');
+            path.extend_from_slice(name);
+        }
+        if backwards.is_empty() {
+            path.push(b'/');
+        }
+        if deleted {
+            path.extend_from_slice(b" (deleted)");
+        }
+        path
+    }
+
+    /// The path of a working directory (`getcwd`). Error: `ENOENT` if it was removed.
+    pub fn working_directory(&self, directory: &Arc<Node>, root: &Node) -> Result<Vec<u8>, Errno> {
+        if directory.is_removed() { Err(Errno::ENOENT) } else { Ok(self.path_of(directory, root)) }
+    }
+}
+
+/// Whether `node` is still where it says it is.
+fn is_named(node: &Arc<Node>) -> bool {
+    if node.is_removed() {
+        return false;
+    }
+    match (node.is_directory(), node.parent()) {
+        (true, _) => true,
+        (false, None) => node.name().is_empty() && node.meta().links > 0,
+        (false, Some(parent)) => parent.child(&node.name()).is_ok_and(|found| found.is(node)),
+    }
+}

@@ -1,0 +1,509 @@
+//! Nodes: files, directories and everything else that has a name in a file system.
+
+use alloc::sync::{Arc, Weak};
+use alloc::vec::Vec;
+use core::any::Any;
+use core::cell::Cell;
+
+use abi::Errno;
+use machine::{KernelCell, PAGE_BYTES};
+
+use super::attributes::{Attributes, NodeKind, SET_GROUP, SET_USER, Time};
+use super::content::Content;
+use super::credentials::Credentials;
+use super::directory::{Entries, FIRST_COOKIE};
+use super::limits::NAME_BYTES_MAX;
+use super::locks::NodeLocks;
+use super::virtual_tree::{LinkTarget, Listed, VirtualDirectory, VirtualFile, VirtualLink, Visit};
+use super::volume::Volume;
+
+/// A directory's size in `stat`: so many bytes for each entry, as Linux's tmpfs counts.
+const ENTRY_BYTES: u64 = 20;
+
+/// A file, directory, symlink, device, fifo or socket (an inode). Its entry in a directory and every
+/// open of it hold an `Arc`; the last one to go frees the data. That is all there is to deleting a
+/// file that is still open.
+pub struct Node {
+    volume: Arc<Volume>,
+    number: u64,
+    kind: NodeKind,
+    meta: KernelCell<Meta>,
+    place: KernelCell<Place>,
+    data: Data,
+    /// Something is mounted here.
+    pub(super) covered: Cell<bool>,
+    /// Above 0: opens for writing. Below 0: programs that execute it. Never both.
+    writers: Cell<i32>,
+    locks: KernelCell<NodeLocks>,
+    attachment: KernelCell<Option<Arc<dyn Any>>>,
+}
+
+/// What can change about a node besides its data.
+#[derive(Clone, Copy, Debug)]
+pub struct Meta {
+    /// Permission bits with set-user, set-group and sticky.
+    pub mode: u32,
+    pub user: u32,
+    pub group: u32,
+    pub links: u32,
+    pub accessed: Time,
+    pub modified: Time,
+    pub changed: Time,
+    pub born: Time,
+}
+
+/// Where a node was last given a name. For a directory this is its parent; for a file with several
+/// links it is one of them, good enough to tell a person its path.
+struct Place {
+    parent: Parent,
+    name: Arc<[u8]>,
+}
+
+enum Parent {
+    /// The root of a volume, or a node that was never linked.
+    None,
+    /// The parent's table holds this node.
+    Linked(Weak<Node>),
+    /// This node keeps its parent: a removed directory, whose `..` still works, or a produced node.
+    Held(Arc<Node>),
+}
+
+/// What a node holds.
+pub enum Data {
+    Regular(Content),
+    #[doc(hidden)]
+    Directory(DirectoryData),
+    Symlink(Arc<[u8]>),
+    /// Devices, fifos, sockets: what they do is elsewhere.
+    Special,
+    VirtualDirectory(Arc<dyn VirtualDirectory>),
+    VirtualFile(Arc<dyn VirtualFile>),
+    VirtualLink(Arc<dyn VirtualLink>),
+}
+
+/// The table of a directory that is in memory.
+pub struct DirectoryData(pub(super) KernelCell<Entries>);
+
+impl Data {
+    pub(super) fn empty_directory() -> Data {
+        Data::Directory(DirectoryData(KernelCell::new(Entries::default())))
+    }
+}
+
+/// How a new node looks.
+#[derive(Clone, Copy, Debug)]
+pub struct NewNode {
+    pub mode: u32,
+    pub user: u32,
+    pub group: u32,
+    pub now: Time,
+}
+
+impl Node {
+    /// The root directory of a volume in memory. Error: `ENOSPC`.
+    pub fn root(volume: &Arc<Volume>, new: NewNode) -> Result<Arc<Node>, Errno> {
+        let node = Node::unlinked(volume, NodeKind::Directory, Data::empty_directory(), new)?;
+        node.change_meta(|meta| meta.links = 2);
+        Ok(node)
+    }
+
+    /// The root directory of a volume on demand. Error: `ENOSPC`.
+    pub fn virtual_root(
+        volume: &Arc<Volume>,
+        directory: Arc<dyn VirtualDirectory>,
+        new: NewNode,
+    ) -> Result<Arc<Node>, Errno> {
+        let node = Node::unlinked(volume, NodeKind::Directory, Data::VirtualDirectory(directory), new)?;
+        node.change_meta(|meta| meta.links = 2);
+        Ok(node)
+    }
+
+    /// A node of a virtual directory, for [`VirtualDirectory::lookup`]. `number` should be the same
+    /// each time the same thing is looked up.
+    pub fn produce(
+        parent: &Arc<Node>,
+        name: &[u8],
+        number: u64,
+        kind: NodeKind,
+        data: Data,
+        new: NewNode,
+    ) -> Arc<Node> {
+        let links = match &data {
+            Data::VirtualDirectory(directory) => 2 + directory.subdirectories(),
+            _ => 1,
+        };
+        // A volume on demand has no limit, so the charge cannot fail; `Drop` takes it back.
+        let _ = parent.volume.charge_node();
+        let node = Node::assemble(&parent.volume, number, kind, data, new);
+        node.change_meta(|meta| meta.links = links);
+        *node.place.borrow_mut() = Place { parent: Parent::Held(parent.clone()), name: name.into() };
+        Arc::new(node)
+    }
+
+    /// A regular file without a name, as `O_TMPFILE` and `memfd_create` make it. Error: `ENOSPC`.
+    pub fn nameless(volume: &Arc<Volume>, new: NewNode) -> Result<Arc<Node>, Errno> {
+        Node::unlinked(volume, NodeKind::Regular, Data::Regular(Content::new(volume)), new)
+    }
+
+    /// A node with no links. Error: `ENOSPC`.
+    pub(super) fn unlinked(volume: &Arc<Volume>, kind: NodeKind, data: Data, new: NewNode) -> Result<Arc<Node>, Errno> {
+        volume.charge_node()?;
+        Ok(Arc::new(Node::assemble(volume, volume.take_number(), kind, data, new)))
+    }
+
+    fn assemble(volume: &Arc<Volume>, number: u64, kind: NodeKind, data: Data, new: NewNode) -> Node {
+        let meta = Meta {
+            mode: new.mode,
+            user: new.user,
+            group: new.group,
+            links: 0,
+            accessed: new.now,
+            modified: new.now,
+            changed: new.now,
+            born: new.now,
+        };
+        Node {
+            volume: volume.clone(),
+            number,
+            kind,
+            meta: KernelCell::new(meta),
+            place: KernelCell::new(Place { parent: Parent::None, name: [].as_slice().into() }),
+            data,
+            covered: Cell::new(false),
+            writers: Cell::new(0),
+            locks: KernelCell::new(NodeLocks::default()),
+            attachment: KernelCell::new(None),
+        }
+    }
+
+    pub fn volume(&self) -> &Arc<Volume> {
+        &self.volume
+    }
+
+    /// Number in its volume (`st_ino`).
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    pub fn kind(&self) -> NodeKind {
+        self.kind
+    }
+
+    pub fn data(&self) -> &Data {
+        &self.data
+    }
+
+    /// Data of a regular file in memory.
+    pub fn content(&self) -> Option<&Content> {
+        if let Data::Regular(content) = &self.data { Some(content) } else { None }
+    }
+
+    pub fn is_directory(&self) -> bool {
+        self.kind == NodeKind::Directory
+    }
+
+    pub fn is_symlink(&self) -> bool {
+        self.kind == NodeKind::Symlink
+    }
+
+    /// The same file, even if it was produced twice.
+    pub fn is(&self, other: &Node) -> bool {
+        core::ptr::eq(self, other) || (self.number == other.number && Arc::ptr_eq(&self.volume, &other.volume))
+    }
+
+    pub fn meta(&self) -> Meta {
+        self.meta.get()
+    }
+
+    pub(super) fn change_meta(&self, change: impl FnOnce(&mut Meta)) {
+        change(&mut self.meta.borrow_mut());
+    }
+
+    /// A directory that has been removed: nothing can be created in it.
+    pub fn is_removed(&self) -> bool {
+        self.meta().links == 0
+    }
+
+    /// What `stat` tells.
+    pub fn attributes(&self) -> Attributes {
+        let meta = self.meta();
+        let (size_bytes, pages) = match &self.data {
+            Data::Regular(content) => (content.size(), content.pages_present()),
+            Data::Directory(table) => ((2 + table.0.borrow().len() as u64) * ENTRY_BYTES, 0),
+            Data::Symlink(target) => (target.len() as u64, 0),
+            _ => (0, 0),
+        };
+        Attributes {
+            volume_device: self.volume.device(),
+            number: self.number,
+            kind: self.kind,
+            mode: meta.mode,
+            links: meta.links,
+            user: meta.user,
+            group: meta.group,
+            size_bytes,
+            blocks_512: pages * (PAGE_BYTES as u64 / 512),
+            accessed: meta.accessed,
+            modified: meta.modified,
+            changed: meta.changed,
+            born: meta.born,
+        }
+    }
+
+    /// Notes that data was read: the access time moves if it is not newer than the last change or is
+    /// a day old (Linux `relatime`).
+    pub fn note_read(&self, now: Time) {
+        const DAY_SECONDS: i64 = 86_400;
+        let mut meta = self.meta.borrow_mut();
+        let stale = meta.accessed <= meta.modified
+            || meta.accessed <= meta.changed
+            || now.seconds.saturating_sub(meta.accessed.seconds) >= DAY_SECONDS;
+        if stale && !self.volume.is_read_only() {
+            meta.accessed = now;
+        }
+    }
+
+    /// Notes that data was written by `who`: the times move, and a writer without privilege takes
+    /// away set-user and set-group, so that a changed program cannot keep them.
+    pub fn note_write(&self, who: &Credentials, now: Time) {
+        let mut meta = self.meta.borrow_mut();
+        meta.modified = now;
+        meta.changed = now;
+        if !who.is_privileged() && meta.mode & (SET_USER | SET_GROUP) != 0 {
+            meta.mode &= !SET_USER;
+            if meta.mode & 0o010 != 0 {
+                meta.mode &= !SET_GROUP;
+            }
+        }
+    }
+
+    /// Notes that names in this directory changed.
+    pub(super) fn note_names_changed(&self, now: Time) {
+        self.change_meta(|meta| {
+            meta.modified = now;
+            meta.changed = now;
+        });
+    }
+
+    /// Sets the size of a regular file. Errors: `EISDIR`, `EINVAL` for other kinds, `EFBIG`, `ETXTBSY`.
+    pub fn truncate(&self, size_bytes: u64, who: &Credentials, now: Time) -> Result<(), Errno> {
+        match &self.data {
+            Data::Regular(_) if self.writers.get() < 0 => Err(Errno::ETXTBSY),
+            Data::Regular(content) => {
+                content.resize(size_bytes)?;
+                self.note_write(who, now);
+                Ok(())
+            }
+            Data::VirtualFile(_) => Ok(()),
+            _ if self.is_directory() => Err(Errno::EISDIR),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
+    /// Where a symlink leads. Error: `EINVAL` for another kind.
+    pub fn link_target(&self) -> Result<LinkTarget, Errno> {
+        match &self.data {
+            Data::Symlink(target) => Ok(LinkTarget::Path(target.clone())),
+            Data::VirtualLink(link) => link.target(),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
+    /// Opened for writing. Error: `ETXTBSY` while it is executed.
+    pub fn begin_write(&self) -> Result<(), Errno> {
+        if self.writers.get() < 0 {
+            return Err(Errno::ETXTBSY);
+        }
+        self.writers.set(self.writers.get() + 1);
+        Ok(())
+    }
+
+    /// A file opened for writing was closed.
+    pub fn end_write(&self) {
+        debug_assert!(self.writers.get() > 0, "end_write without begin_write");
+        self.writers.set(self.writers.get() - 1);
+    }
+
+    /// A program starts to run from this file. Error: `ETXTBSY` while it is open for writing.
+    pub fn begin_execute(&self) -> Result<(), Errno> {
+        if self.writers.get() > 0 {
+            return Err(Errno::ETXTBSY);
+        }
+        self.writers.set(self.writers.get() - 1);
+        Ok(())
+    }
+
+    /// A program that ran from this file is gone.
+    pub fn end_execute(&self) {
+        debug_assert!(self.writers.get() < 0, "end_execute without begin_execute");
+        self.writers.set(self.writers.get() + 1);
+    }
+
+    pub(super) fn is_executed(&self) -> bool {
+        self.writers.get() < 0
+    }
+
+    /// The advisory locks on this file.
+    pub fn locks(&self) -> &KernelCell<NodeLocks> {
+        &self.locks
+    }
+
+    /// What another quaject keeps with this node: the pipe of a fifo, the endpoint of a socket.
+    pub fn attachment(&self) -> &KernelCell<Option<Arc<dyn Any>>> {
+        &self.attachment
+    }
+}
+
+// Names inside directories.
+impl Node {
+    /// The node called `name` in this directory; `name` is not `.` or `..`.
+    /// Errors: `ENOTDIR`, `ENAMETOOLONG`, `ENOENT`.
+    pub fn child(self: &Arc<Node>, name: &[u8]) -> Result<Arc<Node>, Errno> {
+        if !self.is_directory() {
+            return Err(Errno::ENOTDIR);
+        }
+        if name.len() > NAME_BYTES_MAX {
+            return Err(Errno::ENAMETOOLONG);
+        }
+        match &self.data {
+            Data::Directory(table) => table.0.borrow().find(name).cloned().ok_or(Errno::ENOENT),
+            Data::VirtualDirectory(directory) => directory.lookup(self, name),
+            _ => Err(Errno::ENOTDIR),
+        }
+    }
+
+    /// Shows the entries from cookie `from` on, `.` and `..` first, until `visit` stops. A listing
+    /// goes on at `next` of the last entry taken. `visit` must not touch program memory.
+    ///
+    /// Errors: `ENOTDIR`; `ENOENT` if the directory was removed.
+    pub fn list(self: &Arc<Node>, from: u64, visit: &mut dyn FnMut(&Listed<'_>) -> Visit) -> Result<(), Errno> {
+        if !self.is_directory() {
+            return Err(Errno::ENOTDIR);
+        }
+        if self.is_removed() {
+            return Err(Errno::ENOENT);
+        }
+        let parent = self.parent().map_or(self.number, |parent| parent.number);
+        let dots: [(&[u8], u64); 2] = [(b".", self.number), (b"..", parent)];
+        for (cookie, (name, number)) in (0..).zip(dots) {
+            let listed = Listed { cookie, next: cookie + 1, number, kind: NodeKind::Directory, name };
+            if cookie >= from && visit(&listed) == Visit::Stop {
+                return Ok(());
+            }
+        }
+        match &self.data {
+            Data::Directory(table) => list_table(&table.0.borrow(), from, visit),
+            Data::VirtualDirectory(directory) => {
+                let shift = |listed: &Listed<'_>| {
+                    visit(&Listed { cookie: listed.cookie + FIRST_COOKIE, next: listed.next + FIRST_COOKIE, ..*listed })
+                };
+                directory.list(self, from.saturating_sub(FIRST_COOKIE), &mut { shift });
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Entries without `.` and `..`; a virtual directory never counts as empty.
+    pub(super) fn is_empty_directory(&self) -> bool {
+        matches!(&self.data, Data::Directory(table) if table.0.borrow().len() == 0)
+    }
+
+    /// The table of this directory. Error: `error` for a virtual directory, which nobody may change.
+    pub(super) fn table(&self, error: Errno) -> Result<&KernelCell<Entries>, Errno> {
+        match &self.data {
+            Data::Directory(table) => Ok(&table.0),
+            _ => Err(error),
+        }
+    }
+
+    /// Gives `node` a further name here. Neither permissions nor times are looked at.
+    /// Errors: `ENOSPC`, `EPERM` for a virtual directory.
+    pub(super) fn attach(self: &Arc<Node>, name: &[u8], node: &Arc<Node>) -> Result<(), Errno> {
+        let name: Arc<[u8]> = name.into();
+        self.table(Errno::EPERM)?.borrow_mut().insert(name.clone(), node.clone())?;
+        node.set_place(self, name);
+        if node.is_directory() {
+            node.change_meta(|meta| meta.links = 2);
+            self.change_meta(|meta| meta.links += 1);
+        } else {
+            node.change_meta(|meta| meta.links += 1);
+        }
+        Ok(())
+    }
+
+    pub(super) fn set_place(&self, parent: &Arc<Node>, name: Arc<[u8]>) {
+        let new = Place { parent: Parent::Linked(Arc::downgrade(parent)), name };
+        let old = core::mem::replace(&mut *self.place.borrow_mut(), new);
+        drop(old);
+    }
+
+    /// This directory has been removed from `parent`. It keeps `parent`, so that `..` still works.
+    pub(super) fn set_removed(&self, parent: &Arc<Node>) {
+        self.change_meta(|meta| meta.links = 0);
+        self.place.borrow_mut().parent = Parent::Held(parent.clone());
+    }
+
+    /// Parent of a directory inside its volume, `None` for the volume's root. For another node: the
+    /// directory where it was last given a name, if that still exists.
+    pub fn parent(&self) -> Option<Arc<Node>> {
+        match &self.place.borrow().parent {
+            Parent::None => None,
+            Parent::Linked(parent) => parent.upgrade(),
+            Parent::Held(parent) => Some(parent.clone()),
+        }
+    }
+
+    /// The name in [`Node::parent`]; empty for the root of a volume.
+    pub fn name(&self) -> Arc<[u8]> {
+        self.place.borrow().name.clone()
+    }
+
+    /// A name of this node went away together with the directory it was in.
+    fn forget_link(&self) {
+        let links = self.meta().links;
+        if !self.is_directory() && links > 1 {
+            self.change_meta(|meta| meta.links = links - 1);
+            self.volume.release_node();
+        }
+    }
+
+    /// Moves everything that this node keeps alive into `doomed`.
+    fn let_go(&mut self, doomed: &mut Vec<Arc<Node>>) {
+        let place = &mut *self.place.borrow_mut();
+        if let Parent::Held(parent) = core::mem::replace(&mut place.parent, Parent::None) {
+            doomed.push(parent);
+        }
+        if let Data::Directory(table) = &self.data {
+            for node in table.0.borrow_mut().drain() {
+                node.forget_link();
+                doomed.push(node);
+            }
+        }
+    }
+}
+
+fn list_table(entries: &Entries, from: u64, visit: &mut dyn FnMut(&Listed<'_>) -> Visit) {
+    for (cookie, entry) in entries.at_or_after(from) {
+        let (number, kind) = (entry.node.number, entry.node.kind);
+        let listed = Listed { cookie, next: cookie + 1, number, kind, name: &entry.name };
+        if visit(&listed) == Visit::Stop {
+            return;
+        }
+    }
+}
+
+/// A tree may be deeper than the kernel's stack, so what a node keeps is taken apart in a loop, not
+/// by one drop inside another.
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.volume.release_node();
+        let mut doomed = Vec::new();
+        self.let_go(&mut doomed);
+        while let Some(node) = doomed.pop() {
+            if let Some(mut node) = Arc::into_inner(node) {
+                node.let_go(&mut doomed);
+            }
+        }
+    }
+}

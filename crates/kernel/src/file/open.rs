@@ -1,0 +1,152 @@
+//! Opening by path: find, or create, and check.
+
+use alloc::sync::Arc;
+
+use abi::Errno;
+
+use super::attributes::{NodeKind, Time};
+use super::change::NewSpecial;
+use super::credentials::{Access, Credentials};
+use super::namespace::Namespace;
+use super::node::Node;
+use super::walk::{FinalLink, Last, View, Walk};
+
+/// Create the file if it is missing (`O_CREAT`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Create {
+    /// Permission bits, the process's umask already taken off.
+    pub mode: u32,
+    /// It must be missing (`O_EXCL`).
+    pub exclusive: bool,
+}
+
+/// What `open` asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct OpenHow {
+    /// Read and write as the access mode says; `execute` for `execve`.
+    pub access: Access,
+    pub create: Option<Create>,
+    /// `O_TRUNC`
+    pub truncate: bool,
+    /// `O_DIRECTORY`
+    pub directory: bool,
+    /// `O_NOFOLLOW`
+    pub no_follow: bool,
+    /// `O_PATH`: only the place in the tree is wanted; no permission on the node itself is needed.
+    pub path_only: bool,
+    /// `O_NOATIME`: only for the owner.
+    pub no_access_time: bool,
+}
+
+/// An opened node. Reading, writing and what the node's kind means are the opener's business, as is
+/// [`Node::begin_write`] for a file opened for writing.
+pub struct Opened {
+    pub node: Arc<Node>,
+    pub created: bool,
+}
+
+impl Namespace {
+    /// Opens `path`: walks, creates if asked, checks permissions, truncates if asked.
+    ///
+    /// Errors: those of [`Namespace::lookup`]; `EEXIST`, `EISDIR`, `ENOTDIR`, `ELOOP` for a symlink
+    /// that may not be followed, `EACCES`, `EROFS`, `ETXTBSY`, `EPERM`, `ENOSPC`, `EINVAL` for
+    /// contradicting wishes.
+    pub fn open(&self, view: View<'_>, path: &[u8], how: OpenHow, now: Time) -> Result<Opened, Errno> {
+        if how.directory && how.create.is_some() {
+            return Err(Errno::EINVAL);
+        }
+        let last = if how.no_follow { FinalLink::Keep } else { FinalLink::Follow };
+        let opened = match how.create {
+            Some(create) if !how.path_only => self.open_or_create(view, path, create, last, now)?,
+            _ => Opened { node: self.lookup(view, path, last)?, created: false },
+        };
+        if !opened.created {
+            check_open(view.credentials, &opened.node, how)?;
+            if how.truncate && opened.node.kind() == NodeKind::Regular && !how.path_only {
+                opened.node.truncate(0, view.credentials, now)?;
+            }
+        }
+        Ok(opened)
+    }
+
+    fn open_or_create(
+        &self,
+        view: View<'_>,
+        path: &[u8],
+        create: Create,
+        last: FinalLink,
+        now: Time,
+    ) -> Result<Opened, Errno> {
+        // A name that exists is found without a walk; a path that ends in a slash is refused below.
+        let key = self.cache_key(view, path).filter(|_| !create.exclusive && path.last() != Some(&b'/'));
+        if let Some(node) = key.as_ref().and_then(|key| self.remembered(view, key, last)) {
+            return if node.is_directory() { Err(Errno::EISDIR) } else { Ok(Opened { node, created: false }) };
+        }
+        let mut walk = Walk::new(self, view, path)?;
+        loop {
+            let name = match walk.reach_last()? {
+                Last::Name(name) => name,
+                _ if create.exclusive => return Err(Errno::EEXIST),
+                _ => return Err(Errno::EISDIR),
+            };
+            if walk.ends_in_slash {
+                return Err(Errno::EISDIR);
+            }
+            let node = match walk.child(name.bytes()) {
+                Ok(node) => node,
+                Err(Errno::ENOENT) => {
+                    let special = NewSpecial { kind: NodeKind::Regular, mode: create.mode };
+                    let node = self.create_in(view.credentials, &walk.at, name.bytes(), special, now)?;
+                    return Ok(Opened { node, created: true });
+                }
+                Err(error) => return Err(error),
+            };
+            if create.exclusive {
+                return Err(Errno::EEXIST);
+            }
+            let node = if node.is_symlink() && last == FinalLink::Follow {
+                match walk.follow_last(&node)? {
+                    Some(jumped) => jumped,
+                    None => continue,
+                }
+            } else {
+                node
+            };
+            if node.is_directory() {
+                return Err(Errno::EISDIR);
+            }
+            if let Some(key) = key {
+                walk.remember(&key, &node);
+            }
+            return Ok(Opened { node, created: false });
+        }
+    }
+}
+
+/// What Linux's `may_open` checks, in its order.
+fn check_open(who: &Credentials, node: &Node, how: OpenHow) -> Result<(), Errno> {
+    if how.directory && !node.is_directory() {
+        return Err(Errno::ENOTDIR);
+    }
+    if how.path_only {
+        return Ok(());
+    }
+    let access = Access { write: how.access.write || how.truncate, ..how.access };
+    match node.kind() {
+        NodeKind::Symlink => return Err(Errno::ELOOP),
+        NodeKind::Directory if access.write => return Err(Errno::EISDIR),
+        NodeKind::Directory if access.execute => return Err(Errno::EACCES),
+        _ => {}
+    }
+    if access.execute && node.kind() != NodeKind::Regular {
+        return Err(Errno::EACCES);
+    }
+    who.permit(node, access)?;
+    if node.kind() == NodeKind::Socket {
+        return Err(Errno::ENXIO);
+    }
+    if how.no_access_time && !who.owns(node) {
+        return Err(Errno::EPERM);
+    }
+    if access.write && node.is_executed() { Err(Errno::ETXTBSY) } else { Ok(()) }
+}

@@ -1,0 +1,124 @@
+//! Changing whose a node is, who may use it and its times.
+
+use abi::Errno;
+
+use super::attributes::{MODE_BITS, SET_GROUP, SET_USER, Time};
+use super::credentials::{Access, Credentials};
+use super::namespace::Namespace;
+use super::node::Node;
+
+/// A new value for one of a node's times.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TimeChange {
+    /// The current time.
+    Now,
+    /// Leave it.
+    Omit,
+    Set(Time),
+}
+
+impl TimeChange {
+    fn apply(self, time: &mut Time, now: Time) {
+        match self {
+            TimeChange::Now => *time = now,
+            TimeChange::Omit => {}
+            TimeChange::Set(new) => *time = new,
+        }
+    }
+}
+
+impl Namespace {
+    /// Sets the mode bits (`chmod`). Errors: `EPERM` for who does not own the node, `EROFS`, `ENOTSUP`
+    /// for a symlink.
+    pub fn set_mode(&self, who: &Credentials, node: &Node, mode: u32, now: Time) -> Result<(), Errno> {
+        check_writable(node)?;
+        if node.is_symlink() {
+            return Err(Errno::ENOTSUP);
+        }
+        if !who.owns(node) {
+            return Err(Errno::EPERM);
+        }
+        let foreign = !who.in_group(node.meta().group) && !who.is_privileged();
+        let mode = if foreign { mode & !SET_GROUP } else { mode };
+        node.change_meta(|meta| {
+            meta.mode = mode & MODE_BITS;
+            meta.changed = now;
+        });
+        self.search_may_change(node);
+        Ok(())
+    }
+
+    /// Sets owner and group; `None` leaves one (`chown`). A file loses set-user and set-group.
+    /// Errors: `EPERM`, `EROFS`.
+    pub fn set_owner(
+        &self,
+        who: &Credentials,
+        node: &Node,
+        user: Option<u32>,
+        group: Option<u32>,
+        now: Time,
+    ) -> Result<(), Errno> {
+        check_writable(node)?;
+        let meta = node.meta();
+        let is_owner = meta.user == who.user;
+        let user_allowed = user.is_none_or(|user| is_owner && user == meta.user);
+        let group_allowed = group.is_none_or(|group| is_owner && (group == meta.group || who.in_group(group)));
+        let allowed = user_allowed && group_allowed;
+        if !allowed && !who.is_privileged() {
+            return Err(Errno::EPERM);
+        }
+        let keeps_group_bit = who.is_privileged() || who.in_group(meta.group);
+        node.change_meta(|meta| {
+            meta.user = user.unwrap_or(meta.user);
+            meta.group = group.unwrap_or(meta.group);
+            meta.changed = now;
+            if !node.is_directory() {
+                meta.mode &= !SET_USER;
+                if meta.mode & 0o010 != 0 || !keeps_group_bit {
+                    meta.mode &= !SET_GROUP;
+                }
+            }
+        });
+        self.search_may_change(node);
+        Ok(())
+    }
+
+    /// Sets access and modification time (`utimensat`). Two times `Now` need only the right to write.
+    /// Errors: `EPERM`, `EACCES`, `EROFS`.
+    pub fn set_times(
+        &self,
+        who: &Credentials,
+        node: &Node,
+        accessed: TimeChange,
+        modified: TimeChange,
+        now: Time,
+    ) -> Result<(), Errno> {
+        if accessed == TimeChange::Omit && modified == TimeChange::Omit {
+            return Ok(());
+        }
+        check_writable(node)?;
+        let both_now = accessed == TimeChange::Now && modified == TimeChange::Now;
+        if !who.owns(node) {
+            if !both_now {
+                return Err(Errno::EPERM);
+            }
+            who.permit(node, Access::WRITE)?;
+        }
+        node.change_meta(|meta| {
+            accessed.apply(&mut meta.accessed, now);
+            modified.apply(&mut meta.modified, now);
+            meta.changed = now;
+        });
+        Ok(())
+    }
+
+    fn search_may_change(&self, node: &Node) {
+        if node.is_directory() {
+            self.names_changed();
+        }
+    }
+}
+
+fn check_writable(node: &Node) -> Result<(), Errno> {
+    if node.volume().is_read_only() { Err(Errno::EROFS) } else { Ok(()) }
+}

@@ -1,0 +1,116 @@
+//! Whole paths that were walked before, so that opening a file again walks nothing.
+
+use alloc::boxed::Box;
+use alloc::sync::{Arc, Weak};
+use alloc::vec::Vec;
+
+use super::name::{hash_backwards, words_backwards};
+use super::node::Node;
+
+/// Sets of two entries each. 256 sets take 28 KB and some for the paths.
+const SETS: usize = 256;
+/// Longer paths are not worth keeping.
+const KEY_BYTES_MAX: usize = 256;
+
+/// Remembers which node a path led to.
+///
+/// An entry counts only while the namespace's generation is the one in which it was made, so any
+/// change that could lead a walk elsewhere (or forbid it) empties the cache at once. Entries hold no
+/// node alive: an unlinked file goes when its last user goes.
+pub(super) struct PathCache {
+    sets: Vec<[Option<Remembered>; 2]>,
+}
+
+struct Remembered {
+    generation: u64,
+    start: u64,
+    path_bytes: usize,
+    /// The path as words, the last one first (S-100).
+    path: Box<[u64]>,
+    node: Weak<Node>,
+    terms: Terms,
+}
+
+/// For whom an entry holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Terms {
+    /// Every directory on the way may be searched by owner, group and others, so nobody is refused.
+    /// Otherwise only privileged users may use the entry.
+    pub(super) open_to_all: bool,
+    /// The last name was not a symlink, so the entry also holds for who does not follow one.
+    pub(super) straight: bool,
+}
+
+/// Who asks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Asker {
+    pub(super) privileged: bool,
+    pub(super) follows: bool,
+}
+
+impl Terms {
+    fn allow(self, asker: Asker) -> bool {
+        (self.open_to_all || asker.privileged) && (self.straight || asker.follows)
+    }
+}
+
+/// A path to look for, hashed.
+pub(super) struct Key<'a> {
+    start: u64,
+    path: &'a [u8],
+    set: usize,
+}
+
+impl<'a> Key<'a> {
+    /// `start` identifies the directory from which `path` is walked. `None` for a path that is never
+    /// kept.
+    pub(super) fn new(start: u64, path: &'a [u8]) -> Option<Key<'a>> {
+        if path.is_empty() || path.len() > KEY_BYTES_MAX {
+            return None;
+        }
+        Some(Key { start, path, set: hash_backwards(start, path) as usize % SETS })
+    }
+}
+
+impl Remembered {
+    fn is(&self, generation: u64, key: &Key<'_>) -> bool {
+        self.generation == generation
+            && self.start == key.start
+            && self.path_bytes == key.path.len()
+            && words_backwards(key.path).zip(self.path.iter()).all(|(word, kept)| word == *kept)
+    }
+}
+
+impl PathCache {
+    pub(super) const fn new() -> PathCache {
+        PathCache { sets: Vec::new() }
+    }
+
+    pub(super) fn find(&self, generation: u64, key: &Key<'_>, asker: Asker) -> Option<Arc<Node>> {
+        let set = self.sets.get(key.set)?;
+        let kept = set.iter().flatten().find(|kept| kept.is(generation, key))?;
+        if kept.terms.allow(asker) { kept.node.upgrade() } else { None }
+    }
+
+    pub(super) fn keep(&mut self, generation: u64, key: &Key<'_>, node: &Arc<Node>, terms: Terms) {
+        if self.sets.is_empty() {
+            if self.sets.try_reserve_exact(SETS).is_err() {
+                return;
+            }
+            self.sets.resize_with(SETS, || [None, None]);
+        }
+        let entry = Remembered {
+            generation,
+            start: key.start,
+            path_bytes: key.path.len(),
+            path: words_backwards(key.path).collect(),
+            node: Arc::downgrade(node),
+            terms,
+        };
+        let set = &mut self.sets[key.set];
+        if set[0].as_ref().is_some_and(|kept| kept.generation == generation && !kept.is(generation, key)) {
+            set.swap(0, 1);
+        }
+        set[0] = Some(entry);
+    }
+}

@@ -1,0 +1,177 @@
+//! One file system: where its nodes get their numbers and their frames, and its limits.
+
+use alloc::sync::Arc;
+use core::cell::Cell;
+
+use abi::Errno;
+use machine::PAGE_BYTES;
+
+use super::attributes::VolumeNumbers;
+use super::limits::NAME_BYTES_MAX;
+use crate::space::{FramePool, Page};
+
+/// Where the nodes of a volume live.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Residence {
+    /// In memory, as the nodes themselves (S-99).
+    Memory,
+    /// Nowhere: nodes are produced when a name is looked up. Such names are never cached.
+    Virtual,
+}
+
+/// A file system. All its nodes refer to it; it lives as long as the last of them.
+pub struct Volume {
+    pool: &'static FramePool,
+    residence: Residence,
+    /// Linux `f_type`.
+    magic: u64,
+    device: (u32, u32),
+    read_only: Cell<bool>,
+    next_number: Cell<u64>,
+    /// Nodes plus links beyond each node's first: both cost kernel memory.
+    nodes: Cell<u64>,
+    nodes_max: u64,
+    pages: Cell<u64>,
+    pages_max: u64,
+}
+
+/// Linux `TMPFS_MAGIC`.
+pub const MAGIC_TMPFS: u64 = 0x0102_1994;
+/// Linux `PROC_SUPER_MAGIC`.
+pub const MAGIC_PROC: u64 = 0x9fa0;
+/// Linux `SYSFS_MAGIC`.
+pub const MAGIC_SYSFS: u64 = 0x6265_6572;
+/// Linux `DEVPTS_SUPER_MAGIC`.
+pub const MAGIC_DEVPTS: u64 = 0x1cd1;
+
+impl Volume {
+    /// A memory-resident file system whose data may take every frame that `pool` can give now.
+    /// `minor` tells it from other volumes (device `0:minor`, as Linux numbers its own).
+    pub fn in_memory(pool: &'static FramePool, minor: u32) -> Arc<Volume> {
+        let frames = pool.free_frames() as u64;
+        Self::in_memory_limited(pool, minor, frames)
+    }
+
+    /// A memory-resident file system with room for `pages_max` pages of data and as many nodes
+    /// (at least 1024, so that a small machine can still unpack its programs).
+    pub fn in_memory_limited(pool: &'static FramePool, minor: u32, pages_max: u64) -> Arc<Volume> {
+        Self::new(pool, Residence::Memory, MAGIC_TMPFS, minor, pages_max, pages_max.max(1024))
+    }
+
+    /// A volume whose nodes are produced on demand.
+    pub fn on_demand(pool: &'static FramePool, magic: u64, minor: u32) -> Arc<Volume> {
+        Self::new(pool, Residence::Virtual, magic, minor, 0, u64::MAX)
+    }
+
+    fn new(
+        pool: &'static FramePool,
+        residence: Residence,
+        magic: u64,
+        minor: u32,
+        pages_max: u64,
+        nodes_max: u64,
+    ) -> Arc<Volume> {
+        Arc::new(Volume {
+            pool,
+            residence,
+            magic,
+            device: (0, minor),
+            read_only: Cell::new(false),
+            next_number: Cell::new(1),
+            nodes: Cell::new(0),
+            nodes_max,
+            pages: Cell::new(0),
+            pages_max,
+        })
+    }
+
+    pub fn residence(&self) -> Residence {
+        self.residence
+    }
+
+    pub fn pool(&self) -> &'static FramePool {
+        self.pool
+    }
+
+    /// Device number, major and minor.
+    pub fn device(&self) -> (u32, u32) {
+        self.device
+    }
+
+    pub fn is_read_only(&self) -> bool {
+        self.read_only.get()
+    }
+
+    /// From now on nothing of this volume may be changed through a path (`EROFS`).
+    pub fn set_read_only(&self, read_only: ReadOnly) {
+        self.read_only.set(read_only == ReadOnly::Yes);
+    }
+
+    /// The numbers of `statfs`.
+    pub fn numbers(&self) -> VolumeNumbers {
+        let room = self.pages_max.saturating_sub(self.pages.get());
+        VolumeNumbers {
+            magic: self.magic,
+            block_bytes: PAGE_BYTES as u64,
+            blocks: self.pages_max,
+            blocks_free: room.min(self.pool.free_frames() as u64),
+            nodes: if self.residence == Residence::Memory { self.nodes_max } else { 0 },
+            nodes_free: match self.residence {
+                Residence::Memory => self.nodes_max.saturating_sub(self.nodes.get()),
+                Residence::Virtual => 0,
+            },
+            name_bytes_max: NAME_BYTES_MAX as u64,
+            device: self.device,
+            read_only: self.is_read_only(),
+        }
+    }
+
+    /// A number that no other node of this volume has had.
+    pub fn take_number(&self) -> u64 {
+        let number = self.next_number.get();
+        self.next_number.set(number + 1);
+        number
+    }
+
+    /// Accounts for a node or an extra link. Error: `ENOSPC`.
+    pub(super) fn charge_node(&self) -> Result<(), Errno> {
+        if self.nodes.get() >= self.nodes_max {
+            return Err(Errno::ENOSPC);
+        }
+        self.nodes.set(self.nodes.get() + 1);
+        Ok(())
+    }
+
+    pub(super) fn release_node(&self) {
+        self.nodes.set(self.nodes.get() - 1);
+    }
+
+    /// A frame for file data, content unknown. Error: `ENOSPC` at the volume's or the pool's limit.
+    pub(super) fn allocate_page(&self) -> Result<Page, Errno> {
+        if self.pages.get() >= self.pages_max {
+            return Err(Errno::ENOSPC);
+        }
+        self.pool.allocate().ok_or(Errno::ENOSPC)
+    }
+
+    /// Whether `pages` more pages could be had now.
+    pub(super) fn has_room(&self, pages: u64) -> bool {
+        let room = self.pages_max.saturating_sub(self.pages.get());
+        pages <= room.min(self.pool.free_frames() as u64)
+    }
+
+    pub(super) fn pages_gained(&self, pages: u64) {
+        self.pages.set(self.pages.get() + pages);
+    }
+
+    pub(super) fn pages_lost(&self, pages: u64) {
+        self.pages.set(self.pages.get() - pages);
+    }
+}
+
+/// Argument of [`Volume::set_read_only`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReadOnly {
+    Yes,
+    No,
+}

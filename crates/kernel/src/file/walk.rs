@@ -1,0 +1,291 @@
+//! From a path to a node, one name at a time.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use abi::Errno;
+
+use super::credentials::{Access, Credentials};
+use super::limits::{LINKS_FOLLOWED_MAX, PATH_BYTES_MAX};
+use super::namespace::Namespace;
+use super::node::Node;
+use super::path_cache::{Asker, Key, Terms};
+use super::virtual_tree::LinkTarget;
+use super::volume::Residence;
+
+/// From where, and as whom, somebody looks at the tree of names.
+#[derive(Clone, Copy)]
+pub struct View<'a> {
+    /// The process's root directory.
+    pub root: &'a Arc<Node>,
+    /// Where a relative path starts: the working directory, or the directory of an `*at` call.
+    pub directory: &'a Arc<Node>,
+    pub credentials: &'a Credentials,
+}
+
+/// What happens if the last name of a path is a symlink.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FinalLink {
+    Follow,
+    /// The link itself is meant. A slash behind its name still follows it.
+    Keep,
+}
+
+impl Namespace {
+    /// The node that `path` names.
+    ///
+    /// Errors: `ENOENT` (also for an empty path), `ENOTDIR`, `EACCES` on a directory that may not be
+    /// searched, `ELOOP`, `ENAMETOOLONG`.
+    pub fn lookup(&self, view: View<'_>, path: &[u8], last: FinalLink) -> Result<Arc<Node>, Errno> {
+        let key = self.cache_key(view, path);
+        if let Some(node) = key.as_ref().and_then(|key| self.remembered(view, key, last)) {
+            return Ok(node);
+        }
+        let mut walk = Walk::new(self, view, path)?;
+        let node = walk.reach_end(last)?;
+        if let Some(key) = key {
+            walk.remember(&key, &node);
+        }
+        Ok(node)
+    }
+
+    /// A key for the path cache, unless the walk depends on a private root directory.
+    pub(super) fn cache_key<'a>(&self, view: View<'_>, path: &'a [u8]) -> Option<Key<'a>> {
+        if !Arc::ptr_eq(view.root, self.root()) {
+            return None;
+        }
+        let start = if path.first() == Some(&b'/') { view.root } else { view.directory };
+        if start.volume().residence() == Residence::Virtual {
+            return None;
+        }
+        let minor = u64::from(start.volume().device().1);
+        Key::new(minor << 44 ^ start.number(), path)
+    }
+
+    pub(super) fn remembered(&self, view: View<'_>, key: &Key<'_>, last: FinalLink) -> Option<Arc<Node>> {
+        let asker = Asker { privileged: view.credentials.is_privileged(), follows: last == FinalLink::Follow };
+        self.cache.borrow().find(self.generation(), key, asker)
+    }
+}
+
+/// A string that is being walked: the program's path, or the target of a symlink met on the way.
+#[derive(Clone)]
+enum Text<'a> {
+    Given(&'a [u8]),
+    Target(Arc<[u8]>),
+}
+
+impl Text<'_> {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Text::Given(bytes) => bytes,
+            Text::Target(bytes) => bytes,
+        }
+    }
+}
+
+/// The part of a text that is still to be walked. It starts at a name, except just after it was
+/// pushed.
+struct Rest<'a> {
+    text: Text<'a>,
+    at: usize,
+}
+
+/// One name of a path.
+pub(super) struct Name<'a> {
+    text: Text<'a>,
+    range: Range<usize>,
+}
+
+impl Name<'_> {
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.text.bytes()[self.range.clone()]
+    }
+}
+
+/// The last name of a path.
+pub(super) enum Last<'a> {
+    /// The path was only slashes.
+    Root,
+    /// `.`
+    Dot,
+    /// `..`
+    DotDot,
+    Name(Name<'a>),
+}
+
+/// A walk under way. It stops before the last name, so that the caller can look it up, create it or
+/// remove it.
+pub(super) struct Walk<'a> {
+    namespace: &'a Namespace,
+    view: View<'a>,
+    /// The directory reached so far (anything else is an error at the next name).
+    pub(super) at: Arc<Node>,
+    /// What is left to walk, innermost symlink target last.
+    pending: Vec<Rest<'a>>,
+    links_followed: u32,
+    /// A slash stands behind the last name.
+    pub(super) ends_in_slash: bool,
+    terms: Terms,
+    cacheable: bool,
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn new(namespace: &'a Namespace, view: View<'a>, path: &'a [u8]) -> Result<Walk<'a>, Errno> {
+        if path.is_empty() {
+            return Err(Errno::ENOENT);
+        }
+        if path.len() > PATH_BYTES_MAX {
+            return Err(Errno::ENAMETOOLONG);
+        }
+        let absolute = path[0] == b'/';
+        let mut pending = Vec::with_capacity(2);
+        pending.push(Rest { text: Text::Given(path), at: 0 });
+        Ok(Walk {
+            namespace,
+            view,
+            at: if absolute { view.root.clone() } else { view.directory.clone() },
+            pending,
+            links_followed: 0,
+            ends_in_slash: false,
+            terms: Terms { open_to_all: true, straight: true },
+            cacheable: true,
+        })
+    }
+
+    /// Walks up to the last name. `self.at` is then a directory that may be searched (or, for
+    /// [`Last::Root`], the root).
+    pub(super) fn reach_last(&mut self) -> Result<Last<'a>, Errno> {
+        loop {
+            let Some(name) = self.next_name() else { return Ok(Last::Root) };
+            self.check_search()?;
+            let is_last = self.pending.is_empty();
+            match name.bytes() {
+                b"." if is_last => return Ok(Last::Dot),
+                b".." if is_last => return Ok(Last::DotDot),
+                _ if is_last => return Ok(Last::Name(name)),
+                b"." => {}
+                b".." => self.go_up(),
+                bytes => {
+                    let node = self.child(bytes)?;
+                    if !node.is_symlink() {
+                        self.at = node;
+                    } else if let Some(jumped) = self.follow(&node)? {
+                        self.at = jumped;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Walks to the end: the node that the path names.
+    pub(super) fn reach_end(&mut self, last: FinalLink) -> Result<Arc<Node>, Errno> {
+        loop {
+            let node = match self.reach_last()? {
+                Last::Root | Last::Dot => self.at.clone(),
+                Last::DotDot => {
+                    self.go_up();
+                    self.at.clone()
+                }
+                Last::Name(name) => {
+                    let node = self.child(name.bytes())?;
+                    if node.is_symlink() && (last == FinalLink::Follow || self.ends_in_slash) {
+                        match self.follow_last(&node)? {
+                            Some(jumped) => jumped,
+                            None => continue,
+                        }
+                    } else {
+                        node
+                    }
+                }
+            };
+            if self.ends_in_slash && !node.is_directory() {
+                return Err(Errno::ENOTDIR);
+            }
+            return Ok(node);
+        }
+    }
+
+    /// The node called `name` in the directory reached, with what is mounted there.
+    pub(super) fn child(&self, name: &[u8]) -> Result<Arc<Node>, Errno> {
+        Ok(self.namespace.uncover(self.at.child(name)?))
+    }
+
+    pub(super) fn go_up(&mut self) {
+        self.at = self.namespace.above(&self.at, self.view.root);
+    }
+
+    /// Follows the symlink `link` that the last name of the path named.
+    pub(super) fn follow_last(&mut self, link: &Arc<Node>) -> Result<Option<Arc<Node>>, Errno> {
+        self.terms.straight = false;
+        self.follow(link)
+    }
+
+    /// Puts the target of `link` before what is left to walk. A link that leads straight to a node
+    /// returns that node instead.
+    fn follow(&mut self, link: &Arc<Node>) -> Result<Option<Arc<Node>>, Errno> {
+        if self.links_followed >= LINKS_FOLLOWED_MAX {
+            return Err(Errno::ELOOP);
+        }
+        self.links_followed += 1;
+        self.cacheable &= link.volume().residence() == Residence::Memory;
+        let target = match link.link_target()? {
+            LinkTarget::Node(node, _) => return Ok(Some(node)),
+            LinkTarget::Path(target) => target,
+        };
+        match target.first() {
+            None => return Err(Errno::ENOENT),
+            Some(b'/') => self.at = self.view.root.clone(),
+            Some(_) => {}
+        }
+        self.pending.push(Rest { text: Text::Target(target), at: 0 });
+        Ok(None)
+    }
+
+    /// Takes the next name off what is left. Afterwards `pending` is empty if it was the last.
+    fn next_name(&mut self) -> Option<Name<'a>> {
+        loop {
+            let rest = self.pending.last_mut()?;
+            let bytes = rest.text.bytes();
+            let start = skip(bytes, rest.at, |byte| byte == b'/');
+            if start == bytes.len() {
+                self.pending.pop();
+                continue;
+            }
+            let end = skip(bytes, start, |byte| byte != b'/');
+            let next = skip(bytes, end, |byte| byte == b'/');
+            if next < bytes.len() {
+                rest.at = next;
+                return Some(Name { text: rest.text.clone(), range: start..end });
+            }
+            let text = self.pending.pop()?.text;
+            if self.pending.is_empty() {
+                self.ends_in_slash |= next > end;
+            }
+            return Some(Name { text, range: start..end });
+        }
+    }
+
+    fn check_search(&mut self) -> Result<(), Errno> {
+        if !self.at.is_directory() {
+            return Err(Errno::ENOTDIR);
+        }
+        self.terms.open_to_all &= self.at.meta().mode & 0o111 == 0o111;
+        self.cacheable &= self.at.volume().residence() == Residence::Memory;
+        self.view.credentials.permit(&self.at, Access::SEARCH)
+    }
+
+    /// Lets the path cache keep the result of this walk. A symlink is not kept: it is the result only
+    /// for who does not follow it.
+    pub(super) fn remember(&self, key: &Key<'_>, node: &Arc<Node>) {
+        if self.cacheable && !node.is_symlink() && node.volume().residence() == Residence::Memory {
+            let generation = self.namespace.generation();
+            self.namespace.cache.borrow_mut().keep(generation, key, node, self.terms);
+        }
+    }
+}
+
+fn skip(bytes: &[u8], from: usize, while_true: impl Fn(u8) -> bool) -> usize {
+    bytes[from..].iter().position(|byte| !while_true(*byte)).map_or(bytes.len(), |skipped| from + skipped)
+}

@@ -1,0 +1,242 @@
+//! The two ends of a pipe, as streams.
+
+use alloc::sync::Arc;
+use core::any::Any;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use abi::Errno;
+
+use super::ATOMIC_BYTES;
+use super::ring::PipeRing;
+use crate::schedule::WaitQueue;
+use crate::stream::{Io, Ready, Stream, UserRange};
+
+/// One pipe, shared by its ends.
+pub struct Pipe {
+    pub(super) ring: PipeRing,
+    /// Sleep here until something can be read.
+    pub readable: WaitQueue,
+    /// Sleep here until something can be written.
+    pub writable: WaitQueue,
+    readers: AtomicU32,
+    writers: AtomicU32,
+    /// Ever opened, for the rendezvous of a named pipe.
+    pub opened_readers: AtomicU32,
+    pub opened_writers: AtomicU32,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Side {
+    Read,
+    Write,
+    /// A named pipe opened for both (Linux allows it).
+    Both,
+}
+
+impl Side {
+    pub fn reads(self) -> bool {
+        self != Side::Write
+    }
+
+    pub fn writes(self) -> bool {
+        self != Side::Read
+    }
+}
+
+/// One open end. Dropping the last end of a side tells the other.
+pub struct PipeEnd {
+    pipe: Arc<Pipe>,
+    side: Side,
+    scheduler: &'static crate::schedule::Scheduler,
+}
+
+impl Pipe {
+    /// Error: `ENOMEM`.
+    pub fn new() -> Result<Arc<Pipe>, Errno> {
+        Ok(Arc::new(Pipe {
+            ring: PipeRing::new()?,
+            readable: WaitQueue::new(),
+            writable: WaitQueue::new(),
+            readers: AtomicU32::new(0),
+            writers: AtomicU32::new(0),
+            opened_readers: AtomicU32::new(0),
+            opened_writers: AtomicU32::new(0),
+        }))
+    }
+
+    pub fn fill(&self) -> usize {
+        self.ring.fill()
+    }
+
+    pub fn capacity(&self) -> usize {
+        self.ring.capacity()
+    }
+
+    pub fn readers(&self) -> u32 {
+        self.readers.load(Ordering::Relaxed)
+    }
+
+    pub fn writers(&self) -> u32 {
+        self.writers.load(Ordering::Relaxed)
+    }
+
+    /// Changes the capacity; see [`PipeRing::resize`]. The ends' synthesized code must be made anew.
+    pub fn resize(&self, capacity: usize) -> Result<(), Errno> {
+        self.ring.resize(capacity)?;
+        self.note_readers();
+        Ok(())
+    }
+
+    fn note_readers(&self) {
+        let limit = if self.readers() > 0 { self.ring.capacity() as u64 } else { 0 };
+        self.ring.words.write_limit.store(limit, Ordering::Release);
+    }
+}
+
+impl PipeEnd {
+    pub fn new(pipe: &Arc<Pipe>, side: Side, scheduler: &'static crate::schedule::Scheduler) -> PipeEnd {
+        if side.reads() {
+            pipe.readers.fetch_add(1, Ordering::Relaxed);
+            pipe.opened_readers.fetch_add(1, Ordering::Relaxed);
+        }
+        if side.writes() {
+            pipe.writers.fetch_add(1, Ordering::Relaxed);
+            pipe.opened_writers.fetch_add(1, Ordering::Relaxed);
+        }
+        pipe.note_readers();
+        PipeEnd { pipe: pipe.clone(), side, scheduler }
+    }
+
+    pub fn pipe(&self) -> &Arc<Pipe> {
+        &self.pipe
+    }
+
+    pub fn side(&self) -> Side {
+        self.side
+    }
+
+    fn read_with(
+        &self,
+        io: &Io<'_>,
+        bytes: usize,
+        take: &mut dyn FnMut() -> Result<usize, Errno>,
+    ) -> Result<usize, Errno> {
+        if !self.side.reads() {
+            return Err(Errno::EBADF);
+        }
+        if bytes == 0 {
+            return Ok(0);
+        }
+        loop {
+            if self.pipe.fill() > 0 {
+                let taken = take()?;
+                io.scheduler.wake(&self.pipe.writable);
+                return Ok(taken);
+            }
+            if self.pipe.writers() == 0 {
+                return Ok(0);
+            }
+            io.wait(&self.pipe.readable)?;
+        }
+    }
+
+    /// `put` moves bytes from offset `done` on, at most its second argument.
+    fn write_with(
+        &self,
+        io: &Io<'_>,
+        bytes: usize,
+        put: &mut dyn FnMut(usize) -> Result<usize, Errno>,
+    ) -> Result<usize, Errno> {
+        if !self.side.writes() {
+            return Err(Errno::EBADF);
+        }
+        let mut done = 0;
+        loop {
+            if self.pipe.readers() == 0 {
+                return if done > 0 { Ok(done) } else { Err(Errno::EPIPE) };
+            }
+            if bytes == 0 {
+                return Ok(0);
+            }
+            // A small write waits until it fits whole.
+            let needed = if bytes <= ATOMIC_BYTES { bytes } else { 1 };
+            if self.pipe.ring.room() >= needed {
+                match put(done) {
+                    Ok(0) => {}
+                    Ok(part) => {
+                        done += part;
+                        io.scheduler.wake(&self.pipe.readable);
+                    }
+                    Err(error) => return if done > 0 { Ok(done) } else { Err(error) },
+                }
+                if done == bytes {
+                    return Ok(done);
+                }
+            }
+            if self.pipe.ring.room() >= needed.min(bytes - done) {
+                continue;
+            }
+            if let Err(error) = io.wait(&self.pipe.writable) {
+                return if done > 0 { Ok(done) } else { Err(error) };
+            }
+        }
+    }
+}
+
+impl Stream for PipeEnd {
+    fn read(&self, io: &Io<'_>, to: UserRange) -> Result<usize, Errno> {
+        self.read_with(io, to.bytes, &mut || self.pipe.ring.give_to(io.machine(), to))
+    }
+
+    fn write(&self, io: &Io<'_>, from: UserRange) -> Result<usize, Errno> {
+        self.write_with(io, from.bytes, &mut |done| self.pipe.ring.take_from(io.machine(), from.after(done)))
+    }
+
+    fn read_kernel(&self, io: &Io<'_>, into: &mut [u8]) -> Result<usize, Errno> {
+        self.read_with(io, into.len(), &mut || Ok(self.pipe.ring.get(into)))
+    }
+
+    fn write_kernel(&self, io: &Io<'_>, from: &[u8]) -> Result<usize, Errno> {
+        self.write_with(io, from.len(), &mut |done| Ok(self.pipe.ring.put(&from[done..])))
+    }
+
+    fn ready(&self) -> Ready {
+        let mut ready = Ready::NONE;
+        if self.side.reads() {
+            ready = ready.with_if(self.pipe.fill() > 0, Ready::READABLE);
+            ready = ready.with_if(self.pipe.writers() == 0, Ready::HANG_UP);
+        }
+        if self.side.writes() {
+            ready = ready.with_if(self.pipe.ring.room() >= ATOMIC_BYTES, Ready::WRITABLE);
+            ready = ready.with_if(self.pipe.readers() == 0, Ready::ERROR);
+        }
+        ready
+    }
+
+    fn each_queue<'a>(&'a self, visit: &mut dyn FnMut(&'a WaitQueue)) {
+        if self.side.reads() {
+            visit(&self.pipe.readable);
+        }
+        if self.side.writes() {
+            visit(&self.pipe.writable);
+        }
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl Drop for PipeEnd {
+    fn drop(&mut self) {
+        if self.side.reads() {
+            self.pipe.readers.fetch_sub(1, Ordering::Relaxed);
+            self.pipe.note_readers();
+            self.scheduler.wake(&self.pipe.writable);
+        }
+        if self.side.writes() {
+            self.pipe.writers.fetch_sub(1, Ordering::Relaxed);
+            self.scheduler.wake(&self.pipe.readable);
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! The pipe's bytes and words.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use abi::Errno;
+use machine::{KernelCell, Machine, VirtAddr};
+
+use crate::stream::UserRange;
+
+/// Bytes in a new pipe, as on Linux. A power of two, at most 64 KB for the synthesized routines.
+pub const CAPACITY_DEFAULT: usize = 65536;
+
+/// The words that synthesized code reads and writes at their fixed addresses.
+#[repr(C)]
+#[derive(Default)]
+pub struct PipeWords {
+    /// Bytes ever written. Only writers store it.
+    pub head: AtomicU64,
+    /// Bytes ever read. Only readers store it.
+    pub tail: AtomicU64,
+    /// The largest fill a write may leave: the capacity, or 0 when nobody reads.
+    pub write_limit: AtomicU64,
+}
+
+/// The queue of one pipe.
+pub struct PipeRing {
+    pub words: Box<PipeWords>,
+    bytes: KernelCell<Box<[u8]>>,
+}
+
+/// Rings of closed pipes (R4: reuse beats re-creation), with the synthesized code that knows them.
+static INACTIVE: KernelCell<Vec<Box<[u8]>>> = KernelCell::new(Vec::new());
+const INACTIVE_MAX: usize = 4;
+
+impl PipeRing {
+    /// Error: `ENOMEM`.
+    pub fn new() -> Result<PipeRing, Errno> {
+        let reused = INACTIVE.borrow_mut().pop();
+        let bytes = match reused {
+            Some(bytes) => bytes,
+            None => fresh(CAPACITY_DEFAULT)?,
+        };
+        Ok(PipeRing { words: Box::default(), bytes: KernelCell::new(bytes) })
+    }
+
+    pub fn capacity(&self) -> usize {
+        self.bytes.borrow().len()
+    }
+
+    /// Address of the first byte, for templates.
+    pub fn base(&self) -> u64 {
+        self.bytes.borrow().as_ptr() as u64
+    }
+
+    pub fn fill(&self) -> usize {
+        (self.words.head.load(Ordering::Acquire) - self.words.tail.load(Ordering::Acquire)) as usize
+    }
+
+    pub fn room(&self) -> usize {
+        self.capacity() - self.fill()
+    }
+
+    /// Moves bytes from the program into the ring, as many as fit and can be read; returns the count.
+    pub fn take_from(&self, machine: &dyn Machine, from: UserRange) -> Result<usize, Errno> {
+        self.put_with(from.bytes, |part, done| {
+            let address = VirtAddr(from.address.0.wrapping_add(done as u64));
+            machine.copy_in(address, part).map_err(|_| Errno::EFAULT)
+        })
+    }
+
+    pub fn put(&self, from: &[u8]) -> usize {
+        let put = self.put_with(from.len(), |part, done| {
+            part.copy_from_slice(&from[done..done + part.len()]);
+            Ok(())
+        });
+        put.unwrap_or(0)
+    }
+
+    /// Moves bytes from the ring to the program; returns the count.
+    pub fn give_to(&self, machine: &dyn Machine, to: UserRange) -> Result<usize, Errno> {
+        self.get_with(to.bytes, |part, done| {
+            let address = VirtAddr(to.address.0.wrapping_add(done as u64));
+            machine.copy_out(address, part).map_err(|_| Errno::EFAULT)
+        })
+    }
+
+    pub fn get(&self, into: &mut [u8]) -> usize {
+        let got = self.get_with(into.len(), |part, done| {
+            into[done..done + part.len()].copy_from_slice(part);
+            Ok(())
+        });
+        got.unwrap_or(0)
+    }
+
+    /// Copies in pieces that end at page boundaries of neither side but at the ring's end; a piece that fails ends the
+    /// copy, and is the error if it was the first. Pieces are small so that a fault loses little.
+    fn put_with(
+        &self,
+        wanted: usize,
+        mut copy: impl FnMut(&mut [u8], usize) -> Result<(), Errno>,
+    ) -> Result<usize, Errno> {
+        let bytes = wanted.min(self.room());
+        // The buffer is lent out of its cell: a copy may fault, and the fault may run other code of the kernel.
+        let mut buffer = core::mem::take(&mut *self.bytes.borrow_mut());
+        let (mask, head) = (buffer.len() - 1, self.words.head.load(Ordering::Relaxed));
+        let mut done = 0;
+        let mut result = Ok(());
+        while done < bytes {
+            let at = (head as usize + done) & mask;
+            let part = (bytes - done).min(buffer.len() - at).min(PIECE_BYTES);
+            result = copy(&mut buffer[at..at + part], done);
+            if result.is_err() {
+                break;
+            }
+            done += part;
+        }
+        *self.bytes.borrow_mut() = buffer;
+        self.words.head.store(head + done as u64, Ordering::Release);
+        if done == 0 { result.map(|()| 0) } else { Ok(done) }
+    }
+
+    fn get_with(&self, wanted: usize, mut copy: impl FnMut(&[u8], usize) -> Result<(), Errno>) -> Result<usize, Errno> {
+        let bytes = wanted.min(self.fill());
+        let buffer = core::mem::take(&mut *self.bytes.borrow_mut());
+        let (mask, tail) = (buffer.len() - 1, self.words.tail.load(Ordering::Relaxed));
+        let mut done = 0;
+        let mut result = Ok(());
+        while done < bytes {
+            let at = (tail as usize + done) & mask;
+            let part = (bytes - done).min(buffer.len() - at).min(PIECE_BYTES);
+            result = copy(&buffer[at..at + part], done);
+            if result.is_err() {
+                break;
+            }
+            done += part;
+        }
+        *self.bytes.borrow_mut() = buffer;
+        self.words.tail.store(tail + done as u64, Ordering::Release);
+        if done == 0 { result.map(|()| 0) } else { Ok(done) }
+    }
+
+    /// Changes the capacity of a pipe (`F_SETPIPE_SZ`) to a power of two that holds what is in it.
+    ///
+    /// Errors: `EBUSY` when more is in it, `ENOMEM`.
+    pub fn resize(&self, capacity: usize) -> Result<(), Errno> {
+        let fill = self.fill();
+        if capacity < fill {
+            return Err(Errno::EBUSY);
+        }
+        let mut larger = fresh(capacity)?;
+        let tail = self.words.tail.load(Ordering::Relaxed);
+        let (old, mask) = (self.bytes.borrow(), capacity - 1);
+        for offset in 0..fill {
+            let at = tail as usize + offset;
+            larger[at & mask] = old[at & (old.len() - 1)];
+        }
+        drop(old);
+        *self.bytes.borrow_mut() = larger;
+        Ok(())
+    }
+}
+
+/// The longest piece that is copied under one fault check.
+const PIECE_BYTES: usize = 4096;
+
+fn fresh(capacity: usize) -> Result<Box<[u8]>, Errno> {
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(capacity).map_err(|_| Errno::ENOMEM)?;
+    bytes.resize(capacity, 0);
+    Ok(bytes.into_boxed_slice())
+}
+
+impl Drop for PipeRing {
+    fn drop(&mut self) {
+        let bytes = core::mem::take(&mut *self.bytes.borrow_mut());
+        let mut inactive = INACTIVE.borrow_mut();
+        if bytes.len() == CAPACITY_DEFAULT && inactive.len() < INACTIVE_MAX {
+            inactive.push(bytes);
+        }
+    }
+}

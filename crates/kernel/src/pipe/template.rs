@@ -1,0 +1,1 @@
+//! The pipe's machine code.

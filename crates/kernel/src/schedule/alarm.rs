@@ -1,0 +1,54 @@
+//! Alarms (S-77): what happens at which time.
+
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+
+use machine::{Nanos, TteId};
+
+/// Names a set alarm; the time comes first, so that ids sort by it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct AlarmId(Nanos, u64);
+
+/// What an alarm does.
+pub enum AlarmTarget {
+    /// Unblocks a thread.
+    Thread(TteId),
+    /// Calls a procedure in interrupt context: it must not sleep.
+    Call(Arc<dyn Ring>),
+}
+
+/// A procedure for an alarm.
+pub trait Ring {
+    fn ring(&self, now: Nanos);
+}
+
+pub struct Alarms {
+    pending: BTreeMap<AlarmId, AlarmTarget>,
+    count: u64,
+}
+
+impl Alarms {
+    pub fn new() -> Alarms {
+        Alarms { pending: BTreeMap::new(), count: 0 }
+    }
+
+    pub fn set(&mut self, at: Nanos, target: AlarmTarget) -> AlarmId {
+        self.count += 1;
+        let id = AlarmId(at, self.count);
+        self.pending.insert(id, target);
+        id
+    }
+
+    pub fn cancel(&mut self, id: AlarmId) {
+        self.pending.remove(&id);
+    }
+
+    pub fn next(&self) -> Option<Nanos> {
+        self.pending.first_key_value().map(|(id, _)| id.0)
+    }
+
+    pub fn take_due(&mut self, now: Nanos) -> Option<AlarmTarget> {
+        let first = self.pending.first_entry()?;
+        (first.key().0 <= now).then(|| first.remove())
+    }
+}

@@ -1,0 +1,271 @@
+//! The ready ring and its rules (S-57, S-70…S-73).
+//!
+//! ```text
+//!        ┌────────── next ───────────┐
+//!        ▼                           │
+//!   ┌─ thread A ─┐  next  ┌─ thread B ─┐
+//!   │ running    │ ─────► │ ready      │      idle is linked only while the ring is else empty
+//!   └────────────┘        └────────────┘
+//! ```
+//! The ring is executable: each thread's `next` slot holds the address of its successor's `sw_in` or
+//! `sw_in_mmu`, so leaving a thread is one jump. This module keeps the order and stores the links.
+//! A thread that is unblocked is linked in directly behind the running one (S-73); a thread whose quantum
+//! has passed stays where it is and its successor runs (round robin).
+
+mod alarm;
+mod ring;
+mod waiting;
+
+pub use alarm::{AlarmId, AlarmTarget, Ring as AlarmCall};
+pub use waiting::{WaitQueue, Woken};
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use machine::{KernelCell, Machine, Nanos, Start, TteId};
+
+use crate::thread::{State, Thread};
+use alarm::Alarms;
+use ring::Ring;
+
+/// Longest time a thread runs while others are ready. The papers name a few hundred microseconds (S-72).
+pub const QUANTUM_NS: u64 = 1_000_000;
+
+pub struct Scheduler {
+    machine: &'static dyn Machine,
+    idle: Arc<Thread>,
+    ring: KernelCell<Ring>,
+    threads: KernelCell<Vec<Option<Arc<Thread>>>>,
+    alarms: KernelCell<Alarms>,
+    /// When the machine's timer is set to go off.
+    armed: KernelCell<Option<Nanos>>,
+    switches: KernelCell<u64>,
+}
+
+/// The idle thread needs its scheduler and gets no argument.
+static THE: KernelCell<Option<&'static Scheduler>> = KernelCell::new(None);
+
+impl Scheduler {
+    /// The scheduler of this kernel, with its idle thread. Once per boot.
+    pub fn start(machine: &'static dyn Machine) -> Result<&'static Scheduler, machine::NoFrames> {
+        let idle = Thread::new(machine.create_tte(Start::Kernel(idle))?);
+        let scheduler = alloc::boxed::Box::leak(alloc::boxed::Box::new(Scheduler {
+            machine,
+            idle: idle.clone(),
+            ring: KernelCell::new(Ring::new()),
+            threads: KernelCell::new(Vec::new()),
+            alarms: KernelCell::new(Alarms::new()),
+            armed: KernelCell::new(None),
+            switches: KernelCell::new(0),
+        }));
+        scheduler.enlist(&idle);
+        THE.set(Some(scheduler));
+        Ok(scheduler)
+    }
+
+    pub fn machine(&self) -> &'static dyn Machine {
+        self.machine
+    }
+
+    pub fn idle(&self) -> &Arc<Thread> {
+        &self.idle
+    }
+
+    /// Makes a thread known, so that it can be found by its id.
+    pub fn enlist(&self, thread: &Arc<Thread>) {
+        let mut threads = self.threads.borrow_mut();
+        let index = thread.id().0 as usize;
+        if threads.len() <= index {
+            threads.resize(index + 1, None);
+        }
+        threads[index] = Some(thread.clone());
+    }
+
+    /// Forgets an ended thread.
+    pub fn discharge(&self, id: TteId) -> Option<Arc<Thread>> {
+        self.threads.borrow_mut()[id.0 as usize].take()
+    }
+
+    /// The running thread.
+    pub fn current(&self) -> Arc<Thread> {
+        let id = self.machine.current_tte();
+        self.thread(id).expect("the running thread is enlisted")
+    }
+
+    pub fn thread(&self, id: TteId) -> Option<Arc<Thread>> {
+        self.threads.borrow().get(id.0 as usize)?.clone()
+    }
+
+    /// Threads in the ring, idle not counted.
+    pub fn ready_count(&self) -> usize {
+        self.ring.borrow().len()
+    }
+
+    pub fn switch_count(&self) -> u64 {
+        self.switches.get()
+    }
+
+    /// Links a thread in behind the running one (S-73); does nothing if it is ready already.
+    pub fn unblock(&self, thread: &Arc<Thread>) {
+        if thread.state() != State::Asleep {
+            return;
+        }
+        thread.set_state(State::Ready);
+        let current = self.machine.current_tte();
+        self.ring.borrow_mut().insert_after(current, thread.id());
+        self.relink();
+        self.arm();
+    }
+
+    /// Takes the running thread out of the ring and runs the next; returns when it is unblocked.
+    pub fn block(&self) {
+        self.leave(State::Asleep);
+    }
+
+    /// Ends the running thread after `last`: it never runs again. Its TTE is dropped by `discharge` later, from
+    /// another thread.
+    pub fn end_with(&self, last: impl FnOnce()) -> ! {
+        last();
+        self.leave(State::Ended);
+        unreachable!("an ended thread ran again")
+    }
+
+    fn leave(&self, state: State) {
+        let current = self.current();
+        current.set_state(state);
+        let successor = self.ring.borrow_mut().remove(current.id());
+        self.relink();
+        let successor = successor.and_then(|id| self.thread(id)).unwrap_or_else(|| self.idle.clone());
+        current.tte().link_next(successor.tte());
+        drop(successor);
+        drop(current);
+        self.count_switch();
+        self.machine.switch_away();
+    }
+
+    /// Lets the next ready thread run; returns when the ring comes round.
+    pub fn yield_now(&self) {
+        if self.ring.borrow().len() > 1 || self.machine.current_tte() == self.idle.id() {
+            self.count_switch();
+            self.machine.switch_away();
+        }
+    }
+
+    fn count_switch(&self) {
+        self.switches.set(self.switches.get() + 1);
+    }
+
+    /// The timer went off: expired alarms, then the quantum. `running_program`: the interrupted thread was
+    /// in its program and may be left.
+    pub fn timer(&self) {
+        self.armed.set(None);
+        self.ring_alarms();
+        self.arm();
+        if self.machine.current_tte() != self.idle.id() {
+            self.yield_now();
+        }
+    }
+
+    fn ring_alarms(&self) {
+        let now = self.machine.now();
+        loop {
+            let due = self.alarms.borrow_mut().take_due(now);
+            match due {
+                None => break,
+                Some(AlarmTarget::Thread(id)) => {
+                    if let Some(thread) = self.thread(id) {
+                        self.unblock(&thread);
+                    }
+                }
+                Some(AlarmTarget::Call(target)) => target.ring(now),
+            }
+        }
+    }
+
+    /// Sets an alarm (S-77) at `at`.
+    pub fn set_alarm(&self, at: Nanos, target: AlarmTarget) -> AlarmId {
+        let id = self.alarms.borrow_mut().set(at, target);
+        self.arm();
+        id
+    }
+
+    pub fn cancel_alarm(&self, id: AlarmId) {
+        self.alarms.borrow_mut().cancel(id);
+    }
+
+    /// Sees that the timer goes off no later than the next alarm, and within a quantum if threads compete.
+    fn arm(&self) {
+        let quantum = (self.ring.borrow().len() > 1).then(|| self.machine.now().saturating_add(Nanos(QUANTUM_NS)));
+        let alarm = self.alarms.borrow().next();
+        let wanted = match (quantum, alarm) {
+            (Some(quantum), Some(alarm)) => quantum.min(alarm),
+            (Some(only), None) | (None, Some(only)) => only,
+            (None, None) => return,
+        };
+        if self.armed.get().is_some_and(|armed| armed <= wanted) {
+            return;
+        }
+        self.armed.set(Some(wanted));
+        self.machine.set_alarm(Some(wanted));
+    }
+
+    /// Stores the links that the last change of the ring made necessary.
+    fn relink(&self) {
+        let changed = self.ring.borrow_mut().take_changed();
+        for (from, to) in changed.into_iter().flatten() {
+            let from = self.thread(from).unwrap_or_else(|| self.idle.clone());
+            let to = to.and_then(|to| self.thread(to)).unwrap_or_else(|| self.idle.clone());
+            from.tte().link_next(to.tte());
+        }
+        // The idle thread always leads to some ready thread, or to itself.
+        let first = self.ring.borrow().any().and_then(|id| self.thread(id)).unwrap_or_else(|| self.idle.clone());
+        self.idle.tte().link_next(first.tte());
+    }
+
+    /// The running thread's quaspace changed: its neighbours' links may need the other entry.
+    pub fn quaspace_changed(&self) {
+        let id = self.machine.current_tte();
+        self.ring.borrow_mut().touch(id);
+        self.relink();
+    }
+
+    /// Sleeps until one of `queues` is woken, the deadline passes, or somebody unblocks the thread for
+    /// another reason (a signal). The caller looks again at what it waits for.
+    pub fn sleep(&self, queues: &[&WaitQueue], deadline: Option<Nanos>) -> Woken {
+        let current = self.current();
+        if deadline.is_some_and(|at| at <= self.machine.now()) {
+            return Woken::Deadline;
+        }
+        for queue in queues {
+            queue.enter(&current);
+        }
+        let alarm = deadline.map(|at| self.set_alarm(at, AlarmTarget::Thread(current.id())));
+        self.block();
+        for queue in queues {
+            queue.leave(&current);
+        }
+        if let Some(alarm) = alarm {
+            self.cancel_alarm(alarm);
+        }
+        match deadline {
+            Some(at) if at <= self.machine.now() => Woken::Deadline,
+            _ => Woken::Event,
+        }
+    }
+
+    /// Wakes everyone who waits at `queue`.
+    pub fn wake(&self, queue: &WaitQueue) {
+        queue.drain(|thread| self.unblock(thread));
+    }
+}
+
+/// The idle thread (S-3): runs when nobody else can, and waits for interrupts.
+fn idle() -> ! {
+    let scheduler = THE.get().expect("idle runs under a scheduler");
+    loop {
+        while scheduler.ready_count() > 0 {
+            scheduler.yield_now();
+        }
+        scheduler.machine.wait_for_interrupt();
+    }
+}

@@ -1,0 +1,76 @@
+//! Waiting queues, one per resource (S-56).
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use machine::KernelCell;
+
+use crate::thread::Thread;
+
+/// Why a sleep ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Woken {
+    Event,
+    Deadline,
+}
+
+/// Threads that wait for one resource. Invariant: a thread is in a queue only while it sleeps, or
+/// between being woken and looking around.
+pub struct WaitQueue {
+    waiters: KernelCell<Vec<Arc<Thread>>>,
+    /// How many wait: a word that synthesized code tests before it changes the resource by itself.
+    count: AtomicU64,
+}
+
+impl WaitQueue {
+    pub const fn new() -> WaitQueue {
+        WaitQueue { waiters: KernelCell::new(Vec::new()), count: AtomicU64::new(0) }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.waiters.borrow().is_empty()
+    }
+
+    /// Address of the word that is zero while nobody waits.
+    pub fn count_word(&self) -> u64 {
+        &raw const self.count as u64
+    }
+
+    fn note(&self) {
+        self.count.store(self.waiters.borrow().len() as u64, Ordering::Release);
+    }
+
+    pub(super) fn enter(&self, thread: &Arc<Thread>) {
+        self.waiters.borrow_mut().push(thread.clone());
+        self.note();
+    }
+
+    pub(super) fn leave(&self, thread: &Arc<Thread>) {
+        self.waiters.borrow_mut().retain(|waiter| !Arc::ptr_eq(waiter, thread));
+        self.note();
+    }
+
+    pub(super) fn drain(&self, mut each: impl FnMut(&Arc<Thread>)) {
+        if self.count.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let mut waiters = core::mem::take(&mut *self.waiters.borrow_mut());
+        for thread in waiters.drain(..).rev() {
+            each(&thread);
+        }
+        // The vector is put back for its capacity unless somebody has come meanwhile.
+        let mut slot = self.waiters.borrow_mut();
+        if slot.is_empty() {
+            *slot = waiters;
+        }
+        drop(slot);
+        self.note();
+    }
+}
+
+impl Default for WaitQueue {
+    fn default() -> WaitQueue {
+        WaitQueue::new()
+    }
+}

@@ -1,0 +1,135 @@
+//! What programs say about ranges they have mapped (madvise, msync, mlock, mincore).
+
+use alloc::sync::Arc;
+
+use super::Space;
+use super::area::{Area, AtFork, Kind};
+use super::backing::Backing;
+use super::fault::{Access, FaultKind};
+use super::limits::{PAGE, is_page_aligned, round_up};
+use super::map::MapError;
+
+/// An advice with an effect here. Others (RANDOM, HUGEPAGE, ...) are `Nothing`: the range is checked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Advice {
+    Nothing,
+    /// Drop the pages: anonymous ones read as zeros again, file pages as the file.
+    DontNeed,
+    /// The same, for private anonymous areas only. Linux drops the pages when it wants to; here it
+    /// is at once.
+    Free,
+    AtFork(AtFork),
+    /// Supply the pages now (MADV_POPULATE_READ, MADV_POPULATE_WRITE).
+    Populate(Access),
+}
+
+impl Space {
+    /// Applies the advice to all areas in the range. With gaps it still does, then `NoMemory`.
+    pub fn advise(&mut self, start: u64, bytes: u64, advice: Advice) -> Result<(), MapError> {
+        let end = page_range(start, bytes, MapError::Invalid)?;
+        if let Advice::Populate(access) = advice {
+            return self.populate_for(start, end, access);
+        }
+        let mut has_gap = false;
+        let mut at = start;
+        while at < end {
+            let Some((area_start, area)) = self.area_from(at).filter(|&(area_start, _)| area_start < end) else {
+                has_gap = true;
+                break;
+            };
+            has_gap |= area_start > at;
+            let (from, to) = (at.max(area_start), area.end.min(end));
+            self.advise_part(from, to, advice)?;
+            at = to;
+        }
+        if has_gap { Err(MapError::NoMemory) } else { Ok(()) }
+    }
+
+    /// Every page of the range is in an area, or `NoMemory`: what msync, mlock and mincore check
+    /// first. An unaligned start is `Invalid`.
+    pub fn check_mapped(&self, start: u64, bytes: u64) -> Result<(), MapError> {
+        let end = page_range(start, bytes, MapError::NoMemory)?;
+        if self.is_covered(start, end) { Ok(()) } else { Err(MapError::NoMemory) }
+    }
+
+    /// mlock: makes the pages present. Nothing is ever paged out, so that is all.
+    pub fn lock(&mut self, start: u64, bytes: u64) -> Result<(), MapError> {
+        let start_page = super::limits::page_of(start);
+        let bytes = bytes.checked_add(start - start_page).ok_or(MapError::Invalid)?;
+        self.check_mapped(start_page, bytes)?;
+        let end = page_range(start_page, bytes, MapError::Invalid)?;
+        match self.populate(start_page, end) {
+            None | Some(FaultKind::Denied) => Ok(()),
+            Some(_) => Err(MapError::NoMemory),
+        }
+    }
+
+    /// mincore for one page: it is present, or the file has it in memory. `NoMemory` if unmapped.
+    pub fn is_in_core(&self, address: u64) -> Result<bool, MapError> {
+        let page = super::limits::page_of(address);
+        let Some((start, area)) = self.area_at(page) else { return Err(MapError::NoMemory) };
+        let in_backing = |view: &super::View| matches!(view.backing.page(Area::index(start, view, page)), Ok(Some(_)));
+        Ok(self.pages.query(page).is_some() || area.kind.view().is_some_and(in_backing))
+    }
+
+    /// Drops every present page that shows `backing` at or behind page `from_index`: the file was
+    /// cut there. Private copies go too, as on Linux.
+    pub fn forget_backing(&mut self, backing: &Arc<dyn Backing>, from_index: u64) {
+        for (&start, area) in &self.areas {
+            let Some(view) = area.kind.view().filter(|view| Arc::ptr_eq(&view.backing, backing)) else { continue };
+            let skipped = from_index.saturating_sub(view.first_page).saturating_mul(PAGE);
+            self.pages.release(start.saturating_add(skipped), area.end);
+        }
+    }
+
+    fn populate_for(&mut self, start: u64, end: u64, access: Access) -> Result<(), MapError> {
+        let end = self.populated_at_most(start, end);
+        let mut at = start;
+        while at < end {
+            self.fault(at, access).map_err(|failure| match failure {
+                FaultKind::Denied => MapError::Invalid,
+                FaultKind::PastEndOfFile => MapError::Fault,
+                FaultKind::Unmapped | FaultKind::OutOfMemory => MapError::NoMemory,
+            })?;
+            at += PAGE;
+        }
+        Ok(())
+    }
+
+    /// `from..to` lies in one area.
+    fn advise_part(&mut self, from: u64, to: u64, advice: Advice) -> Result<(), MapError> {
+        let Some((_, area)) = self.area_at(from) else { return Ok(()) };
+        match advice {
+            Advice::Nothing | Advice::Populate(_) => Ok(()),
+            Advice::Free if area.kind.view().is_some() => Err(MapError::Invalid),
+            Advice::DontNeed | Advice::Free => {
+                self.pages.release(from, to);
+                Ok(())
+            }
+            Advice::AtFork(AtFork::Wipe) if !matches!(area.kind, Kind::Anonymous | Kind::Stack) => {
+                Err(MapError::Invalid)
+            }
+            Advice::AtFork(at_fork) => self.set_at_fork(from, to, at_fork),
+        }
+    }
+
+    fn set_at_fork(&mut self, from: u64, to: u64, at_fork: AtFork) -> Result<(), MapError> {
+        self.check_area_count(2)?;
+        self.split(from);
+        self.split(to);
+        if let Some(area) = self.areas.get_mut(&from) {
+            area.at_fork = at_fork;
+        }
+        self.merge_before(to);
+        self.merge_before(from);
+        Ok(())
+    }
+}
+
+/// The end of a range of whole pages; `too_long` if that leaves 64 bits.
+fn page_range(start: u64, bytes: u64, too_long: MapError) -> Result<u64, MapError> {
+    if !is_page_aligned(start) {
+        return Err(MapError::Invalid);
+    }
+    round_up(bytes).and_then(|bytes| start.checked_add(bytes)).ok_or(too_long)
+}

@@ -1,0 +1,121 @@
+//! What gives an area its pages: a file, shared anonymous memory, or fixed frames of the kernel.
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use machine::KernelCell;
+
+use super::{FramePool, Page};
+
+/// Why a backing has no page for an index.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BackingError {
+    /// The page lies wholly behind the end: the program gets SIGBUS.
+    PastEnd,
+    /// A page had to be made and no frame was left.
+    OutOfMemory,
+}
+
+/// What /proc/PID/maps says about a backing beside its name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct BackingIdentity {
+    pub device_major: u32,
+    pub device_minor: u32,
+    pub inode: u64,
+}
+
+/// Pages that areas show. A backing keeps its own reference to each page it hands out, so a page
+/// that a private area maps is shared and a writer copies it first.
+///
+/// The quaspace is borrowed during these calls: an implementation must not touch program memory.
+/// And it must not hold its own data borrowed while it copies to or from a program elsewhere: the
+/// copy may fault on a map of the same file and come back here.
+pub trait Backing {
+    /// The page `index` (file offset / 4096) as it is now. `None` is a hole: it reads as zeros.
+    fn page(&self, index: u64) -> Result<Option<Page>, BackingError>;
+
+    /// The page `index` for a program that writes to a shared area, or that must see later writes
+    /// of others: a hole is filled first.
+    fn page_for_write(&self, index: u64) -> Result<Page, BackingError>;
+
+    /// The last column of /proc/PID/maps.
+    fn name(&self) -> String;
+
+    fn identity(&self) -> BackingIdentity {
+        BackingIdentity::default()
+    }
+}
+
+/// Memory that several quaspaces share without a file: it lives as long as an area shows it.
+pub struct AnonymousMemory {
+    pool: &'static FramePool,
+    page_count: u64,
+    pages: KernelCell<BTreeMap<u64, Page>>,
+}
+
+impl AnonymousMemory {
+    /// Shared memory of `bytes` (rounded up to pages), all zero. Frames come at the first touch.
+    #[allow(clippy::arc_with_non_send_sync, reason = "kernel data is shared under the big lock, see KernelCell")]
+    pub fn new(pool: &'static FramePool, bytes: u64) -> Arc<AnonymousMemory> {
+        let page_count = bytes.div_ceil(super::limits::PAGE);
+        Arc::new(AnonymousMemory { pool, page_count, pages: KernelCell::new(BTreeMap::new()) })
+    }
+}
+
+impl Backing for AnonymousMemory {
+    fn page(&self, index: u64) -> Result<Option<Page>, BackingError> {
+        if index >= self.page_count {
+            return Err(BackingError::PastEnd);
+        }
+        Ok(self.pages.borrow().get(&index).cloned())
+    }
+
+    fn page_for_write(&self, index: u64) -> Result<Page, BackingError> {
+        if let Some(page) = self.page(index)? {
+            return Ok(page);
+        }
+        let page = self.pool.allocate_zeroed().ok_or(BackingError::OutOfMemory)?;
+        self.pages.borrow_mut().insert(index, page.clone());
+        Ok(page)
+    }
+
+    /// What Linux calls a shared anonymous area.
+    fn name(&self) -> String {
+        String::from("/dev/zero (deleted)")
+    }
+
+    fn identity(&self) -> BackingIdentity {
+        BackingIdentity { device_major: 0, device_minor: 1, inode: 0 }
+    }
+}
+
+/// Frames that the kernel itself fills, such as the vDSO: every quaspace shows the same ones.
+pub struct FixedPages {
+    name: &'static str,
+    pages: Vec<Page>,
+}
+
+impl FixedPages {
+    /// `name` appears in /proc/PID/maps, for example `[vdso]`.
+    #[allow(clippy::arc_with_non_send_sync, reason = "kernel data is shared under the big lock, see KernelCell")]
+    pub fn new(name: &'static str, pages: Vec<Page>) -> Arc<FixedPages> {
+        Arc::new(FixedPages { name, pages })
+    }
+}
+
+impl Backing for FixedPages {
+    fn page(&self, index: u64) -> Result<Option<Page>, BackingError> {
+        self.page_for_write(index).map(Some)
+    }
+
+    fn page_for_write(&self, index: u64) -> Result<Page, BackingError> {
+        let index = usize::try_from(index).map_err(|_| BackingError::PastEnd)?;
+        self.pages.get(index).cloned().ok_or(BackingError::PastEnd)
+    }
+
+    fn name(&self) -> String {
+        String::from(self.name)
+    }
+}

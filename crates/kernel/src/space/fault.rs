@@ -1,0 +1,281 @@
+//! Supplying pages when the program touches them (S-106): demand zero, copy on write, file pages,
+//! stack growth. The work is that of the pages touched; nothing here allocates but frames.
+
+use machine::{Mapping, NoFrames, Protection};
+
+use super::area::{Area, Kind, View, without_write};
+use super::backing::BackingError;
+use super::limits::{AROUND_PAGES, PAGE, USER_LIMIT, page_of};
+use super::pages::Pages;
+use super::{Page, Space};
+
+/// What the program tried.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Access {
+    Read,
+    Write,
+    Execute,
+}
+
+/// What made the access possible.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Resolved {
+    /// The page allowed the access already, or again after a change of rights only.
+    Present,
+    /// A page was mapped.
+    Mapped,
+    /// A private copy was made of a page that others show.
+    Copied,
+}
+
+/// Why the access is not possible.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FaultKind {
+    /// No area there (SIGSEGV, SEGV_MAPERR).
+    Unmapped,
+    /// The area forbids it (SIGSEGV, SEGV_ACCERR).
+    Denied,
+    /// Behind the end of the file (SIGBUS, BUS_ADRERR).
+    PastEndOfFile,
+    /// No frame is left: the program must go, or another one.
+    OutOfMemory,
+}
+
+impl From<BackingError> for FaultKind {
+    fn from(error: BackingError) -> FaultKind {
+        match error {
+            BackingError::PastEnd => FaultKind::PastEndOfFile,
+            BackingError::OutOfMemory => FaultKind::OutOfMemory,
+        }
+    }
+}
+
+impl From<NoFrames> for FaultKind {
+    fn from(_: NoFrames) -> FaultKind {
+        FaultKind::OutOfMemory
+    }
+}
+
+impl Space {
+    /// Makes the page at `address` present with the right that `access` needs.
+    pub fn fault(&mut self, address: u64, access: Access) -> Result<Resolved, FaultKind> {
+        let page = page_of(address);
+        self.fault_if(page, access, |area| area.permits(access))
+    }
+
+    /// Makes a private copy (or the shared page) present whatever the area's rights say, for a
+    /// debugger that sets a breakpoint. A shared area without write stays forbidden, as on Linux.
+    pub(super) fn fault_forced(&mut self, address: u64, access: Access) -> Result<Resolved, FaultKind> {
+        let page = page_of(address);
+        self.fault_if(page, access, |area| area.permits(access) || !area.kind.is_shared())
+    }
+
+    fn fault_if(
+        &mut self,
+        page: u64,
+        access: Access,
+        permitted: impl Fn(&Area) -> bool,
+    ) -> Result<Resolved, FaultKind> {
+        if page >= USER_LIMIT {
+            return Err(FaultKind::Unmapped);
+        }
+        let found = self.areas.range_mut(..=page).next_back().filter(|(_, area)| area.end > page);
+        let (&start, area) = match found {
+            Some(found) => found,
+            None => {
+                self.grow_stack(page)?;
+                self.areas.range_mut(..=page).next_back().ok_or(FaultKind::Unmapped)?
+            }
+        };
+        if !permitted(area) {
+            return Err(FaultKind::Denied);
+        }
+        self.pages.supply(start, area, page, access)
+    }
+
+    /// Supplies all pages of a range ahead of use, as far as they can be: for writing where writes
+    /// are private, for reading elsewhere. Returns the first failure.
+    pub(super) fn populate(&mut self, start: u64, end: u64) -> Option<FaultKind> {
+        let end = self.populated_at_most(start, end);
+        let mut at = start;
+        while at < end {
+            let Some((_, area)) = self.area_at(at) else { return Some(FaultKind::Unmapped) };
+            let area_end = area.end.min(end);
+            let private_write = area.protection.write && !area.kind.is_shared();
+            let access = if private_write { Access::Write } else { Access::Read };
+            while at < area_end {
+                if let Err(failure) = self.fault(at, access) {
+                    return Some(failure);
+                }
+                at += PAGE;
+            }
+        }
+        None
+    }
+
+    /// Where populating `start..end` stops: pages of zeros need no frame, so a range may be larger
+    /// than memory and the loop over it too long for a kernel call.
+    pub(super) fn populated_at_most(&self, start: u64, end: u64) -> u64 {
+        end.min(start.saturating_add(self.pages.pool.total_frames() as u64 * PAGE))
+    }
+}
+
+impl Area {
+    /// Rights as x86 gives them: any right implies reading.
+    pub(super) fn permits(&self, access: Access) -> bool {
+        match access {
+            Access::Read => self.is_accessible(),
+            Access::Write => self.protection.write,
+            Access::Execute => self.protection.execute,
+        }
+    }
+}
+
+/// A present page with these rights lets the program do it.
+fn allows(protection: Protection, access: Access) -> bool {
+    match access {
+        Access::Read => protection.read,
+        Access::Write => protection.write,
+        Access::Execute => protection.execute,
+    }
+}
+
+impl Pages {
+    fn supply(&mut self, start: u64, area: &mut Area, page: u64, access: Access) -> Result<Resolved, FaultKind> {
+        let present = self.query(page);
+        match present {
+            Some(mapping) if allows(mapping.protection, access) => Ok(Resolved::Present),
+            _ if area.kind.is_shared() => self.supply_shared(start, area, page, access, present),
+            _ if access == Access::Write => self.supply_private_write(start, area, page, present),
+            Some(_) => {
+                self.protect(page, without_write(area.granted()));
+                Ok(Resolved::Present)
+            }
+            None => self.supply_private_read(start, area, page),
+        }
+    }
+
+    fn supply_private_read(&mut self, start: u64, area: &Area, page: u64) -> Result<Resolved, FaultKind> {
+        let rights = without_write(area.granted());
+        let Some(view) = area.kind.view() else {
+            let zero = self.pool.zero_page().ok_or(FaultKind::OutOfMemory)?;
+            self.fill(page, zero, rights)?;
+            return Ok(Resolved::Mapped);
+        };
+        let contents = match view.backing.page(Area::index(start, view, page))? {
+            Some(contents) => contents,
+            None => self.pool.zero_page().ok_or(FaultKind::OutOfMemory)?,
+        };
+        self.fill(page, contents, rights)?;
+        self.fill_around(start, area.end, view, page, rights);
+        Ok(Resolved::Mapped)
+    }
+
+    /// Maps the neighbours of a file page that was just mapped, without write: a program that runs
+    /// through its text would fault for each of them, and a fault costs more than an entry.
+    fn fill_around(&mut self, start: u64, end: u64, view: &View, page: u64, rights: Protection) {
+        const WINDOW_BYTES: u64 = AROUND_PAGES * PAGE;
+        let window = page - page % WINDOW_BYTES;
+        let to = end.min(window + WINDOW_BYTES);
+        let mut at = start.max(window);
+        let mut next_present = self.next_present(at, to).map_or(to, |(present, _)| present);
+        while at < to {
+            if at == next_present {
+                next_present = self.next_present(at + PAGE, to).map_or(to, |(present, _)| present);
+            } else if let Ok(Some(contents)) = view.backing.page(Area::index(start, view, at)) {
+                // No frame for a table is no failure: nobody asked for this page.
+                if self.fill(at, contents, rights).is_err() {
+                    return;
+                }
+            }
+            at += PAGE;
+        }
+    }
+
+    fn supply_private_write(
+        &mut self,
+        start: u64,
+        area: &mut Area,
+        page: u64,
+        present: Option<Mapping>,
+    ) -> Result<Resolved, FaultKind> {
+        let rights = area.granted();
+        let Some(mapping) = present else {
+            let contents = self.fresh_copy(start, area, page)?;
+            area.has_copies = true;
+            self.fill(page, contents, rights)?;
+            return Ok(Resolved::Mapped);
+        };
+        if !self.pool.is_shared(mapping.frame) {
+            // The others have gone or copied: the page is this quaspace's own.
+            area.has_copies = true;
+            self.protect(page, rights);
+            return Ok(Resolved::Present);
+        }
+        let copy = self.copy_of(mapping)?;
+        area.has_copies = true;
+        self.replace(page, mapping, copy, rights)?;
+        Ok(Resolved::Copied)
+    }
+
+    /// A page of its own for an absent private page that is about to be written.
+    fn fresh_copy(&self, start: u64, area: &Area, page: u64) -> Result<Page, FaultKind> {
+        let original = match area.kind.view() {
+            Some(view) => view.backing.page(Area::index(start, view, page))?,
+            None => None,
+        };
+        let copy = match original {
+            Some(original) => original.duplicate(),
+            None => self.pool.allocate_zeroed(),
+        };
+        copy.ok_or(FaultKind::OutOfMemory)
+    }
+
+    fn copy_of(&self, mapping: Mapping) -> Result<Page, FaultKind> {
+        let copy = if self.pool.is_zero_frame(mapping.frame) {
+            self.pool.allocate_zeroed()
+        } else {
+            self.pool.share(mapping.frame).duplicate()
+        };
+        copy.ok_or(FaultKind::OutOfMemory)
+    }
+
+    /// A shared area shows the backing's own pages. A hole is filled even for a reader: it must
+    /// see what another writes there later. File pages are writable only after a write fault, by
+    /// which the file learns that it changes.
+    fn supply_shared(
+        &mut self,
+        start: u64,
+        area: &Area,
+        page: u64,
+        access: Access,
+        present: Option<Mapping>,
+    ) -> Result<Resolved, FaultKind> {
+        let Some(view) = area.kind.view() else { return Err(FaultKind::Unmapped) };
+        let index = Area::index(start, view, page);
+        let write_at_once = access == Access::Write || matches!(area.kind, Kind::SharedAnonymous(_));
+        let known = if write_at_once { None } else { view.backing.page(index)? };
+        let contents = match known {
+            Some(contents) => contents,
+            None => view.backing.page_for_write(index)?,
+        };
+        let rights = if write_at_once { area.granted() } else { without_write(area.granted()) };
+        match present {
+            Some(mapping) if mapping.frame == contents.frame() => {
+                self.protect(page, rights);
+                Ok(Resolved::Present)
+            }
+            Some(mapping) => {
+                self.replace(page, mapping, contents, rights)?;
+                Ok(Resolved::Mapped)
+            }
+            None => {
+                self.fill(page, contents, rights)?;
+                if !write_at_once {
+                    self.fill_around(start, area.end, view, page, rights);
+                }
+                Ok(Resolved::Mapped)
+            }
+        }
+    }
+}

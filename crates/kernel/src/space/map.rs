@@ -1,0 +1,197 @@
+//! Making and removing areas (mmap, munmap).
+
+use machine::Protection;
+
+use super::Space;
+use super::area::{Area, AtFork, Kind};
+use super::limits::{BACKING_PAGES_MAX, LOWEST_ADDRESS, PAGE, USER_LIMIT, is_page_aligned, page_of, round_up};
+
+/// Why a change of areas was refused; each is one errno of Linux.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MapError {
+    /// An argument makes no sense (EINVAL).
+    Invalid,
+    /// No room, over a limit, or a range that should be mapped is not (ENOMEM).
+    NoMemory,
+    /// The range is in use (EEXIST).
+    Exists,
+    /// More rights than the file was opened with (EACCES).
+    Access,
+    /// Below the lowest address (EPERM).
+    NotPermitted,
+    /// The file offset leaves 63 bits (EOVERFLOW).
+    Overflow,
+    /// The old range of a remap is not one area (EFAULT).
+    Fault,
+}
+
+/// How much a program insists on an address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Placement {
+    /// Anywhere, the address is a hint; 0 is none.
+    Anywhere,
+    /// Exactly there; what is there goes (MAP_FIXED).
+    Fixed,
+    /// Exactly there, or not at all (MAP_FIXED_NOREPLACE).
+    FixedIfFree,
+}
+
+/// What mmap asks for.
+#[derive(Clone)]
+pub struct MapRequest {
+    pub address: u64,
+    pub bytes: u64,
+    pub placement: Placement,
+    pub protection: Protection,
+    /// The most that mprotect may grant later. A file open for reading only has no write here if
+    /// the kind is shared. `protection` must not exceed it (`MapError::Access`).
+    pub limit: Protection,
+    pub kind: Kind,
+    /// Do not refuse for want of memory now (MAP_NORESERVE).
+    pub no_reserve: bool,
+    /// Make all pages present at once (MAP_POPULATE, MAP_LOCKED).
+    pub populate: bool,
+}
+
+impl MapRequest {
+    /// A private zeroed map anywhere; change the fields for anything else.
+    pub fn anonymous(bytes: u64, protection: Protection) -> MapRequest {
+        MapRequest {
+            address: 0,
+            bytes,
+            placement: Placement::Anywhere,
+            protection,
+            limit: Protection { read: true, write: true, execute: true },
+            kind: Kind::Anonymous,
+            no_reserve: false,
+            populate: false,
+        }
+    }
+
+    /// The same map, at exactly this address in place of what is there.
+    pub fn at(self, address: u64) -> MapRequest {
+        MapRequest { address, placement: Placement::Fixed, ..self }
+    }
+
+    /// The same map with other contents.
+    pub fn of(self, kind: Kind) -> MapRequest {
+        MapRequest { kind, ..self }
+    }
+}
+
+impl Space {
+    /// Makes an area and returns its start. The checks and their order are Linux's `do_mmap`.
+    pub fn map(&mut self, request: MapRequest) -> Result<u64, MapError> {
+        let bytes = mappable_bytes(&request)?;
+        // Removing a fixed range may split an area, and then one is added.
+        self.check_area_count(2)?;
+        let start = self.choose_start(&request, bytes)?;
+        if exceeds(request.protection, request.limit) {
+            return Err(MapError::Access);
+        }
+        let area = Area {
+            end: start + bytes,
+            protection: request.protection,
+            limit: request.limit,
+            has_copies: request.kind.view().is_none(),
+            kind: request.kind,
+            no_reserve: request.no_reserve,
+            at_fork: AtFork::Share,
+        };
+        self.check_expansion(start, &area)?;
+        if request.placement == Placement::Fixed {
+            self.remove_range(start, start + bytes);
+        }
+        self.insert(start, area);
+        self.merge_around(start);
+        if request.populate {
+            self.populate(start, start + bytes);
+        }
+        Ok(start)
+    }
+
+    /// Removes every area and page in the range; parts outside stay. A range without areas is fine.
+    pub fn unmap(&mut self, start: u64, bytes: u64) -> Result<(), MapError> {
+        if !is_page_aligned(start) || start > USER_LIMIT || bytes > USER_LIMIT - start {
+            return Err(MapError::Invalid);
+        }
+        let bytes = round_up(bytes).filter(|&bytes| bytes != 0).ok_or(MapError::Invalid)?;
+        let end = start + bytes;
+        if self.area_at(start).is_some_and(|(area_start, area)| area_start < start && area.end > end) {
+            self.check_area_count(1)?;
+        }
+        self.remove_range(start, end);
+        Ok(())
+    }
+
+    fn choose_start(&self, request: &MapRequest, bytes: u64) -> Result<u64, MapError> {
+        if request.placement == Placement::Anywhere {
+            return self.find_free(request.address, bytes).ok_or(MapError::NoMemory);
+        }
+        let start = request.address;
+        if bytes > USER_LIMIT || start > USER_LIMIT - bytes {
+            return Err(MapError::NoMemory);
+        }
+        if !is_page_aligned(start) {
+            return Err(MapError::Invalid);
+        }
+        if start < LOWEST_ADDRESS {
+            return Err(MapError::NotPermitted);
+        }
+        if request.placement == Placement::FixedIfFree && self.is_used(start, start + bytes) {
+            return Err(MapError::Exists);
+        }
+        Ok(start)
+    }
+
+    /// Checks the limits for a new area that replaces what is in its range.
+    fn check_expansion(&self, start: u64, area: &Area) -> Result<(), MapError> {
+        let bytes = area.end - start;
+        if !self.may_expand(bytes, 0) {
+            // Linux subtracts what goes only when it matters; the walk is not free.
+            let replaced = self.covered_bytes(start, area.end);
+            if !self.may_expand(bytes - replaced, 0) {
+                return Err(MapError::NoMemory);
+            }
+        }
+        if area.is_data() && !self.may_expand(0, bytes) {
+            return Err(MapError::NoMemory);
+        }
+        self.check_commit(bytes, area, area.protection)
+    }
+
+    /// `total` more bytes of areas, of which `data` count as data, are within the limits.
+    pub(super) fn may_expand(&self, total: u64, data: u64) -> bool {
+        self.total_bytes.saturating_add(total) <= page_of(self.limits.address_space_bytes)
+            && (data == 0 || self.data_bytes.saturating_add(data) <= page_of(self.limits.data_bytes))
+    }
+
+    /// Linux's heuristic overcommit: only a single request that is larger than all memory is
+    /// refused, and only if the program will need own frames for it.
+    pub(super) fn check_commit(&self, bytes: u64, area: &Area, protection: Protection) -> Result<(), MapError> {
+        let needs_frames = match area.kind {
+            Kind::SharedAnonymous(_) => true,
+            Kind::FileShared(_) => false,
+            _ => protection.write,
+        };
+        let memory_bytes = self.pages.pool.total_frames() as u64 * PAGE;
+        if needs_frames && !area.no_reserve && bytes > memory_bytes { Err(MapError::NoMemory) } else { Ok(()) }
+    }
+}
+
+/// The checks of a request that need no quaspace; returns its length in whole pages.
+fn mappable_bytes(request: &MapRequest) -> Result<u64, MapError> {
+    if request.bytes == 0 {
+        return Err(MapError::Invalid);
+    }
+    let bytes = round_up(request.bytes).ok_or(MapError::NoMemory)?;
+    if let Some(view) = request.kind.view() {
+        view.first_page.checked_add(bytes / PAGE).filter(|&end| end <= BACKING_PAGES_MAX).ok_or(MapError::Overflow)?;
+    }
+    Ok(bytes)
+}
+
+/// `wanted` has a right that `limit` has not.
+pub(super) fn exceeds(wanted: Protection, limit: Protection) -> bool {
+    (wanted.read && !limit.read) || (wanted.write && !limit.write) || (wanted.execute && !limit.execute)
+}

@@ -1,0 +1,143 @@
+//! The present pages of a quaspace: every change of its translation goes through here, so each
+//! mapped frame always holds exactly one reference, and the resident count is right.
+
+use alloc::sync::Arc;
+
+use machine::{FrameNumber, Mapping, NoFrames, Protection, Translation, VirtAddr};
+
+use super::area::{Area, Kind, without_write};
+use super::limits::PAGE;
+use super::{FramePool, Page};
+
+pub(super) struct Pages {
+    pub pool: &'static FramePool,
+    pub translation: Arc<dyn Translation>,
+    /// Present pages, without those that show the zero page.
+    pub resident: u64,
+    pub resident_peak: u64,
+}
+
+impl Pages {
+    pub fn new(pool: &'static FramePool, translation: Arc<dyn Translation>) -> Pages {
+        Pages { pool, translation, resident: 0, resident_peak: 0 }
+    }
+
+    pub fn query(&self, page: u64) -> Option<Mapping> {
+        self.translation.query(VirtAddr(page))
+    }
+
+    /// The first present page in `from..to`.
+    pub fn next_present(&self, from: u64, to: u64) -> Option<(u64, Mapping)> {
+        if from >= to {
+            return None;
+        }
+        self.translation.next_present(VirtAddr(from), VirtAddr(to)).map(|(page, mapping)| (page.0, mapping))
+    }
+
+    /// Maps an absent page.
+    pub fn fill(&mut self, page: u64, contents: Page, protection: Protection) -> Result<(), NoFrames> {
+        self.translation.map(VirtAddr(page), contents.frame(), protection)?;
+        self.count_in(contents.into_raw());
+        Ok(())
+    }
+
+    /// Maps another frame where `old` is present, and gives up the reference to `old`.
+    pub fn replace(&mut self, page: u64, old: Mapping, contents: Page, rights: Protection) -> Result<(), NoFrames> {
+        self.fill(page, contents, rights)?;
+        self.give_up(old.frame);
+        Ok(())
+    }
+
+    pub fn protect(&self, page: u64, protection: Protection) {
+        self.translation.protect(VirtAddr(page), protection);
+    }
+
+    /// Unmaps all pages in `from..to`. Absent tables cost nothing.
+    pub fn release(&mut self, from: u64, to: u64) {
+        let mut at = from;
+        while let Some((page, mapping)) = self.next_present(at, to) {
+            self.translation.unmap(VirtAddr(page));
+            self.give_up(mapping.frame);
+            at = page + PAGE;
+        }
+    }
+
+    /// Gives the present pages in `from..to` the rights of `area`, which has just changed.
+    pub fn reprotect(&self, area: &Area, from: u64, to: u64) {
+        let granted = area.granted();
+        let mut at = from;
+        while let Some((page, mapping)) = self.next_present(at, to) {
+            let write = granted.write && self.may_write_at_once(area, mapping);
+            let protection = Protection { write, ..granted };
+            if protection != mapping.protection {
+                self.protect(page, protection);
+            }
+            at = page + PAGE;
+        }
+    }
+
+    /// A page of an area that is becoming writable needs no fault before the first write.
+    fn may_write_at_once(&self, area: &Area, mapping: Mapping) -> bool {
+        match area.kind {
+            Kind::SharedAnonymous(_) => true,
+            // The backing is told of the first write by a fault.
+            Kind::FileShared(_) => mapping.protection.write,
+            _ => area.has_copies && !self.pool.is_shared(mapping.frame),
+        }
+    }
+
+    /// Moves the present pages of `from..from + bytes` to `to`, without copying a byte. Both the
+    /// frames and their rights move. On failure nothing has moved.
+    pub fn relocate(&mut self, from: u64, to: u64, bytes: u64) -> Result<(), NoFrames> {
+        // All new entries first: only they can fail, and taking them back cannot.
+        let mut at = from;
+        while let Some((page, mapping)) = self.next_present(at, from + bytes) {
+            let target = page - from + to;
+            if self.translation.map(VirtAddr(target), mapping.frame, mapping.protection).is_err() {
+                self.forget(to, target);
+                return Err(NoFrames);
+            }
+            at = page + PAGE;
+        }
+        self.forget(from, from + bytes);
+        Ok(())
+    }
+
+    /// Unmaps pages whose references now belong to other entries.
+    fn forget(&self, from: u64, to: u64) {
+        let mut at = from;
+        while let Some((page, _)) = self.next_present(at, to) {
+            self.translation.unmap(VirtAddr(page));
+            at = page + PAGE;
+        }
+    }
+
+    /// Shows the pages of `from..to` in `child` too, read-only on both sides. On failure the
+    /// pages shared so far stay shared; the caller drops the child.
+    pub fn share_with(&mut self, child: &mut Pages, from: u64, to: u64) -> Result<(), NoFrames> {
+        let mut at = from;
+        while let Some((page, mapping)) = self.next_present(at, to) {
+            let protection = without_write(mapping.protection);
+            child.fill(page, self.pool.share(mapping.frame), protection)?;
+            if mapping.protection.write {
+                self.protect(page, protection);
+            }
+            at = page + PAGE;
+        }
+        Ok(())
+    }
+
+    fn count_in(&mut self, frame: FrameNumber) {
+        if !self.pool.is_zero_frame(frame) {
+            self.resident += 1;
+            self.resident_peak = self.resident_peak.max(self.resident);
+        }
+    }
+
+    fn give_up(&mut self, frame: FrameNumber) {
+        if !self.pool.is_zero_frame(frame) {
+            self.resident -= 1;
+        }
+        drop(self.pool.from_raw(frame));
+    }
+}

@@ -1,0 +1,124 @@
+//! What a quaspace holds, for /proc and for other kernel parts that ask what an address is.
+
+use alloc::sync::Arc;
+
+use machine::Protection;
+
+use super::Space;
+use super::area::{Area, Kind};
+use super::backing::Backing;
+use super::limits::{PAGE, page_of};
+
+/// What the last column of /proc/PID/maps is made of.
+#[derive(Clone, Copy)]
+pub enum AreaLabel<'a> {
+    None,
+    Heap,
+    Stack,
+    Backing(&'a dyn Backing),
+}
+
+/// One line of /proc/PID/maps.
+#[derive(Clone, Copy)]
+pub struct AreaView<'a> {
+    pub start: u64,
+    pub end: u64,
+    pub protection: Protection,
+    pub is_shared: bool,
+    /// Offset in the backing, 0 without one.
+    pub offset_bytes: u64,
+    pub label: AreaLabel<'a>,
+}
+
+/// Sizes as /proc/PID/statm and status show them, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Usage {
+    /// VmSize and VmPeak.
+    pub total: u64,
+    pub total_peak: u64,
+    /// VmRSS and VmHWM.
+    pub resident: u64,
+    pub resident_peak: u64,
+    /// The part of `resident` that comes from backings and was not copied (RssFile, RssShmem).
+    pub resident_shared: u64,
+    /// VmData without stacks, and VmStk.
+    pub data: u64,
+    pub stack: u64,
+    /// Executable areas of files (VmExe and VmLib together).
+    pub text: u64,
+    /// The break (part of `data`).
+    pub heap: u64,
+}
+
+/// What a byte of program memory is, independent of who shows it: the key of a shared futex.
+#[derive(Clone)]
+pub enum Identity {
+    /// Only this quaspace has it.
+    Private,
+    /// The byte at an offset in a backing, whoever shows it.
+    Shared { backing: Arc<dyn Backing>, offset_bytes: u64 },
+}
+
+impl Space {
+    /// The areas in order of addresses.
+    pub fn areas(&self) -> impl Iterator<Item = AreaView<'_>> {
+        self.areas.iter().map(|(&start, area)| AreaView {
+            start,
+            end: area.end,
+            protection: area.protection,
+            is_shared: area.kind.is_shared(),
+            offset_bytes: area.kind.view().map_or(0, |view| view.first_page * PAGE),
+            label: self.label(start, area),
+        })
+    }
+
+    /// The sizes now. Walks the areas of files for `resident_shared`.
+    pub fn usage(&self) -> Usage {
+        let is_text = |area: &Area| area.protection.execute && matches!(area.kind, Kind::FilePrivate(_));
+        Usage {
+            total: self.total_bytes,
+            total_peak: self.total_bytes_peak,
+            resident: self.pages.resident * PAGE,
+            resident_peak: self.pages.resident_peak * PAGE,
+            resident_shared: self.areas.iter().map(|(&start, area)| self.shared_bytes(start, area)).sum(),
+            data: self.data_bytes,
+            stack: self.stack_bytes,
+            text: self.areas.iter().filter(|(_, area)| is_text(area)).map(|(&start, area)| area.end - start).sum(),
+            heap: self.brk.end - self.brk.start,
+        }
+    }
+
+    /// What the byte at `address` is; `None` if nothing is mapped there.
+    pub fn identity(&self, address: u64) -> Option<Identity> {
+        let (start, area) = self.area_at(page_of(address))?;
+        let shared = area.kind.view().filter(|_| area.kind.is_shared());
+        Some(shared.map_or(Identity::Private, |view| Identity::Shared {
+            backing: view.backing.clone(),
+            offset_bytes: view.first_page * PAGE + (address - start),
+        }))
+    }
+
+    fn label<'a>(&self, start: u64, area: &'a Area) -> AreaLabel<'a> {
+        match &area.kind {
+            Kind::Anonymous if start < self.brk.end && area.end > self.brk.start => AreaLabel::Heap,
+            Kind::Stack if area.end == self.stack_top => AreaLabel::Stack,
+            Kind::Anonymous | Kind::Stack => AreaLabel::None,
+            kind => kind.view().map_or(AreaLabel::None, |view| AreaLabel::Backing(&*view.backing)),
+        }
+    }
+
+    fn shared_bytes(&self, start: u64, area: &Area) -> u64 {
+        let Some(view) = area.kind.view() else { return 0 };
+        let mut bytes = 0;
+        let mut at = start;
+        while let Some((page, mapping)) = self.pages.next_present(at, area.end) {
+            let is_copy = area.has_copies
+                && !matches!(view.backing.page(Area::index(start, view, page)), Ok(Some(own)) if own.frame() == mapping.frame);
+            if !is_copy && !self.pages.pool.is_zero_frame(mapping.frame) {
+                bytes += PAGE;
+            }
+            at = page + PAGE;
+        }
+        bytes
+    }
+}

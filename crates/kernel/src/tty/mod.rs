@@ -1,0 +1,174 @@
+//! The tty (S-95, S-96): a raw ring of bytes on either side of two filters, the cooked tty.
+//!
+//! ```text
+//!              device_input            program_read
+//!   device ──▶ CookTtyIn: edits lines ──▶ lines, bytes ──▶ program
+//!     ▲             │ echo                                   │
+//!     │             ▼                                        │ program_write
+//!     │        EchoQueue ──▶ CookTtyOut: line ends, tabs ◀───┘
+//!     └───────── take_output ── ring ◀──┘
+//! ```
+//!
+//! The quajects are those of the papers. `CookTtyIn` has the callentries `getchar` and `read`
+//! (`program_read`) and the callouts `raw_get` (bytes come by `device_input`) and `echo`
+//! (`EchoQueue`). `CookTtyOut` has `putchar` and `write` (`program_write`) and the callout `raw_write`
+//! (the device calls `take_output`). `Tty` connects the two, as every open terminal has them.
+//!
+//! Nothing here does I/O, sleeps, allocates after `new`, or knows a process. What must happen
+//! outside comes back as `Effects`. The behaviour is that of Linux's default line discipline, to the
+//! byte; `oracle.rs` compares the two.
+
+mod bytes;
+mod control;
+mod echo;
+mod erase;
+mod input;
+mod job;
+mod output;
+mod read;
+mod receive;
+mod ring;
+mod signal;
+pub mod termios;
+
+#[cfg(test)]
+mod oracle;
+#[cfg(test)]
+mod tests;
+
+use echo::EchoQueue;
+
+pub use control::{Flow, Queue};
+pub use input::{CookTtyIn, INPUT_BYTES};
+pub use job::{Access, Caller, JobControl, JobError, ProcessNumber};
+pub use output::CookTtyOut;
+pub use read::{Patience, RawDecision, ReadOutcome, decide_raw_read};
+pub use ring::{ByteRing, NoMemory};
+pub use signal::{Signal, Signals};
+pub use termios::{Termios, WindowSize};
+
+/// What the caller has to do after a call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[must_use]
+pub struct Effects {
+    /// Bytes taken of those offered to `device_input`.
+    pub accepted: usize,
+    /// Signals for the foreground group, if there is one.
+    pub signals: Signals,
+    /// Sleeping readers and pollers should look again.
+    pub wake_readers: bool,
+    /// Sleeping writers and pollers should look again.
+    pub wake_writers: bool,
+    /// The device has something to take.
+    pub output_pending: bool,
+}
+
+impl Effects {
+    /// Both effects together, for a caller that makes several calls before it acts.
+    pub fn and(mut self, other: Effects) -> Effects {
+        self.accepted += other.accepted;
+        self.signals.add_all(other.signals);
+        self.wake_readers |= other.wake_readers;
+        self.wake_writers |= other.wake_writers;
+        self.output_pending |= other.output_pending;
+        self
+    }
+}
+
+/// A terminal: both filters, the settings they share, and the session it controls.
+///
+/// Invariant: `input.special` follows from `termios`.
+pub struct Tty {
+    termios: Termios,
+    window: WindowSize,
+    input: CookTtyIn,
+    echo: EchoQueue,
+    output: CookTtyOut,
+    /// Who the tty belongs to.
+    pub job: JobControl,
+    /// The device had to keep bytes.
+    refused_input: bool,
+    /// How many of those were searched for ^S and ^Q already.
+    searched_bytes: usize,
+    /// The device was asked to pause (`IXOFF`).
+    throttled: bool,
+    hung_up: bool,
+}
+
+impl Tty {
+    /// A tty with Linux's defaults and room for `output_bytes` of output (rounded up to a power of
+    /// two, at least 16 so that any conversion fits).
+    pub fn new(output_bytes: usize) -> Result<Tty, NoMemory> {
+        let termios = Termios::default();
+        Ok(Tty {
+            termios,
+            window: WindowSize::default(),
+            input: CookTtyIn::new(&termios)?,
+            echo: EchoQueue::new()?,
+            output: CookTtyOut::new(output_bytes.max(16))?,
+            job: JobControl::default(),
+            refused_input: false,
+            searched_bytes: 0,
+            throttled: false,
+            hung_up: false,
+        })
+    }
+
+    /// Callentry `write`: takes as many of `bytes` as have room now and returns their number. The
+    /// caller sleeps until `wake_writers` for the rest. Echo that waits goes first. A tty that hung
+    /// up takes nothing; `is_hung_up` tells that from a full one (EIO).
+    ///
+    /// With `TOSTOP` (`stops_background_writers`) the caller asks `JobControl::check_change` first.
+    pub fn program_write(&mut self, bytes: &[u8]) -> usize {
+        if self.hung_up {
+            return 0;
+        }
+        self.show_echo();
+        self.output.write(bytes, &self.termios)
+    }
+
+    /// Whether a write from the background is a SIGTTOU.
+    pub fn stops_background_writers(&self) -> bool {
+        self.termios.local(termios::lflag::TOSTOP)
+    }
+
+    /// Whether a write would take something, for `poll`.
+    pub fn is_writable(&self) -> bool {
+        self.output.is_writable()
+    }
+
+    /// Whether ^S or `TCXONC` stopped the output.
+    pub fn is_stopped(&self) -> bool {
+        self.output.is_stopped()
+    }
+
+    /// Callentry of the device: moves output to it and returns the number of bytes. Where that makes
+    /// room (the number is not 0), writers should be woken.
+    pub fn take_output(&mut self, into: &mut [u8]) -> usize {
+        let crowded = self.output.is_crowded();
+        let taken = self.output.take(into);
+        // Echo that found no room must not wait for the next key or write.
+        if crowded && taken > 0 {
+            self.show_echo();
+        }
+        taken
+    }
+
+    /// Whether the device should offer again what `device_input` left with it. True once.
+    pub fn device_may_resume(&mut self) -> bool {
+        let room = self.input.raw_room() > 0;
+        room && core::mem::take(&mut self.refused_input)
+    }
+
+    /// The device is gone: readers get what is there and then the end, writers EIO. The caller sends
+    /// SIGHUP and SIGCONT to the session leader and the foreground group.
+    pub fn hang_up(&mut self) -> Effects {
+        self.hung_up = true;
+        Effects { wake_readers: true, wake_writers: true, ..Effects::default() }
+    }
+
+    /// Whether the device is gone.
+    pub fn is_hung_up(&self) -> bool {
+        self.hung_up
+    }
+}

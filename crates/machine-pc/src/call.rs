@@ -1,0 +1,18 @@
+//! The pc's fragments for synthesized call routines.
+
+use synth::template;
+
+template! {
+    /// Lets the following instructions touch user pages (SDM vol. 3A, 4.6: AC with SMAP). `leave` restores
+    /// the program's own flags, so nothing closes it again.
+    pub struct OpenUser {}
+    "stac",
+}
+
+template! {
+    /// Back to the program. In: rsp as the dispatch code set it, rcx and r11 as `syscall` left them, rax = result.
+    /// Cost: 2 instructions.
+    pub struct Leave {}
+    "pop rsp",
+    "sysretq",
+}

@@ -1,0 +1,67 @@
+//! Frames for the machine itself: from a bump pointer until the kernel's pool exists, then from it.
+
+use core::ops::Range;
+
+use machine::{FrameNumber, FrameSource, KernelCell, NoFrames, PAGE_BYTES};
+
+use crate::layout::direct;
+
+pub struct Frames {
+    state: KernelCell<State>,
+}
+
+struct State {
+    /// Physical bytes not yet given away.
+    early: Range<u64>,
+    pool: Option<&'static dyn FrameSource>,
+}
+
+pub static FRAMES: Frames = Frames { state: KernelCell::new(State { early: 0..0, pool: None }) };
+
+impl Frames {
+    /// Starts with a range of RAM that nobody uses.
+    pub fn start(&self, range: Range<u64>) {
+        self.state.borrow_mut().early = range;
+    }
+
+    /// The kernel's pool serves from now on; returns what is left of the early range.
+    pub fn hand_over(&self, pool: &'static dyn FrameSource) -> Range<u64> {
+        let mut state = self.state.borrow_mut();
+        state.pool = Some(pool);
+        core::mem::take(&mut state.early)
+    }
+
+    /// Where the early range ends; frames above are the pool's from the start.
+    pub fn early_end(&self) -> u64 {
+        self.state.borrow().early.end
+    }
+
+    fn take_early(&self) -> Result<FrameNumber, NoFrames> {
+        let mut state = self.state.borrow_mut();
+        let physical = state.early.start;
+        if physical + PAGE_BYTES as u64 > state.early.end {
+            return Err(NoFrames);
+        }
+        state.early.start += PAGE_BYTES as u64;
+        // SAFETY: the frame is RAM inside the direct map, owned by nobody before this line.
+        unsafe { (direct(physical) as *mut u8).write_bytes(0, PAGE_BYTES) };
+        Ok(FrameNumber((physical / PAGE_BYTES as u64) as u32))
+    }
+}
+
+impl FrameSource for Frames {
+    fn take(&self) -> Result<FrameNumber, NoFrames> {
+        let pool = self.state.borrow().pool;
+        match pool {
+            Some(pool) => pool.take(),
+            None => self.take_early(),
+        }
+    }
+
+    fn give(&self, frame: FrameNumber) {
+        let pool = self.state.borrow().pool;
+        if let Some(pool) = pool {
+            pool.give(frame);
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Where things are in the kernel half, and the symbols of the linker script.
+//!
+//! ```text
+//! 0x0000_0000_0000_0000 .. 0x0000_7fff_ffff_f000   the active quaspace
+//! 0xffff_8880_0000_0000 ..                         direct map of physical memory (RW, NX)
+//! 0xffff_ffff_8020_0000 ..                         kernel image (RX, R, RW)
+//! 0xffff_ffff_a000_0000 .. +512 MB                 heap (RW, NX)
+//! 0xffff_ffff_c000_0000 .. +64 MB                  code store (RX; its writable alias is the direct map)
+//! 0xffff_ffff_d000_0000 .. +512 MB                 thread areas (RW, NX), 32 KB each
+//! ```
+//! Everything that synthesized code names lies in the top 2 GB, so a 32-bit displacement reaches it.
+
+pub const DIRECT_MAP: u64 = 0xFFFF_8880_0000_0000;
+pub const IMAGE_WINDOW: u64 = 0xFFFF_FFFF_8000_0000;
+pub const HEAP: u64 = 0xFFFF_FFFF_A000_0000;
+pub const HEAP_BYTES: u64 = 512 << 20;
+pub const CODE: u64 = 0xFFFF_FFFF_C000_0000;
+pub const CODE_BYTES: u64 = 64 << 20;
+pub const THREADS: u64 = 0xFFFF_FFFF_D000_0000;
+pub const THREAD_AREA_BYTES: u64 = 32 << 10;
+pub const THREAD_AREAS: u64 = (512 << 20) / THREAD_AREA_BYTES;
+
+/// First address a program may not use: the last page below the non-canonical hole is never mapped,
+/// so that no `syscall` instruction can end at it (SDM vol. 3A, 5.8.8 and Intel's SYSRET rule).
+pub const USER_LIMIT: u64 = 0x0000_7FFF_FFFF_F000;
+
+pub const KERNEL_CODE: u16 = 0x10;
+pub const KERNEL_DATA: u16 = 0x18;
+/// Linux's selectors, because signal frames and debuggers show them to programs.
+pub const USER_DATA: u16 = 0x2B;
+pub const USER_CODE: u16 = 0x33;
+pub const TSS_SELECTOR: u16 = 0x40;
+
+unsafe extern "C" {
+    static image_start: u8;
+    static text_end: u8;
+    static rodata_end: u8;
+    static image_end: u8;
+}
+
+/// The image's bounds: start, end of text, end of read-only data, end.
+pub fn image() -> [u64; 4] {
+    [
+        &raw const image_start as u64,
+        &raw const text_end as u64,
+        &raw const rodata_end as u64,
+        &raw const image_end as u64,
+    ]
+}
+
+/// The direct-map address of a physical address.
+pub const fn direct(physical: u64) -> u64 {
+    DIRECT_MAP + physical
+}

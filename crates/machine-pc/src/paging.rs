@@ -1,0 +1,358 @@
+//! Four-level page tables (SDM vol. 3A, 4.5): the kernel half, built once and shared, and one
+//! `PcTranslation` per quaspace.
+
+use machine::{FrameNumber, FrameSource, Mapping, NoFrames, PAGE_BYTES, Protection, Translation, VirtAddr};
+
+use crate::layout::{DIRECT_MAP, USER_LIMIT, direct};
+use crate::registers::{invalidate_page, read_cr3, write_cr3};
+
+pub const PRESENT: u64 = 1;
+pub const WRITE: u64 = 1 << 1;
+pub const USER: u64 = 1 << 2;
+const DIRTY: u64 = 1 << 6;
+pub const LARGE: u64 = 1 << 7;
+pub const GLOBAL: u64 = 1 << 8;
+/// Ignored by the processor: the entry holds a frame that no access may reach (PROT_NONE).
+const GUARDED: u64 = 1 << 9;
+pub const NO_EXECUTE: u64 = 1 << 63;
+const ADDRESS: u64 = 0x000F_FFFF_FFFF_F000;
+
+fn table(physical: u64) -> *mut u64 {
+    direct(physical & ADDRESS) as *mut u64
+}
+
+fn entry(table_physical: u64, index: usize) -> *mut u64 {
+    debug_assert!(index < 512);
+    table(table_physical).wrapping_add(index)
+}
+
+fn load(at: *mut u64) -> u64 {
+    // SAFETY: `at` points into a live table frame in the direct map (made by `entry`).
+    unsafe { at.read_volatile() }
+}
+
+fn store(at: *mut u64, value: u64) {
+    // SAFETY: as in `load`; only slow paths, under the big kernel lock, write tables.
+    unsafe { at.write_volatile(value) }
+}
+
+const fn index(address: u64, level: u32) -> usize {
+    (address >> (12 + 9 * level)) as usize & 511
+}
+
+/// Walks to the level-0 entry of `address`, making tables as needed.
+fn walk(root: u64, address: u64, user: bool, frames: &dyn FrameSource) -> Result<*mut u64, NoFrames> {
+    let mut physical = root;
+    for level in [3, 2, 1] {
+        let at = entry(physical, index(address, level));
+        let mut value = load(at);
+        if value & PRESENT == 0 {
+            value = frames.take()?.physical_address() | PRESENT | WRITE | if user { USER } else { 0 };
+            store(at, value);
+        }
+        assert!(value & LARGE == 0, "walk through a large page at {address:#x}");
+        physical = value & ADDRESS;
+    }
+    Ok(entry(physical, index(address, 0)))
+}
+
+/// The level-0 entry of `address`, if its tables exist.
+fn find(root: u64, address: u64) -> Option<*mut u64> {
+    let mut physical = root;
+    for level in [3, 2, 1] {
+        let value = load(entry(physical, index(address, level)));
+        if value & PRESENT == 0 {
+            return None;
+        }
+        physical = value & ADDRESS;
+    }
+    Some(entry(physical, index(address, 0)))
+}
+
+/// Maps one kernel page in the shared kernel half.
+///
+/// # Safety
+/// The mapping must not alias memory in a way that breaks Rust's rules or W^X.
+pub unsafe fn map_kernel(address: u64, physical: u64, flags: u64, frames: &dyn FrameSource) -> Result<(), NoFrames> {
+    let at = walk(kernel_root(), address, false, frames)?;
+    store(at, physical | flags | PRESENT | GLOBAL);
+    invalidate_page(address);
+    Ok(())
+}
+
+/// Removes one kernel page; returns its physical address.
+pub fn unmap_kernel(address: u64) -> Option<u64> {
+    let at = find(kernel_root(), address)?;
+    let value = load(at);
+    store(at, 0);
+    invalidate_page(address);
+    (value & PRESENT != 0).then_some(value & ADDRESS)
+}
+
+unsafe extern "C" {
+    static mut boot_pml4: [u64; 512];
+    static mut boot_pdpt_high: [u64; 512];
+}
+
+/// The physical address of the kernel's own root table, whose upper half every quaspace shares.
+pub fn kernel_root() -> u64 {
+    (&raw const boot_pml4) as u64 - crate::layout::IMAGE_WINDOW
+}
+
+/// Replaces the boot tables' image window by 4 KB mappings with the right protection, makes the
+/// direct map no-execute and complete, and drops the identity map.
+///
+/// # Safety
+/// Called once, early, on the boot stack (which lies in the image's data).
+pub unsafe fn seal_kernel_half(image: [u64; 4], ram_end: u64, frames: &dyn FrameSource) -> Result<(), NoFrames> {
+    let [start, text_end, rodata_end, end] = image;
+    let root = kernel_root();
+    // A new page directory pointer for the image window: tables filled before they are switched in.
+    let window = frames.take()?.physical_address();
+    let mut address = start;
+    while address < end {
+        let flags = if address < text_end {
+            0
+        } else if address < rodata_end {
+            NO_EXECUTE
+        } else {
+            WRITE | NO_EXECUTE
+        };
+        let mut physical = window;
+        for level in [1, 0] {
+            let at = entry(physical, index(address, level));
+            if level == 0 {
+                store(at, (address - crate::layout::IMAGE_WINDOW) | flags | PRESENT | GLOBAL);
+            } else {
+                if load(at) & PRESENT == 0 {
+                    store(at, frames.take()?.physical_address() | PRESENT | WRITE);
+                }
+                physical = load(at) & ADDRESS;
+            }
+        }
+        address += PAGE_BYTES as u64;
+    }
+    let pdpt_high = (&raw const boot_pdpt_high) as u64 - crate::layout::IMAGE_WINDOW;
+    store(entry(pdpt_high, 510), window | PRESENT | WRITE);
+    // The window's second gigabyte (heap is in the first's upper half, code and threads in the second).
+    extend_direct_map(root, ram_end, frames)?;
+    protect_direct_map(root, start, rodata_end, frames)?;
+    store(entry(root, 0), 0);
+    // SAFETY: the root keeps the image, the stack and the direct map; only the identity map is gone.
+    unsafe { write_cr3(read_cr3()) };
+    Ok(())
+}
+
+/// Large pages for all RAM and the first 4 GB (devices), never executable.
+fn extend_direct_map(root: u64, ram_end: u64, frames: &dyn FrameSource) -> Result<(), NoFrames> {
+    let end = ram_end.max(4 << 30);
+    let mut physical = 0;
+    while physical < end {
+        let address = DIRECT_MAP + physical;
+        let mut at_table = root;
+        for level in [3, 2] {
+            let at = entry(at_table, index(address, level));
+            if load(at) & PRESENT == 0 {
+                store(at, frames.take()?.physical_address() | PRESENT | WRITE);
+            }
+            at_table = load(at) & ADDRESS;
+        }
+        store(entry(at_table, index(address, 1)), physical | PRESENT | WRITE | LARGE | GLOBAL | NO_EXECUTE);
+        physical += 2 << 20;
+    }
+    Ok(())
+}
+
+/// Takes the write permission from the direct map's alias of the image's text and read-only data.
+fn protect_direct_map(root: u64, start: u64, end: u64, frames: &dyn FrameSource) -> Result<(), NoFrames> {
+    let mut address = start;
+    while address < end {
+        protect_alias(root, address - crate::layout::IMAGE_WINDOW, frames)?;
+        address += PAGE_BYTES as u64;
+    }
+    Ok(())
+}
+
+/// Splits the large page of the direct map that holds `physical` if needed and makes the 4 KB page read-only.
+fn protect_alias(root: u64, physical: u64, frames: &dyn FrameSource) -> Result<(), NoFrames> {
+    let address = DIRECT_MAP + physical;
+    let mut at_table = root;
+    for level in [3, 2] {
+        at_table = load(entry(at_table, index(address, level))) & ADDRESS;
+    }
+    let at = entry(at_table, index(address, 1));
+    if load(at) & LARGE != 0 {
+        let base = load(at) & ADDRESS & !0x1F_FFFF;
+        let split = frames.take()?.physical_address();
+        for page in 0..512 {
+            store(entry(split, page as usize), (base + page * 4096) | PRESENT | WRITE | GLOBAL | NO_EXECUTE);
+        }
+        store(at, split | PRESENT | WRITE);
+    }
+    let leaf = entry(load(at) & ADDRESS, index(address, 0));
+    store(leaf, load(leaf) & !WRITE);
+    invalidate_page(address);
+    Ok(())
+}
+
+/// Fills every upper-half root entry that is still empty, so that later kernel mappings appear in
+/// every quaspace without copying roots.
+pub fn reserve_upper_half(frames: &dyn FrameSource) -> Result<(), NoFrames> {
+    for slot in [index(DIRECT_MAP, 3), 511] {
+        let at = entry(kernel_root(), slot);
+        if load(at) & PRESENT == 0 {
+            store(at, frames.take()?.physical_address() | PRESENT | WRITE);
+        }
+    }
+    Ok(())
+}
+
+/// The tables of one quaspace. Invariant: entries 256..512 of its root equal the kernel root's.
+pub struct PcTranslation {
+    root: u64,
+    frames: &'static dyn FrameSource,
+}
+
+impl PcTranslation {
+    pub fn new(frames: &'static dyn FrameSource) -> Result<PcTranslation, NoFrames> {
+        let root = frames.take()?.physical_address();
+        for slot in 256..512 {
+            store(entry(root, slot), load(entry(kernel_root(), slot)));
+        }
+        Ok(PcTranslation { root, frames })
+    }
+
+    fn is_active(&self) -> bool {
+        read_cr3() & ADDRESS == self.root
+    }
+
+    fn forget(&self, page: u64) {
+        if self.is_active() {
+            invalidate_page(page);
+        }
+    }
+}
+
+fn check(page: VirtAddr) -> u64 {
+    assert!(page.0 < USER_LIMIT && page.0.is_multiple_of(PAGE_BYTES as u64), "bad user page {page:?}");
+    page.0
+}
+
+fn encode(frame: FrameNumber, protection: Protection) -> u64 {
+    let mut value = frame.physical_address();
+    if protection.read || protection.write || protection.execute {
+        value |= PRESENT | USER;
+    } else {
+        value |= GUARDED;
+    }
+    if protection.write {
+        value |= WRITE;
+    }
+    if !protection.execute {
+        value |= NO_EXECUTE;
+    }
+    value
+}
+
+fn decode(value: u64) -> Option<Mapping> {
+    if value & (PRESENT | GUARDED) == 0 {
+        return None;
+    }
+    let present = value & PRESENT != 0;
+    Some(Mapping {
+        frame: FrameNumber(((value & ADDRESS) >> 12) as u32),
+        protection: Protection {
+            read: present,
+            write: present && value & WRITE != 0,
+            execute: present && value & NO_EXECUTE == 0,
+        },
+        dirty: value & DIRTY != 0,
+    })
+}
+
+impl Translation for PcTranslation {
+    /// What CR3 holds while this quaspace is active.
+    fn root(&self) -> u64 {
+        self.root
+    }
+
+    fn map(&self, page: VirtAddr, frame: FrameNumber, protection: Protection) -> Result<(), NoFrames> {
+        let at = walk(self.root, check(page), true, self.frames)?;
+        let old = load(at);
+        store(at, encode(frame, protection));
+        if old & PRESENT != 0 {
+            self.forget(page.0);
+        }
+        Ok(())
+    }
+
+    fn unmap(&self, page: VirtAddr) -> Option<Mapping> {
+        let at = find(self.root, check(page))?;
+        let old = load(at);
+        store(at, 0);
+        if old & PRESENT != 0 {
+            self.forget(page.0);
+        }
+        decode(old)
+    }
+
+    fn protect(&self, page: VirtAddr, protection: Protection) {
+        let Some(at) = find(self.root, check(page)) else { return };
+        let old = load(at);
+        if let Some(mapping) = decode(old) {
+            store(at, encode(mapping.frame, protection) | old & DIRTY);
+            self.forget(page.0);
+        }
+    }
+
+    fn query(&self, page: VirtAddr) -> Option<Mapping> {
+        decode(load(find(self.root, check(page))?))
+    }
+
+    fn next_present(&self, from: VirtAddr, to: VirtAddr) -> Option<(VirtAddr, Mapping)> {
+        let mut address = from.0;
+        let end = to.0.min(USER_LIMIT);
+        'next: while address < end {
+            let mut physical = self.root;
+            for level in [3, 2, 1] {
+                let value = load(entry(physical, index(address, level)));
+                if value & PRESENT == 0 {
+                    let span = 1u64 << (12 + 9 * level);
+                    address = (address & !(span - 1)) + span;
+                    continue 'next;
+                }
+                physical = value & ADDRESS;
+            }
+            if let Some(mapping) = decode(load(entry(physical, index(address, 0)))) {
+                return Some((VirtAddr(address), mapping));
+            }
+            address += PAGE_BYTES as u64;
+        }
+        None
+    }
+}
+
+impl Drop for PcTranslation {
+    /// Gives the tables back. The quaspace has already unmapped every page it counts.
+    fn drop(&mut self) {
+        assert!(!self.is_active(), "the active quaspace was dropped");
+        for slot in 0..256 {
+            give_tables(load(entry(self.root, slot)), 2, self.frames);
+        }
+        self.frames.give(FrameNumber((self.root >> 12) as u32));
+    }
+}
+
+/// Gives back the table that `value` points to and those below it; `level` is the table's own.
+fn give_tables(value: u64, level: u32, frames: &dyn FrameSource) {
+    if value & PRESENT == 0 {
+        return;
+    }
+    let physical = value & ADDRESS;
+    if level > 0 {
+        for slot in 0..512 {
+            give_tables(load(entry(physical, slot)), level - 1, frames);
+        }
+    }
+    frames.give(FrameNumber((physical >> 12) as u32));
+}

@@ -1,0 +1,82 @@
+//! What the loader tells us: `hvm_start_info`, its memory map and module list.
+
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use crate::layout::direct;
+
+const MAGIC: u32 = 0x336E_C578;
+const RAM: u32 = 1;
+
+/// The loader's records, copied out of its memory.
+pub struct BootInfo {
+    /// Usable RAM, physical bytes, page-aligned inwards, in the loader's order.
+    pub ram: Vec<Range<u64>>,
+    /// The boot archive (first module), physical bytes.
+    pub archive: Option<Range<u64>>,
+    pub command_line: Vec<u8>,
+}
+
+/// Fixed-size first look, before there is a heap.
+pub struct StartInfo {
+    physical: u64,
+}
+
+impl StartInfo {
+    /// # Safety
+    /// `physical` must be what a PVH loader put in `ebx`.
+    pub unsafe fn new(physical: u64) -> Option<StartInfo> {
+        let info = StartInfo { physical };
+        (info.u32(0) == MAGIC && info.u32(4) >= 1).then_some(info)
+    }
+
+    fn u32(&self, offset: u64) -> u32 {
+        read(self.physical + offset)
+    }
+
+    fn u64(&self, offset: u64) -> u64 {
+        read(self.physical + offset)
+    }
+
+    /// The largest RAM range: the heap's first frames come from its front.
+    pub fn ram(&self) -> impl Iterator<Item = Range<u64>> + '_ {
+        let entries = self.u64(40);
+        (0..self.u32(48) as u64).filter_map(move |index| {
+            let entry = entries + index * 24;
+            let (start, bytes, kind): (u64, u64, u32) = (read(entry), read(entry + 8), read(entry + 16));
+            let from = start.next_multiple_of(4096);
+            let to = (start + bytes) & !4095;
+            (kind == RAM && from < to).then_some(from..to)
+        })
+    }
+
+    pub fn archive(&self) -> Option<Range<u64>> {
+        if self.u32(12) == 0 {
+            return None;
+        }
+        let module = self.u64(16);
+        let (start, bytes): (u64, u64) = (read(module), read(module + 8));
+        Some(start..start + bytes)
+    }
+
+    pub fn copy(&self) -> BootInfo {
+        let mut command_line = Vec::new();
+        let text = self.u64(24);
+        if text != 0 {
+            for offset in 0..4096 {
+                match read::<u8>(text + offset) {
+                    0 => break,
+                    byte => command_line.push(byte),
+                }
+            }
+        }
+        BootInfo { ram: self.ram().collect(), archive: self.archive(), command_line }
+    }
+}
+
+/// Reads loader memory through the boot direct map (first 4 GB).
+fn read<T: Copy>(physical: u64) -> T {
+    assert!(physical < (4 << 30), "loader record above 4 GB");
+    // SAFETY: 1. the boot tables map the first 4 GB. 2. The loader's records are plain integers.
+    unsafe { (direct(physical) as *const T).read_unaligned() }
+}

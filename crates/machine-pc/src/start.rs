@@ -1,0 +1,289 @@
+//! Bringing the pc up, and taking it down.
+
+use alloc::boxed::Box;
+use core::fmt::{self, Write};
+use core::sync::atomic::Ordering;
+
+use machine::{Channel, KernelCell, Machine, PAGE_BYTES, Registers};
+use synth::Abs32;
+
+use crate::cpu::{Cpu, enable_features};
+use crate::frames::FRAMES;
+use crate::layout::{IMAGE_WINDOW, direct, image};
+use crate::pvh::{BootInfo, StartInfo};
+use crate::registers::{out8, out32};
+use crate::tte::Entry;
+use crate::virtio_console::{Console, is_console};
+use crate::{MACHINE, PcMachine, STORE, apic, clock, dummy_owner, paging, trap, user};
+
+/// What boot hands to the kernel.
+pub struct Booted {
+    pub machine: &'static PcMachine,
+    pub info: BootInfo,
+    /// Processor counter at the first kernel instruction.
+    pub entry_tsc: u64,
+}
+
+/// Brings the machine up: memory, heap, processor, APIC, clock, console.
+///
+/// # Safety
+/// Called once, by the boot code, with what the loader left.
+pub unsafe fn boot(start_info: u64, entry_tsc: u64) -> Booted {
+    // SAFETY: the caller passes the loader's pointer.
+    let Some(start) = (unsafe { StartInfo::new(start_info) }) else {
+        fatal("the loader left no PVH start information")
+    };
+    let [image_start, text_end, rodata_end, image_end] = image();
+    let image_end_physical = image_end - IMAGE_WINDOW;
+    let archive = start.archive().unwrap_or(0..0);
+    let Some(range) = start.ram().find(|range| range.contains(&(image_start - IMAGE_WINDOW))) else {
+        fatal("the kernel image lies outside RAM")
+    };
+    // The archive lies above the image (loaders put it high) or would be overwritten by boot.
+    let end = if archive.start >= image_end_physical && archive.start < range.end {
+        archive.start & !(PAGE_BYTES as u64 - 1)
+    } else {
+        range.end
+    };
+    // Boot lives on a window behind the image, large enough for the first heap and the frame pool's own tables
+    // (8 bytes a frame); what is left of it goes to the pool.
+    let window = (1 << 20) + (range.end - range.start) / 256;
+    FRAMES.start(image_end_physical..end.min((image_end_physical + window).next_multiple_of(PAGE_BYTES as u64)));
+    let patch_smap = core::arch::x86_64::__cpuid_count(7, 0).ebx & 1 << 20 != 0;
+    if patch_smap {
+        // SAFETY: before the seal, text is still writable through the boot window.
+        unsafe { patch_smap_sites() };
+    }
+    let ram_end = start.ram().map(|range| range.end).max().unwrap_or(0);
+    // SAFETY: once, on the boot stack.
+    let sealed = unsafe {
+        paging::reserve_upper_half(&FRAMES)
+            .and_then(|()| paging::seal_kernel_half([image_start, text_end, rodata_end, image_end], ram_end, &FRAMES))
+    };
+    if sealed.is_err() {
+        fatal("not enough memory for the kernel's page tables");
+    }
+    let info = start.copy();
+    let machine = start_machine(&info, entry_tsc);
+    Booted { machine, info, entry_tsc }
+}
+
+fn start_machine(info: &BootInfo, entry_tsc: u64) -> &'static PcMachine {
+    let features = match enable_features() {
+        Ok(features) => features,
+        Err(feature) => fatal(feature),
+    };
+    let cpu = Cpu::start(&features, 0, dummy_owner());
+    let entry = Entry { dispatch: Abs32((&raw const cpu.dispatch) as u64) }.draft();
+    let Ok(entry) = STORE.publish::<crate::UserCall>("cpu.entry", "boot".into(), entry) else {
+        fatal("no memory for the entry code")
+    };
+    // SAFETY: the entry jumps through the processor's dispatch slot, bound before any program runs.
+    unsafe { crate::registers::write_msr(crate::registers::LSTAR, entry.entry()) };
+    core::mem::forget(entry);
+    apic::start();
+    clock::start(entry_tsc, number_after(&info.command_line, b"tsc_hz=").unwrap_or(0));
+    let console = find_console(&info.command_line);
+    let machine = Box::leak(Box::new(PcMachine {
+        features,
+        cpu,
+        console: KernelCell::new(console),
+        upcalls: KernelCell::new(None),
+        random: KernelCell::new(0),
+    }));
+    MACHINE.store((&raw const *machine) as u64, Ordering::Release);
+    machine
+}
+
+/// Finds the console among the windows that the loader listed as `virtio_mmio.device=SIZE@BASE:IRQ`.
+fn find_console(command_line: &[u8]) -> Option<Console> {
+    for word in command_line.split(|byte| *byte == b' ') {
+        let Some(rest) = word.strip_prefix(b"virtio_mmio.device=") else { continue };
+        let Some(at) = rest.iter().position(|byte| *byte == b'@') else { continue };
+        let Some((base, rest)) = number(&rest[at + 1..]) else { continue };
+        let Some((line, _)) = rest.strip_prefix(b":").and_then(number) else { continue };
+        if base < 4 << 30 && line < 24 && is_console(base) {
+            let console = Console::start(base).ok()?;
+            apic::route(line as u32);
+            return Some(console);
+        }
+    }
+    None
+}
+
+/// The number that follows `key` on the command line.
+fn number_after(text: &[u8], key: &[u8]) -> Option<u64> {
+    let word = text.split(|byte| *byte == b' ').find(|word| word.starts_with(key))?;
+    number(&word[key.len()..]).map(|(value, _)| value)
+}
+
+/// A decimal or 0x-hexadecimal number at the front of `text`, and the rest.
+fn number(text: &[u8]) -> Option<(u64, &[u8])> {
+    let (radix, digits) = match text.strip_prefix(b"0x") {
+        Some(rest) => (16, rest),
+        None => (10, text),
+    };
+    let count = digits.iter().take_while(|byte| (**byte as char).is_digit(radix)).count();
+    let value = core::str::from_utf8(&digits[..count]).ok()?;
+    Some((u64::from_str_radix(value, radix).ok()?, &digits[count..]))
+}
+
+/// # Safety
+/// Text must still be writable.
+unsafe fn patch_smap_sites() {
+    let stac = user::stac_sites().map(|site| (site, [0x0F, 0x01, 0xCB]));
+    let clac = user::clac_sites().map(|site| (site, [0x0F, 0x01, 0xCA]));
+    let trap = trap::clac_sites().map(|site| (site, [0x0F, 0x01, 0xCA]));
+    for (site, bytes) in stac.into_iter().chain(clac).chain(trap) {
+        // SAFETY: each site is a three-byte no-op that nobody executes now; it is written through the
+        // direct map, which boot has not yet protected.
+        unsafe { (direct(site - IMAGE_WINDOW) as *mut [u8; 3]).write(bytes) };
+    }
+}
+
+/// The early and last-resort console: QEMU's debug port; elsewhere the writes go nowhere.
+pub struct Early;
+
+impl Write for Early {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for byte in text.bytes() {
+            // SAFETY: port 0xE9 is unassigned on real machines.
+            unsafe { out8(0xE9, byte) };
+        }
+        Ok(())
+    }
+}
+
+/// Writes a line to the early console.
+pub fn say_early(line: fmt::Arguments<'_>) {
+    let _ = writeln!(Early, "{line}");
+}
+
+fn fatal(what: &str) -> ! {
+    say_early(format_args!("synthesis cannot start: it needs {what}"));
+    power_off()
+}
+
+/// Ends the machine: QEMU's exit device, then a triple fault, then a halt.
+pub fn power_off() -> ! {
+    // SAFETY: the ports of QEMU's isa-debug-exit; the keyboard controller's reset line elsewhere.
+    unsafe {
+        out32(0xF4, 0x10);
+        out8(0x64, 0xFE);
+    }
+    loop {
+        // SAFETY: nothing is left to run.
+        unsafe { core::arch::asm!("cli", "hlt") };
+    }
+}
+
+/// The kernel's last words (status 70 through the host tool): what, where, registers, stack.
+pub fn epitaph(registers: &Registers, what: &str) -> ! {
+    let cr2 = crate::registers::read_cr2();
+    let mut text = EpitaphText::new();
+    let _ = writeln!(
+        text,
+        "kernel panic: {what}\nvector {} error {:#x} rip {:#x} rsp {:#x} cr2 {cr2:#x} rflags {:#x}\n\
+         rax {:#x} rbx {:#x} rcx {:#x} rdx {:#x} rsi {:#x} rdi {:#x} rbp {:#x}\n\
+         r8 {:#x} r9 {:#x} r10 {:#x} r11 {:#x} r12 {:#x} r13 {:#x} r14 {:#x} r15 {:#x}",
+        registers.cause,
+        registers.error,
+        registers.rip,
+        registers.rsp,
+        registers.rflags,
+        registers.rax,
+        registers.rbx,
+        registers.rcx,
+        registers.rdx,
+        registers.rsi,
+        registers.rdi,
+        registers.rbp,
+        registers.r8,
+        registers.r9,
+        registers.r10,
+        registers.r11,
+        registers.r12,
+        registers.r13,
+        registers.r14,
+        registers.r15
+    );
+    backtrace(&mut text, registers.rbp);
+    last_words(&text)
+}
+
+/// A panic of the kernel's Rust code.
+pub fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
+    let mut text = EpitaphText::new();
+    let _ = writeln!(text, "kernel panic: {info}");
+    let frame: u64;
+    // SAFETY: reading rbp has no effect.
+    unsafe { core::arch::asm!("mov {}, rbp", out(reg) frame) };
+    backtrace(&mut text, frame);
+    last_words(&text)
+}
+
+/// Return addresses by frame pointers, while they stay in kernel memory.
+fn backtrace(text: &mut EpitaphText, mut frame: u64) {
+    for _ in 0..16 {
+        if frame < IMAGE_WINDOW || !frame.is_multiple_of(8) {
+            break;
+        }
+        // SAFETY: frame pointers of kernel code point into mapped kernel stacks; a wrong one ends in
+        // the double-fault stack, which prints what there is.
+        let (next, address) = unsafe { (*(frame as *const u64), *((frame + 8) as *const u64)) };
+        let _ = writeln!(text, "  called from {address:#x}");
+        if next <= frame {
+            break;
+        }
+        frame = next;
+    }
+}
+
+/// Sends the epitaph without a lock or an allocation: control channel if the console exists and is not
+/// in use by the code that died, and the debug port in any case.
+fn last_words(text: &EpitaphText) -> ! {
+    say_early(format_args!("{}", text.as_str()));
+    if MACHINE.load(Ordering::Acquire) != 0 {
+        let machine = crate::the();
+        let bytes = text.as_str().as_bytes();
+        let mut header = [0u8; 8];
+        header[0] = PANIC_RECORD;
+        header[4..8].copy_from_slice(&(bytes.len() as u32).to_le_bytes());
+        machine.send(Channel::Control, &header);
+        machine.send(Channel::Control, bytes);
+        for _ in 0..100_000_000u64 {
+            if machine.is_drained(Channel::Control) {
+                break;
+            }
+        }
+    }
+    power_off()
+}
+
+/// `control::PANIC` of the boot-image crate, which the machine does not depend on.
+const PANIC_RECORD: u8 = 4;
+
+/// A fixed buffer, because a panic may not allocate.
+struct EpitaphText {
+    bytes: [u8; 2048],
+    used: usize,
+}
+
+impl EpitaphText {
+    fn new() -> EpitaphText {
+        EpitaphText { bytes: [0; 2048], used: 0 }
+    }
+
+    fn as_str(&self) -> &str {
+        core::str::from_utf8(&self.bytes[..self.used]).unwrap_or("kernel panic")
+    }
+}
+
+impl Write for EpitaphText {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let part = text.len().min(self.bytes.len() - self.used);
+        self.bytes[self.used..self.used + part].copy_from_slice(&text.as_bytes()[..part]);
+        self.used += part;
+        Ok(())
+    }
+}

@@ -1,0 +1,269 @@
+//! Entries into the kernel that are not synthesized: traps, interrupts, and the slow end of every
+//! system call. All of them build one [`Registers`] record at the top of the thread's kernel stack.
+//!
+//! Vector registers (S-59): at user level TS is clear only if the running thread owns the registers.
+//! Rust code may use the 128-bit registers, so every entry from a program saves the owner's legacy state
+//! and every exit restores it; the wide parts stay in the registers until another thread's first
+//! vector instruction raises #NM, which exchanges whole states. A switch itself moves no vector state.
+
+use core::arch::global_asm;
+use core::mem::offset_of;
+
+use machine::Registers;
+
+use crate::cpu::Cpu;
+use crate::layout::{KERNEL_CODE, THREAD_AREA_BYTES, USER_CODE, USER_DATA};
+use crate::tte::{TteRecord, VECTOR_OFFSET};
+
+pub const TIMER_VECTOR: u8 = 0x20;
+pub const DEVICE_VECTOR: u8 = 0x21;
+pub const SPURIOUS_VECTOR: u8 = 0xFF;
+
+unsafe extern "C" {
+    static trap_stubs: u8;
+}
+
+/// Bytes per trap stub.
+const STUB_BYTES: u64 = 16;
+
+/// The interrupt gate of `vector`: ring-3 may raise #BP and #OF itself; NMI, #DF and #MC have a stack of
+/// their own.
+pub fn gate(vector: usize) -> [u64; 2] {
+    let entry = (&raw const trap_stubs) as u64 + vector as u64 * STUB_BYTES;
+    let level = if vector == 3 || vector == 4 { 3u64 } else { 0 };
+    let stack = match vector {
+        2 => 1u64,
+        8 | 18 => 2,
+        _ => 0,
+    };
+    [
+        entry & 0xFFFF
+            | (KERNEL_CODE as u64) << 16
+            | stack << 32
+            | 0x8E00u64 << 32
+            | level << 45
+            | (entry >> 16 & 0xFFFF) << 48,
+        entry >> 32,
+    ]
+}
+
+global_asm!(
+    r#"
+    .macro push_registers
+        push rdi
+        push rsi
+        push rdx
+        push rcx
+        push rax
+        push r8
+        push r9
+        push r10
+        push r11
+        push rbx
+        push rbp
+        push r12
+        push r13
+        push r14
+        push r15
+    .endm
+
+    /* From a program: save the vector owner's legacy state; TS off for Rust. Leaves the TTE in rbx. */
+    .macro enter_rust
+        mov rbx, rsp
+        and rbx, -{area}
+        mov rax, [rbx + {tte_cpu}]
+        mov rax, [rax + {cpu_owner}]
+        clts
+        fxsave64 [rax + {vector}]
+        cld
+    .endm
+
+    .pushsection .text
+    .balign 16
+    .globl trap_stubs
+    trap_stubs:
+    .set vector_number, 0
+    .rept 256
+        .balign 16
+        .if (vector_number == 8) || (vector_number >= 10 && vector_number <= 14) || vector_number == 17 || vector_number == 21
+        .else
+            push 0
+        .endif
+        push vector_number
+        .if vector_number == 7
+            jmp vector_trap
+        .elseif vector_number == 2 || vector_number == 8 || vector_number == 18
+            jmp fatal_trap
+        .else
+            jmp common_trap
+        .endif
+        .set vector_number, vector_number + 1
+    .endr
+
+    /* S-61: first vector instruction of a thread that does not own the vector registers. */
+    vector_trap:
+        test byte ptr [rsp + 24], 3
+        jz common_trap
+        push rax
+        push rcx
+        push rdx
+        push rbx
+        mov rbx, rsp
+        and rbx, -{area}
+        mov rcx, [rbx + {tte_cpu}]
+        clts
+        cmp rbx, [rcx + {cpu_owner}]
+        je 2f
+        mov eax, [rcx + {cpu_mask}]
+        xor edx, edx
+        push rbx
+        mov rbx, [rcx + {cpu_owner}]
+        xsave64 [rbx + {vector}]
+        pop rbx
+        xrstor64 [rbx + {vector}]
+        mov [rcx + {cpu_owner}], rbx
+    2:  pop rbx
+        pop rdx
+        pop rcx
+        pop rax
+        add rsp, 16
+        iretq
+
+    common_trap:
+        push_registers
+        .globl clac_site_trap
+    clac_site_trap:
+        .byte 0x0f, 0x1f, 0x00              /* clac where SMAP is on */
+        test byte ptr [rsp + {regs_cs}], 3
+        jz kernel_trap
+        enter_rust
+        mov rdi, rsp
+        call trap_from_user
+        jmp return_to_user
+
+    /* A fault inside the kernel: user copies and synthesized code, whose vector registers are the
+       program's, or an interrupt in the idle thread. */
+    kernel_trap:
+        cld
+        mov rbx, rsp
+        mov r12, cr0
+        clts
+        sub rsp, 512 + 16
+        and rsp, -64
+        fxsave64 [rsp]
+        mov rdi, rbx
+        call trap_from_kernel
+        fxrstor64 [rsp]
+        mov cr0, r12
+        mov rsp, rbx
+        jmp restore_by_iret
+
+    fatal_trap:
+        push_registers
+        mov rdi, rsp
+        and rsp, -16
+        call trap_fatal
+        ud2
+
+    /* The slow end of a system call. In: rsp = stack top - 8, [rsp] = the program's rsp, all other
+       registers as at the call. */
+    .globl slow_call
+    slow_call:
+        push qword ptr [rsp]
+        mov qword ptr [rsp + 8], {user_data}
+        push r11
+        push {user_code}
+        push rcx
+        push 0
+        push rax
+        push_registers
+        enter_rust
+        mov rdi, rsp
+        call call_from_user
+        /* falls through */
+
+    /* rsp = the Registers record at the stack top. */
+    .globl return_to_user
+    return_to_user:
+        mov rbx, rsp
+        and rbx, -{area}
+        mov rax, [rbx + {tte_cpu}]
+        mov rax, [rax + {cpu_owner}]
+        fxrstor64 [rax + {vector}]
+        cmp rax, rbx
+        je 2f
+        mov rax, cr0
+        or eax, 8
+        mov cr0, rax
+    2:  mov rcx, [rsp + {regs_rip}]
+        cmp rcx, [rsp + {regs_rcx}]
+        jne restore_by_iret
+        mov r11, [rsp + {regs_rflags}]
+        cmp r11, [rsp + {regs_r11}]
+        jne restore_by_iret
+        test r11d, 0x10100                  /* RF, TF */
+        jnz restore_by_iret
+        bt rcx, 47                          /* SYSRET must not see a non-canonical rip */
+        jc restore_by_iret
+        pop r15
+        pop r14
+        pop r13
+        pop r12
+        pop rbp
+        pop rbx
+        add rsp, 8
+        pop r10
+        pop r9
+        pop r8
+        pop rax
+        add rsp, 8
+        pop rdx
+        pop rsi
+        pop rdi
+        mov rsp, [rsp + 40]
+        sysretq
+
+    restore_by_iret:
+        pop r15
+        pop r14
+        pop r13
+        pop r12
+        pop rbp
+        pop rbx
+        pop r11
+        pop r10
+        pop r9
+        pop r8
+        pop rax
+        pop rcx
+        pop rdx
+        pop rsi
+        pop rdi
+        add rsp, 16
+        iretq
+    .popsection
+"#,
+    area = const THREAD_AREA_BYTES,
+    tte_cpu = const offset_of!(TteRecord, cpu),
+    cpu_owner = const offset_of!(Cpu, vector_owner),
+    cpu_mask = const offset_of!(Cpu, vector_mask),
+    vector = const VECTOR_OFFSET,
+    regs_cs = const offset_of!(Registers, cs),
+    regs_rip = const offset_of!(Registers, rip),
+    regs_rcx = const offset_of!(Registers, rcx),
+    regs_r11 = const offset_of!(Registers, r11),
+    regs_rflags = const offset_of!(Registers, rflags),
+    user_data = const USER_DATA,
+    user_code = const USER_CODE,
+);
+
+unsafe extern "C" {
+    pub static slow_call: u8;
+    pub static return_to_user: u8;
+    static clac_site_trap: u8;
+}
+
+/// Places that hold a three-byte no-op where `clac` stands when SMAP is on.
+pub fn clac_sites() -> [u64; 1] {
+    [(&raw const clac_site_trap) as u64]
+}

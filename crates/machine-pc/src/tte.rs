@@ -1,0 +1,506 @@
+//! Thread table entries on the pc (S-50): one 32 KB area of the thread window each.
+//!
+//! ```text
+//! area + 0x0000  TteRecord: slots, register save words, the thread's call table
+//! area + 0x1000  vector state (XSAVE image)
+//! area + 0x2000  guard page, never mapped
+//! area + 0x3000  kernel stack, 20 KB, grows down from
+//! area + 0x8000  the top: the Registers record of the program ends here
+//! ```
+//! The area is aligned to its size, so `rsp & -32768` is the running thread's TTE.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::vec::Vec;
+use core::arch::{asm, global_asm};
+use core::mem::offset_of;
+
+use codestore::{Code, CodeStore};
+use machine::{BadVectorState, Entries, FrameSource, KernelCell, NoFrames, Registers, Start, Translation, Tte, TteId};
+use synth::{Abs32, Target, template};
+
+use crate::cpu::Cpu;
+use crate::frames::FRAMES;
+use crate::layout::{THREAD_AREA_BYTES, THREAD_AREAS, THREADS, USER_CODE, USER_DATA};
+use crate::paging::{NO_EXECUTE, WRITE, map_kernel, unmap_kernel};
+use crate::trap;
+
+pub const VECTOR_OFFSET: usize = 0x1000;
+/// System calls a thread's table covers; larger numbers take the slow end.
+pub const CALLS: usize = 464;
+const PAGES: [u64; 7] = [0, 1, 3, 4, 5, 6, 7];
+
+/// The first page of a thread area. Synthesized code has the addresses of these fields folded in.
+#[repr(C)]
+pub struct TteRecord {
+    /// Where the thread's kernel stack stands while it is switched out.
+    pub kernel_sp: u64,
+    /// Slot: where `sw_out` jumps, the successor's `sw_in` or `sw_in_mmu`.
+    pub next: u64,
+    /// CR3 of the thread's quaspace.
+    pub root: u64,
+    pub fs_base: u64,
+    pub gs_base: u64,
+    pub cpu: *mut Cpu,
+    pub id: u64,
+    pub start: u64,
+    /// Entry of the thread's `sw_out`.
+    pub switch_out: u64,
+    /// The thread's call table (vector table, S-55): an entry point per system call.
+    pub calls: [u64; CALLS],
+}
+
+/// Register contract of switch code: entered by `jmp`, with no register but rsp meaningful.
+pub enum Switch {}
+/// Register contract of call code: entered from a program's `syscall` by `jmp`, registers as the
+/// program left them (rcx = return address, r11 = flags).
+pub enum UserCall {}
+
+template! {
+    /// sw_in_mmu, then sw_in (S-57, S-58): makes this thread the running one. In: nothing.
+    /// Out: the thread's stack and slots are in force. Clobbers rax. Cost: 12 instructions, 10 without the
+    /// address space.
+    pub struct SwitchIn { root: Abs32, kernel_sp: Abs32, rsp0: Abs32, stack_top: Abs32, cpu_dispatch: Abs32, dispatch: Abs32, fs_base: Abs32, gs_base: Abs32 }
+    "mov rax, qword ptr [{root}]",
+    "mov cr3, rax",
+    "mov rsp, qword ptr [{kernel_sp}]",
+    "mov qword ptr [{rsp0}], {stack_top}",
+    "mov qword ptr [{cpu_dispatch}], {dispatch}",
+    "mov rax, qword ptr [{fs_base}]",
+    "wrfsbase rax",
+    "mov rax, qword ptr [{gs_base}]",
+    "wrgsbase rax",
+    "ret",
+}
+/// Bytes of the address-space part in front of `sw_in`.
+const MMU_BYTES: u64 = 11;
+
+template! {
+    /// sw_out (S-57): called by the thread itself, C convention. Saves what the C convention keeps and jumps straight
+    /// into the successor; there is no dispatcher. Cost: 15 instructions out, 7 back in.
+    pub struct SwitchOut { kernel_sp: Abs32, next: Abs32, fs_base: Abs32, gs_base: Abs32 }
+    "push rbx",
+    "push rbp",
+    "push r12",
+    "push r13",
+    "push r14",
+    "push r15",
+    "rdfsbase rax",
+    "mov qword ptr [{fs_base}], rax",
+    "rdgsbase rax",
+    "mov qword ptr [{gs_base}], rax",
+    "lea rax, [rip + 72f]",
+    "push rax",
+    "mov qword ptr [{kernel_sp}], rsp",
+    "jmp qword ptr [{next}]",
+    "72:",
+    "pop r15",
+    "pop r14",
+    "pop r13",
+    "pop r12",
+    "pop rbp",
+    "pop rbx",
+    "ret",
+}
+
+template! {
+    /// The thread's dispatch (S-83): limit check, table, jump. In: rax = call number. Cost: 3 instructions.
+    pub struct Dispatch { calls: Abs32, slow: Target }
+    where { LIMIT = CALLS }
+    "cmp rax, {LIMIT}",
+    "jae 73f",
+    "jmp qword ptr [{calls} + rax*8]",
+    "73:",
+    ".byte 0xe9",
+    ".long {slow}",
+}
+
+template! {
+    /// Moves a call to the thread's kernel stack and to its slow end. Cost: 3 instructions.
+    pub struct SlowCall { user_sp: Abs32, common: Target }
+    "mov qword ptr [{user_sp}], rsp",
+    "mov rsp, {user_sp}",
+    ".byte 0xe9",
+    ".long {common}",
+}
+
+template! {
+    /// What LSTAR points to: one jump through the processor's slot to the running thread's dispatch.
+    pub struct Entry { dispatch: Abs32 }
+    "jmp qword ptr [{dispatch}]",
+}
+
+global_asm!(
+    ".pushsection .text",
+    ".globl kernel_thread_start",
+    "kernel_thread_start:",
+    "mov rbx, rsp",
+    "and rbx, -{area}",
+    "call qword ptr [rbx + {start}]",
+    "ud2",
+    ".popsection",
+    area = const THREAD_AREA_BYTES,
+    start = const offset_of!(TteRecord, start),
+);
+
+unsafe extern "C" {
+    static kernel_thread_start: u8;
+}
+
+/// Which thread areas are taken.
+static AREAS: KernelCell<Areas> = KernelCell::new(Areas { next: 0, free: Vec::new() });
+
+struct Areas {
+    next: u32,
+    free: Vec<u32>,
+}
+
+/// One thread's area and synthesized code.
+pub struct PcTte {
+    id: TteId,
+    area: u64,
+    code: Codes,
+}
+
+struct Codes {
+    switch_in: Code<Switch>,
+    switch_out: Code<Switch>,
+    _dispatch: Code<UserCall>,
+    slow: Code<UserCall>,
+}
+
+fn record(area: u64) -> *mut TteRecord {
+    area as *mut TteRecord
+}
+
+/// The running thread's record.
+pub fn current() -> *mut TteRecord {
+    let sp: u64;
+    // SAFETY: reading the stack pointer has no effect.
+    unsafe { asm!("mov {}, rsp", out(reg) sp, options(nomem, nostack, preserves_flags)) };
+    (sp & !(THREAD_AREA_BYTES - 1)) as *mut TteRecord
+}
+
+fn take_area() -> Result<u32, NoFrames> {
+    let mut areas = AREAS.borrow_mut();
+    if let Some(id) = areas.free.pop() {
+        return Ok(id);
+    }
+    if areas.next as u64 == THREAD_AREAS {
+        return Err(NoFrames);
+    }
+    areas.next += 1;
+    Ok(areas.next - 1)
+}
+
+fn map_area(area: u64) -> Result<(), NoFrames> {
+    for (count, page) in PAGES.iter().enumerate() {
+        let mapped = FRAMES.take().and_then(|frame| {
+            // SAFETY: the address lies in this thread's own area; the frame is fresh.
+            unsafe { map_kernel(area + page * 4096, frame.physical_address(), WRITE | NO_EXECUTE, &FRAMES) }
+        });
+        if mapped.is_err() {
+            unmap_area(area, count);
+            return Err(NoFrames);
+        }
+    }
+    Ok(())
+}
+
+fn unmap_area(area: u64, pages: usize) {
+    for page in &PAGES[..pages] {
+        if let Some(physical) = unmap_kernel(area + page * 4096) {
+            FRAMES.give(machine::FrameNumber((physical >> 12) as u32));
+        }
+    }
+}
+
+impl PcTte {
+    pub fn create(start: Start, cpu: *mut Cpu, store: &'static CodeStore) -> Result<PcTte, NoFrames> {
+        let id = TteId(take_area()?);
+        let area = THREADS + id.0 as u64 * THREAD_AREA_BYTES;
+        let made = map_area(area)
+            .and_then(|()| Self::synthesize(id, area, cpu, store).inspect_err(|_| unmap_area(area, PAGES.len())));
+        let code = match made {
+            Ok(code) => code,
+            Err(NoFrames) => {
+                AREAS.borrow_mut().free.push(id.0);
+                return Err(NoFrames);
+            }
+        };
+        let tte = PcTte { id, area, code };
+        tte.fill(start, cpu);
+        Ok(tte)
+    }
+
+    /// Creates the thread's code: factor the templates with the addresses of its own record.
+    fn synthesize(id: TteId, area: u64, cpu: *mut Cpu, store: &'static CodeStore) -> Result<Codes, NoFrames> {
+        let field = |offset: usize| Abs32(area + offset as u64);
+        let maker = || format!("create thread {}", id.0);
+        let cpu_field = |offset: usize| Abs32(cpu as u64 + offset as u64);
+        let top = area + THREAD_AREA_BYTES;
+        let slow = SlowCall { user_sp: Abs32(top - 8), common: Target((&raw const trap::slow_call) as u64) };
+        let slow = store.publish("thread.slow_call", maker(), slow.draft()).map_err(|_| NoFrames)?;
+        let dispatch = Dispatch { calls: field(offset_of!(TteRecord, calls)), slow: Target(slow.entry()) };
+        let dispatch = store.publish("thread.dispatch", maker(), dispatch.draft()).map_err(|_| NoFrames)?;
+        let switch_in = SwitchIn {
+            root: field(offset_of!(TteRecord, root)),
+            kernel_sp: field(offset_of!(TteRecord, kernel_sp)),
+            rsp0: cpu_field(offset_of!(Cpu, tss) + offset_of!(crate::cpu::Tss, rsp0)),
+            stack_top: Abs32(top),
+            cpu_dispatch: cpu_field(offset_of!(Cpu, dispatch)),
+            dispatch: Abs32(dispatch.entry()),
+            fs_base: field(offset_of!(TteRecord, fs_base)),
+            gs_base: field(offset_of!(TteRecord, gs_base)),
+        };
+        let switch_in = store.publish("thread.sw_in", maker(), switch_in.draft()).map_err(|_| NoFrames)?;
+        let switch_out = SwitchOut {
+            kernel_sp: field(offset_of!(TteRecord, kernel_sp)),
+            next: field(offset_of!(TteRecord, next)),
+            fs_base: field(offset_of!(TteRecord, fs_base)),
+            gs_base: field(offset_of!(TteRecord, gs_base)),
+        };
+        let switch_out = store.publish("thread.sw_out", maker(), switch_out.draft()).map_err(|_| NoFrames)?;
+        Ok(Codes { switch_in, switch_out, _dispatch: dispatch, slow })
+    }
+
+    /// Lays out the record, the vector state and the first stack frame.
+    fn fill(&self, start: Start, cpu: *mut Cpu) {
+        let top = self.area + THREAD_AREA_BYTES;
+        let registers = top - size_of::<Registers>() as u64;
+        let (first, function) = match start {
+            Start::User(_) => ((&raw const trap::return_to_user) as u64, 0),
+            Start::Kernel(function) => ((&raw const kernel_thread_start) as u64, function as usize as u64),
+        };
+        let tte = record(self.area);
+        // SAFETY: 1. The area is mapped, zeroed and not yet known to anybody else. 2. The stack word
+        // lies below the Registers record, inside the stack.
+        unsafe {
+            (*tte).kernel_sp = registers - 8;
+            (*tte).cpu = cpu;
+            (*tte).id = self.id.0 as u64;
+            (*tte).start = function;
+            (*tte).next = 0;
+            (*tte).switch_out = self.code.switch_out.entry();
+            (*tte).calls = [self.code.slow.entry(); CALLS];
+            ((registers - 8) as *mut u64).write(first);
+        }
+        self.reset_vector_state();
+        if let Start::User(values) = start {
+            self.set_registers(&values);
+        }
+    }
+
+    fn record(&self) -> *mut TteRecord {
+        record(self.area)
+    }
+
+    fn user_registers(&self) -> *mut Registers {
+        (self.area + THREAD_AREA_BYTES - size_of::<Registers>() as u64) as *mut Registers
+    }
+
+    fn vector(&self) -> *mut u8 {
+        (self.area as usize + VECTOR_OFFSET) as *mut u8
+    }
+
+    fn owns_vector_registers(&self) -> bool {
+        // SAFETY: the record and its processor live as long as the TTE.
+        unsafe { (*(*self.record()).cpu).vector_owner == self.area }
+    }
+
+    fn xcr0(&self) -> u64 {
+        // SAFETY: as in `owns_vector_registers`.
+        unsafe { (*(*self.record()).cpu).vector_mask }
+    }
+}
+
+const XSAVE_HEADER: usize = 512;
+/// Default x87 control word and MXCSR (SDM vol. 1, 13.6).
+const FCW: u16 = 0x037F;
+const MXCSR: u32 = 0x1F80;
+
+impl Tte for PcTte {
+    fn id(&self) -> TteId {
+        self.id
+    }
+
+    fn registers(&self) -> Registers {
+        // SAFETY: the record at the stack top belongs to the thread; it is not running its program.
+        unsafe { *self.user_registers() }
+    }
+
+    fn set_registers(&self, registers: &Registers) {
+        let mut values = *registers;
+        values.cs = USER_CODE as u64;
+        values.ss = USER_DATA as u64;
+        // Programs keep arithmetic flags, TF, DF, NT off, AC, ID; IF is always on.
+        values.rflags = values.rflags & 0x25_0DD5 | 0x202;
+        // SAFETY: as in `registers`.
+        unsafe { *self.user_registers() = values };
+    }
+
+    fn thread_pointer(&self) -> u64 {
+        if current() == self.record() {
+            let base;
+            // SAFETY: CR4.FSGSBASE is on.
+            unsafe { asm!("rdfsbase {}", out(reg) base) };
+            return base;
+        }
+        // SAFETY: the record is mapped while the TTE lives.
+        unsafe { (*self.record()).fs_base }
+    }
+
+    fn set_thread_pointer(&self, base: u64) {
+        // SAFETY: the record is mapped; `base` is checked by the caller to be a user address.
+        unsafe {
+            (*self.record()).fs_base = base;
+            if current() == self.record() {
+                asm!("wrfsbase {}", in(reg) base);
+            }
+        }
+    }
+
+    fn set_gs_base(&self, base: u64) {
+        // SAFETY: as in `set_thread_pointer`.
+        unsafe {
+            (*self.record()).gs_base = base;
+            if current() == self.record() {
+                asm!("wrgsbase {}", in(reg) base);
+            }
+        }
+    }
+
+    fn gs_base(&self) -> u64 {
+        if current() == self.record() {
+            let base;
+            // SAFETY: CR4.FSGSBASE is on.
+            unsafe { asm!("rdgsbase {}", out(reg) base) };
+            return base;
+        }
+        // SAFETY: the record is mapped while the TTE lives.
+        unsafe { (*self.record()).gs_base }
+    }
+
+    fn set_quaspace(&self, quaspace: Option<&dyn Translation>) {
+        // SAFETY: the record is mapped; an aligned store.
+        unsafe { (*self.record()).root = quaspace.map_or(0, Translation::root) };
+    }
+
+    fn link_next(&self, next: &dyn Tte) {
+        let entries = next.entries();
+        // SAFETY: the record is mapped.
+        let root = unsafe { (*self.record()).root };
+        // A kernel-only thread leaves no certain address space behind; it runs in any.
+        let same = entries.root == 0 || root == entries.root;
+        let entry = if same { entries.sw_in } else { entries.sw_in_mmu };
+        // SAFETY: an aligned 8-byte store publishes the link (R3).
+        unsafe { (&raw mut (*self.record()).next).write_volatile(entry) };
+    }
+
+    fn vector_state(&self) -> Vec<u8> {
+        let bytes = core::arch::x86_64::__cpuid_count(13, 0).ebx as usize;
+        if self.owns_vector_registers() {
+            let wide = self.xcr0() & !3;
+            // SAFETY: 1. The area is 64-byte aligned and large enough. 2. Only the parts above SSE are
+            // stored: the legacy part was saved at kernel entry and Rust has used its registers since.
+            unsafe {
+                asm!("xsave64 [{}]", in(reg) self.vector(), in("eax") wide as u32, in("edx") (wide >> 32) as u32);
+                *self.vector().add(XSAVE_HEADER) |= 3;
+            }
+        }
+        // SAFETY: the vector page is mapped and `bytes` was checked to fit at boot.
+        unsafe { core::slice::from_raw_parts(self.vector(), bytes).to_vec() }
+    }
+
+    fn set_vector_state(&self, image: &[u8]) -> Result<(), BadVectorState> {
+        let bytes = core::arch::x86_64::__cpuid_count(13, 0).ebx as usize;
+        if image.len() < XSAVE_HEADER {
+            return Err(BadVectorState);
+        }
+        let mut state = alloc::vec![0; bytes];
+        let whole = image.len() >= bytes;
+        let taken = if whole { bytes } else { XSAVE_HEADER };
+        state[..taken].copy_from_slice(&image[..taken]);
+        let mxcsr = u32::from_le_bytes([state[24], state[25], state[26], state[27]]);
+        let present =
+            if whole { u64::from_le_bytes(state[512..520].try_into().map_err(|_| BadVectorState)?) } else { 3 };
+        // A reserved bit here would make XRSTOR fault inside the kernel (SDM vol. 1, 13.8).
+        if mxcsr & !0xFFFF != 0 || present & !self.xcr0() != 0 {
+            return Err(BadVectorState);
+        }
+        state[512..576].fill(0);
+        state[512..520].copy_from_slice(&present.to_le_bytes());
+        // SAFETY: the vector page belongs to the thread and holds `bytes`.
+        unsafe { self.vector().copy_from_nonoverlapping(state.as_ptr(), bytes) };
+        if self.owns_vector_registers() {
+            let wide = self.xcr0() & !3;
+            // SAFETY: the image was validated above; the legacy part is restored at kernel exit.
+            unsafe {
+                asm!("xrstor64 [{}]", in(reg) self.vector(), in("eax") wide as u32, in("edx") (wide >> 32) as u32);
+            }
+        }
+        Ok(())
+    }
+
+    fn reset_vector_state(&self) {
+        let mut image = [0u8; XSAVE_HEADER + 64];
+        image[0..2].copy_from_slice(&FCW.to_le_bytes());
+        image[24..28].copy_from_slice(&MXCSR.to_le_bytes());
+        // SAFETY: the vector page belongs to the thread.
+        unsafe { self.vector().copy_from_nonoverlapping(image.as_ptr(), image.len()) };
+        if self.owns_vector_registers() {
+            let wide = self.xcr0() & !3;
+            // SAFETY: the image is the initial state.
+            unsafe {
+                asm!("xrstor64 [{}]", in(reg) self.vector(), in("eax") wide as u32, in("edx") (wide >> 32) as u32);
+            }
+        }
+    }
+
+    fn bind_call(&self, number: usize, entry: Option<u64>) {
+        // SAFETY: the record is mapped; an aligned 8-byte store publishes the entry (R3).
+        unsafe { (&raw mut (*self.record()).calls[number]).write_volatile(entry.unwrap_or(self.code.slow.entry())) };
+    }
+
+    fn user_stack_word(&self) -> u64 {
+        self.area + THREAD_AREA_BYTES - 8
+    }
+
+    fn entries(&self) -> Entries {
+        let sw_in_mmu = self.code.switch_in.entry();
+        // SAFETY: the record is mapped.
+        let root = unsafe { (*self.record()).root };
+        Entries { sw_in: sw_in_mmu + MMU_BYTES, sw_in_mmu, root }
+    }
+}
+
+impl Drop for PcTte {
+    fn drop(&mut self) {
+        assert!(current() != self.record(), "a thread dropped its own TTE");
+        // SAFETY: the record and its processor are mapped.
+        unsafe {
+            let cpu = (*self.record()).cpu;
+            if (*cpu).vector_owner == self.area {
+                (*cpu).vector_owner = crate::dummy_owner();
+            }
+        }
+        unmap_area(self.area, PAGES.len());
+        AREAS.borrow_mut().free.push(self.id.0);
+    }
+}
+
+/// Leaves the running thread through its synthesized `sw_out`.
+pub fn switch_away() {
+    // SAFETY: 1. The record is the running thread's. 2. `out` is its `sw_out`, which follows the C convention.
+    unsafe {
+        let record = &*current();
+        assert!(record.next != 0, "thread {} has no successor", record.id);
+        let out: extern "C" fn() = core::mem::transmute(record.switch_out);
+        out();
+    }
+}
+
+/// For the trait-object world.
+pub fn boxed(tte: PcTte) -> Box<dyn Tte> {
+    Box::new(tte)
+}

@@ -1,0 +1,65 @@
+//! The machine as a whole.
+
+use alloc::sync::Arc;
+
+use synth::Template;
+
+use crate::{Nanos, NoFrames, PhysicalMemory, Threads, Translation, Upcalls, UserMemory};
+
+/// A byte channel to the world outside the machine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Channel {
+    /// Records to and from the host tool.
+    Control,
+    Terminal,
+    StandardInput,
+    StandardOutput,
+    StandardError,
+}
+
+/// What a channel had to give.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Received {
+    Bytes(usize),
+    /// Nothing now; `Upcalls::device` will tell.
+    Nothing,
+    /// The other side has closed and all its bytes have been read.
+    End,
+}
+
+/// One of the two machines. Cold calls come through here; hot paths paste the machine's fragments.
+pub trait Machine: PhysicalMemory + UserMemory + Threads + Sync {
+    /// Time since boot, never going back.
+    fn now(&self) -> Nanos;
+    /// Asks for `Upcalls::timer` at `at`; `None` cancels. One alarm at a time.
+    fn set_alarm(&self, at: Option<Nanos>);
+    fn new_translation(&self) -> Result<Arc<dyn Translation>, NoFrames>;
+    /// Activates a quaspace for the current thread (exec), or the kernel's own tables.
+    fn activate(&self, quaspace: Option<&dyn Translation>);
+    /// From now on the kernel is entered through `upcalls`.
+    fn set_upcalls(&self, upcalls: &'static dyn Upcalls);
+
+    /// Takes as many bytes as the channel has room for.
+    fn send(&self, channel: Channel, bytes: &[u8]) -> usize;
+    fn receive(&self, channel: Channel, into: &mut [u8]) -> Received;
+    /// Bytes that `receive` would give now.
+    fn receivable(&self, channel: Channel) -> usize;
+    /// Room that `send` has now.
+    fn sendable(&self, channel: Channel) -> usize;
+    /// All that was sent has reached the other side.
+    fn is_drained(&self, channel: Channel) -> bool;
+    /// Ends the machine.
+    fn power_off(&self) -> !;
+    /// Entropy for programs: 8 random bytes, or a fixed sequence under a repeatable clock.
+    fn random(&self) -> u64;
+    /// EDX of CPUID leaf 1: what programs see as AT_HWCAP.
+    fn feature_word(&self) -> u32;
+    /// The code to paste where a synthesized routine touches the program's memory (S-88), if any is needed.
+    fn open_user(&self) -> Option<Template>;
+    /// The code that ends a synthesized call routine: back to the program, result in rax.
+    fn leave(&self) -> Template;
+    /// Where a synthesized call routine goes to be done in Rust; rax holds the call number again.
+    fn slow_call(&self) -> u64;
+    /// The address of a word that holds the first address a program may not use.
+    fn user_limit_word(&self) -> u64;
+}

@@ -1,0 +1,116 @@
+//! The machine's side of a thread: its table entry (TTE, S-50) and the traps it takes.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use crate::{NoFrames, Registers, Translation, VirtAddr};
+
+/// Names a TTE. Small, reused after the TTE is dropped.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
+pub struct TteId(pub u32);
+
+/// The vector-state image was not one that the processor accepts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BadVectorState;
+
+/// A thread table entry: register save area, kernel stack, vector state and the synthesized
+/// `sw_in`, `sw_in_mmu` and `sw_out` (S-50, S-57). Dropping one that is linked or running is a
+/// kernel bug and panics.
+pub trait Tte: Send + Sync {
+    fn id(&self) -> TteId;
+
+    /// The program's registers as saved at its last entry into the kernel.
+    fn registers(&self) -> Registers;
+    fn set_registers(&self, registers: &Registers);
+
+    /// The thread-local-storage base (FS on x86-64).
+    fn thread_pointer(&self) -> u64;
+    fn set_thread_pointer(&self, base: u64);
+    fn set_gs_base(&self, base: u64);
+    fn gs_base(&self) -> u64;
+
+    /// The quaspace the thread runs in; `None` for kernel-only threads, which run in whatever is
+    /// active. Synthesizes `sw_in_mmu` anew.
+    fn set_quaspace(&self, quaspace: Option<&dyn Translation>);
+
+    /// Makes `next` follow this thread in the ready ring: stores the entry of `next`, with or
+    /// without the address-space switch as the pair needs (S-58).
+    fn link_next(&self, next: &dyn Tte);
+
+    /// Vector registers in the processor's standard XSAVE layout.
+    fn vector_state(&self) -> Vec<u8>;
+    /// Takes a vector state from a program (a signal frame): refused when malformed.
+    fn set_vector_state(&self, image: &[u8]) -> Result<(), BadVectorState>;
+    fn reset_vector_state(&self);
+
+    /// Binds system call `number` in this thread's call table to a routine; `None`: done in Rust.
+    fn bind_call(&self, number: usize, entry: Option<u64>);
+    /// A word of this thread that `read`- and `write`-dispatch code stores the program's stack pointer in,
+    /// which is also where the kernel stack then stands.
+    fn user_stack_word(&self) -> u64;
+
+    /// The entry point `sw_in` of this thread, for those who link by code address.
+    fn entries(&self) -> Entries;
+}
+
+/// Code addresses of a TTE's synthesized entries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Entries {
+    pub sw_in: u64,
+    pub sw_in_mmu: u64,
+    /// The quaspace's root (0: kernel-only), to choose between the two.
+    pub root: u64,
+}
+
+/// How a new thread begins.
+pub enum Start {
+    /// At user level with these registers.
+    User(Registers),
+    /// In the kernel, in this function, which never returns.
+    Kernel(fn() -> !),
+}
+
+/// An access that the processor refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Access {
+    pub address: VirtAddr,
+    pub write: bool,
+    pub execute: bool,
+}
+
+/// An exception raised by a program that no quaspace could resolve.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Exception {
+    /// SDM vol. 3A, table 6-1.
+    pub vector: u8,
+    pub error: u64,
+    /// CR2 for page faults, else 0.
+    pub address: u64,
+}
+
+/// What the machine asks of the kernel. Every function runs in the current thread with interrupts
+/// off; those that return nothing return to the program, possibly after other threads have run.
+pub trait Upcalls {
+    /// The program made system call `registers.rax`; the result goes back into `rax`.
+    fn system_call(&self, registers: &mut Registers);
+    /// The program faulted outside memory management.
+    fn exception(&self, registers: &mut Registers, exception: Exception);
+    /// A user address was not accessible: supply the page. `false`: the program may not do this.
+    fn page_fault(&self, access: Access) -> bool;
+    /// The alarm set by `Machine::set_alarm` went off.
+    fn timer(&self);
+    /// A device of the machine has news.
+    fn device(&self);
+    /// Just before the thread goes back to its program: signals, exit, rescheduling.
+    fn before_user(&self, registers: &mut Registers);
+}
+
+/// Makes threads.
+pub trait Threads {
+    fn create_tte(&self, start: Start) -> Result<Box<dyn Tte>, NoFrames>;
+    fn current_tte(&self) -> TteId;
+    /// Leaves the current thread for its successor in the ring; returns when somebody switches back.
+    fn switch_away(&self);
+    /// Waits for an interrupt. Only the idle thread calls this.
+    fn wait_for_interrupt(&self);
+}

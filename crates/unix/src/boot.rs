@@ -1,0 +1,279 @@
+//! From the boot archive to the first program.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::sync::Weak;
+use alloc::vec::Vec;
+
+use abi::Errno;
+use bootimage::{Archive, ConfigView, FdKind, Kind};
+use codestore::CodeStore;
+use kernel::file::{Credentials, Namespace, NewNode, NewSpecial, Node, NodeKind, Time, View, Volume};
+use kernel::schedule::Scheduler;
+use kernel::space::{FramePool, Page};
+use kernel::stream::Stream;
+use kernel::thread::Thread;
+use machine::{Channel, FrameNumber, KernelCell, Machine, Nanos, PAGE_BYTES, Start};
+
+use crate::calls::{Limits, Wanted, install_program, load_first, task_name};
+use crate::emulator::{self, Options, Unix};
+use crate::files::{ChannelStream, Channels, DescriptorTable, OpenFile, Slot, device_stream};
+pub use crate::limits::RESERVE_FRAMES;
+use crate::task::{Family, NewProcess, Place, Process, Task, TaskTable};
+
+/// What the machine's main function knows and the emulator needs.
+pub struct Ingredients {
+    pub machine: &'static dyn Machine,
+    pub store: &'static CodeStore,
+    pub pool: &'static FramePool,
+    /// The boot archive, and the frame that holds its first byte.
+    pub archive: &'static [u8],
+    pub archive_frame: FrameNumber,
+    /// Seconds since 1970 by the machine's own clock, for when the host tool does not say.
+    pub wall_seconds: u64,
+    /// Counter at time zero and its scale, for the programs' time page.
+    pub counter: (u64, u64),
+}
+
+/// Starts the emulator and its first program, and returns the first program's thread, which the machine enters.
+///
+/// # Errors
+/// One line that says what is wrong; the machine has nothing to run.
+pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, String> {
+    let archive =
+        Archive::parse(ingredients.archive).map_err(|error| format!("the boot archive is damaged: {error:?}"))?;
+    let config = archive.config();
+    let scheduler = Scheduler::start(ingredients.machine).map_err(|_| String::from("not enough memory"))?;
+    let epoch = if config.epoch_ns != 0 { config.epoch_ns } else { ingredients.wall_seconds * Nanos::PER_SECOND };
+    let now = time_of(epoch);
+    let names = fill_names(&ingredients, &archive, now)
+        .map_err(|error| format!("the file system cannot be filled: {error:?}"))?;
+    let channels: &'static Channels = Box::leak(Box::default());
+    let unix: &'static Unix = Box::leak(Box::new(Unix {
+        machine: ingredients.machine,
+        store: ingredients.store,
+        scheduler,
+        pool: ingredients.pool,
+        names,
+        tasks: TaskTable::new(),
+        channels,
+        options: Options { generic: config.flags.generic, strace: config.flags.strace, verbose: config.flags.verbose },
+        epoch: KernelCell::new(Nanos(epoch)),
+        host_name: KernelCell::new(config.hostname.to_vec()),
+        first: KernelCell::new(None),
+        morgue: KernelCell::new(Vec::new()),
+        summary: KernelCell::new(Default::default()),
+        boot_report: KernelCell::new(None),
+        vdso_pages: KernelCell::new(None),
+    }));
+    emulator::install(unix);
+    *unix.vdso_pages.borrow_mut() = vdso_pages(unix, ingredients.counter);
+    first_program(unix, &config)
+        .map_err(|error| format!("{}: {}", String::from_utf8_lossy(config.program), error.message()))
+}
+
+fn time_of(epoch_ns: u64) -> Time {
+    Time { seconds: (epoch_ns / Nanos::PER_SECOND) as i64, nanos: (epoch_ns % Nanos::PER_SECOND) as u32 }
+}
+
+/// The time page, filled, and the vDSO's image.
+fn vdso_pages(unix: &Unix, (counter, scale): (u64, u64)) -> Option<[Page; 2]> {
+    let (time, image) = (unix.pool.allocate_zeroed()?, unix.pool.allocate_zeroed()?);
+    image.write(0, &vdso::IMAGE[..vdso::IMAGE.len().min(PAGE_BYTES)]);
+    let page = vdso::TimePage {
+        seq: 0,
+        features: 0,
+        tsc_base: counter,
+        mult: scale,
+        mono_base_ns: 0,
+        realtime_offset_ns: unix.epoch.get().0,
+    };
+    let next = page.publish(|offset, value| time.write(offset, &value.to_le_bytes()));
+    let _ = next;
+    Some([time, image])
+}
+
+/// Builds the first file system from the archive's entries.
+fn fill_names(ingredients: &Ingredients, archive: &Archive<'_>, now: Time) -> Result<Namespace, Errno> {
+    let volume = Volume::in_memory(ingredients.pool, 1);
+    let root_entry = archive.entry(0).ok_or(Errno::EINVAL)?;
+    let new = NewNode { mode: root_entry.mode, user: root_entry.uid, group: root_entry.gid, now };
+    let root = Node::root(&volume, new)?;
+    let names = Namespace::new(root.clone());
+    let mut nodes: Vec<Arc<Node>> = Vec::with_capacity(archive.len() as usize);
+    nodes.push(root.clone());
+    let credentials = Credentials::root();
+    let view = View { root: &root, directory: &root, credentials: &credentials };
+    for entry in archive.entries().skip(1) {
+        let stamp = Time { seconds: entry.mtime_s, nanos: entry.mtime_ns };
+        let special = |kind| NewSpecial { kind, mode: entry.mode };
+        let node = match entry.kind {
+            Kind::Directory => names.make_directory(view, entry.path, entry.mode, stamp)?,
+            Kind::Symlink { target } => names.make_symlink(view, target, entry.path, stamp)?,
+            Kind::CharDevice { major, minor } => {
+                names.make_special(view, entry.path, special(NodeKind::CharDevice(major, minor)), stamp)?
+            }
+            Kind::Fifo => names.make_special(view, entry.path, special(NodeKind::Fifo), stamp)?,
+            Kind::File { data, offset } => {
+                let node = names.make_special(view, entry.path, special(NodeKind::Regular), stamp)?;
+                adopt(ingredients, &node, data.len(), offset)?;
+                node
+            }
+            Kind::HardLink { to } => {
+                let node = nodes.get(to as usize).ok_or(Errno::EINVAL)?.clone();
+                names.link_node(&node, view, entry.path, stamp)?;
+                node
+            }
+        };
+        finish_node(&names, &credentials, &node, &entry, stamp)?;
+        nodes.push(node);
+    }
+    make_standard_names(&names, view, now)?;
+    Ok(names)
+}
+
+/// Mode bits that creation does not set, the owner, and the times.
+fn finish_node(
+    names: &Namespace,
+    credentials: &Credentials,
+    node: &Arc<Node>,
+    entry: &bootimage::Entry<'_>,
+    stamp: Time,
+) -> Result<(), Errno> {
+    if (entry.uid, entry.gid) != (0, 0) {
+        names.set_owner(credentials, node, Some(entry.uid), Some(entry.gid), stamp)?;
+    }
+    if !node.is_symlink() && node.meta().mode != entry.mode {
+        names.set_mode(credentials, node, entry.mode, stamp)?;
+    }
+    let set = kernel::file::TimeChange::Set(stamp);
+    names.set_times(credentials, node, set, set, stamp)
+}
+
+/// The archive's own frames become the file's pages: nothing is copied.
+fn adopt(ingredients: &Ingredients, node: &Node, bytes: usize, offset: u64) -> Result<(), Errno> {
+    let content = node.content().ok_or(Errno::EINVAL)?;
+    let first = ingredients.archive_frame.0 + (offset / PAGE_BYTES as u64) as u32;
+    for index in 0..bytes.div_ceil(PAGE_BYTES) {
+        let page = ingredients.pool.adopt(FrameNumber(first + index as u32));
+        content.adopt_page(page, (bytes - index * PAGE_BYTES).min(PAGE_BYTES))?;
+    }
+    Ok(())
+}
+
+/// Directories and devices that every system has, where the archive lacks them.
+fn make_standard_names(names: &Namespace, view: View<'_>, now: Time) -> Result<(), Errno> {
+    let exists_is_fine = |made: Result<Arc<Node>, Errno>| match made {
+        Err(error) if error != Errno::EEXIST => Err(error),
+        _ => Ok(()),
+    };
+    const DIRECTORIES: [(&[u8], u32); 8] = [
+        (b"/dev", 0o755),
+        (b"/dev/pts", 0o755),
+        (b"/dev/shm", 0o1777),
+        (b"/proc", 0o555),
+        (b"/sys", 0o555),
+        (b"/tmp", 0o1777),
+        (b"/root", 0o700),
+        (b"/etc", 0o755),
+    ];
+    for (path, mode) in DIRECTORIES {
+        exists_is_fine(names.make_directory(view, path, mode, now))?;
+    }
+    const DEVICES: [(&[u8], u32, u32, u32); 7] = [
+        (b"/dev/null", 1, 3, 0o666),
+        (b"/dev/zero", 1, 5, 0o666),
+        (b"/dev/full", 1, 7, 0o666),
+        (b"/dev/random", 1, 8, 0o666),
+        (b"/dev/urandom", 1, 9, 0o666),
+        (b"/dev/tty", 5, 0, 0o666),
+        (b"/dev/console", 5, 1, 0o600),
+    ];
+    for (path, major, minor, mode) in DEVICES {
+        let special = NewSpecial { kind: NodeKind::CharDevice(major, minor), mode };
+        exists_is_fine(names.make_special(view, path, special, now))?;
+    }
+    const LINKS: [(&[u8], &[u8]); 4] = [
+        (b"/dev/fd", b"/proc/self/fd"),
+        (b"/dev/stdin", b"/proc/self/fd/0"),
+        (b"/dev/stdout", b"/proc/self/fd/1"),
+        (b"/dev/stderr", b"/proc/self/fd/2"),
+    ];
+    for (path, target) in LINKS {
+        exists_is_fine(names.make_symlink(view, target, path, now))?;
+    }
+    Ok(())
+}
+
+/// Makes process 1 with the program of the configuration.
+fn first_program(unix: &'static Unix, config: &ConfigView<'_>) -> Result<Arc<Thread>, Errno> {
+    let root = unix.names.root().clone();
+    let credentials = Credentials::root();
+    let view = View { root: &root, directory: &root, credentials: &credentials };
+    let directory = unix.names.lookup(view, config.cwd, kernel::file::FinalLink::Follow)?;
+    let pid = unix.tasks.take_id().ok_or(Errno::EAGAIN)?;
+    let files = Arc::new(DescriptorTable::new(unix.machine.slow_call()));
+    open_standard_files(unix, &files, config)?;
+    let process = Process::new(NewProcess {
+        pid,
+        parent: Weak::new(),
+        space: None,
+        files,
+        place: Place { root, directory },
+        family: Family { group: pid, session: pid, has_terminal: true },
+        limits: Limits::default(),
+        started: unix.machine.now(),
+    });
+    process.umask.store(config.umask, core::sync::atomic::Ordering::Relaxed);
+    let strings = |list: &mut dyn Iterator<Item = &[u8]>| list.map(<[u8]>::to_vec).collect::<Vec<_>>();
+    let wanted =
+        Wanted { path: config.program.to_vec(), argv: strings(&mut config.argv()), envp: strings(&mut config.env()) };
+    let loaded = load_first(unix, &process, wanted)?;
+    let registers = install_program(&process, loaded);
+    let tte = unix.machine.create_tte(Start::User(registers)).map_err(|_| Errno::ENOMEM)?;
+    let thread = Thread::new(tte);
+    let space = process.space().ok_or(Errno::ENOMEM)?;
+    thread.tte().set_quaspace(Some(&**space.borrow().translation()));
+    unix.scheduler.enlist(&thread);
+    let task = Task::new(pid, &process, &thread, task_name(config.program));
+    unix.tasks.add_task(&task);
+    unix.tasks.add_process(&process);
+    *unix.first.borrow_mut() = Some(process);
+    Ok(thread)
+}
+
+/// Descriptors 0, 1 and 2 as the host tool has them.
+fn open_standard_files(unix: &'static Unix, files: &DescriptorTable, config: &ConfigView<'_>) -> Result<(), Errno> {
+    use abi::file::{O_RDONLY, O_RDWR, O_WRONLY};
+    let channels =
+        [(Channel::StandardInput, O_RDONLY), (Channel::StandardOutput, O_WRONLY), (Channel::StandardError, O_WRONLY)];
+    for (index, (channel, flags)) in channels.into_iter().enumerate() {
+        let file = match config.fds[index] {
+            FdKind::Closed => continue,
+            FdKind::Stream => {
+                let stream: Arc<dyn Stream> = ChannelStream::new(channel, unix.machine, unix.channels);
+                OpenFile::stream(stream, flags)
+            }
+            FdKind::Tty => OpenFile::stream(device_stream(1, 3).ok_or(Errno::ENXIO)?, O_RDWR),
+        };
+        files.add(Slot { file: Arc::new(file), close_on_exec: false }, index, 3)?;
+    }
+    Ok(())
+}
+
+/// Tells the host tool why there is nothing to run: a message for people, and status 126.
+pub fn report_failure(machine: &dyn Machine, line: &str) {
+    let mut record = Vec::new();
+    record.extend_from_slice(&bootimage::control::header(bootimage::control::kind::LOG, line.len() as u32 + 1));
+    record.extend_from_slice(line.as_bytes());
+    record.push(b'\n');
+    record.extend_from_slice(&bootimage::control::exit_record(126, 0));
+    machine.send(Channel::Control, &record);
+    for _ in 0..50_000_000u64 {
+        if machine.is_drained(Channel::Control) {
+            break;
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! One call under way: who calls, and the caller's memory.
+
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use abi::{Errno, Field};
+use kernel::file::{Access, Credentials, Node, Time, View};
+use kernel::stream::{Io, UserRange};
+use machine::{PAGE_BYTES, Registers, VirtAddr};
+
+use crate::emulator::Unix;
+use crate::files::{Descriptor, OpenFile};
+use crate::limits::{PATH_BYTES_MAX, TRANSFER_BYTES_MAX};
+use crate::task::{Process, Task};
+
+/// What a call returns: a number for `rax`, or an error.
+pub type CallResult = Result<u64, Errno>;
+
+pub struct Call<'a> {
+    pub unix: &'static Unix,
+    pub task: &'a Arc<Task>,
+    pub registers: &'a mut Registers,
+    /// The call set all registers itself (exec, sigreturn): no result goes into rax.
+    pub registers_replaced: bool,
+}
+
+impl Call<'_> {
+    pub fn process(&self) -> &Arc<Process> {
+        &self.task.process
+    }
+
+    pub fn now(&self) -> Time {
+        self.unix.wall_time()
+    }
+
+    /// Runs `act` with the circumstances of a stream operation on a file with these flags.
+    pub fn with_io<R>(&self, nonblocking: bool, act: impl FnOnce(&Io<'_>) -> R) -> R {
+        let interrupted = || self.task.is_interrupted();
+        act(&Io { scheduler: self.unix.scheduler, nonblocking, interrupted: &interrupted })
+    }
+
+    /// The open file behind a descriptor. Error: `EBADF`, also for `O_PATH` descriptors.
+    pub fn file(&self, descriptor: u64) -> Result<Arc<OpenFile>, Errno> {
+        let file = self.any_file(descriptor)?;
+        if file.is_path_only() { Err(Errno::EBADF) } else { Ok(file) }
+    }
+
+    /// As `file`, but `O_PATH` descriptors count.
+    pub fn any_file(&self, descriptor: u64) -> Result<Arc<OpenFile>, Errno> {
+        self.process().files().get(Descriptor::from_register(descriptor)).ok_or(Errno::EBADF)
+    }
+
+    /// A range of the caller's memory, cut to what one call moves.
+    ///
+    /// Errors: `EFAULT` when it leaves the user's addresses, `EINVAL` for a negative length.
+    pub fn range(&self, address: u64, bytes: u64) -> Result<UserRange, Errno> {
+        if bytes > i64::MAX as u64 {
+            return Err(Errno::EINVAL);
+        }
+        if address.checked_add(bytes).is_none_or(|end| end > kernel::space::USER_LIMIT) {
+            return Err(Errno::EFAULT);
+        }
+        Ok(UserRange { address: VirtAddr(address), bytes: (bytes as usize).min(TRANSFER_BYTES_MAX) })
+    }
+
+    pub fn copy_in(&self, address: u64, into: &mut [u8]) -> Result<(), Errno> {
+        self.unix.machine.copy_in(VirtAddr(address), into).map_err(|_| Errno::EFAULT)
+    }
+
+    pub fn copy_out(&self, address: u64, from: &[u8]) -> Result<(), Errno> {
+        self.unix.machine.copy_out(VirtAddr(address), from).map_err(|_| Errno::EFAULT)
+    }
+
+    /// Reads a record from the caller.
+    pub fn read<T: Field>(&self, address: u64) -> Result<T, Errno> {
+        let mut bytes = [0; 512];
+        let bytes = &mut bytes[..T::BYTES];
+        self.copy_in(address, bytes)?;
+        Ok(T::get(bytes))
+    }
+
+    /// Writes a record to the caller.
+    pub fn write<T: Field>(&self, address: u64, value: &T) -> Result<(), Errno> {
+        let mut bytes = [0; 512];
+        let bytes = &mut bytes[..T::BYTES];
+        value.put(bytes);
+        self.copy_out(address, bytes)
+    }
+
+    /// Writes a record unless the address is null.
+    pub fn write_if<T: Field>(&self, address: u64, value: &T) -> Result<(), Errno> {
+        if address == 0 { Ok(()) } else { self.write(address, value) }
+    }
+
+    pub fn read_bytes(&self, address: u64, bytes: usize) -> Result<Vec<u8>, Errno> {
+        let mut data = Vec::new();
+        data.try_reserve_exact(bytes).map_err(|_| Errno::ENOMEM)?;
+        data.resize(bytes, 0);
+        self.copy_in(address, &mut data)?;
+        Ok(data)
+    }
+
+    /// A NUL-terminated string of at most `most` bytes, NUL not counted.
+    ///
+    /// Errors: `EFAULT`; `too_long` when there is no NUL within `most + 1` bytes.
+    pub fn read_string(&self, address: u64, most: usize, too_long: Errno) -> Result<Vec<u8>, Errno> {
+        let mut text = Vec::new();
+        loop {
+            let at = address.checked_add(text.len() as u64).ok_or(Errno::EFAULT)?;
+            // Pieces end at page boundaries: a string may end just before memory that is not there.
+            let to_page_end = PAGE_BYTES - (at as usize & (PAGE_BYTES - 1));
+            let mut piece = [0; 64];
+            let piece = &mut piece[..to_page_end.min(64)];
+            self.copy_in(at, piece)?;
+            if let Some(end) = piece.iter().position(|byte| *byte == 0) {
+                text.extend_from_slice(&piece[..end]);
+                return if text.len() > most { Err(too_long) } else { Ok(text) };
+            }
+            text.extend_from_slice(piece);
+            if text.len() > most {
+                return Err(too_long);
+            }
+        }
+    }
+
+    /// A path. Errors: `EFAULT`, `ENAMETOOLONG`.
+    pub fn read_path(&self, address: u64) -> Result<Vec<u8>, Errno> {
+        self.read_string(address, PATH_BYTES_MAX - 1, Errno::ENAMETOOLONG)
+    }
+
+    /// A null-terminated vector of strings (`argv`). Errors: `EFAULT`, `E2BIG`.
+    pub fn read_strings(&self, address: u64, budget_bytes: usize) -> Result<Vec<Vec<u8>>, Errno> {
+        let mut strings = Vec::new();
+        let mut left = budget_bytes;
+        if address == 0 {
+            return Ok(strings);
+        }
+        loop {
+            let pointer: u64 = self.read(address.wrapping_add(strings.len() as u64 * 8))?;
+            if pointer == 0 {
+                return Ok(strings);
+            }
+            let text = self.read_string(pointer, (left.saturating_sub(1)).min(131_071), Errno::E2BIG)?;
+            left = left.checked_sub(text.len() + 9).ok_or(Errno::E2BIG)?;
+            strings.push(text);
+        }
+    }
+
+    /// Runs `act` with the caller's view of the names, relative paths starting at `descriptor`
+    /// (`AT_FDCWD`: the working directory).
+    ///
+    /// Errors: `EBADF`, `ENOTDIR` for a descriptor that a relative path cannot start at.
+    pub fn with_view<R>(
+        &self,
+        descriptor: u64,
+        path: &[u8],
+        act: impl FnOnce(View<'_>) -> Result<R, Errno>,
+    ) -> Result<R, Errno> {
+        let place = self.process().place.borrow().clone();
+        let directory = self.start_of(descriptor, path, &place.directory)?;
+        let credentials: Credentials = self.process().credentials.borrow().clone();
+        act(View { root: &place.root, directory: &directory, credentials: &credentials })
+    }
+
+    fn start_of(&self, descriptor: u64, path: &[u8], working: &Arc<Node>) -> Result<Arc<Node>, Errno> {
+        if path.first() == Some(&b'/') || descriptor as i32 == abi::file::AT_FDCWD {
+            return Ok(working.clone());
+        }
+        let node = self.any_file(descriptor)?.node().cloned().ok_or(Errno::ENOTDIR)?;
+        if node.is_directory() { Ok(node) } else { Err(Errno::ENOTDIR) }
+    }
+
+    /// Whether the caller may do this to the node.
+    pub fn permit(&self, node: &Node, access: Access) -> Result<(), Errno> {
+        self.process().credentials.borrow().permit(node, access)
+    }
+
+    /// A zeroed buffer of the kernel's own. Error: `ENOMEM`.
+    pub fn buffer(&self, bytes: usize) -> Result<Vec<u8>, Errno> {
+        let mut buffer = Vec::new();
+        buffer.try_reserve_exact(bytes).map_err(|_| Errno::ENOMEM)?;
+        buffer.resize(bytes, 0);
+        Ok(buffer)
+    }
+}
+
+/// A register that holds a C `int`.
+pub fn int(register: u64) -> i32 {
+    register as i32
+}
+
+/// As [`vec!`], to keep the import where small buffers are made.
+pub fn zeros(bytes: usize) -> Vec<u8> {
+    vec![0; bytes]
+}

@@ -1,0 +1,5 @@
+//! Futexes and the scheduling calls.
+
+use super::Entry;
+
+pub const CALLS: &[Entry] = &[];

@@ -1,0 +1,245 @@
+//! Replacing a process's program (execve).
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use abi::Errno;
+use kernel::file::{FinalLink, Node, NodeKind};
+use kernel::space::{FixedPages, Kind, MapRequest, Placement, Space, SpaceLimits, View};
+use machine::{KernelCell, PAGE_BYTES, Protection, Registers};
+
+use super::Entry;
+use super::memory::errno_of;
+use crate::emulator::Unix;
+use crate::exec::elf::{self, FileBytes, Image};
+use crate::exec::plan::{self, Mapper, Plan, Source};
+use crate::exec::script::{self, Rewrites};
+use crate::exec::stack::{self, Arguments, ProgramFacts};
+use crate::files::NodeBacking;
+use crate::task::Process;
+
+/// A program ready to run: its quaspace, and the registers it starts with.
+pub struct Loaded {
+    pub space: Space,
+    pub registers: Registers,
+    pub executable: Arc<Node>,
+    pub arguments: (u64, u64),
+    pub environment: (u64, u64),
+}
+
+/// What to run, as the caller named it.
+pub struct Wanted {
+    pub path: Vec<u8>,
+    pub argv: Vec<Vec<u8>>,
+    pub envp: Vec<Vec<u8>>,
+}
+
+struct NodeBytes<'a>(&'a Node);
+
+impl FileBytes for NodeBytes<'_> {
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<usize, Errno> {
+        let content = self.0.content().ok_or(Errno::EACCES)?;
+        Ok(content.read_at(offset, into))
+    }
+
+    fn size(&self) -> u64 {
+        self.0.content().map_or(0, |content| content.size())
+    }
+}
+
+/// Finds the file, follows `#!` lines, and loads what they lead to into a fresh quaspace.
+pub fn load(unix: &'static Unix, process: &Process, node: Arc<Node>, mut wanted: Wanted) -> Result<Loaded, Errno> {
+    let mut node = node;
+    let mut rewrites = Rewrites::default();
+    let name = wanted.path.clone();
+    loop {
+        check_executable(process, &node)?;
+        let mut first = [0; 256];
+        let bytes = NodeBytes(&node).read_at(0, &mut first)?;
+        let Some(script) = script::parse(&first[..bytes])? else { break };
+        rewrites.count()?;
+        wanted.argv = script.rewrite(&wanted.path, wanted.argv);
+        wanted.path = script.interpreter.to_vec();
+        node = find(unix, process, &wanted.path)?;
+    }
+    let image = elf::parse(&NodeBytes(&node)).map_err(|error| error.program_errno())?;
+    let interpreter = match &image.interp {
+        None => None,
+        Some(path) => {
+            let node = find(unix, process, path)?;
+            check_executable(process, &node)?;
+            let image = elf::parse_interpreter(&NodeBytes(&node)).map_err(|error| error.interpreter_errno())?;
+            Some((node, image, path.to_vec()))
+        }
+    };
+    build(unix, process, Parts { node, image, interpreter, wanted, name })
+}
+
+struct Parts {
+    node: Arc<Node>,
+    image: Image,
+    interpreter: Option<(Arc<Node>, Image, Vec<u8>)>,
+    wanted: Wanted,
+    /// The path given to execve, before any script was followed.
+    name: Vec<u8>,
+}
+
+fn find(unix: &Unix, process: &Process, path: &[u8]) -> Result<Arc<Node>, Errno> {
+    let place = process.place.borrow().clone();
+    let credentials = process.credentials.borrow().clone();
+    let view = kernel::file::View { root: &place.root, directory: &place.directory, credentials: &credentials };
+    unix.names.lookup(view, path, FinalLink::Follow)
+}
+
+/// Error: `EACCES`.
+fn check_executable(process: &Process, node: &Node) -> Result<(), Errno> {
+    let execute = kernel::file::Access { execute: true, ..Default::default() };
+    if node.kind() != NodeKind::Regular || node.content().is_none() {
+        return Err(Errno::EACCES);
+    }
+    process.credentials.borrow().permit(node, execute)
+}
+
+fn build(unix: &'static Unix, process: &Process, parts: Parts) -> Result<Loaded, Errno> {
+    let limits = process.limits.borrow().clone();
+    let stack_limit = limits.stack_bytes();
+    let bias = match &parts.interpreter {
+        None => 0,
+        Some((_, image, _)) => plan::interpreter_bias(image, plan::mmap_top(stack_limit)).ok_or(Errno::ENOMEM)?,
+    };
+    let interpreter = parts.interpreter.as_ref().map(|(_, image, _)| (image, bias));
+    let plan = Plan::new(&parts.image, interpreter).map_err(|error| error.errno())?;
+    let translation = unix.machine.new_translation().map_err(|_| Errno::ENOMEM)?;
+    let space_limits = SpaceLimits { stack_bytes: stack_limit, ..SpaceLimits::default() };
+    let mut space = Space::with_limits(unix.pool, translation, space_limits);
+    // Mapped first, so that nothing else is placed where the stack will grow.
+    let stack_protection = Protection { read: true, write: true, execute: plan.stack_executable };
+    let top = space
+        .map_stack(stack_limit.clamp(PAGE_BYTES as u64 * 32, 8 << 20).min(1 << 17), stack_protection)
+        .map_err(errno_of)?;
+    let path_of = |node: &Arc<Node>| unix.names.path_of(node, unix.names.root());
+    let mut mapper = SpaceMapper {
+        space: &mut space,
+        program: NodeBacking::new(&parts.node, &path_of(&parts.node)),
+        interpreter: parts.interpreter.as_ref().map(|(node, _, _)| NodeBacking::new(node, &path_of(node))),
+    };
+    plan::load(&plan, &mut mapper)?;
+    space.set_break_start(plan.brk_start, 0);
+    let vdso = map_vdso(unix, &mut space)?;
+    let facts = facts(unix, process, &parts.image, &plan, vdso);
+    let arguments = Arguments { path: &parts.name, argv: &parts.wanted.argv, envp: &parts.wanted.envp };
+    let initial = stack::build(&arguments, &facts, top, stack_limit)?;
+    space.write_bytes(initial.stack_pointer, &initial.bytes).map_err(|_| Errno::ENOMEM)?;
+    let registers = Registers { rip: plan.start, rsp: initial.stack_pointer, rflags: 0x202, ..Registers::default() };
+    Ok(Loaded {
+        space,
+        registers,
+        executable: parts.node,
+        arguments: (initial.arguments.start, initial.arguments.end),
+        environment: (initial.environment.start, initial.environment.end),
+    })
+}
+
+fn facts(unix: &Unix, process: &Process, image: &Image, plan: &Plan, vdso: Option<u64>) -> ProgramFacts {
+    let (user, group) = (process.user_ids.get(), process.group_ids.get());
+    let mut random = [0; 16];
+    random[..8].copy_from_slice(&unix.machine.random().to_le_bytes());
+    random[8..].copy_from_slice(&unix.machine.random().to_le_bytes());
+    ProgramFacts {
+        phdr: plan.phdr,
+        phentsize: image.phentsize,
+        phnum: image.phnum,
+        interpreter_base: plan.interpreter_base,
+        entry: plan.entry,
+        uid: user.real,
+        euid: user.effective,
+        gid: group.real,
+        egid: group.effective,
+        secure: false,
+        random,
+        hwcap: unix.machine.feature_word(),
+        // FSGSBASE instructions are allowed in programs.
+        hwcap2: 2,
+        vdso,
+        signal_frame_bytes: 3632,
+    }
+}
+
+/// The time page and the vDSO, in that order.
+fn map_vdso(unix: &'static Unix, space: &mut Space) -> Result<Option<u64>, Errno> {
+    let Some(pages) = unix.vdso_pages.borrow().clone() else { return Ok(None) };
+    let page = PAGE_BYTES as u64;
+    let read = Protection { read: true, ..Protection::default() };
+    let request = |address, bytes, kind, protection| MapRequest {
+        address,
+        bytes,
+        placement: Placement::Anywhere,
+        protection,
+        limit: protection,
+        kind,
+        no_reserve: false,
+        populate: false,
+    };
+    let whole = request(0, 2 * page, Kind::Anonymous, Protection::default());
+    let start = space.map(whole).map_err(errno_of)?;
+    let [time, image] = pages;
+    let view = |name, page| View { backing: FixedPages::new(name, Vec::from([page])), first_page: 0 };
+    space.map(request(start, page, Kind::Special(view("[vvar]", time)), read).at(start)).map_err(errno_of)?;
+    let execute = Protection { execute: true, ..read };
+    let code = request(start + page, page, Kind::Special(view("[vdso]", image)), execute).at(start + page);
+    space.map(code).map_err(errno_of)?;
+    Ok(Some(start + page))
+}
+
+struct SpaceMapper<'a> {
+    space: &'a mut Space,
+    program: Arc<NodeBacking>,
+    interpreter: Option<Arc<NodeBacking>>,
+}
+
+impl Mapper for SpaceMapper<'_> {
+    fn map_file(&mut self, source: Source, addr: u64, len: u64, prot: Protection, offset: u64) -> Result<(), Errno> {
+        let backing = match (source, &self.interpreter) {
+            (Source::Interpreter, Some(backing)) => backing.clone(),
+            _ => self.program.clone(),
+        };
+        let view = View { backing, first_page: offset / PAGE_BYTES as u64 };
+        let request = MapRequest::anonymous(len, prot).at(addr).of(Kind::FilePrivate(view));
+        self.space.map(request).map(|_| ()).map_err(errno_of)
+    }
+
+    fn map_anonymous(&mut self, addr: u64, len: u64, prot: Protection) -> Result<(), Errno> {
+        self.space.map(MapRequest::anonymous(len, prot).at(addr)).map(|_| ()).map_err(errno_of)
+    }
+
+    fn zero(&mut self, addr: u64, len: u64) -> Result<(), Errno> {
+        let zeros = crate::call::zeros(len as usize);
+        self.space.poke_bytes(addr, &zeros).map_err(|_| Errno::ENOMEM)
+    }
+}
+
+/// Loads the first program into its process; the caller makes the thread.
+pub(crate) fn load_first(unix: &'static Unix, process: &Arc<Process>, wanted: Wanted) -> Result<Loaded, Errno> {
+    let node = find(unix, process, &wanted.path)?;
+    load(unix, process, node, wanted)
+}
+
+/// Gives a process its new program.
+pub fn install(process: &Process, loaded: Loaded) -> Registers {
+    *process.executable.borrow_mut() = Some(loaded.executable);
+    process.arguments.set(loaded.arguments);
+    process.environment.set(loaded.environment);
+    *process.space.borrow_mut() = Some(Arc::new(KernelCell::new(loaded.space)));
+    loaded.registers
+}
+
+/// The last part of a path, as a task's name.
+pub fn task_name(path: &[u8]) -> [u8; 16] {
+    let last = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
+    let mut name = [0; 16];
+    let bytes = last.len().min(15);
+    name[..bytes].copy_from_slice(&last[..bytes]);
+    name
+}
+
+pub const CALLS: &[Entry] = &[];

@@ -1,0 +1,5 @@
+//! Sending, blocking and handling signals.
+
+use super::Entry;
+
+pub const CALLS: &[Entry] = &[];

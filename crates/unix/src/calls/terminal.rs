@@ -1,0 +1,5 @@
+//! ioctl, and the terminal.
+
+use super::Entry;
+
+pub const CALLS: &[Entry] = &[];

@@ -1,0 +1,134 @@
+//! Streams to the world outside the machine: the standard streams when they are not the terminal.
+
+use alloc::sync::Arc;
+use alloc::vec;
+use core::any::Any;
+
+use abi::Errno;
+use kernel::schedule::{Scheduler, WaitQueue};
+use kernel::stream::{Io, Ready, Stream, UserRange};
+use machine::{Channel, Machine, Received};
+
+use crate::limits::PIECE_BYTES;
+
+/// Waiting queues of the channels; the device interrupt wakes them all.
+#[derive(Default)]
+pub struct Channels {
+    input: WaitQueue,
+    output: WaitQueue,
+}
+
+impl Channels {
+    /// A device of the machine has news.
+    pub fn wake(&self, scheduler: &Scheduler) {
+        scheduler.wake(&self.input);
+        scheduler.wake(&self.output);
+    }
+
+    pub fn output(&self) -> &WaitQueue {
+        &self.output
+    }
+}
+
+/// One channel as a stream, to read from or to write to.
+pub struct ChannelStream {
+    channel: Channel,
+    machine: &'static dyn Machine,
+    channels: &'static Channels,
+}
+
+impl ChannelStream {
+    pub fn new(channel: Channel, machine: &'static dyn Machine, channels: &'static Channels) -> Arc<ChannelStream> {
+        Arc::new(ChannelStream { channel, machine, channels })
+    }
+
+    fn is_input(&self) -> bool {
+        self.channel == Channel::StandardInput
+    }
+
+    fn receive(&self, io: &Io<'_>, into: &mut [u8]) -> Result<usize, Errno> {
+        if !self.is_input() {
+            return Err(Errno::EBADF);
+        }
+        if into.is_empty() {
+            return Ok(0);
+        }
+        loop {
+            match self.machine.receive(self.channel, into) {
+                Received::Bytes(bytes) => return Ok(bytes),
+                Received::End => return Ok(0),
+                Received::Nothing => io.wait(&self.channels.input)?,
+            }
+        }
+    }
+}
+
+impl Stream for ChannelStream {
+    fn read(&self, io: &Io<'_>, to: UserRange) -> Result<usize, Errno> {
+        let mut piece = vec![0; to.bytes.min(PIECE_BYTES)];
+        let bytes = self.receive(io, &mut piece)?;
+        io.machine().copy_out(to.address, &piece[..bytes]).map_err(|_| Errno::EFAULT)?;
+        Ok(bytes)
+    }
+
+    fn write(&self, io: &Io<'_>, from: UserRange) -> Result<usize, Errno> {
+        let mut piece = vec![0; from.bytes.min(PIECE_BYTES)];
+        let mut done = 0;
+        while done < from.bytes {
+            let rest = from.after(done);
+            let part = &mut piece[..rest.bytes.min(PIECE_BYTES)];
+            let written = io.machine().copy_in(rest.address, part).map_err(|_| Errno::EFAULT);
+            match written.and_then(|()| self.write_kernel(io, part)) {
+                Ok(bytes) => {
+                    done += bytes;
+                    if bytes < part.len() {
+                        break;
+                    }
+                }
+                Err(error) => return if done > 0 { Ok(done) } else { Err(error) },
+            }
+        }
+        Ok(done)
+    }
+
+    fn read_kernel(&self, io: &Io<'_>, into: &mut [u8]) -> Result<usize, Errno> {
+        self.receive(io, into)
+    }
+
+    fn write_kernel(&self, io: &Io<'_>, from: &[u8]) -> Result<usize, Errno> {
+        if self.is_input() {
+            return Err(Errno::EBADF);
+        }
+        let mut done = 0;
+        while done < from.len() {
+            let sent = self.machine.send(self.channel, &from[done..]);
+            done += sent;
+            if sent == 0
+                && let Err(error) = io.wait(&self.channels.output)
+            {
+                return if done > 0 { Ok(done) } else { Err(error) };
+            }
+        }
+        Ok(done)
+    }
+
+    fn ready(&self) -> Ready {
+        if self.is_input() {
+            let mut nothing = [0; 0];
+            let ended = self.machine.receivable(self.channel) == 0
+                && self.machine.receive(self.channel, &mut nothing) == Received::End;
+            let ready = Ready::NONE.with_if(self.machine.receivable(self.channel) > 0, Ready::READABLE);
+            ready.with_if(ended, Ready::HANG_UP)
+        } else {
+            Ready::NONE.with_if(self.machine.sendable(self.channel) > 0, Ready::WRITABLE)
+        }
+    }
+
+    fn each_queue<'a>(&'a self, visit: &mut dyn FnMut(&'a WaitQueue)) {
+        visit(if self.is_input() { &self.channels.input } else { &self.channels.output });
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}

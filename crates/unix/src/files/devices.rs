@@ -1,0 +1,84 @@
+//! The simple devices of /dev: null, zero, full, random.
+
+use alloc::sync::Arc;
+use alloc::vec;
+use core::any::Any;
+
+use abi::Errno;
+use kernel::stream::{Io, Ready, Stream, UserRange};
+
+use crate::limits::PIECE_BYTES;
+
+/// The memory devices, major number 1 (Linux `devices.txt`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MemoryDevice {
+    Null,
+    Zero,
+    Full,
+    Random,
+}
+
+/// The stream of a character device that is not the terminal.
+pub fn device_stream(major: u32, minor: u32) -> Option<Arc<dyn Stream>> {
+    let device = match (major, minor) {
+        (1, 3) => MemoryDevice::Null,
+        (1, 5) => MemoryDevice::Zero,
+        (1, 7) => MemoryDevice::Full,
+        (1, 8 | 9) => MemoryDevice::Random,
+        _ => return None,
+    };
+    Some(Arc::new(device))
+}
+
+impl Stream for MemoryDevice {
+    fn read(&self, io: &Io<'_>, to: UserRange) -> Result<usize, Errno> {
+        match self {
+            MemoryDevice::Null => Ok(0),
+            MemoryDevice::Zero | MemoryDevice::Full => {
+                let zeroed = io.machine().zero_out(to.address, to.bytes);
+                if zeroed == 0 && to.bytes > 0 { Err(Errno::EFAULT) } else { Ok(zeroed) }
+            }
+            MemoryDevice::Random => {
+                let mut piece = vec![0; to.bytes.min(PIECE_BYTES)];
+                self.read_kernel(io, &mut piece)?;
+                io.machine().copy_out(to.address, &piece).map_err(|_| Errno::EFAULT)?;
+                Ok(piece.len())
+            }
+        }
+    }
+
+    fn write(&self, _io: &Io<'_>, from: UserRange) -> Result<usize, Errno> {
+        match self {
+            MemoryDevice::Full if from.bytes > 0 => Err(Errno::ENOSPC),
+            _ => Ok(from.bytes),
+        }
+    }
+
+    fn read_kernel(&self, io: &Io<'_>, into: &mut [u8]) -> Result<usize, Errno> {
+        match self {
+            MemoryDevice::Null => return Ok(0),
+            MemoryDevice::Zero | MemoryDevice::Full => into.fill(0),
+            MemoryDevice::Random => {
+                for chunk in into.chunks_mut(8) {
+                    chunk.copy_from_slice(&io.machine().random().to_le_bytes()[..chunk.len()]);
+                }
+            }
+        }
+        Ok(into.len())
+    }
+
+    fn write_kernel(&self, _io: &Io<'_>, from: &[u8]) -> Result<usize, Errno> {
+        match self {
+            MemoryDevice::Full if !from.is_empty() => Err(Errno::ENOSPC),
+            _ => Ok(from.len()),
+        }
+    }
+
+    fn ready(&self) -> Ready {
+        Ready::READABLE.with(Ready::WRITABLE)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}

@@ -1,0 +1,183 @@
+//! From interrupted registers to a frame and the registers a handler starts with.
+
+use alloc::vec::Vec;
+
+use abi::frame::{
+    FP_XSTATE_MAGIC1, FP_XSTATE_MAGIC2, FP_XSTATE_MAGIC2_BYTES, FPSTATE_ALIGN, FRAME_BYTES, FRAME_SIGINFO,
+    FRAME_UCONTEXT, FpxSoftwareBytes, FramePlace, RED_ZONE_BYTES, SigContext, UC_FP_XSTATE, UC_SIGCONTEXT_SS,
+    UC_STRICT_RESTORE_SS, UContext, place_frame,
+};
+use abi::signal::{SA_ONSTACK, SA_RESTORER, SA_SIGINFO};
+use machine::Registers;
+
+use super::{FEATURES_BASE, SOFTWARE_BYTES, USER_CS, USER_SS, XSAVE_BYTES_MIN, XSAVE_HEADER};
+use crate::signal::altstack::AltStack;
+use crate::signal::deliver::HandlerCall;
+use crate::signal::fault::TrapRecord;
+
+/// Trap, direction and resume flag: a handler starts without them (psABI 3.2.1; the other two would
+/// step through the handler).
+const FLAGS_CLEARED: u64 = 1 << 8 | 1 << 10 | 1 << 16;
+
+/// What a frame is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct FrameRequest<'a> {
+    /// The interrupted program's, after [`fn@crate::signal::restart`].
+    pub registers: &'a Registers,
+    /// A standard XSAVE image.
+    pub vector_state: &'a [u8],
+    /// Features of the image (XCR0).
+    pub features: u64,
+    pub call: &'a HandlerCall,
+    pub altstack: &'a AltStack,
+    pub trap: TrapRecord,
+}
+
+/// A frame to copy to the program's stack. If that fails, the thread gets `force_segv`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Frame {
+    /// Where the bytes go.
+    pub address: u64,
+    pub bytes: Vec<u8>,
+    /// What the handler starts with. The vector state is to be reset, too.
+    pub registers: Registers,
+}
+
+/// Why there is no frame; the thread gets `force_segv`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NoFrame {
+    /// The action has no `SA_RESTORER`: the handler could not return.
+    NoRestorer,
+    /// The alternate stack is full, or the stack pointer too near zero.
+    NoRoom,
+    /// The kernel has no memory for it.
+    NoMemory,
+}
+
+/// Builds the frame for a handler.
+///
+/// Errors: see [`NoFrame`]. That the stack can be written is for the caller to find out.
+pub fn build(request: &FrameRequest) -> Result<Frame, NoFrame> {
+    let action = &request.call.action;
+    if action.sa_flags & SA_RESTORER == 0 {
+        return Err(NoFrame::NoRestorer);
+    }
+    let image_bytes = request.vector_state.len().max(XSAVE_BYTES_MIN);
+    let place = place(request, image_bytes)?;
+    let vector_at = (place.fpstate - place.frame) as usize;
+    let frame_bytes = vector_at + image_bytes + FP_XSTATE_MAGIC2_BYTES;
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(frame_bytes).map_err(|_| NoFrame::NoMemory)?;
+    bytes.resize(frame_bytes, 0);
+
+    put(&mut bytes, 0, &action.sa_restorer.to_le_bytes());
+    put(&mut bytes, FRAME_UCONTEXT as usize, &ucontext(request, place.fpstate).to_bytes());
+    if action.sa_flags & SA_SIGINFO != 0 {
+        put(&mut bytes, FRAME_SIGINFO as usize, &request.call.info.to_bytes());
+    }
+    put_vector_state(&mut bytes[vector_at..], image_bytes, request);
+    Ok(Frame { address: place.frame, bytes, registers: handler_registers(request, place.frame) })
+}
+
+/// Bytes of the largest frame, for AT_MINSIGSTKSZ; `image_bytes`: of an XSAVE image.
+pub const fn frame_bytes_max(image_bytes: u64) -> u64 {
+    let image = image_bytes + FP_XSTATE_MAGIC2_BYTES as u64;
+    (FRAME_BYTES + 15 + image + FPSTATE_ALIGN - 1).next_multiple_of(16)
+}
+
+fn place(request: &FrameRequest, image_bytes: usize) -> Result<FramePlace, NoFrame> {
+    let stack = request.altstack;
+    let rsp = request.registers.rsp;
+    let below_red_zone = rsp.wrapping_sub(RED_ZONE_BYTES);
+    let switch = request.call.action.sa_flags & SA_ONSTACK != 0 && !stack.is_on(below_red_zone);
+    let (top, entered) = match stack.top() {
+        Some(top) if switch => (top, true),
+        _ => (below_red_zone, false),
+    };
+    let place = place_frame(top, (image_bytes + FP_XSTATE_MAGIC2_BYTES) as u64).ok_or(NoFrame::NoRoom)?;
+    // Without this check a handler that overflows its stack would tramble on what lies below it.
+    if (entered || stack.is_on(rsp)) && !stack.holds(place.frame) {
+        return Err(NoFrame::NoRoom);
+    }
+    Ok(place)
+}
+
+fn ucontext(request: &FrameRequest, fpstate: u64) -> UContext {
+    let old = request.registers;
+    let mask = request.call.saved_mask.0;
+    let context = SigContext {
+        r8: old.r8,
+        r9: old.r9,
+        r10: old.r10,
+        r11: old.r11,
+        r12: old.r12,
+        r13: old.r13,
+        r14: old.r14,
+        r15: old.r15,
+        rdi: old.rdi,
+        rsi: old.rsi,
+        rbp: old.rbp,
+        rbx: old.rbx,
+        rdx: old.rdx,
+        rax: old.rax,
+        rcx: old.rcx,
+        rsp: old.rsp,
+        rip: old.rip,
+        eflags: old.rflags,
+        cs: USER_CS,
+        ss: USER_SS,
+        err: request.trap.err,
+        trapno: request.trap.trapno,
+        oldmask: mask,
+        cr2: request.trap.cr2,
+        fpstate,
+        ..SigContext::zeroed()
+    };
+    UContext {
+        uc_flags: UC_FP_XSTATE | UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS,
+        uc_link: 0,
+        uc_stack: request.altstack.saved(),
+        uc_mcontext: context,
+        uc_sigmask: mask,
+    }
+}
+
+/// The image, marked in its software bytes and behind its end, so that a program can tell its size.
+fn put_vector_state(out: &mut [u8], image_bytes: usize, request: &FrameRequest) {
+    put(out, 0, request.vector_state);
+    let software = FpxSoftwareBytes {
+        magic1: FP_XSTATE_MAGIC1,
+        extended_size: (image_bytes + FP_XSTATE_MAGIC2_BYTES) as u32,
+        xfeatures: request.features,
+        xstate_size: image_bytes as u32,
+        padding: [0; 7],
+    };
+    put(out, SOFTWARE_BYTES, &software.to_bytes());
+    // x87 and SSE always count as present: old programs change them without touching the header.
+    if let Some(present) = out.get_mut(XSAVE_HEADER) {
+        *present |= FEATURES_BASE as u8;
+    }
+    put(out, image_bytes, &FP_XSTATE_MAGIC2.to_le_bytes());
+}
+
+fn handler_registers(request: &FrameRequest, frame: u64) -> Registers {
+    Registers {
+        rdi: u64::from(request.call.signal),
+        rsi: frame + FRAME_SIGINFO,
+        rdx: frame + FRAME_UCONTEXT,
+        rax: 0,
+        rip: request.call.action.sa_handler,
+        rsp: frame,
+        rflags: request.registers.rflags & !FLAGS_CLEARED,
+        cs: u64::from(USER_CS),
+        ss: u64::from(USER_SS),
+        ..*request.registers
+    }
+}
+
+/// Copies to a place that the frame's layout has; one beyond its end is left out.
+fn put(bytes: &mut [u8], at: usize, from: &[u8]) {
+    if let Some(place) = bytes.get_mut(at..at + from.len()) {
+        place.copy_from_slice(from);
+    }
+}
