@@ -106,21 +106,21 @@ static void information(void)
     if (sigqueue(getpid(), SIGUSR1, value) == 0)
         printf("queue: %d code %d value %d\n", told.si_signo, told.si_code, told.si_value.sival_int);
     for (int how = 0; how < 2; how++) {
+        int before = count;
         pid_t child = MUST(fork());
         if (child == 0) {
             if (how)
                 kill(getpid(), SIGKILL);
             _exit(5);
         }
-        int before = count;
         while (count == before)
             sleep_ms(1);
         printf("child: %d code %d status %d its pid %d\n", told.si_signo, told.si_code, told.si_status, told.si_pid == child);
         waitpid(child, NULL, 0);
     }
-    int before = count;
+    int before_alarm = count;
     alarm(1);
-    while (count == before)
+    while (count == before_alarm)
         sleep_ms(10);
     printf("timer: %d code %d\n", told.si_signo, told.si_code);
 }
