@@ -58,6 +58,8 @@ static void default_actions(void)
 {
     for (int number = 1; number < 65; number++) {
         int status, options = WUNTRACED;
+        if (number == 32 || number == 33)
+            continue; /* the C library's own: what is inherited for them differs from shell to shell */
         fflush(stdout);
         pid_t child = MUST(fork());
         if (child == 0) {
