@@ -40,7 +40,7 @@ use core::cell::Cell;
 
 use machine::Translation;
 
-pub use advise::Advice;
+pub use advise::{Advice, Forget};
 pub use area::{AtFork, Kind, View};
 pub use backing::{AnonymousMemory, Backing, BackingError, BackingIdentity, FixedPages};
 pub use fault::{Access, FaultKind, Resolved};

@@ -4,6 +4,7 @@ use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
+use abi::Errno;
 use abi::process::WaitStatus;
 use kernel::file::{Credentials, Node};
 use kernel::schedule::WaitQueue;
@@ -11,7 +12,7 @@ use kernel::space::Space;
 use machine::{KernelCell, Nanos};
 
 use super::{Settings, Task};
-use crate::calls::Limits;
+use crate::calls::{Limits, ProcessTimers};
 use crate::files::DescriptorTable;
 use crate::signal::{Actions, Pending, SignalSet};
 
@@ -109,14 +110,14 @@ pub struct Process {
     pub continued: WaitQueue,
     /// A thread that executes a program sleeps here until the others have gone.
     pub threads_left: WaitQueue,
-    /// What the first thread gave to `exit`, if it left before the others.
-    pub leader_exit: KernelCell<Option<u8>>,
     /// A `vfork` parent sleeps here until this process has its own quaspace or is gone.
     pub vfork_done: WaitQueue,
     pub is_vfork_child: KernelCell<bool>,
     /// The signal the parent gets at the end (SIGCHLD, or none for a thread-like child).
     pub exit_signal: AtomicU32,
     pub executable: KernelCell<Option<Arc<Node>>>,
+    /// While somebody has it, the file that runs is not to be written. Shared with children.
+    pub execution: KernelCell<Option<Arc<Execution>>>,
     /// Addresses of arguments and environment on the stack, for /proc.
     pub arguments: KernelCell<(u64, u64)>,
     pub environment: KernelCell<(u64, u64)>,
@@ -130,6 +131,9 @@ pub struct Process {
     pub started: Nanos,
     pub usage: KernelCell<Usage>,
     pub children_usage: KernelCell<Usage>,
+    pub(crate) timers: ProcessTimers,
+    /// From -20 to 19; kept and told, but the ready ring treats all alike.
+    pub nice: KernelCell<i32>,
     pub(super) live_tasks: AtomicU32,
 }
 
@@ -145,6 +149,23 @@ pub struct NewProcess {
     pub family: Family,
     pub limits: Limits,
     pub started: Nanos,
+}
+
+/// A file that a program runs from: it cannot be opened for writing meanwhile.
+pub struct Execution(Arc<Node>);
+
+impl Execution {
+    /// Error: `ETXTBSY` while the file is open for writing.
+    pub fn begin(node: &Arc<Node>) -> Result<Arc<Execution>, Errno> {
+        node.begin_execute()?;
+        Ok(Arc::new(Execution(node.clone())))
+    }
+}
+
+impl Drop for Execution {
+    fn drop(&mut self) {
+        self.0.end_execute();
+    }
 }
 
 /// What a child shares with its parent, or has a copy of.
@@ -184,11 +205,11 @@ impl Process {
             children_changed: WaitQueue::new(),
             continued: WaitQueue::new(),
             threads_left: WaitQueue::new(),
-            leader_exit: KernelCell::new(None),
             vfork_done: WaitQueue::new(),
             is_vfork_child: KernelCell::new(false),
             exit_signal: AtomicU32::new(abi::signal::SIGCHLD),
             executable: KernelCell::new(None),
+            execution: KernelCell::new(None),
             arguments: KernelCell::new((0, 0)),
             environment: KernelCell::new((0, 0)),
             stack_start: KernelCell::new(0),
@@ -198,6 +219,8 @@ impl Process {
             started: new.started,
             usage: KernelCell::new(Usage::default()),
             children_usage: KernelCell::new(Usage::default()),
+            timers: ProcessTimers::new(),
+            nice: KernelCell::new(0),
             live_tasks: AtomicU32::new(0),
         })
     }
@@ -228,6 +251,8 @@ impl Process {
         child.group_ids.set(self.group_ids.get());
         child.settings.set(self.settings.get().inherited());
         *child.executable.borrow_mut() = self.executable.borrow().clone();
+        *child.execution.borrow_mut() = self.execution.borrow().clone();
+        child.nice.set(self.nice.get());
         child.arguments.set(self.arguments.get());
         child.environment.set(self.environment.get());
         child.stack_start.set(self.stack_start.get());
@@ -258,6 +283,7 @@ impl Process {
 
     /// Takes the descriptors away at the end of the process; the caller drops them.
     pub fn take_files(&self) -> Option<Arc<DescriptorTable>> {
+        self.each_task(|task| task.bindings.unbind_descriptor_calls(task.thread.tte()));
         self.files.borrow_mut().take()
     }
 
