@@ -32,10 +32,10 @@ pub use limits::Limits;
 pub(crate) use memory::{make_room, take_starvation};
 pub use shm::Segments;
 pub use signals::{before_user, fault, page_fault};
+pub(crate) use signals::{send_to_group, send_to_process};
 pub(crate) use sockets::SocketNames;
 pub(crate) use times::{ProcessTimers, process_time};
 pub(crate) use trace::serve_traced;
-pub(crate) use signals::{send_to_group, send_to_process};
 
 use abi::Errno;
 use machine::Registers;
