@@ -31,7 +31,7 @@ pub(crate) use memory::{make_room, take_starvation};
 pub use shm::Segments;
 pub use signals::{before_user, fault, page_fault};
 pub(crate) use sockets::SocketNames;
-pub(crate) use times::{ProcessTimers, process_time};
+pub(crate) use times::ProcessTimers;
 pub(crate) use trace::serve_traced;
 
 use abi::Errno;

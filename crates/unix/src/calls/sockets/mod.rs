@@ -349,7 +349,7 @@ fn getsockname(call: &Call<'_>, descriptor: u64, into: u64, size: u64) -> CallRe
 
 fn getpeername(call: &Call<'_>, descriptor: u64, into: u64, size: u64) -> CallResult {
     let (_, socket) = find(call, descriptor)?;
-    let name = socket.peer().ok_or(Errno::ENOTCONN)?.name.borrow().clone();
+    let name = socket.peer_name.borrow().clone().ok_or(Errno::ENOTCONN)?;
     write_address(call, &name, into, size).map(|()| 0)
 }
 

@@ -51,6 +51,8 @@ pub struct UnixSocket {
     pub waiting: KernelCell<VecDeque<Arc<UnixSocket>>>,
     /// The address, as the path bytes of `sockaddr_un`; empty without one.
     pub name: KernelCell<Vec<u8>>,
+    /// The peer's address when they were connected; kept when the peer has gone.
+    pub peer_name: KernelCell<Option<Vec<u8>>>,
     /// Process, user and group of whoever made the socket (`SO_PEERCRED`).
     pub owner: (u32, u32, u32),
     progress: KernelCell<Progress>,
@@ -68,6 +70,7 @@ impl UnixSocket {
             peer: KernelCell::new(Weak::new()),
             waiting: KernelCell::new(VecDeque::new()),
             name: KernelCell::new(Vec::new()),
+            peer_name: KernelCell::new(None),
             owner,
             progress: KernelCell::new(Progress::default()),
             changed: WaitQueue::new(),
@@ -95,6 +98,7 @@ impl UnixSocket {
     /// What this socket sends goes to `other`.
     pub fn lead_to(&self, other: &UnixSocket) {
         *self.peer.borrow_mut() = other.weak();
+        *self.peer_name.borrow_mut() = Some(other.name.borrow().clone());
         self.standing.borrow_mut().connected = true;
         self.scheduler.wake(&self.changed);
     }
@@ -215,12 +219,6 @@ impl UnixSocket {
         inbox.bytes += bytes.len();
         inbox.messages.push_back(bytes.to_vec());
         self.progress.borrow_mut().arrived += 1;
-    }
-
-    /// Bytes that a read would give now (`FIONREAD`).
-    pub fn fill(&self) -> usize {
-        let inbox = self.inbox.borrow();
-        if self.is_stream() { inbox.bytes } else { inbox.messages.front().map_or(0, Vec::len) }
     }
 }
 
