@@ -40,5 +40,7 @@ pub fn sleep_while_stopped(unix: &'static Unix, task: &Task) {
     if task.process.continue_untold.get() && !task.is_ending() {
         task.process.continue_untold.set(false);
         life::tell_parent(unix, &task.process, WaitStatus::Continued);
+        // The parent takes the signal before the next one of this child would be lost behind it.
+        unix.scheduler.yield_now();
     }
 }
