@@ -19,7 +19,7 @@ use kernel::thread::Thread;
 use kernel::tty::WindowSize;
 use machine::{Channel, FrameNumber, KernelCell, Machine, Nanos, PAGE_BYTES, Start};
 
-use crate::calls::{Limits, LockWaits, Wanted, install_program, load_first, task_name};
+use crate::calls::{FutexTable, Limits, LockWaits, SocketNames, Wanted, install_program, load_first, task_name};
 use crate::emulator::{self, Options, Unix};
 use crate::files::{
     Body, ChannelStream, Channels, DescriptorTable, OpenFile, SimpleCode, Slot, Terminals, TtyStream, terminal_node,
@@ -69,6 +69,9 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, String> {
         shm: crate::calls::Segments::new(),
         epoch: KernelCell::new(Nanos(epoch)),
         host_name: KernelCell::new(config.hostname.to_vec()),
+        domain_name: KernelCell::new(b"(none)".to_vec()),
+        futexes: FutexTable::new(),
+        socket_names: SocketNames::new(),
         first: KernelCell::new(None),
         morgue: KernelCell::new(Vec::new()),
         victim: KernelCell::new(None),

@@ -14,7 +14,7 @@ use kernel::thread::Thread;
 use machine::{Channel, Exception, KernelCell, Machine, Nanos, Registers, Upcalls};
 
 use crate::call::Call;
-use crate::calls::{self, LockWaits};
+use crate::calls::{self, FutexTable, LockWaits, SocketNames};
 use crate::files::{Channels, SimpleCode, Terminals};
 use crate::strace::Summary;
 use crate::task::{Process, Task, TaskTable};
@@ -51,6 +51,9 @@ pub struct Unix {
     /// Wall clock minus time since boot.
     pub epoch: KernelCell<Nanos>,
     pub host_name: KernelCell<Vec<u8>>,
+    pub domain_name: KernelCell<Vec<u8>>,
+    pub(crate) futexes: FutexTable,
+    pub(crate) socket_names: SocketNames,
     pub first: KernelCell<Option<Arc<Process>>>,
     /// Threads that have ended and wait for another thread to drop their TTE.
     pub(crate) morgue: KernelCell<Vec<Arc<Thread>>>,

@@ -13,6 +13,8 @@ mod memory;
 mod open_cache;
 mod paths;
 mod polls;
+mod resume;
+mod scheduling;
 mod shm;
 mod signals;
 mod sockets;
@@ -23,6 +25,7 @@ mod trace;
 mod transfer;
 
 pub use descriptors::LockWaits;
+pub(crate) use futexes::FutexTable;
 pub(crate) use images::{Wanted, install as install_program, load_first, task_name};
 pub(crate) use life::is_orphaned_group;
 pub use limits::Limits;
@@ -30,6 +33,8 @@ pub(crate) use memory::{make_room, take_starvation};
 pub use shm::Segments;
 pub use signals::{before_user, fault, page_fault};
 pub(crate) use signals::{send_to_group, send_to_process};
+pub(crate) use sockets::SocketNames;
+pub(crate) use times::{ProcessTimers, process_time};
 pub(crate) use trace::serve_traced;
 
 use abi::Errno;
@@ -48,7 +53,7 @@ pub type Entry = (u64, Function);
 /// Call numbers the table covers.
 const NUMBERS: usize = 464;
 
-const FAMILIES: [&[Entry]; 16] = [
+const FAMILIES: &[&[Entry]] = &[
     descriptors::CALLS,
     files::CALLS,
     futexes::CALLS,
@@ -59,6 +64,7 @@ const FAMILIES: [&[Entry]; 16] = [
     memory::CALLS,
     paths::CALLS,
     polls::CALLS,
+    scheduling::CALLS,
     shm::CALLS,
     signals::CALLS,
     sockets::CALLS,

@@ -12,7 +12,7 @@ use kernel::space::Space;
 use machine::{KernelCell, Nanos};
 
 use super::{Settings, Task};
-use crate::calls::Limits;
+use crate::calls::{Limits, ProcessTimers};
 use crate::files::DescriptorTable;
 use crate::signal::{Actions, Pending, SignalSet};
 
@@ -133,6 +133,9 @@ pub struct Process {
     pub started: Nanos,
     pub usage: KernelCell<Usage>,
     pub children_usage: KernelCell<Usage>,
+    pub(crate) timers: ProcessTimers,
+    /// From -20 to 19; kept and told, but the ready ring treats all alike.
+    pub nice: KernelCell<i32>,
     pub(super) live_tasks: AtomicU32,
 }
 
@@ -219,6 +222,8 @@ impl Process {
             started: new.started,
             usage: KernelCell::new(Usage::default()),
             children_usage: KernelCell::new(Usage::default()),
+            timers: ProcessTimers::new(),
+            nice: KernelCell::new(0),
             live_tasks: AtomicU32::new(0),
         })
     }
@@ -250,6 +255,7 @@ impl Process {
         child.settings.set(self.settings.get().inherited());
         *child.executable.borrow_mut() = self.executable.borrow().clone();
         *child.execution.borrow_mut() = self.execution.borrow().clone();
+        child.nice.set(self.nice.get());
         child.arguments.set(self.arguments.get());
         child.environment.set(self.environment.get());
         child.stack_start.set(self.stack_start.get());

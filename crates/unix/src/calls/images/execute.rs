@@ -139,6 +139,7 @@ fn forget_old_program(call: &Call<'_>, task: &Arc<Task>, name: [u8; 16]) {
     task.alternate_stack.set(AltStack::default());
     task.trap.set(TrapRecord::default());
     task.robust_list.store(0, Ordering::Relaxed);
+    crate::calls::times::delete_posix_timers(process);
     *task.restart_block.borrow_mut() = None;
     task.name.set(name);
     process.has_executed.set(true);

@@ -49,6 +49,7 @@ pub fn leave(unix: &'static Unix, task: Arc<Task>) -> ! {
     robust::release(unix, &task);
     let_go_of_memory(unix, &task);
     unix.tasks.remove_task(&task);
+    crate::calls::times::account_end(unix, &task);
     // From here on the thread runs in whatever quaspace is active.
     unix.machine.activate(None);
     task.thread.tte().set_quaspace(None);
@@ -78,6 +79,7 @@ pub fn let_go_of_memory(unix: &'static Unix, task: &Arc<Task>) {
 /// The last thread has left: everything the process held goes, the family is told.
 fn bury_process(unix: &'static Unix, process: &Arc<Process>) {
     let status = process.ending.get().unwrap_or(WaitStatus::Exited(0));
+    crate::calls::times::end_timers(process);
     trace::tell_end(unix, process, status);
     // Nothing that is dropped here is borrowed meanwhile: closing a file may wake others.
     let space = process.space.borrow_mut().take();
