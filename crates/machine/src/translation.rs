@@ -40,6 +40,10 @@ pub trait Translation {
     fn root(&self) -> u64 {
         0
     }
+    /// Frames that the translation itself takes. Walks the tables.
+    fn table_frames(&self) -> usize {
+        0
+    }
     /// Maps `page` to `frame`, replacing what was there.
     fn map(&self, page: VirtAddr, frame: FrameNumber, protection: Protection) -> Result<(), NoFrames>;
     /// Removes and returns the mapping of `page`.

@@ -159,6 +159,8 @@ impl Pipe {
     /// Changes the capacity; see [`PipeRing::resize`]. The ends' synthesized code must be made anew.
     pub fn resize(&self, capacity: usize) -> Result<(), Errno> {
         self.ring().resize(capacity)?;
+        // The routines know where the old bytes were.
+        *self.body().code.borrow_mut() = None;
         self.note_readers();
         Ok(())
     }

@@ -122,9 +122,9 @@ impl Space {
         }
     }
 
-    /// Bytes present, without those that only show zeros. Costs no walk.
-    pub fn resident_bytes(&self) -> u64 {
-        self.pages.resident * PAGE
+    /// Bytes that would be free if nobody shared anything: present pages and translation tables.
+    pub fn occupied_bytes(&self) -> u64 {
+        (self.pages.resident + self.pages.translation.table_frames() as u64) * PAGE
     }
 
     /// Areas in all.

@@ -294,17 +294,6 @@ fn wake_op(
     Ok(woken)
 }
 
-/// Errors: `ESRCH`, `EPERM` for a thread of another user, `EFAULT`.
-fn get_robust_list(call: &Call<'_>, tid: u32, head: u64, bytes: u64) -> CallResult {
-    let task = match tid {
-        0 => call.task.clone(),
-        tid => call.unix.tasks.task(tid).ok_or(Errno::ESRCH)?,
-    };
-    call.write(bytes, &(RobustList::BYTES as u64))?;
-    call.write(head, &task.robust_list.load(Ordering::Relaxed))?;
-    Ok(0)
-}
-
 /// With one processor every memory barrier is met by entering the kernel.
 fn membarrier(_call: &Call<'_>, command: i32, flags: u32) -> CallResult {
     const ALL: u64 = 0x7f;
@@ -320,6 +309,5 @@ fn membarrier(_call: &Call<'_>, command: i32, flags: u32) -> CallResult {
 
 pub const CALLS: &[Entry] = &[
     (nr::FUTEX, |call, arguments| futex(call, arguments)),
-    (nr::GET_ROBUST_LIST, |call, [a, b, c, ..]| get_robust_list(call, a as u32, b, c)),
     (nr::MEMBARRIER, |call, [a, b, ..]| membarrier(call, a as i32, b as u32)),
 ];

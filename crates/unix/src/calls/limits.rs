@@ -33,6 +33,11 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// RLIMIT_FSIZE: the largest file a process may make.
+    pub fn file_bytes(&self) -> u64 {
+        self.0[1].0
+    }
+
     pub fn stack_bytes(&self) -> u64 {
         self.0[3].0
     }

@@ -8,23 +8,18 @@ use abi::signal::SIGKILL;
 
 use super::{family, robust};
 use crate::call::{Call, CallResult};
-use crate::calls::{futexes, trace};
+use crate::calls::{files, futexes, trace};
 use crate::emulator::Unix;
 use crate::task::{Process, Task};
 
 /// `exit`: this thread only.
 pub fn exit_thread(call: &Call<'_>, status: u64) -> CallResult {
     let process = call.process();
-    let status = status as u8;
-    if call.task.tid == process.pid {
-        process.leader_exit.set(Some(status));
-    }
     call.task.ending.set(true);
     call.task.call_attention();
     if process.live_tasks() == 1 {
-        // The process ends as its first thread did.
-        let status = process.leader_exit.get().unwrap_or(status);
-        end_process(call.unix, process, WaitStatus::Exited(status));
+        // The process ends as its last thread does.
+        end_process(call.unix, process, WaitStatus::Exited(status as u8));
     }
     Ok(0)
 }
@@ -89,10 +84,14 @@ fn bury_process(unix: &'static Unix, process: &Arc<Process>) {
     // Nothing that is dropped here is borrowed meanwhile: closing a file may wake others.
     let space = process.space.borrow_mut().take();
     drop(space);
-    let files = process.take_files();
-    drop(files);
+    if let Some(files) = process.take_files().and_then(Arc::into_inner) {
+        files::release_where(unix, process, &files, |_| true);
+    }
     let executable = process.executable.borrow_mut().take();
     drop(executable);
+    let execution = process.execution.borrow_mut().take();
+    drop(execution);
+    unix.terminals.process_ended(process);
     release_vfork_parent(unix, process);
     if process.pid == 1 {
         end_machine(unix, status);
