@@ -34,7 +34,7 @@ pub use shm::Segments;
 pub use signals::{before_user, fault, page_fault};
 pub(crate) use signals::{send_to_group, send_to_process};
 pub(crate) use sockets::SocketNames;
-pub(crate) use times::{ProcessTimers, process_time};
+pub(crate) use times::ProcessTimers;
 pub(crate) use trace::serve_traced;
 
 use abi::Errno;
@@ -145,13 +145,12 @@ fn note_interruption(task: &Task, number: u64) {
     task.call_attention();
 }
 
-/// `EPIPE` of this call comes with `SIGPIPE`. The sockets' calls have flags, the third argument or the fourth,
-/// that say otherwise.
+/// `EPIPE` of this call comes with `SIGPIPE`, unless its flags, the third argument or the fourth, say otherwise.
+/// The calls that write see to their own.
 fn signals_broken_pipe(number: u64, [third, fourth]: [u64; 2]) -> bool {
     use abi::nr;
     let is_loud = |flags: u64| flags & u64::from(abi::socket::MSG_NOSIGNAL) == 0;
     match number {
-        nr::WRITE | nr::WRITEV | nr::PWRITEV2 | nr::SENDFILE | nr::SPLICE | nr::TEE | nr::VMSPLICE => true,
         nr::SENDMSG => is_loud(third),
         nr::SENDTO | nr::SENDMMSG => is_loud(fourth),
         _ => false,

@@ -104,6 +104,8 @@ pub struct Process {
     /// Stopped by a signal.
     pub stopped: KernelCell<bool>,
     pub report: KernelCell<Option<Report>>,
+    /// The process was continued and has not run since, which is when its parent gets the signal.
+    pub continue_untold: KernelCell<bool>,
     /// The parent sleeps here for news of its children.
     pub children_changed: WaitQueue,
     /// Threads of a stopped process sleep here.
@@ -202,6 +204,7 @@ impl Process {
             ending: KernelCell::new(None),
             stopped: KernelCell::new(false),
             report: KernelCell::new(None),
+            continue_untold: KernelCell::new(false),
             children_changed: WaitQueue::new(),
             continued: WaitQueue::new(),
             threads_left: WaitQueue::new(),

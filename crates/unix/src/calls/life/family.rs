@@ -46,6 +46,13 @@ pub fn tell_parent(unix: &'static Unix, process: &Arc<Process>, status: WaitStat
     unix.scheduler.wake(&parent.children_changed);
 }
 
+/// Has a parent that waits look at its children again.
+pub fn wake_parent(unix: &Unix, process: &Process) {
+    if let Some(parent) = process.parent.borrow().upgrade() {
+        unix.scheduler.wake(&parent.children_changed);
+    }
+}
+
 /// What a parent learns of the process.
 pub fn as_child(process: &Process) -> Child {
     const TICK_NS: u64 = 10_000_000;

@@ -5,8 +5,7 @@ use alloc::sync::Arc;
 use abi::Errno;
 use abi::process::{RUSAGE_CHILDREN, RUSAGE_SELF, RUSAGE_THREAD, Rusage};
 use abi::time::{
-    CLOCK_MONOTONIC_COARSE, CLOCK_PROCESS_CPUTIME_ID, CLOCK_REALTIME, CLOCK_REALTIME_COARSE, CLOCK_THREAD_CPUTIME_ID,
-    Timespec, Timeval, Timezone, Tms, USER_HZ,
+    CLOCK_MONOTONIC_COARSE, CLOCK_REALTIME, CLOCK_REALTIME_COARSE, Timespec, Timeval, Timezone, Tms, USER_HZ,
 };
 use machine::Nanos;
 
@@ -34,7 +33,7 @@ pub fn clock_getres(call: &Call<'_>, id: i32, into: u64) -> CallResult {
 
 /// Errors: `EINVAL` for a clock that cannot be set, `EPERM` for processor clocks and for want of privilege.
 pub fn clock_settime(call: &Call<'_>, id: i32, from: u64) -> CallResult {
-    let processor = id < 0 || id == CLOCK_PROCESS_CPUTIME_ID as i32 || id == CLOCK_THREAD_CPUTIME_ID as i32;
+    let processor = id < 0;
     if id != CLOCK_REALTIME as i32 && !processor {
         return Err(Errno::EINVAL);
     }

@@ -57,10 +57,6 @@ impl Timer {
         })
     }
 
-    pub fn clock(&self) -> &Clock {
-        &self.clock
-    }
-
     /// What is left, and the interval. A timer that is due but has not rung yet has a nanosecond left.
     pub fn remaining(&self) -> (Nanos, Nanos) {
         let setting = self.setting.get();
