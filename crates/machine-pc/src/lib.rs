@@ -178,6 +178,10 @@ impl Machine for PcMachine {
         apic::start_timer(count);
     }
 
+    fn reclaim(&self) -> usize {
+        heap::trim()
+    }
+
     fn new_translation(&self) -> Result<Arc<dyn Translation>, NoFrames> {
         Ok(Arc::new(PcTranslation::new(&TABLE_FRAMES)?))
     }

@@ -50,6 +50,10 @@ pub trait Machine: PhysicalMemory + UserMemory + Threads {
     fn sendable(&self, channel: Channel) -> usize;
     /// All that was sent has reached the other side.
     fn is_drained(&self, channel: Channel) -> bool;
+    /// Gives back frames that the machine keeps for later use, because memory is out; returns how many.
+    fn reclaim(&self) -> usize {
+        0
+    }
     /// Ends the machine.
     fn power_off(&self) -> !;
     /// Entropy for programs: 8 random bytes, or a fixed sequence under a repeatable clock.

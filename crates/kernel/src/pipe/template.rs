@@ -128,8 +128,11 @@ template! {
 
 template! {
     /// A run of bytes may be read: what is there, at most what was asked for. Out: rsi = place in the ring, rdi = the program's
-    /// buffer, eax = bytes, ecx = words; rdi, rsi and rcx of the program on the stack. Cost: 23 instructions.
+    /// buffer, eax = bytes, ecx = words; rdi, rsi and rcx of the program on the stack. Cost: 25 instructions.
     pub struct ReadManyCheck { user_limit: Abs32, slow: Target, waiting: Abs32, head: Abs32, tail: Abs32, capacity: Imm32, base: Abs32, slow_many: Target }
+    "cmp rdx, 0x7fffffff",
+    ".byte 0x0f, 0x87",                     // ja slow: a range that leaves the program is an error
+    ".long {slow}",
     "cmp rsi, qword ptr [{user_limit}]",
     ".byte 0x0f, 0x83",                     // jae slow
     ".long {slow}",

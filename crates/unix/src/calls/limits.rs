@@ -51,16 +51,6 @@ impl Limits {
         }
     }
 
-    /// RLIMIT_AS.
-    pub fn address_space_bytes(&self) -> u64 {
-        self.0[9].0
-    }
-
-    /// RLIMIT_DATA.
-    pub fn data_bytes(&self) -> u64 {
-        self.0[2].0
-    }
-
     /// RLIMIT_MEMLOCK.
     pub fn locked_bytes(&self) -> u64 {
         self.0[8].0

@@ -14,4 +14,4 @@ pub use descriptors::{Descriptor, DescriptorTable, Recipe, Slot};
 pub use devices::{MemoryDevice, device_stream};
 pub use open_file::{Body, FileCode, OpenFile};
 pub use synthesize::{SimpleCode, remember, synthesize};
-pub use terminal::{PtyMaster, Terminal, Terminals, TtyStream, node_of as terminal_node};
+pub use terminal::{PtyMaster, TERMINAL_MAJOR, Terminal, Terminals, TtyStream, node_of as terminal_node};

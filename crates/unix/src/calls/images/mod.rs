@@ -137,7 +137,7 @@ fn build(unix: &'static Unix, process: &Process, parts: Parts) -> Result<Loaded,
     let interpreter = parts.interpreter.as_ref().map(|(_, image, _)| (image, bias));
     let plan = Plan::new(&parts.image, interpreter).map_err(|error| error.errno())?;
     let translation = unix.machine.new_translation().map_err(|_| Errno::ENOMEM)?;
-    let mut space = Space::with_limits(unix.pool, translation, super::memory::space_limits(&limits));
+    let mut space = Space::with_limits(unix.pool, translation, limits.space());
     // Mapped first, so that nothing else is placed where the stack will grow.
     let stack_protection = Protection { read: true, write: true, execute: plan.stack_executable };
     let top = space

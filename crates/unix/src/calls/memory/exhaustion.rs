@@ -114,7 +114,8 @@ pub fn admit(call: &Call<'_>, number: u64) -> Result<(), Errno> {
         nr::FORK | nr::VFORK | nr::CLONE | nr::CLONE3 => FORK_FRAMES_MIN + fork_frames(call.process()),
         _ => CALL_FRAMES_MIN,
     };
-    if call.unix.pool.free_frames() < needed { Err(Errno::ENOMEM) } else { Ok(()) }
+    let lacks = || call.unix.pool.free_frames() < needed;
+    if lacks() && (call.unix.machine.reclaim() == 0 || lacks()) { Err(Errno::ENOMEM) } else { Ok(()) }
 }
 
 /// Frames that a child's copies of the parent's records may take.
@@ -137,7 +138,7 @@ pub fn take_starvation(task: &Task) -> bool {
 /// hope. Afterwards it tries again, or it is the one that was ended.
 #[cold]
 pub fn make_room(unix: &'static Unix, task: &Task) {
-    if task.process.ending.get().is_some() {
+    if task.process.ending.get().is_some() || unix.machine.reclaim() > 0 {
         return;
     }
     let now = unix.machine.now();

@@ -5,10 +5,11 @@ use alloc::sync::Arc;
 use abi::Errno;
 use abi::file::{O_ASYNC, O_NONBLOCK};
 use abi::tty::*;
+use kernel::file::NodeKind;
 use kernel::pipe::PipeEnd;
 
 use crate::call::{Call, CallResult};
-use crate::files::{Body, ChannelStream, Descriptor, OpenFile, TtyStream};
+use crate::files::{Body, ChannelStream, Descriptor, OpenFile, TERMINAL_MAJOR};
 
 /// `FS_IOC_SETFLAGS`, `FIDEDUPERANGE` (`linux/fs.h`).
 const FS_IOC_SETFLAGS: u32 = 0x4008_6602;
@@ -42,7 +43,9 @@ pub fn serve(
 }
 
 fn block_bytes(file: &OpenFile) -> u32 {
-    if file.stream_of::<TtyStream>().is_some() { TERMINAL_BLOCK_BYTES } else { BLOCK_BYTES }
+    // /dev/tty and /dev/console lie in /dev, not in /dev/pts.
+    let in_devpts = file.node().is_some_and(|node| matches!(node.kind(), NodeKind::CharDevice(TERMINAL_MAJOR, _)));
+    if in_devpts { TERMINAL_BLOCK_BYTES } else { BLOCK_BYTES }
 }
 
 fn set_close_on_exec(call: &Call<'_>, descriptor: u64, close_on_exec: bool) -> CallResult {
@@ -70,9 +73,10 @@ fn set_asynchronous(call: &Call<'_>, file: &Arc<OpenFile>, argument: u64) -> Cal
     Ok(0)
 }
 
+/// What the file takes up, in bytes. Error: `ENOTTY` for what is no file.
 fn query_size(call: &Call<'_>, file: &OpenFile, argument: u64) -> CallResult {
     let size = match file.node() {
-        Some(node) if has_attributes(file) => node.attributes().size_bytes,
+        Some(node) if has_attributes(file) => node.attributes().blocks_512 * 512,
         _ => return Err(Errno::ENOTTY),
     };
     call.write(argument, &size).map(|()| 0)
