@@ -127,6 +127,11 @@ impl Space {
         (self.pages.resident + self.pages.translation.table_frames() as u64) * PAGE
     }
 
+    /// The most bytes that were present at once. Costs no walk.
+    pub fn resident_peak_bytes(&self) -> u64 {
+        self.pages.resident_peak * PAGE
+    }
+
     /// Areas in all.
     pub fn area_count(&self) -> usize {
         self.areas.len()

@@ -9,7 +9,7 @@ use abi::process::WaitStatus;
 use kernel::file::{Credentials, Node};
 use kernel::schedule::WaitQueue;
 use kernel::space::Space;
-use machine::{KernelCell, Nanos};
+use machine::{KernelCell, Nanos, PAGE_BYTES};
 
 use super::{Settings, Task};
 use crate::calls::{Limits, ProcessTimers};
@@ -309,6 +309,13 @@ impl Process {
     /// The quaspace of a process that has not ended.
     pub fn space(&self) -> Option<Arc<KernelCell<Space>>> {
         self.space.borrow().clone()
+    }
+
+    /// Notes the most memory that a quaspace held, before it goes.
+    pub fn note_peak(&self, space: &KernelCell<Space>) {
+        let pages = space.borrow().resident_peak_bytes() / PAGE_BYTES as u64;
+        let mut usage = self.usage.borrow_mut();
+        usage.peak_pages = usage.peak_pages.max(pages);
     }
 
     pub fn live_tasks(&self) -> u32 {

@@ -271,6 +271,9 @@ pub fn install(process: &Process, loaded: Loaded) -> (Registers, Option<Arc<Kern
     process.stack_start.set(loaded.registers.rsp);
     let space = Arc::new(KernelCell::new(loaded.space));
     let old = process.space.borrow_mut().replace(space);
+    if let Some(old) = &old {
+        process.note_peak(old);
+    }
     (loaded.registers, old)
 }
 

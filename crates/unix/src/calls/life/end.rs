@@ -8,8 +8,9 @@ use abi::signal::SIGKILL;
 
 use super::{family, robust};
 use crate::call::{Call, CallResult};
-use crate::calls::{files, futexes, trace};
+use crate::calls::{files, futexes, times, trace};
 use crate::emulator::Unix;
+use crate::limits::TASKS_MAX;
 use crate::task::{Process, Task};
 
 /// `exit`: this thread only.
@@ -49,7 +50,7 @@ pub fn leave(unix: &'static Unix, task: Arc<Task>) -> ! {
     robust::release(unix, &task);
     let_go_of_memory(unix, &task);
     unix.tasks.remove_task(&task);
-    crate::calls::times::account_end(unix, &task);
+    times::account_end(unix, &task);
     // From here on the thread runs in whatever quaspace is active.
     unix.machine.activate(None);
     task.thread.tte().set_quaspace(None);
@@ -79,10 +80,13 @@ pub fn let_go_of_memory(unix: &'static Unix, task: &Arc<Task>) {
 /// The last thread has left: everything the process held goes, the family is told.
 fn bury_process(unix: &'static Unix, process: &Arc<Process>) {
     let status = process.ending.get().unwrap_or(WaitStatus::Exited(0));
-    crate::calls::times::end_timers(process);
+    times::end_timers(process);
     trace::tell_end(unix, process, status);
     // Nothing that is dropped here is borrowed meanwhile: closing a file may wake others.
     let space = process.space.borrow_mut().take();
+    if let Some(space) = &space {
+        process.note_peak(space);
+    }
     drop(space);
     if let Some(files) = process.take_files().and_then(Arc::into_inner) {
         files::release_where(unix, process, &files, |_| true);
@@ -104,8 +108,11 @@ fn end_machine(unix: &'static Unix, status: WaitStatus) -> ! {
     for other in unix.tasks.processes() {
         end_process(unix, &other, WaitStatus::Killed { signal: SIGKILL as u8, core: false });
     }
-    // They leave while this thread sleeps.
-    while unix.scheduler.ready_count() > 1 {
+    // Each needs a turn or two to leave; one that does not is left behind.
+    for _ in 0..4 * TASKS_MAX {
+        if unix.scheduler.ready_count() <= 1 {
+            break;
+        }
         unix.scheduler.yield_now();
     }
     match status {
