@@ -18,7 +18,7 @@ use core::mem::offset_of;
 
 use codestore::{Code, CodeStore};
 use machine::{BadVectorState, Entries, FrameSource, KernelCell, NoFrames, Registers, Start, Translation, Tte, TteId};
-use synth::{Abs32, Draft, Imm32, Target, template};
+use synth::{Abs32, Draft, Imm32, Target, Template, template};
 
 use crate::cpu::Cpu;
 use crate::frames::FRAMES;
@@ -149,6 +149,19 @@ template! {
     /// What LSTAR points to: one jump through the processor's slot to the running thread's dispatch.
     pub struct Entry { dispatch: Abs32 }
     "jmp qword ptr [{dispatch}]",
+}
+
+/// A thread's templates under the names of the routines made of them, for the golden listings.
+pub fn templates() -> [(&'static str, Template); 7] {
+    [
+        ("thread.sw_in", SwitchIn::template()),
+        ("thread.sw_out", SwitchOut::template()),
+        ("thread.dispatch", Dispatch::template()),
+        ("thread.slow_call", SlowCall::template()),
+        ("thread.by_descriptor", ByDescriptor::template()),
+        ("thread.constant", Constant::template()),
+        ("cpu.entry", Entry::template()),
+    ]
 }
 
 global_asm!(

@@ -23,7 +23,7 @@ mod call;
 mod calls;
 mod emulator;
 pub mod exec;
-mod files;
+pub mod files;
 mod limits;
 pub mod signal;
 pub mod strace;

@@ -188,3 +188,14 @@ fn finish(
     ToRust { number: Imm32(number as u32), slow: Target::Address(thread_slow) }.append_to(&mut draft);
     makers.store.publish(name, String::from("openat"), draft)
 }
+
+/// For the golden listings.
+pub fn templates() -> [synth::Template; 5] {
+    [
+        SameOpen::template(),
+        SamePath::template(),
+        Install::template(),
+        Uninstall::template(),
+        ToRust::template(),
+    ]
+}

@@ -99,3 +99,14 @@ pub fn zero_read(makers: Makers) -> Result<Code<FileCall>, PublishError> {
     routine.leave();
     routine.publish("zero.read", "boot".into())
 }
+
+/// For the golden listings.
+pub fn templates() -> [synth::Template; 5] {
+    [
+        NullRead::template(),
+        NullWrite::template(),
+        ZeroReadCheck::template(),
+        ZeroReadStore::template(),
+        ZeroReadEnd::template(),
+    ]
+}

@@ -291,3 +291,16 @@ impl Window {
         })
     }
 }
+
+/// For the golden listings.
+pub fn templates() -> [synth::Template; 7] {
+    [
+        Find::template(),
+        ReadReady::template(),
+        WriteReady::template(),
+        MovePart::template(),
+        Stamp::template(),
+        SeekSet::template(),
+        Advance::template(),
+    ]
+}

@@ -238,3 +238,19 @@ pub fn read(pipe: &Pipe, makers: Makers) -> Result<Code<FileCall>, PublishError>
     routine.leave();
     routine.publish("pipe.read", String::from("pipe2"))
 }
+
+/// For the golden listings.
+pub fn templates() -> [synth::Template; 10] {
+    [
+        WriteOneCheck::template(),
+        WriteOneMove::template(),
+        WriteManyCheck::template(),
+        MoveMany::template(),
+        WriteManyEnd::template(),
+        ReadOneCheck::template(),
+        ReadOneMove::template(),
+        ReadManyCheck::template(),
+        MoveManyRax::template(),
+        ReadManyEnd::template(),
+    ]
+}
