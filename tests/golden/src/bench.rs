@@ -1,6 +1,7 @@
 //! The machine of the tests: real memory, real code, no hardware.
 
 use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use codestore::{Code, CodeMemory, CodeStore};
@@ -47,6 +48,8 @@ pub struct Bench {
     frames: usize,
     user_limit: Box<u64>,
     slow: OnceLock<(Code<FileCall>, Code<CallCode>)>,
+    /// Routines get the fragments of the pc: to be looked at, not run.
+    pc_fragments: AtomicBool,
 }
 
 // SAFETY: the tests that use the bench run in one thread.
@@ -92,11 +95,23 @@ impl Bench {
         let memory = Box::leak(Box::new(Frames(frames)));
         let pool = Box::leak(Box::new(FramePool::new(memory, &[0..FRAMES], 0)));
         let user_limit = Box::new(program.limit());
-        Bench { program, store: code_store(), pool, mark: Box::new(0), frames, user_limit, slow: OnceLock::new() }
+        let pc_fragments = AtomicBool::new(false);
+        let slow = OnceLock::new();
+        Bench { program, store: code_store(), pool, mark: Box::new(0), frames, user_limit, slow, pc_fragments }
     }
 
     pub fn makers(&'static self) -> Makers {
         Makers { machine: self, store: self.store }
+    }
+
+    /// From now on routines are made with the fragments of the pc. They can be read, but not run here.
+    pub fn use_pc_fragments(&self) {
+        self.slow();
+        self.pc_fragments.store(true, Ordering::Relaxed);
+    }
+
+    fn pc_fragment(&self, index: usize) -> Option<Template> {
+        self.pc_fragments.load(Ordering::Relaxed).then(|| machine_pc::call_templates()[index])
     }
 
     fn slow(&self) -> &(Code<FileCall>, Code<CallCode>) {
@@ -285,15 +300,15 @@ impl Machine for Bench {
     }
 
     fn open_user(&self) -> Option<Template> {
-        None
+        self.pc_fragment(0)
     }
 
     fn leave(&self) -> Template {
-        BenchLeave::template()
+        self.pc_fragment(1).unwrap_or_else(BenchLeave::template)
     }
 
     fn leave_direct(&self) -> Template {
-        BenchLeaveDirect::template()
+        self.pc_fragment(2).unwrap_or_else(BenchLeaveDirect::template)
     }
 
     fn frame_address(&self, frame: FrameNumber) -> u64 {

@@ -61,7 +61,7 @@ template! {
 }
 
 template! {
-    /// A pending descriptor is free again. Cost: 12 instructions.
+    /// A pending descriptor is free again. Cost: 10 instructions.
     pub struct Uninstall { free: Abs32, pending: Abs32, reads: Abs32, writes: Abs32, slow_entry: Abs32, slow: Target }
     "cmp rdi, 64",
     ".byte 0x0f, 0x83",                     // jae slow
