@@ -148,10 +148,16 @@ impl Caller {
 
     /// Enters a routine with the contract [`kernel::call::CallCode`].
     pub fn call(&mut self, entry: u64, number: u64, arguments: [u64; 3]) -> Outcome {
+        let stack = &raw const self.program_stack[STACK_WORDS - 8] as u64;
+        self.thread_call(entry, number, arguments, stack)
+    }
+
+    /// Enters a routine on the program's stack that gives up on the stack at `slow_stack`.
+    pub fn thread_call(&mut self, entry: u64, number: u64, arguments: [u64; 3], slow_stack: u64) -> Outcome {
         let top = STACK_WORDS - 8;
         self.program_stack[top] = (&raw const golden_back) as u64;
         let stack = &raw const self.program_stack[top] as u64;
-        let outcome = self.enter(entry, stack, number, arguments, stack);
+        let outcome = self.enter(entry, stack, number, arguments, slow_stack);
         assert!(self.program_stack[..top].iter().all(|word| *word == CANARY), "stored below the program's stack");
         outcome
     }
