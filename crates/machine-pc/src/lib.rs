@@ -37,12 +37,13 @@ use machine::{
 };
 use synth::Template;
 
+pub use call::templates as call_templates;
 pub use clock::{cmos_seconds, parameters as clock_parameters};
 pub use heap::Heap;
 pub use layout::USER_LIMIT;
 pub use pvh::BootInfo;
 pub use start::{Booted, boot, panic, say_early};
-pub use tte::{PcTte, UserCall};
+pub use tte::{PcTte, UserCall, templates as thread_templates};
 
 use crate::cpu::{Cpu, Features};
 use crate::frames::{FRAMES, TABLE_FRAMES};

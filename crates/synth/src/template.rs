@@ -26,6 +26,7 @@ impl Default for Positions {
 }
 
 /// One template. Made by [`template!`](crate::template) only.
+#[derive(Clone, Copy)]
 pub struct Template {
     pub name: &'static str,
     pub bytes: &'static [u8],
