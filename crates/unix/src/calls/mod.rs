@@ -34,7 +34,7 @@ pub use shm::Segments;
 pub use signals::{before_user, fault, page_fault};
 pub(crate) use signals::{send_to_group, send_to_process};
 pub(crate) use sockets::SocketNames;
-pub(crate) use times::ProcessTimers;
+pub(crate) use times::{ProcessTimers, process_time};
 pub(crate) use trace::serve_traced;
 
 use abi::Errno;
