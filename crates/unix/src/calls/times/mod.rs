@@ -18,6 +18,7 @@ mod sleeps;
 mod timer;
 mod timerfd;
 
+pub use clock::process_time;
 pub use clocks::account_end;
 pub use posix::delete_all as delete_posix_timers;
 pub use sleeps::deadline_after;
