@@ -147,7 +147,7 @@ macro_rules! template {
 #[cfg(test)]
 mod tests {
     #![allow(unsafe_code, reason = "the template macro names linker symbols")]
-    use crate::{Abs32, Imm32, Target, template};
+    use crate::{Abs32, Imm32, Target};
     template! {
         /// A test template.
         pub struct Probe { counter: Abs32, amount: Imm32, next: Target }
@@ -160,8 +160,11 @@ mod tests {
 
     #[test]
     fn holes_are_found_and_filled() {
-        let mut draft =
-            Probe { counter: Abs32(0xFFFF_FFFF_A000_0010), amount: Imm32(7), next: Target::Address(0x2000) }.draft();
+        let probe = || Probe { counter: Abs32(0xFFFF_FFFF_A000_0010), amount: Imm32(7), next: Target::Address(0x2000) };
+        let mut draft = probe().draft();
+        let mut appended = crate::Draft::new();
+        probe().append_to(&mut appended);
+        assert_eq!(appended.bind(0x1000).unwrap(), draft.bind(0x1000).unwrap());
         let bytes = draft.bind(0x1000).unwrap().to_vec();
         assert_eq!(&bytes[..2], [0x81, 0x04]);
         assert_eq!(&bytes[3..7], 0xA000_0010u32.to_le_bytes());

@@ -10,10 +10,13 @@ impl Random {
     /// The seed of this run: `SYNTH_SEED`, or the clock.
     pub fn seed() -> u64 {
         let given = std::env::var("SYNTH_SEED").ok().and_then(|text| text.parse().ok());
-        let now = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(1, |now| now.as_nanos() as u64);
+        let now = || {
+            std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(1, |now| now.as_nanos() as u64)
+        };
         given.unwrap_or_else(now)
     }
 
+    #[allow(clippy::should_implement_trait, reason = "a stream without end needs no Option")]
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut value = self.0;
