@@ -13,6 +13,7 @@ use crate::pack;
 /// Boots to the shell; its status is returned.
 pub fn boot(options: &BootOptions) -> Result<u8, Failure> {
     let terminals = Terminals::of_process();
+    terminals.make_raw();
     let mut packed =
         pack::pack(OsStr::new("busybox"), &options.files, terminals.any()).map_err(|failure| match failure.status {
             NOT_FOUND => Failure::new(NOT_FOUND, "busybox is not installed", "sudo apt-get install busybox-static"),

@@ -29,6 +29,7 @@ pub fn run(options: &RunOptions) -> Result<u8, Failure> {
         ));
     }
     let terminals = Terminals::of_process();
+    terminals.make_raw();
     let packed = pack::pack(&options.argv[0], &options.files, terminals.any())?;
     let argv = options.argv.iter().map(|word| word.as_encoded_bytes().to_vec()).collect();
     start(packed, argv, &options.machine, &options.files, terminals)
