@@ -28,6 +28,8 @@ pub enum Event {
         signal: u32,
     },
     Panic(Vec<u8>),
+    /// Why the kernel cannot run the program.
+    Failure(Vec<u8>),
     ControlBroken(ControlError),
     /// A descriptor of the host takes no more bytes.
     OutputFailed(io::Error),
@@ -64,7 +66,6 @@ pub fn run(machine: &Machine, terminals: Terminals, wishes: &Wishes) -> Result<u
         terminal::say(format!("synth: {} {}\n", qemu::PROGRAM, words.join(" ")).as_bytes());
     }
     let child = start(&arguments)?;
-    terminals.make_raw();
     let control = sockets.relay(terminals, wishes.verbose, &events).map_err(failed)?;
     let mut session = Session { child, control, terminals, inbox, last: Last::default(), relays: 0, drained: 0 };
     session.relays = 3 + usize::from(terminals.any()) + terminals.is_tty[1..].iter().filter(|tty| !**tty).count();
@@ -228,6 +229,7 @@ impl Session {
         match event {
             Event::Exit { status, signal } => self.last.exit = Some((status, signal)),
             Event::Panic(text) => self.last.panic.get_or_insert_default().extend(text),
+            Event::Failure(text) => self.last.failure.get_or_insert_default().extend(text),
             Event::ControlBroken(error) => self.last.broken = Some(error),
             Event::DebugText(text) => {
                 self.last.debug = text;
