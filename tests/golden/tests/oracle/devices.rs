@@ -32,8 +32,8 @@ impl Devices {
         if race.random.once_in(20) {
             bytes = race.random.pick(&[u64::MAX, 1 << 63, i64::MAX as u64, 1 << 62, 1 << 40, 1 << 32]);
         }
-        program().scramble(&mut race.random, address, bytes.min(80_000) as usize);
-        let around = Around::take(address, bytes.min(80_000) as usize);
+        program().scramble(&mut race.random, address, bytes.min(300_000) as usize);
+        let around = Around::take(address, bytes.min(300_000) as usize);
         let buffer = (address, bytes);
         let range = range(address, bytes);
         let (result, expected) = match race.random.below(3) {

@@ -217,8 +217,8 @@ impl Files {
         let (open, files) = (&mut self.opens[at], &mut self.files);
         let (position, file) = (open.position, &mut files[open.file]);
         let bytes = Self::a_length(race, position, file.bytes.len() as u64);
-        let address = program().buffer(&mut race.random, bytes.min(80_000) as usize);
-        let around = Around::take(address, bytes.min(80_000) as usize);
+        let address = program().buffer(&mut race.random, bytes.min(300_000) as usize);
+        let around = Around::take(address, bytes.min(300_000) as usize);
         let start = Bench::counter();
         let twin = |_: &Race| {
             let (window, range) = (&open.window.window, range(address, bytes)?);
@@ -255,8 +255,8 @@ impl Files {
         let (open, files) = (&mut self.opens[at], &mut self.files);
         let (position, file) = (open.position, &mut files[open.file]);
         let bytes = Self::a_length(race, position, file.bytes.len() as u64);
-        let address = program().buffer(&mut race.random, bytes.min(80_000) as usize);
-        let shown = bytes.min(80_000) as usize;
+        let address = program().buffer(&mut race.random, bytes.min(300_000) as usize);
+        let shown = bytes.min(300_000) as usize;
         program().scramble(&mut race.random, address, shown);
         let around = Around::take(address, shown);
         let start = Bench::counter();

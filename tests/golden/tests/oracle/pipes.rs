@@ -105,9 +105,9 @@ impl Pipes {
         if race.random.once_in(200) {
             bytes = race.random.pick(&[u64::MAX, 1 << 63, i64::MAX as u64, 1 << 62, 1 << 40, 1 << 32]);
         }
-        program().scramble(&mut race.random, address, bytes.min(80_000) as usize);
-        let from = program().bytes(address, bytes.min(80_000) as usize);
-        let around = Around::take(address, bytes.min(80_000) as usize);
+        program().scramble(&mut race.random, address, bytes.min(300_000) as usize);
+        let from = program().bytes(address, bytes.min(300_000) as usize);
+        let around = Around::take(address, bytes.min(300_000) as usize);
         let pipe = self.pipe();
         let waits = race.random.once_in(30).then(|| set_waiting(pipe.readable()));
         let entry = self.code.as_ref().expect("code").write.entry();
@@ -156,7 +156,7 @@ impl Pipes {
         if race.random.once_in(200) {
             bytes = race.random.pick(&[u64::MAX, 1 << 63, i64::MAX as u64, 1 << 62, 1 << 40, 1 << 32]);
         }
-        let around = Around::take(address, bytes.min(80_000) as usize);
+        let around = Around::take(address, bytes.min(300_000) as usize);
         let pipe = self.pipe();
         let waits = race.random.once_in(30).then(|| set_waiting(pipe.writable()));
         let entry = self.code.as_ref().expect("code").read.entry();

@@ -147,7 +147,7 @@ impl Around {
         let start = address.wrapping_sub(margin);
         let before = if program().reachable(start, MARGIN, golden::Access::Read) == MARGIN { MARGIN } else { 0 };
         let start = address.wrapping_sub(before as u64);
-        Around { address: start, bytes: program().bytes(start, before + bytes.min(200_000) + MARGIN), before }
+        Around { address: start, bytes: program().bytes(start, before + bytes.min(300_000) + MARGIN), before }
     }
 
     /// Compares with the memory now: `given` is what the buffer got; `more` is what may, or may not, stand behind it up to
