@@ -126,8 +126,13 @@ template! {
 }
 
 template! {
-    /// Registers for the copy to the file.
-    pub struct WriteReady {}
+    /// The bytes must be the program's to the last: a copy that stops at the limit would have changed the file, though the
+    /// call is refused whole. Then the registers for the copy to the file. Cost: 6 instructions.
+    pub struct WriteReady { user_limit: Abs32, slow_many: Target }
+    "lea rax, [rsi + rdx]",
+    "cmp rax, qword ptr [{user_limit}]",
+    ".byte 0x0f, 0x87",                     // ja slow
+    ".long {slow_many}",
     "mov rdi, rcx",
     "mov ecx, edx",
     "shr ecx, 3",
@@ -275,7 +280,8 @@ impl Window {
         let mut write = Routine::new(makers, nr::WRITE);
         let find = self.find(&write);
         write.paste(|draft| find.append_to(draft));
-        write.paste(|draft| WriteReady {}.append_to(draft));
+        let (user_limit, slow_many) = (write.user_limit(), write.slow_many());
+        write.paste(|draft| WriteReady { user_limit, slow_many }.append_to(draft));
         write.paste_user_many(|draft| MovePart {}.append_to(draft));
         write.paste(|draft| Stamp { words }.append_to(draft));
         write.paste(|draft| advance.append_to(draft));

@@ -166,11 +166,18 @@ impl Pipes {
         });
         let (expected, given, more) = match range(address, bytes) {
             Ok(range) => self.model_read(address, range.bytes),
-            Err(error) => (Err(error), Vec::new(), Vec::new()),
+            Err(error) => (Err(error), Vec::new(), self.in_reach(address, bytes)),
         };
         race.same("result of read", outcome.result, in_rax(expected.map(|bytes| bytes as u64)));
         around.check(race, &given, &more);
         check_waiting(race, waits, pipe.writable(), outcome.way, expected.is_ok_and(|bytes| bytes > 0));
+    }
+
+    /// What a routine may have given before it met the end of the program's memory. The call is an error, and then the
+    /// buffer's content is nobody's business.
+    fn in_reach(&self, address: u64, bytes: u64) -> Vec<u8> {
+        let wanted = (self.queue.len() as u64).min(bytes) as usize;
+        self.queue.iter().take(program().reachable(address, wanted, Access::Write)).copied().collect()
     }
 
     /// The result of a read, the bytes that it gives, and those that may stand behind them when it faulted.

@@ -17,6 +17,8 @@ pub struct Race {
     /// Operations that routines did, and that they left to their twins, by routine.
     ways: BTreeMap<&'static str, [u64; 2]>,
     pub scheduler: &'static Scheduler,
+    /// The last operation, for the message of a failure.
+    last: String,
 }
 
 /// Every routine that must have been fast at least once.
@@ -40,7 +42,7 @@ impl Race {
     pub fn new(seed: u64) -> Race {
         let scheduler = Scheduler::start(bench()).expect("room for the idle thread");
         let random = Random::new(seed);
-        Race { seed, operation: 0, random, caller: Caller::new(seed), ways: BTreeMap::new(), scheduler }
+        Race { seed, operation: 0, random, caller: Caller::new(seed), ways: BTreeMap::new(), scheduler, last: String::new() }
     }
 
     pub fn count(&mut self, routine: &'static str, way: Way) {
@@ -59,6 +61,7 @@ impl Race {
         let descriptor = self.random.below(8);
         let mut outcome = self.caller.file_call(entry, number, [descriptor, address, bytes]);
         self.count(routine, outcome.way);
+        self.last = format!("{routine}({address:#x}, {bytes:#x}), {:?}", outcome.way);
         if outcome.way == Way::Slow {
             outcome.result = in_rax(twin(self).map(|value| value as u64));
         }
@@ -88,8 +91,8 @@ impl Race {
         if got != expected {
             let (got, expected) = (short(&got), short(&expected));
             panic!(
-                "{what}: {got}, the model says {expected}\n(operation {} of SYNTH_SEED={})",
-                self.operation, self.seed
+                "{what}: {got}, the model says {expected}\n(operation {} of SYNTH_SEED={}; last: {})",
+                self.operation, self.seed, self.last
             );
         }
     }
