@@ -236,8 +236,8 @@ impl PipeEnd {
             if self.pipe.readers() == 0 {
                 return if done > 0 { Ok(done) } else { Err(Errno::EPIPE) };
             }
-            // A small write waits until it fits whole.
-            let needed = if bytes <= ATOMIC_BYTES { bytes } else { 1 };
+            // A small write waits until it fits whole. One that has begun has been cut by a fault.
+            let needed = if bytes <= ATOMIC_BYTES && done == 0 { bytes } else { 1 };
             if self.pipe.ring().room() >= needed {
                 match put(done) {
                     Ok(0) => {}
