@@ -88,6 +88,11 @@ impl Program {
         }
     }
 
+    /// The address of a buffer whose first `bytes` bytes can be used.
+    pub fn fault_after(&self, bytes: u64) -> u64 {
+        self.base() + (READ_WRITE[0].end * PAGE_BYTES) as u64 - bytes
+    }
+
     /// The bytes at `address`, as far as they can be read.
     pub fn bytes(&self, address: u64, bytes: usize) -> Vec<u8> {
         let mut copy = vec![0; self.reachable(address, bytes, Access::Read)];

@@ -89,14 +89,14 @@ impl Files {
     pub fn step(&mut self, race: &mut Race) {
         let at = race.random.below(OPENS as u64) as usize;
         match race.random.below(200) {
-            0 | 1 => self.reopen(race, at),
-            2 => self.replace(race),
-            3..6 => self.resize(race),
-            6..9 => self.punch(race),
-            9..16 => self.check_times(race),
-            16..20 => self.check_content(race),
-            20..80 => self.seek(race, at),
-            80..140 => self.read(race, at),
+            0 if race.random.once_in(2) => self.reopen(race, at),
+            0 if race.random.once_in(4) => self.replace(race),
+            1 => self.resize(race),
+            2 => self.punch(race),
+            3..9 => self.check_times(race),
+            9 => self.check_content(race),
+            10..60 => self.seek(race, at),
+            60..130 => self.read(race, at),
             _ => self.write(race, at),
         }
         let open = &self.opens[at];
@@ -129,6 +129,8 @@ impl Files {
             2 => (race.random.below(40) * 4096 + race.random.below(20)).saturating_sub(10),
             3 => race.random.below(40) * 4096,
             4 => 0,
+            // Often a place where the window has been.
+            5 | 6 => race.random.below(6 * 4096),
             _ => race.random.below(BYTES),
         }
     }

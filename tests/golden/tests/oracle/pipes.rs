@@ -101,9 +101,14 @@ impl Pipes {
         }
         let to_end = CAPACITY_DEFAULT - self.head % CAPACITY_DEFAULT;
         let mut bytes = race.bytes(&[self.room(), to_end]) as u64;
-        let address = program().buffer(&mut race.random, bytes as usize);
+        let mut address = program().buffer(&mut race.random, bytes as usize);
         if race.random.once_in(200) {
             bytes = race.random.pick(&[u64::MAX, 1 << 63, i64::MAX as u64, 1 << 62, 1 << 40, 1 << 32]);
+        }
+        if to_end < ATOMIC_BYTES && race.random.once_in(4) {
+            // An atomic write that fills the pipe, turns round its end and faults behind that.
+            bytes = self.room().min(ATOMIC_BYTES) as u64;
+            address = program().fault_after(to_end as u64 + race.random.below(bytes + 1));
         }
         program().scramble(&mut race.random, address, bytes.min(300_000) as usize);
         let from = program().bytes(address, bytes.min(300_000) as usize);

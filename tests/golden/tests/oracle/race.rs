@@ -76,12 +76,13 @@ impl Race {
     /// A number of bytes, mostly small, often one that sits at an edge; `edges` are further ones.
     pub fn bytes(&mut self, edges: &[usize]) -> usize {
         const USUAL: [usize; 14] = [0, 1, 1, 1, 2, 7, 8, 9, 4095, 4096, 4097, 65535, 65536, 65537];
-        match self.random.below(8) {
+        match self.random.below(16) {
             0 | 1 => self.random.pick(&USUAL),
             2 | 3 if !edges.is_empty() => (self.random.pick(edges) + self.random.below(3) as usize).saturating_sub(1),
             4 => self.random.below(70_001) as usize,
-            5 => self.random.below(5000) as usize,
-            _ => self.random.below(64) as usize,
+            5..9 => self.random.below(5000) as usize,
+            9 | 10 => 1,
+            _ => self.random.below(600) as usize,
         }
     }
 
