@@ -123,6 +123,8 @@ impl Files {
     }
 
     fn a_position(race: &mut Race, size: u64) -> u64 {
+        // What has grown much grows no further.
+        let size = if size > 2 * BYTES { BYTES } else { size };
         match race.random.below(8) {
             0 => size,
             1 => size.saturating_sub(race.random.below(5000)),
@@ -180,7 +182,7 @@ impl Files {
         };
         let whence = race.random.below(12);
         // A position that has gone far comes back.
-        let whence = if whence > 3 || open.position > 2 * BYTES { 0 } else { whence };
+        let whence = if whence > 3 || open.position.max(size) > 2 * BYTES { 0 } else { whence };
         // The upper half of an `int` argument does not count.
         let register = whence | race.random.pick(&[0, 0, 0xDEAD_0000_0000]);
         let entry = open.window.code().expect("room for code").seek.entry();
