@@ -32,6 +32,7 @@ mod image {
             wall_seconds: machine_pc::cmos_seconds(),
             counter: machine_pc::clock_parameters(),
         });
+        assert!(!has_word(&booted.info.command_line, b"panic"), "asked for on the command line");
         match started {
             // SAFETY: boot is over.
             Ok(thread) => unsafe { machine.enter_first(thread.tte()) },
@@ -40,6 +41,10 @@ mod image {
                 machine.power_off()
             }
         }
+    }
+
+    fn has_word(command_line: &[u8], word: &[u8]) -> bool {
+        command_line.split(|byte| *byte == b' ').any(|candidate| candidate == word)
     }
 
     fn frame_of(physical: u64) -> FrameNumber {

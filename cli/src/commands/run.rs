@@ -20,6 +20,14 @@ const ICOUNT_EPOCH_NS: u64 = 946_684_800_000_000_000;
 
 /// Runs the program; its status is returned.
 pub fn run(options: &RunOptions) -> Result<u8, Failure> {
+    if options.argv[0].as_encoded_bytes().starts_with(b"-") {
+        let word = options.argv[0].to_string_lossy();
+        return Err(Failure::new(
+            2,
+            format!("unknown option {word}"),
+            "see synth run --help; a program whose name begins with - needs a path",
+        ));
+    }
     let terminals = Terminals::of_process();
     let packed = pack::pack(&options.argv[0], &options.files, terminals.any())?;
     let argv = options.argv.iter().map(|word| word.as_encoded_bytes().to_vec()).collect();
@@ -53,6 +61,7 @@ pub fn start(
         kernel,
         archive: archive.as_raw_fd(),
         wait_for_debugger: options.gdb,
+        kernel_arguments: format!("tsc_hz={} {}", config.tsc_hz, options.kernel_arguments),
     };
     let wishes = Wishes { verbose: options.verbose, timeout: options.timeout };
     machine::run(&machine, terminals, &wishes)

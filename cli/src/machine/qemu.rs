@@ -20,6 +20,8 @@ pub struct Machine {
     /// The boot archive, an inheritable descriptor of this process.
     pub archive: RawFd,
     pub wait_for_debugger: bool,
+    /// The kernel's command line, before the words that QEMU adds.
+    pub kernel_arguments: String,
 }
 
 /// A port of the console device. The numbers are known to the kernel.
@@ -70,7 +72,7 @@ impl Machine {
         }
         add(&["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
         add(&["-m", &format!("{}M", self.memory_mib)]);
-        add(&["-initrd", &format!("/dev/fd/{}", self.archive), "-append", ""]);
+        add(&["-initrd", &format!("/dev/fd/{}", self.archive), "-append", &self.kernel_arguments]);
         add(&["-device", &format!("isa-debug-exit,iobase={:#x},iosize=4", ports::DEBUG_EXIT_IO)]);
         add(&["-chardev", &format!("socket,id=debug,fd={debug_socket}")]);
         add(&["-device", &format!("isa-debugcon,iobase={:#x},chardev=debug", ports::DEBUG_CONSOLE_IO)]);
@@ -110,6 +112,7 @@ mod tests {
             kernel: "/k".into(),
             archive: 7,
             wait_for_debugger: false,
+            kernel_arguments: String::new(),
         }
     }
 

@@ -1,27 +1,36 @@
 //! The kernel heap: size classes of free blocks in front of whole pages.
 //!
-//! A block's class is its size rounded up to a power of two or to the three-quarter step between two
-//! of them, so that at most a third is wasted. Blocks of a class come from pages of their own and go back to the
-//! class's free list. What is larger than half a page takes whole pages of fresh address space and
-//! gives its frames back when freed.
+//! A block's class is its size rounded up to a power of two or to the three-quarter step between two of them
+//! (above 1024, to a third of a page), so that at most a third is wasted. Blocks of a class come from pages of
+//! their own and go back to the class's free list; `trim` gives pages without used blocks back. What is larger
+//! than half a page takes whole pages of fresh address space and gives its frames back when freed.
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::ptr::null_mut;
 
-use machine::{FrameSource, KernelCell, PAGE_BYTES};
+use machine::{FrameSource, KERNEL_FRAMES_MIN, KernelCell, PAGE_BYTES};
 
 use crate::frames::FRAMES;
 use crate::layout::{HEAP, HEAP_BYTES};
 use crate::paging::{NO_EXECUTE, WRITE, map_kernel, unmap_kernel};
 
-const CLASSES: [usize; 14] = [16, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048];
+const CLASSES: [usize; 14] = [16, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1360, 2048];
 const LARGEST: usize = 2048;
+/// Blocks of at most this many pages may take the last frames.
+const SMALL_PAGES: usize = 4;
 /// Most separate free stretches of heap address space; beyond that a freed stretch is not reused.
 const STRETCHES: usize = 256;
 
-pub struct Heap {
-    state: KernelCell<State>,
-}
+/// The kernel's allocator. There is one heap, whoever holds this.
+#[derive(Default)]
+pub struct Heap;
+
+static STATE: KernelCell<State> =
+    KernelCell::new(State { free: [null_mut(); CLASSES.len()], next_page: 0, stretches: [(0, 0); STRETCHES] });
+
+/// Pages that one pass of `trim` looks at, and how many free blocks it found in each.
+const WINDOW: usize = 4096;
+static FREE_BLOCKS: KernelCell<[u16; WINDOW]> = KernelCell::new([0; WINDOW]);
 
 struct State {
     free: [*mut Block; CLASSES.len()],
@@ -37,19 +46,7 @@ struct Block {
 
 impl Heap {
     pub const fn new() -> Heap {
-        Heap {
-            state: KernelCell::new(State {
-                free: [null_mut(); CLASSES.len()],
-                next_page: 0,
-                stretches: [(0, 0); STRETCHES],
-            }),
-        }
-    }
-}
-
-impl Default for Heap {
-    fn default() -> Heap {
-        Heap::new()
+        Heap
     }
 }
 
@@ -94,20 +91,22 @@ impl State {
         self.free[class] = block;
     }
 
-    /// Cuts a fresh page (or several, for classes that do not divide one) into blocks.
+    /// Cuts a fresh page into blocks. No block lies across a page border, so that `trim` can free page by page.
     fn refill(&mut self, class: usize) -> bool {
         let size = CLASSES[class];
-        let pages = if size > 512 { 3 } else { 1 };
-        let Some(start) = self.take_pages(pages) else { return false };
-        let blocks = pages * PAGE_BYTES / size;
-        for index in (0..blocks).rev() {
+        let Some(start) = self.take_pages(1) else { return false };
+        for index in (0..PAGE_BYTES / size).rev() {
             self.give(class, (start + index * size) as *mut u8);
         }
         true
     }
 
-    /// Fresh, mapped, zeroed pages.
+    /// Fresh, mapped, zeroed pages. Large blocks leave the kernel's last frames to small ones: those who
+    /// ask for large blocks can be refused, those who need a small record cannot.
     fn take_pages(&mut self, pages: usize) -> Option<usize> {
+        if pages > SMALL_PAGES && FRAMES.available() < pages + KERNEL_FRAMES_MIN {
+            return None;
+        }
         let page = self.take_stretch(pages)?;
         for index in page..page + pages {
             let Ok(frame) = FRAMES.take() else {
@@ -161,21 +160,104 @@ impl State {
     }
 }
 
+/// Gives back the pages of size classes that hold no block in use; returns how many. Walks all free blocks: for
+/// when memory is out.
+pub fn trim() -> usize {
+    let mut state = STATE.borrow_mut();
+    let mut counts = FREE_BLOCKS.borrow_mut();
+    let mut given = 0;
+    for class in 0..CLASSES.len() {
+        let mut first = 0;
+        while first < state.next_page {
+            given += state.trim_window(class, first, &mut counts);
+            first += WINDOW;
+        }
+    }
+    given
+}
+
+fn page_of(block: *mut Block) -> usize {
+    (block as usize - HEAP as usize) / PAGE_BYTES
+}
+
+impl State {
+    /// As `trim`, for one class and the pages from `first` on.
+    fn trim_window(&mut self, class: usize, first: usize, counts: &mut [u16; WINDOW]) -> usize {
+        counts.fill(0);
+        let mut block = self.free[class];
+        while !block.is_null() {
+            if let Some(count) = page_of(block).checked_sub(first).and_then(|index| counts.get_mut(index)) {
+                *count += 1;
+            }
+            // SAFETY: a block on a free list is heap memory that nobody uses; its first word is the link.
+            block = unsafe { (*block).next };
+        }
+        if !self.keep_only_empty(PAGE_BYTES / CLASSES[class], counts) {
+            return 0;
+        }
+        self.unlink(class, first, counts);
+        let empty = (0..WINDOW).filter(|index| counts[*index] > 0);
+        empty.map(|index| self.give_pages(first + index, 1)).count()
+    }
+
+    /// Zeros the counts of pages that stay: those with blocks in use, and those whose addresses could not be
+    /// remembered. Returns whether any page goes.
+    fn keep_only_empty(&self, blocks: usize, counts: &mut [u16; WINDOW]) -> bool {
+        let mut room = self.stretches.iter().filter(|stretch| stretch.1 == 0).count();
+        let (mut any, mut in_run) = (false, false);
+        for count in counts.iter_mut() {
+            let is_empty = usize::from(*count) == blocks;
+            if is_empty && !in_run && room == 0 {
+                *count = 0;
+                continue;
+            }
+            if is_empty && !in_run {
+                room -= 1;
+            }
+            in_run = is_empty;
+            any |= is_empty;
+            if !is_empty {
+                *count = 0;
+            }
+        }
+        any
+    }
+
+    /// Takes the blocks of the pages that go off the free list.
+    fn unlink(&mut self, class: usize, first: usize, counts: &[u16; WINDOW]) {
+        let goes =
+            |block| page_of(block).checked_sub(first).and_then(|index| counts.get(index)).is_some_and(|&c| c > 0);
+        let mut kept = null_mut();
+        let mut block = self.free[class];
+        while !block.is_null() {
+            // SAFETY: as in `trim_window`.
+            let next = unsafe { (*block).next };
+            if !goes(block) {
+                // SAFETY: as above; the word is the link.
+                unsafe { (*block).next = kept };
+                kept = block;
+            }
+            block = next;
+        }
+        self.free[class] = kept;
+    }
+}
+
 // SAFETY: 1. Blocks handed out do not overlap: each comes from one free list or one stretch and
 // returns there only through `dealloc`. 2. Sizes and alignments are at least those asked for (see
 // `class_of`; whole pages are page-aligned). 3. `KernelCell` panics on re-entry instead of aliasing.
 unsafe impl GlobalAlloc for Heap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if let Some(class) = class_of(&layout) {
-            return self.state.borrow_mut().take(class);
+            return STATE.borrow_mut().take(class);
         }
         assert!(layout.align() <= PAGE_BYTES, "heap alignment above a page");
         let pages = layout.size().div_ceil(PAGE_BYTES);
-        self.state.borrow_mut().take_pages(pages).map_or(null_mut(), |address| address as *mut u8)
+        STATE.borrow_mut().take_pages(pages).map_or(null_mut(), |address| address as *mut u8)
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        let mut state = self.state.borrow_mut();
+        let mut state = STATE.borrow_mut();
         match class_of(&layout) {
             Some(class) => state.give(class, block),
             None => {

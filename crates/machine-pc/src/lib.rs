@@ -46,7 +46,7 @@ pub use start::{Booted, boot, panic, say_early};
 pub use tte::{PcTte, UserCall, templates as thread_templates};
 
 use crate::cpu::{Cpu, Features};
-use crate::frames::FRAMES;
+use crate::frames::{FRAMES, TABLE_FRAMES};
 use crate::layout::{CODE, CODE_BYTES};
 use crate::paging::{NO_EXECUTE, PcTranslation, WRITE, map_kernel};
 use crate::virtio_console::Console;
@@ -179,8 +179,12 @@ impl Machine for PcMachine {
         apic::start_timer(count);
     }
 
+    fn reclaim(&self) -> usize {
+        heap::trim()
+    }
+
     fn new_translation(&self) -> Result<Arc<dyn Translation>, NoFrames> {
-        Ok(Arc::new(PcTranslation::new(&FRAMES)?))
+        Ok(Arc::new(PcTranslation::new(&TABLE_FRAMES)?))
     }
 
     fn activate(&self, quaspace: Option<&dyn Translation>) {

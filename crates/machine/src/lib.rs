@@ -17,7 +17,7 @@ mod translation;
 
 pub use cell::KernelCell;
 pub use machine::{Channel, Machine, Received};
-pub use memory::{FrameNumber, FrameSource, PAGE_BYTES, PhysicalMemory, UserMemory};
+pub use memory::{FrameNumber, FrameSource, KERNEL_FRAMES_MIN, PAGE_BYTES, PhysicalMemory, UserMemory};
 pub use registers::Registers;
 pub use thread::{Access, BadVectorState, Entries, Exception, Start, Threads, Tte, TteId, Upcalls};
 pub use time::Nanos;

@@ -35,9 +35,13 @@ pub struct Mapping {
 /// The translation of one quaspace. Addresses are page-aligned and below the user limit; another
 /// address is a kernel bug and panics. Translations cached by the processor are dropped inside
 /// each call that takes something away.
-pub trait Translation: Send + Sync {
+pub trait Translation {
     /// The word that names this translation to the processor (CR3 on the pc); 0 where there is none.
     fn root(&self) -> u64 {
+        0
+    }
+    /// Frames that the translation itself takes. Walks the tables.
+    fn table_frames(&self) -> usize {
         0
     }
     /// Maps `page` to `frame`, replacing what was there.

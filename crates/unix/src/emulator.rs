@@ -5,7 +5,6 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
-use abi::nr;
 use codestore::CodeStore;
 use kernel::call::Makers;
 use kernel::file::{CounterClock, Namespace, Time};
@@ -15,8 +14,8 @@ use kernel::thread::Thread;
 use machine::{Channel, Exception, KernelCell, Machine, Nanos, Registers, Upcalls};
 
 use crate::call::Call;
-use crate::calls;
-use crate::files::{Channels, SimpleCode};
+use crate::calls::{self, FutexTable, LockWaits, SocketNames};
+use crate::files::{Channels, SimpleCode, Terminals};
 use crate::strace::Summary;
 use crate::task::{Process, Task, TaskTable};
 
@@ -29,6 +28,14 @@ pub struct Options {
     pub verbose: bool,
 }
 
+impl Options {
+    /// Whether synthesized routines may be bound as calls. With `--strace` all calls come the slow way,
+    /// where they are shown.
+    pub fn binds_code(&self) -> bool {
+        !self.generic && !self.strace
+    }
+}
+
 pub struct Unix {
     pub machine: &'static dyn Machine,
     pub store: &'static CodeStore,
@@ -37,13 +44,21 @@ pub struct Unix {
     pub names: Namespace,
     pub tasks: TaskTable,
     pub channels: &'static Channels,
+    pub terminals: Terminals,
+    pub lock_waits: LockWaits,
     pub options: Options,
+    pub shm: calls::Segments,
     /// Wall clock minus time since boot.
     pub epoch: KernelCell<Nanos>,
     pub host_name: KernelCell<Vec<u8>>,
+    pub domain_name: KernelCell<Vec<u8>>,
+    pub(crate) futexes: FutexTable,
+    pub(crate) socket_names: SocketNames,
     pub first: KernelCell<Option<Arc<Process>>>,
     /// Threads that have ended and wait for another thread to drop their TTE.
     pub(crate) morgue: KernelCell<Vec<Arc<Thread>>>,
+    /// The process that was ended last to make room, and when.
+    pub(crate) victim: KernelCell<Option<(u32, Nanos)>>,
     pub(crate) summary: KernelCell<Summary>,
     /// Processor counter at the kernel's first instruction, and whether the first program has started.
     pub(crate) boot_report: KernelCell<Option<Nanos>>,
@@ -56,7 +71,7 @@ pub struct Unix {
 impl Unix {
     /// Who makes call routines; nobody when every call shall be done in Rust (`--generic`, `--strace`).
     pub fn makers(&self) -> Option<Makers> {
-        (!self.options.generic && !self.options.strace).then_some(Makers { machine: self.machine, store: self.store })
+        self.options.binds_code().then_some(Makers { machine: self.machine, store: self.store })
     }
 
     /// The shared routines of the simple devices, if any are made.
@@ -129,6 +144,7 @@ impl Unix {
             self.store.live_bytes()
         );
         self.tell(bootimage::control::kind::STATS, stats.as_bytes());
+        self.drain_console();
         for channel in [Channel::StandardOutput, Channel::StandardError, Channel::Terminal] {
             self.drain(channel);
         }
@@ -142,6 +158,14 @@ impl Unix {
             self.scheduler.sleep(&[self.channels.output()], None);
         }
         self.machine.send(Channel::Control, record);
+    }
+
+    fn drain_console(&self) {
+        if let Some(console) = self.terminals.console() {
+            while !console.is_drained() {
+                self.scheduler.sleep(&[console.writers()], None);
+            }
+        }
     }
 
     fn drain(&self, channel: Channel) {
@@ -164,12 +188,22 @@ impl Upcalls for Unix {
         let task = unix.current();
         let number = registers.cause as u32 as u64;
         let mut call = Call { unix, task: &task, registers, registers_replaced: false };
-        calls::serve(&mut call, number);
+        if unix.options.strace {
+            calls::serve_traced(&mut call, number);
+        } else {
+            calls::serve(&mut call, number);
+        }
     }
 
     fn exception(&self, registers: &mut Registers, exception: Exception) {
         let unix = the(self);
-        calls::fault(unix, &unix.current(), registers, exception);
+        let task = unix.current();
+        if calls::take_starvation(&task) {
+            // The program tries the same instruction again.
+            calls::make_room(unix, &task);
+            return;
+        }
+        calls::fault(unix, &task, registers, exception);
     }
 
     fn page_fault(&self, access: machine::Access) -> bool {
@@ -181,7 +215,7 @@ impl Upcalls for Unix {
             _ => Access::Read,
         };
         let resolved = space.borrow_mut().fault(access.address.0, kind);
-        calls::page_fault(the(self), &task, resolved)
+        calls::page_fault(&task, resolved)
     }
 
     fn timer(&self) {
@@ -190,6 +224,7 @@ impl Upcalls for Unix {
 
     fn device(&self) {
         self.channels.wake(self.scheduler);
+        self.terminals.device(the(self));
     }
 
     fn before_user(&self, registers: &mut Registers) {
@@ -209,9 +244,4 @@ static THE: KernelCell<Option<&'static Unix>> = KernelCell::new(None);
 pub(crate) fn install(unix: &'static Unix) {
     THE.set(Some(unix));
     unix.machine.set_upcalls(unix);
-}
-
-/// Whether a call number is one that the strace summary should count as implemented.
-pub(crate) fn is_known(number: u64) -> bool {
-    nr::name(number).is_some()
 }

@@ -8,6 +8,7 @@
 //!   calls/        the calls, a file per family, and the table of them
 //!   task/         processes and their threads
 //!   files/        descriptors, open files, devices
+//!   proc/         /proc and /sys
 //!   exec/         loading programs (pure)
 //!   signal/       signals (pure)
 //!   strace/       showing calls (pure)
@@ -25,6 +26,7 @@ mod emulator;
 pub mod exec;
 pub mod files;
 mod limits;
+mod proc;
 pub mod signal;
 pub mod strace;
 mod task;

@@ -21,5 +21,17 @@ pub const TASKS_MAX: usize = 4_096;
 /// Frames that programs cannot take: what the kernel needs to end a program when memory is out.
 pub const RESERVE_FRAMES: usize = 256;
 
+/// Free frames below which calls that make the kernel keep more are refused (`ENOMEM`). Programs' pages
+/// stop at `RESERVE_FRAMES`, so only the kernel's own records lead here.
+pub const CALL_FRAMES_MIN: usize = 192;
+
+/// Free frames below which there is no new process (`ENOMEM`): it would not live long.
+pub const FORK_FRAMES_MIN: usize = RESERVE_FRAMES + 64;
+
+/// Bytes that a forked child needs for each area and each descriptor of its parent, at most.
+pub const FORK_RECORD_BYTES: usize = 256;
+
 /// Buffers of at most this many bytes are copied through the kernel's own memory at once.
 pub const PIECE_BYTES: usize = 16_384;
+
+const _: () = assert!(RESERVE_FRAMES > CALL_FRAMES_MIN && CALL_FRAMES_MIN > machine::KERNEL_FRAMES_MIN);

@@ -113,8 +113,9 @@ impl Node {
         directory: Arc<dyn VirtualDirectory>,
         new: NewNode,
     ) -> Result<Arc<Node>, Errno> {
+        let links = 2 + directory.subdirectories();
         let node = Node::unlinked(volume, NodeKind::Directory, Data::VirtualDirectory(directory), new)?;
-        node.change_meta(|meta| meta.links = 2);
+        node.change_meta(|meta| meta.links = links);
         Ok(node)
     }
 

@@ -140,6 +140,11 @@ impl Volume {
         }
     }
 
+    /// Pages of data that the volume's files hold.
+    pub fn pages_in_use(&self) -> u64 {
+        self.pages.get()
+    }
+
     /// A number that no other node of this volume has had.
     pub fn take_number(&self) -> u64 {
         let number = self.next_number.get();
@@ -165,7 +170,7 @@ impl Volume {
         if self.pages.get() >= self.pages_max {
             return Err(Errno::ENOSPC);
         }
-        self.pool.allocate().ok_or(Errno::ENOSPC)
+        self.pool.allocate_for_file().ok_or(Errno::ENOSPC)
     }
 
     /// Whether `pages` more pages could be had now.

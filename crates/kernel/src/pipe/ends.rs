@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::any::Any;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use abi::Errno;
 use codestore::Code;
@@ -14,7 +14,7 @@ use super::ring::{CAPACITY_DEFAULT, PipeRing};
 use super::{ATOMIC_BYTES, template};
 use crate::call::{FileCall, Makers};
 use crate::schedule::WaitQueue;
-use crate::stream::{Io, Ready, Stream, UserRange};
+use crate::stream::{Io, Nameless, Progress, Ready, Stream, UserRange};
 
 /// What stays the same when a pipe is closed and another one opened: the queue, and the code that knows its addresses.
 struct Body {
@@ -45,6 +45,8 @@ pub struct Pipe {
     /// Ever opened, for the rendezvous of a named pipe.
     pub opened_readers: AtomicU32,
     pub opened_writers: AtomicU32,
+    /// No other pipe has it (`pipe:[N]`, `st_ino`).
+    number: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -72,7 +74,13 @@ pub struct PipeEnd {
     scheduler: &'static crate::schedule::Scheduler,
 }
 
+static NUMBERS: AtomicU64 = AtomicU64::new(1);
+
 impl Pipe {
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
     /// A pipe, with synthesized routines if `makers` are given (and have room). Error: `ENOMEM`.
     pub fn new(makers: Option<Makers>) -> Result<Arc<Pipe>, Errno> {
         let reused = INACTIVE.borrow_mut().pop();
@@ -91,6 +99,7 @@ impl Pipe {
             writers: AtomicU32::new(0),
             opened_readers: AtomicU32::new(0),
             opened_writers: AtomicU32::new(0),
+            number: NUMBERS.fetch_add(1, Ordering::Relaxed),
         };
         if let Some(makers) = makers {
             pipe.synthesize(makers);
@@ -150,6 +159,8 @@ impl Pipe {
     /// Changes the capacity; see [`PipeRing::resize`]. The ends' synthesized code must be made anew.
     pub fn resize(&self, capacity: usize) -> Result<(), Errno> {
         self.ring().resize(capacity)?;
+        // The routines know where the old bytes were.
+        *self.body().code.borrow_mut() = None;
         self.note_readers();
         Ok(())
     }
@@ -298,6 +309,15 @@ impl Stream for PipeEnd {
         if self.side.writes() {
             visit(self.pipe.writable());
         }
+    }
+
+    fn progress(&self) -> Option<Progress> {
+        let words = &self.pipe.ring().words;
+        Some(Progress { arrived: words.head.load(Ordering::Acquire), departed: words.tail.load(Ordering::Acquire) })
+    }
+
+    fn nameless(&self) -> Nameless {
+        Nameless::Pipe(self.pipe.number)
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -69,6 +69,13 @@ impl Kind {
         kind
     }
 
+    /// A shared kind that shows its backing from `first_page` on; `None` for private ones.
+    pub(super) fn showing(&self, first_page: u64) -> Option<Kind> {
+        let mut kind = self.is_shared().then(|| self.clone())?;
+        kind.view_mut()?.first_page = first_page;
+        Some(kind)
+    }
+
     /// An area of kind `next` that starts `bytes` behind the start of this one continues it.
     fn is_continued_by(&self, bytes: u64, next: &Kind) -> bool {
         match (self, next) {

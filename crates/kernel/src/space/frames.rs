@@ -9,7 +9,6 @@ use machine::{FrameNumber, FrameSource, KernelCell, NoFrames, PAGE_BYTES, Physic
 /// values and mappings in page tables. Invariant: count 0 ⇔ the frame is on the free list.
 pub struct FramePool {
     memory: &'static dyn PhysicalMemory,
-    total_frames: usize,
     /// Frames that only `allocate_reserved` may take: what the kernel needs to survive when
     /// programs have eaten the rest.
     reserve_frames: usize,
@@ -21,6 +20,9 @@ pub struct FramePool {
 
 /// Frames kept zeroed ahead at most (S-106): 1 MiB. More would only be zeroed later.
 const ZEROED_FRAMES_MAX: usize = 256;
+
+/// How many times the kernel's reserve is kept from files.
+const RESERVES_KEPT_FROM_FILES: usize = 4;
 
 /// What a free frame holds.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -34,6 +36,8 @@ struct State {
     base: u32,
     counts: Vec<u32>,
     free: Vec<u32>,
+    /// Frames of the pool, free or not.
+    total_frames: usize,
     /// Free frames that are already zero, filled in idle time (S-106).
     zeroed: Vec<u32>,
 }
@@ -60,8 +64,8 @@ impl FramePool {
             memory.fill(frame, 0, PAGE_BYTES, 0);
         }
         let zeroed = Vec::with_capacity(ZEROED_FRAMES_MAX);
-        let state = KernelCell::new(State { base, counts, free, zeroed });
-        FramePool { memory, total_frames, reserve_frames, zero, state }
+        let state = KernelCell::new(State { base, counts, free, total_frames, zeroed });
+        FramePool { memory, reserve_frames, zero, state }
     }
 
     /// A frame with unknown content, for a program. `None` when only the reserve is left.
@@ -72,6 +76,12 @@ impl FramePool {
     /// A frame filled with zeros, for a program.
     pub fn allocate_zeroed(&'static self) -> Option<Page> {
         self.take_zeroed(self.reserve_frames)
+    }
+
+    /// A frame with unknown content, for a file. The last part of memory is for programs: files stay when
+    /// nobody runs, so nobody could be ended to get their frames back.
+    pub fn allocate_for_file(&'static self) -> Option<Page> {
+        self.take(self.reserve_frames * RESERVES_KEPT_FROM_FILES, Content::Unknown).map(|(page, _)| page)
     }
 
     /// A zeroed frame for the kernel itself (translation tables, thread areas): may use the reserve.
@@ -117,6 +127,7 @@ impl FramePool {
         let index = (frame.0 - state.base) as usize;
         assert_eq!(state.counts[index], 0, "adopted frame {frame:?} is in use");
         state.counts[index] = 1;
+        state.total_frames += 1;
         drop(state);
         Page { pool: self, frame }
     }
@@ -138,9 +149,9 @@ impl FramePool {
         state.free.len() + state.zeroed.len()
     }
 
-    /// Frames the pool was made with, free or not.
+    /// Frames the pool was made with or has adopted, free or not.
     pub fn total_frames(&self) -> usize {
-        self.total_frames
+        self.state.borrow().total_frames
     }
 
     pub fn memory(&self) -> &'static dyn PhysicalMemory {
@@ -198,6 +209,10 @@ impl FrameSource for PoolSource {
 
     fn give(&self, frame: FrameNumber) {
         drop(self.0.from_raw(frame));
+    }
+
+    fn available(&self) -> usize {
+        self.0.free_frames()
     }
 }
 

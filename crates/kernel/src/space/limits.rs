@@ -28,6 +28,10 @@ pub(super) const STACK_ROOM_MAX_BYTES: u64 = USER_LIMIT / 6 * 5;
 /// Where the search upwards starts when nothing is free below the mmap base.
 pub(super) const BOTTOM_UP_BASE: u64 = (USER_LIMIT / 3) & !(PAGE - 1);
 
+/// Where maps go that must have a 31-bit address (MAP_32BIT); without room there they are `NoMemory`.
+pub(super) const LOW_BASE: u64 = 1 << 30;
+pub(super) const LOW_END: u64 = 2 << 30;
+
 /// Areas in one quaspace (Linux `vm.max_map_count`). One more is `NoMemory`.
 pub(super) const AREAS_MAX: usize = 65_530;
 

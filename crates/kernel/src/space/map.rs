@@ -30,6 +30,8 @@ pub enum MapError {
 pub enum Placement {
     /// Anywhere, the address is a hint; 0 is none.
     Anywhere,
+    /// In the second GiB, so that the address fits a 31-bit number; the address is a hint (MAP_32BIT).
+    Low,
     /// Exactly there; what is there goes (MAP_FIXED).
     Fixed,
     /// Exactly there, or not at all (MAP_FIXED_NOREPLACE).
@@ -82,10 +84,8 @@ impl MapRequest {
 impl Space {
     /// Makes an area and returns its start. The checks and their order are Linux's `do_mmap`.
     pub fn map(&mut self, request: MapRequest) -> Result<u64, MapError> {
-        let bytes = mappable_bytes(&request)?;
-        // Removing a fixed range may split an area, and then one is added.
-        self.check_area_count(2)?;
-        let start = self.choose_start(&request, bytes)?;
+        let (start, bytes) = self.place(&request)?;
+        check_offset(&request.kind, bytes)?;
         if exceeds(request.protection, request.limit) {
             return Err(MapError::Access);
         }
@@ -110,6 +110,28 @@ impl Space {
         Ok(start)
     }
 
+    /// Where the request would go, and its length in whole pages. The checks that do not depend on
+    /// what is mapped; Linux makes them before it looks at the file.
+    pub fn place(&self, request: &MapRequest) -> Result<(u64, u64), MapError> {
+        if request.bytes == 0 {
+            return Err(MapError::Invalid);
+        }
+        let bytes = round_up(request.bytes).ok_or(MapError::NoMemory)?;
+        // Removing a fixed range may split an area, and then one is added.
+        self.check_area_count(2)?;
+        Ok((self.choose_start(request, bytes)?, bytes))
+    }
+
+    /// Shows other pages of the same backing in a range of one shared area (remap_file_pages).
+    pub fn show_other_pages(&mut self, start: u64, bytes: u64, first_page: u64) -> Result<(), MapError> {
+        let end = start.checked_add(bytes).filter(|&end| end > start).ok_or(MapError::Invalid)?;
+        let (_, area) = self.area_at(start).filter(|(_, area)| area.end >= end).ok_or(MapError::Invalid)?;
+        let kind = area.kind.showing(first_page).ok_or(MapError::Invalid)?;
+        let (limit, no_reserve) = (area.limit, area.no_reserve);
+        let request = MapRequest { limit, no_reserve, ..MapRequest::anonymous(bytes, area.protection) };
+        self.map(MapRequest { populate: true, ..request.at(start).of(kind) }).map(|_| ())
+    }
+
     /// Removes every area and page in the range; parts outside stay. A range without areas is fine.
     pub fn unmap(&mut self, start: u64, bytes: u64) -> Result<(), MapError> {
         if !is_page_aligned(start) || start > USER_LIMIT || bytes > USER_LIMIT - start {
@@ -125,8 +147,10 @@ impl Space {
     }
 
     fn choose_start(&self, request: &MapRequest, bytes: u64) -> Result<u64, MapError> {
-        if request.placement == Placement::Anywhere {
-            return self.find_free(request.address, bytes).ok_or(MapError::NoMemory);
+        match request.placement {
+            Placement::Anywhere => return self.find_free(request.address, bytes).ok_or(MapError::NoMemory),
+            Placement::Low => return self.find_free_low(request.address, bytes).ok_or(MapError::NoMemory),
+            Placement::Fixed | Placement::FixedIfFree => {}
         }
         let start = request.address;
         if bytes > USER_LIMIT || start > USER_LIMIT - bytes {
@@ -179,16 +203,11 @@ impl Space {
     }
 }
 
-/// The checks of a request that need no quaspace; returns its length in whole pages.
-fn mappable_bytes(request: &MapRequest) -> Result<u64, MapError> {
-    if request.bytes == 0 {
-        return Err(MapError::Invalid);
-    }
-    let bytes = round_up(request.bytes).ok_or(MapError::NoMemory)?;
-    if let Some(view) = request.kind.view() {
-        view.first_page.checked_add(bytes / PAGE).filter(|&end| end <= BACKING_PAGES_MAX).ok_or(MapError::Overflow)?;
-    }
-    Ok(bytes)
+/// The offset of the last page is a file offset.
+fn check_offset(kind: &Kind, bytes: u64) -> Result<(), MapError> {
+    let Some(view) = kind.view() else { return Ok(()) };
+    let end = view.first_page.checked_add(bytes / PAGE).filter(|&end| end <= BACKING_PAGES_MAX);
+    end.map(|_| ()).ok_or(MapError::Overflow)
 }
 
 /// `wanted` has a right that `limit` has not.

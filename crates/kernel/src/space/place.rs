@@ -2,8 +2,8 @@
 
 use super::Space;
 use super::limits::{
-    BOTTOM_UP_BASE, LOWEST_ADDRESS, PAGE, STACK_GUARD_BYTES, STACK_ROOM_MAX_BYTES, STACK_ROOM_MIN_BYTES, STACK_TOP,
-    USER_LIMIT, page_of,
+    BOTTOM_UP_BASE, LOW_BASE, LOW_END, LOWEST_ADDRESS, PAGE, STACK_GUARD_BYTES, STACK_ROOM_MAX_BYTES,
+    STACK_ROOM_MIN_BYTES, STACK_TOP, USER_LIMIT, page_of,
 };
 
 /// The address below which maps are placed, for a stack limit in bytes. Linux without address
@@ -13,7 +13,28 @@ pub(super) fn mmap_base(stack_bytes: u64) -> u64 {
     page_of(STACK_TOP - room)
 }
 
+/// What searches for free ranges have found out. Invariant: every free range below the mmap base that ends
+/// above `from` is shorter than `too_small_bytes`. So a program that maps and maps costs no walk each time.
+#[derive(Clone, Copy)]
+pub(super) struct Search {
+    from: u64,
+    too_small_bytes: u64,
+}
+
+impl Search {
+    pub(super) const fn new() -> Search {
+        Search { from: u64::MAX, too_small_bytes: 0 }
+    }
+}
+
 impl Space {
+    /// The range that ends at `end` has become free: the next search looks there again.
+    pub(super) fn note_free(&self, end: u64) {
+        let above = self.areas.range(end..).next().map_or(u64::MAX, |(&start, area)| area.guarded_start(start));
+        let known = self.search.get();
+        self.search.set(Search { from: known.from.max(above), ..known });
+    }
+
     /// A free range of `bytes` (whole pages): at `hint` if that is free, else the highest below
     /// the mmap base, else the lowest above a third of the space. 0 is no hint.
     pub(super) fn find_free(&self, hint: u64, bytes: u64) -> Option<u64> {
@@ -24,7 +45,17 @@ impl Space {
         if hint != 0 && self.is_free_with_gap(hint, bytes) {
             return Some(hint);
         }
-        self.find_downwards(bytes).or_else(|| self.find_upwards(bytes))
+        self.find_downwards(bytes).or_else(|| self.find_upwards(BOTTOM_UP_BASE, bytes))
+    }
+
+    /// A free range in the second GiB: at `hint` if that is free and low enough, else the lowest.
+    pub(super) fn find_free_low(&self, hint: u64, bytes: u64) -> Option<u64> {
+        let hint = page_of(hint);
+        let is_low = |start: u64| start.checked_add(bytes).is_some_and(|end| end <= LOW_END);
+        if hint >= LOWEST_ADDRESS && is_low(hint) && self.is_free_with_gap(hint, bytes) {
+            return Some(hint);
+        }
+        self.find_upwards(LOW_BASE, bytes).filter(|&start| is_low(start))
     }
 
     /// `start..start + bytes` is below the user limit, in no area and in no stack's guard gap.
@@ -37,22 +68,25 @@ impl Space {
     }
 
     fn find_downwards(&self, bytes: u64) -> Option<u64> {
-        let mut end = self.mmap_base;
-        // An area that reaches over the base pushes the end down to its own start.
-        if let Some((start, area)) = self.area_from(self.mmap_base) {
+        let known = self.search.get();
+        let top = if bytes >= known.too_small_bytes { known.from.min(self.mmap_base) } else { self.mmap_base };
+        let mut end = top;
+        // An area that reaches over the top pushes the end down to its own start.
+        if let Some((start, area)) = self.area_from(top) {
             end = end.min(area.guarded_start(start));
         }
-        for (&start, area) in self.areas.range(..self.mmap_base).rev() {
+        for (&start, area) in self.areas.range(..top).rev() {
             if end >= area.end && end - area.end >= bytes {
                 break;
             }
             end = end.min(area.guarded_start(start));
         }
+        self.search.set(Search { from: end, too_small_bytes: bytes });
         end.checked_sub(bytes).filter(|&start| start >= LOWEST_ADDRESS && self.is_free_with_gap(start, bytes))
     }
 
-    fn find_upwards(&self, bytes: u64) -> Option<u64> {
-        let mut start = BOTTOM_UP_BASE;
+    fn find_upwards(&self, base: u64, bytes: u64) -> Option<u64> {
+        let mut start = base;
         if let Some((_, area)) = self.area_at(start) {
             start = area.end;
         }
@@ -63,7 +97,7 @@ impl Space {
             }
             start = area.end;
         }
-        (start <= USER_LIMIT - bytes).then_some(start)
+        (USER_LIMIT.checked_sub(bytes)? >= start).then_some(start)
     }
 }
 

@@ -50,6 +50,14 @@ pub struct Usage {
     pub heap: u64,
 }
 
+/// What is present of one area, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct AreaSizes {
+    pub resident: u64,
+    /// As in [`Usage`].
+    pub resident_shared: u64,
+}
+
 /// What a byte of program memory is, independent of who shows it: the key of a shared futex.
 #[derive(Clone)]
 pub enum Identity {
@@ -62,14 +70,40 @@ pub enum Identity {
 impl Space {
     /// The areas in order of addresses.
     pub fn areas(&self) -> impl Iterator<Item = AreaView<'_>> {
-        self.areas.iter().map(|(&start, area)| AreaView {
+        self.areas.iter().map(|(&start, area)| self.view_of(start, area))
+    }
+
+    /// The areas with what is present of them, for /proc/PID/smaps. Walks all present pages.
+    pub fn areas_with_sizes(&self) -> impl Iterator<Item = (AreaView<'_>, AreaSizes)> {
+        self.areas.iter().map(|(&start, area)| {
+            let resident = self.resident_bytes_within(start, area.end);
+            let sizes = AreaSizes { resident, resident_shared: self.shared_bytes(start, area) };
+            (self.view_of(start, area), sizes)
+        })
+    }
+
+    fn view_of<'a>(&self, start: u64, area: &'a Area) -> AreaView<'a> {
+        AreaView {
             start,
             end: area.end,
             protection: area.protection,
             is_shared: area.kind.is_shared(),
             offset_bytes: area.kind.view().map_or(0, |view| view.first_page * PAGE),
             label: self.label(start, area),
-        })
+        }
+    }
+
+    /// Present pages, the shared page of zeros not counted.
+    fn resident_bytes_within(&self, start: u64, end: u64) -> u64 {
+        let mut bytes = 0;
+        let mut at = start;
+        while let Some((page, mapping)) = self.pages.next_present(at, end) {
+            if !self.pages.pool.is_zero_frame(mapping.frame) {
+                bytes += PAGE;
+            }
+            at = page + PAGE;
+        }
+        bytes
     }
 
     /// The sizes now. Walks the areas of files for `resident_shared`.
@@ -86,6 +120,21 @@ impl Space {
             text: self.areas.iter().filter(|(_, area)| is_text(area)).map(|(&start, area)| area.end - start).sum(),
             heap: self.brk.end - self.brk.start,
         }
+    }
+
+    /// Bytes that would be free if nobody shared anything: present pages and translation tables.
+    pub fn occupied_bytes(&self) -> u64 {
+        (self.pages.resident + self.pages.translation.table_frames() as u64) * PAGE
+    }
+
+    /// The most bytes that were present at once. Costs no walk.
+    pub fn resident_peak_bytes(&self) -> u64 {
+        self.pages.resident_peak * PAGE
+    }
+
+    /// Areas in all.
+    pub fn area_count(&self) -> usize {
+        self.areas.len()
     }
 
     /// What the byte at `address` is; `None` if nothing is mapped there.

@@ -6,7 +6,7 @@
 mod ready;
 mod waits;
 
-pub use ready::Ready;
+pub use ready::{Progress, Ready};
 pub use waits::{Io, UserRange};
 
 use core::any::Any;
@@ -14,6 +14,17 @@ use core::any::Any;
 use abi::Errno;
 
 use crate::schedule::WaitQueue;
+
+/// What /proc/PID/fd calls a stream without a name. The number is the same for all ends of one thing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Nameless {
+    /// `pipe:[N]`
+    Pipe(u64),
+    /// `socket:[N]`
+    Socket(u64),
+    /// `anon_inode:` and this, for example `[eventfd]`.
+    Anonymous(&'static str),
+}
 
 /// A source or sink of bytes. Errors are those of the UNIX calls they serve.
 pub trait Stream: Any {
@@ -43,6 +54,17 @@ pub trait Stream: Any {
 
     /// The waiting queues that are woken when `ready` may have changed.
     fn each_queue<'a>(&'a self, _visit: &mut dyn FnMut(&'a WaitQueue)) {}
+
+    /// How far the stream has come, for those who ask only about news (edge-triggered `epoll`); `None`
+    /// when it does not count.
+    fn progress(&self) -> Option<Progress> {
+        None
+    }
+
+    /// What the stream is, if it was made without a name in the file tree.
+    fn nameless(&self) -> Nameless {
+        Nameless::Anonymous("[stream]")
+    }
 
     /// Opening the same name again gives a stream that cannot be told from this one, so an open may be put off until
     /// somebody looks at the descriptor.

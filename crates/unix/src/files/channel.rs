@@ -6,10 +6,13 @@ use core::any::Any;
 
 use abi::Errno;
 use kernel::schedule::{Scheduler, WaitQueue};
-use kernel::stream::{Io, Ready, Stream, UserRange};
+use kernel::stream::{Io, Nameless, Ready, Stream, UserRange};
 use machine::{Channel, Machine, Received};
 
 use crate::limits::PIECE_BYTES;
+
+/// Channels have numbers that no pipe will reach.
+const FIRST_NUMBER: u64 = 1 << 40;
 
 /// Waiting queues of the channels; the device interrupt wakes them all.
 #[derive(Default)]
@@ -40,6 +43,11 @@ pub struct ChannelStream {
 impl ChannelStream {
     pub fn new(channel: Channel, machine: &'static dyn Machine, channels: &'static Channels) -> Arc<ChannelStream> {
         Arc::new(ChannelStream { channel, machine, channels })
+    }
+
+    /// Bytes that a read would give now.
+    pub fn receivable(&self) -> usize {
+        self.machine.receivable(self.channel)
     }
 
     fn is_input(&self) -> bool {
@@ -126,6 +134,11 @@ impl Stream for ChannelStream {
 
     fn each_queue<'a>(&'a self, visit: &mut dyn FnMut(&'a WaitQueue)) {
         visit(if self.is_input() { &self.channels.input } else { &self.channels.output });
+    }
+
+    /// The other end is a pipe as far as a program can tell.
+    fn nameless(&self) -> Nameless {
+        Nameless::Pipe(FIRST_NUMBER + self.channel as u64)
     }
 
     fn as_any(&self) -> &dyn Any {

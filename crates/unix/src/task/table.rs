@@ -96,6 +96,11 @@ impl TaskTable {
         self.0.borrow().tasks.len()
     }
 
+    /// The number that was given last.
+    pub fn last_id(&self) -> u32 {
+        self.0.borrow().last_id
+    }
+
     /// Tasks ever created, for /proc/loadavg and /proc/stat.
     pub fn created(&self) -> u64 {
         self.0.borrow().created

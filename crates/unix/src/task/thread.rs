@@ -109,6 +109,9 @@ impl Task {
 
     /// Counts the thread out; true for the last one.
     pub fn leave_process(&self) -> bool {
+        if self.tid == self.process.pid {
+            self.process.last_name.set(*self.name.borrow());
+        }
         self.process.live_tasks.fetch_sub(1, Ordering::Relaxed) == 1
     }
 }

@@ -5,12 +5,11 @@ use alloc::sync::Arc;
 
 use abi::Errno;
 use abi::process::{RLIMIT_CORE, WaitStatus};
-use abi::signal::SIGKILL;
 use kernel::space::{FaultKind, Resolved};
 use machine::{Exception, Registers, VirtAddr};
 
 use super::stop;
-use crate::calls::life;
+use crate::calls::{life, make_room, take_starvation, trace};
 use crate::emulator::Unix;
 use crate::signal::fault::{FaultDetail, PageCause, fault_signal, float_detail};
 use crate::signal::frame::{self, FrameRequest};
@@ -25,19 +24,16 @@ const PAGE_FAULT: u8 = 14;
 const TRAP_FLAG: u64 = 1 << 8;
 const DR6_STEP: u64 = 1 << 14;
 
-/// Notes how a page fault ended; true if the program may go on. A program that cannot get a page is killed:
-/// it has asked for more than there is.
-pub fn page_fault(unix: &'static Unix, task: &Arc<Task>, ended: Result<Resolved, FaultKind>) -> bool {
+/// Notes how a page fault ended; true if the program may go on.
+pub fn page_fault(task: &Arc<Task>, ended: Result<Resolved, FaultKind>) -> bool {
     let process = &task.process;
     match ended {
         Ok(_) => {
             process.usage.borrow_mut().minor_faults += 1;
             return true;
         }
-        Err(FaultKind::OutOfMemory) => {
-            unix.log(format_args!("pid {}: killed, because memory is used up", process.pid));
-            life::end_process(unix, process, WaitStatus::Killed { signal: SIGKILL as u8, core: false });
-        }
+        // Before the program goes on, some process has to make room.
+        Err(FaultKind::OutOfMemory) => task.call_attention(),
         Err(_) => {}
     }
     task.last_fault.set(ended.err());
@@ -108,6 +104,9 @@ pub fn before_user(unix: &'static Unix, task: Arc<Task>, registers: &mut Registe
     if !task.take_attention() && is_enterable(registers.rip) {
         return;
     }
+    if take_starvation(&task) {
+        make_room(unix, &task);
+    }
     loop {
         if task.is_ending() {
             life::leave(unix, task);
@@ -117,7 +116,10 @@ pub fn before_user(unix: &'static Unix, task: Arc<Task>, registers: &mut Registe
             continue;
         }
         match next(unix, &task) {
-            Delivery::Handler(call) => enter_handler(unix, &task, registers, &call),
+            Delivery::Handler(call) => {
+                trace::tell_signal(unix, &task, &call.info);
+                enter_handler(unix, &task, registers, &call);
+            }
             Delivery::Stop { signal } => stop::stop_process(unix, &task.process, signal),
             Delivery::Terminate { signal, core } => {
                 let core = core && task.process.limits.borrow().0[RLIMIT_CORE as usize].0 > 0;
@@ -152,7 +154,8 @@ fn next(unix: &Unix, task: &Task) -> Delivery {
         &mut process.pending.borrow_mut(),
         &task.mask.get(),
         &mut actions.borrow_mut(),
-        &|| life::is_orphaned_group(unix, group),
+        // Nobody in the machine could continue the first process.
+        &|| process.pid == 1 || life::is_orphaned_group(unix, group),
     )
 }
 

@@ -1,0 +1,171 @@
+//! What programs say about memory they have mapped, and what they ask about it.
+
+use abi::Errno;
+use abi::memory::*;
+use kernel::space::{Access, Advice, AtFork, Identity, USER_LIMIT};
+use machine::{PAGE_BYTES, VirtAddr};
+
+use super::{errno_of, is_privileged, space};
+use crate::call::{Call, CallResult};
+
+const PAGE: u64 = PAGE_BYTES as u64;
+
+fn is_aligned(address: u64) -> bool {
+    address & (PAGE - 1) == 0
+}
+
+fn round_up(bytes: u64) -> Option<u64> {
+    bytes.checked_add(PAGE - 1).map(|sum| sum & !(PAGE - 1))
+}
+
+pub fn madvise(call: &Call<'_>, start: u64, bytes: u64, advice: u64) -> CallResult {
+    let advice = advice as u32;
+    if advice != MADV_REMOVE && known_advice(advice).is_none() || !is_aligned(start) {
+        return Err(Errno::EINVAL);
+    }
+    let length = round_up(bytes).ok_or(Errno::EINVAL)?;
+    start.checked_add(length).ok_or(Errno::EINVAL)?;
+    if length == 0 {
+        return Ok(0);
+    }
+    let Some(advice) = known_advice(advice) else { return remove(call, start, length) };
+    let space = space(call)?;
+    let done = space.borrow_mut().advise(start, length, advice);
+    done.map(|()| 0).map_err(errno_of)
+}
+
+/// What an advice means here; `None` for one that a kernel without huge pages and poisoned memory refuses.
+fn known_advice(advice: u32) -> Option<Advice> {
+    Some(match advice {
+        MADV_DONTNEED | MADV_DONTNEED_LOCKED => Advice::DontNeed,
+        MADV_FREE => Advice::Free,
+        MADV_DONTFORK => Advice::AtFork(AtFork::Omit),
+        MADV_DOFORK | MADV_KEEPONFORK => Advice::AtFork(AtFork::Share),
+        MADV_WIPEONFORK => Advice::AtFork(AtFork::Wipe),
+        MADV_POPULATE_READ => Advice::Populate(Access::Read),
+        MADV_POPULATE_WRITE => Advice::Populate(Access::Write),
+        MADV_NORMAL | MADV_RANDOM | MADV_SEQUENTIAL | MADV_WILLNEED | MADV_MERGEABLE | MADV_UNMERGEABLE
+        | MADV_HUGEPAGE | MADV_NOHUGEPAGE | MADV_DONTDUMP | MADV_DODUMP | MADV_COLD | MADV_PAGEOUT => Advice::Nothing,
+        _ => return None,
+    })
+}
+
+/// `MADV_REMOVE` of shared memory: it reads as zeros afterwards, for everyone.
+///
+/// Errors: `ENOMEM` for a gap, `EINVAL` for private memory, `EACCES` for a map without write.
+fn remove(call: &Call<'_>, start: u64, bytes: u64) -> CallResult {
+    let space = space(call)?;
+    space.borrow().check_mapped(start, bytes).map_err(errno_of)?;
+    match space.borrow().identity(start) {
+        Some(Identity::Shared { .. }) => {}
+        _ => return Err(Errno::EINVAL),
+    }
+    let cleared = call.unix.machine.zero_out(VirtAddr(start), bytes as usize);
+    if cleared as u64 == bytes { Ok(0) } else { Err(Errno::EACCES) }
+}
+
+/// Files are memory: what a map wrote is in the file already.
+pub fn msync(call: &Call<'_>, start: u64, bytes: u64, flags: u64) -> CallResult {
+    let known = MS_ASYNC | MS_INVALIDATE | MS_SYNC;
+    let flags = flags as u32;
+    let both = MS_ASYNC | MS_SYNC;
+    if flags & !known != 0 || !is_aligned(start) || flags & both == both {
+        return Err(Errno::EINVAL);
+    }
+    // A length that rounds to nothing behind 2^64 is an empty range to Linux.
+    let length = round_up(bytes).unwrap_or(0);
+    start.checked_add(length).ok_or(Errno::ENOMEM)?;
+    let space = space(call)?;
+    let mapped = space.borrow().check_mapped(start, length);
+    mapped.map(|()| 0).map_err(errno_of)
+}
+
+/// One byte per page: 1 if it is in memory. What was found before an error has been written.
+pub fn mincore(call: &Call<'_>, start: u64, bytes: u64, vector: u64) -> CallResult {
+    const PIECE: u64 = 512;
+    if !is_aligned(start) {
+        return Err(Errno::EINVAL);
+    }
+    if start.checked_add(bytes).is_none_or(|end| end > USER_LIMIT) {
+        return Err(Errno::ENOMEM);
+    }
+    let pages = bytes.div_ceil(PAGE);
+    if vector.checked_add(pages).is_none_or(|end| end > USER_LIMIT) {
+        return Err(Errno::EFAULT);
+    }
+    let space = space(call)?;
+    let mut done = 0;
+    while done < pages {
+        let mut piece = [0; PIECE as usize];
+        let piece = &mut piece[..(pages - done).min(PIECE) as usize];
+        for (index, byte) in piece.iter_mut().enumerate() {
+            let page = start + (done + index as u64) * PAGE;
+            *byte = u8::from(space.borrow().is_in_core(page).map_err(errno_of)?);
+        }
+        call.copy_out(vector + done, piece)?;
+        done += piece.len() as u64;
+    }
+    Ok(0)
+}
+
+/// Errors: `EPERM` when the caller may lock nothing, `ENOMEM` when it may not lock that much.
+fn check_lock_limit(call: &Call<'_>, bytes: u64) -> Result<(), Errno> {
+    let limit = call.process().limits.borrow().locked_bytes();
+    match limit {
+        _ if is_privileged(call) => Ok(()),
+        0 => Err(Errno::EPERM),
+        _ if bytes > limit => Err(Errno::ENOMEM),
+        _ => Ok(()),
+    }
+}
+
+/// The pages that a range touches. Error: `EINVAL` when they wrap around.
+fn touched(start: u64, bytes: u64) -> Result<(u64, u64), Errno> {
+    let first = start & !(PAGE - 1);
+    let length = bytes.checked_add(start - first).and_then(round_up).unwrap_or(0);
+    first.checked_add(length).ok_or(Errno::EINVAL)?;
+    Ok((first, length))
+}
+
+pub fn mlock(call: &Call<'_>, start: u64, bytes: u64) -> CallResult {
+    check_lock_limit(call, bytes)?;
+    let (first, length) = touched(start, bytes)?;
+    if length == 0 {
+        return Ok(0);
+    }
+    let space = space(call)?;
+    let locked = space.borrow_mut().lock(first, length);
+    locked.map(|()| 0).map_err(errno_of)
+}
+
+pub fn mlock2(call: &Call<'_>, start: u64, bytes: u64, flags: u64) -> CallResult {
+    const ON_FAULT: u64 = 1;
+    match flags as u32 as u64 {
+        0 => mlock(call, start, bytes),
+        // Pages that come by faults stay anyway.
+        ON_FAULT => check_lock_limit(call, bytes).and_then(|()| munlock(call, start, bytes)),
+        _ => Err(Errno::EINVAL),
+    }
+}
+
+/// Nothing is ever paged out, so only the range is checked.
+pub fn munlock(call: &Call<'_>, start: u64, bytes: u64) -> CallResult {
+    let (first, length) = touched(start, bytes)?;
+    let space = space(call)?;
+    let mapped = space.borrow().check_mapped(first, length);
+    mapped.map(|()| 0).map_err(errno_of)
+}
+
+pub fn mlockall(call: &Call<'_>, flags: u64) -> CallResult {
+    let flags = flags as u32;
+    if flags == 0 || flags & !(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) != 0 || flags == MCL_ONFAULT {
+        return Err(Errno::EINVAL);
+    }
+    let space = space(call)?;
+    let mapped = space.borrow().usage().total;
+    check_lock_limit(call, if flags & MCL_CURRENT != 0 { mapped } else { 0 })?;
+    if flags & (MCL_CURRENT | MCL_ONFAULT) == MCL_CURRENT {
+        space.borrow_mut().lock_all();
+    }
+    Ok(0)
+}

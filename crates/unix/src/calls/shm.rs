@@ -1,0 +1,407 @@
+//! System V shared memory: segments with numbers, attached to quaspaces as shared areas.
+//!
+//! A segment counts as attached once for each area that shows it, as on Linux: an area holds one
+//! reference to the segment's pages, so the count is the number of references less the table's own.
+
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use abi::{Errno, Field};
+use kernel::file::Credentials;
+use kernel::space::{
+    AnonymousMemory, AreaLabel, Backing, BackingError, BackingIdentity, Kind, MapRequest, Page, Placement, Space, View,
+};
+use machine::{KernelCell, PAGE_BYTES, Protection};
+
+use super::Entry;
+use super::memory::{errno_of, space};
+use crate::call::{Call, CallResult};
+use abi::nr;
+
+/// Segments in all (Linux `SHMMNI`); one more is `ENOSPC`.
+const SEGMENTS_MAX: usize = 4096;
+/// Bytes of the largest segment (Linux `SHMMAX`); more is `EINVAL`.
+const SEGMENT_BYTES_MAX: u64 = u64::MAX - (1 << 24);
+const PAGE: u64 = PAGE_BYTES as u64;
+
+const IPC_CREAT: u32 = 0o1000;
+const IPC_EXCL: u32 = 0o2000;
+const SHM_HUGETLB: u32 = 0o4000;
+
+/// What all segments of the machine are found by.
+pub struct Segments(KernelCell<State>);
+
+impl Segments {
+    pub fn new() -> Segments {
+        Segments(KernelCell::new(State::default()))
+    }
+}
+
+#[derive(Default)]
+struct State {
+    by_id: BTreeMap<u32, Segment>,
+    next_id: u32,
+}
+
+#[derive(Clone)]
+struct Segment {
+    pages: Arc<SegmentPages>,
+    key: u32,
+    user: u32,
+    group: u32,
+    creator: (u32, u32),
+    mode: u32,
+    bytes: u64,
+    /// Seconds since 1970 of the last attach, the last detach and the last change.
+    attached_at: i64,
+    detached_at: i64,
+    changed_at: i64,
+    creator_pid: u32,
+    last_pid: u32,
+    /// `IPC_RMID` was asked: it goes with its last area, and its key is free.
+    removed: bool,
+    locked: bool,
+}
+
+/// The pages of a segment, under the name that /proc/PID/maps shows.
+struct SegmentPages {
+    memory: Arc<AnonymousMemory>,
+    key: u32,
+    id: u32,
+}
+
+impl Backing for SegmentPages {
+    fn page(&self, index: u64) -> Result<Option<Page>, BackingError> {
+        self.memory.page(index)
+    }
+
+    fn page_for_write(&self, index: u64) -> Result<Page, BackingError> {
+        self.memory.page_for_write(index)
+    }
+
+    fn name(&self) -> String {
+        format!("/SYSV{:08x} (deleted)", self.key)
+    }
+
+    fn identity(&self) -> BackingIdentity {
+        BackingIdentity { device_major: 0, device_minor: 1, inode: self.id.into() }
+    }
+}
+
+impl Segment {
+    /// Areas that show the segment.
+    fn attached(&self) -> u64 {
+        (Arc::strong_count(&self.pages) - 1) as u64
+    }
+
+    /// Error: `EACCES` when the mode bits do not grant all of `wanted` (as in one digit of a mode).
+    fn permit(&self, who: &Credentials, wanted: u32) -> Result<(), Errno> {
+        let granted = if who.user == self.user || who.user == self.creator.0 {
+            self.mode >> 6
+        } else if who.in_group(self.group) || who.in_group(self.creator.1) {
+            self.mode >> 3
+        } else {
+            self.mode
+        };
+        if who.is_privileged() || wanted & !granted & 7 == 0 { Ok(()) } else { Err(Errno::EACCES) }
+    }
+
+    /// Error: `EPERM`.
+    fn check_owner(&self, who: &Credentials) -> Result<(), Errno> {
+        let owns = who.is_privileged() || who.user == self.user || who.user == self.creator.0;
+        if owns { Ok(()) } else { Err(Errno::EPERM) }
+    }
+}
+
+impl State {
+    /// Drops segments that were removed and that no area shows any more.
+    fn sweep(&mut self) {
+        self.by_id.retain(|_, segment| !segment.removed || segment.attached() > 0);
+    }
+
+    /// Error: `EINVAL` for a number that no segment has.
+    fn get(&mut self, id: u64) -> Result<&mut Segment, Errno> {
+        self.sweep();
+        self.by_id.get_mut(&(id as u32)).ok_or(Errno::EINVAL)
+    }
+}
+
+fn shmget(call: &Call<'_>, key: u64, bytes: u64, flags: u64) -> CallResult {
+    let (key, flags) = (key as u32, flags as u32);
+    let who = call.process().credentials.borrow().clone();
+    let mut state = call.unix.shm.0.borrow_mut();
+    state.sweep();
+    let found = state.by_id.iter().find(|(_, segment)| key != 0 && !segment.removed && segment.key == key);
+    if let Some((&id, segment)) = found {
+        if flags & (IPC_CREAT | IPC_EXCL) == IPC_CREAT | IPC_EXCL {
+            return Err(Errno::EEXIST);
+        }
+        if bytes > segment.bytes {
+            return Err(Errno::EINVAL);
+        }
+        segment.permit(&who, flags >> 6 | flags >> 3 | flags)?;
+        return Ok(id.into());
+    }
+    if key != 0 && flags & IPC_CREAT == 0 {
+        return Err(Errno::ENOENT);
+    }
+    if bytes == 0 || bytes > SEGMENT_BYTES_MAX {
+        return Err(Errno::EINVAL);
+    }
+    // Linux refuses here only what its counters cannot hold; a segment beyond all memory is no use.
+    let memory_bytes = call.unix.pool.total_frames() as u64 * PAGE;
+    if flags & SHM_HUGETLB != 0 || bytes > memory_bytes {
+        return Err(Errno::ENOMEM);
+    }
+    if state.by_id.len() >= SEGMENTS_MAX {
+        return Err(Errno::ENOSPC);
+    }
+    let id = state.next_id;
+    state.next_id = (id + 1) & 0x7FFF_FFFF;
+    let pages = Arc::new(SegmentPages { memory: AnonymousMemory::new(call.unix.pool, bytes), key, id });
+    let segment = Segment {
+        pages,
+        key,
+        user: who.user,
+        group: who.group,
+        creator: (who.user, who.group),
+        mode: flags & 0o777,
+        bytes,
+        attached_at: 0,
+        detached_at: 0,
+        changed_at: call.now().seconds,
+        creator_pid: call.process().pid,
+        last_pid: 0,
+        removed: false,
+        locked: false,
+    };
+    state.by_id.insert(id, segment);
+    Ok(id.into())
+}
+
+/// How and where a segment is to be shown.
+struct Attachment {
+    address: u64,
+    placement: Placement,
+    protection: Protection,
+    /// Rights needed on the segment, as in one digit of a mode.
+    wanted: u32,
+}
+
+/// Error: `EINVAL`.
+fn attachment(address: u64, flags: u32) -> Result<Attachment, Errno> {
+    const READ_ONLY: u32 = 0o10000;
+    const ROUND: u32 = 0o20000;
+    const REMAP: u32 = 0o40000;
+    const EXECUTE: u32 = 0o100000;
+    let mut address = address;
+    if address & (PAGE - 1) != 0 {
+        if flags & ROUND == 0 {
+            return Err(Errno::EINVAL);
+        }
+        address &= !(PAGE - 1);
+        if address == 0 && flags & REMAP != 0 {
+            return Err(Errno::EINVAL);
+        }
+    }
+    let placement = match (address, flags & REMAP != 0) {
+        (0, true) => return Err(Errno::EINVAL),
+        (0, false) => Placement::Anywhere,
+        (_, true) => Placement::Fixed,
+        (_, false) => Placement::FixedIfFree,
+    };
+    let (write, execute) = (flags & READ_ONLY == 0, flags & EXECUTE != 0);
+    let protection = Protection { read: true, write, execute };
+    Ok(Attachment { address, placement, protection, wanted: 4 | u32::from(write) << 1 | u32::from(execute) })
+}
+
+fn shmat(call: &Call<'_>, id: u64, address: u64, flags: u64) -> CallResult {
+    if (id as i32) < 0 {
+        return Err(Errno::EINVAL);
+    }
+    let how = attachment(address, flags as u32)?;
+    let who = call.process().credentials.borrow().clone();
+    let (pages, bytes) = {
+        let mut state = call.unix.shm.0.borrow_mut();
+        let segment = state.get(id)?;
+        segment.permit(&who, how.wanted)?;
+        (segment.pages.clone(), segment.bytes)
+    };
+    let limit = Protection { read: true, write: how.wanted & 2 != 0, execute: true };
+    let request = MapRequest {
+        placement: how.placement,
+        limit,
+        address: how.address,
+        ..MapRequest::anonymous(bytes, how.protection)
+    };
+    let kind = Kind::SharedAnonymous(View { backing: pages, first_page: 0 });
+    let space = space(call)?;
+    let mapped = space.borrow_mut().map(request.of(kind));
+    let start = mapped.map_err(|error| match errno_of(error) {
+        Errno::EEXIST => Errno::EINVAL,
+        other => other,
+    })?;
+    let mut state = call.unix.shm.0.borrow_mut();
+    if let Ok(segment) = state.get(id) {
+        segment.attached_at = call.now().seconds;
+        segment.last_pid = call.process().pid;
+    }
+    Ok(start)
+}
+
+/// Where areas of the segment attached at `address` lie now, as start and length.
+fn areas_of(space: &Space, address: u64, pages: &Arc<SegmentPages>) -> Vec<(u64, u64)> {
+    let own = Arc::as_ptr(pages).cast::<u8>();
+    let is_own = |label: AreaLabel<'_>| match label {
+        AreaLabel::Backing(backing) => core::ptr::eq((backing as *const dyn Backing).cast::<u8>(), own),
+        _ => false,
+    };
+    let attached = |start: u64, offset: u64| start.checked_sub(offset) == Some(address);
+    let areas = space.areas().filter(|area| is_own(area.label) && attached(area.start, area.offset_bytes));
+    areas.map(|area| (area.start, area.end - area.start)).collect()
+}
+
+fn shmdt(call: &Call<'_>, address: u64) -> CallResult {
+    if address & (PAGE - 1) != 0 {
+        return Err(Errno::EINVAL);
+    }
+    let segments: Vec<(u32, Arc<SegmentPages>)> = {
+        let state = call.unix.shm.0.borrow();
+        state.by_id.iter().map(|(&id, segment)| (id, segment.pages.clone())).collect()
+    };
+    let space = space(call)?;
+    for (id, pages) in segments {
+        let areas = areas_of(&space.borrow(), address, &pages);
+        if areas.is_empty() {
+            continue;
+        }
+        for (start, bytes) in areas {
+            space.borrow_mut().unmap(start, bytes).map_err(errno_of)?;
+        }
+        drop(pages);
+        if let Ok(segment) = call.unix.shm.0.borrow_mut().get(id.into()) {
+            segment.detached_at = call.now().seconds;
+            segment.last_pid = call.process().pid;
+        }
+        return Ok(0);
+    }
+    Err(Errno::EINVAL)
+}
+
+/// `struct shmid64_ds`, 112 bytes (`asm-generic/shmbuf.h`, `ipcbuf.h`).
+fn status(segment: &Segment) -> [u8; 112] {
+    const DESTROYED: u32 = 0o1000;
+    const LOCKED: u32 = 0o2000;
+    let mut bytes = [0; 112];
+    let flag = |set: bool, bit: u32| if set { bit } else { 0 };
+    let mode = segment.mode | flag(segment.removed, DESTROYED) | flag(segment.locked, LOCKED);
+    let (user, group) = segment.creator;
+    let key = if segment.removed { 0 } else { segment.key };
+    for (index, word) in [key, segment.user, segment.group, user, group, mode].into_iter().enumerate() {
+        word.put(&mut bytes[index * 4..]);
+    }
+    segment.bytes.put(&mut bytes[48..]);
+    segment.attached_at.put(&mut bytes[56..]);
+    segment.detached_at.put(&mut bytes[64..]);
+    segment.changed_at.put(&mut bytes[72..]);
+    segment.creator_pid.put(&mut bytes[80..]);
+    segment.last_pid.put(&mut bytes[84..]);
+    segment.attached().put(&mut bytes[88..]);
+    bytes
+}
+
+fn shmctl(call: &Call<'_>, id: u64, command: u64, address: u64) -> CallResult {
+    const RMID: u32 = 0;
+    const SET: u32 = 1;
+    const STAT: u32 = 2;
+    const IPC_INFO: u32 = 3;
+    const LOCK: u32 = 11;
+    const UNLOCK: u32 = 12;
+    const SHM_STAT: u32 = 13;
+    const SHM_INFO: u32 = 14;
+    const STAT_ANY: u32 = 15;
+    if (id as i32) < 0 || (command as i32) < 0 {
+        return Err(Errno::EINVAL);
+    }
+    match command as u32 {
+        STAT => tell_status(call, id, address, 4).map(|_| 0),
+        SHM_STAT => tell_status(call, index_to_id(call, id)?, address, 4),
+        STAT_ANY => tell_status(call, index_to_id(call, id)?, address, 0),
+        RMID => change(call, id, |segment| segment.removed = true),
+        SET => {
+            let wanted: [u32; 12] = call.read(address)?;
+            let changed_at = call.now().seconds;
+            change(call, id, |segment| {
+                (segment.user, segment.group, segment.mode) = (wanted[1], wanted[2], wanted[5] & 0o777);
+                segment.changed_at = changed_at;
+            })
+        }
+        LOCK => change(call, id, |segment| segment.locked = true),
+        UNLOCK => change(call, id, |segment| segment.locked = false),
+        IPC_INFO => tell_limits(call, address),
+        SHM_INFO => tell_usage(call, address),
+        _ => Err(Errno::EINVAL),
+    }
+}
+
+fn change(call: &Call<'_>, id: u64, act: impl FnOnce(&mut Segment)) -> CallResult {
+    let who = call.process().credentials.borrow().clone();
+    let mut state = call.unix.shm.0.borrow_mut();
+    let segment = state.get(id)?;
+    segment.check_owner(&who)?;
+    act(segment);
+    state.sweep();
+    Ok(0)
+}
+
+fn tell_status(call: &Call<'_>, id: u64, address: u64, wanted: u32) -> CallResult {
+    let who = call.process().credentials.borrow().clone();
+    let record = {
+        let mut state = call.unix.shm.0.borrow_mut();
+        let segment = state.get(id)?;
+        segment.permit(&who, wanted)?;
+        status(segment)
+    };
+    call.copy_out(address, &record)?;
+    // The two forms that take an index return the number.
+    Ok(id)
+}
+
+/// The number of the segment at an index of the table, counted from 0.
+fn index_to_id(call: &Call<'_>, index: u64) -> Result<u64, Errno> {
+    let state = call.unix.shm.0.borrow();
+    state.by_id.keys().nth(index as usize).map(|&id| id.into()).ok_or(Errno::EINVAL)
+}
+
+/// The highest index in use, 0 when there is none.
+fn last_index(call: &Call<'_>) -> u64 {
+    call.unix.shm.0.borrow().by_id.len().saturating_sub(1) as u64
+}
+
+/// `struct shminfo64`.
+fn tell_limits(call: &Call<'_>, address: u64) -> CallResult {
+    let mut words = [0u64; 9];
+    words[..5].copy_from_slice(&[SEGMENT_BYTES_MAX, 1, SEGMENTS_MAX as u64, SEGMENTS_MAX as u64, SEGMENT_BYTES_MAX]);
+    call.write(address, &words)?;
+    Ok(last_index(call))
+}
+
+/// `struct shm_info`: segments, their pages, and the pages that are present.
+fn tell_usage(call: &Call<'_>, address: u64) -> CallResult {
+    let (count, pages) = {
+        let state = call.unix.shm.0.borrow();
+        (state.by_id.len() as u64, state.by_id.values().map(|segment| segment.bytes.div_ceil(PAGE)).sum::<u64>())
+    };
+    call.write(address, &[count, pages, pages, 0, 0, 0])?;
+    Ok(last_index(call))
+}
+
+pub const CALLS: &[Entry] = &[
+    (nr::SHMGET, |call, [a, b, c, ..]| shmget(call, a, b, c)),
+    (nr::SHMAT, |call, [a, b, c, ..]| shmat(call, a, b, c)),
+    (nr::SHMDT, |call, [a, ..]| shmdt(call, a)),
+    (nr::SHMCTL, |call, [a, b, c, ..]| shmctl(call, a, b, c)),
+];

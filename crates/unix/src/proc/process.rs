@@ -1,0 +1,217 @@
+//! /proc/PID and /proc/PID/task/TID.
+
+use alloc::format;
+use alloc::sync::{Arc, Weak};
+use alloc::vec::Vec;
+
+use abi::Errno;
+use kernel::file::{Data, LinkTarget, Listed, NewNode, Node, NodeKind, VirtualDirectory, Visit};
+
+use super::root::caller;
+use super::tree::{Entry, Subject, Table, What, file, link, parse_number, private, produce, setting, show, table};
+use super::{accounts, descriptors, memory, mounts, status};
+use crate::emulator::Unix;
+use crate::task::{Life, Process, Task};
+
+/// A process, or one of its threads. It holds nothing alive: what is left of an open /proc/PID when the process
+/// has gone answers `ESRCH`.
+#[derive(Clone)]
+pub struct Member {
+    process: Weak<Process>,
+    /// The thread that is meant; in /proc/PID, the one with the process's number.
+    pub tid: u32,
+    /// The directory is about the whole process.
+    pub is_process: bool,
+}
+
+impl Member {
+    /// The process with this number; or, as on Linux, the process that has a thread with this number.
+    pub fn find(unix: &Unix, number: u32) -> Option<Member> {
+        let process = unix.tasks.process(number);
+        let process = process.or_else(|| unix.tasks.task(number).map(|task| task.process.clone()))?;
+        (process.life.get() != Life::Reaped).then(|| Member {
+            process: Arc::downgrade(&process),
+            tid: number,
+            is_process: true,
+        })
+    }
+
+    /// Error: `ESRCH` when it has been waited for.
+    pub fn process(&self) -> Result<Arc<Process>, Errno> {
+        let process = self.process.upgrade().ok_or(Errno::ESRCH)?;
+        if process.life.get() == Life::Reaped { Err(Errno::ESRCH) } else { Ok(process) }
+    }
+
+    /// The thread; `None` when it has ended, as the first thread of a zombie has.
+    pub fn task(&self, process: &Process) -> Option<Arc<Task>> {
+        let mut found = None;
+        process.each_task(|task| {
+            if task.tid == self.tid {
+                found = Some(task.clone());
+            }
+        });
+        found
+    }
+
+    /// The process, if the caller may look into it (Linux `ptrace_may_access`, without capabilities).
+    /// Errors: `ESRCH`, `EACCES`.
+    pub fn inspect(&self, unix: &Unix) -> Result<Arc<Process>, Errno> {
+        let process = self.process()?;
+        let caller = caller(unix)?;
+        let user = caller.process.credentials.borrow().user;
+        let ids = process.user_ids.get();
+        let same = [ids.real, ids.effective, ids.saved].iter().all(|id| *id == user);
+        if user == 0 || same || Arc::ptr_eq(&caller.process, &process) { Ok(process) } else { Err(Errno::EACCES) }
+    }
+}
+
+impl Subject for Member {
+    fn owner(&self) -> (u32, u32) {
+        let process = self.process.upgrade();
+        process.map_or((0, 0), |process| (process.user_ids.get().effective, process.group_ids.get().effective))
+    }
+
+    fn is_there(&self) -> bool {
+        self.process().is_ok_and(|process| self.is_process || self.tid == process.pid || self.task(&process).is_some())
+    }
+}
+
+const fn directory(
+    name: &'static str,
+    mode: u32,
+    make: fn(&'static Unix, &Member) -> Arc<dyn VirtualDirectory>,
+) -> Entry<Member> {
+    Entry { name, mode, what: What::Directory(make) }
+}
+
+/// What a process and a thread both have.
+macro_rules! entries {
+    ($($own:expr),*) => {
+        &[
+            private("auxv", memory::auxv),
+            file("cgroup", accounts::cgroup),
+            file("cmdline", memory::command_line),
+            setting("comm", status::name, status::set_name),
+            link("cwd", working_directory),
+            private("environ", memory::environment),
+            link("exe", executable),
+            directory("fd", 0o500, |unix, member| descriptors::links(unix, member)),
+            directory("fdinfo", 0o555, |unix, member| descriptors::infos(unix, member)),
+            private("io", accounts::io),
+            file("limits", accounts::limits),
+            file("maps", memory::maps),
+            file("mountinfo", mounts::mountinfo),
+            file("mounts", mounts::mounts),
+            table("net", &[]),
+            table("ns", NAMESPACES),
+            file("oom_score", accounts::oom_score),
+            setting("oom_score_adj", accounts::oom_score_adjustment, accounts::set_oom_score_adjustment),
+            private("personality", accounts::personality),
+            link("root", root_directory),
+            file("schedstat", accounts::schedule),
+            file("smaps", memory::smaps),
+            file("smaps_rollup", memory::smaps_rollup),
+            file("stat", status::stat),
+            file("statm", status::statm),
+            file("status", status::status),
+            file("wchan", accounts::waiting_channel),
+            $($own),*
+        ]
+    };
+}
+
+pub const PROCESS: &[Entry<Member>] = entries![
+    setting("coredump_filter", accounts::coredump_filter, accounts::set_coredump_filter),
+    directory("task", 0o555, |unix, member| Arc::new(Tasks { unix, member: member.clone() })),
+    Entry { mode: 0o666, ..setting("timerslack_ns", accounts::timer_slack, accounts::set_timer_slack) }
+];
+
+const THREAD: &[Entry<Member>] = entries![];
+
+/// Everything is in the first namespace of its kind; the numbers are Linux's.
+const NAMESPACES: &[Entry<Member>] = &[
+    link("cgroup", |unix, _| namespace(unix, "cgroup", 4_026_531_835)),
+    link("ipc", |unix, _| namespace(unix, "ipc", 4_026_531_839)),
+    link("mnt", |unix, _| namespace(unix, "mnt", 4_026_531_841)),
+    link("net", |unix, _| namespace(unix, "net", 4_026_531_840)),
+    link("pid", |unix, _| namespace(unix, "pid", 4_026_531_836)),
+    link("user", |unix, _| namespace(unix, "user", 4_026_531_837)),
+    link("uts", |unix, _| namespace(unix, "uts", 4_026_531_838)),
+];
+
+/// A namespace is an empty file that can be opened, to name it by a descriptor.
+fn namespace(unix: &Unix, kind: &str, number: u32) -> Result<LinkTarget, Errno> {
+    let new = NewNode { mode: 0o444, user: 0, group: 0, now: unix.wall_time() };
+    let node = Node::nameless(unix.names.root().volume(), new)?;
+    Ok(LinkTarget::Node(node, format!("{kind}:[{number}]").into_bytes().into()))
+}
+
+/// A link that leads straight to a node.
+pub fn jump(unix: &Unix, node: &Arc<Node>) -> Result<LinkTarget, Errno> {
+    let top = caller(unix)?.process.place.borrow().root.clone();
+    Ok(LinkTarget::Node(node.clone(), unix.names.path_of(node, &top).into()))
+}
+
+fn executable(unix: &'static Unix, member: &Member) -> Result<LinkTarget, Errno> {
+    let process = member.inspect(unix)?;
+    process.space().ok_or(Errno::ENOENT)?;
+    let node = process.executable.borrow().clone().ok_or(Errno::ENOENT)?;
+    jump(unix, &node)
+}
+
+fn working_directory(unix: &'static Unix, member: &Member) -> Result<LinkTarget, Errno> {
+    let process = member.inspect(unix)?;
+    process.space().ok_or(Errno::ENOENT)?;
+    let node = process.place.borrow().directory.clone();
+    jump(unix, &node)
+}
+
+fn root_directory(unix: &'static Unix, member: &Member) -> Result<LinkTarget, Errno> {
+    let process = member.inspect(unix)?;
+    process.space().ok_or(Errno::ENOENT)?;
+    let node = process.place.borrow().root.clone();
+    jump(unix, &node)
+}
+
+/// /proc/PID/task
+struct Tasks {
+    unix: &'static Unix,
+    member: Member,
+}
+
+impl Tasks {
+    /// Numbers of the threads, rising. The first thread of a process that still is to be waited for stays.
+    fn numbers(&self) -> Vec<u32> {
+        let Ok(process) = self.member.process() else { return Vec::new() };
+        let mut numbers = Vec::new();
+        process.each_task(|task| numbers.push(task.tid));
+        if !numbers.contains(&process.pid) {
+            numbers.push(process.pid);
+        }
+        numbers.sort_unstable();
+        numbers
+    }
+}
+
+impl VirtualDirectory for Tasks {
+    fn lookup(&self, this: &Arc<Node>, name: &[u8]) -> Result<Arc<Node>, Errno> {
+        let tid = parse_number(name).filter(|tid| self.numbers().contains(tid)).ok_or(Errno::ENOENT)?;
+        let subject = Member { tid, is_process: false, ..self.member.clone() };
+        let data = Data::VirtualDirectory(Arc::new(Table { unix: self.unix, subject, entries: THREAD }));
+        Ok(produce(self.unix, this, name, (NodeKind::Directory, 0o555), self.member.owner(), data))
+    }
+
+    fn list(&self, this: &Arc<Node>, from: u64, visit: &mut dyn FnMut(&Listed<'_>) -> Visit) {
+        // A thread's cookie is its number, so that a thread that ends between two calls hides no other.
+        for tid in self.numbers().into_iter().filter(|tid| u64::from(*tid) >= from) {
+            let name = format!("{tid}");
+            if show(this, tid.into(), NodeKind::Directory, name.as_bytes(), visit) == Visit::Stop {
+                return;
+            }
+        }
+    }
+
+    fn subdirectories(&self) -> u32 {
+        self.numbers().len() as u32
+    }
+}

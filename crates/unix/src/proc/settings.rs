@@ -1,0 +1,170 @@
+//! /proc/sys: limits and constants. Only the host's name can be changed.
+
+use alloc::format;
+use alloc::vec::Vec;
+
+use abi::Errno;
+use machine::KernelCell;
+
+use super::system::{RELEASE, VERSION};
+use super::tree::{Entry, Whole, file, setting, table};
+use crate::emulator::Unix;
+use crate::limits::{DESCRIPTORS_MAX, PROCESS_ID_MAX, TASKS_MAX};
+
+type Text = Result<Vec<u8>, Errno>;
+
+/// A file that always says the same.
+macro_rules! constant {
+    ($name:literal, $text:literal) => {
+        file($name, |_, _| Ok(concat!($text, "\n").into()))
+    };
+}
+
+pub const ENTRIES: &[Entry<Whole>] = &[
+    table("fs", FS),
+    table("kernel", KERNEL),
+    table("net", &[table("core", NET_CORE), table("ipv4", NET_IPV4), table("unix", NET_UNIX)]),
+    table("vm", VM),
+];
+
+const FS: &[Entry<Whole>] = &[
+    constant!("aio-max-nr", "65536"),
+    constant!("aio-nr", "0"),
+    constant!("dentry-state", "0\t0\t45\t0\t0\t0"),
+    constant!("file-max", "9223372036854775807"),
+    file("file-nr", |unix, _| {
+        let open: usize = unix.tasks.processes().iter().map(|process| process.files().list().len()).sum();
+        Ok(format!("{open}\t0\t9223372036854775807\n").into())
+    }),
+    table(
+        "inotify",
+        &[
+            constant!("max_queued_events", "16384"),
+            constant!("max_user_instances", "128"),
+            constant!("max_user_watches", "65536"),
+        ],
+    ),
+    constant!("inode-nr", "0\t0"),
+    constant!("leases-enable", "0"),
+    file("nr_open", |_, _| Ok(format!("{DESCRIPTORS_MAX}\n").into())),
+    constant!("pipe-max-size", "1048576"),
+    constant!("pipe-user-pages-hard", "0"),
+    constant!("pipe-user-pages-soft", "16384"),
+    constant!("protected_hardlinks", "0"),
+    constant!("protected_symlinks", "0"),
+    constant!("suid_dumpable", "0"),
+];
+
+const KERNEL: &[Entry<Whole>] = &[
+    constant!("cap_last_cap", "40"),
+    constant!("core_pattern", "core"),
+    constant!("core_uses_pid", "0"),
+    constant!("domainname", "(none)"),
+    setting("hostname", host_name, set_host_name),
+    constant!("msgmax", "8192"),
+    constant!("msgmnb", "16384"),
+    constant!("msgmni", "32000"),
+    constant!("ngroups_max", "65536"),
+    file("osrelease", |_, _| Ok(format!("{RELEASE}\n").into())),
+    constant!("ostype", "Linux"),
+    constant!("overflowgid", "65534"),
+    constant!("overflowuid", "65534"),
+    constant!("perf_event_paranoid", "4"),
+    file("pid_max", |_, _| Ok(format!("{PROCESS_ID_MAX}\n").into())),
+    table("random", RANDOM),
+    constant!("randomize_va_space", "0"),
+    constant!("sched_rr_timeslice_ms", "1"),
+    constant!("sem", "32000\t1024000000\t500\t32000"),
+    constant!("shmall", "18446744073692774399"),
+    constant!("shmmax", "18446744073692774399"),
+    constant!("shmmni", "4096"),
+    constant!("tainted", "0"),
+    file("threads-max", |_, _| Ok(format!("{TASKS_MAX}\n").into())),
+    file("version", |_, _| Ok(format!("{VERSION}\n").into())),
+];
+
+const RANDOM: &[Entry<Whole>] = &[
+    file("boot_id", |unix, _| Ok(identifier(boot_identity(unix)))),
+    constant!("entropy_avail", "256"),
+    constant!("poolsize", "256"),
+    file("uuid", |unix, _| Ok(identifier([unix.machine.random(), unix.machine.random()]))),
+    constant!("write_wakeup_threshold", "256"),
+];
+
+const NET_CORE: &[Entry<Whole>] = &[
+    constant!("rmem_default", "212992"),
+    constant!("rmem_max", "212992"),
+    constant!("somaxconn", "4096"),
+    constant!("wmem_default", "212992"),
+    constant!("wmem_max", "212992"),
+];
+
+const NET_IPV4: &[Entry<Whole>] = &[
+    constant!("ip_local_port_range", "32768\t60999"),
+    constant!("tcp_allowed_congestion_control", "reno cubic"),
+    constant!("tcp_available_congestion_control", "reno cubic"),
+    constant!("tcp_congestion_control", "cubic"),
+    constant!("tcp_max_syn_backlog", "512"),
+    constant!("tcp_rmem", "4096\t131072\t6291456"),
+    constant!("tcp_wmem", "4096\t16384\t4194304"),
+];
+
+const NET_UNIX: &[Entry<Whole>] = &[constant!("max_dgram_qlen", "512")];
+
+const VM: &[Entry<Whole>] = &[
+    constant!("dirty_background_ratio", "10"),
+    constant!("dirty_ratio", "20"),
+    constant!("max_map_count", "65530"),
+    file("mmap_min_addr", |_, _| Ok(format!("{}\n", kernel::space::LOWEST_ADDRESS).into())),
+    constant!("nr_hugepages", "0"),
+    constant!("overcommit_kbytes", "0"),
+    constant!("overcommit_memory", "0"),
+    constant!("overcommit_ratio", "50"),
+    constant!("panic_on_oom", "0"),
+    constant!("swappiness", "0"),
+    constant!("vfs_cache_pressure", "100"),
+];
+
+fn host_name(unix: &'static Unix, _: &Whole) -> Text {
+    let mut name = unix.host_name.borrow().clone();
+    name.push(b'\n');
+    Ok(name)
+}
+
+/// Takes the first line, at most 64 bytes of it.
+fn set_host_name(unix: &'static Unix, _: &Whole, text: &[u8]) -> Result<(), Errno> {
+    let end = text.iter().position(|byte| matches!(byte, b'\n' | 0)).unwrap_or(text.len());
+    *unix.host_name.borrow_mut() = text[..end.min(64)].to_vec();
+    Ok(())
+}
+
+/// Drawn at the first look, the same until the machine ends.
+fn boot_identity(unix: &Unix) -> [u64; 2] {
+    static IDENTITY: KernelCell<Option<[u64; 2]>> = KernelCell::new(None);
+    let identity = IDENTITY.get().unwrap_or_else(|| [unix.machine.random(), unix.machine.random()]);
+    IDENTITY.set(Some(identity));
+    identity
+}
+
+/// A random UUID (RFC 9562, version 4).
+fn identifier([high, low]: [u64; 2]) -> Vec<u8> {
+    let high = high & !0xF000 | 0x4000;
+    let low = low & !(3 << 62) | 1 << 63;
+    let (a, b, c) = (high >> 32, high >> 16 & 0xFFFF, high & 0xFFFF);
+    format!("{a:08x}-{b:04x}-{c:04x}-{:04x}-{:012x}\n", low >> 48, low & 0xFFFF_FFFF_FFFF).into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::identifier;
+
+    #[test]
+    fn an_identifier_tells_its_version_and_variant() {
+        assert_eq!(identifier([0, 0]), b"00000000-0000-4000-8000-000000000000\n");
+        assert_eq!(identifier([u64::MAX, u64::MAX]), b"ffffffff-ffff-4fff-bfff-ffffffffffff\n");
+        assert_eq!(
+            identifier([0x1122_3344_5566_7788, 0x99aa_bbcc_ddee_ff00]),
+            b"11223344-5566-4788-99aa-bbccddeeff00\n"
+        );
+    }
+}

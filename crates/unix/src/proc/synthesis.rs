@@ -1,0 +1,46 @@
+//! /proc/synthesis: the kernel's gauges, and the code it has written for itself.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt::Write;
+
+use abi::Errno;
+use codestore::Birth;
+
+use super::tree::{Entry, Whole, file};
+use crate::emulator::Unix;
+
+pub const ENTRIES: &[Entry<Whole>] = &[file("code", code), file("gauges", gauges)];
+
+fn gauges(unix: &'static Unix, _: &Whole) -> Result<Vec<u8>, Errno> {
+    let text = format!(
+        "free_frames {}\ntotal_frames {}\ncode_bytes {}\ncode_routines {}\nswitches {}\nready {}\ntasks {}\n",
+        unix.pool.free_frames(),
+        unix.pool.total_frames(),
+        unix.store.live_bytes(),
+        unix.store.live_routines(),
+        unix.scheduler.switch_count(),
+        unix.scheduler.ready_count(),
+        unix.tasks.task_count()
+    );
+    Ok(text.into_bytes())
+}
+
+/// One line for each live routine: address, bytes, name, maker. Below it, the templates it was made of and what
+/// their holes were filled with.
+fn code(unix: &'static Unix, _: &Whole) -> Result<Vec<u8>, Errno> {
+    let mut text = String::new();
+    unix.store.each_birth(|birth| certificate(&mut text, birth));
+    Ok(text.into_bytes())
+}
+
+fn certificate(text: &mut String, birth: &Birth) {
+    let _ = writeln!(text, "{:016x} {} {} {}", birth.address, birth.bytes, birth.name, birth.maker);
+    for origin in &birth.origins {
+        let _ = writeln!(text, "  {} at {} bytes {}", origin.template, origin.offset, origin.bytes);
+        for (name, hole) in &origin.holes {
+            let _ = writeln!(text, "    {name} {:?} {:#x}", hole.kind, hole.value);
+        }
+    }
+}
