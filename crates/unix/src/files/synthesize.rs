@@ -1,5 +1,6 @@
 //! What `open` synthesizes (S-89): the routines behind a file's `read` and `write` entries.
 
+use abi::file::O_NOATIME;
 use codestore::Code;
 use kernel::FileCall;
 use kernel::call::{Makers, null_read, null_write, zero_read};
@@ -53,7 +54,8 @@ fn synthesize_file(unix: &Unix, file: &mut OpenFile) {
     let window = WindowCode::take(content, unix.makers());
     if let Some(code) = window.code() {
         *file.code.borrow_mut() = FileCode {
-            read: Some(code.read.clone()).filter(|_| file.is_readable()),
+            // The routine notes the access time.
+            read: Some(code.read.clone()).filter(|_| file.is_readable() && file.flags() & O_NOATIME == 0),
             // Appending writes go to the end, wherever the position is.
             write: Some(code.write.clone()).filter(|_| file.is_writable() && !file.is_appending()),
             seek: Some(code.seek.clone()),
