@@ -68,6 +68,7 @@ fn synthesize_file(unix: &Unix, file: &mut OpenFile) {
 pub fn remember(unix: &Unix, file: &OpenFile, position: u64) {
     if let (Some(body), Some(content)) = (file.window(), file.content())
         && body.code().is_some()
+        && !(file.is_writable() && file.node().is_some_and(|node| node.loses_privilege_when_written()))
     {
         body.window.remember(unix.machine, content, position);
     }
