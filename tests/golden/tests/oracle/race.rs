@@ -42,7 +42,15 @@ impl Race {
     pub fn new(seed: u64) -> Race {
         let scheduler = Scheduler::start(bench()).expect("room for the idle thread");
         let random = Random::new(seed);
-        Race { seed, operation: 0, random, caller: Caller::new(seed), ways: BTreeMap::new(), scheduler, last: String::new() }
+        Race {
+            seed,
+            operation: 0,
+            random,
+            caller: Caller::new(seed),
+            ways: BTreeMap::new(),
+            scheduler,
+            last: String::new(),
+        }
     }
 
     pub fn count(&mut self, routine: &'static str, way: Way) {
