@@ -103,7 +103,7 @@ impl Program {
 
     /// Stores random bytes, as far as that is possible.
     pub fn scramble(&self, random: &mut crate::Random, address: u64, bytes: usize) {
-        let noise: Vec<u8> = (0..bytes.div_ceil(8)).flat_map(|_| random.next().to_le_bytes()).collect();
+        let noise: Vec<u8> = (0..bytes.div_ceil(8)).flat_map(|_| random.bits().to_le_bytes()).collect();
         let reachable = self.reachable(address, bytes, Access::Write);
         // SAFETY: the range can be written.
         unsafe { (address as *mut u8).copy_from_nonoverlapping(noise.as_ptr(), reachable) };

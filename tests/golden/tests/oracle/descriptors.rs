@@ -170,7 +170,7 @@ impl Descriptors {
             }
         };
         let open = u32::try_from(descriptor).ok().and_then(|at| self.model.get(&at).copied());
-        let arguments = [descriptor, race.random.next(), race.random.next()];
+        let arguments = [descriptor, race.random.bits(), race.random.bits()];
         let mut outcome = race.caller.call(self.close.entry(), nr::CLOSE, arguments);
         race.count("call.close", outcome.way);
         race.same("way of close", outcome.way == Way::Fast, open.is_some_and(|open| open.pending));
