@@ -93,7 +93,8 @@ impl Bench {
         let frames = low_memory(FRAMES as usize * PAGE_BYTES, libc::PROT_READ | libc::PROT_WRITE);
         let program = Program::new(frames);
         let memory = Box::leak(Box::new(Frames(frames)));
-        let pool = Box::leak(Box::new(FramePool::new(memory, &[const { 0..FRAMES }], 0)));
+        let usable = 0..FRAMES;
+        let pool = Box::leak(Box::new(FramePool::new(memory, core::slice::from_ref(&usable), 0)));
         let user_limit = Box::new(program.limit());
         let pc_fragments = AtomicBool::new(false);
         let slow = OnceLock::new();

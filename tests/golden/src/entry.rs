@@ -163,7 +163,7 @@ impl Caller {
     }
 
     fn enter(&mut self, entry: u64, stack: u64, number: u64, arguments: [u64; 3], slow_stack: u64) -> Outcome {
-        let mut registers = [0; 16].map(|_: u64| self.random.next());
+        let mut registers = [0; 16].map(|_: u64| self.random.bits());
         registers[RAX] = number;
         registers[RSP] = stack;
         [registers[RDI], registers[RSI], registers[RDX]] = arguments;

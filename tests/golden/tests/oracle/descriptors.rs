@@ -163,10 +163,14 @@ impl Descriptors {
     fn close(&mut self, race: &mut Race) {
         let descriptor = match race.random.below(20) {
             0 => race.random.pick(&[u64::MAX, 64, 63, 256, 1 << 40]),
-            _ => race.random.below(LIMIT + 2),
+            1 => race.random.below(LIMIT + 2),
+            _ => {
+                let pending: Vec<u32> = self.model.iter().filter(|at| at.1.pending).map(|at| *at.0).collect();
+                if pending.is_empty() { race.random.below(LIMIT) } else { race.random.pick(&pending).into() }
+            }
         };
         let open = u32::try_from(descriptor).ok().and_then(|at| self.model.get(&at).copied());
-        let arguments = [descriptor, race.random.next(), race.random.next()];
+        let arguments = [descriptor, race.random.bits(), race.random.bits()];
         let mut outcome = race.caller.call(self.close.entry(), nr::CLOSE, arguments);
         race.count("call.close", outcome.way);
         race.same("way of close", outcome.way == Way::Fast, open.is_some_and(|open| open.pending));

@@ -74,13 +74,13 @@ impl Dispatch {
     }
 
     pub fn step(&mut self, race: &mut Race) {
-        let wild = race.random.next() >> race.random.below(64);
+        let wild = race.random.bits() >> race.random.below(64);
         let (number, descriptor) = match race.random.below(3) {
             0 => (race.random.below(CALLS as u64 + 2), race.random.below(DESCRIPTORS as u64 + 2)),
             1 => (wild, wild),
             _ => (race.random.below(CALLS as u64), race.random.below(DESCRIPTORS as u64)),
         };
-        let arguments = [descriptor, race.random.next(), race.random.next()];
+        let arguments = [descriptor, race.random.bits(), race.random.bits()];
         let (name, code, answered) = match race.random.below(5) {
             0 => ("thread.slow_call", &self.slow_call, None),
             1 | 2 => {
