@@ -21,4 +21,4 @@ pub use memory::{FrameNumber, FrameSource, KERNEL_FRAMES_MIN, PAGE_BYTES, Physic
 pub use registers::Registers;
 pub use thread::{Access, BadVectorState, Entries, Exception, Start, Threads, Tte, TteId, Upcalls};
 pub use time::Nanos;
-pub use translation::{Mapping, NoFrames, Protection, Translation, UserFault, VirtAddr};
+pub use translation::{Change, Mapping, NoFrames, Protection, Translation, UserFault, VirtAddr};
