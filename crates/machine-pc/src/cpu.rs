@@ -28,6 +28,8 @@ pub struct Cpu {
     pub vector_owner: u64,
     /// XCR0: which vector state exists.
     pub vector_mask: u64,
+    /// Bytes of an XSAVE image.
+    pub vector_bytes: usize,
     pub tss: Tss,
     gdt: [u64; 10],
     idt: [[u64; 2]; 256],
@@ -98,6 +100,7 @@ impl Cpu {
         // SAFETY: all-zero is a valid value of every field (integers and arrays of them).
         let cpu: &'static mut Cpu = Box::leak(unsafe { Box::<Cpu>::new_zeroed().assume_init() });
         cpu.vector_mask = features.xcr0;
+        cpu.vector_bytes = features.xsave_bytes;
         cpu.vector_owner = dummy_owner;
         for stack in 0..2 {
             cpu.tss.ist[stack] = (&raw const cpu.trap_stacks[stack]) as u64 + 8192;

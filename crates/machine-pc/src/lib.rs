@@ -180,7 +180,7 @@ impl Machine for PcMachine {
     }
 
     fn reclaim(&self) -> usize {
-        heap::trim()
+        tte::release_inactive() + heap::trim()
     }
 
     fn new_translation(&self) -> Result<Arc<dyn Translation>, NoFrames> {

@@ -42,6 +42,8 @@ pub trait Tte {
     /// Takes a vector state from a program (a signal frame): refused when malformed.
     fn set_vector_state(&self, image: &[u8]) -> Result<(), BadVectorState>;
     fn reset_vector_state(&self);
+    /// Takes over a copy of the running thread's vector state.
+    fn inherit_vector_state(&self);
 
     /// Binds system call `number` in this thread's call table to a routine; `None`: done in Rust.
     fn bind_call(&self, number: usize, entry: Option<u64>);

@@ -364,6 +364,8 @@ impl Tte for OnlyTte {
 
     fn reset_vector_state(&self) {}
 
+    fn inherit_vector_state(&self) {}
+
     fn bind_call(&self, _number: usize, _entry: Option<u64>) {}
 
     fn bind_descriptor_call(&self, _number: usize, _entries: u64, _count: u32) -> Result<(), NoFrames> {
