@@ -589,6 +589,10 @@ impl Tte for PcTte {
         self.bind_own("thread.by_descriptor", number, code.draft())
     }
 
+    fn append_kernel_stack(&self, draft: &mut Draft) {
+        crate::call::ToKernelStack { user_sp: Abs32(self.area + THREAD_AREA_BYTES - 8) }.append_to(draft);
+    }
+
     fn slow_entry(&self) -> u64 {
         self.code.slow.entry()
     }

@@ -51,14 +51,13 @@ extern "C" fn trap_from_kernel(registers: &mut Registers) {
     match registers.cause {
         PAGE_FAULT => {
             let access = access(registers.error);
-            if access.address.0 < USER_LIMIT {
-                if upcalls().page_fault(access) {
-                    return;
-                }
-                if let Some(landing) = user::landing(registers.rip).or_else(|| STORE.landing(registers.rip)) {
-                    registers.rip = landing;
-                    return;
-                }
+            if access.address.0 < USER_LIMIT && upcalls().page_fault(access) {
+                return;
+            }
+            // A range that began below the limit may end at it: such an access lands too.
+            if let Some(landing) = user::landing(registers.rip).or_else(|| STORE.landing(registers.rip)) {
+                registers.rip = landing;
+                return;
             }
             start::epitaph(registers, "page fault in the kernel");
         }

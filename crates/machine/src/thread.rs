@@ -3,6 +3,8 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use synth::Draft;
+
 use crate::{NoFrames, Registers, Translation, VirtAddr};
 
 /// Names a TTE. Small, reused after the TTE is dropped.
@@ -50,6 +52,9 @@ pub trait Tte {
     /// Synthesizes the dispatch of a call on descriptors (`fd → entry`) for this thread and binds it: it moves to the
     /// kernel stack and jumps through word `rdi` of the `count` words at `entries`; other descriptors are done in Rust.
     fn bind_descriptor_call(&self, number: usize, entries: u64, count: u32) -> Result<(), NoFrames>;
+    /// Appends code that moves to this thread's kernel stack: before a routine touches the program's memory, because a
+    /// fault on the program's own stack would store the kernel's registers there.
+    fn append_kernel_stack(&self, draft: &mut Draft);
     /// Where code that has not left the program's stack goes to have the call done in Rust; rax = call number.
     fn slow_entry(&self) -> u64;
     /// Synthesizes a call that is one constant now (S-14) and binds it.

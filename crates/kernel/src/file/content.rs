@@ -358,10 +358,15 @@ impl Content {
         Ok(page)
     }
 
+    /// Makes every window of an open file forget its pages.
+    pub(super) fn forget_windows(&self) {
+        self.words.layout.set(self.words.layout.get() + 1);
+    }
+
     fn remove_pages(&self, range: Range<u64>) {
         let removed = self.state.borrow_mut().pages.remove(range);
         self.volume.pages_lost(removed);
-        self.words.layout.set(self.words.layout.get() + 1);
+        self.forget_windows();
     }
 
     fn count_present(&self, range: Range<u64>) -> u64 {

@@ -241,11 +241,11 @@ impl PipeEnd {
         }
         let mut done = 0;
         loop {
-            if self.pipe.readers() == 0 {
-                return if done > 0 { Ok(done) } else { Err(Errno::EPIPE) };
-            }
             if bytes == 0 {
                 return Ok(0);
+            }
+            if self.pipe.readers() == 0 {
+                return if done > 0 { Ok(done) } else { Err(Errno::EPIPE) };
             }
             // A small write waits until it fits whole.
             let needed = if bytes <= ATOMIC_BYTES { bytes } else { 1 };

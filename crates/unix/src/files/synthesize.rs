@@ -3,7 +3,7 @@
 use codestore::Code;
 use kernel::FileCall;
 use kernel::call::{Makers, null_read, null_write, zero_read};
-use kernel::file::WindowCode;
+use kernel::file::{SET_GROUP, SET_USER, WindowCode};
 use kernel::pipe::PipeEnd;
 
 use super::{Body, FileCode, MemoryDevice, OpenFile};
@@ -64,8 +64,11 @@ fn synthesize_file(unix: &Unix, file: &mut OpenFile) {
 
 /// After the Rust twin has moved bytes at `position`: the next ones may be there for the routines.
 pub fn remember(unix: &Unix, file: &OpenFile, position: u64) {
+    let Some(node) = file.node() else { return };
+    // Writing to a file with set-user or set-group rights takes them away: that is done in Rust, every time.
     if let (Some(body), Some(content)) = (file.window(), file.content())
         && body.code().is_some()
+        && node.meta().mode & (SET_USER | SET_GROUP) == 0
     {
         body.window.remember(unix.machine, content, position);
     }
