@@ -60,8 +60,8 @@ def print_lines(wanted, per_address, starts, names):
         lines = block.splitlines()[1:]
         path = " < ".join(f"{f} {os.path.basename(l)}" for f, l in zip(lines[0::2], lines[1::2]))
         sums[path] += per_address[address]
-    for path, count in sums.most_common(60):
-        print(f"{count:10.1f}  {path[:300]}")
+    for path, count in sums.most_common(40):
+        print(f"{count:10.1f}  {path[:150]}")
 
 
 def main():

@@ -88,7 +88,6 @@ fn start_machine(info: &BootInfo, entry_tsc: u64) -> &'static PcMachine {
         features,
         cpu,
         console: KernelCell::new(console),
-        upcalls: KernelCell::new(None),
         random: KernelCell::new(0),
     }));
     MACHINE.store((&raw const *machine) as u64, Ordering::Release);

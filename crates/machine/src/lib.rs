@@ -15,7 +15,7 @@ mod thread;
 mod time;
 mod translation;
 
-pub use cell::KernelCell;
+pub use cell::{KernelCell, KernelSlots};
 pub use machine::{Channel, Machine, Received};
 pub use memory::{FrameNumber, FrameSource, KERNEL_FRAMES_MIN, PAGE_BYTES, PhysicalMemory, UserMemory};
 pub use registers::Registers;
