@@ -122,6 +122,7 @@ fn unknown(_: &mut Call<'_>, _: [u64; 6]) -> CallResult {
 }
 
 /// Serves call `number`; the result is in `rax` afterwards.
+#[inline(always)]
 pub fn serve(call: &mut Call<'_>, number: u64) {
     call.registers.cause = number;
     let row = TABLE.get(number as usize).unwrap_or(&UNKNOWN);
@@ -133,22 +134,37 @@ pub fn serve(call: &mut Call<'_>, number: u64) {
     };
     let value = match result {
         Ok(value) => {
-            if row.is_constant && call.unix.makers().is_some() {
-                call.task.bindings.consider_constant(call.task.thread.tte(), number, value);
+            if row.is_constant {
+                consider_constant(call, number, value);
             }
             value
         }
         Err(errno) => {
-            match errno {
-                Errno::EINTR => note_interruption(call.task, number),
-                Errno::EPIPE if signals_broken_pipe(number, [rdx, r10]) => signals::broken_pipe(call),
-                _ => {}
+            if matches!(errno, Errno::EINTR | Errno::EPIPE) {
+                note_failure(call, number, errno);
             }
             errno.as_return_value()
         }
     };
     if !call.registers_replaced {
         call.registers.rax = value;
+    }
+}
+
+#[cold]
+fn consider_constant(call: &Call<'_>, number: u64, value: u64) {
+    if call.unix.makers().is_some() {
+        call.task.bindings.consider_constant(call.task.thread.tte(), number, value);
+    }
+}
+
+#[cold]
+fn note_failure(call: &Call<'_>, number: u64, errno: Errno) {
+    let Registers { rdx, r10, .. } = *call.registers;
+    match errno {
+        Errno::EINTR => note_interruption(call.task, number),
+        Errno::EPIPE if signals_broken_pipe(number, [rdx, r10]) => signals::broken_pipe(call),
+        _ => {}
     }
 }
 

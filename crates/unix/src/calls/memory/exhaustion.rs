@@ -93,6 +93,7 @@ pub const GROWING: &[u64] = &[
 ];
 
 /// Whether there is memory for a growing call; the kernel keeps the rest for what must not fail.
+#[inline(never)]
 pub fn admits(call: &Call<'_>, number: u64) -> bool {
     let needed = match number {
         nr::FORK | nr::VFORK | nr::CLONE | nr::CLONE3 => FORK_FRAMES_MIN + fork_frames(call.process()),
