@@ -6,6 +6,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::sync::Weak;
 use alloc::vec::Vec;
+use core::sync::atomic::AtomicBool;
 use core::sync::atomic::AtomicU32;
 
 use abi::Errno;
@@ -94,6 +95,7 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
         socket_names: SocketNames::new(),
         first: KernelCell::new(None),
         morgue: KernelCell::new(Vec::new()),
+        has_dead: AtomicBool::new(false),
         victim: KernelCell::new(None),
         summary: KernelCell::new(Default::default()),
         boot_report: KernelCell::new(None),
