@@ -48,6 +48,10 @@ pub trait Tte {
     /// Synthesizes the dispatch of a call on descriptors (`fd → entry`) for this thread and binds it: it moves to the
     /// kernel stack and jumps through word `rdi` of the `count` words at `entries`; other descriptors are done in Rust.
     fn bind_descriptor_call(&self, number: usize, entries: u64, count: u32) -> Result<(), NoFrames>;
+    /// A number that routines find with the running thread (`Machine::load_tag`): the kernel's tag of it, at first 0.
+    fn set_tag(&self, tag: u64) {
+        let _ = tag;
+    }
     /// Where code that has not left the program's stack goes to have the call done in Rust; rax = call number.
     fn slow_entry(&self) -> u64;
     /// Synthesizes a call that is one constant now (S-14) and binds it.
