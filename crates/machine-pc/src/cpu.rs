@@ -28,6 +28,8 @@ pub struct Cpu {
     pub vector_owner: u64,
     /// XCR0: which vector state exists.
     pub vector_mask: u64,
+    /// Bytes of an XSAVE image.
+    pub vector_bytes: usize,
     pub tss: Tss,
     gdt: [u64; 10],
     idt: [[u64; 2]; 256],
@@ -106,6 +108,7 @@ impl Cpu {
     pub fn start(features: &Features, entry_stub: u64, dummy_owner: u64) -> &'static mut Cpu {
         let cpu = Cpu::zeroed();
         cpu.vector_mask = features.xcr0;
+        cpu.vector_bytes = features.xsave_bytes;
         cpu.vector_owner = dummy_owner;
         for stack in 0..2 {
             cpu.tss.ist[stack] = (&raw const cpu.trap_stacks[stack]) as u64 + 8192;

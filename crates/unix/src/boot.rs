@@ -6,6 +6,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::sync::Weak;
 use alloc::vec::Vec;
+use core::sync::atomic::AtomicBool;
 use core::sync::atomic::AtomicU32;
 
 use abi::Errno;
@@ -25,7 +26,8 @@ use crate::calls::{
 };
 use crate::emulator::{self, Options, Unix};
 use crate::files::{
-    Body, ChannelStream, Channels, DescriptorTable, OpenFile, SimpleCode, Slot, Terminals, TtyStream, terminal_node,
+    Body, ChannelStream, Channels, DescriptorTable, OpenFile, SimpleCode, Slot, Terminals, TtyStream, synthesize,
+    terminal_node,
 };
 pub use crate::limits::RESERVE_FRAMES;
 use crate::task::{Family, NewProcess, Place, Process, Task, TaskTable};
@@ -94,6 +96,7 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
         socket_names: SocketNames::new(),
         first: KernelCell::new(None),
         morgue: KernelCell::new(Vec::new()),
+        has_dead: AtomicBool::new(false),
         victim: KernelCell::new(None),
         summary: KernelCell::new(Default::default()),
         boot_report: KernelCell::new(None),
@@ -310,7 +313,9 @@ fn open_standard_files(unix: &'static Unix, files: &DescriptorTable, config: &Co
             FdKind::Closed => continue,
             FdKind::Stream => {
                 let stream: Arc<dyn Stream> = ChannelStream::new(channel, unix.machine, unix.channels);
-                Arc::new(OpenFile::stream(stream, flags))
+                let mut file = OpenFile::stream(stream, flags);
+                synthesize(unix, &mut file);
+                Arc::new(file)
             }
             FdKind::Tty => terminal.clone(),
         };
@@ -324,7 +329,9 @@ fn standard_terminal(unix: &'static Unix) -> Result<Arc<OpenFile>, Errno> {
     let console = unix.terminals.console().ok_or(Errno::ENXIO)?;
     let node = terminal_node(unix, &console)?;
     let body = Body::Stream(TtyStream::new(&console));
-    Ok(Arc::new(OpenFile::new(body, Some(node), abi::file::O_RDWR)))
+    let mut file = OpenFile::new(body, Some(node), abi::file::O_RDWR);
+    synthesize(unix, &mut file);
+    Ok(Arc::new(file))
 }
 
 /// Tells the host tool why there is nothing to run, and the status to end with.

@@ -384,6 +384,8 @@ impl Tte for OnlyTte {
         draft.append(&machine_pc::call_templates()[3], &[Abs32(bench().thread_stack()).into()]);
     }
 
+    fn inherit_vector_state(&self) {}
+
     fn bind_call(&self, _number: usize, _entry: Option<u64>) {}
 
     fn bind_descriptor_call(&self, _number: usize, _entries: u64, _count: u32) -> Result<(), NoFrames> {

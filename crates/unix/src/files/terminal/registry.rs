@@ -48,8 +48,7 @@ impl Terminals {
             let mut tty = console.tty.borrow_mut();
             // Nobody listens for the change of size yet.
             let _ = tty.set_window_size(size);
-            tty.job.session = Some(session as i32);
-            tty.job.foreground = Some(session as i32);
+            tty.change_job(|job| (job.session, job.foreground) = (Some(session as i32), Some(session as i32)));
         }
         Ok(console)
     }
@@ -70,6 +69,7 @@ impl Terminals {
             newest_input: Cell::new(Nanos(0)),
             opens: Cell::new(0),
             exclusive: Cell::new(false),
+            code: KernelCell::new(None),
         });
         if number == list.len() {
             list.push(None);
