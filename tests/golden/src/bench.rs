@@ -11,13 +11,14 @@ use machine::{
     BadVectorState, Channel, Entries, FrameNumber, Machine, Nanos, NoFrames, PAGE_BYTES, PhysicalMemory, Received,
     Registers, Start, Threads, Translation, Tte, TteId, Upcalls, UserFault, UserMemory, VirtAddr,
 };
-use synth::{Abs32, Template, template};
+use synth::{Abs32, Draft, Template, template};
 
 use crate::arena::low_memory;
 use crate::program::Program;
 
 const FRAMES: u32 = 4096;
 const CODE_BYTES: usize = 4 << 20;
+const STACK_WORDS: usize = 64;
 
 template! {
     /// In place of `sysret`: the program's stack holds the address where the test goes on.
@@ -45,6 +46,8 @@ pub struct Bench {
     pub pool: &'static FramePool,
     /// Stack pointer of the last routine that gave up; 0: none did.
     pub mark: Box<u64>,
+    /// Where routines of the only thread move to.
+    kernel_stack: Box<[u64; STACK_WORDS]>,
     frames: usize,
     user_limit: Box<u64>,
     slow: OnceLock<(Code<FileCall>, Code<CallCode>)>,
@@ -97,8 +100,17 @@ impl Bench {
         let pool = Box::leak(Box::new(FramePool::new(memory, core::slice::from_ref(&usable), 0)));
         let user_limit = Box::new(program.limit());
         let pc_fragments = AtomicBool::new(false);
-        let slow = OnceLock::new();
-        Bench { program, store: code_store(), pool, mark: Box::new(0), frames, user_limit, slow, pc_fragments }
+        Bench {
+            program,
+            store: code_store(),
+            pool,
+            mark: Box::new(0),
+            kernel_stack: Box::new([0; STACK_WORDS]),
+            frames,
+            user_limit,
+            slow: OnceLock::new(),
+            pc_fragments,
+        }
     }
 
     pub fn makers(&'static self) -> Makers {
@@ -131,6 +143,16 @@ impl Bench {
     /// Where routines on the program's stack give up.
     pub fn slow_direct(&self) -> u64 {
         self.slow().1.entry()
+    }
+
+    /// The thread that the test is.
+    pub fn tte(&'static self) -> &'static dyn Tte {
+        &OnlyTte
+    }
+
+    /// Where the stack of the only thread stands when a routine has moved to it: the word for the program's stack pointer.
+    pub fn kernel_stack(&self) -> u64 {
+        &raw const self.kernel_stack[STACK_WORDS - 1] as u64
     }
 
     /// The processor's counter.
@@ -371,8 +393,13 @@ impl Tte for OnlyTte {
         Err(NoFrames)
     }
 
+    fn append_kernel_stack(&self, draft: &mut Draft) {
+        let [.., to_kernel_stack] = machine_pc::call_templates();
+        draft.append(&to_kernel_stack, &[Abs32(bench().kernel_stack()).into()]);
+    }
+
     fn slow_entry(&self) -> u64 {
-        0
+        bench().slow_direct()
     }
 
     fn bind_constant_call(&self, _number: usize, _value: u32) -> Result<(), NoFrames> {

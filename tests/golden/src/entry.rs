@@ -148,8 +148,12 @@ impl Caller {
 
     /// Enters a routine with the contract [`kernel::call::CallCode`].
     pub fn call(&mut self, entry: u64, number: u64, arguments: [u64; 3]) -> Outcome {
-        let stack = &raw const self.program_stack[STACK_WORDS - 8] as u64;
-        self.thread_call(entry, number, arguments, stack)
+        self.thread_call(entry, number, arguments, self.stack())
+    }
+
+    /// Where the program's stack stands when it calls.
+    pub fn stack(&self) -> u64 {
+        &raw const self.program_stack[STACK_WORDS - 8] as u64
     }
 
     /// Enters a routine on the program's stack that gives up on the stack at `slow_stack`.
