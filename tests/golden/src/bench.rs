@@ -18,7 +18,6 @@ use crate::program::Program;
 
 const FRAMES: u32 = 4096;
 const CODE_BYTES: usize = 4 << 20;
-const STACK_WORDS: usize = 64;
 
 template! {
     /// In place of `sysret`: the program's stack holds the address where the test goes on.
@@ -46,11 +45,10 @@ pub struct Bench {
     pub pool: &'static FramePool,
     /// Stack pointer of the last routine that gave up; 0: none did.
     pub mark: Box<u64>,
-    /// Where routines of the only thread move to.
-    kernel_stack: Box<[u64; STACK_WORDS]>,
     frames: usize,
     user_limit: Box<u64>,
     slow: OnceLock<(Code<FileCall>, Code<CallCode>)>,
+    thread_stack: Box<[u64; 64]>,
     /// Routines get the fragments of the pc: to be looked at, not run.
     pc_fragments: AtomicBool,
 }
@@ -105,10 +103,10 @@ impl Bench {
             store: code_store(),
             pool,
             mark: Box::new(0),
-            kernel_stack: Box::new([0; STACK_WORDS]),
             frames,
             user_limit,
             slow: OnceLock::new(),
+            thread_stack: Box::new([0; 64]),
             pc_fragments,
         }
     }
@@ -145,14 +143,9 @@ impl Bench {
         self.slow().1.entry()
     }
 
-    /// The thread that the test is.
-    pub fn tte(&'static self) -> &'static dyn Tte {
-        &OnlyTte
-    }
-
-    /// Where the stack of the only thread stands when a routine has moved to it: the word for the program's stack pointer.
-    pub fn kernel_stack(&self) -> u64 {
-        &raw const self.kernel_stack[STACK_WORDS - 1] as u64
+    /// The last word of the kernel stack of [`OnlyTte`], where the program's stack pointer goes.
+    pub fn thread_stack(&self) -> u64 {
+        &raw const self.thread_stack[63] as u64
     }
 
     /// The processor's counter.
@@ -348,7 +341,7 @@ impl Machine for Bench {
 }
 
 /// The thread that the test is.
-struct OnlyTte;
+pub struct OnlyTte;
 
 impl Tte for OnlyTte {
     fn id(&self) -> TteId {
@@ -387,15 +380,16 @@ impl Tte for OnlyTte {
 
     fn reset_vector_state(&self) {}
 
+    fn append_kernel_stack(&self, draft: &mut Draft) {
+        draft.append(&machine_pc::call_templates()[3], &[Abs32(bench().thread_stack()).into()]);
+    }
+
+    fn inherit_vector_state(&self) {}
+
     fn bind_call(&self, _number: usize, _entry: Option<u64>) {}
 
     fn bind_descriptor_call(&self, _number: usize, _entries: u64, _count: u32) -> Result<(), NoFrames> {
         Err(NoFrames)
-    }
-
-    fn append_kernel_stack(&self, draft: &mut Draft) {
-        let [.., to_kernel_stack] = machine_pc::call_templates();
-        draft.append(&to_kernel_stack, &[Abs32(bench().kernel_stack()).into()]);
     }
 
     fn slow_entry(&self) -> u64 {

@@ -7,7 +7,7 @@ use kernel::call::{Makers, null_read, null_write, zero_read};
 use kernel::file::WindowCode;
 use kernel::pipe::PipeEnd;
 
-use super::{Body, FileCode, MemoryDevice, OpenFile};
+use super::{Body, ChannelStream, FileCode, MemoryDevice, OpenFile, TtyStream};
 use crate::emulator::Unix;
 
 /// Routines without data of their own: one copy serves every open file of the device (R4).
@@ -38,6 +38,11 @@ pub fn synthesize(unix: &Unix, file: &mut OpenFile) {
         let code = end.pipe().code();
         let (read, write) = code.map_or((None, None), |code| (Some(code.read), Some(code.write)));
         FileCode { read, write, seek: None }
+    } else if let Some(channel) = stream.downcast_ref::<ChannelStream>() {
+        FileCode { read: None, write: channel.write_code(unix.makers()), seek: None }
+    } else if let Some(tty) = stream.downcast_ref::<TtyStream>() {
+        let code = tty.terminal().code();
+        FileCode { read: code.read, write: code.write, seek: None }
     } else {
         return;
     };

@@ -8,10 +8,13 @@ use synth::Template;
 
 use crate::{disassembly, root};
 
-const SOURCES: [&str; 8] = [
+const SOURCES: [&str; 11] = [
     "kernel/src/call/routine.rs",
     "kernel/src/call/simple.rs",
     "kernel/src/call/open.rs",
+    "kernel/src/call/console.rs",
+    "kernel/src/tty/template.rs",
+    "machine-pc/src/transmit.rs",
     "kernel/src/pipe/template.rs",
     "kernel/src/file/window.rs",
     "machine-pc/src/call.rs",
@@ -91,7 +94,8 @@ fn ways(code: &[Instruction], at: usize, done: usize, lengths: &mut BTreeSet<usi
     }
     ways(code, at + 1, done + 1, lengths);
     if instruction.flow_control() == FlowControl::ConditionalBranch {
-        let target = code.iter().position(|other| other.ip() == instruction.near_branch_target());
+        let end = code.last().map(Instruction::next_ip);
+        let target = code.iter().map(Instruction::ip).chain(end).position(|ip| ip == instruction.near_branch_target());
         if let Some(target) = target.filter(|target| *target > at) {
             ways(code, target, done + 1, lengths);
         }

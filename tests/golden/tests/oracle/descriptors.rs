@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use abi::{Errno, nr};
 use codestore::Code;
-use golden::{Access, Way, bench};
+use golden::{Access, OnlyTte, Way, bench};
 use kernel::call::{CallCode, OpenPlan, cached_close, cached_open, null_read, null_write};
 use kernel::file::{NewNode, Node, Time, Volume};
 use machine::Machine;
@@ -68,7 +68,7 @@ impl Descriptors {
                 write_entry: entry(&recipe.code.write),
                 recipe: table.recipe_number(&recipe).expect("room for a recipe"),
             };
-            let open = cached_open(makers, &plan, bench().tte()).expect("room for code");
+            let open = cached_open(makers, &plan, &OnlyTte).expect("room for code");
             Name { recipe, open }
         });
         Descriptors { table, close, names: names.into(), generation, model: BTreeMap::new() }
@@ -114,6 +114,7 @@ impl Descriptors {
         // One change somewhere that makes it another call, one time in three.
         let mut arguments = [race.random.pick(&[-100i64 as u64, 0xFFFF_FF9C, 0xDEAD_FFFF_FF9C]), 0, u64::from(flags)];
         arguments[2] |= race.random.pick(&[0, 0xBEEF_0000_0000]);
+        let mut same = true;
         match race.random.below(30) {
             0 => arguments[0] = race.random.pick(&[0, 3, 0xFFFF_FFFF_FFFF_FFFF]),
             1 => arguments[2] ^= 0x800,
@@ -124,10 +125,8 @@ impl Descriptors {
             }
             _ => {}
         }
-        let like_before = arguments[0] as i32 == -100
-            && arguments[2] as u32 == flags
-            && self.generation.load(Ordering::Relaxed) == GENERATION;
-        let same = like_before && text[..] == [path, b"\0"].concat();
+        same &= arguments[0] as i32 == -100 && arguments[2] as u32 == flags && text[..] == [path, b"\0"].concat();
+        same &= self.generation.load(Ordering::Relaxed) == GENERATION;
         let address = program().buffer(&mut race.random, text.len());
         let fits = program().reachable(address, text.len(), Access::Write) == text.len();
         if fits {
@@ -138,11 +137,7 @@ impl Descriptors {
         arguments[1] = address;
         let lowest = self.lowest_free();
         let fast = same && fits && lowest < CODE_DESCRIPTORS;
-        // Before it looks at the path the routine leaves the program's stack, which may fault.
-        let moved = like_before && address < program().limit();
-        let slow_stack = if moved { bench().kernel_stack() } else { race.caller.stack() };
-        let entry = self.names[name].open.entry();
-        let mut outcome = race.caller.thread_call(entry, nr::OPENAT, arguments, slow_stack);
+        let mut outcome = race.caller.moving_call(self.names[name].open.entry(), nr::OPENAT, arguments);
         race.count("call.open", outcome.way);
         race.same("way of open", outcome.way == Way::Fast, fast);
         self.generation.store(GENERATION, Ordering::Relaxed);

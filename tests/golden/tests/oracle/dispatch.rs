@@ -92,7 +92,7 @@ impl Dispatch {
                 ("thread.by_descriptor", &self.by_descriptor, answer)
             }
         };
-        let outcome = race.caller.thread_call(code.entry(), number, arguments, self.user_sp);
+        let outcome = race.caller.thread_call(code.entry(), number, arguments, &[self.user_sp]);
         race.same("answer of the call", outcome.result, answered.unwrap_or(number));
         race.same("way of the call", outcome.way, if answered.is_some() { Way::Fast } else { Way::Slow });
         // The slow end is what `thread.slow_call` is for.
