@@ -1,6 +1,6 @@
 //! Where the trap stubs meet Rust: sort the cause, tell the kernel.
 
-use machine::{Access, Exception, Registers, Upcalls, VirtAddr};
+use machine::{Access, Exception, PAGE_BYTES, Registers, Upcalls, VirtAddr};
 
 use crate::layout::USER_LIMIT;
 use crate::registers::read_cr2;
@@ -51,8 +51,10 @@ extern "C" fn trap_from_kernel(registers: &mut Registers) {
     match registers.cause {
         PAGE_FAULT => {
             let access = access(registers.error);
-            if access.address.0 < USER_LIMIT {
-                if upcalls().page_fault(access) {
+            // A synthesized copy checks where it starts; one that runs over the limit faults in the page that is never
+            // mapped, behind it.
+            if access.address.0 < USER_LIMIT + PAGE_BYTES as u64 {
+                if access.address.0 < USER_LIMIT && upcalls().page_fault(access) {
                     return;
                 }
                 if let Some(landing) = user::landing(registers.rip).or_else(|| STORE.landing(registers.rip)) {
