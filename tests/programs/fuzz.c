@@ -484,6 +484,20 @@ static int is_left_out(long number)
     return 0;
 }
 
+/* Addresses of the kernel's windows, as far as a small machine fills them, but not those that are used as arguments. */
+static int is_kernels(unsigned long word)
+{
+    static const unsigned windows[][2] = {{0x80200, 0x80800}, {0xa0000, 0xa4000}, {0xc0000, 0xc0800}, {0xd0000, 0xd0800}};
+    if (word == (unsigned long)KERNEL_ADDRESS || word == (unsigned long)DIRECT_ADDRESS)
+        return 0;
+    if (word >> 32 != 0xffffffffUL)
+        return word >> 32 == 0xffff8880UL;
+    for (int i = 0; i < 4; i++)
+        if ((word & 0xffffffffUL) >> 12 >= windows[i][0] && (word & 0xffffffffUL) >> 12 < windows[i][1])
+            return 1;
+    return 0;
+}
+
 static void scan(long number, const long *arguments)
 {
     static const unsigned char in_core[] = {0, 1, 2, 3, 4, 5, 6, 7, 12, 13, 14};
@@ -493,8 +507,7 @@ static void scan(long number, const long *arguments)
             unsigned long word = words[i];
             if (word == report->secret)
                 tell("call %ld(%lx, %lx, %lx) left the secret at %p", number, arguments[0], arguments[1], arguments[2], (void *)(words + i));
-            if ((word >> 24 == 0xffff888000UL && word != (unsigned long)DIRECT_ADDRESS) || (word >> 32 == 0xffffffffUL && (word & 0xffffffffUL) < 0xe0000000UL && (word & 0xffffffffUL) >= 0x80000000UL
-                && word != (unsigned long)KERNEL_ADDRESS && (word & 0xffffffUL) != 0 && number != SYS_getrandom))
+            if (is_kernels(word))
                 tell("call %ld(%lx, %lx, %lx) left %lx at %p", number, arguments[0], arguments[1], arguments[2], word, (void *)(words + i));
         }
     }
@@ -573,7 +586,7 @@ static void work(struct chance *chance, int depth, long count)
             if (once_in(chance, 40))
                 a_birth(chance, depth, count);
             one_call(chance);
-            if (i % 16 == 0)
+            if (is_loud || i % 16 == 0)
                 scan(report->call, nothing);
         }
     }

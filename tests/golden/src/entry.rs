@@ -179,7 +179,10 @@ impl Caller {
         let mut expected = registers;
         expected[RAX] = if slow == 0 { result } else { number };
         expected[RSP] = &raw const self.program_stack[STACK_WORDS - 7] as u64;
-        assert_eq!(frame.registers, expected, "a register changed (rax rcx rdx rbx rsp rbp rsi rdi r8…), slow {slow:x}");
+        assert_eq!(
+            frame.registers, expected,
+            "a register changed (rax rcx rdx rbx rsp rbp rsi rdi r8…), slow {slow:x}"
+        );
         if slow == 0 {
             return Outcome { way: Way::Fast, result };
         }
@@ -193,7 +196,8 @@ fn catch_faults() {
     const BYTES: usize = 64 << 10;
     // SAFETY: 1. The signal stack is never freed. 2. `on_fault` touches only what a fault in a routine leaves alone.
     unsafe {
-        let stack = libc::stack_t { ss_sp: Box::leak(Box::new([0u8; BYTES])).as_mut_ptr().cast(), ss_flags: 0, ss_size: BYTES };
+        let stack =
+            libc::stack_t { ss_sp: Box::leak(Box::new([0u8; BYTES])).as_mut_ptr().cast(), ss_flags: 0, ss_size: BYTES };
         assert_eq!(libc::sigaltstack(&stack, core::ptr::null_mut()), 0);
         let mut action: libc::sigaction = core::mem::zeroed();
         action.sa_sigaction = on_fault as *const () as usize;

@@ -10,7 +10,9 @@ impl Random {
     /// The seed of this run: `SYNTH_SEED`, or the clock.
     pub fn seed() -> u64 {
         let given = std::env::var("SYNTH_SEED").ok().and_then(|text| text.parse().ok());
-        let now = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(1, |now| now.as_nanos() as u64);
+        let now = || {
+            std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(1, |now| now.as_nanos() as u64)
+        };
         given.unwrap_or_else(now)
     }
 

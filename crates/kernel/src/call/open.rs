@@ -191,11 +191,5 @@ fn finish(
 
 /// For the golden listings.
 pub fn templates() -> [synth::Template; 5] {
-    [
-        SameOpen::template(),
-        SamePath::template(),
-        Install::template(),
-        Uninstall::template(),
-        ToRust::template(),
-    ]
+    [SameOpen::template(), SamePath::template(), Install::template(), Uninstall::template(), ToRust::template()]
 }

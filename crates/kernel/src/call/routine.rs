@@ -134,9 +134,5 @@ impl Routine {
 
 /// For the golden listings.
 pub fn templates() -> [synth::Template; 3] {
-    [
-        GoSlow::template(),
-        RestoreOne::template(),
-        RestoreMany::template(),
-    ]
+    [GoSlow::template(), RestoreOne::template(), RestoreMany::template()]
 }

@@ -361,6 +361,11 @@ impl Content {
     fn remove_pages(&self, range: Range<u64>) {
         let removed = self.state.borrow_mut().pages.remove(range);
         self.volume.pages_lost(removed);
+        self.disturb_windows();
+    }
+
+    /// Lets the next synthesized read or write of every open file go through Rust.
+    pub(super) fn disturb_windows(&self) {
         self.words.layout.set(self.words.layout.get() + 1);
     }
 

@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::cell::Cell;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use abi::Errno;
@@ -11,6 +12,7 @@ use kernel::file::Node;
 use kernel::stream::Stream;
 use machine::KernelCell;
 
+use super::terminal::{Terminal, TtyStream};
 use super::{Body, FileCode, OpenFile};
 
 /// A descriptor number, as a program names it.
@@ -60,6 +62,8 @@ pub struct DescriptorTable {
     slow: u64,
     /// How pending descriptors become open files, by number.
     recipes: KernelCell<Vec<Recipe>>,
+    /// A limit says how far files may be written: the routines do not know it.
+    is_write_limited: Cell<bool>,
 }
 
 /// What a synthesized `open` opens: enough to make the open file later.
@@ -80,7 +84,16 @@ impl Recipe {
     }
 
     fn is(&self, other: &Recipe) -> bool {
-        Arc::ptr_eq(&self.node, &other.node) && self.flags == other.flags && self.close_on_exec == other.close_on_exec
+        Arc::ptr_eq(&self.node, &other.node)
+            && self.flags == other.flags
+            && self.close_on_exec == other.close_on_exec
+            && self.terminal() == other.terminal()
+    }
+
+    /// Which terminal it opens: /dev/tty leads to another one after the process has changed its own.
+    fn terminal(&self) -> Option<*const Terminal> {
+        let stream = self.stream.as_any().downcast_ref::<TtyStream>()?;
+        Some(Arc::as_ptr(stream.terminal()))
     }
 }
 
@@ -106,7 +119,8 @@ impl DescriptorTable {
         };
         let state = KernelCell::new(State { slots: Vec::new(), lowest_free: 0 });
         let recipes = KernelCell::new(Vec::new());
-        let table = DescriptorTable { state, entries: Box::new(entries), slow, recipes };
+        let is_write_limited = Cell::new(false);
+        let table = DescriptorTable { state, entries: Box::new(entries), slow, recipes, is_write_limited };
         for index in 0..SYNTHESIZED {
             table.bind(index, None);
         }
@@ -116,6 +130,7 @@ impl DescriptorTable {
     /// A copy for a child; with the same open files behind the same numbers.
     pub fn duplicate(&self) -> DescriptorTable {
         let copy = DescriptorTable::new(self.slow);
+        copy.is_write_limited.set(self.is_write_limited.get());
         *copy.state.borrow_mut() = self.settled().borrow().clone();
         for (index, slot) in self.state.borrow().slots.iter().enumerate() {
             if let Some(slot) = slot {
@@ -133,6 +148,8 @@ impl DescriptorTable {
     fn bind(&self, index: usize, file: Option<&OpenFile>) {
         if index < SYNTHESIZED {
             let [read, write, seek] = file.map_or([None; 3], OpenFile::entry_points);
+            let is_limited = self.is_write_limited.get() && file.is_some_and(|file| file.window().is_some());
+            let write = write.filter(|_| !is_limited);
             self.entries.reads[index].store(read.unwrap_or(self.slow), Ordering::Release);
             self.entries.writes[index].store(write.unwrap_or(self.slow), Ordering::Release);
             self.entries.seeks[index].store(seek.unwrap_or(self.slow), Ordering::Release);
@@ -189,6 +206,15 @@ impl DescriptorTable {
         for (index, slot) in self.settled().borrow().slots.iter().enumerate() {
             if slot.as_ref().is_some_and(|slot| Arc::ptr_eq(&slot.file, file)) {
                 self.bind(index, Some(file));
+            }
+        }
+    }
+
+    /// Whether `RLIMIT_FSIZE` limits the process: writes to regular files are done in Rust then.
+    pub fn limit_writes(&self, is_write_limited: bool) {
+        if self.is_write_limited.replace(is_write_limited) != is_write_limited {
+            for (index, slot) in self.settled().borrow().slots.iter().enumerate() {
+                self.bind(index, slot.as_ref().map(|slot| &*slot.file));
             }
         }
     }

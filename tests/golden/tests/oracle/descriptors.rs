@@ -15,7 +15,8 @@ use unix::files::{Body, Descriptor, DescriptorTable, FileCode, OpenFile, Recipe,
 
 use crate::race::{Race, in_rax, program};
 
-const PATHS: [(&[u8], u32); 4] = [(b"/dev/null", 0), (b"/dev/tty", 2), (b"/d/", 0), (b"/dev/zero/nine/nine/eleven/long", 1)];
+const PATHS: [(&[u8], u32); 4] =
+    [(b"/dev/null", 0), (b"/dev/tty", 2), (b"/d/", 0), (b"/dev/zero/nine/nine/eleven/long", 1)];
 /// Descriptors of the process; more than code can hand out.
 const LIMIT: u64 = 80;
 const CODE_DESCRIPTORS: u32 = 64;
@@ -184,7 +185,9 @@ impl Descriptors {
 
     /// The same open file behind another descriptor.
     fn duplicate(&mut self, race: &mut Race) {
-        let Some((&from, &open)) = self.model.iter().nth(race.random.below(self.model.len() as u64) as usize) else { return };
+        let Some((&from, &open)) = self.model.iter().nth(race.random.below(self.model.len() as u64) as usize) else {
+            return;
+        };
         let slot = self.table.slot(Descriptor(from)).expect("the descriptor is open");
         self.settle();
         let to = race.random.below(LIMIT) as u32;

@@ -163,7 +163,11 @@ impl Files {
     fn check_times(&mut self, race: &mut Race) {
         let file = &self.files[race.random.below(NODES as u64) as usize];
         let meta = file.node.meta();
-        race.same("access time as noted", (meta.accessed, file.accessed.contains(meta.accessed)), (meta.accessed, true));
+        race.same(
+            "access time as noted",
+            (meta.accessed, file.accessed.contains(meta.accessed)),
+            (meta.accessed, true),
+        );
         let modified = (meta.modified, file.modified.contains(meta.modified));
         race.same("modification time as noted", modified, (meta.modified, true));
         race.same("change time", meta.changed, meta.modified);
@@ -275,12 +279,13 @@ impl Files {
         let entry = open.window.code().expect("room for code").write.entry();
         let outcome: Outcome = race.file_call("file.write", entry, nr::WRITE, (address, bytes), twin);
         let noted = Noted { operation: race.operation, counter: (start, Bench::counter()) };
-        let expected = range(address, bytes).and_then(|range| match program().reachable(address, range.bytes, Access::Read) {
-            _ if range.bytes == 0 => Ok(0),
-            _ if position >= FILE_BYTES_MAX => Err(Errno::EFBIG),
-            0 => Err(Errno::EFAULT),
-            reachable => Ok(reachable),
-        });
+        let expected =
+            range(address, bytes).and_then(|range| match program().reachable(address, range.bytes, Access::Read) {
+                _ if range.bytes == 0 => Ok(0),
+                _ if position >= FILE_BYTES_MAX => Err(Errno::EFBIG),
+                0 => Err(Errno::EFAULT),
+                reachable => Ok(reachable),
+            });
         race.same("result of write", outcome.result, in_rax(expected.map(|bytes| bytes as u64)));
         around.check(race, &[], &[]);
         let taken = program().bytes(address, expected.unwrap_or(0));
