@@ -44,10 +44,6 @@ impl Namespace {
             meta.mode = mode & MODE_BITS;
             meta.changed = now;
         });
-        if let Some(content) = node.content() {
-            // A write may have to take set-user away again, which is done in Rust.
-            content.disturb_windows();
-        }
         self.search_may_change(node);
         Ok(())
     }
