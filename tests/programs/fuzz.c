@@ -1,6 +1,8 @@
 /* Random kernel calls, from a seed: what a program can pass must never stop the kernel, nor show another's bytes.
  *
  *   fuzz SEED COUNT [CALLS]     COUNT workers, with seeds SEED, SEED+1, …; each makes CALLS calls (default 400)
+ *   FUZZ_STREAMS=1              the workers also get standard input, output and error
+ *   FUZZ_LOUD=1                 each call on standard error before it is made
  *
  * Each worker is a process with descriptors of every kind, pages of every kind, threads, children, alarms. Most arguments
  * are of the kind that the call expects, some are of another kind. The parent gives each worker a time limit, checks its own
@@ -50,7 +52,7 @@
 
 static unsigned long secret(void)
 {
-    /* Not in the file, not in memory of the workers: 0xfeedface5ec2e7 with a tag, made from parts. */
+    /* Made from parts, so that it is not in the program's file. */
     volatile unsigned long half = 0x5ec2e7;
     return 0x0bad000000000000UL | half << 20 | 0x51de1;
 }
@@ -654,10 +656,15 @@ static void worker(uint64_t seed, long count)
     int null = open("/dev/null", O_RDWR);
     if (is_loud)
         dup2(2, 900);
-    for (int fd = 0; fd < 3; fd++)
+    int keeps = getenv("FUZZ_STREAMS") != NULL;
+    for (int fd = 0; fd < 3; fd++) {
+        if (keeps)
+            dup2(fd, 40 + fd);
         dup2(null, fd);
+    }
     for (int fd = 3; fd < 256; fd++)
-        close(fd);
+        if (!keeps || fd < 40 || fd > 42)
+            close(fd);
     struct sigaction action = {.sa_handler = on_signal};
     for (int signal = 1; signal < 65; signal++)
         if (signal != SIGCHLD)
