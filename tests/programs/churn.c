@@ -41,6 +41,7 @@ static void leaves_nothing(void (*once)(void))
     puts("start");
     for (int i = 0; i < 20; i++)
         once();
+    read_gauges(&before); /* the first read makes code and tables, too */
     int readable = read_gauges(&before);
     for (int i = 0; i < 1000; i++)
         once();
