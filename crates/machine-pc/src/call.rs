@@ -32,6 +32,6 @@ template! {
 }
 
 /// The fragments, for the golden listings.
-pub fn templates() -> [synth::Template; 3] {
-    [OpenUser::template(), Leave::template(), LeaveDirect::template()]
+pub fn templates() -> [synth::Template; 4] {
+    [OpenUser::template(), Leave::template(), LeaveDirect::template(), ToKernelStack::template()]
 }

@@ -19,6 +19,7 @@ mod paging;
 mod pvh;
 mod registers;
 mod start;
+mod transmit;
 mod trap;
 mod tte;
 mod upcall;
@@ -32,10 +33,10 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use codestore::{CodeMemory, CodeStore};
 use machine::{
-    Channel, FrameSource, KernelCell, Machine, Nanos, NoFrames, Received, Start, Threads, Translation, Tte, TteId,
-    Upcalls,
+    Channel, FrameSource, KernelCell, Machine, Nanos, NoFrames, Received, SendCode, Start, Threads, Translation, Tte,
+    TteId, Upcalls,
 };
-use synth::Template;
+use synth::{Target, Template};
 
 pub use call::templates as call_templates;
 pub use clock::{cmos_seconds, parameters as clock_parameters};
@@ -43,6 +44,7 @@ pub use heap::Heap;
 pub use layout::USER_LIMIT;
 pub use pvh::BootInfo;
 pub use start::{Booted, boot, panic, say_early};
+pub use transmit::templates as transmit_templates;
 pub use tte::{PcTte, UserCall, templates as thread_templates};
 
 use crate::cpu::{Cpu, Features};
@@ -216,6 +218,10 @@ impl Machine for PcMachine {
         self.with_console(true, |console| console.is_drained(channel))
     }
 
+    fn send_code(&self, channel: Channel, none: Target) -> Option<SendCode> {
+        self.console.borrow().as_ref()?.send_code(channel, none)
+    }
+
     fn power_off(&self) -> ! {
         start::power_off()
     }
@@ -256,6 +262,10 @@ impl Machine for PcMachine {
 
     fn open_user(&self) -> Option<Template> {
         self.features.smap.then(call::OpenUser::template)
+    }
+
+    fn load_tag(&self) -> Option<Template> {
+        Some(tte::LoadTag::template())
     }
 
     fn frame_address(&self, frame: machine::FrameNumber) -> u64 {

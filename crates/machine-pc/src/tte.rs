@@ -50,6 +50,8 @@ pub struct TteRecord {
     pub start: u64,
     /// Entry of the thread's `sw_out`.
     pub switch_out: u64,
+    /// What the kernel wants routines to know of the thread.
+    pub tag: u64,
     /// The thread's call table (vector table, S-55): an entry point per system call.
     pub calls: [u64; CALLS],
 }
@@ -142,6 +144,16 @@ template! {
 }
 
 template! {
+    /// Loads the running thread's tag into rax: its record lies at the start of the area that the stack is in. Cost: 3
+    /// instructions.
+    pub struct LoadTag {}
+    where { AREA = THREAD_AREA_BYTES, TAG = offset_of!(TteRecord, tag) }
+    "mov rax, rsp",
+    "and rax, -{AREA}",
+    "mov rax, qword ptr [rax + {TAG}]",
+}
+
+template! {
     /// A call whose answer is known (getpid): no stack, no table. Cost: 2 instructions.
     pub struct Constant { value: Imm32 }
     "mov eax, {value}",
@@ -155,7 +167,7 @@ template! {
 }
 
 /// A thread's templates under the names of the routines made of them, for the golden listings.
-pub fn templates() -> [(&'static str, Template); 7] {
+pub fn templates() -> [(&'static str, Template); 8] {
     [
         ("thread.sw_in", SwitchIn::template()),
         ("thread.sw_out", SwitchOut::template()),
@@ -163,6 +175,7 @@ pub fn templates() -> [(&'static str, Template); 7] {
         ("thread.slow_call", SlowCall::template()),
         ("thread.by_descriptor", ByDescriptor::template()),
         ("thread.constant", Constant::template()),
+        ("thread.tag", LoadTag::template()),
         ("cpu.entry", Entry::template()),
     ]
 }
@@ -345,6 +358,7 @@ impl PcTte {
             (*tte).kernel_sp = registers - 8;
             (*tte).cpu = cpu;
             (*tte).id = self.id.0 as u64;
+            (*tte).tag = 0;
             (*tte).start = function;
             (*tte).next = 0;
             (*tte).root = 0;
@@ -612,6 +626,11 @@ impl Tte for PcTte {
 
     fn append_kernel_stack(&self, draft: &mut Draft) {
         crate::call::ToKernelStack { user_sp: Abs32(self.area + THREAD_AREA_BYTES - 8) }.append_to(draft);
+    }
+
+    fn set_tag(&self, tag: u64) {
+        // SAFETY: the record is mapped; an aligned 8-byte store.
+        unsafe { (&raw mut (*self.record()).tag).write_volatile(tag) };
     }
 
     fn slow_entry(&self) -> u64 {

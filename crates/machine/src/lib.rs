@@ -16,7 +16,7 @@ mod time;
 mod translation;
 
 pub use cell::{KernelCell, KernelSlots};
-pub use machine::{Channel, Machine, Received};
+pub use machine::{Channel, Fragment, Machine, Received, SendCode};
 pub use memory::{FrameNumber, FrameSource, KERNEL_FRAMES_MIN, PAGE_BYTES, PhysicalMemory, UserMemory};
 pub use registers::Registers;
 pub use thread::{Access, BadVectorState, Entries, Exception, FloatWords, Start, Threads, Tte, TteId, Upcalls};

@@ -67,6 +67,10 @@ pub trait Tte {
     /// Appends code that moves to this thread's kernel stack: before a routine touches the program's memory, because a
     /// fault on the program's own stack would store the kernel's registers there.
     fn append_kernel_stack(&self, draft: &mut Draft);
+    /// A number that routines find with the running thread (`Machine::load_tag`): the kernel's tag of it, at first 0.
+    fn set_tag(&self, tag: u64) {
+        let _ = tag;
+    }
     /// Where code that has not left the program's stack goes to have the call done in Rust; rax = call number.
     fn slow_entry(&self) -> u64;
     /// Synthesizes a call that is one constant now (S-14) and binds it.

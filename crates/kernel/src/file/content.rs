@@ -108,6 +108,11 @@ impl Content {
         self.state.borrow().pages.pages()
     }
 
+    /// Whoever remembers pages of the file looks again.
+    pub(super) fn forget_windows(&self) {
+        self.words.layout.set(self.words.layout.get() + 1);
+    }
+
     /// Copies up to `into.len()` bytes from `position`; returns how many the file had there.
     pub fn read_at(&self, position: u64, into: &mut [u8]) -> usize {
         let bytes = self.readable(position, into.len());
@@ -356,11 +361,6 @@ impl Content {
         page.fill(0, PAGE_BYTES, 0);
         self.insert(index, page.clone())?;
         Ok(page)
-    }
-
-    /// Makes every window of an open file forget its pages.
-    pub(super) fn forget_windows(&self) {
-        self.words.layout.set(self.words.layout.get() + 1);
     }
 
     fn remove_pages(&self, range: Range<u64>) {

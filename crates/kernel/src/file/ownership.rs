@@ -44,10 +44,6 @@ impl Namespace {
             meta.mode = mode & MODE_BITS;
             meta.changed = now;
         });
-        if let Some(content) = node.content() {
-            // Windows that know the file look at its mode again.
-            content.forget_windows();
-        }
         self.search_may_change(node);
         Ok(())
     }

@@ -26,7 +26,7 @@ mod transfer;
 
 pub use descriptors::LockWaits;
 pub(crate) use futexes::FutexTable;
-pub(crate) use images::{Wanted, install as install_program, load_first, task_name};
+pub(crate) use images::{LoadError, Wanted, install as install_program, load_first, task_name};
 pub(crate) use life::is_orphaned_group;
 pub use limits::Limits;
 pub(crate) use memory::{make_room, take_starvation};

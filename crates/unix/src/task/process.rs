@@ -268,9 +268,10 @@ impl Process {
         self.each_task(|task| task.bindings.unbind_open(task.thread.tte()));
     }
 
-    /// Who the process is has changed: constant calls and permissions are looked at again.
+    /// Who the process is has changed: constant calls and permissions are looked at again, and the tags of its threads.
     pub fn unbind_identity(&self) {
         self.unbind_opens();
+        self.each_task(|task| task.tag());
         self.each_task(|task| task.bindings.unbind_constants(task.thread.tte()));
     }
 

@@ -8,10 +8,13 @@ use synth::Template;
 
 use crate::{disassembly, root};
 
-const SOURCES: [&str; 8] = [
+const SOURCES: [&str; 11] = [
     "kernel/src/call/routine.rs",
     "kernel/src/call/simple.rs",
     "kernel/src/call/open.rs",
+    "kernel/src/call/console.rs",
+    "kernel/src/tty/template.rs",
+    "machine-pc/src/transmit.rs",
     "kernel/src/pipe/template.rs",
     "kernel/src/file/window.rs",
     "machine-pc/src/call.rs",

@@ -170,6 +170,18 @@ pub fn refuse(task: &Task, failed: Option<u32>) {
     task.call_attention();
 }
 
+/// Ends the process by `SIGSEGV`, handler or not.
+pub fn end_by_segv(task: &Task) {
+    let actions = task.process.actions();
+    force_segv(
+        Some(abi::signal::SIGSEGV),
+        &mut actions.borrow_mut(),
+        &mut task.mask.borrow_mut(),
+        &mut task.pending.borrow_mut(),
+    );
+    task.call_attention();
+}
+
 fn enter_handler(unix: &'static Unix, task: &Task, registers: &mut Registers, call: &HandlerCall) {
     let kind = core::mem::take(&mut *task.interrupted_call.borrow_mut());
     restart(kind, Next::Handler { flags: call.action.sa_flags }, registers.cause, registers);
