@@ -133,11 +133,10 @@ pub fn before_user(unix: &'static Unix, task: Arc<Task>, registers: &mut Registe
                 let kind = core::mem::take(&mut *task.interrupted_call.borrow_mut());
                 restart(kind, Next::Program, registers.cause, registers);
                 task.mask.borrow_mut().put_back();
-                if is_enterable(registers.rip) && !task.has_signal() {
-                    return;
-                }
                 if !is_enterable(registers.rip) {
                     refuse(&task, None);
+                } else if !task.has_signal() {
+                    return;
                 }
             }
         }
@@ -150,6 +149,9 @@ fn is_enterable(address: u64) -> bool {
 }
 
 fn next(unix: &Unix, task: &Task) -> Delivery {
+    if !task.has_signal() {
+        return Delivery::None;
+    }
     let process = &task.process;
     let actions = process.actions();
     let group = process.family.get().group;
