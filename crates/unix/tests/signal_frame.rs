@@ -183,7 +183,8 @@ impl Captured {
             altstack: &self.altstack(),
             trap: TrapRecord { trapno: context.trapno, err: context.err, cr2: context.cr2 },
         };
-        let frame = build(&request).expect("there is room");
+        let mut frame = unix::signal::Frame::default();
+        build(&request, &mut frame).expect("there is room");
         let vector_at = (frame.vector_at - frame.address) as usize;
         let mut bytes = frame.head.to_vec();
         bytes.resize(vector_at, 0);

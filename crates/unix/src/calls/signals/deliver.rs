@@ -206,7 +206,8 @@ fn build_frame(unix: &Unix, task: &Task, registers: &mut Registers, call: &Handl
         altstack: &task.alternate_stack.get(),
         trap: task.trap.get(),
     };
-    let frame = frame::build(&request).map_err(|_| Errno::EFAULT)?;
+    let mut frame = Frame::default();
+    frame::build(&request, &mut frame).map_err(|_| Errno::EFAULT)?;
     write_frame(unix, task, &frame).map_err(|UserFault| Errno::EFAULT)?;
     *registers = Registers { cause: registers.cause, ..frame.registers };
     Ok(())

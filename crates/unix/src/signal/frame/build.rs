@@ -48,6 +48,20 @@ pub struct Frame {
     pub registers: Registers,
 }
 
+impl Default for Frame {
+    /// All zero: to be filled.
+    fn default() -> Frame {
+        Frame {
+            address: 0,
+            head: [0; FRAME_BYTES as usize],
+            vector_at: 0,
+            software: FpxSoftwareBytes::zeroed(),
+            magic_at: 0,
+            registers: Registers::default(),
+        }
+    }
+}
+
 /// Why there is no frame; the thread gets `force_segv`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NoFrame {
@@ -57,37 +71,33 @@ pub enum NoFrame {
     NoRoom,
 }
 
-/// Builds the frame for a handler.
+/// Builds the frame for a handler, in a place that [`Frame::default`] has made.
 ///
 /// Errors: see [`NoFrame`]. That the stack can be written is for the caller to find out.
-pub fn build(request: &FrameRequest) -> Result<Frame, NoFrame> {
+pub fn build(request: &FrameRequest, frame: &mut Frame) -> Result<(), NoFrame> {
     let action = &request.call.action;
     if action.sa_flags & SA_RESTORER == 0 {
         return Err(NoFrame::NoRestorer);
     }
     let image_bytes = request.format.bytes.max(XSAVE_BYTES_MIN);
     let place = place(request, image_bytes)?;
-    let mut head = [0; FRAME_BYTES as usize];
-    put(&mut head, 0, &action.sa_restorer);
-    put(&mut head, FRAME_UCONTEXT as usize, &ucontext(request, place.fpstate));
+    put(&mut frame.head, 0, &action.sa_restorer);
+    put(&mut frame.head, FRAME_UCONTEXT as usize, &ucontext(request, place.fpstate));
     if action.sa_flags & SA_SIGINFO != 0 {
-        head[FRAME_SIGINFO as usize..].copy_from_slice(&request.call.info.to_bytes());
+        frame.head[FRAME_SIGINFO as usize..].copy_from_slice(&request.call.info.to_bytes());
     }
-    let software = FpxSoftwareBytes {
+    frame.software = FpxSoftwareBytes {
         magic1: FP_XSTATE_MAGIC1,
         extended_size: (image_bytes + FP_XSTATE_MAGIC2_BYTES) as u32,
         xfeatures: request.format.features,
         xstate_size: image_bytes as u32,
         padding: [0; 7],
     };
-    Ok(Frame {
-        address: place.frame,
-        head,
-        vector_at: place.fpstate,
-        software,
-        magic_at: place.fpstate + image_bytes as u64,
-        registers: handler_registers(request, place.frame),
-    })
+    frame.address = place.frame;
+    frame.vector_at = place.fpstate;
+    frame.magic_at = place.fpstate + image_bytes as u64;
+    frame.registers = handler_registers(request, place.frame);
+    Ok(())
 }
 
 /// Bytes of the largest frame, for AT_MINSIGSTKSZ; `image_bytes`: of an XSAVE image.

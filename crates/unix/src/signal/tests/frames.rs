@@ -58,14 +58,11 @@ fn frame_for(action: &SigAction, rsp: u64, altstack: &AltStack) -> Result<Writte
         saved_mask: SignalSet::of(SIGHUP),
         handler_mask: SignalSet::EMPTY,
     };
-    build(&FrameRequest {
-        registers: &interrupted(rsp),
-        format: FORMAT,
-        call: &call,
-        altstack,
-        trap: TrapRecord::default(),
-    })
-    .map(Written::new)
+    let registers = interrupted(rsp);
+    let trap = TrapRecord::default();
+    let mut frame = Frame::default();
+    let request = FrameRequest { registers: &registers, format: FORMAT, call: &call, altstack, trap };
+    build(&request, &mut frame).map(|()| Written::new(frame))
 }
 
 fn alternate(size: u64) -> AltStack {
