@@ -19,6 +19,7 @@ mod paging;
 mod pvh;
 mod registers;
 mod start;
+mod thread_code;
 mod transmit;
 mod trap;
 mod tte;
@@ -44,8 +45,9 @@ pub use heap::Heap;
 pub use layout::USER_LIMIT;
 pub use pvh::BootInfo;
 pub use start::{Booted, boot, panic, say_early};
+pub use thread_code::{UserCall, templates as thread_templates};
 pub use transmit::templates as transmit_templates;
-pub use tte::{PcTte, UserCall, templates as thread_templates};
+pub use tte::PcTte;
 
 use crate::cpu::{Cpu, Features};
 use crate::frames::{FRAMES, TABLE_FRAMES};
@@ -265,7 +267,7 @@ impl Machine for PcMachine {
     }
 
     fn load_tag(&self) -> Option<Template> {
-        Some(tte::LoadTag::template())
+        Some(thread_code::LoadTag::template())
     }
 
     fn frame_address(&self, frame: machine::FrameNumber) -> u64 {

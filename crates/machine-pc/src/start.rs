@@ -13,7 +13,7 @@ use crate::frames::FRAMES;
 use crate::layout::{IMAGE_WINDOW, direct, image};
 use crate::pvh::{BootInfo, StartInfo};
 use crate::registers::{out8, out32};
-use crate::tte::Entry;
+use crate::thread_code::Entry;
 use crate::virtio_console::{Console, is_console};
 use crate::{MACHINE, PcMachine, STORE, apic, clock, dummy_owner, paging, trap, user};
 

@@ -18,7 +18,7 @@ const SOURCES: [&str; 11] = [
     "kernel/src/pipe/template.rs",
     "kernel/src/file/window.rs",
     "machine-pc/src/call.rs",
-    "machine-pc/src/tte.rs",
+    "machine-pc/src/thread_code.rs",
     "machine-pc/src/lib.rs",
 ];
 
