@@ -58,7 +58,6 @@ pub struct PcMachine {
     features: Features,
     cpu: *mut Cpu,
     console: KernelCell<Option<Console>>,
-    upcalls: KernelCell<Option<&'static dyn Upcalls>>,
     random: KernelCell<u64>,
 }
 
@@ -182,7 +181,7 @@ impl Machine for PcMachine {
     }
 
     fn reclaim(&self) -> usize {
-        heap::trim()
+        tte::release_inactive() + heap::trim()
     }
 
     fn new_translation(&self) -> Result<Arc<dyn Translation>, NoFrames> {
@@ -196,7 +195,7 @@ impl Machine for PcMachine {
     }
 
     fn set_upcalls(&self, upcalls: &'static dyn Upcalls) {
-        *self.upcalls.borrow_mut() = Some(upcalls);
+        upcall::set_upcalls(upcalls);
     }
 
     fn send(&self, channel: Channel, bytes: &[u8]) -> usize {

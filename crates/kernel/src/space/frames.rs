@@ -144,6 +144,16 @@ impl FramePool {
         Page { pool: self, frame }
     }
 
+    /// Takes back the only reference to a frame that holds zeros again: the next one who wants zeros gets it.
+    fn free_zeroed(&self, frame: FrameNumber) {
+        let mut state = self.state.borrow_mut();
+        let index = (frame.0 - state.base) as usize;
+        assert_eq!(state.counts[index], 1, "frame {frame:?} is in use or free");
+        state.counts[index] = 0;
+        let list = if state.zeroed.len() < ZEROED_FRAMES_MAX { &mut state.zeroed } else { &mut state.free };
+        list.push(frame.0);
+    }
+
     pub fn free_frames(&self) -> usize {
         let state = self.state.borrow();
         state.free.len() + state.zeroed.len()
@@ -209,6 +219,10 @@ impl FrameSource for PoolSource {
 
     fn give(&self, frame: FrameNumber) {
         drop(self.0.from_raw(frame));
+    }
+
+    fn give_zeroed(&self, frame: FrameNumber) {
+        self.0.free_zeroed(frame);
     }
 
     fn available(&self) -> usize {

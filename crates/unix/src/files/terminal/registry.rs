@@ -36,6 +36,7 @@ pub struct Terminals {
 }
 
 impl Terminals {
+    #[allow(clippy::new_without_default, reason = "there is one, made at boot")]
     pub const fn new() -> Terminals {
         Terminals { list: KernelCell::new(Vec::new()), control: KernelCell::new(Decoder::new()) }
     }
