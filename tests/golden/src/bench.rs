@@ -8,8 +8,8 @@ use codestore::{Code, CodeMemory, CodeStore};
 use kernel::call::{CallCode, FileCall, Makers};
 use kernel::space::FramePool;
 use machine::{
-    BadVectorState, Channel, Entries, FloatWords, FrameNumber, Machine, Nanos, NoFrames, PAGE_BYTES, PhysicalMemory, Received,
-    Registers, Start, Threads, Translation, Tte, TteId, Upcalls, UserFault, UserMemory, VirtAddr,
+    BadVectorState, Channel, Entries, FloatWords, FrameNumber, Machine, Nanos, NoFrames, PAGE_BYTES, PhysicalMemory,
+    Received, Registers, Start, Threads, Translation, Tte, TteId, Upcalls, UserFault, UserMemory, VirtAddr,
 };
 use synth::{Abs32, Draft, Template, template};
 

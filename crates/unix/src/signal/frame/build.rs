@@ -2,9 +2,9 @@
 
 use abi::Field;
 use abi::frame::{
-    FP_XSTATE_MAGIC1, FP_XSTATE_MAGIC2_BYTES, FPSTATE_ALIGN, FRAME_BYTES, FRAME_SIGINFO,
-    FRAME_UCONTEXT, FpxSoftwareBytes, FramePlace, RED_ZONE_BYTES, SigContext, UC_FP_XSTATE, UC_SIGCONTEXT_SS,
-    UC_STRICT_RESTORE_SS, UContext, place_frame,
+    FP_XSTATE_MAGIC1, FP_XSTATE_MAGIC2_BYTES, FPSTATE_ALIGN, FRAME_BYTES, FRAME_SIGINFO, FRAME_UCONTEXT,
+    FpxSoftwareBytes, FramePlace, RED_ZONE_BYTES, SigContext, UC_FP_XSTATE, UC_SIGCONTEXT_SS, UC_STRICT_RESTORE_SS,
+    UContext, place_frame,
 };
 use abi::signal::{SA_ONSTACK, SA_RESTORER, SA_SIGINFO};
 use machine::Registers;

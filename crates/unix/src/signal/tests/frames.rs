@@ -7,7 +7,9 @@ use machine::{Exception, Registers};
 
 use super::handled;
 use crate::signal::fault::{FaultDetail, PageCause, TrapRecord, fault_signal};
-use crate::signal::frame::{BadFrame, Frame, FrameRequest, NoFrame, SOFTWARE_BYTES, VectorFormat, VectorRestore, build, restore};
+use crate::signal::frame::{
+    BadFrame, Frame, FrameRequest, NoFrame, SOFTWARE_BYTES, VectorFormat, VectorRestore, build, restore,
+};
 use crate::signal::{AltStack, HandlerCall, SignalSet};
 
 const IMAGE_BYTES: usize = 832;
