@@ -11,12 +11,11 @@
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
-use alloc::format;
 use alloc::vec::Vec;
 use core::arch::{asm, global_asm};
 use core::mem::{ManuallyDrop, offset_of};
 
-use codestore::{Code, CodeStore};
+use codestore::{Code, CodeStore, Maker};
 use machine::{
     BadVectorState, Entries, FloatWords, FrameSource, KernelCell, NoFrames, Registers, Start, Translation, Tte, TteId,
     UserFault, VirtAddr,
@@ -315,13 +314,13 @@ impl PcTte {
     /// Creates the thread's code: factor the templates with the addresses of its own record.
     fn synthesize(id: TteId, area: u64, cpu: *mut Cpu, store: &'static CodeStore) -> Result<Codes, NoFrames> {
         let field = |offset: usize| Abs32(area + offset as u64);
-        let maker = || format!("create thread {}", id.0);
+        let maker = Maker::new("creation").thread(id.0);
         let cpu_field = |offset: usize| Abs32(cpu as u64 + offset as u64);
         let top = area + THREAD_AREA_BYTES;
         let slow = SlowCall { user_sp: Abs32(top - 8), common: Target::Address((&raw const trap::slow_call) as u64) };
-        let slow = store.publish("thread.slow_call", maker(), slow.draft()).map_err(|_| NoFrames)?;
+        let slow = store.publish("thread.slow_call", maker, slow.draft()).map_err(|_| NoFrames)?;
         let dispatch = Dispatch { calls: field(offset_of!(TteRecord, calls)), slow: Target::Address(slow.entry()) };
-        let dispatch = store.publish("thread.dispatch", maker(), dispatch.draft()).map_err(|_| NoFrames)?;
+        let dispatch = store.publish("thread.dispatch", maker, dispatch.draft()).map_err(|_| NoFrames)?;
         let switch_in = SwitchIn {
             root: field(offset_of!(TteRecord, root)),
             kernel_sp: field(offset_of!(TteRecord, kernel_sp)),
@@ -332,14 +331,14 @@ impl PcTte {
             fs_base: field(offset_of!(TteRecord, fs_base)),
             gs_base: field(offset_of!(TteRecord, gs_base)),
         };
-        let switch_in = store.publish("thread.sw_in", maker(), switch_in.draft()).map_err(|_| NoFrames)?;
+        let switch_in = store.publish("thread.sw_in", maker, switch_in.draft()).map_err(|_| NoFrames)?;
         let switch_out = SwitchOut {
             kernel_sp: field(offset_of!(TteRecord, kernel_sp)),
             next: field(offset_of!(TteRecord, next)),
             fs_base: field(offset_of!(TteRecord, fs_base)),
             gs_base: field(offset_of!(TteRecord, gs_base)),
         };
-        let switch_out = store.publish("thread.sw_out", maker(), switch_out.draft()).map_err(|_| NoFrames)?;
+        let switch_out = store.publish("thread.sw_out", maker, switch_out.draft()).map_err(|_| NoFrames)?;
         Ok(Codes { switch_in, switch_out, _dispatch: dispatch, slow })
     }
 
@@ -381,7 +380,7 @@ impl PcTte {
 
     /// Publishes a routine of this thread alone and binds it to a call.
     fn bind_own(&self, name: &'static str, number: usize, draft: Draft) -> Result<(), NoFrames> {
-        let maker = format!("call {number} of thread {}", self.id.0);
+        let maker = Maker::new("call").call(number).thread(self.id.0);
         let code = self.store.publish(name, maker, draft).map_err(|_| NoFrames)?;
         self.bind_call(number, Some(code.entry()));
         self.own.borrow_mut().insert(number, code);

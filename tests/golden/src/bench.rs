@@ -4,7 +4,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use codestore::{Code, CodeMemory, CodeStore};
+use codestore::{Code, CodeMemory, CodeStore, Maker};
 use kernel::call::{CallCode, FileCall, Makers};
 use kernel::space::FramePool;
 use machine::{
@@ -131,9 +131,9 @@ impl Bench {
             let (mut file, mut call) = (note(), note());
             BenchLeave {}.append_to(&mut file);
             BenchLeaveDirect {}.append_to(&mut call);
-            let publish = |draft| self.store.publish("bench.slow", "bench".into(), draft);
+            let publish = |draft| self.store.publish("bench.slow", Maker::new("bench"), draft);
             let file = publish(file).expect("room for code");
-            let call = self.store.publish("bench.slow_direct", "bench".into(), call).expect("room for code");
+            let call = self.store.publish("bench.slow_direct", Maker::new("bench"), call).expect("room for code");
             (file, call)
         })
     }
