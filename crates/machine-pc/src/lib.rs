@@ -44,8 +44,9 @@ pub use heap::Heap;
 pub use layout::USER_LIMIT;
 pub use pvh::BootInfo;
 pub use start::{Booted, boot, panic, say_early};
-pub use transmit::templates as transmit_templates;
+pub use transmit::{send_code, templates as transmit_templates};
 pub use tte::{PcTte, UserCall, templates as thread_templates};
+pub use virtqueue::{QueueWords, SIZE as QUEUE_SIZE};
 
 use crate::cpu::{Cpu, Features};
 use crate::frames::{FRAMES, TABLE_FRAMES};

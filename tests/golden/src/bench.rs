@@ -9,11 +9,12 @@ use kernel::call::{CallCode, FileCall, Makers};
 use kernel::space::FramePool;
 use machine::{
     BadVectorState, Channel, Entries, FloatWords, FrameNumber, Machine, Nanos, NoFrames, PAGE_BYTES, PhysicalMemory,
-    Received, Registers, Start, Threads, Translation, Tte, TteId, Upcalls, UserFault, UserMemory, VirtAddr,
+    Received, Registers, SendCode, Start, Threads, Translation, Tte, TteId, Upcalls, UserFault, UserMemory, VirtAddr,
 };
-use synth::{Abs32, Draft, Template, template};
+use synth::{Abs32, Draft, Target, Template, template};
 
 use crate::arena::low_memory;
+use crate::device::Device;
 use crate::program::Program;
 
 const FRAMES: u32 = 4096;
@@ -32,6 +33,16 @@ template! {
     "ret",
 }
 
+/// The tag of the thread that the tests are.
+pub const TAG: u64 = 77;
+
+template! {
+    /// Loads it.
+    pub struct BenchTag {}
+    where { TAG_VALUE = TAG }
+    "mov eax, {TAG_VALUE}",
+}
+
 template! {
     /// Notes that a routine gave up, and where its stack was.
     pub struct NoteSlow { mark: Abs32 }
@@ -45,6 +56,8 @@ pub struct Bench {
     pub pool: &'static FramePool,
     /// Stack pointer of the last routine that gave up; 0: none did.
     pub mark: Box<u64>,
+    /// Where the channels lead.
+    pub device: Device,
     frames: usize,
     user_limit: Box<u64>,
     slow: OnceLock<(Code<FileCall>, Code<CallCode>)>,
@@ -103,6 +116,7 @@ impl Bench {
             store: code_store(),
             pool,
             mark: Box::new(0),
+            device: Device::new(),
             frames,
             user_limit,
             slow: OnceLock::new(),
@@ -329,6 +343,16 @@ impl Machine for Bench {
 
     fn leave_direct(&self) -> Template {
         self.pc_fragment(2).unwrap_or_else(BenchLeaveDirect::template)
+    }
+
+    fn send_code(&self, _channel: Channel, none: Target) -> Option<SendCode> {
+        Some(self.device.send_code(none))
+    }
+
+    fn load_tag(&self) -> Option<Template> {
+        let of_pc = || machine_pc::thread_templates().into_iter().find(|(name, _)| *name == "thread.tag");
+        let pc = self.pc_fragments.load(Ordering::Relaxed).then(of_pc).flatten();
+        Some(pc.map_or_else(BenchTag::template, |(_, template)| template))
     }
 
     fn frame_address(&self, frame: FrameNumber) -> u64 {

@@ -94,8 +94,9 @@ fn ways(code: &[Instruction], at: usize, done: usize, lengths: &mut BTreeSet<usi
     }
     ways(code, at + 1, done + 1, lengths);
     if instruction.flow_control() == FlowControl::ConditionalBranch {
-        let end = code.last().map(Instruction::next_ip);
-        let target = code.iter().map(Instruction::ip).chain(end).position(|ip| ip == instruction.near_branch_target());
+        let target = code.iter().position(|other| other.ip() == instruction.near_branch_target());
+        let end = code.last().map(Instruction::next_ip) == Some(instruction.near_branch_target());
+        let target = target.or(end.then_some(code.len()));
         if let Some(target) = target.filter(|target| *target > at) {
             ways(code, target, done + 1, lengths);
         }
