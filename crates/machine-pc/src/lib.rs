@@ -164,6 +164,11 @@ impl Threads for PcMachine {
         // SAFETY: only the idle thread comes here; `sti; hlt` cannot miss an interrupt between the two.
         unsafe { core::arch::asm!("sti", "hlt", "cli") };
     }
+
+    fn serve_interrupts(&self) {
+        // SAFETY: as above; interrupts come in behind the instruction that follows `sti`.
+        unsafe { core::arch::asm!("sti", "nop", "cli") };
+    }
 }
 
 impl Machine for PcMachine {

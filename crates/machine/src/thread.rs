@@ -141,4 +141,6 @@ pub trait Threads {
     fn switch_away(&self);
     /// Waits for an interrupt. Only the idle thread calls this.
     fn wait_for_interrupt(&self);
+    /// Serves interrupts that wait, between two pieces of idle work. Only the idle thread calls this.
+    fn serve_interrupts(&self) {}
 }
