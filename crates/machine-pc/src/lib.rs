@@ -45,8 +45,8 @@ pub use layout::USER_LIMIT;
 pub use pvh::BootInfo;
 pub use start::{Booted, boot, panic, say_early};
 pub use transmit::{send_code, templates as transmit_templates};
-pub use virtqueue::{QueueWords, SIZE as QUEUE_SIZE};
 pub use tte::{PcTte, UserCall, templates as thread_templates};
+pub use virtqueue::{QueueWords, SIZE as QUEUE_SIZE};
 
 use crate::cpu::{Cpu, Features};
 use crate::frames::{FRAMES, TABLE_FRAMES};
