@@ -257,6 +257,10 @@ impl Machine for PcMachine {
         unsafe { (*self.cpu).vector_mask }
     }
 
+    fn vector_bytes(&self) -> usize {
+        self.features.xsave_bytes
+    }
+
     fn open_user(&self) -> Option<Template> {
         self.features.smap.then(call::OpenUser::template)
     }

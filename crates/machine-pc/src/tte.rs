@@ -11,20 +11,22 @@
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
-use alloc::format;
 use alloc::vec::Vec;
 use core::arch::{asm, global_asm};
 use core::mem::{ManuallyDrop, offset_of};
 
-use codestore::{Code, CodeStore};
-use machine::{BadVectorState, Entries, FrameSource, KernelCell, NoFrames, Registers, Start, Translation, Tte, TteId};
+use codestore::{Code, CodeStore, Maker};
+use machine::{
+    BadVectorState, Entries, FloatWords, FrameSource, KernelCell, NoFrames, Registers, Start, Translation, Tte, TteId,
+    UserFault, VirtAddr,
+};
 use synth::{Abs32, Draft, Imm32, Target, Template, template};
 
 use crate::cpu::Cpu;
 use crate::frames::FRAMES;
 use crate::layout::{THREAD_AREA_BYTES, THREAD_AREAS, THREADS, USER_CODE, USER_DATA};
 use crate::paging::{NO_EXECUTE, WRITE, map_kernel, unmap_kernel};
-use crate::trap;
+use crate::{trap, user};
 
 pub const VECTOR_OFFSET: usize = 0x1000;
 /// System calls a thread's table covers; larger numbers take the slow end.
@@ -312,13 +314,13 @@ impl PcTte {
     /// Creates the thread's code: factor the templates with the addresses of its own record.
     fn synthesize(id: TteId, area: u64, cpu: *mut Cpu, store: &'static CodeStore) -> Result<Codes, NoFrames> {
         let field = |offset: usize| Abs32(area + offset as u64);
-        let maker = || format!("create thread {}", id.0);
+        let maker = Maker::new("creation").thread(id.0);
         let cpu_field = |offset: usize| Abs32(cpu as u64 + offset as u64);
         let top = area + THREAD_AREA_BYTES;
         let slow = SlowCall { user_sp: Abs32(top - 8), common: Target::Address((&raw const trap::slow_call) as u64) };
-        let slow = store.publish("thread.slow_call", maker(), slow.draft()).map_err(|_| NoFrames)?;
+        let slow = store.publish("thread.slow_call", maker, slow.draft()).map_err(|_| NoFrames)?;
         let dispatch = Dispatch { calls: field(offset_of!(TteRecord, calls)), slow: Target::Address(slow.entry()) };
-        let dispatch = store.publish("thread.dispatch", maker(), dispatch.draft()).map_err(|_| NoFrames)?;
+        let dispatch = store.publish("thread.dispatch", maker, dispatch.draft()).map_err(|_| NoFrames)?;
         let switch_in = SwitchIn {
             root: field(offset_of!(TteRecord, root)),
             kernel_sp: field(offset_of!(TteRecord, kernel_sp)),
@@ -329,14 +331,14 @@ impl PcTte {
             fs_base: field(offset_of!(TteRecord, fs_base)),
             gs_base: field(offset_of!(TteRecord, gs_base)),
         };
-        let switch_in = store.publish("thread.sw_in", maker(), switch_in.draft()).map_err(|_| NoFrames)?;
+        let switch_in = store.publish("thread.sw_in", maker, switch_in.draft()).map_err(|_| NoFrames)?;
         let switch_out = SwitchOut {
             kernel_sp: field(offset_of!(TteRecord, kernel_sp)),
             next: field(offset_of!(TteRecord, next)),
             fs_base: field(offset_of!(TteRecord, fs_base)),
             gs_base: field(offset_of!(TteRecord, gs_base)),
         };
-        let switch_out = store.publish("thread.sw_out", maker(), switch_out.draft()).map_err(|_| NoFrames)?;
+        let switch_out = store.publish("thread.sw_out", maker, switch_out.draft()).map_err(|_| NoFrames)?;
         Ok(Codes { switch_in, switch_out, _dispatch: dispatch, slow })
     }
 
@@ -364,6 +366,8 @@ impl PcTte {
             (*tte).switch_out = self.code.switch_out.entry();
             ((registers - 8) as *mut u64).write(first);
         }
+        // SAFETY: the vector page belongs to the thread. Nothing of the area's last thread stays in it.
+        unsafe { self.vector().write_bytes(0, self.vector_bytes()) };
         self.reset_vector_state();
         if let Start::User(values) = start {
             self.set_registers(&values);
@@ -376,7 +380,7 @@ impl PcTte {
 
     /// Publishes a routine of this thread alone and binds it to a call.
     fn bind_own(&self, name: &'static str, number: usize, draft: Draft) -> Result<(), NoFrames> {
-        let maker = format!("call {number} of thread {}", self.id.0);
+        let maker = Maker::new("call").call(number).thread(self.id.0);
         let code = self.store.publish(name, maker, draft).map_err(|_| NoFrames)?;
         self.bind_call(number, Some(code.entry()));
         self.own.borrow_mut().insert(number, code);
@@ -406,6 +410,33 @@ impl PcTte {
     fn owns_vector_registers(&self) -> bool {
         // SAFETY: the record and its processor live as long as the TTE.
         unsafe { (*(*self.record()).cpu).vector_owner == self.area }
+    }
+
+    /// Makes an image that a program wrote into the vector page one that the processor takes: false if that
+    /// cannot be. A reserved bit would make XRSTOR fault inside the kernel (SDM vol. 1, 13.8).
+    fn adopt_image(&self, bytes: usize, features: u64) -> bool {
+        if self.float_words().mxcsr & !0xFFFF != 0 {
+            return false;
+        }
+        // SAFETY: the header lies in the vector page, which is this thread's, at an aligned address.
+        unsafe {
+            let header = self.vector().add(XSAVE_HEADER).cast::<u64>();
+            let present = if bytes > XSAVE_HEADER { header.read() } else { 3 };
+            header.write_bytes(0, 8);
+            header.write(present & features);
+            present & !self.xcr0() == 0
+        }
+    }
+
+    /// Loads the parts above SSE, if the registers are this thread's; the others are restored at kernel exit.
+    fn load_wide(&self) {
+        if self.owns_vector_registers() {
+            let wide = self.xcr0() & !3;
+            // SAFETY: the image is valid: the initial state, or one that was checked.
+            unsafe {
+                asm!("xrstor64 [{}]", in(reg) self.vector(), in("eax") wide as u32, in("edx") (wide >> 32) as u32);
+            }
+        }
     }
 
     /// Bytes of an XSAVE image.
@@ -503,48 +534,43 @@ impl Tte for PcTte {
         unsafe { (&raw mut (*self.record()).next).write_volatile(entry) };
     }
 
-    fn vector_state(&self) -> Vec<u8> {
-        let bytes = self.vector_bytes();
+    fn float_words(&self) -> FloatWords {
+        let legacy = self.vector();
+        // SAFETY: the vector page is mapped and aligned; the legacy part was saved at kernel entry.
+        unsafe {
+            FloatWords {
+                x87_control: legacy.cast::<u16>().read(),
+                x87_status: legacy.add(2).cast::<u16>().read(),
+                mxcsr: legacy.add(24).cast::<u32>().read(),
+            }
+        }
+    }
+
+    fn save_vector_state(&self, to: VirtAddr) -> Result<(), UserFault> {
         if self.owns_vector_registers() {
             let wide = self.xcr0() & !3;
             // SAFETY: 1. The area is 64-byte aligned and large enough. 2. Only the parts above SSE are
             // stored: the legacy part was saved at kernel entry and Rust has used its registers since.
             unsafe {
                 asm!("xsave64 [{}]", in(reg) self.vector(), in("eax") wide as u32, in("edx") (wide >> 32) as u32);
-                *self.vector().add(XSAVE_HEADER) |= 3;
             }
         }
-        // SAFETY: the vector page is mapped and `bytes` was checked to fit at boot.
-        unsafe { core::slice::from_raw_parts(self.vector(), bytes).to_vec() }
+        // SAFETY: the vector page is mapped and holds an image; it was checked to fit at boot.
+        unsafe {
+            *self.vector().add(XSAVE_HEADER) |= 3;
+            user::copy_out(to, self.vector(), self.vector_bytes())
+        }
     }
 
-    fn set_vector_state(&self, image: &[u8]) -> Result<(), BadVectorState> {
-        let bytes = self.vector_bytes();
-        if image.len() < XSAVE_HEADER {
+    fn load_vector_state(&self, from: VirtAddr, bytes: usize, features: u64) -> Result<(), BadVectorState> {
+        let bytes = bytes.min(self.vector_bytes());
+        // SAFETY: the vector page is mapped and holds `bytes`; only this thread uses it.
+        let is_read = unsafe { user::copy_in(self.vector(), from, bytes) }.is_ok();
+        if !is_read || bytes < XSAVE_HEADER || !self.adopt_image(bytes, features) {
+            self.reset_vector_state();
             return Err(BadVectorState);
         }
-        let mut state = alloc::vec![0; bytes];
-        let whole = image.len() >= bytes;
-        let taken = if whole { bytes } else { XSAVE_HEADER };
-        state[..taken].copy_from_slice(&image[..taken]);
-        let mxcsr = u32::from_le_bytes([state[24], state[25], state[26], state[27]]);
-        let present =
-            if whole { u64::from_le_bytes(state[512..520].try_into().map_err(|_| BadVectorState)?) } else { 3 };
-        // A reserved bit here would make XRSTOR fault inside the kernel (SDM vol. 1, 13.8).
-        if mxcsr & !0xFFFF != 0 || present & !self.xcr0() != 0 {
-            return Err(BadVectorState);
-        }
-        state[512..576].fill(0);
-        state[512..520].copy_from_slice(&present.to_le_bytes());
-        // SAFETY: the vector page belongs to the thread and holds `bytes`.
-        unsafe { self.vector().copy_from_nonoverlapping(state.as_ptr(), bytes) };
-        if self.owns_vector_registers() {
-            let wide = self.xcr0() & !3;
-            // SAFETY: the image was validated above; the legacy part is restored at kernel exit.
-            unsafe {
-                asm!("xrstor64 [{}]", in(reg) self.vector(), in("eax") wide as u32, in("edx") (wide >> 32) as u32);
-            }
-        }
+        self.load_wide();
         Ok(())
     }
 
@@ -554,13 +580,7 @@ impl Tte for PcTte {
         image[24..28].copy_from_slice(&MXCSR.to_le_bytes());
         // SAFETY: the vector page belongs to the thread.
         unsafe { self.vector().copy_from_nonoverlapping(image.as_ptr(), image.len()) };
-        if self.owns_vector_registers() {
-            let wide = self.xcr0() & !3;
-            // SAFETY: the image is the initial state.
-            unsafe {
-                asm!("xrstor64 [{}]", in(reg) self.vector(), in("eax") wide as u32, in("edx") (wide >> 32) as u32);
-            }
-        }
+        self.load_wide();
     }
 
     fn inherit_vector_state(&self) {

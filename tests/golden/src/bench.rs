@@ -4,12 +4,12 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use codestore::{Code, CodeMemory, CodeStore};
+use codestore::{Code, CodeMemory, CodeStore, Maker};
 use kernel::call::{CallCode, FileCall, Makers};
 use kernel::space::FramePool;
 use machine::{
-    BadVectorState, Channel, Entries, FrameNumber, Machine, Nanos, NoFrames, PAGE_BYTES, PhysicalMemory, Received,
-    Registers, SendCode, Start, Threads, Translation, Tte, TteId, Upcalls, UserFault, UserMemory, VirtAddr,
+    BadVectorState, Channel, Entries, FloatWords, FrameNumber, Machine, Nanos, NoFrames, PAGE_BYTES, PhysicalMemory,
+    Received, Registers, SendCode, Start, Threads, Translation, Tte, TteId, Upcalls, UserFault, UserMemory, VirtAddr,
 };
 use synth::{Abs32, Draft, Target, Template, template};
 
@@ -145,9 +145,9 @@ impl Bench {
             let (mut file, mut call) = (note(), note());
             BenchLeave {}.append_to(&mut file);
             BenchLeaveDirect {}.append_to(&mut call);
-            let publish = |draft| self.store.publish("bench.slow", "bench".into(), draft);
+            let publish = |draft| self.store.publish("bench.slow", Maker::new("bench"), draft);
             let file = publish(file).expect("room for code");
-            let call = self.store.publish("bench.slow_direct", "bench".into(), call).expect("room for code");
+            let call = self.store.publish("bench.slow_direct", Maker::new("bench"), call).expect("room for code");
             (file, call)
         })
     }
@@ -325,6 +325,10 @@ impl Machine for Bench {
         0
     }
 
+    fn vector_bytes(&self) -> usize {
+        0
+    }
+
     fn vector_features(&self) -> u64 {
         3
     }
@@ -394,11 +398,15 @@ impl Tte for OnlyTte {
 
     fn link_next(&self, _next: &dyn Tte) {}
 
-    fn vector_state(&self) -> Vec<u8> {
-        Vec::new()
+    fn float_words(&self) -> FloatWords {
+        FloatWords::default()
     }
 
-    fn set_vector_state(&self, _image: &[u8]) -> Result<(), BadVectorState> {
+    fn save_vector_state(&self, _to: VirtAddr) -> Result<(), UserFault> {
+        Err(UserFault)
+    }
+
+    fn load_vector_state(&self, _from: VirtAddr, _bytes: usize, _features: u64) -> Result<(), BadVectorState> {
         Err(BadVectorState)
     }
 
