@@ -48,7 +48,7 @@ impl Consoles {
         let device = &bench().device;
         match race.random.below(16) {
             0 => device.set_quiet(race.random.once_in(2)),
-            1 => self.change_settings(race),
+            1 if race.random.once_in(6) => self.change_settings(race),
             2 => self.change_group(race),
             3..5 => self.type_something(race),
             5..8 => self.read(race),
@@ -98,12 +98,16 @@ impl Consoles {
 
     /// Lines, keys that edit, ^S and ^Q; the echo may stay in the tty.
     fn type_something(&mut self, race: &mut Race) {
-        const KEYS: &[u8] = b"\n\n\n\n\x04\x7f\x13\x11\x16\x17\r\t\x01";
+        const KEYS: &[u8] = b"\n\n\n\n\x04\x7f\x7f\x7f\t\t\t\x13\x11\x16\x17\r\x01";
         let count = race.random.below(90);
         let key = |race: &mut Race| {
             if race.random.once_in(9) { race.random.pick(KEYS) } else { race.random.pick(b"abc de_") }
         };
-        let bytes: Vec<u8> = (0..count).map(|_| key(race)).collect();
+        let mut bytes: Vec<u8> = (0..count).map(|_| key(race)).collect();
+        // A tab, output of the program, then the erasure of the tab: this looks at where the line began.
+        if race.random.once_in(2) {
+            bytes = vec![race.random.pick(b"\t\x7f")];
+        }
         self.both(|tty| {
             let _ = tty.device_input(&bytes);
         });
