@@ -364,7 +364,7 @@ impl PcTte {
             (*tte).switch_out = self.code.switch_out.entry();
             ((registers - 8) as *mut u64).write(first);
         }
-        self.reset_vector_state();
+        self.erase_vector_state();
         if let Start::User(values) = start {
             self.set_registers(&values);
         }
@@ -561,6 +561,12 @@ impl Tte for PcTte {
                 asm!("xrstor64 [{}]", in(reg) self.vector(), in("eax") wide as u32, in("edx") (wide >> 32) as u32);
             }
         }
+    }
+
+    fn erase_vector_state(&self) {
+        // SAFETY: the vector page belongs to the thread and holds that many bytes.
+        unsafe { self.vector().write_bytes(0, self.vector_bytes()) };
+        self.reset_vector_state();
     }
 
     fn inherit_vector_state(&self) {

@@ -44,6 +44,11 @@ pub trait Tte {
     /// Takes a vector state from a program (a signal frame): refused when malformed.
     fn set_vector_state(&self, image: &[u8]) -> Result<(), BadVectorState>;
     fn reset_vector_state(&self);
+
+    /// As `reset_vector_state`, and nothing of the old state stays behind in the image either, which signal frames show.
+    fn erase_vector_state(&self) {
+        self.reset_vector_state();
+    }
     /// Takes over a copy of the running thread's vector state.
     fn inherit_vector_state(&self);
 
