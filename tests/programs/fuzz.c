@@ -309,6 +309,7 @@ static void on_fault(int signal, siginfo_t *info, void *context)
 }
 
 static long a_child;
+static char other_stack[16384];
 
 static long a_process(struct chance *chance)
 {
@@ -416,7 +417,10 @@ static long an_argument(struct chance *chance, char kind)
         fill(chance, words, 32);
         return (long)words;
     case 'k':
-        words[0] = ARENA + 24 * PAGE;
+        /* Not in the arena, where calls would spoil the frames, and for one thread alone. */
+        if (plain(SYS_gettid, 0, 0, 0, 0, 0, 0) != main_thread)
+            return 0;
+        words[0] = (long)other_stack;
         words[1] = below(chance, 3);
         words[2] = 8192;
         return (long)words;

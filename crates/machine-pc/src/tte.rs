@@ -245,9 +245,7 @@ impl PcTte {
             (*tte).switch_out = self.code.switch_out.entry();
             ((registers - 8) as *mut u64).write(first);
         }
-        // SAFETY: the vector page belongs to the thread. Nothing of the area's last thread stays in it.
-        unsafe { self.vector().write_bytes(0, self.vector_bytes()) };
-        self.reset_vector_state();
+        self.erase_vector_state();
         if let Start::User(values) = start {
             self.set_registers(&values);
         }
@@ -460,6 +458,12 @@ impl Tte for PcTte {
         // SAFETY: the vector page belongs to the thread.
         unsafe { self.vector().copy_from_nonoverlapping(image.as_ptr(), image.len()) };
         self.load_wide();
+    }
+
+    fn erase_vector_state(&self) {
+        // SAFETY: the vector page belongs to the thread and holds that many bytes.
+        unsafe { self.vector().write_bytes(0, self.vector_bytes()) };
+        self.reset_vector_state();
     }
 
     fn inherit_vector_state(&self) {

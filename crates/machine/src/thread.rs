@@ -56,6 +56,11 @@ pub trait Tte {
     /// registers are initial then.
     fn load_vector_state(&self, from: VirtAddr, bytes: usize, features: u64) -> Result<(), BadVectorState>;
     fn reset_vector_state(&self);
+
+    /// As `reset_vector_state`, and nothing of the old state stays behind in the image either, which signal frames show.
+    fn erase_vector_state(&self) {
+        self.reset_vector_state();
+    }
     /// Takes over a copy of the running thread's vector state.
     fn inherit_vector_state(&self);
 
