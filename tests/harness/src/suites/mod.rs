@@ -2,6 +2,7 @@
 
 pub mod comparison;
 pub mod errors;
+pub mod fuzz;
 pub mod paper;
 pub mod streams;
 pub mod tty;
@@ -23,6 +24,7 @@ pub fn run(name: &str, options: &Options, tally: &mut Tally) -> Result<(), Strin
         "paper" => paper::run(options, tally),
         "streams" => streams::run_all(options, tally),
         "errors" => errors::run(options, tally),
+        "fuzz" => fuzz::run(options, tally),
         "tty" => tty::run(options, tally),
         "list" => comparison::list(options),
         "all" => all(options, tally),
@@ -30,8 +32,8 @@ pub fn run(name: &str, options: &Options, tally: &mut Tally) -> Result<(), Strin
     }
 }
 
-const ALL: [&str; 9] =
-    ["streams", "errors", "differential", "semantics", "faults", "pointers", "leaks", "paper", "tty"];
+const ALL: [&str; 10] =
+    ["streams", "errors", "differential", "semantics", "faults", "fuzz", "pointers", "leaks", "paper", "tty"];
 
 /// Each suite is tried even when one before it could not be.
 fn all(options: &Options, tally: &mut Tally) -> Result<(), String> {
