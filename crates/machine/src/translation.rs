@@ -1,5 +1,7 @@
 //! A quaspace's address translation (page tables on the pc, host mappings when hosted).
 
+use core::ops::Range;
+
 use crate::FrameNumber;
 
 /// An address in a quaspace or in the kernel.
@@ -39,6 +41,10 @@ pub trait Translation: Send + Sync {
     /// The word that names this translation to the processor (CR3 on the pc); 0 where there is none.
     fn root(&self) -> u64 {
         0
+    }
+    /// Addresses below the user limit that the machine needs for itself, ascending. No area may touch them.
+    fn reserved(&self) -> &'static [Range<u64>] {
+        &[]
     }
     /// Maps `page` to `frame`, replacing what was there.
     fn map(&self, page: VirtAddr, frame: FrameNumber, protection: Protection) -> Result<(), NoFrames>;

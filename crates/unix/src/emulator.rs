@@ -11,7 +11,7 @@ use kernel::file::{CounterClock, Namespace, Time};
 use kernel::schedule::Scheduler;
 use kernel::space::{Access, FramePool, Page};
 use kernel::thread::Thread;
-use machine::{Channel, Exception, KernelCell, Machine, Nanos, Registers, Upcalls};
+use machine::{Channel, Exception, KernelCell, Machine, Nanos, Registers, Upcalls, VirtAddr};
 
 use crate::call::Call;
 use crate::calls;
@@ -202,6 +202,14 @@ impl Upcalls for Unix {
         };
         let resolved = space.borrow_mut().fault(access.address.0, kind);
         calls::page_fault(&task, resolved)
+    }
+
+    fn rewrite_text(&self, address: VirtAddr, bytes: &[u8]) -> bool {
+        let Some(space) = self.tasks.of_thread(self.machine.current_tte()).and_then(|task| task.process.space()) else {
+            return false;
+        };
+        let mut space = space.borrow_mut();
+        space.is_text(address.0, bytes.len()) && space.poke_bytes(address.0, bytes).is_ok()
     }
 
     fn timer(&self) {

@@ -1,5 +1,7 @@
 //! Where a map goes when the program does not insist.
 
+use core::ops::Range;
+
 use super::Space;
 use super::limits::{
     BOTTOM_UP_BASE, LOW_BASE, LOW_END, LOWEST_ADDRESS, PAGE, STACK_GUARD_BYTES, STACK_ROOM_MAX_BYTES,
@@ -27,6 +29,12 @@ impl Space {
         self.find_downwards(bytes).or_else(|| self.find_upwards(BOTTOM_UP_BASE, bytes))
     }
 
+    /// The last part of `start..end` that the machine keeps for itself, if there is one.
+    pub(super) fn reserved_in(&self, start: u64, end: u64) -> Option<Range<u64>> {
+        let reserved = self.pages.translation.reserved();
+        reserved.iter().rev().find(|range| range.start < end && start < range.end).cloned()
+    }
+
     /// A free range in the second GiB: at `hint` if that is free and low enough, else the lowest.
     pub(super) fn find_free_low(&self, hint: u64, bytes: u64) -> Option<u64> {
         let hint = page_of(hint);
@@ -40,6 +48,9 @@ impl Space {
     /// `start..start + bytes` is below the user limit, in no area and in no stack's guard gap.
     fn is_free_with_gap(&self, start: u64, bytes: u64) -> bool {
         let Some(end) = start.checked_add(bytes).filter(|&end| end <= USER_LIMIT) else { return false };
+        if self.reserved_in(start, end).is_some() {
+            return false;
+        }
         match self.area_from(start) {
             Some((area_start, area)) => end <= area.guarded_start(area_start),
             None => true,
@@ -47,21 +58,44 @@ impl Space {
     }
 
     fn find_downwards(&self, bytes: u64) -> Option<u64> {
-        let mut end = self.mmap_base;
+        let mut base = self.mmap_base;
+        loop {
+            let start = self.find_below(base, bytes)?;
+            match self.reserved_in(start, start + bytes) {
+                Some(range) => base = range.start,
+                None => return Some(start).filter(|&start| self.is_free_with_gap(start, bytes)),
+            }
+        }
+    }
+
+    /// The highest gap of `bytes` between areas below `base`.
+    fn find_below(&self, base: u64, bytes: u64) -> Option<u64> {
+        let mut end = base;
         // An area that reaches over the base pushes the end down to its own start.
-        if let Some((start, area)) = self.area_from(self.mmap_base) {
+        if let Some((start, area)) = self.area_from(base) {
             end = end.min(area.guarded_start(start));
         }
-        for (&start, area) in self.areas.range(..self.mmap_base).rev() {
+        for (&start, area) in self.areas.range(..base).rev() {
             if end >= area.end && end - area.end >= bytes {
                 break;
             }
             end = end.min(area.guarded_start(start));
         }
-        end.checked_sub(bytes).filter(|&start| start >= LOWEST_ADDRESS && self.is_free_with_gap(start, bytes))
+        end.checked_sub(bytes).filter(|&start| start >= LOWEST_ADDRESS)
     }
 
-    fn find_upwards(&self, base: u64, bytes: u64) -> Option<u64> {
+    fn find_upwards(&self, mut base: u64, bytes: u64) -> Option<u64> {
+        loop {
+            let start = self.find_above(base, bytes)?;
+            match self.reserved_in(start, start + bytes) {
+                Some(range) => base = range.end,
+                None => return Some(start),
+            }
+        }
+    }
+
+    /// The lowest gap of `bytes` between areas from `base` up.
+    fn find_above(&self, base: u64, bytes: u64) -> Option<u64> {
         let mut start = base;
         if let Some((_, area)) = self.area_at(start) {
             start = area.end;
