@@ -16,7 +16,7 @@ pub trait HeapPages {
     /// First address of the range that is the heap's alone; a multiple of the page size.
     const START: usize;
     const BYTES: usize;
-    /// Puts a page of zeros at `address`; `false`: there is none.
+    /// Puts a page at `address`; `false`: there is none.
     fn add(address: usize) -> bool;
     /// Takes the page at `address` away, if there is one.
     fn remove(address: usize);

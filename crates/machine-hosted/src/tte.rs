@@ -1,0 +1,550 @@
+//! Thread table entries on the hosted machine (S-50): one 32 KB area of the thread window each.
+//!
+//! ```text
+//! area + 0x0000  TteRecord: slots, register save words, the thread's call table
+//! area + 0x1000  vector state (XSAVE image)
+//! area + 0x2000  guard page, never mapped
+//! area + 0x3000  kernel stack, 20 KB, grows down from
+//! area + 0x8000  the top: the Registers record of the program ends here
+//! ```
+//! The area is aligned to its size, so `rsp & -32768` is the running thread's TTE.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::vec::Vec;
+use core::arch::{asm, global_asm};
+use core::mem::offset_of;
+
+use codestore::{Code, CodeStore};
+use machine::{BadVectorState, Entries, KernelCell, NoFrames, Registers, Start, Translation, Tte, TteId};
+use synth::{Abs32, Draft, Imm32, Target, template};
+
+use crate::cpu::{Cpu, cpu, vector_bytes, vector_features};
+use crate::entry::{hosted_change_space, hosted_return_to_user, hosted_slow_call};
+use crate::host;
+use crate::layout::{THREAD_AREA_BYTES, THREAD_AREAS, THREADS, USER_CODE, USER_DATA};
+
+pub const VECTOR_OFFSET: usize = 0x1000;
+/// System calls a thread's table covers; larger numbers take the slow end.
+pub const CALLS: usize = 464;
+/// Bytes below the guard page.
+const LOW_BYTES: u64 = 0x2000;
+/// Where the kernel stack begins, above the guard page.
+const STACK_OFFSET: u64 = 0x3000;
+
+/// The first page of a thread area. Synthesized code has the addresses of these fields folded in.
+#[repr(C)]
+pub struct TteRecord {
+    /// Where the thread's kernel stack stands while it is switched out.
+    pub kernel_sp: u64,
+    /// Slot: where `sw_out` jumps, the successor's `sw_in` or `sw_in_mmu`.
+    pub next: u64,
+    /// Root word of the thread's quaspace.
+    pub root: u64,
+    pub fs_base: u64,
+    pub gs_base: u64,
+    pub id: u64,
+    pub start: u64,
+    /// Entry of the thread's `sw_out`.
+    pub switch_out: u64,
+    /// What the last trap was about (CR2 of a page fault).
+    pub fault_address: u64,
+    /// The thread's call table (vector table, S-55): an entry point per system call.
+    pub calls: [u64; CALLS],
+}
+
+/// Register contract of switch code: entered by `jmp`, with no register but rsp meaningful.
+pub enum Switch {}
+/// Register contract of call code: entered from a call site's stub by `jmp`, registers as the program left them,
+/// rcx = return address, rax = call number.
+pub enum UserCall {}
+
+template! {
+    /// sw_in_mmu, then sw_in (S-57, S-58): makes this thread the running one. In: nothing; rsp is still the stack of the
+    /// thread that is left. Out: the thread's stack and slots are in force. Clobbers what C calls clobber. Cost: 10
+    /// instructions, 8 without the address space.
+    pub struct SwitchIn { root: Abs32, change_space: Target, kernel_sp: Abs32, cpu_top: Abs32, stack_top: Abs32, cpu_dispatch: Abs32, dispatch: Abs32, fs_base: Abs32, gs_base: Abs32 }
+    "mov rdi, qword ptr [{root}]",
+    ".byte 0xe8",
+    ".long {change_space}",
+    "mov rsp, qword ptr [{kernel_sp}]",
+    "mov qword ptr [{cpu_top}], {stack_top}",
+    "mov qword ptr [{cpu_dispatch}], {dispatch}",
+    "mov rax, qword ptr [{fs_base}]",
+    "wrfsbase rax",
+    "mov rax, qword ptr [{gs_base}]",
+    "wrgsbase rax",
+    "ret",
+}
+/// Bytes of the address-space part in front of `sw_in`.
+const MMU_BYTES: u64 = 13;
+
+template! {
+    /// sw_out (S-57): called by the thread itself, C convention. Saves what the C convention keeps and jumps straight
+    /// into the successor; there is no dispatcher. Cost: 15 instructions out, 7 back in.
+    pub struct SwitchOut { kernel_sp: Abs32, next: Abs32, fs_base: Abs32, gs_base: Abs32 }
+    "push rbx",
+    "push rbp",
+    "push r12",
+    "push r13",
+    "push r14",
+    "push r15",
+    "rdfsbase rax",
+    "mov qword ptr [{fs_base}], rax",
+    "rdgsbase rax",
+    "mov qword ptr [{gs_base}], rax",
+    "lea rax, [rip + 72f]",
+    "push rax",
+    "mov qword ptr [{kernel_sp}], rsp",
+    "jmp qword ptr [{next}]",
+    "72:",
+    "pop r15",
+    "pop r14",
+    "pop r13",
+    "pop r12",
+    "pop rbp",
+    "pop rbx",
+    "ret",
+}
+
+template! {
+    /// The thread's dispatch (S-83): limit check, table, jump. In: rax = call number. Cost: 3 instructions.
+    pub struct Dispatch { calls: Abs32, slow: Target }
+    where { LIMIT = CALLS }
+    "cmp rax, {LIMIT}",
+    "jae 73f",
+    "jmp qword ptr [{calls} + rax*8]",
+    "73:",
+    ".byte 0xe9",
+    ".long {slow}",
+}
+
+template! {
+    /// Moves a call to the thread's kernel stack and to its slow end. Cost: 3 instructions.
+    pub struct SlowCall { user_sp: Abs32, common: Target }
+    "mov qword ptr [{user_sp}], rsp",
+    "mov rsp, {user_sp}",
+    ".byte 0xe9",
+    ".long {common}",
+}
+
+template! {
+    /// fd → entry (S-83, S-89): moves to the kernel stack and jumps to the routine of the descriptor. Cost: 5 instructions.
+    pub struct ByDescriptor { user_sp: Abs32, count: Imm32, entries: Abs32, slow: Target }
+    "mov qword ptr [{user_sp}], rsp",
+    "mov rsp, {user_sp}",
+    "cmp rdi, {count}",
+    "jae 73f",
+    "jmp qword ptr [{entries} + rdi*8]",
+    "73:",
+    ".byte 0xe9",
+    ".long {slow}",
+}
+
+template! {
+    /// A call whose answer is known (getpid): no stack, no table. Cost: 2 instructions.
+    pub struct Constant { value: Imm32 }
+    "mov eax, {value}",
+    "jmp rcx",
+}
+
+global_asm!(
+    ".pushsection .text",
+    ".globl hosted_thread_start",
+    "hosted_thread_start:",
+    "mov rbx, rsp",
+    "and rbx, -{area}",
+    "call qword ptr [rbx + {start}]",
+    "ud2",
+    ".popsection",
+    area = const THREAD_AREA_BYTES,
+    start = const offset_of!(TteRecord, start),
+);
+
+unsafe extern "C" {
+    static hosted_thread_start: u8;
+}
+
+/// Which thread areas are taken.
+static AREAS: KernelCell<Areas> = KernelCell::new(Areas { next: 0, free: Vec::new() });
+
+struct Areas {
+    next: u32,
+    free: Vec<u32>,
+}
+
+/// One thread's area and synthesized code.
+pub struct HostedTte {
+    id: TteId,
+    area: u64,
+    code: Codes,
+    store: &'static CodeStore,
+    /// Routines of this thread alone, by call number.
+    own: KernelCell<BTreeMap<usize, Code<UserCall>>>,
+}
+
+struct Codes {
+    switch_in: Code<Switch>,
+    switch_out: Code<Switch>,
+    _dispatch: Code<UserCall>,
+    slow: Code<UserCall>,
+}
+
+fn record(area: u64) -> *mut TteRecord {
+    area as *mut TteRecord
+}
+
+/// The running thread's record.
+pub fn current() -> *mut TteRecord {
+    // SAFETY: the slot is a word that switches store.
+    unsafe { ((*cpu()).stack_top - THREAD_AREA_BYTES) as *mut TteRecord }
+}
+
+/// Where the running thread's record of its program's registers lies.
+pub fn user_registers() -> *mut Registers {
+    (current() as u64 + THREAD_AREA_BYTES - size_of::<Registers>() as u64) as *mut Registers
+}
+
+fn take_area() -> Result<u32, NoFrames> {
+    let mut areas = AREAS.borrow_mut();
+    if let Some(id) = areas.free.pop() {
+        return Ok(id);
+    }
+    if areas.next as u64 == THREAD_AREAS {
+        return Err(NoFrames);
+    }
+    areas.next += 1;
+    Ok(areas.next - 1)
+}
+
+/// Maps a thread's area; the guard page stays unmapped.
+fn map_area(area: u64) -> Result<(), NoFrames> {
+    let rights = host::PROT_READ | host::PROT_WRITE;
+    // SAFETY: the range is this thread's own.
+    unsafe {
+        host::map_anonymous(area, LOW_BYTES, rights)
+            .and_then(|()| host::map_anonymous(area + STACK_OFFSET, THREAD_AREA_BYTES - STACK_OFFSET, rights))
+            .map_err(|_| NoFrames)
+    }
+}
+
+fn unmap_area(area: u64) {
+    // SAFETY: the thread has gone.
+    let _ = unsafe { host::unmap(area, THREAD_AREA_BYTES) };
+}
+
+impl HostedTte {
+    pub fn create(start: Start, store: &'static CodeStore) -> Result<HostedTte, NoFrames> {
+        let id = TteId(take_area()?);
+        let area = THREADS + id.0 as u64 * THREAD_AREA_BYTES;
+        let made = map_area(area).and_then(|()| Self::synthesize(id, area, store).inspect_err(|_| unmap_area(area)));
+        let code = match made {
+            Ok(code) => code,
+            Err(NoFrames) => {
+                AREAS.borrow_mut().free.push(id.0);
+                return Err(NoFrames);
+            }
+        };
+        let tte = HostedTte { id, area, code, store, own: KernelCell::new(BTreeMap::new()) };
+        tte.fill(start);
+        Ok(tte)
+    }
+
+    /// Creates the thread's code: factor the templates with the addresses of its own record.
+    fn synthesize(id: TteId, area: u64, store: &'static CodeStore) -> Result<Codes, NoFrames> {
+        let field = |offset: usize| Abs32(area + offset as u64);
+        let maker = || format!("create thread {}", id.0);
+        let cpu_field = |offset: usize| Abs32(cpu() as u64 + offset as u64);
+        let top = area + THREAD_AREA_BYTES;
+        let slow = SlowCall { user_sp: Abs32(top - 8), common: Target::Address(slow_call()) };
+        let slow = store.publish("thread.slow_call", maker(), slow.draft()).map_err(|_| NoFrames)?;
+        let dispatch = Dispatch { calls: field(offset_of!(TteRecord, calls)), slow: Target::Address(slow.entry()) };
+        let dispatch = store.publish("thread.dispatch", maker(), dispatch.draft()).map_err(|_| NoFrames)?;
+        let switch_in = SwitchIn {
+            root: field(offset_of!(TteRecord, root)),
+            kernel_sp: field(offset_of!(TteRecord, kernel_sp)),
+            change_space: Target::Address((&raw const hosted_change_space) as u64),
+            cpu_top: cpu_field(offset_of!(Cpu, stack_top)),
+            stack_top: Abs32(top),
+            cpu_dispatch: cpu_field(offset_of!(Cpu, dispatch)),
+            dispatch: Abs32(dispatch.entry()),
+            fs_base: field(offset_of!(TteRecord, fs_base)),
+            gs_base: field(offset_of!(TteRecord, gs_base)),
+        };
+        let switch_in = store.publish("thread.sw_in", maker(), switch_in.draft()).map_err(|_| NoFrames)?;
+        let switch_out = SwitchOut {
+            kernel_sp: field(offset_of!(TteRecord, kernel_sp)),
+            next: field(offset_of!(TteRecord, next)),
+            fs_base: field(offset_of!(TteRecord, fs_base)),
+            gs_base: field(offset_of!(TteRecord, gs_base)),
+        };
+        let switch_out = store.publish("thread.sw_out", maker(), switch_out.draft()).map_err(|_| NoFrames)?;
+        Ok(Codes { switch_in, switch_out, _dispatch: dispatch, slow })
+    }
+
+    /// Lays out the record, the vector state and the first stack frame.
+    fn fill(&self, start: Start) {
+        let top = self.area + THREAD_AREA_BYTES;
+        let registers = top - size_of::<Registers>() as u64;
+        let (first, function) = match start {
+            Start::User(_) => ((&raw const hosted_return_to_user) as u64, 0),
+            Start::Kernel(function) => ((&raw const hosted_thread_start) as u64, function as usize as u64),
+        };
+        let tte = record(self.area);
+        // SAFETY: 1. The area is mapped, zeroed and not yet known to anybody else. 2. The stack word
+        // lies below the Registers record, inside the stack.
+        unsafe {
+            (*tte).kernel_sp = registers - 8;
+            (*tte).id = self.id.0 as u64;
+            (*tte).start = function;
+            (*tte).next = 0;
+            (*tte).switch_out = self.code.switch_out.entry();
+            (*tte).calls = [self.code.slow.entry(); CALLS];
+            ((registers - 8) as *mut u64).write(first);
+        }
+        self.reset_vector_state();
+        if let Start::User(values) = start {
+            self.set_registers(&values);
+        }
+    }
+
+    fn record(&self) -> *mut TteRecord {
+        record(self.area)
+    }
+
+    /// Publishes a routine of this thread alone and binds it to a call.
+    fn bind_own(&self, name: &'static str, number: usize, draft: Draft) -> Result<(), NoFrames> {
+        let maker = format!("call {number} of thread {}", self.id.0);
+        let code = self.store.publish(name, maker, draft).map_err(|_| NoFrames)?;
+        self.bind_call(number, Some(code.entry()));
+        self.own.borrow_mut().insert(number, code);
+        Ok(())
+    }
+
+    fn user_registers(&self) -> *mut Registers {
+        (self.area + THREAD_AREA_BYTES - size_of::<Registers>() as u64) as *mut Registers
+    }
+
+    fn vector(&self) -> *mut u8 {
+        (self.area as usize + VECTOR_OFFSET) as *mut u8
+    }
+
+    fn owns_vector_registers(&self) -> bool {
+        // SAFETY: the slot is a word.
+        unsafe { (*cpu()).vector_owner == self.area }
+    }
+}
+
+const XSAVE_HEADER: usize = 512;
+/// Default x87 control word and MXCSR (SDM vol. 1, 13.6).
+const FCW: u16 = 0x037F;
+const MXCSR: u32 = 0x1F80;
+
+impl Tte for HostedTte {
+    fn id(&self) -> TteId {
+        self.id
+    }
+
+    fn registers(&self) -> Registers {
+        // SAFETY: the record at the stack top belongs to the thread; it is not running its program.
+        unsafe { *self.user_registers() }
+    }
+
+    fn set_registers(&self, registers: &Registers) {
+        let mut values = *registers;
+        values.cs = USER_CODE as u64;
+        values.ss = USER_DATA as u64;
+        // Programs keep arithmetic flags, TF, DF, AC, ID; IF is always on.
+        values.rflags = values.rflags & 0x25_0DD5 | 0x202;
+        // SAFETY: as in `registers`.
+        unsafe { *self.user_registers() = values };
+    }
+
+    fn thread_pointer(&self) -> u64 {
+        if current() == self.record() {
+            let base;
+            // SAFETY: the host allows FSGSBASE (checked at start).
+            unsafe { asm!("rdfsbase {}", out(reg) base) };
+            return base;
+        }
+        // SAFETY: the record is mapped while the TTE lives.
+        unsafe { (*self.record()).fs_base }
+    }
+
+    fn set_thread_pointer(&self, base: u64) {
+        // SAFETY: the record is mapped; `base` is checked by the caller to be a user address.
+        unsafe {
+            (*self.record()).fs_base = base;
+            if current() == self.record() {
+                asm!("wrfsbase {}", in(reg) base);
+            }
+        }
+    }
+
+    fn set_gs_base(&self, base: u64) {
+        // SAFETY: as in `set_thread_pointer`.
+        unsafe {
+            (*self.record()).gs_base = base;
+            if current() == self.record() {
+                asm!("wrgsbase {}", in(reg) base);
+            }
+        }
+    }
+
+    fn gs_base(&self) -> u64 {
+        if current() == self.record() {
+            let base;
+            // SAFETY: the host allows FSGSBASE (checked at start).
+            unsafe { asm!("rdgsbase {}", out(reg) base) };
+            return base;
+        }
+        // SAFETY: the record is mapped while the TTE lives.
+        unsafe { (*self.record()).gs_base }
+    }
+
+    fn set_quaspace(&self, quaspace: Option<&dyn Translation>) {
+        // SAFETY: the record is mapped; an aligned store.
+        unsafe { (*self.record()).root = quaspace.map_or(0, Translation::root) };
+    }
+
+    fn link_next(&self, next: &dyn Tte) {
+        let entries = next.entries();
+        // SAFETY: the record is mapped.
+        let root = unsafe { (*self.record()).root };
+        // A kernel-only thread leaves no certain address space behind; it runs in any.
+        let same = entries.root == 0 || root == entries.root;
+        let entry = if same { entries.sw_in } else { entries.sw_in_mmu };
+        // SAFETY: an aligned 8-byte store publishes the link (R3).
+        unsafe { (&raw mut (*self.record()).next).write_volatile(entry) };
+    }
+
+    fn vector_state(&self) -> Vec<u8> {
+        let bytes = vector_bytes();
+        if self.owns_vector_registers() {
+            let wide = vector_features() & !3;
+            // SAFETY: 1. The area is 64-byte aligned and large enough. 2. Only the parts above SSE are
+            // stored: the legacy part was saved at kernel entry and Rust has used its registers since.
+            unsafe {
+                asm!("xsave64 [{}]", in(reg) self.vector(), in("eax") wide as u32, in("edx") (wide >> 32) as u32);
+            }
+        }
+        // SAFETY: the header belongs to the thread; the legacy part is always there.
+        unsafe { *self.vector().add(XSAVE_HEADER) |= 3 };
+        // SAFETY: the vector page is mapped and `bytes` was checked to fit at boot.
+        unsafe { core::slice::from_raw_parts(self.vector(), bytes).to_vec() }
+    }
+
+    fn set_vector_state(&self, image: &[u8]) -> Result<(), BadVectorState> {
+        let bytes = vector_bytes();
+        if image.len() < XSAVE_HEADER {
+            return Err(BadVectorState);
+        }
+        let mut state = alloc::vec![0; bytes];
+        let whole = image.len() >= bytes;
+        let taken = if whole { bytes } else { XSAVE_HEADER };
+        state[..taken].copy_from_slice(&image[..taken]);
+        let mxcsr = u32::from_le_bytes([state[24], state[25], state[26], state[27]]);
+        let present =
+            if whole { u64::from_le_bytes(state[512..520].try_into().map_err(|_| BadVectorState)?) } else { 3 };
+        // A reserved bit here would make XRSTOR fault inside the kernel (SDM vol. 1, 13.8).
+        if mxcsr & !0xFFFF != 0 || present & !vector_features() != 0 {
+            return Err(BadVectorState);
+        }
+        state[512..576].fill(0);
+        state[512..520].copy_from_slice(&present.to_le_bytes());
+        // SAFETY: the vector page belongs to the thread and holds `bytes`.
+        unsafe { self.vector().copy_from_nonoverlapping(state.as_ptr(), bytes) };
+        if self.owns_vector_registers() {
+            let wide = vector_features() & !3;
+            // SAFETY: the image was validated above; the legacy part is restored at kernel exit.
+            unsafe {
+                asm!("xrstor64 [{}]", in(reg) self.vector(), in("eax") wide as u32, in("edx") (wide >> 32) as u32);
+            }
+        }
+        Ok(())
+    }
+
+    fn reset_vector_state(&self) {
+        let mut image = [0u8; XSAVE_HEADER + 64];
+        image[0..2].copy_from_slice(&FCW.to_le_bytes());
+        image[24..28].copy_from_slice(&MXCSR.to_le_bytes());
+        // SAFETY: the vector page belongs to the thread.
+        unsafe { self.vector().copy_from_nonoverlapping(image.as_ptr(), image.len()) };
+        if self.owns_vector_registers() {
+            let wide = vector_features() & !3;
+            // SAFETY: the image is the initial state.
+            unsafe {
+                asm!("xrstor64 [{}]", in(reg) self.vector(), in("eax") wide as u32, in("edx") (wide >> 32) as u32);
+            }
+        }
+    }
+
+    fn bind_call(&self, number: usize, entry: Option<u64>) {
+        // SAFETY: the record is mapped; an aligned 8-byte store publishes the entry (R3).
+        unsafe { (&raw mut (*self.record()).calls[number]).write_volatile(entry.unwrap_or(self.code.slow.entry())) };
+        if entry.is_none() {
+            self.own.borrow_mut().remove(&number);
+        }
+    }
+
+    fn bind_descriptor_call(&self, number: usize, entries: u64, count: u32) -> Result<(), NoFrames> {
+        let code = ByDescriptor {
+            user_sp: Abs32(self.area + THREAD_AREA_BYTES - 8),
+            count: Imm32(count),
+            entries: Abs32(entries),
+            slow: Target::Address(slow_call()),
+        };
+        self.bind_own("thread.by_descriptor", number, code.draft())
+    }
+
+    fn slow_entry(&self) -> u64 {
+        self.code.slow.entry()
+    }
+
+    fn bind_constant_call(&self, number: usize, value: u32) -> Result<(), NoFrames> {
+        self.bind_own("thread.constant", number, Constant { value: Imm32(value) }.draft())
+    }
+
+    fn entries(&self) -> Entries {
+        let sw_in_mmu = self.code.switch_in.entry();
+        // SAFETY: the record is mapped.
+        let root = unsafe { (*self.record()).root };
+        Entries { sw_in: sw_in_mmu + MMU_BYTES, sw_in_mmu, root }
+    }
+}
+
+impl Drop for HostedTte {
+    fn drop(&mut self) {
+        assert!(current() != self.record(), "a thread dropped its own TTE");
+        // SAFETY: the slot is a word of the processor.
+        unsafe {
+            if (*cpu()).vector_owner == self.area {
+                (*cpu()).vector_owner = crate::dummy_area();
+            }
+        }
+        unmap_area(self.area);
+        AREAS.borrow_mut().free.push(self.id.0);
+    }
+}
+
+/// Leaves the running thread through its synthesized `sw_out`.
+pub fn switch_away() {
+    // SAFETY: 1. The record is the running thread's. 2. `out` is its `sw_out`, which follows the C convention.
+    unsafe {
+        let record = &*current();
+        assert!(record.next != 0, "thread {} has no successor", record.id);
+        let out: extern "C" fn() = core::mem::transmute(record.switch_out);
+        out();
+    }
+}
+
+/// Where a call goes to be done in Rust, on the kernel stack.
+pub fn slow_call() -> u64 {
+    (&raw const hosted_slow_call) as u64
+}
+
+/// For the trait-object world.
+pub fn boxed(tte: HostedTte) -> Box<dyn Tte> {
+    Box::new(tte)
+}
