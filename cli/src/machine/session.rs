@@ -44,7 +44,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// How long output may take to drain when the run was cut short.
 const CUT_SHORT_GRACE: Duration = Duration::from_secs(1);
 /// Signals that end the run.
-const FATAL: [i32; 4] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
+pub const FATAL: [i32; 4] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
 
 /// What the user asked for that concerns the session.
 pub struct Wishes {
@@ -98,7 +98,7 @@ fn start(arguments: &[std::ffi::OsString]) -> Result<Child, Failure> {
     })
 }
 
-fn watch_signals(events: &Sender<Event>) -> io::Result<()> {
+pub fn watch_signals(events: &Sender<Event>) -> io::Result<()> {
     let mut signals = Signals::new(FATAL.iter().chain(&[SIGCHLD, SIGCONT, SIGWINCH]))?;
     let events = events.clone();
     thread::Builder::new().spawn(move || {
@@ -163,7 +163,7 @@ impl Sockets {
 }
 
 /// A connected pair whose second end is inherited by the monitor.
-fn inherited_pair() -> io::Result<(UnixStream, UnixStream)> {
+pub fn inherited_pair() -> io::Result<(UnixStream, UnixStream)> {
     let (ours, guests) = UnixStream::pair()?;
     rustix::io::fcntl_setfd(&guests, FdFlags::empty())?;
     Ok((ours, guests))
