@@ -1,9 +1,9 @@
 //! The kernel heap: size classes of free blocks in front of whole pages.
 //!
-//! A block's class is its size rounded up to a power of two or to the three-quarter step between two
-//! of them, so that at most a third is wasted. Blocks of a class come from pages of their own and go back to the
-//! class's free list. What is larger than half a page takes whole pages of fresh address space and
-//! gives them back when freed.
+//! A block's class is its size rounded up to a power of two or to the three-quarter step between two of them
+//! (above 1024, to a third of a page), so that at most a third is wasted. Blocks of a class come from pages of
+//! their own and go back to the class's free list; `trim` gives pages without used blocks back. What is larger
+//! than half a page takes whole pages of fresh address space and gives them back when freed.
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::marker::PhantomData;
@@ -24,16 +24,21 @@ pub trait HeapPages {
     fn available() -> usize;
 }
 
-const CLASSES: [usize; 14] = [16, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048];
+const CLASSES: [usize; 14] = [16, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1360, 2048];
 const LARGEST: usize = 2048;
 /// Blocks of at most this many pages may take the last frames.
 const SMALL_PAGES: usize = 4;
 /// Most separate free stretches of heap address space; beyond that a freed stretch is not reused.
 const STRETCHES: usize = 256;
 
+/// The kernel's allocator.
 pub struct Heap<P> {
     state: KernelCell<State<P>>,
+    free_blocks: KernelCell<[u16; WINDOW]>,
 }
+
+/// Pages that one pass of `trim` looks at; the heap counts the free blocks it finds in each.
+const WINDOW: usize = 4096;
 
 struct State<P> {
     free: [*mut Block; CLASSES.len()],
@@ -57,7 +62,24 @@ impl<P: HeapPages> Heap<P> {
                 stretches: [(0, 0); STRETCHES],
                 pages: PhantomData,
             }),
+            free_blocks: KernelCell::new([0; WINDOW]),
         }
+    }
+
+    /// Gives back the pages of size classes that hold no block in use; returns how many. Walks all free blocks:
+    /// for when memory is out.
+    pub fn trim(&self) -> usize {
+        let mut state = self.state.borrow_mut();
+        let mut counts = self.free_blocks.borrow_mut();
+        let mut given = 0;
+        for class in 0..CLASSES.len() {
+            let mut first = 0;
+            while first < state.next_page {
+                given += state.trim_window(class, first, &mut counts);
+                first += WINDOW;
+            }
+        }
+        given
     }
 }
 
@@ -108,19 +130,17 @@ impl<P: HeapPages> State<P> {
         self.free[class] = block;
     }
 
-    /// Cuts a fresh page (or several, for classes that do not divide one) into blocks.
+    /// Cuts a fresh page into blocks. No block lies across a page border, so that `trim` can free page by page.
     fn refill(&mut self, class: usize) -> bool {
         let size = CLASSES[class];
-        let pages = if size > 512 { 3 } else { 1 };
-        let Some(start) = self.take_pages(pages) else { return false };
-        let blocks = pages * PAGE_BYTES / size;
-        for index in (0..blocks).rev() {
+        let Some(start) = self.take_pages(1) else { return false };
+        for index in (0..PAGE_BYTES / size).rev() {
             self.give(class, (start + index * size) as *mut u8);
         }
         true
     }
 
-    /// Fresh, mapped, zeroed pages. Large blocks leave the kernel's last frames to small ones: those who
+    /// Fresh, mapped pages. Large blocks leave the kernel's last frames to small ones: those who
     /// ask for large blocks can be refused, those who need a small record cannot.
     fn take_pages(&mut self, pages: usize) -> Option<usize> {
         if pages > SMALL_PAGES && P::available() < pages + KERNEL_FRAMES_MIN {
@@ -167,6 +187,73 @@ impl<P: HeapPages> State<P> {
         } else if let Some(stretch) = self.stretches.iter_mut().find(|stretch| stretch.1 == 0) {
             *stretch = (page, pages);
         }
+    }
+}
+
+fn page_of<P: HeapPages>(block: *mut Block) -> usize {
+    (block as usize - P::START) / PAGE_BYTES
+}
+
+impl<P: HeapPages> State<P> {
+    /// As `trim`, for one class and the pages from `first` on.
+    fn trim_window(&mut self, class: usize, first: usize, counts: &mut [u16; WINDOW]) -> usize {
+        counts.fill(0);
+        let mut block = self.free[class];
+        while !block.is_null() {
+            if let Some(count) = page_of::<P>(block).checked_sub(first).and_then(|index| counts.get_mut(index)) {
+                *count += 1;
+            }
+            // SAFETY: a block on a free list is heap memory that nobody uses; its first word is the link.
+            block = unsafe { (*block).next };
+        }
+        if !self.keep_only_empty(PAGE_BYTES / CLASSES[class], counts) {
+            return 0;
+        }
+        self.unlink(class, first, counts);
+        let empty = (0..WINDOW).filter(|index| counts[*index] > 0);
+        empty.map(|index| self.give_pages(first + index, 1)).count()
+    }
+
+    /// Zeros the counts of pages that stay: those with blocks in use, and those whose addresses could not be
+    /// remembered. Returns whether any page goes.
+    fn keep_only_empty(&self, blocks: usize, counts: &mut [u16; WINDOW]) -> bool {
+        let mut room = self.stretches.iter().filter(|stretch| stretch.1 == 0).count();
+        let (mut any, mut in_run) = (false, false);
+        for count in counts.iter_mut() {
+            let is_empty = usize::from(*count) == blocks;
+            if is_empty && !in_run && room == 0 {
+                *count = 0;
+                continue;
+            }
+            if is_empty && !in_run {
+                room -= 1;
+            }
+            in_run = is_empty;
+            any |= is_empty;
+            if !is_empty {
+                *count = 0;
+            }
+        }
+        any
+    }
+
+    /// Takes the blocks of the pages that go off the free list.
+    fn unlink(&mut self, class: usize, first: usize, counts: &[u16; WINDOW]) {
+        let goes =
+            |block| page_of::<P>(block).checked_sub(first).and_then(|index| counts.get(index)).is_some_and(|&c| c > 0);
+        let mut kept = null_mut();
+        let mut block = self.free[class];
+        while !block.is_null() {
+            // SAFETY: as in `trim_window`.
+            let next = unsafe { (*block).next };
+            if !goes(block) {
+                // SAFETY: as above; the word is the link.
+                unsafe { (*block).next = kept };
+                kept = block;
+            }
+            block = next;
+        }
+        self.free[class] = kept;
     }
 }
 

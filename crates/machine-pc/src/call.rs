@@ -22,3 +22,8 @@ template! {
     pub struct LeaveDirect {}
     "sysretq",
 }
+
+/// The fragments, for the golden listings.
+pub fn templates() -> [synth::Template; 3] {
+    [OpenUser::template(), Leave::template(), LeaveDirect::template()]
+}

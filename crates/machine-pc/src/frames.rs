@@ -13,21 +13,26 @@ pub struct Frames {
 struct State {
     /// Physical bytes not yet given away.
     early: Range<u64>,
+    /// Physical bytes given away before the pool existed: it does not know these frames.
+    given_early: Range<u64>,
     pool: Option<&'static dyn FrameSource>,
 }
 
-pub static FRAMES: Frames = Frames { state: KernelCell::new(State { early: 0..0, pool: None }) };
+pub static FRAMES: Frames = Frames { state: KernelCell::new(State { early: 0..0, given_early: 0..0, pool: None }) };
 
 impl Frames {
     /// Starts with a range of RAM that nobody uses.
     pub fn start(&self, range: Range<u64>) {
-        self.state.borrow_mut().early = range;
+        let mut state = self.state.borrow_mut();
+        state.given_early = range.start..range.start;
+        state.early = range;
     }
 
     /// The kernel's pool serves from now on; returns what is left of the early range.
     pub fn hand_over(&self, pool: &'static dyn FrameSource) -> Range<u64> {
         let mut state = self.state.borrow_mut();
         state.pool = Some(pool);
+        state.given_early.end = state.early.start;
         core::mem::take(&mut state.early)
     }
 
@@ -59,6 +64,10 @@ impl FrameSource for Frames {
     }
 
     fn give(&self, frame: FrameNumber) {
+        if self.state.borrow().given_early.contains(&frame.physical_address()) {
+            // Stays with the kernel: boot's few frames are not worth an account.
+            return;
+        }
         let pool = self.state.borrow().pool;
         if let Some(pool) = pool {
             pool.give(frame);

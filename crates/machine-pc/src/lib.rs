@@ -36,12 +36,13 @@ use machine::{
 };
 use synth::Template;
 
+pub use call::templates as call_templates;
 pub use clock::{cmos_seconds, parameters as clock_parameters};
 pub use heap::Heap;
 pub use layout::USER_LIMIT;
 pub use pvh::BootInfo;
 pub use start::{Booted, boot, panic, say_early};
-pub use tte::{PcTte, UserCall};
+pub use tte::{PcTte, UserCall, templates as thread_templates};
 
 use crate::cpu::{Cpu, Features};
 use crate::frames::{FRAMES, TABLE_FRAMES};
@@ -175,6 +176,10 @@ impl Machine for PcMachine {
             Some(at) => at.saturating_sub(clock::now()).0.clamp(1, u32::MAX as u64) as u32,
         };
         apic::start_timer(count);
+    }
+
+    fn reclaim(&self) -> usize {
+        heap::trim()
     }
 
     fn new_translation(&self) -> Result<Arc<dyn Translation>, NoFrames> {

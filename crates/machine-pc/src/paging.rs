@@ -330,6 +330,22 @@ impl Translation for PcTranslation {
         }
         None
     }
+
+    fn table_frames(&self) -> usize {
+        1 + (0..256).map(|slot| count_tables(load(entry(self.root, slot)), 2)).sum::<usize>()
+    }
+}
+
+/// Tables under `value`, with the one that it points to; `level` is that table's own.
+fn count_tables(value: u64, level: u32) -> usize {
+    if value & PRESENT == 0 {
+        return 0;
+    }
+    let physical = value & ADDRESS;
+    if level == 0 {
+        return 1;
+    }
+    1 + (0..512).map(|slot| count_tables(load(entry(physical, slot)), level - 1)).sum::<usize>()
 }
 
 impl Drop for PcTranslation {

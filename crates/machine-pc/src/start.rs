@@ -103,9 +103,10 @@ fn find_console(command_line: &[u8]) -> Option<Console> {
         let Some((base, rest)) = number(&rest[at + 1..]) else { continue };
         let Some((line, _)) = rest.strip_prefix(b":").and_then(number) else { continue };
         if base < 4 << 30 && line < 24 && is_console(base) {
-            let console = Console::start(base).ok()?;
+            // First the route: a line that is raised while it leads nowhere is forgotten, and the device raises it
+            // only once before it is served.
             apic::route(line as u32);
-            return Some(console);
+            return Console::start(base).ok();
         }
     }
     None

@@ -28,7 +28,7 @@ pub enum Received {
 }
 
 /// One of the two machines. Cold calls come through here; hot paths paste the machine's fragments.
-pub trait Machine: PhysicalMemory + UserMemory + Threads + Sync {
+pub trait Machine: PhysicalMemory + UserMemory + Threads {
     /// Time since boot, never going back.
     fn now(&self) -> Nanos;
     /// The time at which the processor's counter had this value.
@@ -50,6 +50,10 @@ pub trait Machine: PhysicalMemory + UserMemory + Threads + Sync {
     fn sendable(&self, channel: Channel) -> usize;
     /// All that was sent has reached the other side.
     fn is_drained(&self, channel: Channel) -> bool;
+    /// Gives back frames that the machine keeps for later use, because memory is out; returns how many.
+    fn reclaim(&self) -> usize {
+        0
+    }
     /// Ends the machine.
     fn power_off(&self) -> !;
     /// Entropy for programs: 8 random bytes, or a fixed sequence under a repeatable clock.

@@ -20,7 +20,7 @@ impl FrameNumber {
 
 /// The machine's frames. All ranges lie inside one frame; an offset or length that leaves it is a
 /// kernel bug and panics.
-pub trait PhysicalMemory: Sync {
+pub trait PhysicalMemory {
     fn read(&self, frame: FrameNumber, offset: usize, into: &mut [u8]);
     fn write(&self, frame: FrameNumber, offset: usize, from: &[u8]);
     fn fill(&self, frame: FrameNumber, offset: usize, bytes: usize, value: u8);
@@ -35,7 +35,7 @@ pub trait PhysicalMemory: Sync {
 ///
 /// A page that the quaspace can supply (demand zero, copy on write, file page) is supplied on the
 /// way; only a range the program itself could not touch is a [`UserFault`].
-pub trait UserMemory: Sync {
+pub trait UserMemory {
     /// Copies from the program. On a fault an unknown prefix of `into` has been written.
     fn copy_in(&self, from: VirtAddr, into: &mut [u8]) -> Result<(), UserFault>;
     /// Copies to the program. On a fault a prefix may have been written.
@@ -51,7 +51,7 @@ pub trait UserMemory: Sync {
 
 /// Where a machine takes frames for its own needs (translation tables, thread areas, heap) and
 /// gives them back. The kernel's frame pool implements it.
-pub trait FrameSource: Sync {
+pub trait FrameSource {
     /// A zeroed frame.
     fn take(&self) -> Result<FrameNumber, NoFrames>;
     fn give(&self, frame: FrameNumber);

@@ -16,7 +16,7 @@ pub struct BadVectorState;
 /// A thread table entry: register save area, kernel stack, vector state and the synthesized
 /// `sw_in`, `sw_in_mmu` and `sw_out` (S-50, S-57). Dropping one that is linked or running is a
 /// kernel bug and panics.
-pub trait Tte: Send + Sync {
+pub trait Tte {
     fn id(&self) -> TteId;
 
     /// The program's registers as saved at its last entry into the kernel.

@@ -37,7 +37,7 @@ pub struct Mapping {
 /// The translation of one quaspace. Addresses are page-aligned and below the user limit; another
 /// address is a kernel bug and panics. Translations cached by the processor are dropped inside
 /// each call that takes something away.
-pub trait Translation: Send + Sync {
+pub trait Translation {
     /// The word that names this translation to the processor (CR3 on the pc); 0 where there is none.
     fn root(&self) -> u64 {
         0
@@ -45,6 +45,10 @@ pub trait Translation: Send + Sync {
     /// Addresses below the user limit that the machine needs for itself, ascending. No area may touch them.
     fn reserved(&self) -> &'static [Range<u64>] {
         &[]
+    }
+    /// Frames that the translation itself takes. Walks the tables.
+    fn table_frames(&self) -> usize {
+        0
     }
     /// Maps `page` to `frame`, replacing what was there.
     fn map(&self, page: VirtAddr, frame: FrameNumber, protection: Protection) -> Result<(), NoFrames>;

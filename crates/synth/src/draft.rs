@@ -68,10 +68,6 @@ impl Draft {
             }
         });
         let end = self.bytes.len() as u32;
-        if let Some(landing) = template.landing {
-            let landing = base as u32 + landing as u32;
-            self.landings.push(FaultLanding { from: base as u32, to: end, landing });
-        }
         let holes = template.holes.iter().copied().zip(values.iter().copied()).collect();
         let bytes = end - base as u32;
         self.origins.push(Origin { template: template.name, offset: base as u32, bytes, holes });
@@ -86,8 +82,7 @@ impl Draft {
         self.labels[label.0 as usize] = self.bytes.len() as u32;
     }
 
-    /// Faults in the code from offset `from` to the current end, and not in a landing of its own, continue at
-    /// `label`, which must be placed before `bind`.
+    /// Faults in the code from offset `from` to the current end continue at `label`, which must be placed before `bind`.
     pub fn land(&mut self, from: usize, label: Label) {
         self.late_landings.push((from as u32, self.bytes.len() as u32, label));
     }

@@ -26,13 +26,12 @@ impl Default for Positions {
 }
 
 /// One template. Made by [`template!`](crate::template) only.
+#[derive(Clone, Copy)]
 pub struct Template {
     pub name: &'static str,
     pub bytes: &'static [u8],
     /// Names of the holes, in the order of the struct's fields.
     pub holes: &'static [&'static str],
-    /// Offset of the label `70:`'s marker, where a fault in user memory continues; `None` = no landing.
-    pub landing: Option<u16>,
     pub positions: &'static Positions,
 }
 
@@ -76,7 +75,6 @@ impl Template {
 ///
 /// In the code a hole is written `{name}`; a jump to a hole is `.byte 0xe9` (or `0xe8`, or
 /// `0x0f, 0x8c`) followed by `.long {name}`. Constants such as field offsets follow after `where`.
-/// The optional `landing "label"` names a local symbol where a fault in user memory continues.
 ///
 /// ```ignore
 /// template! {
@@ -92,7 +90,6 @@ macro_rules! template {
         $(#[$meta:meta])*
         pub struct $name:ident { $($hole:ident : $kind:ident),* $(,)? }
         $(where { $($constant:ident = $value:expr),* $(,)? })?
-        $(landing $landing:literal;)?
         $($line:literal),+ $(,)?
     ) => {
         $(#[$meta])*
@@ -103,11 +100,9 @@ macro_rules! template {
                 ".pushsection .synth_templates, \"a\", @progbits",
                 concat!(".globl synth_template_", stringify!($name), "_start"),
                 concat!(".globl synth_template_", stringify!($name), "_end"),
-                concat!(".globl synth_template_", stringify!($name), "_landing"),
                 concat!("synth_template_", stringify!($name), "_start:"),
                 $($line),+,
                 concat!("synth_template_", stringify!($name), "_end:"),
-                $crate::template!(@landing $name $($landing)?),
                 ".popsection",
                 $($hole = const $crate::pattern(stringify!($hole)),)*
                 $($($constant = const $value,)*)?
@@ -122,10 +117,8 @@ macro_rules! template {
                     static START: u8;
                     #[link_name = concat!("synth_template_", stringify!($name), "_end")]
                     static END: u8;
-                    #[link_name = concat!("synth_template_", stringify!($name), "_landing")]
-                    static LANDING: u8;
                 }
-                let (start, end, landing) = (&raw const START, &raw const END, &raw const LANDING);
+                let (start, end) = (&raw const START, &raw const END);
                 let length = end as usize - start as usize;
                 $crate::Template {
                     name: stringify!($name),
@@ -133,7 +126,6 @@ macro_rules! template {
                     // 2. It lives as long as the program.
                     bytes: unsafe { ::core::slice::from_raw_parts(start, length) },
                     holes: &[$(stringify!($hole)),*],
-                    landing: (landing as usize != end as usize).then(|| (landing as usize - start as usize) as u16),
                     positions: &POSITIONS,
                 }
             }
@@ -151,12 +143,6 @@ macro_rules! template {
             }
         }
     };
-    (@landing $name:ident) => {
-        concat!(".set synth_template_", stringify!($name), "_landing, synth_template_", stringify!($name), "_end")
-    };
-    (@landing $name:ident $landing:literal) => {
-        concat!(".set synth_template_", stringify!($name), "_landing, ", $landing)
-    };
 }
 #[cfg(test)]
 mod tests {
@@ -166,10 +152,8 @@ mod tests {
         /// A test template.
         pub struct Probe { counter: Abs32, amount: Imm32, next: Target }
         where { OFFSET = 8 }
-        landing "71b";
         "add dword ptr [{counter}], {amount}",
         "mov rax, qword ptr [rdi + {OFFSET}]",
-        "71:",
         ".byte 0xe9",
         ".long {next}",
     }

@@ -16,11 +16,14 @@ use kernel::schedule::Scheduler;
 use kernel::space::{FramePool, Page};
 use kernel::stream::Stream;
 use kernel::thread::Thread;
+use kernel::tty::WindowSize;
 use machine::{Channel, FrameNumber, KernelCell, Machine, Nanos, PAGE_BYTES, Start};
 
-use crate::calls::{Limits, Wanted, install_program, load_first, task_name};
+use crate::calls::{FutexTable, Limits, LockWaits, SocketNames, Wanted, install_program, load_first, task_name};
 use crate::emulator::{self, Options, Unix};
-use crate::files::{ChannelStream, Channels, DescriptorTable, OpenFile, SimpleCode, Slot, device_stream};
+use crate::files::{
+    Body, ChannelStream, Channels, DescriptorTable, OpenFile, SimpleCode, Slot, Terminals, TtyStream, terminal_node,
+};
 pub use crate::limits::RESERVE_FRAMES;
 use crate::task::{Family, NewProcess, Place, Process, Task, TaskTable};
 
@@ -60,10 +63,15 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, String> {
         names,
         tasks: TaskTable::new(),
         channels,
+        terminals: Terminals::new(),
+        lock_waits: LockWaits::new(),
         options: Options { generic: config.flags.generic, strace: config.flags.strace, verbose: config.flags.verbose },
         shm: crate::calls::Segments::new(),
         epoch: KernelCell::new(Nanos(epoch)),
         host_name: KernelCell::new(config.hostname.to_vec()),
+        domain_name: KernelCell::new(b"(none)".to_vec()),
+        futexes: FutexTable::new(),
+        socket_names: SocketNames::new(),
         first: KernelCell::new(None),
         morgue: KernelCell::new(Vec::new()),
         victim: KernelCell::new(None),
@@ -189,7 +197,7 @@ fn make_standard_names(names: &Namespace, view: View<'_>, now: Time) -> Result<(
     for (path, mode) in DIRECTORIES {
         exists_is_fine(names.make_directory(view, path, mode, now))?;
     }
-    const DEVICES: [(&[u8], u32, u32, u32); 7] = [
+    const DEVICES: [(&[u8], u32, u32, u32); 8] = [
         (b"/dev/null", 1, 3, 0o666),
         (b"/dev/zero", 1, 5, 0o666),
         (b"/dev/full", 1, 7, 0o666),
@@ -197,6 +205,7 @@ fn make_standard_names(names: &Namespace, view: View<'_>, now: Time) -> Result<(
         (b"/dev/urandom", 1, 9, 0o666),
         (b"/dev/tty", 5, 0, 0o666),
         (b"/dev/console", 5, 1, 0o600),
+        (b"/dev/ptmx", 5, 2, 0o666),
     ];
     for (path, major, minor, mode) in DEVICES {
         let special = NewSpecial { kind: NodeKind::CharDevice(major, minor), mode };
@@ -222,6 +231,8 @@ fn first_program(unix: &'static Unix, config: &ConfigView<'_>) -> Result<Arc<Thr
     let directory = unix.names.lookup(view, config.cwd, kernel::file::FinalLink::Follow)?;
     let pid = unix.tasks.take_id().ok_or(Errno::EAGAIN)?;
     let files = Arc::new(DescriptorTable::new(unix.machine.slow_call()));
+    let size = WindowSize { rows: config.rows, columns: config.columns, ..WindowSize::default() };
+    unix.terminals.start(unix, size, pid)?;
     open_standard_files(unix, &files, config)?;
     let process = Process::new(NewProcess {
         pid,
@@ -257,21 +268,30 @@ fn first_program(unix: &'static Unix, config: &ConfigView<'_>) -> Result<Arc<Thr
 
 /// Descriptors 0, 1 and 2 as the host tool has them.
 fn open_standard_files(unix: &'static Unix, files: &DescriptorTable, config: &ConfigView<'_>) -> Result<(), Errno> {
-    use abi::file::{O_RDONLY, O_RDWR, O_WRONLY};
+    use abi::file::{O_RDONLY, O_WRONLY};
     let channels =
         [(Channel::StandardInput, O_RDONLY), (Channel::StandardOutput, O_WRONLY), (Channel::StandardError, O_WRONLY)];
+    let terminal = standard_terminal(unix)?;
     for (index, (channel, flags)) in channels.into_iter().enumerate() {
         let file = match config.fds[index] {
             FdKind::Closed => continue,
             FdKind::Stream => {
                 let stream: Arc<dyn Stream> = ChannelStream::new(channel, unix.machine, unix.channels);
-                OpenFile::stream(stream, flags)
+                Arc::new(OpenFile::stream(stream, flags))
             }
-            FdKind::Tty => OpenFile::stream(device_stream(1, 3).ok_or(Errno::ENXIO)?, O_RDWR),
+            FdKind::Tty => terminal.clone(),
         };
-        files.add(Slot { file: Arc::new(file), close_on_exec: false }, index, 3)?;
+        files.add(Slot { file, close_on_exec: false }, index, 3)?;
     }
     Ok(())
+}
+
+/// The console, open as a shell's descriptors are: one open file behind all of them.
+fn standard_terminal(unix: &'static Unix) -> Result<Arc<OpenFile>, Errno> {
+    let console = unix.terminals.console().ok_or(Errno::ENXIO)?;
+    let node = terminal_node(unix, &console)?;
+    let body = Body::Stream(TtyStream::new(&console));
+    Ok(Arc::new(OpenFile::new(body, Some(node), abi::file::O_RDWR)))
 }
 
 /// Tells the host tool why there is nothing to run: a message for people, and status 126.

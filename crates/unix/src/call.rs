@@ -53,12 +53,12 @@ impl Call<'_> {
 
     /// A range of the caller's memory, cut to what one call moves.
     ///
-    /// Errors: `EFAULT` when it leaves the user's addresses, `EINVAL` for a negative length.
+    /// Error: `EFAULT` when it leaves the user's addresses. A count that only says "much" may do so: it depends on
+    /// where the program's memory happens to lie, and Linux's lies lower.
     pub fn range(&self, address: u64, bytes: u64) -> Result<UserRange, Errno> {
-        if bytes > i64::MAX as u64 {
-            return Err(Errno::EINVAL);
-        }
-        if address.checked_add(bytes).is_none_or(|end| end > kernel::space::USER_LIMIT) {
+        const MUCH_BYTES: u64 = 16 << 20;
+        let limit = kernel::space::USER_LIMIT;
+        if bytes > limit || address.checked_add(bytes.min(MUCH_BYTES)).is_none_or(|end| end > limit) {
             return Err(Errno::EFAULT);
         }
         Ok(UserRange { address: VirtAddr(address), bytes: (bytes as usize).min(TRANSFER_BYTES_MAX) })

@@ -14,8 +14,8 @@ use kernel::thread::Thread;
 use machine::{Channel, Exception, KernelCell, Machine, Nanos, Registers, Upcalls, VirtAddr};
 
 use crate::call::Call;
-use crate::calls;
-use crate::files::{Channels, SimpleCode};
+use crate::calls::{self, FutexTable, LockWaits, SocketNames};
+use crate::files::{Channels, SimpleCode, Terminals};
 use crate::strace::Summary;
 use crate::task::{Process, Task, TaskTable};
 
@@ -44,11 +44,16 @@ pub struct Unix {
     pub names: Namespace,
     pub tasks: TaskTable,
     pub channels: &'static Channels,
+    pub terminals: Terminals,
+    pub lock_waits: LockWaits,
     pub options: Options,
     pub shm: calls::Segments,
     /// Wall clock minus time since boot.
     pub epoch: KernelCell<Nanos>,
     pub host_name: KernelCell<Vec<u8>>,
+    pub domain_name: KernelCell<Vec<u8>>,
+    pub(crate) futexes: FutexTable,
+    pub(crate) socket_names: SocketNames,
     pub first: KernelCell<Option<Arc<Process>>>,
     /// Threads that have ended and wait for another thread to drop their TTE.
     pub(crate) morgue: KernelCell<Vec<Arc<Thread>>>,
@@ -139,6 +144,7 @@ impl Unix {
             self.store.live_bytes()
         );
         self.tell(bootimage::control::kind::STATS, stats.as_bytes());
+        self.drain_console();
         for channel in [Channel::StandardOutput, Channel::StandardError, Channel::Terminal] {
             self.drain(channel);
         }
@@ -152,6 +158,14 @@ impl Unix {
             self.scheduler.sleep(&[self.channels.output()], None);
         }
         self.machine.send(Channel::Control, record);
+    }
+
+    fn drain_console(&self) {
+        if let Some(console) = self.terminals.console() {
+            while !console.is_drained() {
+                self.scheduler.sleep(&[console.writers()], None);
+            }
+        }
     }
 
     fn drain(&self, channel: Channel) {
@@ -218,6 +232,7 @@ impl Upcalls for Unix {
 
     fn device(&self) {
         self.channels.wake(self.scheduler);
+        self.terminals.device(the(self));
     }
 
     fn before_user(&self, registers: &mut Registers) {

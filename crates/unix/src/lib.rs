@@ -24,7 +24,7 @@ mod call;
 mod calls;
 mod emulator;
 pub mod exec;
-mod files;
+pub mod files;
 mod limits;
 mod proc;
 pub mod signal;

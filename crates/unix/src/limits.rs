@@ -25,6 +25,9 @@ pub const RESERVE_FRAMES: usize = 256;
 /// stop at `RESERVE_FRAMES`, so only the kernel's own records lead here.
 pub const CALL_FRAMES_MIN: usize = 192;
 
+/// Free frames below which there is no new process (`ENOMEM`): it would not live long.
+pub const FORK_FRAMES_MIN: usize = RESERVE_FRAMES + 64;
+
 /// Bytes that a forked child needs for each area and each descriptor of its parent, at most.
 pub const FORK_RECORD_BYTES: usize = 256;
 

@@ -25,3 +25,9 @@ pub enum FileCall {}
 
 /// Address of the word with the first address that a program may not use, for `cmp rsi, [word]` (S-87).
 pub type LimitWord = synth::Abs32;
+
+/// All templates of call routines, for the golden listings.
+pub fn templates() -> alloc::vec::Vec<synth::Template> {
+    let own = [routine::templates().as_slice(), &simple::templates(), &open::templates()].concat();
+    [own.as_slice(), &crate::pipe::templates(), &crate::file::window_templates()].concat()
+}

@@ -61,7 +61,7 @@ template! {
 }
 
 template! {
-    /// A pending descriptor is free again. Cost: 12 instructions.
+    /// A pending descriptor is free again. Cost: 10 instructions.
     pub struct Uninstall { free: Abs32, pending: Abs32, reads: Abs32, writes: Abs32, slow_entry: Abs32, slow: Target }
     "cmp rdi, 64",
     ".byte 0x0f, 0x83",                     // jae slow
@@ -187,4 +187,9 @@ fn finish(
     draft.place(SLOW);
     ToRust { number: Imm32(number as u32), slow: Target::Address(thread_slow) }.append_to(&mut draft);
     makers.store.publish(name, String::from("openat"), draft)
+}
+
+/// For the golden listings.
+pub fn templates() -> [synth::Template; 5] {
+    [SameOpen::template(), SamePath::template(), Install::template(), Uninstall::template(), ToRust::template()]
 }

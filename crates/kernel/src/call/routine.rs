@@ -131,3 +131,8 @@ impl Routine {
         self.makers.store.publish(name, maker, self.draft)
     }
 }
+
+/// For the golden listings.
+pub fn templates() -> [synth::Template; 3] {
+    [GoSlow::template(), RestoreOne::template(), RestoreMany::template()]
+}

@@ -8,13 +8,14 @@ use super::routine::{Makers, Routine};
 use super::{FileCall, LimitWord};
 
 template! {
-    /// Reads the end of file.
+    /// Reads the end of file. A range that leaves the program, or is negative, is an error, found in Rust.
     pub struct NullRead { user_limit: Abs32, slow: Target }
-    "cmp rsi, qword ptr [{user_limit}]",
-    ".byte 0x0f, 0x83",                     // jae slow
+    "lea rax, [rsi + rdx]",
+    "cmp rax, qword ptr [{user_limit}]",
+    ".byte 0x0f, 0x87",                     // ja slow
     ".long {slow}",
-    "test rdx, rdx",
-    ".byte 0x0f, 0x88",                     // js slow: a negative length is an error
+    "cmp rax, rsi",
+    ".byte 0x0f, 0x82",                     // jb slow: the sum has turned round
     ".long {slow}",
     "xor eax, eax",
 }
@@ -98,4 +99,15 @@ pub fn zero_read(makers: Makers) -> Result<Code<FileCall>, PublishError> {
     routine.paste(|draft| ZeroReadEnd {}.append_to(draft));
     routine.leave();
     routine.publish("zero.read", "boot".into())
+}
+
+/// For the golden listings.
+pub fn templates() -> [synth::Template; 5] {
+    [
+        NullRead::template(),
+        NullWrite::template(),
+        ZeroReadCheck::template(),
+        ZeroReadStore::template(),
+        ZeroReadEnd::template(),
+    ]
 }

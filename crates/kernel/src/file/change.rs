@@ -10,6 +10,7 @@ use super::credentials::{Access, Credentials};
 use super::limits::{NAME_BYTES_MAX, PATH_BYTES_MAX};
 use super::namespace::Namespace;
 use super::node::{Data, NewNode, Node};
+use super::volume::{MAGIC_PROC, Residence};
 use super::walk::{FinalLink, Last, Name, View, Walk};
 
 /// A node to be made by name: any kind but directory and symlink.
@@ -171,6 +172,9 @@ impl Namespace {
         special: NewSpecial,
         now: Time,
     ) -> Result<Arc<Node>, Errno> {
+        if denies_names(directory) {
+            return Err(Errno::ENOENT);
+        }
         check_create(who, directory)?;
         directory.table(if special.kind == NodeKind::Regular { Errno::EACCES } else { Errno::EPERM })?;
         let volume = directory.volume();
@@ -218,6 +222,12 @@ pub(super) fn name_lost(directory: &Arc<Node>, node: &Arc<Node>, now: Time) {
         }
     }
     node.change_meta(|meta| meta.changed = now);
+}
+
+/// Linux's /proc says of every name it does not know that there is none, whoever asks and why.
+fn denies_names(directory: &Node) -> bool {
+    let volume = directory.volume();
+    volume.residence() == Residence::Virtual && volume.numbers().magic == MAGIC_PROC
 }
 
 /// May `who` add a name to `directory`? Errors: `ENOENT` if it was removed, `EROFS`, `EACCES`.
@@ -269,6 +279,7 @@ fn free_name<'a>(walk: &mut Walk<'a>, slash: Slash) -> Result<FreeName<'a>, Errn
     }
     match walk.child(name.bytes()) {
         Ok(_) => Err(Errno::EEXIST),
+        Err(Errno::ENOENT) if denies_names(&walk.at) => Err(Errno::ENOENT),
         Err(Errno::ENOENT) if walk.ends_in_slash && slash == Slash::Forbidden => Err(Errno::ENOENT),
         Err(Errno::ENOENT) => Ok(FreeName { directory: walk.at.clone(), name }),
         Err(error) => Err(error),

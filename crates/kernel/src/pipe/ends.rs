@@ -14,7 +14,7 @@ use super::ring::{CAPACITY_DEFAULT, PipeRing};
 use super::{ATOMIC_BYTES, template};
 use crate::call::{FileCall, Makers};
 use crate::schedule::WaitQueue;
-use crate::stream::{Io, Nameless, Ready, Stream, UserRange};
+use crate::stream::{Io, Nameless, Progress, Ready, Stream, UserRange};
 
 /// What stays the same when a pipe is closed and another one opened: the queue, and the code that knows its addresses.
 struct Body {
@@ -159,6 +159,8 @@ impl Pipe {
     /// Changes the capacity; see [`PipeRing::resize`]. The ends' synthesized code must be made anew.
     pub fn resize(&self, capacity: usize) -> Result<(), Errno> {
         self.ring().resize(capacity)?;
+        // The routines know where the old bytes were.
+        *self.body().code.borrow_mut() = None;
         self.note_readers();
         Ok(())
     }
@@ -307,6 +309,11 @@ impl Stream for PipeEnd {
         if self.side.writes() {
             visit(self.pipe.writable());
         }
+    }
+
+    fn progress(&self) -> Option<Progress> {
+        let words = &self.pipe.ring().words;
+        Some(Progress { arrived: words.head.load(Ordering::Acquire), departed: words.tail.load(Ordering::Acquire) })
     }
 
     fn nameless(&self) -> Nameless {

@@ -15,6 +15,7 @@ mod template;
 
 pub use ends::{Pipe, PipeCode, PipeEnd, Side};
 pub use ring::{CAPACITY_DEFAULT, PipeWords};
+pub use template::templates;
 
 /// Writes of at most this many bytes are not torn (`PIPE_BUF`, POSIX).
 pub const ATOMIC_BYTES: usize = 4096;

@@ -40,6 +40,8 @@ pub struct Scheduler {
     /// When the machine's timer is set to go off.
     armed: KernelCell<Option<Nanos>>,
     switches: KernelCell<u64>,
+    /// Since when the running thread's time is not in its own account.
+    running_since: KernelCell<Nanos>,
 }
 
 /// The idle thread needs its scheduler and gets no argument.
@@ -57,6 +59,7 @@ impl Scheduler {
             alarms: KernelCell::new(Alarms::new()),
             armed: KernelCell::new(None),
             switches: KernelCell::new(0),
+            running_since: KernelCell::new(machine.now()),
         }));
         scheduler.enlist(&idle);
         THE.set(Some(scheduler));
@@ -138,6 +141,7 @@ impl Scheduler {
         let successor = successor.and_then(|id| self.thread(id)).unwrap_or_else(|| self.idle.clone());
         current.tte().link_next(successor.tte());
         drop(successor);
+        self.account(&current);
         drop(current);
         self.count_switch();
         self.machine.switch_away();
@@ -146,9 +150,30 @@ impl Scheduler {
     /// Lets the next ready thread run; returns when the ring comes round.
     pub fn yield_now(&self) {
         if self.ring.borrow().len() > 1 || self.machine.current_tte() == self.idle.id() {
+            self.account(&self.current());
             self.count_switch();
             self.machine.switch_away();
         }
+    }
+
+    /// Puts the time since the last switch on the account of the thread that ran. Every switch does.
+    fn account(&self, current: &Thread) {
+        let now = self.machine.now();
+        current.add_ran(now.saturating_sub(self.running_since.get()));
+        self.running_since.set(now);
+    }
+
+    /// Brings the running thread's account up to now.
+    pub fn account_current(&self) {
+        self.account(&self.current());
+    }
+
+    /// How long a thread has been the running one, program and kernel together.
+    pub fn ran(&self, thread: &Thread) -> Nanos {
+        if thread.id() == self.machine.current_tte() {
+            self.account(thread);
+        }
+        thread.ran()
     }
 
     fn count_switch(&self) {

@@ -1,10 +1,11 @@
 //! What programs say about ranges they have mapped (madvise, msync, mlock, mincore).
 
 use alloc::sync::Arc;
+use core::ops::Range;
 
 use super::Space;
 use super::area::{Area, AtFork, Kind};
-use super::backing::Backing;
+use super::backing::{Backing, BackingIdentity};
 use super::fault::{Access, FaultKind};
 use super::limits::{PAGE, is_page_aligned, round_up};
 use super::map::MapError;
@@ -21,6 +22,15 @@ pub enum Advice {
     AtFork(AtFork),
     /// Supply the pages now (MADV_POPULATE_READ, MADV_POPULATE_WRITE).
     Populate(Access),
+}
+
+/// Which pages [`Space::forget_file`] drops.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Forget {
+    /// The file's own pages in shared areas. Private areas keep what they copied.
+    SharedOnly,
+    /// Private copies as well: the file has no such page any more.
+    AllCopies,
 }
 
 impl Space {
@@ -91,6 +101,26 @@ impl Space {
             let Some(view) = area.kind.view().filter(|view| Arc::ptr_eq(&view.backing, backing)) else { continue };
             let skipped = from_index.saturating_sub(view.first_page).saturating_mul(PAGE);
             self.pages.release(start.saturating_add(skipped), area.end);
+        }
+    }
+
+    /// Drops the present pages of file `identity` that lie in `pages` (page numbers in the file): the
+    /// file was cut there, or has a hole there now.
+    pub fn forget_file(&mut self, identity: BackingIdentity, pages: Range<u64>, what: Forget) {
+        for (&start, area) in &self.areas {
+            let shows = match &area.kind {
+                Kind::FileShared(view) => view,
+                Kind::FilePrivate(view) if what == Forget::AllCopies => view,
+                _ => continue,
+            };
+            if shows.backing.identity() != identity {
+                continue;
+            }
+            let address = |page: u64| {
+                let offset = page.saturating_sub(shows.first_page).saturating_mul(PAGE);
+                start.saturating_add(offset).min(area.end)
+            };
+            self.pages.release(address(pages.start), address(pages.end));
         }
     }
 

@@ -57,11 +57,16 @@ impl Space {
     pub(super) fn remove_range(&mut self, start: u64, end: u64) {
         self.split(start);
         self.split(end);
+        let mut is_changed = false;
         while let Some((&at, _)) = self.areas.range(start..end).next() {
             if let Some(area) = self.areas.remove(&at) {
                 self.count_out(at, &area);
                 self.pages.release(at, area.end);
+                is_changed = true;
             }
+        }
+        if is_changed {
+            self.note_free(end);
         }
     }
 

@@ -1,12 +1,14 @@
 //! Copy-on-write duplication (fork).
 
 use alloc::sync::Arc;
+use core::cell::Cell;
 
 use machine::Translation;
 
 use super::Space;
 use super::area::{Area, AtFork};
 use super::pages::Pages;
+use super::place::Search;
 
 /// No frame was left for the child's tables.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,6 +27,8 @@ impl Space {
             pages: Pages::new(self.pages.pool, translation),
             limits: self.limits,
             mmap_base: self.mmap_base,
+            // Areas that the child does not get leave room.
+            search: Cell::new(Search::new()),
             brk: self.brk,
             stack_top: self.stack_top,
             total_bytes: self.total_bytes,

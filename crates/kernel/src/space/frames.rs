@@ -21,8 +21,8 @@ pub struct FramePool {
 /// Frames kept zeroed ahead at most (S-106): 1 MiB. More would only be zeroed later.
 const ZEROED_FRAMES_MAX: usize = 256;
 
-/// One in so many frames is kept from files.
-const FILE_SHARE_KEPT: usize = 16;
+/// How many times the kernel's reserve is kept from files.
+const RESERVES_KEPT_FROM_FILES: usize = 4;
 
 /// What a free frame holds.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -81,8 +81,7 @@ impl FramePool {
     /// A frame with unknown content, for a file. The last part of memory is for programs: files stay when
     /// nobody runs, so nobody could be ended to get their frames back.
     pub fn allocate_for_file(&'static self) -> Option<Page> {
-        let keep = self.reserve_frames + self.total_frames() / FILE_SHARE_KEPT;
-        self.take(keep, Content::Unknown).map(|(page, _)| page)
+        self.take(self.reserve_frames * RESERVES_KEPT_FROM_FILES, Content::Unknown).map(|(page, _)| page)
     }
 
     /// A zeroed frame for the kernel itself (translation tables, thread areas): may use the reserve.

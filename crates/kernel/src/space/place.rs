@@ -15,7 +15,28 @@ pub(super) fn mmap_base(stack_bytes: u64) -> u64 {
     page_of(STACK_TOP - room)
 }
 
+/// What searches for free ranges have found out. Invariant: every free range below the mmap base that ends
+/// above `from` is shorter than `too_small_bytes`. So a program that maps and maps costs no walk each time.
+#[derive(Clone, Copy)]
+pub(super) struct Search {
+    from: u64,
+    too_small_bytes: u64,
+}
+
+impl Search {
+    pub(super) const fn new() -> Search {
+        Search { from: u64::MAX, too_small_bytes: 0 }
+    }
+}
+
 impl Space {
+    /// The range that ends at `end` has become free: the next search looks there again.
+    pub(super) fn note_free(&self, end: u64) {
+        let above = self.areas.range(end..).next().map_or(u64::MAX, |(&start, area)| area.guarded_start(start));
+        let known = self.search.get();
+        self.search.set(Search { from: known.from.max(above), ..known });
+    }
+
     /// A free range of `bytes` (whole pages): at `hint` if that is free, else the highest below
     /// the mmap base, else the lowest above a third of the space. 0 is no hint.
     pub(super) fn find_free(&self, hint: u64, bytes: u64) -> Option<u64> {
@@ -58,30 +79,33 @@ impl Space {
     }
 
     fn find_downwards(&self, bytes: u64) -> Option<u64> {
-        let mut base = self.mmap_base;
+        let known = self.search.get();
+        let mut top = if bytes >= known.too_small_bytes { known.from.min(self.mmap_base) } else { self.mmap_base };
         loop {
-            let start = self.find_below(base, bytes)?;
-            match self.reserved_in(start, start + bytes) {
-                Some(range) => base = range.start,
+            let end = self.gap_end_below(top, bytes);
+            self.search.set(Search { from: end, too_small_bytes: bytes });
+            let start = end.checked_sub(bytes).filter(|&start| start >= LOWEST_ADDRESS)?;
+            match self.reserved_in(start, end) {
+                Some(range) => top = range.start,
                 None => return Some(start).filter(|&start| self.is_free_with_gap(start, bytes)),
             }
         }
     }
 
-    /// The highest gap of `bytes` between areas below `base`.
-    fn find_below(&self, base: u64, bytes: u64) -> Option<u64> {
-        let mut end = base;
-        // An area that reaches over the base pushes the end down to its own start.
-        if let Some((start, area)) = self.area_from(base) {
+    /// The end of the highest gap of `bytes` between areas below `top`.
+    fn gap_end_below(&self, top: u64, bytes: u64) -> u64 {
+        let mut end = top;
+        // An area that reaches over the top pushes the end down to its own start.
+        if let Some((start, area)) = self.area_from(top) {
             end = end.min(area.guarded_start(start));
         }
-        for (&start, area) in self.areas.range(..base).rev() {
+        for (&start, area) in self.areas.range(..top).rev() {
             if end >= area.end && end - area.end >= bytes {
                 break;
             }
             end = end.min(area.guarded_start(start));
         }
-        end.checked_sub(bytes).filter(|&start| start >= LOWEST_ADDRESS)
+        end
     }
 
     fn find_upwards(&self, mut base: u64, bytes: u64) -> Option<u64> {

@@ -122,9 +122,14 @@ impl Space {
         }
     }
 
-    /// Bytes present, without those that only show zeros. Costs no walk.
-    pub fn resident_bytes(&self) -> u64 {
-        self.pages.resident * PAGE
+    /// Bytes that would be free if nobody shared anything: present pages and translation tables.
+    pub fn occupied_bytes(&self) -> u64 {
+        (self.pages.resident + self.pages.translation.table_frames() as u64) * PAGE
+    }
+
+    /// The most bytes that were present at once. Costs no walk.
+    pub fn resident_peak_bytes(&self) -> u64 {
+        self.pages.resident_peak * PAGE
     }
 
     /// Areas in all.

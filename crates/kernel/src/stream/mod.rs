@@ -6,7 +6,7 @@
 mod ready;
 mod waits;
 
-pub use ready::Ready;
+pub use ready::{Progress, Ready};
 pub use waits::{Io, UserRange};
 
 use core::any::Any;
@@ -54,6 +54,12 @@ pub trait Stream: Any {
 
     /// The waiting queues that are woken when `ready` may have changed.
     fn each_queue<'a>(&'a self, _visit: &mut dyn FnMut(&'a WaitQueue)) {}
+
+    /// How far the stream has come, for those who ask only about news (edge-triggered `epoll`); `None`
+    /// when it does not count.
+    fn progress(&self) -> Option<Progress> {
+        None
+    }
 
     /// What the stream is, if it was made without a name in the file tree.
     fn nameless(&self) -> Nameless {

@@ -29,3 +29,12 @@ impl Ready {
         self.0 & other.0 != 0
     }
 }
+
+/// Counters that only grow.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Progress {
+    /// Changes whenever more can be read.
+    pub arrived: u64,
+    /// Changes whenever there is more room to write.
+    pub departed: u64,
+}

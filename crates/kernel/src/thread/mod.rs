@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 
-use machine::{KernelCell, Tte, TteId};
+use machine::{KernelCell, Nanos, Tte, TteId};
 
 /// Where a thread stands. There is no general blocked queue (S-56): a sleeping thread is known only to
 /// the waiting queues of what it waits for.
@@ -20,11 +20,13 @@ pub enum State {
 pub struct Thread {
     tte: Box<dyn Tte>,
     state: KernelCell<State>,
+    /// Time as the running thread, up to its last switch.
+    ran: KernelCell<Nanos>,
 }
 
 impl Thread {
     pub fn new(tte: Box<dyn Tte>) -> Arc<Thread> {
-        Arc::new(Thread { tte, state: KernelCell::new(State::Asleep) })
+        Arc::new(Thread { tte, state: KernelCell::new(State::Asleep), ran: KernelCell::new(Nanos(0)) })
     }
 
     pub fn id(&self) -> TteId {
@@ -37,6 +39,15 @@ impl Thread {
 
     pub fn state(&self) -> State {
         self.state.get()
+    }
+
+    /// Time as the running thread, up to its last switch: [`crate::schedule::Scheduler::ran`] is exact.
+    pub fn ran(&self) -> Nanos {
+        self.ran.get()
+    }
+
+    pub(crate) fn add_ran(&self, more: Nanos) {
+        self.ran.set(self.ran.get().saturating_add(more));
     }
 
     pub(crate) fn set_state(&self, state: State) {

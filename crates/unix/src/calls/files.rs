@@ -1,19 +1,50 @@
 //! Opening and closing.
 
+mod fifo;
+mod nameless;
+mod resolve;
+
 use alloc::sync::Arc;
 use core::sync::atomic::Ordering;
 
 use abi::Errno;
 use abi::file::{
-    O_ACCMODE, O_CLOEXEC, O_CREAT, O_DIRECTORY, O_EXCL, O_NOATIME, O_NOFOLLOW, O_PATH, O_RDONLY, O_TRUNC, O_WRONLY,
+    AT_FDCWD, O_ACCMODE, O_APPEND, O_ASYNC, O_CLOEXEC, O_CREAT, O_DIRECT, O_DIRECTORY, O_DSYNC, O_EXCL, O_LARGEFILE,
+    O_NOATIME, O_NOCTTY, O_NOFOLLOW, O_NONBLOCK, O_PATH, O_RDONLY, O_SYNC, O_TMPFILE, O_TRUNC, O_WRONLY,
 };
-use kernel::file::{Access, Create, Data, Node, NodeKind, OpenHow};
+use kernel::file::{Access, Create, Data, Node, NodeKind, OpenHow, Opened, View};
 
-use super::Entry;
-use super::open_cache;
+use machine::KernelCell;
+
+use super::transfer::forget_mappings;
+use super::{Entry, open_cache, terminal};
 use crate::call::{Call, CallResult};
-use crate::files::{Body, Descriptor, OpenFile, Slot, device_stream, synthesize};
+use crate::emulator::Unix;
+use crate::files::{Body, Descriptor, DescriptorTable, OpenFile, Slot, synthesize};
+use crate::task::Process;
 use abi::nr;
+
+/// Flags that `open` knows; it ignores others, `openat2` does not.
+const KNOWN: u32 = O_ACCMODE
+    | O_CREAT
+    | O_EXCL
+    | O_NOCTTY
+    | O_TRUNC
+    | O_APPEND
+    | O_NONBLOCK
+    | O_SYNC
+    | O_DSYNC
+    | O_ASYNC
+    | O_DIRECT
+    | O_LARGEFILE
+    | O_NOFOLLOW
+    | O_NOATIME
+    | O_CLOEXEC
+    | O_PATH
+    | O_TMPFILE
+    | O_DIRECTORY;
+/// What counts beside `O_PATH`.
+const KNOWN_WITH_PATH: u32 = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
 pub fn close(call: &Call<'_>, descriptor: u64) -> CallResult {
     let slot = call.process().files().remove(Descriptor::from_register(descriptor))?;
@@ -21,29 +52,60 @@ pub fn close(call: &Call<'_>, descriptor: u64) -> CallResult {
     Ok(0)
 }
 
-/// What closing a descriptor does beside dropping the file: record locks of the process on the node go.
+/// What closing a descriptor does beside dropping the file: record locks of the process on the node go, and those
+/// who wait for one look again.
 pub fn release(call: &Call<'_>, slot: Slot) {
+    release_for(call.unix, call.process(), slot);
+}
+
+fn release_for(unix: &Unix, process: &Process, slot: Slot) {
+    let has_node = slot.file.node().is_some();
     if let Some(node) = slot.file.node() {
-        node.locks().borrow_mut().unlock_all(call.process().pid.into());
+        node.locks().borrow_mut().unlock_all(process.pid.into());
+    }
+    drop(slot);
+    if has_node {
+        unix.scheduler.wake(&unix.lock_waits.released);
+    }
+}
+
+/// Closes the descriptors of a process for which `choose` says so (at `exec`, at the end).
+pub fn release_where(unix: &Unix, process: &Process, files: &DescriptorTable, choose: fn(&Slot) -> bool) {
+    for (_, slot) in files.remove_where(|_, slot| choose(slot)) {
+        release_for(unix, process, slot);
     }
 }
 
 pub fn openat(call: &Call<'_>, directory: u64, path: u64, flags: u32, mode: u32) -> CallResult {
     let path = call.read_path(path)?;
-    let file = open_path(call, directory, &path, flags, mode)?;
-    open_cache::consider(call, &path, flags, &file);
-    let slot = Slot { file: Arc::new(file), close_on_exec: flags & O_CLOEXEC != 0 };
+    let asked = flags;
+    let mut flags = flags & KNOWN | O_LARGEFILE;
+    if flags & O_PATH != 0 {
+        flags &= KNOWN_WITH_PATH;
+    }
+    finish(call, flags, || {
+        let file = open_path(call, directory, &path, flags, mode)?;
+        open_cache::consider(call, &path, asked, &file);
+        Ok(file)
+    })
+}
+
+/// Opens a file and gives it a descriptor, if there is one to give.
+fn finish(call: &Call<'_>, flags: u32, open: impl FnOnce() -> Result<OpenFile, Errno>) -> CallResult {
     let limit = call.process().limits.borrow().descriptors();
+    if !call.process().files().has_free(limit) {
+        return Err(Errno::EMFILE);
+    }
+    let file = Arc::new(open()?);
+    let slot = Slot { file, close_on_exec: flags & O_CLOEXEC != 0 };
     call.process().files().add(slot, 0, limit).map(|descriptor| descriptor.0.into())
 }
 
 /// How the flags of `open` read.
 fn how(call: &Call<'_>, flags: u32, mode: u32) -> OpenHow {
-    let umask = call.process().umask.load(Ordering::Relaxed);
-    let create = Create { mode: mode & 0o7777 & !umask, exclusive: flags & O_EXCL != 0 };
-    let access = flags & O_ACCMODE;
+    let create = Create { mode: masked(call, mode), exclusive: flags & O_EXCL != 0 };
     OpenHow {
-        access: Access { read: access != O_WRONLY, write: access != O_RDONLY, execute: false },
+        access: access(flags),
         create: (flags & O_CREAT != 0).then_some(create),
         truncate: flags & O_TRUNC != 0,
         directory: flags & O_DIRECTORY != 0,
@@ -53,15 +115,48 @@ fn how(call: &Call<'_>, flags: u32, mode: u32) -> OpenHow {
     }
 }
 
+fn access(flags: u32) -> Access {
+    let access = flags & O_ACCMODE;
+    Access { read: access != O_WRONLY, write: access != O_RDONLY, execute: false }
+}
+
+/// A mode without the bits that the process's umask takes away.
+fn masked(call: &Call<'_>, mode: u32) -> u32 {
+    mode & 0o7777 & !call.process().umask.load(Ordering::Relaxed)
+}
+
 /// Opens a path; the flags that describe only the opening are not kept.
 pub fn open_path(call: &Call<'_>, directory: u64, path: &[u8], flags: u32, mode: u32) -> Result<OpenFile, Errno> {
+    open_seen(call, directory, path, flags, mode, |view, how| call.unix.names.open(view, path, how, call.now()))
+}
+
+/// As `open_path`, with another way to find the node.
+fn open_seen(
+    call: &Call<'_>,
+    directory: u64,
+    path: &[u8],
+    flags: u32,
+    mode: u32,
+    find: impl FnOnce(View<'_>, OpenHow) -> Result<Opened, Errno>,
+) -> Result<OpenFile, Errno> {
+    let kept = flags & !(O_CREAT | O_EXCL | O_TRUNC | O_CLOEXEC);
+    if flags & O_TMPFILE == O_TMPFILE && flags & O_PATH == 0 {
+        let node = nameless::make(call, directory, path, flags, mode)?;
+        return open_node(call, &node, kept);
+    }
+    if flags & (O_CREAT | O_DIRECTORY | O_PATH) == O_CREAT | O_DIRECTORY {
+        return Err(Errno::EINVAL);
+    }
     let how = how(call, flags, mode);
-    let opened = call.with_view(directory, path, |view| call.unix.names.open(view, path, how, call.now()))?;
-    let kept = flags & !(O_CREAT | O_EXCL | O_TRUNC | O_CLOEXEC | abi::file::O_NOCTTY);
+    let opened = call.with_view(directory, path, |view| find(view, how))?;
+    if how.truncate && !opened.created && opened.node.content().is_some() {
+        forget_mappings(call, &opened.node, 0..u64::MAX);
+    }
     open_node(call, &opened.node, kept)
 }
 
-/// Opens a node that was found and may be opened.
+/// Opens a node that was found and may be opened. May sleep: a fifo waits for its other side.
+/// `O_NOCTTY` counts here and is not kept.
 pub fn open_node(call: &Call<'_>, node: &Arc<Node>, flags: u32) -> Result<OpenFile, Errno> {
     if flags & O_PATH != 0 {
         return Ok(OpenFile::new(Body::Node, Some(node.clone()), flags));
@@ -72,17 +167,19 @@ pub fn open_node(call: &Call<'_>, node: &Arc<Node>, flags: u32) -> Result<OpenFi
         return Ok(file);
     }
     let body = match node.kind() {
-        NodeKind::CharDevice(major, minor) => Body::Stream(device_stream(major, minor).ok_or(Errno::ENXIO)?),
+        NodeKind::CharDevice(major, minor) => terminal::open_device(call, (major, minor), flags)?,
         NodeKind::BlockDevice(..) | NodeKind::Socket => return Err(Errno::ENXIO),
-        NodeKind::Fifo => return Err(Errno::ENXIO),
+        NodeKind::Fifo => Body::Stream(fifo::open(call, node, flags)?),
         NodeKind::Symlink => return Err(Errno::ELOOP),
         NodeKind::Directory => Body::Node,
         NodeKind::Regular => match node.data() {
-            Data::VirtualFile(file) => Body::Virtual(file.content()?.into()),
+            // What cannot be read is there to be written to.
+            Data::VirtualFile(file) if access(flags).read => virtual_body(&file.content()?),
+            Data::VirtualFile(_) => virtual_body(&[]),
             _ => Body::Node,
         },
     };
-    let mut file = OpenFile::new(body, Some(node.clone()), flags);
+    let mut file = OpenFile::new(body, Some(node.clone()), flags & !O_NOCTTY);
     if node.content().is_some() && file.is_writable() {
         node.begin_write()?;
         file.count_as_writer();
@@ -91,8 +188,15 @@ pub fn open_node(call: &Call<'_>, node: &Arc<Node>, flags: u32) -> Result<OpenFi
     Ok(file)
 }
 
+fn virtual_body(content: &[u8]) -> Body {
+    Body::Virtual(Arc::new(KernelCell::new(content.into())))
+}
+
 pub const CALLS: &[Entry] = &[
     (nr::CLOSE, |call, [a, ..]| close(call, a)),
     (nr::OPENAT, |call, [a, b, c, d, ..]| openat(call, a, b, c as u32, d as u32)),
-    (nr::OPEN, |call, [a, b, c, ..]| openat(call, abi::file::AT_FDCWD as u64, a, b as u32, c as u32)),
+    (nr::OPEN, |call, [a, b, c, ..]| openat(call, AT_FDCWD as u64, a, b as u32, c as u32)),
+    (nr::CREAT, |call, [a, b, ..]| openat(call, AT_FDCWD as u64, a, O_CREAT | O_WRONLY | O_TRUNC, b as u32)),
+    (nr::OPENAT2, |call, [a, b, c, d, ..]| resolve::openat2(call, a, b, c, d)),
+    (nr::MEMFD_CREATE, |call, [a, b, ..]| nameless::memfd_create(call, a, b as u32)),
 ];

@@ -1,14 +1,312 @@
-//! Futexes and the scheduling calls.
+//! Futexes: sleeping on a word of program memory, and the barriers beside them.
+//!
+//! A word is known by where it is: the quaspace and the address, or the backing and the offset, so that
+//! processes that show the same memory meet.
 
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 
-use kernel::space::Space;
-use machine::KernelCell;
+use abi::Errno;
+use abi::process::{
+    FUTEX_BITSET_MATCH_ANY, FUTEX_CLOCK_REALTIME, FUTEX_CMP_REQUEUE, FUTEX_PRIVATE_FLAG, FUTEX_REQUEUE, FUTEX_WAIT,
+    FUTEX_WAIT_BITSET, FUTEX_WAKE, FUTEX_WAKE_BITSET, FUTEX_WAKE_OP,
+};
+use kernel::space::{Identity, Space};
+use kernel::thread::Thread;
+use machine::{KernelCell, Nanos};
 
 use super::Entry;
+use super::resume::interrupted_with;
+use super::times;
+use crate::call::{Call, CallResult};
 use crate::emulator::Unix;
+use abi::nr;
 
-/// Wakes up to `count` threads that wait for the word at `address` in `space`.
-pub fn wake_address(_unix: &'static Unix, _space: &Arc<KernelCell<Space>>, _address: u64, _count: u32) {}
+/// Where a word is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Key {
+    /// A quaspace and an address in it.
+    Private(usize, u64),
+    /// Shared anonymous memory and an offset.
+    Anonymous(usize, u64),
+    /// Device, inode and offset.
+    File((u32, u32), u64, u64),
+}
 
-pub const CALLS: &[Entry] = &[];
+struct Waiter {
+    thread: Arc<Thread>,
+    key: KernelCell<Key>,
+    bits: u32,
+    woken: KernelCell<bool>,
+}
+
+type Queues = BTreeMap<Key, VecDeque<Arc<Waiter>>>;
+
+/// Who sleeps on which word. Invariant: no queue is empty; a waiter is in the queue of its key until
+/// it is woken or gives up.
+pub struct FutexTable(KernelCell<Queues>);
+
+impl FutexTable {
+    pub const fn new() -> FutexTable {
+        FutexTable(KernelCell::new(BTreeMap::new()))
+    }
+
+    fn add(&self, waiter: &Arc<Waiter>) {
+        self.0.borrow_mut().entry(waiter.key.get()).or_default().push_back(waiter.clone());
+    }
+
+    fn remove(&self, waiter: &Arc<Waiter>) {
+        let key = waiter.key.get();
+        self.change(key, |queue| queue.retain(|other| !Arc::ptr_eq(other, waiter)));
+    }
+
+    fn change<R>(&self, key: Key, act: impl FnOnce(&mut VecDeque<Arc<Waiter>>) -> R) -> Option<R> {
+        let mut queues = self.0.borrow_mut();
+        let queue = queues.get_mut(&key)?;
+        let result = act(queue);
+        if queue.is_empty() {
+            queues.remove(&key);
+        }
+        Some(result)
+    }
+
+    /// Takes out up to `count` waiters that wait for one of `bits`.
+    fn take(&self, key: Key, count: usize, bits: u32) -> VecDeque<Arc<Waiter>> {
+        let mut taken = VecDeque::new();
+        self.change(key, |queue| {
+            queue.retain(|waiter| {
+                let wanted = taken.len() < count && waiter.bits & bits != 0;
+                if wanted {
+                    taken.push_back(waiter.clone());
+                }
+                !wanted
+            });
+        });
+        taken
+    }
+}
+
+/// Wakes up to `count`; returns how many. The longest waiter runs first.
+fn wake(unix: &Unix, key: Key, count: usize, bits: u32) -> u64 {
+    let woken = unix.futexes.take(key, count, bits);
+    for waiter in woken.iter().rev() {
+        waiter.woken.set(true);
+        unix.scheduler.unblock(&waiter.thread);
+    }
+    woken.len() as u64
+}
+
+/// The key of a word. Errors: `EINVAL` for an unaligned address, `EFAULT` where nothing is mapped.
+fn key_in(space: &Arc<KernelCell<Space>>, address: u64, private: bool) -> Result<Key, Errno> {
+    if address & 3 != 0 {
+        return Err(Errno::EINVAL);
+    }
+    if address >= kernel::space::USER_LIMIT {
+        return Err(Errno::EFAULT);
+    }
+    let own = Key::Private(Arc::as_ptr(space) as usize, address);
+    if private {
+        return Ok(own);
+    }
+    match space.borrow().identity(address).ok_or(Errno::EFAULT)? {
+        Identity::Private => Ok(own),
+        Identity::Shared { backing, offset_bytes } => {
+            let identity = backing.identity();
+            Ok(if identity.inode == 0 {
+                Key::Anonymous(Arc::as_ptr(&backing).cast::<()>() as usize, offset_bytes)
+            } else {
+                Key::File((identity.device_major, identity.device_minor), identity.inode, offset_bytes)
+            })
+        }
+    }
+}
+
+fn key(call: &Call<'_>, address: u64, operation: u32) -> Result<Key, Errno> {
+    let space = call.process().space().ok_or(Errno::EFAULT)?;
+    key_in(&space, address, operation & FUTEX_PRIVATE_FLAG != 0)
+}
+
+/// Wakes sleepers on a word of `space`, as the end of a thread does (`set_tid_address`). Words in shared memory
+/// count too.
+pub fn wake_address(unix: &Unix, space: &Arc<KernelCell<Space>>, address: u64, count: u32) {
+    if let Ok(key) = key_in(space, address, false) {
+        wake(unix, key, count as usize, FUTEX_BITSET_MATCH_ANY);
+    }
+}
+
+/// `futex`. The priority-inheriting operations are not there (`ENOSYS`, as on a Linux built without them).
+pub fn futex(call: &Call<'_>, [word, operation, value, fourth, second, third]: [u64; 6]) -> CallResult {
+    let (operation, value, third) = (operation as u32, value as u32, third as u32);
+    let kind = operation & !(FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME);
+    let deadline = match kind {
+        FUTEX_WAIT | FUTEX_WAIT_BITSET if fourth != 0 => Some(deadline(call, kind, operation, fourth)?),
+        _ => None,
+    };
+    if operation & FUTEX_CLOCK_REALTIME != 0 && kind != FUTEX_WAIT_BITSET {
+        return Err(Errno::ENOSYS);
+    }
+    match kind {
+        FUTEX_WAIT => wait_until(call, word, operation, value, FUTEX_BITSET_MATCH_ANY, deadline),
+        FUTEX_WAIT_BITSET => wait_until(call, word, operation, value, third, deadline),
+        FUTEX_WAKE => wake_bits(call, word, operation, value, FUTEX_BITSET_MATCH_ANY),
+        FUTEX_WAKE_BITSET => wake_bits(call, word, operation, value, third),
+        FUTEX_REQUEUE => requeue(call, (word, second), operation, (value, fourth as u32), None),
+        FUTEX_CMP_REQUEUE => requeue(call, (word, second), operation, (value, fourth as u32), Some(third)),
+        FUTEX_WAKE_OP => wake_op(call, (word, second), operation, (value, fourth as u32), third),
+        _ => Err(Errno::ENOSYS),
+    }
+}
+
+/// The time of `FUTEX_WAIT` is relative, that of `FUTEX_WAIT_BITSET` absolute.
+fn deadline(call: &Call<'_>, kind: u32, operation: u32, address: u64) -> Result<Nanos, Errno> {
+    let time = times::nanos_of(call.read(address)?)?;
+    Ok(match kind {
+        FUTEX_WAIT => times::deadline_after(call, time),
+        _ if operation & FUTEX_CLOCK_REALTIME != 0 => time.saturating_sub(call.unix.epoch.get()),
+        _ => time,
+    })
+}
+
+/// Sleeps while the word is `value`.
+///
+/// Errors: `EAGAIN` when it is not, `ETIMEDOUT`, `EINTR`, `EINVAL` for no bits, `EFAULT`.
+fn wait_until(
+    call: &Call<'_>,
+    word: u64,
+    operation: u32,
+    value: u32,
+    bits: u32,
+    deadline: Option<Nanos>,
+) -> CallResult {
+    if bits == 0 {
+        return Err(Errno::EINVAL);
+    }
+    let key = key(call, word, operation)?;
+    if call.read::<u32>(word)? != value {
+        return Err(Errno::EAGAIN);
+    }
+    let thread = call.task.thread.clone();
+    let waiter = Arc::new(Waiter { thread, key: KernelCell::new(key), bits, woken: KernelCell::new(false) });
+    call.unix.futexes.add(&waiter);
+    loop {
+        if waiter.woken.get() {
+            return Ok(0);
+        }
+        if deadline.is_some_and(|deadline| deadline <= call.unix.machine.now()) {
+            call.unix.futexes.remove(&waiter);
+            return Err(Errno::ETIMEDOUT);
+        }
+        if call.task.is_interrupted() {
+            call.unix.futexes.remove(&waiter);
+            let Some(deadline) = deadline else { return Err(Errno::EINTR) };
+            let arguments = [word, operation.into(), value.into(), bits.into(), deadline.0, 0];
+            return Err(interrupted_with(call, wait_again, arguments));
+        }
+        call.unix.scheduler.sleep(&[], deadline);
+    }
+}
+
+fn wait_again(call: &mut Call<'_>, [word, operation, value, bits, deadline, _]: [u64; 6]) -> CallResult {
+    wait_until(call, word, operation as u32, value as u32, bits as u32, Some(Nanos(deadline)))
+}
+
+/// How many to wake: Linux wakes one even when asked for none.
+fn at_least_one(count: u32) -> usize {
+    (count as i32).max(1) as usize
+}
+
+fn wake_bits(call: &Call<'_>, word: u64, operation: u32, count: u32, bits: u32) -> CallResult {
+    if bits == 0 {
+        return Err(Errno::EINVAL);
+    }
+    Ok(wake(call.unix, key(call, word, operation)?, at_least_one(count), bits))
+}
+
+/// Wakes some sleepers on the first word and lets others sleep on the second; returns how many in all.
+///
+/// Errors: `EAGAIN` when the first word is not `expected`, `EINVAL`, `EFAULT`.
+fn requeue(
+    call: &Call<'_>,
+    (from, to): (u64, u64),
+    operation: u32,
+    (wakes, moves): (u32, u32),
+    expected: Option<u32>,
+) -> CallResult {
+    if (wakes as i32) < 0 || (moves as i32) < 0 {
+        return Err(Errno::EINVAL);
+    }
+    let (from_key, to_key) = (key(call, from, operation)?, key(call, to, operation)?);
+    if let Some(expected) = expected
+        && call.read::<u32>(from)? != expected
+    {
+        return Err(Errno::EAGAIN);
+    }
+    let woken = if wakes > 0 { wake(call.unix, from_key, wakes as usize, FUTEX_BITSET_MATCH_ANY) } else { 0 };
+    let moved = call.unix.futexes.take(from_key, moves as usize, FUTEX_BITSET_MATCH_ANY);
+    for waiter in &moved {
+        waiter.key.set(to_key);
+        call.unix.futexes.add(waiter);
+    }
+    Ok(woken + moved.len() as u64)
+}
+
+/// Changes the second word, wakes sleepers on the first, and on the second if its old value compares so.
+///
+/// Errors: `ENOSYS` for an unknown change or comparison, `EINVAL`, `EFAULT`.
+fn wake_op(
+    call: &Call<'_>,
+    (first, second): (u64, u64),
+    operation: u32,
+    (wakes, second_wakes): (u32, u32),
+    encoded: u32,
+) -> CallResult {
+    let (first_key, second_key) = (key(call, first, operation)?, key(call, second, operation)?);
+    let sign_extended = |shift: u32| ((encoded << shift) as i32) >> 20;
+    let mut argument = sign_extended(8) as u32;
+    if encoded & 1 << 31 != 0 {
+        argument = 1u32.wrapping_shl(argument);
+    }
+    let old: u32 = call.read(second)?;
+    let new = match encoded >> 28 & 7 {
+        0 => argument,
+        1 => old.wrapping_add(argument),
+        2 => old | argument,
+        3 => old & !argument,
+        4 => old ^ argument,
+        _ => return Err(Errno::ENOSYS),
+    };
+    call.write(second, &new)?;
+    let (old, compared) = (old as i32, sign_extended(20));
+    let also = match encoded >> 24 & 15 {
+        0 => old == compared,
+        1 => old != compared,
+        2 => old < compared,
+        3 => old <= compared,
+        4 => old > compared,
+        5 => old >= compared,
+        _ => return Err(Errno::ENOSYS),
+    };
+    let mut woken = wake(call.unix, first_key, at_least_one(wakes), FUTEX_BITSET_MATCH_ANY);
+    if also {
+        woken += wake(call.unix, second_key, at_least_one(second_wakes), FUTEX_BITSET_MATCH_ANY);
+    }
+    Ok(woken)
+}
+
+/// With one processor every memory barrier is met by entering the kernel.
+fn membarrier(_call: &Call<'_>, command: i32, flags: u32) -> CallResult {
+    const ALL: u64 = 0x7f;
+    if flags != 0 {
+        return Err(Errno::EINVAL);
+    }
+    match command {
+        0 => Ok(ALL),
+        1 | 2 | 4 | 8 | 16 | 32 | 64 => Ok(0),
+        _ => Err(Errno::EINVAL),
+    }
+}
+
+pub const CALLS: &[Entry] = &[
+    (nr::FUTEX, |call, arguments| futex(call, arguments)),
+    (nr::MEMBARRIER, |call, [a, b, ..]| membarrier(call, a as i32, b as u32)),
+];

@@ -1,7 +1,15 @@
 //! Resource limits (`prlimit64`).
 
+use abi::Errno;
+use abi::process::{RLIM_NLIMITS, RLIMIT_AS, RLIMIT_DATA, RLIMIT_NOFILE, RLIMIT_STACK, Rlimit};
+use alloc::sync::Arc;
+use kernel::space::SpaceLimits;
+
 use super::Entry;
+use crate::call::{Call, CallResult};
 use crate::limits::{DESCRIPTORS_DEFAULT, DESCRIPTORS_MAX, TASKS_MAX};
+use crate::task::Process;
+use abi::nr;
 
 /// Soft and hard limit by resource number; `u64::MAX` is unlimited.
 #[derive(Clone, Debug)]
@@ -25,18 +33,22 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// RLIMIT_FSIZE: the largest file a process may make.
+    pub fn file_bytes(&self) -> u64 {
+        self.0[1].0
+    }
+
     pub fn stack_bytes(&self) -> u64 {
         self.0[3].0
     }
 
-    /// RLIMIT_AS.
-    pub fn address_space_bytes(&self) -> u64 {
-        self.0[9].0
-    }
-
-    /// RLIMIT_DATA.
-    pub fn data_bytes(&self) -> u64 {
-        self.0[2].0
+    /// The limits that a quaspace watches.
+    pub fn space(&self) -> SpaceLimits {
+        SpaceLimits {
+            address_space_bytes: self.0[RLIMIT_AS as usize].0,
+            data_bytes: self.0[RLIMIT_DATA as usize].0,
+            stack_bytes: self.0[RLIMIT_STACK as usize].0,
+        }
     }
 
     /// RLIMIT_MEMLOCK.
@@ -49,4 +61,69 @@ impl Limits {
     }
 }
 
-pub const CALLS: &[Entry] = &[];
+/// The process whose limits are meant. Errors: `ESRCH`, `EPERM` for another user's.
+fn process(call: &Call<'_>, pid: u64) -> Result<Arc<Process>, Errno> {
+    if pid as u32 == 0 {
+        return Ok(call.process().clone());
+    }
+    let process = call.unix.tasks.task(pid as u32).ok_or(Errno::ESRCH)?.process.clone();
+    let (own, theirs) = (call.process().user_ids.get(), process.user_ids.get());
+    let same = [theirs.real, theirs.effective, theirs.saved].iter().all(|id| *id == own.real);
+    let permitted = same || call.process().credentials.borrow().is_privileged();
+    if permitted { Ok(process) } else { Err(Errno::EPERM) }
+}
+
+/// Errors: `EINVAL` for an unknown resource or a soft limit above the hard one, `EPERM` to raise the hard one,
+/// `ESRCH`, `EFAULT`.
+fn prlimit(call: &Call<'_>, pid: u64, resource: u32, new: u64, old: u64) -> CallResult {
+    let new = if new == 0 { None } else { Some(call.read::<Rlimit>(new)?) };
+    let process = process(call, pid)?;
+    let index = resource as usize;
+    if index >= RLIM_NLIMITS {
+        return Err(Errno::EINVAL);
+    }
+    let (soft, hard) = process.limits.borrow().0[index];
+    if let Some(new) = new {
+        let privileged = call.process().credentials.borrow().is_privileged();
+        if new.rlim_cur > new.rlim_max {
+            return Err(Errno::EINVAL);
+        }
+        // More descriptors than the table can have: nobody may (Linux: fs.nr_open).
+        let too_many = resource == RLIMIT_NOFILE && new.rlim_max > DESCRIPTORS_MAX;
+        if too_many || new.rlim_max > hard && !privileged {
+            return Err(Errno::EPERM);
+        }
+        process.limits.borrow_mut().0[index] = (new.rlim_cur, new.rlim_max);
+        apply(&process, resource);
+    }
+    call.write_if(old, &Rlimit { rlim_cur: soft, rlim_max: hard })?;
+    Ok(0)
+}
+
+/// Limits that the quaspace itself watches.
+fn apply(process: &Process, resource: u32) {
+    if !matches!(resource, RLIMIT_AS | RLIMIT_DATA | RLIMIT_STACK) {
+        return;
+    }
+    let limits = process.limits.borrow().space();
+    if let Some(space) = process.space() {
+        space.borrow_mut().set_limits(limits);
+    }
+}
+
+fn getrlimit(call: &Call<'_>, resource: u32, into: u64) -> CallResult {
+    let limits = call.process().limits.borrow().0.get(resource as usize).copied();
+    let (rlim_cur, rlim_max) = limits.ok_or(Errno::EINVAL)?;
+    call.write(into, &Rlimit { rlim_cur, rlim_max })?;
+    Ok(0)
+}
+
+fn setrlimit(call: &Call<'_>, resource: u32, from: u64) -> CallResult {
+    if from == 0 { Err(Errno::EFAULT) } else { prlimit(call, 0, resource, from, 0) }
+}
+
+pub const CALLS: &[Entry] = &[
+    (nr::PRLIMIT64, |call, [a, b, c, d, ..]| prlimit(call, a, b as u32, c, d)),
+    (nr::GETRLIMIT, |call, [a, b, ..]| getrlimit(call, a as u32, b)),
+    (nr::SETRLIMIT, |call, [a, b, ..]| setrlimit(call, a as u32, b)),
+];

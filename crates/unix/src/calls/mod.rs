@@ -13,6 +13,8 @@ mod memory;
 mod open_cache;
 mod paths;
 mod polls;
+mod resume;
+mod scheduling;
 mod shm;
 mod signals;
 mod sockets;
@@ -22,11 +24,17 @@ mod times;
 mod trace;
 mod transfer;
 
+pub use descriptors::LockWaits;
+pub(crate) use futexes::FutexTable;
 pub(crate) use images::{Wanted, install as install_program, load_first, task_name};
+pub(crate) use life::is_orphaned_group;
 pub use limits::Limits;
 pub(crate) use memory::{make_room, take_starvation};
 pub use shm::Segments;
 pub use signals::{before_user, fault, page_fault};
+pub(crate) use signals::{send_to_group, send_to_process};
+pub(crate) use sockets::SocketNames;
+pub(crate) use times::{ProcessTimers, process_time};
 pub(crate) use trace::serve_traced;
 
 use abi::Errno;
@@ -45,7 +53,7 @@ pub type Entry = (u64, Function);
 /// Call numbers the table covers.
 const NUMBERS: usize = 464;
 
-const FAMILIES: [&[Entry]; 16] = [
+const FAMILIES: &[&[Entry]] = &[
     descriptors::CALLS,
     files::CALLS,
     futexes::CALLS,
@@ -56,6 +64,7 @@ const FAMILIES: [&[Entry]; 16] = [
     memory::CALLS,
     paths::CALLS,
     polls::CALLS,
+    scheduling::CALLS,
     shm::CALLS,
     signals::CALLS,
     sockets::CALLS,
@@ -115,8 +124,10 @@ pub fn serve(call: &mut Call<'_>, number: u64) {
     {
         call.task.bindings.consider_constant(call.task.thread.tte(), number, value);
     }
-    if result == Err(Errno::EINTR) {
-        note_interruption(call.task, number);
+    match result {
+        Err(Errno::EINTR) => note_interruption(call.task, number),
+        Err(Errno::EPIPE) if signals_broken_pipe(number, [rdx, r10]) => signals::broken_pipe(call),
+        _ => {}
     }
     if !call.registers_replaced {
         call.registers.rax = match result {
@@ -132,4 +143,16 @@ fn note_interruption(task: &Task, number: u64) {
     let kind = if has_block { RestartKind::RestartBlock } else { signals::interrupted_as(number) };
     task.interrupted_call.set(kind);
     task.call_attention();
+}
+
+/// `EPIPE` of this call comes with `SIGPIPE`, unless its flags, the third argument or the fourth, say otherwise.
+/// The calls that write see to their own.
+fn signals_broken_pipe(number: u64, [third, fourth]: [u64; 2]) -> bool {
+    use abi::nr;
+    let is_loud = |flags: u64| flags & u64::from(abi::socket::MSG_NOSIGNAL) == 0;
+    match number {
+        nr::SENDMSG => is_loud(third),
+        nr::SENDTO | nr::SENDMMSG => is_loud(fourth),
+        _ => false,
+    }
 }

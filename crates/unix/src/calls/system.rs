@@ -1,5 +1,260 @@
-//! What the system says about itself: names, memory, random bytes.
+//! The system as a whole: its name, its memory, its end; and what a system like this one does not have.
+
+use abi::Errno;
+use abi::process::{GRND_INSECURE, GRND_NONBLOCK, GRND_RANDOM, Sysinfo, Utsname, uts_field};
+use kernel::file::{FinalLink, Mount, NewNode, Node, Volume};
+use machine::{KernelCell, Nanos, PAGE_BYTES};
 
 use super::Entry;
+use crate::call::{Call, CallResult};
+use crate::limits::PATH_BYTES_MAX;
+use abi::nr;
+use alloc::vec::Vec;
 
-pub const CALLS: &[Entry] = &[];
+/// What `uname` says; the version is that of the calls we follow.
+pub const RELEASE: &[u8] = b"6.1.0-synthesis";
+pub const VERSION: &[u8] = b"#1 Synthesis";
+
+/// Longest host and domain name.
+const NAME_BYTES_MAX: u64 = 64;
+
+fn uname(call: &Call<'_>, into: u64) -> CallResult {
+    let record = Utsname {
+        sysname: uts_field(b"Linux"),
+        nodename: uts_field(&call.unix.host_name.borrow()),
+        release: uts_field(RELEASE),
+        version: uts_field(VERSION),
+        machine: uts_field(b"x86_64"),
+        domainname: uts_field(&call.unix.domain_name.borrow()),
+    };
+    call.write(into, &record)?;
+    Ok(0)
+}
+
+fn privileged(call: &Call<'_>) -> Result<(), Errno> {
+    if call.process().credentials.borrow().is_privileged() { Ok(()) } else { Err(Errno::EPERM) }
+}
+
+fn set_name(call: &Call<'_>, name: &KernelCell<Vec<u8>>, from: u64, bytes: u64) -> CallResult {
+    privileged(call)?;
+    if bytes as i32 as u64 > NAME_BYTES_MAX {
+        return Err(Errno::EINVAL);
+    }
+    let new = call.read_bytes(from, bytes as usize)?;
+    *name.borrow_mut() = new;
+    Ok(0)
+}
+
+fn sysinfo(call: &Call<'_>, into: u64) -> CallResult {
+    let pool = call.unix.pool;
+    let uptime = call.unix.machine.now().0.div_ceil(Nanos::PER_SECOND);
+    let record = Sysinfo {
+        uptime: uptime as i64,
+        totalram: (pool.total_frames() * PAGE_BYTES) as u64,
+        freeram: (pool.free_frames() * PAGE_BYTES) as u64,
+        procs: call.unix.tasks.task_count() as u16,
+        mem_unit: 1,
+        ..Sysinfo::zeroed()
+    };
+    call.write(into, &record)?;
+    Ok(0)
+}
+
+/// Never sleeps: the machine's entropy is there from the start. Errors: `EINVAL`, `EFAULT`, `EINTR`.
+fn getrandom(call: &Call<'_>, into: u64, bytes: u64, flags: u32) -> CallResult {
+    const BYTES_MAX: u64 = i32::MAX as u64 & !(PAGE_BYTES as u64 - 1);
+    if flags & !(GRND_NONBLOCK | GRND_RANDOM | GRND_INSECURE) != 0
+        || flags & (GRND_RANDOM | GRND_INSECURE) == GRND_RANDOM | GRND_INSECURE
+    {
+        return Err(Errno::EINVAL);
+    }
+    let bytes = bytes.min(BYTES_MAX);
+    let mut done = 0;
+    while done < bytes {
+        let mut piece = [0; 256];
+        let piece = &mut piece[..(bytes - done).min(256) as usize];
+        for chunk in piece.chunks_mut(8) {
+            chunk.copy_from_slice(&call.unix.machine.random().to_le_bytes()[..chunk.len()]);
+        }
+        if call.copy_out(into.wrapping_add(done), piece).is_err() {
+            return if done > 0 { Ok(done) } else { Err(Errno::EFAULT) };
+        }
+        done += piece.len() as u64;
+        if done < bytes && done.is_multiple_of(PAGE_BYTES as u64) && call.task.is_interrupted() {
+            break;
+        }
+    }
+    Ok(done)
+}
+
+/// The kernel's log is not kept: it is empty.
+fn syslog(call: &Call<'_>, action: i32, into: u64, bytes: i32) -> CallResult {
+    match action {
+        0 | 1 | 5..=8 | 9 => {}
+        2..=4 => {
+            if into == 0 || bytes < 0 {
+                return Err(Errno::EINVAL);
+            }
+        }
+        10 => {}
+        _ => return Err(Errno::EINVAL),
+    }
+    if !matches!(action, 3 | 10) {
+        privileged(call)?;
+    }
+    Ok(0)
+}
+
+/// The magic numbers are those of `reboot(2)`. Halting, powering off and restarting all end the machine.
+fn reboot(call: &Call<'_>, first: u32, second: u32, command: u32) -> CallResult {
+    privileged(call)?;
+    if first != 0xfee1_dead || ![672_274_793, 85_072_278, 369_367_448, 537_993_216].contains(&second) {
+        return Err(Errno::EINVAL);
+    }
+    match command {
+        0 | 0x89ab_cdef => Ok(0), // Ctrl-Alt-Del off, on
+        0x0123_4567 | 0xcdef_0123 | 0x4321_fedc | 0xa1b2_c3d4 => call.unix.finish(0, 0),
+        _ => Err(Errno::EINVAL),
+    }
+}
+
+/// Only the default personality, and asking for it.
+fn personality(_call: &Call<'_>, wanted: u32) -> CallResult {
+    const ASK: u32 = 0xffff_ffff;
+    const RANDOMIZATION_OFF: u32 = 0x004_0000;
+    match wanted {
+        0 | ASK | RANDOMIZATION_OFF => Ok(0),
+        _ => Err(Errno::EINVAL),
+    }
+}
+
+/// Mounts a memory-resident file system. Others are `ENODEV`; changes of an existing mount are taken silently.
+fn mount(call: &Call<'_>, source: u64, target: u64, kind: u64, flags: u64) -> CallResult {
+    const REMOUNT: u64 = 32;
+    const BIND: u64 = 4096;
+    const PROPAGATION: u64 = 0x1e_0000;
+    let kind = if kind == 0 { Vec::new() } else { call.read_string(kind, PAGE_BYTES - 1, Errno::EINVAL)? };
+    let source = if source == 0 { b"none".to_vec() } else { call.read_path(source)? };
+    let path = call.read_path(target)?;
+    privileged(call)?;
+    let at = abi::file::AT_FDCWD as u64;
+    let point = call.with_view(at, &path, |view| call.unix.names.lookup(view, &path, FinalLink::Follow))?;
+    if flags & (REMOUNT | PROPAGATION) != 0 {
+        return Ok(0);
+    }
+    if flags & BIND != 0 {
+        return Err(Errno::EPERM);
+    }
+    match &kind[..] {
+        b"tmpfs" | b"ramfs" => {}
+        b"" => return Err(Errno::EINVAL),
+        _ => return Err(Errno::ENODEV),
+    }
+    let minor = 100 + call.unix.names.mounts().len() as u32;
+    let volume = Volume::in_memory(call.unix.pool, minor);
+    let root = Node::root(&volume, NewNode { mode: 0o1777, user: 0, group: 0, now: call.now() })?;
+    call.unix.names.mount(Mount { point, root, source: source.into(), kind: kind.into() })?;
+    Ok(0)
+}
+
+fn umount(call: &Call<'_>, target: u64, flags: u32) -> CallResult {
+    if flags & !15 != 0 {
+        return Err(Errno::EINVAL);
+    }
+    let path = call.read_path(target)?;
+    privileged(call)?;
+    let at = abi::file::AT_FDCWD as u64;
+    let root = call.with_view(at, &path, |view| call.unix.names.lookup(view, &path, FinalLink::Follow))?;
+    call.unix.names.unmount(&root)?;
+    Ok(0)
+}
+
+/// What needs a privilege that nobody has here: `EPERM`, as in a container.
+fn forbidden(_: &mut Call<'_>, _: [u64; 6]) -> CallResult {
+    Err(Errno::EPERM)
+}
+
+/// Copies between this process's memory and another's, page by page.
+fn process_vm(call: &Call<'_>, arguments: [u64; 6], write: bool) -> CallResult {
+    let [pid, local, local_count, remote, remote_count, flags] = arguments;
+    const VECTORS_MAX: u64 = 1024;
+    if flags != 0 || local_count > VECTORS_MAX || remote_count > VECTORS_MAX {
+        return Err(Errno::EINVAL);
+    }
+    let task = call.unix.tasks.task(pid as u32).ok_or(Errno::ESRCH)?;
+    let space = task.process.space().ok_or(Errno::ESRCH)?;
+    let mut local = read_vectors(call, local, local_count)?;
+    let mut remote = read_vectors(call, remote, remote_count)?;
+    let (mut done, mut piece) = (0, [0; 512]);
+    let (mut at_local, mut at_remote) = (0, 0);
+    while at_local < local.len() && at_remote < remote.len() {
+        let (own, other) = (&mut local[at_local], &mut remote[at_remote]);
+        let bytes = own.1.min(other.1).min(512);
+        let part = &mut piece[..bytes as usize];
+        let moved = if write {
+            call.copy_in(own.0, part).is_ok() && space.borrow_mut().write_bytes(other.0, part).is_ok()
+        } else {
+            let read = space.borrow_mut().read_bytes(other.0, part).is_ok();
+            read && call.copy_out(own.0, part).is_ok()
+        };
+        if !moved {
+            return if done > 0 { Ok(done) } else { Err(Errno::EFAULT) };
+        }
+        done += bytes;
+        *own = (own.0 + bytes, own.1 - bytes);
+        *other = (other.0 + bytes, other.1 - bytes);
+        at_local += usize::from(own.1 == 0);
+        at_remote += usize::from(other.1 == 0);
+    }
+    Ok(done)
+}
+
+/// Address and length of each of `count` vectors. Errors: `EFAULT`, `EINVAL` for a negative length.
+fn read_vectors(call: &Call<'_>, address: u64, count: u64) -> Result<Vec<(u64, u64)>, Errno> {
+    let mut vectors = Vec::new();
+    for index in 0..count {
+        let [base, bytes]: [u64; 2] = call.read(address.wrapping_add(index * 16))?;
+        if bytes > i64::MAX as u64 {
+            return Err(Errno::EINVAL);
+        }
+        vectors.push((base, bytes));
+    }
+    Ok(vectors)
+}
+
+/// Errors: `EFAULT`, `EPERM`.
+fn swap(call: &Call<'_>, path: u64) -> CallResult {
+    call.read_string(path, PATH_BYTES_MAX - 1, Errno::ENAMETOOLONG)?;
+    Err(Errno::EPERM)
+}
+
+pub const CALLS: &[Entry] = &[
+    (nr::UNAME, |call, [a, ..]| uname(call, a)),
+    (nr::SETHOSTNAME, |call, [a, b, ..]| set_name(call, &call.unix.host_name, a, b)),
+    (nr::SETDOMAINNAME, |call, [a, b, ..]| set_name(call, &call.unix.domain_name, a, b)),
+    (nr::SYSINFO, |call, [a, ..]| sysinfo(call, a)),
+    (nr::GETRANDOM, |call, [a, b, c, ..]| getrandom(call, a, b, c as u32)),
+    (nr::SYSLOG, |call, [a, b, c, ..]| syslog(call, a as i32, b, c as i32)),
+    (nr::REBOOT, |call, [a, b, c, ..]| reboot(call, a as u32, b as u32, c as u32)),
+    (nr::PERSONALITY, |call, [a, ..]| personality(call, a as u32)),
+    (nr::MOUNT, |call, [a, b, c, d, ..]| mount(call, a, b, c, d)),
+    (nr::UMOUNT2, |call, [a, b, ..]| umount(call, a, b as u32)),
+    (nr::SWAPON, |call, [a, ..]| swap(call, a)),
+    (nr::SWAPOFF, |call, [a, ..]| swap(call, a)),
+    (nr::PIVOT_ROOT, forbidden),
+    (nr::KEXEC_LOAD, forbidden),
+    (nr::KEXEC_FILE_LOAD, forbidden),
+    (nr::IOPL, forbidden),
+    (nr::IOPERM, forbidden),
+    (nr::INIT_MODULE, forbidden),
+    (nr::FINIT_MODULE, forbidden),
+    (nr::DELETE_MODULE, forbidden),
+    (nr::BPF, forbidden),
+    (nr::FANOTIFY_INIT, forbidden),
+    (nr::USERFAULTFD, forbidden),
+    (nr::SETNS, forbidden),
+    (nr::PERF_EVENT_OPEN, |_, _| Err(Errno::EACCES)),
+    (nr::USTAT, |_, _| Err(Errno::EINVAL)),
+    (nr::PROCESS_VM_READV, |call, arguments| process_vm(call, arguments, false)),
+    (nr::PROCESS_VM_WRITEV, |call, arguments| process_vm(call, arguments, true)),
+];

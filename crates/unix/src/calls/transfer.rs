@@ -1,16 +1,36 @@
 //! Moving bytes: read, write, seek and their kin, the generic paths.
 
+mod copies;
+mod extent;
+mod vectors;
+
+pub use extent::forget_mappings;
+
 use alloc::sync::Arc;
 
 use abi::Errno;
+use abi::siginfo::SigInfo;
+use abi::signal::{SIGPIPE, SIGXFSZ};
 use kernel::file::Data;
-use kernel::stream::UserRange;
-use machine::PAGE_BYTES;
+use kernel::stream::{Stream, UserRange};
 
 use super::Entry;
+use super::signals::send_to_task;
 use crate::call::{Call, CallResult};
 use crate::files::{Body, OpenFile, remember};
+use crate::limits::PIECE_BYTES;
 use abi::nr;
+
+/// Where a transfer happens.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum At {
+    /// At the file's position, which moves.
+    Position,
+    /// At an offset in bytes; the file's position stays.
+    Offset(u64),
+    /// At the end, as if opened with `O_APPEND` (`RWF_APPEND`).
+    End,
+}
 
 pub fn read(call: &Call<'_>, descriptor: u64, address: u64, bytes: u64) -> CallResult {
     bind_dispatch(call, nr::READ);
@@ -28,7 +48,42 @@ pub fn write(call: &Call<'_>, descriptor: u64, address: u64, bytes: u64) -> Call
     write_file(call, &file, range).map(|bytes| bytes as u64)
 }
 
-/// Synthesizes the thread's dispatch of `read`, `write` or `lseek` at its first use: a thread that never reads pays nothing.
+/// Errors: `EINVAL` for a negative offset, `EBADF`, `ESPIPE`.
+fn pread(call: &Call<'_>, descriptor: u64, address: u64, bytes: u64, offset: u64) -> CallResult {
+    let file = positioned(call, descriptor, offset)?;
+    file.check_readable()?;
+    let range = call.range(address, bytes)?;
+    read_at(call, &file, range, offset).map(|bytes| bytes as u64)
+}
+
+/// As `pread`. An appending file is written at its end all the same, as on Linux.
+fn pwrite(call: &Call<'_>, descriptor: u64, address: u64, bytes: u64, offset: u64) -> CallResult {
+    let file = positioned(call, descriptor, offset)?;
+    file.check_writable()?;
+    let range = call.range(address, bytes)?;
+    let at = if file.is_appending() { end_of(&file) } else { offset };
+    write_at(call, &file, range, at).map(|bytes| bytes as u64)
+}
+
+fn positioned(call: &Call<'_>, descriptor: u64, offset: u64) -> Result<Arc<OpenFile>, Errno> {
+    if (offset as i64) < 0 {
+        return Err(Errno::EINVAL);
+    }
+    let file = call.file(descriptor)?;
+    if file.is_seekable() || is_memory_device(&file) { Ok(file) } else { Err(Errno::ESPIPE) }
+}
+
+/// The memory devices take a position, and do not care about it.
+fn is_memory_device(file: &OpenFile) -> bool {
+    file.stream_of::<crate::files::MemoryDevice>().is_some()
+}
+
+fn end_of(file: &OpenFile) -> u64 {
+    file.content().map_or(0, |content| content.size())
+}
+
+/// Synthesizes the thread's dispatch of `read`, `write` or `lseek` at its first use: a thread that never reads
+/// pays nothing.
 fn bind_dispatch(call: &Call<'_>, number: u64) {
     let bound = &call.task.bindings.descriptor_calls[bound_index(number)];
     if bound.get() || call.unix.makers().is_none() {
@@ -64,11 +119,11 @@ pub fn read_at(call: &Call<'_>, file: &Arc<OpenFile>, to: UserRange, position: u
     if file.is_directory() {
         return Err(Errno::EISDIR);
     }
+    if let Body::Stream(stream) = &file.body {
+        return call.with_io(file.is_nonblocking(), |io| stream.read(io, to));
+    }
     if let Body::Virtual(content) = &file.body {
-        let from = content.get(position as usize..).unwrap_or(&[]);
-        let bytes = from.len().min(to.bytes);
-        call.copy_out(to.address.0, &from[..bytes])?;
-        return Ok(bytes);
+        return read_virtual(call, file, content, to, position);
     }
     let content = file.content().ok_or(Errno::EINVAL)?;
     let read = content.read_user(call.unix.machine, position, to.address, to.bytes)?;
@@ -81,66 +136,135 @@ pub fn read_at(call: &Call<'_>, file: &Arc<OpenFile>, to: UserRange, position: u
     Ok(read)
 }
 
+/// A read from the start looks anew, so that a program may keep `/proc/meminfo` open and watch it.
+fn read_virtual(
+    call: &Call<'_>,
+    file: &OpenFile,
+    content: &machine::KernelCell<Arc<[u8]>>,
+    to: UserRange,
+    position: u64,
+) -> Result<usize, Errno> {
+    if position == 0
+        && let Some(Data::VirtualFile(source)) = file.node().map(|node| node.data())
+    {
+        let fresh = source.content()?;
+        *content.borrow_mut() = fresh.into();
+    }
+    let taken = content.borrow().clone();
+    let from = usize::try_from(position).ok().and_then(|position| taken.get(position..)).unwrap_or(&[]);
+    let bytes = from.len().min(to.bytes);
+    call.copy_out(to.address.0, &from[..bytes])?;
+    Ok(bytes)
+}
+
 /// Writes at the file's position (or its end) and moves it.
 pub fn write_file(call: &Call<'_>, file: &Arc<OpenFile>, from: UserRange) -> Result<usize, Errno> {
     if let Body::Stream(stream) = &file.body {
-        return call.with_io(file.is_nonblocking(), |io| stream.write(io, from));
+        return write_stream(call, file, stream, from);
     }
-    let position =
-        if file.is_appending() { file.content().map_or(0, |content| content.size()) } else { file.position() };
+    let position = if file.is_appending() { end_of(file) } else { file.position() };
     let written = write_at(call, file, from, position)?;
     file.set_position(position + written as u64);
     remember(call.unix, file, position);
     Ok(written)
 }
 
+/// Writes to a stream; a pipe that nobody reads raises SIGPIPE.
+fn write_stream(call: &Call<'_>, file: &OpenFile, stream: &Arc<dyn Stream>, from: UserRange) -> Result<usize, Errno> {
+    let written = call.with_io(file.is_nonblocking(), |io| stream.write(io, from));
+    note_broken(call, &written);
+    written
+}
+
+/// Raises SIGPIPE if a write failed for want of a reader.
+fn note_broken(call: &Call<'_>, written: &Result<usize, Errno>) {
+    if matches!(written, Err(Errno::EPIPE)) {
+        raise_on_caller(call, SIGPIPE);
+    }
+}
+
+/// Sends a signal to the calling thread for what its call did.
+fn raise_on_caller(call: &Call<'_>, signal: u32) {
+    // Linux sends these two as if the program had sent them to itself.
+    let user = call.process().user_ids.get().real;
+    send_to_task(call.unix, call.task, &SigInfo::kill(signal, call.process().pid as i32, user));
+}
+
+/// Bytes of `bytes` that RLIMIT_FSIZE lets a file have at `position`.
+///
+/// Error: `EFBIG`, with SIGXFSZ, if that is none.
+fn within_file_limit(call: &Call<'_>, position: u64, bytes: u64) -> Result<u64, Errno> {
+    let limit = call.process().limits.borrow().file_bytes();
+    if limit == u64::MAX || bytes == 0 {
+        return Ok(bytes);
+    }
+    if position >= limit {
+        raise_on_caller(call, SIGXFSZ);
+        return Err(Errno::EFBIG);
+    }
+    Ok(bytes.min(limit - position))
+}
+
 /// Writes at a position of a seekable file.
 pub fn write_at(call: &Call<'_>, file: &Arc<OpenFile>, from: UserRange, position: u64) -> Result<usize, Errno> {
-    if let Body::Virtual(_) = &file.body {
+    if matches!(file.body, Body::Virtual(_)) {
         return write_virtual(call, file, from, position);
+    }
+    if let Body::Stream(stream) = &file.body {
+        return write_stream(call, file, stream, from);
     }
     let content = file.content().ok_or(Errno::EINVAL)?;
     if from.bytes == 0 {
         return Ok(0);
     }
-    let written = content.write_user(call.unix.machine, position, from.address, from.bytes)?;
-    if let Some(node) = file.node() {
-        let credentials = call.process().credentials.borrow().clone();
-        node.note_write(&credentials, call.now());
-    }
+    let bytes = within_file_limit(call, position, from.bytes as u64)? as usize;
+    let written = content.write_user(call.unix.machine, position, from.address, bytes)?;
+    note_written(call, file);
     Ok(written)
 }
 
-/// A setting takes what one call brings, at most a page of it.
+fn note_written(call: &Call<'_>, file: &OpenFile) {
+    if let Some(node) = file.node() {
+        node.note_write(&call.process().credentials.borrow(), call.now());
+    }
+}
+
 fn write_virtual(call: &Call<'_>, file: &OpenFile, from: UserRange, position: u64) -> Result<usize, Errno> {
-    let Some(Data::VirtualFile(setting)) = file.node().map(|node| node.data()) else { return Err(Errno::EINVAL) };
-    let text = call.read_bytes(from.address.0, from.bytes.min(PAGE_BYTES))?;
-    setting.write(position, &text)
+    let Some(Data::VirtualFile(target)) = file.node().map(|node| node.data()) else { return Err(Errno::EINVAL) };
+    let bytes = call.read_bytes(from.address.0, from.bytes.min(PIECE_BYTES))?;
+    target.write(position, &bytes)
 }
 
 /// Errors: `EBADF`, `ESPIPE`, `EINVAL`, `ENXIO` for data or hole behind the end, `EOVERFLOW`.
 pub fn lseek(call: &Call<'_>, descriptor: u64, offset: i64, whence: u64) -> CallResult {
     bind_dispatch(call, nr::LSEEK);
     let file = call.file(descriptor)?;
+    if whence as u32 > 4 {
+        return Err(Errno::EINVAL);
+    }
     if !file.is_seekable() {
-        return Err(Errno::ESPIPE);
+        return seek_stream(&file);
     }
     let size = match &file.body {
-        Body::Virtual(content) => content.len() as u64,
-        _ => file.content().map_or(0, |content| content.size()),
+        Body::Virtual(content) => content.borrow().len() as u64,
+        _ => end_of(&file),
     };
     let position = match whence as u32 {
         0 => offset,
         1 => (file.position() as i64).checked_add(offset).ok_or(Errno::EOVERFLOW)?,
         2 => (size as i64).checked_add(offset).ok_or(Errno::EOVERFLOW)?,
-        3 | 4 => seek_content(&file, offset, whence as u32 == 3)?,
-        _ => return Err(Errno::EINVAL),
+        other => seek_content(&file, offset, other == 3)?,
     };
     if position < 0 {
         return Err(Errno::EINVAL);
     }
     file.set_position(position as u64);
     Ok(position as u64)
+}
+
+/// Devices stay at 0. Error: `ESPIPE` for other streams.
+fn seek_stream(file: &OpenFile) -> CallResult {
+    if is_memory_device(file) { Ok(0) } else { Err(Errno::ESPIPE) }
 }
 
 fn seek_content(file: &OpenFile, offset: i64, data: bool) -> Result<i64, Errno> {
@@ -154,4 +278,28 @@ pub const CALLS: &[Entry] = &[
     (nr::READ, |call, [a, b, c, ..]| read(call, a, b, c)),
     (nr::WRITE, |call, [a, b, c, ..]| write(call, a, b, c)),
     (nr::LSEEK, |call, [a, b, c, ..]| lseek(call, a, b as i64, c)),
+    (nr::PREAD64, |call, [a, b, c, d, ..]| pread(call, a, b, c, d)),
+    (nr::PWRITE64, |call, [a, b, c, d, ..]| pwrite(call, a, b, c, d)),
+    (nr::READV, |call, [a, b, c, ..]| vectors::readv(call, a, [b, c], At::Position)),
+    (nr::WRITEV, |call, [a, b, c, ..]| vectors::writev(call, a, [b, c], At::Position)),
+    (nr::PREADV, |call, [a, b, c, d, ..]| vectors::readv(call, a, [b, c], At::Offset(d))),
+    (nr::PWRITEV, |call, [a, b, c, d, ..]| vectors::writev(call, a, [b, c], At::Offset(d))),
+    (nr::PREADV2, |call, [a, b, c, d, _, f]| vectors::preadv2(call, a, [b, c], d, f as u32)),
+    (nr::PWRITEV2, |call, [a, b, c, d, _, f]| vectors::pwritev2(call, a, [b, c], d, f as u32)),
+    (nr::SENDFILE, |call, [a, b, c, d, ..]| copies::sendfile(call, a, b, c, d)),
+    (nr::COPY_FILE_RANGE, |call, [a, b, c, d, e, f]| copies::copy_file_range(call, [a, b], [c, d], e, f)),
+    (nr::SPLICE, |call, [a, b, c, d, e, f]| copies::splice(call, [a, b], [c, d], e, f as u32)),
+    (nr::TEE, |call, [a, b, _, d, ..]| copies::tee(call, a, b, d as u32)),
+    (nr::VMSPLICE, |call, [a, b, c, d, ..]| copies::vmsplice(call, a, [b, c], d as u32)),
+    (nr::TRUNCATE, |call, [a, b, ..]| extent::truncate(call, a, b as i64)),
+    (nr::FTRUNCATE, |call, [a, b, ..]| extent::ftruncate(call, a, b as i64)),
+    (nr::FALLOCATE, |call, [a, b, c, d, ..]| extent::fallocate(call, a, b as u32, c as i64, d as i64)),
+    (nr::FADVISE64, |call, [a, _, c, d, ..]| extent::fadvise(call, a, c as i64, d as u32)),
+    (nr::READAHEAD, |call, [a, ..]| extent::readahead(call, a)),
+    (nr::FSYNC, |call, [a, ..]| extent::fsync(call, a)),
+    (nr::FDATASYNC, |call, [a, ..]| extent::fsync(call, a)),
+    (nr::SYNCFS, |call, [a, ..]| call.file(a).map(|_| 0)),
+    (nr::SYNC, |_, _| Ok(0)),
+    (nr::SYNC_FILE_RANGE, |call, [a, b, c, d, ..]| extent::sync_file_range(call, a, [b, c], d as u32)),
+    (nr::VHANGUP, |call, _| extent::vhangup(call)),
 ];

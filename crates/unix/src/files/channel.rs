@@ -45,6 +45,11 @@ impl ChannelStream {
         Arc::new(ChannelStream { channel, machine, channels })
     }
 
+    /// Bytes that a read would give now.
+    pub fn receivable(&self) -> usize {
+        self.machine.receivable(self.channel)
+    }
+
     fn is_input(&self) -> bool {
         self.channel == Channel::StandardInput
     }

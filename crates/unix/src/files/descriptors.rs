@@ -201,6 +201,13 @@ impl DescriptorTable {
         self.settled().borrow().slots.get(descriptor.index())?.clone()
     }
 
+    /// Whether a descriptor below `limit` is free.
+    pub fn has_free(&self, limit: u64) -> bool {
+        let state = self.state.borrow();
+        let used = state.slots.len();
+        (used as u64) < limit || state.slots[state.lowest_free.min(used)..].iter().any(Option::is_none)
+    }
+
     /// Puts a file behind the lowest free descriptor that is at least `from` and below `limit`.
     /// Error: `EMFILE`.
     pub fn add(&self, slot: Slot, from: usize, limit: u64) -> Result<Descriptor, Errno> {

@@ -6,6 +6,7 @@ mod descriptors;
 mod devices;
 mod open_file;
 mod synthesize;
+mod terminal;
 
 pub use backing::NodeBacking;
 pub use channel::{ChannelStream, Channels};
@@ -13,3 +14,4 @@ pub use descriptors::{Descriptor, DescriptorTable, Recipe, Slot};
 pub use devices::{MemoryDevice, device_stream};
 pub use open_file::{Body, FileCode, OpenFile};
 pub use synthesize::{SimpleCode, remember, synthesize};
+pub use terminal::{PtyMaster, TERMINAL_MAJOR, Terminal, Terminals, TtyStream, node_of as terminal_node};

@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 use core::cell::Cell;
 
 use abi::Errno;
-use abi::file::{O_ACCMODE, O_APPEND, O_NONBLOCK, O_PATH, O_RDONLY, O_WRONLY};
+use abi::file::{O_ACCMODE, O_APPEND, O_NONBLOCK, O_PATH, O_RDONLY, O_RDWR, O_WRONLY};
 use kernel::file::{Content, Node, WindowCode};
 use kernel::stream::{Ready, Stream};
 use machine::KernelCell;
@@ -17,8 +17,8 @@ pub enum Body {
     Node,
     /// Anything that is read and written in order.
     Stream(Arc<dyn Stream>),
-    /// A file of a virtual directory (/proc): its content was taken at open.
-    Virtual(Arc<[u8]>),
+    /// A file of a virtual directory (/proc): its content as it was taken at the last read from the start.
+    Virtual(Arc<KernelCell<Arc<[u8]>>>),
 }
 
 pub struct OpenFile {
@@ -106,11 +106,11 @@ impl OpenFile {
     }
 
     pub fn is_readable(&self) -> bool {
-        self.flags() & O_ACCMODE != O_WRONLY && !self.is_path_only()
+        matches!(self.flags() & O_ACCMODE, O_RDONLY | O_RDWR) && !self.is_path_only()
     }
 
     pub fn is_writable(&self) -> bool {
-        self.flags() & O_ACCMODE != O_RDONLY && !self.is_path_only()
+        matches!(self.flags() & O_ACCMODE, O_WRONLY | O_RDWR) && !self.is_path_only()
     }
 
     pub fn is_nonblocking(&self) -> bool {
@@ -156,6 +156,11 @@ impl OpenFile {
         }
     }
 
+    /// The number under which this open file holds locks: its address, which no process has as its number.
+    pub fn lock_owner(&self) -> u64 {
+        core::ptr::from_ref(self) as u64
+    }
+
     /// Entry points of the synthesized `read`, `write` and `lseek`, where there are some.
     pub fn entry_points(&self) -> [Option<u64>; 3] {
         let code = self.code.borrow();
@@ -184,8 +189,11 @@ impl Drop for OpenFile {
             node.end_write();
         }
         if let Some(node) = &self.node {
-            // A whole-file lock belongs to the open file.
-            node.locks().borrow_mut().unlock_whole(self as *const OpenFile as u64);
+            // Whole-file locks and Linux's own record locks belong to the open file.
+            let owner = self.lock_owner();
+            let mut locks = node.locks().borrow_mut();
+            locks.unlock_whole(owner);
+            locks.unlock_all(owner);
         }
     }
 }

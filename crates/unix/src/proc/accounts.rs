@@ -77,9 +77,9 @@ pub fn personality(unix: &'static Unix, member: &Member) -> Text {
 }
 
 /// Time on the processor, time waiting for it, times it was given.
-pub fn schedule(_: &'static Unix, member: &Member) -> Text {
+pub fn schedule(unix: &'static Unix, member: &Member) -> Text {
     let process = member.process()?;
-    Ok(format!("{} 0 0\n", used(&process).0).into_bytes())
+    Ok(format!("{} 0 0\n", used(unix, &process).0).into_bytes())
 }
 
 pub fn oom_score(_: &'static Unix, member: &Member) -> Text {

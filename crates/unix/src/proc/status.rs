@@ -12,6 +12,7 @@ use kernel::thread::State;
 use machine::{Nanos, PAGE_BYTES};
 
 use super::process::Member;
+use crate::calls::process_time;
 use crate::emulator::Unix;
 use crate::signal::SignalSet;
 use crate::task::{Life, Process, Task};
@@ -22,8 +23,8 @@ pub fn ticks(time: Nanos) -> u64 {
 }
 
 /// Processor time of a process, of its ended threads too; the account does not tell kernel from program.
-pub fn used(process: &Process) -> Nanos {
-    process.usage.get().user
+pub fn used(unix: &Unix, process: &Process) -> Nanos {
+    process_time(unix, process)
 }
 
 /// The letter and the word of `State:`.
@@ -136,7 +137,7 @@ pub fn stat(unix: &'static Unix, member: &Member) -> Result<Vec<u8>, Errno> {
         family.session,
         usage.minor_faults,
         children.minor_faults,
-        ticks(used(&process)),
+        ticks(used(unix, &process)),
         ticks(Nanos(0)),
         ticks(children.user),
         ticks(Nanos(0)),

@@ -152,7 +152,8 @@ pub fn node_meminfo(unix: &'static Unix, _: &Whole) -> Text {
 
 /// Time programs have used, of processes that are there and those they have waited for.
 fn busy(unix: &Unix) -> Nanos {
-    let used = |process: &alloc::sync::Arc<crate::task::Process>| used(process).0 + process.children_usage.get().user.0;
+    let used =
+        |process: &alloc::sync::Arc<crate::task::Process>| used(unix, process).0 + process.children_usage.get().user.0;
     Nanos(unix.tasks.processes().iter().map(used).sum())
 }
 

@@ -10,7 +10,7 @@ mod table;
 mod thread;
 
 pub use bindings::{Bindings, CONSTANT_CALLS, DESCRIPTOR_CALLS};
-pub use process::{ChildParts, Family, Ids, Life, NewProcess, Place, Process, Report, Usage};
+pub use process::{ChildParts, Execution, Family, Ids, Life, NewProcess, Place, Process, Report, Usage};
 pub use settings::Settings;
 pub use table::TaskTable;
 pub use thread::{RestartBlock, Task};

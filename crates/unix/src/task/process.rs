@@ -4,14 +4,15 @@ use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
+use abi::Errno;
 use abi::process::WaitStatus;
 use kernel::file::{Credentials, Node};
 use kernel::schedule::WaitQueue;
 use kernel::space::Space;
-use machine::{KernelCell, Nanos};
+use machine::{KernelCell, Nanos, PAGE_BYTES};
 
 use super::{Settings, Task};
-use crate::calls::Limits;
+use crate::calls::{Limits, ProcessTimers};
 use crate::files::DescriptorTable;
 use crate::signal::{Actions, Pending, SignalSet};
 
@@ -103,20 +104,22 @@ pub struct Process {
     /// Stopped by a signal.
     pub stopped: KernelCell<bool>,
     pub report: KernelCell<Option<Report>>,
+    /// The process was continued and has not run since, which is when its parent gets the signal.
+    pub continue_untold: KernelCell<bool>,
     /// The parent sleeps here for news of its children.
     pub children_changed: WaitQueue,
     /// Threads of a stopped process sleep here.
     pub continued: WaitQueue,
     /// A thread that executes a program sleeps here until the others have gone.
     pub threads_left: WaitQueue,
-    /// What the first thread gave to `exit`, if it left before the others.
-    pub leader_exit: KernelCell<Option<u8>>,
     /// A `vfork` parent sleeps here until this process has its own quaspace or is gone.
     pub vfork_done: WaitQueue,
     pub is_vfork_child: KernelCell<bool>,
     /// The signal the parent gets at the end (SIGCHLD, or none for a thread-like child).
     pub exit_signal: AtomicU32,
     pub executable: KernelCell<Option<Arc<Node>>>,
+    /// While somebody has it, the file that runs is not to be written. Shared with children.
+    pub execution: KernelCell<Option<Arc<Execution>>>,
     /// Addresses of arguments and environment on the stack, for /proc.
     pub arguments: KernelCell<(u64, u64)>,
     pub environment: KernelCell<(u64, u64)>,
@@ -130,6 +133,9 @@ pub struct Process {
     pub started: Nanos,
     pub usage: KernelCell<Usage>,
     pub children_usage: KernelCell<Usage>,
+    pub(crate) timers: ProcessTimers,
+    /// From -20 to 19; kept and told, but the ready ring treats all alike.
+    pub nice: KernelCell<i32>,
     pub(super) live_tasks: AtomicU32,
 }
 
@@ -145,6 +151,23 @@ pub struct NewProcess {
     pub family: Family,
     pub limits: Limits,
     pub started: Nanos,
+}
+
+/// A file that a program runs from: it cannot be opened for writing meanwhile.
+pub struct Execution(Arc<Node>);
+
+impl Execution {
+    /// Error: `ETXTBSY` while the file is open for writing.
+    pub fn begin(node: &Arc<Node>) -> Result<Arc<Execution>, Errno> {
+        node.begin_execute()?;
+        Ok(Arc::new(Execution(node.clone())))
+    }
+}
+
+impl Drop for Execution {
+    fn drop(&mut self) {
+        self.0.end_execute();
+    }
 }
 
 /// What a child shares with its parent, or has a copy of.
@@ -181,14 +204,15 @@ impl Process {
             ending: KernelCell::new(None),
             stopped: KernelCell::new(false),
             report: KernelCell::new(None),
+            continue_untold: KernelCell::new(false),
             children_changed: WaitQueue::new(),
             continued: WaitQueue::new(),
             threads_left: WaitQueue::new(),
-            leader_exit: KernelCell::new(None),
             vfork_done: WaitQueue::new(),
             is_vfork_child: KernelCell::new(false),
             exit_signal: AtomicU32::new(abi::signal::SIGCHLD),
             executable: KernelCell::new(None),
+            execution: KernelCell::new(None),
             arguments: KernelCell::new((0, 0)),
             environment: KernelCell::new((0, 0)),
             stack_start: KernelCell::new(0),
@@ -198,6 +222,8 @@ impl Process {
             started: new.started,
             usage: KernelCell::new(Usage::default()),
             children_usage: KernelCell::new(Usage::default()),
+            timers: ProcessTimers::new(),
+            nice: KernelCell::new(0),
             live_tasks: AtomicU32::new(0),
         })
     }
@@ -228,6 +254,8 @@ impl Process {
         child.group_ids.set(self.group_ids.get());
         child.settings.set(self.settings.get().inherited());
         *child.executable.borrow_mut() = self.executable.borrow().clone();
+        *child.execution.borrow_mut() = self.execution.borrow().clone();
+        child.nice.set(self.nice.get());
         child.arguments.set(self.arguments.get());
         child.environment.set(self.environment.get());
         child.stack_start.set(self.stack_start.get());
@@ -258,6 +286,7 @@ impl Process {
 
     /// Takes the descriptors away at the end of the process; the caller drops them.
     pub fn take_files(&self) -> Option<Arc<DescriptorTable>> {
+        self.each_task(|task| task.bindings.unbind_descriptor_calls(task.thread.tte()));
         self.files.borrow_mut().take()
     }
 
@@ -280,6 +309,13 @@ impl Process {
     /// The quaspace of a process that has not ended.
     pub fn space(&self) -> Option<Arc<KernelCell<Space>>> {
         self.space.borrow().clone()
+    }
+
+    /// Notes the most memory that a quaspace held, before it goes.
+    pub fn note_peak(&self, space: &KernelCell<Space>) {
+        let pages = space.borrow().resident_peak_bytes() / PAGE_BYTES as u64;
+        let mut usage = self.usage.borrow_mut();
+        usage.peak_pages = usage.peak_pages.max(pages);
     }
 
     pub fn live_tasks(&self) -> u32 {

@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn bytes_come_back_across_pages() {
     let world = World::new();
-    let data: Vec<u8> = (0..20_000u32).map(|n| (n * 7 >> 3) as u8).collect();
+    let data: Vec<u8> = (0..20_000u32).map(|n| ((n * 7) >> 3) as u8).collect();
     let node = world.file("f", &data);
     assert_eq!(read_all(&node), data);
     let mut part = [0; 5000];
@@ -158,7 +158,8 @@ fn a_fault_may_come_back_to_the_same_file() {
 #[test]
 fn archive_frames_become_file_pages() {
     let memory = VecMemory(RefCell::new(vec![b'a'; 8 * PAGE_BYTES]));
-    let pool: &'static FramePool = Box::leak(Box::new(FramePool::new(Box::leak(Box::new(memory)), &[0..4], 0)));
+    let pool: &'static FramePool =
+        Box::leak(Box::new(FramePool::new(Box::leak(Box::new(memory)), core::slice::from_ref(&(0..4)), 0)));
     let volume = Volume::in_memory_limited(pool, 1, 100);
     let root = Node::root(&volume, NewNode { mode: 0o755, user: 0, group: 0, now: NOW }).unwrap();
     let names = Namespace::new(root.clone());

@@ -59,8 +59,10 @@ fn in_frame(frame: FrameNumber, offset: usize, bytes: usize) -> usize {
 }
 
 fn pool_of(frames: u32) -> &'static FramePool {
-    let memory = VecMemory(RefCell::new(vec![0xEE; frames as usize * PAGE_BYTES]));
-    let pool = FramePool::new(Box::leak(Box::new(memory)), &[0..frames], 0);
+    // The pool keeps one frame for its page of zeros.
+    let all = frames + 1;
+    let memory = VecMemory(RefCell::new(vec![0xEE; all as usize * PAGE_BYTES]));
+    let pool = FramePool::new(Box::leak(Box::new(memory)), core::slice::from_ref(&(0..all)), 0);
     Box::leak(Box::new(pool))
 }
 

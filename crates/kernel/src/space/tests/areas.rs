@@ -22,6 +22,32 @@ fn maps_are_placed_downwards_and_merge() {
 }
 
 #[test]
+fn a_remembered_search_finds_what_a_full_one_finds() {
+    let pool = pool(64);
+    let mut space = space(pool);
+    let mut state = 1u64;
+    let mut random = |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    let mut mapped = Vec::new();
+    for _ in 0..3000 {
+        let bytes = (1 + random(6)) * PAGE;
+        let remembered = space.find_free(0, bytes);
+        let known = space.search.replace(place::Search::new());
+        assert_eq!(space.find_free(0, bytes), remembered, "{bytes:#x} bytes");
+        space.search.set(known);
+        if random(5) < 3 || mapped.is_empty() {
+            let protection = if random(2) == 0 { RW } else { READ };
+            mapped.push((space.map(MapRequest::anonymous(bytes, protection)).unwrap(), bytes));
+        } else {
+            let (start, bytes) = mapped.swap_remove(random(mapped.len() as u64) as usize);
+            space.unmap(start, bytes).unwrap();
+        }
+    }
+}
+
+#[test]
 fn hints_are_taken_when_free() {
     let pool = pool(64);
     let mut space = space(pool);

@@ -235,3 +235,25 @@ fn frames_zeroed_ahead_are_used_and_counted() {
     drop(pages);
     assert_eq!(pool.free_frames(), free);
 }
+
+#[test]
+fn a_hole_in_a_file_leaves_private_copies_and_a_cut_does_not() {
+    let pool = pool(64);
+    let file = file(pool, 4);
+    let identity = Backing::identity(&*file);
+    let mut space = space(pool);
+    let shared = space.map(MapRequest::anonymous(4 * PAGE, RW).of(Kind::FileShared(view(&file, 0)))).unwrap();
+    let private = space.map(MapRequest::anonymous(3 * PAGE, RW).of(Kind::FilePrivate(view(&file, 1)))).unwrap();
+    for page in 0..3 {
+        assert_eq!(byte(&mut space, shared + page * PAGE), Ok(page as u8 + 1));
+        assert!(space.fault(private + page * PAGE, Access::Write).is_ok());
+    }
+    let present = |space: &Space, address| space.translation().query(VirtAddr(address)).is_some();
+    space.forget_file(identity, 1..2, Forget::SharedOnly);
+    assert_eq!([0, 1, 2].map(|page| present(&space, shared + page * PAGE)), [true, false, true]);
+    assert_eq!([0, 1, 2].map(|page| present(&space, private + page * PAGE)), [true, true, true]);
+    space.forget_file(identity, 2..u64::MAX, Forget::AllCopies);
+    assert_eq!([0, 1, 2].map(|page| present(&space, shared + page * PAGE)), [true, false, false]);
+    assert_eq!([0, 1, 2].map(|page| present(&space, private + page * PAGE)), [true, false, false]);
+    check(&space);
+}

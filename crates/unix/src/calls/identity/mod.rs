@@ -1,9 +1,21 @@
-//! Who a process is.
+//! Who a process is: its numbers, users and groups, its place among groups of processes, its settings.
+//!
+//! ```text
+//!   users.rs        user and group ids, capabilities
+//!   groups.rs       process groups and sessions
+//!   settings.rs     prctl
+//! ```
+
+mod groups;
+mod settings;
+mod users;
+
+use core::sync::atomic::Ordering;
+
+use abi::{Errno, nr};
 
 use super::Entry;
 use crate::call::{Call, CallResult};
-use abi::nr;
-use core::sync::atomic::Ordering;
 
 pub fn getpid(call: &Call<'_>) -> CallResult {
     Ok(call.process().pid.into())
@@ -25,9 +37,24 @@ pub fn set_tid_address(call: &Call<'_>, address: u64) -> CallResult {
 /// Error: `EINVAL` for another size of the list head.
 pub fn set_robust_list(call: &Call<'_>, head: u64, bytes: u64) -> CallResult {
     if bytes != 24 {
-        return Err(abi::Errno::EINVAL);
+        return Err(Errno::EINVAL);
     }
     call.task.robust_list.store(head, Ordering::Relaxed);
+    Ok(0)
+}
+
+/// Errors: `ESRCH`, `EPERM` for a thread of another user, `EFAULT`.
+pub fn get_robust_list(call: &Call<'_>, tid: u64, head: u64, bytes: u64) -> CallResult {
+    let task = match tid as u32 {
+        0 => call.task.clone(),
+        tid => call.unix.tasks.task(tid).ok_or(Errno::ESRCH)?,
+    };
+    let (own, theirs) = (call.process().user_ids.get(), task.process.user_ids.get());
+    if own.effective != 0 && own.effective != theirs.real {
+        return Err(Errno::EPERM);
+    }
+    call.write(bytes, &24u64)?;
+    call.write(head, &task.robust_list.load(Ordering::Relaxed))?;
     Ok(0)
 }
 
@@ -37,4 +64,29 @@ pub const CALLS: &[Entry] = &[
     (nr::GETTID, |call, _| gettid(call)),
     (nr::SET_TID_ADDRESS, |call, [a, ..]| set_tid_address(call, a)),
     (nr::SET_ROBUST_LIST, |call, [a, b, ..]| set_robust_list(call, a, b)),
+    (nr::GET_ROBUST_LIST, |call, [a, b, c, ..]| get_robust_list(call, a, b, c)),
+    (nr::GETPGRP, |call, _| groups::getpgid(call, 0)),
+    (nr::GETPGID, |call, [a, ..]| groups::getpgid(call, a)),
+    (nr::SETPGID, |call, [a, b, ..]| groups::setpgid(call, a, b)),
+    (nr::GETSID, |call, [a, ..]| groups::getsid(call, a)),
+    (nr::SETSID, |call, _| groups::setsid(call)),
+    (nr::GETUID, |call, _| Ok(call.process().user_ids.get().real.into())),
+    (nr::GETEUID, |call, _| Ok(call.process().user_ids.get().effective.into())),
+    (nr::GETGID, |call, _| Ok(call.process().group_ids.get().real.into())),
+    (nr::GETEGID, |call, _| Ok(call.process().group_ids.get().effective.into())),
+    (nr::GETRESUID, |call, [a, b, c, ..]| users::get_three(call, call.process().user_ids.get(), [a, b, c])),
+    (nr::GETRESGID, |call, [a, b, c, ..]| users::get_three(call, call.process().group_ids.get(), [a, b, c])),
+    (nr::SETUID, |call, [a, ..]| users::setuid(call, a)),
+    (nr::SETGID, |call, [a, ..]| users::setgid(call, a)),
+    (nr::SETREUID, |call, [a, b, ..]| users::setreuid(call, a, b)),
+    (nr::SETREGID, |call, [a, b, ..]| users::setregid(call, a, b)),
+    (nr::SETRESUID, |call, [a, b, c, ..]| users::setresuid(call, [a, b, c])),
+    (nr::SETRESGID, |call, [a, b, c, ..]| users::setresgid(call, [a, b, c])),
+    (nr::SETFSUID, |call, [a, ..]| users::setfsuid(call, a)),
+    (nr::SETFSGID, |call, [a, ..]| users::setfsgid(call, a)),
+    (nr::GETGROUPS, |call, [a, b, ..]| users::getgroups(call, a, b)),
+    (nr::SETGROUPS, |call, [a, b, ..]| users::setgroups(call, a, b)),
+    (nr::CAPGET, |call, [a, b, ..]| users::capget(call, a, b)),
+    (nr::CAPSET, |call, [a, b, ..]| users::capset(call, a, b)),
+    (nr::PRCTL, |call, [a, b, c, d, e, _]| settings::prctl(call, [a, b, c, d, e])),
 ];

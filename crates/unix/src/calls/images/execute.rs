@@ -12,7 +12,7 @@ use machine::{KernelCell, Registers};
 
 use super::{Identity, Wanted, check_executable, install, load, task_name};
 use crate::call::{Call, CallResult};
-use crate::calls::life;
+use crate::calls::{files, life};
 use crate::signal::{AltStack, TrapRecord};
 use crate::task::{Process, Task};
 
@@ -110,6 +110,8 @@ fn lead(call: &Call<'_>) -> Arc<Task> {
         return old.clone();
     }
     life::let_go_of_memory(call.unix, old);
+    old.bindings.unbind_descriptor_calls(old.thread.tte());
+    old.bindings.unbind_constants(old.thread.tte());
     call.unix.tasks.remove_task(old);
     let task = Task::new(process.pid, process, &old.thread, old.name.get());
     old.leave_process();
@@ -130,18 +132,17 @@ fn forget_old_program(call: &Call<'_>, task: &Arc<Task>, name: [u8; 16]) {
         process.set_files(Arc::new(files.duplicate()));
     }
     drop(files);
-    let closed = process.files().remove_where(|_, slot| slot.close_on_exec);
-    drop(closed);
+    files::release_where(call.unix, process, &process.files(), |slot| slot.close_on_exec);
     let mut actions = process.actions().borrow().clone();
     actions.reset_for_exec();
     process.set_actions(Arc::new(KernelCell::new(actions)));
     task.alternate_stack.set(AltStack::default());
     task.trap.set(TrapRecord::default());
     task.robust_list.store(0, Ordering::Relaxed);
+    crate::calls::times::delete_posix_timers(process);
     *task.restart_block.borrow_mut() = None;
     task.name.set(name);
     process.has_executed.set(true);
-    process.leader_exit.set(None);
 }
 
 fn take_identity(process: &Process, identity: Identity) {
@@ -153,6 +154,7 @@ fn take_identity(process: &Process, identity: Identity) {
     let mut credentials = process.credentials.borrow_mut();
     (credentials.user, credentials.group) = (identity.user, identity.group);
     drop(credentials);
+    process.unbind_identity();
     let mut settings = process.settings.borrow_mut();
     settings.keeps_capabilities = false;
     settings.dumpable = u32::from(!identity.is_secure);

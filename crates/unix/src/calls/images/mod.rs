@@ -18,13 +18,14 @@ use crate::exec::plan::{self, Mapper, Plan, Source};
 use crate::exec::script::{self, Rewrites};
 use crate::exec::stack::{self, Arguments, ProgramFacts};
 use crate::files::NodeBacking;
-use crate::task::Process;
+use crate::task::{Execution, Process};
 
 /// A program ready to run: its quaspace, and the registers it starts with.
 pub struct Loaded {
     pub space: Space,
     pub registers: Registers,
     pub executable: Arc<Node>,
+    pub execution: Arc<Execution>,
     pub identity: Identity,
     pub arguments: (u64, u64),
     pub environment: (u64, u64),
@@ -126,6 +127,7 @@ fn check_executable(process: &Process, node: &Node) -> Result<(), Errno> {
 }
 
 fn build(unix: &'static Unix, process: &Process, parts: Parts) -> Result<Loaded, Errno> {
+    let execution = Execution::begin(&parts.node)?;
     let limits = process.limits.borrow().clone();
     let stack_limit = limits.stack_bytes();
     let bias = match &parts.interpreter {
@@ -135,7 +137,7 @@ fn build(unix: &'static Unix, process: &Process, parts: Parts) -> Result<Loaded,
     let interpreter = parts.interpreter.as_ref().map(|(_, image, _)| (image, bias));
     let plan = Plan::new(&parts.image, interpreter).map_err(|error| error.errno())?;
     let translation = unix.machine.new_translation().map_err(|_| Errno::ENOMEM)?;
-    let mut space = Space::with_limits(unix.pool, translation, super::memory::space_limits(&limits));
+    let mut space = Space::with_limits(unix.pool, translation, limits.space());
     // Mapped first, so that nothing else is placed where the stack will grow.
     let stack_protection = Protection { read: true, write: true, execute: plan.stack_executable };
     let top = space
@@ -160,6 +162,7 @@ fn build(unix: &'static Unix, process: &Process, parts: Parts) -> Result<Loaded,
         space,
         registers,
         executable: parts.node,
+        execution,
         identity,
         arguments: (initial.arguments.start, initial.arguments.end),
         environment: (initial.environment.start, initial.environment.end),
@@ -261,11 +264,16 @@ pub(crate) fn load_first(unix: &'static Unix, process: &Arc<Process>, wanted: Wa
 /// when it is no longer active.
 pub fn install(process: &Process, loaded: Loaded) -> (Registers, Option<Arc<KernelCell<Space>>>) {
     *process.executable.borrow_mut() = Some(loaded.executable);
+    let before = process.execution.borrow_mut().replace(loaded.execution);
+    drop(before);
     process.arguments.set(loaded.arguments);
     process.environment.set(loaded.environment);
     process.stack_start.set(loaded.registers.rsp);
     let space = Arc::new(KernelCell::new(loaded.space));
     let old = process.space.borrow_mut().replace(space);
+    if let Some(old) = &old {
+        process.note_peak(old);
+    }
     (loaded.registers, old)
 }
 

@@ -8,23 +8,19 @@ use abi::signal::SIGKILL;
 
 use super::{family, robust};
 use crate::call::{Call, CallResult};
-use crate::calls::{futexes, trace};
+use crate::calls::{files, futexes, times, trace};
 use crate::emulator::Unix;
+use crate::limits::TASKS_MAX;
 use crate::task::{Process, Task};
 
 /// `exit`: this thread only.
 pub fn exit_thread(call: &Call<'_>, status: u64) -> CallResult {
     let process = call.process();
-    let status = status as u8;
-    if call.task.tid == process.pid {
-        process.leader_exit.set(Some(status));
-    }
     call.task.ending.set(true);
     call.task.call_attention();
     if process.live_tasks() == 1 {
-        // The process ends as its first thread did.
-        let status = process.leader_exit.get().unwrap_or(status);
-        end_process(call.unix, process, WaitStatus::Exited(status));
+        // The process ends as its last thread does.
+        end_process(call.unix, process, WaitStatus::Exited(status as u8));
     }
     Ok(0)
 }
@@ -54,6 +50,7 @@ pub fn leave(unix: &'static Unix, task: Arc<Task>) -> ! {
     robust::release(unix, &task);
     let_go_of_memory(unix, &task);
     unix.tasks.remove_task(&task);
+    times::account_end(unix, &task);
     // From here on the thread runs in whatever quaspace is active.
     unix.machine.activate(None);
     task.thread.tte().set_quaspace(None);
@@ -83,14 +80,22 @@ pub fn let_go_of_memory(unix: &'static Unix, task: &Arc<Task>) {
 /// The last thread has left: everything the process held goes, the family is told.
 fn bury_process(unix: &'static Unix, process: &Arc<Process>) {
     let status = process.ending.get().unwrap_or(WaitStatus::Exited(0));
+    times::end_timers(process);
     trace::tell_end(unix, process, status);
     // Nothing that is dropped here is borrowed meanwhile: closing a file may wake others.
     let space = process.space.borrow_mut().take();
+    if let Some(space) = &space {
+        process.note_peak(space);
+    }
     drop(space);
-    let files = process.take_files();
-    drop(files);
+    if let Some(files) = process.take_files().and_then(Arc::into_inner) {
+        files::release_where(unix, process, &files, |_| true);
+    }
     let executable = process.executable.borrow_mut().take();
     drop(executable);
+    let execution = process.execution.borrow_mut().take();
+    drop(execution);
+    unix.terminals.process_ended(process);
     release_vfork_parent(unix, process);
     if process.pid == 1 {
         end_machine(unix, status);
@@ -103,8 +108,11 @@ fn end_machine(unix: &'static Unix, status: WaitStatus) -> ! {
     for other in unix.tasks.processes() {
         end_process(unix, &other, WaitStatus::Killed { signal: SIGKILL as u8, core: false });
     }
-    // They leave while this thread sleeps.
-    while unix.scheduler.ready_count() > 1 {
+    // Each needs a turn or two to leave; one that does not is left behind.
+    for _ in 0..4 * TASKS_MAX {
+        if unix.scheduler.ready_count() <= 1 {
+            break;
+        }
         unix.scheduler.yield_now();
     }
     match status {

@@ -46,6 +46,13 @@ pub fn tell_parent(unix: &'static Unix, process: &Arc<Process>, status: WaitStat
     unix.scheduler.wake(&parent.children_changed);
 }
 
+/// Has a parent that waits look at its children again.
+pub fn wake_parent(unix: &Unix, process: &Process) {
+    if let Some(parent) = process.parent.borrow().upgrade() {
+        unix.scheduler.wake(&parent.children_changed);
+    }
+}
+
 /// What a parent learns of the process.
 pub fn as_child(process: &Process) -> Child {
     const TICK_NS: u64 = 10_000_000;
@@ -79,6 +86,7 @@ fn give_children_away(unix: &'static Unix, process: &Arc<Process>) {
         *child.parent.borrow_mut() = Arc::downgrade(&heir);
         child.exit_signal.store(SIGCHLD, Ordering::Relaxed);
         heir.children.borrow_mut().push(child.clone());
+        child.unbind_identity();
         let death_signal = child.settings.get().parent_death_signal;
         if death_signal != 0 {
             let info = SigInfo::kill(death_signal, process.pid as i32, process.user_ids.get().real);
@@ -134,16 +142,18 @@ fn members(unix: &Unix, group: u32, leaving: Option<&Arc<Process>>) -> Vec<Arc<P
     all
 }
 
-/// No member has a parent in another group of the same session, who could continue it.
+/// No member has a parent in another group of the same session, who could continue it. The first process
+/// counts as the child of the host's shell.
 pub fn is_orphaned_group(unix: &Unix, group: u32) -> bool {
     is_orphaned(&members(unix, group, None), group)
 }
 
 fn is_orphaned(members: &[Arc<Process>], group: u32) -> bool {
     !members.iter().any(|member| {
-        member.parent.borrow().upgrade().is_some_and(|parent| {
-            let outer = parent.family.get();
-            outer.group != group && outer.session == member.family.get().session
-        })
+        member.pid == 1
+            || member.parent.borrow().upgrade().is_some_and(|parent| {
+                let outer = parent.family.get();
+                outer.group != group && outer.session == member.family.get().session
+            })
     })
 }

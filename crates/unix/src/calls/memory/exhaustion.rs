@@ -19,7 +19,7 @@ use machine::Nanos;
 use crate::call::Call;
 use crate::calls::life;
 use crate::emulator::Unix;
-use crate::limits::{CALL_FRAMES_MIN, FORK_RECORD_BYTES};
+use crate::limits::{CALL_FRAMES_MIN, FORK_FRAMES_MIN, FORK_RECORD_BYTES};
 use crate::task::{Life, Process, Task};
 
 /// How long an ended process may take to leave before another one is ended too.
@@ -111,10 +111,11 @@ pub fn admit(call: &Call<'_>, number: u64) -> Result<(), Errno> {
         return Ok(());
     }
     let needed = match number {
-        nr::FORK | nr::VFORK | nr::CLONE | nr::CLONE3 => CALL_FRAMES_MIN + fork_frames(call.process()),
+        nr::FORK | nr::VFORK | nr::CLONE | nr::CLONE3 => FORK_FRAMES_MIN + fork_frames(call.process()),
         _ => CALL_FRAMES_MIN,
     };
-    if call.unix.pool.free_frames() < needed { Err(Errno::ENOMEM) } else { Ok(()) }
+    let lacks = || call.unix.pool.free_frames() < needed;
+    if lacks() && (call.unix.machine.reclaim() == 0 || lacks()) { Err(Errno::ENOMEM) } else { Ok(()) }
 }
 
 /// Frames that a child's copies of the parent's records may take.
@@ -137,7 +138,7 @@ pub fn take_starvation(task: &Task) -> bool {
 /// hope. Afterwards it tries again, or it is the one that was ended.
 #[cold]
 pub fn make_room(unix: &'static Unix, task: &Task) {
-    if task.process.ending.get().is_some() {
+    if task.process.ending.get().is_some() || unix.machine.reclaim() > 0 {
         return;
     }
     let now = unix.machine.now();
@@ -157,20 +158,35 @@ fn is_victim_leaving(unix: &Unix, now: Nanos) -> bool {
     has_memory && now.0.saturating_sub(since.0) < PATIENCE_NS
 }
 
-fn resident_bytes(process: &Process) -> u64 {
-    process.space().map_or(0, |space| space.borrow().resident_bytes())
+fn occupied_bytes(process: &Process) -> u64 {
+    process.space().map_or(0, |space| space.borrow().occupied_bytes())
 }
 
-/// The running process that shows most memory.
+/// The running process that takes most memory. The first program, whose end is the end of all, counts only if
+/// it takes more than the others together.
 fn largest_process(unix: &Unix) -> Option<Arc<Process>> {
     let processes = unix.tasks.processes();
-    let running = |process: &&Arc<Process>| process.life.get() == Life::Running && process.ending.get().is_none();
-    processes.iter().filter(running).max_by_key(|process| (resident_bytes(process), process.pid)).cloned()
+    let is_running = |process: &&Arc<Process>| process.life.get() == Life::Running && process.ending.get().is_none();
+    let (mut first, mut largest, mut others_bytes) = (None, None, 0);
+    for process in processes.iter().filter(is_running) {
+        let bytes = occupied_bytes(process);
+        if process.pid == 1 {
+            first = Some((bytes, process));
+            continue;
+        }
+        others_bytes += bytes;
+        // Of two that are as large, the younger one goes.
+        if largest.is_none_or(|(most, _)| bytes >= most) {
+            largest = Some((bytes, process));
+        }
+    }
+    let chosen = first.filter(|(bytes, _)| *bytes > others_bytes).or(largest).or(first);
+    chosen.map(|(_, process)| process.clone())
 }
 
 fn end_victim(unix: &'static Unix, victim: &Arc<Process>, now: Nanos) {
-    let kibibytes = resident_bytes(victim) / 1024;
-    unix.log(format_args!("out of memory: killed process {} with {kibibytes} KiB resident", victim.pid));
+    let kibibytes = occupied_bytes(victim) / 1024;
+    unix.log(format_args!("out of memory: killed process {} with {kibibytes} KiB", victim.pid));
     unix.victim.set(Some((victim.pid, now)));
     life::end_process(unix, victim, WaitStatus::Killed { signal: abi::signal::SIGKILL as u8, core: false });
 }

@@ -7,12 +7,11 @@ mod map;
 use alloc::sync::Arc;
 
 use abi::Errno;
-use kernel::space::{MapError, Space, SpaceLimits, USER_LIMIT};
+use kernel::space::{MapError, Space, USER_LIMIT};
 use machine::KernelCell;
 
-use super::{Entry, Limits};
+use super::Entry;
 use crate::call::{Call, CallResult};
-use crate::task::Process;
 use abi::nr;
 
 pub use exhaustion::{admit, make_room, take_starvation};
@@ -32,24 +31,6 @@ pub fn errno_of(error: MapError) -> Errno {
 
 pub fn space(call: &Call<'_>) -> Result<Arc<KernelCell<Space>>, Errno> {
     call.process().space().ok_or(Errno::ESRCH)
-}
-
-/// The limits that the quaspace itself enforces.
-pub fn space_limits(limits: &Limits) -> SpaceLimits {
-    SpaceLimits {
-        address_space_bytes: limits.address_space_bytes(),
-        data_bytes: limits.data_bytes(),
-        stack_bytes: limits.stack_bytes(),
-    }
-}
-
-/// Tells the process's quaspace about limits that have changed: `prlimit64` calls this.
-#[allow(dead_code, reason = "called by the family of limits")]
-pub fn apply_limits(process: &Process) {
-    let limits = space_limits(&process.limits.borrow());
-    if let Some(space) = process.space() {
-        space.borrow_mut().set_limits(limits);
-    }
 }
 
 /// Whether the caller may do what needs `CAP_IPC_LOCK` or `CAP_SYS_ADMIN`.

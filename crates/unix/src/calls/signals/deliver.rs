@@ -154,7 +154,8 @@ fn next(unix: &Unix, task: &Task) -> Delivery {
         &mut process.pending.borrow_mut(),
         &task.mask.get(),
         &mut actions.borrow_mut(),
-        &|| life::is_orphaned_group(unix, group),
+        // Nobody in the machine could continue the first process.
+        &|| process.pid == 1 || life::is_orphaned_group(unix, group),
     )
 }
 

@@ -1,12 +1,45 @@
 //! Sending, blocking and handling signals.
+//!
+//! ```text
+//!   actions.rs      rt_sigaction, masks, sigaltstack, rt_sigreturn, pause
+//!   kill.rs         the calls that send
+//!   timed.rs        rt_sigtimedwait
+//!   descriptor.rs   signalfd
+//!   send.rs         into a queue, waking who must look
+//!   deliver.rs      before a thread goes back to its program; faults
+//!   stop.rs         stopping and continuing
+//! ```
 
+mod actions;
 mod deliver;
+mod descriptor;
+mod kill;
 mod send;
 mod stop;
+mod timed;
 
 pub use deliver::{before_user, fault, interrupted_as, page_fault};
+pub use kill::broken_pipe;
 pub use send::{send_to_group, send_to_process, send_to_task};
 
 use super::Entry;
+use abi::nr;
 
-pub const CALLS: &[Entry] = &[];
+pub const CALLS: &[Entry] = &[
+    (nr::RT_SIGACTION, |call, [a, b, c, d, ..]| actions::rt_sigaction(call, a, b, c, d)),
+    (nr::RT_SIGPROCMASK, |call, [a, b, c, d, ..]| actions::rt_sigprocmask(call, a, b, c, d)),
+    (nr::RT_SIGPENDING, |call, [a, b, ..]| actions::rt_sigpending(call, a, b)),
+    (nr::RT_SIGSUSPEND, |call, [a, b, ..]| actions::rt_sigsuspend(call, a, b)),
+    (nr::RT_SIGRETURN, |call, _| actions::rt_sigreturn(call)),
+    (nr::RT_SIGTIMEDWAIT, |call, [a, b, c, d, ..]| timed::rt_sigtimedwait(call, a, b, c, d)),
+    (nr::RT_SIGQUEUEINFO, |call, [a, b, c, ..]| kill::rt_sigqueueinfo(call, a, b, c)),
+    (nr::RT_TGSIGQUEUEINFO, |call, [a, b, c, d, ..]| kill::rt_tgsigqueueinfo(call, a, b, c, d)),
+    (nr::SIGALTSTACK, |call, [a, b, ..]| actions::sigaltstack(call, a, b)),
+    (nr::PAUSE, |call, _| actions::pause(call)),
+    (nr::RESTART_SYSCALL, |call, _| actions::restart_syscall(call)),
+    (nr::KILL, |call, [a, b, ..]| kill::kill(call, a, b)),
+    (nr::TKILL, |call, [a, b, ..]| kill::tkill(call, a, b)),
+    (nr::TGKILL, |call, [a, b, c, ..]| kill::tgkill(call, a, b, c)),
+    (nr::SIGNALFD, |call, [a, b, c, ..]| descriptor::signalfd(call, a, b, c, 0)),
+    (nr::SIGNALFD4, |call, [a, b, c, d, ..]| descriptor::signalfd(call, a, b, c, d)),
+];

@@ -1,0 +1,161 @@
+//! fcntl, without its locks.
+
+use alloc::sync::Arc;
+
+use abi::Errno;
+use abi::file::{
+    F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_GETFL, F_GETLEASE, F_GETLK, F_GETOWN, F_GETOWN_EX, F_GETPIPE_SZ, F_GETSIG,
+    F_OFD_GETLK, F_OFD_SETLK, F_OFD_SETLKW, F_SETFD, F_SETFL, F_SETLK, F_SETLKW, F_SETOWN, F_SETOWN_EX, F_SETPIPE_SZ,
+    F_SETSIG, F_UNLCK, FD_CLOEXEC, O_APPEND, O_ASYNC, O_DIRECT, O_NOATIME, O_NONBLOCK, OwnerEx,
+};
+use kernel::pipe::{Pipe, PipeEnd};
+
+use super::locks::{self, Owner, Wait};
+use crate::call::{Call, CallResult, int};
+use crate::files::{Descriptor, FileCode, OpenFile, Slot};
+
+/// Flags that `F_SETFL` can change.
+const CHANGEABLE: u32 = O_APPEND | O_NONBLOCK | O_DIRECT | O_NOATIME | O_ASYNC;
+/// `f_owner_ex` kinds.
+const OWNER_PROCESS: i32 = 1;
+const OWNER_GROUP: i32 = 2;
+/// Largest pipe without privilege (`/proc/sys/fs/pipe-max-size`) and at all, in bytes.
+const PIPE_BYTES_MAX: u64 = 1 << 20;
+const PIPE_BYTES_LIMIT: u64 = 1 << 31;
+
+/// Errors: `EBADF`, also for most commands on an `O_PATH` descriptor; `EINVAL` for an unknown command; the
+/// command's own.
+pub fn fcntl(call: &Call<'_>, descriptor: u64, command: u32, argument: u64) -> CallResult {
+    match command {
+        F_DUPFD => return duplicate(call, descriptor, argument, false),
+        F_DUPFD_CLOEXEC => return duplicate(call, descriptor, argument, true),
+        F_GETFD | F_SETFD => return descriptor_flags(call, descriptor, command, argument),
+        F_GETFL => return Ok(call.any_file(descriptor)?.flags().into()),
+        _ => {}
+    }
+    let file = call.file(descriptor)?;
+    match command {
+        F_SETFL => set_flags(call, &file, argument as u32),
+        F_GETLK => locks::get(call, &file, argument, Owner::Process),
+        F_SETLK => locks::set(call, &file, argument, Owner::Process, Wait::No),
+        F_SETLKW => locks::set(call, &file, argument, Owner::Process, Wait::Yes),
+        F_OFD_GETLK => locks::get(call, &file, argument, Owner::File),
+        F_OFD_SETLK => locks::set(call, &file, argument, Owner::File, Wait::No),
+        F_OFD_SETLKW => locks::set(call, &file, argument, Owner::File, Wait::Yes),
+        F_SETPIPE_SZ => resize_pipe(call, &file, argument),
+        F_GETPIPE_SZ => pipe_of(&file).map(|pipe| pipe.capacity() as u64),
+        F_SETOWN => {
+            file.owner.set(int(argument));
+            Ok(0)
+        }
+        F_GETOWN => Ok(i64::from(file.owner.get()) as u64),
+        F_SETOWN_EX => set_owner(call, &file, argument),
+        F_GETOWN_EX => get_owner(call, &file, argument),
+        F_SETSIG if argument <= 64 => Ok(0),
+        F_GETSIG => Ok(0),
+        F_GETLEASE => Ok(F_UNLCK.into()),
+        _ => Err(Errno::EINVAL),
+    }
+}
+
+/// Errors: `EBADF`, `EINVAL` when `from` is above the limit, `EMFILE`.
+fn duplicate(call: &Call<'_>, descriptor: u64, from: u64, close_on_exec: bool) -> CallResult {
+    let file = call.any_file(descriptor)?;
+    let limit = super::limit(call);
+    let from = u64::from(from as u32);
+    if from >= limit {
+        return Err(Errno::EINVAL);
+    }
+    let added = call.process().files().add(Slot { file, close_on_exec }, from as usize, limit);
+    added.map(|descriptor| descriptor.0.into())
+}
+
+fn descriptor_flags(call: &Call<'_>, descriptor: u64, command: u32, argument: u64) -> CallResult {
+    let files = call.process().files();
+    let descriptor = Descriptor::from_register(descriptor);
+    if command == F_GETFD {
+        let slot = files.slot(descriptor).ok_or(Errno::EBADF)?;
+        return Ok(if slot.close_on_exec { FD_CLOEXEC.into() } else { 0 });
+    }
+    files.set_close_on_exec(descriptor, argument as u32 & FD_CLOEXEC != 0).map(|()| 0)
+}
+
+/// Error: `EPERM` for `O_NOATIME` on somebody else's file.
+fn set_flags(call: &Call<'_>, file: &Arc<OpenFile>, wanted: u32) -> CallResult {
+    let old = file.flags();
+    if wanted & !old & O_NOATIME != 0
+        && let Some(node) = file.node()
+        && !call.process().credentials.borrow().owns(node)
+    {
+        return Err(Errno::EPERM);
+    }
+    file.set_flags(old & !CHANGEABLE | wanted & CHANGEABLE);
+    if file.is_appending() {
+        // The routine writes at the position.
+        file.code.borrow_mut().write = None;
+    }
+    rebind(call, file);
+    Ok(0)
+}
+
+/// Lets every process that has the file open use its present routines.
+fn rebind(call: &Call<'_>, file: &Arc<OpenFile>) {
+    for process in call.unix.tasks.processes() {
+        process.files().rebind(file);
+    }
+}
+
+/// The ends of a pipe whose bytes have moved go on without synthesized routines.
+fn forget_routines(call: &Call<'_>, pipe: &Arc<Pipe>) {
+    for process in call.unix.tasks.processes() {
+        let files = process.files();
+        for (_, file) in files.list() {
+            if pipe_of(&file).is_ok_and(|other| Arc::ptr_eq(other, pipe)) {
+                *file.code.borrow_mut() = FileCode::default();
+                files.rebind(&file);
+            }
+        }
+    }
+}
+
+fn pipe_of(file: &OpenFile) -> Result<&Arc<Pipe>, Errno> {
+    file.stream_of::<PipeEnd>().map(PipeEnd::pipe).ok_or(Errno::EBADF)
+}
+
+/// The capacity becomes the next power of two; it is the result.
+///
+/// Errors: `EBADF` for what is no pipe, `EINVAL`, `EPERM` above the limit without privilege, `EBUSY`, `ENOMEM`.
+fn resize_pipe(call: &Call<'_>, file: &Arc<OpenFile>, bytes: u64) -> CallResult {
+    let pipe = pipe_of(file)?;
+    let bytes = u64::from(bytes as u32);
+    if bytes > PIPE_BYTES_LIMIT {
+        return Err(Errno::EINVAL);
+    }
+    let capacity = bytes.max(4096).next_power_of_two();
+    if capacity > PIPE_BYTES_MAX && capacity > pipe.capacity() as u64 {
+        let privileged = call.process().credentials.borrow().is_privileged();
+        return Err(if privileged { Errno::ENOMEM } else { Errno::EPERM });
+    }
+    if capacity != pipe.capacity() as u64 {
+        pipe.resize(capacity as usize)?;
+        forget_routines(call, pipe);
+        call.unix.scheduler.wake(pipe.writable());
+    }
+    Ok(capacity)
+}
+
+fn set_owner(call: &Call<'_>, file: &OpenFile, address: u64) -> CallResult {
+    let wanted: OwnerEx = call.read(address)?;
+    match wanted.r#type {
+        0 | OWNER_PROCESS => file.owner.set(wanted.pid),
+        OWNER_GROUP => file.owner.set(-wanted.pid),
+        _ => return Err(Errno::EINVAL),
+    }
+    Ok(0)
+}
+
+fn get_owner(call: &Call<'_>, file: &OpenFile, address: u64) -> CallResult {
+    let owner = file.owner.get();
+    let kind = if owner < 0 { OWNER_GROUP } else { OWNER_PROCESS };
+    call.write(address, &OwnerEx { r#type: kind, pid: owner.saturating_abs() }).map(|()| 0)
+}

@@ -1,0 +1,53 @@
+//! Files without a name: `O_TMPFILE` and memfd_create.
+
+use alloc::sync::Arc;
+
+use abi::Errno;
+use abi::file::{MFD_ALLOW_SEALING, MFD_CLOEXEC, O_CLOEXEC, O_CREAT, O_LARGEFILE, O_RDWR};
+use kernel::file::{Access, FinalLink, NewNode, Node, Residence};
+
+use super::{access, finish, masked, open_node};
+use crate::call::{Call, CallResult};
+
+/// Longest name of a memory file in bytes; it only appears in /proc.
+const NAME_BYTES_MAX: usize = 249;
+/// `memfd_create`: the file is, or is not, to be executed.
+const MFD_NOEXEC_SEAL: u32 = 8;
+const MFD_EXEC: u32 = 16;
+
+/// A file in the volume of a directory, for `O_TMPFILE`.
+///
+/// Errors: `EINVAL` when it is not opened for writing or shall be created, those of a lookup, `ENOTDIR`, `EACCES`,
+/// `EROFS`, `ENOTSUP`, `ENOSPC`.
+pub fn make(call: &Call<'_>, directory: u64, path: &[u8], flags: u32, mode: u32) -> Result<Arc<Node>, Errno> {
+    if !access(flags).write || flags & O_CREAT != 0 {
+        return Err(Errno::EINVAL);
+    }
+    let place = call.with_view(directory, path, |view| call.unix.names.lookup(view, path, FinalLink::Follow))?;
+    if !place.is_directory() {
+        return Err(Errno::ENOTDIR);
+    }
+    call.permit(&place, Access::CHANGE_NAMES)?;
+    if place.volume().residence() == Residence::Virtual {
+        return Err(Errno::ENOTSUP);
+    }
+    let who = call.process().credentials.borrow();
+    let new = NewNode { mode: masked(call, mode), user: who.user, group: who.group, now: call.now() };
+    Node::nameless(place.volume(), new)
+}
+
+/// Errors: `EINVAL` for unknown flags or a name that is too long, `EFAULT`, `EMFILE`, `ENOSPC`.
+pub fn memfd_create(call: &Call<'_>, name: u64, flags: u32) -> CallResult {
+    if flags & !(MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL | MFD_EXEC) != 0 {
+        return Err(Errno::EINVAL);
+    }
+    call.read_string(name, NAME_BYTES_MAX, Errno::EINVAL)?;
+    let close_on_exec = if flags & MFD_CLOEXEC != 0 { O_CLOEXEC } else { 0 };
+    finish(call, close_on_exec, || {
+        let mode = if flags & MFD_NOEXEC_SEAL != 0 { 0o666 } else { 0o777 };
+        let who = call.process().credentials.borrow().clone();
+        let new = NewNode { mode, user: who.user, group: who.group, now: call.now() };
+        let node = Node::nameless(call.unix.names.root().volume(), new)?;
+        open_node(call, &node, O_RDWR | O_LARGEFILE)
+    })
+}

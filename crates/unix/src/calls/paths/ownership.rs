@@ -1,0 +1,88 @@
+//! Who may use a file: access, chmod, chown, umask.
+
+use core::sync::atomic::Ordering;
+
+use abi::Errno;
+use abi::file::{AT_EACCESS, AT_EMPTY_PATH, AT_SYMLINK_NOFOLLOW, R_OK, W_OK, X_OK};
+use kernel::file::{Access, Credentials, FinalLink, Node, View};
+
+use super::locate::{check_flags, final_link, locate};
+use crate::call::{Call, CallResult};
+
+/// `access` asks for the real ids, which is what a set-user program wants to know.
+///
+/// Errors: `EINVAL` for unknown modes or flags, those of a lookup, `EACCES`, `EROFS`.
+pub fn access(call: &Call<'_>, directory: u64, path: u64, mode: u64, flags: u64) -> CallResult {
+    let mode = mode as u32;
+    if mode & !(R_OK | W_OK | X_OK) != 0 {
+        return Err(Errno::EINVAL);
+    }
+    let flags = check_flags(flags, AT_EACCESS | AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)?;
+    let who = if flags & AT_EACCESS != 0 { call.process().credentials.borrow().clone() } else { real(call) };
+    let path_bytes = call.read_path(path)?;
+    if path_bytes.is_empty() && flags & AT_EMPTY_PATH != 0 {
+        let node = locate(call, directory, path, flags, FinalLink::Follow)?.node(Errno::EACCES)?;
+        return check(&who, &node, mode);
+    }
+    let node = call.with_view(directory, &path_bytes, |view| {
+        call.unix.names.lookup(View { credentials: &who, ..view }, &path_bytes, final_link(flags))
+    })?;
+    check(&who, &node, mode)
+}
+
+fn check(who: &Credentials, node: &Node, mode: u32) -> CallResult {
+    let has = |bit: u32| mode & bit != 0;
+    let access = Access { read: has(R_OK), write: has(W_OK), execute: has(X_OK) };
+    if access == Access::default() { Ok(0) } else { who.permit(node, access).map(|()| 0) }
+}
+
+fn real(call: &Call<'_>) -> Credentials {
+    let process = call.process();
+    let (user, group) = (process.user_ids.get().real, process.group_ids.get().real);
+    Credentials { user, group, ..process.credentials.borrow().clone() }
+}
+
+pub fn chmod(call: &Call<'_>, directory: u64, path: u64, mode: u64, flags: u64) -> CallResult {
+    let flags = check_flags(flags, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)?;
+    let node = locate(call, directory, path, flags, final_link(flags))?.node(Errno::EPERM)?;
+    set_mode(call, &node, mode)
+}
+
+pub fn fchmod(call: &Call<'_>, descriptor: u64, mode: u64) -> CallResult {
+    let file = call.file(descriptor)?;
+    match file.node() {
+        Some(node) => set_mode(call, node, mode),
+        // A pipe's mode bits matter to nobody.
+        None => Ok(0),
+    }
+}
+
+fn set_mode(call: &Call<'_>, node: &Node, mode: u64) -> CallResult {
+    let who = call.process().credentials.borrow();
+    call.unix.names.set_mode(&who, node, mode as u32 & 0o7777, call.now()).map(|()| 0)
+}
+
+pub fn chown(call: &Call<'_>, directory: u64, path: u64, ids: [u64; 2], flags: u64) -> CallResult {
+    let flags = check_flags(flags, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)?;
+    let node = locate(call, directory, path, flags, final_link(flags))?.node(Errno::EPERM)?;
+    set_owner(call, &node, ids)
+}
+
+pub fn fchown(call: &Call<'_>, descriptor: u64, ids: [u64; 2]) -> CallResult {
+    let file = call.file(descriptor)?;
+    match file.node() {
+        Some(node) => set_owner(call, node, ids),
+        None => Ok(0),
+    }
+}
+
+/// An id of -1 stays as it is.
+fn set_owner(call: &Call<'_>, node: &Node, ids: [u64; 2]) -> CallResult {
+    let [user, group] = ids.map(|id| Some(id as u32).filter(|id| *id != u32::MAX));
+    let who = call.process().credentials.borrow();
+    call.unix.names.set_owner(&who, node, user, group, call.now()).map(|()| 0)
+}
+
+pub fn umask(call: &Call<'_>, mask: u64) -> CallResult {
+    Ok(call.process().umask.swap(mask as u32 & 0o777, Ordering::Relaxed).into())
+}

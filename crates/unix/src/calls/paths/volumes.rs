@@ -1,0 +1,52 @@
+//! What a file system is: statfs, fstatfs.
+
+use abi::file::{PIPEFS_MAGIC, ST_RDONLY, ST_RELATIME, ST_VALID, Statfs};
+use kernel::file::{FinalLink, Node};
+
+use super::HERE;
+use super::locate::lookup;
+use crate::call::{Call, CallResult};
+
+pub fn statfs(call: &Call<'_>, path: u64, address: u64) -> CallResult {
+    let path = call.read_path(path)?;
+    let node = lookup(call, HERE, &path, FinalLink::Follow)?;
+    call.write(address, &record(&node)).map(|()| 0)
+}
+
+pub fn fstatfs(call: &Call<'_>, descriptor: u64, address: u64) -> CallResult {
+    let file = call.any_file(descriptor)?;
+    let record = file.node().map_or_else(nameless, |node| record(node));
+    call.write(address, &record).map(|()| 0)
+}
+
+fn record(node: &Node) -> Statfs {
+    let numbers = node.volume().numbers();
+    let read_only = if numbers.read_only { ST_RDONLY } else { 0 };
+    Statfs {
+        f_type: numbers.magic as i64,
+        f_bsize: numbers.block_bytes as i64,
+        f_blocks: numbers.blocks as i64,
+        f_bfree: numbers.blocks_free as i64,
+        f_bavail: numbers.blocks_free as i64,
+        f_files: numbers.nodes as i64,
+        f_ffree: numbers.nodes_free as i64,
+        f_fsid: [numbers.device.1 as i32, 0],
+        f_namelen: numbers.name_bytes_max as i64,
+        f_frsize: numbers.block_bytes as i64,
+        f_flags: i64::from(ST_VALID | ST_RELATIME | read_only),
+        ..Statfs::zeroed()
+    }
+}
+
+/// The file system of pipes and other streams without a path.
+fn nameless() -> Statfs {
+    let flags = i64::from(ST_VALID);
+    Statfs {
+        f_type: PIPEFS_MAGIC as i64,
+        f_bsize: 4096,
+        f_frsize: 4096,
+        f_namelen: 255,
+        f_flags: flags,
+        ..Statfs::zeroed()
+    }
+}

@@ -1,0 +1,201 @@
+//! Waiting for many descriptors.
+//!
+//! ```text
+//!   mod.rs       poll, ppoll, and the sleep they all share
+//!   select.rs    select, pselect6
+//!   epoll.rs     epoll instances
+//!   eventfd.rs   event counters
+//! ```
+
+mod epoll;
+mod eventfd;
+mod select;
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use abi::Errno;
+use abi::poll::{POLLERR, POLLHUP, POLLNVAL, PollFd};
+use kernel::schedule::WaitQueue;
+use machine::Nanos;
+
+use super::Entry;
+use super::resume::{interrupted_with, with_signal_mask};
+use super::times;
+use crate::call::{Call, CallResult};
+use crate::files::{Descriptor, OpenFile};
+use abi::nr;
+
+/// Records that need no memory of the heap.
+const FEW: usize = 16;
+
+/// Why a wait for descriptors ended.
+enum Waited {
+    /// Some are ready; or, with 0, the time is over.
+    Ready(u64),
+    Interrupted,
+}
+
+/// Asks `look` again and again how many are ready, sleeping on the queues of `files` in between.
+fn wait(
+    call: &Call<'_>,
+    deadline: Option<Nanos>,
+    files: impl Fn() -> Vec<Arc<OpenFile>>,
+    mut look: impl FnMut() -> Result<u64, Errno>,
+) -> Result<Waited, Errno> {
+    let over = || deadline.is_some_and(|deadline| deadline <= call.unix.machine.now());
+    let ready = look()?;
+    if ready > 0 || over() {
+        return Ok(Waited::Ready(ready));
+    }
+    loop {
+        if call.task.is_interrupted() {
+            return Ok(Waited::Interrupted);
+        }
+        sleep_on(call, &epoll::with_inner(files()), deadline);
+        let ready = look()?;
+        if ready > 0 || over() {
+            return Ok(Waited::Ready(ready));
+        }
+    }
+}
+
+/// Sleeps once, until any of `files` may have changed.
+fn sleep_on(call: &Call<'_>, files: &[Arc<OpenFile>], deadline: Option<Nanos>) {
+    let mut queues: Vec<&WaitQueue> = Vec::new();
+    for stream in files.iter().filter_map(|file| file.as_stream()) {
+        stream.each_queue(&mut |queue| {
+            if !queues.iter().any(|other| core::ptr::eq(*other, queue)) {
+                queues.push(queue);
+            }
+        });
+    }
+    call.unix.scheduler.sleep(&queues, deadline);
+}
+
+/// What a descriptor is ready for, of the events asked for; errors and the end count always.
+fn ready_of(call: &Call<'_>, descriptor: i32, events: u16) -> u16 {
+    if descriptor < 0 {
+        return 0;
+    }
+    match call.process().files().get(Descriptor(descriptor as u32)) {
+        Some(file) if !file.is_path_only() => file.ready().0 as u16 & (events | POLLERR | POLLHUP),
+        _ => POLLNVAL,
+    }
+}
+
+/// Errors: `EINVAL` for more records than descriptors are allowed, `EFAULT`, `EINTR`, `ENOMEM`.
+fn poll(call: &Call<'_>, records: u64, count: u64, timeout_ms: i32) -> CallResult {
+    let deadline = match timeout_ms {
+        ..0 => None,
+        0 => Some(Nanos(0)),
+        ms => Some(times::deadline_after(call, Nanos(ms as u64 * 1_000_000))),
+    };
+    poll_until(call, records, count, deadline)
+}
+
+fn poll_again(call: &mut Call<'_>, [records, count, deadline, ..]: [u64; 6]) -> CallResult {
+    poll_until(call, records, count, Some(Nanos(deadline)))
+}
+
+/// `poll` with a deadline instead of a time.
+fn poll_until(call: &Call<'_>, records: u64, count: u64, deadline: Option<Nanos>) -> CallResult {
+    match poll_records(call, records, count, deadline)? {
+        Waited::Ready(ready) => Ok(ready),
+        Waited::Interrupted => {
+            // Without a deadline the end of time serves: it never comes.
+            let deadline = deadline.unwrap_or(Nanos(u64::MAX));
+            Err(interrupted_with(call, poll_again, [records, count, deadline.0, 0, 0, 0]))
+        }
+    }
+}
+
+fn poll_records(call: &Call<'_>, records: u64, count: u64, deadline: Option<Nanos>) -> Result<Waited, Errno> {
+    if count as u32 as u64 > call.process().limits.borrow().descriptors() {
+        return Err(Errno::EINVAL);
+    }
+    let bytes = count as u32 as usize * PollFd::BYTES;
+    let mut few = [0; FEW * PollFd::BYTES];
+    let mut many;
+    let table = if bytes <= few.len() {
+        &mut few[..bytes]
+    } else {
+        many = call.buffer(bytes)?;
+        &mut many[..]
+    };
+    call.copy_in(records, table)?;
+    let files = {
+        let descriptors: &[u8] = table;
+        let wanted = descriptors.chunks_exact(PollFd::BYTES).map(descriptor_in);
+        // Taken before the look changes the table's other half; only descriptors are read.
+        let list: Vec<i32> = if deadline == Some(Nanos(0)) { Vec::new() } else { wanted.collect() };
+        move || list.iter().filter_map(|fd| call.process().files().get(Descriptor(*fd as u32))).collect()
+    };
+    let waited = wait(call, deadline, files, || Ok(look(call, table)));
+    // Only the third field of each record is the kernel's to write.
+    for (index, record) in table.chunks_exact(PollFd::BYTES).enumerate() {
+        call.copy_out(records + (index * PollFd::BYTES) as u64 + 6, &record[6..8])?;
+    }
+    waited
+}
+
+fn descriptor_in(record: &[u8]) -> i32 {
+    i32::from_le_bytes([record[0], record[1], record[2], record[3]])
+}
+
+/// Fills in what each record is ready for; returns how many are.
+fn look(call: &Call<'_>, table: &mut [u8]) -> u64 {
+    let mut count = 0;
+    for record in table.chunks_exact_mut(PollFd::BYTES) {
+        let events = u16::from_le_bytes([record[4], record[5]]);
+        let ready = ready_of(call, descriptor_in(record), events);
+        record[6..8].copy_from_slice(&ready.to_le_bytes());
+        count += u64::from(ready != 0);
+    }
+    count
+}
+
+/// Errors: those of `poll`, and `EINVAL` for a bad time or set.
+fn ppoll(call: &Call<'_>, [records, count, time, mask, mask_bytes, _]: [u64; 6]) -> CallResult {
+    let deadline = read_deadline(call, time)?;
+    with_signal_mask(call, mask, mask_bytes, |call| {
+        let waited = poll_records(call, records, count, deadline);
+        write_remaining(call, time, deadline);
+        match waited? {
+            Waited::Ready(ready) => Ok(ready),
+            Waited::Interrupted => Err(Errno::EINTR),
+        }
+    })
+}
+
+/// The deadline that the `timespec` at `address` gives from now; null: none.
+fn read_deadline(call: &Call<'_>, address: u64) -> Result<Option<Nanos>, Errno> {
+    if address == 0 {
+        return Ok(None);
+    }
+    let time = times::nanos_of(call.read(address)?)?;
+    Ok(Some(if time == Nanos(0) { time } else { times::deadline_after(call, time) }))
+}
+
+/// Linux tells what is left of the time, if the record can be written.
+fn write_remaining(call: &Call<'_>, address: u64, deadline: Option<Nanos>) {
+    if let Some(deadline) = deadline {
+        let left = deadline.saturating_sub(call.unix.machine.now());
+        let _ = call.write_if(address, &times::timespec_of(left));
+    }
+}
+
+pub const CALLS: &[Entry] = &[
+    (nr::POLL, |call, [a, b, c, ..]| poll(call, a, b, c as i32)),
+    (nr::PPOLL, |call, arguments| ppoll(call, arguments)),
+    (nr::SELECT, |call, [a, b, c, d, e, _]| select::select(call, a as i32, [b, c, d], e)),
+    (nr::PSELECT6, |call, [a, b, c, d, e, f]| select::pselect6(call, a as i32, [b, c, d], e, f)),
+    (nr::EPOLL_CREATE, |call, [a, ..]| epoll::epoll_create(call, a as i32)),
+    (nr::EPOLL_CREATE1, |call, [a, ..]| epoll::epoll_create1(call, a as u32)),
+    (nr::EPOLL_CTL, |call, [a, b, c, d, ..]| epoll::epoll_ctl(call, a, b as u32, c, d)),
+    (nr::EPOLL_WAIT, |call, [a, b, c, d, ..]| epoll::epoll_wait(call, a, b, c as i32, d as i32)),
+    (nr::EPOLL_PWAIT, |call, arguments| epoll::epoll_pwait(call, arguments)),
+    (nr::EPOLL_PWAIT2, |call, arguments| epoll::epoll_pwait2(call, arguments)),
+    (nr::EVENTFD, |call, [a, ..]| eventfd::eventfd(call, a as u32, 0)),
+    (nr::EVENTFD2, |call, [a, b, ..]| eventfd::eventfd(call, a as u32, b as u32)),
+];

@@ -1,5 +1,0 @@
-//! ioctl, and the terminal.
-
-use super::Entry;
-
-pub const CALLS: &[Entry] = &[];

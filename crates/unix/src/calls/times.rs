@@ -1,5 +1,0 @@
-//! Clocks, sleeping, timers.
-
-use super::Entry;
-
-pub const CALLS: &[Entry] = &[];

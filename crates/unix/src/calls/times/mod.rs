@@ -1,0 +1,121 @@
+//! Clocks, sleeping, timers.
+//!
+//! ```text
+//!   clock.rs      which clock a number names, and reading it
+//!   clocks.rs     asking and setting the time
+//!   sleeps.rs     nanosleep and its kin
+//!   timer.rs      something that goes off: the one mechanism below the three kinds of timers
+//!   intervals.rs  setitimer, alarm: signals to the process
+//!   posix.rs      timer_create and its kin
+//!   timerfd.rs    timers as streams
+//! ```
+
+mod clock;
+mod clocks;
+mod intervals;
+mod posix;
+mod sleeps;
+mod timer;
+mod timerfd;
+
+pub use clock::process_time;
+pub use clocks::account_end;
+pub use posix::delete_all as delete_posix_timers;
+pub use sleeps::deadline_after;
+pub use timerfd::add_file;
+
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+
+use abi::Errno;
+use abi::time::{Timespec, Timeval};
+use kernel::file::Time;
+use machine::{KernelCell, Nanos};
+
+use super::Entry;
+use crate::call::Call;
+use crate::task::Process;
+use abi::nr;
+
+/// The timers of one process.
+pub struct ProcessTimers {
+    intervals: KernelCell<[Option<Arc<timer::Timer>>; 3]>,
+    posix: KernelCell<BTreeMap<i32, Arc<posix::PosixTimer>>>,
+    next_id: KernelCell<i32>,
+}
+
+impl ProcessTimers {
+    pub const fn new() -> ProcessTimers {
+        ProcessTimers {
+            intervals: KernelCell::new([const { None }; 3]),
+            posix: KernelCell::new(BTreeMap::new()),
+            next_id: KernelCell::new(0),
+        }
+    }
+}
+
+/// The process ends, and its timers with it.
+pub fn end_timers(process: &Process) {
+    delete_posix_timers(process);
+    let intervals = core::mem::take(&mut *process.timers.intervals.borrow_mut());
+    intervals.iter().flatten().for_each(|timer| timer.stop());
+}
+
+/// A duration or a time of day. Error: `EINVAL` for a negative one, or a billion nanoseconds or more.
+pub fn nanos_of(time: Timespec) -> Result<Nanos, Errno> {
+    if time.tv_sec < 0 || !(0..Nanos::PER_SECOND as i64).contains(&time.tv_nsec) {
+        return Err(Errno::EINVAL);
+    }
+    Ok(Nanos((time.tv_sec as u64).saturating_mul(Nanos::PER_SECOND).saturating_add(time.tv_nsec as u64)))
+}
+
+/// As `nanos_of`, for microseconds.
+pub fn nanos_of_timeval(time: Timeval) -> Result<Nanos, Errno> {
+    if !(0..1_000_000).contains(&time.tv_usec) {
+        return Err(Errno::EINVAL);
+    }
+    nanos_of(Timespec { tv_sec: time.tv_sec, tv_nsec: time.tv_usec * 1000 })
+}
+
+pub fn timespec_of(nanos: Nanos) -> Timespec {
+    Timespec { tv_sec: (nanos.0 / Nanos::PER_SECOND) as i64, tv_nsec: (nanos.0 % Nanos::PER_SECOND) as i64 }
+}
+
+pub fn timeval_of(nanos: Nanos) -> Timeval {
+    Timeval { tv_sec: (nanos.0 / Nanos::PER_SECOND) as i64, tv_usec: (nanos.0 % Nanos::PER_SECOND / 1000) as i64 }
+}
+
+/// Nanoseconds since 1970.
+fn wall_nanos(time: Time) -> Nanos {
+    Nanos(time.seconds as u64 * Nanos::PER_SECOND + u64::from(time.nanos))
+}
+
+fn read_duration(call: &Call<'_>, address: u64) -> Result<Nanos, Errno> {
+    nanos_of(call.read(address)?)
+}
+
+pub const CALLS: &[Entry] = &[
+    (nr::CLOCK_GETTIME, |call, [a, b, ..]| clocks::clock_gettime(call, a as i32, b)),
+    (nr::CLOCK_SETTIME, |call, [a, b, ..]| clocks::clock_settime(call, a as i32, b)),
+    (nr::CLOCK_GETRES, |call, [a, b, ..]| clocks::clock_getres(call, a as i32, b)),
+    (nr::CLOCK_NANOSLEEP, |call, [a, b, c, d, ..]| sleeps::clock_nanosleep(call, a as i32, b as u32, c, d)),
+    (nr::NANOSLEEP, |call, [a, b, ..]| sleeps::nanosleep(call, a, b)),
+    (nr::GETTIMEOFDAY, |call, [a, b, ..]| clocks::gettimeofday(call, a, b)),
+    (nr::SETTIMEOFDAY, |call, [a, b, ..]| clocks::settimeofday(call, a, b)),
+    (nr::ADJTIMEX, |call, [a, ..]| clocks::adjtimex(call, a)),
+    (nr::CLOCK_ADJTIME, |call, [a, b, ..]| clocks::clock_adjtime(call, a as i32, b)),
+    (nr::TIME, |call, [a, ..]| clocks::time(call, a)),
+    (nr::TIMES, |call, [a, ..]| clocks::times(call, a)),
+    (nr::GETRUSAGE, |call, [a, b, ..]| clocks::getrusage(call, a as i32, b)),
+    (nr::ALARM, |call, [a, ..]| intervals::alarm(call, a as u32)),
+    (nr::GETITIMER, |call, [a, b, ..]| intervals::getitimer(call, a as u32, b)),
+    (nr::SETITIMER, |call, [a, b, c, ..]| intervals::setitimer(call, a as u32, b, c)),
+    (nr::TIMER_CREATE, |call, [a, b, c, ..]| posix::timer_create(call, a as i32, b, c)),
+    (nr::TIMER_SETTIME, |call, [a, b, c, d, ..]| posix::timer_settime(call, a as i32, b as u32, c, d)),
+    (nr::TIMER_GETTIME, |call, [a, b, ..]| posix::timer_gettime(call, a as i32, b)),
+    (nr::TIMER_GETOVERRUN, |call, [a, ..]| posix::timer_getoverrun(call, a as i32)),
+    (nr::TIMER_DELETE, |call, [a, ..]| posix::timer_delete(call, a as i32)),
+    (nr::TIMERFD_CREATE, |call, [a, b, ..]| timerfd::timerfd_create(call, a as u32, b as u32)),
+    (nr::TIMERFD_SETTIME, |call, [a, b, c, d, ..]| timerfd::timerfd_settime(call, a, b as u32, c, d)),
+    (nr::TIMERFD_GETTIME, |call, [a, b, ..]| timerfd::timerfd_gettime(call, a, b)),
+];

@@ -1,0 +1,130 @@
+//! Timers as streams.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use core::any::Any;
+
+use abi::Errno;
+use abi::file::{O_CLOEXEC, O_NONBLOCK, O_RDWR};
+use abi::poll::{TFD_CLOEXEC, TFD_NONBLOCK, TFD_TIMER_ABSTIME, TFD_TIMER_CANCEL_ON_SET};
+use abi::time::{
+    CLOCK_BOOTTIME, CLOCK_BOOTTIME_ALARM, CLOCK_MONOTONIC, CLOCK_REALTIME, CLOCK_REALTIME_ALARM, Itimerspec,
+};
+use kernel::schedule::WaitQueue;
+use kernel::stream::{Io, Progress, Ready, Stream, UserRange};
+use machine::KernelCell;
+
+use super::clock::Clock;
+use super::timer::{Timer, durations};
+use crate::call::{Call, CallResult};
+use crate::files::{OpenFile, Slot};
+
+/// Expirations that nobody has read.
+struct Count {
+    unread: KernelCell<u64>,
+    ever: KernelCell<u64>,
+    changed: WaitQueue,
+}
+
+pub struct TimerStream {
+    timer: Arc<Timer>,
+    count: Arc<Count>,
+}
+
+/// Error: `EINVAL` for another clock or flag.
+pub fn timerfd_create(call: &Call<'_>, clock: u32, flags: u32) -> CallResult {
+    const CLOCKS: [u32; 5] =
+        [CLOCK_REALTIME, CLOCK_MONOTONIC, CLOCK_BOOTTIME, CLOCK_REALTIME_ALARM, CLOCK_BOOTTIME_ALARM];
+    if flags & !(TFD_CLOEXEC | TFD_NONBLOCK) != 0 || !CLOCKS.contains(&clock) {
+        return Err(Errno::EINVAL);
+    }
+    let (unix, clock) = (call.unix, Clock::named(call, clock as i32)?);
+    let count = Arc::new(Count { unread: KernelCell::new(0), ever: KernelCell::new(0), changed: WaitQueue::new() });
+    let expired = {
+        let count = count.clone();
+        move |times: u64| {
+            count.unread.set(count.unread.get().saturating_add(times));
+            count.ever.set(count.ever.get().wrapping_add(times));
+            unix.scheduler.wake(&count.changed);
+        }
+    };
+    let stream = TimerStream { timer: Timer::new(unix, clock, Box::new(expired)), count };
+    let file = OpenFile::stream(Arc::new(stream), O_RDWR | flags & O_NONBLOCK);
+    add_file(call, file, flags & O_CLOEXEC != 0)
+}
+
+/// Puts a new file behind the lowest free descriptor.
+pub fn add_file(call: &Call<'_>, file: OpenFile, close_on_exec: bool) -> CallResult {
+    let limit = call.process().limits.borrow().descriptors();
+    let slot = Slot { file: Arc::new(file), close_on_exec };
+    call.process().files().add(slot, 0, limit).map(|descriptor| descriptor.0.into())
+}
+
+/// Errors: `EFAULT`, `EINVAL`, also for what is no timer; `EBADF`.
+pub fn timerfd_settime(call: &Call<'_>, descriptor: u64, flags: u32, from: u64, old: u64) -> CallResult {
+    let record: Itimerspec = call.read(from)?;
+    let (value, interval) = durations(&record)?;
+    if flags & !(TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET) != 0 {
+        return Err(Errno::EINVAL);
+    }
+    let file = call.file(descriptor)?;
+    let stream = file.stream_of::<TimerStream>().ok_or(Errno::EINVAL)?;
+    let before = stream.timer.record();
+    stream.count.unread.set(0);
+    stream.timer.set(value, interval, flags & TFD_TIMER_ABSTIME != 0);
+    call.write_if(old, &before)?;
+    Ok(0)
+}
+
+pub fn timerfd_gettime(call: &Call<'_>, descriptor: u64, into: u64) -> CallResult {
+    let file = call.file(descriptor)?;
+    let stream = file.stream_of::<TimerStream>().ok_or(Errno::EINVAL)?;
+    call.write(into, &stream.timer.record())?;
+    Ok(0)
+}
+
+impl TimerStream {
+    fn take(&self, io: &Io<'_>, room: usize) -> Result<u64, Errno> {
+        if room < 8 {
+            return Err(Errno::EINVAL);
+        }
+        loop {
+            let unread = self.count.unread.get();
+            if unread > 0 {
+                self.count.unread.set(0);
+                return Ok(unread);
+            }
+            io.wait(&self.count.changed)?;
+        }
+    }
+}
+
+impl Stream for TimerStream {
+    fn read(&self, io: &Io<'_>, to: UserRange) -> Result<usize, Errno> {
+        let unread = self.take(io, to.bytes)?;
+        io.machine().copy_out(to.address, &unread.to_le_bytes()).map_err(|_| Errno::EFAULT)?;
+        Ok(8)
+    }
+
+    fn read_kernel(&self, io: &Io<'_>, into: &mut [u8]) -> Result<usize, Errno> {
+        let unread = self.take(io, into.len())?;
+        into[..8].copy_from_slice(&unread.to_le_bytes());
+        Ok(8)
+    }
+
+    fn ready(&self) -> Ready {
+        Ready::NONE.with_if(self.count.unread.get() > 0, Ready::IN)
+    }
+
+    fn each_queue<'a>(&'a self, visit: &mut dyn FnMut(&'a WaitQueue)) {
+        visit(&self.count.changed);
+    }
+
+    fn progress(&self) -> Option<Progress> {
+        Some(Progress { arrived: self.count.ever.get(), departed: 0 })
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}

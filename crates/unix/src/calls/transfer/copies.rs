@@ -1,0 +1,271 @@
+//! From file to file inside the kernel: sendfile, copy_file_range, splice, vmsplice.
+
+use alloc::sync::Arc;
+
+use abi::Errno;
+use abi::file::O_APPEND;
+use kernel::pipe::{PipeEnd, Side};
+
+use super::vectors::{ranges, read_ranges, write_ranges};
+use super::{At, end_of, note_broken, note_written, within_file_limit};
+use crate::call::{Call, CallResult};
+use crate::files::{Body, MemoryDevice, OpenFile};
+use crate::limits::{PIECE_BYTES, TRANSFER_BYTES_MAX};
+
+/// Flags of `splice` and its kin: MOVE, NONBLOCK, MORE, GIFT.
+const SPLICE_FLAGS: u32 = 15;
+const SPLICE_NONBLOCK: u32 = 2;
+
+/// One side of a copy: a file, and where in it.
+struct End {
+    file: Arc<OpenFile>,
+    at: At,
+}
+
+impl End {
+    fn position(&self) -> u64 {
+        match self.at {
+            At::Offset(offset) => offset,
+            _ => self.file.position(),
+        }
+    }
+
+    fn advance(&mut self, bytes: usize) {
+        let position = self.position() + bytes as u64;
+        match &mut self.at {
+            At::Offset(offset) => *offset = position,
+            _ => self.file.set_position(position),
+        }
+    }
+}
+
+/// An offset that a program gives by address. Errors: `EFAULT`, `EINVAL` for a negative one.
+fn place(call: &Call<'_>, address: u64) -> Result<At, Errno> {
+    if address == 0 {
+        return Ok(At::Position);
+    }
+    let offset: i64 = call.read(address)?;
+    u64::try_from(offset).map(At::Offset).map_err(|_| Errno::EINVAL)
+}
+
+/// Tells the program where a transfer by offset ended.
+fn tell_place(call: &Call<'_>, address: u64, end: &End) -> Result<(), Errno> {
+    if let At::Offset(offset) = end.at { call.write(address, &offset) } else { Ok(()) }
+}
+
+/// Reads a piece without moving on.
+fn take(call: &Call<'_>, from: &End, piece: &mut [u8], nonblocking: bool) -> Result<usize, Errno> {
+    match &from.file.body {
+        Body::Stream(stream) => call.with_io(nonblocking, |io| stream.read_kernel(io, piece)),
+        Body::Virtual(content) => {
+            let content = content.borrow().clone();
+            let rest = usize::try_from(from.position()).ok().and_then(|at| content.get(at..)).unwrap_or(&[]);
+            let bytes = rest.len().min(piece.len());
+            piece[..bytes].copy_from_slice(&rest[..bytes]);
+            Ok(bytes)
+        }
+        Body::Node => {
+            let content = from.file.content().ok_or(Errno::EINVAL)?;
+            let read = content.read_at(from.position(), piece);
+            if read > 0
+                && let Some(node) = from.file.node()
+            {
+                node.note_read(call.now());
+            }
+            Ok(read)
+        }
+    }
+}
+
+/// Writes a piece and moves on.
+fn give(call: &Call<'_>, to: &mut End, piece: &[u8], nonblocking: bool) -> Result<usize, Errno> {
+    if let Body::Stream(stream) = &to.file.body {
+        let written = call.with_io(nonblocking, |io| stream.write_kernel(io, piece));
+        note_broken(call, &written);
+        return written;
+    }
+    let position = if to.at == At::Position && to.file.is_appending() { end_of(&to.file) } else { to.position() };
+    let allowed = within_file_limit(call, position, piece.len() as u64)? as usize;
+    let written = to.file.content().ok_or(Errno::EINVAL)?.write_at(position, &piece[..allowed])?;
+    note_written(call, &to.file);
+    match &mut to.at {
+        At::Offset(offset) => *offset = position + written as u64,
+        _ => to.file.set_position(position + written as u64),
+    }
+    Ok(written)
+}
+
+/// Copies until `bytes` are done, the source ends or a side would have to wait after something was done.
+fn copy(call: &Call<'_>, from: &mut End, to: &mut End, bytes: usize) -> Result<usize, Errno> {
+    let mut piece = call.buffer(bytes.min(PIECE_BYTES))?;
+    let mut done = 0;
+    while done < bytes {
+        let part = piece.len().min(bytes - done);
+        let read = take(call, from, &mut piece[..part], false)?;
+        if read == 0 {
+            break;
+        }
+        match give(call, to, &piece[..read], to.file.is_nonblocking()) {
+            Ok(written) => {
+                from.advance(written);
+                done += written;
+                if written < read || call.task.is_interrupted() {
+                    break;
+                }
+            }
+            Err(error) if done == 0 => return Err(error),
+            Err(_) => break,
+        }
+    }
+    Ok(done)
+}
+
+/// Errors: `EBADF`, `EINVAL` for a source that is no file or an appending target, `ESPIPE` for an offset into a
+/// stream, `EFAULT`; those of a write.
+pub fn sendfile(call: &Call<'_>, output: u64, input: u64, offset: u64, bytes: u64) -> CallResult {
+    let at = place(call, offset)?;
+    let file = call.file(input)?;
+    file.check_readable()?;
+    let device = file.stream_of::<MemoryDevice>();
+    if at != At::Position && !file.is_seekable() && device.is_none() {
+        return Err(Errno::ESPIPE);
+    }
+    if bytes > i64::MAX as u64 {
+        return Err(Errno::EINVAL);
+    }
+    let target = call.file(output)?;
+    target.check_writable()?;
+    if target.flags() & O_APPEND != 0 || file.is_directory() {
+        return Err(Errno::EINVAL);
+    }
+    // Of the streams only the devices that give bytes without end are sources.
+    if !file.is_seekable() && device.is_none_or(|device| *device == MemoryDevice::Null) {
+        return Err(Errno::EINVAL);
+    }
+    let (mut from, mut to) = (End { file, at }, End { file: target, at: At::Position });
+    // Into a pipe goes one round, as on Linux: what fits.
+    let bytes = wait_for_room(call, &to.file, cut(bytes), to.file.is_nonblocking())?;
+    let copied = copy(call, &mut from, &mut to, bytes)?;
+    tell_place(call, offset, &from)?;
+    Ok(copied as u64)
+}
+
+fn cut(bytes: u64) -> usize {
+    bytes.min(TRANSFER_BYTES_MAX as u64) as usize
+}
+
+fn is_pipe(file: &OpenFile) -> bool {
+    file.stream_of::<PipeEnd>().is_some()
+}
+
+/// `source` and `target` are a descriptor and the address of an offset.
+///
+/// Errors: `EINVAL` for flags, for what is no regular file, or for ranges of one file that overlap; `EISDIR`,
+/// `EBADF`, also for an appending target; `EFAULT`; those of a write.
+pub fn copy_file_range(call: &Call<'_>, source: [u64; 2], target: [u64; 2], bytes: u64, flags: u64) -> CallResult {
+    let (file, target_file) = (call.file(source[0])?, call.file(target[0])?);
+    let mut from = End { file, at: place(call, source[1])? };
+    let mut to = End { file: target_file, at: place(call, target[1])? };
+    if flags != 0 {
+        return Err(Errno::EINVAL);
+    }
+    if from.file.is_directory() || to.file.is_directory() {
+        return Err(Errno::EISDIR);
+    }
+    if from.file.content().is_none() || to.file.content().is_none() {
+        return Err(Errno::EINVAL);
+    }
+    from.file.check_readable()?;
+    to.file.check_writable()?;
+    if to.file.is_appending() {
+        return Err(Errno::EBADF);
+    }
+    let (start, target_start) = (from.position(), to.position());
+    if start.checked_add(bytes).is_none_or(|end| end > i64::MAX as u64) {
+        return Err(Errno::EOVERFLOW);
+    }
+    let bytes = bytes.min(end_of(&from.file).saturating_sub(start));
+    let same = from.file.node().zip(to.file.node()).is_some_and(|(one, other)| one.is(other));
+    if same && target_start < start.saturating_add(bytes) && start < target_start.saturating_add(bytes) {
+        return Err(Errno::EINVAL);
+    }
+    let copied = copy(call, &mut from, &mut to, cut(bytes))?;
+    tell_place(call, source[1], &from)?;
+    tell_place(call, target[1], &to)?;
+    Ok(copied as u64)
+}
+
+/// Moves bytes between a pipe and a file; one round, as much as is there and fits.
+///
+/// Errors: `EINVAL` when neither side is a pipe or an appending target, `ESPIPE` for an offset into a pipe, `EBADF`,
+/// `EAGAIN`; those of a read or write.
+pub fn splice(call: &Call<'_>, source: [u64; 2], target: [u64; 2], bytes: u64, flags: u32) -> CallResult {
+    if flags & !SPLICE_FLAGS != 0 {
+        return Err(Errno::EINVAL);
+    }
+    if bytes == 0 {
+        return Ok(0);
+    }
+    let (file, target_file) = (call.file(source[0])?, call.file(target[0])?);
+    file.check_readable()?;
+    target_file.check_writable()?;
+    if (is_pipe(&file) && source[1] != 0) || (is_pipe(&target_file) && target[1] != 0) {
+        return Err(Errno::ESPIPE);
+    }
+    let appends = target_file.is_appending() && !is_pipe(&target_file);
+    if (!is_pipe(&file) && !is_pipe(&target_file)) || appends || file.is_directory() {
+        return Err(Errno::EINVAL);
+    }
+    let nonblocking = flags & SPLICE_NONBLOCK != 0;
+    let mut from = End { file, at: place(call, source[1])? };
+    let mut to = End { file: target_file, at: place(call, target[1])? };
+    let bytes = wait_for_room(call, &to.file, cut(bytes), nonblocking || to.file.is_nonblocking())?;
+    let mut piece = call.buffer(bytes.min(PIECE_BYTES))?;
+    let read = take(call, &from, &mut piece, nonblocking || from.file.is_nonblocking())?;
+    let written = if read == 0 { 0 } else { give(call, &mut to, &piece[..read], false)? };
+    if from.file.is_seekable() {
+        from.advance(written);
+    }
+    tell_place(call, source[1], &from)?;
+    tell_place(call, target[1], &to)?;
+    Ok(written as u64)
+}
+
+/// Bytes that a pipe takes without waiting, at least one; `wanted` for another file.
+fn wait_for_room(call: &Call<'_>, file: &OpenFile, wanted: usize, nonblocking: bool) -> Result<usize, Errno> {
+    let Some(end) = file.stream_of::<PipeEnd>() else { return Ok(wanted) };
+    loop {
+        let pipe = end.pipe();
+        let room = pipe.capacity() - pipe.fill();
+        // Nobody reads: the write finds out.
+        if room > 0 || pipe.readers() == 0 {
+            return Ok(wanted.min(room.max(1)));
+        }
+        call.with_io(nonblocking, |io| io.wait(pipe.writable()))?;
+    }
+}
+
+/// A pipe's bytes cannot be read without being taken, so there is no tee: `EINVAL` says that it is not supported here.
+pub fn tee(call: &Call<'_>, source: u64, target: u64, flags: u32) -> CallResult {
+    if flags & !SPLICE_FLAGS != 0 {
+        return Err(Errno::EINVAL);
+    }
+    call.file(source)?.check_readable()?;
+    call.file(target)?.check_writable()?;
+    Err(Errno::EINVAL)
+}
+
+/// Between memory and a pipe, as `readv` and `writev`. Errors: `EBADF` for what is no pipe; theirs.
+pub fn vmsplice(call: &Call<'_>, descriptor: u64, vector: [u64; 2], flags: u32) -> CallResult {
+    if flags & !SPLICE_FLAGS != 0 {
+        return Err(Errno::EINVAL);
+    }
+    let file = call.file(descriptor)?;
+    let side = file.stream_of::<PipeEnd>().map(PipeEnd::side).ok_or(Errno::EBADF)?;
+    let buffers = ranges(call, vector)?;
+    let moved = match side {
+        Side::Read => read_ranges(call, &file, &buffers, At::Position),
+        _ => write_ranges(call, &file, &buffers, At::Position),
+    };
+    moved.map(|bytes| bytes as u64)
+}

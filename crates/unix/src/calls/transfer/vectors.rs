@@ -1,0 +1,206 @@
+//! Transfers with several buffers: readv, writev and their kin.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use abi::Errno;
+use abi::Field;
+use abi::file::{IOV_MAX, Iovec, RWF_APPEND, RWF_DSYNC, RWF_HIPRI, RWF_NOWAIT, RWF_SYNC};
+use kernel::pipe::ATOMIC_BYTES;
+use kernel::stream::{Stream, UserRange};
+
+use super::{At, end_of, note_broken, positioned, read_at, write_at, write_stream};
+use crate::call::{Call, CallResult};
+use crate::files::{Body, OpenFile};
+use crate::limits::TRANSFER_BYTES_MAX;
+
+const FLAGS: u32 = RWF_HIPRI | RWF_DSYNC | RWF_SYNC | RWF_NOWAIT | RWF_APPEND;
+
+/// The buffers of a call, without empty ones.
+pub struct Ranges {
+    ranges: Vec<UserRange>,
+    bytes: usize,
+}
+
+/// Reads an array of buffers, `[address, count]`, cut to what one call moves.
+///
+/// Errors: `EINVAL` for too many buffers or too large ones, `EFAULT`, `ENOMEM`.
+pub fn ranges(call: &Call<'_>, [address, count]: [u64; 2]) -> Result<Ranges, Errno> {
+    if count > IOV_MAX as u64 {
+        return Err(Errno::EINVAL);
+    }
+    let records = call.read_bytes(address, count as usize * Iovec::BYTES)?;
+    let mut ranges = Vec::new();
+    ranges.try_reserve_exact(count as usize).map_err(|_| Errno::ENOMEM)?;
+    let mut bytes = 0;
+    for record in records.chunks_exact(Iovec::BYTES).map(<Iovec as Field>::get) {
+        if record.iov_len > i64::MAX as u64 {
+            return Err(Errno::EINVAL);
+        }
+        let range = call.range(record.iov_base, record.iov_len)?.first(TRANSFER_BYTES_MAX - bytes);
+        bytes += range.bytes;
+        if range.bytes > 0 {
+            ranges.push(range);
+        }
+    }
+    Ok(Ranges { ranges, bytes })
+}
+
+/// The open file of a call at a place.
+fn file_at(call: &Call<'_>, descriptor: u64, at: At) -> Result<Arc<OpenFile>, Errno> {
+    match at {
+        At::Offset(offset) => positioned(call, descriptor, offset),
+        _ => call.file(descriptor),
+    }
+}
+
+pub fn readv(call: &Call<'_>, descriptor: u64, vector: [u64; 2], at: At) -> CallResult {
+    let file = file_at(call, descriptor, at)?;
+    file.check_readable()?;
+    let buffers = ranges(call, vector)?;
+    read_ranges(call, &file, &buffers, at).map(|bytes| bytes as u64)
+}
+
+pub fn writev(call: &Call<'_>, descriptor: u64, vector: [u64; 2], at: At) -> CallResult {
+    let file = file_at(call, descriptor, at)?;
+    file.check_writable()?;
+    let buffers = ranges(call, vector)?;
+    write_ranges(call, &file, &buffers, at).map(|bytes| bytes as u64)
+}
+
+/// Errors: `ENOTSUP` for unknown flags; those of `preadv`.
+pub fn preadv2(call: &Call<'_>, descriptor: u64, vector: [u64; 2], offset: u64, flags: u32) -> CallResult {
+    let at = if offset as i64 == -1 { At::Position } else { At::Offset(offset) };
+    if flags & !FLAGS != 0 || flags & RWF_APPEND != 0 {
+        return Err(Errno::ENOTSUP);
+    }
+    readv(call, descriptor, vector, at)
+}
+
+pub fn pwritev2(call: &Call<'_>, descriptor: u64, vector: [u64; 2], offset: u64, flags: u32) -> CallResult {
+    let at = match () {
+        _ if flags & !FLAGS != 0 => return Err(Errno::ENOTSUP),
+        _ if offset as i64 == -1 && flags & RWF_APPEND != 0 => At::End,
+        _ if offset as i64 == -1 => At::Position,
+        _ => At::Offset(offset),
+    };
+    writev(call, descriptor, vector, at)
+}
+
+pub fn read_ranges(call: &Call<'_>, file: &Arc<OpenFile>, buffers: &Ranges, at: At) -> Result<usize, Errno> {
+    if let Body::Stream(stream) = &file.body {
+        return read_stream(call, file, stream, buffers);
+    }
+    let start = if let At::Offset(offset) = at { offset } else { file.position() };
+    let mut done = 0;
+    if buffers.ranges.is_empty() && file.is_directory() {
+        return Err(Errno::EISDIR);
+    }
+    for range in &buffers.ranges {
+        match read_at(call, file, *range, start + done as u64) {
+            Ok(read) => {
+                done += read;
+                if read < range.bytes {
+                    break;
+                }
+            }
+            Err(error) if done == 0 => return Err(error),
+            Err(_) => break,
+        }
+    }
+    if at == At::Position {
+        file.set_position(start + done as u64);
+    }
+    Ok(done)
+}
+
+/// Only the first buffer may wait: what has been read is handed out.
+fn read_stream(call: &Call<'_>, file: &OpenFile, stream: &Arc<dyn Stream>, buffers: &Ranges) -> Result<usize, Errno> {
+    let mut done = 0;
+    for range in &buffers.ranges {
+        let nonblocking = file.is_nonblocking() || done > 0;
+        match call.with_io(nonblocking, |io| stream.read(io, *range)) {
+            Ok(read) => {
+                done += read;
+                if read < range.bytes {
+                    break;
+                }
+            }
+            Err(error) if done == 0 => return Err(error),
+            Err(_) => break,
+        }
+    }
+    Ok(done)
+}
+
+pub fn write_ranges(call: &Call<'_>, file: &Arc<OpenFile>, buffers: &Ranges, at: At) -> Result<usize, Errno> {
+    if let Body::Stream(stream) = &file.body {
+        return write_ranges_to_stream(call, file, stream, buffers);
+    }
+    let start = match at {
+        _ if at == At::End || file.is_appending() => end_of(file),
+        At::Offset(offset) => offset,
+        _ => file.position(),
+    };
+    let mut done = 0;
+    for range in &buffers.ranges {
+        match write_at(call, file, *range, start + done as u64) {
+            Ok(written) => {
+                done += written;
+                if written < range.bytes {
+                    break;
+                }
+            }
+            Err(error) if done == 0 => return Err(error),
+            Err(_) => break,
+        }
+    }
+    if !matches!(at, At::Offset(_)) {
+        file.set_position(start + done as u64);
+    }
+    Ok(done)
+}
+
+fn write_ranges_to_stream(
+    call: &Call<'_>,
+    file: &OpenFile,
+    stream: &Arc<dyn Stream>,
+    buffers: &Ranges,
+) -> Result<usize, Errno> {
+    if buffers.ranges.len() > 1
+        && buffers.bytes <= ATOMIC_BYTES
+        && let Some(whole) = gather(call, buffers)
+    {
+        // A small write must not be torn, however many buffers it comes from.
+        let written = call.with_io(file.is_nonblocking(), |io| stream.write_kernel(io, &whole));
+        if !matches!(written, Err(Errno::EINVAL)) {
+            note_broken(call, &written);
+            return written;
+        }
+    }
+    let mut done = 0;
+    for range in &buffers.ranges {
+        match write_stream(call, file, stream, *range) {
+            Ok(written) => {
+                done += written;
+                if written < range.bytes {
+                    break;
+                }
+            }
+            Err(error) if done == 0 => return Err(error),
+            Err(_) => break,
+        }
+    }
+    Ok(done)
+}
+
+/// All bytes of the buffers in a row; `None` if they cannot be read or kept, and the slow way finds the error.
+fn gather(call: &Call<'_>, buffers: &Ranges) -> Option<Vec<u8>> {
+    let mut whole = call.buffer(buffers.bytes).ok()?;
+    let mut at = 0;
+    for range in &buffers.ranges {
+        call.copy_in(range.address.0, &mut whole[at..at + range.bytes]).ok()?;
+        at += range.bytes;
+    }
+    Some(whole)
+}

@@ -1,0 +1,179 @@
+//! Terminals: the cooked tty of the kernel between a line to the outside and the programs.
+//!
+//! ```text
+//!            console.rs                                    ends.rs
+//!   channel ───take_input──▶ ┌──────────────┐ ──read──▶  TtyStream, one per open file
+//!   channel ◀──give_output── │ Tty (kernel) │ ◀─write──
+//!                            └──────┬───────┘
+//!                    pty.rs         │ Effects: who wakes, which signals, is there output
+//!   PtyMaster ──write──▶ the same Tty ──read──▶ PtyMaster
+//! ```
+//! A terminal's number is its name: `/dev/pts/N`, device (136, N). Number 0 is the console, connected to the
+//! machine's terminal channel; the others are pseudo terminals.
+//!
+//! Invariant: the tty is never borrowed while somebody sleeps or is woken, or a signal is sent.
+
+mod console;
+mod ends;
+mod job;
+mod pty;
+mod registry;
+
+pub use ends::TtyStream;
+pub use pty::PtyMaster;
+pub use registry::{Terminals, node_of};
+
+use core::cell::Cell;
+
+use kernel::schedule::WaitQueue;
+use kernel::tty::{Effects, Signal, Tty};
+use machine::{KernelCell, Nanos};
+
+use crate::emulator::Unix;
+use console::Console;
+use pty::Pty;
+
+/// Output that a tty keeps until its line takes it.
+const OUTPUT_BYTES: usize = 8192;
+
+/// Major number of pseudo terminals, which here are all terminals (Linux `devices.txt`).
+pub const TERMINAL_MAJOR: u32 = 136;
+
+/// What a terminal is connected to.
+enum Line {
+    Console(Console),
+    Pty(Pty),
+}
+
+/// A terminal. Programs reach it through [`TtyStream`].
+pub struct Terminal {
+    unix: &'static Unix,
+    pub number: u32,
+    pub tty: KernelCell<Tty>,
+    line: Line,
+    /// Readers and pollers wait here.
+    readers: WaitQueue,
+    /// Writers wait here, and who waits for the output to drain.
+    writers: WaitQueue,
+    /// When the newest byte came: the timer of `VTIME` starts there.
+    newest_input: Cell<Nanos>,
+    /// How many open files the programs' side has.
+    opens: Cell<u32>,
+    /// `TIOCEXCL`: only root may open it again.
+    pub exclusive: Cell<bool>,
+}
+
+impl Terminal {
+    /// Does what a call of the tty asks for.
+    pub fn apply(&self, effects: Effects) {
+        if effects.accepted > 0 {
+            self.newest_input.set(self.unix.machine.now());
+        }
+        if effects.output_pending {
+            self.give_output();
+        }
+        if effects.wake_readers {
+            self.unix.scheduler.wake(&self.readers);
+        }
+        if effects.wake_writers {
+            self.unix.scheduler.wake(&self.writers);
+        }
+        if !effects.signals.is_empty() {
+            let foreground = self.tty.borrow().job.foreground;
+            for signal in effects.signals.iter() {
+                self.signal_group(foreground, signal);
+            }
+        }
+    }
+
+    /// Moves output to the line, as much as it takes. Returns the number of bytes.
+    fn give_output(&self) -> usize {
+        match &self.line {
+            Line::Console(console) => {
+                let moved = console.take_from(self.unix.machine, &self.tty);
+                if moved > 0 {
+                    self.unix.scheduler.wake(&self.writers);
+                }
+                moved
+            }
+            Line::Pty(pty) => {
+                pty.tell_master(self.unix.scheduler);
+                0
+            }
+        }
+    }
+
+    /// The line is asked for bytes that the tty had no room for, or that have come meanwhile.
+    fn take_input(&self) {
+        match &self.line {
+            Line::Console(console) => console.give_to(self),
+            Line::Pty(pty) => pty.tell_master(self.unix.scheduler),
+        }
+    }
+
+    /// After something was read or flushed: there is room for input again.
+    pub fn made_room(&self) {
+        if self.tty.borrow_mut().device_may_resume() {
+            self.take_input();
+        }
+    }
+
+    /// The device has news: input, or room for output.
+    pub fn device(&self) {
+        self.take_input();
+        self.give_output();
+        if let Line::Console(console) = &self.line
+            && console.has_sent_all(self.unix.machine)
+        {
+            self.unix.scheduler.wake(&self.writers);
+        }
+    }
+
+    /// Everything written has reached the other side.
+    pub fn is_drained(&self) -> bool {
+        match &self.line {
+            Line::Console(console) => self.tty.borrow().is_drained() && console.has_sent_all(self.unix.machine),
+            // What the master can read counts as sent, for nobody may ever read it.
+            Line::Pty(_) => true,
+        }
+    }
+
+    /// `TIOCOUTQ`: bytes written that are not sent.
+    pub fn unsent_bytes(&self) -> usize {
+        match &self.line {
+            Line::Console(_) => self.tty.borrow().unsent_bytes(),
+            Line::Pty(_) => 0,
+        }
+    }
+
+    /// Waiting queue of those who write or wait for the end of output.
+    pub fn writers(&self) -> &WaitQueue {
+        &self.writers
+    }
+
+    pub fn master(&self) -> Option<&Pty> {
+        match &self.line {
+            Line::Pty(pty) => Some(pty),
+            Line::Console(_) => None,
+        }
+    }
+
+    /// The other side is gone: programs read the end, and the session is told.
+    fn hang_up(&self) {
+        if self.tty.borrow().is_hung_up() {
+            return;
+        }
+        let (effects, job) = {
+            let mut tty = self.tty.borrow_mut();
+            (tty.hang_up(), tty.job)
+        };
+        self.apply(effects);
+        if let Some(leader) = job.session.and_then(|session| self.unix.tasks.process(session as u32)) {
+            self.signal_process(&leader, Signal::HangUp);
+            self.signal_process(&leader, Signal::Continue);
+        }
+        self.signal_group(job.foreground, Signal::HangUp);
+        self.signal_group(job.foreground, Signal::Continue);
+        self.leave_session();
+    }
+}

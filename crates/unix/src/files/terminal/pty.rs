@@ -1,0 +1,131 @@
+//! Pseudo terminals: a terminal whose line is another program, through `/dev/ptmx`.
+
+use alloc::sync::Arc;
+use alloc::vec;
+use core::any::Any;
+use core::cell::Cell;
+
+use abi::Errno;
+use kernel::schedule::{Scheduler, WaitQueue};
+use kernel::stream::{Io, Ready, Stream, UserRange};
+
+use super::Terminal;
+use super::ends::write_pieces;
+use crate::limits::PIECE_BYTES;
+
+/// What a pseudo terminal has beside its tty.
+pub struct Pty {
+    /// `TIOCSPTLCK`: the programs' side cannot be opened. So it is at first.
+    pub locked: Cell<bool>,
+    /// The programs' side was open and is not any more.
+    abandoned: Cell<bool>,
+    /// The master's readers, writers and pollers.
+    master: WaitQueue,
+}
+
+impl Pty {
+    pub fn new() -> Pty {
+        Pty { locked: Cell::new(true), abandoned: Cell::new(false), master: WaitQueue::new() }
+    }
+
+    /// The master should look again: there is output, or room for input.
+    pub fn tell_master(&self, scheduler: &Scheduler) {
+        scheduler.wake(&self.master);
+    }
+
+    pub fn slave_opened(&self) {
+        self.abandoned.set(false);
+    }
+
+    pub fn slave_closed(&self, scheduler: &Scheduler) {
+        self.abandoned.set(true);
+        self.tell_master(scheduler);
+    }
+}
+
+/// The open file of a pseudo terminal's other side.
+pub struct PtyMaster {
+    terminal: Arc<Terminal>,
+}
+
+impl PtyMaster {
+    /// A new pseudo terminal and its master. Errors: `ENOSPC` when there are too many, `ENOMEM`.
+    pub fn open(unix: &'static crate::Unix) -> Result<Arc<PtyMaster>, Errno> {
+        let terminal = unix.terminals.add_pty(unix)?;
+        Ok(Arc::new(PtyMaster { terminal }))
+    }
+
+    pub fn terminal(&self) -> &Arc<Terminal> {
+        &self.terminal
+    }
+
+    fn pty(&self) -> &Pty {
+        self.terminal.master().expect("only pseudo terminals have masters")
+    }
+}
+
+impl Drop for PtyMaster {
+    fn drop(&mut self) {
+        self.terminal.hang_up();
+        self.terminal.unix.terminals.remove_pty(&self.terminal);
+    }
+}
+
+impl Stream for PtyMaster {
+    fn read(&self, io: &Io<'_>, to: UserRange) -> Result<usize, Errno> {
+        let mut piece = vec![0; to.bytes.min(PIECE_BYTES)];
+        let bytes = self.read_kernel(io, &mut piece)?;
+        io.machine().copy_out(to.address, &piece[..bytes]).map_err(|_| Errno::EFAULT)?;
+        Ok(bytes)
+    }
+
+    fn write(&self, io: &Io<'_>, from: UserRange) -> Result<usize, Errno> {
+        write_pieces(io, from, |piece| self.write_kernel(io, piece))
+    }
+
+    fn read_kernel(&self, io: &Io<'_>, into: &mut [u8]) -> Result<usize, Errno> {
+        if into.is_empty() {
+            return Ok(0);
+        }
+        loop {
+            let taken = self.terminal.tty.borrow_mut().take_output(into);
+            if taken > 0 {
+                self.terminal.unix.scheduler.wake(&self.terminal.writers);
+                return Ok(taken);
+            }
+            if self.pty().abandoned.get() {
+                return Err(Errno::EIO);
+            }
+            io.wait(&self.pty().master)?;
+        }
+    }
+
+    fn write_kernel(&self, io: &Io<'_>, from: &[u8]) -> Result<usize, Errno> {
+        let mut done = 0;
+        while done < from.len() {
+            let effects = self.terminal.tty.borrow_mut().device_input(&from[done..]);
+            self.terminal.apply(effects);
+            done += effects.accepted;
+            if effects.accepted == 0
+                && let Err(error) = io.wait(&self.pty().master)
+            {
+                return if done > 0 { Ok(done) } else { Err(error) };
+            }
+        }
+        Ok(done)
+    }
+
+    fn ready(&self) -> Ready {
+        let has_output = !self.terminal.tty.borrow().is_drained();
+        let ready = Ready::WRITABLE.with_if(has_output, Ready::READABLE);
+        ready.with_if(self.pty().abandoned.get(), Ready::HANG_UP)
+    }
+
+    fn each_queue<'a>(&'a self, visit: &mut dyn FnMut(&'a WaitQueue)) {
+        visit(&self.pty().master);
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}

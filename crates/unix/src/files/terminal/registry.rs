@@ -1,0 +1,219 @@
+//! All terminals, by their numbers, and opening them.
+
+use alloc::format;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::cell::Cell;
+
+use abi::Errno;
+use abi::file::O_NOCTTY;
+use bootimage::control::{Decoder, Record};
+use kernel::file::{Credentials, FinalLink, NewSpecial, Node, NodeKind, View};
+use kernel::schedule::WaitQueue;
+use kernel::stream::Stream;
+use kernel::tty::{Signal, Tty, WindowSize};
+use machine::{Channel, KernelCell, Nanos, Received};
+
+use super::console::Console;
+use super::job::disassociate;
+use super::{Line, OUTPUT_BYTES, PtyMaster, TERMINAL_MAJOR, Terminal, TtyStream};
+use crate::emulator::Unix;
+use crate::files::terminal::pty::Pty;
+use crate::task::{Process, Task};
+
+/// Pseudo terminals in all; then `ENOSPC`, as on Linux.
+const TERMINALS_MAX: usize = 256;
+
+/// Group of terminals, mode of their nodes.
+const TTY_GROUP: u32 = 5;
+const TTY_MODE: u32 = 0o620;
+
+pub struct Terminals {
+    /// A terminal's place is its number. 0 is the console.
+    list: KernelCell<Vec<Option<Arc<Terminal>>>>,
+    /// Records of the host tool.
+    control: KernelCell<Decoder>,
+}
+
+impl Terminals {
+    pub const fn new() -> Terminals {
+        Terminals { list: KernelCell::new(Vec::new()), control: KernelCell::new(Decoder::new()) }
+    }
+
+    /// Connects the console to the machine's channel, as controlling terminal of session `session`. Error: `ENOMEM`.
+    pub fn start(&self, unix: &'static Unix, size: WindowSize, session: u32) -> Result<Arc<Terminal>, Errno> {
+        let console = self.add(unix, Line::Console(Console::new()))?;
+        {
+            let mut tty = console.tty.borrow_mut();
+            // Nobody listens for the change of size yet.
+            let _ = tty.set_window_size(size);
+            tty.job.session = Some(session as i32);
+            tty.job.foreground = Some(session as i32);
+        }
+        Ok(console)
+    }
+
+    fn add(&self, unix: &'static Unix, line: Line) -> Result<Arc<Terminal>, Errno> {
+        let mut list = self.list.borrow_mut();
+        let number = list.iter().position(Option::is_none).unwrap_or(list.len());
+        if number >= TERMINALS_MAX {
+            return Err(Errno::ENOSPC);
+        }
+        let terminal = Arc::new(Terminal {
+            unix,
+            number: number as u32,
+            tty: KernelCell::new(Tty::new(OUTPUT_BYTES).map_err(|_| Errno::ENOMEM)?),
+            line,
+            readers: WaitQueue::new(),
+            writers: WaitQueue::new(),
+            newest_input: Cell::new(Nanos(0)),
+            opens: Cell::new(0),
+            exclusive: Cell::new(false),
+        });
+        if number == list.len() {
+            list.push(None);
+        }
+        list[number] = Some(terminal.clone());
+        drop(list);
+        if let Err(error) = make_node(unix, terminal.number) {
+            self.list.borrow_mut()[number] = None;
+            return Err(error);
+        }
+        Ok(terminal)
+    }
+
+    pub(super) fn add_pty(&self, unix: &'static Unix) -> Result<Arc<Terminal>, Errno> {
+        self.add(unix, Line::Pty(Pty::new()))
+    }
+
+    pub(super) fn remove_pty(&self, terminal: &Terminal) {
+        self.list.borrow_mut()[terminal.number as usize] = None;
+        remove_node(terminal.unix, terminal.number);
+    }
+
+    pub fn get(&self, number: u32) -> Option<Arc<Terminal>> {
+        self.list.borrow().get(number as usize)?.clone()
+    }
+
+    pub fn console(&self) -> Option<Arc<Terminal>> {
+        self.get(0)
+    }
+
+    /// The controlling terminal of a process.
+    pub fn of_process(&self, process: &Process) -> Option<Arc<Terminal>> {
+        if !process.family.get().has_terminal {
+            return None;
+        }
+        self.list.borrow().iter().flatten().find(|terminal| terminal.controls(process)).cloned()
+    }
+
+    /// A device of the machine has news.
+    pub fn device(&self, unix: &'static Unix) {
+        let Some(console) = self.console() else { return };
+        self.take_records(unix, &console);
+        console.device();
+    }
+
+    /// Follows the size of the host's terminal. A broken stream of records is not read on.
+    fn take_records(&self, unix: &'static Unix, console: &Terminal) {
+        let mut bytes = [0; 64];
+        while unix.machine.receivable(Channel::Control) > 0
+            && let Received::Bytes(count) = unix.machine.receive(Channel::Control, &mut bytes)
+        {
+            let mut control = self.control.borrow_mut();
+            control.feed(&bytes[..count]);
+            while let Ok(Some(record)) = control.next() {
+                if let Record::WindowSize { rows, columns, x_pixels, y_pixels } = record {
+                    let size = WindowSize { rows, columns, x_pixels, y_pixels };
+                    let effects = console.tty.borrow_mut().set_window_size(size);
+                    console.apply(effects);
+                }
+            }
+        }
+    }
+
+    /// Opens a terminal's device for a program; `None` when the device is no terminal.
+    ///
+    /// Errors: `ENXIO` for /dev/tty without a controlling terminal and for a number that is none; `EIO` while a pseudo
+    /// terminal is locked or when it has hung up; `EBUSY` for an exclusive one.
+    pub fn open(
+        &self,
+        task: &Arc<Task>,
+        unix: &'static Unix,
+        device: (u32, u32),
+        flags: u32,
+    ) -> Result<Option<Arc<dyn Stream>>, Errno> {
+        let terminal = match device {
+            (5, 0) => self.of_process(&task.process),
+            (5, 1) => self.console(),
+            (5, 2) => return Ok(Some(PtyMaster::open(unix)?)),
+            (TERMINAL_MAJOR, number) => self.get(number),
+            _ => return Ok(None),
+        };
+        let terminal = terminal.ok_or(Errno::ENXIO)?;
+        if terminal.master().is_some_and(|pty| pty.locked.get() || terminal.tty.borrow().is_hung_up()) {
+            return Err(Errno::EIO);
+        }
+        if terminal.exclusive.get() && !task.process.credentials.borrow().is_privileged() {
+            return Err(Errno::EBUSY);
+        }
+        if flags & O_NOCTTY == 0 && device != (5, 0) && device != (5, 1) {
+            // A leader with a terminal, and a terminal with a session, keep theirs: that is no error.
+            let _ = terminal.acquire(&task.process, &terminal.caller(task));
+        }
+        Ok(Some(TtyStream::new(&terminal)))
+    }
+
+    /// A process has ended. The end of a session's leader is the end of the session's terminal.
+    pub fn process_ended(&self, process: &Process) {
+        if process.family.get().session == process.pid
+            && let Some(terminal) = self.of_process(process)
+        {
+            disassociate(&terminal, &[Signal::HangUp]);
+        }
+    }
+
+    /// `TIOCNOTTY`, `setsid`: the process has no terminal any more, nor has its session when it is the leader.
+    pub fn give_up(&self, process: &Process) {
+        if process.family.get().session == process.pid
+            && let Some(terminal) = self.of_process(process)
+        {
+            disassociate(&terminal, &[Signal::HangUp, Signal::Continue]);
+        }
+        let mut family = process.family.get();
+        family.has_terminal = false;
+        process.family.set(family);
+        process.unbind_opens();
+    }
+}
+
+/// Runs `act` with the kernel's own view of the names.
+fn with_root<R>(unix: &Unix, act: impl FnOnce(View<'_>) -> R) -> R {
+    let root = unix.names.root().clone();
+    let credentials = Credentials::root();
+    act(View { root: &root, directory: &root, credentials: &credentials })
+}
+
+fn make_node(unix: &Unix, number: u32) -> Result<(), Errno> {
+    let path = format!("/dev/pts/{number}");
+    let special = NewSpecial { kind: NodeKind::CharDevice(TERMINAL_MAJOR, number), mode: TTY_MODE };
+    with_root(unix, |view| {
+        let node = match unix.names.make_special(view, path.as_bytes(), special, unix.wall_time()) {
+            Err(Errno::EEXIST) => return Ok(()),
+            made => made?,
+        };
+        unix.names.set_owner(view.credentials, &node, None, Some(TTY_GROUP), unix.wall_time())
+    })
+}
+
+fn remove_node(unix: &Unix, number: u32) {
+    let path = format!("/dev/pts/{number}");
+    // It may be gone already, for root can remove it.
+    let _ = with_root(unix, |view| unix.names.unlink(view, path.as_bytes(), unix.wall_time()));
+}
+
+/// The node of a terminal. Errors: as for any path.
+pub fn node_of(unix: &Unix, terminal: &Terminal) -> Result<Arc<Node>, Errno> {
+    let path = format!("/dev/pts/{}", terminal.number);
+    with_root(unix, |view| unix.names.lookup(view, path.as_bytes(), FinalLink::Follow))
+}

@@ -1,0 +1,22 @@
+//! Layer 7: a bench for synthesized code on the host. It has a machine that is real enough to make and run call routines
+//! in this process: memory below 2 GB, a code store, a program's memory with holes in it, and a way in and out.
+//!
+//! ```text
+//!   arena.rs     the allocator: everything that code names lies below 2 GB
+//!   bench.rs     the machine and its fragments
+//!   program.rs   the memory of the program that calls
+//!   entry.rs     enters a routine as a thread's dispatch does, and looks at what comes back
+//!   random.rs    numbers from a seed
+//! ```
+
+mod arena;
+mod bench;
+mod entry;
+mod program;
+mod random;
+
+pub use arena::low_memory;
+pub use bench::{Bench, bench};
+pub use entry::{Caller, Outcome, Way};
+pub use program::{AREA_BYTES, Access, Program};
+pub use random::Random;

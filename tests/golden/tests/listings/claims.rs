@@ -1,0 +1,85 @@
+//! What the doc comment of a template says of it, and whether its cost is true.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use iced_x86::{FlowControl, Instruction};
+use synth::Template;
+
+use crate::{disassembly, root};
+
+const SOURCES: [&str; 8] = [
+    "kernel/src/call/routine.rs",
+    "kernel/src/call/simple.rs",
+    "kernel/src/call/open.rs",
+    "kernel/src/pipe/template.rs",
+    "kernel/src/file/window.rs",
+    "machine-pc/src/call.rs",
+    "machine-pc/src/tte.rs",
+    "machine-pc/src/lib.rs",
+];
+
+/// The doc comment of a template, from the source.
+pub fn doc_comment(template: &Template) -> Vec<String> {
+    let declaration = format!("pub struct {} {{", template.name);
+    for source in SOURCES {
+        let path = root().join("crates").join(source);
+        let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let lines: Vec<&str> = text.lines().map(str::trim).collect();
+        let found = (1..lines.len()).find(|at| lines[*at].starts_with(&declaration) && lines[at - 1].starts_with("///"));
+        if let Some(at) = found {
+            let first = lines[..at].iter().rposition(|line| !line.starts_with("///")).map_or(0, |before| before + 1);
+            return lines[first..at].iter().map(|line| line.trim_start_matches('/').trim().to_string()).collect();
+        }
+    }
+    panic!("the source of template {} is in none of the files that this test reads", template.name);
+}
+
+/// The numbers after `Cost:`.
+fn claimed(template: &Template) -> Vec<usize> {
+    let doc = doc_comment(template).join(" ");
+    let Some((_, cost)) = doc.split_once("Cost:") else { return Vec::new() };
+    let sentence = cost.split(". ").next().unwrap_or(cost);
+    sentence.split(|c: char| !c.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect()
+}
+
+/// `None` if the claim is true: each number is the length of one way through the template. A way begins at the first
+/// instruction, or behind one that does not fall through; or it is a way less the instructions before a second entry.
+pub fn check_cost(template: &Template) -> Option<String> {
+    let code = disassembly::decode(template.bytes);
+    let mut entries = vec![0];
+    entries.extend((1..code.len()).filter(|at| ends_way(&code[at - 1])));
+    // `sw_in` begins behind the address space part of `sw_in_mmu`.
+    entries.extend((template.name == "SwitchIn").then_some(2));
+    let mut possible = BTreeSet::new();
+    for entry in entries {
+        ways(&code, entry, 0, &mut possible);
+    }
+    let claimed = claimed(template);
+    let first = { let mut first = BTreeSet::new(); ways(&code, 0, 0, &mut first); first };
+    let wrong = claimed.iter().any(|claim| !possible.contains(claim)) || claimed.first().is_some_and(|claim| !first.contains(claim));
+    wrong.then(|| format!("{}: claims a cost of {claimed:?} instructions, its ways take {first:?} of {possible:?}", template.name))
+}
+
+fn ends_way(instruction: &Instruction) -> bool {
+    matches!(instruction.flow_control(), FlowControl::UnconditionalBranch | FlowControl::IndirectBranch | FlowControl::Return)
+}
+
+/// Adds the length of every way from instruction `at`: jumps inside the template go both ways, jumps out of it are not taken.
+fn ways(code: &[Instruction], at: usize, done: usize, lengths: &mut BTreeSet<usize>) {
+    let Some(instruction) = code.get(at) else {
+        lengths.insert(done);
+        return;
+    };
+    if ends_way(instruction) {
+        lengths.insert(done + 1);
+        return;
+    }
+    ways(code, at + 1, done + 1, lengths);
+    if instruction.flow_control() == FlowControl::ConditionalBranch {
+        let target = code.iter().position(|other| other.ip() == instruction.near_branch_target());
+        if let Some(target) = target.filter(|target| *target > at) {
+            ways(code, target, done + 1, lengths);
+        }
+    }
+}

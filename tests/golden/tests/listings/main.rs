@@ -1,0 +1,65 @@
+//! The golden listings: every template and every routine made of them, disassembled, against `docs/listings`. A change of
+//! machine code shows as a change of text, to be reviewed. `UPDATE_GOLDEN=1` writes the listings anew.
+
+mod claims;
+mod diff;
+mod disassembly;
+mod routines;
+
+use std::path::{Path, PathBuf};
+
+use synth::Template;
+
+/// The root of the repository.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Every template of the kernel and of the pc machine.
+fn all_templates() -> Vec<Template> {
+    let threads = machine_pc::thread_templates().map(|(_, template)| template);
+    [kernel::call::templates().as_slice(), &machine_pc::call_templates(), &threads].concat()
+}
+
+/// Compares with the committed listings in `folder`, or writes them.
+fn check(folder: &str, listings: &[(String, String)]) {
+    let folder = root().join("docs/listings").join(folder);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::create_dir_all(&folder).expect("docs/listings can be made");
+        for (name, text) in listings {
+            std::fs::write(folder.join(format!("{name}.txt")), text).expect("docs/listings can be written");
+        }
+    }
+    let mut different = 0;
+    for (name, text) in listings {
+        let path = folder.join(format!("{name}.txt"));
+        let committed = std::fs::read_to_string(&path).unwrap_or_default();
+        if committed != *text {
+            different += 1;
+            println!("{}:\n{}", path.display(), diff::lines(&committed, text));
+        }
+    }
+    assert_eq!(different, 0, "listings differ; if the change is wanted: UPDATE_GOLDEN=1 cargo test -p golden");
+    for file in std::fs::read_dir(&folder).expect("the folder was just read").flatten() {
+        let file = file.file_name().into_string().unwrap_or_default();
+        let known = listings.iter().any(|(name, _)| file == format!("{name}.txt"));
+        assert!(known || !file.ends_with(".txt"), "{file} is the listing of nothing");
+    }
+}
+
+#[test]
+fn templates_are_as_committed() {
+    let listing = |template: &Template| (template.name.to_string(), disassembly::template(template));
+    check("templates", &all_templates().iter().map(listing).collect::<Vec<_>>());
+}
+
+#[test]
+fn routines_are_as_committed() {
+    check("", &routines::all());
+}
+
+#[test]
+fn costs_are_as_claimed() {
+    let wrong: Vec<String> = all_templates().iter().filter_map(claims::check_cost).collect();
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}

@@ -1,0 +1,67 @@
+//! The routines that are listed: made as the kernel makes them, with the fragments of the pc.
+
+use golden::bench;
+use kernel::call::{ClosePlan, OpenPlan, cached_close, cached_open, null_read, null_write, zero_read};
+use kernel::file::{NewNode, Node, Time, Volume, WindowCode};
+use kernel::pipe::Pipe;
+
+use crate::disassembly;
+
+/// Places that the listings do not show.
+const PLAN: ClosePlan = ClosePlan { free: 0x1000, pending: 0x1008, reads: 0x2000, writes: 0x3000, slow_entry: 0x4000 };
+
+fn open_plan(path: &[u8], flags: u32) -> OpenPlan<'_> {
+    OpenPlan {
+        table: PLAN,
+        recipes: 0x5000,
+        path,
+        flags,
+        generation_word: 0x6000,
+        generation: 7,
+        read_entry: 0x7000,
+        write_entry: 0x7100,
+        recipe: 0,
+    }
+}
+
+fn listed(name: &str, entry: u64) -> (String, String) {
+    let birth = bench().store.birth(entry).expect("live code");
+    let mut code = vec![0; birth.bytes as usize];
+    assert_eq!(bench().store.read(entry, &mut code), code.len());
+    (name.to_string(), disassembly::routine(&birth, &code))
+}
+
+/// Name and listing of every routine.
+pub fn all() -> Vec<(String, String)> {
+    bench().use_pc_fragments();
+    let (makers, slow) = (bench().makers(), bench().slow_direct());
+    let pipe = Pipe::new(Some(makers)).expect("memory").code().expect("room for code");
+    let volume = Volume::in_memory(bench().pool, 1);
+    let new = NewNode { mode: 0o644, user: 0, group: 0, now: Time::default() };
+    let node = Node::nameless(&volume, new).expect("room for a node");
+    let window = WindowCode::take(node.content().expect("a regular file"), Some(makers));
+    let file = window.code().expect("room for code");
+    let null = (null_read(makers).expect("room"), null_write(makers).expect("room"));
+    let zero = zero_read(makers).expect("room");
+    let open_null = cached_open(makers, &open_plan(b"/dev/null", 0), slow).expect("room");
+    let open_tty = cached_open(makers, &open_plan(b"/dev/tty", 2), slow).expect("room");
+    let close = cached_close(makers, &PLAN, slow).expect("room");
+    let mut listings = vec![
+        listed("pipe.read", pipe.read.entry()),
+        listed("pipe.write", pipe.write.entry()),
+        listed("file.read", file.read.entry()),
+        listed("file.write", file.write.entry()),
+        listed("file.seek", file.seek.entry()),
+        listed("null.read", null.0.entry()),
+        listed("null.write", null.1.entry()),
+        listed("zero.read", zero.entry()),
+        listed("call.open.null", open_null.entry()),
+        listed("call.open.tty", open_tty.entry()),
+        listed("call.close", close.entry()),
+    ];
+    // A thread's routines are one template each, filled with addresses that are not shown.
+    for (name, template) in machine_pc::thread_templates() {
+        listings.push((name.to_string(), format!("; {name}\n{}", disassembly::template(&template))));
+    }
+    listings
+}

@@ -1,0 +1,295 @@
+//! `file.read`, `file.write` and `file.seek`: several open files on few nodes, which also change underneath them.
+
+use std::sync::Arc;
+
+use abi::{Errno, nr};
+use golden::{Access, Bench, Outcome, Way, bench};
+use kernel::file::limits::FILE_BYTES_MAX;
+use kernel::file::{Content, CounterClock, Credentials, NewNode, Node, Time, Volume, WindowCode};
+
+use crate::race::{Around, Race, in_rax, program, range};
+
+const NODES: usize = 3;
+const OPENS: usize = 5;
+/// Positions are chosen below this; more pages than a window has slots.
+const BYTES: u64 = 40 * 4096 + 100;
+
+/// When a time was noted: in which operation, and the counter before and after it.
+#[derive(Clone, Copy, Default, Debug)]
+struct Noted {
+    operation: u64,
+    counter: (u64, u64),
+}
+
+struct File {
+    node: Arc<Node>,
+    bytes: Vec<u8>,
+    accessed: Noted,
+    modified: Noted,
+}
+
+struct Open {
+    file: usize,
+    window: Box<WindowCode>,
+    position: u64,
+}
+
+pub struct Files {
+    files: Vec<File>,
+    opens: Vec<Open>,
+    credentials: Credentials,
+}
+
+/// The counter as a time: its billions are the seconds.
+struct Clock;
+
+fn time_of(counter: u64) -> Time {
+    Time { seconds: (counter / 1_000_000_000) as i64, nanos: (counter % 1_000_000_000) as u32 }
+}
+
+impl CounterClock for Clock {
+    fn time_of_counter(&self, counter: u64) -> Time {
+        time_of(counter)
+    }
+}
+
+impl Noted {
+    fn contains(&self, time: Time) -> bool {
+        time_of(self.counter.0) <= time && time <= time_of(self.counter.1)
+    }
+}
+
+impl File {
+    fn new() -> File {
+        let volume = Volume::in_memory(bench().pool, 1);
+        volume.set_clock(&Clock);
+        let new = NewNode { mode: 0o644, user: 0, group: 0, now: Time::default() };
+        let node = Node::nameless(&volume, new).expect("room for a node");
+        File { node, bytes: Vec::new(), accessed: Noted::default(), modified: Noted::default() }
+    }
+
+    fn content(&self) -> &Content {
+        self.node.content().expect("a regular file")
+    }
+}
+
+impl Open {
+    fn new(files: &[File], file: usize) -> Open {
+        Open { file, window: WindowCode::take(files[file].content(), Some(bench().makers())), position: 0 }
+    }
+}
+
+impl Files {
+    pub fn new() -> Files {
+        let files: Vec<File> = (0..NODES).map(|_| File::new()).collect();
+        let opens = (0..OPENS).map(|at| Open::new(&files, at % NODES)).collect();
+        Files { files, opens, credentials: Credentials::root() }
+    }
+
+    pub fn step(&mut self, race: &mut Race) {
+        let at = race.random.below(OPENS as u64) as usize;
+        match race.random.below(200) {
+            0 | 1 => self.reopen(race, at),
+            2 => self.replace(race),
+            3..6 => self.resize(race),
+            6..9 => self.punch(race),
+            9..16 => self.check_times(race),
+            16..20 => self.check_content(race),
+            20..80 => self.seek(race, at),
+            80..140 => self.read(race, at),
+            _ => self.write(race, at),
+        }
+        let open = &self.opens[at];
+        race.same("position", open.window.window.position.get(), open.position);
+    }
+
+    fn reopen(&mut self, race: &mut Race, at: usize) {
+        let file = race.random.below(NODES as u64) as usize;
+        self.opens.swap_remove(at).window.give();
+        self.opens.push(Open::new(&self.files, file));
+    }
+
+    /// All opens of one file are closed, and it is gone; a new one comes in its place.
+    fn replace(&mut self, race: &mut Race) {
+        let gone = race.random.below(NODES as u64) as usize;
+        let (closed, kept): (Vec<Open>, Vec<Open>) = self.opens.drain(..).partition(|open| open.file == gone);
+        self.opens = kept;
+        closed.into_iter().for_each(|open| open.window.give());
+        self.files[gone] = File::new();
+        while self.opens.len() < OPENS {
+            let file = race.random.below(NODES as u64) as usize;
+            self.opens.push(Open::new(&self.files, file));
+        }
+    }
+
+    fn a_position(race: &mut Race, size: u64) -> u64 {
+        match race.random.below(8) {
+            0 => size,
+            1 => size.saturating_sub(race.random.below(5000)),
+            2 => (race.random.below(40) * 4096 + race.random.below(20)).saturating_sub(10),
+            3 => race.random.below(40) * 4096,
+            4 => 0,
+            _ => race.random.below(BYTES),
+        }
+    }
+
+    fn resize(&mut self, race: &mut Race) {
+        let file = &mut self.files[race.random.below(NODES as u64) as usize];
+        let size = Self::a_position(race, file.bytes.len() as u64);
+        let before = Bench::counter();
+        race.same("truncate", file.node.truncate(size, &self.credentials, time_of(before)), Ok(()));
+        file.bytes.resize(size as usize, 0);
+        file.modified = Noted { operation: race.operation, counter: (before, before) };
+    }
+
+    fn punch(&mut self, race: &mut Race) {
+        let file = &mut self.files[race.random.below(NODES as u64) as usize];
+        let start = Self::a_position(race, file.bytes.len() as u64);
+        let end = start + race.random.below(3 * 4096);
+        file.content().punch_hole(start..end);
+        let size = file.bytes.len();
+        file.bytes[size.min(start as usize)..size.min(end as usize)].fill(0);
+    }
+
+    fn check_content(&mut self, race: &mut Race) {
+        let file = &self.files[race.random.below(NODES as u64) as usize];
+        race.same("size", file.content().size(), file.bytes.len() as u64);
+        let mut all = vec![0xAA; file.bytes.len()];
+        file.content().read_at(0, &mut all);
+        let differs = all.iter().zip(&file.bytes).position(|(now, model)| now != model);
+        race.same("first byte of the file that differs", differs, None);
+    }
+
+    fn check_times(&mut self, race: &mut Race) {
+        let file = &self.files[race.random.below(NODES as u64) as usize];
+        let meta = file.node.meta();
+        race.same("access time as noted", (meta.accessed, file.accessed.contains(meta.accessed)), (meta.accessed, true));
+        let modified = (meta.modified, file.modified.contains(meta.modified));
+        race.same("modification time as noted", modified, (meta.modified, true));
+        race.same("change time", meta.changed, meta.modified);
+    }
+
+    fn seek(&mut self, race: &mut Race, at: usize) {
+        let open = &mut self.opens[at];
+        let size = self.files[open.file].bytes.len() as u64;
+        let offset = match race.random.below(30) {
+            0 => race.random.pick(&[u64::MAX, 1 << 63, i64::MAX as u64]),
+            _ => Self::a_position(race, size),
+        };
+        let whence = race.random.below(12);
+        // A position that has gone far comes back.
+        let whence = if whence > 3 || open.position > 2 * BYTES { 0 } else { whence };
+        // The upper half of an `int` argument does not count.
+        let register = whence | race.random.pick(&[0, 0, 0xDEAD_0000_0000]);
+        let entry = open.window.code().expect("room for code").seek.entry();
+        let descriptor = race.random.below(8);
+        let mut outcome = race.caller.file_call(entry, nr::LSEEK, [descriptor, offset, register]);
+        race.count("file.seek", outcome.way);
+        let offset = offset as i64;
+        let wanted = match whence {
+            0 => Ok(offset),
+            1 => (open.position as i64).checked_add(offset).ok_or(Errno::EOVERFLOW),
+            2 => (size as i64).checked_add(offset).ok_or(Errno::EOVERFLOW),
+            _ => Err(Errno::EINVAL),
+        };
+        let wanted = wanted.and_then(|position| u64::try_from(position).map_err(|_| Errno::EINVAL));
+        race.same("way of seek", outcome.way == Way::Fast, whence == 0 && offset >= 0);
+        if outcome.way == Way::Slow {
+            if let Ok(position) = wanted {
+                open.window.window.position.set(position);
+            }
+            outcome.result = in_rax(wanted);
+        }
+        race.same("result of seek", outcome.result, in_rax(wanted));
+        open.position = wanted.unwrap_or(open.position);
+    }
+
+    fn a_length(race: &mut Race, position: u64, size: u64) -> u64 {
+        if race.random.once_in(300) {
+            return race.random.pick(&[u64::MAX, 1 << 63, i64::MAX as u64, 1 << 62, 1 << 40]);
+        }
+        let to_page_end = 4096 - (position % 4096) as usize;
+        let to_end = size.saturating_sub(position) as usize;
+        race.bytes(&[to_page_end, to_end, to_page_end]) as u64
+    }
+
+    fn read(&mut self, race: &mut Race, at: usize) {
+        let (open, files) = (&mut self.opens[at], &mut self.files);
+        let (position, file) = (open.position, &mut files[open.file]);
+        let bytes = Self::a_length(race, position, file.bytes.len() as u64);
+        let address = program().buffer(&mut race.random, bytes.min(80_000) as usize);
+        let around = Around::take(address, bytes.min(80_000) as usize);
+        let start = Bench::counter();
+        let twin = |_: &Race| {
+            let (window, range) = (&open.window.window, range(address, bytes)?);
+            let read = file.content().read_user(bench(), position, range.address, range.bytes)?;
+            if read > 0 {
+                file.node.note_read(time_of(Bench::counter()));
+            }
+            window.position.set(position + read as u64);
+            window.remember(bench(), file.content(), position);
+            Ok(read)
+        };
+        let entry = open.window.code().expect("room for code").read.entry();
+        let outcome = race.file_call("file.read", entry, nr::READ, (address, bytes), twin);
+        let noted = Noted { operation: race.operation, counter: (start, Bench::counter()) };
+        let expected = range(address, bytes).and_then(|range| {
+            let left = (file.bytes.len() as u64).saturating_sub(position).min(range.bytes as u64) as usize;
+            let reachable = program().reachable(address, left, Access::Write);
+            if reachable == 0 && left > 0 { Err(Errno::EFAULT) } else { Ok(reachable) }
+        });
+        race.same("result of read", outcome.result, in_rax(expected.map(|bytes| bytes as u64)));
+        let given = expected.unwrap_or(0);
+        let from = position.min(file.bytes.len() as u64) as usize;
+        around.check(race, &file.bytes[from..from + given], &[]);
+        open.position += given as u64;
+        let stale = file.accessed.operation <= file.modified.operation;
+        // A read that faulted at its first byte may or may not move the access time: both are right (Linux moves it).
+        let faulted = outcome.way == Way::Slow && given == 0 && noted.contains(file.node.meta().accessed);
+        if stale && (given > 0 || faulted && expected.is_err()) {
+            file.accessed = noted;
+        }
+    }
+
+    fn write(&mut self, race: &mut Race, at: usize) {
+        let (open, files) = (&mut self.opens[at], &mut self.files);
+        let (position, file) = (open.position, &mut files[open.file]);
+        let bytes = Self::a_length(race, position, file.bytes.len() as u64);
+        let address = program().buffer(&mut race.random, bytes.min(80_000) as usize);
+        let shown = bytes.min(80_000) as usize;
+        program().scramble(&mut race.random, address, shown);
+        let around = Around::take(address, shown);
+        let start = Bench::counter();
+        let credentials = &self.credentials;
+        let twin = |_: &Race| {
+            let (window, range) = (&open.window.window, range(address, bytes)?);
+            let mut written = 0;
+            if range.bytes > 0 {
+                written = file.content().write_user(bench(), position, range.address, range.bytes)?;
+                file.node.note_write(credentials, time_of(Bench::counter()));
+            }
+            window.position.set(position + written as u64);
+            window.remember(bench(), file.content(), position);
+            Ok(written)
+        };
+        let entry = open.window.code().expect("room for code").write.entry();
+        let outcome: Outcome = race.file_call("file.write", entry, nr::WRITE, (address, bytes), twin);
+        let noted = Noted { operation: race.operation, counter: (start, Bench::counter()) };
+        let expected = range(address, bytes).and_then(|range| match program().reachable(address, range.bytes, Access::Read) {
+            _ if range.bytes == 0 => Ok(0),
+            _ if position >= FILE_BYTES_MAX => Err(Errno::EFBIG),
+            0 => Err(Errno::EFAULT),
+            reachable => Ok(reachable),
+        });
+        race.same("result of write", outcome.result, in_rax(expected.map(|bytes| bytes as u64)));
+        around.check(race, &[], &[]);
+        let taken = program().bytes(address, expected.unwrap_or(0));
+        if !taken.is_empty() {
+            let (from, to) = (position as usize, position as usize + taken.len());
+            file.bytes.resize(file.bytes.len().max(to), 0);
+            file.bytes[from..to].copy_from_slice(&taken);
+            file.modified = noted;
+        }
+        open.position += taken.len() as u64;
+    }
+}

@@ -1,0 +1,46 @@
+//! Two makers, one oracle (R6): every synthesized routine against its Rust twin and a plain model, on random operations.
+//!
+//! Each operation enters the synthesized routine. If the routine gives up, the Rust twin does the call, as in the kernel;
+//! either way the result, the program's bytes and the state must be those of the model. A failure names the seed.
+//!
+//! `SYNTH_SEED=n` repeats a run; `SYNTH_OPERATIONS=n` sets its length (10000000 for a long one).
+
+mod descriptors;
+mod devices;
+mod dispatch;
+mod files;
+mod pipes;
+mod race;
+
+use golden::Random;
+use race::Race;
+
+/// Operations of a run under `cargo test`: a few seconds.
+const OPERATIONS: u64 = 200_000;
+
+fn main() {
+    if std::env::args().any(|argument| argument == "--list") {
+        return;
+    }
+    let seed = Random::seed();
+    let given = std::env::var("SYNTH_OPERATIONS").ok().and_then(|text| text.parse().ok());
+    let operations = given.unwrap_or(OPERATIONS);
+    println!("oracle: SYNTH_SEED={seed} SYNTH_OPERATIONS={operations}");
+    let mut race = Race::new(seed);
+    let mut pipes = pipes::Pipes::new();
+    let mut files = files::Files::new();
+    let mut devices = devices::Devices::new();
+    let mut descriptors = descriptors::Descriptors::new();
+    let mut dispatch = dispatch::Dispatch::new();
+    for operation in 0..operations {
+        race.operation = operation;
+        match race.random.below(16) {
+            0..6 => pipes.step(&mut race),
+            6..12 => files.step(&mut race),
+            12 => devices.step(&mut race),
+            13 => dispatch.step(&mut race),
+            _ => descriptors.step(&mut race),
+        }
+    }
+    race.tell();
+}

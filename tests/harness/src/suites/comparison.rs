@@ -1,0 +1,226 @@
+//! The suites that are lists of cases: the host runs them, Synthesis runs them, and what they left is compared.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::batch::{self, Ran};
+use crate::case::{self, Case, Shell};
+use crate::compare::compare;
+use crate::options::Options;
+use crate::programs;
+use crate::report::Tally;
+use crate::root::{Root, find_program};
+use crate::side::Side;
+
+/// Which list of cases.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Suite {
+    /// The data files of `tests/differential`.
+    Differential,
+    /// `faults.c`.
+    Faults,
+    /// `signals.c`, `mm.c`, `files.c`, `vector.c`.
+    Semantics,
+    /// `pointers.c`.
+    Pointers,
+    /// `churn.c`.
+    Leaks,
+}
+
+impl Suite {
+    fn name(self) -> &'static str {
+        match self {
+            Suite::Differential => "differential",
+            Suite::Faults => "faults",
+            Suite::Semantics => "semantics",
+            Suite::Pointers => "pointers",
+            Suite::Leaks => "leaks",
+        }
+    }
+
+    fn cases(self, options: &Options) -> Result<Vec<Case>, String> {
+        let sources: &[&str] = match self {
+            Suite::Differential => return differential_cases(&options.repo),
+            Suite::Faults => &["faults"],
+            Suite::Semantics => &["signals", "mm", "files", "vector"],
+            Suite::Pointers => &["pointers"],
+            Suite::Leaks => &["churn"],
+        };
+        let mut cases = Vec::new();
+        for source in sources {
+            cases.extend(program_cases(options, source)?);
+        }
+        Ok(cases)
+    }
+}
+
+/// Prints the names of all cases.
+///
+/// # Errors
+/// A sentence when the cases cannot be read or built.
+pub fn list(options: &Options) -> Result<(), String> {
+    for suite in [Suite::Differential, Suite::Semantics, Suite::Faults, Suite::Pointers, Suite::Leaks] {
+        for case in suite.cases(options)? {
+            println!("{} {}", suite.name(), case.name);
+        }
+    }
+    Ok(())
+}
+
+fn differential_cases(repo: &Path) -> Result<Vec<Case>, String> {
+    let folder = repo.join("tests/differential");
+    let mut files: Vec<PathBuf> = fs::read_dir(&folder)
+        .map_err(|error| format!("cannot read {}: {error}", folder.display()))?
+        .filter_map(|entry| entry.ok().map(|entry| entry.path()))
+        .filter(|path| path.extension().is_some_and(|end| end == "cases"))
+        .collect();
+    files.sort();
+    let mut cases: Vec<Case> = Vec::new();
+    for file in files {
+        let text = fs::read_to_string(&file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+        cases.extend(case::parse(&file.display().to_string(), &text)?);
+    }
+    let mut names: Vec<&str> = cases.iter().map(|case| case.name.as_str()).collect();
+    names.sort_unstable();
+    match names.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Err(format!("two cases are named {}", pair[0])),
+        None => Ok(cases),
+    }
+}
+
+/// A case for each name that the test program prints when it gets `list`, statically and dynamically linked.
+///
+/// After each comes a small program of its own: the kernel must have survived.
+fn program_cases(options: &Options, source: &str) -> Result<Vec<Case>, String> {
+    let mut cases = Vec::new();
+    for kind in programs::kinds(source) {
+        let program = programs::build(options, source, *kind)?;
+        for name in programs::names(&program)? {
+            let file = program.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            cases.push(Case {
+                name: format!("{file}/{name}"),
+                shell: Shell::Busybox,
+                uses: vec![program.display().to_string()],
+                with: Vec::new(),
+                script: format!("\"$R/bin/{file}\" {name}; s=$?\necho still here | cat\nexit $s\n"),
+            });
+        }
+    }
+    Ok(cases)
+}
+
+/// Runs a suite on both sides and counts each case.
+///
+/// # Errors
+/// A sentence when nothing could be tried.
+pub fn run(suite: Suite, options: &Options, tally: &mut Tally) -> Result<(), String> {
+    let name = |case: &Case| format!("{}/{}", suite.name(), case.name);
+    let mut cases = suite.cases(options)?;
+    cases.retain(|case| options.selects(&name(case)));
+    cases.retain(|case| match missing(case) {
+        Some(program) => {
+            tally.skip(&name(case), &format!("{program} is not on this host"));
+            false
+        }
+        None => true,
+    });
+    if cases.is_empty() {
+        return Ok(());
+    }
+    find_program(batch::DRIVER_SHELL).ok_or("the tests need /bin/busybox: install busybox-static")?;
+    let work = options.repo.join("target/synth-tests").join(suite.name());
+    let host_home = options.scratch.join(format!("synth-tests-{}-{}", suite.name(), std::process::id()));
+    let root = lay_out(&work, &host_home, &cases)?;
+
+    tally.progress(&format!("{}: {} cases on the host", suite.name(), cases.len()));
+    let expected = run_side(&Side::host(&host_home), cases.len(), options);
+    tally.progress(&format!("{}: {} cases on Synthesis", suite.name(), cases.len()));
+    let side = Side::synthesis(options, root.path());
+    let actual = run_side(&side, cases.len(), options);
+    for ((case, expected), actual) in cases.iter().zip(expected).zip(actual) {
+        let homes = (host_home.as_path(), side.home());
+        tally.record(&name(case), judge(case, expected, actual, homes));
+    }
+    if !options.keep {
+        let _ = fs::remove_dir_all(&host_home);
+    }
+    Ok(())
+}
+
+fn judge(case: &Case, expected: Ran, actual: Ran, homes: (&Path, &Path)) -> Result<(), String> {
+    let result = match (expected, actual) {
+        (Ok(expected), Ok(_)) if expected.stdout.is_empty() => {
+            Err("it prints nothing on the host, so it shows nothing\n".into())
+        }
+        (Ok(expected), Ok(actual)) => compare(&expected, &actual, homes),
+        (Err(story), _) => Err(format!("the oracle did not finish: {story}")),
+        (_, Err(story)) => Err(story),
+    };
+    result.map_err(|story| {
+        let script: String = case.script.lines().take(8).map(|line| format!("  | {line}\n")).collect();
+        format!("{} runs:\n{script}{story}", case.shell.word())
+    })
+}
+
+fn missing(case: &Case) -> Option<&str> {
+    let shell = if case.shell == Shell::Busybox { "busybox" } else { case.shell.word() };
+    case.uses.iter().map(String::as_str).chain([shell]).find(|program| find_program(program).is_none())
+}
+
+/// The guest's root with all that the cases use, and the same folder of tests on both sides.
+fn lay_out(work: &Path, host_home: &Path, cases: &[Case]) -> Result<Root, String> {
+    let mut root = Root::create(&work.join("root"))?;
+    root.add_program(batch::DRIVER_SHELL)?;
+    let guest_home = root.home();
+    for home in [guest_home.as_path(), host_home] {
+        batch::lay_out(home, cases)?;
+    }
+    for case in cases {
+        if case.shell != Shell::Busybox {
+            root.add_program(case.shell.word())?;
+        }
+        for program in &case.uses {
+            add_program(&mut root, &[&guest_home, host_home], program)?;
+        }
+    }
+    Ok(root)
+}
+
+/// A program of the host goes where it is on the host; a test program, given by its path, goes to `bin` of the tests.
+fn add_program(root: &mut Root, homes: &[&Path], program: &str) -> Result<(), String> {
+    root.add_program_libraries(program)?;
+    let path = Path::new(program);
+    let Some(file) = path.file_name().filter(|_| path.is_absolute()) else { return root.add_program(program) };
+    for home in homes {
+        let target = home.join("bin").join(file);
+        if !target.exists() {
+            fs::copy(path, &target).map_err(|error| format!("cannot copy {program}: {error}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// Splits the cases over the jobs and puts the results back in order.
+fn run_side(side: &Side, count: usize, options: &Options) -> Vec<Ran> {
+    let numbers: Vec<usize> = (0..count).collect();
+    let jobs = if options.own_boot { count } else { options.jobs.min(count) };
+    let per_job = count.div_ceil(jobs);
+    let queue = std::sync::Mutex::new(numbers.chunks(per_job));
+    let results = std::sync::Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..options.jobs.min(jobs) {
+            scope.spawn(|| {
+                loop {
+                    let Some(chunk) = queue.lock().ok().and_then(|mut queue| queue.next()) else { return };
+                    let ran = batch::run(side, chunk, options.case_timeout);
+                    if let Ok(mut results) = results.lock() {
+                        results.extend(ran);
+                    }
+                }
+            });
+        }
+    });
+    let mut results = results.into_inner().unwrap_or_default();
+    results.sort_by_key(|&(number, _)| number);
+    results.into_iter().map(|(_, ran)| ran).collect()
+}

@@ -1,0 +1,45 @@
+//! The suites, each a file.
+
+pub mod comparison;
+pub mod errors;
+pub mod paper;
+pub mod streams;
+pub mod tty;
+
+use crate::options::Options;
+use crate::report::Tally;
+
+/// Runs one suite by name, or all.
+///
+/// # Errors
+/// A sentence when the suite could not be tried at all.
+pub fn run(name: &str, options: &Options, tally: &mut Tally) -> Result<(), String> {
+    match name {
+        "differential" => comparison::run(comparison::Suite::Differential, options, tally),
+        "faults" => comparison::run(comparison::Suite::Faults, options, tally),
+        "semantics" => comparison::run(comparison::Suite::Semantics, options, tally),
+        "pointers" => comparison::run(comparison::Suite::Pointers, options, tally),
+        "leaks" => comparison::run(comparison::Suite::Leaks, options, tally),
+        "paper" => paper::run(options, tally),
+        "streams" => streams::run_all(options, tally),
+        "errors" => errors::run(options, tally),
+        "tty" => tty::run(options, tally),
+        "list" => comparison::list(options),
+        "all" => all(options, tally),
+        _ => Err(format!("there is no suite {name}")),
+    }
+}
+
+const ALL: [&str; 9] =
+    ["streams", "errors", "differential", "semantics", "faults", "pointers", "leaks", "paper", "tty"];
+
+/// Each suite is tried even when one before it could not be.
+fn all(options: &Options, tally: &mut Tally) -> Result<(), String> {
+    for name in ALL {
+        tally.progress(name);
+        if let Err(message) = run(name, options, tally) {
+            tally.fail(name, &message);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,146 @@
+/* Processes that compute in vector registers at the same time, with calls in between: no register may change owner. */
+#include "check.h"
+
+#include <cpuid.h>
+
+enum { WORKERS = 6, ROUNDS = 400 };
+
+/* A sum in all sixteen registers, with a call in the middle; every worker must get what one worker alone gets. */
+static double with_sse(int seed, int calls)
+{
+    double sum = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        double in[16], out[16];
+        for (int i = 0; i < 16; i++)
+            in[i] = seed * 1.5 + round * 0.25 + i;
+        __asm__ volatile("movsd 0(%0), %%xmm0; movsd 8(%0), %%xmm1; movsd 16(%0), %%xmm2; movsd 24(%0), %%xmm3;"
+                         "movsd 32(%0), %%xmm4; movsd 40(%0), %%xmm5; movsd 48(%0), %%xmm6; movsd 56(%0), %%xmm7;"
+                         "movsd 64(%0), %%xmm8; movsd 72(%0), %%xmm9; movsd 80(%0), %%xmm10; movsd 88(%0), %%xmm11;"
+                         "movsd 96(%0), %%xmm12; movsd 104(%0), %%xmm13; movsd 112(%0), %%xmm14; movsd 120(%0), %%xmm15;"
+                         "test %2, %2; jz 1f; mov $24, %%eax; syscall; 1:" /* sched_yield: others run now */
+                         "mov $400, %%ecx; 2: dec %%ecx; jnz 2b;"
+                         "movsd %%xmm0, 0(%1); movsd %%xmm1, 8(%1); movsd %%xmm2, 16(%1); movsd %%xmm3, 24(%1);"
+                         "movsd %%xmm4, 32(%1); movsd %%xmm5, 40(%1); movsd %%xmm6, 48(%1); movsd %%xmm7, 56(%1);"
+                         "movsd %%xmm8, 64(%1); movsd %%xmm9, 72(%1); movsd %%xmm10, 80(%1); movsd %%xmm11, 88(%1);"
+                         "movsd %%xmm12, 96(%1); movsd %%xmm13, 104(%1); movsd %%xmm14, 112(%1); movsd %%xmm15, 120(%1)" ::"r"(in),
+                         "r"(out), "r"((long)calls)
+                         : "rax", "rcx", "r11", "memory", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7",
+                           "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
+        for (int i = 0; i < 16; i++)
+            sum += out[i] == in[i] ? out[i] : 1e12;
+    }
+    return sum;
+}
+
+__attribute__((target("avx"))) static int with_avx(int seed)
+{
+    int bad = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        uint64_t in[4] = {(uint64_t)seed << 32 | (uint64_t)round, 2, ~(uint64_t)seed, (uint64_t)round}, out[4], other[4];
+        /* Both are stored at once: memcmp may end with vzeroupper. */
+        __asm__ volatile("vmovdqu (%0), %%ymm5; vmovdqu (%0), %%ymm14; mov $24, %%eax; syscall; mov $200, %%ecx; 1: dec %%ecx; jnz 1b;"
+                         "vpxor %%xmm4, %%xmm4, %%xmm4; vmovdqu %%ymm5, (%1); vmovdqu %%ymm14, (%2); vzeroupper" ::"r"(in), "r"(out), "r"(other)
+                         : "rax", "rcx", "r11", "memory", "xmm4", "xmm5", "xmm14");
+        bad += memcmp(in, out, sizeof in) != 0;
+        bad += memcmp(in, other, sizeof in) != 0;
+    }
+    return bad;
+}
+
+static int x87(int seed)
+{
+    int bad = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        double in = seed + round * 0.5, out;
+        unsigned short control = 0x27f, read_back;
+        __asm__ volatile("fldcw %3; fldl %2; mov $24, %%eax; syscall; fstpl %0; fnstcw %1"
+                         : "=m"(out), "=m"(read_back) : "m"(in), "m"(control) : "rax", "rcx", "r11", "memory");
+        bad += in != out || read_back != control;
+    }
+    return bad;
+}
+
+static int control_register(int seed)
+{
+    unsigned wanted = 0x1f80 | (unsigned)(seed % 4) << 13, got;
+    int bad = 0;
+    __asm__ volatile("ldmxcsr %0" ::"m"(wanted));
+    for (int round = 0; round < ROUNDS; round++) {
+        syscall(SYS_sched_yield);
+        __asm__ volatile("stmxcsr %0" : "=m"(got));
+        bad += (got & 0xffc0) != (wanted & 0xffc0);
+    }
+    return bad;
+}
+
+static void all_workers(int (*work)(int))
+{
+    int bad = 0;
+    for (int i = 0; i < WORKERS; i++)
+        if (MUST(fork()) == 0)
+            _exit(work(i + 1) ? 1 : 0);
+    int status;
+    while (wait(&status) > 0)
+        bad += status != 0;
+    printf("workers with a wrong register: %d\n", bad);
+}
+
+static int sse_worker(int seed) { return with_sse(seed, 1) != with_sse(seed, 0); }
+static void sse(void)
+{
+    printf("%.3f\n", with_sse(3, 0));
+    all_workers(sse_worker);
+}
+/* Without any call: only the clock takes the processor away. */
+static int preempted_worker(int seed)
+{
+    double first = with_sse(seed, 0);
+    for (int i = 0; i < 40; i++)
+        if (with_sse(seed, 0) != first)
+            return 1;
+    return 0;
+}
+static void preempted(void) { all_workers(preempted_worker); }
+static void avx(void)
+{
+    unsigned a, b, c = 0, d;
+    if (__get_cpuid(1, &a, &b, &c, &d) && (c & (1u << 27)) && (c & (1u << 28)))
+        all_workers(with_avx);
+    else
+        puts("workers with a wrong register: 0"); /* this processor has none, so none can be lost */
+}
+static void x87_stack(void) { all_workers(x87); }
+static void modes(void) { all_workers(control_register); }
+
+static void fork_keeps(void)
+{
+    uint64_t in[2] = {0x1122334455667788, 0x99aabbccddeeff00}, out[2];
+    long child;
+    __asm__ volatile("movdqu %2, %%xmm9; mov $57, %%eax; syscall; movdqu %%xmm9, %1" : "=a"(child), "=m"(out) : "m"(in) : "rcx", "r11", "xmm9", "memory");
+    int good = memcmp(in, out, sizeof in) == 0, status;
+    if (child == 0)
+        _exit(good ? 3 : 4);
+    waitpid((pid_t)child, &status, 0);
+    printf("parent %d ", good);
+    say_status("child", status);
+}
+
+/* A new program must not see the registers of the old one. */
+static void clean_after_exec(void)
+{
+    uint64_t out[2];
+    __asm__ volatile("movdqu %%xmm13, %0" : "=m"(out));
+    printf("clean %d\n", out[0] != 0x5ec2e75ec2e75ec2);
+    fflush(stdout);
+    if (out[0] == 0x5ec2e75ec2e75ec2 || getenv("AGAIN"))
+        return;
+    uint64_t secret[2] = {0x5ec2e75ec2e75ec2, 0x5ec2e75ec2e75ec2};
+    char *arguments[] = {"vector", "clean_after_exec", NULL}, *environment[] = {"AGAIN=1", NULL};
+    __asm__ volatile("movdqu %0, %%xmm13; mov $59, %%eax; syscall" ::"m"(secret), "D"("/proc/self/exe"), "S"(arguments), "d"(environment)
+                     : "rax", "rcx", "r11", "memory", "xmm13");
+    puts("exec failed");
+}
+
+#define T(name) {#name, name}
+static const struct test tests[] = {T(sse), T(preempted), T(avx), T(x87_stack), T(modes), T(fork_keeps), T(clean_after_exec)};
+CHECK_MAIN(tests)

@@ -1,0 +1,107 @@
+#!/usr/bin/env bash
+# The whole test command: style, unit tests on the host, then the programs on Synthesis against the host's Linux.
+#
+#     tests/run.sh [--quick] [options of synth-tests]
+#
+# `./synth test` builds the tool and the kernel and then starts this. --quick leaves out the virtual machine.
+# The last line is `N passed, N failed`; the status is 0 only when nothing failed.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+quick=
+if [ "${1:-}" = --quick ]; then
+    quick=yes
+    shift
+fi
+
+passed=0
+failed=0
+skipped=0
+failures=
+
+say() { printf '[%4ds] %s\n' "$SECONDS" "$*"; }
+
+# step NAME COMMAND...: one of the checks before the machine starts; its output is shown only when it fails.
+step() {
+    local name=$1 log
+    shift
+    say "$name"
+    log=$(mktemp)
+    if "$@" >"$log" 2>&1; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        failures="$failures $name"
+        echo "FAIL $name: $*"
+        tail -n 60 "$log" | sed 's/^/     /'
+    fi
+    rm -f "$log"
+}
+
+# The programs that the tests run, by the Debian package that has them.
+packages() {
+    local wanted="busybox-static:busybox bc:bc gawk:gawk make:make dash:dash bash:bash tar:tar gzip:gzip diffutils:cmp
+        findutils:find grep:grep sed:sed coreutils:sort util-linux:setsid gcc:gcc qemu-system-x86:qemu-system-x86_64"
+    local entry missing=
+    for entry in $wanted; do
+        command -v "${entry#*:}" >/dev/null 2>&1 || missing="$missing ${entry%%:*}"
+    done
+    # gcc alone cannot link a static program: the C library's archive is in a package of its own.
+    if ! [ -e "$(gcc -print-file-name=libc.a 2>/dev/null)" ]; then missing="$missing libc6-dev"; fi
+    [ -z "$missing" ] && return 0
+    local install="apt-get install -y --no-install-recommends$missing"
+    if [ "$(id -u)" = 0 ]; then
+        say "installing$missing"
+        { apt-get update && DEBIAN_FRONTEND=noninteractive $install; } >/dev/null 2>&1
+    elif sudo -n true 2>/dev/null; then
+        say "installing$missing"
+        { sudo -n apt-get update && sudo -n DEBIAN_FRONTEND=noninteractive $install; } >/dev/null 2>&1
+    else
+        echo "these packages are missing, and their tests are skipped or fail: sudo $install"
+        return 0
+    fi || echo "could not install: $install"
+}
+
+say "packages"
+packages
+
+step formatted cargo fmt --all --check
+step clippy cargo clippy --workspace --all-targets --quiet -- -D warnings
+
+# Crates whose tests are on the host. The kernel binary has no std and no tests.
+step unit-tests cargo test --workspace --exclude synthesis-pc --quiet
+
+step harness cargo build --release --quiet -p synth-tests
+
+if [ -n "$quick" ]; then
+    say "the virtual machine is left out (--quick)"
+else
+    say "programs on the host and on Synthesis"
+    log=$(mktemp)
+    # The harness prints its progress as it goes; its last line is counted here.
+    timeout 1080 "${CARGO_TARGET_DIR:-target}/release/synth-tests" all "$@" 2>&1 | tee "$log"
+    status=${PIPESTATUS[0]}
+    summary=$(grep -E '^[0-9]+ passed, [0-9]+ failed(, [0-9]+ skipped)?$' "$log" | tail -n 1)
+    if [ -n "$summary" ]; then
+        passed=$((passed + ${summary%% *}))
+        rest=${summary#*, }
+        failed=$((failed + ${rest%% *}))
+        case $rest in *skipped) rest=${rest#*, } && skipped=$((skipped + ${rest%% *})) ;; esac
+    else
+        echo "FAIL the programs did not come to their end (status $status; 124 is the time limit of 18 minutes)"
+        failed=$((failed + 1))
+        failures="$failures programs"
+    fi
+    # A status without a counted failure is a failure too.
+    if [ "$status" -ne 0 ] && [ "$failed" -eq 0 ]; then failed=1; fi
+    rm -f "$log"
+fi
+
+say "done"
+[ -z "$failures" ] || echo "failed before or around the programs:$failures"
+if [ "$skipped" -gt 0 ]; then
+    echo "$passed passed, $failed failed, $skipped skipped"
+else
+    echo "$passed passed, $failed failed"
+fi
+[ "$failed" -eq 0 ]
