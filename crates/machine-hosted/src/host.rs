@@ -23,7 +23,6 @@ mod nr {
     pub const RT_SIGACTION: u64 = 13;
     pub const RT_SIGPROCMASK: u64 = 14;
     pub const IOCTL: u64 = 16;
-    pub const MADVISE: u64 = 28;
     pub const FTRUNCATE: u64 = 77;
     pub const SIGALTSTACK: u64 = 131;
     pub const PRCTL: u64 = 157;
@@ -109,16 +108,6 @@ pub unsafe fn unmap(address: u64, bytes: u64) -> Result<(), HostError> {
 pub unsafe fn protect(address: u64, bytes: u64, protection: u64) -> Result<(), HostError> {
     // SAFETY: the caller vouches for the range.
     unsafe { call(nr::MPROTECT, [address, bytes, protection, 0, 0, 0]).map(drop) }
-}
-
-/// Gives the pages' memory back; they read as zeros afterwards.
-///
-/// # Safety
-/// The range is private anonymous memory whose content nobody needs.
-pub unsafe fn discard(address: u64, bytes: u64) {
-    const MADV_DONTNEED: u64 = 4;
-    // SAFETY: the caller vouches for the range.
-    let _ = unsafe { call(nr::MADVISE, [address, bytes, MADV_DONTNEED, 0, 0, 0]) };
 }
 
 /// A memory file whose pages may be executed.
