@@ -35,7 +35,8 @@ impl Line {
 
 pub struct HostChannels {
     input: Line,
-    terminal_input: Line,
+    /// Standard input when it is a terminal.
+    terminal_input: Option<Line>,
     outputs: [Line; 3],
     control: i32,
 }
@@ -45,7 +46,7 @@ impl HostChannels {
         let terminal = [1, 2, 0].into_iter().find(|fd| host::is_terminal(*fd)).unwrap_or(1);
         HostChannels {
             input: Line::new(0),
-            terminal_input: Line::new(0),
+            terminal_input: host::is_terminal(0).then(|| Line::new(0)),
             outputs: [Line::new(1), Line::new(2), Line::new(terminal)],
             control,
         }
@@ -62,7 +63,7 @@ impl HostChannels {
     fn input(&mut self, channel: Channel) -> Option<&mut Line> {
         match channel {
             Channel::StandardInput => Some(&mut self.input),
-            Channel::Terminal => Some(&mut self.terminal_input),
+            Channel::Terminal => self.terminal_input.as_mut(),
             _ => None,
         }
     }
@@ -83,7 +84,9 @@ impl HostChannels {
                 line.is_wanted = true;
                 0
             }
-            // Nobody reads any more: what is left goes nowhere, as on the pc.
+            // Nobody reads any more: the run ends as the tool itself would.
+            Err(error) if error.0 == host::EPIPE => end_by_broken_pipe(self.control),
+            // A full disk or a terminal that hung up: what is left goes nowhere, as on the pc.
             Err(_) => bytes.len(),
         }
     }
@@ -124,10 +127,10 @@ impl HostChannels {
 
     /// What to wait for: descriptors that somebody found not ready. Returns how many entries are used.
     pub fn awaited(&self, entries: &mut [PollFd; 5]) -> usize {
-        let lines = [(&self.input, POLLIN), (&self.terminal_input, POLLIN)];
+        let inputs = core::iter::once(&self.input).chain(&self.terminal_input).map(|line| (line, POLLIN));
         let outputs = self.outputs.iter().map(|line| (line, POLLOUT));
         let mut count = 0;
-        for (line, events) in lines.into_iter().chain(outputs).filter(|(line, _)| line.is_wanted) {
+        for (line, events) in inputs.chain(outputs).filter(|(line, _)| line.is_wanted) {
             entries[count] = PollFd { fd: line.fd, events, found: 0 };
             count += 1;
         }
@@ -137,9 +140,17 @@ impl HostChannels {
     /// Whoever waited will look again.
     pub fn forget_wanted(&mut self) {
         self.input.is_wanted = false;
-        self.terminal_input.is_wanted = false;
+        self.terminal_input.iter_mut().for_each(|line| line.is_wanted = false);
         self.outputs.iter_mut().for_each(|line| line.is_wanted = false);
     }
+}
+
+/// Tells the tool that SIGPIPE ended the run (`control::EXIT` of the boot-image crate).
+fn end_by_broken_pipe(control: i32) -> ! {
+    const EXIT: u8 = 1;
+    const SIGPIPE: u8 = 13;
+    send_all(control, &[EXIT, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, SIGPIPE, 0, 0, 0]);
+    host::exit(0)
 }
 
 /// Records may not be torn.

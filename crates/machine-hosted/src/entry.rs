@@ -91,6 +91,8 @@ global_asm!(
         jne 2f
         test r11d, 0x10500                  /* RF, DF, TF */
         jnz 2f
+        cmp dword ptr [rsp + {regs_cs}], {user_code}
+        jne 2f
         pop r15
         pop r14
         pop r13
@@ -153,6 +155,7 @@ global_asm!(
     cpu_owner = const offset_of!(Cpu, vector_owner),
     cpu_wide = const offset_of!(Cpu, wide_mask),
     vector = const VECTOR_OFFSET,
+    regs_cs = const offset_of!(Registers, cs),
     regs_rip = const offset_of!(Registers, rip),
     regs_rcx = const offset_of!(Registers, rcx),
     regs_r11 = const offset_of!(Registers, r11),

@@ -9,6 +9,7 @@ pub struct HostError(pub i32);
 
 pub const EINTR: i32 = 4;
 pub const EAGAIN: i32 = 11;
+pub const EPIPE: i32 = 32;
 
 mod nr {
     pub const READ: u64 = 0;

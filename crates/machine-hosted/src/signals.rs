@@ -10,7 +10,7 @@ use machine::{Access, Registers, VirtAddr};
 use crate::cpu::cpu;
 use crate::entry::{hosted_iretq, hosted_restorer, hosted_trap};
 use crate::host::{self, HostError, SA_NODEFER, SA_ONSTACK, SA_RESTART, SA_SIGINFO};
-use crate::layout::{KERNEL, STUB_BYTES, STUBS, USER_CODE, USER_DATA, USER_LIMIT, is_code, is_user, text};
+use crate::layout::{USER_CODE, USER_DATA, is_code, is_user, text};
 use crate::translation::active;
 use crate::{STORE, patch, start, tte, upcall, user};
 
@@ -94,9 +94,10 @@ pub fn start() -> Result<(), HostError> {
     Ok(())
 }
 
-/// The program runs at this address, not the kernel. A stub counts as the program: it only loads registers.
+/// The program runs at this address, not the kernel. A stub counts as the program: it only loads registers; so does any
+/// place that a wild jump leads to.
 fn is_program(rip: u64) -> bool {
-    is_user(rip) || STUBS.iter().any(|stubs| (*stubs..*stubs + STUB_BYTES).contains(&rip)) || rip >= USER_LIMIT
+    !is_code(rip) && !text().contains(&rip)
 }
 
 /// A system call instruction of the program (or one that this kernel must not let through).
@@ -182,10 +183,9 @@ extern "C" fn on_alarm(_signal: i32, _info: &Info, context: &mut Context) {
     }
     // SAFETY: the slot is a word.
     unsafe { (*cpu()).timer_pending = 1 };
-    // The kernel looks at the flag when it leaves by its slow end; a synthesized routine does not look.
-    if is_code(context.rip) || KERNEL.contains(&context.rip) && text().contains(&context.rip) {
-        crate::arm_timer(RETRY_NS);
-    }
+    // The kernel looks at the flag when it leaves by its slow end; a synthesized routine does not look, so the alarm
+    // comes again.
+    crate::arm_timer(RETRY_NS);
 }
 
 fn registers_of(context: &Context) -> Registers {
