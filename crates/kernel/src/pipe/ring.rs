@@ -16,9 +16,10 @@ pub const CAPACITY_DEFAULT: usize = 65536;
 #[repr(C)]
 #[derive(Default)]
 pub struct PipeWords {
-    /// Bytes ever written. Only writers store it.
+    /// Bytes written since the ring last began at its front. Only writers store it, but for a reader that has emptied
+    /// the ring and sets both words to 0 (one processor: nobody writes meanwhile).
     pub head: AtomicU64,
-    /// Bytes ever read. Only readers store it.
+    /// Bytes read since then. Only readers store it.
     pub tail: AtomicU64,
     /// The largest fill a write may leave: the capacity, or 0 when nobody reads.
     pub write_limit: AtomicU64,
