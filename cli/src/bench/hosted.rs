@@ -22,8 +22,8 @@ use super::ticks::{Outcome, per_iteration};
 use super::{BenchArgs, BenchError, Suite, project_root};
 
 /// How long a long run loops.
-const LOOP_NS: f64 = 60e6;
-const ROUNDS: usize = 9;
+const LOOP_NS: f64 = 12e6;
+const ROUNDS: usize = 15;
 const ITERATIONS_MAX: f64 = 20e6;
 const TIMEOUT_SECONDS: u32 = 60;
 

@@ -24,6 +24,7 @@ mod nr {
     pub const RT_SIGACTION: u64 = 13;
     pub const RT_SIGPROCMASK: u64 = 14;
     pub const IOCTL: u64 = 16;
+    pub const MADVISE: u64 = 28;
     pub const FTRUNCATE: u64 = 77;
     pub const SIGALTSTACK: u64 = 131;
     pub const PRCTL: u64 = 157;
@@ -109,6 +110,16 @@ pub unsafe fn unmap(address: u64, bytes: u64) -> Result<(), HostError> {
 pub unsafe fn protect(address: u64, bytes: u64, protection: u64) -> Result<(), HostError> {
     // SAFETY: the caller vouches for the range.
     unsafe { call(nr::MPROTECT, [address, bytes, protection, 0, 0, 0]).map(drop) }
+}
+
+/// Has the host supply the pages of a writable range now (Linux 5.14).
+///
+/// # Safety
+/// The range is mapped.
+pub unsafe fn populate(address: u64, bytes: u64) {
+    const MADV_POPULATE_WRITE: u64 = 23;
+    // SAFETY: the caller vouches for the range; its content stays.
+    let _ = unsafe { call(nr::MADVISE, [address, bytes, MADV_POPULATE_WRITE, 0, 0, 0]) };
 }
 
 /// A memory file whose pages may be executed.

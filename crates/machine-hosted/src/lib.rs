@@ -19,6 +19,7 @@ mod channels;
 mod clock;
 mod cpu;
 mod entry;
+mod frames;
 mod heap;
 mod host;
 mod layout;

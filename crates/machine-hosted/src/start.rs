@@ -14,7 +14,7 @@ use crate::layout::{
     CODE, CODE_ALIAS, CODE_BYTES, DIRECT_MAP, HEAP, HEAP_BYTES, HIGH, KERNEL, STUB_ALIAS, STUB_BYTES, STUBS,
     THREAD_AREA_BYTES, USER_LIMIT, text,
 };
-use crate::{HostedMachine, clock, signals};
+use crate::{HostedMachine, clock, frames, signals};
 
 global_asm!(
     r#"
@@ -115,6 +115,8 @@ pub unsafe fn boot(stack: *const u64) -> Booted {
     if let Err(what) = map_memory(parameters.archive_fd, memory_bytes) {
         fatal(what);
     }
+    let frame = |bytes: u64| bytes.div_ceil(PAGE_BYTES as u64) as u32;
+    frames::start(frame(archive_bytes), frame(memory_bytes));
     // SAFETY: the slots are words; no thread runs yet.
     unsafe {
         (*cpu()).stack_top = crate::dummy_area() + THREAD_AREA_BYTES;

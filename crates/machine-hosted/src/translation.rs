@@ -60,14 +60,7 @@ fn map_run(page: u64, pages: u64, frame: FrameNumber, protection: Protection) ->
     assert!(is_user(page) && is_user(page + (pages - 1) * PAGE), "{page:#x} is no program's");
     // SAFETY: the addresses are the program's; nothing of the kernel lies there.
     let mapped = unsafe {
-        host::map_file(
-            page,
-            pages * PAGE,
-            host_rights(protection),
-            crate::memory_fd(),
-            frame.physical_address(),
-            pages > 1,
-        )
+        host::map_file(page, pages * PAGE, host_rights(protection), crate::memory_fd(), frame.physical_address(), true)
     };
     mapped.is_ok()
 }
@@ -91,20 +84,15 @@ impl HostTranslation {
         (&raw const *self) as u64
     }
 
-    /// The host's mapping of the page allows the access now.
-    pub fn allows(&self, access: Access) -> bool {
-        let pages = self.pages.borrow();
-        pages.get(&(access.address.0 & !(PAGE - 1))).is_some_and(|entry| entry.is_mapped() && entry.allows(access))
-    }
-
     /// Has the host map the page at `address` and its neighbours, if the kernel allows the access.
     pub fn bring_in(&self, access: Access) -> bool {
         let page = access.address.0 & !(PAGE - 1);
         let mut pages = self.pages.borrow_mut();
         let Some(&entry) = pages.get(&page) else { return false };
-        if !entry.allows(access) || entry.is_mapped() {
+        if !entry.allows(access) {
             return false;
         }
+        flush();
         let run = run_around(&pages, page, entry);
         let first = pages[&run.start];
         if !map_run(run.start, (run.end - run.start) / PAGE, first.frame, entry.protection) {
@@ -121,7 +109,8 @@ impl HostTranslation {
 fn run_around(pages: &BTreeMap<u64, Entry>, page: u64, entry: Entry) -> Range<u64> {
     let fits = |at: u64, other: &Entry| {
         let frame = entry.frame.0 as i64 + (at as i64 - page as i64) / PAGE as i64;
-        other.frame.0 as i64 == frame && other.protection == entry.protection && !other.is_mapped() && is_user(at)
+        let same = other.frame.0 as i64 == frame && other.protection == entry.protection;
+        same && !other.is_mapped() && is_user(at)
     };
     let (mut start, mut end) = (page, page + PAGE);
     for (&at, other) in pages.range(page.saturating_sub(RUN_PAGES * PAGE)..page).rev() {
@@ -155,6 +144,7 @@ impl Translation for HostTranslation {
         let mut pages = self.pages.borrow_mut();
         let was_mapped = active && pages.get(&page.0).is_some_and(Entry::is_mapped);
         if was_mapped {
+            flush();
             if map_run(page.0, 1, frame, protection) {
                 entry.mapped_in = epoch();
             } else {
@@ -166,9 +156,10 @@ impl Translation for HostTranslation {
     }
 
     fn unmap(&self, page: VirtAddr) -> Option<Mapping> {
-        let entry = self.pages.borrow_mut().remove(&page.0)?;
+        let mut pages = self.pages.borrow_mut();
+        let entry = pages.remove(&page.0)?;
         if self.is_active() && entry.is_mapped() {
-            unmap_run(page.0, PAGE);
+            put_off(page.0, Change::Unmap, |gap| pages.range(gap).next().is_none());
         }
         Some(mapping_of(&entry))
     }
@@ -182,12 +173,12 @@ impl Translation for HostTranslation {
         }
         entry.protection = protection;
         if active && entry.is_mapped() {
-            // SAFETY: the page is the program's.
-            if unsafe { host::protect(page.0, PAGE, host_rights(protection)) }.is_err() {
-                entry.mapped_in = 0;
-                unmap_run(page.0, PAGE);
-            }
+            put_off(page.0, Change::Protect(host_rights(protection)), |_| false);
         }
+    }
+
+    fn ahead_pages(&self) -> u64 {
+        RUN_PAGES / 2
     }
 
     fn query(&self, page: VirtAddr) -> Option<Mapping> {
@@ -215,8 +206,65 @@ impl Drop for HostTranslation {
     }
 }
 
+/// A change of host mappings that has been decided and not yet made. Calls of the kernel come page by page; what is
+/// said of neighbours becomes one host call. Nobody may look at the program's memory before [`flush`].
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Change {
+    Unmap,
+    Protect(u64),
+}
+
+struct PutOff {
+    start: u64,
+    end: u64,
+    change: Change,
+}
+
+static PUT_OFF: KernelCell<PutOff> = KernelCell::new(PutOff { start: 0, end: 0, change: Change::Unmap });
+
+/// Remembers a change of one page; `is_gap` says whether nothing is present in a range, so that it may be swept over.
+fn put_off(page: u64, change: Change, is_gap: impl Fn(Range<u64>) -> bool) {
+    let mut last = PUT_OFF.borrow_mut();
+    let follows = last.start < last.end && last.change == change && page >= last.end;
+    let joins = follows && (page == last.end || is_one_region(last.end, page) && is_gap(last.end..page));
+    if joins {
+        last.end = page + PAGE;
+        return;
+    }
+    apply(&mut last);
+    *last = PutOff { start: page, end: page + PAGE, change };
+}
+
+/// Nothing of the kernel lies between the two addresses.
+fn is_one_region(from: u64, to: u64) -> bool {
+    !RESERVED.iter().any(|range| range.start < to && from < range.end)
+}
+
+fn apply(last: &mut PutOff) {
+    let bytes = last.end - last.start;
+    if bytes > 0 {
+        match last.change {
+            Change::Unmap => unmap_run(last.start, bytes),
+            // SAFETY: the pages are the program's.
+            Change::Protect(rights) => {
+                if unsafe { host::protect(last.start, bytes, rights) }.is_err() {
+                    // The next touch maps the pages again, with the new rights.
+                    unmap_run(last.start, bytes);
+                }
+            }
+        }
+    }
+    last.end = last.start;
+}
+
+/// Makes the change that was put off. Called before the program runs or its memory is read.
+pub fn flush() {
+    apply(&mut PUT_OFF.borrow_mut());
+}
+
 /// Makes the translation with this root word the active one.
 pub fn change_space(root: u64) {
+    flush();
     // SAFETY: the slots are words that only kernel code stores.
     unsafe {
         if (*cpu()).root == root {

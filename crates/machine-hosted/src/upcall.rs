@@ -3,7 +3,7 @@
 use machine::{Exception, Registers, Upcalls};
 
 use crate::cpu::cpu;
-use crate::{the, tte};
+use crate::{the, translation, tte};
 
 /// The cause of a record that the timer made.
 pub const TIMER: u64 = 0x20;
@@ -19,6 +19,7 @@ extern "C" fn hosted_call_from_user(registers: &mut Registers) {
     kernel.system_call(registers);
     serve_timer(kernel);
     kernel.before_user(registers);
+    translation::flush();
 }
 
 #[unsafe(no_mangle)]
@@ -34,6 +35,7 @@ extern "C" fn hosted_trap_from_user(registers: &mut Registers) {
     }
     serve_timer(kernel);
     kernel.before_user(registers);
+    translation::flush();
 }
 
 /// An alarm that came while the kernel ran.

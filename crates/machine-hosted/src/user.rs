@@ -5,7 +5,9 @@ use core::arch::global_asm;
 use machine::{FrameNumber, PAGE_BYTES, PhysicalMemory, UserFault, UserMemory, VirtAddr};
 
 use crate::HostedMachine;
+use crate::frames::prepare;
 use crate::layout::{RESERVED, USER_LIMIT, direct};
+use crate::translation::flush;
 
 global_asm!(
     r#"
@@ -88,8 +90,9 @@ fn allowed(address: VirtAddr, bytes: usize) -> bool {
     clip(address, bytes) == bytes && address.0 <= USER_LIMIT
 }
 
-/// The longest prefix of the range that a program could have.
+/// The longest prefix of the range that a program could have; its mappings are up to date afterwards.
 fn clip(address: VirtAddr, bytes: usize) -> usize {
+    flush();
     let start = address.0;
     if start >= USER_LIMIT {
         return 0;
@@ -103,6 +106,7 @@ fn clip(address: VirtAddr, bytes: usize) -> usize {
 
 fn frame_bytes(frame: FrameNumber, offset: usize, bytes: usize) -> *mut u8 {
     assert!(offset <= PAGE_BYTES && bytes <= PAGE_BYTES - offset, "range leaves its frame");
+    prepare(frame);
     direct(frame.physical_address() + offset as u64) as *mut u8
 }
 

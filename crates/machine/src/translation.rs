@@ -50,6 +50,11 @@ pub trait Translation {
     fn table_frames(&self) -> usize {
         0
     }
+    /// How many pages of fresh memory the kernel should supply when a program touches page after page: more than one
+    /// where a fault is dear.
+    fn ahead_pages(&self) -> u64 {
+        1
+    }
     /// Maps `page` to `frame`, replacing what was there.
     fn map(&self, page: VirtAddr, frame: FrameNumber, protection: Protection) -> Result<(), NoFrames>;
     /// Removes and returns the mapping of `page`.

@@ -144,6 +144,11 @@ impl FramePool {
         Page { pool: self, frame }
     }
 
+    /// More than half of the frames are free, so that some may be given out before they are needed.
+    pub fn has_plenty(&self) -> bool {
+        self.free_frames() > self.total_frames() / 2
+    }
+
     pub fn free_frames(&self) -> usize {
         let state = self.state.borrow();
         state.free.len() + state.zeroed.len()
