@@ -32,8 +32,8 @@ mod image {
         match started {
             // SAFETY: boot is over.
             Ok(thread) => unsafe { machine.enter_first(thread.tte()) },
-            Err(line) => {
-                unix::boot::report_failure(machine, &line);
+            Err(failure) => {
+                unix::boot::report_failure(machine, &failure);
                 machine.power_off()
             }
         }

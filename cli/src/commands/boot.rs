@@ -6,15 +6,17 @@ use std::process::Command;
 
 use super::run::start;
 use crate::failure::{Failure, NOT_FOUND};
-use crate::machine::terminal::Terminals;
+use crate::machine::Console;
 use crate::options::BootOptions;
 use crate::pack;
 
 /// Boots to the shell; its status is returned.
 pub fn boot(options: &BootOptions) -> Result<u8, Failure> {
-    let terminals = Terminals::of_process();
+    let console = Console::take()?;
     let mut packed =
-        pack::pack(OsStr::new("busybox"), &options.files, terminals.any()).map_err(|failure| match failure.status {
+        pack::pack(OsStr::new("busybox"), &options.files, console.terminals.any()).map_err(|failure| match failure
+            .status
+        {
             NOT_FOUND => Failure::new(NOT_FOUND, "busybox is not installed", "sudo apt-get install busybox-static"),
             _ => failure,
         })?;
@@ -24,7 +26,7 @@ pub fn boot(options: &BootOptions) -> Result<u8, Failure> {
             packed.tree.ensure_symlink(&format!("/bin/{name}"), &program)?;
         }
     }
-    start(packed, vec![b"sh".to_vec()], &options.machine, &options.files, terminals)
+    start(packed, vec![b"sh".to_vec()], &options.machine, &options.files, console)
 }
 
 /// The commands that busybox can be; none when it does not say.

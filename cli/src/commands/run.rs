@@ -8,7 +8,7 @@ use bootimage::{Config, ConfigFlags, FdKind};
 use crate::failure::{Failure, TOOL};
 use crate::machine::hosted::Hosted;
 use crate::machine::terminal::{Terminals, say};
-use crate::machine::{self, Machine, Wishes, accel, kernel};
+use crate::machine::{self, Console, Machine, Wishes, accel, kernel};
 use crate::options::{FileOptions, MachineOptions, RunOptions};
 use crate::pack::{self, Packed};
 
@@ -31,10 +31,10 @@ pub fn run(options: &RunOptions) -> Result<u8, Failure> {
             "see synth run --help; a program whose name begins with - needs a path",
         ));
     }
-    let terminals = Terminals::of_process();
-    let packed = pack::pack(&options.argv[0], &options.files, terminals.any())?;
+    let console = Console::take()?;
+    let packed = pack::pack(&options.argv[0], &options.files, console.terminals.any())?;
     let argv = options.argv.iter().map(|word| word.as_encoded_bytes().to_vec()).collect();
-    start(packed, argv, &options.machine, &options.files, terminals)
+    start(packed, argv, &options.machine, &options.files, console)
 }
 
 /// Boots a machine with what was packed.
@@ -43,14 +43,14 @@ pub fn start(
     argv: Vec<Vec<u8>>,
     options: &MachineOptions,
     files: &FileOptions,
-    terminals: Terminals,
+    console: Console,
 ) -> Result<u8, Failure> {
     if options.hosted {
-        return start_hosted(packed, argv, options, files, terminals);
+        return start_hosted(packed, argv, options, files, console);
     }
     let kernel = kernel::find(options.kernel.as_deref())?;
     let (accel, why) = accel::choose(options.accel, options.icount, &accel::KvmFacts::of_host())?;
-    let config = configuration(&packed, argv, options, files, terminals);
+    let config = configuration(&packed, argv, options, files, console.terminals);
     let (archive, archive_bytes) = pack::write_image(&packed.tree, &config)?;
     let memory_mib = memory_mib(options.mem, archive_bytes.div_ceil(1 << 20))?;
     if options.verbose {
@@ -70,7 +70,7 @@ pub fn start(
         kernel_arguments: format!("tsc_hz={} {}", config.tsc_hz, options.kernel_arguments),
     };
     let wishes = Wishes { verbose: options.verbose, timeout: options.timeout };
-    machine::run(&machine, terminals, &wishes)
+    machine::run(&machine, console, &wishes)
 }
 
 /// Starts the hosted machine with what was packed.
@@ -79,10 +79,10 @@ fn start_hosted(
     argv: Vec<Vec<u8>>,
     options: &MachineOptions,
     files: &FileOptions,
-    terminals: Terminals,
+    console: Console,
 ) -> Result<u8, Failure> {
     let image = kernel::find_hosted(options.kernel.as_deref())?;
-    let config = configuration(&packed, argv, options, files, terminals);
+    let config = configuration(&packed, argv, options, files, console.terminals);
     let (archive, archive_bytes) = pack::write_image(&packed.tree, &config)?;
     let memory_mib = options.mem.unwrap_or(HOSTED_MEMORY_MIB);
     if options.verbose {
@@ -96,7 +96,7 @@ fn start_hosted(
         arguments: &options.kernel_arguments,
     };
     let wishes = Wishes { verbose: options.verbose, timeout: options.timeout };
-    machine::hosted::run(&machine, terminals, &wishes)
+    machine::hosted::run(&machine, console, &wishes)
 }
 
 fn configuration(

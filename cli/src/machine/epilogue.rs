@@ -7,7 +7,7 @@ use bootimage::control::ControlError;
 use signal_hook::consts::SIGPIPE;
 
 use super::session::signalled;
-use crate::failure::{Failure, MACHINE_DIED, TIMED_OUT, TOOL};
+use crate::failure::{Failure, MACHINE_DIED, NOT_EXECUTABLE, NOT_FOUND, TIMED_OUT, TOOL};
 
 /// How a session came to its end.
 #[derive(Debug)]
@@ -28,6 +28,8 @@ pub struct Last {
     pub exit: Option<(i32, u32)>,
     /// The kernel's epitaph.
     pub panic: Option<Vec<u8>>,
+    /// Why the kernel could not run the program.
+    pub failure: Option<Vec<u8>>,
     pub broken: Option<ControlError>,
     /// The end of what came over the debug console.
     pub debug: Vec<u8>,
@@ -51,6 +53,10 @@ impl Last {
             let text = format!("the kernel panicked\n{}", shown(epitaph));
             return Err(Failure::new(MACHINE_DIED, text, "run again with --verbose for the messages before it"));
         }
+        if let Some(reason) = &self.failure {
+            let status = self.exit.map_or(NOT_EXECUTABLE, |(status, _)| status as u8);
+            return Err(Failure::new(status, shown(reason), help_for(status)));
+        }
         match self.exit {
             Some((status, 0)) => Ok(status as u8),
             Some((_, signal)) => Ok(signalled(signal as i32)),
@@ -70,6 +76,14 @@ impl Last {
             }
         }
         Failure::new(MACHINE_DIED, text, "run again with --verbose; a program larger than memory needs --mem")
+    }
+}
+
+fn help_for(status: u8) -> &'static str {
+    match status {
+        NOT_FOUND => "give the file a place in the guest with --with HOST:GUEST or --root",
+        MACHINE_DIED => "give the machine more memory with --mem, or run again with --verbose",
+        _ => "the file cannot be a Linux program for x86-64 as it is; a program larger than memory needs --mem",
     }
 }
 
@@ -97,6 +111,13 @@ mod tests {
         assert_eq!(status(exited(0, 0), Ending::Stopped), 0);
         assert_eq!(status(exited(300, 0), Ending::Stopped), 44);
         assert_eq!(status(exited(0, 11), Ending::Stopped), 139);
+    }
+
+    #[test]
+    fn a_program_that_cannot_run_is_told_with_its_reason() {
+        let last = Last { failure: Some(b"/bin/x: Exec format error".into()), ..exited(126, 0) };
+        let failure = last.conclude(Ending::Stopped, None).unwrap_err();
+        assert_eq!((failure.status, failure.error.as_str()), (126, "/bin/x: Exec format error"));
     }
 
     #[test]

@@ -1,18 +1,17 @@
 //! One life of the hosted machine: a child process that has this one's standard descriptors.
 
-use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Instant;
 
 use super::epilogue::{Ending, Last};
-use super::session::{Event, FATAL, Wishes, inherited_pair};
-use super::terminal::{self, Terminals};
-use super::{relay, session};
-use crate::failure::{Failure, TOOL, UNAVAILABLE};
+use super::session::{Console, Event, FATAL, Wishes, inherited_pair, set_up_failure};
+use super::{relay, terminal};
+use crate::failure::{Failure, UNAVAILABLE};
 
 /// How the hosted machine is made.
 pub struct Hosted<'a> {
@@ -27,13 +26,11 @@ pub struct Hosted<'a> {
 }
 
 /// Starts the machine, follows it to its end, and returns the exit status for the tool.
-pub fn run(machine: &Hosted<'_>, terminals: Terminals, wishes: &Wishes) -> Result<u8, Failure> {
-    let failed = |error: io::Error| Failure::new(TOOL, format!("cannot set up the run: {error}"), "");
-    let (events, inbox) = mpsc::channel();
+pub fn run(machine: &Hosted<'_>, console: Console, wishes: &Wishes) -> Result<u8, Failure> {
+    let failed = set_up_failure;
+    let Console { events, inbox, is_in_session, .. } = console;
+    is_in_session.store(true, Ordering::Relaxed);
     let (ours, machines) = inherited_pair().map_err(failed)?;
-    rustix::io::fcntl_setfd(&ours, rustix::io::FdFlags::CLOEXEC).map_err(|error| failed(error.into()))?;
-    terminals.make_raw();
-    session::watch_signals(&events).map_err(failed)?;
     let mut child = start(machine, machines.as_raw_fd())?;
     drop(machines);
     relay::control(ours, wishes.verbose, events).map_err(failed)?;

@@ -12,4 +12,4 @@ pub mod terminal;
 
 pub use clock::tsc_hz;
 pub use qemu::Machine;
-pub use session::{Wishes, run};
+pub use session::{Console, Wishes, run};

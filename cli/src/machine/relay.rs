@@ -89,6 +89,7 @@ fn show_or_report(record: &Record<'_>, verbose: bool, events: &Sender<Event>) {
         }
         Record::Strace(text) => return terminal::say(text),
         Record::Panic(text) => Event::Panic(text.to_vec()),
+        Record::Failure(text) => Event::Failure(text.to_vec()),
         Record::Exit { status, signal } => Event::Exit { status, signal },
         // Only the host sends this.
         Record::WindowSize { .. } => return,

@@ -5,6 +5,8 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -28,6 +30,8 @@ pub enum Event {
         signal: u32,
     },
     Panic(Vec<u8>),
+    /// Why the kernel cannot run the program.
+    Failure(Vec<u8>),
     ControlBroken(ControlError),
     /// A descriptor of the host takes no more bytes.
     OutputFailed(io::Error),
@@ -52,11 +56,38 @@ pub struct Wishes {
     pub timeout: Option<Duration>,
 }
 
+/// The tool's side of a session from the first moment: the terminal is raw, so that what is typed early reaches the
+/// guest as it is, and signals that would end the tool put the terminal back first.
+pub struct Console {
+    pub terminals: Terminals,
+    pub events: Sender<Event>,
+    pub inbox: Receiver<Event>,
+    /// From here on signals are events of the session.
+    pub is_in_session: Arc<AtomicBool>,
+}
+
+impl Console {
+    /// # Errors
+    /// The system gives no pipe or no thread.
+    pub fn take() -> Result<Console, Failure> {
+        let terminals = Terminals::of_process();
+        let (events, inbox) = mpsc::channel();
+        let console = Console { terminals, events, inbox, is_in_session: Arc::default() };
+        watch_signals(&console.events, &console.is_in_session).map_err(set_up_failure)?;
+        terminals.make_raw();
+        Ok(console)
+    }
+}
+
+pub fn set_up_failure(error: io::Error) -> Failure {
+    Failure::new(TOOL, format!("cannot set up the run: {error}"), "")
+}
+
 /// Starts `machine`, relays until it ends, and returns the exit status for the tool.
-pub fn run(machine: &Machine, terminals: Terminals, wishes: &Wishes) -> Result<u8, Failure> {
-    let failed = |error: io::Error| Failure::new(TOOL, format!("cannot set up the run: {error}"), "");
-    let (events, inbox) = mpsc::channel();
-    watch_signals(&events).map_err(failed)?;
+pub fn run(machine: &Machine, console: Console, wishes: &Wishes) -> Result<u8, Failure> {
+    let failed = set_up_failure;
+    let Console { terminals, events, inbox, is_in_session } = console;
+    is_in_session.store(true, Ordering::Relaxed);
     let sockets = Sockets::new(terminals).map_err(failed)?;
     let arguments = machine.arguments(|port| sockets.guest_fd(port), sockets.debug.1.as_raw_fd());
     if wishes.verbose {
@@ -64,7 +95,6 @@ pub fn run(machine: &Machine, terminals: Terminals, wishes: &Wishes) -> Result<u
         terminal::say(format!("synth: {} {}\n", qemu::PROGRAM, words.join(" ")).as_bytes());
     }
     let child = start(&arguments)?;
-    terminals.make_raw();
     let control = sockets.relay(terminals, wishes.verbose, &events).map_err(failed)?;
     let mut session = Session { child, control, terminals, inbox, last: Last::default(), relays: 0, drained: 0 };
     session.relays = 3 + usize::from(terminals.any()) + terminals.is_tty[1..].iter().filter(|tty| !**tty).count();
@@ -98,11 +128,16 @@ fn start(arguments: &[std::ffi::OsString]) -> Result<Child, Failure> {
     })
 }
 
-pub fn watch_signals(events: &Sender<Event>) -> io::Result<()> {
+/// Before the session there is nobody to tell: the tool ends at once.
+fn watch_signals(events: &Sender<Event>, is_in_session: &Arc<AtomicBool>) -> io::Result<()> {
     let mut signals = Signals::new(FATAL.iter().chain(&[SIGCHLD, SIGCONT, SIGWINCH]))?;
-    let events = events.clone();
+    let (events, is_in_session) = (events.clone(), is_in_session.clone());
     thread::Builder::new().spawn(move || {
         for signal in signals.forever() {
+            if FATAL.contains(&signal) && !is_in_session.load(Ordering::Relaxed) {
+                terminal::restore();
+                std::process::exit(signalled(signal).into());
+            }
             let _ = events.send(Event::Signal(signal));
         }
     })?;
@@ -228,6 +263,7 @@ impl Session {
         match event {
             Event::Exit { status, signal } => self.last.exit = Some((status, signal)),
             Event::Panic(text) => self.last.panic.get_or_insert_default().extend(text),
+            Event::Failure(text) => self.last.failure.get_or_insert_default().extend(text),
             Event::ControlBroken(error) => self.last.broken = Some(error),
             Event::DebugText(text) => {
                 self.last.debug = text;

@@ -242,7 +242,7 @@ impl<'a> Archive<'a> {
         if length == 0 {
             return Some(&[]);
         }
-        if offset < self.data_offset || offset % PAGE_BYTES != 0 {
+        if offset < self.data_offset || !offset.is_multiple_of(PAGE_BYTES) {
             return None;
         }
         let end = usize::try_from(offset.checked_add(length)?).ok()?;

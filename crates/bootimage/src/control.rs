@@ -11,6 +11,7 @@
 //!                   3 STRACE  text
 //!                   4 PANIC   text
 //!                   5 STATS   lines of key=value
+//!                   6 FAILURE one line: why the first program cannot run
 //!   host to guest   129 WINSIZE  u16 rows, u16 columns, u16 x pixels, u16 y pixels
 //! ```
 //!
@@ -32,6 +33,7 @@ pub mod kind {
     pub const STRACE: u8 = 3;
     pub const PANIC: u8 = 4;
     pub const STATS: u8 = 5;
+    pub const FAILURE: u8 = 6;
     pub const WINSIZE: u8 = 129;
 }
 
@@ -48,6 +50,8 @@ pub enum Record<'a> {
     Panic(&'a [u8]),
     /// Lines of `key=value`, decimal values.
     Stats(&'a [u8]),
+    /// Why the first program cannot run, in one line without its end. EXIT with status 126 or 127 follows.
+    Failure(&'a [u8]),
     /// The host's terminal has another size.
     WindowSize { rows: u16, columns: u16, x_pixels: u16, y_pixels: u16 },
 }
@@ -95,6 +99,7 @@ impl Record<'_> {
             Record::Strace(text) => encode_text(kind::STRACE, text, out),
             Record::Panic(text) => encode_text(kind::PANIC, text, out),
             Record::Stats(text) => encode_text(kind::STATS, text, out),
+            Record::Failure(text) => encode_text(kind::FAILURE, text, out),
             Record::WindowSize { rows, columns, x_pixels, y_pixels } => {
                 out.extend(header(kind::WINSIZE, 8));
                 out.extend([rows, columns, x_pixels, y_pixels].iter().flat_map(|cells| cells.to_le_bytes()));
@@ -173,6 +178,7 @@ fn decode(code: u8, payload: &[u8]) -> Result<Record<'_>, ControlError> {
         kind::STRACE => Record::Strace(payload),
         kind::PANIC => Record::Panic(payload),
         kind::STATS => Record::Stats(payload),
+        kind::FAILURE => Record::Failure(payload),
         kind::WINSIZE => {
             pair()?;
             let cells = |offset| u16_at(payload, offset).unwrap_or_default();

@@ -2,12 +2,13 @@
 
 use bootimage::control::{ControlError, Decoder, PAYLOAD_BYTES_MAX, Record, exit_record, header, kind};
 
-const RECORDS: [Record<'_>; 6] = [
+const RECORDS: [Record<'_>; 7] = [
     Record::Log(b"boot\n"),
     Record::Stats(b"boot_instructions=1\n"),
     Record::WindowSize { rows: 24, columns: 80, x_pixels: 0, y_pixels: 1 },
     Record::Strace(b"write(1, \"x\", 1) = 1\n"),
     Record::Panic(b"oops"),
+    Record::Failure(b"/bin/x: it is not a program for x86-64"),
     Record::Exit { status: -1, signal: 9 },
 ];
 

@@ -140,11 +140,11 @@ impl HostedMachine {
     }
 
     /// Tells the kernel if a descriptor that somebody waits for has news.
-    pub(crate) fn poll_devices(&self, kernel: &dyn Upcalls) {
+    pub(crate) fn poll_devices(&self, kernel: &'static dyn Upcalls) {
         self.wait_for_devices(kernel, Some(0));
     }
 
-    fn wait_for_devices(&self, kernel: &dyn Upcalls, nanos: Option<u64>) {
+    fn wait_for_devices(&self, kernel: &'static dyn Upcalls, nanos: Option<u64>) {
         let mut entries = [PollFd { fd: -1, events: 0, found: 0 }; 5];
         let count = self.channels.borrow().awaited(&mut entries);
         if count == 0 && nanos == Some(0) {
@@ -247,6 +247,10 @@ impl Machine for HostedMachine {
 
     fn open_user(&self) -> Option<Template> {
         None
+    }
+
+    fn load_tag(&self) -> Option<Template> {
+        Some(tte::LoadTag::template())
     }
 
     fn leave(&self) -> Template {

@@ -159,7 +159,7 @@ fn resolve(context: &Context) -> bool {
     if space.bring_in(access) {
         return true;
     }
-    upcall::kernel().page_fault(access) && active().is_some_and(|space| space.bring_in(access))
+    upcall::kernel().page_fault(upcall::thread(), access) && active().is_some_and(|space| space.bring_in(access))
 }
 
 /// IRETQ refused to go to the address the program wants to be at: the fault is the program's, there.

@@ -14,7 +14,7 @@ use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::vec::Vec;
 use core::arch::{asm, global_asm};
-use core::mem::offset_of;
+use core::mem::{ManuallyDrop, offset_of};
 
 use codestore::{Code, CodeStore};
 use machine::{BadVectorState, Entries, KernelCell, NoFrames, Registers, Start, Translation, Tte, TteId};
@@ -50,6 +50,8 @@ pub struct TteRecord {
     pub switch_out: u64,
     /// What the last trap was about (CR2 of a page fault).
     pub fault_address: u64,
+    /// What the kernel wants routines to know of the thread.
+    pub tag: u64,
     /// The thread's call table (vector table, S-55): an entry point per system call.
     pub calls: [u64; CALLS],
 }
@@ -143,6 +145,16 @@ template! {
 }
 
 template! {
+    /// Loads the running thread's tag into rax: its record lies at the start of the area that the stack is in. Cost: 3
+    /// instructions.
+    pub struct LoadTag {}
+    where { AREA = THREAD_AREA_BYTES, TAG = offset_of!(TteRecord, tag) }
+    "mov rax, rsp",
+    "and rax, -{AREA}",
+    "mov rax, qword ptr [rax + {TAG}]",
+}
+
+template! {
     /// A call whose answer is known (getpid): no stack, no table. Cost: 2 instructions.
     pub struct Constant { value: Imm32 }
     "mov eax, {value}",
@@ -174,11 +186,24 @@ struct Areas {
     free: Vec<u32>,
 }
 
+/// Areas of ended threads that stay mapped and keep their code, for the next threads (R4).
+static INACTIVE: KernelCell<Vec<Body>> = KernelCell::new(Vec::new());
+const INACTIVE_MAX: usize = 8;
+
+/// A mapped area with its synthesized code. All calls of its table go to the slow end.
+struct Body {
+    id: TteId,
+    area: u64,
+    code: Codes,
+}
+
 /// One thread's area and synthesized code.
 pub struct HostedTte {
     id: TteId,
     area: u64,
-    code: Codes,
+    code: ManuallyDrop<Codes>,
+    /// Bit per call that may be bound to a routine.
+    bound: KernelCell<[u64; CALLS.div_ceil(64)]>,
     store: &'static CodeStore,
     /// Routines of this thread alone, by call number.
     own: KernelCell<BTreeMap<usize, Code<UserCall>>>,
@@ -236,6 +261,19 @@ fn unmap_area(area: u64) {
 
 impl HostedTte {
     pub fn create(start: Start, store: &'static CodeStore) -> Result<HostedTte, NoFrames> {
+        let inactive = INACTIVE.borrow_mut().pop();
+        let Body { id, area, code } = match inactive {
+            Some(body) => body,
+            None => Self::create_body(store)?,
+        };
+        let code = ManuallyDrop::new(code);
+        let (bound, own) = (KernelCell::default(), KernelCell::new(BTreeMap::new()));
+        let tte = HostedTte { id, area, code, bound, store, own };
+        tte.fill(start);
+        Ok(tte)
+    }
+
+    fn create_body(store: &'static CodeStore) -> Result<Body, NoFrames> {
         let id = TteId(take_area()?);
         let area = THREADS + id.0 as u64 * THREAD_AREA_BYTES;
         let made = map_area(area).and_then(|()| Self::synthesize(id, area, store).inspect_err(|_| unmap_area(area)));
@@ -246,9 +284,9 @@ impl HostedTte {
                 return Err(NoFrames);
             }
         };
-        let tte = HostedTte { id, area, code, store, own: KernelCell::new(BTreeMap::new()) };
-        tte.fill(start);
-        Ok(tte)
+        // SAFETY: the area is mapped and not yet known to anybody else.
+        unsafe { (*record(area)).calls = [code.slow.entry(); CALLS] };
+        Ok(Body { id, area, code })
     }
 
     /// Creates the thread's code: factor the templates with the addresses of its own record.
@@ -292,15 +330,18 @@ impl HostedTte {
             Start::Kernel(function) => ((&raw const hosted_thread_start) as u64, function as usize as u64),
         };
         let tte = record(self.area);
-        // SAFETY: 1. The area is mapped, zeroed and not yet known to anybody else. 2. The stack word
+        // SAFETY: 1. The area is mapped and not yet known to anybody else. 2. The stack word
         // lies below the Registers record, inside the stack.
         unsafe {
             (*tte).kernel_sp = registers - 8;
             (*tte).id = self.id.0 as u64;
+            (*tte).tag = 0;
             (*tte).start = function;
             (*tte).next = 0;
+            (*tte).root = 0;
+            (*tte).fs_base = 0;
+            (*tte).gs_base = 0;
             (*tte).switch_out = self.code.switch_out.entry();
-            (*tte).calls = [self.code.slow.entry(); CALLS];
             ((registers - 8) as *mut u64).write(first);
         }
         self.reset_vector_state();
@@ -320,6 +361,18 @@ impl HostedTte {
         self.bind_call(number, Some(code.entry()));
         self.own.borrow_mut().insert(number, code);
         Ok(())
+    }
+
+    /// All calls are done in Rust again.
+    fn unbind_all(&self) {
+        let bound = self.bound.get();
+        for (word, mut bits) in bound.into_iter().enumerate() {
+            while bits != 0 {
+                let number = word * 64 + bits.trailing_zeros() as usize;
+                bits &= bits - 1;
+                self.bind_call(number, None);
+            }
+        }
     }
 
     fn user_registers(&self) -> *mut Registers {
@@ -480,11 +533,32 @@ impl Tte for HostedTte {
         }
     }
 
+    fn inherit_vector_state(&self) {
+        let (from, to) = (current(), self.vector());
+        // SAFETY: 1. Both records and their processor are mapped, and so are their vector pages, which hold an image.
+        // 2. This thread does not run, so nobody else uses its page.
+        unsafe {
+            let image = (from as *const u8).add(VECTOR_OFFSET);
+            if (*cpu()).vector_owner != from as u64 {
+                to.copy_from_nonoverlapping(image, vector_bytes());
+                return;
+            }
+            // The legacy part was saved at kernel entry; the wide parts are in the registers.
+            to.copy_from_nonoverlapping(image, XSAVE_HEADER);
+            to.add(XSAVE_HEADER).write_bytes(0, 64);
+            let wide = (*cpu()).wide_mask;
+            asm!("xsave64 [{}]", in(reg) to, in("eax") wide as u32, in("edx") (wide >> 32) as u32);
+            *to.add(XSAVE_HEADER) |= 3;
+        }
+    }
+
     fn bind_call(&self, number: usize, entry: Option<u64>) {
         // SAFETY: the record is mapped; an aligned 8-byte store publishes the entry (R3).
         unsafe { (&raw mut (*self.record()).calls[number]).write_volatile(entry.unwrap_or(self.code.slow.entry())) };
         if entry.is_none() {
             self.own.borrow_mut().remove(&number);
+        } else {
+            self.bound.borrow_mut()[number / 64] |= 1 << (number % 64);
         }
     }
 
@@ -496,6 +570,15 @@ impl Tte for HostedTte {
             slow: Target::Address(slow_call()),
         };
         self.bind_own("thread.by_descriptor", number, code.draft())
+    }
+
+    fn append_kernel_stack(&self, draft: &mut Draft) {
+        crate::call::ToKernelStack { user_sp: Abs32(self.area + THREAD_AREA_BYTES - 8) }.append_to(draft);
+    }
+
+    fn set_tag(&self, tag: u64) {
+        // SAFETY: the record is mapped; an aligned 8-byte store.
+        unsafe { (&raw mut (*self.record()).tag).write_volatile(tag) };
     }
 
     fn slow_entry(&self) -> u64 {
@@ -523,6 +606,23 @@ impl Drop for HostedTte {
                 (*cpu()).vector_owner = crate::dummy_area();
             }
         }
+        self.unbind_all();
+        // SAFETY: `code` is not used again.
+        let code = unsafe { ManuallyDrop::take(&mut self.code) };
+        let body = Body { id: self.id, area: self.area, code };
+        let mut inactive = INACTIVE.borrow_mut();
+        if inactive.len() < INACTIVE_MAX && inactive.try_reserve(1).is_ok() {
+            inactive.push(body);
+        } else {
+            drop(inactive);
+            body.release();
+        }
+    }
+}
+
+impl Body {
+    /// Gives the memory and the code back.
+    fn release(self) {
         unmap_area(self.area);
         AREAS.borrow_mut().free.push(self.id.0);
     }

@@ -1,6 +1,6 @@
 //! Where the entries meet Rust: sort the cause, tell the kernel.
 
-use machine::{Exception, Registers, Upcalls};
+use machine::{Exception, Registers, TteId, Upcalls};
 
 use crate::cpu::cpu;
 use crate::{the, translation, tte};
@@ -13,12 +13,17 @@ pub fn kernel() -> &'static dyn Upcalls {
     upcalls.expect("a trap before the kernel was ready")
 }
 
+/// The running thread.
+pub fn thread() -> TteId {
+    // SAFETY: the slot names the running thread's area.
+    TteId(unsafe { (*tte::current()).id } as u32)
+}
+
 #[unsafe(no_mangle)]
 extern "C" fn hosted_call_from_user(registers: &mut Registers) {
     let kernel = kernel();
-    kernel.system_call(registers);
+    kernel.system_call(thread(), registers);
     serve_timer(kernel);
-    kernel.before_user(registers);
     translation::flush();
 }
 
@@ -31,15 +36,16 @@ extern "C" fn hosted_trap_from_user(registers: &mut Registers) {
     } else {
         // SAFETY: the record is the running thread's.
         let address = unsafe { (*tte::current()).fault_address };
-        kernel.exception(registers, Exception { vector: registers.cause as u8, error: registers.error, address });
+        let exception = Exception { vector: registers.cause as u8, error: registers.error, address };
+        kernel.exception(thread(), registers, exception);
     }
     serve_timer(kernel);
-    kernel.before_user(registers);
+    kernel.before_user(thread(), registers);
     translation::flush();
 }
 
 /// An alarm that came while the kernel ran.
-pub fn serve_timer(kernel: &dyn Upcalls) {
+pub fn serve_timer(kernel: &'static dyn Upcalls) {
     // SAFETY: the slot is a word; the handler only sets it.
     unsafe {
         if (&raw const (*cpu()).timer_pending).read_volatile() != 0 {

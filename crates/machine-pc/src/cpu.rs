@@ -28,6 +28,8 @@ pub struct Cpu {
     pub vector_owner: u64,
     /// XCR0: which vector state exists.
     pub vector_mask: u64,
+    /// Bytes of an XSAVE image.
+    pub vector_bytes: usize,
     pub tss: Tss,
     gdt: [u64; 10],
     idt: [[u64; 2]; 256],
@@ -93,11 +95,20 @@ pub fn enable_features() -> Result<Features, &'static str> {
 }
 
 impl Cpu {
+    /// Made in place: it is too large for a boot stack.
+    fn zeroed() -> &'static mut Cpu {
+        let mut place = Box::<Cpu>::new_uninit();
+        // SAFETY: the box has room for exactly this.
+        unsafe { place.as_mut_ptr().write_bytes(0, 1) };
+        // SAFETY: all-zero is a valid value of every field (integers and arrays of them).
+        Box::leak(unsafe { place.assume_init() })
+    }
+
     /// Makes the tables of the boot processor and loads them.
     pub fn start(features: &Features, entry_stub: u64, dummy_owner: u64) -> &'static mut Cpu {
-        // SAFETY: all-zero is a valid value of every field (integers and arrays of them).
-        let cpu: &'static mut Cpu = Box::leak(unsafe { Box::<Cpu>::new_zeroed().assume_init() });
+        let cpu = Cpu::zeroed();
         cpu.vector_mask = features.xcr0;
+        cpu.vector_bytes = features.xsave_bytes;
         cpu.vector_owner = dummy_owner;
         for stack in 0..2 {
             cpu.tss.ist[stack] = (&raw const cpu.trap_stacks[stack]) as u64 + 8192;

@@ -74,6 +74,15 @@ impl FrameSource for Frames {
         }
     }
 
+    fn give_zeroed(&self, frame: FrameNumber) {
+        let state = self.state.borrow();
+        if !state.given_early.contains(&frame.physical_address())
+            && let Some(pool) = state.pool
+        {
+            pool.give_zeroed(frame);
+        }
+    }
+
     fn available(&self) -> usize {
         // The early range is measured for what boot takes from it: nothing is kept back.
         let pool = self.state.borrow().pool;
@@ -94,6 +103,10 @@ impl FrameSource for TableFrames {
 
     fn give(&self, frame: FrameNumber) {
         FRAMES.give(frame);
+    }
+
+    fn give_zeroed(&self, frame: FrameNumber) {
+        FRAMES.give_zeroed(frame);
     }
 
     fn available(&self) -> usize {

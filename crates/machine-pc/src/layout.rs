@@ -5,7 +5,8 @@
 //! 0xffff_8880_0000_0000 ..                         direct map of physical memory (RW, NX)
 //! 0xffff_ffff_8020_0000 ..                         kernel image (RX, R, RW)
 //! 0xffff_ffff_a000_0000 .. +512 MB                 heap (RW, NX)
-//! 0xffff_ffff_c000_0000 .. +64 MB                  code store (RX; its writable alias is the direct map)
+//! 0xffff_ffff_c000_0000 .. +64 MB                  code store (RX)
+//! 0xffff_ffff_c400_0000 .. +64 MB                  the same frames, writable (RW, NX): only `codestore` writes here
 //! 0xffff_ffff_d000_0000 .. +512 MB                 thread areas (RW, NX), 32 KB each
 //! ```
 //! Everything that synthesized code names lies in the top 2 GB, so a 32-bit displacement reaches it.

@@ -18,6 +18,7 @@ mod paging;
 mod pvh;
 mod registers;
 mod start;
+mod transmit;
 mod trap;
 mod tte;
 mod upcall;
@@ -31,10 +32,10 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use codestore::{CodeMemory, CodeStore};
 use machine::{
-    Channel, FrameSource, KernelCell, Machine, Nanos, NoFrames, Received, Start, Threads, Translation, Tte, TteId,
-    Upcalls,
+    Channel, FrameSource, KernelCell, Machine, Nanos, NoFrames, Received, SendCode, Start, Threads, Translation, Tte,
+    TteId, Upcalls,
 };
-use synth::Template;
+use synth::{Target, Template};
 
 pub use call::templates as call_templates;
 pub use clock::{cmos_seconds, parameters as clock_parameters};
@@ -42,6 +43,7 @@ pub use heap::Heap;
 pub use layout::USER_LIMIT;
 pub use pvh::BootInfo;
 pub use start::{Booted, boot, panic, say_early};
+pub use transmit::templates as transmit_templates;
 pub use tte::{PcTte, UserCall, templates as thread_templates};
 
 use crate::cpu::{Cpu, Features};
@@ -55,7 +57,6 @@ pub struct PcMachine {
     features: Features,
     cpu: *mut Cpu,
     console: KernelCell<Option<Console>>,
-    upcalls: KernelCell<Option<&'static dyn Upcalls>>,
     random: KernelCell<u64>,
 }
 
@@ -179,7 +180,7 @@ impl Machine for PcMachine {
     }
 
     fn reclaim(&self) -> usize {
-        heap::trim()
+        tte::release_inactive() + heap::trim()
     }
 
     fn new_translation(&self) -> Result<Arc<dyn Translation>, NoFrames> {
@@ -193,7 +194,7 @@ impl Machine for PcMachine {
     }
 
     fn set_upcalls(&self, upcalls: &'static dyn Upcalls) {
-        *self.upcalls.borrow_mut() = Some(upcalls);
+        upcall::set_upcalls(upcalls);
     }
 
     fn send(&self, channel: Channel, bytes: &[u8]) -> usize {
@@ -214,6 +215,10 @@ impl Machine for PcMachine {
 
     fn is_drained(&self, channel: Channel) -> bool {
         self.with_console(true, |console| console.is_drained(channel))
+    }
+
+    fn send_code(&self, channel: Channel, none: Target) -> Option<SendCode> {
+        self.console.borrow().as_ref()?.send_code(channel, none)
     }
 
     fn power_off(&self) -> ! {
@@ -252,6 +257,10 @@ impl Machine for PcMachine {
 
     fn open_user(&self) -> Option<Template> {
         self.features.smap.then(call::OpenUser::template)
+    }
+
+    fn load_tag(&self) -> Option<Template> {
+        Some(tte::LoadTag::template())
     }
 
     fn frame_address(&self, frame: machine::FrameNumber) -> u64 {

@@ -1,7 +1,12 @@
 //! Four-level page tables (SDM vol. 3A, 4.5): the kernel half, built once and shared, and one
 //! `PcTranslation` per quaspace.
 
-use machine::{FrameNumber, FrameSource, Mapping, NoFrames, PAGE_BYTES, Protection, Translation, VirtAddr};
+use alloc::vec::Vec;
+use core::cell::Cell;
+
+use machine::{
+    Change, FrameNumber, FrameSource, KernelCell, Mapping, NoFrames, PAGE_BYTES, Protection, Translation, VirtAddr,
+};
 
 use crate::layout::{DIRECT_MAP, USER_LIMIT, direct};
 use crate::registers::{invalidate_page, read_cr3, write_cr3};
@@ -40,14 +45,14 @@ const fn index(address: u64, level: u32) -> usize {
     (address >> (12 + 9 * level)) as usize & 511
 }
 
-/// Walks to the level-0 entry of `address`, making tables as needed.
-fn walk(root: u64, address: u64, user: bool, frames: &dyn FrameSource) -> Result<*mut u64, NoFrames> {
+/// Walks to the level-0 entry of a kernel address, making tables as needed.
+fn walk(root: u64, address: u64, frames: &dyn FrameSource) -> Result<*mut u64, NoFrames> {
     let mut physical = root;
     for level in [3, 2, 1] {
         let at = entry(physical, index(address, level));
         let mut value = load(at);
         if value & PRESENT == 0 {
-            value = frames.take()?.physical_address() | PRESENT | WRITE | if user { USER } else { 0 };
+            value = frames.take()?.physical_address() | PRESENT | WRITE;
             store(at, value);
         }
         assert!(value & LARGE == 0, "walk through a large page at {address:#x}");
@@ -74,7 +79,7 @@ fn find(root: u64, address: u64) -> Option<*mut u64> {
 /// # Safety
 /// The mapping must not alias memory in a way that breaks Rust's rules or W^X.
 pub unsafe fn map_kernel(address: u64, physical: u64, flags: u64, frames: &dyn FrameSource) -> Result<(), NoFrames> {
-    let at = walk(kernel_root(), address, false, frames)?;
+    let at = walk(kernel_root(), address, frames)?;
     store(at, physical | flags | PRESENT | GLOBAL);
     invalidate_page(address);
     Ok(())
@@ -198,7 +203,7 @@ fn protect_alias(root: u64, physical: u64, frames: &dyn FrameSource) -> Result<(
 /// Fills every upper-half root entry that is still empty, so that later kernel mappings appear in
 /// every quaspace without copying roots.
 pub fn reserve_upper_half(frames: &dyn FrameSource) -> Result<(), NoFrames> {
-    for slot in [index(DIRECT_MAP, 3), 511] {
+    for slot in KERNEL_SLOTS {
         let at = entry(kernel_root(), slot);
         if load(at) & PRESENT == 0 {
             store(at, frames.take()?.physical_address() | PRESENT | WRITE);
@@ -211,15 +216,32 @@ pub fn reserve_upper_half(frames: &dyn FrameSource) -> Result<(), NoFrames> {
 pub struct PcTranslation {
     root: u64,
     frames: &'static dyn FrameSource,
+    /// All tables but the root, in the order they were made.
+    tables: KernelCell<Vec<Table>>,
+    /// The leaf table that was used last, and the address of the first page it holds.
+    last: Cell<(u64, u64)>,
 }
+
+/// A table and the entry that leads to it.
+struct Table {
+    physical: u64,
+    linked_at: *mut u64,
+}
+
+/// No leaf table starts at this address.
+const NOWHERE: u64 = u64::MAX;
+/// Bytes that one leaf table maps.
+const LEAF_BYTES: u64 = 2 << 20;
+/// The entries of the kernel root that are in use ([`reserve_upper_half`]).
+const KERNEL_SLOTS: [usize; 2] = [index(DIRECT_MAP, 3), 511];
 
 impl PcTranslation {
     pub fn new(frames: &'static dyn FrameSource) -> Result<PcTranslation, NoFrames> {
         let root = frames.take()?.physical_address();
-        for slot in 256..512 {
+        for slot in KERNEL_SLOTS {
             store(entry(root, slot), load(entry(kernel_root(), slot)));
         }
-        Ok(PcTranslation { root, frames })
+        Ok(PcTranslation { root, frames, tables: KernelCell::new(Vec::new()), last: Cell::new((0, NOWHERE)) })
     }
 
     fn is_active(&self) -> bool {
@@ -229,6 +251,69 @@ impl PcTranslation {
     fn forget(&self, page: u64) {
         if self.is_active() {
             invalidate_page(page);
+        }
+    }
+
+    /// The leaf table for `address`; else the first address behind it that another table could hold.
+    fn leaf(&self, address: u64) -> Result<u64, u64> {
+        let (known, start) = self.last.get();
+        if address & !(LEAF_BYTES - 1) == start {
+            return Ok(known);
+        }
+        let mut physical = self.root;
+        for level in [3, 2, 1] {
+            let value = load(entry(physical, index(address, level)));
+            if value & PRESENT == 0 {
+                let span = 1u64 << (12 + 9 * level);
+                return Err((address & !(span - 1)) + span);
+            }
+            physical = value & ADDRESS;
+        }
+        self.last.set((physical, address & !(LEAF_BYTES - 1)));
+        Ok(physical)
+    }
+
+    /// The level-0 entry of `address`, if its tables exist.
+    fn find(&self, address: u64) -> Option<*mut u64> {
+        self.leaf(address).ok().map(|leaf| entry(leaf, index(address, 0)))
+    }
+
+    /// The level-0 entry of `address`; makes tables as needed.
+    fn reach(&self, address: u64) -> Result<*mut u64, NoFrames> {
+        if let Some(at) = self.find(address) {
+            return Ok(at);
+        }
+        let mut physical = self.root;
+        for level in [3, 2, 1] {
+            let at = entry(physical, index(address, level));
+            let value = load(at);
+            physical = if value & PRESENT == 0 { self.add_table(at)? } else { value & ADDRESS };
+        }
+        self.last.set((physical, address & !(LEAF_BYTES - 1)));
+        Ok(entry(physical, index(address, 0)))
+    }
+
+    fn add_table(&self, linked_at: *mut u64) -> Result<u64, NoFrames> {
+        let mut tables = self.tables.borrow_mut();
+        tables.try_reserve(1).map_err(|_| NoFrames)?;
+        let physical = self.frames.take()?.physical_address();
+        store(linked_at, physical | PRESENT | WRITE | USER);
+        tables.push(Table { physical, linked_at });
+        Ok(physical)
+    }
+
+    /// Does to a present entry what `act` answered.
+    fn change(&self, at: *mut u64, page: u64, old: u64, change: Change) {
+        match change {
+            Change::Keep => return,
+            Change::Remove => store(at, 0),
+            Change::Protect(protection) => {
+                let Some(mapping) = decode(old) else { return };
+                store(at, encode(mapping.frame, protection) | old & DIRTY);
+            }
+        }
+        if old & PRESENT != 0 {
+            self.forget(page);
         }
     }
 }
@@ -277,7 +362,7 @@ impl Translation for PcTranslation {
     }
 
     fn map(&self, page: VirtAddr, frame: FrameNumber, protection: Protection) -> Result<(), NoFrames> {
-        let at = walk(self.root, check(page), true, self.frames)?;
+        let at = self.reach(check(page))?;
         let old = load(at);
         store(at, encode(frame, protection));
         if old & PRESENT != 0 {
@@ -287,88 +372,92 @@ impl Translation for PcTranslation {
     }
 
     fn unmap(&self, page: VirtAddr) -> Option<Mapping> {
-        let at = find(self.root, check(page))?;
+        let at = self.find(check(page))?;
         let old = load(at);
-        store(at, 0);
-        if old & PRESENT != 0 {
-            self.forget(page.0);
-        }
+        self.change(at, page.0, old, Change::Remove);
         decode(old)
     }
 
     fn protect(&self, page: VirtAddr, protection: Protection) {
-        let Some(at) = find(self.root, check(page)) else { return };
-        let old = load(at);
-        if let Some(mapping) = decode(old) {
-            store(at, encode(mapping.frame, protection) | old & DIRTY);
-            self.forget(page.0);
+        if let Some(at) = self.find(check(page)) {
+            self.change(at, page.0, load(at), Change::Protect(protection));
         }
     }
 
     fn query(&self, page: VirtAddr) -> Option<Mapping> {
-        decode(load(find(self.root, check(page))?))
+        decode(load(self.find(check(page))?))
     }
 
     fn next_present(&self, from: VirtAddr, to: VirtAddr) -> Option<(VirtAddr, Mapping)> {
         let mut address = from.0;
         let end = to.0.min(USER_LIMIT);
-        'next: while address < end {
-            let mut physical = self.root;
-            for level in [3, 2, 1] {
-                let value = load(entry(physical, index(address, level)));
-                if value & PRESENT == 0 {
-                    let span = 1u64 << (12 + 9 * level);
-                    address = (address & !(span - 1)) + span;
-                    continue 'next;
-                }
-                physical = value & ADDRESS;
+        while address < end {
+            match self.leaf(address) {
+                Err(next) => address = next,
+                Ok(leaf) => match first_used(leaf, address, end) {
+                    Ok((page, value)) => return decode(value).map(|mapping| (VirtAddr(page), mapping)),
+                    Err(next) => address = next,
+                },
             }
-            if let Some(mapping) = decode(load(entry(physical, index(address, 0)))) {
-                return Some((VirtAddr(address), mapping));
-            }
-            address += PAGE_BYTES as u64;
         }
         None
     }
 
+    fn visit(&self, from: VirtAddr, to: VirtAddr, act: &mut dyn FnMut(VirtAddr, Mapping) -> Change) {
+        let mut address = from.0;
+        let end = to.0.min(USER_LIMIT);
+        while address < end {
+            match self.leaf(address) {
+                Err(next) => address = next,
+                Ok(leaf) => match first_used(leaf, address, end) {
+                    Err(next) => address = next,
+                    Ok((page, value)) => {
+                        if let Some(mapping) = decode(value) {
+                            let change = act(VirtAddr(page), mapping);
+                            self.change(entry(leaf, index(page, 0)), page, value, change);
+                        }
+                        address = page + PAGE_BYTES as u64;
+                    }
+                },
+            }
+        }
+    }
+
     fn table_frames(&self) -> usize {
-        1 + (0..256).map(|slot| count_tables(load(entry(self.root, slot)), 2)).sum::<usize>()
+        1 + self.tables.borrow().len()
     }
 }
 
-/// Tables under `value`, with the one that it points to; `level` is that table's own.
-fn count_tables(value: u64, level: u32) -> usize {
-    if value & PRESENT == 0 {
-        return 0;
+/// The first page from `address` on in a leaf table that is used, and its entry; else where to go on.
+fn first_used(leaf: u64, address: u64, end: u64) -> Result<(u64, u64), u64> {
+    let end = end.min((address & !(LEAF_BYTES - 1)) + LEAF_BYTES);
+    let mut page = address;
+    let mut at = entry(leaf, index(address, 0));
+    while page < end {
+        let value = load(at);
+        if value != 0 {
+            return Ok((page, value));
+        }
+        at = at.wrapping_add(1);
+        page += PAGE_BYTES as u64;
     }
-    let physical = value & ADDRESS;
-    if level == 0 {
-        return 1;
-    }
-    1 + (0..512).map(|slot| count_tables(load(entry(physical, slot)), level - 1)).sum::<usize>()
+    Err(end)
 }
 
 impl Drop for PcTranslation {
-    /// Gives the tables back. The quaspace has already unmapped every page it counts.
+    /// Gives the tables back. The quaspace has already unmapped every page it counts, so that without the links
+    /// between them all tables are zero again.
     fn drop(&mut self) {
         assert!(!self.is_active(), "the active quaspace was dropped");
-        for slot in 0..256 {
-            give_tables(load(entry(self.root, slot)), 2, self.frames);
+        let tables = core::mem::take(&mut *self.tables.borrow_mut());
+        for table in &tables {
+            store(table.linked_at, 0);
         }
-        self.frames.give(FrameNumber((self.root >> 12) as u32));
-    }
-}
-
-/// Gives back the table that `value` points to and those below it; `level` is the table's own.
-fn give_tables(value: u64, level: u32, frames: &dyn FrameSource) {
-    if value & PRESENT == 0 {
-        return;
-    }
-    let physical = value & ADDRESS;
-    if level > 0 {
-        for slot in 0..512 {
-            give_tables(load(entry(physical, slot)), level - 1, frames);
+        for slot in KERNEL_SLOTS {
+            store(entry(self.root, slot), 0);
+        }
+        for physical in tables.iter().map(|table| table.physical).chain([self.root]) {
+            self.frames.give_zeroed(FrameNumber((physical >> 12) as u32));
         }
     }
-    frames.give(FrameNumber((physical >> 12) as u32));
 }

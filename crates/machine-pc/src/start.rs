@@ -84,13 +84,8 @@ fn start_machine(info: &BootInfo, entry_tsc: u64) -> &'static PcMachine {
     apic::start();
     clock::start(entry_tsc, number_after(&info.command_line, b"tsc_hz=").unwrap_or(0));
     let console = find_console(&info.command_line);
-    let machine = Box::leak(Box::new(PcMachine {
-        features,
-        cpu,
-        console: KernelCell::new(console),
-        upcalls: KernelCell::new(None),
-        random: KernelCell::new(0),
-    }));
+    let machine =
+        Box::leak(Box::new(PcMachine { features, cpu, console: KernelCell::new(console), random: KernelCell::new(0) }));
     MACHINE.store((&raw const *machine) as u64, Ordering::Release);
     machine
 }

@@ -69,13 +69,13 @@ global_asm!(
 
     /* From a program: save the vector owner's legacy state; TS off for Rust. Leaves the TTE in rbx. */
     .macro enter_rust
+        cld
         mov rbx, rsp
         and rbx, -{area}
         mov rax, [rbx + {tte_cpu}]
         mov rax, [rax + {cpu_owner}]
         clts
         fxsave64 [rax + {vector}]
-        cld
     .endm
 
     .pushsection .text
@@ -183,13 +183,14 @@ global_asm!(
         enter_rust
         mov rdi, rsp
         call call_from_user
-        /* falls through */
+        jmp to_program
 
     /* rsp = the Registers record at the stack top. */
     .globl return_to_user
     return_to_user:
         mov rbx, rsp
         and rbx, -{area}
+    to_program:
         mov rax, [rbx + {tte_cpu}]
         mov rax, [rax + {cpu_owner}]
         fxrstor64 [rax + {vector}]

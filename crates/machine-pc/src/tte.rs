@@ -14,7 +14,7 @@ use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::vec::Vec;
 use core::arch::{asm, global_asm};
-use core::mem::offset_of;
+use core::mem::{ManuallyDrop, offset_of};
 
 use codestore::{Code, CodeStore};
 use machine::{BadVectorState, Entries, FrameSource, KernelCell, NoFrames, Registers, Start, Translation, Tte, TteId};
@@ -47,6 +47,8 @@ pub struct TteRecord {
     pub start: u64,
     /// Entry of the thread's `sw_out`.
     pub switch_out: u64,
+    /// What the kernel wants routines to know of the thread.
+    pub tag: u64,
     /// The thread's call table (vector table, S-55): an entry point per system call.
     pub calls: [u64; CALLS],
 }
@@ -139,6 +141,16 @@ template! {
 }
 
 template! {
+    /// Loads the running thread's tag into rax: its record lies at the start of the area that the stack is in. Cost: 3
+    /// instructions.
+    pub struct LoadTag {}
+    where { AREA = THREAD_AREA_BYTES, TAG = offset_of!(TteRecord, tag) }
+    "mov rax, rsp",
+    "and rax, -{AREA}",
+    "mov rax, qword ptr [rax + {TAG}]",
+}
+
+template! {
     /// A call whose answer is known (getpid): no stack, no table. Cost: 2 instructions.
     pub struct Constant { value: Imm32 }
     "mov eax, {value}",
@@ -152,7 +164,7 @@ template! {
 }
 
 /// A thread's templates under the names of the routines made of them, for the golden listings.
-pub fn templates() -> [(&'static str, Template); 7] {
+pub fn templates() -> [(&'static str, Template); 8] {
     [
         ("thread.sw_in", SwitchIn::template()),
         ("thread.sw_out", SwitchOut::template()),
@@ -160,6 +172,7 @@ pub fn templates() -> [(&'static str, Template); 7] {
         ("thread.slow_call", SlowCall::template()),
         ("thread.by_descriptor", ByDescriptor::template()),
         ("thread.constant", Constant::template()),
+        ("thread.tag", LoadTag::template()),
         ("cpu.entry", Entry::template()),
     ]
 }
@@ -189,11 +202,24 @@ struct Areas {
     free: Vec<u32>,
 }
 
+/// Areas of ended threads that stay mapped and keep their code, for the next threads (R4).
+static INACTIVE: KernelCell<Vec<Body>> = KernelCell::new(Vec::new());
+const INACTIVE_MAX: usize = 8;
+
+/// A mapped area with its synthesized code. All calls of its table go to the slow end.
+struct Body {
+    id: TteId,
+    area: u64,
+    code: Codes,
+}
+
 /// One thread's area and synthesized code.
 pub struct PcTte {
     id: TteId,
     area: u64,
-    code: Codes,
+    code: ManuallyDrop<Codes>,
+    /// Bit per call that may be bound to a routine.
+    bound: KernelCell<[u64; CALLS.div_ceil(64)]>,
     store: &'static CodeStore,
     /// Routines of this thread alone, by call number.
     own: KernelCell<BTreeMap<usize, Code<UserCall>>>,
@@ -254,6 +280,19 @@ fn unmap_area(area: u64, pages: usize) {
 
 impl PcTte {
     pub fn create(start: Start, cpu: *mut Cpu, store: &'static CodeStore) -> Result<PcTte, NoFrames> {
+        let inactive = INACTIVE.borrow_mut().pop();
+        let Body { id, area, code } = match inactive {
+            Some(body) => body,
+            None => Self::create_body(cpu, store)?,
+        };
+        let code = ManuallyDrop::new(code);
+        let (bound, own) = (KernelCell::default(), KernelCell::new(BTreeMap::new()));
+        let tte = PcTte { id, area, code, bound, store, own };
+        tte.fill(start, cpu);
+        Ok(tte)
+    }
+
+    fn create_body(cpu: *mut Cpu, store: &'static CodeStore) -> Result<Body, NoFrames> {
         let id = TteId(take_area()?);
         let area = THREADS + id.0 as u64 * THREAD_AREA_BYTES;
         let made = map_area(area)
@@ -265,9 +304,9 @@ impl PcTte {
                 return Err(NoFrames);
             }
         };
-        let tte = PcTte { id, area, code, store, own: KernelCell::new(BTreeMap::new()) };
-        tte.fill(start, cpu);
-        Ok(tte)
+        // SAFETY: the area is mapped and not yet known to anybody else.
+        unsafe { (*record(area)).calls = [code.slow.entry(); CALLS] };
+        Ok(Body { id, area, code })
     }
 
     /// Creates the thread's code: factor the templates with the addresses of its own record.
@@ -310,16 +349,19 @@ impl PcTte {
             Start::Kernel(function) => ((&raw const kernel_thread_start) as u64, function as usize as u64),
         };
         let tte = record(self.area);
-        // SAFETY: 1. The area is mapped, zeroed and not yet known to anybody else. 2. The stack word
+        // SAFETY: 1. The area is mapped and not yet known to anybody else. 2. The stack word
         // lies below the Registers record, inside the stack.
         unsafe {
             (*tte).kernel_sp = registers - 8;
             (*tte).cpu = cpu;
             (*tte).id = self.id.0 as u64;
+            (*tte).tag = 0;
             (*tte).start = function;
             (*tte).next = 0;
+            (*tte).root = 0;
+            (*tte).fs_base = 0;
+            (*tte).gs_base = 0;
             (*tte).switch_out = self.code.switch_out.entry();
-            (*tte).calls = [self.code.slow.entry(); CALLS];
             ((registers - 8) as *mut u64).write(first);
         }
         self.reset_vector_state();
@@ -341,6 +383,18 @@ impl PcTte {
         Ok(())
     }
 
+    /// All calls are done in Rust again.
+    fn unbind_all(&self) {
+        let bound = self.bound.get();
+        for (word, mut bits) in bound.into_iter().enumerate() {
+            while bits != 0 {
+                let number = word * 64 + bits.trailing_zeros() as usize;
+                bits &= bits - 1;
+                self.bind_call(number, None);
+            }
+        }
+    }
+
     fn user_registers(&self) -> *mut Registers {
         (self.area + THREAD_AREA_BYTES - size_of::<Registers>() as u64) as *mut Registers
     }
@@ -352,6 +406,12 @@ impl PcTte {
     fn owns_vector_registers(&self) -> bool {
         // SAFETY: the record and its processor live as long as the TTE.
         unsafe { (*(*self.record()).cpu).vector_owner == self.area }
+    }
+
+    /// Bytes of an XSAVE image.
+    fn vector_bytes(&self) -> usize {
+        // SAFETY: as in `owns_vector_registers`.
+        unsafe { (*(*self.record()).cpu).vector_bytes }
     }
 
     fn xcr0(&self) -> u64 {
@@ -444,7 +504,7 @@ impl Tte for PcTte {
     }
 
     fn vector_state(&self) -> Vec<u8> {
-        let bytes = core::arch::x86_64::__cpuid_count(13, 0).ebx as usize;
+        let bytes = self.vector_bytes();
         if self.owns_vector_registers() {
             let wide = self.xcr0() & !3;
             // SAFETY: 1. The area is 64-byte aligned and large enough. 2. Only the parts above SSE are
@@ -459,7 +519,7 @@ impl Tte for PcTte {
     }
 
     fn set_vector_state(&self, image: &[u8]) -> Result<(), BadVectorState> {
-        let bytes = core::arch::x86_64::__cpuid_count(13, 0).ebx as usize;
+        let bytes = self.vector_bytes();
         if image.len() < XSAVE_HEADER {
             return Err(BadVectorState);
         }
@@ -503,11 +563,33 @@ impl Tte for PcTte {
         }
     }
 
+    fn inherit_vector_state(&self) {
+        let (from, to) = (current(), self.vector());
+        // SAFETY: 1. Both records and their processor are mapped, and so are their vector pages, which hold an image.
+        // 2. This thread does not run, so nobody else uses its page.
+        unsafe {
+            let image = (from as *const u8).add(VECTOR_OFFSET);
+            let cpu = (*from).cpu;
+            if (*cpu).vector_owner != from as u64 {
+                to.copy_from_nonoverlapping(image, (*cpu).vector_bytes);
+                return;
+            }
+            // The legacy part was saved at kernel entry; the wide parts are in the registers.
+            to.copy_from_nonoverlapping(image, XSAVE_HEADER);
+            to.add(XSAVE_HEADER).write_bytes(0, 64);
+            let wide = (*cpu).vector_mask & !3;
+            asm!("xsave64 [{}]", in(reg) to, in("eax") wide as u32, in("edx") (wide >> 32) as u32);
+            *to.add(XSAVE_HEADER) |= 3;
+        }
+    }
+
     fn bind_call(&self, number: usize, entry: Option<u64>) {
         // SAFETY: the record is mapped; an aligned 8-byte store publishes the entry (R3).
         unsafe { (&raw mut (*self.record()).calls[number]).write_volatile(entry.unwrap_or(self.code.slow.entry())) };
         if entry.is_none() {
             self.own.borrow_mut().remove(&number);
+        } else {
+            self.bound.borrow_mut()[number / 64] |= 1 << (number % 64);
         }
     }
 
@@ -519,6 +601,15 @@ impl Tte for PcTte {
             slow: Target::Address((&raw const trap::slow_call) as u64),
         };
         self.bind_own("thread.by_descriptor", number, code.draft())
+    }
+
+    fn append_kernel_stack(&self, draft: &mut Draft) {
+        crate::call::ToKernelStack { user_sp: Abs32(self.area + THREAD_AREA_BYTES - 8) }.append_to(draft);
+    }
+
+    fn set_tag(&self, tag: u64) {
+        // SAFETY: the record is mapped; an aligned 8-byte store.
+        unsafe { (&raw mut (*self.record()).tag).write_volatile(tag) };
     }
 
     fn slow_entry(&self) -> u64 {
@@ -547,9 +638,34 @@ impl Drop for PcTte {
                 (*cpu).vector_owner = crate::dummy_owner();
             }
         }
+        self.unbind_all();
+        // SAFETY: `code` is not used again.
+        let code = unsafe { ManuallyDrop::take(&mut self.code) };
+        let body = Body { id: self.id, area: self.area, code };
+        let mut inactive = INACTIVE.borrow_mut();
+        if inactive.len() < INACTIVE_MAX && inactive.try_reserve(1).is_ok() {
+            inactive.push(body);
+        } else {
+            drop(inactive);
+            body.release();
+        }
+    }
+}
+
+impl Body {
+    /// Gives the frames and the code back.
+    fn release(self) {
         unmap_area(self.area, PAGES.len());
         AREAS.borrow_mut().free.push(self.id.0);
     }
+}
+
+/// Gives back what inactive TTEs hold; returns how many frames.
+pub fn release_inactive() -> usize {
+    let inactive = core::mem::take(&mut *INACTIVE.borrow_mut());
+    let frames = inactive.len() * PAGES.len();
+    inactive.into_iter().for_each(Body::release);
+    frames
 }
 
 /// Leaves the running thread through its synthesized `sw_out`.

@@ -1,20 +1,43 @@
 //! Where the trap stubs meet Rust: sort the cause, tell the kernel.
 
-use machine::{Access, Exception, Registers, Upcalls, VirtAddr};
+use core::cell::UnsafeCell;
+
+use machine::{Access, Exception, Registers, TteId, Upcalls, VirtAddr};
 
 use crate::layout::USER_LIMIT;
 use crate::registers::read_cr2;
 use crate::trap::{DEVICE_VECTOR, SPURIOUS_VECTOR, TIMER_VECTOR};
-use crate::{STORE, apic, start, the, user};
+use crate::{STORE, apic, start, the, tte, user};
 
 const PAGE_FAULT: u64 = 14;
 /// Page-fault error code (SDM vol. 3A, 4.7).
 const WRITE: u64 = 2;
 const FETCH: u64 = 16;
 
+/// The kernel, once it is there.
+struct Kernel(UnsafeCell<Option<&'static dyn Upcalls>>);
+
+// SAFETY: written once, at boot, by the only processor that runs then.
+unsafe impl Sync for Kernel {}
+
+static KERNEL: Kernel = Kernel(UnsafeCell::new(None));
+
+/// From now on traps go to `upcalls`.
+pub fn set_upcalls(upcalls: &'static dyn Upcalls) {
+    // SAFETY: called at boot; no trap reads it meanwhile.
+    unsafe { *KERNEL.0.get() = Some(upcalls) };
+}
+
+#[inline]
 fn upcalls() -> &'static dyn Upcalls {
-    let upcalls = *the().upcalls.borrow();
-    upcalls.expect("a trap before the kernel was ready")
+    // SAFETY: written only at boot.
+    unsafe { *KERNEL.0.get() }.expect("a trap before the kernel was ready")
+}
+
+#[inline]
+fn thread() -> TteId {
+    // SAFETY: every thread runs on the stack of its own area.
+    TteId(unsafe { (*tte::current()).id } as u32)
 }
 
 fn access(error: u64) -> Access {
@@ -23,27 +46,28 @@ fn access(error: u64) -> Access {
 
 #[unsafe(no_mangle)]
 extern "C" fn call_from_user(registers: &mut Registers) {
-    let kernel = upcalls();
-    kernel.system_call(registers);
-    kernel.before_user(registers);
+    upcalls().system_call(thread(), registers);
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn trap_from_user(registers: &mut Registers) {
-    let kernel = upcalls();
+    let (kernel, thread) = (upcalls(), thread());
     match registers.cause {
         PAGE_FAULT => {
             let access = access(registers.error);
-            if access.address.0 >= USER_LIMIT || !kernel.page_fault(access) {
+            if access.address.0 >= USER_LIMIT || !kernel.page_fault(thread, access) {
                 let exception =
                     Exception { vector: PAGE_FAULT as u8, error: registers.error, address: access.address.0 };
-                kernel.exception(registers, exception);
+                kernel.exception(thread, registers, exception);
             }
         }
         cause if interrupt(cause) => {}
-        cause => kernel.exception(registers, Exception { vector: cause as u8, error: registers.error, address: 0 }),
+        cause => {
+            let exception = Exception { vector: cause as u8, error: registers.error, address: 0 };
+            kernel.exception(thread, registers, exception);
+        }
     }
-    kernel.before_user(registers);
+    kernel.before_user(thread, registers);
 }
 
 #[unsafe(no_mangle)]
@@ -51,14 +75,13 @@ extern "C" fn trap_from_kernel(registers: &mut Registers) {
     match registers.cause {
         PAGE_FAULT => {
             let access = access(registers.error);
-            if access.address.0 < USER_LIMIT {
-                if upcalls().page_fault(access) {
-                    return;
-                }
-                if let Some(landing) = user::landing(registers.rip).or_else(|| STORE.landing(registers.rip)) {
-                    registers.rip = landing;
-                    return;
-                }
+            if access.address.0 < USER_LIMIT && upcalls().page_fault(thread(), access) {
+                return;
+            }
+            // A range that began below the limit may end at it: such an access lands too.
+            if let Some(landing) = user::landing(registers.rip).or_else(|| STORE.landing(registers.rip)) {
+                registers.rip = landing;
+                return;
             }
             start::epitaph(registers, "page fault in the kernel");
         }

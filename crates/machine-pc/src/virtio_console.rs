@@ -4,14 +4,18 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use machine::{Channel, NoFrames, PAGE_BYTES, Received};
+use machine::{Channel, NoFrames, PAGE_BYTES, Received, SendCode};
+use synth::Target;
 
 use crate::layout::direct;
+use crate::transmit;
 use crate::virtqueue::{SIZE, Virtqueue};
 
 /// Device id of a console (5.3.1).
 const CONSOLE: u32 = 3;
 const MULTIPORT: u32 = 1 << 1;
+/// Register that tells the device about new buffers of a queue (4.2.2).
+const QUEUE_NOTIFY: u64 = 0x50;
 /// Ports 1..=5 carry the channels in the order of [`Channel`].
 const PORTS: usize = 6;
 const DEVICE_READY: u16 = 0;
@@ -40,8 +44,6 @@ struct Port {
     transmit: Virtqueue,
     /// Received buffers not yet read: index, bytes, bytes already read.
     waiting: VecDeque<(u16, usize, usize)>,
-    /// Transmit buffers that are ours.
-    idle: Vec<u16>,
     host_open: bool,
     was_open: bool,
 }
@@ -50,7 +52,6 @@ pub struct Console {
     mmio: Mmio,
     control_receive: Virtqueue,
     control_transmit: Virtqueue,
-    control_idle: Vec<u16>,
     ports: Vec<Option<Port>>,
 }
 
@@ -75,7 +76,6 @@ impl Console {
             mmio,
             control_receive: Virtqueue::new(SIZE, false)?,
             control_transmit: Virtqueue::new(SIZE, true)?,
-            control_idle: (0..SIZE).collect(),
             ports: (0..PORTS).map(|_| None).collect(),
         };
         for number in 1..PORTS {
@@ -85,37 +85,37 @@ impl Console {
                 receive: Virtqueue::new(if number == 4 || number == 5 { 1 } else { depth }, false)?,
                 transmit: Virtqueue::new(if number == 3 { 1 } else { depth }, true)?,
                 waiting: VecDeque::with_capacity(SIZE as usize),
-                idle: (0..if number == 3 { 1 } else { depth }).collect(),
                 host_open: false,
                 was_open: false,
             };
-            console.install(2 * number as u32 + 2, port.receive.addresses());
-            console.install(2 * number as u32 + 3, port.transmit.addresses());
+            console.install(2 * number as u32 + 2, &port.receive);
+            console.install(2 * number as u32 + 3, &port.transmit);
             console.ports[number] = Some(port);
         }
-        console.install(2, console.control_receive.addresses());
-        console.install(3, console.control_transmit.addresses());
+        console.install(2, &console.control_receive);
+        console.install(3, &console.control_transmit);
         mmio.write(0x70, 1 | 2 | 8 | 4);
         for index in 0..console.control_receive.buffer_count() {
             console.control_receive.offer(index, PAGE_BYTES);
         }
-        mmio.write(0x50, 2);
+        mmio.write(QUEUE_NOTIFY, 2);
         for number in 1..PORTS {
             if let Some(port) = &mut console.ports[number] {
                 for index in 0..port.receive.buffer_count() {
                     port.receive.offer(index, PAGE_BYTES);
                 }
             }
-            mmio.write(0x50, 2 * number as u32 + 2);
+            mmio.write(QUEUE_NOTIFY, 2 * number as u32 + 2);
         }
         console.say(u32::MAX, DEVICE_READY, 1);
         Ok(console)
     }
 
-    fn install(&self, queue: u32, addresses: [u64; 3]) {
-        self.mmio.write(0x30, queue);
+    fn install(&self, number: u32, queue: &Virtqueue) {
+        queue.words.notify.set(direct(self.mmio.0 + QUEUE_NOTIFY));
+        self.mmio.write(0x30, number);
         self.mmio.write(0x38, SIZE as u32);
-        for (offset, address) in [0x80, 0x90, 0xA0].into_iter().zip(addresses) {
+        for (offset, address) in [0x80, 0x90, 0xA0].into_iter().zip(queue.addresses()) {
             self.mmio.write(offset, address as u32);
             self.mmio.write(offset + 4, (address >> 32) as u32);
         }
@@ -124,15 +124,13 @@ impl Console {
 
     /// Sends a control message; when no buffer is idle the message is one the device can do without.
     fn say(&mut self, port: u32, event: u16, value: u16) {
-        while let Some((index, _)) = self.control_transmit.finished() {
-            self.control_idle.push(index);
-        }
-        let Some(index) = self.control_idle.pop() else { return };
+        self.control_transmit.reclaim();
+        let Some(index) = self.control_transmit.take_idle() else { return };
         let message = (port as u64) | (event as u64) << 32 | (value as u64) << 48;
         // SAFETY: the buffer is a whole frame and ours until offered.
         unsafe { self.control_transmit.buffer(index).cast::<u64>().write_volatile(message) };
         self.control_transmit.offer(index, 8);
-        self.mmio.write(0x50, 3);
+        self.mmio.write(QUEUE_NOTIFY, 3);
     }
 
     /// Acknowledges the interrupt and takes in control messages. True if the interrupt was ours.
@@ -157,7 +155,7 @@ impl Console {
             }
         }
         if any {
-            self.mmio.write(0x50, 2);
+            self.mmio.write(QUEUE_NOTIFY, 2);
         }
     }
 
@@ -184,32 +182,54 @@ impl Console {
     pub fn send(&mut self, channel: Channel, bytes: &[u8]) -> usize {
         let mmio = self.mmio;
         let Some((number, port)) = self.port(channel) else { return 0 };
-        port.reclaim();
+        let queue = &port.transmit;
         let mut sent = 0;
-        while sent < bytes.len() {
-            let Some(index) = port.idle.pop() else { break };
-            let part = (bytes.len() - sent).min(PAGE_BYTES);
-            // SAFETY: 1. The buffer is a whole frame and ours until offered. 2. `part` fits both.
-            unsafe { port.transmit.buffer(index).copy_from_nonoverlapping(bytes[sent..].as_ptr(), part) };
-            port.transmit.offer(index, part);
-            sent += part;
+        loop {
+            queue.reclaim();
+            let before = sent;
+            while sent < bytes.len() {
+                let Some(index) = queue.take_idle() else { break };
+                let part = (bytes.len() - sent).min(PAGE_BYTES);
+                // SAFETY: 1. The buffer is a whole frame and ours until offered. 2. `part` fits both.
+                unsafe { queue.buffer(index).copy_from_nonoverlapping(bytes[sent..].as_ptr(), part) };
+                queue.offer(index, part);
+                sent += part;
+            }
+            if sent > before && queue.wants_notification() {
+                mmio.write(QUEUE_NOTIFY, 2 * number as u32 + 3);
+            }
+            // The caller will wait for room, unless there is some already.
+            if sent == bytes.len() || !queue.expect_news() {
+                return sent;
+            }
         }
-        if sent > 0 && port.transmit.wants_notification() {
-            mmio.write(0x50, 2 * number as u32 + 3);
-        }
-        sent
     }
 
     pub fn sendable(&mut self, channel: Channel) -> usize {
         let Some((_, port)) = self.port(channel) else { return 0 };
-        port.reclaim();
-        port.idle.len() * PAGE_BYTES
+        let queue = &port.transmit;
+        queue.reclaim();
+        if queue.idle_count() == 0 && queue.expect_news() {
+            queue.reclaim();
+        }
+        queue.idle_count() * PAGE_BYTES
     }
 
     pub fn is_drained(&mut self, channel: Channel) -> bool {
         let Some((_, port)) = self.port(channel) else { return true };
-        port.reclaim();
-        port.idle.len() == port.transmit.buffer_count() as usize
+        let queue = &port.transmit;
+        queue.reclaim();
+        while !queue.is_drained() && queue.expect_news() {
+            queue.reclaim();
+        }
+        queue.is_drained()
+    }
+
+    /// The code that sends to a channel; jumps to `none` when no buffer is idle.
+    pub fn send_code(&self, channel: Channel, none: Target) -> Option<SendCode> {
+        let number = channel as usize + 1;
+        let port = self.ports[number].as_ref()?;
+        Some(transmit::send_code(&port.transmit, 2 * number as u32 + 3, none))
     }
 
     pub fn receive(&mut self, channel: Channel, into: &mut [u8]) -> Received {
@@ -238,7 +258,7 @@ impl Console {
         }
         let ended = copied == 0 && port.was_open && !port.host_open;
         if returned {
-            mmio.write(0x50, 2 * number as u32 + 2);
+            mmio.write(QUEUE_NOTIFY, 2 * number as u32 + 2);
         }
         match copied {
             0 if ended => Received::End,
@@ -255,12 +275,6 @@ impl Console {
 }
 
 impl Port {
-    fn reclaim(&mut self) {
-        while let Some((index, _)) = self.transmit.finished() {
-            self.idle.push(index);
-        }
-    }
-
     fn collect(&mut self) {
         while let Some((index, bytes)) = self.receive.finished() {
             if bytes == 0 {

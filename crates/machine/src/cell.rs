@@ -1,7 +1,9 @@
 //! Shared kernel data under the big kernel lock.
 #![allow(unsafe_code, reason = "the lock that makes a cell shareable is not visible to the compiler")]
 
-use core::cell::{Ref, RefCell, RefMut};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::cell::{Ref, RefCell, RefMut, UnsafeCell};
 
 /// Data that only slow paths touch. A slow path holds the big kernel lock (on one processor:
 /// interrupts off), so a borrow can never meet another processor's; what it can meet is a borrow
@@ -45,5 +47,44 @@ impl<T: Copy> KernelCell<T> {
 impl<T: Default> Default for KernelCell<T> {
     fn default() -> KernelCell<T> {
         KernelCell::new(T::default())
+    }
+}
+
+/// A table of counted references that is read far more often than changed. It hands out only clones, so that
+/// no borrow has to be watched.
+pub struct KernelSlots<T>(UnsafeCell<Vec<Option<Arc<T>>>>);
+
+// SAFETY: as for `KernelCell`.
+unsafe impl<T> Sync for KernelSlots<T> {}
+// SAFETY: as for `KernelCell`.
+unsafe impl<T> Send for KernelSlots<T> {}
+
+impl<T> KernelSlots<T> {
+    pub const fn new() -> KernelSlots<T> {
+        KernelSlots(UnsafeCell::new(Vec::new()))
+    }
+
+    #[inline]
+    pub fn get(&self, index: usize) -> Option<Arc<T>> {
+        // SAFETY: 1. Under the big kernel lock nobody else is in the table. 2. Cloning a counted reference calls
+        // nothing that could come back here, and no reference into the table leaves this function.
+        let slots = unsafe { &*self.0.get() };
+        slots.get(index)?.clone()
+    }
+
+    /// Changes a slot and returns what was there, for the caller to drop. The table grows as needed.
+    pub fn set(&self, index: usize, value: Option<Arc<T>>) -> Option<Arc<T>> {
+        // SAFETY: as in `get`: neither growing nor replacing drops a value or comes back here.
+        let slots = unsafe { &mut *self.0.get() };
+        if slots.len() <= index {
+            slots.resize(index + 1, None);
+        }
+        core::mem::replace(&mut slots[index], value)
+    }
+}
+
+impl<T> Default for KernelSlots<T> {
+    fn default() -> KernelSlots<T> {
+        KernelSlots::new()
     }
 }

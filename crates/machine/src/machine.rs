@@ -1,8 +1,9 @@
 //! The machine as a whole.
 
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
-use synth::Template;
+use synth::{Draft, HoleValue, Target, Template};
 
 use crate::{FrameNumber, Nanos, NoFrames, PhysicalMemory, Threads, Translation, Upcalls, UserMemory};
 
@@ -25,6 +26,31 @@ pub enum Received {
     Nothing,
     /// The other side has closed and all its bytes have been read.
     End,
+}
+
+/// Instructions of the machine to paste, with what belongs into their holes.
+pub struct Fragment {
+    pub template: Template,
+    pub holes: Vec<HoleValue>,
+}
+
+impl Fragment {
+    pub fn append_to(&self, draft: &mut Draft) {
+        draft.append(&self.template, &self.holes);
+    }
+}
+
+/// The code that sends bytes to a channel: the routine fills the buffer between the two fragments. If it does not come
+/// to the second one nothing has happened.
+pub struct SendCode {
+    /// Chooses a buffer. Out: rdi = where its bytes go, eax = its number. Clobbers rcx. Leaves through `none` with rax,
+    /// rcx and rdi lost.
+    pub choose: Fragment,
+    /// Gives the buffer to the device. In: eax = its number, edx = how many bytes it holds, at least 1 and at most
+    /// `bytes_max`. Clobbers rcx, rdi.
+    pub send: Fragment,
+    /// Size of a buffer.
+    pub bytes_max: usize,
 }
 
 /// One of the two machines. Cold calls come through here; hot paths paste the machine's fragments.
@@ -50,6 +76,15 @@ pub trait Machine: PhysicalMemory + UserMemory + Threads {
     fn sendable(&self, channel: Channel) -> usize;
     /// All that was sent has reached the other side.
     fn is_drained(&self, channel: Channel) -> bool;
+    /// The code to paste that sends to a channel, if the machine has such; it jumps to `none` when the channel has no room.
+    fn send_code(&self, channel: Channel, none: Target) -> Option<SendCode> {
+        let _ = (channel, none);
+        None
+    }
+    /// The code to paste that loads the running thread's tag into rax, in a routine on the kernel stack.
+    fn load_tag(&self) -> Option<Template> {
+        None
+    }
     /// Gives back frames that the machine keeps for later use, because memory is out; returns how many.
     fn reclaim(&self) -> usize {
         0

@@ -55,6 +55,10 @@ pub trait FrameSource {
     /// A zeroed frame.
     fn take(&self) -> Result<FrameNumber, NoFrames>;
     fn give(&self, frame: FrameNumber);
+    /// Gives back a frame that holds only zeros, as `take` gave it.
+    fn give_zeroed(&self, frame: FrameNumber) {
+        self.give(frame);
+    }
     /// Frames that `take` could give now.
     fn available(&self) -> usize;
 }

@@ -3,6 +3,8 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use synth::Draft;
+
 use crate::{NoFrames, Registers, Translation, VirtAddr};
 
 /// Names a TTE. Small, reused after the TTE is dropped.
@@ -42,12 +44,21 @@ pub trait Tte {
     /// Takes a vector state from a program (a signal frame): refused when malformed.
     fn set_vector_state(&self, image: &[u8]) -> Result<(), BadVectorState>;
     fn reset_vector_state(&self);
+    /// Takes over a copy of the running thread's vector state.
+    fn inherit_vector_state(&self);
 
     /// Binds system call `number` in this thread's call table to a routine; `None`: done in Rust.
     fn bind_call(&self, number: usize, entry: Option<u64>);
     /// Synthesizes the dispatch of a call on descriptors (`fd → entry`) for this thread and binds it: it moves to the
     /// kernel stack and jumps through word `rdi` of the `count` words at `entries`; other descriptors are done in Rust.
     fn bind_descriptor_call(&self, number: usize, entries: u64, count: u32) -> Result<(), NoFrames>;
+    /// Appends code that moves to this thread's kernel stack: before a routine touches the program's memory, because a
+    /// fault on the program's own stack would store the kernel's registers there.
+    fn append_kernel_stack(&self, draft: &mut Draft);
+    /// A number that routines find with the running thread (`Machine::load_tag`): the kernel's tag of it, at first 0.
+    fn set_tag(&self, tag: u64) {
+        let _ = tag;
+    }
     /// Where code that has not left the program's stack goes to have the call done in Rust; rax = call number.
     fn slow_entry(&self) -> u64;
     /// Synthesizes a call that is one constant now (S-14) and binds it.
@@ -92,25 +103,26 @@ pub struct Exception {
     pub address: u64,
 }
 
-/// What the machine asks of the kernel. Every function runs in the current thread with interrupts
-/// off; those that return nothing return to the program, possibly after other threads have run.
+/// What the machine asks of the kernel. Every function runs in the current thread, which `thread` names, with
+/// interrupts off; those that return nothing return to the program, possibly after other threads have run.
 pub trait Upcalls {
-    /// The program made system call `registers.rax`; the result goes back into `rax`.
-    fn system_call(&self, registers: &mut Registers);
+    /// The program made system call `registers.rax`; the result goes back into `rax`. Does what `before_user` does,
+    /// too.
+    fn system_call(&'static self, thread: TteId, registers: &mut Registers);
     /// The program faulted outside memory management.
-    fn exception(&self, registers: &mut Registers, exception: Exception);
+    fn exception(&'static self, thread: TteId, registers: &mut Registers, exception: Exception);
     /// A user address was not accessible: supply the page. `false`: the program may not do this.
-    fn page_fault(&self, access: Access) -> bool;
+    fn page_fault(&'static self, thread: TteId, access: Access) -> bool;
     /// Replaces bytes of the running program's code, in a copy of its own, for a machine that catches calls in the
     /// program's text. The rights of the page do not change. `false`: the program may write these bytes itself, or
     /// there is no memory; nothing is certain about the bytes then.
-    fn rewrite_text(&self, address: VirtAddr, bytes: &[u8]) -> bool;
+    fn rewrite_text(&'static self, thread: TteId, address: VirtAddr, bytes: &[u8]) -> bool;
     /// The alarm set by `Machine::set_alarm` went off.
-    fn timer(&self);
+    fn timer(&'static self);
     /// A device of the machine has news.
-    fn device(&self);
+    fn device(&'static self);
     /// Just before the thread goes back to its program: signals, exit, rescheduling.
-    fn before_user(&self, registers: &mut Registers);
+    fn before_user(&'static self, thread: TteId, registers: &mut Registers);
 }
 
 /// Makes threads.

@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use crate::FrameNumber;
+use crate::{FrameNumber, PAGE_BYTES};
 
 /// An address in a quaspace or in the kernel.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
@@ -32,6 +32,14 @@ pub struct Mapping {
     pub protection: Protection,
     /// Written through this mapping since it was made.
     pub dirty: bool,
+}
+
+/// What becomes of a page that [`Translation::visit`] has shown.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Change {
+    Keep,
+    Remove,
+    Protect(Protection),
 }
 
 /// The translation of one quaspace. Addresses are page-aligned and below the user limit; another
@@ -64,4 +72,19 @@ pub trait Translation {
     fn query(&self, page: VirtAddr) -> Option<Mapping>;
     /// The first present page in `from..to`, found without touching absent tables.
     fn next_present(&self, from: VirtAddr, to: VirtAddr) -> Option<(VirtAddr, Mapping)>;
+    /// Shows each present page of `from..to` to `act`, in order, and does with it what `act` answers: as
+    /// `next_present`, `unmap` and `protect` for each page, in one walk. `act` must not change this translation.
+    fn visit(&self, from: VirtAddr, to: VirtAddr, act: &mut dyn FnMut(VirtAddr, Mapping) -> Change) {
+        let mut at = from;
+        while at < to
+            && let Some((page, mapping)) = self.next_present(at, to)
+        {
+            match act(page, mapping) {
+                Change::Keep => {}
+                Change::Remove => drop(self.unmap(page)),
+                Change::Protect(protection) => self.protect(page, protection),
+            }
+            at = VirtAddr(page.0 + PAGE_BYTES as u64);
+        }
+    }
 }

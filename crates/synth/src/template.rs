@@ -144,10 +144,12 @@ macro_rules! template {
         }
     };
 }
+
 #[cfg(test)]
 mod tests {
     #![allow(unsafe_code, reason = "the template macro names linker symbols")]
-    use crate::{Abs32, Imm32, Target, template};
+    use crate::{Abs32, Draft, Imm32, Label, Target};
+
     template! {
         /// A test template.
         pub struct Probe { counter: Abs32, amount: Imm32, next: Target }
@@ -167,5 +169,18 @@ mod tests {
         assert_eq!(&bytes[3..7], 0xA000_0010u32.to_le_bytes());
         assert_eq!(&bytes[7..11], 7u32.to_le_bytes());
         assert_eq!(*bytes.last_chunk::<4>().unwrap(), (0x2000i32 - 0x1000 - bytes.len() as i32).to_le_bytes());
+    }
+
+    #[test]
+    fn a_jump_finds_its_label_in_the_same_draft() {
+        let mut draft = Draft::new();
+        let probe = Probe { counter: Abs32(0x10), amount: Imm32(7), next: Target::Label(Label(3)) };
+        probe.append_to(&mut draft);
+        let length = draft.len();
+        probe.append_to(&mut draft);
+        draft.place(Label(3));
+        let bytes = draft.bind(0x1000).unwrap();
+        assert_eq!(bytes[length - 4..length], (length as u32).to_le_bytes());
+        assert_eq!(*bytes.last_chunk::<4>().unwrap(), 0u32.to_le_bytes());
     }
 }

@@ -6,9 +6,11 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::sync::Weak;
 use alloc::vec::Vec;
+use core::sync::atomic::AtomicBool;
 use core::sync::atomic::AtomicU32;
 
 use abi::Errno;
+use bootimage::control::Record;
 use bootimage::{Archive, ConfigView, FdKind, Kind};
 use codestore::CodeStore;
 use kernel::file::{Credentials, Namespace, NewNode, NewSpecial, Node, NodeKind, Time, View, Volume};
@@ -19,10 +21,13 @@ use kernel::thread::Thread;
 use kernel::tty::WindowSize;
 use machine::{Channel, FrameNumber, KernelCell, Machine, Nanos, PAGE_BYTES, Start};
 
-use crate::calls::{FutexTable, Limits, LockWaits, SocketNames, Wanted, install_program, load_first, task_name};
+use crate::calls::{
+    FutexTable, Limits, LoadError, LockWaits, SocketNames, Wanted, install_program, load_first, task_name,
+};
 use crate::emulator::{self, Options, Unix};
 use crate::files::{
-    Body, ChannelStream, Channels, DescriptorTable, OpenFile, SimpleCode, Slot, Terminals, TtyStream, terminal_node,
+    Body, ChannelStream, Channels, DescriptorTable, OpenFile, SimpleCode, Slot, Terminals, TtyStream, synthesize,
+    terminal_node,
 };
 pub use crate::limits::RESERVE_FRAMES;
 use crate::task::{Family, NewProcess, Place, Process, Task, TaskTable};
@@ -41,11 +46,28 @@ pub struct Ingredients {
     pub counter: (u64, u64),
 }
 
+/// Why the machine has nothing to run.
+pub struct StartError {
+    /// One line for a person, without its end.
+    pub line: String,
+    /// What the host tool exits with: 126 or 127 as in a shell, 70 when the machine itself is at fault.
+    pub status: i32,
+}
+
+impl From<String> for StartError {
+    fn from(line: String) -> StartError {
+        StartError { line, status: MACHINE_FAILED }
+    }
+}
+
+/// Exit status when it is not the program's fault (`EX_SOFTWARE`).
+const MACHINE_FAILED: i32 = 70;
+
 /// Starts the emulator and its first program, and returns the first program's thread, which the machine enters.
 ///
 /// # Errors
-/// One line that says what is wrong; the machine has nothing to run.
-pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, String> {
+/// What is wrong; the machine has nothing to run.
+pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
     let archive =
         Archive::parse(ingredients.archive).map_err(|error| format!("the boot archive is damaged: {error:?}"))?;
     let config = archive.config();
@@ -74,6 +96,7 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, String> {
         socket_names: SocketNames::new(),
         first: KernelCell::new(None),
         morgue: KernelCell::new(Vec::new()),
+        has_dead: AtomicBool::new(false),
         victim: KernelCell::new(None),
         summary: KernelCell::new(Default::default()),
         boot_report: KernelCell::new(None),
@@ -85,8 +108,21 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, String> {
     *unix.simple_code.borrow_mut() = unix.makers().and_then(SimpleCode::make);
     *unix.vdso_pages.borrow_mut() = vdso_pages(unix, ingredients.counter);
     crate::proc::mount(unix).map_err(|error| format!("/proc cannot be mounted: {error:?}"))?;
-    first_program(unix, &config)
-        .map_err(|error| format!("{}: {}", String::from_utf8_lossy(config.program), error.message()))
+    first_program(unix, &config).map_err(|error| program_failure(config.program, error))
+}
+
+/// The sentence for a first program that does not run.
+fn program_failure(program: &[u8], error: LoadError) -> StartError {
+    let reason = match error {
+        LoadError::Refused(Errno::ENOENT) => "it or its interpreter is not in the guest",
+        LoadError::Refused(Errno::ENOEXEC) => "it is not a program for x86-64",
+        LoadError::Lost(Errno::ENOMEM) => "its segments do not fit into a program's memory",
+        LoadError::Lost(Errno::EINVAL) => "its segments or its entry point are malformed",
+        LoadError::Lost(_) => "its segments cannot be mapped where they want to be",
+        LoadError::Refused(errno) => errno.message(),
+    };
+    let status = if error == LoadError::Refused(Errno::ENOENT) { 127 } else { 126 };
+    StartError { line: format!("{}: {reason}", String::from_utf8_lossy(program)), status }
 }
 
 fn time_of(epoch_ns: u64) -> Time {
@@ -224,7 +260,7 @@ fn make_standard_names(names: &Namespace, view: View<'_>, now: Time) -> Result<(
 }
 
 /// Makes process 1 with the program of the configuration.
-fn first_program(unix: &'static Unix, config: &ConfigView<'_>) -> Result<Arc<Thread>, Errno> {
+fn first_program(unix: &'static Unix, config: &ConfigView<'_>) -> Result<Arc<Thread>, LoadError> {
     let root = unix.names.root().clone();
     let credentials = Credentials::root();
     let view = View { root: &root, directory: &root, credentials: &credentials };
@@ -277,7 +313,9 @@ fn open_standard_files(unix: &'static Unix, files: &DescriptorTable, config: &Co
             FdKind::Closed => continue,
             FdKind::Stream => {
                 let stream: Arc<dyn Stream> = ChannelStream::new(channel, unix.machine, unix.channels);
-                Arc::new(OpenFile::stream(stream, flags))
+                let mut file = OpenFile::stream(stream, flags);
+                synthesize(unix, &mut file);
+                Arc::new(file)
             }
             FdKind::Tty => terminal.clone(),
         };
@@ -291,16 +329,16 @@ fn standard_terminal(unix: &'static Unix) -> Result<Arc<OpenFile>, Errno> {
     let console = unix.terminals.console().ok_or(Errno::ENXIO)?;
     let node = terminal_node(unix, &console)?;
     let body = Body::Stream(TtyStream::new(&console));
-    Ok(Arc::new(OpenFile::new(body, Some(node), abi::file::O_RDWR)))
+    let mut file = OpenFile::new(body, Some(node), abi::file::O_RDWR);
+    synthesize(unix, &mut file);
+    Ok(Arc::new(file))
 }
 
-/// Tells the host tool why there is nothing to run: a message for people, and status 126.
-pub fn report_failure(machine: &dyn Machine, line: &str) {
+/// Tells the host tool why there is nothing to run, and the status to end with.
+pub fn report_failure(machine: &dyn Machine, failure: &StartError) {
     let mut record = Vec::new();
-    record.extend_from_slice(&bootimage::control::header(bootimage::control::kind::LOG, line.len() as u32 + 1));
-    record.extend_from_slice(line.as_bytes());
-    record.push(b'\n');
-    record.extend_from_slice(&bootimage::control::exit_record(126, 0));
+    Record::Failure(failure.line.as_bytes()).encode(&mut record);
+    Record::Exit { status: failure.status, signal: 0 }.encode(&mut record);
     machine.send(Channel::Control, &record);
     for _ in 0..50_000_000u64 {
         if machine.is_drained(Channel::Control) {

@@ -48,7 +48,7 @@ impl Call<'_> {
 
     /// As `file`, but `O_PATH` descriptors count.
     pub fn any_file(&self, descriptor: u64) -> Result<Arc<OpenFile>, Errno> {
-        self.process().files().get(Descriptor::from_register(descriptor)).ok_or(Errno::EBADF)
+        self.process().file(Descriptor::from_register(descriptor)).ok_or(Errno::EBADF)
     }
 
     /// A range of the caller's memory, cut to what one call moves.
@@ -74,18 +74,18 @@ impl Call<'_> {
 
     /// Reads a record from the caller.
     pub fn read<T: Field>(&self, address: u64) -> Result<T, Errno> {
-        let mut bytes = [0; 512];
-        let bytes = &mut bytes[..T::BYTES];
-        self.copy_in(address, bytes)?;
-        Ok(T::get(bytes))
+        with_buffer::<T, _>(|bytes| {
+            self.copy_in(address, bytes)?;
+            Ok(T::get(bytes))
+        })
     }
 
     /// Writes a record to the caller.
     pub fn write<T: Field>(&self, address: u64, value: &T) -> Result<(), Errno> {
-        let mut bytes = [0; 512];
-        let bytes = &mut bytes[..T::BYTES];
-        value.put(bytes);
-        self.copy_out(address, bytes)
+        with_buffer::<T, _>(|bytes| {
+            value.put(bytes);
+            self.copy_out(address, bytes)
+        })
     }
 
     /// Writes a record unless the address is null.
@@ -182,6 +182,17 @@ impl Call<'_> {
         buffer.try_reserve_exact(bytes).map_err(|_| Errno::ENOMEM)?;
         buffer.resize(bytes, 0);
         Ok(buffer)
+    }
+}
+
+/// Zeroed bytes for one record. Most records are small, and a large buffer costs more than the rest of a call.
+#[inline]
+fn with_buffer<T: Field, R>(act: impl FnOnce(&mut [u8]) -> R) -> R {
+    match T::BYTES {
+        ..=16 => act(&mut [0; 16][..T::BYTES]),
+        ..=64 => act(&mut [0; 64][..T::BYTES]),
+        ..=160 => act(&mut [0; 160][..T::BYTES]),
+        _ => act(&mut [0; 512][..T::BYTES]),
     }
 }
 

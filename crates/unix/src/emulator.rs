@@ -4,6 +4,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use codestore::CodeStore;
 use kernel::call::Makers;
@@ -11,7 +12,7 @@ use kernel::file::{CounterClock, Namespace, Time};
 use kernel::schedule::Scheduler;
 use kernel::space::{Access, FramePool, Page};
 use kernel::thread::Thread;
-use machine::{Channel, Exception, KernelCell, Machine, Nanos, Registers, Upcalls, VirtAddr};
+use machine::{Channel, Exception, KernelCell, Machine, Nanos, Registers, TteId, Upcalls, VirtAddr};
 
 use crate::call::Call;
 use crate::calls::{self, FutexTable, LockWaits, SocketNames};
@@ -57,6 +58,8 @@ pub struct Unix {
     pub first: KernelCell<Option<Arc<Process>>>,
     /// Threads that have ended and wait for another thread to drop their TTE.
     pub(crate) morgue: KernelCell<Vec<Arc<Thread>>>,
+    /// The morgue is not empty.
+    pub(crate) has_dead: AtomicBool,
     /// The process that was ended last to make room, and when.
     pub(crate) victim: KernelCell<Option<(u32, Nanos)>>,
     pub(crate) summary: KernelCell<Summary>,
@@ -90,7 +93,11 @@ impl Unix {
 
     /// The task that runs now. Only programs' threads come here.
     pub fn current(&self) -> Arc<Task> {
-        self.tasks.of_thread(self.machine.current_tte()).expect("a program's thread has a task")
+        self.running(self.machine.current_tte())
+    }
+
+    fn running(&self, thread: TteId) -> Arc<Task> {
+        self.tasks.of_thread(thread).expect("a program's thread has a task")
     }
 
     /// Sends a record to the host tool; waits for room, because records may not be torn.
@@ -119,10 +126,9 @@ impl Unix {
     }
 
     /// Drops the TTEs of threads that have ended. Called by other threads.
+    #[cold]
     pub(crate) fn bury(&self) {
-        if self.morgue.borrow().is_empty() {
-            return;
-        }
+        self.has_dead.store(false, Ordering::Relaxed);
         let dead = core::mem::take(&mut *self.morgue.borrow_mut());
         for thread in dead {
             self.scheduler.discharge(thread.id());
@@ -182,74 +188,70 @@ impl CounterClock for Unix {
 }
 
 impl Upcalls for Unix {
-    fn system_call(&self, registers: &mut Registers) {
-        let unix = the(self);
-        unix.bury();
-        let task = unix.current();
-        let number = registers.cause as u32 as u64;
-        let mut call = Call { unix, task: &task, registers, registers_replaced: false };
-        if unix.options.strace {
+    fn system_call(&'static self, thread: TteId, registers: &mut Registers) {
+        if self.has_dead.load(Ordering::Relaxed) {
+            self.bury();
+        }
+        let task = self.running(thread);
+        let number = u64::from(registers.cause as u32);
+        let mut call = Call { unix: self, task: &task, registers, registers_replaced: false };
+        if self.options.strace {
             calls::serve_traced(&mut call, number);
         } else {
             calls::serve(&mut call, number);
         }
+        if calls::needs_attention(&task, registers) {
+            calls::before_user(self, task, registers);
+        }
     }
 
-    fn exception(&self, registers: &mut Registers, exception: Exception) {
-        let unix = the(self);
-        let task = unix.current();
+    fn exception(&'static self, thread: TteId, registers: &mut Registers, exception: Exception) {
+        let task = self.running(thread);
         if calls::take_starvation(&task) {
             // The program tries the same instruction again.
-            calls::make_room(unix, &task);
+            calls::make_room(self, &task);
             return;
         }
-        calls::fault(unix, &task, registers, exception);
+        calls::fault(self, &task, registers, exception);
     }
 
-    fn page_fault(&self, access: machine::Access) -> bool {
-        let Some(task) = self.tasks.of_thread(self.machine.current_tte()) else { return false };
-        let Some(space) = task.process.space() else { return false };
+    fn page_fault(&'static self, thread: TteId, access: machine::Access) -> bool {
+        let Some(task) = self.tasks.of_thread(thread) else { return false };
         let kind = match (access.execute, access.write) {
             (true, _) => Access::Execute,
             (_, true) => Access::Write,
             _ => Access::Read,
         };
+        let space = task.process.space.borrow();
+        let Some(space) = &*space else { return false };
         let resolved = space.borrow_mut().fault(access.address.0, kind);
         calls::page_fault(&task, resolved)
     }
 
-    fn rewrite_text(&self, address: VirtAddr, bytes: &[u8]) -> bool {
-        let Some(space) = self.tasks.of_thread(self.machine.current_tte()).and_then(|task| task.process.space()) else {
-            return false;
-        };
+    fn rewrite_text(&'static self, thread: TteId, address: VirtAddr, bytes: &[u8]) -> bool {
+        let Some(space) = self.tasks.of_thread(thread).and_then(|task| task.process.space()) else { return false };
         let mut space = space.borrow_mut();
         space.is_text(address.0, bytes.len()) && space.poke_bytes(address.0, bytes).is_ok()
     }
 
-    fn timer(&self) {
+    fn timer(&'static self) {
         self.scheduler.timer();
     }
 
-    fn device(&self) {
+    fn device(&'static self) {
         self.channels.wake(self.scheduler);
-        self.terminals.device(the(self));
+        self.terminals.device(self);
     }
 
-    fn before_user(&self, registers: &mut Registers) {
-        let unix = the(self);
-        calls::before_user(unix, unix.current(), registers);
+    fn before_user(&'static self, thread: TteId, registers: &mut Registers) {
+        let task = self.running(thread);
+        if calls::needs_attention(&task, registers) {
+            calls::before_user(self, task, registers);
+        }
     }
 }
 
-/// The emulator lives as long as the machine; upcalls get it back with that lifetime.
-fn the(unix: &Unix) -> &'static Unix {
-    THE.get().filter(|the| core::ptr::eq(*the, unix)).expect("one emulator, started by boot")
-}
-
-static THE: KernelCell<Option<&'static Unix>> = KernelCell::new(None);
-
-/// Makes the emulator known to its own upcalls and to the machine.
+/// Makes the emulator known to the machine.
 pub(crate) fn install(unix: &'static Unix) {
-    THE.set(Some(unix));
     unix.machine.set_upcalls(unix);
 }

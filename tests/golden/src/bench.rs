@@ -11,7 +11,7 @@ use machine::{
     BadVectorState, Channel, Entries, FrameNumber, Machine, Nanos, NoFrames, PAGE_BYTES, PhysicalMemory, Received,
     Registers, Start, Threads, Translation, Tte, TteId, Upcalls, UserFault, UserMemory, VirtAddr,
 };
-use synth::{Abs32, Template, template};
+use synth::{Abs32, Draft, Template, template};
 
 use crate::arena::low_memory;
 use crate::program::Program;
@@ -48,6 +48,7 @@ pub struct Bench {
     frames: usize,
     user_limit: Box<u64>,
     slow: OnceLock<(Code<FileCall>, Code<CallCode>)>,
+    thread_stack: Box<[u64; 64]>,
     /// Routines get the fragments of the pc: to be looked at, not run.
     pc_fragments: AtomicBool,
 }
@@ -93,11 +94,21 @@ impl Bench {
         let frames = low_memory(FRAMES as usize * PAGE_BYTES, libc::PROT_READ | libc::PROT_WRITE);
         let program = Program::new(frames);
         let memory = Box::leak(Box::new(Frames(frames)));
-        let pool = Box::leak(Box::new(FramePool::new(memory, &[0..FRAMES], 0)));
+        let usable = 0..FRAMES;
+        let pool = Box::leak(Box::new(FramePool::new(memory, core::slice::from_ref(&usable), 0)));
         let user_limit = Box::new(program.limit());
         let pc_fragments = AtomicBool::new(false);
-        let slow = OnceLock::new();
-        Bench { program, store: code_store(), pool, mark: Box::new(0), frames, user_limit, slow, pc_fragments }
+        Bench {
+            program,
+            store: code_store(),
+            pool,
+            mark: Box::new(0),
+            frames,
+            user_limit,
+            slow: OnceLock::new(),
+            thread_stack: Box::new([0; 64]),
+            pc_fragments,
+        }
     }
 
     pub fn makers(&'static self) -> Makers {
@@ -130,6 +141,11 @@ impl Bench {
     /// Where routines on the program's stack give up.
     pub fn slow_direct(&self) -> u64 {
         self.slow().1.entry()
+    }
+
+    /// The last word of the kernel stack of [`OnlyTte`], where the program's stack pointer goes.
+    pub fn thread_stack(&self) -> u64 {
+        &raw const self.thread_stack[63] as u64
     }
 
     /// The processor's counter.
@@ -325,7 +341,7 @@ impl Machine for Bench {
 }
 
 /// The thread that the test is.
-struct OnlyTte;
+pub struct OnlyTte;
 
 impl Tte for OnlyTte {
     fn id(&self) -> TteId {
@@ -364,6 +380,12 @@ impl Tte for OnlyTte {
 
     fn reset_vector_state(&self) {}
 
+    fn append_kernel_stack(&self, draft: &mut Draft) {
+        draft.append(&machine_pc::call_templates()[3], &[Abs32(bench().thread_stack()).into()]);
+    }
+
+    fn inherit_vector_state(&self) {}
+
     fn bind_call(&self, _number: usize, _entry: Option<u64>) {}
 
     fn bind_descriptor_call(&self, _number: usize, _entries: u64, _count: u32) -> Result<(), NoFrames> {
@@ -371,7 +393,7 @@ impl Tte for OnlyTte {
     }
 
     fn slow_entry(&self) -> u64 {
-        0
+        bench().slow_direct()
     }
 
     fn bind_constant_call(&self, _number: usize, _value: u32) -> Result<(), NoFrames> {

@@ -16,7 +16,7 @@ mod program;
 mod random;
 
 pub use arena::low_memory;
-pub use bench::{Bench, bench};
+pub use bench::{Bench, OnlyTte, bench};
 pub use entry::{Caller, Outcome, Way};
 pub use program::{AREA_BYTES, Access, Program};
 pub use random::Random;

@@ -88,6 +88,11 @@ impl Program {
         }
     }
 
+    /// The address of a buffer whose first `bytes` bytes can be used.
+    pub fn fault_after(&self, bytes: u64) -> u64 {
+        self.base() + (READ_WRITE[0].end * PAGE_BYTES) as u64 - bytes
+    }
+
     /// The bytes at `address`, as far as they can be read.
     pub fn bytes(&self, address: u64, bytes: usize) -> Vec<u8> {
         let mut copy = vec![0; self.reachable(address, bytes, Access::Read)];
@@ -98,7 +103,7 @@ impl Program {
 
     /// Stores random bytes, as far as that is possible.
     pub fn scramble(&self, random: &mut crate::Random, address: u64, bytes: usize) {
-        let noise: Vec<u8> = (0..bytes.div_ceil(8)).flat_map(|_| random.next().to_le_bytes()).collect();
+        let noise: Vec<u8> = (0..bytes.div_ceil(8)).flat_map(|_| random.bits().to_le_bytes()).collect();
         let reachable = self.reachable(address, bytes, Access::Write);
         // SAFETY: the range can be written.
         unsafe { (address as *mut u8).copy_from_nonoverlapping(noise.as_ptr(), reachable) };

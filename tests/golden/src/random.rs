@@ -10,11 +10,14 @@ impl Random {
     /// The seed of this run: `SYNTH_SEED`, or the clock.
     pub fn seed() -> u64 {
         let given = std::env::var("SYNTH_SEED").ok().and_then(|text| text.parse().ok());
-        let now = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(1, |now| now.as_nanos() as u64);
+        let now = || {
+            std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(1, |now| now.as_nanos() as u64)
+        };
         given.unwrap_or_else(now)
     }
 
-    pub fn next(&mut self) -> u64 {
+    /// 64 random bits.
+    pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut value = self.0;
         value = (value ^ (value >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -23,7 +26,7 @@ impl Random {
     }
 
     pub fn below(&mut self, limit: u64) -> u64 {
-        if limit == 0 { 0 } else { self.next() % limit }
+        if limit == 0 { 0 } else { self.bits() % limit }
     }
 
     /// True once in `times`.

@@ -10,10 +10,13 @@
 //! the program's memory lands where no word has been stored. So the slow way, which is the plain Rust twin (R6), always
 //! starts from the beginning with the program's registers untouched.
 
+mod console;
 mod open;
 mod routine;
 mod simple;
 
+pub use console::console_write;
+pub(crate) use console::paste_send;
 pub use open::{CallCode, ClosePlan, OpenPlan, cached_close, cached_open};
 pub use routine::{Makers, Routine};
 pub use simple::{null_read, null_write, zero_read};
@@ -28,6 +31,7 @@ pub type LimitWord = synth::Abs32;
 
 /// All templates of call routines, for the golden listings.
 pub fn templates() -> alloc::vec::Vec<synth::Template> {
-    let own = [routine::templates().as_slice(), &simple::templates(), &open::templates()].concat();
-    [own.as_slice(), &crate::pipe::templates(), &crate::file::window_templates()].concat()
+    let own =
+        [routine::templates().as_slice(), &simple::templates(), &console::templates(), &open::templates()].concat();
+    [own.as_slice(), &crate::pipe::templates(), &crate::file::window_templates(), &crate::tty::templates()].concat()
 }

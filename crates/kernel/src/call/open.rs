@@ -6,12 +6,14 @@
 //! only made when somebody looks at the descriptor (*pending*), which for most uses of /dev/null is never; closing
 //! a pending descriptor takes the entry points away again.
 //!
-//! Both routines run on the program's stack with only rax to work with, and need no more.
+//! Both routines have only rax to work with, and need no more. `close` stays on the program's stack; `open` leaves it before
+//! it looks at the path, because a fault on the program's stack would store the kernel's registers there.
 
 use alloc::string::String;
 
 use abi::nr;
 use codestore::{Code, PublishError};
+use machine::Tte;
 use synth::{Abs32, Draft, Imm32, Label, Target, template};
 
 use super::routine::Makers;
@@ -113,18 +115,21 @@ pub struct OpenPlan<'a> {
     pub recipe: u32,
 }
 
-/// `openat` for one path and thread; `thread_slow` is the thread's way to Rust.
-pub fn cached_open(makers: Makers, plan: &OpenPlan<'_>, thread_slow: u64) -> Result<Code<CallCode>, PublishError> {
+/// `openat` for one path and thread.
+pub fn cached_open(makers: Makers, plan: &OpenPlan<'_>, tte: &dyn Tte) -> Result<Code<CallCode>, PublishError> {
     let mut draft = Draft::new();
-    let slow = Target::Label(SLOW);
+    // Nothing is lost yet, and the program's stack is still in force.
+    let early = Target::Address(tte.slow_entry());
     SameOpen {
         flags: Imm32(plan.flags),
         generation_word: Abs32(plan.generation_word),
         generation: Imm32(plan.generation as u32),
         user_limit: Abs32(makers.machine.user_limit_word()),
-        slow,
+        slow: early,
     }
     .append_to(&mut draft);
+    let slow = Target::Label(SLOW);
+    tte.append_kernel_stack(&mut draft);
     if let Some(open) = makers.machine.open_user() {
         draft.append(&open, &[]);
     }
@@ -143,7 +148,8 @@ pub fn cached_open(makers: Makers, plan: &OpenPlan<'_>, thread_slow: u64) -> Res
         slow,
     }
     .append_to(&mut draft);
-    finish(makers, draft, nr::OPENAT, thread_slow, "call.open")
+    draft.append(&makers.machine.leave(), &[]);
+    finish(makers, draft, nr::OPENAT, makers.machine.slow_call(), "call.open")
 }
 
 /// Compares path and NUL in words of four bytes; the last word overlaps the one before.
@@ -164,7 +170,7 @@ fn paste_path(draft: &mut Draft, path: &[u8], slow: Target) {
 
 /// `close` of a pending descriptor.
 pub fn cached_close(makers: Makers, table: &ClosePlan, thread_slow: u64) -> Result<Code<CallCode>, PublishError> {
-    let draft = Uninstall {
+    let mut draft = Uninstall {
         free: Abs32(table.free),
         pending: Abs32(table.pending),
         reads: Abs32(table.reads),
@@ -173,6 +179,7 @@ pub fn cached_close(makers: Makers, table: &ClosePlan, thread_slow: u64) -> Resu
         slow: Target::Label(SLOW),
     }
     .draft();
+    draft.append(&makers.machine.leave_direct(), &[]);
     finish(makers, draft, nr::CLOSE, thread_slow, "call.close")
 }
 
@@ -180,12 +187,11 @@ fn finish(
     makers: Makers,
     mut draft: Draft,
     number: u64,
-    thread_slow: u64,
+    rust: u64,
     name: &'static str,
 ) -> Result<Code<CallCode>, PublishError> {
-    draft.append(&makers.machine.leave_direct(), &[]);
     draft.place(SLOW);
-    ToRust { number: Imm32(number as u32), slow: Target::Address(thread_slow) }.append_to(&mut draft);
+    ToRust { number: Imm32(number as u32), slow: Target::Address(rust) }.append_to(&mut draft);
     makers.store.publish(name, String::from("openat"), draft)
 }
 

@@ -21,6 +21,8 @@ const SLOW: Label = Label(0);
 const SLOW_ONE: Label = Label(1);
 /// As `SLOW`, but rdi, rsi and rcx stand on the stack.
 const SLOW_MANY: Label = Label(2);
+/// As `SLOW_MANY`, but a filter's registers stand on the stack behind those.
+const SLOW_FILTER: Label = Label(4);
 /// The part for any number of bytes.
 const MANY: Label = Label(3);
 
@@ -46,17 +48,29 @@ template! {
     "pop rdi",
 }
 
+template! {
+    /// Ends a part that had a filter's registers on the stack, and one more word. Falls through to `RestoreMany`.
+    pub struct RestoreFilter {}
+    "pop rdx",
+    "pop r11",
+    "pop r10",
+    "pop r9",
+    "pop r8",
+    "pop rdx",
+}
+
 /// A routine in the making.
 pub struct Routine {
     makers: Makers,
     draft: Draft,
     number: u32,
+    has_filter: bool,
 }
 
 impl Routine {
     /// A routine for system call `number`.
     pub fn new(makers: Makers, number: u64) -> Routine {
-        Routine { makers, draft: Draft::new(), number: number as u32 }
+        Routine { makers, draft: Draft::new(), number: number as u32, has_filter: false }
     }
 
     pub fn slow(&self) -> Target {
@@ -73,6 +87,10 @@ impl Routine {
 
     pub fn many(&self) -> Target {
         Target::Label(MANY)
+    }
+
+    pub fn machine(&self) -> &'static dyn Machine {
+        self.makers.machine
     }
 
     pub fn user_limit(&self) -> Abs32 {
@@ -92,6 +110,12 @@ impl Routine {
     /// Appends a fragment that moves program memory while rdi, rsi and rcx stand on the stack.
     pub fn paste_user_many(&mut self, append: impl FnOnce(&mut Draft)) {
         self.paste_user(SLOW_MANY, append);
+    }
+
+    /// Appends a fragment that moves program memory while a filter's registers stand on the stack.
+    pub fn paste_user_filter(&mut self, append: impl FnOnce(&mut Draft)) {
+        self.has_filter = true;
+        self.paste_user(SLOW_FILTER, append);
     }
 
     /// Appends a fragment that moves program memory with nothing on the stack.
@@ -121,6 +145,10 @@ impl Routine {
     /// Appends the ways out and publishes.
     pub fn publish(mut self, name: &'static str, maker: String) -> Result<Code<FileCall>, PublishError> {
         let slow = GoSlow { number: Imm32(self.number), slow: Target::Address(self.makers.machine.slow_call()) };
+        if self.has_filter {
+            self.draft.place(SLOW_FILTER);
+            RestoreFilter {}.append_to(&mut self.draft);
+        }
         self.draft.place(SLOW_MANY);
         RestoreMany {}.append_to(&mut self.draft);
         self.draft.place(SLOW);
@@ -133,6 +161,6 @@ impl Routine {
 }
 
 /// For the golden listings.
-pub fn templates() -> [synth::Template; 3] {
-    [GoSlow::template(), RestoreOne::template(), RestoreMany::template()]
+pub fn templates() -> [synth::Template; 4] {
+    [GoSlow::template(), RestoreOne::template(), RestoreMany::template(), RestoreFilter::template()]
 }

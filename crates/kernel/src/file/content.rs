@@ -108,6 +108,11 @@ impl Content {
         self.state.borrow().pages.pages()
     }
 
+    /// Whoever remembers pages of the file looks again.
+    pub(super) fn forget_windows(&self) {
+        self.words.layout.set(self.words.layout.get() + 1);
+    }
+
     /// Copies up to `into.len()` bytes from `position`; returns how many the file had there.
     pub fn read_at(&self, position: u64, into: &mut [u8]) -> usize {
         let bytes = self.readable(position, into.len());
@@ -361,7 +366,7 @@ impl Content {
     fn remove_pages(&self, range: Range<u64>) {
         let removed = self.state.borrow_mut().pages.remove(range);
         self.volume.pages_lost(removed);
-        self.words.layout.set(self.words.layout.get() + 1);
+        self.forget_windows();
     }
 
     fn count_present(&self, range: Range<u64>) -> u64 {

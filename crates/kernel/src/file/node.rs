@@ -239,7 +239,7 @@ impl Node {
             meta.modified = meta.modified.max(time);
             meta.changed = meta.changed.max(time);
         }
-        if read != 0 {
+        if read != 0 && !self.volume.is_read_only() {
             meta.accessed = meta.accessed.max(clock.time_of_counter(read));
         }
     }
@@ -247,6 +247,16 @@ impl Node {
     pub(super) fn change_meta(&self, change: impl FnOnce(&mut Meta)) {
         self.forget_noted();
         change(&mut self.meta.borrow_mut());
+        if self.loses_privilege_when_written()
+            && let Data::Regular(content) = &self.data
+        {
+            content.forget_windows();
+        }
+    }
+
+    /// The next write may have to take set-user or set-group away, so it must not be done by a window's routine.
+    pub fn loses_privilege_when_written(&self) -> bool {
+        self.meta.borrow().mode & (SET_USER | SET_GROUP) != 0
     }
 
     /// A directory that has been removed: nothing can be created in it.

@@ -63,14 +63,15 @@ const INACTIVE_MAX: usize = 32;
 
 template! {
     /// Finds the bytes in the window. In: rdx = bytes, rsi = the program's buffer. Out: rcx = address of the first byte in
-    /// the file's page; rdi, rsi and rcx of the program on the stack; eax lost. Cost: 28 instructions.
+    /// the file's page; rdi, rsi and rcx of the program on the stack; eax lost. Cost: 29 instructions.
     pub struct Find { user_limit: Abs32, slow: Target, slow_many: Target, words: Abs32, position: Abs32, layout: Abs32, slots: Abs32, addresses: Abs32 }
     where { LAYOUT = offset_of!(ContentWords, layout), SIZE = offset_of!(ContentWords, size_bytes) }
     "cmp rsi, qword ptr [{user_limit}]",
     ".byte 0x0f, 0x83",                     // jae slow
     ".long {slow}",
-    "cmp rdx, 4096",
-    ".byte 0x0f, 0x87",                     // ja slow
+    "lea rax, [rdx - 1]",
+    "cmp rax, 4095",
+    ".byte 0x0f, 0x87",                     // ja slow: more than a page, or nothing, which must move no time
     ".long {slow}",
     "push rdi",
     "push rsi",
@@ -125,8 +126,13 @@ template! {
 }
 
 template! {
-    /// Registers for the copy to the file.
-    pub struct WriteReady {}
+    /// The bytes must be the program's to the last: a copy that stops at the limit would have changed the file, though the
+    /// call is refused whole. Then the registers for the copy to the file. Cost: 6 instructions.
+    pub struct WriteReady { user_limit: Abs32, slow_many: Target }
+    "lea rax, [rsi + rdx]",
+    "cmp rax, qword ptr [{user_limit}]",
+    ".byte 0x0f, 0x87",                     // ja slow
+    ".long {slow_many}",
     "mov rdi, rcx",
     "mov ecx, edx",
     "shr ecx, 3",
@@ -274,7 +280,8 @@ impl Window {
         let mut write = Routine::new(makers, nr::WRITE);
         let find = self.find(&write);
         write.paste(|draft| find.append_to(draft));
-        write.paste(|draft| WriteReady {}.append_to(draft));
+        let (user_limit, slow_many) = (write.user_limit(), write.slow_many());
+        write.paste(|draft| WriteReady { user_limit, slow_many }.append_to(draft));
         write.paste_user_many(|draft| MovePart {}.append_to(draft));
         write.paste(|draft| Stamp { words }.append_to(draft));
         write.paste(|draft| advance.append_to(draft));

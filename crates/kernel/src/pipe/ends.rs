@@ -239,16 +239,16 @@ impl PipeEnd {
         if !self.side.writes() {
             return Err(Errno::EBADF);
         }
+        if bytes == 0 {
+            return Ok(0);
+        }
         let mut done = 0;
         loop {
             if self.pipe.readers() == 0 {
                 return if done > 0 { Ok(done) } else { Err(Errno::EPIPE) };
             }
-            if bytes == 0 {
-                return Ok(0);
-            }
-            // A small write waits until it fits whole.
-            let needed = if bytes <= ATOMIC_BYTES { bytes } else { 1 };
+            // A small write waits until it fits whole. One that has begun has been cut by a fault.
+            let needed = if bytes <= ATOMIC_BYTES && done == 0 { bytes } else { 1 };
             if self.pipe.ring().room() >= needed {
                 match put(done) {
                     Ok(0) => {}

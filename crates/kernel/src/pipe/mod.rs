@@ -16,6 +16,7 @@ mod template;
 pub use ends::{Pipe, PipeCode, PipeEnd, Side};
 pub use ring::{CAPACITY_DEFAULT, PipeWords};
 pub use template::templates;
+pub(crate) use template::{MoveMany, MoveManyRax};
 
 /// Writes of at most this many bytes are not torn (`PIPE_BUF`, POSIX).
 pub const ATOMIC_BYTES: usize = 4096;

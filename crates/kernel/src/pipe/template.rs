@@ -128,13 +128,14 @@ template! {
 
 template! {
     /// A run of bytes may be read: what is there, at most what was asked for. Out: rsi = place in the ring, rdi = the program's
-    /// buffer, eax = bytes, ecx = words; rdi, rsi and rcx of the program on the stack. Cost: 23 instructions.
+    /// buffer, eax = bytes, ecx = words; rdi, rsi and rcx of the program on the stack. Cost: 24 instructions.
     pub struct ReadManyCheck { user_limit: Abs32, slow: Target, waiting: Abs32, head: Abs32, tail: Abs32, capacity: Imm32, base: Abs32, slow_many: Target }
-    "cmp rdx, 0x7fffffff",
-    ".byte 0x0f, 0x87",                     // ja slow: a range that leaves the program is an error
+    "lea rax, [rsi + rdx]",
+    "cmp rax, qword ptr [{user_limit}]",
+    ".byte 0x0f, 0x87",                     // ja slow: the range leaves the program, however little is there to read
     ".long {slow}",
-    "cmp rsi, qword ptr [{user_limit}]",
-    ".byte 0x0f, 0x83",                     // jae slow
+    "cmp rax, rsi",
+    ".byte 0x0f, 0x82",                     // jb slow: the sum has turned round
     ".long {slow}",
     "cmp qword ptr [{waiting}], 0",
     ".byte 0x0f, 0x85",                     // jne slow

@@ -71,7 +71,7 @@ impl Space {
     }
 
     pub(super) fn remove_all(&mut self) {
-        while let Some((start, area)) = self.areas.pop_first() {
+        for (start, area) in core::mem::take(&mut self.areas) {
             self.count_out(start, &area);
             self.pages.release(start, area.end);
         }

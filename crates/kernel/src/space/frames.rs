@@ -144,6 +144,16 @@ impl FramePool {
         Page { pool: self, frame }
     }
 
+    /// Takes back the only reference to a frame that holds zeros again: the next one who wants zeros gets it.
+    fn free_zeroed(&self, frame: FrameNumber) {
+        let mut state = self.state.borrow_mut();
+        let index = (frame.0 - state.base) as usize;
+        assert_eq!(state.counts[index], 1, "frame {frame:?} is in use or free");
+        state.counts[index] = 0;
+        let list = if state.zeroed.len() < ZEROED_FRAMES_MAX { &mut state.zeroed } else { &mut state.free };
+        list.push(frame.0);
+    }
+
     /// More than half of the frames are free, so that some may be given out before they are needed.
     pub fn has_plenty(&self) -> bool {
         self.free_frames() > self.total_frames() / 2
@@ -214,6 +224,10 @@ impl FrameSource for PoolSource {
 
     fn give(&self, frame: FrameNumber) {
         drop(self.0.from_raw(frame));
+    }
+
+    fn give_zeroed(&self, frame: FrameNumber) {
+        self.0.free_zeroed(frame);
     }
 
     fn available(&self) -> usize {

@@ -3,7 +3,7 @@
 
 use alloc::sync::Arc;
 
-use machine::{FrameNumber, Mapping, NoFrames, Protection, Translation, VirtAddr};
+use machine::{Change, FrameNumber, Mapping, NoFrames, Protection, Translation, VirtAddr};
 
 use super::area::{Area, Kind, without_write};
 use super::limits::PAGE;
@@ -54,26 +54,22 @@ impl Pages {
 
     /// Unmaps all pages in `from..to`. Absent tables cost nothing.
     pub fn release(&mut self, from: u64, to: u64) {
-        let mut at = from;
-        while let Some((page, mapping)) = self.next_present(at, to) {
-            self.translation.unmap(VirtAddr(page));
-            self.give_up(mapping.frame);
-            at = page + PAGE;
-        }
+        let (pool, resident) = (self.pool, &mut self.resident);
+        self.translation.visit(VirtAddr(from), VirtAddr(to), &mut |_, mapping| {
+            *resident -= u64::from(!pool.is_zero_frame(mapping.frame));
+            drop(pool.from_raw(mapping.frame));
+            Change::Remove
+        });
     }
 
     /// Gives the present pages in `from..to` the rights of `area`, which has just changed.
     pub fn reprotect(&self, area: &Area, from: u64, to: u64) {
         let granted = area.granted();
-        let mut at = from;
-        while let Some((page, mapping)) = self.next_present(at, to) {
+        self.translation.visit(VirtAddr(from), VirtAddr(to), &mut |_, mapping| {
             let write = granted.write && self.may_write_at_once(area, mapping);
             let protection = Protection { write, ..granted };
-            if protection != mapping.protection {
-                self.protect(page, protection);
-            }
-            at = page + PAGE;
-        }
+            if protection == mapping.protection { Change::Keep } else { Change::Protect(protection) }
+        });
     }
 
     /// A page of an area that is becoming writable needs no fault before the first write.
@@ -105,26 +101,22 @@ impl Pages {
 
     /// Unmaps pages whose references now belong to other entries.
     fn forget(&self, from: u64, to: u64) {
-        let mut at = from;
-        while let Some((page, _)) = self.next_present(at, to) {
-            self.translation.unmap(VirtAddr(page));
-            at = page + PAGE;
-        }
+        self.translation.visit(VirtAddr(from), VirtAddr(to), &mut |_, _| Change::Remove);
     }
 
     /// Shows the pages of `from..to` in `child` too, read-only on both sides. On failure the
     /// pages shared so far stay shared; the caller drops the child.
     pub fn share_with(&mut self, child: &mut Pages, from: u64, to: u64) -> Result<(), NoFrames> {
-        let mut at = from;
-        while let Some((page, mapping)) = self.next_present(at, to) {
-            let protection = without_write(mapping.protection);
-            child.fill(page, self.pool.share(mapping.frame), protection)?;
-            if mapping.protection.write {
-                self.protect(page, protection);
+        let mut result = Ok(());
+        self.translation.visit(VirtAddr(from), VirtAddr(to), &mut |page, mapping| {
+            if result.is_err() {
+                return Change::Keep;
             }
-            at = page + PAGE;
-        }
-        Ok(())
+            let protection = without_write(mapping.protection);
+            result = child.fill(page.0, self.pool.share(mapping.frame), protection);
+            if mapping.protection.write { Change::Protect(protection) } else { Change::Keep }
+        });
+        result
     }
 
     fn count_in(&mut self, frame: FrameNumber) {

@@ -137,6 +137,11 @@ impl Space {
         self.areas.len()
     }
 
+    /// What the program may do with the byte at `address`; `None` if nothing is mapped there.
+    pub fn protection(&self, address: u64) -> Option<Protection> {
+        self.area_at(page_of(address)).map(|(_, area)| area.protection)
+    }
+
     /// What the byte at `address` is; `None` if nothing is mapped there.
     pub fn identity(&self, address: u64) -> Option<Identity> {
         let (start, area) = self.area_at(page_of(address))?;

@@ -72,6 +72,7 @@ impl Tty {
             self.show_echo();
         }
         effects.output_pending = self.output.pending() > 0;
+        self.settle();
         effects
     }
 
@@ -84,6 +85,7 @@ impl Tty {
         if queue != Queue::Input {
             self.output.flush();
         }
+        self.settle();
         Effects { wake_writers: queue != Queue::Input, output_pending: self.output.pending() > 0, ..Effects::default() }
     }
 
@@ -97,6 +99,7 @@ impl Tty {
             Flow::StartInput => self.send_key(cc::VSTART),
         }
         effects.output_pending = self.output.pending() > 0;
+        self.settle();
         effects
     }
 

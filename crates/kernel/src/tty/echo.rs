@@ -96,6 +96,11 @@ impl EchoQueue {
         }
     }
 
+    /// Something complete waits for room; it goes in front of what programs write.
+    pub(super) fn waits(&self) -> bool {
+        self.marked > self.ring.tail()
+    }
+
     /// Shows everything, as far as there is room.
     pub(super) fn show_all(&mut self, output: &mut CookTtyOut, termios: &Termios) {
         if self.committed != self.ring.head() {

@@ -1,11 +1,37 @@
 //! CookTTYin's storage: the bytes a program has not read yet, and where lines end among them.
 
+use alloc::boxed::Box;
+use core::cell::Cell;
+
 use super::bytes::ByteSet;
 use super::ring::{ByteRing, NoMemory};
 use super::termios::{DISABLED, Termios, cc, iflag, lflag};
 
 /// Bytes of input a tty holds, as on Linux. A line has at most one less, and its end.
 pub const INPUT_BYTES: usize = 4096;
+
+/// What synthesized code reads lines with, at a fixed address.
+#[repr(C)]
+pub(super) struct InputWords {
+    /// 0: a finished line may be read in code, by who is in the foreground.
+    pub gate: Cell<u64>,
+    /// The foreground group; `u64::MAX` if there is none.
+    pub foreground: Cell<u64>,
+    pub line_start: Cell<u64>,
+    /// Bit per place of the ring: a line ends there.
+    pub marks: [Cell<u64>; INPUT_BYTES / 64],
+}
+
+impl InputWords {
+    fn new() -> InputWords {
+        InputWords {
+            gate: Cell::new(1),
+            foreground: Cell::new(u64::MAX),
+            line_start: Cell::new(0),
+            marks: [const { Cell::new(0) }; INPUT_BYTES / 64],
+        }
+    }
+}
 
 /// The input filter: an editor of the line being typed, in front of the lines typed before.
 ///
@@ -22,8 +48,7 @@ pub const INPUT_BYTES: usize = 4096;
 /// there are no marks and `line_start` means nothing.
 pub struct CookTtyIn {
     ring: ByteRing,
-    line_start: u64,
-    marks: [u64; INPUT_BYTES / 64],
+    words: Box<InputWords>,
     /// Bytes that the filter must look at.
     pub(super) special: ByteSet,
     /// The next byte is taken literally.
@@ -36,8 +61,7 @@ impl CookTtyIn {
     pub(super) fn new(termios: &Termios) -> Result<CookTtyIn, NoMemory> {
         Ok(CookTtyIn {
             ring: ByteRing::new(INPUT_BYTES)?,
-            line_start: 0,
-            marks: [0; INPUT_BYTES / 64],
+            words: Box::new(InputWords::new()),
             special: special_bytes(termios),
             literal_next: false,
             erasing: false,
@@ -55,7 +79,19 @@ impl CookTtyIn {
 
     /// Index of the first byte of the line being typed.
     pub(super) fn line_start(&self) -> u64 {
-        self.line_start
+        self.words.line_start.get()
+    }
+
+    pub(super) fn words(&self) -> &InputWords {
+        &self.words
+    }
+
+    pub(super) fn ring(&self) -> &ByteRing {
+        &self.ring
+    }
+
+    fn clear_marks(&self) {
+        self.words.marks.iter().for_each(|word| word.set(0));
     }
 
     pub(super) fn at(&self, index: u64) -> u8 {
@@ -64,12 +100,12 @@ impl CookTtyIn {
 
     /// Whether nothing has been typed into the line yet.
     pub(super) fn line_is_empty(&self) -> bool {
-        self.line_start == self.ring.head()
+        self.line_start() == self.ring.head()
     }
 
     /// Whether a finished line, or the rest of one, waits.
     pub(super) fn has_line(&self) -> bool {
-        self.line_start != self.ring.tail()
+        self.line_start() != self.ring.tail()
     }
 
     pub(super) fn put(&mut self, byte: u8) {
@@ -87,12 +123,12 @@ impl CookTtyIn {
         if self.ring.put(byte) {
             self.set_mark(end, true);
         }
-        self.line_start = self.ring.head();
+        self.words.line_start.set(self.ring.head());
     }
 
     /// Forgets the line being typed from `index` on.
     pub(super) fn cut_from(&mut self, index: u64) {
-        self.ring.cut_from(index.max(self.line_start));
+        self.ring.cut_from(index.max(self.line_start()));
     }
 
     /// Makes room for one more byte. `spread` is how many bytes one may become (3 with `PARMRK`).
@@ -120,18 +156,18 @@ impl CookTtyIn {
     /// Forgets everything unread (`TCIFLUSH`, a signal key).
     pub(super) fn flush(&mut self) {
         self.ring.clear();
-        self.line_start = self.ring.head();
-        self.marks = [0; INPUT_BYTES / 64];
+        self.words.line_start.set(self.ring.head());
+        self.clear_marks();
         self.erasing = false;
     }
 
     /// The mode of editing changed: what is pending becomes readable in the new mode.
     pub(super) fn change_mode(&mut self, icanon: bool) {
-        self.marks = [0; INPUT_BYTES / 64];
-        self.line_start = self.ring.tail();
+        self.clear_marks();
+        self.words.line_start.set(self.ring.tail());
         if icanon && !self.ring.is_empty() {
             self.set_mark(self.ring.head() - 1, true);
-            self.line_start = self.ring.head();
+            self.words.line_start.set(self.ring.head());
         }
         self.erasing = false;
         self.literal_next = false;
@@ -141,7 +177,7 @@ impl CookTtyIn {
     /// taken and gives none. Call only when `has_line`.
     pub(super) fn take_line(&mut self, into: &mut [u8]) -> usize {
         let mut taken = 0;
-        while taken < into.len() && self.ring.tail() < self.line_start {
+        while taken < into.len() && self.ring.tail() < self.line_start() {
             let ends = self.take_mark();
             let Some(byte) = self.ring.take() else { break };
             if ends && byte == DISABLED {
@@ -165,14 +201,14 @@ impl CookTtyIn {
     /// Bytes a program could read of finished lines, without the ends of file (`TIOCINQ`).
     pub(super) fn line_bytes(&self) -> usize {
         let shown = |&index: &u64| !(self.mark(index) && self.ring.at(index) == DISABLED);
-        (self.ring.tail()..self.line_start).filter(shown).count()
+        (self.ring.tail()..self.line_start()).filter(shown).count()
     }
 
     /// After a read that filled its buffer exactly: an end of file right behind belongs to it,
     /// else the next read would report a second end.
     fn skip_end_of_file(&mut self) {
         let tail = self.ring.tail();
-        if tail < self.line_start && self.mark(tail) && self.ring.at(tail) == DISABLED {
+        if tail < self.line_start() && self.mark(tail) && self.ring.at(tail) == DISABLED {
             self.take_mark();
             self.ring.take();
         }
@@ -187,13 +223,13 @@ impl CookTtyIn {
 
     fn mark(&self, index: u64) -> bool {
         let bit = index as usize % INPUT_BYTES;
-        self.marks[bit / 64] & (1 << (bit % 64)) != 0
+        self.words.marks[bit / 64].get() & (1 << (bit % 64)) != 0
     }
 
     fn set_mark(&mut self, index: u64, on: bool) {
         let bit = index as usize % INPUT_BYTES;
-        self.marks[bit / 64] &= !(1 << (bit % 64));
-        self.marks[bit / 64] |= u64::from(on) << (bit % 64);
+        let word = &self.words.marks[bit / 64];
+        word.set(word.get() & !(1 << (bit % 64)) | u64::from(on) << (bit % 64));
     }
 }
 

@@ -29,6 +29,7 @@ mod read;
 mod receive;
 mod ring;
 mod signal;
+mod template;
 pub mod termios;
 
 #[cfg(test)]
@@ -45,6 +46,7 @@ pub use output::CookTtyOut;
 pub use read::{Patience, RawDecision, ReadOutcome, decide_raw_read};
 pub use ring::{ByteRing, NoMemory};
 pub use signal::{Signal, Signals};
+pub use template::{TtyCode, templates};
 pub use termios::{Termios, WindowSize};
 
 /// What the caller has to do after a call.
@@ -77,7 +79,8 @@ impl Effects {
 
 /// A terminal: both filters, the settings they share, and the session it controls.
 ///
-/// Invariant: `input.special` follows from `termios`.
+/// Invariants: `input.special` follows from `termios`; between calls the gates of both filters follow from everything else
+/// (`settle`), so that synthesized code may run whenever they are open.
 pub struct Tty {
     termios: Termios,
     window: WindowSize,
@@ -85,7 +88,7 @@ pub struct Tty {
     echo: EchoQueue,
     output: CookTtyOut,
     /// Who the tty belongs to.
-    pub job: JobControl,
+    job: JobControl,
     /// The device had to keep bytes.
     refused_input: bool,
     /// How many of those were searched for ^S and ^Q already.
@@ -100,7 +103,7 @@ impl Tty {
     /// two, at least 16 so that any conversion fits).
     pub fn new(output_bytes: usize) -> Result<Tty, NoMemory> {
         let termios = Termios::default();
-        Ok(Tty {
+        let tty = Tty {
             termios,
             window: WindowSize::default(),
             input: CookTtyIn::new(&termios)?,
@@ -111,7 +114,31 @@ impl Tty {
             searched_bytes: 0,
             throttled: false,
             hung_up: false,
-        })
+        };
+        tty.settle();
+        Ok(tty)
+    }
+
+    /// Who the tty belongs to.
+    pub fn job(&self) -> JobControl {
+        self.job
+    }
+
+    /// Changes whom the tty belongs to.
+    pub fn change_job<R>(&mut self, change: impl FnOnce(&mut JobControl) -> R) -> R {
+        let result = change(&mut self.job);
+        self.settle();
+        result
+    }
+
+    /// Decides what synthesized code may do until the next call.
+    fn settle(&self) {
+        let may_pass = !self.hung_up && !self.echo.waits() && !self.stops_background_writers();
+        self.output.settle(&self.termios, may_pass);
+        let words = self.input.words();
+        let may_read = self.termios.is_canonical() && !self.hung_up && !self.throttled && !self.refused_input;
+        words.gate.set(u64::from(!may_read));
+        words.foreground.set(self.job.foreground.map_or(u64::MAX, |group| group as u64));
     }
 
     /// Callentry `write`: takes as many of `bytes` as have room now and returns their number. The
@@ -124,7 +151,9 @@ impl Tty {
             return 0;
         }
         self.show_echo();
-        self.output.write(bytes, &self.termios)
+        let written = self.output.write(bytes, &self.termios);
+        self.settle();
+        written
     }
 
     /// Whether a write from the background is a SIGTTOU.
@@ -151,19 +180,23 @@ impl Tty {
         if crowded && taken > 0 {
             self.show_echo();
         }
+        self.settle();
         taken
     }
 
     /// Whether the device should offer again what `device_input` left with it. True once.
     pub fn device_may_resume(&mut self) -> bool {
         let room = self.input.raw_room() > 0;
-        room && core::mem::take(&mut self.refused_input)
+        let resumes = room && core::mem::take(&mut self.refused_input);
+        self.settle();
+        resumes
     }
 
     /// The device is gone: readers get what is there and then the end, writers EIO. The caller sends
     /// SIGHUP and SIGCONT to the session leader and the foreground group.
     pub fn hang_up(&mut self) -> Effects {
         self.hung_up = true;
+        self.settle();
         Effects { wake_readers: true, wake_writers: true, ..Effects::default() }
     }
 

@@ -1,11 +1,42 @@
 //! CookTTYout: program output and echo on their way to the device.
 
+use alloc::boxed::Box;
+use core::cell::Cell;
+
 use super::bytes::{is_control, upper};
 use super::ring::{ByteRing, NoMemory};
 use super::termios::{Termios, iflag, oflag};
 
 /// Bytes waiting for the device at which `poll` stops calling the tty writable (Linux `WAKEUP_CHARS`).
 const WRITABLE_BELOW: usize = 256;
+
+/// What synthesized code filters output with, at a fixed address.
+#[repr(C)]
+#[derive(Default)]
+pub(super) struct OutputWords {
+    /// A [`Gate`].
+    pub gate: Cell<u64>,
+    /// Column of the cursor, 0 at the left.
+    pub column: Cell<u32>,
+    /// Column at which the line being typed began.
+    pub line_column: Cell<u32>,
+    /// The upper two bits of a byte that continues a character and so has no column; a value that no byte has without `IUTF8`.
+    pub continuation: Cell<u32>,
+}
+
+/// How a program's bytes may go to the device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Gate {
+    /// Through the filter in code: the usual conversions, and nothing waits in front.
+    Cooked = 0,
+    /// As they are, in code.
+    Raw = 1,
+    /// Through the filter in Rust.
+    Closed = 2,
+}
+
+/// The flags that decide what becomes of a byte, and those of them for which there is code.
+const CONVERSIONS: u32 = oflag::ONLCR | oflag::OLCUC | oflag::OCRNL | oflag::ONOCR | oflag::TABDLY;
 
 /// The output filter: it converts line ends and tabs, knows the column of the cursor, and stops on ^S.
 ///
@@ -15,10 +46,7 @@ pub struct CookTtyOut {
     ring: ByteRing,
     /// A START or STOP character for the device, which overtakes everything.
     urgent: Option<u8>,
-    /// Column of the cursor, 0 at the left.
-    column: u32,
-    /// Column at which the line being typed began.
-    line_column: u32,
+    words: Box<OutputWords>,
     stopped: bool,
     /// Stopped by `TCXONC`: ^Q does not start it again.
     held: bool,
@@ -27,7 +55,7 @@ pub struct CookTtyOut {
 impl CookTtyOut {
     pub(super) fn new(capacity: usize) -> Result<CookTtyOut, NoMemory> {
         let ring = ByteRing::new(capacity)?;
-        Ok(CookTtyOut { ring, urgent: None, column: 0, line_column: 0, stopped: false, held: false })
+        Ok(CookTtyOut { ring, urgent: None, words: Box::default(), stopped: false, held: false })
     }
 
     /// Bytes that may enter now: none while stopped.
@@ -144,9 +172,9 @@ impl CookTtyOut {
     fn put_newline(&mut self, termios: &Termios) -> bool {
         if !termios.output(oflag::ONLCR) {
             if termios.output(oflag::ONLRET) {
-                self.column = 0;
+                self.words.column.set(0);
             }
-            self.line_column = self.column;
+            self.words.line_column.set(self.column());
             return self.put_plain(b'\n');
         }
         let done = self.put_verbatim(b"\r\n");
@@ -157,7 +185,7 @@ impl CookTtyOut {
     }
 
     fn put_return(&mut self, termios: &Termios) -> bool {
-        if termios.output(oflag::ONOCR) && self.column == 0 {
+        if termios.output(oflag::ONOCR) && self.column() == 0 {
             return true;
         }
         if termios.output(oflag::OCRNL) {
@@ -171,7 +199,7 @@ impl CookTtyOut {
     }
 
     fn put_tab(&mut self, termios: &Termios) -> bool {
-        let spaces = 8 - (self.column & 7);
+        let spaces = 8 - (self.column() & 7);
         let done = if termios.c_oflag & oflag::TABDLY == oflag::XTABS {
             self.put_verbatim(&b"        "[..spaces as usize])
         } else {
@@ -198,26 +226,46 @@ impl CookTtyOut {
 
     /// The cursor moved right by `columns` by bytes put verbatim.
     pub(super) fn advance(&mut self, columns: u32) {
-        self.column = self.column.wrapping_add(columns);
+        self.words.column.set(self.column().wrapping_add(columns));
     }
 
     /// The cursor moved left by one, where there is a left.
     pub(super) fn move_back(&mut self) {
-        self.column = self.column.saturating_sub(1);
+        self.words.column.set(self.column().saturating_sub(1));
     }
 
     /// The line being typed begins where the cursor is.
     pub(super) fn mark_line_start(&mut self) {
-        self.line_column = self.column;
+        self.words.line_column.set(self.column());
     }
 
     pub(super) fn line_column(&self) -> u32 {
-        self.line_column
+        self.words.line_column.get()
+    }
+
+    fn column(&self) -> u32 {
+        self.words.column.get()
+    }
+
+    pub(super) fn words(&self) -> &OutputWords {
+        &self.words
+    }
+
+    /// Decides how programs may write from now on. `may_pass`: nobody but the filter has a say.
+    pub(super) fn settle(&self, termios: &Termios, may_pass: bool) {
+        let gate = match termios.output(oflag::OPOST) {
+            _ if !may_pass || self.stopped || self.pending() > 0 => Gate::Closed,
+            false => Gate::Raw,
+            true if termios.c_oflag & CONVERSIONS == oflag::ONLCR => Gate::Cooked,
+            true => Gate::Closed,
+        };
+        self.words.gate.set(gate as u64);
+        self.words.continuation.set(if termios.input(iflag::IUTF8) { 0x80 } else { u32::MAX });
     }
 
     fn home(&mut self) {
-        self.column = 0;
-        self.line_column = 0;
+        self.words.column.set(0);
+        self.words.line_column.set(0);
     }
 }
 

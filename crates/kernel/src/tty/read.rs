@@ -67,9 +67,12 @@ impl Tty {
         if into.is_empty() {
             return ReadOutcome::Eof;
         }
-        if self.termios.is_canonical() {
-            return self.read_line(into);
-        }
+        let outcome = if self.termios.is_canonical() { self.read_line(into) } else { self.read_bytes(into, patience) };
+        self.settle();
+        outcome
+    }
+
+    fn read_bytes(&mut self, into: &mut [u8], patience: Patience) -> ReadOutcome {
         match self.decide(into.len(), patience) {
             RawDecision::Ready(count) => self.read_raw(&mut into[..count]),
             _ if self.hung_up => ReadOutcome::Eof,

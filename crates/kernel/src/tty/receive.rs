@@ -77,6 +77,7 @@ impl Tty {
         }
         self.throttle();
         effects.output_pending = self.output.pending() > 0;
+        self.settle();
     }
 
     fn receive(&mut self, byte: u8, effects: &mut Effects) {

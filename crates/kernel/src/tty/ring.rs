@@ -2,10 +2,21 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::cell::Cell;
 
 /// There was no memory for a ring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NoMemory;
+
+/// The indices of a ring, at a fixed address for synthesized code.
+#[repr(C)]
+#[derive(Default)]
+pub(super) struct RingWords {
+    /// One past the newest byte.
+    pub head: Cell<u64>,
+    /// The oldest byte.
+    pub tail: Cell<u64>,
+}
 
 /// Bytes between `tail` (oldest) and `head` (one past the newest).
 ///
@@ -13,8 +24,7 @@ pub struct NoMemory;
 /// modulo the capacity. Invariant: `tail <= head <= tail + capacity`, capacity a power of two.
 pub struct ByteRing {
     bytes: Box<[u8]>,
-    head: u64,
-    tail: u64,
+    words: Box<RingWords>,
 }
 
 impl ByteRing {
@@ -24,7 +34,7 @@ impl ByteRing {
         let mut bytes = Vec::new();
         bytes.try_reserve_exact(capacity).map_err(|_| NoMemory)?;
         bytes.resize(capacity, 0);
-        Ok(ByteRing { bytes: bytes.into_boxed_slice(), head: 0, tail: 0 })
+        Ok(ByteRing { bytes: bytes.into_boxed_slice(), words: Box::default() })
     }
 
     /// Bytes the ring can hold.
@@ -34,12 +44,12 @@ impl ByteRing {
 
     /// Bytes in the ring.
     pub fn len(&self) -> usize {
-        (self.head - self.tail) as usize
+        (self.head() - self.tail()) as usize
     }
 
     /// Whether nothing is in the ring.
     pub fn is_empty(&self) -> bool {
-        self.head == self.tail
+        self.head() == self.tail()
     }
 
     /// Bytes that still fit.
@@ -49,12 +59,21 @@ impl ByteRing {
 
     /// Index of the next byte to be put.
     pub fn head(&self) -> u64 {
-        self.head
+        self.words.head.get()
     }
 
     /// Index of the next byte to be taken.
     pub fn tail(&self) -> u64 {
-        self.tail
+        self.words.tail.get()
+    }
+
+    pub(super) fn words(&self) -> &RingWords {
+        &self.words
+    }
+
+    /// Address of the byte with index 0, for templates.
+    pub(super) fn base(&self) -> u64 {
+        self.bytes.as_ptr() as u64
     }
 
     /// The byte at `index`. Outside `tail..head` it is a byte of the past.
@@ -68,20 +87,20 @@ impl ByteRing {
         if self.free() == 0 {
             return false;
         }
-        let place = self.place(self.head);
+        let place = self.place(self.head());
         self.bytes[place] = byte;
-        self.head += 1;
+        self.words.head.set(self.head() + 1);
         true
     }
 
     /// Puts as many of `bytes` as fit and returns their number.
     pub fn put_slice(&mut self, bytes: &[u8]) -> usize {
         let count = bytes.len().min(self.free());
-        let place = self.place(self.head);
+        let place = self.place(self.head());
         let first = count.min(self.capacity() - place);
         self.bytes[place..place + first].copy_from_slice(&bytes[..first]);
         self.bytes[..count - first].copy_from_slice(&bytes[first..count]);
-        self.head += count as u64;
+        self.words.head.set(self.head() + count as u64);
         count
     }
 
@@ -90,35 +109,35 @@ impl ByteRing {
         if self.is_empty() {
             return None;
         }
-        let byte = self.at(self.tail);
-        self.tail += 1;
+        let byte = self.at(self.tail());
+        self.words.tail.set(self.tail() + 1);
         Some(byte)
     }
 
     /// Moves up to `into.len()` of the oldest bytes out and returns their number.
     pub fn take_slice(&mut self, into: &mut [u8]) -> usize {
         let count = into.len().min(self.len());
-        let place = self.place(self.tail);
+        let place = self.place(self.tail());
         let first = count.min(self.capacity() - place);
         into[..first].copy_from_slice(&self.bytes[place..place + first]);
         into[first..count].copy_from_slice(&self.bytes[..count - first]);
-        self.tail += count as u64;
+        self.words.tail.set(self.tail() + count as u64);
         count
     }
 
     /// Forgets the oldest bytes up to `index` (clamped to the ring).
     pub fn drop_until(&mut self, index: u64) {
-        self.tail = index.clamp(self.tail, self.head);
+        self.words.tail.set(index.clamp(self.tail(), self.head()));
     }
 
     /// Forgets the newest bytes from `index` on (clamped to the ring).
     pub fn cut_from(&mut self, index: u64) {
-        self.head = index.clamp(self.tail, self.head);
+        self.words.head.set(index.clamp(self.tail(), self.head()));
     }
 
     /// Forgets everything. Indices go on growing.
     pub fn clear(&mut self) {
-        self.tail = self.head;
+        self.words.tail.set(self.head());
     }
 
     fn place(&self, index: u64) -> usize {

@@ -96,7 +96,8 @@ fn wake(unix: &Unix, key: Key, count: usize, bits: u32) -> u64 {
     woken.len() as u64
 }
 
-/// The key of a word. Errors: `EINVAL` for an unaligned address, `EFAULT` where nothing is mapped.
+/// The key of a word. Errors: `EINVAL` for an unaligned address, `EFAULT` where nothing is mapped, or what is there
+/// cannot be used so: private memory must be writable, shared memory readable, if the word is not said to be private.
 fn key_in(space: &Arc<KernelCell<Space>>, address: u64, private: bool) -> Result<Key, Errno> {
     if address & 3 != 0 {
         return Err(Errno::EINVAL);
@@ -108,7 +109,11 @@ fn key_in(space: &Arc<KernelCell<Space>>, address: u64, private: bool) -> Result
     if private {
         return Ok(own);
     }
-    match space.borrow().identity(address).ok_or(Errno::EFAULT)? {
+    let space = space.borrow();
+    let may = space.protection(address).ok_or(Errno::EFAULT)?;
+    match space.identity(address).ok_or(Errno::EFAULT)? {
+        Identity::Private if !may.write => Err(Errno::EFAULT),
+        Identity::Shared { .. } if !may.read => Err(Errno::EFAULT),
         Identity::Private => Ok(own),
         Identity::Shared { backing, offset_bytes } => {
             let identity = backing.identity();

@@ -100,8 +100,11 @@ fn prlimit(call: &Call<'_>, pid: u64, resource: u32, new: u64, old: u64) -> Call
     Ok(0)
 }
 
-/// Limits that the quaspace itself watches.
+/// Limits that the quaspace itself watches, and the one that synthesized opens were folded from.
 fn apply(process: &Process, resource: u32) {
+    if resource == RLIMIT_NOFILE {
+        process.unbind_opens();
+    }
     if !matches!(resource, RLIMIT_AS | RLIMIT_DATA | RLIMIT_STACK) {
         return;
     }

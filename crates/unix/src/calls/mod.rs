@@ -26,12 +26,12 @@ mod transfer;
 
 pub use descriptors::LockWaits;
 pub(crate) use futexes::FutexTable;
-pub(crate) use images::{Wanted, install as install_program, load_first, task_name};
+pub(crate) use images::{LoadError, Wanted, install as install_program, load_first, task_name};
 pub(crate) use life::is_orphaned_group;
 pub use limits::Limits;
 pub(crate) use memory::{make_room, take_starvation};
 pub use shm::Segments;
-pub use signals::{before_user, fault, page_fault};
+pub use signals::{before_user, fault, needs_attention, page_fault};
 pub(crate) use signals::{send_to_group, send_to_process};
 pub(crate) use sockets::SocketNames;
 pub(crate) use times::{ProcessTimers, process_time};
@@ -73,24 +73,23 @@ const FAMILIES: &[&[Entry]] = &[
     times::CALLS,
 ];
 
-/// Which calls may become constants.
-static IS_CONSTANT: [bool; NUMBERS] = constants();
-
-const fn constants() -> [bool; NUMBERS] {
-    let mut table = [false; NUMBERS];
-    let mut at = 0;
-    while at < CONSTANT_CALLS.len() {
-        table[CONSTANT_CALLS[at] as usize] = true;
-        at += 1;
-    }
-    table
+/// One call of the table.
+#[derive(Clone, Copy)]
+struct Row {
+    function: Function,
+    /// The call may become a constant.
+    is_constant: bool,
+    /// The call makes the kernel keep more: it is refused when memory is nearly out.
+    is_growing: bool,
 }
 
-static TABLE: [Function; NUMBERS] = table();
+const UNKNOWN: Row = Row { function: unknown, is_constant: false, is_growing: false };
+
+static TABLE: [Row; NUMBERS] = table();
 
 /// Joins the families; a number that two of them claim does not compile.
-const fn table() -> [Function; NUMBERS] {
-    let mut table: [Function; NUMBERS] = [unknown; NUMBERS];
+const fn table() -> [Row; NUMBERS] {
+    let mut table: [Row; NUMBERS] = [UNKNOWN; NUMBERS];
     let mut taken = [false; NUMBERS];
     let mut family = 0;
     while family <= FAMILIES.len() {
@@ -100,10 +99,20 @@ const fn table() -> [Function; NUMBERS] {
             let number = entries[at].0 as usize;
             assert!(!taken[number], "two functions for one call");
             taken[number] = true;
-            table[number] = entries[at].1;
+            table[number].function = entries[at].1;
             at += 1;
         }
         family += 1;
+    }
+    let mut at = 0;
+    while at < CONSTANT_CALLS.len() {
+        table[CONSTANT_CALLS[at] as usize].is_constant = true;
+        at += 1;
+    }
+    let mut at = 0;
+    while at < memory::GROWING.len() {
+        table[memory::GROWING[at] as usize].is_growing = true;
+        at += 1;
     }
     table
 }
@@ -113,27 +122,49 @@ fn unknown(_: &mut Call<'_>, _: [u64; 6]) -> CallResult {
 }
 
 /// Serves call `number`; the result is in `rax` afterwards.
+#[inline(always)]
 pub fn serve(call: &mut Call<'_>, number: u64) {
     call.registers.cause = number;
+    let row = TABLE.get(number as usize).unwrap_or(&UNKNOWN);
     let Registers { rdi, rsi, rdx, r10, r8, r9, .. } = *call.registers;
-    let function = TABLE.get(number as usize).copied().unwrap_or(unknown);
-    let result = memory::admit(call, number).and_then(|()| function(call, [rdi, rsi, rdx, r10, r8, r9]));
-    if IS_CONSTANT.get(number as usize) == Some(&true)
-        && let Ok(value) = result
-        && call.unix.makers().is_some()
-    {
+    let result = if row.is_growing && !memory::admits(call, number) {
+        Err(Errno::ENOMEM)
+    } else {
+        (row.function)(call, [rdi, rsi, rdx, r10, r8, r9])
+    };
+    let value = match result {
+        Ok(value) => {
+            if row.is_constant {
+                consider_constant(call, number, value);
+            }
+            value
+        }
+        Err(errno) => {
+            if matches!(errno, Errno::EINTR | Errno::EPIPE) {
+                note_failure(call, number, errno);
+            }
+            errno.as_return_value()
+        }
+    };
+    if !call.registers_replaced {
+        call.registers.rax = value;
+    }
+}
+
+#[cold]
+fn consider_constant(call: &Call<'_>, number: u64, value: u64) {
+    if call.unix.makers().is_some() {
         call.task.bindings.consider_constant(call.task.thread.tte(), number, value);
     }
-    match result {
-        Err(Errno::EINTR) => note_interruption(call.task, number),
-        Err(Errno::EPIPE) if signals_broken_pipe(number, [rdx, r10]) => signals::broken_pipe(call),
+}
+
+#[cold]
+fn note_failure(call: &Call<'_>, number: u64, errno: Errno) {
+    let Registers { rdx, r10, .. } = *call.registers;
+    match errno {
+        Errno::EINTR => note_interruption(call.task, number),
+        Errno::EPIPE if signals_broken_pipe(number, [rdx, r10]) => signals::broken_pipe(call),
         _ => {}
-    }
-    if !call.registers_replaced {
-        call.registers.rax = match result {
-            Ok(value) => value,
-            Err(errno) => errno.as_return_value(),
-        };
     }
 }
 

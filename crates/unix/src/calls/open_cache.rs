@@ -66,7 +66,7 @@ fn bind(call: &Call<'_>, path: &[u8], flags: u32, file: &OpenFile) -> Option<()>
         recipe: number,
     };
     let tte = call.task.thread.tte();
-    let open = cached_open(makers, &plan, tte.slow_entry()).ok()?;
+    let open = cached_open(makers, &plan, tte).ok()?;
     let close = match call.task.bindings.opens.borrow().close.clone() {
         Some(code) => code,
         None => cached_close(makers, &table, tte.slow_entry()).ok()?,

@@ -72,7 +72,9 @@ fn getrandom(call: &Call<'_>, into: u64, bytes: u64, flags: u32) -> CallResult {
     let mut done = 0;
     while done < bytes {
         let mut piece = [0; 256];
-        let piece = &mut piece[..(bytes - done).min(256) as usize];
+        // Pieces end at page boundaries, so that all bytes before a page that is not there are counted.
+        let to_page_end = PAGE_BYTES as u64 - (into.wrapping_add(done) & (PAGE_BYTES as u64 - 1));
+        let piece = &mut piece[..(bytes - done).min(256).min(to_page_end) as usize];
         for chunk in piece.chunks_mut(8) {
             chunk.copy_from_slice(&call.unix.machine.random().to_le_bytes()[..chunk.len()]);
         }
@@ -80,11 +82,25 @@ fn getrandom(call: &Call<'_>, into: u64, bytes: u64, flags: u32) -> CallResult {
             return if done > 0 { Ok(done) } else { Err(Errno::EFAULT) };
         }
         done += piece.len() as u64;
-        if done < bytes && done.is_multiple_of(PAGE_BYTES as u64) && call.task.is_interrupted() {
+        if done < bytes && into.wrapping_add(done).is_multiple_of(PAGE_BYTES as u64) && call.task.is_interrupted() {
             break;
         }
     }
     Ok(done)
+}
+
+/// Restartable sequences are not there, which the C library is ready for. What is wrong in any case is refused first, as
+/// on Linux, so that a program that asks wrongly does not take the answer for ours.
+///
+/// Errors: `EINVAL` for an unknown flag, an area that is too small or not aligned, or one to take back that was never
+/// given; `EFAULT`; `ENOSYS`.
+fn rseq(area: u64, bytes: u32, flags: u32) -> CallResult {
+    const BYTES_MIN: u32 = 32;
+    if flags != 0 || bytes < BYTES_MIN || !area.is_multiple_of(BYTES_MIN.into()) {
+        return Err(Errno::EINVAL);
+    }
+    let is_user = area.checked_add(bytes.into()).is_some_and(|end| end <= kernel::space::USER_LIMIT);
+    Err(if is_user { Errno::ENOSYS } else { Errno::EFAULT })
 }
 
 /// The kernel's log is not kept: it is empty.
@@ -233,6 +249,7 @@ pub const CALLS: &[Entry] = &[
     (nr::SETHOSTNAME, |call, [a, b, ..]| set_name(call, &call.unix.host_name, a, b)),
     (nr::SETDOMAINNAME, |call, [a, b, ..]| set_name(call, &call.unix.domain_name, a, b)),
     (nr::SYSINFO, |call, [a, ..]| sysinfo(call, a)),
+    (nr::RSEQ, |_, [a, b, c, ..]| rseq(a, b as u32, c as u32)),
     (nr::GETRANDOM, |call, [a, b, c, ..]| getrandom(call, a, b, c as u32)),
     (nr::SYSLOG, |call, [a, b, c, ..]| syslog(call, a as i32, b, c as i32)),
     (nr::REBOOT, |call, [a, b, c, ..]| reboot(call, a as u32, b as u32, c as u32)),

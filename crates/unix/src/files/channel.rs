@@ -5,9 +5,12 @@ use alloc::vec;
 use core::any::Any;
 
 use abi::Errno;
+use codestore::Code;
+use kernel::FileCall;
+use kernel::call::{Makers, console_write};
 use kernel::schedule::{Scheduler, WaitQueue};
 use kernel::stream::{Io, Nameless, Ready, Stream, UserRange};
-use machine::{Channel, Machine, Received};
+use machine::{Channel, KernelCell, Machine, Received};
 
 use crate::limits::PIECE_BYTES;
 
@@ -38,16 +41,27 @@ pub struct ChannelStream {
     channel: Channel,
     machine: &'static dyn Machine,
     channels: &'static Channels,
+    /// The synthesized `write`, made when the channel is first opened.
+    code: KernelCell<Option<Code<FileCall>>>,
 }
 
 impl ChannelStream {
     pub fn new(channel: Channel, machine: &'static dyn Machine, channels: &'static Channels) -> Arc<ChannelStream> {
-        Arc::new(ChannelStream { channel, machine, channels })
+        Arc::new(ChannelStream { channel, machine, channels, code: KernelCell::new(None) })
     }
 
     /// Bytes that a read would give now.
     pub fn receivable(&self) -> usize {
         self.machine.receivable(self.channel)
+    }
+
+    /// The routine of an output channel.
+    pub fn write_code(&self, makers: Option<Makers>) -> Option<Code<FileCall>> {
+        let mut code = self.code.borrow_mut();
+        if code.is_none() && !self.is_input() {
+            *code = makers.and_then(|makers| console_write(self.channel, makers));
+        }
+        code.clone()
     }
 
     fn is_input(&self) -> bool {

@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::cell::OnceCell;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use abi::Errno;
@@ -53,9 +54,39 @@ pub struct EntryTable {
     pub recipes: [AtomicU32; 64],
 }
 
+impl EntryTable {
+    /// No descriptor is in use.
+    fn new(slow: u64) -> EntryTable {
+        let all = || core::array::from_fn(|_| AtomicU64::new(slow));
+        EntryTable {
+            reads: all(),
+            writes: all(),
+            seeks: all(),
+            free: AtomicU64::new(u64::MAX),
+            pending: AtomicU64::new(0),
+            recipes: [const { AtomicU32::new(0) }; 64],
+        }
+    }
+
+    /// Stores the entry points of `file` for a descriptor (R3: an aligned store into data).
+    fn bind(&self, index: usize, file: Option<&OpenFile>, slow: u64) {
+        if index < SYNTHESIZED {
+            let [read, write, seek] = file.map_or([None; 3], OpenFile::entry_points);
+            self.reads[index].store(read.unwrap_or(slow), Ordering::Release);
+            self.writes[index].store(write.unwrap_or(slow), Ordering::Release);
+            self.seeks[index].store(seek.unwrap_or(slow), Ordering::Release);
+        }
+        if index < 64 {
+            let (bit, free) = (1 << index, self.free.load(Ordering::Relaxed));
+            self.free.store(if file.is_some() { free & !bit } else { free | bit }, Ordering::Relaxed);
+        }
+    }
+}
+
 pub struct DescriptorTable {
     state: KernelCell<State>,
-    entries: Box<EntryTable>,
+    /// Made when a routine is first bound to it: most children execute another program before that.
+    entries: OnceCell<Box<EntryTable>>,
     /// The slow end of a call: what an entry holds when there is nothing better.
     slow: u64,
     /// How pending descriptors become open files, by number.
@@ -96,60 +127,53 @@ struct State {
 
 impl DescriptorTable {
     pub fn new(slow: u64) -> DescriptorTable {
-        let entries = EntryTable {
-            reads: [const { AtomicU64::new(0) }; SYNTHESIZED],
-            writes: [const { AtomicU64::new(0) }; SYNTHESIZED],
-            seeks: [const { AtomicU64::new(0) }; SYNTHESIZED],
-            free: AtomicU64::new(u64::MAX),
-            pending: AtomicU64::new(0),
-            recipes: [const { AtomicU32::new(0) }; 64],
-        };
         let state = KernelCell::new(State { slots: Vec::new(), lowest_free: 0 });
-        let recipes = KernelCell::new(Vec::new());
-        let table = DescriptorTable { state, entries: Box::new(entries), slow, recipes };
-        for index in 0..SYNTHESIZED {
-            table.bind(index, None);
-        }
-        table
+        DescriptorTable { state, entries: OnceCell::new(), slow, recipes: KernelCell::new(Vec::new()) }
     }
 
     /// A copy for a child; with the same open files behind the same numbers.
     pub fn duplicate(&self) -> DescriptorTable {
         let copy = DescriptorTable::new(self.slow);
         *copy.state.borrow_mut() = self.settled().borrow().clone();
-        for (index, slot) in self.state.borrow().slots.iter().enumerate() {
-            if let Some(slot) = slot {
-                copy.bind(index, Some(&slot.file));
-            }
-        }
         copy
     }
 
     pub fn entries(&self) -> &EntryTable {
-        &self.entries
+        if let Some(entries) = self.entries.get() {
+            return entries;
+        }
+        let entries = self.entries.get_or_init(|| Box::new(EntryTable::new(self.slow)));
+        for (index, slot) in self.state.borrow().slots.iter().enumerate() {
+            if let Some(slot) = slot {
+                entries.bind(index, Some(&slot.file), self.slow);
+            }
+        }
+        entries
     }
 
-    /// Stores the entry points of `file` for a descriptor (R3: an aligned store into data).
     fn bind(&self, index: usize, file: Option<&OpenFile>) {
-        if index < SYNTHESIZED {
-            let [read, write, seek] = file.map_or([None; 3], OpenFile::entry_points);
-            self.entries.reads[index].store(read.unwrap_or(self.slow), Ordering::Release);
-            self.entries.writes[index].store(write.unwrap_or(self.slow), Ordering::Release);
-            self.entries.seeks[index].store(seek.unwrap_or(self.slow), Ordering::Release);
-        }
-        if index < 64 {
-            let (bit, free) = (1 << index, self.entries.free.load(Ordering::Relaxed));
-            self.entries.free.store(if file.is_some() { free & !bit } else { free | bit }, Ordering::Relaxed);
+        if let Some(entries) = self.entries.get() {
+            entries.bind(index, file, self.slow);
         }
     }
 
     /// The state, with an open file behind every descriptor that synthesized code has opened.
     fn settled(&self) -> &KernelCell<State> {
-        let mut pending = self.entries.pending.swap(0, Ordering::Relaxed);
+        if let Some(entries) = self.entries.get()
+            && entries.pending.load(Ordering::Relaxed) != 0
+        {
+            self.settle(entries);
+        }
+        &self.state
+    }
+
+    #[cold]
+    fn settle(&self, entries: &EntryTable) {
+        let mut pending = entries.pending.swap(0, Ordering::Relaxed);
         while pending != 0 {
             let index = pending.trailing_zeros() as usize;
             pending &= pending - 1;
-            let recipe = self.entries.recipes[index].load(Ordering::Relaxed) as usize;
+            let recipe = entries.recipes[index].load(Ordering::Relaxed) as usize;
             let slot = self.recipes.borrow()[recipe].open();
             let mut state = self.state.borrow_mut();
             if state.slots.len() <= index {
@@ -157,7 +181,6 @@ impl DescriptorTable {
             }
             state.slots[index] = Some(slot);
         }
-        &self.state
     }
 
     /// The number of a recipe in this table; `None` when there are too many.
@@ -175,11 +198,12 @@ impl DescriptorTable {
 
     /// Where the routines find this table's words.
     pub fn plan(&self) -> ClosePlan {
+        let entries = self.entries();
         ClosePlan {
-            free: self.entries.free.as_ptr() as u64,
-            pending: self.entries.pending.as_ptr() as u64,
-            reads: self.entries.reads.as_ptr() as u64,
-            writes: self.entries.writes.as_ptr() as u64,
+            free: entries.free.as_ptr() as u64,
+            pending: entries.pending.as_ptr() as u64,
+            reads: entries.reads.as_ptr() as u64,
+            writes: entries.writes.as_ptr() as u64,
             slow_entry: self.slow,
         }
     }

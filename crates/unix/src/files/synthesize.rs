@@ -1,12 +1,13 @@
 //! What `open` synthesizes (S-89): the routines behind a file's `read` and `write` entries.
 
+use abi::file::O_NOATIME;
 use codestore::Code;
 use kernel::FileCall;
 use kernel::call::{Makers, null_read, null_write, zero_read};
 use kernel::file::WindowCode;
 use kernel::pipe::PipeEnd;
 
-use super::{Body, FileCode, MemoryDevice, OpenFile};
+use super::{Body, ChannelStream, FileCode, MemoryDevice, OpenFile, TtyStream};
 use crate::emulator::Unix;
 
 /// Routines without data of their own: one copy serves every open file of the device (R4).
@@ -37,6 +38,11 @@ pub fn synthesize(unix: &Unix, file: &mut OpenFile) {
         let code = end.pipe().code();
         let (read, write) = code.map_or((None, None), |code| (Some(code.read), Some(code.write)));
         FileCode { read, write, seek: None }
+    } else if let Some(channel) = stream.downcast_ref::<ChannelStream>() {
+        FileCode { read: None, write: channel.write_code(unix.makers()), seek: None }
+    } else if let Some(tty) = stream.downcast_ref::<TtyStream>() {
+        let code = tty.terminal().code();
+        FileCode { read: code.read, write: code.write, seek: None }
     } else {
         return;
     };
@@ -53,7 +59,8 @@ fn synthesize_file(unix: &Unix, file: &mut OpenFile) {
     let window = WindowCode::take(content, unix.makers());
     if let Some(code) = window.code() {
         *file.code.borrow_mut() = FileCode {
-            read: Some(code.read.clone()).filter(|_| file.is_readable()),
+            // The routine notes the access time.
+            read: Some(code.read.clone()).filter(|_| file.is_readable() && file.flags() & O_NOATIME == 0),
             // Appending writes go to the end, wherever the position is.
             write: Some(code.write.clone()).filter(|_| file.is_writable() && !file.is_appending()),
             seek: Some(code.seek.clone()),
@@ -64,8 +71,10 @@ fn synthesize_file(unix: &Unix, file: &mut OpenFile) {
 
 /// After the Rust twin has moved bytes at `position`: the next ones may be there for the routines.
 pub fn remember(unix: &Unix, file: &OpenFile, position: u64) {
+    // Writing to a file with set-user or set-group rights takes them away: that is done in Rust, every time.
     if let (Some(body), Some(content)) = (file.window(), file.content())
         && body.code().is_some()
+        && !(file.is_writable() && file.node().is_some_and(|node| node.loses_privilege_when_written()))
     {
         body.window.remember(unix.machine, content, position);
     }

@@ -13,7 +13,7 @@ use machine::{KernelCell, Nanos, PAGE_BYTES};
 
 use super::{Settings, Task};
 use crate::calls::{Limits, ProcessTimers};
-use crate::files::DescriptorTable;
+use crate::files::{Descriptor, DescriptorTable, OpenFile};
 use crate::signal::{Actions, Pending, SignalSet};
 
 /// Where a process stands in the file tree.
@@ -268,15 +268,21 @@ impl Process {
         self.each_task(|task| task.bindings.unbind_open(task.thread.tte()));
     }
 
-    /// Who the process is has changed: constant calls and permissions are looked at again.
+    /// Who the process is has changed: constant calls and permissions are looked at again, and the tags of its threads.
     pub fn unbind_identity(&self) {
         self.unbind_opens();
+        self.each_task(|task| task.tag());
         self.each_task(|task| task.bindings.unbind_constants(task.thread.tte()));
     }
 
     /// The descriptors; an empty table for a process that has ended.
     pub fn files(&self) -> Arc<DescriptorTable> {
         self.files.borrow().clone().unwrap_or_else(|| Arc::new(DescriptorTable::new(0)))
+    }
+
+    /// The open file behind a descriptor.
+    pub fn file(&self, descriptor: Descriptor) -> Option<Arc<OpenFile>> {
+        self.files.borrow().as_ref()?.get(descriptor)
     }
 
     pub fn set_files(&self, files: Arc<DescriptorTable>) {

@@ -72,7 +72,13 @@ impl Task {
         tasks.retain(|task| task.strong_count() > 0);
         tasks.push(Arc::downgrade(&task));
         drop(tasks);
+        task.tag();
         task
+    }
+
+    /// Routines find the process group with the running thread: a terminal serves the group in front.
+    pub fn tag(&self) {
+        self.thread.tte().set_tag(self.process.family.get().group.into());
     }
 
     /// A sleep must end early: the thread shall end, or a signal waits.

@@ -8,10 +8,13 @@ use synth::Template;
 
 use crate::{disassembly, root};
 
-const SOURCES: [&str; 8] = [
+const SOURCES: [&str; 11] = [
     "kernel/src/call/routine.rs",
     "kernel/src/call/simple.rs",
     "kernel/src/call/open.rs",
+    "kernel/src/call/console.rs",
+    "kernel/src/tty/template.rs",
+    "machine-pc/src/transmit.rs",
     "kernel/src/pipe/template.rs",
     "kernel/src/file/window.rs",
     "machine-pc/src/call.rs",
@@ -26,7 +29,8 @@ pub fn doc_comment(template: &Template) -> Vec<String> {
         let path = root().join("crates").join(source);
         let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         let lines: Vec<&str> = text.lines().map(str::trim).collect();
-        let found = (1..lines.len()).find(|at| lines[*at].starts_with(&declaration) && lines[at - 1].starts_with("///"));
+        let found =
+            (1..lines.len()).find(|at| lines[*at].starts_with(&declaration) && lines[at - 1].starts_with("///"));
         if let Some(at) = found {
             let first = lines[..at].iter().rposition(|line| !line.starts_with("///")).map_or(0, |before| before + 1);
             return lines[first..at].iter().map(|line| line.trim_start_matches('/').trim().to_string()).collect();
@@ -56,13 +60,23 @@ pub fn check_cost(template: &Template) -> Option<String> {
         ways(&code, entry, 0, &mut possible);
     }
     let claimed = claimed(template);
-    let first = { let mut first = BTreeSet::new(); ways(&code, 0, 0, &mut first); first };
-    let wrong = claimed.iter().any(|claim| !possible.contains(claim)) || claimed.first().is_some_and(|claim| !first.contains(claim));
-    wrong.then(|| format!("{}: claims a cost of {claimed:?} instructions, its ways take {first:?} of {possible:?}", template.name))
+    let first = {
+        let mut first = BTreeSet::new();
+        ways(&code, 0, 0, &mut first);
+        first
+    };
+    let wrong = claimed.iter().any(|claim| !possible.contains(claim))
+        || claimed.first().is_some_and(|claim| !first.contains(claim));
+    wrong.then(|| {
+        format!("{}: claims a cost of {claimed:?} instructions, its ways take {first:?} of {possible:?}", template.name)
+    })
 }
 
 fn ends_way(instruction: &Instruction) -> bool {
-    matches!(instruction.flow_control(), FlowControl::UnconditionalBranch | FlowControl::IndirectBranch | FlowControl::Return)
+    matches!(
+        instruction.flow_control(),
+        FlowControl::UnconditionalBranch | FlowControl::IndirectBranch | FlowControl::Return
+    )
 }
 
 /// Adds the length of every way from instruction `at`: jumps inside the template go both ways, jumps out of it are not taken.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use abi::{Errno, nr};
 use codestore::Code;
-use golden::{Access, Way, bench};
+use golden::{Access, OnlyTte, Way, bench};
 use kernel::call::{CallCode, OpenPlan, cached_close, cached_open, null_read, null_write};
 use kernel::file::{NewNode, Node, Time, Volume};
 use machine::Machine;
@@ -15,7 +15,8 @@ use unix::files::{Body, Descriptor, DescriptorTable, FileCode, OpenFile, Recipe,
 
 use crate::race::{Race, in_rax, program};
 
-const PATHS: [(&[u8], u32); 4] = [(b"/dev/null", 0), (b"/dev/tty", 2), (b"/d/", 0), (b"/dev/zero/nine/nine/eleven/long", 1)];
+const PATHS: [(&[u8], u32); 4] =
+    [(b"/dev/null", 0), (b"/dev/tty", 2), (b"/d/", 0), (b"/dev/zero/nine/nine/eleven/long", 1)];
 /// Descriptors of the process; more than code can hand out.
 const LIMIT: u64 = 80;
 const CODE_DESCRIPTORS: u32 = 64;
@@ -67,7 +68,7 @@ impl Descriptors {
                 write_entry: entry(&recipe.code.write),
                 recipe: table.recipe_number(&recipe).expect("room for a recipe"),
             };
-            let open = cached_open(makers, &plan, bench().slow_direct()).expect("room for code");
+            let open = cached_open(makers, &plan, &OnlyTte).expect("room for code");
             Name { recipe, open }
         });
         Descriptors { table, close, names: names.into(), generation, model: BTreeMap::new() }
@@ -136,7 +137,7 @@ impl Descriptors {
         arguments[1] = address;
         let lowest = self.lowest_free();
         let fast = same && fits && lowest < CODE_DESCRIPTORS;
-        let mut outcome = race.caller.call(self.names[name].open.entry(), nr::OPENAT, arguments);
+        let mut outcome = race.caller.moving_call(self.names[name].open.entry(), nr::OPENAT, arguments);
         race.count("call.open", outcome.way);
         race.same("way of open", outcome.way == Way::Fast, fast);
         self.generation.store(GENERATION, Ordering::Relaxed);
@@ -162,10 +163,14 @@ impl Descriptors {
     fn close(&mut self, race: &mut Race) {
         let descriptor = match race.random.below(20) {
             0 => race.random.pick(&[u64::MAX, 64, 63, 256, 1 << 40]),
-            _ => race.random.below(LIMIT + 2),
+            1 => race.random.below(LIMIT + 2),
+            _ => {
+                let pending: Vec<u32> = self.model.iter().filter(|at| at.1.pending).map(|at| *at.0).collect();
+                if pending.is_empty() { race.random.below(LIMIT) } else { race.random.pick(&pending).into() }
+            }
         };
         let open = u32::try_from(descriptor).ok().and_then(|at| self.model.get(&at).copied());
-        let arguments = [descriptor, race.random.next(), race.random.next()];
+        let arguments = [descriptor, race.random.bits(), race.random.bits()];
         let mut outcome = race.caller.call(self.close.entry(), nr::CLOSE, arguments);
         race.count("call.close", outcome.way);
         race.same("way of close", outcome.way == Way::Fast, open.is_some_and(|open| open.pending));
@@ -184,7 +189,9 @@ impl Descriptors {
 
     /// The same open file behind another descriptor.
     fn duplicate(&mut self, race: &mut Race) {
-        let Some((&from, &open)) = self.model.iter().nth(race.random.below(self.model.len() as u64) as usize) else { return };
+        let Some((&from, &open)) = self.model.iter().nth(race.random.below(self.model.len() as u64) as usize) else {
+            return;
+        };
         let slot = self.table.slot(Descriptor(from)).expect("the descriptor is open");
         self.settle();
         let to = race.random.below(LIMIT) as u32;

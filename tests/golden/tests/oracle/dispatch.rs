@@ -74,13 +74,13 @@ impl Dispatch {
     }
 
     pub fn step(&mut self, race: &mut Race) {
-        let wild = race.random.next() >> race.random.below(64);
+        let wild = race.random.bits() >> race.random.below(64);
         let (number, descriptor) = match race.random.below(3) {
             0 => (race.random.below(CALLS as u64 + 2), race.random.below(DESCRIPTORS as u64 + 2)),
             1 => (wild, wild),
             _ => (race.random.below(CALLS as u64), race.random.below(DESCRIPTORS as u64)),
         };
-        let arguments = [descriptor, race.random.next(), race.random.next()];
+        let arguments = [descriptor, race.random.bits(), race.random.bits()];
         let (name, code, answered) = match race.random.below(5) {
             0 => ("thread.slow_call", &self.slow_call, None),
             1 | 2 => {
@@ -92,7 +92,7 @@ impl Dispatch {
                 ("thread.by_descriptor", &self.by_descriptor, answer)
             }
         };
-        let outcome = race.caller.thread_call(code.entry(), number, arguments, self.user_sp);
+        let outcome = race.caller.thread_call(code.entry(), number, arguments, &[self.user_sp]);
         race.same("answer of the call", outcome.result, answered.unwrap_or(number));
         race.same("way of the call", outcome.way, if answered.is_some() { Way::Fast } else { Way::Slow });
         // The slow end is what `thread.slow_call` is for.

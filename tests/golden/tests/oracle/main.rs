@@ -16,7 +16,7 @@ use golden::Random;
 use race::Race;
 
 /// Operations of a run under `cargo test`: a few seconds.
-const OPERATIONS: u64 = 200_000;
+const OPERATIONS: u64 = 400_000;
 
 fn main() {
     if std::env::args().any(|argument| argument == "--list") {

@@ -101,13 +101,18 @@ impl Pipes {
         }
         let to_end = CAPACITY_DEFAULT - self.head % CAPACITY_DEFAULT;
         let mut bytes = race.bytes(&[self.room(), to_end]) as u64;
-        let address = program().buffer(&mut race.random, bytes as usize);
+        let mut address = program().buffer(&mut race.random, bytes as usize);
         if race.random.once_in(200) {
             bytes = race.random.pick(&[u64::MAX, 1 << 63, i64::MAX as u64, 1 << 62, 1 << 40, 1 << 32]);
         }
-        program().scramble(&mut race.random, address, bytes.min(80_000) as usize);
-        let from = program().bytes(address, bytes.min(80_000) as usize);
-        let around = Around::take(address, bytes.min(80_000) as usize);
+        if to_end < ATOMIC_BYTES && race.random.once_in(4) {
+            // An atomic write that fills the pipe, turns round its end and faults behind that.
+            bytes = self.room().min(ATOMIC_BYTES) as u64;
+            address = program().fault_after(to_end as u64 + race.random.below(bytes + 1));
+        }
+        program().scramble(&mut race.random, address, bytes.min(300_000) as usize);
+        let from = program().bytes(address, bytes.min(300_000) as usize);
+        let around = Around::take(address, bytes.min(300_000) as usize);
         let pipe = self.pipe();
         let waits = race.random.once_in(30).then(|| set_waiting(pipe.readable()));
         let entry = self.code.as_ref().expect("code").write.entry();
@@ -156,7 +161,7 @@ impl Pipes {
         if race.random.once_in(200) {
             bytes = race.random.pick(&[u64::MAX, 1 << 63, i64::MAX as u64, 1 << 62, 1 << 40, 1 << 32]);
         }
-        let around = Around::take(address, bytes.min(80_000) as usize);
+        let around = Around::take(address, bytes.min(300_000) as usize);
         let pipe = self.pipe();
         let waits = race.random.once_in(30).then(|| set_waiting(pipe.writable()));
         let entry = self.code.as_ref().expect("code").read.entry();
@@ -166,11 +171,18 @@ impl Pipes {
         });
         let (expected, given, more) = match range(address, bytes) {
             Ok(range) => self.model_read(address, range.bytes),
-            Err(error) => (Err(error), Vec::new(), Vec::new()),
+            Err(error) => (Err(error), Vec::new(), self.in_reach(address, bytes)),
         };
         race.same("result of read", outcome.result, in_rax(expected.map(|bytes| bytes as u64)));
         around.check(race, &given, &more);
         check_waiting(race, waits, pipe.writable(), outcome.way, expected.is_ok_and(|bytes| bytes > 0));
+    }
+
+    /// What a routine may have given before it met the end of the program's memory. The call is an error, and then the
+    /// buffer's content is nobody's business.
+    fn in_reach(&self, address: u64, bytes: u64) -> Vec<u8> {
+        let wanted = (self.queue.len() as u64).min(bytes) as usize;
+        self.queue.iter().take(program().reachable(address, wanted, Access::Write)).copied().collect()
     }
 
     /// The result of a read, the bytes that it gives, and those that may stand behind them when it faulted.

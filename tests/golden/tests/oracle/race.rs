@@ -17,6 +17,8 @@ pub struct Race {
     /// Operations that routines did, and that they left to their twins, by routine.
     ways: BTreeMap<&'static str, [u64; 2]>,
     pub scheduler: &'static Scheduler,
+    /// The last operation, for the message of a failure.
+    last: String,
 }
 
 /// Every routine that must have been fast at least once.
@@ -40,7 +42,15 @@ impl Race {
     pub fn new(seed: u64) -> Race {
         let scheduler = Scheduler::start(bench()).expect("room for the idle thread");
         let random = Random::new(seed);
-        Race { seed, operation: 0, random, caller: Caller::new(seed), ways: BTreeMap::new(), scheduler }
+        Race {
+            seed,
+            operation: 0,
+            random,
+            caller: Caller::new(seed),
+            ways: BTreeMap::new(),
+            scheduler,
+            last: String::new(),
+        }
     }
 
     pub fn count(&mut self, routine: &'static str, way: Way) {
@@ -59,6 +69,7 @@ impl Race {
         let descriptor = self.random.below(8);
         let mut outcome = self.caller.file_call(entry, number, [descriptor, address, bytes]);
         self.count(routine, outcome.way);
+        self.last = format!("{routine}({address:#x}, {bytes:#x}), {:?}", outcome.way);
         if outcome.way == Way::Slow {
             outcome.result = in_rax(twin(self).map(|value| value as u64));
         }
@@ -73,12 +84,13 @@ impl Race {
     /// A number of bytes, mostly small, often one that sits at an edge; `edges` are further ones.
     pub fn bytes(&mut self, edges: &[usize]) -> usize {
         const USUAL: [usize; 14] = [0, 1, 1, 1, 2, 7, 8, 9, 4095, 4096, 4097, 65535, 65536, 65537];
-        match self.random.below(8) {
+        match self.random.below(16) {
             0 | 1 => self.random.pick(&USUAL),
             2 | 3 if !edges.is_empty() => (self.random.pick(edges) + self.random.below(3) as usize).saturating_sub(1),
             4 => self.random.below(70_001) as usize,
-            5 => self.random.below(5000) as usize,
-            _ => self.random.below(64) as usize,
+            5..9 => self.random.below(5000) as usize,
+            9 | 10 => 1,
+            _ => self.random.below(600) as usize,
         }
     }
 
@@ -88,8 +100,8 @@ impl Race {
         if got != expected {
             let (got, expected) = (short(&got), short(&expected));
             panic!(
-                "{what}: {got}, the model says {expected}\n(operation {} of SYNTH_SEED={})",
-                self.operation, self.seed
+                "{what}: {got}, the model says {expected}\n(operation {} of SYNTH_SEED={}; last: {})",
+                self.operation, self.seed, self.last
             );
         }
     }
@@ -147,7 +159,7 @@ impl Around {
         let start = address.wrapping_sub(margin);
         let before = if program().reachable(start, MARGIN, golden::Access::Read) == MARGIN { MARGIN } else { 0 };
         let start = address.wrapping_sub(before as u64);
-        Around { address: start, bytes: program().bytes(start, before + bytes.min(200_000) + MARGIN), before }
+        Around { address: start, bytes: program().bytes(start, before + bytes.min(300_000) + MARGIN), before }
     }
 
     /// Compares with the memory now: `given` is what the buffer got; `more` is what may, or may not, stand behind it up to

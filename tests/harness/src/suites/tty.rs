@@ -27,7 +27,9 @@ struct Script {
 
 const SHELL: &[&str] = &["/bin/busybox", "sh"];
 const BASH: &[&str] = &["/bin/bash", "--noprofile", "--norc", "-i"];
-const CAT: &[&str] = &["/bin/busybox", "cat"];
+/// What is typed before the program runs is echoed by whoever has the terminal then: it says when it is there.
+const CAT: &[&str] = &["/bin/busybox", "sh", "-c", "echo ready; exec cat"];
+const READY: Step = Expect("ready\r\n");
 
 fn script(name: &'static str, program: &'static [&'static str], screen: Screen, steps: Vec<Step>) -> Script {
     Script { name, program, screen, steps }
@@ -45,34 +47,45 @@ fn scripts() -> Vec<Script> {
 fn line_discipline() -> Vec<Script> {
     use Screen::{AsExpected, Same};
     vec![
-        script("echo", CAT, Same, vec![Type("hello\n"), Expect("hello\r\nhello\r\n"), Type("\x04"), End(0)]),
-        script("erase", CAT, Same, vec![Type("abx\x7fc\n"), Expect("\r\nabc\r\n"), Type("\x04"), End(0)]),
+        script("echo", CAT, Same, vec![READY, Type("hello\n"), Expect("hello\r\nhello\r\n"), Type("\x04"), End(0)]),
+        script("erase", CAT, Same, vec![READY, Type("abx\x7fc\n"), Expect("\r\nabc\r\n"), Type("\x04"), End(0)]),
         script(
             "erase_a_control_character",
             CAT,
             Same,
-            vec![Type("a\x01\x7f\x7f\x7fb\n"), Expect("\r\nb\r\n"), Type("\x04"), End(0)],
+            vec![READY, Type("a\x01\x7f\x7f\x7fb\n"), Expect("\r\nb\r\n"), Type("\x04"), End(0)],
         ),
-        script("kill_line", CAT, Same, vec![Type("junk\x15good\n"), Expect("\r\ngood\r\n"), Type("\x04"), End(0)]),
+        script(
+            "kill_line",
+            CAT,
+            Same,
+            vec![READY, Type("junk\x15good\n"), Expect("\r\ngood\r\n"), Type("\x04"), End(0)],
+        ),
         script(
             "word_erase",
             CAT,
             Same,
-            vec![Type("one two\x17three\n"), Expect("\r\none three\r\n"), Type("\x04"), End(0)],
+            vec![READY, Type("one two\x17three\n"), Expect("\r\none three\r\n"), Type("\x04"), End(0)],
         ),
-        script("literal_next", CAT, Same, vec![Type("a\x16\x03b\n"), Expect("\r\na\x03b\r\n"), Type("\x04"), End(0)]),
-        script("reprint", CAT, Same, vec![Type("abc\x12d\n"), Expect("\r\nabcd\r\n"), Type("\x04"), End(0)]),
+        script(
+            "literal_next",
+            CAT,
+            Same,
+            vec![READY, Type("a\x16\x03b\n"), Expect("\r\na\x03b\r\n"), Type("\x04"), End(0)],
+        ),
+        script("reprint", CAT, Same, vec![READY, Type("abc\x12d\n"), Expect("\r\nabcd\r\n"), Type("\x04"), End(0)]),
         script(
             "end_of_file_after_text",
             CAT,
             Same,
-            vec![Type("part\x04"), Expect("partpart"), Type("\n"), Expect("\r\n\r\n"), Type("\x04"), End(0)],
+            vec![READY, Type("part\x04"), Expect("partpart"), Type("\n"), Expect("\r\n\r\n"), Type("\x04"), End(0)],
         ),
         script(
             "line_longer_than_the_window",
             CAT,
             Same,
             vec![
+                READY,
                 Type(
                     "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789\n",
                 ),

@@ -94,6 +94,10 @@ fn set_flags(call: &Call<'_>, file: &Arc<OpenFile>, wanted: u32) -> CallResult {
         // The routine writes at the position.
         file.code.borrow_mut().write = None;
     }
+    if file.flags() & O_NOATIME != 0 && file.content().is_some() {
+        // The routine notes the access time.
+        file.code.borrow_mut().read = None;
+    }
     rebind(call, file);
     Ok(0)
 }

@@ -10,9 +10,9 @@ use abi::file::{AT_EMPTY_PATH, AT_FDCWD, AT_SYMLINK_NOFOLLOW};
 use kernel::file::{FinalLink, Node};
 use machine::{KernelCell, Registers};
 
-use super::{Identity, Wanted, check_executable, install, load, task_name};
+use super::{Identity, LoadError, Wanted, check_executable, install, load, task_name};
 use crate::call::{Call, CallResult};
-use crate::calls::{files, life};
+use crate::calls::{files, life, signals};
 use crate::signal::{AltStack, TrapRecord};
 use crate::task::{Process, Task};
 
@@ -41,7 +41,16 @@ pub fn execveat(call: &mut Call<'_>, [directory, path, argv, envp, flags]: [u64;
     let used: usize = argv.iter().map(|string| string.len() + 9).sum();
     let envp = call.read_strings(envp, budget.saturating_sub(used))?;
     let task_name = task_name(&name);
-    let loaded = load(call.unix, call.process(), node, Wanted { path: name, argv, envp })?;
+    let loaded = load(call.unix, call.process(), node, Wanted { path: name, argv, envp });
+    let loaded = match loaded {
+        Ok(loaded) => loaded,
+        Err(LoadError::Refused(errno)) => return Err(errno),
+        Err(LoadError::Lost(errno)) => {
+            // The old program is not gone yet, but it must not notice.
+            signals::end_by_segv(call.task);
+            return Err(errno);
+        }
+    };
     end_other_threads(call)?;
     // From here on there is no way back to the old program.
     let task = lead(call);

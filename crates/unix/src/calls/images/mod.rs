@@ -73,8 +73,23 @@ impl FileBytes for NodeBytes<'_> {
     }
 }
 
+/// Why a program is not loaded. Linux finds some faults before and some after the old program is gone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LoadError {
+    /// `execve` returns it to the old program.
+    Refused(Errno),
+    /// Linux has no program to return to by then: `SIGSEGV`.
+    Lost(Errno),
+}
+
+impl From<Errno> for LoadError {
+    fn from(errno: Errno) -> LoadError {
+        LoadError::Refused(errno)
+    }
+}
+
 /// Finds the file, follows `#!` lines, and loads what they lead to into a fresh quaspace.
-pub fn load(unix: &'static Unix, process: &Process, node: Arc<Node>, mut wanted: Wanted) -> Result<Loaded, Errno> {
+pub fn load(unix: &'static Unix, process: &Process, node: Arc<Node>, mut wanted: Wanted) -> Result<Loaded, LoadError> {
     let mut node = node;
     let mut rewrites = Rewrites::default();
     let name = wanted.path.clone();
@@ -126,30 +141,32 @@ fn check_executable(process: &Process, node: &Node) -> Result<(), Errno> {
     process.credentials.borrow().permit(node, execute)
 }
 
-fn build(unix: &'static Unix, process: &Process, parts: Parts) -> Result<Loaded, Errno> {
+fn build(unix: &'static Unix, process: &Process, parts: Parts) -> Result<Loaded, LoadError> {
     let execution = Execution::begin(&parts.node)?;
     let limits = process.limits.borrow().clone();
     let stack_limit = limits.stack_bytes();
     let bias = match &parts.interpreter {
         None => 0,
-        Some((_, image, _)) => plan::interpreter_bias(image, plan::mmap_top(stack_limit)).ok_or(Errno::ENOMEM)?,
+        Some((_, image, _)) => {
+            plan::interpreter_bias(image, plan::mmap_top(stack_limit)).ok_or(LoadError::Lost(Errno::ENOMEM))?
+        }
     };
     let interpreter = parts.interpreter.as_ref().map(|(_, image, _)| (image, bias));
-    let plan = Plan::new(&parts.image, interpreter).map_err(|error| error.errno())?;
+    let plan = Plan::new(&parts.image, interpreter).map_err(|error| LoadError::Lost(error.errno()))?;
     let translation = unix.machine.new_translation().map_err(|_| Errno::ENOMEM)?;
     let mut space = Space::with_limits(unix.pool, translation, limits.space());
     // Mapped first, so that nothing else is placed where the stack will grow.
     let stack_protection = Protection { read: true, write: true, execute: plan.stack_executable };
     let top = space
         .map_stack(stack_limit.clamp(PAGE_BYTES as u64 * 32, 8 << 20).min(1 << 17), stack_protection)
-        .map_err(errno_of)?;
+        .map_err(|error| LoadError::Lost(errno_of(error)))?;
     let path_of = |node: &Arc<Node>| unix.names.path_of(node, unix.names.root());
     let mut mapper = SpaceMapper {
         space: &mut space,
         program: NodeBacking::new(&parts.node, &path_of(&parts.node)),
         interpreter: parts.interpreter.as_ref().map(|(node, _, _)| NodeBacking::new(node, &path_of(node))),
     };
-    plan::load(&plan, &mut mapper)?;
+    plan::load(&plan, &mut mapper).map_err(LoadError::Lost)?;
     space.set_break_start(plan.brk_start, 0);
     let vdso = map_vdso(unix, &mut space)?;
     let identity = Identity::of(process, &parts.node);
@@ -255,7 +272,7 @@ impl Mapper for SpaceMapper<'_> {
 }
 
 /// Loads the first program into its process; the caller makes the thread.
-pub(crate) fn load_first(unix: &'static Unix, process: &Arc<Process>, wanted: Wanted) -> Result<Loaded, Errno> {
+pub(crate) fn load_first(unix: &'static Unix, process: &Arc<Process>, wanted: Wanted) -> Result<Loaded, LoadError> {
     let node = find(unix, process, &wanted.path)?;
     load(unix, process, node, wanted)
 }

@@ -219,8 +219,7 @@ fn create_thread(call: &Call<'_>, birth: &Birth) -> Result<Arc<Thread>, Errno> {
     let pointer = if birth.has(CLONE_SETTLS) { birth.thread_pointer } else { own.thread_pointer() };
     tte.set_thread_pointer(pointer);
     tte.set_gs_base(own.gs_base());
-    // The image comes from the processor itself, so it is not refused.
-    let _ = tte.set_vector_state(&own.vector_state());
+    tte.inherit_vector_state();
     Ok(Thread::new(tte))
 }
 

@@ -10,7 +10,6 @@
 
 use alloc::sync::Arc;
 
-use abi::Errno;
 use abi::nr;
 use abi::process::WaitStatus;
 use kernel::space::FaultKind;
@@ -29,7 +28,7 @@ const RETRY_NS: u64 = Nanos::PER_SECOND / 1000;
 
 /// Calls after which the kernel keeps more than before. Those that only give back, ask or move are served
 /// even with the last frame: a program must be able to end, to close and to wait.
-const GROWING: &[u64] = &[
+pub const GROWING: &[u64] = &[
     nr::OPEN,
     nr::OPENAT,
     nr::OPENAT2,
@@ -93,29 +92,15 @@ const GROWING: &[u64] = &[
     nr::RT_SIGQUEUEINFO,
 ];
 
-/// One bit per call number.
-static IS_GROWING: [u64; 8] = {
-    let mut set = [0; 8];
-    let mut at = 0;
-    while at < GROWING.len() {
-        set[(GROWING[at] / 64) as usize] |= 1 << (GROWING[at] % 64);
-        at += 1;
-    }
-    set
-};
-
-/// Refuses calls that would make the kernel keep more when little is left. Error: `ENOMEM`.
-pub fn admit(call: &Call<'_>, number: u64) -> Result<(), Errno> {
-    let word = IS_GROWING.get((number / 64) as usize).copied().unwrap_or(0);
-    if word >> (number % 64) & 1 == 0 {
-        return Ok(());
-    }
+/// Whether there is memory for a growing call; the kernel keeps the rest for what must not fail.
+#[inline(never)]
+pub fn admits(call: &Call<'_>, number: u64) -> bool {
     let needed = match number {
         nr::FORK | nr::VFORK | nr::CLONE | nr::CLONE3 => FORK_FRAMES_MIN + fork_frames(call.process()),
         _ => CALL_FRAMES_MIN,
     };
     let lacks = || call.unix.pool.free_frames() < needed;
-    if lacks() && (call.unix.machine.reclaim() == 0 || lacks()) { Err(Errno::ENOMEM) } else { Ok(()) }
+    !lacks() || (call.unix.machine.reclaim() > 0 && !lacks())
 }
 
 /// Frames that a child's copies of the parent's records may take.

@@ -14,7 +14,7 @@ use super::Entry;
 use crate::call::{Call, CallResult};
 use abi::nr;
 
-pub use exhaustion::{admit, make_room, take_starvation};
+pub use exhaustion::{GROWING, admits, make_room, take_starvation};
 
 /// The one place where a refused change of areas becomes an errno.
 pub fn errno_of(error: MapError) -> Errno {

@@ -99,11 +99,14 @@ pub fn interrupted_as(number: u64) -> RestartKind {
     }
 }
 
+/// Whether the thread must look around before it goes back to its program ([`before_user`]); forgets it.
+#[inline]
+pub fn needs_attention(task: &Task, registers: &Registers) -> bool {
+    task.take_attention() || !is_enterable(registers.rip)
+}
+
 /// Takes all signals that do something, enters their handlers, and ends or stops the thread if it shall.
 pub fn before_user(unix: &'static Unix, task: Arc<Task>, registers: &mut Registers) {
-    if !task.take_attention() && is_enterable(registers.rip) {
-        return;
-    }
     if take_starvation(&task) {
         make_room(unix, &task);
     }
@@ -163,6 +166,18 @@ fn next(unix: &Unix, task: &Task) -> Delivery {
 pub fn refuse(task: &Task, failed: Option<u32>) {
     let actions = task.process.actions();
     force_segv(failed, &mut actions.borrow_mut(), &mut task.mask.borrow_mut(), &mut task.pending.borrow_mut());
+    task.call_attention();
+}
+
+/// Ends the process by `SIGSEGV`, handler or not.
+pub fn end_by_segv(task: &Task) {
+    let actions = task.process.actions();
+    force_segv(
+        Some(abi::signal::SIGSEGV),
+        &mut actions.borrow_mut(),
+        &mut task.mask.borrow_mut(),
+        &mut task.pending.borrow_mut(),
+    );
     task.call_attention();
 }
 

@@ -88,6 +88,9 @@ fn socketpair(call: &Call<'_>, family: u32, kind: u32, protocol: u32, into: u64)
 }
 
 /// Errors: `EBADF`, `ENOTSOCK`.
+/// `sockaddr_storage`: no address is longer.
+const ADDRESS_BYTES_MAX: usize = 128;
+
 fn find(call: &Call<'_>, descriptor: u64) -> Result<(Arc<OpenFile>, Arc<UnixSocket>), Errno> {
     let file = call.file(descriptor)?;
     let socket = file.stream_of::<UnixSocket>().and_then(|socket| socket.weak().upgrade()).ok_or(Errno::ENOTSOCK)?;
@@ -172,6 +175,9 @@ fn named(call: &Call<'_>, name: &[u8]) -> Result<Arc<UnixSocket>, Errno> {
 }
 
 fn connect(call: &Call<'_>, descriptor: u64, address: u64, bytes: u64) -> CallResult {
+    // Linux fetches the address before it asks what the descriptor is.
+    call.file(descriptor)?;
+    call.copy_in(address, [0; ADDRESS_BYTES_MAX].get_mut(..bytes as u32 as usize).ok_or(Errno::EINVAL)?)?;
     let (file, socket) = find(call, descriptor)?;
     let name = read_address(call, address, bytes)?;
     let other = named(call, &name)?;

@@ -15,7 +15,7 @@ use crate::files::{Body, OpenFile, PtyMaster, Slot, TtyStream, terminal_node};
 pub fn master(call: &Call<'_>, master: &PtyMaster, request: u32, argument: u64) -> CallResult {
     let terminal = master.terminal();
     let pty = terminal.master().ok_or(Errno::ENOTTY)?;
-    let job = terminal.tty.borrow().job;
+    let job = terminal.tty.borrow().job();
     let group = |number: Option<ProcessNumber>| number.unwrap_or(0) as u32;
     match request {
         TIOCGPTN => call.write(argument, &terminal.number).map(|()| 0),
@@ -60,7 +60,7 @@ fn open_peer(call: &Call<'_>, master: &PtyMaster, flags: u32) -> CallResult {
 fn signal(master: &PtyMaster, number: u64) -> CallResult {
     let signals = [Signal::Interrupt, Signal::Quit, Signal::TerminalStop];
     let signal = signals.into_iter().find(|signal| *signal as u64 == number).ok_or(Errno::EINVAL)?;
-    let foreground = master.terminal().tty.borrow().job.foreground;
+    let foreground = master.terminal().tty.borrow().job().foreground;
     master.terminal().signal_group(foreground, signal);
     Ok(0)
 }

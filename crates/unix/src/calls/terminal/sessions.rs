@@ -12,7 +12,7 @@ use crate::files::{OpenFile, Terminal};
 
 pub fn serve(call: &Call<'_>, file: &OpenFile, terminal: &Terminal, request: u32, argument: u64) -> CallResult {
     let caller = terminal.caller(call.task);
-    let job = terminal.tty.borrow().job;
+    let job = terminal.tty.borrow().job();
     match request {
         TIOCNOTTY if caller.controlled_here => {
             call.unix.terminals.give_up(call.process());
@@ -35,7 +35,7 @@ fn number(call: &Call<'_>, argument: u64, number: Result<ProcessNumber, JobError
 fn acquire(call: &Call<'_>, file: &OpenFile, terminal: &Terminal, argument: u64) -> CallResult {
     let caller = terminal.caller(call.task);
     let privileged = call.process().credentials.borrow().is_privileged();
-    let session = terminal.tty.borrow().job.session;
+    let session = terminal.tty.borrow().job().session;
     let is_foreign = session.is_some_and(|session| session != caller.session);
     if is_foreign && caller.leads_session && !caller.controlled && argument == 1 && privileged {
         terminal.leave_session();
@@ -57,7 +57,8 @@ fn set_foreground(call: &Call<'_>, terminal: &Terminal, argument: u64) -> CallRe
     }
     let group = call.read::<u32>(argument)? as ProcessNumber;
     let session = session_of(call.unix, group);
-    terminal.tty.borrow_mut().job.set_foreground(group, &caller, |_| session).map_err(errno)?;
+    let changed = terminal.tty.borrow_mut().change_job(|job| job.set_foreground(group, &caller, |_| session));
+    changed.map_err(errno)?;
     Ok(0)
 }
 

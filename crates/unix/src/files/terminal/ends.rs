@@ -122,7 +122,7 @@ impl Stream for TtyStream {
     /// Of the console, unless the next open could make it a session's terminal or be refused. A process that gets
     /// another controlling terminal forgets its synthesized opens.
     fn opens_without_trace(&self) -> bool {
-        let is_taken = self.terminal.tty.borrow().job.session.is_some();
+        let is_taken = self.terminal.tty.borrow().job().session.is_some();
         self.terminal.master().is_none() && is_taken && !self.terminal.exclusive.get()
     }
 

@@ -16,7 +16,7 @@ impl Terminal {
     pub fn caller(&self, task: &Arc<Task>) -> Caller {
         let process = &task.process;
         let family = process.family.get();
-        let job = self.tty.borrow().job;
+        let job = self.tty.borrow().job();
         let controlled_here = self.controls(process);
         // What only matters in the background costs a walk over all processes.
         let background = controlled_here && job.foreground.is_some_and(|group| group != family.group as ProcessNumber);
@@ -35,23 +35,23 @@ impl Terminal {
     /// Whether this is the controlling terminal of a process.
     pub fn controls(&self, process: &Process) -> bool {
         let family = process.family.get();
-        family.has_terminal && self.tty.borrow().job.session == Some(family.session as ProcessNumber)
+        family.has_terminal && self.tty.borrow().job().session == Some(family.session as ProcessNumber)
     }
 
     /// Errors: `EIO`; `EINTR` after the caller's group was sent SIGTTIN.
     pub fn permit_read(&self, task: &Arc<Task>) -> Result<(), Errno> {
-        if self.tty.borrow().job.foreground == Some(task.process.family.get().group as ProcessNumber) {
+        if self.tty.borrow().job().foreground == Some(task.process.family.get().group as ProcessNumber) {
             return Ok(());
         }
         let caller = self.caller(task);
-        let access = self.tty.borrow().job.check_read(&caller);
+        let access = self.tty.borrow().job().check_read(&caller);
         self.obey(access, &caller)
     }
 
     /// Before changes, and before writes with `TOSTOP`. Errors: `EIO`; `EINTR` after the caller's group was sent SIGTTOU.
     pub fn permit_change(&self, task: &Arc<Task>) -> Result<(), Errno> {
         let caller = self.caller(task);
-        let access = self.tty.borrow().job.check_change(&caller);
+        let access = self.tty.borrow().job().check_change(&caller);
         self.obey(access, &caller)
     }
 
@@ -78,8 +78,8 @@ impl Terminal {
 
     /// The terminal is nobody's any more: its session's processes have none. Returns the foreground group that was.
     pub fn leave_session(&self) -> Option<ProcessNumber> {
-        let session = self.tty.borrow().job.session;
-        let foreground = self.tty.borrow_mut().job.release();
+        let session = self.tty.borrow().job().session;
+        let foreground = self.tty.borrow_mut().change_job(|job| job.release());
         if let Some(session) = session {
             for process in self.unix.tasks.processes() {
                 let mut family = process.family.get();
@@ -95,7 +95,7 @@ impl Terminal {
 
     /// `TIOCSCTTY`, or `open` by a session leader without a terminal. Error: `EPERM`.
     pub fn acquire(&self, process: &Process, caller: &Caller) -> Result<(), Errno> {
-        self.tty.borrow_mut().job.acquire(caller).map_err(|_| Errno::EPERM)?;
+        self.tty.borrow_mut().change_job(|job| job.acquire(caller)).map_err(|_| Errno::EPERM)?;
         let mut family = process.family.get();
         family.has_terminal = true;
         process.family.set(family);
@@ -105,7 +105,7 @@ impl Terminal {
 
 /// A process leads a session and ends or gives up its terminal: the foreground group hears of it.
 pub(super) fn disassociate(terminal: &Terminal, signals: &[Signal]) {
-    let foreground = terminal.tty.borrow().job.foreground;
+    let foreground = terminal.tty.borrow().job().foreground;
     for signal in signals {
         terminal.signal_group(foreground, *signal);
     }

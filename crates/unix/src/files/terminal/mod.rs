@@ -26,8 +26,8 @@ pub use registry::{Terminals, node_of};
 use core::cell::Cell;
 
 use kernel::schedule::WaitQueue;
-use kernel::tty::{Effects, Signal, Tty};
-use machine::{KernelCell, Nanos};
+use kernel::tty::{Effects, Signal, Tty, TtyCode};
+use machine::{Channel, KernelCell, Nanos};
 
 use crate::emulator::Unix;
 use console::Console;
@@ -61,6 +61,8 @@ pub struct Terminal {
     opens: Cell<u32>,
     /// `TIOCEXCL`: only root may open it again.
     pub exclusive: Cell<bool>,
+    /// The synthesized routines, made when it is first opened. They know the words of `tty`.
+    code: KernelCell<Option<TtyCode>>,
 }
 
 impl Terminal {
@@ -79,7 +81,7 @@ impl Terminal {
             self.unix.scheduler.wake(&self.writers);
         }
         if !effects.signals.is_empty() {
-            let foreground = self.tty.borrow().job.foreground;
+            let foreground = self.tty.borrow().job().foreground;
             for signal in effects.signals.iter() {
                 self.signal_group(foreground, signal);
             }
@@ -101,6 +103,14 @@ impl Terminal {
                 0
             }
         }
+    }
+
+    /// The routines; none where every call is done in Rust. Bytes for a pseudo terminal's master have no way in code.
+    pub fn code(&self) -> TtyCode {
+        let Some(makers) = self.unix.makers() else { return TtyCode::default() };
+        let channel = matches!(self.line, Line::Console(_)).then_some(Channel::Terminal);
+        let mut code = self.code.borrow_mut();
+        code.get_or_insert_with(|| self.tty.borrow().synthesize(channel, makers)).clone()
     }
 
     /// The line is asked for bytes that the tty had no room for, or that have come meanwhile.
@@ -165,7 +175,7 @@ impl Terminal {
         }
         let (effects, job) = {
             let mut tty = self.tty.borrow_mut();
-            (tty.hang_up(), tty.job)
+            (tty.hang_up(), tty.job())
         };
         self.apply(effects);
         if let Some(leader) = job.session.and_then(|session| self.unix.tasks.process(session as u32)) {

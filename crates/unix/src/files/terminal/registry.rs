@@ -36,6 +36,7 @@ pub struct Terminals {
 }
 
 impl Terminals {
+    #[allow(clippy::new_without_default, reason = "there is one, made at boot")]
     pub const fn new() -> Terminals {
         Terminals { list: KernelCell::new(Vec::new()), control: KernelCell::new(Decoder::new()) }
     }
@@ -47,8 +48,7 @@ impl Terminals {
             let mut tty = console.tty.borrow_mut();
             // Nobody listens for the change of size yet.
             let _ = tty.set_window_size(size);
-            tty.job.session = Some(session as i32);
-            tty.job.foreground = Some(session as i32);
+            tty.change_job(|job| (job.session, job.foreground) = (Some(session as i32), Some(session as i32)));
         }
         Ok(console)
     }
@@ -69,6 +69,7 @@ impl Terminals {
             newest_input: Cell::new(Nanos(0)),
             opens: Cell::new(0),
             exclusive: Cell::new(false),
+            code: KernelCell::new(None),
         });
         if number == list.len() {
             list.push(None);

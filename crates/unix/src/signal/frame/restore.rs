@@ -56,7 +56,8 @@ pub struct BadFrame {
 
 /// Reads the frame whose handler returned through its restorer, with `now` the registers at `rt_sigreturn`.
 ///
-/// Errors: the frame or its mask cannot be read.
+/// Errors: the frame or its mask cannot be read, or it names a code segment that is not the programs' own. Linux
+/// notices that one when it returns to the program, and the end is the same `SIGSEGV`.
 pub fn restore(now: &Registers, format: VectorFormat, read: Reader) -> Result<Restored, BadFrame> {
     // `ret` has taken the return address off the stack.
     let frame = now.rsp.wrapping_sub(8);
@@ -65,6 +66,10 @@ pub fn restore(now: &Registers, format: VectorFormat, read: Reader) -> Result<Re
         return Err(BadFrame { mask: None });
     }
     let context = UContext::from_bytes(&bytes);
+    // The two low bits are forced to user privilege, as Linux does.
+    if context.uc_mcontext.cs | 3 != USER_CS {
+        return Err(BadFrame { mask: Some(SignalSet(context.uc_sigmask).blockable()) });
+    }
     Ok(Restored {
         registers: registers(&context.uc_mcontext, now),
         mask: SignalSet(context.uc_sigmask).blockable(),

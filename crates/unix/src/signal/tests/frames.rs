@@ -117,12 +117,23 @@ fn a_frame_cannot_give_privileges() {
     let mut frame = frame_at(0x7000_0000, 0, &AltStack::default()).expect("room");
     frame.bytes[CS - 8..CS].fill(0xff);
     frame.bytes[CS..CS + 8].fill(0);
+    // The right segment with the kernel's privilege: the low bits are the program's again.
+    frame.bytes[CS] = 0x30;
     let mask = FRAME_UCONTEXT as usize + UContext::BYTES - 8;
     frame.bytes[mask..mask + 8].fill(0xff);
     let restored = read_back(&frame);
     assert_eq!((restored.registers.cs, restored.registers.ss), (0x33, 0x2b));
     assert_eq!(restored.registers.rflags, 0x202 | 0x5_0dd5);
     assert_eq!(restored.mask, SignalSet(!0).blockable());
+}
+
+#[test]
+fn a_frame_with_another_code_segment_is_bad() {
+    for selector in [0u16, 0x10, 0x13, 0x23, 0x2b, 0x3b, 0xffff] {
+        let mut frame = frame_at(0x7000_0000, 0, &AltStack::default()).expect("room");
+        frame.bytes[CS..CS + 2].copy_from_slice(&selector.to_le_bytes());
+        assert!(read_with(&frame, FORMAT).is_err_and(|bad| bad.mask.is_some()), "{selector:#x}");
+    }
 }
 
 fn vector_of(change: impl FnOnce(&mut [u8])) -> VectorRestore {

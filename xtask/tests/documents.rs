@@ -1,0 +1,84 @@
+//! Documents against sources.
+
+use std::path::Path;
+
+use xtask::calls;
+use xtask::sources::{files, root, text};
+
+/// The S-numbers of the specification: 1 to 144 without those that were never given.
+fn specification() -> Vec<u32> {
+    (1..=144).filter(|number| ![105, 128, 129, 138, 143].contains(number)).collect()
+}
+
+#[test]
+fn every_s_number_has_one_row() {
+    let text = text("docs/s-map.md");
+    let number = |line: &str| line.strip_prefix("| S-")?.split(' ').next()?.parse().ok();
+    let mut found: Vec<u32> = text.lines().filter_map(number).collect();
+    found.sort();
+    assert_eq!(found, specification());
+}
+
+#[test]
+fn every_row_of_the_s_map_has_a_state() {
+    for line in text("docs/s-map.md").lines().filter(|line| line.starts_with("| S-")) {
+        let cells: Vec<&str> = line.split(" | ").collect();
+        let state = cells.last().map_or("", |cell| cell.trim_end_matches(" |"));
+        let known = state == "done" || state == "not yet" || state.starts_with("partly: ");
+        assert!(cells.len() == 5 && known, "five cells, the last `done`, `partly: what` or `not yet`: {line}");
+        assert!(state == "not yet" || cells[2] != "-", "no place: {line}");
+        assert!(state != "done" || cells[3] != "-", "done without a test or a measurement: {line}");
+    }
+}
+
+/// Paths in backquotes that begin with a folder of the project name something that exists.
+#[test]
+fn documents_name_files_that_exist() {
+    let roots = ["crates/", "cli/", "bin/", "bench/", "docs/", "xtask/", "tests/"];
+    for document in
+        files("docs", ".md").into_iter().chain(["README.md", "ARCHITECTURE.md", "CHANGELOG.md"].map(String::from))
+    {
+        let text = text(&document);
+        for path in text.split('`').skip(1).step_by(2).filter(|word| roots.iter().any(|root| word.starts_with(root))) {
+            let path = path.split([' ', ':', '*', '{']).next().unwrap_or("");
+            assert!(root().join(path).exists(), "{document}: no file {path}");
+        }
+    }
+}
+
+#[test]
+fn documents_link_to_files_that_exist() {
+    for document in files(".", ".md") {
+        let folder = Path::new(&document).parent().unwrap_or(Path::new(""));
+        for link in text(&document).split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next()) {
+            let local = !link.is_empty() && !link.contains("://");
+            assert!(!local || root().join(folder).join(link).exists(), "{document}: no file {link}");
+        }
+    }
+}
+
+#[test]
+fn the_list_of_calls_is_current() {
+    assert!(calls::document() == text(calls::DOCUMENT), "run: cargo run -p xtask -- calls");
+}
+
+/// The sentence `Cost: N instructions` of a template counts its instructions, up to the label `73:` where the unusual
+/// cases go. With several figures (`7, 14 for the first`; `14 out, 7 back`) one of them or their sum does.
+#[test]
+fn templates_cost_what_they_say() {
+    for path in files("crates", ".rs") {
+        for template in text(&path).split("template! {\n").skip(1) {
+            let body = template.split("\n}").next().unwrap_or("");
+            let Some(sentence) = body.split("Cost: ").nth(1).and_then(|rest| rest.split('.').next()) else { continue };
+            let words = sentence.split(|c: char| !c.is_ascii_digit());
+            let said: Vec<usize> = words.filter_map(|word| word.parse().ok()).collect();
+            let lines = body.lines().map(str::trim).filter(|line| line.starts_with('"'));
+            // An instruction with a relative hole is written as its opcode bytes and the hole.
+            let usual = lines.take_while(|line| !line.starts_with("\"73:"));
+            let counted = usual.filter(|line| !line.contains(":\"") && !line.starts_with("\".long")).count();
+            let name = body.split("pub struct ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap_or("?");
+            let right = said.contains(&counted) || said.iter().sum::<usize>() == counted;
+            assert!(said.is_empty() || right, "{path}: {name} has {counted} instructions, not {said:?}");
+        }
+    }
+}

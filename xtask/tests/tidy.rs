@@ -1,0 +1,91 @@
+//! Rules for the sources as a whole.
+
+use xtask::ratchet::{self, Exception};
+use xtask::sources::{files, text};
+
+/// Which crates of the project each crate may use. A crate that is not here belongs here.
+const MAY_USE: [(&str, &str, &[&str]); 14] = [
+    ("abi", "crates/abi", &[]),
+    ("bootimage", "crates/bootimage", &[]),
+    ("vdso", "crates/vdso", &[]),
+    ("synth", "crates/synth", &[]),
+    ("machine", "crates/machine", &["synth"]),
+    ("codestore", "crates/codestore", &["machine", "synth"]),
+    ("machine-pc", "crates/machine-pc", &["machine", "synth", "codestore"]),
+    ("kernel", "crates/kernel", &["abi", "machine", "codestore", "synth"]),
+    ("unix", "crates/unix", &["abi", "bootimage", "codestore", "kernel", "machine", "synth", "vdso"]),
+    ("synthesis-pc", "bin/pc", &["machine", "machine-pc", "unix", "kernel"]),
+    ("synth-cli", "cli", &["bootimage"]),
+    ("synth-tests", "tests/harness", &[]),
+    ("golden", "tests/golden", &["abi", "codestore", "kernel", "machine", "machine-pc", "synth", "unix"]),
+    ("xtask", "xtask", &[]),
+];
+
+/// Files in which instructions may be written, beside templates: by the start of their path.
+const ASSEMBLY: [&str; 6] =
+    ["crates/machine-pc/", "crates/synth/", "crates/vdso/user/", "crates/unix/tests/", "bin/pc/", "tests/golden/"];
+
+/// Folders that may hold `unsafe` blocks. Of the kernel's crates only those at or below the machine.
+const UNSAFE: [&str; 7] = [
+    "crates/machine-pc/",
+    "crates/codestore/",
+    "crates/machine/src/cell.rs",
+    "crates/synth/src/template.rs",
+    "crates/vdso/",
+    "crates/unix/tests/",
+    "bin/pc/",
+];
+
+fn starts_with_any(path: &str, starts: &[&str]) -> bool {
+    starts.iter().any(|start| path.starts_with(start))
+}
+
+#[test]
+fn what_is_too_long_only_gets_shorter() {
+    let allowed = ratchet::allowed();
+    for Exception { kind, path, count } in ratchet::found() {
+        let limit = allowed.iter().find(|a| a.kind == kind && a.path == path).map_or(0, |a| a.count);
+        assert!(
+            count <= limit,
+            "{path}: {kind} {count}, allowed {limit} (lines of {} characters, files of {} lines)",
+            ratchet::LINE_CHARS,
+            ratchet::FILE_LINES
+        );
+    }
+}
+
+#[test]
+fn dependencies_point_down() {
+    for manifest in files(".", "Cargo.toml") {
+        let Some(folder) = manifest.strip_suffix("/Cargo.toml") else { continue };
+        let known = MAY_USE.iter().find(|(_, path, _)| *path == folder);
+        let (_, _, may_use) = known.unwrap_or_else(|| panic!("{manifest}: not in the table of this test"));
+        let text = text(&manifest);
+        let used = text.lines().filter(|line| line.contains("path = ")).filter_map(|line| line.split('=').next());
+        for name in used.map(str::trim).filter(|name| MAY_USE.iter().any(|(known, ..)| known == name)) {
+            assert!(may_use.contains(&name), "{folder} uses {name}");
+        }
+    }
+}
+
+#[test]
+fn instructions_are_written_in_few_places() {
+    for path in files(".", ".rs") {
+        let text = text(&path);
+        let here = path.starts_with("xtask/") || starts_with_any(&path, &ASSEMBLY);
+        assert!(here || !text.contains("asm!("), "{path}: assembly outside the machine and templates");
+        let templates = here || path.starts_with("crates/kernel/src/");
+        assert!(templates || !text.contains("template! {"), "{path}: a template outside the machine and the kernel");
+    }
+}
+
+#[test]
+fn the_kernel_has_no_unsafe_blocks() {
+    for path in files("crates", ".rs") {
+        let found = text(&path).lines().any(|line| {
+            let code = line.split("//").next().unwrap_or("");
+            code.contains("unsafe {") || code.contains("unsafe fn") || code.contains("unsafe impl")
+        });
+        assert!(!found || starts_with_any(&path, &UNSAFE), "{path}: unsafe code");
+    }
+}
