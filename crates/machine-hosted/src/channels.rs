@@ -46,7 +46,8 @@ impl HostChannels {
         let terminal = [1, 2, 0].into_iter().find(|fd| host::is_terminal(*fd)).unwrap_or(1);
         HostChannels {
             input: Line::new(0),
-            terminal_input: host::is_terminal(0).then(|| Line::new(0)),
+            // What is typed is news from the start: the kernel first looks when it is told.
+            terminal_input: host::is_terminal(0).then(|| Line { is_wanted: true, ..Line::new(0) }),
             outputs: [Line::new(1), Line::new(2), Line::new(terminal)],
             control,
         }
@@ -137,11 +138,17 @@ impl HostChannels {
         count
     }
 
-    /// Whoever waited will look again.
-    pub fn forget_wanted(&mut self) {
-        self.input.is_wanted = false;
-        self.terminal_input.iter_mut().for_each(|line| line.is_wanted = false);
-        self.outputs.iter_mut().for_each(|line| line.is_wanted = false);
+    /// Whoever waited for one of these will look again.
+    pub fn forget_ready(&mut self, entries: &[PollFd]) {
+        let is_ready = |fd: i32, events: i16| {
+            entries.iter().any(|entry| entry.fd == fd && entry.events == events && entry.found != 0)
+        };
+        for line in core::iter::once(&mut self.input).chain(&mut self.terminal_input) {
+            line.is_wanted &= !is_ready(line.fd, POLLIN);
+        }
+        for line in &mut self.outputs {
+            line.is_wanted &= !is_ready(line.fd, POLLOUT);
+        }
     }
 }
 

@@ -151,7 +151,7 @@ impl HostedMachine {
             return;
         }
         if host::wait_for(&mut entries[..count], nanos) > 0 {
-            self.channels.borrow_mut().forget_wanted();
+            self.channels.borrow_mut().forget_ready(&entries[..count]);
             kernel.device();
         }
     }
