@@ -8,8 +8,10 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Instant;
 
+use signal_hook::consts::{SIGCONT, SIGWINCH};
+
 use super::epilogue::{Ending, Last};
-use super::session::{Console, Event, FATAL, Wishes, inherited_pair, set_up_failure};
+use super::session::{Console, Event, FATAL, Wishes, inherited_pair, send_window_size, set_up_failure};
 use super::{relay, terminal};
 use crate::failure::{Failure, UNAVAILABLE};
 
@@ -28,14 +30,19 @@ pub struct Hosted<'a> {
 /// Starts the machine, follows it to its end, and returns the exit status for the tool.
 pub fn run(machine: &Hosted<'_>, console: Console, wishes: &Wishes) -> Result<u8, Failure> {
     let failed = set_up_failure;
-    let Console { events, inbox, is_in_session, .. } = console;
+    let Console { terminals, events, inbox, is_in_session } = console;
     is_in_session.store(true, Ordering::Relaxed);
     let (ours, machines) = inherited_pair().map_err(failed)?;
     let mut child = start(machine, machines.as_raw_fd())?;
     drop(machines);
+    let control = ours.try_clone().map_err(failed)?;
     relay::control(ours, wishes.verbose, events).map_err(failed)?;
     let mut last = Last::default();
-    let ending = follow(&mut child, &inbox, &mut last, wishes);
+    let ending = follow(&mut child, &inbox, &mut last, wishes, &|| {
+        if terminals.any() {
+            send_window_size(terminals, &control);
+        }
+    });
     let status = child.wait().ok();
     terminal::restore();
     last.conclude(ending, status)
@@ -63,7 +70,13 @@ fn start(machine: &Hosted<'_>, control: RawFd) -> Result<Child, Failure> {
 }
 
 /// Hears what the machine says until its end of the control socket closes, which is when it ends.
-fn follow(child: &mut Child, inbox: &Receiver<Event>, last: &mut Last, wishes: &Wishes) -> Ending {
+fn follow(
+    child: &mut Child,
+    inbox: &Receiver<Event>,
+    last: &mut Last,
+    wishes: &Wishes,
+    send_size: &dyn Fn(),
+) -> Ending {
     let deadline = wishes.timeout.map(|timeout| Instant::now() + timeout);
     loop {
         let event = match deadline {
@@ -77,6 +90,11 @@ fn follow(child: &mut Child, inbox: &Receiver<Event>, last: &mut Last, wishes: &
             Ok(Event::Signal(signal)) if FATAL.contains(&signal) => {
                 let _ = child.kill();
                 return Ending::Killed(signal);
+            }
+            Ok(Event::Signal(SIGWINCH)) => send_size(),
+            Ok(Event::Signal(SIGCONT)) => {
+                terminal::resume();
+                send_size();
             }
             Ok(Event::Drained) | Err(RecvTimeoutError::Disconnected) => return Ending::Stopped,
             Err(RecvTimeoutError::Timeout) => {

@@ -302,13 +302,18 @@ impl Session {
         if !self.terminals.any() {
             return;
         }
-        let [rows, columns, x_pixels, y_pixels] = self.terminals.window_size();
-        let mut record = Vec::new();
-        Record::WindowSize { rows, columns, x_pixels, y_pixels }.encode(&mut record);
-        // A guest that does not read its control port must not stop the tool.
-        let flags = rustix::net::SendFlags::DONTWAIT | rustix::net::SendFlags::NOSIGNAL;
-        let _ = rustix::net::send(&self.control, &record, flags);
+        send_window_size(self.terminals, &self.control);
     }
+}
+
+/// Tells the machine how large the terminal is now.
+pub fn send_window_size(terminals: Terminals, control: &UnixStream) {
+    let [rows, columns, x_pixels, y_pixels] = terminals.window_size();
+    let mut record = Vec::new();
+    Record::WindowSize { rows, columns, x_pixels, y_pixels }.encode(&mut record);
+    // A guest that does not read its control port must not stop the tool.
+    let flags = rustix::net::SendFlags::DONTWAIT | rustix::net::SendFlags::NOSIGNAL;
+    let _ = rustix::net::send(control, &record, flags);
 }
 
 /// The status of a tool that was itself ended by `signal`.

@@ -10,6 +10,9 @@ const FORMAT: u32 = 0o170_000;
 const PIPE: u32 = 0o010_000;
 const SOCKET: u32 = 0o140_000;
 
+/// Where records go when no tool listens.
+const STANDARD_ERROR: i32 = 2;
+
 /// One direction of one channel.
 #[derive(Clone, Copy, Debug)]
 struct Line {
@@ -33,12 +36,16 @@ impl Line {
     }
 }
 
+/// Lines that may be waited for.
+pub const LINES: usize = 6;
+
 pub struct HostChannels {
     input: Line,
     /// Standard input when it is a terminal.
     terminal_input: Option<Line>,
     outputs: [Line; 3],
-    control: i32,
+    /// Records from the tool, and to it.
+    control: Line,
 }
 
 impl HostChannels {
@@ -49,7 +56,7 @@ impl HostChannels {
             // What is typed is news from the start: the kernel first looks when it is told.
             terminal_input: host::is_terminal(0).then(|| Line { is_wanted: true, ..Line::new(0) }),
             outputs: [Line::new(1), Line::new(2), Line::new(terminal)],
-            control,
+            control: Line { is_wanted: control != STANDARD_ERROR, ..Line::new(control) },
         }
     }
 
@@ -65,13 +72,14 @@ impl HostChannels {
         match channel {
             Channel::StandardInput => Some(&mut self.input),
             Channel::Terminal => self.terminal_input.as_mut(),
+            Channel::Control if self.control.fd != STANDARD_ERROR => Some(&mut self.control),
             _ => None,
         }
     }
 
     pub fn send(&mut self, channel: Channel, bytes: &[u8]) -> usize {
         if channel == Channel::Control {
-            send_all(self.control, bytes);
+            send_all(self.control.fd, bytes);
             return bytes.len();
         }
         let line = self.output(channel);
@@ -86,7 +94,7 @@ impl HostChannels {
                 0
             }
             // Nobody reads any more: the run ends as the tool itself would.
-            Err(error) if error.0 == host::EPIPE => end_by_broken_pipe(self.control),
+            Err(error) if error.0 == host::EPIPE => end_by_broken_pipe(self.control.fd),
             // A full disk or a terminal that hung up: what is left goes nowhere, as on the pc.
             Err(_) => bytes.len(),
         }
@@ -126,9 +134,15 @@ impl HostChannels {
         if line.is_ready(POLLIN) { host::readable_bytes(line.fd).unwrap_or(1) } else { 0 }
     }
 
+    /// Somebody waits for a descriptor.
+    pub fn is_awaited(&self) -> bool {
+        let inputs = [&self.input, &self.control].into_iter().chain(&self.terminal_input);
+        inputs.chain(&self.outputs).any(|line| line.is_wanted)
+    }
+
     /// What to wait for: descriptors that somebody found not ready. Returns how many entries are used.
-    pub fn awaited(&self, entries: &mut [PollFd; 5]) -> usize {
-        let inputs = core::iter::once(&self.input).chain(&self.terminal_input).map(|line| (line, POLLIN));
+    pub fn awaited(&self, entries: &mut [PollFd; LINES]) -> usize {
+        let inputs = [&self.input, &self.control].into_iter().chain(&self.terminal_input).map(|line| (line, POLLIN));
         let outputs = self.outputs.iter().map(|line| (line, POLLOUT));
         let mut count = 0;
         for (line, events) in inputs.chain(outputs).filter(|(line, _)| line.is_wanted) {
@@ -143,7 +157,7 @@ impl HostChannels {
         let is_ready = |fd: i32, events: i16| {
             entries.iter().any(|entry| entry.fd == fd && entry.events == events && entry.found != 0)
         };
-        for line in core::iter::once(&mut self.input).chain(&mut self.terminal_input) {
+        for line in [&mut self.input, &mut self.control].into_iter().chain(&mut self.terminal_input) {
             line.is_wanted &= !is_ready(line.fd, POLLIN);
         }
         for line in &mut self.outputs {

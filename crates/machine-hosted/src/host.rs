@@ -263,7 +263,14 @@ pub fn create_timer(signal: i32) -> Result<i32, HostError> {
 
 /// Sets the timer to go off once after `nanos`; 0 stops it.
 pub fn set_timer(timer: i32, nanos: u64) {
-    let setting = [0, 0, nanos / 1_000_000_000, nanos % 1_000_000_000];
+    set_interval(timer, nanos, 0);
+}
+
+/// Sets the timer to go off after `nanos` and then each `interval` nanoseconds.
+pub fn set_interval(timer: i32, nanos: u64, interval: u64) {
+    let split = |nanos: u64| [nanos / 1_000_000_000, nanos % 1_000_000_000];
+    let ([a, b], [c, d]) = (split(interval), split(nanos));
+    let setting = [a, b, c, d];
     // SAFETY: the host reads a `struct itimerspec`.
     let _ = unsafe { call(nr::TIMER_SETTIME, [timer as u64, 0, setting.as_ptr() as u64, 0, 0, 0]) };
 }

@@ -50,16 +50,22 @@ pub use layout::USER_LIMIT;
 pub use start::{Booted, Parameters, boot, panic};
 pub use tte::{HostedTte, UserCall};
 
-use crate::channels::HostChannels;
+use crate::channels::{HostChannels, LINES};
 use crate::host::PollFd;
 use crate::layout::{CODE, CODE_ALIAS, CODE_BYTES};
 use crate::translation::HostTranslation;
+
+/// How often a running program is interrupted to look at descriptors that somebody waits for.
+const TICK_NS: u64 = 10_000_000;
 
 /// The hosted machine. One value, made by [`boot`].
 pub struct HostedMachine {
     channels: KernelCell<HostChannels>,
     upcalls: KernelCell<Option<&'static dyn Upcalls>>,
     timer: i32,
+    /// Looks at descriptors while programs compute; off while nobody waits for one.
+    tick: i32,
+    is_ticking: KernelCell<bool>,
     /// When the timer is set to go off.
     alarm: KernelCell<Option<Nanos>>,
     trap_only: bool,
@@ -110,6 +116,8 @@ impl HostedMachine {
             channels: KernelCell::new(HostChannels::new(parameters.control_fd)),
             upcalls: KernelCell::new(None),
             timer: host::create_timer(signals::SIGALRM).ok()?,
+            tick: host::create_timer(signals::SIGALRM).ok()?,
+            is_ticking: KernelCell::new(false),
             alarm: KernelCell::new(None),
             trap_only: parameters.trap_only,
         }));
@@ -135,25 +143,52 @@ impl HostedMachine {
     /// Called once, at the end of boot.
     pub unsafe fn enter_first(&self, thread: &dyn Tte) -> ! {
         start::catch_calls();
+        self.keep_ticking();
         // SAFETY: the thread's entry switches address space, stack and slots before anything else.
         unsafe { core::arch::asm!("jmp {}", in(reg) thread.entries().sw_in_mmu, options(noreturn)) }
     }
 
-    /// Tells the kernel if a descriptor that somebody waits for has news.
-    pub(crate) fn poll_devices(&self, kernel: &'static dyn Upcalls) {
+    /// An alarm came while a program ran, or is overdue: devices, then the kernel's own alarm.
+    pub(crate) fn serve_alarm(&self, kernel: &'static dyn Upcalls) {
         self.wait_for_devices(kernel, Some(0));
+        if self.alarm.get().is_some_and(|at| at <= clock::now()) {
+            self.alarm.set(None);
+            kernel.timer();
+        }
     }
 
+    /// Tells the kernel if a descriptor that somebody waits for has news, at once or within `nanos`.
     fn wait_for_devices(&self, kernel: &'static dyn Upcalls, nanos: Option<u64>) {
-        let mut entries = [PollFd { fd: -1, events: 0, found: 0 }; 5];
+        let mut entries = [PollFd { fd: -1, events: 0, found: 0 }; LINES];
         let count = self.channels.borrow().awaited(&mut entries);
         if count == 0 && nanos == Some(0) {
+            self.keep_ticking();
             return;
         }
         if host::wait_for(&mut entries[..count], nanos) > 0 {
             self.channels.borrow_mut().forget_ready(&entries[..count]);
             kernel.device();
         }
+        self.keep_ticking();
+    }
+
+    /// Ticks while somebody waits for a descriptor and programs run.
+    fn keep_ticking(&self) {
+        self.set_ticking(self.channels.borrow().is_awaited());
+    }
+
+    fn set_ticking(&self, on: bool) {
+        if self.is_ticking.get() != on {
+            self.is_ticking.set(on);
+            let nanos = if on { TICK_NS } else { 0 };
+            host::set_interval(self.tick, nanos, nanos);
+        }
+    }
+
+    fn with_channels<R>(&self, act: impl FnOnce(&mut HostChannels) -> R) -> R {
+        let result = act(&mut self.channels.borrow_mut());
+        self.keep_ticking();
+        result
     }
 }
 
@@ -174,6 +209,7 @@ impl Threads for HostedMachine {
     fn wait_for_interrupt(&self) {
         let kernel = upcall::kernel();
         let wait = self.alarm.get().map(|at| at.saturating_sub(clock::now()).0);
+        self.set_ticking(false);
         self.wait_for_devices(kernel, wait);
         if self.alarm.get().is_some_and(|at| at <= clock::now()) {
             self.alarm.set(None);
@@ -210,19 +246,19 @@ impl Machine for HostedMachine {
     }
 
     fn send(&self, channel: Channel, bytes: &[u8]) -> usize {
-        self.channels.borrow_mut().send(channel, bytes)
+        self.with_channels(|channels| channels.send(channel, bytes))
     }
 
     fn receive(&self, channel: Channel, into: &mut [u8]) -> Received {
-        self.channels.borrow_mut().receive(channel, into)
+        self.with_channels(|channels| channels.receive(channel, into))
     }
 
     fn receivable(&self, channel: Channel) -> usize {
-        self.channels.borrow_mut().receivable(channel)
+        self.with_channels(|channels| channels.receivable(channel))
     }
 
     fn sendable(&self, channel: Channel) -> usize {
-        self.channels.borrow_mut().sendable(channel)
+        self.with_channels(|channels| channels.sendable(channel))
     }
 
     fn is_drained(&self, _channel: Channel) -> bool {

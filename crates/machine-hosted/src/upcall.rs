@@ -31,8 +31,7 @@ extern "C" fn hosted_call_from_user(registers: &mut Registers) {
 extern "C" fn hosted_trap_from_user(registers: &mut Registers) {
     let kernel = kernel();
     if registers.cause == TIMER {
-        the().poll_devices(kernel);
-        kernel.timer();
+        the().serve_alarm(kernel);
     } else {
         // SAFETY: the record is the running thread's.
         let address = unsafe { (*tte::current()).fault_address };
@@ -50,7 +49,7 @@ pub fn serve_timer(kernel: &'static dyn Upcalls) {
     unsafe {
         if (&raw const (*cpu()).timer_pending).read_volatile() != 0 {
             (&raw mut (*cpu()).timer_pending).write_volatile(0);
-            kernel.timer();
+            the().serve_alarm(kernel);
         }
     }
 }
