@@ -24,7 +24,6 @@ mod heap;
 mod host;
 mod layout;
 mod patch;
-mod shape;
 mod signals;
 mod start;
 mod stubs;

@@ -5,11 +5,11 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
+use callsite::{AROUND, BEFORE, Shape};
 use machine::{UserMemory, VirtAddr};
 
 use crate::cpu::cpu;
 use crate::layout::is_user;
-use crate::shape::{self, AROUND, BEFORE, Shape};
 use crate::signals::Context;
 use crate::stubs::{self, Wanted};
 use crate::{the, upcall};
@@ -52,7 +52,7 @@ fn patch(back: u64, number: u32) -> Option<()> {
     if *instruction != SYSCALL {
         return None;
     }
-    let shape = shape::find(window, number)?;
+    let shape = callsite::find(window, number)?;
     let site = start + shape.at as u64;
     let copied_from = if shape.loads_number { shape.at + shape.bytes } else { shape.at };
     let wanted = Wanted { site, number: shape.loads_number.then_some(number), between: &window[copied_from..], back };
@@ -68,7 +68,7 @@ fn patch_short(wanted: &Wanted<'_>, shape: Shape) -> Option<()> {
     let start = wanted.site.checked_sub(AROUND as u64)?;
     let mut around = [0; 2 * AROUND];
     read(start, &mut around)?;
-    let (at, bytes) = shape::long_no_op(&around, AROUND)?;
+    let (at, bytes) = callsite::long_no_op(&around, AROUND)?;
     let no_op = start + at as u64;
     let stub = stubs::make(wanted)?;
     let mut code = [SHORT_JUMP, bytes as u8 - 2, 0, 0, 0, 0, 0];

@@ -245,8 +245,8 @@ fn apply(last: &mut PutOff) {
     if bytes > 0 {
         match last.change {
             Change::Unmap => unmap_run(last.start, bytes),
-            // SAFETY: the pages are the program's.
             Change::Protect(rights) => {
+                // SAFETY: the pages are the program's.
                 if unsafe { host::protect(last.start, bytes, rights) }.is_err() {
                     // The next touch maps the pages again, with the new rights.
                     unmap_run(last.start, bytes);

@@ -1,4 +1,4 @@
-//! Shapes of call sites: what stands in front of a `syscall` instruction.
+//! Layer 0: shapes of call sites: what stands in front of a `syscall` instruction.
 //!
 //! The replaced instruction is always one that stands *before* the call, and the call instruction itself stays. So a
 //! jump into the middle of the sequence finds what it expects, and a call that is to be restarted, which the kernel
@@ -6,6 +6,8 @@
 //!
 //! Only evidence counts: the number in the instruction must be the number of the call that came, and all bytes from
 //! there to the call must decode, to the byte, as instructions that may be copied.
+#![cfg_attr(not(test), no_std)]
+#![forbid(unsafe_code)]
 
 /// Bytes in front of the call that are looked at.
 pub const BEFORE: usize = 40;
