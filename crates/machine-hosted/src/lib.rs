@@ -27,6 +27,7 @@ mod patch;
 mod signals;
 mod start;
 mod stubs;
+mod thread_code;
 mod translation;
 mod tte;
 mod upcall;
@@ -47,7 +48,8 @@ pub use heap::Heap;
 pub use host::wall_seconds;
 pub use layout::USER_LIMIT;
 pub use start::{Booted, Parameters, boot, panic};
-pub use tte::{HostedTte, UserCall};
+pub use thread_code::UserCall;
+pub use tte::HostedTte;
 
 use crate::channels::{HostChannels, LINES};
 use crate::host::PollFd;
@@ -216,6 +218,10 @@ impl Threads for HostedMachine {
         }
         upcall::serve_timer(kernel);
     }
+
+    fn serve_interrupts(&self) {
+        self.serve_alarm(upcall::kernel());
+    }
 }
 
 impl Machine for HostedMachine {
@@ -280,12 +286,16 @@ impl Machine for HostedMachine {
         cpu::vector_features()
     }
 
+    fn vector_bytes(&self) -> usize {
+        cpu::vector_bytes()
+    }
+
     fn open_user(&self) -> Option<Template> {
         None
     }
 
     fn load_tag(&self) -> Option<Template> {
-        Some(tte::LoadTag::template())
+        Some(thread_code::LoadTag::template())
     }
 
     fn leave(&self) -> Template {

@@ -2,7 +2,7 @@
 
 use core::cell::UnsafeCell;
 
-use machine::{Access, Exception, Registers, TteId, Upcalls, VirtAddr};
+use machine::{Access, Exception, PAGE_BYTES, Registers, TteId, Upcalls, VirtAddr};
 
 use crate::layout::USER_LIMIT;
 use crate::registers::read_cr2;
@@ -13,6 +13,8 @@ const PAGE_FAULT: u64 = 14;
 /// Page-fault error code (SDM vol. 3A, 4.7).
 const WRITE: u64 = 2;
 const FETCH: u64 = 16;
+/// The flag AC: only with it may the kernel touch programs' pages (SDM vol. 3A, 4.6).
+const ACCESS_OPEN: u64 = 1 << 18;
 
 /// The kernel, once it is there.
 struct Kernel(UnsafeCell<Option<&'static dyn Upcalls>>);
@@ -75,11 +77,20 @@ extern "C" fn trap_from_kernel(registers: &mut Registers) {
     match registers.cause {
         PAGE_FAULT => {
             let access = access(registers.error);
+            if the().smap() && registers.rflags & ACCESS_OPEN == 0 {
+                start::epitaph(
+                    registers,
+                    "the kernel touched memory of a program by mistake, or its own that is not there",
+                );
+            }
             if access.address.0 < USER_LIMIT && upcalls().page_fault(thread(), access) {
                 return;
             }
-            // A range that began below the limit may end at it: such an access lands too.
-            if let Some(landing) = user::landing(registers.rip).or_else(|| STORE.landing(registers.rip)) {
+            // A synthesized copy checks where it starts; one that runs over the limit faults in the page that is never
+            // mapped, behind it.
+            if access.address.0 < USER_LIMIT + PAGE_BYTES as u64
+                && let Some(landing) = user::landing(registers.rip).or_else(|| STORE.landing(registers.rip))
+            {
                 registers.rip = landing;
                 return;
             }

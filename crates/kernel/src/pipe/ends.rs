@@ -122,6 +122,11 @@ impl Pipe {
         if self.capacity() == CAPACITY_DEFAULT { self.body().code.borrow().clone() } else { None }
     }
 
+    /// Whether there are routines that know where the bytes are now; a pipe that was resized never has some again.
+    pub fn has_code(&self) -> bool {
+        self.body().code.borrow().is_some()
+    }
+
     fn body(&self) -> &Body {
         self.body.as_ref().expect("a pipe has a body until it is dropped")
     }

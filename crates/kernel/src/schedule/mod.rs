@@ -24,12 +24,15 @@ use alloc::vec::Vec;
 
 use machine::{KernelCell, Machine, Nanos, Start, TteId};
 
+use crate::space::FramePool;
 use crate::thread::{State, Thread};
 use alarm::Alarms;
 use ring::Ring;
 
 /// Longest time a thread runs while others are ready. The papers name a few hundred microseconds (S-72).
 pub const QUANTUM_NS: u64 = 1_000_000;
+/// A timer interrupt that is so late is held off by the kernel.
+const LATE_NS: u64 = 5_000_000;
 
 pub struct Scheduler {
     machine: &'static dyn Machine,
@@ -39,9 +42,13 @@ pub struct Scheduler {
     alarms: KernelCell<Alarms>,
     /// When the machine's timer is set to go off.
     armed: KernelCell<Option<Nanos>>,
+    /// The interrupt that `armed` stands for is overdue; see `serve_late_timer`.
+    is_timer_late: KernelCell<bool>,
     switches: KernelCell<u64>,
     /// Since when the running thread's time is not in its own account.
     running_since: KernelCell<Nanos>,
+    /// The frames that the idle thread zeroes ahead (S-106).
+    idle_pool: KernelCell<Option<&'static FramePool>>,
 }
 
 /// The idle thread needs its scheduler and gets no argument.
@@ -58,8 +65,10 @@ impl Scheduler {
             threads: KernelCell::new(Vec::new()),
             alarms: KernelCell::new(Alarms::new()),
             armed: KernelCell::new(None),
+            is_timer_late: KernelCell::new(false),
             switches: KernelCell::new(0),
             running_since: KernelCell::new(machine.now()),
+            idle_pool: KernelCell::new(None),
         }));
         scheduler.enlist(&idle);
         THE.set(Some(scheduler));
@@ -72,6 +81,16 @@ impl Scheduler {
 
     pub fn idle(&self) -> &Arc<Thread> {
         &self.idle
+    }
+
+    /// From now on the idle thread zeroes free frames of `pool` ahead of their use.
+    pub fn zero_when_idle(&self, pool: &'static FramePool) {
+        self.idle_pool.set(Some(pool));
+    }
+
+    /// Does a small piece of idle work; `false` when there is none.
+    fn work_ahead(&self) -> bool {
+        self.idle_pool.get().is_some_and(FramePool::zero_one_ahead)
     }
 
     /// Makes a thread known, so that it can be found by its id.
@@ -115,7 +134,11 @@ impl Scheduler {
         }
         thread.set_state(State::Ready);
         let current = self.machine.current_tte();
-        self.ring.borrow_mut().insert_after(current, thread.id());
+        if self.is_timer_late.get() {
+            self.ring.borrow_mut().insert_before(current, thread.id());
+        } else {
+            self.ring.borrow_mut().insert_after(current, thread.id());
+        }
         self.relink();
         self.arm();
     }
@@ -136,15 +159,26 @@ impl Scheduler {
     fn leave(&self, state: State) {
         let current = self.current();
         current.set_state(state);
-        let successor = self.ring.borrow_mut().remove(current.id());
+        self.ring.borrow_mut().remove(current.id());
         self.relink();
-        let successor = successor.and_then(|id| self.thread(id)).unwrap_or_else(|| self.idle.clone());
+        self.account(&current);
+        self.serve_late_timer();
+        let successor = self.ring.borrow().any().and_then(|id| self.thread(id)).unwrap_or_else(|| self.idle.clone());
         current.tte().link_next(successor.tte());
         drop(successor);
-        self.account(&current);
         drop(current);
         self.count_switch();
         self.machine.switch_away();
+    }
+
+    /// Threads that wake each other without going back to their programs hold the timer's interrupt off. Then the alarms
+    /// ring here, and until the interrupt comes, who is woken runs last instead of next: so everybody has a turn.
+    fn serve_late_timer(&self) {
+        let latest = self.running_since.get().saturating_sub(Nanos(LATE_NS));
+        if self.armed.get().is_some_and(|armed| armed < latest) {
+            self.is_timer_late.set(true);
+            self.ring_alarms();
+        }
     }
 
     /// Lets the next ready thread run; returns when the ring comes round.
@@ -184,6 +218,7 @@ impl Scheduler {
     /// in its program and may be left.
     pub fn timer(&self) {
         self.armed.set(None);
+        self.is_timer_late.set(false);
         self.ring_alarms();
         self.arm();
         if self.machine.current_tte() != self.idle.id() {
@@ -291,6 +326,10 @@ fn idle() -> ! {
         while scheduler.ready_count() > 0 {
             scheduler.yield_now();
         }
-        scheduler.machine.wait_for_interrupt();
+        if scheduler.work_ahead() {
+            scheduler.machine.serve_interrupts();
+        } else {
+            scheduler.machine.wait_for_interrupt();
+        }
     }
 }

@@ -60,6 +60,12 @@ impl Ring {
         self.changed = [Some((before, Some(new))), Some((new, Some(after)))];
     }
 
+    /// Puts `new` in front of `place`, so that it runs after all others.
+    pub fn insert_before(&mut self, place: TteId, new: TteId) {
+        let before = self.links(place).map_or(place, |links| links.before);
+        self.insert_after(before, new);
+    }
+
     /// Takes `id` out; returns who follows it, if anyone.
     pub fn remove(&mut self, id: TteId) -> Option<TteId> {
         let links = self.links.get_mut(id.0 as usize)?.take()?;

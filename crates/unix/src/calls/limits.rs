@@ -1,7 +1,7 @@
 //! Resource limits (`prlimit64`).
 
 use abi::Errno;
-use abi::process::{RLIM_NLIMITS, RLIMIT_AS, RLIMIT_DATA, RLIMIT_NOFILE, RLIMIT_STACK, Rlimit};
+use abi::process::{RLIM_NLIMITS, RLIMIT_AS, RLIMIT_DATA, RLIMIT_FSIZE, RLIMIT_NOFILE, RLIMIT_STACK, Rlimit};
 use alloc::sync::Arc;
 use kernel::space::SpaceLimits;
 
@@ -100,10 +100,12 @@ fn prlimit(call: &Call<'_>, pid: u64, resource: u32, new: u64, old: u64) -> Call
     Ok(0)
 }
 
-/// Limits that the quaspace itself watches, and the one that synthesized opens were folded from.
+/// Limits that the quaspace watches itself, and those that synthesized routines do not know.
 fn apply(process: &Process, resource: u32) {
-    if resource == RLIMIT_NOFILE {
-        process.unbind_opens();
+    match resource {
+        RLIMIT_NOFILE => process.unbind_opens(),
+        RLIMIT_FSIZE => process.files().limit_writes(process.limits.borrow().file_bytes() != u64::MAX),
+        _ => {}
     }
     if !matches!(resource, RLIMIT_AS | RLIMIT_DATA | RLIMIT_STACK) {
         return;

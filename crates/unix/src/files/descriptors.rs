@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::cell::OnceCell;
+use core::cell::{Cell, OnceCell};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use abi::Errno;
@@ -12,6 +12,7 @@ use kernel::file::Node;
 use kernel::stream::Stream;
 use machine::KernelCell;
 
+use super::terminal::{Terminal, TtyStream};
 use super::{Body, FileCode, OpenFile};
 
 /// A descriptor number, as a program names it.
@@ -69,9 +70,12 @@ impl EntryTable {
     }
 
     /// Stores the entry points of `file` for a descriptor (R3: an aligned store into data).
-    fn bind(&self, index: usize, file: Option<&OpenFile>, slow: u64) {
+    fn bind(&self, index: usize, file: Option<&OpenFile>, ends: Ends) {
+        let Ends { slow, is_write_limited } = ends;
         if index < SYNTHESIZED {
             let [read, write, seek] = file.map_or([None; 3], OpenFile::entry_points);
+            let is_limited = is_write_limited && file.is_some_and(|file| file.window().is_some());
+            let write = write.filter(|_| !is_limited);
             self.reads[index].store(read.unwrap_or(slow), Ordering::Release);
             self.writes[index].store(write.unwrap_or(slow), Ordering::Release);
             self.seeks[index].store(seek.unwrap_or(slow), Ordering::Release);
@@ -83,6 +87,13 @@ impl EntryTable {
     }
 }
 
+/// What entries hold that have no routine, and which have none.
+#[derive(Clone, Copy)]
+struct Ends {
+    slow: u64,
+    is_write_limited: bool,
+}
+
 pub struct DescriptorTable {
     state: KernelCell<State>,
     /// Made when a routine is first bound to it: most children execute another program before that.
@@ -91,6 +102,8 @@ pub struct DescriptorTable {
     slow: u64,
     /// How pending descriptors become open files, by number.
     recipes: KernelCell<Vec<Recipe>>,
+    /// A limit says how far files may be written: the routines do not know it.
+    is_write_limited: Cell<bool>,
 }
 
 /// What a synthesized `open` opens: enough to make the open file later.
@@ -111,7 +124,16 @@ impl Recipe {
     }
 
     fn is(&self, other: &Recipe) -> bool {
-        Arc::ptr_eq(&self.node, &other.node) && self.flags == other.flags && self.close_on_exec == other.close_on_exec
+        Arc::ptr_eq(&self.node, &other.node)
+            && self.flags == other.flags
+            && self.close_on_exec == other.close_on_exec
+            && self.terminal() == other.terminal()
+    }
+
+    /// Which terminal it opens: /dev/tty leads to another one after the process has changed its own.
+    fn terminal(&self) -> Option<*const Terminal> {
+        let stream = self.stream.as_any().downcast_ref::<TtyStream>()?;
+        Some(Arc::as_ptr(stream.terminal()))
     }
 }
 
@@ -128,12 +150,19 @@ struct State {
 impl DescriptorTable {
     pub fn new(slow: u64) -> DescriptorTable {
         let state = KernelCell::new(State { slots: Vec::new(), lowest_free: 0 });
-        DescriptorTable { state, entries: OnceCell::new(), slow, recipes: KernelCell::new(Vec::new()) }
+        DescriptorTable {
+            state,
+            entries: OnceCell::new(),
+            slow,
+            recipes: KernelCell::new(Vec::new()),
+            is_write_limited: Cell::new(false),
+        }
     }
 
     /// A copy for a child; with the same open files behind the same numbers.
     pub fn duplicate(&self) -> DescriptorTable {
         let copy = DescriptorTable::new(self.slow);
+        copy.is_write_limited.set(self.is_write_limited.get());
         *copy.state.borrow_mut() = self.settled().borrow().clone();
         copy
     }
@@ -145,7 +174,7 @@ impl DescriptorTable {
         let entries = self.entries.get_or_init(|| Box::new(EntryTable::new(self.slow)));
         for (index, slot) in self.state.borrow().slots.iter().enumerate() {
             if let Some(slot) = slot {
-                entries.bind(index, Some(&slot.file), self.slow);
+                entries.bind(index, Some(&slot.file), self.ends());
             }
         }
         entries
@@ -153,8 +182,12 @@ impl DescriptorTable {
 
     fn bind(&self, index: usize, file: Option<&OpenFile>) {
         if let Some(entries) = self.entries.get() {
-            entries.bind(index, file, self.slow);
+            entries.bind(index, file, self.ends());
         }
+    }
+
+    fn ends(&self) -> Ends {
+        Ends { slow: self.slow, is_write_limited: self.is_write_limited.get() }
     }
 
     /// The state, with an open file behind every descriptor that synthesized code has opened.
@@ -213,6 +246,15 @@ impl DescriptorTable {
         for (index, slot) in self.settled().borrow().slots.iter().enumerate() {
             if slot.as_ref().is_some_and(|slot| Arc::ptr_eq(&slot.file, file)) {
                 self.bind(index, Some(file));
+            }
+        }
+    }
+
+    /// Whether `RLIMIT_FSIZE` limits the process: writes to regular files are done in Rust then.
+    pub fn limit_writes(&self, is_write_limited: bool) {
+        if self.is_write_limited.replace(is_write_limited) != is_write_limited {
+            for (index, slot) in self.settled().borrow().slots.iter().enumerate() {
+                self.bind(index, slot.as_ref().map(|slot| &*slot.file));
             }
         }
     }

@@ -7,6 +7,7 @@ use core::cell::Cell;
 use abi::Errno;
 use abi::file::{O_ACCMODE, O_APPEND, O_NONBLOCK, O_PATH, O_RDONLY, O_RDWR, O_WRONLY};
 use kernel::file::{Content, Node, WindowCode};
+use kernel::pipe::PipeEnd;
 use kernel::stream::{Ready, Stream};
 use machine::KernelCell;
 
@@ -163,6 +164,11 @@ impl OpenFile {
 
     /// Entry points of the synthesized `read`, `write` and `lseek`, where there are some.
     pub fn entry_points(&self) -> [Option<u64>; 3] {
+        // Whoever resizes a pipe takes the code from the files behind descriptors; a file on its way through a socket
+        // still has routines that know where the bytes were.
+        if self.stream_of::<PipeEnd>().is_some_and(|end| !end.pipe().has_code()) {
+            return [None; 3];
+        }
         let code = self.code.borrow();
         [&code.read, &code.write, &code.seek].map(|code| code.as_ref().map(|code| code.entry()))
     }

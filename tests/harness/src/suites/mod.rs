@@ -1,6 +1,7 @@
 //! The suites, each a file.
 
 pub mod comparison;
+pub mod compiler;
 pub mod errors;
 pub mod paper;
 pub mod streams;
@@ -24,14 +25,15 @@ pub fn run(name: &str, options: &Options, tally: &mut Tally) -> Result<(), Strin
         "streams" => streams::run_all(options, tally),
         "errors" => errors::run(options, tally),
         "tty" => tty::run(options, tally),
+        "compiler" => compiler::run(options, tally),
         "list" => comparison::list(options),
         "all" => all(options, tally),
         _ => Err(format!("there is no suite {name}")),
     }
 }
 
-const ALL: [&str; 9] =
-    ["streams", "errors", "differential", "semantics", "faults", "pointers", "leaks", "paper", "tty"];
+const ALL: [&str; 10] =
+    ["streams", "errors", "differential", "semantics", "faults", "pointers", "leaks", "paper", "compiler", "tty"];
 
 /// Each suite is tried even when one before it could not be.
 fn all(options: &Options, tally: &mut Tally) -> Result<(), String> {

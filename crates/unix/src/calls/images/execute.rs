@@ -182,5 +182,5 @@ fn enter_space(call: &Call<'_>, task: &Task) {
     call.unix.scheduler.quaspace_changed();
     tte.set_thread_pointer(0);
     tte.set_gs_base(0);
-    tte.reset_vector_state();
+    tte.erase_vector_state();
 }

@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::sync::{Arc, Weak};
+use core::sync::atomic::{AtomicU32, Ordering};
 
 use abi::Errno;
 use abi::time::Itimerspec;
@@ -19,6 +20,24 @@ pub struct Setting {
     pub at: Nanos,
     /// Then every so often; zero: only once.
     pub interval: Nanos,
+}
+
+impl Setting {
+    fn is_quick(&self) -> bool {
+        self.at != Nanos(0) && (1..QUICK_NS).contains(&self.interval.0)
+    }
+}
+
+/// Timers with a shorter interval are counted.
+const QUICK_NS: u64 = 1_000_000;
+static QUICK: AtomicU32 = AtomicU32::new(0);
+/// All quick timers together ring once in so long: a program that asks for a nanosecond's interval must leave time for
+/// the others. What was missed in between is counted, so the program sees it as overruns.
+const PAUSE_NS: u64 = 50_000;
+
+/// How long a timer that has rung stays quiet.
+fn pause() -> Nanos {
+    Nanos(PAUSE_NS * u64::from(QUICK.load(Ordering::Relaxed).max(1)))
 }
 
 /// Invariant: an alarm is set exactly while `setting.at` is not zero.
@@ -40,7 +59,7 @@ impl AlarmCall for Bell {
         if let Some(timer) = self.0.upgrade() {
             timer.alarm.set(None);
             timer.look();
-            timer.arm();
+            timer.arm(timer.unix.machine.now().saturating_add(pause()));
         }
     }
 }
@@ -79,9 +98,9 @@ impl Timer {
             (Nanos(0), _) | (_, true) => value,
             _ => self.clock.read(self.unix).saturating_add(value),
         };
-        self.setting.set(Setting { at, interval });
+        self.change(Setting { at, interval });
         self.look();
-        self.arm();
+        self.arm(Nanos(0));
     }
 
     pub fn stop(&self) {
@@ -103,14 +122,25 @@ impl Timer {
             }
         };
         // A timer that went off for good keeps its interval for those who ask.
-        self.setting.set(Setting { at: next, interval });
+        self.change(Setting { at: next, interval });
         (self.expired)(times);
     }
 
-    fn arm(&self) {
+    fn change(&self, setting: Setting) {
+        let old = self.setting.get();
+        self.setting.set(setting);
+        if old.is_quick() && !setting.is_quick() {
+            QUICK.fetch_sub(1, Ordering::Relaxed);
+        } else if !old.is_quick() && setting.is_quick() {
+            QUICK.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Sets the alarm, but not for a time before `soonest`.
+    fn arm(&self, soonest: Nanos) {
         let at = self.setting.get().at;
         if at != Nanos(0) && self.alarm.get().is_none() {
-            let when = self.clock.earliest(self.unix, at);
+            let when = self.clock.earliest(self.unix, at).max(soonest);
             let alarm = self.unix.scheduler.set_alarm(when, AlarmTarget::Call(self.bell.clone()));
             self.alarm.set(Some(alarm));
         }
@@ -127,6 +157,7 @@ impl Timer {
 impl Drop for Timer {
     fn drop(&mut self) {
         self.cancel();
+        self.change(Setting::default());
     }
 }
 

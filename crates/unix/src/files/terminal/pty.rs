@@ -104,11 +104,11 @@ impl Stream for PtyMaster {
         let mut done = 0;
         while done < from.len() {
             let effects = self.terminal.tty.borrow_mut().device_input(&from[done..]);
-            self.terminal.apply(effects);
-            done += effects.accepted;
-            if effects.accepted == 0
-                && let Err(error) = io.wait(&self.pty().master)
-            {
+            if effects.accepted > 0 {
+                self.terminal.apply(effects);
+                done += effects.accepted;
+            } else if let Err(error) = io.wait(&self.pty().master) {
+                // Who moved nothing wakes nobody: two writers would wake each other for ever.
                 return if done > 0 { Ok(done) } else { Err(error) };
             }
         }

@@ -1,0 +1,91 @@
+/* What the fuzzer found: each case stopped the kernel, or kept everybody else from running, or did what Linux refuses. */
+#include "check.h"
+
+#include <sys/ioctl.h>
+#include <sys/timerfd.h>
+#include <termios.h>
+
+/* A write of few bytes that starts below the end of user space, where the stack may be, and goes on behind it. */
+static void copy_runs_over_the_user_limit(void)
+{
+    int pair[2];
+    char *end = (char *)0x7ffffffff000;
+    MUST(pipe(pair));
+    for (int round = 0; round < 4; round++)
+        SHOW(write(pair[1], end - 8, 16));
+}
+
+static void quick_timers_leave_time(void)
+{
+    struct itimerspec often = {{0, 1}, {0, 1}};
+    int timers[20];
+    for (int i = 0; i < 20; i++) {
+        timers[i] = MUST(timerfd_create(i % 2 ? CLOCK_MONOTONIC : CLOCK_REALTIME, 0));
+        MUST(timerfd_settime(timers[i], 0, &often, NULL));
+    }
+    volatile long work = 0;
+    for (long i = 0; i < 3000000; i++)
+        work += i;
+    uint64_t count = 0;
+    MUST(read(timers[0], &count, 8));
+    puts(count > 1000 ? "missed ones are counted" : "too few");
+}
+
+static void two_writers_of_a_full_terminal(void)
+{
+    int master = MUST(open("/dev/ptmx", O_RDWR | O_NOCTTY)), zero = 0, number = 0;
+    char name[32];
+    MUST(ioctl(master, TIOCSPTLCK, &zero));
+    MUST(ioctl(master, TIOCGPTN, &number));
+    snprintf(name, sizeof name, "/dev/pts/%d", number);
+    int slave = MUST(open(name, O_RDWR | O_NOCTTY));
+    struct termios settings;
+    MUST(tcgetattr(slave, &settings));
+    settings.c_lflag = ECHO;
+    MUST(tcsetattr(slave, TCSANOW, &settings));
+    pid_t writers[2];
+    for (int i = 0; i < 2; i++) {
+        writers[i] = MUST(fork());
+        if (writers[i] == 0)
+            for (;;)
+                if (write(master, "text", 4) == -1)
+                    _exit(1);
+    }
+    sleep_ms(100);
+    for (int i = 0; i < 2; i++) {
+        int status;
+        MUST(kill(writers[i], SIGKILL));
+        MUST(waitpid(writers[i], &status, 0));
+        say_status("writer", status);
+    }
+}
+
+/* RLIMIT_FSIZE holds for bytes that the file has already. */
+static void limit_below_the_size_of_a_file(void)
+{
+    char page[4096] = {0};
+    int file = MUST(open("limited", O_RDWR | O_CREAT | O_TRUNC, 0600));
+    MUST(write(file, page, sizeof page));
+    MUST(lseek(file, 0, SEEK_SET));
+    for (int round = 0; round < 3; round++)
+        MUST(write(file, "text", 4));
+    struct rlimit limit = {100, RLIM_INFINITY};
+    signal(SIGXFSZ, SIG_IGN);
+    MUST(setrlimit(RLIMIT_FSIZE, &limit));
+    MUST(lseek(file, 96, SEEK_SET));
+    for (int round = 0; round < 4; round++)
+        SHOW(write(file, "abc", 3));
+    limit.rlim_cur = RLIM_INFINITY;
+    MUST(setrlimit(RLIMIT_FSIZE, &limit));
+    SHOW(write(file, "abc", 3));
+    SHOW(write(file, "abc", 3));
+    unlink("limited");
+}
+
+static const struct test tests[] = {
+    {"copy_runs_over_the_user_limit", copy_runs_over_the_user_limit},
+    {"quick_timers_leave_time", quick_timers_leave_time},
+    {"two_writers_of_a_full_terminal", two_writers_of_a_full_terminal},
+    {"limit_below_the_size_of_a_file", limit_below_the_size_of_a_file},
+};
+CHECK_MAIN(tests)
