@@ -29,6 +29,7 @@ mod image {
             wall_seconds: machine_hosted::wall_seconds(),
             counter: machine_hosted::clock_parameters(),
         });
+        assert!(!booted.parameters.panic, "asked for on the command line");
         match started {
             // SAFETY: boot is over.
             Ok(thread) => unsafe { machine.enter_first(thread.tte()) },

@@ -48,14 +48,22 @@ pub struct Parameters {
     pub tsc_hz: u64,
     /// Sites are not patched: every call comes by a signal.
     pub trap_only: bool,
+    /// The kernel panics when the first program starts, to show how that looks.
+    pub panic: bool,
 }
 
 impl Parameters {
     /// # Safety
     /// `stack` is what the host left in rsp at the first instruction.
     unsafe fn read(stack: *const u64) -> Parameters {
-        let mut parameters =
-            Parameters { archive_fd: -1, control_fd: 2, memory_bytes: 256 << 20, tsc_hz: 0, trap_only: false };
+        let mut parameters = Parameters {
+            archive_fd: -1,
+            control_fd: 2,
+            memory_bytes: 256 << 20,
+            tsc_hz: 0,
+            trap_only: false,
+            panic: false,
+        };
         // SAFETY: the count of arguments, then a pointer to each (System V ABI, AMD64 supplement, 3.4.1).
         let count = unsafe { *stack } as usize;
         for index in 1..=count {
@@ -71,6 +79,7 @@ impl Parameters {
     }
 
     fn take(&mut self, word: &[u8]) {
+        self.panic |= word == b"panic";
         let Some(at) = word.iter().position(|byte| *byte == b'=') else { return };
         let digits = word[at + 1..].iter().filter(|byte| byte.is_ascii_digit());
         let value = digits.fold(0u64, |value, digit| value.wrapping_mul(10).wrapping_add((digit - b'0') as u64));
@@ -91,6 +100,7 @@ pub struct Booted {
     pub archive_bytes: u64,
     /// Bytes of physical memory, archive included.
     pub memory_bytes: u64,
+    pub parameters: Parameters,
 }
 
 static CONTROL: AtomicI32 = AtomicI32::new(2);
@@ -126,7 +136,7 @@ pub unsafe fn boot(stack: *const u64) -> Booted {
     clock::start(parameters.tsc_hz);
     let machine = HostedMachine::start(&parameters);
     let (Ok(()), Some(machine)) = (signals::start(), machine) else { fatal("signals and a timer") };
-    Booted { machine, archive_bytes, memory_bytes }
+    Booted { machine, archive_bytes, memory_bytes, parameters }
 }
 
 /// The host's stack, its vDSO and what else the loader mapped: all of it lies where programs may want to be.
