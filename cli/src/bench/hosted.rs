@@ -24,6 +24,8 @@ use super::{BenchArgs, BenchError, Suite, project_root};
 /// How long a long run loops.
 const LOOP_NS: f64 = 12e6;
 const ROUNDS: usize = 15;
+/// Also where one takes a millisecond, so that what a loop's first round costs more does not weigh.
+const ITERATIONS_MIN: f64 = 24.0;
 const ITERATIONS_MAX: f64 = 20e6;
 const TIMEOUT_SECONDS: u32 = 60;
 
@@ -187,7 +189,7 @@ impl Session {
         // Twice: the first estimate contains the first faults.
         for wanted in [self.loop_ns / 20.0, self.loop_ns] {
             let each = (nanos / f64::from(iterations)).max(0.1);
-            iterations = (wanted / each).clamp(2.0, ITERATIONS_MAX) as u32;
+            iterations = (wanted / each).clamp(ITERATIONS_MIN, ITERATIONS_MAX) as u32;
             nanos = self.loop_nanos(&run_of(program, iterations), side)?;
         }
         Ok([run_of(program, (iterations / 10).max(1)), run_of(program, iterations.max(2))])

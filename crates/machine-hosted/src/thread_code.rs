@@ -35,7 +35,7 @@ pub const MMU_BYTES: u64 = 13;
 
 template! {
     /// sw_out (S-57): called by the thread itself, C convention. Saves what the C convention keeps and jumps straight
-    /// into the successor; there is no dispatcher. Cost: 15 instructions out, 7 back in.
+    /// into the successor; there is no dispatcher. Cost: 14 instructions out, 7 back in.
     pub struct SwitchOut { kernel_sp: Abs32, next: Abs32, fs_base: Abs32, gs_base: Abs32 }
     "push rbx",
     "push rbp",

@@ -137,7 +137,14 @@ impl PipeRing {
             done += part;
         }
         *self.bytes.borrow_mut() = buffer;
-        self.words.tail.store(tail + done as u64, Ordering::Release);
+        let tail = tail + done as u64;
+        if wanted != 1 && done > 0 && tail == self.words.head.load(Ordering::Relaxed) {
+            // As the synthesized routine does it; a read of a single byte leaves the words alone in both.
+            self.words.head.store(0, Ordering::Release);
+            self.words.tail.store(0, Ordering::Release);
+        } else {
+            self.words.tail.store(tail, Ordering::Release);
+        }
         if done == 0 { result.map(|()| 0) } else { Ok(done) }
     }
 

@@ -170,14 +170,13 @@ template! {
 
 template! {
     /// The bytes are the program's: the tail says so. A pipe that has become empty begins at the front of its ring again, so
-    /// that the bytes of the next write meet the same cache lines. Cost: 9 instructions, 10 when it is empty.
+    /// that the bytes of the next write meet the same cache lines. Cost: 8 instructions, 10 when it is empty.
     pub struct ReadManyEnd { head: Abs32, tail: Abs32 }
     "mov rcx, rax",
     "add rcx, qword ptr [{tail}]",
-    "xor edi, edi",
     "cmp rcx, qword ptr [{head}]",
     "jne 76f",
-    "mov ecx, edi",
+    "xor ecx, ecx",
     "mov qword ptr [{head}], rcx",
     "76:",
     "mov qword ptr [{tail}], rcx",

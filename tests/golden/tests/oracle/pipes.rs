@@ -206,6 +206,9 @@ impl Pipes {
         let more: Vec<u8> = self.queue.iter().take(reachable).skip(done).copied().collect();
         let given: Vec<u8> = self.queue.drain(..done).collect();
         self.tail += done;
+        if bytes != 1 && done > 0 && self.queue.is_empty() {
+            (self.head, self.tail) = (0, 0);
+        }
         let result = if done == 0 { Err(Errno::EFAULT) } else { Ok(done) };
         (result, given, more)
     }
