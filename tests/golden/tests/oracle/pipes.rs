@@ -83,6 +83,9 @@ impl Pipes {
             race.same("drained", reader.read_kernel(&race.io(), &mut all), Ok(all.len()));
         }
         self.tail += all.len();
+        if all.len() > 1 {
+            (self.head, self.tail) = (0, 0);
+        }
         race.same("content of the pipe", VecDeque::from(all), std::mem::take(&mut self.queue));
     }
 
