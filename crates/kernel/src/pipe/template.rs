@@ -169,12 +169,20 @@ template! {
 }
 
 template! {
-    /// The bytes are the program's: the tail says so. Cost: 4 instructions.
-    pub struct ReadManyEnd { tail: Abs32 }
+    /// The bytes are the program's: the tail says so. A pipe that has become empty begins at the front of its ring again, so
+    /// that the bytes of the next write meet the same cache lines. Cost: 8 instructions, 10 when it is empty.
+    pub struct ReadManyEnd { head: Abs32, tail: Abs32 }
+    "mov rcx, rax",
+    "add rcx, qword ptr [{tail}]",
+    "cmp rcx, qword ptr [{head}]",
+    "jne 76f",
+    "xor ecx, ecx",
+    "mov qword ptr [{head}], rcx",
+    "76:",
+    "mov qword ptr [{tail}], rcx",
     "pop rcx",
     "pop rsi",
     "pop rdi",
-    "add qword ptr [{tail}], rax",
 }
 
 /// The addresses that are folded into a pipe's routines.
@@ -236,7 +244,7 @@ pub fn read(pipe: &Pipe, makers: Makers) -> Result<Code<FileCall>, PublishError>
         ReadManyCheck { user_limit, slow, waiting, head, tail, capacity, base, slow_many }.append_to(draft);
     });
     routine.paste_user_many(|draft| MoveManyRax {}.append_to(draft));
-    routine.paste(|draft| ReadManyEnd { tail }.append_to(draft));
+    routine.paste(|draft| ReadManyEnd { head, tail }.append_to(draft));
     routine.leave();
     routine.publish("pipe.read", Maker::new("pipe2"))
 }
