@@ -9,7 +9,7 @@ instruction; the difference divided by 200 is printed, largest first. `--lines` 
 functions whose name contains FUNCTION, with inlining undone. Needs `bin/pc/build.sh` and
 `cargo build --release -p synth-cli`, gcc and a QEMU with plugins.
 """
-import bisect, collections, os, shutil, subprocess, sys, tempfile
+import bisect, collections, os, shutil, signal, subprocess, sys, tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 IMAGE = ROOT + "/target/pc/x86_64-unknown-linux-gnu/release/synthesis-pc"
@@ -92,4 +92,5 @@ def main():
         print(f"{count:10.1f}  {name[:150]}")
 
 
+signal.signal(signal.SIGPIPE, signal.SIG_DFL)
 main()

@@ -377,6 +377,55 @@ static void torn_programs(void)
     printf("refused %d, other errno %d, killed %d\n", counts[0], counts[1], counts[2]);
 }
 
+/* One program, changed in one place. What Linux notices only when the old program is gone ends in SIGSEGV. */
+static void absurd_programs(void)
+{
+    static const struct { const char *what; int in_segment; long offset; uint64_t value; } changes[] = {
+        {"segment at zero", 1, 16, 0},
+        {"segment in the kernel", 1, 16, 0xffffffff80000000},
+        {"segment at the limit", 1, 16, 0x7ffffffff000},
+        {"segment that wraps", 1, 16, UINT64_MAX - 0xfff},
+        {"odd offset", 1, 8, 0x1001},
+        {"larger in the file than in memory", 1, 40, 1},
+        {"largest size", 1, 40, UINT64_MAX},
+        {"entry in the kernel", 0, 24, 0xffffffff80000000},
+        {"entry that is not canonical", 0, 24, 0x900000000000},
+        {"entry at zero", 0, 24, 0},
+    };
+    /* ET_EXEC, one page of code that exits with 7: mov $60, %eax; mov $7, %edi; syscall. */
+    static uint64_t program[512];
+    static const unsigned char code[] = {0xb8, 60, 0, 0, 0, 0xbf, 7, 0, 0, 0, 0x0f, 0x05};
+    static const uint64_t image[] = {
+        0x00010102464c457f, 0, 0x00000001003e0002, 0x400100, 64, 0, 0x0038004000000000, 1,
+        0x0000000500000001, 0, 0x400000, 0x400000, sizeof program, sizeof program, 0x1000,
+    };
+    for (int change = -1; change < (int)(sizeof changes / sizeof *changes); change++) {
+        memcpy(program, image, sizeof image);
+        memcpy((char *)program + 0x100, code, sizeof code);
+        const char *what = change < 0 ? "no change" : changes[change].what;
+        if (change >= 0)
+            program[((changes[change].in_segment ? 64 : 0) + changes[change].offset) / 8] = changes[change].value;
+        int fd = MUST(open("absurd", O_WRONLY | O_CREAT | O_TRUNC, 0755));
+        MUST(write(fd, program, sizeof program));
+        close(fd);
+        int status;
+        fflush(stdout);
+        pid_t child = MUST(fork());
+        if (child == 0) {
+            char *arguments[] = {"absurd", NULL};
+            struct rlimit none = {0, 0};
+            setrlimit(RLIMIT_CORE, &none);
+            signal(SIGSEGV, SIG_IGN);
+            execve("absurd", arguments, arguments + 1);
+            printf("%s: %s\n", what, failing(-1));
+            fflush(stdout);
+            _exit(0);
+        }
+        MUST(waitpid(child, &status, 0));
+        say_status(what, status);
+    }
+}
+
 static void deep_folders(void)
 {
     int depth = 0;
@@ -421,6 +470,6 @@ static const struct test tests[] = {
     T(overflow_handled), T(handler_overflow), T(handler_without_stack), T(bad_handler), T(kernel_handler),
     T(blocked_fault), T(ignored_fault), T(garbage_frames), T(spoiled_registers), T(fork_bomb), T(fork_tree_ends),
     T(memory_limit), T(memory_bomb), T(descriptor_limit), T(descriptors_by_thousand), T(absurd_arguments),
-    T(torn_programs), T(deep_folders), T(orphans),
+    T(torn_programs), T(absurd_programs), T(deep_folders), T(orphans),
 };
 CHECK_MAIN(tests)

@@ -68,7 +68,8 @@ impl Machine {
             Accel::Tcg => add(&["-accel", "tcg,thread=single", "-cpu", "max,-erms"]),
         }
         if self.icount {
-            add(&["-icount", "shift=0,sleep=off", "-rtc", "base=2000-01-01,clock=vm"]);
+            // The seed makes RDRAND the same in every run.
+            add(&["-icount", "shift=0,sleep=off", "-rtc", "base=2000-01-01,clock=vm", "-seed", "1"]);
         }
         add(&["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
         add(&["-m", &format!("{}M", self.memory_mib)]);

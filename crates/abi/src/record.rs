@@ -88,8 +88,13 @@ macro_rules! record {
             /// The record as it lies in a program's memory.
             pub fn to_bytes(&self) -> [u8; $bytes] {
                 let mut bytes = [0; $bytes];
-                $( $crate::record::Field::put(&self.$field, &mut bytes[core::mem::offset_of!($record, $field)..]); )*
+                self.put_to(&mut bytes);
                 bytes
+            }
+
+            #[inline]
+            fn put_to(&self, bytes: &mut [u8; $bytes]) {
+                $( $crate::record::Field::put(&self.$field, &mut bytes[core::mem::offset_of!($record, $field)..]); )*
             }
 
             /// The record read back from a program's memory; any bytes are a valid record.
@@ -109,12 +114,12 @@ macro_rules! record {
         impl $crate::record::Field for $record {
             const BYTES: usize = $bytes;
             fn put(&self, out: &mut [u8]) {
-                out[..$bytes].copy_from_slice(&self.to_bytes());
+                if let Some(place) = out.first_chunk_mut::<$bytes>() {
+                    self.put_to(place);
+                }
             }
             fn get(bytes: &[u8]) -> Self {
-                let mut own = [0; $bytes];
-                own.copy_from_slice(&bytes[..$bytes]);
-                Self::from_bytes(&own)
+                bytes.first_chunk::<$bytes>().map_or_else(Self::zeroed, Self::from_bytes)
             }
         }
 

@@ -13,8 +13,9 @@
 extern crate alloc;
 
 mod birth;
+mod births;
 mod places;
 mod store;
 
-pub use birth::Birth;
+pub use birth::{Birth, Maker};
 pub use store::{Code, CodeMemory, CodeStore, PublishError};

@@ -5,21 +5,25 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 pub const UNIT: usize = 64;
+/// Sizes in units below this have a list each: nearly every routine.
+const SMALL: usize = 16;
 
 pub struct Places {
     next: usize,
-    free: BTreeMap<usize, Vec<usize>>,
+    small: [Vec<usize>; SMALL],
+    large: BTreeMap<usize, Vec<usize>>,
 }
 
 impl Places {
     pub const fn new() -> Places {
-        Places { next: 0, free: BTreeMap::new() }
+        Places { next: 0, small: [const { Vec::new() }; SMALL], large: BTreeMap::new() }
     }
 
     /// An offset for `units` units, below `capacity` units.
     pub fn take(&mut self, units: usize, capacity: usize) -> Option<usize> {
-        if let Some(offset) = self.free.get_mut(&units).and_then(Vec::pop) {
-            return Some(offset);
+        let free = if units < SMALL { self.small[units].pop() } else { self.large.get_mut(&units).and_then(Vec::pop) };
+        if free.is_some() {
+            return free;
         }
         let offset = self.next;
         if offset + units > capacity {
@@ -31,13 +35,44 @@ impl Places {
 
     /// Cuts a larger free place.
     fn split(&mut self, units: usize) -> Option<usize> {
-        let (&size, list) = self.free.range_mut(units + 1..).find(|(_, list)| !list.is_empty())?;
-        let offset = list.pop()?;
+        let small = (units + 1..SMALL).find_map(|size| self.small[size].pop().map(|offset| (size, offset)));
+        let (size, offset) = small.or_else(|| {
+            let (&size, list) = self.large.range_mut(units + 1..).find(|(_, list)| !list.is_empty())?;
+            list.pop().map(|offset| (size, offset))
+        })?;
         self.give(offset + units, size - units);
         Some(offset)
     }
 
     pub fn give(&mut self, offset: usize, units: usize) {
-        self.free.entry(units).or_default().push(offset);
+        if units < SMALL {
+            self.small[units].push(offset);
+        } else {
+            self.large.entry(units).or_default().push(offset);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_used_again_and_cut() {
+        let mut places = Places::new();
+        assert_eq!(places.take(3, 40), Some(0));
+        assert_eq!(places.take(20, 40), Some(3));
+        assert_eq!(places.take(17, 40), Some(23));
+        assert_eq!(places.take(1, 40), None);
+        places.give(3, 20);
+        assert_eq!(places.take(20, 40), Some(3));
+        places.give(3, 20);
+        assert_eq!(places.take(5, 40), Some(3));
+        assert_eq!(places.take(14, 40), Some(8));
+        assert_eq!(places.take(1, 40), Some(22));
+        assert_eq!(places.take(1, 40), None);
+        places.give(0, 3);
+        assert_eq!(places.take(2, 40), Some(0));
+        assert_eq!(places.take(1, 40), Some(2));
     }
 }

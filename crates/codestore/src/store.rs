@@ -1,14 +1,13 @@
 //! The code store: publish, find, retire.
 
-use alloc::collections::BTreeMap;
-use alloc::string::String;
 use alloc::sync::Arc;
 use core::marker::PhantomData;
 
 use machine::{KernelCell, NoFrames, PAGE_BYTES};
 use synth::{Draft, FillError};
 
-use crate::birth::Birth;
+use crate::birth::{Birth, Maker};
+use crate::births::Births;
 use crate::places::{Places, UNIT};
 
 /// The machine's part: makes a page of the store present in both mappings.
@@ -37,9 +36,8 @@ pub struct CodeStore {
 
 struct State {
     places: Places,
-    present_pages: usize,
     live_bytes: usize,
-    births: BTreeMap<u64, Birth>,
+    births: Births,
 }
 
 impl CodeStore {
@@ -53,48 +51,46 @@ impl CodeStore {
         capacity_bytes: usize,
         memory: &'static dyn CodeMemory,
     ) -> CodeStore {
-        let state = State { places: Places::new(), present_pages: 0, live_bytes: 0, births: BTreeMap::new() };
+        let state = State { places: Places::new(), live_bytes: 0, births: Births::new() };
         CodeStore { executable, writable, capacity_bytes, memory, state: KernelCell::new(state) }
     }
 
     /// Turns a draft into code. `C` is the register contract under which it may be entered.
-    pub fn publish<C>(
-        &'static self,
-        name: &'static str,
-        maker: String,
-        mut draft: Draft,
-    ) -> Result<Code<C>, PublishError> {
+    pub fn publish<C>(&'static self, name: &'static str, maker: Maker, draft: Draft) -> Result<Code<C>, PublishError> {
+        let live = self.give_birth(name, maker, draft)?;
+        Ok(Code { address: live.birth.address, live, contract: PhantomData })
+    }
+
+    fn give_birth(&'static self, name: &'static str, maker: Maker, draft: Draft) -> Result<Arc<Live>, PublishError> {
         let units = draft.len().div_ceil(UNIT).max(1);
         let mut state = self.state.borrow_mut();
-        let place = state.places.take(units, self.capacity_bytes / UNIT).ok_or(PublishError::Full)?;
-        let (offset, bytes) = (place * UNIT, units * UNIT);
-        while state.present_pages * PAGE_BYTES < offset + bytes {
-            if let Err(NoFrames) = self.memory.extend(state.present_pages) {
-                state.places.give(place, units);
-                return Err(PublishError::NoFrames);
-            }
-            state.present_pages += 1;
-        }
+        let unit = state.places.take(units, self.capacity_bytes / UNIT).ok_or(PublishError::Full)?;
+        let (offset, bytes) = (unit * UNIT, units * UNIT);
         let address = self.executable + offset as u64;
-        match draft.bind(address) {
-            Ok(code) => self.write(offset, code, bytes),
+        let present = self.make_present(&mut state, offset + bytes).map_err(|NoFrames| PublishError::NoFrames);
+        let bound = match present.and_then(|()| draft.bind(address).map_err(PublishError::Fill)) {
+            Ok(bound) => bound,
             Err(error) => {
-                state.places.give(place, units);
-                return Err(PublishError::Fill(error));
+                state.places.give(unit, units);
+                return Err(error);
             }
-        }
-        state.live_bytes += bytes;
-        let birth = Birth {
-            name,
-            maker,
-            address,
-            bytes: draft.len() as u32,
-            origins: draft.origins().to_vec(),
-            landings: draft.landings().to_vec(),
         };
-        state.births.insert(address, birth);
-        let place = Place { store: self, place, units };
-        Ok(Code { address, place: Arc::new(place), contract: PhantomData })
+        self.write(offset, &bound.bytes, bytes);
+        let (origins, landings) = (bound.origins, bound.landings);
+        let birth = Birth { name, maker, address, bytes: bound.bytes.len() as u32, origins, landings };
+        let live = Arc::new(Live { store: self, unit, units, birth });
+        state.live_bytes += bytes;
+        state.births.insert(unit, units, Arc::downgrade(&live));
+        Ok(live)
+    }
+
+    /// Makes the first `bytes` bytes of the store present, and room for their births.
+    fn make_present(&self, state: &mut State, bytes: usize) -> Result<(), NoFrames> {
+        while state.births.pages() * PAGE_BYTES < bytes {
+            self.memory.extend(state.births.pages())?;
+            state.births.add_page();
+        }
+        Ok(())
     }
 
     /// Writes code and pads its last unit with `int3`.
@@ -119,14 +115,18 @@ impl CodeStore {
     }
 
     fn with_birth<R>(&self, address: u64, see: impl FnOnce(&Birth) -> R) -> Option<R> {
-        let state = self.state.borrow();
-        let (_, birth) = state.births.range(..=address).next_back()?;
-        birth.contains(address).then(|| see(birth))
+        let unit = address.checked_sub(self.executable)? as usize / UNIT;
+        self.state.borrow().births.with(unit, address, see)
     }
 
-    /// Calls `each` for all live routines, by address.
-    pub fn each_birth(&self, mut each: impl FnMut(&Birth)) {
-        self.state.borrow().births.values().for_each(&mut each);
+    /// Calls `each` for all live routines, by address, with their bytes.
+    pub fn each_birth(&self, mut each: impl FnMut(&Birth, &[u8])) {
+        self.state.borrow().births.each(|birth| {
+            // SAFETY: 1. The range is one live routine, which is present and readable. 2. It stays so while the
+            // state is borrowed, because retiring needs the state.
+            let code = unsafe { core::slice::from_raw_parts(birth.address as *const u8, birth.bytes as usize) };
+            each(birth, code);
+        });
     }
 
     /// The bytes of live code at `address`, for disassembly.
@@ -144,22 +144,22 @@ impl CodeStore {
     }
 
     pub fn live_routines(&self) -> usize {
-        self.state.borrow().births.len()
+        self.state.borrow().births.count()
     }
 
-    fn retire(&self, place: usize, units: usize) {
-        self.write(place * UNIT, &[], units * UNIT);
+    fn retire(&self, unit: usize, units: usize) {
+        self.write(unit * UNIT, &[], units * UNIT);
         let mut state = self.state.borrow_mut();
-        state.births.remove(&(self.executable + (place * UNIT) as u64));
+        state.births.remove(unit);
         state.live_bytes -= units * UNIT;
-        state.places.give(place, units);
+        state.places.give(unit, units);
     }
 }
 
 /// A counted reference to a live routine with contract `C`.
 pub struct Code<C> {
     address: u64,
-    place: Arc<Place>,
+    live: Arc<Live>,
     contract: PhantomData<fn(C)>,
 }
 
@@ -172,19 +172,20 @@ impl<C> Code<C> {
 
 impl<C> Clone for Code<C> {
     fn clone(&self) -> Code<C> {
-        Code { address: self.address, place: self.place.clone(), contract: PhantomData }
+        Code { address: self.address, live: self.live.clone(), contract: PhantomData }
     }
 }
 
-/// The routine's place; returned when the last `Code` goes.
-struct Place {
+/// A live routine: its place, returned when the last `Code` goes, and its birth.
+pub(crate) struct Live {
     store: &'static CodeStore,
-    place: usize,
+    unit: usize,
     units: usize,
+    pub(crate) birth: Birth,
 }
 
-impl Drop for Place {
+impl Drop for Live {
     fn drop(&mut self) {
-        self.store.retire(self.place, self.units);
+        self.store.retire(self.unit, self.units);
     }
 }

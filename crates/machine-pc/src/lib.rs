@@ -19,6 +19,7 @@ mod paging;
 mod pvh;
 mod registers;
 mod start;
+mod thread_code;
 mod transmit;
 mod trap;
 mod tte;
@@ -44,8 +45,10 @@ pub use heap::Heap;
 pub use layout::USER_LIMIT;
 pub use pvh::BootInfo;
 pub use start::{Booted, boot, panic, say_early};
-pub use transmit::templates as transmit_templates;
-pub use tte::{PcTte, UserCall, templates as thread_templates};
+pub use thread_code::{UserCall, templates as thread_templates};
+pub use transmit::{send_code, templates as transmit_templates};
+pub use tte::PcTte;
+pub use virtqueue::{QueueWords, SIZE as QUEUE_SIZE};
 
 use crate::cpu::{Cpu, Features};
 use crate::frames::{FRAMES, TABLE_FRAMES};
@@ -161,6 +164,11 @@ impl Threads for PcMachine {
         // SAFETY: only the idle thread comes here; `sti; hlt` cannot miss an interrupt between the two.
         unsafe { core::arch::asm!("sti", "hlt", "cli") };
     }
+
+    fn serve_interrupts(&self) {
+        // SAFETY: as above; interrupts come in behind the instruction that follows `sti`.
+        unsafe { core::arch::asm!("sti", "nop", "cli") };
+    }
 }
 
 impl Machine for PcMachine {
@@ -256,12 +264,16 @@ impl Machine for PcMachine {
         unsafe { (*self.cpu).vector_mask }
     }
 
+    fn vector_bytes(&self) -> usize {
+        self.features.xsave_bytes
+    }
+
     fn open_user(&self) -> Option<Template> {
         self.features.smap.then(call::OpenUser::template)
     }
 
     fn load_tag(&self) -> Option<Template> {
-        Some(tte::LoadTag::template())
+        Some(thread_code::LoadTag::template())
     }
 
     fn frame_address(&self, frame: machine::FrameNumber) -> u64 {

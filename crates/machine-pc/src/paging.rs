@@ -409,16 +409,21 @@ impl Translation for PcTranslation {
         while address < end {
             match self.leaf(address) {
                 Err(next) => address = next,
-                Ok(leaf) => match first_used(leaf, address, end) {
-                    Err(next) => address = next,
-                    Ok((page, value)) => {
-                        if let Some(mapping) = decode(value) {
-                            let change = act(VirtAddr(page), mapping);
-                            self.change(entry(leaf, index(page, 0)), page, value, change);
+                Ok(leaf) => {
+                    let stop = end.min((address & !(LEAF_BYTES - 1)) + LEAF_BYTES);
+                    let mut at = entry(leaf, index(address, 0));
+                    while address < stop {
+                        let value = load(at);
+                        if value != 0
+                            && let Some(mapping) = decode(value)
+                        {
+                            let change = act(VirtAddr(address), mapping);
+                            self.change(at, address, value, change);
                         }
-                        address = page + PAGE_BYTES as u64;
+                        at = at.wrapping_add(1);
+                        address += PAGE_BYTES as u64;
                     }
-                },
+                }
             }
         }
     }

@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 use core::fmt::{self, Write};
 use core::sync::atomic::Ordering;
 
+use codestore::Maker;
 use machine::{Channel, KernelCell, Machine, PAGE_BYTES, Registers};
 use synth::Abs32;
 
@@ -12,7 +13,7 @@ use crate::frames::FRAMES;
 use crate::layout::{IMAGE_WINDOW, direct, image};
 use crate::pvh::{BootInfo, StartInfo};
 use crate::registers::{out8, out32};
-use crate::tte::Entry;
+use crate::thread_code::Entry;
 use crate::virtio_console::{Console, is_console};
 use crate::{MACHINE, PcMachine, STORE, apic, clock, dummy_owner, paging, trap, user};
 
@@ -75,7 +76,7 @@ fn start_machine(info: &BootInfo, entry_tsc: u64) -> &'static PcMachine {
     };
     let cpu = Cpu::start(&features, 0, dummy_owner());
     let entry = Entry { dispatch: Abs32((&raw const cpu.dispatch) as u64) }.draft();
-    let Ok(entry) = STORE.publish::<crate::UserCall>("cpu.entry", "boot".into(), entry) else {
+    let Ok(entry) = STORE.publish::<crate::UserCall>("cpu.entry", Maker::new("boot"), entry) else {
         fatal("no memory for the entry code")
     };
     // SAFETY: the entry jumps through the processor's dispatch slot, bound before any program runs.

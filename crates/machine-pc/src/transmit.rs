@@ -8,7 +8,7 @@ use core::mem::offset_of;
 use machine::{Fragment, PAGE_BYTES, SendCode};
 use synth::{Abs32, Imm32, Target, template};
 
-use crate::virtqueue::{AVAILABLE, QueueWords, SIZE, USED, Virtqueue};
+use crate::virtqueue::{AVAILABLE, QueueWords, SIZE, USED};
 
 template! {
     /// Chooses the top of the idle buffers; if there is none, one that the device has returned becomes the only one
@@ -66,15 +66,16 @@ template! {
     "70:",
 }
 
-/// The code for a queue that the device knows as number `queue`.
-pub fn send_code(transmit: &Virtqueue, queue: u32, none: Target) -> SendCode {
-    let words = &raw const *transmit.words as u64;
+/// The code for a queue that the device knows as number `queue`; it names the words, which must not move while it is used.
+pub fn send_code(words: &QueueWords, queue: u32, none: Target) -> SendCode {
+    let buffer_count = Imm32(words.buffer_count);
+    let words = core::ptr::from_ref(words) as u64;
     let word = |offset: usize| Abs32(words + offset as u64);
     let choose = vec![
         word(offset_of!(QueueWords, idle_count)).into(),
         word(offset_of!(QueueWords, used)).into(),
         word(offset_of!(QueueWords, ring)).into(),
-        Imm32(transmit.buffer_count().into()).into(),
+        buffer_count.into(),
         word(offset_of!(QueueWords, idle)).into(),
         word(offset_of!(QueueWords, buffers)).into(),
         none.into(),

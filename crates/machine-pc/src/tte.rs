@@ -11,20 +11,25 @@
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
-use alloc::format;
 use alloc::vec::Vec;
 use core::arch::{asm, global_asm};
 use core::mem::{ManuallyDrop, offset_of};
 
-use codestore::{Code, CodeStore};
-use machine::{BadVectorState, Entries, FrameSource, KernelCell, NoFrames, Registers, Start, Translation, Tte, TteId};
-use synth::{Abs32, Draft, Imm32, Target, Template, template};
+use codestore::{Code, CodeStore, Maker};
+use machine::{
+    BadVectorState, Entries, FloatWords, FrameSource, KernelCell, NoFrames, Registers, Start, Translation, Tte, TteId,
+    UserFault, VirtAddr,
+};
+use synth::{Abs32, Draft, Imm32, Target};
 
 use crate::cpu::Cpu;
 use crate::frames::FRAMES;
 use crate::layout::{THREAD_AREA_BYTES, THREAD_AREAS, THREADS, USER_CODE, USER_DATA};
 use crate::paging::{NO_EXECUTE, WRITE, map_kernel, unmap_kernel};
-use crate::trap;
+use crate::thread_code::{
+    ByDescriptor, Constant, Dispatch, MMU_BYTES, SlowCall, Switch, SwitchIn, SwitchOut, UserCall,
+};
+use crate::{trap, user};
 
 pub const VECTOR_OFFSET: usize = 0x1000;
 /// System calls a thread's table covers; larger numbers take the slow end.
@@ -51,130 +56,6 @@ pub struct TteRecord {
     pub tag: u64,
     /// The thread's call table (vector table, S-55): an entry point per system call.
     pub calls: [u64; CALLS],
-}
-
-/// Register contract of switch code: entered by `jmp`, with no register but rsp meaningful.
-pub enum Switch {}
-/// Register contract of call code: entered from a program's `syscall` by `jmp`, registers as the
-/// program left them (rcx = return address, r11 = flags).
-pub enum UserCall {}
-
-template! {
-    /// sw_in_mmu, then sw_in (S-57, S-58): makes this thread the running one. In: nothing.
-    /// Out: the thread's stack and slots are in force. Clobbers rax. Cost: 10 instructions, 8 without the
-    /// address space.
-    pub struct SwitchIn { root: Abs32, kernel_sp: Abs32, rsp0: Abs32, stack_top: Abs32, cpu_dispatch: Abs32, dispatch: Abs32, fs_base: Abs32, gs_base: Abs32 }
-    "mov rax, qword ptr [{root}]",
-    "mov cr3, rax",
-    "mov rsp, qword ptr [{kernel_sp}]",
-    "mov qword ptr [{rsp0}], {stack_top}",
-    "mov qword ptr [{cpu_dispatch}], {dispatch}",
-    "mov rax, qword ptr [{fs_base}]",
-    "wrfsbase rax",
-    "mov rax, qword ptr [{gs_base}]",
-    "wrgsbase rax",
-    "ret",
-}
-/// Bytes of the address-space part in front of `sw_in`.
-const MMU_BYTES: u64 = 11;
-
-template! {
-    /// sw_out (S-57): called by the thread itself, C convention. Saves what the C convention keeps and jumps straight
-    /// into the successor; there is no dispatcher. Cost: 14 instructions out, 7 back in.
-    pub struct SwitchOut { kernel_sp: Abs32, next: Abs32, fs_base: Abs32, gs_base: Abs32 }
-    "push rbx",
-    "push rbp",
-    "push r12",
-    "push r13",
-    "push r14",
-    "push r15",
-    "rdfsbase rax",
-    "mov qword ptr [{fs_base}], rax",
-    "rdgsbase rax",
-    "mov qword ptr [{gs_base}], rax",
-    "lea rax, [rip + 72f]",
-    "push rax",
-    "mov qword ptr [{kernel_sp}], rsp",
-    "jmp qword ptr [{next}]",
-    "72:",
-    "pop r15",
-    "pop r14",
-    "pop r13",
-    "pop r12",
-    "pop rbp",
-    "pop rbx",
-    "ret",
-}
-
-template! {
-    /// The thread's dispatch (S-83): limit check, table, jump. In: rax = call number. Cost: 3 instructions.
-    pub struct Dispatch { calls: Abs32, slow: Target }
-    where { LIMIT = CALLS }
-    "cmp rax, {LIMIT}",
-    "jae 73f",
-    "jmp qword ptr [{calls} + rax*8]",
-    "73:",
-    ".byte 0xe9",
-    ".long {slow}",
-}
-
-template! {
-    /// Moves a call to the thread's kernel stack and to its slow end. Cost: 3 instructions.
-    pub struct SlowCall { user_sp: Abs32, common: Target }
-    "mov qword ptr [{user_sp}], rsp",
-    "mov rsp, {user_sp}",
-    ".byte 0xe9",
-    ".long {common}",
-}
-
-template! {
-    /// fd → entry (S-83, S-89): moves to the kernel stack and jumps to the routine of the descriptor. Cost: 5 instructions.
-    pub struct ByDescriptor { user_sp: Abs32, count: Imm32, entries: Abs32, slow: Target }
-    "mov qword ptr [{user_sp}], rsp",
-    "mov rsp, {user_sp}",
-    "cmp rdi, {count}",
-    "jae 73f",
-    "jmp qword ptr [{entries} + rdi*8]",
-    "73:",
-    ".byte 0xe9",
-    ".long {slow}",
-}
-
-template! {
-    /// Loads the running thread's tag into rax: its record lies at the start of the area that the stack is in. Cost: 3
-    /// instructions.
-    pub struct LoadTag {}
-    where { AREA = THREAD_AREA_BYTES, TAG = offset_of!(TteRecord, tag) }
-    "mov rax, rsp",
-    "and rax, -{AREA}",
-    "mov rax, qword ptr [rax + {TAG}]",
-}
-
-template! {
-    /// A call whose answer is known (getpid): no stack, no table. Cost: 2 instructions.
-    pub struct Constant { value: Imm32 }
-    "mov eax, {value}",
-    "sysretq",
-}
-
-template! {
-    /// What LSTAR points to: one jump through the processor's slot to the running thread's dispatch.
-    pub struct Entry { dispatch: Abs32 }
-    "jmp qword ptr [{dispatch}]",
-}
-
-/// A thread's templates under the names of the routines made of them, for the golden listings.
-pub fn templates() -> [(&'static str, Template); 8] {
-    [
-        ("thread.sw_in", SwitchIn::template()),
-        ("thread.sw_out", SwitchOut::template()),
-        ("thread.dispatch", Dispatch::template()),
-        ("thread.slow_call", SlowCall::template()),
-        ("thread.by_descriptor", ByDescriptor::template()),
-        ("thread.constant", Constant::template()),
-        ("thread.tag", LoadTag::template()),
-        ("cpu.entry", Entry::template()),
-    ]
 }
 
 global_asm!(
@@ -312,13 +193,13 @@ impl PcTte {
     /// Creates the thread's code: factor the templates with the addresses of its own record.
     fn synthesize(id: TteId, area: u64, cpu: *mut Cpu, store: &'static CodeStore) -> Result<Codes, NoFrames> {
         let field = |offset: usize| Abs32(area + offset as u64);
-        let maker = || format!("create thread {}", id.0);
+        let maker = Maker::new("creation").thread(id.0);
         let cpu_field = |offset: usize| Abs32(cpu as u64 + offset as u64);
         let top = area + THREAD_AREA_BYTES;
         let slow = SlowCall { user_sp: Abs32(top - 8), common: Target::Address((&raw const trap::slow_call) as u64) };
-        let slow = store.publish("thread.slow_call", maker(), slow.draft()).map_err(|_| NoFrames)?;
+        let slow = store.publish("thread.slow_call", maker, slow.draft()).map_err(|_| NoFrames)?;
         let dispatch = Dispatch { calls: field(offset_of!(TteRecord, calls)), slow: Target::Address(slow.entry()) };
-        let dispatch = store.publish("thread.dispatch", maker(), dispatch.draft()).map_err(|_| NoFrames)?;
+        let dispatch = store.publish("thread.dispatch", maker, dispatch.draft()).map_err(|_| NoFrames)?;
         let switch_in = SwitchIn {
             root: field(offset_of!(TteRecord, root)),
             kernel_sp: field(offset_of!(TteRecord, kernel_sp)),
@@ -329,14 +210,14 @@ impl PcTte {
             fs_base: field(offset_of!(TteRecord, fs_base)),
             gs_base: field(offset_of!(TteRecord, gs_base)),
         };
-        let switch_in = store.publish("thread.sw_in", maker(), switch_in.draft()).map_err(|_| NoFrames)?;
+        let switch_in = store.publish("thread.sw_in", maker, switch_in.draft()).map_err(|_| NoFrames)?;
         let switch_out = SwitchOut {
             kernel_sp: field(offset_of!(TteRecord, kernel_sp)),
             next: field(offset_of!(TteRecord, next)),
             fs_base: field(offset_of!(TteRecord, fs_base)),
             gs_base: field(offset_of!(TteRecord, gs_base)),
         };
-        let switch_out = store.publish("thread.sw_out", maker(), switch_out.draft()).map_err(|_| NoFrames)?;
+        let switch_out = store.publish("thread.sw_out", maker, switch_out.draft()).map_err(|_| NoFrames)?;
         Ok(Codes { switch_in, switch_out, _dispatch: dispatch, slow })
     }
 
@@ -376,7 +257,7 @@ impl PcTte {
 
     /// Publishes a routine of this thread alone and binds it to a call.
     fn bind_own(&self, name: &'static str, number: usize, draft: Draft) -> Result<(), NoFrames> {
-        let maker = format!("call {number} of thread {}", self.id.0);
+        let maker = Maker::new("call").call(number).thread(self.id.0);
         let code = self.store.publish(name, maker, draft).map_err(|_| NoFrames)?;
         self.bind_call(number, Some(code.entry()));
         self.own.borrow_mut().insert(number, code);
@@ -406,6 +287,33 @@ impl PcTte {
     fn owns_vector_registers(&self) -> bool {
         // SAFETY: the record and its processor live as long as the TTE.
         unsafe { (*(*self.record()).cpu).vector_owner == self.area }
+    }
+
+    /// Makes an image that a program wrote into the vector page one that the processor takes: false if that
+    /// cannot be. A reserved bit would make XRSTOR fault inside the kernel (SDM vol. 1, 13.8).
+    fn adopt_image(&self, bytes: usize, features: u64) -> bool {
+        if self.float_words().mxcsr & !0xFFFF != 0 {
+            return false;
+        }
+        // SAFETY: the header lies in the vector page, which is this thread's, at an aligned address.
+        unsafe {
+            let header = self.vector().add(XSAVE_HEADER).cast::<u64>();
+            let present = if bytes > XSAVE_HEADER { header.read() } else { 3 };
+            header.write_bytes(0, 8);
+            header.write(present & features);
+            present & !self.xcr0() == 0
+        }
+    }
+
+    /// Loads the parts above SSE, if the registers are this thread's; the others are restored at kernel exit.
+    fn load_wide(&self) {
+        if self.owns_vector_registers() {
+            let wide = self.xcr0() & !3;
+            // SAFETY: the image is valid: the initial state, or one that was checked.
+            unsafe {
+                asm!("xrstor64 [{}]", in(reg) self.vector(), in("eax") wide as u32, in("edx") (wide >> 32) as u32);
+            }
+        }
     }
 
     /// Bytes of an XSAVE image.
@@ -503,48 +411,43 @@ impl Tte for PcTte {
         unsafe { (&raw mut (*self.record()).next).write_volatile(entry) };
     }
 
-    fn vector_state(&self) -> Vec<u8> {
-        let bytes = self.vector_bytes();
+    fn float_words(&self) -> FloatWords {
+        let legacy = self.vector();
+        // SAFETY: the vector page is mapped and aligned; the legacy part was saved at kernel entry.
+        unsafe {
+            FloatWords {
+                x87_control: legacy.cast::<u16>().read(),
+                x87_status: legacy.add(2).cast::<u16>().read(),
+                mxcsr: legacy.add(24).cast::<u32>().read(),
+            }
+        }
+    }
+
+    fn save_vector_state(&self, to: VirtAddr) -> Result<(), UserFault> {
         if self.owns_vector_registers() {
             let wide = self.xcr0() & !3;
             // SAFETY: 1. The area is 64-byte aligned and large enough. 2. Only the parts above SSE are
             // stored: the legacy part was saved at kernel entry and Rust has used its registers since.
             unsafe {
                 asm!("xsave64 [{}]", in(reg) self.vector(), in("eax") wide as u32, in("edx") (wide >> 32) as u32);
-                *self.vector().add(XSAVE_HEADER) |= 3;
             }
         }
-        // SAFETY: the vector page is mapped and `bytes` was checked to fit at boot.
-        unsafe { core::slice::from_raw_parts(self.vector(), bytes).to_vec() }
+        // SAFETY: the vector page is mapped and holds an image; it was checked to fit at boot.
+        unsafe {
+            *self.vector().add(XSAVE_HEADER) |= 3;
+            user::copy_out(to, self.vector(), self.vector_bytes())
+        }
     }
 
-    fn set_vector_state(&self, image: &[u8]) -> Result<(), BadVectorState> {
-        let bytes = self.vector_bytes();
-        if image.len() < XSAVE_HEADER {
+    fn load_vector_state(&self, from: VirtAddr, bytes: usize, features: u64) -> Result<(), BadVectorState> {
+        let bytes = bytes.min(self.vector_bytes());
+        // SAFETY: the vector page is mapped and holds `bytes`; only this thread uses it.
+        let is_read = unsafe { user::copy_in(self.vector(), from, bytes) }.is_ok();
+        if !is_read || bytes < XSAVE_HEADER || !self.adopt_image(bytes, features) {
+            self.reset_vector_state();
             return Err(BadVectorState);
         }
-        let mut state = alloc::vec![0; bytes];
-        let whole = image.len() >= bytes;
-        let taken = if whole { bytes } else { XSAVE_HEADER };
-        state[..taken].copy_from_slice(&image[..taken]);
-        let mxcsr = u32::from_le_bytes([state[24], state[25], state[26], state[27]]);
-        let present =
-            if whole { u64::from_le_bytes(state[512..520].try_into().map_err(|_| BadVectorState)?) } else { 3 };
-        // A reserved bit here would make XRSTOR fault inside the kernel (SDM vol. 1, 13.8).
-        if mxcsr & !0xFFFF != 0 || present & !self.xcr0() != 0 {
-            return Err(BadVectorState);
-        }
-        state[512..576].fill(0);
-        state[512..520].copy_from_slice(&present.to_le_bytes());
-        // SAFETY: the vector page belongs to the thread and holds `bytes`.
-        unsafe { self.vector().copy_from_nonoverlapping(state.as_ptr(), bytes) };
-        if self.owns_vector_registers() {
-            let wide = self.xcr0() & !3;
-            // SAFETY: the image was validated above; the legacy part is restored at kernel exit.
-            unsafe {
-                asm!("xrstor64 [{}]", in(reg) self.vector(), in("eax") wide as u32, in("edx") (wide >> 32) as u32);
-            }
-        }
+        self.load_wide();
         Ok(())
     }
 
@@ -554,13 +457,7 @@ impl Tte for PcTte {
         image[24..28].copy_from_slice(&MXCSR.to_le_bytes());
         // SAFETY: the vector page belongs to the thread.
         unsafe { self.vector().copy_from_nonoverlapping(image.as_ptr(), image.len()) };
-        if self.owns_vector_registers() {
-            let wide = self.xcr0() & !3;
-            // SAFETY: the image is the initial state.
-            unsafe {
-                asm!("xrstor64 [{}]", in(reg) self.vector(), in("eax") wide as u32, in("edx") (wide >> 32) as u32);
-            }
-        }
+        self.load_wide();
     }
 
     fn erase_vector_state(&self) {

@@ -122,23 +122,37 @@ fn frame_bytes(frame: FrameNumber, offset: usize, bytes: usize) -> *mut u8 {
     direct(frame.physical_address() + offset as u64) as *mut u8
 }
 
+/// Copies from the program.
+///
+/// # Safety
+/// `into` is writable for `bytes`.
+pub unsafe fn copy_in(into: *mut u8, from: VirtAddr, bytes: usize) -> Result<(), UserFault> {
+    // SAFETY: 1. As the caller says. 2. The source is below the user limit; faults land in the copy.
+    if allowed(from, bytes) && unsafe { user_copy(into, from.0 as *const u8, bytes) } == 0 {
+        Ok(())
+    } else {
+        Err(UserFault)
+    }
+}
+
+/// Copies to the program.
+///
+/// # Safety
+/// `from` is readable for `bytes`.
+pub unsafe fn copy_out(to: VirtAddr, from: *const u8, bytes: usize) -> Result<(), UserFault> {
+    // SAFETY: as in `copy_in`, the other way.
+    if allowed(to, bytes) && unsafe { user_copy(to.0 as *mut u8, from, bytes) } == 0 { Ok(()) } else { Err(UserFault) }
+}
+
 impl UserMemory for PcMachine {
     fn copy_in(&self, from: VirtAddr, into: &mut [u8]) -> Result<(), UserFault> {
-        if !allowed(from, into.len()) {
-            return Err(UserFault);
-        }
-        // SAFETY: 1. `into` is ours. 2. The source is below the user limit; faults land in the copy.
-        let left = unsafe { user_copy(into.as_mut_ptr(), from.0 as *const u8, into.len()) };
-        if left == 0 { Ok(()) } else { Err(UserFault) }
+        // SAFETY: `into` is ours.
+        unsafe { copy_in(into.as_mut_ptr(), from, into.len()) }
     }
 
     fn copy_out(&self, to: VirtAddr, from: &[u8]) -> Result<(), UserFault> {
-        if !allowed(to, from.len()) {
-            return Err(UserFault);
-        }
-        // SAFETY: as in `copy_in`, the other way.
-        let left = unsafe { user_copy(to.0 as *mut u8, from.as_ptr(), from.len()) };
-        if left == 0 { Ok(()) } else { Err(UserFault) }
+        // SAFETY: `from` is readable.
+        unsafe { copy_out(to, from.as_ptr(), from.len()) }
     }
 
     fn copy_in_frame(&self, from: VirtAddr, frame: FrameNumber, offset: usize, bytes: usize) -> usize {

@@ -229,7 +229,7 @@ impl Console {
     pub fn send_code(&self, channel: Channel, none: Target) -> Option<SendCode> {
         let number = channel as usize + 1;
         let port = self.ports[number].as_ref()?;
-        Some(transmit::send_code(&port.transmit, 2 * number as u32 + 3, none))
+        Some(transmit::send_code(&port.transmit.words, 2 * number as u32 + 3, none))
     }
 
     pub fn receive(&mut self, channel: Channel, into: &mut [u8]) -> Received {

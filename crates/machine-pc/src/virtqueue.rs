@@ -31,7 +31,7 @@ pub struct QueueWords {
     /// The next available and used indices, our copies (free running, 16 bits).
     pub available: Cell<u32>,
     pub used: Cell<u32>,
-    buffer_count: u32,
+    pub buffer_count: u32,
     /// Address of the ring's frame in the direct map.
     pub ring: u64,
     /// Address of the register that tells the device about new buffers; 0 until the queue is installed.
@@ -39,6 +39,22 @@ pub struct QueueWords {
     pub idle: [Cell<u32>; SIZE as usize],
     /// Addresses of the buffers in the direct map.
     pub buffers: [Cell<u64>; SIZE as usize],
+}
+
+impl QueueWords {
+    /// For a ring at `ring`, all zeros, with `buffer_count` buffers, none of which is idle or has an address yet.
+    pub fn new(ring: u64, buffer_count: u16) -> QueueWords {
+        QueueWords {
+            idle_count: Cell::new(0),
+            available: Cell::new(0),
+            used: Cell::new(0),
+            buffer_count: buffer_count.into(),
+            ring,
+            notify: Cell::new(0),
+            idle: [const { Cell::new(0) }; SIZE as usize],
+            buffers: [const { Cell::new(0) }; SIZE as usize],
+        }
+    }
 }
 
 pub struct Virtqueue {
@@ -54,16 +70,7 @@ impl Virtqueue {
     pub fn new(buffers: u16, to_device: bool) -> Result<Virtqueue, NoFrames> {
         let ring = FRAMES.take()?;
         let buffers = (0..buffers.min(SIZE)).map(|_| FRAMES.take()).collect::<Result<Vec<_>, _>>()?;
-        let words = Box::new(QueueWords {
-            idle_count: Cell::new(0),
-            available: Cell::new(0),
-            used: Cell::new(0),
-            buffer_count: buffers.len() as u32,
-            ring: direct(ring.physical_address()),
-            notify: Cell::new(0),
-            idle: [const { Cell::new(0) }; SIZE as usize],
-            buffers: [const { Cell::new(0) }; SIZE as usize],
-        });
+        let words = Box::new(QueueWords::new(direct(ring.physical_address()), buffers.len() as u16));
         let queue = Virtqueue { ring, buffers, words, to_device };
         for (index, buffer) in queue.buffers.iter().enumerate() {
             queue.words.buffers[index].set(direct(buffer.physical_address()));

@@ -64,7 +64,7 @@ impl<T> KernelSlots<T> {
         KernelSlots(UnsafeCell::new(Vec::new()))
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn get(&self, index: usize) -> Option<Arc<T>> {
         // SAFETY: 1. Under the big kernel lock nobody else is in the table. 2. Cloning a counted reference calls
         // nothing that could come back here, and no reference into the table leaves this function.

@@ -19,6 +19,6 @@ pub use cell::{KernelCell, KernelSlots};
 pub use machine::{Channel, Fragment, Machine, Received, SendCode};
 pub use memory::{FrameNumber, FrameSource, KERNEL_FRAMES_MIN, PAGE_BYTES, PhysicalMemory, UserMemory};
 pub use registers::Registers;
-pub use thread::{Access, BadVectorState, Entries, Exception, Start, Threads, Tte, TteId, Upcalls};
+pub use thread::{Access, BadVectorState, Entries, Exception, FloatWords, Start, Threads, Tte, TteId, Upcalls};
 pub use time::Nanos;
 pub use translation::{Change, Mapping, NoFrames, Protection, Translation, UserFault, VirtAddr};

@@ -97,6 +97,8 @@ pub trait Machine: PhysicalMemory + UserMemory + Threads {
     fn feature_word(&self) -> u32;
     /// The vector features that programs may use (XCR0), as signal frames name them.
     fn vector_features(&self) -> u64;
+    /// Bytes of an XSAVE image with these features.
+    fn vector_bytes(&self) -> usize;
     /// The code to paste where a synthesized routine touches the program's memory (S-88), if any is needed.
     fn open_user(&self) -> Option<Template>;
     /// The code that ends a synthesized call routine: back to the program, result in rax.

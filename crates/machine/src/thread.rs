@@ -1,11 +1,10 @@
 //! The machine's side of a thread: its table entry (TTE, S-50) and the traps it takes.
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 
 use synth::Draft;
 
-use crate::{NoFrames, Registers, Translation, VirtAddr};
+use crate::{NoFrames, Registers, Translation, UserFault, VirtAddr};
 
 /// Names a TTE. Small, reused after the TTE is dropped.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
@@ -14,6 +13,14 @@ pub struct TteId(pub u32);
 /// The vector-state image was not one that the processor accepts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BadVectorState;
+
+/// What tells which floating-point exception was raised (SDM vol. 1, 8.1.3, 8.1.5, 10.2.3).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct FloatWords {
+    pub x87_control: u16,
+    pub x87_status: u16,
+    pub mxcsr: u32,
+}
 
 /// A thread table entry: register save area, kernel stack, vector state and the synthesized
 /// `sw_in`, `sw_in_mmu` and `sw_out` (S-50, S-57). Dropping one that is linked or running is a
@@ -39,10 +46,15 @@ pub trait Tte {
     /// without the address-space switch as the pair needs (S-58).
     fn link_next(&self, next: &dyn Tte);
 
-    /// Vector registers in the processor's standard XSAVE layout.
-    fn vector_state(&self) -> Vec<u8>;
-    /// Takes a vector state from a program (a signal frame): refused when malformed.
-    fn set_vector_state(&self, image: &[u8]) -> Result<(), BadVectorState>;
+    /// The x87 control and status words and MXCSR of the running thread.
+    fn float_words(&self) -> FloatWords;
+    /// Writes the running thread's vector registers to its program's memory, in the processor's standard XSAVE layout,
+    /// with x87 and SSE marked as present. Error: a page that the program may not write.
+    fn save_vector_state(&self, to: VirtAddr) -> Result<(), UserFault>;
+    /// Loads the running thread's vector registers from the first `bytes` of such an image: `features` of those it
+    /// holds, the others become initial. Error: an image that the processor would refuse or that cannot be read; the
+    /// registers are initial then.
+    fn load_vector_state(&self, from: VirtAddr, bytes: usize, features: u64) -> Result<(), BadVectorState>;
     fn reset_vector_state(&self);
 
     /// As `reset_vector_state`, and nothing of the old state stays behind in the image either, which signal frames show.
@@ -134,4 +146,6 @@ pub trait Threads {
     fn switch_away(&self);
     /// Waits for an interrupt. Only the idle thread calls this.
     fn wait_for_interrupt(&self);
+    /// Serves interrupts that wait, between two pieces of idle work. Only the idle thread calls this.
+    fn serve_interrupts(&self) {}
 }

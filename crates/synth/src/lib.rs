@@ -15,6 +15,6 @@ mod draft;
 mod hole;
 mod template;
 
-pub use draft::{Draft, FaultLanding, FillError, Origin};
+pub use draft::{Bound, Draft, FaultLanding, FillError, Origin};
 pub use hole::{Abs32, HoleKind, HoleValue, Imm32, Label, Target, pattern};
-pub use template::{Positions, Template};
+pub use template::{Shape, Template};

@@ -2,72 +2,90 @@
 
 use core::sync::atomic::{AtomicU8, AtomicU16, Ordering};
 
-use crate::hole::pattern;
+use crate::hole::HoleKind;
 
 /// Most occurrences of holes in one template.
 const MOST_PLACES: usize = 24;
+const NOT_KNOWN: u8 = u8::MAX;
 
-/// Where a template's holes are: found once, by their patterns, then remembered.
-pub struct Positions {
+/// What is known of a template but its bytes: its holes, and where they are. The places are found once, by the holes'
+/// patterns, then remembered. Made by [`template!`](crate::template) only.
+#[derive(Debug)]
+pub struct Shape {
+    pub name: &'static str,
+    /// Names of the holes, in the order of the struct's fields.
+    pub holes: &'static [&'static str],
+    pub kinds: &'static [HoleKind],
+    patterns: &'static [i32],
     known: AtomicU8,
+    /// Number of the hole, and its offset in the lower 11 bits.
     places: [AtomicU16; MOST_PLACES],
 }
 
-impl Positions {
-    pub const fn new() -> Positions {
-        Positions { known: AtomicU8::new(u8::MAX), places: [const { AtomicU16::new(0) }; MOST_PLACES] }
+impl Shape {
+    pub const fn new(
+        name: &'static str,
+        holes: &'static [&'static str],
+        kinds: &'static [HoleKind],
+        patterns: &'static [i32],
+    ) -> Shape {
+        let places = [const { AtomicU16::new(0) }; MOST_PLACES];
+        Shape { name, holes, kinds, patterns, known: AtomicU8::new(NOT_KNOWN), places }
     }
-}
 
-impl Default for Positions {
-    fn default() -> Positions {
-        Positions::new()
+    /// Hole number and offset of every hole field, once the template has been used.
+    pub fn places(&self) -> impl Iterator<Item = (usize, usize)> {
+        let known = match self.known.load(Ordering::Acquire) {
+            NOT_KNOWN => 0,
+            known => known as usize,
+        };
+        self.places[..known.min(MOST_PLACES)].iter().map(|place| {
+            let packed = place.load(Ordering::Relaxed) as usize;
+            (packed >> 11, packed & 0x7FF)
+        })
+    }
+
+    /// Looks at each place where a pattern can end: all have the same top four bits.
+    #[cold]
+    fn find_places(&self, bytes: &[u8]) {
+        assert!(bytes.len() < 0x800 && self.holes.len() < 32, "template {} is too large", self.name);
+        let (mut count, mut found) = (0, 0u32);
+        for (offset, window) in bytes.windows(4).enumerate() {
+            if window[3] & 0xF0 != 0x50 {
+                continue;
+            }
+            let field = i32::from_le_bytes([window[0], window[1], window[2], window[3]]);
+            if let Some(hole) = self.patterns.iter().position(|pattern| *pattern == field) {
+                assert!(count < MOST_PLACES, "template {} has too many holes", self.name);
+                self.places[count].store((hole << 11 | offset) as u16, Ordering::Relaxed);
+                count += 1;
+                found |= 1 << hole;
+            }
+        }
+        let missing = found.trailing_ones() as usize;
+        assert!(missing == self.holes.len(), "template {}: hole {} does not occur", self.name, self.holes[missing]);
+        self.known.store(count as u8, Ordering::Release);
     }
 }
 
 /// One template. Made by [`template!`](crate::template) only.
 #[derive(Clone, Copy)]
 pub struct Template {
-    pub name: &'static str,
     pub bytes: &'static [u8],
-    /// Names of the holes, in the order of the struct's fields.
-    pub holes: &'static [&'static str],
-    pub positions: &'static Positions,
+    pub shape: &'static Shape,
 }
 
 impl Template {
-    /// Calls `each(hole index, offset)` for every hole field.
+    /// Hole number and offset of every hole field.
     ///
     /// # Panics
     /// When a declared hole does not occur or there are too many places: a mistake in the template
     /// that the golden test meets before a kernel does.
-    pub fn each_place(&self, mut each: impl FnMut(usize, usize)) {
-        if self.positions.known.load(Ordering::Acquire) == u8::MAX {
-            self.find_places();
+    pub fn places(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
+        if self.shape.known.load(Ordering::Acquire) == NOT_KNOWN {
+            self.shape.find_places(self.bytes);
         }
-        let known = self.positions.known.load(Ordering::Acquire) as usize;
-        for place in &self.positions.places[..known] {
-            let packed = place.load(Ordering::Relaxed) as usize;
-            each(packed >> 11, packed & 0x7FF);
-        }
-    }
-
-    fn find_places(&self) {
-        assert!(self.bytes.len() < 0x800 && self.holes.len() < 32, "template {} is too large", self.name);
-        let mut count = 0;
-        for (hole, name) in self.holes.iter().enumerate() {
-            let wanted = pattern(name).to_le_bytes();
-            let before = count;
-            for (offset, window) in self.bytes.windows(4).enumerate() {
-                if window == wanted {
-                    assert!(count < MOST_PLACES, "template {} has too many holes", self.name);
-                    self.positions.places[count].store((hole << 11 | offset) as u16, Ordering::Relaxed);
-                    count += 1;
-                }
-            }
-            assert!(count > before, "template {}: hole {} does not occur", self.name, name);
-        }
-        self.positions.known.store(count as u8, Ordering::Release);
+        self.shape.places()
     }
 }
 
@@ -111,7 +129,12 @@ macro_rules! template {
         impl $name {
             #[allow(unsafe_code, reason = "the bounds of the template are linker symbols")]
             pub fn template() -> $crate::Template {
-                static POSITIONS: $crate::Positions = $crate::Positions::new();
+                static SHAPE: $crate::Shape = $crate::Shape::new(
+                    stringify!($name),
+                    &[$(stringify!($hole)),*],
+                    &[$($crate::HoleKind::$kind),*],
+                    &[$($crate::pattern(stringify!($hole))),*],
+                );
                 unsafe extern "C" {
                     #[link_name = concat!("synth_template_", stringify!($name), "_start")]
                     static START: u8;
@@ -121,18 +144,16 @@ macro_rules! template {
                 let (start, end) = (&raw const START, &raw const END);
                 let length = end as usize - start as usize;
                 $crate::Template {
-                    name: stringify!($name),
                     // SAFETY: 1. both symbols bound one read-only block that the assembler emitted.
                     // 2. It lives as long as the program.
                     bytes: unsafe { ::core::slice::from_raw_parts(start, length) },
-                    holes: &[$(stringify!($hole)),*],
-                    positions: &POSITIONS,
+                    shape: &SHAPE,
                 }
             }
 
             /// The template with its holes filled.
             pub fn draft(self) -> $crate::Draft {
-                let mut draft = $crate::Draft::new();
+                let mut draft = $crate::Draft::for_one(&Self::template());
                 draft.append(&Self::template(), &[$(self.$hole.into()),*]);
                 draft
             }
@@ -148,7 +169,9 @@ macro_rules! template {
 #[cfg(test)]
 mod tests {
     #![allow(unsafe_code, reason = "the template macro names linker symbols")]
-    use crate::{Abs32, Draft, Imm32, Label, Target};
+    use alloc::vec::Vec;
+
+    use crate::{Abs32, Draft, FillError, HoleKind, HoleValue, Imm32, Label, Target};
 
     template! {
         /// A test template.
@@ -162,9 +185,9 @@ mod tests {
 
     #[test]
     fn holes_are_found_and_filled() {
-        let mut draft =
+        let draft =
             Probe { counter: Abs32(0xFFFF_FFFF_A000_0010), amount: Imm32(7), next: Target::Address(0x2000) }.draft();
-        let bytes = draft.bind(0x1000).unwrap().to_vec();
+        let bytes = draft.bind(0x1000).unwrap().bytes;
         assert_eq!(&bytes[..2], [0x81, 0x04]);
         assert_eq!(&bytes[3..7], 0xA000_0010u32.to_le_bytes());
         assert_eq!(&bytes[7..11], 7u32.to_le_bytes());
@@ -179,8 +202,34 @@ mod tests {
         let length = draft.len();
         probe.append_to(&mut draft);
         draft.place(Label(3));
-        let bytes = draft.bind(0x1000).unwrap();
+        probe.append_to(&mut draft);
+        let bytes = draft.bind(0x1000).unwrap().bytes;
         assert_eq!(bytes[length - 4..length], (length as u32).to_le_bytes());
-        assert_eq!(*bytes.last_chunk::<4>().unwrap(), 0u32.to_le_bytes());
+        assert_eq!(bytes[2 * length - 4..2 * length], 0u32.to_le_bytes());
+    }
+
+    #[test]
+    fn what_was_filled_in_is_read_back_from_the_code() {
+        let mut draft = Draft::new();
+        let probe = |next| Probe { counter: Abs32(0xFFFF_FFFF_A000_0010), amount: Imm32(0xF000_0007), next };
+        draft.place(Label(1));
+        probe(Target::Address(0x40)).append_to(&mut draft);
+        probe(Target::Label(Label(1))).append_to(&mut draft);
+        let bound = draft.bind(0x1000).unwrap();
+        let read = |origin: usize| bound.origins[origin].holes(0x1000, &bound.bytes).collect::<Vec<_>>();
+        let value = |kind, value| HoleValue { kind, value };
+        let counter = ("counter", value(HoleKind::Abs32, 0xFFFF_FFFF_A000_0010));
+        let amount = ("amount", value(HoleKind::Imm32, 0xF000_0007));
+        assert_eq!(read(0), [counter, amount, ("next", value(HoleKind::Target, 0x40))]);
+        assert_eq!(read(1), [counter, amount, ("next", value(HoleKind::Label, 0))]);
+    }
+
+    #[test]
+    fn a_value_that_does_not_fit_is_refused() {
+        let probe = Probe { counter: Abs32(1 << 40), amount: Imm32(7), next: Target::Address(0x2000) };
+        let error = probe.draft().bind(0x1000).map(|_| ()).unwrap_err();
+        assert_eq!(error, FillError::DoesNotFit("Probe", "counter", 1 << 40));
+        let probe = Probe { counter: Abs32(0x10), amount: Imm32(7), next: Target::Address(1 << 40) };
+        assert!(probe.draft().bind(0x1000).is_err());
     }
 }

@@ -72,6 +72,7 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
         Archive::parse(ingredients.archive).map_err(|error| format!("the boot archive is damaged: {error:?}"))?;
     let config = archive.config();
     let scheduler = Scheduler::start(ingredients.machine).map_err(|_| String::from("not enough memory"))?;
+    scheduler.zero_when_idle(ingredients.pool);
     let epoch = if config.epoch_ns != 0 { config.epoch_ns } else { ingredients.wall_seconds * Nanos::PER_SECOND };
     let now = time_of(epoch);
     let names = fill_names(&ingredients, &archive, now)

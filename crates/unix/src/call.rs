@@ -189,9 +189,9 @@ impl Call<'_> {
 #[inline]
 fn with_buffer<T: Field, R>(act: impl FnOnce(&mut [u8]) -> R) -> R {
     match T::BYTES {
-        ..=16 => act(&mut [0; 16][..T::BYTES]),
-        ..=64 => act(&mut [0; 64][..T::BYTES]),
-        ..=160 => act(&mut [0; 160][..T::BYTES]),
+        0..=16 => act(&mut [0; 16][..T::BYTES]),
+        17..=64 => act(&mut [0; 64][..T::BYTES]),
+        65..=160 => act(&mut [0; 160][..T::BYTES]),
         _ => act(&mut [0; 512][..T::BYTES]),
     }
 }

@@ -96,6 +96,7 @@ impl Unix {
         self.running(self.machine.current_tte())
     }
 
+    #[inline(always)]
     fn running(&self, thread: TteId) -> Arc<Task> {
         self.tasks.of_thread(thread).expect("a program's thread has a task")
     }

@@ -8,12 +8,12 @@ use std::os::fd::AsRawFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use abi::Field;
-use abi::frame::{FRAME_BYTES, FRAME_SIGINFO, FRAME_UCONTEXT, FpxSoftwareBytes, UContext};
+use abi::frame::{FP_XSTATE_MAGIC2, FRAME_BYTES, FRAME_SIGINFO, FRAME_UCONTEXT, FpxSoftwareBytes, UContext};
 use abi::siginfo::SigInfo;
 use abi::signal::*;
-use machine::{Exception, Registers};
+use machine::{Exception, FloatWords, Registers};
 use unix::signal::fault::{PageCause, float_detail};
-use unix::signal::frame::{build, restore};
+use unix::signal::frame::{SOFTWARE_BYTES, build, restore};
 use unix::signal::{
     AltStack, FaultDetail, FrameRequest, HandlerCall, SignalSet, TrapRecord, VectorFormat, VectorRestore, fault_signal,
 };
@@ -69,7 +69,7 @@ extern "C" fn capture(_: i32, _: u64, context: u64) {
     let bytes = unsafe { std::slice::from_raw_parts(address as *const u8, (end - address) as usize) }.to_vec();
     let captured = Captured { address, bytes };
     if ucontext.uc_mcontext.r13 == REPLACE {
-        let ours = captured.rebuild(captured.action());
+        let (ours, _) = captured.rebuild(captured.action());
         // SAFETY: this handler's frame, to be read by the host's `rt_sigreturn`.
         unsafe { std::ptr::copy_nonoverlapping(ours.bytes.as_ptr(), address as *mut u8, ours.bytes.len()) };
     }
@@ -159,10 +159,15 @@ impl Captured {
         restore(&now, self.format(), &read).expect("Linux's frame is a frame")
     }
 
-    /// Our frame for the same program and signal.
-    fn rebuild(&self, action: SigAction) -> unix::signal::Frame {
+    /// Our frame for the same program and signal, and the registers its handler starts with.
+    fn rebuild(&self, action: SigAction) -> (Captured, Registers) {
         let restored = self.restored();
-        let VectorRestore::Image(image) = &restored.vector_state else { panic!("no image in Linux's frame") };
+        let expected = VectorRestore::Image {
+            address: self.address + self.vector_at() as u64,
+            bytes: self.format().bytes,
+            features: u64::get(&self.bytes[self.vector_at() + 512..]),
+        };
+        assert_eq!(restored.vector_state, expected, "no image in Linux's frame");
         let context = self.ucontext().uc_mcontext;
         let call = HandlerCall {
             signal: self.info().signo as u32,
@@ -173,13 +178,21 @@ impl Captured {
         };
         let request = FrameRequest {
             registers: &restored.registers,
-            vector_state: image,
-            features: self.format().features,
+            format: self.format(),
             call: &call,
             altstack: &self.altstack(),
             trap: TrapRecord { trapno: context.trapno, err: context.err, cr2: context.cr2 },
         };
-        build(&request).expect("there is room")
+        let mut frame = unix::signal::Frame::default();
+        build(&request, &mut frame).expect("there is room");
+        let vector_at = (frame.vector_at - frame.address) as usize;
+        let mut bytes = frame.head.to_vec();
+        bytes.resize(vector_at, 0);
+        bytes.extend(&self.bytes[self.vector_at()..][..self.format().bytes]);
+        bytes[vector_at + SOFTWARE_BYTES..][..48].copy_from_slice(&frame.software.to_bytes());
+        assert_eq!(frame.magic_at, frame.address + bytes.len() as u64);
+        bytes.extend(FP_XSTATE_MAGIC2.to_le_bytes());
+        (Captured { address: frame.address, bytes }, frame.registers)
     }
 
     fn assert_rebuilt(&self, signal: u32) {
@@ -188,7 +201,7 @@ impl Captured {
         if !with_info {
             probe.bytes[FRAME_SIGINFO as usize..][..128].copy_from_slice(&SigInfo::kernel(signal).to_bytes());
         }
-        let ours = probe.rebuild(probe.action());
+        let (ours, registers) = probe.rebuild(probe.action());
         assert_eq!(ours.address, self.address);
         assert_eq!(ours.bytes.len(), self.bytes.len());
         // Linux leaves the reserved words and the gaps as they were; the info too without SA_SIGINFO.
@@ -200,8 +213,8 @@ impl Captured {
                 assert_eq!(ours.bytes[at], self.bytes[at], "byte {at}");
             }
         }
-        assert_eq!(ours.registers.rip, capture as *const () as u64);
-        assert_eq!(ours.registers.rsp % 16, 8);
+        assert_eq!(registers.rip, capture as *const () as u64);
+        assert_eq!(registers.rsp % 16, 8);
     }
 }
 
@@ -337,11 +350,14 @@ fn page_faults_are_as_the_hosts() {
 fn floating_point_exceptions_are_as_the_hosts() {
     let _alone = alone();
     install_fault_handlers();
-    let image = |captured: &Captured| captured.bytes[captured.vector_at()..].to_vec();
+    let words = |captured: &Captured| {
+        let image = &captured.bytes[captured.vector_at()..];
+        FloatWords { x87_control: u16::get(image), x87_status: u16::get(&image[2..]), mxcsr: u32::get(&image[24..]) }
+    };
     let captured = raising!(
         "mov word ptr [r8], 0x37b", "fldcw [r8]", "fld1", "fldz", "fdivp", "fwait", "2:", "fninit"; in("r8") &mut 0u64,
     );
-    assert_fault(&captured, 16, 0, 0, float_detail(16, &image(&captured)).expect("an image"));
+    assert_fault(&captured, 16, 0, 0, float_detail(16, &words(&captured)).expect("an image"));
     for mxcsr in [0x1d80u32, 0x1f00, 0x1b80, 0x0f80] {
         let (value, divisor) = match mxcsr {
             0x1d80 => (1f32, 0f32),
@@ -353,6 +369,6 @@ fn floating_point_exceptions_are_as_the_hosts() {
             "ldmxcsr [r8]", "divss xmm0, xmm1", "2:", "ldmxcsr [r9]";
             in("r8") &mxcsr, in("r9") &0x1f80u32, inout("xmm0") value => _, in("xmm1") divisor,
         );
-        assert_fault(&captured, 19, 0, 0, float_detail(19, &image(&captured)).expect("an image"));
+        assert_fault(&captured, 19, 0, 0, float_detail(19, &words(&captured)).expect("an image"));
     }
 }

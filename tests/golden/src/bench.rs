@@ -4,16 +4,17 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use codestore::{Code, CodeMemory, CodeStore};
+use codestore::{Code, CodeMemory, CodeStore, Maker};
 use kernel::call::{CallCode, FileCall, Makers};
 use kernel::space::FramePool;
 use machine::{
-    BadVectorState, Channel, Entries, FrameNumber, Machine, Nanos, NoFrames, PAGE_BYTES, PhysicalMemory, Received,
-    Registers, Start, Threads, Translation, Tte, TteId, Upcalls, UserFault, UserMemory, VirtAddr,
+    BadVectorState, Channel, Entries, FloatWords, FrameNumber, Machine, Nanos, NoFrames, PAGE_BYTES, PhysicalMemory,
+    Received, Registers, SendCode, Start, Threads, Translation, Tte, TteId, Upcalls, UserFault, UserMemory, VirtAddr,
 };
-use synth::{Abs32, Draft, Template, template};
+use synth::{Abs32, Draft, Target, Template, template};
 
 use crate::arena::low_memory;
+use crate::device::Device;
 use crate::program::Program;
 
 const FRAMES: u32 = 4096;
@@ -32,6 +33,16 @@ template! {
     "ret",
 }
 
+/// The tag of the thread that the tests are.
+pub const TAG: u64 = 77;
+
+template! {
+    /// Loads it.
+    pub struct BenchTag {}
+    where { TAG_VALUE = TAG }
+    "mov eax, {TAG_VALUE}",
+}
+
 template! {
     /// Notes that a routine gave up, and where its stack was.
     pub struct NoteSlow { mark: Abs32 }
@@ -45,6 +56,8 @@ pub struct Bench {
     pub pool: &'static FramePool,
     /// Stack pointer of the last routine that gave up; 0: none did.
     pub mark: Box<u64>,
+    /// Where the channels lead.
+    pub device: Device,
     frames: usize,
     user_limit: Box<u64>,
     slow: OnceLock<(Code<FileCall>, Code<CallCode>)>,
@@ -103,6 +116,7 @@ impl Bench {
             store: code_store(),
             pool,
             mark: Box::new(0),
+            device: Device::new(),
             frames,
             user_limit,
             slow: OnceLock::new(),
@@ -131,9 +145,9 @@ impl Bench {
             let (mut file, mut call) = (note(), note());
             BenchLeave {}.append_to(&mut file);
             BenchLeaveDirect {}.append_to(&mut call);
-            let publish = |draft| self.store.publish("bench.slow", "bench".into(), draft);
+            let publish = |draft| self.store.publish("bench.slow", Maker::new("bench"), draft);
             let file = publish(file).expect("room for code");
-            let call = self.store.publish("bench.slow_direct", "bench".into(), call).expect("room for code");
+            let call = self.store.publish("bench.slow_direct", Maker::new("bench"), call).expect("room for code");
             (file, call)
         })
     }
@@ -311,6 +325,10 @@ impl Machine for Bench {
         0
     }
 
+    fn vector_bytes(&self) -> usize {
+        0
+    }
+
     fn vector_features(&self) -> u64 {
         3
     }
@@ -325,6 +343,16 @@ impl Machine for Bench {
 
     fn leave_direct(&self) -> Template {
         self.pc_fragment(2).unwrap_or_else(BenchLeaveDirect::template)
+    }
+
+    fn send_code(&self, _channel: Channel, none: Target) -> Option<SendCode> {
+        Some(self.device.send_code(none))
+    }
+
+    fn load_tag(&self) -> Option<Template> {
+        let of_pc = || machine_pc::thread_templates().into_iter().find(|(name, _)| *name == "thread.tag");
+        let pc = self.pc_fragments.load(Ordering::Relaxed).then(of_pc).flatten();
+        Some(pc.map_or_else(BenchTag::template, |(_, template)| template))
     }
 
     fn frame_address(&self, frame: FrameNumber) -> u64 {
@@ -370,11 +398,15 @@ impl Tte for OnlyTte {
 
     fn link_next(&self, _next: &dyn Tte) {}
 
-    fn vector_state(&self) -> Vec<u8> {
-        Vec::new()
+    fn float_words(&self) -> FloatWords {
+        FloatWords::default()
     }
 
-    fn set_vector_state(&self, _image: &[u8]) -> Result<(), BadVectorState> {
+    fn save_vector_state(&self, _to: VirtAddr) -> Result<(), UserFault> {
+        Err(UserFault)
+    }
+
+    fn load_vector_state(&self, _from: VirtAddr, _bytes: usize, _features: u64) -> Result<(), BadVectorState> {
         Err(BadVectorState)
     }
 

@@ -4,6 +4,7 @@
 //! ```text
 //!   arena.rs     the allocator: everything that code names lies below 2 GB
 //!   bench.rs     the machine and its fragments
+//!   device.rs    the other side of the ring that routines send through
 //!   program.rs   the memory of the program that calls
 //!   entry.rs     enters a routine as a thread's dispatch does, and looks at what comes back
 //!   random.rs    numbers from a seed
@@ -11,12 +12,14 @@
 
 mod arena;
 mod bench;
+mod device;
 mod entry;
 mod program;
 mod random;
 
 pub use arena::low_memory;
-pub use bench::{Bench, OnlyTte, bench};
+pub use bench::{Bench, OnlyTte, TAG, bench};
+pub use device::{BUFFERS, Device};
 pub use entry::{Caller, Outcome, Way};
 pub use program::{AREA_BYTES, Access, Program};
 pub use random::Random;

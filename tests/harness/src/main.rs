@@ -34,6 +34,7 @@ suites
   paper          the seven programs of the paper, static and dynamic, same output
   streams        100 MB through stdin and stdout, separate stderr, exit statuses
   errors         bad programs: one clear line and a useful status
+  compiler       make driving cc in a root with the host's compiler
   tty            interactive programs at a pseudo-terminal
   all            everything above
 

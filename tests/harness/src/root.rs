@@ -63,7 +63,10 @@ impl Root {
     }
 
     /// Copies `file` to the same place below the root, following the merged `/usr`.
-    fn add_file(&mut self, file: &Path) -> Result<(), String> {
+    ///
+    /// # Errors
+    /// A sentence when it cannot be copied.
+    pub fn add_file(&mut self, file: &Path) -> Result<(), String> {
         let place = merged(file);
         if !self.packed.insert(place.clone()) {
             return Ok(());

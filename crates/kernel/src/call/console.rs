@@ -1,9 +1,7 @@
 //! `write` to a channel of the machine: one routine down to the device's ring (the machine gives instructions to paste).
 
-use alloc::string::String;
-
 use abi::nr;
-use codestore::{Code, PublishError};
+use codestore::{Code, Maker, PublishError};
 use machine::{Channel, SendCode};
 use synth::{Imm32, template};
 
@@ -65,7 +63,7 @@ fn publish(channel: Channel, makers: Makers) -> Option<Result<Code<FileCall>, Pu
     let mut routine = Routine::new(makers, nr::WRITE);
     let send = makers.machine.send_code(channel, routine.slow_many())?;
     paste_send(&mut routine, &send);
-    Some(routine.publish("console.write", String::from("boot")))
+    Some(routine.publish("console.write", Maker::new("boot")))
 }
 
 /// For the golden listings.

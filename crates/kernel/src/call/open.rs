@@ -9,10 +9,8 @@
 //! Both routines have only rax to work with, and need no more. `close` stays on the program's stack; `open` leaves it before
 //! it looks at the path, because a fault on the program's stack would store the kernel's registers there.
 
-use alloc::string::String;
-
 use abi::nr;
-use codestore::{Code, PublishError};
+use codestore::{Code, Maker, PublishError};
 use machine::Tte;
 use synth::{Abs32, Draft, Imm32, Label, Target, template};
 
@@ -170,7 +168,8 @@ fn paste_path(draft: &mut Draft, path: &[u8], slow: Target) {
 
 /// `close` of a pending descriptor.
 pub fn cached_close(makers: Makers, table: &ClosePlan, thread_slow: u64) -> Result<Code<CallCode>, PublishError> {
-    let mut draft = Uninstall {
+    let mut draft = Draft::new();
+    Uninstall {
         free: Abs32(table.free),
         pending: Abs32(table.pending),
         reads: Abs32(table.reads),
@@ -178,7 +177,7 @@ pub fn cached_close(makers: Makers, table: &ClosePlan, thread_slow: u64) -> Resu
         slow_entry: Abs32(table.slow_entry),
         slow: Target::Label(SLOW),
     }
-    .draft();
+    .append_to(&mut draft);
     draft.append(&makers.machine.leave_direct(), &[]);
     finish(makers, draft, nr::CLOSE, thread_slow, "call.close")
 }
@@ -192,7 +191,7 @@ fn finish(
 ) -> Result<Code<CallCode>, PublishError> {
     draft.place(SLOW);
     ToRust { number: Imm32(number as u32), slow: Target::Address(rust) }.append_to(&mut draft);
-    makers.store.publish(name, String::from("openat"), draft)
+    makers.store.publish(name, Maker::new("openat"), draft)
 }
 
 /// For the golden listings.

@@ -1,8 +1,6 @@
 //! Assembling a routine: fragments of ours, fragments of the machine, the way out.
 
-use alloc::string::String;
-
-use codestore::{Code, CodeStore, PublishError};
+use codestore::{Code, CodeStore, Maker, PublishError};
 use machine::Machine;
 use synth::{Abs32, Draft, Imm32, Label, Target, template};
 
@@ -143,7 +141,7 @@ impl Routine {
     }
 
     /// Appends the ways out and publishes.
-    pub fn publish(mut self, name: &'static str, maker: String) -> Result<Code<FileCall>, PublishError> {
+    pub fn publish(mut self, name: &'static str, maker: Maker) -> Result<Code<FileCall>, PublishError> {
         let slow = GoSlow { number: Imm32(self.number), slow: Target::Address(self.makers.machine.slow_call()) };
         if self.has_filter {
             self.draft.place(SLOW_FILTER);

@@ -1,7 +1,7 @@
 //! Routines without data of their own: /dev/null and /dev/zero. All open files share one copy (R4).
 
 use abi::nr;
-use codestore::{Code, PublishError};
+use codestore::{Code, Maker, PublishError};
 use synth::template;
 
 use super::routine::{Makers, Routine};
@@ -78,7 +78,7 @@ pub fn null_read(makers: Makers) -> Result<Code<FileCall>, PublishError> {
     let (user_limit, slow): (LimitWord, _) = (routine.user_limit(), routine.slow());
     routine.paste(|draft| NullRead { user_limit, slow }.append_to(draft));
     routine.leave();
-    routine.publish("null.read", "boot".into())
+    routine.publish("null.read", Maker::new("boot"))
 }
 
 /// `write` to /dev/null.
@@ -87,7 +87,7 @@ pub fn null_write(makers: Makers) -> Result<Code<FileCall>, PublishError> {
     let (user_limit, slow): (LimitWord, _) = (routine.user_limit(), routine.slow());
     routine.paste(|draft| NullWrite { user_limit, slow }.append_to(draft));
     routine.leave();
-    routine.publish("null.write", "boot".into())
+    routine.publish("null.write", Maker::new("boot"))
 }
 
 /// `read` of /dev/zero.
@@ -98,7 +98,7 @@ pub fn zero_read(makers: Makers) -> Result<Code<FileCall>, PublishError> {
     routine.paste_user_many(|draft| ZeroReadStore {}.append_to(draft));
     routine.paste(|draft| ZeroReadEnd {}.append_to(draft));
     routine.leave();
-    routine.publish("zero.read", "boot".into())
+    routine.publish("zero.read", Maker::new("boot"))
 }
 
 /// For the golden listings.

@@ -8,13 +8,12 @@
 //! of the file, a page boundary, a time that must be noted) is done by the Rust twin, which then fills the slot.
 
 use alloc::boxed::Box;
-use alloc::string::String;
 use alloc::vec::Vec;
 use core::cell::Cell;
 use core::mem::offset_of;
 
 use abi::nr;
-use codestore::{Code, PublishError};
+use codestore::{Code, Maker, PublishError};
 use machine::{KernelCell, Machine, PAGE_BYTES};
 use synth::{Abs32, template};
 
@@ -290,11 +289,11 @@ impl Window {
         let seek_set = SeekSet { slow: seek.slow(), position: self.word(offset_of!(Window, position)) };
         seek.paste(|draft| seek_set.append_to(draft));
         seek.leave();
-        let maker = || String::from("open");
+        let maker = Maker::new("open");
         Ok(WindowRoutines {
-            read: read.publish("file.read", maker())?,
-            write: write.publish("file.write", maker())?,
-            seek: seek.publish("file.seek", maker())?,
+            read: read.publish("file.read", maker)?,
+            write: write.publish("file.write", maker)?,
+            seek: seek.publish("file.seek", maker)?,
         })
     }
 }

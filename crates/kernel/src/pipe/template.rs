@@ -4,10 +4,8 @@
 //! twin when somebody waits at the other side (a word of the waiting queue), when the ring is full or empty, when the
 //! other end is closed (`write_limit` is 0), and when the program's memory faults.
 
-use alloc::string::String;
-
 use abi::nr;
-use codestore::{Code, PublishError};
+use codestore::{Code, Maker, PublishError};
 use synth::{Abs32, Imm32, template};
 
 use super::ends::Pipe;
@@ -217,7 +215,7 @@ pub fn write(pipe: &Pipe, makers: Makers) -> Result<Code<FileCall>, PublishError
     routine.paste_user_many(|draft| MoveMany {}.append_to(draft));
     routine.paste(|draft| WriteManyEnd { head }.append_to(draft));
     routine.leave();
-    routine.publish("pipe.write", String::from("pipe2"))
+    routine.publish("pipe.write", Maker::new("pipe2"))
 }
 
 /// `read` for a pipe of the default capacity.
@@ -240,7 +238,7 @@ pub fn read(pipe: &Pipe, makers: Makers) -> Result<Code<FileCall>, PublishError>
     routine.paste_user_many(|draft| MoveManyRax {}.append_to(draft));
     routine.paste(|draft| ReadManyEnd { tail }.append_to(draft));
     routine.leave();
-    routine.publish("pipe.read", String::from("pipe2"))
+    routine.publish("pipe.read", Maker::new("pipe2"))
 }
 
 /// For the golden listings.

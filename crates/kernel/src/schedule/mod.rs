@@ -24,6 +24,7 @@ use alloc::vec::Vec;
 
 use machine::{KernelCell, Machine, Nanos, Start, TteId};
 
+use crate::space::FramePool;
 use crate::thread::{State, Thread};
 use alarm::Alarms;
 use ring::Ring;
@@ -46,6 +47,8 @@ pub struct Scheduler {
     switches: KernelCell<u64>,
     /// Since when the running thread's time is not in its own account.
     running_since: KernelCell<Nanos>,
+    /// The frames that the idle thread zeroes ahead (S-106).
+    idle_pool: KernelCell<Option<&'static FramePool>>,
 }
 
 /// The idle thread needs its scheduler and gets no argument.
@@ -65,6 +68,7 @@ impl Scheduler {
             is_timer_late: KernelCell::new(false),
             switches: KernelCell::new(0),
             running_since: KernelCell::new(machine.now()),
+            idle_pool: KernelCell::new(None),
         }));
         scheduler.enlist(&idle);
         THE.set(Some(scheduler));
@@ -77,6 +81,16 @@ impl Scheduler {
 
     pub fn idle(&self) -> &Arc<Thread> {
         &self.idle
+    }
+
+    /// From now on the idle thread zeroes free frames of `pool` ahead of their use.
+    pub fn zero_when_idle(&self, pool: &'static FramePool) {
+        self.idle_pool.set(Some(pool));
+    }
+
+    /// Does a small piece of idle work; `false` when there is none.
+    fn work_ahead(&self) -> bool {
+        self.idle_pool.get().is_some_and(FramePool::zero_one_ahead)
     }
 
     /// Makes a thread known, so that it can be found by its id.
@@ -312,6 +326,10 @@ fn idle() -> ! {
         while scheduler.ready_count() > 0 {
             scheduler.yield_now();
         }
-        scheduler.machine.wait_for_interrupt();
+        if scheduler.work_ahead() {
+            scheduler.machine.serve_interrupts();
+        } else {
+            scheduler.machine.wait_for_interrupt();
+        }
     }
 }

@@ -93,9 +93,10 @@ impl Space {
 
     /// Joins the area that starts at `start` to the one before it if they are alike.
     pub(super) fn merge_before(&mut self, start: u64) {
-        let Some(area) = self.areas.get(&start) else { return };
-        let Some((&before_start, before)) = self.areas.range(..start).next_back() else { return };
-        if before.end != start || !before.can_absorb(before_start, area) {
+        let mut downwards = self.areas.range(..=start);
+        let Some((&at, area)) = downwards.next_back() else { return };
+        let Some((&before_start, before)) = downwards.next_back() else { return };
+        if at != start || before.end != start || !before.can_absorb(before_start, area) {
             return;
         }
         let Some(area) = self.areas.remove(&start) else { return };

@@ -154,6 +154,20 @@ impl FramePool {
         list.push(frame.0);
     }
 
+    /// Gives up a reference that [`Page::into_raw`] gave back: as `from_raw` and `drop`.
+    pub fn give_up(&self, frame: FrameNumber) {
+        let mut state = self.state.borrow_mut();
+        let index = (frame.0 - state.base) as usize;
+        assert!(state.counts[index] > 0, "frame {frame:?} is free");
+        state.counts[index] -= 1;
+        if state.counts[index] == 0 {
+            if cfg!(debug_assertions) {
+                self.memory.fill(frame, 0, PAGE_BYTES, 0xCC);
+            }
+            state.free.push(frame.0);
+        }
+    }
+
     pub fn free_frames(&self) -> usize {
         let state = self.state.borrow();
         state.free.len() + state.zeroed.len()
@@ -218,7 +232,7 @@ impl FrameSource for PoolSource {
     }
 
     fn give(&self, frame: FrameNumber) {
-        drop(self.0.from_raw(frame));
+        self.0.give_up(frame);
     }
 
     fn give_zeroed(&self, frame: FrameNumber) {
@@ -279,14 +293,6 @@ impl Clone for Page {
 
 impl Drop for Page {
     fn drop(&mut self) {
-        let mut state = self.pool.state.borrow_mut();
-        let index = (self.frame.0 - state.base) as usize;
-        state.counts[index] -= 1;
-        if state.counts[index] == 0 {
-            if cfg!(debug_assertions) {
-                self.pool.memory.fill(self.frame, 0, PAGE_BYTES, 0xCC);
-            }
-            state.free.push(self.frame.0);
-        }
+        self.pool.give_up(self.frame);
     }
 }

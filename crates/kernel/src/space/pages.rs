@@ -57,7 +57,7 @@ impl Pages {
         let (pool, resident) = (self.pool, &mut self.resident);
         self.translation.visit(VirtAddr(from), VirtAddr(to), &mut |_, mapping| {
             *resident -= u64::from(!pool.is_zero_frame(mapping.frame));
-            drop(pool.from_raw(mapping.frame));
+            pool.give_up(mapping.frame);
             Change::Remove
         });
     }
@@ -130,6 +130,6 @@ impl Pages {
         if !self.pool.is_zero_frame(frame) {
             self.resident -= 1;
         }
-        drop(self.pool.from_raw(frame));
+        self.pool.give_up(frame);
     }
 }

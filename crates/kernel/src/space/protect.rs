@@ -51,7 +51,7 @@ impl Space {
 
     /// Changes `from..to`, which lies in one area.
     fn protect_part(&mut self, from: u64, to: u64, protection: Protection) -> Result<(), MapError> {
-        let Some((_, area)) = self.area_at(from) else { return Err(MapError::NoMemory) };
+        let Some((area_start, area)) = self.area_at(from) else { return Err(MapError::NoMemory) };
         if area.protection == protection {
             return Ok(());
         }
@@ -65,9 +65,14 @@ impl Space {
             }
             self.check_commit(to - from, area, protection)?;
         }
+        let area_end = area.end;
         self.check_area_count(2)?;
-        self.split(from);
-        self.split(to);
+        if area_start < from {
+            self.split(from);
+        }
+        if to < area_end {
+            self.split(to);
+        }
         let Some(area) = self.areas.get_mut(&from) else { return Err(MapError::NoMemory) };
         let was_data = area.is_data();
         area.protection = protection;

@@ -33,15 +33,15 @@ fn gauges(unix: &'static Unix, _: &Whole) -> Result<Vec<u8>, Errno> {
 /// their holes were filled with.
 fn code(unix: &'static Unix, _: &Whole) -> Result<Vec<u8>, Errno> {
     let mut text = String::new();
-    unix.store.each_birth(|birth| certificate(&mut text, birth));
+    unix.store.each_birth(|birth, bytes| certificate(&mut text, birth, bytes));
     Ok(text.into_bytes())
 }
 
-fn certificate(text: &mut String, birth: &Birth) {
+fn certificate(text: &mut String, birth: &Birth, code: &[u8]) {
     let _ = writeln!(text, "{:016x} {} {} {}", birth.address, birth.bytes, birth.name, birth.maker);
     for origin in &birth.origins {
-        let _ = writeln!(text, "  {} at {} bytes {}", origin.template, origin.offset, origin.bytes);
-        for (name, hole) in &origin.holes {
+        let _ = writeln!(text, "  {} at {} bytes {}", origin.shape.name, origin.offset, origin.bytes);
+        for (name, hole) in origin.holes(birth.address, code) {
             let _ = writeln!(text, "    {name} {:?} {:#x}", hole.kind, hole.value);
         }
     }

@@ -5,7 +5,7 @@ use abi::siginfo::{
     SEGV_ACCERR, SEGV_MAPERR, SigInfo, TRAP_BRKPT, TRAP_HWBKPT, TRAP_TRACE,
 };
 use abi::signal::{SIGBUS, SIGFPE, SIGILL, SIGKILL, SIGSEGV, SIGTRAP};
-use machine::Exception;
+use machine::{Exception, FloatWords};
 
 const DIVIDE: u8 = 0;
 const DEBUG: u8 = 1;
@@ -138,13 +138,11 @@ fn float_code(detail: FaultDetail) -> Option<i32> {
     ORDER.iter().find(|(bits, _)| raised & bits != 0).map(|(_, code)| *code)
 }
 
-/// The floating-point words of an XSAVE image, for [`fault_signal`]; `None` for a vector without them
-/// or an image that is too short.
-pub fn float_detail(vector: u8, image: &[u8]) -> Option<FaultDetail> {
-    let word = |at: usize| image.get(at..at + 2).map(|bytes| u16::from_le_bytes([bytes[0], bytes[1]]));
+/// The floating-point words that a vector is about, for [`fault_signal`]; `None` for one that is not about them.
+pub fn float_detail(vector: u8, words: &FloatWords) -> Option<FaultDetail> {
     match vector {
-        X87 => Some(FaultDetail::X87 { control: word(0)?, status: word(2)? }),
-        SIMD => Some(FaultDetail::Simd { mxcsr: u32::from(word(24)?) }),
+        X87 => Some(FaultDetail::X87 { control: words.x87_control, status: words.x87_status }),
+        SIMD => Some(FaultDetail::Simd { mxcsr: words.mxcsr }),
         _ => None,
     }
 }

@@ -38,6 +38,11 @@ impl ThreadMask {
         self.waiting.unwrap_or_default()
     }
 
+    /// A call has put the mask aside for its length.
+    pub fn is_put_aside(&self) -> bool {
+        self.saved.is_some() || self.waiting.is_some()
+    }
+
     /// `rt_sigprocmask`; gives the mask until now. What becomes unblocked may already be pending.
     ///
     /// Errors: `EINVAL` for an unknown `how`.

@@ -67,6 +67,7 @@ impl TaskTable {
     }
 
     /// The task that runs as this thread; `None` for the kernel's own threads.
+    #[inline]
     pub fn of_thread(&self, id: TteId) -> Option<Arc<Task>> {
         self.by_thread.get(id.0 as usize)
     }

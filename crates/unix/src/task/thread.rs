@@ -108,8 +108,13 @@ impl Task {
 
     /// Changes the signal mask; signals that waited behind it get their turn.
     pub fn change_mask<R>(&self, change: impl FnOnce(&mut ThreadMask) -> R) -> R {
-        let result = change(&mut self.mask.borrow_mut());
-        self.call_attention();
+        let mut mask = self.mask.borrow_mut();
+        let result = change(&mut mask);
+        let is_put_aside = mask.is_put_aside();
+        drop(mask);
+        if is_put_aside || self.has_signal() {
+            self.call_attention();
+        }
         result
     }
 

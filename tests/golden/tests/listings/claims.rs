@@ -18,13 +18,13 @@ const SOURCES: [&str; 11] = [
     "kernel/src/pipe/template.rs",
     "kernel/src/file/window.rs",
     "machine-pc/src/call.rs",
-    "machine-pc/src/tte.rs",
+    "machine-pc/src/thread_code.rs",
     "machine-pc/src/lib.rs",
 ];
 
 /// The doc comment of a template, from the source.
 pub fn doc_comment(template: &Template) -> Vec<String> {
-    let declaration = format!("pub struct {} {{", template.name);
+    let declaration = format!("pub struct {} {{", template.shape.name);
     for source in SOURCES {
         let path = root().join("crates").join(source);
         let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -36,7 +36,7 @@ pub fn doc_comment(template: &Template) -> Vec<String> {
             return lines[first..at].iter().map(|line| line.trim_start_matches('/').trim().to_string()).collect();
         }
     }
-    panic!("the source of template {} is in none of the files that this test reads", template.name);
+    panic!("the source of template {} is in none of the files that this test reads", template.shape.name);
 }
 
 /// The numbers after `Cost:`.
@@ -54,7 +54,7 @@ pub fn check_cost(template: &Template) -> Option<String> {
     let mut entries = vec![0];
     entries.extend((1..code.len()).filter(|at| ends_way(&code[at - 1])));
     // `sw_in` begins behind the address space part of `sw_in_mmu`.
-    entries.extend((template.name == "SwitchIn").then_some(2));
+    entries.extend((template.shape.name == "SwitchIn").then_some(2));
     let mut possible = BTreeSet::new();
     for entry in entries {
         ways(&code, entry, 0, &mut possible);
@@ -68,7 +68,10 @@ pub fn check_cost(template: &Template) -> Option<String> {
     let wrong = claimed.iter().any(|claim| !possible.contains(claim))
         || claimed.first().is_some_and(|claim| !first.contains(claim));
     wrong.then(|| {
-        format!("{}: claims a cost of {claimed:?} instructions, its ways take {first:?} of {possible:?}", template.name)
+        format!(
+            "{}: claims a cost of {claimed:?} instructions, its ways take {first:?} of {possible:?}",
+            template.shape.name
+        )
     })
 }
 
@@ -92,6 +95,8 @@ fn ways(code: &[Instruction], at: usize, done: usize, lengths: &mut BTreeSet<usi
     ways(code, at + 1, done + 1, lengths);
     if instruction.flow_control() == FlowControl::ConditionalBranch {
         let target = code.iter().position(|other| other.ip() == instruction.near_branch_target());
+        let end = code.last().map(Instruction::next_ip) == Some(instruction.near_branch_target());
+        let target = target.or(end.then_some(code.len()));
         if let Some(target) = target.filter(|target| *target > at) {
             ways(code, target, done + 1, lengths);
         }

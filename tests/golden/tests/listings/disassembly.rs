@@ -10,7 +10,7 @@ use iced_x86::{
 };
 use synth::{HoleKind, Template};
 
-use crate::{all_templates, claims};
+use crate::claims;
 
 /// What stands in a hole, by its offset in the code.
 type Holes = BTreeMap<usize, String>;
@@ -97,39 +97,39 @@ fn size(code: &[u8]) -> String {
 /// The listing of a template: its contract as the source states it, then its code.
 pub fn template(template: &Template) -> String {
     let mut holes = Holes::new();
-    template.each_place(|hole, offset| {
-        holes.insert(offset, format!("{{{}}}", template.holes[hole]));
-    });
+    for (hole, offset) in template.places() {
+        holes.insert(offset, format!("{{{}}}", template.shape.holes[hole]));
+    }
     let contract: String = claims::doc_comment(template).iter().map(|line| format!("; {line}\n")).collect();
-    format!("; {}: {}\n{contract}\n{}", template.name, size(template.bytes), listing(template.bytes, &holes, |_| None))
+    format!(
+        "; {}: {}\n{contract}\n{}",
+        template.shape.name,
+        size(template.bytes),
+        listing(template.bytes, &holes, |_| None)
+    )
 }
 
 /// The listing of a routine: its code, cut where one template ends and the next begins.
 pub fn routine(birth: &Birth, code: &[u8]) -> String {
-    let templates = all_templates();
     let mut holes = Holes::new();
     for origin in &birth.origins {
-        let template = templates.iter().find(|template| template.name == origin.template).expect("a listed template");
-        template.each_place(|hole, offset| {
-            let (name, value) = origin.holes[hole];
+        let filled: Vec<_> = origin.holes(birth.address, code).collect();
+        for (hole, offset) in origin.shape.places() {
+            let (name, value) = filled[hole];
             let at = origin.offset as usize + offset;
-            let target = |bytes: &[u8]| {
-                let relative = i32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-                at as i64 + 4 + i64::from(relative)
-            };
             let text = match value.kind {
                 HoleKind::Imm32 => format!("{{{name}={:#x}}}", value.value),
-                HoleKind::Label => format!("{{{name}: {:04x}}}", target(code)),
+                HoleKind::Label => format!("{{{name}: {:04x}}}", value.value),
                 HoleKind::Abs32 | HoleKind::Target => format!("{{{name}}}"),
             };
             holes.insert(at, text);
-        });
+        }
     }
     let heading = |at: usize| {
         let origin = birth.origins.iter().find(|origin| origin.offset as usize == at)?;
         let landing = birth.landings.iter().find(|landing| landing.from as usize == at);
         let fault = landing.map_or(String::new(), |landing| format!(", a fault lands at {:04x}", landing.landing));
-        Some(format!("\n; {}{fault}", origin.template))
+        Some(format!("\n; {}{fault}", origin.shape.name))
     };
     format!("; {}: {}\n{}", birth.name, size(code), listing(code, &holes, heading))
 }

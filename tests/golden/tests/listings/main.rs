@@ -50,7 +50,7 @@ fn check(folder: &str, listings: &[(String, String)]) {
 
 #[test]
 fn templates_are_as_committed() {
-    let listing = |template: &Template| (template.name.to_string(), disassembly::template(template));
+    let listing = |template: &Template| (template.shape.name.to_string(), disassembly::template(template));
     check("templates", &all_templates().iter().map(listing).collect::<Vec<_>>());
 }
 

@@ -1,9 +1,11 @@
 //! The routines that are listed: made as the kernel makes them, with the fragments of the pc.
 
 use golden::{OnlyTte, bench};
-use kernel::call::{ClosePlan, OpenPlan, cached_close, cached_open, null_read, null_write, zero_read};
+use kernel::call::{ClosePlan, OpenPlan, cached_close, cached_open, console_write, null_read, null_write, zero_read};
 use kernel::file::{NewNode, Node, Time, Volume, WindowCode};
 use kernel::pipe::Pipe;
+use kernel::tty::Tty;
+use machine::Channel;
 
 use crate::disassembly;
 
@@ -46,6 +48,9 @@ pub fn all() -> Vec<(String, String)> {
     let open_null = cached_open(makers, &open_plan(b"/dev/null", 0), &OnlyTte).expect("room");
     let open_tty = cached_open(makers, &open_plan(b"/dev/tty", 2), &OnlyTte).expect("room");
     let close = cached_close(makers, &PLAN, slow).expect("room");
+    let console = console_write(Channel::StandardOutput, makers).expect("room");
+    let terminal = Box::new(Tty::new(4096).expect("memory"));
+    let tty = terminal.synthesize(Some(Channel::Terminal), makers);
     let mut listings = vec![
         listed("pipe.read", pipe.read.entry()),
         listed("pipe.write", pipe.write.entry()),
@@ -55,6 +60,9 @@ pub fn all() -> Vec<(String, String)> {
         listed("null.read", null.0.entry()),
         listed("null.write", null.1.entry()),
         listed("zero.read", zero.entry()),
+        listed("console.write", console.entry()),
+        listed("tty.read", tty.read.expect("room").entry()),
+        listed("tty.write", tty.write.expect("room").entry()),
         listed("call.open.null", open_null.entry()),
         listed("call.open.tty", open_tty.entry()),
         listed("call.close", close.entry()),

@@ -1,6 +1,6 @@
 //! The way of a call through a thread's own code: `thread.dispatch`, `thread.by_descriptor`, `thread.slow_call`.
 
-use codestore::Code;
+use codestore::{Code, Maker};
 use golden::{Way, bench};
 use kernel::call::{CallCode, FileCall};
 use machine::Machine;
@@ -37,13 +37,13 @@ fn thread_code(name: &'static str, values: &[HoleValue]) -> Code<UserCall> {
     let (_, template) = templates.iter().find(|(known, _)| *known == name).expect("a template of the thread");
     let mut draft = Draft::new();
     draft.append(template, values);
-    bench().store.publish(name, "bench".into(), draft).expect("room for code")
+    bench().store.publish(name, Maker::new("bench"), draft).expect("room for code")
 }
 
 fn answer<C>(value: u64, leave: synth::Template) -> Code<C> {
     let mut draft = Answer { value: Imm32(value as u32) }.draft();
     draft.append(&leave, &[]);
-    bench().store.publish("bench.answer", "bench".into(), draft).expect("room for code")
+    bench().store.publish("bench.answer", Maker::new("bench"), draft).expect("room for code")
 }
 
 impl Dispatch {

@@ -5,6 +5,7 @@
 //!
 //! `SYNTH_SEED=n` repeats a run; `SYNTH_OPERATIONS=n` sets its length (10000000 for a long one).
 
+mod consoles;
 mod descriptors;
 mod devices;
 mod dispatch;
@@ -29,16 +30,18 @@ fn main() {
     let mut race = Race::new(seed);
     let mut pipes = pipes::Pipes::new();
     let mut files = files::Files::new();
+    let mut consoles = consoles::Consoles::new();
     let mut devices = devices::Devices::new();
     let mut descriptors = descriptors::Descriptors::new();
     let mut dispatch = dispatch::Dispatch::new();
     for operation in 0..operations {
         race.operation = operation;
-        match race.random.below(16) {
+        match race.random.below(18) {
             0..6 => pipes.step(&mut race),
             6..12 => files.step(&mut race),
             12 => devices.step(&mut race),
             13 => dispatch.step(&mut race),
+            16.. => consoles.step(&mut race),
             _ => descriptors.step(&mut race),
         }
     }

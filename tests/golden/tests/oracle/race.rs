@@ -22,7 +22,7 @@ pub struct Race {
 }
 
 /// Every routine that must have been fast at least once.
-const ROUTINES: [&str; 13] = [
+const ROUTINES: [&str; 16] = [
     "pipe.read",
     "pipe.write",
     "file.read",
@@ -31,6 +31,9 @@ const ROUTINES: [&str; 13] = [
     "null.read",
     "null.write",
     "zero.read",
+    "console.write",
+    "tty.read",
+    "tty.write",
     "call.open",
     "call.close",
     "thread.dispatch",

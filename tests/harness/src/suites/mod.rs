@@ -1,6 +1,7 @@
 //! The suites, each a file.
 
 pub mod comparison;
+pub mod compiler;
 pub mod errors;
 pub mod fuzz;
 pub mod paper;
@@ -26,14 +27,26 @@ pub fn run(name: &str, options: &Options, tally: &mut Tally) -> Result<(), Strin
         "errors" => errors::run(options, tally),
         "fuzz" => fuzz::run(options, tally),
         "tty" => tty::run(options, tally),
+        "compiler" => compiler::run(options, tally),
         "list" => comparison::list(options),
         "all" => all(options, tally),
         _ => Err(format!("there is no suite {name}")),
     }
 }
 
-const ALL: [&str; 10] =
-    ["streams", "errors", "differential", "semantics", "faults", "fuzz", "pointers", "leaks", "paper", "tty"];
+const ALL: [&str; 11] = [
+    "streams",
+    "errors",
+    "differential",
+    "semantics",
+    "faults",
+    "fuzz",
+    "pointers",
+    "leaks",
+    "paper",
+    "compiler",
+    "tty",
+];
 
 /// Each suite is tried even when one before it could not be.
 fn all(options: &Options, tally: &mut Tally) -> Result<(), String> {

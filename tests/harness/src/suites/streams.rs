@@ -173,6 +173,23 @@ const CHECKS: &[(&str, Check)] = &[
         let outcome = run(options, &["--generic", "/bin/busybox", "cat"], &data)?;
         same("stdout", &data, &outcome.stdout)
     }),
+    ("counted_runs_repeat_exactly", |options| {
+        // The list of calls has their times, addresses and random bytes.
+        let script = "i=0; while [ $i -lt 99 ]; do i=$((i+1)); done; echo $i; sleep 0.1; cat /proc/uptime | wc -l";
+        let once = || run(options, &["--icount", "--strace", "/bin/busybox", "sh", "-c", script], b"");
+        let (first, second) = (once()?, once()?);
+        same("stdout", b"99\n1\n", &first.stdout)?;
+        same("stdout of the second run", &first.stdout, &second.stdout)?;
+        same("list of calls of the second run", &first.stderr, &second.stderr)
+    }),
+    ("a_kernel_panic_leaves_its_epitaph", |options| {
+        let outcome = run(options, &["--kernel-arguments", "panic", "/bin/busybox", "true"], b"")?;
+        let text = String::from_utf8_lossy(&outcome.stderr).into_owned();
+        if outcome.status == 70 && error_lines(&outcome.stderr) == 1 && text.contains("asked for on the command line") {
+            return Ok(());
+        }
+        Err(format!("status {}: {text}", outcome.status))
+    }),
     ("calls_are_listed_on_stderr", |options| {
         let outcome = run(options, &["--strace", "/bin/busybox", "echo", "traced"], b"")?;
         same("stdout", b"traced\n", &outcome.stdout)?;

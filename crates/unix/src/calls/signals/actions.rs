@@ -7,7 +7,7 @@ use machine::{Registers, VirtAddr};
 use super::deliver;
 use crate::call::{Call, CallResult};
 use crate::signal::SignalSet;
-use crate::signal::frame::{self, Restored, VectorFormat, VectorRestore};
+use crate::signal::frame::{self, Restored, VectorRestore};
 
 /// Error: `EINVAL` for a set of another size.
 pub fn check_set_size(bytes: u64) -> Result<(), Errno> {
@@ -85,8 +85,7 @@ pub fn sigaltstack(call: &Call<'_>, new: u64, old: u64) -> CallResult {
 /// Back from a handler: everything is as its frame says. A frame that cannot be read is a fault.
 pub fn rt_sigreturn(call: &mut Call<'_>) -> CallResult {
     let machine = call.unix.machine;
-    let tte = call.task.thread.tte();
-    let format = VectorFormat { bytes: tte.vector_state().len(), features: machine.vector_features() };
+    let format = deliver::vector_format(call.unix);
     let read = |address: u64, into: &mut [u8]| machine.copy_in(VirtAddr(address), into).is_ok();
     call.registers_replaced = true;
     match frame::restore(call.registers, format, &read) {
@@ -110,7 +109,9 @@ fn resume(call: &mut Call<'_>, restored: Restored) {
             tte.reset_vector_state();
             true
         }
-        VectorRestore::Image(image) => tte.set_vector_state(&image).is_ok(),
+        VectorRestore::Image { address, bytes, features } => {
+            tte.load_vector_state(VirtAddr(address), bytes, features).is_ok()
+        }
         VectorRestore::Refused => false,
     };
     if !taken {

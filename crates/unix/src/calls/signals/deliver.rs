@@ -4,15 +4,16 @@
 use alloc::sync::Arc;
 
 use abi::Errno;
+use abi::frame::FP_XSTATE_MAGIC2;
 use abi::process::{RLIMIT_CORE, WaitStatus};
 use kernel::space::{FaultKind, Resolved};
-use machine::{Exception, Registers, VirtAddr};
+use machine::{Exception, Registers, UserFault, VirtAddr};
 
 use super::stop;
 use crate::calls::{life, make_room, take_starvation, trace};
 use crate::emulator::Unix;
 use crate::signal::fault::{FaultDetail, PageCause, fault_signal, float_detail};
-use crate::signal::frame::{self, FrameRequest};
+use crate::signal::frame::{self, Frame, FrameRequest, SOFTWARE_BYTES, VectorFormat};
 use crate::signal::generate::{Force, force, force_segv};
 use crate::signal::restart::Next;
 use crate::signal::{Delivery, HandlerCall, RestartKind, next_delivery, restart};
@@ -45,7 +46,7 @@ pub fn fault(unix: &'static Unix, task: &Arc<Task>, registers: &Registers, excep
     let detail = match exception.vector {
         PAGE_FAULT => FaultDetail::Page(page_cause(task.last_fault.get())),
         DEBUG if registers.rflags & TRAP_FLAG != 0 => FaultDetail::Debug { dr6: DR6_STEP },
-        vector => float_detail(vector, &task.thread.tte().vector_state()).unwrap_or(FaultDetail::None),
+        vector => float_detail(vector, &task.thread.tte().float_words()).unwrap_or(FaultDetail::None),
     };
     task.last_fault.set(None);
     let Some(info) = fault_signal(&exception, registers.rip, detail) else { return };
@@ -132,11 +133,10 @@ pub fn before_user(unix: &'static Unix, task: Arc<Task>, registers: &mut Registe
                 let kind = core::mem::take(&mut *task.interrupted_call.borrow_mut());
                 restart(kind, Next::Program, registers.cause, registers);
                 task.mask.borrow_mut().put_back();
-                if is_enterable(registers.rip) && !task.has_signal() {
-                    return;
-                }
                 if !is_enterable(registers.rip) {
                     refuse(&task, None);
+                } else if !task.has_signal() {
+                    return;
                 }
             }
         }
@@ -149,6 +149,9 @@ fn is_enterable(address: u64) -> bool {
 }
 
 fn next(unix: &Unix, task: &Task) -> Delivery {
+    if !task.has_signal() {
+        return Delivery::None;
+    }
     let process = &task.process;
     let actions = process.actions();
     let group = process.family.get().group;
@@ -196,17 +199,28 @@ fn enter_handler(unix: &'static Unix, task: &Task, registers: &mut Registers, ca
 
 /// Error: `EFAULT` when there is no frame; the registers are unchanged then.
 fn build_frame(unix: &Unix, task: &Task, registers: &mut Registers, call: &HandlerCall) -> Result<(), Errno> {
-    let vector_state = task.thread.tte().vector_state();
     let request = FrameRequest {
         registers,
-        vector_state: &vector_state,
-        features: unix.machine.vector_features(),
+        format: vector_format(unix),
         call,
         altstack: &task.alternate_stack.get(),
         trap: task.trap.get(),
     };
-    let frame = frame::build(&request).map_err(|_| Errno::EFAULT)?;
-    unix.machine.copy_out(VirtAddr(frame.address), &frame.bytes).map_err(|_| Errno::EFAULT)?;
+    let mut frame = Frame::default();
+    frame::build(&request, &mut frame).map_err(|_| Errno::EFAULT)?;
+    write_frame(unix, task, &frame).map_err(|UserFault| Errno::EFAULT)?;
     *registers = Registers { cause: registers.cause, ..frame.registers };
     Ok(())
+}
+
+fn write_frame(unix: &Unix, task: &Task, frame: &Frame) -> Result<(), UserFault> {
+    unix.machine.copy_out(VirtAddr(frame.address), &frame.head)?;
+    task.thread.tte().save_vector_state(VirtAddr(frame.vector_at))?;
+    unix.machine.copy_out(VirtAddr(frame.vector_at + SOFTWARE_BYTES as u64), &frame.software.to_bytes())?;
+    unix.machine.copy_out(VirtAddr(frame.magic_at), &FP_XSTATE_MAGIC2.to_le_bytes())
+}
+
+/// The machine's XSAVE images.
+pub fn vector_format(unix: &Unix) -> VectorFormat {
+    VectorFormat { bytes: unix.machine.vector_bytes(), features: unix.machine.vector_features() }
 }

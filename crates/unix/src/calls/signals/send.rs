@@ -34,7 +34,25 @@ pub fn send_to_group(unix: &'static Unix, group: u32, info: &SigInfo) -> usize {
 
 /// Error: `EAGAIN` when a queued signal finds no room.
 pub fn try_send_to_process(unix: &'static Unix, process: &Arc<Process>, info: &SigInfo) -> Result<(), Errno> {
+    // Most processes have one thread, and it needs no lists.
+    if let Some(only) = only_task(process) {
+        let choose = |_: &[Arc<Task>]| choose(process, info, &[candidate(&only)]);
+        return post(unix, process, info, core::slice::from_ref(&only), choose);
+    }
     let tasks = live_tasks(process);
+    post(unix, process, info, &tasks, |tasks| {
+        let candidates: Vec<Candidate> = tasks.iter().map(|task| candidate(task)).collect();
+        choose(process, info, &candidates)
+    })
+}
+
+fn post(
+    unix: &'static Unix,
+    process: &Arc<Process>,
+    info: &SigInfo,
+    tasks: &[Arc<Task>],
+    choose: impl Fn(&[Arc<Task>]) -> Wake,
+) -> Result<(), Errno> {
     let mask = tasks.first().map_or(ThreadMask::default(), |task| task.mask.get());
     if !accept(unix, process, info, &mask) {
         return Ok(());
@@ -42,11 +60,20 @@ pub fn try_send_to_process(unix: &'static Unix, process: &Arc<Process>, info: &S
     let room = room(process);
     process.pending.borrow_mut().post(info, room)?;
     unix.scheduler.wake(&process.signal_arrived);
-    let candidates: Vec<Candidate> = tasks.iter().map(|task| candidate(task)).collect();
-    let signal = info.signo as u32;
-    let wake = choose_thread(signal, handler(process, signal), &candidates, 0);
-    wake_up(unix, process, signal, wake, &tasks);
+    wake_up(unix, process, info.signo as u32, choose(tasks), tasks);
     Ok(())
+}
+
+fn choose(process: &Process, info: &SigInfo, candidates: &[Candidate]) -> Wake {
+    let signal = info.signo as u32;
+    choose_thread(signal, handler(process, signal), candidates, 0)
+}
+
+/// The task of a process that has only one.
+fn only_task(process: &Process) -> Option<Arc<Task>> {
+    let tasks = process.tasks.borrow();
+    let [only] = &tasks[..] else { return None };
+    only.upgrade().filter(|task| !task.ending.get())
 }
 
 /// Error: `EAGAIN` when a queued signal finds no room.
@@ -96,7 +123,7 @@ fn candidate(task: &Task) -> Candidate {
 fn room(process: &Process) -> usize {
     let limit = process.limits.borrow().0[RLIMIT_SIGPENDING as usize].0;
     let mut queued = process.pending.borrow().queued();
-    process.each_task(|task| queued += task.pending.borrow().queued());
+    process.tasks.borrow().iter().filter_map(Weak::upgrade).for_each(|task| queued += task.pending.borrow().queued());
     usize::try_from(limit).unwrap_or(usize::MAX).saturating_sub(queued)
 }
 

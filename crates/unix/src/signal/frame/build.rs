@@ -1,16 +1,15 @@
 //! From interrupted registers to a frame and the registers a handler starts with.
 
-use alloc::vec::Vec;
-
+use abi::Field;
 use abi::frame::{
-    FP_XSTATE_MAGIC1, FP_XSTATE_MAGIC2, FP_XSTATE_MAGIC2_BYTES, FPSTATE_ALIGN, FRAME_BYTES, FRAME_SIGINFO,
-    FRAME_UCONTEXT, FpxSoftwareBytes, FramePlace, RED_ZONE_BYTES, SigContext, UC_FP_XSTATE, UC_SIGCONTEXT_SS,
-    UC_STRICT_RESTORE_SS, UContext, place_frame,
+    FP_XSTATE_MAGIC1, FP_XSTATE_MAGIC2_BYTES, FPSTATE_ALIGN, FRAME_BYTES, FRAME_SIGINFO, FRAME_UCONTEXT,
+    FpxSoftwareBytes, FramePlace, RED_ZONE_BYTES, SigContext, UC_FP_XSTATE, UC_SIGCONTEXT_SS, UC_STRICT_RESTORE_SS,
+    UContext, place_frame,
 };
 use abi::signal::{SA_ONSTACK, SA_RESTORER, SA_SIGINFO};
 use machine::Registers;
 
-use super::{FEATURES_BASE, SOFTWARE_BYTES, USER_CS, USER_SS, XSAVE_BYTES_MIN, XSAVE_HEADER};
+use super::{USER_CS, USER_SS, VectorFormat, XSAVE_BYTES_MIN};
 use crate::signal::altstack::AltStack;
 use crate::signal::deliver::HandlerCall;
 use crate::signal::fault::TrapRecord;
@@ -24,23 +23,43 @@ const FLAGS_CLEARED: u64 = 1 << 8 | 1 << 10 | 1 << 16;
 pub struct FrameRequest<'a> {
     /// The interrupted program's, after [`fn@crate::signal::restart`].
     pub registers: &'a Registers,
-    /// A standard XSAVE image.
-    pub vector_state: &'a [u8],
-    /// Features of the image (XCR0).
-    pub features: u64,
+    /// The machine's XSAVE images.
+    pub format: VectorFormat,
     pub call: &'a HandlerCall,
     pub altstack: &'a AltStack,
     pub trap: TrapRecord,
 }
 
-/// A frame to copy to the program's stack. If that fails, the thread gets `force_segv`.
+/// A frame to write to the program's stack, piece by piece. If that fails, the thread gets `force_segv`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Frame {
-    /// Where the bytes go.
+    /// Where the frame lies.
     pub address: u64,
-    pub bytes: Vec<u8>,
+    /// Its first bytes: return address, context, details.
+    pub head: [u8; FRAME_BYTES as usize],
+    /// Where the XSAVE image goes, with x87 and SSE marked as present: old programs change them without touching
+    /// the header.
+    pub vector_at: u64,
+    /// Goes into the image at [`SOFTWARE_BYTES`].
+    pub software: FpxSoftwareBytes,
+    /// Where `FP_XSTATE_MAGIC2` goes, behind the image.
+    pub magic_at: u64,
     /// What the handler starts with. The vector state is to be reset, too.
     pub registers: Registers,
+}
+
+impl Default for Frame {
+    /// All zero: to be filled.
+    fn default() -> Frame {
+        Frame {
+            address: 0,
+            head: [0; FRAME_BYTES as usize],
+            vector_at: 0,
+            software: FpxSoftwareBytes::zeroed(),
+            magic_at: 0,
+            registers: Registers::default(),
+        }
+    }
 }
 
 /// Why there is no frame; the thread gets `force_segv`.
@@ -50,33 +69,35 @@ pub enum NoFrame {
     NoRestorer,
     /// The alternate stack is full, or the stack pointer too near zero.
     NoRoom,
-    /// The kernel has no memory for it.
-    NoMemory,
 }
 
-/// Builds the frame for a handler.
+/// Builds the frame for a handler, in a place that [`Frame::default`] has made.
 ///
 /// Errors: see [`NoFrame`]. That the stack can be written is for the caller to find out.
-pub fn build(request: &FrameRequest) -> Result<Frame, NoFrame> {
+pub fn build(request: &FrameRequest, frame: &mut Frame) -> Result<(), NoFrame> {
     let action = &request.call.action;
     if action.sa_flags & SA_RESTORER == 0 {
         return Err(NoFrame::NoRestorer);
     }
-    let image_bytes = request.vector_state.len().max(XSAVE_BYTES_MIN);
+    let image_bytes = request.format.bytes.max(XSAVE_BYTES_MIN);
     let place = place(request, image_bytes)?;
-    let vector_at = (place.fpstate - place.frame) as usize;
-    let frame_bytes = vector_at + image_bytes + FP_XSTATE_MAGIC2_BYTES;
-    let mut bytes = Vec::new();
-    bytes.try_reserve_exact(frame_bytes).map_err(|_| NoFrame::NoMemory)?;
-    bytes.resize(frame_bytes, 0);
-
-    put(&mut bytes, 0, &action.sa_restorer.to_le_bytes());
-    put(&mut bytes, FRAME_UCONTEXT as usize, &ucontext(request, place.fpstate).to_bytes());
+    put(&mut frame.head, 0, &action.sa_restorer);
+    put(&mut frame.head, FRAME_UCONTEXT as usize, &ucontext(request, place.fpstate));
     if action.sa_flags & SA_SIGINFO != 0 {
-        put(&mut bytes, FRAME_SIGINFO as usize, &request.call.info.to_bytes());
+        frame.head[FRAME_SIGINFO as usize..].copy_from_slice(&request.call.info.to_bytes());
     }
-    put_vector_state(&mut bytes[vector_at..], image_bytes, request);
-    Ok(Frame { address: place.frame, bytes, registers: handler_registers(request, place.frame) })
+    frame.software = FpxSoftwareBytes {
+        magic1: FP_XSTATE_MAGIC1,
+        extended_size: (image_bytes + FP_XSTATE_MAGIC2_BYTES) as u32,
+        xfeatures: request.format.features,
+        xstate_size: image_bytes as u32,
+        padding: [0; 7],
+    };
+    frame.address = place.frame;
+    frame.vector_at = place.fpstate;
+    frame.magic_at = place.fpstate + image_bytes as u64;
+    frame.registers = handler_registers(request, place.frame);
+    Ok(())
 }
 
 /// Bytes of the largest frame, for AT_MINSIGSTKSZ; `image_bytes`: of an XSAVE image.
@@ -142,24 +163,6 @@ fn ucontext(request: &FrameRequest, fpstate: u64) -> UContext {
     }
 }
 
-/// The image, marked in its software bytes and behind its end, so that a program can tell its size.
-fn put_vector_state(out: &mut [u8], image_bytes: usize, request: &FrameRequest) {
-    put(out, 0, request.vector_state);
-    let software = FpxSoftwareBytes {
-        magic1: FP_XSTATE_MAGIC1,
-        extended_size: (image_bytes + FP_XSTATE_MAGIC2_BYTES) as u32,
-        xfeatures: request.features,
-        xstate_size: image_bytes as u32,
-        padding: [0; 7],
-    };
-    put(out, SOFTWARE_BYTES, &software.to_bytes());
-    // x87 and SSE always count as present: old programs change them without touching the header.
-    if let Some(present) = out.get_mut(XSAVE_HEADER) {
-        *present |= FEATURES_BASE as u8;
-    }
-    put(out, image_bytes, &FP_XSTATE_MAGIC2.to_le_bytes());
-}
-
 fn handler_registers(request: &FrameRequest, frame: u64) -> Registers {
     Registers {
         rdi: u64::from(request.call.signal),
@@ -175,9 +178,6 @@ fn handler_registers(request: &FrameRequest, frame: u64) -> Registers {
     }
 }
 
-/// Copies to a place that the frame's layout has; one beyond its end is left out.
-fn put(bytes: &mut [u8], at: usize, from: &[u8]) {
-    if let Some(place) = bytes.get_mut(at..at + from.len()) {
-        place.copy_from_slice(from);
-    }
+fn put<T: Field>(bytes: &mut [u8], at: usize, record: &T) {
+    record.put(&mut bytes[at..at + T::BYTES]);
 }

@@ -15,7 +15,7 @@ const XSAVE_BYTES_MIN: usize = 576;
 /// Where an XSAVE image's header lies.
 const XSAVE_HEADER: usize = 512;
 /// Where the FXSAVE image keeps `struct _fpx_sw_bytes`.
-const SOFTWARE_BYTES: usize = 464;
+pub const SOFTWARE_BYTES: usize = 464;
 /// x87 and SSE, which every image holds.
 const FEATURES_BASE: u64 = 3;
 

@@ -1,7 +1,6 @@
 //! `rt_sigreturn`: from a frame, which the handler may have changed, back to registers.
 
-use alloc::vec::Vec;
-
+use abi::Field;
 use abi::frame::{
     FP_XSTATE_MAGIC1, FP_XSTATE_MAGIC2, FP_XSTATE_MAGIC2_BYTES, FPSTATE_ALIGN, FRAME_UCONTEXT, FpxSoftwareBytes,
     SigContext, UContext,
@@ -41,8 +40,9 @@ pub struct Restored {
 pub enum VectorRestore {
     /// The frame has none: reset the registers.
     Reset,
-    /// A standard XSAVE image of the machine's size. Its header is checked; MXCSR and the rest are not.
-    Image(Vec<u8>),
+    /// The first `bytes` of an XSAVE image at an address, and the features to take from it; all others are initial.
+    /// Its header is checked; MXCSR and the rest are not.
+    Image { address: u64, bytes: usize, features: u64 },
     /// It cannot be read or breaks the processor's rules.
     Refused,
 }
@@ -115,10 +115,10 @@ fn vector_state(at: u64, format: VectorFormat, read: Reader) -> VectorRestore {
     }
     let image = match declared(at, format, read) {
         Some(Some(features)) => whole_image(at, format, features, read),
-        Some(None) => legacy_image(at, format, read),
+        Some(None) => legacy_image(at),
         None => None,
     };
-    image.map_or(VectorRestore::Refused, VectorRestore::Image)
+    image.unwrap_or(VectorRestore::Refused)
 }
 
 /// The features to restore if the frame declares an XSAVE image that fits; `Some(None)`: FXSAVE only.
@@ -144,46 +144,26 @@ fn declared(at: u64, format: VectorFormat, read: Reader) -> Option<Option<u64>> 
     Some((u32::from_le_bytes(closing) == FP_XSTATE_MAGIC2).then_some(software.xfeatures))
 }
 
-/// The whole image with the features that are not asked for made initial. Checks what XRSTOR checks in
-/// the header (SDM vol. 1, 13.8): only known features, standard format, reserved bytes zero.
-fn whole_image(at: u64, format: VectorFormat, features: u64, read: Reader) -> Option<Vec<u8>> {
+/// The whole image, of the features that are asked for. Checks what XRSTOR checks in the header (SDM vol. 1,
+/// 13.8): only known features, standard format, reserved bytes zero.
+fn whole_image(at: u64, format: VectorFormat, features: u64, read: Reader) -> Option<VectorRestore> {
     if !at.is_multiple_of(FPSTATE_ALIGN) {
         return None;
     }
-    let mut image = zeroed(format.bytes)?;
-    if !read(at, &mut image) {
+    // Behind the features, bytes 8 to 23 must be zero; the others are reserved but the processor does not look at them.
+    let mut header = [0; 24];
+    if !read(at + XSAVE_HEADER as u64, &mut header) {
         return None;
     }
-    let header = image.get_mut(XSAVE_HEADER..XSAVE_BYTES_MIN)?;
-    let (present, rest) = header.split_first_chunk_mut::<8>()?;
-    let found = u64::from_le_bytes(*present);
-    // Bytes 8 to 23 must be zero; the others are reserved but the processor does not look at them.
-    if found & !format.features != 0 || rest.get(..16)?.iter().any(|byte| *byte != 0) {
-        return None;
-    }
-    *present = (found & features).to_le_bytes();
-    rest.fill(0);
-    Some(image)
+    let header = <[u64; 3]>::get(&header);
+    let is_valid = header[0] & !format.features == 0 && header[1..] == [0, 0];
+    is_valid.then_some(VectorRestore::Image { address: at, bytes: format.bytes, features: header[0] & features })
 }
 
 /// The FXSAVE part alone; all other features are initial.
-fn legacy_image(at: u64, format: VectorFormat, read: Reader) -> Option<Vec<u8>> {
-    if !at.is_multiple_of(FXSAVE_ALIGN) {
-        return None;
-    }
-    let mut image = zeroed(format.bytes.max(XSAVE_BYTES_MIN))?;
-    if !read(at, image.get_mut(..FXSAVE_BYTES)?) {
-        return None;
-    }
-    *image.get_mut(XSAVE_HEADER)? = FEATURES_BASE as u8;
-    Some(image)
-}
-
-fn zeroed(bytes: usize) -> Option<Vec<u8>> {
-    let mut image = Vec::new();
-    image.try_reserve_exact(bytes).ok()?;
-    image.resize(bytes, 0);
-    Some(image)
+fn legacy_image(at: u64) -> Option<VectorRestore> {
+    let image = VectorRestore::Image { address: at, bytes: FXSAVE_BYTES, features: FEATURES_BASE };
+    at.is_multiple_of(FXSAVE_ALIGN).then_some(image)
 }
 
 fn is_user(address: u64, bytes: u64) -> bool {

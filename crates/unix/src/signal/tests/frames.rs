@@ -1,13 +1,15 @@
 //! Frames where the host's own would kill the test.
 
-use abi::frame::{FRAME_UCONTEXT, UContext};
+use abi::frame::{FP_XSTATE_MAGIC2, FRAME_UCONTEXT, UContext};
 use abi::siginfo::SigInfo;
 use abi::signal::*;
 use machine::{Exception, Registers};
 
 use super::handled;
 use crate::signal::fault::{FaultDetail, PageCause, TrapRecord, fault_signal};
-use crate::signal::frame::{BadFrame, Frame, FrameRequest, NoFrame, VectorFormat, VectorRestore, build, restore};
+use crate::signal::frame::{
+    BadFrame, Frame, FrameRequest, NoFrame, SOFTWARE_BYTES, VectorFormat, VectorRestore, build, restore,
+};
 use crate::signal::{AltStack, HandlerCall, SignalSet};
 
 const IMAGE_BYTES: usize = 832;
@@ -25,11 +27,32 @@ fn interrupted(rsp: u64) -> Registers {
     Registers { rsp, rip: 0x40_3000, r15: 15, rax: 1, rflags: 0x1_0746, cause: 5, ..Registers::default() }
 }
 
-fn frame_at(rsp: u64, flags: u64, altstack: &AltStack) -> Result<Frame, NoFrame> {
+/// A frame and what of a program's memory it is written to.
+#[derive(Debug, PartialEq)]
+struct Written {
+    address: u64,
+    bytes: Vec<u8>,
+    registers: Registers,
+}
+
+impl Written {
+    fn new(frame: Frame) -> Written {
+        let mut bytes = frame.head.to_vec();
+        let vector_at = (frame.vector_at - frame.address) as usize;
+        bytes.resize(vector_at, 0);
+        bytes.extend(image());
+        bytes[vector_at + SOFTWARE_BYTES..][..48].copy_from_slice(&frame.software.to_bytes());
+        assert_eq!(frame.magic_at, frame.address + bytes.len() as u64);
+        bytes.extend(FP_XSTATE_MAGIC2.to_le_bytes());
+        Written { address: frame.address, bytes, registers: frame.registers }
+    }
+}
+
+fn frame_at(rsp: u64, flags: u64, altstack: &AltStack) -> Result<Written, NoFrame> {
     frame_for(&handled(flags), rsp, altstack)
 }
 
-fn frame_for(action: &SigAction, rsp: u64, altstack: &AltStack) -> Result<Frame, NoFrame> {
+fn frame_for(action: &SigAction, rsp: u64, altstack: &AltStack) -> Result<Written, NoFrame> {
     let call = HandlerCall {
         signal: SIGUSR1,
         info: SigInfo::kill(SIGUSR1, 5, 6),
@@ -37,14 +60,11 @@ fn frame_for(action: &SigAction, rsp: u64, altstack: &AltStack) -> Result<Frame,
         saved_mask: SignalSet::of(SIGHUP),
         handler_mask: SignalSet::EMPTY,
     };
-    build(&FrameRequest {
-        registers: &interrupted(rsp),
-        vector_state: &image(),
-        features: 7,
-        call: &call,
-        altstack,
-        trap: TrapRecord::default(),
-    })
+    let registers = interrupted(rsp);
+    let trap = TrapRecord::default();
+    let mut frame = Frame::default();
+    let request = FrameRequest { registers: &registers, format: FORMAT, call: &call, altstack, trap };
+    build(&request, &mut frame).map(|()| Written::new(frame))
 }
 
 fn alternate(size: u64) -> AltStack {
@@ -54,11 +74,11 @@ fn alternate(size: u64) -> AltStack {
     altstack
 }
 
-fn read_back(frame: &Frame) -> crate::signal::Restored {
+fn read_back(frame: &Written) -> crate::signal::Restored {
     read_with(frame, FORMAT).expect("our own frame")
 }
 
-fn read_with(frame: &Frame, format: VectorFormat) -> Result<crate::signal::Restored, BadFrame> {
+fn read_with(frame: &Written, format: VectorFormat) -> Result<crate::signal::Restored, BadFrame> {
     let now = Registers { rsp: frame.address + 8, rflags: 0x202, cause: 15, ..Registers::default() };
     restore(&now, format, &|at, into| {
         let from = at.checked_sub(frame.address).and_then(|from| frame.bytes.get(from as usize..));
@@ -79,8 +99,8 @@ fn a_frame_returns_to_where_it_was_built() {
     let old = interrupted(0x7000_0000);
     assert_eq!(restored.registers, Registers { cs: 0x33, ss: 0x2b, cause: 15, rflags: 0x1_0746, ..old });
     assert_eq!(restored.mask, SignalSet::of(SIGHUP));
-    let VectorRestore::Image(read) = restored.vector_state else { panic!("no image") };
-    assert_eq!((&read[..464], &read[512..]), (&image()[..464], &image()[512..]));
+    let address = end - 4 - IMAGE_BYTES as u64;
+    assert_eq!(restored.vector_state, VectorRestore::Image { address, bytes: IMAGE_BYTES, features: 7 });
 }
 
 #[test]
@@ -145,7 +165,7 @@ fn vector_of(change: impl FnOnce(&mut [u8])) -> VectorRestore {
 
 #[test]
 fn a_damaged_vector_state_is_refused_or_taken_as_the_old_format() {
-    let legacy = |state| matches!(state, VectorRestore::Image(image) if image[512] == 3 && image[576..].iter().all(|byte| *byte == 0));
+    let legacy = |state| matches!(state, VectorRestore::Image { bytes: 512, features: 3, .. });
     assert!(legacy(vector_of(|bytes| bytes[464] = 0)));
     assert!(legacy(vector_of(|bytes| bytes[IMAGE_BYTES] = 0)));
     assert!(legacy(vector_of(|bytes| bytes[480..484].fill(0xff))));
@@ -153,14 +173,14 @@ fn a_damaged_vector_state_is_refused_or_taken_as_the_old_format() {
     assert_eq!(vector_of(|bytes| bytes[512] = 0x0f), VectorRestore::Refused);
     assert_eq!(vector_of(|bytes| bytes[527] = 0x80), VectorRestore::Refused);
     let only_avx = vector_of(|bytes| bytes[472] = 4);
-    assert!(matches!(only_avx, VectorRestore::Image(image) if image[512] == 4));
+    assert!(matches!(only_avx, VectorRestore::Image { bytes: IMAGE_BYTES, features: 4, .. }));
 }
 
 #[test]
 fn a_frame_elsewhere_is_bad_or_has_no_vector_state() {
     let mut frame = frame_at(0x7000_0000, 0, &AltStack::default()).expect("room");
     let pointer = CS + 8 + 32;
-    let state = |frame: &mut Frame, address: u64| {
+    let state = |frame: &mut Written, address: u64| {
         frame.bytes[pointer..pointer + 8].copy_from_slice(&address.to_le_bytes());
         read_back(frame).vector_state
     };

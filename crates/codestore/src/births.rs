@@ -1,0 +1,70 @@
+//! The births of all live routines, found by the unit in which a routine begins.
+
+use alloc::boxed::Box;
+use alloc::sync::Weak;
+use alloc::vec::Vec;
+
+use machine::PAGE_BYTES;
+
+use crate::birth::Birth;
+use crate::places::UNIT;
+use crate::store::Live;
+
+const PAGE_UNITS: usize = PAGE_BYTES / UNIT;
+
+/// One word for each unit, a page of code at a time, so that growing never copies.
+#[allow(clippy::vec_box, reason = "pages of births stay where they are when the list of pages grows")]
+pub struct Births {
+    pages: Vec<Box<[Weak<Live>; PAGE_UNITS]>>,
+    count: usize,
+    /// Units of the largest routine so far: how far its beginning can lie before an address inside it.
+    largest: usize,
+}
+
+impl Births {
+    pub const fn new() -> Births {
+        Births { pages: Vec::new(), count: 0, largest: 0 }
+    }
+
+    /// Pages of code that have room for births.
+    pub fn pages(&self) -> usize {
+        self.pages.len()
+    }
+
+    pub fn add_page(&mut self) {
+        self.pages.push(Box::new([const { Weak::new() }; PAGE_UNITS]));
+    }
+
+    /// Notes a routine of `units` units whose first is `unit`.
+    pub fn insert(&mut self, unit: usize, units: usize, live: Weak<Live>) {
+        self.pages[unit / PAGE_UNITS][unit % PAGE_UNITS] = live;
+        self.count += 1;
+        self.largest = self.largest.max(units);
+    }
+
+    pub fn remove(&mut self, unit: usize) {
+        self.pages[unit / PAGE_UNITS][unit % PAGE_UNITS] = Weak::new();
+        self.count -= 1;
+    }
+
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Shows the birth of the routine that contains `address`, which lies in unit `unit`.
+    pub fn with<R>(&self, unit: usize, address: u64, see: impl FnOnce(&Birth) -> R) -> Option<R> {
+        let first = (unit + 1).saturating_sub(self.largest);
+        let live = (first..=unit).rev().find_map(|unit| self.at(unit)?.upgrade())?;
+        live.birth.contains(address).then(|| see(&live.birth))
+    }
+
+    fn at(&self, unit: usize) -> Option<&Weak<Live>> {
+        self.pages.get(unit / PAGE_UNITS).map(|page| &page[unit % PAGE_UNITS])
+    }
+
+    /// Shows all births, by address.
+    pub fn each(&self, mut see: impl FnMut(&Birth)) {
+        let all = self.pages.iter().flat_map(|page| page.iter());
+        all.filter_map(Weak::upgrade).for_each(|live| see(&live.birth));
+    }
+}
