@@ -163,9 +163,11 @@ impl Scheduler {
         self.relink();
         self.account(&current);
         self.serve_late_timer();
-        let successor = self.ring.borrow().any().and_then(|id| self.thread(id)).unwrap_or_else(|| self.idle.clone());
-        current.tte().link_next(successor.tte());
-        drop(successor);
+        // If its own alarm has just woken the thread, it is in the ring again, and its link is the ring's.
+        if current.state() == state {
+            let successor = self.ring.borrow().any().and_then(|id| self.thread(id));
+            current.tte().link_next(successor.as_ref().unwrap_or(&self.idle).tte());
+        }
         drop(current);
         self.count_switch();
         self.machine.switch_away();
