@@ -80,9 +80,12 @@ template! {
     /// Moves edx bytes from rsi to rdi: eight an instruction, then single ones.
     pub struct MoveMany {}
     "rep movsq",
+    "test dl, 7",
+    "jz 78f",
     "mov ecx, edx",
     "and ecx, 7",
     "rep movsb",
+    "78:",
 }
 
 template! {
@@ -163,9 +166,12 @@ template! {
     /// Moves eax bytes from rsi to rdi.
     pub struct MoveManyRax {}
     "rep movsq",
+    "test al, 7",
+    "jz 78f",
     "mov ecx, eax",
     "and ecx, 7",
     "rep movsb",
+    "78:",
 }
 
 template! {
