@@ -188,6 +188,24 @@ impl Machine for PcMachine {
         apic::start_timer(count);
     }
 
+    fn preempt_until(&self, until: Nanos, quantum: Nanos) {
+        let until = if until.0 == 0 { 0 } else { clock::counter_at(until) };
+        // SAFETY: the processor's record is never freed, and only this processor uses it.
+        unsafe {
+            (*self.cpu).preempt_until = until;
+            (*self.cpu).quantum = quantum.0.clamp(1, u32::MAX as u64);
+        }
+    }
+
+    fn preemptions(&self) -> &'static AtomicU64 {
+        // SAFETY: the processor's record is never freed.
+        unsafe { &(*self.cpu).preemptions }
+    }
+
+    fn charge(&self) -> Nanos {
+        clock::time_of(tte::charge())
+    }
+
     fn reclaim(&self) -> usize {
         tte::release_inactive() + heap::trim()
     }

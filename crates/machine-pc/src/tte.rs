@@ -17,8 +17,8 @@ use core::mem::{ManuallyDrop, offset_of};
 
 use codestore::{Code, CodeStore, Maker};
 use machine::{
-    BadVectorState, Entries, FloatWords, FrameSource, KernelCell, NoFrames, Registers, Start, Translation, Tte, TteId,
-    UserFault, VirtAddr,
+    BadVectorState, Entries, FloatWords, FrameSource, KernelCell, Nanos, NoFrames, Registers, Start, Translation, Tte,
+    TteId, UserFault, VirtAddr,
 };
 use synth::{Abs32, Draft, Imm32, Target};
 
@@ -26,10 +26,11 @@ use crate::cpu::Cpu;
 use crate::frames::FRAMES;
 use crate::layout::{THREAD_AREA_BYTES, THREAD_AREAS, THREADS, USER_CODE, USER_DATA};
 use crate::paging::{NO_EXECUTE, WRITE, map_kernel, unmap_kernel};
+use crate::registers::read_tsc;
 use crate::thread_code::{
     ByDescriptor, Constant, Dispatch, MMU_BYTES, SlowCall, Switch, SwitchIn, SwitchOut, UserCall,
 };
-use crate::{trap, user};
+use crate::{clock, trap, user};
 
 pub const VECTOR_OFFSET: usize = 0x1000;
 /// System calls a thread's table covers; larger numbers take the slow end.
@@ -52,6 +53,12 @@ pub struct TteRecord {
     pub start: u64,
     /// Entry of the thread's `sw_out`.
     pub switch_out: u64,
+    /// Entry of the thread's `sw_in`: in `next` when nobody else is ready.
+    pub switch_in: u64,
+    /// Ticks of the counter as the running thread, up to `Cpu::since`.
+    pub ran: u64,
+    /// Address of a byte: not zero when the kernel must look before the thread goes back to its program.
+    pub attention: u64,
     /// What the kernel wants routines to know of the thread.
     pub tag: u64,
     /// The thread's call table (vector table, S-55): an entry point per system call.
@@ -237,6 +244,9 @@ impl PcTte {
             (*tte).cpu = cpu;
             (*tte).id = self.id.0 as u64;
             (*tte).tag = 0;
+            (*tte).switch_in = self.entries().sw_in;
+            (*tte).ran = 0;
+            (*tte).attention = &raw const ALWAYS as u64;
             (*tte).start = function;
             (*tte).next = 0;
             (*tte).root = 0;
@@ -328,6 +338,8 @@ impl PcTte {
     }
 }
 
+/// The attention byte of a thread that has none.
+static ALWAYS: u8 = 1;
 const XSAVE_HEADER: usize = 512;
 /// Default x87 control word and MXCSR (SDM vol. 1, 13.6).
 const FCW: u16 = 0x037F;
@@ -515,6 +527,16 @@ impl Tte for PcTte {
         unsafe { (&raw mut (*self.record()).tag).write_volatile(tag) };
     }
 
+    fn set_attention_byte(&self, address: u64) {
+        // SAFETY: as in `set_tag`.
+        unsafe { (&raw mut (*self.record()).attention).write_volatile(address) };
+    }
+
+    fn ran(&self) -> Nanos {
+        // SAFETY: the record is mapped.
+        clock::duration(unsafe { (&raw const (*self.record()).ran).read_volatile() })
+    }
+
     fn slow_entry(&self) -> u64 {
         self.code.slow.entry()
     }
@@ -569,6 +591,20 @@ pub fn release_inactive() -> usize {
     let frames = inactive.len() * PAGES.len();
     inactive.into_iter().for_each(Body::release);
     frames
+}
+
+/// Puts the time since the last switch on the running thread's account; the counter's value. The timer's stub does the
+/// same by itself.
+pub fn charge() -> u64 {
+    let now = read_tsc();
+    // SAFETY: 1. The record is the running thread's and its processor's is never freed. 2. Interrupts are off.
+    unsafe {
+        let tte = current();
+        let cpu = (*tte).cpu;
+        (*tte).ran = (*tte).ran.wrapping_add(now.wrapping_sub((*cpu).since));
+        (*cpu).since = now;
+    }
+    now
 }
 
 /// Leaves the running thread through its synthesized `sw_out`.
