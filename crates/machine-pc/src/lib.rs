@@ -17,6 +17,7 @@ mod layout;
 mod memory_functions;
 mod paging;
 mod pvh;
+mod record;
 mod registers;
 mod start;
 mod thread_code;
@@ -153,11 +154,11 @@ impl Threads for PcMachine {
 
     fn current_tte(&self) -> TteId {
         // SAFETY: every thread runs on the stack of its own area.
-        TteId(unsafe { (*tte::current()).id } as u32)
+        TteId(unsafe { (*record::current()).id } as u32)
     }
 
     fn switch_away(&self) {
-        tte::switch_away();
+        record::switch_away();
     }
 
     fn wait_for_interrupt(&self) {
@@ -203,7 +204,7 @@ impl Machine for PcMachine {
     }
 
     fn charge(&self) -> Nanos {
-        clock::time_of(tte::charge())
+        clock::time_of(record::charge())
     }
 
     fn reclaim(&self) -> usize {

@@ -14,7 +14,8 @@ use machine::Registers;
 use crate::apic;
 use crate::cpu::Cpu;
 use crate::layout::{KERNEL_CODE, THREAD_AREA_BYTES, USER_CODE, USER_DATA, direct};
-use crate::tte::{TteRecord, VECTOR_OFFSET};
+use crate::record::TteRecord;
+use crate::tte::VECTOR_OFFSET;
 
 pub const TIMER_VECTOR: u8 = 0x20;
 pub const DEVICE_VECTOR: u8 = 0x21;

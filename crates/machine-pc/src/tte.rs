@@ -25,45 +25,16 @@ use synth::{Abs32, Draft, Imm32, Target};
 use crate::cpu::Cpu;
 use crate::frames::FRAMES;
 use crate::layout::{THREAD_AREA_BYTES, THREAD_AREAS, THREADS, USER_CODE, USER_DATA};
+
 use crate::paging::{NO_EXECUTE, WRITE, map_kernel, unmap_kernel};
-use crate::registers::read_tsc;
+use crate::record::{CALLS, TteRecord, current};
 use crate::thread_code::{
     ByDescriptor, Constant, Dispatch, MMU_BYTES, SlowCall, Switch, SwitchIn, SwitchOut, UserCall,
 };
 use crate::{clock, trap, user};
 
 pub const VECTOR_OFFSET: usize = 0x1000;
-/// System calls a thread's table covers; larger numbers take the slow end.
-pub const CALLS: usize = 464;
 const PAGES: [u64; 7] = [0, 1, 3, 4, 5, 6, 7];
-
-/// The first page of a thread area. Synthesized code has the addresses of these fields folded in.
-#[repr(C)]
-pub struct TteRecord {
-    /// Where the thread's kernel stack stands while it is switched out.
-    pub kernel_sp: u64,
-    /// Slot: where `sw_out` jumps, the successor's `sw_in` or `sw_in_mmu`.
-    pub next: u64,
-    /// CR3 of the thread's quaspace.
-    pub root: u64,
-    pub fs_base: u64,
-    pub gs_base: u64,
-    pub cpu: *mut Cpu,
-    pub id: u64,
-    pub start: u64,
-    /// Entry of the thread's `sw_out`.
-    pub switch_out: u64,
-    /// Entry of the thread's `sw_in`: in `next` when nobody else is ready.
-    pub switch_in: u64,
-    /// Ticks of the counter as the running thread, up to `Cpu::since`.
-    pub ran: u64,
-    /// Address of a byte: not zero when the kernel must look before the thread goes back to its program.
-    pub attention: u64,
-    /// What the kernel wants routines to know of the thread.
-    pub tag: u64,
-    /// The thread's call table (vector table, S-55): an entry point per system call.
-    pub calls: [u64; CALLS],
-}
 
 global_asm!(
     ".pushsection .text",
@@ -122,14 +93,6 @@ struct Codes {
 
 fn record(area: u64) -> *mut TteRecord {
     area as *mut TteRecord
-}
-
-/// The running thread's record.
-pub fn current() -> *mut TteRecord {
-    let sp: u64;
-    // SAFETY: reading the stack pointer has no effect.
-    unsafe { asm!("mov {}, rsp", out(reg) sp, options(nomem, nostack, preserves_flags)) };
-    (sp & !(THREAD_AREA_BYTES - 1)) as *mut TteRecord
 }
 
 fn take_area() -> Result<u32, NoFrames> {
@@ -591,31 +554,6 @@ pub fn release_inactive() -> usize {
     let frames = inactive.len() * PAGES.len();
     inactive.into_iter().for_each(Body::release);
     frames
-}
-
-/// Puts the time since the last switch on the running thread's account; the counter's value. The timer's stub does the
-/// same by itself.
-pub fn charge() -> u64 {
-    let now = read_tsc();
-    // SAFETY: 1. The record is the running thread's and its processor's is never freed. 2. Interrupts are off.
-    unsafe {
-        let tte = current();
-        let cpu = (*tte).cpu;
-        (*tte).ran = (*tte).ran.wrapping_add(now.wrapping_sub((*cpu).since));
-        (*cpu).since = now;
-    }
-    now
-}
-
-/// Leaves the running thread through its synthesized `sw_out`.
-pub fn switch_away() {
-    // SAFETY: 1. The record is the running thread's. 2. `out` is its `sw_out`, which follows the C convention.
-    unsafe {
-        let record = &*current();
-        assert!(record.next != 0, "thread {} has no successor", record.id);
-        let out: extern "C" fn() = core::mem::transmute(record.switch_out);
-        out();
-    }
 }
 
 /// For the trait-object world.
