@@ -32,6 +32,14 @@ static const char *own_path;
 		}                        \
 	} while (0)
 
+static int64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000LL + now.tv_nsec;
+}
+
 static int open_or_fail(const char *path, int flags)
 {
 	int f = open(path, flags, 0666);
@@ -229,6 +237,20 @@ static void op_pipe_ping_pong(void)
 
 static int child_status;
 
+/* Two programs that only compute share the processor: one iteration is one millisecond, a quantum. */
+static void op_preempt(void)
+{
+	pid_t rival = fork();
+
+	if (rival == 0)
+		for (;;)
+			;
+	int64_t until = now_ns();
+	LOOP(until += 1000000; while (now_ns() < until));
+	kill(rival, SIGKILL);
+	waitpid(rival, NULL, 0);
+}
+
 static void op_fork(void)
 {
 	LOOP(pid_t child = fork(); if (child == 0) _exit(3); waitpid(child, &child_status, 0));
@@ -307,6 +329,7 @@ static const struct {
 	{ "kill_self", op_kill_self },
 	{ "segv", op_segv },
 	{ "pipe_ping_pong", op_pipe_ping_pong },
+	{ "preempt", op_preempt },
 	{ "fork", op_fork },
 	{ "vfork", op_vfork },
 	{ "fork_exec", op_fork_exec },

@@ -3,13 +3,16 @@
 use crate::layout::direct;
 use crate::trap::{DEVICE_VECTOR, SPURIOUS_VECTOR, TIMER_VECTOR};
 
-const LOCAL: u64 = 0xFEE0_0000;
+/// Physical address of the local APIC.
+pub const LOCAL: u64 = 0xFEE0_0000;
 const IO: u64 = 0xFEC0_0000;
 
-const EOI: u64 = 0xB0;
+/// Register: any write ends the interrupt in service.
+pub const EOI: u64 = 0xB0;
 const SPURIOUS: u64 = 0xF0;
 const TIMER: u64 = 0x320;
-const INITIAL_COUNT: u64 = 0x380;
+/// Register: ticks of the bus until the timer goes off.
+pub const INITIAL_COUNT: u64 = 0x380;
 const CURRENT_COUNT: u64 = 0x390;
 const DIVIDE: u64 = 0x3E0;
 

@@ -2,9 +2,12 @@
 
 use alloc::boxed::Box;
 use core::arch::asm;
+use core::sync::atomic::AtomicU64;
 
 use crate::layout::{KERNEL_CODE, KERNEL_DATA, TSS_SELECTOR};
-use crate::registers::{EFER, FMASK, LSTAR, STAR, read_cr0, read_cr4, read_msr, write_cr0, write_cr4, write_msr};
+use crate::registers::{
+    EFER, FMASK, LSTAR, STAR, read_cr0, read_cr4, read_msr, read_tsc, write_cr0, write_cr4, write_msr,
+};
 use crate::trap;
 
 /// Task-state segment (SDM vol. 3A, 8.7): stacks for traps.
@@ -30,6 +33,15 @@ pub struct Cpu {
     pub vector_mask: u64,
     /// Bytes of an XSAVE image.
     pub vector_bytes: usize,
+    /// Counter value from which on the timer's interrupt is the kernel's business; until then it means that the quantum
+    /// is over.
+    pub preempt_until: u64,
+    /// The quantum in ticks of the timer.
+    pub quantum: u64,
+    /// Switches made by the timer's interrupt alone.
+    pub preemptions: AtomicU64,
+    /// Counter value since when the running thread's time is not on its account.
+    pub since: u64,
     pub tss: Tss,
     gdt: [u64; 10],
     idt: [[u64; 2]; 256],
@@ -110,6 +122,7 @@ impl Cpu {
         cpu.vector_mask = features.xcr0;
         cpu.vector_bytes = features.xsave_bytes;
         cpu.vector_owner = dummy_owner;
+        cpu.since = read_tsc();
         for stack in 0..2 {
             cpu.tss.ist[stack] = (&raw const cpu.trap_stacks[stack]) as u64 + 8192;
         }

@@ -16,6 +16,7 @@ mod heap;
 mod layout;
 mod paging;
 mod pvh;
+mod record;
 mod registers;
 mod start;
 mod thread_code;
@@ -152,11 +153,11 @@ impl Threads for PcMachine {
 
     fn current_tte(&self) -> TteId {
         // SAFETY: every thread runs on the stack of its own area.
-        TteId(unsafe { (*tte::current()).id } as u32)
+        TteId(unsafe { (*record::current()).id } as u32)
     }
 
     fn switch_away(&self) {
-        tte::switch_away();
+        record::switch_away();
     }
 
     fn wait_for_interrupt(&self) {
@@ -185,6 +186,24 @@ impl Machine for PcMachine {
             Some(at) => at.saturating_sub(clock::now()).0.clamp(1, u32::MAX as u64) as u32,
         };
         apic::start_timer(count);
+    }
+
+    fn preempt_until(&self, until: Nanos, quantum: Nanos) {
+        let until = if until.0 == 0 { 0 } else { clock::counter_at(until) };
+        // SAFETY: the processor's record is never freed, and only this processor uses it.
+        unsafe {
+            (*self.cpu).preempt_until = until;
+            (*self.cpu).quantum = quantum.0.clamp(1, u32::MAX as u64);
+        }
+    }
+
+    fn preemptions(&self) -> &'static AtomicU64 {
+        // SAFETY: the processor's record is never freed.
+        unsafe { &(*self.cpu).preemptions }
+    }
+
+    fn charge(&self) -> Nanos {
+        clock::time_of(record::charge())
     }
 
     fn reclaim(&self) -> usize {

@@ -5,7 +5,7 @@ use core::mem::offset_of;
 use synth::{Template, template};
 
 use crate::layout::THREAD_AREA_BYTES;
-use crate::tte::{CALLS, TteRecord};
+use crate::record::{CALLS, TteRecord};
 
 /// Register contract of switch code: entered by `jmp`, with no register but rsp meaningful.
 pub enum Switch {}

@@ -11,9 +11,11 @@ use core::mem::offset_of;
 
 use machine::Registers;
 
+use crate::apic;
 use crate::cpu::Cpu;
-use crate::layout::{KERNEL_CODE, THREAD_AREA_BYTES, USER_CODE, USER_DATA};
-use crate::tte::{TteRecord, VECTOR_OFFSET};
+use crate::layout::{KERNEL_CODE, THREAD_AREA_BYTES, USER_CODE, USER_DATA, direct};
+use crate::record::TteRecord;
+use crate::tte::VECTOR_OFFSET;
 
 pub const TIMER_VECTOR: u8 = 0x20;
 pub const DEVICE_VECTOR: u8 = 0x21;
@@ -92,6 +94,8 @@ global_asm!(
         push vector_number
         .if vector_number == 7
             jmp vector_trap
+        .elseif vector_number == {timer}
+            jmp timer_trap
         .elseif vector_number == 2 || vector_number == 8 || vector_number == 18
             jmp fatal_trap
         .else
@@ -129,6 +133,63 @@ global_asm!(
         add rsp, 16
         iretq
 
+    /* S-81: in a program, with no alarm near and somebody else ready, the timer's interrupt means that the quantum is
+       over. It goes straight to the switch: on the record's account of time, on the timer, on the vector registers
+       and the bases all is done as Rust and `sw_out` would, and nothing else is. */
+    timer_trap:
+        push_registers
+        .globl clac_site_timer
+    clac_site_timer:
+        .byte 0x0f, 0x1f, 0x00              /* clac where SMAP is on */
+        test byte ptr [rsp + {regs_cs}], 3
+        jz kernel_trap
+        mov rbx, rsp
+        and rbx, -{area}
+        mov r12, [rbx + {tte_cpu}]
+        rdtsc
+        shl rdx, 32
+        or rax, rdx
+        cmp rax, [r12 + {cpu_preempt_until}]
+        jae program_trap
+        mov r13, [rbx + {tte_next}]
+        cmp r13, [rbx + {tte_switch_in}]
+        je program_trap
+        mov rcx, rax
+        xchg rcx, [r12 + {cpu_since}]
+        sub rax, rcx
+        add [rbx + {tte_ran}], rax
+        inc qword ptr [r12 + {cpu_preemptions}]
+        mov rdx, {apic}
+        mov dword ptr [rdx + {eoi}], 0
+        mov eax, [r12 + {cpu_quantum}]
+        mov [rdx + {count}], eax
+        mov rax, [r12 + {cpu_owner}]
+        cld
+        clts
+        fxsave64 [rax + {vector}]
+        rdfsbase rax
+        mov [rbx + {tte_fs}], rax
+        rdgsbase rax
+        mov [rbx + {tte_gs}], rax
+        lea rax, [rip + timer_resume]
+        push rax
+        mov [rbx + {tte_sp}], rsp
+        jmp r13
+
+    /* The pre-empted thread's turn again. Its signals must not wait for the next call. */
+    timer_resume:
+        mov rbx, rsp
+        and rbx, -{area}
+        mov rax, [rbx + {tte_attention}]
+        movzx eax, byte ptr [rax]
+        mov rcx, [rsp + {regs_rip}]
+        shr rcx, 47                         /* a program counter that IRET would not take */
+        or eax, ecx
+        jz to_program
+        mov rdi, rsp
+        call resumed_from_timer
+        jmp return_to_user
+
     common_trap:
         push_registers
         .globl clac_site_trap
@@ -136,6 +197,7 @@ global_asm!(
         .byte 0x0f, 0x1f, 0x00              /* clac where SMAP is on */
         test byte ptr [rsp + {regs_cs}], 3
         jz kernel_trap
+    program_trap:
         enter_rust
         mov rdi, rsp
         call trap_from_user
@@ -247,6 +309,21 @@ global_asm!(
         iretq
     .popsection
 "#,
+    timer = const TIMER_VECTOR,
+    apic = const direct(apic::LOCAL),
+    eoi = const apic::EOI,
+    count = const apic::INITIAL_COUNT,
+    cpu_preempt_until = const offset_of!(Cpu, preempt_until),
+    cpu_since = const offset_of!(Cpu, since),
+    cpu_preemptions = const offset_of!(Cpu, preemptions),
+    cpu_quantum = const offset_of!(Cpu, quantum),
+    tte_next = const offset_of!(TteRecord, next),
+    tte_switch_in = const offset_of!(TteRecord, switch_in),
+    tte_ran = const offset_of!(TteRecord, ran),
+    tte_fs = const offset_of!(TteRecord, fs_base),
+    tte_gs = const offset_of!(TteRecord, gs_base),
+    tte_sp = const offset_of!(TteRecord, kernel_sp),
+    tte_attention = const offset_of!(TteRecord, attention),
     area = const THREAD_AREA_BYTES,
     tte_cpu = const offset_of!(TteRecord, cpu),
     cpu_owner = const offset_of!(Cpu, vector_owner),
@@ -266,9 +343,10 @@ unsafe extern "C" {
     pub static return_to_user: u8;
     static clac_site_trap: u8;
     static clac_site_call: u8;
+    static clac_site_timer: u8;
 }
 
 /// Places that hold a three-byte no-op where `clac` stands when SMAP is on.
-pub fn clac_sites() -> [u64; 2] {
-    [(&raw const clac_site_trap) as u64, (&raw const clac_site_call) as u64]
+pub fn clac_sites() -> [u64; 3] {
+    [(&raw const clac_site_timer) as u64, (&raw const clac_site_trap) as u64, (&raw const clac_site_call) as u64]
 }

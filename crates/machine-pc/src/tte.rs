@@ -17,46 +17,24 @@ use core::mem::{ManuallyDrop, offset_of};
 
 use codestore::{Code, CodeStore, Maker};
 use machine::{
-    BadVectorState, Entries, FloatWords, FrameSource, KernelCell, NoFrames, Registers, Start, Translation, Tte, TteId,
-    UserFault, VirtAddr,
+    BadVectorState, Entries, FloatWords, FrameSource, KernelCell, Nanos, NoFrames, Registers, Start, Translation, Tte,
+    TteId, UserFault, VirtAddr,
 };
 use synth::{Abs32, Draft, Imm32, Target};
 
 use crate::cpu::Cpu;
 use crate::frames::FRAMES;
 use crate::layout::{THREAD_AREA_BYTES, THREAD_AREAS, THREADS, USER_CODE, USER_DATA};
+
 use crate::paging::{NO_EXECUTE, WRITE, map_kernel, unmap_kernel};
+use crate::record::{CALLS, TteRecord, current};
 use crate::thread_code::{
     ByDescriptor, Constant, Dispatch, MMU_BYTES, SlowCall, Switch, SwitchIn, SwitchOut, UserCall,
 };
-use crate::{trap, user};
+use crate::{clock, trap, user};
 
 pub const VECTOR_OFFSET: usize = 0x1000;
-/// System calls a thread's table covers; larger numbers take the slow end.
-pub const CALLS: usize = 464;
 const PAGES: [u64; 7] = [0, 1, 3, 4, 5, 6, 7];
-
-/// The first page of a thread area. Synthesized code has the addresses of these fields folded in.
-#[repr(C)]
-pub struct TteRecord {
-    /// Where the thread's kernel stack stands while it is switched out.
-    pub kernel_sp: u64,
-    /// Slot: where `sw_out` jumps, the successor's `sw_in` or `sw_in_mmu`.
-    pub next: u64,
-    /// CR3 of the thread's quaspace.
-    pub root: u64,
-    pub fs_base: u64,
-    pub gs_base: u64,
-    pub cpu: *mut Cpu,
-    pub id: u64,
-    pub start: u64,
-    /// Entry of the thread's `sw_out`.
-    pub switch_out: u64,
-    /// What the kernel wants routines to know of the thread.
-    pub tag: u64,
-    /// The thread's call table (vector table, S-55): an entry point per system call.
-    pub calls: [u64; CALLS],
-}
 
 global_asm!(
     ".pushsection .text",
@@ -115,14 +93,6 @@ struct Codes {
 
 fn record(area: u64) -> *mut TteRecord {
     area as *mut TteRecord
-}
-
-/// The running thread's record.
-pub fn current() -> *mut TteRecord {
-    let sp: u64;
-    // SAFETY: reading the stack pointer has no effect.
-    unsafe { asm!("mov {}, rsp", out(reg) sp, options(nomem, nostack, preserves_flags)) };
-    (sp & !(THREAD_AREA_BYTES - 1)) as *mut TteRecord
 }
 
 fn take_area() -> Result<u32, NoFrames> {
@@ -237,6 +207,9 @@ impl PcTte {
             (*tte).cpu = cpu;
             (*tte).id = self.id.0 as u64;
             (*tte).tag = 0;
+            (*tte).switch_in = self.entries().sw_in;
+            (*tte).ran = 0;
+            (*tte).attention = &raw const ALWAYS as u64;
             (*tte).start = function;
             (*tte).next = 0;
             (*tte).root = 0;
@@ -328,6 +301,8 @@ impl PcTte {
     }
 }
 
+/// The attention byte of a thread that has none.
+static ALWAYS: u8 = 1;
 const XSAVE_HEADER: usize = 512;
 /// Default x87 control word and MXCSR (SDM vol. 1, 13.6).
 const FCW: u16 = 0x037F;
@@ -515,6 +490,16 @@ impl Tte for PcTte {
         unsafe { (&raw mut (*self.record()).tag).write_volatile(tag) };
     }
 
+    fn set_attention_byte(&self, address: u64) {
+        // SAFETY: as in `set_tag`.
+        unsafe { (&raw mut (*self.record()).attention).write_volatile(address) };
+    }
+
+    fn ran(&self) -> Nanos {
+        // SAFETY: the record is mapped.
+        clock::duration(unsafe { (&raw const (*self.record()).ran).read_volatile() })
+    }
+
     fn slow_entry(&self) -> u64 {
         self.code.slow.entry()
     }
@@ -569,17 +554,6 @@ pub fn release_inactive() -> usize {
     let frames = inactive.len() * PAGES.len();
     inactive.into_iter().for_each(Body::release);
     frames
-}
-
-/// Leaves the running thread through its synthesized `sw_out`.
-pub fn switch_away() {
-    // SAFETY: 1. The record is the running thread's. 2. `out` is its `sw_out`, which follows the C convention.
-    unsafe {
-        let record = &*current();
-        assert!(record.next != 0, "thread {} has no successor", record.id);
-        let out: extern "C" fn() = core::mem::transmute(record.switch_out);
-        out();
-    }
 }
 
 /// For the trait-object world.

@@ -7,7 +7,7 @@ use machine::{Access, Exception, PAGE_BYTES, Registers, TteId, Upcalls, VirtAddr
 use crate::layout::USER_LIMIT;
 use crate::registers::read_cr2;
 use crate::trap::{DEVICE_VECTOR, SPURIOUS_VECTOR, TIMER_VECTOR};
-use crate::{STORE, apic, start, the, tte, user};
+use crate::{STORE, apic, record, start, the, user};
 
 const PAGE_FAULT: u64 = 14;
 /// Page-fault error code (SDM vol. 3A, 4.7).
@@ -39,7 +39,7 @@ fn upcalls() -> &'static dyn Upcalls {
 #[inline]
 fn thread() -> TteId {
     // SAFETY: every thread runs on the stack of its own area.
-    TteId(unsafe { (*tte::current()).id } as u32)
+    TteId(unsafe { (*record::current()).id } as u32)
 }
 
 fn access(error: u64) -> Access {
@@ -70,6 +70,11 @@ extern "C" fn trap_from_user(registers: &mut Registers) {
         }
     }
     kernel.before_user(thread, registers);
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn resumed_from_timer(registers: &mut Registers) {
+    upcalls().before_user(thread(), registers);
 }
 
 #[unsafe(no_mangle)]

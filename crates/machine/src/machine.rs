@@ -2,6 +2,7 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::sync::atomic::AtomicU64;
 
 use synth::{Draft, HoleValue, Target, Template};
 
@@ -61,6 +62,22 @@ pub trait Machine: PhysicalMemory + UserMemory + Threads {
     fn time_of_counter(&self, counter: u64) -> Nanos;
     /// Asks for `Upcalls::timer` at `at`; `None` cancels. One alarm at a time.
     fn set_alarm(&self, at: Option<Nanos>);
+    /// Lets the machine pre-empt programs by itself (S-81): until `until`, an interrupt of the timer that finds a program
+    /// running can only mean that the quantum is over. The machine then switches to the thread's successor, unless that
+    /// is the thread itself, and sets the timer for another `quantum`; `Upcalls::timer` is not called. `until` zero: never.
+    fn preempt_until(&self, until: Nanos, quantum: Nanos) {
+        let _ = (until, quantum);
+    }
+    /// The word that counts the switches the machine made so. When it has changed, the timer was set anew.
+    fn preemptions(&self) -> &'static AtomicU64 {
+        static NONE: AtomicU64 = AtomicU64::new(0);
+        &NONE
+    }
+    /// Puts the time since the last call, or since the machine pre-empted, on the account of the running thread
+    /// (`Tte::ran`). Returns the time.
+    fn charge(&self) -> Nanos {
+        self.now()
+    }
     fn new_translation(&self) -> Result<Arc<dyn Translation>, NoFrames>;
     /// Activates a quaspace for the current thread (exec), or the kernel's own tables.
     fn activate(&self, quaspace: Option<&dyn Translation>);

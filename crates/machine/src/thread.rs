@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 
 use synth::Draft;
 
-use crate::{NoFrames, Registers, Translation, UserFault, VirtAddr};
+use crate::{Nanos, NoFrames, Registers, Translation, UserFault, VirtAddr};
 
 /// Names a TTE. Small, reused after the TTE is dropped.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
@@ -75,6 +75,15 @@ pub trait Tte {
     /// A number that routines find with the running thread (`Machine::load_tag`): the kernel's tag of it, at first 0.
     fn set_tag(&self, tag: u64) {
         let _ = tag;
+    }
+    /// The byte that is not zero when the kernel wants `Upcalls::before_user` before the thread goes back to its program.
+    /// It must live as long as the thread runs programs. Without one the kernel is always asked.
+    fn set_attention_byte(&self, address: u64) {
+        let _ = address;
+    }
+    /// How long the thread has been the running one, up to the last `Machine::charge` or switch.
+    fn ran(&self) -> Nanos {
+        Nanos(0)
     }
     /// Where code that has not left the program's stack goes to have the call done in Rust; rax = call number.
     fn slow_entry(&self) -> u64;

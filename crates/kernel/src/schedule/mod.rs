@@ -21,6 +21,7 @@ pub use waiting::{WaitQueue, Woken};
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use machine::{KernelCell, Machine, Nanos, Start, TteId};
 
@@ -40,13 +41,16 @@ pub struct Scheduler {
     ring: KernelCell<Ring>,
     threads: KernelCell<Vec<Option<Arc<Thread>>>>,
     alarms: KernelCell<Alarms>,
-    /// When the machine's timer is set to go off.
+    /// When the machine's timer is set to go off, as far as the kernel knows: see `armed_time`.
     armed: KernelCell<Option<Nanos>>,
+    /// Switches by the machine alone (S-81), and how many there were when `armed` was set.
+    preemptions: &'static AtomicU64,
+    preemptions_seen: KernelCell<u64>,
     /// The interrupt that `armed` stands for is overdue; see `serve_late_timer`.
     is_timer_late: KernelCell<bool>,
     switches: KernelCell<u64>,
-    /// Since when the running thread's time is not in its own account.
-    running_since: KernelCell<Nanos>,
+    /// When the running thread's account was last brought up to date.
+    charged_at: KernelCell<Nanos>,
     /// The frames that the idle thread zeroes ahead (S-106).
     idle_pool: KernelCell<Option<&'static FramePool>>,
 }
@@ -65,12 +69,15 @@ impl Scheduler {
             threads: KernelCell::new(Vec::new()),
             alarms: KernelCell::new(Alarms::new()),
             armed: KernelCell::new(None),
+            preemptions: machine.preemptions(),
+            preemptions_seen: KernelCell::new(0),
             is_timer_late: KernelCell::new(false),
             switches: KernelCell::new(0),
-            running_since: KernelCell::new(machine.now()),
+            charged_at: KernelCell::new(machine.now()),
             idle_pool: KernelCell::new(None),
         }));
         scheduler.enlist(&idle);
+        scheduler.allow_preemption();
         THE.set(Some(scheduler));
         Ok(scheduler)
     }
@@ -124,7 +131,12 @@ impl Scheduler {
     }
 
     pub fn switch_count(&self) -> u64 {
-        self.switches.get()
+        self.switches.get() + self.preemptions.load(Ordering::Relaxed)
+    }
+
+    /// Those switches among them that the timer's interrupt made without the kernel (S-81).
+    pub fn preemption_count(&self) -> u64 {
+        self.preemptions.load(Ordering::Relaxed)
     }
 
     /// Links a thread in behind the running one (S-73); does nothing if it is ready already.
@@ -161,7 +173,7 @@ impl Scheduler {
         current.set_state(state);
         self.ring.borrow_mut().remove(current.id());
         self.relink();
-        self.account(&current);
+        self.account_current();
         self.serve_late_timer();
         // If its own alarm has just woken the thread, it is in the ring again, and its link is the ring's.
         if current.state() == state {
@@ -176,9 +188,11 @@ impl Scheduler {
     /// Threads that wake each other without going back to their programs hold the timer's interrupt off. Then the alarms
     /// ring here, and until the interrupt comes, who is woken runs last instead of next: so everybody has a turn.
     fn serve_late_timer(&self) {
-        let latest = self.running_since.get().saturating_sub(Nanos(LATE_NS));
-        if self.armed.get().is_some_and(|armed| armed < latest) {
+        let latest = self.charged_at.get().saturating_sub(Nanos(LATE_NS));
+        if self.armed_time().is_some_and(|armed| armed < latest) {
             self.is_timer_late.set(true);
+            // `timer` must see the interrupt.
+            self.machine.preempt_until(Nanos(0), Nanos(QUANTUM_NS));
             self.ring_alarms();
         }
     }
@@ -186,28 +200,21 @@ impl Scheduler {
     /// Lets the next ready thread run; returns when the ring comes round.
     pub fn yield_now(&self) {
         if self.ring.borrow().len() > 1 || self.machine.current_tte() == self.idle.id() {
-            self.account(&self.current());
+            self.account_current();
             self.count_switch();
             self.machine.switch_away();
         }
     }
 
-    /// Puts the time since the last switch on the account of the thread that ran. Every switch does.
-    fn account(&self, current: &Thread) {
-        let now = self.machine.now();
-        current.add_ran(now.saturating_sub(self.running_since.get()));
-        self.running_since.set(now);
-    }
-
-    /// Brings the running thread's account up to now.
+    /// Brings the running thread's account up to now. Every switch does.
     pub fn account_current(&self) {
-        self.account(&self.current());
+        self.charged_at.set(self.machine.charge());
     }
 
     /// How long a thread has been the running one, program and kernel together.
     pub fn ran(&self, thread: &Thread) -> Nanos {
         if thread.id() == self.machine.current_tte() {
-            self.account(thread);
+            self.account_current();
         }
         thread.ran()
     }
@@ -222,6 +229,7 @@ impl Scheduler {
         self.armed.set(None);
         self.is_timer_late.set(false);
         self.ring_alarms();
+        self.allow_preemption();
         self.arm();
         if self.machine.current_tte() != self.idle.id() {
             self.yield_now();
@@ -246,13 +254,36 @@ impl Scheduler {
 
     /// Sets an alarm (S-77) at `at`.
     pub fn set_alarm(&self, at: Nanos, target: AlarmTarget) -> AlarmId {
-        let id = self.alarms.borrow_mut().set(at, target);
+        let mut alarms = self.alarms.borrow_mut();
+        let is_first = alarms.next().is_none_or(|first| at < first);
+        let id = alarms.set(at, target);
+        drop(alarms);
+        if is_first {
+            self.allow_preemption();
+        }
         self.arm();
         id
     }
 
     pub fn cancel_alarm(&self, id: AlarmId) {
         self.alarms.borrow_mut().cancel(id);
+    }
+
+    /// The timer's interrupt is left to the machine as long as it cannot mean an alarm: a quantum later it comes again, and
+    /// then the alarm must not be due yet. A cancelled alarm is forgotten at the next interrupt that the kernel sees.
+    fn allow_preemption(&self) {
+        let until = match self.alarms.borrow().next() {
+            _ if self.is_timer_late.get() => Nanos(0),
+            None => Nanos(u64::MAX),
+            Some(at) => at.saturating_sub(Nanos(QUANTUM_NS)),
+        };
+        self.machine.preempt_until(until, Nanos(QUANTUM_NS));
+    }
+
+    /// When the timer is set to go off. Unknown after a pre-emption, which sets it for one quantum.
+    fn armed_time(&self) -> Option<Nanos> {
+        let is_known = self.preemptions.load(Ordering::Relaxed) == self.preemptions_seen.get();
+        self.armed.get().filter(|_| is_known)
     }
 
     /// Sees that the timer goes off no later than the next alarm, and within a quantum if threads compete.
@@ -264,10 +295,11 @@ impl Scheduler {
             (Some(only), None) | (None, Some(only)) => only,
             (None, None) => return,
         };
-        if self.armed.get().is_some_and(|armed| armed <= wanted) {
+        if self.armed_time().is_some_and(|armed| armed <= wanted) {
             return;
         }
         self.armed.set(Some(wanted));
+        self.preemptions_seen.set(self.preemptions.load(Ordering::Relaxed));
         self.machine.set_alarm(Some(wanted));
     }
 

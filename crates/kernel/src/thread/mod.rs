@@ -20,13 +20,11 @@ pub enum State {
 pub struct Thread {
     tte: Box<dyn Tte>,
     state: KernelCell<State>,
-    /// Time as the running thread, up to its last switch.
-    ran: KernelCell<Nanos>,
 }
 
 impl Thread {
     pub fn new(tte: Box<dyn Tte>) -> Arc<Thread> {
-        Arc::new(Thread { tte, state: KernelCell::new(State::Asleep), ran: KernelCell::new(Nanos(0)) })
+        Arc::new(Thread { tte, state: KernelCell::new(State::Asleep) })
     }
 
     pub fn id(&self) -> TteId {
@@ -43,11 +41,7 @@ impl Thread {
 
     /// Time as the running thread, up to its last switch: [`crate::schedule::Scheduler::ran`] is exact.
     pub fn ran(&self) -> Nanos {
-        self.ran.get()
-    }
-
-    pub(crate) fn add_ran(&self, more: Nanos) {
-        self.ran.set(self.ran.get().saturating_add(more));
+        self.tte.ran()
     }
 
     pub(crate) fn set_state(&self, state: State) {

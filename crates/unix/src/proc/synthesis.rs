@@ -17,12 +17,13 @@ fn gauges(unix: &'static Unix, _: &Whole) -> Result<Vec<u8>, Errno> {
     // Frames that the machine keeps for later use are free frames to whoever looks for a leak.
     unix.machine.reclaim();
     let text = format!(
-        "free_frames {}\ntotal_frames {}\ncode_bytes {}\ncode_routines {}\nswitches {}\nready {}\ntasks {}\n",
+        "free_frames {}\ntotal_frames {}\ncode_bytes {}\ncode_routines {}\nswitches {}\npreemptions {}\nready {}\ntasks {}\n",
         unix.pool.free_frames(),
         unix.pool.total_frames(),
         unix.store.live_bytes(),
         unix.store.live_routines(),
         unix.scheduler.switch_count(),
+        unix.scheduler.preemption_count(),
         unix.scheduler.ready_count(),
         unix.tasks.task_count()
     );

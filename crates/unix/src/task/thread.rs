@@ -73,6 +73,7 @@ impl Task {
         tasks.push(Arc::downgrade(&task));
         drop(tasks);
         task.tag();
+        task.thread.tte().set_attention_byte(task.attention.as_ptr() as u64);
         task
     }
 
