@@ -237,7 +237,7 @@ static void op_pipe_ping_pong(void)
 
 static int child_status;
 
-/* Two programs that only compute share the processor: one iteration is one millisecond, a quantum. */
+/* Two programs that only compute share the processor: one iteration is one millisecond. */
 static void op_preempt(void)
 {
 	pid_t rival = fork();

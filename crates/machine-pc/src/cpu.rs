@@ -36,8 +36,6 @@ pub struct Cpu {
     /// Counter value from which on the timer's interrupt is the kernel's business; until then it means that the quantum
     /// is over.
     pub preempt_until: u64,
-    /// The quantum in ticks of the timer.
-    pub quantum: u64,
     /// Switches made by the timer's interrupt alone.
     pub preemptions: AtomicU64,
     /// Counter value since when the running thread's time is not on its account.

@@ -188,13 +188,10 @@ impl Machine for PcMachine {
         apic::start_timer(count);
     }
 
-    fn preempt_until(&self, until: Nanos, quantum: Nanos) {
+    fn preempt_until(&self, until: Nanos) {
         let until = if until.0 == 0 { 0 } else { clock::counter_at(until) };
         // SAFETY: the processor's record is never freed, and only this processor uses it.
-        unsafe {
-            (*self.cpu).preempt_until = until;
-            (*self.cpu).quantum = quantum.0.clamp(1, u32::MAX as u64);
-        }
+        unsafe { (*self.cpu).preempt_until = until };
     }
 
     fn preemptions(&self) -> &'static AtomicU64 {

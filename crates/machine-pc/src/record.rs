@@ -31,6 +31,10 @@ pub struct TteRecord {
     pub calls: [u64; CALLS],
     /// Entry of the thread's `sw_in`: in `next` when nobody else is ready.
     pub switch_in: u64,
+    /// Longest turn while others are ready, in ticks of the timer (ns).
+    pub quantum: u64,
+    /// Address of the successor's quantum.
+    pub next_quantum: u64,
     /// Ticks of the counter as the running thread, up to `Cpu::since`.
     pub ran: u64,
     /// Address of a byte: not zero when the kernel must look before the thread goes back to its program.

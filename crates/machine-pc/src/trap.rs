@@ -159,9 +159,18 @@ global_asm!(
         sub rax, rcx
         add [rbx + {tte_ran}], rax
         inc qword ptr [r12 + {cpu_preemptions}]
+        mov rax, [rbx + {tte_quantum}]      /* who uses the quantum up gets an eighth less, down to the least */
+        mov rcx, rax
+        shr rcx, 3
+        sub rax, rcx
+        mov ecx, {least}
+        cmp rax, rcx
+        cmovb rax, rcx
+        mov [rbx + {tte_quantum}], rax
         mov rdx, {apic}
         mov dword ptr [rdx + {eoi}], 0
-        mov eax, [r12 + {cpu_quantum}]
+        mov rcx, [rbx + {tte_next_quantum}]
+        mov eax, [rcx]
         mov [rdx + {count}], eax
         mov rax, [r12 + {cpu_owner}]
         cld
@@ -316,7 +325,9 @@ global_asm!(
     cpu_preempt_until = const offset_of!(Cpu, preempt_until),
     cpu_since = const offset_of!(Cpu, since),
     cpu_preemptions = const offset_of!(Cpu, preemptions),
-    cpu_quantum = const offset_of!(Cpu, quantum),
+    tte_quantum = const offset_of!(TteRecord, quantum),
+    tte_next_quantum = const offset_of!(TteRecord, next_quantum),
+    least = const machine::QUANTUM_LEAST_NS,
     tte_next = const offset_of!(TteRecord, next),
     tte_switch_in = const offset_of!(TteRecord, switch_in),
     tte_ran = const offset_of!(TteRecord, ran),

@@ -209,6 +209,8 @@ impl PcTte {
             (*tte).tag = 0;
             (*tte).switch_in = self.entries().sw_in;
             (*tte).ran = 0;
+            (*tte).quantum = machine::QUANTUM_MOST_NS;
+            (*tte).next_quantum = self.entries().quantum;
             (*tte).attention = &raw const ALWAYS as u64;
             (*tte).start = function;
             (*tte).next = 0;
@@ -383,7 +385,10 @@ impl Tte for PcTte {
         let same = entries.root == 0 || root == entries.root;
         let entry = if same { entries.sw_in } else { entries.sw_in_mmu };
         // SAFETY: an aligned 8-byte store publishes the link (R3).
-        unsafe { (&raw mut (*self.record()).next).write_volatile(entry) };
+        unsafe {
+            (&raw mut (*self.record()).next_quantum).write_volatile(entries.quantum);
+            (&raw mut (*self.record()).next).write_volatile(entry);
+        }
     }
 
     fn float_words(&self) -> FloatWords {
@@ -495,6 +500,16 @@ impl Tte for PcTte {
         unsafe { (&raw mut (*self.record()).attention).write_volatile(address) };
     }
 
+    fn quantum(&self) -> Nanos {
+        // SAFETY: the record is mapped.
+        Nanos(unsafe { (&raw const (*self.record()).quantum).read_volatile() })
+    }
+
+    fn set_quantum(&self, quantum: Nanos) {
+        // SAFETY: as in `set_tag`.
+        unsafe { (&raw mut (*self.record()).quantum).write_volatile(quantum.0.clamp(1, u32::MAX as u64)) };
+    }
+
     fn ran(&self) -> Nanos {
         // SAFETY: the record is mapped.
         clock::duration(unsafe { (&raw const (*self.record()).ran).read_volatile() })
@@ -512,7 +527,8 @@ impl Tte for PcTte {
         let sw_in_mmu = self.code.switch_in.entry();
         // SAFETY: the record is mapped.
         let root = unsafe { (*self.record()).root };
-        Entries { sw_in: sw_in_mmu + MMU_BYTES, sw_in_mmu, root }
+        let quantum = self.area + offset_of!(TteRecord, quantum) as u64;
+        Entries { sw_in: sw_in_mmu + MMU_BYTES, sw_in_mmu, root, quantum }
     }
 }
 

@@ -64,9 +64,9 @@ pub trait Machine: PhysicalMemory + UserMemory + Threads {
     fn set_alarm(&self, at: Option<Nanos>);
     /// Lets the machine pre-empt programs by itself (S-81): until `until`, an interrupt of the timer that finds a program
     /// running can only mean that the quantum is over. The machine then switches to the thread's successor, unless that
-    /// is the thread itself, and sets the timer for another `quantum`; `Upcalls::timer` is not called. `until` zero: never.
-    fn preempt_until(&self, until: Nanos, quantum: Nanos) {
-        let _ = (until, quantum);
+    /// is the thread itself, and sets the timer for the successor's quantum; `Upcalls::timer` is not called. `until` zero: never.
+    fn preempt_until(&self, until: Nanos) {
+        let _ = until;
     }
     /// The word that counts the switches the machine made so. When it has changed, the timer was set anew.
     fn preemptions(&self) -> &'static AtomicU64 {

@@ -10,6 +10,10 @@ use crate::{Nanos, NoFrames, Registers, Translation, UserFault, VirtAddr};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub struct TteId(pub u32);
 
+/// Limits of a thread's quantum (S-70); a new thread has the most. The papers name a few hundred microseconds.
+pub const QUANTUM_LEAST_NS: u64 = 200_000;
+pub const QUANTUM_MOST_NS: u64 = 1_000_000;
+
 /// The vector-state image was not one that the processor accepts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BadVectorState;
@@ -81,6 +85,13 @@ pub trait Tte {
     fn set_attention_byte(&self, address: u64) {
         let _ = address;
     }
+    /// How long the thread may run at a time while others are ready.
+    fn quantum(&self) -> Nanos {
+        Nanos(QUANTUM_MOST_NS)
+    }
+    fn set_quantum(&self, quantum: Nanos) {
+        let _ = quantum;
+    }
     /// How long the thread has been the running one, up to the last `Machine::charge` or switch.
     fn ran(&self) -> Nanos {
         Nanos(0)
@@ -101,6 +112,8 @@ pub struct Entries {
     pub sw_in_mmu: u64,
     /// The quaspace's root (0: kernel-only), to choose between the two.
     pub root: u64,
+    /// Address of the word that holds the thread's quantum.
+    pub quantum: u64,
 }
 
 /// How a new thread begins.

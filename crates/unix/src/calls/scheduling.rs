@@ -94,8 +94,8 @@ fn sched_getparam(call: &Call<'_>, tid: u64, into: u64) -> CallResult {
 }
 
 fn sched_rr_get_interval(call: &Call<'_>, tid: u64, into: u64) -> CallResult {
-    task(call, tid)?;
-    call.write(into, &Timespec { tv_sec: 0, tv_nsec: kernel::schedule::QUANTUM_NS as i64 })?;
+    let quantum = task(call, tid)?.thread.tte().quantum();
+    call.write(into, &Timespec { tv_sec: 0, tv_nsec: quantum.0 as i64 })?;
     Ok(0)
 }
 
