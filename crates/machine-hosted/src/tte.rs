@@ -515,7 +515,7 @@ impl Tte for HostedTte {
         let sw_in_mmu = self.code.switch_in.entry();
         // SAFETY: the record is mapped.
         let root = unsafe { (*self.record()).root };
-        Entries { sw_in: sw_in_mmu + MMU_BYTES, sw_in_mmu, root }
+        Entries { sw_in: sw_in_mmu + MMU_BYTES, sw_in_mmu, root, quantum: 0 }
     }
 }
 
