@@ -49,6 +49,9 @@ pub struct MachineOptions {
     /// Memory, for example 64M or 1G; by default 256M, and more when the files need it
     #[arg(long, value_name = "SIZE", value_parser = parse_memory_mib)]
     pub mem: Option<u64>,
+    /// Run inside a Linux process instead of a virtual machine: native speed, no isolation from the kernel
+    #[arg(long, conflicts_with_all = ["accel", "icount", "gdb"])]
+    pub hosted: bool,
     /// How guest instructions are executed; auto takes KVM where the processor backs it
     #[arg(long, value_enum, default_value_t = AccelChoice::Auto)]
     pub accel: AccelChoice,

@@ -215,7 +215,7 @@ static void make_pages(void)
 static long a_pointer(struct chance *chance)
 {
     static const long strange[] = {0, 1, 8, KERNEL_ADDRESS, DIRECT_ADDRESS, -1, -8, -4096, 0x7ffffffff000L, 0x7fffffffeff8L,
-        0x800000000000L, 0x7fffffffffffL, (long)0x8000000000000000UL, 0x400000, 0xffff800000000000L, 0x7fffffffe000L};
+        0x800000000000L, 0x7fffffffffffL, (long)0x8000000000000000UL, 0x400000, 0xffff800000000000L, 0x7fff00000000L};
     long page = ARENA + below(chance, 34) * PAGE;
     switch (below(chance, 16)) {
     case 0: return strange[below(chance, sizeof strange / sizeof *strange)];

@@ -4,17 +4,21 @@ use xtask::ratchet::{self, Exception};
 use xtask::sources::{files, text};
 
 /// Which crates of the project each crate may use. A crate that is not here belongs here.
-const MAY_USE: [(&str, &str, &[&str]); 14] = [
+const MAY_USE: [(&str, &str, &[&str]); 18] = [
     ("abi", "crates/abi", &[]),
     ("bootimage", "crates/bootimage", &[]),
     ("vdso", "crates/vdso", &[]),
     ("synth", "crates/synth", &[]),
     ("machine", "crates/machine", &["synth"]),
     ("codestore", "crates/codestore", &["machine", "synth"]),
-    ("machine-pc", "crates/machine-pc", &["machine", "synth", "codestore"]),
+    ("callsite", "crates/callsite", &[]),
+    ("bare", "crates/bare", &["machine"]),
+    ("machine-pc", "crates/machine-pc", &["machine", "synth", "codestore", "bare"]),
+    ("machine-hosted", "crates/machine-hosted", &["machine", "synth", "codestore", "bare", "callsite"]),
     ("kernel", "crates/kernel", &["abi", "machine", "codestore", "synth"]),
     ("unix", "crates/unix", &["abi", "bootimage", "codestore", "kernel", "machine", "synth", "vdso"]),
     ("synthesis-pc", "bin/pc", &["machine", "machine-pc", "unix", "kernel"]),
+    ("synthesis-hosted", "bin/hosted", &["machine", "machine-hosted", "unix", "kernel"]),
     ("synth-cli", "cli", &["bootimage"]),
     ("synth-tests", "tests/harness", &[]),
     ("golden", "tests/golden", &["abi", "codestore", "kernel", "machine", "machine-pc", "synth", "unix"]),
@@ -22,18 +26,29 @@ const MAY_USE: [(&str, &str, &[&str]); 14] = [
 ];
 
 /// Files in which instructions may be written, beside templates: by the start of their path.
-const ASSEMBLY: [&str; 6] =
-    ["crates/machine-pc/", "crates/synth/", "crates/vdso/user/", "crates/unix/tests/", "bin/pc/", "tests/golden/"];
+const ASSEMBLY: [&str; 8] = [
+    "crates/bare/",
+    "crates/machine-pc/",
+    "crates/machine-hosted/",
+    "crates/synth/",
+    "crates/vdso/user/",
+    "crates/unix/tests/",
+    "bin/pc/",
+    "tests/golden/",
+];
 
 /// Folders that may hold `unsafe` blocks. Of the kernel's crates only those at or below the machine.
-const UNSAFE: [&str; 7] = [
+const UNSAFE: [&str; 10] = [
+    "crates/bare/",
     "crates/machine-pc/",
+    "crates/machine-hosted/",
     "crates/codestore/",
     "crates/machine/src/cell.rs",
     "crates/synth/src/template.rs",
     "crates/vdso/",
     "crates/unix/tests/",
     "bin/pc/",
+    "bin/hosted/",
 ];
 
 fn starts_with_any(path: &str, starts: &[&str]) -> bool {

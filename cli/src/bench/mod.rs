@@ -7,6 +7,7 @@
 mod compile;
 mod cpio;
 mod error;
+mod hosted;
 mod linux;
 mod linux_kernel;
 mod report;
@@ -48,6 +49,9 @@ pub struct BenchArgs {
     /// Add a column: Synthesis with its generic (not synthesized) routines
     #[arg(long)]
     pub generic: bool,
+    /// Compare the hosted machine with this machine's own Linux, in nanoseconds
+    #[arg(long, conflicts_with_all = ["linux", "fresh"])]
+    pub hosted: bool,
     /// Boot this Linux kernel instead of Debian's cloud kernel
     #[arg(long, value_name = "VMLINUZ")]
     pub linux: Option<PathBuf>,
@@ -75,6 +79,9 @@ pub struct BenchArgs {
 /// When the programs cannot be built or the Linux guest cannot be run; a Synthesis side that does not
 /// run is not an error but "n/a" with its reason.
 pub fn bench(args: BenchArgs) -> Result<ExitCode, BenchError> {
+    if args.hosted {
+        return hosted::bench(&args);
+    }
     let report = measure(&args, &project_root())?;
     match () {
         () if args.json => println!("{}", report.to_json()),

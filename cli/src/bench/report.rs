@@ -235,7 +235,7 @@ fn count(value: f64) -> String {
 }
 
 /// Columns padded to their widest cell, text to the left, everything after the name to the right.
-fn aligned(table: &[Vec<String>]) -> String {
+pub fn aligned(table: &[Vec<String>]) -> String {
     let width = |column: usize| table.iter().map(|row| row[column].len()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..table[0].len()).map(width).collect();
     let line = |row: &Vec<String>| {
@@ -247,20 +247,20 @@ fn aligned(table: &[Vec<String>]) -> String {
     table.iter().map(line).collect()
 }
 
-fn first_line(command: &str, arguments: &[&str]) -> Option<String> {
+pub fn first_line(command: &str, arguments: &[&str]) -> Option<String> {
     let output = Command::new(command).args(arguments).output().ok().filter(|output| output.status.success())?;
     String::from_utf8_lossy(&output.stdout).lines().next().map(str::to_string)
 }
 
 /// The host's processor and kernel. Instruction counts do not depend on them; who repeats them may want to know.
-fn machine() -> String {
+pub fn machine() -> String {
     let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let models = || cpus.lines().filter_map(|line| line.strip_prefix("model name")?.split(": ").nth(1));
     let host = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     format!("{} x {}, Linux {}", models().count(), models().next().unwrap_or("unknown"), host.trim())
 }
 
-fn commit(root: &Path) -> String {
+pub fn commit(root: &Path) -> String {
     let folder = root.display().to_string();
     first_line("git", &["-C", &folder, "describe", "--always", "--dirty"]).unwrap_or("unknown".into())
 }

@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use bootimage::{Config, ConfigFlags, FdKind};
 
 use crate::failure::{Failure, TOOL};
+use crate::machine::hosted::Hosted;
 use crate::machine::terminal::{Terminals, say};
 use crate::machine::{self, Console, Machine, Wishes, accel, kernel};
 use crate::options::{FileOptions, MachineOptions, RunOptions};
@@ -13,6 +14,8 @@ use crate::pack::{self, Packed};
 
 /// Memory of a machine when nothing is said.
 const MEMORY_DEFAULT_MIB: u64 = 256;
+/// Memory of the hosted machine when nothing is said. The host supplies what is touched.
+const HOSTED_MEMORY_MIB: u64 = 1024;
 /// What must be free beside the archive for the kernel and a small program.
 const MEMORY_BESIDE_ARCHIVE_MIB: u64 = 6;
 /// The same wall clock for every counted run: 2000-01-01 00:00 UTC.
@@ -42,6 +45,9 @@ pub fn start(
     files: &FileOptions,
     console: Console,
 ) -> Result<u8, Failure> {
+    if options.hosted {
+        return start_hosted(packed, argv, options, files, console);
+    }
     let kernel = kernel::find(options.kernel.as_deref())?;
     let (accel, why) = accel::choose(options.accel, options.icount, &accel::KvmFacts::of_host())?;
     let config = configuration(&packed, argv, options, files, console.terminals);
@@ -65,6 +71,32 @@ pub fn start(
     };
     let wishes = Wishes { verbose: options.verbose, timeout: options.timeout };
     machine::run(&machine, console, &wishes)
+}
+
+/// Starts the hosted machine with what was packed.
+fn start_hosted(
+    packed: Packed,
+    argv: Vec<Vec<u8>>,
+    options: &MachineOptions,
+    files: &FileOptions,
+    console: Console,
+) -> Result<u8, Failure> {
+    let image = kernel::find_hosted(options.kernel.as_deref())?;
+    let config = configuration(&packed, argv, options, files, console.terminals);
+    let (archive, archive_bytes) = pack::write_image(&packed.tree, &config)?;
+    let memory_mib = options.mem.unwrap_or(HOSTED_MEMORY_MIB);
+    if options.verbose {
+        say(format!("synth: {archive_bytes} bytes packed, {memory_mib} MiB of memory beside them\n").as_bytes());
+    }
+    let machine = Hosted {
+        image: &image,
+        archive: archive.as_raw_fd(),
+        memory_mib,
+        tsc_hz: config.tsc_hz,
+        arguments: &options.kernel_arguments,
+    };
+    let wishes = Wishes { verbose: options.verbose, timeout: options.timeout };
+    machine::hosted::run(&machine, console, &wishes)
 }
 
 fn configuration(

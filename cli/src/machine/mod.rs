@@ -3,6 +3,7 @@
 pub mod accel;
 mod clock;
 mod epilogue;
+pub mod hosted;
 pub mod kernel;
 mod qemu;
 mod relay;

@@ -48,7 +48,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// How long output may take to drain when the run was cut short.
 const CUT_SHORT_GRACE: Duration = Duration::from_secs(1);
 /// Signals that end the run.
-const FATAL: [i32; 4] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
+pub const FATAL: [i32; 4] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
 
 /// What the user asked for that concerns the session.
 pub struct Wishes {
@@ -60,10 +60,10 @@ pub struct Wishes {
 /// guest as it is, and signals that would end the tool put the terminal back first.
 pub struct Console {
     pub terminals: Terminals,
-    events: Sender<Event>,
-    inbox: Receiver<Event>,
+    pub events: Sender<Event>,
+    pub inbox: Receiver<Event>,
     /// From here on signals are events of the session.
-    is_in_session: Arc<AtomicBool>,
+    pub is_in_session: Arc<AtomicBool>,
 }
 
 impl Console {
@@ -79,7 +79,7 @@ impl Console {
     }
 }
 
-fn set_up_failure(error: io::Error) -> Failure {
+pub fn set_up_failure(error: io::Error) -> Failure {
     Failure::new(TOOL, format!("cannot set up the run: {error}"), "")
 }
 
@@ -198,7 +198,7 @@ impl Sockets {
 }
 
 /// A connected pair whose second end is inherited by the monitor.
-fn inherited_pair() -> io::Result<(UnixStream, UnixStream)> {
+pub fn inherited_pair() -> io::Result<(UnixStream, UnixStream)> {
     let (ours, guests) = UnixStream::pair()?;
     rustix::io::fcntl_setfd(&guests, FdFlags::empty())?;
     Ok((ours, guests))
@@ -302,13 +302,18 @@ impl Session {
         if !self.terminals.any() {
             return;
         }
-        let [rows, columns, x_pixels, y_pixels] = self.terminals.window_size();
-        let mut record = Vec::new();
-        Record::WindowSize { rows, columns, x_pixels, y_pixels }.encode(&mut record);
-        // A guest that does not read its control port must not stop the tool.
-        let flags = rustix::net::SendFlags::DONTWAIT | rustix::net::SendFlags::NOSIGNAL;
-        let _ = rustix::net::send(&self.control, &record, flags);
+        send_window_size(self.terminals, &self.control);
     }
+}
+
+/// Tells the machine how large the terminal is now.
+pub fn send_window_size(terminals: Terminals, control: &UnixStream) {
+    let [rows, columns, x_pixels, y_pixels] = terminals.window_size();
+    let mut record = Vec::new();
+    Record::WindowSize { rows, columns, x_pixels, y_pixels }.encode(&mut record);
+    // A guest that does not read its control port must not stop the tool.
+    let flags = rustix::net::SendFlags::DONTWAIT | rustix::net::SendFlags::NOSIGNAL;
+    let _ = rustix::net::send(control, &record, flags);
 }
 
 /// The status of a tool that was itself ended by `signal`.

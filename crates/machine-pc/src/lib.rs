@@ -14,7 +14,6 @@ mod cpu;
 mod frames;
 mod heap;
 mod layout;
-mod memory_functions;
 mod paging;
 mod pvh;
 mod record;

@@ -112,7 +112,7 @@ pub struct Entries {
     pub sw_in_mmu: u64,
     /// The quaspace's root (0: kernel-only), to choose between the two.
     pub root: u64,
-    /// Address of the word that holds the thread's quantum.
+    /// Address of the word that holds the thread's quantum; 0 where the machine does not pre-empt by itself.
     pub quantum: u64,
 }
 
@@ -152,6 +152,10 @@ pub trait Upcalls {
     fn exception(&'static self, thread: TteId, registers: &mut Registers, exception: Exception);
     /// A user address was not accessible: supply the page. `false`: the program may not do this.
     fn page_fault(&'static self, thread: TteId, access: Access) -> bool;
+    /// Replaces bytes of the running program's code, in a copy of its own, for a machine that catches calls in the
+    /// program's text. The rights of the page do not change. `false`: the program may write these bytes itself, or
+    /// there is no memory; nothing is certain about the bytes then.
+    fn rewrite_text(&'static self, thread: TteId, address: VirtAddr, bytes: &[u8]) -> bool;
     /// The alarm set by `Machine::set_alarm` went off.
     fn timer(&'static self);
     /// A device of the machine has news.

@@ -1,5 +1,7 @@
 //! A quaspace's address translation (page tables on the pc, host mappings when hosted).
 
+use core::ops::Range;
+
 use crate::{FrameNumber, PAGE_BYTES};
 
 /// An address in a quaspace or in the kernel.
@@ -48,9 +50,18 @@ pub trait Translation {
     fn root(&self) -> u64 {
         0
     }
+    /// Addresses below the user limit that the machine needs for itself, ascending. No area may touch them.
+    fn reserved(&self) -> &'static [Range<u64>] {
+        &[]
+    }
     /// Frames that the translation itself takes. Walks the tables.
     fn table_frames(&self) -> usize {
         0
+    }
+    /// How many pages of fresh memory the kernel should supply when a program touches page after page: more than one
+    /// where a fault is dear.
+    fn ahead_pages(&self) -> u64 {
+        1
     }
     /// Maps `page` to `frame`, replacing what was there.
     fn map(&self, page: VirtAddr, frame: FrameNumber, protection: Protection) -> Result<(), NoFrames>;

@@ -12,7 +12,7 @@ use kernel::file::{CounterClock, Namespace, Time};
 use kernel::schedule::Scheduler;
 use kernel::space::{Access, FramePool, Page};
 use kernel::thread::Thread;
-use machine::{Channel, Exception, KernelCell, Machine, Nanos, Registers, TteId, Upcalls};
+use machine::{Channel, Exception, KernelCell, Machine, Nanos, Registers, TteId, Upcalls, VirtAddr};
 
 use crate::call::Call;
 use crate::calls::{self, FutexTable, LockWaits, SocketNames};
@@ -227,6 +227,12 @@ impl Upcalls for Unix {
         let Some(space) = &*space else { return false };
         let resolved = space.borrow_mut().fault(access.address.0, kind);
         calls::page_fault(&task, resolved)
+    }
+
+    fn rewrite_text(&'static self, thread: TteId, address: VirtAddr, bytes: &[u8]) -> bool {
+        let Some(space) = self.tasks.of_thread(thread).and_then(|task| task.process.space()) else { return false };
+        let mut space = space.borrow_mut();
+        space.is_text(address.0, bytes.len()) && space.poke_bytes(address.0, bytes).is_ok()
     }
 
     fn timer(&'static self) {

@@ -27,6 +27,7 @@ const USAGE: &str = "usage: synth-tests SUITE [options]
 suites
   differential   command lines of tests/differential on the host and on Synthesis
   faults         wild pointers, stack overflow, fork bomb...: status as on the host, next program runs
+  fuzz           random kernel calls from fixed seeds, in the machine only
   semantics      signals, memory, files, vector registers: printed results as on the host
   pointers       every call of tiers T1 and T2 with bad pointers, lengths and descriptors
   leaks          1,000 x fork+exec+wait and open/close: frames and code bytes come back

@@ -141,9 +141,12 @@ template! {
     /// Moves edx bytes from rsi to rdi: eight an instruction, then single ones.
     pub struct MovePart {}
     "rep movsq",
+    "test dl, 7",
+    "jz 78f",
     "mov ecx, edx",
     "and ecx, 7",
     "rep movsb",
+    "78:",
 }
 
 template! {

@@ -16,9 +16,10 @@ pub const CAPACITY_DEFAULT: usize = 65536;
 #[repr(C)]
 #[derive(Default)]
 pub struct PipeWords {
-    /// Bytes ever written. Only writers store it.
+    /// Bytes written since the ring last began at its front. Only writers store it, but for a reader that has emptied
+    /// the ring and sets both words to 0 (one processor: nobody writes meanwhile).
     pub head: AtomicU64,
-    /// Bytes ever read. Only readers store it.
+    /// Bytes read since then. Only readers store it.
     pub tail: AtomicU64,
     /// The largest fill a write may leave: the capacity, or 0 when nobody reads.
     pub write_limit: AtomicU64,
@@ -136,7 +137,14 @@ impl PipeRing {
             done += part;
         }
         *self.bytes.borrow_mut() = buffer;
-        self.words.tail.store(tail + done as u64, Ordering::Release);
+        let tail = tail + done as u64;
+        if wanted != 1 && done > 0 && tail == self.words.head.load(Ordering::Relaxed) {
+            // As the synthesized routine does it; a read of a single byte leaves the words alone in both.
+            self.words.head.store(0, Ordering::Release);
+            self.words.tail.store(0, Ordering::Release);
+        } else {
+            self.words.tail.store(tail, Ordering::Release);
+        }
         if done == 0 { result.map(|()| 0) } else { Ok(done) }
     }
 

@@ -80,9 +80,12 @@ template! {
     /// Moves edx bytes from rsi to rdi: eight an instruction, then single ones.
     pub struct MoveMany {}
     "rep movsq",
+    "test dl, 7",
+    "jz 78f",
     "mov ecx, edx",
     "and ecx, 7",
     "rep movsb",
+    "78:",
 }
 
 template! {
@@ -163,18 +166,29 @@ template! {
     /// Moves eax bytes from rsi to rdi.
     pub struct MoveManyRax {}
     "rep movsq",
+    "test al, 7",
+    "jz 78f",
     "mov ecx, eax",
     "and ecx, 7",
     "rep movsb",
+    "78:",
 }
 
 template! {
-    /// The bytes are the program's: the tail says so. Cost: 4 instructions.
-    pub struct ReadManyEnd { tail: Abs32 }
+    /// The bytes are the program's: the tail says so. A pipe that has become empty begins at the front of its ring again, so
+    /// that the bytes of the next write meet the same cache lines. Cost: 8 instructions, 10 when it is empty.
+    pub struct ReadManyEnd { head: Abs32, tail: Abs32 }
+    "mov rcx, rax",
+    "add rcx, qword ptr [{tail}]",
+    "cmp rcx, qword ptr [{head}]",
+    "jne 76f",
+    "xor ecx, ecx",
+    "mov qword ptr [{head}], rcx",
+    "76:",
+    "mov qword ptr [{tail}], rcx",
     "pop rcx",
     "pop rsi",
     "pop rdi",
-    "add qword ptr [{tail}], rax",
 }
 
 /// The addresses that are folded into a pipe's routines.
@@ -236,7 +250,7 @@ pub fn read(pipe: &Pipe, makers: Makers) -> Result<Code<FileCall>, PublishError>
         ReadManyCheck { user_limit, slow, waiting, head, tail, capacity, base, slow_many }.append_to(draft);
     });
     routine.paste_user_many(|draft| MoveManyRax {}.append_to(draft));
-    routine.paste(|draft| ReadManyEnd { tail }.append_to(draft));
+    routine.paste(|draft| ReadManyEnd { head, tail }.append_to(draft));
     routine.leave();
     routine.publish("pipe.read", Maker::new("pipe2"))
 }

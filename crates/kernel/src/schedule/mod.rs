@@ -176,10 +176,13 @@ impl Scheduler {
         }
         self.account_current();
         self.serve_late_timer();
-        let successor = self.ring.borrow().any().and_then(|id| self.thread(id)).unwrap_or_else(|| self.idle.clone());
-        current.tte().link_next(successor.tte());
-        self.shorten_turn(&successor);
-        drop(successor);
+        // If its own alarm has just woken the thread, it is in the ring again, and its link is the ring's.
+        if current.state() == state {
+            let successor = self.ring.borrow().any().and_then(|id| self.thread(id));
+            let successor = successor.as_ref().unwrap_or(&self.idle);
+            current.tte().link_next(successor.tte());
+            self.shorten_turn(successor);
+        }
         drop(current);
         self.count_switch();
         self.machine.switch_away();

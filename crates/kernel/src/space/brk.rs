@@ -62,7 +62,7 @@ impl Space {
             at_fork: AtFork::Share,
             has_copies: true,
         };
-        if !self.may_expand(to - from, to - from) {
+        if self.reserved_in(from, to).is_some() || !self.may_expand(to - from, to - from) {
             return None;
         }
         self.check_area_count(1).ok()?;

@@ -204,6 +204,7 @@ impl Pages {
             let contents = self.fresh_copy(start, area, page)?;
             area.has_copies = true;
             self.fill(page, contents, rights)?;
+            self.fill_ahead(start, area, page, rights);
             return Ok(Resolved::Mapped);
         };
         if !self.pool.is_shared(mapping.frame) {
@@ -216,6 +217,27 @@ impl Pages {
         area.has_copies = true;
         self.replace(page, mapping, copy, rights)?;
         Ok(Resolved::Copied)
+    }
+
+    /// Supplies the pages behind one that was just supplied, if the program goes through its fresh memory page by page
+    /// and the machine's faults are dear.
+    fn fill_ahead(&mut self, start: u64, area: &Area, page: u64, rights: Protection) {
+        let ahead = self.translation.ahead_pages();
+        let goes_up =
+            ahead > 1 && page > start && self.query(page - PAGE).is_some_and(|before| before.protection.write);
+        if !goes_up || area.kind.view().is_some() || !self.pool.has_plenty() {
+            return;
+        }
+        let end = area.end.min(page + ahead * PAGE);
+        let end = self.next_present(page + PAGE, end).map_or(end, |(present, _)| present);
+        let mut at = page + PAGE;
+        while at < end {
+            let Some(contents) = self.pool.allocate_zeroed() else { return };
+            if self.fill(at, contents, rights).is_err() {
+                return;
+            }
+            at += PAGE;
+        }
     }
 
     /// A page of its own for an absent private page that is about to be written.

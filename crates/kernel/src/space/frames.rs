@@ -154,6 +154,11 @@ impl FramePool {
         list.push(frame.0);
     }
 
+    /// More than half of the frames are free, so that some may be given out before they are needed.
+    pub fn has_plenty(&self) -> bool {
+        self.free_frames() > self.total_frames() / 2
+    }
+
     /// Gives up a reference that [`Page::into_raw`] gave back: as `from_raw` and `drop`.
     pub fn give_up(&self, frame: FrameNumber) {
         let mut state = self.state.borrow_mut();

@@ -162,6 +162,9 @@ impl Space {
         if start < LOWEST_ADDRESS {
             return Err(MapError::NotPermitted);
         }
+        if self.reserved_in(start, start + bytes).is_some() {
+            return Err(MapError::NoMemory);
+        }
         if request.placement == Placement::FixedIfFree && self.is_used(start, start + bytes) {
             return Err(MapError::Exists);
         }

@@ -1,5 +1,7 @@
 //! Where a map goes when the program does not insist.
 
+use core::ops::Range;
+
 use super::Space;
 use super::limits::{
     BOTTOM_UP_BASE, LOW_BASE, LOW_END, LOWEST_ADDRESS, PAGE, STACK_GUARD_BYTES, STACK_ROOM_MAX_BYTES,
@@ -48,6 +50,12 @@ impl Space {
         self.find_downwards(bytes).or_else(|| self.find_upwards(BOTTOM_UP_BASE, bytes))
     }
 
+    /// The last part of `start..end` that the machine keeps for itself, if there is one.
+    pub(super) fn reserved_in(&self, start: u64, end: u64) -> Option<Range<u64>> {
+        let reserved = self.pages.translation.reserved();
+        reserved.iter().rev().find(|range| range.start < end && start < range.end).cloned()
+    }
+
     /// A free range in the second GiB: at `hint` if that is free and low enough, else the lowest.
     pub(super) fn find_free_low(&self, hint: u64, bytes: u64) -> Option<u64> {
         let hint = page_of(hint);
@@ -61,6 +69,9 @@ impl Space {
     /// `start..start + bytes` is below the user limit, in no area and in no stack's guard gap.
     fn is_free_with_gap(&self, start: u64, bytes: u64) -> bool {
         let Some(end) = start.checked_add(bytes).filter(|&end| end <= USER_LIMIT) else { return false };
+        if self.reserved_in(start, end).is_some() {
+            return false;
+        }
         match self.area_from(start) {
             Some((area_start, area)) => end <= area.guarded_start(area_start),
             None => true,
@@ -69,7 +80,20 @@ impl Space {
 
     fn find_downwards(&self, bytes: u64) -> Option<u64> {
         let known = self.search.get();
-        let top = if bytes >= known.too_small_bytes { known.from.min(self.mmap_base) } else { self.mmap_base };
+        let mut top = if bytes >= known.too_small_bytes { known.from.min(self.mmap_base) } else { self.mmap_base };
+        loop {
+            let end = self.gap_end_below(top, bytes);
+            self.search.set(Search { from: end, too_small_bytes: bytes });
+            let start = end.checked_sub(bytes).filter(|&start| start >= LOWEST_ADDRESS)?;
+            match self.reserved_in(start, end) {
+                Some(range) => top = range.start,
+                None => return Some(start).filter(|&start| self.is_free_with_gap(start, bytes)),
+            }
+        }
+    }
+
+    /// The end of the highest gap of `bytes` between areas below `top`.
+    fn gap_end_below(&self, top: u64, bytes: u64) -> u64 {
         let mut end = top;
         // An area that reaches over the top pushes the end down to its own start.
         if let Some((start, area)) = self.area_from(top) {
@@ -81,11 +105,21 @@ impl Space {
             }
             end = end.min(area.guarded_start(start));
         }
-        self.search.set(Search { from: end, too_small_bytes: bytes });
-        end.checked_sub(bytes).filter(|&start| start >= LOWEST_ADDRESS && self.is_free_with_gap(start, bytes))
+        end
     }
 
-    fn find_upwards(&self, base: u64, bytes: u64) -> Option<u64> {
+    fn find_upwards(&self, mut base: u64, bytes: u64) -> Option<u64> {
+        loop {
+            let start = self.find_above(base, bytes)?;
+            match self.reserved_in(start, start + bytes) {
+                Some(range) => base = range.end,
+                None => return Some(start),
+            }
+        }
+    }
+
+    /// The lowest gap of `bytes` between areas from `base` up.
+    fn find_above(&self, base: u64, bytes: u64) -> Option<u64> {
         let mut start = base;
         if let Some((_, area)) = self.area_at(start) {
             start = area.end;

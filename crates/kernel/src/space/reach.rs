@@ -55,6 +55,14 @@ impl Space {
         Ok(())
     }
 
+    /// All bytes of the range are private code that the program can run and not write.
+    pub fn is_text(&self, address: u64, bytes: usize) -> bool {
+        let end = address.saturating_add(bytes as u64);
+        self.area_at(address).is_some_and(|(_, area)| {
+            area.protection.execute && !area.protection.write && !area.kind.is_shared() && end <= area.end
+        })
+    }
+
     /// The frame that holds byte `done` of a transfer of `total` bytes at `address`, the offset in
     /// it, and how many bytes of the transfer lie in it.
     fn reach(

@@ -81,6 +81,9 @@ impl Space {
         if to < LOWEST_ADDRESS {
             return Err(MapError::NotPermitted);
         }
+        if self.reserved_in(to, to + remap.new_bytes).is_some() {
+            return Err(MapError::NoMemory);
+        }
         self.check_area_count(4)?;
         self.remove_range(to, to + remap.new_bytes);
         if remap.old_bytes > remap.new_bytes {
@@ -130,7 +133,12 @@ impl Space {
         let Some((_, area)) = self.area_at(remap.address) else { return false };
         let old_end = remap.address + remap.old_bytes;
         match remap.address.checked_add(remap.new_bytes) {
-            Some(new_end) => area.end == old_end && new_end <= USER_LIMIT && !self.is_used(old_end, new_end),
+            Some(new_end) => {
+                area.end == old_end
+                    && new_end <= USER_LIMIT
+                    && !self.is_used(old_end, new_end)
+                    && self.reserved_in(old_end, new_end).is_none()
+            }
             None => false,
         }
     }

@@ -26,6 +26,7 @@ impl Space {
         let more = start - page;
         let fits = area.kind.is_stack()
             && page >= LOWEST_ADDRESS
+            && self.reserved_in(page, start).is_none()
             && area.end - page <= self.limits.stack_bytes
             && self.may_expand(more, 0)
             && more <= self.pages.pool.total_frames() as u64 * PAGE

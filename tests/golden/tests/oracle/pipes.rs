@@ -83,6 +83,9 @@ impl Pipes {
             race.same("drained", reader.read_kernel(&race.io(), &mut all), Ok(all.len()));
         }
         self.tail += all.len();
+        if all.len() > 1 {
+            (self.head, self.tail) = (0, 0);
+        }
         race.same("content of the pipe", VecDeque::from(all), std::mem::take(&mut self.queue));
     }
 
@@ -206,6 +209,9 @@ impl Pipes {
         let more: Vec<u8> = self.queue.iter().take(reachable).skip(done).copied().collect();
         let given: Vec<u8> = self.queue.drain(..done).collect();
         self.tail += done;
+        if bytes != 1 && done > 0 && self.queue.is_empty() {
+            (self.head, self.tail) = (0, 0);
+        }
         let result = if done == 0 { Err(Errno::EFAULT) } else { Ok(done) };
         (result, given, more)
     }

@@ -17,7 +17,7 @@ use crate::side::Side;
 pub enum Suite {
     /// The data files of `tests/differential`.
     Differential,
-    /// `faults.c`.
+    /// `faults.c`, `held.c`.
     Faults,
     /// `signals.c`, `mm.c`, `files.c`, `vector.c`, `turns.c`.
     Semantics,
@@ -41,7 +41,7 @@ impl Suite {
     fn cases(self, options: &Options) -> Result<Vec<Case>, String> {
         let sources: &[&str] = match self {
             Suite::Differential => return differential_cases(&options.repo),
-            Suite::Faults => &["faults"],
+            Suite::Faults => &["faults", "held"],
             Suite::Semantics => &["signals", "mm", "files", "vector", "turns"],
             Suite::Pointers => &["pointers"],
             Suite::Leaks => &["churn"],

@@ -3,6 +3,7 @@
 pub mod comparison;
 pub mod compiler;
 pub mod errors;
+pub mod fuzz;
 pub mod paper;
 pub mod streams;
 pub mod tty;
@@ -24,6 +25,7 @@ pub fn run(name: &str, options: &Options, tally: &mut Tally) -> Result<(), Strin
         "paper" => paper::run(options, tally),
         "streams" => streams::run_all(options, tally),
         "errors" => errors::run(options, tally),
+        "fuzz" => fuzz::run(options, tally),
         "tty" => tty::run(options, tally),
         "compiler" => compiler::run(options, tally),
         "list" => comparison::list(options),
@@ -32,8 +34,19 @@ pub fn run(name: &str, options: &Options, tally: &mut Tally) -> Result<(), Strin
     }
 }
 
-const ALL: [&str; 10] =
-    ["streams", "errors", "differential", "semantics", "faults", "pointers", "leaks", "paper", "compiler", "tty"];
+const ALL: [&str; 11] = [
+    "streams",
+    "errors",
+    "differential",
+    "semantics",
+    "faults",
+    "fuzz",
+    "pointers",
+    "leaks",
+    "paper",
+    "compiler",
+    "tty",
+];
 
 /// Each suite is tried even when one before it could not be.
 fn all(options: &Options, tally: &mut Tally) -> Result<(), String> {

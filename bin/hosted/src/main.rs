@@ -1,0 +1,69 @@
+//! The hosted kernel image: choose the machine, start the kernel.
+#![cfg_attr(feature = "image", no_std, no_main)]
+
+#[cfg(feature = "image")]
+mod image {
+    extern crate alloc;
+
+    use alloc::boxed::Box;
+    use core::panic::PanicInfo;
+
+    use kernel::space::FramePool;
+    use machine::{FrameNumber, Machine, PAGE_BYTES};
+    use unix::boot::{Ingredients, RESERVE_FRAMES};
+
+    #[global_allocator]
+    static HEAP: machine_hosted::Heap = machine_hosted::Heap::new();
+
+    #[unsafe(no_mangle)]
+    extern "C" fn boot_rust(stack: *const u64) -> ! {
+        // SAFETY: the first instructions call this once, with the host's stack pointer.
+        let booted = unsafe { machine_hosted::boot(stack) };
+        let machine = booted.machine;
+        let started = unix::boot::start(Ingredients {
+            machine,
+            store: machine.code_store(),
+            pool: frame_pool(&booted),
+            archive: machine.archive(booted.archive_bytes),
+            archive_frame: FrameNumber(0),
+            wall_seconds: machine_hosted::wall_seconds(),
+            counter: machine_hosted::clock_parameters(),
+        });
+        assert!(!booted.parameters.panic, "asked for on the command line");
+        match started {
+            // SAFETY: boot is over.
+            Ok(thread) => unsafe { machine.enter_first(thread.tte()) },
+            Err(failure) => {
+                unix::boot::report_failure(machine, &failure);
+                machine.power_off()
+            }
+        }
+    }
+
+    /// All memory behind the archive; the archive's frames are adopted as they become files.
+    fn frame_pool(booted: &machine_hosted::Booted) -> &'static FramePool {
+        let frames = |bytes: u64| bytes.div_ceil(PAGE_BYTES as u64) as u32;
+        let ranges = [frames(booted.archive_bytes)..frames(booted.memory_bytes), 0..0];
+        Box::leak(Box::new(FramePool::new(booted.machine, &ranges, RESERVE_FRAMES)))
+    }
+
+    #[panic_handler]
+    fn panic(info: &PanicInfo<'_>) -> ! {
+        machine_hosted::panic(info)
+    }
+
+    #[unsafe(no_mangle)]
+    extern "C" fn rust_eh_personality() {}
+
+    /// The precompiled `alloc` was built to unwind; this image never does (`panic=abort`).
+    #[unsafe(no_mangle)]
+    extern "C" fn _Unwind_Resume() -> ! {
+        panic!("unwinding")
+    }
+}
+
+#[cfg(not(feature = "image"))]
+fn main() {
+    eprintln!("error: this is the kernel image's placeholder\nhelp: build the image with bin/hosted/build.sh");
+    std::process::exit(1);
+}

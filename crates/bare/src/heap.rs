@@ -1,0 +1,283 @@
+//! The kernel heap: size classes of free blocks in front of whole pages.
+//!
+//! A block's class is its size rounded up to a power of two or to the three-quarter step between two of them
+//! (above 1024, to a third of a page), so that at most a third is wasted. Blocks of a class come from pages of
+//! their own and go back to the class's free list; `trim` gives pages without used blocks back. What is larger
+//! than half a page takes whole pages of fresh address space and gives them back when freed.
+
+use core::alloc::{GlobalAlloc, Layout};
+use core::marker::PhantomData;
+use core::ptr::null_mut;
+
+use machine::{KERNEL_FRAMES_MIN, KernelCell, PAGE_BYTES};
+
+/// Where the heap's pages come from: the machine's part.
+pub trait HeapPages {
+    /// First address of the range that is the heap's alone; a multiple of the page size.
+    const START: usize;
+    const BYTES: usize;
+    /// Puts a page at `address`; `false`: there is none.
+    fn add(address: usize) -> bool;
+    /// Takes the page at `address` away, if there is one.
+    fn remove(address: usize);
+    /// Pages that `add` could give now.
+    fn available() -> usize;
+}
+
+const CLASSES: [usize; 14] = [16, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1360, 2048];
+const LARGEST: usize = 2048;
+/// Blocks of at most this many pages may take the last frames.
+const SMALL_PAGES: usize = 4;
+/// Most separate free stretches of heap address space; beyond that a freed stretch is not reused.
+const STRETCHES: usize = 256;
+
+/// The kernel's allocator.
+pub struct Heap<P> {
+    state: KernelCell<State<P>>,
+    free_blocks: KernelCell<[u16; WINDOW]>,
+}
+
+/// Pages that one pass of `trim` looks at; the heap counts the free blocks it finds in each.
+const WINDOW: usize = 4096;
+
+struct State<P> {
+    free: [*mut Block; CLASSES.len()],
+    /// Pages of address space never used so far, counted from the heap's start.
+    next_page: usize,
+    stretches: [(usize, usize); STRETCHES],
+    pages: PhantomData<fn() -> P>,
+}
+
+/// A free block; its first word links to the next.
+struct Block {
+    next: *mut Block,
+}
+
+impl<P: HeapPages> Heap<P> {
+    pub const fn new() -> Heap<P> {
+        Heap {
+            state: KernelCell::new(State {
+                free: [null_mut(); CLASSES.len()],
+                next_page: 0,
+                stretches: [(0, 0); STRETCHES],
+                pages: PhantomData,
+            }),
+            free_blocks: KernelCell::new([0; WINDOW]),
+        }
+    }
+
+    /// Gives back the pages of size classes that hold no block in use; returns how many. Walks all free blocks:
+    /// for when memory is out.
+    pub fn trim(&self) -> usize {
+        let mut state = self.state.borrow_mut();
+        let mut counts = self.free_blocks.borrow_mut();
+        let mut given = 0;
+        for class in 0..CLASSES.len() {
+            let mut first = 0;
+            while first < state.next_page {
+                given += state.trim_window(class, first, &mut counts);
+                first += WINDOW;
+            }
+        }
+        given
+    }
+}
+
+impl<P: HeapPages> Default for Heap<P> {
+    fn default() -> Heap<P> {
+        Heap::new()
+    }
+}
+
+const fn class_table() -> [u8; LARGEST / 16 + 1] {
+    let mut table = [0; LARGEST / 16 + 1];
+    let (mut step, mut class) = (0, 0);
+    while step < table.len() {
+        if step * 16 > CLASSES[class] {
+            class += 1;
+        }
+        table[step] = class as u8;
+        step += 1;
+    }
+    table
+}
+
+static CLASS_OF: [u8; LARGEST / 16 + 1] = class_table();
+
+/// The class that serves `layout`, if one does.
+fn class_of(layout: &Layout) -> Option<usize> {
+    // Blocks are aligned to the largest power of two in their size: an alignment above 16 asks for
+    // a power-of-two class.
+    let size = if layout.align() > 16 { layout.size().max(layout.align()).next_power_of_two() } else { layout.size() };
+    (size <= LARGEST).then(|| CLASS_OF[size.div_ceil(16)] as usize)
+}
+
+impl<P: HeapPages> State<P> {
+    fn take(&mut self, class: usize) -> *mut u8 {
+        if self.free[class].is_null() && !self.refill(class) {
+            return null_mut();
+        }
+        let block = self.free[class];
+        // SAFETY: a block on a free list is heap memory that nobody uses; its first word is the link.
+        self.free[class] = unsafe { (*block).next };
+        block.cast()
+    }
+
+    fn give(&mut self, class: usize, block: *mut u8) {
+        let block = block.cast::<Block>();
+        // SAFETY: the block was handed out by `take` for this class and is no longer used.
+        unsafe { (*block).next = self.free[class] };
+        self.free[class] = block;
+    }
+
+    /// Cuts a fresh page into blocks. No block lies across a page border, so that `trim` can free page by page.
+    fn refill(&mut self, class: usize) -> bool {
+        let size = CLASSES[class];
+        let Some(start) = self.take_pages(1) else { return false };
+        for index in (0..PAGE_BYTES / size).rev() {
+            self.give(class, (start + index * size) as *mut u8);
+        }
+        true
+    }
+
+    /// Fresh, mapped pages. Large blocks leave the kernel's last frames to small ones: those who
+    /// ask for large blocks can be refused, those who need a small record cannot.
+    fn take_pages(&mut self, pages: usize) -> Option<usize> {
+        if pages > SMALL_PAGES && P::available() < pages + KERNEL_FRAMES_MIN {
+            return None;
+        }
+        let page = self.take_stretch(pages)?;
+        for index in page..page + pages {
+            if !P::add(P::START + index * PAGE_BYTES) {
+                self.give_pages(page, index - page);
+                return None;
+            }
+        }
+        Some(P::START + page * PAGE_BYTES)
+    }
+
+    fn take_stretch(&mut self, pages: usize) -> Option<usize> {
+        if let Some(stretch) = self.stretches.iter_mut().find(|stretch| stretch.1 >= pages) {
+            stretch.1 -= pages;
+            return Some(stretch.0 + stretch.1);
+        }
+        let page = self.next_page;
+        if (page + pages) * PAGE_BYTES > P::BYTES {
+            return None;
+        }
+        self.next_page += pages;
+        Some(page)
+    }
+
+    /// Unmaps pages, gives their frames back and remembers their addresses.
+    fn give_pages(&mut self, page: usize, pages: usize) {
+        for index in page..page + pages {
+            P::remove(P::START + index * PAGE_BYTES);
+        }
+        if page + pages == self.next_page {
+            self.next_page = page;
+            return;
+        }
+        let neighbour = self
+            .stretches
+            .iter_mut()
+            .find(|stretch| stretch.1 > 0 && (stretch.0 + stretch.1 == page || page + pages == stretch.0));
+        if let Some(stretch) = neighbour {
+            *stretch = (stretch.0.min(page), stretch.1 + pages);
+        } else if let Some(stretch) = self.stretches.iter_mut().find(|stretch| stretch.1 == 0) {
+            *stretch = (page, pages);
+        }
+    }
+}
+
+fn page_of<P: HeapPages>(block: *mut Block) -> usize {
+    (block as usize - P::START) / PAGE_BYTES
+}
+
+impl<P: HeapPages> State<P> {
+    /// As `trim`, for one class and the pages from `first` on.
+    fn trim_window(&mut self, class: usize, first: usize, counts: &mut [u16; WINDOW]) -> usize {
+        counts.fill(0);
+        let mut block = self.free[class];
+        while !block.is_null() {
+            if let Some(count) = page_of::<P>(block).checked_sub(first).and_then(|index| counts.get_mut(index)) {
+                *count += 1;
+            }
+            // SAFETY: a block on a free list is heap memory that nobody uses; its first word is the link.
+            block = unsafe { (*block).next };
+        }
+        if !self.keep_only_empty(PAGE_BYTES / CLASSES[class], counts) {
+            return 0;
+        }
+        self.unlink(class, first, counts);
+        let empty = (0..WINDOW).filter(|index| counts[*index] > 0);
+        empty.map(|index| self.give_pages(first + index, 1)).count()
+    }
+
+    /// Zeros the counts of pages that stay: those with blocks in use, and those whose addresses could not be
+    /// remembered. Returns whether any page goes.
+    fn keep_only_empty(&self, blocks: usize, counts: &mut [u16; WINDOW]) -> bool {
+        let mut room = self.stretches.iter().filter(|stretch| stretch.1 == 0).count();
+        let (mut any, mut in_run) = (false, false);
+        for count in counts.iter_mut() {
+            let is_empty = usize::from(*count) == blocks;
+            if is_empty && !in_run && room == 0 {
+                *count = 0;
+                continue;
+            }
+            if is_empty && !in_run {
+                room -= 1;
+            }
+            in_run = is_empty;
+            any |= is_empty;
+            if !is_empty {
+                *count = 0;
+            }
+        }
+        any
+    }
+
+    /// Takes the blocks of the pages that go off the free list.
+    fn unlink(&mut self, class: usize, first: usize, counts: &[u16; WINDOW]) {
+        let goes =
+            |block| page_of::<P>(block).checked_sub(first).and_then(|index| counts.get(index)).is_some_and(|&c| c > 0);
+        let mut kept = null_mut();
+        let mut block = self.free[class];
+        while !block.is_null() {
+            // SAFETY: as in `trim_window`.
+            let next = unsafe { (*block).next };
+            if !goes(block) {
+                // SAFETY: as above; the word is the link.
+                unsafe { (*block).next = kept };
+                kept = block;
+            }
+            block = next;
+        }
+        self.free[class] = kept;
+    }
+}
+
+// SAFETY: 1. Blocks handed out do not overlap: each comes from one free list or one stretch and
+// returns there only through `dealloc`. 2. Sizes and alignments are at least those asked for (see
+// `class_of`; whole pages are page-aligned). 3. `KernelCell` panics on re-entry instead of aliasing.
+unsafe impl<P: HeapPages> GlobalAlloc for Heap<P> {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if let Some(class) = class_of(&layout) {
+            return self.state.borrow_mut().take(class);
+        }
+        assert!(layout.align() <= PAGE_BYTES, "heap alignment above a page");
+        let pages = layout.size().div_ceil(PAGE_BYTES);
+        self.state.borrow_mut().take_pages(pages).map_or(null_mut(), |address| address as *mut u8)
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        let mut state = self.state.borrow_mut();
+        match class_of(&layout) {
+            Some(class) => state.give(class, block),
+            None => {
+                let page = (block as usize - P::START) / PAGE_BYTES;
+                state.give_pages(page, layout.size().div_ceil(PAGE_BYTES));
+            }
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! Layer 2: what a machine without a C library needs, whichever machine it is: a heap and `memcpy`.
+#![no_std]
+
+mod heap;
+mod memory_functions;
+
+pub use heap::{Heap, HeapPages};

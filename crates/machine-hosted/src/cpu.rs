@@ -1,0 +1,93 @@
+//! The one processor: slots that synthesized code reaches by their addresses.
+
+use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+/// Everything that belongs to the processor. Synthesized code has the addresses of its fields folded in.
+#[repr(C)]
+pub struct Cpu {
+    /// Slot: the running thread's synthesized dispatch; stubs jump through it.
+    pub dispatch: u64,
+    /// The end of the running thread's area: where traps build their record.
+    pub stack_top: u64,
+    /// The area of the thread whose wide vector state is in the registers.
+    pub vector_owner: u64,
+    /// Vector state above x87 and SSE that is managed (XCR0 bits).
+    pub wide_mask: u64,
+    /// The translation whose pages are mapped, as an address; 0: none.
+    pub root: u64,
+    /// Counts how often all mappings of programs went: a page's mapping is there if it was made in this epoch.
+    pub epoch: u64,
+    /// The timer's signal came while the kernel ran.
+    pub timer_pending: u64,
+    /// Calls that came by SIGSYS, sites patched, sites that could not be.
+    pub trapped: u64,
+    pub patched: u64,
+    pub refused: u64,
+}
+
+pub struct CpuCell(UnsafeCell<Cpu>);
+
+// SAFETY: there is one host thread; handlers of its signals only store whole words that the code below reads whole.
+unsafe impl Sync for CpuCell {}
+
+pub static CPU: CpuCell = CpuCell(UnsafeCell::new(Cpu {
+    dispatch: 0,
+    stack_top: 0,
+    vector_owner: 0,
+    wide_mask: 0,
+    root: 0,
+    epoch: 1,
+    timer_pending: 0,
+    trapped: 0,
+    patched: 0,
+    refused: 0,
+}));
+
+pub fn cpu() -> *mut Cpu {
+    CPU.0.get()
+}
+
+/// Vector state that the kernel manages: x87, SSE, AVX, AVX-512 (three parts), as on the pc.
+const MANAGED_STATE: u64 = 0b1110_0111;
+
+/// The managed vector state that the host has switched on.
+pub fn vector_features() -> u64 {
+    let (low, high): (u32, u32);
+    // SAFETY: CPUID.1:ECX.OSXSAVE was checked at start.
+    unsafe { core::arch::asm!("xgetbv", in("ecx") 0, out("eax") low, out("edx") high, options(nomem, nostack)) };
+    let on = (low as u64 | (high as u64) << 32) & MANAGED_STATE;
+    if on & 0xE0 == 0xE0 { on } else { on & 0b111 }
+}
+
+/// Bytes of an XSAVE image in the standard layout that holds the managed state.
+pub fn vector_bytes() -> usize {
+    static BYTES: AtomicUsize = AtomicUsize::new(0);
+    // CPUID is slow under a hypervisor.
+    if BYTES.load(Ordering::Relaxed) == 0 {
+        BYTES.store(count_vector_bytes(), Ordering::Relaxed);
+    }
+    BYTES.load(Ordering::Relaxed)
+}
+
+fn count_vector_bytes() -> usize {
+    let features = vector_features();
+    let end = |bit: u32| {
+        let leaf = core::arch::x86_64::__cpuid_count(13, bit);
+        (leaf.eax + leaf.ebx) as usize
+    };
+    (2..63).filter(|bit| features & 1 << bit != 0).map(end).max().unwrap_or(0).max(512 + 64)
+}
+
+/// What the kernel cannot do without.
+pub fn missing_feature() -> Option<&'static str> {
+    let one = core::arch::x86_64::__cpuid(1);
+    let seven = core::arch::x86_64::__cpuid_count(7, 0);
+    if one.ecx & 1 << 27 == 0 {
+        return Some("a host that has switched XSAVE on");
+    }
+    if seven.ebx & 1 == 0 {
+        return Some("a processor with FSGSBASE");
+    }
+    (vector_bytes() > 4096).then_some("a vector state of at most 4096 bytes")
+}

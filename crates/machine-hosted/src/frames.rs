@@ -1,0 +1,37 @@
+//! Frames are pages of a memory file, which the host supplies when they are touched first; many at once cost little
+//! more than one.
+
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use machine::{FrameNumber, PAGE_BYTES};
+
+use crate::host;
+use crate::layout::direct;
+
+/// Frames that are made present at once.
+const BATCH: u32 = 128;
+
+/// Frames below this are present.
+static PRESENT: AtomicU32 = AtomicU32::new(0);
+static END: AtomicU32 = AtomicU32::new(0);
+
+/// Frames below `present` hold the archive; memory ends at `end`.
+pub fn start(present: u32, end: u32) {
+    PRESENT.store(present, Ordering::Relaxed);
+    END.store(end, Ordering::Relaxed);
+}
+
+/// Sees that a frame is present before it is touched. The pool gives low frames first, so one mark is enough.
+pub fn prepare(frame: FrameNumber) {
+    let present = PRESENT.load(Ordering::Relaxed);
+    if frame.0 < present {
+        return;
+    }
+    let to = frame.0.saturating_add(BATCH).min(END.load(Ordering::Relaxed));
+    if frame.0 - present < BATCH && to > present {
+        let bytes = (to - present) as u64 * PAGE_BYTES as u64;
+        // SAFETY: the range lies in the direct map; hosts without the call supply pages one by one.
+        unsafe { host::populate(direct(FrameNumber(present).physical_address()), bytes) };
+        PRESENT.store(to, Ordering::Relaxed);
+    }
+}

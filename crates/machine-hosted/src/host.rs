@@ -1,0 +1,316 @@
+//! The host's system calls, as few as possible, without a C library: nothing of ours uses thread-local storage, so
+//! the segment bases stay the program's.
+
+use core::arch::asm;
+
+/// A negative errno of the host.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HostError(pub i32);
+
+pub const EINTR: i32 = 4;
+pub const EAGAIN: i32 = 11;
+pub const EPIPE: i32 = 32;
+
+mod nr {
+    pub const READ: u64 = 0;
+    pub const WRITE: u64 = 1;
+    pub const OPEN: u64 = 2;
+    pub const CLOSE: u64 = 3;
+    pub const FSTAT: u64 = 5;
+    pub const POLL: u64 = 7;
+    pub const MMAP: u64 = 9;
+    pub const MPROTECT: u64 = 10;
+    pub const MUNMAP: u64 = 11;
+    pub const RT_SIGACTION: u64 = 13;
+    pub const RT_SIGPROCMASK: u64 = 14;
+    pub const IOCTL: u64 = 16;
+    pub const MADVISE: u64 = 28;
+    pub const FTRUNCATE: u64 = 77;
+    pub const SIGALTSTACK: u64 = 131;
+    pub const PRCTL: u64 = 157;
+    pub const TIMER_CREATE: u64 = 222;
+    pub const TIMER_SETTIME: u64 = 223;
+    pub const CLOCK_GETTIME: u64 = 228;
+    pub const EXIT_GROUP: u64 = 231;
+    pub const PPOLL: u64 = 271;
+    pub const GETRANDOM: u64 = 318;
+    pub const MEMFD_CREATE: u64 = 319;
+}
+
+/// # Safety
+/// The call must be one that leaves the memory of Rust's values alone, as far as its arguments say.
+unsafe fn call(number: u64, arguments: [u64; 6]) -> Result<u64, HostError> {
+    let result: i64;
+    // SAFETY: the caller vouches for the call; the instruction itself clobbers rcx and r11.
+    unsafe {
+        asm!(
+            "syscall",
+            inlateout("rax") number as i64 => result,
+            in("rdi") arguments[0],
+            in("rsi") arguments[1],
+            in("rdx") arguments[2],
+            in("r10") arguments[3],
+            in("r8") arguments[4],
+            in("r9") arguments[5],
+            lateout("rcx") _,
+            lateout("r11") _,
+            options(nostack)
+        );
+    }
+    if (-4095..0).contains(&result) { Err(HostError(-result as i32)) } else { Ok(result as u64) }
+}
+
+pub const PROT_READ: u64 = 1;
+pub const PROT_WRITE: u64 = 2;
+pub const PROT_EXEC: u64 = 4;
+
+const MAP_SHARED: u64 = 1;
+const MAP_PRIVATE: u64 = 2;
+const MAP_FIXED: u64 = 0x10;
+const MAP_ANONYMOUS: u64 = 0x20;
+const MAP_NORESERVE: u64 = 0x4000;
+const MAP_POPULATE: u64 = 0x8000;
+
+/// Fresh zeros at exactly `address`.
+///
+/// # Safety
+/// What was mapped there goes.
+pub unsafe fn map_anonymous(address: u64, bytes: u64, protection: u64) -> Result<(), HostError> {
+    let flags = MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS | MAP_NORESERVE;
+    // SAFETY: the caller owns the range.
+    unsafe { call(nr::MMAP, [address, bytes, protection, flags, u64::MAX, 0]).map(drop) }
+}
+
+/// A part of a memory file at exactly `address`. With `populate` its pages are there at once.
+///
+/// # Safety
+/// What was mapped there goes.
+pub unsafe fn map_file(
+    address: u64,
+    bytes: u64,
+    protection: u64,
+    fd: i32,
+    offset: u64,
+    populate: bool,
+) -> Result<(), HostError> {
+    let flags = MAP_SHARED | MAP_FIXED | MAP_NORESERVE | if populate { MAP_POPULATE } else { 0 };
+    // SAFETY: the caller owns the range.
+    unsafe { call(nr::MMAP, [address, bytes, protection, flags, fd as u64, offset]).map(drop) }
+}
+
+/// # Safety
+/// Nobody uses the range any more.
+pub unsafe fn unmap(address: u64, bytes: u64) -> Result<(), HostError> {
+    // SAFETY: the caller gives the range up.
+    unsafe { call(nr::MUNMAP, [address, bytes, 0, 0, 0, 0]).map(drop) }
+}
+
+/// # Safety
+/// Nobody relies on rights that go.
+pub unsafe fn protect(address: u64, bytes: u64, protection: u64) -> Result<(), HostError> {
+    // SAFETY: the caller vouches for the range.
+    unsafe { call(nr::MPROTECT, [address, bytes, protection, 0, 0, 0]).map(drop) }
+}
+
+/// Has the host supply the pages of a writable range now (Linux 5.14).
+///
+/// # Safety
+/// The range is mapped.
+pub unsafe fn populate(address: u64, bytes: u64) {
+    const MADV_POPULATE_WRITE: u64 = 23;
+    // SAFETY: the caller vouches for the range; its content stays.
+    let _ = unsafe { call(nr::MADVISE, [address, bytes, MADV_POPULATE_WRITE, 0, 0, 0]) };
+}
+
+/// A memory file whose pages may be executed.
+pub fn memory_file(bytes: u64) -> Result<i32, HostError> {
+    const MFD_CLOEXEC: u64 = 1;
+    const MFD_EXEC: u64 = 0x10;
+    let name = c"synthesis".as_ptr() as u64;
+    // SAFETY: the name is a constant; the file is new. Hosts before 6.3 do not know MFD_EXEC.
+    let fd = unsafe {
+        call(nr::MEMFD_CREATE, [name, MFD_CLOEXEC | MFD_EXEC, 0, 0, 0, 0])
+            .or_else(|_| call(nr::MEMFD_CREATE, [name, MFD_CLOEXEC, 0, 0, 0, 0]))
+    }? as i32;
+    resize(fd, bytes)?;
+    Ok(fd)
+}
+
+pub fn resize(fd: i32, bytes: u64) -> Result<(), HostError> {
+    // SAFETY: the file's size is no memory of ours.
+    unsafe { call(nr::FTRUNCATE, [fd as u64, bytes, 0, 0, 0, 0]).map(drop) }
+}
+
+pub fn file_bytes(fd: i32) -> Result<u64, HostError> {
+    stat(fd).map(|words| words[6])
+}
+
+/// `st_mode` of an open file.
+pub fn file_mode(fd: i32) -> Result<u32, HostError> {
+    stat(fd).map(|words| words[3] as u32)
+}
+
+fn stat(fd: i32) -> Result<[u64; 18], HostError> {
+    let mut words = [0u64; 18];
+    // SAFETY: `struct stat` has 144 bytes on x86-64: st_mode at 24, st_size at 48.
+    unsafe { call(nr::FSTAT, [fd as u64, (&raw mut words) as u64, 0, 0, 0, 0])? };
+    Ok(words)
+}
+
+pub fn open_to_read(path: &core::ffi::CStr) -> Result<i32, HostError> {
+    // SAFETY: the path ends with a NUL.
+    unsafe { call(nr::OPEN, [path.as_ptr() as u64, 0o2_000_000, 0, 0, 0, 0]).map(|fd| fd as i32) }
+}
+
+pub fn close(fd: i32) {
+    // SAFETY: closing touches no memory.
+    let _ = unsafe { call(nr::CLOSE, [fd as u64, 0, 0, 0, 0, 0]) };
+}
+
+pub fn read(fd: i32, into: &mut [u8]) -> Result<usize, HostError> {
+    // SAFETY: the host writes only into the slice.
+    unsafe { call(nr::READ, [fd as u64, into.as_mut_ptr() as u64, into.len() as u64, 0, 0, 0]).map(|n| n as usize) }
+}
+
+pub fn write(fd: i32, from: &[u8]) -> Result<usize, HostError> {
+    // SAFETY: the host only reads the slice.
+    unsafe { call(nr::WRITE, [fd as u64, from.as_ptr() as u64, from.len() as u64, 0, 0, 0]).map(|n| n as usize) }
+}
+
+pub const POLLIN: i16 = 1;
+pub const POLLOUT: i16 = 4;
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct PollFd {
+    pub fd: i32,
+    pub events: i16,
+    pub found: i16,
+}
+
+/// What is true of one descriptor now.
+pub fn poll_now(fd: i32, events: i16) -> i16 {
+    let mut entry = PollFd { fd, events, found: 0 };
+    // SAFETY: the host writes into the entry.
+    let _ = unsafe { call(nr::POLL, [(&raw mut entry) as u64, 1, 0, 0, 0, 0]) };
+    entry.found
+}
+
+/// Waits until one of the descriptors has news, a signal comes, or the time (nanoseconds) is over. Returns how many have news.
+pub fn wait_for(entries: &mut [PollFd], nanos: Option<u64>) -> usize {
+    let time = nanos.map(|nanos| [nanos / 1_000_000_000, nanos % 1_000_000_000]);
+    let time = time.as_ref().map_or(0, |time| time.as_ptr() as u64);
+    // SAFETY: the host reads the time and writes into the entries.
+    unsafe { call(nr::PPOLL, [entries.as_mut_ptr() as u64, entries.len() as u64, time, 0, 8, 0]).unwrap_or(0) as usize }
+}
+
+/// Bytes that a read would give, for files that can tell.
+pub fn readable_bytes(fd: i32) -> Result<usize, HostError> {
+    const FIONREAD: u64 = 0x541B;
+    let mut count = 0i32;
+    // SAFETY: the host writes one int.
+    unsafe { call(nr::IOCTL, [fd as u64, FIONREAD, (&raw mut count) as u64, 0, 0, 0])? };
+    Ok(count.max(0) as usize)
+}
+
+pub fn is_terminal(fd: i32) -> bool {
+    const TCGETS: u64 = 0x5401;
+    let mut modes = [0u8; 64];
+    // SAFETY: the host writes a `struct termios` of 36 bytes.
+    unsafe { call(nr::IOCTL, [fd as u64, TCGETS, (&raw mut modes) as u64, 0, 0, 0]).is_ok() }
+}
+
+/// The wall clock in whole seconds.
+pub fn wall_seconds() -> u64 {
+    let mut time = [0u64; 2];
+    // SAFETY: the host writes a `struct timespec`.
+    let _ = unsafe { call(nr::CLOCK_GETTIME, [0, (&raw mut time) as u64, 0, 0, 0, 0]) };
+    time[0]
+}
+
+/// Nanoseconds of the host's monotonic clock.
+pub fn monotonic_nanos() -> u64 {
+    let mut time = [0u64; 2];
+    // SAFETY: the host writes a `struct timespec`.
+    let _ = unsafe { call(nr::CLOCK_GETTIME, [1, (&raw mut time) as u64, 0, 0, 0, 0]) };
+    time[0] * 1_000_000_000 + time[1]
+}
+
+pub fn random_word() -> u64 {
+    let mut word = 0u64;
+    // SAFETY: the host writes eight bytes.
+    let _ = unsafe { call(nr::GETRANDOM, [(&raw mut word) as u64, 8, 0, 0, 0, 0]) };
+    word
+}
+
+pub fn exit(status: i32) -> ! {
+    loop {
+        // SAFETY: ends the process.
+        let _ = unsafe { call(nr::EXIT_GROUP, [status as u64, 0, 0, 0, 0, 0]) };
+    }
+}
+
+/// A timer that sends `signal`.
+pub fn create_timer(signal: i32) -> Result<i32, HostError> {
+    let mut event = [0u64; 8];
+    // struct sigevent: value, then signo and notify (SIGEV_SIGNAL = 0).
+    event[1] = signal as u64;
+    let mut timer = 0i32;
+    // SAFETY: the host reads the event and writes the timer's number.
+    unsafe { call(nr::TIMER_CREATE, [1, (&raw const event) as u64, (&raw mut timer) as u64, 0, 0, 0])? };
+    Ok(timer)
+}
+
+/// Sets the timer to go off once after `nanos`; 0 stops it.
+pub fn set_timer(timer: i32, nanos: u64) {
+    set_interval(timer, nanos, 0);
+}
+
+/// Sets the timer to go off after `nanos` and then each `interval` nanoseconds.
+pub fn set_interval(timer: i32, nanos: u64, interval: u64) {
+    let split = |nanos: u64| [nanos / 1_000_000_000, nanos % 1_000_000_000];
+    let ([a, b], [c, d]) = (split(interval), split(nanos));
+    let setting = [a, b, c, d];
+    // SAFETY: the host reads a `struct itimerspec`.
+    let _ = unsafe { call(nr::TIMER_SETTIME, [timer as u64, 0, setting.as_ptr() as u64, 0, 0, 0]) };
+}
+
+pub const SA_SIGINFO: u64 = 4;
+pub const SA_ONSTACK: u64 = 0x0800_0000;
+pub const SA_RESTART: u64 = 0x1000_0000;
+pub const SA_NODEFER: u64 = 0x4000_0000;
+const SA_RESTORER: u64 = 0x0400_0000;
+
+/// # Safety
+/// `handler` follows the C convention of signal handlers and may run wherever the signal finds the process.
+pub unsafe fn set_handler(signal: i32, handler: u64, flags: u64, restorer: u64, mask: u64) -> Result<(), HostError> {
+    let action = [handler, flags | SA_RESTORER, restorer, mask];
+    // SAFETY: the caller vouches for the handler.
+    unsafe { call(nr::RT_SIGACTION, [signal as u64, action.as_ptr() as u64, 0, 8, 0, 0]).map(drop) }
+}
+
+/// # Safety
+/// The memory is used for nothing else.
+pub unsafe fn set_signal_stack(base: u64, bytes: u64) -> Result<(), HostError> {
+    let stack = [base, 0, bytes];
+    // SAFETY: the caller gives the memory away.
+    unsafe { call(nr::SIGALTSTACK, [stack.as_ptr() as u64, 0, 0, 0, 0, 0]).map(drop) }
+}
+
+pub fn unblock_all_signals() {
+    const SIG_SETMASK: u64 = 2;
+    let none = 0u64;
+    // SAFETY: the host reads one word.
+    let _ = unsafe { call(nr::RT_SIGPROCMASK, [SIG_SETMASK, (&raw const none) as u64, 0, 8, 0, 0]) };
+}
+
+/// Calls from outside `start..start + bytes` raise SIGSYS while the byte at `selector` is 1 (Linux 5.11,
+/// Documentation/admin-guide/syscall-user-dispatch).
+///
+/// # Safety
+/// The handler is set, and `selector` lives as long as the process.
+pub unsafe fn dispatch_calls(start: u64, bytes: u64, selector: *const u8) -> Result<(), HostError> {
+    const PR_SET_SYSCALL_USER_DISPATCH: u64 = 59;
+    // SAFETY: the caller vouches for handler and selector.
+    unsafe { call(nr::PRCTL, [PR_SET_SYSCALL_USER_DISPATCH, 1, start, bytes, selector as u64, 0]).map(drop) }
+}

@@ -1,0 +1,72 @@
+//! Where things are in the one address space that program and kernel share.
+//!
+//! ```text
+//! 0x0000_0001_0000 ..                     programs that are linked at a fixed address, their break
+//! 0x0000_6000_0000                        the kernel: image, stubs, code store, thread areas, heap
+//! 0x0000_7fff_7000 ..                     the program's again
+//! 0x1100_0000_0000 .. 0x1400_0000_0000    writable aliases of code, and the frames (direct map)
+//! 0x5554_0000_0000 + 16 MB                stubs within reach of position-independent programs
+//! 0x5555_5555_4000 ..                     position-independent programs
+//! 0x7fff_9000_0000 + 16 MB                stubs within reach of libraries
+//! .. 0x7fff_ffff_f000                     maps and the stack of the program
+//! ```
+//! Everything that synthesized code names lies in the low 2 GB, so a sign-extended 32-bit address reaches it.
+//! The host's own stack and its vDSO are unmapped at start: all else belongs to the program.
+
+use core::ops::Range;
+
+pub const KERNEL: Range<u64> = 0x6000_0000..0x7FFF_7000;
+pub const CODE: u64 = 0x6400_0000;
+pub const CODE_BYTES: u64 = 64 << 20;
+pub const THREADS: u64 = 0x6800_0000;
+pub const THREAD_AREA_BYTES: u64 = 32 << 10;
+pub const THREAD_AREAS: u64 = (128 << 20) / THREAD_AREA_BYTES;
+pub const HEAP: u64 = 0x7000_0000;
+pub const HEAP_BYTES: u64 = 0x0FFF_0000;
+
+/// Writable aliases and the direct map.
+pub const HIGH: Range<u64> = 0x1100_0000_0000..0x1400_0000_0000;
+pub const CODE_ALIAS: u64 = 0x1100_0000_0000;
+pub const STUB_ALIAS: u64 = 0x1101_0000_0000;
+pub const DIRECT_MAP: u64 = 0x1200_0000_0000;
+
+pub const STUB_BYTES: u64 = 16 << 20;
+/// Stub regions: each serves call sites within 2 GB.
+pub const STUBS: [u64; 3] = [0x6300_0000, 0x5554_0000_0000, 0x7FFF_9000_0000];
+
+/// What programs cannot have, ascending.
+pub static RESERVED: [Range<u64>; 4] = [KERNEL, HIGH, STUBS[1]..STUBS[1] + STUB_BYTES, STUBS[2]..STUBS[2] + STUB_BYTES];
+
+/// First address a program may not use; the host's own limit (Linux TASK_SIZE_MAX with four-level tables).
+pub const USER_LIMIT: u64 = 0x0000_7FFF_FFFF_F000;
+/// Below this the host maps nothing for an ordinary user (`vm.mmap_min_addr`).
+pub const USER_START: u64 = 0x1_0000;
+
+/// Linux's selectors.
+pub const USER_DATA: u16 = 0x2B;
+pub const USER_CODE: u16 = 0x33;
+
+unsafe extern "C" {
+    static text_start: u8;
+    static text_end: u8;
+}
+
+/// The image's text: host calls made from here pass.
+pub fn text() -> Range<u64> {
+    &raw const text_start as u64..&raw const text_end as u64
+}
+
+/// Synthesized code.
+pub fn is_code(address: u64) -> bool {
+    (CODE..CODE + CODE_BYTES).contains(&address)
+}
+
+/// A program could have this address.
+pub fn is_user(address: u64) -> bool {
+    address < USER_LIMIT && !RESERVED.iter().any(|range| range.contains(&address))
+}
+
+/// The direct-map address of a frame.
+pub const fn direct(physical: u64) -> u64 {
+    DIRECT_MAP + physical
+}

@@ -1,0 +1,329 @@
+//! Layer 2: the hosted machine: one Linux process, without privilege (S-33, S-127).
+//!
+//! Program and kernel share the process's address space and its privilege level: there is no isolation between the
+//! two, and the kernel trusts the program not to touch it. In return a call is a jump.
+//!
+//! ```text
+//!   mov eax, nr          jmp stub ─► mov eax, nr; lea rcx, back; jmp [slot] ─► thread.dispatch ─► routine ─► jmp rcx
+//!   syscall        ═►    syscall                                                                  (slow end in Rust)
+//!   back:                back:
+//! ```
+//! The `syscall` of a site that was not patched raises SIGSYS (syscall user dispatch), whose handler goes on in the
+//! same dispatch. This crate knows the host and nothing of programs, files or calls.
+#![no_std]
+
+extern crate alloc;
+
+mod call;
+mod channels;
+mod clock;
+mod cpu;
+mod entry;
+mod frames;
+mod heap;
+mod host;
+mod layout;
+mod patch;
+mod signals;
+mod start;
+mod stubs;
+mod thread_code;
+mod translation;
+mod tte;
+mod upcall;
+mod user;
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+
+use codestore::{CodeMemory, CodeStore};
+use machine::{
+    Channel, KernelCell, Machine, Nanos, NoFrames, Received, Start, Threads, Translation, Tte, TteId, Upcalls,
+};
+use synth::Template;
+
+pub use clock::parameters as clock_parameters;
+pub use heap::Heap;
+pub use host::wall_seconds;
+pub use layout::USER_LIMIT;
+pub use start::{Booted, Parameters, boot, panic};
+pub use thread_code::UserCall;
+pub use tte::HostedTte;
+
+use crate::channels::{HostChannels, LINES};
+use crate::host::PollFd;
+use crate::layout::{CODE, CODE_ALIAS, CODE_BYTES};
+use crate::translation::HostTranslation;
+
+/// How often a running program is interrupted to look at descriptors that somebody waits for.
+const TICK_NS: u64 = 10_000_000;
+
+/// The hosted machine. One value, made by [`boot`].
+pub struct HostedMachine {
+    channels: KernelCell<HostChannels>,
+    upcalls: KernelCell<Option<&'static dyn Upcalls>>,
+    timer: i32,
+    /// Looks at descriptors while programs compute; off while nobody waits for one.
+    tick: i32,
+    is_ticking: KernelCell<bool>,
+    /// When the timer is set to go off.
+    alarm: KernelCell<Option<Nanos>>,
+    trap_only: bool,
+}
+
+struct HostedCodeMemory;
+
+impl CodeMemory for HostedCodeMemory {
+    /// Both views are mapped whole at start; the host supplies pages at the first touch.
+    fn extend(&self, _page: usize) -> Result<(), NoFrames> {
+        Ok(())
+    }
+}
+
+// SAFETY: boot maps one memory file at both addresses, executable at the first and writable at the second (R2).
+static STORE: CodeStore = unsafe { CodeStore::new(CODE, CODE_ALIAS, CODE_BYTES as usize, &HostedCodeMemory) };
+
+/// Stands in as a thread while boot runs, and as vector owner when the real one has gone.
+#[repr(C, align(32768))]
+struct DummyArea([u8; 32768]);
+static DUMMY: KernelCell<DummyArea> = KernelCell::new(DummyArea([0; 32768]));
+
+/// An area of a thread that does not exist: all zeros at first, so its number is 0.
+pub(crate) fn dummy_area() -> u64 {
+    // The cell's bookkeeping may stand before the bytes; the cell is aligned, and is twice an area long.
+    (&raw const DUMMY) as u64 & !(layout::THREAD_AREA_BYTES - 1)
+}
+
+static MEMORY_FD: AtomicI32 = AtomicI32::new(-1);
+
+/// The memory file whose pages are the frames.
+pub(crate) fn memory_fd() -> i32 {
+    MEMORY_FD.load(Ordering::Relaxed)
+}
+
+pub(crate) fn set_memory_fd(fd: i32) {
+    MEMORY_FD.store(fd, Ordering::Relaxed);
+}
+
+/// Has the timer's signal come after `nanos`.
+pub(crate) fn arm_timer(nanos: u64) {
+    host::set_timer(the().timer, nanos.max(1));
+}
+
+impl HostedMachine {
+    fn start(parameters: &Parameters) -> Option<&'static HostedMachine> {
+        let machine = Box::leak(Box::new(HostedMachine {
+            channels: KernelCell::new(HostChannels::new(parameters.control_fd)),
+            upcalls: KernelCell::new(None),
+            timer: host::create_timer(signals::SIGALRM).ok()?,
+            tick: host::create_timer(signals::SIGALRM).ok()?,
+            is_ticking: KernelCell::new(false),
+            alarm: KernelCell::new(None),
+            trap_only: parameters.trap_only,
+        }));
+        MACHINE.store((&raw const *machine) as u64, Ordering::Release);
+        Some(machine)
+    }
+
+    /// The store of synthesized code.
+    pub fn code_store(&self) -> &'static CodeStore {
+        &STORE
+    }
+
+    /// The boot archive: the first bytes of memory.
+    pub fn archive(&self, bytes: u64) -> &'static [u8] {
+        // SAFETY: 1. The memory file begins with the archive. 2. Only the emulator takes its pages over, file by file,
+        // and then no longer reads them here.
+        unsafe { core::slice::from_raw_parts(layout::DIRECT_MAP as *const u8, bytes as usize) }
+    }
+
+    /// Leaves the boot stack for a program's first thread.
+    ///
+    /// # Safety
+    /// Called once, at the end of boot.
+    pub unsafe fn enter_first(&self, thread: &dyn Tte) -> ! {
+        start::catch_calls();
+        self.keep_ticking();
+        // SAFETY: the thread's entry switches address space, stack and slots before anything else.
+        unsafe { core::arch::asm!("jmp {}", in(reg) thread.entries().sw_in_mmu, options(noreturn)) }
+    }
+
+    /// An alarm came while a program ran, or is overdue: devices, then the kernel's own alarm.
+    pub(crate) fn serve_alarm(&self, kernel: &'static dyn Upcalls) {
+        self.wait_for_devices(kernel, Some(0));
+        if self.alarm.get().is_some_and(|at| at <= clock::now()) {
+            self.alarm.set(None);
+            kernel.timer();
+        }
+    }
+
+    /// Tells the kernel if a descriptor that somebody waits for has news, at once or within `nanos`.
+    fn wait_for_devices(&self, kernel: &'static dyn Upcalls, nanos: Option<u64>) {
+        let mut entries = [PollFd { fd: -1, events: 0, found: 0 }; LINES];
+        let count = self.channels.borrow().awaited(&mut entries);
+        if count == 0 && nanos == Some(0) {
+            self.keep_ticking();
+            return;
+        }
+        if host::wait_for(&mut entries[..count], nanos) > 0 {
+            self.channels.borrow_mut().forget_ready(&entries[..count]);
+            kernel.device();
+        }
+        self.keep_ticking();
+    }
+
+    /// Ticks while somebody waits for a descriptor and programs run.
+    fn keep_ticking(&self) {
+        self.set_ticking(self.channels.borrow().is_awaited());
+    }
+
+    fn set_ticking(&self, on: bool) {
+        if self.is_ticking.get() != on {
+            self.is_ticking.set(on);
+            let nanos = if on { TICK_NS } else { 0 };
+            host::set_interval(self.tick, nanos, nanos);
+        }
+    }
+
+    fn with_channels<R>(&self, act: impl FnOnce(&mut HostChannels) -> R) -> R {
+        let result = act(&mut self.channels.borrow_mut());
+        self.keep_ticking();
+        result
+    }
+}
+
+impl Threads for HostedMachine {
+    fn create_tte(&self, start: Start) -> Result<Box<dyn Tte>, NoFrames> {
+        HostedTte::create(start, &STORE).map(tte::boxed)
+    }
+
+    fn current_tte(&self) -> TteId {
+        // SAFETY: the slot names the running thread's area.
+        TteId(unsafe { (*tte::current()).id } as u32)
+    }
+
+    fn switch_away(&self) {
+        tte::switch_away();
+    }
+
+    fn wait_for_interrupt(&self) {
+        let kernel = upcall::kernel();
+        let wait = self.alarm.get().map(|at| at.saturating_sub(clock::now()).0);
+        self.set_ticking(false);
+        self.wait_for_devices(kernel, wait);
+        if self.alarm.get().is_some_and(|at| at <= clock::now()) {
+            self.alarm.set(None);
+            kernel.timer();
+        }
+        upcall::serve_timer(kernel);
+    }
+
+    fn serve_interrupts(&self) {
+        self.serve_alarm(upcall::kernel());
+    }
+}
+
+impl Machine for HostedMachine {
+    fn now(&self) -> Nanos {
+        clock::now()
+    }
+
+    fn time_of_counter(&self, counter: u64) -> Nanos {
+        clock::time_of(counter)
+    }
+
+    fn set_alarm(&self, at: Option<Nanos>) {
+        self.alarm.set(at);
+        host::set_timer(self.timer, at.map_or(0, |at| at.saturating_sub(clock::now()).0.max(1)));
+    }
+
+    fn new_translation(&self) -> Result<Arc<dyn Translation>, NoFrames> {
+        Ok(Arc::new(HostTranslation::new()))
+    }
+
+    fn activate(&self, quaspace: Option<&dyn Translation>) {
+        translation::change_space(quaspace.map_or(0, Translation::root));
+    }
+
+    fn set_upcalls(&self, upcalls: &'static dyn Upcalls) {
+        *self.upcalls.borrow_mut() = Some(upcalls);
+    }
+
+    fn send(&self, channel: Channel, bytes: &[u8]) -> usize {
+        self.with_channels(|channels| channels.send(channel, bytes))
+    }
+
+    fn receive(&self, channel: Channel, into: &mut [u8]) -> Received {
+        self.with_channels(|channels| channels.receive(channel, into))
+    }
+
+    fn receivable(&self, channel: Channel) -> usize {
+        self.with_channels(|channels| channels.receivable(channel))
+    }
+
+    fn sendable(&self, channel: Channel) -> usize {
+        self.with_channels(|channels| channels.sendable(channel))
+    }
+
+    fn is_drained(&self, _channel: Channel) -> bool {
+        true
+    }
+
+    fn power_off(&self) -> ! {
+        host::exit(0)
+    }
+
+    fn random(&self) -> u64 {
+        host::random_word()
+    }
+
+    fn feature_word(&self) -> u32 {
+        core::arch::x86_64::__cpuid(1).edx
+    }
+
+    fn vector_features(&self) -> u64 {
+        cpu::vector_features()
+    }
+
+    fn vector_bytes(&self) -> usize {
+        cpu::vector_bytes()
+    }
+
+    fn open_user(&self) -> Option<Template> {
+        None
+    }
+
+    fn load_tag(&self) -> Option<Template> {
+        Some(thread_code::LoadTag::template())
+    }
+
+    fn leave(&self) -> Template {
+        call::Leave::template()
+    }
+
+    fn leave_direct(&self) -> Template {
+        call::LeaveDirect::template()
+    }
+
+    fn frame_address(&self, frame: machine::FrameNumber) -> u64 {
+        layout::direct(frame.physical_address())
+    }
+
+    fn slow_call(&self) -> u64 {
+        tte::slow_call()
+    }
+
+    fn user_limit_word(&self) -> u64 {
+        static USER_LIMIT_WORD: u64 = USER_LIMIT;
+        (&raw const USER_LIMIT_WORD) as u64
+    }
+}
+
+static MACHINE: AtomicU64 = AtomicU64::new(0);
+
+/// The machine, for the entries, which get no argument.
+pub(crate) fn the() -> &'static HostedMachine {
+    // SAFETY: `boot` stores the leaked machine before the first signal can come.
+    unsafe { &*(MACHINE.load(Ordering::Relaxed) as *const HostedMachine) }
+}

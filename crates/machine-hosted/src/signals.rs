@@ -1,0 +1,229 @@
+//! Where the host's signals become calls, faults and interrupts.
+//!
+//! Handlers run on a stack of their own, with all signals that are not faults blocked. A handler answers at once what
+//! needs no thread (a page that the kernel supplies, a caught call that goes on in the thread's dispatch); everything
+//! else it turns into a trap: it stores the program's registers in the record at the top of the thread's kernel stack
+//! and returns there.
+
+use machine::{Access, Registers, VirtAddr};
+
+use crate::cpu::cpu;
+use crate::entry::{hosted_iretq, hosted_restorer, hosted_trap};
+use crate::host::{self, HostError, SA_NODEFER, SA_ONSTACK, SA_RESTART, SA_SIGINFO};
+use crate::layout::{USER_CODE, USER_DATA, is_code, is_user, text};
+use crate::translation::active;
+use crate::{STORE, patch, start, tte, upcall, user};
+
+const SIGILL: i32 = 4;
+const SIGTRAP: i32 = 5;
+const SIGBUS: i32 = 7;
+const SIGFPE: i32 = 8;
+const SIGSEGV: i32 = 11;
+pub const SIGALRM: i32 = 14;
+const SIGSYS: i32 = 31;
+
+/// How soon an alarm that met kernel code comes again.
+const RETRY_NS: u64 = 50_000;
+
+/// The registers in the host's signal frame (`struct sigcontext`, x86-64), behind the 40 bytes in front of them.
+#[repr(C)]
+pub struct Context {
+    front: [u64; 5],
+    pub r8: u64,
+    pub r9: u64,
+    pub r10: u64,
+    pub r11: u64,
+    pub r12: u64,
+    pub r13: u64,
+    pub r14: u64,
+    pub r15: u64,
+    pub rdi: u64,
+    pub rsi: u64,
+    pub rbp: u64,
+    pub rbx: u64,
+    pub rdx: u64,
+    pub rax: u64,
+    pub rcx: u64,
+    pub rsp: u64,
+    pub rip: u64,
+    pub rflags: u64,
+    selectors: u64,
+    error: u64,
+    trap: u64,
+    old_mask: u64,
+    cr2: u64,
+}
+
+/// The front of the host's `siginfo_t`.
+#[repr(C)]
+pub struct Info {
+    signal: i32,
+    errno: i32,
+    code: i32,
+    pad: i32,
+    address: u64,
+    call: i32,
+    architecture: u32,
+}
+
+const SIGNAL_STACK_BYTES: usize = 256 << 10;
+
+/// Sets the handlers and their stack.
+pub fn start() -> Result<(), HostError> {
+    #[repr(C, align(4096))]
+    struct Stack([u8; SIGNAL_STACK_BYTES]);
+    static mut STACK: Stack = Stack([0; SIGNAL_STACK_BYTES]);
+    let restorer = (&raw const hosted_restorer) as u64;
+    let fault = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+    let mask = 1 << (SIGALRM - 1);
+    // SAFETY: 1. The stack is used for this alone. 2. The handlers follow the convention.
+    unsafe {
+        host::set_signal_stack((&raw const STACK) as u64, SIGNAL_STACK_BYTES as u64)?;
+        for signal in [SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV] {
+            host::set_handler(signal, on_fault as *const () as u64, fault, restorer, mask)?;
+        }
+        host::set_handler(SIGSYS, on_call as *const () as u64, SA_SIGINFO | SA_ONSTACK | SA_NODEFER, restorer, mask)?;
+        let interrupt = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
+        host::set_handler(SIGALRM, on_alarm as *const () as u64, interrupt, restorer, mask)?;
+        // The host tool decides what a closed pipe means; the program gets its own signal from the kernel.
+        const SIGPIPE: i32 = 13;
+        const IGNORE: u64 = 1;
+        host::set_handler(SIGPIPE, IGNORE, 0, restorer, 0)?;
+    }
+    host::unblock_all_signals();
+    Ok(())
+}
+
+/// The program runs at this address, not the kernel. A stub counts as the program: it only loads registers; so does any
+/// place that a wild jump leads to.
+fn is_program(rip: u64) -> bool {
+    !is_code(rip) && !text().contains(&rip)
+}
+
+/// A system call instruction of the program (or one that this kernel must not let through).
+extern "C" fn on_call(_signal: i32, info: &Info, context: &mut Context) {
+    const AUDIT_ARCH_X86_64: u32 = 0xC000_003E;
+    const ENOSYS: i64 = 38;
+    if info.architecture != AUDIT_ARCH_X86_64 {
+        // INT 0x80: calls of another machine are not served.
+        context.rax = -ENOSYS as u64;
+        return;
+    }
+    // SAFETY: the slots are words; the program runs, so no kernel code is under way.
+    unsafe { (*cpu()).trapped += 1 };
+    context.rax = info.call as u32 as u64;
+    patch::consider(context);
+    context.rcx = context.rip;
+    // SAFETY: as above.
+    context.rip = unsafe { (*cpu()).dispatch };
+}
+
+const PAGE_FAULT: u64 = 14;
+
+extern "C" fn on_fault(signal: i32, info: &Info, context: &mut Context) {
+    if info.code <= 0 {
+        // Sent by a process, not by the processor.
+        return;
+    }
+    if context.trap == PAGE_FAULT && is_user(context.cr2) && resolve(context) {
+        return;
+    }
+    if is_program(context.rip) {
+        let address = if context.trap == PAGE_FAULT { context.cr2 } else { 0 };
+        // A bus error of the host is a memory file that cannot grow: the program cannot tell it from bad memory.
+        trap(context, context.trap, context.error, address);
+        return;
+    }
+    if context.trap == PAGE_FAULT
+        && let Some(landing) = user::landing(context.rip).or_else(|| STORE.landing(context.rip))
+    {
+        context.rip = landing;
+        return;
+    }
+    if context.rip == (&raw const hosted_iretq) as u64 {
+        bad_return(context);
+        return;
+    }
+    start::epitaph(&registers_of(context), signal, info.address)
+}
+
+/// The page-fault error code (SDM vol. 3A, 4.7) as an access.
+fn access_of(context: &Context) -> Access {
+    Access { address: VirtAddr(context.cr2), write: context.error & 2 != 0, execute: context.error & 16 != 0 }
+}
+
+/// Supplies the page if program and kernel agree that it may be had.
+fn resolve(context: &Context) -> bool {
+    let access = access_of(context);
+    let Some(space) = active() else { return false };
+    if space.bring_in(access) {
+        return true;
+    }
+    upcall::kernel().page_fault(upcall::thread(), access) && active().is_some_and(|space| space.bring_in(access))
+}
+
+/// IRETQ refused to go to the address the program wants to be at: the fault is the program's, there.
+fn bad_return(context: &mut Context) {
+    let frame = context.rsp as *const u64;
+    // SAFETY: the instruction's five words lie on the kernel stack.
+    unsafe {
+        context.rip = *frame;
+        context.rflags = *frame.add(2);
+        context.rsp = *frame.add(3);
+    }
+    const GENERAL_PROTECTION: u64 = 13;
+    trap(context, GENERAL_PROTECTION, 0, 0);
+}
+
+extern "C" fn on_alarm(_signal: i32, _info: &Info, context: &mut Context) {
+    if is_program(context.rip) {
+        trap(context, upcall::TIMER, 0, 0);
+        return;
+    }
+    // SAFETY: the slot is a word.
+    unsafe { (*cpu()).timer_pending = 1 };
+    // The kernel looks at the flag when it leaves by its slow end; a synthesized routine does not look, so the alarm
+    // comes again.
+    crate::arm_timer(RETRY_NS);
+}
+
+fn registers_of(context: &Context) -> Registers {
+    Registers {
+        r15: context.r15,
+        r14: context.r14,
+        r13: context.r13,
+        r12: context.r12,
+        rbp: context.rbp,
+        rbx: context.rbx,
+        r11: context.r11,
+        r10: context.r10,
+        r9: context.r9,
+        r8: context.r8,
+        rax: context.rax,
+        rcx: context.rcx,
+        rdx: context.rdx,
+        rsi: context.rsi,
+        rdi: context.rdi,
+        cause: context.trap,
+        error: context.error,
+        rip: context.rip,
+        cs: USER_CODE as u64,
+        rflags: context.rflags,
+        rsp: context.rsp,
+        ss: USER_DATA as u64,
+    }
+}
+
+/// Makes the interrupted program enter the kernel by the trap entry.
+fn trap(context: &mut Context, cause: u64, error: u64, address: u64) {
+    const DIRECTION_AND_TRAP: u64 = 0x500;
+    let record = tte::user_registers();
+    // SAFETY: the thread is in its program, so its kernel stack is empty and the record is free.
+    unsafe {
+        *record = Registers { cause, error, ..registers_of(context) };
+        (*tte::current()).fault_address = address;
+    }
+    context.rip = (&raw const hosted_trap) as u64;
+    context.rsp = record as u64;
+    context.rflags &= !DIRECTION_AND_TRAP;
+}

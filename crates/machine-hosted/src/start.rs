@@ -1,0 +1,327 @@
+//! Bringing the hosted machine up inside a fresh Linux process, and taking it down.
+
+use core::arch::global_asm;
+use core::ffi::CStr;
+use core::fmt::{self, Write};
+use core::sync::atomic::{AtomicI32, Ordering};
+
+use machine::{PAGE_BYTES, Registers};
+
+use crate::channels::send_all;
+use crate::cpu::{cpu, missing_feature, vector_features};
+use crate::host::{self, PROT_EXEC, PROT_READ, PROT_WRITE};
+use crate::layout::{
+    CODE, CODE_ALIAS, CODE_BYTES, DIRECT_MAP, HEAP, HEAP_BYTES, HIGH, KERNEL, STUB_ALIAS, STUB_BYTES, STUBS,
+    THREAD_AREA_BYTES, USER_LIMIT, text,
+};
+use crate::{HostedMachine, clock, frames, signals};
+
+global_asm!(
+    r#"
+    .pushsection .text
+    .globl _start
+    _start:
+        mov rdi, rsp
+        lea rsp, [rip + hosted_boot_stack_top]
+        xor ebp, ebp
+        call boot_rust
+        ud2
+    .popsection
+    .pushsection .bss
+        .balign 4096
+    hosted_boot_stack: .skip 262144
+    hosted_boot_stack_top:
+    .popsection
+"#
+);
+
+/// What the tool says on the image's command line, as `key=number` words.
+#[derive(Clone, Copy, Debug)]
+pub struct Parameters {
+    /// Descriptor of the memory file that begins with the boot archive; it becomes the physical memory.
+    pub archive_fd: i32,
+    /// Descriptor that takes records for the tool.
+    pub control_fd: i32,
+    /// Bytes of memory behind the archive.
+    pub memory_bytes: u64,
+    /// Ticks of the counter a second; 0: to be measured.
+    pub tsc_hz: u64,
+    /// Sites are not patched: every call comes by a signal.
+    pub trap_only: bool,
+    /// The kernel panics when the first program starts, to show how that looks.
+    pub panic: bool,
+}
+
+impl Parameters {
+    /// # Safety
+    /// `stack` is what the host left in rsp at the first instruction.
+    unsafe fn read(stack: *const u64) -> Parameters {
+        let mut parameters = Parameters {
+            archive_fd: -1,
+            control_fd: 2,
+            memory_bytes: 256 << 20,
+            tsc_hz: 0,
+            trap_only: false,
+            panic: false,
+        };
+        // SAFETY: the count of arguments, then a pointer to each (System V ABI, AMD64 supplement, 3.4.1).
+        let count = unsafe { *stack } as usize;
+        for index in 1..=count {
+            // SAFETY: as above; the list ends with a null pointer.
+            let pointer = unsafe { *stack.add(1 + index) } as *const i8;
+            if pointer.is_null() {
+                break;
+            }
+            // SAFETY: arguments end with a NUL.
+            parameters.take(unsafe { CStr::from_ptr(pointer) }.to_bytes());
+        }
+        parameters
+    }
+
+    fn take(&mut self, word: &[u8]) {
+        self.panic |= word == b"panic";
+        let Some(at) = word.iter().position(|byte| *byte == b'=') else { return };
+        let digits = word[at + 1..].iter().filter(|byte| byte.is_ascii_digit());
+        let value = digits.fold(0u64, |value, digit| value.wrapping_mul(10).wrapping_add((digit - b'0') as u64));
+        match &word[..at] {
+            b"archive" => self.archive_fd = value as i32,
+            b"control" => self.control_fd = value as i32,
+            b"memory_mib" => self.memory_bytes = value << 20,
+            b"tsc_hz" => self.tsc_hz = value,
+            b"trap_only" => self.trap_only = value != 0,
+            _ => {}
+        }
+    }
+}
+
+/// What boot hands to the kernel.
+pub struct Booted {
+    pub machine: &'static HostedMachine,
+    pub archive_bytes: u64,
+    /// Bytes of physical memory, archive included.
+    pub memory_bytes: u64,
+    pub parameters: Parameters,
+}
+
+static CONTROL: AtomicI32 = AtomicI32::new(2);
+
+/// Brings the machine up: address space, memory, code store, signals, clock.
+///
+/// # Safety
+/// Called once, at the first instruction, with what the host left in rsp.
+pub unsafe fn boot(stack: *const u64) -> Booted {
+    // SAFETY: the caller passes the host's pointer.
+    let parameters = unsafe { Parameters::read(stack) };
+    CONTROL.store(parameters.control_fd, Ordering::Relaxed);
+    if let Some(feature) = missing_feature() {
+        fatal(feature);
+    }
+    empty_the_address_space();
+    let archive_bytes = match host::file_bytes(parameters.archive_fd) {
+        Ok(bytes) if bytes > 0 => bytes,
+        _ => fatal("a boot archive: it is started by the tool, with synth run --hosted"),
+    };
+    let memory_bytes = (archive_bytes + parameters.memory_bytes).next_multiple_of(PAGE_BYTES as u64);
+    if let Err(what) = map_memory(parameters.archive_fd, memory_bytes) {
+        fatal(what);
+    }
+    let frame = |bytes: u64| bytes.div_ceil(PAGE_BYTES as u64) as u32;
+    frames::start(frame(archive_bytes), frame(memory_bytes));
+    // SAFETY: the slots are words; no thread runs yet.
+    unsafe {
+        (*cpu()).stack_top = crate::dummy_area() + THREAD_AREA_BYTES;
+        (*cpu()).vector_owner = crate::dummy_area();
+        (*cpu()).wide_mask = vector_features() & !3;
+    }
+    clock::start(parameters.tsc_hz);
+    let machine = HostedMachine::start(&parameters);
+    let (Ok(()), Some(machine)) = (signals::start(), machine) else { fatal("signals and a timer") };
+    Booted { machine, archive_bytes, memory_bytes, parameters }
+}
+
+/// The host's stack, its vDSO and what else the loader mapped: all of it lies where programs may want to be.
+fn empty_the_address_space() {
+    let Ok(fd) = host::open_to_read(c"/proc/self/maps") else { fatal("/proc") };
+    let mut bytes = [0; 16 << 10];
+    let mut used = 0;
+    while let Ok(count) = host::read(fd, &mut bytes[used..]) {
+        used += count;
+        if count == 0 || used == bytes.len() {
+            break;
+        }
+    }
+    host::close(fd);
+    for line in bytes[..used].split(|byte| *byte == b'\n') {
+        let Some((start, rest)) = hexadecimal(line) else { continue };
+        let Some((end, _)) = rest.strip_prefix(b"-").and_then(hexadecimal) else { continue };
+        if start < USER_LIMIT && !KERNEL.contains(&start) {
+            // SAFETY: nothing of the kernel lies outside its range; the boot stack is the image's own.
+            let _ = unsafe { host::unmap(start, end - start) };
+        }
+    }
+}
+
+/// A hexadecimal number at the front of `text`, and the rest.
+fn hexadecimal(text: &[u8]) -> Option<(u64, &[u8])> {
+    let count = text.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+    let value = core::str::from_utf8(&text[..count]).ok().and_then(|digits| u64::from_str_radix(digits, 16).ok())?;
+    Some((value, &text[count..]))
+}
+
+/// The direct map, the heap's window, and the two views of code.
+fn map_memory(fd: i32, memory_bytes: u64) -> Result<(), &'static str> {
+    if memory_bytes > HIGH.end - DIRECT_MAP {
+        return Err("less memory than that");
+    }
+    crate::set_memory_fd(fd);
+    let read_write = PROT_READ | PROT_WRITE;
+    let code_fd = host::memory_file(CODE_BYTES + 3 * STUB_BYTES).map_err(|_| "a memory file for code")?;
+    // SAFETY: the ranges are the kernel's own (see `layout`), and nothing is mapped there yet.
+    let mapped = unsafe {
+        host::resize(fd, memory_bytes)
+            .and_then(|()| host::map_file(DIRECT_MAP, memory_bytes, read_write, fd, 0, false))
+            .and_then(|()| host::map_anonymous(HEAP, HEAP_BYTES, read_write))
+            .and_then(|()| host::map_file(CODE, CODE_BYTES, PROT_READ | PROT_EXEC, code_fd, 0, false))
+            .and_then(|()| host::map_file(CODE_ALIAS, CODE_BYTES, read_write, code_fd, 0, false))
+            .and_then(|()| host::map_file(STUB_ALIAS, 3 * STUB_BYTES, read_write, code_fd, CODE_BYTES, false))
+    };
+    mapped.map_err(|_| "memory for the kernel")?;
+    for (index, stubs) in STUBS.into_iter().enumerate() {
+        let offset = CODE_BYTES + index as u64 * STUB_BYTES;
+        // SAFETY: as above.
+        unsafe { host::map_file(stubs, STUB_BYTES, PROT_READ | PROT_EXEC, code_fd, offset, false) }
+            .map_err(|_| "memory for stubs")?;
+    }
+    Ok(())
+}
+
+/// From now on every call from outside the image's text is caught.
+pub fn catch_calls() {
+    static SELECTOR: u8 = 1;
+    let text = text();
+    // SAFETY: the handler is set; the selector is static.
+    let caught = unsafe { host::dispatch_calls(text.start, text.end - text.start, &raw const SELECTOR) };
+    if caught.is_err() {
+        fatal("syscall user dispatch (Linux 5.11 or newer)");
+    }
+}
+
+/// Standard error, for what cannot go another way.
+struct Early;
+
+impl Write for Early {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        send_all(2, text.as_bytes());
+        Ok(())
+    }
+}
+
+const MACHINE_DIED: i32 = 70;
+
+fn fatal(what: &str) -> ! {
+    let _ = writeln!(Early, "error: synthesis-hosted cannot start: it needs {what}");
+    host::exit(MACHINE_DIED)
+}
+
+/// The kernel's last words: what, where, registers, stack.
+pub fn epitaph(registers: &Registers, signal: i32, address: u64) -> ! {
+    let mut text = EpitaphText::new();
+    let _ = writeln!(
+        text,
+        "kernel panic: signal {signal} in the kernel\n\
+         vector {} error {:#x} rip {:#x} rsp {:#x} address {address:#x} rflags {:#x}\n\
+         rax {:#x} rbx {:#x} rcx {:#x} rdx {:#x} rsi {:#x} rdi {:#x} rbp {:#x}\n\
+         r8 {:#x} r9 {:#x} r10 {:#x} r11 {:#x} r12 {:#x} r13 {:#x} r14 {:#x} r15 {:#x}",
+        registers.cause,
+        registers.error,
+        registers.rip,
+        registers.rsp,
+        registers.rflags,
+        registers.rax,
+        registers.rbx,
+        registers.rcx,
+        registers.rdx,
+        registers.rsi,
+        registers.rdi,
+        registers.rbp,
+        registers.r8,
+        registers.r9,
+        registers.r10,
+        registers.r11,
+        registers.r12,
+        registers.r13,
+        registers.r14,
+        registers.r15
+    );
+    backtrace(&mut text, registers.rbp);
+    last_words(&text)
+}
+
+/// A panic of the kernel's Rust code.
+pub fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
+    let mut text = EpitaphText::new();
+    let _ = writeln!(text, "kernel panic: {info}");
+    let frame: u64;
+    // SAFETY: reading rbp has no effect.
+    unsafe { core::arch::asm!("mov {}, rbp", out(reg) frame) };
+    backtrace(&mut text, frame);
+    last_words(&text)
+}
+
+/// Return addresses by frame pointers, while they stay in kernel memory.
+fn backtrace(text: &mut EpitaphText, mut frame: u64) {
+    for _ in 0..16 {
+        if !KERNEL.contains(&frame) || !frame.is_multiple_of(8) {
+            break;
+        }
+        // SAFETY: frame pointers of kernel code point into mapped kernel stacks.
+        let (next, address) = unsafe { (*(frame as *const u64), *((frame + 8) as *const u64)) };
+        let _ = writeln!(text, "  called from {address:#x}");
+        if next <= frame {
+            break;
+        }
+        frame = next;
+    }
+}
+
+/// Sends the epitaph without a lock or an allocation.
+fn last_words(text: &EpitaphText) -> ! {
+    let bytes = text.as_str().as_bytes();
+    let control = CONTROL.load(Ordering::Relaxed);
+    if control != 2 {
+        let mut header = [0u8; 8];
+        header[0] = PANIC_RECORD;
+        header[4..8].copy_from_slice(&(bytes.len() as u32).to_le_bytes());
+        send_all(control, &header);
+    }
+    send_all(control, bytes);
+    host::exit(MACHINE_DIED)
+}
+
+/// `control::PANIC` of the boot-image crate, which the machine does not depend on.
+const PANIC_RECORD: u8 = 4;
+
+/// A fixed buffer, because a panic may not allocate.
+struct EpitaphText {
+    bytes: [u8; 2048],
+    used: usize,
+}
+
+impl EpitaphText {
+    fn new() -> EpitaphText {
+        EpitaphText { bytes: [0; 2048], used: 0 }
+    }
+
+    fn as_str(&self) -> &str {
+        core::str::from_utf8(&self.bytes[..self.used]).unwrap_or("kernel panic")
+    }
+}
+
+impl Write for EpitaphText {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let part = text.len().min(self.bytes.len() - self.used);
+        self.bytes[self.used..self.used + part].copy_from_slice(&text.as_bytes()[..part]);
+        self.used += part;
+        Ok(())
+    }
+}

@@ -1,0 +1,304 @@
+//! Quaspaces on the host: what is mapped is a cache of what the kernel decided, as a processor's TLB is.
+//!
+//! There is one host address space. A translation keeps its pages in a table of its own; the pages of the active one
+//! are mapped by the host when they are touched first, in runs of neighbouring frames, since a host mapping costs the
+//! same for one page and for many. Switching to another quaspace unmaps everything, in a handful of host calls, so a
+//! forked child has the same addresses as its parent.
+
+use alloc::collections::BTreeMap;
+use core::ops::Range;
+
+use machine::{Access, FrameNumber, KernelCell, Mapping, NoFrames, PAGE_BYTES, Protection, Translation, VirtAddr};
+
+use crate::cpu::cpu;
+use crate::host;
+use crate::layout::{RESERVED, USER_LIMIT, USER_START, is_user};
+
+const PAGE: u64 = PAGE_BYTES as u64;
+/// Pages that one first touch maps at most, before and behind the touched one.
+const RUN_PAGES: u64 = 32;
+
+pub struct HostTranslation {
+    pages: KernelCell<BTreeMap<u64, Entry>>,
+}
+
+#[derive(Clone, Copy)]
+struct Entry {
+    frame: FrameNumber,
+    protection: Protection,
+    /// The epoch in which the host mapped the page; 0: not yet.
+    mapped_in: u64,
+}
+
+impl Entry {
+    fn is_mapped(&self) -> bool {
+        self.mapped_in == epoch()
+    }
+
+    fn allows(&self, access: Access) -> bool {
+        match (access.execute, access.write) {
+            (true, _) => self.protection.execute,
+            (_, true) => self.protection.write,
+            _ => self.protection.read,
+        }
+    }
+}
+
+fn epoch() -> u64 {
+    // SAFETY: the slot is a word that only kernel code stores.
+    unsafe { (*cpu()).epoch }
+}
+
+fn host_rights(protection: Protection) -> u64 {
+    let bits = [(protection.read, host::PROT_READ), (protection.write, host::PROT_READ | host::PROT_WRITE)];
+    let execute = if protection.execute { host::PROT_READ | host::PROT_EXEC } else { 0 };
+    bits.iter().filter(|(on, _)| *on).fold(execute, |all, (_, bit)| all | bit)
+}
+
+/// Maps `pages` pages at `page` to neighbouring frames from `frame` on.
+fn map_run(page: u64, pages: u64, frame: FrameNumber, protection: Protection) -> bool {
+    assert!(is_user(page) && is_user(page + (pages - 1) * PAGE), "{page:#x} is no program's");
+    // SAFETY: the addresses are the program's; nothing of the kernel lies there.
+    let mapped = unsafe {
+        host::map_file(page, pages * PAGE, host_rights(protection), crate::memory_fd(), frame.physical_address(), true)
+    };
+    mapped.is_ok()
+}
+
+fn unmap_run(page: u64, bytes: u64) {
+    // SAFETY: the addresses are the program's; the kernel reads them only by copies that may fault.
+    let _ = unsafe { host::unmap(page, bytes) };
+}
+
+impl HostTranslation {
+    pub fn new() -> HostTranslation {
+        HostTranslation { pages: KernelCell::new(BTreeMap::new()) }
+    }
+
+    fn is_active(&self) -> bool {
+        // SAFETY: the slot is a word.
+        unsafe { (*cpu()).root == self.root_word() }
+    }
+
+    fn root_word(&self) -> u64 {
+        (&raw const *self) as u64
+    }
+
+    /// Has the host map the page at `address` and its neighbours, if the kernel allows the access.
+    pub fn bring_in(&self, access: Access) -> bool {
+        let page = access.address.0 & !(PAGE - 1);
+        let mut pages = self.pages.borrow_mut();
+        let Some(&entry) = pages.get(&page) else { return false };
+        if !entry.allows(access) {
+            return false;
+        }
+        flush();
+        let run = run_around(&pages, page, entry);
+        let first = pages[&run.start];
+        if !map_run(run.start, (run.end - run.start) / PAGE, first.frame, entry.protection) {
+            return false;
+        }
+        let now = epoch();
+        pages.range_mut(run).for_each(|(_, entry)| entry.mapped_in = now);
+        true
+    }
+}
+
+/// The pages around `page` that one host mapping can show: neighbours here and among the frames, equal rights, not
+/// mapped yet.
+fn run_around(pages: &BTreeMap<u64, Entry>, page: u64, entry: Entry) -> Range<u64> {
+    let fits = |at: u64, other: &Entry| {
+        let frame = entry.frame.0 as i64 + (at as i64 - page as i64) / PAGE as i64;
+        let same = other.frame.0 as i64 == frame && other.protection == entry.protection;
+        same && !other.is_mapped() && is_user(at)
+    };
+    let (mut start, mut end) = (page, page + PAGE);
+    for (&at, other) in pages.range(page.saturating_sub(RUN_PAGES * PAGE)..page).rev() {
+        if at + PAGE != start || !fits(at, other) {
+            break;
+        }
+        start = at;
+    }
+    for (&at, other) in pages.range(end..page + RUN_PAGES * PAGE) {
+        if at != end || !fits(at, other) {
+            break;
+        }
+        end = at + PAGE;
+    }
+    start..end
+}
+
+impl Translation for HostTranslation {
+    fn root(&self) -> u64 {
+        self.root_word()
+    }
+
+    fn reserved(&self) -> &'static [Range<u64>] {
+        &RESERVED
+    }
+
+    fn map(&self, page: VirtAddr, frame: FrameNumber, protection: Protection) -> Result<(), NoFrames> {
+        assert!(is_user(page.0) && page.0.is_multiple_of(PAGE), "{page:?} cannot be mapped");
+        let mut entry = Entry { frame, protection, mapped_in: 0 };
+        let active = self.is_active();
+        let mut pages = self.pages.borrow_mut();
+        let was_mapped = active && pages.get(&page.0).is_some_and(Entry::is_mapped);
+        if was_mapped {
+            flush();
+            if map_run(page.0, 1, frame, protection) {
+                entry.mapped_in = epoch();
+            } else {
+                unmap_run(page.0, PAGE);
+            }
+        }
+        pages.insert(page.0, entry);
+        Ok(())
+    }
+
+    fn unmap(&self, page: VirtAddr) -> Option<Mapping> {
+        let mut pages = self.pages.borrow_mut();
+        let entry = pages.remove(&page.0)?;
+        if self.is_active() && entry.is_mapped() {
+            put_off(page.0, Change::Unmap, |gap| pages.range(gap).next().is_none());
+        }
+        Some(mapping_of(&entry))
+    }
+
+    fn protect(&self, page: VirtAddr, protection: Protection) {
+        let active = self.is_active();
+        let mut pages = self.pages.borrow_mut();
+        let Some(entry) = pages.get_mut(&page.0) else { return };
+        if entry.protection == protection {
+            return;
+        }
+        entry.protection = protection;
+        if active && entry.is_mapped() {
+            put_off(page.0, Change::Protect(host_rights(protection)), |_| false);
+        }
+    }
+
+    fn ahead_pages(&self) -> u64 {
+        RUN_PAGES / 2
+    }
+
+    fn query(&self, page: VirtAddr) -> Option<Mapping> {
+        self.pages.borrow().get(&page.0).map(mapping_of)
+    }
+
+    fn next_present(&self, from: VirtAddr, to: VirtAddr) -> Option<(VirtAddr, Mapping)> {
+        if from >= to {
+            return None;
+        }
+        self.pages.borrow().range(from.0..to.0).next().map(|(&page, entry)| (VirtAddr(page), mapping_of(entry)))
+    }
+}
+
+/// The host does not say which pages were written: what could be written counts as written.
+fn mapping_of(entry: &Entry) -> Mapping {
+    Mapping { frame: entry.frame, protection: entry.protection, dirty: entry.protection.write }
+}
+
+impl Drop for HostTranslation {
+    fn drop(&mut self) {
+        if self.is_active() {
+            change_space(0);
+        }
+    }
+}
+
+/// A change of host mappings that has been decided and not yet made. Calls of the kernel come page by page; what is
+/// said of neighbours becomes one host call. Nobody may look at the program's memory before [`flush`].
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Change {
+    Unmap,
+    Protect(u64),
+}
+
+struct PutOff {
+    start: u64,
+    end: u64,
+    change: Change,
+}
+
+static PUT_OFF: KernelCell<PutOff> = KernelCell::new(PutOff { start: 0, end: 0, change: Change::Unmap });
+
+/// Remembers a change of one page; `is_gap` says whether nothing is present in a range, so that it may be swept over.
+fn put_off(page: u64, change: Change, is_gap: impl Fn(Range<u64>) -> bool) {
+    let mut last = PUT_OFF.borrow_mut();
+    let follows = last.start < last.end && last.change == change && page >= last.end;
+    let joins = follows && (page == last.end || is_one_region(last.end, page) && is_gap(last.end..page));
+    if joins {
+        last.end = page + PAGE;
+        return;
+    }
+    apply(&mut last);
+    *last = PutOff { start: page, end: page + PAGE, change };
+}
+
+/// Nothing of the kernel lies between the two addresses.
+fn is_one_region(from: u64, to: u64) -> bool {
+    !RESERVED.iter().any(|range| range.start < to && from < range.end)
+}
+
+fn apply(last: &mut PutOff) {
+    let bytes = last.end - last.start;
+    if bytes > 0 {
+        match last.change {
+            Change::Unmap => unmap_run(last.start, bytes),
+            Change::Protect(rights) => {
+                // SAFETY: the pages are the program's.
+                if unsafe { host::protect(last.start, bytes, rights) }.is_err() {
+                    // The next touch maps the pages again, with the new rights.
+                    unmap_run(last.start, bytes);
+                }
+            }
+        }
+    }
+    last.end = last.start;
+}
+
+/// Makes the change that was put off. Called before the program runs or its memory is read.
+pub fn flush() {
+    apply(&mut PUT_OFF.borrow_mut());
+}
+
+/// Makes the translation with this root word the active one.
+pub fn change_space(root: u64) {
+    flush();
+    // SAFETY: the slots are words that only kernel code stores.
+    unsafe {
+        if (*cpu()).root == root {
+            return;
+        }
+        if (*cpu()).root != 0 {
+            unmap_all();
+        }
+        (*cpu()).root = root;
+        (*cpu()).epoch += 1;
+    }
+}
+
+/// Takes every mapping of programs away.
+fn unmap_all() {
+    let mut start = USER_START;
+    for range in &RESERVED {
+        unmap_run(start, range.start - start);
+        start = range.end;
+    }
+    unmap_run(start, USER_LIMIT - start);
+}
+
+/// The active translation.
+pub fn active() -> Option<&'static HostTranslation> {
+    // SAFETY: 1. The root word is the address of a translation, which takes itself out of the slot when it goes.
+    // 2. Nothing is dropped while the result is in use: kernel code does not run in between.
+    unsafe { ((*cpu()).root as *const HostTranslation).as_ref() }
+}
+
+/// For `sw_in_mmu`.
+#[unsafe(no_mangle)]
+extern "C" fn hosted_change_space_rust(root: u64) {
+    if root != 0 {
+        change_space(root);
+    }
+}

@@ -1,0 +1,55 @@
+//! Where the entries meet Rust: sort the cause, tell the kernel.
+
+use machine::{Exception, Registers, TteId, Upcalls};
+
+use crate::cpu::cpu;
+use crate::{the, translation, tte};
+
+/// The cause of a record that the timer made.
+pub const TIMER: u64 = 0x20;
+
+pub fn kernel() -> &'static dyn Upcalls {
+    let upcalls = *the().upcalls.borrow();
+    upcalls.expect("a trap before the kernel was ready")
+}
+
+/// The running thread.
+pub fn thread() -> TteId {
+    // SAFETY: the slot names the running thread's area.
+    TteId(unsafe { (*tte::current()).id } as u32)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn hosted_call_from_user(registers: &mut Registers) {
+    let kernel = kernel();
+    kernel.system_call(thread(), registers);
+    serve_timer(kernel);
+    translation::flush();
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn hosted_trap_from_user(registers: &mut Registers) {
+    let kernel = kernel();
+    if registers.cause == TIMER {
+        the().serve_alarm(kernel);
+    } else {
+        // SAFETY: the record is the running thread's.
+        let address = unsafe { (*tte::current()).fault_address };
+        let exception = Exception { vector: registers.cause as u8, error: registers.error, address };
+        kernel.exception(thread(), registers, exception);
+    }
+    serve_timer(kernel);
+    kernel.before_user(thread(), registers);
+    translation::flush();
+}
+
+/// An alarm that came while the kernel ran.
+pub fn serve_timer(kernel: &'static dyn Upcalls) {
+    // SAFETY: the slot is a word; the handler only sets it.
+    unsafe {
+        if (&raw const (*cpu()).timer_pending).read_volatile() != 0 {
+            (&raw mut (*cpu()).timer_pending).write_volatile(0);
+            the().serve_alarm(kernel);
+        }
+    }
+}
