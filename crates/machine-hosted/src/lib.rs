@@ -229,6 +229,15 @@ impl Machine for HostedMachine {
         clock::now()
     }
 
+    fn charge(&self) -> Nanos {
+        static SINCE: AtomicU64 = AtomicU64::new(0);
+        let now = clock::now();
+        let ran = now.0.saturating_sub(SINCE.swap(now.0, Ordering::Relaxed));
+        // SAFETY: the record is the running thread's.
+        unsafe { (*tte::current()).ran += ran };
+        now
+    }
+
     fn time_of_counter(&self, counter: u64) -> Nanos {
         clock::time_of(counter)
     }

@@ -17,8 +17,8 @@ use core::mem::{ManuallyDrop, offset_of};
 
 use codestore::{Code, CodeStore, Maker};
 use machine::{
-    BadVectorState, Entries, FloatWords, KernelCell, NoFrames, Registers, Start, Translation, Tte, TteId, UserFault,
-    VirtAddr,
+    BadVectorState, Entries, FloatWords, KernelCell, Nanos, NoFrames, Registers, Start, Translation, Tte, TteId,
+    UserFault, VirtAddr,
 };
 use synth::{Abs32, Draft, Imm32, Target};
 
@@ -60,6 +60,8 @@ pub struct TteRecord {
     pub tag: u64,
     /// The thread's call table (vector table, S-55): an entry point per system call.
     pub calls: [u64; CALLS],
+    /// Nanoseconds as the running thread, up to the last `charge`.
+    pub ran: u64,
 }
 
 global_asm!(
@@ -237,6 +239,7 @@ impl HostedTte {
             (*tte).kernel_sp = registers - 8;
             (*tte).id = self.id.0 as u64;
             (*tte).tag = 0;
+            (*tte).ran = 0;
             (*tte).start = function;
             (*tte).next = 0;
             (*tte).root = 0;
@@ -501,6 +504,11 @@ impl Tte for HostedTte {
     fn set_tag(&self, tag: u64) {
         // SAFETY: the record is mapped; an aligned 8-byte store.
         unsafe { (&raw mut (*self.record()).tag).write_volatile(tag) };
+    }
+
+    fn ran(&self) -> Nanos {
+        // SAFETY: the record is mapped.
+        Nanos(unsafe { (&raw const (*self.record()).ran).read_volatile() })
     }
 
     fn slow_entry(&self) -> u64 {

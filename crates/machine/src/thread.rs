@@ -112,7 +112,7 @@ pub struct Entries {
     pub sw_in_mmu: u64,
     /// The quaspace's root (0: kernel-only), to choose between the two.
     pub root: u64,
-    /// Address of the word that holds the thread's quantum; 0 where the timer does not look at it.
+    /// Address of the word that holds the thread's quantum; 0 where the machine does not pre-empt by itself.
     pub quantum: u64,
 }
 
