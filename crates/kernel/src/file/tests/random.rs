@@ -100,8 +100,12 @@ impl Scene {
         for end in 1..=DEPTH {
             world.mkdir(&nested[..end * 2]).unwrap();
         }
+        // On the host every directory on the way belongs to who runs the test.
+        for end in 1..=DEPTH {
+            let directory = world.get(&nested[..end * 2]).unwrap();
+            world.names.set_owner(&world.who, &directory, Some(owner.uid()), Some(owner.gid()), NOW).unwrap();
+        }
         let base = world.get(&nested).unwrap();
-        world.names.set_owner(&world.who, &base, Some(owner.uid()), Some(owner.gid()), NOW).unwrap();
         world.who = Credentials { user: owner.uid(), group: owner.gid(), groups: Arc::from([].as_slice()) };
         Scene { world, base, host, _top: Top(top), handles: Vec::new(), random: Random(seed) }
     }
