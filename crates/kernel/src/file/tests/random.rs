@@ -324,7 +324,8 @@ fn race(seed: u64) {
         }
     }
     let succeeded = history.iter().filter(|verdict| verdict.contains("here Ok")).count();
-    assert!(succeeded > STEPS / 4, "seed {seed}: only {succeeded} operations succeeded");
+    // An ordinary user is refused more often than root.
+    assert!(succeeded > STEPS / 10, "seed {seed}: only {succeeded} operations succeeded");
     scene.compare(&scene.host, &scene.base);
     let (pool, volume) = (scene.world.pool, scene.world.root.volume().clone());
     drop(scene);
