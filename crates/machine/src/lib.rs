@@ -1,6 +1,6 @@
 //! Layer 1: what a machine is, as words and traits; no implementation lives here.
 //!
-//! Two machines implement these traits: `machine-pc` (bare hardware) and, later, `machine-hosted`
+//! Two machines implement these traits: `machine-pc` (bare hardware) and `machine-hosted`
 //! (a Linux process). Everything above layer 2 knows only this crate.
 #![no_std]
 #![deny(unsafe_code)]
