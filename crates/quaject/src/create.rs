@@ -10,10 +10,15 @@ use crate::class::{Class, Gauges};
 use crate::contract::Makers;
 use crate::inactive::Inactive;
 
+/// Callentries of which some may be missing.
+pub trait Whole {
+    fn is_whole(&self) -> bool;
+}
+
 /// What [`quaject!`](crate::quaject) makes of a declaration.
 pub trait Quaject: Sized + 'static {
     /// A routine for each callentry that could be made.
-    type Callentries: Clone + Default;
+    type Callentries: Clone + Default + Whole;
     /// What the quaject calls: `None` where it is not connected.
     type Callouts: Default;
     /// One draft for each callentry; `None` if a callout that it needs is not connected.
@@ -56,6 +61,11 @@ impl<Q: Quaject> Made<Q> {
     /// holds them has let go.
     pub fn forget_code(&self) {
         *self.code.borrow_mut() = None;
+    }
+
+    /// Whether each callentry has its routine.
+    pub fn is_whole(&self) -> bool {
+        self.code.borrow().as_ref().is_some_and(Whole::is_whole)
     }
 
     /// Stages two to four, unless the quaject brought its code from the inactive list. What finds no room in the store is

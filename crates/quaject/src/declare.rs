@@ -56,6 +56,12 @@ macro_rules! quaject {
         #[derive(Clone, Default)]
         $visible struct $entries { $($(#[$entry_meta])* pub $entry: Option<$crate::parts::Code<$contract>>),* }
 
+        impl $crate::Whole for $entries {
+            fn is_whole(&self) -> bool {
+                true $(&& self.$entry.is_some())+
+            }
+        }
+
         impl $crate::Quaject for $name {
             type Callentries = $entries;
             type Callouts = $callouts;

@@ -27,6 +27,10 @@ impl<Q: Quaject> Inactive<Q> {
 
     /// Keeps a quaject that its owner has brought back to its first state; with a full list it is freed.
     pub fn give(&self, quaject: Box<Made<Q>>) {
+        if !quaject.is_whole() {
+            // There was no room for its code then; there may be when it is revived.
+            quaject.forget_code();
+        }
         let mut list = self.list.borrow_mut();
         if list.len() < self.most {
             list.push(quaject);

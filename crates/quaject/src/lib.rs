@@ -28,7 +28,7 @@ mod slot;
 pub use class::{Callback, Callentry, Class, Field, Gauges};
 pub use connection::{Activity, Connection, End, IMPLEMENTATIONS, Implementation, Number, Offer};
 pub use contract::{Contract, Makers, Routine};
-pub use create::{Made, Quaject};
+pub use create::{Made, Quaject, Whole};
 pub use inactive::Inactive;
 pub use slot::{AnyCode, Entry, Mismatch, Slot};
 

@@ -13,10 +13,9 @@ mod ends;
 mod ring;
 mod template;
 
-pub use ends::{Pipe, PipeCode, PipeEnd, Side};
+pub use ends::{Pipe, PipeEnd, Side};
 pub use ring::{CAPACITY_DEFAULT, PipeWords};
-pub use template::templates;
-pub(crate) use template::{MoveMany, MoveManyRax};
+pub use template::{PipeCode, templates};
 
 /// Writes of at most this many bytes are not torn (`PIPE_BUF`, POSIX).
 pub const ATOMIC_BYTES: usize = 4096;

@@ -110,7 +110,7 @@ impl Plan {
             match (node.fate, instruction.kind) {
                 (Fate::Cut, _) => {}
                 (Fate::Copy { register, from, width }, _) => self.bytes.extend(copy(register, from, width)),
-                (Fate::Kept, Kind::Jump { .. } | Kind::Branch { .. }) if narrow[number] => {
+                (Fate::Kept, Kind::Jump { .. } | Kind::Branch { .. }) if narrow[number] || old.len() == 2 => {
                     let opcode = match instruction.kind {
                         Kind::Branch { condition, .. } => 0x70 | condition,
                         _ => 0xEB,

@@ -67,6 +67,16 @@ template! {
 }
 
 template! {
+    /// Has a short jump of its own.
+    pub struct Skip { word: Abs32 }
+    "test rdx, rdx",
+    "je 70f",
+    "mov rax, qword ptr [{word}]",
+    "mov rax, qword ptr [{word}]",
+    "70:",
+}
+
+template! {
     /// Ends a routine.
     pub struct Return {}
     "ret",
@@ -208,6 +218,16 @@ fn faults_land_where_they_landed() {
     assert_eq!((landing.from, landing.to, landing.landing), (10, 12, 13));
     let holes: Vec<_> = bound.origins[0].holes(0x20_0000, &bound.bytes).map(|(_, value)| value.value).collect();
     assert_eq!(holes, [0x1000, 16]);
+}
+
+#[test]
+fn a_short_jump_over_what_was_cut_is_shorter() {
+    let mut draft = Draft::new();
+    Skip { word: Abs32(0x1000) }.append_to(&mut draft);
+    Return {}.append_to(&mut draft);
+    let bound = optimized(&draft).bind(0x20_0000).unwrap();
+    assert_eq!(lengths(&bound.bytes), [3, 2, 8, 1]);
+    assert_eq!(bound.bytes[3..5], [0x74, 8]);
 }
 
 #[test]
