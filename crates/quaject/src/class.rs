@@ -1,5 +1,6 @@
 //! What all quajects of one declaration have in common.
 
+use alloc::boxed::Box;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use machine::KernelCell;
@@ -75,7 +76,7 @@ pub struct Class {
     pub templates: &'static [fn() -> Template],
     pub gauges: Gauges,
     /// How each callentry's code was last optimized.
-    plans: KernelCell<[Option<Plan>; CALLENTRIES_MAX]>,
+    plans: KernelCell<[Option<Box<Plan>>; CALLENTRIES_MAX]>,
 }
 
 impl Class {
@@ -105,7 +106,7 @@ impl Class {
             None => {
                 let Some(plan) = synth::optimize(&draft) else { return draft };
                 let Some(done) = plan.apply(&draft) else { return draft };
-                plans[callentry] = Some(plan);
+                plans[callentry] = Some(Box::new(plan));
                 done
             }
         };

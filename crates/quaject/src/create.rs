@@ -108,6 +108,7 @@ pub fn publish<Q: Quaject>(makers: Makers, drafts: Q::Drafts) -> Q::Callentries 
 }
 
 /// Factor, optimize, publish: the callentries of a quaject that stays where it is.
+#[cold]
 pub fn create<Q: Quaject>(quaject: &Q, makers: Makers, callouts: &Q::Callouts) -> Q::Callentries {
     publish::<Q>(makers, optimize::<Q>(factor(quaject, makers, callouts)))
 }

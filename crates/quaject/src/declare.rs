@@ -93,6 +93,7 @@ macro_rules! quaject {
                 &INACTIVE
             }
 
+            #[cold]
             #[allow(unused_variables, reason = "no callentry needs everything that is declared")]
             fn factored(&self, makers: $crate::Makers, callouts: &$callouts) -> Self::Drafts {
                 let $this = self;

@@ -383,6 +383,9 @@ fn one_byte(reader: &mut Reader<'_>, at: usize, opcode: u8, repeats: bool) -> Op
         0x88..=0x8B => return move_instruction(reader, at, opcode),
         0x8D => {
             let operand = reader.operand()?;
+            if operand.direct.is_some() {
+                return None;
+            }
             plain.with(operand.address_reads, 1 << operand.register)
         }
         0x90 if rex == 0 => plain,
@@ -414,6 +417,9 @@ fn one_byte(reader: &mut Reader<'_>, at: usize, opcode: u8, repeats: bool) -> Op
             let bytes = if opcode == 0xC6 { 1 } else { reader.bytes() };
             let operand = reader.operand()?;
             let value = if bytes == 1 { reader.signed(1)? } else { reader.immediate()? };
+            if operand.register & 7 != 0 {
+                return None;
+            }
             match operand.direct {
                 Some(register) if bytes == 8 => {
                     plain.with(0, 1 << register).kind(Kind::Constant { register, value: value as u64 })
@@ -511,7 +517,6 @@ fn group_5(reader: &mut Reader<'_>, at: usize, opcode: u8) -> Option<Instruction
         // `inc` and `dec` leave the carry.
         0 | 1 => plain.target(operand, bytes, rex).with(direct, 0).flags(Flags::WritesSome),
         4 if opcode == 0xFF => plain.source(operand, 8, rex).kind(Kind::Exit),
-        6 if opcode == 0xFF => plain.source(operand, 8, rex).with(RSP, RSP),
         _ => return None,
     })
 }
@@ -580,6 +585,9 @@ fn two_bytes(reader: &mut Reader<'_>, at: usize) -> Option<Instruction> {
             let operand = reader.operand()?;
             reader.byte()?;
             let direct = operand.direct.map_or(0, |direct| 1 << direct);
+            if operand.register & 7 < 4 {
+                return None;
+            }
             let bit = plain.with(direct, 0).flags(Flags::WritesSome);
             if operand.register & 7 == 4 {
                 bit.source(operand, reader.bytes(), rex)

@@ -2,8 +2,10 @@
 //! machine code shows as a change of text, to be reviewed. `UPDATE_GOLDEN=1` writes the listings anew.
 
 mod claims;
+mod decoder;
 mod diff;
 mod disassembly;
+mod optimizer;
 mod routines;
 
 use std::path::{Path, PathBuf};
@@ -57,6 +59,11 @@ fn templates_are_as_committed() {
 #[test]
 fn routines_are_as_committed() {
     check("", &routines::all());
+}
+
+#[test]
+fn optimizations_are_as_committed() {
+    check("optimizer", &optimizer::all());
 }
 
 #[test]
