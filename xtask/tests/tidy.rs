@@ -4,11 +4,12 @@ use xtask::ratchet::{self, Exception};
 use xtask::sources::{files, text};
 
 /// Which crates of the project each crate may use. A crate that is not here belongs here.
-const MAY_USE: [(&str, &str, &[&str]); 19] = [
+const MAY_USE: [(&str, &str, &[&str]); 20] = [
     ("abi", "crates/abi", &[]),
     ("bootimage", "crates/bootimage", &[]),
     ("vdso", "crates/vdso", &[]),
     ("synth", "crates/synth", &[]),
+    ("monitor", "crates/monitor", &["synth"]),
     ("machine", "crates/machine", &["synth"]),
     ("codestore", "crates/codestore", &["machine", "synth"]),
     ("callsite", "crates/callsite", &[]),
@@ -27,10 +28,11 @@ const MAY_USE: [(&str, &str, &[&str]); 19] = [
 ];
 
 /// Files in which instructions may be written, beside templates: by the start of their path.
-const ASSEMBLY: [&str; 9] = [
+const ASSEMBLY: [&str; 10] = [
     "crates/bare/",
     "crates/machine-pc/",
     "crates/machine-hosted/",
+    "crates/monitor/",
     "crates/synth/",
     "crates/vdso/user/",
     "crates/unix/tests/",
@@ -40,7 +42,8 @@ const ASSEMBLY: [&str; 9] = [
 ];
 
 /// Folders that may hold `unsafe` blocks. Of the kernel's crates only those at or below the machine.
-const UNSAFE: [&str; 10] = [
+const UNSAFE: [&str; 11] = [
+    "crates/monitor/tests/",
     "crates/bare/",
     "crates/machine-pc/",
     "crates/machine-hosted/",
