@@ -4,7 +4,7 @@ use xtask::ratchet::{self, Exception};
 use xtask::sources::{files, text};
 
 /// Which crates of the project each crate may use. A crate that is not here belongs here.
-const MAY_USE: [(&str, &str, &[&str]); 18] = [
+const MAY_USE: [(&str, &str, &[&str]); 19] = [
     ("abi", "crates/abi", &[]),
     ("bootimage", "crates/bootimage", &[]),
     ("vdso", "crates/vdso", &[]),
@@ -13,8 +13,9 @@ const MAY_USE: [(&str, &str, &[&str]); 18] = [
     ("codestore", "crates/codestore", &["machine", "synth"]),
     ("callsite", "crates/callsite", &[]),
     ("bare", "crates/bare", &["machine"]),
-    ("machine-pc", "crates/machine-pc", &["machine", "synth", "codestore", "bare"]),
-    ("machine-hosted", "crates/machine-hosted", &["machine", "synth", "codestore", "bare", "callsite"]),
+    ("machine-x86", "crates/machine-x86", &["machine", "synth", "codestore"]),
+    ("machine-pc", "crates/machine-pc", &["machine", "machine-x86", "synth", "codestore", "bare"]),
+    ("machine-hosted", "crates/machine-hosted", &["machine", "machine-x86", "synth", "codestore", "bare", "callsite"]),
     ("kernel", "crates/kernel", &["abi", "machine", "codestore", "synth"]),
     ("unix", "crates/unix", &["abi", "bootimage", "codestore", "kernel", "machine", "synth", "vdso"]),
     ("synthesis-pc", "bin/pc", &["machine", "machine-pc", "unix", "kernel"]),
@@ -26,9 +27,10 @@ const MAY_USE: [(&str, &str, &[&str]); 18] = [
 ];
 
 /// Files in which instructions may be written, beside templates: by the start of their path.
-const ASSEMBLY: [&str; 8] = [
+const ASSEMBLY: [&str; 9] = [
     "crates/bare/",
     "crates/machine-pc/",
+    "crates/machine-x86/",
     "crates/machine-hosted/",
     "crates/synth/",
     "crates/vdso/user/",
@@ -38,9 +40,10 @@ const ASSEMBLY: [&str; 8] = [
 ];
 
 /// Folders that may hold `unsafe` blocks. Of the kernel's crates only those at or below the machine.
-const UNSAFE: [&str; 10] = [
+const UNSAFE: [&str; 11] = [
     "crates/bare/",
     "crates/machine-pc/",
+    "crates/machine-x86/",
     "crates/machine-hosted/",
     "crates/codestore/",
     "crates/machine/src/cell.rs",
