@@ -32,6 +32,18 @@ pub enum Suite {
     Paper,
     /// Single operations: one kernel call, fault, signal, switch or process each
     Micro,
+    /// What threads cost: SOSP'89 tables 3 and 4
+    Threads,
+}
+
+impl Suite {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Paper => "paper",
+            Self::Micro => "micro",
+            Self::Threads => "threads",
+        }
+    }
 }
 
 /// Arguments of `synth bench`.

@@ -38,7 +38,8 @@ use core::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use codestore::{CodeMemory, CodeStore};
 use machine::{
-    Channel, KernelCell, Machine, Nanos, NoFrames, Received, Start, Threads, Translation, Tte, TteId, Upcalls,
+    Channel, KernelCell, Machine, Nanos, NoFrames, Received, Start, SwitchOut, Threads, Translation, Tte, TteId,
+    Upcalls,
 };
 use machine_x86::{X86Tte, upcalls};
 use synth::Template;
@@ -201,8 +202,8 @@ impl Threads for HostedMachine {
         TteId(unsafe { (*threads::current()).id } as u32)
     }
 
-    fn switch_away(&self) {
-        machine_x86::switch_away::<HostedGround>();
+    fn switch_out(&self) -> SwitchOut {
+        machine_x86::switch_out::<HostedGround>()
     }
 
     fn wait_for_interrupt(&self) {

@@ -32,8 +32,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use codestore::{CodeMemory, CodeStore};
 use machine::{
-    Channel, FrameSource, KernelCell, Machine, Nanos, NoFrames, Received, SendCode, Start, Threads, Translation, Tte,
-    TteId, Upcalls,
+    Channel, FrameSource, KernelCell, Machine, Nanos, NoFrames, Received, SendCode, Start, SwitchOut, Threads,
+    Translation, Tte, TteId, Upcalls,
 };
 use machine_x86::X86Tte;
 use synth::{Target, Template};
@@ -157,8 +157,8 @@ impl Threads for PcMachine {
         TteId(unsafe { (*machine_x86::current_by_stack()).id } as u32)
     }
 
-    fn switch_away(&self) {
-        machine_x86::switch_away::<PcGround>();
+    fn switch_out(&self) -> SwitchOut {
+        machine_x86::switch_out::<PcGround>()
     }
 
     fn wait_for_interrupt(&self) {

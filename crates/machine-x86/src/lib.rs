@@ -24,7 +24,7 @@ pub use area::{THREAD_AREA_BYTES, VECTOR_OFFSET, release_inactive};
 pub use clock::{counter_at, duration, now, parameters, read_tsc, start as start_clock, time_of};
 pub use epitaph::EpitaphText;
 pub use ground::Ground;
-pub use record::{CALLS, TteRecord, charge, current_by_stack, switch_away};
+pub use record::{CALLS, TteRecord, charge, current_by_stack, switch_out};
 pub use slots::Slots;
 pub use thread_code::{
     ByDescriptor, Dispatch, LoadTag, SlowCall, Switch, SwitchOut, ToKernelStack, UserCall, templates,

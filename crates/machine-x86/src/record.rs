@@ -2,6 +2,8 @@
 
 use core::arch::asm;
 
+use machine::SwitchOut;
+
 use crate::area::THREAD_AREA_BYTES;
 use crate::clock::read_tsc;
 use crate::ground::Ground;
@@ -65,13 +67,15 @@ pub fn charge<G: Ground>() -> u64 {
     now
 }
 
-/// Leaves the running thread through its synthesized `sw_out`.
-pub fn switch_away<G: Ground>() {
-    // SAFETY: 1. The record is the running thread's. 2. `out` is its `sw_out`, which follows the C convention.
+/// The running thread's synthesized `sw_out`.
+///
+/// # Panics
+/// When nobody is linked behind the thread.
+pub fn switch_out<G: Ground>() -> SwitchOut {
+    // SAFETY: 1. The record is the running thread's. 2. `switch_out` is its `sw_out`, which keeps the stack pointer.
     unsafe {
         let record = &*G::current();
         assert!(record.next != 0, "thread {} has no successor", record.id);
-        let out: extern "C" fn() = core::mem::transmute(record.switch_out);
-        out();
+        SwitchOut::new(record.switch_out)
     }
 }
