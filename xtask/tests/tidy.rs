@@ -19,7 +19,7 @@ const MAY_USE: [(&str, &str, &[&str]); 18] = [
     ("unix", "crates/unix", &["abi", "bootimage", "codestore", "kernel", "machine", "synth", "vdso"]),
     ("synthesis-pc", "bin/pc", &["machine", "machine-pc", "unix", "kernel"]),
     ("synthesis-hosted", "bin/hosted", &["machine", "machine-hosted", "unix", "kernel"]),
-    ("synth-cli", "cli", &["bootimage"]),
+    ("synth-cli", "cli", &["abi", "bootimage"]),
     ("synth-tests", "tests/harness", &[]),
     ("golden", "tests/golden", &["abi", "codestore", "kernel", "machine", "machine-pc", "synth", "unix"]),
     ("xtask", "xtask", &[]),

@@ -21,6 +21,7 @@ use super::qemu::{self, Machine, Port};
 use super::relay::{self, AtEnd};
 use super::terminal::{self, Terminals};
 use crate::failure::{Failure, SIGNALLED, TOOL, UNAVAILABLE};
+use crate::see::Listener;
 
 /// What the threads of a session report.
 pub enum Event {
@@ -30,6 +31,8 @@ pub enum Event {
         signal: u32,
     },
     Panic(Vec<u8>),
+    /// Records of the trace of a traced run.
+    Trace(Vec<u8>),
     /// Why the kernel cannot run the program.
     Failure(Vec<u8>),
     ControlBroken(ControlError),
@@ -177,7 +180,7 @@ impl Sockets {
             match port {
                 Port::Control => {
                     control = Some(ours.try_clone()?);
-                    relay::control(ours, verbose, events.clone())?;
+                    relay::control(ours.try_clone()?, verbose, events.clone(), listen(ours, verbose))?;
                 }
                 Port::Tty => {
                     if terminals.is_tty[0] {
@@ -195,6 +198,17 @@ impl Sockets {
         relay::debug_console(self.debug.0, verbose, events.clone())?;
         control.ok_or_else(|| io::ErrorKind::NotFound.into())
     }
+}
+
+/// Lets people ask the system while it runs. A run does not fail because nobody can ask it.
+pub fn listen(control: UnixStream, verbose: bool) -> Listener {
+    let listener = Listener::default();
+    if let Err(error) = listener.start(control)
+        && verbose
+    {
+        terminal::say(format!("synth: this system cannot be asked: {error}\n").as_bytes());
+    }
+    listener
 }
 
 /// A connected pair whose second end is inherited by the monitor.
@@ -265,6 +279,10 @@ impl Session {
             Event::Panic(text) => self.last.panic.get_or_insert_default().extend(text),
             Event::Failure(text) => self.last.failure.get_or_insert_default().extend(text),
             Event::ControlBroken(error) => self.last.broken = Some(error),
+            Event::Trace(records) => {
+                self.last.trace.extend(records);
+                return false;
+            }
             Event::DebugText(text) => {
                 self.last.debug = text;
                 self.drained += 1;

@@ -29,6 +29,7 @@ use crate::files::{
     Body, ChannelStream, Channels, DescriptorTable, OpenFile, SimpleCode, Slot, Terminals, TtyStream, synthesize,
     terminal_node,
 };
+use crate::inspect::ControlPort;
 pub use crate::limits::RESERVE_FRAMES;
 use crate::task::{Family, NewProcess, Place, Process, Task, TaskTable};
 
@@ -87,6 +88,7 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
         tasks: TaskTable::new(),
         channels,
         terminals: Terminals::new(),
+        control: ControlPort::new(),
         lock_waits: LockWaits::new(),
         options: Options { generic: config.flags.generic, strace: config.flags.strace, verbose: config.flags.verbose },
         shm: crate::calls::Segments::new(),

@@ -17,6 +17,7 @@ use machine::{Channel, Exception, KernelCell, Machine, Nanos, Registers, TteId, 
 use crate::call::Call;
 use crate::calls::{self, FutexTable, LockWaits, SocketNames};
 use crate::files::{Channels, SimpleCode, Terminals};
+use crate::inspect::ControlPort;
 use crate::strace::Summary;
 use crate::task::{Process, Task, TaskTable};
 
@@ -46,6 +47,8 @@ pub struct Unix {
     pub tasks: TaskTable,
     pub channels: &'static Channels,
     pub terminals: Terminals,
+    /// The port to the host tool.
+    pub(crate) control: ControlPort,
     pub lock_waits: LockWaits,
     pub options: Options,
     pub shm: calls::Segments,
@@ -103,17 +106,7 @@ impl Unix {
 
     /// Sends a record to the host tool; waits for room, because records may not be torn.
     pub fn tell(&self, kind: u8, payload: &[u8]) {
-        let mut record = Vec::with_capacity(payload.len() + 8);
-        record.extend_from_slice(&bootimage::control::header(kind, payload.len() as u32));
-        record.extend_from_slice(payload);
-        let mut sent = 0;
-        while sent < record.len() {
-            let part = self.machine.send(Channel::Control, &record[sent..]);
-            sent += part;
-            if part == 0 {
-                self.scheduler.sleep(&[self.channels.output()], None);
-            }
-        }
+        self.control.tell(self, kind, payload);
     }
 
     /// A kernel message, shown with `--verbose`.
@@ -155,16 +148,10 @@ impl Unix {
         for channel in [Channel::StandardOutput, Channel::StandardError, Channel::Terminal] {
             self.drain(channel);
         }
-        self.tell_raw(&bootimage::control::exit_record(status, signal));
+        let exit = bootimage::control::exit_record(status, signal);
+        self.tell(bootimage::control::kind::EXIT, &exit[bootimage::control::HEADER_BYTES..]);
         self.drain(Channel::Control);
         self.machine.power_off()
-    }
-
-    fn tell_raw(&self, record: &[u8]) {
-        while self.machine.sendable(Channel::Control) < record.len() {
-            self.scheduler.sleep(&[self.channels.output()], None);
-        }
-        self.machine.send(Channel::Control, record);
     }
 
     fn drain_console(&self) {
@@ -194,6 +181,7 @@ impl Upcalls for Unix {
             self.bury();
         }
         let task = self.running(thread);
+        task.count_call();
         let number = u64::from(registers.cause as u32);
         let mut call = Call { unix: self, task: &task, registers, registers_replaced: false };
         if self.options.strace {
@@ -240,8 +228,10 @@ impl Upcalls for Unix {
     }
 
     fn device(&'static self) {
+        // First, so that people see who slept.
+        self.control.device(self);
         self.channels.wake(self.scheduler);
-        self.terminals.device(self);
+        self.terminals.device();
     }
 
     fn before_user(&'static self, thread: TteId, registers: &mut Registers) {

@@ -84,6 +84,16 @@ impl TaskTable {
         self.state.borrow().processes.values().cloned().collect()
     }
 
+    /// Numbers of tasks and processes from `first` on, in order.
+    pub fn numbers_from(&self, first: u32) -> Vec<u32> {
+        let state = self.state.borrow();
+        let mut numbers: Vec<u32> = state.tasks.range(first..).map(|(number, _)| *number).collect();
+        numbers.extend(state.processes.range(first..).map(|(number, _)| *number));
+        numbers.sort_unstable();
+        numbers.dedup();
+        numbers
+    }
+
     pub fn task_count(&self) -> usize {
         self.state.borrow().tasks.len()
     }
