@@ -8,16 +8,19 @@
 //! (`client`). It reads neither requests nor answers; what they hold is in `bootimage::inspect`.
 
 mod client;
+mod code;
 mod listen;
+mod listing;
 mod ps;
 
 pub use listen::{Listener, stop as stop_listening};
 
+use std::io::Write;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, SIGNALLED};
 use client::Client;
 
 /// Commands for people who want to see.
@@ -25,6 +28,8 @@ use client::Client;
 pub enum SeeCommand {
     /// List the threads of a running system: state, what they wait for, time, calls
     Ps(Which),
+    /// Disassemble live synthesized code, with its birth certificate
+    Code(code::CodeOptions),
 }
 
 /// Which running system.
@@ -38,7 +43,16 @@ pub struct Which {
 /// Does one of the commands; the exit status.
 pub fn see(command: &SeeCommand) -> Result<u8, Failure> {
     match command {
+        SeeCommand::Code(options) => code::code(&mut Client::connect(options.which.of)?, options),
         SeeCommand::Ps(which) => ps::ps(&mut Client::connect(which.of)?),
+    }
+}
+
+/// Prints; ends quietly when nobody reads any more.
+fn print(text: &str) {
+    let mut out = std::io::stdout().lock();
+    if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() {
+        std::process::exit(i32::from(SIGNALLED) + signal_hook::consts::SIGPIPE);
     }
 }
 

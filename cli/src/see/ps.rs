@@ -9,7 +9,7 @@ use crate::failure::Failure;
 
 /// Prints one line for each thread.
 pub fn ps(client: &mut Client) -> Result<u8, Failure> {
-    print!("{}", table(&tasks(client)?));
+    super::print(&table(&tasks(client)?));
     Ok(0)
 }
 

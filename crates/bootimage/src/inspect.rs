@@ -35,8 +35,8 @@ pub mod opcode {
     pub const ROUTINE: u16 = 4;
     /// The bytes of a routine. Arguments: `u64 address`.
     pub const BYTES: u16 = 5;
-    /// The entries of a descriptor. Arguments: `u32 process, u32 descriptor`. `u64 slow, u64 read, u64 write, u64 seek,
-    /// text what`.
+    /// The entries of a descriptor. Arguments: `u32 process, u32 descriptor`. `text what, u64 slow`, then for `read`, `write`
+    /// and `lseek` `u64 bound` (what the dispatch finds now), `u64 own` (the open file's routine, 0 for none).
     pub const DESCRIPTOR: u16 = 6;
     /// The entries of a thread. Arguments: `u32 thread`. `u32 entries`, then `text name, u64 address` of each.
     pub const THREAD: u16 = 7;

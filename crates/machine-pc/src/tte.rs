@@ -87,7 +87,7 @@ pub struct PcTte {
 struct Codes {
     switch_in: Code<Switch>,
     switch_out: Code<Switch>,
-    _dispatch: Code<UserCall>,
+    dispatch: Code<UserCall>,
     slow: Code<UserCall>,
 }
 
@@ -188,7 +188,7 @@ impl PcTte {
             gs_base: field(offset_of!(TteRecord, gs_base)),
         };
         let switch_out = store.publish("thread.sw_out", maker, switch_out.draft()).map_err(|_| NoFrames)?;
-        Ok(Codes { switch_in, switch_out, _dispatch: dispatch, slow })
+        Ok(Codes { switch_in, switch_out, dispatch, slow })
     }
 
     /// Lays out the record, the vector state and the first stack frame.
@@ -476,6 +476,11 @@ impl Tte for PcTte {
         }
     }
 
+    fn call_entry(&self, number: usize) -> u64 {
+        // SAFETY: the record is mapped.
+        unsafe { (&raw const (*self.record()).calls[number]).read_volatile() }
+    }
+
     fn bind_descriptor_call(&self, number: usize, entries: u64, count: u32) -> Result<(), NoFrames> {
         let code = ByDescriptor {
             user_sp: Abs32(self.area + THREAD_AREA_BYTES - 8),
@@ -528,7 +533,8 @@ impl Tte for PcTte {
         // SAFETY: the record is mapped.
         let root = unsafe { (*self.record()).root };
         let quantum = self.area + offset_of!(TteRecord, quantum) as u64;
-        Entries { sw_in: sw_in_mmu + MMU_BYTES, sw_in_mmu, root, quantum }
+        let (sw_out, dispatch) = (self.code.switch_out.entry(), self.code.dispatch.entry());
+        Entries { sw_in: sw_in_mmu + MMU_BYTES, sw_in_mmu, root, quantum, sw_out, dispatch }
     }
 }
 

@@ -4,6 +4,8 @@
 //! bounded piece of work each, with nothing kept for the asker (`bootimage::inspect`). Nothing that is asked changes
 //! what programs see. To add a question: a number in `bootimage::inspect::opcode` and a line in [`QUESTIONS`].
 
+mod code;
+mod gauges;
 mod port;
 mod streams;
 mod tasks;
@@ -52,12 +54,25 @@ impl Question<'_> {
     fn u32(&mut self) -> Result<u32, Refusal> {
         self.arguments.u32().ok_or(Refusal::Bad)
     }
+
+    fn u64(&mut self) -> Result<u64, Refusal> {
+        self.arguments.u64().ok_or(Refusal::Bad)
+    }
 }
 
 type Answerer = fn(&mut Question<'_>, &mut Items) -> Result<Cursor, Refusal>;
 
-const QUESTIONS: &[(u16, Answerer)] =
-    &[(opcode::HELLO, hello), (opcode::TASKS, tasks::list), (opcode::STREAMS, streams::list)];
+const QUESTIONS: &[(u16, Answerer)] = &[
+    (opcode::HELLO, hello),
+    (opcode::TASKS, tasks::list),
+    (opcode::STREAMS, streams::list),
+    (opcode::ROUTINES, code::list),
+    (opcode::ROUTINE, code::certificate),
+    (opcode::BYTES, code::bytes),
+    (opcode::DESCRIPTOR, code::descriptor),
+    (opcode::THREAD, code::thread),
+    (opcode::GAUGES, gauges::list),
+];
 
 /// The version of the questions and answers.
 const VERSION: u32 = 1;
