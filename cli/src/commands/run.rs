@@ -69,7 +69,7 @@ pub fn start(
         wait_for_debugger: options.gdb,
         kernel_arguments: format!("tsc_hz={} {}", config.tsc_hz, options.kernel_arguments),
     };
-    let wishes = Wishes { verbose: options.verbose, timeout: options.timeout };
+    let wishes = Wishes { verbose: options.verbose, timeout: options.timeout, trace: options.trace.clone() };
     machine::run(&machine, console, &wishes)
 }
 
@@ -95,7 +95,7 @@ fn start_hosted(
         tsc_hz: config.tsc_hz,
         arguments: &options.kernel_arguments,
     };
-    let wishes = Wishes { verbose: options.verbose, timeout: options.timeout };
+    let wishes = Wishes { verbose: options.verbose, timeout: options.timeout, trace: options.trace.clone() };
     machine::hosted::run(&machine, console, &wishes)
 }
 

@@ -36,7 +36,7 @@ pub struct Last {
     /// What the monitor printed.
     pub monitor: Vec<u8>,
     /// Records of the trace, when the run was traced.
-    pub trace: Vec<u8>,
+    pub trace: Vec<Vec<u8>>,
 }
 
 impl Last {

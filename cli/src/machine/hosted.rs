@@ -46,6 +46,9 @@ pub fn run(machine: &Hosted<'_>, console: Console, wishes: &Wishes) -> Result<u8
     });
     let status = child.wait().ok();
     terminal::restore();
+    if let Some(path) = &wishes.trace {
+        crate::see::write_trace(&last.trace, path)?;
+    }
     last.conclude(ending, status)
 }
 
@@ -87,7 +90,7 @@ fn follow(
         match event {
             Ok(Event::Exit { status, signal }) => last.exit = Some((status, signal)),
             Ok(Event::Panic(text)) => last.panic = Some(text),
-            Ok(Event::Trace(records)) => last.trace.extend(records),
+            Ok(Event::Trace(records)) => last.trace.push(records),
             Ok(Event::ControlBroken(error)) => last.broken = Some(error),
             Ok(Event::Signal(signal)) if FATAL.contains(&signal) => {
                 let _ = child.kill();

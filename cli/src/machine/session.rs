@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -57,6 +58,8 @@ pub const FATAL: [i32; 4] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
 pub struct Wishes {
     pub verbose: bool,
     pub timeout: Option<Duration>,
+    /// Where the trace of the run goes.
+    pub trace: Option<PathBuf>,
 }
 
 /// The tool's side of a session from the first moment: the terminal is raw, so that what is typed early reaches the
@@ -107,6 +110,9 @@ pub fn run(machine: &Machine, console: Console, wishes: &Wishes) -> Result<u8, F
     let ending = session.follow(wishes.timeout);
     let status = session.child.wait().ok();
     terminal::restore();
+    if let Some(path) = &wishes.trace {
+        crate::see::write_trace(&session.last.trace, path)?;
+    }
     session.last.conclude(ending, status)
 }
 
@@ -280,7 +286,7 @@ impl Session {
             Event::Failure(text) => self.last.failure.get_or_insert_default().extend(text),
             Event::ControlBroken(error) => self.last.broken = Some(error),
             Event::Trace(records) => {
-                self.last.trace.extend(records);
+                self.last.trace.push(records);
                 return false;
             }
             Event::DebugText(text) => {

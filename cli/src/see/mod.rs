@@ -11,12 +11,14 @@ mod client;
 mod code;
 mod listen;
 mod listing;
+mod perfetto;
 mod ps;
+mod trace;
 
 pub use listen::{Listener, stop as stop_listening};
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 
@@ -28,6 +30,8 @@ use client::Client;
 pub enum SeeCommand {
     /// List the threads of a running system: state, what they wait for, time, calls
     Ps(Which),
+    /// Record calls, switches, interrupts and syntheses for a while
+    Trace(trace::TraceOptions),
     /// Disassemble live synthesized code, with its birth certificate
     Code(code::CodeOptions),
 }
@@ -44,8 +48,14 @@ pub struct Which {
 pub fn see(command: &SeeCommand) -> Result<u8, Failure> {
     match command {
         SeeCommand::Code(options) => code::code(&mut Client::connect(options.which.of)?, options),
+        SeeCommand::Trace(options) => trace::trace(&mut Client::connect(options.which.of)?, options),
         SeeCommand::Ps(which) => ps::ps(&mut Client::connect(which.of)?),
     }
+}
+
+/// Writes the trace of a traced run.
+pub fn write_trace(pieces: &[Vec<u8>], path: &Path) -> Result<(), Failure> {
+    trace::write(&trace::Recorded::of_run(pieces), path)
 }
 
 /// Prints; ends quietly when nobody reads any more.

@@ -44,12 +44,15 @@ pub mod opcode {
     pub const GAUGES: u16 = 8;
     /// Open descriptors, by process and number: see [`Stream`](super::Stream).
     pub const STREAMS: u16 = 9;
-    /// Begins a trace. Arguments: `u32 records` to keep. `u64` number of the first record to come.
+    /// Begins a trace. Arguments: `u32 records` to keep, `u32 process`, the only one that is traced (0: all).
     pub const TRACE_BEGIN: u16 = 10;
     /// Ends it: nothing more is recorded.
     pub const TRACE_END: u16 = 11;
-    /// Records from number `cursor` on: `u64 lost` (overwritten before they were read), then records of 32 bytes.
+    /// Records from number `cursor` on: `u64 lost` (overwritten before they were read), then records of 32 bytes
+    /// ([`TraceRecord`](super::TraceRecord)). There are no more when none comes.
     pub const TRACE_READ: u16 = 12;
+    /// Names for the records: see [`TraceName`](super::TraceName).
+    pub const TRACE_NAMES: u16 = 13;
     /// From here on: the monitor.
     pub const MONITOR: u16 = 64;
 }
@@ -253,6 +256,63 @@ impl Task {
             name: from.text()?.to_vec(),
             waits_for: from.text()?.to_vec(),
         })
+    }
+}
+
+/// First bytes of a TRACE record, and of a name.
+pub mod trace {
+    /// Records follow.
+    pub const RECORDS: u8 = 1;
+    /// A name follows.
+    pub const NAME: u8 = 2;
+    /// `u64`: so many records are missing before those that follow.
+    pub const LOST: u8 = 3;
+
+    pub const THREAD_NAME: u8 = 1;
+    pub const ROUTINE_NAME: u8 = 2;
+}
+
+/// One record of a trace; the kernel's module `trace` says what the words mean.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct TraceRecord {
+    pub time_ns: u64,
+    pub kind: u16,
+    pub tte: u16,
+    pub number: u32,
+    pub words: [u64; 2],
+}
+
+impl TraceRecord {
+    pub fn get(from: &mut Fields<'_>) -> Option<TraceRecord> {
+        Some(TraceRecord {
+            time_ns: from.u64()?,
+            kind: from.u16()?,
+            tte: from.u16()?,
+            number: from.u32()?,
+            words: [from.u64()?, from.u64()?],
+        })
+    }
+}
+
+/// What a number in the records of a trace stands for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum TraceName {
+    /// From record `from` on, thread `tte` of the machine is this thread.
+    Thread { from: u64, tte: u32, thread: u32, process: u32, name: Vec<u8> },
+    /// The name of routines.
+    Routine { number: u64, name: Vec<u8> },
+}
+
+impl TraceName {
+    pub fn get(fields: &mut Fields<'_>) -> Option<TraceName> {
+        let (kind, from, tte, thread, process) =
+            (fields.u8()?, fields.u64()?, fields.u32()?, fields.u32()?, fields.u32()?);
+        let name = fields.text()?.to_vec();
+        match kind {
+            trace::THREAD_NAME => Some(TraceName::Thread { from, tte, thread, process, name }),
+            trace::ROUTINE_NAME => Some(TraceName::Routine { number: from, name }),
+            _ => None,
+        }
     }
 }
 

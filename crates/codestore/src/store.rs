@@ -15,6 +15,11 @@ pub trait CodeMemory: Sync {
     fn extend(&self, page: usize) -> Result<(), NoFrames>;
 }
 
+/// Who is told of each routine that is published.
+pub trait Watch {
+    fn published(&self, birth: &Birth);
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PublishError {
     /// The store's address range is used up.
@@ -31,6 +36,7 @@ pub struct CodeStore {
     writable: u64,
     capacity_bytes: usize,
     memory: &'static dyn CodeMemory,
+    watch: KernelCell<Option<&'static dyn Watch>>,
     state: KernelCell<State>,
 }
 
@@ -54,13 +60,28 @@ impl CodeStore {
         memory: &'static dyn CodeMemory,
     ) -> CodeStore {
         let state = State { places: Places::new(), live_bytes: 0, published: 0, births: Births::new() };
-        CodeStore { executable, writable, capacity_bytes, memory, state: KernelCell::new(state) }
+        CodeStore {
+            executable,
+            writable,
+            capacity_bytes,
+            memory,
+            watch: KernelCell::new(None),
+            state: KernelCell::new(state),
+        }
     }
 
     /// Turns a draft into code. `C` is the register contract under which it may be entered.
     pub fn publish<C>(&'static self, name: &'static str, maker: Maker, draft: Draft) -> Result<Code<C>, PublishError> {
         let live = self.give_birth(name, core::any::type_name::<C>(), maker, draft)?;
+        if let Some(watch) = *self.watch.borrow() {
+            watch.published(&live.birth);
+        }
         Ok(Code { address: live.birth.address, live, contract: PhantomData })
+    }
+
+    /// From now on `watch` is told of births; `None`: nobody.
+    pub fn set_watch(&self, watch: Option<&'static dyn Watch>) {
+        *self.watch.borrow_mut() = watch;
     }
 
     fn give_birth(

@@ -15,6 +15,7 @@
 extern crate alloc;
 
 mod call;
+mod calls;
 mod channels;
 mod clock;
 mod cpu;

@@ -11,9 +11,11 @@
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::arch::{asm, global_asm};
 use core::mem::{ManuallyDrop, offset_of};
+use core::sync::atomic::AtomicU64;
 
 use codestore::{Code, CodeStore, Maker};
 use machine::{
@@ -110,6 +112,8 @@ pub struct HostedTte {
     store: &'static CodeStore,
     /// Routines of this thread alone, by call number.
     own: KernelCell<BTreeMap<usize, Code<UserCall>>>,
+    /// Where the call table stands aside while all calls are diverted.
+    pub(crate) aside: KernelCell<Option<Arc<[AtomicU64]>>>,
 }
 
 struct Codes {
@@ -171,7 +175,8 @@ impl HostedTte {
         };
         let code = ManuallyDrop::new(code);
         let (bound, own) = (KernelCell::default(), KernelCell::new(BTreeMap::new()));
-        let tte = HostedTte { id, area, code, bound, store, own };
+        let aside = KernelCell::new(None);
+        let tte = HostedTte { id, area, code, bound, store, own, aside };
         tte.fill(start);
         Ok(tte)
     }
@@ -254,7 +259,7 @@ impl HostedTte {
         }
     }
 
-    fn record(&self) -> *mut TteRecord {
+    pub(crate) fn record(&self) -> *mut TteRecord {
         record(self.area)
     }
 
@@ -478,8 +483,7 @@ impl Tte for HostedTte {
     }
 
     fn bind_call(&self, number: usize, entry: Option<u64>) {
-        // SAFETY: the record is mapped; an aligned 8-byte store publishes the entry (R3).
-        unsafe { (&raw mut (*self.record()).calls[number]).write_volatile(entry.unwrap_or(self.code.slow.entry())) };
+        self.set_call(number, entry.unwrap_or(self.code.slow.entry()));
         if entry.is_none() {
             self.own.borrow_mut().remove(&number);
         } else {
@@ -488,8 +492,11 @@ impl Tte for HostedTte {
     }
 
     fn call_entry(&self, number: usize) -> u64 {
-        // SAFETY: the record is mapped.
-        unsafe { (&raw const (*self.record()).calls[number]).read_volatile() }
+        self.call(number)
+    }
+
+    fn divert_calls(&self, to: Option<(u64, Arc<[AtomicU64]>)>) {
+        self.divert(to);
     }
 
     fn bind_descriptor_call(&self, number: usize, entries: u64, count: u32) -> Result<(), NoFrames> {
@@ -542,6 +549,7 @@ impl Drop for HostedTte {
                 (*cpu()).vector_owner = crate::dummy_area();
             }
         }
+        self.divert(None);
         self.unbind_all();
         // SAFETY: `code` is not used again.
         let code = unsafe { ManuallyDrop::take(&mut self.code) };

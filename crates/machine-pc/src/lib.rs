@@ -9,6 +9,7 @@ extern crate alloc;
 mod apic;
 mod boot;
 mod call;
+mod calls;
 mod clock;
 mod cpu;
 mod frames;

@@ -11,9 +11,11 @@
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::arch::{asm, global_asm};
 use core::mem::{ManuallyDrop, offset_of};
+use core::sync::atomic::AtomicU64;
 
 use codestore::{Code, CodeStore, Maker};
 use machine::{
@@ -82,6 +84,8 @@ pub struct PcTte {
     store: &'static CodeStore,
     /// Routines of this thread alone, by call number.
     own: KernelCell<BTreeMap<usize, Code<UserCall>>>,
+    /// Where the call table stands aside while all calls are diverted.
+    pub(crate) aside: KernelCell<Option<Arc<[AtomicU64]>>>,
 }
 
 struct Codes {
@@ -138,7 +142,8 @@ impl PcTte {
         };
         let code = ManuallyDrop::new(code);
         let (bound, own) = (KernelCell::default(), KernelCell::new(BTreeMap::new()));
-        let tte = PcTte { id, area, code, bound, store, own };
+        let aside = KernelCell::new(None);
+        let tte = PcTte { id, area, code, bound, store, own, aside };
         tte.fill(start, cpu);
         Ok(tte)
     }
@@ -226,7 +231,7 @@ impl PcTte {
         }
     }
 
-    fn record(&self) -> *mut TteRecord {
+    pub(crate) fn record(&self) -> *mut TteRecord {
         record(self.area)
     }
 
@@ -467,8 +472,7 @@ impl Tte for PcTte {
     }
 
     fn bind_call(&self, number: usize, entry: Option<u64>) {
-        // SAFETY: the record is mapped; an aligned 8-byte store publishes the entry (R3).
-        unsafe { (&raw mut (*self.record()).calls[number]).write_volatile(entry.unwrap_or(self.code.slow.entry())) };
+        self.set_call(number, entry.unwrap_or(self.code.slow.entry()));
         if entry.is_none() {
             self.own.borrow_mut().remove(&number);
         } else {
@@ -477,8 +481,11 @@ impl Tte for PcTte {
     }
 
     fn call_entry(&self, number: usize) -> u64 {
-        // SAFETY: the record is mapped.
-        unsafe { (&raw const (*self.record()).calls[number]).read_volatile() }
+        self.call(number)
+    }
+
+    fn divert_calls(&self, to: Option<(u64, Arc<[AtomicU64]>)>) {
+        self.divert(to);
     }
 
     fn bind_descriptor_call(&self, number: usize, entries: u64, count: u32) -> Result<(), NoFrames> {
@@ -548,6 +555,7 @@ impl Drop for PcTte {
                 (*cpu).vector_owner = crate::dummy_owner();
             }
         }
+        self.divert(None);
         self.unbind_all();
         // SAFETY: `code` is not used again.
         let code = unsafe { ManuallyDrop::take(&mut self.code) };

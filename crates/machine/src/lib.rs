@@ -20,8 +20,8 @@ pub use machine::{Channel, Fragment, Machine, Received, SendCode};
 pub use memory::{FrameNumber, FrameSource, KERNEL_FRAMES_MIN, PAGE_BYTES, PhysicalMemory, UserMemory};
 pub use registers::Registers;
 pub use thread::{
-    Access, BadVectorState, Entries, Exception, FloatWords, QUANTUM_LEAST_NS, QUANTUM_MOST_NS, Start, THREAD_FACTS,
-    Threads, Tte, TteId, Upcalls,
+    Access, BadVectorState, CALLS_MAX, Entries, Exception, FloatWords, QUANTUM_LEAST_NS, QUANTUM_MOST_NS, Start,
+    THREAD_FACTS, Threads, Tte, TteId, Upcalls,
 };
 pub use time::Nanos;
 pub use translation::{Change, Mapping, NoFrames, Protection, Translation, UserFault, VirtAddr};

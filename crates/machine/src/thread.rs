@@ -1,6 +1,8 @@
 //! The machine's side of a thread: its table entry (TTE, S-50) and the traps it takes.
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
+use core::sync::atomic::AtomicU64;
 
 use synth::{Draft, Fact};
 
@@ -13,6 +15,9 @@ pub struct TteId(pub u32);
 /// Limits of a thread's quantum (S-70); a new thread has the most. The papers name a few hundred microseconds.
 pub const QUANTUM_LEAST_NS: u64 = 200_000;
 pub const QUANTUM_MOST_NS: u64 = 1_000_000;
+
+/// System calls a thread's table covers; larger numbers take the slow end.
+pub const CALLS_MAX: usize = 464;
 
 /// The vector-state image was not one that the processor accepts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -95,6 +100,11 @@ pub trait Tte {
     /// How long the thread has been the running one, up to the last `Machine::charge` or switch.
     fn ran(&self) -> Nanos {
         Nanos(0)
+    }
+    /// Leads every call to `entry`; what the call table held, and what is bound from now on, stands in the table given,
+    /// which has at least [`CALLS_MAX`] words. `None`: the call table is what it was, with what was bound meanwhile.
+    fn divert_calls(&self, to: Option<(u64, Arc<[AtomicU64]>)>) {
+        let _ = to;
     }
     /// What the thread's call table holds for system call `number`.
     fn call_entry(&self, number: usize) -> u64 {

@@ -12,12 +12,13 @@ use kernel::file::{CounterClock, Namespace, Time};
 use kernel::schedule::Scheduler;
 use kernel::space::{Access, FramePool, Page};
 use kernel::thread::Thread;
+use kernel::trace::kind;
 use machine::{Channel, Exception, KernelCell, Machine, Nanos, Registers, TteId, Upcalls, VirtAddr};
 
 use crate::call::Call;
 use crate::calls::{self, FutexTable, LockWaits, SocketNames};
 use crate::files::{Channels, SimpleCode, Terminals};
-use crate::inspect::ControlPort;
+use crate::inspect::{ControlPort, Tracing};
 use crate::strace::Summary;
 use crate::task::{Process, Task, TaskTable};
 
@@ -28,6 +29,8 @@ pub struct Options {
     pub generic: bool,
     pub strace: bool,
     pub verbose: bool,
+    /// The run is traced from its start.
+    pub trace: bool,
 }
 
 impl Options {
@@ -49,6 +52,7 @@ pub struct Unix {
     pub terminals: Terminals,
     /// The port to the host tool.
     pub(crate) control: ControlPort,
+    pub(crate) tracing: Tracing,
     pub lock_waits: LockWaits,
     pub options: Options,
     pub shm: calls::Segments,
@@ -130,8 +134,11 @@ impl Unix {
     }
 
     /// Ends the machine with the first process's status, after everything it wrote has gone out.
-    pub(crate) fn finish(&self, status: i32, signal: u32) -> ! {
+    pub(crate) fn finish(&'static self, status: i32, signal: u32) -> ! {
         self.bury();
+        if self.options.trace {
+            self.tracing.tell_run(self);
+        }
         if self.options.strace {
             let table = self.summary.borrow().table();
             self.tell(bootimage::control::kind::STRACE, table.as_bytes());
@@ -152,6 +159,16 @@ impl Unix {
         self.tell(bootimage::control::kind::EXIT, &exit[bootimage::control::HEADER_BYTES..]);
         self.drain(Channel::Control);
         self.machine.power_off()
+    }
+
+    /// A call that was done in Rust, at its end.
+    #[cold]
+    fn note_return(&self, thread: TteId, number: u64, result: u64) {
+        let trace = self.scheduler.trace();
+        if number >= machine::CALLS_MAX as u64 {
+            trace.note(kind::UNKNOWN_CALL, thread, number as u32, 0, 0);
+        }
+        trace.note(kind::RETURN, thread, number as u32, result, 0);
     }
 
     fn drain_console(&self) {
@@ -189,6 +206,9 @@ impl Upcalls for Unix {
         } else {
             calls::serve(&mut call, number);
         }
+        if self.scheduler.trace().is_on() {
+            self.note_return(thread, number, registers.rax);
+        }
         if calls::needs_attention(&task, registers) {
             calls::before_user(self, task, registers);
         }
@@ -224,10 +244,12 @@ impl Upcalls for Unix {
     }
 
     fn timer(&'static self) {
+        self.scheduler.trace().interrupt(0);
         self.scheduler.timer();
     }
 
     fn device(&'static self) {
+        self.scheduler.trace().interrupt(1);
         // First, so that people see who slept.
         self.control.device(self);
         self.channels.wake(self.scheduler);

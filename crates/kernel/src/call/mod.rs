@@ -36,6 +36,7 @@ pub fn fact(machine: &dyn machine::Machine, routine: &str, hole: &str) -> Option
         Some("file") => crate::file::WINDOW_FACTS,
         Some("tty") => crate::tty::FACTS,
         Some("call") => open::FACTS,
+        Some("trace") => crate::trace::FACTS,
         _ => &[],
     };
     let mut lists = [family, routine::FACTS, machine::THREAD_FACTS, machine.facts()].into_iter();
@@ -46,5 +47,12 @@ pub fn fact(machine: &dyn machine::Machine, routine: &str, hole: &str) -> Option
 pub fn templates() -> alloc::vec::Vec<synth::Template> {
     let own =
         [routine::templates().as_slice(), &simple::templates(), &console::templates(), &open::templates()].concat();
-    [own.as_slice(), &crate::pipe::templates(), &crate::file::window_templates(), &crate::tty::templates()].concat()
+    [
+        own.as_slice(),
+        &crate::pipe::templates(),
+        &crate::file::window_templates(),
+        &crate::tty::templates(),
+        &crate::trace::templates(),
+    ]
+    .concat()
 }

@@ -9,8 +9,10 @@ mod gauges;
 mod port;
 mod streams;
 mod tasks;
+mod trace;
 
 pub(crate) use port::ControlPort;
+pub(crate) use trace::Tracing;
 
 use alloc::vec::Vec;
 
@@ -27,6 +29,9 @@ enum Refusal {
     Bad,
     /// What was asked for is not there.
     Absent,
+    NoMemory,
+    /// Somebody else does this already.
+    Busy,
 }
 
 impl Refusal {
@@ -35,6 +40,8 @@ impl Refusal {
             Refusal::Unknown => status::UNKNOWN,
             Refusal::Bad => status::BAD,
             Refusal::Absent => status::ABSENT,
+            Refusal::NoMemory => status::NO_MEMORY,
+            Refusal::Busy => status::BUSY,
         }
     }
 }
@@ -72,6 +79,10 @@ const QUESTIONS: &[(u16, Answerer)] = &[
     (opcode::DESCRIPTOR, code::descriptor),
     (opcode::THREAD, code::thread),
     (opcode::GAUGES, gauges::list),
+    (opcode::TRACE_BEGIN, trace::begin),
+    (opcode::TRACE_END, trace::end),
+    (opcode::TRACE_READ, trace::read),
+    (opcode::TRACE_NAMES, trace::names),
 ];
 
 /// The version of the questions and answers.
