@@ -12,11 +12,13 @@
 extern crate alloc;
 
 mod draft;
+mod fact;
 mod hole;
 mod optimize;
 mod template;
 
 pub use draft::{Bound, Cut, Draft, FaultLanding, FillError, Origin, Place};
+pub use fact::Fact;
 pub use hole::{Abs32, HoleKind, HoleValue, Imm32, Label, Target, pattern};
 pub use optimize::{Flags, Instruction, Kind, Memory, Plan, decode, optimize};
 pub use template::{Paste, Shape, Template};

@@ -1,7 +1,7 @@
 //! Assembling a routine: fragments of ours, fragments of the machine, the way out.
 
 use quaject::Makers;
-use synth::{Abs32, Draft, Imm32, Label, Paste, Target, template};
+use synth::{Abs32, Draft, Fact, Imm32, Label, Paste, Target, template};
 
 /// The way to the Rust twin, with all registers as at entry.
 const SLOW: Label = Label(0);
@@ -153,3 +153,15 @@ impl Routine {
 pub fn templates() -> [synth::Template; 4] {
     [GoSlow::template(), RestoreOne::template(), RestoreMany::template(), RestoreFilter::template()]
 }
+
+/// What the holes that many routines have stand for.
+pub const FACTS: &[Fact] = &[
+    Fact::word("user_limit", "first address a program may not use (S-87)", "never"),
+    Fact::value("slow", "way to the Rust twin, for whatever is unusual", "never"),
+    Fact::value("slow_one", "way to the Rust twin that makes rdx 1 again", "never"),
+    Fact::value("slow_many", "way to the Rust twin that gives three registers back", "never"),
+    Fact::value("many", "the part for any number of bytes", "never"),
+    Fact::value("none", "way to the Rust twin when the device has no room", "never"),
+    Fact::value("number", "number of the call that the Rust twin does", "never"),
+    Fact::value("most", "most bytes that one buffer of the device takes, less one", "never"),
+];

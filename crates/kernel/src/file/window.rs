@@ -15,7 +15,7 @@ use core::mem::offset_of;
 use abi::nr;
 use machine::{KernelCell, Machine, PAGE_BYTES};
 use quaject::{Made, Makers, Quaject, create, quaject};
-use synth::{Abs32, Imm32, template};
+use synth::{Abs32, Fact, Imm32, template};
 
 use super::content::{Content, ContentWords};
 use crate::call::FileCall;
@@ -287,3 +287,20 @@ pub fn templates() -> [synth::Template; 9] {
         Advance::template(),
     ]
 }
+
+/// What the holes stand for.
+pub const FACTS: &[Fact] = &[
+    Fact::word(
+        "words",
+        "address of the file's layout, size and times",
+        "the open file is closed: the window serves another",
+    ),
+    Fact::word("position", "offset of the next byte", "the open file is closed"),
+    Fact::word(
+        "layout",
+        "the file's layout when the slots were filled",
+        "compared at each call: truncation, a page that goes",
+    ),
+    Fact::value("slots", "pages of the file that are remembered", "layout moves, or the open file is closed"),
+    Fact::value("addresses", "where those pages are", "layout moves, or the open file is closed"),
+];

@@ -4,7 +4,6 @@ use alloc::vec::Vec;
 
 use abi::file::{O_ACCMODE, O_CLOEXEC, O_NOCTTY, O_NONBLOCK};
 use abi::nr;
-use codestore::Code;
 use kernel::call::{OpenPlan, cached_close, cached_open};
 
 use crate::call::Call;
@@ -53,7 +52,7 @@ fn bind(call: &Call<'_>, path: &[u8], flags: u32, file: &OpenFile) -> Option<()>
         code: file.code.borrow().clone(),
     };
     let number = files.recipe_number(&recipe)?;
-    let code = file.callentries();
+    let [read, write, _] = file.entry_points();
     let table = files.plan();
     let plan = OpenPlan {
         table,
@@ -62,8 +61,8 @@ fn bind(call: &Call<'_>, path: &[u8], flags: u32, file: &OpenFile) -> Option<()>
         flags,
         generation_word: call.unix.names.generation_word(),
         generation: call.unix.names.generation(),
-        read_entry: code.as_ref().and_then(|code| code.read.as_ref()).map_or(table.slow_entry, Code::entry),
-        write_entry: code.as_ref().and_then(|code| code.write.as_ref()).map_or(table.slow_entry, Code::entry),
+        read_entry: read.unwrap_or(table.slow_entry),
+        write_entry: write.unwrap_or(table.slow_entry),
         recipe: number,
     };
     let tte = call.task.thread.tte();

@@ -6,6 +6,7 @@ use core::cell::{Cell, Ref};
 
 use abi::Errno;
 use abi::file::{O_ACCMODE, O_APPEND, O_NONBLOCK, O_PATH, O_RDONLY, O_RDWR, O_WRONLY};
+use codestore::Code;
 use kernel::call::FileCode;
 use kernel::file::{Content, Node, Window};
 use kernel::pipe::PipeEnd;
@@ -164,6 +165,12 @@ impl OpenFile {
             return None;
         }
         Some(self.code.borrow())
+    }
+
+    /// The addresses of `callentries`, for whoever only wants to see them.
+    pub fn entry_points(&self) -> [Option<u64>; 3] {
+        let Some(code) = self.callentries() else { return [None; 3] };
+        [&code.read, &code.write, &code.seek].map(|code| code.as_ref().map(Code::entry))
     }
 
     /// Error: `EBADF` when not open for reading.

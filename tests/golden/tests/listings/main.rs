@@ -58,11 +58,8 @@ fn templates_are_as_committed() {
 
 #[test]
 fn routines_are_as_committed() {
+    // One after the other: they share a code store.
     check("", &routines::all());
-}
-
-#[test]
-fn optimizations_are_as_committed() {
     check("optimizer", &optimizer::all());
 }
 
