@@ -40,6 +40,7 @@ use core::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use codestore::{CodeMemory, CodeStore};
 use machine::{
     Channel, KernelCell, Machine, Nanos, NoFrames, Received, Start, Threads, Translation, Tte, TteId, Upcalls,
+    VirtAddr,
 };
 use synth::Template;
 
@@ -281,6 +282,10 @@ impl Machine for HostedMachine {
 
     fn power_off(&self) -> ! {
         host::exit(0)
+    }
+
+    fn rewritten_text(&self, visit: &mut dyn FnMut(VirtAddr, &[u8], &[u8])) {
+        patch::visit(visit);
     }
 
     fn random(&self) -> u64 {

@@ -23,7 +23,7 @@ use machine::{
 use synth::{Abs32, Draft, Imm32, Target};
 
 use crate::cpu::{Cpu, cpu, vector_bytes, vector_features};
-use crate::entry::{hosted_change_space, hosted_return_to_user, hosted_slow_call};
+use crate::entry::{hosted_change_space, hosted_first_return, hosted_slow_call};
 use crate::host;
 use crate::layout::{THREAD_AREA_BYTES, THREAD_AREAS, THREADS, USER_CODE, USER_DATA};
 use crate::thread_code::{
@@ -62,6 +62,8 @@ pub struct TteRecord {
     pub calls: [u64; CALLS],
     /// Nanoseconds as the running thread, up to the last `charge`.
     pub ran: u64,
+    /// Not 0: a debugger looks; no routine is bound and no text rewritten.
+    pub debugged: u64,
 }
 
 global_asm!(
@@ -229,7 +231,7 @@ impl HostedTte {
         let top = self.area + THREAD_AREA_BYTES;
         let registers = top - size_of::<Registers>() as u64;
         let (first, function) = match start {
-            Start::User(_) => ((&raw const hosted_return_to_user) as u64, 0),
+            Start::User(_) => ((&raw const hosted_first_return) as u64, 0),
             Start::Kernel(function) => ((&raw const hosted_thread_start) as u64, function as usize as u64),
         };
         let tte = record(self.area);
@@ -241,6 +243,7 @@ impl HostedTte {
             (*tte).tag = 0;
             (*tte).ran = 0;
             (*tte).start = function;
+            (*tte).debugged = 0;
             (*tte).next = 0;
             (*tte).root = 0;
             (*tte).fs_base = 0;
@@ -305,6 +308,18 @@ impl HostedTte {
             header.write_bytes(0, 8);
             header.write(present & features);
             present & !vector_features() == 0
+        }
+    }
+
+    /// Stores the parts above SSE in the image, if the registers are this thread's.
+    fn save_wide(&self) {
+        if self.owns_vector_registers() {
+            let wide = vector_features() & !3;
+            // SAFETY: 1. The area is 64-byte aligned and large enough. 2. Only the parts above SSE are
+            // stored: the legacy part was saved at kernel entry and Rust has used its registers since.
+            unsafe {
+                asm!("xsave64 [{}]", in(reg) self.vector(), in("eax") wide as u32, in("edx") (wide >> 32) as u32);
+            }
         }
     }
 
@@ -416,14 +431,7 @@ impl Tte for HostedTte {
     }
 
     fn save_vector_state(&self, to: VirtAddr) -> Result<(), UserFault> {
-        if self.owns_vector_registers() {
-            let wide = vector_features() & !3;
-            // SAFETY: 1. The area is 64-byte aligned and large enough. 2. Only the parts above SSE are
-            // stored: the legacy part was saved at kernel entry and Rust has used its registers since.
-            unsafe {
-                asm!("xsave64 [{}]", in(reg) self.vector(), in("eax") wide as u32, in("edx") (wide >> 32) as u32);
-            }
-        }
+        self.save_wide();
         // SAFETY: the vector page is mapped and holds an image; it was checked to fit at boot.
         unsafe {
             *self.vector().add(XSAVE_HEADER) |= 3;
@@ -477,7 +485,37 @@ impl Tte for HostedTte {
         }
     }
 
+    fn copy_vector_state(&self, into: &mut [u8]) {
+        self.save_wide();
+        let bytes = into.len().min(vector_bytes());
+        // SAFETY: the vector page is mapped and holds an image.
+        unsafe {
+            *self.vector().add(XSAVE_HEADER) |= 3;
+            into.as_mut_ptr().copy_from(self.vector(), bytes);
+        }
+    }
+
+    fn replace_vector_state(&self, image: &[u8], features: u64) -> Result<(), BadVectorState> {
+        let bytes = image.len().min(vector_bytes());
+        // SAFETY: the vector page is mapped and holds `bytes`; the thread is not in its program.
+        unsafe { self.vector().copy_from(image.as_ptr(), bytes) };
+        if bytes < XSAVE_HEADER || !self.adopt_image(bytes, features) {
+            self.reset_vector_state();
+            return Err(BadVectorState);
+        }
+        self.load_wide();
+        Ok(())
+    }
+
+    fn set_debugged(&self, debugged: bool) {
+        self.unbind_all();
+        // SAFETY: the record is mapped; an aligned 8-byte store.
+        unsafe { (&raw mut (*self.record()).debugged).write_volatile(u64::from(debugged)) };
+    }
+
     fn bind_call(&self, number: usize, entry: Option<u64>) {
+        // SAFETY: the record is mapped.
+        let entry = entry.filter(|_| unsafe { (*self.record()).debugged } == 0);
         // SAFETY: the record is mapped; an aligned 8-byte store publishes the entry (R3).
         unsafe { (&raw mut (*self.record()).calls[number]).write_volatile(entry.unwrap_or(self.code.slow.entry())) };
         if entry.is_none() {

@@ -39,6 +39,8 @@ pub struct TteRecord {
     pub ran: u64,
     /// Address of a byte: not zero when the kernel must look before the thread goes back to its program.
     pub attention: u64,
+    /// Not 0: a debugger looks; no routine is bound.
+    pub debugged: u64,
 }
 
 /// The running thread's record.

@@ -196,7 +196,7 @@ impl PcTte {
         let top = self.area + THREAD_AREA_BYTES;
         let registers = top - size_of::<Registers>() as u64;
         let (first, function) = match start {
-            Start::User(_) => ((&raw const trap::return_to_user) as u64, 0),
+            Start::User(_) => ((&raw const trap::timer_resume) as u64, 0),
             Start::Kernel(function) => ((&raw const kernel_thread_start) as u64, function as usize as u64),
         };
         let tte = record(self.area);
@@ -213,6 +213,7 @@ impl PcTte {
             (*tte).next_quantum = self.entries().quantum;
             (*tte).attention = &raw const ALWAYS as u64;
             (*tte).start = function;
+            (*tte).debugged = 0;
             (*tte).next = 0;
             (*tte).root = 0;
             (*tte).fs_base = 0;
@@ -277,6 +278,18 @@ impl PcTte {
             header.write_bytes(0, 8);
             header.write(present & features);
             present & !self.xcr0() == 0
+        }
+    }
+
+    /// Stores the parts above SSE in the image, if the registers are this thread's.
+    fn save_wide(&self) {
+        if self.owns_vector_registers() {
+            let wide = self.xcr0() & !3;
+            // SAFETY: 1. The area is 64-byte aligned and large enough. 2. Only the parts above SSE are
+            // stored: the legacy part was saved at kernel entry and Rust has used its registers since.
+            unsafe {
+                asm!("xsave64 [{}]", in(reg) self.vector(), in("eax") wide as u32, in("edx") (wide >> 32) as u32);
+            }
         }
     }
 
@@ -404,14 +417,7 @@ impl Tte for PcTte {
     }
 
     fn save_vector_state(&self, to: VirtAddr) -> Result<(), UserFault> {
-        if self.owns_vector_registers() {
-            let wide = self.xcr0() & !3;
-            // SAFETY: 1. The area is 64-byte aligned and large enough. 2. Only the parts above SSE are
-            // stored: the legacy part was saved at kernel entry and Rust has used its registers since.
-            unsafe {
-                asm!("xsave64 [{}]", in(reg) self.vector(), in("eax") wide as u32, in("edx") (wide >> 32) as u32);
-            }
-        }
+        self.save_wide();
         // SAFETY: the vector page is mapped and holds an image; it was checked to fit at boot.
         unsafe {
             *self.vector().add(XSAVE_HEADER) |= 3;
@@ -466,7 +472,37 @@ impl Tte for PcTte {
         }
     }
 
+    fn copy_vector_state(&self, into: &mut [u8]) {
+        self.save_wide();
+        let bytes = into.len().min(self.vector_bytes());
+        // SAFETY: the vector page is mapped and holds an image.
+        unsafe {
+            *self.vector().add(XSAVE_HEADER) |= 3;
+            into.as_mut_ptr().copy_from(self.vector(), bytes);
+        }
+    }
+
+    fn replace_vector_state(&self, image: &[u8], features: u64) -> Result<(), BadVectorState> {
+        let bytes = image.len().min(self.vector_bytes());
+        // SAFETY: the vector page is mapped and holds `bytes`; the thread is not in its program.
+        unsafe { self.vector().copy_from(image.as_ptr(), bytes) };
+        if bytes < XSAVE_HEADER || !self.adopt_image(bytes, features) {
+            self.reset_vector_state();
+            return Err(BadVectorState);
+        }
+        self.load_wide();
+        Ok(())
+    }
+
+    fn set_debugged(&self, debugged: bool) {
+        self.unbind_all();
+        // SAFETY: the record is mapped; an aligned 8-byte store.
+        unsafe { (&raw mut (*self.record()).debugged).write_volatile(u64::from(debugged)) };
+    }
+
     fn bind_call(&self, number: usize, entry: Option<u64>) {
+        // SAFETY: the record is mapped.
+        let entry = entry.filter(|_| unsafe { (*self.record()).debugged } == 0);
         // SAFETY: the record is mapped; an aligned 8-byte store publishes the entry (R3).
         unsafe { (&raw mut (*self.record()).calls[number]).write_volatile(entry.unwrap_or(self.code.slow.entry())) };
         if entry.is_none() {

@@ -6,7 +6,7 @@ use core::sync::atomic::AtomicU64;
 
 use synth::{Draft, HoleValue, Target, Template};
 
-use crate::{FrameNumber, Nanos, NoFrames, PhysicalMemory, Threads, Translation, Upcalls, UserMemory};
+use crate::{FrameNumber, Nanos, NoFrames, PhysicalMemory, Threads, Translation, Upcalls, UserMemory, VirtAddr};
 
 /// A byte channel to the world outside the machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -101,6 +101,11 @@ pub trait Machine: PhysicalMemory + UserMemory + Threads {
     /// The code to paste that loads the running thread's tag into rax, in a routine on the kernel stack.
     fn load_tag(&self) -> Option<Template> {
         None
+    }
+    /// Shows all text of programs that the machine has ever rewritten: address, the bytes as they are now, and those that
+    /// the program has brought.
+    fn rewritten_text(&self, visit: &mut dyn FnMut(VirtAddr, &[u8], &[u8])) {
+        let _ = visit;
     }
     /// Gives back frames that the machine keeps for later use, because memory is out; returns how many.
     fn reclaim(&self) -> usize {

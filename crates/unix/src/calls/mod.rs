@@ -13,6 +13,7 @@ mod memory;
 mod open_cache;
 mod paths;
 mod polls;
+mod ptrace;
 mod resume;
 mod scheduling;
 mod shm;
@@ -35,7 +36,8 @@ pub use signals::{before_user, fault, needs_attention, page_fault};
 pub(crate) use signals::{send_to_group, send_to_process};
 pub(crate) use sockets::SocketNames;
 pub(crate) use times::{ProcessTimers, process_time};
-pub(crate) use trace::serve_traced;
+pub(crate) use ptrace::may_access;
+pub(crate) use trace::serve_watched;
 
 use abi::Errno;
 use machine::Registers;
@@ -64,6 +66,7 @@ const FAMILIES: &[&[Entry]] = &[
     memory::CALLS,
     paths::CALLS,
     polls::CALLS,
+    ptrace::CALLS,
     scheduling::CALLS,
     shm::CALLS,
     signals::CALLS,

@@ -33,6 +33,7 @@ fn state(process: &Process, task: Option<&Task>) -> (char, &'static str) {
     match () {
         _ if process.is_zombie() => ('Z', "zombie"),
         _ if task.is_none() => ('Z', "zombie"),
+        _ if task.is_some_and(|task| task.watch.is_stopped()) => ('t', "tracing stop"),
         _ if process.stopped.get() => ('T', "stopped"),
         _ if asleep => ('S', "sleeping"),
         _ => ('R', "running"),
