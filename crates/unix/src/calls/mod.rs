@@ -34,9 +34,9 @@ pub(crate) use memory::{make_room, take_starvation};
 pub use shm::Segments;
 pub use signals::{before_user, fault, needs_attention, page_fault};
 pub(crate) use signals::{send_to_group, send_to_process};
+use ptrace::may_access;
 pub(crate) use sockets::SocketNames;
 pub(crate) use times::{ProcessTimers, process_time};
-pub(crate) use ptrace::may_access;
 pub(crate) use trace::serve_watched;
 
 use abi::Errno;

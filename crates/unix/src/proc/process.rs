@@ -100,6 +100,7 @@ macro_rules! entries {
             private("io", accounts::io),
             file("limits", accounts::limits),
             file("maps", memory::maps),
+            Entry { name: "mem", mode: 0o600, what: What::Window(memory::peek, memory::poke) },
             file("mountinfo", mounts::mountinfo),
             file("mounts", mounts::mounts),
             table("net", &[]),

@@ -104,20 +104,18 @@ pub fn waitid(call: &Call<'_>, [kind, id, info, options, usage]: [u64; 5]) -> Ca
 fn wait(call: &Call<'_>, whom: Whom, options: u32) -> Result<Option<News>, Errno> {
     loop {
         let candidates = candidates(call, whom, options);
-        let traced = traced(call, whom, options);
-        if candidates.is_empty() && matches!(traced, Traced::Nobody) {
-            return Err(Errno::ECHILD);
-        }
-        for child in candidates {
-            if let Some(status) = take_news(call, &child, options) {
+        for child in &candidates {
+            if let Some(status) = take_news(call, child, options) {
                 let mut usage = child.usage.get();
                 usage.add(&child.children_usage.get());
                 let user = child.user_ids.get().real;
                 return Ok(Some(News { pid: child.pid, user, status, usage }));
             }
         }
-        if let Traced::News(news) = traced {
-            return Ok(Some(news));
+        match traced(call, whom, options) {
+            Traced::News(news) => return Ok(Some(news)),
+            Traced::Nobody if candidates.is_empty() => return Err(Errno::ECHILD),
+            _ => {}
         }
         if options & WNOHANG != 0 {
             return Ok(None);
