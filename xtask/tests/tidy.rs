@@ -4,7 +4,7 @@ use xtask::ratchet::{self, Exception};
 use xtask::sources::{files, text};
 
 /// Which crates of the project each crate may use. A crate that is not here belongs here.
-const MAY_USE: [(&str, &str, &[&str]); 18] = [
+const MAY_USE: [(&str, &str, &[&str]); 19] = [
     ("abi", "crates/abi", &[]),
     ("bootimage", "crates/bootimage", &[]),
     ("vdso", "crates/vdso", &[]),
@@ -21,12 +21,13 @@ const MAY_USE: [(&str, &str, &[&str]); 18] = [
     ("synthesis-hosted", "bin/hosted", &["machine", "machine-hosted", "unix", "kernel"]),
     ("synth-cli", "cli", &["bootimage"]),
     ("synth-tests", "tests/harness", &[]),
+    ("synthio", "user/stdio", &["synth"]),
     ("golden", "tests/golden", &["abi", "codestore", "kernel", "machine", "machine-pc", "synth", "unix"]),
     ("xtask", "xtask", &[]),
 ];
 
 /// Files in which instructions may be written, beside templates: by the start of their path.
-const ASSEMBLY: [&str; 8] = [
+const ASSEMBLY: [&str; 9] = [
     "crates/bare/",
     "crates/machine-pc/",
     "crates/machine-hosted/",
@@ -35,6 +36,7 @@ const ASSEMBLY: [&str; 8] = [
     "crates/unix/tests/",
     "bin/pc/",
     "tests/golden/",
+    "user/",
 ];
 
 /// Folders that may hold `unsafe` blocks. Of the kernel's crates only those at or below the machine.
