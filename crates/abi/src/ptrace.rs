@@ -43,8 +43,8 @@ pub const NT_FPREGSET: u32 = 2;
 pub const NT_X86_XSTATE: u32 = 0x202;
 /// This machine in records (`linux/audit.h`).
 pub const AUDIT_ARCH_X86_64: u32 = 0xC000_003E;
-/// Bytes of `struct user`, and where its debug registers begin (`sys/user.h`).
-pub const USER_BYTES: u64 = 912;
+/// Bytes of `struct user` as the kernel knows it (`asm/user_64.h`), and where its eight debug registers begin.
+pub const USER_BYTES: u64 = 928;
 pub const USER_DEBUG_REGISTERS: u64 = 848;
 
 record! {

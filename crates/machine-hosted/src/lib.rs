@@ -39,8 +39,7 @@ use core::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use codestore::{CodeMemory, CodeStore};
 use machine::{
-    Channel, KernelCell, Machine, Nanos, NoFrames, Received, Start, Threads, Translation, Tte, TteId, Upcalls,
-    VirtAddr,
+    Channel, KernelCell, Machine, Nanos, NoFrames, Received, Start, Threads, Translation, Tte, TteId, Upcalls, VirtAddr,
 };
 use synth::Template;
 

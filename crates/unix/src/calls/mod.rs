@@ -31,10 +31,10 @@ pub(crate) use images::{LoadError, Wanted, install as install_program, load_firs
 pub(crate) use life::is_orphaned_group;
 pub use limits::Limits;
 pub(crate) use memory::{make_room, take_starvation};
+use ptrace::may_access;
 pub use shm::Segments;
 pub use signals::{before_user, fault, needs_attention, page_fault};
 pub(crate) use signals::{send_to_group, send_to_process};
-use ptrace::may_access;
 pub(crate) use sockets::SocketNames;
 pub(crate) use times::{ProcessTimers, process_time};
 pub(crate) use trace::serve_watched;

@@ -102,7 +102,9 @@ impl<S: Subject> Table<S> {
     fn data(&self, entry: &'static Entry<S>) -> Data {
         let (unix, subject) = (self.unix, self.subject.clone());
         match &entry.what {
-            What::File(_) | What::Setting(..) | What::Window(..) => Data::VirtualFile(Arc::new(TableFile { unix, subject, entry })),
+            What::File(_) | What::Setting(..) | What::Window(..) => {
+                Data::VirtualFile(Arc::new(TableFile { unix, subject, entry }))
+            }
             What::Table(entries) => Data::VirtualDirectory(Arc::new(Table { unix, subject, entries })),
             What::Directory(make) => Data::VirtualDirectory(make(unix, &subject)),
             What::Link(target) => Data::VirtualLink(Arc::new(TableLink { unix, subject, target: *target })),

@@ -61,12 +61,7 @@ pub fn take(thread: &mut Pending, process: &mut Pending, mask: &ThreadMask) -> O
 }
 
 /// What a signal that was taken does; `None` if nothing.
-pub fn decide(
-    info: SigInfo,
-    mask: &ThreadMask,
-    actions: &mut Actions,
-    is_orphaned: &dyn Fn() -> bool,
-) -> Delivery {
+pub fn decide(info: SigInfo, mask: &ThreadMask, actions: &mut Actions, is_orphaned: &dyn Fn() -> bool) -> Delivery {
     let signal = info.signo as u32;
     let action = actions.of(signal);
     match action.sa_handler {

@@ -28,14 +28,7 @@ pub fn trace_me(call: &Call<'_>) -> CallResult {
 }
 
 fn tracing(tracer: &Arc<Process>, tracer_tid: u32) -> Tracing {
-    Tracing {
-        tracer: Arc::downgrade(tracer),
-        tracer_tid,
-        is_seized: false,
-        options: 0,
-        going: Going::On,
-        message: 0,
-    }
+    Tracing { tracer: Arc::downgrade(tracer), tracer_tid, is_seized: false, options: 0, going: Going::On, message: 0 }
 }
 
 /// Errors: `ESRCH`, `EPERM` for a thread of the caller's own process, of somebody else, or that has a tracer.
@@ -84,9 +77,7 @@ pub fn may_access(own: &Process, other: &Process) -> bool {
     let group = own.group_ids.get().real;
     let same_user = [users.real, users.effective, users.saved].iter().all(|id| *id == mine.real);
     let same_group = [groups.real, groups.effective, groups.saved].iter().all(|id| *id == group);
-    core::ptr::eq(own, other)
-        || mine.effective == 0
-        || same_user && same_group && other.settings.get().dumpable == 1
+    core::ptr::eq(own, other) || mine.effective == 0 || same_user && same_group && other.settings.get().dumpable == 1
 }
 
 /// From now on the thread is traced: it makes its calls in Rust, and its text is what the program brought.
@@ -115,9 +106,8 @@ fn restore_text(unix: &Unix, process: &Process) {
     unix.machine.rewritten_text(&mut |address, now, original| {
         let mut there = [0; 16];
         let there = &mut there[..now.len()];
-        let is_rewritten = space.is_text(address.0, now.len())
-            && space.peek_bytes(address.0, there).is_ok()
-            && there == now;
+        let is_rewritten =
+            space.is_text(address.0, now.len()) && space.peek_bytes(address.0, there).is_ok() && there == now;
         if is_rewritten {
             // Without memory the site stays as it is; it does the same.
             let _ = space.poke_bytes(address.0, original);

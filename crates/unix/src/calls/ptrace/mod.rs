@@ -13,7 +13,9 @@ mod attach;
 mod registers;
 mod stops;
 
-pub use attach::{ask_to_trap, birth_event, end_last_stop, hold, inherit, left, may_access, release, succeed, tracer_ended};
+pub use attach::{
+    ask_to_trap, birth_event, end_last_stop, hold, inherit, left, may_access, release, succeed, tracer_ended,
+};
 pub use stops::{ending, enter_call, event, executed, leave_call, signal, stepped_into_handler, trap};
 
 use alloc::sync::Arc;

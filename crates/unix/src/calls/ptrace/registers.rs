@@ -112,10 +112,9 @@ pub fn peek_user(call: &Call<'_>, task: &Task, address: u64, into: u64) -> CallR
     let index = user_index(address)?;
     let word = if index < UserRegs::BYTES {
         u64::get(&bytes_of(task)?[index..])
-    } else if address >= USER_DEBUG_REGISTERS {
-        task.watch.debug_registers.get()[(address - USER_DEBUG_REGISTERS) as usize / 8]
     } else {
-        0
+        let number = address.wrapping_sub(USER_DEBUG_REGISTERS) as usize / 8;
+        task.watch.debug_registers.get().get(number).copied().unwrap_or(0)
     };
     call.write(into, &word)?;
     Ok(0)
@@ -134,7 +133,7 @@ pub fn poke_user(task: &Task, address: u64, word: u64) -> CallResult {
     const ENABLED: u64 = 0xff;
     match number {
         0..=3 if word >= USER_LIMIT => return Err(Errno::EINVAL),
-        4 | 5 => return Err(Errno::EIO),
+        4 | 5 | 8.. => return Err(Errno::EIO),
         7 if word & ENABLED != 0 => return Err(Errno::EINVAL),
         _ => {}
     }

@@ -105,12 +105,7 @@ fn notice(task: &Task, code: u32) -> Option<SigInfo> {
 }
 
 /// The tracer sees a signal before the thread takes it, and may change it. `None`: the signal is gone.
-pub fn signal(
-    unix: &'static Unix,
-    task: &Arc<Task>,
-    registers: &mut Registers,
-    info: SigInfo,
-) -> Option<SigInfo> {
+pub fn signal(unix: &'static Unix, task: &Arc<Task>, registers: &mut Registers, info: SigInfo) -> Option<SigInfo> {
     use abi::signal::SIGKILL;
     if !task.watch.is_traced() || info.signo as u32 == SIGKILL {
         return Some(info);

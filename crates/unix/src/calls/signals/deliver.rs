@@ -12,11 +12,11 @@ use machine::{Exception, Registers, UserFault, VirtAddr};
 use super::stop;
 use crate::calls::{life, make_room, ptrace, take_starvation, trace};
 use crate::emulator::Unix;
+use crate::signal::deliver::{decide, take};
 use crate::signal::fault::{FaultDetail, PageCause, fault_signal, float_detail};
 use crate::signal::frame::{self, Frame, FrameRequest, SOFTWARE_BYTES, VectorFormat};
 use crate::signal::generate::{Force, force, force_segv};
 use crate::signal::restart::Next;
-use crate::signal::deliver::{decide, take};
 use crate::signal::{Delivery, HandlerCall, RestartKind, next_delivery, restart};
 use crate::task::{Process, Task};
 
