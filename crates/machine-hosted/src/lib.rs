@@ -39,7 +39,8 @@ use core::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use codestore::{CodeMemory, CodeStore};
 use machine::{
-    Channel, KernelCell, Machine, Nanos, NoFrames, Received, Start, Threads, Translation, Tte, TteId, Upcalls, VirtAddr,
+    Channel, KernelCell, Machine, Nanos, NoFrames, Received, Rewritten, Start, Threads, Translation, Tte, TteId,
+    Upcalls,
 };
 use synth::Template;
 
@@ -283,7 +284,7 @@ impl Machine for HostedMachine {
         host::exit(0)
     }
 
-    fn rewritten_text(&self, visit: &mut dyn FnMut(VirtAddr, &[u8], &[u8])) {
+    fn rewritten_text(&self, visit: &mut dyn FnMut(Rewritten<'_>)) {
         patch::visit(visit);
     }
 

@@ -7,7 +7,7 @@ use alloc::collections::BTreeMap;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use callsite::{AROUND, BEFORE, Shape};
-use machine::{KernelCell, UserMemory, VirtAddr};
+use machine::{KernelCell, Rewritten, UserMemory, VirtAddr};
 
 use crate::cpu::cpu;
 use crate::layout::is_user;
@@ -128,9 +128,10 @@ impl Rewrite {
     }
 }
 
-/// Shows all rewrites: address, the bytes now, those of the program. Two of a site with a short jump do not overlap.
-pub fn visit(visit: &mut dyn FnMut(VirtAddr, &[u8], &[u8])) {
+/// Shows all rewrites. The two of a site with a short jump do not overlap.
+pub fn visit(visit: &mut dyn FnMut(Rewritten<'_>)) {
     for (address, rewrite) in &*REWRITES.borrow() {
-        visit(VirtAddr(*address), rewrite.now(), &rewrite.original[..usize::from(rewrite.bytes)]);
+        let original = &rewrite.original[..usize::from(rewrite.bytes)];
+        visit(Rewritten { address: VirtAddr(*address), now: rewrite.now(), original });
     }
 }

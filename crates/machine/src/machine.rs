@@ -54,6 +54,15 @@ pub struct SendCode {
     pub bytes_max: usize,
 }
 
+/// Text of a program that the machine has rewritten. Another program may have other text there.
+#[derive(Clone, Copy, Debug)]
+pub struct Rewritten<'a> {
+    pub address: VirtAddr,
+    pub now: &'a [u8],
+    /// What the program has brought.
+    pub original: &'a [u8],
+}
+
 /// One of the two machines. Cold calls come through here; hot paths paste the machine's fragments.
 pub trait Machine: PhysicalMemory + UserMemory + Threads {
     /// Time since boot, never going back.
@@ -102,9 +111,8 @@ pub trait Machine: PhysicalMemory + UserMemory + Threads {
     fn load_tag(&self) -> Option<Template> {
         None
     }
-    /// Shows all text of programs that the machine has ever rewritten: address, the bytes as they are now, and those that
-    /// the program has brought.
-    fn rewritten_text(&self, visit: &mut dyn FnMut(VirtAddr, &[u8], &[u8])) {
+    /// Shows all text of programs that the machine has ever rewritten.
+    fn rewritten_text(&self, visit: &mut dyn FnMut(Rewritten<'_>)) {
         let _ = visit;
     }
     /// Gives back frames that the machine keeps for later use, because memory is out; returns how many.

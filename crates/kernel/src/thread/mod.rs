@@ -10,15 +10,17 @@
 //! A sleeping thread wakes for what it waits for, and for signals. A stopped thread wakes for nothing: alarms, signals
 //! and devices find it in no ring and leave it there, until somebody starts it (S-52).
 
+mod step;
+
+pub use step::TRAP_FLAG;
+
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 
 use machine::{KernelCell, Nanos, Registers, Tte, TteId};
 
 use crate::schedule::Scheduler;
-
-/// The processor's trap flag: an exception after the next instruction (SDM vol. 3B, 18.3.1.4).
-pub const TRAP_FLAG: u64 = 1 << 8;
+use step::Step;
 
 /// Where a thread stands. There is no general blocked queue (S-56): a sleeping thread is known only to
 /// the waiting queues of what it waits for.
@@ -34,23 +36,12 @@ pub enum State {
     Ended,
 }
 
-/// What the next return to the program does with the trap flag.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Going {
-    /// The flag is the program's own business.
-    On,
-    /// It is set, and has not been the program's own.
-    OneInstruction,
-}
-
 pub struct Thread {
     tte: Box<dyn Tte>,
     state: KernelCell<State>,
     /// The thread shall stand still from its next safe point on.
     shall_stop: KernelCell<bool>,
-    /// The thread was started for one instruction.
-    steps: KernelCell<bool>,
-    going: KernelCell<Going>,
+    step: KernelCell<Step>,
 }
 
 impl Thread {
@@ -59,8 +50,7 @@ impl Thread {
             tte,
             state: KernelCell::new(State::Asleep),
             shall_stop: KernelCell::new(false),
-            steps: KernelCell::new(false),
-            going: KernelCell::new(Going::On),
+            step: KernelCell::new(Step::default()),
         })
     }
 
@@ -89,14 +79,14 @@ impl Thread {
 
     /// Start (S-52): a stopped thread goes on; one that has not come to its safe point yet does not stop there.
     pub fn start(self: &Arc<Thread>, scheduler: &Scheduler) {
-        self.steps.set(false);
+        self.step.borrow_mut().is_wanted = false;
         self.go_on(scheduler);
     }
 
     /// Step (S-53): as `start`, for one instruction of the program. Then the debug exception (vector 1) comes up as
     /// `Upcalls::exception`, or, where the instruction was a call, the caller looks at [`Thread::is_stepping`].
     pub fn step(self: &Arc<Thread>, scheduler: &Scheduler) {
-        self.steps.set(true);
+        self.step.borrow_mut().is_wanted = true;
         self.go_on(scheduler);
     }
 
@@ -107,19 +97,19 @@ impl Thread {
 
     /// The thread was started for one instruction.
     pub fn is_stepping(&self) -> bool {
-        self.steps.get()
+        self.step.get().is_wanted
     }
 
     /// Its own handler begins instead of the instruction that was to be stepped over; the flag is the handler's.
     pub fn end_step(&self, registers: &mut Registers) {
-        self.steps.set(false);
+        self.step.borrow_mut().is_wanted = false;
         self.arrange_step(registers);
     }
 
     /// The flag that `step` set has outlived the step, because the thread was started anew while it ran: true, and it is
     /// gone.
     pub fn take_stale_step(&self, registers: &mut Registers) -> bool {
-        let is_stale = self.going.get() == Going::OneInstruction && !self.steps.get();
+        let is_stale = self.step.get().is_stale();
         self.arrange_step(registers);
         is_stale
     }
@@ -127,27 +117,12 @@ impl Thread {
     /// Brings the trap flag in the program's registers in line with how the thread was started. The running thread does
     /// so after each safe point.
     pub fn arrange_step(&self, registers: &mut Registers) {
-        let own = registers.rflags & TRAP_FLAG != 0;
-        match (self.steps.get(), self.going.get()) {
-            (true, Going::On) if own => {}
-            (true, _) => {
-                registers.rflags |= TRAP_FLAG;
-                self.going.set(Going::OneInstruction);
-            }
-            (false, Going::OneInstruction) => {
-                registers.rflags &= !TRAP_FLAG;
-                self.going.set(Going::On);
-            }
-            (false, Going::On) => {}
-        }
+        self.step.borrow_mut().arrange(registers);
     }
 
     /// The program's registers without the trap flag that `step` has set.
     pub fn without_step(&self, registers: &Registers) -> Registers {
-        match self.going.get() {
-            Going::On => *registers,
-            Going::OneInstruction => Registers { rflags: registers.rflags & !TRAP_FLAG, ..*registers },
-        }
+        self.step.get().hidden(registers)
     }
 
     pub(crate) fn shall_stop(&self) -> bool {

@@ -256,7 +256,7 @@ fn identity(text: &mut String, _unix: &Unix, member: &Member, process: &Process)
     let _ = writeln!(text, "Umask:\t{:04o}", process.umask.load(Ordering::Relaxed));
     let _ = writeln!(text, "State:\t{letter} ({word})");
     let _ = writeln!(text, "Tgid:\t{}\nNgid:\t0\nPid:\t{}", process.pid, member.tid);
-    let tracer = member.task(&process).map_or(0, |task| task.watch.tracer_tid());
+    let tracer = member.task(process).map_or(0, |task| task.watch.tracer_tid());
     let _ = writeln!(text, "PPid:\t{}\nTracerPid:\t{tracer}", parent_of(process));
     let _ = writeln!(text, "Uid:\t{}\t{}\t{}\t{}", user.real, user.effective, user.saved, credentials.user);
     let _ = writeln!(text, "Gid:\t{}\t{}\t{}\t{}", group.real, group.effective, group.saved, credentials.group);

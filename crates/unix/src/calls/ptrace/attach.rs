@@ -11,6 +11,7 @@ use abi::ptrace::{
 use abi::siginfo::SigInfo;
 use abi::signal::{SIGCHLD, SIGKILL, SIGSTOP};
 use kernel::thread::State;
+use machine::Rewritten;
 
 use super::stops::end_status;
 use crate::call::{Call, CallResult};
@@ -103,12 +104,11 @@ fn unbind(task: &Task) {
 fn restore_text(unix: &Unix, process: &Process) {
     let Some(space) = process.space() else { return };
     let mut space = space.borrow_mut();
-    unix.machine.rewritten_text(&mut |address, now, original| {
+    unix.machine.rewritten_text(&mut |Rewritten { address, now, original }| {
         let mut there = [0; 16];
         let there = &mut there[..now.len()];
-        let is_rewritten =
-            space.is_text(address.0, now.len()) && space.peek_bytes(address.0, there).is_ok() && there == now;
-        if is_rewritten {
+        let is_text = space.is_text(address.0, now.len());
+        if is_text && space.peek_bytes(address.0, there).is_ok() && there == now {
             // Without memory the site stays as it is; it does the same.
             let _ = space.poke_bytes(address.0, original);
         }
