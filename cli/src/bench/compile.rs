@@ -45,7 +45,7 @@ pub fn build(root: &Path, programs: &[Program], linkage: Linkage) -> Result<Buil
 }
 
 fn source_of(root: &Path, executable: &str) -> PathBuf {
-    let folder = if executable == "micro" { "micro" } else { "paper" };
+    let folder = if ["micro", "threads"].contains(&executable) { executable } else { "paper" };
     root.join("bench").join(folder).join(executable).with_extension("c")
 }
 
@@ -96,7 +96,7 @@ mod tests {
         let root = project_root();
         let scratch = root.join("target/bench/scratch");
         fs::create_dir_all(&scratch).unwrap();
-        for suite in [Suite::Paper, Suite::Micro] {
+        for suite in [Suite::Paper, Suite::Micro, Suite::Threads] {
             let programs = select(suite, &[]).unwrap();
             let built = match build(&root, &programs, Linkage::Static) {
                 Err(BenchError::MissingCommand { .. }) => return,
@@ -104,7 +104,7 @@ mod tests {
             };
             for program in programs {
                 // A test run without a controlling terminal cannot open /dev/tty; neither could the program.
-                if program.number == 7 && fs::File::open("/dev/tty").is_err() {
+                if program.executable == "p7_open_tty" && fs::File::open("/dev/tty").is_err() {
                     continue;
                 }
                 let run = &program.runs(true)[1];
@@ -112,7 +112,7 @@ mod tests {
                 let output = Command::new(path).args(&run.arguments).current_dir(&scratch).output().unwrap();
                 let stderr = String::from_utf8_lossy(&output.stderr);
                 assert!(output.status.success() && stderr.starts_with("ticks "), "{}: {stderr}", program.title);
-                let expected: &[u8] = if program.number == 1 { b"249176\n242927\n" } else { b"" };
+                let expected: &[u8] = if program.executable == "p1_compute" { b"249176\n242927\n" } else { b"" };
                 assert_eq!(output.stdout, expected, "{}", program.title);
             }
         }

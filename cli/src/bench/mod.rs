@@ -35,6 +35,19 @@ pub enum Suite {
     Micro,
     /// The thesis's tables of single operations; --only takes their numbers
     Tables,
+    /// What threads cost: SOSP'89 tables 3 and 4
+    Threads,
+}
+
+impl Suite {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Paper => "paper",
+            Self::Micro => "micro",
+            Self::Threads => "threads",
+            Self::Tables => "tables",
+        }
+    }
 }
 
 /// Arguments of `synth bench`.

@@ -13,7 +13,7 @@ use crate::cpu::cpu;
 use crate::layout::is_user;
 use crate::signals::Context;
 use crate::stubs::{self, Wanted};
-use crate::{the, tte, upcall};
+use crate::{the, threads, upcall};
 
 const SYSCALL: [u8; 2] = [0x0F, 0x05];
 const JUMP: u8 = 0xE9;
@@ -30,7 +30,7 @@ fn hopeless_slot(site: u64) -> &'static AtomicU64 {
 pub fn consider(context: &Context) {
     let back = context.rip;
     // SAFETY: the record is the running thread's.
-    let is_debugged = unsafe { (*tte::current()).debugged } != 0;
+    let is_debugged = unsafe { (*threads::current()).debugged } != 0;
     if is_debugged || the().trap_only || !is_user(back) || hopeless_slot(back).load(Ordering::Relaxed) == back {
         return;
     }
@@ -94,7 +94,7 @@ fn write(address: u64, bytes: &[u8]) -> Option<()> {
     let mut original = [0; REWRITE_MAX];
     let original = &mut original[..bytes.len()];
     read(address, original)?;
-    upcall::kernel().rewrite_text(upcall::thread(), VirtAddr(address), bytes).then_some(())?;
+    machine_x86::upcalls().rewrite_text(upcall::thread(), VirtAddr(address), bytes).then_some(())?;
     let mut rewrites = REWRITES.borrow_mut();
     if rewrites.get(&address).is_none_or(|known| known.now() != bytes) {
         rewrites.insert(address, Rewrite::new(bytes, original));

@@ -7,8 +7,9 @@ use core::cell::Cell;
 use machine::{
     Change, FrameNumber, FrameSource, KernelCell, Mapping, NoFrames, PAGE_BYTES, Protection, Translation, VirtAddr,
 };
+use machine_x86::USER_LIMIT;
 
-use crate::layout::{DIRECT_MAP, USER_LIMIT, direct};
+use crate::layout::{DIRECT_MAP, direct};
 use crate::registers::{invalidate_page, read_cr3, write_cr3};
 
 pub const PRESENT: u64 = 1;

@@ -197,8 +197,7 @@ impl Scheduler {
             self.shorten_turn(&successor);
         }
         drop(current);
-        self.count_switch();
-        self.machine.switch_away();
+        self.switch();
     }
 
     /// Threads that wake each other without going back to their programs hold the timer's interrupt off. Then the alarms
@@ -217,9 +216,15 @@ impl Scheduler {
     pub fn yield_now(&self) {
         if self.ring.borrow().len() > 1 || self.machine.current_tte() == self.idle.id() {
             self.account_current();
-            self.count_switch();
-            self.machine.switch_away();
+            self.switch();
         }
+    }
+
+    /// In line, so that registers are saved once, by the function that leaves.
+    #[inline(always)]
+    fn switch(&self) {
+        self.switches.set(self.switches.get() + 1);
+        self.machine.switch_out().leave();
     }
 
     /// Brings the running thread's account up to now. Every switch does.
@@ -233,10 +238,6 @@ impl Scheduler {
             self.account_current();
         }
         thread.ran()
-    }
-
-    fn count_switch(&self) {
-        self.switches.set(self.switches.get() + 1);
     }
 
     /// The timer went off: expired alarms, then the quantum. `running_program`: the interrupted thread was
