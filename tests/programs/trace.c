@@ -571,6 +571,51 @@ static void handler_step(void)
     finish();
 }
 
+static volatile long other;
+
+static void watch_body(void)
+{
+    for (long i = 1; i < 4; i++) {
+        other += i;
+        word = 40 + i;
+    }
+    answer();
+    printf("word %ld other %ld stages %d\n", word, other, stages);
+}
+
+static void debug_register(int number, unsigned long value)
+{
+    long result = request(PTRACE_POKEUSER, (void *)(offsetof(struct user, u_debugreg) + 8 * number), (void *)value);
+    printf("register %d: %s\n", number, failing(result));
+}
+
+/* The processor's breakpoints: a word that is written, an instruction that is executed. */
+static void watchpoints(void)
+{
+    start(watch_body);
+    debug_register(0, (unsigned long)&word);
+    debug_register(1, (unsigned long)answer);
+    debug_register(7, 1 | 1 << 2 | 9 << 16);
+    for (int turn = 0; turn < 4; turn++) {
+        siginfo_t info;
+        unsigned long status = 0;
+        long value = 0;
+        go(PTRACE_CONT, 0);
+        next("watched");
+        MUST(request(PTRACE_GETSIGINFO, 0, &info));
+        MUST(request(PTRACE_PEEKUSER, (void *)offsetof(struct user, u_debugreg[6]), &status));
+        MUST(request(PTRACE_PEEKDATA, (void *)&word, &value));
+        printf("code %d status %lx word %ld there %d\n", info.si_code, status & 0x400f, value,
+               registers().rip == (unsigned long)answer);
+        debug_register(6, 0);
+    }
+    debug_register(7, 0);
+    debug_register(0, -1);
+    debug_register(0, (unsigned long)&word + 1);
+    debug_register(7, 1 | 9 << 16);
+    finish();
+}
+
 /* The tracer ends: with the option its threads do, without it they go on. */
 static void tracer_ends(void)
 {
@@ -610,6 +655,7 @@ static const struct test tests[] = {
     {"interrupted", interrupted},
     {"refused", refused},
     {"handler-step", handler_step},
+    {"watchpoints", watchpoints},
     {"tracer-ends", tracer_ends},
 };
 CHECK_MAIN(tests)

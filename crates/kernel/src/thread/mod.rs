@@ -106,6 +106,12 @@ impl Thread {
         self.arrange_step(registers);
     }
 
+    /// The running thread steps from its next instruction on.
+    pub fn begin_step(&self, registers: &mut Registers) {
+        self.step.borrow_mut().is_wanted = true;
+        self.arrange_step(registers);
+    }
+
     /// The flag that `step` set has outlived the step, because the thread was started anew while it ran: true, and it is
     /// gone.
     pub fn take_stale_step(&self, registers: &mut Registers) -> bool {

@@ -89,8 +89,9 @@ pub struct Watch {
     pub in_call: KernelCell<bool>,
     /// The signal that the tracer saw last, as it left it.
     pub last_info: KernelCell<Option<SigInfo>>,
-    /// What the debug registers were set to; they have no effect.
+    /// The debug registers, and what stands at the places that they watch.
     pub debug_registers: KernelCell<[u64; 8]>,
+    pub watched: KernelCell<[Option<u64>; 4]>,
 }
 
 impl Default for Watch {
@@ -103,6 +104,7 @@ impl Default for Watch {
             in_call: KernelCell::new(false),
             last_info: KernelCell::new(None),
             debug_registers: KernelCell::new([0; 8]),
+            watched: KernelCell::new([None; 4]),
         }
     }
 }

@@ -14,6 +14,7 @@ use kernel::thread::State;
 use machine::Rewritten;
 
 use super::stops::end_status;
+use super::watchpoints;
 use crate::call::{Call, CallResult};
 use crate::calls::{life, signals};
 use crate::emulator::Unix;
@@ -192,6 +193,7 @@ pub fn detach(unix: &Unix, task: &Arc<Task>, signal: u32) {
     let tracer = task.watch.tracer();
     task.watch.set_tracing(None);
     task.watch.set_trap(false);
+    watchpoints::forget(task);
     if let Some(tracer) = tracer {
         tracer.tracees.borrow_mut().retain(|other| !core::ptr::eq(other.as_ptr(), Arc::as_ptr(task)));
     }

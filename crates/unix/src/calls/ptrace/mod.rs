@@ -5,6 +5,7 @@
 //!   attach.rs     who traces whom
 //!   stops.rs      where a traced thread stands still
 //!   registers.rs  its registers
+//!   watchpoints.rs  breakpoints of the processor
 //! ```
 //! A traced thread makes all its calls in Rust, where they are seen: its call table is that of a debugged thread
 //! (S-55). Any thread of the tracer's process may use what is its own here; Linux wants the thread that attached.
@@ -12,11 +13,13 @@
 mod attach;
 mod registers;
 mod stops;
+mod watchpoints;
 
 pub use attach::{
     ask_to_trap, birth_event, end_last_stop, hold, inherit, left, may_access, release, succeed, tracer_ended,
 };
 pub use stops::{ending, enter_call, event, executed, leave_call, signal, stepped_into_handler, trap};
+pub use watchpoints::{after_step, is_watching};
 
 use alloc::sync::Arc;
 
@@ -155,7 +158,7 @@ fn resume(call: &Call<'_>, task: &Arc<Task>, going: Going, signal: u64) -> CallR
         stop.signal = signal;
         stop.is_over = true;
     })?;
-    if going.steps() {
+    if going.steps() || watchpoints::is_watching(task) {
         task.thread.step(call.unix.scheduler);
     } else {
         task.thread.start(call.unix.scheduler);

@@ -8,6 +8,7 @@ use abi::{Errno, Field};
 use kernel::space::USER_LIMIT;
 use machine::Registers;
 
+use super::watchpoints;
 use crate::call::{Call, CallResult};
 use crate::task::Task;
 
@@ -120,7 +121,7 @@ pub fn peek_user(call: &Call<'_>, task: &Task, address: u64, into: u64) -> CallR
     Ok(0)
 }
 
-/// Errors: `EIO` outside of the registers; `EINVAL` for a breakpoint of the processor, which there are none of.
+/// Errors: `EIO` outside of the registers, and those of [`watchpoints::set`].
 pub fn poke_user(task: &Task, address: u64, word: u64) -> CallResult {
     let index = user_index(address)?;
     if index < UserRegs::BYTES {
@@ -130,14 +131,7 @@ pub fn poke_user(task: &Task, address: u64, word: u64) -> CallResult {
         return Ok(0);
     }
     let number = address.checked_sub(USER_DEBUG_REGISTERS).ok_or(Errno::EIO)? as usize / 8;
-    const ENABLED: u64 = 0xff;
-    match number {
-        0..=3 if word >= USER_LIMIT => return Err(Errno::EINVAL),
-        4 | 5 | 8.. => return Err(Errno::EIO),
-        7 if word & ENABLED != 0 => return Err(Errno::EINVAL),
-        _ => {}
-    }
-    task.watch.debug_registers.borrow_mut()[number] = word;
+    watchpoints::set(task, number, word)?;
     Ok(0)
 }
 

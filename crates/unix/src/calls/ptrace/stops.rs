@@ -13,6 +13,7 @@ use abi::siginfo::{Cause, SigInfo, TRAP_BRKPT};
 use abi::signal::{SIGCHLD, SIGTRAP};
 use machine::Registers;
 
+use super::watchpoints;
 use crate::call::Call;
 use crate::calls::signals;
 use crate::emulator::Unix;
@@ -147,7 +148,7 @@ pub fn enter_call(call: &mut Call<'_>) -> bool {
 pub fn leave_call(unix: &'static Unix, task: &Arc<Task>, registers: &mut Registers) {
     if task.watch.going() == Going::ToCall {
         call_stop(unix, task, registers, PTRACE_EVENTMSG_SYSCALL_EXIT);
-    } else if task.thread.is_stepping() {
+    } else if task.thread.is_stepping() && watchpoints::after_step(task, registers.rip) != 0 {
         // The call was the instruction.
         raise_trap(task, SigInfo::fault(SIGTRAP, TRAP_BRKPT, registers.rip));
     }
@@ -192,6 +193,7 @@ pub fn executed(unix: &'static Unix, task: &Arc<Task>, registers: &mut Registers
     if !watch.is_traced() {
         return;
     }
+    watchpoints::forget(task);
     if !watch.has_option(1 << PTRACE_EVENT_EXEC) && !watch.is_seized() {
         signals::send_to_task(unix, task, &SigInfo::kill(SIGTRAP, task.process.pid as i32, 0));
     }

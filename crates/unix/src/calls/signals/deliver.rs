@@ -44,12 +44,13 @@ pub fn page_fault(task: &Arc<Task>, ended: Result<Resolved, FaultKind>) -> bool 
 
 /// The program raised an exception: it gets a signal that it cannot escape.
 pub fn fault(unix: &'static Unix, task: &Arc<Task>, registers: &mut Registers, exception: Exception) {
-    if exception.vector == DEBUG && task.thread.take_stale_step(registers) {
+    let step = if exception.vector == DEBUG { step_status(task, registers) } else { DR6_STEP };
+    if step == 0 {
         return;
     }
     let detail = match exception.vector {
         PAGE_FAULT => FaultDetail::Page(page_cause(task.last_fault.get())),
-        DEBUG if registers.rflags & TRAP_FLAG != 0 => FaultDetail::Debug { dr6: DR6_STEP },
+        DEBUG if registers.rflags & TRAP_FLAG != 0 => FaultDetail::Debug { dr6: step },
         vector => float_detail(vector, &task.thread.tte().float_words()).unwrap_or(FaultDetail::None),
     };
     task.last_fault.set(None);
@@ -68,6 +69,21 @@ pub fn fault(unix: &'static Unix, task: &Arc<Task>, registers: &mut Registers, e
         &mut task.pending.borrow_mut(),
     );
     task.call_attention();
+}
+
+/// What the processor's DR6 would say after one instruction; 0: nobody wants to know.
+fn step_status(task: &Task, registers: &mut Registers) -> u64 {
+    if task.thread.take_stale_step(registers) {
+        return 0;
+    }
+    if !task.thread.is_stepping() {
+        return DR6_STEP;
+    }
+    let status = ptrace::after_step(task, registers.rip);
+    if status == 0 && !ptrace::is_watching(task) {
+        task.thread.end_step(registers);
+    }
+    status
 }
 
 fn page_cause(kind: Option<FaultKind>) -> PageCause {
@@ -225,7 +241,7 @@ fn enter_handler(unix: &'static Unix, task: &Arc<Task>, registers: &mut Register
     let kind = core::mem::take(&mut *task.interrupted_call.borrow_mut());
     restart(kind, Next::Handler { flags: call.action.sa_flags }, registers.cause, registers);
     *task.restart_block.borrow_mut() = None;
-    let was_stepping = task.thread.is_stepping();
+    let (was_stepping, going) = (task.thread.is_stepping(), task.watch.going());
     task.thread.end_step(registers);
     if build_frame(unix, task, registers, call).is_err() {
         refuse(task, Some(call.signal));
@@ -234,7 +250,10 @@ fn enter_handler(unix: &'static Unix, task: &Arc<Task>, registers: &mut Register
     task.mask.borrow_mut().enter(call);
     task.alternate_stack.borrow_mut().handler_entered();
     task.thread.tte().reset_vector_state();
-    if was_stepping {
+    if was_stepping && ptrace::is_watching(task) {
+        task.thread.begin_step(registers);
+    }
+    if was_stepping && going.steps() {
         ptrace::stepped_into_handler(unix, task, registers);
     }
 }
