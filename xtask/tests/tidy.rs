@@ -21,7 +21,7 @@ const MAY_USE: &[(&str, &str, &[&str])] = &[
     ("unix", "crates/unix", &["abi", "bootimage", "codestore", "kernel", "machine", "synth", "vdso"]),
     ("synthesis-pc", "bin/pc", &["machine", "machine-pc", "unix", "kernel"]),
     ("synthesis-hosted", "bin/hosted", &["machine", "machine-hosted", "unix", "kernel"]),
-    ("synth-cli", "cli", &["bootimage"]),
+    ("synth-cli", "cli", &["abi", "bootimage"]),
     ("synth-tests", "tests/harness", &[]),
     ("synthio", "user/stdio", &["synth"]),
     ("golden", "tests/golden", &["abi", "codestore", "kernel", "machine", "machine-pc", "synth", "unix"]),

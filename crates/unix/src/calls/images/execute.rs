@@ -128,6 +128,7 @@ fn lead(call: &Call<'_>) -> Arc<Task> {
     core::mem::swap(&mut *task.pending.borrow_mut(), &mut *old.pending.borrow_mut());
     call.unix.tasks.add_task(&task);
     ptrace::succeed(old, &task);
+    call.unix.tracing.adopt(call.unix, &task);
     task.call_attention();
     task
 }
