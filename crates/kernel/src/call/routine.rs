@@ -57,6 +57,12 @@ template! {
     "pop rdx",
 }
 
+template! {
+    /// An operation on a stream is done: the scheduler's gauge (S-31) counts it. Cost: 1 instruction.
+    pub struct Count { gauge: Abs32 }
+    "inc qword ptr [{gauge}]",
+}
+
 /// A routine in the making.
 pub struct Routine {
     makers: Makers,
@@ -130,8 +136,14 @@ impl Routine {
         self.draft.land(from, landing);
     }
 
-    /// The end of one way through: back to the program with the result in rax.
+    /// The end of one way through an operation on a stream: counted, and back to the program with the result in rax.
     pub fn leave(&mut self) {
+        Count { gauge: Abs32(self.makers.machine.gauge().as_ptr() as u64) }.append_to(&mut self.draft);
+        self.leave_uncounted();
+    }
+
+    /// As `leave`, where nothing was read or written.
+    pub fn leave_uncounted(&mut self) {
         self.draft.append(&self.makers.machine.leave(), &[]);
     }
 
@@ -159,6 +171,6 @@ impl Routine {
 }
 
 /// For the golden listings.
-pub fn templates() -> [synth::Template; 4] {
-    [GoSlow::template(), RestoreOne::template(), RestoreMany::template(), RestoreFilter::template()]
+pub fn templates() -> [synth::Template; 5] {
+    [GoSlow::template(), RestoreOne::template(), RestoreMany::template(), RestoreFilter::template(), Count::template()]
 }

@@ -77,7 +77,7 @@ pub fn null_read(makers: Makers) -> Result<Code<FileCall>, PublishError> {
     let mut routine = Routine::new(makers, nr::READ);
     let (user_limit, slow): (LimitWord, _) = (routine.user_limit(), routine.slow());
     routine.paste(|draft| NullRead { user_limit, slow }.append_to(draft));
-    routine.leave();
+    routine.leave_uncounted();
     routine.publish("null.read", Maker::new("boot"))
 }
 
@@ -86,7 +86,7 @@ pub fn null_write(makers: Makers) -> Result<Code<FileCall>, PublishError> {
     let mut routine = Routine::new(makers, nr::WRITE);
     let (user_limit, slow): (LimitWord, _) = (routine.user_limit(), routine.slow());
     routine.paste(|draft| NullWrite { user_limit, slow }.append_to(draft));
-    routine.leave();
+    routine.leave_uncounted();
     routine.publish("null.write", Maker::new("boot"))
 }
 
@@ -97,7 +97,7 @@ pub fn zero_read(makers: Makers) -> Result<Code<FileCall>, PublishError> {
     routine.paste(|draft| ZeroReadCheck { user_limit, slow }.append_to(draft));
     routine.paste_user_many(|draft| ZeroReadStore {}.append_to(draft));
     routine.paste(|draft| ZeroReadEnd {}.append_to(draft));
-    routine.leave();
+    routine.leave_uncounted();
     routine.publish("zero.read", Maker::new("boot"))
 }
 

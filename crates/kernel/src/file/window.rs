@@ -291,7 +291,7 @@ impl Window {
         let mut seek = Routine::new(makers, nr::LSEEK);
         let seek_set = SeekSet { slow: seek.slow(), position: self.word(offset_of!(Window, position)) };
         seek.paste(|draft| seek_set.append_to(draft));
-        seek.leave();
+        seek.leave_uncounted();
         let maker = Maker::new("open");
         Ok(WindowRoutines {
             read: read.publish("file.read", maker)?,

@@ -37,6 +37,11 @@ impl Ring {
         self.links.get(id.0 as usize).copied().flatten()
     }
 
+    /// Who follows `id`, itself if it is alone.
+    pub fn after(&self, id: TteId) -> Option<TteId> {
+        self.links(id).map(|links| links.after)
+    }
+
     /// Puts `new` behind `place`; when `place` is not in the ring (idle), behind some member.
     pub fn insert_after(&mut self, place: TteId, new: TteId) {
         let index = new.0 as usize;
