@@ -55,12 +55,17 @@ fn source_of(root: &Path, executable: &str) -> PathBuf {
 /// # Errors
 /// As [`build`].
 pub fn compile(source: &Path, output: &Path, linkage: Linkage) -> Result<(), BenchError> {
+    compile_with(source, output, if linkage == Linkage::Static { &["-static"] } else { &[] }, &[])
+}
+
+/// As [`compile`], with `options` before the source and `libraries` after it.
+///
+/// # Errors
+/// As [`build`].
+pub fn compile_with(source: &Path, output: &Path, options: &[&str], libraries: &[&str]) -> Result<(), BenchError> {
     let fresh = output.with_extension(format!("{}.new", std::process::id()));
     let mut gcc = Command::new("gcc");
-    gcc.args(["-std=gnu11", "-O", "-Wall", "-o"]).arg(&fresh).arg(source);
-    if linkage == Linkage::Static {
-        gcc.arg("-static");
-    }
+    gcc.args(["-std=gnu11", "-O", "-Wall", "-o"]).arg(&fresh).args(options).arg(source).args(libraries);
     let result = gcc.output().map_err(|_| BenchError::MissingCommand { command: "gcc", package: "gcc libc6-dev" })?;
     if !result.status.success() {
         let message = String::from_utf8_lossy(&result.stderr).trim().to_string();

@@ -77,6 +77,8 @@ pub fn select(suite: Suite, only: &[String]) -> Result<Vec<Program>, BenchError>
     let all = match suite {
         Suite::Paper => paper(),
         Suite::Micro => micro(),
+        // Tables have rows of their own: see `tables::catalog`.
+        Suite::Tables => Vec::new(),
         Suite::Threads => threads(),
     };
     if let Some(asked) = only.iter().find(|name| !all.iter().any(|program| program.is_called(name))) {

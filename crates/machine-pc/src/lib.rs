@@ -251,6 +251,14 @@ impl Machine for PcMachine {
         self.console.borrow().as_ref()?.send_code(channel, none)
     }
 
+    fn facts(&self) -> &'static [synth::Fact] {
+        transmit::FACTS
+    }
+
+    fn peek(&self, address: u64) -> Option<u64> {
+        paging::peek(address)
+    }
+
     fn power_off(&self) -> ! {
         start::power_off()
     }

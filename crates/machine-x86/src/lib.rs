@@ -8,6 +8,7 @@
 extern crate alloc;
 
 mod area;
+mod calls;
 mod clock;
 mod entry;
 mod epitaph;

@@ -97,7 +97,7 @@ pub fn templates() -> [(&'static str, Template); 5] {
 pub struct Codes {
     pub switch_in: Code<Switch>,
     pub switch_out: Code<Switch>,
-    _dispatch: Code<UserCall>,
+    pub dispatch: Code<UserCall>,
     pub slow: Code<UserCall>,
 }
 
@@ -120,6 +120,6 @@ impl Codes {
             gs_base: field(offset_of!(TteRecord, gs_base)),
         };
         let switch_out = store.publish("thread.sw_out", maker, switch_out.draft()).map_err(|_| NoFrames)?;
-        Ok(Codes { switch_in, switch_out, _dispatch: dispatch, slow })
+        Ok(Codes { switch_in, switch_out, dispatch, slow })
     }
 }

@@ -1,9 +1,11 @@
 //! Thread table entries (S-50). An entry owns a thread area and the code synthesized for it.
 
 use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
 use core::arch::{asm, global_asm};
 use core::marker::PhantomData;
 use core::mem::{ManuallyDrop, offset_of};
+use core::sync::atomic::AtomicU64;
 
 use codestore::{Code, CodeStore, Maker};
 use machine::{
@@ -48,6 +50,8 @@ pub struct X86Tte<G: Ground> {
     store: &'static CodeStore,
     /// Routines of this thread alone, by call number.
     own: KernelCell<BTreeMap<usize, Code<UserCall>>>,
+    /// Where the call table stands aside while all calls are diverted.
+    pub(crate) aside: KernelCell<Option<Arc<[AtomicU64]>>>,
     ground: PhantomData<G>,
 }
 
@@ -56,7 +60,8 @@ impl<G: Ground> X86Tte<G> {
         let Body { id, area, code } = Body::take::<G>(store)?;
         let code = ManuallyDrop::new(code);
         let (bound, own) = (KernelCell::default(), KernelCell::new(BTreeMap::new()));
-        let tte = X86Tte { id, area, code, bound, store, own, ground: PhantomData };
+        let aside = KernelCell::new(None);
+        let tte = X86Tte { id, area, code, bound, store, own, aside, ground: PhantomData };
         tte.fill(start);
         Ok(tte)
     }
@@ -97,7 +102,7 @@ impl<G: Ground> X86Tte<G> {
         }
     }
 
-    fn record(&self) -> *mut TteRecord {
+    pub(crate) fn record(&self) -> *mut TteRecord {
         record(self.area)
     }
 
@@ -238,13 +243,20 @@ impl<G: Ground> Tte for X86Tte<G> {
     }
 
     fn bind_call(&self, number: usize, entry: Option<u64>) {
-        // SAFETY: the record is mapped; an aligned 8-byte store publishes the entry (R3).
-        unsafe { (&raw mut (*self.record()).calls[number]).write_volatile(entry.unwrap_or(self.code.slow.entry())) };
+        self.set_call(number, entry.unwrap_or(self.code.slow.entry()));
         if entry.is_none() {
             self.own.borrow_mut().remove(&number);
         } else {
             self.bound.borrow_mut()[number / 64] |= 1 << (number % 64);
         }
+    }
+
+    fn call_entry(&self, number: usize) -> u64 {
+        self.call(number)
+    }
+
+    fn divert_calls(&self, to: Option<(u64, Arc<[AtomicU64]>)>) {
+        self.divert(to);
     }
 
     fn bind_descriptor_call(&self, number: usize, entries: u64, count: u32) -> Result<(), NoFrames> {
@@ -299,7 +311,8 @@ impl<G: Ground> Tte for X86Tte<G> {
         // SAFETY: the record is mapped.
         let root = unsafe { (*self.record()).root };
         let quantum = self.area + offset_of!(TteRecord, quantum) as u64;
-        Entries { sw_in: sw_in_mmu + G::MMU_BYTES, sw_in_mmu, root, quantum }
+        let (sw_out, dispatch) = (self.code.switch_out.entry(), self.code.dispatch.entry());
+        Entries { sw_in: sw_in_mmu + G::MMU_BYTES, sw_in_mmu, root, quantum, sw_out, dispatch }
     }
 }
 
@@ -307,6 +320,7 @@ impl<G: Ground> Drop for X86Tte<G> {
     fn drop(&mut self) {
         assert!(!self.is_running(), "a thread dropped its own TTE");
         vector::disown::<G>(self.area);
+        self.divert(None);
         self.unbind_all();
         // SAFETY: `code` is not used again.
         let code = unsafe { ManuallyDrop::take(&mut self.code) };

@@ -434,6 +434,6 @@ impl Tte for OnlyTte {
     }
 
     fn entries(&self) -> Entries {
-        Entries { sw_in: 0, sw_in_mmu: 0, root: 0, quantum: 0 }
+        Entries { sw_in: 0, sw_in_mmu: 0, root: 0, quantum: 0, sw_out: 0, dispatch: 0 }
     }
 }

@@ -33,13 +33,13 @@ impl Ring {
         self.any
     }
 
-    fn links(&self, id: TteId) -> Option<Links> {
-        self.links.get(id.0 as usize).copied().flatten()
+    /// Who runs after `id`; some member when `id` is not in the ring (idle).
+    pub fn after(&self, id: TteId) -> Option<TteId> {
+        self.links(id).map(|links| links.after).or(self.any)
     }
 
-    /// Who follows `id`, itself if it is alone.
-    pub fn after(&self, id: TteId) -> Option<TteId> {
-        self.links(id).map(|links| links.after)
+    fn links(&self, id: TteId) -> Option<Links> {
+        self.links.get(id.0 as usize).copied().flatten()
     }
 
     /// Puts `new` behind `place`; when `place` is not in the ring (idle), behind some member.
