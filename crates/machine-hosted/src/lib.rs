@@ -241,6 +241,11 @@ impl Machine for HostedMachine {
         host::set_timer(self.timer, at.map_or(0, |at| at.saturating_sub(machine_x86::now()).0.max(1)));
     }
 
+    fn gauge(&self) -> &'static AtomicU64 {
+        // SAFETY: the processor's record is never freed.
+        unsafe { &(*cpu::cpu()).slots.gauge }
+    }
+
     fn new_translation(&self) -> Result<Arc<dyn Translation>, NoFrames> {
         Ok(Arc::new(HostTranslation::new()))
     }

@@ -83,6 +83,8 @@ impl<G: Ground> X86Tte<G> {
             (*tte).tag = 0;
             (*tte).switch_in = self.entries().sw_in;
             (*tte).ran = 0;
+            (*tte).moved = 0;
+            (*tte).adjusted_at = 0;
             (*tte).quantum = machine::QUANTUM_MOST_NS;
             (*tte).next_quantum = self.entries().quantum;
             (*tte).attention = &raw const ALWAYS as u64;

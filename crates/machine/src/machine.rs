@@ -93,6 +93,12 @@ pub trait Machine: PhysicalMemory + UserMemory + Threads {
     fn charge(&self) -> Nanos {
         self.now()
     }
+    /// The gauge of this processor (S-31): counts operations on streams, by routines and by Rust. The machine puts what came
+    /// to it during a turn on the account of the thread that ran, and gives it its quantum by it (S-71).
+    fn gauge(&self) -> &'static AtomicU64 {
+        static UNREAD: AtomicU64 = AtomicU64::new(0);
+        &UNREAD
+    }
     fn new_translation(&self) -> Result<Arc<dyn Translation>, NoFrames>;
     /// Activates a quaspace for the current thread (exec), or the kernel's own tables.
     fn activate(&self, quaspace: Option<&dyn Translation>);

@@ -15,6 +15,10 @@ pub struct TteId(pub u32);
 /// Limits of a thread's quantum (S-70); a new thread has the most. The papers name a few hundred microseconds.
 pub const QUANTUM_LEAST_NS: u64 = 200_000;
 pub const QUANTUM_MOST_NS: u64 = 1_000_000;
+/// Over so much running a thread's rate of I/O is taken (S-75).
+pub const GAUGE_PERIOD_NS: u64 = 200_000;
+/// Operations on streams in a millisecond of running that earn the longest quantum.
+pub const GAUGE_FULL: u64 = 20;
 
 /// System calls a thread's table covers; larger numbers take the slow end.
 pub const CALLS_MAX: usize = 464;

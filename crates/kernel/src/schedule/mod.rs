@@ -191,9 +191,6 @@ impl Scheduler {
         current.set_state(state);
         self.ring.borrow_mut().remove(current.id());
         self.relink();
-        if state == State::Asleep {
-            lengthen(&current);
-        }
         self.account_current();
         self.serve_late_timer();
         // If its own alarm has just woken the thread, it is in the ring again, and its link is the ring's.
@@ -260,8 +257,14 @@ impl Scheduler {
         self.is_timer_late.set(false);
         self.ring_alarms();
         self.allow_preemption();
+        let current = self.machine.current_tte();
+        let next = self.ring.borrow().after(current);
+        if let Some(successor) = next.and_then(|id| self.thread(id)) {
+            self.account_current();
+            self.shorten_turn(&successor);
+        }
         self.arm();
-        if self.machine.current_tte() != self.idle.id() {
+        if current != self.idle.id() {
             self.yield_now();
         }
     }
@@ -397,15 +400,6 @@ impl Scheduler {
     /// Wakes everyone who waits at `queue`.
     pub fn wake(&self, queue: &WaitQueue) {
         queue.drain(|thread| self.unblock(thread));
-    }
-}
-
-/// Who waits for I/O has used less than its quantum and needs to run soon and long (S-71): it gets a sixteenth more, up
-/// to the most. The timer's stub takes an eighth from who uses its quantum up.
-fn lengthen(thread: &Thread) {
-    let quantum = thread.tte().quantum().0;
-    if quantum < QUANTUM_MOST_NS {
-        thread.tte().set_quantum(Nanos((quantum + quantum / 16).min(QUANTUM_MOST_NS)));
     }
 }
 
