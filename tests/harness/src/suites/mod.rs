@@ -5,6 +5,7 @@ pub mod compiler;
 pub mod errors;
 pub mod fuzz;
 pub mod paper;
+pub mod seeing;
 pub mod streams;
 pub mod tty;
 
@@ -25,6 +26,7 @@ pub fn run(name: &str, options: &Options, tally: &mut Tally) -> Result<(), Strin
         "paper" => paper::run(options, tally),
         "streams" => streams::run_all(options, tally),
         "errors" => errors::run(options, tally),
+        "seeing" => seeing::run(options, tally),
         "fuzz" => fuzz::run(options, tally),
         "tty" => tty::run(options, tally),
         "compiler" => compiler::run(options, tally),
@@ -34,7 +36,7 @@ pub fn run(name: &str, options: &Options, tally: &mut Tally) -> Result<(), Strin
     }
 }
 
-const ALL: [&str; 11] = [
+const ALL: [&str; 12] = [
     "streams",
     "errors",
     "differential",
@@ -46,6 +48,7 @@ const ALL: [&str; 11] = [
     "paper",
     "compiler",
     "tty",
+    "seeing",
 ];
 
 /// Each suite is tried even when one before it could not be.
