@@ -111,12 +111,11 @@ impl Names<'_> {
         if let Some(name) = self.code(hole.value).filter(|_| hole.kind != NUMBER) {
             let _ = write!(text, " -> {name}");
         }
-        match hole.now {
-            Some(now) => match self.code(now) {
+        if let Some(now) = hole.now {
+            match self.code(now) {
                 Some(name) => _ = write!(text, " -> {name} ({now:#x})"),
                 None => _ = write!(text, ", now {now:#x}"),
-            },
-            None => {}
+            }
         }
         text
     }

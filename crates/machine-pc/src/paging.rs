@@ -7,8 +7,9 @@ use core::cell::Cell;
 use machine::{
     Change, FrameNumber, FrameSource, KernelCell, Mapping, NoFrames, PAGE_BYTES, Protection, Translation, VirtAddr,
 };
+use machine_x86::USER_LIMIT;
 
-use crate::layout::{DIRECT_MAP, USER_LIMIT, direct};
+use crate::layout::{DIRECT_MAP, direct};
 use crate::registers::{invalidate_page, read_cr3, write_cr3};
 
 pub const PRESENT: u64 = 1;
@@ -93,7 +94,7 @@ pub fn peek(address: u64) -> Option<u64> {
         return Some(unsafe { (address as *const u64).read_unaligned() });
     }
     let page = address & !(PAGE_BYTES as u64 - 1);
-    if address < crate::layout::HEAP || address > u64::MAX - 8 || page != (address + 7) & !(PAGE_BYTES as u64 - 1) {
+    if !(crate::layout::HEAP..=u64::MAX - 8).contains(&address) || page != (address + 7) & !(PAGE_BYTES as u64 - 1) {
         return None;
     }
     let present = find(kernel_root(), address).is_some_and(|at| load(at) & PRESENT != 0);

@@ -6,7 +6,7 @@ use core::sync::atomic::AtomicU64;
 
 use synth::{Draft, Fact};
 
-use crate::{Nanos, NoFrames, Registers, Translation, UserFault, VirtAddr};
+use crate::{Nanos, NoFrames, Registers, SwitchOut, Translation, UserFault, VirtAddr};
 
 /// Names a TTE. Small, reused after the TTE is dropped.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
@@ -185,8 +185,8 @@ pub trait Upcalls {
 pub trait Threads {
     fn create_tte(&self, start: Start) -> Result<Box<dyn Tte>, NoFrames>;
     fn current_tte(&self) -> TteId;
-    /// Leaves the current thread for its successor in the ring; returns when somebody switches back.
-    fn switch_away(&self);
+    /// How the current thread leaves for its successor in the ring.
+    fn switch_out(&self) -> SwitchOut;
     /// Waits for an interrupt. Only the idle thread calls this.
     fn wait_for_interrupt(&self);
     /// Serves interrupts that wait, between two pieces of idle work. Only the idle thread calls this.

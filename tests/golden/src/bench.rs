@@ -9,7 +9,8 @@ use kernel::call::{CallCode, FileCall, Makers};
 use kernel::space::FramePool;
 use machine::{
     BadVectorState, Channel, Entries, FloatWords, FrameNumber, Machine, Nanos, NoFrames, PAGE_BYTES, PhysicalMemory,
-    Received, Registers, SendCode, Start, Threads, Translation, Tte, TteId, Upcalls, UserFault, UserMemory, VirtAddr,
+    Received, Registers, SendCode, Start, SwitchOut, Threads, Translation, Tte, TteId, Upcalls, UserFault, UserMemory,
+    VirtAddr,
 };
 use synth::{Abs32, Draft, Target, Template, template};
 
@@ -265,7 +266,7 @@ impl Threads for Bench {
         TteId(0)
     }
 
-    fn switch_away(&self) {
+    fn switch_out(&self) -> SwitchOut {
         unreachable!("nobody sleeps in these tests")
     }
 

@@ -3,10 +3,11 @@
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use crate::tte::CALLS;
-use crate::tte::HostedTte;
+use crate::ground::Ground;
+use crate::record::CALLS;
+use crate::tte::X86Tte;
 
-impl HostedTte {
+impl<G: Ground> X86Tte<G> {
     /// The entry of call `number`.
     pub fn call(&self, number: usize) -> u64 {
         match &*self.aside.borrow() {
