@@ -82,9 +82,12 @@ fn arcs(graph: &Graph, places: &[Place], text: &mut String) {
         // An arc that leads back leaves on the left and arrives on the right.
         let (x1, x2) = if is_back { (from.left, to.left + to.width) } else { (from.left + from.width, to.left) };
         let spread = |node: usize, own: usize| {
-            let near: Vec<_> = (0..graph.arcs.len())
-                .filter(|&other| graph.arcs[other].from == node || graph.arcs[other].to == node)
-                .collect();
+            let touches = |other: &usize| graph.arcs[*other].from == node || graph.arcs[*other].to == node;
+            let mut near: Vec<_> = (0..graph.arcs.len()).filter(touches).collect();
+            // Arcs to what is higher leave higher.
+            let other_end =
+                |arc: usize| if graph.arcs[arc].from == node { graph.arcs[arc].to } else { graph.arcs[arc].from };
+            near.sort_by(|a, b| places[other_end(*a)].middle().total_cmp(&places[other_end(*b)].middle()));
             let at = near.iter().position(|&other| other == own).unwrap_or(0);
             let step = (places[node].height / (near.len() + 1) as f64).min(14.0);
             places[node].middle() + step * (at as f64 - (near.len() - 1) as f64 / 2.0)
@@ -100,7 +103,13 @@ fn arcs(graph: &Graph, places: &[Place], text: &mut String) {
             x1 + bend,
             x2 - bend
         );
-        let (x, y) = ((x1 + x2) / 2.0, (y1 + y2) / 2.0 - 4.0);
+        // Long arcs run together in the middle: the label stands near the quaspace whose descriptor it names.
+        let at = |t: f64| {
+            let (a, b, c, d) = ((1.0 - t).powi(3), 3.0 * t * (1.0 - t).powi(2), 3.0 * t * t * (1.0 - t), t.powi(3));
+            (a * x1 + b * (x1 + bend) + c * (x2 - bend) + d * x2, (a + b) * y1 + (c + d) * y2)
+        };
+        let (x, y) = at(if graph.nodes[arc.from].kind == Kind::Quaspace { 0.2 } else { 0.8 });
+        let y = y - 3.0;
         let label = escaped(&arc.label);
         let _ = writeln!(
             text,

@@ -52,6 +52,7 @@ pub fn top(client: &mut Client, options: &TopOptions) -> Result<u8, Failure> {
     let result = show(client, options, every, &mut counter, &|| is_over.load(Ordering::Relaxed));
     if counter.is_some() {
         client.ask(opcode::TRACE_END, &[])?;
+        client.ask(opcode::TRACE_END, &[])?;
     }
     result.map(|()| 0)
 }

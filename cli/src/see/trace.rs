@@ -110,6 +110,8 @@ pub fn trace(client: &mut Client, options: &TraceOptions) -> Result<u8, Failure>
     while fetch(client, &mut recorded)? {}
     let bytes = client.ask(opcode::TRACE_NAMES, &[])?.unwrap_or_default();
     recorded.names = client.items(&bytes, TraceName::get)?;
+    // The kernel need not keep the records.
+    client.ask(opcode::TRACE_END, &[])?;
     write(&recorded, &options.output)?;
     Ok(0)
 }

@@ -46,7 +46,7 @@ pub mod opcode {
     pub const STREAMS: u16 = 9;
     /// Begins a trace. Arguments: `u32 records` to keep, `u32 process`, the only one that is traced (0: all).
     pub const TRACE_BEGIN: u16 = 10;
-    /// Ends it: nothing more is recorded.
+    /// Ends it: nothing more is recorded. Asked again, it gives the records' memory back.
     pub const TRACE_END: u16 = 11;
     /// Records from number `cursor` on: `u64 lost` (overwritten before they were read), then records of 32 bytes
     /// ([`TraceRecord`](super::TraceRecord)). There are no more when none comes.
