@@ -45,7 +45,7 @@ pub use machine_x86::{USER_LIMIT, UserCall, parameters as clock_parameters};
 pub use pvh::BootInfo;
 pub use start::{Booted, boot, panic, say_early};
 pub use thread_code::templates as thread_templates;
-pub use transmit::{send_code, templates as transmit_templates};
+pub use transmit::{FACTS as TRANSMIT_FACTS, send_code, templates as transmit_templates};
 pub use virtqueue::{QueueWords, SIZE as QUEUE_SIZE};
 
 use crate::cpu::{Cpu, Features};

@@ -284,6 +284,10 @@ impl Machine for Bench {
         Nanos(counter)
     }
 
+    fn facts(&self) -> &'static [synth::Fact] {
+        machine_pc::TRANSMIT_FACTS
+    }
+
     fn set_alarm(&self, _at: Option<Nanos>) {}
 
     fn new_translation(&self) -> Result<Arc<dyn Translation>, NoFrames> {

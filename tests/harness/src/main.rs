@@ -37,6 +37,7 @@ suites
   errors         bad programs: one clear line and a useful status
   compiler       make driving cc in a root with the host's compiler
   tty            interactive programs at a pseudo-terminal
+  seeing         ps, code, graph, top, trace on a running system; random requests
   all            everything above
 
   list           the names of all cases of the differential, faults, semantics and pointers suites

@@ -8,12 +8,13 @@ use synth::Template;
 
 use crate::{disassembly, root};
 
-const SOURCES: [&str; 14] = [
+const SOURCES: &[&str] = &[
     "kernel/src/call/fragments.rs",
     "kernel/src/call/routine.rs",
     "kernel/src/call/simple.rs",
     "kernel/src/call/open.rs",
     "kernel/src/call/console.rs",
+    "kernel/src/trace/template.rs",
     "kernel/src/tty/template.rs",
     "machine-pc/src/transmit.rs",
     "kernel/src/pipe/template.rs",

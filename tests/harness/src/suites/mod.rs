@@ -5,6 +5,7 @@ pub mod compiler;
 pub mod errors;
 pub mod fuzz;
 pub mod paper;
+pub mod seeing;
 pub mod shares;
 pub mod streams;
 pub mod tty;
@@ -27,6 +28,7 @@ pub fn run(name: &str, options: &Options, tally: &mut Tally) -> Result<(), Strin
         "shares" => shares::run(options, tally),
         "streams" => streams::run_all(options, tally),
         "errors" => errors::run(options, tally),
+        "seeing" => seeing::run(options, tally),
         "fuzz" => fuzz::run(options, tally),
         "tty" => tty::run(options, tally),
         "compiler" => compiler::run(options, tally),
@@ -36,7 +38,7 @@ pub fn run(name: &str, options: &Options, tally: &mut Tally) -> Result<(), Strin
     }
 }
 
-const ALL: [&str; 12] = [
+const ALL: &[&str] = &[
     "streams",
     "errors",
     "differential",
@@ -49,6 +51,7 @@ const ALL: [&str; 12] = [
     "shares",
     "compiler",
     "tty",
+    "seeing",
 ];
 
 /// Each suite is tried even when one before it could not be.
