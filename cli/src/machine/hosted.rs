@@ -90,6 +90,7 @@ fn follow(
         match event {
             Ok(Event::Exit { status, signal }) => last.exit = Some((status, signal)),
             Ok(Event::Panic(text)) => last.panic = Some(text),
+            Ok(Event::Failure(reason)) => last.failure = Some(reason),
             Ok(Event::Trace(records)) => last.trace.push(records),
             Ok(Event::ControlBroken(error)) => last.broken = Some(error),
             Ok(Event::Signal(signal)) if FATAL.contains(&signal) => {

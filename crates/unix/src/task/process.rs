@@ -292,14 +292,23 @@ impl Process {
         self.files.borrow().clone().unwrap_or_else(|| Arc::new(DescriptorTable::new(0)))
     }
 
+    /// All descriptor tables of the process's threads; one that several have is shown several times.
+    pub fn each_files(&self, mut visit: impl FnMut(&Arc<DescriptorTable>)) {
+        if let Some(files) = self.files.borrow().clone() {
+            visit(&files);
+        }
+        self.each_task(|task| task.own_files().iter().for_each(&mut visit));
+    }
+
     /// The open file behind a descriptor.
     pub fn file(&self, descriptor: Descriptor) -> Option<Arc<OpenFile>> {
         self.files.borrow().as_ref()?.get(descriptor)
     }
 
-    pub fn set_files(&self, files: Arc<DescriptorTable>) {
+    /// Gives the process another table; returns the one it had, for the caller to drop.
+    pub fn set_files(&self, files: Arc<DescriptorTable>) -> Option<Arc<DescriptorTable>> {
         self.each_task(|task| task.bindings.unbind_descriptor_calls(task.thread.tte()));
-        *self.files.borrow_mut() = Some(files);
+        self.files.borrow_mut().replace(files)
     }
 
     /// Takes the descriptors away at the end of the process; the caller drops them.

@@ -194,7 +194,7 @@ fn parts(call: &Call<'_>, birth: &Birth) -> Result<ChildParts, Errno> {
         let umask = maker.umask.load(Ordering::Relaxed);
         (Arc::new(KernelCell::new(maker.place.borrow().clone())), Arc::new(AtomicU32::new(umask)))
     };
-    let files = maker.files();
+    let files = call.files();
     let files = if birth.has(CLONE_FILES) { files } else { Arc::new(files.duplicate()) };
     let actions = maker.actions();
     let actions = if birth.has(CLONE_SIGHAND) {
@@ -254,6 +254,10 @@ fn create_task(call: &Call<'_>, birth: &Birth, tid: u32, process: &Arc<Process>,
         task.alternate_stack.set(call.task.alternate_stack.get());
     } else {
         task.alternate_stack.set(AltStack::default());
+    }
+    if birth.has(CLONE_THREAD) {
+        let own = if birth.has(CLONE_FILES) { call.task.own_files() } else { Some(Arc::new(call.files().duplicate())) };
+        drop(task.replace_own_files(own));
     }
     task.trap.set(call.task.trap.get());
     if birth.has(CLONE_CHILD_CLEARTID) {
