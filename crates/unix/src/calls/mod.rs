@@ -14,6 +14,7 @@ mod open_cache;
 mod paths;
 mod polls;
 mod ptrace;
+mod restartable;
 mod resume;
 mod scheduling;
 mod shm;
@@ -32,7 +33,9 @@ pub(crate) use life::is_orphaned_group;
 pub use limits::Limits;
 pub(crate) use memory::{make_room, take_starvation};
 use ptrace::may_access;
+pub(crate) use restartable::{ALIGNMENT as RSEQ_ALIGNMENT, FEATURE_BYTES as RSEQ_FEATURE_BYTES};
 pub use shm::Segments;
+pub(crate) use restartable::interrupted;
 pub use signals::{before_user, fault, needs_attention, page_fault};
 pub(crate) use signals::{send_to_group, send_to_process};
 pub(crate) use sockets::SocketNames;
@@ -67,6 +70,7 @@ const FAMILIES: &[&[Entry]] = &[
     paths::CALLS,
     polls::CALLS,
     ptrace::CALLS,
+    restartable::CALLS,
     scheduling::CALLS,
     shm::CALLS,
     signals::CALLS,

@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use kernel::schedule::Scheduler;
 use kernel::space::FaultKind;
 use kernel::thread::{State, Thread};
-use machine::KernelCell;
+use machine::{KernelCell, VirtAddr};
 
 use super::{Bindings, Process, Watch};
 use crate::calls::Function;
@@ -22,6 +22,14 @@ pub struct RestartBlock {
     pub arguments: [u64; 6],
 }
 
+/// The program's `struct rseq`, as it was registered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RestartArea {
+    pub address: u64,
+    pub bytes: u32,
+    pub signature: u32,
+}
+
 pub struct Task {
     pub tid: u32,
     pub process: Arc<Process>,
@@ -34,6 +42,7 @@ pub struct Task {
     pub robust_list: AtomicU64,
     /// A descriptor table that is not the process's: the thread was made without `CLONE_FILES`, or has unshared.
     own_files: KernelCell<Option<Arc<DescriptorTable>>>,
+    restart_area: Cell<Option<RestartArea>>,
     /// Synthesized calls of this thread.
     pub bindings: Bindings,
     /// This thread alone shall end.
@@ -67,6 +76,7 @@ impl Task {
             name: KernelCell::new(name),
             clear_child_tid: AtomicU64::new(0),
             robust_list: AtomicU64::new(0),
+            restart_area: Cell::new(None),
             own_files: KernelCell::new(None),
             bindings: Bindings::default(),
             ending: KernelCell::new(false),
@@ -133,6 +143,16 @@ impl Task {
     /// Routines find the process group with the running thread: a terminal serves the group in front.
     pub fn tag(&self) {
         self.thread.tte().set_tag(self.process.family.get().group.into());
+    }
+
+    pub fn restart_area(&self) -> Option<RestartArea> {
+        self.restart_area.get()
+    }
+
+    /// The program's area for restartable sequences. The machine watches the word in it that names a sequence.
+    pub fn set_restart_area(&self, area: Option<RestartArea>) {
+        self.restart_area.set(area);
+        self.thread.tte().set_preemption_word(area.map(|area| VirtAddr(area.address + 8)));
     }
 
     /// One more call is done in Rust.

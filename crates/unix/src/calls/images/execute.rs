@@ -150,6 +150,7 @@ fn forget_old_program(call: &Call<'_>, task: &Arc<Task>, name: [u8; 16]) {
     process.set_actions(Arc::new(KernelCell::new(actions)));
     task.alternate_stack.set(AltStack::default());
     task.trap.set(TrapRecord::default());
+    task.set_restart_area(None);
     task.robust_list.store(0, Ordering::Relaxed);
     crate::calls::times::delete_posix_timers(process);
     *task.restart_block.borrow_mut() = None;

@@ -255,6 +255,11 @@ fn create_task(call: &Call<'_>, birth: &Birth, tid: u32, process: &Arc<Process>,
     } else {
         task.alternate_stack.set(AltStack::default());
     }
+    if !birth.has(CLONE_VM)
+        && let Some(area) = call.task.restart_area()
+    {
+        task.set_restart_area(Some(area));
+    }
     if birth.has(CLONE_THREAD) {
         let own = if birth.has(CLONE_FILES) { call.task.own_files() } else { Some(Arc::new(call.files().duplicate())) };
         drop(task.replace_own_files(own));
