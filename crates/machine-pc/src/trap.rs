@@ -359,7 +359,12 @@ unsafe extern "C" {
 
 /// Places that hold a three-byte no-op where `clac` stands when SMAP is on.
 pub fn clac_sites() -> [u64; 4] {
-    let sites = [&raw const clac_site_timer, &raw const clac_site_timer_look, &raw const clac_site_trap, &raw const clac_site_call];
+    let sites = [
+        &raw const clac_site_timer,
+        &raw const clac_site_timer_look,
+        &raw const clac_site_trap,
+        &raw const clac_site_call,
+    ];
     sites.map(|site| site as u64)
 }
 

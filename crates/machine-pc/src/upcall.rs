@@ -72,7 +72,9 @@ extern "C" fn trap_from_kernel(registers: &mut Registers) {
             // A synthesized copy checks where it starts; one that runs over the limit faults in the page that is never
             // mapped, behind it.
             if access.address.0 < USER_LIMIT + PAGE_BYTES as u64
-                && let Some(there) = landing(registers.rip).or_else(|| look_landing(registers.rip)).or_else(|| STORE.landing(registers.rip))
+                && let Some(there) = landing(registers.rip)
+                    .or_else(|| look_landing(registers.rip))
+                    .or_else(|| STORE.landing(registers.rip))
             {
                 registers.rip = there;
                 return;

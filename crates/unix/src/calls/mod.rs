@@ -28,14 +28,15 @@ mod transfer;
 
 pub use descriptors::LockWaits;
 pub(crate) use futexes::FutexTable;
+pub(crate) use identity::user_calls;
 pub(crate) use images::{LoadError, Wanted, install as install_program, load_first, task_name};
 pub(crate) use life::is_orphaned_group;
 pub use limits::Limits;
 pub(crate) use memory::{make_room, take_starvation};
 use ptrace::may_access;
+pub(crate) use restartable::interrupted;
 pub(crate) use restartable::{ALIGNMENT as RSEQ_ALIGNMENT, FEATURE_BYTES as RSEQ_FEATURE_BYTES};
 pub use shm::Segments;
-pub(crate) use restartable::interrupted;
 pub use signals::{before_user, fault, needs_attention, page_fault};
 pub(crate) use signals::{send_to_group, send_to_process};
 pub(crate) use sockets::SocketNames;

@@ -12,7 +12,7 @@ use kernel::space::Space;
 use machine::{KernelCell, Nanos, PAGE_BYTES};
 
 use super::{Ghost, Settings, Task};
-use crate::calls::{Limits, ProcessTimers};
+use crate::calls::{Limits, ProcessTimers, user_calls};
 use crate::files::{Descriptor, DescriptorTable, OpenFile};
 use crate::signal::{Actions, Pending, SignalSet};
 
@@ -138,6 +138,8 @@ pub struct Process {
     /// The name of the first thread, from when it has ended.
     pub last_name: KernelCell<[u8; 16]>,
     pub has_executed: KernelCell<bool>,
+    /// Answers of the kernel stand in the program's vDSO.
+    pub has_user_calls: KernelCell<bool>,
     pub started: Nanos,
     pub usage: KernelCell<Usage>,
     pub children_usage: KernelCell<Usage>,
@@ -231,6 +233,7 @@ impl Process {
             oom_adjustment: AtomicI32::new(0),
             last_name: KernelCell::new([0; 16]),
             has_executed: KernelCell::new(false),
+            has_user_calls: KernelCell::new(false),
             started: new.started,
             usage: KernelCell::new(Usage::default()),
             children_usage: KernelCell::new(Usage::default()),
@@ -283,6 +286,7 @@ impl Process {
     /// Who the process is has changed: constant calls and permissions are looked at again, and the tags of its threads.
     pub fn unbind_identity(&self) {
         self.unbind_opens();
+        user_calls::withdraw(self);
         self.each_task(|task| task.tag());
         self.each_task(|task| task.bindings.unbind_constants(task.thread.tte()));
     }

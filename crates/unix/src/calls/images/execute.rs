@@ -155,6 +155,7 @@ fn forget_old_program(call: &Call<'_>, task: &Arc<Task>, name: [u8; 16]) {
     crate::calls::times::delete_posix_timers(process);
     *task.restart_block.borrow_mut() = None;
     task.name.set(name);
+    process.has_user_calls.set(false);
     process.has_executed.set(true);
 }
 

@@ -17,7 +17,7 @@ use kernel::thread::Thread;
 use machine::{KernelCell, Start};
 
 use crate::call::{Call, CallResult};
-use crate::calls::ptrace;
+use crate::calls::{ptrace, user_calls};
 use crate::signal::AltStack;
 use crate::task::{ChildParts, Process, Task};
 
@@ -187,7 +187,13 @@ fn check_process_limit(call: &Call<'_>) -> Result<(), Errno> {
 fn parts(call: &Call<'_>, birth: &Birth) -> Result<ChildParts, Errno> {
     let maker = call.process();
     let space = maker.space().ok_or(Errno::ESRCH)?;
-    let space = if birth.has(CLONE_VM) { space } else { duplicate(call, &space)? };
+    let space = if birth.has(CLONE_VM) {
+        // What stands there is the maker's identity, not the child's.
+        user_calls::withdraw(maker);
+        space
+    } else {
+        duplicate(call, &space)?
+    };
     let (place, umask) = if birth.has(CLONE_FS) {
         (maker.place.clone(), maker.umask.clone())
     } else {
@@ -212,7 +218,11 @@ fn parts(call: &Call<'_>, birth: &Birth) -> Result<ChildParts, Errno> {
 fn duplicate(call: &Call<'_>, space: &Arc<KernelCell<Space>>) -> Result<Arc<KernelCell<Space>>, Errno> {
     let translation = call.unix.machine.new_translation().map_err(|_| Errno::ENOMEM)?;
     let copy = space.borrow_mut().fork(translation).map_err(|_| Errno::ENOMEM)?;
-    Ok(Arc::new(KernelCell::new(copy)))
+    let copy = Arc::new(KernelCell::new(copy));
+    if call.process().has_user_calls.get() {
+        user_calls::put_back(&copy)?;
+    }
+    Ok(copy)
 }
 
 /// The child continues where its maker stands, with 0 as the call's result. Error: `ENOMEM`.
