@@ -50,7 +50,7 @@ pub struct MachineOptions {
     #[arg(long, value_name = "SIZE", value_parser = parse_memory_mib)]
     pub mem: Option<u64>,
     /// Run inside a Linux process instead of a virtual machine: native speed, no isolation from the kernel
-    #[arg(long, conflicts_with_all = ["accel", "icount", "gdb"])]
+    #[arg(long, conflicts_with_all = ["accel", "icount"])]
     pub hosted: bool,
     /// How guest instructions are executed; auto takes KVM where the processor backs it
     #[arg(long, value_enum, default_value_t = AccelChoice::Auto)]
@@ -61,9 +61,12 @@ pub struct MachineOptions {
     /// End the run after this many seconds, with status 124
     #[arg(long, value_name = "SECONDS", value_parser = parse_timeout)]
     pub timeout: Option<Duration>,
-    /// Wait for a debugger before the first instruction
+    /// Wait for a debugger before the first instruction; with --hosted it then knows the names of synthesized code
     #[arg(long)]
     pub gdb: bool,
+    /// With --hosted: name synthesized code for `perf report`, in /tmp/perf-PID.map
+    #[arg(long, requires = "hosted")]
+    pub perf_map: bool,
     /// Print each kernel call to standard error
     #[arg(long)]
     pub strace: bool,

@@ -93,6 +93,8 @@ fn start_hosted(
         archive: archive.as_raw_fd(),
         memory_mib,
         tsc_hz: config.tsc_hz,
+        wait_for_debugger: options.gdb,
+        perf_map: options.perf_map,
         arguments: &options.kernel_arguments,
     };
     let wishes = Wishes { verbose: options.verbose, timeout: options.timeout };

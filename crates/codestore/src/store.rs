@@ -15,6 +15,14 @@ pub trait CodeMemory: Sync {
     fn extend(&self, page: usize) -> Result<(), NoFrames>;
 }
 
+/// Sees routines come and go: how debuggers and profilers learn their names.
+pub trait Witness: Sync {
+    /// The routine is in place; nobody runs it yet.
+    fn born(&self, birth: &Birth);
+    /// Nobody runs it any more; its place will be used again.
+    fn retired(&self, birth: &Birth);
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PublishError {
     /// The store's address range is used up.
@@ -38,6 +46,8 @@ struct State {
     places: Places,
     live_bytes: usize,
     births: Births,
+    /// Usually nobody: a publication then costs one comparison more.
+    witness: Option<&'static dyn Witness>,
 }
 
 impl CodeStore {
@@ -51,7 +61,7 @@ impl CodeStore {
         capacity_bytes: usize,
         memory: &'static dyn CodeMemory,
     ) -> CodeStore {
-        let state = State { places: Places::new(), live_bytes: 0, births: Births::new() };
+        let state = State { places: Places::new(), live_bytes: 0, births: Births::new(), witness: None };
         CodeStore { executable, writable, capacity_bytes, memory, state: KernelCell::new(state) }
     }
 
@@ -81,7 +91,17 @@ impl CodeStore {
         let live = Arc::new(Live { store: self, unit, units, birth });
         state.live_bytes += bytes;
         state.births.insert(unit, units, Arc::downgrade(&live));
+        if let Some(witness) = state.witness {
+            witness.born(&live.birth);
+        }
         Ok(live)
+    }
+
+    /// From now on `witness` sees all routines, first those that live already.
+    pub fn set_witness(&self, witness: &'static dyn Witness) {
+        let mut state = self.state.borrow_mut();
+        state.births.each(|birth| witness.born(birth));
+        state.witness = Some(witness);
     }
 
     /// Makes the first `bytes` bytes of the store present, and room for their births.
@@ -147,9 +167,12 @@ impl CodeStore {
         self.state.borrow().births.count()
     }
 
-    fn retire(&self, unit: usize, units: usize) {
+    fn retire(&self, unit: usize, units: usize, birth: &Birth) {
         self.write(unit * UNIT, &[], units * UNIT);
         let mut state = self.state.borrow_mut();
+        if let Some(witness) = state.witness {
+            witness.retired(birth);
+        }
         state.births.remove(unit);
         state.live_bytes -= units * UNIT;
         state.places.give(unit, units);
@@ -186,6 +209,6 @@ pub(crate) struct Live {
 
 impl Drop for Live {
     fn drop(&mut self) {
-        self.store.retire(self.unit, self.units);
+        self.store.retire(self.unit, self.units, &self.birth);
     }
 }

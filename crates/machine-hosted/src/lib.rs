@@ -18,6 +18,7 @@ mod call;
 mod channels;
 mod clock;
 mod cpu;
+mod debug;
 mod entry;
 mod frames;
 mod heap;

@@ -12,7 +12,7 @@ use crate::entry::{hosted_iretq, hosted_restorer, hosted_trap};
 use crate::host::{self, HostError, SA_NODEFER, SA_ONSTACK, SA_RESTART, SA_SIGINFO};
 use crate::layout::{USER_CODE, USER_DATA, is_code, is_user, text};
 use crate::translation::active;
-use crate::{STORE, patch, start, tte, upcall, user};
+use crate::{STORE, debug, patch, start, tte, upcall, user};
 
 const SIGILL: i32 = 4;
 const SIGTRAP: i32 = 5;
@@ -24,6 +24,8 @@ const SIGSYS: i32 = 31;
 
 /// How soon an alarm that met kernel code comes again.
 const RETRY_NS: u64 = 50_000;
+/// The same when a debugger may have stopped that code: its single steps must get somewhere between two alarms.
+const RETRY_TRACED_NS: u64 = 100_000_000;
 
 /// The registers in the host's signal frame (`struct sigcontext`, x86-64), behind the 40 bytes in front of them.
 #[repr(C)]
@@ -184,7 +186,7 @@ extern "C" fn on_alarm(_signal: i32, _info: &Info, context: &mut Context) {
     unsafe { (*cpu()).timer_pending = 1 };
     // The kernel looks at the flag when it leaves by its slow end; a synthesized routine does not look, so the alarm
     // comes again.
-    crate::arm_timer(RETRY_NS);
+    crate::arm_timer(if debug::expects_debugger() { RETRY_TRACED_NS } else { RETRY_NS });
 }
 
 fn registers_of(context: &Context) -> Registers {

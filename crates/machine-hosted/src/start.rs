@@ -14,7 +14,7 @@ use crate::layout::{
     CODE, CODE_ALIAS, CODE_BYTES, DIRECT_MAP, HEAP, HEAP_BYTES, HIGH, KERNEL, STUB_ALIAS, STUB_BYTES, STUBS,
     THREAD_AREA_BYTES, USER_LIMIT, text,
 };
-use crate::{HostedMachine, clock, frames, signals};
+use crate::{HostedMachine, clock, debug, frames, signals};
 
 global_asm!(
     r#"
@@ -48,6 +48,8 @@ pub struct Parameters {
     pub tsc_hz: u64,
     /// Sites are not patched: every call comes by a signal.
     pub trap_only: bool,
+    /// Tools of the host that want names for code.
+    pub debuggers: debug::Wishes,
     /// The kernel panics when the first program starts, to show how that looks.
     pub panic: bool,
 }
@@ -62,6 +64,7 @@ impl Parameters {
             memory_bytes: 256 << 20,
             tsc_hz: 0,
             trap_only: false,
+            debuggers: debug::Wishes::default(),
             panic: false,
         };
         // SAFETY: the count of arguments, then a pointer to each (System V ABI, AMD64 supplement, 3.4.1).
@@ -88,6 +91,8 @@ impl Parameters {
             b"control" => self.control_fd = value as i32,
             b"memory_mib" => self.memory_bytes = value << 20,
             b"tsc_hz" => self.tsc_hz = value,
+            b"perf_map" => self.debuggers.perf_map = value != 0,
+            b"gdb" => self.debuggers.gdb = value != 0,
             b"trap_only" => self.trap_only = value != 0,
             _ => {}
         }
@@ -113,6 +118,9 @@ pub unsafe fn boot(stack: *const u64) -> Booted {
     // SAFETY: the caller passes the host's pointer.
     let parameters = unsafe { Parameters::read(stack) };
     CONTROL.store(parameters.control_fd, Ordering::Relaxed);
+    if parameters.debuggers.gdb {
+        debug::wait_for_debugger();
+    }
     if let Some(feature) = missing_feature() {
         fatal(feature);
     }
@@ -132,6 +140,9 @@ pub unsafe fn boot(stack: *const u64) -> Booted {
         (*cpu()).stack_top = crate::dummy_area() + THREAD_AREA_BYTES;
         (*cpu()).vector_owner = crate::dummy_area();
         (*cpu()).wide_mask = vector_features() & !3;
+    }
+    if debug::start(parameters.debuggers).is_err() {
+        fatal("/tmp/perf-PID.map, which cannot be written");
     }
     clock::start(parameters.tsc_hz);
     let machine = HostedMachine::start(&parameters);
@@ -175,21 +186,20 @@ fn map_memory(fd: i32, memory_bytes: u64) -> Result<(), &'static str> {
     }
     crate::set_memory_fd(fd);
     let read_write = PROT_READ | PROT_WRITE;
-    let code_fd = host::memory_file(CODE_BYTES + 3 * STUB_BYTES).map_err(|_| "a memory file for code")?;
     // SAFETY: the ranges are the kernel's own (see `layout`), and nothing is mapped there yet.
     let mapped = unsafe {
         host::resize(fd, memory_bytes)
             .and_then(|()| host::map_file(DIRECT_MAP, memory_bytes, read_write, fd, 0, false))
             .and_then(|()| host::map_anonymous(HEAP, HEAP_BYTES, read_write))
-            .and_then(|()| host::map_file(CODE, CODE_BYTES, PROT_READ | PROT_EXEC, code_fd, 0, false))
-            .and_then(|()| host::map_file(CODE_ALIAS, CODE_BYTES, read_write, code_fd, 0, false))
-            .and_then(|()| host::map_file(STUB_ALIAS, 3 * STUB_BYTES, read_write, code_fd, CODE_BYTES, false))
+            .and_then(|()| host::map_shared(CODE_ALIAS, CODE_BYTES, read_write))
+            .and_then(|()| host::map_again(CODE_ALIAS, CODE_BYTES, CODE, PROT_READ | PROT_EXEC))
+            .and_then(|()| host::map_shared(STUB_ALIAS, 3 * STUB_BYTES, read_write))
     };
     mapped.map_err(|_| "memory for the kernel")?;
     for (index, stubs) in STUBS.into_iter().enumerate() {
-        let offset = CODE_BYTES + index as u64 * STUB_BYTES;
+        let alias = STUB_ALIAS + index as u64 * STUB_BYTES;
         // SAFETY: as above.
-        unsafe { host::map_file(stubs, STUB_BYTES, PROT_READ | PROT_EXEC, code_fd, offset, false) }
+        unsafe { host::map_again(alias, STUB_BYTES, stubs, PROT_READ | PROT_EXEC) }
             .map_err(|_| "memory for stubs")?;
     }
     Ok(())

@@ -13,6 +13,7 @@ use alloc::collections::BTreeMap;
 use machine::KernelCell;
 
 use crate::cpu::cpu;
+use crate::debug;
 use crate::layout::{STUB_ALIAS, STUB_BYTES, STUBS};
 
 /// Bytes of a stub at most.
@@ -94,6 +95,7 @@ pub fn make(wanted: &Wanted<'_>) -> Option<u64> {
     // SAFETY: the range was handed out to nobody; the alias is writable and the stub not known yet.
     unsafe { alias.copy_from_nonoverlapping(code.bytes.as_ptr(), bytes as usize) };
     state.by_site.insert(wanted.site, address);
+    debug::stub_made(address, code.used as u64, wanted.back);
     Some(address)
 }
 
