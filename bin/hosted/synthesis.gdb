@@ -8,3 +8,5 @@ handle SIGSYS SIGSEGV SIGALRM nostop noprint pass
 set mem inaccessible-by-default off
 mem 0x63000000 0x68000000 ro
 set breakpoint pending on
+# A name with a dot is no mangled name of Ada.
+set print demangle off

@@ -67,6 +67,12 @@ pub struct MachineOptions {
     /// With --hosted: name synthesized code for `perf report`, in /tmp/perf-PID.map
     #[arg(long, requires = "hosted")]
     pub perf_map: bool,
+    /// With --hosted: print to standard error how calls came (jump or trap, routine or Rust) and what became of their sites
+    #[arg(long, requires = "hosted")]
+    pub counts: bool,
+    /// Print one line to standard error when a program crashes; done anyway at a terminal, with registers when --verbose
+    #[arg(long)]
+    pub crash_report: bool,
     /// Print each kernel call to standard error
     #[arg(long)]
     pub strace: bool,

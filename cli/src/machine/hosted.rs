@@ -25,6 +25,8 @@ pub struct Hosted<'a> {
     pub tsc_hz: u64,
     /// The machine stops before its first page is mapped, until a debugger continues it.
     pub wait_for_debugger: bool,
+    /// Calls and call sites are counted.
+    pub counts: bool,
     /// Synthesized code is named for `perf report`.
     pub perf_map: bool,
     /// Words for the image's own command line.
@@ -43,7 +45,7 @@ pub fn run(machine: &Hosted<'_>, console: Console, wishes: &Wishes) -> Result<u8
         terminal::say(how_to_attach(machine.image, child.id()).as_bytes());
     }
     let control = ours.try_clone().map_err(failed)?;
-    relay::control(ours, wishes.verbose, events).map_err(failed)?;
+    relay::control(ours, *wishes, events).map_err(failed)?;
     let mut last = Last::default();
     let ending = follow(&mut child, &inbox, &mut last, wishes, &|| {
         if terminals.any() {
@@ -62,6 +64,7 @@ fn start(machine: &Hosted<'_>, control: RawFd) -> Result<Child, Failure> {
     command.arg(format!("memory_mib={}", machine.memory_mib));
     command.arg(format!("tsc_hz={}", machine.tsc_hz));
     command.args(machine.wait_for_debugger.then_some("gdb=1"));
+    command.args(machine.counts.then_some("counts=1"));
     command.args(machine.perf_map.then_some("perf_map=1"));
     command.args(machine.arguments.split_whitespace());
     command.env_clear();

@@ -20,10 +20,49 @@ pub struct Cpu {
     pub epoch: u64,
     /// The timer's signal came while the kernel ran.
     pub timer_pending: u64,
-    /// Calls that came by SIGSYS, sites patched, sites that could not be.
-    pub trapped: u64,
+    /// What is told at the end with `counts=1`.
+    pub counts: Counts,
+}
+
+/// How calls came, and what became of their sites.
+#[repr(C)]
+pub struct Counts {
+    /// Calls that came through a stub; stubs count only when they were made with `counts=1`.
+    pub by_stub: u64,
+    /// Calls that came by SIGSYS.
+    pub by_trap: u64,
+    /// Calls of both kinds that were done in Rust and not by a synthesized routine.
+    pub in_rust: u64,
+    /// Sites that became jumps.
     pub patched: u64,
-    pub refused: u64,
+    /// Sites that keep the trap, by [`Refusal`].
+    pub refused: [u64; Refusal::ALL.len()],
+}
+
+/// Why a site keeps the trap.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// What stands in front of the call is no known shape.
+    UnknownShape,
+    /// A two-byte load without a long no-op nearby.
+    NoNoOp,
+    /// No stub region is within reach, or it is full.
+    NoStub,
+    /// The program can write there itself (generated code), or may not read there.
+    NotText,
+}
+
+impl Refusal {
+    pub const ALL: [Refusal; 4] = [Refusal::UnknownShape, Refusal::NoNoOp, Refusal::NoStub, Refusal::NotText];
+
+    pub fn words(self) -> &'static str {
+        match self {
+            Refusal::UnknownShape => "unknown shape",
+            Refusal::NoNoOp => "no no-op nearby",
+            Refusal::NoStub => "no stub within reach",
+            Refusal::NotText => "text of the program's own making",
+        }
+    }
 }
 
 pub struct CpuCell(UnsafeCell<Cpu>);
@@ -39,9 +78,7 @@ pub static CPU: CpuCell = CpuCell(UnsafeCell::new(Cpu {
     root: 0,
     epoch: 1,
     timer_pending: 0,
-    trapped: 0,
-    patched: 0,
-    refused: 0,
+    counts: Counts { by_stub: 0, by_trap: 0, in_rust: 0, patched: 0, refused: [0; Refusal::ALL.len()] },
 }));
 
 pub fn cpu() -> *mut Cpu {

@@ -112,7 +112,7 @@ extern "C" fn on_call(_signal: i32, info: &Info, context: &mut Context) {
         return;
     }
     // SAFETY: the slots are words; the program runs, so no kernel code is under way.
-    unsafe { (*cpu()).trapped += 1 };
+    unsafe { (*cpu()).counts.by_trap += 1 };
     context.rax = info.call as u32 as u64;
     patch::consider(context);
     context.rcx = context.rip;

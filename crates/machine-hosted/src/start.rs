@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicI32, Ordering};
 use machine::{PAGE_BYTES, Registers};
 
 use crate::channels::send_all;
-use crate::cpu::{cpu, missing_feature, vector_features};
+use crate::cpu::{Refusal, cpu, missing_feature, vector_features};
 use crate::host::{self, PROT_EXEC, PROT_READ, PROT_WRITE};
 use crate::layout::{
     CODE, CODE_ALIAS, CODE_BYTES, DIRECT_MAP, HEAP, HEAP_BYTES, HIGH, KERNEL, STUB_ALIAS, STUB_BYTES, STUBS,
@@ -48,6 +48,8 @@ pub struct Parameters {
     pub tsc_hz: u64,
     /// Sites are not patched: every call comes by a signal.
     pub trap_only: bool,
+    /// Calls and sites are counted, and told at the end.
+    pub counts: bool,
     /// Tools of the host that want names for code.
     pub debuggers: debug::Wishes,
     /// The kernel panics when the first program starts, to show how that looks.
@@ -64,6 +66,7 @@ impl Parameters {
             memory_bytes: 256 << 20,
             tsc_hz: 0,
             trap_only: false,
+            counts: false,
             debuggers: debug::Wishes::default(),
             panic: false,
         };
@@ -93,6 +96,7 @@ impl Parameters {
             b"tsc_hz" => self.tsc_hz = value,
             b"perf_map" => self.debuggers.perf_map = value != 0,
             b"gdb" => self.debuggers.gdb = value != 0,
+            b"counts" => self.counts = value != 0,
             b"trap_only" => self.trap_only = value != 0,
             _ => {}
         }
@@ -296,20 +300,41 @@ fn backtrace(text: &mut EpitaphText, mut frame: u64) {
 
 /// Sends the epitaph without a lock or an allocation.
 fn last_words(text: &EpitaphText) -> ! {
+    send_record(PANIC_RECORD, text);
+    host::exit(MACHINE_DIED)
+}
+
+/// `control::PANIC` and `control::STATS` of the boot-image crate, which the machine does not depend on.
+const PANIC_RECORD: u8 = 4;
+const STATS_RECORD: u8 = 5;
+
+/// Tells how calls came and what became of their sites.
+pub fn tell_counts() {
+    // SAFETY: the slots are words; no other kernel code is under way.
+    let counts = unsafe { &(*cpu()).counts };
+    let mut text = EpitaphText::new();
+    let all = counts.by_stub + counts.by_trap;
+    let _ = writeln!(text, "calls={all}\ncalls_by_jump={}\ncalls_by_trap={}", counts.by_stub, counts.by_trap);
+    let by_routine = all.saturating_sub(counts.in_rust);
+    let _ = writeln!(text, "calls_by_routine={by_routine}\ncalls_in_rust={}", counts.in_rust);
+    let _ = writeln!(text, "sites_patched={}\nsites_refused={}", counts.patched, counts.refused.iter().sum::<u64>());
+    for (refusal, count) in Refusal::ALL.into_iter().zip(counts.refused) {
+        let _ = writeln!(text, "sites_refused({})={count}", refusal.words());
+    }
+    send_record(STATS_RECORD, &text);
+}
+
+fn send_record(kind: u8, text: &EpitaphText) {
     let bytes = text.as_str().as_bytes();
     let control = CONTROL.load(Ordering::Relaxed);
     if control != 2 {
         let mut header = [0u8; 8];
-        header[0] = PANIC_RECORD;
+        header[0] = kind;
         header[4..8].copy_from_slice(&(bytes.len() as u32).to_le_bytes());
         send_all(control, &header);
     }
     send_all(control, bytes);
-    host::exit(MACHINE_DIED)
 }
-
-/// `control::PANIC` of the boot-image crate, which the machine does not depend on.
-const PANIC_RECORD: u8 = 4;
 
 /// A fixed buffer, because a panic may not allocate.
 struct EpitaphText {

@@ -1,7 +1,7 @@
 //! How a debugger finds the caller of synthesized code (DWARF 5, 6.4; gdb reads it from `.eh_frame`).
 //!
 //! A routine for calls is entered by jumps and has no frame. Two facts describe all of them, and
-//! `tests/golden/tests/unwinding.rs` holds the listings to the second:
+//! `tests/golden` holds the listings to the second:
 //! 1. A routine runs on the program's stack, or on its thread's kernel stack, whose last word is then the program's rsp.
 //! 2. The return address is in rcx; a routine that needs rcx first pushes rdi, rsi and rcx, in this order.
 

@@ -15,8 +15,8 @@ pub enum Delivery {
     None,
     /// Run a handler.
     Handler(HandlerCall),
-    /// End the process.
-    Terminate { signal: u32, core: bool },
+    /// End the process. `core`: it is a crash, of which Linux would dump the core.
+    Terminate { info: SigInfo, core: bool },
     /// Stop all threads of the process, then ask again once it continues.
     Stop { signal: u32 },
 }
@@ -65,8 +65,8 @@ pub fn next_delivery(
             DefaultAction::Ignore | DefaultAction::Continue => {}
             DefaultAction::Stop if signal != SIGSTOP && is_orphaned() => {}
             DefaultAction::Stop => return Delivery::Stop { signal },
-            DefaultAction::Terminate => return Delivery::Terminate { signal, core: false },
-            DefaultAction::Core => return Delivery::Terminate { signal, core: true },
+            DefaultAction::Terminate => return Delivery::Terminate { info, core: false },
+            DefaultAction::Core => return Delivery::Terminate { info, core: true },
         }
     }
 }
