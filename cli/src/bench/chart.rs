@@ -65,29 +65,28 @@ fn legend(out: &mut String, series: &[&str]) {
     text(out, x + 13.0, 54.0, "start", "", "Linux divided by the paper's ratio");
 }
 
+/// Bars first, then the mark, then words, so that nothing hides a word.
 fn bars(out: &mut String, group: &Group, top: f64, scale: &Scale) {
-    let height = group.nanos.len() as f64 * BAR;
-    text(out, LEFT - 10.0, top + height / 2.0 + 4.0, "end", "font-weight=\"bold\"", &group.title);
-    text(out, WIDTH - 16.0, top + height / 2.0 + 4.0, "end", "", &group.note);
+    let middle = top + group.nanos.len() as f64 * BAR / 2.0 + 4.0;
+    text(out, LEFT - 10.0, middle, "end", "font-weight=\"bold\"", &group.title);
+    text(out, WIDTH - 16.0, middle, "end", "", &group.note);
+    let bar = BAR - 2.0;
     for ((index, nanos), colour) in group.nanos.iter().enumerate().zip(COLOURS) {
         let y = top + index as f64 * BAR;
-        let (end, label) = match nanos {
-            Some(nanos) => (scale.x(*nanos), duration(*nanos)),
-            None => (LEFT, "not measured".into()),
-        };
-        let (width, bar) = ((end - LEFT).max(1.0), BAR - 2.0);
+        let width = nanos.map_or(0.0, |nanos| (scale.x(nanos) - LEFT).max(1.0));
         let _ =
             writeln!(out, "<rect x=\"{LEFT}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{bar}\" fill=\"{colour}\"/>");
-        text(out, end + 5.0, y + 10.0, "start", "font-size=\"10\" fill=\"#333333\"", &label);
     }
     if let Some(mark) = group.mark {
-        let x = scale.x(mark);
-        let _ = writeln!(
-            out,
-            "<path d=\"M{x:.1} {:.1}v{:.1}\" stroke=\"{MARK}\" stroke-width=\"3\"/>",
-            top - 3.0,
-            height + 4.0
-        );
+        // Beside the second bar, which it is about.
+        let (x, y, height) = (scale.x(mark), top + BAR - 3.0, BAR + 4.0);
+        let _ = writeln!(out, "<path d=\"M{x:.1} {y:.1}v{height}\" stroke=\"{MARK}\" stroke-width=\"3\"/>");
+    }
+    for (index, nanos) in group.nanos.iter().enumerate() {
+        let x = nanos.map_or(LEFT, |nanos| scale.x(nanos)) + 5.0;
+        let words = nanos.map_or("not measured".into(), duration);
+        let style = "font-size=\"10\" fill=\"#333333\" stroke=\"white\" stroke-width=\"3\" paint-order=\"stroke\"";
+        text(out, x, top + index as f64 * BAR + 10.0, "start", style, &words);
     }
 }
 

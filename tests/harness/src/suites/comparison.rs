@@ -165,7 +165,10 @@ fn judge(case: &Case, expected: Ran, actual: Ran, homes: (&Path, &Path)) -> Resu
 
 fn missing(case: &Case) -> Option<&str> {
     let shell = if case.shell == Shell::Busybox { "busybox" } else { case.shell.word() };
-    case.uses.iter().map(String::as_str).chain([shell])
+    case.uses
+        .iter()
+        .map(String::as_str)
+        .chain([shell])
         .find(|program| find_program(program).is_none())
         .or_else(|| case.files.iter().map(String::as_str).find(|file| !Path::new(file).exists()))
 }
