@@ -110,6 +110,7 @@ fn wishes(options: &MachineOptions) -> Wishes {
         counts: options.counts,
         crash_report: options.crash_report || options.verbose || std::io::stderr().is_terminal(),
         timeout: options.timeout,
+        trace: options.trace.clone(),
     }
 }
 
@@ -135,7 +136,12 @@ fn configuration(
         fds: terminals.is_tty.map(|tty| if tty { FdKind::Tty } else { FdKind::Stream }),
         rows,
         columns,
-        flags: ConfigFlags { generic: options.generic, strace: options.strace, verbose: options.verbose },
+        flags: ConfigFlags {
+            generic: options.generic,
+            strace: options.strace,
+            verbose: options.verbose,
+            trace: options.trace.is_some(),
+        },
         epoch_ns: if options.icount { ICOUNT_EPOCH_NS } else { now.as_nanos() as u64 },
         tsc_hz: machine::tsc_hz(options.icount),
         umask: 0o022,

@@ -1,17 +1,17 @@
 //! The one processor: slots that synthesized code reaches by their addresses.
 
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicUsize, Ordering};
+
+use machine_x86::{MANAGED_STATE, Slots};
+
+use crate::counts::Counts;
 
 /// Everything that belongs to the processor. Synthesized code has the addresses of its fields folded in.
 #[repr(C)]
 pub struct Cpu {
-    /// Slot: the running thread's synthesized dispatch; stubs jump through it.
-    pub dispatch: u64,
+    pub slots: Slots,
     /// The end of the running thread's area: where traps build their record.
     pub stack_top: u64,
-    /// The area of the thread whose wide vector state is in the registers.
-    pub vector_owner: u64,
     /// Vector state above x87 and SSE that is managed (XCR0 bits).
     pub wide_mask: u64,
     /// The translation whose pages are mapped, as an address; 0: none.
@@ -24,69 +24,24 @@ pub struct Cpu {
     pub counts: Counts,
 }
 
-/// How calls came, and what became of their sites.
-#[repr(C)]
-pub struct Counts {
-    /// Calls that came through a stub; stubs count only when they were made with `counts=1`.
-    pub by_stub: u64,
-    /// Calls that came by SIGSYS.
-    pub by_trap: u64,
-    /// Calls of both kinds that were done in Rust and not by a synthesized routine.
-    pub in_rust: u64,
-    /// Sites that became jumps.
-    pub patched: u64,
-    /// Sites that keep the trap, by [`Refusal`].
-    pub refused: [u64; Refusal::ALL.len()],
-}
-
-/// Why a site keeps the trap.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Refusal {
-    /// What stands in front of the call is no known shape.
-    UnknownShape,
-    /// A two-byte load without a long no-op nearby.
-    NoNoOp,
-    /// No stub region is within reach, or it is full.
-    NoStub,
-    /// The program can write there itself (generated code), or may not read there.
-    NotText,
-}
-
-impl Refusal {
-    pub const ALL: [Refusal; 4] = [Refusal::UnknownShape, Refusal::NoNoOp, Refusal::NoStub, Refusal::NotText];
-
-    pub fn words(self) -> &'static str {
-        match self {
-            Refusal::UnknownShape => "unknown shape",
-            Refusal::NoNoOp => "no no-op nearby",
-            Refusal::NoStub => "no stub within reach",
-            Refusal::NotText => "text of the program's own making",
-        }
-    }
-}
-
 pub struct CpuCell(UnsafeCell<Cpu>);
 
 // SAFETY: there is one host thread; handlers of its signals only store whole words that the code below reads whole.
 unsafe impl Sync for CpuCell {}
 
 pub static CPU: CpuCell = CpuCell(UnsafeCell::new(Cpu {
-    dispatch: 0,
+    slots: Slots::new(),
     stack_top: 0,
-    vector_owner: 0,
     wide_mask: 0,
     root: 0,
     epoch: 1,
     timer_pending: 0,
-    counts: Counts { by_stub: 0, by_trap: 0, in_rust: 0, patched: 0, refused: [0; Refusal::ALL.len()] },
+    counts: Counts::new(),
 }));
 
 pub fn cpu() -> *mut Cpu {
     CPU.0.get()
 }
-
-/// Vector state that the kernel manages: x87, SSE, AVX, AVX-512 (three parts), as on the pc.
-const MANAGED_STATE: u64 = 0b1110_0111;
 
 /// The managed vector state that the host has switched on.
 pub fn vector_features() -> u64 {
@@ -99,15 +54,6 @@ pub fn vector_features() -> u64 {
 
 /// Bytes of an XSAVE image in the standard layout that holds the managed state.
 pub fn vector_bytes() -> usize {
-    static BYTES: AtomicUsize = AtomicUsize::new(0);
-    // CPUID is slow under a hypervisor.
-    if BYTES.load(Ordering::Relaxed) == 0 {
-        BYTES.store(count_vector_bytes(), Ordering::Relaxed);
-    }
-    BYTES.load(Ordering::Relaxed)
-}
-
-fn count_vector_bytes() -> usize {
     let features = vector_features();
     let end = |bit: u32| {
         let leaf = core::arch::x86_64::__cpuid_count(13, bit);

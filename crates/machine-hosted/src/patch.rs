@@ -8,7 +8,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use callsite::{AROUND, BEFORE, Shape};
 use machine::{UserMemory, VirtAddr};
 
-use crate::cpu::{Refusal, cpu};
+use crate::counts::Refusal;
+use crate::cpu::cpu;
 use crate::layout::is_user;
 use crate::signals::Context;
 use crate::stubs::{self, Wanted};
@@ -87,6 +88,6 @@ fn read(address: u64, into: &mut [u8]) -> Result<(), Refusal> {
 }
 
 fn write(address: u64, bytes: &[u8]) -> Result<(), Refusal> {
-    let written = upcall::kernel().rewrite_text(upcall::thread(), VirtAddr(address), bytes);
+    let written = machine_x86::upcalls().rewrite_text(upcall::thread(), VirtAddr(address), bytes);
     written.then_some(()).ok_or(Refusal::NotText)
 }

@@ -7,17 +7,17 @@
 
 use alloc::vec::Vec;
 
-use crate::layout::{THREAD_AREA_BYTES, THREADS};
+use machine_x86::THREAD_AREA_BYTES;
+
+use crate::layout::THREADS;
 
 /// How to get from an address inside the code to its caller.
 #[derive(Clone, Copy, Debug)]
 pub enum Frames {
     /// A routine for calls, see above.
     Call,
-    /// `sw_in`: the word at rsp is where the thread goes on.
-    SwitchIn,
-    /// `sw_out`: called as a C function, pushes what C keeps.
-    SwitchOut,
+    /// `sw_in`, `sw_out`: the word at rsp is where the thread goes on.
+    Switch,
     /// A call-site stub: goes on behind the call, on the program's stack.
     Stub { back: u64 },
 }
@@ -28,9 +28,7 @@ const RSP: u8 = 7;
 const RETURN: u8 = 16;
 
 /// Call frame instructions.
-const ADVANCE: u8 = 0x02;
 const DEF_CFA: u8 = 0x0C;
-const DEF_CFA_OFFSET: u8 = 0x0E;
 const DEF_CFA_EXPRESSION: u8 = 0x0F;
 const VAL_EXPRESSION: u8 = 0x16;
 const OFFSET: u8 = 0x80;
@@ -53,8 +51,7 @@ const REGISTER: u8 = 0x70;
 impl Frames {
     pub fn of_routine(name: &str) -> Frames {
         match name {
-            "thread.sw_in" => Frames::SwitchIn,
-            "thread.sw_out" => Frames::SwitchOut,
+            "thread.sw_in" | "thread.sw_out" => Frames::Switch,
             _ => Frames::Call,
         }
     }
@@ -76,7 +73,7 @@ pub fn eh_frame(address: u64, bytes: u64, frames: Frames) -> Vec<u8> {
             address.extend_from_slice(&back.to_le_bytes());
             expression(&mut cie, &[VAL_EXPRESSION, RETURN], &address);
         }
-        Frames::SwitchIn | Frames::SwitchOut => cie.extend_from_slice(&[DEF_CFA, RSP, 8, OFFSET | RETURN, 1]),
+        Frames::Switch => cie.extend_from_slice(&[DEF_CFA, RSP, 8, OFFSET | RETURN, 1]),
     }
     record(&mut section, cie);
     let mut fde = Vec::new();
@@ -84,9 +81,6 @@ pub fn eh_frame(address: u64, bytes: u64, frames: Frames) -> Vec<u8> {
     fde.extend_from_slice(&(section.len() as u32 + 4).to_le_bytes());
     fde.extend_from_slice(&address.to_le_bytes());
     fde.extend_from_slice(&bytes.to_le_bytes());
-    if let Frames::SwitchOut = frames {
-        fde.extend_from_slice(&switch_out(bytes));
-    }
     record(&mut section, fde);
     section.extend_from_slice(&[0; 4]);
     section
@@ -139,16 +133,4 @@ fn choose(condition: &[u8], yes: &[u8], no: &[u8]) -> Vec<u8> {
     let over_no = (no.len() as i16 + 3).to_le_bytes();
     let over_yes = (yes.len() as i16).to_le_bytes();
     [condition, &[BRA], &over_no, no, &[SKIP], &over_yes, yes].concat()
-}
-
-/// Where `sw_out` pushes and pops; `bytes`: its length. The last part is counted from the end.
-fn switch_out(bytes: u64) -> Vec<u8> {
-    const TAIL: u64 = 11;
-    const JUMP_AND_STORE: u64 = 7 + 8;
-    let pushes = [(1, 16), (1, 24), (2, 32), (2, 40), (2, 48), (2, 56)];
-    let pops = [(2, 48), (2, 40), (2, 32), (2, 24), (1, 16), (1, 8)];
-    let pushed = bytes.saturating_sub(10 + JUMP_AND_STORE + TAIL) as u8;
-    let middle = [(pushed, 64), (JUMP_AND_STORE as u8, 56)];
-    let steps = pushes.iter().chain(&middle).chain(&pops);
-    steps.flat_map(|&(distance, offset)| [ADVANCE, distance, DEF_CFA_OFFSET, offset]).collect()
 }
