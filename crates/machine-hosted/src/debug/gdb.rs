@@ -102,7 +102,7 @@ impl Registrations {
             let Entry { next, previous, .. } = *entry;
             match previous.as_mut() {
                 Some(previous) => previous.next = next,
-                None => (*(&raw mut __jit_debug_descriptor)).first = next,
+                None => __jit_debug_descriptor.first = next,
             }
             if let Some(next) = next.as_mut() {
                 next.previous = previous;
