@@ -40,8 +40,8 @@ use core::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use codestore::{CodeMemory, CodeStore};
 use machine::{
-    Channel, KernelCell, Machine, Nanos, NoFrames, Received, Start, SwitchOut, Threads, Translation, Tte, TteId,
-    Upcalls,
+    Channel, KernelCell, Machine, Nanos, NoFrames, Received, Rewritten, Start, SwitchOut, Threads, Translation, Tte,
+    TteId, Upcalls,
 };
 use machine_x86::{X86Tte, upcalls};
 use synth::Template;
@@ -287,6 +287,10 @@ impl Machine for HostedMachine {
             start::tell_counts();
         }
         host::exit(0)
+    }
+
+    fn rewritten_text(&self, visit: &mut dyn FnMut(Rewritten<'_>)) {
+        patch::visit(visit);
     }
 
     fn random(&self) -> u64 {

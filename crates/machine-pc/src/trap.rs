@@ -171,7 +171,8 @@ global_asm!(
         mov [rbx + {tte_sp}], rsp
         jmp r13
 
-    /* The pre-empted thread's turn again. Its signals must not wait for the next call. */
+    /* The pre-empted thread's turn again, or a new thread's first. Its signals must not wait for the next call. */
+    .globl timer_resume
     timer_resume:
         mov rbx, rsp
         and rbx, -{area}
@@ -243,7 +244,6 @@ global_asm!(
         jmp to_program
 
     /* rsp = the Registers record at the stack top. */
-    .globl return_to_user
     return_to_user:
         mov rbx, rsp
         and rbx, -{area}
@@ -311,7 +311,7 @@ global_asm!(
 
 unsafe extern "C" {
     pub static slow_call: u8;
-    pub static return_to_user: u8;
+    pub static timer_resume: u8;
     static clac_site_trap: u8;
     static clac_site_call: u8;
     static clac_site_timer: u8;

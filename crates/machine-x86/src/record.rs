@@ -44,6 +44,8 @@ pub struct TteRecord {
     pub attention: u64,
     /// What the last trap was about (CR2 of a page fault), where the machine does not find it in a register.
     pub fault_address: u64,
+    /// Not 0: a debugger looks; no routine is bound, and no text rewritten.
+    pub debugged: u64,
 }
 
 /// The record of the thread on whose kernel stack this is called.

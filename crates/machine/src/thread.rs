@@ -73,6 +73,16 @@ pub trait Tte {
     /// Takes over a copy of the running thread's vector state.
     fn inherit_vector_state(&self);
 
+    /// Copies the vector state of this thread, which is not in its program, into `into`, in the processor's standard
+    /// XSAVE layout; what does not fit is cut.
+    fn copy_vector_state(&self, into: &mut [u8]);
+    /// Gives this thread, which is not in its program, the vector state of such an image: `features` of those it holds,
+    /// the others become initial. Error: an image that the processor would refuse; the state is initial then.
+    fn replace_vector_state(&self, image: &[u8], features: u64) -> Result<(), BadVectorState>;
+
+    /// `true`: a debugger looks at the thread (S-55). All its calls are done in Rust, whatever is bound meanwhile, and
+    /// no text is rewritten for it. What was bound stays unbound afterwards.
+    fn set_debugged(&self, debugged: bool);
     /// Binds system call `number` in this thread's call table to a routine; `None`: done in Rust.
     fn bind_call(&self, number: usize, entry: Option<u64>);
     /// Synthesizes the dispatch of a call on descriptors (`fd → entry`) for this thread and binds it: it moves to the

@@ -144,9 +144,14 @@ impl Scheduler {
         self.preemptions.load(Ordering::Relaxed)
     }
 
-    /// Links a thread in behind the running one (S-73); does nothing if it is ready already.
+    /// Links a thread in behind the running one (S-73); does nothing if it is ready already, or stopped.
     pub fn unblock(&self, thread: &Arc<Thread>) {
-        if thread.state() != State::Asleep {
+        self.link_in(thread, State::Asleep);
+    }
+
+    /// Links a thread in that stands in `state`; does nothing in any other.
+    pub(crate) fn link_in(&self, thread: &Arc<Thread>, state: State) {
+        if thread.state() != state {
             return;
         }
         thread.set_state(State::Ready);
@@ -163,6 +168,14 @@ impl Scheduler {
     /// Takes the running thread out of the ring and runs the next; returns when it is unblocked.
     pub fn block(&self) {
         self.leave(State::Asleep);
+    }
+
+    /// Where the running thread may stand still: it is about to go back to its program, or holds nothing that others
+    /// wait for. If somebody has asked it to stop (`Thread::stop`), returns when it is started.
+    pub fn safe_point(&self) {
+        while self.current().shall_stop() {
+            self.leave(State::Stopped);
+        }
     }
 
     /// Ends the running thread after `last`: it never runs again. Its TTE is dropped by `discharge` later, from
