@@ -17,7 +17,9 @@ extern crate alloc;
 mod call;
 mod channels;
 mod clock;
+mod counts;
 mod cpu;
+mod debug;
 mod entry;
 mod frames;
 mod heap;
@@ -68,6 +70,8 @@ pub struct HostedMachine {
     /// When the timer is set to go off.
     alarm: KernelCell<Option<Nanos>>,
     trap_only: bool,
+    /// Calls and sites are counted for the host tool.
+    counts_calls: bool,
 }
 
 struct HostedCodeMemory;
@@ -118,6 +122,7 @@ impl HostedMachine {
             is_ticking: KernelCell::new(false),
             alarm: KernelCell::new(None),
             trap_only: parameters.trap_only,
+            counts_calls: parameters.counts,
         }));
         MACHINE.store((&raw const *machine) as u64, Ordering::Release);
         Some(machine)
@@ -283,6 +288,9 @@ impl Machine for HostedMachine {
     }
 
     fn power_off(&self) -> ! {
+        if self.counts_calls {
+            start::tell_counts();
+        }
         host::exit(0)
     }
 

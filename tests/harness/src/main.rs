@@ -38,6 +38,7 @@ suites
   compiler       make driving cc in a root with the host's compiler
   tty            interactive programs at a pseudo-terminal
   seeing         ps, code, graph, top, trace on a running system; random requests
+  hosted         the hosted machine: debuggers, counts, crash reports, many starts
   all            everything above
 
   list           the names of all cases of the differential, faults, semantics and pointers suites

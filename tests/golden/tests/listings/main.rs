@@ -68,3 +68,10 @@ fn costs_are_as_claimed() {
     let wrong: Vec<String> = all_templates().iter().filter_map(claims::check_cost).collect();
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
+
+#[test]
+fn debuggers_find_the_return_address() {
+    let wrong: Vec<String> =
+        routines::all().iter().filter_map(|(name, listing)| claims::check_return_address(name, listing)).collect();
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}

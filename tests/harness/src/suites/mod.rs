@@ -4,6 +4,7 @@ pub mod comparison;
 pub mod compiler;
 pub mod errors;
 pub mod fuzz;
+pub mod hosted;
 pub mod paper;
 pub mod seeing;
 pub mod shares;
@@ -31,6 +32,7 @@ pub fn run(name: &str, options: &Options, tally: &mut Tally) -> Result<(), Strin
         "seeing" => seeing::run(options, tally),
         "fuzz" => fuzz::run(options, tally),
         "tty" => tty::run(options, tally),
+        "hosted" => hosted::run(options, tally),
         "compiler" => compiler::run(options, tally),
         "list" => comparison::list(options),
         "all" => all(options, tally),
@@ -52,6 +54,7 @@ const ALL: &[&str] = &[
     "compiler",
     "tty",
     "seeing",
+    "hosted",
 ];
 
 /// Each suite is tried even when one before it could not be.
