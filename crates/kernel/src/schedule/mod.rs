@@ -80,6 +80,21 @@ impl Scheduler {
         Ok(scheduler)
     }
 
+    /// The scheduler that was started last.
+    pub fn the() -> Option<&'static Scheduler> {
+        THE.get()
+    }
+
+    /// The ready threads in the order in which they will run: for those who check the ring.
+    pub fn ready_order(&self) -> Vec<TteId> {
+        self.ring.borrow().order()
+    }
+
+    /// All threads that can be found by their ids, the idle one too.
+    pub fn known_threads(&self) -> Vec<Arc<Thread>> {
+        self.threads.borrow().iter().flatten().cloned().collect()
+    }
+
     pub fn machine(&self) -> &'static dyn Machine {
         self.machine
     }
