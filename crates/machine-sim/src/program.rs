@@ -33,6 +33,11 @@ const ENTRIES: u64 = TEXT + 0x1000;
 /// Programs that a plan can have.
 pub const PROGRAMS: usize = 256;
 
+/// Selectors and flags of a program, as Linux has them.
+const USER_CODE: u64 = 0x33;
+const USER_DATA: u64 = 0x2B;
+const INTERRUPTS_ON: u64 = 0x202;
+
 const RT_SIGACTION: u64 = 13;
 const RT_SIGRETURN: u64 = 15;
 const EXIT: u64 = 60;
@@ -53,7 +58,10 @@ pub struct User {
 }
 
 impl User {
-    pub(crate) fn new(machine: &'static SimMachine, id: TteId, registers: Registers) -> User {
+    pub(crate) fn new(machine: &'static SimMachine, id: TteId, mut registers: Registers) -> User {
+        // As the other machines have it, whatever the kernel says.
+        (registers.cs, registers.ss) = (USER_CODE, USER_DATA);
+        registers.rflags |= INTERRUPTS_ON;
         User { machine, id, registers: RefCell::new(registers) }
     }
 
@@ -109,6 +117,7 @@ impl User {
         self.machine.with_record(self.id, |record| record.vector = vector);
         self.interrupt_point();
         self.settle(COMPUTE);
+        self.registers.borrow_mut().cause = before.cause;
         assert_eq!(*self.registers.borrow(), before, "an interrupt changed the program's registers");
         let after = self.machine.with_record(self.id, |record| record.vector);
         assert_eq!(after, vector, "an interrupt changed the program's vector registers");

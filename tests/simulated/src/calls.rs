@@ -42,7 +42,7 @@ impl Calls for User {
     fn thread(&self, program: usize, given: u64, ended: u64) -> i64 {
         const STACK_BYTES: u64 = 0x4000;
         let stack = self.map(STACK_BYTES) + STACK_BYTES;
-        self.clone(program, given, [THREAD_FLAGS | 0x0100_0000, stack, 0, ended, 0, 0])
+        self.clone(program, given, [THREAD_FLAGS, stack, 0, ended, 0, 0])
     }
 
     fn fork(&self, program: usize, given: u64) -> i64 {

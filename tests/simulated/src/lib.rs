@@ -1,8 +1,10 @@
 //! The kernel and the emulator on the simulated machine: one seed, one run.
 
+mod activities;
 mod boot;
 mod calls;
 mod ring;
+pub mod scene;
 
 pub use boot::run;
 pub use calls::Calls;
