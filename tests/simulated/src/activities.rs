@@ -149,11 +149,13 @@ pub fn sleeper(user: &User, report: &Report) {
     for _ in 0..times {
         let ns = user.below(if user.below(3) == 0 { 3_000_000 } else { 50_000 });
         let before = user.clock(scratch);
-        let result = if user.below(2) == 0 {
-            user.sleep(ns, scratch)
-        } else {
-            user.store(scratch, &[0u64.to_le_bytes(), ns.to_le_bytes()].concat());
-            user.call(nr::FUTEX, [page + ENDED, FUTEX_WAIT, 1, scratch, 0, 0])
+        let result = match user.below(3) {
+            0 => user.sleep(ns, scratch),
+            1 => timer(user, ns, scratch),
+            _ => {
+                user.store(scratch, &[0u64.to_le_bytes(), ns.to_le_bytes()].concat());
+                user.call(nr::FUTEX, [page + ENDED, FUTEX_WAIT, 1, scratch, 0, 0])
+            }
         };
         let slept = user.clock(scratch) - before;
         match result {
@@ -162,6 +164,20 @@ pub fn sleeper(user: &User, report: &Report) {
         }
     }
     done(report);
+}
+
+/// Waits for a timer of its own (`timerfd`) that goes off once.
+fn timer(user: &User, ns: u64, scratch: u64) -> i64 {
+    const CLOCK_MONOTONIC: u64 = 1;
+    let timer = user.call(nr::TIMERFD_CREATE, [CLOCK_MONOTONIC, 0, 0, 0, 0, 0]);
+    assert!(timer > 0, "timerfd_create: {timer}");
+    let timer = timer as u64;
+    user.store(scratch, &[0, 0, 0, ns.max(1)].map(u64::to_le_bytes).concat());
+    assert_eq!(user.call(nr::TIMERFD_SETTIME, [timer, 0, scratch, 0, 0, 0]), 0);
+    let result = user.call(nr::READ, [timer, scratch, 8, 0, 0, 0]);
+    assert!(result == 8 || result == EINTR, "read of a timer: {result}");
+    assert_eq!(user.call(nr::CLOSE, [timer, 0, 0, 0, 0, 0]), 0);
+    result.min(0)
 }
 
 /// `poll` of an empty pipe: the time limit is kept, never too early.

@@ -2,7 +2,7 @@
 
 use kernel::schedule::Scheduler;
 use kernel::thread::State;
-use machine::TteId;
+use machine::{Nanos, TteId};
 use machine_sim::SimMachine;
 
 /// The ring is circular, has each ready thread once and no other, and the links that the code would jump through say the
@@ -27,5 +27,18 @@ pub fn check_ring(machine: &SimMachine) -> Result<(), String> {
     if rotated != links {
         return Err(format!("the ring says {rotated:?}, the links {links:?}"));
     }
-    Ok(())
+    check_alarms(scheduler)
+}
+
+/// An alarm may ring late by a quantum, by the longest step of a program, and while the kernel holds the interrupt off.
+const LATE_NS: u64 = 4_000_000;
+
+fn check_alarms(scheduler: &Scheduler) -> Result<(), String> {
+    let now = scheduler.machine().now();
+    match scheduler.next_alarm() {
+        Some(at) if at.saturating_add(Nanos(LATE_NS)) < now => {
+            Err(format!("at {} the alarm of {} has not rung", now.0, at.0))
+        }
+        _ => Ok(()),
+    }
 }

@@ -95,6 +95,11 @@ impl Scheduler {
         self.threads.borrow().iter().flatten().cloned().collect()
     }
 
+    /// When the next alarm is due.
+    pub fn next_alarm(&self) -> Option<Nanos> {
+        self.alarms.borrow().next()
+    }
+
     pub fn machine(&self) -> &'static dyn Machine {
         self.machine
     }
