@@ -51,7 +51,8 @@ MUTANTS = [
      "            self.unix.scheduler.wake(&self.readers);\n", ""),
     ("a child's end does not wake its parent", CALLS + "life/family.rs",
      "    unix.scheduler.wake(&parent.children_changed);\n", ""),
-    ("a signal does not end a sleep", "crates/unix/src/signal/generate.rs", "unblock(", "skip_unblock("),
+    ("a signal does not end a sleep", CALLS + "signals/send.rs",
+     "                unix.scheduler.unblock(&task.thread);\n", ""),
 ]
 
 # Breaks that no program can see: not a failure when missed.
