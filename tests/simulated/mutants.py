@@ -71,10 +71,15 @@ def caught(path, old, new):
     with open(path, "w") as file:
         file.write(text.replace(old, new))
     try:
-        command = ["cargo", "test", "-q", "-p", "simulated", "--test", "scheduling", "nothing_is_lost"]
         environment = dict(os.environ, RUST_BACKTRACE="0")
-        run = subprocess.run(command, capture_output=True, text=True, timeout=600, env=environment)
-        words = [line for line in run.stdout.splitlines() if line.startswith("seed ")]
+        words = []
+        for test in (["-p", "simulated", "--test", "scheduling", "nothing_is_lost"], ["-p", "kernel", "schedule::"]):
+            command = ["cargo", "test", "-q", *test]
+            run = subprocess.run(command, capture_output=True, text=True, timeout=600, env=environment)
+            lines = run.stdout.splitlines()
+            words += [line for line in lines if line.startswith("seed ") or line.endswith("stdout ----")]
+            if run.returncode:
+                break
         if run.returncode and not words:
             return None, "does not compile"
         return run.returncode != 0, words[0][:110] if words else ""

@@ -75,7 +75,13 @@ impl SimMachine {
 
     /// Calls `each` with frame, offset, place in the transfer and length of each piece; returns how many bytes came
     /// before a fault.
-    fn pieces(&self, at: u64, bytes: usize, write: bool, mut each: impl FnMut(FrameNumber, usize, usize, usize)) -> usize {
+    fn pieces(
+        &self,
+        at: u64,
+        bytes: usize,
+        write: bool,
+        mut each: impl FnMut(FrameNumber, usize, usize, usize),
+    ) -> usize {
         let mut done = 0;
         while done < bytes {
             let address = at.wrapping_add(done as u64);

@@ -142,6 +142,13 @@ pub fn locker(user: &User, report: &Report) {
     done(report);
 }
 
+/// Computes and makes no call at all: only the timer takes the processor away from it.
+pub fn computer(user: &User, report: &Report) {
+    let (_, [times, ..]) = page(user);
+    (0..times).for_each(|_| user.compute());
+    done(report);
+}
+
 /// Sleeps, and never too short; futexes with a time limit too.
 pub fn sleeper(user: &User, report: &Report) {
     let (page, [times, ..]) = page(user);

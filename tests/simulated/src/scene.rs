@@ -47,14 +47,28 @@ pub enum Number {
     Parent,
     Child,
     Poller,
+    Computer,
     Handler,
 }
 
 /// A scene as the tests run it.
 pub fn plan(seed: u64, report: &Arc<Report>) -> Plan {
     let programs = [
-        first, act::writer, act::reader, act::locker, act::sleeper, act::waiter, act::releaser, act::target, act::sender,
-        act::typist, act::parent, act::child, act::poller, handler,
+        first,
+        act::writer,
+        act::reader,
+        act::locker,
+        act::sleeper,
+        act::waiter,
+        act::releaser,
+        act::target,
+        act::sender,
+        act::typist,
+        act::parent,
+        act::child,
+        act::poller,
+        act::computer,
+        handler,
     ];
     let program = |body: fn(&User, &Report)| -> Program {
         let report = report.clone();
@@ -145,7 +159,7 @@ fn first(user: &User, report: &Report) {
 }
 
 fn begin_activity(user: &User, shared: u64, pages: &mut Vec<u64>) {
-    match user.below(8) {
+    match user.below(9) {
         0 | 1 => {
             let nonblocking = if user.below(3) == 0 { 0o4000 } else { 0 };
             let (read, write) = user.pipe(nonblocking, shared + SCRATCH);
@@ -177,7 +191,8 @@ fn begin_activity(user: &User, shared: u64, pages: &mut Vec<u64>) {
             pages.push(target);
             pages.push(start(user, Number::Sender, &[words, times, thread]));
         }
-        6 => pages.push(start(user, Number::Parent, &[1 + user.below(3)])),
+        6 => pages.push(start(user, Number::Computer, &[100 + user.below(3_000)])),
+        7 => pages.push(start(user, Number::Parent, &[1 + user.below(3)])),
         _ => pages.push(start(user, Number::Poller, &[1 + user.below(6)])),
     }
 }
