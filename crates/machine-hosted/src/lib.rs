@@ -24,6 +24,7 @@ mod heap;
 mod host;
 mod layout;
 mod patch;
+mod sample_clock;
 mod signals;
 mod start;
 mod stubs;
@@ -39,7 +40,8 @@ use core::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use codestore::{CodeMemory, CodeStore};
 use machine::{
-    Channel, KernelCell, Machine, Nanos, NoFrames, Received, Start, Threads, Translation, Tte, TteId, Upcalls,
+    Channel, KernelCell, Machine, Nanos, NoFrames, Received, SampleClock, Start, Threads, Translation, Tte, TteId,
+    Upcalls,
 };
 use synth::Template;
 
@@ -277,6 +279,18 @@ impl Machine for HostedMachine {
 
     fn is_drained(&self, _channel: Channel) -> bool {
         true
+    }
+
+    fn sample_clock(&self) -> Option<SampleClock> {
+        Some(sample_clock::find())
+    }
+
+    fn bind_sample_handler(&self, entry: u64) {
+        sample_clock::bind(entry);
+    }
+
+    fn raise_samples(&self, count: u32) {
+        sample_clock::raise(count);
     }
 
     fn power_off(&self) -> ! {

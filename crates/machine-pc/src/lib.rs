@@ -18,6 +18,7 @@ mod paging;
 mod pvh;
 mod record;
 mod registers;
+mod sample_clock;
 mod start;
 mod thread_code;
 mod transmit;
@@ -34,8 +35,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use codestore::{CodeMemory, CodeStore};
 use machine::{
-    Channel, FrameSource, KernelCell, Machine, Nanos, NoFrames, Received, SendCode, Start, Threads, Translation, Tte,
-    TteId, Upcalls,
+    Channel, FrameSource, KernelCell, Machine, Nanos, NoFrames, Received, SampleClock, SendCode, Start, Threads,
+    Translation, Tte, TteId, Upcalls,
 };
 use synth::{Target, Template};
 
@@ -44,6 +45,7 @@ pub use clock::{cmos_seconds, parameters as clock_parameters};
 pub use heap::Heap;
 pub use layout::USER_LIMIT;
 pub use pvh::BootInfo;
+pub use sample_clock::templates as sample_templates;
 pub use start::{Booted, boot, panic, say_early};
 pub use thread_code::{UserCall, templates as thread_templates};
 pub use transmit::{send_code, templates as transmit_templates};
@@ -243,6 +245,22 @@ impl Machine for PcMachine {
 
     fn send_code(&self, channel: Channel, none: Target) -> Option<SendCode> {
         self.console.borrow().as_ref()?.send_code(channel, none)
+    }
+
+    fn sample_clock(&self) -> Option<SampleClock> {
+        sample_clock::find()
+    }
+
+    fn bind_sample_handler(&self, entry: u64) {
+        sample_clock::bind(entry);
+    }
+
+    fn run_sample_clock(&self, hertz: u32) -> u64 {
+        sample_clock::run(hertz)
+    }
+
+    fn raise_samples(&self, count: u32) {
+        sample_clock::raise(count);
     }
 
     fn power_off(&self) -> ! {

@@ -23,7 +23,7 @@ mod trace;
 mod translation;
 mod tte;
 
-pub use crate::machine::{Plan, SimMachine};
+pub use crate::machine::{Check, Plan, SimMachine};
 pub use baton::{End, Outcome};
 pub use program::{COMPUTE, PROGRAMS, Program, TEXT, TEXT_BYTES, User, entry};
 pub use random::Random;

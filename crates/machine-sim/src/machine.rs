@@ -20,6 +20,9 @@ use crate::trace::Trace;
 use crate::translation::SimTranslation;
 use crate::tte::{Record, SimTte, VECTOR_BYTES, VECTOR_FEATURES};
 
+/// Looks at the machine; an error says what is wrong.
+pub type Check = fn(&SimMachine) -> Result<(), String>;
+
 /// What a run is made of. The same plan makes the same run.
 #[derive(Clone)]
 pub struct Plan {
@@ -34,7 +37,7 @@ pub struct Plan {
     /// What arrives, in nanoseconds, and where. No bytes: the other side closes.
     pub input: Vec<(u64, Channel, Vec<u8>)>,
     /// Called at every step; an error ends the run.
-    pub check: Option<fn(&SimMachine) -> Result<(), String>>,
+    pub check: Option<Check>,
 }
 
 /// One run's machine. It is never freed, but its frames are when the run is over.

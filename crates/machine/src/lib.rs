@@ -16,7 +16,7 @@ mod time;
 mod translation;
 
 pub use cell::{KernelCell, KernelSlots};
-pub use machine::{Channel, Fragment, Machine, Received, SendCode};
+pub use machine::{Channel, Fragment, Machine, Received, SampleClock, SendCode};
 pub use memory::{FrameNumber, FrameSource, KERNEL_FRAMES_MIN, PAGE_BYTES, PhysicalMemory, UserMemory};
 pub use registers::Registers;
 pub use thread::{

@@ -10,6 +10,7 @@ use codestore::CodeStore;
 use kernel::call::Makers;
 use kernel::file::{CounterClock, Namespace, Time};
 use kernel::schedule::Scheduler;
+use kernel::sound::Sound;
 use kernel::space::{Access, FramePool, Page};
 use kernel::thread::Thread;
 use machine::{Channel, Exception, KernelCell, Machine, Nanos, Registers, TteId, Upcalls, VirtAddr};
@@ -47,6 +48,8 @@ pub struct Unix {
     pub channels: &'static Channels,
     pub terminals: Terminals,
     pub lock_waits: LockWaits,
+    /// The Sound-IO device server, on machines with a sample clock.
+    pub sound: Option<Sound>,
     pub options: Options,
     pub shm: calls::Segments,
     /// Wall clock minus time since boot.
@@ -242,6 +245,12 @@ impl Upcalls for Unix {
     fn device(&'static self) {
         self.channels.wake(self.scheduler);
         self.terminals.device(self);
+    }
+
+    fn sample(&'static self) {
+        if let Some(sound) = &self.sound {
+            sound.interrupt();
+        }
     }
 
     fn before_user(&'static self, thread: TteId, registers: &mut Registers) {
