@@ -28,7 +28,7 @@ pub type Check = fn(&SimMachine) -> Result<(), String>;
 pub struct Plan {
     pub seed: u64,
     pub frames: usize,
-    /// Steps of programs after which a run is given up.
+    /// Steps of programs and switches after which a run is given up.
     pub steps_max: u64,
     /// In one of how many steps the timer goes off without reason.
     pub preempt_once_in: u64,
@@ -277,6 +277,8 @@ impl SimMachine {
     fn switch_to_next(&'static self) {
         let from = self.current();
         let next = self.with_record(from, |record| record.next).expect("the running thread is linked");
+        // A kernel that only switches is stuck too.
+        self.count_step();
         if next == from {
             return;
         }
