@@ -108,19 +108,23 @@ fn memory() -> Result<Memory, Errno> {
 }
 
 impl ChannelWords {
-    /// Memory for the ring, at the channel's first use, and an empty ring.
-    pub(super) fn prepare(&self, device: u32) -> Result<(), Errno> {
+    /// Memory for the ring, unless it is there.
+    pub(super) fn allocate(&self) -> Result<(), Errno> {
         if self.ring.borrow().is_none() {
             let memory = memory()?;
             self.ring_at.store(memory.places.as_ptr() as u64, Ordering::Relaxed);
             self.table_at.store(memory.table.as_ptr() as u64, Ordering::Relaxed);
             *self.ring.borrow_mut() = Some(memory);
         }
+        Ok(())
+    }
+
+    /// Empties the ring; `device`: the device's count.
+    pub(super) fn restart(&self, device: u32) {
         self.head.store(0, Ordering::Relaxed);
         self.tail.store(0, Ordering::Relaxed);
         self.lost.store(0, Ordering::Relaxed);
         self.started.store(device, Ordering::Relaxed);
-        Ok(())
     }
 
     /// Gives an output all the samples that there is room for.

@@ -8,7 +8,7 @@ use synth::{Abs32, Draft};
 
 use super::SoundWords;
 use super::channel::{Activity, Channel, ChannelWords, Format};
-use super::template::{AdIn, AdInMuLaw, CdIn, DaOut, Device, GenericAssembly, Restore, Save};
+use super::template::{AdIn, AdInMuLaw, CdIn, DaOut, SoundAssembly, SoundDevice, SoundRestore, SoundSave};
 use crate::call::Makers;
 
 /// Register contract of interrupt handlers: entered by the interrupt through the slot, interrupts off, every register
@@ -41,7 +41,7 @@ pub fn synthesize(
     let name = match maker {
         Maker::Synthesized => collapse(&mut draft, words, activity),
         Maker::Assembler | Maker::Compiled => {
-            GenericAssembly { words: address(words) }.append_to(&mut draft);
+            SoundAssembly { words: address(words) }.append_to(&mut draft);
             "sound.assembler"
         }
     };
@@ -57,17 +57,17 @@ fn address<T>(word: &T) -> Abs32 {
 fn collapse(draft: &mut Draft, words: &SoundWords, activity: Activity) -> &'static str {
     let device = address(&words.device);
     if activity.is_silent() {
-        Device { device }.append_to(draft);
+        SoundDevice { device }.append_to(draft);
         return "sound.null";
     }
-    Save {}.append_to(draft);
-    Device { device }.append_to(draft);
+    SoundSave {}.append_to(draft);
+    SoundDevice { device }.append_to(draft);
     for channel in Channel::ALL {
         if let Some(format) = activity.format(channel) {
             append(draft, words, &words.channels[channel as usize], format);
         }
     }
-    Restore {}.append_to(draft);
+    SoundRestore {}.append_to(draft);
     name(activity)
 }
 

@@ -123,9 +123,12 @@ impl Sound {
         if format.is_some() && before.format(channel).is_some() {
             return Err(Errno::EBUSY);
         }
-        let words = &self.words.channels[channel as usize];
         if format.is_some() {
-            words.prepare(self.words.device.load(Ordering::Relaxed))?;
+            if before.is_silent() {
+                // Making a ring takes longer than a sample; while the clock stands, nothing is late.
+                self.words.channels.iter().try_for_each(ChannelWords::allocate)?;
+            }
+            self.words.channels[channel as usize].restart(self.words.device.load(Ordering::Relaxed));
         }
         let activity = before.with(channel, format);
         self.publish(activity, self.maker())?;
@@ -154,7 +157,8 @@ impl Sound {
         }
         for channel in Channel::ALL.into_iter().filter(|channel| activity.format(*channel).is_some()) {
             let words = &self.words.channels[channel as usize];
-            words.prepare(self.words.device.load(Ordering::Relaxed))?;
+            words.allocate()?;
+            words.restart(self.words.device.load(Ordering::Relaxed));
             // An output that is never dry.
             words.fill_up(activity.format(channel));
         }

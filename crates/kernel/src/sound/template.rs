@@ -12,14 +12,14 @@ use super::channel::ChannelWords;
 
 template! {
     /// Saves the registers that the channels' fragments use (S-79). Cost: 2 instructions.
-    pub struct Save {}
+    pub struct SoundSave {}
     "push rax",
     "push rdx",
 }
 
 template! {
     /// The simulated device makes the next sample. A real device's register changes by itself. Cost: 1 instruction.
-    pub struct Device { device: Abs32 }
+    pub struct SoundDevice { device: Abs32 }
     "inc dword ptr [{device}]",
 }
 
@@ -69,7 +69,7 @@ template! {
 
 template! {
     /// Gives the registers back. Cost: 2 instructions.
-    pub struct Restore {}
+    pub struct SoundRestore {}
     "pop rdx",
     "pop rax",
 }
@@ -77,7 +77,7 @@ template! {
 template! {
     /// The generic handler as one writes it by hand: saves all registers, asks each channel whether it is active and what
     /// it is. The twin of `Sound::interrupt`.
-    pub struct GenericAssembly { words: Abs32 }
+    pub struct SoundAssembly { words: Abs32 }
     where {
         DEVICE = offset_of!(SoundWords, device),
         ANALOG = offset_of!(SoundWords, analog_out),
@@ -169,13 +169,13 @@ template! {
 /// For the golden listings.
 pub fn templates() -> [Template; 8] {
     [
-        Save::template(),
-        Device::template(),
+        SoundSave::template(),
+        SoundDevice::template(),
         CdIn::template(),
         AdIn::template(),
         AdInMuLaw::template(),
         DaOut::template(),
-        Restore::template(),
-        GenericAssembly::template(),
+        SoundRestore::template(),
+        SoundAssembly::template(),
     ]
 }

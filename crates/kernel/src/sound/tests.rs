@@ -7,7 +7,7 @@ use super::*;
 fn words_with(formats: [Option<Format>; 3]) -> SoundWords {
     let words = SoundWords::default();
     for (channel, format) in words.channels.iter().zip(formats) {
-        channel.prepare(0).expect("memory for a ring");
+        channel.allocate().expect("memory for a ring");
         channel.set_format(format);
     }
     words

@@ -8,12 +8,14 @@ use synth::Template;
 
 use crate::{disassembly, root};
 
-const SOURCES: [&str; 11] = [
+const SOURCES: [&str; 13] = [
     "kernel/src/call/routine.rs",
     "kernel/src/call/simple.rs",
     "kernel/src/call/open.rs",
     "kernel/src/call/console.rs",
     "kernel/src/tty/template.rs",
+    "kernel/src/sound/template.rs",
+    "machine-pc/src/sample_clock.rs",
     "machine-pc/src/transmit.rs",
     "kernel/src/pipe/template.rs",
     "kernel/src/file/window.rs",
