@@ -11,6 +11,7 @@ mod hosted;
 mod linux;
 mod linux_kernel;
 mod report;
+mod sound;
 mod suite;
 mod synthesis;
 mod ticks;
@@ -32,6 +33,8 @@ pub enum Suite {
     Paper,
     /// Single operations: one kernel call, fault, signal, switch or process each
     Micro,
+    /// The interrupt of the sound device, with handlers by three makers (table 3.4)
+    Sound,
 }
 
 /// Arguments of `synth bench`.
@@ -79,6 +82,9 @@ pub struct BenchArgs {
 /// When the programs cannot be built or the Linux guest cannot be run; a Synthesis side that does not
 /// run is not an error but "n/a" with its reason.
 pub fn bench(args: BenchArgs) -> Result<ExitCode, BenchError> {
+    if args.suite == Suite::Sound {
+        return sound::bench(&args);
+    }
     if args.hosted {
         return hosted::bench(&args);
     }

@@ -77,6 +77,8 @@ pub fn select(suite: Suite, only: &[String]) -> Result<Vec<Program>, BenchError>
     let all = match suite {
         Suite::Paper => paper(),
         Suite::Micro => micro(),
+        // Has a program and a table of its own.
+        Suite::Sound => Vec::new(),
     };
     if let Some(asked) = only.iter().find(|name| !all.iter().any(|program| program.is_called(name))) {
         let known = all.iter().map(|program| format!("{} ({})", program.number, program.name()));

@@ -293,6 +293,10 @@ impl Machine for HostedMachine {
         sample_clock::raise(count);
     }
 
+    fn call_samples(&self, entry: u64, count: u32) {
+        sample_clock::call(entry, count);
+    }
+
     fn power_off(&self) -> ! {
         host::exit(0)
     }

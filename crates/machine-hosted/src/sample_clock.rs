@@ -28,9 +28,7 @@ global_asm!(
         jmp qword ptr [rip + hosted_sample_slot]
 
     /* As the pc's, less what it does with CR0: saves what compiled code may use. */
-    .balign 16
-    .globl hosted_sample_compiled
-    hosted_sample_compiled:
+    .macro sample_in_compiled_code
         push rax
         push rcx
         push rdx
@@ -60,7 +58,17 @@ global_asm!(
         pop rcx
         pop rax
         mov dword ptr [rip + {end_of_interrupt}], 0
+    .endm
+    .balign 16
+    .globl hosted_sample_compiled
+    hosted_sample_compiled:
+        sample_in_compiled_code
         iretq
+    .balign 16
+    .globl hosted_sample_procedure
+    hosted_sample_procedure:
+        sample_in_compiled_code
+        ret
     .popsection
 "#,
     end_of_interrupt = sym END_OF_INTERRUPT,
@@ -68,6 +76,7 @@ global_asm!(
 
 unsafe extern "C" {
     static hosted_sample_compiled: u8;
+    static hosted_sample_procedure: u8;
     static hosted_sample_slot: AtomicU64;
 }
 
@@ -78,6 +87,13 @@ template! {
     "iretq",
 }
 
+template! {
+    /// Ends a handler that is called as a procedure. Cost: 2 instructions.
+    pub struct EndOfProcedure { end_of_interrupt: Abs32 }
+    "mov dword ptr [{end_of_interrupt}], 0",
+    "ret",
+}
+
 #[unsafe(no_mangle)]
 extern "C" fn hosted_sample_in_rust() {
     upcall::kernel().sample();
@@ -85,10 +101,12 @@ extern "C" fn hosted_sample_in_rust() {
 
 pub fn find() -> SampleClock {
     let end_of_interrupt = Abs32((&raw const END_OF_INTERRUPT) as u64);
+    let procedure_end = Fragment { template: EndOfProcedure::template(), holes: [end_of_interrupt.into()].into() };
     SampleClock {
         slot: (&raw const hosted_sample_slot) as u64,
         end: Fragment { template: EndOfSample::template(), holes: [end_of_interrupt.into()].into() },
         compiled: (&raw const hosted_sample_compiled) as u64,
+        as_procedure: Some((procedure_end, (&raw const hosted_sample_procedure) as u64)),
     }
 }
 
@@ -118,5 +136,12 @@ pub fn raise(count: u32) {
                 selector = out(reg) _,
             );
         }
+    }
+}
+
+pub fn call(entry: u64, count: u32) {
+    for _ in 0..count {
+        // SAFETY: the handler keeps all registers but the flags, and ends with `ret`.
+        unsafe { asm!("call {}", in(reg) entry) };
     }
 }

@@ -63,6 +63,9 @@ pub struct SampleClock {
     pub end: Fragment,
     /// A handler that saves what compiled code may use and calls `Upcalls::sample`.
     pub compiled: u64,
+    /// The same two for handlers that are called as procedures, to measure them without the interrupt, on a machine that
+    /// can do so.
+    pub as_procedure: Option<(Fragment, u64)>,
 }
 
 /// One of the two machines. Cold calls come through here; hot paths paste the machine's fragments.
@@ -134,6 +137,10 @@ pub trait Machine: PhysicalMemory + UserMemory + Threads {
     /// Raises the interrupt `count` times, one after the other, to measure it.
     fn raise_samples(&self, count: u32) {
         let _ = count;
+    }
+    /// Calls a handler that ends as a procedure `count` times.
+    fn call_samples(&self, entry: u64, count: u32) {
+        let _ = (entry, count);
     }
     /// Ends the machine.
     fn power_off(&self) -> !;

@@ -24,7 +24,7 @@ pub fn find() -> SampleClock {
     let [end] = machine_pc::sample_templates();
     let end_of_interrupt = Abs32((&raw const words.end_of_interrupt) as u64);
     let end = Fragment { template: end, holes: vec![end_of_interrupt.into()] };
-    SampleClock { slot: (&raw const words.slot) as u64, end, compiled: 0 }
+    SampleClock { slot: (&raw const words.slot) as u64, end, compiled: 0, as_procedure: None }
 }
 
 pub fn bind(entry: u64) {

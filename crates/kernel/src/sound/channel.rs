@@ -107,6 +107,25 @@ fn memory() -> Result<Memory, Errno> {
     Ok(Memory { places: places.into_boxed_slice(), table: table.into_boxed_slice() })
 }
 
+impl Memory {
+    /// The word that holds a place, how far it is shifted there, and the mask of a place.
+    fn word(&self, count: u32, format: Format) -> (&AtomicU32, usize, u32) {
+        let byte = (count % RING_PLACES) as usize * format.bytes();
+        (&self.places[byte / 4], byte % 4 * 8, u32::MAX >> (32 - format.bytes() * 8))
+    }
+
+    fn get(&self, count: u32, format: Format) -> u32 {
+        let (word, shift, mask) = self.word(count, format);
+        word.load(Ordering::Relaxed) >> shift & mask
+    }
+
+    fn put(&self, count: u32, format: Format, value: u32) {
+        let (word, shift, mask) = self.word(count, format);
+        let others = word.load(Ordering::Relaxed) & !(mask << shift);
+        word.store(others | (value & mask) << shift, Ordering::Relaxed);
+    }
+}
+
 impl ChannelWords {
     /// Memory for the ring, unless it is there.
     pub(super) fn allocate(&self) -> Result<(), Errno> {
@@ -167,21 +186,13 @@ impl ChannelWords {
     }
 
     fn get(&self, count: u32, format: Format) -> u32 {
-        let ring = self.ring.borrow();
-        let Some(memory) = &*ring else { return 0 };
-        let byte = (count % RING_PLACES) as usize * format.bytes();
-        let word = memory.places[byte / 4].load(Ordering::Relaxed) >> (byte % 4 * 8);
-        word & (u32::MAX >> (32 - format.bytes() * 8))
+        self.ring.borrow().as_ref().map_or(0, |memory| memory.get(count, format))
     }
 
     fn put(&self, count: u32, format: Format, value: u32) {
-        let ring = self.ring.borrow();
-        let Some(memory) = &*ring else { return };
-        let byte = (count % RING_PLACES) as usize * format.bytes();
-        let (shift, mask) = (byte % 4 * 8, u32::MAX >> (32 - format.bytes() * 8));
-        let place = &memory.places[byte / 4];
-        let others = place.load(Ordering::Relaxed) & !(mask << shift);
-        place.store(others | (value & mask) << shift, Ordering::Relaxed);
+        if let Some(memory) = &*self.ring.borrow() {
+            memory.put(count, format, value);
+        }
     }
 
     /// Places that were lost because the reader was late.
@@ -198,35 +209,37 @@ impl ChannelWords {
             self.lost.store(self.lost().wrapping_add(lost), Ordering::Relaxed);
             self.tail.store(first, Ordering::Relaxed);
         }
-        let mut tail = self.tail.load(Ordering::Relaxed);
-        let mut done = 0;
-        for place in into.chunks_exact_mut(format.bytes()) {
-            if tail == head {
-                break;
+        let tail = self.tail.load(Ordering::Relaxed);
+        let count = (head.wrapping_sub(tail) as usize).min(into.len() / format.bytes());
+        let ring = self.ring.borrow();
+        let Some(memory) = &*ring else { return 0 };
+        let places = (0..count).map(|at| memory.get(tail.wrapping_add(at as u32), format));
+        // Interrupts are off here, and the next sample is near: each size has a loop of its own.
+        match format.bytes() {
+            4 => into.chunks_exact_mut(4).zip(places).for_each(|(to, place)| to.copy_from_slice(&place.to_le_bytes())),
+            2 => {
+                let places = places.map(|place| (place as u16).to_le_bytes());
+                into.chunks_exact_mut(2).zip(places).for_each(|(to, place)| to.copy_from_slice(&place));
             }
-            place.copy_from_slice(&self.get(tail, format).to_le_bytes()[..format.bytes()]);
-            tail = tail.wrapping_add(1);
-            done += format.bytes();
+            _ => into.iter_mut().zip(places).for_each(|(to, place)| *to = place as u8),
         }
-        self.tail.store(tail, Ordering::Release);
-        done
+        self.tail.store(tail.wrapping_add(count as u32), Ordering::Release);
+        count * format.bytes()
     }
 
     /// Puts samples into an output's ring; returns how many bytes had room.
     pub fn add(&self, from: &[u8]) -> usize {
         let format = Format::StereoOut;
-        let mut done = 0;
-        for frame in from.chunks_exact(format.bytes()) {
-            if self.fill() == RING_PLACES {
-                break;
-            }
+        let head = self.head.load(Ordering::Relaxed);
+        let count = ((RING_PLACES - self.fill()) as usize).min(from.len() / format.bytes());
+        let ring = self.ring.borrow();
+        let Some(memory) = &*ring else { return 0 };
+        for (at, frame) in from.chunks_exact(format.bytes()).take(count).enumerate() {
             let value = frame.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
-            let head = self.head.load(Ordering::Relaxed);
-            self.put(head, format, value);
-            self.head.store(head.wrapping_add(1), Ordering::Release);
-            done += format.bytes();
+            memory.put(head.wrapping_add(at as u32), format, value);
         }
-        done
+        self.head.store(head.wrapping_add(count as u32), Ordering::Release);
+        count * format.bytes()
     }
 }
 

@@ -31,7 +31,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 use abi::Errno;
 use codestore::Code;
-use machine::{KernelCell, Machine, Nanos, SampleClock};
+use machine::{Fragment, KernelCell, Machine, Nanos, SampleClock};
 
 use crate::call::Makers;
 
@@ -55,6 +55,13 @@ pub struct SoundWords {
     pub analog_out: AtomicU32,
     /// By [`Channel`].
     pub channels: [ChannelWords; 3],
+}
+
+/// How a handler is entered to be measured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Entry {
+    Interrupt,
+    Call,
 }
 
 /// The device server. It lives as long as the machine.
@@ -145,10 +152,11 @@ impl Sound {
         }
     }
 
-    /// Raises the interrupt `count` times with a handler for `activity`, and takes the time.
+    /// Raises the interrupt `count` times with a handler for `activity`, or calls the handler, and takes the time.
     ///
-    /// Errors: `EBUSY` while a channel is active, `EINVAL` for more than [`RAISED_MOST`], `ENOMEM`.
-    pub fn measure(&self, activity: Activity, count: u32) -> Result<Nanos, Errno> {
+    /// Errors: `EBUSY` while a channel is active, `EINVAL` for more than [`RAISED_MOST`], `ENOTSUP` on a machine that cannot
+    /// do so, `ENOMEM`.
+    pub fn measure(&self, entry: Entry, activity: Activity, count: u32) -> Result<Nanos, Errno> {
         if !self.activity().is_silent() {
             return Err(Errno::EBUSY);
         }
@@ -162,10 +170,19 @@ impl Sound {
             // An output that is never dry.
             words.fill_up(activity.format(channel));
         }
-        let code = self.make(activity, self.maker())?;
+        let (end, compiled) = match (entry, &self.clock.as_procedure) {
+            (Entry::Interrupt, _) => (&self.clock.end, self.clock.compiled),
+            (Entry::Call, Some((end, compiled))) => (end, *compiled),
+            (Entry::Call, None) => return Err(Errno::ENOTSUP),
+        };
+        let code = self.make(activity, self.maker(), end)?;
+        let address = code.as_ref().map_or(compiled, Code::entry);
         self.bind(activity, code);
         let before = self.machine.now();
-        self.machine.raise_samples(count);
+        match entry {
+            Entry::Interrupt => self.machine.raise_samples(count),
+            Entry::Call => self.machine.call_samples(address, count),
+        }
         let after = self.machine.now();
         self.bind(Activity::default(), None);
         Ok(after.saturating_sub(before))
@@ -179,16 +196,16 @@ impl Sound {
     }
 
     fn publish(&self, activity: Activity, maker: Maker) -> Result<(), Errno> {
-        let code = self.make(activity, maker)?;
+        let code = self.make(activity, maker, &self.clock.end)?;
         self.bind(activity, code);
         self.run_clock(activity);
         Ok(())
     }
 
     /// A handler; `None`: the compiled one, which is there already.
-    fn make(&self, activity: Activity, maker: Maker) -> Result<Option<Code<SampleHandler>>, Errno> {
+    fn make(&self, activity: Activity, maker: Maker, end: &Fragment) -> Result<Option<Code<SampleHandler>>, Errno> {
         let Some(makers) = self.makers.filter(|_| maker != Maker::Compiled) else { return Ok(None) };
-        let made = synthesize(&self.words, &self.clock.end, activity, maker, makers);
+        let made = synthesize(&self.words, end, activity, maker, makers);
         made.map(Some).map_err(|_| Errno::ENOMEM)
     }
 

@@ -7,6 +7,7 @@
 //! ```text
 //!   handler synthesized|assembler|compiled     who makes the handlers
 //!   raise none|cd|cd+da|cd+ad.ulaw|… COUNT     raises the interrupt COUNT times, at most 60,000, and takes the time
+//!   call CHANNELS COUNT                        the same with a handler that is called, where the machine can do so
 //! ```
 
 use alloc::format;
@@ -19,7 +20,7 @@ use core::sync::atomic::Ordering;
 
 use abi::Errno;
 use kernel::schedule::WaitQueue;
-use kernel::sound::{Activity, Channel, Format, Maker, RING_PLACES, Sound};
+use kernel::sound::{Activity, Channel, Entry, Format, Maker, RING_PLACES, Sound};
 use kernel::stream::{Io, Ready, Stream, UserRange};
 use machine::{KernelCell, Nanos};
 
@@ -191,9 +192,10 @@ impl Control {
                 "compiled" => Maker::Compiled,
                 _ => return Err(Errno::EINVAL),
             }),
-            ["raise", channels, count] => {
+            [how @ ("raise" | "call"), channels, count] => {
+                let entry = if how == "raise" { Entry::Interrupt } else { Entry::Call };
                 let count = count.parse().map_err(|_| Errno::EINVAL)?;
-                let ns = self.sound.measure(activity(channels)?, count)?;
+                let ns = self.sound.measure(entry, activity(channels)?, count)?;
                 self.state.set(Told { raised: Some((count, ns)), is_read: false });
                 Ok(())
             }
