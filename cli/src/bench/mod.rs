@@ -14,6 +14,7 @@ mod report;
 mod sound;
 mod suite;
 mod synthesis;
+mod tables;
 mod ticks;
 
 pub use error::BenchError;
@@ -35,6 +36,22 @@ pub enum Suite {
     Micro,
     /// The interrupt of the sound device, with handlers by three makers (table 3.4)
     Sound,
+    /// The thesis's tables of single operations; --only takes their numbers
+    Tables,
+    /// What threads cost: SOSP'89 tables 3 and 4
+    Threads,
+}
+
+impl Suite {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Paper => "paper",
+            Self::Sound => "sound",
+            Self::Micro => "micro",
+            Self::Threads => "threads",
+            Self::Tables => "tables",
+        }
+    }
 }
 
 /// Arguments of `synth bench`.
@@ -84,6 +101,9 @@ pub struct BenchArgs {
 pub fn bench(args: BenchArgs) -> Result<ExitCode, BenchError> {
     if args.suite == Suite::Sound {
         return sound::bench(&args);
+    }
+    if args.suite == Suite::Tables {
+        return tables::bench(&args);
     }
     if args.hosted {
         return hosted::bench(&args);

@@ -13,6 +13,7 @@ pub mod sound;
 pub mod space;
 pub mod stream;
 pub mod thread;
+pub mod trace;
 pub mod tty;
 
 pub use call::FileCall;

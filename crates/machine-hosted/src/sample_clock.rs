@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use machine::{Fragment, SampleClock};
 use synth::{Abs32, template};
 
-use crate::upcall;
+use machine_x86::upcalls;
 
 static END_OF_INTERRUPT: AtomicU32 = AtomicU32::new(0);
 
@@ -96,7 +96,7 @@ template! {
 
 #[unsafe(no_mangle)]
 extern "C" fn hosted_sample_in_rust() {
-    upcall::kernel().sample();
+    upcalls().sample();
 }
 
 pub fn find() -> SampleClock {

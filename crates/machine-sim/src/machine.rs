@@ -6,8 +6,8 @@ use std::sync::Weak;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use machine::{
-    Channel, FrameNumber, KernelCell, Machine, Nanos, NoFrames, Received, Start, Threads, Translation, Tte, TteId,
-    Upcalls,
+    Channel, FrameNumber, KernelCell, Machine, Nanos, NoFrames, Received, Start, SwitchOut, Threads, Translation, Tte,
+    TteId, Upcalls,
 };
 use synth::Template;
 
@@ -106,6 +106,7 @@ impl SimMachine {
 
     /// Runs the kernel from its first program's thread on, to the end.
     pub fn run(&'static self, first: &dyn Tte) -> Outcome {
+        RUNNING.set(Some(self));
         self.enter(first.id());
         self.run_hosts(self.host_of(first.id()));
         self.frames.release();
@@ -293,6 +294,19 @@ impl SimMachine {
     }
 }
 
+/// The machine that runs, for `leave`, which gets no argument. One at a time.
+static RUNNING: KernelCell<Option<&'static SimMachine>> = KernelCell::new(None);
+
+/// The running thread leaves for its successor.
+fn leave() {
+    let Some(machine) = RUNNING.get() else { return };
+    if machine.is_over() {
+        machine.leave_host();
+    } else {
+        machine.switch_to_next();
+    }
+}
+
 impl Threads for SimMachine {
     fn create_tte(&self, start: Start) -> Result<Box<dyn Tte>, NoFrames> {
         let mut records = self.records.borrow_mut();
@@ -309,12 +323,8 @@ impl Threads for SimMachine {
         self.current()
     }
 
-    fn switch_away(&self) {
-        if self.is_over() {
-            self.leave_host();
-            return;
-        }
-        self.the().switch_to_next();
+    fn switch_out(&self) -> SwitchOut {
+        SwitchOut::procedure(leave)
     }
 
     fn wait_for_interrupt(&self) {

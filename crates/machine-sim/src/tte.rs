@@ -170,7 +170,7 @@ impl Tte for SimTte {
     }
 
     fn entries(&self) -> Entries {
-        Entries { sw_in: 0, sw_in_mmu: 0, root: self.with(|record| record.root), quantum: 0 }
+        Entries { sw_in: 0, sw_in_mmu: 0, root: self.with(|record| record.root), quantum: 0, sw_out: 0, dispatch: 0 }
     }
 }
 

@@ -31,6 +31,7 @@ use crate::files::{
     Body, ChannelStream, Channels, DescriptorTable, OpenFile, SimpleCode, Slot, Terminals, TtyStream, synthesize,
     terminal_node,
 };
+use crate::inspect::{ControlPort, Tracing};
 pub use crate::limits::RESERVE_FRAMES;
 use crate::task::{Family, NewProcess, Place, Process, Task, TaskTable};
 
@@ -80,7 +81,12 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
     let names = fill_names(&ingredients, &archive, now)
         .map_err(|error| format!("the file system cannot be filled: {error:?}"))?;
     let channels: &'static Channels = Box::leak(Box::default());
-    let options = Options { generic: config.flags.generic, strace: config.flags.strace, verbose: config.flags.verbose };
+    let options = Options {
+        generic: config.flags.generic,
+        strace: config.flags.strace,
+        verbose: config.flags.verbose,
+        trace: config.flags.trace,
+    };
     let Ingredients { machine, store, .. } = ingredients;
     let makers = options.binds_code().then_some(Makers { machine, store });
     let unix: &'static Unix = Box::leak(Box::new(Unix {
@@ -92,6 +98,8 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
         tasks: TaskTable::new(),
         channels,
         terminals: Terminals::new(),
+        control: ControlPort::new(),
+        tracing: Tracing::new(),
         lock_waits: LockWaits::new(),
         options,
         sound: Sound::new(machine, makers),
@@ -308,6 +316,9 @@ fn first_program(unix: &'static Unix, config: &ConfigView<'_>) -> Result<Arc<Thr
     let task = Task::new(pid, &process, &thread, task_name(config.program));
     unix.tasks.add_task(&task);
     unix.tasks.add_process(&process);
+    if unix.options.trace {
+        unix.tracing.begin_run(unix);
+    }
     *unix.first.borrow_mut() = Some(process);
     // What is left until the program's first instruction is the switch to it.
     unix.boot_report.set(Some(unix.machine.now()));
