@@ -36,6 +36,7 @@ suites
   errors         bad programs: one clear line and a useful status
   compiler       make driving cc in a root with the host's compiler
   tty            interactive programs at a pseudo-terminal
+  sound          the sound device at full rate, while its interrupt handlers are replaced
   all            everything above
 
   list           the names of all cases of the differential, faults, semantics and pointers suites

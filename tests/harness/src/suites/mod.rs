@@ -5,6 +5,7 @@ pub mod compiler;
 pub mod errors;
 pub mod fuzz;
 pub mod paper;
+pub mod sound;
 pub mod streams;
 pub mod tty;
 
@@ -27,6 +28,7 @@ pub fn run(name: &str, options: &Options, tally: &mut Tally) -> Result<(), Strin
         "errors" => errors::run(options, tally),
         "fuzz" => fuzz::run(options, tally),
         "tty" => tty::run(options, tally),
+        "sound" => sound::run(options, tally),
         "compiler" => compiler::run(options, tally),
         "list" => comparison::list(options),
         "all" => all(options, tally),
@@ -34,7 +36,7 @@ pub fn run(name: &str, options: &Options, tally: &mut Tally) -> Result<(), Strin
     }
 }
 
-const ALL: [&str; 11] = [
+const ALL: [&str; 12] = [
     "streams",
     "errors",
     "differential",
@@ -46,6 +48,7 @@ const ALL: [&str; 11] = [
     "paper",
     "compiler",
     "tty",
+    "sound",
 ];
 
 /// Each suite is tried even when one before it could not be.
