@@ -116,21 +116,35 @@ impl Tte for SimTte {
 
     fn save_vector_state(&self, to: VirtAddr) -> Result<(), UserFault> {
         let mut image = [0; VECTOR_BYTES];
+        self.copy_vector_state(&mut image);
+        self.machine.copy_out(to, &image)
+    }
+
+    fn load_vector_state(&self, from: VirtAddr, bytes: usize, features: u64) -> Result<(), BadVectorState> {
+        let mut image = [0; VECTOR_BYTES];
+        let bytes = bytes.min(VECTOR_BYTES);
+        self.machine.copy_in(from, &mut image[..bytes]).map_err(|UserFault| BadVectorState)?;
+        self.replace_vector_state(&image, features)
+    }
+
+    fn copy_vector_state(&self, into: &mut [u8]) {
+        let mut image = [0; VECTOR_BYTES];
         image[..2].copy_from_slice(&FCW.to_le_bytes());
         image[24..28].copy_from_slice(&MXCSR.to_le_bytes());
         image[FIRST_XMM..FIRST_XMM + 8].copy_from_slice(&self.with(|record| record.vector).to_le_bytes());
         image[XSAVE_HEADER..XSAVE_HEADER + 8].copy_from_slice(&VECTOR_FEATURES.to_le_bytes());
-        self.machine.copy_out(to, &image)
+        let bytes = into.len().min(VECTOR_BYTES);
+        into[..bytes].copy_from_slice(&image[..bytes]);
     }
 
-    fn load_vector_state(&self, from: VirtAddr, bytes: usize, _features: u64) -> Result<(), BadVectorState> {
-        let mut image = [0; VECTOR_BYTES];
-        let bytes = bytes.min(VECTOR_BYTES);
-        self.machine.copy_in(from, &mut image[..bytes]).map_err(|UserFault| BadVectorState)?;
-        let word = image[FIRST_XMM..].first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
-        self.with(|record| record.vector = word);
+    fn replace_vector_state(&self, from: &[u8], _features: u64) -> Result<(), BadVectorState> {
+        let word = from.get(FIRST_XMM..).and_then(|rest| rest.first_chunk()).ok_or(BadVectorState)?;
+        self.with(|record| record.vector = u64::from_le_bytes(*word));
         Ok(())
     }
+
+    /// Nobody debugs a program that has no instructions.
+    fn set_debugged(&self, _debugged: bool) {}
 
     fn reset_vector_state(&self) {
         self.with(|record| record.vector = 0);

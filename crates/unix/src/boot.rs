@@ -6,6 +6,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::sync::Weak;
 use alloc::vec::Vec;
+use core::cell::Cell;
 use core::sync::atomic::AtomicBool;
 use core::sync::atomic::AtomicU32;
 
@@ -21,7 +22,7 @@ use kernel::space::{FramePool, Page};
 use kernel::stream::Stream;
 use kernel::thread::Thread;
 use kernel::tty::WindowSize;
-use machine::{Channel, FrameNumber, KernelCell, Machine, Nanos, PAGE_BYTES, Start};
+use machine::{CALLS_MAX, Channel, FrameNumber, KernelCell, Machine, Nanos, PAGE_BYTES, Start};
 
 use crate::calls::{
     FutexTable, Limits, LoadError, LockWaits, SocketNames, Wanted, install_program, load_first, task_name,
@@ -99,6 +100,7 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
         terminals: Terminals::new(),
         control: ControlPort::new(),
         tracing: Tracing::new(),
+        call_counts: [const { Cell::new(0) }; CALLS_MAX],
         lock_waits: LockWaits::new(),
         options,
         sound: Sound::new(machine, makers),

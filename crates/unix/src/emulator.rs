@@ -3,6 +3,7 @@
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::cell::Cell;
 use core::fmt;
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,7 +15,7 @@ use kernel::sound::Sound;
 use kernel::space::{Access, FramePool, Page};
 use kernel::thread::Thread;
 use kernel::trace::kind;
-use machine::{Channel, Exception, KernelCell, Machine, Nanos, Registers, TteId, Upcalls, VirtAddr};
+use machine::{CALLS_MAX, Channel, Exception, KernelCell, Machine, Nanos, Registers, TteId, Upcalls, VirtAddr};
 
 use crate::call::Call;
 use crate::calls::{self, FutexTable, LockWaits, SocketNames};
@@ -54,6 +55,8 @@ pub struct Unix {
     /// The port to the host tool.
     pub(crate) control: ControlPort,
     pub(crate) tracing: Tracing,
+    /// Calls done in Rust, by number: gauges (S-31).
+    pub(crate) call_counts: [Cell<u64>; CALLS_MAX],
     pub lock_waits: LockWaits,
     /// The Sound-IO device server, on machines with a sample clock.
     pub sound: Option<Sound>,
@@ -102,6 +105,19 @@ impl Unix {
     #[inline(always)]
     fn running(&self, thread: TteId) -> Arc<Task> {
         self.tasks.of_thread(thread).expect("a program's thread has a task")
+    }
+
+    /// A call that a tracer may have seen has been served; until the thread is back in its program, it is in it.
+    #[cold]
+    fn after_watched_call(&'static self, thread: TteId, number: u64, registers: &mut Registers) {
+        if self.scheduler.trace().is_on() {
+            self.note_return(thread, number, registers.rax);
+        }
+        let task = self.current();
+        if calls::needs_attention(&task, registers) {
+            calls::before_user(self, task, registers);
+        }
+        self.current().watch.in_call.set(false);
     }
 
     /// Sends a record to the host tool; waits for room, because records may not be torn.
@@ -161,7 +177,7 @@ impl Unix {
     #[cold]
     fn note_return(&self, thread: TteId, number: u64, result: u64) {
         let trace = self.scheduler.trace();
-        if number >= machine::CALLS_MAX as u64 {
+        if number >= CALLS_MAX as u64 {
             trace.note(kind::UNKNOWN_CALL, thread, number as u32, 0, 0);
         }
         trace.note(kind::RETURN, thread, number as u32, result, 0);
@@ -196,12 +212,16 @@ impl Upcalls for Unix {
         let task = self.running(thread);
         task.count_call();
         let number = u64::from(registers.cause as u32);
-        let mut call = Call { unix: self, task: &task, registers, registers_replaced: false };
-        if self.options.strace {
-            calls::serve_traced(&mut call, number);
-        } else {
-            calls::serve(&mut call, number);
+        if let Some(count) = self.call_counts.get(number as usize) {
+            count.set(count.get() + 1);
         }
+        let mut call = Call { unix: self, task: &task, registers, registers_replaced: false };
+        if self.options.strace || task.watch.is_traced() {
+            calls::serve_watched(&mut call, number);
+            self.after_watched_call(thread, number, registers);
+            return;
+        }
+        calls::serve(&mut call, number);
         if self.scheduler.trace().is_on() {
             self.note_return(thread, number, registers.rax);
         }
@@ -212,6 +232,7 @@ impl Upcalls for Unix {
 
     fn exception(&'static self, thread: TteId, registers: &mut Registers, exception: Exception) {
         let task = self.running(thread);
+        task.watch.in_call.set(false);
         if calls::take_starvation(&task) {
             // The program tries the same instruction again.
             calls::make_room(self, &task);

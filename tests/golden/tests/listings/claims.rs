@@ -8,12 +8,13 @@ use synth::Template;
 
 use crate::{disassembly, root};
 
-const SOURCES: [&str; 16] = [
+const SOURCES: &[&str] = &[
     "kernel/src/call/fragments.rs",
     "kernel/src/call/routine.rs",
     "kernel/src/call/simple.rs",
     "kernel/src/call/open.rs",
     "kernel/src/call/console.rs",
+    "kernel/src/trace/template.rs",
     "kernel/src/tty/template.rs",
     "kernel/src/sound/template.rs",
     "machine-pc/src/sample_clock.rs",
@@ -24,7 +25,6 @@ const SOURCES: [&str; 16] = [
     "machine-pc/src/thread_code.rs",
     "machine-pc/src/lib.rs",
     "machine-x86/src/thread_code.rs",
-    "kernel/src/trace/template.rs",
 ];
 
 /// The doc comment of a template, from the source.

@@ -29,6 +29,9 @@ fn open_plan(path: &[u8], flags: u32) -> OpenPlan<'_> {
 
 fn listed(name: &str, entry: u64) -> (String, String) {
     let birth = bench().store.birth(entry).expect("live code");
+    let holes = birth.origins.iter().flat_map(|origin| origin.shape.holes);
+    let unknown = holes.filter(|hole| kernel::call::fact(bench(), birth.name, hole).is_none()).collect::<Vec<_>>();
+    assert!(unknown.is_empty(), "{name}: nobody wrote down what {unknown:?} stands for");
     let mut code = vec![0; birth.bytes as usize];
     assert_eq!(bench().store.read(entry, &mut code), code.len());
     (name.to_string(), disassembly::routine(&birth, &code))
@@ -99,6 +102,12 @@ pub fn all() -> Vec<(String, String)> {
     listings.extend(handlers());
     // A thread's routines are one template each, filled with addresses that are not shown.
     for (name, template) in machine_pc::thread_templates() {
+        for hole in template.shape.holes {
+            assert!(
+                kernel::call::fact(bench(), name, hole).is_some(),
+                "{name}: nobody wrote down what {hole} stands for"
+            );
+        }
         listings.push((name.to_string(), format!("; {name}\n{}", disassembly::template(&template))));
     }
     listings

@@ -5,6 +5,8 @@ pub mod compiler;
 pub mod errors;
 pub mod fuzz;
 pub mod paper;
+pub mod seeing;
+pub mod shares;
 pub mod sound;
 pub mod streams;
 pub mod tty;
@@ -24,8 +26,10 @@ pub fn run(name: &str, options: &Options, tally: &mut Tally) -> Result<(), Strin
         "pointers" => comparison::run(comparison::Suite::Pointers, options, tally),
         "leaks" => comparison::run(comparison::Suite::Leaks, options, tally),
         "paper" => paper::run(options, tally),
+        "shares" => shares::run(options, tally),
         "streams" => streams::run_all(options, tally),
         "errors" => errors::run(options, tally),
+        "seeing" => seeing::run(options, tally),
         "fuzz" => fuzz::run(options, tally),
         "tty" => tty::run(options, tally),
         "sound" => sound::run(options, tally),
@@ -36,7 +40,7 @@ pub fn run(name: &str, options: &Options, tally: &mut Tally) -> Result<(), Strin
     }
 }
 
-const ALL: [&str; 12] = [
+const ALL: &[&str] = &[
     "streams",
     "errors",
     "differential",
@@ -46,9 +50,11 @@ const ALL: [&str; 12] = [
     "pointers",
     "leaks",
     "paper",
+    "shares",
     "compiler",
     "tty",
     "sound",
+    "seeing",
 ];
 
 /// Each suite is tried even when one before it could not be.
