@@ -26,6 +26,7 @@ mod heap;
 mod host;
 mod layout;
 mod patch;
+mod sample_clock;
 mod signals;
 mod start;
 mod stubs;
@@ -40,8 +41,8 @@ use core::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use codestore::{CodeMemory, CodeStore};
 use machine::{
-    Channel, KernelCell, Machine, Nanos, NoFrames, Received, Rewritten, Start, SwitchOut, Threads, Translation, Tte,
-    TteId, Upcalls,
+    Channel, KernelCell, Machine, Nanos, NoFrames, Received, Rewritten, SampleClock, Start, SwitchOut, Threads,
+    Translation, Tte, TteId, Upcalls,
 };
 use machine_x86::{X86Tte, upcalls};
 use synth::Template;
@@ -281,6 +282,22 @@ impl Machine for HostedMachine {
 
     fn is_drained(&self, _channel: Channel) -> bool {
         true
+    }
+
+    fn sample_clock(&self) -> Option<SampleClock> {
+        Some(sample_clock::find())
+    }
+
+    fn bind_sample_handler(&self, entry: u64) {
+        sample_clock::bind(entry);
+    }
+
+    fn raise_samples(&self, count: u32) {
+        sample_clock::raise(count);
+    }
+
+    fn call_samples(&self, entry: u64, count: u32) {
+        sample_clock::call(entry, count);
     }
 
     fn peek(&self, address: u64) -> Option<u64> {

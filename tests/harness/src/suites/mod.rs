@@ -8,6 +8,7 @@ pub mod hosted;
 pub mod paper;
 pub mod seeing;
 pub mod shares;
+pub mod sound;
 pub mod streams;
 pub mod tty;
 
@@ -33,6 +34,7 @@ pub fn run(name: &str, options: &Options, tally: &mut Tally) -> Result<(), Strin
         "fuzz" => fuzz::run(options, tally),
         "tty" => tty::run(options, tally),
         "hosted" => hosted::run(options, tally),
+        "sound" => sound::run(options, tally),
         "compiler" => compiler::run(options, tally),
         "list" => comparison::list(options),
         "all" => all(options, tally),
@@ -53,6 +55,7 @@ const ALL: &[&str] = &[
     "shares",
     "compiler",
     "tty",
+    "sound",
     "seeing",
     "hosted",
 ];
