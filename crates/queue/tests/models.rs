@@ -404,6 +404,9 @@ fn survives(place: &str, model: &str) -> bool {
 
 #[test]
 fn every_mutant_is_caught() {
+    for (_, model) in MUTANTS {
+        assert!(survives("no place", model), "{model} fails without a mutant");
+    }
     let mut alive: Vec<_> = MUTANTS.iter().filter(|(place, model)| survives(place, model)).collect();
     alive.dedup();
     assert!(alive.is_empty(), "not caught: {alive:?}");
