@@ -7,10 +7,15 @@ extern crate alloc;
 
 pub mod call;
 pub mod file;
+pub mod gauge;
+pub mod link;
+pub mod monitor;
 pub mod pipe;
+pub mod pump;
 pub mod schedule;
 pub mod space;
 pub mod stream;
+pub mod switch;
 pub mod thread;
 pub mod tty;
 

@@ -57,6 +57,22 @@ impl<T> Producer<T> {
         Ok(())
     }
 
+    /// Puts as many of `items` as there is room for, visible together, and returns their number.
+    pub fn put_slice(&mut self, items: &[T]) -> usize
+    where
+        T: Copy,
+    {
+        let count = self.room().min(items.len());
+        for (index, item) in (self.head..).zip(&items[..count]) {
+            // SAFETY: 1. and 2. as in `put`: `room` says that these places are ours and empty.
+            unsafe { self.shared.slots.fill(index, *item) };
+        }
+        self.head += count as u64;
+        // Release: the consumer's Acquire in `get` and `len`.
+        self.shared.head.0.store(self.head, order!("spsc.put_slice.head", Release));
+        count
+    }
+
     /// Items that can be put now; the consumer may make it more.
     pub fn room(&mut self) -> usize {
         self.tail_seen = self.shared.tail.0.load(order!("spsc.room.tail", Acquire));
@@ -83,6 +99,32 @@ impl<T> Consumer<T> {
         // Release: the producer's Acquire in `put`. The item is out of its place before that can be filled again.
         shared.tail.0.store(self.tail, order!("spsc.get.tail", Release));
         Some(item)
+    }
+
+    /// Copies the oldest items, at most `into.len()`, and leaves them in the queue; `skip` takes them out.
+    pub fn peek(&mut self, into: &mut [T]) -> usize
+    where
+        T: Copy,
+    {
+        let count = self.len().min(into.len());
+        for (index, item) in (self.tail..).zip(&mut into[..count]) {
+            // SAFETY: 1. `len` acquired that these places are filled. 2. The item is `Copy`: taking it leaves it there, and
+            // the producer does not touch the place before `tail` moves.
+            *item = unsafe { self.shared.slots.take(index) };
+        }
+        count
+    }
+
+    /// Forgets the oldest items, at most `count`, and returns their number.
+    pub fn skip(&mut self, count: usize) -> usize
+    where
+        T: Copy,
+    {
+        let count = self.len().min(count);
+        self.tail += count as u64;
+        // Release: the producer's Acquire in `put` and `room`.
+        self.shared.tail.0.store(self.tail, order!("spsc.skip.tail", Release));
+        count
     }
 
     /// Items that can be taken now; the producer may make it more.

@@ -63,6 +63,23 @@ fn spsc_tells_room_and_length() {
     });
 }
 
+#[test]
+fn spsc_passes_slices() {
+    check(|| {
+        let (mut put, mut get) = spsc::pair(2);
+        let producer = thread::spawn(move || (put.put_slice(&[1u64, 2]), put.put_slice(&[3])));
+        let mut taken = Vec::new();
+        let mut look = [0; 2];
+        let count = get.peek(&mut look);
+        assert!(count == 0 || look == [1, 2]);
+        taken.extend(&look[..count]);
+        assert_eq!(get.skip(count), count);
+        let (first, second) = producer.join().unwrap();
+        taken.extend(std::iter::from_fn(|| get.get()));
+        assert_eq!(taken, [1, 2, 3][..first + second]);
+    });
+}
+
 /// Two producers or consumers beside one of the other kind, over more rounds than the ring has places.
 fn many<P, G>(pair: fn(usize) -> (P, G), producers: fn(P) -> Vec<P>, consumers: fn(G) -> Vec<G>)
 where
@@ -357,13 +374,15 @@ fn full_gives_the_item_back() {
 }
 
 /// Each place in the sources whose weakening or mistake a model must catch, and the model.
-const MUTANTS: [(&str, &str); 28] = [
+const MUTANTS: [(&str, &str); 30] = [
     ("spsc.put.tail", "spsc_passes_items_in_order"),
     ("spsc.put.head", "spsc_passes_items_in_order"),
     ("spsc.room.tail", "spsc_tells_room_and_length"),
     ("spsc.get.head", "spsc_passes_items_in_order"),
     ("spsc.get.tail", "spsc_passes_items_in_order"),
     ("spsc.len.head", "spsc_tells_room_and_length"),
+    ("spsc.put_slice.head", "spsc_passes_slices"),
+    ("spsc.skip.tail", "spsc_passes_slices"),
     ("ring.put.free", "mpsc_loses_nothing"),
     ("ring.put.filled", "mpsc_loses_nothing"),
     ("ring.get.filled", "spmc_loses_nothing"),

@@ -112,3 +112,15 @@ fn a_buffered_queue_packs_eight_parts_and_keeps_the_last_when_full() {
     (20..28).for_each(|part| filler.put(part).unwrap());
     assert_eq!(get.get(), Some([20, 21, 22, 23, 24, 25, 26, 27]));
 }
+
+#[test]
+fn slices_are_looked_at_before_they_are_taken() {
+    let (mut put, mut get) = spsc::pair(8);
+    assert_eq!(put.put_slice(b"abcdef"), 6);
+    let mut look = [0; 16];
+    assert_eq!((get.peek(&mut look[..4]), &look[..4]), (4, &b"abcd"[..]));
+    assert_eq!(get.skip(5), 5);
+    assert_eq!(put.put_slice(b"ghijklmnop"), 7);
+    assert_eq!((get.peek(&mut look), &look[..8]), (8, &b"fghijklm"[..]));
+    assert_eq!((get.skip(99), get.get()), (8, None));
+}
