@@ -15,7 +15,9 @@ use crate::template::*;
 #[derive(Clone, Debug)]
 pub struct Layout {
     pub words: usize,
+    pub word_count: usize,
     pub arrays: Vec<usize>,
+    pub array_bytes: Vec<usize>,
     sets: usize,
     pub bytes: usize,
 }
@@ -35,7 +37,8 @@ impl Layout {
             end - bytes as usize
         });
         let arrays = arrays.collect();
-        Layout { words: FIRST_WORD, arrays, sets, bytes: end }
+        let array_bytes = graph.arrays.iter().map(|&bytes| bytes as usize).collect();
+        Layout { words: FIRST_WORD, word_count: graph.words, arrays, array_bytes, sets, bytes: end }
     }
 
     /// A fresh block: words and arrays 0, the constant sets filled in. The caller stores the state: the code's address
