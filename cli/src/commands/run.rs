@@ -69,7 +69,7 @@ pub fn start(
         wait_for_debugger: options.gdb,
         kernel_arguments: format!("tsc_hz={} {}", config.tsc_hz, options.kernel_arguments),
     };
-    let wishes = Wishes { verbose: options.verbose, timeout: options.timeout };
+    let wishes = Wishes { verbose: options.verbose, timeout: options.timeout, trace: options.trace.clone() };
     machine::run(&machine, console, &wishes)
 }
 
@@ -95,7 +95,7 @@ fn start_hosted(
         tsc_hz: config.tsc_hz,
         arguments: &options.kernel_arguments,
     };
-    let wishes = Wishes { verbose: options.verbose, timeout: options.timeout };
+    let wishes = Wishes { verbose: options.verbose, timeout: options.timeout, trace: options.trace.clone() };
     machine::hosted::run(&machine, console, &wishes)
 }
 
@@ -121,7 +121,12 @@ fn configuration(
         fds: terminals.is_tty.map(|tty| if tty { FdKind::Tty } else { FdKind::Stream }),
         rows,
         columns,
-        flags: ConfigFlags { generic: options.generic, strace: options.strace, verbose: options.verbose },
+        flags: ConfigFlags {
+            generic: options.generic,
+            strace: options.strace,
+            verbose: options.verbose,
+            trace: options.trace.is_some(),
+        },
         epoch_ns: if options.icount { ICOUNT_EPOCH_NS } else { now.as_nanos() as u64 },
         tsc_hz: machine::tsc_hz(options.icount),
         umask: 0o022,

@@ -17,6 +17,7 @@ pub mod space;
 pub mod stream;
 pub mod switch;
 pub mod thread;
+pub mod trace;
 pub mod tty;
 
 pub use call::FileCall;

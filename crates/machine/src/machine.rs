@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::AtomicU64;
 
-use synth::{Draft, HoleValue, Target, Template};
+use synth::{Draft, Fact, HoleValue, Target, Template};
 
 use crate::{FrameNumber, Nanos, NoFrames, PhysicalMemory, Threads, Translation, Upcalls, UserMemory};
 
@@ -105,6 +105,15 @@ pub trait Machine: PhysicalMemory + UserMemory + Threads {
     /// Gives back frames that the machine keeps for later use, because memory is out; returns how many.
     fn reclaim(&self) -> usize {
         0
+    }
+    /// What the holes of the machine's own templates stand for.
+    fn facts(&self) -> &'static [Fact] {
+        &[]
+    }
+    /// The eight bytes at `address`, if the kernel's own data or code is there. Touches nothing else.
+    fn peek(&self, address: u64) -> Option<u64> {
+        let _ = address;
+        None
     }
     /// Ends the machine.
     fn power_off(&self) -> !;
