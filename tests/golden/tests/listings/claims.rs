@@ -8,7 +8,7 @@ use synth::Template;
 
 use crate::{disassembly, root};
 
-const SOURCES: [&str; 12] = [
+const SOURCES: [&str; 14] = [
     "kernel/src/call/routine.rs",
     "kernel/src/call/simple.rs",
     "kernel/src/call/open.rs",
@@ -21,6 +21,8 @@ const SOURCES: [&str; 12] = [
     "machine-pc/src/thread_code.rs",
     "machine-pc/src/lib.rs",
     "machine-x86/src/thread_code.rs",
+    "statemachine/src/template.rs",
+    "kernel/src/trace/template.rs",
 ];
 
 /// The doc comment of a template, from the source.

@@ -18,8 +18,14 @@ fn root() -> PathBuf {
 /// Every template of the kernel and of the pc machine.
 fn all_templates() -> Vec<Template> {
     let threads = machine_pc::thread_templates().map(|(_, template)| template);
-    [kernel::call::templates().as_slice(), &machine_pc::call_templates(), &machine_pc::transmit_templates(), &threads]
-        .concat()
+    [
+        kernel::call::templates().as_slice(),
+        &machine_pc::call_templates(),
+        &machine_pc::transmit_templates(),
+        &threads,
+        &statemachine::templates(),
+    ]
+    .concat()
 }
 
 /// Compares with the committed listings in `folder`, or writes them.

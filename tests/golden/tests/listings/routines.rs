@@ -1,11 +1,13 @@
 //! The routines that are listed: made as the kernel makes them, with the fragments of the pc.
 
-use golden::{OnlyTte, bench};
+use golden::{Automaton, OnlyTte, bench};
 use kernel::call::{ClosePlan, OpenPlan, cached_close, cached_open, console_write, null_read, null_write, zero_read};
 use kernel::file::{NewNode, Node, Time, Volume, WindowCode};
 use kernel::pipe::Pipe;
 use kernel::tty::Tty;
 use machine::Channel;
+use statemachine::terminal::{COOK, EDIT, VT100};
+use statemachine::{Graph, product};
 
 use crate::disassembly;
 
@@ -71,5 +73,25 @@ pub fn all() -> Vec<(String, String)> {
     for (name, template) in machine_pc::thread_templates() {
         listings.push((name.to_string(), format!("; {name}\n{}", disassembly::template(&template))));
     }
+    listings.extend(machines());
     listings
+}
+
+/// The machines of a terminal, alone and as products.
+fn machines() -> Vec<(String, String)> {
+    let [edit, cook, vt100] = [&EDIT, &COOK, &VT100].map(Graph::of);
+    let shown = product(&cook, &vt100).expect("a product");
+    let echoed = product(&edit, &cook).expect("a product");
+    let named = [
+        ("machine.edit", &edit),
+        ("machine.cook", &cook),
+        ("machine.vt100", &vt100),
+        ("machine.cook_vt100", &shown),
+        ("machine.edit_cook", &echoed),
+    ];
+    let listing = |(name, graph)| {
+        let machine = Automaton::new(name, graph);
+        listed(name, machine.entry())
+    };
+    named.map(listing).into()
 }
