@@ -132,6 +132,23 @@ static void a_ring_lets_others_run(void)
     printf("stopped %d\n", result);
 }
 
+static void many_one_after_another(void)
+{
+    int good = 0;
+    for (int i = 0; i < 200; i++) {
+        int ends[2];
+        char byte = 0;
+        joined(ends);
+        MUST(write(ends[OUTPUT], "x", 1));
+        close(ends[OUTPUT]);
+        good += read(ends[INPUT], &byte, 1) == 1 && byte == 'x' && read(ends[INPUT], &byte, 1) == 0;
+        close(ends[INPUT]);
+        while (waitpid(-1, NULL, WNOHANG) > 0)
+            ;
+    }
+    printf("good %d\n", good);
+}
+
 static void refuses(const char *text, int expected)
 {
     errno = 0;
@@ -159,6 +176,7 @@ static void nonsense_is_refused(void)
 
 #define T(name) {#name, name}
 static const struct test tests[] = {
-    T(carries_bytes), T(carries_many_bytes_in_order), T(a_chain_of_pumps), T(a_ring_lets_others_run), T(nonsense_is_refused),
+    T(carries_bytes), T(carries_many_bytes_in_order), T(a_chain_of_pumps), T(a_ring_lets_others_run),
+    T(many_one_after_another), T(nonsense_is_refused),
 };
 CHECK_MAIN(tests)

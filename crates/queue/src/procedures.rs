@@ -34,10 +34,15 @@ impl Chain {
 }
 
 impl Runner {
+    /// Takes the next procedure, for who calls it itself.
+    pub fn take(&mut self) -> Option<Procedure> {
+        self.0.get()
+    }
+
     /// Calls what is chained, at most `most` procedures, and returns their number. What they chain runs too.
     pub fn run(&mut self, most: usize) -> usize {
         for done in 0..most {
-            match self.0.get() {
+            match self.take() {
                 Some(procedure) => (procedure.call)(procedure.argument),
                 None => return done,
             }

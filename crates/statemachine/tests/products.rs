@@ -13,14 +13,18 @@ impl Random {
         (self.0 >> 33) % limit
     }
 
-    /// Text, and now and then a control byte, a sequence, or anything.
-    fn byte(&mut self) -> u8 {
+    /// Text, and now and then a control byte, a whole sequence, or anything.
+    fn bytes(&mut self) -> Vec<u8> {
         match self.below(16) {
-            0 => self.below(32) as u8,
-            1 => self.below(256) as u8,
-            2 => b"\x1b[0;5HABCDJKm78"[self.below(15) as usize],
-            3 => b"\r\n\x7f\x15\x17\x16"[self.below(6) as usize],
-            _ => 32 + self.below(95) as u8,
+            0 => vec![self.below(32) as u8],
+            1 => vec![self.below(256) as u8],
+            2 => {
+                let end = char::from(b"HfABCDJKmh"[self.below(10) as usize]);
+                format!("\x1b[{};{}{end}", self.below(30), self.below(90)).into_bytes()
+            }
+            3 => vec![b"\r\n\x7f\x15\x17\x16"[self.below(6) as usize]],
+            4 => vec![27, b"78DEMc("[self.below(7) as usize]],
+            _ => vec![32 + self.below(95) as u8],
         }
     }
 }
@@ -47,8 +51,8 @@ fn race(first: &Graph, second: &Graph) {
         let (mut a, mut b, mut both) = (Runner::new(first), Runner::new(second), Runner::new(&joined));
         let (mut apart, mut together) = (Log::default(), Log::default());
         let (mut shown, mut joined_shown) = (Vec::new(), Vec::new());
-        for step in 0..20_000 {
-            let byte = random.byte();
+        let input: Vec<u8> = (0..10_000).flat_map(|_| random.bytes()).collect();
+        for (step, byte) in input.into_iter().enumerate() {
             let mut queue = VecDeque::new();
             // Within one byte, the outside calls of the first come in another order when there is a queue between.
             let before = apart.0.len();

@@ -55,13 +55,24 @@ impl Outside for Surroundings {
     }
 }
 
-fn random_byte(random: &mut Random) -> u8 {
+/// Text, and now and then a control byte, a whole sequence of a VT-100, or anything.
+fn random_bytes(random: &mut Random, input: &mut Vec<u8>) {
     match random.below(16) {
-        0 => random.below(32) as u8,
-        1 => random.below(256) as u8,
-        2 => random.pick(b"\x1b[0;5HABCDJKm78"),
-        3 => random.pick(b"\r\n\x7f\x15\x17\x16"),
-        _ => 32 + random.below(95) as u8,
+        0 => input.push(random.below(32) as u8),
+        1 => input.push(random.below(256) as u8),
+        2 => {
+            let (first, second) = (random.below(100), random.below(90));
+            let end = char::from(random.pick(b"HHHfABCDJKmhn"));
+            let text = match random.below(4) {
+                0 => format!("\x1b[{end}"),
+                1 => format!("\x1b[{first}{end}"),
+                2 => format!("\x1b[{first};{second}{end}"),
+                _ => format!("\x1b{}", char::from(random.pick(b"78DEMc(Z\x1b"))),
+            };
+            input.extend_from_slice(text.as_bytes());
+        }
+        3 => input.push(random.pick(b"\r\n\x7f\x15\x17\x16")),
+        _ => input.push(32 + random.below(95) as u8),
     }
 }
 
@@ -75,7 +86,8 @@ fn race(name: &'static str, graph: &Graph, seed: u64) {
     let (mut done, mut wanted) = (Surroundings::default(), Surroundings::default());
     let mut output = vec![0; SLACK + 512];
     for piece in 0..2000 {
-        let mut input: Vec<u8> = (0..random.below(64)).map(|_| random_byte(&mut random)).collect();
+        let mut input = Vec::new();
+        (0..random.below(64)).for_each(|_| random_bytes(&mut random, &mut input));
         let mut emitted = Vec::new();
         while !input.is_empty() {
             let (taken, bytes) = code.run(&input, &mut output, SLACK, &mut done);

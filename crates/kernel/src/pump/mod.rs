@@ -65,7 +65,7 @@ static PUMPS: KernelCell<Vec<Arc<Pump>>> = KernelCell::new(Vec::new());
 ///
 /// Errors: `EAGAIN` with [`PUMPS_MOST`] running, `ENOMEM`.
 pub fn start(scheduler: &'static Scheduler, ends: Ends) -> Result<Arc<Pump>, Errno> {
-    sweep(scheduler);
+    sweep();
     if PUMPS.borrow().len() >= PUMPS_MOST {
         return Err(Errno::EAGAIN);
     }
@@ -84,16 +84,16 @@ pub fn start(scheduler: &'static Scheduler, ends: Ends) -> Result<Arc<Pump>, Err
     Ok(pump)
 }
 
-/// The pumps that run, and those that ended since the last `start`.
+/// The pumps that run, and those that have just ended.
 pub fn all() -> Vec<Arc<Pump>> {
     PUMPS.borrow().clone()
 }
 
-/// Forgets the pumps that have ended. Their threads are not running: somebody else is.
-fn sweep(scheduler: &Scheduler) {
+/// Gives back the threads of pumps that have ended. None of them is running: somebody else is.
+fn sweep() {
     let ended: Vec<_> = PUMPS.borrow_mut().extract_if(.., |pump| pump.thread.state() == State::Ended).collect();
     for pump in ended {
-        scheduler.discharge(pump.thread.id());
+        pump.scheduler.discharge(pump.thread.id());
     }
 }
 
@@ -171,5 +171,6 @@ fn run() -> ! {
     }
     let scheduler = pump.scheduler;
     drop(pump);
-    scheduler.end_with(|| ())
+    // Its own stack must be given back by somebody else. If there is no room for that, the next pump does it.
+    scheduler.end_with(|| _ = scheduler.chain(|_| sweep(), 0))
 }
