@@ -31,6 +31,7 @@ fn main() {
         race(name, graph, seed);
     }
     race_with_the_tty(&echoed, seed);
+    race_output_with_the_tty(&cook, seed);
     costs(std::env::args().any(|argument| argument == "--costs"));
 }
 
@@ -167,6 +168,25 @@ fn race_with_the_tty(echoed: &Graph, seed: u64) {
         bytes += input.len();
     }
     println!("machines: the editor and the kernel's tty agree on {bytes} typed bytes");
+}
+
+/// What programs write: the output filter against the tty's own, on any bytes.
+fn race_output_with_the_tty(cook: &Graph, seed: u64) {
+    let mut random = Random::new(seed);
+    let mut tty = Tty::new(1 << 12).expect("memory");
+    let mut code = Automaton::new("cook", cook);
+    let (mut ours, mut theirs) = ([0; 512], [0; 4096]);
+    let mut bytes = 0;
+    for piece in 0..20_000 {
+        let mut input = Vec::new();
+        (0..random.below(24)).for_each(|_| random_bytes(&mut random, &mut input));
+        let (taken, emitted) = code.run(&input, &mut ours, 2, &mut Nothing);
+        assert_eq!((taken, tty.program_write(&input)), (input.len(), input.len()));
+        let shown = tty.take_output(&mut theirs);
+        assert!(ours[..emitted] == theirs[..shown], "output of piece {piece}, SYNTH_SEED={seed}");
+        bytes += input.len();
+    }
+    println!("machines: the output filter and the kernel's tty agree on {bytes} written bytes");
 }
 
 struct Nothing;
