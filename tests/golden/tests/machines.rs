@@ -7,7 +7,7 @@ use std::time::Instant;
 use golden::{Automaton, INSTRUCTIONS, Random};
 use kernel::tty::{Patience, ReadOutcome, Tty};
 use statemachine::terminal::{COOK, EDIT, VT100, edit_outside, edit_words, vt_outside};
-use statemachine::{Graph, Outside, Runner, product};
+use statemachine::{Graph, Outside, Runner, generate, product};
 
 fn main() {
     if std::env::args().any(|argument| argument == "--list") {
@@ -261,6 +261,18 @@ fn costs(is_bench: bool) {
         + counted(&mut second, &queued, &mut []) * emitted as f64 / 600.0;
     println!("| TTY-cooker, a buffer, VT-100 | {count:.1} | {apart:.2} | |");
     tty_costs(rounds, &input);
+    creation(rounds);
+}
+
+/// What making a machine costs: from the tables to a draft of code.
+fn creation(rounds: usize) {
+    let vt100 = || Graph::of(&VT100);
+    let joined = || product(&Graph::of(&COOK), &vt100()).expect("a product");
+    let made = |graph: Graph| drop(black_box(generate(&graph, 0x1000).draft));
+    let rounds = rounds.min(20);
+    let alone = nanoseconds(rounds, 1000, || made(vt100()));
+    let both = nanoseconds(rounds, 1000, || made(joined()));
+    println!("creation: VT-100 {alone:.0} us, TTY-cooker and VT-100 as one {both:.0} us");
 }
 
 /// The kernel's own filters on the same text.
