@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use synth::{Abs32, Draft, HoleValue, Imm32, Template};
 
 use crate::graph::{Graph, Id, Node};
-use crate::language::{Step, Test, Value};
+use crate::language::{Step, Test, Value, Word};
 use crate::template::*;
 
 /// Where the parts of a machine lie in its block of memory, in bytes from the block's start. The first word is the
@@ -62,7 +62,8 @@ pub struct Generated {
 ///
 /// Contract of the code, which is entered by `call`: in: rsi = input, rdx = its end, rdi = where emitted bytes go,
 /// r8 = an address before which a byte's whole output still fits. Out: rsi, rdi moved on; eax = 0: no input or no room;
-/// else the number of what is to be done outside before the code is entered again. Clobbers rcx, r9, r10, flags.
+/// else the number of what is to be done outside before the code is entered again. Clobbers rcx, r9, r10, r11, r14, r15,
+/// flags. The words in the block are current while the machine rests.
 pub fn generate(graph: &Graph, block: u64) -> Generated {
     let places = vec![None; graph.nodes.len()];
     let layout = Layout::of(graph);
@@ -78,7 +79,9 @@ pub fn generate(graph: &Graph, block: u64) -> Generated {
         spots: Vec::new(),
         waiting: vec![Work::Node(0)],
         pauses: Vec::new(),
+        hot: hot_words(graph),
     };
+    maker.fill_all();
     maker.put(MachineEnter::template(), &[maker.at(STATE).into()]);
     let start = maker.bytes;
     while let Some(work) = maker.waiting.pop() {
@@ -142,6 +145,8 @@ struct Maker<'a> {
     waiting: Vec<Work>,
     /// States, and the spot where each pauses.
     pauses: Vec<(Id, usize)>,
+    /// Words that live in registers while the machine runs, at most as many as there are in `HOT`.
+    hot: Vec<Word>,
 }
 
 impl Maker<'_> {
@@ -259,6 +264,7 @@ impl Maker<'_> {
     fn put_pauses(&mut self) {
         for (id, spot) in core::mem::take(&mut self.pauses) {
             self.spots[spot] = Some(self.bytes);
+            self.spill_all();
             self.put(PauseAt::template(), &[Filling::Node(id)]);
             self.put(Pause::template(), &[self.at(STATE).into()]);
         }
@@ -285,6 +291,7 @@ impl Maker<'_> {
     fn outside(&mut self, number: u16) {
         let back = self.spot();
         let input = Filling::from(self.at(INPUT));
+        self.spill_all();
         self.put(PauseAt::template(), &[Filling::Spot(back)]);
         self.put(LeaveOutside::template(), &[self.at(STATE).into(), input, u32::from(number).into()]);
         self.spots[back] = Some(self.bytes);
@@ -294,6 +301,11 @@ impl Maker<'_> {
     fn test(&mut self, test: Test, no: Id) {
         self.waiting.push(Work::Node(no));
         let no = Filling::Node(no);
+        match (test, self.hot(asked(test)[0])) {
+            (Test::Is(_, number), Some(hot)) => return self.put((hot.if_is)(), &[number.into(), no]),
+            (Test::Below(_, number), Some(hot)) => return self.put((hot.if_below)(), &[number.into(), no]),
+            _ => asked(test).iter().for_each(|&word| self.spill(word)),
+        }
         match test {
             Test::Is(a, number) => self.put(IfIs::template(), &[self.word(a), number.into(), no]),
             Test::Below(a, number) => self.put(IfBelow::template(), &[self.word(a), number.into(), no]),
@@ -308,6 +320,47 @@ impl Maker<'_> {
     }
 
     fn step(&mut self, step: Step) {
+        let (words, is_changed) = touched(step);
+        match (step, self.hot(*words.last().unwrap_or(&Word::MAX))) {
+            (Step::Add(_, 1), Some(hot)) => return self.put((hot.add_one)(), &[]),
+            (Step::Store(array, _, Value::Input), Some(hot)) => {
+                let (base, mask) = self.array(array);
+                return self.put((hot.store_input)(), &[base, mask]);
+            }
+            _ => words.iter().for_each(|&word| self.spill(word)),
+        }
+        self.step_in_memory(step);
+        if is_changed {
+            self.fill(words[0]);
+        }
+    }
+
+    /// The registers' templates for a word, if it is hot.
+    fn hot(&self, word: Word) -> Option<&'static Hot> {
+        self.hot.iter().position(|hot| *hot == word).map(|at| &HOT[at])
+    }
+
+    fn spill(&mut self, word: Word) {
+        if let Some(hot) = self.hot(word) {
+            self.put((hot.spill)(), &[self.word(word)]);
+        }
+    }
+
+    fn fill(&mut self, word: Word) {
+        if let Some(hot) = self.hot(word) {
+            self.put((hot.fill)(), &[self.word(word)]);
+        }
+    }
+
+    fn fill_all(&mut self) {
+        self.hot.clone().into_iter().for_each(|word| self.fill(word));
+    }
+
+    fn spill_all(&mut self) {
+        self.hot.clone().into_iter().for_each(|word| self.spill(word));
+    }
+
+    fn step_in_memory(&mut self, step: Step) {
         match step {
             Step::Set(a, number) => self.put(SetWord::template(), &[self.word(a), number.into()]),
             Step::Add(a, 1) => self.put(AddOne::template(), &[self.word(a)]),
@@ -354,4 +407,54 @@ impl Maker<'_> {
         }
         draft
     }
+}
+
+/// The words that a test looks at.
+fn asked(test: Test) -> Vec<Word> {
+    match test {
+        Test::Is(a, _) | Test::Below(a, _) | Test::In(a, _) => vec![a],
+        Test::Same(a, b) | Test::Differ(a, b) | Test::BelowWord(a, b) => vec![a, b],
+    }
+}
+
+/// The words of a step, and whether it changes the first of them.
+fn touched(step: Step) -> (Vec<Word>, bool) {
+    match step {
+        Step::Set(a, _) | Step::Add(a, _) | Step::Or(a, _) | Step::Multiply(a, _) | Step::Digit(a, ..) => {
+            (vec![a], true)
+        }
+        Step::Move(a, b) | Step::AddWord(a, b) | Step::SubtractWord(a, b) | Step::Load(a, _, b) => (vec![a, b], true),
+        Step::Store(_, index, _) => (vec![index], false),
+        Step::Emit(_) | Step::Outside(_) | Step::When(..) | Step::While(..) | Step::Go(_) => (vec![], false),
+    }
+}
+
+/// Steps of a text path that are looked at.
+const PATH_STEPS: usize = 64;
+
+/// The words that text needs most: those on the path of a letter through each state, where a word is seldom a
+/// particular number. Words that only change by other steps than counting gain nothing from a register.
+fn hot_words(graph: &Graph) -> Vec<Word> {
+    let mut counts = vec![0u32; graph.words];
+    for node in &graph.nodes {
+        let Node::Take(table) = node else { continue };
+        let mut id = table[usize::from(b'e')];
+        for _ in 0..PATH_STEPS {
+            let (words, next) = match &graph.nodes[id as usize] {
+                Node::Take(_) => break,
+                Node::Emit(_, next) | Node::Outside(_, next) => (vec![], *next),
+                Node::Do(step @ (Step::Add(_, 1) | Step::Store(_, _, Value::Input)), next) => (touched(*step).0, *next),
+                Node::Do(_, next) => (vec![], *next),
+                Node::Test(test @ Test::Is(..), _, no) => (asked(*test), *no),
+                Node::Test(test @ Test::Below(..), yes, _) => (asked(*test), *yes),
+                Node::Test(_, yes, _) => (vec![], *yes),
+            };
+            words.into_iter().for_each(|word| counts[usize::from(word)] += 1);
+            id = next;
+        }
+    }
+    let mut words: Vec<Word> = (0..graph.words as Word).filter(|&word| counts[usize::from(word)] > 0).collect();
+    words.sort_by_key(|&word| core::cmp::Reverse(counts[usize::from(word)]));
+    words.truncate(HOT.len());
+    words
 }

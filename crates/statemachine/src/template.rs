@@ -3,6 +3,7 @@
 //! ```text
 //!   rsi  next input byte      rdi  where the next emitted byte goes     eax  the byte taken last
 //!   rdx  end of the input     r8   where a state stops for lack of room  ecx, r9, r10  scratch
+//!   r11, r14, r15  the machine's hottest words
 //! ```
 //! `to`, `pause`, `no` are distances from the end of the template to another place of the same code.
 #![allow(unsafe_code, reason = "the template macro names linker symbols")]
@@ -253,8 +254,166 @@ template! {
     ".byte 0x0f, 0x83", ".long {no}",
 }
 
+template! {
+    /// A hot word into its register. Cost: 1.
+    pub struct FillFirst { word: Abs32 }
+    "mov r11d, dword ptr [{word}]",
+}
+
+template! {
+    /// And back into memory. Cost: 1.
+    pub struct SpillFirst { word: Abs32 }
+    "mov dword ptr [{word}], r11d",
+}
+
+template! {
+    /// Cost: 1.
+    pub struct AddOneFirst {}
+    "inc r11d",
+}
+
+template! {
+    /// Falls through if equal. Cost: 2.
+    pub struct IfIsFirst { number: Imm32, no: Imm32 }
+    "cmp r11d, {number}",
+    ".byte 0x0f, 0x85", ".long {no}",
+}
+
+template! {
+    /// Falls through if below. Cost: 2.
+    pub struct IfBelowFirst { number: Imm32, no: Imm32 }
+    "cmp r11d, {number}",
+    ".byte 0x0f, 0x83", ".long {no}",
+}
+
+template! {
+    /// Stores the input in an array. Cost: 3.
+    pub struct StoreInputFirst { array: Abs32, mask: Imm32 }
+    "mov ecx, r11d",
+    "and ecx, {mask}",
+    "mov byte ptr [rcx + {array}], al",
+}
+
+template! {
+    /// A hot word into its register. Cost: 1.
+    pub struct FillSecond { word: Abs32 }
+    "mov r14d, dword ptr [{word}]",
+}
+
+template! {
+    /// And back into memory. Cost: 1.
+    pub struct SpillSecond { word: Abs32 }
+    "mov dword ptr [{word}], r14d",
+}
+
+template! {
+    /// Cost: 1.
+    pub struct AddOneSecond {}
+    "inc r14d",
+}
+
+template! {
+    /// Falls through if equal. Cost: 2.
+    pub struct IfIsSecond { number: Imm32, no: Imm32 }
+    "cmp r14d, {number}",
+    ".byte 0x0f, 0x85", ".long {no}",
+}
+
+template! {
+    /// Falls through if below. Cost: 2.
+    pub struct IfBelowSecond { number: Imm32, no: Imm32 }
+    "cmp r14d, {number}",
+    ".byte 0x0f, 0x83", ".long {no}",
+}
+
+template! {
+    /// Stores the input in an array. Cost: 3.
+    pub struct StoreInputSecond { array: Abs32, mask: Imm32 }
+    "mov ecx, r14d",
+    "and ecx, {mask}",
+    "mov byte ptr [rcx + {array}], al",
+}
+
+template! {
+    /// A hot word into its register. Cost: 1.
+    pub struct FillThird { word: Abs32 }
+    "mov r15d, dword ptr [{word}]",
+}
+
+template! {
+    /// And back into memory. Cost: 1.
+    pub struct SpillThird { word: Abs32 }
+    "mov dword ptr [{word}], r15d",
+}
+
+template! {
+    /// Cost: 1.
+    pub struct AddOneThird {}
+    "inc r15d",
+}
+
+template! {
+    /// Falls through if equal. Cost: 2.
+    pub struct IfIsThird { number: Imm32, no: Imm32 }
+    "cmp r15d, {number}",
+    ".byte 0x0f, 0x85", ".long {no}",
+}
+
+template! {
+    /// Falls through if below. Cost: 2.
+    pub struct IfBelowThird { number: Imm32, no: Imm32 }
+    "cmp r15d, {number}",
+    ".byte 0x0f, 0x83", ".long {no}",
+}
+
+template! {
+    /// Stores the input in an array. Cost: 3.
+    pub struct StoreInputThird { array: Abs32, mask: Imm32 }
+    "mov ecx, r15d",
+    "and ecx, {mask}",
+    "mov byte ptr [rcx + {array}], al",
+}
+
+/// The templates of one register that a hot word lives in.
+pub(crate) struct Hot {
+    pub fill: fn() -> Template,
+    pub spill: fn() -> Template,
+    pub add_one: fn() -> Template,
+    pub if_is: fn() -> Template,
+    pub if_below: fn() -> Template,
+    pub store_input: fn() -> Template,
+}
+
+/// The registers for hot words.
+pub(crate) const HOT: [Hot; 3] = [
+    Hot {
+        fill: FillFirst::template,
+        spill: SpillFirst::template,
+        add_one: AddOneFirst::template,
+        if_is: IfIsFirst::template,
+        if_below: IfBelowFirst::template,
+        store_input: StoreInputFirst::template,
+    },
+    Hot {
+        fill: FillSecond::template,
+        spill: SpillSecond::template,
+        add_one: AddOneSecond::template,
+        if_is: IfIsSecond::template,
+        if_below: IfBelowSecond::template,
+        store_input: StoreInputSecond::template,
+    },
+    Hot {
+        fill: FillThird::template,
+        spill: SpillThird::template,
+        add_one: AddOneThird::template,
+        if_is: IfIsThird::template,
+        if_below: IfBelowThird::template,
+        store_input: StoreInputThird::template,
+    },
+];
+
 /// All templates, for their listings.
-pub fn templates() -> [Template; 34] {
+pub fn templates() -> [Template; 52] {
     [
         MachineEnter::template(),
         TakeInput::template(),
@@ -290,5 +449,23 @@ pub fn templates() -> [Template; 34] {
         IfDiffer::template(),
         IfBelowWord::template(),
         IfIn::template(),
+        FillFirst::template(),
+        SpillFirst::template(),
+        AddOneFirst::template(),
+        IfIsFirst::template(),
+        IfBelowFirst::template(),
+        StoreInputFirst::template(),
+        FillSecond::template(),
+        SpillSecond::template(),
+        AddOneSecond::template(),
+        IfIsSecond::template(),
+        IfBelowSecond::template(),
+        StoreInputSecond::template(),
+        FillThird::template(),
+        SpillThird::template(),
+        AddOneThird::template(),
+        IfIsThird::template(),
+        IfBelowThird::template(),
+        StoreInputThird::template(),
     ]
 }

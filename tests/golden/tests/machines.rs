@@ -219,6 +219,13 @@ fn counted(code: &mut Automaton, input: &[u8], output: &mut [u8]) -> f64 {
     (INSTRUCTIONS.load(std::sync::atomic::Ordering::Relaxed) - before) as f64 / input.len() as f64
 }
 
+/// A machine whose surroundings cost nothing.
+fn alone(graph: &Graph) -> Automaton {
+    let mut code = Automaton::new("costs", graph);
+    code.is_alone = true;
+    code
+}
+
 /// What a character costs: generated, interpreted, and with two machines and a queue against the product.
 fn costs(is_bench: bool) {
     let [edit, cook, vt100] = [&EDIT, &COOK, &VT100].map(Graph::of);
@@ -235,7 +242,7 @@ fn costs(is_bench: bool) {
         ("TTY-cooker and VT-100, product", &shown),
     ];
     for (name, graph) in named {
-        let mut code = Automaton::new("costs", graph);
+        let mut code = alone(graph);
         let instructions = counted(&mut code, &input[..600], &mut output);
         let made = nanoseconds(rounds, bytes, || {
             black_box(code.run(&input, &mut output, 64, &mut Nothing));
@@ -246,7 +253,7 @@ fn costs(is_bench: bool) {
         });
         println!("| {name} | {instructions:.1} | {made:.2} | {read:.2} |");
     }
-    let (mut first, mut second) = (Automaton::new("costs", &cook), Automaton::new("costs", &vt100));
+    let (mut first, mut second) = (alone(&cook), alone(&vt100));
     let piece = input.len().min(4096);
     let both = |first: &mut Automaton, second: &mut Automaton, output: &mut [u8], input: &[u8]| {
         let (_, emitted) = first.run(input, output, 64, &mut Nothing);
