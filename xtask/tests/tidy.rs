@@ -19,8 +19,13 @@ const MAY_USE: &[(&str, &str, &[&str])] = &[
     ("machine-x86", "crates/machine-x86", &["machine", "synth", "codestore"]),
     ("machine-pc", "crates/machine-pc", &["machine", "machine-x86", "synth", "codestore", "bare"]),
     ("machine-hosted", "crates/machine-hosted", &["machine", "machine-x86", "synth", "codestore", "bare", "callsite"]),
-    ("kernel", "crates/kernel", &["abi", "machine", "codestore", "queue", "synth"]),
-    ("unix", "crates/unix", &["abi", "bootimage", "codestore", "kernel", "machine", "queue", "synth", "vdso"]),
+    ("quaject", "crates/quaject", &["machine", "codestore", "synth"]),
+    ("kernel", "crates/kernel", &["abi", "machine", "codestore", "queue", "synth", "quaject"]),
+    (
+        "unix",
+        "crates/unix",
+        &["abi", "bootimage", "codestore", "kernel", "machine", "quaject", "queue", "synth", "vdso"],
+    ),
     ("synthesis-pc", "bin/pc", &["machine", "machine-pc", "unix", "kernel"]),
     ("synthesis-hosted", "bin/hosted", &["machine", "machine-hosted", "unix", "kernel"]),
     ("synth-cli", "cli", &["abi", "bootimage"]),
@@ -29,7 +34,7 @@ const MAY_USE: &[(&str, &str, &[&str])] = &[
     (
         "golden",
         "tests/golden",
-        &["abi", "codestore", "kernel", "machine", "machine-pc", "statemachine", "synth", "unix"],
+        &["abi", "codestore", "kernel", "machine", "machine-pc", "quaject", "statemachine", "synth", "unix"],
     ),
     ("xtask", "xtask", &[]),
 ];
@@ -63,6 +68,7 @@ const UNSAFE: &[&str] = &[
     "crates/machine/src/cell.rs",
     "crates/machine/src/switch.rs",
     "crates/synth/src/template.rs",
+    "crates/synth/src/optimize/tests.rs",
     "crates/vdso/",
     "crates/unix/tests/",
     "bin/pc/",

@@ -68,7 +68,10 @@ fn call_name(number: u32) -> String {
 
 impl Events<'_> {
     fn names(&mut self) {
-        let about = |what: &str, process: u32, thread: u32, name: &str| json!({"ph": "M", "name": what, "pid": process, "tid": thread, "args": {"name": name}});
+        let about = |what: &str, process: u32, thread: u32, name: &str| {
+            let args = json!({"name": name});
+            json!({"ph": "M", "name": what, "pid": process, "tid": thread, "args": args})
+        };
         self.events.push(about("process_name", PROCESSOR, PROCESSOR, "processor"));
         self.events.push(about("thread_name", PROCESSOR, PROCESSOR, "whose turn"));
         for name in &self.recorded.names {

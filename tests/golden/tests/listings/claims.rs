@@ -8,7 +8,8 @@ use synth::Template;
 
 use crate::{disassembly, root};
 
-const SOURCES: [&str; 14] = [
+const SOURCES: [&str; 15] = [
+    "kernel/src/call/fragments.rs",
     "kernel/src/call/routine.rs",
     "kernel/src/call/simple.rs",
     "kernel/src/call/open.rs",
