@@ -2,6 +2,7 @@
 //! in this process: memory below 2 GB, a code store, a program's memory with holes in it, and a way in and out.
 //!
 //! ```text
+//!   automaton.rs generated state machines
 //!   arena.rs     the allocator: everything that code names lies below 2 GB
 //!   bench.rs     the machine and its fragments
 //!   device.rs    the other side of the ring that routines send through
@@ -12,6 +13,7 @@
 //! ```
 
 mod arena;
+mod automaton;
 mod bench;
 mod device;
 mod entry;
@@ -20,6 +22,7 @@ mod random;
 mod sample;
 
 pub use arena::low_memory;
+pub use automaton::{Automaton, INSTRUCTIONS};
 pub use bench::{Bench, OnlyTte, TAG, bench};
 pub use device::{BUFFERS, Device};
 pub use entry::{Caller, Outcome, Way};

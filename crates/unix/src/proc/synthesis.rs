@@ -8,10 +8,15 @@ use core::fmt::Write;
 use abi::Errno;
 use codestore::Birth;
 
-use super::tree::{Entry, Whole, file};
+use super::pumps;
+use super::tree::{Entry, What, Whole, file};
 use crate::emulator::Unix;
 
-pub const ENTRIES: &[Entry<Whole>] = &[file("code", code), file("gauges", gauges)];
+pub const ENTRIES: &[Entry<Whole>] = &[
+    file("code", code),
+    file("gauges", gauges),
+    Entry { name: "pumps", mode: 0o666, what: What::Setting(pumps::show, pumps::command) },
+];
 
 fn gauges(unix: &'static Unix, _: &Whole) -> Result<Vec<u8>, Errno> {
     // Frames that the machine keeps for later use are free frames to whoever looks for a leak.

@@ -25,6 +25,7 @@ const SOURCES: &[&str] = &[
     "machine-pc/src/thread_code.rs",
     "machine-pc/src/lib.rs",
     "machine-x86/src/thread_code.rs",
+    "statemachine/src/template.rs",
 ];
 
 /// The doc comment of a template, from the source.

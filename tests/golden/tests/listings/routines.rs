@@ -1,12 +1,14 @@
 //! The routines that are listed: made as the kernel makes them, with the fragments of the pc.
 
-use golden::{OnlyTte, bench};
+use golden::{Automaton, OnlyTte, bench};
 use kernel::call::{ClosePlan, OpenPlan, SimpleCode, cached_close, cached_open, console};
 use kernel::file::{NewNode, Node, Time, Volume, Window};
 use kernel::pipe::Pipe;
 use kernel::sound::{Activity, Channel, Format, Maker, Sound, synthesize};
 use kernel::tty::Tty;
 use machine::{Channel as Line, Machine};
+use statemachine::terminal::{COOK, EDIT, VT100};
+use statemachine::{Graph, product};
 
 use crate::disassembly;
 
@@ -110,5 +112,25 @@ pub fn all() -> Vec<(String, String)> {
         }
         listings.push((name.to_string(), format!("; {name}\n{}", disassembly::template(&template))));
     }
+    listings.extend(machines());
     listings
+}
+
+/// The machines of a terminal, alone and as products.
+fn machines() -> Vec<(String, String)> {
+    let [edit, cook, vt100] = [&EDIT, &COOK, &VT100].map(Graph::of);
+    let shown = product(&cook, &vt100).expect("a product");
+    let echoed = product(&edit, &cook).expect("a product");
+    let named = [
+        ("machine.edit", &edit),
+        ("machine.cook", &cook),
+        ("machine.vt100", &vt100),
+        ("machine.cook_vt100", &shown),
+        ("machine.edit_cook", &echoed),
+    ];
+    let listing = |(name, graph)| {
+        let machine = Automaton::new(name, graph);
+        listed(name, machine.entry())
+    };
+    named.map(listing).into()
 }
