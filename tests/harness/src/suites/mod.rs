@@ -4,9 +4,11 @@ pub mod comparison;
 pub mod compiler;
 pub mod errors;
 pub mod fuzz;
+pub mod hosted;
 pub mod paper;
 pub mod seeing;
 pub mod shares;
+pub mod sound;
 pub mod streams;
 pub mod tty;
 
@@ -31,6 +33,8 @@ pub fn run(name: &str, options: &Options, tally: &mut Tally) -> Result<(), Strin
         "seeing" => seeing::run(options, tally),
         "fuzz" => fuzz::run(options, tally),
         "tty" => tty::run(options, tally),
+        "hosted" => hosted::run(options, tally),
+        "sound" => sound::run(options, tally),
         "compiler" => compiler::run(options, tally),
         "list" => comparison::list(options),
         "all" => all(options, tally),
@@ -51,7 +55,9 @@ const ALL: &[&str] = &[
     "shares",
     "compiler",
     "tty",
+    "sound",
     "seeing",
+    "hosted",
 ];
 
 /// Each suite is tried even when one before it could not be.
