@@ -191,3 +191,15 @@ pub fn templates() -> [Template; 8] {
         SoundAssembly::template(),
     ]
 }
+
+/// What the holes stand for.
+pub(crate) const FACTS: &[Fact] = &[
+    Fact::value("device", "the device's words", "never"),
+    Fact::word("analog_out", "the device's D/A register", "never"),
+    Fact::word("head", "samples put into the channel's ring", "the channel is closed: another handler takes over"),
+    Fact::word("tail", "samples taken from the ring", "the channel is closed: another handler takes over"),
+    Fact::value("ring", "first place of the channel's ring", "the channel is closed: another handler takes over"),
+    Fact::value("table", "samples of each µ-law byte", "the channel changes its format"),
+    Fact::value("words", "words of all channels", "never"),
+    Fact::value("end_of_interrupt", "where the machine ends the interrupt", "never"),
+];
