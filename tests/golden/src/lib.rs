@@ -18,7 +18,7 @@ mod program;
 mod random;
 
 pub use arena::low_memory;
-pub use bench::{Bench, OnlyTte, TAG, bench};
+pub use bench::{Bench, OnlyTte, TAG, bench, code_store};
 pub use device::{BUFFERS, Device};
 pub use entry::{Caller, Outcome, Way};
 pub use program::{AREA_BYTES, Access, Program};
