@@ -54,10 +54,16 @@ global_asm!(
         cld
         mov rdi, rsp
         call hosted_trap_from_user
+        jmp hosted_return_to_user
+
+    /* A new thread's first turn: its signals must not wait for its first call. */
+    .globl hosted_first_return
+    hosted_first_return:
+        mov rdi, rsp
+        call hosted_before_user
         /* falls through */
 
     /* rsp = the record at the stack top. */
-    .globl hosted_return_to_user
     hosted_return_to_user:
         mov rbx, rsp
         and rbx, -{area}
@@ -129,7 +135,7 @@ global_asm!(
 unsafe extern "C" {
     pub static hosted_slow_call: u8;
     pub static hosted_trap: u8;
-    pub static hosted_return_to_user: u8;
+    pub static hosted_first_return: u8;
     pub static hosted_iretq: u8;
     pub static hosted_change_space: u8;
     pub static hosted_restorer: u8;

@@ -38,8 +38,8 @@ use core::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use codestore::{CodeMemory, CodeStore};
 use machine::{
-    Channel, KernelCell, Machine, Nanos, NoFrames, Received, Start, SwitchOut, Threads, Translation, Tte, TteId,
-    Upcalls,
+    Channel, KernelCell, Machine, Nanos, NoFrames, Received, Rewritten, Start, SwitchOut, Threads, Translation, Tte,
+    TteId, Upcalls,
 };
 use machine_x86::{X86Tte, upcalls};
 use synth::Template;
@@ -241,6 +241,11 @@ impl Machine for HostedMachine {
         host::set_timer(self.timer, at.map_or(0, |at| at.saturating_sub(machine_x86::now()).0.max(1)));
     }
 
+    fn gauge(&self) -> &'static AtomicU64 {
+        // SAFETY: the processor's record is never freed.
+        unsafe { &(*cpu::cpu()).slots.gauge }
+    }
+
     fn new_translation(&self) -> Result<Arc<dyn Translation>, NoFrames> {
         Ok(Arc::new(HostTranslation::new()))
     }
@@ -279,6 +284,10 @@ impl Machine for HostedMachine {
 
     fn power_off(&self) -> ! {
         host::exit(0)
+    }
+
+    fn rewritten_text(&self, visit: &mut dyn FnMut(Rewritten<'_>)) {
+        patch::visit(visit);
     }
 
     fn random(&self) -> u64 {

@@ -3,16 +3,17 @@
 //! The page that is patched becomes the program's own copy, written through the frame; what the program sees stays
 //! readable and executable and never becomes writable (W^X).
 
+use alloc::collections::BTreeMap;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use callsite::{AROUND, BEFORE, Shape};
-use machine::{UserMemory, VirtAddr};
+use machine::{KernelCell, Rewritten, UserMemory, VirtAddr};
 
 use crate::cpu::cpu;
 use crate::layout::is_user;
 use crate::signals::Context;
 use crate::stubs::{self, Wanted};
-use crate::{the, upcall};
+use crate::{the, threads, upcall};
 
 const SYSCALL: [u8; 2] = [0x0F, 0x05];
 const JUMP: u8 = 0xE9;
@@ -28,7 +29,9 @@ fn hopeless_slot(site: u64) -> &'static AtomicU64 {
 /// Replaces the instructions in front of the call that came from `rip`, if they have a known shape.
 pub fn consider(context: &Context) {
     let back = context.rip;
-    if the().trap_only || !is_user(back) || hopeless_slot(back).load(Ordering::Relaxed) == back {
+    // SAFETY: the record is the running thread's.
+    let is_debugged = unsafe { (*threads::current()).debugged } != 0;
+    if is_debugged || the().trap_only || !is_user(back) || hopeless_slot(back).load(Ordering::Relaxed) == back {
         return;
     }
     let done = patch(back, context.rax as u32).is_some();
@@ -88,5 +91,47 @@ fn read(address: u64, into: &mut [u8]) -> Option<()> {
 }
 
 fn write(address: u64, bytes: &[u8]) -> Option<()> {
-    machine_x86::upcalls().rewrite_text(upcall::thread(), VirtAddr(address), bytes).then_some(())
+    let mut original = [0; REWRITE_MAX];
+    let original = &mut original[..bytes.len()];
+    read(address, original)?;
+    machine_x86::upcalls().rewrite_text(upcall::thread(), VirtAddr(address), bytes).then_some(())?;
+    let mut rewrites = REWRITES.borrow_mut();
+    if rewrites.get(&address).is_none_or(|known| known.now() != bytes) {
+        rewrites.insert(address, Rewrite::new(bytes, original));
+    }
+    Some(())
+}
+
+/// Bytes of one rewrite at most: a short jump and a long one.
+const REWRITE_MAX: usize = 7;
+
+/// What stands at an address since the machine rewrote it, and what stood there.
+struct Rewrite {
+    bytes: u8,
+    now: [u8; REWRITE_MAX],
+    original: [u8; REWRITE_MAX],
+}
+
+/// All rewrites, by address. Other programs may have other text there.
+static REWRITES: KernelCell<BTreeMap<u64, Rewrite>> = KernelCell::new(BTreeMap::new());
+
+impl Rewrite {
+    fn new(now: &[u8], original: &[u8]) -> Rewrite {
+        let mut rewrite = Rewrite { bytes: now.len() as u8, now: [0; REWRITE_MAX], original: [0; REWRITE_MAX] };
+        rewrite.now[..now.len()].copy_from_slice(now);
+        rewrite.original[..now.len()].copy_from_slice(original);
+        rewrite
+    }
+
+    fn now(&self) -> &[u8] {
+        &self.now[..usize::from(self.bytes)]
+    }
+}
+
+/// Shows all rewrites. The two of a site with a short jump do not overlap.
+pub fn visit(visit: &mut dyn FnMut(Rewritten<'_>)) {
+    for (address, rewrite) in &*REWRITES.borrow() {
+        let original = &rewrite.original[..usize::from(rewrite.bytes)];
+        visit(Rewritten { address: VirtAddr(*address), now: rewrite.now(), original });
+    }
 }

@@ -116,11 +116,15 @@ extern "C" fn on_call(_signal: i32, info: &Info, context: &mut Context) {
     context.rax = info.call as u32 as u64;
     patch::consider(context);
     context.rcx = context.rip;
+    // The kernel is never stepped through: a step over a call ends where the kernel says so.
+    context.rflags &= !TRAP_FLAG;
     // SAFETY: as above.
     context.rip = unsafe { (*cpu()).slots.dispatch };
 }
 
+const DEBUG: u64 = 1;
 const PAGE_FAULT: u64 = 14;
+const TRAP_FLAG: u64 = 0x100;
 
 extern "C" fn on_fault(signal: i32, info: &Info, context: &mut Context) {
     if info.code <= 0 {
@@ -134,6 +138,11 @@ extern "C" fn on_fault(signal: i32, info: &Info, context: &mut Context) {
         let address = if context.trap == PAGE_FAULT { context.cr2 } else { 0 };
         // A bus error of the host is a memory file that cannot grow: the program cannot tell it from bad memory.
         trap(context, context.trap, context.error, address);
+        return;
+    }
+    if context.trap == DEBUG {
+        // A step from a stub, or of a program that set the flag itself, has come into the kernel.
+        context.rflags &= !TRAP_FLAG;
         return;
     }
     if context.trap == PAGE_FAULT
@@ -218,7 +227,7 @@ fn registers_of(context: &Context) -> Registers {
 
 /// Makes the interrupted program enter the kernel by the trap entry.
 fn trap(context: &mut Context, cause: u64, error: u64, address: u64) {
-    const DIRECTION_AND_TRAP: u64 = 0x500;
+    const DIRECTION_AND_TRAP: u64 = 0x400 | TRAP_FLAG;
     let record = user_registers();
     // SAFETY: the thread is in its program, so its kernel stack is empty and the record is free.
     unsafe {

@@ -137,6 +137,8 @@ pub unsafe fn boot(stack: *const u64) -> Booted {
         (*cpu()).wide_mask = vector_features() & !3;
     }
     clock::start(parameters.tsc_hz);
+    // SAFETY: no thread runs yet.
+    machine_x86::start_gauge(unsafe { &mut (*cpu()).slots });
     let machine = HostedMachine::start(&parameters);
     let (Ok(()), Some(machine)) = (signals::start(), machine) else { fatal("signals and a timer") };
     Booted { machine, archive_bytes, memory_bytes, parameters }

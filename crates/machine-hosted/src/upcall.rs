@@ -40,6 +40,12 @@ extern "C" fn hosted_trap_from_user(registers: &mut Registers) {
     translation::flush();
 }
 
+#[unsafe(no_mangle)]
+extern "C" fn hosted_before_user(registers: &mut Registers) {
+    upcalls().before_user(thread(), registers);
+    translation::flush();
+}
+
 /// An alarm that came while the kernel ran.
 pub fn serve_timer(kernel: &'static dyn Upcalls) {
     // SAFETY: the slot is a word; the handler only sets it.

@@ -208,6 +208,11 @@ impl Machine for PcMachine {
         machine_x86::release_inactive::<PcGround>() + heap::trim()
     }
 
+    fn gauge(&self) -> &'static AtomicU64 {
+        // SAFETY: the processor's record is never freed.
+        unsafe { &(*self.cpu).slots.gauge }
+    }
+
     fn new_translation(&self) -> Result<Arc<dyn Translation>, NoFrames> {
         Ok(Arc::new(PcTranslation::new(&TABLE_FRAMES)?))
     }

@@ -101,6 +101,19 @@ impl Unix {
         self.tasks.of_thread(thread).expect("a program's thread has a task")
     }
 
+    /// A call that a tracer may have seen has been served; until the thread is back in its program, it is in it.
+    #[cold]
+    fn after_watched_call(&'static self, thread: TteId, number: u64, registers: &mut Registers) {
+        if self.scheduler.trace().is_on() {
+            self.note_return(thread, number, registers.rax);
+        }
+        let task = self.current();
+        if calls::needs_attention(&task, registers) {
+            calls::before_user(self, task, registers);
+        }
+        self.current().watch.in_call.set(false);
+    }
+
     /// Sends a record to the host tool; waits for room, because records may not be torn.
     pub fn tell(&self, kind: u8, payload: &[u8]) {
         self.control.tell(self, kind, payload);
@@ -194,11 +207,12 @@ impl Upcalls for Unix {
         task.count_call();
         let number = u64::from(registers.cause as u32);
         let mut call = Call { unix: self, task: &task, registers, registers_replaced: false };
-        if self.options.strace {
-            calls::serve_traced(&mut call, number);
-        } else {
-            calls::serve(&mut call, number);
+        if self.options.strace || task.watch.is_traced() {
+            calls::serve_watched(&mut call, number);
+            self.after_watched_call(thread, number, registers);
+            return;
         }
+        calls::serve(&mut call, number);
         if self.scheduler.trace().is_on() {
             self.note_return(thread, number, registers.rax);
         }
@@ -209,6 +223,7 @@ impl Upcalls for Unix {
 
     fn exception(&'static self, thread: TteId, registers: &mut Registers, exception: Exception) {
         let task = self.running(thread);
+        task.watch.in_call.set(false);
         if calls::take_starvation(&task) {
             // The program tries the same instruction again.
             calls::make_room(self, &task);

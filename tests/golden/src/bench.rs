@@ -420,6 +420,14 @@ impl Tte for OnlyTte {
 
     fn inherit_vector_state(&self) {}
 
+    fn copy_vector_state(&self, _into: &mut [u8]) {}
+
+    fn replace_vector_state(&self, _image: &[u8], _features: u64) -> Result<(), BadVectorState> {
+        Ok(())
+    }
+
+    fn set_debugged(&self, _debugged: bool) {}
+
     fn bind_call(&self, _number: usize, _entry: Option<u64>) {}
 
     fn bind_descriptor_call(&self, _number: usize, _entries: u64, _count: u32) -> Result<(), NoFrames> {

@@ -32,6 +32,7 @@ suites
   pointers       every call of tiers T1 and T2 with bad pointers, lengths and descriptors
   leaks          1,000 x fork+exec+wait and open/close: frames and code bytes come back
   paper          the seven programs of the paper, static and dynamic, same output
+  shares         who shares the processor gets what its quantum says
   streams        100 MB through stdin and stdout, separate stderr, exit statuses
   errors         bad programs: one clear line and a useful status
   compiler       make driving cc in a root with the host's compiler

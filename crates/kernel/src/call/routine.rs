@@ -47,6 +47,12 @@ template! {
     "pop rdx",
 }
 
+template! {
+    /// An operation on a stream is done: the scheduler's gauge (S-31) counts it. Cost: 1 instruction.
+    pub struct Count { gauge: Abs32 }
+    "inc qword ptr [{gauge}]",
+}
+
 /// A routine in the making.
 pub struct Routine {
     makers: Makers,
@@ -138,8 +144,14 @@ impl Routine {
         self.draft.land(from, landing);
     }
 
-    /// The end of one way through: back to the program with the result in rax.
+    /// The end of one way through an operation on a stream: counted, and back to the program with the result in rax.
     pub fn leave(&mut self) {
+        self.paste(Count { gauge: Abs32(self.makers.machine.gauge().as_ptr() as u64) });
+        self.leave_uncounted();
+    }
+
+    /// As `leave`, where nothing was read or written.
+    pub fn leave_uncounted(&mut self) {
         self.paste(self.makers.machine.leave());
     }
 
@@ -150,12 +162,13 @@ impl Routine {
 }
 
 /// For the golden listings.
-pub fn templates() -> [synth::Template; 4] {
-    [GoSlow::template(), RestoreOne::template(), RestoreMany::template(), RestoreFilter::template()]
+pub fn templates() -> [synth::Template; 5] {
+    [GoSlow::template(), RestoreOne::template(), RestoreMany::template(), RestoreFilter::template(), Count::template()]
 }
 
 /// What the holes that many routines have stand for.
 pub const FACTS: &[Fact] = &[
+    Fact::word("gauge", "operations on streams, of all threads", "never"),
     Fact::word("user_limit", "first address a program may not use (S-87)", "never"),
     Fact::value("slow", "way to the Rust twin, for whatever is unusual", "never"),
     Fact::value("slow_one", "way to the Rust twin that makes rdx 1 again", "never"),

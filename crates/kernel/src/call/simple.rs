@@ -56,14 +56,14 @@ quaject! {
         read: FileCall(nr::READ) named "null.read" uses(user_limit, slow) {
             paste UserRange { user_limit, slow };
             paste EndOfFile {};
-            leave;
+            leave_uncounted;
         }
         write: FileCall(nr::WRITE) named "null.write" uses(user_limit, slow) {
             paste AtMost { most: Imm32(BYTES_MAX), slow };
             paste UserAddress { user_limit, slow };
             paste UserEnd { user_limit, slow };
             paste AllDone {};
-            leave;
+            leave_uncounted;
         }
     }
 }
@@ -85,7 +85,7 @@ quaject! {
             paste_user_many StoreZeros {};
             paste GiveBack {};
             paste AllDone {};
-            leave;
+            leave_uncounted;
         }
     }
 }

@@ -146,6 +146,13 @@ impl Node {
         Node::unlinked(volume, NodeKind::Regular, Data::Regular(Content::new(volume)), new)
     }
 
+    /// As `nameless`, for what stands behind a link of a virtual tree: with the same number it is the same thing.
+    pub fn nameless_as(volume: &Arc<Volume>, number: u64, new: NewNode) -> Result<Arc<Node>, Errno> {
+        volume.charge_node()?;
+        let data = Data::Regular(Content::new(volume));
+        Ok(Arc::new(Node::assemble(volume, number, NodeKind::Regular, data, new)))
+    }
+
     /// A node with no links. Error: `ENOSPC`.
     pub(super) fn unlinked(volume: &Arc<Volume>, kind: NodeKind, data: Data, new: NewNode) -> Result<Arc<Node>, Errno> {
         volume.charge_node()?;

@@ -210,7 +210,7 @@ quaject! {
         }
         seek: FileCall(nr::LSEEK) named "file.seek" uses(slow) {
             paste SeekSet { slow, position };
-            leave;
+            leave_uncounted;
         }
     }
 }

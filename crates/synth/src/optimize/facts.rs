@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::decode::{Flags, Instruction, Kind, Memory, Registers, Width};
+use super::instruction::{Flags, Instruction, Kind, Memory, Registers, Width};
 
 /// Bit per condition of `jcc`.
 pub type Conditions = u16;

@@ -3,8 +3,9 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::decode::{Flags, Instruction, Kind, Memory, Width, decode};
+use super::decode::decode;
 use super::facts::{Facts, Verdict};
+use super::instruction::{Flags, Instruction, Kind, Memory, Width};
 use crate::draft::Draft;
 use crate::hole::HoleKind;
 

@@ -16,12 +16,14 @@
 mod decode;
 mod facts;
 mod flow;
+mod instruction;
 mod plan;
 
 #[cfg(test)]
 mod tests;
 
-pub use decode::{Flags, Instruction, Kind, Memory, decode};
+pub use decode::decode;
+pub use instruction::{Flags, Instruction, Kind, Memory};
 pub use plan::Plan;
 
 use crate::draft::Draft;

@@ -7,8 +7,8 @@ use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::decode::{Kind, Width};
 use super::flow::{Fate, Flow, To};
+use super::instruction::{Kind, Width};
 use crate::draft::{Cut, Draft, Jump, Origin, Outline, moved, moved_place};
 use crate::hole::HoleKind;
 use crate::template::Shape;

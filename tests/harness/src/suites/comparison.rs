@@ -42,7 +42,7 @@ impl Suite {
         let sources: &[&str] = match self {
             Suite::Differential => return differential_cases(&options.repo),
             Suite::Faults => &["faults", "held"],
-            Suite::Semantics => &["signals", "mm", "files", "vector", "turns", "closing"],
+            Suite::Semantics => &["signals", "mm", "files", "vector", "turns", "closing", "trace"],
             Suite::Pointers => &["pointers"],
             Suite::Leaks => &["churn"],
         };

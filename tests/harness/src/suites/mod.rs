@@ -5,6 +5,7 @@ pub mod compiler;
 pub mod errors;
 pub mod fuzz;
 pub mod paper;
+pub mod shares;
 pub mod streams;
 pub mod tty;
 
@@ -23,6 +24,7 @@ pub fn run(name: &str, options: &Options, tally: &mut Tally) -> Result<(), Strin
         "pointers" => comparison::run(comparison::Suite::Pointers, options, tally),
         "leaks" => comparison::run(comparison::Suite::Leaks, options, tally),
         "paper" => paper::run(options, tally),
+        "shares" => shares::run(options, tally),
         "streams" => streams::run_all(options, tally),
         "errors" => errors::run(options, tally),
         "fuzz" => fuzz::run(options, tally),
@@ -34,7 +36,7 @@ pub fn run(name: &str, options: &Options, tally: &mut Tally) -> Result<(), Strin
     }
 }
 
-const ALL: [&str; 11] = [
+const ALL: [&str; 12] = [
     "streams",
     "errors",
     "differential",
@@ -44,6 +46,7 @@ const ALL: [&str; 11] = [
     "pointers",
     "leaks",
     "paper",
+    "shares",
     "compiler",
     "tty",
 ];

@@ -26,7 +26,7 @@ fn blocking(signal: u32) -> ThreadMask {
 }
 
 const READY: Candidate =
-    Candidate { mask: ThreadMask::new(SignalSet::EMPTY), ending: false, stopped: false, busy: false };
+    Candidate { mask: ThreadMask::new(SignalSet::EMPTY), ending: false, stopped: false, busy: false, traced: false };
 
 #[test]
 fn without_room_details_are_lost_and_sigqueue_is_refused() {
@@ -89,7 +89,7 @@ fn an_ignored_signal_is_kept_only_while_blocked() {
 
 #[test]
 fn cont_continues_even_if_ignored_and_cancels_stops() {
-    let target = Target { handler: SIG_IGN, blocked: SignalSet::EMPTY, ending: false };
+    let target = Target { handler: SIG_IGN, blocked: SignalSet::EMPTY, ending: false, traced: false };
     let made = generate(SIGCONT, &target);
     assert_eq!((made.flush, made.continues, made.fate), (SignalSet::STOPS, true, Fate::Discarded));
     let made = generate(SIGTSTP, &Target { handler: SIG_DFL, ..target });
