@@ -9,6 +9,7 @@ pub mod call;
 pub mod file;
 pub mod pipe;
 pub mod schedule;
+pub mod sound;
 pub mod space;
 pub mod stream;
 pub mod thread;

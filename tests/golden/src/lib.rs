@@ -7,6 +7,7 @@
 //!   device.rs    the other side of the ring that routines send through
 //!   program.rs   the memory of the program that calls
 //!   entry.rs     enters a routine as a thread's dispatch does, and looks at what comes back
+//!   sample.rs    raises the sample clock
 //!   random.rs    numbers from a seed
 //! ```
 
@@ -16,6 +17,7 @@ mod device;
 mod entry;
 mod program;
 mod random;
+mod sample;
 
 pub use arena::low_memory;
 pub use bench::{Bench, OnlyTte, TAG, bench, code_store};
@@ -23,3 +25,4 @@ pub use device::{BUFFERS, Device};
 pub use entry::{Caller, Outcome, Way};
 pub use program::{AREA_BYTES, Access, Program};
 pub use random::Random;
+pub use sample::raise as raise_sample;
