@@ -68,6 +68,7 @@ fn handlers() -> Vec<(String, String)> {
 
 /// Name and listing of every routine.
 pub fn all() -> Vec<(String, String)> {
+    let _alone = crate::alone();
     bench().use_pc_fragments();
     let (makers, slow) = (bench().makers(), bench().slow_direct());
     let pipe = Pipe::new(Some(makers)).expect("memory").code().expect("room for code");
