@@ -89,7 +89,8 @@ impl CodeMemory for Mapped {
 }
 
 /// One memory, mapped twice: to run and to write (R2).
-fn code_store() -> &'static CodeStore {
+pub fn code_store(capacity_bytes: usize) -> &'static CodeStore {
+    assert!(capacity_bytes <= CODE_BYTES);
     // SAFETY: fresh mappings of a fresh file; the store alone knows both.
     let store = unsafe {
         let file = libc::memfd_create(c"code".as_ptr(), 0);
@@ -99,7 +100,7 @@ fn code_store() -> &'static CodeStore {
         let executable = libc::mmap(null_mut(), CODE_BYTES, run, shared | libc::MAP_32BIT, file, 0);
         let writable = libc::mmap(null_mut(), CODE_BYTES, libc::PROT_READ | libc::PROT_WRITE, shared, file, 0);
         assert!(executable != libc::MAP_FAILED && writable != libc::MAP_FAILED);
-        CodeStore::new(executable as u64, writable as u64, CODE_BYTES, &Mapped)
+        CodeStore::new(executable as u64, writable as u64, capacity_bytes, &Mapped)
     };
     Box::leak(Box::new(store))
 }
@@ -115,7 +116,7 @@ impl Bench {
         let pc_fragments = AtomicBool::new(false);
         Bench {
             program,
-            store: code_store(),
+            store: code_store(CODE_BYTES),
             pool,
             mark: Box::new(0),
             device: Device::new(),

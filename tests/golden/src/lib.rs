@@ -23,7 +23,7 @@ mod sample;
 
 pub use arena::low_memory;
 pub use automaton::{Automaton, INSTRUCTIONS};
-pub use bench::{Bench, OnlyTte, TAG, bench};
+pub use bench::{Bench, OnlyTte, TAG, bench, code_store};
 pub use device::{BUFFERS, Device};
 pub use entry::{Caller, Outcome, Way};
 pub use program::{AREA_BYTES, Access, Program};

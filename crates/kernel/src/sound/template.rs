@@ -8,7 +8,7 @@ use core::mem::offset_of;
 use synth::{Fact, Template, template};
 
 use super::SoundWords;
-use super::channel::ChannelWords;
+use super::channel::{Channel, ChannelWords, Format};
 
 template! {
     /// Saves the registers that the channels' fragments use (S-79). Cost: 2 instructions.
@@ -75,95 +75,79 @@ template! {
 }
 
 template! {
-    /// The generic handler as one writes it by hand: saves all registers, asks each channel whether it is active and what
-    /// it is. The twin of `Sound::interrupt`.
+    /// The generic handler as one writes it by hand, as in thesis figure 3.6: it saves the registers that it uses and no
+    /// others, but asks of each channel whether it is active, and the A/D channel what its samples are. The twin of
+    /// `Sound::interrupt`.
     pub struct SoundAssembly { words: Abs32 }
     where {
         DEVICE = offset_of!(SoundWords, device),
         ANALOG = offset_of!(SoundWords, analog_out),
-        CHANNELS = offset_of!(SoundWords, channels),
-        SIZE = size_of::<ChannelWords>(),
-        FORMAT = offset_of!(ChannelWords, format),
-        HEAD = offset_of!(ChannelWords, head),
-        TAIL = offset_of!(ChannelWords, tail),
-        RING = offset_of!(ChannelWords, ring_at),
-        TABLE = offset_of!(ChannelWords, table_at)
+        CD_FORMAT = channel_field(Channel::CdIn, offset_of!(ChannelWords, format)),
+        CD_HEAD = channel_field(Channel::CdIn, offset_of!(ChannelWords, head)),
+        CD_RING = channel_field(Channel::CdIn, offset_of!(ChannelWords, ring_at)),
+        AD_FORMAT = channel_field(Channel::AdIn, offset_of!(ChannelWords, format)),
+        AD_HEAD = channel_field(Channel::AdIn, offset_of!(ChannelWords, head)),
+        AD_RING = channel_field(Channel::AdIn, offset_of!(ChannelWords, ring_at)),
+        AD_TABLE = channel_field(Channel::AdIn, offset_of!(ChannelWords, table_at)),
+        DA_FORMAT = channel_field(Channel::DaOut, offset_of!(ChannelWords, format)),
+        DA_HEAD = channel_field(Channel::DaOut, offset_of!(ChannelWords, head)),
+        DA_TAIL = channel_field(Channel::DaOut, offset_of!(ChannelWords, tail)),
+        DA_RING = channel_field(Channel::DaOut, offset_of!(ChannelWords, ring_at)),
+        MU_LAW = Format::MuLaw as usize
     }
     "push rax",
-    "push rbx",
-    "push rcx",
     "push rdx",
-    "push rsi",
-    "push rdi",
-    "push rbp",
-    "push r8",
-    "push r9",
-    "push r10",
-    "push r11",
-    "push r12",
-    "push r13",
-    "push r14",
-    "push r15",
-    "cld",
-    "mov rbp, {words}",
-    "mov esi, dword ptr [rbp + {DEVICE}]",
-    "inc esi",
-    "mov dword ptr [rbp + {DEVICE}], esi",
-    "lea rbx, [rbp + {CHANNELS}]",
-    "mov ecx, 3",
-    "70:",
-    "mov eax, dword ptr [rbx + {FORMAT}]",
-    "test eax, eax",
-    "je 79f",
-    "mov rdi, qword ptr [rbx + {RING}]",
-    "movzx edx, word ptr [rbx + {HEAD}]",
-    "cmp eax, 1",
+    "push rbx",
+    "mov rbx, {words}",
+    "inc dword ptr [rbx + {DEVICE}]",
+    "cmp dword ptr [rbx + {CD_FORMAT}], 0",
     "je 71f",
-    "cmp eax, 2",
-    "je 72f",
-    "cmp eax, 3",
-    "je 73f",
-    "mov edx, dword ptr [rbx + {TAIL}]",
-    "cmp edx, dword ptr [rbx + {HEAD}]",
-    "je 79f",
-    "movzx edx, dx",
-    "mov eax, dword ptr [rdi + rdx*4]",
-    "mov dword ptr [rbp + {ANALOG}], eax",
-    "inc dword ptr [rbx + {TAIL}]",
-    "jmp 79f",
+    "movzx eax, word ptr [rbx + {CD_HEAD}]",
+    "shl eax, 2",
+    "add rax, qword ptr [rbx + {CD_RING}]",
+    "mov edx, dword ptr [rbx + {DEVICE}]",
+    "mov dword ptr [rax], edx",
+    "inc dword ptr [rbx + {CD_HEAD}]",
     "71:",
-    "mov dword ptr [rdi + rdx*4], esi",
-    "jmp 78f",
+    "cmp dword ptr [rbx + {AD_FORMAT}], 0",
+    "je 74f",
+    "movzx eax, word ptr [rbx + {AD_HEAD}]",
+    "movzx edx, word ptr [rbx + {DEVICE}]",
+    "cmp dword ptr [rbx + {AD_FORMAT}], {MU_LAW}",
+    "je 72f",
+    "add eax, eax",
+    "add rax, qword ptr [rbx + {AD_RING}]",
+    "mov word ptr [rax], dx",
+    "jmp 73f",
     "72:",
-    "mov word ptr [rdi + rdx*2], si",
-    "jmp 78f",
+    "add rax, qword ptr [rbx + {AD_RING}]",
+    "shr edx, 2",
+    "add rdx, qword ptr [rbx + {AD_TABLE}]",
+    "mov dl, byte ptr [rdx]",
+    "mov byte ptr [rax], dl",
     "73:",
-    "movzx eax, si",
-    "shr eax, 2",
-    "mov r8, qword ptr [rbx + {TABLE}]",
-    "mov al, byte ptr [r8 + rax]",
-    "mov byte ptr [rdi + rdx], al",
-    "78:",
-    "inc dword ptr [rbx + {HEAD}]",
-    "79:",
-    "add rbx, {SIZE}",
-    "dec ecx",
-    "jne 70b",
-    "pop r15",
-    "pop r14",
-    "pop r13",
-    "pop r12",
-    "pop r11",
-    "pop r10",
-    "pop r9",
-    "pop r8",
-    "pop rbp",
-    "pop rdi",
-    "pop rsi",
-    "pop rdx",
-    "pop rcx",
+    "inc dword ptr [rbx + {AD_HEAD}]",
+    "74:",
+    "cmp dword ptr [rbx + {DA_FORMAT}], 0",
+    "je 75f",
+    "mov eax, dword ptr [rbx + {DA_TAIL}]",
+    "cmp eax, dword ptr [rbx + {DA_HEAD}]",
+    "je 75f",
+    "movzx eax, ax",
+    "shl eax, 2",
+    "add rax, qword ptr [rbx + {DA_RING}]",
+    "mov edx, dword ptr [rax]",
+    "mov dword ptr [rbx + {ANALOG}], edx",
+    "inc dword ptr [rbx + {DA_TAIL}]",
+    "75:",
     "pop rbx",
+    "pop rdx",
     "pop rax",
+}
+
+/// Offset of a channel's field in the server's words.
+const fn channel_field(channel: Channel, field: usize) -> usize {
+    offset_of!(SoundWords, channels) + channel as usize * size_of::<ChannelWords>() + field
 }
 
 /// What the handlers' holes stand for.
@@ -191,15 +175,3 @@ pub fn templates() -> [Template; 8] {
         SoundAssembly::template(),
     ]
 }
-
-/// What the holes stand for.
-pub(crate) const FACTS: &[Fact] = &[
-    Fact::value("device", "the device's words", "never"),
-    Fact::word("analog_out", "the device's D/A register", "never"),
-    Fact::word("head", "samples put into the channel's ring", "the channel is closed: another handler takes over"),
-    Fact::word("tail", "samples taken from the ring", "the channel is closed: another handler takes over"),
-    Fact::value("ring", "first place of the channel's ring", "the channel is closed: another handler takes over"),
-    Fact::value("table", "samples of each µ-law byte", "the channel changes its format"),
-    Fact::value("words", "words of all channels", "never"),
-    Fact::value("end_of_interrupt", "where the machine ends the interrupt", "never"),
-];

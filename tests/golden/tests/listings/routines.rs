@@ -40,7 +40,9 @@ fn listed(name: &str, entry: u64) -> (String, String) {
         value.kind != HoleKind::Label && kernel::call::fact(bench(), birth.name, hole).is_none()
     });
     let unknown: Vec<_> = unknown.map(|(hole, _)| hole).collect();
-    assert!(unknown.is_empty(), "{name}: nobody wrote down what {unknown:?} stands for");
+    // Generated machines are made by the tests only; their holes are the machine's own states and words.
+    let generated = name.starts_with("machine.");
+    assert!(generated || unknown.is_empty(), "{name}: nobody wrote down what {unknown:?} stands for");
     (name.to_string(), disassembly::routine(&birth, &code))
 }
 
@@ -75,6 +77,7 @@ fn handlers() -> Vec<(String, String)> {
 
 /// Name and listing of every routine.
 pub fn all() -> Vec<(String, String)> {
+    let _alone = crate::alone();
     bench().use_pc_fragments();
     let (makers, slow) = (bench().makers(), bench().slow_direct());
     let pipe = Pipe::new(Some(makers)).expect("memory").code().expect("room for code");
