@@ -39,7 +39,7 @@ mod nr {
 
 /// # Safety
 /// The call must be one that leaves the memory of Rust's values alone, as far as its arguments say.
-unsafe fn call(number: u64, arguments: [u64; 6]) -> Result<u64, HostError> {
+pub(crate) unsafe fn call(number: u64, arguments: [u64; 6]) -> Result<u64, HostError> {
     let result: i64;
     // SAFETY: the caller vouches for the call; the instruction itself clobbers rcx and r11.
     unsafe {

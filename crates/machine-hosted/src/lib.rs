@@ -19,10 +19,12 @@ mod channels;
 mod clock;
 mod cpu;
 mod entry;
+mod foreign;
 mod frames;
 mod heap;
 mod host;
 mod layout;
+mod names;
 mod patch;
 mod signals;
 mod start;
@@ -32,6 +34,7 @@ mod translation;
 mod tte;
 mod upcall;
 mod user;
+mod windows;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -277,6 +280,10 @@ impl Machine for HostedMachine {
 
     fn is_drained(&self, _channel: Channel) -> bool {
         true
+    }
+
+    fn foreign(&self) -> Option<&'static dyn machine::Foreign> {
+        foreign::trees()
     }
 
     fn power_off(&self) -> ! {

@@ -88,6 +88,7 @@ impl Parameters {
             b"control" => self.control_fd = value as i32,
             b"memory_mib" => self.memory_bytes = value << 20,
             b"tsc_hz" => self.tsc_hz = value,
+            b"tree" => crate::foreign::add_tree(value as i32),
             b"trap_only" => self.trap_only = value != 0,
             _ => {}
         }
@@ -134,6 +135,7 @@ pub unsafe fn boot(stack: *const u64) -> Booted {
         (*cpu()).wide_mask = vector_features() & !3;
     }
     clock::start(parameters.tsc_hz);
+    crate::names::prepare();
     let machine = HostedMachine::start(&parameters);
     let (Ok(()), Some(machine)) = (signals::start(), machine) else { fatal("signals and a timer") };
     Booted { machine, archive_bytes, memory_bytes, parameters }

@@ -8,6 +8,7 @@ use crate::HostedMachine;
 use crate::frames::prepare;
 use crate::layout::{RESERVED, USER_LIMIT, direct};
 use crate::translation::flush;
+use crate::windows;
 
 global_asm!(
     r#"
@@ -91,7 +92,7 @@ fn allowed(address: VirtAddr, bytes: usize) -> bool {
 }
 
 /// The longest prefix of the range that a program could have; its mappings are up to date afterwards.
-fn clip(address: VirtAddr, bytes: usize) -> usize {
+pub fn clip(address: VirtAddr, bytes: usize) -> usize {
     flush();
     let start = address.0;
     if start >= USER_LIMIT {
@@ -162,18 +163,36 @@ impl UserMemory for HostedMachine {
     }
 }
 
+/// Copies between kernel memory and a frame. A window's frame may lose its page at any time, when somebody on the host
+/// shortens the file: the copy then ends, and zeros stand for what is gone.
+///
+/// # Safety
+/// `to` is writable and `from` readable for `bytes`, but for pages that a window has lost.
+unsafe fn copy_frame(frame: FrameNumber, to: *mut u8, from: *const u8, bytes: usize) {
+    if windows::index_of(frame).is_none() {
+        // SAFETY: as the caller says.
+        unsafe { to.copy_from(from, bytes) };
+        return;
+    }
+    // SAFETY: as the caller says; faults land in the copy, and zeroing lands too.
+    unsafe {
+        let left = user_copy(to, from, bytes);
+        user_zero(to.add(bytes - left), left);
+    }
+}
+
 impl PhysicalMemory for HostedMachine {
     fn read(&self, frame: FrameNumber, offset: usize, into: &mut [u8]) {
         let from = frame_bytes(frame, offset, into.len());
         // SAFETY: `frame_bytes` checked the range; programs may write the frame, so bytes may be mixed,
         // which plain bytes tolerate.
-        unsafe { into.as_mut_ptr().copy_from(from, into.len()) };
+        unsafe { copy_frame(frame, into.as_mut_ptr(), from, into.len()) };
     }
 
     fn write(&self, frame: FrameNumber, offset: usize, from: &[u8]) {
         let to = frame_bytes(frame, offset, from.len());
         // SAFETY: as in `read`.
-        unsafe { to.copy_from(from.as_ptr(), from.len()) };
+        unsafe { copy_frame(frame, to, from.as_ptr(), from.len()) };
     }
 
     fn fill(&self, frame: FrameNumber, offset: usize, bytes: usize, value: u8) {
@@ -182,18 +201,18 @@ impl PhysicalMemory for HostedMachine {
     }
 
     fn copy(&self, from: FrameNumber, to: FrameNumber) {
-        let (from, to) = (frame_bytes(from, 0, PAGE_BYTES), frame_bytes(to, 0, PAGE_BYTES));
+        let (source, target) = (frame_bytes(from, 0, PAGE_BYTES), frame_bytes(to, 0, PAGE_BYTES));
         // SAFETY: both are whole frames in the direct map.
-        unsafe { to.copy_from(from, PAGE_BYTES) };
+        unsafe { copy_frame(from, target, source, PAGE_BYTES) };
     }
 
     fn read_u64(&self, frame: FrameNumber, offset: usize) -> u64 {
-        // SAFETY: as in `read`.
-        unsafe { frame_bytes(frame, offset, 8).cast::<u64>().read_unaligned() }
+        let mut word = [0; 8];
+        self.read(frame, offset, &mut word);
+        u64::from_le_bytes(word)
     }
 
     fn write_u64(&self, frame: FrameNumber, offset: usize, value: u64) {
-        // SAFETY: as in `read`.
-        unsafe { frame_bytes(frame, offset, 8).cast::<u64>().write_unaligned(value) }
+        self.write(frame, offset, &value.to_le_bytes());
     }
 }

@@ -8,6 +8,7 @@
 extern crate alloc;
 
 mod cell;
+mod foreign;
 mod machine;
 mod memory;
 mod registers;
@@ -16,12 +17,13 @@ mod time;
 mod translation;
 
 pub use cell::{KernelCell, KernelSlots};
+pub use foreign::{About, Extended, Foreign, Handle, Held, Hold, Moment, Refused, Room, Stamp, WINDOW_PAGES};
 pub use machine::{Channel, Fragment, Machine, Received, SendCode};
 pub use memory::{FrameNumber, FrameSource, KERNEL_FRAMES_MIN, PAGE_BYTES, PhysicalMemory, UserMemory};
 pub use registers::Registers;
 pub use thread::{
-    Access, BadVectorState, Entries, Exception, FloatWords, QUANTUM_LEAST_NS, QUANTUM_MOST_NS, Start, Threads, Tte,
-    TteId, Upcalls,
+    Access, BadVectorState, Entries, Exception, FloatWords, PAGE_LOST, QUANTUM_LEAST_NS, QUANTUM_MOST_NS, Start,
+    Threads, Tte, TteId, Upcalls,
 };
 pub use time::Nanos;
 pub use translation::{Change, Mapping, NoFrames, Protection, Translation, UserFault, VirtAddr};

@@ -6,7 +6,7 @@ use core::sync::atomic::AtomicU64;
 
 use synth::{Draft, HoleValue, Target, Template};
 
-use crate::{FrameNumber, Nanos, NoFrames, PhysicalMemory, Threads, Translation, Upcalls, UserMemory};
+use crate::{Foreign, FrameNumber, Nanos, NoFrames, PhysicalMemory, Threads, Translation, Upcalls, UserMemory};
 
 /// A byte channel to the world outside the machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -105,6 +105,10 @@ pub trait Machine: PhysicalMemory + UserMemory + Threads {
     /// Gives back frames that the machine keeps for later use, because memory is out; returns how many.
     fn reclaim(&self) -> usize {
         0
+    }
+    /// The trees of names outside of the machine, if it has such.
+    fn foreign(&self) -> Option<&'static dyn Foreign> {
+        None
     }
     /// Ends the machine.
     fn power_off(&self) -> !;
