@@ -23,6 +23,8 @@ pub struct Hosted<'a> {
     /// Memory behind the archive.
     pub memory_mib: u64,
     pub tsc_hz: u64,
+    /// Tops of the trees that the machine sees of the host, inheritable descriptors.
+    pub trees: Vec<RawFd>,
     /// Words for the image's own command line.
     pub arguments: &'a str,
 }
@@ -54,6 +56,9 @@ fn start(machine: &Hosted<'_>, control: RawFd) -> Result<Child, Failure> {
     command.arg(format!("control={control}"));
     command.arg(format!("memory_mib={}", machine.memory_mib));
     command.arg(format!("tsc_hz={}", machine.tsc_hz));
+    for tree in &machine.trees {
+        command.arg(format!("tree={tree}"));
+    }
     command.args(machine.arguments.split_whitespace());
     command.env_clear();
     // SAFETY: between fork and exec only one system call is made: no allocation, no lock.

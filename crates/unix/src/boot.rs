@@ -1,5 +1,7 @@
 //! From the boot archive to the first program.
 
+mod folders;
+
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
@@ -30,7 +32,7 @@ use crate::files::{
     terminal_node,
 };
 pub use crate::limits::RESERVE_FRAMES;
-use crate::task::{Family, NewProcess, Place, Process, Task, TaskTable};
+use crate::task::{Family, Ids, NewProcess, Place, Process, Task, TaskTable};
 
 /// What the machine's main function knows and the emulator needs.
 pub struct Ingredients {
@@ -77,6 +79,7 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
     let now = time_of(epoch);
     let names = fill_names(&ingredients, &archive, now)
         .map_err(|error| format!("the file system cannot be filled: {error:?}"))?;
+    let names = folders::join(&ingredients, &config, names)?;
     let channels: &'static Channels = Box::leak(Box::default());
     let unix: &'static Unix = Box::leak(Box::new(Unix {
         machine: ingredients.machine,
@@ -105,7 +108,7 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
         vdso_pages: KernelCell::new(None),
     }));
     emulator::install(unix);
-    unix.names.root().volume().set_clock(unix);
+    unix.names.memory().set_clock(unix);
     *unix.simple_code.borrow_mut() = unix.makers().and_then(SimpleCode::make);
     *unix.vdso_pages.borrow_mut() = vdso_pages(unix, ingredients.counter);
     crate::proc::mount(unix).map_err(|error| format!("/proc cannot be mounted: {error:?}"))?;
@@ -263,7 +266,7 @@ fn make_standard_names(names: &Namespace, view: View<'_>, now: Time) -> Result<(
 /// Makes process 1 with the program of the configuration.
 fn first_program(unix: &'static Unix, config: &ConfigView<'_>) -> Result<Arc<Thread>, LoadError> {
     let root = unix.names.root().clone();
-    let credentials = Credentials::root();
+    let credentials = folders::user(config);
     let view = View { root: &root, directory: &root, credentials: &credentials };
     let directory = unix.names.lookup(view, config.cwd, kernel::file::FinalLink::Follow)?;
     let pid = unix.tasks.take_id().ok_or(Errno::EAGAIN)?;
@@ -283,6 +286,9 @@ fn first_program(unix: &'static Unix, config: &ConfigView<'_>) -> Result<Arc<Thr
         limits: Limits::default(),
         started: unix.machine.now(),
     });
+    process.user_ids.set(Ids { real: config.user, effective: config.user, saved: config.user });
+    process.group_ids.set(Ids { real: config.group, effective: config.group, saved: config.group });
+    *process.credentials.borrow_mut() = credentials;
     let strings = |list: &mut dyn Iterator<Item = &[u8]>| list.map(<[u8]>::to_vec).collect::<Vec<_>>();
     let wanted =
         Wanted { path: config.program.to_vec(), argv: strings(&mut config.argv()), envp: strings(&mut config.env()) };

@@ -44,6 +44,8 @@ impl RecordLock {
 pub enum LockRefused {
     /// This lock is in the way.
     Conflict(RecordLock),
+    /// Somebody outside of the machine has one in the way.
+    Outside,
     /// Too many locks on this node.
     TooMany,
 }
@@ -51,7 +53,7 @@ pub enum LockRefused {
 impl From<LockRefused> for Errno {
     fn from(refused: LockRefused) -> Errno {
         match refused {
-            LockRefused::Conflict(_) => Errno::EAGAIN,
+            LockRefused::Conflict(_) | LockRefused::Outside => Errno::EAGAIN,
             LockRefused::TooMany => Errno::ENOLCK,
         }
     }
