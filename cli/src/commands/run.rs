@@ -56,12 +56,7 @@ pub fn prepare(
 }
 
 /// Boots a machine with what was packed.
-pub fn start(
-    packed: Packed,
-    argv: Vec<Vec<u8>>,
-    options: &MachineOptions,
-    console: Console,
-) -> Result<u8, Failure> {
+pub fn start(packed: Packed, argv: Vec<Vec<u8>>, options: &MachineOptions, console: Console) -> Result<u8, Failure> {
     if options.hosted {
         return start_hosted(packed, argv, options, console);
     }
