@@ -91,6 +91,7 @@ fn follow(
         match event {
             Ok(Event::Exit { status, signal }) => last.exit = Some((status, signal)),
             Ok(Event::Panic(text)) => last.panic = Some(text),
+            Ok(Event::Failure(text)) => last.failure.get_or_insert_default().extend(text),
             Ok(Event::ControlBroken(error)) => last.broken = Some(error),
             Ok(Event::Signal(signal)) if FATAL.contains(&signal) => {
                 let _ = child.kill();

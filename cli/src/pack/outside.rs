@@ -88,7 +88,9 @@ fn open_folder(folder: &Path) -> Result<OwnedFd, Failure> {
 }
 
 fn in_memory(path: &Path, memory: &[Vec<u8>]) -> bool {
-    path.starts_with(ALWAYS_IN_MEMORY) || memory.iter().any(|folder| path.starts_with(OsStr::from_bytes(folder)))
+    // Of the kernel's own folders only /dev has files, in /dev/shm.
+    [ALWAYS_IN_MEMORY, "/dev"].iter().any(|folder| path.starts_with(folder))
+        || memory.iter().any(|folder| path.starts_with(OsStr::from_bytes(folder)))
 }
 
 /// `--memory DIR`: the folder as it is now, from now on in memory.

@@ -46,3 +46,8 @@ pub fn time_of(tsc: u64) -> Nanos {
 pub fn parameters() -> (u64, u64) {
     (BASE.load(Ordering::Relaxed), SCALE.load(Ordering::Relaxed))
 }
+
+/// The host's wall clock at time zero.
+pub fn epoch_nanos() -> u64 {
+    host::wall_nanos().saturating_sub(now().0)
+}

@@ -46,9 +46,9 @@ use machine::{
 };
 use synth::Template;
 
+pub use clock::epoch_nanos;
 pub use clock::parameters as clock_parameters;
 pub use heap::Heap;
-pub use host::wall_seconds;
 pub use layout::USER_LIMIT;
 pub use start::{Booted, Parameters, boot, panic};
 pub use thread_code::UserCall;

@@ -42,10 +42,19 @@ pub struct Ingredients {
     /// The boot archive, and the frame that holds its first byte.
     pub archive: &'static [u8],
     pub archive_frame: FrameNumber,
-    /// Seconds since 1970 by the machine's own clock, for when the host tool does not say.
-    pub wall_seconds: u64,
+    /// Wall clock at time zero of the machine's clock, nanoseconds since 1970.
+    pub epoch: Epoch,
     /// Counter at time zero and its scale, for the programs' time page.
     pub counter: (u64, u64),
+}
+
+/// What the machine knows of the time of day, in nanoseconds since 1970 at time zero of its clock.
+#[derive(Clone, Copy, Debug)]
+pub enum Epoch {
+    /// The host's own: files outside must not seem to come from the future.
+    Exact(u64),
+    /// Good enough if the host tool does not say.
+    About(u64),
 }
 
 /// Why the machine has nothing to run.
@@ -75,7 +84,11 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
     let config = archive.config();
     let scheduler = Scheduler::start(ingredients.machine).map_err(|_| String::from("not enough memory"))?;
     scheduler.zero_when_idle(ingredients.pool);
-    let epoch = if config.epoch_ns != 0 { config.epoch_ns } else { ingredients.wall_seconds * Nanos::PER_SECOND };
+    let epoch = match ingredients.epoch {
+        Epoch::Exact(nanos) => nanos,
+        Epoch::About(nanos) if config.epoch_ns == 0 => nanos,
+        Epoch::About(_) => config.epoch_ns,
+    };
     let now = time_of(epoch);
     let names = fill_names(&ingredients, &archive, now)
         .map_err(|error| format!("the file system cannot be filled: {error:?}"))?;
