@@ -1,7 +1,6 @@
 //! Pages of a file outside of the machine, for maps: the other side's own pages, lent as frames. So a shared map is
 //! shared with everybody there, a private one sees what others write until it copies, and nothing is written back.
 
-use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cell::Cell;
@@ -21,7 +20,8 @@ pub struct ForeignMap {
     is_writable: bool,
     /// The size when it was last asked for.
     size_bytes: Cell<u64>,
-    windows: KernelCell<BTreeMap<u64, Vec<Page>>>,
+    /// Windows by number, in the order in which they were needed.
+    windows: KernelCell<Vec<(u64, Vec<Page>)>>,
 }
 
 impl Opening {
@@ -36,7 +36,7 @@ impl Opening {
             opening: self.clone(),
             is_writable,
             size_bytes: Cell::new(0),
-            windows: KernelCell::new(BTreeMap::new()),
+            windows: KernelCell::new(Vec::new()),
         });
         if let Some(node) = self.node().foreign() {
             node.maps.borrow_mut()[is_writable as usize] = Arc::downgrade(&map);
@@ -55,12 +55,12 @@ impl ForeignMap {
             return Err(BackingError::PastEnd);
         }
         let (window, within) = (index / WINDOW_PAGES, (index % WINDOW_PAGES) as usize);
-        if let Some(pages) = self.windows.borrow().get(&window) {
+        if let Some((_, pages)) = self.windows.borrow().iter().find(|(number, _)| *number == window) {
             return Ok(pages[within].clone());
         }
         let pages = self.open_window(window).map_err(|_| BackingError::OutOfMemory)?;
         let page = pages[within].clone();
-        self.windows.borrow_mut().insert(window, pages);
+        self.windows.borrow_mut().push((window, pages));
         Ok(page)
     }
 

@@ -12,7 +12,6 @@ mod change;
 mod map;
 mod opening;
 
-use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 
@@ -37,8 +36,10 @@ pub struct ForeignTree {
     far: &'static dyn Foreign,
     /// In whose name the other side is asked.
     identity: Credentials,
-    nodes: KernelCell<BTreeMap<Key, Weak<Node>>>,
-    recent: KernelCell<VecDeque<Arc<Node>>>,
+    /// All that are alive, sorted. Binary search in a plain vector: few are alive, and it takes little code.
+    nodes: KernelCell<Vec<(Key, Weak<Node>)>>,
+    /// The one used longest ago first.
+    recent: KernelCell<Vec<Arc<Node>>>,
     /// Directories of the volume laid over that are seen alone.
     alone: KernelCell<Vec<Arc<Node>>>,
 }
@@ -102,8 +103,8 @@ impl ForeignTree {
         ForeignTree {
             far,
             identity,
-            nodes: KernelCell::new(BTreeMap::new()),
-            recent: KernelCell::new(VecDeque::new()),
+            nodes: KernelCell::new(Vec::new()),
+            recent: KernelCell::new(Vec::new()),
             alone: KernelCell::new(Vec::new()),
         }
     }
@@ -117,12 +118,18 @@ impl ForeignTree {
     pub(super) fn ask<T>(&self, question: impl Fn(&'static dyn Foreign) -> Result<T, Refused>) -> Result<T, Errno> {
         match question(self.far) {
             Err(Refused(number)) if number == Errno::EMFILE as u16 || number == Errno::ENFILE as u16 => {
-                let recent = core::mem::take(&mut *self.recent.borrow_mut());
-                drop(recent);
+                self.give_back();
                 question(self.far).map_err(errno_of)
             }
             answer => answer.map_err(errno_of),
         }
+    }
+
+    /// Lets the other side have its places back that nobody uses.
+    #[cold]
+    fn give_back(&self) {
+        let recent = core::mem::take(&mut *self.recent.borrow_mut());
+        drop(recent);
     }
 
     /// The node of a place; `place` is used up.
@@ -147,12 +154,19 @@ impl ForeignTree {
             return Ok(node);
         }
         let node = Node::outside(volume, about.number, kind_of(&about), Data::Foreign(foreign));
-        self.nodes.borrow_mut().insert(key, Arc::downgrade(&node));
+        let mut nodes = self.nodes.borrow_mut();
+        match nodes.binary_search_by_key(&key, |(known, _)| *known) {
+            // A thing of another kind has the number now.
+            Ok(index) => nodes[index].1 = Arc::downgrade(&node),
+            Err(index) => nodes.insert(index, (key, Arc::downgrade(&node))),
+        }
         Ok(node)
     }
 
     fn known(&self, key: Key, about: &About) -> Option<Arc<Node>> {
-        let node = self.nodes.borrow().get(&key).and_then(Weak::upgrade)?;
+        let nodes = self.nodes.borrow();
+        let index = nodes.binary_search_by_key(&key, |(known, _)| *known).ok()?;
+        let node = nodes[index].1.upgrade()?;
         (node.kind() == kind_of(about)).then_some(node)
     }
 
@@ -161,8 +175,10 @@ impl ForeignTree {
         let Some(foreign) = node.foreign() else { return };
         let key = (foreign.device, node.number());
         let mut nodes = self.nodes.borrow_mut();
-        if nodes.get(&key).is_some_and(|known| core::ptr::eq(known.as_ptr(), node)) {
-            nodes.remove(&key);
+        if let Ok(index) = nodes.binary_search_by_key(&key, |(known, _)| *known)
+            && core::ptr::eq(nodes[index].1.as_ptr(), node)
+        {
+            nodes.remove(index);
         }
     }
 
@@ -172,8 +188,8 @@ impl ForeignTree {
             if recent.iter().any(|kept| Arc::ptr_eq(kept, node)) {
                 return;
             }
-            let oldest = if recent.len() >= RECENT_MAX { recent.pop_front() } else { None };
-            recent.push_back(node.clone());
+            let oldest = if recent.len() >= RECENT_MAX { Some(recent.remove(0)) } else { None };
+            recent.push(node.clone());
             oldest
         };
         drop(dropped);
