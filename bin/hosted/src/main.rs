@@ -25,6 +25,7 @@ mod image {
             store: machine.code_store(),
             pool: frame_pool(&booted),
             archive: machine.archive(booted.archive_bytes),
+            join: unix::boot::join_folders,
             archive_frame: FrameNumber(0),
             epoch: Epoch::Exact(machine_hosted::epoch_nanos()),
             counter: machine_hosted::clock_parameters(),

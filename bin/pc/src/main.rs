@@ -28,6 +28,7 @@ mod image {
             store: machine.code_store(),
             pool,
             archive,
+            join: unix::boot::only_memory,
             archive_frame: frame_of(booted.info.archive.as_ref().map_or(0, |range| range.start)),
             epoch: Epoch::About(machine_pc::cmos_seconds() * 1_000_000_000),
             counter: machine_pc::clock_parameters(),

@@ -2,6 +2,8 @@
 
 mod folders;
 
+pub use folders::{Join, join as join_folders, only_memory};
+
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
@@ -41,6 +43,9 @@ pub struct Ingredients {
     pub pool: &'static FramePool,
     /// The boot archive, and the frame that holds its first byte.
     pub archive: &'static [u8],
+    /// Joins trees of names outside of the machine ([`join_folders`]), or refuses to ([`only_memory`]), so that an
+    /// image without such trees has no code for them.
+    pub join: Join,
     pub archive_frame: FrameNumber,
     /// Wall clock at time zero of the machine's clock, nanoseconds since 1970.
     pub epoch: Epoch,
@@ -92,7 +97,7 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
     let now = time_of(epoch);
     let names = fill_names(&ingredients, &archive, now)
         .map_err(|error| format!("the file system cannot be filled: {error:?}"))?;
-    let names = folders::join(&ingredients, &config, names)?;
+    let names = (ingredients.join)(&ingredients, &config, names)?;
     let channels: &'static Channels = Box::leak(Box::default());
     let unix: &'static Unix = Box::leak(Box::new(Unix {
         machine: ingredients.machine,

@@ -235,7 +235,7 @@ impl Node {
     }
 
     pub fn meta(&self) -> Meta {
-        if let Data::Foreign(foreign) = &self.data {
+        if let Some(foreign) = self.foreign() {
             return ForeignNode::meta_of(&self.about(foreign));
         }
         self.settle_times();
@@ -291,7 +291,7 @@ impl Node {
 
     /// What `stat` tells.
     pub fn attributes(&self) -> Attributes {
-        if let Data::Foreign(foreign) = &self.data {
+        if let Some(foreign) = self.foreign() {
             return ForeignNode::attributes_of(&self.about(foreign));
         }
         let meta = self.meta();

@@ -10,7 +10,7 @@ use machine::KernelCell;
 
 use super::attributes::CounterClock;
 use super::attributes::VolumeNumbers;
-use super::foreign::ForeignTree;
+use super::foreign::{ForeignTree, is_any_joined};
 use super::limits::NAME_BYTES_MAX;
 use crate::space::{FramePool, Page};
 
@@ -114,7 +114,7 @@ impl Volume {
 
     /// What is known of the other side, for a volume outside of the machine.
     pub fn foreign(&self) -> Option<&ForeignTree> {
-        self.foreign.as_ref()
+        self.foreign.as_ref().filter(|_| is_any_joined())
     }
 
     pub fn pool(&self) -> &'static FramePool {

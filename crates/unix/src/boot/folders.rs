@@ -16,6 +16,19 @@ const OUTSIDE_MINOR: u32 = 2;
 /// Folders that are always in memory, whatever the other side has there.
 const ALONE: [&[u8]; 4] = [b"/dev", b"/proc", b"/sys", b"/tmp"];
 
+const NO_FOLDERS: &str = "this machine has no folders outside of itself";
+
+/// What becomes of the configuration's folders.
+pub type Join = fn(&Ingredients, &ConfigView<'_>, Namespace) -> Result<Namespace, String>;
+
+/// All is in memory.
+///
+/// # Errors
+/// A sentence if the configuration names a folder.
+pub fn only_memory(_: &Ingredients, config: &ConfigView<'_>, names: Namespace) -> Result<Namespace, String> {
+    if config.folders().next().is_none() { Ok(names) } else { Err(NO_FOLDERS.into()) }
+}
+
 /// For whom the first program runs.
 pub fn user(config: &ConfigView<'_>) -> Credentials {
     let groups: Vec<u32> = config.groups().collect();
@@ -30,7 +43,7 @@ pub fn join(ingredients: &Ingredients, config: &ConfigView<'_>, names: Namespace
     if config.folders().next().is_none() {
         return Ok(names);
     }
-    let far = ingredients.machine.foreign().ok_or("this machine has no folders outside of itself")?;
+    let far = ingredients.machine.foreign().ok_or(NO_FOLDERS)?;
     let volume = Volume::outside(ingredients.pool, far, user(config), OUTSIDE_MINOR);
     let failed = |path: &[u8], error: Errno| {
         format!("the folder {} cannot be joined: {}", String::from_utf8_lossy(path), error.message())

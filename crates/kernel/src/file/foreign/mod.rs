@@ -14,6 +14,7 @@ mod opening;
 
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use abi::Errno;
 use machine::{About, Foreign, Handle, KernelCell, Refused, Room};
@@ -30,6 +31,15 @@ use super::volume::Volume;
 /// Directories that are kept though nobody uses them, so that walking through them is cheap. Files are not kept: what
 /// was removed on the other side could not be freed there.
 const RECENT_MAX: usize = 128;
+
+/// A machine that never joins anything has the code for it left out when its image is linked: nothing but
+/// [`Volume::outside`] stores this word.
+static JOINED: AtomicBool = AtomicBool::new(false);
+
+/// Whether there is any volume outside of the machine.
+pub(super) fn is_any_joined() -> bool {
+    JOINED.load(Ordering::Relaxed)
+}
 
 /// What a volume outside of the machine knows.
 pub struct ForeignTree {
@@ -222,6 +232,7 @@ impl Volume {
         identity: Credentials,
         minor: u32,
     ) -> Arc<Volume> {
+        JOINED.store(true, Ordering::Relaxed);
         Volume::with_tree(pool, ForeignTree::new(far, identity), minor)
     }
 }
@@ -246,7 +257,10 @@ impl Node {
 
     /// What a node outside of the machine keeps.
     pub fn foreign(&self) -> Option<&ForeignNode> {
-        if let Data::Foreign(foreign) = self.data() { Some(foreign) } else { None }
+        match self.data() {
+            Data::Foreign(foreign) if is_any_joined() => Some(foreign),
+            _ => None,
+        }
     }
 
     /// The node and its volume's tree, if it is outside of the machine.
