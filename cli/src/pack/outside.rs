@@ -52,9 +52,11 @@ pub fn lay_over(program: &OsStr, files: &FileOptions) -> Result<Packed, Failure>
         None => program::find_on_host(program)?,
         Some(_) => find_below(&top, program, &env)?,
     };
-    let is_hidden = |path: &Path| in_memory(path, &outside.memory) && tree.find(path).is_none();
-    let shown = if root.is_none() && is_hidden(&cwd) { Some(cwd.clone()) } else { None };
-    if root.is_none() && is_hidden(&path) && !shown.as_ref().is_some_and(|shown| path.starts_with(shown)) {
+    // The working directory is the host's also below /tmp, unless it was asked to be in memory.
+    let asked = |path: &Path| outside.memory.iter().any(|folder| path.starts_with(OsStr::from_bytes(folder)));
+    let shown = Some(cwd.clone()).filter(|cwd| root.is_none() && is_kernels(cwd) && !asked(cwd));
+    let is_hidden = is_kernels(&path) && tree.find(&path).is_none();
+    if root.is_none() && is_hidden && !shown.as_ref().is_some_and(|shown| path.starts_with(shown)) {
         tree.add_tree(&path, &plain(&path))?;
     }
     outside.folders.push((b"/".to_vec(), top));
@@ -87,10 +89,9 @@ fn open_folder(folder: &Path) -> Result<OwnedFd, Failure> {
     rustix::fs::openat(CWD, folder, flags, Mode::empty()).map_err(|error| unreadable(folder, &error.into()))
 }
 
-fn in_memory(path: &Path, memory: &[Vec<u8>]) -> bool {
-    // Of the kernel's own folders only /dev has files, in /dev/shm.
-    [ALWAYS_IN_MEMORY, "/dev"].iter().any(|folder| path.starts_with(folder))
-        || memory.iter().any(|folder| path.starts_with(OsStr::from_bytes(folder)))
+/// Below a folder of the kernel's own that has files: `/tmp`, and `/dev/shm`.
+fn is_kernels(path: &Path) -> bool {
+    ["/tmp", "/dev"].iter().any(|folder| path.starts_with(folder) && path != Path::new(folder))
 }
 
 /// `--memory DIR`: the folder as it is now, from now on in memory.

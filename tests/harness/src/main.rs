@@ -36,6 +36,7 @@ suites
   errors         bad programs: one clear line and a useful status
   compiler       make driving cc in a root with the host's compiler
   tty            interactive programs at a pseudo-terminal
+  hostfiles      the host's files under the hosted machine: programs, maps and locks shared with the host
   all            everything above
 
   list           the names of all cases of the differential, faults, semantics and pointers suites

@@ -89,7 +89,9 @@ fn mount(memory: &Namespace, joined: &Namespace, volume: &Arc<Volume>, index: us
             Err(error) => return Err(error),
         }
     }
-    let root = Node::foreign_top(volume, index, None)?;
+    // What the archive has there is laid over it.
+    let point = find(memory, path)?;
+    let root = Node::foreign_top(volume, index, Some(point.clone()))?;
     let (source, kind) = (Arc::from(b"folder".as_slice()), Arc::from(b"folder".as_slice()));
-    joined.mount(Mount { point: find(memory, path)?, root, source, kind })
+    joined.mount(Mount { point, root, source, kind })
 }

@@ -4,6 +4,7 @@ pub mod comparison;
 pub mod compiler;
 pub mod errors;
 pub mod fuzz;
+pub mod hostfiles;
 pub mod paper;
 pub mod streams;
 pub mod tty;
@@ -27,6 +28,7 @@ pub fn run(name: &str, options: &Options, tally: &mut Tally) -> Result<(), Strin
         "errors" => errors::run(options, tally),
         "fuzz" => fuzz::run(options, tally),
         "tty" => tty::run(options, tally),
+        "hostfiles" => hostfiles::run(options, tally),
         "compiler" => compiler::run(options, tally),
         "list" => comparison::list(options),
         "all" => all(options, tally),
@@ -34,7 +36,7 @@ pub fn run(name: &str, options: &Options, tally: &mut Tally) -> Result<(), Strin
     }
 }
 
-const ALL: [&str; 11] = [
+const ALL: [&str; 12] = [
     "streams",
     "errors",
     "differential",
@@ -45,6 +47,7 @@ const ALL: [&str; 11] = [
     "leaks",
     "paper",
     "compiler",
+    "hostfiles",
     "tty",
 ];
 
