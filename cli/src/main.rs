@@ -6,6 +6,7 @@ mod failure;
 mod machine;
 mod options;
 mod pack;
+mod see;
 
 use std::process::ExitCode;
 
@@ -23,8 +24,10 @@ fn main() -> ExitCode {
         Command::Run(options) => commands::run::run(&options),
         Command::Boot(options) => commands::boot::boot(&options),
         Command::Bench(arguments) => return run_bench(arguments),
+        Command::See(command) => see::see(&command),
     };
     machine::terminal::restore();
+    see::stop_listening();
     match result {
         Ok(status) => ExitCode::from(status),
         Err(failure) => {

@@ -22,6 +22,8 @@ pub enum Command {
     Boot(BootOptions),
     /// Measure Linux and Synthesis side by side, in guest instructions
     Bench(crate::bench::BenchArgs),
+    #[command(flatten)]
+    See(crate::see::SeeCommand),
 }
 
 #[derive(Args, Debug)]
@@ -67,6 +69,9 @@ pub struct MachineOptions {
     /// Print each kernel call to standard error
     #[arg(long)]
     pub strace: bool,
+    /// Record calls, switches, interrupts and syntheses from the start into FILE, for ui.perfetto.dev
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
     /// Run the plain Rust paths instead of synthesized code
     #[arg(long)]
     pub generic: bool,

@@ -45,7 +45,7 @@ pub fn build(root: &Path, programs: &[Program], linkage: Linkage) -> Result<Buil
 }
 
 fn source_of(root: &Path, executable: &str) -> PathBuf {
-    let folder = if executable == "micro" { "micro" } else { "paper" };
+    let folder = if ["micro", "threads"].contains(&executable) { executable } else { "paper" };
     root.join("bench").join(folder).join(executable).with_extension("c")
 }
 
@@ -55,12 +55,17 @@ fn source_of(root: &Path, executable: &str) -> PathBuf {
 /// # Errors
 /// As [`build`].
 pub fn compile(source: &Path, output: &Path, linkage: Linkage) -> Result<(), BenchError> {
+    compile_with(source, output, if linkage == Linkage::Static { &["-static"] } else { &[] }, &[])
+}
+
+/// As [`compile`], with `options` before the source and `libraries` after it.
+///
+/// # Errors
+/// As [`build`].
+pub fn compile_with(source: &Path, output: &Path, options: &[&str], libraries: &[&str]) -> Result<(), BenchError> {
     let fresh = output.with_extension(format!("{}.new", std::process::id()));
     let mut gcc = Command::new("gcc");
-    gcc.args(["-std=gnu11", "-O", "-Wall", "-o"]).arg(&fresh).arg(source);
-    if linkage == Linkage::Static {
-        gcc.arg("-static");
-    }
+    gcc.args(["-std=gnu11", "-O", "-Wall", "-o"]).arg(&fresh).args(options).arg(source).args(libraries);
     let result = gcc.output().map_err(|_| BenchError::MissingCommand { command: "gcc", package: "gcc libc6-dev" })?;
     if !result.status.success() {
         let message = String::from_utf8_lossy(&result.stderr).trim().to_string();
@@ -91,7 +96,7 @@ mod tests {
         let root = project_root();
         let scratch = root.join("target/bench/scratch");
         fs::create_dir_all(&scratch).unwrap();
-        for suite in [Suite::Paper, Suite::Micro] {
+        for suite in [Suite::Paper, Suite::Micro, Suite::Threads] {
             let programs = select(suite, &[]).unwrap();
             let built = match build(&root, &programs, Linkage::Static) {
                 Err(BenchError::MissingCommand { .. }) => return,
@@ -99,7 +104,7 @@ mod tests {
             };
             for program in programs {
                 // A test run without a controlling terminal cannot open /dev/tty; neither could the program.
-                if program.number == 7 && fs::File::open("/dev/tty").is_err() {
+                if program.executable == "p7_open_tty" && fs::File::open("/dev/tty").is_err() {
                     continue;
                 }
                 let run = &program.runs(true)[1];
@@ -107,7 +112,7 @@ mod tests {
                 let output = Command::new(path).args(&run.arguments).current_dir(&scratch).output().unwrap();
                 let stderr = String::from_utf8_lossy(&output.stderr);
                 assert!(output.status.success() && stderr.starts_with("ticks "), "{}: {stderr}", program.title);
-                let expected: &[u8] = if program.number == 1 { b"249176\n242927\n" } else { b"" };
+                let expected: &[u8] = if program.executable == "p1_compute" { b"249176\n242927\n" } else { b"" };
                 assert_eq!(output.stdout, expected, "{}", program.title);
             }
         }

@@ -19,7 +19,7 @@ use super::error::at;
 use super::report::{self, aligned};
 use super::suite::{self, Bar, Program, Run};
 use super::ticks::{Outcome, per_iteration};
-use super::{BenchArgs, BenchError, Suite, project_root};
+use super::{BenchArgs, BenchError, project_root};
 
 /// How long a long run loops.
 const LOOP_NS: f64 = 12e6;
@@ -101,7 +101,7 @@ pub fn bench(args: &BenchArgs) -> Result<ExitCode, BenchError> {
     let session = Session::new(&root, compile::build(&root, &programs, linkage)?, args)?;
     let rows: Vec<Row> = programs.iter().map(|program| session.row(program)).collect();
     let report = Report {
-        suite: if args.suite == Suite::Paper { "paper" } else { "micro" },
+        suite: args.suite.name(),
         unit: "nanoseconds per iteration",
         rounds: session.rounds,
         linkage: if args.dynamic { "dynamic" } else { "static" },
@@ -393,7 +393,7 @@ mod tests {
 
     #[test]
     fn only_the_count_among_the_arguments_changes() {
-        let program = suite::select(Suite::Micro, &["getppid".into()]).unwrap().remove(0);
+        let program = suite::select(super::super::Suite::Micro, &["getppid".into()]).unwrap().remove(0);
         assert_eq!(run_of(&program, 77).arguments, ["getppid", "77", "time"]);
     }
 }

@@ -13,6 +13,7 @@ mod linux_kernel;
 mod report;
 mod suite;
 mod synthesis;
+mod tables;
 mod ticks;
 
 pub use error::BenchError;
@@ -32,6 +33,21 @@ pub enum Suite {
     Paper,
     /// Single operations: one kernel call, fault, signal, switch or process each
     Micro,
+    /// The thesis's tables of single operations; --only takes their numbers
+    Tables,
+    /// What threads cost: SOSP'89 tables 3 and 4
+    Threads,
+}
+
+impl Suite {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Paper => "paper",
+            Self::Micro => "micro",
+            Self::Threads => "threads",
+            Self::Tables => "tables",
+        }
+    }
 }
 
 /// Arguments of `synth bench`.
@@ -79,6 +95,9 @@ pub struct BenchArgs {
 /// When the programs cannot be built or the Linux guest cannot be run; a Synthesis side that does not
 /// run is not an error but "n/a" with its reason.
 pub fn bench(args: BenchArgs) -> Result<ExitCode, BenchError> {
+    if args.suite == Suite::Tables {
+        return tables::bench(&args);
+    }
     if args.hosted {
         return hosted::bench(&args);
     }

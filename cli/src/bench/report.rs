@@ -1,9 +1,9 @@
 //! The table: what was measured, beside the paper and the bar, with machine and commit.
 
+use super::BenchArgs;
 use super::linux::{self, Guest, hex};
 use super::suite::{Bar, Program, Run};
 use super::ticks::{Outcome, per_iteration};
-use super::{BenchArgs, Suite};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::fs;
@@ -114,7 +114,7 @@ pub struct Report {
 impl Report {
     pub fn new(args: &BenchArgs, root: &Path, guest: &Guest, rows: Vec<Row>) -> Self {
         Self {
-            suite: if args.suite == Suite::Paper { "paper" } else { "micro" },
+            suite: args.suite.name(),
             unit: "guest instructions per iteration",
             quick: args.quick,
             linkage: if args.dynamic { "dynamic" } else { "static" },
@@ -275,7 +275,7 @@ mod tests {
     }
 
     fn pipe() -> Program {
-        suite::select(Suite::Paper, &["2".into()]).unwrap().remove(0)
+        suite::select(super::super::Suite::Paper, &["2".into()]).unwrap().remove(0)
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub struct Program {
     pub title: &'static str,
     /// The executable, which is the source's file name without `.c`.
     pub executable: &'static str,
-    /// The operation, when the executable is `micro`.
+    /// The operation, when the executable is `micro` or `threads`.
     pub operation: Option<&'static str>,
     /// Iterations of the long run. For the paper's programs, the paper's.
     pub iterations: u32,
@@ -77,6 +77,9 @@ pub fn select(suite: Suite, only: &[String]) -> Result<Vec<Program>, BenchError>
     let all = match suite {
         Suite::Paper => paper(),
         Suite::Micro => micro(),
+        // Tables have rows of their own: see `tables::catalog`.
+        Suite::Tables => Vec::new(),
+        Suite::Threads => threads(),
     };
     if let Some(asked) = only.iter().find(|name| !all.iter().any(|program| program.is_called(name))) {
         let known = all.iter().map(|program| format!("{} ({})", program.number, program.name()));
@@ -141,6 +144,29 @@ fn micro() -> Vec<Program> {
     numbered.map(|(i, (title, name, iterations))| operation(8 + i, title, name, iterations, bar_of(name))).collect()
 }
 
+/// SOSP'89 tables 3 and 4, as far as a program can ask for it.
+fn threads() -> Vec<Program> {
+    let table: [(&str, &str, u32); 10] = [
+        ("create, run, destroy a thread", "create", 2_000),
+        ("stop and start a process", "stop_start", 2_000),
+        ("signal to another thread, and back", "signal", 2_000),
+        ("sched_yield alone", "yield_alone", 40_000),
+        ("2 yields, 2 threads", "yield_threads", 20_000),
+        ("the same, vector registers", "yield_vector", 10_000),
+        ("2 yields, 2 processes", "yield_processes", 10_000),
+        ("pre-emption (full switch)", "preempt", 1_000),
+        ("futex wake, nobody waits", "wake_nobody", 40_000),
+        ("2 blocks and 2 unblocks, 2 threads", "block", 3_000),
+    ];
+    let numbered = table.into_iter().enumerate();
+    numbered
+        .map(|(i, (title, name, iterations))| Program {
+            executable: "threads",
+            ..operation(1 + i, title, name, iterations, Bar::Open)
+        })
+        .collect()
+}
+
 fn bar_of(name: &str) -> Bar {
     if name == "getppid" { Bar::AtLeast(10.0) } else { Bar::Open }
 }
@@ -167,7 +193,7 @@ mod tests {
 
     #[test]
     fn the_short_run_differs_from_the_long_one() {
-        for program in paper().into_iter().chain(micro()) {
+        for program in paper().into_iter().chain(micro()).chain(threads()) {
             for quick in [false, true] {
                 let [short, long] = program.runs(quick);
                 assert!(short.iterations >= 1 && short.iterations < long.iterations, "{}", program.title);

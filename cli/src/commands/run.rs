@@ -81,7 +81,7 @@ pub fn start(packed: Packed, argv: Vec<Vec<u8>>, options: &MachineOptions, conso
         wait_for_debugger: options.gdb,
         kernel_arguments: format!("tsc_hz={} {}", config.tsc_hz, options.kernel_arguments),
     };
-    let wishes = Wishes { verbose: options.verbose, timeout: options.timeout };
+    let wishes = Wishes { verbose: options.verbose, timeout: options.timeout, trace: options.trace.clone() };
     machine::run(&machine, console, &wishes)
 }
 
@@ -102,7 +102,7 @@ fn start_hosted(packed: Packed, argv: Vec<Vec<u8>>, options: &MachineOptions, co
         trees: packed.outside.iter().flat_map(|outside| &outside.folders).map(|(_, fd)| fd.as_raw_fd()).collect(),
         arguments: &options.kernel_arguments,
     };
-    let wishes = Wishes { verbose: options.verbose, timeout: options.timeout };
+    let wishes = Wishes { verbose: options.verbose, timeout: options.timeout, trace: options.trace.clone() };
     machine::hosted::run(&machine, console, &wishes)
 }
 
@@ -124,7 +124,12 @@ fn configuration(packed: &Packed, argv: Vec<Vec<u8>>, options: &MachineOptions, 
         fds: terminals.is_tty.map(|tty| if tty { FdKind::Tty } else { FdKind::Stream }),
         rows,
         columns,
-        flags: ConfigFlags { generic: options.generic, strace: options.strace, verbose: options.verbose },
+        flags: ConfigFlags {
+            generic: options.generic,
+            strace: options.strace,
+            verbose: options.verbose,
+            trace: options.trace.is_some(),
+        },
         epoch_ns: if options.icount { ICOUNT_EPOCH_NS } else { now.as_nanos() as u64 },
         tsc_hz: machine::tsc_hz(options.icount),
         umask: if packed.outside.is_some() { host_umask() } else { 0o022 },

@@ -35,6 +35,8 @@ pub struct Last {
     pub debug: Vec<u8>,
     /// What the monitor printed.
     pub monitor: Vec<u8>,
+    /// Records of the trace, when the run was traced.
+    pub trace: Vec<Vec<u8>>,
 }
 
 impl Last {

@@ -11,7 +11,7 @@ use std::time::Instant;
 use signal_hook::consts::{SIGCONT, SIGWINCH};
 
 use super::epilogue::{Ending, Last};
-use super::session::{Console, Event, FATAL, Wishes, inherited_pair, send_window_size, set_up_failure};
+use super::session::{Console, Event, FATAL, Wishes, inherited_pair, listen, send_window_size, set_up_failure};
 use super::{relay, terminal};
 use crate::failure::{Failure, UNAVAILABLE};
 
@@ -38,7 +38,8 @@ pub fn run(machine: &Hosted<'_>, console: Console, wishes: &Wishes) -> Result<u8
     let mut child = start(machine, machines.as_raw_fd())?;
     drop(machines);
     let control = ours.try_clone().map_err(failed)?;
-    relay::control(ours, wishes.verbose, events).map_err(failed)?;
+    let askers = listen(ours.try_clone().map_err(failed)?, wishes.verbose);
+    relay::control(ours, wishes.verbose, events, askers).map_err(failed)?;
     let mut last = Last::default();
     let ending = follow(&mut child, &inbox, &mut last, wishes, &|| {
         if terminals.any() {
@@ -47,6 +48,9 @@ pub fn run(machine: &Hosted<'_>, console: Console, wishes: &Wishes) -> Result<u8
     });
     let status = child.wait().ok();
     terminal::restore();
+    if let Some(path) = &wishes.trace {
+        crate::see::write_trace(&last.trace, path)?;
+    }
     last.conclude(ending, status)
 }
 
@@ -92,6 +96,7 @@ fn follow(
             Ok(Event::Exit { status, signal }) => last.exit = Some((status, signal)),
             Ok(Event::Panic(text)) => last.panic = Some(text),
             Ok(Event::Failure(text)) => last.failure.get_or_insert_default().extend(text),
+            Ok(Event::Trace(records)) => last.trace.push(records),
             Ok(Event::ControlBroken(error)) => last.broken = Some(error),
             Ok(Event::Signal(signal)) if FATAL.contains(&signal) => {
                 let _ = child.kill();

@@ -14,6 +14,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 
 use super::session::Event;
 use super::terminal;
+use crate::see::Listener;
 
 const BUFFER_BYTES: usize = 64 * 1024;
 
@@ -57,7 +58,7 @@ pub fn guest_to_host(guest: UnixStream, host: BorrowedFd<'static>, events: Sende
 }
 
 /// Reads control records: shows text, reports the rest.
-pub fn control(mut guest: UnixStream, verbose: bool, events: Sender<Event>) -> io::Result<()> {
+pub fn control(mut guest: UnixStream, verbose: bool, events: Sender<Event>, askers: Listener) -> io::Result<()> {
     thread::Builder::new().spawn(move || {
         let mut decoder = Decoder::new();
         let mut buffer = vec![0; BUFFER_BYTES];
@@ -65,7 +66,7 @@ pub fn control(mut guest: UnixStream, verbose: bool, events: Sender<Event>) -> i
             decoder.feed(&buffer[..count]);
             loop {
                 match decoder.next() {
-                    Ok(Some(record)) => show_or_report(&record, verbose, &events),
+                    Ok(Some(record)) => show_or_report(&record, verbose, &events, &askers),
                     Ok(None) => break,
                     Err(error) => {
                         let _ = events.send(Event::ControlBroken(error));
@@ -79,7 +80,7 @@ pub fn control(mut guest: UnixStream, verbose: bool, events: Sender<Event>) -> i
     Ok(())
 }
 
-fn show_or_report(record: &Record<'_>, verbose: bool, events: &Sender<Event>) {
+fn show_or_report(record: &Record<'_>, verbose: bool, events: &Sender<Event>, askers: &Listener) {
     let event = match *record {
         Record::Log(text) | Record::Stats(text) => {
             if verbose {
@@ -91,8 +92,10 @@ fn show_or_report(record: &Record<'_>, verbose: bool, events: &Sender<Event>) {
         Record::Panic(text) => Event::Panic(text.to_vec()),
         Record::Failure(text) => Event::Failure(text.to_vec()),
         Record::Exit { status, signal } => Event::Exit { status, signal },
-        // Only the host sends this.
-        Record::WindowSize { .. } => return,
+        Record::Answer(payload) => return askers.answer(payload),
+        Record::Trace(payload) => Event::Trace(payload.to_vec()),
+        // Only the host sends these.
+        Record::WindowSize { .. } | Record::Request(_) => return,
     };
     let _ = events.send(event);
 }

@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,6 +22,7 @@ use super::qemu::{self, Machine, Port};
 use super::relay::{self, AtEnd};
 use super::terminal::{self, Terminals};
 use crate::failure::{Failure, SIGNALLED, TOOL, UNAVAILABLE};
+use crate::see::Listener;
 
 /// What the threads of a session report.
 pub enum Event {
@@ -30,6 +32,8 @@ pub enum Event {
         signal: u32,
     },
     Panic(Vec<u8>),
+    /// Records of the trace of a traced run.
+    Trace(Vec<u8>),
     /// Why the kernel cannot run the program.
     Failure(Vec<u8>),
     ControlBroken(ControlError),
@@ -54,6 +58,8 @@ pub const FATAL: [i32; 4] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
 pub struct Wishes {
     pub verbose: bool,
     pub timeout: Option<Duration>,
+    /// Where the trace of the run goes.
+    pub trace: Option<PathBuf>,
 }
 
 /// The tool's side of a session from the first moment: the terminal is raw, so that what is typed early reaches the
@@ -104,6 +110,9 @@ pub fn run(machine: &Machine, console: Console, wishes: &Wishes) -> Result<u8, F
     let ending = session.follow(wishes.timeout);
     let status = session.child.wait().ok();
     terminal::restore();
+    if let Some(path) = &wishes.trace {
+        crate::see::write_trace(&session.last.trace, path)?;
+    }
     session.last.conclude(ending, status)
 }
 
@@ -177,7 +186,7 @@ impl Sockets {
             match port {
                 Port::Control => {
                     control = Some(ours.try_clone()?);
-                    relay::control(ours, verbose, events.clone())?;
+                    relay::control(ours.try_clone()?, verbose, events.clone(), listen(ours, verbose))?;
                 }
                 Port::Tty => {
                     if terminals.is_tty[0] {
@@ -195,6 +204,17 @@ impl Sockets {
         relay::debug_console(self.debug.0, verbose, events.clone())?;
         control.ok_or_else(|| io::ErrorKind::NotFound.into())
     }
+}
+
+/// Lets people ask the system while it runs. A run does not fail because nobody can ask it.
+pub fn listen(control: UnixStream, verbose: bool) -> Listener {
+    let listener = Listener::default();
+    if let Err(error) = listener.start(control)
+        && verbose
+    {
+        terminal::say(format!("synth: this system cannot be asked: {error}\n").as_bytes());
+    }
+    listener
 }
 
 /// A connected pair whose second end is inherited by the monitor.
@@ -265,6 +285,10 @@ impl Session {
             Event::Panic(text) => self.last.panic.get_or_insert_default().extend(text),
             Event::Failure(text) => self.last.failure.get_or_insert_default().extend(text),
             Event::ControlBroken(error) => self.last.broken = Some(error),
+            Event::Trace(records) => {
+                self.last.trace.push(records);
+                return false;
+            }
             Event::DebugText(text) => {
                 self.last.debug = text;
                 self.drained += 1;

@@ -1,7 +1,7 @@
 //! The boot configuration: what to run, with which arguments, and what stands behind descriptors 0, 1, 2.
 //!
 //! ```text
-//!   0   u32 flags          bit 0 generic, 1 strace, 2 verbose
+//!   0   u32 flags          bit 0 generic, 1 strace, 2 verbose, 3 trace
 //!   4   u16 rows, u16 columns
 //!   8   u64 epoch_ns
 //!   16  u64 tsc_hz
@@ -44,15 +44,19 @@ pub struct ConfigFlags {
     pub strace: bool,
     /// Send `LOG` and `STATS` records.
     pub verbose: bool,
+    /// Record calls, switches, interrupts and syntheses from the start; send them at the end.
+    pub trace: bool,
 }
 
 impl ConfigFlags {
     fn bits(self) -> u32 {
-        u32::from(self.generic) | u32::from(self.strace) << 1 | u32::from(self.verbose) << 2
+        let bits = [self.generic, self.strace, self.verbose, self.trace];
+        bits.into_iter().enumerate().map(|(place, bit)| u32::from(bit) << place).sum()
     }
 
     fn from_bits(bits: u32) -> Option<Self> {
-        (bits < 8).then_some(ConfigFlags { generic: bits & 1 != 0, strace: bits & 2 != 0, verbose: bits & 4 != 0 })
+        let bit = |place: u32| bits & 1 << place != 0;
+        (bits < 16).then_some(ConfigFlags { generic: bit(0), strace: bit(1), verbose: bit(2), trace: bit(3) })
     }
 }
 

@@ -12,7 +12,10 @@
 //!                   4 PANIC   text
 //!                   5 STATS   lines of key=value
 //!                   6 FAILURE one line: why the first program cannot run
+//!                   7 ANSWER  to a request: see `inspect`
+//!                   8 TRACE   what is left in the ring of a traced run: see `inspect`
 //!   host to guest   129 WINSIZE  u16 rows, u16 columns, u16 x pixels, u16 y pixels
+//!                   130 REQUEST  see `inspect`
 //! ```
 //!
 //! The tool prints text as it comes: the kernel ends lines itself, and a line may span records.
@@ -34,7 +37,10 @@ pub mod kind {
     pub const PANIC: u8 = 4;
     pub const STATS: u8 = 5;
     pub const FAILURE: u8 = 6;
+    pub const ANSWER: u8 = 7;
+    pub const TRACE: u8 = 8;
     pub const WINSIZE: u8 = 129;
+    pub const REQUEST: u8 = 130;
 }
 
 /// A record, borrowed from the bytes it was read from.
@@ -54,6 +60,12 @@ pub enum Record<'a> {
     Failure(&'a [u8]),
     /// The host's terminal has another size.
     WindowSize { rows: u16, columns: u16, x_pixels: u16, y_pixels: u16 },
+    /// Somebody outside wants to know something.
+    Request(&'a [u8]),
+    /// What the kernel says to a request.
+    Answer(&'a [u8]),
+    /// Records of a trace, at the end of a traced run.
+    Trace(&'a [u8]),
 }
 
 /// Why a stream of records is broken. It cannot be read on after that.
@@ -104,6 +116,9 @@ impl Record<'_> {
                 out.extend(header(kind::WINSIZE, 8));
                 out.extend([rows, columns, x_pixels, y_pixels].iter().flat_map(|cells| cells.to_le_bytes()));
             }
+            Record::Request(bytes) => encode_text(kind::REQUEST, bytes, out),
+            Record::Answer(bytes) => encode_text(kind::ANSWER, bytes, out),
+            Record::Trace(bytes) => encode_text(kind::TRACE, bytes, out),
         }
     }
 }
@@ -184,6 +199,9 @@ fn decode(code: u8, payload: &[u8]) -> Result<Record<'_>, ControlError> {
             let cells = |offset| u16_at(payload, offset).unwrap_or_default();
             Record::WindowSize { rows: cells(0), columns: cells(2), x_pixels: cells(4), y_pixels: cells(6) }
         }
+        kind::REQUEST => Record::Request(payload),
+        kind::ANSWER => Record::Answer(payload),
+        kind::TRACE => Record::Trace(payload),
         _ => return Err(ControlError::BadHeader([code, 0, 0, 0])),
     })
 }

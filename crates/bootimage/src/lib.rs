@@ -14,7 +14,7 @@
 //! ```
 //!
 //! All numbers are little-endian. [`Archive`] reads and validates, [`Plan`] writes, [`control`] frames the
-//! records on the control port, [`ports`] numbers the channels.
+//! records on the control port, [`inspect`] is what people ask a running kernel, [`ports`] numbers the channels.
 #![cfg_attr(not(test), no_std)]
 #![forbid(unsafe_code)]
 
@@ -23,6 +23,7 @@ extern crate alloc;
 mod archive;
 mod config;
 pub mod control;
+pub mod inspect;
 mod layout;
 mod plan;
 pub mod ports;

@@ -50,6 +50,8 @@ impl fmt::Display for Maker {
 pub struct Birth {
     /// For example `pipe.write`.
     pub name: &'static str,
+    /// The register contract under which it is entered, as Rust names the type.
+    pub contract: &'static str,
     pub maker: Maker,
     pub address: u64,
     pub bytes: u32,

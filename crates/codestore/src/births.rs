@@ -1,7 +1,7 @@
 //! The births of all live routines, found by the unit in which a routine begins.
 
 use alloc::boxed::Box;
-use alloc::sync::Weak;
+use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 
 use machine::PAGE_BYTES;
@@ -52,19 +52,21 @@ impl Births {
     }
 
     /// Shows the birth of the routine that contains `address`, which lies in unit `unit`.
-    pub fn with<R>(&self, unit: usize, address: u64, see: impl FnOnce(&Birth) -> R) -> Option<R> {
+    pub fn with<R>(&self, unit: usize, address: u64, see: impl FnOnce(&Arc<Live>) -> R) -> Option<R> {
         let first = (unit + 1).saturating_sub(self.largest);
         let live = (first..=unit).rev().find_map(|unit| self.at(unit)?.upgrade())?;
-        live.birth.contains(address).then(|| see(&live.birth))
+        live.birth.contains(address).then(|| see(&live))
     }
 
     fn at(&self, unit: usize) -> Option<&Weak<Live>> {
         self.pages.get(unit / PAGE_UNITS).map(|page| &page[unit % PAGE_UNITS])
     }
 
-    /// Shows all births, by address.
-    pub fn each(&self, mut see: impl FnMut(&Birth)) {
-        let all = self.pages.iter().flat_map(|page| page.iter());
-        all.filter_map(Weak::upgrade).for_each(|live| see(&live.birth));
+    /// Shows the births from unit `first` on, by address, until `see` says that it has seen enough.
+    pub fn each_from(&self, first: usize, mut see: impl FnMut(&Birth) -> bool) {
+        let pages = self.pages.iter().enumerate().skip(first / PAGE_UNITS);
+        let all = pages
+            .flat_map(|(page, units)| units[if page == first / PAGE_UNITS { first % PAGE_UNITS } else { 0 }..].iter());
+        let _ = all.filter_map(Weak::upgrade).all(|live| see(&live.birth));
     }
 }

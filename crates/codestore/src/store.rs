@@ -15,6 +15,11 @@ pub trait CodeMemory: Sync {
     fn extend(&self, page: usize) -> Result<(), NoFrames>;
 }
 
+/// Who is told of each routine that is published.
+pub trait Watch {
+    fn published(&self, birth: &Birth);
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PublishError {
     /// The store's address range is used up.
@@ -31,12 +36,15 @@ pub struct CodeStore {
     writable: u64,
     capacity_bytes: usize,
     memory: &'static dyn CodeMemory,
+    watch: KernelCell<Option<&'static dyn Watch>>,
     state: KernelCell<State>,
 }
 
 struct State {
     places: Places,
     live_bytes: usize,
+    /// Routines ever published.
+    published: u64,
     births: Births,
 }
 
@@ -51,17 +59,38 @@ impl CodeStore {
         capacity_bytes: usize,
         memory: &'static dyn CodeMemory,
     ) -> CodeStore {
-        let state = State { places: Places::new(), live_bytes: 0, births: Births::new() };
-        CodeStore { executable, writable, capacity_bytes, memory, state: KernelCell::new(state) }
+        let state = State { places: Places::new(), live_bytes: 0, published: 0, births: Births::new() };
+        CodeStore {
+            executable,
+            writable,
+            capacity_bytes,
+            memory,
+            watch: KernelCell::new(None),
+            state: KernelCell::new(state),
+        }
     }
 
     /// Turns a draft into code. `C` is the register contract under which it may be entered.
     pub fn publish<C>(&'static self, name: &'static str, maker: Maker, draft: Draft) -> Result<Code<C>, PublishError> {
-        let live = self.give_birth(name, maker, draft)?;
+        let live = self.give_birth(name, core::any::type_name::<C>(), maker, draft)?;
+        if let Some(watch) = *self.watch.borrow() {
+            watch.published(&live.birth);
+        }
         Ok(Code { address: live.birth.address, live, contract: PhantomData })
     }
 
-    fn give_birth(&'static self, name: &'static str, maker: Maker, draft: Draft) -> Result<Arc<Live>, PublishError> {
+    /// From now on `watch` is told of births; `None`: nobody.
+    pub fn set_watch(&self, watch: Option<&'static dyn Watch>) {
+        *self.watch.borrow_mut() = watch;
+    }
+
+    fn give_birth(
+        &'static self,
+        name: &'static str,
+        contract: &'static str,
+        maker: Maker,
+        draft: Draft,
+    ) -> Result<Arc<Live>, PublishError> {
         let units = draft.len().div_ceil(UNIT).max(1);
         let mut state = self.state.borrow_mut();
         let unit = state.places.take(units, self.capacity_bytes / UNIT).ok_or(PublishError::Full)?;
@@ -77,9 +106,10 @@ impl CodeStore {
         };
         self.write(offset, &bound.bytes, bytes);
         let (origins, landings) = (bound.origins, bound.landings);
-        let birth = Birth { name, maker, address, bytes: bound.bytes.len() as u32, origins, landings };
+        let birth = Birth { name, contract, maker, address, bytes: bound.bytes.len() as u32, origins, landings };
         let live = Arc::new(Live { store: self, unit, units, birth });
         state.live_bytes += bytes;
+        state.published += 1;
         state.births.insert(unit, units, Arc::downgrade(&live));
         Ok(live)
     }
@@ -115,17 +145,30 @@ impl CodeStore {
     }
 
     fn with_birth<R>(&self, address: u64, see: impl FnOnce(&Birth) -> R) -> Option<R> {
+        self.with_live(address, |live| see(&live.birth))
+    }
+
+    fn with_live<R>(&self, address: u64, see: impl FnOnce(&Arc<Live>) -> R) -> Option<R> {
         let unit = address.checked_sub(self.executable)? as usize / UNIT;
         self.state.borrow().births.with(unit, address, see)
     }
 
     /// Calls `each` for all live routines, by address, with their bytes.
     pub fn each_birth(&self, mut each: impl FnMut(&Birth, &[u8])) {
-        self.state.borrow().births.each(|birth| {
+        self.each_birth_from(0, |birth, code| {
+            each(birth, code);
+            true
+        });
+    }
+
+    /// As `each_birth`, for those that begin at `address` or behind it, until `each` says that it has seen enough.
+    pub fn each_birth_from(&self, address: u64, mut each: impl FnMut(&Birth, &[u8]) -> bool) {
+        let first = address.saturating_sub(self.executable) as usize / UNIT;
+        self.state.borrow().births.each_from(first, |birth| {
             // SAFETY: 1. The range is one live routine, which is present and readable. 2. It stays so while the
             // state is borrowed, because retiring needs the state.
             let code = unsafe { core::slice::from_raw_parts(birth.address as *const u8, birth.bytes as usize) };
-            each(birth, code);
+            each(birth, code)
         });
     }
 
@@ -141,6 +184,21 @@ impl CodeStore {
     /// Bytes of live routines, counted in whole units.
     pub fn live_bytes(&self) -> usize {
         self.state.borrow().live_bytes
+    }
+
+    /// Routines ever published: a gauge (S-31).
+    pub fn published(&self) -> u64 {
+        self.state.borrow().published
+    }
+
+    /// How many slots, files and caches keep the routine at `address` alive.
+    pub fn references(&self, address: u64) -> usize {
+        self.with_live(address, |live| Arc::strong_count(live) - 1).unwrap_or(0)
+    }
+
+    /// Bytes that the store can hold at most.
+    pub fn capacity_bytes(&self) -> usize {
+        self.capacity_bytes
     }
 
     pub fn live_routines(&self) -> usize {

@@ -12,6 +12,7 @@ pub mod schedule;
 pub mod space;
 pub mod stream;
 pub mod thread;
+pub mod trace;
 pub mod tty;
 
 pub use call::FileCall;

@@ -14,11 +14,3 @@ template! {
     pub struct LeaveDirect {}
     "jmp rcx",
 }
-
-template! {
-    /// Moves a routine of one thread to the thread's kernel stack, where a fault may happen. In: the program's stack.
-    /// Out: the stack as the dispatch by descriptor leaves it. Cost: 2 instructions.
-    pub struct ToKernelStack { user_sp: Abs32 }
-    "mov qword ptr [{user_sp}], rsp",
-    "mov rsp, {user_sp}",
-}

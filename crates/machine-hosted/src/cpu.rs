@@ -1,17 +1,15 @@
 //! The one processor: slots that synthesized code reaches by their addresses.
 
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicUsize, Ordering};
+
+use machine_x86::{MANAGED_STATE, Slots};
 
 /// Everything that belongs to the processor. Synthesized code has the addresses of its fields folded in.
 #[repr(C)]
 pub struct Cpu {
-    /// Slot: the running thread's synthesized dispatch; stubs jump through it.
-    pub dispatch: u64,
+    pub slots: Slots,
     /// The end of the running thread's area: where traps build their record.
     pub stack_top: u64,
-    /// The area of the thread whose wide vector state is in the registers.
-    pub vector_owner: u64,
     /// Vector state above x87 and SSE that is managed (XCR0 bits).
     pub wide_mask: u64,
     /// The translation whose pages are mapped, as an address; 0: none.
@@ -32,9 +30,8 @@ pub struct CpuCell(UnsafeCell<Cpu>);
 unsafe impl Sync for CpuCell {}
 
 pub static CPU: CpuCell = CpuCell(UnsafeCell::new(Cpu {
-    dispatch: 0,
+    slots: Slots::new(),
     stack_top: 0,
-    vector_owner: 0,
     wide_mask: 0,
     root: 0,
     epoch: 1,
@@ -48,9 +45,6 @@ pub fn cpu() -> *mut Cpu {
     CPU.0.get()
 }
 
-/// Vector state that the kernel manages: x87, SSE, AVX, AVX-512 (three parts), as on the pc.
-const MANAGED_STATE: u64 = 0b1110_0111;
-
 /// The managed vector state that the host has switched on.
 pub fn vector_features() -> u64 {
     let (low, high): (u32, u32);
@@ -62,15 +56,6 @@ pub fn vector_features() -> u64 {
 
 /// Bytes of an XSAVE image in the standard layout that holds the managed state.
 pub fn vector_bytes() -> usize {
-    static BYTES: AtomicUsize = AtomicUsize::new(0);
-    // CPUID is slow under a hypervisor.
-    if BYTES.load(Ordering::Relaxed) == 0 {
-        BYTES.store(count_vector_bytes(), Ordering::Relaxed);
-    }
-    BYTES.load(Ordering::Relaxed)
-}
-
-fn count_vector_bytes() -> usize {
     let features = vector_features();
     let end = |bit: u32| {
         let leaf = core::arch::x86_64::__cpuid_count(13, bit);

@@ -9,29 +9,16 @@ use core::arch::global_asm;
 use core::mem::offset_of;
 
 use machine::Registers;
+use machine_x86::{THREAD_AREA_BYTES, USER_CODE, USER_DATA, VECTOR_OFFSET};
 
 use crate::cpu::{CPU, Cpu};
-use crate::layout::{THREAD_AREA_BYTES, USER_CODE, USER_DATA};
-use crate::tte::VECTOR_OFFSET;
 
 global_asm!(
     r#"
     .macro hosted_push_registers
-        push rdi
-        push rsi
-        push rdx
-        push rcx
-        push rax
-        push r8
-        push r9
-        push r10
-        push r11
-        push rbx
-        push rbp
-        push r12
-        push r13
-        push r14
-        push r15
+"#,
+    machine_x86::push_registers!(),
+    r#"
     .endm
 
     .pushsection .text
@@ -93,41 +80,16 @@ global_asm!(
         jnz 2f
         cmp dword ptr [rsp + {regs_cs}], {user_code}
         jne 2f
-        pop r15
-        pop r14
-        pop r13
-        pop r12
-        pop rbp
-        pop rbx
-        add rsp, 8
-        pop r10
-        pop r9
-        pop r8
-        pop rax
-        add rsp, 8
-        pop rdx
-        pop rsi
-        pop rdi
-        mov rsp, [rsp + 40]
+"#,
+    machine_x86::pop_after_call!(),
+    r#"
         jmp rcx
 
     /* IRETQ may return to the same privilege level, and it restores everything at once. */
-    2:  pop r15
-        pop r14
-        pop r13
-        pop r12
-        pop rbp
-        pop rbx
-        pop r11
-        pop r10
-        pop r9
-        pop r8
-        pop rax
-        pop rcx
-        pop rdx
-        pop rsi
-        pop rdi
-        add rsp, 16
+    2:
+"#,
+    machine_x86::pop_registers!(),
+    r#"
     .globl hosted_iretq
     hosted_iretq:
         iretq
@@ -152,7 +114,7 @@ global_asm!(
 "#,
     area = const THREAD_AREA_BYTES,
     cpu = sym CPU,
-    cpu_owner = const offset_of!(Cpu, vector_owner),
+    cpu_owner = const offset_of!(Cpu, slots.vector_owner),
     cpu_wide = const offset_of!(Cpu, wide_mask),
     vector = const VECTOR_OFFSET,
     regs_cs = const offset_of!(Registers, cs),

@@ -2,12 +2,15 @@
 
 use core::sync::atomic::{AtomicI32, Ordering};
 
+use machine_x86::Ground;
+
 use machine::{
     About, Extended, Foreign, FrameNumber, Handle, Held, Hold, PAGE_BYTES, Refused, Room, Stamp, UserMemory, VirtAddr,
 };
 
 use crate::host::{self, HostError};
-use crate::{names, user, windows};
+use crate::threads::HostedGround;
+use crate::{names, windows};
 
 /// Trees at most.
 pub const TREES_MAX: usize = 8;
@@ -62,7 +65,7 @@ fn move_user(
     is_written: bool,
     part: impl Fn(usize) -> Result<usize, HostError>,
 ) -> Result<usize, Refused> {
-    let allowed = user::clip(address, bytes);
+    let allowed = HostedGround::clip(address, bytes);
     if allowed == 0 && bytes > 0 {
         return Err(Refused(EFAULT));
     }
@@ -195,7 +198,7 @@ impl Foreign for HostTrees {
     }
 
     fn read_user(&self, opening: Handle, position: u64, to: VirtAddr, bytes: usize) -> Result<usize, Refused> {
-        let bytes = bytes.min(user::clip(to, bytes).max(1));
+        let bytes = bytes.min(HostedGround::clip(to, bytes).max(1));
         move_user(to, bytes, true, |done| {
             // SAFETY: the range is the program's; where nothing is mapped the host stops.
             unsafe { names::read_at(opening.0, position + done as u64, to.0 + done as u64, bytes - done) }
@@ -203,7 +206,7 @@ impl Foreign for HostTrees {
     }
 
     fn write_user(&self, opening: Handle, position: u64, from: VirtAddr, bytes: usize) -> Result<usize, Refused> {
-        let bytes = bytes.min(user::clip(from, bytes).max(1));
+        let bytes = bytes.min(HostedGround::clip(from, bytes).max(1));
         move_user(from, bytes, false, |done| {
             // SAFETY: the range is the program's; where nothing is mapped the host stops.
             unsafe { names::write_at(opening.0, position + done as u64, from.0 + done as u64, bytes - done) }

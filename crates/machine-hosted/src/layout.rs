@@ -15,12 +15,13 @@
 
 use core::ops::Range;
 
+use machine_x86::USER_LIMIT;
+
 pub const KERNEL: Range<u64> = 0x6000_0000..0x7FFF_7000;
 pub const CODE: u64 = 0x6400_0000;
 pub const CODE_BYTES: u64 = 64 << 20;
 pub const THREADS: u64 = 0x6800_0000;
-pub const THREAD_AREA_BYTES: u64 = 32 << 10;
-pub const THREAD_AREAS: u64 = (128 << 20) / THREAD_AREA_BYTES;
+pub const THREAD_AREAS: u64 = (128 << 20) / machine_x86::THREAD_AREA_BYTES;
 pub const HEAP: u64 = 0x7000_0000;
 pub const HEAP_BYTES: u64 = 0x0FFF_0000;
 
@@ -37,14 +38,8 @@ pub const STUBS: [u64; 3] = [0x6300_0000, 0x5554_0000_0000, 0x7FFF_9000_0000];
 /// What programs cannot have, ascending.
 pub static RESERVED: [Range<u64>; 4] = [KERNEL, HIGH, STUBS[1]..STUBS[1] + STUB_BYTES, STUBS[2]..STUBS[2] + STUB_BYTES];
 
-/// First address a program may not use; the host's own limit (Linux TASK_SIZE_MAX with four-level tables).
-pub const USER_LIMIT: u64 = 0x0000_7FFF_FFFF_F000;
 /// Below this the host maps nothing for an ordinary user (`vm.mmap_min_addr`).
 pub const USER_START: u64 = 0x1_0000;
-
-/// Linux's selectors.
-pub const USER_DATA: u16 = 0x2B;
-pub const USER_CODE: u16 = 0x33;
 
 unsafe extern "C" {
     static text_start: u8;

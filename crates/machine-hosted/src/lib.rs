@@ -30,10 +30,9 @@ mod signals;
 mod start;
 mod stubs;
 mod thread_code;
+mod threads;
 mod translation;
-mod tte;
 mod upcall;
-mod user;
 mod windows;
 
 use alloc::boxed::Box;
@@ -42,21 +41,21 @@ use core::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use codestore::{CodeMemory, CodeStore};
 use machine::{
-    Channel, KernelCell, Machine, Nanos, NoFrames, Received, Start, Threads, Translation, Tte, TteId, Upcalls,
+    Channel, KernelCell, Machine, Nanos, NoFrames, Received, Start, SwitchOut, Threads, Translation, Tte, TteId,
+    Upcalls,
 };
+use machine_x86::{X86Tte, upcalls};
 use synth::Template;
 
 pub use clock::epoch_nanos;
-pub use clock::parameters as clock_parameters;
 pub use heap::Heap;
-pub use layout::USER_LIMIT;
+pub use machine_x86::{USER_LIMIT, UserCall, parameters as clock_parameters};
 pub use start::{Booted, Parameters, boot, panic};
-pub use thread_code::UserCall;
-pub use tte::HostedTte;
 
 use crate::channels::{HostChannels, LINES};
 use crate::host::PollFd;
 use crate::layout::{CODE, CODE_ALIAS, CODE_BYTES};
+use crate::threads::HostedGround;
 use crate::translation::HostTranslation;
 
 /// How often a running program is interrupted to look at descriptors that somebody waits for.
@@ -65,7 +64,6 @@ const TICK_NS: u64 = 10_000_000;
 /// The hosted machine. One value, made by [`boot`].
 pub struct HostedMachine {
     channels: KernelCell<HostChannels>,
-    upcalls: KernelCell<Option<&'static dyn Upcalls>>,
     timer: i32,
     /// Looks at descriptors while programs compute; off while nobody waits for one.
     tick: i32,
@@ -95,7 +93,7 @@ static DUMMY: KernelCell<DummyArea> = KernelCell::new(DummyArea([0; 32768]));
 /// An area of a thread that does not exist: all zeros at first, so its number is 0.
 pub(crate) fn dummy_area() -> u64 {
     // The cell's bookkeeping may stand before the bytes; the cell is aligned, and is twice an area long.
-    (&raw const DUMMY) as u64 & !(layout::THREAD_AREA_BYTES - 1)
+    (&raw const DUMMY) as u64 & !(machine_x86::THREAD_AREA_BYTES - 1)
 }
 
 static MEMORY_FD: AtomicI32 = AtomicI32::new(-1);
@@ -118,7 +116,6 @@ impl HostedMachine {
     fn start(parameters: &Parameters) -> Option<&'static HostedMachine> {
         let machine = Box::leak(Box::new(HostedMachine {
             channels: KernelCell::new(HostChannels::new(parameters.control_fd)),
-            upcalls: KernelCell::new(None),
             timer: host::create_timer(signals::SIGALRM).ok()?,
             tick: host::create_timer(signals::SIGALRM).ok()?,
             is_ticking: KernelCell::new(false),
@@ -155,7 +152,7 @@ impl HostedMachine {
     /// An alarm came while a program ran, or is overdue: devices, then the kernel's own alarm.
     pub(crate) fn serve_alarm(&self, kernel: &'static dyn Upcalls) {
         self.wait_for_devices(kernel, Some(0));
-        if self.alarm.get().is_some_and(|at| at <= clock::now()) {
+        if self.alarm.get().is_some_and(|at| at <= machine_x86::now()) {
             self.alarm.set(None);
             kernel.timer();
         }
@@ -196,26 +193,28 @@ impl HostedMachine {
     }
 }
 
+machine_x86::memory!(HostedMachine, HostedGround);
+
 impl Threads for HostedMachine {
     fn create_tte(&self, start: Start) -> Result<Box<dyn Tte>, NoFrames> {
-        HostedTte::create(start, &STORE).map(tte::boxed)
+        Ok(Box::new(X86Tte::<HostedGround>::create(start, &STORE)?))
     }
 
     fn current_tte(&self) -> TteId {
         // SAFETY: the slot names the running thread's area.
-        TteId(unsafe { (*tte::current()).id } as u32)
+        TteId(unsafe { (*threads::current()).id } as u32)
     }
 
-    fn switch_away(&self) {
-        tte::switch_away();
+    fn switch_out(&self) -> SwitchOut {
+        machine_x86::switch_out::<HostedGround>()
     }
 
     fn wait_for_interrupt(&self) {
-        let kernel = upcall::kernel();
-        let wait = self.alarm.get().map(|at| at.saturating_sub(clock::now()).0);
+        let kernel = upcalls();
+        let wait = self.alarm.get().map(|at| at.saturating_sub(machine_x86::now()).0);
         self.set_ticking(false);
         self.wait_for_devices(kernel, wait);
-        if self.alarm.get().is_some_and(|at| at <= clock::now()) {
+        if self.alarm.get().is_some_and(|at| at <= machine_x86::now()) {
             self.alarm.set(None);
             kernel.timer();
         }
@@ -223,31 +222,26 @@ impl Threads for HostedMachine {
     }
 
     fn serve_interrupts(&self) {
-        self.serve_alarm(upcall::kernel());
+        self.serve_alarm(upcalls());
     }
 }
 
 impl Machine for HostedMachine {
     fn now(&self) -> Nanos {
-        clock::now()
+        machine_x86::now()
     }
 
     fn charge(&self) -> Nanos {
-        static SINCE: AtomicU64 = AtomicU64::new(0);
-        let now = clock::now();
-        let ran = now.0.saturating_sub(SINCE.swap(now.0, Ordering::Relaxed));
-        // SAFETY: the record is the running thread's.
-        unsafe { (*tte::current()).ran += ran };
-        now
+        machine_x86::time_of(machine_x86::charge::<HostedGround>())
     }
 
     fn time_of_counter(&self, counter: u64) -> Nanos {
-        clock::time_of(counter)
+        machine_x86::time_of(counter)
     }
 
     fn set_alarm(&self, at: Option<Nanos>) {
         self.alarm.set(at);
-        host::set_timer(self.timer, at.map_or(0, |at| at.saturating_sub(clock::now()).0.max(1)));
+        host::set_timer(self.timer, at.map_or(0, |at| at.saturating_sub(machine_x86::now()).0.max(1)));
     }
 
     fn new_translation(&self) -> Result<Arc<dyn Translation>, NoFrames> {
@@ -259,7 +253,7 @@ impl Machine for HostedMachine {
     }
 
     fn set_upcalls(&self, upcalls: &'static dyn Upcalls) {
-        *self.upcalls.borrow_mut() = Some(upcalls);
+        machine_x86::set_upcalls(upcalls);
     }
 
     fn send(&self, channel: Channel, bytes: &[u8]) -> usize {
@@ -286,6 +280,10 @@ impl Machine for HostedMachine {
         foreign::trees()
     }
 
+    fn peek(&self, address: u64) -> Option<u64> {
+        layout::KERNEL.contains(&address).then(|| host::peek(address)).flatten()
+    }
+
     fn power_off(&self) -> ! {
         host::exit(0)
     }
@@ -299,11 +297,13 @@ impl Machine for HostedMachine {
     }
 
     fn vector_features(&self) -> u64 {
-        cpu::vector_features()
+        // SAFETY: the slot is a word.
+        unsafe { (*cpu::cpu()).slots.vector_mask }
     }
 
     fn vector_bytes(&self) -> usize {
-        cpu::vector_bytes()
+        // SAFETY: the slot is a word.
+        unsafe { (*cpu::cpu()).slots.vector_bytes }
     }
 
     fn open_user(&self) -> Option<Template> {
@@ -311,7 +311,7 @@ impl Machine for HostedMachine {
     }
 
     fn load_tag(&self) -> Option<Template> {
-        Some(thread_code::LoadTag::template())
+        Some(machine_x86::LoadTag::template())
     }
 
     fn leave(&self) -> Template {
@@ -327,12 +327,11 @@ impl Machine for HostedMachine {
     }
 
     fn slow_call(&self) -> u64 {
-        tte::slow_call()
+        (&raw const entry::hosted_slow_call) as u64
     }
 
     fn user_limit_word(&self) -> u64 {
-        static USER_LIMIT_WORD: u64 = USER_LIMIT;
-        (&raw const USER_LIMIT_WORD) as u64
+        machine_x86::user_limit_word()
     }
 }
 

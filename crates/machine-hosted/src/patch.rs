@@ -88,5 +88,5 @@ fn read(address: u64, into: &mut [u8]) -> Option<()> {
 }
 
 fn write(address: u64, bytes: &[u8]) -> Option<()> {
-    upcall::kernel().rewrite_text(upcall::thread(), VirtAddr(address), bytes).then_some(())
+    machine_x86::upcalls().rewrite_text(upcall::thread(), VirtAddr(address), bytes).then_some(())
 }

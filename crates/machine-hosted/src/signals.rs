@@ -6,13 +6,15 @@
 //! and returns there.
 
 use machine::{Access, PAGE_LOST, Registers, VirtAddr};
+use machine_x86::{USER_CODE, USER_DATA, upcalls};
 
 use crate::cpu::cpu;
 use crate::entry::{hosted_iretq, hosted_restorer, hosted_trap};
 use crate::host::{self, HostError, SA_NODEFER, SA_ONSTACK, SA_RESTART, SA_SIGINFO};
-use crate::layout::{USER_CODE, USER_DATA, is_code, is_user, text};
+use crate::layout::{is_code, is_user, text};
+use crate::threads::{current, user_registers};
 use crate::translation::active;
-use crate::{STORE, patch, start, tte, upcall, user};
+use crate::{STORE, patch, start, upcall};
 
 const SIGILL: i32 = 4;
 const SIGTRAP: i32 = 5;
@@ -118,7 +120,7 @@ extern "C" fn on_call(_signal: i32, info: &Info, context: &mut Context) {
     patch::consider(context);
     context.rcx = context.rip;
     // SAFETY: as above.
-    context.rip = unsafe { (*cpu()).dispatch };
+    context.rip = unsafe { (*cpu()).slots.dispatch };
 }
 
 const PAGE_FAULT: u64 = 14;
@@ -139,7 +141,7 @@ extern "C" fn on_fault(signal: i32, info: &Info, context: &mut Context) {
         return;
     }
     if context.trap == PAGE_FAULT
-        && let Some(landing) = user::landing(context.rip).or_else(|| STORE.landing(context.rip))
+        && let Some(landing) = machine_x86::landing(context.rip).or_else(|| STORE.landing(context.rip))
     {
         context.rip = landing;
         return;
@@ -163,7 +165,7 @@ fn resolve(context: &Context) -> bool {
     if space.bring_in(access) {
         return true;
     }
-    upcall::kernel().page_fault(upcall::thread(), access) && active().is_some_and(|space| space.bring_in(access))
+    upcalls().page_fault(upcall::thread(), access) && active().is_some_and(|space| space.bring_in(access))
 }
 
 /// IRETQ refused to go to the address the program wants to be at: the fault is the program's, there.
@@ -221,11 +223,11 @@ fn registers_of(context: &Context) -> Registers {
 /// Makes the interrupted program enter the kernel by the trap entry.
 fn trap(context: &mut Context, cause: u64, error: u64, address: u64) {
     const DIRECTION_AND_TRAP: u64 = 0x500;
-    let record = tte::user_registers();
+    let record = user_registers();
     // SAFETY: the thread is in its program, so its kernel stack is empty and the record is free.
     unsafe {
         *record = Registers { cause, error, ..registers_of(context) };
-        (*tte::current()).fault_address = address;
+        (*current()).fault_address = address;
     }
     context.rip = (&raw const hosted_trap) as u64;
     context.rsp = record as u64;

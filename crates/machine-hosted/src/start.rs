@@ -6,13 +6,13 @@ use core::fmt::{self, Write};
 use core::sync::atomic::{AtomicI32, Ordering};
 
 use machine::{PAGE_BYTES, Registers};
+use machine_x86::{EpitaphText, THREAD_AREA_BYTES, USER_LIMIT, read_tsc};
 
 use crate::channels::send_all;
-use crate::cpu::{cpu, missing_feature, vector_features};
+use crate::cpu::{cpu, missing_feature, vector_bytes, vector_features};
 use crate::host::{self, PROT_EXEC, PROT_READ, PROT_WRITE};
 use crate::layout::{
-    CODE, CODE_ALIAS, CODE_BYTES, DIRECT_MAP, HEAP, HEAP_BYTES, HIGH, KERNEL, STUB_ALIAS, STUB_BYTES, STUBS,
-    THREAD_AREA_BYTES, USER_LIMIT, text,
+    CODE, CODE_ALIAS, CODE_BYTES, DIRECT_MAP, HEAP, HEAP_BYTES, HIGH, KERNEL, STUB_ALIAS, STUB_BYTES, STUBS, text,
 };
 use crate::{HostedMachine, clock, frames, signals};
 
@@ -131,7 +131,10 @@ pub unsafe fn boot(stack: *const u64) -> Booted {
     // SAFETY: the slots are words; no thread runs yet.
     unsafe {
         (*cpu()).stack_top = crate::dummy_area() + THREAD_AREA_BYTES;
-        (*cpu()).vector_owner = crate::dummy_area();
+        (*cpu()).slots.vector_owner = crate::dummy_area();
+        (*cpu()).slots.vector_mask = vector_features();
+        (*cpu()).slots.vector_bytes = vector_bytes();
+        (*cpu()).slots.since = read_tsc();
         (*cpu()).wide_mask = vector_features() & !3;
     }
     clock::start(parameters.tsc_hz);
@@ -227,63 +230,12 @@ fn fatal(what: &str) -> ! {
 
 /// The kernel's last words: what, where, registers, stack.
 pub fn epitaph(registers: &Registers, signal: i32, address: u64) -> ! {
-    let mut text = EpitaphText::new();
-    let _ = writeln!(
-        text,
-        "kernel panic: signal {signal} in the kernel\n\
-         vector {} error {:#x} rip {:#x} rsp {:#x} address {address:#x} rflags {:#x}\n\
-         rax {:#x} rbx {:#x} rcx {:#x} rdx {:#x} rsi {:#x} rdi {:#x} rbp {:#x}\n\
-         r8 {:#x} r9 {:#x} r10 {:#x} r11 {:#x} r12 {:#x} r13 {:#x} r14 {:#x} r15 {:#x}",
-        registers.cause,
-        registers.error,
-        registers.rip,
-        registers.rsp,
-        registers.rflags,
-        registers.rax,
-        registers.rbx,
-        registers.rcx,
-        registers.rdx,
-        registers.rsi,
-        registers.rdi,
-        registers.rbp,
-        registers.r8,
-        registers.r9,
-        registers.r10,
-        registers.r11,
-        registers.r12,
-        registers.r13,
-        registers.r14,
-        registers.r15
-    );
-    backtrace(&mut text, registers.rbp);
-    last_words(&text)
+    last_words(&EpitaphText::of_trap(format_args!("signal {signal} in the kernel"), registers, address, KERNEL))
 }
 
 /// A panic of the kernel's Rust code.
 pub fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
-    let mut text = EpitaphText::new();
-    let _ = writeln!(text, "kernel panic: {info}");
-    let frame: u64;
-    // SAFETY: reading rbp has no effect.
-    unsafe { core::arch::asm!("mov {}, rbp", out(reg) frame) };
-    backtrace(&mut text, frame);
-    last_words(&text)
-}
-
-/// Return addresses by frame pointers, while they stay in kernel memory.
-fn backtrace(text: &mut EpitaphText, mut frame: u64) {
-    for _ in 0..16 {
-        if !KERNEL.contains(&frame) || !frame.is_multiple_of(8) {
-            break;
-        }
-        // SAFETY: frame pointers of kernel code point into mapped kernel stacks.
-        let (next, address) = unsafe { (*(frame as *const u64), *((frame + 8) as *const u64)) };
-        let _ = writeln!(text, "  called from {address:#x}");
-        if next <= frame {
-            break;
-        }
-        frame = next;
-    }
+    last_words(&EpitaphText::of_panic(info, KERNEL))
 }
 
 /// Sends the epitaph without a lock or an allocation.
@@ -291,39 +243,8 @@ fn last_words(text: &EpitaphText) -> ! {
     let bytes = text.as_str().as_bytes();
     let control = CONTROL.load(Ordering::Relaxed);
     if control != 2 {
-        let mut header = [0u8; 8];
-        header[0] = PANIC_RECORD;
-        header[4..8].copy_from_slice(&(bytes.len() as u32).to_le_bytes());
-        send_all(control, &header);
+        send_all(control, &text.record_header());
     }
     send_all(control, bytes);
     host::exit(MACHINE_DIED)
-}
-
-/// `control::PANIC` of the boot-image crate, which the machine does not depend on.
-const PANIC_RECORD: u8 = 4;
-
-/// A fixed buffer, because a panic may not allocate.
-struct EpitaphText {
-    bytes: [u8; 2048],
-    used: usize,
-}
-
-impl EpitaphText {
-    fn new() -> EpitaphText {
-        EpitaphText { bytes: [0; 2048], used: 0 }
-    }
-
-    fn as_str(&self) -> &str {
-        core::str::from_utf8(&self.bytes[..self.used]).unwrap_or("kernel panic")
-    }
-}
-
-impl Write for EpitaphText {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        let part = text.len().min(self.bytes.len() - self.used);
-        self.bytes[self.used..self.used + part].copy_from_slice(&text.as_bytes()[..part]);
-        self.used += part;
-        Ok(())
-    }
 }

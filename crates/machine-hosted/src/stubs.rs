@@ -64,7 +64,7 @@ impl Wanted<'_> {
         code.add(&[0x48, 0x8D, 0x0D]);
         code.add(&(self.back.wrapping_sub(next) as u32).to_le_bytes());
         // SAFETY: only the field's address is taken; the processor's record lies in the low 2 GB.
-        let slot = unsafe { (&raw const (*cpu()).dispatch) as u64 };
+        let slot = unsafe { (&raw const (*cpu()).slots.dispatch) as u64 };
         code.add(&[0xFF, 0x24, 0x25]);
         code.add(&(slot as u32).to_le_bytes());
         code

@@ -9,10 +9,11 @@ use alloc::collections::BTreeMap;
 use core::ops::Range;
 
 use machine::{Access, FrameNumber, KernelCell, Mapping, NoFrames, PAGE_BYTES, Protection, Translation, VirtAddr};
+use machine_x86::USER_LIMIT;
 
 use crate::cpu::cpu;
 use crate::host;
-use crate::layout::{RESERVED, USER_LIMIT, USER_START, is_user};
+use crate::layout::{RESERVED, USER_START, is_user};
 use crate::windows;
 
 const PAGE: u64 = PAGE_BYTES as u64;

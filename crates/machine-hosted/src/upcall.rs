@@ -1,27 +1,24 @@
 //! Where the entries meet Rust: sort the cause, tell the kernel.
 
 use machine::{Exception, Registers, TteId, Upcalls};
+use machine_x86::upcalls;
 
 use crate::cpu::cpu;
-use crate::{the, translation, tte};
+use crate::threads::current;
+use crate::{the, translation};
 
 /// The cause of a record that the timer made.
 pub const TIMER: u64 = 0x20;
 
-pub fn kernel() -> &'static dyn Upcalls {
-    let upcalls = *the().upcalls.borrow();
-    upcalls.expect("a trap before the kernel was ready")
-}
-
 /// The running thread.
 pub fn thread() -> TteId {
     // SAFETY: the slot names the running thread's area.
-    TteId(unsafe { (*tte::current()).id } as u32)
+    TteId(unsafe { (*current()).id } as u32)
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn hosted_call_from_user(registers: &mut Registers) {
-    let kernel = kernel();
+    let kernel = upcalls();
     kernel.system_call(thread(), registers);
     serve_timer(kernel);
     translation::flush();
@@ -29,12 +26,12 @@ extern "C" fn hosted_call_from_user(registers: &mut Registers) {
 
 #[unsafe(no_mangle)]
 extern "C" fn hosted_trap_from_user(registers: &mut Registers) {
-    let kernel = kernel();
+    let kernel = upcalls();
     if registers.cause == TIMER {
         the().serve_alarm(kernel);
     } else {
         // SAFETY: the record is the running thread's.
-        let address = unsafe { (*tte::current()).fault_address };
+        let address = unsafe { (*current()).fault_address };
         let exception = Exception { vector: registers.cause as u8, error: registers.error, address };
         kernel.exception(thread(), registers, exception);
     }

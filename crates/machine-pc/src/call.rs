@@ -18,14 +18,6 @@ template! {
 }
 
 template! {
-    /// Moves a routine of one thread to the thread's kernel stack, where a fault may happen. In: the program's stack.
-    /// Out: the stack as the dispatch by descriptor leaves it. Cost: 2 instructions.
-    pub struct ToKernelStack { user_sp: Abs32 }
-    "mov qword ptr [{user_sp}], rsp",
-    "mov rsp, {user_sp}",
-}
-
-template! {
     /// Back to the program from a routine that never left its stack. Cost: 1 instruction.
     pub struct LeaveDirect {}
     "sysretq",
@@ -33,5 +25,5 @@ template! {
 
 /// The fragments, for the golden listings.
 pub fn templates() -> [synth::Template; 4] {
-    [OpenUser::template(), Leave::template(), LeaveDirect::template(), ToKernelStack::template()]
+    [OpenUser::template(), Leave::template(), LeaveDirect::template(), machine_x86::ToKernelStack::template()]
 }

@@ -1,25 +1,15 @@
-//! Time: the processor's counter, scaled to nanoseconds.
-
-use core::sync::atomic::{AtomicU64, Ordering};
+//! Time: how fast the counter counts, and the date.
 
 use machine::Nanos;
+use machine_x86::read_tsc;
 
 use crate::apic;
-use crate::registers::read_tsc;
-
-static BASE: AtomicU64 = AtomicU64::new(0);
-/// Nanoseconds per tick, 32.32 fixed point.
-static SCALE: AtomicU64 = AtomicU64::new(1 << 32);
-/// Ticks per nanosecond, the same.
-static TICKS: AtomicU64 = AtomicU64::new(1 << 32);
 
 /// Starts the clock at the counter value of kernel entry. `hertz` 0: measured against the APIC timer,
 /// which hypervisors run at 1 GHz.
 pub fn start(entry_tsc: u64, hertz: u64) {
     let hertz = if hertz == 0 { measure() } else { hertz };
-    SCALE.store(((Nanos::PER_SECOND as u128) << 32).div_euclid(hertz.max(1) as u128) as u64, Ordering::Relaxed);
-    TICKS.store((((hertz as u128) << 32) / Nanos::PER_SECOND as u128) as u64, Ordering::Relaxed);
-    BASE.store(entry_tsc, Ordering::Relaxed);
+    machine_x86::start_clock(entry_tsc, hertz);
 }
 
 fn measure() -> u64 {
@@ -33,31 +23,6 @@ fn measure() -> u64 {
     let ticks = read_tsc() - start;
     apic::start_timer(0);
     ticks * (Nanos::PER_SECOND / WINDOW_NS as u64)
-}
-
-pub fn now() -> Nanos {
-    time_of(read_tsc())
-}
-
-/// The time at which the counter was `tsc`.
-pub fn time_of(tsc: u64) -> Nanos {
-    duration(tsc.wrapping_sub(BASE.load(Ordering::Relaxed)))
-}
-
-/// The time that so many ticks of the counter take.
-pub fn duration(ticks: u64) -> Nanos {
-    Nanos(((ticks as u128 * SCALE.load(Ordering::Relaxed) as u128) >> 32) as u64)
-}
-
-/// The counter's value at a time; rounded down.
-pub fn counter_at(time: Nanos) -> u64 {
-    let ticks = (time.0 as u128 * TICKS.load(Ordering::Relaxed) as u128) >> 32;
-    BASE.load(Ordering::Relaxed).saturating_add(ticks.min(u64::MAX as u128) as u64)
-}
-
-/// Counter value at time zero, and the scale: what the programs' time page needs.
-pub fn parameters() -> (u64, u64) {
-    (BASE.load(Ordering::Relaxed), SCALE.load(Ordering::Relaxed))
 }
 
 /// Seconds since 1970 from the CMOS clock (Motorola MC146818, BCD or binary), UTC.

@@ -2,12 +2,11 @@
 
 use alloc::boxed::Box;
 use core::arch::asm;
-use core::sync::atomic::AtomicU64;
+
+use machine_x86::{MANAGED_STATE, Slots, read_tsc};
 
 use crate::layout::{KERNEL_CODE, KERNEL_DATA, TSS_SELECTOR};
-use crate::registers::{
-    EFER, FMASK, LSTAR, STAR, read_cr0, read_cr4, read_msr, read_tsc, write_cr0, write_cr4, write_msr,
-};
+use crate::registers::{EFER, FMASK, LSTAR, STAR, read_cr0, read_cr4, read_msr, write_cr0, write_cr4, write_msr};
 use crate::trap;
 
 /// Task-state segment (SDM vol. 3A, 8.7): stacks for traps.
@@ -25,21 +24,7 @@ pub struct Tss {
 /// folded in, so no segment base is needed to find them, and GS stays the program's.
 #[repr(C)]
 pub struct Cpu {
-    /// Slot: the running thread's synthesized dispatch; `syscall` jumps through it.
-    pub dispatch: u64,
-    /// The TTE whose vector state is in the registers.
-    pub vector_owner: u64,
-    /// XCR0: which vector state exists.
-    pub vector_mask: u64,
-    /// Bytes of an XSAVE image.
-    pub vector_bytes: usize,
-    /// Counter value from which on the timer's interrupt is the kernel's business; until then it means that the quantum
-    /// is over.
-    pub preempt_until: u64,
-    /// Switches made by the timer's interrupt alone.
-    pub preemptions: AtomicU64,
-    /// Counter value since when the running thread's time is not on its account.
-    pub since: u64,
+    pub slots: Slots,
     pub tss: Tss,
     gdt: [u64; 10],
     idt: [[u64; 2]; 256],
@@ -50,8 +35,6 @@ pub struct Cpu {
 #[derive(Clone, Copy, Debug)]
 pub struct Features {
     pub smap: bool,
-    pub smep: bool,
-    pub umip: bool,
     pub xsave_bytes: usize,
     pub xcr0: u64,
     pub rdrand: bool,
@@ -61,8 +44,6 @@ fn cpuid(leaf: u32, subleaf: u32) -> core::arch::x86_64::CpuidResult {
     core::arch::x86_64::__cpuid_count(leaf, subleaf)
 }
 
-/// Vector state this kernel manages: x87, SSE, AVX, AVX-512 (three parts).
-const MANAGED_STATE: u64 = 0b1110_0111;
 /// Room for the XSAVE image in a thread area.
 const XSAVE_ROOM: usize = 4096;
 
@@ -101,7 +82,7 @@ pub fn enable_features() -> Result<Features, &'static str> {
     }
     // SAFETY: write protection in kernel mode, TS clear.
     unsafe { write_cr0((read_cr0() | 1 << 16) & !(1 << 3)) };
-    Ok(Features { smap, smep, umip, xsave_bytes, xcr0, rdrand: one.ecx & 1 << 30 != 0 })
+    Ok(Features { smap, xsave_bytes, xcr0, rdrand: one.ecx & 1 << 30 != 0 })
 }
 
 impl Cpu {
@@ -117,10 +98,10 @@ impl Cpu {
     /// Makes the tables of the boot processor and loads them.
     pub fn start(features: &Features, entry_stub: u64, dummy_owner: u64) -> &'static mut Cpu {
         let cpu = Cpu::zeroed();
-        cpu.vector_mask = features.xcr0;
-        cpu.vector_bytes = features.xsave_bytes;
-        cpu.vector_owner = dummy_owner;
-        cpu.since = read_tsc();
+        cpu.slots.vector_mask = features.xcr0;
+        cpu.slots.vector_bytes = features.xsave_bytes;
+        cpu.slots.vector_owner = dummy_owner;
+        cpu.slots.since = read_tsc();
         for stack in 0..2 {
             cpu.tss.ist[stack] = (&raw const cpu.trap_stacks[stack]) as u64 + 8192;
         }

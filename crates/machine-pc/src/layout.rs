@@ -18,18 +18,10 @@ pub const HEAP_BYTES: u64 = 512 << 20;
 pub const CODE: u64 = 0xFFFF_FFFF_C000_0000;
 pub const CODE_BYTES: u64 = 64 << 20;
 pub const THREADS: u64 = 0xFFFF_FFFF_D000_0000;
-pub const THREAD_AREA_BYTES: u64 = 32 << 10;
-pub const THREAD_AREAS: u64 = (512 << 20) / THREAD_AREA_BYTES;
-
-/// First address a program may not use: the last page below the non-canonical hole is never mapped,
-/// so that no `syscall` instruction can end at it (SDM vol. 3A, 5.8.8 and Intel's SYSRET rule).
-pub const USER_LIMIT: u64 = 0x0000_7FFF_FFFF_F000;
+pub const THREAD_AREAS: u64 = (512 << 20) / machine_x86::THREAD_AREA_BYTES;
 
 pub const KERNEL_CODE: u16 = 0x10;
 pub const KERNEL_DATA: u16 = 0x18;
-/// Linux's selectors, because signal frames and debuggers show them to programs.
-pub const USER_DATA: u16 = 0x2B;
-pub const USER_CODE: u16 = 0x33;
 pub const TSS_SELECTOR: u16 = 0x40;
 
 unsafe extern "C" {

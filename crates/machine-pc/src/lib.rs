@@ -16,15 +16,13 @@ mod heap;
 mod layout;
 mod paging;
 mod pvh;
-mod record;
 mod registers;
 mod start;
 mod thread_code;
+mod threads;
 mod transmit;
 mod trap;
-mod tte;
 mod upcall;
-mod user;
 mod virtio_console;
 mod virtqueue;
 
@@ -34,26 +32,27 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use codestore::{CodeMemory, CodeStore};
 use machine::{
-    Channel, FrameSource, KernelCell, Machine, Nanos, NoFrames, Received, SendCode, Start, Threads, Translation, Tte,
-    TteId, Upcalls,
+    Channel, FrameSource, KernelCell, Machine, Nanos, NoFrames, Received, SendCode, Start, SwitchOut, Threads,
+    Translation, Tte, TteId, Upcalls,
 };
+use machine_x86::X86Tte;
 use synth::{Target, Template};
 
 pub use call::templates as call_templates;
-pub use clock::{cmos_seconds, parameters as clock_parameters};
+pub use clock::cmos_seconds;
 pub use heap::Heap;
-pub use layout::USER_LIMIT;
+pub use machine_x86::{USER_LIMIT, UserCall, parameters as clock_parameters};
 pub use pvh::BootInfo;
 pub use start::{Booted, boot, panic, say_early};
-pub use thread_code::{UserCall, templates as thread_templates};
+pub use thread_code::templates as thread_templates;
 pub use transmit::{send_code, templates as transmit_templates};
-pub use tte::PcTte;
 pub use virtqueue::{QueueWords, SIZE as QUEUE_SIZE};
 
 use crate::cpu::{Cpu, Features};
 use crate::frames::{FRAMES, TABLE_FRAMES};
 use crate::layout::{CODE, CODE_BYTES};
 use crate::paging::{NO_EXECUTE, PcTranslation, WRITE, map_kernel};
+use crate::threads::PcGround;
 use crate::virtio_console::Console;
 
 /// The pc. One value, made by [`boot`].
@@ -146,18 +145,20 @@ impl PcMachine {
     }
 }
 
+machine_x86::memory!(PcMachine, PcGround);
+
 impl Threads for PcMachine {
     fn create_tte(&self, start: Start) -> Result<Box<dyn Tte>, NoFrames> {
-        PcTte::create(start, self.cpu, &STORE).map(tte::boxed)
+        Ok(Box::new(X86Tte::<PcGround>::create(start, &STORE)?))
     }
 
     fn current_tte(&self) -> TteId {
         // SAFETY: every thread runs on the stack of its own area.
-        TteId(unsafe { (*record::current()).id } as u32)
+        TteId(unsafe { (*machine_x86::current_by_stack()).id } as u32)
     }
 
-    fn switch_away(&self) {
-        record::switch_away();
+    fn switch_out(&self) -> SwitchOut {
+        machine_x86::switch_out::<PcGround>()
     }
 
     fn wait_for_interrupt(&self) {
@@ -173,38 +174,38 @@ impl Threads for PcMachine {
 
 impl Machine for PcMachine {
     fn now(&self) -> Nanos {
-        clock::now()
+        machine_x86::now()
     }
 
     fn time_of_counter(&self, counter: u64) -> Nanos {
-        clock::time_of(counter)
+        machine_x86::time_of(counter)
     }
 
     fn set_alarm(&self, at: Option<Nanos>) {
         let count = match at {
             None => 0,
-            Some(at) => at.saturating_sub(clock::now()).0.clamp(1, u32::MAX as u64) as u32,
+            Some(at) => at.saturating_sub(machine_x86::now()).0.clamp(1, u32::MAX as u64) as u32,
         };
         apic::start_timer(count);
     }
 
     fn preempt_until(&self, until: Nanos) {
-        let until = if until.0 == 0 { 0 } else { clock::counter_at(until) };
+        let until = if until.0 == 0 { 0 } else { machine_x86::counter_at(until) };
         // SAFETY: the processor's record is never freed, and only this processor uses it.
-        unsafe { (*self.cpu).preempt_until = until };
+        unsafe { (*self.cpu).slots.preempt_until = until };
     }
 
     fn preemptions(&self) -> &'static AtomicU64 {
         // SAFETY: the processor's record is never freed.
-        unsafe { &(*self.cpu).preemptions }
+        unsafe { &(*self.cpu).slots.preemptions }
     }
 
     fn charge(&self) -> Nanos {
-        clock::time_of(record::charge())
+        machine_x86::time_of(machine_x86::charge::<PcGround>())
     }
 
     fn reclaim(&self) -> usize {
-        tte::release_inactive() + heap::trim()
+        machine_x86::release_inactive::<PcGround>() + heap::trim()
     }
 
     fn new_translation(&self) -> Result<Arc<dyn Translation>, NoFrames> {
@@ -218,7 +219,7 @@ impl Machine for PcMachine {
     }
 
     fn set_upcalls(&self, upcalls: &'static dyn Upcalls) {
-        upcall::set_upcalls(upcalls);
+        machine_x86::set_upcalls(upcalls);
     }
 
     fn send(&self, channel: Channel, bytes: &[u8]) -> usize {
@@ -245,6 +246,14 @@ impl Machine for PcMachine {
         self.console.borrow().as_ref()?.send_code(channel, none)
     }
 
+    fn facts(&self) -> &'static [synth::Fact] {
+        transmit::FACTS
+    }
+
+    fn peek(&self, address: u64) -> Option<u64> {
+        paging::peek(address)
+    }
+
     fn power_off(&self) -> ! {
         start::power_off()
     }
@@ -263,7 +272,7 @@ impl Machine for PcMachine {
         }
         // SplitMix64 over the counter: no secret, but no two programs get the same bytes.
         let mut state = self.random.borrow_mut();
-        *state = state.wrapping_add(registers::read_tsc() | 1);
+        *state = state.wrapping_add(machine_x86::read_tsc() | 1);
         let mut value = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
         value = (value ^ value >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         value = (value ^ value >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -276,7 +285,7 @@ impl Machine for PcMachine {
 
     fn vector_features(&self) -> u64 {
         // SAFETY: the processor's record lives as long as the machine.
-        unsafe { (*self.cpu).vector_mask }
+        unsafe { (*self.cpu).slots.vector_mask }
     }
 
     fn vector_bytes(&self) -> usize {
@@ -288,7 +297,7 @@ impl Machine for PcMachine {
     }
 
     fn load_tag(&self) -> Option<Template> {
-        Some(thread_code::LoadTag::template())
+        Some(machine_x86::LoadTag::template())
     }
 
     fn frame_address(&self, frame: machine::FrameNumber) -> u64 {
@@ -308,8 +317,7 @@ impl Machine for PcMachine {
     }
 
     fn user_limit_word(&self) -> u64 {
-        static USER_LIMIT_WORD: u64 = USER_LIMIT;
-        (&raw const USER_LIMIT_WORD) as u64
+        machine_x86::user_limit_word()
     }
 }
 

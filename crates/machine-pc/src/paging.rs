@@ -7,8 +7,9 @@ use core::cell::Cell;
 use machine::{
     Change, FrameNumber, FrameSource, KernelCell, Mapping, NoFrames, PAGE_BYTES, Protection, Translation, VirtAddr,
 };
+use machine_x86::USER_LIMIT;
 
-use crate::layout::{DIRECT_MAP, USER_LIMIT, direct};
+use crate::layout::{DIRECT_MAP, direct};
 use crate::registers::{invalidate_page, read_cr3, write_cr3};
 
 pub const PRESENT: u64 = 1;
@@ -83,6 +84,22 @@ pub unsafe fn map_kernel(address: u64, physical: u64, flags: u64, frames: &dyn F
     store(at, physical | flags | PRESENT | GLOBAL);
     invalidate_page(address);
     Ok(())
+}
+
+/// The eight bytes at a kernel address, if the image, heap, code or a thread's area is there: nothing that reading would change.
+pub fn peek(address: u64) -> Option<u64> {
+    let [image, _, _, image_end] = crate::layout::image();
+    if (image..image_end - 8).contains(&address) {
+        // SAFETY: the image is always mapped, and readable.
+        return Some(unsafe { (address as *const u64).read_unaligned() });
+    }
+    let page = address & !(PAGE_BYTES as u64 - 1);
+    if !(crate::layout::HEAP..=u64::MAX - 8).contains(&address) || page != (address + 7) & !(PAGE_BYTES as u64 - 1) {
+        return None;
+    }
+    let present = find(kernel_root(), address).is_some_and(|at| load(at) & PRESENT != 0);
+    // SAFETY: the page is mapped, and pages above the heap's start hold no device.
+    present.then(|| unsafe { (address as *const u64).read_unaligned() })
 }
 
 /// Removes one kernel page; returns its physical address.

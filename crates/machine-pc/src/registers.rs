@@ -61,11 +61,6 @@ pub fn invalidate_page(address: u64) {
     unsafe { asm!("invlpg [{}]", in(reg) address, options(nostack, preserves_flags)) };
 }
 
-pub fn read_tsc() -> u64 {
-    // SAFETY: `rdtsc` only reads a counter.
-    unsafe { core::arch::x86_64::_rdtsc() }
-}
-
 /// # Safety
 /// The device behind the port must tolerate the write.
 pub unsafe fn out8(port: u16, value: u8) {

@@ -6,6 +6,7 @@ use core::sync::atomic::Ordering;
 
 use codestore::Maker;
 use machine::{Channel, KernelCell, Machine, PAGE_BYTES, Registers};
+use machine_x86::{EpitaphText, access_sites, restrict_sites};
 use synth::Abs32;
 
 use crate::cpu::{Cpu, enable_features};
@@ -15,7 +16,7 @@ use crate::pvh::{BootInfo, StartInfo};
 use crate::registers::{out8, out32};
 use crate::thread_code::Entry;
 use crate::virtio_console::{Console, is_console};
-use crate::{MACHINE, PcMachine, STORE, apic, clock, dummy_owner, paging, trap, user};
+use crate::{MACHINE, PcMachine, STORE, apic, clock, dummy_owner, paging, trap};
 
 /// What boot hands to the kernel.
 pub struct Booted {
@@ -75,7 +76,7 @@ fn start_machine(info: &BootInfo, entry_tsc: u64) -> &'static PcMachine {
         Err(feature) => fatal(feature),
     };
     let cpu = Cpu::start(&features, 0, dummy_owner());
-    let entry = Entry { dispatch: Abs32((&raw const cpu.dispatch) as u64) }.draft();
+    let entry = Entry { dispatch: Abs32((&raw const cpu.slots.dispatch) as u64) }.draft();
     let Ok(entry) = STORE.publish::<crate::UserCall>("cpu.entry", Maker::new("boot"), entry) else {
         fatal("no memory for the entry code")
     };
@@ -128,8 +129,8 @@ fn number(text: &[u8]) -> Option<(u64, &[u8])> {
 /// # Safety
 /// Text must still be writable.
 unsafe fn patch_smap_sites() {
-    let stac = user::stac_sites().map(|site| (site, [0x0F, 0x01, 0xCB]));
-    let clac = user::clac_sites().map(|site| (site, [0x0F, 0x01, 0xCA]));
+    let stac = access_sites().map(|site| (site, [0x0F, 0x01, 0xCB]));
+    let clac = restrict_sites().map(|site| (site, [0x0F, 0x01, 0xCA]));
     let trap = trap::clac_sites().map(|site| (site, [0x0F, 0x01, 0xCA]));
     for (site, bytes) in stac.into_iter().chain(clac).chain(trap) {
         // SAFETY: each site is a three-byte no-op that nobody executes now; it is written through the
@@ -177,63 +178,12 @@ pub fn power_off() -> ! {
 /// The kernel's last words (status 70 through the host tool): what, where, registers, stack.
 pub fn epitaph(registers: &Registers, what: &str) -> ! {
     let cr2 = crate::registers::read_cr2();
-    let mut text = EpitaphText::new();
-    let _ = writeln!(
-        text,
-        "kernel panic: {what}\nvector {} error {:#x} rip {:#x} rsp {:#x} cr2 {cr2:#x} rflags {:#x}\n\
-         rax {:#x} rbx {:#x} rcx {:#x} rdx {:#x} rsi {:#x} rdi {:#x} rbp {:#x}\n\
-         r8 {:#x} r9 {:#x} r10 {:#x} r11 {:#x} r12 {:#x} r13 {:#x} r14 {:#x} r15 {:#x}",
-        registers.cause,
-        registers.error,
-        registers.rip,
-        registers.rsp,
-        registers.rflags,
-        registers.rax,
-        registers.rbx,
-        registers.rcx,
-        registers.rdx,
-        registers.rsi,
-        registers.rdi,
-        registers.rbp,
-        registers.r8,
-        registers.r9,
-        registers.r10,
-        registers.r11,
-        registers.r12,
-        registers.r13,
-        registers.r14,
-        registers.r15
-    );
-    backtrace(&mut text, registers.rbp);
-    last_words(&text)
+    last_words(&EpitaphText::of_trap(format_args!("{what}"), registers, cr2, IMAGE_WINDOW..u64::MAX))
 }
 
 /// A panic of the kernel's Rust code.
 pub fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
-    let mut text = EpitaphText::new();
-    let _ = writeln!(text, "kernel panic: {info}");
-    let frame: u64;
-    // SAFETY: reading rbp has no effect.
-    unsafe { core::arch::asm!("mov {}, rbp", out(reg) frame) };
-    backtrace(&mut text, frame);
-    last_words(&text)
-}
-
-/// Return addresses by frame pointers, while they stay in kernel memory.
-fn backtrace(text: &mut EpitaphText, mut frame: u64) {
-    for _ in 0..16 {
-        if frame < IMAGE_WINDOW || !frame.is_multiple_of(8) {
-            break;
-        }
-        // SAFETY: frame pointers of kernel code point into mapped kernel stacks; a wrong one ends in
-        // the double-fault stack, which prints what there is.
-        let (next, address) = unsafe { (*(frame as *const u64), *((frame + 8) as *const u64)) };
-        let _ = writeln!(text, "  called from {address:#x}");
-        if next <= frame {
-            break;
-        }
-        frame = next;
-    }
+    last_words(&EpitaphText::of_panic(info, IMAGE_WINDOW..u64::MAX))
 }
 
 /// Sends the epitaph without a lock or an allocation: control channel if the console exists and is not
@@ -242,12 +192,8 @@ fn last_words(text: &EpitaphText) -> ! {
     say_early(format_args!("{}", text.as_str()));
     if MACHINE.load(Ordering::Acquire) != 0 {
         let machine = crate::the();
-        let bytes = text.as_str().as_bytes();
-        let mut header = [0u8; 8];
-        header[0] = PANIC_RECORD;
-        header[4..8].copy_from_slice(&(bytes.len() as u32).to_le_bytes());
-        machine.send(Channel::Control, &header);
-        machine.send(Channel::Control, bytes);
+        machine.send(Channel::Control, &text.record_header());
+        machine.send(Channel::Control, text.as_str().as_bytes());
         for _ in 0..100_000_000u64 {
             if machine.is_drained(Channel::Control) {
                 break;
@@ -255,32 +201,4 @@ fn last_words(text: &EpitaphText) -> ! {
         }
     }
     power_off()
-}
-
-/// `control::PANIC` of the boot-image crate, which the machine does not depend on.
-const PANIC_RECORD: u8 = 4;
-
-/// A fixed buffer, because a panic may not allocate.
-struct EpitaphText {
-    bytes: [u8; 2048],
-    used: usize,
-}
-
-impl EpitaphText {
-    fn new() -> EpitaphText {
-        EpitaphText { bytes: [0; 2048], used: 0 }
-    }
-
-    fn as_str(&self) -> &str {
-        core::str::from_utf8(&self.bytes[..self.used]).unwrap_or("kernel panic")
-    }
-}
-
-impl Write for EpitaphText {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        let part = text.len().min(self.bytes.len() - self.used);
-        self.bytes[self.used..self.used + part].copy_from_slice(&text.as_bytes()[..part]);
-        self.used += part;
-        Ok(())
-    }
 }

@@ -1,17 +1,11 @@
-//! A thread's own machine code: switching to and from it (S-57, S-58), and the dispatch of its calls (S-83).
+//! How a thread of the pc takes the processor (S-57, S-58), and the entry of calls.
 
 use core::mem::offset_of;
 
-use synth::{Template, template};
+use machine_x86::{Slots, THREAD_AREA_BYTES, TteRecord};
+use synth::{Abs32, Draft, Template, template};
 
-use crate::layout::THREAD_AREA_BYTES;
-use crate::record::{CALLS, TteRecord};
-
-/// Register contract of switch code: entered by `jmp`, with no register but rsp meaningful.
-pub enum Switch {}
-/// Register contract of call code: entered from a program's `syscall` by `jmp`, registers as the
-/// program left them (rcx = return address, r11 = flags).
-pub enum UserCall {}
+use crate::cpu::{Cpu, Tss};
 
 template! {
     /// sw_in_mmu, then sw_in (S-57, S-58): makes this thread the running one. In: nothing.
@@ -33,78 +27,6 @@ template! {
 pub const MMU_BYTES: u64 = 11;
 
 template! {
-    /// sw_out (S-57): called by the thread itself, C convention. Saves what the C convention keeps and jumps straight
-    /// into the successor; there is no dispatcher. Cost: 14 instructions out, 7 back in.
-    pub struct SwitchOut { kernel_sp: Abs32, next: Abs32, fs_base: Abs32, gs_base: Abs32 }
-    "push rbx",
-    "push rbp",
-    "push r12",
-    "push r13",
-    "push r14",
-    "push r15",
-    "rdfsbase rax",
-    "mov qword ptr [{fs_base}], rax",
-    "rdgsbase rax",
-    "mov qword ptr [{gs_base}], rax",
-    "lea rax, [rip + 72f]",
-    "push rax",
-    "mov qword ptr [{kernel_sp}], rsp",
-    "jmp qword ptr [{next}]",
-    "72:",
-    "pop r15",
-    "pop r14",
-    "pop r13",
-    "pop r12",
-    "pop rbp",
-    "pop rbx",
-    "ret",
-}
-
-template! {
-    /// The thread's dispatch (S-83): limit check, table, jump. In: rax = call number. Cost: 3 instructions.
-    pub struct Dispatch { calls: Abs32, slow: Target }
-    where { LIMIT = CALLS }
-    "cmp rax, {LIMIT}",
-    "jae 73f",
-    "jmp qword ptr [{calls} + rax*8]",
-    "73:",
-    ".byte 0xe9",
-    ".long {slow}",
-}
-
-template! {
-    /// Moves a call to the thread's kernel stack and to its slow end. Cost: 3 instructions.
-    pub struct SlowCall { user_sp: Abs32, common: Target }
-    "mov qword ptr [{user_sp}], rsp",
-    "mov rsp, {user_sp}",
-    ".byte 0xe9",
-    ".long {common}",
-}
-
-template! {
-    /// fd → entry (S-83, S-89): moves to the kernel stack and jumps to the routine of the descriptor. Cost: 5 instructions.
-    pub struct ByDescriptor { user_sp: Abs32, count: Imm32, entries: Abs32, slow: Target }
-    "mov qword ptr [{user_sp}], rsp",
-    "mov rsp, {user_sp}",
-    "cmp rdi, {count}",
-    "jae 73f",
-    "jmp qword ptr [{entries} + rdi*8]",
-    "73:",
-    ".byte 0xe9",
-    ".long {slow}",
-}
-
-template! {
-    /// Loads the running thread's tag into rax: its record lies at the start of the area that the stack is in. Cost: 3
-    /// instructions.
-    pub struct LoadTag {}
-    where { AREA = THREAD_AREA_BYTES, TAG = offset_of!(TteRecord, tag) }
-    "mov rax, rsp",
-    "and rax, -{AREA}",
-    "mov rax, qword ptr [rax + {TAG}]",
-}
-
-template! {
     /// A call whose answer is known (getpid): no stack, no table. Cost: 2 instructions.
     pub struct Constant { value: Imm32 }
     "mov eax, {value}",
@@ -117,16 +39,27 @@ template! {
     "jmp qword ptr [{dispatch}]",
 }
 
+/// The thread with this area and dispatch takes the processor.
+pub fn switch_in(area: u64, dispatch: u64, cpu: *mut Cpu) -> Draft {
+    let field = |offset: usize| Abs32(area + offset as u64);
+    let cpu_field = |offset: usize| Abs32(cpu as u64 + offset as u64);
+    let code = SwitchIn {
+        root: field(offset_of!(TteRecord, root)),
+        kernel_sp: field(offset_of!(TteRecord, kernel_sp)),
+        rsp0: cpu_field(offset_of!(Cpu, tss) + offset_of!(Tss, rsp0)),
+        stack_top: Abs32(area + THREAD_AREA_BYTES),
+        cpu_dispatch: cpu_field(offset_of!(Cpu, slots) + offset_of!(Slots, dispatch)),
+        dispatch: Abs32(dispatch),
+        fs_base: field(offset_of!(TteRecord, fs_base)),
+        gs_base: field(offset_of!(TteRecord, gs_base)),
+    };
+    code.draft()
+}
+
 /// A thread's templates under the names of the routines made of them, for the golden listings.
 pub fn templates() -> [(&'static str, Template); 8] {
-    [
-        ("thread.sw_in", SwitchIn::template()),
-        ("thread.sw_out", SwitchOut::template()),
-        ("thread.dispatch", Dispatch::template()),
-        ("thread.slow_call", SlowCall::template()),
-        ("thread.by_descriptor", ByDescriptor::template()),
-        ("thread.constant", Constant::template()),
-        ("thread.tag", LoadTag::template()),
-        ("cpu.entry", Entry::template()),
-    ]
+    let [out, dispatch, slow, by_descriptor, tag] = machine_x86::templates();
+    let sw_in = ("thread.sw_in", SwitchIn::template());
+    let (constant, entry) = (("thread.constant", Constant::template()), ("cpu.entry", Entry::template()));
+    [sw_in, out, dispatch, slow, by_descriptor, constant, tag, entry]
 }

@@ -6,7 +6,7 @@ use alloc::vec;
 use core::mem::offset_of;
 
 use machine::{Fragment, PAGE_BYTES, SendCode};
-use synth::{Abs32, Imm32, Target, template};
+use synth::{Abs32, Fact, Imm32, Target, template};
 
 use crate::virtqueue::{AVAILABLE, QueueWords, SIZE, USED};
 
@@ -98,3 +98,16 @@ pub fn send_code(words: &QueueWords, queue: u32, none: Target) -> SendCode {
 pub fn templates() -> [synth::Template; 2] {
     [ChooseBuffer::template(), SendBuffer::template()]
 }
+
+/// What the holes stand for.
+pub const FACTS: &[Fact] = &[
+    Fact::half("idle_count", "buffers that the driver has", "never"),
+    Fact::half("used", "how far the driver has looked at what the device gave back", "never"),
+    Fact::word("ring", "address of the queue that device and driver share", "never"),
+    Fact::value("buffer_count", "buffers of this queue", "never"),
+    Fact::value("idle", "numbers of the buffers that the driver has", "never"),
+    Fact::value("buffers", "addresses of the buffers", "never"),
+    Fact::half("available", "how many buffers the device was given", "never"),
+    Fact::word("notify", "address of the device's register", "never"),
+    Fact::value("queue", "the queue's number for the device", "never"),
+];

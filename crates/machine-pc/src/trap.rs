@@ -10,12 +10,10 @@ use core::arch::global_asm;
 use core::mem::offset_of;
 
 use machine::Registers;
+use machine_x86::{Slots, THREAD_AREA_BYTES, TteRecord, USER_CODE, USER_DATA, VECTOR_OFFSET};
 
 use crate::apic;
-use crate::cpu::Cpu;
-use crate::layout::{KERNEL_CODE, THREAD_AREA_BYTES, USER_CODE, USER_DATA, direct};
-use crate::record::TteRecord;
-use crate::tte::VECTOR_OFFSET;
+use crate::layout::{KERNEL_CODE, direct};
 
 pub const TIMER_VECTOR: u8 = 0x20;
 pub const DEVICE_VECTOR: u8 = 0x21;
@@ -52,21 +50,9 @@ pub fn gate(vector: usize) -> [u64; 2] {
 global_asm!(
     r#"
     .macro push_registers
-        push rdi
-        push rsi
-        push rdx
-        push rcx
-        push rax
-        push r8
-        push r9
-        push r10
-        push r11
-        push rbx
-        push rbp
-        push r12
-        push r13
-        push r14
-        push r15
+"#,
+    machine_x86::push_registers!(),
+    r#"
     .endm
 
     /* From a program: save the vector owner's legacy state; TS off for Rust. Leaves the TTE in rbx. */
@@ -280,41 +266,15 @@ global_asm!(
         jnz restore_by_iret
         bt rcx, 47                          /* SYSRET must not see a non-canonical rip */
         jc restore_by_iret
-        pop r15
-        pop r14
-        pop r13
-        pop r12
-        pop rbp
-        pop rbx
-        add rsp, 8
-        pop r10
-        pop r9
-        pop r8
-        pop rax
-        add rsp, 8
-        pop rdx
-        pop rsi
-        pop rdi
-        mov rsp, [rsp + 40]
+"#,
+    machine_x86::pop_after_call!(),
+    r#"
         sysretq
 
     restore_by_iret:
-        pop r15
-        pop r14
-        pop r13
-        pop r12
-        pop rbp
-        pop rbx
-        pop r11
-        pop r10
-        pop r9
-        pop r8
-        pop rax
-        pop rcx
-        pop rdx
-        pop rsi
-        pop rdi
-        add rsp, 16
+"#,
+    machine_x86::pop_registers!(),
+    r#"
         iretq
     .popsection
 "#,
@@ -322,9 +282,9 @@ global_asm!(
     apic = const direct(apic::LOCAL),
     eoi = const apic::EOI,
     count = const apic::INITIAL_COUNT,
-    cpu_preempt_until = const offset_of!(Cpu, preempt_until),
-    cpu_since = const offset_of!(Cpu, since),
-    cpu_preemptions = const offset_of!(Cpu, preemptions),
+    cpu_preempt_until = const offset_of!(Slots, preempt_until),
+    cpu_since = const offset_of!(Slots, since),
+    cpu_preemptions = const offset_of!(Slots, preemptions),
     tte_quantum = const offset_of!(TteRecord, quantum),
     tte_next_quantum = const offset_of!(TteRecord, next_quantum),
     least = const machine::QUANTUM_LEAST_NS,
@@ -337,8 +297,8 @@ global_asm!(
     tte_attention = const offset_of!(TteRecord, attention),
     area = const THREAD_AREA_BYTES,
     tte_cpu = const offset_of!(TteRecord, cpu),
-    cpu_owner = const offset_of!(Cpu, vector_owner),
-    cpu_mask = const offset_of!(Cpu, vector_mask),
+    cpu_owner = const offset_of!(Slots, vector_owner),
+    cpu_mask = const offset_of!(Slots, vector_mask),
     vector = const VECTOR_OFFSET,
     regs_cs = const offset_of!(Registers, cs),
     regs_rip = const offset_of!(Registers, rip),

@@ -1,13 +1,11 @@
 //! Where the trap stubs meet Rust: sort the cause, tell the kernel.
 
-use core::cell::UnsafeCell;
+use machine::{Access, Exception, PAGE_BYTES, Registers, TteId, VirtAddr};
+use machine_x86::{USER_LIMIT, current_by_stack, landing, upcalls};
 
-use machine::{Access, Exception, PAGE_BYTES, Registers, TteId, Upcalls, VirtAddr};
-
-use crate::layout::USER_LIMIT;
 use crate::registers::read_cr2;
 use crate::trap::{DEVICE_VECTOR, SPURIOUS_VECTOR, TIMER_VECTOR};
-use crate::{STORE, apic, record, start, the, user};
+use crate::{STORE, apic, start, the};
 
 const PAGE_FAULT: u64 = 14;
 /// Page-fault error code (SDM vol. 3A, 4.7).
@@ -16,30 +14,10 @@ const FETCH: u64 = 16;
 /// The flag AC: only with it may the kernel touch programs' pages (SDM vol. 3A, 4.6).
 const ACCESS_OPEN: u64 = 1 << 18;
 
-/// The kernel, once it is there.
-struct Kernel(UnsafeCell<Option<&'static dyn Upcalls>>);
-
-// SAFETY: written once, at boot, by the only processor that runs then.
-unsafe impl Sync for Kernel {}
-
-static KERNEL: Kernel = Kernel(UnsafeCell::new(None));
-
-/// From now on traps go to `upcalls`.
-pub fn set_upcalls(upcalls: &'static dyn Upcalls) {
-    // SAFETY: called at boot; no trap reads it meanwhile.
-    unsafe { *KERNEL.0.get() = Some(upcalls) };
-}
-
-#[inline]
-fn upcalls() -> &'static dyn Upcalls {
-    // SAFETY: written only at boot.
-    unsafe { *KERNEL.0.get() }.expect("a trap before the kernel was ready")
-}
-
 #[inline]
 fn thread() -> TteId {
     // SAFETY: every thread runs on the stack of its own area.
-    TteId(unsafe { (*record::current()).id } as u32)
+    TteId(unsafe { (*current_by_stack()).id } as u32)
 }
 
 fn access(error: u64) -> Access {
@@ -94,9 +72,9 @@ extern "C" fn trap_from_kernel(registers: &mut Registers) {
             // A synthesized copy checks where it starts; one that runs over the limit faults in the page that is never
             // mapped, behind it.
             if access.address.0 < USER_LIMIT + PAGE_BYTES as u64
-                && let Some(landing) = user::landing(registers.rip).or_else(|| STORE.landing(registers.rip))
+                && let Some(there) = landing(registers.rip).or_else(|| STORE.landing(registers.rip))
             {
-                registers.rip = landing;
+                registers.rip = there;
                 return;
             }
             start::epitaph(registers, "page fault in the kernel");

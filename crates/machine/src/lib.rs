@@ -1,4 +1,5 @@
-//! Layer 1: what a machine is, as words and traits; no implementation lives here.
+//! Layer 1: what a machine is, as words and traits; no implementation lives here
+//! but the instructions that Rust code itself must contain to leave a thread (`SwitchOut`).
 //!
 //! Two machines implement these traits: `machine-pc` (bare hardware) and `machine-hosted`
 //! (a Linux process). Everything above layer 2 knows only this crate.
@@ -12,6 +13,7 @@ mod foreign;
 mod machine;
 mod memory;
 mod registers;
+mod switch;
 mod thread;
 mod time;
 mod translation;
@@ -21,9 +23,10 @@ pub use foreign::{About, Extended, Foreign, Handle, Held, Hold, Moment, Refused,
 pub use machine::{Channel, Fragment, Machine, Received, SendCode};
 pub use memory::{FrameNumber, FrameSource, KERNEL_FRAMES_MIN, PAGE_BYTES, PhysicalMemory, UserMemory};
 pub use registers::Registers;
+pub use switch::SwitchOut;
 pub use thread::{
-    Access, BadVectorState, Entries, Exception, FloatWords, PAGE_LOST, QUANTUM_LEAST_NS, QUANTUM_MOST_NS, Start,
-    Threads, Tte, TteId, Upcalls,
+    Access, BadVectorState, CALLS_MAX, Entries, Exception, FloatWords, PAGE_LOST, QUANTUM_LEAST_NS, QUANTUM_MOST_NS,
+    Start, THREAD_FACTS, Threads, Tte, TteId, Upcalls,
 };
 pub use time::Nanos;
 pub use translation::{Change, Mapping, NoFrames, Protection, Translation, UserFault, VirtAddr};

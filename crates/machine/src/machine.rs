@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::AtomicU64;
 
-use synth::{Draft, HoleValue, Target, Template};
+use synth::{Draft, Fact, HoleValue, Target, Template};
 
 use crate::{Foreign, FrameNumber, Nanos, NoFrames, PhysicalMemory, Threads, Translation, Upcalls, UserMemory};
 
@@ -108,6 +108,15 @@ pub trait Machine: PhysicalMemory + UserMemory + Threads {
     }
     /// The trees of names outside of the machine, if it has such.
     fn foreign(&self) -> Option<&'static dyn Foreign> {
+        None
+    }
+    /// What the holes of the machine's own templates stand for.
+    fn facts(&self) -> &'static [Fact] {
+        &[]
+    }
+    /// The eight bytes at `address`, if the kernel's own data or code is there. Touches nothing else.
+    fn peek(&self, address: u64) -> Option<u64> {
+        let _ = address;
         None
     }
     /// Ends the machine.

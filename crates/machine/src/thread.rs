@@ -1,10 +1,12 @@
 //! The machine's side of a thread: its table entry (TTE, S-50) and the traps it takes.
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
+use core::sync::atomic::AtomicU64;
 
-use synth::Draft;
+use synth::{Draft, Fact};
 
-use crate::{Nanos, NoFrames, Registers, Translation, UserFault, VirtAddr};
+use crate::{Nanos, NoFrames, Registers, SwitchOut, Translation, UserFault, VirtAddr};
 
 /// Names a TTE. Small, reused after the TTE is dropped.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
@@ -13,6 +15,9 @@ pub struct TteId(pub u32);
 /// Limits of a thread's quantum (S-70); a new thread has the most. The papers name a few hundred microseconds.
 pub const QUANTUM_LEAST_NS: u64 = 200_000;
 pub const QUANTUM_MOST_NS: u64 = 1_000_000;
+
+/// System calls a thread's table covers; larger numbers take the slow end.
+pub const CALLS_MAX: usize = 464;
 
 /// The vector-state image was not one that the processor accepts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -96,6 +101,16 @@ pub trait Tte {
     fn ran(&self) -> Nanos {
         Nanos(0)
     }
+    /// Leads every call to `entry`; what the call table held, and what is bound from now on, stands in the table given,
+    /// which has at least [`CALLS_MAX`] words. `None`: the call table is what it was, with what was bound meanwhile.
+    fn divert_calls(&self, to: Option<(u64, Arc<[AtomicU64]>)>) {
+        let _ = to;
+    }
+    /// What the thread's call table holds for system call `number`.
+    fn call_entry(&self, number: usize) -> u64 {
+        let _ = number;
+        self.slow_entry()
+    }
     /// Where code that has not left the program's stack goes to have the call done in Rust; rax = call number.
     fn slow_entry(&self) -> u64;
     /// Synthesizes a call that is one constant now (S-14) and binds it.
@@ -114,6 +129,8 @@ pub struct Entries {
     pub root: u64,
     /// Address of the word that holds the thread's quantum; 0 where the machine does not pre-empt by itself.
     pub quantum: u64,
+    pub sw_out: u64,
+    pub dispatch: u64,
 }
 
 /// How a new thread begins.
@@ -172,10 +189,35 @@ pub trait Upcalls {
 pub trait Threads {
     fn create_tte(&self, start: Start) -> Result<Box<dyn Tte>, NoFrames>;
     fn current_tte(&self) -> TteId;
-    /// Leaves the current thread for its successor in the ring; returns when somebody switches back.
-    fn switch_away(&self);
+    /// How the current thread leaves for its successor in the ring.
+    fn switch_out(&self) -> SwitchOut;
     /// Waits for an interrupt. Only the idle thread calls this.
     fn wait_for_interrupt(&self);
     /// Serves interrupts that wait, between two pieces of idle work. Only the idle thread calls this.
     fn serve_interrupts(&self) {}
 }
+
+/// What the holes of a thread's own code stand for, on either machine.
+pub const THREAD_FACTS: &[Fact] = &[
+    Fact::word("root", "the thread's quaspace", "exec: the word changes, the code stays"),
+    Fact::word("kernel_sp", "the thread's kernel stack while another runs", "the thread ends"),
+    Fact::word("next", "slot: sw_in of the next ready thread", "each change of the ready ring stores another"),
+    Fact::word("rsp0", "stack for the next trap from a program", "never"),
+    Fact::word("cpu_top", "stack of the running thread", "never"),
+    Fact::value("stack_top", "end of this thread's kernel stack", "the thread ends"),
+    Fact::word("cpu_dispatch", "slot: dispatch of the running thread", "each switch stores another"),
+    Fact::value("dispatch", "this thread's dispatch; in cpu.entry the slot that leads to it", "the thread ends"),
+    Fact::word("fs_base", "thread-local storage while another runs", "the thread ends"),
+    Fact::word("gs_base", "GS base while another runs", "the thread ends"),
+    Fact::value("calls", "this thread's call table", "the thread ends"),
+    Fact::word(
+        "user_sp",
+        "the program's stack pointer during a call; the code also has its address",
+        "the thread ends",
+    ),
+    Fact::value("common", "entry of all calls that are done in Rust", "never"),
+    Fact::value("change_space", "exchanges the mappings of two quaspaces", "never"),
+    Fact::value("count", "descriptors whose calls are synthesized", "never"),
+    Fact::value("entries", "this process's entries, by descriptor", "the process gets another table: exec, unshare"),
+    Fact::value("value", "the answer of the call", "fork, setuid, setpgid, the parent's end: Rust answers again"),
+];

@@ -12,9 +12,11 @@
 extern crate alloc;
 
 mod draft;
+mod fact;
 mod hole;
 mod template;
 
 pub use draft::{Bound, Draft, FaultLanding, FillError, Origin};
+pub use fact::Fact;
 pub use hole::{Abs32, HoleKind, HoleValue, Imm32, Label, Target, pattern};
 pub use template::{Shape, Template};

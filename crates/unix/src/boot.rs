@@ -33,6 +33,7 @@ use crate::files::{
     Body, ChannelStream, Channels, DescriptorTable, OpenFile, SimpleCode, Slot, Terminals, TtyStream, synthesize,
     terminal_node,
 };
+use crate::inspect::{ControlPort, Tracing};
 pub use crate::limits::RESERVE_FRAMES;
 use crate::task::{Family, Ids, NewProcess, Place, Process, Task, TaskTable};
 
@@ -108,8 +109,15 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
         tasks: TaskTable::new(),
         channels,
         terminals: Terminals::new(),
+        control: ControlPort::new(),
+        tracing: Tracing::new(),
         lock_waits: LockWaits::new(),
-        options: Options { generic: config.flags.generic, strace: config.flags.strace, verbose: config.flags.verbose },
+        options: Options {
+            generic: config.flags.generic,
+            strace: config.flags.strace,
+            verbose: config.flags.verbose,
+            trace: config.flags.trace,
+        },
         shm: crate::calls::Segments::new(),
         epoch: KernelCell::new(Nanos(epoch)),
         host_name: KernelCell::new(config.hostname.to_vec()),
@@ -321,6 +329,9 @@ fn first_program(unix: &'static Unix, config: &ConfigView<'_>) -> Result<Arc<Thr
     let task = Task::new(pid, &process, &thread, task_name(config.program));
     unix.tasks.add_task(&task);
     unix.tasks.add_process(&process);
+    if unix.options.trace {
+        unix.tracing.begin_run(unix);
+    }
     *unix.first.borrow_mut() = Some(process);
     // What is left until the program's first instruction is the switch to it.
     unix.boot_report.set(Some(unix.machine.now()));

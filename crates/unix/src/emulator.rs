@@ -12,11 +12,13 @@ use kernel::file::{CounterClock, Namespace, Time};
 use kernel::schedule::Scheduler;
 use kernel::space::{Access, FramePool, Page};
 use kernel::thread::Thread;
+use kernel::trace::kind;
 use machine::{Channel, Exception, KernelCell, Machine, Nanos, Registers, TteId, Upcalls, VirtAddr};
 
 use crate::call::Call;
 use crate::calls::{self, FutexTable, LockWaits, SocketNames};
 use crate::files::{Channels, SimpleCode, Terminals};
+use crate::inspect::{ControlPort, Tracing};
 use crate::strace::Summary;
 use crate::task::{Process, Task, TaskTable};
 
@@ -27,6 +29,8 @@ pub struct Options {
     pub generic: bool,
     pub strace: bool,
     pub verbose: bool,
+    /// The run is traced from its start.
+    pub trace: bool,
 }
 
 impl Options {
@@ -46,6 +50,9 @@ pub struct Unix {
     pub tasks: TaskTable,
     pub channels: &'static Channels,
     pub terminals: Terminals,
+    /// The port to the host tool.
+    pub(crate) control: ControlPort,
+    pub(crate) tracing: Tracing,
     pub lock_waits: LockWaits,
     pub options: Options,
     pub shm: calls::Segments,
@@ -103,17 +110,7 @@ impl Unix {
 
     /// Sends a record to the host tool; waits for room, because records may not be torn.
     pub fn tell(&self, kind: u8, payload: &[u8]) {
-        let mut record = Vec::with_capacity(payload.len() + 8);
-        record.extend_from_slice(&bootimage::control::header(kind, payload.len() as u32));
-        record.extend_from_slice(payload);
-        let mut sent = 0;
-        while sent < record.len() {
-            let part = self.machine.send(Channel::Control, &record[sent..]);
-            sent += part;
-            if part == 0 {
-                self.scheduler.sleep(&[self.channels.output()], None);
-            }
-        }
+        self.control.tell(self, kind, payload);
     }
 
     /// A kernel message, shown with `--verbose`.
@@ -137,8 +134,11 @@ impl Unix {
     }
 
     /// Ends the machine with the first process's status, after everything it wrote has gone out.
-    pub(crate) fn finish(&self, status: i32, signal: u32) -> ! {
+    pub(crate) fn finish(&'static self, status: i32, signal: u32) -> ! {
         self.bury();
+        if self.options.trace {
+            self.tracing.tell_run(self);
+        }
         if self.options.strace {
             let table = self.summary.borrow().table();
             self.tell(bootimage::control::kind::STRACE, table.as_bytes());
@@ -155,16 +155,20 @@ impl Unix {
         for channel in [Channel::StandardOutput, Channel::StandardError, Channel::Terminal] {
             self.drain(channel);
         }
-        self.tell_raw(&bootimage::control::exit_record(status, signal));
+        let exit = bootimage::control::exit_record(status, signal);
+        self.tell(bootimage::control::kind::EXIT, &exit[bootimage::control::HEADER_BYTES..]);
         self.drain(Channel::Control);
         self.machine.power_off()
     }
 
-    fn tell_raw(&self, record: &[u8]) {
-        while self.machine.sendable(Channel::Control) < record.len() {
-            self.scheduler.sleep(&[self.channels.output()], None);
+    /// A call that was done in Rust, at its end.
+    #[cold]
+    fn note_return(&self, thread: TteId, number: u64, result: u64) {
+        let trace = self.scheduler.trace();
+        if number >= machine::CALLS_MAX as u64 {
+            trace.note(kind::UNKNOWN_CALL, thread, number as u32, 0, 0);
         }
-        self.machine.send(Channel::Control, record);
+        trace.note(kind::RETURN, thread, number as u32, result, 0);
     }
 
     fn drain_console(&self) {
@@ -194,12 +198,16 @@ impl Upcalls for Unix {
             self.bury();
         }
         let task = self.running(thread);
+        task.count_call();
         let number = u64::from(registers.cause as u32);
         let mut call = Call { unix: self, task: &task, registers, registers_replaced: false };
         if self.options.strace {
             calls::serve_traced(&mut call, number);
         } else {
             calls::serve(&mut call, number);
+        }
+        if self.scheduler.trace().is_on() {
+            self.note_return(thread, number, registers.rax);
         }
         if calls::needs_attention(&task, registers) {
             calls::before_user(self, task, registers);
@@ -236,12 +244,16 @@ impl Upcalls for Unix {
     }
 
     fn timer(&'static self) {
+        self.scheduler.trace().interrupt(0);
         self.scheduler.timer();
     }
 
     fn device(&'static self) {
+        self.scheduler.trace().interrupt(1);
+        // First, so that people see who slept.
+        self.control.device(self);
         self.channels.wake(self.scheduler);
-        self.terminals.device(self);
+        self.terminals.device();
     }
 
     fn before_user(&'static self, thread: TteId, registers: &mut Registers) {

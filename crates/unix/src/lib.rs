@@ -25,6 +25,7 @@ mod calls;
 mod emulator;
 pub mod exec;
 pub mod files;
+mod inspect;
 mod limits;
 mod proc;
 pub mod signal;

@@ -9,7 +9,8 @@ use kernel::call::{CallCode, FileCall, Makers};
 use kernel::space::FramePool;
 use machine::{
     BadVectorState, Channel, Entries, FloatWords, FrameNumber, Machine, Nanos, NoFrames, PAGE_BYTES, PhysicalMemory,
-    Received, Registers, SendCode, Start, Threads, Translation, Tte, TteId, Upcalls, UserFault, UserMemory, VirtAddr,
+    Received, Registers, SendCode, Start, SwitchOut, Threads, Translation, Tte, TteId, Upcalls, UserFault, UserMemory,
+    VirtAddr,
 };
 use synth::{Abs32, Draft, Target, Template, template};
 
@@ -265,7 +266,7 @@ impl Threads for Bench {
         TteId(0)
     }
 
-    fn switch_away(&self) {
+    fn switch_out(&self) -> SwitchOut {
         unreachable!("nobody sleeps in these tests")
     }
 
@@ -433,6 +434,6 @@ impl Tte for OnlyTte {
     }
 
     fn entries(&self) -> Entries {
-        Entries { sw_in: 0, sw_in_mmu: 0, root: 0, quantum: 0 }
+        Entries { sw_in: 0, sw_in_mmu: 0, root: 0, quantum: 0, sw_out: 0, dispatch: 0 }
     }
 }

@@ -29,9 +29,30 @@ pub enum FileCall {}
 /// Address of the word with the first address that a program may not use, for `cmp rsi, [word]` (S-87).
 pub type LimitWord = synth::Abs32;
 
+/// What hole `hole` of a routine named `routine` stands for: the facts kept next to the templates it was made of.
+pub fn fact(machine: &dyn machine::Machine, routine: &str, hole: &str) -> Option<&'static synth::Fact> {
+    let family = match routine.split('.').next() {
+        Some("pipe") => crate::pipe::FACTS,
+        Some("file") => crate::file::WINDOW_FACTS,
+        Some("tty") => crate::tty::FACTS,
+        Some("call") => open::FACTS,
+        Some("trace") => crate::trace::FACTS,
+        _ => &[],
+    };
+    let mut lists = [family, routine::FACTS, machine::THREAD_FACTS, machine.facts()].into_iter();
+    lists.find_map(|list| list.iter().find(|fact| fact.hole == hole))
+}
+
 /// All templates of call routines, for the golden listings.
 pub fn templates() -> alloc::vec::Vec<synth::Template> {
     let own =
         [routine::templates().as_slice(), &simple::templates(), &console::templates(), &open::templates()].concat();
-    [own.as_slice(), &crate::pipe::templates(), &crate::file::window_templates(), &crate::tty::templates()].concat()
+    [
+        own.as_slice(),
+        &crate::pipe::templates(),
+        &crate::file::window_templates(),
+        &crate::tty::templates(),
+        &crate::trace::templates(),
+    ]
+    .concat()
 }

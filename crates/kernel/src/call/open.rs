@@ -12,7 +12,7 @@
 use abi::nr;
 use codestore::{Code, Maker, PublishError};
 use machine::Tte;
-use synth::{Abs32, Draft, Imm32, Label, Target, template};
+use synth::{Abs32, Draft, Fact, Imm32, Label, Target, template};
 
 use super::routine::Makers;
 
@@ -198,3 +198,21 @@ fn finish(
 pub fn templates() -> [synth::Template; 5] {
     [SameOpen::template(), SamePath::template(), Install::template(), Uninstall::template(), ToRust::template()]
 }
+
+/// What the holes stand for.
+pub const FACTS: &[Fact] = &[
+    Fact::value("flags", "flags of the open that was done twice", "compared at each call"),
+    Fact::word("generation_word", "moves when any name changes (mkdir, rename, unlink, chmod, mount...)", "never"),
+    Fact::value("generation", "what that word was: the path leads to the same file", "compared at each call"),
+    Fact::value("offset", "place in the path", "never"),
+    Fact::value("bytes", "four bytes of the path", "compared at each call"),
+    Fact::word("free", "bit for each free descriptor below 64", "the process gets another table: exec, unshare"),
+    Fact::word("pending", "bit for each descriptor that nobody has looked at", "as free"),
+    Fact::value("reads", "this process's entries of read, by descriptor", "as free"),
+    Fact::value("writes", "this process's entries of write, by descriptor", "as free"),
+    Fact::value("recipes", "how pending descriptors become open files", "as free"),
+    Fact::value("recipe", "number of the recipe for this file", "as free"),
+    Fact::value("read_entry", "read of the file that is opened", "credentials, limits or the table change"),
+    Fact::value("write_entry", "write of the file that is opened", "credentials, limits or the table change"),
+    Fact::value("slow_entry", "what an entry without a routine holds", "never"),
+];

@@ -2,7 +2,7 @@
 
 use codestore::{Code, CodeStore, Maker, PublishError};
 use machine::Machine;
-use synth::{Abs32, Draft, Imm32, Label, Target, template};
+use synth::{Abs32, Draft, Fact, Imm32, Label, Target, template};
 
 use super::FileCall;
 
@@ -162,3 +162,15 @@ impl Routine {
 pub fn templates() -> [synth::Template; 4] {
     [GoSlow::template(), RestoreOne::template(), RestoreMany::template(), RestoreFilter::template()]
 }
+
+/// What the holes that many routines have stand for.
+pub const FACTS: &[Fact] = &[
+    Fact::word("user_limit", "first address a program may not use (S-87)", "never"),
+    Fact::value("slow", "way to the Rust twin, for whatever is unusual", "never"),
+    Fact::value("slow_one", "way to the Rust twin that makes rdx 1 again", "never"),
+    Fact::value("slow_many", "way to the Rust twin that gives three registers back", "never"),
+    Fact::value("many", "the part for any number of bytes", "never"),
+    Fact::value("none", "way to the Rust twin when the device has no room", "never"),
+    Fact::value("number", "number of the call that the Rust twin does", "never"),
+    Fact::value("most", "most bytes that one buffer of the device takes, less one", "never"),
+];

@@ -52,4 +52,5 @@ pub use rename::RenameMode;
 pub use virtual_tree::{LinkTarget, Listed, VirtualDirectory, VirtualFile, VirtualLink, Visit};
 pub use volume::{MAGIC_DEVPTS, MAGIC_PROC, MAGIC_SYSFS, MAGIC_TMPFS, ReadOnly, Residence, Volume};
 pub use walk::{FinalLink, View};
+pub(crate) use window::FACTS as WINDOW_FACTS;
 pub use window::{Window, WindowCode, WindowRoutines, templates as window_templates};

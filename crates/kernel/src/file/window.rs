@@ -15,7 +15,7 @@ use core::mem::offset_of;
 use abi::nr;
 use codestore::{Code, Maker, PublishError};
 use machine::{KernelCell, Machine, PAGE_BYTES};
-use synth::{Abs32, template};
+use synth::{Abs32, Fact, template};
 
 use super::content::{Content, ContentWords};
 use crate::call::{FileCall, Makers, Routine};
@@ -313,3 +313,20 @@ pub fn templates() -> [synth::Template; 7] {
         Advance::template(),
     ]
 }
+
+/// What the holes stand for.
+pub const FACTS: &[Fact] = &[
+    Fact::word(
+        "words",
+        "address of the file's layout, size and times",
+        "the open file is closed: the window serves another",
+    ),
+    Fact::word("position", "offset of the next byte", "the open file is closed"),
+    Fact::word(
+        "layout",
+        "the file's layout when the slots were filled",
+        "compared at each call: truncation, a page that goes",
+    ),
+    Fact::value("slots", "pages of the file that are remembered", "layout moves, or the open file is closed"),
+    Fact::value("addresses", "where those pages are", "layout moves, or the open file is closed"),
+];

@@ -15,6 +15,7 @@ mod template;
 
 pub use ends::{Pipe, PipeCode, PipeEnd, Side};
 pub use ring::{CAPACITY_DEFAULT, PipeWords};
+pub(crate) use template::FACTS;
 pub use template::templates;
 pub(crate) use template::{MoveMany, MoveManyRax};
 

@@ -6,7 +6,7 @@
 
 use abi::nr;
 use codestore::{Code, Maker, PublishError};
-use synth::{Abs32, Imm32, template};
+use synth::{Abs32, Fact, Imm32, template};
 
 use super::ends::Pipe;
 use super::ring::{CAPACITY_DEFAULT, PipeWords};
@@ -270,3 +270,17 @@ pub fn templates() -> [synth::Template; 10] {
         ReadManyEnd::template(),
     ]
 }
+
+/// What the holes stand for.
+pub const FACTS: &[Fact] = &[
+    Fact::word(
+        "waiting",
+        "threads that sleep at the other side; not 0: Rust wakes them",
+        "the pipe is closed or resized",
+    ),
+    Fact::word("head", "bytes ever written to this pipe", "the pipe is closed or resized"),
+    Fact::word("tail", "bytes ever read from this pipe", "the pipe is closed or resized"),
+    Fact::word("write_limit", "capacity, or 0 when nobody can read", "the pipe is closed or resized"),
+    Fact::value("base", "first byte of the ring", "F_SETPIPE_SZ moves it: the routines go, Rust works on"),
+    Fact::value("capacity", "size of the ring", "F_SETPIPE_SZ"),
+];

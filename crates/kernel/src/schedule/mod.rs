@@ -27,6 +27,7 @@ use machine::{KernelCell, Machine, Nanos, QUANTUM_MOST_NS, Start, TteId};
 
 use crate::space::FramePool;
 use crate::thread::{State, Thread};
+use crate::trace::Trace;
 use alarm::Alarms;
 use ring::Ring;
 
@@ -49,6 +50,7 @@ pub struct Scheduler {
     switches: KernelCell<u64>,
     /// When the running thread's account was last brought up to date.
     charged_at: KernelCell<Nanos>,
+    trace: Trace,
     /// The frames that the idle thread zeroes ahead (S-106).
     idle_pool: KernelCell<Option<&'static FramePool>>,
 }
@@ -72,12 +74,17 @@ impl Scheduler {
             is_timer_late: KernelCell::new(false),
             switches: KernelCell::new(0),
             charged_at: KernelCell::new(machine.now()),
+            trace: Trace::new(machine),
             idle_pool: KernelCell::new(None),
         }));
         scheduler.enlist(&idle);
         scheduler.allow_preemption();
         THE.set(Some(scheduler));
         Ok(scheduler)
+    }
+
+    pub fn trace(&self) -> &Trace {
+        &self.trace
     }
 
     pub fn machine(&self) -> &'static dyn Machine {
@@ -182,10 +189,10 @@ impl Scheduler {
                 self.ring.borrow().any().and_then(|id| self.thread(id)).unwrap_or_else(|| self.idle.clone());
             current.tte().link_next(successor.tte());
             self.shorten_turn(&successor);
+            self.trace.switch(current.id(), successor.id(), true);
         }
         drop(current);
-        self.count_switch();
-        self.machine.switch_away();
+        self.switch();
     }
 
     /// Threads that wake each other without going back to their programs hold the timer's interrupt off. Then the alarms
@@ -204,9 +211,20 @@ impl Scheduler {
     pub fn yield_now(&self) {
         if self.ring.borrow().len() > 1 || self.machine.current_tte() == self.idle.id() {
             self.account_current();
-            self.count_switch();
-            self.machine.switch_away();
+            if self.trace.is_on() {
+                let current = self.machine.current_tte();
+                let next = self.ring.borrow().after(current).unwrap_or(self.idle.id());
+                self.trace.switch(current, next, false);
+            }
+            self.switch();
         }
+    }
+
+    /// In line, so that registers are saved once, by the function that leaves.
+    #[inline(always)]
+    fn switch(&self) {
+        self.switches.set(self.switches.get() + 1);
+        self.machine.switch_out().leave();
     }
 
     /// Brings the running thread's account up to now. Every switch does.
@@ -220,10 +238,6 @@ impl Scheduler {
             self.account_current();
         }
         thread.ran()
-    }
-
-    fn count_switch(&self) {
-        self.switches.set(self.switches.get() + 1);
     }
 
     /// The timer went off: expired alarms, then the quantum. `running_program`: the interrupted thread was
@@ -274,9 +288,9 @@ impl Scheduler {
 
     /// The timer's interrupt is left to the machine as long as it cannot mean an alarm: a quantum later it comes again, and
     /// then the alarm must not be due yet. A cancelled alarm is forgotten at the next interrupt that the kernel sees.
-    fn allow_preemption(&self) {
+    pub fn allow_preemption(&self) {
         let until = match self.alarms.borrow().next() {
-            _ if self.is_timer_late.get() => Nanos(0),
+            _ if self.is_timer_late.get() || self.trace.is_on() => Nanos(0),
             None => Nanos(u64::MAX),
             Some(at) => at.saturating_sub(Nanos(QUANTUM_MOST_NS)),
         };

@@ -33,6 +33,11 @@ impl Ring {
         self.any
     }
 
+    /// Who runs after `id`; some member when `id` is not in the ring (idle).
+    pub fn after(&self, id: TteId) -> Option<TteId> {
+        self.links(id).map(|links| links.after).or(self.any)
+    }
+
     fn links(&self, id: TteId) -> Option<Links> {
         self.links.get(id.0 as usize).copied().flatten()
     }

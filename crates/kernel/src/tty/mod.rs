@@ -46,6 +46,7 @@ pub use output::CookTtyOut;
 pub use read::{Patience, RawDecision, ReadOutcome, decide_raw_read};
 pub use ring::{ByteRing, NoMemory};
 pub use signal::{Signal, Signals};
+pub(crate) use template::FACTS;
 pub use template::{TtyCode, templates};
 pub use termios::{Termios, WindowSize};
 

@@ -12,7 +12,7 @@ use core::mem::offset_of;
 use abi::nr;
 use codestore::{Code, Maker};
 use machine::{Channel, SendCode};
-use synth::{Abs32, Imm32, template};
+use synth::{Abs32, Fact, Imm32, template};
 
 use super::Tty;
 use super::input::InputWords;
@@ -353,3 +353,21 @@ pub fn templates() -> [synth::Template; 9] {
         LineEnd::template(),
     ]
 }
+
+/// What the holes stand for.
+pub const FACTS: &[Fact] = &[
+    Fact::word(
+        "gate",
+        "which way is open now: code may do the usual case",
+        "tcsetattr, ^S, output that waits: looked at in each call",
+    ),
+    Fact::value("raw", "the part for a tty that does not process output", "never"),
+    Fact::half("column", "where the cursor is, for tabs and erasing", "the terminal goes"),
+    Fact::half("line_column", "where the line being edited begins", "the terminal goes"),
+    Fact::half("continuation", "which bytes go on a character (IUTF8)", "tcsetattr stores another"),
+    Fact::word("foreground", "process group in front", "tcsetpgrp: compared at each call"),
+    Fact::word("tail", "first byte that nobody has read", "the terminal goes"),
+    Fact::word("line_start", "where the line being edited begins", "the terminal goes"),
+    Fact::value("marks", "ends of lines in the ring", "the terminal goes"),
+    Fact::value("base", "first byte of the ring", "the terminal goes"),
+];

@@ -31,6 +31,11 @@ impl Channels {
         scheduler.wake(&self.output);
     }
 
+    /// Whoever looks for room in an output shall look again.
+    pub fn wake_writers(&self, scheduler: &Scheduler) {
+        scheduler.wake(&self.output);
+    }
+
     pub fn output(&self) -> &WaitQueue {
         &self.output
     }
@@ -48,6 +53,22 @@ pub struct ChannelStream {
 impl ChannelStream {
     pub fn new(channel: Channel, machine: &'static dyn Machine, channels: &'static Channels) -> Arc<ChannelStream> {
         Arc::new(ChannelStream { channel, machine, channels, code: KernelCell::new(None) })
+    }
+
+    /// Which stream it is, for people.
+    pub fn name(&self) -> &'static str {
+        match self.channel {
+            Channel::StandardInput => "standard input",
+            Channel::StandardOutput => "standard output",
+            Channel::StandardError => "standard error",
+            Channel::Terminal => "terminal",
+            Channel::Control => "control",
+        }
+    }
+
+    /// A number that no pipe and no other channel has.
+    pub fn number(&self) -> u64 {
+        FIRST_NUMBER + self.channel as u64
     }
 
     /// Bytes that a read would give now.
@@ -152,7 +173,7 @@ impl Stream for ChannelStream {
 
     /// The other end is a pipe as far as a program can tell.
     fn nameless(&self) -> Nameless {
-        Nameless::Pipe(FIRST_NUMBER + self.channel as u64)
+        Nameless::Pipe(self.number())
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -263,6 +263,14 @@ impl DescriptorTable {
         Some(self.settled().borrow().slots.get(descriptor.index())?.as_ref()?.file.clone())
     }
 
+    /// What the dispatch of `read`, `write` and `lseek` finds for a descriptor now; and what an entry without a routine holds.
+    pub fn bound(&self, descriptor: Descriptor) -> ([u64; 3], u64) {
+        let index = descriptor.index();
+        let tables = self.entries.get().filter(|_| index < SYNTHESIZED);
+        let tables = tables.map(|entries| [&entries.reads, &entries.writes, &entries.seeks]);
+        (tables.map_or([self.slow; 3], |tables| tables.map(|table| table[index].load(Ordering::Relaxed))), self.slow)
+    }
+
     pub fn slot(&self, descriptor: Descriptor) -> Option<Slot> {
         self.settled().borrow().slots.get(descriptor.index())?.clone()
     }

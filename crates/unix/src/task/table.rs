@@ -19,11 +19,14 @@ struct State {
     processes: BTreeMap<u32, Arc<Process>>,
     last_id: u32,
     created: u64,
+    /// Calls that threads which have ended had done in Rust.
+    ended_calls: u64,
 }
 
 impl TaskTable {
     pub const fn new() -> TaskTable {
-        let state = State { tasks: BTreeMap::new(), processes: BTreeMap::new(), last_id: 0, created: 0 };
+        let state =
+            State { tasks: BTreeMap::new(), processes: BTreeMap::new(), last_id: 0, created: 0, ended_calls: 0 };
         TaskTable { state: KernelCell::new(state), by_thread: KernelSlots::new() }
     }
 
@@ -55,7 +58,10 @@ impl TaskTable {
 
     pub fn remove_task(&self, task: &Task) {
         self.by_thread.set(task.thread.id().0 as usize, None);
-        self.state.borrow_mut().tasks.remove(&task.tid);
+        let mut state = self.state.borrow_mut();
+        if state.tasks.remove(&task.tid).is_some() {
+            state.ended_calls += task.calls();
+        }
     }
 
     pub fn add_process(&self, process: &Arc<Process>) {
@@ -84,6 +90,16 @@ impl TaskTable {
         self.state.borrow().processes.values().cloned().collect()
     }
 
+    /// Numbers of tasks and processes from `first` on, in order.
+    pub fn numbers_from(&self, first: u32) -> Vec<u32> {
+        let state = self.state.borrow();
+        let mut numbers: Vec<u32> = state.tasks.range(first..).map(|(number, _)| *number).collect();
+        numbers.extend(state.processes.range(first..).map(|(number, _)| *number));
+        numbers.sort_unstable();
+        numbers.dedup();
+        numbers
+    }
+
     pub fn task_count(&self) -> usize {
         self.state.borrow().tasks.len()
     }
@@ -91,6 +107,12 @@ impl TaskTable {
     /// The number that was given last.
     pub fn last_id(&self) -> u32 {
         self.state.borrow().last_id
+    }
+
+    /// Calls ever done in Rust: a gauge (S-31).
+    pub fn calls(&self) -> u64 {
+        let state = self.state.borrow();
+        state.ended_calls + state.tasks.values().map(|task| task.calls()).sum::<u64>()
     }
 
     /// Tasks ever created, for /proc/loadavg and /proc/stat.

@@ -1,6 +1,7 @@
 //! One thread of a program.
 
 use alloc::sync::Arc;
+use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use kernel::space::FaultKind;
@@ -43,6 +44,8 @@ pub struct Task {
     /// How the call that was interrupted wants to go on; settled before the thread goes back to its program.
     pub interrupted_call: KernelCell<RestartKind>,
     pub restart_block: KernelCell<Option<RestartBlock>>,
+    /// Calls that were done in Rust: synthesized ones are not counted.
+    calls: Cell<u64>,
     /// There is something to do before the thread goes back to its program.
     attention: AtomicBool,
 }
@@ -65,6 +68,7 @@ impl Task {
             last_fault: KernelCell::new(None),
             interrupted_call: KernelCell::new(RestartKind::No),
             restart_block: KernelCell::new(None),
+            calls: Cell::new(0),
             attention: AtomicBool::new(false),
         });
         process.live_tasks.fetch_add(1, Ordering::Relaxed);
@@ -80,6 +84,17 @@ impl Task {
     /// Routines find the process group with the running thread: a terminal serves the group in front.
     pub fn tag(&self) {
         self.thread.tte().set_tag(self.process.family.get().group.into());
+    }
+
+    /// One more call is done in Rust.
+    #[inline]
+    pub fn count_call(&self) {
+        self.calls.set(self.calls.get() + 1);
+    }
+
+    /// Calls that were done in Rust so far.
+    pub fn calls(&self) -> u64 {
+        self.calls.get()
     }
 
     /// A sleep must end early: the thread shall end, or a signal waits.

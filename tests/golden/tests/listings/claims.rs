@@ -8,7 +8,7 @@ use synth::Template;
 
 use crate::{disassembly, root};
 
-const SOURCES: [&str; 11] = [
+const SOURCES: [&str; 12] = [
     "kernel/src/call/routine.rs",
     "kernel/src/call/simple.rs",
     "kernel/src/call/open.rs",
@@ -20,6 +20,7 @@ const SOURCES: [&str; 11] = [
     "machine-pc/src/call.rs",
     "machine-pc/src/thread_code.rs",
     "machine-pc/src/lib.rs",
+    "machine-x86/src/thread_code.rs",
 ];
 
 /// The doc comment of a template, from the source.

@@ -12,6 +12,7 @@ mod dispatch;
 mod files;
 mod pipes;
 mod race;
+mod switch;
 
 use golden::Random;
 use race::Race;
@@ -34,13 +35,15 @@ fn main() {
     let mut devices = devices::Devices::new();
     let mut descriptors = descriptors::Descriptors::new();
     let mut dispatch = dispatch::Dispatch::new();
+    let mut switch = switch::Switch::new();
     for operation in 0..operations {
         race.operation = operation;
-        match race.random.below(18) {
+        match race.random.below(19) {
             0..6 => pipes.step(&mut race),
             6..12 => files.step(&mut race),
             12 => devices.step(&mut race),
             13 => dispatch.step(&mut race),
+            18 => switch.step(&mut race),
             16.. => consoles.step(&mut race),
             _ => descriptors.step(&mut race),
         }

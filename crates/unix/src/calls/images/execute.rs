@@ -127,6 +127,7 @@ fn lead(call: &Call<'_>) -> Arc<Task> {
     task.mask.set(old.mask.get());
     core::mem::swap(&mut *task.pending.borrow_mut(), &mut *old.pending.borrow_mut());
     call.unix.tasks.add_task(&task);
+    call.unix.tracing.adopt(call.unix, &task);
     task.call_attention();
     task
 }

@@ -251,6 +251,7 @@ fn create_task(call: &Call<'_>, birth: &Birth, tid: u32, process: &Arc<Process>,
     if birth.has(CLONE_CHILD_CLEARTID) {
         task.clear_child_tid.store(birth.child_tid, Ordering::Relaxed);
     }
+    call.unix.tracing.adopt(call.unix, &task);
     task
 }
 

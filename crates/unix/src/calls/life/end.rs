@@ -49,6 +49,7 @@ pub fn leave(unix: &'static Unix, task: Arc<Task>) -> ! {
     let process = task.process.clone();
     robust::release(unix, &task);
     let_go_of_memory(unix, &task);
+    unix.tracing.release(unix, &task);
     unix.tasks.remove_task(&task);
     times::account_end(unix, &task);
     // From here on the thread runs in whatever quaspace is active.

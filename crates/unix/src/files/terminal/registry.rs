@@ -7,12 +7,11 @@ use core::cell::Cell;
 
 use abi::Errno;
 use abi::file::O_NOCTTY;
-use bootimage::control::{Decoder, Record};
 use kernel::file::{Credentials, FinalLink, NewSpecial, Node, NodeKind, View};
 use kernel::schedule::WaitQueue;
 use kernel::stream::Stream;
 use kernel::tty::{Signal, Tty, WindowSize};
-use machine::{Channel, KernelCell, Nanos, Received};
+use machine::{KernelCell, Nanos};
 
 use super::console::Console;
 use super::job::disassociate;
@@ -31,14 +30,12 @@ const TTY_MODE: u32 = 0o620;
 pub struct Terminals {
     /// A terminal's place is its number. 0 is the console.
     list: KernelCell<Vec<Option<Arc<Terminal>>>>,
-    /// Records of the host tool.
-    control: KernelCell<Decoder>,
 }
 
 impl Terminals {
     #[allow(clippy::new_without_default, reason = "there is one, made at boot")]
     pub const fn new() -> Terminals {
-        Terminals { list: KernelCell::new(Vec::new()), control: KernelCell::new(Decoder::new()) }
+        Terminals { list: KernelCell::new(Vec::new()) }
     }
 
     /// Connects the console to the machine's channel, as controlling terminal of session `session`. Error: `ENOMEM`.
@@ -109,27 +106,17 @@ impl Terminals {
     }
 
     /// A device of the machine has news.
-    pub fn device(&self, unix: &'static Unix) {
-        let Some(console) = self.console() else { return };
-        self.take_records(unix, &console);
-        console.device();
+    pub fn device(&self) {
+        if let Some(console) = self.console() {
+            console.device();
+        }
     }
 
-    /// Follows the size of the host's terminal. A broken stream of records is not read on.
-    fn take_records(&self, unix: &'static Unix, console: &Terminal) {
-        let mut bytes = [0; 64];
-        while unix.machine.receivable(Channel::Control) > 0
-            && let Received::Bytes(count) = unix.machine.receive(Channel::Control, &mut bytes)
-        {
-            let mut control = self.control.borrow_mut();
-            control.feed(&bytes[..count]);
-            while let Ok(Some(record)) = control.next() {
-                if let Record::WindowSize { rows, columns, x_pixels, y_pixels } = record {
-                    let size = WindowSize { rows, columns, x_pixels, y_pixels };
-                    let effects = console.tty.borrow_mut().set_window_size(size);
-                    console.apply(effects);
-                }
-            }
+    /// The host's terminal has another size.
+    pub fn set_window_size(&self, size: WindowSize) {
+        if let Some(console) = self.console() {
+            let effects = console.tty.borrow_mut().set_window_size(size);
+            console.apply(effects);
         }
     }
 

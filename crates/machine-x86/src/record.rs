@@ -1,10 +1,13 @@
-//! The record of a thread's TTE: what synthesized code, the trap stubs and Rust share of a thread.
+//! The record of a thread's TTE: what synthesized code, the entries and Rust share of a thread.
 
 use core::arch::asm;
 
-use crate::cpu::Cpu;
-use crate::layout::THREAD_AREA_BYTES;
-use crate::registers::read_tsc;
+use machine::SwitchOut;
+
+use crate::area::THREAD_AREA_BYTES;
+use crate::clock::read_tsc;
+use crate::ground::Ground;
+use crate::slots::Slots;
 
 /// System calls a thread's table covers; larger numbers take the slow end.
 pub const CALLS: usize = 464;
@@ -16,11 +19,11 @@ pub struct TteRecord {
     pub kernel_sp: u64,
     /// Slot: where `sw_out` jumps, the successor's `sw_in` or `sw_in_mmu`.
     pub next: u64,
-    /// CR3 of the thread's quaspace.
+    /// Root word of the thread's quaspace.
     pub root: u64,
     pub fs_base: u64,
     pub gs_base: u64,
-    pub cpu: *mut Cpu,
+    pub cpu: *mut Slots,
     pub id: u64,
     pub start: u64,
     /// Entry of the thread's `sw_out`.
@@ -31,45 +34,48 @@ pub struct TteRecord {
     pub calls: [u64; CALLS],
     /// Entry of the thread's `sw_in`: in `next` when nobody else is ready.
     pub switch_in: u64,
-    /// Longest turn while others are ready, in ticks of the timer (ns).
+    /// Longest turn while others are ready, in nanoseconds.
     pub quantum: u64,
     /// Address of the successor's quantum.
     pub next_quantum: u64,
-    /// Ticks of the counter as the running thread, up to `Cpu::since`.
+    /// Ticks of the counter as the running thread, up to `Slots::since`.
     pub ran: u64,
     /// Address of a byte: not zero when the kernel must look before the thread goes back to its program.
     pub attention: u64,
+    /// What the last trap was about (CR2 of a page fault), where the machine does not find it in a register.
+    pub fault_address: u64,
 }
 
-/// The running thread's record.
-pub fn current() -> *mut TteRecord {
+/// The record of the thread on whose kernel stack this is called.
+pub fn current_by_stack() -> *mut TteRecord {
     let sp: u64;
     // SAFETY: reading the stack pointer has no effect.
     unsafe { asm!("mov {}, rsp", out(reg) sp, options(nomem, nostack, preserves_flags)) };
     (sp & !(THREAD_AREA_BYTES - 1)) as *mut TteRecord
 }
 
-/// Puts the time since the last switch on the running thread's account; the counter's value. The timer's stub does the
+/// Puts the time since the last switch on the running thread's account; the counter's value. The pc's timer does the
 /// same by itself.
-pub fn charge() -> u64 {
+pub fn charge<G: Ground>() -> u64 {
     let now = read_tsc();
     // SAFETY: 1. The record is the running thread's and its processor's is never freed. 2. Interrupts are off.
     unsafe {
-        let tte = current();
-        let cpu = (*tte).cpu;
+        let (tte, cpu) = (G::current(), G::slots());
         (*tte).ran = (*tte).ran.wrapping_add(now.wrapping_sub((*cpu).since));
         (*cpu).since = now;
     }
     now
 }
 
-/// Leaves the running thread through its synthesized `sw_out`.
-pub fn switch_away() {
-    // SAFETY: 1. The record is the running thread's. 2. `out` is its `sw_out`, which follows the C convention.
+/// The running thread's synthesized `sw_out`.
+///
+/// # Panics
+/// When nobody is linked behind the thread.
+pub fn switch_out<G: Ground>() -> SwitchOut {
+    // SAFETY: 1. The record is the running thread's. 2. `switch_out` is its `sw_out`, which keeps the stack pointer.
     unsafe {
-        let record = &*current();
+        let record = &*G::current();
         assert!(record.next != 0, "thread {} has no successor", record.id);
-        let out: extern "C" fn() = core::mem::transmute(record.switch_out);
-        out();
+        SwitchOut::new(record.switch_out)
     }
 }

@@ -1,0 +1,75 @@
+//! Looking at a running system: `synth ps`, `code`, `graph`, `top`, `trace`.
+//!
+//! ```text
+//!   synth ps ──socket──► synth run ──control port──► kernel          one request
+//!   synth ps ◄──socket── synth run ◄──control port── kernel          one answer
+//! ```
+//! A tool that runs a system listens at a socket named by its process number (`listen`); the commands find it there
+//! (`client`). It reads neither requests nor answers; what they hold is in `bootimage::inspect`.
+
+mod client;
+mod code;
+mod listen;
+mod listing;
+mod perfetto;
+mod ps;
+mod trace;
+
+pub use listen::{Listener, stop as stop_listening};
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+
+use crate::failure::{Failure, SIGNALLED};
+use client::Client;
+
+/// Commands for people who want to see.
+#[derive(Subcommand, Debug)]
+pub enum SeeCommand {
+    /// List the threads of a running system: state, what they wait for, time, calls
+    Ps(Which),
+    /// Record calls, switches, interrupts and syntheses for a while
+    Trace(trace::TraceOptions),
+    /// Disassemble live synthesized code, with its birth certificate
+    Code(code::CodeOptions),
+}
+
+/// Which running system.
+#[derive(Args, Debug, Clone, Copy)]
+pub struct Which {
+    /// The process number of the `synth run` that runs it; not needed while only one runs
+    #[arg(long, value_name = "PID")]
+    pub of: Option<u32>,
+}
+
+/// Does one of the commands; the exit status.
+pub fn see(command: &SeeCommand) -> Result<u8, Failure> {
+    match command {
+        SeeCommand::Code(options) => code::code(&mut Client::connect(options.which.of)?, options),
+        SeeCommand::Trace(options) => trace::trace(&mut Client::connect(options.which.of)?, options),
+        SeeCommand::Ps(which) => ps::ps(&mut Client::connect(which.of)?),
+    }
+}
+
+/// Writes the trace of a traced run.
+pub fn write_trace(pieces: &[Vec<u8>], path: &Path) -> Result<(), Failure> {
+    trace::write(&trace::Recorded::of_run(pieces), path)
+}
+
+/// Prints; ends quietly when nobody reads any more.
+fn print(text: &str) {
+    let mut out = std::io::stdout().lock();
+    if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() {
+        std::process::exit(i32::from(SIGNALLED) + signal_hook::consts::SIGPIPE);
+    }
+}
+
+/// Where the sockets are: a folder of this user alone.
+fn folder() -> PathBuf {
+    match std::env::var_os("XDG_RUNTIME_DIR") {
+        Some(folder) if !folder.is_empty() => PathBuf::from(folder).join("synthesis"),
+        _ => PathBuf::from(format!("/tmp/synthesis-{}", rustix::process::getuid().as_raw())),
+    }
+}

@@ -1,0 +1,160 @@
+//! `synth trace` and `synth run --trace`: gathers records and writes them for ui.perfetto.dev.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use bootimage::inspect::{Fields, TraceName, TraceRecord, opcode, trace as part};
+use clap::Args;
+
+use super::client::Client;
+use super::{Which, perfetto};
+use crate::failure::{Failure, TOOL};
+
+/// How often records are fetched while the trace runs.
+const FETCH_EVERY: Duration = Duration::from_millis(10);
+
+#[derive(Args, Debug)]
+pub struct TraceOptions {
+    /// How long to record, for example 2s or 300ms
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_time, default_value = "1s")]
+    pub time: Duration,
+    /// The file to write, Chrome's trace format: open it at ui.perfetto.dev
+    #[arg(short, long, value_name = "FILE", default_value = "trace.json")]
+    pub output: PathBuf,
+    /// Records that the kernel keeps until they are fetched; older ones are lost, and counted
+    #[arg(long, value_name = "N", default_value_t = 65536)]
+    pub records: u32,
+    /// End a trace that somebody else began
+    #[arg(long)]
+    pub end: bool,
+    #[command(flatten)]
+    pub which: Which,
+    /// Record the calls of this process alone
+    #[arg(value_name = "PID", default_value_t = 0)]
+    pub pid: u32,
+}
+
+fn parse_time(text: &str) -> Result<Duration, String> {
+    let (digits, unit) = match text.strip_suffix("ms") {
+        Some(digits) => (digits, 0.001),
+        None => (text.strip_suffix('s').unwrap_or(text), 1.0),
+    };
+    let seconds = digits.parse::<f64>().map_err(|_| "expected a time such as 2s or 300ms".to_string())?;
+    match Duration::try_from_secs_f64(seconds * unit) {
+        Ok(time) if !time.is_zero() && time <= Duration::from_secs(3600) => Ok(time),
+        _ => Err("expected more than nothing and at most an hour".into()),
+    }
+}
+
+/// What was recorded.
+#[derive(Default)]
+pub struct Recorded {
+    /// With the number of each record: numbers are missing where records were lost.
+    pub records: Vec<(u64, TraceRecord)>,
+    pub names: Vec<TraceName>,
+    pub lost: u64,
+    /// The number of the next record.
+    pub next: u64,
+}
+
+impl Recorded {
+    fn lose(&mut self, lost: u64) {
+        self.lost += lost;
+        self.next += lost;
+    }
+
+    fn add(&mut self, record: TraceRecord) {
+        self.records.push((self.next, record));
+        self.next += 1;
+    }
+
+    /// Reads the records that a traced run sends at its end; what cannot be read is left out.
+    pub fn of_run(pieces: &[Vec<u8>]) -> Recorded {
+        let mut recorded = Recorded::default();
+        for piece in pieces {
+            let mut fields = Fields(piece);
+            match fields.u8() {
+                Some(part::LOST) => recorded.lose(fields.u64().unwrap_or(0)),
+                Some(part::RECORDS) => {
+                    while let Some(record) = TraceRecord::get(&mut fields) {
+                        recorded.add(record);
+                    }
+                }
+                Some(part::NAME) => recorded.names.extend(TraceName::get(&mut fields)),
+                _ => {}
+            }
+        }
+        recorded
+    }
+}
+
+pub fn trace(client: &mut Client, options: &TraceOptions) -> Result<u8, Failure> {
+    if options.end {
+        client.ask(opcode::TRACE_END, &[])?;
+        return Ok(0);
+    }
+    let is_over = interrupted()?;
+    let arguments = [options.records.to_le_bytes(), options.pid.to_le_bytes()].concat();
+    if client.ask(opcode::TRACE_BEGIN, &arguments)?.is_none() {
+        let error = format!("there is no process {}", options.pid);
+        return Err(Failure::new(TOOL, error, "synth ps lists them"));
+    }
+    let recorded = record(client, options.time, &is_over);
+    // Whatever went wrong, the system shall not be left traced.
+    let ended = client.ask(opcode::TRACE_END, &[]);
+    let mut recorded = recorded?;
+    ended?;
+    while fetch(client, &mut recorded)? {}
+    let bytes = client.ask(opcode::TRACE_NAMES, &[])?.unwrap_or_default();
+    recorded.names = client.items(&bytes, TraceName::get)?;
+    write(&recorded, &options.output)?;
+    Ok(0)
+}
+
+/// Set when the user wants no more.
+fn interrupted() -> Result<Arc<AtomicBool>, Failure> {
+    let flag = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register(signal, flag.clone())
+            .map_err(|error| Failure::new(TOOL, format!("cannot watch for signals: {error}"), ""))?;
+    }
+    Ok(flag)
+}
+
+fn record(client: &mut Client, time: Duration, is_over: &AtomicBool) -> Result<Recorded, Failure> {
+    let mut recorded = Recorded::default();
+    let end = Instant::now() + time;
+    while Instant::now() < end && !is_over.load(Ordering::Relaxed) {
+        if !fetch(client, &mut recorded)? {
+            sleep(FETCH_EVERY.min(end.saturating_duration_since(Instant::now())));
+        }
+    }
+    Ok(recorded)
+}
+
+/// Fetches a page of records; whether there may be more. Asking makes records, too, so a page that is not full is the last.
+fn fetch(client: &mut Client, recorded: &mut Recorded) -> Result<bool, Failure> {
+    let Some((_, page)) = client.page(opcode::TRACE_READ, recorded.next, &[])? else { return Ok(false) };
+    let mut fields = Fields(&page);
+    recorded.lose(fields.u64().unwrap_or(0));
+    let before = recorded.records.len();
+    while let Some(record) = TraceRecord::get(&mut fields) {
+        recorded.add(record);
+    }
+    Ok(recorded.records.len() - before > 300)
+}
+
+/// Writes what was recorded, and says what it is.
+pub fn write(recorded: &Recorded, path: &Path) -> Result<(), Failure> {
+    let failed = |error| Failure::new(TOOL, format!("cannot write {}: {error}", path.display()), "");
+    std::fs::write(path, perfetto::json(recorded)).map_err(failed)?;
+    let lost = match recorded.lost {
+        0 => String::new(),
+        lost => format!("; {lost} older ones were lost, --records keeps more"),
+    };
+    eprintln!("synth: {} records in {}{lost}", recorded.records.len(), path.display());
+    Ok(())
+}

@@ -1,0 +1,261 @@
+//! The execution trace (S-121): calls, returns, switches, interrupts and syntheses as fixed records in a ring.
+//!
+//! ```text
+//!   0  u64 time      of CALL the processor's counter, of all others ns since boot
+//!   8  u16 kind      10 u16 thread (TTE)      12 u32 number (call, interrupt, name)
+//!   16 u64 a         24 u64 b
+//! ```
+//! While nothing is traced no hot path has an instruction more: `begin` diverts the call table of each thread to a
+//! routine made for it (`template`), and `end` puts the tables back. Switches, interrupts and syntheses are noted by
+//! the Rust code that makes them, which looks at one word; while a trace runs, the machine leaves pre-emption to it.
+//!
+//! | what                                  | record                                             |
+//! |---------------------------------------|----------------------------------------------------|
+//! | a call, synthesized or not            | CALL, when it enters the kernel                    |
+//! | its end, when it was done in Rust     | RETURN, with the result                            |
+//! | a switch                              | SWITCH, with the successor                         |
+//! | timer and devices                     | INTERRUPT, those that the kernel sees              |
+//! | a routine is published                | BORN                                               |
+//!
+//! A call that synthesized code finishes leaves no RETURN, for there is no instruction of its own at its end. When the
+//! ring is full the oldest records go; the reader is told how many.
+
+mod template;
+
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::cell::Cell;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use codestore::{Birth, Code, CodeStore, Watch};
+use machine::{CALLS_MAX, KernelCell, Machine, Nanos, TteId};
+
+use crate::call::CallCode;
+use crate::thread::Thread;
+
+pub(crate) use template::FACTS;
+pub use template::templates;
+
+/// What a record is about.
+pub mod kind {
+    /// A call enters the kernel. number = call, a, b = its first two arguments.
+    pub const CALL: u16 = 1;
+    /// A call done in Rust returns. number = call, a = result.
+    pub const RETURN: u16 = 2;
+    /// The thread is left. number = successor, a = 1 when it goes to sleep.
+    pub const SWITCH: u16 = 3;
+    /// number = 0 the timer, 1 a device.
+    pub const INTERRUPT: u16 = 4;
+    /// A routine is published. number = its name in the list of names, a = address, b = bytes.
+    pub const BORN: u16 = 5;
+    /// As CALL, noted by Rust: numbers that no call table holds.
+    pub const UNKNOWN_CALL: u16 = 6;
+}
+
+/// Bytes of a record.
+pub const RECORD_BYTES: usize = 32;
+/// 64-bit words of a record.
+const WORDS: usize = RECORD_BYTES / 8;
+/// Least and most records that a ring may have.
+pub const RECORDS_MIN: usize = 1 << 8;
+pub const RECORDS_MAX: usize = 1 << 18;
+
+/// Why a trace does not begin.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TraceError {
+    /// One runs already.
+    Busy,
+    NoMemory,
+}
+
+/// The trace of this kernel: at most one at a time.
+pub struct Trace {
+    machine: &'static dyn Machine,
+    is_on: Cell<bool>,
+    /// Stays when the trace ends, to be read, until the next one begins.
+    ring: KernelCell<Option<Ring>>,
+    diverted: KernelCell<BTreeMap<u32, Code<CallCode>>>,
+}
+
+struct Ring {
+    /// Four words each; their number is a power of two.
+    records: Vec<AtomicU64>,
+    /// Records ever written: the code of the threads counts it up.
+    next: Arc<AtomicU64>,
+    /// Names of the routines that were published.
+    names: Vec<&'static str>,
+}
+
+impl Ring {
+    fn new(records: usize) -> Option<Ring> {
+        let records = records.clamp(RECORDS_MIN, RECORDS_MAX).next_power_of_two();
+        let mut words = Vec::new();
+        words.try_reserve_exact(records * WORDS).ok()?;
+        words.resize_with(records * WORDS, || AtomicU64::new(0));
+        Some(Ring { records: words, next: Arc::new(AtomicU64::new(0)), names: Vec::new() })
+    }
+
+    /// How many records it holds.
+    fn capacity(&self) -> u64 {
+        (self.records.len() / WORDS) as u64
+    }
+
+    fn note(&self, words: [u64; WORDS]) {
+        let at = self.next.fetch_add(1, Ordering::Relaxed) & (self.capacity() - 1);
+        for (word, value) in self.records[at as usize * WORDS..].iter().zip(words) {
+            word.store(value, Ordering::Relaxed);
+        }
+    }
+
+    /// The number of a routine's name.
+    fn name(&mut self, name: &'static str) -> u32 {
+        let known = self.names.iter().position(|known| *known == name);
+        known.unwrap_or_else(|| {
+            self.names.push(name);
+            self.names.len() - 1
+        }) as u32
+    }
+}
+
+impl Trace {
+    pub fn new(machine: &'static dyn Machine) -> Trace {
+        let diverted = KernelCell::new(BTreeMap::new());
+        Trace { machine, is_on: Cell::new(false), ring: KernelCell::new(None), diverted }
+    }
+
+    /// Whether something is recorded now.
+    #[inline]
+    pub fn is_on(&self) -> bool {
+        self.is_on.get()
+    }
+
+    /// Begins to record, in a ring of about `records` records. `divert` must follow for each thread.
+    pub fn begin(&self, records: usize) -> Result<(), TraceError> {
+        if self.is_on() {
+            return Err(TraceError::Busy);
+        }
+        // The old ring goes first.
+        *self.ring.borrow_mut() = None;
+        *self.ring.borrow_mut() = Some(Ring::new(records).ok_or(TraceError::NoMemory)?);
+        self.is_on.set(true);
+        Ok(())
+    }
+
+    /// From now on the calls of this thread are recorded. Without room for the code they are not.
+    pub fn divert(&self, store: &'static CodeStore, thread: &Thread) {
+        if !self.is_on() {
+            return;
+        }
+        // The table, and behind it room for two registers.
+        let calls: Arc<[AtomicU64]> = (0..CALLS_MAX + 2).map(|_| AtomicU64::new(0)).collect();
+        // The birth of the code is noted, too: nothing may be borrowed then.
+        let plan = self.ring.borrow().as_ref().map(|ring| template::Plan {
+            keep: calls[CALLS_MAX..].as_ptr() as u64,
+            next: Arc::as_ptr(&ring.next) as u64,
+            last: ring.capacity() as u32 - 1,
+            ring: ring.records.as_ptr() as u64,
+            thread: thread.id(),
+            calls: calls.as_ptr() as u64,
+        });
+        let Some(plan) = plan else { return };
+        if let Ok(code) = template::note_call(store, &plan) {
+            thread.tte().divert_calls(Some((code.entry(), calls)));
+            self.diverted.borrow_mut().insert(thread.id().0, code);
+        }
+    }
+
+    /// The thread ends: its calls go the direct way again.
+    pub fn release(&self, thread: &Thread) {
+        if self.diverted.borrow().contains_key(&thread.id().0) {
+            thread.tte().divert_calls(None);
+            self.diverted.borrow_mut().remove(&thread.id().0);
+        }
+    }
+
+    /// Threads whose calls are recorded.
+    pub fn traced(&self) -> Vec<TteId> {
+        self.diverted.borrow().keys().map(|id| TteId(*id)).collect()
+    }
+
+    /// Nothing more is recorded. `release` must have been called for each thread that is traced.
+    pub fn end(&self) {
+        self.is_on.set(false);
+    }
+
+    /// Notes what Rust knows of.
+    #[cold]
+    pub fn note(&self, kind: u16, thread: TteId, number: u32, a: u64, b: u64) {
+        if let Some(ring) = &*self.ring.borrow() {
+            let head = u64::from(kind) | u64::from(thread.0 as u16) << 16 | u64::from(number) << 32;
+            ring.note([self.machine.now().0, head, a, b]);
+        }
+    }
+
+    /// Records ever written, and names of routines.
+    pub fn written(&self) -> u64 {
+        self.ring.borrow().as_ref().map_or(0, |ring| ring.next.load(Ordering::Relaxed))
+    }
+
+    /// The name with this number.
+    pub fn name(&self, number: usize) -> Option<&'static str> {
+        self.ring.borrow().as_ref()?.names.get(number).copied()
+    }
+
+    /// Appends records from number `from` on, as many as fit `room` bytes, with all times in nanoseconds. Returns how many
+    /// are lost between `from` and the first of them.
+    pub fn read(&self, from: u64, room: usize, out: &mut Vec<u8>) -> u64 {
+        let ring = self.ring.borrow();
+        let Some(ring) = &*ring else { return 0 };
+        let written = ring.next.load(Ordering::Relaxed);
+        let oldest = written.saturating_sub(ring.capacity());
+        let first = from.max(oldest);
+        let last = written.min(first + (room / RECORD_BYTES) as u64);
+        for number in first..last {
+            let at = (number & (ring.capacity() - 1)) as usize * WORDS;
+            let mut words = [0; WORDS];
+            for (word, value) in words.iter_mut().zip(&ring.records[at..]) {
+                *word = value.load(Ordering::Relaxed);
+            }
+            if words[1] as u16 == kind::CALL {
+                words[0] = self.machine.time_of_counter(words[0]).0;
+            }
+            words.iter().for_each(|word| out.extend_from_slice(&word.to_le_bytes()));
+        }
+        first - from.min(first)
+    }
+
+    /// The running thread is left for `successor`.
+    #[inline]
+    pub(crate) fn switch(&self, from: TteId, successor: TteId, sleeps: bool) {
+        if self.is_on() {
+            self.note(kind::SWITCH, from, successor.0, sleeps.into(), 0);
+        }
+    }
+
+    /// An interrupt that the kernel sees.
+    #[inline]
+    pub fn interrupt(&self, number: u32) {
+        if self.is_on() {
+            self.note(kind::INTERRUPT, self.machine.current_tte(), number, 0, 0);
+        }
+    }
+
+    /// The time of records noted by Rust.
+    pub fn now(&self) -> Nanos {
+        self.machine.now()
+    }
+}
+
+impl Watch for Trace {
+    fn published(&self, birth: &Birth) {
+        if !self.is_on() {
+            return;
+        }
+        let number = match &mut *self.ring.borrow_mut() {
+            Some(ring) => ring.name(birth.name),
+            None => return,
+        };
+        self.note(kind::BORN, self.machine.current_tte(), number, birth.address, birth.bytes.into());
+    }
+}

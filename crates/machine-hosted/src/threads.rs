@@ -1,0 +1,105 @@
+//! What threads of the hosted machine stand on: mapped areas, the one processor's record, the entries.
+
+use machine::{FrameNumber, NoFrames, Registers, VirtAddr};
+use machine_x86::{Ground, Slots, THREAD_AREA_BYTES, TteRecord, USER_LIMIT};
+use synth::{Draft, Imm32};
+
+use crate::cpu::cpu;
+use crate::entry::{hosted_return_to_user, hosted_slow_call};
+use crate::frames::prepare;
+use crate::host;
+use crate::layout::{RESERVED, THREAD_AREAS, THREADS, direct};
+use crate::thread_code::{Constant, MMU_BYTES, switch_in};
+use crate::translation::flush;
+
+/// Bytes below the guard page.
+const LOW_BYTES: u64 = 0x2000;
+/// Where the kernel stack begins, above the guard page.
+const STACK_OFFSET: u64 = 0x3000;
+
+pub enum HostedGround {}
+
+// SAFETY: 1. `map_area` maps both sides of the guard page. 2. The processor's record is static, and its slot names the
+// running thread's area. 3. The direct map holds every frame. 4. What is reserved is clipped.
+unsafe impl Ground for HostedGround {
+    const THREADS: u64 = THREADS;
+    const THREAD_AREAS: u64 = THREAD_AREAS;
+    const AREA_FRAMES: usize = 0;
+    const MMU_BYTES: u64 = MMU_BYTES;
+
+    fn map_area(area: u64) -> Result<(), NoFrames> {
+        let rights = host::PROT_READ | host::PROT_WRITE;
+        // SAFETY: the range is this thread's own.
+        unsafe {
+            host::map_anonymous(area, LOW_BYTES, rights)
+                .and_then(|()| host::map_anonymous(area + STACK_OFFSET, THREAD_AREA_BYTES - STACK_OFFSET, rights))
+                .map_err(|_| NoFrames)
+        }
+    }
+
+    unsafe fn unmap_area(area: u64) {
+        // SAFETY: the thread has gone.
+        let _ = unsafe { host::unmap(area, THREAD_AREA_BYTES) };
+    }
+
+    fn slots() -> *mut Slots {
+        cpu().cast()
+    }
+
+    fn current() -> *mut TteRecord {
+        current()
+    }
+
+    fn dummy_area() -> u64 {
+        crate::dummy_area()
+    }
+
+    fn switch_in(area: u64, dispatch: u64) -> Draft {
+        switch_in(area, dispatch)
+    }
+
+    fn constant(value: u32) -> Draft {
+        Constant { value: Imm32(value) }.draft()
+    }
+
+    fn slow_call() -> u64 {
+        (&raw const hosted_slow_call) as u64
+    }
+
+    fn return_to_user() -> u64 {
+        (&raw const hosted_return_to_user) as u64
+    }
+
+    fn clip(address: VirtAddr, bytes: usize) -> usize {
+        flush();
+        let start = address.0;
+        if start >= USER_LIMIT {
+            return 0;
+        }
+        let end = start.saturating_add(bytes as u64).min(USER_LIMIT);
+        let end = RESERVED.iter().fold(end, |end, range| {
+            if range.end <= start || range.start >= end { end } else { range.start.max(start) }
+        });
+        (end - start) as usize
+    }
+
+    fn may_be_lost(frame: FrameNumber) -> bool {
+        crate::windows::index_of(frame).is_some()
+    }
+
+    fn frame(frame: FrameNumber) -> *mut u8 {
+        prepare(frame);
+        direct(frame.physical_address()) as *mut u8
+    }
+}
+
+/// The running thread's record. Signal handlers have a stack of their own, so the stack does not tell.
+pub fn current() -> *mut TteRecord {
+    // SAFETY: the slot is a word that switches store.
+    unsafe { ((*cpu()).stack_top - THREAD_AREA_BYTES) as *mut TteRecord }
+}
+
+/// Where the running thread's record of its program's registers lies.
+pub fn user_registers() -> *mut Registers {
+    (current() as u64 + THREAD_AREA_BYTES - size_of::<Registers>() as u64) as *mut Registers
+}

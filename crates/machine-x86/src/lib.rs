@@ -1,0 +1,53 @@
+//! Layer 2: what both machines do alike because both are x86-64: thread table entries with their code, vector state,
+//! copies to and from programs, the counter as a clock, a panic's last words.
+//!
+//! A machine says what is its own in [`Ground`]. This crate knows no hardware but the processor's unprivileged
+//! instructions, and no host.
+#![no_std]
+
+extern crate alloc;
+
+mod area;
+mod calls;
+mod clock;
+mod entry;
+mod epitaph;
+mod ground;
+mod record;
+mod slots;
+mod thread_code;
+mod tte;
+mod upcalls;
+mod user;
+mod vector;
+
+pub use area::{THREAD_AREA_BYTES, VECTOR_OFFSET, release_inactive};
+pub use clock::{counter_at, duration, now, parameters, read_tsc, start as start_clock, time_of};
+pub use epitaph::EpitaphText;
+pub use ground::Ground;
+pub use record::{CALLS, TteRecord, charge, current_by_stack, switch_out};
+pub use slots::Slots;
+pub use thread_code::{
+    ByDescriptor, Dispatch, LoadTag, SlowCall, Switch, SwitchOut, ToKernelStack, UserCall, templates,
+};
+pub use tte::X86Tte;
+pub use upcalls::{set_upcalls, upcalls};
+pub use user::{
+    access_sites, copy_frame, copy_in, copy_in_frame, copy_out, copy_out_frame, frame_bytes, landing, restrict_sites,
+    zero_out,
+};
+pub use vector::MANAGED_STATE;
+
+/// Linux's selectors, because signal frames and debuggers show them to programs.
+pub const USER_DATA: u16 = 0x2B;
+pub const USER_CODE: u16 = 0x33;
+/// First address a program may not use: the last page below the non-canonical hole is never mapped,
+/// so that no `syscall` instruction can end at it (SDM vol. 3A, 5.8.8 and Intel's SYSRET rule). Linux's
+/// TASK_SIZE_MAX with four-level tables, too.
+pub const USER_LIMIT: u64 = 0x0000_7FFF_FFFF_F000;
+
+/// The address of a word that holds [`USER_LIMIT`].
+pub fn user_limit_word() -> u64 {
+    static USER_LIMIT_WORD: u64 = USER_LIMIT;
+    (&raw const USER_LIMIT_WORD) as u64
+}

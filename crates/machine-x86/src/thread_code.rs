@@ -1,0 +1,125 @@
+//! A thread's own machine code: leaving it (S-57), and the dispatch of its calls (S-83). How it takes the processor is
+//! the machine's.
+
+use core::mem::offset_of;
+
+use codestore::{Code, CodeStore, Maker};
+use machine::{NoFrames, TteId};
+use synth::{Abs32, Target, Template, template};
+
+use crate::area::THREAD_AREA_BYTES;
+use crate::ground::Ground;
+use crate::record::{CALLS, TteRecord};
+
+/// Register contract of switch code: entered by `jmp`, with no register but rsp meaningful.
+pub enum Switch {}
+/// Register contract of call code: entered by `jmp` from a program's `syscall`, or from what stands in for it, registers
+/// as the program left them, rcx = return address, rax = call number; after a `syscall` r11 = flags.
+pub enum UserCall {}
+
+template! {
+    /// sw_out (S-57, S-62): called by the thread itself, which has put away what it needs. The stack pointer is stored, and
+    /// the segment bases, which the program may have changed by itself; then straight into the successor: there is no
+    /// dispatcher. The successor's `ret` ends the call. Cost: 6 instructions.
+    pub struct SwitchOut { kernel_sp: Abs32, next: Abs32, fs_base: Abs32, gs_base: Abs32 }
+    "rdfsbase rax",
+    "mov qword ptr [{fs_base}], rax",
+    "rdgsbase rax",
+    "mov qword ptr [{gs_base}], rax",
+    "mov qword ptr [{kernel_sp}], rsp",
+    "jmp qword ptr [{next}]",
+}
+
+template! {
+    /// The thread's dispatch (S-83): limit check, table, jump. In: rax = call number. Cost: 3 instructions.
+    pub struct Dispatch { calls: Abs32, slow: Target }
+    where { LIMIT = CALLS }
+    "cmp rax, {LIMIT}",
+    "jae 73f",
+    "jmp qword ptr [{calls} + rax*8]",
+    "73:",
+    ".byte 0xe9",
+    ".long {slow}",
+}
+
+template! {
+    /// Moves a call to the thread's kernel stack and to its slow end. Cost: 3 instructions.
+    pub struct SlowCall { user_sp: Abs32, common: Target }
+    "mov qword ptr [{user_sp}], rsp",
+    "mov rsp, {user_sp}",
+    ".byte 0xe9",
+    ".long {common}",
+}
+
+template! {
+    /// fd → entry (S-83, S-89): moves to the kernel stack and jumps to the routine of the descriptor. Cost: 5 instructions.
+    pub struct ByDescriptor { user_sp: Abs32, count: Imm32, entries: Abs32, slow: Target }
+    "mov qword ptr [{user_sp}], rsp",
+    "mov rsp, {user_sp}",
+    "cmp rdi, {count}",
+    "jae 73f",
+    "jmp qword ptr [{entries} + rdi*8]",
+    "73:",
+    ".byte 0xe9",
+    ".long {slow}",
+}
+
+template! {
+    /// Loads the running thread's tag into rax: its record lies at the start of the area that the stack is in. Cost: 3
+    /// instructions.
+    pub struct LoadTag {}
+    where { AREA = THREAD_AREA_BYTES, TAG = offset_of!(TteRecord, tag) }
+    "mov rax, rsp",
+    "and rax, -{AREA}",
+    "mov rax, qword ptr [rax + {TAG}]",
+}
+
+template! {
+    /// Moves a routine of one thread to the thread's kernel stack, where a fault may happen. In: the program's stack.
+    /// Out: the stack as the dispatch by descriptor leaves it. Cost: 2 instructions.
+    pub struct ToKernelStack { user_sp: Abs32 }
+    "mov qword ptr [{user_sp}], rsp",
+    "mov rsp, {user_sp}",
+}
+
+/// A thread's templates under the names of the routines made of them, for the golden listings.
+pub fn templates() -> [(&'static str, Template); 5] {
+    [
+        ("thread.sw_out", SwitchOut::template()),
+        ("thread.dispatch", Dispatch::template()),
+        ("thread.slow_call", SlowCall::template()),
+        ("thread.by_descriptor", ByDescriptor::template()),
+        ("thread.tag", LoadTag::template()),
+    ]
+}
+
+/// A thread's synthesized routines.
+pub struct Codes {
+    pub switch_in: Code<Switch>,
+    pub switch_out: Code<Switch>,
+    pub dispatch: Code<UserCall>,
+    pub slow: Code<UserCall>,
+}
+
+impl Codes {
+    /// Creates the thread's code: factor the templates with the addresses of its own record.
+    pub fn synthesize<G: Ground>(id: TteId, area: u64, store: &'static CodeStore) -> Result<Codes, NoFrames> {
+        let field = |offset: usize| Abs32(area + offset as u64);
+        let maker = Maker::new("creation").thread(id.0);
+        let user_sp = Abs32(area + THREAD_AREA_BYTES - 8);
+        let slow = SlowCall { user_sp, common: Target::Address(G::slow_call()) };
+        let slow = store.publish("thread.slow_call", maker, slow.draft()).map_err(|_| NoFrames)?;
+        let dispatch = Dispatch { calls: field(offset_of!(TteRecord, calls)), slow: Target::Address(slow.entry()) };
+        let dispatch = store.publish("thread.dispatch", maker, dispatch.draft()).map_err(|_| NoFrames)?;
+        let switch_in = G::switch_in(area, dispatch.entry());
+        let switch_in = store.publish("thread.sw_in", maker, switch_in).map_err(|_| NoFrames)?;
+        let switch_out = SwitchOut {
+            kernel_sp: field(offset_of!(TteRecord, kernel_sp)),
+            next: field(offset_of!(TteRecord, next)),
+            fs_base: field(offset_of!(TteRecord, fs_base)),
+            gs_base: field(offset_of!(TteRecord, gs_base)),
+        };
+        let switch_out = store.publish("thread.sw_out", maker, switch_out.draft()).map_err(|_| NoFrames)?;
+        Ok(Codes { switch_in, switch_out, dispatch, slow })
+    }
+}

@@ -1,0 +1,327 @@
+//! Thread table entries (S-50). An entry owns a thread area and the code synthesized for it.
+
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use core::arch::{asm, global_asm};
+use core::marker::PhantomData;
+use core::mem::{ManuallyDrop, offset_of};
+use core::sync::atomic::AtomicU64;
+
+use codestore::{Code, CodeStore, Maker};
+use machine::{
+    BadVectorState, Entries, FloatWords, KernelCell, Nanos, NoFrames, Registers, Start, Translation, Tte, TteId,
+    UserFault, VirtAddr,
+};
+use synth::{Abs32, Draft, Imm32, Target};
+
+use crate::area::{Body, THREAD_AREA_BYTES, record, user_registers};
+use crate::ground::Ground;
+use crate::record::{CALLS, TteRecord};
+use crate::thread_code::{ByDescriptor, Codes, ToKernelStack, UserCall};
+use crate::{USER_CODE, USER_DATA, clock, vector};
+
+global_asm!(
+    ".pushsection .text",
+    ".globl kernel_thread_start",
+    "kernel_thread_start:",
+    "mov rbx, rsp",
+    "and rbx, -{area}",
+    "call qword ptr [rbx + {start}]",
+    "ud2",
+    ".popsection",
+    area = const THREAD_AREA_BYTES,
+    start = const offset_of!(TteRecord, start),
+);
+
+unsafe extern "C" {
+    static kernel_thread_start: u8;
+}
+
+/// The attention byte of a thread that has none.
+static ALWAYS: u8 = 1;
+
+/// One thread's area and synthesized code.
+pub struct X86Tte<G: Ground> {
+    id: TteId,
+    area: u64,
+    code: ManuallyDrop<Codes>,
+    /// Bit per call that may be bound to a routine.
+    bound: KernelCell<[u64; CALLS.div_ceil(64)]>,
+    store: &'static CodeStore,
+    /// Routines of this thread alone, by call number.
+    own: KernelCell<BTreeMap<usize, Code<UserCall>>>,
+    /// Where the call table stands aside while all calls are diverted.
+    pub(crate) aside: KernelCell<Option<Arc<[AtomicU64]>>>,
+    ground: PhantomData<G>,
+}
+
+impl<G: Ground> X86Tte<G> {
+    pub fn create(start: Start, store: &'static CodeStore) -> Result<X86Tte<G>, NoFrames> {
+        let Body { id, area, code } = Body::take::<G>(store)?;
+        let code = ManuallyDrop::new(code);
+        let (bound, own) = (KernelCell::default(), KernelCell::new(BTreeMap::new()));
+        let aside = KernelCell::new(None);
+        let tte = X86Tte { id, area, code, bound, store, own, aside, ground: PhantomData };
+        tte.fill(start);
+        Ok(tte)
+    }
+
+    /// Lays out the record, the vector state and the first stack frame.
+    fn fill(&self, start: Start) {
+        let registers = user_registers(self.area) as u64;
+        let (first, function) = match start {
+            Start::User(_) => (G::return_to_user(), 0),
+            Start::Kernel(function) => ((&raw const kernel_thread_start) as u64, function as usize as u64),
+        };
+        let tte = self.record();
+        // SAFETY: 1. The area is mapped and not yet known to anybody else. 2. The stack word
+        // lies below the Registers record, inside the stack.
+        unsafe {
+            (*tte).kernel_sp = registers - 8;
+            (*tte).cpu = G::slots();
+            (*tte).id = self.id.0 as u64;
+            (*tte).tag = 0;
+            (*tte).switch_in = self.entries().sw_in;
+            (*tte).ran = 0;
+            (*tte).quantum = machine::QUANTUM_MOST_NS;
+            (*tte).next_quantum = self.entries().quantum;
+            (*tte).attention = &raw const ALWAYS as u64;
+            (*tte).start = function;
+            (*tte).next = 0;
+            (*tte).root = 0;
+            (*tte).fs_base = 0;
+            (*tte).gs_base = 0;
+            (*tte).switch_out = self.code.switch_out.entry();
+            ((registers - 8) as *mut u64).write(first);
+        }
+        self.erase_vector_state();
+        if let Start::User(values) = start {
+            self.set_registers(&values);
+        }
+    }
+
+    pub(crate) fn record(&self) -> *mut TteRecord {
+        record(self.area)
+    }
+
+    fn is_running(&self) -> bool {
+        G::current() == self.record()
+    }
+
+    /// The word that holds the program's stack pointer while the thread is on its kernel stack.
+    fn user_sp(&self) -> Abs32 {
+        Abs32(self.area + THREAD_AREA_BYTES - 8)
+    }
+
+    /// Publishes a routine of this thread alone and binds it to a call.
+    fn bind_own(&self, name: &'static str, number: usize, draft: Draft) -> Result<(), NoFrames> {
+        let maker = Maker::new("call").call(number).thread(self.id.0);
+        let code = self.store.publish(name, maker, draft).map_err(|_| NoFrames)?;
+        self.bind_call(number, Some(code.entry()));
+        self.own.borrow_mut().insert(number, code);
+        Ok(())
+    }
+
+    /// All calls are done in Rust again.
+    fn unbind_all(&self) {
+        let bound = self.bound.get();
+        for (word, mut bits) in bound.into_iter().enumerate() {
+            while bits != 0 {
+                let number = word * 64 + bits.trailing_zeros() as usize;
+                bits &= bits - 1;
+                self.bind_call(number, None);
+            }
+        }
+    }
+}
+
+impl<G: Ground> Tte for X86Tte<G> {
+    fn id(&self) -> TteId {
+        self.id
+    }
+
+    fn registers(&self) -> Registers {
+        // SAFETY: the record at the stack top belongs to the thread; it is not running its program.
+        unsafe { *user_registers(self.area) }
+    }
+
+    fn set_registers(&self, registers: &Registers) {
+        let mut values = *registers;
+        values.cs = USER_CODE as u64;
+        values.ss = USER_DATA as u64;
+        // Programs keep arithmetic flags, TF, DF, NT off, AC, ID; IF is always on.
+        values.rflags = values.rflags & 0x25_0DD5 | 0x202;
+        // SAFETY: as in `registers`.
+        unsafe { *user_registers(self.area) = values };
+    }
+
+    fn thread_pointer(&self) -> u64 {
+        if self.is_running() {
+            let base;
+            // SAFETY: the machine has checked that FSGSBASE is on.
+            unsafe { asm!("rdfsbase {}", out(reg) base) };
+            return base;
+        }
+        // SAFETY: the record is mapped while the TTE lives.
+        unsafe { (*self.record()).fs_base }
+    }
+
+    fn set_thread_pointer(&self, base: u64) {
+        // SAFETY: the record is mapped; `base` is checked by the caller to be a user address.
+        unsafe {
+            (*self.record()).fs_base = base;
+            if self.is_running() {
+                asm!("wrfsbase {}", in(reg) base);
+            }
+        }
+    }
+
+    fn set_gs_base(&self, base: u64) {
+        // SAFETY: as in `set_thread_pointer`.
+        unsafe {
+            (*self.record()).gs_base = base;
+            if self.is_running() {
+                asm!("wrgsbase {}", in(reg) base);
+            }
+        }
+    }
+
+    fn gs_base(&self) -> u64 {
+        if self.is_running() {
+            let base;
+            // SAFETY: the machine has checked that FSGSBASE is on.
+            unsafe { asm!("rdgsbase {}", out(reg) base) };
+            return base;
+        }
+        // SAFETY: the record is mapped while the TTE lives.
+        unsafe { (*self.record()).gs_base }
+    }
+
+    fn set_quaspace(&self, quaspace: Option<&dyn Translation>) {
+        // SAFETY: the record is mapped; an aligned store.
+        unsafe { (*self.record()).root = quaspace.map_or(0, Translation::root) };
+    }
+
+    fn link_next(&self, next: &dyn Tte) {
+        let entries = next.entries();
+        // SAFETY: the record is mapped.
+        let root = unsafe { (*self.record()).root };
+        // A kernel-only thread leaves no certain address space behind; it runs in any.
+        let same = entries.root == 0 || root == entries.root;
+        let entry = if same { entries.sw_in } else { entries.sw_in_mmu };
+        // SAFETY: an aligned 8-byte store publishes the link (R3).
+        unsafe {
+            (&raw mut (*self.record()).next_quantum).write_volatile(entries.quantum);
+            (&raw mut (*self.record()).next).write_volatile(entry);
+        }
+    }
+
+    fn float_words(&self) -> FloatWords {
+        vector::float_words(self.area)
+    }
+
+    fn save_vector_state(&self, to: VirtAddr) -> Result<(), UserFault> {
+        vector::save::<G>(self.area, to)
+    }
+
+    fn load_vector_state(&self, from: VirtAddr, bytes: usize, features: u64) -> Result<(), BadVectorState> {
+        vector::load::<G>(self.area, from, bytes, features)
+    }
+
+    fn reset_vector_state(&self) {
+        vector::reset::<G>(self.area);
+    }
+
+    fn erase_vector_state(&self) {
+        vector::erase::<G>(self.area);
+    }
+
+    fn inherit_vector_state(&self) {
+        vector::inherit::<G>(self.area);
+    }
+
+    fn bind_call(&self, number: usize, entry: Option<u64>) {
+        self.set_call(number, entry.unwrap_or(self.code.slow.entry()));
+        if entry.is_none() {
+            self.own.borrow_mut().remove(&number);
+        } else {
+            self.bound.borrow_mut()[number / 64] |= 1 << (number % 64);
+        }
+    }
+
+    fn call_entry(&self, number: usize) -> u64 {
+        self.call(number)
+    }
+
+    fn divert_calls(&self, to: Option<(u64, Arc<[AtomicU64]>)>) {
+        self.divert(to);
+    }
+
+    fn bind_descriptor_call(&self, number: usize, entries: u64, count: u32) -> Result<(), NoFrames> {
+        let code = ByDescriptor {
+            user_sp: self.user_sp(),
+            count: Imm32(count),
+            entries: Abs32(entries),
+            slow: Target::Address(G::slow_call()),
+        };
+        self.bind_own("thread.by_descriptor", number, code.draft())
+    }
+
+    fn append_kernel_stack(&self, draft: &mut Draft) {
+        ToKernelStack { user_sp: self.user_sp() }.append_to(draft);
+    }
+
+    fn set_tag(&self, tag: u64) {
+        // SAFETY: the record is mapped; an aligned 8-byte store.
+        unsafe { (&raw mut (*self.record()).tag).write_volatile(tag) };
+    }
+
+    fn set_attention_byte(&self, address: u64) {
+        // SAFETY: as in `set_tag`.
+        unsafe { (&raw mut (*self.record()).attention).write_volatile(address) };
+    }
+
+    fn quantum(&self) -> Nanos {
+        // SAFETY: the record is mapped.
+        Nanos(unsafe { (&raw const (*self.record()).quantum).read_volatile() })
+    }
+
+    fn set_quantum(&self, quantum: Nanos) {
+        // SAFETY: as in `set_tag`.
+        unsafe { (&raw mut (*self.record()).quantum).write_volatile(quantum.0.clamp(1, u32::MAX as u64)) };
+    }
+
+    fn ran(&self) -> Nanos {
+        // SAFETY: the record is mapped.
+        clock::duration(unsafe { (&raw const (*self.record()).ran).read_volatile() })
+    }
+
+    fn slow_entry(&self) -> u64 {
+        self.code.slow.entry()
+    }
+
+    fn bind_constant_call(&self, number: usize, value: u32) -> Result<(), NoFrames> {
+        self.bind_own("thread.constant", number, G::constant(value))
+    }
+
+    fn entries(&self) -> Entries {
+        let sw_in_mmu = self.code.switch_in.entry();
+        // SAFETY: the record is mapped.
+        let root = unsafe { (*self.record()).root };
+        let quantum = self.area + offset_of!(TteRecord, quantum) as u64;
+        let (sw_out, dispatch) = (self.code.switch_out.entry(), self.code.dispatch.entry());
+        Entries { sw_in: sw_in_mmu + G::MMU_BYTES, sw_in_mmu, root, quantum, sw_out, dispatch }
+    }
+}
+
+impl<G: Ground> Drop for X86Tte<G> {
+    fn drop(&mut self) {
+        assert!(!self.is_running(), "a thread dropped its own TTE");
+        vector::disown::<G>(self.area);
+        self.divert(None);
+        self.unbind_all();
+        // SAFETY: `code` is not used again.
+        let code = unsafe { ManuallyDrop::take(&mut self.code) };
+        Body { id: self.id, area: self.area, code }.put_away::<G>();
+    }
+}

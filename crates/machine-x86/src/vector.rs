@@ -1,0 +1,157 @@
+//! A thread's vector state (S-59): an XSAVE image in the second page of its area.
+//!
+//! The registers belong to the thread that `Slots::vector_owner` names. The legacy part is saved at each entry from a
+//! program; the parts above it stay in the registers until somebody else needs them.
+
+use core::arch::asm;
+
+use machine::{BadVectorState, FloatWords, UserFault, VirtAddr};
+
+use crate::area::VECTOR_OFFSET;
+use crate::ground::Ground;
+use crate::user;
+
+/// Vector state that the kernel manages: x87, SSE, AVX, AVX-512 (three parts), as bits of XCR0.
+pub const MANAGED_STATE: u64 = 0b1110_0111;
+
+/// x87 and SSE: the legacy part.
+const LEGACY: u64 = 3;
+const XSAVE_HEADER: usize = 512;
+/// Default x87 control word and MXCSR (SDM vol. 1, 13.6).
+const FCW: u16 = 0x037F;
+const MXCSR: u32 = 0x1F80;
+
+fn image(area: u64) -> *mut u8 {
+    (area as usize + VECTOR_OFFSET) as *mut u8
+}
+
+fn is_owner<G: Ground>(area: u64) -> bool {
+    // SAFETY: the slots live as long as the machine.
+    unsafe { (*G::slots()).vector_owner == area }
+}
+
+fn features<G: Ground>() -> u64 {
+    // SAFETY: as in `is_owner`.
+    unsafe { (*G::slots()).vector_mask }
+}
+
+fn image_bytes<G: Ground>() -> usize {
+    // SAFETY: as in `is_owner`.
+    unsafe { (*G::slots()).vector_bytes }
+}
+
+/// The registers are nobody's any more, if they were this thread's.
+pub fn disown<G: Ground>(area: u64) {
+    if is_owner::<G>(area) {
+        // SAFETY: the slots live as long as the machine.
+        unsafe { (*G::slots()).vector_owner = G::dummy_area() };
+    }
+}
+
+pub fn float_words(area: u64) -> FloatWords {
+    let legacy = image(area);
+    // SAFETY: the vector page is mapped and aligned; the legacy part was saved at kernel entry.
+    unsafe {
+        FloatWords {
+            x87_control: legacy.cast::<u16>().read(),
+            x87_status: legacy.add(2).cast::<u16>().read(),
+            mxcsr: legacy.add(24).cast::<u32>().read(),
+        }
+    }
+}
+
+/// Stores the parts above SSE of the registers into an image.
+///
+/// # Safety
+/// The image is aligned to 64 bytes, large enough, and used by nobody else.
+unsafe fn save_wide<G: Ground>(to: *mut u8) {
+    let wide = features::<G>() & !LEGACY;
+    // SAFETY: as the caller says.
+    unsafe { asm!("xsave64 [{}]", in(reg) to, in("eax") wide as u32, in("edx") (wide >> 32) as u32) };
+}
+
+/// Loads the parts above SSE, if the registers are this thread's; the others are restored at kernel exit.
+fn load_wide<G: Ground>(area: u64) {
+    if is_owner::<G>(area) {
+        let wide = features::<G>() & !LEGACY;
+        // SAFETY: the image is valid: the initial state, or one that was checked.
+        unsafe { asm!("xrstor64 [{}]", in(reg) image(area), in("eax") wide as u32, in("edx") (wide >> 32) as u32) };
+    }
+}
+
+/// See `Tte::save_vector_state`.
+pub fn save<G: Ground>(area: u64, to: VirtAddr) -> Result<(), UserFault> {
+    if is_owner::<G>(area) {
+        // SAFETY: 1. The area's image. 2. Only the parts above SSE are stored: the legacy part was saved at kernel
+        // entry and Rust has used its registers since.
+        unsafe { save_wide::<G>(image(area)) };
+    }
+    // SAFETY: the vector page is mapped and holds an image; it was checked to fit at boot.
+    unsafe {
+        *image(area).add(XSAVE_HEADER) |= LEGACY as u8;
+        user::copy_out::<G>(to, image(area), image_bytes::<G>())
+    }
+}
+
+/// See `Tte::load_vector_state`.
+pub fn load<G: Ground>(area: u64, from: VirtAddr, bytes: usize, chosen: u64) -> Result<(), BadVectorState> {
+    let bytes = bytes.min(image_bytes::<G>());
+    // SAFETY: the vector page is mapped and holds `bytes`; only this thread uses it.
+    let is_read = unsafe { user::copy_in::<G>(image(area), from, bytes) }.is_ok();
+    if !is_read || bytes < XSAVE_HEADER || !adopt::<G>(area, bytes, chosen) {
+        reset::<G>(area);
+        return Err(BadVectorState);
+    }
+    load_wide::<G>(area);
+    Ok(())
+}
+
+/// Makes an image that a program wrote into the vector page one that the processor takes: false if that
+/// cannot be. A reserved bit would make XRSTOR fault inside the kernel (SDM vol. 1, 13.8).
+fn adopt<G: Ground>(area: u64, bytes: usize, chosen: u64) -> bool {
+    if float_words(area).mxcsr & !0xFFFF != 0 {
+        return false;
+    }
+    // SAFETY: the header lies in the vector page, which is this thread's, at an aligned address.
+    unsafe {
+        let header = image(area).add(XSAVE_HEADER).cast::<u64>();
+        let present = if bytes > XSAVE_HEADER { header.read() } else { LEGACY };
+        header.write_bytes(0, 8);
+        header.write(present & chosen);
+        present & !features::<G>() == 0
+    }
+}
+
+/// See `Tte::reset_vector_state`.
+pub fn reset<G: Ground>(area: u64) {
+    let mut initial = [0u8; XSAVE_HEADER + 64];
+    initial[0..2].copy_from_slice(&FCW.to_le_bytes());
+    initial[24..28].copy_from_slice(&MXCSR.to_le_bytes());
+    // SAFETY: the vector page belongs to the thread.
+    unsafe { image(area).copy_from_nonoverlapping(initial.as_ptr(), initial.len()) };
+    load_wide::<G>(area);
+}
+
+/// See `Tte::erase_vector_state`.
+pub fn erase<G: Ground>(area: u64) {
+    // SAFETY: the vector page belongs to the thread and holds that many bytes.
+    unsafe { image(area).write_bytes(0, image_bytes::<G>()) };
+    reset::<G>(area);
+}
+
+/// The thread with area `to`, which does not run, gets a copy of the running thread's state.
+pub fn inherit<G: Ground>(to: u64) {
+    let from = G::current() as u64;
+    // SAFETY: 1. Both vector pages are mapped and hold an image. 2. Nobody else uses them now.
+    unsafe {
+        if !is_owner::<G>(from) {
+            image(to).copy_from_nonoverlapping(image(from), image_bytes::<G>());
+            return;
+        }
+        // The legacy part was saved at kernel entry; the wide parts are in the registers.
+        image(to).copy_from_nonoverlapping(image(from), XSAVE_HEADER);
+        image(to).add(XSAVE_HEADER).write_bytes(0, 64);
+        save_wide::<G>(image(to));
+        *image(to).add(XSAVE_HEADER) |= LEGACY as u8;
+    }
+}

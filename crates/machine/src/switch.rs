@@ -1,0 +1,43 @@
+//! The synchronous (partial) switch (S-62): a thread that leaves by its own will has nothing but a stack pointer.
+//!
+//! The instructions stand in the Rust code that leaves, so the compiler itself saves what is live there, and only that,
+//! as it does around every call. A thread that the timer takes the processor from is left by the full switch, which is
+//! the machine's.
+#![allow(unsafe_code, reason = "the compiler has to see which registers a switch loses")]
+
+use core::arch::asm;
+
+/// The entry of the running thread's `sw_out`.
+#[derive(Clone, Copy, Debug)]
+pub struct SwitchOut(u64);
+
+impl SwitchOut {
+    /// # Safety
+    /// `entry` is code that is entered by `call`, stores the stack pointer and comes back with it by `ret`, at any time; all
+    /// other registers are lost. It belongs to the thread that calls [`SwitchOut::leave`].
+    pub unsafe fn new(entry: u64) -> SwitchOut {
+        SwitchOut(entry)
+    }
+
+    /// Leaves the running thread for its successor; returns when somebody switches back.
+    #[inline(always)]
+    pub fn leave(self) {
+        // SAFETY: 1. Every register that the compiler may use is named as lost, but rbx and rbp, which it keeps for itself:
+        // these two are saved here. 2. The entry keeps the stack.
+        unsafe {
+            asm!(
+                "push rbx",
+                "push rbp",
+                "call rax",
+                "pop rbp",
+                "pop rbx",
+                inout("rax") self.0 => _,
+                out("r12") _,
+                out("r13") _,
+                out("r14") _,
+                out("r15") _,
+                clobber_abi("C"),
+            );
+        }
+    }
+}

@@ -1,0 +1,405 @@
+//! Compiled expressions against the interpreter, on random expressions; and the reader against random text.
+//! A failure prints the seed.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use monitor::{Binary, Ended, Expression, Place, Symbol, Symbols, Unary, Width, World, compile, cut, interpret, parse};
+
+/// xorshift64*.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 8
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        (self.next() % bound as u64) as usize
+    }
+}
+
+const WORDS: usize = 32;
+const NAMES: [&str; 4] = ["$a", "$b", "gauge", "limit"];
+
+/// What both runs work on, at the same addresses.
+struct Memory {
+    words: Box<[u64; WORDS]>,
+    calls: u64,
+}
+
+static CALLS: AtomicU64 = AtomicU64::new(0);
+
+extern "C" fn mix(a: u64, b: u64, c: u64, d: u64) -> u64 {
+    CALLS.fetch_add(1, Ordering::Relaxed);
+    // Faults if the stack is uneven.
+    let probe = std::hint::black_box([a, b]);
+    // SAFETY: an aligned vector load of local memory.
+    unsafe { std::arch::asm!("movaps xmm0, [rsp - 32]", out("xmm0") _, options(readonly, nostack)) };
+    probe[0].wrapping_mul(3) ^ probe[1].wrapping_add(c) ^ d.rotate_left(7)
+}
+
+extern "C" fn three() -> u64 {
+    3
+}
+
+impl Memory {
+    fn new() -> Memory {
+        Memory { words: Box::new([0; WORDS]), calls: 0 }
+    }
+
+    fn base(&self) -> u64 {
+        self.words.as_ptr() as u64
+    }
+
+    fn fill(&mut self, random: &mut Random) {
+        self.words.iter_mut().for_each(|word| *word = random.next() << random.below(40));
+    }
+
+    fn inside(&self, address: u64, width: Width) -> bool {
+        let bytes = match width {
+            Width::U8 | Width::I8 => 1,
+            Width::U16 | Width::I16 => 2,
+            Width::U32 | Width::I32 => 4,
+            Width::Word => 8,
+        };
+        address >= self.base() && address.saturating_add(bytes) <= self.base() + 8 * WORDS as u64
+    }
+}
+
+impl Symbols for Memory {
+    fn resolve(&mut self, name: &str) -> Option<Symbol> {
+        match name {
+            "$a" => Some(Symbol::Variable(self.base())),
+            "$b" => Some(Symbol::Variable(self.base() + 8)),
+            "gauge" => Some(Symbol::Word(self.base() + 16)),
+            "limit" => Some(Symbol::Constant(0xFFFF_FFFF_8000_0001)),
+            "mix" => Some(Symbol::Function { entry: mix as *const () as u64, arguments: 4 }),
+            "three" => Some(Symbol::Function { entry: three as *const () as u64, arguments: 0 }),
+            _ => None,
+        }
+    }
+}
+
+impl World for Memory {
+    fn load(&mut self, address: u64, width: Width) -> Option<u64> {
+        if !self.inside(address, width) {
+            return None;
+        }
+        let mut bytes = [0; 8];
+        let from = (address - self.base()) as usize;
+        let all: Vec<u8> = self.words.iter().flat_map(|word| word.to_le_bytes()).chain([0; 8]).collect();
+        bytes.copy_from_slice(&all[from..from + 8]);
+        Some(cut(width, u64::from_le_bytes(bytes)))
+    }
+
+    fn store(&mut self, address: u64, width: Width, value: u64) -> bool {
+        if !self.inside(address, width) {
+            return false;
+        }
+        let bytes = match width {
+            Width::U8 | Width::I8 => 1,
+            Width::U16 | Width::I16 => 2,
+            Width::U32 | Width::I32 => 4,
+            Width::Word => 8,
+        };
+        let from = (address - self.base()) as usize;
+        for (offset, byte) in value.to_le_bytes()[..bytes].iter().enumerate() {
+            let (word, shift) = ((from + offset) / 8, (from + offset) % 8 * 8);
+            self.words[word] = self.words[word] & !(0xFF << shift) | u64::from(*byte) << shift;
+        }
+        true
+    }
+
+    fn call(&mut self, entry: u64, arguments: &[u64]) -> u64 {
+        self.calls += 1;
+        if entry == three as *const () as u64 {
+            return 3;
+        }
+        mix(arguments[0], arguments[1], arguments[2], arguments[3])
+    }
+}
+
+const WIDTHS: [Width; 7] = [Width::U8, Width::I8, Width::U16, Width::I16, Width::U32, Width::I32, Width::Word];
+const OPERATORS: [Binary; 18] = [
+    Binary::Add,
+    Binary::Subtract,
+    Binary::Multiply,
+    Binary::Divide,
+    Binary::Remainder,
+    Binary::BitAnd,
+    Binary::BitOr,
+    Binary::BitXor,
+    Binary::ShiftLeft,
+    Binary::ShiftRight,
+    Binary::Equal,
+    Binary::NotEqual,
+    Binary::Less,
+    Binary::LessEqual,
+    Binary::Greater,
+    Binary::GreaterEqual,
+    Binary::And,
+    Binary::Or,
+];
+
+fn random_place(random: &mut Random, base: u64, depth: usize) -> Place {
+    if random.below(2) == 0 {
+        return Place::Name(NAMES[random.below(2)].into());
+    }
+    let width = WIDTHS[random.below(7)];
+    // Mostly in the words, sometimes where no memory can be: no canonical address.
+    let far = if random.below(12) == 0 { 1 << 62 } else { 0 };
+    let inner = Expression::Binary(
+        Binary::BitAnd,
+        Box::new(random_expression(random, base, depth)),
+        Box::new(Expression::Number(127)),
+    );
+    let base = base + far;
+    let at = Expression::Binary(Binary::Add, Box::new(Expression::Number(base)), Box::new(inner));
+    Place::Memory(width, Box::new(at))
+}
+
+fn random_expression(random: &mut Random, base: u64, depth: usize) -> Expression {
+    let inner = |random: &mut Random| Box::new(random_expression(random, base, depth.saturating_sub(1)));
+    match if depth == 0 { random.below(3) } else { random.below(16) } {
+        0 => Expression::Number(random.next() >> random.below(56)),
+        1 => Expression::Value(Place::Name(NAMES[random.below(4)].into())),
+        2 => Expression::Number(random.below(4) as u64),
+        3 => Expression::Cut(WIDTHS[random.below(7)], inner(random)),
+        4 => {
+            let operator = [Unary::Negate, Unary::Complement, Unary::Not][random.below(3)];
+            Expression::Unary(operator, inner(random))
+        }
+        5..=9 => Expression::Binary(OPERATORS[random.below(18)], inner(random), inner(random)),
+        10 => Expression::Choose(inner(random), inner(random), inner(random)),
+        11 => Expression::Assign(random_place(random, base, depth - 1), inner(random)),
+        12 => {
+            let operator = OPERATORS[random.below(10)];
+            let value = inner(random);
+            Expression::Update(operator, random_place(random, base, depth - 1), value)
+        }
+        13 => {
+            let arguments = (0..4).map(|_| *inner(random)).collect();
+            Expression::Call("mix".into(), arguments)
+        }
+        14 => Expression::Value(random_place(random, base, depth - 1)),
+        _ => Expression::Sequence(inner(random), inner(random)),
+    }
+}
+
+static LANDINGS: Mutex<BTreeMap<usize, usize>> = Mutex::new(BTreeMap::new());
+static CODE: AtomicUsize = AtomicUsize::new(0);
+const CODE_BYTES: usize = 1 << 20;
+
+extern "C" fn fault(_: i32, _: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    // SAFETY: the kernel passes the interrupted context.
+    let registers = unsafe { &mut (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs };
+    let at = registers[libc::REG_RIP as usize] as usize;
+    let code = CODE.load(Ordering::Relaxed);
+    // Nobody holds the lock while compiled code runs.
+    let landing = LANDINGS.try_lock().ok().and_then(|landings| landings.get(&at.wrapping_sub(code)).copied());
+    match landing {
+        Some(landing) => registers[libc::REG_RIP as usize] = (code + landing) as i64,
+        None => {
+            // SAFETY: ends the process.
+            unsafe { libc::abort() }
+        }
+    }
+}
+
+fn prepare() -> usize {
+    // SAFETY: 1. a fresh mapping. 2. The handler only looks at the landings.
+    unsafe {
+        let protection = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_32BIT;
+        let code = libc::mmap(std::ptr::null_mut(), CODE_BYTES, protection, flags, -1, 0) as usize;
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = fault as *const () as usize;
+        action.sa_flags = libc::SA_SIGINFO;
+        libc::sigaction(libc::SIGSEGV, &action, std::ptr::null_mut());
+        libc::sigaction(libc::SIGBUS, &action, std::ptr::null_mut());
+        CODE.store(code, Ordering::Relaxed);
+        code
+    }
+}
+
+/// What comes back in two registers.
+#[repr(C)]
+struct Result2 {
+    value: u64,
+    ended: u64,
+}
+
+fn run(code: usize, expression: &Expression, memory: &mut Memory) -> Result<u64, Ended> {
+    let draft = compile(expression, memory).expect("all names are known");
+    let bound = draft.bind(code as u64).unwrap();
+    assert!(bound.bytes.len() <= CODE_BYTES);
+    {
+        let mut landings = LANDINGS.lock().unwrap();
+        landings.clear();
+        for landing in &bound.landings {
+            landings.extend((landing.from..landing.to).map(|at| (at as usize, landing.landing as usize)));
+        }
+    }
+    // SAFETY: the mapping has room for the bytes, and they are a routine of C's calling convention.
+    let result = unsafe {
+        std::ptr::copy_nonoverlapping(bound.bytes.as_ptr(), code as *mut u8, bound.bytes.len());
+        std::mem::transmute::<usize, extern "C" fn() -> Result2>(code)()
+    };
+    match Ended::from_word(result.ended) {
+        Ended::Well => Ok(result.value),
+        other => Err(other),
+    }
+}
+
+#[test]
+fn compiled_and_interpreted_expressions_agree() {
+    let code = prepare();
+    let mut memory = Memory::new();
+    let base = memory.base();
+    let mut ended = [0; 3];
+    for seed in 1..=60_000u64 {
+        let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        memory.fill(&mut random);
+        let before = memory.words.clone();
+        let depth = random.below(6);
+        let expression = random_expression(&mut random, base, depth);
+        let expected = interpret(&expression, &mut memory);
+        let after = std::mem::replace(&mut *memory.words, *before);
+        let got = run(code, &expression, &mut memory);
+        assert_eq!(got, expected, "seed {seed}: {expression:?}");
+        assert!(*memory.words == after, "seed {seed}: other memory after {expression:?}");
+        ended[expected.err().map_or(0, |ended| ended as usize)] += 1;
+    }
+    assert!(ended.iter().all(|count| *count > 500), "every end is met: {ended:?}");
+}
+
+fn value_of(text: &str) -> Result<u64, Ended> {
+    let mut memory = Memory::new();
+    interpret(&parse(text).unwrap_or_else(|error| panic!("{text}: {error:?}")), &mut memory)
+}
+
+#[test]
+fn precedence_is_that_of_c() {
+    for (text, value) in [
+        ("1 + 2 * 3", 7),
+        ("(1 + 2) * 3", 9),
+        ("10 - 4 - 3", 3),
+        ("1 << 4 + 1", 32),
+        ("7 & 3 == 3", 1),
+        ("1 | 2 ^ 3 & 6", 1),
+        ("5 > 3 && 2 > 1 || 0 / 0", 1),
+        ("0 && 1 / 0", 0),
+        ("1 ? 2 : 3 ? 4 : 5", 2),
+        ("-7 / 2", (-3i64) as u64),
+        ("-7 % 3", (-1i64) as u64),
+        ("~0 >> 4", u64::MAX),
+        ("(u8)300 + (i8)200", 44u64.wrapping_add(-56i64 as u64)),
+        ("!5 + !0", 1),
+        ("$a = $b = 4, $a += 3, ++$b, $a * $b", 35),
+        ("0x_ff + 0b101 + 1_000", 1260),
+        ("'a' + '\\n'", 107),
+        ("- - -3", (-3i64) as u64),
+        ("three() * 2", 6),
+        ("$a = 5, *&$a", 5),
+        ("(&$a)[1] = 9, $b", 9),
+        ("*(u8 *)&$a = 258, $a", 2),
+    ] {
+        assert_eq!(value_of(text), Ok(value), "{text}");
+    }
+    assert_eq!(value_of("1 / (2 - 2)"), Err(Ended::DividedByZero));
+    assert_eq!(value_of("*8"), Err(Ended::BadAddress));
+}
+
+#[test]
+fn what_is_no_expression_is_refused_with_its_place() {
+    for text in [
+        "",
+        "1 +",
+        "(1",
+        "1)",
+        "1 2",
+        "= 3",
+        "3 = 4",
+        "f(1,",
+        "f(1,2,3,4,5,6,7)",
+        "'ab'",
+        "''",
+        "0x",
+        "12z",
+        "99999999999999999999",
+        "#",
+        "a ? b",
+        "1 ? : 2",
+        "*",
+        "&5",
+        "a[1",
+        "\u{e4}",
+    ] {
+        assert!(parse(text).is_err(), "{text}");
+    }
+    let deep = "(".repeat(5000) + "1" + &")".repeat(5000);
+    assert!(parse(&deep).is_err());
+    let long = "1+".repeat(300) + "1";
+    assert!(parse(&long).is_err());
+}
+
+#[test]
+fn random_text_never_hurts_the_reader() {
+    const PARTS: [&str; 40] = [
+        "1",
+        "0x7f",
+        "$a",
+        "pipe.write",
+        "(",
+        ")",
+        "[",
+        "]",
+        "+",
+        "-",
+        "*",
+        "/",
+        "%",
+        "<<",
+        ">>=",
+        "&&",
+        "||",
+        "?",
+        ":",
+        ",",
+        "=",
+        "==",
+        "!",
+        "~",
+        "&",
+        "(u8 *)",
+        "(i32)",
+        "'x'",
+        "f(",
+        "++",
+        "--",
+        " ",
+        "\n",
+        "\u{2211}",
+        "#",
+        "'",
+        "0b",
+        "9999999999999999999999",
+        "limit",
+        "three()",
+    ];
+    let mut good = 0;
+    for seed in 1..=200_000u64 {
+        let mut random = Random(seed.wrapping_mul(0xD134_2543_DE82_EF95));
+        let text: String = (0..random.below(12)).map(|_| PARTS[random.below(PARTS.len())]).collect();
+        if let Ok(expression) = parse(&text) {
+            good += 1;
+            let _ = compile(&expression, &mut Memory::new());
+        }
+    }
+    assert!(good > 1000, "{good} were expressions");
+}

@@ -1,0 +1,29 @@
+//! `synth top`: the gauges of the kernel (S-31).
+
+use bootimage::inspect::Items;
+
+use super::{Cursor, Question, Refusal};
+
+pub fn list(question: &mut Question<'_>, out: &mut Items) -> Result<Cursor, Refusal> {
+    let unix = question.unix;
+    let (store, scheduler) = (unix.store, unix.scheduler);
+    let gauges: [(&str, u64); 13] = [
+        ("now_ns", unix.machine.now().0),
+        ("tasks", unix.tasks.task_count() as u64),
+        ("created", unix.tasks.created()),
+        ("ready", scheduler.ready_count() as u64),
+        ("switches", scheduler.switch_count()),
+        ("preemptions", scheduler.preemption_count()),
+        ("rust_calls", unix.tasks.calls()),
+        ("free_frames", unix.pool.free_frames() as u64),
+        ("total_frames", unix.pool.total_frames() as u64),
+        ("code_bytes", store.live_bytes() as u64),
+        ("code_capacity", store.capacity_bytes() as u64),
+        ("routines", store.live_routines() as u64),
+        ("syntheses", store.published()),
+    ];
+    for (name, value) in gauges {
+        out.text(name.as_bytes()).u64(value);
+    }
+    Ok(0)
+}

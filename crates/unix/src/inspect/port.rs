@@ -1,0 +1,101 @@
+//! The port to the host tool: records out, records in.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::cell::Cell;
+
+use bootimage::control::{Decoder, Record, header, kind};
+use kernel::tty::WindowSize;
+use machine::{Channel, KernelCell, Received};
+
+use crate::emulator::Unix;
+
+/// Requests that wait until the port has room for their answers. The tool has one request under way for each asker.
+const WAITING_MAX: usize = 16;
+
+pub(crate) struct ControlPort {
+    incoming: KernelCell<Decoder>,
+    waiting: KernelCell<VecDeque<Vec<u8>>>,
+    /// Part of a record is out: nothing else may be sent until the rest has followed.
+    is_torn: Cell<bool>,
+}
+
+impl ControlPort {
+    pub const fn new() -> ControlPort {
+        ControlPort {
+            incoming: KernelCell::new(Decoder::new()),
+            waiting: KernelCell::new(VecDeque::new()),
+            is_torn: Cell::new(false),
+        }
+    }
+
+    /// Sends a record; sleeps for room.
+    pub fn tell(&self, unix: &Unix, kind: u8, payload: &[u8]) {
+        let mut record = Vec::with_capacity(payload.len() + 8);
+        record.extend_from_slice(&header(kind, payload.len() as u32));
+        record.extend_from_slice(payload);
+        while self.is_torn.get() {
+            unix.scheduler.sleep(&[unix.channels.output()], None);
+        }
+        let mut sent = 0;
+        while sent < record.len() {
+            let part = unix.machine.send(Channel::Control, &record[sent..]);
+            sent += part;
+            self.is_torn.set(sent < record.len());
+            if part == 0 {
+                unix.scheduler.sleep(&[unix.channels.output()], None);
+            }
+        }
+        // Whoever found a torn record waits where those wait who look for room.
+        unix.channels.wake_writers(unix.scheduler);
+    }
+
+    /// A device of the machine has news: hears what the tool says, and answers as far as there is room.
+    pub fn device(&self, unix: &'static Unix) {
+        self.hear(unix);
+        while self.answer_next(unix) {
+            self.hear(unix);
+        }
+    }
+
+    /// Takes records in. A broken stream of records is not read on; what nobody has room for stays in the channel.
+    fn hear(&self, unix: &'static Unix) {
+        let mut bytes = [0; 256];
+        while self.waiting.borrow().len() < WAITING_MAX
+            && unix.machine.receivable(Channel::Control) > 0
+            && let Received::Bytes(count) = unix.machine.receive(Channel::Control, &mut bytes)
+        {
+            let mut incoming = self.incoming.borrow_mut();
+            incoming.feed(&bytes[..count]);
+            while let Ok(Some(record)) = incoming.next() {
+                match record {
+                    Record::WindowSize { rows, columns, x_pixels, y_pixels } => {
+                        unix.terminals.set_window_size(WindowSize { rows, columns, x_pixels, y_pixels });
+                    }
+                    Record::Request(request) => self.waiting.borrow_mut().push_back(request.to_vec()),
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// Answers the request that came first; `false` when there is none or no room, which the device will tell.
+    fn answer_next(&self, unix: &'static Unix) -> bool {
+        let room = bootimage::inspect::ANSWER_BYTES_MAX + 8;
+        if self.is_torn.get() || self.waiting.borrow().is_empty() {
+            return false;
+        }
+        // Asking whether all is drained asks for the interrupt, too. The hosted machine always takes a whole record.
+        if unix.machine.sendable(Channel::Control) < room && !unix.machine.is_drained(Channel::Control) {
+            return false;
+        }
+        let Some(request) = self.waiting.borrow_mut().pop_front() else { return false };
+        if let Some(answer) = super::answer(unix, &request) {
+            let mut record = Vec::with_capacity(answer.len() + 8);
+            record.extend_from_slice(&header(kind::ANSWER, answer.len() as u32));
+            record.extend_from_slice(&answer);
+            unix.machine.send(Channel::Control, &record);
+        }
+        true
+    }
+}
