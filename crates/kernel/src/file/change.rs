@@ -4,12 +4,13 @@ use alloc::sync::Arc;
 
 use abi::Errno;
 
+use super::attributes::NewNode;
 use super::attributes::{MODE_BITS, NodeKind, SET_GROUP, STICKY, Time};
 use super::content::Content;
 use super::credentials::{Access, Credentials};
 use super::limits::{NAME_BYTES_MAX, PATH_BYTES_MAX};
 use super::namespace::Namespace;
-use super::node::{Data, NewNode, Node};
+use super::node::{Data, Node};
 use super::volume::{MAGIC_PROC, Residence};
 use super::walk::{FinalLink, Last, Name, View, Walk};
 

@@ -38,14 +38,16 @@ mod window;
 #[cfg(test)]
 mod tests;
 
-pub use attributes::{Attributes, CounterClock, MODE_BITS, NodeKind, SET_GROUP, SET_USER, STICKY, Time, VolumeNumbers};
+pub use attributes::{
+    Attributes, CounterClock, MODE_BITS, Meta, NewNode, NodeKind, SET_GROUP, SET_USER, STICKY, Time, VolumeNumbers,
+};
 pub use change::NewSpecial;
 pub use content::{Content, ContentWords};
 pub use credentials::{Access, Credentials};
 pub use foreign::{ForeignMap, ForeignNode, ForeignTree, Opening};
 pub use locks::{LockKind, LockRefused, NodeLocks, RecordLock};
 pub use namespace::{Mount, Namespace};
-pub use node::{Data, DirectoryData, Meta, NewNode, Node};
+pub use node::{Data, DirectoryData, Node};
 pub use open::{Create, OpenHow, Opened};
 pub use ownership::TimeChange;
 pub use rename::RenameMode;

@@ -8,7 +8,7 @@ use core::cell::Cell;
 use abi::Errno;
 use machine::{KernelCell, PAGE_BYTES};
 
-use super::attributes::{Attributes, NodeKind, SET_GROUP, SET_USER, Time};
+use super::attributes::{Attributes, Meta, NewNode, NodeKind, SET_GROUP, SET_USER, Time};
 use super::content::Content;
 use super::credentials::Credentials;
 use super::directory::{Entries, FIRST_COOKIE};
@@ -37,20 +37,6 @@ pub struct Node {
     writers: Cell<i32>,
     locks: KernelCell<NodeLocks>,
     attachment: KernelCell<Option<Arc<dyn Any>>>,
-}
-
-/// What can change about a node besides its data.
-#[derive(Clone, Copy, Debug)]
-pub struct Meta {
-    /// Permission bits with set-user, set-group and sticky.
-    pub mode: u32,
-    pub user: u32,
-    pub group: u32,
-    pub links: u32,
-    pub accessed: Time,
-    pub modified: Time,
-    pub changed: Time,
-    pub born: Time,
 }
 
 /// Where a node was last given a name. For a directory this is its parent; for a file with several
@@ -91,15 +77,6 @@ impl Data {
     pub(super) fn empty_directory() -> Data {
         Data::Directory(DirectoryData(KernelCell::new(Entries::default())))
     }
-}
-
-/// How a new node looks.
-#[derive(Clone, Copy, Debug)]
-pub struct NewNode {
-    pub mode: u32,
-    pub user: u32,
-    pub group: u32,
-    pub now: Time,
 }
 
 impl Node {

@@ -23,9 +23,10 @@ pub use map::ForeignMap;
 pub use opening::Opening;
 
 use super::attributes::{Attributes, NodeKind, Time};
+use super::attributes::{Meta, NewNode};
 use super::credentials::{Access, Credentials};
 use super::limits::PATH_BYTES_MAX;
-use super::node::{Data, Meta, NewNode, Node};
+use super::node::{Data, Node};
 use super::volume::Volume;
 
 /// Directories that are kept though nobody uses them, so that walking through them is cheap. Files are not kept: what
