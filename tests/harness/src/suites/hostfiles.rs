@@ -69,14 +69,16 @@ const SCRIPTS: &[Script] = &[
         name: "xz-and-tar",
         needs: &["tar", "xz"],
         text: "mkdir -p d/e; seq 20000 > d/n; ln -s n d/l; ln d/n d/h; echo x > d/e/x; chmod 640 d/e/x\n\
-               tar cf d.tar --sort=name --mtime=@1 --owner=0 --group=0 --numeric-owner d; xz -k d.tar; mkdir out; tar xJf d.tar.xz -C out\n\
+               tar cf d.tar --sort=name --mtime=@1 --owner=0 --group=0 --numeric-owner d; xz -k d.tar; mkdir out\n\
+               tar xJf d.tar.xz -C out\n\
                diff -r d out/d && md5sum d.tar; xz -l d.tar.xz > /dev/null; rm -r d",
     },
     Script {
         name: "tools",
         needs: &["find", "sed", "cp", "sort"],
         text: "mkdir -p s/t; seq 50 > s/a; cp -a s c; sed -i 's/1/one/' c/a; find . -type f | sort; mv c s/t/c; touch -d @5 s/a\n\
-               stat -c '%n %a %F %s %h %Y' s/a; dd if=s/a of=o bs=7 seek=3 2> /dev/null; cmp s/a o; truncate -s 100000 o; rm -rf s/t; ls -R",
+               stat -c '%n %a %F %s %h %Y' s/a; dd if=s/a of=o bs=7 seek=3 2> /dev/null; cmp s/a o\n\
+               truncate -s 100000 o; rm -rf s/t; ls -R",
     },
     Script {
         name: "script-with-interpreter",
@@ -98,7 +100,8 @@ const SCRIPTS: &[Script] = &[
     Script {
         name: "pipes-and-fifos",
         needs: &["mkfifo"],
-        text: "mkfifo p; (cat < p > out) & echo through > p; wait; cat out; rm p; { echo a; echo b >&2; } > o 2> e; cat e o >> both; cat both",
+        text: "mkfifo p; (cat < p > out) & echo through > p; wait; cat out; rm p\n\
+               { echo a; echo b >&2; } > o 2> e; cat e o >> both; cat both",
     },
 ];
 
@@ -307,7 +310,7 @@ impl Bench {
     /// The host gives the machine few descriptors: a program that wants more gets an error and goes on.
     fn few_descriptors(&self, name: &str) -> Result<(), String> {
         let folder = self.fresh(name, "hosted")?;
-        let inner = "mkdir -p $(seq -s / 1 200); n=3; ulimit -n 1000; i=0; while [ $i -lt 300 ]; do i=$((i + 1)); mkdir d$i; ls d$i; done; \
+        let inner = "mkdir -p $(seq -s / 1 200); i=0; while [ $i -lt 300 ]; do i=$((i + 1)); mkdir d$i; ls d$i; done; \
                      ls | wc -l; find . -type d | wc -l";
         let script =
             format!("ulimit -n 96; exec {} run --hosted --timeout 30 /bin/sh -c '{inner}'", self.tool.display());
