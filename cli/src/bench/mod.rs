@@ -4,6 +4,7 @@
 //! guest (`linux`) and through `synth run` (`synthesis`), and the difference between two runs of each
 //! program, one short and one long, becomes a row of the table (`report`).
 
+mod chart;
 mod compile;
 mod cpio;
 mod error;
@@ -62,6 +63,9 @@ pub struct BenchArgs {
     /// Print a Markdown table
     #[arg(long)]
     pub markdown: bool,
+    /// With --hosted: also write a chart to this file
+    #[arg(long, value_name = "FILE", requires = "hosted")]
+    pub svg: Option<PathBuf>,
     /// Add a column: Synthesis with its generic (not synthesized) routines
     #[arg(long)]
     pub generic: bool,

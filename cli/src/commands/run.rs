@@ -1,6 +1,7 @@
 //! `synth run`: pack, boot, relay.
 
 use std::ffi::OsStr;
+use std::io::IsTerminal;
 use std::os::fd::AsRawFd;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -81,7 +82,7 @@ pub fn start(packed: Packed, argv: Vec<Vec<u8>>, options: &MachineOptions, conso
         wait_for_debugger: options.gdb,
         kernel_arguments: format!("tsc_hz={} {}", config.tsc_hz, options.kernel_arguments),
     };
-    let wishes = Wishes { verbose: options.verbose, timeout: options.timeout, trace: options.trace.clone() };
+    let wishes = wishes(options);
     machine::run(&machine, console, &wishes)
 }
 
@@ -100,10 +101,24 @@ fn start_hosted(packed: Packed, argv: Vec<Vec<u8>>, options: &MachineOptions, co
         memory_mib,
         tsc_hz: config.tsc_hz,
         trees: packed.outside.iter().flat_map(|outside| &outside.folders).map(|(_, fd)| fd.as_raw_fd()).collect(),
+        wait_for_debugger: options.gdb,
+        counts: options.counts,
+        perf_map: options.perf_map,
         arguments: &options.kernel_arguments,
     };
-    let wishes = Wishes { verbose: options.verbose, timeout: options.timeout, trace: options.trace.clone() };
+    let wishes = wishes(options);
     machine::hosted::run(&machine, console, &wishes)
+}
+
+/// A crash is told where somebody looks; a script that compares streams sees what it sees on Linux.
+fn wishes(options: &MachineOptions) -> Wishes {
+    Wishes {
+        verbose: options.verbose,
+        counts: options.counts,
+        crash_report: options.crash_report || options.verbose || std::io::stderr().is_terminal(),
+        timeout: options.timeout,
+        trace: options.trace.clone(),
+    }
 }
 
 fn configuration(packed: &Packed, argv: Vec<Vec<u8>>, options: &MachineOptions, terminals: Terminals) -> Config {

@@ -13,6 +13,7 @@ pub mod memory;
 pub mod nr;
 pub mod poll;
 pub mod process;
+pub mod ptrace;
 mod record;
 pub mod siginfo;
 pub mod signal;

@@ -51,6 +51,8 @@ pub enum WaitStatus {
     Killed { signal: u8, core: bool },
     /// Stopped by a signal.
     Stopped(u8),
+    /// Stopped for its tracer: the signal and, above its eight bits, the event.
+    Trapped(u16),
     /// Continued by `SIGCONT`.
     Continued,
 }
@@ -62,6 +64,7 @@ impl WaitStatus {
             WaitStatus::Exited(code) => (code as i32) << 8,
             WaitStatus::Killed { signal, core } => (signal & 0x7f) as i32 | if core { 0x80 } else { 0 },
             WaitStatus::Stopped(signal) => (signal as i32) << 8 | 0x7f,
+            WaitStatus::Trapped(code) => (code as i32) << 8 | 0x7f,
             WaitStatus::Continued => 0xffff,
         }
     }
@@ -71,6 +74,7 @@ impl WaitStatus {
         let high = (word >> 8 & 0xff) as u8;
         match word {
             0xffff => Some(WaitStatus::Continued),
+            0x1_0000..=0xff_ffff if word & 0xff == 0x7f => Some(WaitStatus::Trapped((word >> 8) as u16)),
             _ if word & !0xffff != 0 => None,
             _ if word & 0xff == 0x7f => Some(WaitStatus::Stopped(high)),
             _ if word & 0x7f == 0 => Some(WaitStatus::Exited(high)),

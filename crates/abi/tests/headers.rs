@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::process::Command;
 
-use abi::{FieldPlace, file, frame, memory, nr, poll, process, siginfo, signal, socket, time, tty};
+use abi::{FieldPlace, file, frame, memory, nr, poll, process, ptrace, siginfo, signal, socket, time, tty};
 
 type Numbers = &'static [(&'static str, u64)];
 
@@ -39,6 +39,7 @@ const KERNEL_HEADERS: &[&str] = &[
     "linux/timerfd.h",
     "linux/inotify.h",
     "linux/rseq.h",
+    "linux/ptrace.h",
     "linux/capability.h",
     "linux/fs.h",
     "linux/magic.h",
@@ -223,6 +224,10 @@ const KERNEL_NUMBERS: &[Numbers] = &[
     process::SCHEDULERS,
     process::PRIORITY_IDS,
     process::RANDOM_FLAGS,
+    ptrace::PTRACE_REQUESTS,
+    ptrace::PTRACE_OPTIONS,
+    ptrace::PTRACE_EVENTS,
+    ptrace::PTRACE_CALL_INFOS,
     socket::SOCKET_OPTIONS,
 ];
 

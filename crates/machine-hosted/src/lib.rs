@@ -17,7 +17,9 @@ extern crate alloc;
 mod call;
 mod channels;
 mod clock;
+mod counts;
 mod cpu;
+mod debug;
 mod entry;
 mod foreign;
 mod frames;
@@ -41,8 +43,8 @@ use core::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use codestore::{CodeMemory, CodeStore};
 use machine::{
-    Channel, KernelCell, Machine, Nanos, NoFrames, Received, Start, SwitchOut, Threads, Translation, Tte, TteId,
-    Upcalls,
+    Channel, KernelCell, Machine, Nanos, NoFrames, Received, Rewritten, Start, SwitchOut, Threads, Translation, Tte,
+    TteId, Upcalls,
 };
 use machine_x86::{X86Tte, upcalls};
 use synth::Template;
@@ -71,6 +73,8 @@ pub struct HostedMachine {
     /// When the timer is set to go off.
     alarm: KernelCell<Option<Nanos>>,
     trap_only: bool,
+    /// Calls and sites are counted for the host tool.
+    counts_calls: bool,
 }
 
 struct HostedCodeMemory;
@@ -121,6 +125,7 @@ impl HostedMachine {
             is_ticking: KernelCell::new(false),
             alarm: KernelCell::new(None),
             trap_only: parameters.trap_only,
+            counts_calls: parameters.counts,
         }));
         MACHINE.store((&raw const *machine) as u64, Ordering::Release);
         Some(machine)
@@ -244,6 +249,11 @@ impl Machine for HostedMachine {
         host::set_timer(self.timer, at.map_or(0, |at| at.saturating_sub(machine_x86::now()).0.max(1)));
     }
 
+    fn gauge(&self) -> &'static AtomicU64 {
+        // SAFETY: the processor's record is never freed.
+        unsafe { &(*cpu::cpu()).slots.gauge }
+    }
+
     fn new_translation(&self) -> Result<Arc<dyn Translation>, NoFrames> {
         Ok(Arc::new(HostTranslation::new()))
     }
@@ -285,7 +295,14 @@ impl Machine for HostedMachine {
     }
 
     fn power_off(&self) -> ! {
+        if self.counts_calls {
+            start::tell_counts();
+        }
         host::exit(0)
+    }
+
+    fn rewritten_text(&self, visit: &mut dyn FnMut(Rewritten<'_>)) {
+        patch::visit(visit);
     }
 
     fn random(&self) -> u64 {

@@ -14,7 +14,7 @@ use crate::host::{self, HostError, SA_NODEFER, SA_ONSTACK, SA_RESTART, SA_SIGINF
 use crate::layout::{is_code, is_user, text};
 use crate::threads::{current, user_registers};
 use crate::translation::active;
-use crate::{STORE, patch, start, upcall};
+use crate::{STORE, debug, patch, start, upcall};
 
 const SIGILL: i32 = 4;
 const SIGTRAP: i32 = 5;
@@ -26,6 +26,8 @@ const SIGSYS: i32 = 31;
 
 /// How soon an alarm that met kernel code comes again.
 const RETRY_NS: u64 = 50_000;
+/// The same when a debugger may have stopped that code: its single steps must get somewhere between two alarms.
+const RETRY_TRACED_NS: u64 = 100_000_000;
 
 /// The registers in the host's signal frame (`struct sigcontext`, x86-64), behind the 40 bytes in front of them.
 #[repr(C)]
@@ -115,15 +117,19 @@ extern "C" fn on_call(_signal: i32, info: &Info, context: &mut Context) {
         return;
     }
     // SAFETY: the slots are words; the program runs, so no kernel code is under way.
-    unsafe { (*cpu()).trapped += 1 };
+    unsafe { (*cpu()).counts.by_trap += 1 };
     context.rax = info.call as u32 as u64;
     patch::consider(context);
     context.rcx = context.rip;
+    // The kernel is never stepped through: a step over a call ends where the kernel says so.
+    context.rflags &= !TRAP_FLAG;
     // SAFETY: as above.
     context.rip = unsafe { (*cpu()).slots.dispatch };
 }
 
+const DEBUG: u64 = 1;
 const PAGE_FAULT: u64 = 14;
+const TRAP_FLAG: u64 = 0x100;
 
 extern "C" fn on_fault(signal: i32, info: &Info, context: &mut Context) {
     if info.code <= 0 {
@@ -138,6 +144,11 @@ extern "C" fn on_fault(signal: i32, info: &Info, context: &mut Context) {
         let address = if context.trap == PAGE_FAULT { context.cr2 } else { 0 };
         let error = if signal == SIGBUS { context.error | PAGE_LOST } else { context.error };
         trap(context, context.trap, error, address);
+        return;
+    }
+    if context.trap == DEBUG {
+        // A step from a stub, or of a program that set the flag itself, has come into the kernel.
+        context.rflags &= !TRAP_FLAG;
         return;
     }
     if context.trap == PAGE_FAULT
@@ -190,7 +201,7 @@ extern "C" fn on_alarm(_signal: i32, _info: &Info, context: &mut Context) {
     unsafe { (*cpu()).timer_pending = 1 };
     // The kernel looks at the flag when it leaves by its slow end; a synthesized routine does not look, so the alarm
     // comes again.
-    crate::arm_timer(RETRY_NS);
+    crate::arm_timer(if debug::expects_debugger() { RETRY_TRACED_NS } else { RETRY_NS });
 }
 
 fn registers_of(context: &Context) -> Registers {
@@ -222,7 +233,7 @@ fn registers_of(context: &Context) -> Registers {
 
 /// Makes the interrupted program enter the kernel by the trap entry.
 fn trap(context: &mut Context, cause: u64, error: u64, address: u64) {
-    const DIRECTION_AND_TRAP: u64 = 0x500;
+    const DIRECTION_AND_TRAP: u64 = 0x400 | TRAP_FLAG;
     let record = user_registers();
     // SAFETY: the thread is in its program, so its kernel stack is empty and the record is free.
     unsafe {

@@ -5,7 +5,7 @@ use machine_x86::{Ground, Slots, THREAD_AREA_BYTES, TteRecord, USER_LIMIT};
 use synth::{Draft, Imm32};
 
 use crate::cpu::cpu;
-use crate::entry::{hosted_return_to_user, hosted_slow_call};
+use crate::entry::{hosted_first_return, hosted_slow_call};
 use crate::frames::prepare;
 use crate::host;
 use crate::layout::{RESERVED, THREAD_AREAS, THREADS, direct};
@@ -66,8 +66,8 @@ unsafe impl Ground for HostedGround {
         (&raw const hosted_slow_call) as u64
     }
 
-    fn return_to_user() -> u64 {
-        (&raw const hosted_return_to_user) as u64
+    fn first_return() -> u64 {
+        (&raw const hosted_first_return) as u64
     }
 
     fn clip(address: VirtAddr, bytes: usize) -> usize {

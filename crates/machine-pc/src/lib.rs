@@ -45,7 +45,7 @@ pub use machine_x86::{USER_LIMIT, UserCall, parameters as clock_parameters};
 pub use pvh::BootInfo;
 pub use start::{Booted, boot, panic, say_early};
 pub use thread_code::templates as thread_templates;
-pub use transmit::{send_code, templates as transmit_templates};
+pub use transmit::{FACTS as TRANSMIT_FACTS, send_code, templates as transmit_templates};
 pub use virtqueue::{QueueWords, SIZE as QUEUE_SIZE};
 
 use crate::cpu::{Cpu, Features};
@@ -206,6 +206,11 @@ impl Machine for PcMachine {
 
     fn reclaim(&self) -> usize {
         machine_x86::release_inactive::<PcGround>() + heap::trim()
+    }
+
+    fn gauge(&self) -> &'static AtomicU64 {
+        // SAFETY: the processor's record is never freed.
+        unsafe { &(*self.cpu).slots.gauge }
     }
 
     fn new_translation(&self) -> Result<Arc<dyn Translation>, NoFrames> {

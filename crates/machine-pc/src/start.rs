@@ -85,6 +85,7 @@ fn start_machine(info: &BootInfo, entry_tsc: u64) -> &'static PcMachine {
     core::mem::forget(entry);
     apic::start();
     clock::start(entry_tsc, number_after(&info.command_line, b"tsc_hz=").unwrap_or(0));
+    machine_x86::start_gauge(&mut cpu.slots);
     let console = find_console(&info.command_line);
     let machine =
         Box::leak(Box::new(PcMachine { features, cpu, console: KernelCell::new(console), random: KernelCell::new(0) }));

@@ -67,8 +67,8 @@ unsafe impl Ground for PcGround {
         (&raw const trap::slow_call) as u64
     }
 
-    fn return_to_user() -> u64 {
-        (&raw const trap::return_to_user) as u64
+    fn first_return() -> u64 {
+        (&raw const trap::timer_resume) as u64
     }
 
     #[inline]

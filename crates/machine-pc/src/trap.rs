@@ -145,13 +145,28 @@ global_asm!(
         sub rax, rcx
         add [rbx + {tte_ran}], rax
         inc qword ptr [r12 + {cpu_preemptions}]
-        mov rax, [rbx + {tte_quantum}]      /* who uses the quantum up gets an eighth less, down to the least */
-        mov rcx, rax
-        shr rcx, 3
-        sub rax, rcx
-        mov ecx, {least}
+        mov rcx, [rbx + {tte_ran}]          /* quantum::take_gauge: the turn was long enough */
+        mov rsi, rcx
+        xchg rsi, [rbx + {tte_adjusted_at}]
+        sub rcx, rsi
+        mov rax, [r12 + {cpu_gauge}]
+        mov rdx, rax
+        xchg rdx, [r12 + {cpu_gauge_seen}]
+        sub rax, rdx
+        add rax, [rbx + {tte_moved}]
+        jz 3f
+        mov qword ptr [rbx + {tte_moved}], 0
+        imul rax, [r12 + {cpu_gauge_weight}]
+        xor edx, edx
+        or rcx, 1
+        div rcx
+        mov ecx, {earned_most}
         cmp rax, rcx
-        cmovb rax, rcx
+        cmova rax, rcx
+    3:  mov rcx, [rbx + {tte_quantum}]
+        lea rax, [rax + rcx*8 + {least}]
+        sub rax, rcx
+        shr rax, 3
         mov [rbx + {tte_quantum}], rax
         mov rdx, {apic}
         mov dword ptr [rdx + {eoi}], 0
@@ -171,7 +186,8 @@ global_asm!(
         mov [rbx + {tte_sp}], rsp
         jmp r13
 
-    /* The pre-empted thread's turn again. Its signals must not wait for the next call. */
+    /* The pre-empted thread's turn again, or a new thread's first. Its signals must not wait for the next call. */
+    .globl timer_resume
     timer_resume:
         mov rbx, rsp
         and rbx, -{area}
@@ -243,7 +259,6 @@ global_asm!(
         jmp to_program
 
     /* rsp = the Registers record at the stack top. */
-    .globl return_to_user
     return_to_user:
         mov rbx, rsp
         and rbx, -{area}
@@ -287,6 +302,12 @@ global_asm!(
     cpu_preemptions = const offset_of!(Slots, preemptions),
     tte_quantum = const offset_of!(TteRecord, quantum),
     tte_next_quantum = const offset_of!(TteRecord, next_quantum),
+    tte_moved = const offset_of!(TteRecord, moved),
+    tte_adjusted_at = const offset_of!(TteRecord, adjusted_at),
+    cpu_gauge = const offset_of!(Slots, gauge),
+    cpu_gauge_seen = const offset_of!(Slots, gauge_seen),
+    cpu_gauge_weight = const offset_of!(Slots, gauge_weight),
+    earned_most = const machine::QUANTUM_MOST_NS - machine::QUANTUM_LEAST_NS,
     least = const machine::QUANTUM_LEAST_NS,
     tte_next = const offset_of!(TteRecord, next),
     tte_switch_in = const offset_of!(TteRecord, switch_in),
@@ -311,7 +332,7 @@ global_asm!(
 
 unsafe extern "C" {
     pub static slow_call: u8;
-    pub static return_to_user: u8;
+    pub static timer_resume: u8;
     static clac_site_trap: u8;
     static clac_site_call: u8;
     static clac_site_timer: u8;

@@ -42,8 +42,8 @@ pub unsafe trait Ground: 'static {
     fn constant(value: u32) -> Draft;
     /// Where a call goes to be done in Rust, on the kernel stack.
     fn slow_call() -> u64;
-    /// Where a thread goes that has its program's registers on the stack.
-    fn return_to_user() -> u64;
+    /// Where a new thread goes that has its program's registers on the stack; the kernel is asked first.
+    fn first_return() -> u64;
 
     /// The longest prefix of the range that a program could have, ready to be touched.
     fn clip(address: VirtAddr, bytes: usize) -> usize;

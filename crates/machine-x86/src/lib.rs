@@ -13,6 +13,7 @@ mod clock;
 mod entry;
 mod epitaph;
 mod ground;
+mod quantum;
 mod record;
 mod slots;
 mod thread_code;
@@ -25,6 +26,7 @@ pub use area::{THREAD_AREA_BYTES, VECTOR_OFFSET, release_inactive};
 pub use clock::{counter_at, duration, now, parameters, read_tsc, start as start_clock, time_of};
 pub use epitaph::EpitaphText;
 pub use ground::Ground;
+pub use quantum::start as start_gauge;
 pub use record::{CALLS, TteRecord, charge, current_by_stack, switch_out};
 pub use slots::Slots;
 pub use thread_code::{

@@ -7,6 +7,7 @@ use machine::SwitchOut;
 use crate::area::THREAD_AREA_BYTES;
 use crate::clock::read_tsc;
 use crate::ground::Ground;
+use crate::quantum;
 use crate::slots::Slots;
 
 /// System calls a thread's table covers; larger numbers take the slow end.
@@ -40,10 +41,15 @@ pub struct TteRecord {
     pub next_quantum: u64,
     /// Ticks of the counter as the running thread, up to `Slots::since`.
     pub ran: u64,
+    /// Operations on streams since the quantum was last adjusted, and `ran` at that time.
+    pub moved: u64,
+    pub adjusted_at: u64,
     /// Address of a byte: not zero when the kernel must look before the thread goes back to its program.
     pub attention: u64,
     /// What the last trap was about (CR2 of a page fault), where the machine does not find it in a register.
     pub fault_address: u64,
+    /// Not 0: a debugger looks; no routine is bound, and no text rewritten.
+    pub debugged: u64,
 }
 
 /// The record of the thread on whose kernel stack this is called.
@@ -63,6 +69,7 @@ pub fn charge<G: Ground>() -> u64 {
         let (tte, cpu) = (G::current(), G::slots());
         (*tte).ran = (*tte).ran.wrapping_add(now.wrapping_sub((*cpu).since));
         (*cpu).since = now;
+        quantum::take_gauge(tte, cpu);
     }
     now
 }

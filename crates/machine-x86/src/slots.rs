@@ -21,6 +21,12 @@ pub struct Slots {
     pub preemptions: AtomicU64,
     /// Counter value since when the running thread's time is not on its account.
     pub since: u64,
+    /// Counts operations on streams; `gauge_seen` of them are on some thread's account.
+    pub gauge: AtomicU64,
+    pub gauge_seen: u64,
+    /// See [`crate::quantum`]: what an operation in a tick weighs, and the ticks over which a rate is taken.
+    pub gauge_weight: u64,
+    pub gauge_period: u64,
 }
 
 impl Slots {
@@ -33,6 +39,10 @@ impl Slots {
             preempt_until: 0,
             preemptions: AtomicU64::new(0),
             since: 0,
+            gauge: AtomicU64::new(0),
+            gauge_seen: 0,
+            gauge_weight: 0,
+            gauge_period: 0,
         }
     }
 }

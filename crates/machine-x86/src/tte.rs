@@ -70,7 +70,7 @@ impl<G: Ground> X86Tte<G> {
     fn fill(&self, start: Start) {
         let registers = user_registers(self.area) as u64;
         let (first, function) = match start {
-            Start::User(_) => (G::return_to_user(), 0),
+            Start::User(_) => (G::first_return(), 0),
             Start::Kernel(function) => ((&raw const kernel_thread_start) as u64, function as usize as u64),
         };
         let tte = self.record();
@@ -83,10 +83,13 @@ impl<G: Ground> X86Tte<G> {
             (*tte).tag = 0;
             (*tte).switch_in = self.entries().sw_in;
             (*tte).ran = 0;
+            (*tte).moved = 0;
+            (*tte).adjusted_at = 0;
             (*tte).quantum = machine::QUANTUM_MOST_NS;
             (*tte).next_quantum = self.entries().quantum;
             (*tte).attention = &raw const ALWAYS as u64;
             (*tte).start = function;
+            (*tte).debugged = 0;
             (*tte).next = 0;
             (*tte).root = 0;
             (*tte).fs_base = 0;
@@ -240,7 +243,23 @@ impl<G: Ground> Tte for X86Tte<G> {
         vector::inherit::<G>(self.area);
     }
 
+    fn copy_vector_state(&self, into: &mut [u8]) {
+        vector::copy::<G>(self.area, into);
+    }
+
+    fn replace_vector_state(&self, from: &[u8], features: u64) -> Result<(), BadVectorState> {
+        vector::replace::<G>(self.area, from, features)
+    }
+
+    fn set_debugged(&self, debugged: bool) {
+        self.unbind_all();
+        // SAFETY: the record is mapped; an aligned 8-byte store.
+        unsafe { (&raw mut (*self.record()).debugged).write_volatile(u64::from(debugged)) };
+    }
+
     fn bind_call(&self, number: usize, entry: Option<u64>) {
+        // SAFETY: the record is mapped.
+        let entry = entry.filter(|_| unsafe { (*self.record()).debugged } == 0);
         self.set_call(number, entry.unwrap_or(self.code.slow.entry()));
         if entry.is_none() {
             self.own.borrow_mut().remove(&number);

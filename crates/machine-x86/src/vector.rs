@@ -81,16 +81,41 @@ fn load_wide<G: Ground>(area: u64) {
 
 /// See `Tte::save_vector_state`.
 pub fn save<G: Ground>(area: u64, to: VirtAddr) -> Result<(), UserFault> {
+    complete::<G>(area);
+    // SAFETY: the vector page is mapped and holds an image; it was checked to fit at boot.
+    unsafe { user::copy_out::<G>(to, image(area), image_bytes::<G>()) }
+}
+
+/// Brings the image of a thread that is in the kernel up to date.
+fn complete<G: Ground>(area: u64) {
     if is_owner::<G>(area) {
         // SAFETY: 1. The area's image. 2. Only the parts above SSE are stored: the legacy part was saved at kernel
         // entry and Rust has used its registers since.
         unsafe { save_wide::<G>(image(area)) };
     }
-    // SAFETY: the vector page is mapped and holds an image; it was checked to fit at boot.
-    unsafe {
-        *image(area).add(XSAVE_HEADER) |= LEGACY as u8;
-        user::copy_out::<G>(to, image(area), image_bytes::<G>())
+    // SAFETY: the header lies in the vector page, which is mapped.
+    unsafe { *image(area).add(XSAVE_HEADER) |= LEGACY as u8 };
+}
+
+/// See `Tte::copy_vector_state`.
+pub fn copy<G: Ground>(area: u64, into: &mut [u8]) {
+    complete::<G>(area);
+    let bytes = into.len().min(image_bytes::<G>());
+    // SAFETY: the vector page is mapped and holds as many bytes.
+    unsafe { into.as_mut_ptr().copy_from_nonoverlapping(image(area), bytes) };
+}
+
+/// See `Tte::replace_vector_state`.
+pub fn replace<G: Ground>(area: u64, from: &[u8], chosen: u64) -> Result<(), BadVectorState> {
+    let bytes = from.len().min(image_bytes::<G>());
+    // SAFETY: the vector page is mapped and holds `bytes`; the thread is not in its program.
+    unsafe { image(area).copy_from_nonoverlapping(from.as_ptr(), bytes) };
+    if bytes < XSAVE_HEADER || !adopt::<G>(area, bytes, chosen) {
+        reset::<G>(area);
+        return Err(BadVectorState);
     }
+    load_wide::<G>(area);
+    Ok(())
 }
 
 /// See `Tte::load_vector_state`.

@@ -6,7 +6,9 @@ use core::sync::atomic::AtomicU64;
 
 use synth::{Draft, Fact, HoleValue, Target, Template};
 
-use crate::{Foreign, FrameNumber, Nanos, NoFrames, PhysicalMemory, Threads, Translation, Upcalls, UserMemory};
+use crate::{
+    Foreign, FrameNumber, Nanos, NoFrames, PhysicalMemory, Threads, Translation, Upcalls, UserMemory, VirtAddr,
+};
 
 /// A byte channel to the world outside the machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,6 +37,12 @@ pub struct Fragment {
     pub holes: Vec<HoleValue>,
 }
 
+impl synth::Paste for &Fragment {
+    fn paste(self, draft: &mut Draft) {
+        self.append_to(draft);
+    }
+}
+
 impl Fragment {
     pub fn append_to(&self, draft: &mut Draft) {
         draft.append(&self.template, &self.holes);
@@ -52,6 +60,15 @@ pub struct SendCode {
     pub send: Fragment,
     /// Size of a buffer.
     pub bytes_max: usize,
+}
+
+/// Text of a program that the machine has rewritten. Another program may have other text there.
+#[derive(Clone, Copy, Debug)]
+pub struct Rewritten<'a> {
+    pub address: VirtAddr,
+    pub now: &'a [u8],
+    /// What the program has brought.
+    pub original: &'a [u8],
 }
 
 /// One of the two machines. Cold calls come through here; hot paths paste the machine's fragments.
@@ -78,6 +95,12 @@ pub trait Machine: PhysicalMemory + UserMemory + Threads {
     fn charge(&self) -> Nanos {
         self.now()
     }
+    /// The gauge of this processor (S-31): counts operations on streams, by routines and by Rust. The machine puts what came
+    /// to it during a turn on the account of the thread that ran, and gives it its quantum by it (S-71).
+    fn gauge(&self) -> &'static AtomicU64 {
+        static UNREAD: AtomicU64 = AtomicU64::new(0);
+        &UNREAD
+    }
     fn new_translation(&self) -> Result<Arc<dyn Translation>, NoFrames>;
     /// Activates a quaspace for the current thread (exec), or the kernel's own tables.
     fn activate(&self, quaspace: Option<&dyn Translation>);
@@ -101,6 +124,10 @@ pub trait Machine: PhysicalMemory + UserMemory + Threads {
     /// The code to paste that loads the running thread's tag into rax, in a routine on the kernel stack.
     fn load_tag(&self) -> Option<Template> {
         None
+    }
+    /// Shows all text of programs that the machine has ever rewritten.
+    fn rewritten_text(&self, visit: &mut dyn FnMut(Rewritten<'_>)) {
+        let _ = visit;
     }
     /// Gives back frames that the machine keeps for later use, because memory is out; returns how many.
     fn reclaim(&self) -> usize {

@@ -15,6 +15,10 @@ pub struct TteId(pub u32);
 /// Limits of a thread's quantum (S-70); a new thread has the most. The papers name a few hundred microseconds.
 pub const QUANTUM_LEAST_NS: u64 = 200_000;
 pub const QUANTUM_MOST_NS: u64 = 1_000_000;
+/// Over so much running a thread's rate of I/O is taken (S-75).
+pub const GAUGE_PERIOD_NS: u64 = 200_000;
+/// Operations on streams in a millisecond of running that earn the longest quantum.
+pub const GAUGE_FULL: u64 = 20;
 
 /// System calls a thread's table covers; larger numbers take the slow end.
 pub const CALLS_MAX: usize = 464;
@@ -73,6 +77,16 @@ pub trait Tte {
     /// Takes over a copy of the running thread's vector state.
     fn inherit_vector_state(&self);
 
+    /// Copies the vector state of this thread, which is not in its program, into `into`, in the processor's standard
+    /// XSAVE layout; what does not fit is cut.
+    fn copy_vector_state(&self, into: &mut [u8]);
+    /// Gives this thread, which is not in its program, the vector state of such an image: `features` of those it holds,
+    /// the others become initial. Error: an image that the processor would refuse; the state is initial then.
+    fn replace_vector_state(&self, image: &[u8], features: u64) -> Result<(), BadVectorState>;
+
+    /// `true`: a debugger looks at the thread (S-55). All its calls are done in Rust, whatever is bound meanwhile, and
+    /// no text is rewritten for it. What was bound stays unbound afterwards.
+    fn set_debugged(&self, debugged: bool);
     /// Binds system call `number` in this thread's call table to a routine; `None`: done in Rust.
     fn bind_call(&self, number: usize, entry: Option<u64>);
     /// Synthesizes the dispatch of a call on descriptors (`fd → entry`) for this thread and binds it: it moves to the

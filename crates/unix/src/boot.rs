@@ -10,6 +10,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::sync::Weak;
 use alloc::vec::Vec;
+use core::cell::Cell;
 use core::sync::atomic::AtomicBool;
 use core::sync::atomic::AtomicU32;
 
@@ -17,21 +18,21 @@ use abi::Errno;
 use bootimage::control::Record;
 use bootimage::{Archive, ConfigView, FdKind, Kind};
 use codestore::CodeStore;
+use kernel::call::SimpleCode;
 use kernel::file::{Credentials, Namespace, NewNode, NewSpecial, Node, NodeKind, Time, View, Volume};
 use kernel::schedule::Scheduler;
 use kernel::space::{FramePool, Page};
 use kernel::stream::Stream;
 use kernel::thread::Thread;
 use kernel::tty::WindowSize;
-use machine::{Channel, FrameNumber, KernelCell, Machine, Nanos, PAGE_BYTES, Start};
+use machine::{CALLS_MAX, Channel, FrameNumber, KernelCell, Machine, Nanos, PAGE_BYTES, Start};
 
 use crate::calls::{
     FutexTable, Limits, LoadError, LockWaits, SocketNames, Wanted, install_program, load_first, task_name,
 };
 use crate::emulator::{self, Options, Unix};
 use crate::files::{
-    Body, ChannelStream, Channels, DescriptorTable, OpenFile, SimpleCode, Slot, Terminals, TtyStream, synthesize,
-    terminal_node,
+    Body, ChannelStream, Channels, DescriptorTable, OpenFile, Slot, Terminals, TtyStream, synthesize, terminal_node,
 };
 use crate::inspect::{ControlPort, Tracing};
 pub use crate::limits::RESERVE_FRAMES;
@@ -111,6 +112,7 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
         terminals: Terminals::new(),
         control: ControlPort::new(),
         tracing: Tracing::new(),
+        call_counts: [const { Cell::new(0) }; CALLS_MAX],
         lock_waits: LockWaits::new(),
         options: Options {
             generic: config.flags.generic,
@@ -130,12 +132,13 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
         victim: KernelCell::new(None),
         summary: KernelCell::new(Default::default()),
         boot_report: KernelCell::new(None),
-        simple_code: KernelCell::new(None),
         vdso_pages: KernelCell::new(None),
     }));
     emulator::install(unix);
     unix.names.memory().set_clock(unix);
-    *unix.simple_code.borrow_mut() = unix.makers().and_then(SimpleCode::make);
+    if let Some(makers) = unix.makers() {
+        SimpleCode::shared(makers);
+    }
     *unix.vdso_pages.borrow_mut() = vdso_pages(unix, ingredients.counter);
     crate::proc::mount(unix).map_err(|error| format!("/proc cannot be mounted: {error:?}"))?;
     first_program(unix, &config).map_err(|error| program_failure(config.program, error))

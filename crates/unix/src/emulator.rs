@@ -3,6 +3,7 @@
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::cell::Cell;
 use core::fmt;
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,11 +14,11 @@ use kernel::schedule::Scheduler;
 use kernel::space::{Access, FramePool, Page};
 use kernel::thread::Thread;
 use kernel::trace::kind;
-use machine::{Channel, Exception, KernelCell, Machine, Nanos, Registers, TteId, Upcalls, VirtAddr};
+use machine::{CALLS_MAX, Channel, Exception, KernelCell, Machine, Nanos, Registers, TteId, Upcalls, VirtAddr};
 
 use crate::call::Call;
 use crate::calls::{self, FutexTable, LockWaits, SocketNames};
-use crate::files::{Channels, SimpleCode, Terminals};
+use crate::files::{Channels, Terminals};
 use crate::inspect::{ControlPort, Tracing};
 use crate::strace::Summary;
 use crate::task::{Process, Task, TaskTable};
@@ -53,6 +54,8 @@ pub struct Unix {
     /// The port to the host tool.
     pub(crate) control: ControlPort,
     pub(crate) tracing: Tracing,
+    /// Calls done in Rust, by number: gauges (S-31).
+    pub(crate) call_counts: [Cell<u64>; CALLS_MAX],
     pub lock_waits: LockWaits,
     pub options: Options,
     pub shm: calls::Segments,
@@ -72,8 +75,6 @@ pub struct Unix {
     pub(crate) summary: KernelCell<Summary>,
     /// Processor counter at the kernel's first instruction, and whether the first program has started.
     pub(crate) boot_report: KernelCell<Option<Nanos>>,
-    /// Routines of the simple devices, shared by all their open files.
-    pub(crate) simple_code: KernelCell<Option<SimpleCode>>,
     /// The time page and the vDSO's image, shared by all programs.
     pub(crate) vdso_pages: KernelCell<Option<[Page; 2]>>,
 }
@@ -82,11 +83,6 @@ impl Unix {
     /// Who makes call routines; nobody when every call shall be done in Rust (`--generic`, `--strace`).
     pub fn makers(&self) -> Option<Makers> {
         self.options.binds_code().then_some(Makers { machine: self.machine, store: self.store })
-    }
-
-    /// The shared routines of the simple devices, if any are made.
-    pub(crate) fn simple_code(&self) -> Option<SimpleCode> {
-        self.simple_code.borrow().clone()
     }
 
     pub fn wall_time(&self) -> Time {
@@ -106,6 +102,19 @@ impl Unix {
     #[inline(always)]
     fn running(&self, thread: TteId) -> Arc<Task> {
         self.tasks.of_thread(thread).expect("a program's thread has a task")
+    }
+
+    /// A call that a tracer may have seen has been served; until the thread is back in its program, it is in it.
+    #[cold]
+    fn after_watched_call(&'static self, thread: TteId, number: u64, registers: &mut Registers) {
+        if self.scheduler.trace().is_on() {
+            self.note_return(thread, number, registers.rax);
+        }
+        let task = self.current();
+        if calls::needs_attention(&task, registers) {
+            calls::before_user(self, task, registers);
+        }
+        self.current().watch.in_call.set(false);
     }
 
     /// Sends a record to the host tool; waits for room, because records may not be torn.
@@ -165,7 +174,7 @@ impl Unix {
     #[cold]
     fn note_return(&self, thread: TteId, number: u64, result: u64) {
         let trace = self.scheduler.trace();
-        if number >= machine::CALLS_MAX as u64 {
+        if number >= CALLS_MAX as u64 {
             trace.note(kind::UNKNOWN_CALL, thread, number as u32, 0, 0);
         }
         trace.note(kind::RETURN, thread, number as u32, result, 0);
@@ -200,12 +209,16 @@ impl Upcalls for Unix {
         let task = self.running(thread);
         task.count_call();
         let number = u64::from(registers.cause as u32);
-        let mut call = Call { unix: self, task: &task, registers, registers_replaced: false };
-        if self.options.strace {
-            calls::serve_traced(&mut call, number);
-        } else {
-            calls::serve(&mut call, number);
+        if let Some(count) = self.call_counts.get(number as usize) {
+            count.set(count.get() + 1);
         }
+        let mut call = Call { unix: self, task: &task, registers, registers_replaced: false };
+        if self.options.strace || task.watch.is_traced() {
+            calls::serve_watched(&mut call, number);
+            self.after_watched_call(thread, number, registers);
+            return;
+        }
+        calls::serve(&mut call, number);
         if self.scheduler.trace().is_on() {
             self.note_return(thread, number, registers.rax);
         }
@@ -216,6 +229,7 @@ impl Upcalls for Unix {
 
     fn exception(&'static self, thread: TteId, registers: &mut Registers, exception: Exception) {
         let task = self.running(thread);
+        task.watch.in_call.set(false);
         if calls::take_starvation(&task) {
             // The program tries the same instruction again.
             calls::make_room(self, &task);

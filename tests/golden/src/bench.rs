@@ -284,6 +284,10 @@ impl Machine for Bench {
         Nanos(counter)
     }
 
+    fn facts(&self) -> &'static [synth::Fact] {
+        machine_pc::TRANSMIT_FACTS
+    }
+
     fn set_alarm(&self, _at: Option<Nanos>) {}
 
     fn new_translation(&self) -> Result<Arc<dyn Translation>, NoFrames> {
@@ -418,6 +422,14 @@ impl Tte for OnlyTte {
     }
 
     fn inherit_vector_state(&self) {}
+
+    fn copy_vector_state(&self, _into: &mut [u8]) {}
+
+    fn replace_vector_state(&self, _image: &[u8], _features: u64) -> Result<(), BadVectorState> {
+        Ok(())
+    }
+
+    fn set_debugged(&self, _debugged: bool) {}
 
     fn bind_call(&self, _number: usize, _entry: Option<u64>) {}
 

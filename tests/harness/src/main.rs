@@ -32,11 +32,14 @@ suites
   pointers       every call of tiers T1 and T2 with bad pointers, lengths and descriptors
   leaks          1,000 x fork+exec+wait and open/close: frames and code bytes come back
   paper          the seven programs of the paper, static and dynamic, same output
+  shares         who shares the processor gets what its quantum says
   streams        100 MB through stdin and stdout, separate stderr, exit statuses
   errors         bad programs: one clear line and a useful status
   compiler       make driving cc in a root with the host's compiler
   tty            interactive programs at a pseudo-terminal
   hostfiles      the host's files under the hosted machine: programs, maps and locks shared with the host
+  seeing         ps, code, graph, top, trace on a running system; random requests
+  hosted         the hosted machine: debuggers, counts, crash reports, many starts
   all            everything above
 
   list           the names of all cases of the differential, faults, semantics and pointers suites

@@ -139,6 +139,13 @@ impl Node {
         Arc::new(Node::assemble(volume, number, kind, data, new))
     }
 
+    /// As `nameless`, for what stands behind a link of a virtual tree: with the same number it is the same thing.
+    pub fn nameless_as(volume: &Arc<Volume>, number: u64, new: NewNode) -> Result<Arc<Node>, Errno> {
+        volume.charge_node()?;
+        let data = Data::Regular(Content::new(volume));
+        Ok(Arc::new(Node::assemble(volume, number, NodeKind::Regular, data, new)))
+    }
+
     /// A node with no links. Error: `ENOSPC`.
     pub(super) fn unlinked(volume: &Arc<Volume>, kind: NodeKind, data: Data, new: NewNode) -> Result<Arc<Node>, Errno> {
         volume.charge_node()?;
@@ -344,12 +351,10 @@ impl Node {
     /// Sets the size of a regular file. Errors: `EISDIR`, `EINVAL` for other kinds, `EFBIG`, `ETXTBSY`.
     pub fn truncate(&self, size_bytes: u64, who: &Credentials, now: Time) -> Result<(), Errno> {
         match &self.data {
-            Data::Foreign(foreign) if self.kind == NodeKind::Regular => match self.volume.foreign() {
-                _ if self.writers.get() < 0 => Err(Errno::ETXTBSY),
-                Some(tree) => tree.resize(foreign, size_bytes),
-                None => Err(Errno::EIO),
-            },
-            Data::Regular(_) if self.writers.get() < 0 => Err(Errno::ETXTBSY),
+            Data::Regular(_) | Data::Foreign(_) if self.writers.get() < 0 => Err(Errno::ETXTBSY),
+            Data::Foreign(foreign) if self.kind == NodeKind::Regular => {
+                self.volume.foreign().ok_or(Errno::EIO)?.resize(foreign, size_bytes)
+            }
             Data::Regular(content) => {
                 content.resize(size_bytes)?;
                 self.note_write(who, now);

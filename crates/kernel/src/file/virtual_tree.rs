@@ -32,6 +32,13 @@ pub trait VirtualFile {
     /// The whole content as of now. An open file takes it once, at its first read at position 0.
     fn content(&self) -> Result<Vec<u8>, Errno>;
 
+    /// Up to `bytes` bytes from `position` on, for a file without content of its own: another process's memory. `None`:
+    /// the file is what `content` says.
+    fn window(&self, position: u64, bytes: usize) -> Option<Result<Vec<u8>, Errno>> {
+        let _ = (position, bytes);
+        None
+    }
+
     /// Takes what a program wrote; returns how many bytes were used. The default refuses (`EINVAL`).
     fn write(&self, position: u64, bytes: &[u8]) -> Result<usize, Errno> {
         let _ = (position, bytes);

@@ -144,9 +144,14 @@ impl Scheduler {
         self.preemptions.load(Ordering::Relaxed)
     }
 
-    /// Links a thread in behind the running one (S-73); does nothing if it is ready already.
+    /// Links a thread in behind the running one (S-73); does nothing if it is ready already, or stopped.
     pub fn unblock(&self, thread: &Arc<Thread>) {
-        if thread.state() != State::Asleep {
+        self.link_in(thread, State::Asleep);
+    }
+
+    /// Links a thread in that stands in `state`; does nothing in any other.
+    pub(crate) fn link_in(&self, thread: &Arc<Thread>, state: State) {
+        if thread.state() != state {
             return;
         }
         thread.set_state(State::Ready);
@@ -165,6 +170,14 @@ impl Scheduler {
         self.leave(State::Asleep);
     }
 
+    /// Where the running thread may stand still: it is about to go back to its program, or holds nothing that others
+    /// wait for. If somebody has asked it to stop (`Thread::stop`), returns when it is started.
+    pub fn safe_point(&self) {
+        while self.current().shall_stop() {
+            self.leave(State::Stopped);
+        }
+    }
+
     /// Ends the running thread after `last`: it never runs again. Its TTE is dropped by `discharge` later, from
     /// another thread.
     pub fn end_with(&self, last: impl FnOnce()) -> ! {
@@ -178,9 +191,6 @@ impl Scheduler {
         current.set_state(state);
         self.ring.borrow_mut().remove(current.id());
         self.relink();
-        if state == State::Asleep {
-            lengthen(&current);
-        }
         self.account_current();
         self.serve_late_timer();
         // If its own alarm has just woken the thread, it is in the ring again, and its link is the ring's.
@@ -247,8 +257,14 @@ impl Scheduler {
         self.is_timer_late.set(false);
         self.ring_alarms();
         self.allow_preemption();
+        let current = self.machine.current_tte();
+        let next = self.ring.borrow().after(current);
+        if let Some(successor) = next.and_then(|id| self.thread(id)) {
+            self.account_current();
+            self.shorten_turn(&successor);
+        }
         self.arm();
-        if self.machine.current_tte() != self.idle.id() {
+        if current != self.idle.id() {
             self.yield_now();
         }
     }
@@ -384,15 +400,6 @@ impl Scheduler {
     /// Wakes everyone who waits at `queue`.
     pub fn wake(&self, queue: &WaitQueue) {
         queue.drain(|thread| self.unblock(thread));
-    }
-}
-
-/// Who waits for I/O has used less than its quantum and needs to run soon and long (S-71): it gets a sixteenth more, up
-/// to the most. The timer's stub takes an eighth from who uses its quantum up.
-fn lengthen(thread: &Thread) {
-    let quantum = thread.tte().quantum().0;
-    if quantum < QUANTUM_MOST_NS {
-        thread.tte().set_quantum(Nanos((quantum + quantum / 16).min(QUANTUM_MOST_NS)));
     }
 }
 

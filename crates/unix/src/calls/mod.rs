@@ -13,6 +13,7 @@ mod memory;
 mod open_cache;
 mod paths;
 mod polls;
+mod ptrace;
 mod resume;
 mod scheduling;
 mod shm;
@@ -30,12 +31,13 @@ pub(crate) use images::{LoadError, Wanted, install as install_program, load_firs
 pub(crate) use life::is_orphaned_group;
 pub use limits::Limits;
 pub(crate) use memory::{make_room, take_starvation};
+use ptrace::may_access;
 pub use shm::Segments;
 pub use signals::{before_user, fault, needs_attention, page_fault};
 pub(crate) use signals::{send_to_group, send_to_process};
 pub(crate) use sockets::SocketNames;
 pub(crate) use times::{ProcessTimers, process_time};
-pub(crate) use trace::serve_traced;
+pub(crate) use trace::serve_watched;
 
 use abi::Errno;
 use machine::Registers;
@@ -64,6 +66,7 @@ const FAMILIES: &[&[Entry]] = &[
     memory::CALLS,
     paths::CALLS,
     polls::CALLS,
+    ptrace::CALLS,
     scheduling::CALLS,
     shm::CALLS,
     signals::CALLS,

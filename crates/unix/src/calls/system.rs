@@ -134,14 +134,19 @@ fn reboot(call: &Call<'_>, first: u32, second: u32, command: u32) -> CallResult 
     }
 }
 
-/// Only the default personality, and asking for it.
-fn personality(_call: &Call<'_>, wanted: u32) -> CallResult {
+/// The default personality, and the wish not to have addresses randomized, which they are not; returns what was wished
+/// before. Error: `EINVAL` for others.
+fn personality(call: &Call<'_>, wanted: u32) -> CallResult {
     const ASK: u32 = 0xffff_ffff;
     const RANDOMIZATION_OFF: u32 = 0x004_0000;
+    let mut settings = call.process().settings.borrow_mut();
+    let before = if settings.no_randomization { RANDOMIZATION_OFF } else { 0 };
     match wanted {
-        0 | ASK | RANDOMIZATION_OFF => Ok(0),
-        _ => Err(Errno::EINVAL),
+        ASK => {}
+        0 | RANDOMIZATION_OFF => settings.no_randomization = wanted != 0,
+        _ => return Err(Errno::EINVAL),
     }
+    Ok(before.into())
 }
 
 /// Mounts a memory-resident file system. Others are `ENODEV`; changes of an existing mount are taken silently.
@@ -198,6 +203,9 @@ fn process_vm(call: &Call<'_>, arguments: [u64; 6], write: bool) -> CallResult {
         return Err(Errno::EINVAL);
     }
     let task = call.unix.tasks.task(pid as u32).ok_or(Errno::ESRCH)?;
+    if !super::may_access(call.process(), &task.process) {
+        return Err(Errno::EPERM);
+    }
     let space = task.process.space().ok_or(Errno::ESRCH)?;
     let mut local = read_vectors(call, local, local_count)?;
     let mut remote = read_vectors(call, remote, remote_count)?;

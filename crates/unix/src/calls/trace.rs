@@ -10,6 +10,7 @@ use abi::siginfo::SigInfo;
 use bootimage::control::kind::STRACE;
 use machine::{Registers, VirtAddr};
 
+use super::ptrace;
 use crate::call::Call;
 use crate::emulator::Unix;
 use crate::strace;
@@ -18,10 +19,37 @@ use crate::task::{Process, Task};
 /// Column of the `=`, as in strace.
 const RESULT_COLUMN: usize = 39;
 
-/// Serves call `number`, shows it and counts it.
+/// Serves call `number` where somebody looks: `--strace`, or a tracer within the machine.
 #[cold]
 #[inline(never)]
-pub fn serve_traced(call: &mut Call<'_>, number: u64) {
+pub fn serve_watched(call: &mut Call<'_>, number: u64) {
+    let is_traced = call.task.watch.is_traced();
+    let mut number = number;
+    call.registers.cause = number;
+    if is_traced {
+        if !ptrace::enter_call(call) {
+            ptrace::leave_call(call.unix, call.task, call.registers);
+            return;
+        }
+        number = u64::from(call.registers.cause as u32);
+    }
+    if call.unix.options.strace {
+        serve_shown(call, number);
+    } else {
+        super::serve(call, number);
+    }
+    // A program that was executed may have made the thread another task.
+    let task = call.unix.current();
+    if task.watch.is_traced() {
+        // The call that made the thread a traced one is not seen.
+        if is_traced {
+            ptrace::leave_call(call.unix, &task, call.registers);
+        }
+    }
+}
+
+/// Serves call `number`, shows it and counts it.
+fn serve_shown(call: &mut Call<'_>, number: u64) {
     let Registers { rdi, rsi, rdx, r10, r8, r9, .. } = *call.registers;
     let arguments = [rdi, rsi, rdx, r10, r8, r9];
     let machine = call.unix.machine;

@@ -75,6 +75,7 @@ fn state_of(unix: &Unix, task: &Task) -> u8 {
         State::Ready if task.thread.id() == unix.machine.current_tte() => state::RUNNING,
         State::Ready => state::READY,
         State::Asleep => state::ASLEEP,
+        State::Stopped => state::STOPPED,
         State::Ended => state::ENDED,
     }
 }

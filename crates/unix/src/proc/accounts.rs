@@ -72,8 +72,8 @@ pub fn waiting_channel(_: &'static Unix, member: &Member) -> Text {
 }
 
 pub fn personality(unix: &'static Unix, member: &Member) -> Text {
-    member.inspect(unix)?;
-    Ok(b"00000000\n".to_vec())
+    let is_fixed = member.inspect(unix)?.settings.get().no_randomization;
+    Ok(if is_fixed { b"00040000\n".to_vec() } else { b"00000000\n".to_vec() })
 }
 
 /// Time on the processor, time waiting for it, times it was given.

@@ -33,6 +33,7 @@ fn state(process: &Process, task: Option<&Task>) -> (char, &'static str) {
     match () {
         _ if process.is_zombie() => ('Z', "zombie"),
         _ if task.is_none() => ('Z', "zombie"),
+        _ if task.is_some_and(|task| task.watch.is_stopped()) => ('t', "tracing stop"),
         _ if process.stopped.get() => ('T', "stopped"),
         _ if asleep => ('S', "sleeping"),
         _ => ('R', "running"),
@@ -255,7 +256,8 @@ fn identity(text: &mut String, _unix: &Unix, member: &Member, process: &Process)
     let _ = writeln!(text, "Umask:\t{:04o}", process.umask.load(Ordering::Relaxed));
     let _ = writeln!(text, "State:\t{letter} ({word})");
     let _ = writeln!(text, "Tgid:\t{}\nNgid:\t0\nPid:\t{}", process.pid, member.tid);
-    let _ = writeln!(text, "PPid:\t{}\nTracerPid:\t0", parent_of(process));
+    let tracer = member.task(process).map_or(0, |task| task.watch.tracer_tid());
+    let _ = writeln!(text, "PPid:\t{}\nTracerPid:\t{tracer}", parent_of(process));
     let _ = writeln!(text, "Uid:\t{}\t{}\t{}\t{}", user.real, user.effective, user.saved, credentials.user);
     let _ = writeln!(text, "Gid:\t{}\t{}\t{}\t{}", group.real, group.effective, group.saved, credentials.group);
     let size = process.files().size().max(1).next_multiple_of(64);

@@ -35,10 +35,16 @@ pub type Reader<S> = fn(&'static Unix, &S) -> Result<Vec<u8>, Errno>;
 /// Takes what one `write` brought.
 pub type Writer<S> = fn(&'static Unix, &S, &[u8]) -> Result<(), Errno>;
 
+/// Up to so many bytes from a position on.
+pub type WindowReader<S> = fn(&'static Unix, &S, u64, usize) -> Result<Vec<u8>, Errno>;
+pub type WindowWriter<S> = fn(&'static Unix, &S, u64, &[u8]) -> Result<usize, Errno>;
+
 /// What stands behind a name.
 pub enum What<S: 'static> {
     File(Reader<S>),
     Setting(Reader<S>, Writer<S>),
+    /// Bytes by position, which nobody keeps.
+    Window(WindowReader<S>, WindowWriter<S>),
     Table(&'static [Entry<S>]),
     Directory(fn(&'static Unix, &S) -> Arc<dyn VirtualDirectory>),
     Link(fn(&'static Unix, &S) -> Result<LinkTarget, Errno>),
@@ -78,7 +84,7 @@ pub const fn link<S>(name: &'static str, target: fn(&'static Unix, &S) -> Result
 impl<S> Entry<S> {
     pub fn kind(&self) -> NodeKind {
         match self.what {
-            What::File(_) | What::Setting(..) => NodeKind::Regular,
+            What::File(_) | What::Setting(..) | What::Window(..) => NodeKind::Regular,
             What::Table(_) | What::Directory(_) => NodeKind::Directory,
             What::Link(_) => NodeKind::Symlink,
         }
@@ -96,7 +102,9 @@ impl<S: Subject> Table<S> {
     fn data(&self, entry: &'static Entry<S>) -> Data {
         let (unix, subject) = (self.unix, self.subject.clone());
         match &entry.what {
-            What::File(_) | What::Setting(..) => Data::VirtualFile(Arc::new(TableFile { unix, subject, entry })),
+            What::File(_) | What::Setting(..) | What::Window(..) => {
+                Data::VirtualFile(Arc::new(TableFile { unix, subject, entry }))
+            }
             What::Table(entries) => Data::VirtualDirectory(Arc::new(Table { unix, subject, entries })),
             What::Directory(make) => Data::VirtualDirectory(make(unix, &subject)),
             What::Link(target) => Data::VirtualLink(Arc::new(TableLink { unix, subject, target: *target })),
@@ -139,12 +147,22 @@ impl<S> VirtualFile for TableFile<S> {
     fn content(&self) -> Result<Vec<u8>, Errno> {
         match self.entry.what {
             What::File(read) | What::Setting(read, _) => read(self.unix, &self.subject),
+            // Whoever may not look may not open it.
+            What::Window(read, _) => read(self.unix, &self.subject, 0, 0),
             _ => Err(Errno::EINVAL),
         }
     }
 
-    fn write(&self, _position: u64, bytes: &[u8]) -> Result<usize, Errno> {
+    fn window(&self, position: u64, bytes: usize) -> Option<Result<Vec<u8>, Errno>> {
         match self.entry.what {
+            What::Window(read, _) => Some(read(self.unix, &self.subject, position, bytes)),
+            _ => None,
+        }
+    }
+
+    fn write(&self, position: u64, bytes: &[u8]) -> Result<usize, Errno> {
+        match self.entry.what {
+            What::Window(_, write) => write(self.unix, &self.subject, position, bytes),
             What::Setting(_, write) => write(self.unix, &self.subject, bytes).map(|()| bytes.len()),
             _ => Err(Errno::EINVAL),
         }

@@ -1,7 +1,7 @@
 //! What a parent is told of its child: the details of `SIGCHLD` for each wait status.
 
 use abi::process::WaitStatus;
-use abi::siginfo::{CLD_CONTINUED, CLD_DUMPED, CLD_EXITED, CLD_KILLED, CLD_STOPPED, Cause, SigInfo};
+use abi::siginfo::{CLD_CONTINUED, CLD_DUMPED, CLD_EXITED, CLD_KILLED, CLD_STOPPED, CLD_TRAPPED, Cause, SigInfo};
 use abi::signal::SIGCONT;
 
 /// Who changed state, as its parent sees it.
@@ -22,6 +22,7 @@ pub fn child_info(signal: u32, child: &Child, status: WaitStatus) -> SigInfo {
         WaitStatus::Killed { signal, core: false } => (CLD_KILLED, i32::from(signal)),
         WaitStatus::Killed { signal, core: true } => (CLD_DUMPED, i32::from(signal)),
         WaitStatus::Stopped(signal) => (CLD_STOPPED, i32::from(signal)),
+        WaitStatus::Trapped(code) => (CLD_TRAPPED, i32::from(code)),
         WaitStatus::Continued => (CLD_CONTINUED, SIGCONT as i32),
     };
     let Child { pid, uid, utime, stime } = *child;

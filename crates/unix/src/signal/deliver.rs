@@ -15,8 +15,8 @@ pub enum Delivery {
     None,
     /// Run a handler.
     Handler(HandlerCall),
-    /// End the process.
-    Terminate { signal: u32, core: bool },
+    /// End the process. `core`: it is a crash, of which Linux would dump the core.
+    Terminate { info: SigInfo, core: bool },
     /// Stop all threads of the process, then ask again once it continues.
     Stop { signal: u32 },
 }
@@ -44,30 +44,42 @@ pub fn next_delivery(
     actions: &mut Actions,
     is_orphaned: &dyn Fn() -> bool,
 ) -> Delivery {
-    let blocked = mask.blocked();
     // Ends: every turn takes one signal from queues that nothing fills meanwhile.
     loop {
-        let taken = thread.take_synchronous(blocked).or_else(|| take_next(thread, process, blocked));
-        let Some(info) = taken else { return Delivery::None };
-        let signal = info.signo as u32;
-        let action = actions.of(signal);
-        match action.sa_handler {
-            SIG_IGN => continue,
-            SIG_DFL => {}
-            _ => {
-                if action.sa_flags & SA_RESETHAND != 0 {
-                    actions.reset_handler(signal);
-                }
-                return Delivery::Handler(handler_call(signal, info, action, mask));
+        let Some(info) = take(thread, process, mask) else { return Delivery::None };
+        let delivery = decide(info, mask, actions, is_orphaned);
+        if delivery != Delivery::None {
+            return delivery;
+        }
+    }
+}
+
+/// Takes the next signal that the thread does not block, its own faults first.
+pub fn take(thread: &mut Pending, process: &mut Pending, mask: &ThreadMask) -> Option<SigInfo> {
+    let blocked = mask.blocked();
+    thread.take_synchronous(blocked).or_else(|| take_next(thread, process, blocked))
+}
+
+/// What a signal that was taken does; `None` if nothing.
+pub fn decide(info: SigInfo, mask: &ThreadMask, actions: &mut Actions, is_orphaned: &dyn Fn() -> bool) -> Delivery {
+    let signal = info.signo as u32;
+    let action = actions.of(signal);
+    match action.sa_handler {
+        SIG_IGN => return Delivery::None,
+        SIG_DFL => {}
+        _ => {
+            if action.sa_flags & SA_RESETHAND != 0 {
+                actions.reset_handler(signal);
             }
+            return Delivery::Handler(handler_call(signal, info, action, mask));
         }
-        match default_action(signal) {
-            DefaultAction::Ignore | DefaultAction::Continue => {}
-            DefaultAction::Stop if signal != SIGSTOP && is_orphaned() => {}
-            DefaultAction::Stop => return Delivery::Stop { signal },
-            DefaultAction::Terminate => return Delivery::Terminate { signal, core: false },
-            DefaultAction::Core => return Delivery::Terminate { signal, core: true },
-        }
+    }
+    match default_action(signal) {
+        DefaultAction::Ignore | DefaultAction::Continue => Delivery::None,
+        DefaultAction::Stop if signal != SIGSTOP && is_orphaned() => Delivery::None,
+        DefaultAction::Stop => Delivery::Stop { signal },
+        DefaultAction::Terminate => Delivery::Terminate { info, core: false },
+        DefaultAction::Core => Delivery::Terminate { info, core: true },
     }
 }
 

@@ -17,13 +17,15 @@ pub struct Target {
     pub blocked: SignalSet,
     /// The process is ending: it takes no signal any more.
     pub ending: bool,
+    /// A tracer sees all signals, ignored ones too.
+    pub traced: bool,
 }
 
 impl Target {
     /// A living receiver.
     pub fn of(signal: u32, actions: &Actions, mask: &ThreadMask) -> Target {
         let blocked = mask.blocked().union(mask.put_aside());
-        Target { handler: actions.of(signal).sa_handler, blocked, ending: false }
+        Target { handler: actions.of(signal).sa_handler, blocked, ending: false, traced: false }
     }
 }
 
@@ -61,7 +63,8 @@ pub fn generate(signal: u32, target: &Target) -> Generated {
         (SignalSet::EMPTY, false)
     };
     // A blocked signal is kept even if ignored: the action may change before it is unblocked.
-    let kept = target.blocked.contains(signal) || !is_ignored(signal, target.handler);
+    let is_seen = target.traced && signal != SIGKILL;
+    let kept = is_seen || target.blocked.contains(signal) || !is_ignored(signal, target.handler);
     Generated { flush, continues, fate: if kept { Fate::Queue } else { Fate::Discarded } }
 }
 
@@ -75,6 +78,8 @@ pub struct Candidate {
     pub stopped: bool,
     /// It has an unblocked signal already and has not come to look at it.
     pub busy: bool,
+    /// A tracer decides what the signal does.
+    pub traced: bool,
 }
 
 /// Who must look at the queues after a signal was posted.
@@ -99,7 +104,8 @@ pub fn choose_thread(signal: u32, handler: u64, threads: &[Candidate], preferred
     let order = (preferred..threads.len()).chain(0..preferred.min(threads.len()));
     let wanting = |place: usize| threads.get(place).filter(|thread| thread.wants(signal)).map(|thread| (place, thread));
     let Some((place, thread)) = order.into_iter().find_map(wanting) else { return Wake::Nobody };
-    let dies = handler == SIG_DFL && default_action(signal) == DefaultAction::Terminate;
+    let is_seen = thread.traced && signal != SIGKILL;
+    let dies = !is_seen && handler == SIG_DFL && default_action(signal) == DefaultAction::Terminate;
     if dies && !thread.mask.put_aside().contains(signal) { Wake::Everybody } else { Wake::Thread(place) }
 }
 

@@ -11,7 +11,7 @@
 //!   rt_sigreturn ─ frame::restore ─► registers, mask, vector state, alternate stack
 //! ```
 //!
-//! Wanted differences from Linux: process 1 is not protected, nobody is ever traced, and a blocked
+//! Wanted differences from Linux: process 1 is not protected, and a blocked
 //! signal is never delivered ([`Pending::take_synchronous`]).
 
 pub mod actions;

@@ -89,6 +89,7 @@ pub fn format_end(status: abi::process::WaitStatus) -> String {
             format!("+++ killed by {}{dumped} +++", text::signal(signal.into()))
         }
         WaitStatus::Stopped(signal) => format!("--- stopped by {} ---", text::signal(signal.into())),
+        WaitStatus::Trapped(_) => String::from("--- stopped for its tracer ---"),
         WaitStatus::Continued => String::from("--- continued ---"),
     }
 }

@@ -496,6 +496,10 @@ fn status_text(word: i32) -> String {
         Some(WaitStatus::Stopped(signal)) => {
             format!("WIFSTOPPED(s) && WSTOPSIG(s) == {}", text::signal(signal.into()))
         }
+        Some(WaitStatus::Trapped(code)) => {
+            let (event, signal) = (code >> 8, text::signal((code & 0x7f).into()));
+            format!("WIFSTOPPED(s) && WSTOPSIG(s) == {signal} | {event}<<8")
+        }
         Some(WaitStatus::Continued) => String::from("WIFCONTINUED(s)"),
         None => format!("{word:#x}"),
     }

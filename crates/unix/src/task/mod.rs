@@ -8,9 +8,11 @@ mod process;
 mod settings;
 mod table;
 mod thread;
+mod tracing;
 
 pub use bindings::{Bindings, CONSTANT_CALLS, DESCRIPTOR_CALLS};
 pub use process::{ChildParts, Execution, Family, Ids, Life, NewProcess, Place, Process, Report, Usage};
 pub use settings::Settings;
 pub use table::TaskTable;
 pub use thread::{RestartBlock, Task};
+pub use tracing::{At, Ghost, Going, TraceStop, Tracing, Watch};

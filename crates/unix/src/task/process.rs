@@ -11,7 +11,7 @@ use kernel::schedule::WaitQueue;
 use kernel::space::Space;
 use machine::{KernelCell, Nanos, PAGE_BYTES};
 
-use super::{Settings, Task};
+use super::{Ghost, Settings, Task};
 use crate::calls::{Limits, ProcessTimers};
 use crate::files::{Descriptor, DescriptorTable, OpenFile};
 use crate::signal::{Actions, Pending, SignalSet};
@@ -103,13 +103,21 @@ pub struct Process {
     pub ending: KernelCell<Option<WaitStatus>>,
     /// Stopped by a signal.
     pub stopped: KernelCell<bool>,
+    /// By which signal, if it is.
+    pub stop_signal: KernelCell<u32>,
     pub report: KernelCell<Option<Report>>,
+    /// Threads that this process traces.
+    pub tracees: KernelCell<Vec<Weak<Task>>>,
+    /// Those of them that have ended and have not been waited for.
+    pub ghosts: KernelCell<Vec<Ghost>>,
+    /// The process has ended, and its tracer is to be told first: its parent does not see it yet.
+    pub is_held: KernelCell<bool>,
+    /// Who traced the first thread when that ended.
+    pub mourner: KernelCell<Option<(Weak<Process>, u32)>>,
     /// The process was continued and has not run since, which is when its parent gets the signal.
     pub continue_untold: KernelCell<bool>,
     /// The parent sleeps here for news of its children.
     pub children_changed: WaitQueue,
-    /// Threads of a stopped process sleep here.
-    pub continued: WaitQueue,
     /// A thread that executes a program sleeps here until the others have gone.
     pub threads_left: WaitQueue,
     /// A `vfork` parent sleeps here until this process has its own quaspace or is gone.
@@ -203,10 +211,14 @@ impl Process {
             life: KernelCell::new(Life::Running),
             ending: KernelCell::new(None),
             stopped: KernelCell::new(false),
+            stop_signal: KernelCell::new(0),
             report: KernelCell::new(None),
+            tracees: KernelCell::new(Vec::new()),
+            ghosts: KernelCell::new(Vec::new()),
+            is_held: KernelCell::new(false),
+            mourner: KernelCell::new(None),
             continue_untold: KernelCell::new(false),
             children_changed: WaitQueue::new(),
-            continued: WaitQueue::new(),
             threads_left: WaitQueue::new(),
             vfork_done: WaitQueue::new(),
             is_vfork_child: KernelCell::new(false),

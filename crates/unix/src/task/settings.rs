@@ -14,6 +14,8 @@ pub struct Settings {
     pub secure_bits: u32,
     pub timer_slack_ns: u64,
     pub no_huge_pages: bool,
+    /// `personality` with `ADDR_NO_RANDOMIZE`; addresses never are.
+    pub no_randomization: bool,
 }
 
 impl Default for Settings {
@@ -27,6 +29,7 @@ impl Default for Settings {
             secure_bits: 0,
             timer_slack_ns: 50_000,
             no_huge_pages: false,
+            no_randomization: false,
         }
     }
 }

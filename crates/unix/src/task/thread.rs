@@ -4,11 +4,12 @@ use alloc::sync::Arc;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use kernel::schedule::Scheduler;
 use kernel::space::FaultKind;
-use kernel::thread::Thread;
+use kernel::thread::{State, Thread};
 use machine::KernelCell;
 
-use super::{Bindings, Process};
+use super::{Bindings, Process, Watch};
 use crate::calls::Function;
 use crate::signal::{AltStack, Pending, RestartKind, ThreadMask, TrapRecord, deliver};
 
@@ -34,6 +35,10 @@ pub struct Task {
     pub bindings: Bindings,
     /// This thread alone shall end.
     pub ending: KernelCell<bool>,
+    /// How the thread alone ended, for its tracer.
+    pub exit_status: KernelCell<u8>,
+    /// Who traces the thread.
+    pub watch: Watch,
     /// Signals sent to this thread.
     pub pending: KernelCell<Pending>,
     pub mask: KernelCell<ThreadMask>,
@@ -61,6 +66,8 @@ impl Task {
             robust_list: AtomicU64::new(0),
             bindings: Bindings::default(),
             ending: KernelCell::new(false),
+            exit_status: KernelCell::new(0),
+            watch: Watch::default(),
             pending: KernelCell::new(Pending::new()),
             mask: KernelCell::new(ThreadMask::default()),
             alternate_stack: KernelCell::new(AltStack::default()),
@@ -97,9 +104,9 @@ impl Task {
         self.calls.get()
     }
 
-    /// A sleep must end early: the thread shall end, or a signal waits.
+    /// A sleep must end early: the thread shall end, a signal waits, or a tracer.
     pub fn is_interrupted(&self) -> bool {
-        self.is_ending() || self.has_signal()
+        self.is_ending() || self.has_signal() || self.watch.has_trap()
     }
 
     /// The thread shall not go back to its program.
@@ -110,6 +117,16 @@ impl Task {
     /// A signal that the thread does not block waits.
     pub fn has_signal(&self) -> bool {
         deliver::is_pending(&self.pending.borrow(), &self.process.pending.borrow(), &self.mask.borrow())
+    }
+
+    /// Has the thread end, wherever it sleeps or stands.
+    pub fn wake_to_end(&self, scheduler: &Scheduler) {
+        self.call_attention();
+        if self.thread.state() == State::Stopped {
+            self.thread.start(scheduler);
+        } else {
+            scheduler.unblock(&self.thread);
+        }
     }
 
     /// Has the thread look around before it goes back to its program.

@@ -2,8 +2,10 @@
 //! machine code shows as a change of text, to be reviewed. `UPDATE_GOLDEN=1` writes the listings anew.
 
 mod claims;
+mod decoder;
 mod diff;
 mod disassembly;
+mod optimizer;
 mod routines;
 
 use std::path::{Path, PathBuf};
@@ -56,11 +58,20 @@ fn templates_are_as_committed() {
 
 #[test]
 fn routines_are_as_committed() {
+    // One after the other: they share a code store.
     check("", &routines::all());
+    check("optimizer", &optimizer::all());
 }
 
 #[test]
 fn costs_are_as_claimed() {
     let wrong: Vec<String> = all_templates().iter().filter_map(claims::check_cost).collect();
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn debuggers_find_the_return_address() {
+    let wrong: Vec<String> =
+        routines::all().iter().filter_map(|(name, listing)| claims::check_return_address(name, listing)).collect();
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }

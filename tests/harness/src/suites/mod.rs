@@ -4,8 +4,11 @@ pub mod comparison;
 pub mod compiler;
 pub mod errors;
 pub mod fuzz;
+pub mod hosted;
 pub mod hostfiles;
 pub mod paper;
+pub mod seeing;
+pub mod shares;
 pub mod streams;
 pub mod tty;
 
@@ -24,11 +27,14 @@ pub fn run(name: &str, options: &Options, tally: &mut Tally) -> Result<(), Strin
         "pointers" => comparison::run(comparison::Suite::Pointers, options, tally),
         "leaks" => comparison::run(comparison::Suite::Leaks, options, tally),
         "paper" => paper::run(options, tally),
+        "shares" => shares::run(options, tally),
         "streams" => streams::run_all(options, tally),
         "errors" => errors::run(options, tally),
+        "seeing" => seeing::run(options, tally),
         "fuzz" => fuzz::run(options, tally),
         "tty" => tty::run(options, tally),
         "hostfiles" => hostfiles::run(options, tally),
+        "hosted" => hosted::run(options, tally),
         "compiler" => compiler::run(options, tally),
         "list" => comparison::list(options),
         "all" => all(options, tally),
@@ -36,7 +42,7 @@ pub fn run(name: &str, options: &Options, tally: &mut Tally) -> Result<(), Strin
     }
 }
 
-const ALL: [&str; 12] = [
+const ALL: &[&str] = &[
     "streams",
     "errors",
     "differential",
@@ -46,9 +52,12 @@ const ALL: [&str; 12] = [
     "pointers",
     "leaks",
     "paper",
+    "shares",
     "compiler",
     "hostfiles",
     "tty",
+    "seeing",
+    "hosted",
 ];
 
 /// Each suite is tried even when one before it could not be.

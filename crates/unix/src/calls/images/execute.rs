@@ -12,7 +12,7 @@ use machine::{KernelCell, Registers};
 
 use super::{Identity, LoadError, Wanted, check_executable, install, load, task_name};
 use crate::call::{Call, CallResult};
-use crate::calls::{files, life, signals};
+use crate::calls::{files, life, ptrace, signals};
 use crate::signal::{AltStack, TrapRecord};
 use crate::task::{Process, Task};
 
@@ -65,6 +65,7 @@ pub fn execveat(call: &mut Call<'_>, [directory, path, argv, envp, flags]: [u64;
     let Registers { cause, cs, ss, .. } = *call.registers;
     *call.registers = Registers { cause, cs, ss, ..registers };
     call.registers_replaced = true;
+    ptrace::executed(call.unix, &task, call.registers, call.task.tid);
     Ok(0)
 }
 
@@ -100,8 +101,7 @@ fn end_other_threads(call: &Call<'_>) -> Result<(), Errno> {
         process.each_task(|task| {
             if !Arc::ptr_eq(task, call.task) {
                 task.ending.set(true);
-                task.call_attention();
-                call.unix.scheduler.unblock(&task.thread);
+                task.wake_to_end(call.unix.scheduler);
             }
         });
     }
@@ -127,6 +127,7 @@ fn lead(call: &Call<'_>) -> Arc<Task> {
     task.mask.set(old.mask.get());
     core::mem::swap(&mut *task.pending.borrow_mut(), &mut *old.pending.borrow_mut());
     call.unix.tasks.add_task(&task);
+    ptrace::succeed(old, &task);
     call.unix.tracing.adopt(call.unix, &task);
     task.call_attention();
     task

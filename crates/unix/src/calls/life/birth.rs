@@ -7,8 +7,9 @@ use abi::process::{
     CLONE_ARGS_SIZE_VER0, CLONE_CHILD_CLEARTID, CLONE_CHILD_SETTID, CLONE_CLEAR_SIGHAND, CLONE_DETACHED, CLONE_FILES,
     CLONE_FS, CLONE_INTO_CGROUP, CLONE_NEWCGROUP, CLONE_NEWIPC, CLONE_NEWNET, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUSER,
     CLONE_NEWUTS, CLONE_PARENT, CLONE_PARENT_SETTID, CLONE_PIDFD, CLONE_SETTLS, CLONE_SIGHAND, CLONE_THREAD,
-    CLONE_VFORK, CLONE_VM, CSIGNAL, CloneArgs, RLIMIT_NPROC,
+    CLONE_UNTRACED, CLONE_VFORK, CLONE_VM, CSIGNAL, CloneArgs, RLIMIT_NPROC,
 };
+use abi::ptrace::PTRACE_EVENT_VFORK_DONE;
 use abi::signal::{SIGCHLD, SIGRTMAX};
 use abi::{Errno, Field};
 use kernel::space::{Space, USER_LIMIT};
@@ -16,6 +17,7 @@ use kernel::thread::Thread;
 use machine::{KernelCell, Start};
 
 use crate::call::{Call, CallResult};
+use crate::calls::ptrace;
 use crate::signal::AltStack;
 use crate::task::{ChildParts, Process, Task};
 
@@ -153,11 +155,17 @@ fn create(call: &mut Call<'_>, birth: Birth) -> CallResult {
     let unix = call.unix;
     unix.scheduler.enlist(&thread);
     unix.tasks.add_task(&task);
+    let event = ptrace::birth_event(birth.flags, birth.exit_signal);
+    ptrace::inherit(unix, call.task, &task, birth.flags, event);
     drop(task);
     unix.scheduler.unblock(&thread);
     drop(thread);
+    if !birth.has(CLONE_UNTRACED) {
+        ptrace::event(unix, call.task, call.registers, event, tid.into());
+    }
     if birth.has(CLONE_VFORK) && !birth.has(CLONE_THREAD) {
         wait_for_memory(call, &process);
+        ptrace::event(unix, call.task, call.registers, PTRACE_EVENT_VFORK_DONE, tid.into());
     }
     Ok(tid.into())
 }
@@ -209,7 +217,7 @@ fn duplicate(call: &Call<'_>, space: &Arc<KernelCell<Space>>) -> Result<Arc<Kern
 
 /// The child continues where its maker stands, with 0 as the call's result. Error: `ENOMEM`.
 fn create_thread(call: &Call<'_>, birth: &Birth) -> Result<Arc<Thread>, Errno> {
-    let mut registers = *call.registers;
+    let mut registers = call.task.thread.without_step(call.registers);
     registers.rax = 0;
     if birth.stack_pointer != 0 {
         registers.rsp = birth.stack_pointer;

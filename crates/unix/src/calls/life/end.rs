@@ -8,7 +8,7 @@ use abi::signal::SIGKILL;
 
 use super::{family, robust};
 use crate::call::{Call, CallResult};
-use crate::calls::{files, futexes, times, trace};
+use crate::calls::{files, futexes, ptrace, times, trace};
 use crate::emulator::Unix;
 use crate::limits::TASKS_MAX;
 use crate::task::{Process, Task};
@@ -17,6 +17,7 @@ use crate::task::{Process, Task};
 pub fn exit_thread(call: &Call<'_>, status: u64) -> CallResult {
     let process = call.process();
     call.task.ending.set(true);
+    call.task.exit_status.set(status as u8);
     call.task.call_attention();
     if process.live_tasks() == 1 {
         // The process ends as its last thread does.
@@ -34,13 +35,13 @@ pub fn exit_group(call: &Call<'_>, status: u64) -> CallResult {
 /// Makes every thread of the process leave, whatever it sleeps for; the first reason counts.
 pub fn end_process(unix: &Unix, process: &Arc<Process>, status: WaitStatus) {
     if process.ending.get().is_some() || process.is_zombie() {
+        if matches!(status, WaitStatus::Killed { .. }) {
+            process.each_task(|task| ptrace::end_last_stop(unix, task));
+        }
         return;
     }
     process.ending.set(Some(status));
-    process.each_task(|task| {
-        task.call_attention();
-        unix.scheduler.unblock(&task.thread);
-    });
+    process.each_task(|task| task.wake_to_end(unix.scheduler));
 }
 
 /// The running thread leaves its process and never runs again. It takes the task by value: what its stack
@@ -51,6 +52,7 @@ pub fn leave(unix: &'static Unix, task: Arc<Task>) -> ! {
     let_go_of_memory(unix, &task);
     unix.tracing.release(unix, &task);
     unix.tasks.remove_task(&task);
+    ptrace::left(unix, &task);
     times::account_end(unix, &task);
     // From here on the thread runs in whatever quaspace is active.
     unix.machine.activate(None);
@@ -82,6 +84,7 @@ pub fn let_go_of_memory(unix: &'static Unix, task: &Arc<Task>) {
 /// The last thread has left: everything the process held goes, the family is told.
 fn bury_process(unix: &'static Unix, process: &Arc<Process>) {
     let status = process.ending.get().unwrap_or(WaitStatus::Exited(0));
+    ptrace::tracer_ended(unix, process);
     times::end_timers(process);
     trace::tell_end(unix, process, status);
     // Nothing that is dropped here is borrowed meanwhile: closing a file may wake others.
@@ -120,7 +123,7 @@ fn end_machine(unix: &'static Unix, status: WaitStatus) -> ! {
     match status {
         WaitStatus::Killed { signal, .. } => unix.finish(0, signal.into()),
         WaitStatus::Exited(code) => unix.finish(code.into(), 0),
-        WaitStatus::Stopped(_) | WaitStatus::Continued => unix.finish(0, 0),
+        WaitStatus::Stopped(_) | WaitStatus::Trapped(_) | WaitStatus::Continued => unix.finish(0, 0),
     }
 }
 

@@ -8,7 +8,7 @@ use abi::process::WaitStatus;
 use abi::siginfo::SigInfo;
 use abi::signal::{SIGCHLD, SIGCONT, SIGHUP};
 
-use crate::calls::signals;
+use crate::calls::{ptrace, signals};
 use crate::emulator::Unix;
 use crate::signal::child::{Child, child_info};
 use crate::task::{Life, Process};
@@ -18,6 +18,16 @@ pub fn part(unix: &'static Unix, process: &Arc<Process>, status: WaitStatus) {
     process.life.set(Life::Zombie(status));
     give_children_away(unix, process);
     wake_orphaned_group(unix, process);
+    match process.parent.borrow().upgrade() {
+        Some(parent) if ptrace::hold(unix, process, &parent) => {}
+        Some(parent) => tell_of_end(unix, &parent, process, status),
+        None => forget(unix, process),
+    }
+}
+
+/// The tracer of an ended process has been told; now its parent is.
+pub fn tell_parent_of_end(unix: &'static Unix, process: &Arc<Process>) {
+    let Life::Zombie(status) = process.life.get() else { return };
     match process.parent.borrow().upgrade() {
         Some(parent) => tell_of_end(unix, &parent, process, status),
         None => forget(unix, process),
@@ -91,6 +101,9 @@ fn give_children_away(unix: &'static Unix, process: &Arc<Process>) {
         if death_signal != 0 {
             let info = SigInfo::kill(death_signal, process.pid as i32, process.user_ids.get().real);
             signals::send_to_process(unix, &child, &info);
+        }
+        if child.is_held.get() {
+            continue;
         }
         if let Life::Zombie(status) = child.life.get() {
             tell_of_end(unix, &heir, &child, status);

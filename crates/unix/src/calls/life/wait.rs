@@ -1,6 +1,6 @@
 //! Waiting for children (wait4, waitid).
 
-use alloc::sync::Arc;
+use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
@@ -13,10 +13,11 @@ use abi::siginfo::SigInfo;
 use abi::signal::SIGCHLD;
 use abi::time::Timeval;
 
-use super::family::{self, as_child};
+use super::family;
 use crate::call::{Call, CallResult};
+use crate::calls::ptrace;
 use crate::signal::child::{Child, child_info};
-use crate::task::{Life, Process, Report, Usage};
+use crate::task::{Ghost, Life, Process, Report, Usage};
 
 /// Which children are meant.
 #[derive(Clone, Copy)]
@@ -26,11 +27,22 @@ enum Whom {
     Group(u32),
 }
 
-/// What happened to a child.
+/// What happened to a child, or to a thread that the caller traces.
 struct News {
-    child: Arc<Process>,
+    pid: u32,
+    user: u32,
     status: WaitStatus,
     usage: Usage,
+}
+
+impl Whom {
+    fn includes(self, id: u32, group: u32) -> bool {
+        match self {
+            Whom::Any => true,
+            Whom::Process(pid) => id == pid,
+            Whom::Group(wanted) => group == wanted,
+        }
+    }
 }
 
 /// Errors: `EINVAL` for unknown options, `ECHILD` without such a child, `ESRCH`, `EINTR`, `EFAULT`.
@@ -52,7 +64,7 @@ pub fn wait4(call: &Call<'_>, pid: u64, status: u64, options: u64, usage: u64) -
     if usage != 0 {
         call.write(usage, &usage_record(&news.usage))?;
     }
-    Ok(news.child.pid.into())
+    Ok(news.pid.into())
 }
 
 /// Errors: as `wait4`, and `EBADF` for a descriptor of a process, since there are none.
@@ -79,7 +91,7 @@ pub fn waitid(call: &Call<'_>, [kind, id, info, options, usage]: [u64; 5]) -> Ca
     }
     if info != 0 {
         let bytes = news.map_or([0; SigInfo::BYTES], |news| {
-            let child = Child { utime: 0, stime: 0, ..as_child(&news.child) };
+            let child = Child { pid: news.pid as i32, uid: news.user, utime: 0, stime: 0 };
             child_info(SIGCHLD, &child, news.status).to_bytes()
         });
         // The C library's record is longer than what the call fills.
@@ -92,15 +104,18 @@ pub fn waitid(call: &Call<'_>, [kind, id, info, options, usage]: [u64; 5]) -> Ca
 fn wait(call: &Call<'_>, whom: Whom, options: u32) -> Result<Option<News>, Errno> {
     loop {
         let candidates = candidates(call, whom, options);
-        if candidates.is_empty() {
-            return Err(Errno::ECHILD);
-        }
-        for child in candidates {
-            if let Some(status) = take_news(call, &child, options) {
+        for child in &candidates {
+            if let Some(status) = take_news(call, child, options) {
                 let mut usage = child.usage.get();
                 usage.add(&child.children_usage.get());
-                return Ok(Some(News { child, status, usage }));
+                let user = child.user_ids.get().real;
+                return Ok(Some(News { pid: child.pid, user, status, usage }));
             }
+        }
+        match traced(call, whom, options) {
+            Traced::News(news) => return Ok(Some(news)),
+            Traced::Nobody if candidates.is_empty() => return Err(Errno::ECHILD),
+            _ => {}
         }
         if options & WNOHANG != 0 {
             return Ok(None);
@@ -115,11 +130,7 @@ fn wait(call: &Call<'_>, whom: Whom, options: u32) -> Result<Option<News>, Errno
 
 fn candidates(call: &Call<'_>, whom: Whom, options: u32) -> Vec<Arc<Process>> {
     let is_meant = |child: &&Arc<Process>| {
-        let named = match whom {
-            Whom::Any => true,
-            Whom::Process(pid) => child.pid == pid,
-            Whom::Group(group) => child.family.get().group == group,
-        };
+        let named = whom.includes(child.pid, child.family.get().group);
         // A child with another exit signal counts as a clone and is waited for on demand only.
         let is_clone = child.exit_signal.load(Ordering::Relaxed) != SIGCHLD;
         named && (options & __WALL != 0 || is_clone == (options & __WCLONE != 0))
@@ -127,16 +138,60 @@ fn candidates(call: &Call<'_>, whom: Whom, options: u32) -> Vec<Arc<Process>> {
     call.process().children.borrow().iter().filter(is_meant).cloned().collect()
 }
 
+/// What there is of threads that the caller's process traces.
+enum Traced {
+    Nobody,
+    Somebody,
+    News(News),
+}
+
+/// Stops and ends of traced threads. Those of the caller's own children that end are children's ends.
+fn traced(call: &Call<'_>, whom: Whom, options: u32) -> Traced {
+    let own = call.process();
+    let tracees = own.tracees.borrow().clone();
+    let mine = |tid: u32| options & __WNOTHREAD == 0 || tid == call.task.tid;
+    let mut found = Traced::Nobody;
+    for task in tracees.iter().filter_map(Weak::upgrade) {
+        if !whom.includes(task.tid, task.process.family.get().group) || !mine(task.watch.tracer_tid()) {
+            continue;
+        }
+        found = Traced::Somebody;
+        if let Some(stop) = &mut *task.watch.stop.borrow_mut()
+            && !(stop.is_reported || stop.is_over || stop.is_listening)
+        {
+            stop.is_reported = options & WNOWAIT == 0;
+            let (user, status) = (task.process.user_ids.get().real, WaitStatus::Trapped(stop.code as u16));
+            return Traced::News(News { pid: task.tid, user, status, usage: task.process.usage.get() });
+        }
+    }
+    let is_meant = |ghost: &Ghost| whom.includes(ghost.tid, ghost.group) && mine(ghost.tracer_tid);
+    let Some(place) = own.ghosts.borrow().iter().position(is_meant) else { return found };
+    if options & WEXITED == 0 {
+        return Traced::Somebody;
+    }
+    let ghost = own.ghosts.borrow()[place].clone();
+    let news = News { pid: ghost.tid, user: ghost.user, status: ghost.status, usage: ghost.usage };
+    if options & WNOWAIT == 0 {
+        own.ghosts.borrow_mut().remove(place);
+        ptrace::release(call.unix, ghost);
+    }
+    Traced::News(news)
+}
+
 fn take_news(call: &Call<'_>, child: &Arc<Process>, options: u32) -> Option<WaitStatus> {
     let keep = options & WNOWAIT != 0;
     if let Life::Zombie(status) = child.life.get() {
-        if options & WEXITED == 0 {
+        if options & WEXITED == 0 || child.is_held.get() {
             return None;
         }
         if !keep {
             family::reap(call.unix, call.process(), child);
         }
         return Some(status);
+    }
+    if is_traced_by(call.process(), child) {
+        // Its stops are those of its threads.
+        return None;
     }
     let status = match child.report.get()? {
         Report::Stopped(signal) if options & WSTOPPED != 0 => WaitStatus::Stopped(signal as u8),
@@ -147,6 +202,11 @@ fn take_news(call: &Call<'_>, child: &Arc<Process>, options: u32) -> Option<Wait
         child.report.set(None);
     }
     Some(status)
+}
+
+fn is_traced_by(own: &Arc<Process>, child: &Process) -> bool {
+    let tracees = own.tracees.borrow();
+    !tracees.is_empty() && tracees.iter().filter_map(Weak::upgrade).any(|task| core::ptr::eq(&*task.process, child))
 }
 
 /// `struct rusage` of what has been counted.

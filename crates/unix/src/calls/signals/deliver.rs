@@ -9,15 +9,16 @@ use abi::process::{RLIMIT_CORE, WaitStatus};
 use kernel::space::{FaultKind, Resolved};
 use machine::{Exception, Registers, UserFault, VirtAddr};
 
-use super::stop;
-use crate::calls::{life, make_room, take_starvation, trace};
+use super::{crash, stop};
+use crate::calls::{life, make_room, ptrace, take_starvation, trace};
 use crate::emulator::Unix;
+use crate::signal::deliver::{decide, take};
 use crate::signal::fault::{FaultDetail, PageCause, fault_signal, float_detail};
 use crate::signal::frame::{self, Frame, FrameRequest, SOFTWARE_BYTES, VectorFormat};
 use crate::signal::generate::{Force, force, force_segv};
 use crate::signal::restart::Next;
 use crate::signal::{Delivery, HandlerCall, RestartKind, next_delivery, restart};
-use crate::task::Task;
+use crate::task::{Process, Task};
 
 /// Vectors of the debug exception and of the page fault, and the trap flag that causes the first.
 const DEBUG: u8 = 1;
@@ -42,10 +43,14 @@ pub fn page_fault(task: &Arc<Task>, ended: Result<Resolved, FaultKind>) -> bool 
 }
 
 /// The program raised an exception: it gets a signal that it cannot escape.
-pub fn fault(unix: &'static Unix, task: &Arc<Task>, registers: &Registers, exception: Exception) {
+pub fn fault(unix: &'static Unix, task: &Arc<Task>, registers: &mut Registers, exception: Exception) {
+    let step = if exception.vector == DEBUG { step_status(task, registers) } else { DR6_STEP };
+    if step == 0 {
+        return;
+    }
     let detail = match exception.vector {
         PAGE_FAULT => FaultDetail::Page(page_cause(task.last_fault.get())),
-        DEBUG if registers.rflags & TRAP_FLAG != 0 => FaultDetail::Debug { dr6: DR6_STEP },
+        DEBUG if registers.rflags & TRAP_FLAG != 0 => FaultDetail::Debug { dr6: step },
         vector => float_detail(vector, &task.thread.tte().float_words()).unwrap_or(FaultDetail::None),
     };
     task.last_fault.set(None);
@@ -64,6 +69,21 @@ pub fn fault(unix: &'static Unix, task: &Arc<Task>, registers: &Registers, excep
         &mut task.pending.borrow_mut(),
     );
     task.call_attention();
+}
+
+/// What the processor's DR6 would say after one instruction; 0: nobody wants to know.
+fn step_status(task: &Task, registers: &mut Registers) -> u64 {
+    if task.thread.take_stale_step(registers) {
+        return 0;
+    }
+    if !task.thread.is_stepping() {
+        return DR6_STEP;
+    }
+    let status = ptrace::after_step(task, registers.rip);
+    if status == 0 && !ptrace::is_watching(task) {
+        task.thread.end_step(registers);
+    }
+    status
 }
 
 fn page_cause(kind: Option<FaultKind>) -> PageCause {
@@ -113,19 +133,28 @@ pub fn before_user(unix: &'static Unix, task: Arc<Task>, registers: &mut Registe
     }
     loop {
         if task.is_ending() {
+            ptrace::ending(unix, &task, registers);
             life::leave(unix, task);
         }
-        if task.process.stopped.get() {
+        if task.watch.has_trap() {
+            ptrace::trap(unix, &task, registers);
+            continue;
+        }
+        if task.process.stopped.get() && !task.watch.is_traced() {
             stop::sleep_while_stopped(unix, &task);
             continue;
         }
-        match next(unix, &task) {
+        match next(unix, &task, registers) {
             Delivery::Handler(call) => {
                 trace::tell_signal(unix, &task, &call.info);
                 enter_handler(unix, &task, registers, &call);
             }
-            Delivery::Stop { signal } => stop::stop_process(unix, &task.process, signal),
-            Delivery::Terminate { signal, core } => {
+            Delivery::Stop { signal } => stop::stop_process(unix, &task, signal),
+            Delivery::Terminate { info, core } => {
+                if core {
+                    crash::tell(unix, &task, registers, &info);
+                }
+                let signal = info.signo;
                 let core = core && task.process.limits.borrow().0[RLIMIT_CORE as usize].0 > 0;
                 life::end_process(unix, &task.process, WaitStatus::Killed { signal: signal as u8, core });
             }
@@ -135,7 +164,7 @@ pub fn before_user(unix: &'static Unix, task: Arc<Task>, registers: &mut Registe
                 task.mask.borrow_mut().put_back();
                 if !is_enterable(registers.rip) {
                     refuse(&task, None);
-                } else if !task.has_signal() {
+                } else if !task.has_signal() && !task.watch.has_trap() {
                     return;
                 }
             }
@@ -148,9 +177,12 @@ fn is_enterable(address: u64) -> bool {
     address >> 47 == 0
 }
 
-fn next(unix: &Unix, task: &Task) -> Delivery {
+fn next(unix: &'static Unix, task: &Arc<Task>, registers: &mut Registers) -> Delivery {
     if !task.has_signal() {
         return Delivery::None;
+    }
+    if task.watch.is_traced() {
+        return next_seen(unix, task, registers);
     }
     let process = &task.process;
     let actions = process.actions();
@@ -160,9 +192,34 @@ fn next(unix: &Unix, task: &Task) -> Delivery {
         &mut process.pending.borrow_mut(),
         &task.mask.get(),
         &mut actions.borrow_mut(),
-        // Nobody in the machine could continue the first process.
-        &|| process.pid == 1 || life::is_orphaned_group(unix, group),
+        &|| is_orphaned(unix, process, group),
     )
+}
+
+/// Nobody in the machine could continue the first process.
+fn is_orphaned(unix: &Unix, process: &Process, group: u32) -> bool {
+    process.pid == 1 || life::is_orphaned_group(unix, group)
+}
+
+/// As `next`, where a tracer sees each signal first.
+#[cold]
+fn next_seen(unix: &'static Unix, task: &Arc<Task>, registers: &mut Registers) -> Delivery {
+    let process = &task.process;
+    loop {
+        let mask = task.mask.get();
+        let taken = take(&mut task.pending.borrow_mut(), &mut process.pending.borrow_mut(), &mask);
+        let Some(info) = taken else { return Delivery::None };
+        if task.is_ending() {
+            return Delivery::None;
+        }
+        let Some(info) = ptrace::signal(unix, task, registers, info) else { continue };
+        let (actions, group) = (process.actions(), process.family.get().group);
+        let orphaned = || is_orphaned(unix, process, group);
+        let delivery = decide(info, &task.mask.get(), &mut actions.borrow_mut(), &orphaned);
+        if delivery != Delivery::None {
+            return delivery;
+        }
+    }
 }
 
 /// Raises the signal for a frame that cannot be built or read.
@@ -184,10 +241,12 @@ pub fn end_by_segv(task: &Task) {
     task.call_attention();
 }
 
-fn enter_handler(unix: &'static Unix, task: &Task, registers: &mut Registers, call: &HandlerCall) {
+fn enter_handler(unix: &'static Unix, task: &Arc<Task>, registers: &mut Registers, call: &HandlerCall) {
     let kind = core::mem::take(&mut *task.interrupted_call.borrow_mut());
     restart(kind, Next::Handler { flags: call.action.sa_flags }, registers.cause, registers);
     *task.restart_block.borrow_mut() = None;
+    let (was_stepping, going) = (task.thread.is_stepping(), task.watch.going());
+    task.thread.end_step(registers);
     if build_frame(unix, task, registers, call).is_err() {
         refuse(task, Some(call.signal));
         return;
@@ -195,6 +254,12 @@ fn enter_handler(unix: &'static Unix, task: &Task, registers: &mut Registers, ca
     task.mask.borrow_mut().enter(call);
     task.alternate_stack.borrow_mut().handler_entered();
     task.thread.tte().reset_vector_state();
+    if was_stepping && ptrace::is_watching(task) {
+        task.thread.begin_step(registers);
+    }
+    if was_stepping && going.steps() {
+        ptrace::stepped_into_handler(unix, task, registers);
+    }
 }
 
 /// Error: `EFAULT` when there is no frame; the registers are unchanged then.

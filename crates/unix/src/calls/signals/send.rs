@@ -96,7 +96,8 @@ pub fn try_send_to_task(unix: &'static Unix, task: &Arc<Task>, info: &SigInfo) -
 fn accept(unix: &'static Unix, process: &Arc<Process>, info: &SigInfo, mask: &ThreadMask) -> bool {
     let signal = info.signo as u32;
     let ending = process.ending.get().is_some() || process.is_zombie();
-    let target = Target { ending, ..Target::of(signal, &process.actions().borrow(), mask) };
+    let traced = is_traced(process);
+    let target = Target { ending, traced, ..Target::of(signal, &process.actions().borrow(), mask) };
     let generated = generate(signal, &target);
     process.flush_signals(generated.flush);
     if generated.continues {
@@ -116,7 +117,15 @@ fn handler(process: &Process, signal: u32) -> u64 {
 /// Measured before the signal is posted, as `busy` tells of earlier ones.
 fn candidate(task: &Task) -> Candidate {
     let busy = !task.pending.borrow().set().minus(task.mask.get().blocked()).is_empty();
-    Candidate { mask: task.mask.get(), ending: task.ending.get(), stopped: task.process.stopped.get(), busy }
+    let traced = task.watch.is_traced();
+    // A tracer may have let the thread go on although its process counts as stopped.
+    let stopped = task.process.stopped.get() && !traced;
+    Candidate { mask: task.mask.get(), ending: task.ending.get(), stopped, busy, traced }
+}
+
+/// Whether a thread of the process is traced. Most processes have one thread, and it needs no list.
+fn is_traced(process: &Process) -> bool {
+    process.tasks.borrow().iter().filter_map(Weak::upgrade).any(|task| task.watch.is_traced())
 }
 
 /// Signals that may still be queued for the process.

@@ -1,22 +1,32 @@
-//! Stopping and continuing whole processes.
+//! Stopping and continuing whole processes: stop and start of their threads (S-52).
 
 use alloc::sync::Arc;
 
 use abi::process::WaitStatus;
+use kernel::thread::State;
 
-use crate::calls::life;
+use crate::calls::{life, ptrace};
 use crate::emulator::Unix;
 use crate::task::{Process, Report, Task};
 
 /// Stops the process: each thread sleeps before it would go back to the program. Threads that sleep in a
 /// call count as stopped where they are.
-pub fn stop_process(unix: &'static Unix, process: &Arc<Process>, signal: u32) {
+pub fn stop_process(unix: &'static Unix, task: &Arc<Task>, signal: u32) {
+    let process = &task.process;
     if process.stopped.get() {
+        // A tracer let the thread go on meanwhile.
+        task.watch.set_trap(task.watch.is_traced());
         return;
     }
     process.stopped.set(true);
+    process.stop_signal.set(signal);
     process.report.set(Some(Report::Stopped(signal)));
-    process.each_task(|task| task.call_attention());
+    process.each_task(|task| {
+        task.call_attention();
+        if task.watch.is_traced() {
+            ptrace::ask_to_trap(unix, task);
+        }
+    });
     life::tell_parent(unix, process, WaitStatus::Stopped(signal as u8));
 }
 
@@ -28,14 +38,21 @@ pub fn continue_process(unix: &'static Unix, process: &Arc<Process>) {
     process.stopped.set(false);
     process.report.set(Some(Report::Continued));
     process.continue_untold.set(true);
-    unix.scheduler.wake(&process.continued);
+    process.each_task(|task| {
+        if task.watch.is_seized() {
+            ptrace::ask_to_trap(unix, task);
+        } else if task.thread.state() == State::Stopped && !task.watch.is_stopped() {
+            task.thread.start(unix.scheduler);
+        }
+    });
     life::wake_parent(unix, process);
 }
 
-/// Sleeps while the thread's process is stopped; only death ends the sleep early.
+/// The thread stops with its process; only death starts it earlier, or a tracer.
 pub fn sleep_while_stopped(unix: &'static Unix, task: &Task) {
-    while task.process.stopped.get() && !task.is_ending() {
-        unix.scheduler.sleep(&[&task.process.continued], None);
+    while task.process.stopped.get() && !task.is_ending() && !task.watch.has_trap() {
+        task.thread.stop();
+        unix.scheduler.safe_point();
     }
     if task.process.continue_untold.get() && !task.is_ending() {
         task.process.continue_untold.set(false);

@@ -26,7 +26,7 @@ fn blocking(signal: u32) -> ThreadMask {
 }
 
 const READY: Candidate =
-    Candidate { mask: ThreadMask::new(SignalSet::EMPTY), ending: false, stopped: false, busy: false };
+    Candidate { mask: ThreadMask::new(SignalSet::EMPTY), ending: false, stopped: false, busy: false, traced: false };
 
 #[test]
 fn without_room_details_are_lost_and_sigqueue_is_refused() {
@@ -66,7 +66,7 @@ fn process_one_dies_like_any_other() {
     let (mut actions, mut thread) = (Actions::new(), Pending::new());
     thread.post(&SigInfo::kernel(SIGINT), 1).expect("a signal");
     let delivery = deliver(&mut thread, &ThreadMask::default(), &mut actions);
-    assert_eq!(delivery, Delivery::Terminate { signal: SIGINT, core: false });
+    assert_eq!(delivery, Delivery::Terminate { info: SigInfo::kernel(SIGINT), core: false });
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn an_ignored_signal_is_kept_only_while_blocked() {
 
 #[test]
 fn cont_continues_even_if_ignored_and_cancels_stops() {
-    let target = Target { handler: SIG_IGN, blocked: SignalSet::EMPTY, ending: false };
+    let target = Target { handler: SIG_IGN, blocked: SignalSet::EMPTY, ending: false, traced: false };
     let made = generate(SIGCONT, &target);
     assert_eq!((made.flush, made.continues, made.fate), (SignalSet::STOPS, true, Fate::Discarded));
     let made = generate(SIGTSTP, &Target { handler: SIG_DFL, ..target });
@@ -192,7 +192,7 @@ fn a_fault_that_cannot_be_handled_kills() {
         force(&fault, how, &mut actions, &mut mask, &mut thread);
         let delivery = deliver(&mut thread, &mask, &mut actions);
         assert_eq!(matches!(delivery, Delivery::Handler(_)), handles);
-        assert_eq!(delivery == Delivery::Terminate { signal: SIGSEGV, core: true }, !handles);
+        assert_eq!(delivery == Delivery::Terminate { info: fault, core: true }, !handles);
     }
 }
 
