@@ -21,10 +21,12 @@ mod counts;
 mod cpu;
 mod debug;
 mod entry;
+mod foreign;
 mod frames;
 mod heap;
 mod host;
 mod layout;
+mod names;
 mod patch;
 mod sample_clock;
 mod signals;
@@ -34,6 +36,7 @@ mod thread_code;
 mod threads;
 mod translation;
 mod upcall;
+mod windows;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -47,8 +50,8 @@ use machine::{
 use machine_x86::{X86Tte, upcalls};
 use synth::Template;
 
+pub use clock::epoch_nanos;
 pub use heap::Heap;
-pub use host::wall_seconds;
 pub use machine_x86::{USER_LIMIT, UserCall, parameters as clock_parameters};
 pub use start::{Booted, Parameters, boot, panic};
 
@@ -298,6 +301,10 @@ impl Machine for HostedMachine {
 
     fn call_samples(&self, entry: u64, count: u32) {
         sample_clock::call(entry, count);
+    }
+
+    fn foreign(&self) -> Option<&'static dyn machine::Foreign> {
+        foreign::trees()
     }
 
     fn peek(&self, address: u64) -> Option<u64> {

@@ -6,7 +6,9 @@ use core::sync::atomic::AtomicU64;
 
 use synth::{Draft, Fact, HoleValue, Target, Template};
 
-use crate::{FrameNumber, Nanos, NoFrames, PhysicalMemory, Threads, Translation, Upcalls, UserMemory, VirtAddr};
+use crate::{
+    Foreign, FrameNumber, Nanos, NoFrames, PhysicalMemory, Threads, Translation, Upcalls, UserMemory, VirtAddr,
+};
 
 /// A byte channel to the world outside the machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -166,6 +168,10 @@ pub trait Machine: PhysicalMemory + UserMemory + Threads {
     /// Calls a handler that ends as a procedure `count` times.
     fn call_samples(&self, entry: u64, count: u32) {
         let _ = (entry, count);
+    }
+    /// The trees of names outside of the machine, if it has such.
+    fn foreign(&self) -> Option<&'static dyn Foreign> {
+        None
     }
     /// What the holes of the machine's own templates stand for.
     fn facts(&self) -> &'static [Fact] {

@@ -173,6 +173,10 @@ pub struct Exception {
     pub address: u64,
 }
 
+/// Bit of a page fault's error code: the page is mapped, but what it shows is gone (a file outside of the machine
+/// became shorter).
+pub const PAGE_LOST: u64 = 1 << 31;
+
 /// What the machine asks of the kernel. Every function runs in the current thread, which `thread` names, with
 /// interrupts off; those that return nothing return to the program, possibly after other threads have run.
 pub trait Upcalls {

@@ -1,5 +1,9 @@
 //! From the boot archive to the first program.
 
+mod folders;
+
+pub use folders::{Join, join as join_folders, only_memory};
+
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
@@ -33,7 +37,7 @@ use crate::files::{
 };
 use crate::inspect::{ControlPort, Tracing};
 pub use crate::limits::RESERVE_FRAMES;
-use crate::task::{Family, NewProcess, Place, Process, Task, TaskTable};
+use crate::task::{Family, Ids, NewProcess, Place, Process, Task, TaskTable};
 
 /// What the machine's main function knows and the emulator needs.
 pub struct Ingredients {
@@ -42,11 +46,23 @@ pub struct Ingredients {
     pub pool: &'static FramePool,
     /// The boot archive, and the frame that holds its first byte.
     pub archive: &'static [u8],
+    /// Joins trees of names outside of the machine ([`join_folders`]), or refuses to ([`only_memory`]), so that an
+    /// image without such trees has no code for them.
+    pub join: Join,
     pub archive_frame: FrameNumber,
-    /// Seconds since 1970 by the machine's own clock, for when the host tool does not say.
-    pub wall_seconds: u64,
+    /// Wall clock at time zero of the machine's clock, nanoseconds since 1970.
+    pub epoch: Epoch,
     /// Counter at time zero and its scale, for the programs' time page.
     pub counter: (u64, u64),
+}
+
+/// What the machine knows of the time of day, in nanoseconds since 1970 at time zero of its clock.
+#[derive(Clone, Copy, Debug)]
+pub enum Epoch {
+    /// The host's own: files outside must not seem to come from the future.
+    Exact(u64),
+    /// Good enough if the host tool does not say.
+    About(u64),
 }
 
 /// Why the machine has nothing to run.
@@ -76,10 +92,15 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
     let config = archive.config();
     let scheduler = Scheduler::start(ingredients.machine).map_err(|_| String::from("not enough memory"))?;
     scheduler.zero_when_idle(ingredients.pool);
-    let epoch = if config.epoch_ns != 0 { config.epoch_ns } else { ingredients.wall_seconds * Nanos::PER_SECOND };
+    let epoch = match ingredients.epoch {
+        Epoch::Exact(nanos) => nanos,
+        Epoch::About(nanos) if config.epoch_ns == 0 => nanos,
+        Epoch::About(_) => config.epoch_ns,
+    };
     let now = time_of(epoch);
     let names = fill_names(&ingredients, &archive, now)
         .map_err(|error| format!("the file system cannot be filled: {error:?}"))?;
+    let names = (ingredients.join)(&ingredients, &config, names)?;
     let channels: &'static Channels = Box::leak(Box::default());
     let options = Options {
         generic: config.flags.generic,
@@ -119,7 +140,7 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
         vdso_pages: KernelCell::new(None),
     }));
     emulator::install(unix);
-    unix.names.root().volume().set_clock(unix);
+    unix.names.memory().set_clock(unix);
     if let Some(makers) = unix.makers() {
         SimpleCode::shared(makers);
     }
@@ -284,7 +305,7 @@ fn make_standard_names(names: &Namespace, view: View<'_>, now: Time) -> Result<(
 /// Makes process 1 with the program of the configuration.
 fn first_program(unix: &'static Unix, config: &ConfigView<'_>) -> Result<Arc<Thread>, LoadError> {
     let root = unix.names.root().clone();
-    let credentials = Credentials::root();
+    let credentials = folders::user(config);
     let view = View { root: &root, directory: &root, credentials: &credentials };
     let directory = unix.names.lookup(view, config.cwd, kernel::file::FinalLink::Follow)?;
     let pid = unix.tasks.take_id().ok_or(Errno::EAGAIN)?;
@@ -304,6 +325,9 @@ fn first_program(unix: &'static Unix, config: &ConfigView<'_>) -> Result<Arc<Thr
         limits: Limits::default(),
         started: unix.machine.now(),
     });
+    process.user_ids.set(Ids { real: config.user, effective: config.user, saved: config.user });
+    process.group_ids.set(Ids { real: config.group, effective: config.group, saved: config.group });
+    *process.credentials.borrow_mut() = credentials;
     let strings = |list: &mut dyn Iterator<Item = &[u8]>| list.map(<[u8]>::to_vec).collect::<Vec<_>>();
     let wanted =
         Wanted { path: config.program.to_vec(), argv: strings(&mut config.argv()), envp: strings(&mut config.env()) };

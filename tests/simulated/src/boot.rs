@@ -30,7 +30,8 @@ pub fn run(plan: Plan) -> Outcome {
         pool,
         archive,
         archive_frame: FrameNumber(0),
-        wall_seconds: 1_000_000_000,
+        join: unix::boot::only_memory,
+        epoch: unix::boot::Epoch::Exact(1_000_000_000_000_000_000),
         counter: (0, 1 << 32),
     });
     match started {

@@ -5,6 +5,7 @@ pub mod compiler;
 pub mod errors;
 pub mod fuzz;
 pub mod hosted;
+pub mod hostfiles;
 pub mod paper;
 pub mod seeing;
 pub mod shares;
@@ -33,6 +34,7 @@ pub fn run(name: &str, options: &Options, tally: &mut Tally) -> Result<(), Strin
         "seeing" => seeing::run(options, tally),
         "fuzz" => fuzz::run(options, tally),
         "tty" => tty::run(options, tally),
+        "hostfiles" => hostfiles::run(options, tally),
         "hosted" => hosted::run(options, tally),
         "sound" => sound::run(options, tally),
         "compiler" => compiler::run(options, tally),
@@ -54,6 +56,7 @@ const ALL: &[&str] = &[
     "paper",
     "shares",
     "compiler",
+    "hostfiles",
     "tty",
     "sound",
     "seeing",
