@@ -52,7 +52,7 @@ pub struct MachineOptions {
     #[arg(long, value_name = "SIZE", value_parser = parse_memory_mib)]
     pub mem: Option<u64>,
     /// Run inside a Linux process instead of a virtual machine: native speed, no isolation from the kernel
-    #[arg(long, conflicts_with_all = ["accel", "icount", "gdb"])]
+    #[arg(long, conflicts_with_all = ["accel", "icount"])]
     pub hosted: bool,
     /// How guest instructions are executed; auto takes KVM where the processor backs it
     #[arg(long, value_enum, default_value_t = AccelChoice::Auto)]
@@ -63,9 +63,18 @@ pub struct MachineOptions {
     /// End the run after this many seconds, with status 124
     #[arg(long, value_name = "SECONDS", value_parser = parse_timeout)]
     pub timeout: Option<Duration>,
-    /// Wait for a debugger before the first instruction
+    /// Wait for a debugger before the first instruction; with --hosted it then knows the names of synthesized code
     #[arg(long)]
     pub gdb: bool,
+    /// With --hosted: name synthesized code for `perf report`, in /tmp/perf-PID.map
+    #[arg(long, requires = "hosted")]
+    pub perf_map: bool,
+    /// With --hosted: print to standard error how calls came (jump or trap, routine or Rust) and what became of their sites
+    #[arg(long, requires = "hosted")]
+    pub counts: bool,
+    /// Print one line to standard error when a program crashes; done anyway at a terminal, with registers when --verbose
+    #[arg(long)]
+    pub crash_report: bool,
     /// Print each kernel call to standard error
     #[arg(long)]
     pub strace: bool,
@@ -92,15 +101,19 @@ pub struct FileOptions {
     /// Add a file, a folder or a program to the guest, at the same path or at GUEST; may be repeated
     #[arg(long, value_name = "HOST[:GUEST]")]
     pub with: Vec<OsString>,
+    /// Hosted: keep this folder in memory, beside /tmp: the program sees what is there now, and its changes vanish; may
+    /// be repeated
+    #[arg(long, value_name = "DIR")]
+    pub memory: Vec<PathBuf>,
     /// Use a folder or a tar file as the whole root file system; PROGRAM is then looked up in it
     #[arg(long, value_name = "DIR|TAR")]
     pub root: Option<PathBuf>,
     /// Set a variable, or pass the host's value on; may be repeated
     #[arg(long, value_name = "NAME[=VALUE]")]
     pub env: Vec<OsString>,
-    /// Directory in the guest to start in
-    #[arg(long, value_name = "DIR", default_value = "/")]
-    pub cwd: OsString,
+    /// Directory in the guest to start in [default: / or, hosted, the present one]
+    #[arg(long, value_name = "DIR")]
+    pub cwd: Option<OsString>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -160,7 +173,7 @@ mod tests {
     fn options_may_be_repeated_and_have_defaults() {
         let options = run(&["--with", "a", "--with", "b:/c", "--env", "A=1", "--env", "B", "true"]).unwrap();
         assert_eq!((options.files.with.len(), options.files.env.len()), (2, 2));
-        assert_eq!((options.files.cwd.to_str(), options.machine.accel), (Some("/"), AccelChoice::Auto));
+        assert_eq!((options.files.cwd, options.machine.accel), (None, AccelChoice::Auto));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use bootimage::Node;
 
 use super::ld_cache::LdCache;
 use super::libraries::Resolver;
+use super::outside::Outside;
 use super::tree::{Source, Tree, unreadable};
 use super::{elf, root, skeleton};
 use crate::failure::{Failure, NOT_EXECUTABLE, NOT_FOUND, TOOL};
@@ -29,6 +30,10 @@ pub struct Packed {
     pub program: Vec<u8>,
     /// `NAME=value` each.
     pub env: Vec<Vec<u8>>,
+    /// Guest path to start in.
+    pub cwd: Vec<u8>,
+    /// What the machine sees of the host; nothing where all is packed.
+    pub outside: Option<Outside>,
 }
 
 /// Packs `program` (a name or a path) as `files` say. `has_tty` asks for what full-screen programs need.
@@ -56,12 +61,13 @@ pub fn pack(program: &OsStr, files: &FileOptions, has_tty: bool) -> Result<Packe
         Some(path) => path.into_os_string().as_bytes().to_vec(),
         None => packer.find_in_root(program, variable(&env, "PATH"), 0)?,
     };
-    packer.check_directory(&files.cwd)?;
-    Ok(Packed { tree: packer.tree, program, env })
+    let cwd = files.cwd.as_deref().unwrap_or(OsStr::new("/"));
+    packer.check_directory(cwd)?;
+    Ok(Packed { tree: packer.tree, program, env, cwd: cwd.as_bytes().to_vec(), outside: None })
 }
 
 /// The guest's environment: a few variables of the host, then what `--env` says.
-fn environment(files: &FileOptions) -> Result<Vec<Vec<u8>>, Failure> {
+pub fn environment(files: &FileOptions) -> Result<Vec<Vec<u8>>, Failure> {
     let mut variables: Vec<(OsString, OsString)> = Vec::new();
     let mut set = |name: &OsStr, value: OsString| match variables.iter_mut().find(|(known, _)| known == name) {
         Some(known) => known.1 = value,
@@ -100,11 +106,11 @@ fn environment(files: &FileOptions) -> Result<Vec<Vec<u8>>, Failure> {
     Ok(variables.into_iter().map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes()].concat()).collect())
 }
 
-fn variable<'a>(env: &'a [Vec<u8>], name: &str) -> Option<&'a OsStr> {
+pub fn variable<'a>(env: &'a [Vec<u8>], name: &str) -> Option<&'a OsStr> {
     env.iter().find_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"=")).map(OsStr::from_bytes)
 }
 
-fn split(paths: &OsStr) -> Vec<PathBuf> {
+pub fn split(paths: &OsStr) -> Vec<PathBuf> {
     std::env::split_paths(paths).filter(|path| path.is_absolute()).collect()
 }
 
@@ -283,7 +289,7 @@ impl Packer {
 }
 
 /// `HOST` and `GUEST`; a file whose name holds a colon is taken whole when it exists.
-fn split_with(option: &OsStr) -> (PathBuf, Option<PathBuf>) {
+pub fn split_with(option: &OsStr) -> (PathBuf, Option<PathBuf>) {
     let bytes = option.as_bytes();
     match bytes.iter().rposition(|&byte| byte == b':') {
         Some(colon) if !Path::new(option).exists() => {
@@ -304,7 +310,7 @@ fn script_interpreter(head: &[u8]) -> Option<(&OsStr, Option<&OsStr>)> {
 }
 
 /// The absolute path of `program` on the host, as a shell would find it.
-fn find_on_host(program: &OsStr) -> Result<PathBuf, Failure> {
+pub fn find_on_host(program: &OsStr) -> Result<PathBuf, Failure> {
     let absolute = |path: &Path| std::path::absolute(path).map_err(|error| unreadable(path, &error));
     if program.as_bytes().contains(&b'/') {
         let path = absolute(Path::new(program))?;

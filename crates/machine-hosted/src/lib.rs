@@ -17,13 +17,18 @@ extern crate alloc;
 mod call;
 mod channels;
 mod clock;
+mod counts;
 mod cpu;
+mod debug;
 mod entry;
+mod foreign;
 mod frames;
 mod heap;
 mod host;
 mod layout;
+mod names;
 mod patch;
+mod sample_clock;
 mod signals;
 mod start;
 mod stubs;
@@ -31,6 +36,7 @@ mod thread_code;
 mod threads;
 mod translation;
 mod upcall;
+mod windows;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -38,14 +44,14 @@ use core::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use codestore::{CodeMemory, CodeStore};
 use machine::{
-    Channel, KernelCell, Machine, Nanos, NoFrames, Received, Rewritten, Start, SwitchOut, Threads, Translation, Tte,
-    TteId, Upcalls,
+    Channel, KernelCell, Machine, Nanos, NoFrames, Received, Rewritten, SampleClock, Start, SwitchOut, Threads,
+    Translation, Tte, TteId, Upcalls,
 };
 use machine_x86::{X86Tte, upcalls};
 use synth::Template;
 
+pub use clock::epoch_nanos;
 pub use heap::Heap;
-pub use host::wall_seconds;
 pub use machine_x86::{USER_LIMIT, UserCall, parameters as clock_parameters};
 pub use start::{Booted, Parameters, boot, panic};
 
@@ -68,6 +74,8 @@ pub struct HostedMachine {
     /// When the timer is set to go off.
     alarm: KernelCell<Option<Nanos>>,
     trap_only: bool,
+    /// Calls and sites are counted for the host tool.
+    counts_calls: bool,
 }
 
 struct HostedCodeMemory;
@@ -118,6 +126,7 @@ impl HostedMachine {
             is_ticking: KernelCell::new(false),
             alarm: KernelCell::new(None),
             trap_only: parameters.trap_only,
+            counts_calls: parameters.counts,
         }));
         MACHINE.store((&raw const *machine) as u64, Ordering::Release);
         Some(machine)
@@ -278,11 +287,34 @@ impl Machine for HostedMachine {
         true
     }
 
+    fn sample_clock(&self) -> Option<SampleClock> {
+        Some(sample_clock::find())
+    }
+
+    fn bind_sample_handler(&self, entry: u64) {
+        sample_clock::bind(entry);
+    }
+
+    fn raise_samples(&self, count: u32) {
+        sample_clock::raise(count);
+    }
+
+    fn call_samples(&self, entry: u64, count: u32) {
+        sample_clock::call(entry, count);
+    }
+
+    fn foreign(&self) -> Option<&'static dyn machine::Foreign> {
+        foreign::trees()
+    }
+
     fn peek(&self, address: u64) -> Option<u64> {
         layout::KERNEL.contains(&address).then(|| host::peek(address)).flatten()
     }
 
     fn power_off(&self) -> ! {
+        if self.counts_calls {
+            start::tell_counts();
+        }
         host::exit(0)
     }
 

@@ -5,7 +5,7 @@
 //! else it turns into a trap: it stores the program's registers in the record at the top of the thread's kernel stack
 //! and returns there.
 
-use machine::{Access, Registers, VirtAddr};
+use machine::{Access, PAGE_LOST, Registers, VirtAddr};
 use machine_x86::{USER_CODE, USER_DATA, upcalls};
 
 use crate::cpu::cpu;
@@ -14,7 +14,7 @@ use crate::host::{self, HostError, SA_NODEFER, SA_ONSTACK, SA_RESTART, SA_SIGINF
 use crate::layout::{is_code, is_user, text};
 use crate::threads::{current, user_registers};
 use crate::translation::active;
-use crate::{STORE, patch, start, upcall};
+use crate::{STORE, debug, patch, start, upcall};
 
 const SIGILL: i32 = 4;
 const SIGTRAP: i32 = 5;
@@ -26,6 +26,8 @@ const SIGSYS: i32 = 31;
 
 /// How soon an alarm that met kernel code comes again.
 const RETRY_NS: u64 = 50_000;
+/// The same when a debugger may have stopped that code: its single steps must get somewhere between two alarms.
+const RETRY_TRACED_NS: u64 = 100_000_000;
 
 /// The registers in the host's signal frame (`struct sigcontext`, x86-64), behind the 40 bytes in front of them.
 #[repr(C)]
@@ -91,6 +93,9 @@ pub fn start() -> Result<(), HostError> {
         const SIGPIPE: i32 = 13;
         const IGNORE: u64 = 1;
         host::set_handler(SIGPIPE, IGNORE, 0, restorer, 0)?;
+        // A file that grows too large is an error of the call alone.
+        const SIGXFSZ: i32 = 25;
+        host::set_handler(SIGXFSZ, IGNORE, 0, restorer, 0)?;
     }
     host::unblock_all_signals();
     Ok(())
@@ -112,7 +117,7 @@ extern "C" fn on_call(_signal: i32, info: &Info, context: &mut Context) {
         return;
     }
     // SAFETY: the slots are words; the program runs, so no kernel code is under way.
-    unsafe { (*cpu()).trapped += 1 };
+    unsafe { (*cpu()).counts.by_trap += 1 };
     context.rax = info.call as u32 as u64;
     patch::consider(context);
     context.rcx = context.rip;
@@ -131,13 +136,14 @@ extern "C" fn on_fault(signal: i32, info: &Info, context: &mut Context) {
         // Sent by a process, not by the processor.
         return;
     }
-    if context.trap == PAGE_FAULT && is_user(context.cr2) && resolve(context) {
+    // A bus error means that the host has nothing behind a page that is there: a file became shorter.
+    if context.trap == PAGE_FAULT && signal != SIGBUS && is_user(context.cr2) && resolve(context) {
         return;
     }
     if is_program(context.rip) {
         let address = if context.trap == PAGE_FAULT { context.cr2 } else { 0 };
-        // A bus error of the host is a memory file that cannot grow: the program cannot tell it from bad memory.
-        trap(context, context.trap, context.error, address);
+        let error = if signal == SIGBUS { context.error | PAGE_LOST } else { context.error };
+        trap(context, context.trap, error, address);
         return;
     }
     if context.trap == DEBUG {
@@ -195,7 +201,7 @@ extern "C" fn on_alarm(_signal: i32, _info: &Info, context: &mut Context) {
     unsafe { (*cpu()).timer_pending = 1 };
     // The kernel looks at the flag when it leaves by its slow end; a synthesized routine does not look, so the alarm
     // comes again.
-    crate::arm_timer(RETRY_NS);
+    crate::arm_timer(if debug::expects_debugger() { RETRY_TRACED_NS } else { RETRY_NS });
 }
 
 fn registers_of(context: &Context) -> Registers {

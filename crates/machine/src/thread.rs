@@ -178,6 +178,10 @@ pub struct Exception {
     pub address: u64,
 }
 
+/// Bit of a page fault's error code: the page is mapped, but what it shows is gone (a file outside of the machine
+/// became shorter).
+pub const PAGE_LOST: u64 = 1 << 31;
+
 /// What the machine asks of the kernel. Every function runs in the current thread, which `thread` names, with
 /// interrupts off; those that return nothing return to the program, possibly after other threads have run.
 pub trait Upcalls {
@@ -196,6 +200,8 @@ pub trait Upcalls {
     fn timer(&'static self);
     /// A device of the machine has news.
     fn device(&'static self);
+    /// The sample clock, while its handler is the compiled one. Interrupt context: no sleep, no lock, no allocation.
+    fn sample(&'static self) {}
     /// Just before the thread goes back to its program: signals, exit, rescheduling.
     fn before_user(&'static self, thread: TteId, registers: &mut Registers);
 }

@@ -42,7 +42,7 @@ quaject! {
 
 /// Combination: a program's thread that writes, and a channel. The channel is passive and serves one call at a time (a routine is
 /// not interrupted), so its instructions are pasted, if the machine has some. `None`: every write is done in Rust.
-pub(crate) fn paste_channel(channel: Channel, makers: Makers) -> Option<SendCode> {
+pub fn paste_channel(channel: Channel, makers: Makers) -> Option<SendCode> {
     let device = makers.machine.send_code(channel, synth::Target::Label(SLOW_MANY))?;
     let writer = End::active(Number::Multiple);
     let is_pasted = combine(writer, End::passive(Number::Multiple, Offer::Fragment)) == Connection::Paste;

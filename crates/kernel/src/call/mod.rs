@@ -18,12 +18,12 @@ mod open;
 mod routine;
 mod simple;
 
-pub(crate) use console::paste_channel;
-pub use console::{Console, ConsoleCode, console};
+pub use console::paste_channel;
+pub use console::{Console, ConsoleCallouts, ConsoleCode, console};
 pub use open::{CallCode, ClosePlan, OpenPlan, cached_close, cached_open};
 pub use quaject::Makers;
 pub use routine::Routine;
-pub use simple::{Null, NullCode, SimpleCode, Zero, ZeroCode};
+pub use simple::{Null, NullCallouts, NullCode, SimpleCode, Zero, ZeroCallouts, ZeroCode};
 
 /// Register contract of the routines behind a descriptor's `read` and `write` entry: entered by `jmp` from the thread's
 /// dispatch code, on the thread's kernel stack with the program's stack pointer on top; rax = call number,
@@ -51,10 +51,24 @@ pub fn fact(machine: &dyn machine::Machine, routine: &str, hole: &str) -> Option
         Some("tty") => crate::tty::FACTS,
         Some("call") => open::FACTS,
         Some("trace") => crate::trace::FACTS,
+        Some("sound") => crate::sound::FACTS,
         _ => &[],
     };
     let mut lists = [family, routine::FACTS, machine::THREAD_FACTS, machine.facts()].into_iter();
     lists.find_map(|list| list.iter().find(|fact| fact.hole == hole))
+}
+
+/// All quajects that the kernel declares.
+pub fn classes() -> [&'static quaject::Class; 6] {
+    use quaject::Quaject;
+    [
+        Null::class(),
+        Zero::class(),
+        Console::class(),
+        crate::pipe::Body::class(),
+        crate::file::Window::class(),
+        crate::tty::Line::class(),
+    ]
 }
 
 /// All templates of call routines, for the golden listings.

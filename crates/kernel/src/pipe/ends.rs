@@ -89,7 +89,8 @@ impl Pipe {
         self.body().has_code()
     }
 
-    fn body(&self) -> &Made<Body> {
+    /// The quaject behind the pipe.
+    pub fn body(&self) -> &Made<Body> {
         self.body.as_ref().expect("a pipe has a body until it is dropped")
     }
 

@@ -12,7 +12,7 @@ use core::sync::atomic::Ordering;
 use abi::Errno;
 use abi::siginfo::SigInfo;
 use abi::signal::{SIGPIPE, SIGXFSZ};
-use kernel::file::Data;
+use kernel::file::{Data, Opening};
 use kernel::stream::{Stream, UserRange};
 
 use super::Entry;
@@ -80,7 +80,7 @@ fn is_memory_device(file: &OpenFile) -> bool {
 }
 
 fn end_of(file: &OpenFile) -> u64 {
-    file.content().map_or(0, |content| content.size())
+    file.size()
 }
 
 /// Synthesizes the thread's dispatch of `read`, `write` or `lseek` at its first use: a thread that never reads
@@ -133,6 +133,9 @@ pub fn read_at(call: &Call<'_>, file: &Arc<OpenFile>, to: UserRange, position: u
     if let Body::Virtual(content) = &file.body {
         return read_virtual(call, file, content, to, position);
     }
+    if let Some(opening) = file.outside() {
+        return opening.read_user(position, to.address, to.bytes);
+    }
     let content = file.content().ok_or(Errno::EINVAL)?;
     let read = content.read_user(call.unix.machine, position, to.address, to.bytes)?;
     if let Some(node) = file.node()
@@ -178,10 +181,21 @@ pub fn write_file(call: &Call<'_>, file: &Arc<OpenFile>, from: UserRange) -> Res
         count_operation(call);
         return write_stream(call, file, stream, from);
     }
+    if let Some(opening) = file.outside().filter(|_| file.is_appending()) {
+        return append_outside(call, file, opening, from);
+    }
     let position = if file.is_appending() { end_of(file) } else { file.position() };
     let written = write_at(call, file, from, position)?;
     file.set_position(position + written as u64);
     remember(call.unix, file, position);
+    Ok(written)
+}
+
+/// Where the end is, is known only behind the write: others append too.
+fn append_outside(call: &Call<'_>, file: &OpenFile, opening: &Opening, from: UserRange) -> Result<usize, Errno> {
+    let bytes = within_file_limit(call, opening.size(), from.bytes as u64)? as usize;
+    let written = opening.write_user(0, from.address, bytes)?;
+    file.set_position(opening.size());
     Ok(written)
 }
 
@@ -229,6 +243,10 @@ pub fn write_at(call: &Call<'_>, file: &Arc<OpenFile>, from: UserRange, position
     count_operation(call);
     if let Body::Stream(stream) = &file.body {
         return write_stream(call, file, stream, from);
+    }
+    if let Some(opening) = file.outside() {
+        let bytes = within_file_limit(call, position, from.bytes as u64)? as usize;
+        return opening.write_user(position, from.address, bytes);
     }
     let content = file.content().ok_or(Errno::EINVAL)?;
     if from.bytes == 0 {
@@ -285,8 +303,12 @@ fn seek_stream(file: &OpenFile) -> CallResult {
 }
 
 fn seek_content(file: &OpenFile, offset: i64, data: bool) -> Result<i64, Errno> {
-    let content = file.content().ok_or(Errno::EINVAL)?;
     let from = u64::try_from(offset).map_err(|_| Errno::ENXIO)?;
+    if let Some(opening) = file.outside() {
+        let found = if data { opening.seek_data(from) } else { opening.seek_hole(from) };
+        return found.map(|position| position as i64);
+    }
+    let content = file.content().ok_or(Errno::EINVAL)?;
     let found = if data { content.seek_data(from) } else { content.seek_hole(from) };
     found.map(|position| position as i64)
 }
@@ -314,8 +336,8 @@ pub const CALLS: &[Entry] = &[
     (nr::FADVISE64, |call, [a, _, c, d, ..]| extent::fadvise(call, a, c as i64, d as u32)),
     (nr::READAHEAD, |call, [a, ..]| extent::readahead(call, a)),
     (nr::FSYNC, |call, [a, ..]| extent::fsync(call, a)),
-    (nr::FDATASYNC, |call, [a, ..]| extent::fsync(call, a)),
-    (nr::SYNCFS, |call, [a, ..]| call.file(a).map(|_| 0)),
+    (nr::FDATASYNC, |call, [a, ..]| extent::fdatasync(call, a)),
+    (nr::SYNCFS, |call, [a, ..]| extent::syncfs(call, a)),
     (nr::SYNC, |_, _| Ok(0)),
     (nr::SYNC_FILE_RANGE, |call, [a, b, c, d, ..]| extent::sync_file_range(call, a, [b, c], d as u32)),
     (nr::VHANGUP, |call, _| extent::vhangup(call)),

@@ -8,7 +8,7 @@ use abi::Errno;
 use abi::file::{O_ACCMODE, O_APPEND, O_NONBLOCK, O_PATH, O_RDONLY, O_RDWR, O_WRONLY};
 use codestore::Code;
 use kernel::call::FileCode;
-use kernel::file::{Content, Node, Window};
+use kernel::file::{Content, Node, Opening, Window};
 use kernel::pipe::PipeEnd;
 use kernel::stream::{Ready, Stream};
 use machine::KernelCell;
@@ -21,6 +21,8 @@ pub enum Body {
     Node,
     /// Anything that is read and written in order.
     Stream(Arc<dyn Stream>),
+    /// A regular file or directory outside of the machine.
+    Outside(Arc<Opening>),
     /// A file of a virtual directory (/proc): its content as it was taken at the last read from the start.
     Virtual(Arc<KernelCell<Arc<[u8]>>>),
 }
@@ -138,7 +140,28 @@ impl OpenFile {
     }
 
     pub fn is_directory(&self) -> bool {
-        matches!(self.body, Body::Node) && self.node().is_some_and(|node| node.is_directory())
+        matches!(self.body, Body::Node | Body::Outside(_)) && self.node().is_some_and(|node| node.is_directory())
+    }
+
+    /// The opening of a regular file outside of the machine.
+    pub fn outside(&self) -> Option<&Arc<Opening>> {
+        match &self.body {
+            Body::Outside(opening) if !self.is_directory() => Some(opening),
+            _ => None,
+        }
+    }
+
+    /// A regular file with bytes of its own, wherever they are.
+    pub fn has_data(&self) -> bool {
+        self.content().is_some() || self.outside().is_some()
+    }
+
+    /// Bytes of a regular file.
+    pub fn size(&self) -> u64 {
+        match self.outside() {
+            Some(opening) => opening.size(),
+            None => self.content().map_or(0, |content| content.size()),
+        }
     }
 
     pub fn is_seekable(&self) -> bool {
@@ -199,7 +222,11 @@ impl Drop for OpenFile {
             let owner = self.lock_owner();
             let mut locks = node.locks().borrow_mut();
             locks.unlock_whole(owner);
-            locks.unlock_all(owner);
+            let released = locks.unlock_all(owner);
+            drop(locks);
+            if released {
+                node.settle_outside();
+            }
         }
     }
 }

@@ -149,7 +149,7 @@ const NAMESPACES: &[Entry<Member>] = &[
 /// A namespace is an empty file that can be opened, to name it by a descriptor.
 fn namespace(unix: &Unix, kind: &str, number: u32) -> Result<LinkTarget, Errno> {
     let new = NewNode { mode: 0o444, user: 0, group: 0, now: unix.wall_time() };
-    let node = Node::nameless_as(unix.names.root().volume(), number.into(), new)?;
+    let node = Node::nameless_as(unix.names.memory(), number.into(), new)?;
     Ok(LinkTarget::Node(node, format!("{kind}:[{number}]").into_bytes().into()))
 }
 

@@ -199,11 +199,12 @@ fn code_of_descriptor(scene: &Scene<'_>) -> Result<(), String> {
             "write  a routine, bound",
             "write: pipe.write  made by pipe2",
             "contract FileCall",
-            "  from   WriteOneCheck + ",
-            "; WriteOneCheck",
+            "  from   ",
+            " + Leave + ",
+            "\n; Leave\n",
             "cmp rdx, 1",
-            "jne {many ",
             ", [{head}]",
+            "now 0x12c",
         ],
     )
 }

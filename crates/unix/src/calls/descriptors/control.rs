@@ -90,6 +90,9 @@ fn set_flags(call: &Call<'_>, file: &Arc<OpenFile>, wanted: u32) -> CallResult {
     {
         return Err(Errno::EPERM);
     }
+    if let Some(opening) = file.outside() {
+        opening.set_flags(wanted & CHANGEABLE)?;
+    }
     file.set_flags(old & !CHANGEABLE | wanted & CHANGEABLE);
     if file.is_appending() {
         // The routine writes at the position.

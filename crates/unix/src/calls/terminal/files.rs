@@ -83,7 +83,7 @@ fn query_size(call: &Call<'_>, file: &OpenFile, argument: u64) -> CallResult {
 }
 
 fn has_attributes(file: &OpenFile) -> bool {
-    matches!(file.body, Body::Node)
+    matches!(file.body, Body::Node | Body::Outside(_))
 }
 
 /// No attribute can be set; to set none is fine. Error: `ENOTSUP`.
@@ -103,7 +103,7 @@ fn clone(call: &Call<'_>, to: &OpenFile, descriptor: u64) -> CallResult {
     if from.is_directory() || to.is_directory() {
         return Err(Errno::EISDIR);
     }
-    if from.content().is_none() || to.content().is_none() {
+    if !from.has_data() || !to.has_data() {
         return Err(Errno::EINVAL);
     }
     from.check_readable()?;
@@ -119,8 +119,8 @@ fn clone_range(call: &Call<'_>, to: &OpenFile, argument: u64) -> CallResult {
 
 /// `FIONREAD` of regular files, pipes and channels; terminals and sockets have their own.
 fn readable_bytes(call: &Call<'_>, file: &OpenFile, argument: u64) -> Option<CallResult> {
-    let bytes = if let Some(content) = file.content() {
-        (content.size() as i64).wrapping_sub(file.position() as i64) as u32
+    let bytes = if file.has_data() {
+        (file.size() as i64).wrapping_sub(file.position() as i64) as u32
     } else if let Some(end) = file.stream_of::<PipeEnd>() {
         end.pipe().fill() as u32
     } else {
