@@ -53,7 +53,7 @@ pub fn pack(program: &OsStr, files: &FileOptions, has_tty: bool) -> Result<Packe
         packer.add_with(with)?;
     }
     // What --with brings is there for PROGRAM, too, by its path in the guest.
-    let in_guest = packer.whole_root || packer.holds(Path::new(program));
+    let in_guest = packer.whole_root || packer.tree.holds(Path::new(program));
     let host_program = if in_guest { None } else { Some(packer.add_host_program(program, 0)?) };
     skeleton::add_rest(&mut packer.tree, variable(&env, "HOME"))?;
     if let Some(term) = variable(&env, "TERM").filter(|_| has_tty && !packer.whole_root) {
@@ -223,11 +223,6 @@ impl Packer {
             }
         }
         Ok(())
-    }
-
-    /// Whether what was packed so far has a file at this absolute path.
-    fn holds(&self, program: &Path) -> bool {
-        program.is_absolute() && matches!(self.tree.find(program), Some((_, _, Node::File { .. })))
     }
 
     /// Finds `program` among what is packed. Returns its guest path.
