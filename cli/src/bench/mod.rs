@@ -12,6 +12,7 @@ mod hosted;
 mod linux;
 mod linux_kernel;
 mod report;
+mod size;
 mod sound;
 mod suite;
 mod synthesis;
@@ -41,6 +42,8 @@ pub enum Suite {
     Tables,
     /// What threads cost: SOSP'89 tables 3 and 4
     Threads,
+    /// What the kernel needs of memory: the thesis's table 3.6
+    Size,
 }
 
 impl Suite {
@@ -51,6 +54,7 @@ impl Suite {
             Self::Micro => "micro",
             Self::Threads => "threads",
             Self::Tables => "tables",
+            Self::Size => "size",
         }
     }
 }
@@ -108,6 +112,9 @@ pub fn bench(args: BenchArgs) -> Result<ExitCode, BenchError> {
     }
     if args.suite == Suite::Tables {
         return tables::bench(&args);
+    }
+    if args.suite == Suite::Size {
+        return size::bench(&args);
     }
     if args.hosted {
         return hosted::bench(&args);

@@ -90,7 +90,7 @@ fn bind_dispatch(call: &Call<'_>, number: u64) {
     if bound.get() || call.unix.makers().is_none() {
         return;
     }
-    let files = call.process().files();
+    let files = call.files();
     let entries = files.entries();
     let words = [&entries.reads, &entries.writes, &entries.seeks][bound_index(number)];
     let tte = call.task.thread.tte();
