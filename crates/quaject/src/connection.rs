@@ -194,9 +194,9 @@ mod tests {
     #[test]
     fn every_pair_of_ends_is_connected() {
         let ends = [Activity::Active, Activity::Passive].into_iter().flat_map(|activity| {
-            [Single, Multiple]
-                .into_iter()
-                .flat_map(move |number| [Offer::Fragment, Offer::Entry, Offer::Machine].map(|offer| End { activity, number, offer }))
+            [Single, Multiple].into_iter().flat_map(move |number| {
+                [Offer::Fragment, Offer::Entry, Offer::Machine].map(|offer| End { activity, number, offer })
+            })
         });
         let ends: alloc::vec::Vec<End> = ends.collect();
         for producer in &ends {

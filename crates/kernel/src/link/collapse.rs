@@ -22,8 +22,7 @@ pub fn join((first, producer): (Graph, End), (second, consumer): (Graph, End), c
     {
         return Joined::One(product);
     }
-    let need =
-        QueueNeed { producers: producer.number.into(), consumers: consumer.number.into(), same_thread: false };
+    let need = QueueNeed { producers: producer.number.into(), consumers: consumer.number.into(), same_thread: false };
     let (put, get) = open(&need, capacity);
     Joined::Two(first, second, put, get)
 }

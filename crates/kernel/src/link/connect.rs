@@ -75,11 +75,7 @@ impl<T> Port<T> {
 /// Connects two ports by what costs least.
 ///
 /// Errors: `EINVAL` when a port has not what the connection is built from; for pumps those of [`pump::start`].
-pub fn connect<T: 'static>(
-    producer: Port<T>,
-    consumer: Port<T>,
-    ground: &Ground,
-) -> Result<Connected<T>, Errno> {
+pub fn connect<T: 'static>(producer: Port<T>, consumer: Port<T>, ground: &Ground) -> Result<Connected<T>, Errno> {
     let connection = combine(producer.end(), consumer.end());
     Ok(match (connection, producer, consumer) {
         (Connection::Paste, Port::Fragment(_, code), _) | (Connection::Paste, _, Port::Fragment(_, code)) => {
