@@ -62,6 +62,7 @@ pub enum Connected<T: 'static> {
 
 impl<T> Port<T> {
     /// What `combine` needs to know.
+    #[inline(always)]
     pub fn end(&self) -> End {
         match self {
             Port::Active(number) => End::active(*number),
@@ -75,28 +76,37 @@ impl<T> Port<T> {
 /// Connects two ports by what costs least.
 ///
 /// Errors: `EINVAL` when a port has not what the connection is built from; for pumps those of [`pump::start`].
+// Inlined, so that a caller whose ports are known has the code of its own connection only.
+#[inline(always)]
 pub fn connect<T: 'static>(producer: Port<T>, consumer: Port<T>, ground: &Ground) -> Result<Connected<T>, Errno> {
     let connection = combine(producer.end(), consumer.end());
-    Ok(match (connection, producer, consumer) {
-        (Connection::Paste, Port::Fragment(_, code), _) | (Connection::Paste, _, Port::Fragment(_, code)) => {
-            Connected::Pasted(code)
+    match (producer, consumer) {
+        (Port::Fragment(_, code), Port::Active(_)) | (Port::Active(_), Port::Fragment(_, code))
+            if connection == Connection::Paste =>
+        {
+            Ok(Connected::Pasted(code))
         }
-        (Connection::Call, _, Port::Procedure(_, procedure)) => Connected::Called(procedure),
-        (Connection::Monitor, _, Port::Procedure(_, procedure)) => {
-            Connected::Monitored(Monitor::new(ground.callers, procedure, |state, item| state(item), ground.capacity))
+        (Port::Active(_), Port::Procedure(_, procedure)) => match connection {
+            Connection::Call => Ok(Connected::Called(procedure)),
+            Connection::Monitor => {
+                let work = |state: &mut Procedure<T>, item| state(item);
+                Ok(Connected::Monitored(Monitor::new(ground.callers, procedure, work, ground.capacity)))
+            }
+            _ => Err(Errno::EINVAL),
+        },
+        (Port::Active(_), Port::Active(_)) => {
+            let Connection::Queue { producers, consumers } = connection else { return Err(Errno::EINVAL) };
+            let (producers, consumers) = (producers.into(), consumers.into());
+            let (put, get) =
+                open(&QueueNeed { producers, consumers, same_thread: ground.same_thread }, ground.capacity);
+            Ok(Connected::Queued(put, get))
         }
-        (Connection::Queue { producers, consumers }, ..) => {
-            let need =
-                QueueNeed { producers: producers.into(), consumers: consumers.into(), same_thread: ground.same_thread };
-            let (put, get) = open(&need, ground.capacity);
-            Connected::Queued(put, get)
-        }
-        (Connection::Pump, Port::Stream(input, first), Port::Stream(output, second)) => {
+        (Port::Stream(input, first), Port::Stream(output, second)) if connection == Connection::Pump => {
             let ends = Ends { input, output, keep: Arc::new((first, second)) };
-            Connected::Pumped(pump::start(ground.scheduler.ok_or(Errno::EINVAL)?, ends)?)
+            Ok(Connected::Pumped(pump::start(ground.scheduler.ok_or(Errno::EINVAL)?, ends)?))
         }
-        _ => return Err(Errno::EINVAL),
-    })
+        _ => Err(Errno::EINVAL),
+    }
 }
 
 impl From<Number> for Users {
