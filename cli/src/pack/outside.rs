@@ -53,6 +53,8 @@ pub fn lay_over(program: &OsStr, files: &FileOptions) -> Result<Packed, Failure>
         return Err(Failure::new(TOOL, text, "name one that the guest has"));
     }
     let path = match root {
+        // What --with brings is there for PROGRAM, too, by its path in the guest.
+        None if tree.holds(Path::new(program)) => PathBuf::from(program),
         None => program::find_on_host(program)?,
         Some(_) => find_below(&top, program, &env)?,
     };

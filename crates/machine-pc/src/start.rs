@@ -77,6 +77,9 @@ fn start_machine(info: &BootInfo, entry_tsc: u64) -> &'static PcMachine {
     };
     let cpu = Cpu::start(&features, 0, dummy_owner());
     let entry = Entry { dispatch: Abs32((&raw const cpu.slots.dispatch) as u64) }.draft();
+    if let Some(bytes) = number_after(&info.command_line, b"code_bytes=") {
+        STORE.limit(bytes as usize);
+    }
     let Ok(entry) = STORE.publish::<crate::UserCall>("cpu.entry", Maker::new("boot"), entry) else {
         fatal("no memory for the entry code")
     };

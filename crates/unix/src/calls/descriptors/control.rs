@@ -96,7 +96,8 @@ fn set_flags(call: &Call<'_>, file: &Arc<OpenFile>, wanted: u32) -> CallResult {
     file.set_flags(old & !CHANGEABLE | wanted & CHANGEABLE);
     if file.is_appending() {
         // The routine writes at the position.
-        file.code.borrow_mut().write = None;
+        let mut code = file.code.borrow_mut();
+        (code.write, code.pwrite) = (None, None);
     }
     if file.flags() & O_NOATIME != 0 && file.content().is_some() {
         // The routine notes the access time.
