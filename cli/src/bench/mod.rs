@@ -131,7 +131,8 @@ pub fn bench(args: BenchArgs) -> Result<ExitCode, BenchError> {
 
 /// The folder that holds `bench/` and `target/`: the tool is built there and used from there.
 fn project_root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").components().collect()
+    let tool = Path::new(env!("CARGO_MANIFEST_DIR"));
+    tool.parent().unwrap_or(tool).to_path_buf()
 }
 
 fn measure(args: &BenchArgs, root: &Path) -> Result<Report, BenchError> {
