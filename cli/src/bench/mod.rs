@@ -13,6 +13,7 @@ mod linux;
 mod linux_kernel;
 mod report;
 mod sound;
+mod stages;
 mod suite;
 mod synthesis;
 mod tables;
@@ -41,6 +42,8 @@ pub enum Suite {
     Tables,
     /// What threads cost: SOSP'89 tables 3 and 4
     Threads,
+    /// What it costs to write code, by quaject and stage; table 7.5's creation costs
+    Synthesis,
 }
 
 impl Suite {
@@ -51,6 +54,7 @@ impl Suite {
             Self::Micro => "micro",
             Self::Threads => "threads",
             Self::Tables => "tables",
+            Self::Synthesis => "synthesis",
         }
     }
 }
@@ -108,6 +112,9 @@ pub fn bench(args: BenchArgs) -> Result<ExitCode, BenchError> {
     }
     if args.suite == Suite::Tables {
         return tables::bench(&args);
+    }
+    if args.suite == Suite::Synthesis {
+        return stages::bench(&args);
     }
     if args.hosted {
         return hosted::bench(&args);
