@@ -14,6 +14,7 @@ mod linux_kernel;
 mod report;
 mod size;
 mod sound;
+mod stages;
 mod suite;
 mod synthesis;
 mod tables;
@@ -44,6 +45,8 @@ pub enum Suite {
     Threads,
     /// What the kernel needs of memory: the thesis's table 3.6
     Size,
+    /// What it costs to write code, by quaject and stage; table 7.5's creation costs
+    Synthesis,
 }
 
 impl Suite {
@@ -55,6 +58,7 @@ impl Suite {
             Self::Threads => "threads",
             Self::Tables => "tables",
             Self::Size => "size",
+            Self::Synthesis => "synthesis",
         }
     }
 }
@@ -115,6 +119,9 @@ pub fn bench(args: BenchArgs) -> Result<ExitCode, BenchError> {
     }
     if args.suite == Suite::Size {
         return size::bench(&args);
+    }
+    if args.suite == Suite::Synthesis {
+        return stages::bench(&args);
     }
     if args.hosted {
         return hosted::bench(&args);
