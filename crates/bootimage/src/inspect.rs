@@ -53,7 +53,8 @@ pub mod opcode {
     pub const TRACE_READ: u16 = 12;
     /// Names for the records: see [`TraceName`](super::TraceName).
     pub const TRACE_NAMES: u16 = 13;
-    /// From here on: the monitor.
+    /// A line for the monitor. Arguments: the line's bytes. `u8 refused, u32 column` of the wrong character (`u32::MAX`:
+    /// none), then text to the end of the last page.
     pub const MONITOR: u16 = 64;
 }
 

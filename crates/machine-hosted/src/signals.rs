@@ -125,12 +125,20 @@ extern "C" fn on_call(_signal: i32, info: &Info, context: &mut Context) {
 }
 
 const DEBUG: u64 = 1;
+const GENERAL_PROTECTION: u64 = 13;
 const PAGE_FAULT: u64 = 14;
 const TRAP_FLAG: u64 = 0x100;
 
 extern "C" fn on_fault(signal: i32, info: &Info, context: &mut Context) {
     if info.code <= 0 {
         // Sent by a process, not by the processor.
+        return;
+    }
+    if matches!(context.trap, PAGE_FAULT | GENERAL_PROTECTION)
+        && is_code(context.rip)
+        && let Some(landing) = STORE.landing_of_asked(context.rip)
+    {
+        context.rip = landing;
         return;
     }
     if context.trap == PAGE_FAULT && is_user(context.cr2) && resolve(context) {
@@ -184,7 +192,6 @@ fn bad_return(context: &mut Context) {
         context.rflags = *frame.add(2);
         context.rsp = *frame.add(3);
     }
-    const GENERAL_PROTECTION: u64 = 13;
     trap(context, GENERAL_PROTECTION, 0, 0);
 }
 

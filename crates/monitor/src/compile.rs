@@ -2,6 +2,7 @@
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use synth::{Abs32, Draft, HoleValue, Imm32, Label, Target, Template};
 
@@ -33,6 +34,8 @@ pub enum CompileError {
     /// It cannot be assigned to, or has no address.
     NotAPlace(String),
     NotAFunction(String),
+    /// It stores to memory that is no variable ([`Rules::stores`]).
+    MayNotStore,
     /// A function of so many arguments was given others.
     Arguments {
         name: String,
@@ -77,8 +80,8 @@ struct Piece {
 ///
 /// # Errors
 /// The name that cannot be used so.
-pub fn compile(expression: &Expression, symbols: &mut dyn Symbols) -> Result<Draft, CompileError> {
-    let mut code = Code { pieces: Vec::new(), symbols, depth: 0 };
+pub fn compile(expression: &Expression, symbols: &mut dyn Symbols, rules: &Rules) -> Result<Draft, CompileError> {
+    let mut code = Code { pieces: Vec::new(), symbols, rules, depth: 0 };
     code.evaluate(expression)?;
     let mut draft = Draft::new();
     t::Enter {}.append_to(&mut draft);
@@ -97,9 +100,19 @@ pub fn compile(expression: &Expression, symbols: &mut dyn Symbols) -> Result<Dra
     Ok(draft)
 }
 
+/// What a routine may touch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Rules {
+    /// Only here may it load from; `None`: wherever memory is. Both ends lie in the lowest or highest 2 GB.
+    pub reach: Option<Range<u64>>,
+    /// It may store where it wants, not only to variables.
+    pub stores: bool,
+}
+
 struct Code<'a> {
     pieces: Vec<Piece>,
     symbols: &'a mut dyn Symbols,
+    rules: &'a Rules,
     /// Words on the stack.
     depth: usize,
 }
@@ -179,7 +192,7 @@ impl Code<'_> {
                 let width = self.address(place)?;
                 self.push();
                 self.plain(t::Again::template());
-                self.load(width);
+                self.load_at(width);
                 self.push();
                 self.evaluate(value)?;
                 self.popped(t::PopLeft::template());
@@ -210,7 +223,7 @@ impl Code<'_> {
                 Symbol::Function { entry, .. } => self.constant(entry),
                 Symbol::Word(address) | Symbol::Variable(address) => {
                     self.constant(address);
-                    self.load(Width::Word);
+                    self.load_at(Width::Word);
                 }
             },
         }
@@ -220,6 +233,7 @@ impl Code<'_> {
     /// Where a place to assign to is.
     fn address(&mut self, place: &Place) -> Result<Width, CompileError> {
         match place {
+            Place::Memory(..) if !self.rules.stores => Err(CompileError::MayNotStore),
             Place::Memory(width, address) => {
                 self.evaluate(address)?;
                 Ok(*width)
@@ -234,7 +248,16 @@ impl Code<'_> {
         }
     }
 
+    /// Loads from an address that anything may be.
     fn load(&mut self, width: Width) {
+        if let Some(reach) = &self.rules.reach {
+            let bytes = Imm32((reach.end - reach.start) as u32);
+            self.paste(t::Reach::template(), &[Abs32(reach.start).into(), bytes.into(), Target::Label(FAULT).into()]);
+        }
+        self.load_at(width);
+    }
+
+    fn load_at(&mut self, width: Width) {
         self.may_fault(match width {
             Width::U8 => t::LoadU8::template(),
             Width::I8 => t::LoadI8::template(),

@@ -12,23 +12,28 @@
 
 extern crate alloc;
 
+pub mod blocks;
 mod compile;
 mod lexer;
 mod syntax;
 mod template;
 
-pub use compile::{CompileError, Ended, Symbol, Symbols, World, compile, cut, interpret};
-pub use lexer::{LexError, Token};
+pub use compile::{CompileError, Ended, Rules, Symbol, Symbols, World, compile, cut, interpret};
+pub use lexer::{LexError, Token, tokens};
 pub use syntax::{Binary, Error, Expression, Place, SyntaxError, Unary, Width, parse};
 
 /// For the golden listings.
 pub fn templates() -> alloc::vec::Vec<synth::Template> {
-    template::all()
+    let mut all = template::all();
+    all.extend(blocks::all());
+    all
 }
 
 /// Most characters of one expression.
 pub const TEXT_BYTES_MAX: usize = 1024;
-/// Most nested operators and parentheses. Each takes a word of the stack when the routine runs.
-pub const DEPTH_MAX: usize = 64;
+/// Most nested prefixes and parentheses. Reading, compiling and running go down as deep, on a kernel stack of 20 KB.
+pub const DEPTH_MAX: usize = 24;
+/// Most operators that chain operands without nesting: `+`, `,`, `[`.
+pub const OPERATORS_MAX: usize = 40;
 /// Most arguments of a call.
 pub const ARGUMENTS_MAX: usize = 6;

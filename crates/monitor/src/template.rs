@@ -74,6 +74,16 @@ template! {
 }
 
 template! {
+    /// Leaves through `fault` if rax is outside of `bytes` bytes from `low` on. Clobbers rcx.
+    pub struct Reach { low: Abs32, bytes: Imm32, fault: Target }
+    "mov rcx, rax",
+    "sub rcx, {low}",
+    "cmp rcx, {bytes}",
+    ".byte 0x0f, 0x83",
+    ".long {fault}",
+}
+
+template! {
     /// 0 stays, all else becomes 1.
     pub struct Truth {}
     "test rax, rax",
@@ -403,6 +413,7 @@ pub fn all() -> Vec<Template> {
         PopR9::template(),
         PopRax::template(),
         Call::template(),
+        Reach::template(),
     ]
     .into()
 }

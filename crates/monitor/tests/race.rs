@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use monitor::{Binary, Ended, Expression, Place, Symbol, Symbols, Unary, Width, World, compile, cut, interpret, parse};
+use monitor::{
+    Binary, Ended, Expression, Place, Rules, Symbol, Symbols, Unary, Width, World, compile, cut, interpret, parse,
+};
 
 /// xorshift64*.
 struct Random(u64);
@@ -25,6 +27,9 @@ impl Random {
 
 const WORDS: usize = 32;
 const NAMES: [&str; 4] = ["$a", "$b", "gauge", "limit"];
+
+/// Anything may be touched.
+const RULES: Rules = Rules { reach: None, stores: true };
 
 /// What both runs work on, at the same addresses.
 struct Memory {
@@ -211,6 +216,9 @@ extern "C" fn fault(_: i32, _: *mut libc::siginfo_t, context: *mut libc::c_void)
     }
 }
 
+/// One test at a time has the code.
+static TURN: Mutex<()> = Mutex::new(());
+
 fn prepare() -> usize {
     // SAFETY: 1. a fresh mapping. 2. The handler only looks at the landings.
     unsafe {
@@ -235,7 +243,7 @@ struct Result2 {
 }
 
 fn run(code: usize, expression: &Expression, memory: &mut Memory) -> Result<u64, Ended> {
-    let draft = compile(expression, memory).expect("all names are known");
+    let draft = compile(expression, memory, &RULES).expect("all names are known");
     let bound = draft.bind(code as u64).unwrap();
     assert!(bound.bytes.len() <= CODE_BYTES);
     {
@@ -258,6 +266,7 @@ fn run(code: usize, expression: &Expression, memory: &mut Memory) -> Result<u64,
 
 #[test]
 fn compiled_and_interpreted_expressions_agree() {
+    let _turn = TURN.lock();
     let code = prepare();
     let mut memory = Memory::new();
     let base = memory.base();
@@ -398,8 +407,37 @@ fn random_text_never_hurts_the_reader() {
         let text: String = (0..random.below(12)).map(|_| PARTS[random.below(PARTS.len())]).collect();
         if let Ok(expression) = parse(&text) {
             good += 1;
-            let _ = compile(&expression, &mut Memory::new());
+            let _ = compile(&expression, &mut Memory::new(), &RULES);
         }
     }
     assert!(good > 1000, "{good} were expressions");
+}
+
+#[test]
+fn a_load_outside_of_the_reach_ends_it() {
+    let _turn = TURN.lock();
+    let code = prepare();
+    let mut memory = Memory::new();
+    // Behind the code, in the low 2 GB as the kernel's own memory is.
+    let base = (code + CODE_BYTES / 2) as u64;
+    let rules = Rules { reach: Some(base..base + 4096), stores: false };
+    for (text, ended) in [
+        (format!("*{base:#x}"), 0),
+        (format!("*{:#x}", base + 4088), 0),
+        (format!("*{:#x}", base + 4096), 1),
+        (format!("*{:#x}", base - 8), 1),
+        (format!("*(u8 *){:#x}", memory.base()), 1),
+        ("*-8".into(), 1),
+    ] {
+        let bound = compile(&parse(&text).unwrap(), &mut memory, &rules).unwrap().bind(code as u64).unwrap();
+        // SAFETY: as in `run`.
+        let result = unsafe {
+            std::ptr::copy_nonoverlapping(bound.bytes.as_ptr(), code as *mut u8, bound.bytes.len());
+            std::mem::transmute::<usize, extern "C" fn() -> Result2>(code)()
+        };
+        assert_eq!(result.ended, ended, "{text}");
+    }
+    let mut try_one = |text| compile(&parse(text).unwrap(), &mut memory, &rules).err();
+    assert_eq!(try_one("*$a = 1"), Some(monitor::CompileError::MayNotStore));
+    assert_eq!(try_one("$a = 1"), None);
 }
