@@ -63,7 +63,7 @@ template! {
 }
 
 template! {
-    pub struct Return {}
+    pub struct ReturnWord {}
     "ret",
 }
 
@@ -218,7 +218,7 @@ fn answer_nothing(draft: &mut Draft) {
 pub fn gauge_add(word: u64) -> Draft {
     let mut draft = Draft::new();
     Way::Gauge(word).append_to(&mut draft);
-    Return {}.append_to(&mut draft);
+    ReturnWord {}.append_to(&mut draft);
     draft
 }
 
@@ -226,7 +226,7 @@ pub fn gauge_add(word: u64) -> Draft {
 pub fn word_read(word: u64) -> Draft {
     let mut draft = Draft::new();
     LoadWordAt { word: Abs32(word) }.append_to(&mut draft);
-    Return {}.append_to(&mut draft);
+    ReturnWord {}.append_to(&mut draft);
     draft
 }
 
@@ -234,7 +234,7 @@ pub fn word_read(word: u64) -> Draft {
 pub fn clock_read() -> Draft {
     let mut draft = Draft::new();
     Way::Clock.append_to(&mut draft);
-    Return {}.append_to(&mut draft);
+    ReturnWord {}.append_to(&mut draft);
     draft
 }
 
@@ -260,7 +260,7 @@ pub fn queue_put(at: QueueAt) -> Draft {
         full: Target::Label(NONE),
     }
     .append_to(&mut draft);
-    Return {}.append_to(&mut draft);
+    ReturnWord {}.append_to(&mut draft);
     answer_nothing(&mut draft);
     draft
 }
@@ -277,7 +277,7 @@ pub fn queue_get(at: QueueAt) -> Draft {
         empty: Target::Label(NONE),
     }
     .append_to(&mut draft);
-    Return {}.append_to(&mut draft);
+    ReturnWord {}.append_to(&mut draft);
     answer_nothing(&mut draft);
     draft
 }
@@ -338,7 +338,7 @@ pub(crate) fn all() -> Vec<Template> {
         AddToGauge::template(),
         ReadClock::template(),
         LoadWordAt::template(),
-        Return::template(),
+        ReturnWord::template(),
         AnswerNothing::template(),
         PutWord::template(),
         GetWord::template(),

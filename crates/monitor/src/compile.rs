@@ -145,7 +145,7 @@ impl Code<'_> {
             self.paste(t::Small::template(), &[Abs32(value).into()]);
         } else {
             let (low, high) = (Imm32(value as u32), Imm32((value >> 32) as u32));
-            self.paste(t::Constant::template(), &[low.into(), high.into()]);
+            self.paste(t::Large::template(), &[low.into(), high.into()]);
         }
     }
 

@@ -31,7 +31,7 @@ template! {
 
 template! {
     /// Out: rax.
-    pub struct Constant { low: Imm32, high: Imm32 }
+    pub struct Large { low: Imm32, high: Imm32 }
     "mov eax, {high}",
     "mov ecx, {low}",
     "shl rax, 32",
@@ -359,7 +359,7 @@ pub fn all() -> Vec<Template> {
         Enter::template(),
         Finish::template(),
         Give::template(),
-        Constant::template(),
+        Large::template(),
         Small::template(),
         Push::template(),
         PopLeft::template(),
