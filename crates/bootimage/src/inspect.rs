@@ -53,9 +53,40 @@ pub mod opcode {
     pub const TRACE_READ: u16 = 12;
     /// Names for the records: see [`TraceName`](super::TraceName).
     pub const TRACE_NAMES: u16 = 13;
-    /// A line for the monitor. Arguments: the line's bytes. `u8 refused, u32 column` of the wrong character (`u32::MAX`:
-    /// none), then text to the end of the last page.
+    /// The monitor. Arguments: `u8` of [`monitor`](super::monitor), then its own.
     pub const MONITOR: u16 = 64;
+}
+
+/// What the monitor asks for. Kinds, callentries and callouts are numbered as in `monitor::blocks::KINDS`.
+pub mod monitor {
+    /// Operations (`monitor::encode`): `u64 value, u8` how it ended (`monitor::Ended`).
+    pub const EVALUATE: u8 = 1;
+    /// The address of the variable of a name, made if it is new: `u64`.
+    pub const VARIABLE: u8 = 2;
+    /// `text name, u64 value` of each.
+    pub const VARIABLES: u8 = 3;
+    /// Arguments: `u64 address, u32 count`. So many words of the kernel's own memory, as far as it is there.
+    pub const MEMORY: u8 = 4;
+    /// `u32 number, u8 kind, u64 data`, for each callentry `u64 entry`, for each callout `u8 connection` ([`CONNECTIONS`]),
+    /// `u32 quaject, u8 callentry`.
+    pub const PARTS: u8 = 5;
+    /// Arguments: `u8 kind, u32 words`. `u32 number`.
+    pub const NEW: u8 = 6;
+    /// Arguments: producer and consumer, each `u32 number, u8 end`: a callentry, or [`CALLOUT`] and a callout.
+    /// `u8 connection, u32 number` of the quaject between them, 0 for none. BAD: nothing flows there; BUSY: calls would
+    /// come back to where they began.
+    pub const CONNECT: u8 = 7;
+    /// Arguments: `u32 number`.
+    pub const REMOVE: u8 = 8;
+    /// Arguments: `u64 entry, u32 times`: calls it.
+    pub const TIMES: u8 = 9;
+    /// Arguments: `u64 entry`, six words: points a new thread at it. `u32 job, u32 thread`.
+    pub const RUN: u8 = 10;
+    /// `u32 job, u8 done, u64 answer` of each.
+    pub const JOBS: u8 = 11;
+
+    pub const CALLOUT: u8 = 0x80;
+    pub const CONNECTIONS: [&str; 6] = ["nothing", "paste", "call", "monitor", "queue", "pump"];
 }
 
 /// How a request went.

@@ -13,6 +13,104 @@ use synth::{Abs32, Draft, Imm32, Label, Target, Template, template};
 /// The answer of an empty queue, a full one, a busy monitor, a callout that leads nowhere.
 pub const NOTHING: u64 = u64::MAX;
 
+/// What a callentry does, and a callout wants.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Flow {
+    /// Answers a word.
+    Gives,
+    /// Takes a word.
+    Takes,
+    /// Neither: only people and threads call it.
+    Does,
+}
+
+/// A callentry of a kind. `pastes`: its instructions can stand in the caller.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Callentry {
+    pub name: &'static str,
+    pub birth: &'static str,
+    pub arguments: u8,
+    pub flow: Flow,
+    pub pastes: bool,
+}
+
+const fn callentry(name: &'static str, birth: &'static str, arguments: u8, flow: Flow, pastes: bool) -> Callentry {
+    Callentry { name, birth, arguments, flow, pastes }
+}
+
+/// What all quajects of one kind have in common. `shared`: several may call at a time.
+#[derive(Debug)]
+pub struct Kind {
+    pub name: &'static str,
+    pub callentries: &'static [Callentry],
+    pub callouts: &'static [(&'static str, Flow)],
+    pub shared: bool,
+}
+
+/// Places in [`KINDS`].
+pub const GAUGE: usize = 0;
+pub const QUEUE: usize = 1;
+pub const SWITCH: usize = 2;
+pub const PUMP: usize = 3;
+pub const MONITOR: usize = 4;
+pub const CLOCK: usize = 5;
+pub const PROBE: usize = 6;
+
+/// All that people can make.
+pub static KINDS: [Kind; 7] = {
+    use Flow::{Does, Gives, Takes};
+    [
+        Kind {
+            name: "gauge",
+            callentries: &[
+                callentry("add", "gauge.add", 1, Takes, true),
+                callentry("read", "gauge.read", 0, Gives, false),
+            ],
+            callouts: &[],
+            shared: true,
+        },
+        Kind {
+            name: "queue",
+            callentries: &[
+                callentry("put", "queue.put", 1, Takes, false),
+                callentry("get", "queue.get", 0, Gives, false),
+            ],
+            callouts: &[],
+            shared: false,
+        },
+        Kind {
+            name: "switch",
+            callentries: &[callentry("route", "switch.route", 2, Does, false)],
+            callouts: &[("0", Takes), ("1", Takes), ("2", Takes), ("3", Takes)],
+            shared: true,
+        },
+        Kind {
+            name: "pump",
+            callentries: &[callentry("turn", "pump.turn", 1, Does, false)],
+            callouts: &[("in", Gives), ("out", Takes)],
+            shared: false,
+        },
+        Kind {
+            name: "monitor",
+            callentries: &[callentry("enter", "monitor.enter", 1, Takes, false)],
+            callouts: &[("out", Takes)],
+            shared: true,
+        },
+        Kind {
+            name: "clock",
+            callentries: &[callentry("read", "clock.read", 0, Gives, true)],
+            callouts: &[],
+            shared: true,
+        },
+        Kind {
+            name: "probe",
+            callentries: &[callentry("call", "probe.call", 1, Takes, false)],
+            callouts: &[("out", Takes)],
+            shared: true,
+        },
+    ]
+};
+
 /// How a routine reaches what it calls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Way {

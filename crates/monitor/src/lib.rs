@@ -1,8 +1,13 @@
 //! The kernel monitor's language: C expressions, compiled by pasting templates (S-120; thesis 7.4.2).
 //!
-//! An expression becomes one routine: each operator is a template, and the templates are concatenated in the order in which a
-//! stack machine would run them. The routine takes nothing and returns a value and how it ended ([`Ended`]): a load from
-//! memory that is not there, or a division by zero, ends it and nothing else.
+//! ```text
+//!   text ─ parse ─► tree ─ lower ─► operations ═ bytes ═► decode ─ compile ─► code        (or interpret: the generic twin)
+//!   └──────────── host tool ───────────────┘             └───────── kernel ───────┘
+//! ```
+//! Each operation is a template, and the templates are concatenated in the order in which a stack machine would run them.
+//! The routine takes nothing and returns a value and how it ended ([`Ended`]): a load from memory that is not there, or a
+//! division by zero, ends it and nothing else. The kernel takes operations from anybody: what [`decode`] accepts leaves
+//! the stack as it was.
 //!
 //! Values are 64-bit words, signed as in C's `long`; arithmetic wraps. `(u8)x` and its kind cut a value, `*(u32 *)x` loads
 //! one. Names are what [`Symbols`] says. What is not there: loops, types of one's own, text, floating point.
@@ -15,12 +20,18 @@ extern crate alloc;
 pub mod blocks;
 mod compile;
 mod lexer;
+mod lower;
+mod ops;
 mod syntax;
 mod template;
+mod walk;
 
-pub use compile::{CompileError, Ended, Rules, Symbol, Symbols, World, compile, cut, interpret};
+pub use compile::{World, compile, interpret};
 pub use lexer::{LexError, Token, tokens};
+pub use lower::{CompileError, Ended, Symbol, Symbols, lower};
+pub use ops::{Allowed, OPS_MAX, Op, cut, decode, encode};
 pub use syntax::{Binary, Error, Expression, Place, SyntaxError, Unary, Width, parse};
+pub use walk::walk;
 
 /// For the golden listings.
 pub fn templates() -> alloc::vec::Vec<synth::Template> {

@@ -1,24 +1,25 @@
 //! `synth monitor`: C expressions and commands for a running system; the kernel compiles and runs them (S-120).
 //!
 //! ```text
-//!   prompt ──line──► client ──socket──► synth run ──control port──► kernel: parse, compile, publish, run, retire
+//!   line ─ parse, lower ─► operations ──socket──► synth run ──control port──► kernel: compile, publish, run, retire
 //! ```
-//! Lines come from a terminal with history and completion, from a file or a pipe, or from `-c`. What the tool does
-//! itself: `quit`, `! TEXT` (to the program's standard input), `code` (it has the disassembler), `trace`.
+//! Lines come from a terminal with history and completion, from a file or a pipe, or from `-c`. The
+//! words for people are here; the kernel has the code generators, the quajects and the threads.
 
+mod commands;
+mod desk;
 mod prompt;
 mod system;
 
 use std::ffi::OsString;
 use std::io::{BufRead, IsTerminal};
-use std::time::Duration;
 
-use bootimage::inspect::{REQUEST_BYTES_MAX, opcode};
 use clap::Args;
 
+use super::Which;
 use super::client::Client;
-use super::{Which, code, trace};
 use crate::failure::Failure;
+use desk::Wrong;
 use system::System;
 
 #[derive(Args, Debug)]
@@ -110,47 +111,25 @@ impl Desk {
     /// Does one line and prints what comes of it; `false`: that was the last. `prompt` stands before the line on the
     /// screen, if it was typed.
     fn take(&mut self, line: &str, prompt: &str) -> Result<bool, Failure> {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        match words.as_slice() {
-            ["quit" | "exit"] => return Ok(false),
-            ["sleep", seconds] => {
-                let seconds = seconds.parse::<f64>().unwrap_or(0.0).clamp(0.0, 60.0);
-                std::thread::sleep(Duration::from_secs_f64(seconds));
-            }
-            ["code", ..] if self.disassemble(line.trim_start()[4..].trim())? => {}
-            ["trace", rest @ ..] => super::print(&trace::as_text(&mut self.client, rest)?),
-            [first, ..] if first.starts_with('!') => {
-                let text = line.trim_start()[1..].trim_start();
-                match &mut self.system {
-                    Some(system) => system.type_in(text),
-                    None => self.complain(
-                        line,
-                        None,
-                        prompt,
-                        "the system is not this monitor's own: its input is elsewhere",
-                    ),
+        if matches!(line.trim(), "quit" | "exit") {
+            return Ok(false);
+        }
+        let done = match line.trim_start().strip_prefix('!') {
+            None => commands::take(&mut self.client, line),
+            Some(text) => match &mut self.system {
+                Some(system) => {
+                    system.type_in(text.trim_start());
+                    Ok(String::new())
                 }
-            }
-            _ => match self.ask(line)? {
-                (None, text) => super::print(&text),
-                (Some(column), why) => self.complain(line, column, prompt, &why),
+                None => Err(Wrong::new("the system is not this monitor's own: its input is elsewhere")),
             },
+        };
+        match done {
+            Ok(text) => super::print(&text),
+            Err(Wrong::System(failure)) => return Err(failure),
+            Err(Wrong::Line { column, why }) => self.complain(line, column, prompt, &why),
         }
         Ok(true)
-    }
-
-    /// A line's answer: with `Some` it was refused, and the wrong character is there, if it is anywhere.
-    fn ask(&mut self, line: &str) -> Result<(Option<Option<usize>>, String), Failure> {
-        if line.len() > REQUEST_BYTES_MAX - 16 {
-            return Ok((Some(None), "the line is too long".into()));
-        }
-        let answer = self.client.ask(opcode::MONITOR, line.as_bytes())?.unwrap_or_default();
-        let Some(([refused, column @ ..], text)) = answer.split_first_chunk::<5>() else {
-            return Ok((Some(None), "there is no answer".into()));
-        };
-        let column = u32::from_le_bytes(*column);
-        let column = (column != u32::MAX).then_some(column as usize);
-        Ok(((*refused != 0).then_some(column), String::from_utf8_lossy(text).into_owned()))
     }
 
     /// As a compiler does: the line, a caret under the wrong character, the reason.
@@ -167,19 +146,8 @@ impl Desk {
         eprintln!("error: {why}");
     }
 
-    /// Shows the code at what an expression is worth; `false` where that is no address of code.
-    fn disassemble(&mut self, text: &str) -> Result<bool, Failure> {
-        let (refused, answer) = self.ask(text)?;
-        let address = answer.split_whitespace().find(|word| word.starts_with("0x"));
-        let Some(address) = address.filter(|_| refused.is_none() && answer.contains(" + ")) else { return Ok(false) };
-        let what = vec![address.to_string()];
-        let options = code::CodeOptions { what, pid: 1, why: false, by: None, which: Which { of: None } };
-        code::code(&mut self.client, &options).map(|_| true)
-    }
-
     /// Names that begin so.
     fn names(&mut self, start: &str) -> Vec<String> {
-        let answer = self.ask(&format!("names {start}"));
-        answer.map_or(Vec::new(), |(_, text)| text.lines().map(str::to_string).collect())
+        commands::names(&mut self.client, start).unwrap_or_default()
     }
 }

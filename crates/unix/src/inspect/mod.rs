@@ -85,7 +85,7 @@ const QUESTIONS: &[(u16, Answerer)] = &[
     (opcode::TRACE_END, trace::end),
     (opcode::TRACE_READ, trace::read),
     (opcode::TRACE_NAMES, trace::names),
-    (opcode::MONITOR, monitor::line),
+    (opcode::MONITOR, monitor::monitor),
 ];
 
 /// The version of the questions and answers.

@@ -1,25 +1,24 @@
 //! Threads of the kernel that people point at callentries (S-120).
 
-use alloc::format;
-use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use bootimage::inspect::Items;
 use codestore::{Code, WordCall};
 use kernel::schedule::Scheduler;
 use kernel::thread::{State, Thread};
-use machine::{KernelCell, Start, TteId};
+use machine::{KernelCell, Start};
 
-use super::commands::usage;
-use super::{Answer, Line, Wrong};
+use super::{Cursor, Question, Refusal};
 
 /// Jobs that are remembered; each that runs has a thread with a stack.
 const JOBS_MAX: usize = 32;
 
 struct Job {
     number: u32,
-    what: String,
+    /// Gone when its thread has ended.
     thread: Option<Arc<Thread>>,
+    scheduler: &'static Scheduler,
     code: Code<WordCall>,
     words: [u64; 6],
     result: Option<u64>,
@@ -27,86 +26,65 @@ struct Job {
 
 /// A thread of the kernel gets no argument: it finds its job here by its own number.
 static JOBS: KernelCell<Vec<Job>> = KernelCell::new(Vec::new());
-static SCHEDULER: KernelCell<Option<&'static Scheduler>> = KernelCell::new(None);
 
-/// `run CALLENTRY(ARGUMENTS)`
-pub fn run(line: &Line<'_>) -> Answer {
-    let unix = line.unix;
-    sweep(unix.scheduler);
-    let rest = line.rest.trim();
-    let (name, inner) = rest.split_once('(').ok_or_else(|| usage("run"))?;
-    let inner = inner.strip_suffix(')').ok_or_else(|| usage("run"))?;
-    let found = unix.desk.parts.borrow().callentry(name.trim_end());
-    let (code, takes) =
-        found.ok_or_else(|| Wrong::new(format!("{name} is no callentry of a quaject; list shows them")))?;
+/// Arguments: `u64 entry`, six words. `u32 job, u32 thread`.
+pub fn run(question: &mut Question<'_>, out: &mut Items) -> Result<Cursor, Refusal> {
+    let unix = question.unix;
+    sweep();
+    let found = unix.desk.parts.borrow().callentry_at(question.u64()?);
+    let (code, _) = found.ok_or(Refusal::Absent)?;
     let mut words = [0; 6];
-    let given = inner.split(',').filter(|text| !text.trim().is_empty()).count();
-    if given != takes {
-        return Err(Wrong::new(format!("{name} takes {takes} arguments, not {given}")));
+    for word in &mut words {
+        *word = question.u64()?;
     }
-    for (word, text) in words.iter_mut().zip(inner.split(',').filter(|text| !text.trim().is_empty())) {
-        *word = line.expression(text)?;
-    }
-    if JOBS.borrow().len() >= JOBS_MAX {
-        let mut jobs = JOBS.borrow_mut();
-        let done = jobs.iter().position(|job| job.thread.is_none()).ok_or_else(|| Wrong::new("too many jobs run"))?;
+    let mut jobs = JOBS.borrow_mut();
+    if jobs.len() >= JOBS_MAX {
+        let done = jobs.iter().position(|job| job.thread.is_none()).ok_or(Refusal::Busy)?;
         jobs.remove(done);
     }
-    let tte = unix.machine.create_tte(Start::Kernel(work)).map_err(|_| Wrong::new("no memory for a thread"))?;
+    let tte = unix.machine.create_tte(Start::Kernel(work)).map_err(|_| Refusal::NoMemory)?;
     let thread = Thread::new(tte);
-    let number = JOBS.borrow().iter().map(|job| job.number).max().unwrap_or(0) + 1;
-    let id = thread.id();
-    let job = Job { number, what: rest.to_string(), thread: Some(thread.clone()), code, words, result: None };
-    SCHEDULER.set(Some(unix.scheduler));
-    JOBS.borrow_mut().push(job);
+    let number = jobs.last().map_or(1, |job| job.number + 1);
+    out.u32(number).u32(thread.id().0);
+    jobs.push(Job { number, thread: Some(thread.clone()), scheduler: unix.scheduler, code, words, result: None });
+    drop(jobs);
     unix.scheduler.enlist(&thread);
     unix.scheduler.unblock(&thread);
-    Ok(format!("job {number}: thread {} of the kernel runs {rest}\n", id.0))
+    Ok(0)
 }
 
-/// `jobs`
-pub fn list(line: &Line<'_>) -> Answer {
-    sweep(line.unix.scheduler);
-    let mut text = String::new();
+/// `u32 job, u8 done, u64 answer` of each.
+pub fn list(_: &mut Question<'_>, out: &mut Items) -> Result<Cursor, Refusal> {
+    sweep();
     for job in &*JOBS.borrow() {
-        let standing = match job.result {
-            Some(value) => format!("answered {}", value as i64),
-            None => "not yet".to_string(),
-        };
-        text += &format!("job {}: {}: {standing}\n", job.number, job.what);
+        out.u32(job.number).u8(job.result.is_some().into()).u64(job.result.unwrap_or(0));
     }
-    Ok(text)
+    Ok(0)
 }
 
 /// Gives back the threads of jobs that have ended.
-fn sweep(scheduler: &Scheduler) {
-    let mut ended = Vec::new();
+fn sweep() {
     for job in &mut *JOBS.borrow_mut() {
-        ended.extend(job.thread.take_if(|thread| thread.state() == State::Ended));
-    }
-    for thread in ended {
-        scheduler.discharge(thread.id());
+        if let Some(thread) = job.thread.take_if(|thread| thread.state() == State::Ended) {
+            job.scheduler.discharge(thread.id());
+        }
     }
 }
 
-fn take(id: TteId) -> Option<(Code<WordCall>, [u64; 6])> {
-    let jobs = JOBS.borrow();
-    let job = jobs.iter().find(|job| job.thread.as_ref().is_some_and(|thread| thread.id() == id))?;
-    Some((job.code.clone(), job.words))
+/// The job of the running thread.
+fn own(jobs: &mut [Job]) -> Option<&mut Job> {
+    jobs.iter_mut()
+        .find(|job| job.thread.as_ref().is_some_and(|thread| thread.id() == job.scheduler.machine().current_tte()))
 }
 
 /// The first procedure of every such thread.
 fn work() -> ! {
-    let scheduler = SCHEDULER.get().expect("set before the first thread");
-    let id = scheduler.machine().current_tte();
-    if let Some((code, words)) = take(id) {
-        let value = code.call(words);
-        drop(code);
-        for job in &mut *JOBS.borrow_mut() {
-            if job.thread.as_ref().is_some_and(|thread| thread.id() == id) {
-                job.result = Some(value);
-            }
-        }
+    let found = own(&mut JOBS.borrow_mut()).map(|job| (job.scheduler, job.code.clone(), job.words));
+    let (scheduler, code, words) = found.expect("a job is in the list before its thread runs");
+    let value = code.call(words);
+    drop(code);
+    if let Some(job) = own(&mut JOBS.borrow_mut()) {
+        job.result = Some(value);
     }
     scheduler.end_with(|| ())
 }

@@ -1,147 +1,161 @@
-//! `synth monitor`: a line of text comes, is done at once, and text goes back (S-120).
+//! `synth monitor`: the kernel's part (S-120). The host tool has the language and the words for people; here operations
+//! become code that is published, run and retired, and quajects are made, connected and run.
 //!
-//! A line is a command ([`COMMANDS`]) or an expression, which is compiled, published, run and retired. It runs where it is
-//! found, in the interrupt of the control port, so nothing of the kernel moves meanwhile. It cannot hurt: loads are
-//! confined to the kernel's own memory and land when that is absent, the only stores are to variables and by the
-//! callentries of parts, whose loops are bounded. No program can reach the port.
+//! All of it is done where a request is found, in the interrupt of the control port, so nothing of the kernel moves
+//! meanwhile. It cannot hurt: operations leave the stack as it was ([`monitor::decode`]), loads are confined to the
+//! kernel's own memory and land where that is absent, the only stores are to variables and by the callentries of parts,
+//! whose loops are bounded. No program can reach the port.
 
-mod commands;
-mod expression;
 mod jobs;
-mod names;
 mod parts;
-mod show;
 
 use alloc::boxed::Box;
-use alloc::string::String;
 use alloc::vec::Vec;
-use core::sync::atomic::AtomicU64;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use bootimage::inspect::Items;
+use codestore::{Asked, Maker};
 use machine::KernelCell;
+use monitor::{Allowed, Width, World, cut};
 
-use super::{Cursor, Question, Refusal};
+use super::{Answerer, Cursor, Question, Refusal};
 use crate::emulator::Unix;
-use commands::COMMANDS;
+use bootimage::inspect::monitor as op;
 use parts::Parts;
 
 /// Variables that there can be.
 const VARIABLES_MAX: usize = 64;
-/// Longest answer to a line; the rest is left out.
-const TEXT_BYTES_MAX: usize = 64 << 10;
+/// Most words of memory in an answer.
+const WORDS_MAX: u32 = 512;
+/// Most calls of a probe's request.
+const TIMES_MAX: u32 = 10_000;
 
 /// What people have laid out for themselves, kept while the system runs.
 pub(crate) struct Desk {
     /// Their words stay where they are: code knows the addresses.
-    variables: KernelCell<Vec<(String, Box<AtomicU64>)>>,
+    variables: KernelCell<Vec<(Box<[u8]>, Box<AtomicU64>)>>,
     parts: KernelCell<Parts>,
-    /// The last answer and its number, until all of it was fetched.
-    answer: KernelCell<(u32, Vec<u8>)>,
 }
 
 impl Desk {
     pub const fn new() -> Desk {
-        Desk {
-            variables: KernelCell::new(Vec::new()),
-            parts: KernelCell::new(Parts::new()),
-            answer: KernelCell::new((0, Vec::new())),
+        Desk { variables: KernelCell::new(Vec::new()), parts: KernelCell::new(Parts::new()) }
+    }
+}
+
+/// What follows the opcode [`bootimage::inspect::opcode::MONITOR`] as the first byte.
+const DEEDS: [(u8, Answerer); 11] = [
+    (op::EVALUATE, evaluate),
+    (op::VARIABLE, variable),
+    (op::VARIABLES, variables),
+    (op::MEMORY, memory),
+    (op::PARTS, parts::list),
+    (op::NEW, parts::new),
+    (op::CONNECT, parts::connect),
+    (op::REMOVE, parts::remove),
+    (op::TIMES, parts::times),
+    (op::RUN, jobs::run),
+    (op::JOBS, jobs::list),
+];
+
+pub fn monitor(question: &mut Question<'_>, out: &mut Items) -> Result<Cursor, Refusal> {
+    let deed = question.arguments.u8().ok_or(Refusal::Bad)?;
+    let (_, answer) = DEEDS.iter().find(|(known, _)| *known == deed).ok_or(Refusal::Unknown)?;
+    answer(question, out)
+}
+
+/// What operations touch.
+struct Touch(&'static Unix);
+
+impl Allowed for Touch {
+    fn is_variable(&self, address: u64) -> bool {
+        self.0.desk.variables.borrow().iter().any(|(_, word)| word.as_ptr() as u64 == address)
+    }
+
+    fn is_function(&self, entry: u64, arguments: u8) -> bool {
+        self.0.desk.parts.borrow().callentry_at(entry).is_some_and(|(_, takes)| takes == arguments)
+    }
+}
+
+impl World for Touch {
+    fn load(&mut self, address: u64, width: Width) -> Option<u64> {
+        // Two aligned words hold every unaligned one.
+        let (low, shift) = (address & !7, address % 8 * 8);
+        let mut value = self.0.machine.peek(low)? >> shift;
+        let bits = match width {
+            Width::U8 | Width::I8 => 8,
+            Width::U16 | Width::I16 => 16,
+            Width::U32 | Width::I32 => 32,
+            Width::Word => 64,
+        };
+        if shift + bits > 64 {
+            value |= self.0.machine.peek(low.checked_add(8)?)? << (64 - shift);
+        }
+        Some(cut(width, value))
+    }
+
+    fn store(&mut self, address: u64, value: u64) {
+        let variables = self.0.desk.variables.borrow();
+        if let Some((_, word)) = variables.iter().find(|(_, word)| word.as_ptr() as u64 == address) {
+            word.store(value, Ordering::Relaxed);
         }
     }
-}
 
-/// Why a line was not done.
-#[derive(Debug)]
-struct Wrong {
-    /// Where in the line, in bytes, if anywhere.
-    column: Option<usize>,
-    why: String,
-}
-
-impl Wrong {
-    fn new(why: impl Into<String>) -> Wrong {
-        Wrong { column: None, why: why.into() }
-    }
-
-    fn at(column: usize, why: impl Into<String>) -> Wrong {
-        Wrong { column: Some(column), why: why.into() }
+    fn call(&mut self, entry: u64, arguments: &[u64]) -> u64 {
+        let mut words = [0; 6];
+        words[..arguments.len()].copy_from_slice(arguments);
+        let found = self.0.desk.parts.borrow().callentry_at(entry);
+        found.map_or(monitor::blocks::NOTHING, |(code, _)| code.call(words))
     }
 }
 
-type Answer = Result<String, Wrong>;
-
-/// A command's arguments.
-struct Line<'a> {
-    unix: &'static Unix,
-    /// Behind the command's name.
-    rest: &'a str,
-    /// Where `rest` begins in the line.
-    from: usize,
-}
-
-impl<'a> Line<'a> {
-    fn words(&self) -> impl Iterator<Item = &'a str> {
-        self.rest.split_ascii_whitespace()
-    }
-
-    fn expression(&self, text: &str) -> Result<u64, Wrong> {
-        let from = text.as_ptr() as usize - self.rest.as_ptr() as usize + self.from;
-        expression::evaluate(self.unix, text).map_err(|mut wrong| {
-            wrong.column = wrong.column.map(|column| column + from);
-            wrong
-        })
-    }
-}
-
-/// Does a line; further pages are of the answer to the last one.
-pub fn line(question: &mut Question<'_>, out: &mut Items) -> Result<Cursor, Refusal> {
+/// Operations become a routine, which runs and goes; with `--generic` they are interpreted.
+fn evaluate(question: &mut Question<'_>, out: &mut Items) -> Result<Cursor, Refusal> {
     let unix = question.unix;
-    let (number, at) = ((question.cursor >> 32) as u32, question.cursor as u32 as usize);
-    if question.cursor == 0 {
-        let text = core::str::from_utf8(question.arguments.0).map_err(|_| Refusal::Bad)?;
-        let done = dispatch(unix, text);
-        let mut answer = Vec::new();
-        let (refused, column) = match &done {
-            Ok(_) => (0, u32::MAX),
-            Err(wrong) => (1, wrong.column.map_or(u32::MAX, |column| column as u32)),
-        };
-        answer.push(refused);
-        answer.extend_from_slice(&column.to_le_bytes());
-        let text = match &done {
-            Ok(text) => text,
-            Err(wrong) => &wrong.why,
-        };
-        answer.extend_from_slice(&text.as_bytes()[..text.len().min(TEXT_BYTES_MAX)]);
-        let mut last = unix.desk.answer.borrow_mut();
-        *last = (last.0.wrapping_add(1).max(1), answer);
-    }
-    let mut last = unix.desk.answer.borrow_mut();
-    if question.cursor != 0 && (number != last.0 || at >= last.1.len()) {
-        return Err(Refusal::Absent);
-    }
-    let end = last.1.len().min(at + out.room());
-    out.bytes.extend_from_slice(&last.1[at..end]);
-    if end < last.1.len() {
-        return Ok(u64::from(last.0) << 32 | end as u64);
-    }
-    last.1 = Vec::new();
+    let ops = monitor::decode(question.arguments.0, &Touch(unix)).ok_or(Refusal::Bad)?;
+    let (value, why) = if unix.options.generic {
+        monitor::interpret(&ops, &mut Touch(unix)).map_or_else(|ended| (0, ended as u64), |value| (value, 0))
+    } else {
+        let draft = monitor::compile(&ops, Some(&unix.machine.kernel_range()));
+        let code = unix.store.publish::<Asked>("monitor.expression", Maker::new("monitor"), draft);
+        let ending = code.map_err(|_| Refusal::NoMemory)?.run();
+        (ending.value, ending.why)
+    };
+    out.u64(value).u8(why as u8);
     Ok(0)
 }
 
-/// A command by its first word, or an expression.
-fn dispatch(unix: &'static Unix, text: &str) -> Answer {
-    let text = text.trim_end();
-    let start = text.len() - text.trim_start().len();
-    let trimmed = &text[start..];
-    if trimmed.is_empty() || trimmed.starts_with('#') {
-        return Ok(String::new());
+/// The address of the variable of a name; it is made, with 0, when it is new.
+fn variable(question: &mut Question<'_>, out: &mut Items) -> Result<Cursor, Refusal> {
+    let name = question.arguments.0;
+    let mut variables = question.unix.desk.variables.borrow_mut();
+    let known = variables.iter().position(|(known, _)| **known == *name);
+    if known.is_none() {
+        if variables.len() >= VARIABLES_MAX || name.len() > 64 {
+            return Err(Refusal::NoMemory);
+        }
+        variables.push((name.into(), Box::new(AtomicU64::new(0))));
     }
-    let name = trimmed.split_ascii_whitespace().next().unwrap_or_default();
-    if let Some(command) = COMMANDS.iter().find(|command| command.name == name) {
-        let rest = trimmed[name.len()..].trim_start();
-        return (command.run)(&Line { unix, rest, from: text.len() - rest.len() });
+    let at = known.unwrap_or(variables.len() - 1);
+    out.u64(variables[at].1.as_ptr() as u64);
+    Ok(0)
+}
+
+fn variables(question: &mut Question<'_>, out: &mut Items) -> Result<Cursor, Refusal> {
+    for (name, word) in &*question.unix.desk.variables.borrow() {
+        out.text(name).u64(word.load(Ordering::Relaxed));
     }
-    expression::evaluate(unix, trimmed).map(|value| expression::show(unix, value)).map_err(|mut wrong| {
-        wrong.column = wrong.column.map(|column| column + start);
-        wrong
-    })
+    Ok(0)
+}
+
+/// Words from an address on, as far as the kernel's own memory is there.
+fn memory(question: &mut Question<'_>, out: &mut Items) -> Result<Cursor, Refusal> {
+    let (mut address, count) = (question.u64()?, question.u32()?);
+    for _ in 0..count.min(WORDS_MAX) {
+        let Some(word) = question.unix.machine.peek(address) else { break };
+        out.u64(word);
+        let Some(next) = address.checked_add(8) else { break };
+        address = next;
+    }
+    Ok(0)
 }
