@@ -96,7 +96,11 @@ pub fn end(parts: &[Part], name: &str) -> Option<(usize, u8)> {
     let kind = parts[at].kind;
     let callentry = kind.callentries.iter().position(|callentry| callentry.name == end);
     let callout = kind.callouts.iter().position(|(callout, _)| *callout == end);
-    Some((at, callentry.map_or(op::CALLOUT | callout? as u8, |place| place as u8)))
+    let place = match callentry {
+        Some(place) => place as u8,
+        None => op::CALLOUT | callout? as u8,
+    };
+    Some((at, place))
 }
 
 /// Fields of threads that can be named: `thread.1.ran_ns`.
