@@ -85,6 +85,22 @@ pub mod monitor {
     /// `u32 job, u8 done, u64 answer` of each.
     pub const JOBS: u8 = 11;
 
+    /// Arguments: `u32 thread`: it stands still before it goes back to its program.
+    pub const HALT: u8 = 12;
+    /// Arguments: `u32 thread, u32 steps`: one that stands still goes on, for so many instructions (0: no end). ABSENT: it
+    /// does not stand still.
+    pub const GO: u8 = 13;
+    /// Arguments: `u32 process, u64 address, u8` 1 sets, 0 takes away.
+    pub const BREAK: u8 = 14;
+    /// Threads that were stopped: `u32 thread, u8` 1 when it stands still, `u8` why, 18 words (rax, rbx, rcx, rdx, rsi, rdi,
+    /// rbp, rsp, r8 to r15, rip, rflags), 16 bytes at rip.
+    pub const STANDING: u8 = 15;
+
+    /// Why a thread stands still.
+    pub const ASKED: u8 = 0;
+    pub const BROKE: u8 = 1;
+    pub const STEPPED: u8 = 2;
+
     pub const CALLOUT: u8 = 0x80;
     pub const CONNECTIONS: [&str; 6] = ["nothing", "paste", "call", "monitor", "queue", "pump"];
 }

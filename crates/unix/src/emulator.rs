@@ -236,6 +236,9 @@ impl Upcalls for Unix {
             calls::make_room(self, &task);
             return;
         }
+        if self.desk.stops.exception(self, &task, registers, &exception) {
+            return;
+        }
         calls::fault(self, &task, registers, exception);
     }
 

@@ -4,6 +4,7 @@ use bootimage::inspect::{Fields, monitor as op};
 use monitor::blocks::KINDS;
 
 use super::desk::{Done, OF_THREADS, Part, Wrong, ask, end, evaluate, parts, variables};
+use super::stops;
 use crate::failure::Failure;
 use crate::see::client::Client;
 use crate::see::{Which, code, ps, top, trace};
@@ -39,6 +40,12 @@ pub const COMMANDS: &[Command] = &[
     command("probe", "CALLENTRY [TIMES]", "counts calls and ticks around it", probe),
     command("run", "CALLENTRY(ARGUMENTS)", "points a new thread of the kernel at it", run),
     command("jobs", "", "what these threads answered", jobs),
+    command("stop", "THREAD", "a program's thread stands still", stops::stop),
+    command("step", "THREAD [TIMES]", "it does so many instructions", stops::step),
+    command("cont", "THREAD", "it goes on", stops::cont),
+    command("break", "PROCESS ADDRESS", "its threads stop there", stops::set_break),
+    command("unbreak", "PROCESS ADDRESS", "takes that away", stops::unbreak),
+    command("where", "", "the threads that stand still, with their registers", stops::places_shown),
     command("trace", "[PID] [TIME]", "records calls, switches, interrupts and syntheses for a while", traced),
     command("names", "[START]", "all names that begin so", |client, start| Ok(names(client, start)?.join("\n") + "\n")),
     command("sleep", "SECONDS", "waits", sleep),
@@ -74,7 +81,7 @@ fn shown(client: &mut Client, value: u64) -> Done {
     Ok(text + "\n")
 }
 
-fn usage(name: &str) -> Wrong {
+pub fn usage(name: &str) -> Wrong {
     let found = COMMANDS.iter().find(|command| command.name == name);
     Wrong::new(found.map_or(String::new(), |command| format!("usage: {name} {}", command.arguments)))
 }

@@ -161,6 +161,9 @@ impl<'a> Names<'a> {
             "quantum_ns" => Some(task.quantum_ns),
             "calls" => Some(task.calls),
             entry => {
+                if let Some(value) = super::stops::register(self.client, number, entry) {
+                    return Ok(Some(value));
+                }
                 let bytes = self.client.ask(opcode::THREAD, &number.to_le_bytes())?.unwrap_or_default();
                 let entries = self.client.items(&bytes, |from| Some((from.text()?.to_vec(), from.u64()?)))?;
                 entries.iter().find(|(known, _)| known == entry.as_bytes()).map(|(_, address)| *address)

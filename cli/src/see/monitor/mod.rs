@@ -9,6 +9,7 @@
 mod commands;
 mod desk;
 mod prompt;
+mod stops;
 mod system;
 
 use std::ffi::OsString;

@@ -8,6 +8,7 @@
 
 mod jobs;
 mod parts;
+mod stops;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -22,6 +23,7 @@ use super::{Answerer, Cursor, Question, Refusal};
 use crate::emulator::Unix;
 use bootimage::inspect::monitor as op;
 use parts::Parts;
+use stops::Stops;
 
 /// Variables that there can be.
 const VARIABLES_MAX: usize = 64;
@@ -35,16 +37,17 @@ pub(crate) struct Desk {
     /// Their words stay where they are: code knows the addresses.
     variables: KernelCell<Vec<(Box<[u8]>, Box<AtomicU64>)>>,
     parts: KernelCell<Parts>,
+    pub(crate) stops: Stops,
 }
 
 impl Desk {
     pub const fn new() -> Desk {
-        Desk { variables: KernelCell::new(Vec::new()), parts: KernelCell::new(Parts::new()) }
+        Desk { variables: KernelCell::new(Vec::new()), parts: KernelCell::new(Parts::new()), stops: Stops::new() }
     }
 }
 
 /// What follows the opcode [`bootimage::inspect::opcode::MONITOR`] as the first byte.
-const DEEDS: [(u8, Answerer); 11] = [
+const DEEDS: [(u8, Answerer); 15] = [
     (op::EVALUATE, evaluate),
     (op::VARIABLE, variable),
     (op::VARIABLES, variables),
@@ -56,6 +59,10 @@ const DEEDS: [(u8, Answerer); 11] = [
     (op::TIMES, parts::times),
     (op::RUN, jobs::run),
     (op::JOBS, jobs::list),
+    (op::HALT, stops::halt),
+    (op::GO, stops::go),
+    (op::BREAK, stops::set_break),
+    (op::STANDING, stops::list),
 ];
 
 pub fn monitor(question: &mut Question<'_>, out: &mut Items) -> Result<Cursor, Refusal> {
