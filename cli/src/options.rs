@@ -87,7 +87,8 @@ pub struct MachineOptions {
     /// Print kernel messages and what the tool does to standard error
     #[arg(long)]
     pub verbose: bool,
-    /// Words for the kernel's own command line (`panic` makes it panic when the first program starts)
+    /// Words for the kernel's own command line (`panic` makes it panic when the first program starts;
+    /// `code_bytes=N` lets the code store hold no more)
     #[arg(long, value_name = "WORDS", default_value = "", hide_default_value = true)]
     pub kernel_arguments: String,
     /// The kernel image, instead of the one that was built with this tool
@@ -101,15 +102,19 @@ pub struct FileOptions {
     /// Add a file, a folder or a program to the guest, at the same path or at GUEST; may be repeated
     #[arg(long, value_name = "HOST[:GUEST]")]
     pub with: Vec<OsString>,
+    /// Hosted: keep this folder in memory, beside /tmp: the program sees what is there now, and its changes vanish; may
+    /// be repeated
+    #[arg(long, value_name = "DIR")]
+    pub memory: Vec<PathBuf>,
     /// Use a folder or a tar file as the whole root file system; PROGRAM is then looked up in it
     #[arg(long, value_name = "DIR|TAR")]
     pub root: Option<PathBuf>,
     /// Set a variable, or pass the host's value on; may be repeated
     #[arg(long, value_name = "NAME[=VALUE]")]
     pub env: Vec<OsString>,
-    /// Directory in the guest to start in
-    #[arg(long, value_name = "DIR", default_value = "/")]
-    pub cwd: OsString,
+    /// Directory in the guest to start in [default: / or, hosted, the present one]
+    #[arg(long, value_name = "DIR")]
+    pub cwd: Option<OsString>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -169,7 +174,7 @@ mod tests {
     fn options_may_be_repeated_and_have_defaults() {
         let options = run(&["--with", "a", "--with", "b:/c", "--env", "A=1", "--env", "B", "true"]).unwrap();
         assert_eq!((options.files.with.len(), options.files.env.len()), (2, 2));
-        assert_eq!((options.files.cwd.to_str(), options.machine.accel), (Some("/"), AccelChoice::Auto));
+        assert_eq!((options.files.cwd, options.machine.accel), (None, AccelChoice::Auto));
     }
 
     #[test]

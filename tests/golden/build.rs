@@ -4,6 +4,7 @@
 fn main() {
     for argument in ["-no-pie", "-Wl,--defsym=boot_rust=0"] {
         println!("cargo::rustc-link-arg-tests={argument}");
+        println!("cargo::rustc-link-arg-examples={argument}");
     }
     println!("cargo::rerun-if-changed=build.rs");
 }

@@ -10,7 +10,7 @@ mod image {
 
     use kernel::space::FramePool;
     use machine::{FrameNumber, Machine, PAGE_BYTES};
-    use unix::boot::{Ingredients, RESERVE_FRAMES};
+    use unix::boot::{Epoch, Ingredients, RESERVE_FRAMES};
 
     #[global_allocator]
     static HEAP: machine_hosted::Heap = machine_hosted::Heap::new();
@@ -25,8 +25,9 @@ mod image {
             store: machine.code_store(),
             pool: frame_pool(&booted),
             archive: machine.archive(booted.archive_bytes),
+            join: unix::boot::join_folders,
             archive_frame: FrameNumber(0),
-            wall_seconds: machine_hosted::wall_seconds(),
+            epoch: Epoch::Exact(machine_hosted::epoch_nanos()),
             counter: machine_hosted::clock_parameters(),
         });
         assert!(!booted.parameters.panic, "asked for on the command line");

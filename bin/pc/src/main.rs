@@ -11,7 +11,7 @@ mod image {
 
     use kernel::space::{FramePool, PoolSource};
     use machine::{FrameNumber, Machine, PAGE_BYTES};
-    use unix::boot::{Ingredients, RESERVE_FRAMES};
+    use unix::boot::{Epoch, Ingredients, RESERVE_FRAMES};
 
     #[global_allocator]
     static HEAP: machine_pc::Heap = machine_pc::Heap::new();
@@ -28,8 +28,9 @@ mod image {
             store: machine.code_store(),
             pool,
             archive,
+            join: unix::boot::only_memory,
             archive_frame: frame_of(booted.info.archive.as_ref().map_or(0, |range| range.start)),
-            wall_seconds: machine_pc::cmos_seconds(),
+            epoch: Epoch::About(machine_pc::cmos_seconds() * 1_000_000_000),
             counter: machine_pc::clock_parameters(),
         });
         assert!(!has_word(&booted.info.command_line, b"panic"), "asked for on the command line");

@@ -4,29 +4,28 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Command;
 
-use super::run::start;
+use super::run::{prepare, start};
 use crate::failure::{Failure, NOT_FOUND};
 use crate::machine::Console;
 use crate::options::BootOptions;
-use crate::pack;
 
 /// Boots to the shell; its status is returned.
 pub fn boot(options: &BootOptions) -> Result<u8, Failure> {
     let console = Console::take()?;
     let mut packed =
-        pack::pack(OsStr::new("busybox"), &options.files, console.terminals.any()).map_err(|failure| match failure
-            .status
-        {
-            NOT_FOUND => Failure::new(NOT_FOUND, "busybox is not installed", "sudo apt-get install busybox-static"),
-            _ => failure,
+        prepare(OsStr::new("busybox"), &options.machine, &options.files, console.terminals).map_err(|failure| {
+            match failure.status {
+                NOT_FOUND => Failure::new(NOT_FOUND, "busybox is not installed", "sudo apt-get install busybox-static"),
+                _ => failure,
+            }
         })?;
-    if options.files.root.is_none() {
+    if options.files.root.is_none() && packed.outside.is_none() {
         let program = packed.program.clone();
         for name in applets(Path::new(std::str::from_utf8(&program).unwrap_or("busybox"))) {
             packed.tree.ensure_symlink(&format!("/bin/{name}"), &program)?;
         }
     }
-    start(packed, vec![b"sh".to_vec()], &options.machine, &options.files, console)
+    start(packed, vec![b"sh".to_vec()], &options.machine, console)
 }
 
 /// The commands that busybox can be; none when it does not say.

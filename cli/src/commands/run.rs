@@ -1,5 +1,6 @@
 //! `synth run`: pack, boot, relay.
 
+use std::ffi::OsStr;
 use std::io::IsTerminal;
 use std::os::fd::AsRawFd;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -33,25 +34,36 @@ pub fn run(options: &RunOptions) -> Result<u8, Failure> {
         ));
     }
     let console = Console::take()?;
-    let packed = pack::pack(&options.argv[0], &options.files, console.terminals.any())?;
+    let packed = prepare(&options.argv[0], &options.machine, &options.files, console.terminals)?;
     let argv = options.argv.iter().map(|word| word.as_encoded_bytes().to_vec()).collect();
-    start(packed, argv, &options.machine, &options.files, console)
+    start(packed, argv, &options.machine, console)
+}
+
+/// What a run needs: all packed for a virtual machine, or laid over the host's files.
+pub fn prepare(
+    program: &OsStr,
+    machine: &MachineOptions,
+    files: &FileOptions,
+    terminals: Terminals,
+) -> Result<Packed, Failure> {
+    let whole_archive = files.root.as_ref().is_some_and(|root| root.is_file());
+    if machine.hosted && !whole_archive {
+        return pack::lay_over(program, files);
+    }
+    if !files.memory.is_empty() {
+        return Err(Failure::new(TOOL, "--memory: all folders are in memory already", "it belongs to --hosted"));
+    }
+    pack::pack(program, files, terminals.any())
 }
 
 /// Boots a machine with what was packed.
-pub fn start(
-    packed: Packed,
-    argv: Vec<Vec<u8>>,
-    options: &MachineOptions,
-    files: &FileOptions,
-    console: Console,
-) -> Result<u8, Failure> {
+pub fn start(packed: Packed, argv: Vec<Vec<u8>>, options: &MachineOptions, console: Console) -> Result<u8, Failure> {
     if options.hosted {
-        return start_hosted(packed, argv, options, files, console);
+        return start_hosted(packed, argv, options, console);
     }
     let kernel = kernel::find(options.kernel.as_deref())?;
     let (accel, why) = accel::choose(options.accel, options.icount, &accel::KvmFacts::of_host())?;
-    let config = configuration(&packed, argv, options, files, console.terminals);
+    let config = configuration(&packed, argv, options, console.terminals);
     let (archive, archive_bytes) = pack::write_image(&packed.tree, &config)?;
     let memory_mib = memory_mib(options.mem, archive_bytes.div_ceil(1 << 20))?;
     if options.verbose {
@@ -75,15 +87,9 @@ pub fn start(
 }
 
 /// Starts the hosted machine with what was packed.
-fn start_hosted(
-    packed: Packed,
-    argv: Vec<Vec<u8>>,
-    options: &MachineOptions,
-    files: &FileOptions,
-    console: Console,
-) -> Result<u8, Failure> {
+fn start_hosted(packed: Packed, argv: Vec<Vec<u8>>, options: &MachineOptions, console: Console) -> Result<u8, Failure> {
     let image = kernel::find_hosted(options.kernel.as_deref())?;
-    let config = configuration(&packed, argv, options, files, console.terminals);
+    let config = configuration(&packed, argv, options, console.terminals);
     let (archive, archive_bytes) = pack::write_image(&packed.tree, &config)?;
     let memory_mib = options.mem.unwrap_or(HOSTED_MEMORY_MIB);
     if options.verbose {
@@ -94,6 +100,7 @@ fn start_hosted(
         archive: archive.as_raw_fd(),
         memory_mib,
         tsc_hz: config.tsc_hz,
+        trees: packed.outside.iter().flat_map(|outside| &outside.folders).map(|(_, fd)| fd.as_raw_fd()).collect(),
         wait_for_debugger: options.gdb,
         counts: options.counts,
         perf_map: options.perf_map,
@@ -114,24 +121,20 @@ fn wishes(options: &MachineOptions) -> Wishes {
     }
 }
 
-fn configuration(
-    packed: &Packed,
-    argv: Vec<Vec<u8>>,
-    options: &MachineOptions,
-    files: &FileOptions,
-    terminals: Terminals,
-) -> Config {
+fn configuration(packed: &Packed, argv: Vec<Vec<u8>>, options: &MachineOptions, terminals: Terminals) -> Config {
     let [rows, columns, ..] = terminals.window_size();
     let mut seed = [0; 32];
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     if !options.icount {
         let _ = rustix::rand::getrandom(&mut seed[..], rustix::rand::GetRandomFlags::empty());
     }
+    // Whoever sees the host's files is who they are there; in a machine of its own the program is root.
+    let user = packed.outside.as_ref().map_or((0, 0, Vec::new()), |_| host_user());
     Config {
         program: packed.program.clone(),
         argv,
         env: packed.env.clone(),
-        cwd: files.cwd.as_encoded_bytes().to_vec(),
+        cwd: packed.cwd.clone(),
         hostname: b"synthesis".to_vec(),
         fds: terminals.is_tty.map(|tty| if tty { FdKind::Tty } else { FdKind::Stream }),
         rows,
@@ -144,9 +147,28 @@ fn configuration(
         },
         epoch_ns: if options.icount { ICOUNT_EPOCH_NS } else { now.as_nanos() as u64 },
         tsc_hz: machine::tsc_hz(options.icount),
-        umask: 0o022,
+        umask: if packed.outside.is_some() { host_umask() } else { 0o022 },
         seed,
+        user: user.0,
+        group: user.1,
+        groups: user.2,
+        folders: packed.outside.iter().flat_map(|outside| &outside.folders).map(|(path, _)| path.clone()).collect(),
+        memory: packed.outside.iter().flat_map(|outside| outside.memory.clone()).collect(),
     }
+}
+
+/// User, group and supplementary groups of this process.
+fn host_user() -> (u32, u32, Vec<u32>) {
+    let groups = rustix::process::getgroups().unwrap_or_default();
+    let groups = groups.into_iter().map(|group| group.as_raw()).collect();
+    (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw(), groups)
+}
+
+/// This process's file creation mask, which can only be read by changing it.
+fn host_umask() -> u32 {
+    let mask = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
+    rustix::process::umask(mask);
+    mask.bits() & 0o777
 }
 
 /// The machine's memory: what was asked for if the archive fits, otherwise the default or what the archive needs.

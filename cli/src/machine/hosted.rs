@@ -23,6 +23,8 @@ pub struct Hosted<'a> {
     /// Memory behind the archive.
     pub memory_mib: u64,
     pub tsc_hz: u64,
+    /// Tops of the trees that the machine sees of the host, inheritable descriptors.
+    pub trees: Vec<RawFd>,
     /// The machine stops before its first page is mapped, until a debugger continues it.
     pub wait_for_debugger: bool,
     /// Calls and call sites are counted.
@@ -67,6 +69,9 @@ fn start(machine: &Hosted<'_>, control: RawFd) -> Result<Child, Failure> {
     command.arg(format!("control={control}"));
     command.arg(format!("memory_mib={}", machine.memory_mib));
     command.arg(format!("tsc_hz={}", machine.tsc_hz));
+    for tree in &machine.trees {
+        command.arg(format!("tree={tree}"));
+    }
     command.args(machine.wait_for_debugger.then_some("gdb=1"));
     command.args(machine.counts.then_some("counts=1"));
     command.args(machine.perf_map.then_some("perf_map=1"));
@@ -109,6 +114,7 @@ fn follow(
         match event {
             Ok(Event::Exit { status, signal }) => last.exit = Some((status, signal)),
             Ok(Event::Panic(text)) => last.panic = Some(text),
+            Ok(Event::Failure(text)) => last.failure.get_or_insert_default().extend(text),
             Ok(Event::Trace(records)) => last.trace.push(records),
             Ok(Event::ControlBroken(error)) => last.broken = Some(error),
             Ok(Event::Signal(signal)) if FATAL.contains(&signal) => {

@@ -11,6 +11,7 @@ use bootimage::Node;
 
 use super::ld_cache::LdCache;
 use super::libraries::Resolver;
+use super::outside::Outside;
 use super::tree::{Source, Tree, unreadable};
 use super::{elf, root, skeleton};
 use crate::failure::{Failure, NOT_EXECUTABLE, NOT_FOUND, TOOL};
@@ -29,6 +30,10 @@ pub struct Packed {
     pub program: Vec<u8>,
     /// `NAME=value` each.
     pub env: Vec<Vec<u8>>,
+    /// Guest path to start in.
+    pub cwd: Vec<u8>,
+    /// What the machine sees of the host; nothing where all is packed.
+    pub outside: Option<Outside>,
 }
 
 /// Packs `program` (a name or a path) as `files` say. `has_tty` asks for what full-screen programs need.
@@ -44,10 +49,12 @@ pub fn pack(program: &OsStr, files: &FileOptions, has_tty: bool) -> Result<Packe
     } else {
         skeleton::add_merged_links(&mut packer.tree)?;
     }
-    let host_program = if packer.whole_root { None } else { Some(packer.add_host_program(program, 0)?) };
     for with in &files.with {
         packer.add_with(with)?;
     }
+    // What --with brings is there for PROGRAM, too, by its path in the guest.
+    let in_guest = packer.whole_root || packer.tree.holds(Path::new(program));
+    let host_program = if in_guest { None } else { Some(packer.add_host_program(program, 0)?) };
     skeleton::add_rest(&mut packer.tree, variable(&env, "HOME"))?;
     if let Some(term) = variable(&env, "TERM").filter(|_| has_tty && !packer.whole_root) {
         skeleton::add_terminfo(&mut packer.tree, term)?;
@@ -56,12 +63,13 @@ pub fn pack(program: &OsStr, files: &FileOptions, has_tty: bool) -> Result<Packe
         Some(path) => path.into_os_string().as_bytes().to_vec(),
         None => packer.find_in_root(program, variable(&env, "PATH"), 0)?,
     };
-    packer.check_directory(&files.cwd)?;
-    Ok(Packed { tree: packer.tree, program, env })
+    let cwd = files.cwd.as_deref().unwrap_or(OsStr::new("/"));
+    packer.check_directory(cwd)?;
+    Ok(Packed { tree: packer.tree, program, env, cwd: cwd.as_bytes().to_vec(), outside: None })
 }
 
 /// The guest's environment: a few variables of the host, then what `--env` says.
-fn environment(files: &FileOptions) -> Result<Vec<Vec<u8>>, Failure> {
+pub fn environment(files: &FileOptions) -> Result<Vec<Vec<u8>>, Failure> {
     let mut variables: Vec<(OsString, OsString)> = Vec::new();
     let mut set = |name: &OsStr, value: OsString| match variables.iter_mut().find(|(known, _)| known == name) {
         Some(known) => known.1 = value,
@@ -100,11 +108,11 @@ fn environment(files: &FileOptions) -> Result<Vec<Vec<u8>>, Failure> {
     Ok(variables.into_iter().map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes()].concat()).collect())
 }
 
-fn variable<'a>(env: &'a [Vec<u8>], name: &str) -> Option<&'a OsStr> {
+pub fn variable<'a>(env: &'a [Vec<u8>], name: &str) -> Option<&'a OsStr> {
     env.iter().find_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"=")).map(OsStr::from_bytes)
 }
 
-fn split(paths: &OsStr) -> Vec<PathBuf> {
+pub fn split(paths: &OsStr) -> Vec<PathBuf> {
     std::env::split_paths(paths).filter(|path| path.is_absolute()).collect()
 }
 
@@ -217,7 +225,7 @@ impl Packer {
         Ok(())
     }
 
-    /// Finds `program` in the root file system. Returns its guest path.
+    /// Finds `program` among what is packed. Returns its guest path.
     fn find_in_root(&self, program: &OsStr, path: Option<&OsStr>, depth: u32) -> Result<Vec<u8>, Failure> {
         let candidates: Vec<PathBuf> = if program.as_bytes().contains(&b'/') {
             vec![Path::new("/").join(program)]
@@ -283,7 +291,7 @@ impl Packer {
 }
 
 /// `HOST` and `GUEST`; a file whose name holds a colon is taken whole when it exists.
-fn split_with(option: &OsStr) -> (PathBuf, Option<PathBuf>) {
+pub fn split_with(option: &OsStr) -> (PathBuf, Option<PathBuf>) {
     let bytes = option.as_bytes();
     match bytes.iter().rposition(|&byte| byte == b':') {
         Some(colon) if !Path::new(option).exists() => {
@@ -304,7 +312,7 @@ fn script_interpreter(head: &[u8]) -> Option<(&OsStr, Option<&OsStr>)> {
 }
 
 /// The absolute path of `program` on the host, as a shell would find it.
-fn find_on_host(program: &OsStr) -> Result<PathBuf, Failure> {
+pub fn find_on_host(program: &OsStr) -> Result<PathBuf, Failure> {
     let absolute = |path: &Path| std::path::absolute(path).map_err(|error| unreadable(path, &error));
     if program.as_bytes().contains(&b'/') {
         let path = absolute(Path::new(program))?;

@@ -21,6 +21,11 @@ pub fn add_root(tree: &mut Tree, root: &Path) -> Result<(), Failure> {
     add_tar(tree, root)
 }
 
+/// Puts a folder of the host, as it is, at `guest`.
+pub fn add_folder(tree: &mut Tree, host: &Path, guest: &Path) -> Result<(), Failure> {
+    tree.add_tree(host, guest).map(|_| ())
+}
+
 fn add_tar(tree: &mut Tree, path: &Path) -> Result<(), Failure> {
     let file = Arc::new(File::open(path).map_err(|error| unreadable(path, &error))?);
     let mut head = [0; 262];

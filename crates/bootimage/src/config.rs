@@ -10,14 +10,17 @@
 //!   32  u8[32] seed
 //!   64  u32 argument count
 //!   68  u32 environment count
-//!   72  strings, each u32 length + bytes: program, cwd, hostname, arguments, environment
+//!   72  u32 user, u32 group
+//!   80  u32 folder count, u32 memory folder count, u32 group count
+//!   92  strings, each u32 length + bytes: program, cwd, hostname, arguments, environment, folders, memory folders,
+//!       supplementary groups (in decimal)
 //! ```
 
 use alloc::vec::Vec;
 
 use crate::layout::{PATH_BYTES_MAX, u16_at, u32_at, u64_at};
 
-const FIXED_BYTES: usize = 72;
+const FIXED_BYTES: usize = 92;
 
 /// What stands behind a standard descriptor of the first program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -82,6 +85,15 @@ pub struct Config {
     pub umask: u32,
     /// Entropy for `getrandom` and `AT_RANDOM`; fixed when a run must repeat exactly.
     pub seed: [u8; 32],
+    /// For whom the first program runs.
+    pub user: u32,
+    pub group: u32,
+    pub groups: Vec<u32>,
+    /// Where the trees are seen that the machine finds outside of itself, in their order: absolute guest paths. With
+    /// `/` first, the archive is laid over that tree; without any, the archive is the whole file system.
+    pub folders: Vec<Vec<u8>>,
+    /// Folders of the archive that are seen alone, beside those that always are (`/dev`, `/proc`, `/sys`, `/tmp`).
+    pub memory: Vec<Vec<u8>>,
 }
 
 impl Config {
@@ -98,8 +110,16 @@ impl Config {
         out.extend(self.seed);
         out.extend((self.argv.len() as u32).to_le_bytes());
         out.extend((self.env.len() as u32).to_le_bytes());
+        out.extend(self.user.to_le_bytes());
+        out.extend(self.group.to_le_bytes());
+        for count in [self.folders.len(), self.memory.len(), self.groups.len()] {
+            out.extend((count as u32).to_le_bytes());
+        }
+        let groups: Vec<Vec<u8>> = self.groups.iter().map(|group| alloc::format!("{group}").into_bytes()).collect();
         let paths = [&self.program, &self.cwd, &self.hostname];
-        for string in paths.into_iter().chain(&self.argv).chain(&self.env) {
+        for string in
+            paths.into_iter().chain(&self.argv).chain(&self.env).chain(&self.folders).chain(&self.memory).chain(&groups)
+        {
             out.extend((string.len() as u32).to_le_bytes());
             out.extend_from_slice(string);
         }
@@ -120,9 +140,14 @@ pub struct ConfigView<'a> {
     pub tsc_hz: u64,
     pub umask: u32,
     pub seed: [u8; 32],
+    pub user: u32,
+    pub group: u32,
     argument_count: u32,
     environment_count: u32,
-    /// Length-prefixed strings: arguments, then environment.
+    folder_count: u32,
+    memory_count: u32,
+    group_count: u32,
+    /// Length-prefixed strings: arguments, environment, folders, memory folders, groups.
     strings: &'a [u8],
 }
 
@@ -142,6 +167,11 @@ impl<'a> ConfigView<'a> {
             seed: fixed.get(32..64)?.try_into().ok()?,
             argument_count: u32_at(fixed, 64)?,
             environment_count: u32_at(fixed, 68)?,
+            user: u32_at(fixed, 72)?,
+            group: u32_at(fixed, 76)?,
+            folder_count: u32_at(fixed, 80)?,
+            memory_count: u32_at(fixed, 84)?,
+            group_count: u32_at(fixed, 88)?,
             program: next_string(&mut rest)?,
             cwd: next_string(&mut rest)?,
             hostname: next_string(&mut rest)?,
@@ -152,11 +182,13 @@ impl<'a> ConfigView<'a> {
         if !absolute(view.program) || !absolute(view.cwd) || view.hostname.len() > 64 || view.umask > 0o777 {
             return None;
         }
-        let count = u64::from(view.argument_count) + u64::from(view.environment_count);
-        for _ in 0..count {
+        let counts = [view.argument_count, view.environment_count, view.folder_count, view.memory_count];
+        for _ in 0..counts.iter().chain([&view.group_count]).map(|count| u64::from(*count)).sum() {
             next_string(&mut rest)?;
         }
-        rest.is_empty().then_some(view)
+        let places_are_absolute = view.folders().chain(view.memory()).all(absolute);
+        let groups_are_numbers = view.groups().count() == view.group_count as usize;
+        (rest.is_empty() && places_are_absolute && groups_are_numbers).then_some(view)
     }
 
     /// The program's arguments, `argv[0]` first.
@@ -166,7 +198,28 @@ impl<'a> ConfigView<'a> {
 
     /// The environment, `NAME=value` each.
     pub fn env(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
-        self.all_strings().skip(self.argument_count as usize)
+        self.strings_from(self.argument_count, self.environment_count)
+    }
+
+    /// Where trees from outside of the machine are seen.
+    pub fn folders(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        self.strings_from(self.argument_count + self.environment_count, self.folder_count)
+    }
+
+    /// Folders of the archive that are seen alone.
+    pub fn memory(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        self.strings_from(self.argument_count + self.environment_count + self.folder_count, self.memory_count)
+    }
+
+    /// Supplementary groups of the first program's user.
+    pub fn groups(&self) -> impl Iterator<Item = u32> + use<'a> {
+        let before = self.argument_count + self.environment_count + self.folder_count + self.memory_count;
+        let texts = self.strings_from(before, self.group_count);
+        texts.filter_map(|digits| core::str::from_utf8(digits).ok()?.parse().ok())
+    }
+
+    fn strings_from(&self, first: u32, count: u32) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        self.all_strings().skip(first as usize).take(count as usize)
     }
 
     fn all_strings(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {

@@ -17,6 +17,11 @@ fn config() -> Config {
         tsc_hz: 1_000_000_000,
         umask: 0o22,
         seed: [7; 32],
+        user: 1000,
+        group: 100,
+        groups: vec![27, 4_000_000_000],
+        folders: vec![b"/".to_vec(), b"/tmp/here".to_vec()],
+        memory: vec![b"/var/lib".to_vec()],
     }
 }
 

@@ -7,10 +7,16 @@ extern crate alloc;
 
 pub mod call;
 pub mod file;
+pub mod gauge;
+pub mod link;
+pub mod monitor;
 pub mod pipe;
+pub mod pump;
 pub mod schedule;
+pub mod sound;
 pub mod space;
 pub mod stream;
+pub mod switch;
 pub mod thread;
 pub mod trace;
 pub mod tty;

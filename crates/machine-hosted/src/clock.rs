@@ -19,3 +19,8 @@ fn measure() -> u64 {
     }
     (read_tsc() - ticks) * Nanos::PER_SECOND / (host::monotonic_nanos() - start).max(1)
 }
+
+/// The host's wall clock at time zero.
+pub fn epoch_nanos() -> u64 {
+    host::wall_nanos().saturating_sub(machine_x86::now().0)
+}

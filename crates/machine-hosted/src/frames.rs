@@ -21,6 +21,11 @@ pub fn start(present: u32, end: u32) {
     END.store(end, Ordering::Relaxed);
 }
 
+/// Frames of memory, archive included.
+pub fn end() -> u32 {
+    END.load(Ordering::Relaxed)
+}
+
 /// Sees that a frame is present before it is touched. The pool gives low frames first, so one mark is enough.
 pub fn prepare(frame: FrameNumber) {
     let present = PRESENT.load(Ordering::Relaxed);

@@ -42,7 +42,7 @@ mod nr {
 
 /// # Safety
 /// The call must be one that leaves the memory of Rust's values alone, as far as its arguments say.
-unsafe fn call(number: u64, arguments: [u64; 6]) -> Result<u64, HostError> {
+pub(crate) unsafe fn call(number: u64, arguments: [u64; 6]) -> Result<u64, HostError> {
     let result: i64;
     // SAFETY: the caller vouches for the call; the instruction itself clobbers rcx and r11.
     unsafe {
@@ -274,12 +274,12 @@ pub fn is_terminal(fd: i32) -> bool {
     unsafe { call(nr::IOCTL, [fd as u64, TCGETS, (&raw mut modes) as u64, 0, 0, 0]).is_ok() }
 }
 
-/// The wall clock in whole seconds.
-pub fn wall_seconds() -> u64 {
+/// The wall clock in nanoseconds since 1970.
+pub fn wall_nanos() -> u64 {
     let mut time = [0u64; 2];
     // SAFETY: the host writes a `struct timespec`.
     let _ = unsafe { call(nr::CLOCK_GETTIME, [0, (&raw mut time) as u64, 0, 0, 0, 0]) };
-    time[0]
+    time[0] * 1_000_000_000 + time[1]
 }
 
 /// Nanoseconds of the host's monotonic clock.

@@ -21,11 +21,14 @@ mod counts;
 mod cpu;
 mod debug;
 mod entry;
+mod foreign;
 mod frames;
 mod heap;
 mod host;
 mod layout;
+mod names;
 mod patch;
+mod sample_clock;
 mod signals;
 mod start;
 mod stubs;
@@ -33,6 +36,7 @@ mod thread_code;
 mod threads;
 mod translation;
 mod upcall;
+mod windows;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -40,14 +44,14 @@ use core::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use codestore::{CodeMemory, CodeStore};
 use machine::{
-    Channel, KernelCell, Machine, Nanos, NoFrames, Received, Rewritten, Start, SwitchOut, Threads, Translation, Tte,
-    TteId, Upcalls,
+    Channel, KernelCell, Machine, Nanos, NoFrames, Received, Rewritten, SampleClock, Start, SwitchOut, Threads,
+    Translation, Tte, TteId, Upcalls,
 };
 use machine_x86::{X86Tte, upcalls};
 use synth::Template;
 
+pub use clock::epoch_nanos;
 pub use heap::Heap;
-pub use host::wall_seconds;
 pub use machine_x86::{USER_LIMIT, UserCall, parameters as clock_parameters};
 pub use start::{Booted, Parameters, boot, panic};
 
@@ -281,6 +285,26 @@ impl Machine for HostedMachine {
 
     fn is_drained(&self, _channel: Channel) -> bool {
         true
+    }
+
+    fn sample_clock(&self) -> Option<SampleClock> {
+        Some(sample_clock::find())
+    }
+
+    fn bind_sample_handler(&self, entry: u64) {
+        sample_clock::bind(entry);
+    }
+
+    fn raise_samples(&self, count: u32) {
+        sample_clock::raise(count);
+    }
+
+    fn call_samples(&self, entry: u64, count: u32) {
+        sample_clock::call(entry, count);
+    }
+
+    fn foreign(&self) -> Option<&'static dyn machine::Foreign> {
+        foreign::trees()
     }
 
     fn peek(&self, address: u64) -> Option<u64> {

@@ -5,7 +5,7 @@
 //! else it turns into a trap: it stores the program's registers in the record at the top of the thread's kernel stack
 //! and returns there.
 
-use machine::{Access, Registers, VirtAddr};
+use machine::{Access, PAGE_LOST, Registers, VirtAddr};
 use machine_x86::{USER_CODE, USER_DATA, upcalls};
 
 use crate::cpu::cpu;
@@ -93,6 +93,9 @@ pub fn start() -> Result<(), HostError> {
         const SIGPIPE: i32 = 13;
         const IGNORE: u64 = 1;
         host::set_handler(SIGPIPE, IGNORE, 0, restorer, 0)?;
+        // A file that grows too large is an error of the call alone.
+        const SIGXFSZ: i32 = 25;
+        host::set_handler(SIGXFSZ, IGNORE, 0, restorer, 0)?;
     }
     host::unblock_all_signals();
     Ok(())
@@ -141,13 +144,14 @@ extern "C" fn on_fault(signal: i32, info: &Info, context: &mut Context) {
         context.rip = landing;
         return;
     }
-    if context.trap == PAGE_FAULT && is_user(context.cr2) && resolve(context) {
+    // A bus error means that the host has nothing behind a page that is there: a file became shorter.
+    if context.trap == PAGE_FAULT && signal != SIGBUS && is_user(context.cr2) && resolve(context) {
         return;
     }
     if is_program(context.rip) {
         let address = if context.trap == PAGE_FAULT { context.cr2 } else { 0 };
-        // A bus error of the host is a memory file that cannot grow: the program cannot tell it from bad memory.
-        trap(context, context.trap, context.error, address);
+        let error = if signal == SIGBUS { context.error | PAGE_LOST } else { context.error };
+        trap(context, context.trap, error, address);
         return;
     }
     if context.trap == DEBUG {

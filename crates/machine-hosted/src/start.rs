@@ -94,8 +94,10 @@ impl Parameters {
             b"control" => self.control_fd = value as i32,
             b"memory_mib" => self.memory_bytes = value << 20,
             b"tsc_hz" => self.tsc_hz = value,
+            b"tree" => crate::foreign::add_tree(value as i32),
             b"perf_map" => self.debuggers.perf_map = value != 0,
             b"gdb" => self.debuggers.gdb = value != 0,
+            b"code_bytes" => crate::STORE.limit(value as usize),
             b"counts" => self.counts = value != 0,
             b"trap_only" => self.trap_only = value != 0,
             _ => {}
@@ -152,6 +154,7 @@ pub unsafe fn boot(stack: *const u64) -> Booted {
         fatal("/tmp/perf-PID.map, which cannot be written");
     }
     clock::start(parameters.tsc_hz);
+    crate::names::prepare();
     // SAFETY: no thread runs yet.
     machine_x86::start_gauge(unsafe { &mut (*cpu()).slots });
     let machine = HostedMachine::start(&parameters);

@@ -83,6 +83,10 @@ unsafe impl Ground for HostedGround {
         (end - start) as usize
     }
 
+    fn may_be_lost(frame: FrameNumber) -> bool {
+        crate::windows::index_of(frame).is_some()
+    }
+
     fn frame(frame: FrameNumber) -> *mut u8 {
         prepare(frame);
         direct(frame.physical_address()) as *mut u8

@@ -14,6 +14,7 @@ use machine_x86::USER_LIMIT;
 use crate::cpu::cpu;
 use crate::host;
 use crate::layout::{RESERVED, USER_START, is_user};
+use crate::windows;
 
 const PAGE: u64 = PAGE_BYTES as u64;
 /// Pages that one first touch maps at most, before and behind the touched one.
@@ -59,10 +60,11 @@ fn host_rights(protection: Protection) -> u64 {
 /// Maps `pages` pages at `page` to neighbouring frames from `frame` on.
 fn map_run(page: u64, pages: u64, frame: FrameNumber, protection: Protection) -> bool {
     assert!(is_user(page) && is_user(page + (pages - 1) * PAGE), "{page:#x} is no program's");
+    let (fd, offset) = windows::source_of(frame).unwrap_or((crate::memory_fd(), frame.physical_address()));
+    // Pages of a file that is written to are supplied one by one, or its holes would be filled.
+    let at_once = fd == crate::memory_fd() || !protection.write;
     // SAFETY: the addresses are the program's; nothing of the kernel lies there.
-    let mapped = unsafe {
-        host::map_file(page, pages * PAGE, host_rights(protection), crate::memory_fd(), frame.physical_address(), true)
-    };
+    let mapped = unsafe { host::map_file(page, pages * PAGE, host_rights(protection), fd, offset, at_once) };
     mapped.is_ok()
 }
 
@@ -111,7 +113,8 @@ fn run_around(pages: &BTreeMap<u64, Entry>, page: u64, entry: Entry) -> Range<u6
     let fits = |at: u64, other: &Entry| {
         let frame = entry.frame.0 as i64 + (at as i64 - page as i64) / PAGE as i64;
         let same = other.frame.0 as i64 == frame && other.protection == entry.protection;
-        same && !other.is_mapped() && is_user(at)
+        let one_file = windows::index_of(other.frame) == windows::index_of(entry.frame);
+        same && one_file && !other.is_mapped() && is_user(at)
     };
     let (mut start, mut end) = (page, page + PAGE);
     for (&at, other) in pages.range(page.saturating_sub(RUN_PAGES * PAGE)..page).rev() {

@@ -51,6 +51,11 @@ pub unsafe trait Ground: 'static {
     fn allows(address: VirtAddr, bytes: usize) -> bool {
         address.0 <= USER_LIMIT && Self::clip(address, bytes) == bytes
     }
+    /// The frame is lent from outside of the machine, where its page may be taken away at any time.
+    fn may_be_lost(frame: FrameNumber) -> bool {
+        let _ = frame;
+        false
+    }
     /// A frame's bytes.
     fn frame(frame: FrameNumber) -> *mut u8;
 }

@@ -35,7 +35,8 @@ pub use thread_code::{
 pub use tte::X86Tte;
 pub use upcalls::{set_upcalls, upcalls};
 pub use user::{
-    access_sites, copy_in, copy_in_frame, copy_out, copy_out_frame, frame_bytes, landing, restrict_sites, zero_out,
+    access_sites, copy_frame, copy_in, copy_in_frame, copy_out, copy_out_frame, frame_bytes, landing, restrict_sites,
+    zero_out,
 };
 pub use vector::MANAGED_STATE;
 

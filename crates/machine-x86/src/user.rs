@@ -165,6 +165,23 @@ pub fn zero_out<G: Ground>(to: VirtAddr, bytes: usize) -> usize {
     bytes - unsafe { user_zero(to.0 as *mut u8, bytes) }
 }
 
+/// Copies between kernel memory and a frame. One that was lent may lose its page at any time: the copy then ends, and
+/// zeros stand for what is gone.
+///
+/// # Safety
+/// `to` is writable and `from` readable for `bytes`, but for pages that were lost.
+pub unsafe fn copy_frame<G: Ground>(frame: FrameNumber, to: *mut u8, from: *const u8, bytes: usize) {
+    if !G::may_be_lost(frame) {
+        // SAFETY: as the caller says.
+        unsafe { to.copy_from(from, bytes) };
+        return;
+    }
+    // SAFETY: as the caller says; a fault ends the copy.
+    let left = unsafe { user_copy(to, from, bytes) };
+    // SAFETY: the rest of what the copy did not reach; faults land here too.
+    unsafe { user_zero(to.add(bytes - left), left) };
+}
+
 /// Implements `UserMemory` and `PhysicalMemory` for a machine on its [`Ground`].
 #[macro_export]
 macro_rules! memory {
@@ -210,13 +227,13 @@ macro_rules! memory {
                 let from = $crate::frame_bytes::<$ground>(frame, offset, into.len());
                 // SAFETY: `frame_bytes` checked the range; programs may write the frame, so bytes may be mixed,
                 // which plain bytes tolerate.
-                unsafe { into.as_mut_ptr().copy_from(from, into.len()) };
+                unsafe { $crate::copy_frame::<$ground>(frame, into.as_mut_ptr(), from, into.len()) };
             }
 
             fn write(&self, frame: machine::FrameNumber, offset: usize, from: &[u8]) {
                 let to = $crate::frame_bytes::<$ground>(frame, offset, from.len());
                 // SAFETY: as in `read`.
-                unsafe { to.copy_from(from.as_ptr(), from.len()) };
+                unsafe { $crate::copy_frame::<$ground>(frame, to, from.as_ptr(), from.len()) };
             }
 
             fn fill(&self, frame: machine::FrameNumber, offset: usize, bytes: usize, value: u8) {
@@ -227,7 +244,7 @@ macro_rules! memory {
             fn copy(&self, from: machine::FrameNumber, to: machine::FrameNumber) {
                 let whole = |frame| $crate::frame_bytes::<$ground>(frame, 0, machine::PAGE_BYTES);
                 // SAFETY: both are whole frames.
-                unsafe { whole(to).copy_from(whole(from), machine::PAGE_BYTES) };
+                unsafe { $crate::copy_frame::<$ground>(from, whole(to), whole(from), machine::PAGE_BYTES) };
             }
 
             fn read_u64(&self, frame: machine::FrameNumber, offset: usize) -> u64 {

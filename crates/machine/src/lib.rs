@@ -9,6 +9,7 @@
 extern crate alloc;
 
 mod cell;
+mod foreign;
 mod machine;
 mod memory;
 mod registers;
@@ -18,13 +19,16 @@ mod time;
 mod translation;
 
 pub use cell::{KernelCell, KernelSlots};
-pub use machine::{Channel, Fragment, Machine, Received, Rewritten, SendCode};
+pub use foreign::{
+    About, CarryCode, Extended, Foreign, Handle, Held, Hold, Moment, Refused, Room, Stamp, WINDOW_PAGES,
+};
+pub use machine::{Channel, Fragment, Machine, Received, Rewritten, SampleClock, SendCode};
 pub use memory::{FrameNumber, FrameSource, KERNEL_FRAMES_MIN, PAGE_BYTES, PhysicalMemory, UserMemory};
 pub use registers::Registers;
 pub use switch::SwitchOut;
 pub use thread::{
-    Access, BadVectorState, CALLS_MAX, Entries, Exception, FloatWords, GAUGE_FULL, GAUGE_PERIOD_NS, QUANTUM_LEAST_NS,
-    QUANTUM_MOST_NS, Start, THREAD_FACTS, Threads, Tte, TteId, Upcalls,
+    Access, BadVectorState, CALLS_MAX, Entries, Exception, FloatWords, GAUGE_FULL, GAUGE_PERIOD_NS, PAGE_LOST,
+    QUANTUM_LEAST_NS, QUANTUM_MOST_NS, Start, THREAD_FACTS, Threads, Tte, TteId, Upcalls,
 };
 pub use time::Nanos;
 pub use translation::{Change, Mapping, NoFrames, Protection, Translation, UserFault, VirtAddr};

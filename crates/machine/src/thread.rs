@@ -104,6 +104,11 @@ pub trait Tte {
     fn set_attention_byte(&self, address: u64) {
         let _ = address;
     }
+    /// A word of the program's memory: when it is not zero, or not there, as the thread goes on after the machine has
+    /// pre-empted it, the kernel is asked first (`Upcalls::before_user`). `None`: there is none.
+    fn set_preemption_word(&self, address: Option<VirtAddr>) {
+        let _ = address;
+    }
     /// How long the thread may run at a time while others are ready.
     fn quantum(&self) -> Nanos {
         Nanos(QUANTUM_MOST_NS)
@@ -173,6 +178,10 @@ pub struct Exception {
     pub address: u64,
 }
 
+/// Bit of a page fault's error code: the page is mapped, but what it shows is gone (a file outside of the machine
+/// became shorter).
+pub const PAGE_LOST: u64 = 1 << 31;
+
 /// What the machine asks of the kernel. Every function runs in the current thread, which `thread` names, with
 /// interrupts off; those that return nothing return to the program, possibly after other threads have run.
 pub trait Upcalls {
@@ -191,6 +200,8 @@ pub trait Upcalls {
     fn timer(&'static self);
     /// A device of the machine has news.
     fn device(&'static self);
+    /// The sample clock, while its handler is the compiled one. Interrupt context: no sleep, no lock, no allocation.
+    fn sample(&'static self) {}
     /// Just before the thread goes back to its program: signals, exit, rescheduling.
     fn before_user(&'static self, thread: TteId, registers: &mut Registers);
 }

@@ -125,6 +125,14 @@ const USUAL_BYTES: usize = 384;
 const USUAL_JUMPS: usize = 24;
 const USUAL_ORIGINS: usize = 12;
 
+/// The places of a draft that are no bytes, and what is known when it is entered.
+#[derive(Clone)]
+pub(crate) struct Outline {
+    labels: [u32; LABELS],
+    landings: Vec<FaultLanding>,
+    assumed: Option<(u8, u64)>,
+}
+
 /// Code in the making: bytes in ordinary memory, jumps not yet bound to a place.
 pub struct Draft {
     bytes: Vec<u8>,
@@ -264,8 +272,16 @@ impl Draft {
         })
     }
 
-    /// This draft with other bytes: those at `cuts` are missing.
-    pub(crate) fn optimized(&self, bytes: Vec<u8>, jumps: Vec<Jump>, cuts: &Arc<[Cut]>) -> Draft {
+    pub(crate) fn outline(&self) -> Outline {
+        Outline { labels: self.labels, landings: self.landings.clone(), assumed: self.assumed }
+    }
+
+    pub(crate) fn has_outline(&self, outline: &Outline) -> bool {
+        self.labels == outline.labels && self.landings == outline.landings && self.assumed == outline.assumed
+    }
+
+    /// Outline and origins when the bytes at `cuts` are missing.
+    pub(crate) fn without(&self, cuts: &Arc<[Cut]>) -> (Outline, Vec<Origin>) {
         let place = |at: u32| moved_place(cuts, at);
         let origin = |origin: &Origin| {
             let (offset, end) = (place(origin.offset), place(origin.offset + origin.bytes));
@@ -276,15 +292,14 @@ impl Draft {
             to: place(landing.to),
             landing: landing.landing,
         };
-        Draft {
-            bytes,
-            jumps,
-            labels: self.labels.map(place),
-            origins: self.origins.iter().map(origin).filter(|origin| origin.bytes > 0).collect(),
-            landings: self.landings.iter().map(landing).collect(),
-            error: self.error,
-            assumed: self.assumed,
-        }
+        let landings = self.landings.iter().map(landing).collect();
+        let origins = self.origins.iter().map(origin).filter(|origin| origin.bytes > 0).collect();
+        (Outline { labels: self.labels.map(place), landings, assumed: self.assumed }, origins)
+    }
+
+    pub(crate) fn optimized(bytes: Vec<u8>, jumps: Vec<Jump>, outline: &Outline, origins: Vec<Origin>) -> Draft {
+        let Outline { labels, landings, assumed } = outline.clone();
+        Draft { bytes, jumps, labels, origins, landings, error: None, assumed }
     }
 
     /// The finished code, which must run at `address`. Error: a value did not fit its hole.

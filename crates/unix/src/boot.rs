@@ -1,5 +1,9 @@
 //! From the boot archive to the first program.
 
+mod folders;
+
+pub use folders::{Join, join as join_folders, only_memory};
+
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
@@ -14,9 +18,10 @@ use abi::Errno;
 use bootimage::control::Record;
 use bootimage::{Archive, ConfigView, FdKind, Kind};
 use codestore::CodeStore;
-use kernel::call::SimpleCode;
+use kernel::call::{Makers, SimpleCode};
 use kernel::file::{Credentials, Namespace, NewNode, NewSpecial, Node, NodeKind, Time, View, Volume};
 use kernel::schedule::Scheduler;
+use kernel::sound::Sound;
 use kernel::space::{FramePool, Page};
 use kernel::stream::Stream;
 use kernel::thread::Thread;
@@ -32,7 +37,7 @@ use crate::files::{
 };
 use crate::inspect::{ControlPort, Desk, Tracing};
 pub use crate::limits::RESERVE_FRAMES;
-use crate::task::{Family, NewProcess, Place, Process, Task, TaskTable};
+use crate::task::{Family, Ids, NewProcess, Place, Process, Task, TaskTable};
 
 /// What the machine's main function knows and the emulator needs.
 pub struct Ingredients {
@@ -41,11 +46,23 @@ pub struct Ingredients {
     pub pool: &'static FramePool,
     /// The boot archive, and the frame that holds its first byte.
     pub archive: &'static [u8],
+    /// Joins trees of names outside of the machine ([`join_folders`]), or refuses to ([`only_memory`]), so that an
+    /// image without such trees has no code for them.
+    pub join: Join,
     pub archive_frame: FrameNumber,
-    /// Seconds since 1970 by the machine's own clock, for when the host tool does not say.
-    pub wall_seconds: u64,
+    /// Wall clock at time zero of the machine's clock, nanoseconds since 1970.
+    pub epoch: Epoch,
     /// Counter at time zero and its scale, for the programs' time page.
     pub counter: (u64, u64),
+}
+
+/// What the machine knows of the time of day, in nanoseconds since 1970 at time zero of its clock.
+#[derive(Clone, Copy, Debug)]
+pub enum Epoch {
+    /// The host's own: files outside must not seem to come from the future.
+    Exact(u64),
+    /// Good enough if the host tool does not say.
+    About(u64),
 }
 
 /// Why the machine has nothing to run.
@@ -75,11 +92,24 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
     let config = archive.config();
     let scheduler = Scheduler::start(ingredients.machine).map_err(|_| String::from("not enough memory"))?;
     scheduler.zero_when_idle(ingredients.pool);
-    let epoch = if config.epoch_ns != 0 { config.epoch_ns } else { ingredients.wall_seconds * Nanos::PER_SECOND };
+    let epoch = match ingredients.epoch {
+        Epoch::Exact(nanos) => nanos,
+        Epoch::About(nanos) if config.epoch_ns == 0 => nanos,
+        Epoch::About(_) => config.epoch_ns,
+    };
     let now = time_of(epoch);
     let names = fill_names(&ingredients, &archive, now)
         .map_err(|error| format!("the file system cannot be filled: {error:?}"))?;
+    let names = (ingredients.join)(&ingredients, &config, names)?;
     let channels: &'static Channels = Box::leak(Box::default());
+    let options = Options {
+        generic: config.flags.generic,
+        strace: config.flags.strace,
+        verbose: config.flags.verbose,
+        trace: config.flags.trace,
+    };
+    let Ingredients { machine, store, .. } = ingredients;
+    let makers = options.binds_code().then_some(Makers { machine, store });
     let unix: &'static Unix = Box::leak(Box::new(Unix {
         machine: ingredients.machine,
         store: ingredients.store,
@@ -94,12 +124,8 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
         desk: Desk::new(),
         call_counts: [const { Cell::new(0) }; CALLS_MAX],
         lock_waits: LockWaits::new(),
-        options: Options {
-            generic: config.flags.generic,
-            strace: config.flags.strace,
-            verbose: config.flags.verbose,
-            trace: config.flags.trace,
-        },
+        options,
+        sound: Sound::new(machine, makers),
         shm: crate::calls::Segments::new(),
         epoch: KernelCell::new(Nanos(epoch)),
         host_name: KernelCell::new(config.hostname.to_vec()),
@@ -115,7 +141,7 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
         vdso_pages: KernelCell::new(None),
     }));
     emulator::install(unix);
-    unix.names.root().volume().set_clock(unix);
+    unix.names.memory().set_clock(unix);
     if let Some(makers) = unix.makers() {
         SimpleCode::shared(makers);
     }
@@ -246,7 +272,7 @@ fn make_standard_names(names: &Namespace, view: View<'_>, now: Time) -> Result<(
     for (path, mode) in DIRECTORIES {
         exists_is_fine(names.make_directory(view, path, mode, now))?;
     }
-    const DEVICES: [(&[u8], u32, u32, u32); 8] = [
+    const DEVICES: [(&[u8], u32, u32, u32); 13] = [
         (b"/dev/null", 1, 3, 0o666),
         (b"/dev/zero", 1, 5, 0o666),
         (b"/dev/full", 1, 7, 0o666),
@@ -255,6 +281,11 @@ fn make_standard_names(names: &Namespace, view: View<'_>, now: Time) -> Result<(
         (b"/dev/tty", 5, 0, 0o666),
         (b"/dev/console", 5, 1, 0o600),
         (b"/dev/ptmx", 5, 2, 0o666),
+        (b"/dev/sound", 14, 128, 0o666),
+        (b"/dev/cd", 14, 129, 0o666),
+        (b"/dev/ad", 14, 130, 0o666),
+        (b"/dev/ad.ulaw", 14, 131, 0o666),
+        (b"/dev/da", 14, 132, 0o666),
     ];
     for (path, major, minor, mode) in DEVICES {
         let special = NewSpecial { kind: NodeKind::CharDevice(major, minor), mode };
@@ -275,7 +306,7 @@ fn make_standard_names(names: &Namespace, view: View<'_>, now: Time) -> Result<(
 /// Makes process 1 with the program of the configuration.
 fn first_program(unix: &'static Unix, config: &ConfigView<'_>) -> Result<Arc<Thread>, LoadError> {
     let root = unix.names.root().clone();
-    let credentials = Credentials::root();
+    let credentials = folders::user(config);
     let view = View { root: &root, directory: &root, credentials: &credentials };
     let directory = unix.names.lookup(view, config.cwd, kernel::file::FinalLink::Follow)?;
     let pid = unix.tasks.take_id().ok_or(Errno::EAGAIN)?;
@@ -295,6 +326,9 @@ fn first_program(unix: &'static Unix, config: &ConfigView<'_>) -> Result<Arc<Thr
         limits: Limits::default(),
         started: unix.machine.now(),
     });
+    process.user_ids.set(Ids { real: config.user, effective: config.user, saved: config.user });
+    process.group_ids.set(Ids { real: config.group, effective: config.group, saved: config.group });
+    *process.credentials.borrow_mut() = credentials;
     let strings = |list: &mut dyn Iterator<Item = &[u8]>| list.map(<[u8]>::to_vec).collect::<Vec<_>>();
     let wanted =
         Wanted { path: config.program.to_vec(), argv: strings(&mut config.argv()), envp: strings(&mut config.env()) };

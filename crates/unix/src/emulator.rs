@@ -11,6 +11,7 @@ use codestore::CodeStore;
 use kernel::call::Makers;
 use kernel::file::{CounterClock, Namespace, Time};
 use kernel::schedule::Scheduler;
+use kernel::sound::Sound;
 use kernel::space::{Access, FramePool, Page};
 use kernel::thread::Thread;
 use kernel::trace::kind;
@@ -58,6 +59,8 @@ pub struct Unix {
     /// Calls done in Rust, by number: gauges (S-31).
     pub(crate) call_counts: [Cell<u64>; CALLS_MAX],
     pub lock_waits: LockWaits,
+    /// The Sound-IO device server, on machines with a sample clock.
+    pub sound: Option<Sound>,
     pub options: Options,
     pub shm: calls::Segments,
     /// Wall clock minus time since boot.
@@ -274,8 +277,21 @@ impl Upcalls for Unix {
         self.terminals.device();
     }
 
+    fn sample(&'static self) {
+        if let Some(sound) = &self.sound {
+            sound.interrupt();
+        }
+    }
+
     fn before_user(&'static self, thread: TteId, registers: &mut Registers) {
+        const FIRST_INTERRUPT: u64 = 32;
         let task = self.running(thread);
+        if registers.cause >= FIRST_INTERRUPT
+            && let Some(area) = task.restart_area()
+        {
+            // Others may have run meanwhile.
+            calls::interrupted(self, &task, area, registers);
+        }
         if calls::needs_attention(&task, registers) {
             calls::before_user(self, task, registers);
         }

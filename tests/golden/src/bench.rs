@@ -9,14 +9,15 @@ use kernel::call::{CallCode, FileCall, Makers};
 use kernel::space::FramePool;
 use machine::{
     BadVectorState, Channel, Entries, FloatWords, FrameNumber, Machine, Nanos, NoFrames, PAGE_BYTES, PhysicalMemory,
-    Received, Registers, SendCode, Start, SwitchOut, Threads, Translation, Tte, TteId, Upcalls, UserFault, UserMemory,
-    VirtAddr,
+    Received, Registers, SampleClock, SendCode, Start, SwitchOut, Threads, Translation, Tte, TteId, Upcalls, UserFault,
+    UserMemory, VirtAddr,
 };
 use synth::{Abs32, Draft, Target, Template, template};
 
 use crate::arena::low_memory;
 use crate::device::Device;
 use crate::program::Program;
+use crate::sample;
 
 const FRAMES: u32 = 4096;
 const CODE_BYTES: usize = 4 << 20;
@@ -88,7 +89,8 @@ impl CodeMemory for Mapped {
 }
 
 /// One memory, mapped twice: to run and to write (R2).
-fn code_store() -> &'static CodeStore {
+pub fn code_store(capacity_bytes: usize) -> &'static CodeStore {
+    assert!(capacity_bytes <= CODE_BYTES);
     // SAFETY: fresh mappings of a fresh file; the store alone knows both.
     let store = unsafe {
         let file = libc::memfd_create(c"code".as_ptr(), 0);
@@ -98,7 +100,7 @@ fn code_store() -> &'static CodeStore {
         let executable = libc::mmap(null_mut(), CODE_BYTES, run, shared | libc::MAP_32BIT, file, 0);
         let writable = libc::mmap(null_mut(), CODE_BYTES, libc::PROT_READ | libc::PROT_WRITE, shared, file, 0);
         assert!(executable != libc::MAP_FAILED && writable != libc::MAP_FAILED);
-        CodeStore::new(executable as u64, writable as u64, CODE_BYTES, &Mapped)
+        CodeStore::new(executable as u64, writable as u64, capacity_bytes, &Mapped)
     };
     Box::leak(Box::new(store))
 }
@@ -114,7 +116,7 @@ impl Bench {
         let pc_fragments = AtomicBool::new(false);
         Bench {
             program,
-            store: code_store(),
+            store: code_store(CODE_BYTES),
             pool,
             mark: Box::new(0),
             device: Device::new(),
@@ -352,6 +354,14 @@ impl Machine for Bench {
 
     fn send_code(&self, _channel: Channel, none: Target) -> Option<SendCode> {
         Some(self.device.send_code(none))
+    }
+
+    fn sample_clock(&self) -> Option<SampleClock> {
+        Some(sample::find())
+    }
+
+    fn bind_sample_handler(&self, entry: u64) {
+        sample::bind(entry);
     }
 
     fn load_tag(&self) -> Option<Template> {

@@ -2,24 +2,30 @@
 //! in this process: memory below 2 GB, a code store, a program's memory with holes in it, and a way in and out.
 //!
 //! ```text
+//!   automaton.rs generated state machines
 //!   arena.rs     the allocator: everything that code names lies below 2 GB
 //!   bench.rs     the machine and its fragments
 //!   device.rs    the other side of the ring that routines send through
 //!   program.rs   the memory of the program that calls
 //!   entry.rs     enters a routine as a thread's dispatch does, and looks at what comes back
+//!   sample.rs    raises the sample clock
 //!   random.rs    numbers from a seed
 //! ```
 
 mod arena;
+mod automaton;
 mod bench;
 mod device;
 mod entry;
 mod program;
 mod random;
+mod sample;
 
 pub use arena::low_memory;
-pub use bench::{Bench, OnlyTte, TAG, bench};
+pub use automaton::{Automaton, INSTRUCTIONS};
+pub use bench::{Bench, OnlyTte, TAG, bench, code_store};
 pub use device::{BUFFERS, Device};
 pub use entry::{Caller, Outcome, Way};
 pub use program::{AREA_BYTES, Access, Program};
 pub use random::Random;
+pub use sample::raise as raise_sample;

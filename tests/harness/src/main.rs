@@ -37,6 +37,8 @@ suites
   errors         bad programs: one clear line and a useful status
   compiler       make driving cc in a root with the host's compiler
   tty            interactive programs at a pseudo-terminal
+  sound          the sound device at full rate, while its interrupt handlers are replaced
+  hostfiles      the host's files under the hosted machine: programs, maps and locks shared with the host
   seeing         ps, code, graph, top, trace on a running system; random requests
   hosted         the hosted machine: debuggers, counts, crash reports, many starts
   all            everything above

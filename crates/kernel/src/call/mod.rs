@@ -18,12 +18,12 @@ mod open;
 mod routine;
 mod simple;
 
-pub(crate) use console::paste_channel;
-pub use console::{Console, ConsoleCode, console};
+pub use console::paste_channel;
+pub use console::{Console, ConsoleCallouts, ConsoleCode, console};
 pub use open::{CallCode, ClosePlan, OpenPlan, cached_close, cached_open};
 pub use quaject::Makers;
 pub use routine::Routine;
-pub use simple::{Null, NullCode, SimpleCode, Zero, ZeroCode};
+pub use simple::{Null, NullCallouts, NullCode, SimpleCode, Zero, ZeroCallouts, ZeroCode};
 
 /// Register contract of the routines behind a descriptor's `read` and `write` entry: entered by `jmp` from the thread's
 /// dispatch code, on the thread's kernel stack with the program's stack pointer on top; rax = call number,
@@ -41,6 +41,8 @@ pub struct FileCode {
     pub read: Option<Code<FileCall>>,
     pub write: Option<Code<FileCall>>,
     pub seek: Option<Code<FileCall>>,
+    pub pread: Option<Code<FileCall>>,
+    pub pwrite: Option<Code<FileCall>>,
 }
 
 /// What hole `hole` of a routine named `routine` stands for: the facts kept next to the templates it was made of.
@@ -48,13 +50,29 @@ pub fn fact(machine: &dyn machine::Machine, routine: &str, hole: &str) -> Option
     let family = match routine.split('.').next() {
         Some("pipe") => crate::pipe::FACTS,
         Some("file") => crate::file::WINDOW_FACTS,
+        Some("outside") => crate::file::FERRY_FACTS,
         Some("tty") => crate::tty::FACTS,
         Some("call") => open::FACTS,
         Some("trace") => crate::trace::FACTS,
+        Some("sound") => crate::sound::FACTS,
         _ => &[],
     };
     let mut lists = [family, routine::FACTS, machine::THREAD_FACTS, machine.facts()].into_iter();
     lists.find_map(|list| list.iter().find(|fact| fact.hole == hole))
+}
+
+/// All quajects that the kernel declares.
+pub fn classes() -> [&'static quaject::Class; 7] {
+    use quaject::Quaject;
+    [
+        Null::class(),
+        Zero::class(),
+        Console::class(),
+        crate::pipe::Body::class(),
+        crate::file::Window::class(),
+        crate::file::Ferry::class(),
+        crate::tty::Line::class(),
+    ]
 }
 
 /// All templates of call routines, for the golden listings.
@@ -65,6 +83,7 @@ pub fn templates() -> alloc::vec::Vec<synth::Template> {
         own.as_slice(),
         &crate::pipe::templates(),
         &crate::file::window_templates(),
+        &crate::file::ferry_templates(),
         &crate::tty::templates(),
         &crate::trace::templates(),
     ]

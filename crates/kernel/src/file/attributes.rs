@@ -84,6 +84,29 @@ pub struct Attributes {
     pub born: Time,
 }
 
+/// What can change about a node besides its data.
+#[derive(Clone, Copy, Debug)]
+pub struct Meta {
+    /// Permission bits with set-user, set-group and sticky.
+    pub mode: u32,
+    pub user: u32,
+    pub group: u32,
+    pub links: u32,
+    pub accessed: Time,
+    pub modified: Time,
+    pub changed: Time,
+    pub born: Time,
+}
+
+/// How a new node looks.
+#[derive(Clone, Copy, Debug)]
+pub struct NewNode {
+    pub mode: u32,
+    pub user: u32,
+    pub group: u32,
+    pub now: Time,
+}
+
 /// What `statfs` tells about a volume. Blocks are pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct VolumeNumbers {

@@ -4,12 +4,13 @@ use alloc::sync::Arc;
 
 use abi::Errno;
 
+use super::attributes::NewNode;
 use super::attributes::{MODE_BITS, NodeKind, SET_GROUP, STICKY, Time};
 use super::content::Content;
 use super::credentials::{Access, Credentials};
 use super::limits::{NAME_BYTES_MAX, PATH_BYTES_MAX};
 use super::namespace::Namespace;
-use super::node::{Data, NewNode, Node};
+use super::node::{Data, Node};
 use super::volume::{MAGIC_PROC, Residence};
 use super::walk::{FinalLink, Last, Name, View, Walk};
 
@@ -33,6 +34,9 @@ impl Namespace {
     pub fn make_directory(&self, view: View<'_>, path: &[u8], mode: u32, now: Time) -> Result<Arc<Node>, Errno> {
         let mut walk = Walk::new(self, view, path)?;
         let free = free_name(&mut walk, Slash::Allowed)?;
+        if let Some(tree) = free.directory.volume().foreign() {
+            return tree.make_directory(view.credentials, &free.directory, free.name.bytes(), mode);
+        }
         check_create(view.credentials, &free.directory)?;
         free.directory.table(Errno::EPERM)?;
         let mode = mode & (0o777 | STICKY);
@@ -68,6 +72,9 @@ impl Namespace {
         }
         let mut walk = Walk::new(self, view, path)?;
         let free = free_name(&mut walk, Slash::Forbidden)?;
+        if let Some(tree) = free.directory.volume().foreign() {
+            return tree.make_symlink(view.credentials, &free.directory, free.name.bytes(), target);
+        }
         check_create(view.credentials, &free.directory)?;
         free.directory.table(Errno::EPERM)?;
         let new = inherit(view.credentials, &free.directory, NodeKind::Symlink, 0o777, now);
@@ -98,6 +105,9 @@ impl Namespace {
         let directory = &free.directory;
         if !Arc::ptr_eq(node.volume(), directory.volume()) {
             return Err(Errno::EXDEV);
+        }
+        if let Some(tree) = directory.volume().foreign() {
+            return tree.link(view.credentials, node, directory, free.name.bytes());
         }
         check_create(view.credentials, directory)?;
         directory.table(Errno::EPERM)?;
@@ -134,6 +144,9 @@ impl Namespace {
         if node.is_directory() {
             return Err(Errno::EISDIR);
         }
+        if let Some(tree) = walk.at.volume().foreign() {
+            return tree.remove(&walk.at, name.bytes(), &node);
+        }
         self.take_out(&walk.at, name.bytes(), &node, now)
     }
 
@@ -156,6 +169,9 @@ impl Namespace {
         if node.covered.get() {
             return Err(Errno::EBUSY);
         }
+        if let Some(tree) = walk.at.volume().foreign() {
+            return tree.remove(&walk.at, name.bytes(), &node);
+        }
         walk.at.table(Errno::EPERM)?;
         if !node.is_empty_directory() {
             return Err(Errno::ENOTEMPTY);
@@ -174,6 +190,9 @@ impl Namespace {
     ) -> Result<Arc<Node>, Errno> {
         if denies_names(directory) {
             return Err(Errno::ENOENT);
+        }
+        if let Some(tree) = directory.volume().foreign() {
+            return tree.make_special(who, directory, name, special);
         }
         check_create(who, directory)?;
         directory.table(if special.kind == NodeKind::Regular { Errno::EACCES } else { Errno::EPERM })?;
@@ -243,6 +262,9 @@ pub(super) fn check_create(who: &Credentials, directory: &Node) -> Result<(), Er
 
 /// May `who` take `victim` out of `directory`? Errors: `EROFS`, `EACCES`, `EPERM` if it is sticky.
 pub(super) fn check_remove(who: &Credentials, directory: &Node, victim: &Node) -> Result<(), Errno> {
+    if directory.volume().foreign().is_some_and(|tree| tree.speaks_for(who)) {
+        return Ok(());
+    }
     who.permit(directory, Access::CHANGE_NAMES)?;
     who.permit_removal(directory, victim)
 }

@@ -32,7 +32,7 @@ impl Access {
     /// Needed on a directory to add or remove names.
     pub const CHANGE_NAMES: Access = Access { read: false, write: true, execute: true };
 
-    fn bits(self) -> u32 {
+    pub(super) fn bits(self) -> u32 {
         (self.read as u32) << 2 | (self.write as u32) << 1 | self.execute as u32
     }
 }
@@ -63,6 +63,11 @@ impl Credentials {
         let stored = matches!(node.kind(), NodeKind::Regular | NodeKind::Directory | NodeKind::Symlink);
         if access.write && stored && node.volume().is_read_only() {
             return Err(Errno::EROFS);
+        }
+        if let Some((foreign, tree)) = node.abroad()
+            && tree.speaks_for(self)
+        {
+            return tree.permit(foreign, access);
         }
         let meta = node.meta();
         let shift = match () {

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use abi::Errno;
 
-use super::limits::RECORD_LOCKS_MAX;
+use super::limits::{FILE_BYTES_MAX, RECORD_LOCKS_MAX};
 
 /// Shared or exclusive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,6 +44,8 @@ impl RecordLock {
 pub enum LockRefused {
     /// This lock is in the way.
     Conflict(RecordLock),
+    /// Somebody outside of the machine has one in the way.
+    Outside,
     /// Too many locks on this node.
     TooMany,
 }
@@ -51,7 +53,7 @@ pub enum LockRefused {
 impl From<LockRefused> for Errno {
     fn from(refused: LockRefused) -> Errno {
         match refused {
-            LockRefused::Conflict(_) => Errno::EAGAIN,
+            LockRefused::Conflict(_) | LockRefused::Outside => Errno::EAGAIN,
             LockRefused::TooMany => Errno::ENOLCK,
         }
     }
@@ -103,6 +105,22 @@ impl NodeLocks {
         let before = self.records.len();
         self.records.retain(|held| held.owner != owner);
         before != self.records.len()
+    }
+
+    /// Ranges, first to last, in which nobody holds a record.
+    pub fn gaps(&self) -> Vec<(u64, u64)> {
+        let mut gaps = Vec::new();
+        let mut free_from = 0;
+        for held in &self.records {
+            if held.first > free_from {
+                gaps.push((free_from, held.first - 1));
+            }
+            free_from = free_from.max(held.last.saturating_add(1));
+        }
+        if free_from <= FILE_BYTES_MAX {
+            gaps.push((free_from, FILE_BYTES_MAX));
+        }
+        gaps
     }
 
     /// Takes the whole-file lock for the open file `owner`, or changes its kind (`flock`). As on

@@ -9,6 +9,8 @@
 //!     └──── Walk, one name at a time ────┴─> Arc<Node> ─> Content ─> PageTree ─> Page (frame)
 //! ```
 //!
+//! A volume may also be outside of the machine ([`ForeignTree`]): its nodes stand for places there.
+//!
 //! Nothing here sleeps, and no borrow is held while program memory is copied.
 #![allow(clippy::arc_with_non_send_sync, reason = "shared kernel data is guarded by the big kernel lock")]
 
@@ -17,6 +19,7 @@ mod change;
 mod content;
 mod credentials;
 mod directory;
+mod foreign;
 pub mod limits;
 mod locks;
 mod name;
@@ -35,13 +38,17 @@ mod window;
 #[cfg(test)]
 mod tests;
 
-pub use attributes::{Attributes, CounterClock, MODE_BITS, NodeKind, SET_GROUP, SET_USER, STICKY, Time, VolumeNumbers};
+pub use attributes::{
+    Attributes, CounterClock, MODE_BITS, Meta, NewNode, NodeKind, SET_GROUP, SET_USER, STICKY, Time, VolumeNumbers,
+};
 pub use change::NewSpecial;
 pub use content::{Content, ContentWords};
 pub use credentials::{Access, Credentials};
+pub(crate) use foreign::FACTS as FERRY_FACTS;
+pub use foreign::{Ferry, ForeignMap, ForeignNode, ForeignTree, Opening, templates as ferry_templates};
 pub use locks::{LockKind, LockRefused, NodeLocks, RecordLock};
 pub use namespace::{Mount, Namespace};
-pub use node::{Data, DirectoryData, Meta, NewNode, Node};
+pub use node::{Data, DirectoryData, Node};
 pub use open::{Create, OpenHow, Opened};
 pub use ownership::TimeChange;
 pub use rename::RenameMode;
@@ -49,4 +56,4 @@ pub use virtual_tree::{LinkTarget, Listed, VirtualDirectory, VirtualFile, Virtua
 pub use volume::{MAGIC_DEVPTS, MAGIC_PROC, MAGIC_SYSFS, MAGIC_TMPFS, ReadOnly, Residence, Volume};
 pub use walk::{FinalLink, View};
 pub(crate) use window::FACTS as WINDOW_FACTS;
-pub use window::{Window, WindowCode, templates as window_templates};
+pub use window::{Window, WindowCallouts, WindowCode, templates as window_templates};

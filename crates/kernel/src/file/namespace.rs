@@ -9,6 +9,7 @@ use machine::KernelCell;
 
 use super::node::Node;
 use super::path_cache::PathCache;
+use super::volume::Volume;
 
 /// One volume's root laid over a directory.
 #[derive(Clone)]
@@ -24,6 +25,8 @@ pub struct Mount {
 /// A tree of names. Each volume is in it at most once, so a node says where it is.
 pub struct Namespace {
     root: Arc<Node>,
+    /// The volume in memory, which may be laid over a root that is outside of the machine.
+    memory: Arc<Volume>,
     mounts: KernelCell<Vec<Mount>>,
     /// Changes with everything that could make a path lead elsewhere: see [`PathCache`].
     generation: Cell<u64>,
@@ -33,12 +36,24 @@ pub struct Namespace {
 impl Namespace {
     /// A tree with only `root`, the root directory of a volume in memory.
     pub fn new(root: Arc<Node>) -> Namespace {
+        let memory = root.volume().clone();
+        Namespace::over(root, memory)
+    }
+
+    /// A tree with only `root`, which may be outside of the machine; `memory` is where nameless files live.
+    pub fn over(root: Arc<Node>, memory: Arc<Volume>) -> Namespace {
         Namespace {
             root,
+            memory,
             mounts: KernelCell::new(Vec::new()),
             generation: Cell::new(0),
             cache: KernelCell::new(PathCache::new()),
         }
+    }
+
+    /// The volume in memory.
+    pub fn memory(&self) -> &Arc<Volume> {
+        &self.memory
     }
 
     pub fn root(&self) -> &Arc<Node> {

@@ -8,10 +8,11 @@ use core::cell::Cell;
 use abi::Errno;
 use machine::{KernelCell, PAGE_BYTES};
 
-use super::attributes::{Attributes, NodeKind, SET_GROUP, SET_USER, Time};
+use super::attributes::{Attributes, Meta, NewNode, NodeKind, SET_GROUP, SET_USER, Time};
 use super::content::Content;
 use super::credentials::Credentials;
 use super::directory::{Entries, FIRST_COOKIE};
+use super::foreign::ForeignNode;
 use super::limits::NAME_BYTES_MAX;
 use super::locks::NodeLocks;
 use super::virtual_tree::{LinkTarget, Listed, VirtualDirectory, VirtualFile, VirtualLink, Visit};
@@ -36,20 +37,6 @@ pub struct Node {
     writers: Cell<i32>,
     locks: KernelCell<NodeLocks>,
     attachment: KernelCell<Option<Arc<dyn Any>>>,
-}
-
-/// What can change about a node besides its data.
-#[derive(Clone, Copy, Debug)]
-pub struct Meta {
-    /// Permission bits with set-user, set-group and sticky.
-    pub mode: u32,
-    pub user: u32,
-    pub group: u32,
-    pub links: u32,
-    pub accessed: Time,
-    pub modified: Time,
-    pub changed: Time,
-    pub born: Time,
 }
 
 /// Where a node was last given a name. For a directory this is its parent; for a file with several
@@ -79,6 +66,8 @@ pub enum Data {
     VirtualDirectory(Arc<dyn VirtualDirectory>),
     VirtualFile(Arc<dyn VirtualFile>),
     VirtualLink(Arc<dyn VirtualLink>),
+    /// Anything that is outside of the machine.
+    Foreign(ForeignNode),
 }
 
 /// The table of a directory that is in memory.
@@ -88,15 +77,6 @@ impl Data {
     pub(super) fn empty_directory() -> Data {
         Data::Directory(DirectoryData(KernelCell::new(Entries::default())))
     }
-}
-
-/// How a new node looks.
-#[derive(Clone, Copy, Debug)]
-pub struct NewNode {
-    pub mode: u32,
-    pub user: u32,
-    pub group: u32,
-    pub now: Time,
 }
 
 impl Node {
@@ -144,6 +124,19 @@ impl Node {
     /// A regular file without a name, as `O_TMPFILE` and `memfd_create` make it. Error: `ENOSPC`.
     pub fn nameless(volume: &Arc<Volume>, new: NewNode) -> Result<Arc<Node>, Errno> {
         Node::unlinked(volume, NodeKind::Regular, Data::Regular(Content::new(volume)), new)
+    }
+
+    /// A node that stands for a place outside of the machine.
+    pub(super) fn assemble_outside(
+        volume: &Arc<Volume>,
+        number: u64,
+        kind: NodeKind,
+        data: Data,
+        new: NewNode,
+    ) -> Arc<Node> {
+        // The other side has the limits, so the charge cannot fail; `Drop` takes it back.
+        let _ = volume.charge_node();
+        Arc::new(Node::assemble(volume, number, kind, data, new))
     }
 
     /// As `nameless`, for what stands behind a link of a virtual tree: with the same number it is the same thing.
@@ -216,10 +209,19 @@ impl Node {
 
     /// The same file, even if it was produced twice.
     pub fn is(&self, other: &Node) -> bool {
-        core::ptr::eq(self, other) || (self.number == other.number && Arc::ptr_eq(&self.volume, &other.volume))
+        let same = self.number == other.number && Arc::ptr_eq(&self.volume, &other.volume);
+        core::ptr::eq(self, other) || (same && self.device() == other.device())
+    }
+
+    /// Device number, major and minor: the volume's, or that of the other side.
+    pub fn device(&self) -> (u32, u32) {
+        self.foreign().map_or(self.volume.device(), ForeignNode::device)
     }
 
     pub fn meta(&self) -> Meta {
+        if let Some(foreign) = self.foreign() {
+            return ForeignNode::meta_of(&self.about(foreign));
+        }
         self.settle_times();
         self.meta.get()
     }
@@ -273,6 +275,9 @@ impl Node {
 
     /// What `stat` tells.
     pub fn attributes(&self) -> Attributes {
+        if let Some(foreign) = self.foreign() {
+            return ForeignNode::attributes_of(&self.about(foreign));
+        }
         let meta = self.meta();
         let (size_bytes, pages) = match &self.data {
             Data::Regular(content) => (content.size(), content.pages_present()),
@@ -301,6 +306,9 @@ impl Node {
     /// a day old (Linux `relatime`).
     pub fn note_read(&self, now: Time) {
         const DAY_SECONDS: i64 = 86_400;
+        if self.foreign().is_some() {
+            return;
+        }
         self.settle_times();
         let mut meta = self.meta.borrow_mut();
         let stale = meta.accessed <= meta.modified
@@ -317,6 +325,9 @@ impl Node {
     /// Notes that data was written by `who`: the times move, and a writer without privilege takes
     /// away set-user and set-group, so that a changed program cannot keep them.
     pub fn note_write(&self, who: &Credentials, now: Time) {
+        if self.foreign().is_some() {
+            return;
+        }
         self.forget_noted();
         let mut meta = self.meta.borrow_mut();
         meta.modified = now;
@@ -340,7 +351,10 @@ impl Node {
     /// Sets the size of a regular file. Errors: `EISDIR`, `EINVAL` for other kinds, `EFBIG`, `ETXTBSY`.
     pub fn truncate(&self, size_bytes: u64, who: &Credentials, now: Time) -> Result<(), Errno> {
         match &self.data {
-            Data::Regular(_) if self.writers.get() < 0 => Err(Errno::ETXTBSY),
+            Data::Regular(_) | Data::Foreign(_) if self.writers.get() < 0 => Err(Errno::ETXTBSY),
+            Data::Foreign(foreign) if self.kind == NodeKind::Regular => {
+                self.volume.foreign().ok_or(Errno::EIO)?.resize(foreign, size_bytes)
+            }
             Data::Regular(content) => {
                 content.resize(size_bytes)?;
                 self.note_write(who, now);
@@ -357,6 +371,10 @@ impl Node {
         match &self.data {
             Data::Symlink(target) => Ok(LinkTarget::Path(target.clone())),
             Data::VirtualLink(link) => link.target(),
+            Data::Foreign(foreign) if self.is_symlink() => {
+                let tree = self.volume.foreign().ok_or(Errno::EIO)?;
+                tree.link_target(foreign).map(LinkTarget::Path)
+            }
             _ => Err(Errno::EINVAL),
         }
     }
@@ -420,6 +438,7 @@ impl Node {
         match &self.data {
             Data::Directory(table) => table.0.borrow().find(name).cloned().ok_or(Errno::ENOENT),
             Data::VirtualDirectory(directory) => directory.lookup(self, name),
+            Data::Foreign(_) => self.volume.foreign().ok_or(Errno::ENOTDIR)?.child(self, name),
             _ => Err(Errno::ENOTDIR),
         }
     }
@@ -431,6 +450,9 @@ impl Node {
     pub fn list(self: &Arc<Node>, from: u64, visit: &mut dyn FnMut(&Listed<'_>) -> Visit) -> Result<(), Errno> {
         if !self.is_directory() {
             return Err(Errno::ENOTDIR);
+        }
+        if self.foreign().is_some() {
+            return self.open_outside(0)?.list(from, 32_768, visit);
         }
         if self.is_removed() {
             return Err(Errno::ENOENT);
@@ -487,6 +509,20 @@ impl Node {
     pub(super) fn set_place(&self, parent: &Arc<Node>, name: Arc<[u8]>) {
         let new = Place { parent: Parent::Linked(Arc::downgrade(parent)), name };
         let old = core::mem::replace(&mut *self.place.borrow_mut(), new);
+        drop(old);
+    }
+
+    /// This node was found as `name` in `parent`, which it keeps: the table that names it is not this machine's.
+    pub(super) fn show_in(&self, parent: &Arc<Node>, name: &[u8]) {
+        let mut place = self.place.borrow_mut();
+        let known = matches!(&place.parent, Parent::Held(held) if Arc::ptr_eq(held, parent)) && *place.name == *name;
+        // A removed root would keep itself.
+        if known || core::ptr::eq(&**parent, self) {
+            return;
+        }
+        let new = Place { parent: Parent::Held(parent.clone()), name: name.into() };
+        let old = core::mem::replace(&mut *place, new);
+        drop(place);
         drop(old);
     }
 
@@ -550,6 +586,9 @@ fn list_table(entries: &Entries, from: u64, visit: &mut dyn FnMut(&Listed<'_>) -
 impl Drop for Node {
     fn drop(&mut self) {
         self.volume.release_node();
+        if let Some(tree) = self.volume.foreign() {
+            tree.forget(self);
+        }
         let mut doomed = Vec::new();
         self.let_go(&mut doomed);
         while let Some(node) = doomed.pop() {

@@ -7,6 +7,7 @@ use abi::Errno;
 use super::attributes::{NodeKind, Time};
 use super::change::NewSpecial;
 use super::credentials::{Access, Credentials};
+use super::foreign::Opening;
 use super::namespace::Namespace;
 use super::node::Node;
 use super::walk::{FinalLink, Last, View, Walk};
@@ -36,6 +37,8 @@ pub struct OpenHow {
     pub path_only: bool,
     /// `O_NOATIME`: only for the owner.
     pub no_access_time: bool,
+    /// Linux's flags, for what is created outside of the machine.
+    pub flags: u32,
 }
 
 /// An opened node. Reading, writing and what the node's kind means are the opener's business, as is
@@ -43,7 +46,22 @@ pub struct OpenHow {
 pub struct Opened {
     pub node: Arc<Node>,
     pub created: bool,
+    /// A file made outside of the machine is open at once: its mode may forbid to open it again.
+    pub opening: Option<Arc<Opening>>,
 }
+
+impl Opened {
+    fn found(node: Arc<Node>) -> Opened {
+        Opened { node, created: false, opening: None }
+    }
+
+    fn made(opening: Arc<Opening>) -> Opened {
+        Opened { node: opening.node().clone(), created: true, opening: Some(opening) }
+    }
+}
+
+/// How often a file that comes and goes on the other side is tried to be made or found.
+const RACES_MAX: u32 = 16;
 
 impl Namespace {
     /// Opens `path`: walks, creates if asked, checks permissions, truncates if asked.
@@ -57,12 +75,13 @@ impl Namespace {
         }
         let last = if how.no_follow { FinalLink::Keep } else { FinalLink::Follow };
         let opened = match how.create {
-            Some(create) if !how.path_only => self.open_or_create(view, path, create, last, now)?,
-            _ => Opened { node: self.lookup(view, path, last)?, created: false },
+            Some(create) if !how.path_only => self.open_or_create(view, path, (create, how.flags), last, now)?,
+            _ => Opened::found(self.lookup(view, path, last)?),
         };
         if !opened.created {
             check_open(view.credentials, &opened.node, how)?;
-            if how.truncate && opened.node.kind() == NodeKind::Regular && !how.path_only {
+            let is_outside = opened.node.foreign().is_some();
+            if how.truncate && opened.node.kind() == NodeKind::Regular && !how.path_only && !is_outside {
                 opened.node.truncate(0, view.credentials, now)?;
             }
         }
@@ -73,16 +92,17 @@ impl Namespace {
         &self,
         view: View<'_>,
         path: &[u8],
-        create: Create,
+        (create, flags): (Create, u32),
         last: FinalLink,
         now: Time,
     ) -> Result<Opened, Errno> {
         // A name that exists is found without a walk; a path that ends in a slash is refused below.
         let key = self.cache_key(view, path).filter(|_| !create.exclusive && path.last() != Some(&b'/'));
         if let Some(node) = key.as_ref().and_then(|key| self.remembered(view, key, last)) {
-            return if node.is_directory() { Err(Errno::EISDIR) } else { Ok(Opened { node, created: false }) };
+            return if node.is_directory() { Err(Errno::EISDIR) } else { Ok(Opened::found(node)) };
         }
         let mut walk = Walk::new(self, view, path)?;
+        let mut races = 0;
         loop {
             let name = match walk.reach_last()? {
                 Last::Name(name) => name,
@@ -95,9 +115,19 @@ impl Namespace {
             let node = match walk.child(name.bytes()) {
                 Ok(node) => node,
                 Err(Errno::ENOENT) => {
+                    if let Some(tree) = walk.at.volume().foreign() {
+                        let made = tree.create(view.credentials, &walk.at, name.bytes(), create, flags);
+                        // Somebody on the other side was faster.
+                        if made.as_ref().err() == Some(&Errno::EEXIST) && !create.exclusive && races < RACES_MAX {
+                            races += 1;
+                            walk = Walk::new(self, view, path)?;
+                            continue;
+                        }
+                        return made.map(Opened::made);
+                    }
                     let special = NewSpecial { kind: NodeKind::Regular, mode: create.mode };
                     let node = self.create_in(view.credentials, &walk.at, name.bytes(), special, now)?;
-                    return Ok(Opened { node, created: true });
+                    return Ok(Opened { created: true, ..Opened::found(node) });
                 }
                 Err(error) => return Err(error),
             };
@@ -118,7 +148,7 @@ impl Namespace {
             if let Some(key) = key {
                 walk.remember(&key, &node);
             }
-            return Ok(Opened { node, created: false });
+            return Ok(Opened::found(node));
         }
     }
 }
@@ -141,7 +171,13 @@ fn check_open(who: &Credentials, node: &Node, how: OpenHow) -> Result<(), Errno>
     if access.execute && node.kind() != NodeKind::Regular {
         return Err(Errno::EACCES);
     }
-    who.permit(node, access)?;
+    // Opening a file or directory outside of the machine checks it there.
+    let checked_later = matches!(node.kind(), NodeKind::Regular | NodeKind::Directory)
+        && node.foreign().is_some()
+        && node.volume().foreign().is_some_and(|tree| tree.speaks_for(who));
+    if !checked_later {
+        who.permit(node, access)?;
+    }
     if node.kind() == NodeKind::Socket {
         return Err(Errno::ENXIO);
     }

@@ -4,6 +4,7 @@ use abi::Errno;
 
 use super::attributes::{MODE_BITS, SET_GROUP, SET_USER, Time};
 use super::credentials::{Access, Credentials};
+use super::foreign::{ForeignNode, ForeignTree};
 use super::namespace::Namespace;
 use super::node::Node;
 
@@ -35,6 +36,9 @@ impl Namespace {
         if node.is_symlink() {
             return Err(Errno::ENOTSUP);
         }
+        if let Some(tree) = outside(who, node, Errno::EPERM)? {
+            return tree.1.set_mode(tree.0, mode & MODE_BITS);
+        }
         if !who.owns(node) {
             return Err(Errno::EPERM);
         }
@@ -59,6 +63,11 @@ impl Namespace {
         now: Time,
     ) -> Result<(), Errno> {
         check_writable(node)?;
+        if let Some((foreign, tree)) = node.abroad()
+            && tree.speaks_for(who)
+        {
+            return tree.set_owner(foreign, user, group);
+        }
         let meta = node.meta();
         let is_owner = meta.user == who.user;
         let user_allowed = user.is_none_or(|user| is_owner && user == meta.user);
@@ -66,6 +75,9 @@ impl Namespace {
         let allowed = user_allowed && group_allowed;
         if !allowed && !who.is_privileged() {
             return Err(Errno::EPERM);
+        }
+        if let Some((foreign, tree)) = node.abroad() {
+            return tree.set_owner(foreign, user, group);
         }
         let keeps_group_bit = who.is_privileged() || who.in_group(meta.group);
         node.change_meta(|meta| {
@@ -97,12 +109,20 @@ impl Namespace {
             return Ok(());
         }
         check_writable(node)?;
+        if let Some((foreign, tree)) = node.abroad()
+            && tree.speaks_for(who)
+        {
+            return tree.set_times(foreign, [accessed, modified]);
+        }
         let both_now = accessed == TimeChange::Now && modified == TimeChange::Now;
         if !who.owns(node) {
             if !both_now {
                 return Err(Errno::EPERM);
             }
             who.permit(node, Access::WRITE)?;
+        }
+        if let Some((foreign, tree)) = node.abroad() {
+            return tree.set_times(foreign, [accessed, modified]);
         }
         node.change_meta(|meta| {
             accessed.apply(&mut meta.accessed, now);
@@ -117,6 +137,19 @@ impl Namespace {
         if node.kind() != super::attributes::NodeKind::Regular {
             self.names_changed();
         }
+    }
+}
+
+/// A node outside of the machine, whose owner `who` is, or says to be: the other side knows its own user.
+/// Error: `refusal` for another user.
+fn outside<'a>(
+    who: &Credentials,
+    node: &'a Node,
+    refusal: Errno,
+) -> Result<Option<(&'a ForeignNode, &'a ForeignTree)>, Errno> {
+    match node.abroad() {
+        Some((_, tree)) if !tree.speaks_for(who) && !who.owns(node) => Err(refusal),
+        found => Ok(found),
     }
 }
 

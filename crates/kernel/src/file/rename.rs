@@ -7,6 +7,7 @@ use abi::Errno;
 use super::attributes::Time;
 use super::change::{check_create, check_remove, name_lost};
 use super::credentials::{Access, Credentials};
+use super::foreign::ForeignTree;
 use super::namespace::Namespace;
 use super::node::Node;
 use super::walk::{Last, Name, View, Walk};
@@ -79,6 +80,9 @@ impl Namespace {
         if moved.covered.get() || target.node.as_ref().is_some_and(|node| node.covered.get()) {
             return Err(Errno::EBUSY);
         }
+        if let Some(tree) = source.directory.volume().foreign() {
+            return rename_outside(tree, &source, &moved, &target, mode);
+        }
         source.directory.table(Errno::EPERM)?;
         match &target.node {
             Some(other) if mode == RenameMode::Exchange => exchange(&source, &moved, &target, other, now)?,
@@ -90,6 +94,30 @@ impl Namespace {
         self.names_changed();
         Ok(())
     }
+}
+
+/// Error: `EBUSY` for what is laid over a directory outside of the machine.
+fn rename_outside(
+    tree: &ForeignTree,
+    source: &End<'_>,
+    moved: &Arc<Node>,
+    target: &End<'_>,
+    mode: RenameMode,
+) -> Result<(), Errno> {
+    let laid_over = |node: &Arc<Node>| node.foreign().is_none();
+    if laid_over(moved) || target.node.as_ref().is_some_and(laid_over) {
+        return Err(Errno::EBUSY);
+    }
+    let (from, to) = (source.name.bytes(), target.name.bytes());
+    tree.rename((&source.directory, from), (&target.directory, to), mode)?;
+    moved.show_in(&target.directory, to);
+    if let Some(other) = &target.node {
+        match mode {
+            RenameMode::Exchange => other.show_in(&source.directory, from),
+            _ => tree.let_go(other),
+        }
+    }
+    Ok(())
 }
 
 fn end<'a>(walk: &Walk<'a>, name: Name<'a>) -> Result<End<'a>, Errno> {
@@ -149,6 +177,9 @@ fn check_permissions(
     target: &End<'_>,
     mode: RenameMode,
 ) -> Result<(), Errno> {
+    if source.directory.volume().foreign().is_some_and(|tree| tree.speaks_for(who)) {
+        return Ok(());
+    }
     check_remove(who, &source.directory, moved)?;
     match &target.node {
         None => check_create(who, &target.directory)?,

@@ -10,6 +10,7 @@ use machine::KernelCell;
 
 use super::attributes::CounterClock;
 use super::attributes::VolumeNumbers;
+use super::foreign::{ForeignTree, is_any_joined};
 use super::limits::NAME_BYTES_MAX;
 use crate::space::{FramePool, Page};
 
@@ -18,6 +19,8 @@ use crate::space::{FramePool, Page};
 pub enum Residence {
     /// In memory, as the nodes themselves (S-99).
     Memory,
+    /// Outside of the machine, where others change it too. Such names are never cached.
+    Outside,
     /// Nowhere: nodes are produced when a name is looked up. Such names are never cached.
     Virtual,
 }
@@ -26,6 +29,7 @@ pub enum Residence {
 pub struct Volume {
     pool: &'static FramePool,
     residence: Residence,
+    foreign: Option<ForeignTree>,
     /// Linux `f_type`.
     magic: u64,
     device: (u32, u32),
@@ -60,17 +64,21 @@ impl Volume {
     /// A memory-resident file system with room for `pages_max` pages of data and as many nodes
     /// (at least 1024, so that a small machine can still unpack its programs).
     pub fn in_memory_limited(pool: &'static FramePool, minor: u32, pages_max: u64) -> Arc<Volume> {
-        Self::new(pool, Residence::Memory, MAGIC_TMPFS, minor, pages_max, pages_max.max(1024))
+        Self::new(pool, (Residence::Memory, None), MAGIC_TMPFS, minor, pages_max, pages_max.max(1024))
     }
 
     /// A volume whose nodes are produced on demand.
     pub fn on_demand(pool: &'static FramePool, magic: u64, minor: u32) -> Arc<Volume> {
-        Self::new(pool, Residence::Virtual, magic, minor, 0, u64::MAX)
+        Self::new(pool, (Residence::Virtual, None), magic, minor, 0, u64::MAX)
+    }
+
+    pub(super) fn with_tree(pool: &'static FramePool, tree: ForeignTree, minor: u32) -> Arc<Volume> {
+        Self::new(pool, (Residence::Outside, Some(tree)), 0, minor, 0, u64::MAX)
     }
 
     fn new(
         pool: &'static FramePool,
-        residence: Residence,
+        (residence, foreign): (Residence, Option<ForeignTree>),
         magic: u64,
         minor: u32,
         pages_max: u64,
@@ -79,6 +87,7 @@ impl Volume {
         Arc::new(Volume {
             pool,
             residence,
+            foreign,
             magic,
             device: (0, minor),
             read_only: Cell::new(false),
@@ -101,6 +110,11 @@ impl Volume {
 
     pub fn residence(&self) -> Residence {
         self.residence
+    }
+
+    /// What is known of the other side, for a volume outside of the machine.
+    pub fn foreign(&self) -> Option<&ForeignTree> {
+        self.foreign.as_ref().filter(|_| is_any_joined())
     }
 
     pub fn pool(&self) -> &'static FramePool {
@@ -132,7 +146,7 @@ impl Volume {
             nodes: if self.residence == Residence::Memory { self.nodes_max } else { 0 },
             nodes_free: match self.residence {
                 Residence::Memory => self.nodes_max.saturating_sub(self.nodes.get()),
-                Residence::Virtual => 0,
+                Residence::Virtual | Residence::Outside => 0,
             },
             name_bytes_max: NAME_BYTES_MAX as u64,
             device: self.device,

@@ -56,8 +56,11 @@ impl Namespace {
             return None;
         }
         let start = if path.first() == Some(&b'/') { view.root } else { view.directory };
-        if start.volume().residence() == Residence::Virtual {
-            return None;
+        match start.volume().residence() {
+            Residence::Memory => {}
+            // What is laid over the root is in memory.
+            Residence::Outside if Arc::ptr_eq(start, self.root()) => {}
+            _ => return None,
         }
         let minor = u64::from(start.volume().device().1);
         Key::new(minor << 44 ^ start.number(), path)
@@ -169,6 +172,7 @@ impl<'a> Walk<'a> {
                 b".." => self.go_up(),
                 bytes => {
                     let node = self.child(bytes)?;
+                    self.note_step(&node);
                     if !node.is_symlink() {
                         self.at = node;
                     } else if let Some(jumped) = self.follow(&node)? {
@@ -190,6 +194,7 @@ impl<'a> Walk<'a> {
                 }
                 Last::Name(name) => {
                     let node = self.child(name.bytes())?;
+                    self.note_step(&node);
                     if node.is_symlink() && (last == FinalLink::Follow || self.ends_in_slash) {
                         match self.follow_last(&node)? {
                             Some(jumped) => jumped,
@@ -267,12 +272,23 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// A step that led to a place outside of the machine may lead elsewhere next time.
+    fn note_step(&mut self, node: &Node) {
+        self.cacheable &= node.foreign().is_none();
+    }
+
     fn check_search(&mut self) -> Result<(), Errno> {
         if !self.at.is_directory() {
             return Err(Errno::ENOTDIR);
         }
+        if let Some(tree) = self.at.volume().foreign() {
+            // The other side checks it at the next name, for its own user.
+            self.terms.open_to_all = false;
+            let checked = tree.speaks_for(self.view.credentials);
+            return if checked { Ok(()) } else { self.view.credentials.permit(&self.at, Access::SEARCH) };
+        }
         self.terms.open_to_all &= self.at.meta().mode & 0o111 == 0o111;
-        self.cacheable &= self.at.volume().residence() == Residence::Memory;
+        self.cacheable &= self.at.volume().residence() != Residence::Virtual;
         self.view.credentials.permit(&self.at, Access::SEARCH)
     }
 

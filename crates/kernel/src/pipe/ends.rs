@@ -89,7 +89,8 @@ impl Pipe {
         self.body().has_code()
     }
 
-    fn body(&self) -> &Made<Body> {
+    /// The quaject behind the pipe.
+    pub fn body(&self) -> &Made<Body> {
         self.body.as_ref().expect("a pipe has a body until it is dropped")
     }
 
@@ -279,7 +280,7 @@ impl Stream for PipeEnd {
 
     fn callentries(&self, _makers: Makers) -> FileCode {
         let code = self.pipe.code().unwrap_or_default();
-        FileCode { read: code.read, write: code.write, seek: None }
+        FileCode { read: code.read, write: code.write, ..FileCode::default() }
     }
 
     fn progress(&self) -> Option<Progress> {

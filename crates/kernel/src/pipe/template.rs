@@ -235,6 +235,12 @@ pub const FACTS: &[Fact] = &[
         "threads that sleep at the other side; not 0: Rust wakes them",
         "the pipe is closed or resized",
     ),
+    Fact::value("full", "callback: no room; unconnected, the way to the Rust twin, where the writer sleeps", "never"),
+    Fact::value(
+        "empty",
+        "callback: nothing there; unconnected, the way to the Rust twin, where the reader sleeps",
+        "never",
+    ),
     Fact::word("head", "bytes written since the ring was last set back", "the pipe is closed or resized"),
     Fact::word("tail", "bytes read since then", "the pipe is closed or resized"),
     Fact::word("write_limit", "capacity, or 0 when nobody can read", "the pipe is closed or resized"),

@@ -24,6 +24,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use machine::{KernelCell, Machine, Nanos, QUANTUM_MOST_NS, Start, TteId};
+use queue::procedures::{self, Chain, Runner};
 
 use crate::space::FramePool;
 use crate::thread::{State, Thread};
@@ -53,7 +54,13 @@ pub struct Scheduler {
     trace: Trace,
     /// The frames that the idle thread zeroes ahead (S-106).
     idle_pool: KernelCell<Option<&'static FramePool>>,
+    /// What is to be done by somebody else, soon (S-44, S-47).
+    chain: Chain,
+    chained: KernelCell<Runner>,
 }
+
+/// Procedures that can wait for the idle thread or the next timer interrupt.
+const CHAINED_MOST: usize = 64;
 
 /// The idle thread needs its scheduler and gets no argument.
 static THE: KernelCell<Option<&'static Scheduler>> = KernelCell::new(None);
@@ -62,6 +69,7 @@ impl Scheduler {
     /// The scheduler of this kernel, with its idle thread. Once per boot.
     pub fn start(machine: &'static dyn Machine) -> Result<&'static Scheduler, machine::NoFrames> {
         let idle = Thread::new(machine.create_tte(Start::Kernel(idle))?);
+        let (chain, chained) = procedures::pair(CHAINED_MOST);
         let scheduler = alloc::boxed::Box::leak(alloc::boxed::Box::new(Scheduler {
             machine,
             idle: idle.clone(),
@@ -76,11 +84,33 @@ impl Scheduler {
             charged_at: KernelCell::new(machine.now()),
             trace: Trace::new(machine),
             idle_pool: KernelCell::new(None),
+            chain,
+            chained: KernelCell::new(chained),
         }));
         scheduler.enlist(&idle);
         scheduler.allow_preemption();
         THE.set(Some(scheduler));
         Ok(scheduler)
+    }
+
+    /// The scheduler that was started last.
+    pub fn the() -> Option<&'static Scheduler> {
+        THE.get()
+    }
+
+    /// The ready threads in the order in which they will run: for those who check the ring.
+    pub fn ready_order(&self) -> Vec<TteId> {
+        self.ring.borrow().order()
+    }
+
+    /// All threads that can be found by their ids, the idle one too.
+    pub fn known_threads(&self) -> Vec<Arc<Thread>> {
+        self.threads.borrow().iter().flatten().cloned().collect()
+    }
+
+    /// When the next alarm is due.
+    pub fn next_alarm(&self) -> Option<Nanos> {
+        self.alarms.borrow().next()
     }
 
     pub fn trace(&self) -> &Trace {
@@ -98,6 +128,22 @@ impl Scheduler {
     /// From now on the idle thread zeroes free frames of `pool` ahead of their use.
     pub fn zero_when_idle(&self, pool: &'static FramePool) {
         self.idle_pool.set(Some(pool));
+    }
+
+    /// Has `call(argument)` done soon, in another thread than this one or at the next timer interrupt: procedure chaining.
+    /// False: too much is chained already.
+    pub fn chain(&self, call: fn(usize), argument: usize) -> bool {
+        self.chain.chain(call, argument).is_ok()
+    }
+
+    fn run_chained(&self) {
+        for _ in 0..CHAINED_MOST {
+            let next = self.chained.borrow_mut().take();
+            match next {
+                Some(procedure) => (procedure.call)(procedure.argument),
+                None => return,
+            }
+        }
     }
 
     /// Does a small piece of idle work; `false` when there is none.
@@ -256,6 +302,7 @@ impl Scheduler {
         self.armed.set(None);
         self.is_timer_late.set(false);
         self.ring_alarms();
+        self.run_chained();
         self.allow_preemption();
         let current = self.machine.current_tte();
         let next = self.ring.borrow().after(current);
@@ -410,6 +457,7 @@ fn idle() -> ! {
         while scheduler.ready_count() > 0 {
             scheduler.yield_now();
         }
+        scheduler.run_chained();
         if scheduler.work_ahead() {
             scheduler.machine.serve_interrupts();
         } else {

@@ -94,6 +94,20 @@ impl Space {
         Ok(self.pages.query(page).is_some() || area.kind.view().is_some_and(in_backing))
     }
 
+    /// Makes safe what was written through shared areas of files in the range.
+    pub fn sync(&self, start: u64, bytes: u64) {
+        let end = start.saturating_add(bytes);
+        for (&from, area) in &self.areas {
+            if area.kind.is_shared()
+                && from < end
+                && start < area.end
+                && let Some(view) = area.kind.view()
+            {
+                view.backing.sync();
+            }
+        }
+    }
+
     /// Drops every present page that shows `backing` at or behind page `from_index`: the file was
     /// cut there. Private copies go too, as on Linux.
     pub fn forget_backing(&mut self, backing: &Arc<dyn Backing>, from_index: u64) {

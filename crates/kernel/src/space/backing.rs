@@ -40,6 +40,9 @@ pub trait Backing {
     /// of others: a hole is filled first.
     fn page_for_write(&self, index: u64) -> Result<Page, BackingError>;
 
+    /// Makes safe what was written through shared areas (`MS_SYNC`).
+    fn sync(&self) {}
+
     /// The last column of /proc/PID/maps.
     fn name(&self) -> String;
 

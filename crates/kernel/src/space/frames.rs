@@ -38,6 +38,8 @@ struct State {
     free: Vec<u32>,
     /// Frames of the pool, free or not.
     total_frames: usize,
+    /// Frames from this number on are lent, not the pool's.
+    lent_from: u32,
     /// Free frames that are already zero, filled in idle time (S-106).
     zeroed: Vec<u32>,
 }
@@ -64,7 +66,7 @@ impl FramePool {
             memory.fill(frame, 0, PAGE_BYTES, 0);
         }
         let zeroed = Vec::with_capacity(ZEROED_FRAMES_MAX);
-        let state = KernelCell::new(State { base, counts, free, total_frames, zeroed });
+        let state = KernelCell::new(State { base, counts, free, total_frames, lent_from: u32::MAX, zeroed });
         FramePool { memory, reserve_frames, zero, state }
     }
 
@@ -132,6 +134,21 @@ impl FramePool {
         Page { pool: self, frame }
     }
 
+    /// A frame that is not the pool's: somebody lends it, and keeps it when its references are gone. Count 1. Lent
+    /// frames have higher numbers than all others.
+    pub fn lend(&'static self, frame: FrameNumber) -> Page {
+        let mut state = self.state.borrow_mut();
+        let index = (frame.0 - state.base) as usize;
+        if state.counts.len() <= index {
+            state.counts.resize(index + 1, 0);
+        }
+        assert_eq!(state.counts[index], 0, "lent frame {frame:?} is in use");
+        state.counts[index] = 1;
+        state.lent_from = state.lent_from.min(frame.0);
+        drop(state);
+        Page { pool: self, frame }
+    }
+
     /// Another reference to a frame that is known to be in use (its number came from a mapping).
     pub fn share(&'static self, frame: FrameNumber) -> Page {
         self.change_count(frame, |count| count + 1);
@@ -165,7 +182,7 @@ impl FramePool {
         let index = (frame.0 - state.base) as usize;
         assert!(state.counts[index] > 0, "frame {frame:?} is free");
         state.counts[index] -= 1;
-        if state.counts[index] == 0 {
+        if state.counts[index] == 0 && frame.0 < state.lent_from {
             if cfg!(debug_assertions) {
                 self.memory.fill(frame, 0, PAGE_BYTES, 0xCC);
             }

@@ -47,7 +47,7 @@ pub use read::{Patience, RawDecision, ReadOutcome, decide_raw_read};
 pub use ring::{ByteRing, NoMemory};
 pub use signal::{Signal, Signals};
 pub(crate) use template::FACTS;
-pub use template::{TtyCode, templates};
+pub use template::{Line, TtyCode, templates};
 pub use termios::{Termios, WindowSize};
 
 /// What the caller has to do after a call.

@@ -38,6 +38,7 @@ impl Reader<'_> {
         Some(byte)
     }
 
+    #[inline(never)]
     fn signed(&mut self, bytes: usize) -> Option<i64> {
         let field = self.code.get(self.at..self.at + bytes)?;
         self.at += bytes;
@@ -63,11 +64,13 @@ impl Reader<'_> {
     }
 
     /// An immediate as long as the operand, at most 4 bytes.
+    #[inline(never)]
     fn immediate(&mut self) -> Option<i64> {
         let bytes = usize::from(self.bytes().min(4));
         self.signed(bytes)
     }
 
+    #[inline(never)]
     fn operand(&mut self) -> Option<Operand> {
         let modrm = self.byte()?;
         let (mode, low) = (modrm >> 6, modrm & 7);
@@ -130,6 +133,7 @@ impl Instruction {
         }
     }
 
+    #[inline(never)]
     fn with(mut self, reads: Registers, writes: Registers) -> Instruction {
         self.reads |= reads;
         self.writes |= writes;
@@ -163,12 +167,14 @@ impl Instruction {
     }
 
     /// `operand` is read.
+    #[inline(never)]
     fn source(self, operand: Operand, bytes: u8, rex: u8) -> Instruction {
         let direct = operand.direct.map_or(0, |register| size_mask(register, bytes, rex));
         self.with(operand.address_reads | direct, 0).reads_memory(operand.memory(bytes))
     }
 
     /// `operand` is written.
+    #[inline(never)]
     fn target(self, operand: Operand, bytes: u8, rex: u8) -> Instruction {
         let direct = operand.direct.map_or(0, |register| size_mask(register, bytes, rex));
         self.with(operand.address_reads, direct).stores_to(operand.memory(bytes))
@@ -203,6 +209,7 @@ pub fn decode(code: &[u8], at: usize) -> Option<Instruction> {
 }
 
 /// The eight operations of 00 to 3F and of group 1; 7 is `cmp`, 2 and 3 read the carry.
+#[inline(never)]
 fn arithmetic(reader: &mut Reader<'_>, at: usize, opcode: u8) -> Option<Instruction> {
     let operation = opcode >> 3;
     let bytes = if opcode & 1 == 0 { 1 } else { reader.bytes() };
@@ -244,6 +251,7 @@ fn finish_arithmetic(
     instruction.kind(Kind::Compare { immediate: whole })
 }
 
+#[inline(never)]
 fn group_1(reader: &mut Reader<'_>, at: usize, opcode: u8) -> Option<Instruction> {
     let bytes = if opcode == 0x80 { 1 } else { reader.bytes() };
     let rex = reader.rex;
@@ -258,16 +266,19 @@ fn group_1(reader: &mut Reader<'_>, at: usize, opcode: u8) -> Option<Instruction
     Some(Instruction { stores, ..finish_arithmetic(plain, operation, direct, immediate, bytes) })
 }
 
+#[inline(never)]
 fn branch(reader: &mut Reader<'_>, at: usize, condition: u8, wide: bool) -> Option<Instruction> {
     reader.signed(if wide { 4 } else { 1 })?;
     Some(Instruction::plain(at).needs_flags().kind(Kind::Branch { condition, wide }))
 }
 
+#[inline(never)]
 fn jump(reader: &mut Reader<'_>, at: usize, wide: bool) -> Option<Instruction> {
     reader.signed(if wide { 4 } else { 1 })?;
     Some(Instruction::plain(at).kind(Kind::Jump { wide }))
 }
 
+#[inline(never)]
 fn one_byte(reader: &mut Reader<'_>, at: usize, opcode: u8, repeats: bool) -> Option<Instruction> {
     let plain = Instruction::plain(at);
     let rex = reader.rex;
@@ -351,6 +362,7 @@ fn string(plain: Instruction, repeats: bool) -> Instruction {
     plain.with(RDI | counted, RDI | counted).stores_to(Memory::Anywhere)
 }
 
+#[inline(never)]
 fn move_instruction(reader: &mut Reader<'_>, at: usize, opcode: u8) -> Option<Instruction> {
     let bytes = if opcode & 1 == 0 { 1 } else { reader.bytes() };
     let rex = reader.rex;
@@ -378,6 +390,7 @@ fn move_instruction(reader: &mut Reader<'_>, at: usize, opcode: u8) -> Option<In
     })
 }
 
+#[inline(never)]
 fn shift(reader: &mut Reader<'_>, at: usize, opcode: u8) -> Option<Instruction> {
     let bytes = if opcode & 1 == 0 { 1 } else { reader.bytes() };
     let rex = reader.rex;
@@ -393,6 +406,7 @@ fn shift(reader: &mut Reader<'_>, at: usize, opcode: u8) -> Option<Instruction> 
     Some(Instruction::plain(at).target(operand, bytes, rex).with(direct | counted, 0).flags(Flags::WritesSome))
 }
 
+#[inline(never)]
 fn group_3(reader: &mut Reader<'_>, at: usize, opcode: u8) -> Option<Instruction> {
     let bytes = if opcode == 0xF6 { 1 } else { reader.bytes() };
     let rex = reader.rex;
@@ -416,6 +430,7 @@ fn group_3(reader: &mut Reader<'_>, at: usize, opcode: u8) -> Option<Instruction
     })
 }
 
+#[inline(never)]
 fn group_5(reader: &mut Reader<'_>, at: usize, opcode: u8) -> Option<Instruction> {
     let bytes = if opcode == 0xFE { 1 } else { reader.bytes() };
     let rex = reader.rex;
@@ -430,6 +445,7 @@ fn group_5(reader: &mut Reader<'_>, at: usize, opcode: u8) -> Option<Instruction
     })
 }
 
+#[inline(never)]
 fn two_bytes(reader: &mut Reader<'_>, at: usize) -> Option<Instruction> {
     let opcode = reader.byte()?;
     let rex = reader.rex;

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 use super::flow::{Fate, Flow, To};
 use super::instruction::{Kind, Width};
-use crate::draft::{Cut, Draft, Jump, Origin, moved, moved_place};
+use crate::draft::{Cut, Draft, Jump, Origin, Outline, moved, moved_place};
 use crate::hole::HoleKind;
 use crate::template::Shape;
 
@@ -35,14 +35,18 @@ pub struct Plan {
     /// What the drafts are made of: shape, and its offset.
     shapes: Vec<(&'static Shape, u32)>,
     draft_bytes: usize,
-    jumps: usize,
-    assumed: Option<(u8, u64)>,
+    /// Labels, landings and assumption of the drafts.
+    outline: Outline,
+    /// Where the drafts' jumps are, and the labels that they lead to.
+    jumps: Vec<(u32, Option<u64>)>,
+    /// What becomes of the outline, and of the origins.
+    result: Outline,
+    origins: Vec<Origin>,
     fields: Vec<Field>,
     /// The different words that the draft's addresses named.
     words: Vec<i32>,
     bytes: Vec<u8>,
     away: Vec<Away>,
-    cuts: Arc<[Cut]>,
     /// Instructions of the draft, and of the result.
     pub instructions: [usize; 2],
 }
@@ -53,32 +57,34 @@ const WORD_BYTES: u32 = 8;
 impl Plan {
     pub(super) fn of(draft: &Draft, flow: &Flow<'_>) -> Plan {
         let narrow = narrow_jumps(flow);
-        let cuts = cuts(flow, &narrow);
+        let cuts: Arc<[Cut]> = cuts(flow, &narrow).into();
+        let (result, origins) = draft.without(&cuts);
         let mut plan = Plan {
             shapes: draft.origins().iter().map(|origin| (origin.shape, origin.offset)).collect(),
             draft_bytes: draft.len(),
-            jumps: draft.jumps().len(),
-            assumed: draft.assumed(),
+            outline: draft.outline(),
+            jumps: draft.jumps().iter().map(outlined).collect(),
+            result,
+            origins,
             fields: Vec::new(),
             words: Vec::new(),
             bytes: Vec::new(),
             away: Vec::new(),
-            cuts: cuts.into(),
             instructions: [flow.nodes.len(), (0..flow.nodes.len()).filter(|at| flow.is_live(*at)).count()],
         };
-        plan.note_fields(draft);
-        plan.write(draft, flow, &narrow);
+        plan.note_fields(draft, &cuts);
+        plan.write(draft, flow, &narrow, &cuts);
         plan
     }
 
-    fn note_fields(&mut self, draft: &Draft) {
+    fn note_fields(&mut self, draft: &Draft, cuts: &[Cut]) {
         for (kind, from) in draft.fields() {
             let value = value_at(draft.bytes(), from);
             let (exact, word) = match kind {
                 HoleKind::Abs32 => (None, self.word_number(value)),
                 _ => (Some(value), 0),
             };
-            let to = moved(&self.cuts, from as u32).map(|to| to as u16);
+            let to = moved(cuts, from as u32).map(|to| to as u16);
             self.fields.push(Field { from: from as u16, to, exact, word });
         }
     }
@@ -92,14 +98,13 @@ impl Plan {
     }
 
     /// The bytes of the result, with jumps inside it bound.
-    fn write(&mut self, draft: &Draft, flow: &Flow<'_>, narrow: &[bool]) {
+    fn write(&mut self, draft: &Draft, flow: &Flow<'_>, narrow: &[bool], cuts: &[Cut]) {
         let code = draft.bytes();
         let place = |number: usize| {
             let at = flow.live_from(number);
             flow.nodes.get(at).map_or(code.len() as u32, |node| node.instruction.at as u32)
         };
-        let cuts = self.cuts.clone();
-        let position = |at: u32| moved_place(&cuts, at);
+        let position = |at: u32| moved_place(cuts, at);
         for (number, node) in flow.nodes.iter().enumerate() {
             let instruction = &node.instruction;
             let old = &code[instruction.at..instruction.at + instruction.bytes];
@@ -148,7 +153,7 @@ impl Plan {
         }
         let jump = |away: &Away| Jump { at: away.at.into(), to: draft.jumps()[usize::from(away.jump)].to };
         let jumps = self.away.iter().map(jump).collect();
-        Some(draft.optimized(bytes, jumps, &self.cuts))
+        Some(Draft::optimized(bytes, jumps, &self.result, self.origins.clone()))
     }
 
     fn fits(&self, draft: &Draft) -> bool {
@@ -156,15 +161,18 @@ impl Plan {
         if draft.has_error()
             || draft.len() != self.draft_bytes
             || origins.len() != self.shapes.len()
-            || draft.jumps().len() != self.jumps
-            || draft.assumed() != self.assumed
+            || draft.jumps().len() != self.jumps.len()
+            || !draft.has_outline(&self.outline)
         {
             return false;
         }
         let is = |(origin, known): (&Origin, &(&'static Shape, u32))| {
             core::ptr::eq(origin.shape, known.0) && origin.offset == known.1
         };
-        origins.iter().zip(&self.shapes).all(is) && self.words_fit(draft)
+        let mut jumps = draft.jumps().iter().zip(&self.jumps);
+        origins.iter().zip(&self.shapes).all(is)
+            && jumps.all(|(jump, known)| outlined(jump) == *known)
+            && self.words_fit(draft)
     }
 
     /// Whether the same holes name the same words, and different ones words that do not overlap, as when the plan was made.
@@ -194,6 +202,10 @@ impl Plan {
             })
         })
     }
+}
+
+fn outlined(jump: &Jump) -> (u32, Option<u64>) {
+    (jump.at, (jump.to.kind == HoleKind::Label).then_some(jump.to.value))
 }
 
 fn value_at(bytes: &[u8], at: usize) -> i32 {

@@ -12,7 +12,7 @@ use abi::file::{
     AT_FDCWD, O_ACCMODE, O_APPEND, O_ASYNC, O_CLOEXEC, O_CREAT, O_DIRECT, O_DIRECTORY, O_DSYNC, O_EXCL, O_LARGEFILE,
     O_NOATIME, O_NOCTTY, O_NOFOLLOW, O_NONBLOCK, O_PATH, O_RDONLY, O_SYNC, O_TMPFILE, O_TRUNC, O_WRONLY,
 };
-use kernel::file::{Access, Create, Data, Node, NodeKind, OpenHow, Opened, View};
+use kernel::file::{Access, Create, Data, Node, NodeKind, OpenHow, Opened, Opening, View};
 
 use machine::KernelCell;
 
@@ -47,7 +47,7 @@ const KNOWN: u32 = O_ACCMODE
 const KNOWN_WITH_PATH: u32 = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
 pub fn close(call: &Call<'_>, descriptor: u64) -> CallResult {
-    let slot = call.process().files().remove(Descriptor::from_register(descriptor))?;
+    let slot = call.files().remove(Descriptor::from_register(descriptor))?;
     release(call, slot);
     Ok(0)
 }
@@ -61,7 +61,10 @@ pub fn release(call: &Call<'_>, slot: Slot) {
 fn release_for(unix: &Unix, process: &Process, slot: Slot) {
     let has_node = slot.file.node().is_some();
     if let Some(node) = slot.file.node() {
-        node.locks().borrow_mut().unlock_all(process.pid.into());
+        let released = node.locks().borrow_mut().unlock_all(process.pid.into());
+        if released {
+            node.settle_outside();
+        }
     }
     drop(slot);
     if has_node {
@@ -73,6 +76,13 @@ fn release_for(unix: &Unix, process: &Process, slot: Slot) {
 pub fn release_where(unix: &Unix, process: &Process, files: &DescriptorTable, choose: fn(&Slot) -> bool) {
     for (_, slot) in files.remove_where(|_, slot| choose(slot)) {
         release_for(unix, process, slot);
+    }
+}
+
+/// Somebody has let go of a table: with nobody else left, its descriptors are closed.
+pub fn release_last(unix: &Unix, process: &Process, files: Option<Arc<DescriptorTable>>) {
+    if let Some(files) = files.and_then(Arc::into_inner) {
+        release_where(unix, process, &files, |_| true);
     }
 }
 
@@ -93,12 +103,12 @@ pub fn openat(call: &Call<'_>, directory: u64, path: u64, flags: u32, mode: u32)
 /// Opens a file and gives it a descriptor, if there is one to give.
 fn finish(call: &Call<'_>, flags: u32, open: impl FnOnce() -> Result<OpenFile, Errno>) -> CallResult {
     let limit = call.process().limits.borrow().descriptors();
-    if !call.process().files().has_free(limit) {
+    if !call.files().has_free(limit) {
         return Err(Errno::EMFILE);
     }
     let file = Arc::new(open()?);
     let slot = Slot { file, close_on_exec: flags & O_CLOEXEC != 0 };
-    call.process().files().add(slot, 0, limit).map(|descriptor| descriptor.0.into())
+    call.files().add(slot, 0, limit).map(|descriptor| descriptor.0.into())
 }
 
 /// How the flags of `open` read.
@@ -112,6 +122,7 @@ fn how(call: &Call<'_>, flags: u32, mode: u32) -> OpenHow {
         no_follow: flags & O_NOFOLLOW != 0 || flags & (O_CREAT | O_EXCL) == O_CREAT | O_EXCL,
         path_only: flags & O_PATH != 0,
         no_access_time: flags & O_NOATIME != 0,
+        flags,
     }
 }
 
@@ -141,8 +152,8 @@ fn open_seen(
 ) -> Result<OpenFile, Errno> {
     let kept = flags & !(O_CREAT | O_EXCL | O_TRUNC | O_CLOEXEC);
     if flags & O_TMPFILE == O_TMPFILE && flags & O_PATH == 0 {
-        let node = nameless::make(call, directory, path, flags, mode)?;
-        return open_node(call, &node, kept);
+        let (node, opening) = nameless::make(call, directory, path, flags, mode)?;
+        return open_found(call, &node, kept, opening);
     }
     if flags & (O_CREAT | O_DIRECTORY | O_PATH) == O_CREAT | O_DIRECTORY {
         return Err(Errno::EINVAL);
@@ -152,12 +163,19 @@ fn open_seen(
     if how.truncate && !opened.created && opened.node.content().is_some() {
         forget_mappings(call, &opened.node, 0..u64::MAX);
     }
-    open_node(call, &opened.node, kept)
+    // Outside of the machine opening and cutting off are one step.
+    let cut = if opened.created || opened.node.foreign().is_none() { 0 } else { flags & O_TRUNC };
+    open_found(call, &opened.node, kept | cut, opened.opening)
 }
 
 /// Opens a node that was found and may be opened. May sleep: a fifo waits for its other side.
 /// `O_NOCTTY` counts here and is not kept.
 pub fn open_node(call: &Call<'_>, node: &Arc<Node>, flags: u32) -> Result<OpenFile, Errno> {
+    open_found(call, node, flags, None)
+}
+
+/// As `open_node`; a file outside of the machine may be open already.
+fn open_found(call: &Call<'_>, node: &Arc<Node>, flags: u32, opening: Option<Arc<Opening>>) -> Result<OpenFile, Errno> {
     if flags & O_PATH != 0 {
         return Ok(OpenFile::new(Body::Node, Some(node.clone()), flags));
     }
@@ -171,6 +189,9 @@ pub fn open_node(call: &Call<'_>, node: &Arc<Node>, flags: u32) -> Result<OpenFi
         NodeKind::BlockDevice(..) | NodeKind::Socket => return Err(Errno::ENXIO),
         NodeKind::Fifo => Body::Stream(fifo::open(call, node, flags)?),
         NodeKind::Symlink => return Err(Errno::ELOOP),
+        NodeKind::Directory | NodeKind::Regular if node.foreign().is_some() => {
+            Body::Outside(opening.map_or_else(|| node.open_outside(flags), Ok)?)
+        }
         NodeKind::Directory => Body::Node,
         NodeKind::Regular => match node.data() {
             // What cannot be read is there to be written to.
@@ -179,8 +200,8 @@ pub fn open_node(call: &Call<'_>, node: &Arc<Node>, flags: u32) -> Result<OpenFi
             _ => Body::Node,
         },
     };
-    let mut file = OpenFile::new(body, Some(node.clone()), flags & !O_NOCTTY);
-    if node.content().is_some() && file.is_writable() {
+    let mut file = OpenFile::new(body, Some(node.clone()), flags & !(O_NOCTTY | O_TRUNC));
+    if file.has_data() && file.is_writable() {
         node.begin_write()?;
         file.count_as_writer();
     }

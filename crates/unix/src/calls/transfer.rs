@@ -12,7 +12,7 @@ use core::sync::atomic::Ordering;
 use abi::Errno;
 use abi::siginfo::SigInfo;
 use abi::signal::{SIGPIPE, SIGXFSZ};
-use kernel::file::Data;
+use kernel::file::{Data, Opening};
 use kernel::stream::{Stream, UserRange};
 
 use super::Entry;
@@ -52,6 +52,7 @@ pub fn write(call: &Call<'_>, descriptor: u64, address: u64, bytes: u64) -> Call
 /// Errors: `EINVAL` for a negative offset, `EBADF`, `ESPIPE`.
 fn pread(call: &Call<'_>, descriptor: u64, address: u64, bytes: u64, offset: u64) -> CallResult {
     let file = positioned(call, descriptor, offset)?;
+    bind_positioned(call, nr::PREAD64, &file);
     file.check_readable()?;
     let range = call.range(address, bytes)?;
     read_at(call, &file, range, offset).map(|bytes| bytes as u64)
@@ -60,6 +61,7 @@ fn pread(call: &Call<'_>, descriptor: u64, address: u64, bytes: u64, offset: u64
 /// As `pread`. An appending file is written at its end all the same, as on Linux.
 fn pwrite(call: &Call<'_>, descriptor: u64, address: u64, bytes: u64, offset: u64) -> CallResult {
     let file = positioned(call, descriptor, offset)?;
+    bind_positioned(call, nr::PWRITE64, &file);
     file.check_writable()?;
     let range = call.range(address, bytes)?;
     let at = if file.is_appending() { end_of(&file) } else { offset };
@@ -80,7 +82,7 @@ fn is_memory_device(file: &OpenFile) -> bool {
 }
 
 fn end_of(file: &OpenFile) -> u64 {
-    file.content().map_or(0, |content| content.size())
+    file.size()
 }
 
 /// Synthesizes the thread's dispatch of `read`, `write` or `lseek` at its first use: a thread that never reads
@@ -90,12 +92,24 @@ fn bind_dispatch(call: &Call<'_>, number: u64) {
     if bound.get() || call.unix.makers().is_none() {
         return;
     }
-    let files = call.process().files();
-    let entries = files.entries();
-    let words = [&entries.reads, &entries.writes, &entries.seeks][bound_index(number)];
+    let files = call.files();
+    let words = match number {
+        nr::PREAD64 => &files.positioned()[0],
+        nr::PWRITE64 => &files.positioned()[1],
+        nr::READ => &files.entries().reads,
+        nr::WRITE => &files.entries().writes,
+        _ => &files.entries().seeks,
+    };
     let tte = call.task.thread.tte();
     // Without room for code the call stays as it is.
     bound.set(tte.bind_descriptor_call(number as usize, words.as_ptr() as u64, words.len() as u32).is_ok());
+}
+
+/// The same for `pread` and `pwrite`, where a file has routines for them.
+fn bind_positioned(call: &Call<'_>, number: u64, file: &OpenFile) {
+    if file.outside().is_some() {
+        bind_dispatch(call, number);
+    }
 }
 
 /// The calls whose dispatch goes by descriptor, in the order of a task's flags.
@@ -132,6 +146,9 @@ pub fn read_at(call: &Call<'_>, file: &Arc<OpenFile>, to: UserRange, position: u
     }
     if let Body::Virtual(content) = &file.body {
         return read_virtual(call, file, content, to, position);
+    }
+    if let Some(opening) = file.outside() {
+        return opening.read_user(position, to.address, to.bytes);
     }
     let content = file.content().ok_or(Errno::EINVAL)?;
     let read = content.read_user(call.unix.machine, position, to.address, to.bytes)?;
@@ -178,10 +195,21 @@ pub fn write_file(call: &Call<'_>, file: &Arc<OpenFile>, from: UserRange) -> Res
         count_operation(call);
         return write_stream(call, file, stream, from);
     }
+    if let Some(opening) = file.outside().filter(|_| file.is_appending()) {
+        return append_outside(call, file, opening, from);
+    }
     let position = if file.is_appending() { end_of(file) } else { file.position() };
     let written = write_at(call, file, from, position)?;
     file.set_position(position + written as u64);
     remember(call.unix, file, position);
+    Ok(written)
+}
+
+/// Where the end is, is known only behind the write: others append too.
+fn append_outside(call: &Call<'_>, file: &OpenFile, opening: &Opening, from: UserRange) -> Result<usize, Errno> {
+    let bytes = within_file_limit(call, opening.size(), from.bytes as u64)? as usize;
+    let written = opening.write_user(0, from.address, bytes)?;
+    file.set_position(opening.size());
     Ok(written)
 }
 
@@ -230,6 +258,10 @@ pub fn write_at(call: &Call<'_>, file: &Arc<OpenFile>, from: UserRange, position
     if let Body::Stream(stream) = &file.body {
         return write_stream(call, file, stream, from);
     }
+    if let Some(opening) = file.outside() {
+        let bytes = within_file_limit(call, position, from.bytes as u64)? as usize;
+        return opening.write_user(position, from.address, bytes);
+    }
     let content = file.content().ok_or(Errno::EINVAL)?;
     if from.bytes == 0 {
         return Ok(0);
@@ -262,14 +294,10 @@ pub fn lseek(call: &Call<'_>, descriptor: u64, offset: i64, whence: u64) -> Call
     if !file.is_seekable() {
         return seek_stream(&file);
     }
-    let size = match &file.body {
-        Body::Virtual(content) => content.borrow().len() as u64,
-        _ => end_of(&file),
-    };
     let position = match whence as u32 {
         0 => offset,
         1 => (file.position() as i64).checked_add(offset).ok_or(Errno::EOVERFLOW)?,
-        2 => (size as i64).checked_add(offset).ok_or(Errno::EOVERFLOW)?,
+        2 => (seek_end(&file) as i64).checked_add(offset).ok_or(Errno::EOVERFLOW)?,
         other => seek_content(&file, offset, other == 3)?,
     };
     if position < 0 {
@@ -279,14 +307,26 @@ pub fn lseek(call: &Call<'_>, descriptor: u64, offset: i64, whence: u64) -> Call
     Ok(position as u64)
 }
 
+/// Where a seek from the end starts.
+fn seek_end(file: &OpenFile) -> u64 {
+    match &file.body {
+        Body::Virtual(content) => content.borrow().len() as u64,
+        _ => end_of(file),
+    }
+}
+
 /// Devices stay at 0. Error: `ESPIPE` for other streams.
 fn seek_stream(file: &OpenFile) -> CallResult {
     if is_memory_device(file) { Ok(0) } else { Err(Errno::ESPIPE) }
 }
 
 fn seek_content(file: &OpenFile, offset: i64, data: bool) -> Result<i64, Errno> {
-    let content = file.content().ok_or(Errno::EINVAL)?;
     let from = u64::try_from(offset).map_err(|_| Errno::ENXIO)?;
+    if let Some(opening) = file.outside() {
+        let found = if data { opening.seek_data(from) } else { opening.seek_hole(from) };
+        return found.map(|position| position as i64);
+    }
+    let content = file.content().ok_or(Errno::EINVAL)?;
     let found = if data { content.seek_data(from) } else { content.seek_hole(from) };
     found.map(|position| position as i64)
 }
@@ -314,8 +354,8 @@ pub const CALLS: &[Entry] = &[
     (nr::FADVISE64, |call, [a, _, c, d, ..]| extent::fadvise(call, a, c as i64, d as u32)),
     (nr::READAHEAD, |call, [a, ..]| extent::readahead(call, a)),
     (nr::FSYNC, |call, [a, ..]| extent::fsync(call, a)),
-    (nr::FDATASYNC, |call, [a, ..]| extent::fsync(call, a)),
-    (nr::SYNCFS, |call, [a, ..]| call.file(a).map(|_| 0)),
+    (nr::FDATASYNC, |call, [a, ..]| extent::fdatasync(call, a)),
+    (nr::SYNCFS, |call, [a, ..]| extent::syncfs(call, a)),
     (nr::SYNC, |_, _| Ok(0)),
     (nr::SYNC_FILE_RANGE, |call, [a, b, c, d, ..]| extent::sync_file_range(call, a, [b, c], d as u32)),
     (nr::VHANGUP, |call, _| extent::vhangup(call)),

@@ -3,7 +3,7 @@
 use alloc::string::String;
 use alloc::sync::Arc;
 
-use kernel::file::Node;
+use kernel::file::{ForeignMap, Node, Opening};
 use kernel::space::{Backing, BackingError, BackingIdentity, Page};
 use machine::PAGE_BYTES;
 
@@ -11,11 +11,19 @@ use machine::PAGE_BYTES;
 pub struct NodeBacking {
     node: Arc<Node>,
     path: Arc<[u8]>,
+    /// The pages of a file outside of the machine.
+    outside: Option<Arc<ForeignMap>>,
 }
 
 impl NodeBacking {
     pub fn new(node: &Arc<Node>, path: &[u8]) -> Arc<NodeBacking> {
-        Arc::new(NodeBacking { node: node.clone(), path: path.into() })
+        Arc::new(NodeBacking { node: node.clone(), path: path.into(), outside: None })
+    }
+
+    /// As `new`, for a file that is open, perhaps outside of the machine. A shared map `is_writable` if its opening is.
+    pub fn open(node: &Arc<Node>, path: &[u8], opening: Option<&Arc<Opening>>, is_writable: bool) -> Arc<NodeBacking> {
+        let outside = opening.map(|opening| opening.map(is_writable));
+        Arc::new(NodeBacking { node: node.clone(), path: path.into(), outside })
     }
 
     fn content(&self, index: u64) -> Result<&kernel::file::Content, BackingError> {
@@ -27,11 +35,24 @@ impl NodeBacking {
 
 impl Backing for NodeBacking {
     fn page(&self, index: u64) -> Result<Option<Page>, BackingError> {
-        self.content(index)?.page(index).map_err(|_| BackingError::PastEnd)
+        match &self.outside {
+            Some(map) => map.page(index).map(Some),
+            None => self.content(index)?.page(index).map_err(|_| BackingError::PastEnd),
+        }
     }
 
     fn page_for_write(&self, index: u64) -> Result<Page, BackingError> {
-        self.content(index)?.page_for_write(index).map_err(|_| BackingError::OutOfMemory)
+        match &self.outside {
+            Some(map) => map.page(index),
+            None => self.content(index)?.page_for_write(index).map_err(|_| BackingError::OutOfMemory),
+        }
+    }
+
+    fn sync(&self) {
+        if let Some(map) = &self.outside {
+            // What cannot be made safe is told by the next fsync.
+            let _ = map.sync();
+        }
     }
 
     fn name(&self) -> String {
@@ -39,7 +60,7 @@ impl Backing for NodeBacking {
     }
 
     fn identity(&self) -> BackingIdentity {
-        let (device_major, device_minor) = self.node.volume().device();
+        let (device_major, device_minor) = self.node.device();
         BackingIdentity { device_major, device_minor, inode: self.node.number() }
     }
 }

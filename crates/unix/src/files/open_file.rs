@@ -8,7 +8,7 @@ use abi::Errno;
 use abi::file::{O_ACCMODE, O_APPEND, O_NONBLOCK, O_PATH, O_RDONLY, O_RDWR, O_WRONLY};
 use codestore::Code;
 use kernel::call::FileCode;
-use kernel::file::{Content, Node, Window};
+use kernel::file::{Content, Ferry, Node, Opening, Window};
 use kernel::pipe::PipeEnd;
 use kernel::stream::{Ready, Stream};
 use machine::KernelCell;
@@ -21,6 +21,8 @@ pub enum Body {
     Node,
     /// Anything that is read and written in order.
     Stream(Arc<dyn Stream>),
+    /// A regular file or directory outside of the machine.
+    Outside(Arc<Opening>),
     /// A file of a virtual directory (/proc): its content as it was taken at the last read from the start.
     Virtual(Arc<KernelCell<Arc<[u8]>>>),
 }
@@ -33,6 +35,8 @@ pub struct OpenFile {
     position: Cell<u64>,
     /// The window of a regular file: its position, and the words of its synthesized routines.
     window: Option<Box<Made<Window>>>,
+    /// The same for a regular file outside of the machine.
+    ferry: Option<Box<Made<Ferry>>>,
     /// Synthesized entry points of `read` and `write`, kept alive with the file.
     pub code: KernelCell<FileCode>,
     /// `begin_write` of the node was called.
@@ -49,6 +53,7 @@ impl OpenFile {
             flags: Cell::new(flags),
             position: Cell::new(0),
             window: None,
+            ferry: None,
             code: KernelCell::new(FileCode::default()),
             counts_as_writer: Cell::new(false),
             owner: Cell::new(0),
@@ -62,6 +67,11 @@ impl OpenFile {
     /// Gives a regular file its window, before anybody else sees the open file.
     pub fn set_window(&mut self, window: Box<Made<Window>>) {
         self.window = Some(window);
+    }
+
+    /// Gives a regular file outside of the machine its ferry, before anybody else sees the open file.
+    pub fn set_ferry(&mut self, ferry: Box<Made<Ferry>>) {
+        self.ferry = Some(ferry);
     }
 
     pub fn window(&self) -> Option<&Made<Window>> {
@@ -86,7 +96,11 @@ impl OpenFile {
     }
 
     fn position_cell(&self) -> &Cell<u64> {
-        self.window.as_ref().map_or(&self.position, |window| &window.position)
+        match (&self.window, &self.ferry) {
+            (Some(window), _) => &window.position,
+            (None, Some(ferry)) => &ferry.position,
+            (None, None) => &self.position,
+        }
     }
 
     pub fn position(&self) -> u64 {
@@ -138,7 +152,28 @@ impl OpenFile {
     }
 
     pub fn is_directory(&self) -> bool {
-        matches!(self.body, Body::Node) && self.node().is_some_and(|node| node.is_directory())
+        matches!(self.body, Body::Node | Body::Outside(_)) && self.node().is_some_and(|node| node.is_directory())
+    }
+
+    /// The opening of a regular file outside of the machine.
+    pub fn outside(&self) -> Option<&Arc<Opening>> {
+        match &self.body {
+            Body::Outside(opening) if !self.is_directory() => Some(opening),
+            _ => None,
+        }
+    }
+
+    /// A regular file with bytes of its own, wherever they are.
+    pub fn has_data(&self) -> bool {
+        self.content().is_some() || self.outside().is_some()
+    }
+
+    /// Bytes of a regular file.
+    pub fn size(&self) -> u64 {
+        match self.outside() {
+            Some(opening) => opening.size(),
+            None => self.content().map_or(0, |content| content.size()),
+        }
     }
 
     pub fn is_seekable(&self) -> bool {
@@ -189,6 +224,9 @@ impl Drop for OpenFile {
         if let Some(window) = self.window.take() {
             Window::close(window);
         }
+        if let Some(ferry) = self.ferry.take() {
+            Ferry::close(ferry);
+        }
         if self.counts_as_writer.get()
             && let Some(node) = &self.node
         {
@@ -199,7 +237,11 @@ impl Drop for OpenFile {
             let owner = self.lock_owner();
             let mut locks = node.locks().borrow_mut();
             locks.unlock_whole(owner);
-            locks.unlock_all(owner);
+            let released = locks.unlock_all(owner);
+            drop(locks);
+            if released {
+                node.settle_outside();
+            }
         }
     }
 }

@@ -16,6 +16,7 @@
 //!   processor.rs     cpuinfo
 //!   settings.rs      /proc/sys
 //!   synthesis.rs     gauges and synthesized code
+//!   pumps.rs         pumps: the kernel's own threads between two streams
 //!   devices.rs       /sys
 //! ```
 
@@ -26,6 +27,7 @@ mod memory;
 mod mounts;
 mod process;
 mod processor;
+mod pumps;
 mod root;
 mod settings;
 mod status;

@@ -48,8 +48,8 @@ fn lines(unix: &Unix, root: &Node) -> Vec<Line> {
             above: 1,
             device: top.volume().device(),
             point: String::from("/"),
-            source: String::from("tmpfs"),
-            kind: String::from("tmpfs"),
+            source: String::from(kind_of(top)),
+            kind: String::from(kind_of(top)),
             rights: rights(top.volume()),
         });
     }
@@ -69,6 +69,11 @@ fn lines(unix: &Unix, root: &Node) -> Vec<Line> {
         });
     }
     lines
+}
+
+/// A root is in memory or outside of the machine.
+fn kind_of(top: &Node) -> &'static str {
+    if top.foreign().is_some() { "folder" } else { "tmpfs" }
 }
 
 pub fn mounts(unix: &'static Unix, member: &Member) -> Result<Vec<u8>, Errno> {

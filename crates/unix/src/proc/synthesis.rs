@@ -4,14 +4,21 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Write;
+use core::sync::atomic::Ordering;
 
 use abi::Errno;
 use codestore::Birth;
 
-use super::tree::{Entry, Whole, file};
+use super::pumps;
+use super::tree::{Entry, What, Whole, file};
 use crate::emulator::Unix;
 
-pub const ENTRIES: &[Entry<Whole>] = &[file("code", code), file("gauges", gauges)];
+pub const ENTRIES: &[Entry<Whole>] = &[
+    file("code", code),
+    file("gauges", gauges),
+    file("quajects", quajects),
+    Entry { name: "pumps", mode: 0o666, what: What::Setting(pumps::show, pumps::command) },
+];
 
 fn gauges(unix: &'static Unix, _: &Whole) -> Result<Vec<u8>, Errno> {
     // Frames that the machine keeps for later use are free frames to whoever looks for a leak.
@@ -27,6 +34,35 @@ fn gauges(unix: &'static Unix, _: &Whole) -> Result<Vec<u8>, Errno> {
         unix.scheduler.ready_count(),
         unix.tasks.task_count()
     );
+    Ok(text.into_bytes())
+}
+
+/// One paragraph for each class of quajects: what it declares, and its gauges.
+fn quajects(_: &'static Unix, _: &Whole) -> Result<Vec<u8>, Errno> {
+    let mut text = String::new();
+    for class in kernel::call::classes() {
+        let gauges = &class.gauges;
+        let [made, revived, refused, planned, saved] =
+            [&gauges.made, &gauges.revived, &gauges.refused, &gauges.planned, &gauges.bytes_saved]
+                .map(|gauge| gauge.load(Ordering::Relaxed));
+        let _ = writeln!(
+            text,
+            "{} by {}: made {made} revived {revived} refused {refused} planned {planned} bytes_saved {saved}",
+            class.name, class.made_by
+        );
+        for field in class.data {
+            let _ = writeln!(text, "  data {} at {} bytes {}", field.name, field.offset, field.bytes);
+        }
+        for entry in class.callentries {
+            let _ = writeln!(text, "  callentry {} ({})", entry.name, entry.contract);
+        }
+        for callout in class.callouts {
+            let _ = writeln!(text, "  callout {callout}");
+        }
+        for callback in class.callbacks {
+            let _ = writeln!(text, "  callback {} unconnected {}", callback.name, callback.default);
+        }
+    }
     Ok(text.into_bytes())
 }
 

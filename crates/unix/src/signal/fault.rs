@@ -5,7 +5,7 @@ use abi::siginfo::{
     SEGV_ACCERR, SEGV_MAPERR, SigInfo, TRAP_BRKPT, TRAP_HWBKPT, TRAP_TRACE,
 };
 use abi::signal::{SIGBUS, SIGFPE, SIGILL, SIGKILL, SIGSEGV, SIGTRAP};
-use machine::{Exception, FloatWords};
+use machine::{Exception, FloatWords, PAGE_LOST};
 
 const DIVIDE: u8 = 0;
 const DEBUG: u8 = 1;
@@ -94,6 +94,7 @@ pub fn fault_signal(exception: &Exception, rip: u64, detail: FaultDetail) -> Opt
         INVALID_OPCODE => SigInfo::fault(SIGILL, ILL_ILLOPN, rip),
         COPROCESSOR_OVERRUN => SigInfo::kernel(SIGFPE),
         SEGMENT_ABSENT | STACK_SEGMENT => SigInfo::kernel(SIGBUS),
+        PAGE_FAULT if exception.error & PAGE_LOST != 0 => SigInfo::fault(SIGBUS, BUS_ADRERR, exception.address),
         PAGE_FAULT => page_signal(exception.address, detail),
         X87 | SIMD => SigInfo::fault(SIGFPE, float_code(detail)?, rip),
         ALIGNMENT => SigInfo::fault(SIGBUS, BUS_ADRALN, 0),
@@ -115,7 +116,7 @@ fn page_signal(address: u64, detail: FaultDetail) -> SigInfo {
 /// be learnt about the kernel's tables.
 fn page_error(exception: &Exception) -> u64 {
     let hidden = if exception.address >= USER_END { ERROR_PRESENT } else { 0 };
-    exception.error | ERROR_USER | hidden
+    exception.error & !PAGE_LOST | ERROR_USER | hidden
 }
 
 fn debug_code(detail: FaultDetail) -> i32 {

@@ -16,6 +16,8 @@ const SOURCES: &[&str] = &[
     "kernel/src/call/console.rs",
     "kernel/src/trace/template.rs",
     "kernel/src/tty/template.rs",
+    "kernel/src/sound/template.rs",
+    "machine-pc/src/sample_clock.rs",
     "machine-pc/src/transmit.rs",
     "kernel/src/pipe/template.rs",
     "kernel/src/file/window.rs",
@@ -23,7 +25,7 @@ const SOURCES: &[&str] = &[
     "machine-pc/src/thread_code.rs",
     "machine-pc/src/lib.rs",
     "machine-x86/src/thread_code.rs",
-    "kernel/src/trace/template.rs",
+    "statemachine/src/template.rs",
 ];
 
 /// The doc comment of a template, from the source.

@@ -46,6 +46,7 @@ fn before_and_after(name: &'static str, says: &str, paste: impl Fn(&mut Routine)
 
 /// Name and listing of each.
 pub fn all() -> Vec<(String, String)> {
+    let _alone = crate::alone();
     bench().use_pc_fragments();
     vec![
         before_and_after(

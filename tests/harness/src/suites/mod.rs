@@ -5,9 +5,11 @@ pub mod compiler;
 pub mod errors;
 pub mod fuzz;
 pub mod hosted;
+pub mod hostfiles;
 pub mod paper;
 pub mod seeing;
 pub mod shares;
+pub mod sound;
 pub mod streams;
 pub mod tty;
 
@@ -32,7 +34,9 @@ pub fn run(name: &str, options: &Options, tally: &mut Tally) -> Result<(), Strin
         "seeing" => seeing::run(options, tally),
         "fuzz" => fuzz::run(options, tally),
         "tty" => tty::run(options, tally),
+        "hostfiles" => hostfiles::run(options, tally),
         "hosted" => hosted::run(options, tally),
+        "sound" => sound::run(options, tally),
         "compiler" => compiler::run(options, tally),
         "list" => comparison::list(options),
         "all" => all(options, tally),
@@ -52,7 +56,9 @@ const ALL: &[&str] = &[
     "paper",
     "shares",
     "compiler",
+    "hostfiles",
     "tty",
+    "sound",
     "seeing",
     "hosted",
 ];

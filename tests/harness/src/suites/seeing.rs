@@ -199,11 +199,12 @@ fn code_of_descriptor(scene: &Scene<'_>) -> Result<(), String> {
             "write  a routine, bound",
             "write: pipe.write  made by pipe2",
             "contract FileCall",
-            "  from   WriteOneCheck + ",
-            "; WriteOneCheck",
+            "  from   ",
+            " + Leave + ",
+            "\n; Leave\n",
             "cmp rdx, 1",
-            "jne {many ",
             ", [{head}]",
+            "now 0x12c",
         ],
     )
 }
@@ -371,7 +372,7 @@ fn overflow(scene: &Scene<'_>) -> Result<(), String> {
 }
 
 fn repeats(scene: &Scene<'_>) -> Result<(), String> {
-    if scene.options.runner.iter().any(|word| word == "--hosted") {
+    if scene.options.is_hosted() {
         return Ok(());
     }
     scene.traced_calls(100, &["--icount"], "first.json")?;

@@ -219,6 +219,7 @@ impl World {
 
 /// Open for reading and writing, creating.
 const CREATE: OpenHow = OpenHow {
+    flags: 0,
     access: Access { read: true, write: true, execute: false },
     create: Some(Create { mode: 0o644, exclusive: false }),
     truncate: false,

@@ -7,10 +7,10 @@ use abi::Errno;
 use abi::file::{F_RDLCK, F_UNLCK, F_WRLCK, Flock, LOCK_EX, LOCK_NB, LOCK_SH, LOCK_UN};
 use kernel::file::{LockKind, LockRefused, Node, RecordLock};
 use kernel::schedule::WaitQueue;
-use machine::KernelCell;
+use machine::{Held, Hold, KernelCell, Nanos};
 
 use crate::call::{Call, CallResult};
-use crate::files::OpenFile;
+use crate::files::{Body, OpenFile};
 
 /// Who waits for a lock.
 pub struct LockWaits {
@@ -80,7 +80,7 @@ fn asked(file: &OpenFile, record: &Flock) -> Result<Asked, Errno> {
     let base = match record.l_whence {
         0 => 0,
         1 => file.position() as i64,
-        2 => file.content().map_or(0, |content| content.size() as i64),
+        2 => file.size() as i64,
         _ => return Err(Errno::EINVAL),
     };
     let start = base.checked_add(record.l_start).ok_or(Errno::EOVERFLOW)?;
@@ -112,19 +112,83 @@ pub fn get(call: &Call<'_>, file: &Arc<OpenFile>, address: u64, owner: Owner) ->
     let asked = asked(file, &record)?;
     let kind = asked.kind.ok_or(Errno::EINVAL)?;
     let wanted = lock(call, file, owner, &asked, kind);
-    let conflict = file.node().and_then(|node| node.locks().borrow().conflict(&wanted));
-    let answer = match conflict {
-        None => Flock { l_type: F_UNLCK, ..record },
+    if let Some(opening) = file.outside().filter(|_| owner == Owner::File) {
+        let held = opening.lock_in_the_way(hold(Some(kind)), asked.first, asked.last)?.map(record_of);
+        return call.write(address, &answer(&record, held)).map(|()| 0);
+    }
+    let mut conflict = file.node().and_then(|node| node.locks().borrow().conflict(&wanted));
+    if let Some(node) = file.node().filter(|_| conflict.is_none() && file.outside().is_some()) {
+        conflict = node.held_outside(hold(Some(kind)), asked.first, asked.last)?.map(record_of);
+        node.settle_outside();
+    }
+    call.write(address, &answer(&record, conflict)).map(|()| 0)
+}
+
+fn answer(record: &Flock, conflict: Option<RecordLock>) -> Flock {
+    match conflict {
+        None => Flock { l_type: F_UNLCK, ..*record },
         Some(held) => Flock {
             l_type: if held.kind == LockKind::Shared { F_RDLCK } else { F_WRLCK },
             l_whence: 0,
             l_start: held.first as i64,
             l_len: if held.last == i64::MAX as u64 { 0 } else { (held.last - held.first + 1) as i64 },
             l_pid: held.process,
-            ..record
+            ..*record
         },
-    };
-    call.write(address, &answer).map(|()| 0)
+    }
+}
+
+/// A lock of somebody outside of the machine; its owner has no number here.
+fn record_of(held: Held) -> RecordLock {
+    let kind = if held.hold == Hold::Exclusive { LockKind::Exclusive } else { LockKind::Shared };
+    RecordLock { owner: 0, process: held.process, kind, first: held.first, last: held.last }
+}
+
+fn hold(kind: Option<LockKind>) -> Hold {
+    match kind {
+        Some(LockKind::Shared) => Hold::Shared,
+        Some(LockKind::Exclusive) => Hold::Exclusive,
+        None => Hold::None,
+    }
+}
+
+/// How long to wait before asking for a lock again that somebody outside of the machine has: nobody tells when it goes.
+const ASK_AGAIN: Nanos = Nanos(2_000_000);
+
+/// Tries until a lock that is settled outside of the machine is given, if the caller may wait.
+fn settle(call: &Call<'_>, wait: Wait, attempt: impl Fn() -> Result<(), Errno>) -> CallResult {
+    loop {
+        match attempt() {
+            Err(Errno::EAGAIN) if wait == Wait::Yes => wait_a_little(call)?,
+            other => return other.map(|()| 0),
+        }
+    }
+}
+
+fn wait_a_little(call: &Call<'_>) -> Result<(), Errno> {
+    let deadline = call.unix.machine.now().saturating_add(ASK_AGAIN);
+    call.with_io(false, |io| io.wait_until(&call.unix.lock_waits.released, Some(deadline)))
+}
+
+/// Takes a lock of a process here, and against others outside of the machine.
+fn try_lock(node: &Node, wanted: RecordLock) -> Result<(), LockRefused> {
+    let conflict = node.locks().borrow().conflict(&wanted);
+    if let Some(held) = conflict {
+        return Err(LockRefused::Conflict(held));
+    }
+    match node.hold_outside(hold(Some(wanted.kind)), wanted.first, wanted.last) {
+        Ok(()) => {}
+        Err(Errno::EAGAIN | Errno::EACCES) => {
+            node.settle_outside();
+            return Err(LockRefused::Outside);
+        }
+        Err(_) => return Err(LockRefused::TooMany),
+    }
+    let locked = node.locks().borrow_mut().lock(wanted);
+    if locked.is_err() {
+        node.settle_outside();
+    }
+    locked
 }
 
 fn lock(call: &Call<'_>, file: &Arc<OpenFile>, owner: Owner, asked: &Asked, kind: LockKind) -> RecordLock {
@@ -146,14 +210,18 @@ pub fn set(call: &Call<'_>, file: &Arc<OpenFile>, address: u64, owner: Owner, wa
     }
     // Nobody else can name a stream without a node, so nobody can be in the way.
     let Some(node) = file.node() else { return Ok(0) };
+    if let Some(opening) = file.outside().filter(|_| owner == Owner::File) {
+        return settle(call, wait, || opening.lock(hold(asked.kind), asked.first, asked.last));
+    }
     let Some(kind) = asked.kind else {
         node.locks().borrow_mut().unlock(owner.number(call, file), asked.first, asked.last)?;
+        node.settle_outside();
         call.unix.scheduler.wake(&call.unix.lock_waits.released);
         return Ok(0);
     };
     let wanted = lock(call, file, owner, &asked, kind);
     match wait {
-        Wait::No => node.locks().borrow_mut().lock(wanted).map(|()| 0).map_err(Errno::from),
+        Wait::No => try_lock(node, wanted).map(|()| 0).map_err(Errno::from),
         Wait::Yes => set_waiting(call, node, wanted, owner),
     }
 }
@@ -161,7 +229,7 @@ pub fn set(call: &Call<'_>, file: &Arc<OpenFile>, address: u64, owner: Owner, wa
 fn set_waiting(call: &Call<'_>, node: &Node, wanted: RecordLock, owner: Owner) -> CallResult {
     let waits = &call.unix.lock_waits;
     loop {
-        let refused = node.locks().borrow_mut().lock(wanted);
+        let refused = try_lock(node, wanted);
         let held = match refused {
             Ok(()) => {
                 // A change from exclusive to shared lets others in.
@@ -169,6 +237,10 @@ fn set_waiting(call: &Call<'_>, node: &Node, wanted: RecordLock, owner: Owner) -
                 return Ok(0);
             }
             Err(LockRefused::Conflict(held)) => held,
+            Err(LockRefused::Outside) => {
+                wait_a_little(call)?;
+                continue;
+            }
             Err(refused) => return Err(refused.into()),
         };
         if owner == Owner::Process && waits.closes_circle(wanted.owner, held.owner) {
@@ -194,6 +266,10 @@ pub fn flock(call: &Call<'_>, descriptor: u64, operation: u32) -> CallResult {
         _ => return Err(Errno::EINVAL),
     };
     let file = call.file(descriptor)?;
+    if let Body::Outside(opening) = &file.body {
+        let wait = if operation & LOCK_NB != 0 { Wait::No } else { Wait::Yes };
+        return settle(call, wait, || opening.lock_whole(hold(kind)));
+    }
     let Some(node) = file.node() else { return Ok(0) };
     let (owner, waits) = (file.lock_owner(), &call.unix.lock_waits);
     let Some(kind) = kind else {

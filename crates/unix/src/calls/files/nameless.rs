@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 
 use abi::Errno;
 use abi::file::{MFD_ALLOW_SEALING, MFD_CLOEXEC, O_CLOEXEC, O_CREAT, O_LARGEFILE, O_RDWR};
-use kernel::file::{Access, FinalLink, NewNode, Node, Residence};
+use kernel::file::{Access, FinalLink, NewNode, Node, Opening, Residence};
 
 use super::{access, finish, masked, open_node};
 use crate::call::{Call, CallResult};
@@ -19,7 +19,13 @@ const MFD_EXEC: u32 = 16;
 ///
 /// Errors: `EINVAL` when it is not opened for writing or shall be created, those of a lookup, `ENOTDIR`, `EACCES`,
 /// `EROFS`, `ENOTSUP`, `ENOSPC`.
-pub fn make(call: &Call<'_>, directory: u64, path: &[u8], flags: u32, mode: u32) -> Result<Arc<Node>, Errno> {
+pub fn make(
+    call: &Call<'_>,
+    directory: u64,
+    path: &[u8],
+    flags: u32,
+    mode: u32,
+) -> Result<(Arc<Node>, Option<Arc<Opening>>), Errno> {
     if !access(flags).write || flags & O_CREAT != 0 {
         return Err(Errno::EINVAL);
     }
@@ -27,13 +33,18 @@ pub fn make(call: &Call<'_>, directory: u64, path: &[u8], flags: u32, mode: u32)
     if !place.is_directory() {
         return Err(Errno::ENOTDIR);
     }
+    if let Some(tree) = place.volume().foreign() {
+        let who = call.process().credentials.borrow().clone();
+        let opening = tree.create_nameless(&who, &place, flags, masked(call, mode))?;
+        return Ok((opening.node().clone(), Some(opening)));
+    }
     call.permit(&place, Access::CHANGE_NAMES)?;
     if place.volume().residence() == Residence::Virtual {
         return Err(Errno::ENOTSUP);
     }
     let who = call.process().credentials.borrow();
     let new = NewNode { mode: masked(call, mode), user: who.user, group: who.group, now: call.now() };
-    Node::nameless(place.volume(), new)
+    Ok((Node::nameless(place.volume(), new)?, None))
 }
 
 /// Errors: `EINVAL` for unknown flags or a name that is too long, `EFAULT`, `EMFILE`, `ENOSPC`.
@@ -47,7 +58,7 @@ pub fn memfd_create(call: &Call<'_>, name: u64, flags: u32) -> CallResult {
         let mode = if flags & MFD_NOEXEC_SEAL != 0 { 0o666 } else { 0o777 };
         let who = call.process().credentials.borrow().clone();
         let new = NewNode { mode, user: who.user, group: who.group, now: call.now() };
-        let node = Node::nameless(call.unix.names.root().volume(), new)?;
+        let node = Node::nameless(call.unix.names.memory(), new)?;
         open_node(call, &node, O_RDWR | O_LARGEFILE)
     })
 }

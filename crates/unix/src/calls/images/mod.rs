@@ -5,8 +5,9 @@ mod execute;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use abi::file::O_RDONLY;
 use abi::{Errno, nr};
-use kernel::file::{FinalLink, Node, NodeKind, SET_GROUP, SET_USER};
+use kernel::file::{FinalLink, Node, NodeKind, Opening, SET_GROUP, SET_USER};
 use kernel::space::{FixedPages, Kind, MapRequest, Placement, Space, View};
 use machine::{KernelCell, PAGE_BYTES, Protection, Registers};
 
@@ -51,7 +52,8 @@ impl Identity {
     fn of(process: &Process, node: &Node) -> Identity {
         let (user_ids, group_ids) = (process.user_ids.get(), process.group_ids.get());
         let meta = node.meta();
-        let counts = !process.settings.get().no_new_privileges;
+        // What is outside of the machine gives nobody other rights there.
+        let counts = !process.settings.get().no_new_privileges && node.foreign().is_none();
         let user = if counts && meta.mode & SET_USER != 0 { meta.user } else { user_ids.effective };
         // Set-group without group execution means mandatory locking, not another group.
         let takes_group = counts && meta.mode & (SET_GROUP | 0o010) == SET_GROUP | 0o010;
@@ -60,16 +62,40 @@ impl Identity {
     }
 }
 
-struct NodeBytes<'a>(&'a Node);
+/// The bytes of a program file, in memory or outside of the machine.
+struct ProgramFile {
+    node: Arc<Node>,
+    opening: Option<Arc<Opening>>,
+}
 
-impl FileBytes for NodeBytes<'_> {
+impl ProgramFile {
+    /// Errors: `EACCES` when it may not be executed or read, or is no regular file.
+    fn open(process: &Process, node: &Arc<Node>) -> Result<ProgramFile, Errno> {
+        check_executable(process, node)?;
+        let opening = if node.foreign().is_some() { Some(node.open_outside(O_RDONLY)?) } else { None };
+        Ok(ProgramFile { node: node.clone(), opening })
+    }
+
+    fn backing(&self, unix: &Unix) -> Arc<NodeBacking> {
+        let path = unix.names.path_of(&self.node, unix.names.root());
+        NodeBacking::open(&self.node, &path, self.opening.as_ref(), false)
+    }
+}
+
+impl FileBytes for ProgramFile {
     fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<usize, Errno> {
-        let content = self.0.content().ok_or(Errno::EACCES)?;
+        if let Some(opening) = &self.opening {
+            return opening.read_at(offset, into);
+        }
+        let content = self.node.content().ok_or(Errno::EACCES)?;
         Ok(content.read_at(offset, into))
     }
 
     fn size(&self) -> u64 {
-        self.0.content().map_or(0, |content| content.size())
+        match &self.opening {
+            Some(opening) => opening.size(),
+            None => self.node.content().map_or(0, |content| content.size()),
+        }
     }
 }
 
@@ -93,33 +119,33 @@ pub fn load(unix: &'static Unix, process: &Process, node: Arc<Node>, mut wanted:
     let mut node = node;
     let mut rewrites = Rewrites::default();
     let name = wanted.path.clone();
-    loop {
-        check_executable(process, &node)?;
+    let file = loop {
+        let file = ProgramFile::open(process, &node)?;
         let mut first = [0; 256];
-        let bytes = NodeBytes(&node).read_at(0, &mut first)?;
-        let Some(script) = script::parse(&first[..bytes])? else { break };
+        let bytes = file.read_at(0, &mut first)?;
+        let Some(script) = script::parse(&first[..bytes])? else { break file };
         rewrites.count()?;
         wanted.argv = script.rewrite(&wanted.path, wanted.argv);
         wanted.path = script.interpreter.to_vec();
         node = find(unix, process, &wanted.path)?;
-    }
-    let image = elf::parse(&NodeBytes(&node)).map_err(|error| error.program_errno())?;
+    };
+    let image = elf::parse(&file).map_err(|error| error.program_errno())?;
     let interpreter = match &image.interp {
         None => None,
         Some(path) => {
             let node = find(unix, process, path)?;
-            check_executable(process, &node)?;
-            let image = elf::parse_interpreter(&NodeBytes(&node)).map_err(|error| error.interpreter_errno())?;
-            Some((node, image, path.to_vec()))
+            let file = ProgramFile::open(process, &node)?;
+            let image = elf::parse_interpreter(&file).map_err(|error| error.interpreter_errno())?;
+            Some((file, image))
         }
     };
-    build(unix, process, Parts { node, image, interpreter, wanted, name })
+    build(unix, process, Parts { file, image, interpreter, wanted, name })
 }
 
 struct Parts {
-    node: Arc<Node>,
+    file: ProgramFile,
     image: Image,
-    interpreter: Option<(Arc<Node>, Image, Vec<u8>)>,
+    interpreter: Option<(ProgramFile, Image)>,
     wanted: Wanted,
     /// The path given to execve, before any script was followed.
     name: Vec<u8>,
@@ -135,23 +161,23 @@ fn find(unix: &Unix, process: &Process, path: &[u8]) -> Result<Arc<Node>, Errno>
 /// Error: `EACCES`.
 fn check_executable(process: &Process, node: &Node) -> Result<(), Errno> {
     let execute = kernel::file::Access { execute: true, ..Default::default() };
-    if node.kind() != NodeKind::Regular || node.content().is_none() {
+    if node.kind() != NodeKind::Regular || (node.content().is_none() && node.foreign().is_none()) {
         return Err(Errno::EACCES);
     }
     process.credentials.borrow().permit(node, execute)
 }
 
 fn build(unix: &'static Unix, process: &Process, parts: Parts) -> Result<Loaded, LoadError> {
-    let execution = Execution::begin(&parts.node)?;
+    let execution = Execution::begin(&parts.file.node)?;
     let limits = process.limits.borrow().clone();
     let stack_limit = limits.stack_bytes();
     let bias = match &parts.interpreter {
         None => 0,
-        Some((_, image, _)) => {
+        Some((_, image)) => {
             plan::interpreter_bias(image, plan::mmap_top(stack_limit)).ok_or(LoadError::Lost(Errno::ENOMEM))?
         }
     };
-    let interpreter = parts.interpreter.as_ref().map(|(_, image, _)| (image, bias));
+    let interpreter = parts.interpreter.as_ref().map(|(_, image)| (image, bias));
     let plan = Plan::new(&parts.image, interpreter).map_err(|error| LoadError::Lost(error.errno()))?;
     let translation = unix.machine.new_translation().map_err(|_| Errno::ENOMEM)?;
     let mut space = Space::with_limits(unix.pool, translation, limits.space());
@@ -160,16 +186,15 @@ fn build(unix: &'static Unix, process: &Process, parts: Parts) -> Result<Loaded,
     let top = space
         .map_stack(stack_limit.clamp(PAGE_BYTES as u64 * 32, 8 << 20).min(1 << 17), stack_protection)
         .map_err(|error| LoadError::Lost(errno_of(error)))?;
-    let path_of = |node: &Arc<Node>| unix.names.path_of(node, unix.names.root());
     let mut mapper = SpaceMapper {
         space: &mut space,
-        program: NodeBacking::new(&parts.node, &path_of(&parts.node)),
-        interpreter: parts.interpreter.as_ref().map(|(node, _, _)| NodeBacking::new(node, &path_of(node))),
+        program: parts.file.backing(unix),
+        interpreter: parts.interpreter.as_ref().map(|(file, _)| file.backing(unix)),
     };
     plan::load(&plan, &mut mapper).map_err(LoadError::Lost)?;
     space.set_break_start(plan.brk_start, 0);
     let vdso = map_vdso(unix, &mut space)?;
-    let identity = Identity::of(process, &parts.node);
+    let identity = Identity::of(process, &parts.file.node);
     let facts = facts(unix, process, &parts.image, &plan, vdso, identity);
     let arguments = Arguments { path: &parts.name, argv: &parts.wanted.argv, envp: &parts.wanted.envp };
     let initial = stack::build(&arguments, &facts, top, stack_limit)?;
@@ -178,7 +203,7 @@ fn build(unix: &'static Unix, process: &Process, parts: Parts) -> Result<Loaded,
     Ok(Loaded {
         space,
         registers,
-        executable: parts.node,
+        executable: parts.file.node,
         execution,
         identity,
         arguments: (initial.arguments.start, initial.arguments.end),

@@ -77,6 +77,9 @@ pub fn msync(call: &Call<'_>, start: u64, bytes: u64, flags: u64) -> CallResult 
     start.checked_add(length).ok_or(Errno::ENOMEM)?;
     let space = space(call)?;
     let mapped = space.borrow().check_mapped(start, length);
+    if flags & MS_SYNC != 0 {
+        space.borrow().sync(start, length);
+    }
     mapped.map(|()| 0).map_err(errno_of)
 }
 

@@ -135,7 +135,7 @@ fn file_kind(
     flags: u32,
     protection: Protection,
 ) -> Result<(Kind, Protection), Errno> {
-    let is_regular = file.content().is_some();
+    let is_regular = file.has_data();
     let last_byte = if is_regular { i64::MAX as u64 } else { u64::MAX };
     if part.first_page > last_byte.saturating_sub(part.bytes) / PAGE {
         return Err(Errno::EOVERFLOW);
@@ -165,7 +165,10 @@ fn file_kind(
     }
     let node = file.node().ok_or(Errno::ENODEV)?;
     let path = call.unix.names.path_of(node, call.unix.names.root());
-    let view = View { backing: NodeBacking::new(node, &path), first_page: part.first_page };
+    let view = View {
+        backing: NodeBacking::open(node, &path, file.outside(), shared && file.is_writable()),
+        first_page: part.first_page,
+    };
     Ok((if shared { Kind::FileShared(view) } else { Kind::FilePrivate(view) }, limit))
 }
 

@@ -5,6 +5,7 @@ use abi::file::Dirent64;
 use kernel::file::{Listed, Visit};
 
 use crate::call::{Call, CallResult, int};
+use crate::files::Body;
 
 /// Bytes listed by one call at most; the caller asks again anyway.
 const LISTING_BYTES_MAX: usize = 32_768;
@@ -41,7 +42,8 @@ fn list(call: &Call<'_>, descriptor: u64, address: u64, bytes: u64, encode: Enco
     let node = file.node().filter(|_| file.is_directory()).ok_or(Errno::ENOTDIR)?;
     let mut buffer = call.buffer((int(bytes).max(0) as usize).min(LISTING_BYTES_MAX))?;
     let (mut used, mut position, mut full) = (0, file.position(), false);
-    node.list(position, &mut |listed| match encode(listed, &mut buffer[used..]) {
+    let capacity = buffer.len();
+    let mut take = |listed: &Listed<'_>| match encode(listed, &mut buffer[used..]) {
         Some(written) => {
             used += written;
             position = listed.next;
@@ -51,7 +53,11 @@ fn list(call: &Call<'_>, descriptor: u64, address: u64, bytes: u64, encode: Enco
             full = true;
             Visit::Stop
         }
-    })?;
+    };
+    match &file.body {
+        Body::Outside(opening) => opening.list(file.position(), capacity, &mut take)?,
+        _ => node.list(file.position(), &mut take)?,
+    }
     if used == 0 && full {
         return Err(Errno::EINVAL);
     }

@@ -1,7 +1,9 @@
 //! What a file system is: statfs, fstatfs.
 
+use abi::Errno;
 use abi::file::{PIPEFS_MAGIC, ST_RDONLY, ST_RELATIME, ST_VALID, Statfs};
 use kernel::file::{FinalLink, Node};
+use machine::Room;
 
 use super::HERE;
 use super::locate::lookup;
@@ -10,19 +12,22 @@ use crate::call::{Call, CallResult};
 pub fn statfs(call: &Call<'_>, path: u64, address: u64) -> CallResult {
     let path = call.read_path(path)?;
     let node = lookup(call, HERE, &path, FinalLink::Follow)?;
-    call.write(address, &record(&node)).map(|()| 0)
+    call.write(address, &record(&node)?).map(|()| 0)
 }
 
 pub fn fstatfs(call: &Call<'_>, descriptor: u64, address: u64) -> CallResult {
     let file = call.any_file(descriptor)?;
-    let record = file.node().map_or_else(nameless, |node| record(node));
+    let record = file.node().map_or_else(|| Ok(nameless()), |node| record(node))?;
     call.write(address, &record).map(|()| 0)
 }
 
-fn record(node: &Node) -> Statfs {
+fn record(node: &Node) -> Result<Statfs, Errno> {
     let numbers = node.volume().numbers();
+    if let Some(room) = node.room() {
+        return Ok(record_outside(&room?));
+    }
     let read_only = if numbers.read_only { ST_RDONLY } else { 0 };
-    Statfs {
+    Ok(Statfs {
         f_type: numbers.magic as i64,
         f_bsize: numbers.block_bytes as i64,
         f_blocks: numbers.blocks as i64,
@@ -34,6 +39,22 @@ fn record(node: &Node) -> Statfs {
         f_namelen: numbers.name_bytes_max as i64,
         f_frsize: numbers.block_bytes as i64,
         f_flags: i64::from(ST_VALID | ST_RELATIME | read_only),
+        ..Statfs::zeroed()
+    })
+}
+
+fn record_outside(room: &Room) -> Statfs {
+    Statfs {
+        f_type: room.magic as i64,
+        f_bsize: room.block_bytes as i64,
+        f_blocks: room.blocks as i64,
+        f_bfree: room.blocks_free as i64,
+        f_bavail: room.blocks_available as i64,
+        f_files: room.nodes as i64,
+        f_ffree: room.nodes_free as i64,
+        f_namelen: room.name_bytes_max as i64,
+        f_frsize: room.block_bytes as i64,
+        f_flags: room.flags as i64,
         ..Statfs::zeroed()
     }
 }

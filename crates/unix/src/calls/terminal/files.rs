@@ -49,7 +49,7 @@ fn block_bytes(file: &OpenFile) -> u32 {
 }
 
 fn set_close_on_exec(call: &Call<'_>, descriptor: u64, close_on_exec: bool) -> CallResult {
-    call.process().files().set_close_on_exec(Descriptor::from_register(descriptor), close_on_exec)?;
+    call.files().set_close_on_exec(Descriptor::from_register(descriptor), close_on_exec)?;
     Ok(0)
 }
 
@@ -57,7 +57,7 @@ fn set_nonblocking(call: &Call<'_>, file: &Arc<OpenFile>, argument: u64) -> Call
     let on: u32 = call.read(argument)?;
     let others = file.flags() & !O_NONBLOCK;
     file.set_flags(if on != 0 { others | O_NONBLOCK } else { others });
-    call.process().files().rebind(file);
+    call.files().rebind(file);
     Ok(0)
 }
 
@@ -83,7 +83,7 @@ fn query_size(call: &Call<'_>, file: &OpenFile, argument: u64) -> CallResult {
 }
 
 fn has_attributes(file: &OpenFile) -> bool {
-    matches!(file.body, Body::Node)
+    matches!(file.body, Body::Node | Body::Outside(_))
 }
 
 /// No attribute can be set; to set none is fine. Error: `ENOTSUP`.
@@ -103,7 +103,7 @@ fn clone(call: &Call<'_>, to: &OpenFile, descriptor: u64) -> CallResult {
     if from.is_directory() || to.is_directory() {
         return Err(Errno::EISDIR);
     }
-    if from.content().is_none() || to.content().is_none() {
+    if !from.has_data() || !to.has_data() {
         return Err(Errno::EINVAL);
     }
     from.check_readable()?;
@@ -119,8 +119,8 @@ fn clone_range(call: &Call<'_>, to: &OpenFile, argument: u64) -> CallResult {
 
 /// `FIONREAD` of regular files, pipes and channels; terminals and sockets have their own.
 fn readable_bytes(call: &Call<'_>, file: &OpenFile, argument: u64) -> Option<CallResult> {
-    let bytes = if let Some(content) = file.content() {
-        (content.size() as i64).wrapping_sub(file.position() as i64) as u32
+    let bytes = if file.has_data() {
+        (file.size() as i64).wrapping_sub(file.position() as i64) as u32
     } else if let Some(end) = file.stream_of::<PipeEnd>() {
         end.pipe().fill() as u32
     } else {

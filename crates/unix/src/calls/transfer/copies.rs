@@ -4,6 +4,7 @@ use alloc::sync::Arc;
 
 use abi::Errno;
 use abi::file::O_APPEND;
+use kernel::file::Opening;
 use kernel::pipe::{PipeEnd, Side};
 
 use super::vectors::{ranges, read_ranges, write_ranges};
@@ -64,6 +65,7 @@ fn take(call: &Call<'_>, from: &End, piece: &mut [u8], nonblocking: bool) -> Res
             piece[..bytes].copy_from_slice(&rest[..bytes]);
             Ok(bytes)
         }
+        Body::Outside(opening) => opening.read_at(from.position(), piece),
         Body::Node => {
             let content = from.file.content().ok_or(Errno::EINVAL)?;
             let read = content.read_at(from.position(), piece);
@@ -84,6 +86,9 @@ fn give(call: &Call<'_>, to: &mut End, piece: &[u8], nonblocking: bool) -> Resul
         note_broken(call, &written);
         return written;
     }
+    if let Some(opening) = to.file.outside() {
+        return give_outside(call, to, opening.clone(), piece);
+    }
     let position = if to.at == At::Position && to.file.is_appending() { end_of(&to.file) } else { to.position() };
     let allowed = within_file_limit(call, position, piece.len() as u64)? as usize;
     let written = to.file.content().ok_or(Errno::EINVAL)?.write_at(position, &piece[..allowed])?;
@@ -91,6 +96,18 @@ fn give(call: &Call<'_>, to: &mut End, piece: &[u8], nonblocking: bool) -> Resul
     match &mut to.at {
         At::Offset(offset) => *offset = position + written as u64,
         _ => to.file.set_position(position + written as u64),
+    }
+    Ok(written)
+}
+
+fn give_outside(call: &Call<'_>, to: &mut End, opening: Arc<Opening>, piece: &[u8]) -> Result<usize, Errno> {
+    let position = to.position();
+    let allowed = within_file_limit(call, position, piece.len() as u64)? as usize;
+    let written = opening.write_at(position, &piece[..allowed])?;
+    if to.at == At::Position && to.file.is_appending() {
+        to.file.set_position(opening.size());
+    } else {
+        to.advance(written);
     }
     Ok(written)
 }
@@ -178,7 +195,7 @@ pub fn copy_file_range(call: &Call<'_>, source: [u64; 2], target: [u64; 2], byte
     if from.file.is_directory() || to.file.is_directory() {
         return Err(Errno::EISDIR);
     }
-    if from.file.content().is_none() || to.file.content().is_none() {
+    if !from.file.has_data() || !to.file.has_data() {
         return Err(Errno::EINVAL);
     }
     from.file.check_readable()?;

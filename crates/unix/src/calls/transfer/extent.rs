@@ -5,7 +5,7 @@ use core::ops::Range;
 use abi::Errno;
 use abi::file::{AT_FDCWD, FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE};
 use abi::signal::SIGXFSZ;
-use kernel::file::{Access, FinalLink, Node, NodeKind};
+use kernel::file::{Access, FinalLink, Node, NodeKind, Opening};
 use kernel::space::{BackingIdentity, Forget};
 use machine::PAGE_BYTES;
 
@@ -36,17 +36,34 @@ pub fn ftruncate(call: &Call<'_>, descriptor: u64, length: i64) -> CallResult {
     let length = u64::try_from(length).map_err(|_| Errno::EINVAL)?;
     let file = call.file(descriptor)?;
     let node = file.node().filter(|node| node.kind() == NodeKind::Regular && file.is_writable());
-    set_size(call, node.ok_or(Errno::EINVAL)?, length)
+    let node = node.ok_or(Errno::EINVAL)?;
+    match file.outside() {
+        Some(opening) => resize_outside(call, opening, length),
+        None => set_size(call, node, length),
+    }
+}
+
+fn resize_outside(call: &Call<'_>, opening: &Opening, length: u64) -> CallResult {
+    let limit = call.process().limits.borrow().file_bytes();
+    if length > limit && length > opening.size() {
+        raise_on_caller(call, SIGXFSZ);
+        return Err(Errno::EFBIG);
+    }
+    opening.resize(length).map(|()| 0)
 }
 
 fn set_size(call: &Call<'_>, node: &Node, length: u64) -> CallResult {
-    let old = node.content().map_or(0, |content| content.size());
+    let old = match node.foreign() {
+        Some(_) => node.attributes().size_bytes,
+        None => node.content().map_or(0, |content| content.size()),
+    };
     if length > old && length > call.process().limits.borrow().file_bytes() {
         raise_on_caller(call, SIGXFSZ);
         return Err(Errno::EFBIG);
     }
     node.truncate(length, &call.process().credentials.borrow(), call.now())?;
-    if length < old {
+    // Maps of a file outside show what is there.
+    if length < old && node.foreign().is_none() {
         forget_mappings(call, node, length.div_ceil(PAGE)..u64::MAX);
     }
     Ok(0)
@@ -58,7 +75,7 @@ pub fn forget_mappings(call: &Call<'_>, node: &Node, pages: Range<u64>) {
 }
 
 fn forget(call: &Call<'_>, node: &Node, pages: Range<u64>, what: Forget) {
-    let (device_major, device_minor) = node.volume().device();
+    let (device_major, device_minor) = node.device();
     let identity = BackingIdentity { device_major, device_minor, inode: node.number() };
     for process in call.unix.tasks.processes() {
         if let Some(space) = process.space() {
@@ -73,6 +90,13 @@ pub fn fallocate(call: &Call<'_>, descriptor: u64, mode: u32, offset: i64, lengt
     let file = call.file(descriptor)?;
     if offset < 0 || length <= 0 {
         return Err(Errno::EINVAL);
+    }
+    if let Some(opening) = file.outside().filter(|_| file.is_writable()) {
+        let end = offset.checked_add(length).ok_or(Errno::EFBIG)? as u64;
+        if mode & FALLOC_FL_KEEP_SIZE == 0 && end > opening.size() {
+            super::within_file_limit(call, end - 1, 1)?;
+        }
+        return opening.allocate(mode, offset as u64..end).map(|()| 0);
     }
     let punches = mode & FALLOC_FL_PUNCH_HOLE != 0;
     if mode & !(FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE) != 0 || (punches && mode & FALLOC_FL_KEEP_SIZE == 0) {
@@ -120,13 +144,35 @@ pub fn fadvise(call: &Call<'_>, descriptor: u64, length: i64, advice: u32) -> Ca
 pub fn readahead(call: &Call<'_>, descriptor: u64) -> CallResult {
     let file = call.file(descriptor)?;
     file.check_readable()?;
-    if file.content().is_some() { Ok(0) } else { Err(Errno::EINVAL) }
+    if file.has_data() { Ok(0) } else { Err(Errno::EINVAL) }
 }
 
-/// Nothing is kept anywhere else. Errors: `EBADF`, `EINVAL` for a stream.
+/// What is outside of the machine is made safe there; nothing else is kept anywhere else. Errors: `EBADF`, `EINVAL`
+/// for a stream, those of the other side.
 pub fn fsync(call: &Call<'_>, descriptor: u64) -> CallResult {
     let file = call.file(descriptor)?;
+    if let Body::Outside(opening) = &file.body {
+        return opening.sync().map(|()| 0);
+    }
     if matches!(file.body, Body::Stream(_)) { Err(Errno::EINVAL) } else { Ok(0) }
+}
+
+/// Without the times. Errors: as `fsync`.
+pub fn fdatasync(call: &Call<'_>, descriptor: u64) -> CallResult {
+    let file = call.file(descriptor)?;
+    match &file.body {
+        Body::Outside(opening) => opening.sync_data().map(|()| 0),
+        _ => fsync(call, descriptor),
+    }
+}
+
+/// Other files of a file system outside of the machine are synchronized by who wrote them. Error: `EBADF`.
+pub fn syncfs(call: &Call<'_>, descriptor: u64) -> CallResult {
+    let file = call.file(descriptor)?;
+    match &file.body {
+        Body::Outside(opening) => opening.sync().map(|()| 0),
+        _ => Ok(0),
+    }
 }
 
 /// Errors: `EBADF`, `EINVAL` for unknown flags or an impossible range, `ESPIPE` for what is no file or directory.

@@ -6,10 +6,11 @@ use alloc::vec::Vec;
 use abi::Errno;
 use abi::Field;
 use abi::file::{IOV_MAX, Iovec, RWF_APPEND, RWF_DSYNC, RWF_HIPRI, RWF_NOWAIT, RWF_SYNC};
+use kernel::file::Opening;
 use kernel::pipe::ATOMIC_BYTES;
 use kernel::stream::{Stream, UserRange};
 
-use super::{At, end_of, note_broken, positioned, read_at, write_at, write_stream};
+use super::{At, end_of, note_broken, positioned, read_at, within_file_limit, write_at, write_stream};
 use crate::call::{Call, CallResult};
 use crate::files::{Body, OpenFile};
 use crate::limits::TRANSFER_BYTES_MAX;
@@ -137,6 +138,9 @@ pub fn write_ranges(call: &Call<'_>, file: &Arc<OpenFile>, buffers: &Ranges, at:
     if let Body::Stream(stream) = &file.body {
         return write_ranges_to_stream(call, file, stream, buffers);
     }
+    if let Some(opening) = file.outside().filter(|_| at == At::End || file.is_appending()) {
+        return append_ranges(call, file, opening, buffers, at);
+    }
     let start = match at {
         _ if at == At::End || file.is_appending() => end_of(file),
         At::Offset(offset) => offset,
@@ -159,6 +163,28 @@ pub fn write_ranges(call: &Call<'_>, file: &Arc<OpenFile>, buffers: &Ranges, at:
         file.set_position(start + done as u64);
     }
     Ok(done)
+}
+
+/// Appends outside of the machine, in one piece: others append too.
+fn append_ranges(
+    call: &Call<'_>,
+    file: &OpenFile,
+    opening: &Opening,
+    buffers: &Ranges,
+    at: At,
+) -> Result<usize, Errno> {
+    let end = opening.size();
+    let allowed = within_file_limit(call, end, buffers.bytes as u64)? as usize;
+    let whole = match buffers.ranges.as_slice() {
+        [] => return Ok(0),
+        [one] if file.is_appending() => return opening.write_user(end, one.address, allowed.min(one.bytes)),
+        _ => gather(call, buffers).ok_or(Errno::EFAULT)?,
+    };
+    let written = opening.write_at(end, &whole[..allowed.min(whole.len())])?;
+    if !matches!(at, At::Offset(_)) {
+        file.set_position(opening.size());
+    }
+    Ok(written)
 }
 
 fn write_ranges_to_stream(

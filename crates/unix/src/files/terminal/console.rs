@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use kernel::tty::Tty;
 use machine::{Channel, KernelCell, Machine, Received};
+use queue::spsc::{self, Consumer, Producer};
 
 use super::Terminal;
 
@@ -15,16 +16,18 @@ const SENT_BYTES: usize = 4096;
 
 /// Bytes on their way between the channel and the tty.
 pub struct Console {
-    /// Received, but refused by the tty.
-    kept: KernelCell<Vec<u8>>,
-    /// Room for moving output.
+    /// Received, and not yet taken by the tty: an SP-SC queue, for the channel is one producer and the tty one consumer
+    /// (S-38). What the tty refuses stays in it.
+    kept: KernelCell<Kept>,
+    /// Room for moving bytes.
     scratch: KernelCell<Vec<u8>>,
 }
 
+type Kept = (Producer<u8>, Consumer<u8>);
+
 impl Console {
     pub fn new() -> Console {
-        let scratch = vec![0; SENT_BYTES];
-        Console { kept: KernelCell::new(Vec::with_capacity(KEPT_BYTES)), scratch: KernelCell::new(scratch) }
+        Console { kept: KernelCell::new(spsc::pair(KEPT_BYTES)), scratch: KernelCell::new(vec![0; SENT_BYTES]) }
     }
 
     /// Moves output from the tty to the channel while that has room.
@@ -53,12 +56,15 @@ impl Console {
     pub fn give_to(&self, terminal: &Terminal) {
         loop {
             let received = self.receive(terminal);
-            let waiting = self.kept.borrow().len();
+            let mut scratch = self.scratch.borrow_mut();
+            // The tty looks for ^S and ^Q in all that waits, so it is shown all.
+            let waiting = self.kept.borrow_mut().1.peek(&mut scratch[..KEPT_BYTES]);
             if waiting == 0 {
                 break;
             }
-            let effects = terminal.tty.borrow_mut().device_input(&self.kept.borrow());
-            self.kept.borrow_mut().drain(..effects.accepted);
+            let effects = terminal.tty.borrow_mut().device_input(&scratch[..waiting]);
+            drop(scratch);
+            self.kept.borrow_mut().1.skip(effects.accepted);
             terminal.apply(effects);
             if received == 0 || effects.accepted < waiting {
                 break;
@@ -70,16 +76,16 @@ impl Console {
     fn receive(&self, terminal: &Terminal) -> usize {
         let machine = terminal.unix.machine;
         let mut kept = self.kept.borrow_mut();
-        let old = kept.len();
-        let room = machine.receivable(Channel::Terminal).min(KEPT_BYTES - old);
-        if room == 0 && old > 0 {
+        let free = kept.0.room();
+        let room = machine.receivable(Channel::Terminal).min(free);
+        if room == 0 && free < KEPT_BYTES {
             return 0;
         }
-        kept.resize(old + room, 0);
-        let received = machine.receive(Channel::Terminal, &mut kept[old..]);
+        let mut scratch = self.scratch.borrow_mut();
+        let received = machine.receive(Channel::Terminal, &mut scratch[..room]);
         let bytes = if let Received::Bytes(bytes) = received { bytes } else { 0 };
-        kept.truncate(old + bytes);
-        drop(kept);
+        kept.0.put_slice(&scratch[..bytes]);
+        drop((kept, scratch));
         if received == Received::End {
             terminal.hang_up();
         }

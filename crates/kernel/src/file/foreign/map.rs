@@ -1,0 +1,96 @@
+//! Pages of a file outside of the machine, for maps: the other side's own pages, lent as frames. So a shared map is
+//! shared with everybody there, a private one sees what others write until it copies, and nothing is written back.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::cell::Cell;
+
+use abi::Errno;
+use machine::{FrameNumber, KernelCell, PAGE_BYTES, WINDOW_PAGES};
+
+use super::errno_of;
+use super::opening::Opening;
+use crate::space::{BackingError, Page};
+
+const PAGE: u64 = PAGE_BYTES as u64;
+
+/// All maps of one file for reading, or all for writing.
+pub struct ForeignMap {
+    opening: Arc<Opening>,
+    is_writable: bool,
+    /// The size when it was last asked for.
+    size_bytes: Cell<u64>,
+    /// Windows by number, in the order in which they were needed.
+    windows: KernelCell<Vec<(u64, Vec<Page>)>>,
+}
+
+impl Opening {
+    /// The map of this file; `is_writable` needs an opening for reading and writing.
+    #[allow(clippy::arc_with_non_send_sync, reason = "kernel data is shared under the big lock, see KernelCell")]
+    pub fn map(self: &Arc<Opening>, is_writable: bool) -> Arc<ForeignMap> {
+        let known = self.node().foreign().and_then(|node| node.maps.borrow()[is_writable as usize].upgrade());
+        if let Some(map) = known {
+            return map;
+        }
+        let map = Arc::new(ForeignMap {
+            opening: self.clone(),
+            is_writable,
+            size_bytes: Cell::new(0),
+            windows: KernelCell::new(Vec::new()),
+        });
+        if let Some(node) = self.node().foreign() {
+            node.maps.borrow_mut()[is_writable as usize] = Arc::downgrade(&map);
+        }
+        map
+    }
+}
+
+impl ForeignMap {
+    /// The page `index` of the file. Errors: it lies behind the end, or no window is left for it.
+    pub fn page(&self, index: u64) -> Result<Page, BackingError> {
+        if index >= self.size_bytes.get().div_ceil(PAGE) {
+            self.size_bytes.set(self.opening.size());
+        }
+        if index >= self.size_bytes.get().div_ceil(PAGE) {
+            return Err(BackingError::PastEnd);
+        }
+        let (window, within) = (index / WINDOW_PAGES, (index % WINDOW_PAGES) as usize);
+        if let Some((_, pages)) = self.windows.borrow().iter().find(|(number, _)| *number == window) {
+            return Ok(pages[within].clone());
+        }
+        let pages = self.open_window(window).map_err(|_| BackingError::OutOfMemory)?;
+        let page = pages[within].clone();
+        self.windows.borrow_mut().push((window, pages));
+        Ok(page)
+    }
+
+    /// The file's bytes go to where they are safe.
+    pub fn sync(&self) -> Result<(), Errno> {
+        self.opening.sync_data()
+    }
+
+    fn open_window(&self, window: u64) -> Result<Vec<Page>, Errno> {
+        let mut pages = Vec::new();
+        pages.try_reserve_exact(WINDOW_PAGES as usize).map_err(|_| Errno::ENOMEM)?;
+        let (far, handle) = self.opening.far();
+        let first = far.map(handle, window * WINDOW_PAGES, self.is_writable).map_err(errno_of)?;
+        let pool = self.opening.node().volume().pool();
+        pages.extend((0..WINDOW_PAGES as u32).map(|offset| pool.lend(FrameNumber(first.0 + offset))));
+        Ok(pages)
+    }
+}
+
+impl Drop for ForeignMap {
+    fn drop(&mut self) {
+        for (_, pages) in core::mem::take(&mut *self.windows.borrow_mut()) {
+            let Some(first) = pages.first().map(Page::frame) else { continue };
+            if pages.iter().any(Page::is_shared) {
+                // Somebody still shows a page: the window stays, and the opening with it.
+                core::mem::forget(self.opening.clone());
+                continue;
+            }
+            drop(pages);
+            self.opening.far().0.unmap(first);
+        }
+    }
+}

@@ -1,0 +1,382 @@
+//! File systems outside of the machine, joined to the tree of names by mounting (S-98: other file systems join
+//! through monitor and switch): the host's own when hosted, a shared folder of a virtual machine.
+//!
+//! A [`Node`] of such a volume stands for a place on the other side. It keeps no copy of anything: attributes, names
+//! and data are asked for each time, because others change them meanwhile. While a node is alive its place is held, so
+//! one place is one node (found by device and number), however often its name is looked up.
+//!
+//! A volume in memory may be laid over such a tree. What it holds is seen instead of what is there; its directories
+//! are joined with those of the same name, but for the *memory folders*, which are seen alone (`/tmp`, `/dev`).
+
+mod change;
+mod ferry;
+mod map;
+mod opening;
+
+use alloc::sync::{Arc, Weak};
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use abi::Errno;
+use machine::{About, Foreign, Handle, KernelCell, Refused, Room};
+
+pub use ferry::{FACTS, Ferry, templates};
+pub use map::ForeignMap;
+pub use opening::Opening;
+
+use super::attributes::{Attributes, NodeKind, Time};
+use super::attributes::{Meta, NewNode};
+use super::credentials::{Access, Credentials};
+use super::limits::PATH_BYTES_MAX;
+use super::node::{Data, Node};
+use super::volume::Volume;
+
+/// Directories that are kept though nobody uses them, so that walking through them is cheap. Files are not kept: what
+/// was removed on the other side could not be freed there.
+const RECENT_MAX: usize = 128;
+
+/// A machine that never joins anything has the code for it left out when its image is linked: nothing but
+/// [`Volume::outside`] stores this word.
+static JOINED: AtomicBool = AtomicBool::new(false);
+
+/// Whether there is any volume outside of the machine.
+pub(super) fn is_any_joined() -> bool {
+    JOINED.load(Ordering::Relaxed)
+}
+
+/// What a volume outside of the machine knows.
+pub struct ForeignTree {
+    far: &'static dyn Foreign,
+    /// In whose name the other side is asked.
+    identity: Credentials,
+    /// All that are alive, sorted. Binary search in a plain vector: few are alive, and it takes little code.
+    nodes: KernelCell<Vec<(Key, Weak<Node>)>>,
+    /// The one used longest ago first.
+    recent: KernelCell<Vec<Arc<Node>>>,
+    /// Directories of the volume laid over that are seen alone.
+    alone: KernelCell<Vec<Arc<Node>>>,
+}
+
+/// Device and number.
+type Key = ((u32, u32), u64);
+
+/// What a node outside of the machine keeps.
+pub struct ForeignNode {
+    far: &'static dyn Foreign,
+    place: Handle,
+    device: (u32, u32),
+    /// The directory in memory that is laid over this one.
+    over: KernelCell<Option<Arc<Node>>>,
+    /// Maps for reading and for writing, while they are used.
+    maps: KernelCell<[Weak<ForeignMap>; 2]>,
+    /// Holds the record locks of this machine's processes against those of others.
+    lock_holder: KernelCell<Option<Handle>>,
+}
+
+impl Drop for ForeignNode {
+    fn drop(&mut self) {
+        let holder = self.lock_holder.borrow_mut().take();
+        if let Some(holder) = holder {
+            self.far.release(holder);
+        }
+        self.far.release(self.place);
+    }
+}
+
+/// The other side's error as a program sees it. A place that has gone has no name any more; descriptors of the other
+/// side are not the program's.
+pub(super) fn errno_of(Refused(number): Refused) -> Errno {
+    match Errno::from_number(number) {
+        Some(Errno::ESTALE) => Errno::ENOENT,
+        Some(Errno::EMFILE) => Errno::ENFILE,
+        Some(errno) => errno,
+        None => Errno::EIO,
+    }
+}
+
+pub(super) fn time_of((seconds, nanos): machine::Moment) -> Time {
+    Time { seconds, nanos }
+}
+
+pub(super) fn kind_of(about: &About) -> NodeKind {
+    let (major, minor) = about.special;
+    match about.mode & 0o170_000 {
+        0o010_000 => NodeKind::Fifo,
+        0o020_000 => NodeKind::CharDevice(major, minor),
+        0o040_000 => NodeKind::Directory,
+        0o060_000 => NodeKind::BlockDevice(major, minor),
+        0o120_000 => NodeKind::Symlink,
+        0o140_000 => NodeKind::Socket,
+        _ => NodeKind::Regular,
+    }
+}
+
+impl ForeignTree {
+    pub(super) fn new(far: &'static dyn Foreign, identity: Credentials) -> ForeignTree {
+        ForeignTree {
+            far,
+            identity,
+            nodes: KernelCell::new(Vec::new()),
+            recent: KernelCell::new(Vec::new()),
+            alone: KernelCell::new(Vec::new()),
+        }
+    }
+
+    /// The other side checks what this user may do; for anybody else the mode bits decide first.
+    pub(super) fn speaks_for(&self, who: &Credentials) -> bool {
+        self.identity == *who
+    }
+
+    /// Asks the other side; if it has no descriptor left, once more after giving some back.
+    pub(super) fn ask<T>(&self, question: impl Fn(&'static dyn Foreign) -> Result<T, Refused>) -> Result<T, Errno> {
+        match question(self.far) {
+            Err(Refused(number)) if number == Errno::EMFILE as u16 || number == Errno::ENFILE as u16 => {
+                self.give_back();
+                question(self.far).map_err(errno_of)
+            }
+            answer => answer.map_err(errno_of),
+        }
+    }
+
+    /// Lets the other side have its places back that nobody uses.
+    #[cold]
+    fn give_back(&self) {
+        let recent = core::mem::take(&mut *self.recent.borrow_mut());
+        drop(recent);
+    }
+
+    /// The node of a place; `place` is used up.
+    fn adopt(&self, volume: &Arc<Volume>, place: Handle) -> Result<Arc<Node>, Errno> {
+        let about = match self.ask(|far| far.about(place)) {
+            Ok(about) => about,
+            Err(error) => {
+                self.far.release(place);
+                return Err(error);
+            }
+        };
+        let key = (about.device, about.number);
+        let foreign = ForeignNode {
+            far: self.far,
+            place,
+            device: about.device,
+            over: KernelCell::new(None),
+            maps: KernelCell::new([Weak::new(), Weak::new()]),
+            lock_holder: KernelCell::new(None),
+        };
+        if let Some(node) = self.known(key, &about) {
+            return Ok(node);
+        }
+        let node = Node::outside(volume, about.number, kind_of(&about), Data::Foreign(foreign));
+        let mut nodes = self.nodes.borrow_mut();
+        match nodes.binary_search_by_key(&key, |(known, _)| *known) {
+            // A thing of another kind has the number now.
+            Ok(index) => nodes[index].1 = Arc::downgrade(&node),
+            Err(index) => nodes.insert(index, (key, Arc::downgrade(&node))),
+        }
+        Ok(node)
+    }
+
+    fn known(&self, key: Key, about: &About) -> Option<Arc<Node>> {
+        let nodes = self.nodes.borrow();
+        let index = nodes.binary_search_by_key(&key, |(known, _)| *known).ok()?;
+        let node = nodes[index].1.upgrade()?;
+        (node.kind() == kind_of(about)).then_some(node)
+    }
+
+    /// Called when a node goes.
+    pub(super) fn forget(&self, node: &Node) {
+        let Some(foreign) = node.foreign() else { return };
+        let key = (foreign.device, node.number());
+        let mut nodes = self.nodes.borrow_mut();
+        if let Ok(index) = nodes.binary_search_by_key(&key, |(known, _)| *known)
+            && core::ptr::eq(nodes[index].1.as_ptr(), node)
+        {
+            nodes.remove(index);
+        }
+    }
+
+    fn keep(&self, node: &Arc<Node>) {
+        let dropped = {
+            let mut recent = self.recent.borrow_mut();
+            if recent.iter().any(|kept| Arc::ptr_eq(kept, node)) {
+                return;
+            }
+            let oldest = if recent.len() >= RECENT_MAX { Some(recent.remove(0)) } else { None };
+            recent.push(node.clone());
+            oldest
+        };
+        drop(dropped);
+    }
+
+    pub(super) fn let_go(&self, node: &Arc<Node>) {
+        let mut recent = self.recent.borrow_mut();
+        if let Some(index) = recent.iter().position(|kept| Arc::ptr_eq(kept, node)) {
+            let dropped = recent.remove(index);
+            drop(recent);
+            drop(dropped);
+        }
+    }
+
+    /// `node`, a directory of the volume laid over, is seen alone.
+    pub fn show_alone(&self, node: &Arc<Node>) {
+        self.alone.borrow_mut().push(node.clone());
+    }
+
+    fn is_alone(&self, node: &Arc<Node>) -> bool {
+        !node.is_directory() || self.alone.borrow().iter().any(|alone| Arc::ptr_eq(alone, node))
+    }
+}
+
+impl Volume {
+    /// The volume of the trees that a machine finds outside. They are asked in the name of `identity`.
+    pub fn outside(
+        pool: &'static crate::space::FramePool,
+        far: &'static dyn Foreign,
+        identity: Credentials,
+        minor: u32,
+    ) -> Arc<Volume> {
+        JOINED.store(true, Ordering::Relaxed);
+        Volume::with_tree(pool, ForeignTree::new(far, identity), minor)
+    }
+}
+
+impl Node {
+    /// The top of tree `index` of a volume outside of the machine, with `over` laid over it.
+    /// Errors: `ENOENT` if there is no such tree, `EINVAL` for another volume.
+    pub fn foreign_top(volume: &Arc<Volume>, index: usize, over: Option<Arc<Node>>) -> Result<Arc<Node>, Errno> {
+        let tree = volume.foreign().ok_or(Errno::EINVAL)?;
+        let place = tree.ask(|far| far.top(index))?;
+        let node = tree.adopt(volume, place)?;
+        if let Some(foreign) = node.foreign() {
+            *foreign.over.borrow_mut() = over;
+        }
+        Ok(node)
+    }
+
+    fn outside(volume: &Arc<Volume>, number: u64, kind: NodeKind, data: Data) -> Arc<Node> {
+        let new = NewNode { mode: 0, user: 0, group: 0, now: Time::default() };
+        Node::assemble_outside(volume, number, kind, data, new)
+    }
+
+    /// What a node outside of the machine keeps.
+    pub fn foreign(&self) -> Option<&ForeignNode> {
+        match self.data() {
+            Data::Foreign(foreign) if is_any_joined() => Some(foreign),
+            _ => None,
+        }
+    }
+
+    /// The node and its volume's tree, if it is outside of the machine.
+    pub(super) fn abroad(&self) -> Option<(&ForeignNode, &ForeignTree)> {
+        Some((self.foreign()?, self.volume().foreign()?))
+    }
+
+    /// What the other side says of a node there, now. One that cannot be asked has no links left.
+    pub(super) fn about(&self, foreign: &ForeignNode) -> About {
+        let asked = self.volume().foreign().and_then(|tree| tree.ask(|far| far.about(foreign.place)).ok());
+        asked.unwrap_or(About { device: foreign.device, number: self.number(), ..About::default() })
+    }
+
+    /// Numbers of the file system that a node outside of the machine is in.
+    pub fn room(&self) -> Option<Result<Room, Errno>> {
+        let (foreign, tree) = self.abroad()?;
+        Some(tree.ask(|far| far.room(foreign.place)))
+    }
+}
+
+impl ForeignNode {
+    pub fn device(&self) -> (u32, u32) {
+        self.device
+    }
+
+    pub(super) fn meta_of(about: &About) -> Meta {
+        Meta {
+            mode: about.mode & 0o7777,
+            user: about.user,
+            group: about.group,
+            links: about.links,
+            accessed: time_of(about.accessed),
+            modified: time_of(about.modified),
+            changed: time_of(about.changed),
+            born: time_of(about.born),
+        }
+    }
+
+    pub(super) fn attributes_of(about: &About) -> Attributes {
+        Attributes {
+            volume_device: about.device,
+            number: about.number,
+            kind: kind_of(about),
+            mode: about.mode & 0o7777,
+            links: about.links,
+            user: about.user,
+            group: about.group,
+            size_bytes: about.bytes,
+            blocks_512: about.blocks_512,
+            accessed: time_of(about.accessed),
+            modified: time_of(about.modified),
+            changed: time_of(about.changed),
+            born: time_of(about.born),
+        }
+    }
+}
+
+/// Looking names up.
+impl ForeignTree {
+    /// The node called `name` in the directory `this`.
+    pub(super) fn child(&self, this: &Arc<Node>, name: &[u8]) -> Result<Arc<Node>, Errno> {
+        let foreign = this.foreign().ok_or(Errno::ENOTDIR)?;
+        let over = foreign.over.borrow().as_ref().and_then(|over| over.child(name).ok());
+        if let Some(laid) = over.as_ref().filter(|laid| self.is_alone(laid)) {
+            laid.show_in(this, name);
+            return Ok(laid.clone());
+        }
+        let found = self.find(this, foreign, name);
+        match (found, over) {
+            (Ok(node), None) => Ok(node),
+            (Ok(node), Some(over)) if node.is_directory() => {
+                if let Some(below) = node.foreign() {
+                    *below.over.borrow_mut() = Some(over);
+                }
+                Ok(node)
+            }
+            (Ok(_), Some(over)) | (Err(Errno::ENOENT), Some(over)) => {
+                over.show_in(this, name);
+                Ok(over)
+            }
+            (Err(error), _) => Err(error),
+        }
+    }
+
+    fn find(&self, this: &Arc<Node>, foreign: &ForeignNode, name: &[u8]) -> Result<Arc<Node>, Errno> {
+        let about = self.ask(|far| far.about_name(foreign.place, name))?;
+        let node = match self.known((about.device, about.number), &about) {
+            Some(node) => node,
+            None => {
+                let place = self.ask(|far| far.find(foreign.place, name))?;
+                self.adopt(this.volume(), place)?
+            }
+        };
+        node.show_in(this, name);
+        if node.is_directory() {
+            self.keep(&node);
+        }
+        Ok(node)
+    }
+
+    /// Where a symlink leads.
+    pub(super) fn link_target(&self, foreign: &ForeignNode) -> Result<Arc<[u8]>, Errno> {
+        let mut target = Vec::new();
+        target.try_reserve_exact(PATH_BYTES_MAX).map_err(|_| Errno::ENOMEM)?;
+        target.resize(PATH_BYTES_MAX, 0);
+        // Only one question is asked at a time, so the buffer may be lent to it.
+        let target = KernelCell::new(target);
+        let bytes = self.ask(|far| far.link_target(foreign.place, &mut target.borrow_mut()))?;
+        Ok(Arc::from(&target.borrow()[..bytes]))
+    }
+
+    /// Whether `who` may do this to a node: the other side knows better than the mode bits.
+    pub(super) fn permit(&self, foreign: &ForeignNode, access: Access) -> Result<(), Errno> {
+        self.ask(|far| far.may(foreign.place, access.bits()))
+    }
+}

@@ -1,0 +1,176 @@
+//! Pumps (S-30): a thread of the kernel that copies its input stream to its output stream. It joins passive to passive
+//! (S-93): neither side has a thread that would carry the bytes.
+//!
+//! Two ways. Where a caller's thread is at hand it carries them itself (`carry`, what `splice` and `sendfile` do); a
+//! pump has a thread of its own, without a program (S-3).
+//!
+//! A pump's gauge tells how much comes (S-31, S-71): after a turn that filled its buffer it does twice as many before it
+//! lets others run, after one that did not, one.
+
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::any::Any;
+use core::cell::Cell;
+
+use abi::Errno;
+use machine::{KernelCell, Start, TteId};
+
+use crate::gauge::Gauge;
+use crate::link::Users;
+use crate::schedule::Scheduler;
+use crate::stream::{Io, Stream};
+use crate::thread::{State, Thread};
+
+/// Bytes carried at once.
+pub const TURN_BYTES: usize = 4096;
+/// Most turns before others run.
+const TURNS_MOST: u32 = 16;
+/// Most pumps at a time: each has a thread with a stack.
+pub const PUMPS_MOST: usize = 64;
+
+/// Where a pump stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Standing {
+    Running,
+    /// The input ended.
+    Finished,
+    /// `stop` was called.
+    Stopped,
+    Failed(Errno),
+}
+
+/// One pump. Callentries: `start`, `stop`. Callouts: the two streams.
+pub struct Pump {
+    scheduler: &'static Scheduler,
+    thread: Arc<Thread>,
+    ends: KernelCell<Option<Ends>>,
+    standing: Cell<Standing>,
+    stopping: Cell<bool>,
+    /// Bytes carried.
+    bytes: Gauge,
+}
+
+/// What a pump joins, and what must live as long (open files).
+#[derive(Clone)]
+pub struct Ends {
+    pub input: Arc<dyn Stream>,
+    pub output: Arc<dyn Stream>,
+    pub keep: Arc<dyn Any>,
+}
+
+static PUMPS: KernelCell<Vec<Arc<Pump>>> = KernelCell::new(Vec::new());
+
+/// Starts a pump and returns it.
+///
+/// Errors: `EAGAIN` with [`PUMPS_MOST`] running, `ENOMEM`.
+pub fn start(scheduler: &'static Scheduler, ends: Ends) -> Result<Arc<Pump>, Errno> {
+    sweep();
+    if PUMPS.borrow().len() >= PUMPS_MOST {
+        return Err(Errno::EAGAIN);
+    }
+    let tte = scheduler.machine().create_tte(Start::Kernel(run)).map_err(|_| Errno::ENOMEM)?;
+    let pump = Arc::new(Pump {
+        scheduler,
+        thread: Thread::new(tte),
+        ends: KernelCell::new(Some(ends)),
+        standing: Cell::new(Standing::Running),
+        stopping: Cell::new(false),
+        bytes: Gauge::new(Users::One, scheduler.machine().now()),
+    });
+    PUMPS.borrow_mut().push(pump.clone());
+    scheduler.enlist(&pump.thread);
+    scheduler.unblock(&pump.thread);
+    Ok(pump)
+}
+
+/// The pumps that run, and those that have just ended.
+pub fn all() -> Vec<Arc<Pump>> {
+    PUMPS.borrow().clone()
+}
+
+/// Gives back the threads of pumps that have ended. None of them is running: somebody else is.
+fn sweep() {
+    let ended: Vec<_> = PUMPS.borrow_mut().extract_if(.., |pump| pump.thread.state() == State::Ended).collect();
+    for pump in ended {
+        pump.scheduler.discharge(pump.thread.id());
+    }
+}
+
+impl Pump {
+    pub fn id(&self) -> TteId {
+        self.thread.id()
+    }
+
+    pub fn standing(&self) -> Standing {
+        self.standing.get()
+    }
+
+    /// Bytes carried so far.
+    pub fn bytes(&self) -> &Gauge {
+        &self.bytes
+    }
+
+    /// Ends the pump before its next turn. What it has read is written first, unless that would sleep.
+    pub fn stop(&self) {
+        self.stopping.set(true);
+        self.scheduler.unblock(&self.thread);
+    }
+
+    fn pump(&self, ends: &Ends) -> Standing {
+        let interrupted = || self.stopping.get();
+        let io = Io { scheduler: self.scheduler, nonblocking: false, interrupted: &interrupted };
+        let mut buffer = vec![0; TURN_BYTES];
+        let mut turns = 1;
+        loop {
+            let mut full = 0;
+            for _ in 0..turns {
+                match carry(&io, ends, &mut buffer) {
+                    Ok(0) => return Standing::Finished,
+                    Ok(bytes) => {
+                        self.bytes.count(bytes as u64);
+                        full += u32::from(bytes == TURN_BYTES);
+                    }
+                    Err(Errno::EINTR) => return Standing::Stopped,
+                    Err(error) => return Standing::Failed(error),
+                }
+                if interrupted() {
+                    return Standing::Stopped;
+                }
+            }
+            turns = if full == turns { (turns * 2).min(TURNS_MOST) } else { 1 };
+            // A ring of pumps would never let an interrupt in, nor another thread.
+            self.scheduler.machine().serve_interrupts();
+            self.scheduler.yield_now();
+        }
+    }
+}
+
+/// One turn, in the caller's thread: what is there, at most the buffer's size. Returns the bytes; 0 at the end.
+///
+/// Errors: those of the streams; what was read and not written is lost with them.
+pub fn carry(io: &Io<'_>, ends: &Ends, buffer: &mut [u8]) -> Result<usize, Errno> {
+    let bytes = ends.input.read_kernel(io, buffer)?;
+    let mut written = 0;
+    while written < bytes {
+        written += match ends.output.write_kernel(io, &buffer[written..bytes])? {
+            0 => return Err(Errno::EIO),
+            some => some,
+        };
+    }
+    Ok(bytes)
+}
+
+/// The first procedure of every pump's thread, which finds its pump by its own number.
+fn run() -> ! {
+    let found = PUMPS.borrow().iter().find(|pump| pump.id() == pump.scheduler.machine().current_tte()).cloned();
+    let pump = found.expect("a pump is in the list before its thread runs");
+    let ends = pump.ends.borrow_mut().take();
+    if let Some(ends) = ends {
+        pump.standing.set(pump.pump(&ends));
+    }
+    let scheduler = pump.scheduler;
+    drop(pump);
+    // Its own stack must be given back by somebody else. If there is no room for that, the next pump does it.
+    scheduler.end_with(|| _ = scheduler.chain(|_| sweep(), 0))
+}

@@ -1,0 +1,77 @@
+//! Frames that are the host's own pages of a file. Behind the frames of memory the direct map has room for windows of
+//! 1 MiB; each shows a part of one file, shared with everybody on the host. A program's page then shows the same part
+//! of the same file.
+//!
+//! ```text
+//!   DIRECT_MAP ── memory ── | window 0 | window 1 | …       frame numbers go on
+//! ```
+
+use alloc::vec::Vec;
+
+use machine::{FrameNumber, KernelCell, PAGE_BYTES, Refused, WINDOW_PAGES};
+
+use crate::frames;
+use crate::host::{self, HostError, PROT_READ, PROT_WRITE};
+use crate::layout::direct;
+
+/// Windows at once: 16 GiB. The host limits a process to 65,530 mappings, and programs need most of them.
+const WINDOWS_MAX: usize = 16_384;
+const ENOMEM: u16 = 12;
+
+/// A part of a file. The kernel keeps the opening as long as the window.
+#[derive(Clone, Copy)]
+struct Window {
+    fd: i32,
+    offset: u64,
+}
+
+static WINDOWS: KernelCell<Vec<Option<Window>>> = KernelCell::new(Vec::new());
+
+/// First frame of window 0.
+fn base() -> u32 {
+    frames::end().next_multiple_of(WINDOW_PAGES as u32)
+}
+
+/// The number of the window that a frame is in.
+pub fn index_of(frame: FrameNumber) -> Option<usize> {
+    frame.0.checked_sub(base()).map(|number| (number as u64 / WINDOW_PAGES) as usize)
+}
+
+/// The file and the offset behind a frame.
+pub fn source_of(frame: FrameNumber) -> Option<(i32, u64)> {
+    let window = WINDOWS.borrow().get(index_of(frame)?).copied().flatten()?;
+    let page = (frame.0 - base()) as u64 % WINDOW_PAGES;
+    Some((window.fd, window.offset + page * PAGE_BYTES as u64))
+}
+
+pub fn open(fd: i32, first_page: u64, writable: bool) -> Result<FrameNumber, Refused> {
+    let mut windows = WINDOWS.borrow_mut();
+    let free = windows.iter().position(Option::is_none).unwrap_or(windows.len());
+    if free >= WINDOWS_MAX || windows.try_reserve(1).is_err() {
+        return Err(Refused(ENOMEM));
+    }
+    let first = FrameNumber(base() + (free as u64 * WINDOW_PAGES) as u32);
+    let offset = first_page * PAGE_BYTES as u64;
+    let rights = if writable { PROT_READ | PROT_WRITE } else { PROT_READ };
+    let address = direct(first.physical_address());
+    // SAFETY: the window is free, so nothing of the kernel is mapped there.
+    unsafe { host::map_file(address, WINDOW_PAGES * PAGE_BYTES as u64, rights, fd, offset, false) }
+        .map_err(|HostError(number)| Refused(number as u16))?;
+    let window = Some(Window { fd, offset });
+    if free == windows.len() {
+        windows.push(window);
+    } else {
+        windows[free] = window;
+    }
+    Ok(first)
+}
+
+pub fn close(first: FrameNumber) {
+    let Some(index) = index_of(first) else { return };
+    if let Some(window) = WINDOWS.borrow_mut().get_mut(index)
+        && window.take().is_some()
+    {
+        // SAFETY: the kernel gives the window up.
+        let _ = unsafe { host::unmap(direct(first.physical_address()), WINDOW_PAGES * PAGE_BYTES as u64) };
+    }
+}

@@ -1,0 +1,207 @@
+//! Two machines in a row, and the queue between them, become one machine (S-11, R7).
+//!
+//! A state of the product is a pair of states. Where the first machine emits a byte, the second one's steps for that byte
+//! stand instead: for a constant they are known at once; for the input they follow from the row that the input is in, so
+//! the product's rows are as fine as both need. Nothing is tested twice and nothing is queued.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use crate::graph::{Graph, Id, Node, groups};
+use crate::language::{Step, Test, Value};
+
+/// The second machine's step depends on a byte that is not known when the product is made. Not reached by the language
+/// of today, in which emitted bytes are constants or the input.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Unsupported;
+
+/// Where the pair stands, the numbers of nodes in either graph.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    /// Both take.
+    Both(Id, Id),
+    /// The first is at a step; the input is like this byte. The second takes.
+    First(Id, Id, u8),
+    /// The second is at a step for this value, then the first goes on.
+    Second(Id, Value, Id, u8),
+}
+
+struct Maker<'a> {
+    first: &'a Graph,
+    second: &'a Graph,
+    numbers: BTreeMap<Place, Id>,
+    places: Vec<Place>,
+    /// Input bytes that the second machine cannot tell apart, whatever the first makes of them: by their first.
+    like: [u8; 256],
+}
+
+/// The machine that does what `first` does, with `second` behind it.
+pub fn product(first: &Graph, second: &Graph) -> Result<Graph, Unsupported> {
+    let mut maker = Maker { first, second, numbers: BTreeMap::new(), places: Vec::new(), like: [0; 256] };
+    maker.like = maker.classes();
+    maker.number(Place::Both(0, 0));
+    let mut nodes = Vec::new();
+    while let Some(place) = maker.places.get(nodes.len()).copied() {
+        nodes.push(maker.node(place)?);
+    }
+    // Where neither machine has anything left to do, a node was made that does nothing.
+    let skipped = |mut id: Id| {
+        while let Node::Do(NOTHING, next) = nodes[id as usize] {
+            id = next;
+        }
+        id
+    };
+    let nodes = nodes.iter().map(|node| node.redirected(skipped)).collect();
+    let joined = Graph {
+        nodes,
+        words: first.words + second.words,
+        arrays: [&first.arrays[..], &second.arrays].concat(),
+        sets: [&first.sets[..], &second.sets].concat(),
+    };
+    Ok(joined.reduced())
+}
+
+impl Maker<'_> {
+    /// Groups the inputs by what every state of the second machine does with each byte the first can make of them.
+    fn classes(&self) -> [u8; 256] {
+        let mut values: Vec<Value> = self.first.nodes.iter().filter_map(emitted).collect();
+        values.sort();
+        values.dedup();
+        let tables = self.second.nodes.iter().filter_map(|node| match node {
+            Node::Take(table) => Some(table),
+            _ => None,
+        });
+        let tables: Vec<_> = tables.collect();
+        let of = |byte: u8| {
+            let seen = values.iter().map(|value| value.of(byte));
+            seen.flat_map(|byte| tables.iter().map(move |table| table[usize::from(byte)])).collect::<Vec<Id>>()
+        };
+        groups(of).0
+    }
+
+    fn number(&mut self, place: Place) -> Id {
+        let next = self.places.len() as Id;
+        let number = *self.numbers.entry(place).or_insert(next);
+        if number == next {
+            self.places.push(place);
+        }
+        number
+    }
+
+    fn node(&mut self, place: Place) -> Result<Node, Unsupported> {
+        Ok(match place {
+            Place::Both(first, second) => {
+                let Node::Take(table) = &self.first.nodes[first as usize] else { return Err(Unsupported) };
+                let ids = (0..256).map(|byte| self.first(table[byte], second, self.like[byte]));
+                let ids: Vec<Id> = ids.collect();
+                Node::Take(Box::new(core::array::from_fn(|byte| ids[byte])))
+            }
+            Place::First(first, second, like) => match self.first.nodes[first as usize].clone() {
+                Node::Take(_) => return Err(Unsupported),
+                Node::Emit(value, next) => return self.emitted(value, next, second, like),
+                Node::Do(step, next) => Node::Do(step, self.first(next, second, like)),
+                Node::Outside(number, next) => Node::Outside(number, self.first(next, second, like)),
+                Node::Test(test, yes, no) => {
+                    Node::Test(test, self.first(yes, second, like), self.first(no, second, like))
+                }
+            },
+            Place::Second(second, value, next, like) => match self.second.nodes[second as usize].clone() {
+                Node::Take(_) => return Err(Unsupported),
+                Node::Emit(inner, after) => Node::Emit(composed(inner, value), self.second(after, value, next, like)),
+                Node::Do(step, after) => Node::Do(self.moved(step, value), self.second(after, value, next, like)),
+                Node::Outside(number, after) => Node::Outside(number, self.second(after, value, next, like)),
+                Node::Test(test, yes, no) => Node::Test(
+                    self.asked(test),
+                    self.second(yes, value, next, like),
+                    self.second(no, value, next, like),
+                ),
+            },
+        })
+    }
+
+    /// The first machine's emitted byte enters the second. If that has nothing to do, the first goes on.
+    fn emitted(&mut self, value: Value, next: Id, second: Id, like: u8) -> Result<Node, Unsupported> {
+        let Node::Take(table) = &self.second.nodes[second as usize] else { return Err(Unsupported) };
+        let entered = table[usize::from(value.of(like))];
+        let place = match self.second.nodes[entered as usize] {
+            Node::Take(_) => self.place_of_first(next, entered, like),
+            _ => Place::Second(entered, value, next, like),
+        };
+        match place {
+            Place::Both(..) => Ok(Node::Do(NOTHING, self.number(place))),
+            place => self.node(place),
+        }
+    }
+
+    fn place_of_first(&self, first: Id, second: Id, like: u8) -> Place {
+        match self.first.nodes[first as usize] {
+            Node::Take(_) => Place::Both(first, second),
+            _ => Place::First(first, second, like),
+        }
+    }
+
+    fn first(&mut self, first: Id, second: Id, like: u8) -> Id {
+        self.number(self.place_of_first(first, second, like))
+    }
+
+    fn second(&mut self, second: Id, value: Value, next: Id, like: u8) -> Id {
+        let place = match self.second.nodes[second as usize] {
+            Node::Take(_) => self.place_of_first(next, second, like),
+            _ => Place::Second(second, value, next, like),
+        };
+        self.number(place)
+    }
+
+    /// A step of the second machine, on its own words behind the first one's.
+    fn moved(&self, step: Step, value: Value) -> Step {
+        let word = |word: u16| word + self.first.words as u16;
+        let array = |array: u16| array + self.first.arrays.len() as u16;
+        match step {
+            Step::Set(a, number) => Step::Set(word(a), number),
+            Step::Add(a, number) => Step::Add(word(a), number),
+            Step::Or(a, number) => Step::Or(word(a), number),
+            Step::Multiply(a, by) => Step::Multiply(word(a), by),
+            Step::Move(a, b) => Step::Move(word(a), word(b)),
+            Step::AddWord(a, b) => Step::AddWord(word(a), word(b)),
+            Step::SubtractWord(a, b) => Step::SubtractWord(word(a), word(b)),
+            Step::Digit(a, inner, most) => Step::Digit(word(a), composed(inner, value), most),
+            Step::Store(to, index, inner) => Step::Store(array(to), word(index), composed(inner, value)),
+            Step::Load(a, from, index) => Step::Load(word(a), array(from), word(index)),
+            step => step,
+        }
+    }
+
+    fn asked(&self, test: Test) -> Test {
+        let word = |word: u16| word + self.first.words as u16;
+        match test {
+            Test::Is(a, number) => Test::Is(word(a), number),
+            Test::Below(a, number) => Test::Below(word(a), number),
+            Test::Same(a, b) => Test::Same(word(a), word(b)),
+            Test::Differ(a, b) => Test::Differ(word(a), word(b)),
+            Test::BelowWord(a, b) => Test::BelowWord(word(a), word(b)),
+            Test::In(a, set) => Test::In(word(a), set + self.first.sets.len() as u16),
+        }
+    }
+}
+
+/// A step without effect.
+const NOTHING: Step = Step::Or(u16::MAX, 0);
+
+fn emitted(node: &Node) -> Option<Value> {
+    match node {
+        Node::Emit(value, _) => Some(*value),
+        _ => None,
+    }
+}
+
+/// What `inner` of the second machine is, when its input is `outer` of the first.
+fn composed(inner: Value, outer: Value) -> Value {
+    match (inner, outer) {
+        (Value::Const(byte), _) => Value::Const(byte),
+        (Value::Input, outer) => outer,
+        (Value::Flipped(mask), Value::Const(byte)) => Value::Const(byte ^ mask),
+        (Value::Flipped(mask), Value::Input) => Value::Flipped(mask),
+        (Value::Flipped(a), Value::Flipped(b)) => Value::Flipped(a ^ b),
+    }
+}

@@ -1,0 +1,471 @@
+//! The instructions of the language, a template each. Registers of the generated code:
+//!
+//! ```text
+//!   rsi  next input byte      rdi  where the next emitted byte goes     eax  the byte taken last
+//!   rdx  end of the input     r8   where a state stops for lack of room  ecx, r9, r10  scratch
+//!   r11, r14, r15  the machine's hottest words
+//! ```
+//! `to`, `pause`, `no` are distances from the end of the template to another place of the same code.
+#![allow(unsafe_code, reason = "the template macro names linker symbols")]
+
+use synth::{Template, template};
+
+template! {
+    /// Entry. Goes on in the state that the word holds, a code address. Cost: 1.
+    pub struct MachineEnter { state: Abs32 }
+    "jmp qword ptr [{state}]",
+}
+
+template! {
+    /// A state: is there input? Cost: 2.
+    pub struct TakeInput { pause: Imm32 }
+    "cmp rsi, rdx",
+    ".byte 0x0f, 0x83", ".long {pause}",
+}
+
+template! {
+    /// A state of a machine that emits: is there room for what one byte may become? Cost: 2.
+    pub struct TakeRoom { pause: Imm32 }
+    "cmp rdi, r8",
+    ".byte 0x0f, 0x83", ".long {pause}",
+}
+
+template! {
+    /// Takes a byte. Cost: 2.
+    pub struct TakeByte {}
+    "movzx eax, byte ptr [rsi]",
+    "inc rsi",
+}
+
+template! {
+    /// Falls through for bytes from `first` to `first + span` (`less` is minus `first`). Cost: 3.
+    pub struct InRange { less: Imm32, span: Imm32, no: Imm32 }
+    "lea ecx, [rax + {less}]",
+    "cmp ecx, {span}",
+    ".byte 0x0f, 0x87", ".long {no}",
+}
+
+template! {
+    /// Falls through for bytes from `bound` on. Cost: 2.
+    pub struct FromByte { bound: Imm32, no: Imm32 }
+    "cmp eax, {bound}",
+    ".byte 0x0f, 0x82", ".long {no}",
+}
+
+template! {
+    /// Goes on elsewhere. Cost: 1.
+    pub struct GoTo { to: Imm32 }
+    ".byte 0xe9", ".long {to}",
+}
+
+template! {
+    /// The address where the machine goes on later. Cost: 1.
+    pub struct PauseAt { to: Imm32 }
+    ".byte 0x48, 0x8d, 0x0d", ".long {to}",
+}
+
+template! {
+    /// Leaves: no input, or no room. Out: eax = 0. Cost: 3.
+    pub struct Pause { state: Abs32 }
+    "mov qword ptr [{state}], rcx",
+    "xor eax, eax",
+    "ret",
+}
+
+template! {
+    /// Leaves for something that the machine cannot do. Out: eax = its number. Cost: 4.
+    pub struct LeaveOutside { state: Abs32, input: Abs32, number: Imm32 }
+    "mov dword ptr [{input}], eax",
+    "mov qword ptr [{state}], rcx",
+    "mov eax, {number}",
+    "ret",
+}
+
+template! {
+    /// Comes back from there. Cost: 1.
+    pub struct BackInside { input: Abs32 }
+    "mov eax, dword ptr [{input}]",
+}
+
+template! {
+    /// Emits the input. Cost: 2.
+    pub struct EmitInput {}
+    "mov byte ptr [rdi], al",
+    "inc rdi",
+}
+
+template! {
+    /// Emits r9b. Cost: 2.
+    pub struct EmitValue {}
+    "mov byte ptr [rdi], r9b",
+    "inc rdi",
+}
+
+template! {
+    /// r9 = the input with some bits changed. Cost: 2.
+    pub struct LoadFlipped { mask: Imm32 }
+    "mov r9d, eax",
+    "xor r9d, {mask}",
+}
+
+template! {
+    /// r9 = the input. Cost: 1.
+    pub struct LoadInput {}
+    "mov r9d, eax",
+}
+
+template! {
+    /// r9 = a constant. Cost: 1.
+    pub struct LoadConst { byte: Imm32 }
+    "mov r9d, {byte}",
+}
+
+template! {
+    /// Cost: 1.
+    pub struct SetWord { word: Abs32, number: Imm32 }
+    "mov dword ptr [{word}], {number}",
+}
+
+template! {
+    /// Cost: 1.
+    pub struct AddNumber { word: Abs32, number: Imm32 }
+    "add dword ptr [{word}], {number}",
+}
+
+template! {
+    /// Cost: 1.
+    pub struct AddOne { word: Abs32 }
+    "inc dword ptr [{word}]",
+}
+
+template! {
+    /// Cost: 1.
+    pub struct OrNumber { word: Abs32, number: Imm32 }
+    "or dword ptr [{word}], {number}",
+}
+
+template! {
+    /// Cost: 2.
+    pub struct MultiplyWord { word: Abs32, number: Imm32 }
+    "imul ecx, dword ptr [{word}], {number}",
+    "mov dword ptr [{word}], ecx",
+}
+
+template! {
+    /// Cost: 2.
+    pub struct MoveWord { word: Abs32, other: Abs32 }
+    "mov ecx, dword ptr [{other}]",
+    "mov dword ptr [{word}], ecx",
+}
+
+template! {
+    /// Cost: 2.
+    pub struct AddWords { word: Abs32, other: Abs32 }
+    "mov ecx, dword ptr [{other}]",
+    "add dword ptr [{word}], ecx",
+}
+
+template! {
+    /// Cost: 2.
+    pub struct SubtractWords { word: Abs32, other: Abs32 }
+    "mov ecx, dword ptr [{other}]",
+    "sub dword ptr [{word}], ecx",
+}
+
+template! {
+    /// Appends the digit in r9. Cost: 6.
+    pub struct AppendDigit { word: Abs32, most: Imm32 }
+    "imul ecx, dword ptr [{word}], 10",
+    "lea ecx, [rcx + r9 - 48]",
+    "mov r10d, {most}",
+    "cmp ecx, r10d",
+    "cmova ecx, r10d",
+    "mov dword ptr [{word}], ecx",
+}
+
+template! {
+    /// Stores the input in an array. Cost: 3.
+    pub struct StoreInput { array: Abs32, index: Abs32, mask: Imm32 }
+    "mov ecx, dword ptr [{index}]",
+    "and ecx, {mask}",
+    "mov byte ptr [rcx + {array}], al",
+}
+
+template! {
+    /// Stores r9b in an array. Cost: 3.
+    pub struct StoreValue { array: Abs32, index: Abs32, mask: Imm32 }
+    "mov ecx, dword ptr [{index}]",
+    "and ecx, {mask}",
+    "mov byte ptr [rcx + {array}], r9b",
+}
+
+template! {
+    /// Loads from an array into a word. Cost: 4.
+    pub struct LoadArray { word: Abs32, array: Abs32, index: Abs32, mask: Imm32 }
+    "mov ecx, dword ptr [{index}]",
+    "and ecx, {mask}",
+    "movzx ecx, byte ptr [rcx + {array}]",
+    "mov dword ptr [{word}], ecx",
+}
+
+template! {
+    /// Falls through if equal. Cost: 2.
+    pub struct IfIs { word: Abs32, number: Imm32, no: Imm32 }
+    "cmp dword ptr [{word}], {number}",
+    ".byte 0x0f, 0x85", ".long {no}",
+}
+
+template! {
+    /// Falls through if below. Cost: 2.
+    pub struct IfBelow { word: Abs32, number: Imm32, no: Imm32 }
+    "cmp dword ptr [{word}], {number}",
+    ".byte 0x0f, 0x83", ".long {no}",
+}
+
+template! {
+    /// Falls through if equal. Cost: 3.
+    pub struct IfSame { word: Abs32, other: Abs32, no: Imm32 }
+    "mov ecx, dword ptr [{word}]",
+    "cmp ecx, dword ptr [{other}]",
+    ".byte 0x0f, 0x85", ".long {no}",
+}
+
+template! {
+    /// Falls through if not equal. Cost: 3.
+    pub struct IfDiffer { word: Abs32, other: Abs32, no: Imm32 }
+    "mov ecx, dword ptr [{word}]",
+    "cmp ecx, dword ptr [{other}]",
+    ".byte 0x0f, 0x84", ".long {no}",
+}
+
+template! {
+    /// Falls through if below. Cost: 3.
+    pub struct IfBelowWord { word: Abs32, other: Abs32, no: Imm32 }
+    "mov ecx, dword ptr [{word}]",
+    "cmp ecx, dword ptr [{other}]",
+    ".byte 0x0f, 0x83", ".long {no}",
+}
+
+template! {
+    /// Falls through if the word's low byte is in the set. Cost: 3.
+    pub struct IfIn { word: Abs32, set: Abs32, no: Imm32 }
+    "movzx ecx, byte ptr [{word}]",
+    "bt dword ptr [{set}], ecx",
+    ".byte 0x0f, 0x83", ".long {no}",
+}
+
+template! {
+    /// A hot word into its register. Cost: 1.
+    pub struct FillFirst { word: Abs32 }
+    "mov r11d, dword ptr [{word}]",
+}
+
+template! {
+    /// And back into memory. Cost: 1.
+    pub struct SpillFirst { word: Abs32 }
+    "mov dword ptr [{word}], r11d",
+}
+
+template! {
+    /// Cost: 1.
+    pub struct AddOneFirst {}
+    "inc r11d",
+}
+
+template! {
+    /// Falls through if equal. Cost: 2.
+    pub struct IfIsFirst { number: Imm32, no: Imm32 }
+    "cmp r11d, {number}",
+    ".byte 0x0f, 0x85", ".long {no}",
+}
+
+template! {
+    /// Falls through if below. Cost: 2.
+    pub struct IfBelowFirst { number: Imm32, no: Imm32 }
+    "cmp r11d, {number}",
+    ".byte 0x0f, 0x83", ".long {no}",
+}
+
+template! {
+    /// Stores the input in an array. Cost: 3.
+    pub struct StoreInputFirst { array: Abs32, mask: Imm32 }
+    "mov ecx, r11d",
+    "and ecx, {mask}",
+    "mov byte ptr [rcx + {array}], al",
+}
+
+template! {
+    /// A hot word into its register. Cost: 1.
+    pub struct FillSecond { word: Abs32 }
+    "mov r14d, dword ptr [{word}]",
+}
+
+template! {
+    /// And back into memory. Cost: 1.
+    pub struct SpillSecond { word: Abs32 }
+    "mov dword ptr [{word}], r14d",
+}
+
+template! {
+    /// Cost: 1.
+    pub struct AddOneSecond {}
+    "inc r14d",
+}
+
+template! {
+    /// Falls through if equal. Cost: 2.
+    pub struct IfIsSecond { number: Imm32, no: Imm32 }
+    "cmp r14d, {number}",
+    ".byte 0x0f, 0x85", ".long {no}",
+}
+
+template! {
+    /// Falls through if below. Cost: 2.
+    pub struct IfBelowSecond { number: Imm32, no: Imm32 }
+    "cmp r14d, {number}",
+    ".byte 0x0f, 0x83", ".long {no}",
+}
+
+template! {
+    /// Stores the input in an array. Cost: 3.
+    pub struct StoreInputSecond { array: Abs32, mask: Imm32 }
+    "mov ecx, r14d",
+    "and ecx, {mask}",
+    "mov byte ptr [rcx + {array}], al",
+}
+
+template! {
+    /// A hot word into its register. Cost: 1.
+    pub struct FillThird { word: Abs32 }
+    "mov r15d, dword ptr [{word}]",
+}
+
+template! {
+    /// And back into memory. Cost: 1.
+    pub struct SpillThird { word: Abs32 }
+    "mov dword ptr [{word}], r15d",
+}
+
+template! {
+    /// Cost: 1.
+    pub struct AddOneThird {}
+    "inc r15d",
+}
+
+template! {
+    /// Falls through if equal. Cost: 2.
+    pub struct IfIsThird { number: Imm32, no: Imm32 }
+    "cmp r15d, {number}",
+    ".byte 0x0f, 0x85", ".long {no}",
+}
+
+template! {
+    /// Falls through if below. Cost: 2.
+    pub struct IfBelowThird { number: Imm32, no: Imm32 }
+    "cmp r15d, {number}",
+    ".byte 0x0f, 0x83", ".long {no}",
+}
+
+template! {
+    /// Stores the input in an array. Cost: 3.
+    pub struct StoreInputThird { array: Abs32, mask: Imm32 }
+    "mov ecx, r15d",
+    "and ecx, {mask}",
+    "mov byte ptr [rcx + {array}], al",
+}
+
+/// The templates of one register that a hot word lives in.
+pub(crate) struct Hot {
+    pub fill: fn() -> Template,
+    pub spill: fn() -> Template,
+    pub add_one: fn() -> Template,
+    pub if_is: fn() -> Template,
+    pub if_below: fn() -> Template,
+    pub store_input: fn() -> Template,
+}
+
+/// The registers for hot words.
+pub(crate) const HOT: [Hot; 3] = [
+    Hot {
+        fill: FillFirst::template,
+        spill: SpillFirst::template,
+        add_one: AddOneFirst::template,
+        if_is: IfIsFirst::template,
+        if_below: IfBelowFirst::template,
+        store_input: StoreInputFirst::template,
+    },
+    Hot {
+        fill: FillSecond::template,
+        spill: SpillSecond::template,
+        add_one: AddOneSecond::template,
+        if_is: IfIsSecond::template,
+        if_below: IfBelowSecond::template,
+        store_input: StoreInputSecond::template,
+    },
+    Hot {
+        fill: FillThird::template,
+        spill: SpillThird::template,
+        add_one: AddOneThird::template,
+        if_is: IfIsThird::template,
+        if_below: IfBelowThird::template,
+        store_input: StoreInputThird::template,
+    },
+];
+
+/// All templates, for their listings.
+pub fn templates() -> [Template; 52] {
+    [
+        MachineEnter::template(),
+        TakeInput::template(),
+        TakeRoom::template(),
+        TakeByte::template(),
+        InRange::template(),
+        FromByte::template(),
+        GoTo::template(),
+        PauseAt::template(),
+        Pause::template(),
+        LeaveOutside::template(),
+        BackInside::template(),
+        EmitInput::template(),
+        EmitValue::template(),
+        LoadFlipped::template(),
+        LoadInput::template(),
+        LoadConst::template(),
+        SetWord::template(),
+        AddNumber::template(),
+        AddOne::template(),
+        OrNumber::template(),
+        MultiplyWord::template(),
+        MoveWord::template(),
+        AddWords::template(),
+        SubtractWords::template(),
+        AppendDigit::template(),
+        StoreInput::template(),
+        StoreValue::template(),
+        LoadArray::template(),
+        IfIs::template(),
+        IfBelow::template(),
+        IfSame::template(),
+        IfDiffer::template(),
+        IfBelowWord::template(),
+        IfIn::template(),
+        FillFirst::template(),
+        SpillFirst::template(),
+        AddOneFirst::template(),
+        IfIsFirst::template(),
+        IfBelowFirst::template(),
+        StoreInputFirst::template(),
+        FillSecond::template(),
+        SpillSecond::template(),
+        AddOneSecond::template(),
+        IfIsSecond::template(),
+        IfBelowSecond::template(),
+        StoreInputSecond::template(),
+        FillThird::template(),
+        SpillThird::template(),
+        AddOneThird::template(),
+        IfIsThird::template(),
+        IfBelowThird::template(),
+        StoreInputThird::template(),
+    ]
+}

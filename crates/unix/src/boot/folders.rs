@@ -1,0 +1,97 @@
+//! Trees of names outside of the machine: where the tool wants them seen.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use abi::Errno;
+use bootimage::ConfigView;
+use kernel::file::{Credentials, FinalLink, Mount, Namespace, Node, Time, View, Volume};
+
+use super::Ingredients;
+
+/// Minor device number of the volume outside; its nodes show the devices of the other side.
+const OUTSIDE_MINOR: u32 = 2;
+/// Folders that are always in memory, whatever the other side has there.
+const ALONE: [&[u8]; 4] = [b"/dev", b"/proc", b"/sys", b"/tmp"];
+
+const NO_FOLDERS: &str = "this machine has no folders outside of itself";
+
+/// What becomes of the configuration's folders.
+pub type Join = fn(&Ingredients, &ConfigView<'_>, Namespace) -> Result<Namespace, String>;
+
+/// All is in memory.
+///
+/// # Errors
+/// A sentence if the configuration names a folder.
+pub fn only_memory(_: &Ingredients, config: &ConfigView<'_>, names: Namespace) -> Result<Namespace, String> {
+    if config.folders().next().is_none() { Ok(names) } else { Err(NO_FOLDERS.into()) }
+}
+
+/// For whom the first program runs.
+pub fn user(config: &ConfigView<'_>) -> Credentials {
+    let groups: Vec<u32> = config.groups().collect();
+    Credentials { user: config.user, group: config.group, groups: groups.into() }
+}
+
+/// Joins the trees that the configuration names with `names`, which so far are all in memory.
+///
+/// # Errors
+/// A sentence: the machine has no such tree, or it cannot be mounted.
+pub fn join(ingredients: &Ingredients, config: &ConfigView<'_>, names: Namespace) -> Result<Namespace, String> {
+    if config.folders().next().is_none() {
+        return Ok(names);
+    }
+    let far = ingredients.machine.foreign().ok_or(NO_FOLDERS)?;
+    let volume = Volume::outside(ingredients.pool, far, user(config), OUTSIDE_MINOR);
+    let failed = |path: &[u8], error: Errno| {
+        format!("the folder {} cannot be joined: {}", String::from_utf8_lossy(path), error.message())
+    };
+    let memory = names.root().clone();
+    let covers_root = config.folders().next() == Some(b"/");
+    let joined = if covers_root {
+        let top = Node::foreign_top(&volume, 0, Some(memory.clone())).map_err(|error| failed(b"/", error))?;
+        show_alone(&volume, config, &names);
+        Namespace::over(top, memory.volume().clone())
+    } else {
+        Namespace::over(memory.clone(), memory.volume().clone())
+    };
+    for (index, path) in config.folders().enumerate().skip(usize::from(covers_root)) {
+        mount(&names, &joined, &volume, index, path).map_err(|error| failed(path, error))?;
+    }
+    Ok(joined)
+}
+
+fn show_alone(volume: &Volume, config: &ConfigView<'_>, memory: &Namespace) {
+    let Some(tree) = volume.foreign() else { return };
+    for path in ALONE.into_iter().chain(config.memory()) {
+        if let Ok(node) = find(memory, path) {
+            tree.show_alone(&node);
+        }
+    }
+}
+
+fn find(names: &Namespace, path: &[u8]) -> Result<Arc<Node>, Errno> {
+    let credentials = Credentials::root();
+    let view = View { root: names.root(), directory: names.root(), credentials: &credentials };
+    names.lookup(view, path, FinalLink::Follow)
+}
+
+/// Mounts tree `index` at a directory in memory, which is made if it is missing.
+fn mount(memory: &Namespace, joined: &Namespace, volume: &Arc<Volume>, index: usize, path: &[u8]) -> Result<(), Errno> {
+    let credentials = Credentials::root();
+    let view = View { root: memory.root(), directory: memory.root(), credentials: &credentials };
+    let ends = path.iter().enumerate().skip(1).filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
+    for end in ends.chain([path.len()]) {
+        match memory.make_directory(view, &path[..end], 0o755, Time::default()) {
+            Ok(_) | Err(Errno::EEXIST) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    // What the archive has there is laid over it.
+    let point = find(memory, path)?;
+    let root = Node::foreign_top(volume, index, Some(point.clone()))?;
+    let (source, kind) = (Arc::from(b"folder".as_slice()), Arc::from(b"folder".as_slice()));
+    joined.mount(Mount { point, root, source, kind })
+}

@@ -1,0 +1,185 @@
+//! Creator and interfacer: reuse, a full store, code that is held longer than its quaject, contracts that do not match.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, MutexGuard};
+
+use codestore::PublishError;
+use golden::{bench, code_store};
+use kernel::FileCall;
+use kernel::call::{Makers, Null, NullCallouts, Routine};
+use kernel::pipe::{Body, Pipe, PipeCallouts};
+use quaject::{AnyCode, Contract, Entry, Mismatch, Quaject, Slot, create, interface};
+use synth::Paste;
+
+/// The bench is for one thread at a time.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+fn makers(capacity_bytes: usize) -> Makers {
+    Makers { machine: bench(), store: code_store(capacity_bytes) }
+}
+
+fn pipe(makers: Makers) -> std::sync::Arc<Pipe> {
+    Pipe::new(Some(makers)).expect("memory for a pipe")
+}
+
+/// Takes everything off the inactive list, so that the next pipe is new.
+fn forget_inactive() {
+    while Body::inactive().take().is_some() {}
+}
+
+#[test]
+fn without_room_for_code_a_pipe_works_in_rust() {
+    let _alone = alone();
+    forget_inactive();
+    for capacity in [0, 64, 256, 320, 512] {
+        let makers = makers(capacity);
+        let refused = Body::class().gauges.refused.load(Ordering::Relaxed);
+        let pipe = pipe(makers);
+        let code = pipe.code().unwrap_or_default();
+        let made = [&code.read, &code.write].into_iter().flatten().count();
+        let now = Body::class().gauges.refused.load(Ordering::Relaxed);
+        assert_eq!(now - refused, 2 - made as u64, "capacity {capacity}");
+        assert_eq!(makers.store.live_routines(), made, "capacity {capacity}");
+        assert!(makers.store.live_bytes() <= capacity);
+        assert!(pipe.resize(4096).is_ok() && pipe.capacity() == 4096);
+        drop(code);
+        drop(pipe);
+        assert_eq!(makers.store.live_bytes(), 0, "a resized pipe leaves nothing behind");
+    }
+}
+
+#[test]
+fn a_pipe_whose_code_found_no_room_gets_it_when_it_is_revived() {
+    let _alone = alone();
+    forget_inactive();
+    drop(pipe(makers(64)));
+    let large = makers(4096);
+    let revived = pipe(large);
+    let code = revived.code().expect("it was made anew");
+    assert!(code.read.is_some() && code.write.is_some());
+    assert_eq!(large.store.live_routines(), 2);
+}
+
+#[test]
+fn a_closed_pipe_is_revived_with_its_code() {
+    let _alone = alone();
+    forget_inactive();
+    let makers = makers(4096);
+    let gauges = &Body::class().gauges;
+    let entry = |pipe: &Pipe| pipe.code().and_then(|code| code.read).map(|code| code.entry());
+    let first = pipe(makers);
+    let (made, revived) = (gauges.made.load(Ordering::Relaxed), gauges.revived.load(Ordering::Relaxed));
+    let before = entry(&first);
+    drop(first);
+    let second = pipe(makers);
+    assert_eq!(entry(&second), before);
+    assert_eq!(gauges.made.load(Ordering::Relaxed), made);
+    assert_eq!(gauges.revived.load(Ordering::Relaxed), revived + 1);
+    assert_eq!(makers.store.published(), 2, "nothing was made for the second");
+}
+
+#[test]
+fn the_inactive_list_has_an_end() {
+    let _alone = alone();
+    forget_inactive();
+    let makers = makers(64 << 10);
+    let pipes: Vec<_> = (0..40).map(|_| pipe(makers)).collect();
+    assert_eq!(makers.store.live_routines(), 80);
+    drop(pipes);
+    assert_eq!(Body::inactive().len(), 8);
+    assert_eq!(makers.store.live_routines(), 16);
+    forget_inactive();
+    assert_eq!(makers.store.live_bytes(), 0);
+}
+
+#[test]
+fn code_lives_as_long_as_somebody_holds_it() {
+    let _alone = alone();
+    forget_inactive();
+    let makers = makers(4096);
+    let first = pipe(makers);
+    let held = first.code().and_then(|code| code.read).expect("room for code");
+    let slot = Slot::new(Entry::from(&held));
+    assert!(first.resize(4096).is_ok());
+    // The pipe has forgotten its routines; who is in the middle of one can end it.
+    assert!(makers.store.birth(held.entry()).is_some());
+    assert_eq!(makers.store.live_routines(), 1);
+    let rust = Entry::fixed(bench().slow_direct());
+    interface::link(&slot, None, rust);
+    assert_eq!(slot.entry().address(), bench().slow_direct());
+    let address = held.entry();
+    drop(held);
+    assert!(makers.store.birth(address).is_none(), "a dangling callentry is code of nobody");
+    assert_eq!(makers.store.live_bytes(), 0);
+}
+
+#[test]
+fn pipes_are_optimized_by_the_plan_of_the_first() {
+    let _alone = alone();
+    forget_inactive();
+    let makers = makers(64 << 10);
+    let first = pipe(makers);
+    let planned = Body::class().gauges.planned.load(Ordering::Relaxed);
+    let second = pipe(makers);
+    assert_eq!(Body::class().gauges.planned.load(Ordering::Relaxed), planned + 2);
+    let bytes = |pipe: &Pipe| {
+        let entry = pipe.code().and_then(|code| code.write).expect("room for code").entry();
+        makers.store.birth(entry).expect("live").bytes
+    };
+    assert_eq!(bytes(&first), bytes(&second));
+    let drafts = create::factor(&**second.body(), makers, &PipeCallouts {});
+    let longer = drafts[1].as_ref().expect("a write").len();
+    assert!((bytes(&second) as usize) < longer, "{} of {longer} bytes", bytes(&second));
+}
+
+/// Another contract, with the same way to make routines.
+enum OtherCall {}
+
+impl Contract for OtherCall {
+    const NAME: &'static str = "other call";
+    type Routine = Routine;
+}
+
+#[test]
+fn contracts_that_do_not_match_are_an_error_where_types_cannot_tell() {
+    let _alone = alone();
+    let code = create::create(&Null {}, makers(4096), &NullCallouts {}).read.expect("room for code");
+    let any = AnyCode::new(&code);
+    let slot: Slot<FileCall> = Slot::new(Entry::fixed(0));
+    assert_eq!(interface::link_any(&slot, &any), Ok(()));
+    assert_eq!(slot.entry().address(), code.entry());
+    let other: Slot<OtherCall> = Slot::new(Entry::fixed(64));
+    let mismatch = Mismatch { slot: "other call", code: "file call" };
+    assert_eq!(interface::link_any(&other, &any), Err(mismatch));
+    assert_eq!(other.entry().address(), 64, "the slot is as it was");
+    assert_eq!(mismatch.to_string(), "code of contract file call does not fit a slot of contract other call");
+}
+
+#[test]
+fn a_draft_that_cannot_be_bound_is_refused_and_nothing_is_lost() {
+    let _alone = alone();
+    let store = code_store(4096);
+    let mut draft = synth::Draft::new();
+    kernel::call::fragments::NobodyWaits { waiting: synth::Abs32(1 << 40), slow: synth::Target::Address(0x1000) }
+        .paste(&mut draft);
+    let refused = store.publish::<FileCall>("test", codestore::Maker::new("test"), draft);
+    assert!(matches!(refused.map(|code| code.entry()), Err(PublishError::Fill(_))));
+    assert_eq!((store.live_bytes(), store.live_routines()), (0, 0));
+}
+
+#[test]
+fn every_class_says_what_it_is() {
+    for class in kernel::call::classes() {
+        assert!(!class.callentries.is_empty(), "{}", class.name);
+        for entry in class.callentries {
+            assert!(entry.routine.ends_with(entry.name), "{} of {}", entry.name, class.name);
+            assert_eq!(entry.contract, FileCall::NAME);
+        }
+        assert!(class.each_template().count() > 0, "{}", class.name);
+        let end = class.data.iter().map(|field| field.offset + field.bytes).max();
+        assert!(end.is_none_or(|end| end > 0));
+    }
+}
