@@ -30,6 +30,9 @@ pub struct MonitorOptions {
     pub commands: Vec<String>,
     #[command(flatten)]
     pub which: Which,
+    /// Boot a system of its own, even while one runs that can be asked
+    #[arg(long, conflicts_with = "of")]
+    pub own: bool,
     /// Boot a system of its own inside a Linux process instead of a virtual machine
     #[arg(long, conflicts_with = "of")]
     pub hosted: bool,
@@ -52,7 +55,7 @@ pub struct MonitorOptions {
 
 impl MonitorOptions {
     fn wants_own(&self) -> bool {
-        !self.argv.is_empty() || self.hosted || self.generic || self.icount
+        self.own || !self.argv.is_empty() || self.hosted || self.generic || self.icount
     }
 }
 
