@@ -102,7 +102,7 @@ pub mod monitor {
     pub const STEPPED: u8 = 2;
 
     pub const CALLOUT: u8 = 0x80;
-    pub const CONNECTIONS: [&str; 6] = ["nothing", "paste", "call", "monitor", "queue", "pump"];
+    pub const CONNECTIONS: [&str; 7] = ["nothing", "paste", "call", "monitor", "queue", "pump", "product"];
 }
 
 /// How a request went.

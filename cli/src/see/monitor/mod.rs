@@ -118,7 +118,8 @@ impl Desk {
         if matches!(line.trim(), "quit" | "exit") {
             return Ok(false);
         }
-        let done = match line.trim_start().strip_prefix('!') {
+        // `!x` is an expression.
+        let done = match line.trim_start().strip_prefix("! ") {
             None => commands::take(&mut self.client, line),
             Some(text) => match &mut self.system {
                 Some(system) => {

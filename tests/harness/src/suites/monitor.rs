@@ -132,13 +132,13 @@ fn bad_addresses(scene: &Scene<'_>) -> Result<(), String> {
 fn quajects(scene: &Scene<'_>) -> Result<(), String> {
     const LINES: &str = "new queue 4\nnew gauge\nnew pump\nconnect queue.1.get pump.3.in\nconnect pump.3.out gauge.2.add\n\
         queue.1.put(5), queue.1.put(6), queue.1.put(7), queue.1.put(8), queue.1.put(9)\npump.3.turn(3)\ngauge.2.read()\n\
-        list pump.3\nprobe gauge.2.add 50\nnew pump\nnew pump\nconnect pump.8.out pump.9.in\nnew queue\n\
-        connect queue.1.get queue.11.put\nremove pump.3\nlist pump.3\n";
+        list pump.3\nprobe gauge.2.add 50\nnew pump\nnew pump\nconnect pump.6.out pump.7.in\nnew queue\n\
+        connect queue.1.get queue.9.put\nremove pump.3\nlist pump.3\n";
     let text = scene.said(&[], LINES)?;
     expect(&text, &["call\npaste\n-1  0xffffffffffffffff\n3\n18  0x12\n"])?;
     expect(
         &text,
-        &["in -> queue.1.get (call)  out -> gauge.2.add (paste)", "50 calls, ", "queue: queue.10", "pump: pump.12"],
+        &["in -> queue.1.get (call)  out -> gauge.2.add (paste)", "50 calls, ", "queue: queue.8", "pump: pump.10"],
     )?;
     let text = scene.complaints(
         "connect queue.1.put queue.1.get\nnew queue 3\nnew queue 8192\nremove queue.99\nqueue.1.put(1)\n",
@@ -258,9 +258,9 @@ fn random_lines(scene: &Scene<'_>) -> Result<(), String> {
     let mut random = Random(SEED);
     let mut script = String::from("new queue\nnew gauge\nnew pump\n");
     for _ in 0..LINES {
-        for _ in 0..random.below(9) {
-            script += PARTS[random.below(PARTS.len())];
-        }
+        let line: String = (0..random.below(9)).map(|_| PARTS[random.below(PARTS.len())]).collect();
+        // Not to the shell.
+        script += line.trim_start_matches([' ', '!']);
         script.push('\n');
     }
     // The shell starts another program afterwards.

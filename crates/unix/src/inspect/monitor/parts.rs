@@ -288,6 +288,8 @@ fn code_of(connection: Connection) -> u8 {
         Connection::Monitor => 3,
         Connection::Queue { .. } => 4,
         Connection::Pump => 5,
+        // Nothing that people make is a state machine.
+        Connection::Product => 6,
     }
 }
 
