@@ -24,11 +24,11 @@ const MAY_USE: &[(&str, &str, &[&str])] = &[
     (
         "unix",
         "crates/unix",
-        &["abi", "bootimage", "codestore", "kernel", "machine", "quaject", "queue", "synth", "vdso"],
+        &["abi", "bootimage", "codestore", "kernel", "machine", "monitor", "quaject", "queue", "synth", "vdso"],
     ),
     ("synthesis-pc", "bin/pc", &["machine", "machine-pc", "unix", "kernel"]),
     ("synthesis-hosted", "bin/hosted", &["machine", "machine-hosted", "unix", "kernel"]),
-    ("synth-cli", "cli", &["abi", "bootimage"]),
+    ("synth-cli", "cli", &["abi", "bootimage", "monitor"]),
     ("synth-tests", "tests/harness", &[]),
     ("synthio", "user/stdio", &["synth"]),
     ("machine-sim", "crates/machine-sim", &["machine", "synth", "codestore"]),
