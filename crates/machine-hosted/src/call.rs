@@ -28,5 +28,8 @@ template! {
 /// A host call as a fragment.
 pub fn host_call(number: u64) -> Fragment {
     let place = (&raw const crate::entry::hosted_host_call) as u64;
-    Fragment { template: HostCall::template(), holes: [Imm32(number as u32).into(), Target::Address(place).into()].into() }
+    Fragment {
+        template: HostCall::template(),
+        holes: [Imm32(number as u32).into(), Target::Address(place).into()].into(),
+    }
 }

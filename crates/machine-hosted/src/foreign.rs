@@ -5,7 +5,8 @@ use core::sync::atomic::{AtomicI32, Ordering};
 use machine_x86::Ground;
 
 use machine::{
-    About, CarryCode, Extended, Foreign, FrameNumber, Handle, Held, Hold, PAGE_BYTES, Refused, Room, Stamp, UserMemory, VirtAddr,
+    About, CarryCode, Extended, Foreign, FrameNumber, Handle, Held, Hold, PAGE_BYTES, Refused, Room, Stamp, UserMemory,
+    VirtAddr,
 };
 
 use crate::host::{self, HostError};

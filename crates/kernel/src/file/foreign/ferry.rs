@@ -166,13 +166,7 @@ impl Ferry {
 
 /// For the golden listings.
 pub fn templates() -> [synth::Template; 5] {
-    [
-        LoadHandle::template(),
-        AtPosition::template(),
-        GiveBackOne::template(),
-        Carried::template(),
-        Forward::template(),
-    ]
+    [LoadHandle::template(), AtPosition::template(), GiveBackOne::template(), Carried::template(), Forward::template()]
 }
 
 /// What the holes stand for.
