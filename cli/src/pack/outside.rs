@@ -143,7 +143,16 @@ fn working_directory(files: &FileOptions) -> Result<PathBuf, Failure> {
             let text = format!("--cwd {}: not an absolute path", cwd.to_string_lossy());
             return Err(Failure::new(TOOL, text, "start it with a slash"));
         }
-        (Some(cwd), _) => PathBuf::from(cwd),
+        (Some(cwd), root) => {
+            let cwd = plain(Path::new(cwd));
+            let there = root.as_ref().map_or(cwd.clone(), |root| root.join(cwd.strip_prefix("/").unwrap_or(&cwd)));
+            let is_ours = files.memory.iter().any(|folder| cwd.starts_with(folder)) || is_kernels(&cwd);
+            if !there.is_dir() && !is_ours && !KERNELS_OWN.iter().any(|own| cwd.starts_with(own)) {
+                let text = format!("--cwd {}: no such directory", cwd.display());
+                return Err(Failure::new(TOOL, text, "name a folder that the program will see"));
+            }
+            cwd
+        }
         (None, Some(_)) => PathBuf::from("/"),
         (None, None) => match std::env::current_dir() {
             Ok(here) => here,
