@@ -20,7 +20,7 @@ const MAY_USE: &[(&str, &str, &[&str])] = &[
     ("machine-pc", "crates/machine-pc", &["machine", "machine-x86", "synth", "codestore", "bare"]),
     ("machine-hosted", "crates/machine-hosted", &["machine", "machine-x86", "synth", "codestore", "bare", "callsite"]),
     ("quaject", "crates/quaject", &["machine", "codestore", "synth"]),
-    ("kernel", "crates/kernel", &["abi", "machine", "codestore", "queue", "synth", "quaject"]),
+    ("kernel", "crates/kernel", &["abi", "machine", "codestore", "queue", "synth", "quaject", "statemachine"]),
     (
         "unix",
         "crates/unix",

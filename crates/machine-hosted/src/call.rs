@@ -18,7 +18,7 @@ template! {
 
 template! {
     /// A host call, from the one place of the image that the routines' calls are made from. In: its arguments; rsp = the
-    /// kernel stack. Out: rax; rcx and r11 lost. Cost: 4 instructions and the host's.
+    /// kernel stack. Out: rax; rcx and r11 lost. Cost: 2 instructions, 2 at that place, and the host's.
     pub struct HostCall { call_number: Imm32, host_call: Target }
     "mov eax, {call_number}",
     ".byte 0xe8",

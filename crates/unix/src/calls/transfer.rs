@@ -92,7 +92,7 @@ fn bind_dispatch(call: &Call<'_>, number: u64) {
     if bound.get() || call.unix.makers().is_none() {
         return;
     }
-    let files = call.process().files();
+    let files = call.files();
     let words = match number {
         nr::PREAD64 => &files.positioned()[0],
         nr::PWRITE64 => &files.positioned()[1],

@@ -43,7 +43,7 @@ template! {
 
 template! {
     /// All bytes were carried, or those up to the end of the file: a copy that the program's memory has cut short ends at
-    /// the end of a page. In: rax = bytes, or an error below 0. Out: rdx = bytes carried, rcx lost. Cost: 4 instructions, 8 at
+    /// the end of a page. In: rax = bytes, or an error below 0. Out: rdx = bytes carried, rcx lost. Cost: 4 instructions, 7 at
     /// the end of the file.
     pub struct Carried { slow_many: Target }
     "test rax, rax",
