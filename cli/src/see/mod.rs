@@ -80,6 +80,13 @@ fn print(text: &str) {
     }
 }
 
+/// The folder of this user alone, made if it is not there.
+pub fn own_folder() -> std::io::Result<PathBuf> {
+    let folder = folder();
+    listen::make_private(&folder)?;
+    Ok(folder)
+}
+
 /// Where the sockets are: a folder of this user alone.
 fn folder() -> PathBuf {
     match std::env::var_os("XDG_RUNTIME_DIR") {
