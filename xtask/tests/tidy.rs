@@ -31,6 +31,7 @@ const MAY_USE: &[(&str, &str, &[&str])] = &[
     ("synth-cli", "cli", &["abi", "bootimage"]),
     ("synth-tests", "tests/harness", &[]),
     ("synthio", "user/stdio", &["synth"]),
+    ("synthmem", "user/memory", &["synth"]),
     ("machine-sim", "crates/machine-sim", &["machine", "synth", "codestore"]),
     ("simulated", "tests/simulated", &["abi", "bootimage", "kernel", "machine", "machine-sim", "unix"]),
     (
