@@ -51,6 +51,7 @@ const ASSEMBLY: &[&str] = &[
     "crates/monitor/",
     "crates/machine/src/switch.rs",
     "crates/synth/",
+    "crates/statemachine/src/parser.rs",
     "crates/statemachine/src/template.rs",
     "crates/vdso/user/",
     "crates/unix/tests/",
