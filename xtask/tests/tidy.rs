@@ -31,6 +31,7 @@ const MAY_USE: &[(&str, &str, &[&str])] = &[
     ("synth-cli", "cli", &["abi", "bootimage", "monitor"]),
     ("synth-tests", "tests/harness", &[]),
     ("synthio", "user/stdio", &["synth"]),
+    ("synthmem", "user/memory", &["synth"]),
     ("machine-sim", "crates/machine-sim", &["machine", "synth", "codestore"]),
     ("simulated", "tests/simulated", &["abi", "bootimage", "kernel", "machine", "machine-sim", "unix"]),
     (
@@ -50,6 +51,7 @@ const ASSEMBLY: &[&str] = &[
     "crates/monitor/",
     "crates/machine/src/switch.rs",
     "crates/synth/",
+    "crates/statemachine/src/parser.rs",
     "crates/statemachine/src/template.rs",
     "crates/vdso/user/",
     "crates/unix/tests/",
