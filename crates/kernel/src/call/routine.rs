@@ -178,5 +178,5 @@ pub const FACTS: &[Fact] = &[
     Fact::value("many", "the part for any number of bytes", "never"),
     Fact::value("none", "way to the Rust twin when the device has no room", "never"),
     Fact::value("number", "number of the call that the Rust twin does", "never"),
-    Fact::value("most", "most bytes that one buffer of the device takes, less one", "never"),
+    Fact::value("most", "most bytes that the routine does at once, or one less", "never"),
 ];
