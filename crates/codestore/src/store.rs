@@ -9,6 +9,7 @@ use synth::{Draft, FillError};
 use crate::birth::{Birth, Maker};
 use crate::births::Births;
 use crate::places::{Places, UNIT};
+use crate::run::Asked;
 
 /// The machine's part: makes a page of the store present in both mappings.
 pub trait CodeMemory: Sync {
@@ -207,6 +208,13 @@ impl CodeStore {
         // SAFETY: the range lies inside one live routine, which is present and readable.
         unsafe { into.as_mut_ptr().copy_from_nonoverlapping(address as *const u8, bytes) };
         bytes
+    }
+
+    /// As [`CodeStore::landing`], for a fault at any address: only routines that people had made, which touch what
+    /// people name ([`Asked`]), may fault outside a program's memory.
+    pub fn landing_of_asked(&self, address: u64) -> Option<u64> {
+        let asked = core::any::type_name::<Asked>();
+        self.with_birth(address, |birth| if birth.contract == asked { birth.landing(address) } else { None }).flatten()
     }
 
     /// Bytes of live routines, counted in whole units.

@@ -3,6 +3,7 @@
 use core::sync::atomic::{AtomicI32, Ordering};
 
 use machine_x86::Ground;
+use synth::Target;
 
 use machine::{
     About, CarryCode, Extended, Foreign, FrameNumber, Handle, Held, Hold, PAGE_BYTES, Refused, Room, Stamp, UserMemory,
@@ -214,9 +215,9 @@ impl Foreign for HostTrees {
         })
     }
 
-    fn carry_code(&self) -> Option<CarryCode> {
+    fn carry_code(&self, refused: Target) -> Option<CarryCode> {
         let [carry_in, carry_out] = names::MOVES.map(crate::call::host_call);
-        Some(CarryCode { carry_in, carry_out })
+        Some(CarryCode { check: crate::call::not_reserved(refused), carry_in, carry_out })
     }
 
     fn read(&self, opening: Handle, position: u64, into: &mut [u8]) -> Result<usize, Refused> {

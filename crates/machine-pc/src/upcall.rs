@@ -7,6 +7,7 @@ use crate::registers::read_cr2;
 use crate::trap::{DEVICE_VECTOR, SPURIOUS_VECTOR, TIMER_VECTOR, look_landing};
 use crate::{STORE, apic, start, the};
 
+const GENERAL_PROTECTION: u64 = 13;
 const PAGE_FAULT: u64 = 14;
 /// Page-fault error code (SDM vol. 3A, 4.7).
 const WRITE: u64 = 2;
@@ -62,6 +63,12 @@ extern "C" fn resumed_from_timer(registers: &mut Registers) {
 
 #[unsafe(no_mangle)]
 extern "C" fn trap_from_kernel(registers: &mut Registers) {
+    if matches!(registers.cause, PAGE_FAULT | GENERAL_PROTECTION)
+        && let Some(landing) = STORE.landing_of_asked(registers.rip)
+    {
+        registers.rip = landing;
+        return;
+    }
     match registers.cause {
         PAGE_FAULT => {
             let access = access(registers.error);

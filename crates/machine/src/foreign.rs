@@ -1,6 +1,8 @@
 //! Trees of names that live outside of the machine: the host's own when hosted, shared folders of a virtual machine
 //! elsewhere. The words are those that the usual carriers have (9P2000.L, FUSE): Linux's flags and error numbers.
 
+use synth::Target;
+
 use crate::{Fragment, FrameNumber, VirtAddr};
 
 /// Linux's number of the error that the other side reported.
@@ -91,6 +93,8 @@ pub enum Extended<'a> {
 /// rdx = bytes, r10 = offset in the file. Out: rax = bytes carried, or Linux's error below 0. Clobbers rcx and r11. Where the
 /// program's memory faults it stops there, as [`Foreign::read_user`] would without supplying pages.
 pub struct CarryCode {
+    /// The program may use the whole range, as far as it is below the program's limit. In: rsi, rdx. Clobbers rax and rcx.
+    pub check: Fragment,
     /// To the program.
     pub carry_in: Fragment,
     /// From the program.
@@ -152,8 +156,9 @@ pub trait Foreign {
     fn read_user(&self, opening: Handle, position: u64, to: VirtAddr, bytes: usize) -> Result<usize, Refused>;
     /// Copies bytes from the program.
     fn write_user(&self, opening: Handle, position: u64, from: VirtAddr, bytes: usize) -> Result<usize, Refused>;
-    /// The code to paste that does the two, if the carrier has such.
-    fn carry_code(&self) -> Option<CarryCode> {
+    /// The code to paste that does the two, if the carrier has such; it jumps to `refused` before anything is done.
+    fn carry_code(&self, refused: Target) -> Option<CarryCode> {
+        let _ = refused;
         None
     }
     fn read(&self, opening: Handle, position: u64, into: &mut [u8]) -> Result<usize, Refused>;

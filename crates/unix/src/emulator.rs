@@ -21,7 +21,7 @@ use machine::{CALLS_MAX, Channel, Exception, KernelCell, Machine, Nanos, Registe
 use crate::call::Call;
 use crate::calls::{self, FutexTable, LockWaits, SocketNames};
 use crate::files::{Channels, Terminals};
-use crate::inspect::{ControlPort, Tracing};
+use crate::inspect::{ControlPort, Desk, Tracing};
 use crate::strace::Summary;
 use crate::task::{Process, Task, TaskTable};
 
@@ -56,6 +56,7 @@ pub struct Unix {
     /// The port to the host tool.
     pub(crate) control: ControlPort,
     pub(crate) tracing: Tracing,
+    pub(crate) desk: Desk,
     /// Calls done in Rust, by number: gauges (S-31).
     pub(crate) call_counts: [Cell<u64>; CALLS_MAX],
     pub lock_waits: LockWaits,
@@ -283,6 +284,9 @@ impl Unix {
         if calls::take_starvation(&task) {
             // The program tries the same instruction again.
             calls::make_room(self, &task);
+            return;
+        }
+        if self.desk.stops.exception(self, &task, registers, &exception) {
             return;
         }
         calls::fault(self, &task, registers, exception);

@@ -22,6 +22,7 @@ pub use console::paste_channel;
 pub use console::{Console, ConsoleCallouts, ConsoleCode, console};
 pub use open::{CallCode, ClosePlan, OpenPlan, cached_close, cached_open};
 pub use quaject::Makers;
+pub(crate) use routine::REFUSED;
 pub use routine::Routine;
 pub use simple::{Null, NullCallouts, NullCode, SimpleCode, Zero, ZeroCallouts, ZeroCode};
 

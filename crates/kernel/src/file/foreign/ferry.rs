@@ -16,8 +16,8 @@ use synth::{Abs32, Fact, template};
 
 use super::super::window::SeekSet;
 use super::{Opening, is_any_joined};
-use crate::call::FileCall;
 use crate::call::fragments::{GiveBack, Keep, UserRange};
+use crate::call::{FileCall, REFUSED};
 
 /// No opening has this handle.
 const NOBODY: i32 = -1;
@@ -78,6 +78,8 @@ quaject! {
         let handle = ferry.word(offset_of!(Ferry, handle));
     }
     callouts FerryCallouts {
+        /// The program's range is the program's.
+        check: Fragment,
         /// Carries bytes to the program. In: edi = handle, rsi = address, rdx = bytes, r10 = offset. Out: rax. Clobbers rcx, r11.
         carry_in: Fragment,
         /// Carries bytes from the program; as `carry_in`.
@@ -88,9 +90,10 @@ quaject! {
         refused: slow_many,
     }
     callentries FerryCode {
-        read: FileCall(nr::READ) named "outside.read" needs(carry_in) uses(user_limit, slow) {
+        read: FileCall(nr::READ) named "outside.read" needs(check, carry_in) uses(user_limit, slow) {
             paste UserRange { user_limit, slow };
             paste Keep {};
+            paste (check);
             paste LoadHandle { handle };
             paste AtPosition { position };
             paste (carry_in);
@@ -100,9 +103,10 @@ quaject! {
             paste Forward { position };
             leave;
         }
-        write: FileCall(nr::WRITE) named "outside.write" needs(carry_out) uses(user_limit, slow) {
+        write: FileCall(nr::WRITE) named "outside.write" needs(check, carry_out) uses(user_limit, slow) {
             paste UserRange { user_limit, slow };
             paste Keep {};
+            paste (check);
             paste LoadHandle { handle };
             paste AtPosition { position };
             paste (carry_out);
@@ -116,18 +120,20 @@ quaject! {
             paste SeekSet { slow, position };
             leave_uncounted;
         }
-        pread: FileCall(nr::PREAD64) named "outside.pread" needs(carry_in) uses(user_limit, slow) {
+        pread: FileCall(nr::PREAD64) named "outside.pread" needs(check, carry_in) uses(user_limit, slow) {
             paste UserRange { user_limit, slow };
             paste Keep {};
+            paste (check);
             paste LoadHandle { handle };
             paste (carry_in);
             paste Carried { slow_many: refused };
             paste GiveBack {};
             leave;
         }
-        pwrite: FileCall(nr::PWRITE64) named "outside.pwrite" needs(carry_out) uses(user_limit, slow) {
+        pwrite: FileCall(nr::PWRITE64) named "outside.pwrite" needs(check, carry_out) uses(user_limit, slow) {
             paste UserRange { user_limit, slow };
             paste Keep {};
+            paste (check);
             paste LoadHandle { handle };
             paste (carry_out);
             paste Carried { slow_many: refused };
@@ -144,10 +150,17 @@ impl Ferry {
             return None;
         }
         let (far, handle) = opening.far();
-        let (makers, carry) = (makers?, far.carry_code()?);
+        let (makers, carry) = (makers?, far.carry_code(REFUSED)?);
         let make = || Ok::<_, Infallible>(Ferry { position: Cell::new(0), handle: Cell::new(NOBODY) });
         let Ok(ferry) = create::allocate(make);
-        ferry.synthesize(makers, &FerryCallouts { carry_in: Some(carry.carry_in), carry_out: Some(carry.carry_out) });
+        ferry.synthesize(
+            makers,
+            &FerryCallouts {
+                check: Some(carry.check),
+                carry_in: Some(carry.carry_in),
+                carry_out: Some(carry.carry_out),
+            },
+        );
         ferry.handle.set(handle.0);
         Some(ferry)
     }

@@ -140,6 +140,7 @@ pub fn before_user(unix: &'static Unix, task: Arc<Task>, registers: &mut Registe
             ptrace::trap(unix, &task, registers);
             continue;
         }
+        unix.desk.stops.before_user(unix, &task, registers);
         if task.process.stopped.get() && !task.watch.is_traced() {
             stop::sleep_while_stopped(unix, &task);
             continue;
@@ -151,7 +152,8 @@ pub fn before_user(unix: &'static Unix, task: Arc<Task>, registers: &mut Registe
             }
             Delivery::Stop { signal } => stop::stop_process(unix, &task, signal),
             Delivery::Terminate { info, core } => {
-                if core {
+                // Who types the quit key has not seen a crash.
+                if core && !matches!(info.cause, abi::siginfo::Cause::Kill { pid: 0, .. }) {
                     crash::tell(unix, &task, registers, &info);
                 }
                 let signal = info.signo;
