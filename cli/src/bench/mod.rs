@@ -12,6 +12,7 @@ mod hosted;
 mod linux;
 mod linux_kernel;
 mod report;
+mod size;
 mod sound;
 mod stages;
 mod suite;
@@ -44,6 +45,8 @@ pub enum Suite {
     Threads,
     /// What it costs to write code, by quaject and stage; table 7.5's creation costs
     Synthesis,
+    /// What the kernel needs of memory: the thesis's table 3.6
+    Size,
 }
 
 impl Suite {
@@ -55,6 +58,7 @@ impl Suite {
             Self::Threads => "threads",
             Self::Tables => "tables",
             Self::Synthesis => "synthesis",
+            Self::Size => "size",
         }
     }
 }
@@ -116,6 +120,9 @@ pub fn bench(args: BenchArgs) -> Result<ExitCode, BenchError> {
     if args.suite == Suite::Synthesis {
         return stages::bench(&args);
     }
+    if args.suite == Suite::Size {
+        return size::bench(&args);
+    }
     if args.hosted {
         return hosted::bench(&args);
     }
@@ -131,7 +138,8 @@ pub fn bench(args: BenchArgs) -> Result<ExitCode, BenchError> {
 
 /// The folder that holds `bench/` and `target/`: the tool is built there and used from there.
 fn project_root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").components().collect()
+    let tool = Path::new(env!("CARGO_MANIFEST_DIR"));
+    tool.parent().unwrap_or(tool).to_path_buf()
 }
 
 fn measure(args: &BenchArgs, root: &Path) -> Result<Report, BenchError> {

@@ -48,7 +48,13 @@ pub fn lay_over(program: &OsStr, files: &FileOptions) -> Result<Packed, Failure>
         add_with(&mut tree, with)?;
     }
     let cwd = working_directory(files)?;
+    if files.cwd.is_some() && !is_folder(&cwd, root, &tree) {
+        let text = format!("--cwd {}: no such directory in the guest", cwd.display());
+        return Err(Failure::new(TOOL, text, "name one that the guest has"));
+    }
     let path = match root {
+        // What --with brings is there for PROGRAM, too, by its path in the guest.
+        None if tree.holds(Path::new(program)) => PathBuf::from(program),
         None => program::find_on_host(program)?,
         Some(_) => find_below(&top, program, &env)?,
     };
@@ -134,6 +140,14 @@ fn add_with(tree: &mut Tree, option: &OsStr) -> Result<(), Failure> {
         _ => guest,
     };
     tree.add_tree(&host, &plain(&guest)).map(drop)
+}
+
+/// Whether the machine will have this folder: a file system of the kernel's own shows what it likes.
+fn is_folder(path: &Path, root: Option<&Path>, tree: &Tree) -> bool {
+    let below = path.strip_prefix("/").unwrap_or(path);
+    tree.find(path).is_some()
+        || KERNELS_OWN.iter().any(|own| path.starts_with(own))
+        || root.unwrap_or(Path::new("/")).join(below).is_dir()
 }
 
 /// Where the program starts: `--cwd`, the root of `--root`, or where the tool is.

@@ -49,10 +49,12 @@ pub fn pack(program: &OsStr, files: &FileOptions, has_tty: bool) -> Result<Packe
     } else {
         skeleton::add_merged_links(&mut packer.tree)?;
     }
-    let host_program = if packer.whole_root { None } else { Some(packer.add_host_program(program, 0)?) };
     for with in &files.with {
         packer.add_with(with)?;
     }
+    // What --with brings is there for PROGRAM, too, by its path in the guest.
+    let in_guest = packer.whole_root || packer.tree.holds(Path::new(program));
+    let host_program = if in_guest { None } else { Some(packer.add_host_program(program, 0)?) };
     skeleton::add_rest(&mut packer.tree, variable(&env, "HOME"))?;
     if let Some(term) = variable(&env, "TERM").filter(|_| has_tty && !packer.whole_root) {
         skeleton::add_terminfo(&mut packer.tree, term)?;
@@ -223,7 +225,7 @@ impl Packer {
         Ok(())
     }
 
-    /// Finds `program` in the root file system. Returns its guest path.
+    /// Finds `program` among what is packed. Returns its guest path.
     fn find_in_root(&self, program: &OsStr, path: Option<&OsStr>, depth: u32) -> Result<Vec<u8>, Failure> {
         let candidates: Vec<PathBuf> = if program.as_bytes().contains(&b'/') {
             vec![Path::new("/").join(program)]

@@ -145,6 +145,12 @@ global_asm!(
         ret
         .cfi_endproc
 
+    /* A host call of a synthesized routine: only the image's own text may make one. */
+    .globl hosted_host_call
+    hosted_host_call:
+        syscall
+        ret
+
     .globl hosted_restorer
     hosted_restorer:
         mov eax, 15                         /* rt_sigreturn */
@@ -179,5 +185,6 @@ unsafe extern "C" {
     pub static hosted_first_return: u8;
     pub static hosted_iretq: u8;
     pub static hosted_change_space: u8;
+    pub static hosted_host_call: u8;
     pub static hosted_restorer: u8;
 }

@@ -136,7 +136,8 @@ unsafe fn patch_smap_sites() {
     let stac = access_sites().map(|site| (site, [0x0F, 0x01, 0xCB]));
     let clac = restrict_sites().map(|site| (site, [0x0F, 0x01, 0xCA]));
     let trap = trap::clac_sites().map(|site| (site, [0x0F, 0x01, 0xCA]));
-    for (site, bytes) in stac.into_iter().chain(clac).chain(trap) {
+    let look = trap::stac_sites().map(|site| (site, [0x0F, 0x01, 0xCB]));
+    for (site, bytes) in stac.into_iter().chain(clac).chain(trap).chain(look) {
         // SAFETY: each site is a three-byte no-op that nobody executes now; it is written through the
         // direct map, which boot has not yet protected.
         unsafe { (direct(site - IMAGE_WINDOW) as *mut [u8; 3]).write(bytes) };

@@ -4,7 +4,7 @@ use machine::{Access, Exception, PAGE_BYTES, Registers, TteId, VirtAddr};
 use machine_x86::{USER_LIMIT, current_by_stack, landing, upcalls};
 
 use crate::registers::read_cr2;
-use crate::trap::{DEVICE_VECTOR, SPURIOUS_VECTOR, TIMER_VECTOR};
+use crate::trap::{DEVICE_VECTOR, SPURIOUS_VECTOR, TIMER_VECTOR, look_landing};
 use crate::{STORE, apic, start, the};
 
 const PAGE_FAULT: u64 = 14;
@@ -77,7 +77,9 @@ extern "C" fn trap_from_kernel(registers: &mut Registers) {
             // A synthesized copy checks where it starts; one that runs over the limit faults in the page that is never
             // mapped, behind it.
             if access.address.0 < USER_LIMIT + PAGE_BYTES as u64
-                && let Some(there) = landing(registers.rip).or_else(|| STORE.landing(registers.rip))
+                && let Some(there) = landing(registers.rip)
+                    .or_else(|| look_landing(registers.rip))
+                    .or_else(|| STORE.landing(registers.rip))
             {
                 registers.rip = there;
                 return;

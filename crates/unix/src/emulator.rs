@@ -280,7 +280,14 @@ impl Upcalls for Unix {
     }
 
     fn before_user(&'static self, thread: TteId, registers: &mut Registers) {
+        const FIRST_INTERRUPT: u64 = 32;
         let task = self.running(thread);
+        if registers.cause >= FIRST_INTERRUPT
+            && let Some(area) = task.restart_area()
+        {
+            // Others may have run meanwhile.
+            calls::interrupted(self, &task, area, registers);
+        }
         if calls::needs_attention(&task, registers) {
             calls::before_user(self, task, registers);
         }

@@ -175,7 +175,7 @@ const CHECKS: &[(&str, Check)] = &[
         same("stdout", &data, &outcome.stdout)
     }),
     ("counted_runs_repeat_exactly", |options| {
-        if options.runner.iter().any(|word| word == "--hosted") {
+        if options.is_hosted() {
             return hosted_runs_repeat_their_calls(options);
         }
         // The list of calls has their times, addresses and random bytes.
