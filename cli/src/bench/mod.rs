@@ -43,10 +43,10 @@ pub enum Suite {
     Tables,
     /// What threads cost: SOSP'89 tables 3 and 4
     Threads,
-    /// What it costs to write code, by quaject and stage; table 7.5's creation costs
-    Synthesis,
     /// What the kernel needs of memory: the thesis's table 3.6
     Size,
+    /// What it costs to write code, by quaject and stage; table 7.5's creation costs
+    Synthesis,
 }
 
 impl Suite {
@@ -57,8 +57,8 @@ impl Suite {
             Self::Micro => "micro",
             Self::Threads => "threads",
             Self::Tables => "tables",
-            Self::Synthesis => "synthesis",
             Self::Size => "size",
+            Self::Synthesis => "synthesis",
         }
     }
 }
@@ -117,11 +117,11 @@ pub fn bench(args: BenchArgs) -> Result<ExitCode, BenchError> {
     if args.suite == Suite::Tables {
         return tables::bench(&args);
     }
-    if args.suite == Suite::Synthesis {
-        return stages::bench(&args);
-    }
     if args.suite == Suite::Size {
         return size::bench(&args);
+    }
+    if args.suite == Suite::Synthesis {
+        return stages::bench(&args);
     }
     if args.hosted {
         return hosted::bench(&args);

@@ -178,7 +178,10 @@ fn to_text(parts: &[Part], root: &Path, table: fn(&[Vec<String>]) -> String) -> 
 
 fn to_json(parts: &[Part], root: &Path) -> Value {
     let rows = |part: &Part| -> Vec<Value> {
-        let row = |name: &String| json!({ "name": name, "instructions": part.instructions.get(name), "ns": part.nanos.get(name), "paper": paper(name) });
+        let row = |name: &String| {
+            let (instructions, nanos) = (part.instructions.get(name), part.nanos.get(name));
+            json!({ "name": name, "instructions": instructions, "ns": nanos, "paper": paper(name) })
+        };
         part.names.iter().map(row).collect()
     };
     let tables: Vec<Value> = parts.iter().map(|part| json!({ "title": part.title, "rows": rows(part) })).collect();

@@ -28,11 +28,10 @@ fn ground(callers: Callers) -> Ground {
     Ground { callers, same_thread: false, capacity: 64, scheduler: None }
 }
 
-/// What takes a byte.
-type Key = Box<dyn FnMut(u8)>;
+type Sink = Box<dyn FnMut(u8)>;
 
 /// A tty's input side as a procedure that bears one caller, and what a program reads there.
-fn keyboard() -> (Rc<RefCell<Tty>>, Key) {
+fn keyboard() -> (Rc<RefCell<Tty>>, Sink) {
     let tty = Rc::new(RefCell::new(Tty::new(4096).expect("memory")));
     let sink = tty.clone();
     (tty, Box::new(move |byte| assert_eq!(sink.borrow_mut().device_input(&[byte]).accepted, 1)))

@@ -181,25 +181,31 @@ fn forbidden(_: &mut Call<'_>, _: [u64; 6]) -> CallResult {
     Err(Errno::EPERM)
 }
 
-/// Copies between this process's memory and another's, page by page.
+/// Copies between this process's memory and another's, in pieces that lie in one page on either side.
 fn process_vm(call: &Call<'_>, arguments: [u64; 6], write: bool) -> CallResult {
     let [pid, local, local_count, remote, remote_count, flags] = arguments;
-    const VECTORS_MAX: u64 = 1024;
-    if flags != 0 || local_count > VECTORS_MAX || remote_count > VECTORS_MAX {
+    if flags != 0 || local_count > VECTORS_MAX {
         return Err(Errno::EINVAL);
+    }
+    let mut local = read_vectors(call, local, local_count)?;
+    limit_total(&mut local);
+    if remote_count > VECTORS_MAX {
+        return Err(Errno::EINVAL);
+    }
+    let mut remote = read_vectors(call, remote, remote_count)?;
+    if [&local, &remote].into_iter().any(|side| side.iter().all(|(_, bytes)| *bytes == 0)) {
+        return Ok(0);
     }
     let task = call.unix.tasks.task(pid as u32).ok_or(Errno::ESRCH)?;
     if !super::may_access(call.process(), &task.process) {
         return Err(Errno::EPERM);
     }
     let space = task.process.space().ok_or(Errno::ESRCH)?;
-    let mut local = read_vectors(call, local, local_count)?;
-    let mut remote = read_vectors(call, remote, remote_count)?;
-    let (mut done, mut piece) = (0, [0; 512]);
+    let (mut done, mut piece) = (0, [0; PIECE_BYTES as usize]);
     let (mut at_local, mut at_remote) = (0, 0);
     while at_local < local.len() && at_remote < remote.len() {
         let (own, other) = (&mut local[at_local], &mut remote[at_remote]);
-        let bytes = own.1.min(other.1).min(512);
+        let bytes = own.1.min(other.1).min(to_piece_end(own.0)).min(to_piece_end(other.0));
         let part = &mut piece[..bytes as usize];
         let moved = if write {
             call.copy_in(own.0, part).is_ok() && space.borrow_mut().write_bytes(other.0, part).is_ok()
@@ -211,17 +217,45 @@ fn process_vm(call: &Call<'_>, arguments: [u64; 6], write: bool) -> CallResult {
             return if done > 0 { Ok(done) } else { Err(Errno::EFAULT) };
         }
         done += bytes;
-        *own = (own.0 + bytes, own.1 - bytes);
-        *other = (other.0 + bytes, other.1 - bytes);
+        *own = (own.0.wrapping_add(bytes), own.1 - bytes);
+        *other = (other.0.wrapping_add(bytes), other.1 - bytes);
         at_local += usize::from(own.1 == 0);
         at_remote += usize::from(other.1 == 0);
+        if done % TURN_BYTES < bytes {
+            call.unix.machine.serve_interrupts();
+            call.unix.scheduler.yield_now();
+            if call.task.is_ending() {
+                return Ok(done);
+            }
+        }
     }
     Ok(done)
+}
+
+/// Most vectors of a call (Linux `UIO_MAXIOV`).
+const VECTORS_MAX: u64 = 1024;
+/// Divides a page.
+const PIECE_BYTES: u64 = 512;
+/// After so many bytes others may run.
+const TURN_BYTES: u64 = 1 << 20;
+
+fn to_piece_end(address: u64) -> u64 {
+    PIECE_BYTES - address % PIECE_BYTES
+}
+
+/// Cuts off what is more than one call may move (Linux `MAX_RW_COUNT`).
+fn limit_total(vectors: &mut [(u64, u64)]) {
+    let mut room = 0x7FFF_F000;
+    for (_, bytes) in vectors {
+        *bytes = (*bytes).min(room);
+        room -= *bytes;
+    }
 }
 
 /// Address and length of each of `count` vectors. Errors: `EFAULT`, `EINVAL` for a negative length.
 fn read_vectors(call: &Call<'_>, address: u64, count: u64) -> Result<Vec<(u64, u64)>, Errno> {
     let mut vectors = Vec::new();
+    vectors.try_reserve_exact(count as usize).map_err(|_| Errno::ENOMEM)?;
     for index in 0..count {
         let [base, bytes]: [u64; 2] = call.read(address.wrapping_add(index * 16))?;
         if bytes > i64::MAX as u64 {
