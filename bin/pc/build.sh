@@ -6,6 +6,6 @@ set -eu
 cd "$(dirname "$0")/../.."
 profile=--release
 if [ "${1:-}" = --debug ]; then profile=; shift; fi
-RUSTFLAGS="-Cpanic=abort -Crelocation-model=static -Ccode-model=kernel -Cno-redzone=yes -Cforce-frame-pointers=yes -Clink-arg=-nostartfiles -Clink-arg=-nostdlib -Clink-arg=-static -Clink-arg=-no-pie -Clink-arg=-Tbin/pc/link.ld -Clink-arg=-Wl,--build-id=none -Clink-arg=-Wl,-z,max-page-size=4096 -Clink-arg=-Wl,-z,noexecstack" \
+RUSTFLAGS="-Cpanic=abort -Crelocation-model=static -Ccode-model=kernel -Cno-redzone=yes -Clink-arg=-nostartfiles -Clink-arg=-nostdlib -Clink-arg=-static -Clink-arg=-no-pie -Clink-arg=-Tbin/pc/link.ld -Clink-arg=-Wl,--build-id=none -Clink-arg=-Wl,-z,max-page-size=4096 -Clink-arg=-Wl,-z,noexecstack" \
 CARGO_PROFILE_RELEASE_LTO=fat CARGO_PROFILE_RELEASE_CODEGEN_UNITS=1 \
 exec cargo build -p synthesis-pc --features image $profile --target x86_64-unknown-linux-gnu --target-dir target/pc "$@"

@@ -11,6 +11,7 @@ use machine_x86::{EpitaphText, THREAD_AREA_BYTES, USER_LIMIT, read_tsc};
 use crate::channels::send_all;
 use crate::cpu::{cpu, missing_feature, vector_bytes, vector_features};
 use crate::host::{self, PROT_EXEC, PROT_READ, PROT_WRITE};
+use crate::layout::{THREAD_AREAS, THREADS};
 use crate::layout::{
     CODE, CODE_ALIAS, CODE_BYTES, DIRECT_MAP, HEAP, HEAP_BYTES, HIGH, KERNEL, STUB_ALIAS, STUB_BYTES, STUBS, text,
 };
@@ -246,12 +247,22 @@ fn fatal(what: &str) -> ! {
 
 /// The kernel's last words: what, where, registers, stack.
 pub fn epitaph(registers: &Registers, signal: i32, address: u64) -> ! {
-    last_words(&EpitaphText::of_trap(format_args!("signal {signal} in the kernel"), registers, address, KERNEL))
+    let (stack, text) = (stack_from(registers.rsp), crate::layout::text());
+    last_words(&EpitaphText::of_trap(format_args!("signal {signal} in the kernel"), registers, address, stack, text))
 }
 
 /// A panic of the kernel's Rust code.
 pub fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
-    last_words(&EpitaphText::of_panic(info, KERNEL))
+    let rsp: u64;
+    // SAFETY: reading rsp has no effect.
+    unsafe { core::arch::asm!("mov {}, rsp", out(reg) rsp) };
+    last_words(&EpitaphText::of_panic(info, stack_from(rsp), crate::layout::text()))
+}
+
+/// The used part of the thread's stack that `rsp` is on; empty if it is on none.
+fn stack_from(rsp: u64) -> core::ops::Range<u64> {
+    let threads = THREADS..THREADS + THREAD_AREAS * THREAD_AREA_BYTES;
+    if threads.contains(&rsp) { rsp..(rsp | (THREAD_AREA_BYTES - 1)) - 7 } else { 0..0 }
 }
 
 /// Sends the epitaph without a lock or an allocation.

@@ -6,7 +6,7 @@ use core::sync::atomic::Ordering;
 
 use codestore::Maker;
 use machine::{Channel, KernelCell, Machine, PAGE_BYTES, Registers};
-use machine_x86::{EpitaphText, access_sites, restrict_sites};
+use machine_x86::{EpitaphText, THREAD_AREA_BYTES, access_sites, restrict_sites};
 use synth::Abs32;
 
 use crate::cpu::{Cpu, enable_features};
@@ -183,12 +183,35 @@ pub fn power_off() -> ! {
 /// The kernel's last words (status 70 through the host tool): what, where, registers, stack.
 pub fn epitaph(registers: &Registers, what: &str) -> ! {
     let cr2 = crate::registers::read_cr2();
-    last_words(&EpitaphText::of_trap(format_args!("{what}"), registers, cr2, IMAGE_WINDOW..u64::MAX))
+    let (stack, text) = (stack_from(registers.rsp), text());
+    last_words(&EpitaphText::of_trap(format_args!("{what}"), registers, cr2, stack, text))
 }
 
 /// A panic of the kernel's Rust code.
 pub fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
-    last_words(&EpitaphText::of_panic(info, IMAGE_WINDOW..u64::MAX))
+    let rsp: u64;
+    // SAFETY: reading rsp has no effect.
+    unsafe { core::arch::asm!("mov {}, rsp", out(reg) rsp) };
+    last_words(&EpitaphText::of_panic(info, stack_from(rsp), text()))
+}
+
+/// The image's text.
+fn text() -> core::ops::Range<u64> {
+    let [start, end, ..] = crate::layout::image();
+    start..end
+}
+
+/// The used part of the stack that `rsp` is on: a thread's, or the image's own for the first steps and for traps with stacks
+/// of their own. Empty if it is none.
+fn stack_from(rsp: u64) -> core::ops::Range<u64> {
+    let [image, .., image_end] = crate::layout::image();
+    if rsp >= crate::layout::THREADS {
+        rsp..(rsp | (THREAD_AREA_BYTES - 1)).saturating_sub(7)
+    } else if (image..image_end).contains(&rsp) {
+        rsp..image_end.min(rsp + 4096)
+    } else {
+        0..0
+    }
 }
 
 /// Sends the epitaph without a lock or an allocation: control channel if the console exists and is not

@@ -13,7 +13,13 @@ pub struct EpitaphText {
 
 impl EpitaphText {
     /// Of a trap in the kernel. `address`: what the trap was about; `stacks`: where the kernel's stacks are.
-    pub fn of_trap(what: fmt::Arguments<'_>, registers: &Registers, address: u64, stacks: Range<u64>) -> EpitaphText {
+    pub fn of_trap(
+        what: fmt::Arguments<'_>,
+        registers: &Registers,
+        address: u64,
+        stack: Range<u64>,
+        text_range: Range<u64>,
+    ) -> EpitaphText {
         let mut text = EpitaphText { bytes: [0; 2048], used: 0 };
         let _ = writeln!(
             text,
@@ -41,35 +47,33 @@ impl EpitaphText {
             registers.r14,
             registers.r15
         );
-        text.trace_back(registers.rbp, stacks);
+        text.trace_back(stack, text_range);
         text
     }
 
     /// Of a panic of the kernel's Rust code.
-    pub fn of_panic(info: &core::panic::PanicInfo<'_>, stacks: Range<u64>) -> EpitaphText {
+    pub fn of_panic(info: &core::panic::PanicInfo<'_>, stack: Range<u64>, text_range: Range<u64>) -> EpitaphText {
         let mut text = EpitaphText { bytes: [0; 2048], used: 0 };
         let _ = writeln!(text, "kernel panic: {info}");
-        let frame: u64;
-        // SAFETY: reading rbp has no effect.
-        unsafe { core::arch::asm!("mov {}, rbp", out(reg) frame) };
-        text.trace_back(frame, stacks);
+        text.trace_back(stack, text_range);
         text
     }
 
-    /// Return addresses by frame pointers, while they stay in kernel memory.
-    fn trace_back(&mut self, mut frame: u64, stacks: Range<u64>) {
-        for _ in 0..16 {
-            if !stacks.contains(&frame) || !frame.is_multiple_of(8) {
-                break;
+    /// Words of the used part of the stack that look like return addresses: they point behind a call in the image's
+    /// text. Old ones that nobody has overwritten may be among them; code without frame pointers is smaller.
+    fn trace_back(&mut self, stack: Range<u64>, text: Range<u64>) {
+        let words = (stack.start.next_multiple_of(8)..stack.end).step_by(8);
+        // SAFETY: the machine gives a mapped part of a stack.
+        let found = words.map(|at| unsafe { *(at as *const u64) }).filter(|word| {
+            (text.start + 7..text.end).contains(word) && {
+                // SAFETY: the image's text is mapped and readable.
+                let before = unsafe { core::slice::from_raw_parts((word - 7) as *const u8, 7) };
+                // `call rel32`, or `call` through a register or memory (SDM vol. 2: E8, FF /2).
+                before[2] == 0xE8 || (0..6).any(|at| before[at] == 0xFF && before[at + 1] & 0x38 == 0x10)
             }
-            // SAFETY: frame pointers of kernel code point into mapped kernel stacks; a wrong one ends in another
-            // trap, which prints what there is.
-            let (next, address) = unsafe { (*(frame as *const u64), *((frame + 8) as *const u64)) };
+        });
+        for address in found.take(16) {
             let _ = writeln!(self, "  called from {address:#x}");
-            if next <= frame {
-                break;
-            }
-            frame = next;
         }
     }
 
