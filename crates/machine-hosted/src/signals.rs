@@ -88,7 +88,13 @@ pub fn start() -> Result<(), HostError> {
         for signal in [SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV] {
             host::set_handler(signal, (&raw const hosted_on_fault) as u64, fault, restorer, mask)?;
         }
-        host::set_handler(SIGSYS, (&raw const hosted_on_call) as u64, SA_SIGINFO | SA_ONSTACK | SA_NODEFER, restorer, mask)?;
+        host::set_handler(
+            SIGSYS,
+            (&raw const hosted_on_call) as u64,
+            SA_SIGINFO | SA_ONSTACK | SA_NODEFER,
+            restorer,
+            mask,
+        )?;
         let interrupt = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
         host::set_handler(SIGALRM, (&raw const hosted_on_alarm) as u64, interrupt, restorer, mask)?;
         // The host tool decides what a closed pipe means; the program gets its own signal from the kernel.
