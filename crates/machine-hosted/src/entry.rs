@@ -154,6 +154,12 @@ global_asm!(
         ret
         .cfi_endproc
 
+    /* A host call of a synthesized routine: only the image's own text may make one. */
+    .globl hosted_host_call
+    hosted_host_call:
+        syscall
+        ret
+
     /* The host's signal handlers. The host leaves the program's alignment checks on, and Rust is not made for them. */
     .macro hosted_handler name, rust
     .globl \name
@@ -209,5 +215,6 @@ unsafe extern "C" {
     pub static hosted_first_return: u8;
     pub static hosted_iretq: u8;
     pub static hosted_change_space: u8;
+    pub static hosted_host_call: u8;
     pub static hosted_restorer: u8;
 }

@@ -144,6 +144,7 @@ pub extern "C" fn on_call(_signal: i32, info: &Info, context: &mut Context) {
 }
 
 const DEBUG: u64 = 1;
+const GENERAL_PROTECTION: u64 = 13;
 const PAGE_FAULT: u64 = 14;
 const ALIGNMENT: u64 = 17;
 const TRAP_FLAG: u64 = 0x100;
@@ -158,6 +159,13 @@ pub const DISTURBING_FLAGS: u64 = ALIGNMENT_CHECK | NESTED_TASK;
 pub extern "C" fn on_fault(signal: i32, info: &Info, context: &mut Context) {
     if info.code <= 0 {
         // Sent by a process, not by the processor.
+        return;
+    }
+    if matches!(context.trap, PAGE_FAULT | GENERAL_PROTECTION)
+        && is_code(context.rip)
+        && let Some(landing) = STORE.landing_of_asked(context.rip)
+    {
+        context.rip = landing;
         return;
     }
     // A bus error means that the host has nothing behind a page that is there: a file became shorter.
@@ -217,7 +225,6 @@ fn bad_return(context: &mut Context) {
         context.rflags = *frame.add(2);
         context.rsp = *frame.add(3);
     }
-    const GENERAL_PROTECTION: u64 = 13;
     trap(context, GENERAL_PROTECTION, 0, 0);
 }
 

@@ -89,20 +89,6 @@ fn getrandom(call: &Call<'_>, into: u64, bytes: u64, flags: u32) -> CallResult {
     Ok(done)
 }
 
-/// Restartable sequences are not there, which the C library is ready for. What is wrong in any case is refused first, as
-/// on Linux, so that a program that asks wrongly does not take the answer for ours.
-///
-/// Errors: `EINVAL` for an unknown flag, an area that is too small or not aligned, or one to take back that was never
-/// given; `EFAULT`; `ENOSYS`.
-fn rseq(area: u64, bytes: u32, flags: u32) -> CallResult {
-    const BYTES_MIN: u32 = 32;
-    if flags != 0 || bytes < BYTES_MIN || !area.is_multiple_of(BYTES_MIN.into()) {
-        return Err(Errno::EINVAL);
-    }
-    let is_user = area.checked_add(bytes.into()).is_some_and(|end| end <= kernel::space::USER_LIMIT);
-    Err(if is_user { Errno::ENOSYS } else { Errno::EFAULT })
-}
-
 /// The kernel's log is not kept: it is empty.
 fn syslog(call: &Call<'_>, action: i32, into: u64, bytes: i32) -> CallResult {
     match action {
@@ -291,7 +277,6 @@ pub const CALLS: &[Entry] = &[
     (nr::SETHOSTNAME, |call, [a, b, ..]| set_name(call, &call.unix.host_name, a, b)),
     (nr::SETDOMAINNAME, |call, [a, b, ..]| set_name(call, &call.unix.domain_name, a, b)),
     (nr::SYSINFO, |call, [a, ..]| sysinfo(call, a)),
-    (nr::RSEQ, |_, [a, b, c, ..]| rseq(a, b as u32, c as u32)),
     (nr::GETRANDOM, |call, [a, b, c, ..]| getrandom(call, a, b, c as u32)),
     (nr::SYSLOG, |call, [a, b, c, ..]| syslog(call, a as i32, b, c as i32)),
     (nr::REBOOT, |call, [a, b, c, ..]| reboot(call, a as u32, b as u32, c as u32)),

@@ -16,6 +16,9 @@ use crate::task::{Process, Task};
 /// Tells of a process that `info` is about to end; `registers` are those of the thread that takes the signal.
 pub fn tell(unix: &'static Unix, task: &Task, registers: &Registers, info: &SigInfo) {
     let process = &task.process;
+    if !is_own_doing(process, info) {
+        return;
+    }
     let signal = info.signo as u32;
     let cause = match info.cause {
         Cause::Fault { address } => format!("address {address:#x}, "),
@@ -47,6 +50,17 @@ pub fn tell(unix: &'static Unix, task: &Task, registers: &Registers, info: &SigI
     }
     let _ = writeln!(report, "\n  rip {:016x}  flags {:08x}", r.rip, r.rflags);
     unix.tell(bootimage::control::kind::CRASH, report.as_bytes());
+}
+
+/// A program that somebody else ends, from another process or at the keyboard, does not crash.
+fn is_own_doing(process: &Process, info: &SigInfo) -> bool {
+    match info.cause {
+        // Faults without an address come with zeros, as what the terminal sends does.
+        Cause::Kill { pid: 0, .. } => info.signo != abi::signal::SIGQUIT as i32,
+        Cause::Kill { pid, .. } | Cause::Queue { pid, .. } => pid == process.pid as i32,
+        Cause::Fault { .. } | Cause::Call { .. } => true,
+        Cause::Timer { .. } | Cause::Child { .. } | Cause::Poll { .. } => false,
+    }
 }
 
 /// The mapped file that `address` lies in, and where in the file.
