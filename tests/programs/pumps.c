@@ -11,7 +11,9 @@ static int command(const char *text)
     if (fd < 0)
         return -2;
     int result = write(fd, text, strlen(text)) < 0 ? -1 : 0;
+    int error = errno;
     close(fd);
+    errno = error;
     return result;
 }
 
@@ -174,9 +176,49 @@ static void nonsense_is_refused(void)
     printf("a device: %s\n", result == -2 || (result == -1 && errno == EINVAL) ? "refused" : "taken");
 }
 
+/* One user neither stops another's pump nor takes all that there may be. */
+static void users_keep_to_their_own(void)
+{
+    int ends[2], taken = 0;
+    unsigned id = 0;
+    char text[64], stop[32] = "stop 1", standing[16];
+    joined(ends);
+    FILE *list = fopen("/proc/synthesis/pumps", "r");
+    while (list && fgets(text, sizeof text, list))
+        if (sscanf(text, "%u %15s", &id, standing) == 2 && strcmp(standing, "running") == 0)
+            snprintf(stop, sizeof stop, "stop %u", id);
+    if (fork() == 0) {
+        if (getuid() == 0)
+            MUST(setresuid(1000, 1000, 1000));
+        int result = command(stop);
+        printf("stop: %s\n", result == -2 || (result == -1 && errno == EPERM) ? "refused" : "taken");
+        for (int pipes[2]; result != -2 && taken < 100 && pipe(pipes) == 0; taken++) {
+            snprintf(text, sizeof text, "%d %d", pipes[INPUT], pipes[OUTPUT]);
+            if (command(text) != 0)
+                break;
+        }
+        printf("rings: %s\n", taken < 20 ? "few" : "many");
+        fflush(stdout);
+        _exit(0);
+    }
+    wait(NULL);
+    close(ends[OUTPUT]);
+    if (list) {
+        /* What the other user left behind goes on until somebody may stop it. */
+        rewind(list);
+        list = freopen("/proc/synthesis/pumps", "r", list);
+        while (fgets(text, sizeof text, list))
+            if (sscanf(text, "%u %15s", &id, standing) == 2 && strcmp(standing, "running") == 0) {
+                snprintf(stop, sizeof stop, "stop %u", id);
+                command(stop);
+            }
+    }
+}
+
 #define T(name) {#name, name}
 static const struct test tests[] = {
     T(carries_bytes), T(carries_many_bytes_in_order), T(a_chain_of_pumps), T(a_ring_lets_others_run),
     T(many_one_after_another), T(nonsense_is_refused),
+    T(users_keep_to_their_own),
 };
 CHECK_MAIN(tests)

@@ -677,11 +677,43 @@ static void long_jump_out(void)
 }
 
 #define T(name) {#name, name}
+/* A call with flags that compiled code never has: alignment checks, backward copies, a nested task. The kernel must not run
+ * with them, nor give them to another program. */
+static void calls_with_odd_flags(void)
+{
+    static const unsigned long flags[] = {0x40000, 0x400, 0x4000};
+    static char buffer[3 * 4096];
+    for (int i = 0; i < 3; i++)
+        for (int round = 0; round < 3; round++) {
+            int ends[2], status;
+            MUST(pipe(ends));
+            MUST(write(ends[1], "0123456789", 10));
+            memset(buffer, 'x', sizeof buffer);
+            pid_t child = MUST(fork());
+            if (child == 0) {
+                long result = 10;
+                for (long call = SYS_read; call <= SYS_write; call++) {
+                    result = call;
+                    __asm__ volatile("pushfq; orq %3, (%%rsp); popfq; syscall; pushfq; andq $~0x44400, (%%rsp); popfq"
+                                     : "+a"(result) : "D"((long)ends[call]), "S"(buffer + 4097), "r"(flags[i]), "d"(10L)
+                                     : "rcx", "r11", "memory", "cc");
+                }
+                _exit(result == 10 && memcmp(buffer + 4096, "x0123456789x", 12) == 0 ? 7 : 8);
+            }
+            MUST(waitpid(child, &status, 0));
+            memset(buffer, 0, 16);
+            MUST(read(ends[0], buffer, 16));
+            printf("%lx: %x %.16s\n", flags[i], status, buffer);
+            close(ends[0]);
+            close(ends[1]);
+        }
+}
+
 static const struct test tests[] = {
     T(handlers), T(default_actions), T(information), T(fault_information), T(masks), T(in_order), T(realtime_queue),
     T(no_defer), T(reset_handler), T(alternate_stack), T(alternate_stack_used), T(interrupted_calls),
     T(restarted_calls), T(full_pipe_interrupted), T(suspended), T(wait_statuses), T(zombies), T(stop_and_continue),
     T(groups), T(inherited), T(after_exec), T(vectors_survive), T(registers_survive), T(timers), T(broken_pipe),
-    T(many), T(long_jump_out),
+    T(many), T(long_jump_out), T(calls_with_odd_flags),
 };
 CHECK_MAIN(tests)

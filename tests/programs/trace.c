@@ -642,6 +642,42 @@ static void tracer_ends(void)
     }
 }
 
+/* process_vm_readv and writev: what comes first when several things are wrong, and how far they get before the end. */
+static void vectors(void)
+{
+    char *pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *many = mmap(NULL, 1 << 22, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    static struct iovec full[1024];
+    MUST(munmap(pages + 4096, 4096));
+    struct iovec good = {many, 200}, edge = {pages + 4096 - 100, 200}, none = {many, 0}, bad = {(void *)8, 16};
+    struct iovec negative = {many, -1UL};
+    const pid_t self = getpid(), nobody = 0x7fffffff;
+    for (int i = 0; i < 1024; i++)
+        full[i] = (struct iovec){many, 1 << 22};
+    SHOW(process_vm_readv(nobody, &none, 1, &good, 1, 0));
+    SHOW(process_vm_readv(nobody, &good, 1, &none, 1, 0));
+    SHOW(process_vm_readv(nobody, &good, 1, &good, 0, 0));
+    SHOW(process_vm_readv(nobody, &good, 1, &good, 1, 0));
+    SHOW(process_vm_readv(nobody, &good, 1, &good, 1025, 0));
+    SHOW(process_vm_readv(nobody, &good, 1, &good, 1, 1));
+    SHOW(process_vm_readv(nobody, NULL, 1, &good, 1, 0));
+    SHOW(process_vm_readv(self, &negative, 1, &good, 1, 0));
+    SHOW(process_vm_readv(self, &good, 1, &bad, 1, 0));
+    SHOW(process_vm_readv(self, &bad, 1, &good, 1, 0));
+    SHOW(process_vm_readv(self, &good, 1, &edge, 1, 0));
+    SHOW(process_vm_readv(self, &edge, 1, &good, 1, 0));
+    SHOW(process_vm_writev(self, &good, 1, &edge, 1, 0));
+    SHOW(process_vm_writev(self, &edge, 1, &good, 1, 0));
+    /* 4 GiB, of which a call moves half; it must be possible to end it. */
+    if ((child = MUST(fork())) == 0)
+        _exit(process_vm_readv(getppid(), full, 1024, full, 1024, 0) == 0x7ffff000 ? 0 : 1);
+    usleep(20000);
+    kill(child, SIGKILL);
+    int status;
+    MUST(waitpid(child, &status, 0));
+    puts(WIFEXITED(status) && WEXITSTATUS(status) ? "moved too much" : "ended");
+}
+
 static const struct test tests[] = {
     {"steps", steps},
     {"peek-poke", peek_poke},
@@ -657,5 +693,6 @@ static const struct test tests[] = {
     {"handler-step", handler_step},
     {"watchpoints", watchpoints},
     {"tracer-ends", tracer_ends},
+    {"vectors", vectors},
 };
 CHECK_MAIN(tests)

@@ -108,7 +108,7 @@ impl Call<'_> {
 
     /// A NUL-terminated string of at most `most` bytes, NUL not counted.
     ///
-    /// Errors: `EFAULT`; `too_long` when there is no NUL within `most + 1` bytes.
+    /// Errors: `EFAULT`; `ENOMEM`; `too_long` when there is no NUL within `most + 1` bytes.
     pub fn read_string(&self, address: u64, most: usize, too_long: Errno) -> Result<Vec<u8>, Errno> {
         let mut text = Vec::new();
         loop {
@@ -118,6 +118,7 @@ impl Call<'_> {
             let mut piece = [0; 64];
             let piece = &mut piece[..to_page_end.min(64)];
             self.copy_in(at, piece)?;
+            text.try_reserve(piece.len()).map_err(|_| Errno::ENOMEM)?;
             if let Some(end) = piece.iter().position(|byte| *byte == 0) {
                 text.extend_from_slice(&piece[..end]);
                 return if text.len() > most { Err(too_long) } else { Ok(text) };
@@ -134,7 +135,7 @@ impl Call<'_> {
         self.read_string(address, PATH_BYTES_MAX - 1, Errno::ENAMETOOLONG)
     }
 
-    /// A null-terminated vector of strings (`argv`). Errors: `EFAULT`, `E2BIG`.
+    /// A null-terminated vector of strings (`argv`). Errors: `EFAULT`, `E2BIG`, `ENOMEM`.
     pub fn read_strings(&self, address: u64, budget_bytes: usize) -> Result<Vec<Vec<u8>>, Errno> {
         let mut strings = Vec::new();
         let mut left = budget_bytes;
@@ -148,6 +149,7 @@ impl Call<'_> {
             }
             let text = self.read_string(pointer, (left.saturating_sub(1)).min(131_071), Errno::E2BIG)?;
             left = left.checked_sub(text.len() + 9).ok_or(Errno::E2BIG)?;
+            strings.try_reserve(1).map_err(|_| Errno::ENOMEM)?;
             strings.push(text);
         }
     }

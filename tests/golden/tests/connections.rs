@@ -25,7 +25,7 @@ fn alone() -> MutexGuard<'static, ()> {
 }
 
 fn ground(callers: Callers) -> Ground {
-    Ground { callers, same_thread: false, capacity: 64, scheduler: None }
+    Ground { callers, same_thread: false, capacity: 64, scheduler: None, owner: 0 }
 }
 
 type Sink = Box<dyn FnMut(u8)>;

@@ -45,7 +45,7 @@ quaject! {
 /// not interrupted), so its instructions are pasted, if the machine has some. `None`: every write is done in Rust.
 pub fn paste_channel(channel: Channel, makers: Makers) -> Option<SendCode> {
     let device = makers.machine.send_code(channel, synth::Target::Label(SLOW_MANY))?;
-    let ground = Ground { callers: Callers::UnderLock, same_thread: true, capacity: 0, scheduler: None };
+    let ground = Ground { callers: Callers::UnderLock, same_thread: true, capacity: 0, scheduler: None, owner: 0 };
     match connect::<()>(Port::Active(Number::Multiple), Port::Fragment(Number::Multiple, device), &ground) {
         Ok(Connected::Pasted(device)) => Some(device),
         _ => None,

@@ -48,6 +48,8 @@ pub struct Ground {
     pub capacity: usize,
     /// Runs the thread of a pump.
     pub scheduler: Option<&'static Scheduler>,
+    /// The user in whose name a pump runs.
+    pub owner: u32,
 }
 
 /// What lies between two ends.
@@ -103,7 +105,7 @@ pub fn connect<T: 'static>(producer: Port<T>, consumer: Port<T>, ground: &Ground
         }
         (Port::Stream(input, first), Port::Stream(output, second)) if connection == Connection::Pump => {
             let ends = Ends { input, output, keep: Arc::new((first, second)) };
-            Ok(Connected::Pumped(pump::start(ground.scheduler.ok_or(Errno::EINVAL)?, ends)?))
+            Ok(Connected::Pumped(pump::start(ground.scheduler.ok_or(Errno::EINVAL)?, ground.owner, ends)?))
         }
         _ => Err(Errno::EINVAL),
     }

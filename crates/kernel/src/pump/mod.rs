@@ -8,7 +8,6 @@
 //! lets others run, after one that did not, one.
 
 use alloc::sync::Arc;
-use alloc::vec;
 use alloc::vec::Vec;
 use core::any::Any;
 use core::cell::Cell;
@@ -29,6 +28,9 @@ const TURNS_MOST: u32 = 16;
 /// Most pumps at a time: each has a thread with a stack.
 pub const PUMPS_MOST: usize = 64;
 
+/// Most pumps of one user without privileges: the others have theirs.
+pub const PUMPS_MOST_OF_ONE: usize = 16;
+
 /// Where a pump stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Standing {
@@ -43,6 +45,8 @@ pub enum Standing {
 /// One pump. Callentries: `start`, `stop`. Callouts: the two streams.
 pub struct Pump {
     scheduler: &'static Scheduler,
+    /// The user who started it.
+    owner: u32,
     thread: Arc<Thread>,
     ends: KernelCell<Option<Ends>>,
     standing: Cell<Standing>,
@@ -61,17 +65,22 @@ pub struct Ends {
 
 static PUMPS: KernelCell<Vec<Arc<Pump>>> = KernelCell::new(Vec::new());
 
-/// Starts a pump and returns it.
+/// Starts a pump in the name of user `owner` and returns it.
 ///
-/// Errors: `EAGAIN` with [`PUMPS_MOST`] running, `ENOMEM`.
-pub fn start(scheduler: &'static Scheduler, ends: Ends) -> Result<Arc<Pump>, Errno> {
+/// Errors: `EAGAIN` with [`PUMPS_MOST`] running, or [`PUMPS_MOST_OF_ONE`] of a user other than 0; `ENOMEM`.
+pub fn start(scheduler: &'static Scheduler, owner: u32, ends: Ends) -> Result<Arc<Pump>, Errno> {
     sweep();
-    if PUMPS.borrow().len() >= PUMPS_MOST {
+    let (all, own) = {
+        let pumps = PUMPS.borrow();
+        (pumps.len(), pumps.iter().filter(|pump| pump.owner == owner).count())
+    };
+    if all >= PUMPS_MOST || owner != 0 && own >= PUMPS_MOST_OF_ONE {
         return Err(Errno::EAGAIN);
     }
     let tte = scheduler.machine().create_tte(Start::Kernel(run)).map_err(|_| Errno::ENOMEM)?;
     let pump = Arc::new(Pump {
         scheduler,
+        owner,
         thread: Thread::new(tte),
         ends: KernelCell::new(Some(ends)),
         standing: Cell::new(Standing::Running),
@@ -102,6 +111,11 @@ impl Pump {
         self.thread.id()
     }
 
+    /// The user who started it.
+    pub fn owner(&self) -> u32 {
+        self.owner
+    }
+
     pub fn standing(&self) -> Standing {
         self.standing.get()
     }
@@ -120,7 +134,11 @@ impl Pump {
     fn pump(&self, ends: &Ends) -> Standing {
         let interrupted = || self.stopping.get();
         let io = Io { scheduler: self.scheduler, nonblocking: false, interrupted: &interrupted };
-        let mut buffer = vec![0; TURN_BYTES];
+        let mut buffer = Vec::new();
+        if buffer.try_reserve_exact(TURN_BYTES).is_err() {
+            return Standing::Failed(Errno::ENOMEM);
+        }
+        buffer.resize(TURN_BYTES, 0);
         let mut turns = 1;
         loop {
             let mut full = 0;

@@ -38,12 +38,12 @@ pub fn show(unix: &'static Unix, _: &Whole) -> Result<Vec<u8>, Errno> {
 }
 
 /// Errors: `EINVAL` for what is no command; `EBADF` for descriptors that are not open, or not that way; `EINVAL` for
-/// what is no pipe or channel; `ESRCH` for a pump that does not run; those of [`pump::start`].
+/// what is no pipe or channel; `ESRCH` for a pump that does not run, `EPERM` for another user's; those of [`pump::start`].
 pub fn command(unix: &'static Unix, _: &Whole, text: &[u8]) -> Result<(), Errno> {
     let text = core::str::from_utf8(text).map_err(|_| Errno::EINVAL)?;
     let mut words = text.split_ascii_whitespace();
     match (words.next(), words.next(), words.next()) {
-        (Some("stop"), Some(id), None) => stop(number(id)?),
+        (Some("stop"), Some(id), None) => stop(unix, number(id)?),
         (Some(input), Some(output), None) => start(unix, number(input)?, number(output)?),
         _ => Err(Errno::EINVAL),
     }
@@ -53,10 +53,22 @@ fn number(word: &str) -> Result<u64, Errno> {
     word.parse().map_err(|_| Errno::EINVAL)
 }
 
-fn stop(id: u64) -> Result<(), Errno> {
+/// Errors: `ESRCH`; `EPERM` for another user's.
+fn stop(unix: &'static Unix, id: u64) -> Result<(), Errno> {
+    let user = user(unix)?;
     let runs = |pump: &&Arc<pump::Pump>| u64::from(pump.id().0) == id && pump.standing() == Standing::Running;
-    pump::all().iter().find(runs).ok_or(Errno::ESRCH)?.stop();
+    let pumps = pump::all();
+    let pump = pumps.iter().find(runs).ok_or(Errno::ESRCH)?;
+    if user != 0 && user != pump.owner() {
+        return Err(Errno::EPERM);
+    }
+    pump.stop();
     Ok(())
+}
+
+/// In whose name the caller acts.
+fn user(unix: &Unix) -> Result<u32, Errno> {
+    Ok(caller(unix)?.process.user_ids.get().effective)
 }
 
 fn start(unix: &'static Unix, input: u64, output: u64) -> Result<(), Errno> {
@@ -73,8 +85,13 @@ fn start(unix: &'static Unix, input: u64, output: u64) -> Result<(), Errno> {
     };
     // Nobody calls: both are passive, so the interfacer builds a pump.
     let ends = (Port::<u8>::Stream(stream(&input)?, input), Port::Stream(stream(&output)?, output));
-    let ground =
-        Ground { callers: Callers::UnderLock, same_thread: false, capacity: 0, scheduler: Some(unix.scheduler) };
+    let ground = Ground {
+        callers: Callers::UnderLock,
+        same_thread: false,
+        capacity: 0,
+        scheduler: Some(unix.scheduler),
+        owner: user(unix)?,
+    };
     connect(ends.0, ends.1, &ground).map(|_| ())
 }
 

@@ -1,7 +1,6 @@
 //! /proc/synthesis: the kernel's gauges, and the code it has written for itself.
 
 use alloc::format;
-use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Write;
 use core::sync::atomic::Ordering;
@@ -39,7 +38,7 @@ fn gauges(unix: &'static Unix, _: &Whole) -> Result<Vec<u8>, Errno> {
 
 /// One paragraph for each class of quajects: what it declares, and its gauges.
 fn quajects(_: &'static Unix, _: &Whole) -> Result<Vec<u8>, Errno> {
-    let mut text = String::new();
+    let mut text = Text::default();
     for class in kernel::call::classes() {
         let gauges = &class.gauges;
         let [made, revived, refused, planned, saved] =
@@ -63,18 +62,43 @@ fn quajects(_: &'static Unix, _: &Whole) -> Result<Vec<u8>, Errno> {
             let _ = writeln!(text, "  callback {} unconnected {}", callback.name, callback.default);
         }
     }
-    Ok(text.into_bytes())
+    text.whole()
 }
 
 /// One line for each live routine: address, bytes, name, maker. Below it, the templates it was made of and what
 /// their holes were filled with.
 fn code(unix: &'static Unix, _: &Whole) -> Result<Vec<u8>, Errno> {
-    let mut text = String::new();
+    let mut text = Text::default();
     unix.store.each_birth(|birth, bytes| certificate(&mut text, birth, bytes));
-    Ok(text.into_bytes())
+    text.whole()
 }
 
-fn certificate(text: &mut String, birth: &Birth, code: &[u8]) {
+/// Text that grows while there is memory.
+#[derive(Default)]
+struct Text {
+    bytes: Vec<u8>,
+    is_cut: bool,
+}
+
+impl Text {
+    /// Error: `ENOMEM` when a part of it is missing.
+    fn whole(self) -> Result<Vec<u8>, Errno> {
+        if self.is_cut { Err(Errno::ENOMEM) } else { Ok(self.bytes) }
+    }
+}
+
+impl Write for Text {
+    fn write_str(&mut self, part: &str) -> core::fmt::Result {
+        self.is_cut |= self.bytes.try_reserve(part.len()).is_err();
+        if self.is_cut {
+            return Err(core::fmt::Error);
+        }
+        self.bytes.extend_from_slice(part.as_bytes());
+        Ok(())
+    }
+}
+
+fn certificate(text: &mut Text, birth: &Birth, code: &[u8]) {
     let _ = writeln!(text, "{:016x} {} {} {}", birth.address, birth.bytes, birth.name, birth.maker);
     for origin in &birth.origins {
         let _ = writeln!(text, "  {} at {} bytes {}", origin.shape.name, origin.offset, origin.bytes);
