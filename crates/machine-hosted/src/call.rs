@@ -29,7 +29,7 @@ template! {
 
 template! {
     /// No byte of the program's range lies where the machine is: the host's own copies look at no limit of ours. In: rsi, rdx; the
-    /// sum is below the program's limit. Out: rax and rcx lost. Cost: 3 instructions below the kernel, 24 at most.
+    /// sum is below the program's limit. Out: rax and rcx lost. Cost: 3 instructions below the kernel, 23 at most.
     pub struct NotReserved { refused: Target }
     where {
         KERNEL_START = KERNEL.start as usize,
