@@ -303,7 +303,7 @@ pub fn split_with(option: &OsStr) -> (PathBuf, Option<PathBuf>) {
 }
 
 /// The interpreter and the argument on the first line of a script (execve(2)).
-fn script_interpreter(head: &[u8]) -> Option<(&OsStr, Option<&OsStr>)> {
+pub(super) fn script_interpreter(head: &[u8]) -> Option<(&OsStr, Option<&OsStr>)> {
     let line = head.strip_prefix(b"#!")?.split(|&byte| byte == b'\n').next()?.trim_ascii();
     let end = line.iter().position(u8::is_ascii_whitespace).unwrap_or(line.len());
     let (interpreter, argument) = (&line[..end], line[end..].trim_ascii());

@@ -1,5 +1,6 @@
 //! The emulator: one value that knows everything, and what the machine calls.
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -20,7 +21,7 @@ use machine::{CALLS_MAX, Channel, Exception, KernelCell, Machine, Nanos, Registe
 use crate::call::Call;
 use crate::calls::{self, FutexTable, LockWaits, SocketNames};
 use crate::files::{Channels, Terminals};
-use crate::inspect::{ControlPort, Tracing};
+use crate::inspect::{ControlPort, Desk, Tracing};
 use crate::strace::Summary;
 use crate::task::{Process, Task, TaskTable};
 
@@ -55,6 +56,7 @@ pub struct Unix {
     /// The port to the host tool.
     pub(crate) control: ControlPort,
     pub(crate) tracing: Tracing,
+    pub(crate) desk: Desk,
     /// Calls done in Rust, by number: gauges (S-31).
     pub(crate) call_counts: [Cell<u64>; CALLS_MAX],
     pub lock_waits: LockWaits,
@@ -83,6 +85,11 @@ pub struct Unix {
 }
 
 impl Unix {
+    /// For those who know the emulator by a trait. Made once for each of them and kept for good.
+    pub(crate) fn entrance(&'static self) -> &'static Entrance {
+        Box::leak(Box::new(Entrance(self)))
+    }
+
     /// Who makes call routines; nobody when every call shall be done in Rust (`--generic`, `--strace`).
     pub fn makers(&self) -> Option<Makers> {
         self.options.binds_code().then_some(Makers { machine: self.machine, store: self.store })
@@ -198,13 +205,53 @@ impl Unix {
     }
 }
 
-impl CounterClock for Unix {
+impl CounterClock for Entrance {
     fn time_of_counter(&self, counter: u64) -> Time {
-        self.wall_time_at(self.machine.time_of_counter(counter))
+        self.0.wall_time_at(self.0.machine.time_of_counter(counter))
     }
 }
 
-impl Upcalls for Unix {
+/// How machine and files come in: a reference, because a table of functions for the emulator itself would bring code along that
+/// takes it apart.
+pub(crate) struct Entrance(&'static Unix);
+
+impl Upcalls for Entrance {
+    fn system_call(&'static self, thread: TteId, registers: &mut Registers) {
+        self.0.system_call(thread, registers)
+    }
+
+    fn exception(&'static self, thread: TteId, registers: &mut Registers, exception: Exception) {
+        self.0.exception(thread, registers, exception)
+    }
+
+    fn page_fault(&'static self, thread: TteId, access: machine::Access) -> bool {
+        self.0.page_fault(thread, access)
+    }
+
+    fn rewrite_text(&'static self, thread: TteId, address: VirtAddr, bytes: &[u8]) -> bool {
+        self.0.rewrite_text(thread, address, bytes)
+    }
+
+    fn timer(&'static self) {
+        self.0.timer()
+    }
+
+    fn device(&'static self) {
+        self.0.device()
+    }
+
+    fn sample(&'static self) {
+        self.0.sample()
+    }
+
+    fn before_user(&'static self, thread: TteId, registers: &mut Registers) {
+        self.0.before_user(thread, registers)
+    }
+}
+
+/// What the machine asks: see [`Upcalls`].
+impl Unix {
+    #[inline(always)]
     fn system_call(&'static self, thread: TteId, registers: &mut Registers) {
         if self.has_dead.load(Ordering::Relaxed) {
             self.bury();
@@ -230,6 +277,7 @@ impl Upcalls for Unix {
         }
     }
 
+    #[inline(always)]
     fn exception(&'static self, thread: TteId, registers: &mut Registers, exception: Exception) {
         let task = self.running(thread);
         task.watch.in_call.set(false);
@@ -238,9 +286,13 @@ impl Upcalls for Unix {
             calls::make_room(self, &task);
             return;
         }
+        if self.desk.stops.exception(self, &task, registers, &exception) {
+            return;
+        }
         calls::fault(self, &task, registers, exception);
     }
 
+    #[inline(always)]
     fn page_fault(&'static self, thread: TteId, access: machine::Access) -> bool {
         let Some(task) = self.tasks.of_thread(thread) else { return false };
         let kind = match (access.execute, access.write) {
@@ -254,17 +306,20 @@ impl Upcalls for Unix {
         calls::page_fault(&task, resolved)
     }
 
+    #[inline(always)]
     fn rewrite_text(&'static self, thread: TteId, address: VirtAddr, bytes: &[u8]) -> bool {
         let Some(space) = self.tasks.of_thread(thread).and_then(|task| task.process.space()) else { return false };
         let mut space = space.borrow_mut();
         space.is_text(address.0, bytes.len()) && space.poke_bytes(address.0, bytes).is_ok()
     }
 
+    #[inline(always)]
     fn timer(&'static self) {
         self.scheduler.trace().interrupt(0);
         self.scheduler.timer();
     }
 
+    #[inline(always)]
     fn device(&'static self) {
         self.scheduler.trace().interrupt(1);
         // First, so that people see who slept.
@@ -273,14 +328,23 @@ impl Upcalls for Unix {
         self.terminals.device();
     }
 
+    #[inline(always)]
     fn sample(&'static self) {
         if let Some(sound) = &self.sound {
             sound.interrupt();
         }
     }
 
+    #[inline(always)]
     fn before_user(&'static self, thread: TteId, registers: &mut Registers) {
+        const FIRST_INTERRUPT: u64 = 32;
         let task = self.running(thread);
+        if registers.cause >= FIRST_INTERRUPT
+            && let Some(area) = task.restart_area()
+        {
+            // Others may have run meanwhile.
+            calls::interrupted(self, &task, area, registers);
+        }
         if calls::needs_attention(&task, registers) {
             calls::before_user(self, task, registers);
         }
@@ -289,5 +353,5 @@ impl Upcalls for Unix {
 
 /// Makes the emulator known to the machine.
 pub(crate) fn install(unix: &'static Unix) {
-    unix.machine.set_upcalls(unix);
+    unix.machine.set_upcalls(unix.entrance());
 }

@@ -14,6 +14,7 @@ mod open_cache;
 mod paths;
 mod polls;
 mod ptrace;
+mod restartable;
 mod resume;
 mod scheduling;
 mod shm;
@@ -27,11 +28,14 @@ mod transfer;
 
 pub use descriptors::LockWaits;
 pub(crate) use futexes::FutexTable;
+pub(crate) use identity::user_calls;
 pub(crate) use images::{LoadError, Wanted, install as install_program, load_first, task_name};
 pub(crate) use life::is_orphaned_group;
 pub use limits::Limits;
 pub(crate) use memory::{make_room, take_starvation};
 use ptrace::may_access;
+pub(crate) use restartable::interrupted;
+pub(crate) use restartable::{ALIGNMENT as RSEQ_ALIGNMENT, FEATURE_BYTES as RSEQ_FEATURE_BYTES};
 pub use shm::Segments;
 pub use signals::{before_user, fault, needs_attention, page_fault};
 pub(crate) use signals::{send_to_group, send_to_process};
@@ -67,6 +71,7 @@ const FAMILIES: &[&[Entry]] = &[
     paths::CALLS,
     polls::CALLS,
     ptrace::CALLS,
+    restartable::CALLS,
     scheduling::CALLS,
     shm::CALLS,
     signals::CALLS,
@@ -76,23 +81,18 @@ const FAMILIES: &[&[Entry]] = &[
     times::CALLS,
 ];
 
-/// One call of the table.
-#[derive(Clone, Copy)]
-struct Row {
-    function: Function,
-    /// The call may become a constant.
-    is_constant: bool,
-    /// The call makes the kernel keep more: it is refused when memory is nearly out.
-    is_growing: bool,
-}
+/// Traits of a call: it may become a constant.
+const CONSTANT: u8 = 1;
+/// It makes the kernel keep more: it is refused when memory is nearly out.
+const GROWING: u8 = 2;
 
-const UNKNOWN: Row = Row { function: unknown, is_constant: false, is_growing: false };
-
-static TABLE: [Row; NUMBERS] = table();
+/// Functions and traits by number, in two tables: together they would take twice the memory.
+static FUNCTIONS: [Function; NUMBERS] = functions();
+static TRAITS: [u8; NUMBERS] = traits();
 
 /// Joins the families; a number that two of them claim does not compile.
-const fn table() -> [Row; NUMBERS] {
-    let mut table: [Row; NUMBERS] = [UNKNOWN; NUMBERS];
+const fn functions() -> [Function; NUMBERS] {
+    let mut table: [Function; NUMBERS] = [unknown; NUMBERS];
     let mut taken = [false; NUMBERS];
     let mut family = 0;
     while family <= FAMILIES.len() {
@@ -102,19 +102,24 @@ const fn table() -> [Row; NUMBERS] {
             let number = entries[at].0 as usize;
             assert!(!taken[number], "two functions for one call");
             taken[number] = true;
-            table[number].function = entries[at].1;
+            table[number] = entries[at].1;
             at += 1;
         }
         family += 1;
     }
+    table
+}
+
+const fn traits() -> [u8; NUMBERS] {
+    let mut table = [0; NUMBERS];
     let mut at = 0;
     while at < CONSTANT_CALLS.len() {
-        table[CONSTANT_CALLS[at] as usize].is_constant = true;
+        table[CONSTANT_CALLS[at] as usize] |= CONSTANT;
         at += 1;
     }
     let mut at = 0;
     while at < memory::GROWING.len() {
-        table[memory::GROWING[at] as usize].is_growing = true;
+        table[memory::GROWING[at] as usize] |= GROWING;
         at += 1;
     }
     table
@@ -128,16 +133,17 @@ fn unknown(_: &mut Call<'_>, _: [u64; 6]) -> CallResult {
 #[inline(always)]
 pub fn serve(call: &mut Call<'_>, number: u64) {
     call.registers.cause = number;
-    let row = TABLE.get(number as usize).unwrap_or(&UNKNOWN);
+    let at = number as usize;
+    let (function, traits) = if at < NUMBERS { (FUNCTIONS[at], TRAITS[at]) } else { (unknown as Function, 0) };
     let Registers { rdi, rsi, rdx, r10, r8, r9, .. } = *call.registers;
-    let result = if row.is_growing && !memory::admits(call, number) {
+    let result = if traits & GROWING != 0 && !memory::admits(call, number) {
         Err(Errno::ENOMEM)
     } else {
-        (row.function)(call, [rdi, rsi, rdx, r10, r8, r9])
+        function(call, [rdi, rsi, rdx, r10, r8, r9])
     };
     let value = match result {
         Ok(value) => {
-            if row.is_constant {
+            if traits & CONSTANT != 0 {
                 consider_constant(call, number, value);
             }
             value

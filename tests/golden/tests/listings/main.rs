@@ -77,6 +77,28 @@ fn routines_are_as_committed() {
     check("optimizer", &optimizer::all());
 }
 
+/// `docs/listings/compositions.md`: at least twenty, each with its listing, and none of a declared quaject left out.
+#[test]
+fn the_commonest_compositions_are_listed() {
+    let folder = root().join("docs/listings");
+    let index = std::fs::read_to_string(folder.join("compositions.md")).expect("the index is there");
+    let rows = index.lines().filter(|line| line.starts_with("| ") && line.contains(".txt)"));
+    let rows: Vec<Vec<&str>> = rows.map(|line| line.trim_matches('|').split('|').map(str::trim).collect()).collect();
+    assert!(rows.len() >= 20, "{} compositions", rows.len());
+    for row in &rows {
+        for file in row[3].split(", ").filter_map(|link| link.strip_prefix('[')?.split_once(']')).map(|link| link.0) {
+            assert!(file.starts_with(row[1]) && folder.join(file).exists(), "{}: no listing {file}", row[1]);
+        }
+    }
+    // Host files are opened on the hosted machine alone: their routines wait for a listing.
+    let classes = kernel::call::classes();
+    let declared =
+        classes.iter().filter(|class| class.callentries.iter().all(|entry| !entry.routine.starts_with("outside.")));
+    for entry in declared.flat_map(|class| class.callentries) {
+        assert!(rows.iter().any(|row| row[1] == entry.routine), "{} is not in the index", entry.routine);
+    }
+}
+
 #[test]
 fn costs_are_as_claimed() {
     let wrong: Vec<String> = all_templates().iter().filter_map(claims::check_cost).collect();
