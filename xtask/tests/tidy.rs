@@ -63,6 +63,7 @@ const ASSEMBLY: &[&str] = &[
 /// Folders that may hold `unsafe` blocks. Of the kernel's crates only those at or below the machine.
 const UNSAFE: &[&str] = &[
     "crates/monitor/tests/",
+    "crates/statemachine/tests/",
     "crates/bare/",
     "crates/machine-pc/",
     "crates/machine-x86/",
