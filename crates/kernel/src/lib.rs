@@ -17,6 +17,7 @@ pub mod sound;
 pub mod space;
 pub mod stream;
 pub mod switch;
+pub mod symtab;
 pub mod thread;
 pub mod trace;
 pub mod tty;

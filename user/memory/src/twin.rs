@@ -132,26 +132,9 @@ fn unmap(at: usize, bytes: usize) {
 }
 
 /// Makes the processor forget instructions that it fetched before they were changed. Needed because the change went through
-/// another address than the one they run at (Intel SDM 3A, 9.1.3). `iretq` is the cheapest instruction that does it for a
-/// program under a hypervisor, where `cpuid` traps.
+/// another address than the one they run at (Intel SDM 3A, 9.1.3). `iretq` would be cheaper under a hypervisor, where `cpuid`
+/// traps, but QEMU before 9.1 does it with the kernel's privilege and cannot reach a program's stack.
 #[inline]
 pub fn serialize() {
-    // SAFETY: returns to the next instruction with the same stack, flags and segments.
-    unsafe {
-        core::arch::asm!(
-            "mov {stack}, rsp",
-            "mov {word:e}, ss",
-            "push {word}",
-            "push {stack}",
-            "pushfq",
-            "mov {word:e}, cs",
-            "push {word}",
-            "lea {word}, [rip + 2f]",
-            "push {word}",
-            "iretq",
-            "2:",
-            stack = out(reg) _,
-            word = out(reg) _,
-        );
-    }
+    core::hint::black_box(core::arch::x86_64::__cpuid(0));
 }

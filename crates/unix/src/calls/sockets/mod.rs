@@ -3,7 +3,6 @@
 
 mod unix;
 
-use alloc::collections::BTreeMap;
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 
@@ -16,6 +15,7 @@ use abi::socket::{
     SOL_SOCKET, UNIX_PATH_MAX, Ucred,
 };
 use kernel::file::{Access, FinalLink, NewSpecial, NodeKind};
+use kernel::symtab::{AddError, SymbolTable};
 use machine::KernelCell;
 
 use super::times::add_file;
@@ -29,11 +29,11 @@ use unix::UnixSocket;
 const MESSAGE_BYTES_MAX: u64 = 1 << 20;
 
 /// Sockets by their abstract names (those that begin with a zero byte).
-pub struct SocketNames(KernelCell<BTreeMap<Vec<u8>, Weak<UnixSocket>>>);
+pub struct SocketNames(KernelCell<SymbolTable<Vec<u8>, Weak<UnixSocket>>>);
 
 impl SocketNames {
     pub const fn new() -> SocketNames {
-        SocketNames(KernelCell::new(BTreeMap::new()))
+        SocketNames(KernelCell::new(SymbolTable::new()))
     }
 }
 
@@ -141,11 +141,12 @@ fn bind(call: &Call<'_>, descriptor: u64, address: u64, bytes: u64) -> CallResul
     }
     if name[0] == 0 {
         let mut names = call.unix.socket_names.0.borrow_mut();
-        names.retain(|_, socket| socket.strong_count() > 0);
-        if names.contains_key(&name) {
-            return Err(Errno::EADDRINUSE);
-        }
-        names.insert(name.clone(), socket.weak());
+        names.retain(|socket| socket.strong_count() > 0);
+        names.add(name.clone(), socket.weak()).map_err(|error| match error {
+            AddError::Taken => Errno::EADDRINUSE,
+            AddError::BadName => Errno::EINVAL,
+            AddError::Full => Errno::ENOMEM,
+        })?;
     } else {
         let umask = call.process().umask.load(core::sync::atomic::Ordering::Relaxed);
         let special = NewSpecial { kind: NodeKind::Socket, mode: 0o777 & !umask };
@@ -162,7 +163,7 @@ fn bind(call: &Call<'_>, descriptor: u64, address: u64, bytes: u64) -> CallResul
 fn named(call: &Call<'_>, name: &[u8]) -> Result<Arc<UnixSocket>, Errno> {
     let found = match name.first() {
         None => return Err(Errno::ECONNREFUSED),
-        Some(0) => call.unix.socket_names.0.borrow().get(name).cloned(),
+        Some(0) => call.unix.socket_names.0.borrow().lookup(name).cloned(),
         Some(_) => {
             let at = abi::file::AT_FDCWD as u64;
             let node = call.with_view(at, name, |view| call.unix.names.lookup(view, name, FinalLink::Follow))?;
