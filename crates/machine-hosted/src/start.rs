@@ -11,9 +11,9 @@ use machine_x86::{EpitaphText, THREAD_AREA_BYTES, USER_LIMIT, read_tsc};
 use crate::channels::send_all;
 use crate::cpu::{cpu, missing_feature, vector_bytes, vector_features};
 use crate::host::{self, PROT_EXEC, PROT_READ, PROT_WRITE};
-use crate::layout::{THREAD_AREAS, THREADS};
 use crate::layout::{
-    CODE, CODE_ALIAS, CODE_BYTES, DIRECT_MAP, HEAP, HEAP_BYTES, HIGH, KERNEL, STUB_ALIAS, STUB_BYTES, STUBS, text,
+    CODE, CODE_ALIAS, CODE_BYTES, DIRECT_MAP, HEAP, HEAP_BYTES, HIGH, KERNEL, STUB_ALIAS, STUB_BYTES, STUBS,
+    THREAD_AREAS, THREADS, text,
 };
 use crate::{HostedMachine, clock, debug, frames, signals};
 
