@@ -54,6 +54,9 @@ pub struct MachineOptions {
     /// Run inside a Linux process instead of a virtual machine: native speed, no isolation from the kernel
     #[arg(long, conflicts_with_all = ["accel", "icount"])]
     pub hosted: bool,
+    /// Boot the image with the kernel's part of `synth monitor`, so that the running system can be asked by it
+    #[arg(long)]
+    pub monitor: bool,
     /// How guest instructions are executed; auto takes KVM where the processor backs it
     #[arg(long, value_enum, default_value_t = AccelChoice::Auto)]
     pub accel: AccelChoice,

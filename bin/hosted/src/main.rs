@@ -26,6 +26,7 @@ mod image {
             pool: frame_pool(&booted),
             archive: machine.archive(booted.archive_bytes),
             join: unix::boot::join_folders,
+            monitor: &unix::boot::MONITOR,
             archive_frame: FrameNumber(0),
             epoch: Epoch::Exact(machine_hosted::epoch_nanos()),
             counter: machine_hosted::clock_parameters(),

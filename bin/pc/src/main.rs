@@ -29,6 +29,7 @@ mod image {
             pool,
             archive,
             join: unix::boot::only_memory,
+            monitor: if cfg!(feature = "monitor") { &unix::boot::MONITOR } else { &unix::boot::NO_MONITOR },
             archive_frame: frame_of(booted.info.archive.as_ref().map_or(0, |range| range.start)),
             epoch: Epoch::About(machine_pc::cmos_seconds() * 1_000_000_000),
             counter: machine_pc::clock_parameters(),

@@ -61,7 +61,10 @@ pub fn start(packed: Packed, argv: Vec<Vec<u8>>, options: &MachineOptions, conso
     if options.hosted {
         return start_hosted(packed, argv, options, console);
     }
-    let kernel = kernel::find(options.kernel.as_deref())?;
+    let kernel = match (&options.kernel, options.monitor) {
+        (None, true) => kernel::find_with_monitor()?,
+        (named, _) => kernel::find(named.as_deref())?,
+    };
     let (accel, why) = accel::choose(options.accel, options.icount, &accel::KvmFacts::of_host())?;
     let config = configuration(&packed, argv, options, console.terminals);
     let (archive, archive_bytes) = pack::write_image(&packed.tree, &config)?;

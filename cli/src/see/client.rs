@@ -63,6 +63,11 @@ impl Client {
             status::ABSENT => Ok(None),
             status::NO_MEMORY => Err(Failure::new(UNAVAILABLE, "the system has no memory for an answer", "")),
             status::BUSY => Err(Failure::new(UNAVAILABLE, "somebody else does this already", "wait for its end")),
+            status::UNKNOWN if opcode == bootimage::inspect::opcode::MONITOR => Err(Failure::new(
+                UNAVAILABLE,
+                "the system has no monitor",
+                "start it with `synth run --monitor`, or let `synth monitor --own` boot one",
+            )),
             status::UNKNOWN => Err(Failure::new(
                 UNAVAILABLE,
                 format!("the system does not know question {opcode}"),

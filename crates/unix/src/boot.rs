@@ -36,6 +36,7 @@ use crate::files::{
     Body, ChannelStream, Channels, DescriptorTable, OpenFile, Slot, Terminals, TtyStream, synthesize, terminal_node,
 };
 use crate::inspect::{ControlPort, Desk, Tracing};
+pub use crate::inspect::{MONITOR, MonitorHooks, NO_MONITOR};
 pub use crate::limits::RESERVE_FRAMES;
 use crate::task::{Family, Ids, NewProcess, Place, Process, Task, TaskTable};
 
@@ -49,6 +50,8 @@ pub struct Ingredients {
     /// Joins trees of names outside of the machine ([`join_folders`]), or refuses to ([`only_memory`]), so that an
     /// image without such trees has no code for them.
     pub join: Join,
+    /// [`MONITOR`], or [`NO_MONITOR`], so that an image without it has no code for it.
+    pub monitor: &'static MonitorHooks,
     pub archive_frame: FrameNumber,
     /// Wall clock at time zero of the machine's clock, nanoseconds since 1970.
     pub epoch: Epoch,
@@ -122,6 +125,7 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
         control: ControlPort::new(),
         tracing: Tracing::new(),
         desk: Desk::new(),
+        monitor: ingredients.monitor,
         call_counts: [const { Cell::new(0) }; CALLS_MAX],
         lock_waits: LockWaits::new(),
         options,

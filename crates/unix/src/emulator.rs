@@ -21,7 +21,7 @@ use machine::{CALLS_MAX, Channel, Exception, KernelCell, Machine, Nanos, Registe
 use crate::call::Call;
 use crate::calls::{self, FutexTable, LockWaits, SocketNames};
 use crate::files::{Channels, Terminals};
-use crate::inspect::{ControlPort, Desk, Tracing};
+use crate::inspect::{ControlPort, Desk, MonitorHooks, Tracing};
 use crate::strace::Summary;
 use crate::task::{Process, Task, TaskTable};
 
@@ -57,6 +57,7 @@ pub struct Unix {
     pub(crate) control: ControlPort,
     pub(crate) tracing: Tracing,
     pub(crate) desk: Desk,
+    pub(crate) monitor: &'static MonitorHooks,
     /// Calls done in Rust, by number: gauges (S-31).
     pub(crate) call_counts: [Cell<u64>; CALLS_MAX],
     pub lock_waits: LockWaits,
@@ -286,7 +287,7 @@ impl Unix {
             calls::make_room(self, &task);
             return;
         }
-        if self.desk.stops.exception(self, &task, registers, &exception) {
+        if (self.monitor.exception)(self, &task, registers, &exception) {
             return;
         }
         calls::fault(self, &task, registers, exception);

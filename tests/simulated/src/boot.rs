@@ -31,6 +31,7 @@ pub fn run(plan: Plan) -> Outcome {
         archive,
         archive_frame: FrameNumber(0),
         join: unix::boot::only_memory,
+        monitor: &unix::boot::NO_MONITOR,
         epoch: unix::boot::Epoch::Exact(1_000_000_000_000_000_000),
         counter: (0, 1 << 32),
     });

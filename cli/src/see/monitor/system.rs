@@ -26,7 +26,7 @@ impl System {
     pub fn boot(options: &MonitorOptions) -> Result<System, Failure> {
         let failed = |error| Failure::new(TOOL, format!("cannot start a system: {error}"), "");
         let mut command = Command::new(std::env::current_exe().map_err(failed)?);
-        command.arg("run");
+        command.args(["run", "--monitor"]);
         for (wanted, option) in
             [(options.hosted, "--hosted"), (options.generic, "--generic"), (options.icount, "--icount")]
         {

@@ -13,6 +13,7 @@ mod tasks;
 mod trace;
 
 pub(crate) use monitor::Desk;
+pub use monitor::{MONITOR, MonitorHooks, NO_MONITOR};
 pub(crate) use port::ControlPort;
 pub(crate) use trace::Tracing;
 
@@ -85,7 +86,6 @@ const QUESTIONS: &[(u16, Answerer)] = &[
     (opcode::TRACE_END, trace::end),
     (opcode::TRACE_READ, trace::read),
     (opcode::TRACE_NAMES, trace::names),
-    (opcode::MONITOR, monitor::monitor),
 ];
 
 /// The version of the questions and answers.
@@ -112,7 +112,9 @@ fn answer(unix: &'static Unix, request: &[u8]) -> Option<Vec<u8>> {
     Head { what: status::DONE, cursor: 0, ..head }.put(&mut bytes);
     let mut items = Items::after(bytes);
     let mut question = Question { unix, cursor: head.cursor, arguments: Fields(arguments) };
-    let known = QUESTIONS.iter().find(|(opcode, _)| *opcode == head.what && request.len() <= REQUEST_BYTES_MAX);
+    let monitors = (opcode::MONITOR, unix.monitor.answer);
+    let mut all = QUESTIONS.iter().chain(core::iter::once(&monitors));
+    let known = all.find(|(opcode, _)| *opcode == head.what && request.len() <= REQUEST_BYTES_MAX);
     let result = known.map_or(Err(Refusal::Unknown), |(_, answerer)| answerer(&mut question, &mut items));
     let (what, cursor) = match result {
         Ok(cursor) => (status::DONE, cursor),

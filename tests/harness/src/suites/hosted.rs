@@ -94,7 +94,7 @@ fn gdb(options: &Options) -> Result<(), String> {
         return Ok(());
     }
     let in_routine = ["in pipe.write ()", "in write ()", "in main ("];
-    let in_rust = ["hosted_call_from_user", "in hosted_slow_call ()", "_start ()"];
+    let in_rust = ["hosted_call_from_user", "in hosted_call_record ()", "_start ()"];
     match in_order(&said, &[in_routine, in_rust].concat()) {
         Ok(()) => Ok(()),
         Err(missing) => Err(format!("gdb does not say {missing:?} in its place:\n{said}")),

@@ -97,10 +97,10 @@ fn expect(text: &str, parts: &[&str]) -> Result<(), String> {
 
 fn expressions(scene: &Scene<'_>) -> Result<(), String> {
     const LINES: &str = "1 + 2 * 3\n$a = 4, $a <<= 1, $a + 1\n-7 / 2\n(u8)300\n0 && 1 / 0\n$a > 7 ? $a : 0\n\
-        *(u8 *)pipe.read == pipe.read[0] % 256\n'a' + 0b101\n!thread.1.dispatch\n";
+        *(u8 *)null.read == null.read[0] % 256\n'a' + 0b101\n!thread.1.dispatch\n";
     for more in [&[][..], &["--generic"]] {
-        // There are no synthesized pipes in a generic system.
-        let lines = if more.is_empty() { LINES.into() } else { LINES.replace("pipe.read", "thread.1.dispatch") };
+        // There are no synthesized routines of devices in a generic system.
+        let lines = if more.is_empty() { LINES.into() } else { LINES.replace("null.read", "thread.1.dispatch") };
         let text = scene.said(more, &lines)?;
         let expected = "7\n9\n-3  0xfffffffffffffffd\n44  0x2c\n0\n8\n";
         if !text.starts_with(expected) || !text.ends_with("102  0x66\n0\n") {

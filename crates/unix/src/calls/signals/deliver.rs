@@ -140,7 +140,7 @@ pub fn before_user(unix: &'static Unix, task: Arc<Task>, registers: &mut Registe
             ptrace::trap(unix, &task, registers);
             continue;
         }
-        unix.desk.stops.before_user(unix, &task, registers);
+        (unix.monitor.before_user)(unix, &task, registers);
         if task.process.stopped.get() && !task.watch.is_traced() {
             stop::sleep_while_stopped(unix, &task);
             continue;

@@ -11,16 +11,18 @@ mod parts;
 mod stops;
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use bootimage::inspect::Items;
 use codestore::{Asked, Maker};
-use machine::KernelCell;
+use machine::{Exception, KernelCell, Registers};
 use monitor::{Allowed, Width, World, cut};
 
 use super::{Answerer, Cursor, Question, Refusal};
 use crate::emulator::Unix;
+use crate::task::Task;
 use bootimage::inspect::monitor as op;
 use parts::Parts;
 use stops::Stops;
@@ -34,6 +36,24 @@ const TIMES_MAX: u32 = 10_000;
 
 /// A name and its word.
 type Variable = (Box<[u8]>, Box<AtomicU64>);
+
+/// The monitor's places in the kernel. An image that is started without it has no code for it.
+pub struct MonitorHooks {
+    pub(super) answer: super::Answerer,
+    pub(crate) before_user: fn(&'static Unix, &Arc<Task>, &mut Registers),
+    pub(crate) exception: fn(&'static Unix, &Arc<Task>, &mut Registers, &Exception) -> bool,
+}
+
+/// The monitor (S-120).
+pub static MONITOR: MonitorHooks = MonitorHooks {
+    answer: monitor,
+    before_user: |unix, task, registers| unix.desk.stops.before_user(unix, task, registers),
+    exception: |unix, task, registers, exception| unix.desk.stops.exception(unix, task, registers, exception),
+};
+
+/// No monitor: its questions are unknown.
+pub static NO_MONITOR: MonitorHooks =
+    MonitorHooks { answer: |_, _| Err(Refusal::Unknown), before_user: |_, _, _| {}, exception: |_, _, _, _| false };
 
 /// What people have laid out for themselves, kept while the system runs.
 pub(crate) struct Desk {
@@ -68,7 +88,7 @@ const DEEDS: [(u8, Answerer); 15] = [
     (op::STANDING, stops::list),
 ];
 
-pub fn monitor(question: &mut Question<'_>, out: &mut Items) -> Result<Cursor, Refusal> {
+fn monitor(question: &mut Question<'_>, out: &mut Items) -> Result<Cursor, Refusal> {
     let deed = question.arguments.u8().ok_or(Refusal::Bad)?;
     let (_, answer) = DEEDS.iter().find(|(known, _)| *known == deed).ok_or(Refusal::Unknown)?;
     answer(question, out)
