@@ -96,7 +96,7 @@ fn expect(text: &str, parts: &[&str]) -> Result<(), String> {
 }
 
 fn expressions(scene: &Scene<'_>) -> Result<(), String> {
-    const LINES: &str = "1 + 2 * 3\n$a = 4, $a <<= 1, $a + 1\n-7 / 2\n(u8)300\n0 && 1 / 0\n$a > 7 ? $a : 0\n\
+    const LINES: &str = "sleep 0.5\n1 + 2 * 3\n$a = 4, $a <<= 1, $a + 1\n-7 / 2\n(u8)300\n0 && 1 / 0\n$a > 7 ? $a : 0\n\
         *(u8 *)pipe.read == pipe.read[0] % 256\n'a' + 0b101\n!thread.1.dispatch\n";
     for more in [&[][..], &["--generic"]] {
         // There are no synthesized pipes in a generic system.

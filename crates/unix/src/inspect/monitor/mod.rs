@@ -32,10 +32,13 @@ const WORDS_MAX: u32 = 512;
 /// Most calls of a probe's request.
 const TIMES_MAX: u32 = 10_000;
 
+/// A name and its word.
+type Variable = (Box<[u8]>, Box<AtomicU64>);
+
 /// What people have laid out for themselves, kept while the system runs.
 pub(crate) struct Desk {
     /// Their words stay where they are: code knows the addresses.
-    variables: KernelCell<Vec<(Box<[u8]>, Box<AtomicU64>)>>,
+    variables: KernelCell<Vec<Variable>>,
     parts: KernelCell<Parts>,
     pub(crate) stops: Stops,
 }
