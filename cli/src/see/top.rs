@@ -102,8 +102,10 @@ fn wait(
     Ok(())
 }
 
+type Counts = BTreeMap<String, u64>;
+
 /// Gauges of the kernel, and calls done in Rust.
-pub fn gauges(client: &mut Client) -> Result<(BTreeMap<String, u64>, BTreeMap<String, u64>), Failure> {
+pub fn gauges(client: &mut Client) -> Result<(Counts, Counts), Failure> {
     let sample = sample(client, &mut None)?;
     Ok((sample.kernel, sample.calls))
 }
