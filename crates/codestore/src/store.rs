@@ -226,6 +226,11 @@ impl<C> Code<C> {
     pub fn entry(&self) -> u64 {
         self.address
     }
+
+    /// The same routine without its contract: nobody can enter it by this, but it stays.
+    pub fn as_any(&self) -> Code<()> {
+        Code { address: self.address, live: self.live.clone(), contract: PhantomData }
+    }
 }
 
 impl<C> Clone for Code<C> {

@@ -35,6 +35,12 @@ pub struct Fragment {
     pub holes: Vec<HoleValue>,
 }
 
+impl synth::Paste for &Fragment {
+    fn paste(self, draft: &mut Draft) {
+        self.append_to(draft);
+    }
+}
+
 impl Fragment {
     pub fn append_to(&self, draft: &mut Draft) {
         draft.append(&self.template, &self.holes);

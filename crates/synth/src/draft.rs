@@ -1,39 +1,97 @@
 //! Drafts: code that is still data.
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::hole::{HoleKind, HoleValue, Label};
 use crate::template::{Shape, Template};
 
+/// Bytes that the optimizer took out, by their offset in the draft as it was factored.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Cut {
+    pub at: u32,
+    pub bytes: u32,
+}
+
+/// Where the byte at `at` is without the cuts, which are in order; `None`: cut.
+pub(crate) fn moved(cuts: &[Cut], at: u32) -> Option<u32> {
+    let mut gone = 0;
+    for cut in cuts.iter().take_while(|cut| cut.at <= at) {
+        if at < cut.at + cut.bytes {
+            return None;
+        }
+        gone += cut.bytes;
+    }
+    Some(at - gone)
+}
+
+/// Where the first byte that stays of those from `at` on is.
+pub(crate) fn moved_place(cuts: &[Cut], at: u32) -> u32 {
+    let before = cuts.iter().take_while(|cut| cut.at < at);
+    at - before.map(|cut| cut.bytes.min(at - cut.at)).sum::<u32>()
+}
+
 /// Which template a stretch of code came from: the raw material of the birth certificate. What was filled into its holes
 /// stands in the code itself.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Origin {
     pub shape: &'static Shape,
     /// Offset in the routine.
     pub offset: u32,
     pub bytes: u32,
+    /// Offset before the optimizer, and what that took out of the whole routine.
+    was: u32,
+    cuts: Option<Arc<[Cut]>>,
+}
+
+/// A hole of a template where it lies in a routine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// Number of the hole.
+    pub hole: usize,
+    /// Offset in the routine.
+    pub offset: usize,
+    /// 4, or 1 if a jump was made short.
+    pub bytes: usize,
 }
 
 impl Origin {
-    /// Name and value of every hole, read back from `code`, the bytes of the whole routine as they run at `address`. A jump
-    /// inside the routine shows as a `Label` with the offset it leads to.
-    pub fn holes(self, address: u64, code: &[u8]) -> impl Iterator<Item = (&'static str, HoleValue)> {
-        (0..self.shape.holes.len()).filter_map(move |hole| {
-            let (_, place) = self.shape.places().find(|(known, _)| *known == hole)?;
-            let at = self.offset as usize + place;
-            let field = i32::from_le_bytes(*code.get(at..)?.first_chunk()?);
-            let (kind, value) = match self.shape.kinds[hole] {
-                HoleKind::Imm32 => (HoleKind::Imm32, field as u32 as u64),
-                HoleKind::Target | HoleKind::Label => {
-                    let offset = (at as u64 + 4).wrapping_add_signed(field.into());
-                    let inside = offset < code.len() as u64;
-                    if inside { (HoleKind::Label, offset) } else { (HoleKind::Target, address.wrapping_add(offset)) }
-                }
-                HoleKind::Abs32 => (HoleKind::Abs32, field as i64 as u64),
-            };
-            Some((self.shape.holes[hole], HoleValue { kind, value }))
+    /// The holes that are left in the code.
+    pub fn places(&self) -> impl Iterator<Item = Place> {
+        self.shape.places().filter_map(|(hole, offset)| {
+            let at = self.was + offset as u32;
+            let Some(cuts) = &self.cuts else { return Some(Place { hole, offset: at as usize, bytes: 4 }) };
+            let bytes = if moved(cuts, at + 1).is_some() { 4 } else { 1 };
+            Some(Place { hole, offset: moved(cuts, at)? as usize, bytes })
         })
+    }
+
+    /// Name and value of every hole that is left, read back from `code`, the bytes of the whole routine as they run at
+    /// `address`. A jump inside the routine shows as a `Label` with the offset it leads to.
+    pub fn holes(&self, address: u64, code: &[u8]) -> impl Iterator<Item = (&'static str, HoleValue)> {
+        (0..self.shape.holes.len()).filter_map(move |hole| {
+            let place = self.places().find(|place| place.hole == hole)?;
+            Some((self.shape.holes[hole], self.value(place, address, code)?))
+        })
+    }
+
+    /// What stands in one hole.
+    pub fn value(&self, place: Place, address: u64, code: &[u8]) -> Option<HoleValue> {
+        let bytes = code.get(place.offset..place.offset + place.bytes)?;
+        let field = match bytes {
+            [byte] => i32::from(*byte as i8),
+            _ => i32::from_le_bytes(*bytes.first_chunk()?),
+        };
+        let (kind, value) = match self.shape.kinds[place.hole] {
+            HoleKind::Imm32 => (HoleKind::Imm32, field as u32 as u64),
+            HoleKind::Target | HoleKind::Label => {
+                let offset = ((place.offset + place.bytes) as u64).wrapping_add_signed(field.into());
+                let inside = offset < code.len() as u64;
+                if inside { (HoleKind::Label, offset) } else { (HoleKind::Target, address.wrapping_add(offset)) }
+            }
+            HoleKind::Abs32 => (HoleKind::Abs32, field as i64 as u64),
+        };
+        Some(HoleValue { kind, value })
     }
 }
 
@@ -53,9 +111,10 @@ pub enum FillError {
 }
 
 /// A relative field that waits for the address of the code.
-struct Jump {
-    at: u32,
-    to: HoleValue,
+#[derive(Clone, Copy)]
+pub(crate) struct Jump {
+    pub at: u32,
+    pub to: HoleValue,
 }
 
 /// Labels a draft can have.
@@ -75,6 +134,8 @@ pub struct Draft {
     /// Until `bind`, `landing` is the number of a label.
     landings: Vec<FaultLanding>,
     error: Option<FillError>,
+    /// What a register holds when the code is entered.
+    assumed: Option<(u8, u64)>,
 }
 
 /// A draft that is bound to an address.
@@ -109,6 +170,7 @@ impl Draft {
             origins: Vec::with_capacity(origins),
             landings: Vec::new(),
             error: None,
+            assumed: None,
         }
     }
 
@@ -126,7 +188,8 @@ impl Draft {
                 _ => self.refuse(FillError::DoesNotFit(shape.name, shape.holes[hole], value.value)),
             }
         }
-        self.origins.push(Origin { shape, offset: base as u32, bytes: template.bytes.len() as u32 });
+        let (offset, bytes) = (base as u32, template.bytes.len() as u32);
+        self.origins.push(Origin { shape, offset, bytes, was: offset, cuts: None });
     }
 
     #[cold]
@@ -151,6 +214,77 @@ impl Draft {
 
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub(crate) fn origins(&self) -> &[Origin] {
+        &self.origins
+    }
+
+    pub(crate) fn landings(&self) -> &[FaultLanding] {
+        &self.landings
+    }
+
+    pub(crate) fn jumps(&self) -> &[Jump] {
+        &self.jumps
+    }
+
+    /// The jump whose field is at this offset, and its number.
+    pub(crate) fn jump_at(&self, field: usize) -> Option<(usize, HoleValue)> {
+        let number = self.jumps.iter().position(|jump| jump.at as usize == field)?;
+        Some((number, self.jumps[number].to))
+    }
+
+    pub(crate) fn label(&self, label: u32) -> u32 {
+        self.labels[label as usize]
+    }
+
+    /// Whoever enters the code has put `value` into this register (0: rax).
+    pub fn assume(&mut self, register: u8, value: u64) {
+        self.assumed = Some((register, value));
+    }
+
+    pub(crate) fn assumed(&self) -> Option<(u8, u64)> {
+        self.assumed
+    }
+
+    pub(crate) fn has_error(&self) -> bool {
+        self.error.is_some()
+    }
+
+    /// Kind and offset of every filled hole that is no jump.
+    pub(crate) fn fields(&self) -> impl Iterator<Item = (HoleKind, usize)> {
+        self.origins.iter().flat_map(|origin| {
+            let places = origin.shape.places().map(|(hole, offset)| (origin.shape.kinds[hole], offset));
+            let values = places.filter(|(kind, _)| matches!(kind, HoleKind::Abs32 | HoleKind::Imm32));
+            values.map(|(kind, offset)| (kind, origin.offset as usize + offset))
+        })
+    }
+
+    /// This draft with other bytes: those at `cuts` are missing.
+    pub(crate) fn optimized(&self, bytes: Vec<u8>, jumps: Vec<Jump>, cuts: &Arc<[Cut]>) -> Draft {
+        let place = |at: u32| moved_place(cuts, at);
+        let origin = |origin: &Origin| {
+            let (offset, end) = (place(origin.offset), place(origin.offset + origin.bytes));
+            Origin { offset, bytes: end - offset, was: origin.was, shape: origin.shape, cuts: Some(cuts.clone()) }
+        };
+        let landing = |landing: &FaultLanding| FaultLanding {
+            from: place(landing.from),
+            to: place(landing.to),
+            landing: landing.landing,
+        };
+        Draft {
+            bytes,
+            jumps,
+            labels: self.labels.map(place),
+            origins: self.origins.iter().map(origin).filter(|origin| origin.bytes > 0).collect(),
+            landings: self.landings.iter().map(landing).collect(),
+            error: self.error,
+            assumed: self.assumed,
+        }
     }
 
     /// The finished code, which must run at `address`. Error: a value did not fit its hole.

@@ -5,7 +5,7 @@
 //! 32-bit fields that hold a recognizable pattern until they are filled. [`template!`] declares one
 //! together with a struct that has a typed field per hole, so a forgotten or mistyped hole does not
 //! compile. Making code is: copy the bytes, fill the holes (`factor`), append fragments
-//! (`collapse`), hand the [`Draft`] to the code store.
+//! (`collapse`), improve the whole ([`optimize`]), hand the [`Draft`] to the code store.
 #![no_std]
 #![deny(unsafe_code)]
 
@@ -14,9 +14,11 @@ extern crate alloc;
 mod draft;
 mod fact;
 mod hole;
+mod optimize;
 mod template;
 
-pub use draft::{Bound, Draft, FaultLanding, FillError, Origin};
+pub use draft::{Bound, Cut, Draft, FaultLanding, FillError, Origin, Place};
 pub use fact::Fact;
 pub use hole::{Abs32, HoleKind, HoleValue, Imm32, Label, Target, pattern};
-pub use template::{Shape, Template};
+pub use optimize::{Flags, Instruction, Kind, Memory, Plan, decode, optimize};
+pub use template::{Paste, Shape, Template};

@@ -2,6 +2,7 @@
 
 use core::sync::atomic::{AtomicU8, AtomicU16, Ordering};
 
+use crate::draft::Draft;
 use crate::hole::HoleKind;
 
 /// Most occurrences of holes in one template.
@@ -163,7 +164,25 @@ macro_rules! template {
                 draft.append(&Self::template(), &[$(self.$hole.into()),*]);
             }
         }
+
+        impl $crate::Paste for $name {
+            fn paste(self, draft: &mut $crate::Draft) {
+                self.append_to(draft);
+            }
+        }
     };
+}
+
+/// Something that can be appended to a draft: a template with its holes filled.
+pub trait Paste {
+    fn paste(self, draft: &mut Draft);
+}
+
+/// A template without holes.
+impl Paste for Template {
+    fn paste(self, draft: &mut Draft) {
+        draft.append(&self, &[]);
+    }
 }
 
 #[cfg(test)]

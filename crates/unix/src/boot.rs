@@ -13,6 +13,7 @@ use abi::Errno;
 use bootimage::control::Record;
 use bootimage::{Archive, ConfigView, FdKind, Kind};
 use codestore::CodeStore;
+use kernel::call::SimpleCode;
 use kernel::file::{Credentials, Namespace, NewNode, NewSpecial, Node, NodeKind, Time, View, Volume};
 use kernel::schedule::Scheduler;
 use kernel::space::{FramePool, Page};
@@ -26,8 +27,7 @@ use crate::calls::{
 };
 use crate::emulator::{self, Options, Unix};
 use crate::files::{
-    Body, ChannelStream, Channels, DescriptorTable, OpenFile, SimpleCode, Slot, Terminals, TtyStream, synthesize,
-    terminal_node,
+    Body, ChannelStream, Channels, DescriptorTable, OpenFile, Slot, Terminals, TtyStream, synthesize, terminal_node,
 };
 use crate::inspect::{ControlPort, Tracing};
 pub use crate::limits::RESERVE_FRAMES;
@@ -109,12 +109,13 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
         victim: KernelCell::new(None),
         summary: KernelCell::new(Default::default()),
         boot_report: KernelCell::new(None),
-        simple_code: KernelCell::new(None),
         vdso_pages: KernelCell::new(None),
     }));
     emulator::install(unix);
     unix.names.root().volume().set_clock(unix);
-    *unix.simple_code.borrow_mut() = unix.makers().and_then(SimpleCode::make);
+    if let Some(makers) = unix.makers() {
+        SimpleCode::shared(makers);
+    }
     *unix.vdso_pages.borrow_mut() = vdso_pages(unix, ingredients.counter);
     crate::proc::mount(unix).map_err(|error| format!("/proc cannot be mounted: {error:?}"))?;
     first_program(unix, &config).map_err(|error| program_failure(config.program, error))

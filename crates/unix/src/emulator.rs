@@ -17,7 +17,7 @@ use machine::{Channel, Exception, KernelCell, Machine, Nanos, Registers, TteId, 
 
 use crate::call::Call;
 use crate::calls::{self, FutexTable, LockWaits, SocketNames};
-use crate::files::{Channels, SimpleCode, Terminals};
+use crate::files::{Channels, Terminals};
 use crate::inspect::{ControlPort, Tracing};
 use crate::strace::Summary;
 use crate::task::{Process, Task, TaskTable};
@@ -72,8 +72,6 @@ pub struct Unix {
     pub(crate) summary: KernelCell<Summary>,
     /// Processor counter at the kernel's first instruction, and whether the first program has started.
     pub(crate) boot_report: KernelCell<Option<Nanos>>,
-    /// Routines of the simple devices, shared by all their open files.
-    pub(crate) simple_code: KernelCell<Option<SimpleCode>>,
     /// The time page and the vDSO's image, shared by all programs.
     pub(crate) vdso_pages: KernelCell<Option<[Page; 2]>>,
 }
@@ -82,11 +80,6 @@ impl Unix {
     /// Who makes call routines; nobody when every call shall be done in Rust (`--generic`, `--strace`).
     pub fn makers(&self) -> Option<Makers> {
         self.options.binds_code().then_some(Makers { machine: self.machine, store: self.store })
-    }
-
-    /// The shared routines of the simple devices, if any are made.
-    pub(crate) fn simple_code(&self) -> Option<SimpleCode> {
-        self.simple_code.borrow().clone()
     }
 
     pub fn wall_time(&self) -> Time {

@@ -10,24 +10,38 @@
 //! the program's memory lands where no word has been stored. So the slow way, which is the plain Rust twin (R6), always
 //! starts from the beginning with the program's registers untouched.
 
+use codestore::Code;
+
 mod console;
+pub mod fragments;
 mod open;
 mod routine;
 mod simple;
 
-pub use console::console_write;
-pub(crate) use console::paste_send;
+pub(crate) use console::paste_channel;
+pub use console::{Console, ConsoleCode, console};
 pub use open::{CallCode, ClosePlan, OpenPlan, cached_close, cached_open};
-pub use routine::{Makers, Routine};
-pub use simple::{null_read, null_write, zero_read};
+pub use quaject::Makers;
+pub use routine::Routine;
+pub use simple::{Null, NullCode, SimpleCode, Zero, ZeroCode};
 
 /// Register contract of the routines behind a descriptor's `read` and `write` entry: entered by `jmp` from the thread's
 /// dispatch code, on the thread's kernel stack with the program's stack pointer on top; rax = call number,
 /// rdi, rsi, rdx = arguments, rcx and r11 as `syscall` left them. All registers but rax, rcx and r11 are kept.
 pub enum FileCall {}
 
-/// Address of the word with the first address that a program may not use, for `cmp rsi, [word]` (S-87).
-pub type LimitWord = synth::Abs32;
+impl quaject::Contract for FileCall {
+    const NAME: &'static str = "file call";
+    type Routine = Routine;
+}
+
+/// The routines behind one open file's descriptors; what is `None` is done in Rust.
+#[derive(Clone, Default)]
+pub struct FileCode {
+    pub read: Option<Code<FileCall>>,
+    pub write: Option<Code<FileCall>>,
+    pub seek: Option<Code<FileCall>>,
+}
 
 /// What hole `hole` of a routine named `routine` stands for: the facts kept next to the templates it was made of.
 pub fn fact(machine: &dyn machine::Machine, routine: &str, hole: &str) -> Option<&'static synth::Fact> {
@@ -46,7 +60,7 @@ pub fn fact(machine: &dyn machine::Machine, routine: &str, hole: &str) -> Option
 /// All templates of call routines, for the golden listings.
 pub fn templates() -> alloc::vec::Vec<synth::Template> {
     let own =
-        [routine::templates().as_slice(), &simple::templates(), &console::templates(), &open::templates()].concat();
+        [routine::templates().as_slice(), &simple::templates(), &fragments::templates(), &open::templates()].concat();
     [
         own.as_slice(),
         &crate::pipe::templates(),

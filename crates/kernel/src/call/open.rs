@@ -12,9 +12,8 @@
 use abi::nr;
 use codestore::{Code, Maker, PublishError};
 use machine::Tte;
+use quaject::Makers;
 use synth::{Abs32, Draft, Fact, Imm32, Label, Target, template};
-
-use super::routine::Makers;
 
 /// Register contract of routines in a thread's call table: entered by `jmp` from the dispatch, on the program's stack;
 /// rax = call number, arguments in rdi, rsi, rdx, r10, r8, r9, rcx and r11 as `syscall` left them. All but rax, rcx and r11 kept.

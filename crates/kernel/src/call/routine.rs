@@ -1,24 +1,14 @@
 //! Assembling a routine: fragments of ours, fragments of the machine, the way out.
 
-use codestore::{Code, CodeStore, Maker, PublishError};
-use machine::Machine;
-use synth::{Abs32, Draft, Fact, Imm32, Label, Target, template};
-
-use super::FileCall;
-
-/// Who can make routines: the machine for its fragments, the store to publish in.
-#[derive(Clone, Copy)]
-pub struct Makers {
-    pub machine: &'static dyn Machine,
-    pub store: &'static CodeStore,
-}
+use quaject::Makers;
+use synth::{Abs32, Draft, Fact, Imm32, Label, Paste, Target, template};
 
 /// The way to the Rust twin, with all registers as at entry.
 const SLOW: Label = Label(0);
 /// As `SLOW`, but rdx must become 1 again first.
 const SLOW_ONE: Label = Label(1);
 /// As `SLOW`, but rdi, rsi and rcx stand on the stack.
-const SLOW_MANY: Label = Label(2);
+pub(super) const SLOW_MANY: Label = Label(2);
 /// As `SLOW_MANY`, but a filter's registers stand on the stack behind those.
 const SLOW_FILTER: Label = Label(4);
 /// The part for any number of bytes.
@@ -65,30 +55,53 @@ pub struct Routine {
     has_filter: bool,
 }
 
-impl Routine {
-    /// A routine for system call `number`.
-    pub fn new(makers: Makers, number: u64) -> Routine {
-        Routine { makers, draft: Draft::new(), number: number as u32, has_filter: false }
+/// Number of rax.
+const RAX: u8 = 0;
+
+impl quaject::Routine for Routine {
+    fn begin(makers: Makers, number: u64) -> Routine {
+        let mut draft = Draft::new();
+        draft.assume(RAX, number);
+        Routine { makers, draft, number: number as u32, has_filter: false }
     }
 
+    fn finish(mut self) -> Draft {
+        let slow = GoSlow { number: Imm32(self.number), slow: Target::Address(self.makers.machine.slow_call()) };
+        if self.has_filter {
+            self.draft.place(SLOW_FILTER);
+            self.paste(RestoreFilter {});
+        }
+        self.draft.place(SLOW_MANY);
+        self.paste(RestoreMany {});
+        self.draft.place(SLOW);
+        self.paste(slow);
+        self.draft.place(SLOW_ONE);
+        self.paste(RestoreOne {});
+        self.paste(slow);
+        self.draft
+    }
+}
+
+/// What a declaration's callentries use, and the words in front of their fragments.
+impl Routine {
+    /// Done in Rust, with the program's registers but rax.
     pub fn slow(&self) -> Target {
         Target::Label(SLOW)
     }
 
+    /// As `slow`, where rdx was 1 and is lost.
     pub fn slow_one(&self) -> Target {
         Target::Label(SLOW_ONE)
     }
 
+    /// As `slow`, where `Keep` was pasted.
     pub fn slow_many(&self) -> Target {
         Target::Label(SLOW_MANY)
     }
 
+    /// The part for any number of bytes.
     pub fn many(&self) -> Target {
         Target::Label(MANY)
-    }
-
-    pub fn machine(&self) -> &'static dyn Machine {
-        self.makers.machine
     }
 
     pub fn user_limit(&self) -> Abs32 {
@@ -96,65 +109,43 @@ impl Routine {
     }
 
     /// Appends a fragment that does not touch program memory.
-    pub fn paste(&mut self, append: impl FnOnce(&mut Draft)) {
-        append(&mut self.draft);
+    pub fn paste(&mut self, fragment: impl Paste) {
+        fragment.paste(&mut self.draft);
     }
 
     /// Appends a fragment that moves one byte of program memory; rdx is 1 or lost.
-    pub fn paste_user_one(&mut self, append: impl FnOnce(&mut Draft)) {
-        self.paste_user(SLOW_ONE, append);
+    pub fn paste_user_one(&mut self, fragment: impl Paste) {
+        self.paste_user(SLOW_ONE, fragment);
     }
 
     /// Appends a fragment that moves program memory while rdi, rsi and rcx stand on the stack.
-    pub fn paste_user_many(&mut self, append: impl FnOnce(&mut Draft)) {
-        self.paste_user(SLOW_MANY, append);
+    pub fn paste_user_many(&mut self, fragment: impl Paste) {
+        self.paste_user(SLOW_MANY, fragment);
     }
 
     /// Appends a fragment that moves program memory while a filter's registers stand on the stack.
-    pub fn paste_user_filter(&mut self, append: impl FnOnce(&mut Draft)) {
+    pub fn paste_user_filter(&mut self, fragment: impl Paste) {
         self.has_filter = true;
-        self.paste_user(SLOW_FILTER, append);
+        self.paste_user(SLOW_FILTER, fragment);
     }
 
-    /// Appends a fragment that moves program memory with nothing on the stack.
-    pub fn paste_user_plain(&mut self, append: impl FnOnce(&mut Draft)) {
-        self.paste_user(SLOW, append);
-    }
-
-    fn paste_user(&mut self, landing: Label, append: impl FnOnce(&mut Draft)) {
+    fn paste_user(&mut self, landing: Label, fragment: impl Paste) {
         if let Some(open) = self.makers.machine.open_user() {
-            self.draft.append(&open, &[]);
+            self.paste(open);
         }
         let from = self.draft.len();
-        append(&mut self.draft);
+        self.paste(fragment);
         self.draft.land(from, landing);
     }
 
     /// The end of one way through: back to the program with the result in rax.
     pub fn leave(&mut self) {
-        self.draft.append(&self.makers.machine.leave(), &[]);
+        self.paste(self.makers.machine.leave());
     }
 
     /// The part for any number of bytes begins here.
     pub fn begin_many(&mut self) {
         self.draft.place(MANY);
-    }
-
-    /// Appends the ways out and publishes.
-    pub fn publish(mut self, name: &'static str, maker: Maker) -> Result<Code<FileCall>, PublishError> {
-        let slow = GoSlow { number: Imm32(self.number), slow: Target::Address(self.makers.machine.slow_call()) };
-        if self.has_filter {
-            self.draft.place(SLOW_FILTER);
-            RestoreFilter {}.append_to(&mut self.draft);
-        }
-        self.draft.place(SLOW_MANY);
-        RestoreMany {}.append_to(&mut self.draft);
-        self.draft.place(SLOW);
-        slow.append_to(&mut self.draft);
-        self.draft.place(SLOW_ONE);
-        RestoreOne {}.append_to(&mut self.draft);
-        slow.append_to(&mut self.draft);
-        self.makers.store.publish(name, maker, self.draft)
     }
 }
 

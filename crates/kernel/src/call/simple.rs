@@ -1,53 +1,34 @@
-//! Routines without data of their own: /dev/null and /dev/zero. All open files share one copy (R4).
+//! /dev/null and /dev/zero: quajects without data. All their open files share one copy (R4).
 
 use abi::nr;
-use codestore::{Code, Maker, PublishError};
-use synth::template;
+use machine::KernelCell;
+use quaject::{Makers, quaject};
+use synth::{Imm32, template};
 
-use super::routine::{Makers, Routine};
-use super::{FileCall, LimitWord};
+use super::FileCall;
+use super::fragments::{AllDone, AtMost, GiveBack, Keep, UserAddress, UserRange};
+
+/// The most bytes that are done without coming back to Rust.
+const BYTES_MAX: u32 = 0x10000;
 
 template! {
-    /// Reads the end of file. A range that leaves the program, or is negative, is an error, found in Rust.
-    pub struct NullRead { user_limit: Abs32, slow: Target }
-    "lea rax, [rsi + rdx]",
-    "cmp rax, qword ptr [{user_limit}]",
-    ".byte 0x0f, 0x87",                     // ja slow
-    ".long {slow}",
-    "cmp rax, rsi",
-    ".byte 0x0f, 0x82",                     // jb slow: the sum has turned round
-    ".long {slow}",
+    /// The end of file. Cost: 1 instruction.
+    pub struct EndOfFile {}
     "xor eax, eax",
 }
 
 template! {
-    /// Writes to nowhere: the count is the result. A range that leaves the program is an error, found in Rust.
-    pub struct NullWrite { user_limit: Abs32, slow: Target }
-    "cmp rdx, 0x10000",
-    ".byte 0x0f, 0x87",                     // ja slow
-    ".long {slow}",
+    /// The buffer ends in the program's half, too. Out: rax lost. Cost: 3 instructions.
+    pub struct UserEnd { user_limit: Abs32, slow: Target }
     "lea rax, [rsi + rdx]",
-    "cmp rsi, qword ptr [{user_limit}]",
-    ".byte 0x0f, 0x83",                     // jae slow
-    ".long {slow}",
     "cmp rax, qword ptr [{user_limit}]",
     ".byte 0x0f, 0x87",                     // ja slow
     ".long {slow}",
-    "mov eax, edx",
 }
 
 template! {
-    /// Before the zeros are stored.
-    pub struct ZeroReadCheck { user_limit: Abs32, slow: Target }
-    "cmp rdx, 0x10000",
-    ".byte 0x0f, 0x87",                     // ja slow
-    ".long {slow}",
-    "cmp rsi, qword ptr [{user_limit}]",
-    ".byte 0x0f, 0x83",                     // jae slow
-    ".long {slow}",
-    "push rdi",
-    "push rsi",
-    "push rcx",
+    /// The registers for storing zeros. Cost: 4 instructions.
+    pub struct ZerosReady {}
     "mov rdi, rsi",
     "mov ecx, edx",
     "shr ecx, 3",
@@ -56,58 +37,93 @@ template! {
 
 template! {
     /// Stores the zeros: eight bytes an instruction, then single ones.
-    pub struct ZeroReadStore {}
+    pub struct StoreZeros {}
     "rep stosq",
     "mov ecx, edx",
     "and ecx, 7",
     "rep stosb",
 }
 
-template! {
-    /// Gives the registers back.
-    pub struct ZeroReadEnd {}
-    "pop rcx",
-    "pop rsi",
-    "pop rdi",
-    "mov eax, edx",
+quaject! {
+    /// /dev/null: reads the end of file, writes to nowhere. A range that leaves the program is an error, found in Rust.
+    #[derive(Default)]
+    pub quaject Null ("null", made by "boot", at most 0 inactive)
+    data {}
+    factors(null) {}
+    callouts NullCallouts {}
+    callbacks {}
+    callentries NullCode {
+        read: FileCall(nr::READ) named "null.read" uses(user_limit, slow) {
+            paste UserRange { user_limit, slow };
+            paste EndOfFile {};
+            leave;
+        }
+        write: FileCall(nr::WRITE) named "null.write" uses(user_limit, slow) {
+            paste AtMost { most: Imm32(BYTES_MAX), slow };
+            paste UserAddress { user_limit, slow };
+            paste UserEnd { user_limit, slow };
+            paste AllDone {};
+            leave;
+        }
+    }
 }
 
-/// `read` of /dev/null.
-pub fn null_read(makers: Makers) -> Result<Code<FileCall>, PublishError> {
-    let mut routine = Routine::new(makers, nr::READ);
-    let (user_limit, slow): (LimitWord, _) = (routine.user_limit(), routine.slow());
-    routine.paste(|draft| NullRead { user_limit, slow }.append_to(draft));
-    routine.leave();
-    routine.publish("null.read", Maker::new("boot"))
+quaject! {
+    /// /dev/zero: reads zeros. Its `write` is that of /dev/null.
+    #[derive(Default)]
+    pub quaject Zero ("zero", made by "boot", at most 0 inactive)
+    data {}
+    factors(zero) {}
+    callouts ZeroCallouts {}
+    callbacks {}
+    callentries ZeroCode {
+        read: FileCall(nr::READ) named "zero.read" uses(user_limit, slow) {
+            paste AtMost { most: Imm32(BYTES_MAX), slow };
+            paste UserAddress { user_limit, slow };
+            paste Keep {};
+            paste ZerosReady {};
+            paste_user_many StoreZeros {};
+            paste GiveBack {};
+            paste AllDone {};
+            leave;
+        }
+    }
 }
 
-/// `write` to /dev/null.
-pub fn null_write(makers: Makers) -> Result<Code<FileCall>, PublishError> {
-    let mut routine = Routine::new(makers, nr::WRITE);
-    let (user_limit, slow): (LimitWord, _) = (routine.user_limit(), routine.slow());
-    routine.paste(|draft| NullWrite { user_limit, slow }.append_to(draft));
-    routine.leave();
-    routine.publish("null.write", Maker::new("boot"))
+/// The one copy of each, made at boot.
+#[derive(Clone, Default)]
+pub struct SimpleCode {
+    pub null: NullCode,
+    pub zero: ZeroCode,
 }
 
-/// `read` of /dev/zero.
-pub fn zero_read(makers: Makers) -> Result<Code<FileCall>, PublishError> {
-    let mut routine = Routine::new(makers, nr::READ);
-    let (user_limit, slow): (LimitWord, _) = (routine.user_limit(), routine.slow());
-    routine.paste(|draft| ZeroReadCheck { user_limit, slow }.append_to(draft));
-    routine.paste_user_many(|draft| ZeroReadStore {}.append_to(draft));
-    routine.paste(|draft| ZeroReadEnd {}.append_to(draft));
-    routine.leave();
-    routine.publish("zero.read", Maker::new("boot"))
+impl SimpleCode {
+    pub fn make(makers: Makers) -> SimpleCode {
+        SimpleCode {
+            null: quaject::create::create(&Null {}, makers, &NullCallouts {}),
+            zero: quaject::create::create(&Zero {}, makers, &ZeroCallouts {}),
+        }
+    }
+}
+
+/// The simple devices' code for the whole machine, as it was made at boot.
+static SHARED: KernelCell<Option<SimpleCode>> = KernelCell::new(None);
+
+impl SimpleCode {
+    /// The shared copy; made when it is first asked for, and again as long as there was no room for all of it.
+    pub fn shared(makers: Makers) -> SimpleCode {
+        let mut shared = SHARED.borrow_mut();
+        if let Some(code) = &*shared {
+            return code.clone();
+        }
+        let code = SimpleCode::make(makers);
+        let is_whole = code.null.read.is_some() && code.null.write.is_some() && code.zero.read.is_some();
+        *shared = is_whole.then(|| code.clone());
+        code
+    }
 }
 
 /// For the golden listings.
-pub fn templates() -> [synth::Template; 5] {
-    [
-        NullRead::template(),
-        NullWrite::template(),
-        ZeroReadCheck::template(),
-        ZeroReadStore::template(),
-        ZeroReadEnd::template(),
-    ]
+pub fn templates() -> [synth::Template; 4] {
+    [EndOfFile::template(), UserEnd::template(), ZerosReady::template(), StoreZeros::template()]
 }

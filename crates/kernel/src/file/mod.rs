@@ -49,4 +49,4 @@ pub use virtual_tree::{LinkTarget, Listed, VirtualDirectory, VirtualFile, Virtua
 pub use volume::{MAGIC_DEVPTS, MAGIC_PROC, MAGIC_SYSFS, MAGIC_TMPFS, ReadOnly, Residence, Volume};
 pub use walk::{FinalLink, View};
 pub(crate) use window::FACTS as WINDOW_FACTS;
-pub use window::{Window, WindowCode, WindowRoutines, templates as window_templates};
+pub use window::{Window, WindowCode, templates as window_templates};

@@ -8,17 +8,18 @@
 //! of the file, a page boundary, a time that must be noted) is done by the Rust twin, which then fills the slot.
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 use core::cell::Cell;
+use core::convert::Infallible;
 use core::mem::offset_of;
 
 use abi::nr;
-use codestore::{Code, Maker, PublishError};
 use machine::{KernelCell, Machine, PAGE_BYTES};
-use synth::{Abs32, Fact, template};
+use quaject::{Made, Makers, Quaject, create, quaject};
+use synth::{Abs32, Fact, Imm32, template};
 
 use super::content::{Content, ContentWords};
-use crate::call::{FileCall, Makers, Routine};
+use crate::call::FileCall;
+use crate::call::fragments::{GiveBack, Keep, MoveMany, OneToMost, UserAddress};
 
 const SLOTS: usize = 16;
 /// A page number that no file has.
@@ -31,60 +32,33 @@ struct Slot {
     address: Cell<u64>,
 }
 
-#[repr(C)]
-pub struct Window {
-    /// Offset of the next read or write, in bytes.
-    pub position: Cell<u64>,
-    /// Address of the file's [`ContentWords`]; of `NO_CONTENT` while the window belongs to nobody.
-    words: Cell<u64>,
-    /// The file's `layout` under which the slots were filled.
-    layout: Cell<u64>,
-    slots: [Slot; SLOTS],
-}
-
-/// A window and the routines that know its address. It never moves, and it goes back to the inactive list when its file is
-/// closed (R4), so opening another file costs no new code.
-pub struct WindowCode {
-    pub window: Window,
-    code: Option<WindowRoutines>,
-}
-
-/// The routines of one window.
-pub struct WindowRoutines {
-    pub read: Code<FileCall>,
-    pub write: Code<FileCall>,
-    pub seek: Code<FileCall>,
-}
-
-#[allow(clippy::vec_box, reason = "the code knows the address of the window, so it must not move")]
-static INACTIVE: KernelCell<Vec<Box<WindowCode>>> = KernelCell::new(Vec::new());
-const INACTIVE_MAX: usize = 32;
-
 template! {
-    /// Finds the bytes in the window. In: rdx = bytes, rsi = the program's buffer. Out: rcx = address of the first byte in
-    /// the file's page; rdi, rsi and rcx of the program on the stack; eax lost. Cost: 29 instructions.
-    pub struct Find { user_limit: Abs32, slow: Target, slow_many: Target, words: Abs32, position: Abs32, layout: Abs32, slots: Abs32, addresses: Abs32 }
-    where { LAYOUT = offset_of!(ContentWords, layout), SIZE = offset_of!(ContentWords, size_bytes) }
-    "cmp rsi, qword ptr [{user_limit}]",
-    ".byte 0x0f, 0x83",                     // jae slow
-    ".long {slow}",
-    "lea rax, [rdx - 1]",
-    "cmp rax, 4095",
-    ".byte 0x0f, 0x87",                     // ja slow: more than a page, or nothing, which must move no time
-    ".long {slow}",
-    "push rdi",
-    "push rsi",
-    "push rcx",
+    /// No page has left the file since the slots were filled. Out: rcx = the file's words, rdi lost. Cost: 4 instructions.
+    pub struct SameLayout { words: Abs32, layout: Abs32, slow_many: Target }
+    where { LAYOUT = offset_of!(ContentWords, layout) }
     "mov rcx, qword ptr [{words}]",
-    "mov rax, qword ptr [{position}]",
     "mov rdi, qword ptr [rcx + {LAYOUT}]",
     "cmp rdi, qword ptr [{layout}]",
-    ".byte 0x0f, 0x85",                     // jne slow: a page has left the file
+    ".byte 0x0f, 0x85",                     // jne slow
     ".long {slow_many}",
+}
+
+template! {
+    /// All bytes lie before the end of the file. Out: rax = position, rcx and rdi lost. Cost: 5 instructions.
+    pub struct BeforeEnd { words: Abs32, position: Abs32, slow_many: Target }
+    where { SIZE = offset_of!(ContentWords, size_bytes) }
+    "mov rcx, qword ptr [{words}]",
+    "mov rax, qword ptr [{position}]",
     "lea rdi, [rax + rdx]",
     "cmp rdi, qword ptr [rcx + {SIZE}]",
-    ".byte 0x0f, 0x87",                     // ja slow: beyond the end
+    ".byte 0x0f, 0x87",                     // ja slow
     ".long {slow_many}",
+}
+
+template! {
+    /// The page is in the window. Out: rax = position, rcx = address of the page's bytes, rdi lost. Cost: 9 instructions.
+    pub struct FindPage { position: Abs32, slots: Abs32, addresses: Abs32, slow_many: Target }
+    "mov rax, qword ptr [{position}]",
     "mov rdi, rax",
     "shr rdi, 12",
     "mov ecx, edi",
@@ -94,6 +68,11 @@ template! {
     ".byte 0x0f, 0x85",                     // jne slow: not in the window
     ".long {slow_many}",
     "mov rcx, qword ptr [rcx + {addresses}]",
+}
+
+template! {
+    /// All bytes lie in the page. Out: rcx = address of the first, rax lost. Cost: 5 instructions.
+    pub struct InPage { slow_many: Target }
     "and eax, 4095",
     "add rcx, rax",
     "add eax, edx",
@@ -138,18 +117,6 @@ template! {
 }
 
 template! {
-    /// Moves edx bytes from rsi to rdi: eight an instruction, then single ones.
-    pub struct MovePart {}
-    "rep movsq",
-    "test dl, 7",
-    "jz 78f",
-    "mov ecx, edx",
-    "and ecx, 7",
-    "rep movsb",
-    "78:",
-}
-
-template! {
     /// Leaves the counter's value for whoever asks for the file's times, and makes the next read note its own.
     pub struct Stamp { words: Abs32 }
     where { WRITTEN = offset_of!(ContentWords, written_at), NOTED = offset_of!(ContentWords, read_is_noted) }
@@ -179,48 +146,98 @@ template! {
 template! {
     /// The position moves; the count is the result.
     pub struct Advance { position: Abs32 }
-    "pop rcx",
-    "pop rsi",
-    "pop rdi",
     "add qword ptr [{position}], rdx",
     "mov eax, edx",
+}
+
+quaject! {
+    /// The window of an open file. Invariant: the slots are right while `layout` is that of the file.
+    pub quaject Window ("file", made by "open", at most 32 inactive)
+    data {
+        /// Offset of the next read or write, in bytes.
+        pub position: Cell<u64>,
+        /// Address of the file's [`ContentWords`]; of `NO_CONTENT` while the window belongs to nobody.
+        words: Cell<u64>,
+        /// The file's `layout` under which the slots were filled.
+        layout: Cell<u64>,
+        slots: [Slot; SLOTS],
+    }
+    factors(window) {
+        let words = window.word(offset_of!(Window, words));
+        let position = window.word(offset_of!(Window, position));
+        let layout = window.word(offset_of!(Window, layout));
+        let slots = window.word(offset_of!(Window, slots) + offset_of!(Slot, index));
+        let addresses = window.word(offset_of!(Window, slots) + offset_of!(Slot, address));
+        // More than a page is done in Rust, and nothing, which must move no time.
+        let most = Imm32(PAGE_BYTES as u32 - 1);
+    }
+    callouts WindowCallouts {}
+    callbacks {
+        /// Rust finds the page, and the window remembers it.
+        absent: slow_many,
+        /// Rust reads up to the end, or makes the file longer.
+        beyond: slow_many,
+    }
+    callentries WindowCode {
+        read: FileCall(nr::READ) named "file.read" uses(user_limit, slow, slow_many) {
+            paste UserAddress { user_limit, slow };
+            paste OneToMost { most, slow };
+            paste Keep {};
+            paste SameLayout { words, layout, slow_many };
+            paste BeforeEnd { words, position, slow_many: beyond };
+            paste FindPage { position, slots, addresses, slow_many: absent };
+            paste InPage { slow_many };
+            paste ReadReady { words };
+            paste_user_many MoveMany {};
+            paste GiveBack {};
+            paste Advance { position };
+            leave;
+        }
+        write: FileCall(nr::WRITE) named "file.write" uses(user_limit, slow, slow_many) {
+            paste UserAddress { user_limit, slow };
+            paste OneToMost { most, slow };
+            paste Keep {};
+            paste SameLayout { words, layout, slow_many };
+            paste BeforeEnd { words, position, slow_many: beyond };
+            paste FindPage { position, slots, addresses, slow_many: absent };
+            paste InPage { slow_many };
+            paste WriteReady { user_limit, slow_many };
+            paste_user_many MoveMany {};
+            paste Stamp { words };
+            paste GiveBack {};
+            paste Advance { position };
+            leave;
+        }
+        seek: FileCall(nr::LSEEK) named "file.seek" uses(slow) {
+            paste SeekSet { slow, position };
+            leave;
+        }
+    }
 }
 
 /// Stands in for a file while a window has none: its layout is one that no window has.
 static NO_CONTENT: KernelCell<ContentWords> = KernelCell::new(ContentWords::none());
 
-impl WindowCode {
+impl Window {
     /// A window for a file just opened, from the inactive list or new. Its routines are there if `makers` are given and
     /// there was room for code.
-    pub fn take(content: &Content, makers: Option<Makers>) -> Box<WindowCode> {
-        let reused = INACTIVE.borrow_mut().pop();
-        let mut body = reused.unwrap_or_else(|| Box::new(WindowCode { window: Window::new(), code: None }));
-        if body.code.is_none()
-            && let Some(makers) = makers
-        {
-            body.code = body.window.synthesize(makers).ok();
+    pub fn open(content: &Content, makers: Option<Makers>) -> Box<Made<Window>> {
+        let Ok(window) = create::allocate(|| Ok::<_, Infallible>(Window::new()));
+        if let Some(makers) = makers {
+            window.synthesize(makers, &WindowCallouts {});
         }
-        body.window.words.set(&raw const *content.words() as u64);
-        body.window.forget(content);
-        body
+        window.words.set(&raw const *content.words() as u64);
+        window.forget(content);
+        window
     }
 
     /// Gives the window back; the file is closed.
-    pub fn give(self: Box<WindowCode>) {
-        self.window.words.set(NO_CONTENT.borrow().address());
-        self.window.position.set(0);
-        let mut inactive = INACTIVE.borrow_mut();
-        if inactive.len() < INACTIVE_MAX {
-            inactive.push(self);
-        }
+    pub fn close(window: Box<Made<Window>>) {
+        window.words.set(NO_CONTENT.borrow().address());
+        window.position.set(0);
+        Window::inactive().give(window);
     }
 
-    pub fn code(&self) -> Option<&WindowRoutines> {
-        self.code.as_ref()
-    }
-}
-
-impl Window {
     fn new() -> Window {
         let slot = || Slot { index: Cell::new(NO_PAGE), address: Cell::new(0) };
         Window {
@@ -254,60 +271,17 @@ impl Window {
     fn word(&self, offset: usize) -> Abs32 {
         Abs32(&raw const *self as u64 + offset as u64)
     }
-
-    fn find(&self, routine: &Routine) -> Find {
-        let slots = offset_of!(Window, slots);
-        Find {
-            user_limit: routine.user_limit(),
-            slow: routine.slow(),
-            slow_many: routine.slow_many(),
-            words: self.word(offset_of!(Window, words)),
-            position: self.word(offset_of!(Window, position)),
-            layout: self.word(offset_of!(Window, layout)),
-            slots: self.word(slots + offset_of!(Slot, index)),
-            addresses: self.word(slots + offset_of!(Slot, address)),
-        }
-    }
-
-    fn synthesize(&self, makers: Makers) -> Result<WindowRoutines, PublishError> {
-        let words = self.word(offset_of!(Window, words));
-        let advance = Advance { position: self.word(offset_of!(Window, position)) };
-        let mut read = Routine::new(makers, nr::READ);
-        let find = self.find(&read);
-        read.paste(|draft| find.append_to(draft));
-        read.paste(|draft| ReadReady { words }.append_to(draft));
-        read.paste_user_many(|draft| MovePart {}.append_to(draft));
-        read.paste(|draft| advance.append_to(draft));
-        read.leave();
-        let mut write = Routine::new(makers, nr::WRITE);
-        let find = self.find(&write);
-        write.paste(|draft| find.append_to(draft));
-        let (user_limit, slow_many) = (write.user_limit(), write.slow_many());
-        write.paste(|draft| WriteReady { user_limit, slow_many }.append_to(draft));
-        write.paste_user_many(|draft| MovePart {}.append_to(draft));
-        write.paste(|draft| Stamp { words }.append_to(draft));
-        write.paste(|draft| advance.append_to(draft));
-        write.leave();
-        let mut seek = Routine::new(makers, nr::LSEEK);
-        let seek_set = SeekSet { slow: seek.slow(), position: self.word(offset_of!(Window, position)) };
-        seek.paste(|draft| seek_set.append_to(draft));
-        seek.leave();
-        let maker = Maker::new("open");
-        Ok(WindowRoutines {
-            read: read.publish("file.read", maker)?,
-            write: write.publish("file.write", maker)?,
-            seek: seek.publish("file.seek", maker)?,
-        })
-    }
 }
 
 /// For the golden listings.
-pub fn templates() -> [synth::Template; 7] {
+pub fn templates() -> [synth::Template; 9] {
     [
-        Find::template(),
+        SameLayout::template(),
+        BeforeEnd::template(),
+        FindPage::template(),
+        InPage::template(),
         ReadReady::template(),
         WriteReady::template(),
-        MovePart::template(),
         Stamp::template(),
         SeekSet::template(),
         Advance::template(),

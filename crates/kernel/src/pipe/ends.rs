@@ -2,44 +2,23 @@
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 use core::any::Any;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use abi::Errno;
-use codestore::Code;
-use machine::KernelCell;
+use quaject::{Made, Makers, Quaject, create};
 
+use super::ATOMIC_BYTES;
 use super::ring::{CAPACITY_DEFAULT, PipeRing};
-use super::{ATOMIC_BYTES, template};
-use crate::call::{FileCall, Makers};
+use super::template::{Body, PipeCallouts, PipeCode};
+use crate::call::FileCode;
 use crate::schedule::WaitQueue;
 use crate::stream::{Io, Nameless, Progress, Ready, Stream, UserRange};
-
-/// What stays the same when a pipe is closed and another one opened: the queue, and the code that knows its addresses.
-struct Body {
-    ring: PipeRing,
-    readable: WaitQueue,
-    writable: WaitQueue,
-    code: KernelCell<Option<PipeCode>>,
-}
-
-/// The synthesized routines of one pipe.
-#[derive(Clone)]
-pub struct PipeCode {
-    pub read: Code<FileCall>,
-    pub write: Code<FileCall>,
-}
-
-/// Bodies of closed pipes (R4: reuse beats re-creation).
-#[allow(clippy::vec_box, reason = "the code knows the addresses of the queues, so a body must not move")]
-static INACTIVE: KernelCell<Vec<Box<Body>>> = KernelCell::new(Vec::new());
-const INACTIVE_MAX: usize = 8;
 
 /// One pipe, shared by its ends.
 pub struct Pipe {
     /// Present until the pipe is dropped.
-    body: Option<Box<Body>>,
+    body: Option<Box<Made<Body>>>,
     readers: AtomicU32,
     writers: AtomicU32,
     /// Ever opened, for the rendezvous of a named pipe.
@@ -83,16 +62,9 @@ impl Pipe {
 
     /// A pipe, with synthesized routines if `makers` are given (and have room). Error: `ENOMEM`.
     pub fn new(makers: Option<Makers>) -> Result<Arc<Pipe>, Errno> {
-        let reused = INACTIVE.borrow_mut().pop();
-        let body = match reused {
-            Some(body) => body,
-            None => Box::new(Body {
-                ring: PipeRing::new()?,
-                readable: WaitQueue::new(),
-                writable: WaitQueue::new(),
-                code: KernelCell::new(None),
-            }),
-        };
+        let body = create::allocate(|| {
+            Ok::<_, Errno>(Body { ring: PipeRing::new()?, readable: WaitQueue::new(), writable: WaitQueue::new() })
+        })?;
         let pipe = Pipe {
             body: Some(body),
             readers: AtomicU32::new(0),
@@ -102,32 +74,22 @@ impl Pipe {
             number: NUMBERS.fetch_add(1, Ordering::Relaxed),
         };
         if let Some(makers) = makers {
-            pipe.synthesize(makers);
+            pipe.body().synthesize(makers, &PipeCallouts {});
         }
         Ok(Arc::new(pipe))
     }
 
-    /// Makes the routines unless the body brought them along. Without room for code the pipe works without.
-    fn synthesize(&self, makers: Makers) {
-        if self.body().code.borrow().is_some() {
-            return;
-        }
-        if let (Ok(read), Ok(write)) = (template::read(self, makers), template::write(self, makers)) {
-            *self.body().code.borrow_mut() = Some(PipeCode { read, write });
-        }
-    }
-
     /// The synthesized routines, for a pipe of the default capacity.
     pub fn code(&self) -> Option<PipeCode> {
-        if self.capacity() == CAPACITY_DEFAULT { self.body().code.borrow().clone() } else { None }
+        if self.capacity() == CAPACITY_DEFAULT { self.body().callentries() } else { None }
     }
 
     /// Whether there are routines that know where the bytes are now; a pipe that was resized never has some again.
     pub fn has_code(&self) -> bool {
-        self.body().code.borrow().is_some()
+        self.body().has_code()
     }
 
-    fn body(&self) -> &Body {
+    fn body(&self) -> &Made<Body> {
         self.body.as_ref().expect("a pipe has a body until it is dropped")
     }
 
@@ -170,7 +132,7 @@ impl Pipe {
     pub fn resize(&self, capacity: usize) -> Result<(), Errno> {
         self.ring().resize(capacity)?;
         // The routines know where the old bytes were.
-        *self.body().code.borrow_mut() = None;
+        self.body().forget_code();
         self.note_readers();
         Ok(())
     }
@@ -184,10 +146,9 @@ impl Pipe {
 impl Drop for Pipe {
     fn drop(&mut self) {
         let Some(body) = self.body.take() else { return };
-        let mut inactive = INACTIVE.borrow_mut();
-        if body.ring.capacity() == CAPACITY_DEFAULT && inactive.len() < INACTIVE_MAX {
+        if body.ring.capacity() == CAPACITY_DEFAULT {
             body.ring.reset();
-            inactive.push(body);
+            Body::inactive().give(body);
         }
     }
 }
@@ -319,6 +280,11 @@ impl Stream for PipeEnd {
         if self.side.writes() {
             visit(self.pipe.writable());
         }
+    }
+
+    fn callentries(&self, _makers: Makers) -> FileCode {
+        let code = self.pipe.code().unwrap_or_default();
+        FileCode { read: code.read, write: code.write, seek: None }
     }
 
     fn progress(&self) -> Option<Progress> {

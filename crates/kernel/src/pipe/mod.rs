@@ -13,11 +13,10 @@ mod ends;
 mod ring;
 mod template;
 
-pub use ends::{Pipe, PipeCode, PipeEnd, Side};
+pub use ends::{Pipe, PipeEnd, Side};
 pub use ring::{CAPACITY_DEFAULT, PipeWords};
 pub(crate) use template::FACTS;
-pub use template::templates;
-pub(crate) use template::{MoveMany, MoveManyRax};
+pub use template::{GetOne, OneAtTail, OneThere, PipeCode, templates};
 
 /// Writes of at most this many bytes are not torn (`PIPE_BUF`, POSIX).
 pub const ATOMIC_BYTES: usize = 4096;

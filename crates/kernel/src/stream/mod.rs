@@ -13,6 +13,7 @@ use core::any::Any;
 
 use abi::Errno;
 
+use crate::call::{FileCode, Makers};
 use crate::schedule::WaitQueue;
 
 /// What /proc/PID/fd calls a stream without a name. The number is the same for all ends of one thing.
@@ -70,6 +71,12 @@ pub trait Stream: Any {
     /// somebody looks at the descriptor.
     fn opens_without_trace(&self) -> bool {
         false
+    }
+
+    /// The synthesized callentries of the stream, for whoever has it open (S-89). What is left out is done by `read` and
+    /// `write` above, which say what a call means.
+    fn callentries(&self, _makers: Makers) -> FileCode {
+        FileCode::default()
     }
 
     /// For the type's owner to find its own again.

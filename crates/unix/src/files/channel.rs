@@ -5,9 +5,7 @@ use alloc::vec;
 use core::any::Any;
 
 use abi::Errno;
-use codestore::Code;
-use kernel::FileCall;
-use kernel::call::{Makers, console_write};
+use kernel::call::{ConsoleCode, FileCode, Makers, console};
 use kernel::schedule::{Scheduler, WaitQueue};
 use kernel::stream::{Io, Nameless, Ready, Stream, UserRange};
 use machine::{Channel, KernelCell, Machine, Received};
@@ -47,7 +45,7 @@ pub struct ChannelStream {
     machine: &'static dyn Machine,
     channels: &'static Channels,
     /// The synthesized `write`, made when the channel is first opened.
-    code: KernelCell<Option<Code<FileCall>>>,
+    code: KernelCell<Option<ConsoleCode>>,
 }
 
 impl ChannelStream {
@@ -74,15 +72,6 @@ impl ChannelStream {
     /// Bytes that a read would give now.
     pub fn receivable(&self) -> usize {
         self.machine.receivable(self.channel)
-    }
-
-    /// The routine of an output channel.
-    pub fn write_code(&self, makers: Option<Makers>) -> Option<Code<FileCall>> {
-        let mut code = self.code.borrow_mut();
-        if code.is_none() && !self.is_input() {
-            *code = makers.and_then(|makers| console_write(self.channel, makers));
-        }
-        code.clone()
     }
 
     fn is_input(&self) -> bool {
@@ -169,6 +158,14 @@ impl Stream for ChannelStream {
 
     fn each_queue<'a>(&'a self, visit: &mut dyn FnMut(&'a WaitQueue)) {
         visit(if self.is_input() { &self.channels.input } else { &self.channels.output });
+    }
+
+    fn callentries(&self, makers: Makers) -> FileCode {
+        if self.is_input() {
+            return FileCode::default();
+        }
+        let write = self.code.borrow_mut().get_or_insert_with(|| console(self.channel, makers)).write.clone();
+        FileCode { read: None, write, seek: None }
     }
 
     /// The other end is a pipe as far as a program can tell.

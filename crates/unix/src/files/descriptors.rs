@@ -7,13 +7,15 @@ use core::cell::{Cell, OnceCell};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use abi::Errno;
-use kernel::call::ClosePlan;
+use kernel::FileCall;
+use kernel::call::{ClosePlan, FileCode};
 use kernel::file::Node;
 use kernel::stream::Stream;
 use machine::KernelCell;
+use quaject::{Entry, interface};
 
 use super::terminal::{Terminal, TtyStream};
-use super::{Body, FileCode, OpenFile};
+use super::{Body, OpenFile};
 
 /// A descriptor number, as a program names it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -37,6 +39,9 @@ pub struct Slot {
     pub close_on_exec: bool,
 }
 
+/// A descriptor's way to a routine, or to Rust.
+pub type Link = quaject::Slot<FileCall>;
+
 /// Descriptors whose `read` and `write` can be synthesized; those above go the generic way.
 pub const SYNTHESIZED: usize = 256;
 
@@ -44,9 +49,9 @@ pub const SYNTHESIZED: usize = 256;
 /// the file's synthesized routine, or the slow end of the call.
 #[repr(C)]
 pub struct EntryTable {
-    pub reads: [AtomicU64; SYNTHESIZED],
-    pub writes: [AtomicU64; SYNTHESIZED],
-    pub seeks: [AtomicU64; SYNTHESIZED],
+    pub reads: [Link; SYNTHESIZED],
+    pub writes: [Link; SYNTHESIZED],
+    pub seeks: [Link; SYNTHESIZED],
     /// Bit per descriptor below 64: free.
     pub free: AtomicU64,
     /// Bit per descriptor below 64: opened by synthesized code; the open file is made when somebody looks.
@@ -58,7 +63,7 @@ pub struct EntryTable {
 impl EntryTable {
     /// No descriptor is in use.
     fn new(slow: u64) -> EntryTable {
-        let all = || core::array::from_fn(|_| AtomicU64::new(slow));
+        let all = || core::array::from_fn(|_| Link::new(Entry::fixed(slow)));
         EntryTable {
             reads: all(),
             writes: all(),
@@ -69,16 +74,19 @@ impl EntryTable {
         }
     }
 
-    /// Stores the entry points of `file` for a descriptor (R3: an aligned store into data).
+    /// Links a descriptor with the callentries of `file`; without a file, and with what the file has not, its calls are done
+    /// in Rust. So a call that comes after `close` finds nothing (S-20).
     fn bind(&self, index: usize, file: Option<&OpenFile>, ends: Ends) {
         let Ends { slow, is_write_limited } = ends;
         if index < SYNTHESIZED {
-            let [read, write, seek] = file.map_or([None; 3], OpenFile::entry_points);
+            let code = file.and_then(OpenFile::callentries);
+            let code = code.as_deref();
             let is_limited = is_write_limited && file.is_some_and(|file| file.window().is_some());
-            let write = write.filter(|_| !is_limited);
-            self.reads[index].store(read.unwrap_or(slow), Ordering::Release);
-            self.writes[index].store(write.unwrap_or(slow), Ordering::Release);
-            self.seeks[index].store(seek.unwrap_or(slow), Ordering::Release);
+            let unconnected = Entry::fixed(slow);
+            interface::link(&self.reads[index], code.and_then(|code| code.read.as_ref()), unconnected);
+            let write = code.and_then(|code| code.write.as_ref()).filter(|_| !is_limited);
+            interface::link(&self.writes[index], write, unconnected);
+            interface::link(&self.seeks[index], code.and_then(|code| code.seek.as_ref()), unconnected);
         }
         if index < 64 {
             let (bit, free) = (1 << index, self.free.load(Ordering::Relaxed));
@@ -235,8 +243,8 @@ impl DescriptorTable {
         ClosePlan {
             free: entries.free.as_ptr() as u64,
             pending: entries.pending.as_ptr() as u64,
-            reads: entries.reads.as_ptr() as u64,
-            writes: entries.writes.as_ptr() as u64,
+            reads: &raw const entries.reads as u64,
+            writes: &raw const entries.writes as u64,
             slow_entry: self.slow,
         }
     }
@@ -268,7 +276,7 @@ impl DescriptorTable {
         let index = descriptor.index();
         let tables = self.entries.get().filter(|_| index < SYNTHESIZED);
         let tables = tables.map(|entries| [&entries.reads, &entries.writes, &entries.seeks]);
-        (tables.map_or([self.slow; 3], |tables| tables.map(|table| table[index].load(Ordering::Relaxed))), self.slow)
+        (tables.map_or([self.slow; 3], |tables| tables.map(|table| table[index].entry().address())), self.slow)
     }
 
     pub fn slot(&self, descriptor: Descriptor) -> Option<Slot> {

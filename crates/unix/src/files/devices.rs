@@ -5,6 +5,7 @@ use alloc::vec;
 use core::any::Any;
 
 use abi::Errno;
+use kernel::call::{FileCode, Makers, SimpleCode};
 use kernel::stream::{Io, Ready, Stream, UserRange};
 
 use crate::limits::PIECE_BYTES;
@@ -76,6 +77,15 @@ impl Stream for MemoryDevice {
 
     fn ready(&self) -> Ready {
         Ready::READABLE.with(Ready::WRITABLE)
+    }
+
+    fn callentries(&self, makers: Makers) -> FileCode {
+        let SimpleCode { null, zero } = SimpleCode::shared(makers);
+        match self {
+            MemoryDevice::Null => FileCode { read: null.read, write: null.write, seek: None },
+            MemoryDevice::Zero => FileCode { read: zero.read, write: null.write, seek: None },
+            MemoryDevice::Full | MemoryDevice::Random => FileCode::default(),
+        }
     }
 
     fn opens_without_trace(&self) -> bool {

@@ -12,6 +12,6 @@ pub use backing::NodeBacking;
 pub use channel::{ChannelStream, Channels};
 pub use descriptors::{Descriptor, DescriptorTable, Recipe, Slot};
 pub use devices::{MemoryDevice, device_stream};
-pub use open_file::{Body, FileCode, OpenFile};
-pub use synthesize::{SimpleCode, remember, synthesize};
+pub use open_file::{Body, OpenFile};
+pub use synthesize::{remember, synthesize};
 pub use terminal::{PtyMaster, TERMINAL_MAJOR, Terminal, Terminals, TtyStream, node_of as terminal_node};

@@ -2,14 +2,17 @@
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
-use core::cell::Cell;
+use core::cell::{Cell, Ref};
 
 use abi::Errno;
 use abi::file::{O_ACCMODE, O_APPEND, O_NONBLOCK, O_PATH, O_RDONLY, O_RDWR, O_WRONLY};
-use kernel::file::{Content, Node, WindowCode};
+use codestore::Code;
+use kernel::call::FileCode;
+use kernel::file::{Content, Node, Window};
 use kernel::pipe::PipeEnd;
 use kernel::stream::{Ready, Stream};
 use machine::KernelCell;
+use quaject::Made;
 
 /// What a file is open on.
 #[derive(Clone)]
@@ -29,21 +32,13 @@ pub struct OpenFile {
     /// Offset of the next read or write, in bytes (of a directory: the cookie), where there is no window.
     position: Cell<u64>,
     /// The window of a regular file: its position, and the words of its synthesized routines.
-    window: Option<Box<WindowCode>>,
+    window: Option<Box<Made<Window>>>,
     /// Synthesized entry points of `read` and `write`, kept alive with the file.
     pub code: KernelCell<FileCode>,
     /// `begin_write` of the node was called.
     counts_as_writer: Cell<bool>,
     /// Who gets SIGIO (`F_SETOWN`).
     pub owner: Cell<i32>,
-}
-
-/// The synthesized routines of one open file.
-#[derive(Clone, Default)]
-pub struct FileCode {
-    pub read: Option<codestore::Code<kernel::FileCall>>,
-    pub write: Option<codestore::Code<kernel::FileCall>>,
-    pub seek: Option<codestore::Code<kernel::FileCall>>,
 }
 
 impl OpenFile {
@@ -65,11 +60,11 @@ impl OpenFile {
     }
 
     /// Gives a regular file its window, before anybody else sees the open file.
-    pub fn set_window(&mut self, window: Box<WindowCode>) {
+    pub fn set_window(&mut self, window: Box<Made<Window>>) {
         self.window = Some(window);
     }
 
-    pub fn window(&self) -> Option<&WindowCode> {
+    pub fn window(&self) -> Option<&Made<Window>> {
         self.window.as_deref()
     }
 
@@ -91,7 +86,7 @@ impl OpenFile {
     }
 
     fn position_cell(&self) -> &Cell<u64> {
-        self.window.as_ref().map_or(&self.position, |body| &body.window.position)
+        self.window.as_ref().map_or(&self.position, |window| &window.position)
     }
 
     pub fn position(&self) -> u64 {
@@ -162,15 +157,20 @@ impl OpenFile {
         core::ptr::from_ref(self) as u64
     }
 
-    /// Entry points of the synthesized `read`, `write` and `lseek`, where there are some.
-    pub fn entry_points(&self) -> [Option<u64>; 3] {
+    /// The synthesized `read`, `write` and `lseek`, where there are some.
+    pub fn callentries(&self) -> Option<Ref<'_, FileCode>> {
         // Whoever resizes a pipe takes the code from the files behind descriptors; a file on its way through a socket
         // still has routines that know where the bytes were.
         if self.stream_of::<PipeEnd>().is_some_and(|end| !end.pipe().has_code()) {
-            return [None; 3];
+            return None;
         }
-        let code = self.code.borrow();
-        [&code.read, &code.write, &code.seek].map(|code| code.as_ref().map(|code| code.entry()))
+        Some(self.code.borrow())
+    }
+
+    /// The addresses of `callentries`, for whoever only wants to see them.
+    pub fn entry_points(&self) -> [Option<u64>; 3] {
+        let Some(code) = self.callentries() else { return [None; 3] };
+        [&code.read, &code.write, &code.seek].map(|code| code.as_ref().map(Code::entry))
     }
 
     /// Error: `EBADF` when not open for reading.
@@ -187,7 +187,7 @@ impl OpenFile {
 impl Drop for OpenFile {
     fn drop(&mut self) {
         if let Some(window) = self.window.take() {
-            window.give();
+            Window::close(window);
         }
         if self.counts_as_writer.get()
             && let Some(node) = &self.node

@@ -46,7 +46,7 @@ pub fn certificate(question: &mut Question<'_>, out: &mut Items) -> Result<Curso
 
 fn put_template(question: &Question<'_>, birth: &Birth, number: usize, code: &[u8], out: &mut Items) {
     let machine = question.unix.machine;
-    let origin = birth.origins[number];
+    let origin = &birth.origins[number];
     out.text(origin.shape.name.as_bytes()).u32(origin.offset).u32(origin.bytes);
     out.u16(origin.holes(birth.address, code).count() as u16);
     for (name, hole) in origin.holes(birth.address, code) {

@@ -8,7 +8,8 @@ use synth::Template;
 
 use crate::{disassembly, root};
 
-const SOURCES: [&str; 12] = [
+const SOURCES: [&str; 14] = [
+    "kernel/src/call/fragments.rs",
     "kernel/src/call/routine.rs",
     "kernel/src/call/simple.rs",
     "kernel/src/call/open.rs",
@@ -21,6 +22,7 @@ const SOURCES: [&str; 12] = [
     "machine-pc/src/thread_code.rs",
     "machine-pc/src/lib.rs",
     "machine-x86/src/thread_code.rs",
+    "kernel/src/trace/template.rs",
 ];
 
 /// The doc comment of a template, from the source.

@@ -113,10 +113,10 @@ pub fn template(template: &Template) -> String {
 pub fn routine(birth: &Birth, code: &[u8]) -> String {
     let mut holes = Holes::new();
     for origin in &birth.origins {
-        let filled: Vec<_> = origin.holes(birth.address, code).collect();
-        for (hole, offset) in origin.shape.places() {
-            let (name, value) = filled[hole];
-            let at = origin.offset as usize + offset;
+        for place in origin.places() {
+            let name = origin.shape.holes[place.hole];
+            let value = origin.value(place, birth.address, code).expect("the hole is in the code");
+            let at = place.offset;
             let text = match value.kind {
                 HoleKind::Imm32 => format!("{{{name}={:#x}}}", value.value),
                 HoleKind::Label => format!("{{{name}: {:04x}}}", value.value),

@@ -2,8 +2,10 @@
 //! machine code shows as a change of text, to be reviewed. `UPDATE_GOLDEN=1` writes the listings anew.
 
 mod claims;
+mod decoder;
 mod diff;
 mod disassembly;
+mod optimizer;
 mod routines;
 
 use std::path::{Path, PathBuf};
@@ -56,7 +58,9 @@ fn templates_are_as_committed() {
 
 #[test]
 fn routines_are_as_committed() {
+    // One after the other: they share a code store.
     check("", &routines::all());
+    check("optimizer", &optimizer::all());
 }
 
 #[test]

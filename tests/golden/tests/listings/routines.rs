@@ -1,8 +1,8 @@
 //! The routines that are listed: made as the kernel makes them, with the fragments of the pc.
 
 use golden::{OnlyTte, bench};
-use kernel::call::{ClosePlan, OpenPlan, cached_close, cached_open, console_write, null_read, null_write, zero_read};
-use kernel::file::{NewNode, Node, Time, Volume, WindowCode};
+use kernel::call::{ClosePlan, OpenPlan, SimpleCode, cached_close, cached_open, console};
+use kernel::file::{NewNode, Node, Time, Volume, Window};
 use kernel::pipe::Pipe;
 use kernel::tty::Tty;
 use machine::Channel;
@@ -41,26 +41,25 @@ pub fn all() -> Vec<(String, String)> {
     let volume = Volume::in_memory(bench().pool, 1);
     let new = NewNode { mode: 0o644, user: 0, group: 0, now: Time::default() };
     let node = Node::nameless(&volume, new).expect("room for a node");
-    let window = WindowCode::take(node.content().expect("a regular file"), Some(makers));
-    let file = window.code().expect("room for code");
-    let null = (null_read(makers).expect("room"), null_write(makers).expect("room"));
-    let zero = zero_read(makers).expect("room");
+    let window = Window::open(node.content().expect("a regular file"), Some(makers));
+    let file = window.callentries().expect("room for code");
+    let SimpleCode { null, zero } = SimpleCode::make(makers);
     let open_null = cached_open(makers, &open_plan(b"/dev/null", 0), &OnlyTte).expect("room");
     let open_tty = cached_open(makers, &open_plan(b"/dev/tty", 2), &OnlyTte).expect("room");
     let close = cached_close(makers, &PLAN, slow).expect("room");
-    let console = console_write(Channel::StandardOutput, makers).expect("room");
+    let console = console(Channel::StandardOutput, makers);
     let terminal = Box::new(Tty::new(4096).expect("memory"));
     let tty = terminal.synthesize(Some(Channel::Terminal), makers);
     let mut listings = vec![
-        listed("pipe.read", pipe.read.entry()),
-        listed("pipe.write", pipe.write.entry()),
-        listed("file.read", file.read.entry()),
-        listed("file.write", file.write.entry()),
-        listed("file.seek", file.seek.entry()),
-        listed("null.read", null.0.entry()),
-        listed("null.write", null.1.entry()),
-        listed("zero.read", zero.entry()),
-        listed("console.write", console.entry()),
+        listed("pipe.read", pipe.read.expect("room").entry()),
+        listed("pipe.write", pipe.write.expect("room").entry()),
+        listed("file.read", file.read.expect("room").entry()),
+        listed("file.write", file.write.expect("room").entry()),
+        listed("file.seek", file.seek.expect("room").entry()),
+        listed("null.read", null.read.expect("room").entry()),
+        listed("null.write", null.write.expect("room").entry()),
+        listed("zero.read", zero.read.expect("room").entry()),
+        listed("console.write", console.write.expect("room").entry()),
         listed("tty.read", tty.read.expect("room").entry()),
         listed("tty.write", tty.write.expect("room").entry()),
         listed("call.open.null", open_null.entry()),

@@ -4,7 +4,7 @@ use abi::nr;
 use codestore::Code;
 use golden::{BUFFERS, TAG, Way, bench};
 use kernel::FileCall;
-use kernel::call::console_write;
+use kernel::call::console;
 use kernel::tty::termios::{iflag, lflag, oflag};
 use kernel::tty::{Patience, ReadOutcome, Tty, TtyCode};
 use machine::Channel;
@@ -38,7 +38,7 @@ fn output(tty: &mut Tty) -> Vec<u8> {
 impl Consoles {
     pub fn new() -> Consoles {
         let makers = bench().makers();
-        let console = console_write(Channel::StandardOutput, makers).expect("room for code");
+        let console = console(Channel::StandardOutput, makers).write.expect("room for code");
         let tty = new_tty();
         let code = tty.synthesize(Some(Channel::Terminal), makers);
         Consoles { console, tty, code, model: new_tty(), is_in_front: true }

@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use abi::{Errno, nr};
 use codestore::Code;
 use golden::{Access, OnlyTte, Way, bench};
-use kernel::call::{CallCode, OpenPlan, cached_close, cached_open, null_read, null_write};
+use kernel::call::{CallCode, FileCode, OpenPlan, SimpleCode, cached_close, cached_open};
 use kernel::file::{NewNode, Node, Time, Volume};
 use machine::Machine;
-use unix::files::{Body, Descriptor, DescriptorTable, FileCode, OpenFile, Recipe, Slot, device_stream};
+use unix::files::{Body, Descriptor, DescriptorTable, OpenFile, Recipe, Slot, device_stream};
 
 use crate::race::{Race, in_rax, program};
 
@@ -53,7 +53,8 @@ impl Descriptors {
         let names = PATHS.map(|(path, flags)| {
             let new = NewNode { mode: 0o644, user: 0, group: 0, now: Time::default() };
             let node = Node::nameless(&volume, new).expect("room for a node");
-            let code = FileCode { read: null_read(makers).ok(), write: null_write(makers).ok(), seek: None };
+            let code = SimpleCode::make(makers).null;
+            let code = FileCode { read: code.read, write: code.write, seek: None };
             let stream = device_stream(1, 3).expect("/dev/null");
             let recipe = Recipe { stream, node, flags, close_on_exec: flags == 2, code };
             let entry = |code: &Option<Code<_>>| code.as_ref().expect("room for code").entry();
@@ -96,7 +97,7 @@ impl Descriptors {
 
     fn entries(&self, descriptor: usize) -> [u64; 3] {
         let entries = self.table.entries();
-        [&entries.reads, &entries.writes, &entries.seeks].map(|words| words[descriptor].load(Ordering::Relaxed))
+        [&entries.reads, &entries.writes, &entries.seeks].map(|words| words[descriptor].entry().address())
     }
 
     fn lowest_free(&self) -> u32 {

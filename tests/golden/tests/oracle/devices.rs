@@ -4,7 +4,7 @@ use abi::{Errno, nr};
 use codestore::Code;
 use golden::{Access, bench};
 use kernel::FileCall;
-use kernel::call::{null_read, null_write, zero_read};
+use kernel::call::SimpleCode;
 use kernel::stream::Stream;
 use unix::files::MemoryDevice;
 
@@ -18,11 +18,11 @@ pub struct Devices {
 
 impl Devices {
     pub fn new() -> Devices {
-        let makers = bench().makers();
+        let SimpleCode { null, zero } = SimpleCode::make(bench().makers());
         Devices {
-            null_read: null_read(makers).expect("room for code"),
-            null_write: null_write(makers).expect("room for code"),
-            zero_read: zero_read(makers).expect("room for code"),
+            null_read: null.read.expect("room for code"),
+            null_write: null.write.expect("room for code"),
+            zero_read: zero.read.expect("room for code"),
         }
     }
 

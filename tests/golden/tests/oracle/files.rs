@@ -5,7 +5,8 @@ use std::sync::Arc;
 use abi::{Errno, nr};
 use golden::{Access, Bench, Outcome, Way, bench};
 use kernel::file::limits::FILE_BYTES_MAX;
-use kernel::file::{Content, CounterClock, Credentials, NewNode, Node, Time, Volume, WindowCode};
+use kernel::file::{Content, CounterClock, Credentials, NewNode, Node, Time, Volume, Window};
+use quaject::Made;
 
 use crate::race::{Around, Race, in_rax, program, range};
 
@@ -30,7 +31,7 @@ struct File {
 
 struct Open {
     file: usize,
-    window: Box<WindowCode>,
+    window: Box<Made<Window>>,
     position: u64,
 }
 
@@ -75,7 +76,7 @@ impl File {
 
 impl Open {
     fn new(files: &[File], file: usize) -> Open {
-        Open { file, window: WindowCode::take(files[file].content(), Some(bench().makers())), position: 0 }
+        Open { file, window: Window::open(files[file].content(), Some(bench().makers())), position: 0 }
     }
 }
 
@@ -100,12 +101,12 @@ impl Files {
             _ => self.write(race, at),
         }
         let open = &self.opens[at];
-        race.same("position", open.window.window.position.get(), open.position);
+        race.same("position", open.window.position.get(), open.position);
     }
 
     fn reopen(&mut self, race: &mut Race, at: usize) {
         let file = race.random.below(NODES as u64) as usize;
-        self.opens.swap_remove(at).window.give();
+        Window::close(self.opens.swap_remove(at).window);
         self.opens.push(Open::new(&self.files, file));
     }
 
@@ -114,7 +115,7 @@ impl Files {
         let gone = race.random.below(NODES as u64) as usize;
         let (closed, kept): (Vec<Open>, Vec<Open>) = self.opens.drain(..).partition(|open| open.file == gone);
         self.opens = kept;
-        closed.into_iter().for_each(|open| open.window.give());
+        closed.into_iter().for_each(|open| Window::close(open.window));
         self.files[gone] = File::new();
         while self.opens.len() < OPENS {
             let file = race.random.below(NODES as u64) as usize;
@@ -189,7 +190,7 @@ impl Files {
         let whence = if whence > 3 || open.position.max(size) > 2 * BYTES { 0 } else { whence };
         // The upper half of an `int` argument does not count.
         let register = whence | race.random.pick(&[0, 0, 0xDEAD_0000_0000]);
-        let entry = open.window.code().expect("room for code").seek.entry();
+        let entry = open.window.callentries().and_then(|code| code.seek).expect("room for code").entry();
         let descriptor = race.random.below(8);
         let mut outcome = race.caller.file_call(entry, nr::LSEEK, [descriptor, offset, register]);
         race.count("file.seek", outcome.way);
@@ -204,7 +205,7 @@ impl Files {
         race.same("way of seek", outcome.way == Way::Fast, whence == 0 && offset >= 0);
         if outcome.way == Way::Slow {
             if let Ok(position) = wanted {
-                open.window.window.position.set(position);
+                open.window.position.set(position);
             }
             outcome.result = in_rax(wanted);
         }
@@ -229,7 +230,7 @@ impl Files {
         let around = Around::take(address, bytes.min(300_000) as usize);
         let start = Bench::counter();
         let twin = |_: &Race| {
-            let (window, range) = (&open.window.window, range(address, bytes)?);
+            let (window, range) = (&open.window, range(address, bytes)?);
             let read = file.content().read_user(bench(), position, range.address, range.bytes)?;
             if read > 0 {
                 file.node.note_read(time_of(Bench::counter()));
@@ -238,7 +239,7 @@ impl Files {
             window.remember(bench(), file.content(), position);
             Ok(read)
         };
-        let entry = open.window.code().expect("room for code").read.entry();
+        let entry = open.window.callentries().and_then(|code| code.read).expect("room for code").entry();
         let outcome = race.file_call("file.read", entry, nr::READ, (address, bytes), twin);
         let noted = Noted { operation: race.operation, counter: (start, Bench::counter()) };
         let expected = range(address, bytes).and_then(|range| {
@@ -273,7 +274,7 @@ impl Files {
         let start = Bench::counter();
         let credentials = &self.credentials;
         let twin = |_: &Race| {
-            let (window, range) = (&open.window.window, range(address, bytes)?);
+            let (window, range) = (&open.window, range(address, bytes)?);
             let mut written = 0;
             if range.bytes > 0 {
                 written = file.content().write_user(bench(), position, range.address, range.bytes)?;
@@ -283,7 +284,7 @@ impl Files {
             window.remember(bench(), file.content(), position);
             Ok(written)
         };
-        let entry = open.window.code().expect("room for code").write.entry();
+        let entry = open.window.callentries().and_then(|code| code.write).expect("room for code").entry();
         let outcome: Outcome = race.file_call("file.write", entry, nr::WRITE, (address, bytes), twin);
         let noted = Noted { operation: race.operation, counter: (start, Bench::counter()) };
         let expected =

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use abi::{Errno, nr};
+use codestore::Code;
 use golden::{Access, Way, bench};
 use kernel::pipe::{ATOMIC_BYTES, CAPACITY_DEFAULT, Pipe, PipeCode, PipeEnd, Side};
 use kernel::schedule::WaitQueue;
@@ -35,7 +36,9 @@ impl Pipes {
     }
 
     fn reopen(&mut self, race: &mut Race) {
-        let entries = |code: &Option<PipeCode>| code.as_ref().map(|code| (code.read.entry(), code.write.entry()));
+        let entries = |code: &Option<PipeCode>| {
+            code.as_ref().map(|code| [&code.read, &code.write].map(|code| code.as_ref().map(Code::entry)))
+        };
         let before = entries(&self.code);
         *self = Pipes::new();
         let pipe = Pipe::new(Some(bench().makers())).expect("memory for a pipe");
@@ -118,7 +121,7 @@ impl Pipes {
         let around = Around::take(address, bytes.min(300_000) as usize);
         let pipe = self.pipe();
         let waits = race.random.once_in(30).then(|| set_waiting(pipe.readable()));
-        let entry = self.code.as_ref().expect("code").write.entry();
+        let entry = self.code.as_ref().and_then(|code| code.write.as_ref()).expect("code").entry();
         let writer = self.writer.as_ref().expect("a writer");
         let outcome = race.file_call("pipe.write", entry, nr::WRITE, (address, bytes), |race| {
             writer.write(&race.io(), range(address, bytes)?)
@@ -167,7 +170,7 @@ impl Pipes {
         let around = Around::take(address, bytes.min(300_000) as usize);
         let pipe = self.pipe();
         let waits = race.random.once_in(30).then(|| set_waiting(pipe.writable()));
-        let entry = self.code.as_ref().expect("code").read.entry();
+        let entry = self.code.as_ref().and_then(|code| code.read.as_ref()).expect("code").entry();
         let reader = self.reader.as_ref().expect("a reader");
         let outcome = race.file_call("pipe.read", entry, nr::READ, (address, bytes), |race| {
             reader.read(&race.io(), range(address, bytes)?)

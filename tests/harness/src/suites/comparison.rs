@@ -19,7 +19,7 @@ pub enum Suite {
     Differential,
     /// `faults.c`, `held.c`.
     Faults,
-    /// `signals.c`, `mm.c`, `files.c`, `vector.c`, `turns.c`.
+    /// `signals.c`, `mm.c`, `files.c`, `vector.c`, `turns.c`, `closing.c`.
     Semantics,
     /// `pointers.c`.
     Pointers,
@@ -42,7 +42,7 @@ impl Suite {
         let sources: &[&str] = match self {
             Suite::Differential => return differential_cases(&options.repo),
             Suite::Faults => &["faults", "held"],
-            Suite::Semantics => &["signals", "mm", "files", "vector", "turns", "trace"],
+            Suite::Semantics => &["signals", "mm", "files", "vector", "turns", "closing", "trace"],
             Suite::Pointers => &["pointers"],
             Suite::Leaks => &["churn"],
         };

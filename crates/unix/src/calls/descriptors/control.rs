@@ -12,7 +12,8 @@ use kernel::pipe::{Pipe, PipeEnd};
 
 use super::locks::{self, Owner, Wait};
 use crate::call::{Call, CallResult, int};
-use crate::files::{Descriptor, FileCode, OpenFile, Slot};
+use crate::files::{Descriptor, OpenFile, Slot};
+use kernel::call::FileCode;
 
 /// Flags that `F_SETFL` can change.
 const CHANGEABLE: u32 = O_APPEND | O_NONBLOCK | O_DIRECT | O_NOATIME | O_ASYNC;

@@ -5,6 +5,7 @@ use alloc::vec;
 use core::any::Any;
 
 use abi::Errno;
+use kernel::call::{FileCode, Makers};
 use kernel::schedule::WaitQueue;
 use kernel::stream::{Io, Ready, Stream, UserRange};
 use kernel::tty::{INPUT_BYTES, Patience, ReadOutcome};
@@ -124,6 +125,11 @@ impl Stream for TtyStream {
     fn opens_without_trace(&self) -> bool {
         let is_taken = self.terminal.tty.borrow().job().session.is_some();
         self.terminal.master().is_none() && is_taken && !self.terminal.exclusive.get()
+    }
+
+    fn callentries(&self, _makers: Makers) -> FileCode {
+        let code = self.terminal().code();
+        FileCode { read: code.read, write: code.write, seek: None }
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -1,0 +1,121 @@
+//! The quaject creator (S-17, SOSP'89 2.3): allocation, factorization, optimization.
+
+use alloc::boxed::Box;
+
+use codestore::{Code, Maker};
+use machine::KernelCell;
+use synth::Draft;
+
+use crate::class::{Class, Gauges};
+use crate::contract::Makers;
+use crate::inactive::Inactive;
+
+/// Callentries of which some may be missing.
+pub trait Whole {
+    fn is_whole(&self) -> bool;
+}
+
+/// What [`quaject!`](crate::quaject) makes of a declaration.
+pub trait Quaject: Sized + 'static {
+    /// A routine for each callentry that could be made.
+    type Callentries: Clone + Default + Whole;
+    /// What the quaject calls: `None` where it is not connected.
+    type Callouts: Default;
+    /// One draft for each callentry; `None` if a callout that it needs is not connected.
+    type Drafts: AsMut<[Option<Draft>]>;
+
+    fn class() -> &'static Class;
+    /// Closed quajects with their code.
+    fn inactive() -> &'static Inactive<Self>;
+    /// The stage `factor`.
+    fn factored(&self, makers: Makers, callouts: &Self::Callouts) -> Self::Drafts;
+    /// The end of the stages: drafts become code.
+    fn published(makers: Makers, drafts: Self::Drafts) -> Self::Callentries;
+}
+
+/// A quaject that does not move, and its callentries, which know where it is.
+pub struct Made<Q: Quaject> {
+    quaject: Q,
+    code: KernelCell<Option<Q::Callentries>>,
+}
+
+impl<Q: Quaject> core::ops::Deref for Made<Q> {
+    type Target = Q;
+
+    fn deref(&self) -> &Q {
+        &self.quaject
+    }
+}
+
+impl<Q: Quaject> Made<Q> {
+    /// The routines, as far as there are some.
+    pub fn callentries(&self) -> Option<Q::Callentries> {
+        self.code.borrow().clone()
+    }
+
+    pub fn has_code(&self) -> bool {
+        self.code.borrow().is_some()
+    }
+
+    /// The data has moved or changed its shape: the routines that know it are dropped here, and freed when the last who
+    /// holds them has let go.
+    pub fn forget_code(&self) {
+        *self.code.borrow_mut() = None;
+    }
+
+    /// Whether each callentry has its routine.
+    pub fn is_whole(&self) -> bool {
+        self.code.borrow().as_ref().is_some_and(Whole::is_whole)
+    }
+
+    /// Stages two to four, unless the quaject brought its code from the inactive list. What finds no room in the store is
+    /// left out, and done in Rust.
+    pub fn synthesize(&self, makers: Makers, callouts: &Q::Callouts) {
+        if !self.has_code() {
+            *self.code.borrow_mut() = Some(create(&self.quaject, makers, callouts));
+        }
+    }
+}
+
+/// Stage one: room for the quaject. One from the inactive list comes with its code; `make` makes the data of a new one.
+pub fn allocate<Q: Quaject, E>(make: impl FnOnce() -> Result<Q, E>) -> Result<Box<Made<Q>>, E> {
+    let gauges = &Q::class().gauges;
+    if let Some(revived) = Q::inactive().take() {
+        Gauges::add(&gauges.revived, 1);
+        return Ok(revived);
+    }
+    let made = Made { quaject: make()?, code: KernelCell::new(None) };
+    Gauges::add(&gauges.made, 1);
+    Ok(Box::new(made))
+}
+
+/// Stage two, Factoring Invariants: the quaject's constants are filled into its templates.
+pub fn factor<Q: Quaject>(quaject: &Q, makers: Makers, callouts: &Q::Callouts) -> Q::Drafts {
+    quaject.factored(makers, callouts)
+}
+
+/// Stage three: peepholes over the pasted fragments. The plan of what to take out is kept with the class.
+pub fn optimize<Q: Quaject>(mut drafts: Q::Drafts) -> Q::Drafts {
+    for (callentry, draft) in drafts.as_mut().iter_mut().enumerate() {
+        *draft = draft.take().map(|draft| Q::class().optimize(callentry, draft));
+    }
+    drafts
+}
+
+/// Drafts become code (R2). A callentry without room is left out.
+pub fn publish<Q: Quaject>(makers: Makers, drafts: Q::Drafts) -> Q::Callentries {
+    Q::published(makers, drafts)
+}
+
+/// Factor, optimize, publish: the callentries of a quaject that stays where it is.
+#[cold]
+pub fn create<Q: Quaject>(quaject: &Q, makers: Makers, callouts: &Q::Callouts) -> Q::Callentries {
+    publish::<Q>(makers, optimize::<Q>(factor(quaject, makers, callouts)))
+}
+
+/// One draft becomes code; the class counts what is refused.
+pub fn publish_one<C>(class: &Class, callentry: usize, makers: Makers, draft: Option<Draft>) -> Option<Code<C>> {
+    let code = makers.store.publish(class.callentries[callentry].routine, Maker::new(class.made_by), draft?).ok();
+    Gauges::add(&class.gauges.refused, code.is_none().into());
+    code
+}

@@ -1,0 +1,133 @@
+//! The declaration of a quaject (S-124).
+
+/// Declares a quaject: its data, what it is made of, and everything that others can connect.
+///
+/// ```ignore
+/// quaject! {
+///     /// One queue of bytes. Invariant: `tail <= head <= tail + capacity`.
+///     pub quaject Body ("pipe", made by "pipe2", at most 8 inactive)
+///     data { ring: PipeRing, readable: WaitQueue }
+///     factors(pipe) { let head = pipe.ring.word(offset_of!(PipeWords, head)); }
+///     callouts PipeCallouts {}
+///     callbacks { empty: slow, full: slow }
+///     callentries PipeCode {
+///         /// Reads what is there.
+///         read: FileCall(nr::READ) named "pipe.read" uses(user_limit) {
+///             paste UserBuffer { user_limit, slow };
+///             leave;
+///         }
+///     }
+/// }
+/// ```
+/// - `data` becomes a `repr(C)` struct: templates reach its fields by `offset_of!`.
+/// - `factors` names what is folded into the templates; the name in parentheses is the quaject.
+/// - `callouts` are what the quaject calls, each an `Option`; a callentry that `needs` one is left out while it is not
+///   connected.
+/// - `callbacks` are what it tells others; each is a target for jumps, and unconnected the way out that follows it.
+/// - A callentry has a contract, the number of the call that it does, what it `uses` of its routine, and its fragments in
+///   order: the words in front of them are methods of the contract's [`Routine`](crate::Routine).
+#[macro_export]
+macro_rules! quaject {
+    (
+        $(#[$meta:meta])*
+        $visible:vis quaject $name:ident ($class:literal, made by $maker:literal, at most $most:literal inactive)
+        data { $($(#[$field_meta:meta])* $field_visible:vis $field:ident : $field_type:ty),* $(,)? }
+        factors($this:ident) $factors:tt
+        callouts $callouts:ident { $($(#[$callout_meta:meta])* $callout:ident : $callout_type:ty),* $(,)? }
+        callbacks $callbacks:tt
+        callentries $entries:ident {
+            $(
+                $(#[$entry_meta:meta])*
+                $entry:ident : $contract:ident ($number:expr) named $routine:literal
+                $(needs($($need:ident),*))? uses($($way:ident),* $(,)?)
+                { $($verb:ident $($template:ident { $($holes:tt)* })? $(($argument:expr))? ;)* }
+            )+
+        }
+    ) => {
+        $(#[$meta])*
+        #[repr(C)]
+        $visible struct $name { $($(#[$field_meta])* $field_visible $field: $field_type),* }
+
+        /// What the quaject calls, where it is connected.
+        #[derive(Default)]
+        $visible struct $callouts { $($(#[$callout_meta])* pub $callout: Option<$callout_type>),* }
+
+        /// The synthesized callentries; what is `None` is done in Rust.
+        #[derive(Clone, Default)]
+        $visible struct $entries { $($(#[$entry_meta])* pub $entry: Option<$crate::parts::Code<$contract>>),* }
+
+        impl $crate::Whole for $entries {
+            fn is_whole(&self) -> bool {
+                true $(&& self.$entry.is_some())+
+            }
+        }
+
+        impl $crate::Quaject for $name {
+            type Callentries = $entries;
+            type Callouts = $callouts;
+            type Drafts = [Option<$crate::parts::Draft>; $crate::quaject!(@count $($entry)*)];
+
+            fn class() -> &'static $crate::Class {
+                static CLASS: $crate::Class = $crate::Class::new(
+                    $class,
+                    $maker,
+                    &[$($crate::Field {
+                        name: stringify!($field),
+                        offset: $crate::parts::offset_of!($name, $field),
+                        bytes: $crate::parts::size_of::<$field_type>(),
+                    }),*],
+                    &[$($crate::Callentry {
+                        name: stringify!($entry),
+                        routine: $routine,
+                        contract: <$contract as $crate::Contract>::NAME,
+                    }),*],
+                    &[$(stringify!($callout)),*],
+                    $crate::quaject!(@callbacks $callbacks),
+                    &[$($($($template::template,)?)*)*],
+                );
+                &CLASS
+            }
+
+            fn inactive() -> &'static $crate::Inactive<$name> {
+                static INACTIVE: $crate::Inactive<$name> = $crate::Inactive::new($most);
+                &INACTIVE
+            }
+
+            #[cold]
+            #[allow(unused_variables, reason = "no callentry needs everything that is declared")]
+            fn factored(&self, makers: $crate::Makers, callouts: &$callouts) -> Self::Drafts {
+                let $this = self;
+                [$((|| {
+                    use $crate::Routine as _;
+                    $($(let $need = callouts.$need.as_ref()?;)*)?
+                    let mut routine = <<$contract as $crate::Contract>::Routine>::begin(makers, $number);
+                    $(let $way = routine.$way();)*
+                    $crate::quaject!(@bind routine $callbacks);
+                    $crate::quaject!(@splice $factors);
+                    $(routine.$verb($($template { $($holes)* })? $($argument)?);)*
+                    Some(routine.finish())
+                })()),*]
+            }
+
+            #[allow(unused_assignments, reason = "the number behind the last callentry is of none")]
+            fn published(makers: $crate::Makers, drafts: Self::Drafts) -> $entries {
+                let [$($entry),*] = drafts;
+                let mut number = 0;
+                $(
+                    let $entry = $crate::create::publish_one(Self::class(), number, makers, $entry);
+                    number += 1;
+                )*
+                $entries { $($entry),* }
+            }
+        }
+    };
+    (@count) => { 0 };
+    (@count $first:ident $($rest:ident)*) => { 1 + $crate::quaject!(@count $($rest)*) };
+    (@callbacks { $($(#[$meta:meta])* $callback:ident : $default:ident),* $(,)? }) => {
+        &[$($crate::Callback { name: stringify!($callback), default: stringify!($default) }),*]
+    };
+    (@bind $routine:ident { $($(#[$meta:meta])* $callback:ident : $default:ident),* $(,)? }) => {
+        $(let $callback = $routine.$default();)*
+    };
+    (@splice { $($statement:tt)* }) => { $($statement)* };
+}
