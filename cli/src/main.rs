@@ -15,6 +15,7 @@ use clap::Parser;
 use options::{Command, Options};
 
 fn main() -> ExitCode {
+    machine::clock::begin();
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         machine::terminal::restore();

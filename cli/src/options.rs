@@ -52,7 +52,7 @@ pub struct MachineOptions {
     #[arg(long, value_name = "SIZE", value_parser = parse_memory_mib)]
     pub mem: Option<u64>,
     /// Run inside a Linux process instead of a virtual machine: native speed, no isolation from the kernel
-    #[arg(long, conflicts_with_all = ["accel", "icount", "gdb"])]
+    #[arg(long, conflicts_with_all = ["accel", "icount"])]
     pub hosted: bool,
     /// How guest instructions are executed; auto takes KVM where the processor backs it
     #[arg(long, value_enum, default_value_t = AccelChoice::Auto)]
@@ -63,9 +63,18 @@ pub struct MachineOptions {
     /// End the run after this many seconds, with status 124
     #[arg(long, value_name = "SECONDS", value_parser = parse_timeout)]
     pub timeout: Option<Duration>,
-    /// Wait for a debugger before the first instruction
+    /// Wait for a debugger before the first instruction; with --hosted it then knows the names of synthesized code
     #[arg(long)]
     pub gdb: bool,
+    /// With --hosted: name synthesized code for `perf report`, in /tmp/perf-PID.map
+    #[arg(long, requires = "hosted")]
+    pub perf_map: bool,
+    /// With --hosted: print to standard error how calls came (jump or trap, routine or Rust) and what became of their sites
+    #[arg(long, requires = "hosted")]
+    pub counts: bool,
+    /// Print one line to standard error when a program crashes; done anyway at a terminal, with registers when --verbose
+    #[arg(long)]
+    pub crash_report: bool,
     /// Print each kernel call to standard error
     #[arg(long)]
     pub strace: bool,

@@ -31,6 +31,8 @@ const MAY_USE: &[(&str, &str, &[&str])] = &[
     ("synth-cli", "cli", &["abi", "bootimage"]),
     ("synth-tests", "tests/harness", &[]),
     ("synthio", "user/stdio", &["synth"]),
+    ("machine-sim", "crates/machine-sim", &["machine", "synth", "codestore"]),
+    ("simulated", "tests/simulated", &["abi", "bootimage", "kernel", "machine", "machine-sim", "unix"]),
     (
         "golden",
         "tests/golden",
@@ -64,6 +66,7 @@ const UNSAFE: &[&str] = &[
     "crates/machine-x86/",
     "crates/machine-hosted/",
     "crates/codestore/",
+    "crates/machine-sim/src/store.rs",
     "crates/queue/",
     "crates/machine/src/cell.rs",
     "crates/machine/src/switch.rs",

@@ -14,6 +14,7 @@ use std::process::{Command, ExitCode, Stdio};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde::Serialize;
 
+use super::chart::{self, Group};
 use super::compile::{self, Built, Linkage};
 use super::error::at;
 use super::report::{self, aligned};
@@ -111,6 +112,9 @@ pub fn bench(args: &BenchArgs) -> Result<ExitCode, BenchError> {
         counter_hz: session.counter_hz,
         rows,
     };
+    if let Some(path) = &args.svg {
+        fs::write(path, report.to_svg()).map_err(at(path))?;
+    }
     match () {
         () if args.json => println!("{}", serde_json::to_string_pretty(&report).expect("a report is plain data")),
         () if args.markdown => print!("{}", report.to_markdown()),
@@ -302,6 +306,21 @@ impl Row {
         }
     }
 
+    fn group(&self, has_generic: bool) -> Group {
+        let sides = [Some(&self.linux), Some(&self.synthesis), self.generic.as_ref(), self.trap_only.as_ref()];
+        let ratio = self.ratio.map_or("n/a".into(), |ratio| format!("{ratio:.2} x"));
+        let paper = self.paper_ratio.map_or(String::new(), |ratio| format!("  (paper {ratio})"));
+        Group {
+            title: self.program.into(),
+            nanos: sides[..if has_generic { 4 } else { 2 }]
+                .iter()
+                .map(|side| side.and_then(|side| side.median_ns))
+                .collect(),
+            mark: self.linux.median_ns.zip(self.paper_ratio).map(|(nanos, ratio)| nanos / ratio),
+            note: format!("{ratio}{paper}"),
+        }
+    }
+
     fn cells(&self) -> Vec<String> {
         let ratio = |ratio: Option<f64>| ratio.map_or("-".into(), |ratio| format!("{ratio:.2}"));
         let reached = match (self.reached, self.same_output) {
@@ -345,6 +364,19 @@ impl Report {
             }
         }
         facts
+    }
+
+    fn to_svg(&self) -> String {
+        let has_generic = self.rows.iter().any(|row| row.generic.is_some());
+        let series = ["Linux", "Synthesis", "generic (all in Rust)", "trap only (no site patched)"];
+        let series = &series[..if has_generic { 4 } else { 2 }];
+        let groups: Vec<Group> = self.rows.iter().map(|row| row.group(has_generic)).collect();
+        let caption = [
+            format!("{}; shorter is better; right: Linux / Synthesis and the paper's ratio", self.facts()[0]),
+            format!("{}; {} programs, {} -O", self.machine, self.linkage, self.compiler),
+            format!("commit {}", self.commit),
+        ];
+        chart::svg(&format!("Synthesis in a Linux process: the {} suite", self.suite), series, &groups, &caption)
     }
 
     fn to_text(&self) -> String {

@@ -4,6 +4,7 @@
 //! guest (`linux`) and through `synth run` (`synthesis`), and the difference between two runs of each
 //! program, one short and one long, becomes a row of the table (`report`).
 
+mod chart;
 mod compile;
 mod cpio;
 mod error;
@@ -11,6 +12,7 @@ mod hosted;
 mod linux;
 mod linux_kernel;
 mod report;
+mod sound;
 mod suite;
 mod synthesis;
 mod tables;
@@ -33,6 +35,8 @@ pub enum Suite {
     Paper,
     /// Single operations: one kernel call, fault, signal, switch or process each
     Micro,
+    /// The interrupt of the sound device, with handlers by three makers (table 3.4)
+    Sound,
     /// The thesis's tables of single operations; --only takes their numbers
     Tables,
     /// What threads cost: SOSP'89 tables 3 and 4
@@ -43,6 +47,7 @@ impl Suite {
     pub fn name(self) -> &'static str {
         match self {
             Self::Paper => "paper",
+            Self::Sound => "sound",
             Self::Micro => "micro",
             Self::Threads => "threads",
             Self::Tables => "tables",
@@ -62,6 +67,9 @@ pub struct BenchArgs {
     /// Print a Markdown table
     #[arg(long)]
     pub markdown: bool,
+    /// With --hosted: also write a chart to this file
+    #[arg(long, value_name = "FILE", requires = "hosted")]
+    pub svg: Option<PathBuf>,
     /// Add a column: Synthesis with its generic (not synthesized) routines
     #[arg(long)]
     pub generic: bool,
@@ -95,6 +103,9 @@ pub struct BenchArgs {
 /// When the programs cannot be built or the Linux guest cannot be run; a Synthesis side that does not
 /// run is not an error but "n/a" with its reason.
 pub fn bench(args: BenchArgs) -> Result<ExitCode, BenchError> {
+    if args.suite == Suite::Sound {
+        return sound::bench(&args);
+    }
     if args.suite == Suite::Tables {
         return tables::bench(&args);
     }

@@ -77,6 +77,8 @@ pub fn select(suite: Suite, only: &[String]) -> Result<Vec<Program>, BenchError>
     let all = match suite {
         Suite::Paper => paper(),
         Suite::Micro => micro(),
+        // Has a program and a table of its own.
+        Suite::Sound => Vec::new(),
         // Tables have rows of their own: see `tables::catalog`.
         Suite::Tables => Vec::new(),
         Suite::Threads => threads(),

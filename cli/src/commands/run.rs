@@ -1,5 +1,6 @@
 //! `synth run`: pack, boot, relay.
 
+use std::io::IsTerminal;
 use std::os::fd::AsRawFd;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -69,7 +70,7 @@ pub fn start(
         wait_for_debugger: options.gdb,
         kernel_arguments: format!("tsc_hz={} {}", config.tsc_hz, options.kernel_arguments),
     };
-    let wishes = Wishes { verbose: options.verbose, timeout: options.timeout, trace: options.trace.clone() };
+    let wishes = wishes(options);
     machine::run(&machine, console, &wishes)
 }
 
@@ -93,10 +94,24 @@ fn start_hosted(
         archive: archive.as_raw_fd(),
         memory_mib,
         tsc_hz: config.tsc_hz,
+        wait_for_debugger: options.gdb,
+        counts: options.counts,
+        perf_map: options.perf_map,
         arguments: &options.kernel_arguments,
     };
-    let wishes = Wishes { verbose: options.verbose, timeout: options.timeout, trace: options.trace.clone() };
+    let wishes = wishes(options);
     machine::hosted::run(&machine, console, &wishes)
+}
+
+/// A crash is told where somebody looks; a script that compares streams sees what it sees on Linux.
+fn wishes(options: &MachineOptions) -> Wishes {
+    Wishes {
+        verbose: options.verbose,
+        counts: options.counts,
+        crash_report: options.crash_report || options.verbose || std::io::stderr().is_terminal(),
+        timeout: options.timeout,
+        trace: options.trace.clone(),
+    }
 }
 
 fn configuration(

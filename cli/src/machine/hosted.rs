@@ -23,6 +23,12 @@ pub struct Hosted<'a> {
     /// Memory behind the archive.
     pub memory_mib: u64,
     pub tsc_hz: u64,
+    /// The machine stops before its first page is mapped, until a debugger continues it.
+    pub wait_for_debugger: bool,
+    /// Calls and call sites are counted.
+    pub counts: bool,
+    /// Synthesized code is named for `perf report`.
+    pub perf_map: bool,
     /// Words for the image's own command line.
     pub arguments: &'a str,
 }
@@ -35,9 +41,12 @@ pub fn run(machine: &Hosted<'_>, console: Console, wishes: &Wishes) -> Result<u8
     let (ours, machines) = inherited_pair().map_err(failed)?;
     let mut child = start(machine, machines.as_raw_fd())?;
     drop(machines);
+    if machine.wait_for_debugger {
+        terminal::say(how_to_attach(machine.image, child.id()).as_bytes());
+    }
     let control = ours.try_clone().map_err(failed)?;
     let askers = listen(ours.try_clone().map_err(failed)?, wishes.verbose);
-    relay::control(ours, wishes.verbose, events, askers).map_err(failed)?;
+    relay::control(ours, wishes.clone(), events, askers).map_err(failed)?;
     let mut last = Last::default();
     let ending = follow(&mut child, &inbox, &mut last, wishes, &|| {
         if terminals.any() {
@@ -58,6 +67,9 @@ fn start(machine: &Hosted<'_>, control: RawFd) -> Result<Child, Failure> {
     command.arg(format!("control={control}"));
     command.arg(format!("memory_mib={}", machine.memory_mib));
     command.arg(format!("tsc_hz={}", machine.tsc_hz));
+    command.args(machine.wait_for_debugger.then_some("gdb=1"));
+    command.args(machine.counts.then_some("counts=1"));
+    command.args(machine.perf_map.then_some("perf_map=1"));
     command.args(machine.arguments.split_whitespace());
     command.env_clear();
     // SAFETY: between fork and exec only one system call is made: no allocation, no lock.
@@ -71,6 +83,13 @@ fn start(machine: &Hosted<'_>, control: RawFd) -> Result<Child, Failure> {
     command
         .spawn()
         .map_err(|error| Failure::new(UNAVAILABLE, format!("cannot start {}: {error}", machine.image.display()), ""))
+}
+
+/// The command that connects gdb.
+fn how_to_attach(image: &Path, process: u32) -> String {
+    let project = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("/"));
+    let script = project.join("bin/hosted/synthesis.gdb");
+    format!("synth: connect with: gdb {} -p {process} -x {}\n", image.display(), script.display())
 }
 
 /// Hears what the machine says until its end of the control socket closes, which is when it ends.

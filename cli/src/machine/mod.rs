@@ -1,7 +1,7 @@
 //! The virtual machine: how it is accelerated, started, talked to and ended.
 
 pub mod accel;
-mod clock;
+pub mod clock;
 mod epilogue;
 pub mod hosted;
 pub mod kernel;

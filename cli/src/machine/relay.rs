@@ -12,7 +12,7 @@ use std::thread;
 use bootimage::control::{Decoder, Record};
 use rustix::event::{PollFd, PollFlags, poll};
 
-use super::session::Event;
+use super::session::{Event, Wishes};
 use super::terminal;
 use crate::see::Listener;
 
@@ -58,7 +58,7 @@ pub fn guest_to_host(guest: UnixStream, host: BorrowedFd<'static>, events: Sende
 }
 
 /// Reads control records: shows text, reports the rest.
-pub fn control(mut guest: UnixStream, verbose: bool, events: Sender<Event>, askers: Listener) -> io::Result<()> {
+pub fn control(mut guest: UnixStream, wishes: Wishes, events: Sender<Event>, askers: Listener) -> io::Result<()> {
     thread::Builder::new().spawn(move || {
         let mut decoder = Decoder::new();
         let mut buffer = vec![0; BUFFER_BYTES];
@@ -66,7 +66,7 @@ pub fn control(mut guest: UnixStream, verbose: bool, events: Sender<Event>, aske
             decoder.feed(&buffer[..count]);
             loop {
                 match decoder.next() {
-                    Ok(Some(record)) => show_or_report(&record, verbose, &events, &askers),
+                    Ok(Some(record)) => show_or_report(&record, &wishes, &events, &askers),
                     Ok(None) => break,
                     Err(error) => {
                         let _ = events.send(Event::ControlBroken(error));
@@ -80,14 +80,12 @@ pub fn control(mut guest: UnixStream, verbose: bool, events: Sender<Event>, aske
     Ok(())
 }
 
-fn show_or_report(record: &Record<'_>, verbose: bool, events: &Sender<Event>, askers: &Listener) {
+fn show_or_report(record: &Record<'_>, wishes: &Wishes, events: &Sender<Event>, askers: &Listener) {
     let event = match *record {
-        Record::Log(text) | Record::Stats(text) => {
-            if verbose {
-                terminal::say(text);
-            }
-            return;
-        }
+        Record::Log(text) => return say_if(wishes.verbose, text),
+        Record::Stats(text) => return say_if(wishes.verbose || wishes.counts, text),
+        Record::Crash(text) if wishes.verbose => return terminal::say(&[b"synth: ", text].concat()),
+        Record::Crash(text) => return say_if(wishes.crash_report, &crash_line(text)),
         Record::Strace(text) => return terminal::say(text),
         Record::Panic(text) => Event::Panic(text.to_vec()),
         Record::Failure(text) => Event::Failure(text.to_vec()),
@@ -98,6 +96,18 @@ fn show_or_report(record: &Record<'_>, verbose: bool, events: &Sender<Event>, as
         Record::WindowSize { .. } | Record::Request(_) => return,
     };
     let _ = events.send(event);
+}
+
+fn say_if(wished: bool, text: &[u8]) {
+    if wished {
+        terminal::say(text);
+    }
+}
+
+/// The first line of a crash report: process, signal, place.
+fn crash_line(text: &[u8]) -> Vec<u8> {
+    let line = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    [b"synth: ", line, b"\n"].concat()
 }
 
 /// Keeps the last bytes of the debug console.

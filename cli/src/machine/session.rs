@@ -55,8 +55,13 @@ const CUT_SHORT_GRACE: Duration = Duration::from_secs(1);
 pub const FATAL: [i32; 4] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
 
 /// What the user asked for that concerns the session.
+#[derive(Clone, Debug, Default)]
 pub struct Wishes {
     pub verbose: bool,
+    /// What programs and machine count is shown at the end.
+    pub counts: bool,
+    /// A program that crashes is told in a line.
+    pub crash_report: bool,
     pub timeout: Option<Duration>,
     /// Where the trace of the run goes.
     pub trace: Option<PathBuf>,
@@ -101,7 +106,7 @@ pub fn run(machine: &Machine, console: Console, wishes: &Wishes) -> Result<u8, F
         terminal::say(format!("synth: {} {}\n", qemu::PROGRAM, words.join(" ")).as_bytes());
     }
     let child = start(&arguments)?;
-    let control = sockets.relay(terminals, wishes.verbose, &events).map_err(failed)?;
+    let control = sockets.relay(terminals, wishes, &events).map_err(failed)?;
     let mut session = Session { child, control, terminals, inbox, last: Last::default(), relays: 0, drained: 0 };
     session.relays = 3 + usize::from(terminals.any()) + terminals.is_tty[1..].iter().filter(|tty| !**tty).count();
     if let Some(stderr) = session.child.stderr.take() {
@@ -178,7 +183,7 @@ impl Sockets {
     }
 
     /// Starts the relays and closes the guest's ends here. Returns the control socket for writing.
-    fn relay(self, terminals: Terminals, verbose: bool, events: &Sender<Event>) -> io::Result<UnixStream> {
+    fn relay(self, terminals: Terminals, wishes: &Wishes, events: &Sender<Event>) -> io::Result<UnixStream> {
         use rustix::stdio::{stderr, stdin, stdout};
         let mut control = None;
         for (port, ours, guests) in self.ports {
@@ -186,7 +191,8 @@ impl Sockets {
             match port {
                 Port::Control => {
                     control = Some(ours.try_clone()?);
-                    relay::control(ours.try_clone()?, verbose, events.clone(), listen(ours, verbose))?;
+                    let askers = listen(ours.try_clone()?, wishes.verbose);
+                    relay::control(ours, wishes.clone(), events.clone(), askers)?;
                 }
                 Port::Tty => {
                     if terminals.is_tty[0] {
@@ -201,7 +207,7 @@ impl Sockets {
             }
         }
         drop(self.debug.1);
-        relay::debug_console(self.debug.0, verbose, events.clone())?;
+        relay::debug_console(self.debug.0, wishes.verbose, events.clone())?;
         control.ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 }

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use bootimage::control::Record;
 use bootimage::inspect::{HEAD_BYTES, REQUEST_BYTES_MAX};
@@ -17,6 +18,9 @@ use rustix::net::SendFlags;
 
 /// Askers at a time; further ones wait to be accepted.
 const ASKERS_MAX: usize = 8;
+
+/// How long the kernel may think about one request.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Who waits for which answer.
 #[derive(Clone, Default)]
@@ -110,7 +114,9 @@ fn serve(
         Record::Request(&request).encode(&mut record);
         // Whole or not at all: the records of the window's size go the same way.
         rustix::net::send(control, &record, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)?;
-        let answer = answers.recv().map_err(|_| io::ErrorKind::BrokenPipe)?;
+        let answer = answers.recv_timeout(PATIENCE);
+        lock(waiting).remove(&number);
+        let answer = answer.map_err(|_| io::ErrorKind::TimedOut)?;
         asker.write_all(&(answer.len() as u32).to_le_bytes())?;
         asker.write_all(&answer)?;
     }

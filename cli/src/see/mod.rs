@@ -9,10 +9,14 @@
 
 mod client;
 mod code;
+mod graph;
+mod layout;
 mod listen;
 mod listing;
 mod perfetto;
 mod ps;
+mod svg;
+mod top;
 mod trace;
 
 pub use listen::{Listener, stop as stop_listening};
@@ -32,6 +36,10 @@ pub enum SeeCommand {
     Ps(Which),
     /// Record calls, switches, interrupts and syntheses for a while
     Trace(trace::TraceOptions),
+    /// Show gauges live: calls, switches, syntheses, memory, threads
+    Top(top::TopOptions),
+    /// Draw the stream graph: quaspaces with their threads, and the streams between them
+    Graph(graph::GraphOptions),
     /// Disassemble live synthesized code, with its birth certificate
     Code(code::CodeOptions),
 }
@@ -49,6 +57,8 @@ pub fn see(command: &SeeCommand) -> Result<u8, Failure> {
     match command {
         SeeCommand::Code(options) => code::code(&mut Client::connect(options.which.of)?, options),
         SeeCommand::Trace(options) => trace::trace(&mut Client::connect(options.which.of)?, options),
+        SeeCommand::Top(options) => top::top(&mut Client::connect(options.which.of)?, options),
+        SeeCommand::Graph(options) => graph::graph(&mut Client::connect(options.which.of)?, options),
         SeeCommand::Ps(which) => ps::ps(&mut Client::connect(which.of)?),
     }
 }

@@ -66,6 +66,11 @@ fn call_name(number: u32) -> String {
     abi::nr::name(number.into()).map_or_else(|| format!("call {number}"), str::to_string)
 }
 
+/// The call that a record begins.
+pub fn call_of(record: &TraceRecord) -> Option<String> {
+    matches!(record.kind, kind::CALL | kind::UNKNOWN_CALL).then(|| call_name(record.number))
+}
+
 impl Events<'_> {
     fn names(&mut self) {
         let about = |what: &str, process: u32, thread: u32, name: &str| {

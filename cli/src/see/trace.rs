@@ -110,12 +110,14 @@ pub fn trace(client: &mut Client, options: &TraceOptions) -> Result<u8, Failure>
     while fetch(client, &mut recorded)? {}
     let bytes = client.ask(opcode::TRACE_NAMES, &[])?.unwrap_or_default();
     recorded.names = client.items(&bytes, TraceName::get)?;
+    // The kernel need not keep the records.
+    client.ask(opcode::TRACE_END, &[])?;
     write(&recorded, &options.output)?;
     Ok(0)
 }
 
 /// Set when the user wants no more.
-fn interrupted() -> Result<Arc<AtomicBool>, Failure> {
+pub fn interrupted() -> Result<Arc<AtomicBool>, Failure> {
     let flag = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register(signal, flag.clone())
@@ -153,8 +155,33 @@ pub fn write(recorded: &Recorded, path: &Path) -> Result<(), Failure> {
     std::fs::write(path, perfetto::json(recorded)).map_err(failed)?;
     let lost = match recorded.lost {
         0 => String::new(),
-        lost => format!("; {lost} older ones were lost, --records keeps more"),
+        lost => format!("; {lost} older ones were overwritten before they could be fetched"),
     };
     eprintln!("synth: {} records in {}{lost}", recorded.records.len(), path.display());
     Ok(())
+}
+
+/// Counts calls, by name, while it is asked often enough.
+pub struct Counter {
+    pub calls: std::collections::BTreeMap<String, u64>,
+    recorded: Recorded,
+}
+
+impl Counter {
+    /// Begins a trace.
+    pub fn begin(client: &mut Client) -> Result<Counter, Failure> {
+        client.ask(opcode::TRACE_BEGIN, &[65536u32.to_le_bytes(), [0; 4]].concat())?;
+        Ok(Counter { calls: Default::default(), recorded: Recorded::default() })
+    }
+
+    /// Counts what has happened since; whether there may be more.
+    pub fn count(&mut self, client: &mut Client) -> Result<bool, Failure> {
+        let more = fetch(client, &mut self.recorded)?;
+        for (_, record) in self.recorded.records.drain(..) {
+            if let Some(name) = perfetto::call_of(&record) {
+                *self.calls.entry(name).or_default() += 1;
+            }
+        }
+        Ok(more)
+    }
 }

@@ -40,13 +40,13 @@ pub mod opcode {
     pub const DESCRIPTOR: u16 = 6;
     /// The entries of a thread. Arguments: `u32 thread`. `u32 entries`, then `text name, u64 address` of each.
     pub const THREAD: u16 = 7;
-    /// Gauges: `text name, u64 value`.
+    /// Gauges: `text name, u64 value`; twelve of the kernel, then calls done in Rust, by the call's name.
     pub const GAUGES: u16 = 8;
     /// Open descriptors, by process and number: see [`Stream`](super::Stream).
     pub const STREAMS: u16 = 9;
     /// Begins a trace. Arguments: `u32 records` to keep, `u32 process`, the only one that is traced (0: all).
     pub const TRACE_BEGIN: u16 = 10;
-    /// Ends it: nothing more is recorded.
+    /// Ends it: nothing more is recorded. Asked again, it gives the records' memory back.
     pub const TRACE_END: u16 = 11;
     /// Records from number `cursor` on: `u64 lost` (overwritten before they were read), then records of 32 bytes
     /// ([`TraceRecord`](super::TraceRecord)). There are no more when none comes.
@@ -344,15 +344,13 @@ pub struct Stream {
     pub gauge: u64,
     /// Bytes the pipe can hold; size of the file.
     pub limit: u64,
-    /// Bytes ever put into the pipe.
-    pub total: u64,
     pub name: Vec<u8>,
 }
 
 impl Stream {
     pub fn put(&self, out: &mut Items) {
         out.u32(self.process).u32(self.descriptor).u8(self.kind).u8(self.ways);
-        out.u64(self.identity).u64(self.gauge).u64(self.limit).u64(self.total).text(&self.name);
+        out.u64(self.identity).u64(self.gauge).u64(self.limit).text(&self.name);
     }
 
     pub fn get(from: &mut Fields<'_>) -> Option<Stream> {
@@ -364,7 +362,6 @@ impl Stream {
             identity: from.u64()?,
             gauge: from.u64()?,
             limit: from.u64()?,
-            total: from.u64()?,
             name: from.text()?.to_vec(),
         })
     }

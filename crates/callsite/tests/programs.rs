@@ -10,14 +10,9 @@ use callsite::{AROUND, BEFORE, find, long_no_op};
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 use object::{Object, ObjectSection, SectionKind};
 
-const FILES: [&str; 6] = [
-    "/lib/x86_64-linux-gnu/libc.so.6",
-    "/lib64/ld-linux-x86-64.so.2",
-    "/bin/busybox",
-    "/usr/bin/python3",
-    "/bin/bash",
-    "/usr/lib/x86_64-linux-gnu/libpthread.so.0",
-];
+/// The third: a program that is statically linked. python3 makes all its calls through the C library: it has no site.
+const FILES: [&str; 4] =
+    ["/lib/x86_64-linux-gnu/libc.so.6", "/lib64/ld-linux-x86-64.so.2", "/bin/busybox", "/usr/bin/python3"];
 
 #[derive(Default, Debug)]
 struct Counts {
@@ -37,7 +32,10 @@ fn claims_about_real_programs_are_true() {
         for section in object.sections().filter(|section| section.kind() == SectionKind::Text) {
             check(section.data().unwrap(), section.address(), &mut counts);
         }
-        println!("{file}: {counts:?}");
+        let (patched, refused) = (counts.jump + counts.borrowed, counts.lonely + counts.unknown);
+        println!("{file}: {} calls, {patched} patchable, {refused} refused: {counts:?}", patched + refused);
+        // What is refused keeps the trap; most are not, where a compiler made the calls.
+        assert!(patched >= 3 * refused, "{file}: {counts:?}");
     }
 }
 

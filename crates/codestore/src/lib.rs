@@ -18,4 +18,4 @@ mod places;
 mod store;
 
 pub use birth::{Birth, Maker};
-pub use store::{Code, CodeMemory, CodeStore, PublishError, Watch};
+pub use store::{Code, CodeMemory, CodeStore, PublishError, Watch, Witness};

@@ -15,6 +15,14 @@ pub trait CodeMemory: Sync {
     fn extend(&self, page: usize) -> Result<(), NoFrames>;
 }
 
+/// Sees routines come and go: how debuggers and profilers learn their names.
+pub trait Witness: Sync {
+    /// The routine is in place; nobody runs it yet.
+    fn born(&self, birth: &Birth);
+    /// Nobody runs it any more; its place will be used again.
+    fn retired(&self, birth: &Birth);
+}
+
 /// Who is told of each routine that is published.
 pub trait Watch {
     fn published(&self, birth: &Birth);
@@ -46,6 +54,8 @@ struct State {
     /// Routines ever published.
     published: u64,
     births: Births,
+    /// Usually nobody: a publication then costs one comparison more.
+    witness: Option<&'static dyn Witness>,
 }
 
 impl CodeStore {
@@ -59,7 +69,7 @@ impl CodeStore {
         capacity_bytes: usize,
         memory: &'static dyn CodeMemory,
     ) -> CodeStore {
-        let state = State { places: Places::new(), live_bytes: 0, published: 0, births: Births::new() };
+        let state = State { places: Places::new(), live_bytes: 0, published: 0, births: Births::new(), witness: None };
         CodeStore {
             executable,
             writable,
@@ -111,7 +121,15 @@ impl CodeStore {
         state.live_bytes += bytes;
         state.published += 1;
         state.births.insert(unit, units, Arc::downgrade(&live));
+        if let Some(witness) = state.witness {
+            witness.born(&live.birth);
+        }
         Ok(live)
+    }
+
+    /// From now on `witness` sees routines come and go. Called before the first is published.
+    pub fn set_witness(&self, witness: &'static dyn Witness) {
+        self.state.borrow_mut().witness = Some(witness);
     }
 
     /// Makes the first `bytes` bytes of the store present, and room for their births.
@@ -205,9 +223,12 @@ impl CodeStore {
         self.state.borrow().births.count()
     }
 
-    fn retire(&self, unit: usize, units: usize) {
+    fn retire(&self, unit: usize, units: usize, birth: &Birth) {
         self.write(unit * UNIT, &[], units * UNIT);
         let mut state = self.state.borrow_mut();
+        if let Some(witness) = state.witness {
+            witness.retired(birth);
+        }
         state.births.remove(unit);
         state.live_bytes -= units * UNIT;
         state.places.give(unit, units);
@@ -249,6 +270,6 @@ pub(crate) struct Live {
 
 impl Drop for Live {
     fn drop(&mut self) {
-        self.store.retire(self.unit, self.units);
+        self.store.retire(self.unit, self.units, &self.birth);
     }
 }

@@ -4,6 +4,8 @@ use core::cell::UnsafeCell;
 
 use machine_x86::{MANAGED_STATE, Slots};
 
+use crate::counts::Counts;
+
 /// Everything that belongs to the processor. Synthesized code has the addresses of its fields folded in.
 #[repr(C)]
 pub struct Cpu {
@@ -18,10 +20,8 @@ pub struct Cpu {
     pub epoch: u64,
     /// The timer's signal came while the kernel ran.
     pub timer_pending: u64,
-    /// Calls that came by SIGSYS, sites patched, sites that could not be.
-    pub trapped: u64,
-    pub patched: u64,
-    pub refused: u64,
+    /// What is told at the end with `counts=1`.
+    pub counts: Counts,
 }
 
 pub struct CpuCell(UnsafeCell<Cpu>);
@@ -36,9 +36,7 @@ pub static CPU: CpuCell = CpuCell(UnsafeCell::new(Cpu {
     root: 0,
     epoch: 1,
     timer_pending: 0,
-    trapped: 0,
-    patched: 0,
-    refused: 0,
+    counts: Counts::new(),
 }));
 
 pub fn cpu() -> *mut Cpu {

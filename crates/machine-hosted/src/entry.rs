@@ -21,12 +21,34 @@ global_asm!(
     r#"
     .endm
 
+    /* A frame whose caller is the program, as the record at rsp has it: DWARF expressions, because no offset from a
+       stack pointer leads there. 0x0f: the program's rsp; 0x10: where a register is. Operands: a register of the table in
+       the System V ABI, AMD64 supplement, 3.6.2; the length; rsp plus an offset (breg7), of which the first is read (deref). */
+    .macro hosted_cfi_at number, offset
+        .cfi_escape 0x10, \number, 3, 0x77, (\offset & 0x7f) | 0x80, \offset >> 7
+    .endm
+    .macro hosted_cfi_record
+        .cfi_escape 0x0f, 4, 0x77, ({regs_rsp} & 0x7f) | 0x80, {regs_rsp} >> 7, 0x06
+        hosted_cfi_at 16, {regs_rip}
+        hosted_cfi_at 3, {regs_rbx}
+        hosted_cfi_at 6, {regs_rbp}
+        hosted_cfi_at 12, {regs_r12}
+        hosted_cfi_at 13, {regs_r13}
+        hosted_cfi_at 14, {regs_r14}
+        hosted_cfi_at 15, {regs_r15}
+    .endm
+
     .pushsection .text
     /* The slow end of a system call. In: rsp = stack top - 8, [rsp] = the program's rsp, rcx = return
        address, rax = call number, all other registers as at the call. r11 gets the flags, as SYSCALL
        would have it. */
     .globl hosted_slow_call
     hosted_slow_call:
+        .cfi_startproc simple
+        /* At first the program's rsp is the word at rsp and the return address is in rcx; between here and the whole
+           record no call can be made, so a debugger is only told of the two ends. */
+        .cfi_escape 0x0f, 3, 0x77, 0, 0x06
+        .cfi_register 16, 2
         push qword ptr [rsp]
         mov qword ptr [rsp + 8], {user_data}
         pushfq
@@ -36,6 +58,7 @@ global_asm!(
         push 0
         push rax
         hosted_push_registers
+        hosted_cfi_record
         mov rbx, rsp
         and rbx, -{area}
         fxsave64 [rbx + {vector}]
@@ -43,11 +66,15 @@ global_asm!(
         mov rdi, rsp
         call hosted_call_from_user
         jmp hosted_return_to_user
+        .cfi_endproc
 
     /* A signal handler has built the record and left the registers of the program in it. In: rsp =
        the record; the vector registers are the program's. */
     .globl hosted_trap
     hosted_trap:
+        .cfi_startproc simple
+        .cfi_signal_frame
+        hosted_cfi_record
         mov rbx, rsp
         and rbx, -{area}
         fxsave64 [rbx + {vector}]
@@ -99,17 +126,24 @@ global_asm!(
     .globl hosted_iretq
     hosted_iretq:
         iretq
+        .cfi_endproc
 
     /* Called by sw_in_mmu on the stack of the thread that is being left. In: rdi = root. */
     .globl hosted_change_space
     hosted_change_space:
+        .cfi_startproc
         push rbp
+        .cfi_def_cfa_offset 16
+        .cfi_offset 6, -16
         mov rbp, rsp
+        .cfi_def_cfa_register 6
         and rsp, -16
         call hosted_change_space_rust
         mov rsp, rbp
         pop rbp
+        .cfi_def_cfa 7, 8
         ret
+        .cfi_endproc
 
     .globl hosted_restorer
     hosted_restorer:
@@ -125,6 +159,13 @@ global_asm!(
     vector = const VECTOR_OFFSET,
     regs_cs = const offset_of!(Registers, cs),
     regs_rip = const offset_of!(Registers, rip),
+    regs_rsp = const offset_of!(Registers, rsp),
+    regs_rbx = const offset_of!(Registers, rbx),
+    regs_rbp = const offset_of!(Registers, rbp),
+    regs_r12 = const offset_of!(Registers, r12),
+    regs_r13 = const offset_of!(Registers, r13),
+    regs_r14 = const offset_of!(Registers, r14),
+    regs_r15 = const offset_of!(Registers, r15),
     regs_rcx = const offset_of!(Registers, rcx),
     regs_r11 = const offset_of!(Registers, r11),
     regs_rflags = const offset_of!(Registers, rflags),

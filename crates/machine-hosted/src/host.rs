@@ -24,9 +24,11 @@ mod nr {
     pub const RT_SIGACTION: u64 = 13;
     pub const RT_SIGPROCMASK: u64 = 14;
     pub const IOCTL: u64 = 16;
+    pub const MREMAP: u64 = 25;
     pub const MADVISE: u64 = 28;
     pub const GETPID: u64 = 39;
     pub const FTRUNCATE: u64 = 77;
+    pub const UNLINK: u64 = 87;
     pub const SIGALTSTACK: u64 = 131;
     pub const PRCTL: u64 = 157;
     pub const TIMER_CREATE: u64 = 222;
@@ -36,7 +38,6 @@ mod nr {
     pub const PPOLL: u64 = 271;
     pub const PROCESS_VM_READV: u64 = 310;
     pub const GETRANDOM: u64 = 318;
-    pub const MEMFD_CREATE: u64 = 319;
 }
 
 /// # Safety
@@ -83,6 +84,31 @@ pub unsafe fn map_anonymous(address: u64, bytes: u64, protection: u64) -> Result
     unsafe { call(nr::MMAP, [address, bytes, protection, flags, u64::MAX, 0]).map(drop) }
 }
 
+/// Fresh zeros at exactly `address` that may be mapped again ([`map_again`]). The host's tools take them for memory
+/// without a file, unlike those of a memory file.
+///
+/// # Safety
+/// What was mapped there goes.
+pub unsafe fn map_shared(address: u64, bytes: u64, protection: u64) -> Result<(), HostError> {
+    let flags = MAP_SHARED | MAP_FIXED | MAP_ANONYMOUS | MAP_NORESERVE;
+    // SAFETY: the caller owns the range.
+    unsafe { call(nr::MMAP, [address, bytes, protection, flags, u64::MAX, 0]).map(drop) }
+}
+
+/// The pages that `map_shared` put at `from`, once more at exactly `to`.
+///
+/// # Safety
+/// What was mapped at `to` goes.
+pub unsafe fn map_again(from: u64, bytes: u64, to: u64, protection: u64) -> Result<(), HostError> {
+    const MREMAP_MAYMOVE: u64 = 1;
+    const MREMAP_FIXED: u64 = 2;
+    // SAFETY: the caller owns both ranges. An old size of 0 asks for a second mapping (mremap(2)).
+    unsafe {
+        call(nr::MREMAP, [from, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to, 0])?;
+        protect(to, bytes, protection)
+    }
+}
+
 /// A part of a memory file at exactly `address`. With `populate` its pages are there at once.
 ///
 /// # Safety
@@ -124,20 +150,6 @@ pub unsafe fn populate(address: u64, bytes: u64) {
     let _ = unsafe { call(nr::MADVISE, [address, bytes, MADV_POPULATE_WRITE, 0, 0, 0]) };
 }
 
-/// A memory file whose pages may be executed.
-pub fn memory_file(bytes: u64) -> Result<i32, HostError> {
-    const MFD_CLOEXEC: u64 = 1;
-    const MFD_EXEC: u64 = 0x10;
-    let name = c"synthesis".as_ptr() as u64;
-    // SAFETY: the name is a constant; the file is new. Hosts before 6.3 do not know MFD_EXEC.
-    let fd = unsafe {
-        call(nr::MEMFD_CREATE, [name, MFD_CLOEXEC | MFD_EXEC, 0, 0, 0, 0])
-            .or_else(|_| call(nr::MEMFD_CREATE, [name, MFD_CLOEXEC, 0, 0, 0, 0]))
-    }? as i32;
-    resize(fd, bytes)?;
-    Ok(fd)
-}
-
 pub fn resize(fd: i32, bytes: u64) -> Result<(), HostError> {
     // SAFETY: the file's size is no memory of ours.
     unsafe { call(nr::FTRUNCATE, [fd as u64, bytes, 0, 0, 0, 0]).map(drop) }
@@ -162,6 +174,34 @@ fn stat(fd: i32) -> Result<[u64; 18], HostError> {
 pub fn open_to_read(path: &core::ffi::CStr) -> Result<i32, HostError> {
     // SAFETY: the path ends with a NUL.
     unsafe { call(nr::OPEN, [path.as_ptr() as u64, 0o2_000_000, 0, 0, 0, 0]).map(|fd| fd as i32) }
+}
+
+/// A new file that only its owner may write.
+pub fn create(path: &core::ffi::CStr) -> Result<i32, HostError> {
+    const WRITE_CREATE_EXCLUSIVE_CLOEXEC: u64 = 0o1 | 0o100 | 0o200 | 0o2_000_000;
+    // SAFETY: the path ends with a NUL.
+    unsafe {
+        call(nr::OPEN, [path.as_ptr() as u64, WRITE_CREATE_EXCLUSIVE_CLOEXEC, 0o644, 0, 0, 0]).map(|fd| fd as i32)
+    }
+}
+
+pub fn unlink(path: &core::ffi::CStr) {
+    // SAFETY: the path ends with a NUL.
+    let _ = unsafe { call(nr::UNLINK, [path.as_ptr() as u64, 0, 0, 0, 0, 0]) };
+}
+
+/// The number of this process on the host.
+pub fn process_id() -> i32 {
+    // SAFETY: the call has no arguments and cannot fail.
+    unsafe { call(nr::GETPID, [0; 6]) }.unwrap_or(0) as i32
+}
+
+/// Any process of the same user may attach as a debugger, where the host asks for this (Yama).
+pub fn let_debugger_attach() {
+    const PR_SET_PTRACER: u64 = 0x5961_6D61;
+    const ANY: u64 = u64::MAX;
+    // SAFETY: the call touches no memory.
+    let _ = unsafe { call(nr::PRCTL, [PR_SET_PTRACER, ANY, 0, 0, 0, 0]) };
 }
 
 pub fn close(fd: i32) {
@@ -312,10 +352,17 @@ pub unsafe fn set_signal_stack(base: u64, bytes: u64) -> Result<(), HostError> {
 }
 
 pub fn unblock_all_signals() {
+    set_blocked_signals(0);
+}
+
+/// Blocks exactly these signals (bit `number - 1` each); returns what was blocked before.
+pub fn set_blocked_signals(mask: u64) -> u64 {
     const SIG_SETMASK: u64 = 2;
-    let none = 0u64;
-    // SAFETY: the host reads one word.
-    let _ = unsafe { call(nr::RT_SIGPROCMASK, [SIG_SETMASK, (&raw const none) as u64, 0, 8, 0, 0]) };
+    let mut before = 0u64;
+    // SAFETY: the host reads one word and writes one.
+    let _ =
+        unsafe { call(nr::RT_SIGPROCMASK, [SIG_SETMASK, (&raw const mask) as u64, (&raw mut before) as u64, 8, 0, 0]) };
+    before
 }
 
 /// Calls from outside `start..start + bytes` raise SIGSYS while the byte at `selector` is 1 (Linux 5.11,

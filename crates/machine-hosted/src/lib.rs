@@ -17,13 +17,16 @@ extern crate alloc;
 mod call;
 mod channels;
 mod clock;
+mod counts;
 mod cpu;
+mod debug;
 mod entry;
 mod frames;
 mod heap;
 mod host;
 mod layout;
 mod patch;
+mod sample_clock;
 mod signals;
 mod start;
 mod stubs;
@@ -38,8 +41,8 @@ use core::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use codestore::{CodeMemory, CodeStore};
 use machine::{
-    Channel, KernelCell, Machine, Nanos, NoFrames, Received, Rewritten, Start, SwitchOut, Threads, Translation, Tte,
-    TteId, Upcalls,
+    Channel, KernelCell, Machine, Nanos, NoFrames, Received, Rewritten, SampleClock, Start, SwitchOut, Threads,
+    Translation, Tte, TteId, Upcalls,
 };
 use machine_x86::{X86Tte, upcalls};
 use synth::Template;
@@ -68,6 +71,8 @@ pub struct HostedMachine {
     /// When the timer is set to go off.
     alarm: KernelCell<Option<Nanos>>,
     trap_only: bool,
+    /// Calls and sites are counted for the host tool.
+    counts_calls: bool,
 }
 
 struct HostedCodeMemory;
@@ -118,6 +123,7 @@ impl HostedMachine {
             is_ticking: KernelCell::new(false),
             alarm: KernelCell::new(None),
             trap_only: parameters.trap_only,
+            counts_calls: parameters.counts,
         }));
         MACHINE.store((&raw const *machine) as u64, Ordering::Release);
         Some(machine)
@@ -278,11 +284,30 @@ impl Machine for HostedMachine {
         true
     }
 
+    fn sample_clock(&self) -> Option<SampleClock> {
+        Some(sample_clock::find())
+    }
+
+    fn bind_sample_handler(&self, entry: u64) {
+        sample_clock::bind(entry);
+    }
+
+    fn raise_samples(&self, count: u32) {
+        sample_clock::raise(count);
+    }
+
+    fn call_samples(&self, entry: u64, count: u32) {
+        sample_clock::call(entry, count);
+    }
+
     fn peek(&self, address: u64) -> Option<u64> {
         layout::KERNEL.contains(&address).then(|| host::peek(address)).flatten()
     }
 
     fn power_off(&self) -> ! {
+        if self.counts_calls {
+            start::tell_counts();
+        }
         host::exit(0)
     }
 

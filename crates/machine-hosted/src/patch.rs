@@ -9,6 +9,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use callsite::{AROUND, BEFORE, Shape};
 use machine::{KernelCell, Rewritten, UserMemory, VirtAddr};
 
+use crate::counts::Refusal;
 use crate::cpu::cpu;
 use crate::layout::is_user;
 use crate::signals::Context;
@@ -34,46 +35,45 @@ pub fn consider(context: &Context) {
     if is_debugged || the().trap_only || !is_user(back) || hopeless_slot(back).load(Ordering::Relaxed) == back {
         return;
     }
-    let done = patch(back, context.rax as u32).is_some();
+    let result = patch(back, context.rax as u32);
     // SAFETY: the slots are words; no other kernel code is under way.
-    unsafe {
-        if done {
-            (*cpu()).patched += 1;
-        } else {
-            (*cpu()).refused += 1;
+    let counts = unsafe { &mut (*cpu()).counts };
+    match result {
+        Ok(()) => counts.patched += 1,
+        Err(refusal) => {
+            counts.refused[refusal as usize] += 1;
             hopeless_slot(back).store(back, Ordering::Relaxed);
         }
     }
 }
 
-fn patch(back: u64, number: u32) -> Option<()> {
-    let call = back.checked_sub(2)?;
-    let start = call.checked_sub(BEFORE as u64)?;
+fn patch(back: u64, number: u32) -> Result<(), Refusal> {
+    let start = back.checked_sub(BEFORE as u64 + 2).ok_or(Refusal::UnknownShape)?;
     let mut bytes = [0; BEFORE + 2];
     read(start, &mut bytes)?;
-    let (window, instruction) = bytes.split_first_chunk::<BEFORE>()?;
+    let (window, instruction) = bytes.split_first_chunk::<BEFORE>().ok_or(Refusal::UnknownShape)?;
     if *instruction != SYSCALL {
-        return None;
+        return Err(Refusal::UnknownShape);
     }
-    let shape = callsite::find(window, number)?;
+    let shape = callsite::find(window, number).ok_or(Refusal::UnknownShape)?;
     let site = start + shape.at as u64;
     let copied_from = if shape.loads_number { shape.at + shape.bytes } else { shape.at };
     let wanted = Wanted { site, number: shape.loads_number.then_some(number), between: &window[copied_from..], back };
     if shape.bytes >= 5 {
-        let stub = stubs::make(&wanted)?;
+        let stub = stubs::make(&wanted).ok_or(Refusal::NoStub)?;
         return write(site, &jump(site, stub));
     }
     patch_short(&wanted, shape)
 }
 
 /// The site holds a two-byte jump only: it leads to a no-op nearby, which holds the long one.
-fn patch_short(wanted: &Wanted<'_>, shape: Shape) -> Option<()> {
-    let start = wanted.site.checked_sub(AROUND as u64)?;
+fn patch_short(wanted: &Wanted<'_>, shape: Shape) -> Result<(), Refusal> {
+    let start = wanted.site.checked_sub(AROUND as u64).ok_or(Refusal::NoNoOp)?;
     let mut around = [0; 2 * AROUND];
     read(start, &mut around)?;
-    let (at, bytes) = callsite::long_no_op(&around, AROUND)?;
+    let (at, bytes) = callsite::long_no_op(&around, AROUND).ok_or(Refusal::NoNoOp)?;
     let no_op = start + at as u64;
-    let stub = stubs::make(wanted)?;
+    let stub = stubs::make(wanted).ok_or(Refusal::NoStub)?;
     let mut code = [SHORT_JUMP, bytes as u8 - 2, 0, 0, 0, 0, 0];
     code[2..].copy_from_slice(&jump(no_op + 2, stub));
     write(no_op, &code)?;
@@ -86,20 +86,21 @@ fn jump(from: u64, to: u64) -> [u8; 5] {
     [JUMP, distance[0], distance[1], distance[2], distance[3]]
 }
 
-fn read(address: u64, into: &mut [u8]) -> Option<()> {
-    the().copy_in(VirtAddr(address), into).ok()
+fn read(address: u64, into: &mut [u8]) -> Result<(), Refusal> {
+    the().copy_in(VirtAddr(address), into).map_err(|_| Refusal::NotText)
 }
 
-fn write(address: u64, bytes: &[u8]) -> Option<()> {
+fn write(address: u64, bytes: &[u8]) -> Result<(), Refusal> {
     let mut original = [0; REWRITE_MAX];
     let original = &mut original[..bytes.len()];
     read(address, original)?;
-    machine_x86::upcalls().rewrite_text(upcall::thread(), VirtAddr(address), bytes).then_some(())?;
+    let written = machine_x86::upcalls().rewrite_text(upcall::thread(), VirtAddr(address), bytes);
+    written.then_some(()).ok_or(Refusal::NotText)?;
     let mut rewrites = REWRITES.borrow_mut();
     if rewrites.get(&address).is_none_or(|known| known.now() != bytes) {
         rewrites.insert(address, Rewrite::new(bytes, original));
     }
-    Some(())
+    Ok(())
 }
 
 /// Bytes of one rewrite at most: a short jump and a long one.

@@ -14,7 +14,7 @@ use crate::host::{self, HostError, SA_NODEFER, SA_ONSTACK, SA_RESTART, SA_SIGINF
 use crate::layout::{is_code, is_user, text};
 use crate::threads::{current, user_registers};
 use crate::translation::active;
-use crate::{STORE, patch, start, upcall};
+use crate::{STORE, debug, patch, start, upcall};
 
 const SIGILL: i32 = 4;
 const SIGTRAP: i32 = 5;
@@ -26,6 +26,8 @@ const SIGSYS: i32 = 31;
 
 /// How soon an alarm that met kernel code comes again.
 const RETRY_NS: u64 = 50_000;
+/// The same when a debugger may have stopped that code: its single steps must get somewhere between two alarms.
+const RETRY_TRACED_NS: u64 = 100_000_000;
 
 /// The registers in the host's signal frame (`struct sigcontext`, x86-64), behind the 40 bytes in front of them.
 #[repr(C)]
@@ -112,7 +114,7 @@ extern "C" fn on_call(_signal: i32, info: &Info, context: &mut Context) {
         return;
     }
     // SAFETY: the slots are words; the program runs, so no kernel code is under way.
-    unsafe { (*cpu()).trapped += 1 };
+    unsafe { (*cpu()).counts.by_trap += 1 };
     context.rax = info.call as u32 as u64;
     patch::consider(context);
     context.rcx = context.rip;
@@ -195,7 +197,7 @@ extern "C" fn on_alarm(_signal: i32, _info: &Info, context: &mut Context) {
     unsafe { (*cpu()).timer_pending = 1 };
     // The kernel looks at the flag when it leaves by its slow end; a synthesized routine does not look, so the alarm
     // comes again.
-    crate::arm_timer(RETRY_NS);
+    crate::arm_timer(if debug::expects_debugger() { RETRY_TRACED_NS } else { RETRY_NS });
 }
 
 fn registers_of(context: &Context) -> Registers {

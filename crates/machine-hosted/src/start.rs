@@ -14,7 +14,7 @@ use crate::host::{self, PROT_EXEC, PROT_READ, PROT_WRITE};
 use crate::layout::{
     CODE, CODE_ALIAS, CODE_BYTES, DIRECT_MAP, HEAP, HEAP_BYTES, HIGH, KERNEL, STUB_ALIAS, STUB_BYTES, STUBS, text,
 };
-use crate::{HostedMachine, clock, frames, signals};
+use crate::{HostedMachine, clock, debug, frames, signals};
 
 global_asm!(
     r#"
@@ -48,6 +48,10 @@ pub struct Parameters {
     pub tsc_hz: u64,
     /// Sites are not patched: every call comes by a signal.
     pub trap_only: bool,
+    /// Calls and sites are counted, and told at the end.
+    pub counts: bool,
+    /// Tools of the host that want names for code.
+    pub debuggers: debug::Wishes,
     /// The kernel panics when the first program starts, to show how that looks.
     pub panic: bool,
 }
@@ -62,6 +66,8 @@ impl Parameters {
             memory_bytes: 256 << 20,
             tsc_hz: 0,
             trap_only: false,
+            counts: false,
+            debuggers: debug::Wishes::default(),
             panic: false,
         };
         // SAFETY: the count of arguments, then a pointer to each (System V ABI, AMD64 supplement, 3.4.1).
@@ -88,6 +94,9 @@ impl Parameters {
             b"control" => self.control_fd = value as i32,
             b"memory_mib" => self.memory_bytes = value << 20,
             b"tsc_hz" => self.tsc_hz = value,
+            b"perf_map" => self.debuggers.perf_map = value != 0,
+            b"gdb" => self.debuggers.gdb = value != 0,
+            b"counts" => self.counts = value != 0,
             b"trap_only" => self.trap_only = value != 0,
             _ => {}
         }
@@ -113,6 +122,9 @@ pub unsafe fn boot(stack: *const u64) -> Booted {
     // SAFETY: the caller passes the host's pointer.
     let parameters = unsafe { Parameters::read(stack) };
     CONTROL.store(parameters.control_fd, Ordering::Relaxed);
+    if parameters.debuggers.gdb {
+        debug::wait_for_debugger();
+    }
     if let Some(feature) = missing_feature() {
         fatal(feature);
     }
@@ -135,6 +147,9 @@ pub unsafe fn boot(stack: *const u64) -> Booted {
         (*cpu()).slots.vector_bytes = vector_bytes();
         (*cpu()).slots.since = read_tsc();
         (*cpu()).wide_mask = vector_features() & !3;
+    }
+    if debug::start(parameters.debuggers).is_err() {
+        fatal("/tmp/perf-PID.map, which cannot be written");
     }
     clock::start(parameters.tsc_hz);
     // SAFETY: no thread runs yet.
@@ -180,22 +195,20 @@ fn map_memory(fd: i32, memory_bytes: u64) -> Result<(), &'static str> {
     }
     crate::set_memory_fd(fd);
     let read_write = PROT_READ | PROT_WRITE;
-    let code_fd = host::memory_file(CODE_BYTES + 3 * STUB_BYTES).map_err(|_| "a memory file for code")?;
     // SAFETY: the ranges are the kernel's own (see `layout`), and nothing is mapped there yet.
     let mapped = unsafe {
         host::resize(fd, memory_bytes)
             .and_then(|()| host::map_file(DIRECT_MAP, memory_bytes, read_write, fd, 0, false))
             .and_then(|()| host::map_anonymous(HEAP, HEAP_BYTES, read_write))
-            .and_then(|()| host::map_file(CODE, CODE_BYTES, PROT_READ | PROT_EXEC, code_fd, 0, false))
-            .and_then(|()| host::map_file(CODE_ALIAS, CODE_BYTES, read_write, code_fd, 0, false))
-            .and_then(|()| host::map_file(STUB_ALIAS, 3 * STUB_BYTES, read_write, code_fd, CODE_BYTES, false))
+            .and_then(|()| host::map_shared(CODE_ALIAS, CODE_BYTES, read_write))
+            .and_then(|()| host::map_again(CODE_ALIAS, CODE_BYTES, CODE, PROT_READ | PROT_EXEC))
+            .and_then(|()| host::map_shared(STUB_ALIAS, 3 * STUB_BYTES, read_write))
     };
     mapped.map_err(|_| "memory for the kernel")?;
     for (index, stubs) in STUBS.into_iter().enumerate() {
-        let offset = CODE_BYTES + index as u64 * STUB_BYTES;
+        let alias = STUB_ALIAS + index as u64 * STUB_BYTES;
         // SAFETY: as above.
-        unsafe { host::map_file(stubs, STUB_BYTES, PROT_READ | PROT_EXEC, code_fd, offset, false) }
-            .map_err(|_| "memory for stubs")?;
+        unsafe { host::map_again(alias, STUB_BYTES, stubs, PROT_READ | PROT_EXEC) }.map_err(|_| "memory for stubs")?;
     }
     Ok(())
 }
@@ -240,11 +253,25 @@ pub fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
 
 /// Sends the epitaph without a lock or an allocation.
 fn last_words(text: &EpitaphText) -> ! {
-    let bytes = text.as_str().as_bytes();
+    send_record(text.record_header(), text.as_str().as_bytes());
+    host::exit(MACHINE_DIED)
+}
+
+/// Tells how calls came and what became of their sites.
+pub fn tell_counts() {
+    /// `control::STATS` of the boot-image crate, which the machine does not depend on.
+    const STATS_RECORD: u8 = 5;
+    // SAFETY: the slots are words; no other kernel code is under way.
+    let text = unsafe { &(*cpu()).counts }.text();
+    let mut header = [STATS_RECORD, 0, 0, 0, 0, 0, 0, 0];
+    header[4..].copy_from_slice(&(text.len() as u32).to_le_bytes());
+    send_record(header, text.as_bytes());
+}
+
+fn send_record(header: [u8; 8], bytes: &[u8]) {
     let control = CONTROL.load(Ordering::Relaxed);
     if control != 2 {
-        send_all(control, &text.record_header());
+        send_all(control, &header);
     }
     send_all(control, bytes);
-    host::exit(MACHINE_DIED)
 }

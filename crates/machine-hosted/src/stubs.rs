@@ -3,6 +3,7 @@
 //! ```text
 //!   mov eax, nr          unless the site leaves the number to its caller
 //!   …                    the instructions between the replaced one and the call, copied
+//!   inc by_stub          only with counts=1, without touching flags: mov rcx, [count]; lea rcx, [rcx + 1]; mov [count], rcx
 //!   lea rcx, [back]      where SYSCALL would have put it
 //!   jmp [dispatch]       the running thread's
 //! ```
@@ -14,9 +15,10 @@ use machine::KernelCell;
 
 use crate::cpu::cpu;
 use crate::layout::{STUB_ALIAS, STUB_BYTES, STUBS};
+use crate::{debug, the};
 
 /// Bytes of a stub at most.
-const CODE_MAX: usize = 64;
+const CODE_MAX: usize = 96;
 const ALIGNMENT: u64 = 16;
 /// A 32-bit jump reaches this far.
 const REACH: u64 = (2 << 30) - 4096;
@@ -60,6 +62,14 @@ impl Wanted<'_> {
             code.add(&number.to_le_bytes());
         }
         code.add(self.between);
+        if the().counts_calls {
+            // SAFETY: only the field's address is taken, as below.
+            let count = unsafe { (&raw const (*cpu()).counts.by_stub) as u32 }.to_le_bytes();
+            code.add(&[0x48, 0x8B, 0x0C, 0x25]);
+            code.add(&count);
+            code.add(&[0x48, 0x8D, 0x49, 0x01, 0x48, 0x89, 0x0C, 0x25]);
+            code.add(&count);
+        }
         let next = address + code.used as u64 + 7;
         code.add(&[0x48, 0x8D, 0x0D]);
         code.add(&(self.back.wrapping_sub(next) as u32).to_le_bytes());
@@ -94,6 +104,7 @@ pub fn make(wanted: &Wanted<'_>) -> Option<u64> {
     // SAFETY: the range was handed out to nobody; the alias is writable and the stub not known yet.
     unsafe { alias.copy_from_nonoverlapping(code.bytes.as_ptr(), bytes as usize) };
     state.by_site.insert(wanted.site, address);
+    debug::stub_made(address, code.used as u64, wanted.back);
     Some(address)
 }
 

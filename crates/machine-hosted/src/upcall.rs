@@ -18,6 +18,8 @@ pub fn thread() -> TteId {
 
 #[unsafe(no_mangle)]
 extern "C" fn hosted_call_from_user(registers: &mut Registers) {
+    // SAFETY: the slot is a word; no other kernel code is under way.
+    unsafe { (*cpu()).counts.in_rust += 1 };
     let kernel = upcalls();
     kernel.system_call(thread(), registers);
     serve_timer(kernel);

@@ -52,6 +52,16 @@ pub fn timer_count() -> u32 {
     read(LOCAL, CURRENT_COUNT)
 }
 
+/// Routes a global system interrupt (edge, active high) to `vector`, or nowhere.
+pub fn route_edge(line: u32, vector: Option<u8>) {
+    const MASKED: u32 = 1 << 16;
+    let register = 0x10 + line * 2;
+    write(IO, 0, register + 1);
+    write(IO, 0x10, 0);
+    write(IO, 0, register);
+    write(IO, 0x10, vector.map_or(MASKED, u32::from));
+}
+
 /// Routes a global system interrupt (level, active high) to this processor's device vector.
 pub fn route(line: u32) {
     let register = 0x10 + line * 2;

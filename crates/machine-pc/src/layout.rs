@@ -7,6 +7,7 @@
 //! 0xffff_ffff_a000_0000 .. +512 MB                 heap (RW, NX)
 //! 0xffff_ffff_c000_0000 .. +64 MB                  code store (RX)
 //! 0xffff_ffff_c400_0000 .. +64 MB                  the same frames, writable (RW, NX): only `codestore` writes here
+//! 0xffff_ffff_c800_0000 .. +4 KB                   the local APIC once more, for the handlers of samples
 //! 0xffff_ffff_d000_0000 .. +512 MB                 thread areas (RW, NX), 32 KB each
 //! ```
 //! Everything that synthesized code names lies in the top 2 GB, so a 32-bit displacement reaches it.
@@ -17,6 +18,8 @@ pub const HEAP: u64 = 0xFFFF_FFFF_A000_0000;
 pub const HEAP_BYTES: u64 = 512 << 20;
 pub const CODE: u64 = 0xFFFF_FFFF_C000_0000;
 pub const CODE_BYTES: u64 = 64 << 20;
+/// Where handlers reach the local APIC without a register.
+pub const NEAR_APIC: u64 = 0xFFFF_FFFF_C800_0000;
 pub const THREADS: u64 = 0xFFFF_FFFF_D000_0000;
 pub const THREAD_AREAS: u64 = (512 << 20) / machine_x86::THREAD_AREA_BYTES;
 

@@ -17,6 +17,7 @@ mod layout;
 mod paging;
 mod pvh;
 mod registers;
+mod sample_clock;
 mod start;
 mod thread_code;
 mod threads;
@@ -32,8 +33,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use codestore::{CodeMemory, CodeStore};
 use machine::{
-    Channel, FrameSource, KernelCell, Machine, Nanos, NoFrames, Received, SendCode, Start, SwitchOut, Threads,
-    Translation, Tte, TteId, Upcalls,
+    Channel, FrameSource, KernelCell, Machine, Nanos, NoFrames, Received, SampleClock, SendCode, Start, SwitchOut,
+    Threads, Translation, Tte, TteId, Upcalls,
 };
 use machine_x86::X86Tte;
 use synth::{Target, Template};
@@ -43,9 +44,10 @@ pub use clock::cmos_seconds;
 pub use heap::Heap;
 pub use machine_x86::{USER_LIMIT, UserCall, parameters as clock_parameters};
 pub use pvh::BootInfo;
+pub use sample_clock::templates as sample_templates;
 pub use start::{Booted, boot, panic, say_early};
 pub use thread_code::templates as thread_templates;
-pub use transmit::{send_code, templates as transmit_templates};
+pub use transmit::{FACTS as TRANSMIT_FACTS, send_code, templates as transmit_templates};
 pub use virtqueue::{QueueWords, SIZE as QUEUE_SIZE};
 
 use crate::cpu::{Cpu, Features};
@@ -249,6 +251,22 @@ impl Machine for PcMachine {
 
     fn send_code(&self, channel: Channel, none: Target) -> Option<SendCode> {
         self.console.borrow().as_ref()?.send_code(channel, none)
+    }
+
+    fn sample_clock(&self) -> Option<SampleClock> {
+        sample_clock::find()
+    }
+
+    fn bind_sample_handler(&self, entry: u64) {
+        sample_clock::bind(entry);
+    }
+
+    fn run_sample_clock(&self, hertz: u32) -> u64 {
+        sample_clock::run(hertz)
+    }
+
+    fn raise_samples(&self, count: u32) {
+        sample_clock::raise(count);
     }
 
     fn facts(&self) -> &'static [synth::Fact] {

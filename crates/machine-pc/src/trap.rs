@@ -17,6 +17,8 @@ use crate::layout::{KERNEL_CODE, direct};
 
 pub const TIMER_VECTOR: u8 = 0x20;
 pub const DEVICE_VECTOR: u8 = 0x21;
+/// The sample clock, above all devices.
+pub const SAMPLE_VECTOR: u8 = 0xE0;
 pub const SPURIOUS_VECTOR: u8 = 0xFF;
 
 unsafe extern "C" {
@@ -29,7 +31,11 @@ const STUB_BYTES: u64 = 16;
 /// The interrupt gate of `vector`: ring-3 may raise #BP and #OF itself; NMI, #DF and #MC have a stack of
 /// their own.
 pub fn gate(vector: usize) -> [u64; 2] {
-    let entry = (&raw const trap_stubs) as u64 + vector as u64 * STUB_BYTES;
+    let entry = if vector == SAMPLE_VECTOR as usize {
+        crate::sample_clock::entry()
+    } else {
+        (&raw const trap_stubs) as u64 + vector as u64 * STUB_BYTES
+    };
     let level = if vector == 3 || vector == 4 { 3u64 } else { 0 };
     let stack = match vector {
         2 => 1u64,

@@ -51,6 +51,11 @@ extern "C" fn trap_from_user(registers: &mut Registers) {
 }
 
 #[unsafe(no_mangle)]
+extern "C" fn sample_in_rust() {
+    upcalls().sample();
+}
+
+#[unsafe(no_mangle)]
 extern "C" fn resumed_from_timer(registers: &mut Registers) {
     upcalls().before_user(thread(), registers);
 }

@@ -18,7 +18,7 @@ mod time;
 mod translation;
 
 pub use cell::{KernelCell, KernelSlots};
-pub use machine::{Channel, Fragment, Machine, Received, Rewritten, SendCode};
+pub use machine::{Channel, Fragment, Machine, Received, Rewritten, SampleClock, SendCode};
 pub use memory::{FrameNumber, FrameSource, KERNEL_FRAMES_MIN, PAGE_BYTES, PhysicalMemory, UserMemory};
 pub use registers::Registers;
 pub use switch::SwitchOut;

@@ -60,6 +60,20 @@ pub struct SendCode {
     pub bytes_max: usize,
 }
 
+/// A periodic interrupt of its own that goes straight to synthesized code, for devices with samples (S-78, S-82). The
+/// interrupt is one jump through `slot`; who is bound there ends with `end`.
+pub struct SampleClock {
+    /// Address of the word that holds the handler's entry; an aligned store replaces the handler while it is used.
+    pub slot: u64,
+    /// Tells the interrupt controller and goes back to what was interrupted. Needs no register.
+    pub end: Fragment,
+    /// A handler that saves what compiled code may use and calls `Upcalls::sample`.
+    pub compiled: u64,
+    /// The same two for handlers that are called as procedures, to measure them without the interrupt, on a machine that
+    /// can do so.
+    pub as_procedure: Option<(Fragment, u64)>,
+}
+
 /// Text of a program that the machine has rewritten. Another program may have other text there.
 #[derive(Clone, Copy, Debug)]
 pub struct Rewritten<'a> {
@@ -130,6 +144,28 @@ pub trait Machine: PhysicalMemory + UserMemory + Threads {
     /// Gives back frames that the machine keeps for later use, because memory is out; returns how many.
     fn reclaim(&self) -> usize {
         0
+    }
+    /// The sample clock, if the machine has one.
+    fn sample_clock(&self) -> Option<SampleClock> {
+        None
+    }
+    /// Stores a handler's entry into the slot.
+    fn bind_sample_handler(&self, entry: u64) {
+        let _ = entry;
+    }
+    /// Starts the sample clock at about `hertz` interrupts a second, or stops it at 0; returns how many thousandths of an
+    /// interrupt really come in a second. 0: this machine's clock only comes when it is raised.
+    fn run_sample_clock(&self, hertz: u32) -> u64 {
+        let _ = hertz;
+        0
+    }
+    /// Raises the interrupt `count` times, one after the other, to measure it.
+    fn raise_samples(&self, count: u32) {
+        let _ = count;
+    }
+    /// Calls a handler that ends as a procedure `count` times.
+    fn call_samples(&self, entry: u64, count: u32) {
+        let _ = (entry, count);
     }
     /// What the holes of the machine's own templates stand for.
     fn facts(&self) -> &'static [Fact] {

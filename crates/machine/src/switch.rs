@@ -9,19 +9,38 @@ use core::arch::asm;
 
 /// The entry of the running thread's `sw_out`.
 #[derive(Clone, Copy, Debug)]
-pub struct SwitchOut(u64);
+pub struct SwitchOut {
+    entry: u64,
+    /// What the simulated machine does instead. The other machines' builds have no such field.
+    #[cfg(feature = "simulated")]
+    procedure: Option<fn()>,
+}
 
 impl SwitchOut {
     /// # Safety
     /// `entry` is code that is entered by `call`, stores the stack pointer and comes back with it by `ret`, at any time; all
     /// other registers are lost. It belongs to the thread that calls [`SwitchOut::leave`].
     pub unsafe fn new(entry: u64) -> SwitchOut {
-        SwitchOut(entry)
+        SwitchOut {
+            entry,
+            #[cfg(feature = "simulated")]
+            procedure: None,
+        }
+    }
+
+    /// A switch that is a Rust function, through which a stack can be unwound.
+    #[cfg(feature = "simulated")]
+    pub fn procedure(procedure: fn()) -> SwitchOut {
+        SwitchOut { entry: 0, procedure: Some(procedure) }
     }
 
     /// Leaves the running thread for its successor; returns when somebody switches back.
     #[inline(always)]
     pub fn leave(self) {
+        #[cfg(feature = "simulated")]
+        if let Some(procedure) = self.procedure {
+            return procedure();
+        }
         // SAFETY: 1. Every register that the compiler may use is named as lost, but rbx and rbp, which it keeps for itself:
         // these two are saved here. 2. The entry keeps the stack.
         unsafe {
@@ -31,7 +50,7 @@ impl SwitchOut {
                 "call rax",
                 "pop rbp",
                 "pop rbx",
-                inout("rax") self.0 => _,
+                inout("rax") self.entry => _,
                 out("r12") _,
                 out("r13") _,
                 out("r14") _,

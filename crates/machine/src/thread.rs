@@ -191,6 +191,8 @@ pub trait Upcalls {
     fn timer(&'static self);
     /// A device of the machine has news.
     fn device(&'static self);
+    /// The sample clock, while its handler is the compiled one. Interrupt context: no sleep, no lock, no allocation.
+    fn sample(&'static self) {}
     /// Just before the thread goes back to its program: signals, exit, rescheduling.
     fn before_user(&'static self, thread: TteId, registers: &mut Registers);
 }

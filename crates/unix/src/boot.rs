@@ -6,6 +6,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::sync::Weak;
 use alloc::vec::Vec;
+use core::cell::Cell;
 use core::sync::atomic::AtomicBool;
 use core::sync::atomic::AtomicU32;
 
@@ -13,14 +14,15 @@ use abi::Errno;
 use bootimage::control::Record;
 use bootimage::{Archive, ConfigView, FdKind, Kind};
 use codestore::CodeStore;
-use kernel::call::SimpleCode;
+use kernel::call::{Makers, SimpleCode};
 use kernel::file::{Credentials, Namespace, NewNode, NewSpecial, Node, NodeKind, Time, View, Volume};
 use kernel::schedule::Scheduler;
+use kernel::sound::Sound;
 use kernel::space::{FramePool, Page};
 use kernel::stream::Stream;
 use kernel::thread::Thread;
 use kernel::tty::WindowSize;
-use machine::{Channel, FrameNumber, KernelCell, Machine, Nanos, PAGE_BYTES, Start};
+use machine::{CALLS_MAX, Channel, FrameNumber, KernelCell, Machine, Nanos, PAGE_BYTES, Start};
 
 use crate::calls::{
     FutexTable, Limits, LoadError, LockWaits, SocketNames, Wanted, install_program, load_first, task_name,
@@ -79,6 +81,14 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
     let names = fill_names(&ingredients, &archive, now)
         .map_err(|error| format!("the file system cannot be filled: {error:?}"))?;
     let channels: &'static Channels = Box::leak(Box::default());
+    let options = Options {
+        generic: config.flags.generic,
+        strace: config.flags.strace,
+        verbose: config.flags.verbose,
+        trace: config.flags.trace,
+    };
+    let Ingredients { machine, store, .. } = ingredients;
+    let makers = options.binds_code().then_some(Makers { machine, store });
     let unix: &'static Unix = Box::leak(Box::new(Unix {
         machine: ingredients.machine,
         store: ingredients.store,
@@ -90,13 +100,10 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
         terminals: Terminals::new(),
         control: ControlPort::new(),
         tracing: Tracing::new(),
+        call_counts: [const { Cell::new(0) }; CALLS_MAX],
         lock_waits: LockWaits::new(),
-        options: Options {
-            generic: config.flags.generic,
-            strace: config.flags.strace,
-            verbose: config.flags.verbose,
-            trace: config.flags.trace,
-        },
+        options,
+        sound: Sound::new(machine, makers),
         shm: crate::calls::Segments::new(),
         epoch: KernelCell::new(Nanos(epoch)),
         host_name: KernelCell::new(config.hostname.to_vec()),
@@ -243,7 +250,7 @@ fn make_standard_names(names: &Namespace, view: View<'_>, now: Time) -> Result<(
     for (path, mode) in DIRECTORIES {
         exists_is_fine(names.make_directory(view, path, mode, now))?;
     }
-    const DEVICES: [(&[u8], u32, u32, u32); 8] = [
+    const DEVICES: [(&[u8], u32, u32, u32); 13] = [
         (b"/dev/null", 1, 3, 0o666),
         (b"/dev/zero", 1, 5, 0o666),
         (b"/dev/full", 1, 7, 0o666),
@@ -252,6 +259,11 @@ fn make_standard_names(names: &Namespace, view: View<'_>, now: Time) -> Result<(
         (b"/dev/tty", 5, 0, 0o666),
         (b"/dev/console", 5, 1, 0o600),
         (b"/dev/ptmx", 5, 2, 0o666),
+        (b"/dev/sound", 14, 128, 0o666),
+        (b"/dev/cd", 14, 129, 0o666),
+        (b"/dev/ad", 14, 130, 0o666),
+        (b"/dev/ad.ulaw", 14, 131, 0o666),
+        (b"/dev/da", 14, 132, 0o666),
     ];
     for (path, major, minor, mode) in DEVICES {
         let special = NewSpecial { kind: NodeKind::CharDevice(major, minor), mode };

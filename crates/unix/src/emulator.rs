@@ -3,6 +3,7 @@
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::cell::Cell;
 use core::fmt;
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,10 +11,11 @@ use codestore::CodeStore;
 use kernel::call::Makers;
 use kernel::file::{CounterClock, Namespace, Time};
 use kernel::schedule::Scheduler;
+use kernel::sound::Sound;
 use kernel::space::{Access, FramePool, Page};
 use kernel::thread::Thread;
 use kernel::trace::kind;
-use machine::{Channel, Exception, KernelCell, Machine, Nanos, Registers, TteId, Upcalls, VirtAddr};
+use machine::{CALLS_MAX, Channel, Exception, KernelCell, Machine, Nanos, Registers, TteId, Upcalls, VirtAddr};
 
 use crate::call::Call;
 use crate::calls::{self, FutexTable, LockWaits, SocketNames};
@@ -53,7 +55,11 @@ pub struct Unix {
     /// The port to the host tool.
     pub(crate) control: ControlPort,
     pub(crate) tracing: Tracing,
+    /// Calls done in Rust, by number: gauges (S-31).
+    pub(crate) call_counts: [Cell<u64>; CALLS_MAX],
     pub lock_waits: LockWaits,
+    /// The Sound-IO device server, on machines with a sample clock.
+    pub sound: Option<Sound>,
     pub options: Options,
     pub shm: calls::Segments,
     /// Wall clock minus time since boot.
@@ -171,7 +177,7 @@ impl Unix {
     #[cold]
     fn note_return(&self, thread: TteId, number: u64, result: u64) {
         let trace = self.scheduler.trace();
-        if number >= machine::CALLS_MAX as u64 {
+        if number >= CALLS_MAX as u64 {
             trace.note(kind::UNKNOWN_CALL, thread, number as u32, 0, 0);
         }
         trace.note(kind::RETURN, thread, number as u32, result, 0);
@@ -206,6 +212,9 @@ impl Upcalls for Unix {
         let task = self.running(thread);
         task.count_call();
         let number = u64::from(registers.cause as u32);
+        if let Some(count) = self.call_counts.get(number as usize) {
+            count.set(count.get() + 1);
+        }
         let mut call = Call { unix: self, task: &task, registers, registers_replaced: false };
         if self.options.strace || task.watch.is_traced() {
             calls::serve_watched(&mut call, number);
@@ -262,6 +271,12 @@ impl Upcalls for Unix {
         self.control.device(self);
         self.channels.wake(self.scheduler);
         self.terminals.device();
+    }
+
+    fn sample(&'static self) {
+        if let Some(sound) = &self.sound {
+            sound.interrupt();
+        }
     }
 
     fn before_user(&'static self, thread: TteId, registers: &mut Registers) {

@@ -9,14 +9,15 @@ use kernel::call::{CallCode, FileCall, Makers};
 use kernel::space::FramePool;
 use machine::{
     BadVectorState, Channel, Entries, FloatWords, FrameNumber, Machine, Nanos, NoFrames, PAGE_BYTES, PhysicalMemory,
-    Received, Registers, SendCode, Start, SwitchOut, Threads, Translation, Tte, TteId, Upcalls, UserFault, UserMemory,
-    VirtAddr,
+    Received, Registers, SampleClock, SendCode, Start, SwitchOut, Threads, Translation, Tte, TteId, Upcalls, UserFault,
+    UserMemory, VirtAddr,
 };
 use synth::{Abs32, Draft, Target, Template, template};
 
 use crate::arena::low_memory;
 use crate::device::Device;
 use crate::program::Program;
+use crate::sample;
 
 const FRAMES: u32 = 4096;
 const CODE_BYTES: usize = 4 << 20;
@@ -284,6 +285,10 @@ impl Machine for Bench {
         Nanos(counter)
     }
 
+    fn facts(&self) -> &'static [synth::Fact] {
+        machine_pc::TRANSMIT_FACTS
+    }
+
     fn set_alarm(&self, _at: Option<Nanos>) {}
 
     fn new_translation(&self) -> Result<Arc<dyn Translation>, NoFrames> {
@@ -348,6 +353,14 @@ impl Machine for Bench {
 
     fn send_code(&self, _channel: Channel, none: Target) -> Option<SendCode> {
         Some(self.device.send_code(none))
+    }
+
+    fn sample_clock(&self) -> Option<SampleClock> {
+        Some(sample::find())
+    }
+
+    fn bind_sample_handler(&self, entry: u64) {
+        sample::bind(entry);
     }
 
     fn load_tag(&self) -> Option<Template> {

@@ -8,6 +8,7 @@
 //!   device.rs    the other side of the ring that routines send through
 //!   program.rs   the memory of the program that calls
 //!   entry.rs     enters a routine as a thread's dispatch does, and looks at what comes back
+//!   sample.rs    raises the sample clock
 //!   random.rs    numbers from a seed
 //! ```
 
@@ -18,6 +19,7 @@ mod device;
 mod entry;
 mod program;
 mod random;
+mod sample;
 
 pub use arena::low_memory;
 pub use automaton::{Automaton, INSTRUCTIONS};
@@ -26,3 +28,4 @@ pub use device::{BUFFERS, Device};
 pub use entry::{Caller, Outcome, Way};
 pub use program::{AREA_BYTES, Access, Program};
 pub use random::Random;
+pub use sample::raise as raise_sample;

@@ -35,13 +35,15 @@ pub struct Case {
     pub shell: Shell,
     /// Programs beside the shell, found in the host's PATH.
     pub uses: Vec<String>,
+    /// Files of the host that programs read, at the same path on both sides; of a folder, what is directly in it.
+    pub files: Vec<String>,
     /// Input files that are copied into the case's own folder (see `inputs`).
     pub with: Vec<String>,
     /// What the shell reads.
     pub script: String,
 }
 
-/// Reads one data file: cases start with `## name`, then `@shell`, `@uses`, `@with` lines, then the script.
+/// Reads one data file: cases start with `## name`, then `@shell`, `@uses`, `@files`, `@with` lines, then the script.
 ///
 /// `@default shell WORD` and `@default uses WORDS` hold for the cases after them.
 ///
@@ -58,6 +60,7 @@ pub fn parse(file: &str, text: &str) -> Result<Vec<Case>, String> {
                 name: name.trim().into(),
                 shell: default_shell,
                 uses: default_uses.clone(),
+                files: Vec::new(),
                 with: Vec::new(),
                 script: String::new(),
             });
@@ -73,6 +76,8 @@ pub fn parse(file: &str, text: &str) -> Result<Vec<Case>, String> {
                 case.shell = shell_of(word.trim())?;
             } else if let Some(words) = line.strip_prefix("@uses ") {
                 case.uses.extend(split(words));
+            } else if let Some(words) = line.strip_prefix("@files ") {
+                case.files.extend(split(words));
             } else if let Some(words) = line.strip_prefix("@with ") {
                 case.with.extend(split(words));
             } else if line.starts_with('@') && case.script.is_empty() {

@@ -37,6 +37,9 @@ suites
   errors         bad programs: one clear line and a useful status
   compiler       make driving cc in a root with the host's compiler
   tty            interactive programs at a pseudo-terminal
+  sound          the sound device at full rate, while its interrupt handlers are replaced
+  seeing         ps, code, graph, top, trace on a running system; random requests
+  hosted         the hosted machine: debuggers, counts, crash reports, many starts
   all            everything above
 
   list           the names of all cases of the differential, faults, semantics and pointers suites

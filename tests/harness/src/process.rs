@@ -69,6 +69,11 @@ impl Running {
         Ok(Running { child, events, ended_streams: 0 })
     }
 
+    /// The process's number.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// The next event before `deadline`.
     pub fn next(&mut self, deadline: Instant) -> Result<Event, Silence> {
         loop {

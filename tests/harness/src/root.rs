@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::Read;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -62,6 +63,22 @@ impl Root {
         libraries(&found).iter().try_for_each(|library| self.add_file(library))
     }
 
+    /// Packs a file of the host, with its libraries when it is a program; of a folder, the files directly in it.
+    ///
+    /// # Errors
+    /// A sentence when something cannot be copied.
+    pub fn add_files(&mut self, path: &Path) -> Result<(), String> {
+        if !path.is_dir() {
+            let name = path.display().to_string();
+            return if is_program(path) { self.add_program(&name) } else { self.add_file(path) };
+        }
+        let entries = fs::read_dir(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+        for entry in entries.filter_map(Result::ok).filter(|entry| entry.path().is_file()) {
+            self.add_file(&entry.path())?;
+        }
+        Ok(())
+    }
+
     /// Copies `file` to the same place below the root, following the merged `/usr`.
     ///
     /// # Errors
@@ -85,6 +102,12 @@ fn merged(file: &Path) -> PathBuf {
     let text = file.to_string_lossy();
     let moved = ["/bin/", "/sbin/", "/lib/", "/lib64/"].iter().any(|prefix| text.starts_with(prefix));
     if moved { PathBuf::from(format!("/usr{text}")) } else { file.into() }
+}
+
+/// Begins as an executable does.
+fn is_program(file: &Path) -> bool {
+    let mut magic = [0; 4];
+    fs::File::open(file).and_then(|mut file| file.read_exact(&mut magic)).is_ok_and(|()| magic == *b"\x7fELF")
 }
 
 /// Where a program is on the host: `name` itself when it is a path, else the first in PATH.

@@ -111,11 +111,6 @@ impl Pipe {
         self.ring().fill()
     }
 
-    /// Bytes ever put into the queue of this pipe: a gauge (S-31).
-    pub fn total(&self) -> u64 {
-        self.ring().words.head.load(Ordering::Relaxed)
-    }
-
     pub fn capacity(&self) -> usize {
         self.ring().capacity()
     }

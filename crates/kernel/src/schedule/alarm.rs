@@ -52,3 +52,25 @@ impl Alarms {
         (first.key().0 <= now).then(|| first.remove())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn alarms_ring_in_order_and_never_early() {
+        let mut alarms = Alarms::new();
+        for (at, id) in [(30, 3), (10, 1), (20, 2), (20, 4)] {
+            alarms.set(Nanos(at), AlarmTarget::Thread(TteId(id)));
+        }
+        let cancelled = alarms.set(Nanos(5), AlarmTarget::Thread(TteId(9)));
+        alarms.cancel(cancelled);
+        let mut due = |now| match alarms.take_due(Nanos(now)) {
+            Some(AlarmTarget::Thread(id)) => Some(id.0),
+            _ => None,
+        };
+        assert_eq!((due(9), due(10), due(19)), (None, Some(1), None));
+        assert_eq!((due(25), due(25), due(25)), (Some(2), Some(4), None));
+        assert_eq!((due(30), due(99)), (Some(3), None));
+    }
+}

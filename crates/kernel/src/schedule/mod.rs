@@ -93,6 +93,26 @@ impl Scheduler {
         Ok(scheduler)
     }
 
+    /// The scheduler that was started last.
+    pub fn the() -> Option<&'static Scheduler> {
+        THE.get()
+    }
+
+    /// The ready threads in the order in which they will run: for those who check the ring.
+    pub fn ready_order(&self) -> Vec<TteId> {
+        self.ring.borrow().order()
+    }
+
+    /// All threads that can be found by their ids, the idle one too.
+    pub fn known_threads(&self) -> Vec<Arc<Thread>> {
+        self.threads.borrow().iter().flatten().cloned().collect()
+    }
+
+    /// When the next alarm is due.
+    pub fn next_alarm(&self) -> Option<Nanos> {
+        self.alarms.borrow().next()
+    }
+
     pub fn trace(&self) -> &Trace {
         &self.trace
     }

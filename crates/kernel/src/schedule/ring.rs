@@ -42,6 +42,18 @@ impl Ring {
         self.links.get(id.0 as usize).copied().flatten()
     }
 
+    /// All members in the order in which they will run, from `any` on.
+    pub fn order(&self) -> Vec<TteId> {
+        let mut order: Vec<TteId> = self.any.into_iter().collect();
+        while let Some(links) = order.last().and_then(|last| self.links(*last))
+            && Some(links.after) != self.any
+            && order.len() <= self.len
+        {
+            order.push(links.after);
+        }
+        order
+    }
+
     /// Puts `new` behind `place`; when `place` is not in the ring (idle), behind some member.
     pub fn insert_after(&mut self, place: TteId, new: TteId) {
         let index = new.0 as usize;

@@ -22,14 +22,13 @@
 
 mod template;
 
-use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use codestore::{Birth, Code, CodeStore, Watch};
-use machine::{CALLS_MAX, KernelCell, Machine, Nanos, TteId};
+use machine::{CALLS_MAX, KernelCell, Machine, TteId};
 
 use crate::call::CallCode;
 use crate::thread::Thread;
@@ -75,7 +74,8 @@ pub struct Trace {
     is_on: Cell<bool>,
     /// Stays when the trace ends, to be read, until the next one begins.
     ring: KernelCell<Option<Ring>>,
-    diverted: KernelCell<BTreeMap<u32, Code<CallCode>>>,
+    /// The code of each thread whose calls are recorded.
+    diverted: KernelCell<Vec<(TteId, Code<CallCode>)>>,
 }
 
 struct Ring {
@@ -120,7 +120,7 @@ impl Ring {
 
 impl Trace {
     pub fn new(machine: &'static dyn Machine) -> Trace {
-        let diverted = KernelCell::new(BTreeMap::new());
+        let diverted = KernelCell::new(Vec::new());
         Trace { machine, is_on: Cell::new(false), ring: KernelCell::new(None), diverted }
     }
 
@@ -161,26 +161,28 @@ impl Trace {
         let Some(plan) = plan else { return };
         if let Ok(code) = template::note_call(store, &plan) {
             thread.tte().divert_calls(Some((code.entry(), calls)));
-            self.diverted.borrow_mut().insert(thread.id().0, code);
+            // Code of before goes only now, when nothing leads to it any more.
+            self.forget(thread.id());
+            self.diverted.borrow_mut().push((thread.id(), code));
         }
     }
 
     /// The thread ends: its calls go the direct way again.
     pub fn release(&self, thread: &Thread) {
-        if self.diverted.borrow().contains_key(&thread.id().0) {
-            thread.tte().divert_calls(None);
-            self.diverted.borrow_mut().remove(&thread.id().0);
-        }
+        thread.tte().divert_calls(None);
+        self.forget(thread.id());
     }
 
-    /// Threads whose calls are recorded.
-    pub fn traced(&self) -> Vec<TteId> {
-        self.diverted.borrow().keys().map(|id| TteId(*id)).collect()
+    fn forget(&self, thread: TteId) {
+        self.diverted.borrow_mut().retain(|(known, _)| *known != thread);
     }
 
-    /// Nothing more is recorded. `release` must have been called for each thread that is traced.
+    /// Nothing more is recorded. `release` must have been called for each thread that is traced. When nothing was recorded
+    /// any more before, the records go, too.
     pub fn end(&self) {
-        self.is_on.set(false);
+        if !self.is_on.replace(false) {
+            *self.ring.borrow_mut() = None;
+        }
     }
 
     /// Notes what Rust knows of.
@@ -239,11 +241,6 @@ impl Trace {
         if self.is_on() {
             self.note(kind::INTERRUPT, self.machine.current_tte(), number, 0, 0);
         }
-    }
-
-    /// The time of records noted by Rust.
-    pub fn now(&self) -> Nanos {
-        self.machine.now()
     }
 }
 

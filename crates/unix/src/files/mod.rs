@@ -5,6 +5,7 @@ mod channel;
 mod descriptors;
 mod devices;
 mod open_file;
+mod sound;
 mod synthesize;
 mod terminal;
 
@@ -13,5 +14,6 @@ pub use channel::{ChannelStream, Channels};
 pub use descriptors::{Descriptor, DescriptorTable, Recipe, Slot};
 pub use devices::{MemoryDevice, device_stream};
 pub use open_file::{Body, OpenFile};
+pub use sound::sound_stream;
 pub use synthesize::{remember, synthesize};
 pub use terminal::{PtyMaster, TERMINAL_MAJOR, Terminal, Terminals, TtyStream, node_of as terminal_node};

@@ -96,8 +96,12 @@ fn hello(question: &mut Question<'_>, out: &mut Items) -> Result<Cursor, Refusal
 
 /// The payload of the answer to a request's payload, whatever that is. `None` for one without a number.
 fn answer(unix: &'static Unix, request: &[u8]) -> Option<Vec<u8>> {
-    let (head, arguments) = Head::split(request)?;
+    let number = u32::from_le_bytes(*request.first_chunk()?);
     let mut bytes = Vec::new();
+    let Some((head, arguments)) = Head::split(request) else {
+        Head { number, what: status::BAD, cursor: 0 }.put(&mut bytes);
+        return Some(bytes);
+    };
     if bytes.try_reserve(ANSWER_BYTES_MAX).is_err() {
         Head { what: status::NO_MEMORY, cursor: 0, ..head }.put(&mut bytes);
         return Some(bytes);

@@ -72,7 +72,7 @@ fn describe_stream(file: &OpenFile, item: &mut Item) {
     if let Some(end) = file.stream_of::<PipeEnd>() {
         let pipe = end.pipe();
         (item.kind, item.identity) = (kind::PIPE, pipe.number());
-        (item.gauge, item.limit, item.total) = (pipe.fill() as u64, pipe.capacity() as u64, pipe.total());
+        (item.gauge, item.limit) = (pipe.fill() as u64, pipe.capacity() as u64);
     } else if let Some(channel) = file.stream_of::<ChannelStream>() {
         (item.kind, item.identity, item.name) = (kind::CHANNEL, channel.number(), channel.name().into());
     } else if let Some(tty) = file.stream_of::<TtyStream>() {

@@ -15,8 +15,8 @@ pub enum Delivery {
     None,
     /// Run a handler.
     Handler(HandlerCall),
-    /// End the process.
-    Terminate { signal: u32, core: bool },
+    /// End the process. `core`: it is a crash, of which Linux would dump the core.
+    Terminate { info: SigInfo, core: bool },
     /// Stop all threads of the process, then ask again once it continues.
     Stop { signal: u32 },
 }
@@ -78,8 +78,8 @@ pub fn decide(info: SigInfo, mask: &ThreadMask, actions: &mut Actions, is_orphan
         DefaultAction::Ignore | DefaultAction::Continue => Delivery::None,
         DefaultAction::Stop if signal != SIGSTOP && is_orphaned() => Delivery::None,
         DefaultAction::Stop => Delivery::Stop { signal },
-        DefaultAction::Terminate => Delivery::Terminate { signal, core: false },
-        DefaultAction::Core => Delivery::Terminate { signal, core: true },
+        DefaultAction::Terminate => Delivery::Terminate { info, core: false },
+        DefaultAction::Core => Delivery::Terminate { info, core: true },
     }
 }
 

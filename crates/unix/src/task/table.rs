@@ -19,14 +19,11 @@ struct State {
     processes: BTreeMap<u32, Arc<Process>>,
     last_id: u32,
     created: u64,
-    /// Calls that threads which have ended had done in Rust.
-    ended_calls: u64,
 }
 
 impl TaskTable {
     pub const fn new() -> TaskTable {
-        let state =
-            State { tasks: BTreeMap::new(), processes: BTreeMap::new(), last_id: 0, created: 0, ended_calls: 0 };
+        let state = State { tasks: BTreeMap::new(), processes: BTreeMap::new(), last_id: 0, created: 0 };
         TaskTable { state: KernelCell::new(state), by_thread: KernelSlots::new() }
     }
 
@@ -58,10 +55,7 @@ impl TaskTable {
 
     pub fn remove_task(&self, task: &Task) {
         self.by_thread.set(task.thread.id().0 as usize, None);
-        let mut state = self.state.borrow_mut();
-        if state.tasks.remove(&task.tid).is_some() {
-            state.ended_calls += task.calls();
-        }
+        self.state.borrow_mut().tasks.remove(&task.tid);
     }
 
     pub fn add_process(&self, process: &Arc<Process>) {
@@ -107,12 +101,6 @@ impl TaskTable {
     /// The number that was given last.
     pub fn last_id(&self) -> u32 {
         self.state.borrow().last_id
-    }
-
-    /// Calls ever done in Rust: a gauge (S-31).
-    pub fn calls(&self) -> u64 {
-        let state = self.state.borrow();
-        state.ended_calls + state.tasks.values().map(|task| task.calls()).sum::<u64>()
     }
 
     /// Tasks ever created, for /proc/loadavg and /proc/stat.

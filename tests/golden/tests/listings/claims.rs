@@ -8,13 +8,16 @@ use synth::Template;
 
 use crate::{disassembly, root};
 
-const SOURCES: [&str; 15] = [
+const SOURCES: &[&str] = &[
     "kernel/src/call/fragments.rs",
     "kernel/src/call/routine.rs",
     "kernel/src/call/simple.rs",
     "kernel/src/call/open.rs",
     "kernel/src/call/console.rs",
+    "kernel/src/trace/template.rs",
     "kernel/src/tty/template.rs",
+    "kernel/src/sound/template.rs",
+    "machine-pc/src/sample_clock.rs",
     "machine-pc/src/transmit.rs",
     "kernel/src/pipe/template.rs",
     "kernel/src/file/window.rs",
@@ -23,7 +26,6 @@ const SOURCES: [&str; 15] = [
     "machine-pc/src/lib.rs",
     "machine-x86/src/thread_code.rs",
     "statemachine/src/template.rs",
-    "kernel/src/trace/template.rs",
 ];
 
 /// The doc comment of a template, from the source.
@@ -77,6 +79,17 @@ pub fn check_cost(template: &Template) -> Option<String> {
             template.shape.name
         )
     })
+}
+
+/// `None` if the listed routine keeps what debuggers rely on to find its caller (`machine-hosted/src/debug/unwind.rs`): the
+/// return address is in rcx until rcx is pushed, and then only rdi and rsi lie above it.
+pub fn check_return_address(name: &str, listing: &str) -> Option<String> {
+    let code: Vec<&str> = listing.lines().filter_map(|line| line.split_once("  ")).map(|(_, code)| code).collect();
+    let holds = (0..code.len()).filter(|at| code[*at] == "push rcx").all(|at| {
+        let before = |distance: usize| at.checked_sub(distance).map_or("", |at| code[at]);
+        before(1) == "push rsi" && before(2) == "push rdi" && !before(3).starts_with("push")
+    });
+    (!holds).then(|| format!("{name}: pushes rcx, but not right behind rdi and rsi"))
 }
 
 fn ends_way(instruction: &Instruction) -> bool {

@@ -20,14 +20,9 @@ fn root() -> PathBuf {
 /// Every template of the kernel and of the pc machine.
 fn all_templates() -> Vec<Template> {
     let threads = machine_pc::thread_templates().map(|(_, template)| template);
-    [
-        kernel::call::templates().as_slice(),
-        &machine_pc::call_templates(),
-        &machine_pc::transmit_templates(),
-        &threads,
-        &statemachine::templates(),
-    ]
-    .concat()
+    let sound = [kernel::sound::templates().as_slice(), &machine_pc::sample_templates()].concat();
+    let calls = [machine_pc::call_templates().as_slice(), &machine_pc::transmit_templates()].concat();
+    [kernel::call::templates(), sound, calls, threads.to_vec(), statemachine::templates().to_vec()].concat()
 }
 
 /// Compares with the committed listings in `folder`, or writes them.
@@ -72,5 +67,12 @@ fn routines_are_as_committed() {
 #[test]
 fn costs_are_as_claimed() {
     let wrong: Vec<String> = all_templates().iter().filter_map(claims::check_cost).collect();
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn debuggers_find_the_return_address() {
+    let wrong: Vec<String> =
+        routines::all().iter().filter_map(|(name, listing)| claims::check_return_address(name, listing)).collect();
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }

@@ -4,8 +4,9 @@ use golden::{Automaton, OnlyTte, bench};
 use kernel::call::{ClosePlan, OpenPlan, SimpleCode, cached_close, cached_open, console};
 use kernel::file::{NewNode, Node, Time, Volume, Window};
 use kernel::pipe::Pipe;
+use kernel::sound::{Activity, Channel, Format, Maker, Sound, synthesize};
 use kernel::tty::Tty;
-use machine::Channel;
+use machine::{Channel as Line, Machine};
 use statemachine::terminal::{COOK, EDIT, VT100};
 use statemachine::{Graph, product};
 
@@ -30,9 +31,47 @@ fn open_plan(path: &[u8], flags: u32) -> OpenPlan<'_> {
 
 fn listed(name: &str, entry: u64) -> (String, String) {
     let birth = bench().store.birth(entry).expect("live code");
+    let holes = birth.origins.iter().flat_map(|origin| origin.shape.holes);
+    let unknown = holes.filter(|hole| kernel::call::fact(bench(), birth.name, hole).is_none()).collect::<Vec<_>>();
+    assert!(unknown.is_empty(), "{name}: nobody wrote down what {unknown:?} stands for");
+    shown(name, entry)
+}
+
+/// The listing of a routine whose holes are words of a machine's own block.
+fn shown(name: &str, entry: u64) -> (String, String) {
+    let birth = bench().store.birth(entry).expect("live code");
     let mut code = vec![0; birth.bytes as usize];
     assert_eq!(bench().store.read(entry, &mut code), code.len());
     (name.to_string(), disassembly::routine(&birth, &code))
+}
+
+/// The handlers of samples, for the activities of table 3.4 and for all channels.
+fn handlers() -> Vec<(String, String)> {
+    let makers = bench().makers();
+    let sound = Sound::new(bench(), Some(makers)).expect("the bench has a sample clock");
+    let end = bench().sample_clock().expect("as above").end;
+    let [cd, ad, da] = Channel::ALL;
+    let silent = Activity::default();
+    let cd_in = silent.with(cd, Some(Format::Stereo));
+    let activities = [
+        silent,
+        cd_in,
+        cd_in.with(da, Some(Format::StereoOut)),
+        cd_in.with(ad, Some(Format::Linear)),
+        cd_in.with(ad, Some(Format::MuLaw)).with(da, Some(Format::StereoOut)),
+    ];
+    for channel in Channel::ALL {
+        // Makes the rings.
+        let format = [Format::Stereo, Format::Linear, Format::StereoOut][channel as usize];
+        sound.switch(channel, Some(format)).expect("memory");
+    }
+    let made = |maker, activity| {
+        let code = synthesize(&sound.words, &end, activity, maker, makers).expect("room for code");
+        let name = bench().store.birth(code.entry()).expect("live code").name;
+        listed(name, code.entry())
+    };
+    let synthesized = activities.map(|activity| made(Maker::Synthesized, activity));
+    synthesized.into_iter().chain([made(Maker::Assembler, silent)]).collect()
 }
 
 /// Name and listing of every routine.
@@ -49,9 +88,9 @@ pub fn all() -> Vec<(String, String)> {
     let open_null = cached_open(makers, &open_plan(b"/dev/null", 0), &OnlyTte).expect("room");
     let open_tty = cached_open(makers, &open_plan(b"/dev/tty", 2), &OnlyTte).expect("room");
     let close = cached_close(makers, &PLAN, slow).expect("room");
-    let console = console(Channel::StandardOutput, makers);
+    let console = console(Line::StandardOutput, makers);
     let terminal = Box::new(Tty::new(4096).expect("memory"));
-    let tty = terminal.synthesize(Some(Channel::Terminal), makers);
+    let tty = terminal.synthesize(Some(Line::Terminal), makers);
     let mut listings = vec![
         listed("pipe.read", pipe.read.expect("room").entry()),
         listed("pipe.write", pipe.write.expect("room").entry()),
@@ -68,8 +107,15 @@ pub fn all() -> Vec<(String, String)> {
         listed("call.open.tty", open_tty.entry()),
         listed("call.close", close.entry()),
     ];
+    listings.extend(handlers());
     // A thread's routines are one template each, filled with addresses that are not shown.
     for (name, template) in machine_pc::thread_templates() {
+        for hole in template.shape.holes {
+            assert!(
+                kernel::call::fact(bench(), name, hole).is_some(),
+                "{name}: nobody wrote down what {hole} stands for"
+            );
+        }
         listings.push((name.to_string(), format!("; {name}\n{}", disassembly::template(&template))));
     }
     listings.extend(machines());
@@ -90,7 +136,7 @@ fn machines() -> Vec<(String, String)> {
     ];
     let listing = |(name, graph)| {
         let machine = Automaton::new(name, graph);
-        listed(name, machine.entry())
+        shown(name, machine.entry())
     };
     named.map(listing).into()
 }

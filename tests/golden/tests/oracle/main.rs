@@ -12,6 +12,7 @@ mod dispatch;
 mod files;
 mod pipes;
 mod race;
+mod sounds;
 mod switch;
 
 use golden::Random;
@@ -35,15 +36,17 @@ fn main() {
     let mut devices = devices::Devices::new();
     let mut descriptors = descriptors::Descriptors::new();
     let mut dispatch = dispatch::Dispatch::new();
+    let mut sounds = sounds::Sounds::new();
     let mut switch = switch::Switch::new();
     for operation in 0..operations {
         race.operation = operation;
-        match race.random.below(19) {
+        match race.random.below(20) {
             0..6 => pipes.step(&mut race),
             6..12 => files.step(&mut race),
             12 => devices.step(&mut race),
             13 => dispatch.step(&mut race),
-            18 => switch.step(&mut race),
+            18 => sounds.step(&mut race),
+            19 => switch.step(&mut race),
             16.. => consoles.step(&mut race),
             _ => descriptors.step(&mut race),
         }

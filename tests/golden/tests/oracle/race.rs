@@ -56,6 +56,11 @@ impl Race {
         }
     }
 
+    /// Where the race stands, for the message of a failure.
+    pub fn place(&self) -> String {
+        format!("SYNTH_SEED={}, operation {}", self.seed, self.operation)
+    }
+
     pub fn count(&mut self, routine: &'static str, way: Way) {
         self.ways.entry(routine).or_default()[usize::from(way == Way::Slow)] += 1;
     }

@@ -102,6 +102,7 @@ fn program_cases(options: &Options, source: &str) -> Result<Vec<Case>, String> {
                 name: format!("{file}/{name}"),
                 shell: Shell::Busybox,
                 uses: vec![program.display().to_string()],
+                files: Vec::new(),
                 with: Vec::new(),
                 script: format!("\"$R/bin/{file}\" {name}; s=$?\necho still here | cat\nexit $s\n"),
             });
@@ -165,7 +166,12 @@ fn judge(case: &Case, expected: Ran, actual: Ran, homes: (&Path, &Path)) -> Resu
 
 fn missing(case: &Case) -> Option<&str> {
     let shell = if case.shell == Shell::Busybox { "busybox" } else { case.shell.word() };
-    case.uses.iter().map(String::as_str).chain([shell]).find(|program| find_program(program).is_none())
+    case.uses
+        .iter()
+        .map(String::as_str)
+        .chain([shell])
+        .find(|program| find_program(program).is_none())
+        .or_else(|| case.files.iter().map(String::as_str).find(|file| !Path::new(file).exists()))
 }
 
 /// The guest's root with all that the cases use, and the same folder of tests on both sides.
@@ -182,6 +188,9 @@ fn lay_out(work: &Path, host_home: &Path, cases: &[Case]) -> Result<Root, String
         }
         for program in &case.uses {
             add_program(&mut root, &[&guest_home, host_home], program)?;
+        }
+        for file in &case.files {
+            root.add_files(Path::new(file))?;
         }
     }
     Ok(root)

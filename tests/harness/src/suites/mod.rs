@@ -4,8 +4,11 @@ pub mod comparison;
 pub mod compiler;
 pub mod errors;
 pub mod fuzz;
+pub mod hosted;
 pub mod paper;
+pub mod seeing;
 pub mod shares;
+pub mod sound;
 pub mod streams;
 pub mod tty;
 
@@ -27,8 +30,11 @@ pub fn run(name: &str, options: &Options, tally: &mut Tally) -> Result<(), Strin
         "shares" => shares::run(options, tally),
         "streams" => streams::run_all(options, tally),
         "errors" => errors::run(options, tally),
+        "seeing" => seeing::run(options, tally),
         "fuzz" => fuzz::run(options, tally),
         "tty" => tty::run(options, tally),
+        "hosted" => hosted::run(options, tally),
+        "sound" => sound::run(options, tally),
         "compiler" => compiler::run(options, tally),
         "list" => comparison::list(options),
         "all" => all(options, tally),
@@ -36,7 +42,7 @@ pub fn run(name: &str, options: &Options, tally: &mut Tally) -> Result<(), Strin
     }
 }
 
-const ALL: [&str; 12] = [
+const ALL: &[&str] = &[
     "streams",
     "errors",
     "differential",
@@ -49,6 +55,9 @@ const ALL: [&str; 12] = [
     "shares",
     "compiler",
     "tty",
+    "sound",
+    "seeing",
+    "hosted",
 ];
 
 /// Each suite is tried even when one before it could not be.

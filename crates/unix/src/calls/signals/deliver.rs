@@ -9,7 +9,7 @@ use abi::process::{RLIMIT_CORE, WaitStatus};
 use kernel::space::{FaultKind, Resolved};
 use machine::{Exception, Registers, UserFault, VirtAddr};
 
-use super::stop;
+use super::{crash, stop};
 use crate::calls::{life, make_room, ptrace, take_starvation, trace};
 use crate::emulator::Unix;
 use crate::signal::deliver::{decide, take};
@@ -150,7 +150,11 @@ pub fn before_user(unix: &'static Unix, task: Arc<Task>, registers: &mut Registe
                 enter_handler(unix, &task, registers, &call);
             }
             Delivery::Stop { signal } => stop::stop_process(unix, &task, signal),
-            Delivery::Terminate { signal, core } => {
+            Delivery::Terminate { info, core } => {
+                if core {
+                    crash::tell(unix, &task, registers, &info);
+                }
+                let signal = info.signo;
                 let core = core && task.process.limits.borrow().0[RLIMIT_CORE as usize].0 > 0;
                 life::end_process(unix, &task.process, WaitStatus::Killed { signal: signal as u8, core });
             }

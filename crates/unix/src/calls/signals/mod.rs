@@ -7,10 +7,12 @@
 //!   descriptor.rs   signalfd
 //!   send.rs         into a queue, waking who must look
 //!   deliver.rs      before a thread goes back to its program; faults
+//!   crash.rs        what the host tool is told of a program that crashes
 //!   stop.rs         stopping and continuing
 //! ```
 
 mod actions;
+mod crash;
 mod deliver;
 mod descriptor;
 mod kill;

@@ -17,12 +17,15 @@ use kernel::tty::{Flow, Queue, WindowSize};
 
 use super::Entry;
 use crate::call::{Call, CallResult, int};
-use crate::files::{Body, OpenFile, PtyMaster, Terminal, TtyStream, device_stream};
+use crate::files::{Body, OpenFile, PtyMaster, Terminal, TtyStream, device_stream, sound_stream};
 
 /// What is open when a character device is opened. Errors: `ENXIO`; those of [`crate::files::Terminals::open`].
 pub fn open_device(call: &Call<'_>, device: (u32, u32), flags: u32) -> Result<Body, Errno> {
     if let Some(stream) = device_stream(device.0, device.1) {
         return Ok(Body::Stream(stream));
+    }
+    if let Some(stream) = sound_stream(call.unix.sound.as_ref(), device.0, device.1) {
+        return stream.map(Body::Stream);
     }
     let opened = call.unix.terminals.open(call.task, call.unix, device, flags)?;
     Ok(Body::Stream(opened.ok_or(Errno::ENXIO)?))

@@ -66,7 +66,7 @@ fn process_one_dies_like_any_other() {
     let (mut actions, mut thread) = (Actions::new(), Pending::new());
     thread.post(&SigInfo::kernel(SIGINT), 1).expect("a signal");
     let delivery = deliver(&mut thread, &ThreadMask::default(), &mut actions);
-    assert_eq!(delivery, Delivery::Terminate { signal: SIGINT, core: false });
+    assert_eq!(delivery, Delivery::Terminate { info: SigInfo::kernel(SIGINT), core: false });
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn a_fault_that_cannot_be_handled_kills() {
         force(&fault, how, &mut actions, &mut mask, &mut thread);
         let delivery = deliver(&mut thread, &mask, &mut actions);
         assert_eq!(matches!(delivery, Delivery::Handler(_)), handles);
-        assert_eq!(delivery == Delivery::Terminate { signal: SIGSEGV, core: true }, !handles);
+        assert_eq!(delivery == Delivery::Terminate { info: fault, core: true }, !handles);
     }
 }
 

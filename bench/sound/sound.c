@@ -1,0 +1,170 @@
+/* The Sound-IO device server, from a program.
+ *
+ * usage: sound raise ROUNDS COUNT      raises the interrupt COUNT times for each maker and activity, ROUNDS times in turn;
+ *                                      prints a line each: maker, channels, handler bytes, picoseconds an interrupt in the
+ *                                      fastest and in the median round
+ *        sound call ROUNDS COUNT       the same, calling the handler as a procedure, where the machine can do so
+ *        sound live FRAMES             reads so many frames of the CD at full rate, while other channels open and close and
+ *                                      the handler is replaced; counts what is missing
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MAKERS = 3, ACTIVITIES = 5, ROUNDS_MAX = 101 };
+static const char *const makers[MAKERS] = {"synthesized", "assembler", "compiled"};
+static const char *const activities[ACTIVITIES] = {"none", "cd", "cd+da", "cd+ad", "cd+ad.ulaw"};
+
+static void fail(const char *what)
+{
+    perror(what);
+    exit(1);
+}
+
+static int control(void)
+{
+    int fd = open("/dev/sound", O_RDWR);
+    if (fd < 0)
+        fail("/dev/sound");
+    return fd;
+}
+
+static void order(int fd, const char *words)
+{
+    if (write(fd, words, strlen(words)) != (ssize_t)strlen(words))
+        fail(words);
+}
+
+/* The number behind `key` in what the server tells; -1 if it tells no such thing. */
+static long long told(int fd, const char *key)
+{
+    char text[1024];
+    ssize_t bytes = read(fd, text, sizeof text - 1);
+    if (bytes < 0)
+        fail("read /dev/sound");
+    text[bytes] = 0;
+    const char *at = strstr(text, key);
+    return at ? atoll(at + strlen(key)) : -1;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    long long x = *(const long long *)a, y = *(const long long *)b;
+    return (x > y) - (x < y);
+}
+
+static long long once(const char *how, const char *activity, int count)
+{
+    char words[64];
+    int fd = control();
+    snprintf(words, sizeof words, "%s %s %d", how, activity, count);
+    order(fd, words);
+    long long ns = told(fd, " ns ");
+    close(fd);
+    return ns * 1000 / count;
+}
+
+static int measure(const char *how, int rounds, int count)
+{
+    static long long found[MAKERS][ACTIVITIES][ROUNDS_MAX];
+    if (rounds < 1 || rounds > ROUNDS_MAX)
+        return 2;
+    for (int round = 0; round < rounds; round++)
+        for (int maker = 0; maker < MAKERS; maker++) {
+            char words[64];
+            int fd = control();
+            snprintf(words, sizeof words, "handler %s", makers[maker]);
+            order(fd, words);
+            close(fd);
+            for (int activity = 0; activity < ACTIVITIES; activity++)
+                found[maker][activity][round] = once(how, activities[activity], count);
+        }
+    for (int maker = 0; maker < MAKERS; maker++)
+        for (int activity = 0; activity < ACTIVITIES; activity++) {
+            long long *of = found[maker][activity];
+            qsort(of, rounds, sizeof *of, by_size);
+            printf("%s %s %lld %lld\n", makers[maker], activities[activity], of[0], of[rounds / 2]);
+        }
+    return 0;
+}
+
+/* Reads some frames and looks whether each follows the one before. Returns how many came. */
+static long read_frames(int cd, uint32_t *next, long *missing)
+{
+    uint32_t frames[512];
+    ssize_t bytes = read(cd, frames, sizeof frames);
+    if (bytes < 0)
+        fail("read /dev/cd");
+    for (ssize_t i = 0; i < bytes / 4; i++) {
+        if (*next != 0 && frames[i] != *next)
+            *missing += (long)(frames[i] - *next);
+        *next = frames[i] + 1;
+    }
+    return bytes / 4;
+}
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000000000LL + now.tv_nsec;
+}
+
+/* Opens and closes the other channels in turn, so that each frame may be served by another handler. */
+static void replace(long turn)
+{
+    static const char *const names[3] = {"/dev/da", "/dev/ad", "/dev/ad.ulaw"};
+    static int open_now = -1;
+    if (open_now >= 0)
+        close(open_now);
+    int kind = turn % 3;
+    open_now = open(names[kind], kind == 0 ? O_WRONLY : O_RDONLY);
+    if (open_now < 0)
+        fail(names[kind]);
+    static const uint32_t silence[64];
+    if (kind == 0 && write(open_now, silence, sizeof silence) != sizeof silence)
+        fail("write /dev/da");
+}
+
+static int live(long wanted)
+{
+    int cd = open("/dev/cd", O_RDONLY);
+    if (cd < 0)
+        fail("/dev/cd");
+    int fd = control();
+    long long millihertz = told(fd, "millihertz ");
+    close(fd);
+    uint32_t next = 0;
+    long missing = 0, frames = 0, turns = 0;
+    frames += read_frames(cd, &next, &missing);
+    int64_t start = now_ns();
+    uint32_t first = next;
+    while (frames < wanted) {
+        replace(turns++);
+        frames += read_frames(cd, &next, &missing);
+    }
+    int64_t ns = now_ns() - start;
+    long long due = ns / 1000 * millihertz / 1000000000LL, came = next - first;
+    fd = control();
+    long long made = told(fd, "handlers_made ");
+    close(fd);
+    printf("%ld frames, %ld missing, %ld channels opened, %lld handlers made\n", frames, missing, turns, made);
+    printf("%lld frames due by the clock, %lld came\n", due, came);
+    /* A frame may be read just before or just after the clock. */
+    return missing != 0 || made < turns || came + 8 < due || came > due + 600;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 4 && (!strcmp(argv[1], "raise") || !strcmp(argv[1], "call")))
+        return measure(argv[1], atoi(argv[2]), atoi(argv[3]));
+    if (argc == 3 && !strcmp(argv[1], "live"))
+        return live(atol(argv[2]));
+    fputs("usage: sound raise|call ROUNDS COUNT | sound live FRAMES\n", stderr);
+    return 2;
+}

@@ -1,0 +1,257 @@
+//! One channel: a ring, its two counts, and what a place holds.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use abi::Errno;
+use machine::KernelCell;
+
+/// Places in a ring: as many as 16 bits can name, so that handlers need no mask. 1.5 seconds.
+pub const RING_PLACES: u32 = 1 << 16;
+
+/// The server's channels.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Channel {
+    CdIn,
+    AdIn,
+    DaOut,
+}
+
+impl Channel {
+    pub const ALL: [Channel; 3] = [Channel::CdIn, Channel::AdIn, Channel::DaOut];
+}
+
+/// What one place of a ring holds, and which way it goes. The numbers are known to the generic handler in assembly.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Format {
+    /// Two 16-bit samples from the CD.
+    Stereo = 1,
+    /// One 16-bit sample from the A/D converter.
+    Linear = 2,
+    /// The same in 8 bits (ITU-T G.711).
+    MuLaw = 3,
+    /// Two 16-bit samples for the D/A converter.
+    StereoOut = 4,
+}
+
+impl Format {
+    /// Bytes of a place.
+    pub fn bytes(self) -> usize {
+        match self {
+            Format::Stereo | Format::StereoOut => 4,
+            Format::Linear => 2,
+            Format::MuLaw => 1,
+        }
+    }
+
+    fn of(number: u32) -> Option<Format> {
+        [Format::Stereo, Format::Linear, Format::MuLaw, Format::StereoOut].into_iter().find(|f| *f as u32 == number)
+    }
+}
+
+/// Which channels are active, and in which format.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Activity([Option<Format>; 3]);
+
+impl Activity {
+    pub fn format(self, channel: Channel) -> Option<Format> {
+        self.0[channel as usize]
+    }
+
+    pub fn with(mut self, channel: Channel, format: Option<Format>) -> Activity {
+        self.0[channel as usize] = format;
+        self
+    }
+
+    pub fn is_silent(self) -> bool {
+        self.0 == [None; 3]
+    }
+}
+
+/// The words of a channel that handlers know by address.
+#[repr(C)]
+#[derive(Default)]
+pub struct ChannelWords {
+    /// A [`Format`], or 0 while the channel is off.
+    pub format: AtomicU32,
+    /// Places filled so far. Written by the handler of an input, by the program's side of an output.
+    pub head: AtomicU32,
+    /// Places taken so far. Written by the other side.
+    pub tail: AtomicU32,
+    /// Places that were written over before anybody had read them.
+    lost: AtomicU32,
+    /// The device's count when the channel was switched on.
+    pub started: AtomicU32,
+    /// Address of the ring, and of the table from 14-bit samples to µ-law.
+    pub ring_at: AtomicU64,
+    pub table_at: AtomicU64,
+    ring: KernelCell<Option<Memory>>,
+}
+
+/// Four-byte places, and the table of µ-law behind them. Smaller places are packed.
+struct Memory {
+    places: Box<[AtomicU32]>,
+    table: Box<[u8]>,
+}
+
+const TABLE_BYTES: usize = 1 << 14;
+
+fn memory() -> Result<Memory, Errno> {
+    let mut places = Vec::new();
+    places.try_reserve_exact(RING_PLACES as usize).map_err(|_| Errno::ENOMEM)?;
+    places.resize_with(RING_PLACES as usize, || AtomicU32::new(0));
+    let mut table = Vec::new();
+    table.try_reserve_exact(TABLE_BYTES).map_err(|_| Errno::ENOMEM)?;
+    table.extend((0..TABLE_BYTES).map(|sample| mu_law((sample << 2) as u16 as i16)));
+    Ok(Memory { places: places.into_boxed_slice(), table: table.into_boxed_slice() })
+}
+
+impl Memory {
+    /// The word that holds a place, how far it is shifted there, and the mask of a place.
+    fn word(&self, count: u32, format: Format) -> (&AtomicU32, usize, u32) {
+        let byte = (count % RING_PLACES) as usize * format.bytes();
+        (&self.places[byte / 4], byte % 4 * 8, u32::MAX >> (32 - format.bytes() * 8))
+    }
+
+    fn get(&self, count: u32, format: Format) -> u32 {
+        let (word, shift, mask) = self.word(count, format);
+        word.load(Ordering::Relaxed) >> shift & mask
+    }
+
+    fn put(&self, count: u32, format: Format, value: u32) {
+        let (word, shift, mask) = self.word(count, format);
+        let others = word.load(Ordering::Relaxed) & !(mask << shift);
+        word.store(others | (value & mask) << shift, Ordering::Relaxed);
+    }
+}
+
+impl ChannelWords {
+    /// Memory for the ring, unless it is there.
+    pub(super) fn allocate(&self) -> Result<(), Errno> {
+        if self.ring.borrow().is_none() {
+            let memory = memory()?;
+            self.ring_at.store(memory.places.as_ptr() as u64, Ordering::Relaxed);
+            self.table_at.store(memory.table.as_ptr() as u64, Ordering::Relaxed);
+            *self.ring.borrow_mut() = Some(memory);
+        }
+        Ok(())
+    }
+
+    /// Empties the ring; `device`: the device's count.
+    pub(super) fn restart(&self, device: u32) {
+        self.head.store(0, Ordering::Relaxed);
+        self.tail.store(0, Ordering::Relaxed);
+        self.lost.store(0, Ordering::Relaxed);
+        self.started.store(device, Ordering::Relaxed);
+    }
+
+    /// Gives an output all the samples that there is room for.
+    pub(super) fn fill_up(&self, format: Option<Format>) {
+        if format == Some(Format::StereoOut) {
+            self.head.store(self.tail.load(Ordering::Relaxed).wrapping_add(RING_PLACES), Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn set_format(&self, format: Option<Format>) {
+        self.format.store(format.map_or(0, |format| format as u32), Ordering::Relaxed);
+    }
+
+    /// Places that are filled and not taken.
+    pub fn fill(&self) -> u32 {
+        self.head.load(Ordering::Acquire).wrapping_sub(self.tail.load(Ordering::Acquire))
+    }
+
+    /// Interrupts since an output was switched on that found no sample; `device`: the device's count.
+    pub fn dry(&self, device: u32) -> u32 {
+        let interrupts = device.wrapping_sub(self.started.load(Ordering::Relaxed));
+        interrupts.wrapping_sub(self.tail.load(Ordering::Relaxed))
+    }
+
+    /// One interrupt for this channel, whatever its format.
+    pub(super) fn serve(&self, sample: u32, analog_out: &AtomicU32) {
+        let Some(format) = Format::of(self.format.load(Ordering::Relaxed)) else { return };
+        if format == Format::StereoOut {
+            if self.fill() > 0 {
+                let tail = self.tail.load(Ordering::Relaxed);
+                analog_out.store(self.get(tail, format), Ordering::Relaxed);
+                self.tail.store(tail.wrapping_add(1), Ordering::Relaxed);
+            }
+            return;
+        }
+        let head = self.head.load(Ordering::Relaxed);
+        let value = if format == Format::MuLaw { mu_law(sample as u16 as i16).into() } else { sample };
+        self.put(head, format, value);
+        self.head.store(head.wrapping_add(1), Ordering::Relaxed);
+    }
+
+    fn get(&self, count: u32, format: Format) -> u32 {
+        self.ring.borrow().as_ref().map_or(0, |memory| memory.get(count, format))
+    }
+
+    fn put(&self, count: u32, format: Format, value: u32) {
+        if let Some(memory) = &*self.ring.borrow() {
+            memory.put(count, format, value);
+        }
+    }
+
+    /// Places that were lost because the reader was late.
+    pub fn lost(&self) -> u32 {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    /// Takes places out of an input's ring, as bytes; returns how many bytes.
+    pub fn take(&self, format: Format, into: &mut [u8]) -> usize {
+        let head = self.head.load(Ordering::Acquire);
+        if self.fill() > RING_PLACES {
+            let first = head.wrapping_sub(RING_PLACES);
+            let lost = first.wrapping_sub(self.tail.load(Ordering::Relaxed));
+            self.lost.store(self.lost().wrapping_add(lost), Ordering::Relaxed);
+            self.tail.store(first, Ordering::Relaxed);
+        }
+        let tail = self.tail.load(Ordering::Relaxed);
+        let count = (head.wrapping_sub(tail) as usize).min(into.len() / format.bytes());
+        let ring = self.ring.borrow();
+        let Some(memory) = &*ring else { return 0 };
+        let places = (0..count).map(|at| memory.get(tail.wrapping_add(at as u32), format));
+        // Interrupts are off here, and the next sample is near: each size has a loop of its own.
+        match format.bytes() {
+            4 => into.chunks_exact_mut(4).zip(places).for_each(|(to, place)| to.copy_from_slice(&place.to_le_bytes())),
+            2 => {
+                let places = places.map(|place| (place as u16).to_le_bytes());
+                into.chunks_exact_mut(2).zip(places).for_each(|(to, place)| to.copy_from_slice(&place));
+            }
+            _ => into.iter_mut().zip(places).for_each(|(to, place)| *to = place as u8),
+        }
+        self.tail.store(tail.wrapping_add(count as u32), Ordering::Release);
+        count * format.bytes()
+    }
+
+    /// Puts samples into an output's ring; returns how many bytes had room.
+    pub fn add(&self, from: &[u8]) -> usize {
+        let format = Format::StereoOut;
+        let head = self.head.load(Ordering::Relaxed);
+        let count = ((RING_PLACES - self.fill()) as usize).min(from.len() / format.bytes());
+        let ring = self.ring.borrow();
+        let Some(memory) = &*ring else { return 0 };
+        for (at, frame) in from.chunks_exact(format.bytes()).take(count).enumerate() {
+            let value = frame.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
+            memory.put(head.wrapping_add(at as u32), format, value);
+        }
+        self.head.store(head.wrapping_add(count as u32), Ordering::Release);
+        count * format.bytes()
+    }
+}
+
+/// A sample in 8 bits: sign, three bits of exponent, four of fraction, all inverted (ITU-T G.711, µ-law).
+pub fn mu_law(sample: i16) -> u8 {
+    const BIAS: u32 = 33;
+    const MOST: u32 = 8158;
+    // Of the 16 bits, 14 count.
+    let value = i32::from(sample) >> 2;
+    let sign = if value < 0 { 0x80 } else { 0 };
+    let magnitude = value.unsigned_abs().min(MOST) + BIAS;
+    let exponent = 26 - magnitude.leading_zeros();
+    let fraction = magnitude >> (exponent + 1) & 15;
+    !(sign | (exponent << 4) as u8 | fraction as u8)
+}

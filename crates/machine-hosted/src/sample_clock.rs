@@ -1,0 +1,147 @@
+//! The sample clock of a machine without interrupts: it comes only when it is raised, to measure handlers.
+//!
+//! Raising it does what a processor does that takes an interrupt without a change of privilege: it stores the frame and
+//! jumps. What a real interrupt costs beside that is not here.
+
+use core::arch::{asm, global_asm};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use machine::{Fragment, SampleClock};
+use synth::{Abs32, template};
+
+use machine_x86::upcalls;
+
+static END_OF_INTERRUPT: AtomicU32 = AtomicU32::new(0);
+
+global_asm!(
+    r#"
+    .pushsection .data
+    .balign 8
+    .globl hosted_sample_slot
+    hosted_sample_slot: .quad hosted_sample_compiled
+    .popsection
+
+    .pushsection .text
+    .balign 16
+    .globl hosted_sample_entry
+    hosted_sample_entry:
+        jmp qword ptr [rip + hosted_sample_slot]
+
+    /* As the pc's, less what it does with CR0: saves what compiled code may use. */
+    .macro sample_in_compiled_code
+        push rax
+        push rcx
+        push rdx
+        push rsi
+        push rdi
+        push r8
+        push r9
+        push r10
+        push r11
+        push rbp
+        mov rbp, rsp
+        cld
+        sub rsp, 512
+        and rsp, -64
+        fxsave64 [rsp]
+        call hosted_sample_in_rust
+        fxrstor64 [rsp]
+        mov rsp, rbp
+        pop rbp
+        pop r11
+        pop r10
+        pop r9
+        pop r8
+        pop rdi
+        pop rsi
+        pop rdx
+        pop rcx
+        pop rax
+        mov dword ptr [rip + {end_of_interrupt}], 0
+    .endm
+    .balign 16
+    .globl hosted_sample_compiled
+    hosted_sample_compiled:
+        sample_in_compiled_code
+        iretq
+    .balign 16
+    .globl hosted_sample_procedure
+    hosted_sample_procedure:
+        sample_in_compiled_code
+        ret
+    .popsection
+"#,
+    end_of_interrupt = sym END_OF_INTERRUPT,
+);
+
+unsafe extern "C" {
+    static hosted_sample_compiled: u8;
+    static hosted_sample_procedure: u8;
+    static hosted_sample_slot: AtomicU64;
+}
+
+template! {
+    /// Ends a handler of samples: a store where the pc tells its interrupt controller, and back. Cost: 2 instructions.
+    pub struct EndOfSample { end_of_interrupt: Abs32 }
+    "mov dword ptr [{end_of_interrupt}], 0",
+    "iretq",
+}
+
+template! {
+    /// Ends a handler that is called as a procedure. Cost: 2 instructions.
+    pub struct EndOfProcedure { end_of_interrupt: Abs32 }
+    "mov dword ptr [{end_of_interrupt}], 0",
+    "ret",
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn hosted_sample_in_rust() {
+    upcalls().sample();
+}
+
+pub fn find() -> SampleClock {
+    let end_of_interrupt = Abs32((&raw const END_OF_INTERRUPT) as u64);
+    let procedure_end = Fragment { template: EndOfProcedure::template(), holes: [end_of_interrupt.into()].into() };
+    SampleClock {
+        slot: (&raw const hosted_sample_slot) as u64,
+        end: Fragment { template: EndOfSample::template(), holes: [end_of_interrupt.into()].into() },
+        compiled: (&raw const hosted_sample_compiled) as u64,
+        as_procedure: Some((procedure_end, (&raw const hosted_sample_procedure) as u64)),
+    }
+}
+
+pub fn bind(entry: u64) {
+    // SAFETY: the slot is an aligned word that lives forever; the entry is code that ends as an interrupt does.
+    unsafe { hosted_sample_slot.store(entry, Ordering::Release) };
+}
+
+pub fn raise(count: u32) {
+    for _ in 0..count {
+        // SAFETY: the frame is what `iretq` takes (SDM vol. 2A, IRET): it comes back behind the jump with the same
+        // selectors, flags and stack. The handler keeps all registers.
+        unsafe {
+            asm!(
+                "mov {stack}, rsp",
+                "mov {selector:e}, ss",
+                "push {selector}",
+                "push {stack}",
+                "pushfq",
+                "mov {selector:e}, cs",
+                "push {selector}",
+                "lea {stack}, [rip + 72f]",
+                "push {stack}",
+                "jmp hosted_sample_entry",
+                "72:",
+                stack = out(reg) _,
+                selector = out(reg) _,
+            );
+        }
+    }
+}
+
+pub fn call(entry: u64, count: u32) {
+    for _ in 0..count {
+        // SAFETY: the handler keeps all registers but the flags, and ends with `ret`.
+        unsafe { asm!("call {}", in(reg) entry) };
+    }
+}

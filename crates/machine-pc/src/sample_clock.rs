@@ -1,0 +1,156 @@
+//! The sample clock: the interval timer (Intel 8254), whose interrupt goes through a slot of its own.
+//!
+//! The processor's own timer belongs to the scheduler; this one counts 1,193,182 ticks a second and divides them by a whole
+//! number, so 44,100 becomes 44,192.
+
+use core::arch::{asm, global_asm};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use machine::{Fragment, SampleClock};
+use synth::{Abs32, Template, template};
+
+use crate::apic;
+use crate::frames::FRAMES;
+use crate::layout::NEAR_APIC;
+use crate::paging::{NO_EXECUTE, WRITE, map_kernel};
+use crate::registers::out8;
+use crate::trap::SAMPLE_VECTOR;
+
+/// Ticks of the 8254 in a second.
+const TICKS_HZ: u64 = 1_193_182;
+/// Where the timer's interrupt arrives at the I/O APIC (the ISA line 0).
+const LINE: u32 = 2;
+/// Page attribute: not cached (SDM vol. 3A, 4.9).
+const NOT_CACHED: u64 = 1 << 4;
+
+global_asm!(
+    r#"
+    .pushsection .data
+    .balign 8
+    .globl sample_slot
+    sample_slot: .quad sample_compiled
+    .popsection
+
+    .pushsection .text
+    .balign 16
+    .globl sample_entry
+    sample_entry:
+        jmp qword ptr [rip + sample_slot]
+
+    /* Saves what compiled code may use: the C convention's registers and the vector registers' lower parts. They may be
+       the program's or, with TS set, another thread's. */
+    .balign 16
+    .globl sample_compiled
+    sample_compiled:
+        push rax
+        push rcx
+        push rdx
+        push rsi
+        push rdi
+        push r8
+        push r9
+        push r10
+        push r11
+        push rbx
+        push rbp
+        mov rbp, rsp
+        cld
+        mov rbx, cr0
+        clts
+        sub rsp, 512
+        and rsp, -64
+        fxsave64 [rsp]
+        call sample_in_rust
+        fxrstor64 [rsp]
+        mov cr0, rbx
+        mov rsp, rbp
+        pop rbp
+        pop rbx
+        pop r11
+        pop r10
+        pop r9
+        pop r8
+        pop rdi
+        pop rsi
+        pop rdx
+        pop rcx
+        pop rax
+        mov dword ptr [{near_apic} + {eoi}], 0
+        iretq
+    .popsection
+"#,
+    near_apic = const NEAR_APIC as i32,
+    eoi = const apic::EOI,
+);
+
+unsafe extern "C" {
+    static sample_entry: u8;
+    static sample_compiled: u8;
+    static sample_slot: AtomicU64;
+}
+
+template! {
+    /// Ends a handler of samples: tells the interrupt controller, goes back to what was interrupted. Cost: 2 instructions.
+    pub struct EndOfSample { end_of_interrupt: Abs32 }
+    "mov dword ptr [{end_of_interrupt}], 0",
+    "iretq",
+}
+
+/// For the golden listings.
+pub fn templates() -> [Template; 1] {
+    [EndOfSample::template()]
+}
+
+/// What the interrupt gate leads to.
+pub fn entry() -> u64 {
+    (&raw const sample_entry) as u64
+}
+
+/// Maps the local APIC where handlers reach it; `None` without memory for the tables.
+pub fn find() -> Option<SampleClock> {
+    static IS_MAPPED: AtomicBool = AtomicBool::new(false);
+    if !IS_MAPPED.load(Ordering::Relaxed) {
+        // SAFETY: the page is a device's registers, which only this crate and handlers that end with our fragment touch.
+        unsafe { map_kernel(NEAR_APIC, apic::LOCAL, WRITE | NO_EXECUTE | NOT_CACHED, &FRAMES) }.ok()?;
+        IS_MAPPED.store(true, Ordering::Relaxed);
+    }
+    let end_of_interrupt = Abs32(NEAR_APIC + apic::EOI);
+    Some(SampleClock {
+        slot: (&raw const sample_slot) as u64,
+        end: Fragment { template: EndOfSample::template(), holes: [end_of_interrupt.into()].into() },
+        compiled: (&raw const sample_compiled) as u64,
+        as_procedure: None,
+    })
+}
+
+pub fn bind(entry: u64) {
+    // SAFETY: the slot is an aligned word that lives forever; the entry is code that ends as an interrupt does.
+    unsafe { sample_slot.store(entry, Ordering::Release) };
+}
+
+/// Starts the timer at about `hertz`, or stops it at 0; returns thousandths of an interrupt a second.
+pub fn run(hertz: u32) -> u64 {
+    /// Channel 0, both bytes of the divisor, rate generator (82C54 data sheet, control word).
+    const RATE_GENERATOR: u8 = 0x34;
+    if hertz == 0 {
+        apic::route_edge(LINE, None);
+        return 0;
+    }
+    let divisor = (TICKS_HZ / u64::from(hertz)).clamp(2, 0xFFFF);
+    // SAFETY: ports 0x40 and 0x43 are the 8254 on every PC; nobody else uses it.
+    unsafe {
+        out8(0x43, RATE_GENERATOR);
+        out8(0x40, divisor as u8);
+        out8(0x40, (divisor >> 8) as u8);
+    }
+    apic::route_edge(LINE, Some(SAMPLE_VECTOR));
+    TICKS_HZ * 1000 / divisor
+}
+
+/// Raises the interrupt by hand; the end of interrupt that the handler sends ends nothing then.
+pub fn raise(count: u32) {
+    for _ in 0..count {
+        // SAFETY: the gate leads to a handler that keeps all registers and comes back; the kernel has no red zone.
+        unsafe { asm!("int {}", const SAMPLE_VECTOR) };
+    }
+}

@@ -1,0 +1,44 @@
+//! The Sound-IO device server at full rate: no sample is lost while handlers are replaced.
+
+use std::fs;
+use std::process::Command;
+use std::time::Duration;
+
+use crate::options::Options;
+use crate::process;
+use crate::report::Tally;
+use crate::side::runner_command;
+
+/// A second of the CD.
+const FRAMES: &str = "44100";
+
+/// # Errors
+/// When the program cannot be built.
+pub fn run(options: &Options, tally: &mut Tally) -> Result<(), String> {
+    let folder = options.repo.join("target/tests");
+    fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let program = folder.join("sound").display().to_string();
+    let source = options.repo.join("bench/sound/sound.c").display().to_string();
+    let built = Command::new("gcc").args(["-O", "-Wall", "-static", "-o", &program, &source]).output();
+    let built = built.map_err(|error| format!("cannot run gcc: {error}"))?;
+    if !built.status.success() {
+        return Err(String::from_utf8_lossy(&built.stderr).into_owned());
+    }
+    tally.record("sound/no_sample_is_lost_while_handlers_are_replaced", live(options, &program));
+    Ok(())
+}
+
+/// The hosted machine's clock does not run by itself, and says so.
+fn live(options: &Options, program: &str) -> Result<(), String> {
+    let is_hosted = options.runner.iter().any(|word| word == "--hosted");
+    let mut command = runner_command(&options.runner);
+    // By instructions, so that a busy host delivers all interrupts.
+    command.args(if is_hosted { &[][..] } else { &["--icount"] }).args([program, "live", FRAMES]);
+    let outcome = process::run(command, Vec::new(), options.case_timeout.max(Duration::from_secs(120)))?;
+    let told = [outcome.stdout.as_slice(), &outcome.stderr].concat();
+    let as_wanted = match is_hosted {
+        true => outcome.status == 1 && String::from_utf8_lossy(&told).contains("No such device or address"),
+        false => outcome.status == 0,
+    };
+    if as_wanted { Ok(()) } else { Err(format!("status {}: {}", outcome.status, told.escape_ascii())) }
+}

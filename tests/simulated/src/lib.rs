@@ -1,0 +1,13 @@
+//! The kernel and the emulator on the simulated machine: one seed, one run.
+
+mod activities;
+mod boot;
+mod calls;
+mod ring;
+pub mod scene;
+
+pub use boot::run;
+pub use calls::Calls;
+pub use ring::check_ring;
+
+pub use machine_sim::{COMPUTE, End, Outcome, Plan, Program, Random, User, entry};
