@@ -51,6 +51,7 @@ pub fn fact(machine: &dyn machine::Machine, routine: &str, hole: &str) -> Option
         Some("tty") => crate::tty::FACTS,
         Some("call") => open::FACTS,
         Some("trace") => crate::trace::FACTS,
+        Some("sound") => crate::sound::FACTS,
         _ => &[],
     };
     let mut lists = [family, routine::FACTS, machine::THREAD_FACTS, machine.facts()].into_iter();

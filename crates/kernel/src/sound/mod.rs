@@ -37,7 +37,7 @@ use crate::call::Makers;
 
 pub use channel::{Activity, Channel, ChannelWords, Format, RING_PLACES, mu_law};
 pub use handler::{Maker, SampleHandler, synthesize};
-pub use template::templates;
+pub use template::{FACTS, templates};
 
 /// Interrupts a second, as CDs have it.
 pub const HERTZ: u32 = 44_100;

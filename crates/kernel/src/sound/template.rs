@@ -5,7 +5,7 @@
 
 use core::mem::offset_of;
 
-use synth::{Template, template};
+use synth::{Fact, Template, template};
 
 use super::SoundWords;
 use super::channel::ChannelWords;
@@ -165,6 +165,18 @@ template! {
     "pop rbx",
     "pop rax",
 }
+
+/// What the handlers' holes stand for.
+pub const FACTS: &[Fact] = &[
+    Fact::word("device", "the device's sample: interrupts so far", "never"),
+    Fact::word("analog_out", "the last sample for the loudspeaker", "never"),
+    Fact::word("head", "places of the ring filled so far", "a channel opens or closes"),
+    Fact::word("tail", "places of the ring taken so far", "a channel opens or closes"),
+    Fact::value("ring", "the channel's ring", "a channel opens or closes"),
+    Fact::value("table", "from 14-bit samples to µ-law", "a channel opens or closes"),
+    Fact::value("words", "the server's words", "never"),
+    Fact::word("end_of_interrupt", "register of the interrupt controller", "never"),
+];
 
 /// For the golden listings.
 pub fn templates() -> [Template; 8] {

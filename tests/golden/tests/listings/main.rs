@@ -20,9 +20,16 @@ fn root() -> PathBuf {
 /// Every template of the kernel and of the pc machine.
 fn all_templates() -> Vec<Template> {
     let threads = machine_pc::thread_templates().map(|(_, template)| template);
-    let sound = [kernel::sound::templates().as_slice(), &machine_pc::sample_templates()].concat();
-    let calls = [machine_pc::call_templates().as_slice(), &machine_pc::transmit_templates()].concat();
-    [kernel::call::templates(), sound, calls, threads.to_vec(), statemachine::templates().to_vec()].concat()
+    [
+        kernel::call::templates().as_slice(),
+        &kernel::sound::templates(),
+        &machine_pc::sample_templates(),
+        &machine_pc::call_templates(),
+        &machine_pc::transmit_templates(),
+        &threads,
+        &statemachine::templates(),
+    ]
+    .concat()
 }
 
 /// Compares with the committed listings in `folder`, or writes them.
