@@ -76,6 +76,9 @@ fn handlers() -> Vec<(String, String)> {
 
 /// Name and listing of every routine.
 pub fn all() -> Vec<(String, String)> {
+    // Kernel cells are for one processor at a time, and tests are threads.
+    static ONE_AT_A_TIME: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let _held = ONE_AT_A_TIME.lock().unwrap_or_else(|broken| broken.into_inner());
     bench().use_pc_fragments();
     let (makers, slow) = (bench().makers(), bench().slow_direct());
     let pipe = Pipe::new(Some(makers)).expect("memory").code().expect("room for code");
