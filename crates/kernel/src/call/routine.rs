@@ -176,6 +176,8 @@ pub const FACTS: &[Fact] = &[
     Fact::value("slow_one", "way to the Rust twin that makes rdx 1 again", "never"),
     Fact::value("slow_many", "way to the Rust twin that gives three registers back", "never"),
     Fact::value("many", "the part for any number of bytes", "never"),
+    Fact::value("empty", "way to the Rust twin when there is nothing to take", "never"),
+    Fact::value("full", "way to the Rust twin when there is no room", "never"),
     Fact::value("none", "way to the Rust twin when the device has no room", "never"),
     Fact::value("number", "number of the call that the Rust twin does", "never"),
     Fact::value("most", "most bytes that the routine does at once, or one less", "never"),

@@ -127,13 +127,13 @@ pub fn all() -> Vec<(String, String)> {
 /// The machines of a terminal, alone and as products.
 fn machines() -> Vec<(String, String)> {
     let [edit, cook, vt100] = [&EDIT, &COOK, &VT100].map(Graph::of);
-    let shown = product(&cook, &vt100).expect("a product");
+    let joined = product(&cook, &vt100).expect("a product");
     let echoed = product(&edit, &cook).expect("a product");
     let named = [
         ("machine.edit", &edit),
         ("machine.cook", &cook),
         ("machine.vt100", &vt100),
-        ("machine.cook_vt100", &shown),
+        ("machine.cook_vt100", &joined),
         ("machine.edit_cook", &echoed),
     ];
     let listing = |(name, graph)| {
