@@ -14,6 +14,7 @@ mod cpu;
 mod frames;
 mod heap;
 mod layout;
+mod nesting;
 mod paging;
 mod pvh;
 mod registers;
@@ -160,6 +161,7 @@ impl Threads for PcMachine {
     }
 
     fn switch_out(&self) -> SwitchOut {
+        nesting::close();
         machine_x86::switch_out::<PcGround>()
     }
 

@@ -5,7 +5,7 @@ use machine_x86::{USER_LIMIT, current_by_stack, landing, upcalls};
 
 use crate::registers::read_cr2;
 use crate::trap::{DEVICE_VECTOR, SPURIOUS_VECTOR, TIMER_VECTOR};
-use crate::{STORE, apic, start, the};
+use crate::{STORE, apic, nesting, start, the};
 
 const PAGE_FAULT: u64 = 14;
 /// Page-fault error code (SDM vol. 3A, 4.7).
@@ -26,11 +26,14 @@ fn access(error: u64) -> Access {
 
 #[unsafe(no_mangle)]
 extern "C" fn call_from_user(registers: &mut Registers) {
+    nesting::open();
     upcalls().system_call(thread(), registers);
+    nesting::close();
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn trap_from_user(registers: &mut Registers) {
+    nesting::open();
     let (kernel, thread) = (upcalls(), thread());
     match registers.cause {
         PAGE_FAULT => {
@@ -48,6 +51,7 @@ extern "C" fn trap_from_user(registers: &mut Registers) {
         }
     }
     kernel.before_user(thread, registers);
+    nesting::close();
 }
 
 #[unsafe(no_mangle)]
@@ -57,7 +61,9 @@ extern "C" fn sample_in_rust() {
 
 #[unsafe(no_mangle)]
 extern "C" fn resumed_from_timer(registers: &mut Registers) {
+    nesting::open();
     upcalls().before_user(thread(), registers);
+    nesting::close();
 }
 
 #[unsafe(no_mangle)]
@@ -71,8 +77,13 @@ extern "C" fn trap_from_kernel(registers: &mut Registers) {
                     "the kernel touched memory of a program by mistake, or its own that is not there",
                 );
             }
-            if access.address.0 < USER_LIMIT && upcalls().page_fault(thread(), access) {
-                return;
+            if access.address.0 < USER_LIMIT {
+                let was_open = nesting::suspend();
+                let is_supplied = upcalls().page_fault(thread(), access);
+                nesting::resume(was_open);
+                if is_supplied {
+                    return;
+                }
             }
             // A synthesized copy checks where it starts; one that runs over the limit faults in the page that is never
             // mapped, behind it.
