@@ -267,6 +267,10 @@ impl Machine for PcMachine {
         sample_clock::run(hertz)
     }
 
+    fn ask_for_chained(&self) {
+        apic::ask_for_chained();
+    }
+
     fn raise_samples(&self, count: u32) {
         sample_clock::raise(count);
     }

@@ -119,6 +119,7 @@ pub fn find() -> Option<SampleClock> {
     Some(SampleClock {
         slot: (&raw const sample_slot) as u64,
         end: Fragment { template: EndOfSample::template(), holes: [end_of_interrupt.into()].into() },
+        chain: (NEAR_APIC + apic::COMMAND, apic::TO_ITSELF),
         compiled: (&raw const sample_compiled) as u64,
         as_procedure: None,
     })

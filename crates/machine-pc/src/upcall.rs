@@ -4,7 +4,7 @@ use machine::{Access, Exception, PAGE_BYTES, Registers, TteId, VirtAddr};
 use machine_x86::{USER_LIMIT, current_by_stack, landing, upcalls};
 
 use crate::registers::read_cr2;
-use crate::trap::{DEVICE_VECTOR, SPURIOUS_VECTOR, TIMER_VECTOR};
+use crate::trap::{CHAIN_VECTOR, DEVICE_VECTOR, SPURIOUS_VECTOR, TIMER_VECTOR};
 use crate::{STORE, apic, nesting, start, the};
 
 const PAGE_FAULT: u64 = 14;
@@ -109,6 +109,7 @@ extern "C" fn trap_fatal(registers: &mut Registers) -> ! {
 fn interrupt(cause: u64) -> bool {
     const TIMER: u64 = TIMER_VECTOR as u64;
     const DEVICE: u64 = DEVICE_VECTOR as u64;
+    const CHAIN: u64 = CHAIN_VECTOR as u64;
     const SPURIOUS: u64 = SPURIOUS_VECTOR as u64;
     match cause {
         TIMER => {
@@ -120,6 +121,10 @@ fn interrupt(cause: u64) -> bool {
             the().with_console(false, |console| console.interrupt());
             apic::end_of_interrupt();
             upcalls().device();
+        }
+        CHAIN => {
+            apic::end_of_interrupt();
+            upcalls().chained();
         }
         SPURIOUS => {}
         0..32 => return false,

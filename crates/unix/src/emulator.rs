@@ -273,6 +273,15 @@ impl Upcalls for Unix {
         self.terminals.device();
     }
 
+    fn chained(&'static self) {
+        self.scheduler.run_chained();
+        // Who was woken runs next, as after the timer (S-73).
+        let has_woken = self.sound.as_ref().is_some_and(|sound| sound.signal_chained(self.scheduler));
+        if has_woken && self.machine.current_tte() != self.scheduler.idle().id() {
+            self.scheduler.yield_now();
+        }
+    }
+
     fn sample(&'static self) {
         if let Some(sound) = &self.sound {
             sound.interrupt();
