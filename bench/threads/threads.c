@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -161,6 +162,24 @@ static void op_stop_start(void)
 	kill(child, SIGKILL);
 }
 
+/* The tracer has the other process do one instruction, and hears of it. */
+static void op_step(void)
+{
+	int status;
+	pid_t child = fork();
+
+	if (child == 0) {
+		ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+		raise(SIGSTOP);
+		for (;;)
+			__asm__ volatile("");
+	}
+	expect(waitpid(child, &status, 0) == child && WIFSTOPPED(status), "the child stops");
+	LOOP(ptrace(PTRACE_SINGLESTEP, child, NULL, NULL); waitpid(child, &status, 0));
+	expect(WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP, "a step");
+	kill(child, SIGKILL);
+}
+
 static void take(int number)
 {
 	(void)number;
@@ -190,51 +209,61 @@ static void op_signal(void)
 	LOOP(ball = 1; syscall(SYS_tgkill, self, thread, SIGUSR1); while (ball) futex(&ball, FUTEX_WAIT, 1));
 }
 
-/* Longer than any interrupt, shorter than any turn: somebody else ran. */
-#define AWAY_TICKS 100000
+#define SWITCHES 1001
 
-static uint64_t absences;
+static uint64_t gaps[SWITCHES];
+static int switches;
 
-/* Counts until the time-stamp counter says so; one step has as many instructions everywhere. */
-static uint64_t compute(volatile uint64_t *steps, uint64_t until)
+/*
+ * Writes the time-stamp counter down until it is `until`, or there are enough switches. When the rival has written meanwhile,
+ * the gap from its last time to ours is a switch, its timer interrupt and one step. Returns the ticks of a step without one.
+ */
+static uint64_t compute(volatile uint64_t *mine, const volatile uint64_t *rival, uint64_t until)
 {
-	uint64_t made = 0, now = __builtin_ia32_rdtsc();
+	uint64_t now = __builtin_ia32_rdtsc(), step = UINT64_MAX;
 
-	while (now < until) {
-		uint64_t before = now;
+	while (now < until && switches < SWITCHES) {
+		uint64_t before = now, theirs;
 
-		*steps = ++made;
+		*mine = now;
+		theirs = *rival;
 		now = __builtin_ia32_rdtsc();
-		absences += now - before > AWAY_TICKS;
+		if (theirs > before)
+			gaps[switches++] = now - theirs;
+		else if (now - before < step)
+			step = now - before;
 	}
-	return made;
+	return step;
 }
 
-/* What two programs that only compute do not get of the time, per switch between them, and `count` times that. */
+static int by_size(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+/* What a switch between two programs that only compute costs, the median, and `count` times that. */
 static void op_preempt(int argc, char **argv)
 {
-	volatile uint64_t *steps = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	const uint64_t window = 60000000;
-	uint64_t start = __builtin_ia32_rdtsc(), alone = compute(steps, start + window);
-	double per_step = (double)(__builtin_ia32_rdtsc() - start) / alone;
+	volatile uint64_t *times = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	const uint64_t window = 400000000;
+	uint64_t step, cost;
 	pid_t rival = fork();
 	char line[60];
 
-	if (rival == 0)
-		compute(steps + 8, UINT64_MAX);
-	sched_yield();
-	uint64_t rivals = steps[8];
-	absences = 0;
-	start = __builtin_ia32_rdtsc();
-	uint64_t mine = compute(steps, start + 2 * window), ticks = __builtin_ia32_rdtsc() - start;
-	rivals = steps[8] - rivals;
+	if (rival == 0) {
+		for (;;)
+			compute(times + 8, times, UINT64_MAX), switches = 0;
+	}
+	step = compute(times, times + 8, __builtin_ia32_rdtsc() + window);
 	kill(rival, SIGKILL);
 	waitpid(rival, NULL, 0);
-	expect(absences > 0, "no switch");
-	double cost = (ticks - per_step * (mine + rivals)) / (2 * absences);
-	/* What a run costs beside its switches is the same in all; it must not be negative. */
+	expect(switches > 3, "no switch");
+	qsort(gaps, switches, sizeof gaps[0], by_size);
+	cost = gaps[switches / 2] - step;
 	if (argc > 3 && strcmp(argv[3], "time") == 0)
-		IGNORE(write(2, line, snprintf(line, sizeof line, "ticks %.0f\n", cost * count + 1e9)));
+		IGNORE(write(2, line, snprintf(line, sizeof line, "ticks %llu\n", (unsigned long long)(cost * count))));
 	exit(0);
 }
 
@@ -250,14 +279,26 @@ static const struct {
 	{ "wake_nobody", op_wake_nobody },
 	{ "block", op_block },
 	{ "stop_start", op_stop_start },
+	{ "step", op_step },
 	{ "signal", op_signal },
 };
+
+/* On one processor, as the papers' machines had: elsewhere a thread that yields may find nobody to yield to. */
+static void stay_here(void)
+{
+	cpu_set_t here;
+
+	CPU_ZERO(&here);
+	CPU_SET(sched_getcpu(), &here);
+	expect(sched_setaffinity(0, sizeof here, &here) == 0, "sched_setaffinity");
+}
 
 int main(int argc, char **argv)
 {
 	const size_t known = sizeof operations / sizeof operations[0];
 
 	count = argc > 2 ? atoi(argv[2]) : 1;
+	stay_here();
 	if (argc > 2 && strcmp(argv[1], "preempt") == 0)
 		op_preempt(argc, argv);
 	for (size_t i = 0; argc > 1 && i < known; i++) {

@@ -7,7 +7,7 @@ use std::{env, fs};
 const PAGE_BYTES: usize = 4096;
 
 fn main() {
-    for source in ["user/vdso.rs", "user/vdso.lds", "src/time_page.rs", "build.rs"] {
+    for source in ["user/vdso.rs", "user/vdso.lds", "src/time_page.rs", "src/user_calls.rs", "build.rs"] {
         println!("cargo::rerun-if-changed={source}");
     }
     println!("cargo::rerun-if-env-changed=CC");

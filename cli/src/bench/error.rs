@@ -16,6 +16,8 @@ pub enum BenchError {
     NoLinuxKernel { reason: String },
     /// The Linux guest did not report all its runs.
     Guest { reason: String },
+    /// A program of the bench did not say what was to be measured.
+    NotMeasured { reason: String },
     /// A file could not be read or written.
     File { path: PathBuf, error: std::io::Error },
 }
@@ -31,6 +33,7 @@ impl BenchError {
                 "on Debian run apt-get update and try again; elsewhere give a kernel with --linux VMLINUZ".into()
             }
             Self::Guest { .. } => "the kernel needs an initramfs, devtmpfs, tmpfs and an 8250 console built in".into(),
+            Self::NotMeasured { .. } => "build the kernel first: ./synth does".into(),
             Self::File { .. } => "check that the project's target folder is writable".into(),
         }
     }
@@ -44,6 +47,7 @@ impl fmt::Display for BenchError {
             Self::Compile { source, message } => write!(f, "cannot compile {}: {message}", source.display()),
             Self::NoLinuxKernel { reason } => write!(f, "no Linux kernel to compare with: {reason}"),
             Self::Guest { reason } => write!(f, "the Linux guest failed: {reason}"),
+            Self::NotMeasured { reason } => write!(f, "nothing was measured: {reason}"),
             Self::File { path, error } => write!(f, "{}: {error}", path.display()),
         }
     }

@@ -12,7 +12,9 @@ mod hosted;
 mod linux;
 mod linux_kernel;
 mod report;
+mod size;
 mod sound;
+mod stages;
 mod suite;
 mod synthesis;
 mod tables;
@@ -41,6 +43,10 @@ pub enum Suite {
     Tables,
     /// What threads cost: SOSP'89 tables 3 and 4
     Threads,
+    /// What the kernel needs of memory: the thesis's table 3.6
+    Size,
+    /// What it costs to write code, by quaject and stage; table 7.5's creation costs
+    Synthesis,
 }
 
 impl Suite {
@@ -51,6 +57,8 @@ impl Suite {
             Self::Micro => "micro",
             Self::Threads => "threads",
             Self::Tables => "tables",
+            Self::Size => "size",
+            Self::Synthesis => "synthesis",
         }
     }
 }
@@ -109,6 +117,12 @@ pub fn bench(args: BenchArgs) -> Result<ExitCode, BenchError> {
     if args.suite == Suite::Tables {
         return tables::bench(&args);
     }
+    if args.suite == Suite::Size {
+        return size::bench(&args);
+    }
+    if args.suite == Suite::Synthesis {
+        return stages::bench(&args);
+    }
     if args.hosted {
         return hosted::bench(&args);
     }
@@ -124,7 +138,8 @@ pub fn bench(args: BenchArgs) -> Result<ExitCode, BenchError> {
 
 /// The folder that holds `bench/` and `target/`: the tool is built there and used from there.
 fn project_root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").components().collect()
+    let tool = Path::new(env!("CARGO_MANIFEST_DIR"));
+    tool.parent().unwrap_or(tool).to_path_buf()
 }
 
 fn measure(args: &BenchArgs, root: &Path) -> Result<Report, BenchError> {

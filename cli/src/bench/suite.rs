@@ -79,8 +79,8 @@ pub fn select(suite: Suite, only: &[String]) -> Result<Vec<Program>, BenchError>
         Suite::Micro => micro(),
         // Has a program and a table of its own.
         Suite::Sound => Vec::new(),
-        // Tables have rows of their own: see `tables::catalog`.
-        Suite::Tables => Vec::new(),
+        // Tables have rows of their own: see `tables::catalog`, `size` and `stages`.
+        Suite::Tables | Suite::Size | Suite::Synthesis => Vec::new(),
         Suite::Threads => threads(),
     };
     if let Some(asked) = only.iter().find(|name| !all.iter().any(|program| program.is_called(name))) {
@@ -148,9 +148,10 @@ fn micro() -> Vec<Program> {
 
 /// SOSP'89 tables 3 and 4, as far as a program can ask for it.
 fn threads() -> Vec<Program> {
-    let table: [(&str, &str, u32); 10] = [
+    let table: [(&str, &str, u32); 11] = [
         ("create, run, destroy a thread", "create", 2_000),
         ("stop and start a process", "stop_start", 2_000),
+        ("step a process by one instruction", "step", 2_000),
         ("signal to another thread, and back", "signal", 2_000),
         ("sched_yield alone", "yield_alone", 40_000),
         ("2 yields, 2 threads", "yield_threads", 20_000),

@@ -1,6 +1,7 @@
 //! For the hosted machine: nothing is packed but what is laid over the host's files.
 
 use std::ffi::{OsStr, OsString};
+use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
@@ -48,10 +49,19 @@ pub fn lay_over(program: &OsStr, files: &FileOptions) -> Result<Packed, Failure>
         add_with(&mut tree, with)?;
     }
     let cwd = working_directory(files)?;
+    if files.cwd.is_some() && !is_folder(&cwd, root, &tree) {
+        let text = format!("--cwd {}: no such directory in the guest", cwd.display());
+        return Err(Failure::new(TOOL, text, "name one that the guest has"));
+    }
     let path = match root {
+        // What --with brings is there for PROGRAM, too, by its path in the guest.
+        None if tree.holds(Path::new(program)) => PathBuf::from(program),
         None => program::find_on_host(program)?,
         Some(_) => find_below(&top, program, &env)?,
     };
+    if root.is_none() {
+        check_interpreter(&tree, &path)?;
+    }
     // The working directory is the host's also below /tmp, unless it was asked to be in memory.
     let asked = |path: &Path| outside.memory.iter().any(|folder| path.starts_with(OsStr::from_bytes(folder)));
     let shown = Some(cwd.clone()).filter(|cwd| root.is_none() && is_kernels(cwd) && !asked(cwd));
@@ -136,6 +146,29 @@ fn add_with(tree: &mut Tree, option: &OsStr) -> Result<(), Failure> {
     tree.add_tree(&host, &plain(&guest)).map(drop)
 }
 
+/// Whether the machine will have this folder: a file system of the kernel's own shows what it likes.
+fn is_folder(path: &Path, root: Option<&Path>, tree: &Tree) -> bool {
+    let below = path.strip_prefix("/").unwrap_or(path);
+    tree.find(path).is_some()
+        || KERNELS_OWN.iter().any(|own| path.starts_with(own))
+        || root.unwrap_or(Path::new("/")).join(below).is_dir()
+}
+
+/// A script whose interpreter is missing is told here, where both have names.
+fn check_interpreter(tree: &Tree, script: &Path) -> Result<(), Failure> {
+    const LINE_BYTES: u64 = 256;
+    let mut line = Vec::new();
+    let read = std::fs::File::open(script).and_then(|file| file.take(LINE_BYTES).read_to_end(&mut line));
+    let Some((interpreter, _)) = program::script_interpreter(&line).filter(|_| read.is_ok()) else { return Ok(()) };
+    let interpreter = Path::new(&interpreter);
+    let is_missing = interpreter.is_absolute() && std::fs::symlink_metadata(interpreter).is_err();
+    if !is_missing || tree.find(interpreter).is_some() {
+        return Ok(());
+    }
+    let text = format!("{}: its interpreter {} is missing", script.display(), interpreter.display());
+    Err(Failure::new(NOT_FOUND, text, "name one that is there in its first line"))
+}
+
 /// Where the program starts: `--cwd`, the root of `--root`, or where the tool is.
 fn working_directory(files: &FileOptions) -> Result<PathBuf, Failure> {
     let here = match (&files.cwd, &files.root) {
@@ -143,7 +176,16 @@ fn working_directory(files: &FileOptions) -> Result<PathBuf, Failure> {
             let text = format!("--cwd {}: not an absolute path", cwd.to_string_lossy());
             return Err(Failure::new(TOOL, text, "start it with a slash"));
         }
-        (Some(cwd), _) => PathBuf::from(cwd),
+        (Some(cwd), root) => {
+            let cwd = plain(Path::new(cwd));
+            let there = root.as_ref().map_or(cwd.clone(), |root| root.join(cwd.strip_prefix("/").unwrap_or(&cwd)));
+            let is_ours = files.memory.iter().any(|folder| cwd.starts_with(folder)) || is_kernels(&cwd);
+            if !there.is_dir() && !is_ours && !KERNELS_OWN.iter().any(|own| cwd.starts_with(own)) {
+                let text = format!("--cwd {}: no such directory", cwd.display());
+                return Err(Failure::new(TOOL, text, "name a folder that the program will see"));
+            }
+            cwd
+        }
         (None, Some(_)) => PathBuf::from("/"),
         (None, None) => match std::env::current_dir() {
             Ok(here) => here,

@@ -49,10 +49,12 @@ pub fn pack(program: &OsStr, files: &FileOptions, has_tty: bool) -> Result<Packe
     } else {
         skeleton::add_merged_links(&mut packer.tree)?;
     }
-    let host_program = if packer.whole_root { None } else { Some(packer.add_host_program(program, 0)?) };
     for with in &files.with {
         packer.add_with(with)?;
     }
+    // What --with brings is there for PROGRAM, too, by its path in the guest.
+    let in_guest = packer.whole_root || packer.tree.holds(Path::new(program));
+    let host_program = if in_guest { None } else { Some(packer.add_host_program(program, 0)?) };
     skeleton::add_rest(&mut packer.tree, variable(&env, "HOME"))?;
     if let Some(term) = variable(&env, "TERM").filter(|_| has_tty && !packer.whole_root) {
         skeleton::add_terminfo(&mut packer.tree, term)?;
@@ -223,7 +225,7 @@ impl Packer {
         Ok(())
     }
 
-    /// Finds `program` in the root file system. Returns its guest path.
+    /// Finds `program` among what is packed. Returns its guest path.
     fn find_in_root(&self, program: &OsStr, path: Option<&OsStr>, depth: u32) -> Result<Vec<u8>, Failure> {
         let candidates: Vec<PathBuf> = if program.as_bytes().contains(&b'/') {
             vec![Path::new("/").join(program)]
@@ -301,7 +303,7 @@ pub fn split_with(option: &OsStr) -> (PathBuf, Option<PathBuf>) {
 }
 
 /// The interpreter and the argument on the first line of a script (execve(2)).
-fn script_interpreter(head: &[u8]) -> Option<(&OsStr, Option<&OsStr>)> {
+pub(super) fn script_interpreter(head: &[u8]) -> Option<(&OsStr, Option<&OsStr>)> {
     let line = head.strip_prefix(b"#!")?.split(|&byte| byte == b'\n').next()?.trim_ascii();
     let end = line.iter().position(u8::is_ascii_whitespace).unwrap_or(line.len());
     let (interpreter, argument) = (&line[..end], line[end..].trim_ascii());

@@ -227,6 +227,11 @@ impl Tree {
         }
     }
 
+    /// Whether there is a file at this absolute path.
+    pub fn holds(&self, guest: &Path) -> bool {
+        guest.is_absolute() && matches!(self.find(guest), Some((_, _, Node::File { .. })))
+    }
+
     /// Follows `guest` as far as the plan goes: the real path reached, and the names that are not there.
     fn walk(&self, guest: &Path, follow_last: bool) -> Result<(Vec<u8>, VecDeque<OsString>), Failure> {
         let mut pending = names_of(guest);

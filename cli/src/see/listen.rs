@@ -35,7 +35,7 @@ impl Listener {
     /// Opens the socket. Requests go to `control` as records.
     pub fn start(&self, control: UnixStream) -> io::Result<()> {
         let folder = super::folder();
-        make_folder(&folder)?;
+        make_private(&folder)?;
         let path = folder.join(std::process::id().to_string());
         let _ = fs::remove_file(&path);
         let socket = UnixListener::bind(&path)?;
@@ -81,7 +81,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 /// Makes the folder, for this user alone; refuses one that belongs to somebody else.
-fn make_folder(folder: &Path) -> io::Result<()> {
+pub(super) fn make_private(folder: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let meta = fs::symlink_metadata(folder)?;
     if !meta.is_dir() || meta.uid() != rustix::process::getuid().as_raw() {

@@ -13,6 +13,7 @@ mod graph;
 mod layout;
 mod listen;
 mod listing;
+mod monitor;
 mod perfetto;
 mod ps;
 mod svg;
@@ -40,6 +41,8 @@ pub enum SeeCommand {
     Top(top::TopOptions),
     /// Draw the stream graph: quaspaces with their threads, and the streams between them
     Graph(graph::GraphOptions),
+    /// C expressions and commands at a prompt, compiled and done by the kernel
+    Monitor(monitor::MonitorOptions),
     /// Disassemble live synthesized code, with its birth certificate
     Code(code::CodeOptions),
 }
@@ -59,6 +62,7 @@ pub fn see(command: &SeeCommand) -> Result<u8, Failure> {
         SeeCommand::Trace(options) => trace::trace(&mut Client::connect(options.which.of)?, options),
         SeeCommand::Top(options) => top::top(&mut Client::connect(options.which.of)?, options),
         SeeCommand::Graph(options) => graph::graph(&mut Client::connect(options.which.of)?, options),
+        SeeCommand::Monitor(options) => monitor::monitor(options),
         SeeCommand::Ps(which) => ps::ps(&mut Client::connect(which.of)?),
     }
 }
@@ -74,6 +78,13 @@ fn print(text: &str) {
     if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() {
         std::process::exit(i32::from(SIGNALLED) + signal_hook::consts::SIGPIPE);
     }
+}
+
+/// The folder of this user alone, made if it is not there.
+pub fn own_folder() -> std::io::Result<PathBuf> {
+    let folder = folder();
+    listen::make_private(&folder)?;
+    Ok(folder)
 }
 
 /// Where the sockets are: a folder of this user alone.

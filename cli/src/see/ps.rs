@@ -19,7 +19,7 @@ pub fn tasks(client: &mut Client) -> Result<Vec<Task>, Failure> {
     client.items(&bytes, Task::get)
 }
 
-fn table(tasks: &[Task]) -> String {
+pub fn table(tasks: &[Task]) -> String {
     let mut text =
         String::from("  PID   TID  PPID STATE       TIME      CALLS  QUANTUM FDS NAME             WAITS FOR\n");
     for task in tasks {

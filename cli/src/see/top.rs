@@ -102,6 +102,12 @@ fn wait(
     Ok(())
 }
 
+/// Gauges of the kernel, and calls done in Rust.
+pub fn gauges(client: &mut Client) -> Result<(BTreeMap<String, u64>, BTreeMap<String, u64>), Failure> {
+    let sample = sample(client, &mut None)?;
+    Ok((sample.kernel, sample.calls))
+}
+
 fn sample(client: &mut Client, counter: &mut Option<Counter>) -> Result<Sample, Failure> {
     let bytes = client.ask(opcode::GAUGES, &[])?.unwrap_or_default();
     let get = |from: &mut bootimage::inspect::Fields<'_>| {

@@ -97,12 +97,50 @@ pub fn trace(client: &mut Client, options: &TraceOptions) -> Result<u8, Failure>
         return Ok(0);
     }
     let is_over = interrupted()?;
-    let arguments = [options.records.to_le_bytes(), options.pid.to_le_bytes()].concat();
-    if client.ask(opcode::TRACE_BEGIN, &arguments)?.is_none() {
-        let error = format!("there is no process {}", options.pid);
-        return Err(Failure::new(TOOL, error, "synth ps lists them"));
+    let recorded = gather(client, options.records, options.pid, options.time, &is_over)?;
+    write(&recorded, &options.output)?;
+    Ok(0)
+}
+
+/// The last records of a trace of a while, a line each: `trace [PID] [TIME]` of the monitor.
+pub fn as_text(client: &mut Client, words: &[&str]) -> Result<String, Failure> {
+    const SHOWN: usize = 60;
+    let pid = words.iter().find_map(|word| word.parse().ok()).unwrap_or(0);
+    let time =
+        words.iter().find(|word| word.ends_with('s')).map_or(Ok(Duration::from_millis(100)), |word| parse_time(word));
+    let time = time.map_err(|error| Failure::new(TOOL, error, ""))?;
+    let recorded = gather(client, 65536, pid, time.min(Duration::from_secs(10)), &AtomicBool::new(false))?;
+    let mut text = String::new();
+    for (number, record) in &recorded.records[recorded.records.len().saturating_sub(SHOWN)..] {
+        let what = match record.kind {
+            1 | 6 => format!("call {} ({:#x}, {:#x})", abi_name(record), record.words[0], record.words[1]),
+            2 => format!("return of {}: {}", abi_name(record), record.words[0] as i64),
+            3 => format!("switch to thread {}{}", record.number, if record.words[0] == 1 { ", sleeps" } else { "" }),
+            4 => if record.number == 0 { "timer" } else { "device" }.to_string(),
+            5 => format!("born at {:#x}, {} bytes", record.words[0], record.words[1]),
+            other => format!("record of kind {other}"),
+        };
+        text += &format!("{number:>6}  thread {:<4} {what}\n", record.tte);
     }
-    let recorded = record(client, options.time, &is_over);
+    Ok(text + &format!("{} records, {} lost\n", recorded.records.len(), recorded.lost))
+}
+
+fn abi_name(record: &TraceRecord) -> String {
+    abi::nr::name(record.number.into()).map_or_else(|| record.number.to_string(), str::to_string)
+}
+
+/// Records for a while.
+fn gather(
+    client: &mut Client,
+    records: u32,
+    pid: u32,
+    time: Duration,
+    is_over: &AtomicBool,
+) -> Result<Recorded, Failure> {
+    if client.ask(opcode::TRACE_BEGIN, &[records.to_le_bytes(), pid.to_le_bytes()].concat())?.is_none() {
+        return Err(Failure::new(TOOL, format!("there is no process {pid}"), "synth ps lists them"));
+    }
+    let recorded = record(client, time, is_over);
     // Whatever went wrong, the system shall not be left traced.
     let ended = client.ask(opcode::TRACE_END, &[]);
     let mut recorded = recorded?;
@@ -112,8 +150,7 @@ pub fn trace(client: &mut Client, options: &TraceOptions) -> Result<u8, Failure>
     recorded.names = client.items(&bytes, TraceName::get)?;
     // The kernel need not keep the records.
     client.ask(opcode::TRACE_END, &[])?;
-    write(&recorded, &options.output)?;
-    Ok(0)
+    Ok(recorded)
 }
 
 /// Set when the user wants no more.

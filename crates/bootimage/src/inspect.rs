@@ -53,8 +53,56 @@ pub mod opcode {
     pub const TRACE_READ: u16 = 12;
     /// Names for the records: see [`TraceName`](super::TraceName).
     pub const TRACE_NAMES: u16 = 13;
-    /// From here on: the monitor.
+    /// The monitor. Arguments: `u8` of [`monitor`](super::monitor), then its own.
     pub const MONITOR: u16 = 64;
+}
+
+/// What the monitor asks for. Kinds, callentries and callouts are numbered as in `monitor::blocks::KINDS`.
+pub mod monitor {
+    /// Operations (`monitor::encode`): `u64 value, u8` how it ended (`monitor::Ended`).
+    pub const EVALUATE: u8 = 1;
+    /// The address of the variable of a name, made if it is new: `u64`.
+    pub const VARIABLE: u8 = 2;
+    /// `text name, u64 value` of each.
+    pub const VARIABLES: u8 = 3;
+    /// Arguments: `u64 address, u32 count`. So many words of the kernel's own memory, as far as it is there.
+    pub const MEMORY: u8 = 4;
+    /// `u32 number, u8 kind, u64 data`, for each callentry `u64 entry`, for each callout `u8 connection` ([`CONNECTIONS`]),
+    /// `u32 quaject, u8 callentry`.
+    pub const PARTS: u8 = 5;
+    /// Arguments: `u8 kind, u32 words`. `u32 number`.
+    pub const NEW: u8 = 6;
+    /// Arguments: producer and consumer, each `u32 number, u8 end`: a callentry, or [`CALLOUT`] and a callout.
+    /// `u8 connection, u32 number` of the quaject between them, 0 for none. BAD: nothing flows there; BUSY: calls would
+    /// come back to where they began.
+    pub const CONNECT: u8 = 7;
+    /// Arguments: `u32 number`.
+    pub const REMOVE: u8 = 8;
+    /// Arguments: `u64 entry, u32 times`: calls it.
+    pub const TIMES: u8 = 9;
+    /// Arguments: `u64 entry`, six words: points a new thread at it. `u32 job, u32 thread`.
+    pub const RUN: u8 = 10;
+    /// `u32 job, u8 done, u64 answer` of each.
+    pub const JOBS: u8 = 11;
+
+    /// Arguments: `u32 thread`: it stands still before it goes back to its program.
+    pub const HALT: u8 = 12;
+    /// Arguments: `u32 thread, u32 steps`: one that stands still goes on, for so many instructions (0: no end). ABSENT: it
+    /// does not stand still.
+    pub const GO: u8 = 13;
+    /// Arguments: `u32 process, u64 address, u8` 1 sets, 0 takes away.
+    pub const BREAK: u8 = 14;
+    /// Threads that were stopped: `u32 thread, u8` 1 when it stands still, `u8` why, 18 words (rax, rbx, rcx, rdx, rsi, rdi,
+    /// rbp, rsp, r8 to r15, rip, rflags), 16 bytes at rip.
+    pub const STANDING: u8 = 15;
+
+    /// Why a thread stands still.
+    pub const ASKED: u8 = 0;
+    pub const BROKE: u8 = 1;
+    pub const STEPPED: u8 = 2;
+
+    pub const CALLOUT: u8 = 0x80;
+    pub const CONNECTIONS: [&str; 7] = ["nothing", "paste", "call", "monitor", "queue", "pump", "product"];
 }
 
 /// How a request went.

@@ -15,7 +15,9 @@ extern crate alloc;
 mod birth;
 mod births;
 mod places;
+mod run;
 mod store;
 
 pub use birth::{Birth, Maker};
+pub use run::{Asked, Ending, WordCall};
 pub use store::{Code, CodeMemory, CodeStore, PublishError, Watch, Witness};

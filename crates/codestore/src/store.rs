@@ -9,6 +9,7 @@ use synth::{Draft, FillError};
 use crate::birth::{Birth, Maker};
 use crate::births::Births;
 use crate::places::{Places, UNIT};
+use crate::run::Asked;
 
 /// The machine's part: makes a page of the store present in both mappings.
 pub trait CodeMemory: Sync {
@@ -50,6 +51,8 @@ pub struct CodeStore {
 
 struct State {
     places: Places,
+    /// Less than the address range where a test wants it full.
+    limit_bytes: usize,
     live_bytes: usize,
     /// Routines ever published.
     published: u64,
@@ -69,7 +72,14 @@ impl CodeStore {
         capacity_bytes: usize,
         memory: &'static dyn CodeMemory,
     ) -> CodeStore {
-        let state = State { places: Places::new(), live_bytes: 0, published: 0, births: Births::new(), witness: None };
+        let state = State {
+            places: Places::new(),
+            limit_bytes: capacity_bytes,
+            live_bytes: 0,
+            published: 0,
+            births: Births::new(),
+            witness: None,
+        };
         CodeStore {
             executable,
             writable,
@@ -103,7 +113,8 @@ impl CodeStore {
     ) -> Result<Arc<Live>, PublishError> {
         let units = draft.len().div_ceil(UNIT).max(1);
         let mut state = self.state.borrow_mut();
-        let unit = state.places.take(units, self.capacity_bytes / UNIT).ok_or(PublishError::Full)?;
+        let most = state.limit_bytes / UNIT;
+        let unit = state.places.take(units, most).ok_or(PublishError::Full)?;
         let (offset, bytes) = (unit * UNIT, units * UNIT);
         let address = self.executable + offset as u64;
         let present = self.make_present(&mut state, offset + bytes).map_err(|NoFrames| PublishError::NoFrames);
@@ -199,6 +210,13 @@ impl CodeStore {
         bytes
     }
 
+    /// As [`CodeStore::landing`], for a fault at any address: only routines that people had made, which touch what
+    /// people name ([`Asked`]), may fault outside a program's memory.
+    pub fn landing_of_asked(&self, address: u64) -> Option<u64> {
+        let asked = core::any::type_name::<Asked>();
+        self.with_birth(address, |birth| if birth.contract == asked { birth.landing(address) } else { None }).flatten()
+    }
+
     /// Bytes of live routines, counted in whole units.
     pub fn live_bytes(&self) -> usize {
         self.state.borrow().live_bytes
@@ -216,7 +234,12 @@ impl CodeStore {
 
     /// Bytes that the store can hold at most.
     pub fn capacity_bytes(&self) -> usize {
-        self.capacity_bytes
+        self.state.borrow().limit_bytes
+    }
+
+    /// From now on the store takes no more than `bytes`, so that what happens when it is full can be seen.
+    pub fn limit(&self, bytes: usize) {
+        self.state.borrow_mut().limit_bytes = bytes.min(self.capacity_bytes);
     }
 
     pub fn live_routines(&self) -> usize {

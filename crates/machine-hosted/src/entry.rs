@@ -12,6 +12,7 @@ use machine::Registers;
 use machine_x86::{THREAD_AREA_BYTES, USER_CODE, USER_DATA, VECTOR_OFFSET};
 
 use crate::cpu::{CPU, Cpu};
+use crate::signals::{DISTURBING_FLAGS, on_alarm, on_call, on_fault};
 
 global_asm!(
     r#"
@@ -59,6 +60,14 @@ global_asm!(
         push rax
         hosted_push_registers
         hosted_cfi_record
+        test dword ptr [rsp + {regs_rflags}], {disturbing}
+        jz hosted_call_record
+        pushfq
+        and dword ptr [rsp], ~{disturbing}
+        popfq
+    /* rsp = the record of a call. A call whose flags the kernel must not run with comes here from its signal handler. */
+    .globl hosted_call_record
+    hosted_call_record:
         mov rbx, rsp
         and rbx, -{area}
         fxsave64 [rbx + {vector}]
@@ -109,7 +118,7 @@ global_asm!(
         mov r11, [rsp + {regs_rflags}]
         cmp r11, [rsp + {regs_r11}]
         jne 2f
-        test r11d, 0x10500                  /* RF, DF, TF */
+        test r11d, 0x54500                  /* AC, RF, NT, DF, TF */
         jnz 2f
         cmp dword ptr [rsp + {regs_cs}], {user_code}
         jne 2f
@@ -145,6 +154,25 @@ global_asm!(
         ret
         .cfi_endproc
 
+    /* A host call of a synthesized routine: only the image's own text may make one. */
+    .globl hosted_host_call
+    hosted_host_call:
+        syscall
+        ret
+
+    /* The host's signal handlers. The host leaves the program's alignment checks on, and Rust is not made for them. */
+    .macro hosted_handler name, rust
+    .globl \name
+    \name:
+        pushfq
+        and dword ptr [rsp], ~{disturbing}
+        popfq
+        jmp \rust
+    .endm
+    hosted_handler hosted_on_call, {on_call}
+    hosted_handler hosted_on_fault, {on_fault}
+    hosted_handler hosted_on_alarm, {on_alarm}
+
     .globl hosted_restorer
     hosted_restorer:
         mov eax, 15                         /* rt_sigreturn */
@@ -152,6 +180,10 @@ global_asm!(
         ud2
     .popsection
 "#,
+    disturbing = const DISTURBING_FLAGS,
+    on_call = sym on_call,
+    on_fault = sym on_fault,
+    on_alarm = sym on_alarm,
     area = const THREAD_AREA_BYTES,
     cpu = sym CPU,
     cpu_owner = const offset_of!(Cpu, slots.vector_owner),
@@ -176,8 +208,13 @@ global_asm!(
 unsafe extern "C" {
     pub static hosted_slow_call: u8;
     pub static hosted_trap: u8;
+    pub static hosted_call_record: u8;
+    pub static hosted_on_call: u8;
+    pub static hosted_on_fault: u8;
+    pub static hosted_on_alarm: u8;
     pub static hosted_first_return: u8;
     pub static hosted_iretq: u8;
     pub static hosted_change_space: u8;
+    pub static hosted_host_call: u8;
     pub static hosted_restorer: u8;
 }

@@ -3,9 +3,11 @@
 use core::sync::atomic::{AtomicI32, Ordering};
 
 use machine_x86::Ground;
+use synth::Target;
 
 use machine::{
-    About, Extended, Foreign, FrameNumber, Handle, Held, Hold, PAGE_BYTES, Refused, Room, Stamp, UserMemory, VirtAddr,
+    About, CarryCode, Extended, Foreign, FrameNumber, Handle, Held, Hold, PAGE_BYTES, Refused, Room, Stamp, UserMemory,
+    VirtAddr,
 };
 
 use crate::host::{self, HostError};
@@ -211,6 +213,11 @@ impl Foreign for HostTrees {
             // SAFETY: the range is the program's; where nothing is mapped the host stops.
             unsafe { names::write_at(opening.0, position + done as u64, from.0 + done as u64, bytes - done) }
         })
+    }
+
+    fn carry_code(&self, refused: Target) -> Option<CarryCode> {
+        let [carry_in, carry_out] = names::MOVES.map(crate::call::host_call);
+        Some(CarryCode { check: crate::call::not_reserved(refused), carry_in, carry_out })
     }
 
     fn read(&self, opening: Handle, position: u64, into: &mut [u8]) -> Result<usize, Refused> {

@@ -311,6 +311,10 @@ impl Machine for HostedMachine {
         layout::KERNEL.contains(&address).then(|| host::peek(address)).flatten()
     }
 
+    fn kernel_range(&self) -> core::ops::Range<u64> {
+        layout::KERNEL
+    }
+
     fn power_off(&self) -> ! {
         if self.counts_calls {
             start::tell_counts();

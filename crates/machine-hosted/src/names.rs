@@ -43,6 +43,9 @@ mod nr {
     pub const FACCESSAT2: u64 = 439;
 }
 
+/// Host calls that move bytes to the program and from it.
+pub const MOVES: [u64; 2] = [nr::PREAD64, nr::PWRITE64];
+
 const O_DIRECTORY: u32 = 0o200_000;
 const O_NOFOLLOW: u32 = 0o400_000;
 const O_CLOEXEC: u32 = 0o2_000_000;

@@ -9,7 +9,9 @@ use machine::{Access, PAGE_LOST, Registers, VirtAddr};
 use machine_x86::{USER_CODE, USER_DATA, upcalls};
 
 use crate::cpu::cpu;
-use crate::entry::{hosted_iretq, hosted_restorer, hosted_trap};
+use crate::entry::{
+    hosted_call_record, hosted_iretq, hosted_on_alarm, hosted_on_call, hosted_on_fault, hosted_restorer, hosted_trap,
+};
 use crate::host::{self, HostError, SA_NODEFER, SA_ONSTACK, SA_RESTART, SA_SIGINFO};
 use crate::layout::{is_code, is_user, text};
 use crate::threads::{current, user_registers};
@@ -84,11 +86,17 @@ pub fn start() -> Result<(), HostError> {
     unsafe {
         host::set_signal_stack((&raw const STACK) as u64, SIGNAL_STACK_BYTES as u64)?;
         for signal in [SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV] {
-            host::set_handler(signal, on_fault as *const () as u64, fault, restorer, mask)?;
+            host::set_handler(signal, (&raw const hosted_on_fault) as u64, fault, restorer, mask)?;
         }
-        host::set_handler(SIGSYS, on_call as *const () as u64, SA_SIGINFO | SA_ONSTACK | SA_NODEFER, restorer, mask)?;
+        host::set_handler(
+            SIGSYS,
+            (&raw const hosted_on_call) as u64,
+            SA_SIGINFO | SA_ONSTACK | SA_NODEFER,
+            restorer,
+            mask,
+        )?;
         let interrupt = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
-        host::set_handler(SIGALRM, on_alarm as *const () as u64, interrupt, restorer, mask)?;
+        host::set_handler(SIGALRM, (&raw const hosted_on_alarm) as u64, interrupt, restorer, mask)?;
         // The host tool decides what a closed pipe means; the program gets its own signal from the kernel.
         const SIGPIPE: i32 = 13;
         const IGNORE: u64 = 1;
@@ -108,7 +116,7 @@ fn is_program(rip: u64) -> bool {
 }
 
 /// A system call instruction of the program (or one that this kernel must not let through).
-extern "C" fn on_call(_signal: i32, info: &Info, context: &mut Context) {
+pub extern "C" fn on_call(_signal: i32, info: &Info, context: &mut Context) {
     const AUDIT_ARCH_X86_64: u32 = 0xC000_003E;
     const ENOSYS: i64 = 38;
     if info.architecture != AUDIT_ARCH_X86_64 {
@@ -119,8 +127,16 @@ extern "C" fn on_call(_signal: i32, info: &Info, context: &mut Context) {
     // SAFETY: the slots are words; the program runs, so no kernel code is under way.
     unsafe { (*cpu()).counts.by_trap += 1 };
     context.rax = info.call as u32 as u64;
-    patch::consider(context);
     context.rcx = context.rip;
+    if context.rflags & (DIRECTION | DISTURBING_FLAGS) != 0 {
+        // Synthesized code takes the flags as they are: it would copy backwards. Rust serves the call, and the site stays.
+        context.r11 = context.rflags;
+        let number = context.rax;
+        trap(context, number, 0, 0);
+        context.rip = (&raw const hosted_call_record) as u64;
+        return;
+    }
+    patch::consider(context);
     // The kernel is never stepped through: a step over a call ends where the kernel says so.
     context.rflags &= !TRAP_FLAG;
     // SAFETY: as above.
@@ -128,12 +144,28 @@ extern "C" fn on_call(_signal: i32, info: &Info, context: &mut Context) {
 }
 
 const DEBUG: u64 = 1;
+const GENERAL_PROTECTION: u64 = 13;
 const PAGE_FAULT: u64 = 14;
+const ALIGNMENT: u64 = 17;
 const TRAP_FLAG: u64 = 0x100;
+const DIRECTION: u64 = 0x400;
+/// A program that sets it gets a fault for each access that is not aligned (SDM vol. 3A, 6.15, interrupt 17).
+const ALIGNMENT_CHECK: u64 = 0x4_0000;
+/// With it the next IRETQ faults (SDM vol. 2A, IRET).
+const NESTED_TASK: u64 = 0x4000;
+/// Flags that the kernel must not run with.
+pub const DISTURBING_FLAGS: u64 = ALIGNMENT_CHECK | NESTED_TASK;
 
-extern "C" fn on_fault(signal: i32, info: &Info, context: &mut Context) {
+pub extern "C" fn on_fault(signal: i32, info: &Info, context: &mut Context) {
     if info.code <= 0 {
         // Sent by a process, not by the processor.
+        return;
+    }
+    if matches!(context.trap, PAGE_FAULT | GENERAL_PROTECTION)
+        && is_code(context.rip)
+        && let Some(landing) = STORE.landing_of_asked(context.rip)
+    {
+        context.rip = landing;
         return;
     }
     // A bus error means that the host has nothing behind a page that is there: a file became shorter.
@@ -149,6 +181,11 @@ extern "C" fn on_fault(signal: i32, info: &Info, context: &mut Context) {
     if context.trap == DEBUG {
         // A step from a stub, or of a program that set the flag itself, has come into the kernel.
         context.rflags &= !TRAP_FLAG;
+        return;
+    }
+    if context.trap == ALIGNMENT {
+        // A program with the check on has come here by a stub.
+        context.rflags &= !ALIGNMENT_CHECK;
         return;
     }
     if context.trap == PAGE_FAULT
@@ -188,11 +225,10 @@ fn bad_return(context: &mut Context) {
         context.rflags = *frame.add(2);
         context.rsp = *frame.add(3);
     }
-    const GENERAL_PROTECTION: u64 = 13;
     trap(context, GENERAL_PROTECTION, 0, 0);
 }
 
-extern "C" fn on_alarm(_signal: i32, _info: &Info, context: &mut Context) {
+pub extern "C" fn on_alarm(_signal: i32, _info: &Info, context: &mut Context) {
     if is_program(context.rip) {
         trap(context, upcall::TIMER, 0, 0);
         return;
@@ -233,7 +269,7 @@ fn registers_of(context: &Context) -> Registers {
 
 /// Makes the interrupted program enter the kernel by the trap entry.
 fn trap(context: &mut Context, cause: u64, error: u64, address: u64) {
-    const DIRECTION_AND_TRAP: u64 = 0x400 | TRAP_FLAG;
+    const NOT_FOR_RUST: u64 = DIRECTION | TRAP_FLAG | DISTURBING_FLAGS;
     let record = user_registers();
     // SAFETY: the thread is in its program, so its kernel stack is empty and the record is free.
     unsafe {
@@ -242,5 +278,5 @@ fn trap(context: &mut Context, cause: u64, error: u64, address: u64) {
     }
     context.rip = (&raw const hosted_trap) as u64;
     context.rsp = record as u64;
-    context.rflags &= !DIRECTION_AND_TRAP;
+    context.rflags &= !NOT_FOR_RUST;
 }

@@ -97,6 +97,7 @@ impl Parameters {
             b"tree" => crate::foreign::add_tree(value as i32),
             b"perf_map" => self.debuggers.perf_map = value != 0,
             b"gdb" => self.debuggers.gdb = value != 0,
+            b"code_bytes" => crate::STORE.limit(value as usize),
             b"counts" => self.counts = value != 0,
             b"trap_only" => self.trap_only = value != 0,
             _ => {}

@@ -5,13 +5,20 @@
 //!   …                    the instructions between the replaced one and the call, copied
 //!   inc by_stub          only with counts=1, without touching flags: mov rcx, [count]; lea rcx, [rcx + 1]; mov [count], rcx
 //!   lea rcx, [back]      where SYSCALL would have put it
-//!   jmp [dispatch]       the running thread's
+//!   mov r11, [top]       the running thread's area; SYSCALL loses r11, too
+//!   jmp [r11 + entry]    the call's entry in its call table
 //! ```
+//! This is the cached call (S-86): the number is a constant here, so its limit was checked when the stub was made and its
+//! entry's place is known; the dispatch is left out. Where the number comes from the caller, the stub ends in
+//! `jmp [dispatch]` instead.
+//!
 //! A stub is named by its site and stays for good: another process with the same program uses it again.
 
 use alloc::collections::BTreeMap;
+use core::mem::offset_of;
 
 use machine::KernelCell;
+use machine_x86::{CALLS, THREAD_AREA_BYTES, TteRecord};
 
 use crate::cpu::cpu;
 use crate::layout::{STUB_ALIAS, STUB_BYTES, STUBS};
@@ -39,6 +46,25 @@ impl Code {
     fn add(&mut self, bytes: &[u8]) {
         self.bytes[self.used..self.used + bytes.len()].copy_from_slice(bytes);
         self.used += bytes.len();
+    }
+
+    /// Limit check and table at each call.
+    fn add_dispatch(&mut self) {
+        // SAFETY: only the field's address is taken; the processor's record lies in the low 2 GB.
+        let slot = unsafe { (&raw const (*cpu()).slots.dispatch) as u64 };
+        self.add(&[0xFF, 0x24, 0x25]);
+        self.add(&(slot as u32).to_le_bytes());
+    }
+
+    /// Straight to the entry of `number`, which is in the table.
+    fn add_cached(&mut self, number: usize) {
+        // SAFETY: as in `add_dispatch`.
+        let top = unsafe { (&raw const (*cpu()).stack_top) as u64 };
+        let entry = (offset_of!(TteRecord, calls) + number * 8) as i64 - THREAD_AREA_BYTES as i64;
+        self.add(&[0x4C, 0x8B, 0x1C, 0x25]);
+        self.add(&(top as u32).to_le_bytes());
+        self.add(&[0x41, 0xFF, 0xA3]);
+        self.add(&(entry as i32).to_le_bytes());
     }
 }
 
@@ -73,10 +99,10 @@ impl Wanted<'_> {
         let next = address + code.used as u64 + 7;
         code.add(&[0x48, 0x8D, 0x0D]);
         code.add(&(self.back.wrapping_sub(next) as u32).to_le_bytes());
-        // SAFETY: only the field's address is taken; the processor's record lies in the low 2 GB.
-        let slot = unsafe { (&raw const (*cpu()).slots.dispatch) as u64 };
-        code.add(&[0xFF, 0x24, 0x25]);
-        code.add(&(slot as u32).to_le_bytes());
+        match self.number.filter(|number| (*number as usize) < CALLS) {
+            Some(number) => code.add_cached(number as usize),
+            None => code.add_dispatch(),
+        }
         code
     }
 }

@@ -283,6 +283,10 @@ impl Machine for PcMachine {
         paging::peek(address)
     }
 
+    fn kernel_range(&self) -> core::ops::Range<u64> {
+        layout::IMAGE_WINDOW..u64::MAX
+    }
+
     fn power_off(&self) -> ! {
         start::power_off()
     }

@@ -77,6 +77,9 @@ fn start_machine(info: &BootInfo, entry_tsc: u64) -> &'static PcMachine {
     };
     let cpu = Cpu::start(&features, 0, dummy_owner());
     let entry = Entry { dispatch: Abs32((&raw const cpu.slots.dispatch) as u64) }.draft();
+    if let Some(bytes) = number_after(&info.command_line, b"code_bytes=") {
+        STORE.limit(bytes as usize);
+    }
     let Ok(entry) = STORE.publish::<crate::UserCall>("cpu.entry", Maker::new("boot"), entry) else {
         fatal("no memory for the entry code")
     };
@@ -133,7 +136,8 @@ unsafe fn patch_smap_sites() {
     let stac = access_sites().map(|site| (site, [0x0F, 0x01, 0xCB]));
     let clac = restrict_sites().map(|site| (site, [0x0F, 0x01, 0xCA]));
     let trap = trap::clac_sites().map(|site| (site, [0x0F, 0x01, 0xCA]));
-    for (site, bytes) in stac.into_iter().chain(clac).chain(trap) {
+    let look = trap::stac_sites().map(|site| (site, [0x0F, 0x01, 0xCB]));
+    for (site, bytes) in stac.into_iter().chain(clac).chain(trap).chain(look) {
         // SAFETY: each site is a three-byte no-op that nobody executes now; it is written through the
         // direct map, which boot has not yet protected.
         unsafe { (direct(site - IMAGE_WINDOW) as *mut [u8; 3]).write(bytes) };

@@ -203,7 +203,21 @@ global_asm!(
         movzx eax, byte ptr [rax]
         mov rcx, [rsp + {regs_rip}]
         shr rcx, 47                         /* a program counter that IRET would not take */
-        or eax, ecx
+        or rax, rcx
+        mov rcx, [rbx + {tte_preemption_word}]
+        mov edx, 1
+        .globl stac_site_timer
+    stac_site_timer:
+        .byte 0x0f, 0x1f, 0x00              /* stac where SMAP is on */
+        .globl timer_look
+    timer_look:
+        mov rdx, [rcx]                      /* the program is in a restartable sequence */
+        .globl timer_looked
+    timer_looked:
+        .globl clac_site_timer_look
+    clac_site_timer_look:
+        .byte 0x0f, 0x1f, 0x00              /* clac */
+        or rax, rdx
         jz to_program
         mov rdi, rsp
         call resumed_from_timer
@@ -323,6 +337,7 @@ global_asm!(
     tte_fs = const offset_of!(TteRecord, fs_base),
     tte_gs = const offset_of!(TteRecord, gs_base),
     tte_sp = const offset_of!(TteRecord, kernel_sp),
+    tte_preemption_word = const offset_of!(TteRecord, preemption_word),
     tte_attention = const offset_of!(TteRecord, attention),
     area = const THREAD_AREA_BYTES,
     tte_cpu = const offset_of!(TteRecord, cpu),
@@ -344,9 +359,29 @@ unsafe extern "C" {
     static clac_site_trap: u8;
     static clac_site_call: u8;
     static clac_site_timer: u8;
+    static clac_site_timer_look: u8;
+    static stac_site_timer: u8;
+    static timer_look: u8;
+    static timer_looked: u8;
 }
 
 /// Places that hold a three-byte no-op where `clac` stands when SMAP is on.
-pub fn clac_sites() -> [u64; 3] {
-    [(&raw const clac_site_timer) as u64, (&raw const clac_site_trap) as u64, (&raw const clac_site_call) as u64]
+pub fn clac_sites() -> [u64; 4] {
+    let sites = [
+        &raw const clac_site_timer,
+        &raw const clac_site_timer_look,
+        &raw const clac_site_trap,
+        &raw const clac_site_call,
+    ];
+    sites.map(|site| site as u64)
+}
+
+/// The same for `stac`.
+pub fn stac_sites() -> [u64; 1] {
+    [(&raw const stac_site_timer) as u64]
+}
+
+/// Where a fault at `rip` continues, if it was the look into the program at its turn.
+pub fn look_landing(rip: u64) -> Option<u64> {
+    (rip == (&raw const timer_look) as u64).then_some((&raw const timer_looked) as u64)
 }

@@ -4,9 +4,10 @@ use machine::{Access, Exception, PAGE_BYTES, Registers, TteId, VirtAddr};
 use machine_x86::{USER_LIMIT, current_by_stack, landing, upcalls};
 
 use crate::registers::read_cr2;
-use crate::trap::{CHAIN_VECTOR, DEVICE_VECTOR, SPURIOUS_VECTOR, TIMER_VECTOR};
+use crate::trap::{CHAIN_VECTOR, DEVICE_VECTOR, SPURIOUS_VECTOR, TIMER_VECTOR, look_landing};
 use crate::{STORE, apic, nesting, start, the};
 
+const GENERAL_PROTECTION: u64 = 13;
 const PAGE_FAULT: u64 = 14;
 /// Page-fault error code (SDM vol. 3A, 4.7).
 const WRITE: u64 = 2;
@@ -68,6 +69,12 @@ extern "C" fn resumed_from_timer(registers: &mut Registers) {
 
 #[unsafe(no_mangle)]
 extern "C" fn trap_from_kernel(registers: &mut Registers) {
+    if matches!(registers.cause, PAGE_FAULT | GENERAL_PROTECTION)
+        && let Some(landing) = STORE.landing_of_asked(registers.rip)
+    {
+        registers.rip = landing;
+        return;
+    }
     match registers.cause {
         PAGE_FAULT => {
             let access = access(registers.error);
@@ -88,7 +95,9 @@ extern "C" fn trap_from_kernel(registers: &mut Registers) {
             // A synthesized copy checks where it starts; one that runs over the limit faults in the page that is never
             // mapped, behind it.
             if access.address.0 < USER_LIMIT + PAGE_BYTES as u64
-                && let Some(there) = landing(registers.rip).or_else(|| STORE.landing(registers.rip))
+                && let Some(there) = landing(registers.rip)
+                    .or_else(|| look_landing(registers.rip))
+                    .or_else(|| STORE.landing(registers.rip))
             {
                 registers.rip = there;
                 return;

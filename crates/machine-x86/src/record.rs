@@ -46,6 +46,8 @@ pub struct TteRecord {
     pub adjusted_at: u64,
     /// Address of a byte: not zero when the kernel must look before the thread goes back to its program.
     pub attention: u64,
+    /// Address of a word, mostly the program's: not zero when the kernel must look after the machine has pre-empted the thread.
+    pub preemption_word: u64,
     /// What the last trap was about (CR2 of a page fault), where the machine does not find it in a register.
     pub fault_address: u64,
     /// Not 0: a debugger looks; no routine is bound, and no text rewritten.

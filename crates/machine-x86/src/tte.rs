@@ -40,6 +40,9 @@ unsafe extern "C" {
 /// The attention byte of a thread that has none.
 static ALWAYS: u8 = 1;
 
+/// The preemption word of a thread whose program has none.
+static NO_WORD: u64 = 0;
+
 /// One thread's area and synthesized code.
 pub struct X86Tte<G: Ground> {
     id: TteId,
@@ -88,6 +91,7 @@ impl<G: Ground> X86Tte<G> {
             (*tte).quantum = machine::QUANTUM_MOST_NS;
             (*tte).next_quantum = self.entries().quantum;
             (*tte).attention = &raw const ALWAYS as u64;
+            (*tte).preemption_word = &raw const NO_WORD as u64;
             (*tte).start = function;
             (*tte).debugged = 0;
             (*tte).next = 0;
@@ -298,6 +302,12 @@ impl<G: Ground> Tte for X86Tte<G> {
     fn set_attention_byte(&self, address: u64) {
         // SAFETY: as in `set_tag`.
         unsafe { (&raw mut (*self.record()).attention).write_volatile(address) };
+    }
+
+    fn set_preemption_word(&self, address: Option<VirtAddr>) {
+        let address = address.map_or(&raw const NO_WORD as u64, |address| address.0);
+        // SAFETY: as in `set_tag`.
+        unsafe { (&raw mut (*self.record()).preemption_word).write_volatile(address) };
     }
 
     fn quantum(&self) -> Nanos {

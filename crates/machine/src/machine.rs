@@ -2,6 +2,7 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::ops::Range;
 use core::sync::atomic::AtomicU64;
 
 use synth::{Draft, Fact, HoleValue, Target, Template};
@@ -186,6 +187,10 @@ pub trait Machine: PhysicalMemory + UserMemory + Threads {
     fn peek(&self, address: u64) -> Option<u64> {
         let _ = address;
         None
+    }
+    /// Where all of the kernel's own data and code lies, and no device: what people may look at. Some of it may be absent.
+    fn kernel_range(&self) -> Range<u64> {
+        0..0
     }
     /// Ends the machine.
     fn power_off(&self) -> !;

@@ -104,6 +104,11 @@ pub trait Tte {
     fn set_attention_byte(&self, address: u64) {
         let _ = address;
     }
+    /// A word of the program's memory: when it is not zero, or not there, as the thread goes on after the machine has
+    /// pre-empted it, the kernel is asked first (`Upcalls::before_user`). `None`: there is none.
+    fn set_preemption_word(&self, address: Option<VirtAddr>) {
+        let _ = address;
+    }
     /// How long the thread may run at a time while others are ready.
     fn quantum(&self) -> Nanos {
         Nanos(QUANTUM_MOST_NS)

@@ -1,66 +1,14 @@
-//! From a tree to code: each node appends its templates. [`interpret`] is the same in plain Rust (R6).
+//! From operations to code: each is a template or two, pasted in order. [`interpret`] is the same in plain Rust (R6).
 
-use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use synth::{Abs32, Draft, HoleValue, Imm32, Label, Target, Template};
 
-use crate::syntax::{Binary, Expression, Place, Unary, Width};
+use crate::lower::Ended;
+use crate::ops::{Op, operate};
+use crate::syntax::{Binary, Unary, Width};
 use crate::template as t;
-
-/// What a name stands for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Symbol {
-    /// A number, or a place in code that is not called: a callentry with a contract of its own.
-    Constant(u64),
-    /// A word at this address, to look at.
-    Word(u64),
-    /// A word at this address, to assign to.
-    Variable(u64),
-    /// A function of C's calling convention that takes so many words.
-    Function { entry: u64, arguments: usize },
-}
-
-/// What names mean.
-pub trait Symbols {
-    /// `None`: there is no such name. A name that begins with `$` may be made on the spot.
-    fn resolve(&mut self, name: &str) -> Option<Symbol>;
-}
-
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum CompileError {
-    Unknown(String),
-    /// It cannot be assigned to, or has no address.
-    NotAPlace(String),
-    NotAFunction(String),
-    /// A function of so many arguments was given others.
-    Arguments {
-        name: String,
-        takes: usize,
-        given: usize,
-    },
-}
-
-/// How a routine ended: rdx when it returns.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u32)]
-pub enum Ended {
-    Well = 0,
-    /// It loaded or stored where there is no memory, or none of that kind.
-    BadAddress = 1,
-    DividedByZero = 2,
-}
-
-impl Ended {
-    /// From what rdx held.
-    pub fn from_word(word: u64) -> Ended {
-        match word {
-            0 => Ended::Well,
-            2 => Ended::DividedByZero,
-            _ => Ended::BadAddress,
-        }
-    }
-}
 
 const FAULT: Label = Label(0);
 const ZERO: Label = Label(1);
@@ -73,13 +21,30 @@ struct Piece {
     faults: bool,
 }
 
-/// Compiles an expression into a routine without arguments, in C's calling convention: rax = value, rdx = [`Ended`].
-///
-/// # Errors
-/// The name that cannot be used so.
-pub fn compile(expression: &Expression, symbols: &mut dyn Symbols) -> Result<Draft, CompileError> {
-    let mut code = Code { pieces: Vec::new(), symbols, depth: 0 };
-    code.evaluate(expression)?;
+/// Compiles operations that [`crate::decode`] has accepted into a routine without arguments, in C's calling convention:
+/// rax = value, rdx = [`Ended`]. It loads from `reach` alone if one is given, which lies in the lowest or highest 2 GB.
+pub fn compile(ops: &[Op], reach: Option<&Range<u64>>) -> Draft {
+    let mut code = Code { pieces: Vec::new(), reach, depth: 0, calls: Vec::new() };
+    // Where the pieces of each operation begin, by number and in bytes.
+    let mut starts = Vec::with_capacity(ops.len() + 1);
+    for op in ops {
+        starts.push(code.pieces.len());
+        code.paste_op(*op);
+    }
+    starts.push(code.pieces.len());
+    let mut offsets = Vec::with_capacity(code.pieces.len() + 1);
+    let mut offset = 0;
+    for piece in &code.pieces {
+        offsets.push(offset);
+        offset += piece.template.bytes.len() as u32;
+    }
+    offsets.push(offset);
+    for (at, op) in ops.iter().enumerate() {
+        if let Op::Skip(over) | Op::SkipIfZero(over) | Op::SkipIfNotZero(over) = op {
+            let (from, to) = (starts[at], starts[(at + 1 + usize::from(*over)).min(ops.len())]);
+            code.pieces[from].holes = alloc::vec![Imm32(offsets[to] - offsets[from + 1]).into()];
+        }
+    }
     let mut draft = Draft::new();
     t::Enter {}.append_to(&mut draft);
     for piece in &code.pieces {
@@ -94,15 +59,45 @@ pub fn compile(expression: &Expression, symbols: &mut dyn Symbols) -> Result<Dra
         draft.place(label);
         t::Give { why: Imm32(why as u32) }.append_to(&mut draft);
     }
-    Ok(draft)
+    draft
 }
 
 struct Code<'a> {
     pieces: Vec<Piece>,
-    symbols: &'a mut dyn Symbols,
+    reach: Option<&'a Range<u64>>,
     /// Words on the stack.
     depth: usize,
+    /// Whether a word was put in between before the arguments of each open call.
+    calls: Vec<bool>,
 }
+
+type Templates = &'static [fn() -> Template];
+
+const BINARIES: [(Binary, Templates); 14] = [
+    (Binary::Add, &[t::Add::template]),
+    (Binary::Subtract, &[t::Subtract::template]),
+    (Binary::Multiply, &[t::Multiply::template]),
+    (Binary::BitAnd, &[t::BitAnd::template]),
+    (Binary::BitOr, &[t::BitOr::template]),
+    (Binary::BitXor, &[t::BitXor::template]),
+    (Binary::ShiftLeft, &[t::ShiftLeft::template]),
+    (Binary::ShiftRight, &[t::ShiftRight::template]),
+    (Binary::Equal, &[t::Equal::template]),
+    (Binary::NotEqual, &[t::Equal::template, t::Not::template]),
+    (Binary::Less, &[t::Less::template]),
+    (Binary::LessEqual, &[t::LessEqual::template]),
+    (Binary::Greater, &[t::LessEqual::template, t::Not::template]),
+    (Binary::GreaterEqual, &[t::Less::template, t::Not::template]),
+];
+
+const POPS: [fn() -> Template; 6] = [
+    t::PopRdi::template,
+    t::PopRsi::template,
+    t::PopRdx::template,
+    t::PopRcx::template,
+    t::PopR8::template,
+    t::PopR9::template,
+];
 
 impl Code<'_> {
     fn paste(&mut self, template: Template, holes: &[HoleValue]) {
@@ -113,149 +108,79 @@ impl Code<'_> {
         self.paste(template, &[]);
     }
 
-    fn may_fault(&mut self, template: Template) {
-        self.pieces.push(Piece { template, holes: Vec::new(), faults: true });
+    fn paste_op(&mut self, op: Op) {
+        match op {
+            Op::Number(value) => self.number(value),
+            Op::Push => {
+                self.plain(t::Push::template());
+                self.depth += 1;
+            }
+            Op::Truth => {
+                self.plain(t::Not::template());
+                self.plain(t::Not::template());
+            }
+            Op::Unary(Unary::Negate) => self.plain(t::Negate::template()),
+            Op::Unary(Unary::Complement) => self.plain(t::Complement::template()),
+            Op::Unary(Unary::Not) => self.plain(t::Not::template()),
+            Op::Binary(operator) => self.binary(operator),
+            Op::Cut(width) => self.cut(width),
+            Op::Load(width) => self.load(width),
+            Op::Store(variable) => self.paste(t::StoreVariable::template(), &[Abs32(variable).into()]),
+            Op::Skip(_) => self.plain(t::Skip::template()),
+            Op::SkipIfZero(_) => self.plain(t::SkipIfZero::template()),
+            Op::SkipIfNotZero(_) => self.plain(t::SkipIfNotZero::template()),
+            Op::BeginCall => {
+                let is_odd = self.depth % 2 == 1;
+                if is_odd {
+                    self.plain(t::Push::template());
+                    self.depth += 1;
+                }
+                self.calls.push(is_odd);
+            }
+            Op::Call { entry, arguments } => self.call(entry, arguments.into()),
+        }
     }
 
-    fn push(&mut self) {
-        self.plain(t::Push::template());
-        self.depth += 1;
-    }
-
-    fn popped(&mut self, template: Template) {
-        self.plain(template);
-        self.depth -= 1;
-    }
-
-    fn constant(&mut self, value: u64) {
+    fn number(&mut self, value: u64) {
         if value as i64 == i64::from(value as i32) {
             self.paste(t::Small::template(), &[Abs32(value).into()]);
         } else {
             let (low, high) = (Imm32(value as u32), Imm32((value >> 32) as u32));
-            self.paste(t::Constant::template(), &[low.into(), high.into()]);
+            self.paste(t::Large::template(), &[low.into(), high.into()]);
         }
     }
 
-    /// The pieces of `inner` alone, and their length.
-    fn apart(&mut self, inner: &Expression) -> Result<(Vec<Piece>, u32), CompileError> {
-        let outer = core::mem::take(&mut self.pieces);
-        let result = self.evaluate(inner);
-        let pieces = core::mem::replace(&mut self.pieces, outer);
-        result?;
-        let bytes = pieces.iter().map(|piece| piece.template.bytes.len() as u32).sum();
-        Ok((pieces, bytes))
-    }
-
-    fn evaluate(&mut self, expression: &Expression) -> Result<(), CompileError> {
-        match expression {
-            Expression::Number(value) => self.constant(*value),
-            Expression::Value(place) => self.value(place)?,
-            Expression::AddressOf(name) => match self.resolve(name)? {
-                Symbol::Word(address) | Symbol::Variable(address) => self.constant(address),
-                Symbol::Function { entry, .. } => self.constant(entry),
-                Symbol::Constant(_) => return Err(CompileError::NotAPlace(name.to_string())),
-            },
-            Expression::Cut(width, inner) => {
-                self.evaluate(inner)?;
-                self.cut(*width);
-            }
-            Expression::Unary(operator, inner) => {
-                self.evaluate(inner)?;
-                self.plain(match operator {
-                    Unary::Negate => t::Negate::template(),
-                    Unary::Complement => t::Complement::template(),
-                    Unary::Not => t::Not::template(),
-                });
-            }
-            Expression::Binary(operator, left, right) => self.binary(*operator, left, right)?,
-            Expression::Choose(condition, yes, no) => self.choose(condition, yes, no)?,
-            Expression::Assign(place, value) => {
-                let width = self.address(place)?;
-                self.push();
-                self.evaluate(value)?;
-                self.store(width);
-            }
-            Expression::Update(operator, place, value) => {
-                let width = self.address(place)?;
-                self.push();
-                self.plain(t::Again::template());
-                self.load(width);
-                self.push();
-                self.evaluate(value)?;
-                self.popped(t::PopLeft::template());
-                self.operate(*operator);
-                self.store(width);
-            }
-            Expression::Call(name, arguments) => self.call(name, arguments)?,
-            Expression::Sequence(first, second) => {
-                self.evaluate(first)?;
-                self.evaluate(second)?;
+    fn binary(&mut self, operator: Binary) {
+        self.plain(t::PopLeft::template());
+        self.depth = self.depth.saturating_sub(1);
+        if matches!(operator, Binary::Divide | Binary::Remainder) {
+            self.paste(t::Divide::template(), &[Target::Label(ZERO).into()]);
+            if operator == Binary::Remainder {
+                self.plain(t::Remainder::template());
             }
         }
-        Ok(())
-    }
-
-    fn resolve(&mut self, name: &str) -> Result<Symbol, CompileError> {
-        self.symbols.resolve(name).ok_or_else(|| CompileError::Unknown(name.to_string()))
-    }
-
-    fn value(&mut self, place: &Place) -> Result<(), CompileError> {
-        match place {
-            Place::Memory(width, address) => {
-                self.evaluate(address)?;
-                self.load(*width);
-            }
-            Place::Name(name) => match self.resolve(name)? {
-                Symbol::Constant(value) => self.constant(value),
-                Symbol::Function { entry, .. } => self.constant(entry),
-                Symbol::Word(address) | Symbol::Variable(address) => {
-                    self.constant(address);
-                    self.load(Width::Word);
-                }
-            },
-        }
-        Ok(())
-    }
-
-    /// Where a place to assign to is.
-    fn address(&mut self, place: &Place) -> Result<Width, CompileError> {
-        match place {
-            Place::Memory(width, address) => {
-                self.evaluate(address)?;
-                Ok(*width)
-            }
-            Place::Name(name) => match self.resolve(name)? {
-                Symbol::Variable(address) => {
-                    self.constant(address);
-                    Ok(Width::Word)
-                }
-                _ => Err(CompileError::NotAPlace(name.to_string())),
-            },
+        let found = BINARIES.iter().find(|(known, _)| *known == operator);
+        for template in found.map_or(&[][..], |(_, templates)| templates) {
+            self.plain(template());
         }
     }
 
+    /// Loads from an address that anything may be.
     fn load(&mut self, width: Width) {
-        self.may_fault(match width {
-            Width::U8 => t::LoadU8::template(),
-            Width::I8 => t::LoadI8::template(),
-            Width::U16 => t::LoadU16::template(),
-            Width::I16 => t::LoadI16::template(),
-            Width::U32 => t::LoadU32::template(),
-            Width::I32 => t::LoadI32::template(),
+        if let Some(reach) = self.reach {
+            let bytes = Imm32((reach.end - reach.start) as u32);
+            self.paste(t::Reach::template(), &[Abs32(reach.start).into(), bytes.into(), Target::Label(FAULT).into()]);
+        }
+        let template = match width {
+            Width::U8 | Width::I8 => t::LoadU8::template(),
+            Width::U16 | Width::I16 => t::LoadU16::template(),
+            Width::U32 | Width::I32 => t::LoadU32::template(),
             Width::Word => t::LoadWord::template(),
-        });
-    }
-
-    /// Stores rax at the address that waits; the value is what the place then holds.
-    fn store(&mut self, width: Width) {
-        self.popped(t::PopAddress::template());
-        self.may_fault(match width {
-            Width::U8 | Width::I8 => t::Store8::template(),
-            Width::U16 | Width::I16 => t::Store16::template(),
-            Width::U32 | Width::I32 => t::Store32::template(),
-            Width::Word => t::StoreWord::template(),
-        });
-        self.cut(width);
+        };
+        self.pieces.push(Piece { template, holes: Vec::new(), faults: true });
+        if matches!(width, Width::I8 | Width::I16 | Width::I32) {
+            self.cut(width);
+        }
     }
 
     fn cut(&mut self, width: Width) {
@@ -271,234 +196,58 @@ impl Code<'_> {
         self.plain(template);
     }
 
-    fn binary(&mut self, operator: Binary, left: &Expression, right: &Expression) -> Result<(), CompileError> {
-        self.evaluate(left)?;
-        if matches!(operator, Binary::And | Binary::Or) {
-            let (pieces, bytes) = self.apart(right)?;
-            let skip = if operator == Binary::And { t::SkipIfZero::template() } else { t::SkipIfNotZero::template() };
-            self.paste(skip, &[Imm32(bytes).into()]);
-            self.pieces.extend(pieces);
-            self.plain(t::Truth::template());
-            return Ok(());
+    fn call(&mut self, entry: u64, arguments: usize) {
+        self.number(entry);
+        for pop in POPS[..arguments.min(POPS.len())].iter().rev() {
+            self.plain(pop());
         }
-        self.push();
-        self.evaluate(right)?;
-        self.popped(t::PopLeft::template());
-        self.operate(operator);
-        Ok(())
-    }
-
-    /// rax = rax operator rcx.
-    fn operate(&mut self, operator: Binary) {
-        let template = match operator {
-            Binary::Add => t::Add::template(),
-            Binary::Subtract => t::Subtract::template(),
-            Binary::Multiply => t::Multiply::template(),
-            Binary::Divide | Binary::Remainder => {
-                self.paste(t::Divide::template(), &[Target::Label(ZERO).into()]);
-                if operator == Binary::Divide {
-                    return;
-                }
-                t::Remainder::template()
-            }
-            Binary::BitAnd => t::BitAnd::template(),
-            Binary::BitOr => t::BitOr::template(),
-            Binary::BitXor => t::BitXor::template(),
-            Binary::ShiftLeft => t::ShiftLeft::template(),
-            Binary::ShiftRight => t::ShiftRight::template(),
-            Binary::Equal => t::Equal::template(),
-            Binary::NotEqual => t::NotEqual::template(),
-            Binary::Less => t::Less::template(),
-            Binary::LessEqual => t::LessEqual::template(),
-            Binary::Greater => return self.negated(t::LessEqual::template()),
-            Binary::GreaterEqual => return self.negated(t::Less::template()),
-            // Only whole expressions have these (see `binary`).
-            Binary::And | Binary::Or => t::Truth::template(),
-        };
-        self.plain(template);
-    }
-
-    fn negated(&mut self, template: Template) {
-        self.plain(template);
-        self.plain(t::Not::template());
-    }
-
-    fn choose(&mut self, condition: &Expression, yes: &Expression, no: &Expression) -> Result<(), CompileError> {
-        self.evaluate(condition)?;
-        let (yes, yes_bytes) = self.apart(yes)?;
-        let (no, no_bytes) = self.apart(no)?;
-        let skip = t::Skip::template();
-        self.paste(t::SkipIfZero::template(), &[Imm32(yes_bytes + skip.bytes.len() as u32).into()]);
-        self.pieces.extend(yes);
-        self.paste(skip, &[Imm32(no_bytes).into()]);
-        self.pieces.extend(no);
-        Ok(())
-    }
-
-    fn call(&mut self, name: &str, arguments: &[Expression]) -> Result<(), CompileError> {
-        let Symbol::Function { entry, arguments: takes } = self.resolve(name)? else {
-            return Err(CompileError::NotAFunction(name.to_string()));
-        };
-        if takes != arguments.len() || takes > crate::ARGUMENTS_MAX {
-            return Err(CompileError::Arguments { name: name.to_string(), takes, given: arguments.len() });
-        }
-        let uneven = self.depth % 2 == 1;
-        if uneven {
-            self.plain(t::Align::template());
-            self.depth += 1;
-        }
-        self.constant(entry);
-        self.push();
-        for argument in arguments {
-            self.evaluate(argument)?;
-            self.push();
-        }
-        let registers = [
-            t::PopRdi::template(),
-            t::PopRsi::template(),
-            t::PopRdx::template(),
-            t::PopRcx::template(),
-            t::PopR8::template(),
-            t::PopR9::template(),
-        ];
-        for register in registers[..takes].iter().rev() {
-            self.popped(*register);
-        }
-        self.popped(t::PopRax::template());
+        self.depth = self.depth.saturating_sub(arguments);
         self.plain(t::Call::template());
-        if uneven {
-            self.popped(t::Unalign::template());
+        if self.calls.pop() == Some(true) {
+            self.plain(t::Unalign::template());
+            self.depth -= 1;
         }
-        Ok(())
     }
 }
 
-/// What an interpreted expression may touch.
-pub trait World: Symbols {
+/// What interpreted operations may touch.
+pub trait World {
     fn load(&mut self, address: u64, width: Width) -> Option<u64>;
-    /// `false`: there is no such memory.
-    fn store(&mut self, address: u64, width: Width, value: u64) -> bool;
+    /// `address` is a variable's.
+    fn store(&mut self, address: u64, value: u64);
     fn call(&mut self, entry: u64, arguments: &[u64]) -> u64;
 }
 
-/// The value cut to a width, as a word.
-pub fn cut(width: Width, value: u64) -> u64 {
-    match width {
-        Width::U8 => u64::from(value as u8),
-        Width::I8 => value as i8 as u64,
-        Width::U16 => u64::from(value as u16),
-        Width::I16 => value as i16 as u64,
-        Width::U32 => u64::from(value as u32),
-        Width::I32 => value as i32 as u64,
-        Width::Word => value,
-    }
-}
-
-/// The generic twin of a compiled routine: walks the tree. It expects names that `compile` has accepted.
+/// The generic twin of a compiled routine, for operations that [`crate::decode`] has accepted.
 ///
 /// # Errors
 /// How the routine would have ended.
-pub fn interpret(expression: &Expression, world: &mut dyn World) -> Result<u64, Ended> {
-    Ok(match expression {
-        Expression::Number(value) => *value,
-        Expression::Value(Place::Memory(width, address)) => {
-            let address = interpret(address, world)?;
-            world.load(address, *width).ok_or(Ended::BadAddress)?
-        }
-        Expression::Value(Place::Name(name)) => match world.resolve(name).ok_or(Ended::BadAddress)? {
-            Symbol::Constant(value) | Symbol::Function { entry: value, .. } => value,
-            Symbol::Word(address) | Symbol::Variable(address) => {
-                world.load(address, Width::Word).ok_or(Ended::BadAddress)?
-            }
-        },
-        Expression::AddressOf(name) => match world.resolve(name).ok_or(Ended::BadAddress)? {
-            Symbol::Word(value) | Symbol::Variable(value) | Symbol::Constant(value) => value,
-            Symbol::Function { entry, .. } => entry,
-        },
-        Expression::Cut(width, inner) => cut(*width, interpret(inner, world)?),
-        Expression::Unary(operator, inner) => {
-            let value = interpret(inner, world)?;
-            match operator {
-                Unary::Negate => value.wrapping_neg(),
-                Unary::Complement => !value,
-                Unary::Not => u64::from(value == 0),
-            }
-        }
-        Expression::Binary(operator, left, right) => {
-            let left = interpret(left, world)?;
-            match (operator, left) {
-                (Binary::And, 0) => 0,
-                (Binary::Or, 1..) => 1,
-                _ => operate(*operator, left, interpret(right, world)?)?,
+pub fn interpret(ops: &[Op], world: &mut dyn World) -> Result<u64, Ended> {
+    let (mut value, mut at) = (0u64, 0);
+    let mut stack = Vec::new();
+    while let Some(op) = ops.get(at) {
+        at += 1;
+        let mut skip = |wanted: bool, over: u16| at += if wanted { usize::from(over) } else { 0 };
+        match *op {
+            Op::Number(number) => value = number,
+            Op::Push => stack.push(value),
+            Op::Truth => value = u64::from(value != 0),
+            Op::Unary(Unary::Negate) => value = value.wrapping_neg(),
+            Op::Unary(Unary::Complement) => value = !value,
+            Op::Unary(Unary::Not) => value = u64::from(value == 0),
+            Op::Binary(operator) => value = operate(operator, stack.pop().unwrap_or(0), value)?,
+            Op::Cut(width) => value = crate::cut(width, value),
+            Op::Load(width) => value = world.load(value, width).ok_or(Ended::BadAddress)?,
+            Op::Store(variable) => world.store(variable, value),
+            Op::Skip(over) => skip(true, over),
+            Op::SkipIfZero(over) => skip(value == 0, over),
+            Op::SkipIfNotZero(over) => skip(value != 0, over),
+            Op::BeginCall => {}
+            Op::Call { entry, arguments } => {
+                let words = stack.split_off(stack.len().saturating_sub(arguments.into()));
+                value = world.call(entry, &words);
             }
         }
-        Expression::Choose(condition, yes, no) => {
-            let chosen = if interpret(condition, world)? != 0 { yes } else { no };
-            interpret(chosen, world)?
-        }
-        Expression::Assign(place, value) => {
-            let (address, width) = address(place, world)?;
-            let value = interpret(value, world)?;
-            put(world, address, width, value)?
-        }
-        Expression::Update(operator, place, value) => {
-            let (address, width) = address(place, world)?;
-            let old = world.load(address, width).ok_or(Ended::BadAddress)?;
-            let value = operate(*operator, old, interpret(value, world)?)?;
-            put(world, address, width, value)?
-        }
-        Expression::Call(name, arguments) => {
-            let mut words = Vec::new();
-            for argument in arguments {
-                words.push(interpret(argument, world)?);
-            }
-            match world.resolve(name) {
-                Some(Symbol::Function { entry, .. }) => world.call(entry, &words),
-                _ => return Err(Ended::BadAddress),
-            }
-        }
-        Expression::Sequence(first, second) => {
-            interpret(first, world)?;
-            interpret(second, world)?
-        }
-    })
-}
-
-fn put(world: &mut dyn World, address: u64, width: Width, value: u64) -> Result<u64, Ended> {
-    if world.store(address, width, value) { Ok(cut(width, value)) } else { Err(Ended::BadAddress) }
-}
-
-fn address(place: &Place, world: &mut dyn World) -> Result<(u64, Width), Ended> {
-    match place {
-        Place::Memory(width, address) => Ok((interpret(address, world)?, *width)),
-        Place::Name(name) => match world.resolve(name) {
-            Some(Symbol::Variable(address)) => Ok((address, Width::Word)),
-            _ => Err(Ended::BadAddress),
-        },
     }
-}
-
-fn operate(operator: Binary, left: u64, right: u64) -> Result<u64, Ended> {
-    let (a, b) = (left as i64, right as i64);
-    Ok(match operator {
-        Binary::Add => left.wrapping_add(right),
-        Binary::Subtract => left.wrapping_sub(right),
-        Binary::Multiply => left.wrapping_mul(right),
-        Binary::Divide | Binary::Remainder if b == 0 => return Err(Ended::DividedByZero),
-        Binary::Divide => a.wrapping_div(b) as u64,
-        Binary::Remainder => a.wrapping_rem(b) as u64,
-        Binary::BitAnd => left & right,
-        Binary::BitOr => left | right,
-        Binary::BitXor => left ^ right,
-        Binary::ShiftLeft => left << (right & 63),
-        Binary::ShiftRight => (a >> (right & 63)) as u64,
-        Binary::Equal => (a == b).into(),
-        Binary::NotEqual => (a != b).into(),
-        Binary::Less => (a < b).into(),
-        Binary::LessEqual => (a <= b).into(),
-        Binary::Greater => (a > b).into(),
-        Binary::GreaterEqual => (a >= b).into(),
-        Binary::And => (left != 0 && right != 0).into(),
-        Binary::Or => (left != 0 || right != 0).into(),
-    })
+    Ok(value)
 }

@@ -5,7 +5,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use crate::lexer::{LexError, Token, tokens};
-use crate::{ARGUMENTS_MAX, DEPTH_MAX, TEXT_BYTES_MAX};
+use crate::{ARGUMENTS_MAX, DEPTH_MAX, OPERATORS_MAX, TEXT_BYTES_MAX};
 
 /// How many bytes of a word count, and whether the highest bit is a sign.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -87,7 +87,7 @@ pub enum SyntaxError {
     Expected(&'static str),
     ExpectedOperand,
     NotAPlace,
-    /// See [`crate::TEXT_BYTES_MAX`], [`DEPTH_MAX`], [`ARGUMENTS_MAX`].
+    /// See [`crate::TEXT_BYTES_MAX`], [`OPERATORS_MAX`], [`DEPTH_MAX`], [`ARGUMENTS_MAX`].
     TooLong,
     TooDeep,
     TooManyArguments,
@@ -104,7 +104,7 @@ pub fn parse(text: &str) -> Result<Expression, Error> {
         return Err(Error::Syntax(SyntaxError::TooLong, TEXT_BYTES_MAX));
     }
     let tokens = tokens(text).map_err(Error::Lexical)?;
-    let mut parser = Parser { tokens: &tokens, at: 0, end: text.len(), depth: 0 };
+    let mut parser = Parser { tokens: &tokens, at: 0, end: text.len(), depth: 0, operators: 0 };
     let expression = parser.sequence()?;
     if parser.at < tokens.len() {
         return Err(parser.error(SyntaxError::Trailing));
@@ -118,6 +118,7 @@ struct Parser<'a> {
     /// Length of the text.
     end: usize,
     depth: usize,
+    operators: usize,
 }
 
 type Parsed<T = Expression> = Result<T, Error>;
@@ -194,14 +195,16 @@ impl<'a> Parser<'a> {
         result
     }
 
+    /// Counts an operator that makes a tree deeper without depth of the parser.
+    fn count(&mut self) -> Parsed<()> {
+        self.operators += 1;
+        if self.operators > OPERATORS_MAX { Err(self.error(SyntaxError::TooLong)) } else { Ok(()) }
+    }
+
     fn sequence(&mut self) -> Parsed {
         let mut first = self.assignment()?;
-        let mut length = 0;
         while self.accept(",") {
-            length += 1;
-            if length > DEPTH_MAX {
-                return Err(self.error(SyntaxError::TooDeep));
-            }
+            self.count()?;
             first = Expression::Sequence(Box::new(first), Box::new(self.assignment()?));
         }
         Ok(first)
@@ -236,20 +239,25 @@ impl<'a> Parser<'a> {
         })
     }
 
+    /// Operators of `level` and tighter ones. One call for all levels of a chain: the stack of the kernel is small.
     fn binary(&mut self, level: usize) -> Parsed {
-        let Some(operators) = LEVELS.get(level) else { return self.unary() };
-        let mut left = self.binary(level + 1)?;
-        let mut length = 0;
-        // Longer signs were read whole: `<` is not the beginning of `<<`.
-        while let Some((_, operator)) = operators.iter().find(|(sign, _)| self.accept(sign)) {
-            length += 1;
-            if length > DEPTH_MAX {
-                return Err(self.error(SyntaxError::TooDeep));
-            }
-            let right = self.binary(level + 1)?;
-            left = Expression::Binary(*operator, Box::new(left), Box::new(right));
+        let mut left = self.unary()?;
+        while let Some((found, operator)) = self.operator(level) {
+            self.at += 1;
+            self.count()?;
+            let right = self.binary(found + 1)?;
+            left = Expression::Binary(operator, Box::new(left), Box::new(right));
         }
         Ok(left)
+    }
+
+    /// The binary operator that comes next, if it binds as tightly as `level`; its own level.
+    fn operator(&self, level: usize) -> Option<(usize, Binary)> {
+        let Some(Token::Sign(sign)) = self.peek(0) else { return None };
+        // Longer signs were read whole: `<` is not the beginning of `<<`.
+        LEVELS.iter().enumerate().skip(level).find_map(|(level, operators)| {
+            operators.iter().find(|(known, _)| *known == sign).map(|(_, operator)| (level, *operator))
+        })
     }
 
     fn unary(&mut self) -> Parsed {
@@ -306,12 +314,8 @@ impl<'a> Parser<'a> {
 
     fn postfix(&mut self) -> Parsed {
         let mut value = self.operand()?;
-        let mut length = 0;
         while self.accept("[") {
-            length += 1;
-            if length > DEPTH_MAX {
-                return Err(self.error(SyntaxError::TooDeep));
-            }
+            self.count()?;
             let index = self.sequence()?;
             self.expect("]")?;
             // Words, as the kernel's tables are.

@@ -31,7 +31,7 @@ template! {
 
 template! {
     /// Out: rax.
-    pub struct Constant { low: Imm32, high: Imm32 }
+    pub struct Large { low: Imm32, high: Imm32 }
     "mov eax, {high}",
     "mov ecx, {low}",
     "shl rax, 32",
@@ -74,11 +74,13 @@ template! {
 }
 
 template! {
-    /// 0 stays, all else becomes 1.
-    pub struct Truth {}
-    "test rax, rax",
-    "setne al",
-    "movzx eax, al",
+    /// Leaves through `fault` if rax is outside of `bytes` bytes from `low` on. Clobbers rcx.
+    pub struct Reach { low: Abs32, bytes: Imm32, fault: Target }
+    "mov rcx, rax",
+    "sub rcx, {low}",
+    "cmp rcx, {bytes}",
+    ".byte 0x0f, 0x83",
+    ".long {fault}",
 }
 
 template! {
@@ -147,13 +149,6 @@ template! {
     pub struct Equal {}
     "cmp rax, rcx",
     "sete al",
-    "movzx eax, al",
-}
-
-template! {
-    pub struct NotEqual {}
-    "cmp rax, rcx",
-    "setne al",
     "movzx eax, al",
 }
 
@@ -229,18 +224,8 @@ template! {
 }
 
 template! {
-    pub struct LoadI8 {}
-    "movsx rax, byte ptr [rax]",
-}
-
-template! {
     pub struct LoadU16 {}
     "movzx eax, word ptr [rax]",
-}
-
-template! {
-    pub struct LoadI16 {}
-    "movsx rax, word ptr [rax]",
 }
 
 template! {
@@ -249,55 +234,17 @@ template! {
 }
 
 template! {
-    pub struct LoadI32 {}
-    "movsxd rax, dword ptr [rax]",
-}
-
-template! {
     pub struct LoadWord {}
     "mov rax, qword ptr [rax]",
 }
 
 template! {
-    /// In: rax = value, rcx = address. May fault.
-    pub struct Store8 {}
-    "mov byte ptr [rcx], al",
+    pub struct StoreVariable { word: Abs32 }
+    "mov qword ptr [{word}], rax",
 }
 
 template! {
-    pub struct Store16 {}
-    "mov word ptr [rcx], ax",
-}
-
-template! {
-    pub struct Store32 {}
-    "mov dword ptr [rcx], eax",
-}
-
-template! {
-    pub struct StoreWord {}
-    "mov qword ptr [rcx], rax",
-}
-
-template! {
-    /// The value stays, the address that waits goes to rcx.
-    pub struct PopAddress {}
-    "pop rcx",
-}
-
-template! {
-    /// The address that waits, once more, in rax.
-    pub struct Again {}
-    "mov rax, qword ptr [rsp]",
-}
-
-template! {
-    /// Makes the stack even for a call.
-    pub struct Align {}
-    "sub rsp, 8",
-}
-
-template! {
+    /// Takes back the word that made the stack even for a call.
     pub struct Unalign {}
     "add rsp, 8",
 }
@@ -328,11 +275,6 @@ template! {
 }
 
 template! {
-    pub struct PopRax {}
-    "pop rax",
-}
-
-template! {
     pub struct PopR9 {}
     "pop r9",
 }
@@ -349,14 +291,13 @@ pub fn all() -> Vec<Template> {
         Enter::template(),
         Finish::template(),
         Give::template(),
-        Constant::template(),
+        Large::template(),
         Small::template(),
         Push::template(),
         PopLeft::template(),
         Negate::template(),
         Complement::template(),
         Not::template(),
-        Truth::template(),
         Add::template(),
         Subtract::template(),
         Multiply::template(),
@@ -368,7 +309,6 @@ pub fn all() -> Vec<Template> {
         ShiftLeft::template(),
         ShiftRight::template(),
         Equal::template(),
-        NotEqual::template(),
         Less::template(),
         LessEqual::template(),
         SkipIfZero::template(),
@@ -381,19 +321,10 @@ pub fn all() -> Vec<Template> {
         CutU32::template(),
         CutI32::template(),
         LoadU8::template(),
-        LoadI8::template(),
         LoadU16::template(),
-        LoadI16::template(),
         LoadU32::template(),
-        LoadI32::template(),
         LoadWord::template(),
-        Store8::template(),
-        Store16::template(),
-        Store32::template(),
-        StoreWord::template(),
-        PopAddress::template(),
-        Again::template(),
-        Align::template(),
+        StoreVariable::template(),
         Unalign::template(),
         PopRdi::template(),
         PopRsi::template(),
@@ -401,8 +332,8 @@ pub fn all() -> Vec<Template> {
         PopRcx::template(),
         PopR8::template(),
         PopR9::template(),
-        PopRax::template(),
         Call::template(),
+        Reach::template(),
     ]
     .into()
 }

@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use monitor::{Binary, Ended, Expression, Place, Symbol, Symbols, Unary, Width, World, compile, cut, interpret, parse};
+use monitor::{
+    Allowed, Binary, CompileError, Ended, Expression, Op, Place, Symbol, Symbols, Unary, Width, World, compile, cut,
+    decode, encode, interpret, lower, parse, walk,
+};
 
 /// xorshift64*.
 struct Random(u64);
@@ -28,7 +31,8 @@ const NAMES: [&str; 4] = ["$a", "$b", "gauge", "limit"];
 
 /// What both runs work on, at the same addresses.
 struct Memory {
-    words: Box<[u64; WORDS]>,
+    /// In the low 2 GB, as the words of the kernel are.
+    words: &'static mut [u64; WORDS],
     calls: u64,
 }
 
@@ -49,7 +53,11 @@ extern "C" fn three() -> u64 {
 
 impl Memory {
     fn new() -> Memory {
-        Memory { words: Box::new([0; WORDS]), calls: 0 }
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_32BIT;
+        // SAFETY: a fresh mapping, larger than the words, that stays.
+        let words = unsafe { &mut *libc::mmap(std::ptr::null_mut(), 4096, protection, flags, -1, 0).cast() };
+        Memory { words, calls: 0 }
     }
 
     fn base(&self) -> u64 {
@@ -85,6 +93,16 @@ impl Symbols for Memory {
     }
 }
 
+impl Allowed for Memory {
+    fn is_variable(&self, address: u64) -> bool {
+        address == self.base() || address == self.base() + 8
+    }
+
+    fn is_function(&self, entry: u64, arguments: u8) -> bool {
+        (entry, arguments) == (mix as *const () as u64, 4) || (entry, arguments) == (three as *const () as u64, 0)
+    }
+}
+
 impl World for Memory {
     fn load(&mut self, address: u64, width: Width) -> Option<u64> {
         if !self.inside(address, width) {
@@ -97,22 +115,8 @@ impl World for Memory {
         Some(cut(width, u64::from_le_bytes(bytes)))
     }
 
-    fn store(&mut self, address: u64, width: Width, value: u64) -> bool {
-        if !self.inside(address, width) {
-            return false;
-        }
-        let bytes = match width {
-            Width::U8 | Width::I8 => 1,
-            Width::U16 | Width::I16 => 2,
-            Width::U32 | Width::I32 => 4,
-            Width::Word => 8,
-        };
-        let from = (address - self.base()) as usize;
-        for (offset, byte) in value.to_le_bytes()[..bytes].iter().enumerate() {
-            let (word, shift) = ((from + offset) / 8, (from + offset) % 8 * 8);
-            self.words[word] = self.words[word] & !(0xFF << shift) | u64::from(*byte) << shift;
-        }
-        true
+    fn store(&mut self, address: u64, value: u64) {
+        self.words[((address - self.base()) / 8) as usize] = value;
     }
 
     fn call(&mut self, entry: u64, arguments: &[u64]) -> u64 {
@@ -146,9 +150,13 @@ const OPERATORS: [Binary; 18] = [
     Binary::Or,
 ];
 
+fn random_name(random: &mut Random) -> Place {
+    Place::Name(NAMES[random.below(2)].into())
+}
+
 fn random_place(random: &mut Random, base: u64, depth: usize) -> Place {
     if random.below(2) == 0 {
-        return Place::Name(NAMES[random.below(2)].into());
+        return random_name(random);
     }
     let width = WIDTHS[random.below(7)];
     // Mostly in the words, sometimes where no memory can be: no canonical address.
@@ -176,11 +184,11 @@ fn random_expression(random: &mut Random, base: u64, depth: usize) -> Expression
         }
         5..=9 => Expression::Binary(OPERATORS[random.below(18)], inner(random), inner(random)),
         10 => Expression::Choose(inner(random), inner(random), inner(random)),
-        11 => Expression::Assign(random_place(random, base, depth - 1), inner(random)),
+        11 => Expression::Assign(random_name(random), inner(random)),
         12 => {
             let operator = OPERATORS[random.below(10)];
             let value = inner(random);
-            Expression::Update(operator, random_place(random, base, depth - 1), value)
+            Expression::Update(operator, random_name(random), value)
         }
         13 => {
             let arguments = (0..4).map(|_| *inner(random)).collect();
@@ -211,6 +219,9 @@ extern "C" fn fault(_: i32, _: *mut libc::siginfo_t, context: *mut libc::c_void)
     }
 }
 
+/// One test at a time has the code.
+static TURN: Mutex<()> = Mutex::new(());
+
 fn prepare() -> usize {
     // SAFETY: 1. a fresh mapping. 2. The handler only looks at the landings.
     unsafe {
@@ -234,9 +245,15 @@ struct Result2 {
     ended: u64,
 }
 
-fn run(code: usize, expression: &Expression, memory: &mut Memory) -> Result<u64, Ended> {
-    let draft = compile(expression, memory).expect("all names are known");
-    let bound = draft.bind(code as u64).unwrap();
+/// What the kernel makes of operations that came as bytes.
+fn sent(ops: &[Op], memory: &Memory) -> Vec<Op> {
+    let mut bytes = Vec::new();
+    ops.iter().for_each(|op| encode(*op, &mut bytes));
+    decode(&bytes, memory).expect("lowered operations are sound")
+}
+
+fn run(code: usize, ops: &[Op]) -> Result<u64, Ended> {
+    let bound = compile(ops, None).bind(code as u64).unwrap();
     assert!(bound.bytes.len() <= CODE_BYTES);
     {
         let mut landings = LANDINGS.lock().unwrap();
@@ -245,11 +262,18 @@ fn run(code: usize, expression: &Expression, memory: &mut Memory) -> Result<u64,
             landings.extend((landing.from..landing.to).map(|at| (at as usize, landing.landing as usize)));
         }
     }
+    ended(enter(code, &bound.bytes))
+}
+
+fn enter(code: usize, bytes: &[u8]) -> Result2 {
     // SAFETY: the mapping has room for the bytes, and they are a routine of C's calling convention.
-    let result = unsafe {
-        std::ptr::copy_nonoverlapping(bound.bytes.as_ptr(), code as *mut u8, bound.bytes.len());
+    unsafe {
+        std::ptr::copy_nonoverlapping(bytes.as_ptr(), code as *mut u8, bytes.len());
         std::mem::transmute::<usize, extern "C" fn() -> Result2>(code)()
-    };
+    }
+}
+
+fn ended(result: Result2) -> Result<u64, Ended> {
     match Ended::from_word(result.ended) {
         Ended::Well => Ok(result.value),
         other => Err(other),
@@ -258,6 +282,7 @@ fn run(code: usize, expression: &Expression, memory: &mut Memory) -> Result<u64,
 
 #[test]
 fn compiled_and_interpreted_expressions_agree() {
+    let _turn = TURN.lock();
     let code = prepare();
     let mut memory = Memory::new();
     let base = memory.base();
@@ -265,13 +290,20 @@ fn compiled_and_interpreted_expressions_agree() {
     for seed in 1..=60_000u64 {
         let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
         memory.fill(&mut random);
-        let before = memory.words.clone();
+        let before = *memory.words;
         let depth = random.below(6);
         let expression = random_expression(&mut random, base, depth);
-        let expected = interpret(&expression, &mut memory);
-        let after = std::mem::replace(&mut *memory.words, *before);
-        let got = run(code, &expression, &mut memory);
-        assert_eq!(got, expected, "seed {seed}: {expression:?}");
+        let expected = walk(&expression, &mut memory);
+        let after = std::mem::replace(&mut *memory.words, before);
+        let ops = lower(&expression, &mut memory).expect("all names are known");
+        if ops.len() > monitor::OPS_MAX {
+            continue;
+        }
+        let ops = sent(&ops, &memory);
+        assert_eq!(interpret(&ops, &mut memory), expected, "seed {seed}: {expression:?}");
+        assert!(*memory.words == after, "seed {seed}: other memory interpreted after {expression:?}");
+        *memory.words = before;
+        assert_eq!(run(code, &ops), expected, "seed {seed}: {expression:?}");
         assert!(*memory.words == after, "seed {seed}: other memory after {expression:?}");
         ended[expected.err().map_or(0, |ended| ended as usize)] += 1;
     }
@@ -280,7 +312,7 @@ fn compiled_and_interpreted_expressions_agree() {
 
 fn value_of(text: &str) -> Result<u64, Ended> {
     let mut memory = Memory::new();
-    interpret(&parse(text).unwrap_or_else(|error| panic!("{text}: {error:?}")), &mut memory)
+    walk(&parse(text).unwrap_or_else(|error| panic!("{text}: {error:?}")), &mut memory)
 }
 
 #[test]
@@ -306,8 +338,8 @@ fn precedence_is_that_of_c() {
         ("- - -3", (-3i64) as u64),
         ("three() * 2", 6),
         ("$a = 5, *&$a", 5),
-        ("(&$a)[1] = 9, $b", 9),
-        ("*(u8 *)&$a = 258, $a", 2),
+        ("$b = 9, (&$a)[1]", 9),
+        ("$a = 258, *(u8 *)&$a", 2),
     ] {
         assert_eq!(value_of(text), Ok(value), "{text}");
     }
@@ -392,14 +424,85 @@ fn random_text_never_hurts_the_reader() {
         "limit",
         "three()",
     ];
+    let mut memory = Memory::new();
     let mut good = 0;
     for seed in 1..=200_000u64 {
         let mut random = Random(seed.wrapping_mul(0xD134_2543_DE82_EF95));
         let text: String = (0..random.below(12)).map(|_| PARTS[random.below(PARTS.len())]).collect();
         if let Ok(expression) = parse(&text) {
             good += 1;
-            let _ = compile(&expression, &mut Memory::new());
+            let _ = lower(&expression, &mut memory);
         }
     }
     assert!(good > 1000, "{good} were expressions");
+}
+
+#[test]
+fn a_load_outside_of_the_reach_ends_it() {
+    let _turn = TURN.lock();
+    let code = prepare();
+    let mut memory = Memory::new();
+    // Behind the code, in the low 2 GB as the kernel's own memory is.
+    let base = (code + CODE_BYTES / 2) as u64;
+    let reach = base..base + 4096;
+    for (text, end) in [
+        (format!("*{base:#x}"), Ended::Well),
+        (format!("*{:#x}", base + 4088), Ended::Well),
+        (format!("*{:#x}", base + 4096), Ended::BadAddress),
+        (format!("*{:#x}", base - 8), Ended::BadAddress),
+        (format!("*(u8 *){:#x}", memory.base()), Ended::BadAddress),
+        ("*-8".into(), Ended::BadAddress),
+    ] {
+        let ops = lower(&parse(&text).unwrap(), &mut memory).unwrap();
+        let bound = compile(&ops, Some(&reach)).bind(code as u64).unwrap();
+        assert_eq!(Ended::from_word(enter(code, &bound.bytes).ended), end, "{text}");
+    }
+    let mut refused = |text| lower(&parse(text).unwrap(), &mut memory).err();
+    assert_eq!(refused("*$a = 1"), Some(CompileError::MayNotStore));
+    assert_eq!(refused("$a = 1"), None);
+}
+
+/// Whatever bytes come: what is accepted runs, returns with the stack as it was, and does what the twin does.
+#[test]
+fn random_operations_never_hurt() {
+    let _turn = TURN.lock();
+    let code = prepare();
+    let mut memory = Memory::new();
+    let mut accepted = 0;
+    for seed in 1..=300_000u64 {
+        let mut random = Random(seed.wrapping_mul(0xA24B_AED4_963E_E407));
+        memory.words.fill(0);
+        let base = memory.base();
+        let mut bytes = Vec::new();
+        for _ in 0..random.below(14) {
+            let op = match random.below(13) {
+                0 => Op::Number(random.next()),
+                1..=3 => Op::Push,
+                4 => Op::Truth,
+                5..=6 => Op::Binary(OPERATORS[random.below(16)]),
+                7 => Op::Store(base + 8 * random.below(3) as u64),
+                8 => Op::Skip(random.below(5) as u16),
+                9 => Op::SkipIfZero(random.below(5) as u16),
+                10 => Op::SkipIfNotZero(random.below(5) as u16),
+                11 => Op::BeginCall,
+                _ if random.below(2) == 0 => Op::Call { entry: three as *const () as u64, arguments: 0 },
+                _ => Op::Call { entry: mix as *const () as u64, arguments: 4 },
+            };
+            encode(op, &mut bytes);
+        }
+        if random.below(20) == 0 {
+            bytes.truncate(random.below(30));
+        }
+        let Some(ops) = decode(&bytes, &memory) else { continue };
+        accepted += 1;
+        let expected = interpret(&ops, &mut memory);
+        memory.words.fill(0);
+        // Where code is skipped that pushes, both find the same words; nothing else can be told of a first value.
+        if matches!(ops.first(), Some(Op::Number(_))) {
+            assert_eq!(run(code, &ops), expected, "seed {seed}: {ops:?}");
+        } else {
+            let _ = run(code, &ops);
+        }
+    }
+    assert!(accepted > 3000, "{accepted} were sound");
 }

@@ -62,7 +62,7 @@ impl Gauges {
 }
 
 /// Callentries that a class can have.
-const CALLENTRIES_MAX: usize = 4;
+const CALLENTRIES_MAX: usize = 5;
 
 /// One declaration. Made by [`quaject!`](crate::quaject) only.
 pub struct Class {

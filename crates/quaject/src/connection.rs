@@ -9,6 +9,9 @@
 //!   passive   │ pump: a thread reads and writes   │ as above, the other way      │
 //!             └───────────────────────────────────┴──────────────────────────────┘
 //! ```
+//! Two state machines, one thread at each, are joined whoever is active: they become one machine (S-11).
+
+use crate::choice::{Way, cheapest};
 
 /// Whether an end does the calling.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,6 +37,8 @@ pub enum Offer {
     Fragment,
     /// An address to call.
     Entry,
+    /// Its states and steps, to be multiplied with another machine's.
+    Machine,
 }
 
 /// One end of a connection.
@@ -68,40 +73,42 @@ pub enum Connection {
     },
     /// A thread of its own, which reads from one and writes to the other.
     Pump,
+    /// Both are state machines: their product, without the queue between them (horizontal Collapsing Layers).
+    Product,
 }
 
-/// One implementation of a connection, and when it serves.
-pub struct Implementation {
-    pub connection: Connection,
-    /// Instructions that it adds to one transfer, about: only their order matters.
-    pub cost: u32,
-    serves: fn(End, End) -> bool,
+const fn queue(
+    producers: Number,
+    consumers: Number,
+    cost: u32,
+    serves: fn(&(End, End)) -> bool,
+) -> Way<Connection, (End, End)> {
+    Way { kind: Connection::Queue { producers, consumers }, cost, serves }
 }
 
-const fn queue(producers: Number, consumers: Number, cost: u32, serves: fn(End, End) -> bool) -> Implementation {
-    Implementation { connection: Connection::Queue { producers, consumers }, cost, serves }
-}
-
-/// All there are. The rule of S-32: of those that serve, the one that costs least.
-pub const IMPLEMENTATIONS: [Implementation; 8] = {
+/// All there are. Costs: instructions that it adds to one transfer, about; only their order matters.
+pub const CONNECTIONS: &[Way<Connection, (End, End)>] = {
     use Number::{Multiple, Single};
-    [
-        Implementation { connection: Connection::Paste, cost: 0, serves: pastes },
-        Implementation { connection: Connection::Call, cost: 2, serves: calls },
-        Implementation { connection: Connection::Monitor, cost: 12, serves: |p, c| passive_of(p, c).is_some() },
-        queue(Single, Single, 10, |p, c| both_active(p, c) && is_single(p) && is_single(c)),
-        queue(Multiple, Single, 20, |p, c| both_active(p, c) && is_single(c)),
-        queue(Single, Multiple, 22, |p, c| both_active(p, c) && is_single(p)),
-        queue(Multiple, Multiple, 30, both_active),
-        Implementation { connection: Connection::Pump, cost: 200, serves: |_, _| true },
+    &[
+        Way { kind: Connection::Product, cost: 0, serves: |(p, c)| machines(*p, *c) },
+        Way { kind: Connection::Paste, cost: 1, serves: |(p, c)| pastes(*p, *c) },
+        Way { kind: Connection::Call, cost: 2, serves: |(p, c)| calls(*p, *c) },
+        Way { kind: Connection::Monitor, cost: 12, serves: |(p, c)| passive_of(*p, *c).is_some() },
+        queue(Single, Single, 10, |(p, c)| both_active(*p, *c) && is_single(*p) && is_single(*c)),
+        queue(Multiple, Single, 20, |(p, c)| both_active(*p, *c) && is_single(*c)),
+        queue(Single, Multiple, 22, |(p, c)| both_active(*p, *c) && is_single(*p)),
+        queue(Multiple, Multiple, 30, |(p, c)| both_active(*p, *c)),
+        Way { kind: Connection::Pump, cost: 200, serves: |_| true },
     ]
 };
 
-/// The implementation that connects the ends at least cost. There is always one: a pump needs nothing of them.
-pub(crate) fn cheapest(producer: End, consumer: End) -> &'static Implementation {
-    const ALL: &[Implementation] = &IMPLEMENTATIONS;
-    let serving = ALL.iter().filter(|implementation| (implementation.serves)(producer, consumer));
-    serving.min_by_key(|implementation| implementation.cost).unwrap_or(&ALL[ALL.len() - 1])
+/// What connects the ends at least cost. There is always something: a pump needs nothing of them.
+pub(crate) fn choose(producer: End, consumer: End) -> Connection {
+    cheapest(CONNECTIONS, &(producer, consumer)).unwrap_or(Connection::Pump)
+}
+
+fn machines(producer: End, consumer: End) -> bool {
+    [producer, consumer].iter().all(|end| end.offer == Offer::Machine && is_single(*end))
 }
 
 /// The caller and the called, if exactly one end is passive.
@@ -134,7 +141,7 @@ fn is_single(end: End) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::Connection::{Call, Monitor, Paste, Pump};
+    use super::Connection::{Call, Monitor, Paste, Product, Pump};
     use super::Number::{Multiple, Single};
     use super::*;
     use crate::interface::combine;
@@ -152,6 +159,7 @@ mod tests {
         let shared = End::passive(Multiple, Offer::Entry);
         let fragment = End::passive(Single, Offer::Fragment);
         let shared_fragment = End::passive(Multiple, Offer::Fragment);
+        let (machine, shared_machine) = (End::passive(Single, Offer::Machine), End::passive(Multiple, Offer::Machine));
         let table = [
             // S-91, active and passive.
             (CALLER, fragment, Paste),
@@ -172,6 +180,11 @@ mod tests {
             // S-93, passive and passive, as xclock.
             (entry, entry, Pump),
             (shared, fragment, Pump),
+            // S-11, machine and machine, whoever has the thread; beside anything else it is a procedure.
+            (machine, machine, Product),
+            (CALLER, machine, Call),
+            (machine, entry, Pump),
+            (machine, shared_machine, Pump),
         ];
         for (producer, consumer, expected) in table {
             assert_eq!(combine(producer, consumer), expected, "{producer:?} to {consumer:?}");
@@ -181,15 +194,16 @@ mod tests {
     #[test]
     fn every_pair_of_ends_is_connected() {
         let ends = [Activity::Active, Activity::Passive].into_iter().flat_map(|activity| {
-            [Single, Multiple]
-                .into_iter()
-                .flat_map(move |number| [Offer::Fragment, Offer::Entry].map(|offer| End { activity, number, offer }))
+            [Single, Multiple].into_iter().flat_map(move |number| {
+                [Offer::Fragment, Offer::Entry, Offer::Machine].map(|offer| End { activity, number, offer })
+            })
         });
         let ends: alloc::vec::Vec<End> = ends.collect();
         for producer in &ends {
             for consumer in &ends {
-                let chosen = cheapest(*producer, *consumer);
-                assert!((chosen.serves)(*producer, *consumer));
+                let ends = (*producer, *consumer);
+                let chosen = choose(*producer, *consumer);
+                assert!(CONNECTIONS.iter().any(|way| way.kind == chosen && (way.serves)(&ends)));
             }
         }
     }

@@ -2,14 +2,14 @@
 
 use codestore::Code;
 
-use crate::connection::{Connection, End, cheapest};
+use crate::connection::{Connection, End, choose};
 use crate::contract::{Contract, Makers};
 use crate::create::{self, Quaject};
 use crate::slot::{AnyCode, Entry, Mismatch, Slot};
 
 /// Stage one: what connects two ends, the cheapest that serves.
 pub fn combine(producer: End, consumer: End) -> Connection {
-    cheapest(producer, consumer).connection
+    choose(producer, consumer)
 }
 
 /// Stage two: the connecting code with its constants. What is pasted comes in as the callouts of the active quaject.

@@ -16,6 +16,7 @@
 
 extern crate alloc;
 
+mod choice;
 mod class;
 mod connection;
 mod contract;
@@ -25,8 +26,9 @@ mod inactive;
 pub mod interface;
 mod slot;
 
+pub use choice::{Way, cheapest};
 pub use class::{Callback, Callentry, Class, Field, Gauges};
-pub use connection::{Activity, Connection, End, IMPLEMENTATIONS, Implementation, Number, Offer};
+pub use connection::{Activity, CONNECTIONS, Connection, End, Number, Offer};
 pub use contract::{Contract, Makers, Routine};
 pub use create::{Made, Quaject, Whole};
 pub use inactive::Inactive;

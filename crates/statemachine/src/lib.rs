@@ -16,6 +16,7 @@ extern crate alloc;
 mod generate;
 mod graph;
 mod language;
+pub mod parser;
 mod product;
 mod reduce;
 mod run;

@@ -35,7 +35,7 @@ use crate::emulator::{self, Options, Unix};
 use crate::files::{
     Body, ChannelStream, Channels, DescriptorTable, OpenFile, Slot, Terminals, TtyStream, synthesize, terminal_node,
 };
-use crate::inspect::{ControlPort, Tracing};
+use crate::inspect::{ControlPort, Desk, Tracing};
 pub use crate::limits::RESERVE_FRAMES;
 use crate::task::{Family, Ids, NewProcess, Place, Process, Task, TaskTable};
 
@@ -121,6 +121,7 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
         terminals: Terminals::new(),
         control: ControlPort::new(),
         tracing: Tracing::new(),
+        desk: Desk::new(),
         call_counts: [const { Cell::new(0) }; CALLS_MAX],
         lock_waits: LockWaits::new(),
         options,

@@ -10,7 +10,7 @@ use kernel::stream::{Io, UserRange};
 use machine::{PAGE_BYTES, Registers, VirtAddr};
 
 use crate::emulator::Unix;
-use crate::files::{Descriptor, OpenFile};
+use crate::files::{Descriptor, DescriptorTable, OpenFile};
 use crate::limits::{PATH_BYTES_MAX, TRANSFER_BYTES_MAX};
 use crate::task::{Process, Task};
 
@@ -28,6 +28,11 @@ pub struct Call<'a> {
 impl Call<'_> {
     pub fn process(&self) -> &Arc<Process> {
         &self.task.process
+    }
+
+    /// The caller's descriptors.
+    pub fn files(&self) -> Arc<DescriptorTable> {
+        self.task.files()
     }
 
     pub fn now(&self) -> Time {
@@ -48,7 +53,7 @@ impl Call<'_> {
 
     /// As `file`, but `O_PATH` descriptors count.
     pub fn any_file(&self, descriptor: u64) -> Result<Arc<OpenFile>, Errno> {
-        self.process().file(Descriptor::from_register(descriptor)).ok_or(Errno::EBADF)
+        self.task.file(Descriptor::from_register(descriptor)).ok_or(Errno::EBADF)
     }
 
     /// A range of the caller's memory, cut to what one call moves.

@@ -20,7 +20,7 @@ use machine::{CALLS_MAX, Channel, Exception, KernelCell, Machine, Nanos, Registe
 use crate::call::Call;
 use crate::calls::{self, FutexTable, LockWaits, SocketNames};
 use crate::files::{Channels, Terminals};
-use crate::inspect::{ControlPort, Tracing};
+use crate::inspect::{ControlPort, Desk, Tracing};
 use crate::strace::Summary;
 use crate::task::{Process, Task, TaskTable};
 
@@ -55,6 +55,7 @@ pub struct Unix {
     /// The port to the host tool.
     pub(crate) control: ControlPort,
     pub(crate) tracing: Tracing,
+    pub(crate) desk: Desk,
     /// Calls done in Rust, by number: gauges (S-31).
     pub(crate) call_counts: [Cell<u64>; CALLS_MAX],
     pub lock_waits: LockWaits,
@@ -238,6 +239,9 @@ impl Upcalls for Unix {
             calls::make_room(self, &task);
             return;
         }
+        if self.desk.stops.exception(self, &task, registers, &exception) {
+            return;
+        }
         calls::fault(self, &task, registers, exception);
     }
 
@@ -289,7 +293,14 @@ impl Upcalls for Unix {
     }
 
     fn before_user(&'static self, thread: TteId, registers: &mut Registers) {
+        const FIRST_INTERRUPT: u64 = 32;
         let task = self.running(thread);
+        if registers.cause >= FIRST_INTERRUPT
+            && let Some(area) = task.restart_area()
+        {
+            // Others may have run meanwhile.
+            calls::interrupted(self, &task, area, registers);
+        }
         if calls::needs_attention(&task, registers) {
             calls::before_user(self, task, registers);
         }

@@ -13,11 +13,18 @@
 #![cfg_attr(not(test), forbid(unsafe_code))]
 
 mod time_page;
+mod user_calls;
 
 #[cfg(test)]
 mod tests;
 
 pub use time_page::{PROCESSOR_IN_TSC_AUX, TIME_PAGE_BYTES, TimePage};
+pub use user_calls::{Head, PR_SYNTHESIS_USER_CALL, USER_CALLS, constant_head, slow_head};
+
+/// Where the user-level call for kernel call `number` lies in [`IMAGE`]; `None` when there is none.
+pub fn user_call_offset(number: u64) -> Option<usize> {
+    user_calls::find(IMAGE, number)
+}
 
 /// The shared object, a whole number of 4096-byte pages. It has one `PT_LOAD` segment that starts
 /// at file offset 0 and address 0, so pages of the file are pages of memory.

@@ -13,8 +13,35 @@ const DT_GNU_HASH: u64 = 0x6fff_fef5;
 const DT_VERSYM: u64 = 0x6fff_fff0;
 const DT_VERDEF: u64 = 0x6fff_fffc;
 
-const FUNCTIONS: [&str; 5] =
-    ["__vdso_clock_gettime", "__vdso_gettimeofday", "__vdso_time", "__vdso_getcpu", "__vdso_clock_getres"];
+const FUNCTIONS: [&str; 10] = [
+    "__vdso_clock_gettime",
+    "__vdso_gettimeofday",
+    "__vdso_time",
+    "__vdso_getcpu",
+    "__vdso_clock_getres",
+    "__synthesis_getpid",
+    "__synthesis_getuid",
+    "__synthesis_geteuid",
+    "__synthesis_getgid",
+    "__synthesis_getegid",
+];
+
+#[test]
+fn a_user_level_call_lies_where_its_symbol_says() {
+    for (name, number) in FUNCTIONS[5..].iter().zip(USER_CALLS) {
+        let symbol = lookup(name).unwrap();
+        let value = self::number(dynamic(DT_SYMTAB) + symbol * 24 + 8, 8);
+        assert_eq!(user_call_offset(number), Some(value as usize), "{name}");
+    }
+    assert_eq!(user_call_offset(110), None);
+}
+
+#[test]
+fn the_heads_of_a_user_level_call_agree_where_a_thread_may_stand() {
+    let (slow, constant) = (slow_head(), constant_head(0x1234_5678));
+    assert_eq!((slow[5], constant[5]), (0xC3, 0xC3));
+    assert_eq!(constant[..5], [0xB8, 0x78, 0x56, 0x34, 0x12]);
+}
 
 fn number(at: u64, bytes: usize) -> u64 {
     let mut word = [0; 8];

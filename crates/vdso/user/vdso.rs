@@ -4,11 +4,13 @@
 #![no_main]
 #![deny(unsafe_op_in_unsafe_fn)]
 
-use core::arch::asm;
+use core::arch::{asm, global_asm};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 #[path = "../src/time_page.rs"]
 mod time_page;
+#[path = "../src/user_calls.rs"]
+mod user_calls;
 use time_page::{PROCESSOR_IN_TSC_AUX, TimePage};
 
 /// `struct timespec` and, with microseconds, `struct timeval`.
@@ -124,6 +126,32 @@ pub unsafe extern "C" fn __vdso_getcpu(processor: *mut u32, node: *mut u32, _unu
     }
     0
 }
+
+// Calls whose object, the process's identity, the kernel writes into the caller's quaspace (S-88). A call is its first
+// eight bytes; `src/user_calls.rs` says how the kernel replaces them.
+global_asm!(
+    ".macro user_call name, number",
+    ".pushsection .text",
+    ".balign 32, 0xCC",
+    ".globl \\name",
+    ".type \\name, @function",
+    "\\name:",
+    ".byte 0xEB, 0x06, 0xCC, 0xCC, 0xCC, 0xC3, 0xCC, 0xCC",
+    "mov edi, {ask}",
+    "mov esi, \\number",
+    "mov eax, 157",
+    "syscall",
+    "ret",
+    ".size \\name, . - \\name",
+    ".popsection",
+    ".endm",
+    "user_call __synthesis_getpid, 39",
+    "user_call __synthesis_getuid, 102",
+    "user_call __synthesis_geteuid, 107",
+    "user_call __synthesis_getgid, 104",
+    "user_call __synthesis_getegid, 108",
+    ask = const user_calls::PR_SYNTHESIS_USER_CALL,
+);
 
 /// The page before the image. `vdso.lds` gives it its name.
 fn time_page() -> *const TimePage {

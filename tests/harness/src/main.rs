@@ -40,6 +40,7 @@ suites
   sound          the sound device at full rate, while its interrupt handlers are replaced
   hostfiles      the host's files under the hosted machine: programs, maps and locks shared with the host
   seeing         ps, code, graph, top, trace on a running system; random requests
+  monitor        expressions, quajects, threads that stop and step; 20,000 random lines
   hosted         the hosted machine: debuggers, counts, crash reports, many starts
   all            everything above
 

@@ -69,6 +69,11 @@ impl Options {
         Ok(options)
     }
 
+    /// Whether the programs run inside a Linux process, without a virtual machine.
+    pub fn is_hosted(&self) -> bool {
+        self.runner.iter().any(|word| word == "--hosted")
+    }
+
     /// Whether a case of this name was asked for.
     pub fn selects(&self, name: &str) -> bool {
         self.filter.as_ref().is_none_or(|part| name.contains(part.as_str()))

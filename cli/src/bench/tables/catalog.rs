@@ -49,6 +49,7 @@ impl Row {
 }
 
 const STDIO: &str = "stdio";
+const CALLS: &str = "calls";
 
 /// All tables that can be measured, in the thesis's order.
 pub const TABLES: &[Table] = &[
@@ -90,6 +91,22 @@ pub const TABLES: &[Table] = &[
             row("synthio, getchar function", STDIO, "synthio_fgetc").used_as("c[0] = sio_fgetc(sio_stdin);"),
             row("C library, fwrite 16 bytes", STDIO, "libc_fwrite_16").against("synthio_fwrite_16", None),
             row("synthio, fwrite 16 bytes", STDIO, "synthio_fwrite_16"),
+        ],
+        floor: None,
+    },
+    Table {
+        number: "3.5",
+        title: "a null system call",
+        paper_unit: "microseconds of a 68030 at 25 MHz, warm cache; UNIX cold",
+        rows: &[
+            row("C procedure call", CALLS, "procedure").paper("1.0").against("general", Some(0.29)),
+            row("a call number that nobody has", CALLS, "unknown"),
+            row("general dispatch", CALLS, "general").paper("3.5"),
+            row("general dispatch, in-lined", CALLS, "general_inlined").paper("2.9").against("general", Some(0.83)),
+            row("cached", CALLS, "cached").paper("2.7").against("general", Some(0.77)),
+            row("cached and in-lined", CALLS, "cached_inlined").paper("2.1").against("general", Some(0.60)),
+            row("user-level", CALLS, "user_level").against("general", None),
+            row("getpid of the C library", CALLS, "libc_getpid").paper("40").against("general", Some(9.5)),
         ],
         floor: None,
     },

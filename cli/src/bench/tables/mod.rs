@@ -107,7 +107,7 @@ fn to_text(results: &[Filled], root: &Path, table: fn(&[Vec<String>]) -> String)
     text
 }
 
-fn markdown(cells: &[Vec<String>]) -> String {
+pub fn markdown(cells: &[Vec<String>]) -> String {
     let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
     let rule: Vec<String> = cells[0].iter().map(|_| "---".to_string()).collect();
     let body: String = cells[1..].iter().map(|row| line(row)).collect();

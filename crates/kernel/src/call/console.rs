@@ -2,13 +2,14 @@
 
 use abi::nr;
 use machine::{Channel, SendCode};
-use quaject::interface::combine;
-use quaject::{Connection, End, Makers, Number, Offer, quaject};
+use quaject::{Makers, Number, quaject};
 use synth::Imm32;
 
 use super::FileCall;
 use super::fragments::{AllDone, CountWords, GiveBack, Keep, MoveMany, OneToMost, UserAddress};
 use super::routine::SLOW_MANY;
+use crate::link::{Connected, Ground, Port, connect};
+use crate::monitor::Callers;
 
 quaject! {
     /// A channel of the machine. Callout: the device, whose instructions are pasted between check and copy, and behind it.
@@ -44,9 +45,11 @@ quaject! {
 /// not interrupted), so its instructions are pasted, if the machine has some. `None`: every write is done in Rust.
 pub fn paste_channel(channel: Channel, makers: Makers) -> Option<SendCode> {
     let device = makers.machine.send_code(channel, synth::Target::Label(SLOW_MANY))?;
-    let writer = End::active(Number::Multiple);
-    let is_pasted = combine(writer, End::passive(Number::Multiple, Offer::Fragment)) == Connection::Paste;
-    is_pasted.then_some(device)
+    let ground = Ground { callers: Callers::UnderLock, same_thread: true, capacity: 0, scheduler: None };
+    match connect::<()>(Port::Active(Number::Multiple), Port::Fragment(Number::Multiple, device), &ground) {
+        Ok(Connected::Pasted(device)) => Some(device),
+        _ => None,
+    }
 }
 
 /// The callentries of a channel.

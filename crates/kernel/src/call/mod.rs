@@ -22,6 +22,7 @@ pub use console::paste_channel;
 pub use console::{Console, ConsoleCallouts, ConsoleCode, console};
 pub use open::{CallCode, ClosePlan, OpenPlan, cached_close, cached_open};
 pub use quaject::Makers;
+pub(crate) use routine::REFUSED;
 pub use routine::Routine;
 pub use simple::{Null, NullCallouts, NullCode, SimpleCode, Zero, ZeroCallouts, ZeroCode};
 
@@ -41,6 +42,8 @@ pub struct FileCode {
     pub read: Option<Code<FileCall>>,
     pub write: Option<Code<FileCall>>,
     pub seek: Option<Code<FileCall>>,
+    pub pread: Option<Code<FileCall>>,
+    pub pwrite: Option<Code<FileCall>>,
 }
 
 /// What hole `hole` of a routine named `routine` stands for: the facts kept next to the templates it was made of.
@@ -48,6 +51,7 @@ pub fn fact(machine: &dyn machine::Machine, routine: &str, hole: &str) -> Option
     let family = match routine.split('.').next() {
         Some("pipe") => crate::pipe::FACTS,
         Some("file") => crate::file::WINDOW_FACTS,
+        Some("outside") => crate::file::FERRY_FACTS,
         Some("tty") => crate::tty::FACTS,
         Some("call") => open::FACTS,
         Some("trace") => crate::trace::FACTS,
@@ -59,7 +63,7 @@ pub fn fact(machine: &dyn machine::Machine, routine: &str, hole: &str) -> Option
 }
 
 /// All quajects that the kernel declares.
-pub fn classes() -> [&'static quaject::Class; 6] {
+pub fn classes() -> [&'static quaject::Class; 7] {
     use quaject::Quaject;
     [
         Null::class(),
@@ -67,6 +71,7 @@ pub fn classes() -> [&'static quaject::Class; 6] {
         Console::class(),
         crate::pipe::Body::class(),
         crate::file::Window::class(),
+        crate::file::Ferry::class(),
         crate::tty::Line::class(),
     ]
 }
@@ -79,6 +84,7 @@ pub fn templates() -> alloc::vec::Vec<synth::Template> {
         own.as_slice(),
         &crate::pipe::templates(),
         &crate::file::window_templates(),
+        &crate::file::ferry_templates(),
         &crate::tty::templates(),
         &crate::trace::templates(),
     ]

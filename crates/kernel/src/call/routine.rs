@@ -9,6 +9,8 @@ const SLOW: Label = Label(0);
 const SLOW_ONE: Label = Label(1);
 /// As `SLOW`, but rdi, rsi and rcx stand on the stack.
 pub(super) const SLOW_MANY: Label = Label(2);
+/// Where instructions of a machine go that refuse, behind `Keep`.
+pub(crate) const REFUSED: Target = Target::Label(SLOW_MANY);
 /// As `SLOW_MANY`, but a filter's registers stand on the stack behind those.
 const SLOW_FILTER: Label = Label(4);
 /// The part for any number of bytes.
@@ -176,5 +178,5 @@ pub const FACTS: &[Fact] = &[
     Fact::value("many", "the part for any number of bytes", "never"),
     Fact::value("none", "way to the Rust twin when the device has no room", "never"),
     Fact::value("number", "number of the call that the Rust twin does", "never"),
-    Fact::value("most", "most bytes that one buffer of the device takes, less one", "never"),
+    Fact::value("most", "most bytes that the routine does at once, or one less", "never"),
 ];

@@ -44,7 +44,8 @@ pub use attributes::{
 pub use change::NewSpecial;
 pub use content::{Content, ContentWords};
 pub use credentials::{Access, Credentials};
-pub use foreign::{ForeignMap, ForeignNode, ForeignTree, Opening};
+pub(crate) use foreign::FACTS as FERRY_FACTS;
+pub use foreign::{Ferry, ForeignMap, ForeignNode, ForeignTree, Opening, templates as ferry_templates};
 pub use locks::{LockKind, LockRefused, NodeLocks, RecordLock};
 pub use namespace::{Mount, Namespace};
 pub use node::{Data, DirectoryData, Node};

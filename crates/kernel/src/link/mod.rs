@@ -1,23 +1,17 @@
-//! The choice among the implementations of a building block (S-32), and queues as one of them.
+//! What lies between two quajects, built: the interfacer's connections ([`connect`]), and the choice of a queue.
 //!
-//! Every block states its ways with what each costs and whom it serves. One rule serves all: the cheapest that serves.
+//! Every block states its ways with what each costs and whom it serves; the rule is [`quaject::cheapest`] (S-32).
+
+mod collapse;
+mod connect;
+
+pub use collapse::{Joined, join};
+pub use connect::{Connected, Ground, Port, connect};
+pub use quaject::{Way, cheapest};
 
 use alloc::boxed::Box;
 
 use queue::{Get, Put, dedicated, mpmc, mpsc, spmc, spsc};
-
-/// One implementation of a block.
-pub struct Way<Kind: 'static, Need: ?Sized + 'static> {
-    pub kind: Kind,
-    /// Instructions of its usual case, as far as they differ between the ways.
-    pub cost: u32,
-    pub serves: fn(&Need) -> bool,
-}
-
-/// The rule: the cheapest way that serves the need. `None` when none does.
-pub fn cheapest<Kind: Copy, Need: ?Sized>(ways: &[Way<Kind, Need>], need: &Need) -> Option<Kind> {
-    ways.iter().filter(|way| (way.serves)(need)).min_by_key(|way| way.cost).map(|way| way.kind)
-}
 
 /// How many use one end of something.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -280,7 +280,7 @@ impl Stream for PipeEnd {
 
     fn callentries(&self, _makers: Makers) -> FileCode {
         let code = self.pipe.code().unwrap_or_default();
-        FileCode { read: code.read, write: code.write, seek: None }
+        FileCode { read: code.read, write: code.write, ..FileCode::default() }
     }
 
     fn progress(&self) -> Option<Progress> {

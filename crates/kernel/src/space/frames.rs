@@ -2,11 +2,12 @@
 
 use alloc::vec::Vec;
 use core::mem::ManuallyDrop;
+use core::ops::Range;
 
 use machine::{FrameNumber, FrameSource, KernelCell, NoFrames, PAGE_BYTES, PhysicalMemory};
 
 /// All frames the kernel may give away. A frame is free, or it has a count of references: `Page`
-/// values and mappings in page tables. Invariant: count 0 ⇔ the frame is on the free list.
+/// values and mappings in page tables. Invariant: count 0 ⇔ the frame is on a free list or was never given out.
 pub struct FramePool {
     memory: &'static dyn PhysicalMemory,
     /// Frames that only `allocate_reserved` may take: what the kernel needs to survive when
@@ -34,39 +35,84 @@ enum Content {
 struct State {
     /// First frame number that `counts` describes.
     base: u32,
+    /// Up to the highest frame that was ever in use: most of memory is never touched, and neither are its counts.
     counts: Vec<u32>,
+    /// Free frames that were in use before.
     free: Vec<u32>,
+    /// Frames that were never given out, the next range last.
+    fresh: Vec<Range<u32>>,
     /// Frames of the pool, free or not.
     total_frames: usize,
     /// Frames from this number on are lent, not the pool's.
     lent_from: u32,
+    /// Counts of lent frames, from `lent_from` on.
+    lent: Vec<u32>,
     /// Free frames that are already zero, filled in idle time (S-106).
     zeroed: Vec<u32>,
 }
 
+impl State {
+    /// A free frame: what was used before first (it is present), then low frames, which keeps runs repeatable.
+    fn pop_free(&mut self) -> Option<u32> {
+        if let Some(number) = self.free.pop() {
+            return Some(number);
+        }
+        loop {
+            let range = self.fresh.last_mut()?;
+            if let Some(number) = range.next() {
+                return Some(number);
+            }
+            self.fresh.pop();
+        }
+    }
+
+    fn free_frames(&self) -> usize {
+        self.free.len() + self.zeroed.len() + self.fresh.iter().map(Range::len).sum::<usize>()
+    }
+
+    fn count(&self, frame: FrameNumber) -> u32 {
+        let (counts, first) =
+            if frame.0 >= self.lent_from { (&self.lent, self.lent_from) } else { (&self.counts, self.base) };
+        counts.get((frame.0 - first) as usize).copied().unwrap_or(0)
+    }
+
+    /// The count of a frame, which is described from now on. Only a frame that the pool was not made with needs memory.
+    fn count_mut(&mut self, frame: FrameNumber) -> &mut u32 {
+        let (counts, first) =
+            if frame.0 >= self.lent_from { (&mut self.lent, self.lent_from) } else { (&mut self.counts, self.base) };
+        let index = (frame.0 - first) as usize;
+        if counts.len() <= index {
+            counts.resize(index + 1, 0);
+        }
+        &mut counts[index]
+    }
+}
+
 impl FramePool {
     /// A pool over the frames of `usable` (ranges of frame numbers, disjoint).
-    pub fn new(
-        memory: &'static dyn PhysicalMemory,
-        usable: &[core::ops::Range<u32>],
-        reserve_frames: usize,
-    ) -> FramePool {
+    pub fn new(memory: &'static dyn PhysicalMemory, usable: &[Range<u32>], reserve_frames: usize) -> FramePool {
         let base = usable.iter().map(|range| range.start).min().unwrap_or(0);
         let end = usable.iter().map(|range| range.end).max().unwrap_or(0);
-        let mut counts = alloc::vec![0; (end - base) as usize];
-        // Popped from the back: low frames go out first, which keeps runs repeatable.
-        let mut free: Vec<u32> = usable.iter().flat_map(|range| range.clone()).rev().collect();
-        // Adopted frames come here when they are freed; the list must never grow while the pool is borrowed,
-        // because the heap takes its frames from this pool.
-        free.reserve_exact(counts.len() - free.len());
-        let total_frames = free.len();
-        let zero = free.pop().map(FrameNumber);
+        let total_frames = usable.iter().map(Range::len).sum();
+        // Both have their room now: adopted frames come to the list when they are freed, and neither may grow while the
+        // pool is borrowed, because the heap takes its frames from this pool.
+        let described = (end - base) as usize;
+        let mut state = State {
+            base,
+            counts: Vec::with_capacity(described),
+            free: Vec::with_capacity(described),
+            fresh: usable.iter().rev().cloned().collect(),
+            total_frames,
+            lent_from: u32::MAX,
+            lent: Vec::new(),
+            zeroed: Vec::with_capacity(ZEROED_FRAMES_MAX),
+        };
+        let zero = state.pop_free().map(FrameNumber);
         if let Some(frame) = zero {
-            counts[(frame.0 - base) as usize] = 1;
+            *state.count_mut(frame) = 1;
             memory.fill(frame, 0, PAGE_BYTES, 0);
         }
-        let zeroed = Vec::with_capacity(ZEROED_FRAMES_MAX);
-        let state = KernelCell::new(State { base, counts, free, total_frames, lent_from: u32::MAX, zeroed });
+        let state = KernelCell::new(state);
         FramePool { memory, reserve_frames, zero, state }
     }
 
@@ -112,7 +158,7 @@ impl FramePool {
         if state.zeroed.len() >= ZEROED_FRAMES_MAX {
             return false;
         }
-        let Some(number) = state.free.pop() else { return false };
+        let Some(number) = state.pop_free() else { return false };
         self.memory.fill(FrameNumber(number), 0, PAGE_BYTES, 0);
         state.zeroed.push(number);
         true
@@ -122,13 +168,9 @@ impl FramePool {
     /// The frame must not be in the pool's usable ranges.
     pub fn adopt(&'static self, frame: FrameNumber) -> Page {
         let mut state = self.state.borrow_mut();
-        let needed = (frame.0 - state.base) as usize + 1;
-        if state.counts.len() < needed {
-            state.counts.resize(needed, 0);
-        }
-        let index = (frame.0 - state.base) as usize;
-        assert_eq!(state.counts[index], 0, "adopted frame {frame:?} is in use");
-        state.counts[index] = 1;
+        let count = state.count_mut(frame);
+        assert_eq!(*count, 0, "adopted frame {frame:?} is in use");
+        *count = 1;
         state.total_frames += 1;
         drop(state);
         Page { pool: self, frame }
@@ -138,13 +180,12 @@ impl FramePool {
     /// frames have higher numbers than all others.
     pub fn lend(&'static self, frame: FrameNumber) -> Page {
         let mut state = self.state.borrow_mut();
-        let index = (frame.0 - state.base) as usize;
-        if state.counts.len() <= index {
-            state.counts.resize(index + 1, 0);
+        if state.lent.is_empty() {
+            state.lent_from = frame.0;
         }
-        assert_eq!(state.counts[index], 0, "lent frame {frame:?} is in use");
-        state.counts[index] = 1;
-        state.lent_from = state.lent_from.min(frame.0);
+        let count = state.count_mut(frame);
+        assert_eq!(*count, 0, "lent frame {frame:?} is in use");
+        *count = 1;
         drop(state);
         Page { pool: self, frame }
     }
@@ -164,9 +205,9 @@ impl FramePool {
     /// Takes back the only reference to a frame that holds zeros again: the next one who wants zeros gets it.
     fn free_zeroed(&self, frame: FrameNumber) {
         let mut state = self.state.borrow_mut();
-        let index = (frame.0 - state.base) as usize;
-        assert_eq!(state.counts[index], 1, "frame {frame:?} is in use or free");
-        state.counts[index] = 0;
+        let count = state.count_mut(frame);
+        assert_eq!(*count, 1, "frame {frame:?} is in use or free");
+        *count = 0;
         let list = if state.zeroed.len() < ZEROED_FRAMES_MAX { &mut state.zeroed } else { &mut state.free };
         list.push(frame.0);
     }
@@ -179,10 +220,10 @@ impl FramePool {
     /// Gives up a reference that [`Page::into_raw`] gave back: as `from_raw` and `drop`.
     pub fn give_up(&self, frame: FrameNumber) {
         let mut state = self.state.borrow_mut();
-        let index = (frame.0 - state.base) as usize;
-        assert!(state.counts[index] > 0, "frame {frame:?} is free");
-        state.counts[index] -= 1;
-        if state.counts[index] == 0 && frame.0 < state.lent_from {
+        let count = state.count_mut(frame);
+        assert!(*count > 0, "frame {frame:?} is free");
+        *count -= 1;
+        if *count == 0 && frame.0 < state.lent_from {
             if cfg!(debug_assertions) {
                 self.memory.fill(frame, 0, PAGE_BYTES, 0xCC);
             }
@@ -191,8 +232,7 @@ impl FramePool {
     }
 
     pub fn free_frames(&self) -> usize {
-        let state = self.state.borrow();
-        state.free.len() + state.zeroed.len()
+        self.state.borrow().free_frames()
     }
 
     /// Frames the pool was made with or has adopted, free or not.
@@ -216,32 +256,29 @@ impl FramePool {
     /// there is such a frame.
     fn take(&'static self, keep: usize, wanted: Content) -> Option<(Page, Content)> {
         let mut state = self.state.borrow_mut();
-        if state.free.len() + state.zeroed.len() <= keep {
+        if state.free_frames() <= keep {
             return None;
         }
         let zero_first = wanted == Content::Zero && !state.zeroed.is_empty();
-        let (number, content) = if zero_first || state.free.is_empty() {
-            (state.zeroed.pop()?, Content::Zero)
-        } else {
-            (state.free.pop()?, Content::Unknown)
+        let unknown = if zero_first { None } else { state.pop_free() };
+        let (number, content) = match unknown {
+            Some(number) => (number, Content::Unknown),
+            None => (state.zeroed.pop()?, Content::Zero),
         };
-        let index = (number - state.base) as usize;
-        state.counts[index] = 1;
+        *state.count_mut(FrameNumber(number)) = 1;
         Some((Page { pool: self, frame: FrameNumber(number) }, content))
     }
 
     fn count(&self, frame: FrameNumber) -> u32 {
-        let state = self.state.borrow();
-        state.counts[(frame.0 - state.base) as usize]
+        self.state.borrow().count(frame)
     }
 
     fn change_count(&self, frame: FrameNumber, change: impl FnOnce(u32) -> u32) -> u32 {
         let mut state = self.state.borrow_mut();
-        let index = (frame.0 - state.base) as usize;
-        let count = state.counts[index];
-        assert!(count > 0, "frame {frame:?} is free");
-        state.counts[index] = change(count);
-        state.counts[index]
+        let count = state.count_mut(frame);
+        assert!(*count > 0, "frame {frame:?} is free");
+        *count = change(*count);
+        *count
     }
 }
 

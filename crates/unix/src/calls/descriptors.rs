@@ -24,7 +24,7 @@ fn limit(call: &Call<'_>) -> u64 {
 
 /// Puts a file behind the lowest free descriptor. Error: `EMFILE`.
 pub fn add(call: &Call<'_>, file: Arc<OpenFile>, flags: u32) -> Result<Descriptor, Errno> {
-    call.process().files().add(Slot { file, close_on_exec: flags & O_CLOEXEC != 0 }, 0, limit(call))
+    call.files().add(Slot { file, close_on_exec: flags & O_CLOEXEC != 0 }, 0, limit(call))
 }
 
 fn dup(call: &Call<'_>, descriptor: u64) -> CallResult {
@@ -53,7 +53,7 @@ fn place(call: &Call<'_>, old: u64, new: u64, flags: u32) -> CallResult {
         return Err(Errno::EBADF);
     }
     let slot = Slot { file: call.any_file(old)?, close_on_exec: flags & O_CLOEXEC != 0 };
-    let replaced = call.process().files().replace(Descriptor::from_register(new), slot, limit)?;
+    let replaced = call.files().replace(Descriptor::from_register(new), slot, limit)?;
     if let Some(replaced) = replaced {
         release(call, replaced);
     }
@@ -66,12 +66,10 @@ fn close_range(call: &Call<'_>, first: u64, last: u64, flags: u64) -> CallResult
     if flags & !(CLOSE_RANGE_UNSHARE | CLOSE_RANGE_CLOEXEC) != 0 || first > last {
         return Err(Errno::EINVAL);
     }
-    let files = call.process().files();
-    // One count is the process's own, one is ours; any other is a process that shares the table.
-    if flags & CLOSE_RANGE_UNSHARE != 0 && Arc::strong_count(&files) > 2 {
-        call.process().set_files(Arc::new(files.duplicate()));
+    if flags & CLOSE_RANGE_UNSHARE != 0 {
+        call.task.unshare_files();
     }
-    let files = call.process().files();
+    let files = call.files();
     if flags & CLOSE_RANGE_CLOEXEC != 0 {
         let end = files.size().min(last as usize + 1);
         for index in first as usize..end {
@@ -106,7 +104,7 @@ fn pipe2(call: &Call<'_>, address: u64, flags: u32) -> CallResult {
     }
     let [reader, writer] = open_pipe(call, flags)?;
     let first = add(call, reader, flags)?;
-    let files = call.process().files();
+    let files = call.files();
     let second = match add(call, writer, flags) {
         Ok(second) => second,
         Err(error) => {

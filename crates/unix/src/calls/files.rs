@@ -47,7 +47,7 @@ const KNOWN: u32 = O_ACCMODE
 const KNOWN_WITH_PATH: u32 = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
 pub fn close(call: &Call<'_>, descriptor: u64) -> CallResult {
-    let slot = call.process().files().remove(Descriptor::from_register(descriptor))?;
+    let slot = call.files().remove(Descriptor::from_register(descriptor))?;
     release(call, slot);
     Ok(0)
 }
@@ -79,6 +79,13 @@ pub fn release_where(unix: &Unix, process: &Process, files: &DescriptorTable, ch
     }
 }
 
+/// Somebody has let go of a table: with nobody else left, its descriptors are closed.
+pub fn release_last(unix: &Unix, process: &Process, files: Option<Arc<DescriptorTable>>) {
+    if let Some(files) = files.and_then(Arc::into_inner) {
+        release_where(unix, process, &files, |_| true);
+    }
+}
+
 pub fn openat(call: &Call<'_>, directory: u64, path: u64, flags: u32, mode: u32) -> CallResult {
     let path = call.read_path(path)?;
     let asked = flags;
@@ -96,12 +103,12 @@ pub fn openat(call: &Call<'_>, directory: u64, path: u64, flags: u32, mode: u32)
 /// Opens a file and gives it a descriptor, if there is one to give.
 fn finish(call: &Call<'_>, flags: u32, open: impl FnOnce() -> Result<OpenFile, Errno>) -> CallResult {
     let limit = call.process().limits.borrow().descriptors();
-    if !call.process().files().has_free(limit) {
+    if !call.files().has_free(limit) {
         return Err(Errno::EMFILE);
     }
     let file = Arc::new(open()?);
     let slot = Slot { file, close_on_exec: flags & O_CLOEXEC != 0 };
-    call.process().files().add(slot, 0, limit).map(|descriptor| descriptor.0.into())
+    call.files().add(slot, 0, limit).map(|descriptor| descriptor.0.into())
 }
 
 /// How the flags of `open` read.

@@ -104,7 +104,10 @@ fn prlimit(call: &Call<'_>, pid: u64, resource: u32, new: u64, old: u64) -> Call
 fn apply(process: &Process, resource: u32) {
     match resource {
         RLIMIT_NOFILE => process.unbind_opens(),
-        RLIMIT_FSIZE => process.files().limit_writes(process.limits.borrow().file_bytes() != u64::MAX),
+        RLIMIT_FSIZE => {
+            let is_limited = process.limits.borrow().file_bytes() != u64::MAX;
+            process.each_files(|files| files.limit_writes(is_limited));
+        }
         _ => {}
     }
     if !matches!(resource, RLIMIT_AS | RLIMIT_DATA | RLIMIT_STACK) {

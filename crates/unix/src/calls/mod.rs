@@ -14,6 +14,7 @@ mod open_cache;
 mod paths;
 mod polls;
 mod ptrace;
+mod restartable;
 mod resume;
 mod scheduling;
 mod shm;
@@ -27,11 +28,14 @@ mod transfer;
 
 pub use descriptors::LockWaits;
 pub(crate) use futexes::FutexTable;
+pub(crate) use identity::user_calls;
 pub(crate) use images::{LoadError, Wanted, install as install_program, load_first, task_name};
 pub(crate) use life::is_orphaned_group;
 pub use limits::Limits;
 pub(crate) use memory::{make_room, take_starvation};
 use ptrace::may_access;
+pub(crate) use restartable::interrupted;
+pub(crate) use restartable::{ALIGNMENT as RSEQ_ALIGNMENT, FEATURE_BYTES as RSEQ_FEATURE_BYTES};
 pub use shm::Segments;
 pub use signals::{before_user, fault, needs_attention, page_fault};
 pub(crate) use signals::{send_to_group, send_to_process};
@@ -67,6 +71,7 @@ const FAMILIES: &[&[Entry]] = &[
     paths::CALLS,
     polls::CALLS,
     ptrace::CALLS,
+    restartable::CALLS,
     scheduling::CALLS,
     shm::CALLS,
     signals::CALLS,

@@ -43,7 +43,7 @@ fn bind(call: &Call<'_>, path: &[u8], flags: u32, file: &OpenFile) -> Option<()>
         return None;
     }
     let makers = call.unix.makers()?;
-    let files = process.files();
+    let files = call.files();
     let recipe = Recipe {
         stream: file.as_stream()?.clone(),
         node: file.node()?.clone(),

@@ -89,20 +89,6 @@ fn getrandom(call: &Call<'_>, into: u64, bytes: u64, flags: u32) -> CallResult {
     Ok(done)
 }
 
-/// Restartable sequences are not there, which the C library is ready for. What is wrong in any case is refused first, as
-/// on Linux, so that a program that asks wrongly does not take the answer for ours.
-///
-/// Errors: `EINVAL` for an unknown flag, an area that is too small or not aligned, or one to take back that was never
-/// given; `EFAULT`; `ENOSYS`.
-fn rseq(area: u64, bytes: u32, flags: u32) -> CallResult {
-    const BYTES_MIN: u32 = 32;
-    if flags != 0 || bytes < BYTES_MIN || !area.is_multiple_of(BYTES_MIN.into()) {
-        return Err(Errno::EINVAL);
-    }
-    let is_user = area.checked_add(bytes.into()).is_some_and(|end| end <= kernel::space::USER_LIMIT);
-    Err(if is_user { Errno::ENOSYS } else { Errno::EFAULT })
-}
-
 /// The kernel's log is not kept: it is empty.
 fn syslog(call: &Call<'_>, action: i32, into: u64, bytes: i32) -> CallResult {
     match action {
@@ -195,25 +181,31 @@ fn forbidden(_: &mut Call<'_>, _: [u64; 6]) -> CallResult {
     Err(Errno::EPERM)
 }
 
-/// Copies between this process's memory and another's, page by page.
+/// Copies between this process's memory and another's, in pieces that lie in one page on either side.
 fn process_vm(call: &Call<'_>, arguments: [u64; 6], write: bool) -> CallResult {
     let [pid, local, local_count, remote, remote_count, flags] = arguments;
-    const VECTORS_MAX: u64 = 1024;
-    if flags != 0 || local_count > VECTORS_MAX || remote_count > VECTORS_MAX {
+    if flags != 0 || local_count > VECTORS_MAX {
         return Err(Errno::EINVAL);
+    }
+    let mut local = read_vectors(call, local, local_count)?;
+    limit_total(&mut local);
+    if remote_count > VECTORS_MAX {
+        return Err(Errno::EINVAL);
+    }
+    let mut remote = read_vectors(call, remote, remote_count)?;
+    if [&local, &remote].into_iter().any(|side| side.iter().all(|(_, bytes)| *bytes == 0)) {
+        return Ok(0);
     }
     let task = call.unix.tasks.task(pid as u32).ok_or(Errno::ESRCH)?;
     if !super::may_access(call.process(), &task.process) {
         return Err(Errno::EPERM);
     }
     let space = task.process.space().ok_or(Errno::ESRCH)?;
-    let mut local = read_vectors(call, local, local_count)?;
-    let mut remote = read_vectors(call, remote, remote_count)?;
-    let (mut done, mut piece) = (0, [0; 512]);
+    let (mut done, mut piece) = (0, [0; PIECE_BYTES as usize]);
     let (mut at_local, mut at_remote) = (0, 0);
     while at_local < local.len() && at_remote < remote.len() {
         let (own, other) = (&mut local[at_local], &mut remote[at_remote]);
-        let bytes = own.1.min(other.1).min(512);
+        let bytes = own.1.min(other.1).min(to_piece_end(own.0)).min(to_piece_end(other.0));
         let part = &mut piece[..bytes as usize];
         let moved = if write {
             call.copy_in(own.0, part).is_ok() && space.borrow_mut().write_bytes(other.0, part).is_ok()
@@ -225,17 +217,45 @@ fn process_vm(call: &Call<'_>, arguments: [u64; 6], write: bool) -> CallResult {
             return if done > 0 { Ok(done) } else { Err(Errno::EFAULT) };
         }
         done += bytes;
-        *own = (own.0 + bytes, own.1 - bytes);
-        *other = (other.0 + bytes, other.1 - bytes);
+        *own = (own.0.wrapping_add(bytes), own.1 - bytes);
+        *other = (other.0.wrapping_add(bytes), other.1 - bytes);
         at_local += usize::from(own.1 == 0);
         at_remote += usize::from(other.1 == 0);
+        if done % TURN_BYTES < bytes {
+            call.unix.machine.serve_interrupts();
+            call.unix.scheduler.yield_now();
+            if call.task.is_ending() {
+                return Ok(done);
+            }
+        }
     }
     Ok(done)
+}
+
+/// Most vectors of a call (Linux `UIO_MAXIOV`).
+const VECTORS_MAX: u64 = 1024;
+/// Divides a page.
+const PIECE_BYTES: u64 = 512;
+/// After so many bytes others may run.
+const TURN_BYTES: u64 = 1 << 20;
+
+fn to_piece_end(address: u64) -> u64 {
+    PIECE_BYTES - address % PIECE_BYTES
+}
+
+/// Cuts off what is more than one call may move (Linux `MAX_RW_COUNT`).
+fn limit_total(vectors: &mut [(u64, u64)]) {
+    let mut room = 0x7FFF_F000;
+    for (_, bytes) in vectors {
+        *bytes = (*bytes).min(room);
+        room -= *bytes;
+    }
 }
 
 /// Address and length of each of `count` vectors. Errors: `EFAULT`, `EINVAL` for a negative length.
 fn read_vectors(call: &Call<'_>, address: u64, count: u64) -> Result<Vec<(u64, u64)>, Errno> {
     let mut vectors = Vec::new();
+    vectors.try_reserve_exact(count as usize).map_err(|_| Errno::ENOMEM)?;
     for index in 0..count {
         let [base, bytes]: [u64; 2] = call.read(address.wrapping_add(index * 16))?;
         if bytes > i64::MAX as u64 {
@@ -257,7 +277,6 @@ pub const CALLS: &[Entry] = &[
     (nr::SETHOSTNAME, |call, [a, b, ..]| set_name(call, &call.unix.host_name, a, b)),
     (nr::SETDOMAINNAME, |call, [a, b, ..]| set_name(call, &call.unix.domain_name, a, b)),
     (nr::SYSINFO, |call, [a, ..]| sysinfo(call, a)),
-    (nr::RSEQ, |_, [a, b, c, ..]| rseq(a, b as u32, c as u32)),
     (nr::GETRANDOM, |call, [a, b, c, ..]| getrandom(call, a, b, c as u32)),
     (nr::SYSLOG, |call, [a, b, c, ..]| syslog(call, a as i32, b, c as i32)),
     (nr::REBOOT, |call, [a, b, c, ..]| reboot(call, a as u32, b as u32, c as u32)),

@@ -52,6 +52,7 @@ pub fn write(call: &Call<'_>, descriptor: u64, address: u64, bytes: u64) -> Call
 /// Errors: `EINVAL` for a negative offset, `EBADF`, `ESPIPE`.
 fn pread(call: &Call<'_>, descriptor: u64, address: u64, bytes: u64, offset: u64) -> CallResult {
     let file = positioned(call, descriptor, offset)?;
+    bind_positioned(call, nr::PREAD64, &file);
     file.check_readable()?;
     let range = call.range(address, bytes)?;
     read_at(call, &file, range, offset).map(|bytes| bytes as u64)
@@ -60,6 +61,7 @@ fn pread(call: &Call<'_>, descriptor: u64, address: u64, bytes: u64, offset: u64
 /// As `pread`. An appending file is written at its end all the same, as on Linux.
 fn pwrite(call: &Call<'_>, descriptor: u64, address: u64, bytes: u64, offset: u64) -> CallResult {
     let file = positioned(call, descriptor, offset)?;
+    bind_positioned(call, nr::PWRITE64, &file);
     file.check_writable()?;
     let range = call.range(address, bytes)?;
     let at = if file.is_appending() { end_of(&file) } else { offset };
@@ -90,12 +92,24 @@ fn bind_dispatch(call: &Call<'_>, number: u64) {
     if bound.get() || call.unix.makers().is_none() {
         return;
     }
-    let files = call.process().files();
-    let entries = files.entries();
-    let words = [&entries.reads, &entries.writes, &entries.seeks][bound_index(number)];
+    let files = call.files();
+    let words = match number {
+        nr::PREAD64 => &files.positioned()[0],
+        nr::PWRITE64 => &files.positioned()[1],
+        nr::READ => &files.entries().reads,
+        nr::WRITE => &files.entries().writes,
+        _ => &files.entries().seeks,
+    };
     let tte = call.task.thread.tte();
     // Without room for code the call stays as it is.
     bound.set(tte.bind_descriptor_call(number as usize, words.as_ptr() as u64, words.len() as u32).is_ok());
+}
+
+/// The same for `pread` and `pwrite`, where a file has routines for them.
+fn bind_positioned(call: &Call<'_>, number: u64, file: &OpenFile) {
+    if file.outside().is_some() {
+        bind_dispatch(call, number);
+    }
 }
 
 /// The calls whose dispatch goes by descriptor, in the order of a task's flags.
@@ -280,14 +294,10 @@ pub fn lseek(call: &Call<'_>, descriptor: u64, offset: i64, whence: u64) -> Call
     if !file.is_seekable() {
         return seek_stream(&file);
     }
-    let size = match &file.body {
-        Body::Virtual(content) => content.borrow().len() as u64,
-        _ => end_of(&file),
-    };
     let position = match whence as u32 {
         0 => offset,
         1 => (file.position() as i64).checked_add(offset).ok_or(Errno::EOVERFLOW)?,
-        2 => (size as i64).checked_add(offset).ok_or(Errno::EOVERFLOW)?,
+        2 => (seek_end(&file) as i64).checked_add(offset).ok_or(Errno::EOVERFLOW)?,
         other => seek_content(&file, offset, other == 3)?,
     };
     if position < 0 {
@@ -295,6 +305,14 @@ pub fn lseek(call: &Call<'_>, descriptor: u64, offset: i64, whence: u64) -> Call
     }
     file.set_position(position as u64);
     Ok(position as u64)
+}
+
+/// Where a seek from the end starts.
+fn seek_end(file: &OpenFile) -> u64 {
+    match &file.body {
+        Body::Virtual(content) => content.borrow().len() as u64,
+        _ => end_of(file),
+    }
 }
 
 /// Devices stay at 0. Error: `ESPIPE` for other streams.

@@ -165,7 +165,7 @@ impl Stream for ChannelStream {
             return FileCode::default();
         }
         let write = self.code.borrow_mut().get_or_insert_with(|| console(self.channel, makers)).write.clone();
-        FileCode { read: None, write, seek: None }
+        FileCode { write, ..FileCode::default() }
     }
 
     /// The other end is a pipe as far as a program can tell.

@@ -81,7 +81,7 @@ impl EntryTable {
         if index < SYNTHESIZED {
             let code = file.and_then(OpenFile::callentries);
             let code = code.as_deref();
-            let is_limited = is_write_limited && file.is_some_and(|file| file.window().is_some());
+            let is_limited = is_write_limited && file.is_some_and(OpenFile::has_data);
             let unconnected = Entry::fixed(slow);
             interface::link(&self.reads[index], code.and_then(|code| code.read.as_ref()), unconnected);
             let write = code.and_then(|code| code.write.as_ref()).filter(|_| !is_limited);
@@ -102,10 +102,28 @@ struct Ends {
     is_write_limited: bool,
 }
 
+/// Entry points of `pread` and of `pwrite`, by descriptor.
+pub type PositionedTable = [[Link; SYNTHESIZED]; 2];
+
+/// Links a descriptor with `pread` and `pwrite` of its file.
+fn bind_positioned(table: &PositionedTable, index: usize, file: Option<&OpenFile>, ends: Ends) {
+    if index >= SYNTHESIZED {
+        return;
+    }
+    let code = file.and_then(OpenFile::callentries);
+    let code = code.as_deref();
+    let unconnected = Entry::fixed(ends.slow);
+    interface::link(&table[0][index], code.and_then(|code| code.pread.as_ref()), unconnected);
+    let write = code.and_then(|code| code.pwrite.as_ref()).filter(|_| !ends.is_write_limited);
+    interface::link(&table[1][index], write, unconnected);
+}
+
 pub struct DescriptorTable {
     state: KernelCell<State>,
     /// Made when a routine is first bound to it: most children execute another program before that.
     entries: OnceCell<Box<EntryTable>>,
+    /// As `entries`, of `pread` and `pwrite`: only files outside of the machine have routines for them.
+    positioned: OnceCell<Box<PositionedTable>>,
     /// The slow end of a call: what an entry holds when there is nothing better.
     slow: u64,
     /// How pending descriptors become open files, by number.
@@ -161,6 +179,7 @@ impl DescriptorTable {
         DescriptorTable {
             state,
             entries: OnceCell::new(),
+            positioned: OnceCell::new(),
             slow,
             recipes: KernelCell::new(Vec::new()),
             is_write_limited: Cell::new(false),
@@ -192,6 +211,22 @@ impl DescriptorTable {
         if let Some(entries) = self.entries.get() {
             entries.bind(index, file, self.ends());
         }
+        if let Some(positioned) = self.positioned.get() {
+            bind_positioned(positioned, index, file, self.ends());
+        }
+    }
+
+    /// The table of `pread` and `pwrite`; made when it is first asked for.
+    pub fn positioned(&self) -> &PositionedTable {
+        if let Some(positioned) = self.positioned.get() {
+            return positioned;
+        }
+        let all = || core::array::from_fn(|_| Link::new(Entry::fixed(self.slow)));
+        let positioned = self.positioned.get_or_init(|| Box::new([all(), all()]));
+        for (index, slot) in self.settled().borrow().slots.iter().enumerate() {
+            bind_positioned(positioned, index, slot.as_ref().map(|slot| &*slot.file), self.ends());
+        }
+        positioned
     }
 
     fn ends(&self) -> Ends {

@@ -82,8 +82,8 @@ impl Stream for MemoryDevice {
     fn callentries(&self, makers: Makers) -> FileCode {
         let SimpleCode { null, zero } = SimpleCode::shared(makers);
         match self {
-            MemoryDevice::Null => FileCode { read: null.read, write: null.write, seek: None },
-            MemoryDevice::Zero => FileCode { read: zero.read, write: null.write, seek: None },
+            MemoryDevice::Null => FileCode { read: null.read, write: null.write, ..FileCode::default() },
+            MemoryDevice::Zero => FileCode { read: zero.read, write: null.write, ..FileCode::default() },
             MemoryDevice::Full | MemoryDevice::Random => FileCode::default(),
         }
     }

@@ -8,7 +8,7 @@ use abi::Errno;
 use abi::file::{O_ACCMODE, O_APPEND, O_NONBLOCK, O_PATH, O_RDONLY, O_RDWR, O_WRONLY};
 use codestore::Code;
 use kernel::call::FileCode;
-use kernel::file::{Content, Node, Opening, Window};
+use kernel::file::{Content, Ferry, Node, Opening, Window};
 use kernel::pipe::PipeEnd;
 use kernel::stream::{Ready, Stream};
 use machine::KernelCell;
@@ -35,6 +35,8 @@ pub struct OpenFile {
     position: Cell<u64>,
     /// The window of a regular file: its position, and the words of its synthesized routines.
     window: Option<Box<Made<Window>>>,
+    /// The same for a regular file outside of the machine.
+    ferry: Option<Box<Made<Ferry>>>,
     /// Synthesized entry points of `read` and `write`, kept alive with the file.
     pub code: KernelCell<FileCode>,
     /// `begin_write` of the node was called.
@@ -51,6 +53,7 @@ impl OpenFile {
             flags: Cell::new(flags),
             position: Cell::new(0),
             window: None,
+            ferry: None,
             code: KernelCell::new(FileCode::default()),
             counts_as_writer: Cell::new(false),
             owner: Cell::new(0),
@@ -64,6 +67,11 @@ impl OpenFile {
     /// Gives a regular file its window, before anybody else sees the open file.
     pub fn set_window(&mut self, window: Box<Made<Window>>) {
         self.window = Some(window);
+    }
+
+    /// Gives a regular file outside of the machine its ferry, before anybody else sees the open file.
+    pub fn set_ferry(&mut self, ferry: Box<Made<Ferry>>) {
+        self.ferry = Some(ferry);
     }
 
     pub fn window(&self) -> Option<&Made<Window>> {
@@ -88,7 +96,11 @@ impl OpenFile {
     }
 
     fn position_cell(&self) -> &Cell<u64> {
-        self.window.as_ref().map_or(&self.position, |window| &window.position)
+        match (&self.window, &self.ferry) {
+            (Some(window), _) => &window.position,
+            (None, Some(ferry)) => &ferry.position,
+            (None, None) => &self.position,
+        }
     }
 
     pub fn position(&self) -> u64 {
@@ -211,6 +223,9 @@ impl Drop for OpenFile {
     fn drop(&mut self) {
         if let Some(window) = self.window.take() {
             Window::close(window);
+        }
+        if let Some(ferry) = self.ferry.take() {
+            Ferry::close(ferry);
         }
         if self.counts_as_writer.get()
             && let Some(node) = &self.node

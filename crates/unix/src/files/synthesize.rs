@@ -1,8 +1,11 @@
 //! What `open` synthesizes (S-89): the routines behind a file's `read` and `write` entries.
 
+use alloc::boxed::Box;
+
 use abi::file::O_NOATIME;
 use kernel::call::FileCode;
-use kernel::file::Window;
+use kernel::file::{Ferry, Window};
+use quaject::Made;
 
 use super::{Body, OpenFile};
 use crate::emulator::Unix;
@@ -16,12 +19,16 @@ pub fn synthesize(unix: &Unix, file: &mut OpenFile) {
     *file.code.borrow_mut() = FileCode {
         read: code.read.filter(|_| file.is_readable()),
         write: code.write.filter(|_| file.is_writable()),
-        seek: None,
+        ..FileCode::default()
     };
 }
 
 /// A regular file gets a window and the routines that work with it.
 fn synthesize_file(unix: &Unix, file: &mut OpenFile) {
+    if let Some(opening) = file.outside() {
+        let ferry = Ferry::open(opening, unix.makers());
+        return ferry.map_or((), |ferry| set_out(file, ferry));
+    }
     let Some(content) = file.content() else { return };
     let window = Window::open(content, unix.makers());
     if let Some(code) = window.callentries() {
@@ -31,9 +38,26 @@ fn synthesize_file(unix: &Unix, file: &mut OpenFile) {
             // Appending writes go to the end, wherever the position is.
             write: code.write.filter(|_| file.is_writable() && !file.is_appending()),
             seek: code.seek,
+            ..FileCode::default()
         };
     }
     file.set_window(window);
+}
+
+/// A regular file outside of the machine gets the routines of its ferry.
+fn set_out(file: &mut OpenFile, ferry: Box<Made<Ferry>>) {
+    if let Some(code) = ferry.callentries() {
+        // The host appends, wherever it is told to write: then the position is not known.
+        let (reads, writes) = (file.is_readable(), file.is_writable() && !file.is_appending());
+        *file.code.borrow_mut() = FileCode {
+            read: code.read.filter(|_| reads),
+            write: code.write.filter(|_| writes),
+            seek: code.seek,
+            pread: code.pread.filter(|_| reads),
+            pwrite: code.pwrite.filter(|_| writes),
+        };
+    }
+    file.set_ferry(ferry);
 }
 
 /// After the Rust twin has moved bytes at `position`: the next ones may be there for the routines.

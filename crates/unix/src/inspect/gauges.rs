@@ -3,11 +3,11 @@
 use bootimage::inspect::Items;
 
 use super::{Cursor, Question, Refusal};
+use crate::emulator::Unix;
 
-pub fn list(question: &mut Question<'_>, out: &mut Items) -> Result<Cursor, Refusal> {
-    let unix = question.unix;
+pub fn of_kernel(unix: &Unix) -> [(&'static str, u64); 12] {
     let (store, scheduler) = (unix.store, unix.scheduler);
-    let gauges: [(&str, u64); 12] = [
+    [
         ("now_ns", unix.machine.now().0),
         ("tasks", unix.tasks.task_count() as u64),
         ("created", unix.tasks.created()),
@@ -20,9 +20,13 @@ pub fn list(question: &mut Question<'_>, out: &mut Items) -> Result<Cursor, Refu
         ("code_capacity", store.capacity_bytes() as u64),
         ("routines", store.live_routines() as u64),
         ("syntheses", store.published()),
-    ];
+    ]
+}
+
+pub fn list(question: &mut Question<'_>, out: &mut Items) -> Result<Cursor, Refusal> {
+    let unix = question.unix;
     // All together are far below what an answer holds.
-    for (name, value) in gauges {
+    for (name, value) in of_kernel(unix) {
         out.text(name.as_bytes()).u64(value);
     }
     for (number, count) in unix.call_counts.iter().enumerate().filter(|(_, count)| count.get() > 0) {

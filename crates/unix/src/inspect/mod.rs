@@ -6,11 +6,13 @@
 
 mod code;
 mod gauges;
+mod monitor;
 mod port;
 mod streams;
 mod tasks;
 mod trace;
 
+pub(crate) use monitor::Desk;
 pub(crate) use port::ControlPort;
 pub(crate) use trace::Tracing;
 
@@ -83,6 +85,7 @@ const QUESTIONS: &[(u16, Answerer)] = &[
     (opcode::TRACE_END, trace::end),
     (opcode::TRACE_READ, trace::read),
     (opcode::TRACE_NAMES, trace::names),
+    (opcode::MONITOR, monitor::monitor),
 ];
 
 /// The version of the questions and answers.

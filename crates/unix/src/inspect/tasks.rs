@@ -36,7 +36,7 @@ fn describe(unix: &'static Unix, task: &Arc<Task>) -> Item {
         parent: process.parent.borrow().upgrade().map_or(0, |parent| parent.pid),
         tte: task.thread.id().0,
         state: state_of(unix, task),
-        descriptors: process.files().list().len() as u32,
+        descriptors: task.files().list().len() as u32,
         call: u16::MAX,
         ran_ns: unix.scheduler.ran(&task.thread).0,
         quantum_ns: task.thread.tte().quantum().0,
@@ -49,7 +49,7 @@ fn describe(unix: &'static Unix, task: &Arc<Task>) -> Item {
         item.call = u16::try_from(registers.cause).unwrap_or(u16::MAX);
         item.arguments = [registers.rdi, registers.rsi, registers.rdx];
         if takes_descriptor(registers.cause)
-            && let Some(file) = process.file(Descriptor::from_register(registers.rdi))
+            && let Some(file) = task.file(Descriptor::from_register(registers.rdi))
         {
             item.waits_for = streams::describe(unix, &file).name;
         }

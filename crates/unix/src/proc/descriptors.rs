@@ -43,7 +43,7 @@ pub fn infos(unix: &'static Unix, member: &Member) -> Arc<dyn VirtualDirectory> 
 
 /// Errors: `ESRCH`, `EACCES`; `ENOENT` for a descriptor that is not open.
 fn slot(unix: &Unix, member: &Member, descriptor: Descriptor) -> Result<Slot, Errno> {
-    member.inspect(unix)?.files().slot(descriptor).ok_or(Errno::ENOENT)
+    member.files(&*member.inspect(unix)?).slot(descriptor).ok_or(Errno::ENOENT)
 }
 
 impl VirtualDirectory for Descriptors {
@@ -69,7 +69,7 @@ impl VirtualDirectory for Descriptors {
     fn list(&self, this: &Arc<Node>, from: u64, visit: &mut dyn FnMut(&Listed<'_>) -> Visit) {
         let Ok(process) = self.member.inspect(self.unix) else { return };
         let kind = if self.shown == Shown::Links { NodeKind::Symlink } else { NodeKind::Regular };
-        for (descriptor, _) in process.files().list() {
+        for (descriptor, _) in self.member.files(&process).list() {
             let cookie = u64::from(descriptor.0);
             let name = format!("{}", descriptor.0);
             if cookie >= from && show(this, cookie, kind, name.as_bytes(), visit) == Visit::Stop {

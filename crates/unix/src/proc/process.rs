@@ -11,6 +11,7 @@ use super::root::caller;
 use super::tree::{Entry, Subject, Table, What, file, link, parse_number, private, produce, setting, show, table};
 use super::{accounts, descriptors, memory, mounts, status};
 use crate::emulator::Unix;
+use crate::files::DescriptorTable;
 use crate::task::{Life, Process, Task};
 
 /// A process, or one of its threads. It holds nothing alive: what is left of an open /proc/PID when the process
@@ -51,6 +52,11 @@ impl Member {
             }
         });
         found
+    }
+
+    /// The descriptors that the thread sees.
+    pub fn files(&self, process: &Process) -> Arc<DescriptorTable> {
+        self.task(process).map_or_else(|| process.files(), |task| task.files())
     }
 
     /// The process, if the caller may look into it (Linux `ptrace_may_access`, without capabilities).

@@ -12,8 +12,10 @@ use alloc::vec::Vec;
 use core::any::Any;
 
 use abi::Errno;
+use kernel::link::{Ground, Port, connect};
+use kernel::monitor::Callers;
 use kernel::pipe::PipeEnd;
-use kernel::pump::{self, Ends, Standing};
+use kernel::pump::{self, Standing};
 
 use super::root::caller;
 use super::tree::Whole;
@@ -69,8 +71,11 @@ fn start(unix: &'static Unix, input: u64, output: u64) -> Result<(), Errno> {
         Body::Stream(stream) if serves(stream.as_any()) => Ok(stream.clone()),
         _ => Err(Errno::EINVAL),
     };
-    let ends = Ends { input: stream(&input)?, output: stream(&output)?, keep: Arc::new((input, output)) };
-    pump::start(unix.scheduler, ends).map(|_| ())
+    // Nobody calls: both are passive, so the interfacer builds a pump.
+    let ends = (Port::<u8>::Stream(stream(&input)?, input), Port::Stream(stream(&output)?, output));
+    let ground =
+        Ground { callers: Callers::UnderLock, same_thread: false, capacity: 0, scheduler: Some(unix.scheduler) };
+    connect(ends.0, ends.1, &ground).map(|_| ())
 }
 
 fn serves(stream: &dyn Any) -> bool {

@@ -33,7 +33,8 @@ const FS: &[Entry<Whole>] = &[
     constant!("dentry-state", "0\t0\t45\t0\t0\t0"),
     constant!("file-max", "9223372036854775807"),
     file("file-nr", |unix, _| {
-        let open: usize = unix.tasks.processes().iter().map(|process| process.files().list().len()).sum();
+        let mut open = 0;
+        unix.tasks.processes().iter().for_each(|process| process.each_files(|files| open += files.list().len()));
         Ok(format!("{open}\t0\t9223372036854775807\n").into())
     }),
     table(

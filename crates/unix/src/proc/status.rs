@@ -260,7 +260,7 @@ fn identity(text: &mut String, _unix: &Unix, member: &Member, process: &Process)
     let _ = writeln!(text, "PPid:\t{}\nTracerPid:\t{tracer}", parent_of(process));
     let _ = writeln!(text, "Uid:\t{}\t{}\t{}\t{}", user.real, user.effective, user.saved, credentials.user);
     let _ = writeln!(text, "Gid:\t{}\t{}\t{}\t{}", group.real, group.effective, group.saved, credentials.group);
-    let size = process.files().size().max(1).next_multiple_of(64);
+    let size = member.files(process).size().max(1).next_multiple_of(64);
     let _ = write!(text, "FDSize:\t{size}\nGroups:\t");
     for (index, group) in credentials.groups.iter().enumerate() {
         let _ = write!(text, "{}{group}", if index > 0 { " " } else { "" });

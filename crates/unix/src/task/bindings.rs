@@ -9,7 +9,7 @@ use kernel::call::CallCode;
 use machine::{KernelCell, Tte};
 
 /// Calls that a thread dispatches by descriptor in synthesized code.
-pub const DESCRIPTOR_CALLS: [u64; 3] = [nr::READ, nr::WRITE, nr::LSEEK];
+pub const DESCRIPTOR_CALLS: [u64; 5] = [nr::READ, nr::WRITE, nr::LSEEK, nr::PREAD64, nr::PWRITE64];
 
 /// Calls whose answer rarely changes: a thread that asks twice gets a constant.
 pub const CONSTANT_CALLS: [u64; 8] =

@@ -14,5 +14,5 @@ pub use bindings::{Bindings, CONSTANT_CALLS, DESCRIPTOR_CALLS};
 pub use process::{ChildParts, Execution, Family, Ids, Life, NewProcess, Place, Process, Report, Usage};
 pub use settings::Settings;
 pub use table::TaskTable;
-pub use thread::{RestartBlock, Task};
+pub use thread::{RestartArea, RestartBlock, Task};
 pub use tracing::{At, Ghost, Going, TraceStop, Tracing, Watch};

@@ -12,7 +12,7 @@ use kernel::space::Space;
 use machine::{KernelCell, Nanos, PAGE_BYTES};
 
 use super::{Ghost, Settings, Task};
-use crate::calls::{Limits, ProcessTimers};
+use crate::calls::{Limits, ProcessTimers, user_calls};
 use crate::files::{Descriptor, DescriptorTable, OpenFile};
 use crate::signal::{Actions, Pending, SignalSet};
 
@@ -138,6 +138,8 @@ pub struct Process {
     /// The name of the first thread, from when it has ended.
     pub last_name: KernelCell<[u8; 16]>,
     pub has_executed: KernelCell<bool>,
+    /// Answers of the kernel stand in the program's vDSO.
+    pub has_user_calls: KernelCell<bool>,
     pub started: Nanos,
     pub usage: KernelCell<Usage>,
     pub children_usage: KernelCell<Usage>,
@@ -231,6 +233,7 @@ impl Process {
             oom_adjustment: AtomicI32::new(0),
             last_name: KernelCell::new([0; 16]),
             has_executed: KernelCell::new(false),
+            has_user_calls: KernelCell::new(false),
             started: new.started,
             usage: KernelCell::new(Usage::default()),
             children_usage: KernelCell::new(Usage::default()),
@@ -283,6 +286,7 @@ impl Process {
     /// Who the process is has changed: constant calls and permissions are looked at again, and the tags of its threads.
     pub fn unbind_identity(&self) {
         self.unbind_opens();
+        user_calls::withdraw(self);
         self.each_task(|task| task.tag());
         self.each_task(|task| task.bindings.unbind_constants(task.thread.tte()));
     }
@@ -292,14 +296,23 @@ impl Process {
         self.files.borrow().clone().unwrap_or_else(|| Arc::new(DescriptorTable::new(0)))
     }
 
+    /// All descriptor tables of the process's threads; one that several have is shown several times.
+    pub fn each_files(&self, mut visit: impl FnMut(&Arc<DescriptorTable>)) {
+        if let Some(files) = self.files.borrow().clone() {
+            visit(&files);
+        }
+        self.each_task(|task| task.own_files().iter().for_each(&mut visit));
+    }
+
     /// The open file behind a descriptor.
     pub fn file(&self, descriptor: Descriptor) -> Option<Arc<OpenFile>> {
         self.files.borrow().as_ref()?.get(descriptor)
     }
 
-    pub fn set_files(&self, files: Arc<DescriptorTable>) {
+    /// Gives the process another table; returns the one it had, for the caller to drop.
+    pub fn set_files(&self, files: Arc<DescriptorTable>) -> Option<Arc<DescriptorTable>> {
         self.each_task(|task| task.bindings.unbind_descriptor_calls(task.thread.tte()));
-        *self.files.borrow_mut() = Some(files);
+        self.files.borrow_mut().replace(files)
     }
 
     /// Takes the descriptors away at the end of the process; the caller drops them.

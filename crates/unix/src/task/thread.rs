@@ -7,10 +7,11 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use kernel::schedule::Scheduler;
 use kernel::space::FaultKind;
 use kernel::thread::{State, Thread};
-use machine::KernelCell;
+use machine::{KernelCell, VirtAddr};
 
 use super::{Bindings, Process, Watch};
 use crate::calls::Function;
+use crate::files::{Descriptor, DescriptorTable, OpenFile};
 use crate::signal::{AltStack, Pending, RestartKind, ThreadMask, TrapRecord, deliver};
 
 /// How `restart_syscall` goes on with a call that a stop interrupted: the function and its six arguments,
@@ -19,6 +20,14 @@ use crate::signal::{AltStack, Pending, RestartKind, ThreadMask, TrapRecord, deli
 pub struct RestartBlock {
     pub function: Function,
     pub arguments: [u64; 6],
+}
+
+/// The program's `struct rseq`, as it was registered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RestartArea {
+    pub address: u64,
+    pub bytes: u32,
+    pub signature: u32,
 }
 
 pub struct Task {
@@ -31,6 +40,9 @@ pub struct Task {
     pub clear_child_tid: AtomicU64,
     /// Head of the robust futex list.
     pub robust_list: AtomicU64,
+    /// A descriptor table that is not the process's: the thread was made without `CLONE_FILES`, or has unshared.
+    own_files: KernelCell<Option<Arc<DescriptorTable>>>,
+    restart_area: Cell<Option<RestartArea>>,
     /// Synthesized calls of this thread.
     pub bindings: Bindings,
     /// This thread alone shall end.
@@ -64,6 +76,8 @@ impl Task {
             name: KernelCell::new(name),
             clear_child_tid: AtomicU64::new(0),
             robust_list: AtomicU64::new(0),
+            restart_area: Cell::new(None),
+            own_files: KernelCell::new(None),
             bindings: Bindings::default(),
             ending: KernelCell::new(false),
             exit_status: KernelCell::new(0),
@@ -88,9 +102,57 @@ impl Task {
         task
     }
 
+    /// The descriptors that the thread sees.
+    pub fn files(&self) -> Arc<DescriptorTable> {
+        self.own_files.borrow().clone().unwrap_or_else(|| self.process.files())
+    }
+
+    /// The open file behind a descriptor.
+    pub fn file(&self, descriptor: Descriptor) -> Option<Arc<OpenFile>> {
+        if let Some(own) = &*self.own_files.borrow() {
+            return own.get(descriptor);
+        }
+        self.process.file(descriptor)
+    }
+
+    /// The thread's own table, if it has one.
+    pub fn own_files(&self) -> Option<Arc<DescriptorTable>> {
+        self.own_files.borrow().clone()
+    }
+
+    /// Gives the thread a table of its own, or takes it away; returns what it had.
+    pub fn replace_own_files(&self, files: Option<Arc<DescriptorTable>>) -> Option<Arc<DescriptorTable>> {
+        self.bindings.unbind_descriptor_calls(self.thread.tte());
+        core::mem::replace(&mut *self.own_files.borrow_mut(), files)
+    }
+
+    /// From now on nobody else sees what the thread does to its descriptors.
+    pub fn unshare_files(&self) {
+        let files = self.files();
+        // One count is the process's or the thread's own, one is ours; any other is somebody who shares the table.
+        let is_shared = Arc::strong_count(&files) > 2;
+        if self.own_files.borrow().is_some() || self.process.live_tasks() > 1 {
+            if is_shared || self.own_files.borrow().is_none() {
+                drop(self.replace_own_files(Some(Arc::new(files.duplicate()))));
+            }
+        } else if is_shared {
+            drop(self.process.set_files(Arc::new(files.duplicate())));
+        }
+    }
+
     /// Routines find the process group with the running thread: a terminal serves the group in front.
     pub fn tag(&self) {
         self.thread.tte().set_tag(self.process.family.get().group.into());
+    }
+
+    pub fn restart_area(&self) -> Option<RestartArea> {
+        self.restart_area.get()
+    }
+
+    /// The program's area for restartable sequences. The machine watches the word in it that names a sequence.
+    pub fn set_restart_area(&self, area: Option<RestartArea>) {
+        self.restart_area.set(area);
+        self.thread.tte().set_preemption_word(area.map(|area| VirtAddr(area.address + 8)));
     }
 
     /// One more call is done in Rust.

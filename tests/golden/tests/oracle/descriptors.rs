@@ -54,7 +54,7 @@ impl Descriptors {
             let new = NewNode { mode: 0o644, user: 0, group: 0, now: Time::default() };
             let node = Node::nameless(&volume, new).expect("room for a node");
             let code = SimpleCode::make(makers).null;
-            let code = FileCode { read: code.read, write: code.write, seek: None };
+            let code = FileCode { read: code.read, write: code.write, ..FileCode::default() };
             let stream = device_stream(1, 3).expect("/dev/null");
             let recipe = Recipe { stream, node, flags, close_on_exec: flags == 2, code };
             let entry = |code: &Option<Code<_>>| code.as_ref().expect("room for code").entry();

@@ -19,8 +19,8 @@ pub enum Suite {
     Differential,
     /// `faults.c`, `held.c`.
     Faults,
-    /// `signals.c`, `mm.c`, `files.c`, `vector.c`, `turns.c`, `closing.c`, `trace.c`,
-    /// `pumps.c`.
+    /// `signals.c`, `mm.c`, `files.c`, `vector.c`, `turns.c`, `closing.c`, `tasks.c`, `trace.c`,
+    /// `pumps.c`, `user_calls.c`.
     Semantics,
     /// `pointers.c`.
     Pointers,
@@ -43,7 +43,9 @@ impl Suite {
         let sources: &[&str] = match self {
             Suite::Differential => return differential_cases(&options.repo),
             Suite::Faults => &["faults", "held"],
-            Suite::Semantics => &["signals", "mm", "files", "vector", "turns", "closing", "trace", "pumps"],
+            Suite::Semantics => {
+                &["signals", "mm", "files", "vector", "turns", "closing", "tasks", "trace", "pumps", "user_calls"]
+            }
             Suite::Pointers => &["pointers"],
             Suite::Leaks => &["churn"],
         };

@@ -25,7 +25,7 @@ const STARTS: usize = 300;
 pub fn run(options: &Options, tally: &mut Tally) -> Result<(), String> {
     tool_is_there(options)?;
     let mut options = options.clone();
-    if !options.runner.iter().any(|word| word == "--hosted") {
+    if !options.is_hosted() {
         options.runner.push("--hosted".into());
     }
     type Check = fn(&Options) -> Result<(), String>;

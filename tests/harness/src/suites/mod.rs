@@ -6,6 +6,7 @@ pub mod errors;
 pub mod fuzz;
 pub mod hosted;
 pub mod hostfiles;
+pub mod monitor;
 pub mod paper;
 pub mod seeing;
 pub mod shares;
@@ -32,6 +33,7 @@ pub fn run(name: &str, options: &Options, tally: &mut Tally) -> Result<(), Strin
         "streams" => streams::run_all(options, tally),
         "errors" => errors::run(options, tally),
         "seeing" => seeing::run(options, tally),
+        "monitor" => monitor::run(options, tally),
         "fuzz" => fuzz::run(options, tally),
         "tty" => tty::run(options, tally),
         "hostfiles" => hostfiles::run(options, tally),
@@ -60,6 +62,7 @@ const ALL: &[&str] = &[
     "tty",
     "sound",
     "seeing",
+    "monitor",
     "hosted",
 ];
 

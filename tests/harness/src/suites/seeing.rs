@@ -372,7 +372,7 @@ fn overflow(scene: &Scene<'_>) -> Result<(), String> {
 }
 
 fn repeats(scene: &Scene<'_>) -> Result<(), String> {
-    if scene.options.runner.iter().any(|word| word == "--hosted") {
+    if scene.options.is_hosted() {
         return Ok(());
     }
     scene.traced_calls(100, &["--icount"], "first.json")?;

@@ -27,7 +27,7 @@ pub fn run(options: &Options, tally: &mut Tally) -> Result<(), String> {
     tool_is_there(options)?;
     let source = options.repo.join("bench/shares/shares.c");
     let program = compile(options, &source, "shares", Linking::Static, &["-O", "-Wall"])?;
-    let is_hosted = options.runner.iter().any(|word| word == "--hosted");
+    let is_hosted = options.is_hosted();
     let (option, tolerance) = TOLERANCE[usize::from(is_hosted)];
     let mut command = runner_command(&options.runner);
     if !is_hosted {

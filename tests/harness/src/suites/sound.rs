@@ -39,7 +39,7 @@ pub fn run(options: &Options, tally: &mut Tally) -> Result<(), String> {
 
 /// The hosted machine's clock does not run by itself, and says so.
 fn at_full_rate(options: &Options, program: &str, words: [&str; 2]) -> Result<(), String> {
-    let is_hosted = options.runner.iter().any(|word| word == "--hosted");
+    let is_hosted = options.is_hosted();
     let mut command = runner_command(&options.runner);
     // By instructions, so that a busy host delivers all interrupts.
     command.args(if is_hosted { &[][..] } else { &["--icount"] }).arg(program).args(words);

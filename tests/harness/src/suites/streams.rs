@@ -9,6 +9,7 @@ use crate::compare::difference;
 use crate::inputs::bytes;
 use crate::options::Options;
 use crate::process::{self, Outcome};
+use crate::programs::{self, Linking};
 use crate::report::Tally;
 use crate::root::find_program;
 use crate::side::runner_command;
@@ -174,7 +175,7 @@ const CHECKS: &[(&str, Check)] = &[
         same("stdout", &data, &outcome.stdout)
     }),
     ("counted_runs_repeat_exactly", |options| {
-        if options.runner.iter().any(|word| word == "--hosted") {
+        if options.is_hosted() {
             return hosted_runs_repeat_their_calls(options);
         }
         // The list of calls has their times, addresses and random bytes.
@@ -193,6 +194,7 @@ const CHECKS: &[(&str, Check)] = &[
         }
         Err(format!("status {}: {text}", outcome.status))
     }),
+    ("a_full_code_store_hurts_no_program", full_code_store),
     ("calls_are_listed_on_stderr", |options| {
         let outcome = run(options, &["--strace", "/bin/busybox", "echo", "traced"], b"")?;
         same("stdout", b"traced\n", &outcome.stdout)?;
@@ -200,6 +202,30 @@ const CHECKS: &[(&str, Check)] = &[
         if text.contains("write(1, ") && text.contains("exit_group(0)") { Ok(()) } else { Err(text) }
     }),
 ];
+
+/// With a store for a quarter of its routines a program opens and moves everything as with a large one; what is refused is
+/// counted, and when the files are closed nothing is lost.
+fn full_code_store(options: &Options) -> Result<(), String> {
+    const BYTES: u64 = 20_000;
+    let program = programs::build(options, "fullstore", Linking::Static)?.display().to_string();
+    let limit = format!("code_bytes={BYTES}");
+    let roomy = run(options, &[&program], b"")?;
+    let full = run(options, &["--kernel-arguments", &limit, &program], b"")?;
+    let text = |outcome: &Outcome| String::from_utf8_lossy(&outcome.stdout).into_owned();
+    let of = |outcome: &Outcome, key: &str| {
+        let text = text(outcome);
+        let number = text.lines().find_map(|line| line.strip_prefix(key)?.trim().parse::<u64>().ok());
+        number.ok_or_else(|| format!("status {}, no {key} in {text}", outcome.status))
+    };
+    let is_roomy =
+        of(&roomy, "refused")? == 0 && of(&roomy, "code")? > 2 * BYTES && text(&roomy).contains("full: fork done");
+    let is_full =
+        of(&full, "refused")? > 0 && of(&full, "code")? <= BYTES && text(&full).contains("full: fork refused");
+    let is_whole = [&roomy, &full].iter().all(|outcome| {
+        outcome.status == 0 && outcome.stderr.is_empty() && text(outcome).ends_with("empty: fork done\nend\n")
+    });
+    if is_roomy && is_full && is_whole { Ok(()) } else { Err(text(&roomy) + &text(&full)) }
+}
 
 /// A Linux process cannot count instructions as time: asking for it is refused, and what does repeat is the order of the
 /// calls of a program that does not look at the time.

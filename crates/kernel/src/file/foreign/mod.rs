@@ -9,6 +9,7 @@
 //! are joined with those of the same name, but for the *memory folders*, which are seen alone (`/tmp`, `/dev`).
 
 mod change;
+mod ferry;
 mod map;
 mod opening;
 
@@ -19,6 +20,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use abi::Errno;
 use machine::{About, Foreign, Handle, KernelCell, Refused, Room};
 
+pub use ferry::{FACTS, Ferry, templates};
 pub use map::ForeignMap;
 pub use opening::Opening;
 

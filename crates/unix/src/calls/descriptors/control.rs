@@ -67,12 +67,12 @@ fn duplicate(call: &Call<'_>, descriptor: u64, from: u64, close_on_exec: bool) -
     if from >= limit {
         return Err(Errno::EINVAL);
     }
-    let added = call.process().files().add(Slot { file, close_on_exec }, from as usize, limit);
+    let added = call.files().add(Slot { file, close_on_exec }, from as usize, limit);
     added.map(|descriptor| descriptor.0.into())
 }
 
 fn descriptor_flags(call: &Call<'_>, descriptor: u64, command: u32, argument: u64) -> CallResult {
-    let files = call.process().files();
+    let files = call.files();
     let descriptor = Descriptor::from_register(descriptor);
     if command == F_GETFD {
         let slot = files.slot(descriptor).ok_or(Errno::EBADF)?;
@@ -96,7 +96,8 @@ fn set_flags(call: &Call<'_>, file: &Arc<OpenFile>, wanted: u32) -> CallResult {
     file.set_flags(old & !CHANGEABLE | wanted & CHANGEABLE);
     if file.is_appending() {
         // The routine writes at the position.
-        file.code.borrow_mut().write = None;
+        let mut code = file.code.borrow_mut();
+        (code.write, code.pwrite) = (None, None);
     }
     if file.flags() & O_NOATIME != 0 && file.content().is_some() {
         // The routine notes the access time.
@@ -109,20 +110,21 @@ fn set_flags(call: &Call<'_>, file: &Arc<OpenFile>, wanted: u32) -> CallResult {
 /// Lets every process that has the file open use its present routines.
 fn rebind(call: &Call<'_>, file: &Arc<OpenFile>) {
     for process in call.unix.tasks.processes() {
-        process.files().rebind(file);
+        process.each_files(|files| files.rebind(file));
     }
 }
 
 /// The ends of a pipe whose bytes have moved go on without synthesized routines.
 fn forget_routines(call: &Call<'_>, pipe: &Arc<Pipe>) {
     for process in call.unix.tasks.processes() {
-        let files = process.files();
-        for (_, file) in files.list() {
-            if pipe_of(&file).is_ok_and(|other| Arc::ptr_eq(other, pipe)) {
-                *file.code.borrow_mut() = FileCode::default();
-                files.rebind(&file);
+        process.each_files(|files| {
+            for (_, file) in files.list() {
+                if pipe_of(&file).is_ok_and(|other| Arc::ptr_eq(other, pipe)) {
+                    *file.code.borrow_mut() = FileCode::default();
+                    files.rebind(&file);
+                }
             }
-        }
+        });
     }
 }
 

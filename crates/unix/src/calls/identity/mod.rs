@@ -4,10 +4,12 @@
 //!   users.rs        user and group ids, capabilities
 //!   groups.rs       process groups and sessions
 //!   settings.rs     prctl
+//!   user_calls.rs   answers that stand in the program
 //! ```
 
 mod groups;
 mod settings;
+pub(crate) mod user_calls;
 mod users;
 
 use core::sync::atomic::Ordering;

@@ -12,6 +12,7 @@ use abi::process::{
 };
 use abi::signal::SIGRTMAX;
 
+use super::user_calls;
 use crate::call::{Call, CallResult};
 
 /// Highest capability.
@@ -36,6 +37,7 @@ pub fn prctl(call: &Call<'_>, [operation, value, third, fourth, fifth]: [u64; 5]
         PR_SET_PTRACER => Ok(0),
         // Names of anonymous areas, for /proc only: there is nothing to keep, as in a kernel built without them.
         PR_SET_VMA => Err(Errno::EINVAL),
+        vdso::PR_SYNTHESIS_USER_CALL => user_calls::ask(call, value),
         operation => get(call, operation, value, rest).unwrap_or_else(|| change(call, operation, value, rest)),
     }
 }

@@ -126,6 +126,7 @@ fn lead(call: &Call<'_>) -> Arc<Task> {
     old.leave_process();
     task.mask.set(old.mask.get());
     core::mem::swap(&mut *task.pending.borrow_mut(), &mut *old.pending.borrow_mut());
+    drop(task.replace_own_files(old.replace_own_files(None)));
     call.unix.tasks.add_task(&task);
     ptrace::succeed(old, &task);
     call.unix.tracing.adopt(call.unix, &task);
@@ -137,22 +138,24 @@ fn lead(call: &Call<'_>) -> Arc<Task> {
 fn forget_old_program(call: &Call<'_>, task: &Arc<Task>, name: [u8; 16]) {
     let process = call.process();
     life::let_go_of_memory(call.unix, task);
-    let files = process.files();
-    // The process's count and ours: with more, others share the table and must not see the changes.
-    if Arc::strong_count(&files) > 2 {
-        process.set_files(Arc::new(files.duplicate()));
+    // A table that the thread has for itself becomes the process's; others must not see the changes.
+    if let Some(own) = task.replace_own_files(None) {
+        let old = process.set_files(own);
+        files::release_last(call.unix, process, old);
     }
-    drop(files);
+    task.unshare_files();
     files::release_where(call.unix, process, &process.files(), |slot| slot.close_on_exec);
     let mut actions = process.actions().borrow().clone();
     actions.reset_for_exec();
     process.set_actions(Arc::new(KernelCell::new(actions)));
     task.alternate_stack.set(AltStack::default());
     task.trap.set(TrapRecord::default());
+    task.set_restart_area(None);
     task.robust_list.store(0, Ordering::Relaxed);
     crate::calls::times::delete_posix_timers(process);
     *task.restart_block.borrow_mut() = None;
     task.name.set(name);
+    process.has_user_calls.set(false);
     process.has_executed.set(true);
 }
 

@@ -17,7 +17,7 @@ use kernel::thread::Thread;
 use machine::{KernelCell, Start};
 
 use crate::call::{Call, CallResult};
-use crate::calls::ptrace;
+use crate::calls::{ptrace, user_calls};
 use crate::signal::AltStack;
 use crate::task::{ChildParts, Process, Task};
 
@@ -187,14 +187,20 @@ fn check_process_limit(call: &Call<'_>) -> Result<(), Errno> {
 fn parts(call: &Call<'_>, birth: &Birth) -> Result<ChildParts, Errno> {
     let maker = call.process();
     let space = maker.space().ok_or(Errno::ESRCH)?;
-    let space = if birth.has(CLONE_VM) { space } else { duplicate(call, &space)? };
+    let space = if birth.has(CLONE_VM) {
+        // What stands there is the maker's identity, not the child's.
+        user_calls::withdraw(maker);
+        space
+    } else {
+        duplicate(call, &space)?
+    };
     let (place, umask) = if birth.has(CLONE_FS) {
         (maker.place.clone(), maker.umask.clone())
     } else {
         let umask = maker.umask.load(Ordering::Relaxed);
         (Arc::new(KernelCell::new(maker.place.borrow().clone())), Arc::new(AtomicU32::new(umask)))
     };
-    let files = maker.files();
+    let files = call.files();
     let files = if birth.has(CLONE_FILES) { files } else { Arc::new(files.duplicate()) };
     let actions = maker.actions();
     let actions = if birth.has(CLONE_SIGHAND) {
@@ -212,7 +218,11 @@ fn parts(call: &Call<'_>, birth: &Birth) -> Result<ChildParts, Errno> {
 fn duplicate(call: &Call<'_>, space: &Arc<KernelCell<Space>>) -> Result<Arc<KernelCell<Space>>, Errno> {
     let translation = call.unix.machine.new_translation().map_err(|_| Errno::ENOMEM)?;
     let copy = space.borrow_mut().fork(translation).map_err(|_| Errno::ENOMEM)?;
-    Ok(Arc::new(KernelCell::new(copy)))
+    let copy = Arc::new(KernelCell::new(copy));
+    if call.process().has_user_calls.get() {
+        user_calls::put_back(&copy)?;
+    }
+    Ok(copy)
 }
 
 /// The child continues where its maker stands, with 0 as the call's result. Error: `ENOMEM`.
@@ -254,6 +264,15 @@ fn create_task(call: &Call<'_>, birth: &Birth, tid: u32, process: &Arc<Process>,
         task.alternate_stack.set(call.task.alternate_stack.get());
     } else {
         task.alternate_stack.set(AltStack::default());
+    }
+    if !birth.has(CLONE_VM)
+        && let Some(area) = call.task.restart_area()
+    {
+        task.set_restart_area(Some(area));
+    }
+    if birth.has(CLONE_THREAD) {
+        let own = if birth.has(CLONE_FILES) { call.task.own_files() } else { Some(Arc::new(call.files().duplicate())) };
+        drop(task.replace_own_files(own));
     }
     task.trap.set(call.task.trap.get());
     if birth.has(CLONE_CHILD_CLEARTID) {

@@ -54,6 +54,7 @@ pub fn leave(unix: &'static Unix, task: Arc<Task>) -> ! {
     unix.tasks.remove_task(&task);
     ptrace::left(unix, &task);
     times::account_end(unix, &task);
+    files::release_last(unix, &process, task.replace_own_files(None));
     // From here on the thread runs in whatever quaspace is active.
     unix.machine.activate(None);
     task.thread.tte().set_quaspace(None);
@@ -93,9 +94,7 @@ fn bury_process(unix: &'static Unix, process: &Arc<Process>) {
         process.note_peak(space);
     }
     drop(space);
-    if let Some(files) = process.take_files().and_then(Arc::into_inner) {
-        files::release_where(unix, process, &files, |_| true);
-    }
+    files::release_last(unix, process, process.take_files());
     let executable = process.executable.borrow_mut().take();
     drop(executable);
     let execution = process.execution.borrow_mut().take();

@@ -96,7 +96,7 @@ pub const GROWING: &[u64] = &[
 #[inline(never)]
 pub fn admits(call: &Call<'_>, number: u64) -> bool {
     let needed = match number {
-        nr::FORK | nr::VFORK | nr::CLONE | nr::CLONE3 => FORK_FRAMES_MIN + fork_frames(call.process()),
+        nr::FORK | nr::VFORK | nr::CLONE | nr::CLONE3 => FORK_FRAMES_MIN + fork_frames(call.task),
         _ => CALL_FRAMES_MIN,
     };
     let lacks = || call.unix.pool.free_frames() < needed;
@@ -104,9 +104,10 @@ pub fn admits(call: &Call<'_>, number: u64) -> bool {
 }
 
 /// Frames that a child's copies of the parent's records may take.
-fn fork_frames(process: &Process) -> usize {
+fn fork_frames(task: &Task) -> usize {
+    let process = &task.process;
     let areas = process.space().map_or(0, |space| space.borrow().area_count());
-    let records = areas + process.files().size();
+    let records = areas + task.files().size();
     (records * FORK_RECORD_BYTES).div_ceil(machine::PAGE_BYTES)
 }
 

@@ -78,7 +78,7 @@ fn ready_of(call: &Call<'_>, descriptor: i32, events: u16) -> u16 {
     if descriptor < 0 {
         return 0;
     }
-    match call.process().files().get(Descriptor(descriptor as u32)) {
+    match call.files().get(Descriptor(descriptor as u32)) {
         Some(file) if !file.is_path_only() => file.ready().0 as u16 & (events | POLLERR | POLLHUP),
         _ => POLLNVAL,
     }
@@ -129,7 +129,7 @@ fn poll_records(call: &Call<'_>, records: u64, count: u64, deadline: Option<Nano
         let wanted = descriptors.chunks_exact(PollFd::BYTES).map(descriptor_in);
         // Taken before the look changes the table's other half; only descriptors are read.
         let list: Vec<i32> = if deadline == Some(Nanos(0)) { Vec::new() } else { wanted.collect() };
-        move || list.iter().filter_map(|fd| call.process().files().get(Descriptor(*fd as u32))).collect()
+        move || list.iter().filter_map(|fd| call.files().get(Descriptor(*fd as u32))).collect()
     };
     let waited = wait(call, deadline, files, || Ok(look(call, table)));
     // Only the third field of each record is the kernel's to write.

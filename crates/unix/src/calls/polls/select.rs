@@ -74,11 +74,11 @@ fn select_until(call: &Call<'_>, count: i32, addresses: [u64; 3], deadline: Opti
         return Err(Errno::EINVAL);
     }
     // Bits behind the descriptor table do not count; Linux's table has 64 places at least.
-    let places = call.process().files().size().next_power_of_two().max(64);
+    let places = call.files().size().next_power_of_two().max(64);
     let count = (count as usize).min(places);
     let mut sets = Sets::read(call, count, addresses)?;
     let asked: Vec<u32> = (0..count).filter(|bit| sets.events(*bit) != 0).map(|bit| bit as u32).collect();
-    let files = || asked.iter().filter_map(|fd| call.process().files().get(Descriptor(*fd))).collect();
+    let files = || asked.iter().filter_map(|fd| call.files().get(Descriptor(*fd))).collect();
     let waited = wait(call, deadline, files, || sets.look(call, count))?;
     if let Waited::Ready(_) = waited {
         for (set, address) in sets.ready.iter().zip(addresses) {

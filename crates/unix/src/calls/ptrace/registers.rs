@@ -12,8 +12,8 @@ use super::watchpoints;
 use crate::call::{Call, CallResult};
 use crate::task::Task;
 
-/// The flags that a tracer may change: the arithmetic ones, TF, DF, AC, RF, ID.
-const FLAGS: u64 = 0x25_0DD5;
+/// The flags that a tracer may change: the arithmetic ones, TF, DF, RF, AC.
+const FLAGS: u64 = 0x5_0DD5;
 /// `orig_rax` outside of calls.
 const NO_CALL: u64 = u64::MAX;
 /// Where the processor's own features are told in an XSAVE image (`struct _fpx_sw_bytes`, `xfeatures`).
@@ -169,8 +169,18 @@ fn replace(call: &Call<'_>, task: &Task, kind: u32, bytes: &[u8]) -> Result<(), 
             image[LEGACY_BYTES] |= 3;
             task.thread.tte().replace_vector_state(&image, features).map_err(|_| Errno::EINVAL)
         }
+        _ if !is_valid_image(bytes, features) => Err(Errno::EINVAL),
         _ => task.thread.tte().replace_vector_state(bytes, features).map_err(|_| Errno::EINVAL),
     }
+}
+
+/// Whether Linux takes the header and MXCSR of an XSAVE image (SDM vol. 1, 13.4.2); if not, the state stays as it was.
+fn is_valid_image(bytes: &[u8], features: u64) -> bool {
+    const HEADER_BYTES: usize = 64;
+    const MXCSR_AT: usize = 24;
+    let Some(header) = bytes.get(LEGACY_BYTES..LEGACY_BYTES + HEADER_BYTES) else { return false };
+    let is_mxcsr_known = u32::get(&bytes[MXCSR_AT..]) & !0xFFFF == 0;
+    is_mxcsr_known && u64::get(header) & !features == 0 && header[8..].iter().all(|byte| *byte == 0)
 }
 
 /// A whole register set to (`PTRACE_GETREGS`, …) or from the tracer's memory.

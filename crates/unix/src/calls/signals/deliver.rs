@@ -10,7 +10,7 @@ use kernel::space::{FaultKind, Resolved};
 use machine::{Exception, Registers, UserFault, VirtAddr};
 
 use super::{crash, stop};
-use crate::calls::{life, make_room, ptrace, take_starvation, trace};
+use crate::calls::{life, make_room, ptrace, restartable, take_starvation, trace};
 use crate::emulator::Unix;
 use crate::signal::deliver::{decide, take};
 use crate::signal::fault::{FaultDetail, PageCause, fault_signal, float_detail};
@@ -140,6 +140,7 @@ pub fn before_user(unix: &'static Unix, task: Arc<Task>, registers: &mut Registe
             ptrace::trap(unix, &task, registers);
             continue;
         }
+        unix.desk.stops.before_user(unix, &task, registers);
         if task.process.stopped.get() && !task.watch.is_traced() {
             stop::sleep_while_stopped(unix, &task);
             continue;
@@ -151,7 +152,8 @@ pub fn before_user(unix: &'static Unix, task: Arc<Task>, registers: &mut Registe
             }
             Delivery::Stop { signal } => stop::stop_process(unix, &task, signal),
             Delivery::Terminate { info, core } => {
-                if core {
+                // Who types the quit key has not seen a crash.
+                if core && !matches!(info.cause, abi::siginfo::Cause::Kill { pid: 0, .. }) {
                     crash::tell(unix, &task, registers, &info);
                 }
                 let signal = info.signo;
@@ -245,6 +247,9 @@ fn enter_handler(unix: &'static Unix, task: &Arc<Task>, registers: &mut Register
     let kind = core::mem::take(&mut *task.interrupted_call.borrow_mut());
     restart(kind, Next::Handler { flags: call.action.sa_flags }, registers.cause, registers);
     *task.restart_block.borrow_mut() = None;
+    if let Some(area) = task.restart_area() {
+        restartable::interrupted(unix, task, area, registers);
+    }
     let (was_stepping, going) = (task.thread.is_stepping(), task.watch.going());
     task.thread.end_step(registers);
     if build_frame(unix, task, registers, call).is_err() {

@@ -49,7 +49,7 @@ pub fn signalfd(call: &Call<'_>, descriptor: u64, set: u64, set_bytes: u64, flag
     let file = Arc::new(OpenFile::stream(stream, O_RDWR | nonblocking));
     let slot = Slot { file, close_on_exec: flags & SFD_CLOEXEC != 0 };
     let limit = call.process().limits.borrow().descriptors();
-    Ok(call.process().files().add(slot, 0, limit)?.0.into())
+    Ok(call.files().add(slot, 0, limit)?.0.into())
 }
 
 impl SignalStream {

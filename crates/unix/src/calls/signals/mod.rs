@@ -20,7 +20,7 @@ mod send;
 mod stop;
 mod timed;
 
-pub use deliver::{before_user, end_by_segv, fault, interrupted_as, needs_attention, page_fault};
+pub use deliver::{before_user, end_by_segv, fault, interrupted_as, needs_attention, page_fault, refuse};
 pub use kill::broken_pipe;
 pub use send::{send_to_group, send_to_process, send_to_task};
 

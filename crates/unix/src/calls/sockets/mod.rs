@@ -78,7 +78,7 @@ fn socketpair(call: &Call<'_>, family: u32, kind: u32, protocol: u32, into: u64)
     let (one, other) = (make(), make());
     one.join(&other);
     let first = add_socket(call, one, flags)?;
-    let take_back = |descriptor: u64| drop(call.process().files().remove(Descriptor::from_register(descriptor)));
+    let take_back = |descriptor: u64| drop(call.files().remove(Descriptor::from_register(descriptor)));
     let second = add_socket(call, other, flags).inspect_err(|_| take_back(first))?;
     call.write(into, &[first as u32, second as u32]).inspect_err(|_| {
         take_back(first);

@@ -49,7 +49,7 @@ fn block_bytes(file: &OpenFile) -> u32 {
 }
 
 fn set_close_on_exec(call: &Call<'_>, descriptor: u64, close_on_exec: bool) -> CallResult {
-    call.process().files().set_close_on_exec(Descriptor::from_register(descriptor), close_on_exec)?;
+    call.files().set_close_on_exec(Descriptor::from_register(descriptor), close_on_exec)?;
     Ok(0)
 }
 
@@ -57,7 +57,7 @@ fn set_nonblocking(call: &Call<'_>, file: &Arc<OpenFile>, argument: u64) -> Call
     let on: u32 = call.read(argument)?;
     let others = file.flags() & !O_NONBLOCK;
     file.set_flags(if on != 0 { others | O_NONBLOCK } else { others });
-    call.process().files().rebind(file);
+    call.files().rebind(file);
     Ok(0)
 }
 

@@ -53,7 +53,7 @@ fn open_peer(call: &Call<'_>, master: &PtyMaster, flags: u32) -> CallResult {
     let file = OpenFile::new(body, Some(node), flags & !(O_CLOEXEC | O_NOCTTY));
     let slot = Slot { file: Arc::new(file), close_on_exec: flags & O_CLOEXEC != 0 };
     let limit = call.process().limits.borrow().descriptors();
-    call.process().files().add(slot, 0, limit).map(|descriptor| descriptor.0.into())
+    call.files().add(slot, 0, limit).map(|descriptor| descriptor.0.into())
 }
 
 /// `TIOCSIG`: a signal for the foreground group, as if its key had been typed. Error: `EINVAL`.

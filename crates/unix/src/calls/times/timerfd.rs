@@ -57,7 +57,7 @@ pub fn timerfd_create(call: &Call<'_>, clock: u32, flags: u32) -> CallResult {
 pub fn add_file(call: &Call<'_>, file: OpenFile, close_on_exec: bool) -> CallResult {
     let limit = call.process().limits.borrow().descriptors();
     let slot = Slot { file: Arc::new(file), close_on_exec };
-    call.process().files().add(slot, 0, limit).map(|descriptor| descriptor.0.into())
+    call.files().add(slot, 0, limit).map(|descriptor| descriptor.0.into())
 }
 
 /// Errors: `EFAULT`, `EINVAL`, also for what is no timer; `EBADF`.

@@ -129,7 +129,7 @@ impl Stream for TtyStream {
 
     fn callentries(&self, _makers: Makers) -> FileCode {
         let code = self.terminal().code();
-        FileCode { read: code.read, write: code.write, seek: None }
+        FileCode { read: code.read, write: code.write, ..FileCode::default() }
     }
 
     fn as_any(&self) -> &dyn Any {

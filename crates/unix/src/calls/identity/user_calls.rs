@@ -1,0 +1,67 @@
+//! Calls that a program makes without the kernel (S-88): the answer is written into its vDSO, for the process alone.
+//!
+//! An answer stands as long as the process is who it was and has its quaspace for itself; then [`withdraw`] puts the
+//! question back. A child begins with the questions.
+
+use alloc::sync::Arc;
+
+use abi::{Errno, nr};
+use kernel::space::{AreaLabel, Space};
+use machine::KernelCell;
+
+use super::getpid;
+use crate::call::{Call, CallResult};
+use crate::task::Process;
+
+/// `prctl(PR_SYNTHESIS_USER_CALL, number)`: does the call, and leaves its answer in the program.
+///
+/// Error: `EINVAL` for a call that has no user-level form.
+pub fn ask(call: &Call<'_>, number: u64) -> CallResult {
+    let process = call.process();
+    let (user, group) = (process.user_ids.get(), process.group_ids.get());
+    let value = match number {
+        nr::GETPID => getpid(call)?,
+        nr::GETUID => user.real.into(),
+        nr::GETEUID => user.effective.into(),
+        nr::GETGID => group.real.into(),
+        nr::GETEGID => group.effective.into(),
+        _ => return Err(Errno::EINVAL),
+    };
+    if let Some(space) = process.space()
+        // One count is the process's, one is ours; any other is a child that has the memory until it executes.
+        && Arc::strong_count(&space) <= 2
+        && call.unix.makers().is_some()
+        && !call.task.watch.is_traced()
+    {
+        process.has_user_calls.set(true);
+        // Without memory the kernel is asked the next time, too.
+        let _ = write(&mut space.borrow_mut(), number, vdso::constant_head(value as u32));
+    }
+    Ok(value)
+}
+
+/// The kernel answers again: the process has another identity, or shares its memory with one that has.
+pub fn withdraw(process: &Process) {
+    if process.has_user_calls.get()
+        && let Some(space) = process.space()
+    {
+        process.has_user_calls.set(false);
+        // The page is the process's own since the answers were written: nothing can fail.
+        let _ = put_back(&space);
+    }
+}
+
+/// The same for a quaspace that was copied. Error: `ENOMEM`, the copy has no page of its own.
+pub fn put_back(space: &KernelCell<Space>) -> Result<(), Errno> {
+    vdso::USER_CALLS.iter().try_for_each(|number| write(&mut space.borrow_mut(), *number, vdso::slow_head()))
+}
+
+/// Replaces the head of a call, wherever the program has its vDSO. What cannot be replaced is not the vDSO any more.
+fn write(space: &mut Space, number: u64, head: vdso::Head) -> Result<(), Errno> {
+    let is_vdso = |label: &AreaLabel<'_>| matches!(label, AreaLabel::Backing(backing) if backing.name() == "[vdso]");
+    let start = space.areas().find(|area| is_vdso(&area.label)).map(|area| area.start);
+    let Some(at) = start.zip(vdso::user_call_offset(number)).map(|(start, offset)| start + offset as u64) else {
+        return Ok(());
+    };
+    if space.is_text(at, head.len()) { space.poke_bytes(at, &head).map_err(|_| Errno::ENOMEM) } else { Ok(()) }
+}

@@ -1,0 +1,276 @@
+//! The monitor: lines go in, what comes out is compared; random lines must not hurt the system.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use super::streams::tool_is_there;
+use crate::options::Options;
+use crate::process::{self, Outcome};
+use crate::programs::{self, Linking};
+use crate::report::Tally;
+
+/// Everything that the checks share.
+struct Scene<'a> {
+    options: &'a Options,
+    program: PathBuf,
+    /// Where the systems listen and history is kept.
+    folder: PathBuf,
+}
+
+type Check = fn(&Scene<'_>) -> Result<(), String>;
+
+const CHECKS: [(&str, Check); 8] = [
+    ("expressions_have_values", expressions),
+    ("wrong_characters_are_pointed_at", wrong),
+    ("bad_addresses_end_the_expression", bad_addresses),
+    ("quajects_are_made_and_connected", quajects),
+    ("threads_are_pointed_at_callentries", jobs),
+    ("threads_stop_and_step_and_break", stops),
+    ("memory_and_code_are_shown", looks),
+    ("random_lines", random_lines),
+];
+
+/// Runs every check.
+///
+/// # Errors
+/// A sentence when the tool is not there or the program cannot be built.
+pub fn run(options: &Options, tally: &mut Tally) -> Result<(), String> {
+    tool_is_there(options)?;
+    let program = programs::build(options, "seeing", Linking::Static)?;
+    // The path of a socket is short.
+    let folder = PathBuf::from(format!("/tmp/monitor-{}", std::process::id()));
+    fs::create_dir_all(&folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
+    let scene = Scene { options, program, folder };
+    for (name, check) in CHECKS {
+        let name = format!("monitor/{name}");
+        if options.selects(&name) {
+            tally.record(&name, check(&scene));
+        }
+    }
+    let _ = fs::remove_dir_all(&scene.folder);
+    Ok(())
+}
+
+impl Scene<'_> {
+    /// A system of the monitor's own with these lines as its script. Without a program it runs the shell.
+    fn script(&self, more: &[&str], program: bool, lines: &str) -> Result<Outcome, String> {
+        let mut command = Command::new(&self.options.runner[0]);
+        command.arg("monitor").args(["--timeout", "240"]).args(more);
+        let is_hosted = self.options.runner.iter().any(|word| word == "--hosted");
+        command.arg(if is_hosted { "--hosted" } else { "--own" });
+        if program {
+            command.arg("--with").arg(&self.program).arg(&self.program).arg("wait");
+        }
+        command.env("XDG_RUNTIME_DIR", &self.folder).env("XDG_STATE_HOME", &self.folder);
+        process::run(command, lines.as_bytes().to_vec(), Duration::from_secs(240))
+    }
+
+    /// What the lines print, without what the program says.
+    fn said(&self, more: &[&str], lines: &str) -> Result<String, String> {
+        let outcome = self.script(more, true, lines)?;
+        let text = String::from_utf8_lossy(&outcome.stdout).replace("ready\n", "");
+        match outcome.status {
+            0 => Ok(text),
+            status => Err(format!("status {status}\n{text}{}", String::from_utf8_lossy(&outcome.stderr))),
+        }
+    }
+
+    /// What refused lines say; all of them are refused.
+    fn complaints(&self, lines: &str) -> Result<String, String> {
+        let outcome = self.script(&[], true, lines)?;
+        let text = String::from_utf8_lossy(&outcome.stderr).into_owned();
+        if outcome.status == 1 && text.matches("error: ").count() == lines.lines().count() {
+            return Ok(text);
+        }
+        Err(format!("status {}, not every line was refused\n{text}", outcome.status))
+    }
+}
+
+fn expect(text: &str, parts: &[&str]) -> Result<(), String> {
+    match parts.iter().find(|part| !text.contains(**part)) {
+        None => Ok(()),
+        Some(part) => Err(format!("{part:?} is not in\n{text}")),
+    }
+}
+
+fn expressions(scene: &Scene<'_>) -> Result<(), String> {
+    const LINES: &str = "1 + 2 * 3\n$a = 4, $a <<= 1, $a + 1\n-7 / 2\n(u8)300\n0 && 1 / 0\n$a > 7 ? $a : 0\n\
+        *(u8 *)pipe.read == pipe.read[0] % 256\n'a' + 0b101\n!thread.1.dispatch\n";
+    for more in [&[][..], &["--generic"]] {
+        // There are no synthesized pipes in a generic system.
+        let lines = if more.is_empty() { LINES.into() } else { LINES.replace("pipe.read", "thread.1.dispatch") };
+        let text = scene.said(more, &lines)?;
+        let expected = "7\n9\n-3  0xfffffffffffffffd\n44  0x2c\n0\n8\n";
+        if !text.starts_with(expected) || !text.ends_with("102  0x66\n0\n") {
+            return Err(format!("{more:?}: {text}"));
+        }
+    }
+    Ok(())
+}
+
+fn wrong(scene: &Scene<'_>) -> Result<(), String> {
+    let text = scene.complaints("1 +\n  2 + nothing.here\n#\u{e4}\n".replace('#', "$a = ").as_str())?;
+    expect(
+        &text,
+        &["  1 +\n     ^\nerror: an operand", "    2 + nothing.here\n        ^\nerror: there is no nothing.here"],
+    )?;
+    expect(&text, &["error: 'ä' begins nothing"])?;
+    let text = scene.complaints("*1 = 2\n3 = 4\nnow(\nx\nnew thing\nconnect a b\nrun f(\nprobe x\n")?;
+    expect(&text, &["error: memory is only looked at", "error: usage: x ADDRESS"])
+}
+
+fn bad_addresses(scene: &Scene<'_>) -> Result<(), String> {
+    let text = scene.complaints(
+        "*0\n*8\n*-1\n*-8\n*0xffff888000000000\n*0x7fffffffe000\n*(1 << 62)\n*0x60000000000\n1 / 0\n1 % ($zero * 3)\n\
+         *thread.1.dispatch[0]\n*0x7fff6fff\n*0xffffffffb0000000\nx 8\n",
+    )?;
+    expect(&text, &["error: it loads where no memory of the kernel is", "error: it divides by zero"])
+}
+
+fn quajects(scene: &Scene<'_>) -> Result<(), String> {
+    const LINES: &str = "new queue 4\nnew gauge\nnew pump\nconnect queue.1.get pump.3.in\nconnect pump.3.out gauge.2.add\n\
+        queue.1.put(5), queue.1.put(6), queue.1.put(7), queue.1.put(8), queue.1.put(9)\npump.3.turn(3)\ngauge.2.read()\n\
+        list pump.3\nprobe gauge.2.add 50\nnew pump\nnew pump\nconnect pump.6.out pump.7.in\nnew queue\n\
+        connect queue.1.get queue.9.put\nremove pump.3\nlist pump.3\n";
+    let text = scene.said(&[], LINES)?;
+    expect(&text, &["call\npaste\n-1  0xffffffffffffffff\n3\n18  0x12\n"])?;
+    expect(
+        &text,
+        &["in -> queue.1.get (call)  out -> gauge.2.add (paste)", "50 calls, ", "queue: queue.8", "pump: pump.10"],
+    )?;
+    let text = scene.complaints(
+        "connect queue.1.put queue.1.get\nnew queue 3\nnew queue 8192\nremove queue.99\nqueue.1.put(1)\n",
+    )?;
+    expect(&text, &["a power of two"])
+}
+
+fn jobs(scene: &Scene<'_>) -> Result<(), String> {
+    let text = scene.said(&[], "new gauge\nrun gauge.1.add(20 + 22)\nsleep 0.2\njobs\ngauge.1.read()\n")?;
+    expect(&text, &["job 1: thread ", " of the kernel runs gauge.1.add(20 + 22)", "job 1: answered 42\n42  0x2a\n"])
+}
+
+fn stops(scene: &Scene<'_>) -> Result<(), String> {
+    let text = scene.said(
+        &[],
+        "sleep 0.3\nstop 1\n$at = thread.1.rip\nstep 1\nthread.1.rip != $at\nstep 1 3\nbreak 1 $at\ncont 1\nsleep 0.3\nwhere\n\
+         thread.1.rip == $at\nunbreak 1 $at\ncont 1\nsleep 0.2\nwhere\nthreads\n",
+    )?;
+    expect(&text, &["thread 1: stopped at 0x", "thread 1: stepped at 0x", "thread 1: at a breakpoint at 0x"])?;
+    let Some((_, after)) = text.rsplit_once("at a breakpoint") else { return Err(text) };
+    // It goes on: nothing stands still any more.
+    expect(after, &["\n1\n", "clock_nanosleep"]).or_else(|_| expect(after, &["\n1\n", "running"]))
+}
+
+fn looks(scene: &Scene<'_>) -> Result<(), String> {
+    let lines = "x thread.1.dispatch 2\ncode thread.1.dispatch\nwhy thread.1.dispatch\ngauges switches\nlist thread.sw\n\
+                 names gauge.sw\ntrace 100ms\nthreads\n";
+    let text = scene.said(&[], lines)?;
+    expect(&text, &["thread.dispatch  made by", "; Dispatch", "until  ", "gauge.switches", "thread.sw_out"])?;
+    expect(&text, &["gauge.switches\n", "return of clock_nanosleep", " 0 lost", "read fd 5"])
+}
+
+/// Lines of the fuzzer; what it prints with a failure.
+const LINES: u32 = 20_000;
+const SEED: u64 = 0x3D5A_91C7_44E0_B26F;
+
+/// xorshift64* (Vigna).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 11) as usize % limit
+    }
+}
+
+const PARTS: [&str; 64] = [
+    "1",
+    "0x7f",
+    "-1",
+    "0xffffffffa0000000",
+    "0x70000000",
+    "0x64000040",
+    "0xffffffffc0000040",
+    "8",
+    "$a",
+    "$b",
+    "$c = ",
+    "queue.1.put",
+    "queue.1.get()",
+    "gauge.2.add",
+    "gauge.2.read()",
+    "pump.3.turn",
+    "thread.1.dispatch",
+    "gauge.switches",
+    "(",
+    ")",
+    "[",
+    "]",
+    "+",
+    "-",
+    "*",
+    "/",
+    "%",
+    "<<",
+    ">>",
+    "&&",
+    "||",
+    "?",
+    ":",
+    ",",
+    "=",
+    "==",
+    "!",
+    "~",
+    "&",
+    "(u8 *)",
+    "(i32)",
+    "'x'",
+    "++",
+    "--",
+    " ",
+    " ",
+    " ",
+    " ",
+    "\u{2211}",
+    "\\",
+    "new ",
+    "gauge",
+    "queue ",
+    "pump",
+    "monitor",
+    "connect ",
+    "remove ",
+    "x ",
+    "probe ",
+    "run ",
+    "list ",
+    "cont 1",
+    "step 1",
+    "break 7 ",
+];
+
+fn random_lines(scene: &Scene<'_>) -> Result<(), String> {
+    let mut random = Random(SEED);
+    let mut script = String::from("new queue\nnew gauge\nnew pump\n");
+    for _ in 0..LINES {
+        let line: String = (0..random.below(9)).map(|_| PARTS[random.below(PARTS.len())]).collect();
+        // Not to the shell.
+        script += line.trim_start_matches([' ', '!']);
+        script.push('\n');
+    }
+    // The shell starts another program afterwards.
+    script += "! busybox echo alive $((6 * 7))\nsleep 1\n111 * 3\n";
+    let outcome = scene.script(&[], false, &script)?;
+    let text = String::from_utf8_lossy(&outcome.stdout);
+    if text.contains("alive 42") && text.ends_with("333  0x14d\n") {
+        return Ok(());
+    }
+    let errors = String::from_utf8_lossy(&outcome.stderr);
+    let last = |text: &str| text.chars().rev().take(2000).collect::<Vec<_>>().into_iter().rev().collect::<String>();
+    Err(format!("seed {SEED:#x}: status {}\n{}\n{}", outcome.status, last(&text), last(&errors)))
+}
