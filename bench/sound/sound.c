@@ -164,7 +164,7 @@ static int live(long wanted)
 }
 
 /* Makes the kernel busy for long: copies of a megabyte, forks of a process with as much memory, programs executed. */
-static void make_busy(const char *self, long megabytes)
+static void make_busy(long megabytes)
 {
     enum { PIECE = 1 << 20 };
     char *from = malloc(PIECE), *to = malloc(PIECE);
@@ -180,7 +180,7 @@ static void make_busy(const char *self, long megabytes)
         pid_t child = fork();
         if (child == 0) {
             to[0] = (char)i;
-            execl(self, self, "nothing", (char *)NULL);
+            execl("/proc/self/exe", "sound", "nothing", (char *)NULL);
             _exit(127);
         }
         int status;
@@ -192,7 +192,7 @@ static void make_busy(const char *self, long megabytes)
     }
 }
 
-static int busy(const char *self, long megabytes)
+static int busy(long megabytes)
 {
     int cd = open("/dev/cd", O_RDONLY);
     if (cd < 0)
@@ -209,7 +209,7 @@ static int busy(const char *self, long megabytes)
         fail("fork");
     if (worker == 0) {
         close(cd);
-        make_busy(self, megabytes);
+        make_busy(megabytes);
         _exit(0);
     }
     int status = 0;
@@ -232,7 +232,7 @@ int main(int argc, char **argv)
     if (argc == 3 && !strcmp(argv[1], "live"))
         return live(atol(argv[2]));
     if (argc == 3 && !strcmp(argv[1], "busy"))
-        return busy(argv[0], atol(argv[2]));
+        return busy(atol(argv[2]));
     if (argc == 2 && !strcmp(argv[1], "nothing"))
         return 0;
     fputs("usage: sound raise|call ROUNDS COUNT | sound live FRAMES | sound busy MEGABYTES\n", stderr);
