@@ -6,6 +6,8 @@
  *        sound call ROUNDS COUNT       the same, calling the handler as a procedure, where the machine can do so
  *        sound live FRAMES             reads so many frames of the CD at full rate, while other channels open and close and
  *                                      the handler is replaced; counts what is missing
+ *        sound busy MEGABYTES          reads the CD while another program forks, executes and copies so much; counts the
+ *                                      interrupts that the clock sent and the handler never saw
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -13,6 +15,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -159,12 +163,78 @@ static int live(long wanted)
     return missing != 0 || made < turns || came + 8 < due || came > due + 600;
 }
 
+/* Makes the kernel busy for long: copies of a megabyte, forks of a process with as much memory, programs executed. */
+static void make_busy(long megabytes)
+{
+    enum { PIECE = 1 << 20 };
+    char *from = malloc(PIECE), *to = malloc(PIECE);
+    int file = memfd_create("busy", 0);
+    if (from == NULL || to == NULL || file < 0)
+        fail("memfd_create");
+    memset(from, 1, PIECE);
+    for (long i = 0; i < megabytes; i++) {
+        if (pwrite(file, from, PIECE, 0) != PIECE || pread(file, to, PIECE, 0) != PIECE)
+            fail("copy");
+        if (i % 10 != 0)
+            continue;
+        pid_t child = fork();
+        if (child == 0) {
+            to[0] = (char)i;
+            execl("/proc/self/exe", "sound", "nothing", (char *)NULL);
+            _exit(127);
+        }
+        int status;
+        if (child < 0 || waitpid(child, &status, 0) != child || status != 0)
+            fail("fork");
+        char *fresh = mmap(NULL, PIECE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+        if (fresh == MAP_FAILED || munmap(fresh, PIECE) != 0)
+            fail("mmap");
+    }
+}
+
+static int busy(long megabytes)
+{
+    int cd = open("/dev/cd", O_RDONLY);
+    if (cd < 0)
+        fail("/dev/cd");
+    int fd = control();
+    long long millihertz = told(fd, "millihertz ");
+    close(fd);
+    uint32_t next = 0;
+    long missing = 0, frames = read_frames(cd, &next, &missing);
+    int64_t start = now_ns();
+    uint32_t first = next;
+    pid_t worker = fork();
+    if (worker < 0)
+        fail("fork");
+    if (worker == 0) {
+        close(cd);
+        make_busy(megabytes);
+        _exit(0);
+    }
+    int status = 0;
+    while (waitpid(worker, &status, WNOHANG) == 0)
+        frames += read_frames(cd, &next, &missing);
+    /* What came until now is in the ring; the clock and the ring are read as near to each other as a program can. */
+    for (long got = 512; got == 512; frames += got)
+        got = read_frames(cd, &next, &missing);
+    int64_t ns = now_ns() - start;
+    long long due = ns / 1000 * millihertz / 1000000000LL, came = next - first;
+    printf("%ld frames, %ld missing, %lld due by the clock, %lld came: %lld lost\n", frames, missing, due, came,
+           due > came ? due - came : 0);
+    return status != 0 || missing != 0 || came + 16 < due;
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 4 && (!strcmp(argv[1], "raise") || !strcmp(argv[1], "call")))
         return measure(argv[1], atoi(argv[2]), atoi(argv[3]));
     if (argc == 3 && !strcmp(argv[1], "live"))
         return live(atol(argv[2]));
-    fputs("usage: sound raise|call ROUNDS COUNT | sound live FRAMES\n", stderr);
+    if (argc == 3 && !strcmp(argv[1], "busy"))
+        return busy(atol(argv[2]));
+    if (argc == 2 && !strcmp(argv[1], "nothing"))
+        return 0;
+    fputs("usage: sound raise|call ROUNDS COUNT | sound live FRAMES | sound busy MEGABYTES\n", stderr);
     return 2;
 }

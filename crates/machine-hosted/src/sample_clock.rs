@@ -12,6 +12,7 @@ use synth::{Abs32, template};
 use machine_x86::upcalls;
 
 static END_OF_INTERRUPT: AtomicU32 = AtomicU32::new(0);
+static CHAIN: AtomicU32 = AtomicU32::new(0);
 
 global_asm!(
     r#"
@@ -105,6 +106,8 @@ pub fn find() -> SampleClock {
     SampleClock {
         slot: (&raw const hosted_sample_slot) as u64,
         end: Fragment { template: EndOfSample::template(), holes: [end_of_interrupt.into()].into() },
+        // Nobody waits for samples that only come when they are raised.
+        chain: ((&raw const CHAIN) as u64, 1),
         compiled: (&raw const hosted_sample_compiled) as u64,
         as_procedure: Some((procedure_end, (&raw const hosted_sample_procedure) as u64)),
     }

@@ -14,6 +14,7 @@ mod cpu;
 mod frames;
 mod heap;
 mod layout;
+mod nesting;
 mod paging;
 mod pvh;
 mod registers;
@@ -160,6 +161,7 @@ impl Threads for PcMachine {
     }
 
     fn switch_out(&self) -> SwitchOut {
+        nesting::close();
         machine_x86::switch_out::<PcGround>()
     }
 
@@ -263,6 +265,10 @@ impl Machine for PcMachine {
 
     fn run_sample_clock(&self, hertz: u32) -> u64 {
         sample_clock::run(hertz)
+    }
+
+    fn ask_for_chained(&self) {
+        apic::ask_for_chained();
     }
 
     fn raise_samples(&self, count: u32) {

@@ -12,6 +12,7 @@ use synth::{Abs32, Template, template};
 use crate::apic;
 use crate::frames::FRAMES;
 use crate::layout::NEAR_APIC;
+use crate::nesting;
 use crate::paging::{NO_EXECUTE, WRITE, map_kernel};
 use crate::registers::out8;
 use crate::trap::SAMPLE_VECTOR;
@@ -118,20 +119,33 @@ pub fn find() -> Option<SampleClock> {
     Some(SampleClock {
         slot: (&raw const sample_slot) as u64,
         end: Fragment { template: EndOfSample::template(), holes: [end_of_interrupt.into()].into() },
+        chain: (NEAR_APIC + apic::COMMAND, apic::TO_ITSELF),
         compiled: (&raw const sample_compiled) as u64,
         as_procedure: None,
     })
 }
 
 pub fn bind(entry: u64) {
+    CALLS_RUST.store(entry == (&raw const sample_compiled) as u64, Ordering::Relaxed);
+    choose_nesting();
     // SAFETY: the slot is an aligned word that lives forever; the entry is code that ends as an interrupt does.
     unsafe { sample_slot.store(entry, Ordering::Release) };
+}
+
+static CALLS_RUST: AtomicBool = AtomicBool::new(true);
+static RUNS: AtomicBool = AtomicBool::new(false);
+
+/// Samples come into the middle of the kernel's Rust while their handler is none of it.
+fn choose_nesting() {
+    nesting::want(RUNS.load(Ordering::Relaxed) && !CALLS_RUST.load(Ordering::Relaxed));
 }
 
 /// Starts the timer at about `hertz`, or stops it at 0; returns thousandths of an interrupt a second.
 pub fn run(hertz: u32) -> u64 {
     /// Channel 0, both bytes of the divisor, rate generator (82C54 data sheet, control word).
     const RATE_GENERATOR: u8 = 0x34;
+    RUNS.store(hertz != 0, Ordering::Relaxed);
+    choose_nesting();
     if hertz == 0 {
         apic::route_edge(LINE, None);
         return 0;

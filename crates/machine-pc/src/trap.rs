@@ -17,6 +17,8 @@ use crate::layout::{KERNEL_CODE, direct};
 
 pub const TIMER_VECTOR: u8 = 0x20;
 pub const DEVICE_VECTOR: u8 = 0x21;
+/// Sent by the processor to itself: what was chained is to be done.
+pub const CHAIN_VECTOR: u8 = 0x22;
 /// The sample clock, above all devices.
 pub const SAMPLE_VECTOR: u8 = 0xE0;
 pub const SPURIOUS_VECTOR: u8 = 0xFF;

@@ -4,8 +4,8 @@ use machine::{Access, Exception, PAGE_BYTES, Registers, TteId, VirtAddr};
 use machine_x86::{USER_LIMIT, current_by_stack, landing, upcalls};
 
 use crate::registers::read_cr2;
-use crate::trap::{DEVICE_VECTOR, SPURIOUS_VECTOR, TIMER_VECTOR, look_landing};
-use crate::{STORE, apic, start, the};
+use crate::trap::{CHAIN_VECTOR, DEVICE_VECTOR, SPURIOUS_VECTOR, TIMER_VECTOR, look_landing};
+use crate::{STORE, apic, nesting, start, the};
 
 const GENERAL_PROTECTION: u64 = 13;
 const PAGE_FAULT: u64 = 14;
@@ -27,11 +27,14 @@ fn access(error: u64) -> Access {
 
 #[unsafe(no_mangle)]
 extern "C" fn call_from_user(registers: &mut Registers) {
+    nesting::open();
     upcalls().system_call(thread(), registers);
+    nesting::close();
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn trap_from_user(registers: &mut Registers) {
+    nesting::open();
     let (kernel, thread) = (upcalls(), thread());
     match registers.cause {
         PAGE_FAULT => {
@@ -49,6 +52,7 @@ extern "C" fn trap_from_user(registers: &mut Registers) {
         }
     }
     kernel.before_user(thread, registers);
+    nesting::close();
 }
 
 #[unsafe(no_mangle)]
@@ -58,7 +62,9 @@ extern "C" fn sample_in_rust() {
 
 #[unsafe(no_mangle)]
 extern "C" fn resumed_from_timer(registers: &mut Registers) {
+    nesting::open();
     upcalls().before_user(thread(), registers);
+    nesting::close();
 }
 
 #[unsafe(no_mangle)]
@@ -78,8 +84,13 @@ extern "C" fn trap_from_kernel(registers: &mut Registers) {
                     "the kernel touched memory of a program by mistake, or its own that is not there",
                 );
             }
-            if access.address.0 < USER_LIMIT && upcalls().page_fault(thread(), access) {
-                return;
+            if access.address.0 < USER_LIMIT {
+                let was_open = nesting::suspend();
+                let is_supplied = upcalls().page_fault(thread(), access);
+                nesting::resume(was_open);
+                if is_supplied {
+                    return;
+                }
             }
             // A synthesized copy checks where it starts; one that runs over the limit faults in the page that is never
             // mapped, behind it.
@@ -107,6 +118,7 @@ extern "C" fn trap_fatal(registers: &mut Registers) -> ! {
 fn interrupt(cause: u64) -> bool {
     const TIMER: u64 = TIMER_VECTOR as u64;
     const DEVICE: u64 = DEVICE_VECTOR as u64;
+    const CHAIN: u64 = CHAIN_VECTOR as u64;
     const SPURIOUS: u64 = SPURIOUS_VECTOR as u64;
     match cause {
         TIMER => {
@@ -118,6 +130,10 @@ fn interrupt(cause: u64) -> bool {
             the().with_console(false, |console| console.interrupt());
             apic::end_of_interrupt();
             upcalls().device();
+        }
+        CHAIN => {
+            apic::end_of_interrupt();
+            upcalls().chained();
         }
         SPURIOUS => {}
         0..32 => return false,

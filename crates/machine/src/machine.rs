@@ -70,6 +70,9 @@ pub struct SampleClock {
     pub slot: u64,
     /// Tells the interrupt controller and goes back to what was interrupted. Needs no register.
     pub end: Fragment,
+    /// A store of the second to the first has `Upcalls::chained` called when the interrupt, and the kernel if it was in the
+    /// midst of something, are done (S-80).
+    pub chain: (u64, u32),
     /// A handler that saves what compiled code may use and calls `Upcalls::sample`.
     pub compiled: u64,
     /// The same two for handlers that are called as procedures, to measure them without the interrupt, on a machine that
@@ -162,6 +165,8 @@ pub trait Machine: PhysicalMemory + UserMemory + Threads {
         let _ = hertz;
         0
     }
+    /// Has `Upcalls::chained` called as soon as the kernel is left, if the machine can do so.
+    fn ask_for_chained(&self) {}
     /// Raises the interrupt `count` times, one after the other, to measure it.
     fn raise_samples(&self, count: u32) {
         let _ = count;

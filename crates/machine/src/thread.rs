@@ -200,6 +200,8 @@ pub trait Upcalls {
     fn timer(&'static self);
     /// A device of the machine has news.
     fn device(&'static self);
+    /// What was chained is to be done now (S-80): the kernel was about to be left for this thread, or waited.
+    fn chained(&'static self) {}
     /// The sample clock, while its handler is the compiled one. Interrupt context: no sleep, no lock, no allocation.
     fn sample(&'static self) {}
     /// Just before the thread goes back to its program: signals, exit, rescheduling.

@@ -241,6 +241,10 @@ impl Upcalls for Entrance {
         self.0.device()
     }
 
+    fn chained(&'static self) {
+        self.0.chained()
+    }
+
     fn sample(&'static self) {
         self.0.sample()
     }
@@ -327,6 +331,15 @@ impl Unix {
         self.control.device(self);
         self.channels.wake(self.scheduler);
         self.terminals.device();
+    }
+
+    fn chained(&'static self) {
+        self.scheduler.run_chained();
+        // Who was woken runs next, as after the timer (S-73).
+        let has_woken = self.sound.as_ref().is_some_and(|sound| sound.signal_chained(self.scheduler));
+        if has_woken && self.machine.current_tte() != self.scheduler.idle().id() {
+            self.scheduler.yield_now();
+        }
     }
 
     #[inline(always)]

@@ -9,13 +9,20 @@ use synth::Abs32;
 /// Where the pc has its interrupt controller; and the slot.
 struct Words {
     end_of_interrupt: AtomicU32,
+    chain: AtomicU32,
     slot: AtomicU64,
 }
 
 fn words() -> &'static Words {
     static WORDS: std::sync::OnceLock<&'static Words> = std::sync::OnceLock::new();
     // Boxed: code reaches only what lies below 2 GB.
-    WORDS.get_or_init(|| Box::leak(Box::new(Words { end_of_interrupt: AtomicU32::new(0), slot: AtomicU64::new(0) })))
+    WORDS.get_or_init(|| {
+        Box::leak(Box::new(Words {
+            end_of_interrupt: AtomicU32::new(0),
+            chain: AtomicU32::new(0),
+            slot: AtomicU64::new(0),
+        }))
+    })
 }
 
 /// There is no compiled handler: the race does what Rust does itself.
@@ -24,7 +31,8 @@ pub fn find() -> SampleClock {
     let [end] = machine_pc::sample_templates();
     let end_of_interrupt = Abs32((&raw const words.end_of_interrupt) as u64);
     let end = Fragment { template: end, holes: vec![end_of_interrupt.into()] };
-    SampleClock { slot: (&raw const words.slot) as u64, end, compiled: 0, as_procedure: None }
+    let chain = ((&raw const words.chain) as u64, 1);
+    SampleClock { slot: (&raw const words.slot) as u64, end, chain, compiled: 0, as_procedure: None }
 }
 
 pub fn bind(entry: u64) {

@@ -130,13 +130,17 @@ impl Scheduler {
         self.idle_pool.set(Some(pool));
     }
 
-    /// Has `call(argument)` done soon, in another thread than this one or at the next timer interrupt: procedure chaining.
-    /// False: too much is chained already.
+    /// Has `call(argument)` done at the end of what the kernel does now, or by the thread that this one leaves for:
+    /// procedure chaining. A machine that cannot ask itself does it at the next timer interrupt. The procedure must not
+    /// sleep. False: too much is chained already.
     pub fn chain(&self, call: fn(usize), argument: usize) -> bool {
-        self.chain.chain(call, argument).is_ok()
+        let is_chained = self.chain.chain(call, argument).is_ok();
+        self.machine.ask_for_chained();
+        is_chained
     }
 
-    fn run_chained(&self) {
+    /// Does what is chained, in order.
+    pub fn run_chained(&self) {
         for _ in 0..CHAINED_MOST {
             let next = self.chained.borrow_mut().take();
             match next {

@@ -10,6 +10,9 @@ use machine::KernelCell;
 /// Places in a ring: as many as 16 bits can name, so that handlers need no mask. 1.5 seconds.
 pub const RING_PLACES: u32 = 1 << 16;
 
+/// No place: nobody waits for one.
+const NOBODY: u32 = u32::MAX;
+
 /// The server's channels.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Channel {
@@ -71,7 +74,6 @@ impl Activity {
 
 /// The words of a channel that handlers know by address.
 #[repr(C)]
-#[derive(Default)]
 pub struct ChannelWords {
     /// A [`Format`], or 0 while the channel is off.
     pub format: AtomicU32,
@@ -83,10 +85,31 @@ pub struct ChannelWords {
     lost: AtomicU32,
     /// The device's count when the channel was switched on.
     pub started: AtomicU32,
+    /// The place whose use chains a signal to who waits; [`NOBODY`].
+    pub wake_at: AtomicU32,
+    /// Such a signal is chained.
+    pub chained: AtomicU32,
     /// Address of the ring, and of the table from 14-bit samples to µ-law.
     pub ring_at: AtomicU64,
     pub table_at: AtomicU64,
     ring: KernelCell<Option<Memory>>,
+}
+
+impl Default for ChannelWords {
+    fn default() -> ChannelWords {
+        ChannelWords {
+            format: AtomicU32::new(0),
+            head: AtomicU32::new(0),
+            tail: AtomicU32::new(0),
+            lost: AtomicU32::new(0),
+            started: AtomicU32::new(0),
+            wake_at: AtomicU32::new(NOBODY),
+            chained: AtomicU32::new(0),
+            ring_at: AtomicU64::new(0),
+            table_at: AtomicU64::new(0),
+            ring: KernelCell::new(None),
+        }
+    }
 }
 
 /// Four-byte places, and the table of µ-law behind them. Smaller places are packed.
@@ -143,6 +166,7 @@ impl ChannelWords {
         self.head.store(0, Ordering::Relaxed);
         self.tail.store(0, Ordering::Relaxed);
         self.lost.store(0, Ordering::Relaxed);
+        self.wake_at.store(NOBODY, Ordering::Relaxed);
         self.started.store(device, Ordering::Relaxed);
     }
 
@@ -168,21 +192,57 @@ impl ChannelWords {
         interrupts.wrapping_sub(self.tail.load(Ordering::Relaxed))
     }
 
-    /// One interrupt for this channel, whatever its format.
-    pub(super) fn serve(&self, sample: u32, analog_out: &AtomicU32) {
-        let Some(format) = Format::of(self.format.load(Ordering::Relaxed)) else { return };
+    /// One interrupt for this channel, whatever its format; true if a signal is to be chained.
+    pub(super) fn serve(&self, sample: u32, analog_out: &AtomicU32) -> bool {
+        let Some(format) = Format::of(self.format.load(Ordering::Relaxed)) else { return false };
         if format == Format::StereoOut {
             if self.fill() > 0 {
                 let tail = self.tail.load(Ordering::Relaxed);
                 analog_out.store(self.get(tail, format), Ordering::Relaxed);
                 self.tail.store(tail.wrapping_add(1), Ordering::Relaxed);
+                return self.chain_at(tail);
             }
-            return;
+            return self.chain_at(self.tail.load(Ordering::Relaxed));
         }
         let head = self.head.load(Ordering::Relaxed);
         let value = if format == Format::MuLaw { mu_law(sample as u16 as i16).into() } else { sample };
         self.put(head, format, value);
         self.head.store(head.wrapping_add(1), Ordering::Relaxed);
+        self.chain_at(head)
+    }
+
+    fn chain_at(&self, count: u32) -> bool {
+        let is_awaited = count % RING_PLACES == self.wake_at.load(Ordering::Relaxed);
+        if is_awaited {
+            self.chained.store(1, Ordering::Relaxed);
+        }
+        is_awaited
+    }
+
+    /// Names the place that somebody waits for, `places` further; returns places used so far.
+    pub(super) fn await_place(&self, format: Format, places: u32) -> u32 {
+        let start = self.used(format);
+        self.wake_at.store(start.wrapping_add(places).wrapping_sub(1) % RING_PLACES, Ordering::Release);
+        start
+    }
+
+    /// Places that the handler has filled or taken so far.
+    pub(super) fn used(&self, format: Format) -> u32 {
+        let used = if format == Format::StereoOut { &self.tail } else { &self.head };
+        used.load(Ordering::Acquire)
+    }
+
+    /// Takes the chained signal back.
+    pub fn take_signal(&self) -> bool {
+        let is_chained = self.chained.swap(0, Ordering::Relaxed) != 0;
+        if is_chained {
+            self.wake_at.store(NOBODY, Ordering::Relaxed);
+        }
+        is_chained
+    }
+
+    pub(super) fn is_awaited(&self) -> bool {
+        self.wake_at.load(Ordering::Relaxed) != NOBODY
     }
 
     fn get(&self, count: u32, format: Format) -> u32 {
@@ -200,21 +260,40 @@ impl ChannelWords {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// Takes places out of an input's ring, as bytes; returns how many bytes.
+    /// Takes places out of an input's ring, as bytes; returns how many bytes. The handler goes on meanwhile: places that it
+    /// has written over during the copy are lost, and the copy is made again from what is there then.
     pub fn take(&self, format: Format, into: &mut [u8]) -> usize {
-        let head = self.head.load(Ordering::Acquire);
-        if self.fill() > RING_PLACES {
+        const TRIES_MOST: u32 = 8;
+        for _ in 0..TRIES_MOST {
+            let head = self.head.load(Ordering::Acquire);
+            self.skip_lost(head);
+            let tail = self.tail.load(Ordering::Relaxed);
+            let count = (head.wrapping_sub(tail) as usize).min(into.len() / format.bytes());
+            let into = &mut into[..count * format.bytes()];
+            self.copy(tail, format, into);
+            if self.head.load(Ordering::Acquire).wrapping_sub(tail) <= RING_PLACES {
+                self.tail.store(tail.wrapping_add(count as u32), Ordering::Release);
+                return into.len();
+            }
+        }
+        0
+    }
+
+    /// Counts what the handler has written over.
+    fn skip_lost(&self, head: u32) {
+        let tail = self.tail.load(Ordering::Relaxed);
+        if head.wrapping_sub(tail) > RING_PLACES {
             let first = head.wrapping_sub(RING_PLACES);
-            let lost = first.wrapping_sub(self.tail.load(Ordering::Relaxed));
-            self.lost.store(self.lost().wrapping_add(lost), Ordering::Relaxed);
+            self.lost.store(self.lost().wrapping_add(first.wrapping_sub(tail)), Ordering::Relaxed);
             self.tail.store(first, Ordering::Relaxed);
         }
-        let tail = self.tail.load(Ordering::Relaxed);
-        let count = (head.wrapping_sub(tail) as usize).min(into.len() / format.bytes());
+    }
+
+    /// Each size of a place has a loop of its own.
+    fn copy(&self, from: u32, format: Format, into: &mut [u8]) {
         let ring = self.ring.borrow();
-        let Some(memory) = &*ring else { return 0 };
-        let places = (0..count).map(|at| memory.get(tail.wrapping_add(at as u32), format));
-        // Interrupts are off here, and the next sample is near: each size has a loop of its own.
+        let Some(memory) = &*ring else { return };
+        let places = (0..).map(|at: u32| memory.get(from.wrapping_add(at), format));
         match format.bytes() {
             4 => into.chunks_exact_mut(4).zip(places).for_each(|(to, place)| to.copy_from_slice(&place.to_le_bytes())),
             2 => {
@@ -223,8 +302,6 @@ impl ChannelWords {
             }
             _ => into.iter_mut().zip(places).for_each(|(to, place)| *to = place as u8),
         }
-        self.tail.store(tail.wrapping_add(count as u32), Ordering::Release);
-        count * format.bytes()
     }
 
     /// Puts samples into an output's ring; returns how many bytes had room.

@@ -3,17 +3,24 @@
 use core::sync::atomic::Ordering;
 
 use codestore::{Code, PublishError};
-use machine::Fragment;
-use synth::{Abs32, Draft};
+use machine::{Fragment, SampleClock};
+use synth::{Abs32, Draft, Imm32};
 
 use super::SoundWords;
 use super::channel::{Activity, Channel, ChannelWords, Format};
-use super::template::{AdIn, AdInMuLaw, CdIn, DaOut, SoundAssembly, SoundDevice, SoundRestore, SoundSave};
+use super::template::{AdIn, AdInMuLaw, CdIn, ChainSignal, DaOut, SoundAssembly, SoundDevice, SoundRestore, SoundSave};
 use crate::call::Makers;
 
 /// Register contract of interrupt handlers: entered by the interrupt through the slot, interrupts off, every register
 /// kept, left through the machine's end.
 pub enum SampleHandler {}
+
+/// Whether somebody waits for samples. The handler for nobody looks after nobody.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Waiters {
+    None,
+    Some,
+}
 
 /// Who makes the handler.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,16 +39,19 @@ pub enum Maker {
 /// No room for code; nothing has changed then.
 pub fn synthesize(
     words: &SoundWords,
+    clock: &SampleClock,
     end: &Fragment,
     activity: Activity,
+    waiters: Waiters,
     maker: Maker,
     makers: Makers,
 ) -> Result<Code<SampleHandler>, PublishError> {
     let mut draft = Draft::new();
     let name = match maker {
-        Maker::Synthesized => collapse(&mut draft, words, activity),
+        Maker::Synthesized => collapse(&mut draft, words, (waiters == Waiters::Some).then_some(clock.chain), activity),
         Maker::Assembler | Maker::Compiled => {
-            SoundAssembly { words: address(words) }.append_to(&mut draft);
+            let (chain_at, chain) = order(clock.chain);
+            SoundAssembly { words: address(words), chain_at, chain }.append_to(&mut draft);
             "sound.assembler"
         }
     };
@@ -49,12 +59,16 @@ pub fn synthesize(
     makers.store.publish(name, codestore::Maker::new("switch"), draft)
 }
 
+fn order((chain_at, chain): (u64, u32)) -> (Abs32, Imm32) {
+    (Abs32(chain_at), Imm32(chain))
+}
+
 fn address<T>(word: &T) -> Abs32 {
     Abs32(core::ptr::from_ref(word) as u64)
 }
 
 /// One routine without a loop; returns its name.
-fn collapse(draft: &mut Draft, words: &SoundWords, activity: Activity) -> &'static str {
+fn collapse(draft: &mut Draft, words: &SoundWords, chain: Option<(u64, u32)>, activity: Activity) -> &'static str {
     let device = address(&words.device);
     if activity.is_silent() {
         SoundDevice { device }.append_to(draft);
@@ -64,7 +78,12 @@ fn collapse(draft: &mut Draft, words: &SoundWords, activity: Activity) -> &'stat
     SoundDevice { device }.append_to(draft);
     for channel in Channel::ALL {
         if let Some(format) = activity.format(channel) {
-            append(draft, words, &words.channels[channel as usize], format);
+            let words_of = &words.channels[channel as usize];
+            append(draft, words, words_of, format);
+            if let Some((chain_at, chain)) = chain.map(order) {
+                let (wake_at, chained) = (address(&words_of.wake_at), address(&words_of.chained));
+                ChainSignal { wake_at, chained, chain_at, chain }.append_to(draft);
+            }
         }
     }
     SoundRestore {}.append_to(draft);

@@ -11,8 +11,11 @@
 //! the slot, while interrupts come (S-24).
 //!
 //! A ring has 65,536 places and its words count on: a place is the lower 16 bits of a count. The handler does not look
-//! whether a reader is late; the reader finds that out (`Overrun`), so the handler needs no test. It wakes nobody
-//! either: a reader knows the clock's rate and sleeps until its samples must be there.
+//! whether a reader is late; the reader finds that out (`Overrun`), so the handler needs no test for it.
+//!
+//! A reader that finds too little names the place it waits for (`wake_at`), and a handler that compares is bound in place of
+//! the one that does not. It chains a signal to that thread (S-80): it stores one word of its own and asks the processor for an interrupt of the lowest level, which
+//! comes when this one, and whatever the kernel is in the midst of, are done (`Sound::signal_chained`).
 //!
 //! Two generic twins do the same for whatever channels there are: one in assembly, one in Rust ([`Sound::interrupt`]).
 //!
@@ -34,9 +37,10 @@ use codestore::Code;
 use machine::{Fragment, KernelCell, Machine, Nanos, SampleClock};
 
 use crate::call::Makers;
+use crate::schedule::{Scheduler, WaitQueue};
 
 pub use channel::{Activity, Channel, ChannelWords, Format, RING_PLACES, mu_law};
-pub use handler::{Maker, SampleHandler, synthesize};
+pub use handler::{Maker, SampleHandler, Waiters, synthesize};
 pub use template::{FACTS, templates};
 
 /// Interrupts a second, as CDs have it.
@@ -70,6 +74,7 @@ pub struct Sound {
     machine: &'static dyn Machine,
     makers: Option<Makers>,
     clock: SampleClock,
+    waiting: [WaitQueue; 3],
     state: KernelCell<State>,
 }
 
@@ -78,6 +83,8 @@ struct State {
     maker: Maker,
     /// Bound in the slot now, unless that is the compiled handler.
     code: Option<Code<SampleHandler>>,
+    /// The same, bound while somebody waits for samples.
+    code_for_waiters: Option<Code<SampleHandler>>,
     /// Thousandths of an interrupt a second; 0 while the clock stands.
     rate: u64,
     made: u64,
@@ -88,9 +95,11 @@ impl Sound {
     pub fn new(machine: &'static dyn Machine, makers: Option<Makers>) -> Option<Sound> {
         let clock = machine.sample_clock()?;
         let maker = if makers.is_some() { Maker::Synthesized } else { Maker::Compiled };
-        let state = State { activity: Activity::default(), maker, code: None, rate: 0, made: 0 };
+        let state =
+            State { activity: Activity::default(), maker, code: None, code_for_waiters: None, rate: 0, made: 0 };
         machine.bind_sample_handler(clock.compiled);
-        Some(Sound { words: Box::default(), machine, makers, clock, state: KernelCell::new(state) })
+        let waiting = [(); 3].map(|()| WaitQueue::new());
+        Some(Sound { words: Box::default(), machine, makers, clock, waiting, state: KernelCell::new(state) })
     }
 
     pub fn activity(&self) -> Activity {
@@ -147,7 +156,7 @@ impl Sound {
     pub fn silence(&self, channel: Channel) {
         if self.switch(channel, None).is_err() {
             let activity = self.activity().with(channel, None);
-            self.bind(activity, None);
+            self.bind(activity, None, None);
             self.state.borrow_mut().activity = activity;
         }
     }
@@ -175,16 +184,16 @@ impl Sound {
             (Entry::Call, Some((end, compiled))) => (end, *compiled),
             (Entry::Call, None) => return Err(Errno::ENOTSUP),
         };
-        let code = self.make(activity, self.maker(), end)?;
+        let code = self.make(activity, Waiters::None, self.maker(), end)?;
         let address = code.as_ref().map_or(compiled, Code::entry);
-        self.bind(activity, code);
+        self.bind(activity, code, None);
         let before = self.machine.now();
         match entry {
             Entry::Interrupt => self.machine.raise_samples(count),
             Entry::Call => self.machine.call_samples(address, count),
         }
         let after = self.machine.now();
-        self.bind(Activity::default(), None);
+        self.bind(Activity::default(), None, None);
         Ok(after.saturating_sub(before))
     }
 
@@ -196,30 +205,64 @@ impl Sound {
     }
 
     fn publish(&self, activity: Activity, maker: Maker) -> Result<(), Errno> {
-        let code = self.make(activity, maker, &self.clock.end)?;
-        self.bind(activity, code);
+        let code = self.make(activity, Waiters::None, maker, &self.clock.end)?;
+        let code_for_waiters = self.make(activity, Waiters::Some, maker, &self.clock.end)?;
+        self.bind(activity, code, code_for_waiters);
         self.run_clock(activity);
         Ok(())
     }
 
     /// A handler; `None`: the compiled one, which is there already.
-    fn make(&self, activity: Activity, maker: Maker, end: &Fragment) -> Result<Option<Code<SampleHandler>>, Errno> {
+    fn make(
+        &self,
+        activity: Activity,
+        waiters: Waiters,
+        maker: Maker,
+        end: &Fragment,
+    ) -> Result<Option<Code<SampleHandler>>, Errno> {
         let Some(makers) = self.makers.filter(|_| maker != Maker::Compiled) else { return Ok(None) };
-        let made = synthesize(&self.words, end, activity, maker, makers);
+        let made = synthesize(&self.words, &self.clock, end, activity, waiters, maker, makers);
         made.map(Some).map_err(|_| Errno::ENOMEM)
     }
 
     /// From the next interrupt on `code` serves `activity`.
-    fn bind(&self, activity: Activity, code: Option<Code<SampleHandler>>) {
+    fn bind(
+        &self,
+        activity: Activity,
+        code: Option<Code<SampleHandler>>,
+        code_for_waiters: Option<Code<SampleHandler>>,
+    ) {
         for channel in Channel::ALL {
             // The generic handlers look here. The synthesized one has no use for it.
             self.words.channels[channel as usize].set_format(activity.format(channel));
         }
-        self.machine.bind_sample_handler(code.as_ref().map_or(self.clock.compiled, Code::entry));
         let mut state = self.state.borrow_mut();
         state.made += 1;
-        // The handler before this one cannot be running: interrupts are off here, on the only processor.
-        state.code = code;
+        let before = (
+            core::mem::replace(&mut state.code, code),
+            core::mem::replace(&mut state.code_for_waiters, code_for_waiters),
+        );
+        drop(state);
+        self.choose_handler();
+        // The handlers before these cannot be running: an interrupt is over before the kernel goes on, on the only processor.
+        drop(before);
+    }
+
+    /// Stores the entry of the handler for who waits, or for nobody, into the slot.
+    fn choose_handler(&self) {
+        let state = self.state.borrow();
+        let is_awaited = self.words.channels.iter().any(ChannelWords::is_awaited);
+        let code = state.code_for_waiters.as_ref().filter(|_| is_awaited).or(state.code.as_ref());
+        self.machine.bind_sample_handler(code.map_or(self.clock.compiled, Code::entry));
+    }
+
+    /// Has the handler chain a signal when it has used `places` more of `channel`; false if it has already.
+    pub fn signal_after(&self, channel: Channel, format: Format, places: u32) -> bool {
+        let words = &self.words.channels[channel as usize];
+        let start = words.await_place(format, places);
+        self.choose_handler();
+        // Interrupts may have come before both.
+        words.used(format).wrapping_sub(start) < places
     }
 
     /// The clock runs while a channel is active.
@@ -231,12 +274,26 @@ impl Sound {
         }
     }
 
+    /// Where who wants more of a channel's samples, or room for them, sleeps.
+    pub fn waiting(&self, channel: Channel) -> &WaitQueue {
+        &self.waiting[channel as usize]
+    }
+
+    /// The end of a chain from a handler: wakes who waits for the places that it has used. False: nobody.
+    pub fn signal_chained(&self, scheduler: &Scheduler) -> bool {
+        let signalled = self.words.channels.iter().zip(&self.waiting).filter(|(channel, _)| channel.take_signal());
+        let has_woken = signalled.map(|(_, queue)| scheduler.wake(queue)).count() > 0;
+        self.choose_handler();
+        has_woken
+    }
+
     /// The interrupt in Rust: the generic path that says what a handler does.
     pub fn interrupt(&self) {
         let sample = self.words.device.load(Ordering::Relaxed).wrapping_add(1);
         self.words.device.store(sample, Ordering::Relaxed);
-        for channel in &self.words.channels {
-            channel.serve(sample, &self.words.analog_out);
+        let serve = |channel: &ChannelWords| channel.serve(sample, &self.words.analog_out);
+        if self.words.channels.iter().fold(false, |chains, channel| serve(channel) | chains) {
+            self.machine.ask_for_chained();
         }
     }
 }

@@ -68,6 +68,18 @@ template! {
 }
 
 template! {
+    /// Chains a signal to who waits for this place of the channel (S-80). In: dx = the place. It stands only in handlers that
+    /// are bound while somebody waits. Cost: 5 instructions, 3 before the place.
+    pub struct ChainSignal { wake_at: Abs32, chained: Abs32, chain_at: Abs32, chain: Imm32 }
+    "movzx edx, dx",
+    "cmp edx, dword ptr [{wake_at}]",
+    "jne 70f",
+    "mov dword ptr [{chained}], 1",
+    "mov dword ptr [{chain_at}], {chain}",
+    "70:",
+}
+
+template! {
     /// Gives the registers back. Cost: 2 instructions.
     pub struct SoundRestore {}
     "pop rdx",
@@ -78,7 +90,7 @@ template! {
     /// The generic handler as one writes it by hand, as in thesis figure 3.6: it saves the registers that it uses and no
     /// others, but asks of each channel whether it is active, and the A/D channel what its samples are. The twin of
     /// `Sound::interrupt`.
-    pub struct SoundAssembly { words: Abs32 }
+    pub struct SoundAssembly { words: Abs32, chain_at: Abs32, chain: Imm32 }
     where {
         DEVICE = offset_of!(SoundWords, device),
         ANALOG = offset_of!(SoundWords, analog_out),
@@ -93,6 +105,12 @@ template! {
         DA_HEAD = channel_field(Channel::DaOut, offset_of!(ChannelWords, head)),
         DA_TAIL = channel_field(Channel::DaOut, offset_of!(ChannelWords, tail)),
         DA_RING = channel_field(Channel::DaOut, offset_of!(ChannelWords, ring_at)),
+        CD_WAKE = channel_field(Channel::CdIn, offset_of!(ChannelWords, wake_at)),
+        CD_CHAINED = channel_field(Channel::CdIn, offset_of!(ChannelWords, chained)),
+        AD_WAKE = channel_field(Channel::AdIn, offset_of!(ChannelWords, wake_at)),
+        AD_CHAINED = channel_field(Channel::AdIn, offset_of!(ChannelWords, chained)),
+        DA_WAKE = channel_field(Channel::DaOut, offset_of!(ChannelWords, wake_at)),
+        DA_CHAINED = channel_field(Channel::DaOut, offset_of!(ChannelWords, chained)),
         MU_LAW = Format::MuLaw as usize
     }
     "push rax",
@@ -107,6 +125,12 @@ template! {
     "add rax, qword ptr [rbx + {CD_RING}]",
     "mov edx, dword ptr [rbx + {DEVICE}]",
     "mov dword ptr [rax], edx",
+    "movzx eax, word ptr [rbx + {CD_HEAD}]",
+    "cmp eax, dword ptr [rbx + {CD_WAKE}]",
+    "jne 76f",
+    "mov dword ptr [rbx + {CD_CHAINED}], 1",
+    "mov dword ptr [{chain_at}], {chain}",
+    "76:",
     "inc dword ptr [rbx + {CD_HEAD}]",
     "71:",
     "cmp dword ptr [rbx + {AD_FORMAT}], 0",
@@ -126,10 +150,22 @@ template! {
     "mov dl, byte ptr [rdx]",
     "mov byte ptr [rax], dl",
     "73:",
+    "movzx eax, word ptr [rbx + {AD_HEAD}]",
+    "cmp eax, dword ptr [rbx + {AD_WAKE}]",
+    "jne 77f",
+    "mov dword ptr [rbx + {AD_CHAINED}], 1",
+    "mov dword ptr [{chain_at}], {chain}",
+    "77:",
     "inc dword ptr [rbx + {AD_HEAD}]",
     "74:",
     "cmp dword ptr [rbx + {DA_FORMAT}], 0",
     "je 75f",
+    "movzx eax, word ptr [rbx + {DA_TAIL}]",
+    "cmp eax, dword ptr [rbx + {DA_WAKE}]",
+    "jne 78f",
+    "mov dword ptr [rbx + {DA_CHAINED}], 1",
+    "mov dword ptr [{chain_at}], {chain}",
+    "78:",
     "mov eax, dword ptr [rbx + {DA_TAIL}]",
     "cmp eax, dword ptr [rbx + {DA_HEAD}]",
     "je 75f",
@@ -156,6 +192,10 @@ pub const FACTS: &[Fact] = &[
     Fact::word("analog_out", "the last sample for the loudspeaker", "never"),
     Fact::word("head", "places of the ring filled so far", "a channel opens or closes"),
     Fact::word("tail", "places of the ring taken so far", "a channel opens or closes"),
+    Fact::word("wake_at", "the place whose use somebody waits for", "somebody waits"),
+    Fact::word("chained", "a signal is chained", "never"),
+    Fact::word("chain_at", "register of the interrupt controller", "never"),
+    Fact::value("chain", "the processor's order to itself to do what is chained", "never"),
     Fact::value("ring", "the channel's ring", "a channel opens or closes"),
     Fact::value("table", "from 14-bit samples to µ-law", "a channel opens or closes"),
     Fact::value("words", "the server's words", "never"),
@@ -163,7 +203,7 @@ pub const FACTS: &[Fact] = &[
 ];
 
 /// For the golden listings.
-pub fn templates() -> [Template; 8] {
+pub fn templates() -> [Template; 9] {
     [
         SoundSave::template(),
         SoundDevice::template(),
@@ -171,6 +211,7 @@ pub fn templates() -> [Template; 8] {
         AdIn::template(),
         AdInMuLaw::template(),
         DaOut::template(),
+        ChainSignal::template(),
         SoundRestore::template(),
         SoundAssembly::template(),
     ]

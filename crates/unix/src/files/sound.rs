@@ -19,7 +19,6 @@ use core::fmt::Write;
 use core::sync::atomic::Ordering;
 
 use abi::Errno;
-use kernel::schedule::WaitQueue;
 use kernel::sound::{Activity, Channel, Entry, Format, Maker, RING_PLACES, Sound};
 use kernel::stream::{Io, Ready, Stream, UserRange};
 use machine::{KernelCell, Nanos};
@@ -55,23 +54,23 @@ struct Samples {
     sound: &'static Sound,
     channel: Channel,
     format: Format,
-    /// Nobody wakes it: sleepers know when their samples will be there.
-    samples: WaitQueue,
 }
 
 impl Samples {
     fn open(sound: &'static Sound, channel: Channel, format: Format) -> Result<Arc<dyn Stream>, Errno> {
         sound.switch(channel, Some(format))?;
-        let samples = Samples { sound, channel, format, samples: WaitQueue::new() };
+        let samples = Samples { sound, channel, format };
         // Where the clock only comes when it is raised, a reader would sleep for ever.
         if sound.rate() == 0 { Err(Errno::ENXIO) } else { Ok(Arc::new(samples)) }
     }
 
-    /// Sleeps until about `places` more interrupts have come.
+    /// Sleeps until the handler has used `places` more, at most [`PLACES_AT_ONCE`].
     fn wait(&self, io: &Io<'_>, places: u64) -> Result<(), Errno> {
-        let millihertz = self.sound.rate().max(1);
-        let ns = places.clamp(1, PLACES_AT_ONCE) * 1000 * Nanos::PER_SECOND / millihertz;
-        io.wait_until(&self.samples, Some(io.machine().now().saturating_add(Nanos(ns))))
+        let places = places.clamp(1, PLACES_AT_ONCE) as u32;
+        if !self.sound.signal_after(self.channel, self.format, places) {
+            return Ok(());
+        }
+        io.wait(self.sound.waiting(self.channel))
     }
 
     fn ring(&self) -> &kernel::sound::ChannelWords {

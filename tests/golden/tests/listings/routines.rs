@@ -4,7 +4,7 @@ use golden::{Automaton, OnlyTte, bench};
 use kernel::call::{ClosePlan, OpenPlan, SimpleCode, cached_close, cached_open, console};
 use kernel::file::{NewNode, Node, Time, Volume, Window};
 use kernel::pipe::Pipe;
-use kernel::sound::{Activity, Channel, Format, Maker, Sound, synthesize};
+use kernel::sound::{Activity, Channel, Format, Maker, Sound, Waiters, synthesize};
 use kernel::tty::Tty;
 use machine::{Channel as Line, Machine};
 use statemachine::terminal::{COOK, EDIT, VT100};
@@ -50,7 +50,7 @@ fn listed(name: &str, entry: u64) -> (String, String) {
 fn handlers() -> Vec<(String, String)> {
     let makers = bench().makers();
     let sound = Sound::new(bench(), Some(makers)).expect("the bench has a sample clock");
-    let end = bench().sample_clock().expect("as above").end;
+    let clock = bench().sample_clock().expect("as above");
     let [cd, ad, da] = Channel::ALL;
     let silent = Activity::default();
     let cd_in = silent.with(cd, Some(Format::Stereo));
@@ -66,13 +66,14 @@ fn handlers() -> Vec<(String, String)> {
         let format = [Format::Stereo, Format::Linear, Format::StereoOut][channel as usize];
         sound.switch(channel, Some(format)).expect("memory");
     }
-    let made = |maker, activity| {
-        let code = synthesize(&sound.words, &end, activity, maker, makers).expect("room for code");
+    let made = |maker, activity, waiters| {
+        let code =
+            synthesize(&sound.words, &clock, &clock.end, activity, waiters, maker, makers).expect("room for code");
         let name = bench().store.birth(code.entry()).expect("live code").name;
         listed(name, code.entry())
     };
-    let synthesized = activities.map(|activity| made(Maker::Synthesized, activity));
-    synthesized.into_iter().chain([made(Maker::Assembler, silent)]).collect()
+    let synthesized = activities.map(|activity| made(Maker::Synthesized, activity, Waiters::None));
+    synthesized.into_iter().chain([made(Maker::Assembler, silent, Waiters::None)]).collect()
 }
 
 /// Name and listing of every routine.

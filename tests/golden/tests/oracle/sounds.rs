@@ -22,7 +22,7 @@ impl Sounds {
     }
 
     pub fn step(&mut self, race: &mut Race) {
-        match race.random.below(8) {
+        match race.random.below(9) {
             0 => self.switch(race),
             1 => {
                 let maker = [Maker::Synthesized, Maker::Assembler][race.random.below(2) as usize];
@@ -33,6 +33,7 @@ impl Sounds {
                 self.both(race, "add", |sound| sound.words.channels[2].add(&bytes));
             }
             3 => self.take(race),
+            4 => self.wait(race),
             _ => {
                 for _ in 0..race.random.below(40) {
                     assert!(golden::raise_sample(), "{}: a handler has lost a register", race.place());
@@ -68,13 +69,24 @@ impl Sounds {
         });
     }
 
+    /// Somebody waits for a place, near or far.
+    fn wait(&self, race: &mut Race) {
+        let channel = Channel::ALL[race.random.below(3) as usize];
+        let Some(format) = self.code.activity().format(channel) else { return };
+        let places = 1 + race.random.below(60) as u32;
+        self.both(race, "signal_after", |sound| sound.signal_after(channel, format, places));
+        // As in `switch`.
+        self.code.choose(self.code.maker()).expect("room for code");
+    }
+
     fn compare(&self, race: &Race) {
         use std::sync::atomic::Ordering::Relaxed;
         self.both(race, "the device's words", |sound| {
             let words = &sound.words;
             let counts =
                 words.channels.each_ref().map(|channel| (channel.head.load(Relaxed), channel.tail.load(Relaxed)));
-            (words.device.load(Relaxed), words.analog_out.load(Relaxed), counts)
+            let chained = words.channels.each_ref().map(|channel| channel.take_signal());
+            (words.device.load(Relaxed), words.analog_out.load(Relaxed), counts, chained)
         });
     }
 }
