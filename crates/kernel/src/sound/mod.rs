@@ -14,7 +14,8 @@
 //! whether a reader is late; the reader finds that out (`Overrun`), so the handler needs no test for it.
 //!
 //! A reader that finds too little names the place it waits for (`wake_at`), and a handler that compares is bound in place of
-//! the one that does not. It chains a signal to that thread (S-80): it stores one word of its own and asks the processor for an interrupt of the lowest level, which
+//! the one that does not. It chains a signal to that thread (S-80): it stores one word of its own and asks the
+//! processor for an interrupt of the lowest level, which
 //! comes when this one, and whatever the kernel is in the midst of, are done (`Sound::signal_chained`).
 //!
 //! Two generic twins do the same for whatever channels there are: one in assembly, one in Rust ([`Sound::interrupt`]).
