@@ -54,6 +54,10 @@ pub enum Step {
     Store(u16, Word, Value),
     /// first word = array[second word modulo its size].
     Load(Word, u16, Word),
+    /// As `Store`, for an array of cells of two bytes: the value, and above it bits 8 to 15 of the last word.
+    StoreCell(u16, Word, Value, Word),
+    /// Stores both halves of the last word in sixteen cells of an array, from the last multiple of sixteen on.
+    Blank(u16, Word, Word),
     /// Something the machine cannot do: its number is not 0.
     Outside(u16),
     When(Test, &'static [Step], &'static [Step]),

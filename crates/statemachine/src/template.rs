@@ -200,6 +200,45 @@ template! {
 }
 
 template! {
+    /// Above the byte in r9 comes the byte at `above`. Cost: 4.
+    pub struct AddAbove { above: Abs32 }
+    "movzx r9d, r9b",
+    "movzx ecx, byte ptr [{above}]",
+    "shl ecx, 8",
+    "or r9d, ecx",
+}
+
+template! {
+    /// Stores r9w in an array of cells. Cost: 3.
+    pub struct StoreCell { array: Abs32, index: Abs32, mask: Imm32 }
+    "mov ecx, dword ptr [{index}]",
+    "and ecx, {mask}",
+    "mov word ptr [rcx*2 + {array}], r9w",
+}
+
+template! {
+    /// Two cells in a word become four in r9. Cost: 4.
+    pub struct LoadBlank { cells: Abs32 }
+    "mov r9d, dword ptr [{cells}]",
+    "mov r10, r9",
+    "shl r10, 32",
+    "or r9, r10",
+}
+
+template! {
+    /// Stores r9 in sixteen cells of an array. Cost: 8.
+    pub struct BlankCells { array: Abs32, index: Abs32, mask: Imm32 }
+    "mov ecx, dword ptr [{index}]",
+    "and ecx, {mask}",
+    "and ecx, -16",
+    "lea rcx, [rcx*2 + {array}]",
+    "mov qword ptr [rcx], r9",
+    "mov qword ptr [rcx + 8], r9",
+    "mov qword ptr [rcx + 16], r9",
+    "mov qword ptr [rcx + 24], r9",
+}
+
+template! {
     /// Loads from an array into a word. Cost: 4.
     pub struct LoadArray { word: Abs32, array: Abs32, index: Abs32, mask: Imm32 }
     "mov ecx, dword ptr [{index}]",
@@ -287,6 +326,17 @@ template! {
 }
 
 template! {
+    /// Stores the input in an array of cells, and the byte at `above` above it. Cost: 6.
+    pub struct StoreCellFirst { array: Abs32, mask: Imm32, above: Abs32 }
+    "mov ecx, r11d",
+    "and ecx, {mask}",
+    "movzx r9d, byte ptr [{above}]",
+    "shl r9d, 8",
+    "or r9d, eax",
+    "mov word ptr [rcx*2 + {array}], r9w",
+}
+
+template! {
     /// Stores the input in an array. Cost: 3.
     pub struct StoreInputFirst { array: Abs32, mask: Imm32 }
     "mov ecx, r11d",
@@ -324,6 +374,17 @@ template! {
     pub struct IfBelowSecond { number: Imm32, no: Imm32 }
     "cmp r14d, {number}",
     ".byte 0x0f, 0x83", ".long {no}",
+}
+
+template! {
+    /// Stores the input in an array of cells, and the byte at `above` above it. Cost: 6.
+    pub struct StoreCellSecond { array: Abs32, mask: Imm32, above: Abs32 }
+    "mov ecx, r14d",
+    "and ecx, {mask}",
+    "movzx r9d, byte ptr [{above}]",
+    "shl r9d, 8",
+    "or r9d, eax",
+    "mov word ptr [rcx*2 + {array}], r9w",
 }
 
 template! {
@@ -367,6 +428,17 @@ template! {
 }
 
 template! {
+    /// Stores the input in an array of cells, and the byte at `above` above it. Cost: 6.
+    pub struct StoreCellThird { array: Abs32, mask: Imm32, above: Abs32 }
+    "mov ecx, r15d",
+    "and ecx, {mask}",
+    "movzx r9d, byte ptr [{above}]",
+    "shl r9d, 8",
+    "or r9d, eax",
+    "mov word ptr [rcx*2 + {array}], r9w",
+}
+
+template! {
     /// Stores the input in an array. Cost: 3.
     pub struct StoreInputThird { array: Abs32, mask: Imm32 }
     "mov ecx, r15d",
@@ -382,6 +454,7 @@ pub(crate) struct Hot {
     pub if_is: fn() -> Template,
     pub if_below: fn() -> Template,
     pub store_input: fn() -> Template,
+    pub store_cell: fn() -> Template,
 }
 
 /// The registers for hot words.
@@ -393,6 +466,7 @@ pub(crate) const HOT: [Hot; 3] = [
         if_is: IfIsFirst::template,
         if_below: IfBelowFirst::template,
         store_input: StoreInputFirst::template,
+        store_cell: StoreCellFirst::template,
     },
     Hot {
         fill: FillSecond::template,
@@ -401,6 +475,7 @@ pub(crate) const HOT: [Hot; 3] = [
         if_is: IfIsSecond::template,
         if_below: IfBelowSecond::template,
         store_input: StoreInputSecond::template,
+        store_cell: StoreCellSecond::template,
     },
     Hot {
         fill: FillThird::template,
@@ -409,11 +484,12 @@ pub(crate) const HOT: [Hot; 3] = [
         if_is: IfIsThird::template,
         if_below: IfBelowThird::template,
         store_input: StoreInputThird::template,
+        store_cell: StoreCellThird::template,
     },
 ];
 
 /// All templates, for their listings.
-pub fn templates() -> [Template; 52] {
+pub fn templates() -> [Template; 59] {
     [
         MachineEnter::template(),
         TakeInput::template(),
@@ -442,6 +518,10 @@ pub fn templates() -> [Template; 52] {
         AppendDigit::template(),
         StoreInput::template(),
         StoreValue::template(),
+        AddAbove::template(),
+        StoreCell::template(),
+        LoadBlank::template(),
+        BlankCells::template(),
         LoadArray::template(),
         IfIs::template(),
         IfBelow::template(),
@@ -455,17 +535,20 @@ pub fn templates() -> [Template; 52] {
         IfIsFirst::template(),
         IfBelowFirst::template(),
         StoreInputFirst::template(),
+        StoreCellFirst::template(),
         FillSecond::template(),
         SpillSecond::template(),
         AddOneSecond::template(),
         IfIsSecond::template(),
         IfBelowSecond::template(),
         StoreInputSecond::template(),
+        StoreCellSecond::template(),
         FillThird::template(),
         SpillThird::template(),
         AddOneThird::template(),
         IfIsThird::template(),
         IfBelowThird::template(),
         StoreInputThird::template(),
+        StoreCellThird::template(),
     ]
 }
