@@ -30,8 +30,9 @@ const MAY_USE: &[(&str, &str, &[&str])] = &[
     ("synthesis-hosted", "bin/hosted", &["machine", "machine-hosted", "unix", "kernel"]),
     ("synth-cli", "cli", &["abi", "bootimage", "monitor"]),
     ("synth-tests", "tests/harness", &[]),
-    ("synthio", "user/stdio", &["synth"]),
-    ("synthmem", "user/memory", &["synth"]),
+    ("ground", "user/ground", &[]),
+    ("synthio", "user/stdio", &["ground", "synth"]),
+    ("synthmem", "user/memory", &["ground", "synth"]),
     ("machine-sim", "crates/machine-sim", &["machine", "synth", "codestore"]),
     ("simulated", "tests/simulated", &["abi", "bootimage", "kernel", "machine", "machine-sim", "unix"]),
     (

@@ -3,12 +3,11 @@
 use core::ffi::CStr;
 use core::ptr::{NonNull, null_mut};
 
+use ground::Errno;
 use libc::{EOF, c_char, c_int, c_long};
 
-use crate::region::Errno;
 use crate::stream::{self, Buffering, Direction, OpenError, Words};
 use crate::transfer;
-
 /// "r", "w" or "a", and "b", "e" and "x" after it, as `fopen` has them.
 fn parse(mode: &CStr) -> Result<(Direction, c_int), OpenError> {
     let (first, rest) = mode.to_bytes().split_first().ok_or(OpenError::Mode)?;

@@ -2,12 +2,11 @@
 
 use core::slice;
 
+use ground::Errno;
 use libc::{EOF, c_int};
 
-use crate::region::Errno;
 use crate::standard;
 use crate::stream::{Buffering, Direction, GetCode, PutCode, ReadCode, Words, WriteCode};
-
 /// The Rust path of the routine for one character.
 pub fn slow_character(direction: Direction, buffering: Buffering) -> usize {
     match (direction, buffering) {

@@ -26,7 +26,7 @@ static ALLOCATOR: CLibrary = CLibrary;
 
 #[panic_handler]
 fn panic(_: &PanicInfo) -> ! {
-    crate::standard::say("error: synthio: an invariant of the library is broken\n");
+    crate::say("error: synthesis library: an invariant is broken\n");
     // SAFETY: ends the process.
     unsafe { libc::abort() }
 }
