@@ -9,7 +9,7 @@ mod memory;
 
 use libc::c_int;
 
-pub use memory::{Mapping, map, protect, unmap};
+pub use memory::{Mapping, discard, map, protect, unmap};
 
 /// The number of a system's error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -24,6 +24,18 @@ pub unsafe fn unmap(at: usize, bytes: usize) {
     unsafe { munmap(at as *mut _, bytes) };
 }
 
+/// What pages held is forgotten; they read as zeros and cost nothing until they are touched. Says nothing when that fails, and
+/// leaves errno alone.
+///
+/// # Safety
+/// They are private anonymous memory of the caller's, and nobody needs what they hold.
+pub unsafe fn discard(at: usize, bytes: usize) {
+    let before = Errno::last();
+    // SAFETY: the caller's promise.
+    unsafe { libc::madvise(at as *mut _, bytes, libc::MADV_DONTNEED) };
+    before.set();
+}
+
 /// Changes what may be done with pages.
 ///
 /// # Safety

@@ -43,7 +43,7 @@ fn behave<N: Nodes>(heap: &mut Heap<N>, seed: u64, size: fn(&mut Random) -> usiz
             unsafe {
                 let held = std::slice::from_raw_parts(at as *const u8, bytes);
                 assert!(held.iter().all(|byte| *byte == mark), "seed {seed}: someone else wrote here");
-                heap.free(NonNull::new(at as *mut u8).unwrap());
+                assert!(heap.free(NonNull::new(at as *mut u8).unwrap()), "seed {seed}: not known");
             }
             blocks.remove(&at);
         }
@@ -57,7 +57,7 @@ fn behave<N: Nodes>(heap: &mut Heap<N>, seed: u64, size: fn(&mut Random) -> usiz
     assert!(heap.spread() == 0 || most_bytes * 3 > heap.measure().used + heap.measure().free, "seed {seed}");
     for at in blocks.into_keys() {
         // SAFETY: ours, freed once.
-        unsafe { heap.free(NonNull::new(at as *mut u8).unwrap()) };
+        assert!(unsafe { heap.free(NonNull::new(at as *mut u8).unwrap()) }, "seed {seed}");
     }
     assert_eq!((heap.spread(), heap.measure().free), (0, 0), "seed {seed}: all that was freed came together again");
 }
@@ -87,7 +87,7 @@ fn blocks_of_one_size_do_not_make_a_list() {
     let mut heap = Heap::of_code(HEAP_BYTES, 1).unwrap();
     let blocks: Vec<_> = (0..4000).map(|_| heap.allocate(48).unwrap()).collect();
     // SAFETY: each is freed once.
-    blocks.iter().step_by(2).for_each(|block| unsafe { heap.free(*block) });
+    blocks.iter().step_by(2).for_each(|block| assert!(unsafe { heap.free(*block) }));
     assert!(heap.measure().depth < 50, "{:?}", heap.measure());
     behave(&mut Heap::of_code(HEAP_BYTES, 9).unwrap(), 9, |_| 48);
 }
@@ -100,7 +100,7 @@ fn a_full_heap_says_so_and_recovers() {
     let blocks: Vec<_> = std::iter::from_fn(|| heap.allocate(1000)).collect();
     assert!(blocks.len() > 60);
     // SAFETY: each is freed once.
-    blocks.iter().rev().for_each(|block| unsafe { heap.free(*block) });
+    blocks.iter().rev().for_each(|block| assert!(unsafe { heap.free(*block) }));
     assert!(heap.allocate(60_000).is_some());
 }
 

@@ -8,6 +8,7 @@ use libc::{EOF, c_char, c_int, c_long};
 
 use crate::stream::{self, Buffering, Direction, OpenError, Words};
 use crate::transfer;
+
 /// "r", "w" or "a", and "b", "e" and "x" after it, as `fopen` has them.
 fn parse(mode: &CStr) -> Result<(Direction, c_int), OpenError> {
     let (first, rest) = mode.to_bytes().split_first().ok_or(OpenError::Mode)?;

@@ -7,6 +7,7 @@ use libc::{EOF, c_int};
 
 use crate::standard;
 use crate::stream::{Buffering, Direction, GetCode, PutCode, ReadCode, Words, WriteCode};
+
 /// The Rust path of the routine for one character.
 pub fn slow_character(direction: Direction, buffering: Buffering) -> usize {
     match (direction, buffering) {
