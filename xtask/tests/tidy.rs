@@ -31,8 +31,9 @@ const MAY_USE: &[(&str, &str, &[&str])] = &[
     ("synth-cli", "cli", &["abi", "bootimage", "monitor"]),
     ("synth-tests", "tests/harness", &[]),
     ("ground", "user/ground", &[]),
-    ("synthio", "user/stdio", &["ground", "synth"]),
-    ("synthmem", "user/memory", &["ground", "synth"]),
+    ("means", "tests/means", &[]),
+    ("synthio", "user/stdio", &["ground", "means", "synth"]),
+    ("synthmem", "user/memory", &["ground", "means", "synth"]),
     ("machine-sim", "crates/machine-sim", &["machine", "synth", "codestore"]),
     ("simulated", "tests/simulated", &["abi", "bootimage", "kernel", "machine", "machine-sim", "unix"]),
     (

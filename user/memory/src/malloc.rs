@@ -3,9 +3,10 @@
 use core::ffi::c_void;
 use core::fmt::Write;
 use core::ptr::{NonNull, null_mut};
+use core::sync::atomic::{AtomicPtr, Ordering};
 
 use ground::{Errno, say};
-use libc::c_int;
+use libc::{c_char, c_int};
 
 use crate::lock::{Held, Lock};
 use crate::pool::{self, LARGE_BYTES, Pool};
@@ -50,7 +51,9 @@ extern "C" fn begin() {
     // SAFETY: these functions stay as long as the program.
     unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(after_fork)) };
     // SAFETY: the name is a C text, and nobody changes the environment before `main`.
-    if !unsafe { libc::getenv(c"SYNTHMALLOC_REPORT".as_ptr()) }.is_null() {
+    let report_to = unsafe { libc::getenv(c"SYNTHMALLOC_REPORT".as_ptr()) };
+    if !report_to.is_null() {
+        REPORT_TO.store(report_to, Ordering::Relaxed);
         // SAFETY: as above.
         unsafe { libc::atexit(report) };
     }
@@ -64,21 +67,30 @@ unsafe extern "C" fn after_fork() {
     STATE.end_fork();
 }
 
-struct StandardError;
+/// The file that `report` appends to, a text of the environment.
+static REPORT_TO: AtomicPtr<c_char> = AtomicPtr::new(null_mut());
 
-impl Write for StandardError {
+struct File(c_int);
+
+impl Write for File {
     fn write_str(&mut self, text: &str) -> core::fmt::Result {
-        say(text);
-        Ok(())
+        // SAFETY: the text is readable.
+        let written = unsafe { libc::write(self.0, text.as_ptr().cast(), text.len()) };
+        if written == text.len() as isize { Ok(()) } else { Err(core::fmt::Error) }
     }
 }
 
+/// At the end of the program, when its streams may be closed.
 extern "C" fn report() {
     let mut state = state();
-    let Some(pool) = &mut state.pool else { return };
-    let (used, spread) = pool.fill();
+    let Some((used, spread)) = state.pool.as_mut().map(Pool::fill) else { return };
     drop(state);
-    let _ = writeln!(StandardError, "synthmalloc: {used} bytes in use, in a heap of {spread}");
+    let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND | libc::O_CLOEXEC;
+    // SAFETY: a C text of the environment.
+    let file = unsafe { libc::open(REPORT_TO.load(Ordering::Relaxed), flags, 0o666) };
+    let _ = writeln!(File(file), "synthmalloc: {used} bytes in use, in a heap of {spread}");
+    // SAFETY: it was opened just now, or is -1.
+    unsafe { libc::close(file) };
 }
 
 #[inline]

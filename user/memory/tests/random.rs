@@ -3,29 +3,19 @@
 use std::collections::BTreeMap;
 use std::ptr::NonNull;
 
+use means::Random;
 use synthmem::{CodeNodes, DataNodes, Heap, Nodes, Routines};
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as usize % limit
-    }
-}
 
 const HEAP_BYTES: usize = 8 << 20;
 
 /// What a heap must do, whatever its nodes are.
 fn behave<N: Nodes>(heap: &mut Heap<N>, seed: u64, size: fn(&mut Random) -> usize) {
     println!("seed {seed}");
-    let mut random = Random(seed * 2 + 1);
+    let mut random = Random::new(seed);
     let mut blocks: BTreeMap<usize, (usize, u8)> = BTreeMap::new();
     let mut most_bytes = 0;
     for step in 0..20_000 {
-        if blocks.len() < 400 && random.below(2) == 0 {
+        if blocks.len() < 400 && random.index(2) == 0 {
             let (bytes, mark) = (size(&mut random), step as u8);
             let at = heap.allocate(bytes).unwrap().as_ptr() as usize;
             assert_eq!(at % 16, 0);
@@ -37,7 +27,7 @@ fn behave<N: Nodes>(heap: &mut Heap<N>, seed: u64, size: fn(&mut Random) -> usiz
             blocks.insert(at, (bytes, mark));
             most_bytes = most_bytes.max(blocks.values().map(|(bytes, _)| bytes + 32).sum());
         } else if let Some((at, (bytes, mark))) =
-            blocks.iter().nth(random.below(blocks.len().max(1))).map(|(at, block)| (*at, *block))
+            blocks.iter().nth(random.index(blocks.len().max(1))).map(|(at, block)| (*at, *block))
         {
             // SAFETY: 1. the block is ours and so large. 2. It is freed once.
             unsafe {
@@ -63,8 +53,8 @@ fn behave<N: Nodes>(heap: &mut Heap<N>, seed: u64, size: fn(&mut Random) -> usiz
 }
 
 fn mixed(random: &mut Random) -> usize {
-    let bytes = 1 << random.below(12);
-    random.below(bytes) + usize::from(random.below(50) > 0)
+    let bytes = 1 << random.index(12);
+    random.index(bytes) + usize::from(random.index(50) > 0)
 }
 
 #[test]
