@@ -446,8 +446,14 @@ fn hot_words(graph: &Graph) -> Vec<Word> {
             id = next;
         }
     }
-    let mut words: Vec<Word> = (0..graph.words as Word).filter(|&word| counts[usize::from(word)] > 0).collect();
-    words.sort_by_key(|&word| core::cmp::Reverse(counts[usize::from(word)]));
-    words.truncate(HOT.len());
+    // The largest counts, by taking them out one after the other.
+    let mut words = Vec::with_capacity(HOT.len());
+    for _ in 0..HOT.len() {
+        let most = counts.iter().copied().max().unwrap_or(0);
+        if let Some(word) = counts.iter().position(|count| most > 0 && *count == most) {
+            counts[word] = 0;
+            words.push(word as Word);
+        }
+    }
     words
 }

@@ -9,7 +9,7 @@ use crate::language::{Machine, Step, Test, Value};
 pub type Id = u32;
 
 /// One step and where it leads.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Node {
     /// Takes a byte: a state. Where it leads from each byte on up to the next in the list, which begins with byte 0.
     Take(Box<[(u8, Id)]>),
@@ -30,6 +30,17 @@ impl Node {
             }
         }
         Node::Take(ranges.into())
+    }
+
+    /// What the step is, wherever it leads: equal only if the steps are.
+    pub(crate) fn key(&self) -> [u32; 3] {
+        match self {
+            Node::Take(_) => [0; 3],
+            Node::Emit(value, _) => [1, value.key(), 0],
+            Node::Outside(number, _) => [2, (*number).into(), 0],
+            Node::Test(test, ..) => test.key(),
+            Node::Do(step, _) => step.key(),
+        }
     }
 
     /// The same step, leading elsewhere.

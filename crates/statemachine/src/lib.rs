@@ -17,6 +17,7 @@ mod block;
 mod generate;
 mod graph;
 mod language;
+mod numbers;
 pub mod parser;
 mod product;
 mod reduce;

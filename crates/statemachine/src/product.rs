@@ -4,11 +4,12 @@
 //! stand instead: for a constant they are known at once; for the input they follow from the row that the input is in, so
 //! the product's rows are as fine as both need. Nothing is tested twice and nothing is queued.
 
-use alloc::collections::BTreeMap;
+use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::graph::{Graph, Id, Node, leads};
 use crate::language::{Step, Test, Value};
+use crate::numbers::{Key, Numbers};
 
 /// The second machine's step depends on a byte that is not known when the product is made. Not reached by the language
 /// of today, in which emitted bytes are constants or the input.
@@ -16,7 +17,7 @@ use crate::language::{Step, Test, Value};
 pub struct Unsupported;
 
 /// Where the pair stands, the numbers of nodes in either graph.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy)]
 enum Place {
     /// Both take.
     Both(Id, Id),
@@ -26,10 +27,20 @@ enum Place {
     Second(Id, Value, Id, u8),
 }
 
+impl Place {
+    fn key(self) -> Key {
+        match self {
+            Place::Both(first, second) => [0, first, second, 0, 0],
+            Place::First(first, second, like) => [1, first, second, like.into(), 0],
+            Place::Second(second, value, first, like) => [2, second, value.key(), first, like.into()],
+        }
+    }
+}
+
 struct Maker<'a> {
     first: &'a Graph,
     second: &'a Graph,
-    numbers: BTreeMap<Place, Id>,
+    numbers: Numbers,
     places: Vec<Place>,
     /// Ranges of input bytes, by their first, and a byte that the second machine cannot tell from them, whatever the first
     /// makes of them.
@@ -52,7 +63,7 @@ impl Product {
     /// As [`product`], with the states told.
     pub fn of(first: &Graph, second: &Graph) -> Result<Product, Unsupported> {
         let like = classes(first, second);
-        let mut maker = Maker { first, second, numbers: BTreeMap::new(), places: Vec::new(), like };
+        let mut maker = Maker { first, second, numbers: Numbers::new(), places: Vec::new(), like };
         maker.number(Place::Both(0, 0));
         let mut nodes = Vec::new();
         while let Some(place) = maker.places.get(nodes.len()).copied() {
@@ -60,7 +71,7 @@ impl Product {
         }
         // Where neither machine has anything left to do, a node was made that does nothing.
         let skipped = |mut id: Id| {
-            while let Node::Do(NOTHING, next) = nodes[id as usize] {
+            while let Node::Do(Step::Or(NOTHING, 0), next) = nodes[id as usize] {
                 id = next;
             }
             id
@@ -88,27 +99,29 @@ impl Product {
 
 /// Groups the inputs by what every state of the second machine does with each byte the first can make of them.
 fn classes(first: &Graph, second: &Graph) -> Vec<(u8, u8)> {
-    let mut values: Vec<Value> = first.nodes.iter().filter_map(emitted).collect();
-    values.retain(|value| !matches!(value, Value::Const(_)));
-    values.sort();
-    values.dedup();
-    let tables: Vec<_> = second.nodes.iter().filter_map(ranges).collect();
-    let mut starts = [false; 256];
-    starts[0] = true;
-    for value in &values {
-        // A changed byte's ranges do not begin where others do.
-        let changed = *value != Value::Input;
-        let begins = tables.iter().flat_map(|ranges| ranges.iter()).map(|range| range.0);
-        if changed { starts = [true; 256] } else { begins.for_each(|byte| starts[usize::from(byte)] = true) }
+    let mut values: Vec<Value> = Vec::new();
+    for value in first.nodes.iter().filter_map(emitted) {
+        if !matches!(value, Value::Const(_)) && !values.contains(&value) {
+            values.push(value);
+        }
     }
-    let mut known = BTreeMap::new();
-    let each = (0..=255u8).filter(|byte| starts[usize::from(*byte)]);
-    let class = |byte: u8| {
-        let seen = values.iter().map(|value| value.of(byte));
-        let does: Vec<Id> = seen.flat_map(|byte| tables.iter().map(move |table| leads(table, byte))).collect();
-        (byte, *known.entry(does).or_insert(byte))
-    };
-    each.map(class).collect()
+    let tables: Vec<_> = second.nodes.iter().filter_map(ranges).collect();
+    // A changed byte's ranges do not begin where others do.
+    let mut starts = [values.iter().any(|value| *value != Value::Input); 256];
+    starts[0] = true;
+    tables.iter().flat_map(|ranges| ranges.iter()).for_each(|range| starts[usize::from(range.0)] = true);
+    let bytes: Vec<u8> = (0..=255).filter(|byte| starts[usize::from(*byte)]).collect();
+    let mut class = vec![0; bytes.len()];
+    for value in &values {
+        for table in &tables {
+            let mut known = Numbers::new();
+            for (byte, class) in bytes.iter().zip(&mut class) {
+                *class = known.of([*class, leads(table, value.of(*byte)), 0, 0, 0]);
+            }
+        }
+    }
+    let first_like = |own: &u32| class.iter().position(|other| other == own).unwrap_or(0);
+    bytes.iter().zip(&class).map(|(byte, class)| (*byte, bytes[first_like(class)])).collect()
 }
 
 fn ranges(node: &Node) -> Option<&[(u8, Id)]> {
@@ -120,9 +133,8 @@ fn ranges(node: &Node) -> Option<&[(u8, Id)]> {
 
 impl Maker<'_> {
     fn number(&mut self, place: Place) -> Id {
-        let next = self.places.len() as Id;
-        let number = *self.numbers.entry(place).or_insert(next);
-        if number == next {
+        let number = self.numbers.of(place.key());
+        if number as usize == self.places.len() {
             self.places.push(place);
         }
         number
@@ -132,11 +144,10 @@ impl Maker<'_> {
         Ok(match place {
             Place::Both(first, second) => {
                 let ranges = ranges(&self.first.nodes[first as usize]).ok_or(Unsupported)?;
-                let mut starts: Vec<u8> = ranges.iter().map(|range| range.0).collect();
-                starts.extend(self.like.iter().map(|range| range.0));
-                starts.sort_unstable();
-                starts.dedup();
-                let ids = starts.into_iter().map(|byte| {
+                let mut starts = [false; 256];
+                let all = ranges.iter().map(|range| range.0).chain(self.like.iter().map(|range| range.0));
+                all.for_each(|byte| starts[usize::from(byte)] = true);
+                let ids = (0..=255u8).filter(|byte| starts[usize::from(*byte)]).map(|byte| {
                     let like = self.like[self.like.partition_point(|range| range.0 <= byte) - 1].1;
                     (byte, self.first(leads(ranges, byte), second, like))
                 });
@@ -174,7 +185,7 @@ impl Maker<'_> {
             _ => Place::Second(entered, value, next, like),
         };
         match place {
-            Place::Both(..) => Ok(Node::Do(NOTHING, self.number(place))),
+            Place::Both(..) => Ok(Node::Do(Step::Or(NOTHING, 0), self.number(place))),
             place => self.node(place),
         }
     }
@@ -234,8 +245,8 @@ impl Maker<'_> {
     }
 }
 
-/// A step without effect.
-const NOTHING: Step = Step::Or(u16::MAX, 0);
+/// The word of a step without effect.
+const NOTHING: u16 = u16::MAX;
 
 fn emitted(node: &Node) -> Option<Value> {
     match node {

@@ -5,32 +5,11 @@
 //! ends to the beginnings which of the others are, and then looks whether the states and loops still are; where not, it begins
 //! again with what it has learnt. Few rounds suffice, because there are few states.
 
-use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::graph::{Graph, Id, Node};
-use crate::language::{Step, Test, Value};
-
-/// What a node does, wherever it leads.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Shape {
-    Take,
-    Emit(Value),
-    Do(Step),
-    Outside(u16),
-    Test(Test),
-}
-
-fn shape(node: &Node) -> Shape {
-    match node {
-        Node::Take(_) => Shape::Take,
-        Node::Emit(value, _) => Shape::Emit(*value),
-        Node::Do(step, _) => Shape::Do(*step),
-        Node::Outside(number, _) => Shape::Outside(*number),
-        Node::Test(test, ..) => Shape::Test(*test),
-    }
-}
+use crate::numbers::{Key, Numbers};
 
 /// Where nodes are looked at in a walk.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -97,36 +76,43 @@ impl Graph {
     /// Anchors that do the same step are taken to be alike. Returns how many classes they are.
     fn first_classes(&self, order: &Order) -> (Vec<Id>, usize) {
         let mut class = vec![0; self.nodes.len()];
-        let mut shapes = BTreeMap::new();
+        let mut known = Numbers::new();
         for id in order.anchors() {
-            let next = shapes.len() as Id;
-            class[id as usize] = *shapes.entry(shape(&self.nodes[id as usize])).or_insert(next);
+            let [kind, a, b] = self.nodes[id as usize].key();
+            class[id as usize] = known.of([kind, a, b, 0, 0]);
         }
-        (class, shapes.len())
+        (class, known.len())
     }
 
     /// All others are alike where they do the same and lead to what is alike. Returns how many classes they are.
     fn classify(&self, order: &Order, class: &mut [Id], anchors: usize) -> usize {
-        let mut known = BTreeMap::new();
+        let mut known = Numbers::new();
         for &id in order.nodes.iter().filter(|id| !order.is_anchor[**id as usize]) {
-            let node = &self.nodes[id as usize];
-            let next = (anchors + known.len()) as Id;
-            class[id as usize] = *known.entry((shape(node), behind(node, class))).or_insert(next);
+            class[id as usize] = anchors as Id + known.of(seen(&self.nodes[id as usize], class));
         }
         known.len()
     }
 
     /// Anchors that were taken to be alike and lead to what is not are no more. Returns how many classes they are now.
     fn split_anchors(&self, order: &Order, class: &mut [Id]) -> usize {
-        let mut known: Vec<(Id, Node)> = Vec::new();
+        let (mut steps, mut known) = (Numbers::new(), Numbers::new());
         let mut fresh = Vec::new();
         for id in order.anchors() {
-            let seen = (class[id as usize], self.nodes[id as usize].redirected(|next| class[next as usize]));
-            let number = known.iter().position(|other| *other == seen).unwrap_or(known.len());
-            if number == known.len() {
-                known.push(seen);
-            }
-            fresh.push((id, number as Id));
+            let node = &self.nodes[id as usize];
+            let before = class[id as usize];
+            let number = match node {
+                // A number for each beginning of the list, and so for the list.
+                Node::Take(ranges) => {
+                    let mut last = Id::MAX;
+                    ranges.iter().fold(before, |so_far, range| {
+                        let next = class[range.1 as usize];
+                        let is_same = core::mem::replace(&mut last, next) == next;
+                        if is_same { so_far } else { steps.of([u32::MAX, so_far, range.0.into(), next, 0]) }
+                    })
+                }
+                node => steps.of(seen(node, class)),
+            };
+            fresh.push((id, known.of([before, number, 0, 0, 0])));
         }
         fresh.into_iter().for_each(|(id, number)| class[id as usize] = number);
         known.len()
@@ -155,13 +141,14 @@ impl Graph {
     }
 }
 
-/// The classes of what a step leads to.
-fn behind(node: &Node, class: &[Id]) -> [Id; 2] {
+/// What a step does, and the classes of what it leads to.
+fn seen(node: &Node, class: &[Id]) -> Key {
     let of = |id: &Id| class[*id as usize];
+    let [kind, a, b] = node.key();
     match node {
-        Node::Take(_) => [0, 0],
-        Node::Emit(_, next) | Node::Do(_, next) | Node::Outside(_, next) => [of(next), 0],
-        Node::Test(_, yes, no) => [of(yes), of(no)],
+        Node::Take(_) => [kind, a, b, 0, 0],
+        Node::Emit(_, next) | Node::Do(_, next) | Node::Outside(_, next) => [kind, a, b, of(next), 0],
+        Node::Test(_, yes, no) => [kind, a, b, of(yes), of(no)],
     }
 }
 
