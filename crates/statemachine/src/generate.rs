@@ -119,10 +119,6 @@ impl Maker<'_> {
         Abs32(self.block.words[usize::from(word)]).into()
     }
 
-    fn second_byte(&self, word: u16) -> Filling {
-        Abs32(self.block.words[usize::from(word)] + 1).into()
-    }
-
     /// Where an array begins, and what its indices are cut to, where an element has `bytes` bytes.
     fn array(&self, array: u16, bytes: u32) -> (Filling, Filling) {
         let array = usize::from(array);
@@ -296,7 +292,7 @@ impl Maker<'_> {
             }
             (Step::StoreCell(array, _, Value::Input, above), Some(hot)) if self.hot(above).is_none() => {
                 let (base, mask) = self.array(array, CELL_BYTES);
-                return self.put((hot.store_cell)(), &[base, mask, self.second_byte(above)]);
+                return self.put((hot.store_cell)(), &[base, mask, self.word(above)]);
             }
             _ => words.iter().for_each(|&word| self.spill(word)),
         }
@@ -361,7 +357,7 @@ impl Maker<'_> {
             Step::StoreCell(array, index, value, above) => {
                 let (base, mask) = self.array(array, CELL_BYTES);
                 self.load(value);
-                self.put(AddAbove::template(), &[self.second_byte(above)]);
+                self.put(AddAbove::template(), &[self.word(above)]);
                 self.put(StoreCell::template(), &[base, self.word(index), mask]);
             }
             Step::Blank(array, index, cells) => {

@@ -82,7 +82,7 @@ pub enum Step {
     Store(u16, Word, Value),
     /// first word = array[second word modulo its size].
     Load(Word, u16, Word),
-    /// As `Store`, for an array of cells of two bytes: the value, and above it bits 8 to 15 of the last word.
+    /// As `Store`, for an array of cells of two bytes: the value, with the bits of the last word above it.
     StoreCell(u16, Word, Value, Word),
     /// Stores both halves of the last word in sixteen cells of an array, from the last multiple of sixteen on.
     Blank(u16, Word, Word),

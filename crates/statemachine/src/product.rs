@@ -10,6 +10,7 @@ use alloc::vec::Vec;
 use crate::graph::{Graph, Id, Node, leads};
 use crate::language::{Step, Test, Value};
 use crate::numbers::{Key, Numbers};
+use crate::reduce::each_next;
 
 /// The second machine's step depends on a byte that is not known when the product is made. Not reached by the language
 /// of today, in which emitted bytes are constants or the input.
@@ -45,6 +46,8 @@ struct Maker<'a> {
     /// Ranges of input bytes, by their first, and a byte that the second machine cannot tell from them, whatever the first
     /// makes of them.
     like: Vec<(u8, u8)>,
+    /// By nodes of the first: whether it still matters what the input is like.
+    matters: Vec<bool>,
 }
 
 /// Two machines as one.
@@ -63,7 +66,8 @@ impl Product {
     /// As [`product`], with the states told.
     pub fn of(first: &Graph, second: &Graph) -> Result<Product, Unsupported> {
         let like = classes(first, second);
-        let mut maker = Maker { first, second, numbers: Numbers::new(), places: Vec::new(), like };
+        let mut maker =
+            Maker { first, second, numbers: Numbers::new(), places: Vec::new(), like, matters: matters(first) };
         maker.number(Place::Both(0, 0));
         let mut nodes = Vec::new();
         while let Some(place) = maker.places.get(nodes.len()).copied() {
@@ -124,6 +128,25 @@ fn classes(first: &Graph, second: &Graph) -> Vec<(u8, u8)> {
     bytes.iter().zip(&class).map(|(byte, class)| (*byte, bytes[first_like(class)])).collect()
 }
 
+/// From which nodes a step leads, without taking another byte, that emits what depends on the input.
+fn matters(graph: &Graph) -> Vec<bool> {
+    let emits = |node: &Node| emitted(node).is_some_and(|value| !matches!(value, Value::Const(_)));
+    let mut matters: Vec<bool> = graph.nodes.iter().map(emits).collect();
+    let mut is_known = false;
+    while !is_known {
+        is_known = true;
+        for (id, node) in graph.nodes.iter().enumerate() {
+            let mut leads_there = false;
+            if !matches!(node, Node::Take(_)) {
+                each_next(node, |next| leads_there |= matters[next as usize]);
+            }
+            is_known &= matters[id] || !leads_there;
+            matters[id] |= leads_there;
+        }
+    }
+    matters
+}
+
 fn ranges(node: &Node) -> Option<&[(u8, Id)]> {
     match node {
         Node::Take(ranges) => Some(ranges),
@@ -133,6 +156,14 @@ fn ranges(node: &Node) -> Option<&[(u8, Id)]> {
 
 impl Maker<'_> {
     fn number(&mut self, place: Place) -> Id {
+        // What is the same for all inputs has one place.
+        let place = match place {
+            Place::First(first, second, _) if !self.matters[first as usize] => Place::First(first, second, 0),
+            Place::Second(second, value, next, _) if !self.matters[next as usize] => {
+                Place::Second(second, value, next, 0)
+            }
+            place => place,
+        };
         let number = self.numbers.of(place.key());
         if number as usize == self.places.len() {
             self.places.push(place);

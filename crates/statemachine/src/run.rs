@@ -105,7 +105,7 @@ impl Memory<'_> {
                 set(a, array[word(index) as usize & (array.len() - 1)].get().into());
             }
             Step::StoreCell(array, index, value, above) => {
-                self.store_cell(array, word(index) as usize, u16::from(value.of(input)) | word(above) as u16 & 0xff00);
+                self.store_cell(array, word(index) as usize, u16::from(value.of(input)) | word(above) as u16);
             }
             Step::Blank(array, index, cells) => {
                 let first = word(index) as usize & !15;

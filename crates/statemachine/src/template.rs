@@ -202,12 +202,9 @@ template! {
 }
 
 template! {
-    /// Above the byte in r9 comes the byte at `above`. Cost: 4.
+    /// Adds the bits of a word to the byte in r9. Cost: 1.
     pub struct AddAbove { above: Abs32 }
-    "movzx r9d, r9b",
-    "movzx ecx, byte ptr [{above}]",
-    "shl ecx, 8",
-    "or r9d, ecx",
+    "or r9d, dword ptr [{above}]",
 }
 
 template! {
@@ -350,12 +347,11 @@ macro_rules! hot {
         }
 
         template! {
-            /// Stores the input in an array of cells, and the byte at `above` above it. Cost: 6.
+            /// Stores the input in an array of cells, with the bits of a word above it. Cost: 5.
             pub struct $StoreCell { array: Abs32, mask: Imm32, above: Abs32 }
             concat!("mov ecx, ", $register),
             "and ecx, {mask}",
-            "movzx r9d, byte ptr [{above}]",
-            "shl r9d, 8",
+            "mov r9d, dword ptr [{above}]",
             "or r9d, eax",
             "mov word ptr [rcx*2 + {array}], r9w",
         }

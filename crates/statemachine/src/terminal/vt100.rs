@@ -22,7 +22,7 @@ pub mod vt_words {
     /// The column may be 80 until the next character.
     pub const COLUMN: u16 = 1;
     pub const ROW: u16 = 2;
-    /// Above each character: its attribute, in the second byte.
+    /// Above each character: its attribute, in the second byte of a cell.
     pub const ATTRIBUTE: u16 = 3;
     /// What is cleared, twice.
     pub const BLANK: u16 = 4;
