@@ -19,6 +19,7 @@ const SOURCES: &[&str] = &[
     "kernel/src/sound/template.rs",
     "machine-pc/src/sample_clock.rs",
     "machine-pc/src/transmit.rs",
+    "kernel/src/screen/template.rs",
     "kernel/src/pipe/template.rs",
     "kernel/src/file/window.rs",
     "kernel/src/file/positioned.rs",

@@ -4,6 +4,7 @@ use golden::{Automaton, OnlyTte, bench};
 use kernel::call::{ClosePlan, OpenPlan, SimpleCode, cached_close, cached_open, console};
 use kernel::file::{NewNode, Node, Positioned, Time, Volume, Window};
 use kernel::pipe::Pipe;
+use kernel::screen::{Machines, TextWindow};
 use kernel::sound::{Activity, Channel, Format, Maker, Sound, Waiters, synthesize};
 use kernel::tty::Tty;
 use machine::{Channel as Line, Machine};
@@ -96,6 +97,9 @@ pub fn all() -> Vec<(String, String)> {
     let console = console(Line::StandardOutput, makers);
     let terminal = Box::new(Tty::new(4096).expect("memory"));
     let tty = terminal.synthesize(Some(Line::Terminal), makers);
+    let screen = TextWindow::new(&Machines::new().expect("a product"));
+    screen.synthesize(&terminal, makers);
+    let window_write = screen.code().expect("room for code");
     let mut listings = vec![
         listed("pipe.read", pipe.read.expect("room").entry()),
         listed("pipe.write", pipe.write.expect("room").entry()),
@@ -110,6 +114,7 @@ pub fn all() -> Vec<(String, String)> {
         listed("console.write", console.write.expect("room").entry()),
         listed("tty.read", tty.read.expect("room").entry()),
         listed("tty.write", tty.write.expect("room").entry()),
+        listed("window.write", window_write.entry()),
         listed("call.open.null", open_null.entry()),
         listed("call.open.tty", open_tty.entry()),
         listed("call.close", close.entry()),
