@@ -21,6 +21,7 @@ const SOURCES: &[&str] = &[
     "machine-pc/src/transmit.rs",
     "kernel/src/pipe/template.rs",
     "kernel/src/file/window.rs",
+    "kernel/src/file/positioned.rs",
     "kernel/src/file/foreign/ferry.rs",
     "machine-pc/src/call.rs",
     "machine-pc/src/thread_code.rs",
