@@ -3,7 +3,7 @@
 //! A word is known by where it is: the quaspace and the address, or the backing and the offset, so that
 //! processes that show the same memory meet.
 
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 
 use abi::Errno;
@@ -13,7 +13,7 @@ use abi::process::{
 };
 use kernel::space::{Identity, Space};
 use kernel::thread::Thread;
-use machine::{KernelCell, Nanos};
+use machine::{KernelCell, Nanos, Sorted};
 
 use super::Entry;
 use super::resume::interrupted_with;
@@ -40,7 +40,7 @@ struct Waiter {
     woken: KernelCell<bool>,
 }
 
-type Queues = BTreeMap<Key, VecDeque<Arc<Waiter>>>;
+type Queues = Sorted<Key, VecDeque<Arc<Waiter>>>;
 
 /// Who sleeps on which word. Invariant: no queue is empty; a waiter is in the queue of its key until
 /// it is woken or gives up.
@@ -48,11 +48,11 @@ pub struct FutexTable(KernelCell<Queues>);
 
 impl FutexTable {
     pub const fn new() -> FutexTable {
-        FutexTable(KernelCell::new(BTreeMap::new()))
+        FutexTable(KernelCell::new(Sorted::new()))
     }
 
     fn add(&self, waiter: &Arc<Waiter>) {
-        self.0.borrow_mut().entry(waiter.key.get()).or_default().push_back(waiter.clone());
+        self.0.borrow_mut().get_or_insert(waiter.key.get(), VecDeque::new).push_back(waiter.clone());
     }
 
     fn remove(&self, waiter: &Arc<Waiter>) {
