@@ -43,8 +43,10 @@ const MAY_USE: &[(&str, &str, &[&str])] = &[
     ("synthesis-hosted", "bin/hosted", &["machine", "machine-hosted", "unix", "kernel"]),
     ("synth-cli", "cli", &["abi", "bootimage", "monitor"]),
     ("synth-tests", "tests/harness", &[]),
-    ("synthio", "user/stdio", &["synth"]),
-    ("synthmem", "user/memory", &["synth"]),
+    ("ground", "user/ground", &[]),
+    ("means", "tests/means", &[]),
+    ("synthio", "user/stdio", &["ground", "means", "synth"]),
+    ("synthmem", "user/memory", &["ground", "means", "synth"]),
     ("machine-sim", "crates/machine-sim", &["machine", "synth", "codestore"]),
     ("simulated", "tests/simulated", &["abi", "bootimage", "kernel", "machine", "machine-sim", "unix"]),
     (

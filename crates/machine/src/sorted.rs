@@ -71,6 +71,12 @@ impl<K: Ord, V> Sorted<K, V> {
         self.entries.retain(|(_, value)| stays(value));
     }
 
+    /// Takes out the values that are `wanted`, of keys from `first` to before `end`; those that are not asked for stay.
+    pub fn extract(&mut self, first: &K, end: &K, mut wanted: impl FnMut(&V) -> bool) -> impl Iterator<Item = V> {
+        let [first, end] = [first, end].map(|key| self.place(key).unwrap_or_else(|place| place));
+        self.entries.extract_if(first..end.max(first), move |(_, value)| wanted(value)).map(|(_, value)| value)
+    }
+
     fn place(&self, key: &K) -> Result<usize, usize> {
         self.entries.binary_search_by(|(other, _)| other.cmp(key))
     }
@@ -90,6 +96,13 @@ mod tests {
             match random >> 33 & 7 {
                 0 | 1 => assert_eq!(sorted.remove(&key), tree.remove(&key)),
                 2 | 3 => assert_eq!(sorted.insert(key, step), tree.insert(key, step)),
+                4 if step % 2 == 0 => {
+                    let taken: Vec<_> = sorted.extract(&key, &(key + 9), |value| value % 2 == 0).take(2).collect();
+                    let found = tree.range(key..key + 9).filter(|(_, value)| *value % 2 == 0).take(2);
+                    let found: Vec<_> = found.map(|(key, value)| (*key, *value)).collect();
+                    tree.retain(|key, _| found.iter().all(|(taken, _)| taken != key));
+                    assert_eq!(taken, found.into_iter().map(|(_, value)| value).collect::<Vec<_>>());
+                }
                 4 => assert_eq!(sorted.get_or_insert(key, || step), tree.entry(key).or_insert(step)),
                 5 => assert_eq!(sorted.get_mut(&key), tree.get_mut(&key)),
                 6 => {
