@@ -26,7 +26,7 @@ impl<N: Nodes> Allocator for Heap<N> {
 
     fn free(&mut self, block: usize) {
         // SAFETY: the loops below free what they got, once.
-        NonNull::new(block as *mut u8).into_iter().for_each(|block| unsafe { Heap::free(self, block) });
+        NonNull::new(block as *mut u8).into_iter().for_each(|block| assert!(unsafe { Heap::free(self, block) }));
     }
 }
 

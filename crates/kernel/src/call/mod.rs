@@ -63,7 +63,7 @@ pub fn fact(machine: &dyn machine::Machine, routine: &str, hole: &str) -> Option
 }
 
 /// All quajects that the kernel declares.
-pub fn classes() -> [&'static quaject::Class; 7] {
+pub fn classes() -> [&'static quaject::Class; 8] {
     use quaject::Quaject;
     [
         Null::class(),
@@ -71,6 +71,7 @@ pub fn classes() -> [&'static quaject::Class; 7] {
         Console::class(),
         crate::pipe::Body::class(),
         crate::file::Window::class(),
+        crate::file::Positioned::class(),
         crate::file::Ferry::class(),
         crate::tty::Line::class(),
     ]
@@ -84,6 +85,7 @@ pub fn templates() -> alloc::vec::Vec<synth::Template> {
         own.as_slice(),
         &crate::pipe::templates(),
         &crate::file::window_templates(),
+        &crate::file::positioned_templates(),
         &crate::file::ferry_templates(),
         &crate::tty::templates(),
         &crate::trace::templates(),

@@ -37,6 +37,6 @@ pub fn optimize(draft: &Draft) -> Option<Plan> {
         return None;
     }
     let mut flow = flow::Flow::of(draft)?;
-    while flow.improve() {}
+    flow.improve();
     Some(Plan::of(draft, &flow))
 }

@@ -2,7 +2,7 @@
 
 use golden::{Automaton, OnlyTte, bench};
 use kernel::call::{ClosePlan, OpenPlan, SimpleCode, cached_close, cached_open, console};
-use kernel::file::{NewNode, Node, Time, Volume, Window};
+use kernel::file::{NewNode, Node, Positioned, Time, Volume, Window};
 use kernel::pipe::Pipe;
 use kernel::sound::{Activity, Channel, Format, Inserts, Maker, Plan, Sound, Waiters, synthesize};
 use kernel::tty::Tty;
@@ -88,6 +88,8 @@ pub fn all() -> Vec<(String, String)> {
     let node = Node::nameless(&volume, new).expect("room for a node");
     let window = Window::open(node.content().expect("a regular file"), Some(makers));
     let file = window.callentries().expect("room for code");
+    let positioned = Positioned::open(node.content().expect("a regular file"), makers);
+    let places = positioned.callentries().expect("room for code");
     let SimpleCode { null, zero } = SimpleCode::make(makers);
     let open_null = cached_open(makers, &open_plan(b"/dev/null", 0), &OnlyTte).expect("room");
     let open_tty = cached_open(makers, &open_plan(b"/dev/tty", 2), &OnlyTte).expect("room");
@@ -100,6 +102,8 @@ pub fn all() -> Vec<(String, String)> {
         listed("pipe.write", pipe.write.expect("room").entry()),
         listed("file.read", file.read.expect("room").entry()),
         listed("file.write", file.write.expect("room").entry()),
+        listed("file.pread", places.read.expect("room").entry()),
+        listed("file.pwrite", places.write.expect("room").entry()),
         listed("file.seek", file.seek.expect("room").entry()),
         listed("null.read", null.read.expect("room").entry()),
         listed("null.write", null.write.expect("room").entry()),
