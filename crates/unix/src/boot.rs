@@ -276,7 +276,7 @@ fn make_standard_names(names: &Namespace, view: View<'_>, now: Time) -> Result<(
     for (path, mode) in DIRECTORIES {
         exists_is_fine(names.make_directory(view, path, mode, now))?;
     }
-    const DEVICES: [(&[u8], u32, u32, u32); 13] = [
+    const DEVICES: [(&[u8], u32, u32, u32); 14] = [
         (b"/dev/null", 1, 3, 0o666),
         (b"/dev/zero", 1, 5, 0o666),
         (b"/dev/full", 1, 7, 0o666),
@@ -290,6 +290,7 @@ fn make_standard_names(names: &Namespace, view: View<'_>, now: Time) -> Result<(
         (b"/dev/ad", 14, 130, 0o666),
         (b"/dev/ad.ulaw", 14, 131, 0o666),
         (b"/dev/da", 14, 132, 0o666),
+        (b"/dev/ad.stereo", 14, 133, 0o666),
     ];
     for (path, major, minor, mode) in DEVICES {
         let special = NewSpecial { kind: NodeKind::CharDevice(major, minor), mode };
