@@ -78,6 +78,10 @@ impl OpenFile {
         self.window.as_deref()
     }
 
+    pub fn ferry(&self) -> Option<&Made<Ferry>> {
+        self.ferry.as_deref()
+    }
+
     /// Remembers that the node was told of a writer, so that it is told when the file is closed.
     pub fn count_as_writer(&self) {
         self.counts_as_writer.set(true);
