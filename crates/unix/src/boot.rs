@@ -112,7 +112,7 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
         trace: config.flags.trace,
     };
     let Ingredients { machine, store, .. } = ingredients;
-    let makers = options.binds_code().then_some(Makers { machine, store });
+    let makers = options.binds_code().then_some(Makers::new(machine, store));
     let unix: &'static Unix = Box::leak(Box::new(Unix {
         machine: ingredients.machine,
         store: ingredients.store,

@@ -75,7 +75,7 @@ fn stages<Q: Quaject>(
     number: u64,
     entry: impl Fn(&Q::Callentries) -> Option<u64>,
 ) -> Costs {
-    let makers = Makers { machine: bench(), store: code_store(1 << 20) };
+    let makers = Makers::new(bench(), code_store(1 << 20));
     let mut caller = Caller::new(1);
     let buffer = bench().program.base();
     let (mut plan, mut factor, mut optimize, mut publish) = (vec![], vec![], vec![], vec![]);
@@ -121,7 +121,7 @@ fn revived<T>(mut open: impl FnMut() -> T) -> Option<u64> {
 
 /// `open` of one path, as a thread's call of its own: /dev/null.
 fn cached() -> Costs {
-    let makers = Makers { machine: bench(), store: code_store(1 << 20) };
+    let makers = Makers::new(bench(), code_store(1 << 20));
     let table = ClosePlan { free: 0x1000, pending: 0x1008, reads: 0x2000, writes: 0x3000, slow_entry: 0x4000 };
     let plan = OpenPlan {
         table,

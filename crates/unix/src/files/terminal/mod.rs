@@ -25,6 +25,7 @@ pub use registry::{Terminals, node_of};
 
 use core::cell::Cell;
 
+use kernel::call::Makers;
 use kernel::schedule::WaitQueue;
 use kernel::tty::{Effects, Signal, Tty, TtyCode};
 use machine::{Channel, KernelCell, Nanos};
@@ -106,9 +107,11 @@ impl Terminal {
     }
 
     /// The routines; none where every call is done in Rust. Bytes for a pseudo terminal's master have no way in code.
-    pub fn code(&self) -> TtyCode {
-        let Some(makers) = self.unix.makers() else { return TtyCode::default() };
+    pub fn code(&self, makers: Makers) -> TtyCode {
         let channel = matches!(self.line, Line::Console(_)).then_some(Channel::Terminal);
+        if makers.watch().is_some() {
+            return self.tty.borrow().synthesize(channel, makers);
+        }
         let mut code = self.code.borrow_mut();
         code.get_or_insert_with(|| self.tty.borrow().synthesize(channel, makers)).clone()
     }
