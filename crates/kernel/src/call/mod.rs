@@ -54,6 +54,7 @@ pub fn fact(machine: &dyn machine::Machine, routine: &str, hole: &str) -> Option
         Some("file") => crate::file::WINDOW_FACTS,
         Some("outside") => crate::file::FERRY_FACTS,
         Some("tty") => crate::tty::FACTS,
+        Some("window") => crate::screen::FACTS,
         Some("call") => open::FACTS,
         Some("trace") => crate::trace::FACTS,
         Some("sound") => crate::sound::FACTS,
