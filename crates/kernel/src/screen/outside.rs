@@ -38,7 +38,7 @@ impl Look {
             colors = colors & 0xf0 | UNDERLINED;
         }
         if self.reversed {
-            colors = colors & 0x88 | (colors >> 4 | colors << 4) & 0x77;
+            colors = colors & 0x88 | colors.rotate_left(4) & 0x77;
         }
         colors ^ u8::from(self.blinking) << 7 ^ u8::from(self.bold) << 3
     }
