@@ -17,6 +17,7 @@ pub mod fragments;
 mod open;
 mod routine;
 mod simple;
+pub mod watch;
 
 pub use console::paste_channel;
 pub use console::{Console, ConsoleCallouts, ConsoleCode, console};
@@ -90,6 +91,7 @@ pub fn templates() -> alloc::vec::Vec<synth::Template> {
         &crate::file::ferry_templates(),
         &crate::tty::templates(),
         &crate::trace::templates(),
+        &watch::templates(),
     ]
     .concat()
 }
