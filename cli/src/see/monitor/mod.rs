@@ -11,6 +11,7 @@ mod desk;
 mod prompt;
 mod reader;
 mod stops;
+mod streams;
 mod system;
 
 use std::ffi::OsString;

@@ -6,7 +6,7 @@ use golden::{Automaton, OnlyTte, bench};
 use kernel::call::{ClosePlan, OpenName, OpenPlan, SimpleCode, cached_close, cached_open, console};
 use kernel::file::{NewNode, Node, Positioned, Time, Volume, Window};
 use kernel::pipe::Pipe;
-use kernel::sound::{Activity, Channel, Format, Maker, Sound, Waiters, synthesize};
+use kernel::sound::{Activity, Channel, Format, Inserts, Maker, Plan, Sound, Waiters, synthesize};
 use kernel::tty::Tty;
 use machine::{Channel as Line, Machine};
 use statemachine::terminal::{COOK, EDIT, VT100};
@@ -55,6 +55,7 @@ fn handlers() -> Vec<(String, String)> {
     let cd_in = silent.with(cd, Some(Format::Stereo));
     let activities = [
         silent,
+        silent.with(ad, Some(Format::StereoIn)),
         cd_in,
         cd_in.with(da, Some(Format::StereoOut)),
         cd_in.with(ad, Some(Format::Linear)),
@@ -65,14 +66,14 @@ fn handlers() -> Vec<(String, String)> {
         let format = [Format::Stereo, Format::Linear, Format::StereoOut][channel as usize];
         sound.switch(channel, Some(format)).expect("memory");
     }
-    let made = |maker, activity, waiters| {
-        let code =
-            synthesize(&sound.words, &clock, &clock.end, activity, waiters, maker, makers).expect("room for code");
-        let name = bench().store.birth(code.entry()).expect("live code").name;
-        listed(name, code.entry())
+    let made = |maker, activity| {
+        let plan = Plan { activity, waiters: Waiters::None, maker, inserts: Inserts::cheapest(activity) };
+        let handler = synthesize(&sound.words, &clock, &clock.end, plan, makers).expect("room for code");
+        let name = bench().store.birth(handler.code.entry()).expect("live code").name;
+        listed(name, handler.code.entry())
     };
-    let synthesized = activities.map(|activity| made(Maker::Synthesized, activity, Waiters::None));
-    synthesized.into_iter().chain([made(Maker::Assembler, silent, Waiters::None)]).collect()
+    let synthesized = activities.map(|activity| made(Maker::Synthesized, activity));
+    synthesized.into_iter().chain([made(Maker::Assembler, silent)]).collect()
 }
 
 /// Name and listing of every routine.
