@@ -7,7 +7,7 @@ use xtask::sources::{files, text};
 const MAY_USE: &[(&str, &str, &[&str])] = &[
     ("abi", "crates/abi", &[]),
     ("bootimage", "crates/bootimage", &[]),
-    ("queue", "crates/queue", &[]),
+    ("queue", "crates/queue", &["means"]),
     ("vdso", "crates/vdso", &[]),
     ("synth", "crates/synth", &[]),
     ("strace", "crates/strace", &["abi"]),
@@ -21,7 +21,7 @@ const MAY_USE: &[(&str, &str, &[&str])] = &[
     ("machine-pc", "crates/machine-pc", &["machine", "machine-x86", "synth", "codestore", "bare"]),
     ("machine-hosted", "crates/machine-hosted", &["machine", "machine-x86", "synth", "codestore", "bare", "callsite"]),
     ("quaject", "crates/quaject", &["machine", "codestore", "synth"]),
-    ("kernel", "crates/kernel", &["abi", "machine", "codestore", "queue", "synth", "quaject", "statemachine"]),
+    ("kernel", "crates/kernel", &["abi", "machine", "codestore", "means", "queue", "synth", "quaject", "statemachine"]),
     (
         "unix",
         "crates/unix",
@@ -42,17 +42,17 @@ const MAY_USE: &[(&str, &str, &[&str])] = &[
     ("synthesis-pc", "bin/pc", &["machine", "machine-pc", "unix", "kernel"]),
     ("synthesis-hosted", "bin/hosted", &["machine", "machine-hosted", "unix", "kernel"]),
     ("synth-cli", "cli", &["abi", "bootimage", "means", "monitor", "statemachine", "synthmem"]),
-    ("synth-tests", "tests/harness", &[]),
+    ("synth-tests", "tests/harness", &["means"]),
     ("ground", "user/ground", &[]),
     ("means", "tests/means", &[]),
     ("synthio", "user/stdio", &["ground", "means", "synth"]),
     ("synthmem", "user/memory", &["ground", "means", "synth"]),
-    ("machine-sim", "crates/machine-sim", &["machine", "synth", "codestore"]),
+    ("machine-sim", "crates/machine-sim", &["machine", "means", "synth", "codestore"]),
     ("simulated", "tests/simulated", &["abi", "bootimage", "kernel", "machine", "machine-sim", "unix"]),
     (
         "golden",
         "tests/golden",
-        &["abi", "codestore", "kernel", "machine", "machine-pc", "quaject", "statemachine", "synth", "unix"],
+        &["abi", "codestore", "kernel", "machine", "machine-pc", "means", "quaject", "statemachine", "synth", "unix"],
     ),
     ("xtask", "xtask", &[]),
 ];
