@@ -104,7 +104,7 @@ impl Terminal {
         let mut is_later = false;
         let put = |piece: &[u8]| {
             if core::mem::replace(&mut is_later, true) && self.window().is_some() {
-                io.scheduler.yield_now();
+                io.scheduler.let_others_run();
                 if (io.interrupted)() {
                     return Err(Errno::EINTR);
                 }
