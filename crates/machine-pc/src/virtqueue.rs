@@ -165,6 +165,13 @@ impl Virtqueue {
 
     /// The next buffer that the device has finished with, and how many bytes it wrote.
     pub fn finished(&self) -> Option<(u16, usize)> {
+        let found = self.look()?;
+        self.words.used.set((self.words.used.get() as u16).wrapping_add(1).into());
+        Some(found)
+    }
+
+    /// The same, and the buffer stays finished.
+    pub fn look(&self) -> Option<(u16, usize)> {
         let used = self.words.used.get() as u16;
         if self.get::<u16>(USED + 2) == used {
             return None;
@@ -172,7 +179,6 @@ impl Virtqueue {
         fence(Ordering::Acquire);
         let at = USED + 4 + (used % SIZE) as u64 * 8;
         let (index, bytes): (u32, u32) = (self.get(at), self.get(at + 4));
-        self.words.used.set(used.wrapping_add(1).into());
         // A device that names a wrong buffer or length is not believed.
         let index = (index as usize).min(self.buffers.len() - 1) as u16;
         Some((index, if self.to_device { 0 } else { (bytes as usize).min(PAGE_BYTES) }))

@@ -53,6 +53,7 @@ pub fn fact(machine: &dyn machine::Machine, routine: &str, hole: &str) -> Option
         Some("file") => crate::file::WINDOW_FACTS,
         Some("outside") => crate::file::FERRY_FACTS,
         Some("tty") => crate::tty::FACTS,
+        Some("raw") => crate::tty::raw::FACTS,
         Some("call") => open::FACTS,
         Some("trace") => crate::trace::FACTS,
         Some("sound") => crate::sound::FACTS,
