@@ -66,6 +66,7 @@ pub struct PcMachine {
     cpu: *mut Cpu,
     console: KernelCell<Option<Console>>,
     random: KernelCell<u64>,
+    polls: bool,
 }
 
 // SAFETY: `cpu` points to leaked memory; its slots are written only by the processor that owns it.
@@ -264,6 +265,18 @@ impl Machine for PcMachine {
     fn bind_receiver(&self, entry: u64) {
         self.with_console((), Console::serve_by_code);
         receive::bind(entry);
+    }
+
+    fn practice_code(&self, none: Target) -> Option<ReceiveCode> {
+        receive::practice_code(none)
+    }
+
+    fn practice(&self, entry: u64, count: u32) {
+        receive::practice(entry, count);
+    }
+
+    fn must_poll(&self) -> bool {
+        self.polls
     }
 
     fn sample_clock(&self) -> Option<SampleClock> {

@@ -162,6 +162,15 @@ pub trait Machine: PhysicalMemory + UserMemory + Threads {
     fn bind_receiver(&self, entry: u64) {
         let _ = entry;
     }
+    /// `receive_code` for a line that no device knows, to measure a handler, if the machine can do so.
+    fn practice_code(&self, none: Target) -> Option<ReceiveCode> {
+        let _ = none;
+        None
+    }
+    /// Raises the device's interrupt `count` times, led to `entry`, each with a byte on that line.
+    fn practice(&self, entry: u64, count: u32) {
+        let _ = (entry, count);
+    }
     /// The code to paste that loads the running thread's tag into rax, in a routine on the kernel stack.
     fn load_tag(&self) -> Option<Template> {
         None
@@ -169,6 +178,10 @@ pub trait Machine: PhysicalMemory + UserMemory + Threads {
     /// Shows all text of programs that the machine has ever rewritten.
     fn rewritten_text(&self, visit: &mut dyn FnMut(Rewritten<'_>)) {
         let _ = visit;
+    }
+    /// Devices do not interrupt: somebody must look at them (S-94).
+    fn must_poll(&self) -> bool {
+        false
     }
     /// Gives back frames that the machine keeps for later use, because memory is out; returns how many.
     fn reclaim(&self) -> usize {

@@ -1,9 +1,9 @@
-//! The thesis's tables of single operations: what is measured for each row, and the paper's figure.
+//! The papers' tables of single operations: what is measured for each row, and the paper's figure.
 
 /// One table.
 #[derive(Clone, Copy, Debug)]
 pub struct Table {
-    /// As the thesis numbers it.
+    /// As the paper numbers it: the thesis, or SOSP'89 where there is no point.
     pub number: &'static str,
     pub title: &'static str,
     /// The unit of the paper's figures, and their machine.
@@ -27,10 +27,12 @@ pub struct Row {
     pub paper_gain: Option<f64>,
     /// C text of one use, to count the bytes that the compiler makes of it.
     pub one_use: Option<&'static str>,
+    /// The kernel does it by itself, on the virtual machine: no other has it.
+    pub in_kernel: bool,
 }
 
 const fn row(title: &'static str, executable: &'static str, operation: &'static str) -> Row {
-    Row { title, executable, operation, paper: None, against: None, paper_gain: None, one_use: None }
+    Row { title, executable, operation, paper: None, against: None, paper_gain: None, one_use: None, in_kernel: false }
 }
 
 impl Row {
@@ -43,6 +45,10 @@ impl Row {
         Row { against: Some(operation), paper_gain, ..self }
     }
 
+    const fn in_kernel(self) -> Row {
+        Row { in_kernel: true, ..self }
+    }
+
     const fn used_as(self, text: &'static str) -> Row {
         Row { one_use: Some(text), ..self }
     }
@@ -50,8 +56,9 @@ impl Row {
 
 const STDIO: &str = "stdio";
 const CALLS: &str = "calls";
+const INTERRUPTS: &str = "interrupts";
 
-/// All tables that can be measured, in the thesis's order.
+/// All tables that can be measured, SOSP'89's behind the thesis's.
 pub const TABLES: &[Table] = &[
     Table {
         number: "3.1",
@@ -107,6 +114,24 @@ pub const TABLES: &[Table] = &[
             row("cached and in-lined", CALLS, "cached_inlined").paper("2.1").against("general", Some(0.60)),
             row("user-level", CALLS, "user_level").against("general", None),
             row("getpid of the C library", CALLS, "libc_getpid").paper("40").against("general", Some(9.5)),
+        ],
+        floor: None,
+    },
+    Table {
+        number: "5",
+        title: "interrupts",
+        // 1 µs is 3 to 5 instructions of a 68020 with no wait states.
+        paper_unit: "microseconds of a 68020 at 16 MHz, and about how many instructions that is",
+        rows: &[
+            row("raw tty interrupt, one byte", INTERRUPTS, "raw_tty").paper("16 (48-80)").in_kernel(),
+            row("raw A/D interrupt, with 3 of the loop", INTERRUPTS, "raw_ad").paper("3 (9-15)").in_kernel(),
+            row("an interrupt without a device, with those", INTERRUPTS, "raise_nothing").in_kernel(),
+            row("set alarm, in the kernel", INTERRUPTS, "set_in_kernel").paper("9 (27-45)").in_kernel(),
+            row("set alarm, a program's call", INTERRUPTS, "set_alarm").paper("9 (27-45)"),
+            row("alarm interrupt, till the program goes on", INTERRUPTS, "alarm_interrupt").paper("7 (21-35)"),
+            row("chain to a procedure", INTERRUPTS, "chain_procedure").paper("4 (12-20)").in_kernel(),
+            row("chain to a procedure, one retry", INTERRUPTS, "chain_retry").paper("7 (21-35)").in_kernel(),
+            row("chain (signal) a thread, till it is ready", INTERRUPTS, "chain_thread").paper("9 (27-45)").in_kernel(),
         ],
         floor: None,
     },

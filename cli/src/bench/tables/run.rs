@@ -77,10 +77,11 @@ impl Bench {
     pub fn measure(&self, table: &Table) -> Vec<Measured> {
         let mut measured: Vec<Measured> = table.rows.iter().map(|row| self.counted(row)).collect();
         for side in [Side::Linux, Side::Hosted] {
-            let plans: Vec<_> = table.rows.iter().map(|row| self.plan(row, side)).collect();
+            let plan = |row: &Row| if row.in_kernel { Ok([1, 2]) } else { self.plan(row, side) };
+            let plans: Vec<_> = table.rows.iter().map(plan).collect();
             let mut samples = vec![Vec::new(); table.rows.len()];
             for _ in 0..self.rounds {
-                for (at, row) in table.rows.iter().enumerate() {
+                for (at, row) in table.rows.iter().enumerate().filter(|(_, row)| !row.in_kernel) {
                     let sample = plans[at].clone().and_then(|iterations| self.nanos(row, side, iterations));
                     match sample {
                         Ok(nanos) => samples[at].push(nanos),
@@ -193,7 +194,7 @@ mod tests {
     use super::super::catalog::TABLES;
     use super::*;
 
-    /// Guards the C sources: each operation, tiny, on the host's own kernel.
+    /// Guards the C sources: each operation that other kernels have, tiny, on the host's own.
     #[test]
     fn every_operation_runs_on_the_host() {
         let tables: Vec<&Table> = TABLES.iter().collect();
@@ -201,7 +202,7 @@ mod tests {
             Err(BenchError::MissingCommand { .. }) => return,
             bench => bench.unwrap(),
         };
-        for row in tables.iter().flat_map(|table| table.rows) {
+        for row in tables.iter().flat_map(|table| table.rows).filter(|row| !row.in_kernel) {
             let outcome = bench.run(row, Side::Linux, 20_000);
             assert!(outcome.ticks().is_ok(), "{}: {outcome:?}", row.operation);
         }

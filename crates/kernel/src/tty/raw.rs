@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 use codestore::{Code, Maker, PublishError};
-use machine::{Machine, SampleClock};
+use machine::{Machine, Nanos, ReceiveCode, SampleClock};
 use synth::{Abs32, Draft, Fact, Imm32, Label, Target, Template, template};
 
 use super::ring::NoMemory;
@@ -188,7 +188,7 @@ impl RawTty {
 
     fn publish(
         &self,
-        device: &machine::ReceiveCode,
+        device: &ReceiveCode,
         clock: &SampleClock,
         makers: Makers,
     ) -> Result<Code<RawHandler>, PublishError> {
@@ -219,6 +219,26 @@ impl RawTty {
 /// Has the device's interrupt go to `handler`.
 pub fn bind(machine: &dyn Machine, handler: &Code<RawHandler>) {
     machine.bind_receiver(handler.entry());
+}
+
+/// How long `count` interrupts of a key take, at most [`RAW_BYTES`], on a line of their own without a device: each finds a byte,
+/// and puts it into a ring. `None`: the machine cannot do so.
+pub fn measure(makers: Makers, count: u32) -> Option<Nanos> {
+    let Makers { machine, store } = makers;
+    let (raw, clock) = (RawTty::new().ok()?, machine.sample_clock()?);
+    let device = machine.practice_code(Target::Label(NOTHING))?;
+    let handler = raw.publish(&device, &clock, makers).ok()?;
+    let mut draft = Draft::new();
+    clock.end.append_to(&mut draft);
+    let null = store.publish::<RawHandler>("raw.null", Maker::new("proc"), draft).ok()?;
+    // The slot's jump and the null handler's two instructions are part of an interrupt.
+    const ENTRY_AND_END: u64 = 3;
+    let [took, without] = [&handler, &null].map(|handler| {
+        let before = machine.now();
+        machine.practice(handler.entry(), count);
+        machine.now().saturating_sub(before)
+    });
+    (raw.len() == count as usize).then(|| Nanos(took.saturating_sub(without).0 + ENTRY_AND_END * u64::from(count)))
 }
 
 /// What the handler's holes stand for.

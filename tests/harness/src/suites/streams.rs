@@ -186,6 +186,12 @@ const CHECKS: &[(&str, Check)] = &[
         same("stdout of the second run", &first.stdout, &second.stdout)?;
         same("list of calls of the second run", &first.stderr, &second.stderr)
     }),
+    ("a_machine_whose_devices_do_not_interrupt_is_polled", |options| {
+        // More than all buffers hold, in both directions: each side waits for the server's thread.
+        let data: Vec<u8> = (0..300_000u32).map(|at| (at % 251) as u8).collect();
+        let outcome = run(options, &["--kernel-arguments", "poll", "/bin/busybox", "cat"], &data)?;
+        same("stdout", &data, &outcome.stdout)
+    }),
     ("a_kernel_panic_leaves_its_epitaph", |options| {
         let outcome = run(options, &["--kernel-arguments", "panic", "/bin/busybox", "true"], b"")?;
         let text = String::from_utf8_lossy(&outcome.stderr).into_owned();
