@@ -312,7 +312,9 @@ impl Sound {
     pub fn signal_chained(&self, scheduler: &Scheduler) -> bool {
         let signalled = self.words.channels.iter().zip(&self.waiting).filter(|(channel, _)| channel.take_signal());
         let has_woken = signalled.map(|(_, queue)| scheduler.wake(queue)).count() > 0;
-        self.choose_handler();
+        if has_woken {
+            self.choose_handler();
+        }
         has_woken
     }
 

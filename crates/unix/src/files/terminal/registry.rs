@@ -110,7 +110,8 @@ impl Terminals {
 
     /// Whether the handler of the console's device has chained a signal.
     pub fn take_signal(&self) -> bool {
-        let console = self.console();
+        let list = self.list.borrow();
+        let console = list.first().and_then(Option::as_ref);
         console.is_some_and(|console| matches!(&console.line, Line::Console(line) if line.take_signal()))
     }
 
