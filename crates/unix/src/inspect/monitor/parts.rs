@@ -304,8 +304,10 @@ impl Parts {
             let taken = !peer.is_callout && !self.callers(peer).is_empty();
             return End::active(if taken { Number::Multiple } else { Number::Single });
         }
-        // A switch has addresses only, no place for instructions.
-        let can = kind.callentries[side.place].pastes && peer.is_callout && self.all[peer.part].kind != blocks::SWITCH;
+        // A switch has addresses only, and who tells has a slot: no place for instructions.
+        let has_place =
+            |kind: &Kind| kind.callouts[peer.place].1 != Flow::Tells && kind.name != KINDS[blocks::SWITCH].name;
+        let can = kind.callentries[side.place].pastes && peer.is_callout && has_place(self.all[peer.part].kind());
         let number = if kind.shared { Number::Multiple } else { Number::Single };
         End::passive(number, if can { Offer::Fragment } else { Offer::Entry })
     }
