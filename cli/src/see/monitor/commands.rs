@@ -37,8 +37,8 @@ pub const COMMANDS: &[Command] = &[
     command("threads", "", "the threads of programs", threads),
     command("x", "[thread.T:]ADDRESS [COUNT]", "words of the kernel's memory, or of a program's", memory),
     command(SET, "PLACE = EXPRESSION", "with --write: gauge.1, thread.1.rax, thread.1:(u32)counter", write::set),
-    command("code", "NAME|ADDRESS", "disassembles a routine, with its birth certificate", disassemble),
-    command("why", "NAME|ADDRESS", "the same, with what was folded in and until when it holds", why),
+    command("code", "NAME|ADDRESS|fd:N", "disassembles a routine, with its birth certificate", disassemble),
+    command("why", "NAME|ADDRESS|fd:N", "the same, with what was folded in and until when it holds", why),
     command("new", "KIND [WORDS]", "makes a quaject: gauge queue switch pump monitor clock probe", new),
     command("connect", "PRODUCER CONSUMER", "connects two ends, also thread.T.fd.N; the interfacer says how", connect),
     command("remove", "QUAJECT", "takes it away, and what leads to it", remove),
@@ -206,7 +206,7 @@ fn memory(client: &mut Client, rest: &str) -> Done {
 }
 
 fn code_at(client: &mut Client, text: &str, why: bool) -> Done {
-    let address = evaluate(client, text)?;
+    let address = streams::routine(client, text)?;
     let options =
         code::CodeOptions { what: vec![format!("{address:#x}")], pid: 1, why, by: None, which: Which { of: None } };
     code::code(client, &options)?;

@@ -55,7 +55,7 @@ fn shown(client: &mut Client, name: &str) -> Done {
 }
 
 /// The routine that a name stands for: `pipe.read@1`, `fd:0`, `thread.1.fd.0` with `.read`, `.write` or `.lseek`.
-fn routine(client: &mut Client, name: &str) -> Done<u64> {
+pub fn routine(client: &mut Client, name: &str) -> Done<u64> {
     let (number, descriptor, way) = match name.strip_prefix("fd:") {
         Some(rest) => {
             let (descriptor, way) = rest.split_once('.').unwrap_or((rest, ""));

@@ -40,13 +40,13 @@ impl Random {
 fn request(random: &mut Random) -> Vec<u8> {
     let mut bytes = vec![0; 4];
     let opcode = if random.below(8) == 0 { random.next() as u16 } else { random.below(16) as u16 };
-    let is_monitor = random.below(6) == 0;
+    let is_monitor = random.below(4) == 0;
     bytes.extend(if is_monitor { 64u16 } else { opcode }.to_le_bytes());
     bytes.extend(if random.below(16) == 0 { 1u16 } else { 0 }.to_le_bytes());
     let cursor = if random.below(2) == 0 { 0 } else { random.number() };
     bytes.extend(cursor.to_le_bytes());
     if is_monitor {
-        bytes.push(random.below(18) as u8);
+        bytes.push(random.below(28) as u8);
     }
     for _ in 0..random.below(6) {
         match random.below(3) {
