@@ -83,8 +83,16 @@ pub fn routine(client: &mut Client, name: &str) -> Done<u64> {
 
 /// Puts a watch around a routine; its name.
 fn put_watch(client: &mut Client, name: &str, callback: &str) -> Done {
-    let entry = routine(client, name)?;
-    match ask(client, op::WATCH, &[&entry.to_le_bytes(), callback.as_bytes()]) {
+    let mut answer = Ok(None);
+    // The program may close the file between the two questions, and open another.
+    for _ in 0..3 {
+        let entry = routine(client, name)?;
+        answer = ask(client, op::WATCH, &[&entry.to_le_bytes(), callback.as_bytes()]);
+        if !matches!(answer, Ok(None)) {
+            break;
+        }
+    }
+    match answer {
         Ok(Some(answer)) => Ok(format!("watch.{}", number(Some(answer))?)),
         Ok(None) if callback.is_empty() => {
             Err(Wrong::new(format!("no descriptor leads to {name}; routines of streams can be watched")))

@@ -24,7 +24,7 @@ struct Scene<'a> {
 
 type Check = fn(&Scene<'_>) -> Result<(), String>;
 
-const CHECKS: [(&str, Check); 14] = [
+const CHECKS: [(&str, Check); 15] = [
     ("expressions_have_values", expressions),
     ("wrong_characters_are_pointed_at", wrong),
     ("bad_addresses_end_the_expression", bad_addresses),
@@ -35,6 +35,7 @@ const CHECKS: [(&str, Check); 14] = [
     ("streams_of_programs_are_connected", streams::connected),
     ("a_monitor_orders_two_streams_at_one_queue", streams::ordered),
     ("live_routines_are_watched", streams::watched),
+    ("files_are_closed_under_a_watch", streams::closed),
     ("callbacks_are_bound_while_the_kernel_runs", streams::bound),
     ("symbols_are_addresses", streams::symbols),
     ("only_who_may_sets_words", streams::set),
