@@ -15,7 +15,8 @@ pub fn connected(scene: &Scene<'_>) -> Result<(), String> {
     let lines = "thread.1.fd.5.get(), thread.1.fd.5.get()\nnew gauge\nconnect thread.1.fd.10 gauge.2.add\nsleep 0.2\n\
                  gauge.2.read()\nlist stream.3\nnew switch\nset switch.5 = 1\nconnect switch.5.0 thread.1.fd.8\n\
                  connect switch.5.1 gauge.2.add\nconnect thread.1.fd.5 switch.5.send\nsleep 0.2\ngauge.2.read()\n\
-                 thread.1.fd.6.put('!')\nsleep 0.3\ngauge.2.read()\nset switch.5 = 0\nthread.1.fd.6.put('0'), thread.1.fd.6.put('k')\nsleep 0.3\n\
+                 thread.1.fd.6.put('!')\nsleep 0.3\ngauge.2.read()\n\
+                 set switch.5 = 0\nthread.1.fd.6.put('0'), thread.1.fd.6.put('k')\nsleep 0.3\n\
                  jobs\nlist pump\nremove pump.4\nremove stream.1\nlist stream.1\n";
     let text = flow(scene, &["--write"], lines)?;
     expect(
@@ -57,8 +58,8 @@ pub fn bound(scene: &Scene<'_>) -> Result<(), String> {
                  $then = gauge.1.read()\nsleep 0.2\ngauge.1.read() == $then\nremove watch.2\n\
                  new queue 2\nbind queue.3.full gauge.1.add\n$then = gauge.1.read()\n\
                  queue.3.put(1), queue.3.put(2), queue.3.put(40), queue.3.put(2)\ngauge.1.read() - $then\n\
-                 new gauge\nnew pump\nbind pump.5.done gauge.4.add\nconnect queue.3.get pump.5.in\nconnect pump.5.out gauge.1.add\n\
-                 pump.5.turn(9)\ngauge.4.read()\nremove gauge.4\nqueue.3.put(3), pump.5.turn(9)\n";
+                 new gauge\nnew pump\nbind pump.5.done gauge.4.add\nconnect queue.3.get pump.5.in\n\
+                 connect pump.5.out gauge.1.add\npump.5.turn(9)\ngauge.4.read()\nremove gauge.4\nqueue.3.put(3), pump.5.turn(9)\n";
     let text = flow(scene, &[], lines)?;
     expect(&text, &["told -> gauge.1.add (call)  of pipe.read", "-1  0xffffffffffffffff\n42  0x2a\n", "\n2\n2\n1\n"])?;
     let held = text.matches("\n1\n").count();

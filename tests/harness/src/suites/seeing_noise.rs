@@ -29,8 +29,9 @@ impl Random {
     fn number(&mut self) -> u64 {
         match self.below(5) {
             0 | 1 => self.below(12),
-            2 => 0xFFFF_FFFF_C000_0000 + self.below(1 << 14),
-            3 => 0x6400_0000 + self.below(1 << 14),
+            // Routines begin at whole units.
+            2 => 0xFFFF_FFFF_C000_0000 + self.below(1 << 8) * 64 + self.below(2) * self.below(64),
+            3 => 0x6400_0000 + self.below(1 << 8) * 64 + self.below(2) * self.below(64),
             _ => self.next(),
         }
     }
