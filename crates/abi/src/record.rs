@@ -143,7 +143,10 @@ macro_rules! numbers {
             pub const $name: $kind = $value;
         )*
         $(#[$attribute])*
-        pub const $table: &[(&str, u64)] = &[ $( (stringify!($name), $name as u64) ),* ];
+        pub const $table: &$crate::Names = &$crate::Names {
+            names: concat!( $( stringify!($name), " " ),* ),
+            values: &[ $( $name as u64 ),* ],
+        };
     };
 }
 pub(crate) use numbers;

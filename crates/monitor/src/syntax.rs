@@ -19,6 +19,10 @@ pub enum Width {
     Word,
 }
 
+impl Width {
+    pub const ALL: [Width; 7] = [Width::U8, Width::I8, Width::U16, Width::I16, Width::U32, Width::I32, Width::Word];
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unary {
     Negate,
@@ -47,6 +51,30 @@ pub enum Binary {
     GreaterEqual,
     And,
     Or,
+}
+
+impl Binary {
+    /// `And` and `Or` last: no single operation does them.
+    pub const ALL: [Binary; 18] = [
+        Binary::Add,
+        Binary::Subtract,
+        Binary::Multiply,
+        Binary::Divide,
+        Binary::Remainder,
+        Binary::BitAnd,
+        Binary::BitOr,
+        Binary::BitXor,
+        Binary::ShiftLeft,
+        Binary::ShiftRight,
+        Binary::Equal,
+        Binary::NotEqual,
+        Binary::Less,
+        Binary::LessEqual,
+        Binary::Greater,
+        Binary::GreaterEqual,
+        Binary::And,
+        Binary::Or,
+    ];
 }
 
 /// What can be assigned to.

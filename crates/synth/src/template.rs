@@ -93,7 +93,8 @@ impl Template {
 /// Declares a template: its documentation, the struct with a typed field per hole, and its code.
 ///
 /// In the code a hole is written `{name}`; a jump to a hole is `.byte 0xe9` (or `0xe8`, or
-/// `0x0f, 0x8c`) followed by `.long {name}`. Constants such as field offsets follow after `where`.
+/// `0x0f, 0x8c`) followed by `.long {name}`. A line may be a `concat!`. Constants such as field offsets
+/// follow after `where`.
 ///
 /// ```ignore
 /// template! {
@@ -109,7 +110,7 @@ macro_rules! template {
         $(#[$meta:meta])*
         pub struct $name:ident { $($hole:ident : $kind:ident),* $(,)? }
         $(where { $($constant:ident = $value:expr),* $(,)? })?
-        $($line:literal),+ $(,)?
+        $($line:expr),+ $(,)?
     ) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug)]

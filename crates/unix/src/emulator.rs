@@ -17,12 +17,12 @@ use kernel::space::{Access, FramePool, Page};
 use kernel::thread::Thread;
 use kernel::trace::kind;
 use machine::{CALLS_MAX, Channel, Exception, KernelCell, Machine, Nanos, Registers, TteId, Upcalls, VirtAddr};
+use strace::Summary;
 
 use crate::call::Call;
 use crate::calls::{self, FutexTable, LockWaits, SocketNames};
 use crate::files::{Channels, Terminals};
 use crate::inspect::{ControlPort, Desk, MonitorHooks, Tracing};
-use crate::strace::Summary;
 use crate::task::{Process, Task, TaskTable};
 
 /// What the user asked for on the command line.

@@ -23,7 +23,8 @@ use kernel::pipe::{Body, Pipe, PipeCallouts};
 use machine::Channel;
 use quaject::{Made, Quaject, create};
 use statemachine::terminal::{COOK, VT100};
-use statemachine::{Graph, Outside, generate, product};
+use statemachine::{Block, Graph, Memory, Outside, generate, product};
+use synth::Draft;
 
 const ROUNDS: usize = 501;
 
@@ -146,7 +147,7 @@ fn cached() -> Costs {
 struct Nothing;
 
 impl Outside for Nothing {
-    fn call(&mut self, _: u16, _: &mut [u32], _: &mut [Vec<u8>]) {}
+    fn call(&mut self, _: u16, _: Memory<'_>) {}
 }
 
 /// A window quaject of the thesis's table 7.5.
@@ -158,7 +159,10 @@ fn machine(name: &'static str, graph: impl Fn() -> Graph) -> Costs {
     let mut bytes = 0;
     for _ in 0..ROUNDS / 20 {
         let graph = timed(&mut factor, &graph);
-        bytes = timed(&mut made, || generate(&graph, 0x1000)).draft.len();
+        let block = Block::new(&graph).places();
+        let mut draft = Draft::new();
+        timed(&mut made, || generate(&graph, &block, &mut draft));
+        bytes = draft.len();
         let mut code = timed(&mut whole, || Automaton::new(name, &graph));
         code.is_alone = true;
         for times in [&mut first, &mut later] {

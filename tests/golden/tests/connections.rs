@@ -16,7 +16,7 @@ use kernel::tty::{Patience, ReadOutcome, Tty};
 use machine::{Channel, Machine};
 use quaject::{End, Number, Offer};
 use statemachine::terminal::{COOK, EDIT, VT100};
-use statemachine::{Graph, Outside, Runner};
+use statemachine::{Graph, Memory, Outside, Runner};
 
 /// The bench is for one thread at a time.
 fn alone() -> MutexGuard<'static, ()> {
@@ -150,7 +150,7 @@ fn two_passive_streams_get_a_pump() {
 struct Nothing;
 
 impl Outside for Nothing {
-    fn call(&mut self, _: u16, _: &mut [u32], _: &mut [Vec<u8>]) {}
+    fn call(&mut self, _: u16, _: Memory<'_>) {}
 }
 
 /// Everything that `machine` emits for `input`.

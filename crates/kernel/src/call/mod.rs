@@ -54,6 +54,7 @@ pub fn fact(machine: &dyn machine::Machine, routine: &str, hole: &str) -> Option
         Some("file") => crate::file::WINDOW_FACTS,
         Some("outside") => crate::file::FERRY_FACTS,
         Some("tty") => crate::tty::FACTS,
+        Some("window") => crate::screen::FACTS,
         Some("call") => open::FACTS,
         Some("trace") => crate::trace::FACTS,
         Some("sound") => crate::sound::FACTS,
@@ -64,7 +65,7 @@ pub fn fact(machine: &dyn machine::Machine, routine: &str, hole: &str) -> Option
 }
 
 /// All quajects that the kernel declares.
-pub fn classes() -> [&'static quaject::Class; 7] {
+pub fn classes() -> [&'static quaject::Class; 8] {
     use quaject::Quaject;
     [
         Null::class(),
@@ -72,6 +73,7 @@ pub fn classes() -> [&'static quaject::Class; 7] {
         Console::class(),
         crate::pipe::Body::class(),
         crate::file::Window::class(),
+        crate::file::Positioned::class(),
         crate::file::Ferry::class(),
         crate::tty::Line::class(),
     ]
@@ -85,6 +87,7 @@ pub fn templates() -> alloc::vec::Vec<synth::Template> {
         own.as_slice(),
         &crate::pipe::templates(),
         &crate::file::window_templates(),
+        &crate::file::positioned_templates(),
         &crate::file::ferry_templates(),
         &crate::tty::templates(),
         &crate::trace::templates(),

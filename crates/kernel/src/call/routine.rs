@@ -18,6 +18,9 @@ const SLOW_FILTER: Label = Label(4);
 /// The part for any number of bytes.
 const MANY: Label = Label(3);
 
+/// A part that others of the routine call.
+const INNER: Label = Label(5);
+
 template! {
     /// Ends in the Rust twin. In: registers as at entry, rax lost. Cost: 2 instructions.
     pub struct GoSlow { number: Imm32, slow: Target }
@@ -122,6 +125,11 @@ impl Routine {
         Target::Label(MANY)
     }
 
+    /// The part that the others call.
+    pub fn inner(&self) -> Target {
+        Target::Label(INNER)
+    }
+
     pub fn user_limit(&self) -> Abs32 {
         Abs32(self.makers.machine.user_limit_word())
     }
@@ -168,6 +176,11 @@ impl Routine {
             None => self.paste(self.makers.machine.leave()),
             Some(watch) => self.paste(watch::GoThrough { to: Target::Address(watch.leave) }),
         }
+    }
+
+    /// The part that the others call begins here.
+    pub fn begin_inner(&mut self) {
+        self.draft.place(INNER);
     }
 
     /// The part for any number of bytes begins here.

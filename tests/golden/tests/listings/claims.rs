@@ -22,6 +22,7 @@ const SOURCES: &[&str] = &[
     "machine-pc/src/transmit.rs",
     "kernel/src/pipe/template.rs",
     "kernel/src/file/window.rs",
+    "kernel/src/file/positioned.rs",
     "kernel/src/file/foreign/ferry.rs",
     "machine-pc/src/call.rs",
     "machine-pc/src/thread_code.rs",
@@ -32,19 +33,26 @@ const SOURCES: &[&str] = &[
 
 /// The doc comment of a template, from the source.
 pub fn doc_comment(template: &Template) -> Vec<String> {
-    let declaration = format!("pub struct {} {{", template.shape.name);
+    let name = template.shape.name;
+    let declaration = format!("pub struct {name} {{");
+    // A macro that makes `FillFirst` and `FillSecond` declares `$Fill`.
+    let by_macro = |line: &str| {
+        let parameter = line.strip_prefix("pub struct $").and_then(|rest| rest.split(' ').next());
+        parameter.is_some_and(|parameter| name.starts_with(parameter))
+    };
     for source in SOURCES {
         let path = root().join("crates").join(source);
         let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         let lines: Vec<&str> = text.lines().map(str::trim).collect();
-        let found =
-            (1..lines.len()).find(|at| lines[*at].starts_with(&declaration) && lines[at - 1].starts_with("///"));
+        let found = (1..lines.len()).find(|at| {
+            (lines[*at].starts_with(&declaration) || by_macro(lines[*at])) && lines[at - 1].starts_with("///")
+        });
         if let Some(at) = found {
             let first = lines[..at].iter().rposition(|line| !line.starts_with("///")).map_or(0, |before| before + 1);
             return lines[first..at].iter().map(|line| line.trim_start_matches('/').trim().to_string()).collect();
         }
     }
-    panic!("the source of template {} is in none of the files that this test reads", template.shape.name);
+    panic!("the source of template {name} is in none of the files that this test reads");
 }
 
 /// The numbers after `Cost:`.

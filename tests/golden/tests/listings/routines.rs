@@ -2,9 +2,9 @@
 
 use golden::{Automaton, OnlyTte, bench};
 use kernel::call::{ClosePlan, OpenPlan, SimpleCode, cached_close, cached_open, console};
-use kernel::file::{NewNode, Node, Time, Volume, Window};
+use kernel::file::{NewNode, Node, Positioned, Time, Volume, Window};
 use kernel::pipe::Pipe;
-use kernel::sound::{Activity, Channel, Format, Maker, Sound, Waiters, synthesize};
+use kernel::sound::{Activity, Channel, Format, Inserts, Maker, Plan, Sound, Waiters, synthesize};
 use kernel::tty::Tty;
 use machine::{Channel as Line, Machine};
 use statemachine::terminal::{COOK, EDIT, VT100};
@@ -56,6 +56,7 @@ fn handlers() -> Vec<(String, String)> {
     let cd_in = silent.with(cd, Some(Format::Stereo));
     let activities = [
         silent,
+        silent.with(ad, Some(Format::StereoIn)),
         cd_in,
         cd_in.with(da, Some(Format::StereoOut)),
         cd_in.with(ad, Some(Format::Linear)),
@@ -66,14 +67,14 @@ fn handlers() -> Vec<(String, String)> {
         let format = [Format::Stereo, Format::Linear, Format::StereoOut][channel as usize];
         sound.switch(channel, Some(format)).expect("memory");
     }
-    let made = |maker, activity, waiters| {
-        let code =
-            synthesize(&sound.words, &clock, &clock.end, activity, waiters, maker, makers).expect("room for code");
-        let name = bench().store.birth(code.entry()).expect("live code").name;
-        listed(name, code.entry())
+    let made = |maker, activity| {
+        let plan = Plan { activity, waiters: Waiters::None, maker, inserts: Inserts::cheapest(activity) };
+        let handler = synthesize(&sound.words, &clock, &clock.end, plan, makers).expect("room for code");
+        let name = bench().store.birth(handler.code.entry()).expect("live code").name;
+        listed(name, handler.code.entry())
     };
-    let synthesized = activities.map(|activity| made(Maker::Synthesized, activity, Waiters::None));
-    synthesized.into_iter().chain([made(Maker::Assembler, silent, Waiters::None)]).collect()
+    let synthesized = activities.map(|activity| made(Maker::Synthesized, activity));
+    synthesized.into_iter().chain([made(Maker::Assembler, silent)]).collect()
 }
 
 /// Name and listing of every routine.
@@ -87,6 +88,8 @@ pub fn all() -> Vec<(String, String)> {
     let node = Node::nameless(&volume, new).expect("room for a node");
     let window = Window::open(node.content().expect("a regular file"), Some(makers));
     let file = window.callentries().expect("room for code");
+    let positioned = Positioned::open(node.content().expect("a regular file"), makers);
+    let places = positioned.callentries().expect("room for code");
     let SimpleCode { null, zero } = SimpleCode::make(makers);
     let open_null = cached_open(makers, &open_plan(b"/dev/null", 0), &OnlyTte).expect("room");
     let open_tty = cached_open(makers, &open_plan(b"/dev/tty", 2), &OnlyTte).expect("room");
@@ -99,6 +102,8 @@ pub fn all() -> Vec<(String, String)> {
         listed("pipe.write", pipe.write.expect("room").entry()),
         listed("file.read", file.read.expect("room").entry()),
         listed("file.write", file.write.expect("room").entry()),
+        listed("file.pread", places.read.expect("room").entry()),
+        listed("file.pwrite", places.write.expect("room").entry()),
         listed("file.seek", file.seek.expect("room").entry()),
         listed("null.read", null.read.expect("room").entry()),
         listed("null.write", null.write.expect("room").entry()),

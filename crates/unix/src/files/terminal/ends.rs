@@ -54,7 +54,7 @@ impl Stream for TtyStream {
     }
 
     fn write(&self, io: &Io<'_>, from: UserRange) -> Result<usize, Errno> {
-        write_pieces(io, from, |piece| self.write_kernel(io, piece))
+        self.terminal.write_window(io, from, |piece| self.write_kernel(io, piece))
     }
 
     fn read_kernel(&self, io: &Io<'_>, into: &mut [u8]) -> Result<usize, Errno> {
@@ -87,6 +87,9 @@ impl Stream for TtyStream {
         let terminal = &*self.terminal;
         if terminal.stops_background_writers() {
             terminal.permit_change(&terminal.unix.current())?;
+        }
+        if terminal.put_through(from) {
+            return Ok(from.len());
         }
         let mut done = 0;
         while done < from.len() {
