@@ -15,6 +15,7 @@ const SOURCES: &[&str] = &[
     "kernel/src/call/open.rs",
     "kernel/src/symtab/code.rs",
     "kernel/src/call/console.rs",
+    "kernel/src/call/watch.rs",
     "kernel/src/trace/template.rs",
     "kernel/src/tty/template.rs",
     "kernel/src/tty/raw.rs",

@@ -15,6 +15,7 @@ mod pipes;
 mod race;
 mod sounds;
 mod switch;
+mod watched;
 
 use golden::Random;
 use race::Race;
