@@ -21,9 +21,11 @@
 mod bytes;
 mod control;
 mod echo;
+mod editor;
 mod erase;
 mod input;
 mod job;
+mod keys;
 mod output;
 mod read;
 mod receive;
@@ -40,8 +42,10 @@ mod tests;
 use core::cell::Cell;
 
 use echo::EchoQueue;
+use editor::LineEditor;
 
 pub use control::{Flow, Queue};
+pub use editor::EDITOR_WORTH_BYTES;
 pub use input::{CookTtyIn, INPUT_BYTES};
 pub use job::{Access, Caller, JobControl, JobError, ProcessNumber};
 pub(crate) use output::OutputWords;
@@ -92,6 +96,7 @@ pub struct Tty {
     input: CookTtyIn,
     echo: EchoQueue,
     output: CookTtyOut,
+    editor: LineEditor,
     /// Who the tty belongs to.
     job: JobControl,
     /// The device had to keep bytes.
@@ -114,6 +119,7 @@ impl Tty {
             input: CookTtyIn::new(&termios)?,
             echo: EchoQueue::new()?,
             output: CookTtyOut::new(output_bytes.max(16))?,
+            editor: LineEditor::default(),
             job: JobControl::default(),
             refused_input: false,
             searched_bytes: 0,
@@ -201,6 +207,11 @@ impl Tty {
         }
         self.settle();
         taken
+    }
+
+    /// Bytes of echo that were forgotten because the device did not take them.
+    pub fn forgotten_echo(&self) -> u64 {
+        self.echo.forgotten
     }
 
     /// Whether the device should offer again what `device_input` left with it. True once.

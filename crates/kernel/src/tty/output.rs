@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 use core::cell::Cell;
 
 use super::bytes::{is_control, upper};
+use super::editor::OVERHANG_BYTES;
 use super::ring::{ByteRing, NoMemory};
 use super::termios::{Termios, iflag, oflag};
 
@@ -39,7 +40,7 @@ pub enum Gate {
 const NO_CONTINUATION: u32 = u32::MAX;
 
 /// The flags that decide what becomes of a byte, and those of them for which there is code.
-const CONVERSIONS: u32 = oflag::ONLCR | oflag::OLCUC | oflag::OCRNL | oflag::ONOCR | oflag::TABDLY;
+pub(super) const CONVERSIONS: u32 = oflag::ONLCR | oflag::OLCUC | oflag::OCRNL | oflag::ONOCR | oflag::TABDLY;
 
 /// The output filter: it converts line ends and tabs, knows the column of the cursor, and stops on ^S.
 ///
@@ -57,7 +58,7 @@ pub struct CookTtyOut {
 
 impl CookTtyOut {
     pub(super) fn new(capacity: usize) -> Result<CookTtyOut, NoMemory> {
-        let ring = ByteRing::new(capacity)?;
+        let ring = ByteRing::with_overhang(capacity, OVERHANG_BYTES)?;
         Ok(CookTtyOut { ring, urgent: None, words: Box::default(), stopped: false, held: false })
     }
 
@@ -225,6 +226,19 @@ impl CookTtyOut {
             }
         }
         self.put_plain(byte)
+    }
+
+    /// Where code may store echo, and the address at which it must stop before a byte: then there is room for what that
+    /// byte may become. `None` without such room.
+    pub(super) fn echo_room(&self) -> Option<(u64, u64)> {
+        let free = self.room().checked_sub(OVERHANG_BYTES).filter(|free| *free > 0)?;
+        let (to, end) = self.ring.open_end();
+        Some((to, end.min(to + free as u64)))
+    }
+
+    /// Code has stored so many bytes there.
+    pub(super) fn echoed(&mut self, bytes: usize) {
+        self.ring.filled(bytes);
     }
 
     /// The cursor moved right by `columns` by bytes put verbatim.

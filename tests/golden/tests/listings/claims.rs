@@ -16,6 +16,7 @@ const SOURCES: &[&str] = &[
     "kernel/src/call/console.rs",
     "kernel/src/trace/template.rs",
     "kernel/src/tty/template.rs",
+    "kernel/src/automaton.rs",
     "kernel/src/sound/template.rs",
     "machine-pc/src/sample_clock.rs",
     "machine-pc/src/transmit.rs",

@@ -6,6 +6,7 @@ use kernel::file::{NewNode, Node, Positioned, Time, Volume, Window};
 use kernel::pipe::Pipe;
 use kernel::sound::{Activity, Channel, Format, Maker, Sound, Waiters, synthesize};
 use kernel::tty::Tty;
+use kernel::tty::termios::lflag;
 use machine::{Channel as Line, Machine};
 use statemachine::terminal::{COOK, EDIT, VT100};
 use statemachine::{Graph, product};
@@ -94,7 +95,16 @@ pub fn all() -> Vec<(String, String)> {
     let open_tty = cached_open(makers, &open_plan(b"/dev/tty", 2), &OnlyTte).expect("room");
     let close = cached_close(makers, &PLAN, slow).expect("room");
     let console = console(Line::StandardOutput, makers);
-    let terminal = Box::new(Tty::new(4096).expect("memory"));
+    let mut terminal = Box::new(Tty::new(4096).expect("memory"));
+    terminal.edit_in_code(makers, 1);
+    let _ = terminal.device_input(b"x");
+    let edit = terminal.editor().expect("room for code");
+    let mut unseen = Box::new(Tty::new(4096).expect("memory"));
+    let mut settings = *unseen.termios();
+    settings.c_lflag &= !lflag::ECHO;
+    let _ = unseen.set_termios(settings);
+    unseen.edit_in_code(makers, 1);
+    let _ = unseen.device_input(b"x");
     let tty = terminal.synthesize(Some(Line::Terminal), makers);
     let mut listings = vec![
         listed("pipe.read", pipe.read.expect("room").entry()),
@@ -110,6 +120,8 @@ pub fn all() -> Vec<(String, String)> {
         listed("console.write", console.write.expect("room").entry()),
         listed("tty.read", tty.read.expect("room").entry()),
         listed("tty.write", tty.write.expect("room").entry()),
+        listed("tty.edit", edit),
+        listed("tty.edit_unseen", unseen.editor().expect("room for code")),
         listed("call.open.null", open_null.entry()),
         listed("call.open.tty", open_tty.entry()),
         listed("call.close", close.entry()),
