@@ -263,6 +263,10 @@ impl Machine for PcMachine {
         sample_clock::bind(entry);
     }
 
+    fn between_samples(&self, act: &mut dyn FnMut()) {
+        nesting::between_interrupts(act);
+    }
+
     fn run_sample_clock(&self, hertz: u32) -> u64 {
         sample_clock::run(hertz)
     }

@@ -53,6 +53,18 @@ pub fn resume(was_open: bool) {
     }
 }
 
+/// Does `act` with interrupts off, even if they nest now.
+pub fn between_interrupts(act: &mut dyn FnMut()) {
+    let was_open = IS_OPEN.load(Ordering::Relaxed);
+    // SAFETY: interrupts are only delayed.
+    unsafe { asm!("cli", options(nostack)) };
+    act();
+    if was_open {
+        // SAFETY: as they were; the priority has not changed.
+        unsafe { asm!("sti", options(nostack)) };
+    }
+}
+
 /// The class below the sample clock's: it and all lower ones wait.
 const CLASS_BELOW: u64 = SAMPLE_VECTOR as u64 / 16 - 1;
 

@@ -66,8 +66,9 @@ pub struct SendCode {
 /// A periodic interrupt of its own that goes straight to synthesized code, for devices with samples (S-78, S-82). The
 /// interrupt is one jump through `slot`; who is bound there ends with `end`.
 pub struct SampleClock {
-    /// Address of the word that holds the handler's entry; an aligned store replaces the handler while it is used.
-    pub slot: u64,
+    /// Holds the handler's entry; an aligned store replaces the handler while it is used. A handler may store another entry
+    /// itself, the next interrupt's.
+    pub slot: &'static AtomicU64,
     /// Tells the interrupt controller and goes back to what was interrupted. Needs no register.
     pub end: Fragment,
     /// A store of the second to the first has `Upcalls::chained` called when the interrupt, and the kernel if it was in the
@@ -158,6 +159,10 @@ pub trait Machine: PhysicalMemory + UserMemory + Threads {
     /// Stores a handler's entry into the slot.
     fn bind_sample_handler(&self, entry: u64) {
         let _ = entry;
+    }
+    /// Does `act` with no interrupt of samples in between.
+    fn between_samples(&self, act: &mut dyn FnMut()) {
+        act();
     }
     /// Starts the sample clock at about `hertz` interrupts a second, or stops it at 0; returns how many thousandths of an
     /// interrupt really come in a second. 0: this machine's clock only comes when it is raised.

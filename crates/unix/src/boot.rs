@@ -113,7 +113,7 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
         trace: config.flags.trace,
     };
     let Ingredients { machine, store, .. } = ingredients;
-    let makers = options.binds_code().then_some(Makers { machine, store });
+    let makers = options.binds_code().then_some(Makers::new(machine, store));
     let unix: &'static Unix = Box::leak(Box::new(Unix {
         machine: ingredients.machine,
         store: ingredients.store,
@@ -277,7 +277,7 @@ fn make_standard_names(names: &Namespace, view: View<'_>, now: Time) -> Result<(
     for (path, mode) in DIRECTORIES {
         exists_is_fine(names.make_directory(view, path, mode, now))?;
     }
-    const DEVICES: [(&[u8], u32, u32, u32); 13] = [
+    const DEVICES: [(&[u8], u32, u32, u32); 14] = [
         (b"/dev/null", 1, 3, 0o666),
         (b"/dev/zero", 1, 5, 0o666),
         (b"/dev/full", 1, 7, 0o666),
@@ -291,6 +291,7 @@ fn make_standard_names(names: &Namespace, view: View<'_>, now: Time) -> Result<(
         (b"/dev/ad", 14, 130, 0o666),
         (b"/dev/ad.ulaw", 14, 131, 0o666),
         (b"/dev/da", 14, 132, 0o666),
+        (b"/dev/ad.stereo", 14, 133, 0o666),
     ];
     for (path, major, minor, mode) in DEVICES {
         let special = NewSpecial { kind: NodeKind::CharDevice(major, minor), mode };

@@ -56,7 +56,7 @@ fn a_tty_filter_and_a_console_device_are_pasted() {
     let fragment = Port::Fragment(Number::Multiple, device);
     let pasted = connect::<()>(Port::Active(Number::Multiple), fragment, &ground(Callers::UnderLock));
     assert!(matches!(pasted, Ok(Connected::Pasted(_))));
-    let makers = Makers { machine: bench(), store: code_store(1 << 16) };
+    let makers = Makers::new(bench(), code_store(1 << 16));
     let tty = Box::new(Tty::new(4096).expect("memory"));
     let write = tty.synthesize(Some(Channel::Terminal), makers).write.expect("room for code");
     let birth = makers.store.birth(write.entry()).expect("live");

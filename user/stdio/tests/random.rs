@@ -18,7 +18,7 @@ fn length(random: &mut Random) -> usize {
 }
 
 fn bytes(random: &mut Random, count: usize) -> Vec<u8> {
-    (0..count).map(|_| if random.below(30) == 0 { b'\n' } else { random.next() as u8 }).collect()
+    (0..count).map(|_| if random.below(30) == 0 { b'\n' } else { random.bits() as u8 }).collect()
 }
 
 fn scratch(name: &str) -> File {
@@ -119,7 +119,7 @@ fn what_a_full_pipe_does_not_take_is_kept() {
     let mut random = Random::new(7);
     let mut taken = Vec::new();
     while !stream.has_failed() {
-        let byte = random.next() as u8;
+        let byte = random.bits() as u8;
         taken.extend(stream.put(byte));
     }
     let drain = std::thread::spawn(move || {

@@ -17,6 +17,7 @@ pub mod fragments;
 mod open;
 mod routine;
 mod simple;
+pub mod watch;
 
 pub use console::paste_channel;
 pub use console::{Console, ConsoleCallouts, ConsoleCode, console};
@@ -92,6 +93,7 @@ pub fn templates() -> alloc::vec::Vec<synth::Template> {
         &crate::tty::templates(),
         &crate::automaton::templates(),
         &crate::trace::templates(),
+        &watch::templates(),
     ]
     .concat()
 }

@@ -4,7 +4,8 @@ use golden::{Automaton, OnlyTte, bench};
 use kernel::call::{ClosePlan, OpenPlan, SimpleCode, cached_close, cached_open, console};
 use kernel::file::{NewNode, Node, Positioned, Time, Volume, Window};
 use kernel::pipe::Pipe;
-use kernel::sound::{Activity, Channel, Format, Maker, Sound, Waiters, synthesize};
+use kernel::screen::{Machines, TextWindow};
+use kernel::sound::{Activity, Channel, Format, Inserts, Maker, Plan, Sound, Waiters, synthesize};
 use kernel::tty::Tty;
 use kernel::tty::termios::lflag;
 use machine::{Channel as Line, Machine};
@@ -57,6 +58,7 @@ fn handlers() -> Vec<(String, String)> {
     let cd_in = silent.with(cd, Some(Format::Stereo));
     let activities = [
         silent,
+        silent.with(ad, Some(Format::StereoIn)),
         cd_in,
         cd_in.with(da, Some(Format::StereoOut)),
         cd_in.with(ad, Some(Format::Linear)),
@@ -67,14 +69,14 @@ fn handlers() -> Vec<(String, String)> {
         let format = [Format::Stereo, Format::Linear, Format::StereoOut][channel as usize];
         sound.switch(channel, Some(format)).expect("memory");
     }
-    let made = |maker, activity, waiters| {
-        let code =
-            synthesize(&sound.words, &clock, &clock.end, activity, waiters, maker, makers).expect("room for code");
-        let name = bench().store.birth(code.entry()).expect("live code").name;
-        listed(name, code.entry())
+    let made = |maker, activity| {
+        let plan = Plan { activity, waiters: Waiters::None, maker, inserts: Inserts::cheapest(activity) };
+        let handler = synthesize(&sound.words, &clock, &clock.end, plan, makers).expect("room for code");
+        let name = bench().store.birth(handler.code.entry()).expect("live code").name;
+        listed(name, handler.code.entry())
     };
-    let synthesized = activities.map(|activity| made(Maker::Synthesized, activity, Waiters::None));
-    synthesized.into_iter().chain([made(Maker::Assembler, silent, Waiters::None)]).collect()
+    let synthesized = activities.map(|activity| made(Maker::Synthesized, activity));
+    synthesized.into_iter().chain([made(Maker::Assembler, silent)]).collect()
 }
 
 /// Name and listing of every routine.
@@ -106,6 +108,9 @@ pub fn all() -> Vec<(String, String)> {
     unseen.edit_in_code(makers, 1);
     let _ = unseen.device_input(b"x");
     let tty = terminal.synthesize(Some(Line::Terminal), makers);
+    let screen = TextWindow::new(&Machines::new().expect("a product"));
+    screen.synthesize(&terminal, makers);
+    let window_write = screen.code().expect("room for code");
     let mut listings = vec![
         listed("pipe.read", pipe.read.expect("room").entry()),
         listed("pipe.write", pipe.write.expect("room").entry()),
@@ -122,6 +127,7 @@ pub fn all() -> Vec<(String, String)> {
         listed("tty.write", tty.write.expect("room").entry()),
         listed("tty.edit", edit),
         listed("tty.edit_unseen", unseen.editor().expect("room for code")),
+        listed("window.write", window_write.entry()),
         listed("call.open.null", open_null.entry()),
         listed("call.open.tty", open_tty.entry()),
         listed("call.close", close.entry()),

@@ -14,6 +14,7 @@ mod pipes;
 mod race;
 mod sounds;
 mod switch;
+mod windows;
 
 use golden::Random;
 use race::Race;
@@ -38,6 +39,7 @@ fn main() {
     let mut dispatch = dispatch::Dispatch::new();
     let mut sounds = sounds::Sounds::new();
     let mut switch = switch::Switch::new();
+    let mut windows = windows::Windows::new();
     for operation in 0..operations {
         race.operation = operation;
         match race.random.below(20) {
@@ -47,6 +49,7 @@ fn main() {
             13 => dispatch.step(&mut race),
             18 => sounds.step(&mut race),
             19 => switch.step(&mut race),
+            17 => windows.step(&mut race),
             16.. => consoles.step(&mut race),
             _ => descriptors.step(&mut race),
         }

@@ -13,6 +13,7 @@ pub mod shares;
 pub mod sound;
 pub mod streams;
 pub mod tty;
+mod windows;
 
 use crate::options::Options;
 use crate::report::Tally;
@@ -28,6 +29,7 @@ pub fn run(name: &str, options: &Options, tally: &mut Tally) -> Result<(), Strin
         "semantics" => comparison::run(comparison::Suite::Semantics, options, tally),
         "pointers" => comparison::run(comparison::Suite::Pointers, options, tally),
         "leaks" => comparison::run(comparison::Suite::Leaks, options, tally),
+        "libraries" => comparison::run(comparison::Suite::Libraries, options, tally),
         "paper" => paper::run(options, tally),
         "shares" => shares::run(options, tally),
         "streams" => streams::run_all(options, tally),
@@ -55,6 +57,7 @@ const ALL: &[&str] = &[
     "fuzz",
     "pointers",
     "leaks",
+    "libraries",
     "paper",
     "shares",
     "compiler",

@@ -31,6 +31,10 @@ pub fn run(options: &Options, tally: &mut Tally) -> Result<(), String> {
         at_full_rate(options, &program, ["live", FRAMES]),
     );
     tally.record(
+        "sound/no_sample_of_an_element_is_lost_while_handlers_are_replaced",
+        at_full_rate(options, &program, ["elements", FRAMES]),
+    );
+    tally.record(
         "sound/no_interrupt_is_lost_while_the_kernel_is_busy",
         at_full_rate(options, &program, ["busy", MEGABYTES]),
     );

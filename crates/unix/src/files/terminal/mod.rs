@@ -26,10 +26,11 @@ pub use pty::PtyMaster;
 pub use registry::{Terminals, node_of};
 pub use window::{CELLS_MAJOR, WINDOW_MAJOR, WINDOWS};
 
+use alloc::sync::Arc;
 use core::cell::Cell;
 
 use abi::Errno;
-use alloc::sync::Arc;
+use kernel::call::Makers;
 use kernel::schedule::WaitQueue;
 use kernel::screen::TextWindow;
 use kernel::tty::{EDITOR_WORTH_BYTES, Effects, Signal, Tty, TtyCode};
@@ -135,9 +136,13 @@ impl Terminal {
     }
 
     /// The routines; none where every call is done in Rust. Bytes for a pseudo terminal's master have no way in code.
-    pub fn code(&self) -> TtyCode {
-        let Some(makers) = self.unix.makers() else { return TtyCode::default() };
+    pub fn code(&self, makers: Makers) -> TtyCode {
         let channel = matches!(self.line, Line::Console(_)).then_some(Channel::Terminal);
+        if makers.watch().is_some() {
+            // The window's routine is a machine's, which nobody can watch.
+            let code = self.tty.borrow().synthesize(channel, makers);
+            return TtyCode { write: code.write.filter(|_| self.window().is_none()), ..code };
+        }
         let mut code = self.code.borrow_mut();
         let make = || {
             let mut tty = self.tty.borrow_mut();
