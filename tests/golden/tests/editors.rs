@@ -35,7 +35,7 @@ fn seen(tty: &Tty) -> impl PartialEq + std::fmt::Debug + use<> {
 impl Pair {
     fn new(output_bytes: usize) -> Pair {
         let mut ttys = [(); 2].map(|()| Tty::new(output_bytes).expect("memory"));
-        ttys[0].edit_in_code(bench().makers(), 1);
+        ttys[0].work_in_code(bench().makers(), 1);
         Pair { ttys, kept: Vec::new(), story: Vec::new(), typed: 0 }
     }
 
@@ -178,7 +178,9 @@ fn race(seed: u64) -> [u64; 2] {
             }
             3 => pair.type_bytes(random.pick(&[b"\x03".as_slice(), b"ab\x03", b"\x13", b"x\x13y", b"\x11", b"\x11"])),
             4..=6 => {
-                let text: Vec<u8> = (0..random.below(40)).map(|_| random.pick(b"ab \t\n\r\x08\xe4")).collect();
+                let text: Vec<u8> = (0..random.below(40) * random.pick(&[1, 1, 30]))
+                    .map(|_| random.pick(b"ab \t\n\r\x08\xe4zzzzzzzzzzzzzzzz"))
+                    .collect();
                 pair.both(format!("write {}", text.escape_ascii()), |tty| tty.program_write(&text));
             }
             7..=12 => while pair.read(random.pick(&[7, 100, 5000])) > 0 && random.below(10) > 0 {},

@@ -35,9 +35,8 @@ const KEPT: usize = 2;
 /// The editor's code.
 #[derive(Default)]
 pub(super) struct LineEditor {
-    /// Who makes code; `None`: all is done in Rust.
-    makers: Option<Makers>,
-    worth_bytes: usize,
+    /// As in `Tty::work_in_code`.
+    pub(super) worth_bytes: usize,
     /// By settings, the newest last.
     made: Vec<(Setting, Automaton)>,
     bound: Bound,
@@ -60,12 +59,6 @@ enum Bound {
 }
 
 impl Tty {
-    /// From now on lines may be edited in code, which is made for settings under which `worth_bytes` have come.
-    pub fn edit_in_code(&mut self, makers: Makers, worth_bytes: usize) {
-        self.editor.makers = Some(makers);
-        self.editor.worth_bytes = worth_bytes;
-    }
-
     /// Where the code for the settings of now begins, if there is some.
     pub fn editor(&self) -> Option<u64> {
         let made = self.editor.made.last().filter(|_| matches!(self.editor.bound, Bound::Made(_)));
@@ -84,7 +77,7 @@ impl Tty {
 
     /// Whether the machine may work on a burst: there is code, and none of the bytes is a key for which all must be in Rust.
     pub(super) fn editor_takes(&mut self, burst: &[u8]) -> bool {
-        let Some(makers) = self.editor.makers else { return false };
+        let Some(makers) = self.makers else { return false };
         if matches!(self.editor.bound, Bound::Unknown) {
             self.look_for_editor();
         }
@@ -167,7 +160,7 @@ impl Tty {
                 break;
             };
             let eaten = machine.eat(rest, to, limit);
-            self.output.echoed(eaten.emitted);
+            self.output.stored(eaten.emitted);
             let left = usize::from(eaten.outside == u64::from(edit_outside::KEY));
             rest = &rest[eaten.taken - left..];
             if left == 1 {

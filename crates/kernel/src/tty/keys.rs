@@ -6,8 +6,8 @@ use statemachine::terminal::{COOK, DARK, EDIT, EDIT_SEES_COOK};
 use statemachine::{Graph, Product};
 
 use super::bytes::{ByteSet, is_control};
-use super::output::CONVERSIONS;
-use super::termios::{DISABLED, Termios, cc, iflag, lflag, oflag};
+use super::output::converts_line_ends_alone;
+use super::termios::{DISABLED, Termios, cc, iflag, lflag};
 
 /// Bytes of the machine's own tables that stand for others.
 mod like {
@@ -67,11 +67,10 @@ impl Keys {
     /// `None`: no machine does what these settings ask for.
     pub fn of(termios: &Termios) -> Option<Keys> {
         let echoes = termios.local(lflag::ECHO);
-        let converts = termios.output(oflag::OPOST) && termios.c_oflag & CONVERSIONS == oflag::ONLCR;
         let unusual = !termios.is_canonical()
             || termios.input(iflag::ISTRIP | iflag::PARMRK | iflag::IUCLC)
             || !echoes && termios.local(lflag::ECHONL)
-            || echoes && !converts;
+            || echoes && !converts_line_ends_alone(termios);
         if unusual {
             return None;
         }

@@ -20,6 +20,7 @@
 
 mod bytes;
 mod control;
+mod cooker;
 mod echo;
 mod editor;
 mod erase;
@@ -41,8 +42,10 @@ mod tests;
 
 use core::cell::Cell;
 
+use cooker::Cooker;
 use echo::EchoQueue;
 use editor::LineEditor;
+use quaject::Makers;
 
 pub use control::{Flow, Queue};
 pub use editor::EDITOR_WORTH_BYTES;
@@ -54,7 +57,7 @@ pub use read::{Patience, RawDecision, ReadOutcome, decide_raw_read};
 pub use ring::{ByteRing, NoMemory};
 pub use signal::{Signal, Signals};
 pub(crate) use template::FACTS;
-pub use template::{Line, TtyCode, templates};
+pub use template::{Line, TtyCode};
 pub(crate) use template::{MayFilter, RawCheck};
 pub use termios::{Termios, WindowSize};
 
@@ -96,7 +99,10 @@ pub struct Tty {
     input: CookTtyIn,
     echo: EchoQueue,
     output: CookTtyOut,
+    /// Who makes code; `None`: all is done in Rust.
+    makers: Option<Makers>,
     editor: LineEditor,
+    cooker: Cooker,
     /// Who the tty belongs to.
     job: JobControl,
     /// The device had to keep bytes.
@@ -119,7 +125,9 @@ impl Tty {
             input: CookTtyIn::new(&termios)?,
             echo: EchoQueue::new()?,
             output: CookTtyOut::new(output_bytes.max(16))?,
+            makers: None,
             editor: LineEditor::default(),
+            cooker: Cooker::default(),
             job: JobControl::default(),
             refused_input: false,
             searched_bytes: 0,
@@ -128,6 +136,12 @@ impl Tty {
         };
         tty.settle();
         Ok(tty)
+    }
+
+    /// From now on the tty may work in code. A line editor is made for settings under which `worth_bytes` have come.
+    pub fn work_in_code(&mut self, makers: Makers, worth_bytes: usize) {
+        self.makers = Some(makers);
+        self.editor.worth_bytes = worth_bytes;
     }
 
     /// Who the tty belongs to.
@@ -162,7 +176,8 @@ impl Tty {
             return 0;
         }
         self.show_echo();
-        let written = self.output.write(bytes, &self.termios);
+        let in_code = self.cook(bytes);
+        let written = in_code + self.output.write(&bytes[in_code..], &self.termios);
         self.settle();
         written
     }
@@ -234,4 +249,9 @@ impl Tty {
     pub fn is_hung_up(&self) -> bool {
         self.hung_up
     }
+}
+
+/// For the golden listings.
+pub fn templates() -> alloc::vec::Vec<synth::Template> {
+    [template::templates().as_slice(), &cooker::templates()].concat()
 }

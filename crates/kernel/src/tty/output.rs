@@ -40,7 +40,7 @@ pub enum Gate {
 const NO_CONTINUATION: u32 = u32::MAX;
 
 /// The flags that decide what becomes of a byte, and those of them for which there is code.
-pub(super) const CONVERSIONS: u32 = oflag::ONLCR | oflag::OLCUC | oflag::OCRNL | oflag::ONOCR | oflag::TABDLY;
+const CONVERSIONS: u32 = oflag::ONLCR | oflag::OLCUC | oflag::OCRNL | oflag::ONOCR | oflag::TABDLY;
 
 /// The output filter: it converts line ends and tabs, knows the column of the cursor, and stops on ^S.
 ///
@@ -228,6 +228,12 @@ impl CookTtyOut {
         self.put_plain(byte)
     }
 
+    /// Where code may store bytes, and how many.
+    pub(super) fn open_room(&self) -> (u64, usize) {
+        let (to, end) = self.ring.open_end();
+        (to, self.room().min((end - to) as usize + OVERHANG_BYTES))
+    }
+
     /// Where code may store echo, and the address at which it must stop before a byte: then there is room for what that
     /// byte may become. `None` without such room.
     pub(super) fn echo_room(&self) -> Option<(u64, u64)> {
@@ -237,7 +243,7 @@ impl CookTtyOut {
     }
 
     /// Code has stored so many bytes there.
-    pub(super) fn echoed(&mut self, bytes: usize) {
+    pub(super) fn stored(&mut self, bytes: usize) {
         self.ring.filled(bytes);
     }
 
@@ -287,7 +293,7 @@ impl CookTtyOut {
         let gate = match termios.output(oflag::OPOST) {
             _ if !may_pass || self.stopped || self.pending() > 0 => Gate::Closed,
             false => Gate::Raw,
-            true if termios.c_oflag & CONVERSIONS == oflag::ONLCR => Gate::Cooked,
+            true if converts_line_ends_alone(termios) => Gate::Cooked,
             true => Gate::Closed,
         };
         self.words.gate.set(gate as u64);
@@ -298,6 +304,11 @@ impl CookTtyOut {
         self.words.column.set(0);
         self.words.line_column.set(0);
     }
+}
+
+/// Whether output is processed, and that means line ends and nothing else.
+pub(super) fn converts_line_ends_alone(termios: &Termios) -> bool {
+    termios.output(oflag::OPOST) && termios.c_oflag & CONVERSIONS == oflag::ONLCR
 }
 
 /// Whether `byte` continues a UTF-8 character, on a tty that was told about UTF-8.

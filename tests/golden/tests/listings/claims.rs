@@ -18,6 +18,7 @@ const SOURCES: &[&str] = &[
     "kernel/src/trace/template.rs",
     "kernel/src/tty/template.rs",
     "kernel/src/automaton.rs",
+    "kernel/src/tty/cooker.rs",
     "kernel/src/sound/template.rs",
     "machine-pc/src/sample_clock.rs",
     "machine-pc/src/transmit.rs",

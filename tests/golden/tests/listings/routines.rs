@@ -98,14 +98,15 @@ pub fn all() -> Vec<(String, String)> {
     let close = cached_close(makers, &PLAN, slow).expect("room");
     let console = console(Line::StandardOutput, makers);
     let mut terminal = Box::new(Tty::new(4096).expect("memory"));
-    terminal.edit_in_code(makers, 1);
+    terminal.work_in_code(makers, 1);
     let _ = terminal.device_input(b"x");
+    assert_eq!(terminal.program_write(&[b'x'; 40]), 40);
     let edit = terminal.editor().expect("room for code");
     let mut unseen = Box::new(Tty::new(4096).expect("memory"));
     let mut settings = *unseen.termios();
     settings.c_lflag &= !lflag::ECHO;
     let _ = unseen.set_termios(settings);
-    unseen.edit_in_code(makers, 1);
+    unseen.work_in_code(makers, 1);
     let _ = unseen.device_input(b"x");
     let tty = terminal.synthesize(Some(Line::Terminal), makers);
     let screen = TextWindow::new(&Machines::new().expect("a product"));
@@ -126,6 +127,7 @@ pub fn all() -> Vec<(String, String)> {
         listed("tty.read", tty.read.expect("room").entry()),
         listed("tty.write", tty.write.expect("room").entry()),
         listed("tty.edit", edit),
+        listed("tty.cook", terminal.cooker().expect("room for code")),
         listed("tty.edit_unseen", unseen.editor().expect("room for code")),
         listed("window.write", window_write.entry()),
         listed("call.open.null", open_null.entry()),

@@ -146,7 +146,7 @@ impl Terminal {
         let mut code = self.code.borrow_mut();
         let make = || {
             let mut tty = self.tty.borrow_mut();
-            tty.edit_in_code(makers, EDITOR_WORTH_BYTES);
+            tty.work_in_code(makers, EDITOR_WORTH_BYTES);
             let code = tty.synthesize(channel, makers);
             let write = self.window().and_then(TextWindow::code);
             TtyCode { write: write.or(code.write), ..code }
