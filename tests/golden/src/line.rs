@@ -43,7 +43,9 @@ impl Line {
             words.buffers[index].set(buffer.as_ptr() as u64);
         }
         let offered = RefCell::new((0..BUFFERS).collect());
-        Line { words, ring, buffers, registers, offered, taken: Cell::new(BUFFERS), filled: Cell::new(0) }
+        let line = Line { words, ring, buffers, registers, offered, taken: Cell::new(BUFFERS), filled: Cell::new(0) };
+        line.set(AVAILABLE + 2, &BUFFERS.to_le_bytes());
+        line
     }
 
     pub fn receive_code(&self, none: Target) -> ReceiveCode {
