@@ -8,6 +8,7 @@ use kernel::file::{NewNode, Node, Positioned, Time, Volume, Window};
 use kernel::pipe::Pipe;
 use kernel::sound::{Activity, Channel, Format, Inserts, Maker, Plan, Sound, Waiters, synthesize};
 use kernel::tty::Tty;
+use kernel::tty::raw::RawTty;
 use machine::{Channel as Line, Machine};
 use statemachine::terminal::{COOK, EDIT, VT100};
 use statemachine::{Graph, product};
@@ -94,7 +95,9 @@ pub fn all() -> Vec<(String, String)> {
     let console = console(Line::StandardOutput, makers);
     let terminal = Box::new(Tty::new(4096).expect("memory"));
     let tty = terminal.synthesize(Some(Line::Terminal), makers);
+    let line = RawTty::new().expect("memory").synthesize(makers).expect("room for code");
     let mut listings = vec![
+        listed("raw.interrupt", line.entry()),
         listed("pipe.read", pipe.read.expect("room").entry()),
         listed("pipe.write", pipe.write.expect("room").entry()),
         listed("file.read", file.read.expect("room").entry()),
