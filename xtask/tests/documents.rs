@@ -72,7 +72,7 @@ fn templates_cost_what_they_say() {
             let Some(sentence) = body.split("Cost: ").nth(1).and_then(|rest| rest.split('.').next()) else { continue };
             let words = sentence.split(|c: char| !c.is_ascii_digit());
             let said: Vec<usize> = words.filter_map(|word| word.parse().ok()).collect();
-            let lines = body.lines().map(str::trim).filter(|line| line.starts_with('"'));
+            let lines = body.lines().map(str::trim).filter(|line| line.starts_with(['"', 'j']));
             // An instruction with a relative hole is written as its opcode bytes and the hole.
             let usual = lines.take_while(|line| !line.starts_with("\"73:"));
             let counted = usual.filter(|line| !line.contains(":\"") && !line.starts_with("\".long")).count();
