@@ -1,8 +1,9 @@
 //! Where routines lie: a bump pointer and free lists by size, in units of one cache line, so that
 //! no two routines share a line and a retired one cannot be fetched with its neighbour.
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+
+use machine::Sorted;
 
 pub const UNIT: usize = 64;
 /// Sizes in units below this have a list each: nearly every routine.
@@ -11,12 +12,12 @@ const SMALL: usize = 16;
 pub struct Places {
     next: usize,
     small: [Vec<usize>; SMALL],
-    large: BTreeMap<usize, Vec<usize>>,
+    large: Sorted<usize, Vec<usize>>,
 }
 
 impl Places {
     pub const fn new() -> Places {
-        Places { next: 0, small: [const { Vec::new() }; SMALL], large: BTreeMap::new() }
+        Places { next: 0, small: [const { Vec::new() }; SMALL], large: Sorted::new() }
     }
 
     /// An offset for `units` units, below `capacity` units.
@@ -37,8 +38,8 @@ impl Places {
     fn split(&mut self, units: usize) -> Option<usize> {
         let small = (units + 1..SMALL).find_map(|size| self.small[size].pop().map(|offset| (size, offset)));
         let (size, offset) = small.or_else(|| {
-            let (&size, list) = self.large.range_mut(units + 1..).find(|(_, list)| !list.is_empty())?;
-            list.pop().map(|offset| (size, offset))
+            let (size, list) = self.large.split_mut(&units)[1].iter_mut().find(|(_, list)| !list.is_empty())?;
+            list.pop().map(|offset| (*size, offset))
         })?;
         self.give(offset + units, size - units);
         Some(offset)
@@ -48,7 +49,7 @@ impl Places {
         if units < SMALL {
             self.small[units].push(offset);
         } else {
-            self.large.entry(units).or_default().push(offset);
+            self.large.get_or_insert(units, Vec::new).push(offset);
         }
     }
 }

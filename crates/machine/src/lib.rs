@@ -13,6 +13,7 @@ mod foreign;
 mod machine;
 mod memory;
 mod registers;
+mod sorted;
 mod switch;
 mod thread;
 mod time;
@@ -25,6 +26,7 @@ pub use foreign::{
 pub use machine::{Channel, Fragment, Machine, ReceiveCode, Received, Rewritten, SampleClock, SendCode};
 pub use memory::{FrameNumber, FrameSource, KERNEL_FRAMES_MIN, PAGE_BYTES, PhysicalMemory, UserMemory};
 pub use registers::Registers;
+pub use sorted::Sorted;
 pub use switch::SwitchOut;
 pub use thread::{
     Access, BadVectorState, CALLS_MAX, Entries, Exception, FloatWords, GAUGE_FULL, GAUGE_PERIOD_NS, PAGE_LOST,

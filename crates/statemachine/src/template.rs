@@ -202,6 +202,42 @@ template! {
 }
 
 template! {
+    /// Adds the bits of a word to the byte in r9. Cost: 1.
+    pub struct AddAbove { above: Abs32 }
+    "or r9d, dword ptr [{above}]",
+}
+
+template! {
+    /// Stores r9w in an array of cells. Cost: 3.
+    pub struct StoreCell { array: Abs32, index: Abs32, mask: Imm32 }
+    "mov ecx, dword ptr [{index}]",
+    "and ecx, {mask}",
+    "mov word ptr [rcx*2 + {array}], r9w",
+}
+
+template! {
+    /// Two cells in a word become four in r9. Cost: 4.
+    pub struct LoadBlank { cells: Abs32 }
+    "mov r9d, dword ptr [{cells}]",
+    "mov r10, r9",
+    "shl r10, 32",
+    "or r9, r10",
+}
+
+template! {
+    /// Stores r9 in sixteen cells of an array. Cost: 8.
+    pub struct BlankCells { array: Abs32, index: Abs32, mask: Imm32 }
+    "mov ecx, dword ptr [{index}]",
+    "and ecx, {mask}",
+    "and ecx, -16",
+    "lea rcx, [rcx*2 + {array}]",
+    "mov qword ptr [rcx], r9",
+    "mov qword ptr [rcx + 8], r9",
+    "mov qword ptr [rcx + 16], r9",
+    "mov qword ptr [rcx + 24], r9",
+}
+
+template! {
     /// Loads from an array into a word. Cost: 4.
     pub struct LoadArray { word: Abs32, array: Abs32, index: Abs32, mask: Imm32 }
     "mov ecx, dword ptr [{index}]",
@@ -264,11 +300,12 @@ pub(crate) struct Hot {
     pub if_is: fn() -> Template,
     pub if_below: fn() -> Template,
     pub store_input: fn() -> Template,
+    pub store_cell: fn() -> Template,
 }
 
 /// Templates that keep a word in `register`.
 macro_rules! hot {
-    ($hot:ident, $register:literal, $Fill:ident $Spill:ident $AddOne:ident $IfIs:ident $IfBelow:ident $StoreInput:ident) => {
+    ($hot:ident, $register:literal, $Fill:ident $Spill:ident $AddOne:ident $IfIs:ident $IfBelow:ident $StoreInput:ident $StoreCell:ident) => {
         template! {
             /// A hot word into its register. Cost: 1.
             pub struct $Fill { word: Abs32 }
@@ -309,6 +346,16 @@ macro_rules! hot {
             "mov byte ptr [rcx + {array}], al",
         }
 
+        template! {
+            /// Stores the input in an array of cells, with the bits of a word above it. Cost: 5.
+            pub struct $StoreCell { array: Abs32, mask: Imm32, above: Abs32 }
+            concat!("mov ecx, ", $register),
+            "and ecx, {mask}",
+            "mov r9d, dword ptr [{above}]",
+            "or r9d, eax",
+            "mov word ptr [rcx*2 + {array}], r9w",
+        }
+
         const $hot: Hot = Hot {
             fill: $Fill::template,
             spill: $Spill::template,
@@ -316,13 +363,14 @@ macro_rules! hot {
             if_is: $IfIs::template,
             if_below: $IfBelow::template,
             store_input: $StoreInput::template,
+            store_cell: $StoreCell::template,
         };
     };
 }
 
-hot!(FIRST, "r11d", FillFirst SpillFirst AddOneFirst IfIsFirst IfBelowFirst StoreInputFirst);
-hot!(SECOND, "r14d", FillSecond SpillSecond AddOneSecond IfIsSecond IfBelowSecond StoreInputSecond);
-hot!(THIRD, "r15d", FillThird SpillThird AddOneThird IfIsThird IfBelowThird StoreInputThird);
+hot!(FIRST, "r11d", FillFirst SpillFirst AddOneFirst IfIsFirst IfBelowFirst StoreInputFirst StoreCellFirst);
+hot!(SECOND, "r14d", FillSecond SpillSecond AddOneSecond IfIsSecond IfBelowSecond StoreInputSecond StoreCellSecond);
+hot!(THIRD, "r15d", FillThird SpillThird AddOneThird IfIsThird IfBelowThird StoreInputThird StoreCellThird);
 
 /// The registers for hot words.
 pub(crate) const HOT: [Hot; 3] = [FIRST, SECOND, THIRD];
@@ -357,6 +405,10 @@ pub fn templates() -> Vec<Template> {
         AppendDigit::template(),
         StoreInput::template(),
         StoreValue::template(),
+        AddAbove::template(),
+        StoreCell::template(),
+        LoadBlank::template(),
+        BlankCells::template(),
         LoadArray::template(),
         IfIs::template(),
         IfBelow::template(),
@@ -365,6 +417,7 @@ pub fn templates() -> Vec<Template> {
         IfBelowWord::template(),
         IfIn::template(),
     ];
-    let of_register = |hot: &Hot| [hot.fill, hot.spill, hot.add_one, hot.if_is, hot.if_below, hot.store_input];
+    let of_register =
+        |hot: &Hot| [hot.fill, hot.spill, hot.add_one, hot.if_is, hot.if_below, hot.store_input, hot.store_cell];
     plain.into_iter().chain(HOT.iter().flat_map(of_register).map(|template| template())).collect()
 }

@@ -301,12 +301,15 @@ impl Draft {
     pub(crate) fn without(&self, cuts: &Arc<[Cut]>) -> (Outline, Vec<Origin>) {
         let mut walk = Walk::new(cuts);
         let mut origins = Vec::with_capacity(self.origins.len());
+        let mut offset = 0;
         for origin in &self.origins {
-            let (offset, end) = (walk.place(origin.offset), walk.place(origin.offset + origin.bytes));
+            // Each begins where the one before ends.
+            let end = walk.place(origin.offset + origin.bytes);
             if end > offset {
                 let cuts = Some(cuts.clone());
                 origins.push(Origin { offset, bytes: end - offset, was: origin.was, shape: origin.shape, cuts });
             }
+            offset = end;
         }
         let landing = |landing: &FaultLanding| FaultLanding {
             from: walk.place(landing.from),

@@ -33,7 +33,8 @@ use crate::calls::{
 };
 use crate::emulator::{self, Options, Unix};
 use crate::files::{
-    Body, ChannelStream, Channels, DescriptorTable, OpenFile, Slot, Terminals, TtyStream, synthesize, terminal_node,
+    Body, CELLS_MAJOR, ChannelStream, Channels, DescriptorTable, OpenFile, Slot, Terminals, TtyStream, WINDOW_MAJOR,
+    WINDOWS, synthesize, terminal_node,
 };
 use crate::inspect::{ControlPort, Desk, Tracing};
 pub use crate::inspect::{MONITOR, MonitorHooks, NO_MONITOR};
@@ -112,7 +113,7 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
         trace: config.flags.trace,
     };
     let Ingredients { machine, store, .. } = ingredients;
-    let makers = options.binds_code().then_some(Makers { machine, store });
+    let makers = options.binds_code().then_some(Makers::new(machine, store));
     let unix: &'static Unix = Box::leak(Box::new(Unix {
         machine: ingredients.machine,
         store: ingredients.store,
@@ -298,6 +299,16 @@ fn make_standard_names(names: &Namespace, view: View<'_>, now: Time) -> Result<(
     for (path, major, minor, mode) in DEVICES {
         let special = NewSpecial { kind: NodeKind::CharDevice(major, minor), mode };
         exists_is_fine(names.make_special(view, path, special, now))?;
+    }
+    for number in 0..=WINDOWS {
+        let window = [(format!("/dev/tty{number}"), WINDOW_MAJOR, number, 0o620)];
+        let suffix = if number == 0 { String::new() } else { format!("{number}") };
+        let shown = [("vcs", number), ("vcsa", number + 128)];
+        let shown = shown.map(|(name, minor)| (format!("/dev/{name}{suffix}"), CELLS_MAJOR, minor, 0o660));
+        for (path, major, minor, mode) in window.into_iter().chain(shown) {
+            let special = NewSpecial { kind: NodeKind::CharDevice(major, minor), mode };
+            exists_is_fine(names.make_special(view, path.as_bytes(), special, now))?;
+        }
     }
     const LINKS: [(&[u8], &[u8]); 4] = [
         (b"/dev/fd", b"/proc/self/fd"),

@@ -93,7 +93,7 @@ impl Unix {
 
     /// Who makes call routines; nobody when every call shall be done in Rust (`--generic`, `--strace`).
     pub fn makers(&self) -> Option<Makers> {
-        self.options.binds_code().then_some(Makers { machine: self.machine, store: self.store })
+        self.options.binds_code().then_some(Makers::new(self.machine, self.store))
     }
 
     pub fn wall_time(&self) -> Time {

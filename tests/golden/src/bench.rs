@@ -132,7 +132,7 @@ impl Bench {
     }
 
     pub fn makers(&'static self) -> Makers {
-        Makers { machine: self, store: self.store }
+        Makers::new(self, self.store)
     }
 
     /// From now on routines are made with the fragments of the pc. They can be read, but not run here.

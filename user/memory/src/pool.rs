@@ -13,9 +13,9 @@ use crate::data_nodes::DataNodes;
 use crate::heap::{Heap, Measure, units_for};
 
 /// Blocks below so many units of 16 bytes wait in lists.
-const LISTS: usize = 65;
-/// So many units may wait, 512 KB; then all go back to the tree.
-const WAITING_UNITS_MAX: u32 = (512 << 10) / 16;
+const LISTS: usize = 257;
+/// So many units may wait, 1 MB; then all go back to the tree.
+const WAITING_UNITS_MAX: u32 = (1 << 20) / 16;
 /// Blocks of at least so many bytes are mappings of their own.
 pub const LARGE_BYTES: usize = 1 << 20;
 /// What stands before such a block: where its mapping begins, with a mark in the bits that a page's address does not use, and

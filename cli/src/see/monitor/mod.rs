@@ -10,6 +10,7 @@ mod commands;
 mod desk;
 mod prompt;
 mod stops;
+mod streams;
 mod system;
 
 use std::ffi::OsString;

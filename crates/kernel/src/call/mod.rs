@@ -17,6 +17,7 @@ pub mod fragments;
 mod open;
 mod routine;
 mod simple;
+pub mod watch;
 
 pub use console::paste_channel;
 pub use console::{Console, ConsoleCallouts, ConsoleCode, console};
@@ -54,6 +55,7 @@ pub fn fact(machine: &dyn machine::Machine, routine: &str, hole: &str) -> Option
         Some("outside") => crate::file::FERRY_FACTS,
         Some("tty") => crate::tty::FACTS,
         Some("raw") => crate::tty::raw::FACTS,
+        Some("window") => crate::screen::FACTS,
         Some("call") => open::FACTS,
         Some("trace") => crate::trace::FACTS,
         Some("sound") => crate::sound::FACTS,
@@ -90,6 +92,7 @@ pub fn templates() -> alloc::vec::Vec<synth::Template> {
         &crate::file::ferry_templates(),
         &crate::tty::templates(),
         &crate::trace::templates(),
+        &watch::templates(),
     ]
     .concat()
 }

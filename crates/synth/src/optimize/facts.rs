@@ -30,7 +30,7 @@ struct Test<'a> {
     /// The instruction's bytes: the same comparison of the same operands.
     code: &'a [u8],
     memory: Memory,
-    immediate: Option<(u8, u64)>,
+    immediate: Option<(u8, i32)>,
 }
 
 /// What is over when a register is written.
@@ -152,7 +152,7 @@ impl<'a> Lore<'a> {
         number
     }
 
-    fn test(&mut self, instruction: &Instruction, code: &'a [u8], immediate: Option<(u8, u64)>) -> u8 {
+    fn test(&mut self, instruction: &Instruction, code: &'a [u8], immediate: Option<(u8, i32)>) -> u8 {
         let test = Test { code, memory: instruction.memory, immediate };
         let (number, is_new) = number_in(&mut self.tests, test, |one, other| one.code == other.code);
         if is_new {
@@ -211,7 +211,7 @@ impl Facts {
         let Some(test) = lore.tests.get(usize::from(self.flags)) else { return false };
         let by_value = || {
             let (register, value) = test.immediate?;
-            let known = self.constant(lore, register)?;
+            let (known, value) = (self.constant(lore, register)?, i64::from(value) as u64);
             Some(match condition {
                 2 => known >= value,
                 3 => known < value,
@@ -233,7 +233,7 @@ impl Facts {
             && let Some((register, value)) = test.immediate
             && self.constant(lore, register).is_none()
         {
-            self.constants |= one(lore.constant(register, value));
+            self.constants |= one(lore.constant(register, i64::from(value) as u64));
         }
     }
 

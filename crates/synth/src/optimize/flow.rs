@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use super::decode::decode;
+use super::decode::read;
 use super::facts::{Facts, Lore, Verdict};
 use super::instruction::{Flags, Instruction, Kind, Memory, Width};
 use crate::draft::{Draft, Jump};
@@ -13,9 +13,9 @@ use crate::hole::HoleKind;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum To {
     /// An instruction, by its number; one behind the last is the end.
-    Node(usize),
+    Node(u16),
     /// Where the draft's jump of this number leads, outside of the draft.
-    Away(usize),
+    Away(u16),
 }
 
 /// What became of an instruction.
@@ -32,6 +32,8 @@ pub enum Fate {
 }
 
 pub struct Node {
+    /// Offset in the draft.
+    pub at: u16,
     pub instruction: Instruction,
     /// Of jumps and branches.
     pub to: Option<To>,
@@ -44,8 +46,35 @@ pub struct Node {
     can_land: bool,
     /// A branch or a comparison that went since the last pass over the facts.
     has_gone: bool,
+    /// Some way from here reads the flags before it writes them.
+    reads_flags: bool,
     /// What is known on the ways that jump here: number in `arrivals`, plus one.
     arrival: u16,
+}
+
+impl Node {
+    const fn new(at: u16) -> Node {
+        Node {
+            at,
+            instruction: Instruction::plain(),
+            to: None,
+            fate: Fate::Kept,
+            about: 0,
+            is_open: false,
+            can_land: false,
+            has_gone: false,
+            reads_flags: false,
+            arrival: 0,
+        }
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.instruction.bytes.into()
+    }
+
+    fn is_cut(&self) -> bool {
+        self.fate == Fate::Cut
+    }
 }
 
 /// Where a fault in one of some instructions lands.
@@ -56,9 +85,15 @@ struct Landing {
     is_reached: bool,
 }
 
+/// Room for the jumps that templates have inside.
+const SHORT_JUMPS: usize = 8;
+
 pub struct Flow<'a> {
     code: &'a [u8],
     pub nodes: Vec<Node>,
+    /// The numbers of the jumps and branches.
+    jumps: Vec<u16>,
+    has_loop: bool,
     landings: Vec<Landing>,
     lore: Lore<'a>,
     /// What is known at the beginning.
@@ -71,76 +106,76 @@ impl<'a> Flow<'a> {
     pub fn of(draft: &'a Draft) -> Option<Flow<'a>> {
         let code = draft.bytes();
         let mut lore = Lore::new();
-        let mut nodes = Vec::with_capacity(code.len() / 3);
+        let mut nodes: Vec<Node> = Vec::with_capacity(code.len() / 3);
+        let mut jumps = Vec::with_capacity(draft.jumps().len() + SHORT_JUMPS);
         let mut at = 0;
         while at < code.len() {
-            let instruction = decode(code, at)?;
-            let about = lore.number_of(&instruction, &code[at..at + instruction.bytes]);
-            at += instruction.bytes;
-            nodes.push(Node {
-                instruction,
-                to: None,
-                fate: Fate::Kept,
-                about,
-                is_open: false,
-                can_land: false,
-                has_gone: false,
-                arrival: 0,
-            });
+            let number = nodes.len();
+            nodes.push(Node::new(at as u16));
+            let node = &mut nodes[number];
+            read(code, at, &mut node.instruction)?;
+            let end = at + node.bytes();
+            node.about = lore.number_of(&node.instruction, &code[at..end]);
+            if matches!(node.instruction.kind, Kind::Jump { .. } | Kind::Branch { .. }) {
+                jumps.push(number as u16);
+            }
+            at = end;
         }
         let entry = Facts::new(draft.assumed().map(|(register, value)| lore.constant(register, value)));
-        let arrivals = Vec::with_capacity(draft.jumps().len());
-        let mut flow = Flow { code, nodes, landings: Vec::new(), lore, entry, arrivals };
+        let (landings, arrivals) = (Vec::new(), Vec::with_capacity(jumps.len()));
+        let mut flow = Flow { code, nodes, jumps, has_loop: false, landings, lore, entry, arrivals };
         flow.find_targets(draft)?;
         flow.find_landings(draft)?;
         Some(flow)
     }
 
     /// The number of the instruction that begins at `at`.
-    fn number(&self, at: usize) -> Option<usize> {
-        if at == self.code.len() {
+    fn number(&self, at: u32) -> Option<usize> {
+        if at as usize == self.code.len() {
             return Some(self.nodes.len());
         }
-        self.nodes.binary_search_by_key(&at, |node| node.instruction.at).ok()
+        self.nodes.binary_search_by_key(&at, |node| node.at.into()).ok()
     }
 
     fn find_targets(&mut self, draft: &Draft) -> Option<()> {
         // In the order of their places, as the instructions are.
-        let mut jumps = draft.jumps().iter().enumerate().peekable();
-        for number in 0..self.nodes.len() {
-            let instruction = &self.nodes[number].instruction;
-            let (Kind::Jump { wide } | Kind::Branch { wide, .. }) = instruction.kind else { continue };
-            let end = instruction.at + instruction.bytes;
-            let field = end - if wide { 4 } else { 1 };
-            while jumps.next_if(|(_, jump)| (jump.at as usize) < field).is_some() {}
-            let to = match jumps.next_if(|(_, jump)| jump.at as usize == field) {
-                Some((_, Jump { to, .. })) if to.kind == HoleKind::Label => {
-                    To::Node(self.number(draft.label(to.value as u32) as usize)?)
+        let mut known = draft.jumps().iter().enumerate().peekable();
+        for jump in 0..self.jumps.len() {
+            let number = self.jumps[jump];
+            let node = &self.nodes[usize::from(number)];
+            let is_wide = matches!(node.instruction.kind, Kind::Jump { wide: true } | Kind::Branch { wide: true, .. });
+            let end = usize::from(node.at) + node.bytes();
+            let field = end - if is_wide { 4 } else { 1 };
+            while known.next_if(|(_, jump)| (jump.at as usize) < field).is_some() {}
+            let to = match known.next_if(|(_, jump)| jump.at as usize == field) {
+                Some((_, Jump { to, .. })) if to.kind == HoleKind::Label => draft.label(to.value as u32),
+                Some((jump, _)) => {
+                    self.nodes[usize::from(number)].to = Some(To::Away(jump as u16));
+                    continue;
                 }
-                Some((jump, _)) => To::Away(jump),
                 None => {
                     let bytes = &self.code[field..end];
                     let relative = match bytes {
                         [byte] => i64::from(*byte as i8),
                         _ => i64::from(i32::from_le_bytes(*bytes.first_chunk()?)),
                     };
-                    To::Node(self.number(usize::try_from(end as i64 + relative).ok()?)?)
+                    u32::try_from(end as i64 + relative).ok()?
                 }
             };
-            if let To::Node(target) = to
-                && target <= number
-            {
-                self.nodes[target].is_open = true;
+            let target = self.number(to)? as u16;
+            if target <= number {
+                self.nodes[usize::from(target)].is_open = true;
+                self.has_loop = true;
             }
-            self.nodes[number].to = Some(to);
+            self.nodes[usize::from(number)].to = Some(To::Node(target));
         }
         Some(())
     }
 
     fn find_landings(&mut self, draft: &Draft) -> Option<()> {
         for landing in draft.landings() {
-            let from = self.number(landing.from as usize)?..self.number(landing.to as usize)?;
-            let to = self.number(draft.label(landing.landing) as usize)?;
+            let from = self.number(landing.from)?..self.number(landing.to)?;
+            let to = self.number(draft.label(landing.landing))?;
             for node in self.nodes.get_mut(from.clone())? {
                 node.can_land = true;
             }
@@ -152,10 +187,15 @@ impl<'a> Flow<'a> {
         Some(())
     }
 
+    /// The numbers of the jumps and branches.
+    pub fn jumps(&self) -> impl Iterator<Item = usize> {
+        self.jumps.iter().map(|number| usize::from(*number))
+    }
+
     /// The first live instruction at or behind `number`.
     fn live_from(&self, number: usize) -> usize {
         let rest = self.nodes.get(number..).unwrap_or_default();
-        rest.iter().position(|node| node.fate != Fate::Cut).map_or(self.nodes.len(), |live| number + live)
+        rest.iter().position(|node| !node.is_cut()).map_or(self.nodes.len(), |live| number + live)
     }
 
     /// Cuts what can go. What a jump's way leads past is judged when the jump is met, so one pass over the facts is
@@ -209,7 +249,7 @@ impl<'a> Flow<'a> {
             if node.can_land {
                 self.landings.iter_mut().for_each(|landing| landing.is_reached |= landing.from.contains(&number));
             }
-            if node.fate == Fate::Cut {
+            if node.is_cut() {
                 continue;
             }
             if node.can_land && node.instruction.memory == Memory::Anywhere {
@@ -218,7 +258,7 @@ impl<'a> Flow<'a> {
             again |= self.step(number, &mut facts);
             let node = &self.nodes[number];
             let ends = matches!(node.instruction.kind, Kind::Jump { .. } | Kind::Exit);
-            is_reached = !(ends && node.fate != Fate::Cut);
+            is_reached = !ends || node.is_cut();
         }
         again
     }
@@ -264,12 +304,12 @@ impl<'a> Flow<'a> {
 
     /// Follows a jump with what is known on its way, as far as that way does nothing else. Whether it may go on.
     fn leads(&mut self, number: usize, wide: bool, facts: &Facts) -> bool {
-        let Some(old) = self.nodes[number].to else { return false };
-        let (to, goes_on) = if wide { self.threaded(old, facts, number) } else { (old, false) };
+        let Some(To::Node(old)) = self.nodes[number].to else { return false };
+        let (to, goes_on) = if wide { self.threaded(old, facts, number) } else { (To::Node(old), false) };
         self.nodes[number].to = Some(to);
         if let To::Node(target) = to
-            && target > number
-            && let Some(node) = self.nodes.get_mut(target)
+            && usize::from(target) > number
+            && let Some(node) = self.nodes.get_mut(usize::from(target))
         {
             if node.arrival == 0 {
                 self.arrivals.push(*facts);
@@ -281,36 +321,37 @@ impl<'a> Flow<'a> {
         goes_on
     }
 
-    fn threaded(&self, mut to: To, facts: &Facts, number: usize) -> (To, bool) {
+    fn threaded(&self, mut target: u16, facts: &Facts, number: usize) -> (To, bool) {
         const STEPS_MAX: usize = 8;
-        let mut best = to;
         for _ in 0..STEPS_MAX {
-            let To::Node(target) = to else { return (best, false) };
-            let at = self.live_from(target);
+            let best = (To::Node(target), false);
+            let at = self.live_from(target.into());
             // Only forward, so that no place gets a jump from behind that it did not have.
-            let Some(node) = self.nodes.get(at).filter(|_| at > number) else { return (best, false) };
-            to = match node.instruction.kind {
-                Kind::Jump { .. } => node.to.unwrap_or(To::Node(at)),
-                _ if facts.judge(&self.lore, &node.instruction, node.about) == Verdict::Redundant => To::Node(at + 1),
-                _ => return (best, false),
+            let Some(node) = self.nodes.get(at).filter(|_| at > number) else { return best };
+            let next = match (node.instruction.kind, node.to) {
+                (Kind::Jump { .. }, Some(To::Node(next))) => next,
+                (Kind::Jump { .. }, Some(away)) => return (away, false),
+                _ if facts.judge(&self.lore, &node.instruction, node.about) == Verdict::Redundant => at as u16 + 1,
+                _ => return best,
             };
-            if matches!(to, To::Node(target) if target <= number) {
-                return (best, false);
+            if usize::from(next) <= number {
+                return best;
             }
-            best = to;
+            target = next;
         }
-        (best, true)
+        (To::Node(target), true)
     }
 
     /// Whether something went; whether a branch did.
     fn cut_jumps_to_next(&mut self) -> (bool, bool) {
         let (mut jumped, mut branched) = (false, false);
-        for number in 0..self.nodes.len() {
+        for number in &self.jumps {
+            let number = usize::from(*number);
             let node = &self.nodes[number];
-            let Some(To::Node(target)) = node.to.filter(|_| node.fate != Fate::Cut) else { continue };
+            let Some(To::Node(target)) = node.to.filter(|_| !node.is_cut()) else { continue };
             // Between it and its target nothing is left.
-            let between = self.nodes.get(number + 1..target).unwrap_or_default();
-            if target > number && between.iter().all(|node| node.fate == Fate::Cut) {
+            let between = self.nodes.get(number + 1..target.into());
+            if between.is_some_and(|between| between.iter().all(Node::is_cut)) {
                 branched |= matches!(node.instruction.kind, Kind::Branch { .. });
                 jumped = true;
                 self.nodes[number].fate = Fate::Cut;
@@ -321,53 +362,55 @@ impl<'a> Flow<'a> {
 
     /// Comparisons whose flags nobody reads. Whether there were some.
     fn cut_unread_comparisons(&mut self) -> bool {
+        if self.has_loop {
+            // Where a loop leads to a place of which too little was known, it is looked at again.
+            self.nodes.iter_mut().for_each(|node| node.reads_flags = false);
+            while self.find_flags_read(false) {}
+        }
+        self.find_flags_read(true)
+    }
+
+    /// From the end on: whether some way from a place reads the flags before it writes them. Whether something is new:
+    /// with `cut`, that a comparison went.
+    fn find_flags_read(&mut self, cut: bool) -> bool {
         let mut changed = false;
-        let read_at = self.flags_read();
-        for (node, is_read) in self.nodes.iter_mut().zip(&read_at[1..]) {
-            let compares = matches!(node.instruction.kind, Kind::Compare { .. });
+        // Behind the end, somebody may.
+        let mut is_read = true;
+        for number in (0..self.nodes.len()).rev() {
+            let node = &self.nodes[number];
+            let instruction = &node.instruction;
             // A comparison with memory somewhere may fault, which is something.
-            let is_free = compares && node.instruction.memory != Memory::Anywhere && node.fate != Fate::Cut;
-            if is_free && !is_read {
+            let is_free = matches!(instruction.kind, Kind::Compare { .. }) && instruction.memory != Memory::Anywhere;
+            let goes = cut && !is_read && is_free && !node.is_cut();
+            is_read = match instruction.kind {
+                _ if node.is_cut() => is_read,
+                _ if instruction.reads_flags => true,
+                Kind::Exit => false,
+                Kind::Jump { .. } => match node.to {
+                    Some(To::Node(target)) => self.nodes.get(usize::from(target)).is_none_or(|to| to.reads_flags),
+                    _ => false,
+                },
+                _ => is_read && instruction.flags != Flags::WritesAll,
+            };
+            let node = &mut self.nodes[number];
+            changed |= goes || (!cut && node.is_open && node.reads_flags != is_read);
+            node.reads_flags = is_read;
+            if goes {
                 (node.fate, node.has_gone) = (Fate::Cut, true);
-                changed = true;
             }
         }
         changed
     }
 
-    /// Per place: whether some way from there reads the flags before it writes them.
-    fn flags_read(&self) -> Vec<bool> {
-        let mut read = alloc::vec![false; self.nodes.len() + 1];
-        read[self.nodes.len()] = true;
-        // Again where a loop leads to a place of which too little was known.
-        let mut again = true;
-        while core::mem::take(&mut again) {
-            for (number, node) in self.nodes.iter().enumerate().rev() {
-                let is_read = match (node.instruction.kind, node.to) {
-                    _ if node.fate == Fate::Cut => read[number + 1],
-                    _ if node.instruction.reads_flags => true,
-                    (Kind::Exit, _) => false,
-                    _ if node.instruction.flags == Flags::WritesAll => false,
-                    (Kind::Jump { .. }, Some(To::Node(target))) => read[target],
-                    (Kind::Jump { .. }, _) => false,
-                    _ => read[number + 1],
-                };
-                again |= node.is_open && is_read != read[number];
-                read[number] = is_read;
-            }
-        }
-        read
-    }
-
     /// Whether a jump leads past a branch or a comparison that has gone just now, so that its way may go on.
     fn jumps_past_what_went(&self) -> bool {
-        let leads_past = |node: &Node| match node.to {
-            Some(To::Node(target)) if node.fate != Fate::Cut => {
-                let past = self.nodes[target..].iter().take_while(|node| node.fate == Fate::Cut);
+        let leads_past = |number: &u16| match &self.nodes[usize::from(*number)] {
+            node @ Node { to: Some(To::Node(target)), .. } if !node.is_cut() => {
+                let past = self.nodes[usize::from(*target)..].iter().take_while(|node| node.is_cut());
                 past.into_iter().any(|node| node.has_gone)
             }
             _ => false,
         };
-        self.nodes.iter().any(leads_past)
+        self.jumps.iter().any(leads_past)
     }
 }

@@ -39,9 +39,9 @@ pub enum Width {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     Plain,
-    /// Only flags come of it. `immediate`: register and value it is compared with.
+    /// Only flags come of it. `immediate`: register and value it is compared with, all 64 bits.
     Compare {
-        immediate: Option<(u8, u64)>,
+        immediate: Option<(u8, i32)>,
     },
     /// A register becomes a constant.
     Constant {
@@ -79,8 +79,7 @@ pub enum Kind {
 /// One instruction.
 #[derive(Clone, Copy, Debug)]
 pub struct Instruction {
-    pub at: usize,
-    pub bytes: usize,
+    pub bytes: u8,
     pub kind: Kind,
     pub writes: Registers,
     pub reads: Registers,

@@ -17,6 +17,7 @@ mod decode;
 mod facts;
 mod flow;
 mod instruction;
+mod operand;
 mod plan;
 
 #[cfg(test)]

@@ -108,7 +108,7 @@ impl Plan {
         let mut copied = 0;
         for (number, (node, spot)) in flow.nodes.iter().zip(spots).enumerate() {
             let instruction = &node.instruction;
-            let (at, end) = (instruction.at, instruction.at + instruction.bytes);
+            let (at, end) = (usize::from(node.at), usize::from(node.at) + node.bytes());
             let stays = node.fate == Fate::Kept && !spot.is_narrow;
             if stays && node.to.is_none() {
                 continue;
@@ -116,7 +116,7 @@ impl Plan {
             self.bytes.extend_from_slice(&code[copied..if stays { end } else { at }]);
             copied = end;
             let relative = match node.to {
-                Some(To::Node(target)) => i32::from(spots[target].at) - i32::from(spots[number + 1].at),
+                Some(To::Node(target)) => i32::from(spots[usize::from(target)].at) - i32::from(spots[number + 1].at),
                 _ => 0,
             };
             match (node.fate, instruction.kind) {
@@ -133,7 +133,7 @@ impl Plan {
                 (Fate::Kept, _) => {
                     let at = self.bytes.len() - 4;
                     if let Some(To::Away(jump)) = node.to {
-                        self.away.push(Away { at: at as u16, jump: jump as u16 });
+                        self.away.push(Away { at: at as u16, jump });
                     }
                     self.bytes[at..].copy_from_slice(&relative.to_le_bytes());
                 }
@@ -232,11 +232,11 @@ fn spots(flow: &Flow<'_>) -> Vec<Spot> {
         let is_narrow = wide && node.fate == Fate::Kept && matches!(node.to, Some(To::Node(_)));
         let bytes = match node.fate {
             Fate::Cut => 0,
-            Fate::Copy { register, from, width } => copy(register, from, width).count(),
+            Fate::Copy { register, from, width } => copy(register, from, width).count() as u8,
             Fate::Kept if is_narrow => NARROW_BYTES,
             Fate::Kept => node.instruction.bytes,
         };
-        Spot { at: 0, bytes: bytes as u8, is_narrow }
+        Spot { at: 0, bytes, is_narrow }
     });
     let mut spots = Vec::with_capacity(flow.nodes.len() + 1);
     spots.extend(first);
@@ -248,11 +248,12 @@ fn spots(flow: &Flow<'_>) -> Vec<Spot> {
             spot.at = at;
             at += u16::from(spot.bytes);
         }
-        for (number, node) in flow.nodes.iter().enumerate() {
+        for number in flow.jumps() {
+            let node = &flow.nodes[number];
             if let Some(To::Node(target)) = node.to.filter(|_| spots[number].is_narrow) {
                 let end = i32::from(spots[number + 1].at);
-                if i8::try_from(i32::from(spots[target].at) - end).is_err() {
-                    (spots[number].is_narrow, spots[number].bytes) = (false, node.instruction.bytes as u8);
+                if i8::try_from(i32::from(spots[usize::from(target)].at) - end).is_err() {
+                    (spots[number].is_narrow, spots[number].bytes) = (false, node.instruction.bytes);
                     changed = true;
                 }
             }
@@ -261,7 +262,7 @@ fn spots(flow: &Flow<'_>) -> Vec<Spot> {
     spots
 }
 
-const NARROW_BYTES: usize = 2;
+const NARROW_BYTES: u8 = 2;
 
 /// What is missing in the result, by offset in the draft. Of a jump made narrow the first byte of its field stays.
 fn cuts(flow: &Flow<'_>, spots: &[Spot]) -> Vec<Cut> {
@@ -274,7 +275,7 @@ fn cuts(flow: &Flow<'_>, spots: &[Spot]) -> Vec<Cut> {
         }
     };
     for (node, spot) in flow.nodes.iter().zip(spots) {
-        let (at, bytes, kept) = (node.instruction.at, node.instruction.bytes, usize::from(spot.bytes));
+        let (at, bytes, kept) = (usize::from(node.at), node.bytes(), usize::from(spot.bytes));
         if spot.is_narrow {
             if bytes == 6 {
                 cut(at + 1, 1);

@@ -3,7 +3,6 @@
 //! A word is known by where it is: the quaspace and the address, or the backing and the offset, so that
 //! processes that show the same memory meet.
 
-use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cell::Cell;
@@ -15,7 +14,7 @@ use abi::process::{
 };
 use kernel::space::{Identity, Space};
 use kernel::thread::Thread;
-use machine::{KernelCell, Nanos};
+use machine::{KernelCell, Nanos, Sorted};
 
 use super::Entry;
 use super::resume::interrupted_with;
@@ -49,14 +48,14 @@ struct Waiter {
 pub struct FutexTable(KernelCell<Waiters>);
 
 struct Waiters {
-    standing: BTreeMap<Place, Arc<Waiter>>,
+    standing: Sorted<Place, Arc<Waiter>>,
     /// Numbers given to waiters so far.
     came: u64,
 }
 
 impl FutexTable {
     pub const fn new() -> FutexTable {
-        FutexTable(KernelCell::new(Waiters { standing: BTreeMap::new(), came: 0 }))
+        FutexTable(KernelCell::new(Waiters { standing: Sorted::new(), came: 0 }))
     }
 
     /// Lets a waiter stand at `key`, behind the others.
@@ -74,12 +73,10 @@ impl FutexTable {
     /// Takes out up to `count` waiters that wait for one of `bits`, those first who came first.
     fn take(&self, key: Key, count: usize, bits: u32) -> Vec<Arc<Waiter>> {
         let mut waiters = self.0.borrow_mut();
-        let at_key = waiters.standing.range((key, 0)..=(key, u64::MAX)).map(|(_, waiter)| waiter);
-        let taken: Vec<_> = at_key.filter(|waiter| waiter.bits & bits != 0).take(count).cloned().collect();
-        for waiter in &taken {
-            waiters.standing.remove(&waiter.place.get());
+        if waiters.standing.entries().is_empty() {
+            return Vec::new();
         }
-        taken
+        waiters.standing.extract(&(key, 0), &(key, u64::MAX), |waiter| waiter.bits & bits != 0).take(count).collect()
     }
 }
 

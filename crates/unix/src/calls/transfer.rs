@@ -12,14 +12,14 @@ use core::sync::atomic::Ordering;
 use abi::Errno;
 use abi::siginfo::SigInfo;
 use abi::signal::{SIGPIPE, SIGXFSZ};
-use kernel::file::{Data, Opening};
+use kernel::file::{Data, NodeKind, Opening};
 use kernel::stream::{Stream, UserRange};
 
 use super::Entry;
 use super::descriptors::rebind;
 use super::signals::send_to_task;
 use crate::call::{Call, CallResult};
-use crate::files::{Body, OpenFile, remember, remember_positioned, synthesize_positioned};
+use crate::files::{Body, CELLS_MAJOR, OpenFile, remember, remember_positioned, synthesize_positioned};
 use crate::limits::PIECE_BYTES;
 use abi::nr;
 
@@ -174,7 +174,7 @@ pub fn read_at(call: &Call<'_>, file: &Arc<OpenFile>, to: UserRange, position: u
     Ok(read)
 }
 
-/// A read from the start looks anew, so that a program may keep `/proc/meminfo` open and watch it.
+/// A read from the start looks anew, and each read of a window's cells, so that a program may keep `/proc/meminfo` open and watch it.
 fn read_virtual(
     call: &Call<'_>,
     file: &OpenFile,
@@ -194,6 +194,9 @@ fn read_virtual(
     {
         let fresh = source.content()?;
         *content.borrow_mut() = fresh.into();
+    }
+    if let Some(NodeKind::CharDevice(CELLS_MAJOR, minor)) = file.node().map(|node| node.kind()) {
+        *content.borrow_mut() = call.unix.terminals.shown(minor)?.into();
     }
     let taken = content.borrow().clone();
     let from = usize::try_from(position).ok().and_then(|position| taken.get(position..)).unwrap_or(&[]);

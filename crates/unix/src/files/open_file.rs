@@ -99,6 +99,10 @@ impl OpenFile {
         self.positioned_calls.get()
     }
 
+    pub fn ferry(&self) -> Option<&Made<Ferry>> {
+        self.ferry.as_deref()
+    }
+
     /// Remembers that the node was told of a writer, so that it is told when the file is closed.
     pub fn count_as_writer(&self) {
         self.counts_as_writer.set(true);

@@ -3,8 +3,8 @@
 use alloc::boxed::Box;
 
 use abi::file::O_NOATIME;
-use kernel::call::FileCode;
-use kernel::file::{Ferry, Positioned, Window};
+use kernel::call::{FileCode, Makers};
+use kernel::file::{Ferry, Positioned, PositionedCallouts, Window, WindowCallouts};
 use quaject::Made;
 
 use super::{Body, OpenFile};
@@ -58,6 +58,23 @@ fn set_out(file: &mut OpenFile, ferry: Box<Made<Ferry>>) {
         };
     }
     file.set_ferry(ferry);
+}
+
+/// The routines of an open file made anew for who watches them (`Makers::watching`); the file keeps its own.
+pub fn watched(file: &OpenFile, makers: Makers) -> FileCode {
+    if let Body::Stream(stream) = &file.body {
+        return stream.callentries(makers);
+    }
+    if let Some(window) = file.window() {
+        let code = window.callentries_for(makers, &WindowCallouts {}).unwrap_or_default();
+        let positioned = file.positioned().and_then(|made| made.callentries_for(makers, &PositionedCallouts {}));
+        let (pread, pwrite) = positioned.map_or((None, None), |code| (code.read, code.write));
+        return FileCode { read: code.read, write: code.write, seek: code.seek, pread, pwrite };
+    }
+    let callouts = file.outside().and_then(|opening| Ferry::callouts(opening));
+    let (Some(ferry), Some(callouts)) = (file.ferry(), callouts) else { return FileCode::default() };
+    let code = ferry.callentries_for(makers, &callouts).unwrap_or_default();
+    FileCode { read: code.read, write: code.write, seek: code.seek, pread: code.pread, pwrite: code.pwrite }
 }
 
 /// A `pread` or `pwrite` of a regular file gets a routine when Rust has done this many: making it costs about 15 of them, and a
