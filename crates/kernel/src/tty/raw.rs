@@ -224,7 +224,7 @@ pub fn bind(machine: &dyn Machine, handler: &Code<RawHandler>) {
 /// How long `count` interrupts of a key take, at most [`RAW_BYTES`], on a line of their own without a device: each finds a byte,
 /// and puts it into a ring. `None`: the machine cannot do so.
 pub fn measure(makers: Makers, count: u32) -> Option<Nanos> {
-    let Makers { machine, store, .. } = makers;
+    let (machine, store) = (makers.machine, makers.store);
     let (raw, clock) = (RawTty::new().ok()?, machine.sample_clock()?);
     let device = machine.practice_code(Target::Label(NOTHING))?;
     let handler = raw.publish(&device, &clock, makers).ok()?;
