@@ -33,4 +33,4 @@ pub use thread::{
     QUANTUM_LEAST_NS, QUANTUM_MOST_NS, Start, THREAD_FACTS, Threads, Tte, TteId, Upcalls,
 };
 pub use time::Nanos;
-pub use translation::{Change, Mapping, NoFrames, Protection, Translation, UserFault, VirtAddr};
+pub use translation::{Change, Mapping, NoFrames, Protection, Shown, Translation, UserFault, VirtAddr};

@@ -1,9 +1,10 @@
 //! Templates: bytes assembled at build time, and where their holes are.
 
-use core::sync::atomic::{AtomicU8, AtomicU16, Ordering};
+use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU64, Ordering};
 
 use crate::draft::Draft;
 use crate::hole::HoleKind;
+use crate::optimize::Instruction;
 
 /// Most occurrences of holes in one template.
 const MOST_PLACES: usize = 24;
@@ -21,7 +22,13 @@ pub struct Shape {
     known: AtomicU8,
     /// Number of the hole, and its offset in the lower 11 bits.
     places: [AtomicU16; MOST_PLACES],
+    /// The template as one instruction, packed, once the optimizer has met it.
+    row: AtomicU64,
 }
+
+/// The template's row is not known yet; there is none.
+const NO_ROW_YET: u64 = 0;
+const NO_ROW: u64 = u64::MAX;
 
 impl Shape {
     pub const fn new(
@@ -31,7 +38,8 @@ impl Shape {
         patterns: &'static [i32],
     ) -> Shape {
         let places = [const { AtomicU16::new(0) }; MOST_PLACES];
-        Shape { name, holes, kinds, patterns, known: AtomicU8::new(NOT_KNOWN), places }
+        let (known, row) = (AtomicU8::new(NOT_KNOWN), AtomicU64::new(NO_ROW_YET));
+        Shape { name, holes, kinds, patterns, known, places, row }
     }
 
     /// Hole number and offset of every hole field, once the template has been used.
@@ -44,6 +52,20 @@ impl Shape {
             let packed = place.load(Ordering::Relaxed) as usize;
             (packed >> 11, packed & 0x7FF)
         })
+    }
+
+    /// The template, whose bytes these are, as if it were one instruction: where it has no holes, and nothing in it can be
+    /// known before or after it. It is looked at once.
+    pub(crate) fn row(&self, bytes: &[u8]) -> Option<Instruction> {
+        if !self.holes.is_empty() {
+            return None;
+        }
+        let mut row = self.row.load(Ordering::Relaxed);
+        if row == NO_ROW_YET {
+            row = Instruction::row(bytes).map_or(NO_ROW, |row| row.packed());
+            self.row.store(row, Ordering::Relaxed);
+        }
+        (row != NO_ROW).then(|| Instruction::unpacked(row))
     }
 
     /// Looks at each place where a pattern can end: all have the same top four bits.
@@ -242,6 +264,21 @@ mod tests {
         let amount = ("amount", value(HoleKind::Imm32, 0xF000_0007));
         assert_eq!(read(0), [counter, amount, ("next", value(HoleKind::Target, 0x40))]);
         assert_eq!(read(1), [counter, amount, ("next", value(HoleKind::Label, 0))]);
+    }
+
+    #[test]
+    fn a_draft_for_other_data_names_the_others() {
+        let mut draft = Draft::new();
+        let probe = |counter, next| Probe { counter: Abs32(counter), amount: Imm32(0x10), next: Target::Address(next) };
+        probe(0x10, 0x2000).append_to(&mut draft);
+        probe(0x18, 0x3000).append_to(&mut draft);
+        let other = |address| if [0x10, 0x3000].contains(&address) { address + 0x40 } else { address };
+        let bound = draft.for_others(other).bind(0x1000).unwrap();
+        let mut wanted = Draft::new();
+        probe(0x50, 0x2000).append_to(&mut wanted);
+        probe(0x18, 0x3040).append_to(&mut wanted);
+        assert_eq!(bound.bytes, wanted.bind(0x1000).unwrap().bytes);
+        assert!(draft.for_others(|address| address | 1 << 40).bind(0x1000).is_err());
     }
 
     #[test]

@@ -77,11 +77,13 @@ impl Bench {
     pub fn measure(&self, table: &Table) -> Vec<Measured> {
         let mut measured: Vec<Measured> = table.rows.iter().map(|row| self.counted(row)).collect();
         for side in [Side::Linux, Side::Hosted] {
-            let plans: Vec<_> = table.rows.iter().map(|row| self.plan(row, side)).collect();
+            let rows: Vec<(usize, &Row)> =
+                table.rows.iter().enumerate().filter(|(_, row)| side == Side::Linux || !row.is_foreign).collect();
+            let plans: Vec<_> = rows.iter().map(|(_, row)| self.plan(row, side)).collect();
             let mut samples = vec![Vec::new(); table.rows.len()];
             for _ in 0..self.rounds {
-                for (at, row) in table.rows.iter().enumerate() {
-                    let sample = plans[at].clone().and_then(|iterations| self.nanos(row, side, iterations));
+                for ((at, row), plan) in rows.iter().copied().zip(&plans) {
+                    let sample = plan.clone().and_then(|iterations| self.nanos(row, side, iterations));
                     match sample {
                         Ok(nanos) => samples[at].push(nanos),
                         Err(reason) => measured[at].missing.push(format!("{side:?}: {reason}")),
@@ -98,7 +100,10 @@ impl Bench {
 
     fn counted(&self, row: &Row) -> Measured {
         let mut measured = Measured { bytes: row.one_use.and_then(|text| self.bytes_of(text)), ..Measured::default() };
-        match self.difference(row, Side::Pc, COUNTED) {
+        if row.is_foreign {
+            return measured;
+        }
+        match self.difference(row, Side::Pc, row.iterations.unwrap_or(COUNTED)) {
             Ok(instructions) => measured.instructions = Some(instructions),
             Err(reason) => measured.missing.push(format!("pc: {reason}")),
         }
@@ -107,6 +112,9 @@ impl Bench {
 
     /// Iterations of the short and the long run.
     fn plan(&self, row: &Row, side: Side) -> Result<[u32; 2], String> {
+        if let Some(iterations) = row.iterations {
+            return Ok(iterations);
+        }
         let first = [1_000, 101_000];
         let each = self.nanos(row, side, first)?.max(0.1);
         let long = (LOOP_NS / each).clamp(10_000.0, 1e9) as u32;
@@ -202,7 +210,7 @@ mod tests {
             bench => bench.unwrap(),
         };
         for row in tables.iter().flat_map(|table| table.rows) {
-            let outcome = bench.run(row, Side::Linux, 20_000);
+            let outcome = bench.run(row, Side::Linux, row.iterations.map_or(20_000, |[few, _]| few));
             assert!(outcome.ticks().is_ok(), "{}: {outcome:?}", row.operation);
         }
     }

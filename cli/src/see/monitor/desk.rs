@@ -4,6 +4,7 @@ use bootimage::inspect::{Fields, monitor as op, opcode};
 use monitor::blocks::{DATA_WORDS, KINDS, Kind};
 use monitor::{CompileError, Ended, Error, LexError, OPS_MAX, Symbol, Symbols, SyntaxError, Token};
 
+use super::reader;
 use crate::failure::{Failure, TOOL};
 use crate::see::client::Client;
 use crate::see::{code, ps, top};
@@ -213,7 +214,7 @@ impl Symbols for Names<'_> {
 
 /// The value of an expression: read and lowered here, compiled and run by the kernel.
 pub fn evaluate(client: &mut Client, text: &str) -> Done<u64> {
-    let expression = monitor::parse(text).map_err(unreadable)?;
+    let expression = reader::read(text).map_err(unreadable)?;
     let mut names = Names::new(client);
     let lowered = monitor::lower(&expression, &mut names);
     if let Some(failure) = names.failure {

@@ -13,6 +13,7 @@ const SOURCES: &[&str] = &[
     "kernel/src/call/routine.rs",
     "kernel/src/call/simple.rs",
     "kernel/src/call/open.rs",
+    "kernel/src/symtab/code.rs",
     "kernel/src/call/console.rs",
     "kernel/src/call/watch.rs",
     "kernel/src/trace/template.rs",

@@ -7,6 +7,7 @@ mod diff;
 mod disassembly;
 mod optimizer;
 mod routines;
+mod special;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
@@ -76,6 +77,7 @@ fn alone() -> MutexGuard<'static, ()> {
 fn routines_are_as_committed() {
     check("", &routines::all());
     check("optimizer", &optimizer::all());
+    check("special", &special::all());
 }
 
 /// `docs/listings/compositions.md`: at least twenty, each with its listing, and none of a declared quaject left out.
