@@ -31,6 +31,7 @@ const MAY_USE: &[(&str, &str, &[&str])] = &[
             "codestore",
             "kernel",
             "machine",
+            "means",
             "monitor",
             "quaject",
             "queue",

@@ -16,6 +16,7 @@ mod automaton;
 mod bench;
 mod device;
 mod entry;
+mod line;
 mod program;
 mod sample;
 
@@ -24,6 +25,7 @@ pub use automaton::{Automaton, INSTRUCTIONS};
 pub use bench::{Bench, OnlyTte, TAG, bench, code_store};
 pub use device::{BUFFERS, Device};
 pub use entry::{Caller, Outcome, Way};
+pub use line::Line;
 pub use means::Random;
 pub use program::{AREA_BYTES, Access, Program};
 pub use sample::raise as raise_sample;

@@ -1,4 +1,4 @@
-//! `synth bench tables`: the thesis's tables of single operations, each row beside the paper's figure.
+//! `synth bench tables`: the papers' tables of single operations, each row beside the paper's figure.
 
 mod catalog;
 mod run;

@@ -13,7 +13,7 @@ use abi::nr;
 use codestore::{Code, Maker, PublishError};
 use machine::Tte;
 use quaject::Makers;
-use synth::{Abs32, Draft, Fact, Imm32, Label, Target, template};
+use synth::{Abs32, Draft, Fact, Imm32, Label, Target, jump, template};
 
 use crate::symtab::{SamePath, paste_name};
 
@@ -27,30 +27,25 @@ template! {
     /// The path is absolute and the program's, and names lead where they did. In: rdi, rsi of `openat`. Cost: 6 instructions.
     pub struct SameOpen { generation_word: Abs32, generation: Imm32, user_limit: Abs32, slow: Target }
     "cmp edi, -100",                        // AT_FDCWD; the path is absolute
-    ".byte 0x0f, 0x85",                     // jne slow
-    ".long {slow}",
+    jump!(jne slow),
     "cmp dword ptr [{generation_word}], {generation}",
-    ".byte 0x0f, 0x85",                     // jne slow
-    ".long {slow}",
+    jump!(jne slow),
     "cmp rsi, qword ptr [{user_limit}]",
-    ".byte 0x0f, 0x83",                     // jae slow
-    ".long {slow}",
+    jump!(jae slow),
 }
 
 template! {
     /// The flags are those of before. In: rdx of `openat`. Cost: 2 instructions.
     pub struct SameFlags { flags: Imm32, next: Target }
     "cmp edx, {flags}",
-    ".byte 0x0f, 0x85",                     // jne next
-    ".long {next}",
+    jump!(jne next),
 }
 
 template! {
     /// The lowest free descriptor gets the file's entry points and is pending. Out: rax = descriptor. Cost: 7 instructions.
     pub struct Install { free: Abs32, pending: Abs32, reads: Abs32, writes: Abs32, recipes: Abs32, read_entry: Abs32, write_entry: Abs32, recipe: Imm32, slow: Target }
     "bsf rax, qword ptr [{free}]",
-    ".byte 0x0f, 0x84",                     // jz slow: none of the first 64 is free
-    ".long {slow}",
+    jump!(je slow), // none of the first 64 is free
     "btr qword ptr [{free}], rax",
     "bts qword ptr [{pending}], rax",
     "mov qword ptr [{reads} + rax*8], {read_entry}",
@@ -62,12 +57,10 @@ template! {
     /// A pending descriptor is free again. Cost: 10 instructions.
     pub struct Uninstall { free: Abs32, pending: Abs32, reads: Abs32, writes: Abs32, slow_entry: Abs32, slow: Target }
     "cmp rdi, 64",
-    ".byte 0x0f, 0x83",                     // jae slow
-    ".long {slow}",
+    jump!(jae slow),
     "mov rax, qword ptr [{pending}]",
     "btr rax, rdi",
-    ".byte 0x0f, 0x83",                     // jnc slow: not pending
-    ".long {slow}",
+    jump!(jae slow), // not pending
     "mov qword ptr [{pending}], rax",
     "bts qword ptr [{free}], rdi",
     "mov qword ptr [{reads} + rdi*8], {slow_entry}",
@@ -79,8 +72,7 @@ template! {
     /// Ends in Rust. In: registers as at the call but rax. Cost: 2 instructions.
     pub struct ToRust { number: Imm32, slow: Target }
     "mov eax, {number}",
-    ".byte 0xe9",
-    ".long {slow}",
+    jump!(jmp slow),
 }
 
 /// Addresses of a descriptor table's words that the routines use.

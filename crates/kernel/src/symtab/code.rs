@@ -1,13 +1,12 @@
 //! A name as code.
 
-use synth::{Draft, Imm32, Target, template};
+use synth::{Draft, Imm32, Target, jump, template};
 
 template! {
     /// Four bytes of the path are those of before. Cost: 2 instructions.
     pub struct SamePath { offset: Imm32, bytes: Imm32, next: Target }
     "cmp dword ptr [rsi + {offset}], {bytes}",
-    ".byte 0x0f, 0x85",                     // jne next
-    ".long {next}",
+    jump!(jne next),
 }
 
 /// Compares the text at rsi with a name and the NUL behind it, in words of four bytes; the last word overlaps the one before.

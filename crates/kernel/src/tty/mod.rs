@@ -28,6 +28,7 @@ mod input;
 mod job;
 mod keys;
 mod output;
+pub mod raw;
 mod read;
 mod receive;
 mod ring;

@@ -10,7 +10,7 @@
 
 use alloc::vec::Vec;
 
-use synth::{Template, template};
+use synth::{Template, jump, template};
 
 /// Appends a part to the answer: the action, and the number of the token at rcx.
 macro_rules! complete {
@@ -22,7 +22,14 @@ macro_rules! complete {
 /// The next token is needed here.
 macro_rules! expect {
     ($token:literal) => {
-        concat!("mov edx, {", $token, "}\n movzx eax, byte ptr [rsi]\n cmp eax, edx\n .byte 0x0f, 0x85\n .long {fail}")
+        concat!("mov edx, {", $token, "}\n movzx eax, byte ptr [rsi]\n cmp eax, edx\n", jump!(jne fail))
+    };
+}
+
+/// A part begins inside this one; what fails there is that there are too many.
+macro_rules! deeper {
+    () => {
+        concat!("mov edx, {why}\n dec r8d\n", jump!(js fail))
     };
 }
 
@@ -37,10 +44,10 @@ template! {
     "mov r9, rsi",
     "mov rsi, rdi",
     "mov r8d, {depth}",
-    ".byte 0xe8", ".long {start}",
+    jump!(call start),
     "mov edx, {why}",
     "cmp byte ptr [rsi], 0",
-    ".byte 0x0f, 0x85", ".long {fail}",
+    jump!(jne fail),
     "xor edx, edx",
     "mov rax, r9",
     "sub rax, r11",
@@ -61,7 +68,7 @@ template! {
 template! {
     /// A level begins with a part of the next one.
     pub struct BeginLevel { tighter: Target }
-    ".byte 0xe8", ".long {tighter}",
+    jump!(call tighter),
 }
 
 template! {
@@ -79,7 +86,7 @@ template! {
 template! {
     /// Goes on elsewhere: with the next level.
     pub struct GoOn { to: Target }
-    ".byte 0xe9", ".long {to}",
+    jump!(jmp to),
 }
 
 template! {
@@ -89,10 +96,10 @@ template! {
     "jne 5f",
     "push rsi",
     "inc rsi",
-    ".byte 0xe8", ".long {tighter}",
+    jump!(call tighter),
     "pop rcx",
     complete!(),
-    ".byte 0xe9", ".long {again}",
+    jump!(jmp again),
     "5:",
 }
 
@@ -103,10 +110,8 @@ template! {
     "jne 5f",
     "push rsi",
     "inc rsi",
-    "mov edx, {why}",
-    "dec r8d",
-    ".byte 0x0f, 0x88", ".long {fail}", // js
-    ".byte 0xe8", ".long {own}",
+    deeper!(),
+    jump!(call own),
     "inc r8d",
     "pop rcx",
     complete!(),
@@ -121,13 +126,11 @@ template! {
     "jne 5f",
     "push rsi",
     "inc rsi",
-    "mov edx, {why}",
-    "dec r8d",
-    ".byte 0x0f, 0x88", ".long {fail}",
-    ".byte 0xe8", ".long {start}",
+    deeper!(),
+    jump!(call start),
     expect!("otherwise"),
     "inc rsi",
-    ".byte 0xe8", ".long {own}",
+    jump!(call own),
     "inc r8d",
     "pop rcx",
     complete!(),
@@ -141,16 +144,14 @@ template! {
     "jne 5f",
     "push rsi",
     "inc rsi",
-    "mov edx, {why}",
-    "dec r8d",
-    ".byte 0x0f, 0x88", ".long {fail}",
-    ".byte 0xe8", ".long {start}",
+    deeper!(),
+    jump!(call start),
     expect!("close"),
     "inc rsi",
     "inc r8d",
     "pop rcx",
     complete!(),
-    ".byte 0xe9", ".long {again}",
+    jump!(jmp again),
     "5:",
 }
 
@@ -172,10 +173,8 @@ template! {
     "cmp eax, {open}",
     "jne 5f",
     "inc rsi",
-    "mov edx, {why}",
-    "dec r8d",
-    ".byte 0x0f, 0x88", ".long {fail}",
-    ".byte 0xe8", ".long {start}",
+    deeper!(),
+    jump!(call start),
     expect!("close"),
     "inc rsi",
     "inc r8d",
@@ -187,19 +186,17 @@ template! {
     /// A call begins with its name and the bracket; maybe it ends at once. Goes on at `other` if this is none.
     pub struct CallBegin { name: Imm32, other: Target, action: Imm32, why: Imm32, fail: Target, open: Imm32, close: Imm32, done: Target }
     "cmp eax, {name}",
-    ".byte 0x0f, 0x85", ".long {other}",
+    jump!(jne other),
     "push rsi",
     "mov rcx, rsi",
     complete!(),
     "inc rsi",
-    "mov edx, {why}",
-    "dec r8d",
-    ".byte 0x0f, 0x88", ".long {fail}",
+    deeper!(),
     expect!("open"),
     "inc rsi",
     "movzx eax, byte ptr [rsi]",
     "cmp eax, {close}",
-    ".byte 0x0f, 0x84", ".long {done}",
+    jump!(je done),
 }
 
 template! {
@@ -229,7 +226,7 @@ template! {
     /// No operand begins so.
     pub struct NoOperand { why: Imm32, fail: Target }
     "mov edx, {why}",
-    ".byte 0xe9", ".long {fail}",
+    jump!(jmp fail),
 }
 
 /// All templates, for their listings.

@@ -9,6 +9,8 @@
 //! - code that no way leads to any more;
 //! - the short form of jumps that do not go far.
 //!
+//! A template without holes of which nothing can be known counts as one instruction, and is decoded once.
+//!
 //! Memory is assumed to stay only for words named by their address, because those are the kernel's own and nobody runs
 //! between two instructions of a routine but a page fault: an access of the program's memory ends what is known.
 //! Flags are nobody's at the ends of a routine and where faults land.

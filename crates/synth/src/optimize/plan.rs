@@ -46,7 +46,7 @@ pub struct Plan {
     words: Vec<i32>,
     bytes: Vec<u8>,
     away: Vec<Away>,
-    /// Instructions of the draft, and of the result.
+    /// Instructions of the draft, and of the result; a template that was taken for one counts as one.
     pub instructions: [usize; 2],
 }
 
@@ -182,27 +182,36 @@ impl Plan {
     /// Whether the same holes name the same words, and different ones words that do not overlap, as when the plan was made.
     fn words_fit(&self, draft: &Draft) -> bool {
         const WORDS_MAX: usize = 32;
-        let mut words: [Option<i32>; WORDS_MAX] = [None; WORDS_MAX];
-        if self.words.len() > WORDS_MAX {
+        let known = &self.words;
+        if known.len() > WORDS_MAX {
             return false;
         }
+        // How far each word has moved.
+        let mut moves = [0; WORDS_MAX];
+        let mut seen = 0u32;
         for field in &self.fields {
             let value = value_at(draft.bytes(), field.from.into());
+            let word = usize::from(field.word);
             let fits = match field.exact {
                 Some(exact) => value == exact,
-                None => *words[usize::from(field.word)].get_or_insert(value) == value,
+                None => {
+                    let moved = value.wrapping_sub(known[word]);
+                    if seen & 1 << word == 0 {
+                        (moves[word], seen) = (moved, seen | 1 << word);
+                    }
+                    moves[word] == moved
+                }
             };
             if !fits {
                 return false;
             }
         }
-        let known = &self.words;
+        let is_far = |distance: i32| distance.unsigned_abs() >= WORD_BYTES;
         (0..known.len()).all(|one| {
             (0..one).all(|other| {
-                let (Some(here), Some(there)) = (words[one], words[other]) else { return false };
+                let moved = moves[one].wrapping_sub(moves[other]);
                 let was = known[one].wrapping_sub(known[other]);
-                let is = here.wrapping_sub(there);
-                is == was || (is.unsigned_abs() >= WORD_BYTES && was.unsigned_abs() >= WORD_BYTES)
+                moved == 0 || (is_far(was) && is_far(was.wrapping_add(moved)))
             })
         })
     }

@@ -77,6 +77,22 @@ template! {
 }
 
 template! {
+    /// A row that stores somewhere.
+    pub struct KeepAndStore {}
+    "push rdi",
+    "mov byte ptr [rsi], al",
+    "pop rdi",
+}
+
+template! {
+    /// A row that writes a register and leaves the flags.
+    pub struct SwapHalves {}
+    "mov edi, edx",
+    "mov edx, ecx",
+    "mov ecx, edi",
+}
+
+template! {
     /// Ends a routine.
     pub struct Return {}
     "ret",
@@ -135,6 +151,25 @@ fn a_test_made_before_is_not_made_again() {
     assert_eq!(lengths(&bound.bytes), [8, 2, 2, 1, 5, 5]);
     let names: Vec<_> = bound.origins.iter().map(|origin| origin.shape.name).collect();
     assert_eq!(names, ["Below", "StoreByte", "Return", "Out"]);
+}
+
+#[test]
+fn a_template_without_holes_is_one_instruction_that_does_all_of_it() {
+    let routine = |row: &dyn Fn(&mut Draft)| {
+        let mut draft = Draft::new();
+        LoadTail { tail: Abs32(0x2000) }.append_to(&mut draft);
+        below(&mut draft);
+        row(&mut draft);
+        below(&mut draft);
+        LoadTail { tail: Abs32(0x2000) }.append_to(&mut draft);
+        finish(&mut draft);
+        let [before, after] = optimize(&draft).expect("known instructions").instructions;
+        (before, before - after)
+    };
+    // The landing, which nobody reaches, always goes.
+    assert_eq!(routine(&|_| ()), (10, 4), "the second test and load");
+    assert_eq!(routine(&|draft| KeepAndStore {}.append_to(draft)), (11, 1), "it may have stored both");
+    assert_eq!(routine(&|draft| SwapHalves {}.append_to(draft)), (11, 3), "it wrote rdx, but not the limit");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use kernel::pipe::Pipe;
 use kernel::screen::{Machines, TextWindow};
 use kernel::sound::{Activity, Channel, Format, Inserts, Maker, Plan, Sound, Waiters, synthesize};
 use kernel::tty::Tty;
+use kernel::tty::raw::RawTty;
 use kernel::tty::termios::lflag;
 use machine::{Channel as Line, Machine};
 use statemachine::terminal::{COOK, EDIT, VT100};
@@ -106,10 +107,12 @@ pub fn all() -> Vec<(String, String)> {
     unseen.work_in_code(makers, 1);
     let _ = unseen.device_input(b"x");
     let tty = terminal.synthesize(Some(Line::Terminal), makers);
+    let line = RawTty::new().expect("memory").synthesize(makers).expect("room for code");
     let screen = TextWindow::new(&Machines::new().expect("a product"));
     screen.synthesize(&terminal, makers);
     let window_write = screen.code().expect("room for code");
     let mut listings = vec![
+        listed("raw.interrupt", line.entry()),
         listed("pipe.read", pipe.read.expect("room").entry()),
         listed("pipe.write", pipe.write.expect("room").entry()),
         listed("file.read", file.read.expect("room").entry()),
@@ -123,13 +126,13 @@ pub fn all() -> Vec<(String, String)> {
         listed("console.write", console.write.expect("room").entry()),
         listed("tty.read", tty.read.expect("room").entry()),
         listed("tty.write", tty.write.expect("room").entry()),
+        listed("call.open.null", open(&[open_name(b"/dev/null", 0)])),
+        listed("call.open.tty", open(&[open_name(b"/dev/tty", 2)])),
+        listed("call.open.two", open(&[open_name(b"/dev/tty", 2), open_name(b"/dev/null", 0)])),
         listed("tty.edit", edit),
         listed("tty.cook", terminal.cooker().expect("room for code")),
         listed("tty.edit_unseen", unseen.editor().expect("room for code")),
         listed("window.write", window_write.entry()),
-        listed("call.open.null", open(&[open_name(b"/dev/null", 0)])),
-        listed("call.open.tty", open(&[open_name(b"/dev/tty", 2)])),
-        listed("call.open.two", open(&[open_name(b"/dev/tty", 2), open_name(b"/dev/null", 0)])),
         listed("call.close", close.entry()),
     ];
     listings.extend(handlers());
