@@ -4,6 +4,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::hole::{HoleKind, HoleValue, Label};
+use crate::optimize::Instruction;
 use crate::template::{Shape, Template};
 
 /// Bytes that the optimizer took out, by their offset in the draft as it was factored.
@@ -78,6 +79,12 @@ pub struct Place {
 }
 
 impl Origin {
+    /// The template as one instruction, if it can be, where it lies whole in `code`, the bytes of the routine.
+    pub(crate) fn row(&self, code: &[u8]) -> Option<Instruction> {
+        let whole = code.get(self.offset as usize..(self.offset + self.bytes) as usize)?;
+        if self.cuts.is_some() { None } else { self.shape.row(whole) }
+    }
+
     /// The holes that are left in the code.
     pub fn places(&self) -> impl Iterator<Item = Place> {
         self.shape.places().filter_map(|(hole, offset)| {

@@ -15,8 +15,8 @@ use std::time::Instant;
 use abi::nr;
 use golden::{Automaton, Caller, OnlyTte, bench, code_store};
 use kernel::call::{
-    ClosePlan, Console, ConsoleCallouts, Makers, Null, NullCallouts, OpenPlan, Zero, ZeroCallouts, cached_open,
-    paste_channel,
+    ClosePlan, Console, ConsoleCallouts, Makers, Null, NullCallouts, OpenName, OpenPlan, Zero, ZeroCallouts,
+    cached_open, paste_channel,
 };
 use kernel::file::{NewNode, Node, Time, Volume, Window, WindowCallouts};
 use kernel::pipe::{Body, Pipe, PipeCallouts};
@@ -124,17 +124,8 @@ fn revived<T>(mut open: impl FnMut() -> T) -> Option<u64> {
 fn cached() -> Costs {
     let makers = Makers::new(bench(), code_store(1 << 20));
     let table = ClosePlan { free: 0x1000, pending: 0x1008, reads: 0x2000, writes: 0x3000, slow_entry: 0x4000 };
-    let plan = OpenPlan {
-        table,
-        recipes: 0x5000,
-        path: b"/dev/null",
-        flags: 0,
-        generation_word: 0x6000,
-        generation: 7,
-        read_entry: 0x7000,
-        write_entry: 0x7100,
-        recipe: 0,
-    };
+    let null = OpenName { path: b"/dev/null", flags: 0, read_entry: 0x7000, write_entry: 0x7100, recipe: 0 };
+    let plan = OpenPlan { table, recipes: 0x5000, generation_word: 0x6000, generation: 7, names: &[null] };
     let mut create = Vec::new();
     let mut bytes = 0;
     for _ in 0..ROUNDS {

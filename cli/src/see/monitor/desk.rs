@@ -4,6 +4,7 @@ use bootimage::inspect::{Fields, monitor as op, opcode};
 use monitor::blocks::{DATA_WORDS, KINDS, Kind};
 use monitor::{CompileError, Ended, Error, LexError, OPS_MAX, Symbol, Symbols, SyntaxError, Token};
 
+use super::reader;
 use super::symbols::Modules;
 use crate::failure::{Failure, TOOL};
 use crate::see::client::Client;
@@ -242,7 +243,7 @@ pub fn evaluate(client: &mut Client, text: &str) -> Done<u64> {
 
 /// The same, where symbols of a process are names.
 pub fn evaluate_in(client: &mut Client, text: &str, process: Option<u32>) -> Done<u64> {
-    let expression = monitor::parse(text).map_err(unreadable)?;
+    let expression = reader::read(text).map_err(unreadable)?;
     let mut names = Names::new(client, process);
     let lowered = monitor::lower(&expression, &mut names);
     if let Some(failure) = names.failure {

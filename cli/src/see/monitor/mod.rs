@@ -9,6 +9,7 @@
 mod commands;
 mod desk;
 mod prompt;
+mod reader;
 mod stops;
 mod streams;
 mod symbols;

@@ -21,7 +21,7 @@ pub mod watch;
 
 pub use console::paste_channel;
 pub use console::{Console, ConsoleCallouts, ConsoleCode, console};
-pub use open::{CallCode, ClosePlan, OpenPlan, cached_close, cached_open};
+pub use open::{CallCode, ClosePlan, OPEN_NAMES_MAX, OpenName, OpenPlan, cached_close, cached_open};
 pub use quaject::Makers;
 pub(crate) use routine::REFUSED;
 pub use routine::Routine;
@@ -55,6 +55,7 @@ pub fn fact(machine: &dyn machine::Machine, routine: &str, hole: &str) -> Option
         Some("outside") => crate::file::FERRY_FACTS,
         Some("tty") => crate::tty::FACTS,
         Some("window") => crate::screen::FACTS,
+        Some("raw") => crate::tty::raw::FACTS,
         Some("call") => open::FACTS,
         Some("trace") => crate::trace::FACTS,
         Some("sound") => crate::sound::FACTS,

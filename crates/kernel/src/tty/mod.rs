@@ -25,6 +25,7 @@ mod erase;
 mod input;
 mod job;
 mod output;
+pub mod raw;
 mod read;
 mod receive;
 mod ring;

@@ -15,7 +15,7 @@ type Set = u32;
 
 /// Things of one sort that get a number; of more nothing is known.
 const MOST: usize = Set::BITS as usize;
-const NO_NUMBER: u8 = u8::MAX;
+pub const NO_NUMBER: u8 = u8::MAX;
 
 /// A register holds what a word holds.
 #[derive(Clone, Copy, PartialEq, Eq)]

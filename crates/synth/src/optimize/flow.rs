@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::decode::read;
-use super::facts::{Facts, Lore, Verdict};
+use super::facts::{Facts, Lore, NO_NUMBER, Verdict};
 use super::instruction::{Flags, Instruction, Kind, Memory, Width};
 use crate::draft::{Draft, Jump};
 use crate::hole::HoleKind;
@@ -109,10 +109,19 @@ impl<'a> Flow<'a> {
         let mut nodes: Vec<Node> = Vec::with_capacity(code.len() / 3);
         let mut jumps = Vec::with_capacity(draft.jumps().len() + SHORT_JUMPS);
         let mut at = 0;
+        let mut origins = draft.origins().iter().peekable();
         while at < code.len() {
             let number = nodes.len();
             nodes.push(Node::new(at as u16));
             let node = &mut nodes[number];
+            while origins.next_if(|origin| (origin.offset + origin.bytes) as usize <= at).is_some() {}
+            let begins = origins.next_if(|origin| origin.offset as usize == at);
+            if let Some(row) = begins.and_then(|origin| origin.row(code)) {
+                node.instruction = row;
+                node.about = NO_NUMBER;
+                at += node.bytes();
+                continue;
+            }
             read(code, at, &mut node.instruction)?;
             let end = at + node.bytes();
             node.about = lore.number_of(&node.instruction, &code[at..end]);

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
+use means::Random;
+
 #[path = "monitor_streams.rs"]
 mod streams;
 
@@ -190,18 +192,6 @@ fn looks(scene: &Scene<'_>) -> Result<(), String> {
 const LINES: u32 = 20_000;
 const SEED: u64 = 0x3D5A_91C7_44E0_B26F;
 
-/// xorshift64* (Vigna).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 11) as usize % limit
-    }
-}
-
 /// What lines are made of, with `;` between them. Process 2 is there to be hurt.
 const PARTS: &str = "1;0x7f;-1;0xffffffffa0000000;0x70000000;0x64000040;0xffffffffc0000040;8;$a;$b;$c = ;queue.1.put;\
     queue.1.get();gauge.2.add;gauge.2.read();pump.3.turn;thread.1.dispatch;gauge.switches;(;);[;];+;-;*;\
@@ -212,11 +202,11 @@ const PARTS: &str = "1;0x7f;-1;0xffffffffa0000000;0x70000000;0x64000040;0xffffff
     tty.write;pipe.read@1;.no_line ;set ;set gauge.2 = ;set thread.2.rdi = ;set thread.2:;x thread.2:";
 
 fn random_lines(scene: &Scene<'_>) -> Result<(), String> {
-    let mut random = Random(SEED);
+    let mut random = Random::new(SEED);
     let parts: Vec<&str> = PARTS.split(';').collect();
     let mut script = String::from("! (while :; do :; done) &\nsleep 0.5\nnew queue\nnew gauge\nnew pump\n");
     for _ in 0..LINES {
-        let line: String = (0..random.below(9)).map(|_| parts[random.below(parts.len())]).collect();
+        let line: String = (0..random.index(9)).map(|_| parts[random.index(parts.len())]).collect();
         // Not to the shell.
         script += line.trim_start_matches([' ', '!']);
         script.push('\n');
