@@ -499,7 +499,7 @@ fn two_bytes(reader: &mut Reader<'_>, at: usize) -> Option<Instruction> {
             let operand = reader.operand()?;
             let extended = plain.source(operand, bytes, rex).with(0, 1 << operand.register);
             match operand.address {
-                Some(address) if opcode < 0xB8 => {
+                Some(address) if opcode < 0xB8 && reader.bytes() >= 4 => {
                     let width = if bytes == 1 { Width::Byte } else { Width::Half };
                     extended.kind(Kind::Load { register: operand.register, address, width })
                 }

@@ -38,11 +38,22 @@ pub struct Node {
     pub fate: Fate,
 }
 
+/// Ways to an instruction that the forward pass has not seen when it comes there.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Entrance {
+    /// None.
+    Above,
+    /// A fault in front of it: nothing is known, and it is reached when that is.
+    Landing,
+    /// A jump or a fault behind it: nothing is known, not even that nobody comes.
+    Behind,
+}
+
 pub struct Flow<'a> {
     code: &'a [u8],
     pub nodes: Vec<Node>,
-    /// Per node: a jump from behind leads here, or a fault: nothing is known.
-    is_open: Vec<bool>,
+    /// Per node: who gets here in another way than from above.
+    entrance: Vec<Entrance>,
     /// Where a fault in an instruction lands, by number of node; as ranges of nodes.
     landings: Vec<(core::ops::Range<usize>, usize)>,
     /// What is known at the beginning.
@@ -61,12 +72,14 @@ impl<'a> Flow<'a> {
             nodes.push(Node { instruction, to: None, fate: Fate::Kept });
         }
         let entry = Facts::at_entry(draft.assumed());
-        let mut flow = Flow { code, is_open: vec![false; nodes.len() + 1], nodes, landings: Vec::new(), entry };
+        let mut flow =
+            Flow { code, entrance: vec![Entrance::Above; nodes.len() + 1], nodes, landings: Vec::new(), entry };
         flow.find_targets(draft)?;
         for landing in draft.landings() {
             let range = flow.number(landing.from as usize)?..flow.number(landing.to as usize)?;
             let to = flow.number(draft.label(landing.landing) as usize)?;
-            flow.is_open[to] = true;
+            let entrance = if to < range.end { Entrance::Behind } else { Entrance::Landing };
+            flow.entrance[to] = entrance.max(flow.entrance[to]);
             flow.landings.push((range, to));
         }
         Some(flow)
@@ -112,7 +125,7 @@ impl<'a> Flow<'a> {
             if let To::Node(target) = to
                 && target <= number
             {
-                self.is_open[target] = true;
+                self.entrance[target] = Entrance::Behind;
             }
             self.nodes[number].to = Some(to);
         }
@@ -142,9 +155,9 @@ impl<'a> Flow<'a> {
         let mut lands: Vec<bool> = vec![false; self.nodes.len() + 1];
         let mut current = Some(self.entry.clone());
         for number in 0..self.nodes.len() {
-            if self.is_open[number] {
-                // A landing is reached when its range is; a loop from above anyway.
+            if self.entrance[number] != Entrance::Above {
                 let is_reached = current.is_some() || arriving[number].is_some() || lands[number];
+                let is_reached = is_reached || self.entrance[number] == Entrance::Behind;
                 current = is_reached.then(Facts::default);
             } else {
                 current = joined(current, arriving[number].take());
