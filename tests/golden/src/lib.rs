@@ -25,7 +25,7 @@ pub use arena::low_memory;
 pub use automaton::{Automaton, INSTRUCTIONS};
 pub use bench::{Bench, OnlyTte, TAG, bench, code_store};
 pub use device::{BUFFERS, Device};
-pub use entry::{Caller, Outcome, Way};
+pub use entry::{Caller, Outcome, Supply, Way, execute};
 pub use program::{AREA_BYTES, Access, Program};
 pub use random::Random;
 pub use sample::raise as raise_sample;
