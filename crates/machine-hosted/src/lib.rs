@@ -348,6 +348,10 @@ impl Machine for HostedMachine {
         None
     }
 
+    fn upwards(&self) -> Option<Template> {
+        Some(call::Upwards::template())
+    }
+
     fn load_tag(&self) -> Option<Template> {
         Some(machine_x86::LoadTag::template())
     }

@@ -352,6 +352,7 @@ fn one_byte(reader: &mut Reader<'_>, at: usize, opcode: u8, repeats: bool) -> Op
         0xE9 => return jump(reader, at, true),
         0xEB => return jump(reader, at, false),
         0xF6 | 0xF7 => return group_3(reader, at, opcode),
+        0xFC => plain, // cld
         0xFE | 0xFF => return group_5(reader, at, opcode),
         _ => return None,
     })
