@@ -117,6 +117,8 @@ static void copies_backwards(void)
     printf("%ld bytes, %ld wrong\n", total, wrong);
 }
 
+/* Into the host's segment for 32-bit code. */
+FAULT(compatible_segment, __asm__ volatile("push $0x23; push $1f; lretq; 1: hlt" ::: "memory"))
 FAULT(io_privilege, __asm__ volatile("pushf; orl $0x3000, (%rsp); popf; cli"))
 FAULT(abort_itself, abort())
 FAULT(kill_itself, kill(getpid(), SIGKILL))
@@ -509,7 +511,7 @@ static const struct test tests[] = {
     T(breakpoint), T(single_step), T(halt), T(clear_interrupts), T(port_in), T(port_out), T(read_control),
     T(write_control), T(read_msr), T(load_table), T(interrupt_gate), T(page_fault_gate), T(double_fault_gate),
     T(bad_segment), T(kernel_segment), T(system_return), T(swap_gs),
-    T(direction_flag), T(copies_backwards), T(io_privilege), T(abort_itself), T(kill_itself), T(stop_forever_killed), T(stack_overflow),
+    T(direction_flag), T(copies_backwards), T(compatible_segment), T(io_privilege), T(abort_itself), T(kill_itself), T(stop_forever_killed), T(stack_overflow),
     T(overflow_handled), T(handler_overflow), T(handler_without_stack), T(bad_handler), T(kernel_handler),
     T(blocked_fault), T(ignored_fault), T(garbage_frames), T(spoiled_registers), T(fork_bomb), T(fork_tree_ends),
     T(memory_limit), T(memory_bomb), T(descriptor_limit), T(descriptors_by_thousand), T(absurd_arguments),
