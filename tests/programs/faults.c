@@ -374,6 +374,23 @@ static void descriptors_by_thousand(void)
     }
 }
 
+/* A quarter of a gigabyte in pipes, which is more than a kernel may have for them. How far it gets is nobody's business. */
+static void full_pipes_body(void)
+{
+    static char bytes[65536];
+    struct rlimit many = {9000, 9000};
+    int pipes[2];
+    setrlimit(RLIMIT_NOFILE, &many);
+    for (int i = 0; i < 4200 && pipe2(pipes, O_NONBLOCK) == 0; i++)
+        if (write(pipes[1], bytes, sizeof bytes) <= 0)
+            break;
+}
+static void full_pipes(void)
+{
+    in_child("full pipes", full_pipes_body);
+    in_child("once more", full_pipes_body);
+}
+
 static void absurd_arguments(void)
 {
     size_t size = 160 * 1024;
@@ -514,7 +531,7 @@ static const struct test tests[] = {
     T(direction_flag), T(copies_backwards), T(compatible_segment), T(io_privilege), T(abort_itself), T(kill_itself), T(stop_forever_killed), T(stack_overflow),
     T(overflow_handled), T(handler_overflow), T(handler_without_stack), T(bad_handler), T(kernel_handler),
     T(blocked_fault), T(ignored_fault), T(garbage_frames), T(spoiled_registers), T(fork_bomb), T(fork_tree_ends),
-    T(memory_limit), T(memory_bomb), T(descriptor_limit), T(descriptors_by_thousand), T(absurd_arguments),
+    T(memory_limit), T(memory_bomb), T(descriptor_limit), T(descriptors_by_thousand), T(full_pipes), T(absurd_arguments),
     T(torn_programs), T(absurd_programs), T(deep_folders), T(orphans),
 };
 CHECK_MAIN(tests)

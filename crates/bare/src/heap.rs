@@ -45,6 +45,8 @@ struct State<P> {
     /// Pages of address space never used so far, counted from the heap's start.
     next_page: usize,
     stretches: [(usize, usize); STRETCHES],
+    /// Pages of address space in use, or lost because no stretch could be noted.
+    used: usize,
     pages: PhantomData<fn() -> P>,
 }
 
@@ -60,10 +62,16 @@ impl<P: HeapPages> Heap<P> {
                 free: [null_mut(); CLASSES.len()],
                 next_page: 0,
                 stretches: [(0, 0); STRETCHES],
+                used: 0,
                 pages: PhantomData,
             }),
             free_blocks: KernelCell::new([0; WINDOW]),
         }
+    }
+
+    /// Pages of address space that are left, whether there are frames for them or not.
+    pub fn room(&self) -> usize {
+        self.state.borrow().room()
     }
 
     /// Gives back the pages of size classes that hold no block in use; returns how many. Walks all free blocks:
@@ -113,6 +121,10 @@ fn class_of(layout: &Layout) -> Option<usize> {
 }
 
 impl<P: HeapPages> State<P> {
+    fn room(&self) -> usize {
+        (P::BYTES / PAGE_BYTES).saturating_sub(self.used)
+    }
+
     fn take(&mut self, class: usize) -> *mut u8 {
         if self.free[class].is_null() && !self.refill(class) {
             return null_mut();
@@ -140,10 +152,10 @@ impl<P: HeapPages> State<P> {
         true
     }
 
-    /// Fresh, mapped pages. Large blocks leave the kernel's last frames to small ones: those who
-    /// ask for large blocks can be refused, those who need a small record cannot.
+    /// Fresh, mapped pages. Large blocks leave the kernel's last frames, and the last of the heap's addresses, to small ones:
+    /// those who ask for large blocks can be refused, those who need a small record cannot.
     fn take_pages(&mut self, pages: usize) -> Option<usize> {
-        if pages > SMALL_PAGES && P::available() < pages + KERNEL_FRAMES_MIN {
+        if pages > SMALL_PAGES && P::available().min(self.room()) < pages + KERNEL_FRAMES_MIN {
             return None;
         }
         let page = self.take_stretch(pages)?;
@@ -159,6 +171,7 @@ impl<P: HeapPages> State<P> {
     fn take_stretch(&mut self, pages: usize) -> Option<usize> {
         if let Some(stretch) = self.stretches.iter_mut().find(|stretch| stretch.1 >= pages) {
             stretch.1 -= pages;
+            self.used += pages;
             return Some(stretch.0 + stretch.1);
         }
         let page = self.next_page;
@@ -166,6 +179,7 @@ impl<P: HeapPages> State<P> {
             return None;
         }
         self.next_page += pages;
+        self.used += pages;
         Some(page)
     }
 
@@ -176,6 +190,7 @@ impl<P: HeapPages> State<P> {
         }
         if page + pages == self.next_page {
             self.next_page = page;
+            self.used -= pages;
             return;
         }
         let neighbour = self
@@ -184,8 +199,10 @@ impl<P: HeapPages> State<P> {
             .find(|stretch| stretch.1 > 0 && (stretch.0 + stretch.1 == page || page + pages == stretch.0));
         if let Some(stretch) = neighbour {
             *stretch = (stretch.0.min(page), stretch.1 + pages);
+            self.used -= pages;
         } else if let Some(stretch) = self.stretches.iter_mut().find(|stretch| stretch.1 == 0) {
             *stretch = (page, pages);
+            self.used -= pages;
         }
     }
 }
@@ -278,6 +295,49 @@ unsafe impl<P: HeapPages> GlobalAlloc for Heap<P> {
                 let page = (block as usize - P::START) / PAGE_BYTES;
                 state.give_pages(page, layout.size().div_ceil(PAGE_BYTES));
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGES: usize = KERNEL_FRAMES_MIN + 64;
+
+    /// Addresses where nothing is: only whole pages are taken, and nobody touches them.
+    struct Nowhere;
+
+    impl HeapPages for Nowhere {
+        const START: usize = 1 << 40;
+        const BYTES: usize = PAGES * PAGE_BYTES;
+
+        fn add(_address: usize) -> bool {
+            true
+        }
+
+        fn remove(_address: usize) {}
+
+        fn available() -> usize {
+            usize::MAX / 2
+        }
+    }
+
+    #[test]
+    fn large_blocks_leave_the_last_addresses_to_small_ones() {
+        let heap = Heap::<Nowhere>::new();
+        let large = Layout::from_size_align(16 * PAGE_BYTES, 8).expect("a layout");
+        let small = Layout::from_size_align(PAGE_BYTES, 8).expect("a layout");
+        // SAFETY: nobody touches the blocks, and each goes back once with its layout.
+        unsafe {
+            let blocks = [(); 4].map(|()| heap.alloc(large));
+            assert!(blocks.iter().all(|block| !block.is_null()) && heap.alloc(large).is_null());
+            assert_eq!(heap.room(), KERNEL_FRAMES_MIN);
+            assert!((0..KERNEL_FRAMES_MIN).all(|_| !heap.alloc(small).is_null()) && heap.alloc(small).is_null());
+            heap.dealloc(blocks[1], large);
+            assert_eq!(heap.room(), 16);
+            assert!(!heap.alloc(small).is_null() && heap.alloc(large).is_null());
+            assert_eq!(heap.room(), 15);
         }
     }
 }

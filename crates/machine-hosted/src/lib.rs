@@ -250,6 +250,10 @@ impl Machine for HostedMachine {
         host::set_timer(self.timer, at.map_or(0, |at| at.saturating_sub(machine_x86::now()).0.max(1)));
     }
 
+    fn heap_pages(&self) -> usize {
+        heap::room()
+    }
+
     fn gauge(&self) -> &'static AtomicU64 {
         // SAFETY: the processor's record is never freed.
         unsafe { &(*cpu::cpu()).slots.gauge }

@@ -39,6 +39,11 @@ pub fn trim() -> usize {
     THE.trim()
 }
 
+/// Pages that the heap's window has left.
+pub fn room() -> usize {
+    THE.room()
+}
+
 struct HeapWindow;
 
 impl HeapPages for HeapWindow {

@@ -151,6 +151,10 @@ pub trait Machine: PhysicalMemory + UserMemory + Threads {
     fn reclaim(&self) -> usize {
         0
     }
+    /// Pages that the kernel's heap can still take, however many frames there are.
+    fn heap_pages(&self) -> usize {
+        usize::MAX
+    }
     /// The sample clock, if the machine has one.
     fn sample_clock(&self) -> Option<SampleClock> {
         None
