@@ -2,6 +2,7 @@
 #include "check.h"
 
 #include <dirent.h>
+#include <sys/socket.h>
 #include <ucontext.h>
 
 static void quiet(void)
@@ -391,6 +392,36 @@ static void full_pipes(void)
     in_child("once more", full_pipes_body);
 }
 
+/* Messages of no byte, or of one: they cost their receiver's kernel more than their bytes. */
+static void small_messages(void)
+{
+    int ends[2];
+    char byte = 'x';
+    long sent = 0;
+    MUST(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0, ends));
+    while (sent < 100000 && send(ends[0], &byte, 0, 0) == 0)
+        sent++;
+    printf("%s, %s\n", sent < 1000 ? "few" : "many", failing(-1));
+    MUST(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, ends));
+    for (sent = 0; sent < 100000 && send(ends[0], &byte, 1, 0) == 1;)
+        sent++;
+    printf("%s, %s\n", sent < 1000 ? "few" : "many", failing(-1));
+    MUST(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends));
+    long received = 0, wrong = 0;
+    for (sent = 0; sent < 300000;) {
+        for (int i = 0; i < 200; i++, sent++) {
+            char next = (char)sent;
+            MUST(write(ends[0], &next, 1));
+        }
+        char bytes[77];
+        long count;
+        while ((count = read(ends[1], bytes, sizeof bytes)) > 0)
+            for (long i = 0; i < count; i++)
+                wrong += bytes[i] != (char)received++;
+    }
+    printf("%ld bytes, %ld wrong\n", received, wrong);
+}
+
 static void absurd_arguments(void)
 {
     size_t size = 160 * 1024;
@@ -531,7 +562,7 @@ static const struct test tests[] = {
     T(direction_flag), T(copies_backwards), T(compatible_segment), T(io_privilege), T(abort_itself), T(kill_itself), T(stop_forever_killed), T(stack_overflow),
     T(overflow_handled), T(handler_overflow), T(handler_without_stack), T(bad_handler), T(kernel_handler),
     T(blocked_fault), T(ignored_fault), T(garbage_frames), T(spoiled_registers), T(fork_bomb), T(fork_tree_ends),
-    T(memory_limit), T(memory_bomb), T(descriptor_limit), T(descriptors_by_thousand), T(full_pipes), T(absurd_arguments),
+    T(memory_limit), T(memory_bomb), T(descriptor_limit), T(descriptors_by_thousand), T(full_pipes), T(small_messages), T(absurd_arguments),
     T(torn_programs), T(absurd_programs), T(deep_folders), T(orphans),
 };
 CHECK_MAIN(tests)

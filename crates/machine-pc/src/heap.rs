@@ -39,9 +39,9 @@ pub fn trim() -> usize {
     THE.trim()
 }
 
-/// Pages that the heap's window has left.
+/// Pages that the heap could take now.
 pub fn room() -> usize {
-    THE.room()
+    THE.room().min(HeapWindow::available())
 }
 
 struct HeapWindow;

@@ -151,7 +151,7 @@ pub trait Machine: PhysicalMemory + UserMemory + Threads {
     fn reclaim(&self) -> usize {
         0
     }
-    /// Pages that the kernel's heap can still take, however many frames there are.
+    /// Pages that the kernel's heap could take now.
     fn heap_pages(&self) -> usize {
         usize::MAX
     }

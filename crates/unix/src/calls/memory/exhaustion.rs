@@ -43,6 +43,7 @@ pub const GROWING: &[u64] = &[
     nr::SOCKETPAIR,
     nr::ACCEPT,
     nr::ACCEPT4,
+    nr::CONNECT,
     nr::SENDTO,
     nr::SENDMSG,
     nr::EPOLL_CREATE,
