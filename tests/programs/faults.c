@@ -119,7 +119,7 @@ static void copies_backwards(void)
 }
 
 /* Into the host's segment for 32-bit code. */
-FAULT(compatible_segment, __asm__ volatile("push $0x23; push $1f; lretq; 1: hlt" ::: "memory"))
+FAULT(compatible_segment, __asm__ volatile("lea 1f(%%rip), %%rax; push $0x23; push %%rax; lretq; 1: hlt" ::: "rax", "memory"))
 FAULT(io_privilege, __asm__ volatile("pushf; orl $0x3000, (%rsp); popf; cli"))
 FAULT(abort_itself, abort())
 FAULT(kill_itself, kill(getpid(), SIGKILL))

@@ -31,6 +31,11 @@ unsafe impl GlobalAlloc for Heap {
     }
 }
 
+/// Gives back what pages the heap can spare; returns how many.
+pub fn trim() -> usize {
+    THE.trim()
+}
+
 /// Pages that the heap's window has left.
 pub fn room() -> usize {
     THE.room()

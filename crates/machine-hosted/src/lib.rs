@@ -250,6 +250,10 @@ impl Machine for HostedMachine {
         host::set_timer(self.timer, at.map_or(0, |at| at.saturating_sub(machine_x86::now()).0.max(1)));
     }
 
+    fn reclaim(&self) -> usize {
+        heap::trim()
+    }
+
     fn heap_pages(&self) -> usize {
         heap::room()
     }
