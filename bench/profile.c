@@ -1,6 +1,7 @@
-/* A QEMU plugin: how often each instruction of the guest ran. bench/profile.py builds and loads it.
+/* A QEMU plugin: how often each instruction of the guest ran, and how often it loaded or stored. bench/profile.py builds and
+ * loads it: the instruction counter and the memory reference counter of the Quamachine (SOSP'89 6.1).
  *
- * At the end it writes lines "address count" (hexadecimal, decimal) to the file named by out=FILE. The few declarations
+ * At the end it writes lines "address count references" (hexadecimal, decimals) to the file named by out=FILE. The few declarations
  * below are those of QEMU's plugin interface, version 1 (qemu-plugin.h, QEMU 7.2), which Debian does not package. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,8 +13,11 @@ typedef struct qemu_info_t qemu_info_t;
 struct qemu_plugin_tb;
 struct qemu_plugin_insn;
 enum qemu_plugin_op { QEMU_PLUGIN_INLINE_ADD_U64 };
+/* Loads and stores together: QEMU 7.2 takes them for each other when they are asked for alone. */
+enum qemu_plugin_mem_rw { QEMU_PLUGIN_MEM_RW = 3 };
 void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t, void (*)(qemu_plugin_id_t, struct qemu_plugin_tb *));
 void qemu_plugin_register_vcpu_insn_exec_inline(struct qemu_plugin_insn *, enum qemu_plugin_op, void *, uint64_t);
+void qemu_plugin_register_vcpu_mem_inline(struct qemu_plugin_insn *, enum qemu_plugin_mem_rw, enum qemu_plugin_op, void *, uint64_t);
 void qemu_plugin_register_atexit_cb(qemu_plugin_id_t, void (*)(qemu_plugin_id_t, void *), void *);
 size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *);
 struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *, size_t);
@@ -21,7 +25,7 @@ uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *);
 int qemu_plugin_version = 1;
 
 #define SLOTS (1u << 20)
-static struct count { uint64_t address, count; } counts[SLOTS];
+static struct count { uint64_t address, count, references; } counts[SLOTS];
 static const char *out;
 
 static struct count *find(uint64_t address) {
@@ -39,14 +43,16 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
         struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
         struct count *count = find(qemu_plugin_insn_vaddr(insn));
         qemu_plugin_register_vcpu_insn_exec_inline(insn, QEMU_PLUGIN_INLINE_ADD_U64, &count->count, 1);
+        qemu_plugin_register_vcpu_mem_inline(insn, QEMU_PLUGIN_MEM_RW, QEMU_PLUGIN_INLINE_ADD_U64, &count->references, 1);
     }
 }
 
 static void done(qemu_plugin_id_t id, void *data) {
     FILE *file = fopen(out, "w");
     if (!file) return;
-    for (uint32_t slot = 0; slot < SLOTS; slot++)
-        if (counts[slot].count) fprintf(file, "%" PRIx64 " %" PRIu64 "\n", counts[slot].address, counts[slot].count);
+    for (struct count *at = counts; at < counts + SLOTS; at++)
+        if (at->count)
+            fprintf(file, "%" PRIx64 " %" PRIu64 " %" PRIu64 "\n", at->address, at->count, at->references);
     fclose(file);
 }
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Instructions per function of the kernel, for one iteration of a measured program.
+"""Instructions and memory references per function of the kernel, for one iteration of a measured program.
 
 usage: bench/profile.py [--lines FUNCTION] [--top N] [--generic] PROGRAM ARGS...
 
 PROGRAM ARGS must contain an N, the count of iterations: `bench/profile.py target/bench/micro fork N`.
 The program runs twice on Synthesis, with 20 and with 220 iterations, under a QEMU plugin that counts every
-instruction; the difference divided by 200 is printed, largest first. `--lines` prints the source lines of the
+instruction and its loads and stores; the differences divided by 200 are printed, largest first. `--lines` prints the source lines of the
 functions whose name contains FUNCTION, with inlining undone. Needs `bin/pc/build.sh` and
 `cargo build --release -p synth-cli`, gcc and a QEMU with plugins.
 """
@@ -33,7 +33,8 @@ def counts(folder, command, iterations, options):
     run = [ROOT + "/target/release/synth", "run", "--icount", "--timeout", "120", *options, *words]
     subprocess.run(run, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True)
     with open(folder + "/counts") as file:
-        return {int(address, 16): int(count) for address, count in (line.split() for line in file)}
+        rows = (line.split() for line in file)
+        return {int(address, 16): [int(count) for count in counts] for address, *counts in rows}
 
 
 def symbols():
@@ -59,7 +60,7 @@ def print_lines(wanted, per_address, starts, names):
     for address, block in zip(chosen, frames.split("0xf")[1:]):
         lines = block.splitlines()[1:]
         path = " < ".join(f"{f} {os.path.basename(l)}" for f, l in zip(lines[0::2], lines[1::2]))
-        sums[path] += per_address[address]
+        sums[path] += per_address[address][0]
     for path, count in sums.most_common(40):
         print(f"{count:10.1f}  {path[:150]}")
 
@@ -80,16 +81,19 @@ def main():
         wrapped_qemu(folder)
         few = counts(folder, arguments, FEW, options)
         many = counts(folder, arguments, MANY, options)
-    per_address = {a: (n - few.get(a, 0)) / (MANY - FEW) for a, n in many.items() if n != few.get(a, 0)}
+    none = [0, 0]
+    per_address = {a: [(n - f) / (MANY - FEW) for n, f in zip(all, few.get(a, none))] for a, all in many.items()}
     starts, names = symbols()
     if lines:
         return print_lines(lines, per_address, starts, names)
-    sums = collections.Counter()
-    for address, count in per_address.items():
-        sums[name_of(address, starts, names)] += count
-    print(f"{sum(sums.values()):10.1f}  in all")
-    for name, count in sums.most_common(top):
-        print(f"{count:10.1f}  {name[:150]}")
+    sums = collections.defaultdict(lambda: [0, 0])
+    for address, counted in per_address.items():
+        for name in ("in all", name_of(address, starts, names)):
+            sums[name] = [sum + count for sum, count in zip(sums[name], counted)]
+    print(" instructions  memory references")
+    for name, counted in sorted(sums.items(), key=lambda item: -item[1][0])[:top]:
+        if any(counted):
+            print("{:13.1f} {:18.1f}  {}".format(*counted, name[:120]))
 
 
 signal.signal(signal.SIGPIPE, signal.SIG_DFL)

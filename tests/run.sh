@@ -75,6 +75,10 @@ step clippy-image env RUSTFLAGS=-Cpanic=abort cargo clippy -p synthesis-pc --fea
 # Crates whose tests are on the host. The kernel binary has no std and no tests.
 step unit-tests cargo test --workspace --exclude synthesis-pc --quiet
 
+# The queues, in all orders that the processor's memory allows.
+step models env RUSTFLAGS="--cfg loom" cargo test -p queue --release --quiet --test models \
+    --target-dir "${CARGO_TARGET_DIR:-target}/loom"
+
 step harness cargo build --release --quiet -p synth-tests
 
 if [ -n "$quick" ]; then

@@ -4,8 +4,12 @@
  *                                      prints a line each: maker, channels, handler bytes, picoseconds an interrupt in the
  *                                      fastest and in the median round
  *        sound call ROUNDS COUNT       the same, calling the handler as a procedure, where the machine can do so
+ *        sound inserts COUNT           the same for the A/D converter with one insert, with eight (a buffered queue) and with those
+ *                                      that the kernel takes by itself; picoseconds an interrupt, a line for each set of channels
  *        sound live FRAMES             reads so many frames of the CD at full rate, while other channels open and close and
  *                                      the handler is replaced; counts what is missing
+ *        sound elements FRAMES         the same for the A/D converter, whose frames come in elements of eight (a buffered queue)
+ *        sound busy MEGABYTES BYTES    the same while so many bytes are typed at the terminal, a to z in turn, which it reads, too
  *        sound busy MEGABYTES          reads the CD while another program forks, executes and copies so much; counts the
  *                                      interrupts that the clock sent and the handler never saw
  */
@@ -17,6 +21,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -97,6 +102,25 @@ static int measure(const char *how, int rounds, int count)
     return 0;
 }
 
+static int compare_inserts(int count)
+{
+    static const char *const channels[] = {"ad", "ad.ulaw", "ad.stereo", "cd+ad", "cd+ad.ulaw", "cd+ad.stereo"};
+    static const char *const inserts[] = {"one", "eight", "cheapest"};
+    for (size_t i = 0; i < sizeof channels / sizeof channels[0]; i++) {
+        printf("%s", channels[i]);
+        for (int j = 0; j < 3; j++) {
+            char words[64];
+            int fd = control();
+            snprintf(words, sizeof words, "inserts %s", inserts[j]);
+            order(fd, words);
+            close(fd);
+            printf(" %lld", once("raise", channels[i], count));
+        }
+        putchar('\n');
+    }
+    return 0;
+}
+
 /* Reads some frames and looks whether each follows the one before. Returns how many came. */
 static long read_frames(int cd, uint32_t *next, long *missing)
 {
@@ -120,26 +144,26 @@ static int64_t now_ns(void)
 }
 
 /* Opens and closes the other channels in turn, so that each frame may be served by another handler. */
-static void replace(long turn)
+static void replace(long turn, const char *const names[2])
 {
-    static const char *const names[3] = {"/dev/da", "/dev/ad", "/dev/ad.ulaw"};
     static int open_now = -1;
     if (open_now >= 0)
         close(open_now);
     int kind = turn % 3;
-    open_now = open(names[kind], kind == 0 ? O_WRONLY : O_RDONLY);
+    const char *name = kind == 0 ? "/dev/da" : names[kind - 1];
+    open_now = open(name, kind == 0 ? O_WRONLY : O_RDONLY);
     if (open_now < 0)
-        fail(names[kind]);
+        fail(name);
     static const uint32_t silence[64];
     if (kind == 0 && write(open_now, silence, sizeof silence) != sizeof silence)
         fail("write /dev/da");
 }
 
-static int live(long wanted)
+static int live(long wanted, const char *input, const char *const others[2])
 {
-    int cd = open("/dev/cd", O_RDONLY);
+    int cd = open(input, O_RDONLY);
     if (cd < 0)
-        fail("/dev/cd");
+        fail(input);
     int fd = control();
     long long millihertz = told(fd, "millihertz ");
     close(fd);
@@ -149,7 +173,7 @@ static int live(long wanted)
     int64_t start = now_ns();
     uint32_t first = next;
     while (frames < wanted) {
-        replace(turns++);
+        replace(turns++, others);
         frames += read_frames(cd, &next, &missing);
     }
     int64_t ns = now_ns() - start;
@@ -192,8 +216,42 @@ static void make_busy(long megabytes)
     }
 }
 
-static int busy(long megabytes)
+/* The terminal gives bytes as they are typed, if there are some. */
+static void listen(void)
 {
+    struct termios raw;
+    if (tcgetattr(0, &raw) != 0)
+        fail("tcgetattr");
+    cfmakeraw(&raw);
+    raw.c_cc[VMIN] = 0;
+    if (tcsetattr(0, TCSANOW, &raw) != 0)
+        fail("tcsetattr");
+    puts("listening");
+    fflush(stdout);
+}
+
+/* Reads what was typed; returns how many bytes came so far. */
+static long hear(long heard)
+{
+    char bytes[4096];
+    ssize_t count = read(0, bytes, sizeof bytes);
+    if (count < 0)
+        fail("read");
+    for (ssize_t i = 0; i < count; i++, heard++)
+        if (bytes[i] != 'a' + heard % 26) {
+            printf("byte %ld is %d\n", heard, bytes[i]);
+            exit(1);
+        }
+    return heard;
+}
+
+static int busy(long megabytes, long typed)
+{
+    struct termios before;
+    tcgetattr(0, &before);
+    if (typed > 0)
+        listen();
+    long heard = 0;
     int cd = open("/dev/cd", O_RDONLY);
     if (cd < 0)
         fail("/dev/cd");
@@ -213,8 +271,13 @@ static int busy(long megabytes)
         _exit(0);
     }
     int status = 0;
-    while (waitpid(worker, &status, WNOHANG) == 0)
+    while (waitpid(worker, &status, WNOHANG) == 0 || heard < typed) {
+        if (typed > 0)
+            heard = hear(heard);
         frames += read_frames(cd, &next, &missing);
+    }
+    if (typed > 0)
+        tcsetattr(0, TCSANOW, &before);
     /* What came until now is in the ring; the clock and the ring are read as near to each other as a program can. */
     for (long got = 512; got == 512; frames += got)
         got = read_frames(cd, &next, &missing);
@@ -222,6 +285,8 @@ static int busy(long megabytes)
     long long due = ns / 1000 * millihertz / 1000000000LL, came = next - first;
     printf("%ld frames, %ld missing, %lld due by the clock, %lld came: %lld lost\n", frames, missing, due, came,
            due > came ? due - came : 0);
+    if (typed > 0)
+        printf("%ld bytes typed, in order\n", heard);
     return status != 0 || missing != 0 || came + 16 < due;
 }
 
@@ -229,12 +294,18 @@ int main(int argc, char **argv)
 {
     if (argc == 4 && (!strcmp(argv[1], "raise") || !strcmp(argv[1], "call")))
         return measure(argv[1], atoi(argv[2]), atoi(argv[3]));
+    if (argc == 3 && !strcmp(argv[1], "inserts"))
+        return compare_inserts(atoi(argv[2]));
     if (argc == 3 && !strcmp(argv[1], "live"))
-        return live(atol(argv[2]));
+        return live(atol(argv[2]), "/dev/cd", (const char *const[]){"/dev/ad", "/dev/ad.ulaw"});
+    if (argc == 3 && !strcmp(argv[1], "elements"))
+        return live(atol(argv[2]), "/dev/ad.stereo", (const char *const[]){"/dev/cd", "/dev/cd"});
     if (argc == 3 && !strcmp(argv[1], "busy"))
-        return busy(atol(argv[2]));
+        return busy(atol(argv[2]), 0);
+    if (argc == 4 && !strcmp(argv[1], "busy"))
+        return busy(atol(argv[2]), atol(argv[3]));
     if (argc == 2 && !strcmp(argv[1], "nothing"))
         return 0;
-    fputs("usage: sound raise|call ROUNDS COUNT | sound live FRAMES | sound busy MEGABYTES\n", stderr);
+    fputs("usage: sound raise|call ROUNDS COUNT | sound inserts COUNT | sound live|elements FRAMES | sound busy MEGABYTES [BYTES]\n", stderr);
     return 2;
 }

@@ -47,6 +47,33 @@ __asm__(".text\n"
 	"syscall\n"
 	"ret\n");
 
+/* Call sites of both kinds that have not been run, 16 bytes each: the hosted machine makes a stub for each at its first call. */
+#define SITES 4096
+extern char general_sites[], cached_sites[];
+__asm__(".text\n"
+	".balign 16\n"
+	"general_sites:\n"
+	".rept 4096\n"
+	"mov %edi, %eax\n"
+	"mov 8(%rsp), %r9\n"
+	"syscall\n"
+	"ret\n"
+	".balign 16\n"
+	".endr\n"
+	"cached_sites:\n"
+	".rept 4096\n"
+	"mov $110, %eax\n"
+	"syscall\n"
+	"ret\n"
+	".balign 16\n"
+	".endr\n");
+
+static long call_site(char *sites, int number, long call)
+{
+	expect(number < SITES, "so many call sites");
+	return ((long (*)(long))(void *)(sites + 16 * number))(call);
+}
+
 #define GENERAL_INLINED(number)                                                                          \
 	__asm__ volatile("mov 8(%%rsp), %%r9\n"                                                          \
 			 "syscall" : "=a"(result) : "a"(number) : "rcx", "r9", "r11", "memory")
@@ -73,6 +100,13 @@ static void run(const char *operation)
 		LOOP(result = cached_stub());
 	} else if (!strcmp(operation, "cached_inlined")) {
 		LOOP(CACHED_INLINED());
+	} else if (!strcmp(operation, "gate")) {
+		/* Linux's gate for 32-bit programs, where getppid is 64. */
+		LOOP(__asm__ volatile("int $0x80" : "=a"(result) : "a"(64L) : "r8", "r9", "r10", "r11", "memory"));
+	} else if (!strcmp(operation, "first_general")) {
+		LOOP(result = call_site(general_sites, i, number));
+	} else if (!strcmp(operation, "first_cached")) {
+		LOOP(result = call_site(cached_sites, i, number));
 	} else if (!strcmp(operation, "user_level")) {
 		LOOP(own());
 		expect(own() == getpid(), "user-level getpid");

@@ -73,6 +73,20 @@ FAULT(bad_segment, __asm__ volatile("mov $0x3b8, %%eax; mov %%eax, %%ds" ::: "ra
 FAULT(kernel_segment, __asm__ volatile("mov $0x10, %%eax; mov %%eax, %%ss" ::: "rax"))
 FAULT(system_return, __asm__ volatile("sysretq"))
 FAULT(swap_gs, __asm__ volatile("swapgs"))
+/* A program may return from an interrupt to itself. QEMU before 9.1 reads the frame with the kernel's rights, and SMAP refuses. */
+static void interrupt_return(void)
+{
+    int status;
+    pid_t child = MUST(fork());
+    if (child == 0) {
+        quiet();
+        __asm__ volatile("mov %%ss, %%ecx; mov %%cs, %%edx; mov %%rsp, %%rax; push %%rcx; push %%rax; pushfq; push %%rdx;"
+                         "lea 1f(%%rip), %%rax; push %%rax; iretq; 1:" ::: "rax", "rcx", "rdx", "memory", "cc");
+        _exit(0);
+    }
+    waitpid(child, &status, 0);
+    puts(status == 0 || (WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV) ? "ended" : "ended otherwise");
+}
 /* No misaligned vector loads and no alignment check (EFLAGS.AC): QEMU's TCG does not raise them, whatever the kernel does. */
 FAULT(direction_flag, __asm__ volatile("std"); sink = (char)getppid(); __asm__ volatile("cld"))
 
@@ -558,7 +572,7 @@ static const struct test tests[] = {
     T(code_write), T(data_jump), T(stack_jump), T(constant_write), T(divide), T(divide_overflow), T(undefined),
     T(breakpoint), T(single_step), T(halt), T(clear_interrupts), T(port_in), T(port_out), T(read_control),
     T(write_control), T(read_msr), T(load_table), T(interrupt_gate), T(page_fault_gate), T(double_fault_gate),
-    T(bad_segment), T(kernel_segment), T(system_return), T(swap_gs),
+    T(bad_segment), T(kernel_segment), T(system_return), T(swap_gs), T(interrupt_return),
     T(direction_flag), T(copies_backwards), T(compatible_segment), T(io_privilege), T(abort_itself), T(kill_itself), T(stop_forever_killed), T(stack_overflow),
     T(overflow_handled), T(handler_overflow), T(handler_without_stack), T(bad_handler), T(kernel_handler),
     T(blocked_fault), T(ignored_fault), T(garbage_frames), T(spoiled_registers), T(fork_bomb), T(fork_tree_ends),

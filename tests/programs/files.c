@@ -733,11 +733,74 @@ static void large_file(void)
     TRY(ftruncate(fd, 2 << 20));
 }
 
+/* As often as it takes for a file to be worth routines of its own; then all that these do not know. */
+static void positioned(void)
+{
+    char text[8], wide[5000] = "", *volatile wild = (char *)8;
+    int fd = MUST(open("f", O_RDWR | O_CREAT | O_TRUNC, 0600));
+    long sum = 0;
+    for (int i = 0; i < 3000; i++)
+        MUST(pwrite(fd, &i, sizeof i, (i * 37 % 3000) * 4));
+    for (int i = 0, value; i < 3000; i++) {
+        MUST(pread(fd, &value, sizeof value, (i * 41 % 3000) * 4));
+        sum += (long)value * i;
+    }
+    printf("sum %ld, position %ld\n", sum, (long)MUST(lseek(fd, 0, SEEK_CUR)));
+    SHOW(pread(fd, wide, sizeof wide, 4000));
+    SHOW(pread(fd, text, 8, 12000 - 3));
+    SHOW(pread(fd, text, 8, 12000));
+    SHOW(pread(fd, text, 0, 4));
+    TRY(pread(fd, text, 8, -1));
+    TRY(pread(fd, text, 8, INT64_MIN));
+    SHOW(pread(fd, text, 8, INT64_MAX));
+    TRY(pread(fd, wild, 8, 0));
+    TRY(pwrite(fd, wild, 8, 0));
+    TRY(pwrite(fd, "x", 1, -1));
+    SHOW(pwrite(fd, "x", 1, 20000));
+    SHOW(lseek(fd, 0, SEEK_END));
+    fflush(stdout);
+    pid_t child = MUST(fork());
+    if (child == 0) {
+        int done = MUST(pwrite(fd, "child", 5, 4094)) + MUST(pread(fd, text, 5, 4094));
+        close(fd);
+        _exit(done);
+    }
+    int status;
+    MUST(waitpid(child, &status, 0));
+    MUST(pread(fd, text, 5, 4094));
+    printf("child %d wrote %.5s\n", WEXITSTATUS(status), text);
+    int other = MUST(open("f", O_RDONLY));
+    for (int i = 0; i < 20; i++)
+        MUST(pread(other, text, 1, i));
+    errno = 0;
+    TRY(pwrite(other, "x", 1, 0));
+    MUST(ftruncate(fd, 10));
+    SHOW(pread(other, text, 8, 6));
+    SHOW(pread(other, text, 8, 10));
+    MUST(ftruncate(fd, 100));
+    SHOW(pread(other, text, 1, 50));
+    printf("byte %d\n", text[0]);
+    MUST(fcntl(fd, F_SETFL, O_APPEND));
+    SHOW(pwrite(fd, "end", 3, 0));
+    SHOW(lseek(fd, 0, SEEK_END));
+    MUST(fcntl(fd, F_SETFL, 0));
+    SHOW(pwrite(fd, "start", 5, 0));
+    MUST(pread(other, text, 5, 0));
+    printf("%.5s\n", text);
+    struct rlimit limit = {50, 50};
+    signal(SIGXFSZ, SIG_IGN);
+    MUST(setrlimit(RLIMIT_FSIZE, &limit));
+    SHOW(pwrite(fd, "0123456789", 10, 45));
+    TRY(pwrite(fd, "0123456789", 10, 60));
+    SHOW(close(fd));
+    TRY(pread(fd, text, 1, 0));
+}
+
 #define T(name) {#name, name}
 static const struct test tests[] = {
     T(open_flags), T(descriptor_flags), T(shared_offset), T(seeking), T(holes), T(renaming), T(linking), T(symbolic_links),
     T(long_names), T(open_after_unlink), T(folders), T(modes), T(times), T(appending), T(stat_fields), T(pipes),
     T(whole_writes), T(polling), T(copying), T(vectors), T(named_pipe), T(close_on_exec), T(what_is_open), T(special_files),
-    T(locks), T(large_file),
+    T(locks), T(large_file), T(positioned),
 };
 CHECK_MAIN(tests)

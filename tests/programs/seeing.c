@@ -3,12 +3,16 @@
  *   seeing calls N     N times getppid, then the end
  *   seeing wait        a pipe with 300 bytes in it (descriptors 3 and 4), a child that reads from an empty one, and a
  *                      parent that asks for its parent's number again and again; prints `ready` and runs until it is ended
+ *   seeing flow        two processes that send each other a sequence of bytes through a pipe (3 and 4) for ever and check it,
+ *                      a pipe with an alphabet in it (5 and 6), one whose bytes come out at standard output (7 and 8),
+ *                      /dev/zero (9), a file of digits (10); `steps` counts what has come
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -44,6 +48,63 @@ static int wait_to_be_seen(void)
     }
 }
 
+/* For debuggers to look at, and to change. */
+volatile unsigned long steps;
+
+/* Where a breakpoint stands. */
+__attribute__((noinline)) void one_step(unsigned char byte)
+{
+    if (byte != (unsigned char)steps) {
+        (void)!write(1, "broken\n", 7);
+        _exit(1);
+    }
+    steps++;
+}
+
+static void send_sequence(int to)
+{
+    unsigned char next = 0, bytes[16];
+    for (unsigned size = 1;; size = size % 16 + 1) {
+        for (unsigned i = 0; i < size; i++)
+            bytes[i] = next++;
+        if (write(to, bytes, size) != (ssize_t)size)
+            _exit(0);
+        if (size == 16)
+            usleep(500);
+    }
+}
+
+static int flow(void)
+{
+    int sequence[2], letters[2], out[2];
+    if (pipe(sequence) || pipe(letters) || pipe2(out, O_NONBLOCK))
+        return 1;
+    int zero = open("/dev/zero", O_RDONLY), digits = memfd_create("digits", 0);
+    if (zero != 9 || digits != 10 || write(digits, "0123456789", 10) != 10 || lseek(digits, 0, SEEK_SET) != 0)
+        return 1;
+    if (write(letters[1], "abcdefghijklmnopqrstuvwxyz", 26) != 26)
+        return 1;
+    pid_t child = fork();
+    if (child == 0) {
+        close(sequence[0]);
+        send_sequence(sequence[1]);
+    }
+    close(sequence[1]);
+    if (child < 0 || write(1, "ready\n", 6) != 6)
+        return 1;
+    for (;;) {
+        unsigned char bytes[7], text[64];
+        ssize_t got = read(sequence[0], bytes, sizeof bytes);
+        if (got <= 0)
+            return 1;
+        for (ssize_t i = 0; i < got; i++)
+            one_step(bytes[i]);
+        got = read(out[0], text, sizeof text);
+        if (got > 0 && write(1, text, got) != got)
+            return 1;
+    }
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 3 && !strcmp(argv[1], "calls")) {
@@ -52,6 +113,8 @@ int main(int argc, char **argv)
     }
     if (argc == 2 && !strcmp(argv[1], "wait"))
         return wait_to_be_seen();
-    fprintf(stderr, "usage: seeing calls N | wait\n");
+    if (argc == 2 && !strcmp(argv[1], "flow"))
+        return flow();
+    fprintf(stderr, "usage: seeing calls N | wait | flow\n");
     return 2;
 }

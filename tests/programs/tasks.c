@@ -1,6 +1,7 @@
 /* What a thread has for itself: its descriptor table, made without CLONE_FILES, and its restartable sequences. */
 #include "check.h"
 #include <linux/futex.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stddef.h>
 
@@ -283,6 +284,49 @@ static void without_memory(void)
     MUST(waitpid(child, NULL, 0));
 }
 
+#define MANY 2000
+
+static pthread_mutex_t many_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t many_changed = PTHREAD_COND_INITIALIZER;
+static int many_waiting, many_released;
+
+static void *one_of_many(void *number)
+{
+    pthread_mutex_lock(&many_lock);
+    many_waiting++;
+    pthread_cond_broadcast(&many_changed);
+    while (!many_released)
+        pthread_cond_wait(&many_changed, &many_lock);
+    pthread_mutex_unlock(&many_lock);
+    return number;
+}
+
+/* All wait on one word at a time, and are woken at once. */
+static void thousands_of_threads(void)
+{
+    static pthread_t threads[MANY];
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, 16384);
+    for (long i = 0; i < MANY; i++) {
+        errno = pthread_create(&threads[i], &attributes, one_of_many, (void *)i);
+        MUST(errno ? -1 : 0);
+    }
+    pthread_mutex_lock(&many_lock);
+    while (many_waiting < MANY)
+        pthread_cond_wait(&many_changed, &many_lock);
+    many_released = 1;
+    pthread_cond_broadcast(&many_changed);
+    pthread_mutex_unlock(&many_lock);
+    long sum = 0;
+    for (int i = 0; i < MANY; i++) {
+        void *number;
+        pthread_join(threads[i], &number);
+        sum += (long)number;
+    }
+    printf("%d threads, sum %ld\n", MANY, sum);
+}
+
 #define T(name) {#name, name}
 static const struct test tests[] = {
     T(a_table_of_its_own),
@@ -293,5 +337,6 @@ static const struct test tests[] = {
     T(other_threads_abort),
     T(sequences_of_all_kinds),
     T(without_memory),
+    T(thousands_of_threads),
 };
 CHECK_MAIN(tests)

@@ -77,6 +77,10 @@ fn templates_cost_what_they_say() {
             let usual = lines.take_while(|line| !line.starts_with("\"73:"));
             let counted = usual.filter(|line| !line.contains(":\"") && !line.starts_with("\".long")).count();
             let name = body.split("pub struct ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap_or("?");
+            // Written once for several registers: their instructions come from the caller, and the golden listings count them.
+            if name.starts_with('$') {
+                continue;
+            }
             let right = said.contains(&counted) || said.iter().sum::<usize>() == counted;
             assert!(said.is_empty() || right, "{path}: {name} has {counted} instructions, not {said:?}");
         }

@@ -48,6 +48,18 @@ struct Report {
     machine: String,
     commit: String,
     tables: Vec<Table>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    inserts: Option<Vec<InsertsRow>>,
+}
+
+/// The A/D converter's handler with one insert and as a buffered queue (S-43): guest instructions of an interrupt.
+#[derive(Debug, Serialize)]
+struct InsertsRow {
+    channels: String,
+    one: f64,
+    eight: f64,
+    /// Those that the kernel takes by itself.
+    cheapest: f64,
 }
 
 /// Measures and prints; the exit status is 1 when, with `check`, a gain of the paper is missed in instructions.
@@ -70,14 +82,54 @@ pub fn bench(args: &BenchArgs) -> Result<ExitCode, BenchError> {
         ["raise", rounds, "20000"],
     )?);
     tables.push(table("hosted, a procedure", "ns, fastest round", &program, &["--hosted"], ["call", rounds, "20000"])?);
-    let report = Report { suite: "sound", machine: report::machine(), commit: report::commit(&root), tables };
+    let inserts = if args.hosted { None } else { Some(inserts(&program)?) };
+    let report = Report { suite: "sound", machine: report::machine(), commit: report::commit(&root), tables, inserts };
     match () {
         () if args.json => println!("{}", serde_json::to_string_pretty(&report).expect("a report is plain data")),
-        () if args.markdown => report.tables.iter().for_each(|table| println!("{}", table.to_markdown())),
-        () => report.tables.iter().for_each(|table| println!("{}", table.to_text())),
+        () if args.markdown => {
+            report.tables.iter().for_each(|table| println!("{}", table.to_markdown()));
+            print!("{}", super::tables::markdown(&inserts_cells(&report)));
+        }
+        () => {
+            report.tables.iter().for_each(|table| println!("{}", table.to_text()));
+            print!("{}", aligned(&inserts_cells(&report)));
+        }
     }
     let reached = args.hosted || report.tables[0].rows.iter().all(Row::is_reached);
     Ok(if reached || !args.check { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn inserts(program: &Path) -> Result<Vec<InsertsRow>, BenchError> {
+    let text = output(program, &["--icount"], &["inserts", "8000"])?;
+    let row = |line: &str| {
+        let mut words = line.split_whitespace();
+        let channels = words.next()?.to_string();
+        let mut figure = || Some(words.next()?.parse::<f64>().ok()? / 1000.0);
+        Some(InsertsRow { channels, one: figure()?, eight: figure()?, cheapest: figure()? })
+    };
+    Ok(text.lines().filter_map(row).collect())
+}
+
+fn inserts_cells(report: &Report) -> Vec<Vec<String>> {
+    let headings = ["A/D, guest instructions", "one insert", "eight", "taken"].map(String::from).to_vec();
+    let rows = report.inserts.iter().flatten();
+    let cells = rows.map(|row| {
+        let figures = [row.one, row.eight, row.cheapest].map(|figure| format!("{figure:.2}"));
+        [vec![row.channels.clone()], figures.to_vec()].concat()
+    });
+    [headings].into_iter().chain(cells).collect()
+}
+
+/// What the program prints.
+fn output(program: &Path, machine: &[&str], words: &[&str]) -> Result<String, BenchError> {
+    let tool = std::env::current_exe().map_err(at("synth"))?;
+    let mut command = Command::new(tool);
+    command.args(["run", "--timeout", TIMEOUT_SECONDS]).args(machine).arg(program).args(words);
+    let output = command.output().map_err(at("synth run"))?;
+    if !output.status.success() {
+        return Err(BenchError::Guest { reason: String::from_utf8_lossy(&output.stderr).trim().to_string() });
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 fn table(
@@ -87,14 +139,9 @@ fn table(
     machine: &[&str],
     words: [&str; 3],
 ) -> Result<Table, BenchError> {
-    let tool = std::env::current_exe().map_err(at("synth"))?;
-    let mut command = Command::new(tool);
-    command.args(["run", "--timeout", TIMEOUT_SECONDS]).args(machine).arg(program).args(words);
-    let output = command.output().map_err(at("synth run"))?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let rows = rows(&text).filter(|_| output.status.success());
-    let failure = || BenchError::Guest { reason: String::from_utf8_lossy(&output.stderr).trim().to_string() };
-    Ok(Table { title, unit, rows: rows.ok_or_else(failure)? })
+    let text = output(program, machine, &words)?;
+    let failure = || BenchError::Guest { reason: format!("unknown line in: {text}") };
+    Ok(Table { title, unit, rows: rows(&text).ok_or_else(failure)? })
 }
 
 /// The rows of the program's lines: maker, channels, thousandths in the fastest round, in the median.

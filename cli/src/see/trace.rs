@@ -37,7 +37,7 @@ pub struct TraceOptions {
     pub pid: u32,
 }
 
-fn parse_time(text: &str) -> Result<Duration, String> {
+pub fn parse_time(text: &str) -> Result<Duration, String> {
     let (digits, unit) = match text.strip_suffix("ms") {
         Some(digits) => (digits, 0.001),
         None => (text.strip_suffix('s').unwrap_or(text), 1.0),

@@ -1,7 +1,7 @@
 //! Linux error numbers for x86-64 (`asm-generic/errno-base.h`, `asm-generic/errno.h`).
 
 /// An error as a Linux program sees it: the call returns the negated number.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u16)]
 pub enum Errno {
     /// Operation not permitted.
@@ -189,7 +189,7 @@ pub enum Errno {
     /// Socket type not supported.
     ESOCKTNOSUPPORT = 94,
     /// Operation not supported.
-    ENOTSUP = 95,
+    EOPNOTSUPP = 95,
     /// Protocol family not supported.
     EPFNOSUPPORT = 96,
     /// Address family not supported by protocol.
@@ -267,6 +267,9 @@ pub enum Errno {
 }
 
 impl Errno {
+    /// What POSIX calls [`Errno::EOPNOTSUPP`] where no socket is meant.
+    pub const ENOTSUP: Errno = Errno::EOPNOTSUPP;
+
     /// The value a system call returns for this error: `-errno` as an unsigned register.
     pub const fn as_return_value(self) -> u64 {
         (-(self as u16 as i64)) as u64

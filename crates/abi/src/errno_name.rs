@@ -1,154 +1,175 @@
 //! Names and messages of error numbers, as `strerror` of the C library gives them.
 
 use crate::Errno;
+use crate::names::line;
 
-/// Every error with its message, in rising order of number.
-const ERRORS: &[(Errno, &str, &str)] = &[
-    (Errno::EPERM, "EPERM", "Operation not permitted"),
-    (Errno::ENOENT, "ENOENT", "No such file or directory"),
-    (Errno::ESRCH, "ESRCH", "No such process"),
-    (Errno::EINTR, "EINTR", "Interrupted system call"),
-    (Errno::EIO, "EIO", "Input/output error"),
-    (Errno::ENXIO, "ENXIO", "No such device or address"),
-    (Errno::E2BIG, "E2BIG", "Argument list too long"),
-    (Errno::ENOEXEC, "ENOEXEC", "Exec format error"),
-    (Errno::EBADF, "EBADF", "Bad file descriptor"),
-    (Errno::ECHILD, "ECHILD", "No child processes"),
-    (Errno::EAGAIN, "EAGAIN", "Resource temporarily unavailable"),
-    (Errno::ENOMEM, "ENOMEM", "Cannot allocate memory"),
-    (Errno::EACCES, "EACCES", "Permission denied"),
-    (Errno::EFAULT, "EFAULT", "Bad address"),
-    (Errno::ENOTBLK, "ENOTBLK", "Block device required"),
-    (Errno::EBUSY, "EBUSY", "Device or resource busy"),
-    (Errno::EEXIST, "EEXIST", "File exists"),
-    (Errno::EXDEV, "EXDEV", "Invalid cross-device link"),
-    (Errno::ENODEV, "ENODEV", "No such device"),
-    (Errno::ENOTDIR, "ENOTDIR", "Not a directory"),
-    (Errno::EISDIR, "EISDIR", "Is a directory"),
-    (Errno::EINVAL, "EINVAL", "Invalid argument"),
-    (Errno::ENFILE, "ENFILE", "Too many open files in system"),
-    (Errno::EMFILE, "EMFILE", "Too many open files"),
-    (Errno::ENOTTY, "ENOTTY", "Inappropriate ioctl for device"),
-    (Errno::ETXTBSY, "ETXTBSY", "Text file busy"),
-    (Errno::EFBIG, "EFBIG", "File too large"),
-    (Errno::ENOSPC, "ENOSPC", "No space left on device"),
-    (Errno::ESPIPE, "ESPIPE", "Illegal seek"),
-    (Errno::EROFS, "EROFS", "Read-only file system"),
-    (Errno::EMLINK, "EMLINK", "Too many links"),
-    (Errno::EPIPE, "EPIPE", "Broken pipe"),
-    (Errno::EDOM, "EDOM", "Numerical argument out of domain"),
-    (Errno::ERANGE, "ERANGE", "Numerical result out of range"),
-    (Errno::EDEADLOCK, "EDEADLOCK", "Resource deadlock avoided"),
-    (Errno::ENAMETOOLONG, "ENAMETOOLONG", "File name too long"),
-    (Errno::ENOLCK, "ENOLCK", "No locks available"),
-    (Errno::ENOSYS, "ENOSYS", "Function not implemented"),
-    (Errno::ENOTEMPTY, "ENOTEMPTY", "Directory not empty"),
-    (Errno::ELOOP, "ELOOP", "Too many levels of symbolic links"),
-    (Errno::ENOMSG, "ENOMSG", "No message of desired type"),
-    (Errno::EIDRM, "EIDRM", "Identifier removed"),
-    (Errno::ECHRNG, "ECHRNG", "Channel number out of range"),
-    (Errno::EL2NSYNC, "EL2NSYNC", "Level 2 not synchronized"),
-    (Errno::EL3HLT, "EL3HLT", "Level 3 halted"),
-    (Errno::EL3RST, "EL3RST", "Level 3 reset"),
-    (Errno::ELNRNG, "ELNRNG", "Link number out of range"),
-    (Errno::EUNATCH, "EUNATCH", "Protocol driver not attached"),
-    (Errno::ENOCSI, "ENOCSI", "No CSI structure available"),
-    (Errno::EL2HLT, "EL2HLT", "Level 2 halted"),
-    (Errno::EBADE, "EBADE", "Invalid exchange"),
-    (Errno::EBADR, "EBADR", "Invalid request descriptor"),
-    (Errno::EXFULL, "EXFULL", "Exchange full"),
-    (Errno::ENOANO, "ENOANO", "No anode"),
-    (Errno::EBADRQC, "EBADRQC", "Invalid request code"),
-    (Errno::EBADSLT, "EBADSLT", "Invalid slot"),
-    (Errno::EBFONT, "EBFONT", "Bad font file format"),
-    (Errno::ENOSTR, "ENOSTR", "Device not a stream"),
-    (Errno::ENODATA, "ENODATA", "No data available"),
-    (Errno::ETIME, "ETIME", "Timer expired"),
-    (Errno::ENOSR, "ENOSR", "Out of streams resources"),
-    (Errno::ENONET, "ENONET", "Machine is not on the network"),
-    (Errno::ENOPKG, "ENOPKG", "Package not installed"),
-    (Errno::EREMOTE, "EREMOTE", "Object is remote"),
-    (Errno::ENOLINK, "ENOLINK", "Link has been severed"),
-    (Errno::EADV, "EADV", "Advertise error"),
-    (Errno::ESRMNT, "ESRMNT", "Srmount error"),
-    (Errno::ECOMM, "ECOMM", "Communication error on send"),
-    (Errno::EPROTO, "EPROTO", "Protocol error"),
-    (Errno::EMULTIHOP, "EMULTIHOP", "Multihop attempted"),
-    (Errno::EDOTDOT, "EDOTDOT", "RFS specific error"),
-    (Errno::EBADMSG, "EBADMSG", "Bad message"),
-    (Errno::EOVERFLOW, "EOVERFLOW", "Value too large for defined data type"),
-    (Errno::ENOTUNIQ, "ENOTUNIQ", "Name not unique on network"),
-    (Errno::EBADFD, "EBADFD", "File descriptor in bad state"),
-    (Errno::EREMCHG, "EREMCHG", "Remote address changed"),
-    (Errno::ELIBACC, "ELIBACC", "Can not access a needed shared library"),
-    (Errno::ELIBBAD, "ELIBBAD", "Accessing a corrupted shared library"),
-    (Errno::ELIBSCN, "ELIBSCN", ".lib section in a.out corrupted"),
-    (Errno::ELIBMAX, "ELIBMAX", "Attempting to link in too many shared libraries"),
-    (Errno::ELIBEXEC, "ELIBEXEC", "Cannot exec a shared library directly"),
-    (Errno::EILSEQ, "EILSEQ", "Invalid or incomplete multibyte or wide character"),
-    (Errno::ERESTART, "ERESTART", "Interrupted system call should be restarted"),
-    (Errno::ESTRPIPE, "ESTRPIPE", "Streams pipe error"),
-    (Errno::EUSERS, "EUSERS", "Too many users"),
-    (Errno::ENOTSOCK, "ENOTSOCK", "Socket operation on non-socket"),
-    (Errno::EDESTADDRREQ, "EDESTADDRREQ", "Destination address required"),
-    (Errno::EMSGSIZE, "EMSGSIZE", "Message too long"),
-    (Errno::EPROTOTYPE, "EPROTOTYPE", "Protocol wrong type for socket"),
-    (Errno::ENOPROTOOPT, "ENOPROTOOPT", "Protocol not available"),
-    (Errno::EPROTONOSUPPORT, "EPROTONOSUPPORT", "Protocol not supported"),
-    (Errno::ESOCKTNOSUPPORT, "ESOCKTNOSUPPORT", "Socket type not supported"),
-    (Errno::ENOTSUP, "EOPNOTSUPP", "Operation not supported"),
-    (Errno::EPFNOSUPPORT, "EPFNOSUPPORT", "Protocol family not supported"),
-    (Errno::EAFNOSUPPORT, "EAFNOSUPPORT", "Address family not supported by protocol"),
-    (Errno::EADDRINUSE, "EADDRINUSE", "Address already in use"),
-    (Errno::EADDRNOTAVAIL, "EADDRNOTAVAIL", "Cannot assign requested address"),
-    (Errno::ENETDOWN, "ENETDOWN", "Network is down"),
-    (Errno::ENETUNREACH, "ENETUNREACH", "Network is unreachable"),
-    (Errno::ENETRESET, "ENETRESET", "Network dropped connection on reset"),
-    (Errno::ECONNABORTED, "ECONNABORTED", "Software caused connection abort"),
-    (Errno::ECONNRESET, "ECONNRESET", "Connection reset by peer"),
-    (Errno::ENOBUFS, "ENOBUFS", "No buffer space available"),
-    (Errno::EISCONN, "EISCONN", "Transport endpoint is already connected"),
-    (Errno::ENOTCONN, "ENOTCONN", "Transport endpoint is not connected"),
-    (Errno::ESHUTDOWN, "ESHUTDOWN", "Cannot send after transport endpoint shutdown"),
-    (Errno::ETOOMANYREFS, "ETOOMANYREFS", "Too many references: cannot splice"),
-    (Errno::ETIMEDOUT, "ETIMEDOUT", "Connection timed out"),
-    (Errno::ECONNREFUSED, "ECONNREFUSED", "Connection refused"),
-    (Errno::EHOSTDOWN, "EHOSTDOWN", "Host is down"),
-    (Errno::EHOSTUNREACH, "EHOSTUNREACH", "No route to host"),
-    (Errno::EALREADY, "EALREADY", "Operation already in progress"),
-    (Errno::EINPROGRESS, "EINPROGRESS", "Operation now in progress"),
-    (Errno::ESTALE, "ESTALE", "Stale file handle"),
-    (Errno::EUCLEAN, "EUCLEAN", "Structure needs cleaning"),
-    (Errno::ENOTNAM, "ENOTNAM", "Not a XENIX named type file"),
-    (Errno::ENAVAIL, "ENAVAIL", "No XENIX semaphores available"),
-    (Errno::EISNAM, "EISNAM", "Is a named type file"),
-    (Errno::EREMOTEIO, "EREMOTEIO", "Remote I/O error"),
-    (Errno::EDQUOT, "EDQUOT", "Disk quota exceeded"),
-    (Errno::ENOMEDIUM, "ENOMEDIUM", "No medium found"),
-    (Errno::EMEDIUMTYPE, "EMEDIUMTYPE", "Wrong medium type"),
-    (Errno::ECANCELED, "ECANCELED", "Operation canceled"),
-    (Errno::ENOKEY, "ENOKEY", "Required key not available"),
-    (Errno::EKEYEXPIRED, "EKEYEXPIRED", "Key has expired"),
-    (Errno::EKEYREVOKED, "EKEYREVOKED", "Key has been revoked"),
-    (Errno::EKEYREJECTED, "EKEYREJECTED", "Key was rejected by service"),
-    (Errno::EOWNERDEAD, "EOWNERDEAD", "Owner died"),
-    (Errno::ENOTRECOVERABLE, "ENOTRECOVERABLE", "State not recoverable"),
-    (Errno::ERFKILL, "ERFKILL", "Operation not possible due to RF-kill"),
-];
+/// Lists every error with its message, in rising order of number.
+macro_rules! errors {
+    ($($name:ident $message:literal)*) => {
+        const ERRORS: &[Errno] = &[$(Errno::$name),*];
+        /// A line for each of [`ERRORS`].
+        const NAMES: &str = concat!($(stringify!($name), "\n"),*);
+        /// A line for each of [`ERRORS`].
+        const MESSAGES: &str = concat!($($message, "\n"),*);
+    };
+}
+
+errors! {
+    EPERM "Operation not permitted"
+    ENOENT "No such file or directory"
+    ESRCH "No such process"
+    EINTR "Interrupted system call"
+    EIO "Input/output error"
+    ENXIO "No such device or address"
+    E2BIG "Argument list too long"
+    ENOEXEC "Exec format error"
+    EBADF "Bad file descriptor"
+    ECHILD "No child processes"
+    EAGAIN "Resource temporarily unavailable"
+    ENOMEM "Cannot allocate memory"
+    EACCES "Permission denied"
+    EFAULT "Bad address"
+    ENOTBLK "Block device required"
+    EBUSY "Device or resource busy"
+    EEXIST "File exists"
+    EXDEV "Invalid cross-device link"
+    ENODEV "No such device"
+    ENOTDIR "Not a directory"
+    EISDIR "Is a directory"
+    EINVAL "Invalid argument"
+    ENFILE "Too many open files in system"
+    EMFILE "Too many open files"
+    ENOTTY "Inappropriate ioctl for device"
+    ETXTBSY "Text file busy"
+    EFBIG "File too large"
+    ENOSPC "No space left on device"
+    ESPIPE "Illegal seek"
+    EROFS "Read-only file system"
+    EMLINK "Too many links"
+    EPIPE "Broken pipe"
+    EDOM "Numerical argument out of domain"
+    ERANGE "Numerical result out of range"
+    EDEADLOCK "Resource deadlock avoided"
+    ENAMETOOLONG "File name too long"
+    ENOLCK "No locks available"
+    ENOSYS "Function not implemented"
+    ENOTEMPTY "Directory not empty"
+    ELOOP "Too many levels of symbolic links"
+    ENOMSG "No message of desired type"
+    EIDRM "Identifier removed"
+    ECHRNG "Channel number out of range"
+    EL2NSYNC "Level 2 not synchronized"
+    EL3HLT "Level 3 halted"
+    EL3RST "Level 3 reset"
+    ELNRNG "Link number out of range"
+    EUNATCH "Protocol driver not attached"
+    ENOCSI "No CSI structure available"
+    EL2HLT "Level 2 halted"
+    EBADE "Invalid exchange"
+    EBADR "Invalid request descriptor"
+    EXFULL "Exchange full"
+    ENOANO "No anode"
+    EBADRQC "Invalid request code"
+    EBADSLT "Invalid slot"
+    EBFONT "Bad font file format"
+    ENOSTR "Device not a stream"
+    ENODATA "No data available"
+    ETIME "Timer expired"
+    ENOSR "Out of streams resources"
+    ENONET "Machine is not on the network"
+    ENOPKG "Package not installed"
+    EREMOTE "Object is remote"
+    ENOLINK "Link has been severed"
+    EADV "Advertise error"
+    ESRMNT "Srmount error"
+    ECOMM "Communication error on send"
+    EPROTO "Protocol error"
+    EMULTIHOP "Multihop attempted"
+    EDOTDOT "RFS specific error"
+    EBADMSG "Bad message"
+    EOVERFLOW "Value too large for defined data type"
+    ENOTUNIQ "Name not unique on network"
+    EBADFD "File descriptor in bad state"
+    EREMCHG "Remote address changed"
+    ELIBACC "Can not access a needed shared library"
+    ELIBBAD "Accessing a corrupted shared library"
+    ELIBSCN ".lib section in a.out corrupted"
+    ELIBMAX "Attempting to link in too many shared libraries"
+    ELIBEXEC "Cannot exec a shared library directly"
+    EILSEQ "Invalid or incomplete multibyte or wide character"
+    ERESTART "Interrupted system call should be restarted"
+    ESTRPIPE "Streams pipe error"
+    EUSERS "Too many users"
+    ENOTSOCK "Socket operation on non-socket"
+    EDESTADDRREQ "Destination address required"
+    EMSGSIZE "Message too long"
+    EPROTOTYPE "Protocol wrong type for socket"
+    ENOPROTOOPT "Protocol not available"
+    EPROTONOSUPPORT "Protocol not supported"
+    ESOCKTNOSUPPORT "Socket type not supported"
+    EOPNOTSUPP "Operation not supported"
+    EPFNOSUPPORT "Protocol family not supported"
+    EAFNOSUPPORT "Address family not supported by protocol"
+    EADDRINUSE "Address already in use"
+    EADDRNOTAVAIL "Cannot assign requested address"
+    ENETDOWN "Network is down"
+    ENETUNREACH "Network is unreachable"
+    ENETRESET "Network dropped connection on reset"
+    ECONNABORTED "Software caused connection abort"
+    ECONNRESET "Connection reset by peer"
+    ENOBUFS "No buffer space available"
+    EISCONN "Transport endpoint is already connected"
+    ENOTCONN "Transport endpoint is not connected"
+    ESHUTDOWN "Cannot send after transport endpoint shutdown"
+    ETOOMANYREFS "Too many references: cannot splice"
+    ETIMEDOUT "Connection timed out"
+    ECONNREFUSED "Connection refused"
+    EHOSTDOWN "Host is down"
+    EHOSTUNREACH "No route to host"
+    EALREADY "Operation already in progress"
+    EINPROGRESS "Operation now in progress"
+    ESTALE "Stale file handle"
+    EUCLEAN "Structure needs cleaning"
+    ENOTNAM "Not a XENIX named type file"
+    ENAVAIL "No XENIX semaphores available"
+    EISNAM "Is a named type file"
+    EREMOTEIO "Remote I/O error"
+    EDQUOT "Disk quota exceeded"
+    ENOMEDIUM "No medium found"
+    EMEDIUMTYPE "Wrong medium type"
+    ECANCELED "Operation canceled"
+    ENOKEY "Required key not available"
+    EKEYEXPIRED "Key has expired"
+    EKEYREVOKED "Key has been revoked"
+    EKEYREJECTED "Key was rejected by service"
+    EOWNERDEAD "Owner died"
+    ENOTRECOVERABLE "State not recoverable"
+    ERFKILL "Operation not possible due to RF-kill"
+}
 
 impl Errno {
     /// The error with this positive number.
     pub fn from_number(number: u16) -> Option<Self> {
-        ERRORS.iter().find(|(errno, ..)| *errno as u16 == number).map(|(errno, ..)| *errno)
+        ERRORS.iter().copied().find(|errno| *errno as u16 == number)
     }
 
     /// The constant's name, such as `ENOENT`.
     pub fn name(self) -> &'static str {
-        ERRORS.iter().find(|(errno, ..)| *errno == self).map_or("E???", |(_, name, _)| name)
+        self.line_of(NAMES).unwrap_or("E???")
     }
 
     /// What the error says, such as `No such file or directory`.
     pub fn message(self) -> &'static str {
-        ERRORS.iter().find(|(errno, ..)| *errno == self).map_or("Unknown error", |(.., message)| message)
+        self.line_of(MESSAGES).unwrap_or("Unknown error")
+    }
+
+    fn line_of(self, text: &'static str) -> Option<&'static str> {
+        line(text, ERRORS.iter().position(|errno| *errno == self)?)
+    }
+}
+
+impl core::fmt::Debug for Errno {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(self.name())
     }
 }

@@ -10,6 +10,7 @@ mod errno_name;
 pub mod file;
 pub mod frame;
 pub mod memory;
+mod names;
 pub mod nr;
 pub mod poll;
 pub mod process;
@@ -22,4 +23,5 @@ pub mod time;
 pub mod tty;
 
 pub use errno::Errno;
+pub use names::Names;
 pub use record::{Field, FieldPlace};

@@ -2,6 +2,8 @@
 //!
 //! Numbers 335 to 423 do not exist: from 424 on all architectures share their numbers.
 
+use crate::names::line;
+
 /// Defines one constant per call, and the table from number to name.
 macro_rules! calls {
     ($($number:literal $constant:ident $name:literal)*) => {
@@ -9,28 +11,24 @@ macro_rules! calls {
             #[doc = concat!("`", $name, "`")]
             pub const $constant: u64 = $number;
         )*
-        /// Every call as (number, name), in rising order of number.
-        pub const CALLS: &[(u64, &str)] = &[$(($number, $name)),*];
+        /// Every number, rising.
+        const NUMBERS: &[u16] = &[$($number),*];
+        /// A line for each of [`NUMBERS`].
+        const NAMES: &str = concat!($($name, "\n"),*);
     };
 }
 
 /// One more than the highest number known here.
 pub const COUNT: usize = 463;
 
-/// Names by number, `None` where no call has that number.
-const NAMES: [Option<&str>; COUNT] = {
-    let mut names = [None; COUNT];
-    let mut index = 0;
-    while index < CALLS.len() {
-        names[CALLS[index].0 as usize] = Some(CALLS[index].1);
-        index += 1;
-    }
-    names
-};
-
 /// The name of call `nr` as strace prints it, `None` for a number without a call.
-pub const fn name(nr: u64) -> Option<&'static str> {
-    if nr < COUNT as u64 { NAMES[nr as usize] } else { None }
+pub fn name(nr: u64) -> Option<&'static str> {
+    line(NAMES, NUMBERS.iter().position(|number| u64::from(*number) == nr)?)
+}
+
+/// Every call as (number, name), in rising order of number.
+pub fn calls() -> impl Iterator<Item = (u64, &'static str)> {
+    NUMBERS.iter().map(|number| u64::from(*number)).zip(NAMES.lines())
 }
 
 calls! {

@@ -49,7 +49,7 @@ pub const fn default_action(signal: u32) -> DefaultAction {
 /// The name of a signal below the real-time ones.
 pub fn signal_name(signal: u32) -> Option<&'static str> {
     let index = usize::try_from(signal.checked_sub(1)?).ok()?;
-    SIGNALS.get(index).map(|(name, _)| *name)
+    SIGNALS.iter().nth(index).map(|(name, _)| name)
 }
 
 /// The bit of `signal` (1 to 64) in a set; 0 for a number that is no signal.

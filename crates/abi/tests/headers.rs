@@ -8,7 +8,7 @@ use std::process::Command;
 
 use abi::{FieldPlace, file, frame, memory, nr, poll, process, ptrace, siginfo, signal, socket, time, tty};
 
-type Numbers = &'static [(&'static str, u64)];
+type Numbers = &'static abi::Names;
 
 /// Headers of the kernel: they fit together, and not with those of the C library.
 const KERNEL_HEADERS: &[&str] = &[
@@ -347,7 +347,7 @@ fn c_name(record: &RecordCheck, field: &FieldPlace) -> &'static str {
 }
 
 fn compare(name: &str, headers: &[&str], tables: &[Numbers], loose: &[(&'static str, u64)], records: &[RecordCheck]) {
-    let mut numbers: Vec<(&str, u64)> = tables.iter().flat_map(|table| table.iter().copied()).collect();
+    let mut numbers: Vec<(&str, u64)> = tables.iter().flat_map(|table| table.iter()).collect();
     numbers.extend_from_slice(loose);
     let Some(answers) = ask_compiler(name, headers, &numbers, records) else { return };
     let mut wrong = Vec::new();
@@ -389,7 +389,7 @@ fn numbers_and_records_are_those_of_the_library_headers() {
 
 #[test]
 fn call_numbers_are_those_of_the_headers() {
-    let names: Vec<(String, u64)> = nr::CALLS.iter().map(|(number, name)| (format!("__NR_{name}"), *number)).collect();
+    let names: Vec<(String, u64)> = nr::calls().map(|(number, name)| (format!("__NR_{name}"), number)).collect();
     let numbers: Vec<(&str, u64)> = names.iter().map(|(name, number)| (name.as_str(), *number)).collect();
     let Some(answers) = ask_compiler("calls", &["asm/unistd.h"], &numbers, &[]) else { return };
     for (name, number) in numbers {

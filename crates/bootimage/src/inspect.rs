@@ -68,7 +68,7 @@ pub mod monitor {
     /// Arguments: `u64 address, u32 count`. So many words of the kernel's own memory, as far as it is there.
     pub const MEMORY: u8 = 4;
     /// `u32 number, u8 kind, u64 data`, for each callentry `u64 entry`, for each callout `u8 connection` ([`CONNECTIONS`]),
-    /// `u32 quaject, u8 callentry`.
+    /// `u32 quaject, u8 callentry`, `text`: the stream or the routine that it is of, and its words of data.
     pub const PARTS: u8 = 5;
     /// Arguments: `u8 kind, u32 words`. `u32 number`.
     pub const NEW: u8 = 6;
@@ -95,6 +95,16 @@ pub mod monitor {
     /// Threads that were stopped: `u32 thread, u8` 1 when it stands still, `u8` why, 18 words (rax, rbx, rcx, rdx, rsi, rdi,
     /// rbp, rsp, r8 to r15, rip, rflags), 16 bytes at rip.
     pub const STANDING: u8 = 15;
+
+    /// Arguments: `u32 thread, u32 descriptor`. `u32 number` of the stream as a quaject. BAD: it asks who reads or writes it.
+    pub const OPEN: u8 = 16;
+    /// Arguments: `u64 entry` of a routine that a descriptor leads to, then the name of a callback of its quaject, or
+    /// nothing. `u32 number` of a watch: counts and times it, and is told of the callback. BUSY: it is watched.
+    pub const WATCH: u8 = 17;
+    /// Arguments: `u32 number, u8 end`: a callout leads nowhere again.
+    pub const UNBIND: u8 = 18;
+    /// Arguments: `u32 number, u64 value` of its first word.
+    pub const SET: u8 = 19;
 
     /// Why a thread stands still.
     pub const ASKED: u8 = 0;

@@ -1,8 +1,9 @@
 //! Where routines lie: a bump pointer and free lists by size, in units of one cache line, so that
 //! no two routines share a line and a retired one cannot be fetched with its neighbour.
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+
+use machine::Sorted;
 
 pub const UNIT: usize = 64;
 /// Sizes in units below this have a list each: nearly every routine.
@@ -28,16 +29,16 @@ impl Size {
 pub struct Places {
     next: usize,
     small: [Size; SMALL],
-    large: BTreeMap<usize, Size>,
+    large: Sorted<usize, Size>,
 }
 
 impl Places {
     pub const fn new() -> Places {
-        Places { next: 0, small: [const { Size::new() }; SMALL], large: BTreeMap::new() }
+        Places { next: 0, small: [const { Size::new() }; SMALL], large: Sorted::new() }
     }
 
     fn size(&mut self, units: usize) -> &mut Size {
-        if units < SMALL { &mut self.small[units] } else { self.large.entry(units).or_insert(Size::new()) }
+        if units < SMALL { &mut self.small[units] } else { self.large.get_or_insert(units, Size::new) }
     }
 
     /// An offset for `units` units, below `capacity` units. `None`: there is no room, or no memory to note the place.
@@ -59,7 +60,10 @@ impl Places {
     /// Cuts a larger free place.
     fn split(&mut self, units: usize) -> Option<usize> {
         let small = (units + 1..SMALL).find(|size| !self.small[*size].free.is_empty());
-        let large = || self.large.range(units + 1..).find(|(_, size)| !size.free.is_empty()).map(|(size, _)| *size);
+        let large = || {
+            let [_, larger] = self.large.split_mut(&units);
+            larger.iter().find(|(_, size)| !size.free.is_empty()).map(|(size, _)| *size)
+        };
         let size = small.or_else(large)?;
         self.size(size - units).prepare()?;
         let whole = self.size(size);

@@ -13,6 +13,8 @@ pub mod monitor;
 pub mod pipe;
 pub mod pump;
 pub mod schedule;
+pub mod screen;
+pub mod server;
 pub mod sound;
 pub mod space;
 pub mod stream;

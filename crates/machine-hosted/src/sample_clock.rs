@@ -104,7 +104,8 @@ pub fn find() -> SampleClock {
     let end_of_interrupt = Abs32((&raw const END_OF_INTERRUPT) as u64);
     let procedure_end = Fragment { template: EndOfProcedure::template(), holes: [end_of_interrupt.into()].into() };
     SampleClock {
-        slot: (&raw const hosted_sample_slot) as u64,
+        // SAFETY: an aligned word that lives forever, and that all touch as an atomic.
+        slot: unsafe { &hosted_sample_slot },
         end: Fragment { template: EndOfSample::template(), holes: [end_of_interrupt.into()].into() },
         // Nobody waits for samples that only come when they are raised.
         chain: ((&raw const CHAIN) as u64, 1),

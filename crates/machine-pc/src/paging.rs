@@ -272,11 +272,14 @@ impl PcTranslation {
     }
 
     /// The leaf table for `address`; else the first address behind it that another table could hold.
+    #[inline]
     fn leaf(&self, address: u64) -> Result<u64, u64> {
         let (known, start) = self.last.get();
-        if address & !(LEAF_BYTES - 1) == start {
-            return Ok(known);
-        }
+        if address & !(LEAF_BYTES - 1) == start { Ok(known) } else { self.walk_to_leaf(address) }
+    }
+
+    #[inline(never)]
+    fn walk_to_leaf(&self, address: u64) -> Result<u64, u64> {
         let mut physical = self.root;
         for level in [3, 2, 1] {
             let value = load(entry(physical, index(address, level)));
@@ -296,10 +299,16 @@ impl PcTranslation {
     }
 
     /// The level-0 entry of `address`; makes tables as needed.
+    #[inline]
     fn reach(&self, address: u64) -> Result<*mut u64, NoFrames> {
-        if let Some(at) = self.find(address) {
-            return Ok(at);
+        match self.find(address) {
+            Some(at) => Ok(at),
+            None => self.add_tables(address),
         }
+    }
+
+    #[cold]
+    fn add_tables(&self, address: u64) -> Result<*mut u64, NoFrames> {
         let mut physical = self.root;
         for level in [3, 2, 1] {
             let at = entry(physical, index(address, level));
@@ -317,6 +326,32 @@ impl PcTranslation {
         store(linked_at, physical | PRESENT | WRITE | USER);
         tables.push(Table { physical, linked_at });
         Ok(physical)
+    }
+
+    /// Calls `act` with each entry that is used for pages of `from..to`, its page and its value.
+    #[inline(always)]
+    fn each_entry(&self, from: u64, to: u64, mut act: impl FnMut(*mut u64, u64, u64)) {
+        let mut address = from;
+        let end = to.min(USER_LIMIT);
+        while address < end {
+            let leaf = match self.leaf(address) {
+                Err(next) => {
+                    address = next;
+                    continue;
+                }
+                Ok(leaf) => leaf,
+            };
+            let stop = end.min((address & !(LEAF_BYTES - 1)) + LEAF_BYTES);
+            let mut at = entry(leaf, index(address, 0));
+            while address < stop {
+                let value = load(at);
+                if value != 0 {
+                    act(at, address, value);
+                }
+                at = at.wrapping_add(1);
+                address += PAGE_BYTES as u64;
+            }
+        }
     }
 
     /// Does to a present entry what `act` answered.
@@ -356,13 +391,17 @@ fn encode(frame: FrameNumber, protection: Protection) -> u64 {
     value
 }
 
+fn frame_of(value: u64) -> FrameNumber {
+    FrameNumber(((value & ADDRESS) >> 12) as u32)
+}
+
 fn decode(value: u64) -> Option<Mapping> {
     if value & (PRESENT | GUARDED) == 0 {
         return None;
     }
     let present = value & PRESENT != 0;
     Some(Mapping {
-        frame: FrameNumber(((value & ADDRESS) >> 12) as u32),
+        frame: frame_of(value),
         protection: Protection {
             read: present,
             write: present && value & WRITE != 0,
@@ -378,6 +417,8 @@ impl Translation for PcTranslation {
         self.root
     }
 
+    // `map_all` is a loop around this.
+    #[inline(always)]
     fn map(&self, page: VirtAddr, frame: FrameNumber, protection: Protection) -> Result<(), NoFrames> {
         let at = self.reach(check(page))?;
         let old = load(at);
@@ -420,29 +461,24 @@ impl Translation for PcTranslation {
         None
     }
 
-    fn visit(&self, from: VirtAddr, to: VirtAddr, act: &mut dyn FnMut(VirtAddr, Mapping) -> Change) {
-        let mut address = from.0;
-        let end = to.0.min(USER_LIMIT);
-        while address < end {
-            match self.leaf(address) {
-                Err(next) => address = next,
-                Ok(leaf) => {
-                    let stop = end.min((address & !(LEAF_BYTES - 1)) + LEAF_BYTES);
-                    let mut at = entry(leaf, index(address, 0));
-                    while address < stop {
-                        let value = load(at);
-                        if value != 0
-                            && let Some(mapping) = decode(value)
-                        {
-                            let change = act(VirtAddr(address), mapping);
-                            self.change(at, address, value, change);
-                        }
-                        at = at.wrapping_add(1);
-                        address += PAGE_BYTES as u64;
-                    }
-                }
+    fn unmap_all(&self, from: VirtAddr, to: VirtAddr, gone: &mut dyn FnMut(FrameNumber)) {
+        let is_active = self.is_active();
+        self.each_entry(from.0, to.0, |at, page, value| {
+            store(at, 0);
+            if is_active && value & PRESENT != 0 {
+                invalidate_page(page);
             }
-        }
+            gone(frame_of(value));
+        });
+    }
+
+    fn visit(&self, from: VirtAddr, to: VirtAddr, act: &mut dyn FnMut(VirtAddr, Mapping) -> Change) {
+        self.each_entry(from.0, to.0, |at, page, value| {
+            if let Some(mapping) = decode(value) {
+                let change = act(VirtAddr(page), mapping);
+                self.change(at, page, value, change);
+            }
+        });
     }
 
     fn table_frames(&self) -> usize {

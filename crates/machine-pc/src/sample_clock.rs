@@ -117,7 +117,8 @@ pub fn find() -> Option<SampleClock> {
     }
     let end_of_interrupt = Abs32(NEAR_APIC + apic::EOI);
     Some(SampleClock {
-        slot: (&raw const sample_slot) as u64,
+        // SAFETY: an aligned word that lives forever, and that all touch as an atomic.
+        slot: unsafe { &sample_slot },
         end: Fragment { template: EndOfSample::template(), holes: [end_of_interrupt.into()].into() },
         chain: (NEAR_APIC + apic::COMMAND, apic::TO_ITSELF),
         compiled: (&raw const sample_compiled) as u64,

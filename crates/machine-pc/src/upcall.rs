@@ -10,6 +10,7 @@ use crate::{STORE, apic, nesting, start, the};
 const GENERAL_PROTECTION: u64 = 13;
 const PAGE_FAULT: u64 = 14;
 /// Page-fault error code (SDM vol. 3A, 4.7).
+const PRESENT: u64 = 1;
 const WRITE: u64 = 2;
 const USER: u64 = 4;
 const FETCH: u64 = 16;
@@ -40,9 +41,10 @@ extern "C" fn trap_from_user(registers: &mut Registers) {
     match registers.cause {
         PAGE_FAULT => {
             let access = access(registers.error);
-            // Far returns of programs read their stack as the kernel would where QEMU (7.2) translates; with SMAP it never gets it.
-            let is_own = registers.error & USER != 0 && access.address.0 < USER_LIMIT;
-            if !is_own || !kernel.page_fault(thread, access) {
+            // With the kernel's rights at a page that is there: an emulator's `iretq` of a program (QEMU before 9.1) reads
+            // the program's stack so, and SMAP refuses. No supply of pages would end that.
+            let is_refused = registers.error & (PRESENT | USER) == PRESENT;
+            if access.address.0 >= USER_LIMIT || is_refused || !kernel.page_fault(thread, access) {
                 let exception =
                     Exception { vector: PAGE_FAULT as u8, error: registers.error, address: access.address.0 };
                 kernel.exception(thread, registers, exception);

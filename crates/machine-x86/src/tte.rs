@@ -1,6 +1,5 @@
 //! Thread table entries (S-50). An entry owns a thread area and the code synthesized for it.
 
-use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use core::arch::{asm, global_asm};
 use core::marker::PhantomData;
@@ -9,8 +8,8 @@ use core::sync::atomic::AtomicU64;
 
 use codestore::{Code, CodeStore, Maker};
 use machine::{
-    BadVectorState, Entries, FloatWords, KernelCell, Nanos, NoFrames, Registers, Start, Translation, Tte, TteId,
-    UserFault, VirtAddr,
+    BadVectorState, Entries, FloatWords, KernelCell, Nanos, NoFrames, Registers, Sorted, Start, Translation, Tte,
+    TteId, UserFault, VirtAddr,
 };
 use synth::{Abs32, Draft, Imm32, Target};
 
@@ -52,7 +51,7 @@ pub struct X86Tte<G: Ground> {
     bound: KernelCell<[u64; CALLS.div_ceil(64)]>,
     store: &'static CodeStore,
     /// Routines of this thread alone, by call number.
-    own: KernelCell<BTreeMap<usize, Code<UserCall>>>,
+    own: KernelCell<Sorted<usize, Code<UserCall>>>,
     /// Where the call table stands aside while all calls are diverted.
     pub(crate) aside: KernelCell<Option<Arc<[AtomicU64]>>>,
     ground: PhantomData<G>,
@@ -62,7 +61,7 @@ impl<G: Ground> X86Tte<G> {
     pub fn create(start: Start, store: &'static CodeStore) -> Result<X86Tte<G>, NoFrames> {
         let Body { id, area, code } = Body::take::<G>(store)?;
         let code = ManuallyDrop::new(code);
-        let (bound, own) = (KernelCell::default(), KernelCell::new(BTreeMap::new()));
+        let (bound, own) = (KernelCell::default(), KernelCell::new(Sorted::new()));
         let aside = KernelCell::new(None);
         let tte = X86Tte { id, area, code, bound, store, own, aside, ground: PhantomData };
         tte.fill(start);

@@ -22,6 +22,8 @@ pub enum Flow {
     Takes,
     /// Neither: only people and threads call it.
     Does,
+    /// A callback: tells a word to whom it is bound, and asks for no answer.
+    Tells,
 }
 
 /// A callentry of a kind. `pastes`: its instructions can stand in the caller.
@@ -47,6 +49,9 @@ pub struct Kind {
     pub shared: bool,
 }
 
+/// Words of data that every quaject has, in front of its slots. The first one can be set.
+pub const DATA_WORDS: usize = 6;
+
 /// Places in [`KINDS`].
 pub const GAUGE: usize = 0;
 pub const QUEUE: usize = 1;
@@ -55,10 +60,14 @@ pub const PUMP: usize = 3;
 pub const MONITOR: usize = 4;
 pub const CLOCK: usize = 5;
 pub const PROBE: usize = 6;
+/// A stream of a program, a byte a word. It is made by its own request, as the next.
+pub const STREAM: usize = 7;
+/// Around a callentry of a program's stream.
+pub const WATCH: usize = 8;
 
-/// All that people can make.
-pub static KINDS: [Kind; 7] = {
-    use Flow::{Does, Gives, Takes};
+/// All that there is; people can make those before [`STREAM`].
+pub static KINDS: [Kind; 9] = {
+    use Flow::{Does, Gives, Takes, Tells};
     [
         Kind {
             name: "gauge",
@@ -75,19 +84,22 @@ pub static KINDS: [Kind; 7] = {
                 callentry("put", "queue.put", 1, Takes, false),
                 callentry("get", "queue.get", 0, Gives, false),
             ],
-            callouts: &[],
+            callouts: &[("full", Tells)],
             shared: false,
         },
         Kind {
             name: "switch",
-            callentries: &[callentry("route", "switch.route", 2, Does, false)],
+            callentries: &[
+                callentry("route", "switch.route", 2, Does, false),
+                callentry("send", "switch.send", 1, Takes, false),
+            ],
             callouts: &[("0", Takes), ("1", Takes), ("2", Takes), ("3", Takes)],
             shared: true,
         },
         Kind {
             name: "pump",
             callentries: &[callentry("turn", "pump.turn", 1, Does, false)],
-            callouts: &[("in", Gives), ("out", Takes)],
+            callouts: &[("in", Gives), ("out", Takes), ("done", Tells)],
             shared: false,
         },
         Kind {
@@ -106,6 +118,24 @@ pub static KINDS: [Kind; 7] = {
             name: "probe",
             callentries: &[callentry("call", "probe.call", 1, Takes, false)],
             callouts: &[("out", Takes)],
+            shared: true,
+        },
+        Kind {
+            name: "stream",
+            callentries: &[
+                callentry("get", "stream.get", 0, Gives, false),
+                callentry("put", "stream.put", 1, Takes, false),
+            ],
+            callouts: &[],
+            shared: true,
+        },
+        Kind {
+            name: "watch",
+            callentries: &[
+                callentry("calls", "watch.calls", 0, Gives, false),
+                callentry("ticks", "watch.ticks", 0, Gives, false),
+            ],
+            callouts: &[("told", Tells)],
             shared: true,
         },
     ]
@@ -215,6 +245,75 @@ template! {
 }
 
 template! {
+    /// In: rdi = a word. Goes to the slot whose number stands in `way`. Leaves through `none`.
+    pub struct Send { way: Abs32, ways: Imm32, slots: Abs32, none: Target }
+    "mov rax, qword ptr [{way}]",
+    "cmp rax, {ways}",
+    ".byte 0x0f, 0x83",
+    ".long {none}",
+    "jmp qword ptr [rax*8 + {slots}]",
+}
+
+template! {
+    /// Tells a word in rdi, and leaves with nothing.
+    pub struct TellAndAnswerNothing { slot: Abs32 }
+    "sub rsp, 8",
+    "call qword ptr [{slot}]",
+    "add rsp, 8",
+    "mov rax, -1",
+    "ret",
+}
+
+template! {
+    /// A word that was not taken last time comes first: at `put`.
+    pub struct PumpHeld { held: Abs32, put: Target }
+    "cmp qword ptr [{held}], 0",
+    ".byte 0x0f, 0x85",
+    ".long {put}",
+}
+
+template! {
+    /// Keeps the word until it is taken.
+    pub struct PumpHold { word: Abs32, held: Abs32 }
+    "mov qword ptr [{word}], rax",
+    "mov qword ptr [{held}], 1",
+}
+
+template! {
+    /// Out: rdi = the word.
+    pub struct PumpTake { word: Abs32 }
+    "mov rdi, qword ptr [{word}]",
+}
+
+template! {
+    /// Leaves through `end` if the word was not taken.
+    pub struct PumpTaken { end: Target }
+    "cmp rax, -1",
+    ".byte 0x0f, 0x84",
+    ".long {end}",
+}
+
+template! {
+    /// Adds up what was carried, and tells it if it is something.
+    pub struct PumpDone { total: Abs32, done: Abs32 }
+    "test r12, r12",
+    "je 79f",
+    "add qword ptr [{total}], r12",
+    "mov rdi, r12",
+    "call qword ptr [{done}]",
+    "79:",
+}
+
+template! {
+    /// A function of the kernel does it. In: rdi = a word. `number` is that of the quaject.
+    pub struct DoneInRust { number: Imm32, function: Target }
+    "mov rsi, rdi",
+    "mov edi, {number}",
+    ".byte 0xe9",
+    ".long {function}",
+}
+
+template! {
     /// In: rdi = most words; more than 4,096 are not carried. rbx = how many may still come, r12 = how many came.
     pub struct BeginPump {}
     "push rbx",
@@ -235,17 +334,9 @@ template! {
 }
 
 template! {
-    /// In: rax = what was got. Leaves through `end` if nothing. Out: rdi.
-    pub struct PumpGot { end: Target }
-    "cmp rax, -1",
-    ".byte 0x0f, 0x84",
-    ".long {end}",
-    "mov rdi, rax",
-}
-
-template! {
     /// One more has been put; back to `again`.
-    pub struct PumpPut { again: Target }
+    pub struct PumpPut { held: Abs32, again: Target }
+    "mov qword ptr [{held}], 0",
     "inc r12",
     ".byte 0xe9",
     ".long {again}",
@@ -306,6 +397,7 @@ template! {
 
 const NONE: Label = Label(0);
 const AGAIN: Label = Label(1);
+const PUT: Label = Label(2);
 
 fn answer_nothing(draft: &mut Draft) {
     draft.place(NONE);
@@ -336,9 +428,10 @@ pub fn clock_read() -> Draft {
     draft
 }
 
-/// Where a queue's words are: head, tail, then `capacity` words, a power of two.
+/// Where a queue's words are: head, tail, the slot of who is told that it is full, then `capacity` words, a power of two.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct QueueAt {
+    pub full: u64,
     pub head: u64,
     pub tail: u64,
     pub words: u64,
@@ -348,7 +441,7 @@ pub struct QueueAt {
 /// `put(word)`: 1.
 pub fn queue_put(at: QueueAt) -> Draft {
     let mut draft = Draft::new();
-    let QueueAt { head, tail, words, capacity } = at;
+    let QueueAt { head, tail, words, capacity, full } = at;
     PutWord {
         head: Abs32(head),
         tail: Abs32(tail),
@@ -359,14 +452,15 @@ pub fn queue_put(at: QueueAt) -> Draft {
     }
     .append_to(&mut draft);
     ReturnWord {}.append_to(&mut draft);
-    answer_nothing(&mut draft);
+    draft.place(NONE);
+    TellAndAnswerNothing { slot: Abs32(full) }.append_to(&mut draft);
     draft
 }
 
 /// `get()`: the oldest word.
 pub fn queue_get(at: QueueAt) -> Draft {
     let mut draft = Draft::new();
-    let QueueAt { head, tail, words, capacity } = at;
+    let QueueAt { head, tail, words, capacity, .. } = at;
     GetWord {
         head: Abs32(head),
         tail: Abs32(tail),
@@ -388,18 +482,53 @@ pub fn switch_route(slots: u64, ways: u32) -> Draft {
     draft
 }
 
-/// `turn(most)`: how many words went from `input` to `output`.
-pub fn pump_turn(input: Way, output: Way) -> Draft {
+/// `send(word)`: what the way answers whose number stands in `way`.
+pub fn switch_send(way: u64, slots: u64, ways: u32) -> Draft {
     let mut draft = Draft::new();
+    Send { way: Abs32(way), ways: Imm32(ways), slots: Abs32(slots), none: Target::Label(NONE) }.append_to(&mut draft);
+    answer_nothing(&mut draft);
+    draft
+}
+
+/// Where a pump's words are: the one that was not taken yet and whether there is one, all that were carried, the slot of
+/// who is told of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PumpAt {
+    pub word: u64,
+    pub held: u64,
+    pub total: u64,
+    pub done: u64,
+}
+
+/// `turn(most)`: how many words went from `input` to `output`. A word that is not taken stays with the pump.
+pub fn pump_turn(at: PumpAt, input: Way, output: Way) -> Draft {
+    let mut draft = Draft::new();
+    let (word, held, end) = (Abs32(at.word), Abs32(at.held), Target::Label(NONE));
     BeginPump {}.append_to(&mut draft);
     draft.place(AGAIN);
-    PumpMore { end: Target::Label(NONE) }.append_to(&mut draft);
+    PumpMore { end }.append_to(&mut draft);
+    PumpHeld { held, put: Target::Label(PUT) }.append_to(&mut draft);
     input.append_to(&mut draft);
-    PumpGot { end: Target::Label(NONE) }.append_to(&mut draft);
+    PumpTaken { end }.append_to(&mut draft);
+    PumpHold { word, held }.append_to(&mut draft);
+    draft.place(PUT);
+    PumpTake { word }.append_to(&mut draft);
     output.append_to(&mut draft);
-    PumpPut { again: Target::Label(AGAIN) }.append_to(&mut draft);
+    // A gauge whose instructions stand here takes everything, whatever its sum is.
+    if !matches!(output, Way::Gauge(_)) {
+        PumpTaken { end }.append_to(&mut draft);
+    }
+    PumpPut { held, again: Target::Label(AGAIN) }.append_to(&mut draft);
     draft.place(NONE);
+    PumpDone { total: Abs32(at.total), done: Abs32(at.done) }.append_to(&mut draft);
     EndPump {}.append_to(&mut draft);
+    draft
+}
+
+/// What a function of the kernel does for quaject `number`, in C's calling convention.
+pub fn done_in_rust(number: u32, function: u64) -> Draft {
+    let mut draft = Draft::new();
+    DoneInRust { number: Imm32(number), function: Target::Address(function) }.append_to(&mut draft);
     draft
 }
 
@@ -443,7 +572,14 @@ pub(crate) fn all() -> Vec<Template> {
         Route::template(),
         BeginPump::template(),
         PumpMore::template(),
-        PumpGot::template(),
+        Send::template(),
+        TellAndAnswerNothing::template(),
+        PumpHeld::template(),
+        PumpHold::template(),
+        PumpTake::template(),
+        PumpTaken::template(),
+        PumpDone::template(),
+        DoneInRust::template(),
         PumpPut::template(),
         EndPump::template(),
         EnterMonitor::template(),

@@ -3,7 +3,7 @@
 //! ```text
 //!   0 u64 number   1 push   2 truth   3 begin call   4 u64 store to variable   5 u64, u8 call with so many arguments
 //!   6, 7, 8 u16 skip so many operations: always, if zero, if not zero
-//!   0x10 + unary   0x20 + binary   0x40 + width: cut   0x50 + width: load
+//!   0x10 + unary   0x20 + binary but && and ||   0x40 + width: cut   0x50 + width: load
 //! ```
 //! The kernel takes them from anybody: [`decode`] checks that the stack is even wherever ways meet, so that code made of
 //! them returns to where it came from.
@@ -40,26 +40,6 @@ pub enum Op {
 }
 
 const UNARIES: [Unary; 3] = [Unary::Negate, Unary::Complement, Unary::Not];
-const BINARIES: [Binary; 16] = [
-    Binary::Add,
-    Binary::Subtract,
-    Binary::Multiply,
-    Binary::Divide,
-    Binary::Remainder,
-    Binary::BitAnd,
-    Binary::BitOr,
-    Binary::BitXor,
-    Binary::ShiftLeft,
-    Binary::ShiftRight,
-    Binary::Equal,
-    Binary::NotEqual,
-    Binary::Less,
-    Binary::LessEqual,
-    Binary::Greater,
-    Binary::GreaterEqual,
-];
-const WIDTHS: [Width; 7] = [Width::U8, Width::I8, Width::U16, Width::I16, Width::U32, Width::I32, Width::Word];
-
 /// Most operations of an expression.
 pub const OPS_MAX: usize = 400;
 /// Most words on the stack.
@@ -83,9 +63,9 @@ pub fn encode(op: Op, out: &mut Vec<u8>) {
         Op::SkipIfZero(over) => (out.push(7), out.extend(over.to_le_bytes())).1,
         Op::SkipIfNotZero(over) => (out.push(8), out.extend(over.to_le_bytes())).1,
         Op::Unary(operator) => out.push(place(UNARIES.iter().position(|known| *known == operator), 0x10)),
-        Op::Binary(operator) => out.push(place(BINARIES.iter().position(|known| *known == operator), 0x20)),
-        Op::Cut(width) => out.push(place(WIDTHS.iter().position(|known| *known == width), 0x40)),
-        Op::Load(width) => out.push(place(WIDTHS.iter().position(|known| *known == width), 0x50)),
+        Op::Binary(operator) => out.push(place(Binary::ALL.iter().position(|known| *known == operator), 0x20)),
+        Op::Cut(width) => out.push(place(Width::ALL.iter().position(|known| *known == width), 0x40)),
+        Op::Load(width) => out.push(place(Width::ALL.iter().position(|known| *known == width), 0x50)),
     }
 }
 
@@ -125,9 +105,9 @@ pub fn decode(mut bytes: &[u8], allowed: &dyn Allowed) -> Option<Vec<Op>> {
             8 => Op::SkipIfNotZero(take(2)? as u16),
             0x10.. => match code >> 4 {
                 1 => Op::Unary(*UNARIES.get(low)?),
-                2 => Op::Binary(BINARIES[low]),
-                4 => Op::Cut(*WIDTHS.get(low)?),
-                5 => Op::Load(*WIDTHS.get(low)?),
+                2 => Op::Binary(Binary::ALL[low]),
+                4 => Op::Cut(*Width::ALL.get(low)?),
+                5 => Op::Load(*Width::ALL.get(low)?),
                 _ => return None,
             },
             _ => return None,

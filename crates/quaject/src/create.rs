@@ -53,6 +53,14 @@ impl<Q: Quaject> Made<Q> {
         self.code.borrow().clone()
     }
 
+    /// The routines as `makers` want them: made anew for who watches them.
+    pub fn callentries_for(&self, makers: Makers, callouts: &Q::Callouts) -> Option<Q::Callentries> {
+        match makers.watch() {
+            None => self.callentries(),
+            Some(_) => Some(create(&self.quaject, makers, callouts)),
+        }
+    }
+
     pub fn has_code(&self) -> bool {
         self.code.borrow().is_some()
     }

@@ -127,7 +127,7 @@ macro_rules! quaject {
         &[$($crate::Callback { name: stringify!($callback), default: stringify!($default) }),*]
     };
     (@bind $routine:ident { $($(#[$meta:meta])* $callback:ident : $default:ident),* $(,)? }) => {
-        $(let $callback = $routine.$default();)*
+        $(let $callback = $routine.callback(stringify!($callback), $routine.$default());)*
     };
     (@splice { $($statement:tt)* }) => { $($statement)* };
 }

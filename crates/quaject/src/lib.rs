@@ -29,7 +29,7 @@ mod slot;
 pub use choice::{Way, cheapest};
 pub use class::{Callback, Callentry, Class, Field, Gauges};
 pub use connection::{Activity, CONNECTIONS, Connection, End, Number, Offer};
-pub use contract::{Contract, Makers, Routine};
+pub use contract::{Contract, Makers, Routine, Watch};
 pub use create::{Made, Quaject, Whole};
 pub use inactive::Inactive;
 pub use slot::{AnyCode, Entry, Mismatch, Slot};

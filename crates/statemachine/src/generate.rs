@@ -6,92 +6,53 @@ use alloc::vec::Vec;
 
 use synth::{Abs32, Draft, HoleValue, Imm32, Template};
 
-use crate::graph::{Graph, Id, Node};
+use crate::block::Places;
+use crate::graph::{Graph, Id, Node, leads};
 use crate::language::{Step, Test, Value, Word};
 use crate::template::*;
 
-/// Where the parts of a machine lie in its block of memory, in bytes from the block's start. The first word is the
-/// state, the second the input while the machine is outside.
-#[derive(Clone, Debug)]
-pub struct Layout {
-    pub words: usize,
-    pub word_count: usize,
-    pub arrays: Vec<usize>,
-    pub array_bytes: Vec<usize>,
-    sets: usize,
-    pub bytes: usize,
-}
+const SET_BYTES: u64 = 32;
 
-const STATE: usize = 0;
-const INPUT: usize = 8;
-const FIRST_WORD: usize = 16;
-const SET_BYTES: usize = 32;
-
-impl Layout {
-    /// The layout for a graph.
-    pub fn of(graph: &Graph) -> Layout {
-        let sets = (FIRST_WORD + 4 * graph.words).next_multiple_of(64);
-        let mut end = (sets + SET_BYTES * graph.sets.len()).next_multiple_of(64);
-        let arrays = graph.arrays.iter().map(|&bytes| {
-            end += bytes as usize;
-            end - bytes as usize
-        });
-        let arrays = arrays.collect();
-        let array_bytes = graph.arrays.iter().map(|&bytes| bytes as usize).collect();
-        Layout { words: FIRST_WORD, word_count: graph.words, arrays, array_bytes, sets, bytes: end }
-    }
-
-    /// A fresh block: words and arrays 0, the constant sets filled in. The caller stores the state: the code's address
-    /// plus [`Generated::start`].
-    pub fn block(&self, graph: &Graph) -> Vec<u8> {
-        let mut block = vec![0; self.bytes];
-        let words = graph.sets.iter().flatten().flat_map(|word| word.to_le_bytes());
-        block[self.sets..].iter_mut().zip(words).for_each(|(to, byte)| *to = byte);
-        block
-    }
-}
-
-/// Code for a machine whose block lies at a known address.
+/// A machine's code.
 pub struct Generated {
-    pub draft: Draft,
-    /// Offset of the state in which the machine starts.
-    pub start: u32,
+    /// The states, and their offsets in the draft: what the state word of the block holds is the code's address and that.
+    /// State 0 is the one in which the machine starts.
+    pub states: Vec<(Id, u32)>,
 }
 
-/// Generates the code of a machine for the block at `block`, below 2 GB or in the top 2 GB.
+/// Appends the code of a machine to `draft`, for a block in the lowest or the highest 2 GB. The draft must not be optimized
+/// afterwards: distances are filled in.
 ///
 /// Contract of the code, which is entered by `call`: in: rsi = input, rdx = its end, rdi = where emitted bytes go,
 /// r8 = an address before which a byte's whole output still fits. Out: rsi, rdi moved on; eax = 0: no input or no room;
 /// else the number of what is to be done outside before the code is entered again. Clobbers rcx, r9, r10, r11, r14, r15,
 /// flags. The words in the block are current while the machine rests.
-pub fn generate(graph: &Graph, block: u64) -> Generated {
-    let places = vec![None; graph.nodes.len()];
-    let layout = Layout::of(graph);
+pub fn generate(graph: &Graph, block: &Places, draft: &mut Draft) -> Generated {
     let emits = graph.nodes.iter().any(|node| matches!(node, Node::Emit(..)));
     let mut maker = Maker {
         graph,
-        layout,
         block,
         emits,
-        items: Vec::new(),
+        items: Vec::with_capacity(4 * graph.nodes.len()),
         bytes: 0,
-        places,
+        places: vec![None; graph.nodes.len()],
         spots: Vec::new(),
         waiting: vec![Work::Node(0)],
         pauses: Vec::new(),
         hot: hot_words(graph),
     };
     maker.fill_all();
-    maker.put(MachineEnter::template(), &[maker.at(STATE).into()]);
-    let start = maker.bytes;
+    maker.put(MachineEnter::template(), &[Abs32(block.state).into()]);
     while let Some(work) = maker.waiting.pop() {
         match work {
             Work::Node(id) => maker.run_from(id),
             Work::Decide(spot, ranges) => maker.decide(spot, ranges),
         }
     }
-    maker.put_pauses();
-    Generated { draft: maker.link(), start }
+    let states = maker.put_pauses();
+    let base = draft.len() as u32;
+    maker.link(draft);
+    Generated { states: states.into_iter().map(|(id, offset)| (id, base + offset)).collect() }
 }
 
 /// A hole of an item.
@@ -126,15 +87,19 @@ impl From<u32> for Filling {
     }
 }
 
+/// Most holes that a template of the language has.
+const HOLES: usize = 4;
+
 struct Item {
     template: Template,
-    fillings: Vec<Filling>,
+    fillings: [Filling; HOLES],
+    /// How many of them are used.
+    holes: usize,
 }
 
 struct Maker<'a> {
     graph: &'a Graph,
-    layout: Layout,
-    block: u64,
+    block: &'a Places,
     emits: bool,
     items: Vec<Item>,
     bytes: u32,
@@ -150,22 +115,21 @@ struct Maker<'a> {
 }
 
 impl Maker<'_> {
-    fn at(&self, offset: usize) -> Abs32 {
-        Abs32(self.block + offset as u64)
-    }
-
     fn word(&self, word: u16) -> Filling {
-        self.at(self.layout.words + 4 * usize::from(word)).into()
+        Abs32(self.block.words[usize::from(word)]).into()
     }
 
-    fn array(&self, array: u16) -> (Filling, Filling) {
+    /// Where an array begins, and what its indices are cut to, where an element has `bytes` bytes.
+    fn array(&self, array: u16, bytes: u32) -> (Filling, Filling) {
         let array = usize::from(array);
-        (self.at(self.layout.arrays[array]).into(), (self.graph.arrays[array] - 1).into())
+        (Abs32(self.block.arrays[array]).into(), (self.graph.arrays[array] / bytes - 1).into())
     }
 
     fn put(&mut self, template: Template, fillings: &[Filling]) {
         self.bytes += template.bytes.len() as u32;
-        self.items.push(Item { template, fillings: fillings.to_vec() });
+        let mut item = Item { template, fillings: [Filling::Spot(0); HOLES], holes: fillings.len() };
+        item.fillings[..fillings.len()].copy_from_slice(fillings);
+        self.items.push(item);
     }
 
     /// Makes the code of `id` and of what follows, up to what has code already.
@@ -180,7 +144,7 @@ impl Maker<'_> {
             self.places[id as usize] = Some(self.bytes);
             let graph = self.graph;
             id = match &graph.nodes[id as usize] {
-                Node::Take(table) => match self.take(id, table) {
+                Node::Take(ranges) => match self.take(id, ranges) {
                     Some(next) => next,
                     None => return,
                 },
@@ -205,7 +169,7 @@ impl Maker<'_> {
     }
 
     /// A state. Returns the node of its commonest bytes, whose code follows.
-    fn take(&mut self, id: Id, table: &[Id; 256]) -> Option<Id> {
+    fn take(&mut self, id: Id, states: &[(u8, Id)]) -> Option<Id> {
         let spot = self.spot();
         self.pauses.push((id, spot));
         let pause = Filling::Spot(spot);
@@ -214,13 +178,9 @@ impl Maker<'_> {
             self.put(TakeRoom::template(), &[pause]);
         }
         self.put(TakeByte::template(), &[]);
-        let mut ranges: Vec<Range> = Vec::new();
-        for (byte, &next) in (0..).zip(table) {
-            match ranges.last_mut() {
-                Some((_, last, same)) if *same == next => *last = byte,
-                _ => ranges.push((byte, byte, next)),
-            }
-        }
+        let ends = states.iter().skip(1).map(|range| u32::from(range.0) - 1).chain([255]);
+        let mut ranges: Vec<Range> =
+            states.iter().zip(ends).map(|(&(first, id), last)| (first.into(), last, id)).collect();
         // The range with most of the printable characters first: text is mostly text.
         let printable = |&(first, last, _): &Range| (last.min(126) + 1).saturating_sub(first.max(32));
         let hot = *ranges.iter().max_by_key(|range| printable(range))?;
@@ -261,13 +221,15 @@ impl Maker<'_> {
     }
 
     /// The states' pauses: the rare paths, behind everything else.
-    fn put_pauses(&mut self) {
-        for (id, spot) in core::mem::take(&mut self.pauses) {
+    fn put_pauses(&mut self) -> Vec<(Id, u32)> {
+        let pauses = core::mem::take(&mut self.pauses);
+        for &(id, spot) in &pauses {
             self.spots[spot] = Some(self.bytes);
             self.spill_all();
             self.put(PauseAt::template(), &[Filling::Node(id)]);
-            self.put(Pause::template(), &[self.at(STATE).into()]);
+            self.put(Pause::template(), &[Abs32(self.block.state).into()]);
         }
+        pauses.into_iter().map(|(id, _)| (id, self.places[id as usize].unwrap_or(0))).collect()
     }
 
     fn emit(&mut self, value: Value) {
@@ -290,10 +252,10 @@ impl Maker<'_> {
     /// Leaves, and goes on behind when the machine is entered again.
     fn outside(&mut self, number: u16) {
         let back = self.spot();
-        let input = Filling::from(self.at(INPUT));
+        let input = Filling::from(Abs32(self.block.input));
         self.spill_all();
         self.put(PauseAt::template(), &[Filling::Spot(back)]);
-        self.put(LeaveOutside::template(), &[self.at(STATE).into(), input, u32::from(number).into()]);
+        self.put(LeaveOutside::template(), &[Abs32(self.block.state).into(), input, u32::from(number).into()]);
         self.spots[back] = Some(self.bytes);
         self.put(BackInside::template(), &[input]);
     }
@@ -301,10 +263,11 @@ impl Maker<'_> {
     fn test(&mut self, test: Test, no: Id) {
         self.waiting.push(Work::Node(no));
         let no = Filling::Node(no);
-        match (test, self.hot(asked(test)[0])) {
+        let words = asked(test);
+        match (test, self.hot(words[0])) {
             (Test::Is(_, number), Some(hot)) => return self.put((hot.if_is)(), &[number.into(), no]),
             (Test::Below(_, number), Some(hot)) => return self.put((hot.if_below)(), &[number.into(), no]),
-            _ => asked(test).iter().for_each(|&word| self.spill(word)),
+            _ => words.iter().for_each(|&word| self.spill(word)),
         }
         match test {
             Test::Is(a, number) => self.put(IfIs::template(), &[self.word(a), number.into(), no]),
@@ -313,7 +276,7 @@ impl Maker<'_> {
             Test::Differ(a, b) => self.put(IfDiffer::template(), &[self.word(a), self.word(b), no]),
             Test::BelowWord(a, b) => self.put(IfBelowWord::template(), &[self.word(a), self.word(b), no]),
             Test::In(a, set) => {
-                let set = self.at(self.layout.sets + SET_BYTES * usize::from(set));
+                let set = Abs32(self.block.sets + SET_BYTES * u64::from(set));
                 self.put(IfIn::template(), &[self.word(a), set.into(), no]);
             }
         }
@@ -321,11 +284,15 @@ impl Maker<'_> {
 
     fn step(&mut self, step: Step) {
         let (words, is_changed) = touched(step);
-        match (step, self.hot(*words.last().unwrap_or(&Word::MAX))) {
+        match (step, self.hot(words[1])) {
             (Step::Add(_, 1), Some(hot)) => return self.put((hot.add_one)(), &[]),
             (Step::Store(array, _, Value::Input), Some(hot)) => {
-                let (base, mask) = self.array(array);
+                let (base, mask) = self.array(array, 1);
                 return self.put((hot.store_input)(), &[base, mask]);
+            }
+            (Step::StoreCell(array, _, Value::Input, above), Some(hot)) if self.hot(above).is_none() => {
+                let (base, mask) = self.array(array, CELL_BYTES);
+                return self.put((hot.store_cell)(), &[base, mask, self.word(above)]);
             }
             _ => words.iter().for_each(|&word| self.spill(word)),
         }
@@ -375,7 +342,7 @@ impl Maker<'_> {
                 self.put(AppendDigit::template(), &[self.word(a), most.into()]);
             }
             Step::Store(array, index, value) => {
-                let (base, mask) = self.array(array);
+                let (base, mask) = self.array(array, 1);
                 let holes = [base, self.word(index), mask];
                 if value == Value::Input {
                     return self.put(StoreInput::template(), &holes);
@@ -384,8 +351,19 @@ impl Maker<'_> {
                 self.put(StoreValue::template(), &holes);
             }
             Step::Load(a, array, index) => {
-                let (base, mask) = self.array(array);
+                let (base, mask) = self.array(array, 1);
                 self.put(LoadArray::template(), &[self.word(a), base, self.word(index), mask]);
+            }
+            Step::StoreCell(array, index, value, above) => {
+                let (base, mask) = self.array(array, CELL_BYTES);
+                self.load(value);
+                self.put(AddAbove::template(), &[self.word(above)]);
+                self.put(StoreCell::template(), &[base, self.word(index), mask]);
+            }
+            Step::Blank(array, index, cells) => {
+                let (base, mask) = self.array(array, CELL_BYTES);
+                self.put(LoadBlank::template(), &[self.word(cells)]);
+                self.put(BlankCells::template(), &[base, self.word(index), mask]);
             }
             // These have become nodes or edges.
             Step::Emit(_) | Step::Outside(_) | Step::When(..) | Step::While(..) | Step::Go(_) => {}
@@ -393,39 +371,45 @@ impl Maker<'_> {
     }
 
     /// Fills the distances, now that every place is known.
-    fn link(&self) -> Draft {
-        let mut draft = Draft::new();
-        for Item { template, fillings } in &self.items {
-            let end = draft.len() as u32 + template.bytes.len() as u32;
+    fn link(&self, draft: &mut Draft) {
+        let mut end = 0;
+        for Item { template, fillings, holes } in &self.items {
+            end += template.bytes.len() as u32;
             let distance = |place: Option<u32>| Imm32(place.unwrap_or(0).wrapping_sub(end)).into();
-            let values = fillings.iter().map(|filling| match *filling {
+            let values = fillings.map(|filling| match filling {
                 Filling::Value(value) => value,
                 Filling::Node(id) => distance(self.places[id as usize]),
-                Filling::Spot(spot) => distance(self.spots[spot]),
+                Filling::Spot(spot) => distance(self.spots.get(spot).copied().flatten()),
             });
-            draft.append(template, &values.collect::<Vec<_>>());
+            draft.append(template, &values[..*holes]);
         }
-        draft
     }
 }
 
-/// The words that a test looks at.
-fn asked(test: Test) -> Vec<Word> {
+/// Bytes of a cell.
+const CELL_BYTES: u32 = 2;
+
+/// Instead of a second word, where a step or test has one: the same again.
+fn asked(test: Test) -> [Word; 2] {
     match test {
-        Test::Is(a, _) | Test::Below(a, _) | Test::In(a, _) => vec![a],
-        Test::Same(a, b) | Test::Differ(a, b) | Test::BelowWord(a, b) => vec![a, b],
+        Test::Is(a, _) | Test::Below(a, _) | Test::In(a, _) => [a, a],
+        Test::Same(a, b) | Test::Differ(a, b) | Test::BelowWord(a, b) => [a, b],
     }
 }
 
-/// The words of a step, and whether it changes the first of them.
-fn touched(step: Step) -> (Vec<Word>, bool) {
+/// The words of a step, the one that is an index last, and whether it changes the first of them.
+fn touched(step: Step) -> ([Word; 2], bool) {
     match step {
         Step::Set(a, _) | Step::Add(a, _) | Step::Or(a, _) | Step::Multiply(a, _) | Step::Digit(a, ..) => {
-            (vec![a], true)
+            ([a, a], true)
         }
-        Step::Move(a, b) | Step::AddWord(a, b) | Step::SubtractWord(a, b) | Step::Load(a, _, b) => (vec![a, b], true),
-        Step::Store(_, index, _) => (vec![index], false),
-        Step::Emit(_) | Step::Outside(_) | Step::When(..) | Step::While(..) | Step::Go(_) => (vec![], false),
+        Step::Move(a, b) | Step::AddWord(a, b) | Step::SubtractWord(a, b) | Step::Load(a, _, b) => ([a, b], true),
+        Step::Store(_, index, _) => ([index, index], false),
+        Step::StoreCell(_, index, _, above) => ([above, index], false),
+        Step::Blank(_, index, cells) => ([cells, index], false),
+        Step::Emit(_) | Step::Outside(_) | Step::When(..) | Step::While(..) | Step::Go(_) => {
+            ([Word::MAX, Word::MAX], false)
+        }
     }
 }
 
@@ -437,24 +421,35 @@ const PATH_STEPS: usize = 64;
 fn hot_words(graph: &Graph) -> Vec<Word> {
     let mut counts = vec![0u32; graph.words];
     for node in &graph.nodes {
-        let Node::Take(table) = node else { continue };
-        let mut id = table[usize::from(b'e')];
+        let Node::Take(ranges) = node else { continue };
+        let mut id = leads(ranges, b'e');
         for _ in 0..PATH_STEPS {
-            let (words, next) = match &graph.nodes[id as usize] {
+            let (word, next) = match &graph.nodes[id as usize] {
                 Node::Take(_) => break,
-                Node::Emit(_, next) | Node::Outside(_, next) => (vec![], *next),
-                Node::Do(step @ (Step::Add(_, 1) | Step::Store(_, _, Value::Input)), next) => (touched(*step).0, *next),
-                Node::Do(_, next) => (vec![], *next),
-                Node::Test(test @ Test::Is(..), _, no) => (asked(*test), *no),
-                Node::Test(test @ Test::Below(..), yes, _) => (asked(*test), *yes),
-                Node::Test(_, yes, _) => (vec![], *yes),
+                Node::Emit(_, next) | Node::Outside(_, next) => (None, *next),
+                Node::Do(
+                    Step::Add(word, 1) | Step::Store(_, word, Value::Input) | Step::StoreCell(_, word, Value::Input, _),
+                    next,
+                ) => (Some(*word), *next),
+                Node::Do(_, next) => (None, *next),
+                Node::Test(Test::Is(word, _), _, no) => (Some(*word), *no),
+                Node::Test(Test::Below(word, _), yes, _) => (Some(*word), *yes),
+                Node::Test(_, yes, _) => (None, *yes),
             };
-            words.into_iter().for_each(|word| counts[usize::from(word)] += 1);
+            if let Some(word) = word {
+                counts[usize::from(word)] += 1;
+            }
             id = next;
         }
     }
-    let mut words: Vec<Word> = (0..graph.words as Word).filter(|&word| counts[usize::from(word)] > 0).collect();
-    words.sort_by_key(|&word| core::cmp::Reverse(counts[usize::from(word)]));
-    words.truncate(HOT.len());
+    // The largest counts, by taking them out one after the other.
+    let mut words = Vec::with_capacity(HOT.len());
+    for _ in 0..HOT.len() {
+        let most = counts.iter().copied().max().unwrap_or(0);
+        if let Some(word) = counts.iter().position(|count| most > 0 && *count == most) {
+            counts[word] = 0;
+            words.push(word as Word);
+        }
+    }
     words
 }

@@ -1,19 +1,18 @@
 //! Machines as graphs of single steps.
 
 use alloc::boxed::Box;
-use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::language::{Machine, Step, Test, Value};
 
 /// Number of a node.
-pub(crate) type Id = u32;
+pub type Id = u32;
 
 /// One step and where it leads.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Node {
-    /// Takes a byte: a state. By byte, where it leads.
-    Take(Box<[Id; 256]>),
+    /// Takes a byte: a state. Where it leads from each byte on up to the next in the list, which begins with byte 0.
+    Take(Box<[(u8, Id)]>),
     Emit(Value, Id),
     /// A step on words and arrays.
     Do(Step, Id),
@@ -22,14 +21,32 @@ pub(crate) enum Node {
 }
 
 impl Node {
+    /// A state, of ranges by their first bytes, in order.
+    pub(crate) fn take(all: impl Iterator<Item = (u8, Id)>) -> Node {
+        let mut ranges: Vec<(u8, Id)> = Vec::with_capacity(USUAL_RANGES);
+        for (first, id) in all {
+            if ranges.last().is_none_or(|last| last.1 != id) {
+                ranges.push((first, id));
+            }
+        }
+        Node::Take(ranges.into())
+    }
+
+    /// What the step is, wherever it leads: equal only if the steps are.
+    pub(crate) fn key(&self) -> [u32; 3] {
+        match self {
+            Node::Take(_) => [0; 3],
+            Node::Emit(value, _) => [1, value.key(), 0],
+            Node::Outside(number, _) => [2, (*number).into(), 0],
+            Node::Test(test, ..) => test.key(),
+            Node::Do(step, _) => step.key(),
+        }
+    }
+
     /// The same step, leading elsewhere.
     pub(crate) fn redirected(&self, to: impl Fn(Id) -> Id) -> Node {
         match self {
-            Node::Take(table) => {
-                let mut table = table.clone();
-                table.iter_mut().for_each(|id| *id = to(*id));
-                Node::Take(table)
-            }
+            Node::Take(ranges) => Node::take(ranges.iter().map(|&(first, id)| (first, to(id)))),
             Node::Emit(value, next) => Node::Emit(*value, to(*next)),
             Node::Do(step, next) => Node::Do(*step, to(*next)),
             Node::Outside(number, next) => Node::Outside(*number, to(*next)),
@@ -37,6 +54,14 @@ impl Node {
         }
     }
 }
+
+/// Where a state leads on this byte.
+pub(crate) fn leads(ranges: &[(u8, Id)], byte: u8) -> Id {
+    ranges[ranges.partition_point(|range| range.0 <= byte) - 1].1
+}
+
+/// Ranges of a usual state.
+const USUAL_RANGES: usize = 32;
 
 /// A set of byte values.
 pub(crate) type Set = [u32; 8];
@@ -57,7 +82,7 @@ impl Graph {
     /// When a table of the machine is wrong: a state, word, array or set that it does not have.
     pub fn of(machine: &Machine) -> Graph {
         let states = machine.states.len();
-        let stay = |state: usize| Node::Take(Box::new([state as Id; 256]));
+        let stay = |state: usize| Node::take([(0, state as Id)].into_iter());
         let mut graph = Graph {
             nodes: (0..states).map(stay).collect(),
             words: machine.words.len(),
@@ -65,14 +90,14 @@ impl Graph {
             sets: machine.sets.iter().map(|ranges| set(ranges)).collect(),
         };
         for (number, state) in machine.states.iter().enumerate() {
-            let mut table = Box::new([number as Id; 256]);
+            let mut table = [number as Id; 256];
             for row in state.rows.iter().rev() {
                 let first = graph.lower(row.steps, number as Id, states);
                 table[usize::from(row.first)..=usize::from(row.last)].fill(first);
             }
-            graph.nodes[number] = Node::Take(table);
+            graph.nodes[number] = Node::take((0..=255).zip(table));
         }
-        graph.reduced()
+        graph.reduced().0
     }
 
     /// Nodes, states among them.
@@ -121,18 +146,4 @@ fn set(ranges: &[(u8, u8)]) -> Set {
         set[usize::from(byte / 32)] |= 1 << (byte % 32);
     }
     set
-}
-
-/// Bytes grouped by what `of` says of them: the groups' first bytes.
-pub(crate) fn groups<K: Ord>(of: impl Fn(u8) -> K) -> ([u8; 256], Vec<u8>) {
-    let mut known = alloc::collections::BTreeMap::new();
-    let mut first = [0; 256];
-    let mut all = vec![];
-    for byte in 0..=255u8 {
-        first[usize::from(byte)] = *known.entry(of(byte)).or_insert_with(|| {
-            all.push(byte);
-            byte
-        });
-    }
-    (first, all)
 }

@@ -4,7 +4,7 @@
 pub type Word = u16;
 
 /// A byte that is emitted or stored.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Value {
     /// The byte that was taken last.
     Input,
@@ -22,10 +22,24 @@ impl Value {
             Value::Const(byte) => byte,
         }
     }
+
+    /// Another number for each value.
+    pub(crate) fn key(self) -> u32 {
+        match self {
+            Value::Input => 0,
+            Value::Flipped(mask) => 0x100 | u32::from(mask),
+            Value::Const(byte) => 0x200 | u32::from(byte),
+        }
+    }
+}
+
+/// Two small numbers as one.
+fn pair(a: u16, b: u16) -> u32 {
+    u32::from(a) << 16 | u32::from(b)
 }
 
 /// A question about words. All comparisons are unsigned.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Test {
     Is(Word, u32),
     Below(Word, u32),
@@ -36,8 +50,22 @@ pub enum Test {
     In(Word, u16),
 }
 
+impl Test {
+    /// Other numbers for each test; no step has the same.
+    pub(crate) fn key(self) -> [u32; 3] {
+        match self {
+            Test::Is(a, number) => [10, a.into(), number],
+            Test::Below(a, number) => [11, a.into(), number],
+            Test::Same(a, b) => [12, pair(a, b), 0],
+            Test::Differ(a, b) => [13, pair(a, b), 0],
+            Test::BelowWord(a, b) => [14, pair(a, b), 0],
+            Test::In(a, set) => [15, pair(a, set), 0],
+        }
+    }
+}
+
 /// What a row does. Arithmetic wraps.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub enum Step {
     Emit(Value),
     Set(Word, u32),
@@ -54,12 +82,38 @@ pub enum Step {
     Store(u16, Word, Value),
     /// first word = array[second word modulo its size].
     Load(Word, u16, Word),
+    /// As `Store`, for an array of cells of two bytes: the value, with the bits of the last word above it.
+    StoreCell(u16, Word, Value, Word),
+    /// Stores both halves of the last word in sixteen cells of an array, from the last multiple of sixteen on.
+    Blank(u16, Word, Word),
     /// Something the machine cannot do: its number is not 0.
     Outside(u16),
     When(Test, &'static [Step], &'static [Step]),
     While(Test, &'static [Step]),
     /// Ends the row in this state.
     Go(u16),
+}
+
+impl Step {
+    /// Other numbers for each step on words and arrays.
+    pub(crate) fn key(self) -> [u32; 3] {
+        match self {
+            Step::Set(a, number) => [20, a.into(), number],
+            Step::Add(a, number) => [21, a.into(), number],
+            Step::Or(a, number) => [22, a.into(), number],
+            Step::Multiply(a, by) => [23, a.into(), by],
+            Step::Move(a, b) => [24, pair(a, b), 0],
+            Step::AddWord(a, b) => [25, pair(a, b), 0],
+            Step::SubtractWord(a, b) => [26, pair(a, b), 0],
+            Step::Digit(a, value, most) => [27 | value.key() << 8, a.into(), most],
+            Step::Store(array, index, value) => [28, pair(array, index), value.key()],
+            Step::Load(a, array, index) => [29, pair(a, array), index.into()],
+            Step::StoreCell(array, index, value, above) => [30 | value.key() << 8, pair(array, index), above.into()],
+            Step::Blank(array, index, cells) => [31, pair(array, index), cells.into()],
+            // These have become nodes or edges.
+            Step::Emit(_) | Step::Outside(_) | Step::When(..) | Step::While(..) | Step::Go(_) => [0; 3],
+        }
+    }
 }
 
 /// What happens to the bytes `first..=last` in a state. Without `Go` the state stays.

@@ -13,9 +13,11 @@
 
 extern crate alloc;
 
+mod block;
 mod generate;
 mod graph;
 mod language;
+mod numbers;
 pub mod parser;
 mod product;
 mod reduce;
@@ -23,9 +25,10 @@ mod run;
 mod template;
 pub mod terminal;
 
-pub use generate::{Generated, Layout, generate};
-pub use graph::Graph;
+pub use block::{Block, Memory, Places};
+pub use generate::{Generated, generate};
+pub use graph::{Graph, Id};
 pub use language::{Machine, Row, State, Step, Test, Value, Word};
-pub use product::{Unsupported, product};
+pub use product::{Product, Unsupported, product};
 pub use run::{Outside, Runner};
 pub use template::templates;

@@ -4,12 +4,13 @@
 //! stand instead: for a constant they are known at once; for the input they follow from the row that the input is in, so
 //! the product's rows are as fine as both need. Nothing is tested twice and nothing is queued.
 
-use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
+use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::graph::{Graph, Id, Node, groups};
+use crate::graph::{Graph, Id, Node, leads};
 use crate::language::{Step, Test, Value};
+use crate::numbers::{Key, Numbers};
+use crate::reduce::each_next;
 
 /// The second machine's step depends on a byte that is not known when the product is made. Not reached by the language
 /// of today, in which emitted bytes are constants or the input.
@@ -17,7 +18,7 @@ use crate::language::{Step, Test, Value};
 pub struct Unsupported;
 
 /// Where the pair stands, the numbers of nodes in either graph.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy)]
 enum Place {
     /// Both take.
     Both(Id, Id),
@@ -27,63 +28,144 @@ enum Place {
     Second(Id, Value, Id, u8),
 }
 
+impl Place {
+    fn key(self) -> Key {
+        match self {
+            Place::Both(first, second) => [0, first, second, 0, 0],
+            Place::First(first, second, like) => [1, first, second, like.into(), 0],
+            Place::Second(second, value, first, like) => [2, second, value.key(), first, like.into()],
+        }
+    }
+}
+
 struct Maker<'a> {
     first: &'a Graph,
     second: &'a Graph,
-    numbers: BTreeMap<Place, Id>,
+    numbers: Numbers,
     places: Vec<Place>,
-    /// Input bytes that the second machine cannot tell apart, whatever the first makes of them: by their first.
-    like: [u8; 256],
+    /// Ranges of input bytes, by their first, and a byte that the second machine cannot tell from them, whatever the first
+    /// makes of them.
+    like: Vec<(u8, u8)>,
+    /// By nodes of the first: whether it still matters what the input is like.
+    matters: Vec<bool>,
+}
+
+/// Two machines as one.
+pub struct Product {
+    pub graph: Graph,
+    /// For the pairs of states that it has: the states of the first, the second, and the product.
+    states: Vec<[Id; 3]>,
 }
 
 /// The machine that does what `first` does, with `second` behind it.
 pub fn product(first: &Graph, second: &Graph) -> Result<Graph, Unsupported> {
-    let mut maker = Maker { first, second, numbers: BTreeMap::new(), places: Vec::new(), like: [0; 256] };
-    maker.like = maker.classes();
-    maker.number(Place::Both(0, 0));
-    let mut nodes = Vec::new();
-    while let Some(place) = maker.places.get(nodes.len()).copied() {
-        nodes.push(maker.node(place)?);
-    }
-    // Where neither machine has anything left to do, a node was made that does nothing.
-    let skipped = |mut id: Id| {
-        while let Node::Do(NOTHING, next) = nodes[id as usize] {
-            id = next;
+    Ok(Product::of(first, second)?.graph)
+}
+
+impl Product {
+    /// As [`product`], with the states told.
+    pub fn of(first: &Graph, second: &Graph) -> Result<Product, Unsupported> {
+        let like = classes(first, second);
+        let mut maker =
+            Maker { first, second, numbers: Numbers::new(), places: Vec::new(), like, matters: matters(first) };
+        maker.number(Place::Both(0, 0));
+        let mut nodes = Vec::new();
+        while let Some(place) = maker.places.get(nodes.len()).copied() {
+            nodes.push(maker.node(place)?);
         }
-        id
-    };
-    let nodes = nodes.iter().map(|node| node.redirected(skipped)).collect();
-    let joined = Graph {
-        nodes,
-        words: first.words + second.words,
-        arrays: [&first.arrays[..], &second.arrays].concat(),
-        sets: [&first.sets[..], &second.sets].concat(),
-    };
-    Ok(joined.reduced())
+        // Where neither machine has anything left to do, a node was made that does nothing.
+        let skipped = |mut id: Id| {
+            while let Node::Do(Step::Or(NOTHING, 0), next) = nodes[id as usize] {
+                id = next;
+            }
+            id
+        };
+        let nodes = nodes.iter().map(|node| node.redirected(skipped)).collect();
+        let joined = Graph {
+            nodes,
+            words: first.words + second.words,
+            arrays: [&first.arrays[..], &second.arrays].concat(),
+            sets: [&first.sets[..], &second.sets].concat(),
+        };
+        let (graph, numbers) = joined.reduced();
+        let pair = |(place, number): (&Place, &Id)| match *place {
+            Place::Both(first, second) => Some([first, second, *number]),
+            _ => None,
+        };
+        Ok(Product { graph, states: maker.places.iter().zip(&numbers).filter_map(pair).collect() })
+    }
+
+    /// States of the second machine, and the product's states with it, whatever the first is in.
+    pub fn pairs(&self) -> impl Iterator<Item = (Id, Id)> {
+        self.states.iter().map(|[_, second, both]| (*second, *both))
+    }
+}
+
+/// Groups the inputs by what every state of the second machine does with each byte the first can make of them.
+fn classes(first: &Graph, second: &Graph) -> Vec<(u8, u8)> {
+    let mut values: Vec<Value> = Vec::new();
+    for value in first.nodes.iter().filter_map(emitted) {
+        if !matches!(value, Value::Const(_)) && !values.contains(&value) {
+            values.push(value);
+        }
+    }
+    let tables: Vec<_> = second.nodes.iter().filter_map(ranges).collect();
+    // A changed byte's ranges do not begin where others do.
+    let mut starts = [values.iter().any(|value| *value != Value::Input); 256];
+    starts[0] = true;
+    tables.iter().flat_map(|ranges| ranges.iter()).for_each(|range| starts[usize::from(range.0)] = true);
+    let bytes: Vec<u8> = (0..=255).filter(|byte| starts[usize::from(*byte)]).collect();
+    let mut class = vec![0; bytes.len()];
+    for value in &values {
+        for table in &tables {
+            let mut known = Numbers::new();
+            for (byte, class) in bytes.iter().zip(&mut class) {
+                *class = known.of([*class, leads(table, value.of(*byte)), 0, 0, 0]);
+            }
+        }
+    }
+    let first_like = |own: &u32| class.iter().position(|other| other == own).unwrap_or(0);
+    bytes.iter().zip(&class).map(|(byte, class)| (*byte, bytes[first_like(class)])).collect()
+}
+
+/// From which nodes a step leads, without taking another byte, that emits what depends on the input.
+fn matters(graph: &Graph) -> Vec<bool> {
+    let emits = |node: &Node| emitted(node).is_some_and(|value| !matches!(value, Value::Const(_)));
+    let mut matters: Vec<bool> = graph.nodes.iter().map(emits).collect();
+    let mut is_known = false;
+    while !is_known {
+        is_known = true;
+        for (id, node) in graph.nodes.iter().enumerate() {
+            let mut leads_there = false;
+            if !matches!(node, Node::Take(_)) {
+                each_next(node, |next| leads_there |= matters[next as usize]);
+            }
+            is_known &= matters[id] || !leads_there;
+            matters[id] |= leads_there;
+        }
+    }
+    matters
+}
+
+fn ranges(node: &Node) -> Option<&[(u8, Id)]> {
+    match node {
+        Node::Take(ranges) => Some(ranges),
+        _ => None,
+    }
 }
 
 impl Maker<'_> {
-    /// Groups the inputs by what every state of the second machine does with each byte the first can make of them.
-    fn classes(&self) -> [u8; 256] {
-        let mut values: Vec<Value> = self.first.nodes.iter().filter_map(emitted).collect();
-        values.sort();
-        values.dedup();
-        let tables = self.second.nodes.iter().filter_map(|node| match node {
-            Node::Take(table) => Some(table),
-            _ => None,
-        });
-        let tables: Vec<_> = tables.collect();
-        let of = |byte: u8| {
-            let seen = values.iter().map(|value| value.of(byte));
-            seen.flat_map(|byte| tables.iter().map(move |table| table[usize::from(byte)])).collect::<Vec<Id>>()
-        };
-        groups(of).0
-    }
-
     fn number(&mut self, place: Place) -> Id {
-        let next = self.places.len() as Id;
-        let number = *self.numbers.entry(place).or_insert(next);
-        if number == next {
+        // What is the same for all inputs has one place.
+        let place = match place {
+            Place::First(first, second, _) if !self.matters[first as usize] => Place::First(first, second, 0),
+            Place::Second(second, value, next, _) if !self.matters[next as usize] => {
+                Place::Second(second, value, next, 0)
+            }
+            place => place,
+        };
+        let number = self.numbers.of(place.key());
+        if number as usize == self.places.len() {
             self.places.push(place);
         }
         number
@@ -92,10 +174,15 @@ impl Maker<'_> {
     fn node(&mut self, place: Place) -> Result<Node, Unsupported> {
         Ok(match place {
             Place::Both(first, second) => {
-                let Node::Take(table) = &self.first.nodes[first as usize] else { return Err(Unsupported) };
-                let ids = (0..256).map(|byte| self.first(table[byte], second, self.like[byte]));
-                let ids: Vec<Id> = ids.collect();
-                Node::Take(Box::new(core::array::from_fn(|byte| ids[byte])))
+                let ranges = ranges(&self.first.nodes[first as usize]).ok_or(Unsupported)?;
+                let mut starts = [false; 256];
+                let all = ranges.iter().map(|range| range.0).chain(self.like.iter().map(|range| range.0));
+                all.for_each(|byte| starts[usize::from(byte)] = true);
+                let ids = (0..=255u8).filter(|byte| starts[usize::from(*byte)]).map(|byte| {
+                    let like = self.like[self.like.partition_point(|range| range.0 <= byte) - 1].1;
+                    (byte, self.first(leads(ranges, byte), second, like))
+                });
+                Node::take(ids)
             }
             Place::First(first, second, like) => match self.first.nodes[first as usize].clone() {
                 Node::Take(_) => return Err(Unsupported),
@@ -122,14 +209,14 @@ impl Maker<'_> {
 
     /// The first machine's emitted byte enters the second. If that has nothing to do, the first goes on.
     fn emitted(&mut self, value: Value, next: Id, second: Id, like: u8) -> Result<Node, Unsupported> {
-        let Node::Take(table) = &self.second.nodes[second as usize] else { return Err(Unsupported) };
-        let entered = table[usize::from(value.of(like))];
+        let ranges = ranges(&self.second.nodes[second as usize]).ok_or(Unsupported)?;
+        let entered = leads(ranges, value.of(like));
         let place = match self.second.nodes[entered as usize] {
             Node::Take(_) => self.place_of_first(next, entered, like),
             _ => Place::Second(entered, value, next, like),
         };
         match place {
-            Place::Both(..) => Ok(Node::Do(NOTHING, self.number(place))),
+            Place::Both(..) => Ok(Node::Do(Step::Or(NOTHING, 0), self.number(place))),
             place => self.node(place),
         }
     }
@@ -168,6 +255,10 @@ impl Maker<'_> {
             Step::Digit(a, inner, most) => Step::Digit(word(a), composed(inner, value), most),
             Step::Store(to, index, inner) => Step::Store(array(to), word(index), composed(inner, value)),
             Step::Load(a, from, index) => Step::Load(word(a), array(from), word(index)),
+            Step::StoreCell(to, index, inner, above) => {
+                Step::StoreCell(array(to), word(index), composed(inner, value), word(above))
+            }
+            Step::Blank(to, index, cell) => Step::Blank(array(to), word(index), word(cell)),
             step => step,
         }
     }
@@ -185,8 +276,8 @@ impl Maker<'_> {
     }
 }
 
-/// A step without effect.
-const NOTHING: Step = Step::Or(u16::MAX, 0);
+/// The word of a step without effect.
+const NOTHING: u16 = u16::MAX;
 
 fn emitted(node: &Node) -> Option<Value> {
     match node {

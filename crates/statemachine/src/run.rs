@@ -1,63 +1,74 @@
 //! Interpretation in plain Rust: what the generated code must do.
 
-use alloc::vec;
-use alloc::vec::Vec;
-
-use crate::graph::{Graph, Id, Node};
+use crate::block::{Block, Memory};
+use crate::graph::{Graph, Id, Node, leads};
 use crate::language::{Step, Test};
 
 /// What a machine cannot do itself.
 pub trait Outside {
     /// Does the thing with this number.
-    fn call(&mut self, number: u16, words: &mut [u32], arrays: &mut [Vec<u8>]);
+    fn call(&mut self, number: u16, memory: Memory<'_>);
 }
 
-/// A machine in some state.
+/// A machine in some state, with memory of its own.
 pub struct Runner<'a> {
     graph: &'a Graph,
     at: Id,
-    pub words: Vec<u32>,
-    pub arrays: Vec<Vec<u8>>,
+    block: Block,
 }
 
 impl<'a> Runner<'a> {
     /// A machine at its start.
     pub fn new(graph: &'a Graph) -> Runner<'a> {
-        let arrays = graph.arrays.iter().map(|&bytes| vec![0; bytes as usize]).collect();
-        Runner { graph, at: 0, words: vec![0; graph.words], arrays }
+        Runner { graph, at: 0, block: Block::new(graph) }
+    }
+
+    pub fn memory(&self) -> Memory<'_> {
+        self.block.memory()
     }
 
     /// Takes one byte and goes on to the next state. What is emitted goes to `emit`.
     pub fn take(&mut self, byte: u8, emit: &mut impl FnMut(u8), outside: &mut impl Outside) {
-        if let Node::Take(table) = &self.graph.nodes[self.at as usize] {
-            self.at = table[usize::from(byte)];
-        }
+        self.at = self.graph.take(self.at, self.block.memory(), byte, emit, outside);
+    }
+}
+
+impl Graph {
+    /// In state `at`, takes one byte. Returns the next state.
+    pub fn take(
+        &self,
+        at: Id,
+        memory: Memory<'_>,
+        byte: u8,
+        emit: &mut impl FnMut(u8),
+        outside: &mut impl Outside,
+    ) -> Id {
+        let mut at = match &self.nodes[at as usize] {
+            Node::Take(ranges) => leads(ranges, byte),
+            _ => at,
+        };
         loop {
-            self.at = match &self.graph.nodes[self.at as usize] {
-                Node::Take(_) => return,
+            at = match &self.nodes[at as usize] {
+                Node::Take(_) => return at,
                 Node::Emit(value, next) => {
                     emit(value.of(byte));
                     *next
                 }
                 Node::Do(step, next) => {
-                    self.step(*step, byte);
+                    memory.step(*step, byte);
                     *next
                 }
                 Node::Outside(number, next) => {
-                    outside.call(*number, &mut self.words, &mut self.arrays);
+                    outside.call(*number, memory);
                     *next
                 }
-                Node::Test(test, yes, no) => *if self.holds(*test) { yes } else { no },
+                Node::Test(test, yes, no) => *if self.holds(*test, memory) { yes } else { no },
             };
         }
     }
 
-    fn word(&mut self, word: u16) -> &mut u32 {
-        &mut self.words[usize::from(word)]
-    }
-
-    fn holds(&self, test: Test) -> bool {
-        let word = |word: u16| self.words[usize::from(word)];
+    fn holds(&self, test: Test, memory: Memory<'_>) -> bool {
+        let word = |word: u16| memory.words[usize::from(word)].get();
         match test {
             Test::Is(a, number) => word(a) == number,
             Test::Below(a, number) => word(a) < number,
@@ -66,37 +77,55 @@ impl<'a> Runner<'a> {
             Test::BelowWord(a, b) => word(a) < word(b),
             Test::In(a, set) => {
                 let byte = word(a) as u8;
-                self.graph.sets[usize::from(set)][usize::from(byte / 32)] & 1 << (byte % 32) != 0
+                self.sets[usize::from(set)][usize::from(byte / 32)] & 1 << (byte % 32) != 0
             }
         }
     }
+}
 
-    fn step(&mut self, step: Step, input: u8) {
+impl Memory<'_> {
+    fn step(self, step: Step, input: u8) {
+        let word = |word: u16| self.words[usize::from(word)].get();
+        let set = |word: u16, number: u32| self.words[usize::from(word)].set(number);
         match step {
-            Step::Set(a, number) => *self.word(a) = number,
-            Step::Add(a, number) => *self.word(a) = self.word(a).wrapping_add(number),
-            Step::Or(a, number) => *self.word(a) |= number,
-            Step::Multiply(a, by) => *self.word(a) = self.word(a).wrapping_mul(by),
-            Step::Move(a, b) => *self.word(a) = *self.word(b),
-            Step::AddWord(a, b) => *self.word(a) = self.words[usize::from(a)].wrapping_add(*self.word(b)),
-            Step::SubtractWord(a, b) => *self.word(a) = self.words[usize::from(a)].wrapping_sub(*self.word(b)),
+            Step::Set(a, number) => set(a, number),
+            Step::Add(a, number) => set(a, word(a).wrapping_add(number)),
+            Step::Or(a, number) => set(a, word(a) | number),
+            Step::Multiply(a, by) => set(a, word(a).wrapping_mul(by)),
+            Step::Move(a, b) => set(a, word(b)),
+            Step::AddWord(a, b) => set(a, word(a).wrapping_add(word(b))),
+            Step::SubtractWord(a, b) => set(a, word(a).wrapping_sub(word(b))),
             Step::Digit(a, value, most) => {
                 let digit = u32::from(value.of(input)).wrapping_sub(48);
-                *self.word(a) = self.word(a).wrapping_mul(10).wrapping_add(digit).min(most);
+                set(a, word(a).wrapping_mul(10).wrapping_add(digit).min(most));
             }
-            Step::Store(array, index, value) => {
-                let at = *self.word(index);
-                let array = &mut self.arrays[usize::from(array)];
-                let at = at as usize & (array.len() - 1);
-                array[at] = value.of(input);
-            }
+            Step::Store(array, index, value) => self.store(array, word(index) as usize, value.of(input)),
             Step::Load(a, array, index) => {
-                let at = *self.word(index);
                 let array = &self.arrays[usize::from(array)];
-                *self.word(a) = array[at as usize & (array.len() - 1)].into();
+                set(a, array[word(index) as usize & (array.len() - 1)].get().into());
+            }
+            Step::StoreCell(array, index, value, above) => {
+                self.store_cell(array, word(index) as usize, u16::from(value.of(input)) | word(above) as u16);
+            }
+            Step::Blank(array, index, cells) => {
+                let first = word(index) as usize & !15;
+                for at in 0..16 {
+                    self.store_cell(array, first + at, (word(cells) >> (16 * (at & 1))) as u16);
+                }
             }
             // These have become nodes or edges.
             Step::Emit(_) | Step::Outside(_) | Step::When(..) | Step::While(..) | Step::Go(_) => {}
         }
+    }
+
+    fn store(self, array: u16, at: usize, byte: u8) {
+        let array = &self.arrays[usize::from(array)];
+        array[at & (array.len() - 1)].set(byte);
+    }
+
+    fn store_cell(self, array: u16, at: usize, cell: u16) {
+        let [low, high] = cell.to_le_bytes();
+        self.store(array, 2 * at, low);
+        self.store(array, 2 * at + 1, high);
     }
 }

@@ -8,6 +8,8 @@
 //! `to`, `pause`, `no` are distances from the end of the template to another place of the same code.
 #![allow(unsafe_code, reason = "the template macro names linker symbols")]
 
+use alloc::vec::Vec;
+
 use synth::{Template, template};
 
 template! {
@@ -200,6 +202,42 @@ template! {
 }
 
 template! {
+    /// Adds the bits of a word to the byte in r9. Cost: 1.
+    pub struct AddAbove { above: Abs32 }
+    "or r9d, dword ptr [{above}]",
+}
+
+template! {
+    /// Stores r9w in an array of cells. Cost: 3.
+    pub struct StoreCell { array: Abs32, index: Abs32, mask: Imm32 }
+    "mov ecx, dword ptr [{index}]",
+    "and ecx, {mask}",
+    "mov word ptr [rcx*2 + {array}], r9w",
+}
+
+template! {
+    /// Two cells in a word become four in r9. Cost: 4.
+    pub struct LoadBlank { cells: Abs32 }
+    "mov r9d, dword ptr [{cells}]",
+    "mov r10, r9",
+    "shl r10, 32",
+    "or r9, r10",
+}
+
+template! {
+    /// Stores r9 in sixteen cells of an array. Cost: 8.
+    pub struct BlankCells { array: Abs32, index: Abs32, mask: Imm32 }
+    "mov ecx, dword ptr [{index}]",
+    "and ecx, {mask}",
+    "and ecx, -16",
+    "lea rcx, [rcx*2 + {array}]",
+    "mov qword ptr [rcx], r9",
+    "mov qword ptr [rcx + 8], r9",
+    "mov qword ptr [rcx + 16], r9",
+    "mov qword ptr [rcx + 24], r9",
+}
+
+template! {
     /// Loads from an array into a word. Cost: 4.
     pub struct LoadArray { word: Abs32, array: Abs32, index: Abs32, mask: Imm32 }
     "mov ecx, dword ptr [{index}]",
@@ -254,126 +292,6 @@ template! {
     ".byte 0x0f, 0x83", ".long {no}",
 }
 
-template! {
-    /// A hot word into its register. Cost: 1.
-    pub struct FillFirst { word: Abs32 }
-    "mov r11d, dword ptr [{word}]",
-}
-
-template! {
-    /// And back into memory. Cost: 1.
-    pub struct SpillFirst { word: Abs32 }
-    "mov dword ptr [{word}], r11d",
-}
-
-template! {
-    /// Cost: 1.
-    pub struct AddOneFirst {}
-    "inc r11d",
-}
-
-template! {
-    /// Falls through if equal. Cost: 2.
-    pub struct IfIsFirst { number: Imm32, no: Imm32 }
-    "cmp r11d, {number}",
-    ".byte 0x0f, 0x85", ".long {no}",
-}
-
-template! {
-    /// Falls through if below. Cost: 2.
-    pub struct IfBelowFirst { number: Imm32, no: Imm32 }
-    "cmp r11d, {number}",
-    ".byte 0x0f, 0x83", ".long {no}",
-}
-
-template! {
-    /// Stores the input in an array. Cost: 3.
-    pub struct StoreInputFirst { array: Abs32, mask: Imm32 }
-    "mov ecx, r11d",
-    "and ecx, {mask}",
-    "mov byte ptr [rcx + {array}], al",
-}
-
-template! {
-    /// A hot word into its register. Cost: 1.
-    pub struct FillSecond { word: Abs32 }
-    "mov r14d, dword ptr [{word}]",
-}
-
-template! {
-    /// And back into memory. Cost: 1.
-    pub struct SpillSecond { word: Abs32 }
-    "mov dword ptr [{word}], r14d",
-}
-
-template! {
-    /// Cost: 1.
-    pub struct AddOneSecond {}
-    "inc r14d",
-}
-
-template! {
-    /// Falls through if equal. Cost: 2.
-    pub struct IfIsSecond { number: Imm32, no: Imm32 }
-    "cmp r14d, {number}",
-    ".byte 0x0f, 0x85", ".long {no}",
-}
-
-template! {
-    /// Falls through if below. Cost: 2.
-    pub struct IfBelowSecond { number: Imm32, no: Imm32 }
-    "cmp r14d, {number}",
-    ".byte 0x0f, 0x83", ".long {no}",
-}
-
-template! {
-    /// Stores the input in an array. Cost: 3.
-    pub struct StoreInputSecond { array: Abs32, mask: Imm32 }
-    "mov ecx, r14d",
-    "and ecx, {mask}",
-    "mov byte ptr [rcx + {array}], al",
-}
-
-template! {
-    /// A hot word into its register. Cost: 1.
-    pub struct FillThird { word: Abs32 }
-    "mov r15d, dword ptr [{word}]",
-}
-
-template! {
-    /// And back into memory. Cost: 1.
-    pub struct SpillThird { word: Abs32 }
-    "mov dword ptr [{word}], r15d",
-}
-
-template! {
-    /// Cost: 1.
-    pub struct AddOneThird {}
-    "inc r15d",
-}
-
-template! {
-    /// Falls through if equal. Cost: 2.
-    pub struct IfIsThird { number: Imm32, no: Imm32 }
-    "cmp r15d, {number}",
-    ".byte 0x0f, 0x85", ".long {no}",
-}
-
-template! {
-    /// Falls through if below. Cost: 2.
-    pub struct IfBelowThird { number: Imm32, no: Imm32 }
-    "cmp r15d, {number}",
-    ".byte 0x0f, 0x83", ".long {no}",
-}
-
-template! {
-    /// Stores the input in an array. Cost: 3.
-    pub struct StoreInputThird { array: Abs32, mask: Imm32 }
-    "mov ecx, r15d",
-    "and ecx, {mask}",
-    "mov byte ptr [rcx + {array}], al",
-}
-
 /// The templates of one register that a hot word lives in.
 pub(crate) struct Hot {
     pub fill: fn() -> Template,
@@ -382,39 +300,84 @@ pub(crate) struct Hot {
     pub if_is: fn() -> Template,
     pub if_below: fn() -> Template,
     pub store_input: fn() -> Template,
+    pub store_cell: fn() -> Template,
 }
 
+/// Templates that keep a word in `register`.
+macro_rules! hot {
+    ($hot:ident, $register:literal, $Fill:ident $Spill:ident $AddOne:ident $IfIs:ident $IfBelow:ident $StoreInput:ident $StoreCell:ident) => {
+        template! {
+            /// A hot word into its register. Cost: 1.
+            pub struct $Fill { word: Abs32 }
+            concat!("mov ", $register, ", dword ptr [{word}]"),
+        }
+
+        template! {
+            /// And back into memory. Cost: 1.
+            pub struct $Spill { word: Abs32 }
+            concat!("mov dword ptr [{word}], ", $register),
+        }
+
+        template! {
+            /// Cost: 1.
+            pub struct $AddOne {}
+            concat!("inc ", $register),
+        }
+
+        template! {
+            /// Falls through if equal. Cost: 2.
+            pub struct $IfIs { number: Imm32, no: Imm32 }
+            concat!("cmp ", $register, ", {number}"),
+            ".byte 0x0f, 0x85", ".long {no}",
+        }
+
+        template! {
+            /// Falls through if below. Cost: 2.
+            pub struct $IfBelow { number: Imm32, no: Imm32 }
+            concat!("cmp ", $register, ", {number}"),
+            ".byte 0x0f, 0x83", ".long {no}",
+        }
+
+        template! {
+            /// Stores the input in an array. Cost: 3.
+            pub struct $StoreInput { array: Abs32, mask: Imm32 }
+            concat!("mov ecx, ", $register),
+            "and ecx, {mask}",
+            "mov byte ptr [rcx + {array}], al",
+        }
+
+        template! {
+            /// Stores the input in an array of cells, with the bits of a word above it. Cost: 5.
+            pub struct $StoreCell { array: Abs32, mask: Imm32, above: Abs32 }
+            concat!("mov ecx, ", $register),
+            "and ecx, {mask}",
+            "mov r9d, dword ptr [{above}]",
+            "or r9d, eax",
+            "mov word ptr [rcx*2 + {array}], r9w",
+        }
+
+        const $hot: Hot = Hot {
+            fill: $Fill::template,
+            spill: $Spill::template,
+            add_one: $AddOne::template,
+            if_is: $IfIs::template,
+            if_below: $IfBelow::template,
+            store_input: $StoreInput::template,
+            store_cell: $StoreCell::template,
+        };
+    };
+}
+
+hot!(FIRST, "r11d", FillFirst SpillFirst AddOneFirst IfIsFirst IfBelowFirst StoreInputFirst StoreCellFirst);
+hot!(SECOND, "r14d", FillSecond SpillSecond AddOneSecond IfIsSecond IfBelowSecond StoreInputSecond StoreCellSecond);
+hot!(THIRD, "r15d", FillThird SpillThird AddOneThird IfIsThird IfBelowThird StoreInputThird StoreCellThird);
+
 /// The registers for hot words.
-pub(crate) const HOT: [Hot; 3] = [
-    Hot {
-        fill: FillFirst::template,
-        spill: SpillFirst::template,
-        add_one: AddOneFirst::template,
-        if_is: IfIsFirst::template,
-        if_below: IfBelowFirst::template,
-        store_input: StoreInputFirst::template,
-    },
-    Hot {
-        fill: FillSecond::template,
-        spill: SpillSecond::template,
-        add_one: AddOneSecond::template,
-        if_is: IfIsSecond::template,
-        if_below: IfBelowSecond::template,
-        store_input: StoreInputSecond::template,
-    },
-    Hot {
-        fill: FillThird::template,
-        spill: SpillThird::template,
-        add_one: AddOneThird::template,
-        if_is: IfIsThird::template,
-        if_below: IfBelowThird::template,
-        store_input: StoreInputThird::template,
-    },
-];
+pub(crate) const HOT: [Hot; 3] = [FIRST, SECOND, THIRD];
 
 /// All templates, for their listings.
-pub fn templates() -> [Template; 52] {
-    [
+pub fn templates() -> Vec<Template> {
+    let plain = [
         MachineEnter::template(),
         TakeInput::template(),
         TakeRoom::template(),
@@ -442,6 +405,10 @@ pub fn templates() -> [Template; 52] {
         AppendDigit::template(),
         StoreInput::template(),
         StoreValue::template(),
+        AddAbove::template(),
+        StoreCell::template(),
+        LoadBlank::template(),
+        BlankCells::template(),
         LoadArray::template(),
         IfIs::template(),
         IfBelow::template(),
@@ -449,23 +416,8 @@ pub fn templates() -> [Template; 52] {
         IfDiffer::template(),
         IfBelowWord::template(),
         IfIn::template(),
-        FillFirst::template(),
-        SpillFirst::template(),
-        AddOneFirst::template(),
-        IfIsFirst::template(),
-        IfBelowFirst::template(),
-        StoreInputFirst::template(),
-        FillSecond::template(),
-        SpillSecond::template(),
-        AddOneSecond::template(),
-        IfIsSecond::template(),
-        IfBelowSecond::template(),
-        StoreInputSecond::template(),
-        FillThird::template(),
-        SpillThird::template(),
-        AddOneThird::template(),
-        IfIsThird::template(),
-        IfBelowThird::template(),
-        StoreInputThird::template(),
-    ]
+    ];
+    let of_register =
+        |hot: &Hot| [hot.fill, hot.spill, hot.add_one, hot.if_is, hot.if_below, hot.store_input, hot.store_cell];
+    plain.into_iter().chain(HOT.iter().flat_map(of_register).map(|template| template())).collect()
 }

@@ -2,39 +2,30 @@
 
 use std::collections::VecDeque;
 
-use statemachine::terminal::{COOK, EDIT, VT100};
-use statemachine::{Graph, Outside, Runner, product};
+use means::Random;
+use statemachine::terminal::{COOK, EDIT, VT100, vt_words};
+use statemachine::{Graph, Memory, Outside, Runner, product};
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (self.0 >> 33) % limit
-    }
-
-    /// Text, and now and then a control byte, a whole sequence, or anything.
-    fn bytes(&mut self) -> Vec<u8> {
-        match self.below(16) {
-            0 => vec![self.below(32) as u8],
-            1 => vec![self.below(256) as u8],
-            2 => {
-                let end = char::from(b"HfABCDJKmh"[self.below(10) as usize]);
-                format!("\x1b[{};{}{end}", self.below(30), self.below(90)).into_bytes()
-            }
-            3 => vec![b"\r\n\x7f\x15\x17\x16"[self.below(6) as usize]],
-            4 => vec![27, b"78DEMc("[self.below(7) as usize]],
-            _ => vec![32 + self.below(95) as u8],
+/// Text, and now and then a control byte, a whole sequence, or anything.
+fn bytes(random: &mut Random) -> Vec<u8> {
+    match random.below(16) {
+        0 => vec![random.below(32) as u8],
+        1 => vec![random.below(256) as u8],
+        2 => {
+            let end = char::from(b"HfABCDJKmh"[random.below(10) as usize]);
+            format!("\x1b[{};{}{end}", random.below(30), random.below(90)).into_bytes()
         }
+        3 => vec![b"\r\n\x7f\x15\x17\x16"[random.below(6) as usize]],
+        4 => vec![27, b"78DEMc("[random.below(7) as usize]],
+        _ => vec![32 + random.below(95) as u8],
     }
 }
-
 /// Notes what is asked for.
 #[derive(Default, PartialEq, Debug)]
 struct Log(Vec<u16>);
 
 impl Outside for Log {
-    fn call(&mut self, number: u16, _: &mut [u32], _: &mut [Vec<u8>]) {
+    fn call(&mut self, number: u16, _: Memory<'_>) {
         self.0.push(number);
     }
 }
@@ -43,15 +34,19 @@ fn seeds() -> Vec<u64> {
     std::env::var("MACHINE_SEED").map_or((1..=20).collect(), |seed| vec![seed.parse().expect("a number")])
 }
 
+fn words(runner: &Runner<'_>) -> Vec<u32> {
+    runner.memory().words.iter().map(|word| word.get()).collect()
+}
+
 fn race(first: &Graph, second: &Graph) {
     let joined = product(first, second).expect("a product");
     println!("{} x {} states: {} states, {} nodes", first.states(), second.states(), joined.states(), joined.nodes());
     for seed in seeds() {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let (mut a, mut b, mut both) = (Runner::new(first), Runner::new(second), Runner::new(&joined));
         let (mut apart, mut together) = (Log::default(), Log::default());
         let (mut shown, mut joined_shown) = (Vec::new(), Vec::new());
-        let input: Vec<u8> = (0..10_000).flat_map(|_| random.bytes()).collect();
+        let input: Vec<u8> = (0..10_000).flat_map(|_| bytes(&mut random)).collect();
         for (step, byte) in input.into_iter().enumerate() {
             let mut queue = VecDeque::new();
             // Within one byte, the outside calls of the first come in another order when there is a queue between.
@@ -63,12 +58,12 @@ fn race(first: &Graph, second: &Graph) {
             both.take(byte, &mut |byte| joined_shown.push(byte), &mut together);
             apart.0[before..].sort();
             together.0[before..].sort();
-            let words = [&a.words[..], &b.words].concat();
-            assert_eq!(both.words, words, "words after byte {step} ({byte:#x}), seed {seed}");
+            let words = [words(&a), words(&b)].concat();
+            assert_eq!(self::words(&both), words, "words after byte {step} ({byte:#x}), seed {seed}");
             assert_eq!(joined_shown.len(), shown.len(), "emitted after byte {step}, seed {seed}");
         }
-        let arrays = [&a.arrays[..], &b.arrays].concat();
-        assert!(both.arrays == arrays && shown == joined_shown && apart == together, "seed {seed}");
+        let arrays = [a.memory().arrays, b.memory().arrays].concat();
+        assert!(both.memory().arrays == arrays && shown == joined_shown && apart == together, "seed {seed}");
     }
 }
 
@@ -84,21 +79,15 @@ fn a_product_does_as_both_with_a_queue_between() {
 
 /// What the screen shows after some text.
 fn screen(text: &str) -> Vec<String> {
-    struct Scroll;
-    impl Outside for Scroll {
-        fn call(&mut self, number: u16, _: &mut [u32], arrays: &mut [Vec<u8>]) {
-            if number == statemachine::terminal::vt_outside::SCROLL {
-                arrays[0].copy_within(80..1920, 0);
-                arrays[0][1840..1920].fill(b' ');
-            }
-        }
-    }
     let graph = Graph::of(&VT100);
     let mut vt = Runner::new(&graph);
-    vt.arrays[0].fill(b' ');
-    text.bytes().for_each(|byte| vt.take(byte, &mut |_| (), &mut Scroll));
-    let rows = vt.arrays[0][..1920].chunks(80);
-    rows.map(|row| String::from_utf8_lossy(row).trim_end().to_string()).collect()
+    vt.memory().words[usize::from(vt_words::BOTTOM)].set(23);
+    text.bytes().for_each(|byte| vt.take(byte, &mut |_| (), &mut Log::default()));
+    let word = |word: u16| vt.memory().words[usize::from(word)].get();
+    let first = word(vt_words::AT) - word(vt_words::COLUMN) - 80 * word(vt_words::ROW);
+    let cell = |at: u32| vt.memory().arrays[0][2 * (at as usize % 2048)].get();
+    let row = |row: u32| (0..80).map(|column| cell(first.wrapping_add(80 * row + column))).collect::<Vec<u8>>();
+    (0..24).map(|at| String::from_utf8_lossy(&row(at)).replace('\0', " ").trim_end().to_string()).collect()
 }
 
 #[test]
@@ -106,14 +95,14 @@ fn the_vt100_moves_wraps_and_scrolls() {
     assert_eq!(screen("one\r\ntwo\x08\x08X")[..2], ["one", "tXo"]);
     assert_eq!(screen("\x1b[3;5Hhere\x1b[2A^\x1b[99;1Hlast")[..3], ["        ^", "", "    here"]);
     assert_eq!(screen("\x1b[99;1Hlast")[23], "last");
-    assert_eq!(screen("a\tb\x1b7\x1b[10Cc\x1b8d")[0], "a       bd         c");
+    assert_eq!(screen("a\tb\x1b[10Cc\x1b[11Dd")[0], "a       bd         c");
     let long = "x".repeat(80) + "y";
     assert_eq!(screen(&long)[1], "y");
     assert_eq!(screen(&("x".repeat(80) + "\r\nz"))[1], "z");
     assert_eq!(screen(&("x".repeat(80) + "\rz"))[0][..2], *"zx");
     let many: String = (0..30).map(|line| format!("{line}\r\n")).collect();
     assert_eq!((&screen(&many)[0][..], &screen(&many)[22][..]), ("7", "29"));
-    assert_eq!(screen("\x1b[?25h\x1b(Bok\x1b[1mbold\x1b[m")[0], "okbold");
+    assert_eq!(screen("\x1b[?25h\x1b(Bok\x1b[1mbold\x1b[m\x1b]0;title\x07!")[0], "okbold!");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::hole::{HoleKind, HoleValue, Label};
+use crate::optimize::Instruction;
 use crate::template::{Shape, Template};
 
 /// Bytes that the optimizer took out, by their offset in the draft as it was factored.
@@ -13,22 +14,44 @@ pub struct Cut {
     pub bytes: u32,
 }
 
-/// Where the byte at `at` is without the cuts, which are in order; `None`: cut.
-pub(crate) fn moved(cuts: &[Cut], at: u32) -> Option<u32> {
-    let mut gone = 0;
-    for cut in cuts.iter().take_while(|cut| cut.at <= at) {
-        if at < cut.at + cut.bytes {
-            return None;
-        }
-        gone += cut.bytes;
-    }
-    Some(at - gone)
+/// Where places are without the cuts, which are in order. Each look goes on where the one before ended, so places in
+/// order are found in one walk.
+pub(crate) struct Walk<'a> {
+    cuts: &'a [Cut],
+    /// The first cut that does not end before the place looked for, and what those before it took.
+    next: usize,
+    gone: u32,
 }
 
-/// Where the first byte that stays of those from `at` on is.
-pub(crate) fn moved_place(cuts: &[Cut], at: u32) -> u32 {
-    let before = cuts.iter().take_while(|cut| cut.at < at);
-    at - before.map(|cut| cut.bytes.min(at - cut.at)).sum::<u32>()
+impl<'a> Walk<'a> {
+    pub fn new(cuts: &'a [Cut]) -> Walk<'a> {
+        Walk { cuts, next: 0, gone: 0 }
+    }
+
+    fn reach(&mut self, at: u32) -> Option<&'a Cut> {
+        let has_passed = |next: usize| next > 0 && self.cuts[next - 1].at + self.cuts[next - 1].bytes > at;
+        if has_passed(self.next) {
+            (self.next, self.gone) = (0, 0);
+        }
+        while let Some(cut) = self.cuts.get(self.next) {
+            if cut.at + cut.bytes > at {
+                return Some(cut).filter(|cut| cut.at <= at);
+            }
+            self.gone += cut.bytes;
+            self.next += 1;
+        }
+        None
+    }
+
+    /// Where the byte at `at` is; `None`: cut.
+    pub fn moved(&mut self, at: u32) -> Option<u32> {
+        if self.reach(at).is_some() { None } else { Some(at - self.gone) }
+    }
+
+    /// Where the first byte that stays of those from `at` on is.
+    pub fn place(&mut self, at: u32) -> u32 {
+        self.reach(at).map_or(at, |cut| cut.at) - self.gone
+    }
 }
 
 /// Which template a stretch of code came from: the raw material of the birth certificate. What was filled into its holes
@@ -56,13 +79,20 @@ pub struct Place {
 }
 
 impl Origin {
+    /// The template as one instruction, if it can be, where it lies whole in `code`, the bytes of the routine.
+    pub(crate) fn row(&self, code: &[u8]) -> Option<Instruction> {
+        let whole = code.get(self.offset as usize..(self.offset + self.bytes) as usize)?;
+        if self.cuts.is_some() { None } else { self.shape.row(whole) }
+    }
+
     /// The holes that are left in the code.
     pub fn places(&self) -> impl Iterator<Item = Place> {
         self.shape.places().filter_map(|(hole, offset)| {
             let at = self.was + offset as u32;
             let Some(cuts) = &self.cuts else { return Some(Place { hole, offset: at as usize, bytes: 4 }) };
-            let bytes = if moved(cuts, at + 1).is_some() { 4 } else { 1 };
-            Some(Place { hole, offset: moved(cuts, at)? as usize, bytes })
+            let mut walk = Walk::new(cuts);
+            let offset = walk.moved(at)? as usize;
+            Some(Place { hole, offset, bytes: if walk.moved(at + 1).is_some() { 4 } else { 1 } })
         })
     }
 
@@ -240,12 +270,6 @@ impl Draft {
         &self.jumps
     }
 
-    /// The jump whose field is at this offset, and its number.
-    pub(crate) fn jump_at(&self, field: usize) -> Option<(usize, HoleValue)> {
-        let number = self.jumps.iter().position(|jump| jump.at as usize == field)?;
-        Some((number, self.jumps[number].to))
-    }
-
     pub(crate) fn label(&self, label: u32) -> u32 {
         self.labels[label as usize]
     }
@@ -282,19 +306,26 @@ impl Draft {
 
     /// Outline and origins when the bytes at `cuts` are missing.
     pub(crate) fn without(&self, cuts: &Arc<[Cut]>) -> (Outline, Vec<Origin>) {
-        let place = |at: u32| moved_place(cuts, at);
-        let origin = |origin: &Origin| {
-            let (offset, end) = (place(origin.offset), place(origin.offset + origin.bytes));
-            Origin { offset, bytes: end - offset, was: origin.was, shape: origin.shape, cuts: Some(cuts.clone()) }
-        };
+        let mut walk = Walk::new(cuts);
+        let mut origins = Vec::with_capacity(self.origins.len());
+        let mut offset = 0;
+        for origin in &self.origins {
+            // Each begins where the one before ends.
+            let end = walk.place(origin.offset + origin.bytes);
+            if end > offset {
+                let cuts = Some(cuts.clone());
+                origins.push(Origin { offset, bytes: end - offset, was: origin.was, shape: origin.shape, cuts });
+            }
+            offset = end;
+        }
         let landing = |landing: &FaultLanding| FaultLanding {
-            from: place(landing.from),
-            to: place(landing.to),
+            from: walk.place(landing.from),
+            to: walk.place(landing.to),
             landing: landing.landing,
         };
         let landings = self.landings.iter().map(landing).collect();
-        let origins = self.origins.iter().map(origin).filter(|origin| origin.bytes > 0).collect();
-        (Outline { labels: self.labels.map(place), landings, assumed: self.assumed }, origins)
+        let labels = self.labels.map(|at| walk.place(at));
+        (Outline { labels, landings, assumed: self.assumed }, origins)
     }
 
     pub(crate) fn optimized(bytes: Vec<u8>, jumps: Vec<Jump>, outline: &Outline, origins: Vec<Origin>) -> Draft {

@@ -1,9 +1,10 @@
 //! Templates: bytes assembled at build time, and where their holes are.
 
-use core::sync::atomic::{AtomicU8, AtomicU16, Ordering};
+use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU64, Ordering};
 
 use crate::draft::Draft;
 use crate::hole::HoleKind;
+use crate::optimize::Instruction;
 
 /// Most occurrences of holes in one template.
 const MOST_PLACES: usize = 24;
@@ -21,7 +22,13 @@ pub struct Shape {
     known: AtomicU8,
     /// Number of the hole, and its offset in the lower 11 bits.
     places: [AtomicU16; MOST_PLACES],
+    /// The template as one instruction, packed, once the optimizer has met it.
+    row: AtomicU64,
 }
+
+/// The template's row is not known yet; there is none.
+const NO_ROW_YET: u64 = 0;
+const NO_ROW: u64 = u64::MAX;
 
 impl Shape {
     pub const fn new(
@@ -31,7 +38,8 @@ impl Shape {
         patterns: &'static [i32],
     ) -> Shape {
         let places = [const { AtomicU16::new(0) }; MOST_PLACES];
-        Shape { name, holes, kinds, patterns, known: AtomicU8::new(NOT_KNOWN), places }
+        let (known, row) = (AtomicU8::new(NOT_KNOWN), AtomicU64::new(NO_ROW_YET));
+        Shape { name, holes, kinds, patterns, known, places, row }
     }
 
     /// Hole number and offset of every hole field, once the template has been used.
@@ -44,6 +52,20 @@ impl Shape {
             let packed = place.load(Ordering::Relaxed) as usize;
             (packed >> 11, packed & 0x7FF)
         })
+    }
+
+    /// The template, whose bytes these are, as if it were one instruction: where it has no holes, and nothing in it can be
+    /// known before or after it. It is looked at once.
+    pub(crate) fn row(&self, bytes: &[u8]) -> Option<Instruction> {
+        if !self.holes.is_empty() {
+            return None;
+        }
+        let mut row = self.row.load(Ordering::Relaxed);
+        if row == NO_ROW_YET {
+            row = Instruction::row(bytes).map_or(NO_ROW, |row| row.packed());
+            self.row.store(row, Ordering::Relaxed);
+        }
+        (row != NO_ROW).then(|| Instruction::unpacked(row))
     }
 
     /// Looks at each place where a pattern can end: all have the same top four bits.
@@ -93,7 +115,8 @@ impl Template {
 /// Declares a template: its documentation, the struct with a typed field per hole, and its code.
 ///
 /// In the code a hole is written `{name}`; a jump to a hole is `.byte 0xe9` (or `0xe8`, or
-/// `0x0f, 0x8c`) followed by `.long {name}`. Constants such as field offsets follow after `where`.
+/// `0x0f, 0x8c`) followed by `.long {name}`. A line may be a `concat!`. Constants such as field offsets
+/// follow after `where`.
 ///
 /// ```ignore
 /// template! {
@@ -109,7 +132,7 @@ macro_rules! template {
         $(#[$meta:meta])*
         pub struct $name:ident { $($hole:ident : $kind:ident),* $(,)? }
         $(where { $($constant:ident = $value:expr),* $(,)? })?
-        $($line:literal),+ $(,)?
+        $($line:expr),+ $(,)?
     ) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug)]

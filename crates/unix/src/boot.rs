@@ -33,7 +33,8 @@ use crate::calls::{
 };
 use crate::emulator::{self, Options, Unix};
 use crate::files::{
-    Body, ChannelStream, Channels, DescriptorTable, OpenFile, Slot, Terminals, TtyStream, synthesize, terminal_node,
+    Body, CELLS_MAJOR, ChannelStream, Channels, DescriptorTable, OpenFile, Slot, Terminals, TtyStream, WINDOW_MAJOR,
+    WINDOWS, synthesize, terminal_node,
 };
 use crate::inspect::{ControlPort, Desk, Tracing};
 pub use crate::inspect::{MONITOR, MonitorHooks, NO_MONITOR};
@@ -112,7 +113,7 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
         trace: config.flags.trace,
     };
     let Ingredients { machine, store, .. } = ingredients;
-    let makers = options.binds_code().then_some(Makers { machine, store });
+    let makers = options.binds_code().then_some(Makers::new(machine, store));
     let unix: &'static Unix = Box::leak(Box::new(Unix {
         machine: ingredients.machine,
         store: ingredients.store,
@@ -145,6 +146,9 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
         vdso_pages: KernelCell::new(None),
     }));
     emulator::install(unix);
+    if machine.must_poll() {
+        kernel::server::start(scheduler, unix.entrance()).map_err(|_| String::from("not enough memory"))?;
+    }
     unix.names.memory().set_clock(unix.entrance());
     if let Some(makers) = unix.makers() {
         SimpleCode::shared(makers);
@@ -276,7 +280,7 @@ fn make_standard_names(names: &Namespace, view: View<'_>, now: Time) -> Result<(
     for (path, mode) in DIRECTORIES {
         exists_is_fine(names.make_directory(view, path, mode, now))?;
     }
-    const DEVICES: [(&[u8], u32, u32, u32); 13] = [
+    const DEVICES: [(&[u8], u32, u32, u32); 14] = [
         (b"/dev/null", 1, 3, 0o666),
         (b"/dev/zero", 1, 5, 0o666),
         (b"/dev/full", 1, 7, 0o666),
@@ -290,10 +294,21 @@ fn make_standard_names(names: &Namespace, view: View<'_>, now: Time) -> Result<(
         (b"/dev/ad", 14, 130, 0o666),
         (b"/dev/ad.ulaw", 14, 131, 0o666),
         (b"/dev/da", 14, 132, 0o666),
+        (b"/dev/ad.stereo", 14, 133, 0o666),
     ];
     for (path, major, minor, mode) in DEVICES {
         let special = NewSpecial { kind: NodeKind::CharDevice(major, minor), mode };
         exists_is_fine(names.make_special(view, path, special, now))?;
+    }
+    for number in 0..=WINDOWS {
+        let window = [(format!("/dev/tty{number}"), WINDOW_MAJOR, number, 0o620)];
+        let suffix = if number == 0 { String::new() } else { format!("{number}") };
+        let shown = [("vcs", number), ("vcsa", number + 128)];
+        let shown = shown.map(|(name, minor)| (format!("/dev/{name}{suffix}"), CELLS_MAJOR, minor, 0o660));
+        for (path, major, minor, mode) in window.into_iter().chain(shown) {
+            let special = NewSpecial { kind: NodeKind::CharDevice(major, minor), mode };
+            exists_is_fine(names.make_special(view, path.as_bytes(), special, now))?;
+        }
     }
     const LINKS: [(&[u8], &[u8]); 4] = [
         (b"/dev/fd", b"/proc/self/fd"),

@@ -17,12 +17,12 @@ use kernel::space::{Access, FramePool, Page};
 use kernel::thread::Thread;
 use kernel::trace::kind;
 use machine::{CALLS_MAX, Channel, Exception, KernelCell, Machine, Nanos, Registers, TteId, Upcalls, VirtAddr};
+use strace::Summary;
 
 use crate::call::Call;
 use crate::calls::{self, FutexTable, LockWaits, SocketNames};
 use crate::files::{Channels, Terminals};
 use crate::inspect::{ControlPort, Desk, MonitorHooks, Tracing};
-use crate::strace::Summary;
 use crate::task::{Process, Task, TaskTable};
 
 /// What the user asked for on the command line.
@@ -93,7 +93,7 @@ impl Unix {
 
     /// Who makes call routines; nobody when every call shall be done in Rust (`--generic`, `--strace`).
     pub fn makers(&self) -> Option<Makers> {
-        self.options.binds_code().then_some(Makers { machine: self.machine, store: self.store })
+        self.options.binds_code().then_some(Makers::new(self.machine, self.store))
     }
 
     pub fn wall_time(&self) -> Time {
@@ -335,6 +335,9 @@ impl Unix {
 
     fn chained(&'static self) {
         self.scheduler.run_chained();
+        if self.terminals.take_signal() {
+            self.device();
+        }
         // Who was woken runs next, as after the timer (S-73).
         let has_woken = self.sound.as_ref().is_some_and(|sound| sound.signal_chained(self.scheduler));
         if has_woken && self.machine.current_tte() != self.scheduler.idle().id() {

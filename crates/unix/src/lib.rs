@@ -29,7 +29,6 @@ mod inspect;
 mod limits;
 mod proc;
 pub mod signal;
-pub mod strace;
 mod task;
 
 pub use emulator::Unix;

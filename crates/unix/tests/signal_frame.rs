@@ -207,7 +207,9 @@ impl Captured {
         // Linux leaves the reserved words and the gaps as they were; the info too without SA_SIGINFO.
         let reserved = FRAME_UCONTEXT as usize + 40 + 192;
         let info_end = if with_info { FRAME_BYTES as usize } else { FRAME_SIGINFO as usize };
-        let parts = [0..reserved, reserved + 64..info_end, self.vector_at()..self.bytes.len()];
+        // And the padding behind the flags of the stack.
+        let padding = FRAME_UCONTEXT as usize + 28;
+        let parts = [0..padding, padding + 4..reserved, reserved + 64..info_end, self.vector_at()..self.bytes.len()];
         for part in parts {
             for at in part {
                 assert_eq!(ours.bytes[at], self.bytes[at], "byte {at}");

@@ -15,15 +15,16 @@ use std::time::Instant;
 use abi::nr;
 use golden::{Automaton, Caller, OnlyTte, bench, code_store};
 use kernel::call::{
-    ClosePlan, Console, ConsoleCallouts, Makers, Null, NullCallouts, OpenPlan, Zero, ZeroCallouts, cached_open,
-    paste_channel,
+    ClosePlan, Console, ConsoleCallouts, Makers, Null, NullCallouts, OpenName, OpenPlan, Zero, ZeroCallouts,
+    cached_open, paste_channel,
 };
 use kernel::file::{NewNode, Node, Time, Volume, Window, WindowCallouts};
 use kernel::pipe::{Body, Pipe, PipeCallouts};
 use machine::Channel;
 use quaject::{Made, Quaject, create};
 use statemachine::terminal::{COOK, VT100};
-use statemachine::{Graph, Outside, generate, product};
+use statemachine::{Block, Graph, Memory, Outside, generate, product};
+use synth::Draft;
 
 const ROUNDS: usize = 501;
 
@@ -75,7 +76,7 @@ fn stages<Q: Quaject>(
     number: u64,
     entry: impl Fn(&Q::Callentries) -> Option<u64>,
 ) -> Costs {
-    let makers = Makers { machine: bench(), store: code_store(1 << 20) };
+    let makers = Makers::new(bench(), code_store(1 << 20));
     let mut caller = Caller::new(1);
     let buffer = bench().program.base();
     let (mut plan, mut factor, mut optimize, mut publish) = (vec![], vec![], vec![], vec![]);
@@ -121,19 +122,10 @@ fn revived<T>(mut open: impl FnMut() -> T) -> Option<u64> {
 
 /// `open` of one path, as a thread's call of its own: /dev/null.
 fn cached() -> Costs {
-    let makers = Makers { machine: bench(), store: code_store(1 << 20) };
+    let makers = Makers::new(bench(), code_store(1 << 20));
     let table = ClosePlan { free: 0x1000, pending: 0x1008, reads: 0x2000, writes: 0x3000, slow_entry: 0x4000 };
-    let plan = OpenPlan {
-        table,
-        recipes: 0x5000,
-        path: b"/dev/null",
-        flags: 0,
-        generation_word: 0x6000,
-        generation: 7,
-        read_entry: 0x7000,
-        write_entry: 0x7100,
-        recipe: 0,
-    };
+    let null = OpenName { path: b"/dev/null", flags: 0, read_entry: 0x7000, write_entry: 0x7100, recipe: 0 };
+    let plan = OpenPlan { table, recipes: 0x5000, generation_word: 0x6000, generation: 7, names: &[null] };
     let mut create = Vec::new();
     let mut bytes = 0;
     for _ in 0..ROUNDS {
@@ -146,7 +138,7 @@ fn cached() -> Costs {
 struct Nothing;
 
 impl Outside for Nothing {
-    fn call(&mut self, _: u16, _: &mut [u32], _: &mut [Vec<u8>]) {}
+    fn call(&mut self, _: u16, _: Memory<'_>) {}
 }
 
 /// A window quaject of the thesis's table 7.5.
@@ -158,7 +150,10 @@ fn machine(name: &'static str, graph: impl Fn() -> Graph) -> Costs {
     let mut bytes = 0;
     for _ in 0..ROUNDS / 20 {
         let graph = timed(&mut factor, &graph);
-        bytes = timed(&mut made, || generate(&graph, 0x1000)).draft.len();
+        let block = Block::new(&graph).places();
+        let mut draft = Draft::new();
+        timed(&mut made, || generate(&graph, &block, &mut draft));
+        bytes = draft.len();
         let mut code = timed(&mut whole, || Automaton::new(name, &graph));
         code.is_alone = true;
         for times in [&mut first, &mut later] {

@@ -4,7 +4,8 @@ use core::arch::asm;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use codestore::{Code, Maker};
-use statemachine::{Graph, Layout, Outside, generate};
+use statemachine::{Block, Graph, Memory, Outside, generate};
+use synth::Draft;
 
 use crate::bench::bench;
 
@@ -14,8 +15,7 @@ pub struct MachineCode;
 /// A machine as code, and its block of memory.
 pub struct Automaton {
     code: Code<MachineCode>,
-    block: Vec<u8>,
-    layout: Layout,
+    block: Block,
     /// Nothing is outside: what is asked for is left undone. For measurements.
     pub is_alone: bool,
     /// Set the trap flag while the code runs, and count its instructions.
@@ -32,13 +32,13 @@ extern "C" fn step(_: i32) {
 impl Automaton {
     /// Generates a machine and publishes its code.
     pub fn new(name: &'static str, graph: &Graph) -> Automaton {
-        let layout = Layout::of(graph);
-        let mut block = layout.block(graph);
-        let made = generate(graph, block.as_ptr() as u64);
-        let code = bench().store.publish(name, Maker::new("bench"), made.draft).expect("room for code");
-        let state = code.entry() + u64::from(made.start);
-        block[..8].copy_from_slice(&state.to_le_bytes());
-        Automaton { code, block, layout, is_alone: false, counts: false }
+        let block = Block::new(graph);
+        let mut draft = Draft::new();
+        let made = generate(graph, &block.places(), &mut draft);
+        let code = bench().store.publish(name, Maker::new("bench"), draft).expect("room for code");
+        let start = made.states.iter().find(|(id, _)| *id == 0).expect("a first state").1;
+        block.state().set(code.entry() + u64::from(start));
+        Automaton { code, block, is_alone: false, counts: false }
     }
 
     pub fn entry(&self) -> u64 {
@@ -58,7 +58,7 @@ impl Automaton {
                 return ((from - start) as usize, (to - first) as usize);
             }
             if !self.is_alone {
-                self.outside(number as u16, outside);
+                outside.call(number as u16, self.memory());
             }
         }
     }
@@ -89,24 +89,7 @@ impl Automaton {
         self.counts = true;
     }
 
-    fn outside(&mut self, number: u16, outside: &mut impl Outside) {
-        let (mut words, mut arrays) = (self.words(), self.arrays());
-        outside.call(number, &mut words, &mut arrays);
-        for (place, word) in self.block[self.layout.words..].chunks_mut(4).zip(&words) {
-            place.copy_from_slice(&word.to_le_bytes());
-        }
-        for (start, array) in self.layout.arrays.iter().zip(&arrays) {
-            self.block[*start..start + array.len()].copy_from_slice(array);
-        }
-    }
-
-    pub fn words(&self) -> Vec<u32> {
-        let words = self.block[self.layout.words..].chunks(4).take(self.layout.word_count);
-        words.map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect()
-    }
-
-    pub fn arrays(&self) -> Vec<Vec<u8>> {
-        let places = self.layout.arrays.iter().zip(&self.layout.array_bytes);
-        places.map(|(start, bytes)| self.block[*start..start + bytes].to_vec()).collect()
+    pub fn memory(&self) -> Memory<'_> {
+        self.block.memory()
     }
 }

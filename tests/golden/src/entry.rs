@@ -5,7 +5,7 @@ use core::mem::offset_of;
 use std::sync::{Once, OnceLock};
 
 use crate::bench::bench;
-use crate::random::Random;
+use means::Random;
 
 /// Register numbers.
 const RAX: usize = 0;
@@ -13,6 +13,7 @@ const RDX: usize = 2;
 const RSP: usize = 4;
 const RSI: usize = 6;
 const RDI: usize = 7;
+const R10: usize = 10;
 
 #[repr(C)]
 struct Frame {
@@ -120,6 +121,8 @@ pub struct Caller {
     kernel_stack: Box<[u64; STACK_WORDS]>,
     program_stack: Box<[u64; STACK_WORDS]>,
     random: Random,
+    /// The fourth argument of the next call, if it has one.
+    pub fourth: Option<u64>,
 }
 
 impl Caller {
@@ -129,6 +132,7 @@ impl Caller {
             kernel_stack: Box::new([CANARY; STACK_WORDS]),
             program_stack: Box::new([CANARY; STACK_WORDS]),
             random: Random::new(seed),
+            fourth: None,
         }
     }
 
@@ -172,6 +176,7 @@ impl Caller {
         registers[RAX] = number;
         registers[RSP] = stack;
         [registers[RDI], registers[RSI], registers[RDX]] = arguments;
+        registers[R10] = self.fourth.take().unwrap_or(registers[R10]);
         let mut frame = Frame { registers, entry, host_stack: 0 };
         let mark = &raw const *bench().mark as *mut u64;
         // SAFETY: 1. The routine keeps its contract or the test ends here. 2. The mark is only stored by code.

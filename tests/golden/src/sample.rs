@@ -32,7 +32,7 @@ pub fn find() -> SampleClock {
     let end_of_interrupt = Abs32((&raw const words.end_of_interrupt) as u64);
     let end = Fragment { template: end, holes: vec![end_of_interrupt.into()] };
     let chain = ((&raw const words.chain) as u64, 1);
-    SampleClock { slot: (&raw const words.slot) as u64, end, chain, compiled: 0, as_procedure: None }
+    SampleClock { slot: &words.slot, end, chain, compiled: 0, as_procedure: None }
 }
 
 pub fn bind(entry: u64) {

@@ -16,7 +16,7 @@ use kernel::tty::{Patience, ReadOutcome, Tty};
 use machine::{Channel, Machine};
 use quaject::{End, Number, Offer};
 use statemachine::terminal::{COOK, EDIT, VT100};
-use statemachine::{Graph, Outside, Runner};
+use statemachine::{Graph, Memory, Outside, Runner};
 
 /// The bench is for one thread at a time.
 fn alone() -> MutexGuard<'static, ()> {
@@ -56,7 +56,7 @@ fn a_tty_filter_and_a_console_device_are_pasted() {
     let fragment = Port::Fragment(Number::Multiple, device);
     let pasted = connect::<()>(Port::Active(Number::Multiple), fragment, &ground(Callers::UnderLock));
     assert!(matches!(pasted, Ok(Connected::Pasted(_))));
-    let makers = Makers { machine: bench(), store: code_store(1 << 16) };
+    let makers = Makers::new(bench(), code_store(1 << 16));
     let tty = Box::new(Tty::new(4096).expect("memory"));
     let write = tty.synthesize(Some(Channel::Terminal), makers).write.expect("room for code");
     let birth = makers.store.birth(write.entry()).expect("live");
@@ -150,7 +150,7 @@ fn two_passive_streams_get_a_pump() {
 struct Nothing;
 
 impl Outside for Nothing {
-    fn call(&mut self, _: u16, _: &mut [u32], _: &mut [Vec<u8>]) {}
+    fn call(&mut self, _: u16, _: Memory<'_>) {}
 }
 
 /// Everything that `machine` emits for `input`.

@@ -7,7 +7,8 @@ use std::time::Instant;
 use golden::{Automaton, INSTRUCTIONS, Random};
 use kernel::tty::{Patience, ReadOutcome, Tty};
 use statemachine::terminal::{COOK, EDIT, VT100, edit_outside, edit_words, vt_outside};
-use statemachine::{Graph, Outside, Runner, generate, product};
+use statemachine::{Block, Graph, Memory, Outside, Runner, generate, product};
+use synth::Draft;
 
 fn main() {
     if std::env::args().any(|argument| argument == "--list") {
@@ -40,17 +41,14 @@ fn main() {
 struct Surroundings(Vec<u16>);
 
 impl Outside for Surroundings {
-    fn call(&mut self, number: u16, words: &mut [u32], arrays: &mut [Vec<u8>]) {
+    fn call(&mut self, number: u16, memory: Memory<'_>) {
         self.0.push(number);
-        let screen = arrays.last_mut().expect("an array");
         match number {
-            vt_outside::SCROLL => {
-                screen.copy_within(80..1920, 0);
-                screen[1840..1920].fill(b' ');
+            vt_outside::SEQUENCE => {
+                memory.arrays.iter().rev().nth(1).expect("a screen").iter().for_each(|cell| cell.set(7))
             }
-            vt_outside::ERASE_SCREEN => screen[..1920].fill(b' '),
             // Words may change outside, too.
-            edit_outside::KEY => words[0] = words[1],
+            edit_outside::KEY => memory.words[0].set(memory.words[1].get()),
             _ => {}
         }
     }
@@ -98,8 +96,11 @@ fn race(name: &'static str, graph: &Graph, seed: u64) {
             assert!(emitted == output[..bytes], "{name}: emitted in piece {piece}, SYNTH_SEED={seed}");
             emitted.clear();
         }
-        assert_eq!(code.words(), runner.words, "{name}: words after piece {piece}, SYNTH_SEED={seed}");
-        assert!(code.arrays() == runner.arrays, "{name}: arrays after piece {piece}, SYNTH_SEED={seed}");
+        assert_eq!(code.memory().words, runner.memory().words, "{name}: words after piece {piece}, SYNTH_SEED={seed}");
+        assert!(
+            code.memory().arrays == runner.memory().arrays,
+            "{name}: arrays after piece {piece}, SYNTH_SEED={seed}"
+        );
         assert_eq!(done.0, wanted.0, "{name}: outside, piece {piece}, SYNTH_SEED={seed}");
     }
     println!("machines: {name}: {} states, {} nodes agree", graph.states(), graph.nodes());
@@ -112,10 +113,10 @@ struct Lines {
 }
 
 impl Outside for Lines {
-    fn call(&mut self, number: u16, words: &mut [u32], arrays: &mut [Vec<u8>]) {
+    fn call(&mut self, number: u16, memory: Memory<'_>) {
         assert_eq!(number, edit_outside::LINE, "no other key was typed");
-        let end = words[usize::from(edit_words::START)];
-        self.lines.extend((self.from..end).map(|index| arrays[0][index as usize % 4096]));
+        let end = memory.words[usize::from(edit_words::START)].get();
+        self.lines.extend((self.from..end).map(|index| memory.arrays[0][index as usize % 4096].get()));
         self.from = end;
     }
 }
@@ -192,7 +193,7 @@ fn race_output_with_the_tty(cook: &Graph, seed: u64) {
 struct Nothing;
 
 impl Outside for Nothing {
-    fn call(&mut self, _: u16, _: &mut [u32], _: &mut [Vec<u8>]) {}
+    fn call(&mut self, _: u16, _: Memory<'_>) {}
 }
 
 /// Text like /etc/termcap's: lines of some sixty characters.
@@ -275,7 +276,11 @@ fn costs(is_bench: bool) {
 fn creation(rounds: usize) {
     let vt100 = || Graph::of(&VT100);
     let joined = || product(&Graph::of(&COOK), &vt100()).expect("a product");
-    let made = |graph: Graph| drop(black_box(generate(&graph, 0x1000).draft));
+    let made = |graph: Graph| {
+        let mut draft = Draft::new();
+        generate(&graph, &Block::new(&graph).places(), &mut draft);
+        drop(black_box(draft));
+    };
     let rounds = rounds.min(20);
     let alone = nanoseconds(rounds, 1000, || made(vt100()));
     let both = nanoseconds(rounds, 1000, || made(joined()));

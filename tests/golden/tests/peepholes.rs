@@ -489,9 +489,10 @@ fn show(draft: Draft) -> String {
     let mut text = String::new();
     let mut at = 0;
     while let Some(instruction) = decode(&bytes, at) {
-        let code = &bytes[at..at + instruction.bytes];
+        let end = at + usize::from(instruction.bytes);
+        let code = &bytes[at..end];
         text += &format!("{at:4x}: {code:02x?} {:?}\n", instruction.kind);
-        at += instruction.bytes;
+        at = end;
     }
     text
 }

@@ -18,7 +18,7 @@ fn alone() -> MutexGuard<'static, ()> {
 }
 
 fn makers(capacity_bytes: usize) -> Makers {
-    Makers { machine: bench(), store: code_store(capacity_bytes) }
+    Makers::new(bench(), code_store(capacity_bytes))
 }
 
 fn pipe(makers: Makers) -> std::sync::Arc<Pipe> {

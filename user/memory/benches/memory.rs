@@ -7,6 +7,7 @@ use std::hint::black_box;
 use std::ptr::NonNull;
 use std::time::Instant;
 
+use synthmem::pool::Pool;
 use synthmem::{Heap, Nodes, Routines};
 
 const LIVE: usize = 1024;
@@ -26,7 +27,18 @@ impl<N: Nodes> Allocator for Heap<N> {
 
     fn free(&mut self, block: usize) {
         // SAFETY: the loops below free what they got, once.
-        NonNull::new(block as *mut u8).into_iter().for_each(|block| unsafe { Heap::free(self, block) });
+        NonNull::new(block as *mut u8).into_iter().for_each(|block| assert!(unsafe { Heap::free(self, block) }));
+    }
+}
+
+impl Allocator for Pool {
+    fn allocate(&mut self, bytes: usize) -> usize {
+        Pool::allocate(self, bytes).map_or(0, |block| block.as_ptr() as usize)
+    }
+
+    fn free(&mut self, block: usize) {
+        // SAFETY: as above.
+        NonNull::new(block as *mut u8).into_iter().for_each(|block| assert!(unsafe { Pool::free(self, block) }));
     }
 }
 
@@ -126,6 +138,7 @@ fn measure(operation: &str, count: usize) -> Option<f64> {
     Some(match name {
         "replace-code" => replace(&mut Heap::of_code(HEAP_BYTES, 1).ok()?, size, count),
         "replace-words" => replace(&mut Heap::new(HEAP_BYTES, 1).ok()?, size, count),
+        "replace-lists" => replace(&mut Pool::new().ok()?, size, count),
         "replace-libc" => replace(&mut CLibrary, size, count),
         "search-code" => search(Heap::of_code(HEAP_BYTES, 1).ok()?, count),
         "search-words" => search(Heap::new(HEAP_BYTES, 1).ok()?, count),
@@ -143,7 +156,7 @@ fn operations() -> Vec<String> {
         sizes.iter().flat_map(of_size).collect()
     };
     [
-        rows("replace", &["code", "words", "libc"], &[64, 2000, 20_000]),
+        rows("replace", &["code", "words", "lists", "libc"], &[64, 2000, 20_000]),
         rows("search", &["code", "words"], &[1024]),
         rows("copy", &["written", "libc"], &[7, 16, 64, 200, 512]),
         rows("compare", &["written", "libc"], &[8, 13, 32, 100]),
@@ -167,8 +180,15 @@ fn main() {
             samples.extend(measure(operation, COUNT).map(|nanos| nanos / COUNT as f64));
         }
     }
-    for (operation, mut samples) in operations.into_iter().zip(samples) {
+    let middle = |samples: &mut Vec<f64>| {
         samples.sort_by(f64::total_cmp);
-        println!("{operation:24} {:8.2} ns", samples.get(samples.len() / 2).copied().unwrap_or(f64::NAN));
+        samples.get(samples.len() / 2).copied().unwrap_or(f64::NAN)
+    };
+    let nanos: Vec<f64> = samples.iter_mut().map(middle).collect();
+    for (operation, own) in operations.iter().zip(&nanos) {
+        let parts: Vec<&str> = operation.split('-').collect();
+        let library = operations.iter().position(|other| *other == format!("{}-libc-{}", parts[0], parts[2]));
+        let ratio = library.map_or(String::new(), |library| format!("{:8.2} x the C library", own / nanos[library]));
+        println!("{operation:24} {own:8.2} ns {ratio}");
     }
 }

@@ -1,13 +1,16 @@
 //! Copies of a known length, and comparisons with a known text (S-111). What a library's routine asks at each call, how long
 //! and how aligned, is asked once here.
 
+use alloc::vec::Vec;
+
+use ground::Errno;
 use synth::{Abs32, Draft, Imm32, Label, Target};
 
 use crate::template::{
     AllSame, AndSame16, Move1, Move4, Move8, Move16, MoveAligned16, MoveMany, No, Return, Same1, Same4, Same8, Same16,
     SameLength, Yes,
 };
-use crate::twin::{Errno, Twin, serialize};
+use crate::twin::{Twin, serialize};
 
 /// Copies up to this length are moves one after the other; the processor's string move does longer ones.
 const STRAIGHT_BYTES_MAX: usize = 512;
@@ -61,7 +64,7 @@ impl Routines {
     }
 
     /// The entry of a routine that copies `bytes` bytes; `aligned`: both places are multiples of 16. `None`: no room.
-    fn copying(&mut self, bytes: usize, aligned: bool) -> Option<usize> {
+    pub(crate) fn copying(&mut self, bytes: usize, aligned: bool) -> Option<usize> {
         let mut draft = Draft::new();
         if bytes > STRAIGHT_BYTES_MAX {
             MoveMany { bytes: Imm32(u32::try_from(bytes).ok()?) }.append_to(&mut draft);
@@ -93,7 +96,7 @@ impl Routines {
     }
 
     /// The entry of a routine that compares with `text`.
-    fn comparing(&mut self, text: &[u8]) -> Option<usize> {
+    pub(crate) fn comparing(&mut self, text: &[u8]) -> Option<usize> {
         let constant = self.constants(text)?;
         let other = Target::Label(OTHER);
         let mut draft = Draft::new();

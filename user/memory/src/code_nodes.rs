@@ -7,12 +7,15 @@
 //!                   +63         which child Fit tries first
 //! ```
 
+use alloc::vec::Vec;
+
+use ground::Errno;
 use synth::Template;
 
 use crate::data_nodes::draw;
 use crate::template::{Around, End, Fit};
 use crate::tree::{Link, Node, Nodes, Side};
-use crate::twin::{Errno, Twin, serialize};
+use crate::twin::{Twin, serialize};
 
 const SLOT: usize = 64;
 const AROUND: usize = 32;

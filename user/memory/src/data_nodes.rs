@@ -1,7 +1,8 @@
 //! Nodes as ordinary words.
 
+use ground::{Errno, Mapping};
+
 use crate::tree::{Link, Node, Nodes, Side};
-use crate::twin::{Errno, Low};
 
 /// 24 bytes: two nodes or three in a cache line.
 #[derive(Clone, Copy, Default, Debug)]
@@ -17,7 +18,7 @@ struct Word {
 /// The nodes of a tree, as words.
 #[derive(Debug)]
 pub struct DataNodes {
-    words: Low,
+    words: Mapping,
     /// Nodes that were ever taken, and the list of those that were given back.
     used: u32,
     free: Node,
@@ -31,7 +32,7 @@ impl DataNodes {
     /// # Errors
     /// The system's, when there is no memory.
     pub fn new(count: usize, seed: u32) -> Result<DataNodes, Errno> {
-        let words = Low::new((count + 1) * size_of::<Word>())?;
+        let words = Mapping::zeroed((count + 1) * size_of::<Word>())?;
         Ok(DataNodes { words, used: 0, free: 0, root: (0, 0), random: seed | 1 })
     }
 
@@ -39,13 +40,13 @@ impl DataNodes {
         debug_assert!(node <= self.used);
         // SAFETY: 1. nodes are at most `used`, which fits the memory (see `take`). 2. It is zeroed or was written. 3. Nobody
         // else has it.
-        unsafe { &*(self.words.at as *const Word).add(node as usize) }
+        unsafe { &*(self.words.at() as *const Word).add(node as usize) }
     }
 
     fn word_mut(&mut self, node: Node) -> &mut Word {
         debug_assert!(node <= self.used);
         // SAFETY: as in `word`, and `&mut self`.
-        unsafe { &mut *(self.words.at as *mut Word).add(node as usize) }
+        unsafe { &mut *(self.words.at() as *mut Word).add(node as usize) }
     }
 }
 
@@ -60,7 +61,7 @@ pub(crate) fn draw(random: &mut u32) -> u32 {
 impl Nodes for DataNodes {
     fn take(&mut self, address: u32) -> Option<Node> {
         let node = match self.free {
-            0 if (self.used as usize + 2) * size_of::<Word>() > self.words.bytes => return None,
+            0 if (self.used as usize + 2) * size_of::<Word>() > self.words.bytes() => return None,
             0 => {
                 self.used += 1;
                 self.used

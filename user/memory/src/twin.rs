@@ -1,29 +1,16 @@
 //! Memory in the low 2 GB that is seen twice: through one view it is written, through the other executed. No view is ever
 //! both.
 
+use ground::{Errno, Mapping};
 use libc::{
-    MAP_32BIT, MAP_ANONYMOUS, MAP_FAILED, MAP_NORESERVE, MAP_PRIVATE, MAP_SHARED, MFD_CLOEXEC, PROT_EXEC, PROT_READ,
-    PROT_WRITE, c_int, close, ftruncate, memfd_create, mmap, munmap,
+    MAP_32BIT, MAP_SHARED, MFD_CLOEXEC, PROT_EXEC, PROT_READ, PROT_WRITE, c_int, close, ftruncate, memfd_create,
 };
-
-/// The number of a system's error.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Errno(pub c_int);
-
-impl Errno {
-    /// That of the calling thread's last failed call.
-    pub(crate) fn last() -> Errno {
-        // SAFETY: the calling thread's errno.
-        Errno(unsafe { *libc::__errno_location() })
-    }
-}
 
 /// Two views of one memory.
 #[derive(Debug)]
 pub struct Twin {
-    bytes: usize,
-    write: usize,
-    run: usize,
+    write: Mapping,
+    run: Mapping,
 }
 
 impl Twin {
@@ -48,23 +35,17 @@ impl Twin {
         if unsafe { ftruncate(file, bytes as libc::off_t) } != 0 {
             return Err(Errno::last());
         }
-        let write = map(bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file)?;
-        match map(bytes, PROT_READ | PROT_EXEC, MAP_SHARED, file) {
-            Ok(run) => Ok(Twin { bytes, write, run }),
-            Err(error) => {
-                unmap(write, bytes);
-                Err(error)
-            }
-        }
+        let view = |protection| Mapping::new(bytes, protection, MAP_SHARED | MAP_32BIT, file);
+        Ok(Twin { write: view(PROT_READ | PROT_WRITE)?, run: view(PROT_READ | PROT_EXEC)? })
     }
 
     pub fn bytes(&self) -> usize {
-        self.bytes
+        self.write.bytes()
     }
 
     /// Where offset 0 is executed.
     pub fn run(&self) -> usize {
-        self.run
+        self.run.at()
     }
 
     /// Stores through the view for writing. Code that is changed runs as it was, or as it is, until [`serialize`].
@@ -72,63 +53,26 @@ impl Twin {
     /// # Panics
     /// When it does not fit.
     pub fn store(&mut self, offset: usize, bytes: &[u8]) {
-        assert!(offset <= self.bytes && bytes.len() <= self.bytes - offset, "outside the region");
+        assert!(offset <= self.bytes() && bytes.len() <= self.bytes() - offset, "outside the region");
         // SAFETY: 1. the bounds are checked. 2. `&mut self`: nobody else writes, and readers use raw loads.
-        unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), (self.write + offset) as *mut u8, bytes.len()) };
+        unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), (self.write.at() + offset) as *mut u8, bytes.len()) };
     }
 
     /// Stores one word; as [`Twin::store`].
     #[inline]
     pub fn store_u32(&mut self, offset: usize, value: u32) {
-        assert!(offset + 4 <= self.bytes, "outside the region");
+        assert!(offset + 4 <= self.bytes(), "outside the region");
         // SAFETY: as in `store`; x86 stores words at any address.
-        unsafe { ((self.write + offset) as *mut u32).write_unaligned(value) };
+        unsafe { ((self.write.at() + offset) as *mut u32).write_unaligned(value) };
     }
 
     /// Loads one word.
     #[inline]
     pub fn load_u32(&self, offset: usize) -> u32 {
-        assert!(offset + 4 <= self.bytes, "outside the region");
+        assert!(offset + 4 <= self.bytes(), "outside the region");
         // SAFETY: as in `store_u32`.
-        unsafe { ((self.write + offset) as *const u32).read_unaligned() }
+        unsafe { ((self.write.at() + offset) as *const u32).read_unaligned() }
     }
-}
-
-impl Drop for Twin {
-    fn drop(&mut self) {
-        unmap(self.write, self.bytes);
-        unmap(self.run, self.bytes);
-    }
-}
-
-/// Ordinary memory in the low 2 GB.
-#[derive(Debug)]
-pub(crate) struct Low {
-    pub at: usize,
-    pub bytes: usize,
-}
-
-impl Low {
-    pub fn new(bytes: usize) -> Result<Low, Errno> {
-        Ok(Low { at: map(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1)?, bytes })
-    }
-}
-
-impl Drop for Low {
-    fn drop(&mut self) {
-        unmap(self.at, self.bytes);
-    }
-}
-
-fn map(bytes: usize, protection: c_int, flags: c_int, file: c_int) -> Result<usize, Errno> {
-    // SAFETY: without MAP_FIXED a new mapping touches no memory that anybody has.
-    let got = unsafe { mmap(core::ptr::null_mut(), bytes, protection, flags | MAP_NORESERVE | MAP_32BIT, file, 0) };
-    if got == MAP_FAILED { Err(Errno::last()) } else { Ok(got as usize) }
-}
-
-fn unmap(at: usize, bytes: usize) {
-    // SAFETY: the owner is being dropped, or nobody knows the mapping yet.
-    unsafe { munmap(at as *mut _, bytes) };
 }
 
 /// Makes the processor forget instructions that it fetched before they were changed. Needed because the change went through

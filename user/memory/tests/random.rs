@@ -3,29 +3,19 @@
 use std::collections::BTreeMap;
 use std::ptr::NonNull;
 
+use means::Random;
 use synthmem::{CodeNodes, DataNodes, Heap, Nodes, Routines};
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as usize % limit
-    }
-}
 
 const HEAP_BYTES: usize = 8 << 20;
 
 /// What a heap must do, whatever its nodes are.
 fn behave<N: Nodes>(heap: &mut Heap<N>, seed: u64, size: fn(&mut Random) -> usize) {
     println!("seed {seed}");
-    let mut random = Random(seed * 2 + 1);
+    let mut random = Random::new(seed);
     let mut blocks: BTreeMap<usize, (usize, u8)> = BTreeMap::new();
     let mut most_bytes = 0;
     for step in 0..20_000 {
-        if blocks.len() < 400 && random.below(2) == 0 {
+        if blocks.len() < 400 && random.index(2) == 0 {
             let (bytes, mark) = (size(&mut random), step as u8);
             let at = heap.allocate(bytes).unwrap().as_ptr() as usize;
             assert_eq!(at % 16, 0);
@@ -37,13 +27,13 @@ fn behave<N: Nodes>(heap: &mut Heap<N>, seed: u64, size: fn(&mut Random) -> usiz
             blocks.insert(at, (bytes, mark));
             most_bytes = most_bytes.max(blocks.values().map(|(bytes, _)| bytes + 32).sum());
         } else if let Some((at, (bytes, mark))) =
-            blocks.iter().nth(random.below(blocks.len().max(1))).map(|(at, block)| (*at, *block))
+            blocks.iter().nth(random.index(blocks.len().max(1))).map(|(at, block)| (*at, *block))
         {
             // SAFETY: 1. the block is ours and so large. 2. It is freed once.
             unsafe {
                 let held = std::slice::from_raw_parts(at as *const u8, bytes);
                 assert!(held.iter().all(|byte| *byte == mark), "seed {seed}: someone else wrote here");
-                heap.free(NonNull::new(at as *mut u8).unwrap());
+                assert!(heap.free(NonNull::new(at as *mut u8).unwrap()), "seed {seed}: not known");
             }
             blocks.remove(&at);
         }
@@ -57,14 +47,14 @@ fn behave<N: Nodes>(heap: &mut Heap<N>, seed: u64, size: fn(&mut Random) -> usiz
     assert!(heap.spread() == 0 || most_bytes * 3 > heap.measure().used + heap.measure().free, "seed {seed}");
     for at in blocks.into_keys() {
         // SAFETY: ours, freed once.
-        unsafe { heap.free(NonNull::new(at as *mut u8).unwrap()) };
+        assert!(unsafe { heap.free(NonNull::new(at as *mut u8).unwrap()) }, "seed {seed}");
     }
     assert_eq!((heap.spread(), heap.measure().free), (0, 0), "seed {seed}: all that was freed came together again");
 }
 
 fn mixed(random: &mut Random) -> usize {
-    let bytes = 1 << random.below(12);
-    random.below(bytes) + usize::from(random.below(50) > 0)
+    let bytes = 1 << random.index(12);
+    random.index(bytes) + usize::from(random.index(50) > 0)
 }
 
 #[test]
@@ -87,7 +77,7 @@ fn blocks_of_one_size_do_not_make_a_list() {
     let mut heap = Heap::of_code(HEAP_BYTES, 1).unwrap();
     let blocks: Vec<_> = (0..4000).map(|_| heap.allocate(48).unwrap()).collect();
     // SAFETY: each is freed once.
-    blocks.iter().step_by(2).for_each(|block| unsafe { heap.free(*block) });
+    blocks.iter().step_by(2).for_each(|block| assert!(unsafe { heap.free(*block) }));
     assert!(heap.measure().depth < 50, "{:?}", heap.measure());
     behave(&mut Heap::of_code(HEAP_BYTES, 9).unwrap(), 9, |_| 48);
 }
@@ -100,7 +90,7 @@ fn a_full_heap_says_so_and_recovers() {
     let blocks: Vec<_> = std::iter::from_fn(|| heap.allocate(1000)).collect();
     assert!(blocks.len() > 60);
     // SAFETY: each is freed once.
-    blocks.iter().rev().for_each(|block| unsafe { heap.free(*block) });
+    blocks.iter().rev().for_each(|block| assert!(unsafe { heap.free(*block) }));
     assert!(heap.allocate(60_000).is_some());
 }
 

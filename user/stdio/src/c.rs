@@ -3,9 +3,9 @@
 use core::ffi::CStr;
 use core::ptr::{NonNull, null_mut};
 
+use ground::Errno;
 use libc::{EOF, c_char, c_int, c_long};
 
-use crate::region::Errno;
 use crate::stream::{self, Buffering, Direction, OpenError, Words};
 use crate::transfer;
 

@@ -24,8 +24,6 @@
 extern crate alloc;
 
 mod c;
-#[cfg(feature = "c")]
-mod freestanding;
 mod region;
 mod routines;
 mod standard;
@@ -33,6 +31,6 @@ mod stream;
 mod template;
 mod transfer;
 
+pub use ground::Errno;
 pub use region::BUFFER_BYTES_MAX;
-pub use region::Errno;
 pub use stream::{Buffering, Direction, OpenError, Stream};

@@ -2,10 +2,8 @@
 
 use core::ptr::NonNull;
 
-use libc::{
-    MAP_32BIT, MAP_ANONYMOUS, MAP_FAILED, MAP_FIXED_NOREPLACE, MAP_NORESERVE, MAP_PRIVATE, PROT_EXEC, PROT_READ,
-    PROT_WRITE, c_int, mmap, mprotect, munmap,
-};
+use ground::Errno;
+use libc::{MAP_32BIT, MAP_ANONYMOUS, MAP_FIXED_NOREPLACE, MAP_PRIVATE, PROT_EXEC, PROT_READ, PROT_WRITE, c_int};
 
 /// Where the three standard streams are, one after the other. The header has the same number.
 pub const STANDARD: usize = 0x5E00_0000;
@@ -19,23 +17,6 @@ const END: usize = 0x12000;
 const PUT_BACK: usize = 16;
 /// Most bytes that a stream buffers.
 pub const BUFFER_BYTES_MAX: usize = END - 0x2000 - PUT_BACK;
-
-/// The number of a system's error.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Errno(pub c_int);
-
-impl Errno {
-    /// That of the calling thread's last failed call.
-    pub fn last() -> Errno {
-        // SAFETY: the calling thread's errno.
-        Errno(unsafe { *libc::__errno_location() })
-    }
-
-    pub fn set(self) {
-        // SAFETY: the calling thread's errno.
-        unsafe { *libc::__errno_location() = self.0 };
-    }
-}
 
 /// One stream's memory. It is never unmapped: a closed stream's region waits for the next `open` (R4).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -61,7 +42,7 @@ impl Region {
             return Ok(wanted);
         }
         // SAFETY: the mapping was made just now, elsewhere (a kernel without MAP_FIXED_NOREPLACE), and nobody knows it.
-        unsafe { munmap(got as *mut _, REGION_BYTES) };
+        unsafe { ground::unmap(got, REGION_BYTES) };
         Err(Errno(libc::EEXIST))
     }
 
@@ -104,16 +85,10 @@ impl Region {
 }
 
 fn map(address: usize, placing: c_int) -> Result<usize, Errno> {
-    let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | placing;
-    // SAFETY: without MAP_FIXED a new mapping touches no memory that anybody has.
-    let got = unsafe { mmap(address as *mut _, REGION_BYTES, PROT_READ | PROT_WRITE, flags, -1, 0) };
-    if got == MAP_FAILED { Err(Errno::last()) } else { Ok(got as usize) }
+    ground::map(address, REGION_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | placing, -1)
 }
 
 fn protect(page: usize, protection: c_int) -> Result<(), Errno> {
     // SAFETY: the page is the code page of a region; its users wait (see `publish`).
-    match unsafe { mprotect(page as *mut _, CODE_BYTES, protection) } {
-        0 => Ok(()),
-        _ => Err(Errno::last()),
-    }
+    unsafe { ground::protect(page, CODE_BYTES, protection) }
 }

@@ -3,6 +3,8 @@
 use core::fmt::{Arguments, Write};
 use core::ptr::NonNull;
 
+use ground::say;
+
 use crate::region::Region;
 use crate::stream::{self, Buffering, Direction, OpenError, Words};
 use crate::transfer;
@@ -51,12 +53,6 @@ impl Write for StandardError {
 
 fn tell(text: Arguments) {
     let _ = StandardError.write_fmt(text);
-}
-
-/// Writes straight to descriptor 2, whatever state the streams are in.
-pub fn say(text: &str) {
-    // SAFETY: the text is readable.
-    unsafe { libc::write(2, text.as_ptr().cast(), text.len()) };
 }
 
 extern "C" fn flush_at_exit() {

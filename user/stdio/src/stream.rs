@@ -3,10 +3,11 @@
 use alloc::vec::Vec;
 use core::ptr::NonNull;
 
+use ground::Errno;
 use libc::c_int;
 use spin::Mutex;
 
-use crate::region::{BUFFER_BYTES_MAX, Errno, Region};
+use crate::region::{BUFFER_BYTES_MAX, Region};
 use crate::routines::{self, Facts};
 use crate::transfer;
 

@@ -2,9 +2,9 @@
 
 use core::slice;
 
+use ground::Errno;
 use libc::{EOF, c_int};
 
-use crate::region::Errno;
 use crate::standard;
 use crate::stream::{Buffering, Direction, GetCode, PutCode, ReadCode, Words, WriteCode};
 

@@ -1,8 +1,10 @@
 //! The library as C programs see it: the same source with the C library's stdio and with synthio, byte for byte.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
+
+use means::Libraries;
 
 const SOURCE: &str = r#"
 #include <stdio.h>
@@ -54,19 +56,6 @@ int main(int argc, char **argv)
 }
 "#;
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-fn compile(folder: &Path, name: &str, arguments: &[&str]) -> PathBuf {
-    let (source, output) = (folder.join("program.c"), folder.join(name));
-    let mut gcc = Command::new("gcc");
-    gcc.args(["-std=gnu11", "-O2", "-Wall", "-Werror", "-o"]).arg(&output).arg(&source).args(arguments);
-    let result = gcc.output().unwrap();
-    assert!(result.status.success(), "{}", String::from_utf8_lossy(&result.stderr));
-    output
-}
-
 fn run(program: &Path, folder: &Path, mode: &str, input: &[u8]) -> (Output, Vec<u8>) {
     let file = folder.join("file");
     let mut command = Command::new(program);
@@ -82,31 +71,18 @@ fn run(program: &Path, folder: &Path, mode: &str, input: &[u8]) -> (Output, Vec<
 
 #[test]
 fn a_c_program_does_the_same_with_either_library() {
-    if Command::new("gcc").arg("--version").output().is_err() {
-        eprintln!("skipped: no gcc");
-        return;
-    }
-    let folder = std::env::temp_dir().join(format!("synthio-c-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    std::fs::write(folder.join("program.c"), SOURCE).unwrap();
-    let built = Command::new(root().join("user/stdio/build.sh")).output().unwrap();
-    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root().join("target"), PathBuf::from).join("user");
-    let include = format!("-I{}", target.display());
-    let (archive, search) = (format!("{}/libsynthio.a", target.display()), format!("-L{}", target.display()));
-    let rpath = format!("-Wl,-rpath,{}", target.display());
-    let libc = compile(&folder, "libc", &[]);
-    let own = [
-        compile(&folder, "static", &[&include, "-DSYNTHIO_AS_STDIO", "-static", &archive]),
-        compile(&folder, "archive", &[&include, "-DSYNTHIO_AS_STDIO", &archive]),
-        compile(&folder, "shared", &[&include, "-DSYNTHIO_AS_STDIO", &search, "-lsynthio", &rpath]),
-    ];
+    let Some(libraries) = Libraries::of("stdio") else { return };
+    let libc = libraries.compile("gcc", SOURCE, "libc", &[""; 0]);
+    let own = libraries.ways("synthio").map(|(name, mut arguments)| {
+        arguments.push("-DSYNTHIO_AS_STDIO".into());
+        libraries.compile("gcc", SOURCE, name, &arguments)
+    });
     let text: Vec<u8> = (0..200_000u32).map(|i| if i % 61 == 0 { b'\n' } else { b'a' + (i % 23) as u8 }).collect();
     for mode in ["0", "1", "2", "3"] {
         for input in [&text[..], b"short", b""] {
-            let expected = run(&libc, &folder, mode, input);
+            let expected = run(&libc, libraries.folder(), mode, input);
             for program in &own {
-                let got = run(program, &folder, mode, input);
+                let got = run(program, libraries.folder(), mode, input);
                 let case = format!("{}, buffering {mode}, {} bytes", program.display(), input.len());
                 assert!(got.0.stdout == expected.0.stdout, "{case}: other output");
                 assert_eq!(got.0.stderr, expected.0.stderr, "{case}");
@@ -115,5 +91,47 @@ fn a_c_program_does_the_same_with_either_library() {
             }
         }
     }
-    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// Programs that Debian's packages bring as sources, and how they are called.
+const PROGRAMS: [(&str, &str, &[&str]); 5] = [
+    ("/usr/share/doc/zlib1g-dev/examples/zpipe.c", "-lz", &[]),
+    ("/usr/share/doc/zlib1g-dev/examples/minigzip.c", "-lz", &[]),
+    ("/usr/share/doc/zlib1g-dev/examples/fitblk.c", "-lz", &["2000"]),
+    ("/usr/share/doc/zlib1g-dev/examples/enough.c", "-lz", &["60"]),
+    ("/usr/share/doc/nettle-dev/examples/sha-example.c", "-lnettle", &[]),
+];
+
+/// Without a change of their sources: the header gives stdio's names other meanings.
+#[test]
+fn programs_of_debian_do_the_same_with_either_library() {
+    let Some(libraries) = Libraries::of("stdio") else { return };
+    let input: Vec<u8> = (0..150_000u32).map(|i| (i.wrapping_mul(i) >> 7) as u8 & 63).collect();
+    for (source, library, arguments) in PROGRAMS {
+        let Ok(text) = std::fs::read_to_string(source) else {
+            eprintln!("skipped: no {source}");
+            continue;
+        };
+        let archive = libraries.file("libsynthio.a").display().to_string();
+        let own = ["-w", "-DSYNTHIO_AS_STDIO", "-include", "synthio.h", &archive, library];
+        let programs = [("libc", &["-w", library][..]), ("own", &own)];
+        let [expected, got] = programs.map(|(name, words)| {
+            let program = libraries.compile("gcc", &text, name, words);
+            let mut child = Command::new(program);
+            let mut child = child
+                .args(arguments)
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap();
+            let (mut stdin, input) = (child.stdin.take().unwrap(), input.clone());
+            let feed = std::thread::spawn(move || drop(stdin.write_all(&input)));
+            let output = child.wait_with_output().unwrap();
+            feed.join().unwrap();
+            output
+        });
+        assert!(got.stdout == expected.stdout && !got.stdout.is_empty(), "{source}: other output");
+        assert_eq!(got.status, expected.status, "{source}");
+    }
 }

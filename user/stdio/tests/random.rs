@@ -4,36 +4,21 @@ use std::fs::File;
 use std::io::{Read, Seek, Write};
 use std::os::fd::{AsRawFd, IntoRawFd};
 
+use means::Random;
 use synthio::{Buffering, Direction, Stream};
 
 const ROUNDS: u64 = 60;
 const OPERATIONS: usize = 400;
 const BUFFERINGS: [Buffering; 3] = [Buffering::Full, Buffering::Line, Buffering::None];
 
-/// xorshift64*: Vigna, "An experimental exploration of Marsaglia's xorshift generators".
-struct Random(u64);
+/// Mostly short, sometimes around and above the size of a buffer.
+fn length(random: &mut Random) -> usize {
+    let bound = [4, 20, 300, 9000, 40000][random.index(5)];
+    random.index(bound)
+}
 
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 16
-    }
-
-    fn below(&mut self, bound: u64) -> usize {
-        (self.next() % bound) as usize
-    }
-
-    /// Mostly short, sometimes around and above the size of a buffer.
-    fn length(&mut self) -> usize {
-        let bound = [4, 20, 300, 9000, 40000][self.below(5)];
-        self.below(bound)
-    }
-
-    fn bytes(&mut self, count: usize) -> Vec<u8> {
-        (0..count).map(|_| if self.below(30) == 0 { b'\n' } else { self.next() as u8 }).collect()
-    }
+fn bytes(random: &mut Random, count: usize) -> Vec<u8> {
+    (0..count).map(|_| if random.below(30) == 0 { b'\n' } else { random.bits() as u8 }).collect()
 }
 
 fn scratch(name: &str) -> File {
@@ -53,29 +38,29 @@ fn contents(file: &mut File) -> Vec<u8> {
 #[test]
 fn what_is_put_arrives_in_order_whatever_the_buffering() {
     for seed in 1..=ROUNDS {
-        let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let mut random = Random::new(seed);
         let mut file = scratch("out");
-        let first = BUFFERINGS[random.below(3)];
+        let first = BUFFERINGS[random.index(3)];
         let mut stream = Stream::open(file.try_clone().unwrap().into_raw_fd(), Direction::Out, first).unwrap();
         let mut model = Vec::new();
         for step in 0..OPERATIONS {
             let context = || format!("seed {seed}, step {step}");
             match random.below(40) {
                 0..=19 => {
-                    let byte = random.bytes(1)[0];
+                    let byte = bytes(&mut random, 1)[0];
                     assert_eq!(stream.put(byte), Some(byte), "{}", context());
                     model.push(byte);
                 }
                 20..=37 => {
-                    let count = random.length();
-                    let bytes = random.bytes(count);
+                    let count = length(&mut random);
+                    let bytes = bytes(&mut random, count);
                     assert_eq!(stream.write(&bytes), count, "{}", context());
                     model.extend(bytes);
                 }
                 38 => assert!(stream.flush(), "{}", context()),
                 _ => {
-                    let size = random.length();
-                    assert!(stream.set_buffering(BUFFERINGS[random.below(3)], size), "{}", context());
+                    let size = length(&mut random);
+                    assert!(stream.set_buffering(BUFFERINGS[random.index(3)], size), "{}", context());
                 }
             }
         }
@@ -87,22 +72,22 @@ fn what_is_put_arrives_in_order_whatever_the_buffering() {
 #[test]
 fn what_is_in_a_file_is_read_whole_and_in_order() {
     for seed in 1..=ROUNDS {
-        let mut random = Random(seed.wrapping_mul(0xD134_2543_DE82_EF95));
+        let mut random = Random::new(seed);
         let mut file = scratch("in");
-        let size = random.below(60_000);
-        let bytes = random.bytes(size);
+        let size = random.index(60_000);
+        let bytes = bytes(&mut random, size);
         file.write_all(&bytes).unwrap();
         file.rewind().unwrap();
-        let buffering = BUFFERINGS[random.below(3)];
+        let buffering = BUFFERINGS[random.index(3)];
         let mut stream = Stream::open(file.into_raw_fd(), Direction::In, buffering).unwrap();
-        stream.set_buffering(buffering, random.length());
+        stream.set_buffering(buffering, length(&mut random));
         let mut at = 0;
         while at < size {
             if random.below(2) == 0 {
                 assert_eq!(stream.get(), Some(bytes[at]), "seed {seed}, byte {at}");
                 at += 1;
             } else {
-                let mut into = vec![0; random.length()];
+                let mut into = vec![0; length(&mut random)];
                 let got = stream.read(&mut into);
                 assert_eq!(got, into.len().min(size - at), "seed {seed}, byte {at}");
                 assert!(into[..got] == bytes[at..at + got], "seed {seed}, byte {at}");
@@ -131,10 +116,10 @@ fn what_a_full_pipe_does_not_take_is_kept() {
     // SAFETY: changes the flags of a descriptor that this test made.
     assert_eq!(unsafe { libc::fcntl(writer.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) }, 0);
     let mut stream = Stream::open(writer.into_raw_fd(), Direction::Out, Buffering::Full).unwrap();
-    let mut random = Random(7);
+    let mut random = Random::new(7);
     let mut taken = Vec::new();
     while !stream.has_failed() {
-        let byte = random.next() as u8;
+        let byte = random.bits() as u8;
         taken.extend(stream.put(byte));
     }
     let drain = std::thread::spawn(move || {

@@ -4,7 +4,7 @@ use bootimage::inspect::{Fields, monitor as op};
 use monitor::blocks::KINDS;
 
 use super::desk::{Done, OF_THREADS, Part, Wrong, ask, end, evaluate, parts, variables};
-use super::stops;
+use super::{stops, streams};
 use crate::failure::Failure;
 use crate::see::client::Client;
 use crate::see::{Which, code, ps, top, trace};
@@ -35,9 +35,18 @@ pub const COMMANDS: &[Command] = &[
     command("code", "NAME|ADDRESS", "disassembles a routine, with its birth certificate", disassemble),
     command("why", "NAME|ADDRESS", "the same, with what was folded in and until when it holds", why),
     command("new", "KIND [WORDS]", "makes a quaject: gauge queue switch pump monitor clock probe", new),
-    command("connect", "PRODUCER CONSUMER", "connects two ends; the interfacer says how", connect),
+    command("connect", "PRODUCER CONSUMER", "connects two ends, also thread.T.fd.N; the interfacer says how", connect),
     command("remove", "QUAJECT", "takes it away, and what leads to it", remove),
+    command("open", "thread.T.fd.N", "makes a program's stream a quaject of bytes", streams::open),
+    command("bind", "CALLBACK CALLENTRY", "binds who is told; also a routine's, pipe.write.full", streams::bind),
+    command("unbind", "QUAJECT.CALLOUT", "it leads nowhere again", streams::unbind),
     command("probe", "CALLENTRY [TIMES]", "counts calls and ticks around it", probe),
+    command(
+        "watch",
+        "ROUTINE [TIME]",
+        "the same around a live pipe.read, file.write@1, fd:N, thread.T.fd.N",
+        streams::watch,
+    ),
     command("run", "CALLENTRY(ARGUMENTS)", "points a new thread of the kernel at it", run),
     command("jobs", "", "what these threads answered", jobs),
     command("stop", "THREAD", "a program's thread stands still", stops::stop),
@@ -109,7 +118,7 @@ fn list(client: &mut Client, pattern: &str) -> Done {
 }
 
 /// Callentries, callouts and what they lead to, data.
-fn described(part: &Part, all: &[Part]) -> String {
+pub fn described(part: &Part, all: &[Part]) -> String {
     let mut line = format!("{:<12}", part.name());
     for callentry in part.kind.callentries {
         let arguments = ["", "a", "a, b"][usize::from(callentry.arguments.min(2))];
@@ -122,6 +131,30 @@ fn described(part: &Part, all: &[Part]) -> String {
             format!("{}.{callentry} ({})", to.name(), op::CONNECTIONS[usize::from(*connection)])
         });
         line += &format!("  {callout} -> {to}");
+    }
+    if !part.of.is_empty() {
+        line += &format!("  of {}", part.of);
+    }
+    match (part.kind.name, &part.data[..]) {
+        ("watch", [calls, ticks, most, least, left, _]) => {
+            line += &format!(": {calls} calls");
+            if *calls > 0 {
+                line += &format!(" of {} ticks, least {least}, most {most}", ticks / calls);
+            }
+            line += &format!(", {left} left to Rust");
+        }
+        ("stream", [got, put, standing, ..]) => {
+            line += &format!(": {got} got, {put} put");
+            line += match standing {
+                0 => "",
+                1 => ", ended",
+                _ => ", failed",
+            };
+        }
+        ("pump", [_, held, total, ..]) if *total > 0 || *held > 0 => {
+            line += &format!("  {total} carried{}", if *held > 0 { ", one waits" } else { "" });
+        }
+        _ => {}
     }
     line + "\n"
 }
@@ -176,7 +209,7 @@ fn why(client: &mut Client, text: &str) -> Done {
 }
 
 /// The number in an answer that is one.
-fn number(answer: Option<Vec<u8>>) -> Done<u32> {
+pub fn number(answer: Option<Vec<u8>>) -> Done<u32> {
     let answer = answer.unwrap_or_default();
     Fields(&answer).u32().ok_or_else(|| Wrong::new("the kernel refused it"))
 }
@@ -200,16 +233,16 @@ fn new(client: &mut Client, rest: &str) -> Done {
 }
 
 /// An end as requests have it.
-fn side(parts: &[Part], name: &str) -> Done<[u8; 5]> {
+pub fn side(parts: &[Part], name: &str) -> Done<[u8; 5]> {
     let (at, end) = end(parts, name)
         .ok_or_else(|| Wrong::new(format!("{name} is no callentry or callout of a quaject; list shows them")))?;
     let [a, b, c, d] = parts[at].number.to_le_bytes();
     Ok([a, b, c, d, end])
 }
 
-fn refusal(failure: Failure, from: &str, to: &str) -> Wrong {
+pub fn refusal(failure: Failure, from: &str, to: &str) -> Wrong {
     match &failure.error {
-        error if error.contains("already") => Wrong::new("calls would come back to where they began"),
+        error if error.contains("already") => Wrong::new("calls would come back to where they began, or tell a stream"),
         error if error.contains("refused") => Wrong::new(format!("{from} does not produce what {to} consumes")),
         _ => failure.into(),
     }
@@ -218,6 +251,12 @@ fn refusal(failure: Failure, from: &str, to: &str) -> Wrong {
 fn connect(client: &mut Client, rest: &str) -> Done {
     let words: Vec<&str> = rest.split_whitespace().collect();
     let [from, to] = words[..] else { return Err(usage("connect")) };
+    let (from, to) = (&streams::end_of(client, from, "get")?[..], &streams::end_of(client, to, "put")?[..]);
+    connect_ends(client, from, to)
+}
+
+/// Connects two ends by name.
+pub fn connect_ends(client: &mut Client, from: &str, to: &str) -> Done {
     let before = parts(client)?;
     let sides = [side(&before, from)?, side(&before, to)?];
     let answer = ask(client, op::CONNECT, &[&sides[0], &sides[1]]).map_err(|failure| refusal(failure, from, to))?;

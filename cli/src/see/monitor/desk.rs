@@ -1,9 +1,10 @@
 //! What the kernel is asked: operations, variables, quajects; and what names mean.
 
 use bootimage::inspect::{Fields, monitor as op, opcode};
-use monitor::blocks::{KINDS, Kind};
+use monitor::blocks::{DATA_WORDS, KINDS, Kind};
 use monitor::{CompileError, Ended, Error, LexError, OPS_MAX, Symbol, Symbols, SyntaxError, Token};
 
+use super::reader;
 use crate::failure::{Failure, TOOL};
 use crate::see::client::Client;
 use crate::see::{code, ps, top};
@@ -58,6 +59,10 @@ pub struct Part {
     pub entries: Vec<u64>,
     /// Connection, quaject, callentry of each callout.
     pub links: Vec<(u8, u32, u8)>,
+    /// The stream or the routine that it is of.
+    pub of: String,
+    /// What its words held when it was asked for.
+    pub data: Vec<u64>,
 }
 
 impl Part {
@@ -80,7 +85,9 @@ pub fn parts(client: &mut Client) -> Done<Vec<Part>> {
         let kind = KINDS.get(usize::from(kind))?;
         let entries = kind.callentries.iter().map(|_| from.u64()).collect::<Option<_>>()?;
         let links = kind.callouts.iter().map(|_| Some((from.u8()?, from.u32()?, from.u8()?))).collect::<Option<_>>()?;
-        Some(Part { number, kind, words, entries, links })
+        let of = String::from_utf8_lossy(from.text()?).into_owned();
+        let data = (0..DATA_WORDS).map(|_| from.u64()).collect::<Option<_>>()?;
+        Some(Part { number, kind, words, entries, links, of, data })
     })?)
 }
 
@@ -190,8 +197,7 @@ fn part_symbol(parts: &[Part], name: &str) -> Option<Symbol> {
     let (at, end) = end(parts, name)?;
     let part = &parts[at];
     if end & op::CALLOUT != 0 {
-        // Two words of data stand before the slots.
-        return Some(Symbol::Word(part.words + 16 + 8 * u64::from(end & !op::CALLOUT)));
+        return Some(Symbol::Word(part.words + 8 * (DATA_WORDS as u64 + u64::from(end & !op::CALLOUT))));
     }
     let callentry = part.kind.callentries[usize::from(end)];
     Some(Symbol::Function { entry: part.entries[usize::from(end)], arguments: callentry.arguments.into() })
@@ -208,7 +214,7 @@ impl Symbols for Names<'_> {
 
 /// The value of an expression: read and lowered here, compiled and run by the kernel.
 pub fn evaluate(client: &mut Client, text: &str) -> Done<u64> {
-    let expression = monitor::parse(text).map_err(unreadable)?;
+    let expression = reader::read(text).map_err(unreadable)?;
     let mut names = Names::new(client);
     let lowered = monitor::lower(&expression, &mut names);
     if let Some(failure) = names.failure {

@@ -9,7 +9,9 @@
 mod commands;
 mod desk;
 mod prompt;
+mod reader;
 mod stops;
+mod streams;
 mod system;
 
 use std::ffi::OsString;

@@ -17,10 +17,11 @@ pub mod fragments;
 mod open;
 mod routine;
 mod simple;
+pub mod watch;
 
 pub use console::paste_channel;
 pub use console::{Console, ConsoleCallouts, ConsoleCode, console};
-pub use open::{CallCode, ClosePlan, OpenPlan, cached_close, cached_open};
+pub use open::{CallCode, ClosePlan, OPEN_NAMES_MAX, OpenName, OpenPlan, cached_close, cached_open};
 pub use quaject::Makers;
 pub(crate) use routine::REFUSED;
 pub use routine::Routine;
@@ -53,6 +54,8 @@ pub fn fact(machine: &dyn machine::Machine, routine: &str, hole: &str) -> Option
         Some("file") => crate::file::WINDOW_FACTS,
         Some("outside") => crate::file::FERRY_FACTS,
         Some("tty") => crate::tty::FACTS,
+        Some("window") => crate::screen::FACTS,
+        Some("raw") => crate::tty::raw::FACTS,
         Some("call") => open::FACTS,
         Some("trace") => crate::trace::FACTS,
         Some("sound") => crate::sound::FACTS,
@@ -63,7 +66,7 @@ pub fn fact(machine: &dyn machine::Machine, routine: &str, hole: &str) -> Option
 }
 
 /// All quajects that the kernel declares.
-pub fn classes() -> [&'static quaject::Class; 7] {
+pub fn classes() -> [&'static quaject::Class; 8] {
     use quaject::Quaject;
     [
         Null::class(),
@@ -71,6 +74,7 @@ pub fn classes() -> [&'static quaject::Class; 7] {
         Console::class(),
         crate::pipe::Body::class(),
         crate::file::Window::class(),
+        crate::file::Positioned::class(),
         crate::file::Ferry::class(),
         crate::tty::Line::class(),
     ]
@@ -84,9 +88,11 @@ pub fn templates() -> alloc::vec::Vec<synth::Template> {
         own.as_slice(),
         &crate::pipe::templates(),
         &crate::file::window_templates(),
+        &crate::file::positioned_templates(),
         &crate::file::ferry_templates(),
         &crate::tty::templates(),
         &crate::trace::templates(),
+        &watch::templates(),
     ]
     .concat()
 }

@@ -3,6 +3,8 @@
 use quaject::Makers;
 use synth::{Abs32, Draft, Fact, Imm32, Label, Paste, Target, template};
 
+use super::watch;
+
 /// The way to the Rust twin, with all registers as at entry.
 const SLOW: Label = Label(0);
 /// As `SLOW`, but rdx must become 1 again first.
@@ -15,6 +17,9 @@ pub(crate) const REFUSED: Target = Target::Label(SLOW_MANY);
 const SLOW_FILTER: Label = Label(4);
 /// The part for any number of bytes.
 const MANY: Label = Label(3);
+
+/// A part that others of the routine call.
+const INNER: Label = Label(5);
 
 template! {
     /// Ends in the Rust twin. In: registers as at entry, rax lost. Cost: 2 instructions.
@@ -73,8 +78,16 @@ impl quaject::Routine for Routine {
         Routine { makers, draft, number: number as u32, has_filter: false }
     }
 
+    fn callback(&self, name: &'static str, unconnected: Target) -> Target {
+        match (self.makers.watch().and_then(|watch| watch.callback), unconnected) {
+            (Some((bound, ways)), Target::Label(label)) if bound == name => Target::Address(ways[usize::from(label.0)]),
+            _ => unconnected,
+        }
+    }
+
     fn finish(mut self) -> Draft {
-        let slow = GoSlow { number: Imm32(self.number), slow: Target::Address(self.makers.machine.slow_call()) };
+        let slow = self.makers.watch().map_or_else(|| self.makers.machine.slow_call(), |watch| watch.slow);
+        let slow = GoSlow { number: Imm32(self.number), slow: Target::Address(slow) };
         if self.has_filter {
             self.draft.place(SLOW_FILTER);
             self.paste(RestoreFilter {});
@@ -110,6 +123,11 @@ impl Routine {
     /// The part for any number of bytes.
     pub fn many(&self) -> Target {
         Target::Label(MANY)
+    }
+
+    /// The part that the others call.
+    pub fn inner(&self) -> Target {
+        Target::Label(INNER)
     }
 
     pub fn user_limit(&self) -> Abs32 {
@@ -157,7 +175,15 @@ impl Routine {
 
     /// As `leave`, where nothing was read or written.
     pub fn leave_uncounted(&mut self) {
-        self.paste(self.makers.machine.leave());
+        match self.makers.watch() {
+            None => self.paste(self.makers.machine.leave()),
+            Some(watch) => self.paste(watch::GoThrough { to: Target::Address(watch.leave) }),
+        }
+    }
+
+    /// The part that the others call begins here.
+    pub fn begin_inner(&mut self) {
+        self.draft.place(INNER);
     }
 
     /// The part for any number of bytes begins here.

@@ -110,8 +110,12 @@ impl SimpleCode {
 static SHARED: KernelCell<Option<SimpleCode>> = KernelCell::new(None);
 
 impl SimpleCode {
-    /// The shared copy; made when it is first asked for, and again as long as there was no room for all of it.
+    /// The shared copy; made when it is first asked for, and again as long as there was no room for all of it. Who watches
+    /// gets one of its own.
     pub fn shared(makers: Makers) -> SimpleCode {
+        if makers.watch().is_some() {
+            return SimpleCode::make(makers);
+        }
         let mut shared = SHARED.borrow_mut();
         if let Some(code) = &*shared {
             return code.clone();

@@ -32,6 +32,24 @@ struct Slot {
     address: Cell<u64>,
 }
 
+/// Where recently used pages of a file are. Invariant: the slots are right while `layout` is that of the file.
+#[repr(C)]
+pub(super) struct SeenPages {
+    /// Address of the file's [`ContentWords`]; of `NO_CONTENT` while they belong to nobody.
+    words: Cell<u64>,
+    /// The file's `layout` under which the slots were filled.
+    layout: Cell<u64>,
+    slots: [Slot; SLOTS],
+}
+
+/// The places of its words, to fold into templates.
+pub(super) struct Places {
+    pub words: Abs32,
+    pub layout: Abs32,
+    pub slots: Abs32,
+    pub addresses: Abs32,
+}
+
 template! {
     /// No page has left the file since the slots were filled. Out: rcx = the file's words, rdi lost. Cost: 4 instructions.
     pub struct SameLayout { words: Abs32, layout: Abs32, slow_many: Target }
@@ -44,11 +62,16 @@ template! {
 }
 
 template! {
-    /// All bytes lie before the end of the file. Out: rax = position, rcx and rdi lost. Cost: 5 instructions.
-    pub struct BeforeEnd { words: Abs32, position: Abs32, slow_many: Target }
+    /// Out: rax = position. Cost: 1 instruction.
+    pub struct Position { position: Abs32 }
+    "mov rax, qword ptr [{position}]",
+}
+
+template! {
+    /// All bytes lie before the end of the file. In: rax = position. Out: rcx and rdi lost. Cost: 4 instructions.
+    pub struct BeforeEnd { words: Abs32, slow_many: Target }
     where { SIZE = offset_of!(ContentWords, size_bytes) }
     "mov rcx, qword ptr [{words}]",
-    "mov rax, qword ptr [{position}]",
     "lea rdi, [rax + rdx]",
     "cmp rdi, qword ptr [rcx + {SIZE}]",
     ".byte 0x0f, 0x87",                     // ja slow
@@ -56,9 +79,8 @@ template! {
 }
 
 template! {
-    /// The page is in the window. Out: rax = position, rcx = address of the page's bytes, rdi lost. Cost: 9 instructions.
-    pub struct FindPage { position: Abs32, slots: Abs32, addresses: Abs32, slow_many: Target }
-    "mov rax, qword ptr [{position}]",
+    /// The page is in the window. In: rax = position. Out: rcx = address of the page's bytes, rdi lost. Cost: 8 instructions.
+    pub struct FindPage { slots: Abs32, addresses: Abs32, slow_many: Target }
     "mov rdi, rax",
     "shr rdi, 12",
     "mov ecx, edi",
@@ -151,23 +173,16 @@ template! {
 }
 
 quaject! {
-    /// The window of an open file. Invariant: the slots are right while `layout` is that of the file.
+    /// The window of an open file.
     pub quaject Window ("file", made by "open", at most 32 inactive)
     data {
         /// Offset of the next read or write, in bytes.
         pub position: Cell<u64>,
-        /// Address of the file's [`ContentWords`]; of `NO_CONTENT` while the window belongs to nobody.
-        words: Cell<u64>,
-        /// The file's `layout` under which the slots were filled.
-        layout: Cell<u64>,
-        slots: [Slot; SLOTS],
+        seen: SeenPages,
     }
     factors(window) {
-        let words = window.word(offset_of!(Window, words));
-        let position = window.word(offset_of!(Window, position));
-        let layout = window.word(offset_of!(Window, layout));
-        let slots = window.word(offset_of!(Window, slots) + offset_of!(Slot, index));
-        let addresses = window.word(offset_of!(Window, slots) + offset_of!(Slot, address));
+        let position = Abs32(window.position.as_ptr() as u64);
+        let Places { words, layout, slots, addresses } = window.seen.places();
         // More than a page is done in Rust, and nothing, which must move no time.
         let most = Imm32(PAGE_BYTES as u32 - 1);
     }
@@ -184,8 +199,9 @@ quaject! {
             paste OneToMost { most, slow };
             paste Keep {};
             paste SameLayout { words, layout, slow_many };
-            paste BeforeEnd { words, position, slow_many: beyond };
-            paste FindPage { position, slots, addresses, slow_many: absent };
+            paste Position { position };
+            paste BeforeEnd { words, slow_many: beyond };
+            paste FindPage { slots, addresses, slow_many: absent };
             paste InPage { slow_many };
             paste ReadReady { words };
             paste_user_many MoveMany {};
@@ -198,8 +214,9 @@ quaject! {
             paste OneToMost { most, slow };
             paste Keep {};
             paste SameLayout { words, layout, slow_many };
-            paste BeforeEnd { words, position, slow_many: beyond };
-            paste FindPage { position, slots, addresses, slow_many: absent };
+            paste Position { position };
+            paste BeforeEnd { words, slow_many: beyond };
+            paste FindPage { slots, addresses, slow_many: absent };
             paste InPage { slow_many };
             paste WriteReady { user_limit, slow_many };
             paste_user_many MoveMany {};
@@ -218,34 +235,25 @@ quaject! {
 /// Stands in for a file while a window has none: its layout is one that no window has.
 static NO_CONTENT: KernelCell<ContentWords> = KernelCell::new(ContentWords::none());
 
-impl Window {
-    /// A window for a file just opened, from the inactive list or new. Its routines are there if `makers` are given and
-    /// there was room for code.
-    pub fn open(content: &Content, makers: Option<Makers>) -> Box<Made<Window>> {
-        let Ok(window) = create::allocate(|| Ok::<_, Infallible>(Window::new()));
-        if let Some(makers) = makers {
-            window.synthesize(makers, &WindowCallouts {});
-        }
-        window.words.set(&raw const *content.words() as u64);
-        window.forget(content);
-        window
-    }
-
-    /// Gives the window back; the file is closed.
-    pub fn close(window: Box<Made<Window>>) {
-        window.words.set(NO_CONTENT.borrow().address());
-        window.position.set(0);
-        Window::inactive().give(window);
-    }
-
-    fn new() -> Window {
+impl SeenPages {
+    pub(super) fn new() -> SeenPages {
         let slot = || Slot { index: Cell::new(NO_PAGE), address: Cell::new(0) };
-        Window {
-            position: Cell::new(0),
+        SeenPages {
             words: Cell::new(NO_CONTENT.borrow().address()),
             layout: Cell::new(0),
             slots: core::array::from_fn(|_| slot()),
         }
+    }
+
+    /// The file to look at from now on.
+    pub(super) fn open(&self, content: &Content) {
+        self.words.set(&raw const *content.words() as u64);
+        self.forget(content);
+    }
+
+    /// The file is closed.
+    pub(super) fn close(&self) {
+        self.words.set(NO_CONTENT.borrow().address());
     }
 
     fn forget(&self, content: &Content) {
@@ -256,7 +264,7 @@ impl Window {
     }
 
     /// Remembers the page at `position`, which the Rust twin has just used.
-    pub fn remember(&self, machine: &dyn Machine, content: &Content, position: u64) {
+    pub(super) fn remember(&self, machine: &dyn Machine, content: &Content, position: u64) {
         if self.layout.get() != content.words().layout.get() {
             self.forget(content);
         }
@@ -268,15 +276,47 @@ impl Window {
         }
     }
 
-    fn word(&self, offset: usize) -> Abs32 {
-        Abs32(&raw const *self as u64 + offset as u64)
+    pub(super) fn places(&self) -> Places {
+        Places {
+            words: Abs32(self.words.as_ptr() as u64),
+            layout: Abs32(self.layout.as_ptr() as u64),
+            slots: Abs32(self.slots[0].index.as_ptr() as u64),
+            addresses: Abs32(self.slots[0].address.as_ptr() as u64),
+        }
+    }
+}
+
+impl Window {
+    /// A window for a file just opened, from the inactive list or new. Its routines are there if `makers` are given and
+    /// there was room for code.
+    pub fn open(content: &Content, makers: Option<Makers>) -> Box<Made<Window>> {
+        let make = || Ok::<_, Infallible>(Window { position: Cell::new(0), seen: SeenPages::new() });
+        let Ok(window) = create::allocate(make);
+        if let Some(makers) = makers {
+            window.synthesize(makers, &WindowCallouts {});
+        }
+        window.seen.open(content);
+        window
+    }
+
+    /// Gives the window back; the file is closed.
+    pub fn close(window: Box<Made<Window>>) {
+        window.seen.close();
+        window.position.set(0);
+        Window::inactive().give(window);
+    }
+
+    /// Remembers the page at `position`, which the Rust twin has just used.
+    pub fn remember(&self, machine: &dyn Machine, content: &Content, position: u64) {
+        self.seen.remember(machine, content, position);
     }
 }
 
 /// For the golden listings.
-pub fn templates() -> [synth::Template; 9] {
+pub fn templates() -> [synth::Template; 10] {
     [
         SameLayout::template(),
+        Position::template(),
         BeforeEnd::template(),
         FindPage::template(),
         InPage::template(),

@@ -278,8 +278,9 @@ impl Stream for PipeEnd {
         }
     }
 
-    fn callentries(&self, _makers: Makers) -> FileCode {
-        let code = self.pipe.code().unwrap_or_default();
+    fn callentries(&self, makers: Makers) -> FileCode {
+        let code = self.pipe.code().and_then(|_| self.pipe.body().callentries_for(makers, &PipeCallouts {}));
+        let code = code.unwrap_or_default();
         FileCode { read: code.read, write: code.write, ..FileCode::default() }
     }
 

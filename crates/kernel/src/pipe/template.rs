@@ -12,7 +12,7 @@ use synth::{Abs32, Fact, Imm32, template};
 use super::ring::{CAPACITY_DEFAULT, PipeRing, PipeWords};
 use crate::call::FileCall;
 use crate::call::fragments::{
-    AtMost, CountWords, ForOne, GiveBack, Keep, MoveMany, MoveManyRax, NobodyWaits, UserAddress, UserRange,
+    AtMost, ForOne, GiveBack, Keep, MoveSorted, MoveSortedRax, NobodyWaits, UserAddress, UserRange,
 };
 use crate::schedule::WaitQueue;
 
@@ -38,25 +38,24 @@ template! {
 }
 
 template! {
-    /// A run of bytes fits, and does not turn round the end. Out: rax lost. Cost: 9 instructions.
-    pub struct RoomForMany { head: Abs32, tail: Abs32, write_limit: Abs32, capacity: Imm32, full: Target, slow: Target }
+    /// A run of bytes fits. Out: rax lost. Cost: 5 instructions.
+    pub struct RoomForMany { head: Abs32, tail: Abs32, write_limit: Abs32, full: Target }
     "mov rax, qword ptr [{head}]",
     "sub rax, qword ptr [{tail}]",
     "add rax, rdx",
     "cmp rax, qword ptr [{write_limit}]",
     ".byte 0x0f, 0x87",                     // ja full
     ".long {full}",
-    "movzx eax, word ptr [{head}]",
-    "add eax, edx",
-    "cmp eax, {capacity}",
-    ".byte 0x0f, 0x87",                     // ja slow: it would turn round
-    ".long {slow}",
 }
 
 template! {
-    /// Where the run goes. Out: rdi = place in the ring. Cost: 2 instructions.
-    pub struct PlaceToPut { head: Abs32, base: Abs32 }
+    /// The run does not turn round the end. Out: rdi = place in the ring, rax lost. Cost: 5 instructions.
+    pub struct PlaceToPut { head: Abs32, capacity: Imm32, base: Abs32, slow_many: Target }
     "movzx edi, word ptr [{head}]",
+    "lea eax, [rdi + rdx]",
+    "cmp eax, {capacity}",
+    ".byte 0x0f, 0x87",                     // ja slow: it would turn round
+    ".long {slow_many}",
     "add rdi, {base}",
 }
 
@@ -104,8 +103,7 @@ template! {
 }
 
 template! {
-    /// The run does not turn round the end. Out: rsi = place in the ring, rdi = the program's buffer, ecx = words.
-    /// Cost: 9 instructions.
+    /// The run does not turn round the end. Out: rsi = place in the ring, rdi = the program's buffer. Cost: 6 instructions.
     pub struct PlaceToGet { tail: Abs32, capacity: Imm32, base: Abs32, slow_many: Target }
     "movzx ecx, word ptr [{tail}]",
     "lea edi, [rcx + rax]",
@@ -113,10 +111,7 @@ template! {
     ".byte 0x0f, 0x87",                     // ja slow: it would turn round
     ".long {slow_many}",
     "mov rdi, rsi",
-    "mov rsi, rcx",
-    "add rsi, {base}",
-    "mov ecx, eax",
-    "shr ecx, 3",
+    "lea rsi, [rcx + {base}]",
 }
 
 template! {
@@ -183,12 +178,12 @@ quaject! {
             paste SomeThere { head, tail, empty };
             paste Keep {};
             paste PlaceToGet { tail, capacity, base, slow_many };
-            paste_user_many MoveManyRax {};
+            paste_user_many MoveSortedRax {};
             paste GetMany { head, tail };
             paste GiveBack {};
             leave;
         }
-        write: FileCall(nr::WRITE) named "pipe.write" uses(user_limit, slow, many) {
+        write: FileCall(nr::WRITE) named "pipe.write" uses(user_limit, slow, slow_many, many) {
             paste UserAddress { user_limit, slow };
             paste NobodyWaits { waiting: readers_waiting, slow: not_empty };
             paste ForOne { many };
@@ -199,11 +194,10 @@ quaject! {
             paste AtMost { most: capacity, slow };
             paste UserAddress { user_limit, slow };
             paste NobodyWaits { waiting: readers_waiting, slow: not_empty };
-            paste RoomForMany { head, tail, write_limit, capacity, full, slow };
+            paste RoomForMany { head, tail, write_limit, full };
             paste Keep {};
-            paste PlaceToPut { head, base };
-            paste CountWords {};
-            paste_user_many MoveMany {};
+            paste PlaceToPut { head, capacity, base, slow_many };
+            paste_user_many MoveSorted {};
             paste GiveBack {};
             paste PutMany { head };
             leave;

@@ -1,9 +1,8 @@
 //! Alarms (S-77): what happens at which time.
 
-use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 
-use machine::{Nanos, TteId};
+use machine::{Nanos, Sorted, TteId};
 
 /// Names a set alarm; the time comes first, so that ids sort by it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -23,13 +22,13 @@ pub trait Ring {
 }
 
 pub struct Alarms {
-    pending: BTreeMap<AlarmId, AlarmTarget>,
+    pending: Sorted<AlarmId, AlarmTarget>,
     count: u64,
 }
 
 impl Alarms {
     pub fn new() -> Alarms {
-        Alarms { pending: BTreeMap::new(), count: 0 }
+        Alarms { pending: Sorted::new(), count: 0 }
     }
 
     pub fn set(&mut self, at: Nanos, target: AlarmTarget) -> AlarmId {
@@ -44,12 +43,12 @@ impl Alarms {
     }
 
     pub fn next(&self) -> Option<Nanos> {
-        self.pending.first_key_value().map(|(id, _)| id.0)
+        self.pending.entries().first().map(|(id, _)| id.0)
     }
 
     pub fn take_due(&mut self, now: Nanos) -> Option<AlarmTarget> {
-        let first = self.pending.first_entry()?;
-        (first.key().0 <= now).then(|| first.remove())
+        let id = self.pending.entries().first().map(|(id, _)| *id).filter(|id| id.0 <= now)?;
+        self.pending.remove(&id)
     }
 }
 

@@ -10,6 +10,9 @@ use machine::KernelCell;
 /// Places in a ring: as many as 16 bits can name, so that handlers need no mask. 1.5 seconds.
 pub const RING_PLACES: u32 = 1 << 16;
 
+/// Places that the A/D converter's readers see at once: an element of the buffered queue (S-43).
+pub const ELEMENT_PLACES: u32 = 8;
+
 /// No place: nobody waits for one.
 const NOBODY: u32 = u32::MAX;
 
@@ -36,20 +39,31 @@ pub enum Format {
     MuLaw = 3,
     /// Two 16-bit samples for the D/A converter.
     StereoOut = 4,
+    /// Two 16-bit samples from the A/D converter.
+    StereoIn = 5,
 }
 
 impl Format {
     /// Bytes of a place.
     pub fn bytes(self) -> usize {
         match self {
-            Format::Stereo | Format::StereoOut => 4,
+            Format::Stereo | Format::StereoOut | Format::StereoIn => 4,
             Format::Linear => 2,
             Format::MuLaw => 1,
         }
     }
 
     fn of(number: u32) -> Option<Format> {
-        [Format::Stereo, Format::Linear, Format::MuLaw, Format::StereoOut].into_iter().find(|f| *f as u32 == number)
+        let all = [Format::Stereo, Format::Linear, Format::MuLaw, Format::StereoOut, Format::StereoIn];
+        all.into_iter().find(|format| *format as u32 == number)
+    }
+
+    /// Places that become visible at once.
+    pub fn places_at_once(self) -> u32 {
+        match self {
+            Format::Stereo | Format::StereoOut => 1,
+            Format::Linear | Format::MuLaw | Format::StereoIn => ELEMENT_PLACES,
+        }
     }
 }
 
@@ -69,6 +83,11 @@ impl Activity {
 
     pub fn is_silent(self) -> bool {
         self.0 == [None; 3]
+    }
+
+    /// Whether `channel` is the only one.
+    pub fn is_alone(self, channel: Channel) -> bool {
+        self.with(channel, None).is_silent()
     }
 }
 
@@ -92,6 +111,8 @@ pub struct ChannelWords {
     /// Address of the ring, and of the table from 14-bit samples to µ-law.
     pub ring_at: AtomicU64,
     pub table_at: AtomicU64,
+    /// The element in the making, of a handler with eight inserts.
+    pub element: [AtomicU64; 4],
     ring: KernelCell<Option<Memory>>,
 }
 
@@ -107,6 +128,7 @@ impl Default for ChannelWords {
             chained: AtomicU32::new(0),
             ring_at: AtomicU64::new(0),
             table_at: AtomicU64::new(0),
+            element: Default::default(),
             ring: KernelCell::new(None),
         }
     }
@@ -183,7 +205,47 @@ impl ChannelWords {
 
     /// Places that are filled and not taken.
     pub fn fill(&self) -> u32 {
-        self.head.load(Ordering::Acquire).wrapping_sub(self.tail.load(Ordering::Acquire))
+        let format = Format::of(self.format.load(Ordering::Relaxed));
+        format
+            .map_or(self.head.load(Ordering::Acquire), |format| self.visible(format))
+            .wrapping_sub(self.tail.load(Ordering::Acquire))
+    }
+
+    /// Places filled so far, as far as the reader may see them: whole elements.
+    fn visible(&self, format: Format) -> u32 {
+        self.head.load(Ordering::Acquire) & !(format.places_at_once() - 1)
+    }
+
+    /// Takes the first `parts` places out of the element in the making: from now on each goes into the ring at once.
+    pub(super) fn unpack(&self, parts: u32) {
+        let Some(format) = Format::of(self.format.load(Ordering::Relaxed)) else { return };
+        let head = self.head.load(Ordering::Relaxed);
+        for part in 0..parts {
+            let (word, shift) = self.part(part, format);
+            self.put(head.wrapping_add(part), format, (word.load(Ordering::Relaxed) >> shift) as u32);
+        }
+        self.head.store(head.wrapping_add(parts), Ordering::Relaxed);
+    }
+
+    /// Puts the places behind the last whole element into the one in the making; returns how many.
+    pub(super) fn pack(&self) -> u32 {
+        let Some(format) = Format::of(self.format.load(Ordering::Relaxed)) else { return 0 };
+        let head = self.head.load(Ordering::Relaxed);
+        let first = self.visible(format);
+        for count in first..head {
+            let (word, shift) = self.part(count - first, format);
+            let mask = u64::MAX >> (64 - format.bytes() * 8) << shift;
+            let others = word.load(Ordering::Relaxed) & !mask;
+            word.store(others | u64::from(self.get(count, format)) << shift & mask, Ordering::Relaxed);
+        }
+        self.head.store(first, Ordering::Relaxed);
+        head - first
+    }
+
+    /// The word of the element that holds a part, and how far it is shifted there.
+    fn part(&self, part: u32, format: Format) -> (&AtomicU64, usize) {
+        let byte = part as usize * format.bytes();
+        (&self.element[byte / 8], byte % 8 * 8)
     }
 
     /// Interrupts since an output was switched on that found no sample; `device`: the device's count.
@@ -222,14 +284,15 @@ impl ChannelWords {
     /// Names the place that somebody waits for, `places` further; returns places used so far.
     pub(super) fn await_place(&self, format: Format, places: u32) -> u32 {
         let start = self.used(format);
-        self.wake_at.store(start.wrapping_add(places).wrapping_sub(1) % RING_PLACES, Ordering::Release);
+        // Both are the ends of elements.
+        let end = start.wrapping_add(places.next_multiple_of(format.places_at_once()));
+        self.wake_at.store(end.wrapping_sub(1) % RING_PLACES, Ordering::Release);
         start
     }
 
-    /// Places that the handler has filled or taken so far.
-    pub(super) fn used(&self, format: Format) -> u32 {
-        let used = if format == Format::StereoOut { &self.tail } else { &self.head };
-        used.load(Ordering::Acquire)
+    /// Places that the handler has filled, as far as they can be seen, or taken so far.
+    pub fn used(&self, format: Format) -> u32 {
+        if format == Format::StereoOut { self.tail.load(Ordering::Acquire) } else { self.visible(format) }
     }
 
     /// Takes the chained signal back.
@@ -268,7 +331,7 @@ impl ChannelWords {
             let head = self.head.load(Ordering::Acquire);
             self.skip_lost(head);
             let tail = self.tail.load(Ordering::Relaxed);
-            let count = (head.wrapping_sub(tail) as usize).min(into.len() / format.bytes());
+            let count = (self.visible(format).wrapping_sub(tail) as usize).min(into.len() / format.bytes());
             let into = &mut into[..count * format.bytes()];
             self.copy(tail, format, into);
             if self.head.load(Ordering::Acquire).wrapping_sub(tail) <= RING_PLACES {

@@ -18,6 +18,9 @@
 //! processor for an interrupt of the lowest level, which
 //! comes when this one, and whatever the kernel is in the midst of, are done (`Sound::signal_chained`).
 //!
+//! The A/D converter's handler has eight inserts if that is cheaper (S-43): each fills another part of one element, the last
+//! puts the element into the ring, and each makes the next one the handler. Readers see whole elements, whoever fills them.
+//!
 //! Two generic twins do the same for whatever channels there are: one in assembly, one in Rust ([`Sound::interrupt`]).
 //!
 //! There is no sound hardware. The simulated device is a word, `device`, that each interrupt increments: the CD plays the
@@ -34,14 +37,13 @@ use alloc::boxed::Box;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use abi::Errno;
-use codestore::Code;
 use machine::{Fragment, KernelCell, Machine, Nanos, SampleClock};
 
 use crate::call::Makers;
 use crate::schedule::{Scheduler, WaitQueue};
 
-pub use channel::{Activity, Channel, ChannelWords, Format, RING_PLACES, mu_law};
-pub use handler::{Maker, SampleHandler, Waiters, synthesize};
+pub use channel::{Activity, Channel, ChannelWords, ELEMENT_PLACES, Format, RING_PLACES, mu_law};
+pub use handler::{Handler, Inserts, Maker, Plan, SampleHandler, Waiters, synthesize};
 pub use template::{FACTS, templates};
 
 /// Interrupts a second, as CDs have it.
@@ -82,13 +84,28 @@ pub struct Sound {
 struct State {
     activity: Activity,
     maker: Maker,
-    /// Bound in the slot now, unless that is the compiled handler.
-    code: Option<Code<SampleHandler>>,
-    /// The same, bound while somebody waits for samples.
-    code_for_waiters: Option<Code<SampleHandler>>,
+    /// How the A/D converter's samples enter the ring; `None`: as it is cheapest.
+    inserts: Option<Inserts>,
+    handlers: Handlers,
     /// Thousandths of an interrupt a second; 0 while the clock stands.
     rate: u64,
     made: u64,
+}
+
+/// What is bound in the slot; `None`: the compiled handler.
+#[derive(Default)]
+struct Handlers {
+    for_nobody: Option<Handler>,
+    /// While somebody waits for samples.
+    for_waiters: Option<Handler>,
+}
+
+impl Handlers {
+    /// Which part of an element `entry` is for.
+    fn part(&self, entry: u64) -> u32 {
+        let handlers = [&self.for_nobody, &self.for_waiters];
+        handlers.into_iter().flatten().find_map(|handler| handler.part(entry)).unwrap_or(0)
+    }
 }
 
 impl Sound {
@@ -96,8 +113,8 @@ impl Sound {
     pub fn new(machine: &'static dyn Machine, makers: Option<Makers>) -> Option<Sound> {
         let clock = machine.sample_clock()?;
         let maker = if makers.is_some() { Maker::Synthesized } else { Maker::Compiled };
-        let state =
-            State { activity: Activity::default(), maker, code: None, code_for_waiters: None, rate: 0, made: 0 };
+        let (activity, handlers) = (Activity::default(), Handlers::default());
+        let state = State { activity, maker, inserts: None, handlers, rate: 0, made: 0 };
         machine.bind_sample_handler(clock.compiled);
         let waiting = [(); 3].map(|()| WaitQueue::new());
         Some(Sound { words: Box::default(), machine, makers, clock, waiting, state: KernelCell::new(state) })
@@ -113,10 +130,10 @@ impl Sound {
 
     /// Name and bytes of the bound handler.
     pub fn handler(&self) -> (&'static str, usize) {
-        match &self.state.borrow().code {
-            Some(code) => self
+        match &self.state.borrow().handlers.for_nobody {
+            Some(handler) => self
                 .makers
-                .and_then(|makers| makers.store.birth(code.entry()))
+                .and_then(|makers| makers.store.birth(handler.code.entry()))
                 .map_or(("?", 0), |birth| (birth.name, birth.bytes as usize)),
             None => ("sound.compiled", 0),
         }
@@ -157,7 +174,7 @@ impl Sound {
     pub fn silence(&self, channel: Channel) {
         if self.switch(channel, None).is_err() {
             let activity = self.activity().with(channel, None);
-            self.bind(activity, None, None);
+            self.bind(activity, Handlers::default());
             self.state.borrow_mut().activity = activity;
         }
     }
@@ -180,21 +197,23 @@ impl Sound {
             // An output that is never dry.
             words.fill_up(activity.format(channel));
         }
-        let (end, compiled) = match (entry, &self.clock.as_procedure) {
-            (Entry::Interrupt, _) => (&self.clock.end, self.clock.compiled),
-            (Entry::Call, Some((end, compiled))) => (end, *compiled),
+        let (end, compiled, inserts) = match (entry, &self.clock.as_procedure) {
+            (Entry::Interrupt, _) => (&self.clock.end, self.clock.compiled, self.inserts(activity)),
+            // The caller knows one address.
+            (Entry::Call, Some((end, compiled))) => (end, *compiled, Inserts::One),
             (Entry::Call, None) => return Err(Errno::ENOTSUP),
         };
-        let code = self.make(activity, Waiters::None, self.maker(), end)?;
-        let address = code.as_ref().map_or(compiled, Code::entry);
-        self.bind(activity, code, None);
+        let plan = Plan { activity, waiters: Waiters::None, maker: self.maker(), inserts };
+        let handler = self.make(plan, end)?;
+        let address = handler.as_ref().map_or(compiled, |handler| handler.entry(0));
+        self.bind(activity, Handlers { for_nobody: handler, for_waiters: None });
         let before = self.machine.now();
         match entry {
             Entry::Interrupt => self.machine.raise_samples(count),
             Entry::Call => self.machine.call_samples(address, count),
         }
         let after = self.machine.now();
-        self.bind(Activity::default(), None, None);
+        self.bind(Activity::default(), Handlers::default());
         Ok(after.saturating_sub(before))
     }
 
@@ -205,56 +224,65 @@ impl Sound {
         Ok(())
     }
 
+    /// Chooses how the A/D converter's samples enter the ring; `None`: as it is cheapest. Error: `ENOMEM`.
+    pub fn choose_inserts(&self, inserts: Option<Inserts>) -> Result<(), Errno> {
+        self.state.borrow_mut().inserts = inserts;
+        self.publish(self.activity(), self.maker())
+    }
+
+    fn inserts(&self, activity: Activity) -> Inserts {
+        match self.state.borrow().inserts {
+            Some(inserts) if activity.format(Channel::AdIn).is_some() => inserts,
+            _ => Inserts::cheapest(activity),
+        }
+    }
+
     fn publish(&self, activity: Activity, maker: Maker) -> Result<(), Errno> {
-        let code = self.make(activity, Waiters::None, maker, &self.clock.end)?;
-        let code_for_waiters = self.make(activity, Waiters::Some, maker, &self.clock.end)?;
-        self.bind(activity, code, code_for_waiters);
+        let inserts = self.inserts(activity);
+        let make = |waiters| self.make(Plan { activity, waiters, maker, inserts }, &self.clock.end);
+        let handlers = Handlers { for_nobody: make(Waiters::None)?, for_waiters: make(Waiters::Some)? };
+        self.bind(activity, handlers);
         self.run_clock(activity);
         Ok(())
     }
 
     /// A handler; `None`: the compiled one, which is there already.
-    fn make(
-        &self,
-        activity: Activity,
-        waiters: Waiters,
-        maker: Maker,
-        end: &Fragment,
-    ) -> Result<Option<Code<SampleHandler>>, Errno> {
-        let Some(makers) = self.makers.filter(|_| maker != Maker::Compiled) else { return Ok(None) };
-        let made = synthesize(&self.words, &self.clock, end, activity, waiters, maker, makers);
-        made.map(Some).map_err(|_| Errno::ENOMEM)
+    fn make(&self, plan: Plan, end: &Fragment) -> Result<Option<Handler>, Errno> {
+        let Some(makers) = self.makers.filter(|_| plan.maker != Maker::Compiled) else { return Ok(None) };
+        synthesize(&self.words, &self.clock, end, plan, makers).map(Some).map_err(|_| Errno::ENOMEM)
     }
 
-    /// From the next interrupt on `code` serves `activity`.
-    fn bind(
-        &self,
-        activity: Activity,
-        code: Option<Code<SampleHandler>>,
-        code_for_waiters: Option<Code<SampleHandler>>,
-    ) {
+    /// From the next interrupt on `handlers` serve `activity`.
+    fn bind(&self, activity: Activity, handlers: Handlers) {
         for channel in Channel::ALL {
             // The generic handlers look here. The synthesized one has no use for it.
             self.words.channels[channel as usize].set_format(activity.format(channel));
         }
         let mut state = self.state.borrow_mut();
         state.made += 1;
-        let before = (
-            core::mem::replace(&mut state.code, code),
-            core::mem::replace(&mut state.code_for_waiters, code_for_waiters),
-        );
+        let before = core::mem::replace(&mut state.handlers, handlers);
         drop(state);
-        self.choose_handler();
+        self.change_handler(&before);
         // The handlers before these cannot be running: an interrupt is over before the kernel goes on, on the only processor.
         drop(before);
     }
 
     /// Stores the entry of the handler for who waits, or for nobody, into the slot.
     fn choose_handler(&self) {
-        let state = self.state.borrow();
-        let is_awaited = self.words.channels.iter().any(ChannelWords::is_awaited);
-        let code = state.code_for_waiters.as_ref().filter(|_| is_awaited).or(state.code.as_ref());
-        self.machine.bind_sample_handler(code.map_or(self.clock.compiled, Code::entry));
+        self.change_handler(&self.state.borrow().handlers);
+    }
+
+    /// The same when the handler is one of `before` until now. The element in the making is handed on.
+    fn change_handler(&self, before: &Handlers) {
+        let Handlers { for_nobody, for_waiters } = &self.state.borrow().handlers;
+        let converter = &self.words.channels[Channel::AdIn as usize];
+        self.machine.between_interrupts(&mut || {
+            let is_awaited = self.words.channels.iter().any(ChannelWords::is_awaited);
+            let handler = for_waiters.as_ref().filter(|_| is_awaited).or(for_nobody.as_ref());
+            converter.unpack(before.part(self.clock.slot.load(Ordering::Relaxed)));
+            let part = if handler.is_some_and(|handler| handler.inserts() > 1) { converter.pack() } else { 0 };
+            self.machine.bind_sample_handler(handler.map_or(self.clock.compiled, |handler| handler.entry(part)));
+        });
     }
 
     /// Has the handler chain a signal when it has used `places` more of `channel`; false if it has already.
@@ -284,7 +312,9 @@ impl Sound {
     pub fn signal_chained(&self, scheduler: &Scheduler) -> bool {
         let signalled = self.words.channels.iter().zip(&self.waiting).filter(|(channel, _)| channel.take_signal());
         let has_woken = signalled.map(|(_, queue)| scheduler.wake(queue)).count() > 0;
-        self.choose_handler();
+        if has_woken {
+            self.choose_handler();
+        }
         has_woken
     }
 

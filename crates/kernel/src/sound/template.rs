@@ -8,7 +8,7 @@ use core::mem::offset_of;
 use synth::{Fact, Template, template};
 
 use super::SoundWords;
-use super::channel::{Channel, ChannelWords, Format};
+use super::channel::{Channel, ChannelWords, ELEMENT_PLACES, Format};
 
 template! {
     /// Saves the registers that the channels' fragments use (S-79). Cost: 2 instructions.
@@ -51,6 +51,76 @@ template! {
     "mov al, byte ptr [{table} + rax]",
     "mov byte ptr [{ring} + rdx], al",
     "inc dword ptr [{head}]",
+}
+
+template! {
+    /// Saves the one register that an insert uses which puts no element into the ring. Cost: 1 instruction.
+    pub struct PartSave {}
+    "push rax",
+}
+
+template! {
+    /// A/D, an insert of a buffered queue (S-43): a sample goes into its part of the element in the making. Clobbers rax.
+    /// Cost: 2 instructions.
+    pub struct AdPart { device: Abs32, part: Abs32 }
+    "mov eax, dword ptr [{device}]",
+    "mov word ptr [{part}], ax",
+}
+
+template! {
+    /// The same for two samples. Clobbers rax. Cost: 2 instructions.
+    pub struct AdPartStereo { device: Abs32, part: Abs32 }
+    "mov eax, dword ptr [{device}]",
+    "mov dword ptr [{part}], eax",
+}
+
+template! {
+    /// The same as µ-law. Clobbers rax. Cost: 4 instructions.
+    pub struct AdPartMuLaw { device: Abs32, part: Abs32, table: Abs32 }
+    "movzx eax, word ptr [{device}]",
+    "shr eax, 2",
+    "mov al, byte ptr [{table} + rax]",
+    "mov byte ptr [{part}], al",
+}
+
+template! {
+    /// Where the element goes: rdx = offset in a ring with places of `bytes` bytes. Cost: 2 instructions.
+    pub struct ElementAt { head: Abs32, bytes: Imm32 }
+    "movzx edx, word ptr [{head}]",
+    "imul edx, edx, {bytes}",
+}
+
+template! {
+    /// Eight bytes of the element go into the ring. Clobbers rax. Cost: 2 instructions.
+    pub struct MoveElement { element: Abs32, ring: Abs32 }
+    "mov rax, qword ptr [{element}]",
+    "mov qword ptr [{ring} + rdx], rax",
+}
+
+template! {
+    /// The element is in the ring. Cost: 1 instruction.
+    pub struct ElementIn { head: Abs32 }
+    where { PLACES = ELEMENT_PLACES }
+    "add dword ptr [{head}], {PLACES}",
+}
+
+template! {
+    /// dx = the last place of the element, for `ChainSignal`. Cost: 2 instructions.
+    pub struct LastPlace { head: Abs32 }
+    "mov edx, dword ptr [{head}]",
+    "dec edx",
+}
+
+template! {
+    /// The next interrupt's insert is another: it stands `step` bytes further. Cost: 1 instruction.
+    pub struct NextInsert { slot: Abs32, step: Imm32 }
+    "add qword ptr [{slot}], {step}",
+}
+
+template! {
+    /// Gives the register back. Cost: 1 instruction.
+    pub struct PartRestore {}
+    "pop rax",
 }
 
 template! {
@@ -138,12 +208,19 @@ template! {
     "movzx eax, word ptr [rbx + {AD_HEAD}]",
     "movzx edx, word ptr [rbx + {DEVICE}]",
     "cmp dword ptr [rbx + {AD_FORMAT}], {MU_LAW}",
-    "je 72f",
+    "jae 72f",
     "add eax, eax",
     "add rax, qword ptr [rbx + {AD_RING}]",
     "mov word ptr [rax], dx",
     "jmp 73f",
+    "79:",
+    "mov edx, dword ptr [rbx + {DEVICE}]",
+    "shl eax, 2",
+    "add rax, qword ptr [rbx + {AD_RING}]",
+    "mov dword ptr [rax], edx",
+    "jmp 73f",
     "72:",
+    "jne 79b",
     "add rax, qword ptr [rbx + {AD_RING}]",
     "shr edx, 2",
     "add rdx, qword ptr [rbx + {AD_TABLE}]",
@@ -199,17 +276,32 @@ pub const FACTS: &[Fact] = &[
     Fact::value("ring", "the channel's ring", "a channel opens or closes"),
     Fact::value("table", "from 14-bit samples to µ-law", "a channel opens or closes"),
     Fact::value("words", "the server's words", "never"),
+    Fact::value("element", "the element in the making", "never"),
+    Fact::value("part", "this insert's part of the element", "never"),
+    Fact::value("bytes", "bytes of a place", "a channel opens or closes"),
+    Fact::word("slot", "the handler of the next interrupt", "each interrupt stores another; a channel opens or closes"),
+    Fact::value("step", "from this insert to the next", "never"),
     Fact::word("end_of_interrupt", "register of the interrupt controller", "never"),
 ];
 
 /// For the golden listings.
-pub fn templates() -> [Template; 9] {
+pub fn templates() -> [Template; 19] {
     [
         SoundSave::template(),
         SoundDevice::template(),
         CdIn::template(),
         AdIn::template(),
         AdInMuLaw::template(),
+        PartSave::template(),
+        AdPart::template(),
+        AdPartStereo::template(),
+        AdPartMuLaw::template(),
+        ElementAt::template(),
+        MoveElement::template(),
+        ElementIn::template(),
+        LastPlace::template(),
+        NextInsert::template(),
+        PartRestore::template(),
         DaOut::template(),
         ChainSignal::template(),
         SoundRestore::template(),

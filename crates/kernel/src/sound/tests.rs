@@ -60,14 +60,49 @@ fn a_late_reader_learns_how_much_it_has_lost() {
     assert_eq!(u32::from_le_bytes(frame), 8);
 }
 
+/// The formats of the A/D converter, and what three of its samples are.
+fn conversions() -> [(Format, Vec<u8>); 3] {
+    [
+        (Format::Linear, vec![1, 0, 2, 0, 3, 0]),
+        (Format::MuLaw, vec![0xFF, 0xFF, 0xFF]),
+        (Format::StereoIn, vec![1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0]),
+    ]
+}
+
 #[test]
-fn small_places_are_packed() {
-    for (format, expected) in [(Format::Linear, vec![1, 0, 2, 0, 3, 0]), (Format::MuLaw, vec![0xFF, 0xFF, 0xFF])] {
+fn the_converters_readers_see_whole_elements() {
+    for (format, expected) in conversions() {
         let words = words_with([None, Some(format), None]);
-        interrupts(&words, 3);
-        let mut bytes = [9; 6];
-        let count = words.channels[Channel::AdIn as usize].take(format, &mut bytes);
-        assert_eq!(bytes[..count], expected);
+        let converter = &words.channels[Channel::AdIn as usize];
+        let mut bytes = vec![9; expected.len()];
+        interrupts(&words, 7);
+        assert_eq!((converter.take(format, &mut bytes), converter.fill()), (0, 0));
+        interrupts(&words, 2);
+        assert_eq!((converter.take(format, &mut bytes), converter.fill()), (expected.len(), 5));
+        assert_eq!(bytes, expected);
+    }
+}
+
+#[test]
+fn an_element_in_the_making_goes_from_one_handler_to_the_next() {
+    for (format, _) in conversions() {
+        let [words, twin] = [(); 2].map(|()| words_with([None, Some(format), None]));
+        for parts in [3, 10, 0, 8, 7] {
+            interrupts(&words, parts);
+            interrupts(&twin, parts);
+            let converter = &words.channels[Channel::AdIn as usize];
+            let packed = converter.pack();
+            assert_eq!((packed, converter.head.load(Ordering::Relaxed) % ELEMENT_PLACES), (packed % 8, 0));
+            converter.unpack(packed);
+        }
+        interrupts(&words, 4);
+        interrupts(&twin, 4);
+        let taken = [words, twin].map(|words| {
+            let mut bytes = vec![0; 32 * format.bytes()];
+            assert_eq!(words.channels[Channel::AdIn as usize].take(format, &mut bytes), bytes.len());
+            bytes
+        });
+        assert_eq!(taken[0], taken[1]);
     }
 }
 

@@ -25,6 +25,7 @@ mod erase;
 mod input;
 mod job;
 mod output;
+pub mod raw;
 mod read;
 mod receive;
 mod ring;
@@ -37,17 +38,21 @@ mod oracle;
 #[cfg(test)]
 mod tests;
 
+use core::cell::Cell;
+
 use echo::EchoQueue;
 
 pub use control::{Flow, Queue};
 pub use input::{CookTtyIn, INPUT_BYTES};
 pub use job::{Access, Caller, JobControl, JobError, ProcessNumber};
-pub use output::CookTtyOut;
+pub(crate) use output::OutputWords;
+pub use output::{CookTtyOut, Gate};
 pub use read::{Patience, RawDecision, ReadOutcome, decide_raw_read};
 pub use ring::{ByteRing, NoMemory};
 pub use signal::{Signal, Signals};
 pub(crate) use template::FACTS;
 pub use template::{Line, TtyCode, templates};
+pub(crate) use template::{MayFilter, RawCheck};
 pub use termios::{Termios, WindowSize};
 
 /// What the caller has to do after a call.
@@ -155,6 +160,20 @@ impl Tty {
         let written = self.output.write(bytes, &self.termios);
         self.settle();
         written
+    }
+
+    /// Which way a program's bytes may go now to a device that takes bytes for characters, past the ring.
+    pub fn gate(&self) -> Gate {
+        self.output.gate()
+    }
+
+    /// The column of the cursor, and that of the line being typed.
+    pub fn columns(&self) -> [&Cell<u32>; 2] {
+        self.output.columns()
+    }
+
+    pub(crate) fn output_words(&self) -> &OutputWords {
+        self.output.words()
     }
 
     /// Whether a write from the background is a SIGTTOU.

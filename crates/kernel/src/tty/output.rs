@@ -13,7 +13,7 @@ const WRITABLE_BELOW: usize = 256;
 /// What synthesized code filters output with, at a fixed address.
 #[repr(C)]
 #[derive(Default)]
-pub(super) struct OutputWords {
+pub(crate) struct OutputWords {
     /// A [`Gate`].
     pub gate: Cell<u64>,
     /// Column of the cursor, 0 at the left.
@@ -26,7 +26,7 @@ pub(super) struct OutputWords {
 
 /// How a program's bytes may go to the device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Gate {
+pub enum Gate {
     /// Through the filter in code: the usual conversions, and nothing waits in front.
     Cooked = 0,
     /// As they are, in code.
@@ -34,6 +34,9 @@ pub(super) enum Gate {
     /// Through the filter in Rust.
     Closed = 2,
 }
+
+/// What no byte has in its upper two bits.
+const NO_CONTINUATION: u32 = u32::MAX;
 
 /// The flags that decide what becomes of a byte, and those of them for which there is code.
 const CONVERSIONS: u32 = oflag::ONLCR | oflag::OLCUC | oflag::OCRNL | oflag::ONOCR | oflag::TABDLY;
@@ -247,6 +250,20 @@ impl CookTtyOut {
         self.words.column.get()
     }
 
+    /// How a program's bytes may go to a device that takes bytes for characters; `Closed` if the filter does not.
+    pub(super) fn gate(&self) -> Gate {
+        match self.words.gate.get() {
+            0 if self.words.continuation.get() == NO_CONTINUATION => Gate::Cooked,
+            1 => Gate::Raw,
+            _ => Gate::Closed,
+        }
+    }
+
+    /// The column of the cursor, and that of the line being typed.
+    pub(super) fn columns(&self) -> [&Cell<u32>; 2] {
+        [&self.words.column, &self.words.line_column]
+    }
+
     pub(super) fn words(&self) -> &OutputWords {
         &self.words
     }
@@ -260,7 +277,7 @@ impl CookTtyOut {
             true => Gate::Closed,
         };
         self.words.gate.set(gate as u64);
-        self.words.continuation.set(if termios.input(iflag::IUTF8) { 0x80 } else { u32::MAX });
+        self.words.continuation.set(if termios.input(iflag::IUTF8) { 0x80 } else { NO_CONTINUATION });
     }
 
     fn home(&mut self) {

@@ -4,9 +4,9 @@ mod cook;
 mod edit;
 mod vt100;
 
-pub use cook::COOK;
+pub use cook::{COOK, cook_words};
 pub use edit::{EDIT, edit_outside, edit_words};
-pub use vt100::{COLUMNS, ROWS, VT100, vt_outside, vt_words};
+pub use vt100::{CELLS, COLUMNS, ROWS, SCREEN, SEQUENCE_BYTES, TEXT, VT100, vt_outside, vt_words};
 
 use crate::language::{Row, Step};
 

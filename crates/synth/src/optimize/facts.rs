@@ -1,38 +1,67 @@
 //! What is known at one place of a routine, whichever way led there.
+//!
+//! A routine is about few things, so each gets a number when its instruction is decoded ([`Lore`]), and what is known
+//! is sets of numbers ([`Facts`]): they are copied and met at every jump.
 
 use alloc::vec::Vec;
 
-use super::instruction::{Flags, Instruction, Kind, Memory, Registers, Width};
+use super::instruction::{Flags, Instruction, Kind, Memory, Width};
 
 /// Bit per condition of `jcc`.
 pub type Conditions = u16;
 
+/// Bit per number.
+type Set = u32;
+
+/// Things of one sort that get a number; of more nothing is known.
+const MOST: usize = Set::BITS as usize;
+pub const NO_NUMBER: u8 = u8::MAX;
+
 /// A register holds what a word holds.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Held {
-    register: u8,
     address: i32,
+    register: u8,
     width: Width,
 }
 
-/// A comparison that was made, and the conditions that did not hold after it.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// A comparison.
 struct Test<'a> {
     /// The instruction's bytes: the same comparison of the same operands.
     code: &'a [u8],
-    reads: Registers,
     memory: Memory,
-    immediate: Option<(u8, u64)>,
-    failed: Conditions,
+    immediate: Option<(u8, i32)>,
 }
 
-#[derive(Clone, Default)]
-pub struct Facts<'a> {
+/// What is over when a register is written.
+#[derive(Clone, Copy, Default)]
+struct About {
+    held: Set,
+    constants: Set,
+    tests: Set,
+}
+
+/// Everything that can be known in a routine, by number.
+pub struct Lore<'a> {
     held: Vec<Held>,
     constants: Vec<(u8, u64)>,
     tests: Vec<Test<'a>>,
-    /// Whose flags stand, by number in `tests`.
-    flags: Option<usize>,
+    about: [About; 16],
+    /// Tests of memory.
+    of_memory: Set,
+}
+
+/// What is known.
+#[derive(Clone, Copy)]
+pub struct Facts {
+    held: Set,
+    constants: Set,
+    /// Comparisons that were made.
+    tests: Set,
+    /// Of these, the conditions that did not hold.
+    failed: [Conditions; MOST],
+    /// Whose flags stand.
+    flags: u8,
 }
 
 const EQUAL: u8 = 4;
@@ -69,42 +98,110 @@ pub enum Verdict {
     },
 }
 
-impl<'a> Facts<'a> {
-    pub fn at_entry(constant: Option<(u8, u64)>) -> Facts<'a> {
-        Facts { constants: constant.into_iter().collect(), ..Facts::default() }
+/// The numbers in a set.
+fn numbers(mut set: Set) -> impl Iterator<Item = usize> {
+    core::iter::from_fn(move || {
+        let number = set.trailing_zeros() as usize;
+        set &= set.wrapping_sub(1);
+        (number < MOST).then_some(number)
+    })
+}
+
+fn one(number: u8) -> Set {
+    if number == NO_NUMBER { 0 } else { 1 << number }
+}
+
+/// The number of `thing` in `all`, and whether it is a new one.
+fn number_in<T>(all: &mut Vec<T>, thing: T, is_same: impl Fn(&T, &T) -> bool) -> (u8, bool) {
+    if let Some(known) = all.iter().position(|other| is_same(other, &thing)) {
+        return (known as u8, false);
+    }
+    if all.len() == MOST {
+        return (NO_NUMBER, false);
+    }
+    all.push(thing);
+    (all.len() as u8 - 1, true)
+}
+
+impl<'a> Lore<'a> {
+    pub fn new() -> Lore<'a> {
+        const USUAL: usize = 12;
+        let (held, constants, tests) =
+            (Vec::with_capacity(USUAL), Vec::with_capacity(USUAL), Vec::with_capacity(USUAL));
+        Lore { held, constants, tests, about: [About::default(); 16], of_memory: 0 }
+    }
+
+    /// The number of what can be known once `instruction`, whose bytes are `code`, has run.
+    pub fn number_of(&mut self, instruction: &Instruction, code: &'a [u8]) -> u8 {
+        match instruction.kind {
+            Kind::Constant { register, value } => self.constant(register, value),
+            Kind::Load { register, address, width } => self.held(Held { address, register, width }),
+            Kind::Store { register, address } => self.held(Held { address, register, width: Width::Quad }),
+            Kind::Compare { immediate } if instruction.memory != Memory::Anywhere => {
+                self.test(instruction, code, immediate)
+            }
+            _ => NO_NUMBER,
+        }
+    }
+
+    pub fn constant(&mut self, register: u8, value: u64) -> u8 {
+        let (number, _) = number_in(&mut self.constants, (register, value), |one, other| one == other);
+        self.about[usize::from(register)].constants |= one(number);
+        number
+    }
+
+    fn held(&mut self, held: Held) -> u8 {
+        let (number, _) = number_in(&mut self.held, held, |one, other| one == other);
+        self.about[usize::from(held.register)].held |= one(number);
+        number
+    }
+
+    fn test(&mut self, instruction: &Instruction, code: &'a [u8], immediate: Option<(u8, i32)>) -> u8 {
+        let test = Test { code, memory: instruction.memory, immediate };
+        let (number, is_new) = number_in(&mut self.tests, test, |one, other| one.code == other.code);
+        if is_new {
+            for register in numbers(instruction.reads.into()) {
+                self.about[register].tests |= one(number);
+            }
+            if instruction.memory != Memory::None {
+                self.of_memory |= one(number);
+            }
+        }
+        number
+    }
+}
+
+impl Facts {
+    /// Nothing is known, but perhaps a constant.
+    pub fn new(constant: Option<u8>) -> Facts {
+        let constants = constant.map_or(0, one);
+        Facts { held: 0, constants, tests: 0, failed: [0; MOST], flags: NO_NUMBER }
     }
 
     /// What holds on both of two ways.
-    pub fn meet(&mut self, other: &Facts<'a>) {
-        self.flags = None;
-        self.held.retain(|held| other.held.contains(held));
-        self.constants.retain(|constant| other.constants.contains(constant));
-        self.tests.retain_mut(|test| match other.tests.iter().find(|same| same.code == test.code) {
-            Some(same) => {
-                test.failed &= same.failed;
-                test.failed != 0
-            }
-            None => false,
-        });
+    pub fn meet(&mut self, other: &Facts) {
+        self.flags = NO_NUMBER;
+        self.held &= other.held;
+        self.constants &= other.constants;
+        self.tests &= other.tests;
+        for test in numbers(self.tests) {
+            self.failed[test] &= other.failed[test];
+        }
     }
 
-    fn constant(&self, register: u8) -> Option<u64> {
-        self.constants.iter().find(|(known, _)| *known == register).map(|(_, value)| *value)
+    fn constant(&self, lore: &Lore<'_>, register: u8) -> Option<u64> {
+        let known = self.constants & lore.about[usize::from(register)].constants;
+        numbers(known).next().map(|number| lore.constants[number].1)
     }
 
-    fn holds(&self, register: u8, address: i32, width: Width) -> bool {
-        self.held.contains(&Held { register, address, width })
-    }
-
-    /// Whether `instruction` does something that is not so already.
-    pub fn judge(&self, instruction: &Instruction) -> Verdict {
+    /// Whether `instruction`, which is about `number`, does something that is not so already.
+    pub fn judge(&self, lore: &Lore<'_>, instruction: &Instruction, number: u8) -> Verdict {
         match instruction.kind {
-            Kind::Constant { register, value } if self.constant(register) == Some(value) => Verdict::Redundant,
-            Kind::Store { register, address } if self.holds(register, address, Width::Quad) => Verdict::Redundant,
-            Kind::Load { register, address, width } if self.holds(register, address, width) => Verdict::Redundant,
+            Kind::Constant { .. } if self.constants & one(number) != 0 => Verdict::Redundant,
+            Kind::Store { .. } | Kind::Load { .. } if self.held & one(number) != 0 => Verdict::Redundant,
             Kind::Load { register, address, width: width @ (Width::Quad | Width::Half) } => {
-                let whole = |held: &&Held| held.address == address && held.width == Width::Quad;
-                match self.held.iter().find(whole) {
+                let is_whole = |held: &Held| held.address == address && held.width == Width::Quad;
+                match numbers(self.held).map(|number| lore.held[number]).find(is_whole) {
                     Some(held) => Verdict::CopyOf { register, from: held.register, width },
                     None => Verdict::Needed,
                 }
@@ -114,11 +211,11 @@ impl<'a> Facts<'a> {
     }
 
     /// Whether a branch is known not to be taken.
-    pub fn fails(&self, condition: u8) -> bool {
-        let Some(test) = self.flags.map(|flags| &self.tests[flags]) else { return false };
+    pub fn fails(&self, lore: &Lore<'_>, condition: u8) -> bool {
+        let Some(test) = lore.tests.get(usize::from(self.flags)) else { return false };
         let by_value = || {
             let (register, value) = test.immediate?;
-            let known = self.constant(register)?;
+            let (known, value) = (self.constant(lore, register)?, i64::from(value) as u64);
             let ordered = known == value || known.min(value) < NUMBERS;
             Some(match condition {
                 2 => ordered && known >= value,
@@ -130,88 +227,92 @@ impl<'a> Facts<'a> {
                 _ => return None,
             })
         };
-        test.failed & 1 << condition != 0 || by_value() == Some(true)
+        self.failed[usize::from(self.flags)] & 1 << condition != 0 || by_value() == Some(true)
     }
 
     /// `condition` of the flags did not hold: the branch was not taken, or its opposite was.
-    pub fn learn(&mut self, condition: u8) {
-        let Some(flags) = self.flags else { return };
-        self.tests[flags].failed |= failing(condition);
+    pub fn learn(&mut self, lore: &mut Lore<'_>, condition: u8) {
+        let Some(test) = lore.tests.get(usize::from(self.flags)) else { return };
+        self.failed[usize::from(self.flags)] |= failing(condition);
         if condition == EQUAL ^ 1
-            && let Some((register, value)) = self.tests[flags].immediate
-            && self.constant(register).is_none()
+            && let Some((register, value)) = test.immediate
+            && self.constant(lore, register).is_none()
         {
-            self.constants.push((register, value));
+            self.constants |= one(lore.constant(register, i64::from(value) as u64));
         }
     }
 
     /// Nothing is known of memory any more.
-    pub fn forget_memory(&mut self) {
-        self.held.clear();
-        self.forget_tests(|test| test.memory != Memory::None);
+    pub fn forget_memory(&mut self, lore: &Lore<'_>) {
+        self.held = 0;
+        self.forget_tests(lore.of_memory);
     }
 
-    fn forget_tests(&mut self, mut forget: impl FnMut(&Test<'a>) -> bool) {
-        let flags = self.flags.map(|flags| self.tests[flags].code);
-        self.tests.retain(|test| !forget(test));
-        self.flags = flags.and_then(|code| self.tests.iter().position(|test| core::ptr::eq(test.code, code)));
+    fn forget_tests(&mut self, over: Set) {
+        self.tests &= !over;
+        if over & one(self.flags) != 0 {
+            self.flags = NO_NUMBER;
+        }
     }
 
-    /// After `instruction`, whose bytes are `code`.
-    pub fn pass(&mut self, instruction: &Instruction, code: &'a [u8]) {
+    /// After `instruction`, which is about `number`.
+    pub fn pass(&mut self, lore: &mut Lore<'_>, instruction: &Instruction, number: u8) {
         let copied = match instruction.kind {
-            Kind::Copy { from, .. } => self.facts_of(from),
-            _ => Vec::new(),
+            Kind::Copy { from, .. } => self.held & lore.about[usize::from(from)].held,
+            _ => 0,
         };
-        self.kill(instruction);
+        self.kill(lore, instruction);
         if instruction.flags != Flags::Keeps {
-            self.flags = None;
+            self.flags = NO_NUMBER;
         }
         match instruction.kind {
-            Kind::Constant { register, value } => self.constants.push((register, value)),
-            Kind::Copy { register, .. } => self.held.extend(copied.iter().map(|held| Held { register, ..*held })),
-            Kind::Load { register, address, width } => self.held.push(Held { register, address, width }),
-            Kind::Store { register, address } => {
-                self.held.push(Held { register, address, width: Width::Quad });
+            Kind::Constant { .. } => self.constants |= one(number),
+            Kind::Load { .. } | Kind::Store { .. } => self.held |= one(number),
+            Kind::Copy { register, .. } => {
+                for number in numbers(copied) {
+                    let held = Held { register, ..lore.held[number] };
+                    self.held |= one(lore.held(held));
+                }
             }
-            Kind::Compare { immediate } if instruction.memory != Memory::Anywhere => {
-                self.compared(instruction, code, immediate);
+            Kind::Compare { .. } if number != NO_NUMBER => {
+                if self.tests & one(number) == 0 {
+                    self.tests |= one(number);
+                    self.failed[usize::from(number)] = 0;
+                }
+                self.flags = number;
             }
             _ => {}
         }
     }
 
-    fn facts_of(&self, register: u8) -> Vec<Held> {
-        self.held.iter().filter(|held| held.register == register).copied().collect()
-    }
-
-    fn compared(&mut self, instruction: &Instruction, code: &'a [u8], immediate: Option<(u8, u64)>) {
-        let known = self.tests.iter().position(|test| test.code == code);
-        self.flags = Some(known.unwrap_or_else(|| {
-            let (reads, memory) = (instruction.reads, instruction.memory);
-            self.tests.push(Test { code, reads, memory, immediate, failed: 0 });
-            self.tests.len() - 1
-        }));
-    }
-
-    fn kill(&mut self, instruction: &Instruction) {
-        let writes = instruction.writes;
-        if writes != 0 {
-            self.held.retain(|held| writes & 1 << held.register == 0);
-            self.constants.retain(|(register, _)| writes & 1 << register == 0);
-            self.forget_tests(|test| test.reads & writes != 0);
+    fn kill(&mut self, lore: &Lore<'_>, instruction: &Instruction) {
+        for register in numbers(instruction.writes.into()) {
+            let about = lore.about[register];
+            self.held &= !about.held;
+            self.constants &= !about.constants;
+            self.forget_tests(about.tests);
         }
         match instruction.memory {
-            _ if instruction.fences => self.forget_memory(),
-            Memory::Word { address, bytes } if instruction.stores => {
-                self.held.retain(|held| !overlaps(held.address, 8, address, bytes));
-                self.forget_tests(|test| match test.memory {
-                    Memory::Word { address: word, bytes: size } => overlaps(word, size, address, bytes),
-                    _ => false,
-                });
-            }
-            Memory::Anywhere if instruction.stores => self.forget_memory(),
+            _ if instruction.fences => self.forget_memory(lore),
+            Memory::Word { address, bytes } if instruction.stores => self.store(lore, address, bytes),
+            Memory::Anywhere if instruction.stores => self.forget_memory(lore),
             _ => {}
+        }
+    }
+
+    /// A word is written.
+    fn store(&mut self, lore: &Lore<'_>, address: i32, bytes: u8) {
+        for number in numbers(self.held) {
+            if overlaps(lore.held[number].address, 8, address, bytes) {
+                self.held &= !(1 << number);
+            }
+        }
+        for number in numbers(self.tests & lore.of_memory) {
+            if let Memory::Word { address: word, bytes: size } = lore.tests[number].memory
+                && overlaps(word, size, address, bytes)
+            {
+                self.forget_tests(1 << number);
+            }
         }
     }
 }

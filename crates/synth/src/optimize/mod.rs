@@ -17,6 +17,7 @@ mod decode;
 mod facts;
 mod flow;
 mod instruction;
+mod operand;
 mod plan;
 
 #[cfg(test)]
@@ -37,6 +38,6 @@ pub fn optimize(draft: &Draft) -> Option<Plan> {
         return None;
     }
     let mut flow = flow::Flow::of(draft)?;
-    while flow.improve() {}
+    flow.improve();
     Some(Plan::of(draft, &flow))
 }

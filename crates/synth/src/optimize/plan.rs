@@ -4,12 +4,11 @@
 //! done for the first; for the others the plan's bytes are copied and their own values filled in.
 
 use alloc::sync::Arc;
-use alloc::vec;
 use alloc::vec::Vec;
 
 use super::flow::{Fate, Flow, To};
 use super::instruction::{Kind, Width};
-use crate::draft::{Cut, Draft, Jump, Origin, Outline, moved, moved_place};
+use crate::draft::{Cut, Draft, Jump, Origin, Outline, Walk};
 use crate::hole::HoleKind;
 use crate::template::Shape;
 
@@ -51,14 +50,18 @@ pub struct Plan {
     pub instructions: [usize; 2],
 }
 
+/// Room for the fields and words of nearly every routine.
+const USUAL_FIELDS: usize = 24;
+
 /// Words that are closer than this may overlap.
 const WORD_BYTES: u32 = 8;
 
 impl Plan {
     pub(super) fn of(draft: &Draft, flow: &Flow<'_>) -> Plan {
-        let narrow = narrow_jumps(flow);
-        let cuts: Arc<[Cut]> = cuts(flow, &narrow).into();
+        let spots = spots(flow);
+        let cuts: Arc<[Cut]> = cuts(flow, &spots).into();
         let (result, origins) = draft.without(&cuts);
+        let live = flow.nodes.iter().filter(|node| node.fate != Fate::Cut).count();
         let mut plan = Plan {
             shapes: draft.origins().iter().map(|origin| (origin.shape, origin.offset)).collect(),
             draft_bytes: draft.len(),
@@ -66,25 +69,26 @@ impl Plan {
             jumps: draft.jumps().iter().map(outlined).collect(),
             result,
             origins,
-            fields: Vec::new(),
-            words: Vec::new(),
-            bytes: Vec::new(),
-            away: Vec::new(),
-            instructions: [flow.nodes.len(), (0..flow.nodes.len()).filter(|at| flow.is_live(*at)).count()],
+            fields: Vec::with_capacity(USUAL_FIELDS),
+            words: Vec::with_capacity(USUAL_FIELDS),
+            bytes: Vec::with_capacity(draft.len()),
+            away: Vec::with_capacity(draft.jumps().len()),
+            instructions: [flow.nodes.len(), live],
         };
         plan.note_fields(draft, &cuts);
-        plan.write(draft, flow, &narrow, &cuts);
+        plan.write(draft, flow, &spots);
         plan
     }
 
     fn note_fields(&mut self, draft: &Draft, cuts: &[Cut]) {
+        let mut walk = Walk::new(cuts);
         for (kind, from) in draft.fields() {
             let value = value_at(draft.bytes(), from);
             let (exact, word) = match kind {
                 HoleKind::Abs32 => (None, self.word_number(value)),
                 _ => (Some(value), 0),
             };
-            let to = moved(cuts, from as u32).map(|to| to as u16);
+            let to = walk.moved(from as u32).map(|to| to as u16);
             self.fields.push(Field { from: from as u16, to, exact, word });
         }
     }
@@ -98,45 +102,45 @@ impl Plan {
     }
 
     /// The bytes of the result, with jumps inside it bound.
-    fn write(&mut self, draft: &Draft, flow: &Flow<'_>, narrow: &[bool], cuts: &[Cut]) {
+    fn write(&mut self, draft: &Draft, flow: &Flow<'_>, spots: &[Spot]) {
         let code = draft.bytes();
-        let place = |number: usize| {
-            let at = flow.live_from(number);
-            flow.nodes.get(at).map_or(code.len() as u32, |node| node.instruction.at as u32)
-        };
-        let position = |at: u32| moved_place(cuts, at);
-        for (number, node) in flow.nodes.iter().enumerate() {
+        // What stays as it is goes over in one piece.
+        let mut copied = 0;
+        for (number, (node, spot)) in flow.nodes.iter().zip(spots).enumerate() {
             let instruction = &node.instruction;
-            let old = &code[instruction.at..instruction.at + instruction.bytes];
-            let relative = |end: usize| match node.to {
-                Some(To::Node(target)) => i64::from(position(place(target))) - end as i64,
+            let (at, end) = (usize::from(node.at), usize::from(node.at) + node.bytes());
+            let stays = node.fate == Fate::Kept && !spot.is_narrow;
+            if stays && node.to.is_none() {
+                continue;
+            }
+            self.bytes.extend_from_slice(&code[copied..if stays { end } else { at }]);
+            copied = end;
+            let relative = match node.to {
+                Some(To::Node(target)) => i32::from(spots[usize::from(target)].at) - i32::from(spots[number + 1].at),
                 _ => 0,
             };
             match (node.fate, instruction.kind) {
                 (Fate::Cut, _) => {}
                 (Fate::Copy { register, from, width }, _) => self.bytes.extend(copy(register, from, width)),
-                (Fate::Kept, Kind::Jump { .. } | Kind::Branch { .. }) if narrow[number] || old.len() == 2 => {
-                    let opcode = match instruction.kind {
-                        Kind::Branch { condition, .. } => 0x70 | condition,
-                        _ => 0xEB,
-                    };
-                    let end = self.bytes.len() + 2;
-                    self.bytes.extend([opcode, relative(end) as u8]);
+                (Fate::Kept, Kind::Branch { condition, .. }) if spot.is_narrow => {
+                    self.bytes.extend([0x70 | condition, relative as u8]);
                 }
-                (Fate::Kept, Kind::Jump { .. } | Kind::Branch { .. }) => {
-                    self.bytes.extend_from_slice(old);
+                (Fate::Kept, _) if spot.is_narrow => self.bytes.extend([0xEB, relative as u8]),
+                (Fate::Kept, _) if instruction.bytes == NARROW_BYTES => {
+                    self.bytes.pop();
+                    self.bytes.push(relative as u8);
+                }
+                (Fate::Kept, _) => {
                     let at = self.bytes.len() - 4;
                     if let Some(To::Away(jump)) = node.to {
-                        self.away.push(Away { at: at as u16, jump: jump as u16 });
+                        self.away.push(Away { at: at as u16, jump });
                     }
-                    let end = self.bytes.len();
-                    let field = relative(end) as i32;
-                    self.bytes[at..].copy_from_slice(&field.to_le_bytes());
+                    self.bytes[at..].copy_from_slice(&relative.to_le_bytes());
                 }
-                (Fate::Kept, _) => self.bytes.extend_from_slice(old),
             }
         }
-        debug_assert_eq!(self.bytes.len() as u32, position(code.len() as u32));
+        self.bytes.extend_from_slice(&code[copied..]);
+        debug_assert_eq!(self.bytes.len(), spots.last().map_or(0, |end| usize::from(end.at)));
     }
 
     /// The optimized draft. `None`: this draft is of another kind, so a plan must be made for it.
@@ -212,46 +216,57 @@ fn value_at(bytes: &[u8], at: usize) -> i32 {
     i32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// Which wide jumps can be narrow: all, but those that do not reach.
-fn narrow_jumps(flow: &Flow<'_>) -> Vec<bool> {
-    let is_inside = |number: usize| {
-        let node = &flow.nodes[number];
+/// Where an instruction is in the result.
+#[derive(Clone, Copy)]
+struct Spot {
+    at: u16,
+    bytes: u8,
+    /// A wide jump that became a narrow one.
+    is_narrow: bool,
+}
+
+/// The spots of all instructions, and the end. All wide jumps inside the draft become narrow, but those that do not reach.
+fn spots(flow: &Flow<'_>) -> Vec<Spot> {
+    let first = flow.nodes.iter().map(|node| {
         let wide = matches!(node.instruction.kind, Kind::Jump { wide: true } | Kind::Branch { wide: true, .. });
-        wide && flow.is_live(number) && matches!(node.to, Some(To::Node(_)))
-    };
-    let mut narrow: Vec<bool> = (0..flow.nodes.len()).map(is_inside).collect();
-    loop {
-        let mut places = vec![0i64; flow.nodes.len() + 1];
-        for number in 0..flow.nodes.len() {
-            places[number + 1] = places[number] + bytes_of(flow, number, narrow[number]) as i64;
+        let is_narrow = wide && node.fate == Fate::Kept && matches!(node.to, Some(To::Node(_)));
+        let bytes = match node.fate {
+            Fate::Cut => 0,
+            Fate::Copy { register, from, width } => copy(register, from, width).count() as u8,
+            Fate::Kept if is_narrow => NARROW_BYTES,
+            Fate::Kept => node.instruction.bytes,
+        };
+        Spot { at: 0, bytes, is_narrow }
+    });
+    let mut spots = Vec::with_capacity(flow.nodes.len() + 1);
+    spots.extend(first);
+    spots.push(Spot { at: 0, bytes: 0, is_narrow: false });
+    let mut changed = true;
+    while core::mem::take(&mut changed) {
+        let mut at = 0;
+        for spot in &mut spots {
+            spot.at = at;
+            at += u16::from(spot.bytes);
         }
-        let mut changed = false;
-        for number in 0..flow.nodes.len() {
-            if let Some(To::Node(target)) = flow.nodes[number].to.filter(|_| narrow[number]) {
-                let reaches = i8::try_from(places[target] - places[number + 1]).is_ok();
-                narrow[number] = reaches;
-                changed |= !reaches;
+        for number in flow.jumps() {
+            let node = &flow.nodes[number];
+            if let Some(To::Node(target)) = node.to.filter(|_| spots[number].is_narrow) {
+                let end = i32::from(spots[number + 1].at);
+                if i8::try_from(i32::from(spots[usize::from(target)].at) - end).is_err() {
+                    (spots[number].is_narrow, spots[number].bytes) = (false, node.instruction.bytes);
+                    changed = true;
+                }
             }
         }
-        if !changed {
-            return narrow;
-        }
     }
+    spots
 }
 
-fn bytes_of(flow: &Flow<'_>, number: usize, narrow: bool) -> usize {
-    let node = &flow.nodes[number];
-    match node.fate {
-        Fate::Cut => 0,
-        Fate::Copy { register, from, width } => copy(register, from, width).count(),
-        Fate::Kept if narrow => 2,
-        Fate::Kept => node.instruction.bytes,
-    }
-}
+const NARROW_BYTES: u8 = 2;
 
 /// What is missing in the result, by offset in the draft. Of a jump made narrow the first byte of its field stays.
-fn cuts(flow: &Flow<'_>, narrow: &[bool]) -> Vec<Cut> {
-    let mut cuts: Vec<Cut> = Vec::new();
+fn cuts(flow: &Flow<'_>, spots: &[Spot]) -> Vec<Cut> {
+    let mut cuts: Vec<Cut> = Vec::with_capacity(flow.nodes.len() / 2);
     let mut cut = |at: usize, bytes: usize| {
         let (at, bytes) = (at as u32, bytes as u32);
         match cuts.last_mut() {
@@ -259,21 +274,15 @@ fn cuts(flow: &Flow<'_>, narrow: &[bool]) -> Vec<Cut> {
             _ => cuts.push(Cut { at, bytes }),
         }
     };
-    for (number, node) in flow.nodes.iter().enumerate() {
-        let (at, bytes) = (node.instruction.at, node.instruction.bytes);
-        match node.fate {
-            Fate::Cut => cut(at, bytes),
-            Fate::Copy { .. } => {
-                let kept = bytes_of(flow, number, false);
-                cut(at + kept, bytes - kept);
+    for (node, spot) in flow.nodes.iter().zip(spots) {
+        let (at, bytes, kept) = (usize::from(node.at), node.bytes(), usize::from(spot.bytes));
+        if spot.is_narrow {
+            if bytes == 6 {
+                cut(at + 1, 1);
             }
-            Fate::Kept if narrow[number] => {
-                if bytes == 6 {
-                    cut(at + 1, 1);
-                }
-                cut(at + bytes - 3, 3);
-            }
-            Fate::Kept => {}
+            cut(at + bytes - 3, 3);
+        } else if kept < bytes {
+            cut(at + kept, bytes - kept);
         }
     }
     cuts

@@ -123,8 +123,8 @@ fn lengths(code: &[u8]) -> Vec<usize> {
     let mut lengths = Vec::new();
     while at < code.len() {
         let instruction = decode(code, at).expect("known");
-        lengths.push(instruction.bytes);
-        at += instruction.bytes;
+        lengths.push(instruction.bytes.into());
+        at += usize::from(instruction.bytes);
     }
     lengths
 }

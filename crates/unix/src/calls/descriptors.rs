@@ -3,6 +3,7 @@
 mod control;
 mod locks;
 
+pub use control::rebind;
 pub use locks::LockWaits;
 
 use alloc::sync::Arc;

@@ -3,8 +3,9 @@
 //! A word is known by where it is: the quaspace and the address, or the backing and the offset, so that
 //! processes that show the same memory meet.
 
-use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::cell::Cell;
 
 use abi::Errno;
 use abi::process::{
@@ -13,7 +14,7 @@ use abi::process::{
 };
 use kernel::space::{Identity, Space};
 use kernel::thread::Thread;
-use machine::{KernelCell, Nanos};
+use machine::{KernelCell, Nanos, Sorted};
 
 use super::Entry;
 use super::resume::interrupted_with;
@@ -33,56 +34,49 @@ enum Key {
     File((u32, u32), u64, u64),
 }
 
+/// Where a waiter stands: at its key, behind all that came before.
+type Place = (Key, u64);
+
 struct Waiter {
     thread: Arc<Thread>,
-    key: KernelCell<Key>,
+    place: Cell<Place>,
     bits: u32,
-    woken: KernelCell<bool>,
+    woken: Cell<bool>,
 }
 
-type Queues = BTreeMap<Key, VecDeque<Arc<Waiter>>>;
+/// Who sleeps on which word, in the order they came. Invariant: a waiter stands at its place until it is woken or gives up.
+pub struct FutexTable(KernelCell<Waiters>);
 
-/// Who sleeps on which word. Invariant: no queue is empty; a waiter is in the queue of its key until
-/// it is woken or gives up.
-pub struct FutexTable(KernelCell<Queues>);
+struct Waiters {
+    standing: Sorted<Place, Arc<Waiter>>,
+    /// Numbers given to waiters so far.
+    came: u64,
+}
 
 impl FutexTable {
     pub const fn new() -> FutexTable {
-        FutexTable(KernelCell::new(BTreeMap::new()))
+        FutexTable(KernelCell::new(Waiters { standing: Sorted::new(), came: 0 }))
     }
 
-    fn add(&self, waiter: &Arc<Waiter>) {
-        self.0.borrow_mut().entry(waiter.key.get()).or_default().push_back(waiter.clone());
+    /// Lets a waiter stand at `key`, behind the others.
+    fn add(&self, waiter: &Arc<Waiter>, key: Key) {
+        let mut waiters = self.0.borrow_mut();
+        waiters.came += 1;
+        waiter.place.set((key, waiters.came));
+        waiters.standing.insert(waiter.place.get(), waiter.clone());
     }
 
-    fn remove(&self, waiter: &Arc<Waiter>) {
-        let key = waiter.key.get();
-        self.change(key, |queue| queue.retain(|other| !Arc::ptr_eq(other, waiter)));
+    fn remove(&self, waiter: &Waiter) {
+        self.0.borrow_mut().standing.remove(&waiter.place.get());
     }
 
-    fn change<R>(&self, key: Key, act: impl FnOnce(&mut VecDeque<Arc<Waiter>>) -> R) -> Option<R> {
-        let mut queues = self.0.borrow_mut();
-        let queue = queues.get_mut(&key)?;
-        let result = act(queue);
-        if queue.is_empty() {
-            queues.remove(&key);
+    /// Takes out up to `count` waiters that wait for one of `bits`, those first who came first.
+    fn take(&self, key: Key, count: usize, bits: u32) -> Vec<Arc<Waiter>> {
+        let mut waiters = self.0.borrow_mut();
+        if waiters.standing.entries().is_empty() {
+            return Vec::new();
         }
-        Some(result)
-    }
-
-    /// Takes out up to `count` waiters that wait for one of `bits`.
-    fn take(&self, key: Key, count: usize, bits: u32) -> VecDeque<Arc<Waiter>> {
-        let mut taken = VecDeque::new();
-        self.change(key, |queue| {
-            queue.retain(|waiter| {
-                let wanted = taken.len() < count && waiter.bits & bits != 0;
-                if wanted {
-                    taken.push_back(waiter.clone());
-                }
-                !wanted
-            });
-        });
-        taken
+        waiters.standing.extract(&(key, 0), &(key, u64::MAX), |waiter| waiter.bits & bits != 0).take(count).collect()
     }
 }
 
@@ -197,8 +191,8 @@ fn wait_until(
         return Err(Errno::EAGAIN);
     }
     let thread = call.task.thread.clone();
-    let waiter = Arc::new(Waiter { thread, key: KernelCell::new(key), bits, woken: KernelCell::new(false) });
-    call.unix.futexes.add(&waiter);
+    let waiter = Arc::new(Waiter { thread, place: Cell::new((key, 0)), bits, woken: Cell::new(false) });
+    call.unix.futexes.add(&waiter, key);
     loop {
         if waiter.woken.get() {
             return Ok(0);
@@ -255,8 +249,7 @@ fn requeue(
     let woken = if wakes > 0 { wake(call.unix, from_key, wakes as usize, FUTEX_BITSET_MATCH_ANY) } else { 0 };
     let moved = call.unix.futexes.take(from_key, moves as usize, FUTEX_BITSET_MATCH_ANY);
     for waiter in &moved {
-        waiter.key.set(to_key);
-        call.unix.futexes.add(waiter);
+        call.unix.futexes.add(waiter, to_key);
     }
     Ok(woken + moved.len() as u64)
 }

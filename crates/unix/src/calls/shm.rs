@@ -3,7 +3,6 @@
 //! A segment counts as attached once for each area that shows it, as on Linux: an area holds one
 //! reference to the segment's pages, so the count is the number of references less the table's own.
 
-use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -14,7 +13,7 @@ use kernel::file::Credentials;
 use kernel::space::{
     AnonymousMemory, AreaLabel, Backing, BackingError, BackingIdentity, Kind, MapRequest, Page, Placement, Space, View,
 };
-use machine::{KernelCell, PAGE_BYTES, Protection};
+use machine::{KernelCell, PAGE_BYTES, Protection, Sorted};
 
 use super::Entry;
 use super::memory::{errno_of, space};
@@ -42,7 +41,7 @@ impl Segments {
 
 #[derive(Default)]
 struct State {
-    by_id: BTreeMap<u32, Segment>,
+    by_id: Sorted<u32, Segment>,
     next_id: u32,
 }
 
@@ -119,7 +118,7 @@ impl Segment {
 impl State {
     /// Drops segments that were removed and that no area shows any more.
     fn sweep(&mut self) {
-        self.by_id.retain(|_, segment| !segment.removed || segment.attached() > 0);
+        self.by_id.retain(|segment| !segment.removed || segment.attached() > 0);
     }
 
     /// Error: `EINVAL` for a number that no segment has.
@@ -134,8 +133,8 @@ fn shmget(call: &Call<'_>, key: u64, bytes: u64, flags: u64) -> CallResult {
     let who = call.process().credentials.borrow().clone();
     let mut state = call.unix.shm.0.borrow_mut();
     state.sweep();
-    let found = state.by_id.iter().find(|(_, segment)| key != 0 && !segment.removed && segment.key == key);
-    if let Some((&id, segment)) = found {
+    let found = state.by_id.entries().iter().find(|(_, segment)| key != 0 && !segment.removed && segment.key == key);
+    if let Some(&(id, ref segment)) = found {
         if flags & (IPC_CREAT | IPC_EXCL) == IPC_CREAT | IPC_EXCL {
             return Err(Errno::EEXIST);
         }
@@ -156,7 +155,7 @@ fn shmget(call: &Call<'_>, key: u64, bytes: u64, flags: u64) -> CallResult {
     if flags & SHM_HUGETLB != 0 || bytes > memory_bytes {
         return Err(Errno::ENOMEM);
     }
-    if state.by_id.len() >= SEGMENTS_MAX {
+    if state.by_id.entries().len() >= SEGMENTS_MAX {
         return Err(Errno::ENOSPC);
     }
     let id = state.next_id;
@@ -270,7 +269,7 @@ fn shmdt(call: &Call<'_>, address: u64) -> CallResult {
     }
     let segments: Vec<(u32, Arc<SegmentPages>)> = {
         let state = call.unix.shm.0.borrow();
-        state.by_id.iter().map(|(&id, segment)| (id, segment.pages.clone())).collect()
+        state.by_id.entries().iter().map(|(id, segment)| (*id, segment.pages.clone())).collect()
     };
     let space = space(call)?;
     for (id, pages) in segments {
@@ -373,12 +372,12 @@ fn tell_status(call: &Call<'_>, id: u64, address: u64, wanted: u32) -> CallResul
 /// The number of the segment at an index of the table, counted from 0.
 fn index_to_id(call: &Call<'_>, index: u64) -> Result<u64, Errno> {
     let state = call.unix.shm.0.borrow();
-    state.by_id.keys().nth(index as usize).map(|&id| id.into()).ok_or(Errno::EINVAL)
+    state.by_id.entries().get(index as usize).map(|(id, _)| u64::from(*id)).ok_or(Errno::EINVAL)
 }
 
 /// The highest index in use, 0 when there is none.
 fn last_index(call: &Call<'_>) -> u64 {
-    call.unix.shm.0.borrow().by_id.len().saturating_sub(1) as u64
+    call.unix.shm.0.borrow().by_id.entries().len().saturating_sub(1) as u64
 }
 
 /// `struct shminfo64`.
@@ -393,7 +392,8 @@ fn tell_limits(call: &Call<'_>, address: u64) -> CallResult {
 fn tell_usage(call: &Call<'_>, address: u64) -> CallResult {
     let (count, pages) = {
         let state = call.unix.shm.0.borrow();
-        (state.by_id.len() as u64, state.by_id.values().map(|segment| segment.bytes.div_ceil(PAGE)).sum::<u64>())
+        let segments = state.by_id.entries();
+        (segments.len() as u64, segments.iter().map(|(_, segment)| segment.bytes.div_ceil(PAGE)).sum::<u64>())
     };
     call.write(address, &[count, pages, pages, 0, 0, 0])?;
     Ok(last_index(call))

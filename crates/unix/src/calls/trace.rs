@@ -13,7 +13,6 @@ use machine::{Registers, VirtAddr};
 use super::ptrace;
 use crate::call::Call;
 use crate::emulator::Unix;
-use crate::strace;
 use crate::task::{Process, Task};
 
 /// Column of the `=`, as in strace.

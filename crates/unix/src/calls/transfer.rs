@@ -12,13 +12,14 @@ use core::sync::atomic::Ordering;
 use abi::Errno;
 use abi::siginfo::SigInfo;
 use abi::signal::{SIGPIPE, SIGXFSZ};
-use kernel::file::{Data, Opening};
+use kernel::file::{Data, NodeKind, Opening};
 use kernel::stream::{Stream, UserRange};
 
 use super::Entry;
+use super::descriptors::rebind;
 use super::signals::send_to_task;
 use crate::call::{Call, CallResult};
-use crate::files::{Body, OpenFile, remember};
+use crate::files::{Body, CELLS_MAJOR, OpenFile, remember, remember_positioned, synthesize_positioned};
 use crate::limits::PIECE_BYTES;
 use abi::nr;
 
@@ -55,7 +56,9 @@ fn pread(call: &Call<'_>, descriptor: u64, address: u64, bytes: u64, offset: u64
     bind_positioned(call, nr::PREAD64, &file);
     file.check_readable()?;
     let range = call.range(address, bytes)?;
-    read_at(call, &file, range, offset).map(|bytes| bytes as u64)
+    let read = read_at(call, &file, range, offset)?;
+    remember_positioned(call.unix, &file, offset);
+    Ok(read as u64)
 }
 
 /// As `pread`. An appending file is written at its end all the same, as on Linux.
@@ -65,7 +68,9 @@ fn pwrite(call: &Call<'_>, descriptor: u64, address: u64, bytes: u64, offset: u6
     file.check_writable()?;
     let range = call.range(address, bytes)?;
     let at = if file.is_appending() { end_of(&file) } else { offset };
-    write_at(call, &file, range, at).map(|bytes| bytes as u64)
+    let written = write_at(call, &file, range, at)?;
+    remember_positioned(call.unix, &file, at);
+    Ok(written as u64)
 }
 
 fn positioned(call: &Call<'_>, descriptor: u64, offset: u64) -> Result<Arc<OpenFile>, Errno> {
@@ -106,10 +111,17 @@ fn bind_dispatch(call: &Call<'_>, number: u64) {
 }
 
 /// The same for `pread` and `pwrite`, where a file has routines for them.
-fn bind_positioned(call: &Call<'_>, number: u64, file: &OpenFile) {
-    if file.outside().is_some() {
-        bind_dispatch(call, number);
+fn bind_positioned(call: &Call<'_>, number: u64, file: &Arc<OpenFile>) {
+    if file.outside().is_none() {
+        let is_first = file.positioned().is_none();
+        if !synthesize_positioned(call.unix, file) {
+            return;
+        }
+        if is_first {
+            rebind(call, file);
+        }
     }
+    bind_dispatch(call, number);
 }
 
 /// The calls whose dispatch goes by descriptor, in the order of a task's flags.
@@ -151,6 +163,7 @@ pub fn read_at(call: &Call<'_>, file: &Arc<OpenFile>, to: UserRange, position: u
         return opening.read_user(position, to.address, to.bytes);
     }
     let content = file.content().ok_or(Errno::EINVAL)?;
+    ends_within_offsets(position, to.bytes)?;
     let read = content.read_user(call.unix.machine, position, to.address, to.bytes)?;
     if let Some(node) = file.node()
         && read > 0
@@ -161,7 +174,7 @@ pub fn read_at(call: &Call<'_>, file: &Arc<OpenFile>, to: UserRange, position: u
     Ok(read)
 }
 
-/// A read from the start looks anew, so that a program may keep `/proc/meminfo` open and watch it.
+/// A read from the start looks anew, and each read of a window's cells, so that a program may keep `/proc/meminfo` open and watch it.
 fn read_virtual(
     call: &Call<'_>,
     file: &OpenFile,
@@ -181,6 +194,9 @@ fn read_virtual(
     {
         let fresh = source.content()?;
         *content.borrow_mut() = fresh.into();
+    }
+    if let Some(NodeKind::CharDevice(CELLS_MAJOR, minor)) = file.node().map(|node| node.kind()) {
+        *content.borrow_mut() = call.unix.terminals.shown(minor)?.into();
     }
     let taken = content.borrow().clone();
     let from = usize::try_from(position).ok().and_then(|position| taken.get(position..)).unwrap_or(&[]);
@@ -263,6 +279,7 @@ pub fn write_at(call: &Call<'_>, file: &Arc<OpenFile>, from: UserRange, position
         return opening.write_user(position, from.address, bytes);
     }
     let content = file.content().ok_or(Errno::EINVAL)?;
+    ends_within_offsets(position, from.bytes)?;
     if from.bytes == 0 {
         return Ok(0);
     }
@@ -270,6 +287,14 @@ pub fn write_at(call: &Call<'_>, file: &Arc<OpenFile>, from: UserRange, position
     let written = content.write_user(call.unix.machine, position, from.address, bytes)?;
     note_written(call, file);
     Ok(written)
+}
+
+/// Linux refuses what would end behind the last offset, before it looks at the file.
+///
+/// Error: `EINVAL`.
+fn ends_within_offsets(position: u64, bytes: usize) -> Result<(), Errno> {
+    let end = position.checked_add(bytes as u64).filter(|end| *end <= i64::MAX as u64);
+    end.map(drop).ok_or(Errno::EINVAL)
 }
 
 fn note_written(call: &Call<'_>, file: &OpenFile) {

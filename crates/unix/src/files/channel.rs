@@ -164,6 +164,9 @@ impl Stream for ChannelStream {
         if self.is_input() {
             return FileCode::default();
         }
+        if makers.watch().is_some() {
+            return FileCode { write: console(self.channel, makers).write, ..FileCode::default() };
+        }
         let write = self.code.borrow_mut().get_or_insert_with(|| console(self.channel, makers)).write.clone();
         FileCode { write, ..FileCode::default() }
     }

@@ -15,5 +15,6 @@ pub use descriptors::{Descriptor, DescriptorTable, Recipe, Slot};
 pub use devices::{MemoryDevice, device_stream};
 pub use open_file::{Body, OpenFile};
 pub use sound::sound_stream;
-pub use synthesize::{remember, synthesize};
+pub use synthesize::{remember, remember_positioned, synthesize, synthesize_positioned, watched};
+pub use terminal::{CELLS_MAJOR, WINDOW_MAJOR, WINDOWS};
 pub use terminal::{PtyMaster, TERMINAL_MAJOR, Terminal, Terminals, TtyStream, node_of as terminal_node};

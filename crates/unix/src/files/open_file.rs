@@ -2,13 +2,13 @@
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
-use core::cell::{Cell, Ref};
+use core::cell::{Cell, OnceCell, Ref};
 
 use abi::Errno;
 use abi::file::{O_ACCMODE, O_APPEND, O_NONBLOCK, O_PATH, O_RDONLY, O_RDWR, O_WRONLY};
 use codestore::Code;
 use kernel::call::FileCode;
-use kernel::file::{Content, Ferry, Node, Opening, Window};
+use kernel::file::{Content, Ferry, Node, Opening, Positioned, Window};
 use kernel::pipe::PipeEnd;
 use kernel::stream::{Ready, Stream};
 use machine::KernelCell;
@@ -35,6 +35,10 @@ pub struct OpenFile {
     position: Cell<u64>,
     /// The window of a regular file: its position, and the words of its synthesized routines.
     window: Option<Box<Made<Window>>>,
+    /// The words of its `pread` and `pwrite`, once it has had some.
+    positioned: OnceCell<Box<Made<Positioned>>>,
+    /// Positioned calls that Rust did.
+    positioned_calls: Cell<u32>,
     /// The same for a regular file outside of the machine.
     ferry: Option<Box<Made<Ferry>>>,
     /// Synthesized entry points of `read` and `write`, kept alive with the file.
@@ -53,6 +57,8 @@ impl OpenFile {
             flags: Cell::new(flags),
             position: Cell::new(0),
             window: None,
+            positioned: OnceCell::new(),
+            positioned_calls: Cell::new(0),
             ferry: None,
             code: KernelCell::new(FileCode::default()),
             counts_as_writer: Cell::new(false),
@@ -76,6 +82,25 @@ impl OpenFile {
 
     pub fn window(&self) -> Option<&Made<Window>> {
         self.window.as_deref()
+    }
+
+    pub fn positioned(&self) -> Option<&Made<Positioned>> {
+        self.positioned.get().map(|positioned| &**positioned)
+    }
+
+    /// Gives a regular file what its `pread` and `pwrite` need; it has a window already.
+    pub fn set_positioned(&self, positioned: Box<Made<Positioned>>) {
+        let _ = self.positioned.set(positioned);
+    }
+
+    /// Counts one more positioned call that Rust does, and returns how many there were.
+    pub fn count_positioned_call(&self) -> u32 {
+        self.positioned_calls.set(self.positioned_calls.get().saturating_add(1));
+        self.positioned_calls.get()
+    }
+
+    pub fn ferry(&self) -> Option<&Made<Ferry>> {
+        self.ferry.as_deref()
     }
 
     /// Remembers that the node was told of a writer, so that it is told when the file is closed.
@@ -223,6 +248,9 @@ impl Drop for OpenFile {
     fn drop(&mut self) {
         if let Some(window) = self.window.take() {
             Window::close(window);
+        }
+        if let Some(positioned) = self.positioned.take() {
+            Positioned::close(positioned);
         }
         if let Some(ferry) = self.ferry.take() {
             Ferry::close(ferry);

@@ -1,11 +1,12 @@
-//! /dev/sound, /dev/cd, /dev/ad, /dev/ad.ulaw and /dev/da: the Sound-IO device server as programs see it.
+//! /dev/sound, /dev/cd, /dev/ad, /dev/ad.stereo, /dev/ad.ulaw and /dev/da: the Sound-IO device server as programs see it.
 //!
 //! The streams are raw samples at the clock's rate: 16-bit little-endian, the CD's and the D/A converter's left and right in
-//! turn, the A/D converter's mono, or 8-bit µ-law. A channel is active, and in the handler, while its device is open; it can
+//! turn, the A/D converter's mono, stereo, or 8-bit µ-law. A channel is active, and in the handler, while its device is open; it can
 //! be open once. /dev/sound tells how it stands, and takes commands, one a write:
 //!
 //! ```text
 //!   handler synthesized|assembler|compiled     who makes the handlers
+//!   inserts one|eight|cheapest                how the A/D converter's samples enter the ring (S-43)
 //!   raise none|cd|cd+da|cd+ad.ulaw|… COUNT     raises the interrupt COUNT times, at most 60,000, and takes the time
 //!   call CHANNELS COUNT                        the same with a handler that is called, where the machine can do so
 //! ```
@@ -19,7 +20,7 @@ use core::fmt::Write;
 use core::sync::atomic::Ordering;
 
 use abi::Errno;
-use kernel::sound::{Activity, Channel, Entry, Format, Maker, RING_PLACES, Sound};
+use kernel::sound::{Activity, Channel, Entry, Format, Inserts, Maker, RING_PLACES, Sound};
 use kernel::stream::{Io, Ready, Stream, UserRange};
 use machine::{KernelCell, Nanos};
 
@@ -44,6 +45,7 @@ pub fn sound_stream(sound: Option<&'static Sound>, major: u32, minor: u32) -> Op
         (SOUND_MAJOR, 130) => (Channel::AdIn, Format::Linear),
         (SOUND_MAJOR, 131) => (Channel::AdIn, Format::MuLaw),
         (SOUND_MAJOR, 132) => (Channel::DaOut, Format::StereoOut),
+        (SOUND_MAJOR, 133) => (Channel::AdIn, Format::StereoIn),
         _ => return None,
     };
     Some(sound.ok_or(Errno::ENXIO).and_then(|sound| Samples::open(sound, channel, format)))
@@ -191,6 +193,12 @@ impl Control {
                 "compiled" => Maker::Compiled,
                 _ => return Err(Errno::EINVAL),
             }),
+            ["inserts", inserts, ""] => self.sound.choose_inserts(match inserts {
+                "one" => Some(Inserts::One),
+                "eight" => Some(Inserts::Eight),
+                "cheapest" => None,
+                _ => return Err(Errno::EINVAL),
+            }),
             [how @ ("raise" | "call"), channels, count] => {
                 let entry = if how == "raise" { Entry::Interrupt } else { Entry::Call };
                 let count = count.parse().map_err(|_| Errno::EINVAL)?;
@@ -210,6 +218,7 @@ fn activity(names: &str) -> Result<Activity, Errno> {
         let (channel, format) = match name {
             "cd" => (Channel::CdIn, Format::Stereo),
             "ad" => (Channel::AdIn, Format::Linear),
+            "ad.stereo" => (Channel::AdIn, Format::StereoIn),
             "ad.ulaw" => (Channel::AdIn, Format::MuLaw),
             "da" => (Channel::DaOut, Format::StereoOut),
             _ => return Err(Errno::EINVAL),

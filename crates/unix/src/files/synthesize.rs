@@ -3,8 +3,8 @@
 use alloc::boxed::Box;
 
 use abi::file::O_NOATIME;
-use kernel::call::FileCode;
-use kernel::file::{Ferry, Window};
+use kernel::call::{FileCode, Makers};
+use kernel::file::{Ferry, Positioned, PositionedCallouts, Window, WindowCallouts};
 use quaject::Made;
 
 use super::{Body, OpenFile};
@@ -60,13 +60,68 @@ fn set_out(file: &mut OpenFile, ferry: Box<Made<Ferry>>) {
     file.set_ferry(ferry);
 }
 
-/// After the Rust twin has moved bytes at `position`: the next ones may be there for the routines.
+/// The routines of an open file made anew for who watches them (`Makers::watching`); the file keeps its own.
+pub fn watched(file: &OpenFile, makers: Makers) -> FileCode {
+    if let Body::Stream(stream) = &file.body {
+        return stream.callentries(makers);
+    }
+    if let Some(window) = file.window() {
+        let code = window.callentries_for(makers, &WindowCallouts {}).unwrap_or_default();
+        let positioned = file.positioned().and_then(|made| made.callentries_for(makers, &PositionedCallouts {}));
+        let (pread, pwrite) = positioned.map_or((None, None), |code| (code.read, code.write));
+        return FileCode { read: code.read, write: code.write, seek: code.seek, pread, pwrite };
+    }
+    let callouts = file.outside().and_then(|opening| Ferry::callouts(opening));
+    let (Some(ferry), Some(callouts)) = (file.ferry(), callouts) else { return FileCode::default() };
+    let code = ferry.callentries_for(makers, &callouts).unwrap_or_default();
+    FileCode { read: code.read, write: code.write, seek: code.seek, pread: code.pread, pwrite: code.pwrite }
+}
+
+/// A `pread` or `pwrite` of a regular file gets a routine when Rust has done this many: making it costs about 15 of them, and a
+/// program that reads the head of a library makes one.
+const POSITIONED_CALLS: u32 = 8;
+
+/// Counts a positioned call on a file; the file that has had enough of them gets routines for them.
+///
+/// Returns whether it has some.
+pub fn synthesize_positioned(unix: &Unix, file: &OpenFile) -> bool {
+    if file.positioned().is_some() {
+        return true;
+    }
+    let (Some(content), Some(makers)) = (file.content(), unix.makers()) else { return false };
+    if file.window().is_none() || file.count_positioned_call() < POSITIONED_CALLS {
+        return false;
+    }
+    let positioned = Positioned::open(content, makers);
+    if let Some(made) = positioned.callentries() {
+        let mut code = file.code.borrow_mut();
+        code.pread = made.read.filter(|_| file.is_readable() && file.flags() & O_NOATIME == 0);
+        code.pwrite = made.write.filter(|_| file.is_writable() && !file.is_appending());
+    }
+    file.set_positioned(positioned);
+    true
+}
+
+/// After the Rust twin has moved bytes at the file's position: the next ones may be there for the routines.
 pub fn remember(unix: &Unix, file: &OpenFile, position: u64) {
-    // Writing to a file with set-user or set-group rights takes them away: that is done in Rust, every time.
     if let (Some(window), Some(content)) = (file.window(), file.content())
         && window.has_code()
-        && !(file.is_writable() && file.node().is_some_and(|node| node.loses_privilege_when_written()))
+        && !loses_privilege(file)
     {
         window.remember(unix.machine, content, position);
     }
+}
+
+/// The same for `pread` and `pwrite`.
+pub fn remember_positioned(unix: &Unix, file: &OpenFile, position: u64) {
+    if let (Some(positioned), Some(content)) = (file.positioned(), file.content())
+        && !loses_privilege(file)
+    {
+        positioned.remember(unix.machine, content, position);
+    }
+}
+
+/// Writing to a file with set-user or set-group rights takes them away: that is done in Rust, every time.
+fn loses_privilege(file: &OpenFile) -> bool {
+    file.is_writable() && file.node().is_some_and(|node| node.loses_privilege_when_written())
 }

@@ -1,10 +1,9 @@
 //! All tasks and processes, by their numbers.
 
-use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use machine::{KernelCell, KernelSlots, TteId};
+use machine::{KernelCell, KernelSlots, Sorted, TteId};
 
 use super::{Process, Task};
 use crate::limits::{PROCESS_ID_MAX, TASKS_MAX};
@@ -15,29 +14,29 @@ pub struct TaskTable {
 }
 
 struct State {
-    tasks: BTreeMap<u32, Arc<Task>>,
-    processes: BTreeMap<u32, Arc<Process>>,
+    tasks: Sorted<u32, Arc<Task>>,
+    processes: Sorted<u32, Arc<Process>>,
     last_id: u32,
     created: u64,
 }
 
 impl TaskTable {
     pub const fn new() -> TaskTable {
-        let state = State { tasks: BTreeMap::new(), processes: BTreeMap::new(), last_id: 0, created: 0 };
+        let state = State { tasks: Sorted::new(), processes: Sorted::new(), last_id: 0, created: 0 };
         TaskTable { state: KernelCell::new(state), by_thread: KernelSlots::new() }
     }
 
     /// A number that no task, process, group or session uses; `None` when there are too many tasks.
     pub fn take_id(&self) -> Option<u32> {
         let mut state = self.state.borrow_mut();
-        if state.tasks.len() >= TASKS_MAX {
+        if state.tasks.entries().len() >= TASKS_MAX {
             return None;
         }
         loop {
             state.last_id = if state.last_id >= PROCESS_ID_MAX { 300 } else { state.last_id + 1 };
             let id = state.last_id;
-            let used = state.tasks.contains_key(&id)
-                || state.processes.values().any(|process| {
+            let used = state.tasks.get(&id).is_some()
+                || state.processes.entries().iter().any(|(_, process)| {
                     let family = process.family.get();
                     process.pid == id || family.group == id || family.session == id
                 });
@@ -81,21 +80,26 @@ impl TaskTable {
     }
 
     pub fn processes(&self) -> Vec<Arc<Process>> {
-        self.state.borrow().processes.values().cloned().collect()
+        self.state.borrow().processes.entries().iter().map(|(_, process)| process.clone()).collect()
     }
 
     /// Numbers of tasks and processes from `first` on, in order.
     pub fn numbers_from(&self, first: u32) -> Vec<u32> {
         let state = self.state.borrow();
-        let mut numbers: Vec<u32> = state.tasks.range(first..).map(|(number, _)| *number).collect();
-        numbers.extend(state.processes.range(first..).map(|(number, _)| *number));
-        numbers.sort_unstable();
-        numbers.dedup();
+        let tasks = state.tasks.entries().iter().map(|(number, _)| *number);
+        // A process without a task of its number: its first thread has ended.
+        let processes = state.processes.entries().iter().map(|(number, _)| *number);
+        let mut numbers: Vec<u32> = tasks.filter(|number| *number >= first).collect();
+        for number in processes.filter(|number| *number >= first) {
+            if let Err(place) = numbers.binary_search(&number) {
+                numbers.insert(place, number);
+            }
+        }
         numbers
     }
 
     pub fn task_count(&self) -> usize {
-        self.state.borrow().tasks.len()
+        self.state.borrow().tasks.entries().len()
     }
 
     /// The number that was given last.

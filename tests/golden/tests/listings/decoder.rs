@@ -36,7 +36,7 @@ fn wrong(factory: &mut InstructionInfoFactory, code: &[u8]) -> Option<String> {
         }
     };
     must(!other.is_invalid(), "is none");
-    must(ours.bytes == other.len(), "has another length");
+    must(usize::from(ours.bytes) == other.len(), "has another length");
     if ours.kind == Kind::Exit {
         must(other.flow_control() != iced_x86::FlowControl::Next, "goes on");
         return (!errors.is_empty()).then(|| format!("{other}: {}", errors.join(", ")));
@@ -79,7 +79,7 @@ fn wrong(factory: &mut InstructionInfoFactory, code: &[u8]) -> Option<String> {
         Kind::Exit | Kind::Plain => {}
     }
     (!errors.is_empty())
-        .then(|| format!("{other} ({:02x?}): {}", &code[..ours.bytes.min(code.len())], errors.join(", ")))
+        .then(|| format!("{other} ({:02x?}): {}", &code[..usize::from(ours.bytes).min(code.len())], errors.join(", ")))
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn the_optimizer_knows_every_instruction_of_the_kernels_templates() {
                 break;
             };
             assert_eq!(wrong(&mut factory, &template.bytes[at..]), None, "{name}");
-            at += instruction.bytes;
+            at += usize::from(instruction.bytes);
         }
     }
 }

@@ -7,6 +7,7 @@ mod diff;
 mod disassembly;
 mod optimizer;
 mod routines;
+mod special;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
@@ -25,6 +26,8 @@ fn all_templates() -> Vec<Template> {
         kernel::call::templates().as_slice(),
         &kernel::sound::templates(),
         &machine_pc::sample_templates(),
+        &machine_pc::receive_templates(),
+        &kernel::tty::raw::templates(),
         &machine_pc::call_templates(),
         &machine_pc::transmit_templates(),
         &threads,
@@ -75,6 +78,7 @@ fn alone() -> MutexGuard<'static, ()> {
 fn routines_are_as_committed() {
     check("", &routines::all());
     check("optimizer", &optimizer::all());
+    check("special", &special::all());
 }
 
 /// `docs/listings/compositions.md`: at least twenty, each with its listing, and none of a declared quaject left out.

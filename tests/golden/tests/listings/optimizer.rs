@@ -18,7 +18,7 @@ const TAIL: Abs32 = Abs32(0x1008);
 const WAITING: Abs32 = Abs32(0x1010);
 const RING: Abs32 = Abs32(0x10000);
 
-fn listed(name: &'static str, draft: Draft) -> String {
+pub fn listed(name: &'static str, draft: Draft) -> String {
     let code = bench().store.publish::<FileCall>(name, Maker::new("test"), draft).expect("room");
     let birth = bench().store.birth(code.entry()).expect("live code");
     let mut bytes = vec![0; birth.bytes as usize];

@@ -1,11 +1,14 @@
 //! The routines that are listed: made as the kernel makes them, with the fragments of the pc.
 
+use std::mem::ManuallyDrop;
+
 use golden::{Automaton, OnlyTte, bench};
-use kernel::call::{ClosePlan, OpenPlan, SimpleCode, cached_close, cached_open, console};
-use kernel::file::{NewNode, Node, Time, Volume, Window};
+use kernel::call::{ClosePlan, OpenName, OpenPlan, SimpleCode, cached_close, cached_open, console};
+use kernel::file::{NewNode, Node, Positioned, Time, Volume, Window};
 use kernel::pipe::Pipe;
-use kernel::sound::{Activity, Channel, Format, Maker, Sound, Waiters, synthesize};
+use kernel::sound::{Activity, Channel, Format, Inserts, Maker, Plan, Sound, Waiters, synthesize};
 use kernel::tty::Tty;
+use kernel::tty::raw::RawTty;
 use machine::{Channel as Line, Machine};
 use statemachine::terminal::{COOK, EDIT, VT100};
 use statemachine::{Graph, product};
@@ -16,18 +19,15 @@ use crate::disassembly;
 /// Places that the listings do not show.
 const PLAN: ClosePlan = ClosePlan { free: 0x1000, pending: 0x1008, reads: 0x2000, writes: 0x3000, slow_entry: 0x4000 };
 
-fn open_plan(path: &[u8], flags: u32) -> OpenPlan<'_> {
-    OpenPlan {
-        table: PLAN,
-        recipes: 0x5000,
-        path,
-        flags,
-        generation_word: 0x6000,
-        generation: 7,
-        read_entry: 0x7000,
-        write_entry: 0x7100,
-        recipe: 0,
-    }
+fn open_name(path: &[u8], flags: u32) -> OpenName<'_> {
+    OpenName { path, flags, read_entry: 0x7000, write_entry: 0x7100, recipe: 0 }
+}
+
+fn open(names: &[OpenName<'_>]) -> u64 {
+    let plan = OpenPlan { table: PLAN, recipes: 0x5000, generation_word: 0x6000, generation: 7, names };
+    // Forgotten, so that it stays for its listing.
+    let code = ManuallyDrop::new(cached_open(bench().makers(), &plan, &OnlyTte).expect("room"));
+    code.entry()
 }
 
 fn listed(name: &str, entry: u64) -> (String, String) {
@@ -56,6 +56,7 @@ fn handlers() -> Vec<(String, String)> {
     let cd_in = silent.with(cd, Some(Format::Stereo));
     let activities = [
         silent,
+        silent.with(ad, Some(Format::StereoIn)),
         cd_in,
         cd_in.with(da, Some(Format::StereoOut)),
         cd_in.with(ad, Some(Format::Linear)),
@@ -66,14 +67,14 @@ fn handlers() -> Vec<(String, String)> {
         let format = [Format::Stereo, Format::Linear, Format::StereoOut][channel as usize];
         sound.switch(channel, Some(format)).expect("memory");
     }
-    let made = |maker, activity, waiters| {
-        let code =
-            synthesize(&sound.words, &clock, &clock.end, activity, waiters, maker, makers).expect("room for code");
-        let name = bench().store.birth(code.entry()).expect("live code").name;
-        listed(name, code.entry())
+    let made = |maker, activity| {
+        let plan = Plan { activity, waiters: Waiters::None, maker, inserts: Inserts::cheapest(activity) };
+        let handler = synthesize(&sound.words, &clock, &clock.end, plan, makers).expect("room for code");
+        let name = bench().store.birth(handler.code.entry()).expect("live code").name;
+        listed(name, handler.code.entry())
     };
-    let synthesized = activities.map(|activity| made(Maker::Synthesized, activity, Waiters::None));
-    synthesized.into_iter().chain([made(Maker::Assembler, silent, Waiters::None)]).collect()
+    let synthesized = activities.map(|activity| made(Maker::Synthesized, activity));
+    synthesized.into_iter().chain([made(Maker::Assembler, silent)]).collect()
 }
 
 /// Name and listing of every routine.
@@ -87,18 +88,22 @@ pub fn all() -> Vec<(String, String)> {
     let node = Node::nameless(&volume, new).expect("room for a node");
     let window = Window::open(node.content().expect("a regular file"), Some(makers));
     let file = window.callentries().expect("room for code");
+    let positioned = Positioned::open(node.content().expect("a regular file"), makers);
+    let places = positioned.callentries().expect("room for code");
     let SimpleCode { null, zero } = SimpleCode::make(makers);
-    let open_null = cached_open(makers, &open_plan(b"/dev/null", 0), &OnlyTte).expect("room");
-    let open_tty = cached_open(makers, &open_plan(b"/dev/tty", 2), &OnlyTte).expect("room");
     let close = cached_close(makers, &PLAN, slow).expect("room");
     let console = console(Line::StandardOutput, makers);
     let terminal = Box::new(Tty::new(4096).expect("memory"));
     let tty = terminal.synthesize(Some(Line::Terminal), makers);
+    let line = RawTty::new().expect("memory").synthesize(makers).expect("room for code");
     let mut listings = vec![
+        listed("raw.interrupt", line.entry()),
         listed("pipe.read", pipe.read.expect("room").entry()),
         listed("pipe.write", pipe.write.expect("room").entry()),
         listed("file.read", file.read.expect("room").entry()),
         listed("file.write", file.write.expect("room").entry()),
+        listed("file.pread", places.read.expect("room").entry()),
+        listed("file.pwrite", places.write.expect("room").entry()),
         listed("file.seek", file.seek.expect("room").entry()),
         listed("null.read", null.read.expect("room").entry()),
         listed("null.write", null.write.expect("room").entry()),
@@ -106,8 +111,9 @@ pub fn all() -> Vec<(String, String)> {
         listed("console.write", console.write.expect("room").entry()),
         listed("tty.read", tty.read.expect("room").entry()),
         listed("tty.write", tty.write.expect("room").entry()),
-        listed("call.open.null", open_null.entry()),
-        listed("call.open.tty", open_tty.entry()),
+        listed("call.open.null", open(&[open_name(b"/dev/null", 0)])),
+        listed("call.open.tty", open(&[open_name(b"/dev/tty", 2)])),
+        listed("call.open.two", open(&[open_name(b"/dev/tty", 2), open_name(b"/dev/null", 0)])),
         listed("call.close", close.entry()),
     ];
     listings.extend(handlers());

@@ -1,11 +1,11 @@
-//! `file.read`, `file.write` and `file.seek`: several open files on few nodes, which also change underneath them.
+//! `read`, `write`, `pread`, `pwrite` and `lseek` of files: several open files on few nodes, which also change underneath them.
 
 use std::sync::Arc;
 
 use abi::{Errno, nr};
 use golden::{Access, Bench, Outcome, Way, bench};
 use kernel::file::limits::FILE_BYTES_MAX;
-use kernel::file::{Content, CounterClock, Credentials, NewNode, Node, Time, Volume, Window};
+use kernel::file::{Content, CounterClock, Credentials, NewNode, Node, Positioned, Time, Volume, Window};
 use quaject::Made;
 
 use crate::race::{Around, Race, in_rax, program, range};
@@ -32,6 +32,7 @@ struct File {
 struct Open {
     file: usize,
     window: Box<Made<Window>>,
+    positioned: Box<Made<Positioned>>,
     position: u64,
 }
 
@@ -76,7 +77,61 @@ impl File {
 
 impl Open {
     fn new(files: &[File], file: usize) -> Open {
-        Open { file, window: Window::open(files[file].content(), Some(bench().makers())), position: 0 }
+        let (content, makers) = (files[file].content(), bench().makers());
+        let positioned = Positioned::open(content, makers);
+        Open { file, window: Window::open(content, Some(makers)), positioned, position: 0 }
+    }
+
+    fn close(self) {
+        Window::close(self.window);
+        Positioned::close(self.positioned);
+    }
+
+    /// Tells the routines' memory what the twin has done.
+    fn remember(&self, content: &Content, at: At, bytes: usize) {
+        match at {
+            At::Position(position) => {
+                self.window.position.set(position + bytes as u64);
+                self.window.remember(bench(), content, position);
+            }
+            At::Offset(offset) => self.positioned.remember(bench(), content, offset),
+        }
+    }
+}
+
+/// Offsets that are errors, or lie behind every file.
+const FAR: [u64; 5] = [u64::MAX, u64::MAX - 4096, 1 << 63, i64::MAX as u64, FILE_BYTES_MAX];
+
+/// Where a call reads or writes.
+#[derive(Clone, Copy)]
+enum At {
+    /// At the file's position, which moves.
+    Position(u64),
+    /// Where its argument says.
+    Offset(u64),
+}
+
+impl At {
+    fn choose(race: &mut Race, open: &Open, size: u64) -> At {
+        match race.random.below(60) {
+            0 => At::Offset(race.random.pick(&FAR)),
+            1..20 => At::Offset(Files::a_position(race, size)),
+            _ => At::Position(open.position),
+        }
+    }
+
+    /// Error: `EINVAL` for a negative offset.
+    fn place(self) -> Result<u64, Errno> {
+        let (At::Position(place) | At::Offset(place)) = self;
+        if (place as i64) < 0 { Err(Errno::EINVAL) } else { Ok(place) }
+    }
+
+    /// The fourth argument.
+    fn argument(self) -> Option<u64> {
+        match self {
+            At::Position(_) => None,
+            At::Offset(offset) => Some(offset),
+        }
     }
 }
 
@@ -106,7 +161,7 @@ impl Files {
 
     fn reopen(&mut self, race: &mut Race, at: usize) {
         let file = race.random.below(NODES as u64) as usize;
-        Window::close(self.opens.swap_remove(at).window);
+        self.opens.swap_remove(at).close();
         self.opens.push(Open::new(&self.files, file));
     }
 
@@ -115,7 +170,7 @@ impl Files {
         let gone = race.random.below(NODES as u64) as usize;
         let (closed, kept): (Vec<Open>, Vec<Open>) = self.opens.drain(..).partition(|open| open.file == gone);
         self.opens = kept;
-        closed.into_iter().for_each(|open| Window::close(open.window));
+        closed.into_iter().for_each(Open::close);
         self.files[gone] = File::new();
         while self.opens.len() < OPENS {
             let file = race.random.below(NODES as u64) as usize;
@@ -224,25 +279,30 @@ impl Files {
 
     fn read(&mut self, race: &mut Race, at: usize) {
         let (open, files) = (&mut self.opens[at], &mut self.files);
-        let (position, file) = (open.position, &mut files[open.file]);
+        let file = &mut files[open.file];
+        let place = At::choose(race, open, file.bytes.len() as u64);
+        let position = place.place().unwrap_or(0);
         let bytes = Self::a_length(race, position, file.bytes.len() as u64);
         let address = program().buffer(&mut race.random, bytes.min(300_000) as usize);
         let around = Around::take(address, bytes.min(300_000) as usize);
         let start = Bench::counter();
         let twin = |_: &Race| {
-            let (window, range) = (&open.window, range(address, bytes)?);
+            let (position, range) = (place.place()?, range(address, bytes)?);
             let read = file.content().read_user(bench(), position, range.address, range.bytes)?;
             if read > 0 {
                 file.node.note_read(time_of(Bench::counter()));
             }
-            window.position.set(position + read as u64);
-            window.remember(bench(), file.content(), position);
+            open.remember(file.content(), place, read);
             Ok(read)
         };
-        let entry = open.window.callentries().and_then(|code| code.read).expect("room for code").entry();
-        let outcome = race.file_call("file.read", entry, nr::READ, (address, bytes), twin);
+        let (name, number, code) = match place {
+            At::Position(_) => ("file.read", nr::READ, open.window.callentries().and_then(|code| code.read)),
+            At::Offset(_) => ("file.pread", nr::PREAD64, open.positioned.callentries().and_then(|code| code.read)),
+        };
+        race.caller.fourth = place.argument();
+        let outcome = race.file_call(name, code.expect("room for code").entry(), number, (address, bytes), twin);
         let noted = Noted { operation: race.operation, counter: (start, Bench::counter()) };
-        let expected = range(address, bytes).and_then(|range| {
+        let expected = place.place().and_then(|_| range(address, bytes)).and_then(|range| {
             let left = (file.bytes.len() as u64).saturating_sub(position).min(range.bytes as u64) as usize;
             let reachable = program().reachable(address, left, Access::Write);
             if reachable == 0 && left > 0 { Err(Errno::EFAULT) } else { Ok(reachable) }
@@ -254,7 +314,9 @@ impl Files {
         let reach = program().reachable(address, bytes.min(4096) as usize, Access::Write);
         let more = if expected.is_err() { &file.bytes[from..file.bytes.len().min(from + reach)] } else { &[] };
         around.check(race, &file.bytes[from..from + given], more);
-        open.position += given as u64;
+        if let At::Position(_) = place {
+            open.position += given as u64;
+        }
         let stale = file.accessed.operation <= file.modified.operation;
         // A read that faulted at its first byte may or may not move the access time: both are right (Linux moves it).
         let faulted = outcome.way == Way::Slow && given == 0 && noted.contains(file.node.meta().accessed);
@@ -265,7 +327,9 @@ impl Files {
 
     fn write(&mut self, race: &mut Race, at: usize) {
         let (open, files) = (&mut self.opens[at], &mut self.files);
-        let (position, file) = (open.position, &mut files[open.file]);
+        let file = &mut files[open.file];
+        let place = At::choose(race, open, file.bytes.len() as u64);
+        let position = place.place().unwrap_or(0);
         let bytes = Self::a_length(race, position, file.bytes.len() as u64);
         let address = program().buffer(&mut race.random, bytes.min(300_000) as usize);
         let shown = bytes.min(300_000) as usize;
@@ -274,26 +338,31 @@ impl Files {
         let start = Bench::counter();
         let credentials = &self.credentials;
         let twin = |_: &Race| {
-            let (window, range) = (&open.window, range(address, bytes)?);
+            let (position, range) = (place.place()?, range(address, bytes)?);
             let mut written = 0;
             if range.bytes > 0 {
                 written = file.content().write_user(bench(), position, range.address, range.bytes)?;
                 file.node.note_write(credentials, time_of(Bench::counter()));
             }
-            window.position.set(position + written as u64);
-            window.remember(bench(), file.content(), position);
+            open.remember(file.content(), place, written);
             Ok(written)
         };
-        let entry = open.window.callentries().and_then(|code| code.write).expect("room for code").entry();
-        let outcome: Outcome = race.file_call("file.write", entry, nr::WRITE, (address, bytes), twin);
+        let (name, number, code) = match place {
+            At::Position(_) => ("file.write", nr::WRITE, open.window.callentries().and_then(|code| code.write)),
+            At::Offset(_) => ("file.pwrite", nr::PWRITE64, open.positioned.callentries().and_then(|code| code.write)),
+        };
+        race.caller.fourth = place.argument();
+        let code = code.expect("room for code");
+        let outcome: Outcome = race.file_call(name, code.entry(), number, (address, bytes), twin);
         let noted = Noted { operation: race.operation, counter: (start, Bench::counter()) };
-        let expected =
-            range(address, bytes).and_then(|range| match program().reachable(address, range.bytes, Access::Read) {
+        let expected = place.place().and_then(|_| range(address, bytes)).and_then(|range| {
+            match program().reachable(address, range.bytes, Access::Read) {
                 _ if range.bytes == 0 => Ok(0),
                 _ if position >= FILE_BYTES_MAX => Err(Errno::EFBIG),
                 0 => Err(Errno::EFAULT),
                 reachable => Ok(reachable),
-            });
+            }
+        });
         race.same("result of write", outcome.result, in_rax(expected.map(|bytes| bytes as u64)));
         around.check(race, &[], &[]);
         let taken = program().bytes(address, expected.unwrap_or(0));
@@ -303,6 +372,8 @@ impl Files {
             file.bytes[from..to].copy_from_slice(&taken);
             file.modified = noted;
         }
-        open.position += taken.len() as u64;
+        if let At::Position(_) = place {
+            open.position += taken.len() as u64;
+        }
     }
 }

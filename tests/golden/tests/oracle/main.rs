@@ -10,6 +10,7 @@ mod descriptors;
 mod devices;
 mod dispatch;
 mod files;
+mod lines;
 mod pipes;
 mod race;
 mod sounds;
@@ -36,6 +37,7 @@ fn main() {
     let mut devices = devices::Devices::new();
     let mut descriptors = descriptors::Descriptors::new();
     let mut dispatch = dispatch::Dispatch::new();
+    let mut lines = lines::Lines::new();
     let mut sounds = sounds::Sounds::new();
     let mut switch = switch::Switch::new();
     for operation in 0..operations {
@@ -46,6 +48,7 @@ fn main() {
             12 => devices.step(&mut race),
             13 => dispatch.step(&mut race),
             18 => sounds.step(&mut race),
+            17 if race.random.once_in(2) => lines.step(&mut race),
             19 => switch.step(&mut race),
             16.. => consoles.step(&mut race),
             _ => descriptors.step(&mut race),

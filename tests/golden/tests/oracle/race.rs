@@ -22,11 +22,13 @@ pub struct Race {
 }
 
 /// Every routine that must have been fast at least once.
-const ROUTINES: [&str; 16] = [
+const ROUTINES: [&str; 18] = [
     "pipe.read",
     "pipe.write",
     "file.read",
     "file.write",
+    "file.pread",
+    "file.pwrite",
     "file.seek",
     "null.read",
     "null.write",

@@ -1,7 +1,10 @@
 //! Handlers of samples, synthesized and in assembly, against `Sound::interrupt`, while channels go on and off.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use golden::bench;
-use kernel::sound::{Channel, Format, Maker, Sound};
+use kernel::sound::{Channel, Format, Inserts, Maker, Sound};
+use machine::Machine;
 
 use crate::race::Race;
 
@@ -11,7 +14,8 @@ pub struct Sounds {
     twin: Sound,
 }
 
-const FORMATS: [&[Format]; 3] = [&[Format::Stereo], &[Format::Linear, Format::MuLaw], &[Format::StereoOut]];
+const FORMATS: [&[Format]; 3] =
+    [&[Format::Stereo], &[Format::Linear, Format::MuLaw, Format::StereoIn], &[Format::StereoOut]];
 
 impl Sounds {
     pub fn new() -> Sounds {
@@ -22,7 +26,7 @@ impl Sounds {
     }
 
     pub fn step(&mut self, race: &mut Race) {
-        match race.random.below(9) {
+        match race.random.below(10) {
             0 => self.switch(race),
             1 => {
                 let maker = [Maker::Synthesized, Maker::Assembler][race.random.below(2) as usize];
@@ -34,6 +38,10 @@ impl Sounds {
             }
             3 => self.take(race),
             4 => self.wait(race),
+            5 => {
+                let inserts = race.random.pick(&[Some(Inserts::One), Some(Inserts::Eight), None]);
+                self.code.choose_inserts(inserts).expect("room for code");
+            }
             _ => {
                 for _ in 0..race.random.below(40) {
                     assert!(golden::raise_sample(), "{}: a handler has lost a register", race.place());
@@ -45,7 +53,12 @@ impl Sounds {
     }
 
     fn both<R: PartialEq + std::fmt::Debug>(&self, race: &Race, what: &str, act: impl Fn(&Sound) -> R) {
-        assert_eq!(act(&self.code), act(&self.twin), "{}: {what}", race.place());
+        let code = act(&self.code);
+        // The twin binds its own handler, which is none, in the bench's only slot.
+        let slot = bench().sample_clock().expect("the bench has one").slot;
+        let bound = slot.load(Relaxed);
+        assert_eq!(code, act(&self.twin), "{}: {what}", race.place());
+        slot.store(bound, Relaxed);
     }
 
     fn switch(&self, race: &mut Race) {
@@ -54,8 +67,6 @@ impl Sounds {
         let format = formats[race.random.below(formats.len() as u64) as usize];
         let format = (race.random.below(3) > 0).then_some(format);
         self.both(race, "switch", |sound| sound.switch(channel, format));
-        // The twin has bound its own handler, which is none.
-        self.code.choose(self.code.maker()).expect("room for code");
     }
 
     fn take(&self, race: &mut Race) {
@@ -75,16 +86,16 @@ impl Sounds {
         let Some(format) = self.code.activity().format(channel) else { return };
         let places = 1 + race.random.below(60) as u32;
         self.both(race, "signal_after", |sound| sound.signal_after(channel, format, places));
-        // As in `switch`.
-        self.code.choose(self.code.maker()).expect("room for code");
     }
 
     fn compare(&self, race: &Race) {
-        use std::sync::atomic::Ordering::Relaxed;
+        let activity = self.code.activity();
         self.both(race, "the device's words", |sound| {
             let words = &sound.words;
-            let counts =
-                words.channels.each_ref().map(|channel| (channel.head.load(Relaxed), channel.tail.load(Relaxed)));
+            let counts = Channel::ALL.map(|channel| {
+                let words = &words.channels[channel as usize];
+                (activity.format(channel).map(|format| words.used(format)), words.tail.load(Relaxed))
+            });
             let chained = words.channels.each_ref().map(|channel| channel.take_signal());
             (words.device.load(Relaxed), words.analog_out.load(Relaxed), counts, chained)
         });

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::batch::{self, Ran};
 use crate::case::{self, Case, Shell};
@@ -26,6 +27,8 @@ pub enum Suite {
     Pointers,
     /// `churn.c`.
     Leaks,
+    /// The dynamic tools of `tests/differential` once more, with `user/memory` in place of the C library's `malloc`.
+    Libraries,
 }
 
 impl Suite {
@@ -36,6 +39,7 @@ impl Suite {
             Suite::Semantics => "semantics",
             Suite::Pointers => "pointers",
             Suite::Leaks => "leaks",
+            Suite::Libraries => "libraries",
         }
     }
 
@@ -62,6 +66,7 @@ impl Suite {
             }
             Suite::Pointers => &["pointers"],
             Suite::Leaks => &["churn"],
+            Suite::Libraries => return preloaded_cases(&options.repo),
         };
         let mut cases = Vec::new();
         for source in sources {
@@ -76,7 +81,8 @@ impl Suite {
 /// # Errors
 /// A sentence when the cases cannot be read or built.
 pub fn list(options: &Options) -> Result<(), String> {
-    for suite in [Suite::Differential, Suite::Semantics, Suite::Faults, Suite::Pointers, Suite::Leaks] {
+    for suite in [Suite::Differential, Suite::Semantics, Suite::Faults, Suite::Pointers, Suite::Leaks, Suite::Libraries]
+    {
         for case in suite.cases(options)? {
             println!("{} {}", suite.name(), case.name);
         }
@@ -103,6 +109,24 @@ fn differential_cases(repo: &Path) -> Result<Vec<Case>, String> {
         Some(pair) => Err(format!("two cases are named {}", pair[0])),
         None => Ok(cases),
     }
+}
+
+/// Builds the library and has every program that is linked dynamically use it.
+fn preloaded_cases(repo: &Path) -> Result<Vec<Case>, String> {
+    let built = Command::new(repo.join("user/memory/build.sh")).output();
+    let built = built.map_err(|error| format!("cannot run user/memory/build.sh: {error}"))?;
+    if !built.status.success() {
+        return Err(format!("user/memory/build.sh failed:\n{}", String::from_utf8_lossy(&built.stderr)));
+    }
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or(repo.join("target"), PathBuf::from);
+    let library = target.join("user/libsynthmalloc.so").display().to_string();
+    let mut cases = differential_cases(repo)?;
+    cases.retain(|case| case.shell != Shell::Busybox);
+    for case in &mut cases {
+        case.uses.push(library.clone());
+        case.script.insert_str(0, "export LD_PRELOAD=\"$R/bin/libsynthmalloc.so\"\n");
+    }
+    Ok(cases)
 }
 
 /// A case for each name that the test program prints when it gets `list`, statically and dynamically linked.

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
+use means::Random;
+
 use super::streams::tool_is_there;
 use crate::options::Options;
 use crate::process::{self, Outcome};
@@ -175,90 +177,18 @@ fn looks(scene: &Scene<'_>) -> Result<(), String> {
 const LINES: u32 = 20_000;
 const SEED: u64 = 0x3D5A_91C7_44E0_B26F;
 
-/// xorshift64* (Vigna).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 11) as usize % limit
-    }
-}
-
-const PARTS: [&str; 64] = [
-    "1",
-    "0x7f",
-    "-1",
-    "0xffffffffa0000000",
-    "0x70000000",
-    "0x64000040",
-    "0xffffffffc0000040",
-    "8",
-    "$a",
-    "$b",
-    "$c = ",
-    "queue.1.put",
-    "queue.1.get()",
-    "gauge.2.add",
-    "gauge.2.read()",
-    "pump.3.turn",
-    "thread.1.dispatch",
-    "gauge.switches",
-    "(",
-    ")",
-    "[",
-    "]",
-    "+",
-    "-",
-    "*",
-    "/",
-    "%",
-    "<<",
-    ">>",
-    "&&",
-    "||",
-    "?",
-    ":",
-    ",",
-    "=",
-    "==",
-    "!",
-    "~",
-    "&",
-    "(u8 *)",
-    "(i32)",
-    "'x'",
-    "++",
-    "--",
-    " ",
-    " ",
-    " ",
-    " ",
-    "\u{2211}",
-    "\\",
-    "new ",
-    "gauge",
-    "queue ",
-    "pump",
-    "monitor",
-    "connect ",
-    "remove ",
-    "x ",
-    "probe ",
-    "run ",
-    "list ",
-    "cont 1",
-    "step 1",
-    "break 7 ",
-];
+/// What lines are made of, with `;` between them.
+const PARTS: &str = "1;0x7f;-1;0xffffffffa0000000;0x70000000;0x64000040;0xffffffffc0000040;8;$a;$b;$c = ;queue.1.put;\
+    queue.1.get();gauge.2.add;gauge.2.read();pump.3.turn;thread.1.dispatch;gauge.switches;(;);[;];+;-;*;\
+    /;%;<<;>>;&&;||;?;:;,;=;==;!;~;&;(u8 *);(i32);'x';++;--; ; ; ; ;\u{2211};\\;new ;gauge;queue ;pump;\
+    monitor;connect ;remove ;x ;probe ;run ;list ;cont 1;step 1;break 7 ";
 
 fn random_lines(scene: &Scene<'_>) -> Result<(), String> {
-    let mut random = Random(SEED);
+    let mut random = Random::new(SEED);
+    let parts: Vec<&str> = PARTS.split(';').collect();
     let mut script = String::from("new queue\nnew gauge\nnew pump\n");
     for _ in 0..LINES {
-        let line: String = (0..random.below(9)).map(|_| PARTS[random.below(PARTS.len())]).collect();
+        let line: String = (0..random.index(9)).map(|_| parts[random.index(parts.len())]).collect();
         // Not to the shell.
         script += line.trim_start_matches([' ', '!']);
         script.push('\n');

@@ -149,20 +149,22 @@ impl Ferry {
         if !is_any_joined() {
             return None;
         }
-        let (far, handle) = opening.far();
-        let (makers, carry) = (makers?, far.carry_code(REFUSED)?);
+        let (makers, callouts) = (makers?, Ferry::callouts(opening)?);
         let make = || Ok::<_, Infallible>(Ferry { position: Cell::new(0), handle: Cell::new(NOBODY) });
         let Ok(ferry) = create::allocate(make);
-        ferry.synthesize(
-            makers,
-            &FerryCallouts {
-                check: Some(carry.check),
-                carry_in: Some(carry.carry_in),
-                carry_out: Some(carry.carry_out),
-            },
-        );
-        ferry.handle.set(handle.0);
+        ferry.synthesize(makers, &callouts);
+        ferry.handle.set(opening.far().1.0);
         Some(ferry)
+    }
+
+    /// What the carrier of an opening offers.
+    pub fn callouts(opening: &Opening) -> Option<FerryCallouts> {
+        let carry = opening.far().0.carry_code(REFUSED)?;
+        Some(FerryCallouts {
+            check: Some(carry.check),
+            carry_in: Some(carry.carry_in),
+            carry_out: Some(carry.carry_out),
+        })
     }
 
     /// Gives the ferry back; the file is closed.

@@ -100,15 +100,16 @@ fn set_flags(call: &Call<'_>, file: &Arc<OpenFile>, wanted: u32) -> CallResult {
         (code.write, code.pwrite) = (None, None);
     }
     if file.flags() & O_NOATIME != 0 && file.content().is_some() {
-        // The routine notes the access time.
-        file.code.borrow_mut().read = None;
+        // The routines note the access time.
+        let mut code = file.code.borrow_mut();
+        (code.read, code.pread) = (None, None);
     }
     rebind(call, file);
     Ok(0)
 }
 
 /// Lets every process that has the file open use its present routines.
-fn rebind(call: &Call<'_>, file: &Arc<OpenFile>) {
+pub fn rebind(call: &Call<'_>, file: &Arc<OpenFile>) {
     for process in call.unix.tasks.processes() {
         process.each_files(|files| files.rebind(file));
     }

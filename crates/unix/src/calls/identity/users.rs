@@ -1,5 +1,6 @@
 //! User and group ids and capabilities (credentials(7)). User 0 has all capabilities, others have none.
 
+use alloc::collections::BinaryHeap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -199,9 +200,8 @@ pub fn setgroups(call: &Call<'_>, count: u64, list: u64) -> CallResult {
         return Err(Errno::EINVAL);
     }
     let bytes = call.read_bytes(list, count as usize * 4)?;
-    let mut groups: Vec<u32> = bytes.chunks_exact(4).map(u32::get).collect();
-    groups.sort_unstable();
-    call.process().credentials.borrow_mut().groups = Arc::from(groups);
+    let groups: BinaryHeap<u32> = bytes.chunks_exact(4).map(u32::get).collect();
+    call.process().credentials.borrow_mut().groups = Arc::from(groups.into_sorted_vec());
     call.process().unbind_opens();
     Ok(0)
 }

@@ -1,6 +1,5 @@
 //! `epoll`: a set of open files that is kept between waits.
 
-use alloc::collections::BTreeMap;
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::any::Any;
@@ -13,7 +12,7 @@ use abi::poll::{
 };
 use kernel::schedule::WaitQueue;
 use kernel::stream::{Progress, Ready, Stream};
-use machine::{KernelCell, Nanos};
+use machine::{KernelCell, Nanos, Sorted};
 
 use super::{Waited, read_deadline, wait};
 use crate::call::{Call, CallResult};
@@ -42,7 +41,7 @@ struct Item {
 type Name = (u32, usize);
 
 pub struct Epoll {
-    items: KernelCell<BTreeMap<Name, Item>>,
+    items: KernelCell<Sorted<Name, Item>>,
     /// Who was asked last, so that all get their turn.
     last: KernelCell<Name>,
     changed: WaitQueue,
@@ -95,7 +94,7 @@ pub fn with_inner(mut files: Vec<Arc<OpenFile>>) -> Vec<Arc<OpenFile>> {
 
 impl Epoll {
     fn files(&self) -> Vec<Arc<OpenFile>> {
-        self.items.borrow().values().filter_map(|item| item.file.upgrade()).collect()
+        self.items.borrow().entries().iter().filter_map(|(_, item)| item.file.upgrade()).collect()
     }
 
     /// How many instances lie below each other from here on.
@@ -121,22 +120,18 @@ impl Epoll {
     fn collect(&self, most: usize) -> Vec<EpollEvent> {
         let mut events = Vec::new();
         let mut items = self.items.borrow_mut();
-        items.retain(|_, item| item.file.strong_count() > 0);
-        let last = self.last.get();
-        let names: Vec<Name> =
-            items.range(last..).skip(usize::from(items.contains_key(&last))).map(|(name, _)| *name).collect();
-        let turn = names.into_iter().chain(items.range(..=last).map(|(name, _)| *name).collect::<Vec<_>>());
-        for name in turn {
+        items.retain(|item| item.file.strong_count() > 0);
+        let [upto_last, behind] = items.split_mut(&self.last.get());
+        for (name, item) in behind.iter_mut().chain(upto_last) {
             if events.len() == most {
                 break;
             }
-            let Some(item) = items.get_mut(&name) else { continue };
             let Some(file) = item.file.upgrade() else { continue };
             let ready = item.ready(&file);
             if ready != 0 {
                 item.note(&file, ready);
                 events.push(EpollEvent::new(ready, item.data));
-                self.last.set(name);
+                self.last.set(*name);
             }
         }
         events
@@ -146,7 +141,8 @@ impl Epoll {
 impl Stream for Epoll {
     fn ready(&self) -> Ready {
         let items = self.items.borrow();
-        let any = items.values().any(|item| item.file.upgrade().is_some_and(|file| item.ready(&file) != 0));
+        let any =
+            items.entries().iter().any(|(_, item)| item.file.upgrade().is_some_and(|file| item.ready(&file) != 0));
         Ready::NONE.with_if(any, Ready::READABLE)
     }
 
@@ -168,7 +164,7 @@ pub fn epoll_create1(call: &Call<'_>, flags: u32) -> CallResult {
         return Err(Errno::EINVAL);
     }
     let epoll =
-        Epoll { items: KernelCell::new(BTreeMap::new()), last: KernelCell::new((0, 0)), changed: WaitQueue::new() };
+        Epoll { items: KernelCell::new(Sorted::new()), last: KernelCell::new((0, 0)), changed: WaitQueue::new() };
     add_file(call, OpenFile::stream(Arc::new(epoll), O_RDWR), flags & O_CLOEXEC != 0)
 }
 
@@ -194,9 +190,9 @@ pub fn epoll_ctl(call: &Call<'_>, instance: u64, operation: u32, descriptor: u64
         Item { file: Arc::downgrade(&file), events: event.events, data: event.data(), reported: None, spent: false };
     let mut items = epoll.items.borrow_mut();
     // A dead item's file may have had the same address.
-    items.retain(|_, item| item.file.strong_count() > 0);
+    items.retain(|item| item.file.strong_count() > 0);
     match operation {
-        EPOLL_CTL_ADD if items.contains_key(&name) => return Err(Errno::EEXIST),
+        EPOLL_CTL_ADD if items.get(&name).is_some() => return Err(Errno::EEXIST),
         EPOLL_CTL_ADD => drop(items.insert(name, item)),
         EPOLL_CTL_MOD => *items.get_mut(&name).ok_or(Errno::ENOENT)? = item,
         EPOLL_CTL_DEL => drop(items.remove(&name).ok_or(Errno::ENOENT)?),

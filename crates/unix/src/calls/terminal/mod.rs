@@ -14,10 +14,11 @@ use abi::Errno;
 use abi::nr;
 use abi::tty::*;
 use kernel::tty::{Flow, Queue, WindowSize};
+use machine::KernelCell;
 
 use super::Entry;
 use crate::call::{Call, CallResult, int};
-use crate::files::{Body, OpenFile, PtyMaster, Terminal, TtyStream, device_stream, sound_stream};
+use crate::files::{Body, CELLS_MAJOR, OpenFile, PtyMaster, Terminal, TtyStream, device_stream, sound_stream};
 
 /// What is open when a character device is opened. Errors: `ENXIO`; those of [`crate::files::Terminals::open`].
 pub fn open_device(call: &Call<'_>, device: (u32, u32), flags: u32) -> Result<Body, Errno> {
@@ -26,6 +27,9 @@ pub fn open_device(call: &Call<'_>, device: (u32, u32), flags: u32) -> Result<Bo
     }
     if let Some(stream) = sound_stream(call.unix.sound.as_ref(), device.0, device.1) {
         return stream.map(Body::Stream);
+    }
+    if device.0 == CELLS_MAJOR {
+        return call.unix.terminals.shown(device.1).map(|shown| Body::Virtual(Arc::new(KernelCell::new(shown.into()))));
     }
     let opened = call.unix.terminals.open(call.task, call.unix, device, flags)?;
     Ok(Body::Stream(opened.ok_or(Errno::ENXIO)?))
@@ -60,7 +64,10 @@ fn terminal(call: &Call<'_>, file: &OpenFile, terminal: &Arc<Terminal>, request:
         TIOCGEXCL => call.write(argument, &u32::from(terminal.exclusive.get())).map(|()| 0),
         TIOCGETD => call.write(argument, &0u32).map(|()| 0),
         TIOCSETD => set_discipline(call, terminal, argument),
-        TIOCGDEV => call.write(argument, &(136 << 8 | terminal.number)).map(|()| 0),
+        TIOCGDEV => {
+            let (major, minor) = terminal.device_numbers();
+            call.write(argument, &(major << 8 | minor)).map(|()| 0)
+        }
         TIOCOUTQ => call.write(argument, &(terminal.unsent_bytes() as u32)).map(|()| 0),
         TCXONC => control_flow(call, terminal, argument),
         TIOCNOTTY | TIOCSCTTY | TIOCGPGRP | TIOCSPGRP | TIOCGSID => {

@@ -24,13 +24,12 @@ pub use posix::delete_all as delete_posix_timers;
 pub use sleeps::deadline_after;
 pub use timerfd::add_file;
 
-use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 
 use abi::Errno;
 use abi::time::{Timespec, Timeval};
 use kernel::file::Time;
-use machine::{KernelCell, Nanos};
+use machine::{KernelCell, Nanos, Sorted};
 
 use super::Entry;
 use crate::call::Call;
@@ -40,7 +39,7 @@ use abi::nr;
 /// The timers of one process.
 pub struct ProcessTimers {
     intervals: KernelCell<[Option<Arc<timer::Timer>>; 3]>,
-    posix: KernelCell<BTreeMap<i32, Arc<posix::PosixTimer>>>,
+    posix: KernelCell<Sorted<i32, Arc<posix::PosixTimer>>>,
     next_id: KernelCell<i32>,
 }
 
@@ -48,7 +47,7 @@ impl ProcessTimers {
     pub const fn new() -> ProcessTimers {
         ProcessTimers {
             intervals: KernelCell::new([const { None }; 3]),
-            posix: KernelCell::new(BTreeMap::new()),
+            posix: KernelCell::new(Sorted::new()),
             next_id: KernelCell::new(0),
         }
     }

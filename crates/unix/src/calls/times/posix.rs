@@ -53,7 +53,7 @@ pub fn timer_create(call: &Call<'_>, id: i32, event: u64, into: u64) -> CallResu
         return Err(Errno::ENOTSUP);
     }
     let timers = &call.process().timers;
-    if timers.posix.borrow().len() >= TIMERS_MAX {
+    if timers.posix.borrow().entries().len() >= TIMERS_MAX {
         return Err(Errno::EAGAIN);
     }
     let number = timers.next_id.get();
@@ -163,6 +163,6 @@ pub fn timer_delete(call: &Call<'_>, number: i32) -> CallResult {
 /// `execve` deletes the POSIX timers of its process.
 pub fn delete_all(process: &Process) {
     let timers = core::mem::take(&mut *process.timers.posix.borrow_mut());
-    timers.values().for_each(|timer| timer.timer.stop());
+    timers.entries().iter().for_each(|(_, timer)| timer.timer.stop());
     process.timers.next_id.set(0);
 }

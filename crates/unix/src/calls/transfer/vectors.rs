@@ -93,37 +93,28 @@ pub fn read_ranges(call: &Call<'_>, file: &Arc<OpenFile>, buffers: &Ranges, at: 
         return read_stream(call, file, stream, buffers);
     }
     let start = if let At::Offset(offset) = at { offset } else { file.position() };
-    let mut done = 0;
     if buffers.ranges.is_empty() && file.is_directory() {
         return Err(Errno::EISDIR);
     }
-    for range in &buffers.ranges {
-        match read_at(call, file, *range, start + done as u64) {
-            Ok(read) => {
-                done += read;
-                if read < range.bytes {
-                    break;
-                }
-            }
-            Err(error) if done == 0 => return Err(error),
-            Err(_) => break,
-        }
-    }
+    let done = one_by_one(buffers, |range, done| read_at(call, file, range, start + done as u64))?;
     if at == At::Position {
         file.set_position(start + done as u64);
     }
     Ok(done)
 }
 
-/// Only the first buffer may wait: what has been read is handed out.
-fn read_stream(call: &Call<'_>, file: &OpenFile, stream: &Arc<dyn Stream>, buffers: &Ranges) -> Result<usize, Errno> {
+/// Carries one buffer after the other, as long as each is carried whole; `carry` is told how many bytes went before. An error
+/// counts only where nothing went before it.
+fn one_by_one(
+    buffers: &Ranges,
+    mut carry: impl FnMut(UserRange, usize) -> Result<usize, Errno>,
+) -> Result<usize, Errno> {
     let mut done = 0;
     for range in &buffers.ranges {
-        let nonblocking = file.is_nonblocking() || done > 0;
-        match call.with_io(nonblocking, |io| stream.read(io, *range)) {
-            Ok(read) => {
-                done += read;
-                if read < range.bytes {
+        match carry(*range, done) {
+            Ok(carried) => {
+                done += carried;
+                if carried < range.bytes {
                     break;
                 }
             }
@@ -132,6 +123,11 @@ fn read_stream(call: &Call<'_>, file: &OpenFile, stream: &Arc<dyn Stream>, buffe
         }
     }
     Ok(done)
+}
+
+/// Only the first buffer may wait: what has been read is handed out.
+fn read_stream(call: &Call<'_>, file: &OpenFile, stream: &Arc<dyn Stream>, buffers: &Ranges) -> Result<usize, Errno> {
+    one_by_one(buffers, |range, done| call.with_io(file.is_nonblocking() || done > 0, |io| stream.read(io, range)))
 }
 
 pub fn write_ranges(call: &Call<'_>, file: &Arc<OpenFile>, buffers: &Ranges, at: At) -> Result<usize, Errno> {
@@ -146,19 +142,7 @@ pub fn write_ranges(call: &Call<'_>, file: &Arc<OpenFile>, buffers: &Ranges, at:
         At::Offset(offset) => offset,
         _ => file.position(),
     };
-    let mut done = 0;
-    for range in &buffers.ranges {
-        match write_at(call, file, *range, start + done as u64) {
-            Ok(written) => {
-                done += written;
-                if written < range.bytes {
-                    break;
-                }
-            }
-            Err(error) if done == 0 => return Err(error),
-            Err(_) => break,
-        }
-    }
+    let done = one_by_one(buffers, |range, done| write_at(call, file, range, start + done as u64))?;
     if !matches!(at, At::Offset(_)) {
         file.set_position(start + done as u64);
     }
@@ -204,20 +188,7 @@ fn write_ranges_to_stream(
             return written;
         }
     }
-    let mut done = 0;
-    for range in &buffers.ranges {
-        match write_stream(call, file, stream, *range) {
-            Ok(written) => {
-                done += written;
-                if written < range.bytes {
-                    break;
-                }
-            }
-            Err(error) if done == 0 => return Err(error),
-            Err(_) => break,
-        }
-    }
-    Ok(done)
+    one_by_one(buffers, |range, _| write_stream(call, file, stream, range))
 }
 
 /// All bytes of the buffers in a row; `None` if they cannot be read or kept, and the slow way finds the error.

@@ -54,7 +54,7 @@ impl Stream for TtyStream {
     }
 
     fn write(&self, io: &Io<'_>, from: UserRange) -> Result<usize, Errno> {
-        write_pieces(io, from, |piece| self.write_kernel(io, piece))
+        self.terminal.write_window(io, from, |piece| self.write_kernel(io, piece))
     }
 
     fn read_kernel(&self, io: &Io<'_>, into: &mut [u8]) -> Result<usize, Errno> {
@@ -85,8 +85,11 @@ impl Stream for TtyStream {
 
     fn write_kernel(&self, io: &Io<'_>, from: &[u8]) -> Result<usize, Errno> {
         let terminal = &*self.terminal;
-        if terminal.tty.borrow().stops_background_writers() {
+        if terminal.stops_background_writers() {
             terminal.permit_change(&terminal.unix.current())?;
+        }
+        if terminal.put_through(from) {
+            return Ok(from.len());
         }
         let mut done = 0;
         while done < from.len() {
@@ -127,8 +130,8 @@ impl Stream for TtyStream {
         self.terminal.master().is_none() && is_taken && !self.terminal.exclusive.get()
     }
 
-    fn callentries(&self, _makers: Makers) -> FileCode {
-        let code = self.terminal().code();
+    fn callentries(&self, makers: Makers) -> FileCode {
+        let code = self.terminal().code(makers);
         FileCode { read: code.read, write: code.write, ..FileCode::default() }
     }
 
@@ -142,6 +145,20 @@ impl Terminal {
     fn idle_since(&self, started: Nanos) -> Nanos {
         let from = started.max(self.newest_input.get());
         Nanos(self.unix.machine.now().0.saturating_sub(from.0))
+    }
+
+    /// Reads what is there, whoever asks. Error: `EAGAIN`.
+    pub fn read_now(&self, into: &mut [u8]) -> Result<usize, Errno> {
+        match self.try_read(into, Patience::None) {
+            ReadOutcome::Bytes(bytes) => Ok(bytes),
+            ReadOutcome::Eof => Ok(0),
+            _ => Err(Errno::EAGAIN),
+        }
+    }
+
+    /// Whether a program's write may stop the program.
+    pub fn stops_background_writers(&self) -> bool {
+        self.tty.borrow().stops_background_writers()
     }
 
     /// Reads if it can; the line may go on where that made room.

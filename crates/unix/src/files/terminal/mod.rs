@@ -7,9 +7,10 @@
 //!                            └──────┬───────┘
 //!                    pty.rs         │ Effects: who wakes, which signals, is there output
 //!   PtyMaster ──write──▶ the same Tty ──read──▶ PtyMaster
+//!                  window.rs        the same Tty ──────▶ cells
 //! ```
 //! A terminal's number is its name: `/dev/pts/N`, device (136, N). Number 0 is the console, connected to the
-//! machine's terminal channel; the others are pseudo terminals.
+//! machine's terminal channel; the others are pseudo terminals. Text windows have numbers of their own: `/dev/ttyN`, (4, N).
 //!
 //! Invariant: the tty is never borrowed while somebody sleeps or is woken, or a signal is sent.
 
@@ -18,14 +19,20 @@ mod ends;
 mod job;
 mod pty;
 mod registry;
+mod window;
 
 pub use ends::TtyStream;
 pub use pty::PtyMaster;
 pub use registry::{Terminals, node_of};
+pub use window::{CELLS_MAJOR, WINDOW_MAJOR, WINDOWS};
 
+use alloc::sync::Arc;
 use core::cell::Cell;
 
+use abi::Errno;
+use kernel::call::Makers;
 use kernel::schedule::WaitQueue;
+use kernel::screen::TextWindow;
 use kernel::tty::{Effects, Signal, Tty, TtyCode};
 use machine::{Channel, KernelCell, Nanos};
 
@@ -36,13 +43,14 @@ use pty::Pty;
 /// Output that a tty keeps until its line takes it.
 const OUTPUT_BYTES: usize = 8192;
 
-/// Major number of pseudo terminals, which here are all terminals (Linux `devices.txt`).
+/// Major number of pseudo terminals, which here are all terminals but windows (Linux `devices.txt`).
 pub const TERMINAL_MAJOR: u32 = 136;
 
 /// What a terminal is connected to.
 enum Line {
     Console(Console),
     Pty(Pty),
+    Window(TextWindow),
 }
 
 /// A terminal. Programs reach it through [`TtyStream`].
@@ -66,6 +74,27 @@ pub struct Terminal {
 }
 
 impl Terminal {
+    /// A terminal that nobody has. Error: `ENOMEM`.
+    fn new(unix: &'static Unix, number: u32, line: Line) -> Result<Arc<Terminal>, Errno> {
+        Ok(Arc::new(Terminal {
+            unix,
+            number,
+            tty: KernelCell::new(Tty::new(OUTPUT_BYTES).map_err(|_| Errno::ENOMEM)?),
+            line,
+            readers: WaitQueue::new(),
+            writers: WaitQueue::new(),
+            newest_input: Cell::new(Nanos(0)),
+            opens: Cell::new(0),
+            exclusive: Cell::new(false),
+            code: KernelCell::new(None),
+        }))
+    }
+
+    /// Major and minor number.
+    pub fn device_numbers(&self) -> (u32, u32) {
+        (if self.window().is_some() { WINDOW_MAJOR } else { TERMINAL_MAJOR }, self.number)
+    }
+
     /// Does what a call of the tty asks for.
     pub fn apply(&self, effects: Effects) {
         if effects.accepted > 0 {
@@ -102,15 +131,25 @@ impl Terminal {
                 pty.tell_master(self.unix.scheduler);
                 0
             }
+            Line::Window(window) => self.show(window),
         }
     }
 
     /// The routines; none where every call is done in Rust. Bytes for a pseudo terminal's master have no way in code.
-    pub fn code(&self) -> TtyCode {
-        let Some(makers) = self.unix.makers() else { return TtyCode::default() };
+    pub fn code(&self, makers: Makers) -> TtyCode {
         let channel = matches!(self.line, Line::Console(_)).then_some(Channel::Terminal);
+        if makers.watch().is_some() {
+            // The window's routine is a machine's, which nobody can watch.
+            let code = self.tty.borrow().synthesize(channel, makers);
+            return TtyCode { write: code.write.filter(|_| self.window().is_none()), ..code };
+        }
         let mut code = self.code.borrow_mut();
-        code.get_or_insert_with(|| self.tty.borrow().synthesize(channel, makers)).clone()
+        let make = || {
+            let code = self.tty.borrow().synthesize(channel, makers);
+            let write = self.window().and_then(TextWindow::code);
+            TtyCode { write: write.or(code.write), ..code }
+        };
+        code.get_or_insert_with(make).clone()
     }
 
     /// The line is asked for bytes that the tty had no room for, or that have come meanwhile.
@@ -118,6 +157,7 @@ impl Terminal {
         match &self.line {
             Line::Console(console) => console.give_to(self),
             Line::Pty(pty) => pty.tell_master(self.unix.scheduler),
+            Line::Window(_) => {}
         }
     }
 
@@ -145,13 +185,14 @@ impl Terminal {
             Line::Console(console) => self.tty.borrow().is_drained() && console.has_sent_all(self.unix.machine),
             // What the master can read counts as sent, for nobody may ever read it.
             Line::Pty(_) => true,
+            Line::Window(_) => self.tty.borrow().is_drained(),
         }
     }
 
     /// `TIOCOUTQ`: bytes written that are not sent.
     pub fn unsent_bytes(&self) -> usize {
         match &self.line {
-            Line::Console(_) => self.tty.borrow().unsent_bytes(),
+            Line::Console(_) | Line::Window(_) => self.tty.borrow().unsent_bytes(),
             Line::Pty(_) => 0,
         }
     }
@@ -164,7 +205,7 @@ impl Terminal {
     pub fn master(&self) -> Option<&Pty> {
         match &self.line {
             Line::Pty(pty) => Some(pty),
-            Line::Console(_) => None,
+            Line::Console(_) | Line::Window(_) => None,
         }
     }
 

@@ -3,19 +3,18 @@
 use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::cell::Cell;
 
 use abi::Errno;
 use abi::file::O_NOCTTY;
 use kernel::file::{Credentials, FinalLink, NewSpecial, Node, NodeKind, View};
-use kernel::schedule::WaitQueue;
 use kernel::stream::Stream;
-use kernel::tty::{Signal, Tty, WindowSize};
-use machine::{KernelCell, Nanos};
+use kernel::tty::{Signal, WindowSize};
+use machine::KernelCell;
 
 use super::console::Console;
 use super::job::disassociate;
-use super::{Line, OUTPUT_BYTES, PtyMaster, TERMINAL_MAJOR, Terminal, TtyStream};
+use super::window::Windows;
+use super::{Line, PtyMaster, TERMINAL_MAJOR, Terminal, TtyStream, WINDOW_MAJOR};
 use crate::emulator::Unix;
 use crate::files::terminal::pty::Pty;
 use crate::task::{Process, Task};
@@ -30,17 +29,21 @@ const TTY_MODE: u32 = 0o620;
 pub struct Terminals {
     /// A terminal's place is its number. 0 is the console.
     list: KernelCell<Vec<Option<Arc<Terminal>>>>,
+    pub(super) windows: Windows,
 }
 
 impl Terminals {
     #[allow(clippy::new_without_default, reason = "there is one, made at boot")]
-    pub const fn new() -> Terminals {
-        Terminals { list: KernelCell::new(Vec::new()) }
+    pub fn new() -> Terminals {
+        Terminals { list: KernelCell::new(Vec::new()), windows: Windows::default() }
     }
 
     /// Connects the console to the machine's channel, as controlling terminal of session `session`. Error: `ENOMEM`.
     pub fn start(&self, unix: &'static Unix, size: WindowSize, session: u32) -> Result<Arc<Terminal>, Errno> {
-        let console = self.add(unix, Line::Console(Console::new()))?;
+        let console = self.add(unix, Line::Console(Console::new().map_err(|_| Errno::ENOMEM)?))?;
+        if let (Line::Console(line), Some(makers)) = (&console.line, unix.makers()) {
+            line.serve_by_code(makers);
+        }
         {
             let mut tty = console.tty.borrow_mut();
             // Nobody listens for the change of size yet.
@@ -56,18 +59,7 @@ impl Terminals {
         if number >= TERMINALS_MAX {
             return Err(Errno::ENOSPC);
         }
-        let terminal = Arc::new(Terminal {
-            unix,
-            number: number as u32,
-            tty: KernelCell::new(Tty::new(OUTPUT_BYTES).map_err(|_| Errno::ENOMEM)?),
-            line,
-            readers: WaitQueue::new(),
-            writers: WaitQueue::new(),
-            newest_input: Cell::new(Nanos(0)),
-            opens: Cell::new(0),
-            exclusive: Cell::new(false),
-            code: KernelCell::new(None),
-        });
+        let terminal = Terminal::new(unix, number as u32, line)?;
         if number == list.len() {
             list.push(None);
         }
@@ -102,7 +94,15 @@ impl Terminals {
         if !process.family.get().has_terminal {
             return None;
         }
-        self.list.borrow().iter().flatten().find(|terminal| terminal.controls(process)).cloned()
+        let found = self.list.borrow().iter().flatten().find(|terminal| terminal.controls(process)).cloned();
+        found.or_else(|| self.windows.list().into_iter().find(|window| window.controls(process)))
+    }
+
+    /// Whether the handler of the console's device has chained a signal.
+    pub fn take_signal(&self) -> bool {
+        let list = self.list.borrow();
+        let console = list.first().and_then(Option::as_ref);
+        console.is_some_and(|console| matches!(&console.line, Line::Console(line) if line.take_signal()))
     }
 
     /// A device of the machine has news.
@@ -136,6 +136,7 @@ impl Terminals {
             (5, 1) => self.console(),
             (5, 2) => return Ok(Some(PtyMaster::open(unix)?)),
             (TERMINAL_MAJOR, number) => self.get(number),
+            (WINDOW_MAJOR, number) => Some(self.window(unix, number)?),
             _ => return Ok(None),
         };
         let terminal = terminal.ok_or(Errno::ENXIO)?;
@@ -145,7 +146,7 @@ impl Terminals {
         if terminal.exclusive.get() && !task.process.credentials.borrow().is_privileged() {
             return Err(Errno::EBUSY);
         }
-        if flags & O_NOCTTY == 0 && device != (5, 0) && device != (5, 1) {
+        if flags & O_NOCTTY == 0 && ![(5, 0), (5, 1), (WINDOW_MAJOR, 0)].contains(&device) {
             // A leader with a terminal, and a terminal with a session, keep theirs: that is no error.
             let _ = terminal.acquire(&task.process, &terminal.caller(task));
         }
@@ -202,6 +203,7 @@ fn remove_node(unix: &Unix, number: u32) {
 
 /// The node of a terminal. Errors: as for any path.
 pub fn node_of(unix: &Unix, terminal: &Terminal) -> Result<Arc<Node>, Errno> {
-    let path = format!("/dev/pts/{}", terminal.number);
+    let folder = if terminal.window().is_some() { "tty" } else { "pts/" };
+    let path = format!("/dev/{folder}{}", terminal.number);
     with_root(unix, |view| unix.names.lookup(view, path.as_bytes(), FinalLink::Follow))
 }

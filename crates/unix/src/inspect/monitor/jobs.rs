@@ -5,11 +5,11 @@ use alloc::vec::Vec;
 
 use bootimage::inspect::Items;
 use codestore::{Code, WordCall};
-use kernel::schedule::Scheduler;
 use kernel::thread::{State, Thread};
 use machine::{KernelCell, Start};
 
-use super::{Cursor, Question, Refusal};
+use super::{Cursor, Question, Refusal, streams};
+use crate::emulator::Unix;
 
 /// Jobs that are remembered; each that runs has a thread with a stack.
 const JOBS_MAX: usize = 32;
@@ -18,10 +18,18 @@ struct Job {
     number: u32,
     /// Gone when its thread has ended.
     thread: Option<Arc<Thread>>,
-    scheduler: &'static Scheduler,
-    code: Code<WordCall>,
-    words: [u64; 6],
+    unix: &'static Unix,
+    work: Work,
     result: Option<u64>,
+}
+
+/// What a thread does.
+#[derive(Clone)]
+enum Work {
+    /// Calls once.
+    Call(Code<WordCall>, [u64; 6]),
+    /// Turns this pump until it is removed or its stream ends; the answer is what it carried.
+    Pump(u32),
 }
 
 /// A thread of the kernel gets no argument: it finds its job here by its own number.
@@ -37,20 +45,32 @@ pub fn run(question: &mut Question<'_>, out: &mut Items) -> Result<Cursor, Refus
     for word in &mut words {
         *word = question.u64()?;
     }
+    let (number, thread) = begin(unix, Work::Call(code, words))?;
+    out.u32(number).u32(thread);
+    Ok(0)
+}
+
+/// Gives a pump a thread.
+pub fn pump(unix: &'static Unix, number: u32) -> Result<(), Refusal> {
+    sweep();
+    begin(unix, Work::Pump(number)).map(|_| ())
+}
+
+/// Numbers of the job and of its thread.
+fn begin(unix: &'static Unix, work: Work) -> Result<(u32, u32), Refusal> {
     let mut jobs = JOBS.borrow_mut();
     if jobs.len() >= JOBS_MAX {
         let done = jobs.iter().position(|job| job.thread.is_none()).ok_or(Refusal::Busy)?;
         jobs.remove(done);
     }
-    let tte = unix.machine.create_tte(Start::Kernel(work)).map_err(|_| Refusal::NoMemory)?;
+    let tte = unix.machine.create_tte(Start::Kernel(run_job)).map_err(|_| Refusal::NoMemory)?;
     let thread = Thread::new(tte);
     let number = jobs.last().map_or(1, |job| job.number + 1);
-    out.u32(number).u32(thread.id().0);
-    jobs.push(Job { number, thread: Some(thread.clone()), scheduler: unix.scheduler, code, words, result: None });
+    jobs.push(Job { number, thread: Some(thread.clone()), unix, work, result: None });
     drop(jobs);
     unix.scheduler.enlist(&thread);
     unix.scheduler.unblock(&thread);
-    Ok(0)
+    Ok((number, thread.id().0))
 }
 
 /// `u32 job, u8 done, u64 answer` of each.
@@ -66,25 +86,55 @@ pub fn list(_: &mut Question<'_>, out: &mut Items) -> Result<Cursor, Refusal> {
 fn sweep() {
     for job in &mut *JOBS.borrow_mut() {
         if let Some(thread) = job.thread.take_if(|thread| thread.state() == State::Ended) {
-            job.scheduler.discharge(thread.id());
+            job.unix.scheduler.discharge(thread.id());
         }
     }
 }
 
 /// The job of the running thread.
 fn own(jobs: &mut [Job]) -> Option<&mut Job> {
-    jobs.iter_mut()
-        .find(|job| job.thread.as_ref().is_some_and(|thread| thread.id() == job.scheduler.machine().current_tte()))
+    jobs.iter_mut().find(|job| job.thread.as_ref().is_some_and(|thread| thread.id() == job.unix.machine.current_tte()))
 }
 
 /// The first procedure of every such thread.
-fn work() -> ! {
-    let found = own(&mut JOBS.borrow_mut()).map(|job| (job.scheduler, job.code.clone(), job.words));
-    let (scheduler, code, words) = found.expect("a job is in the list before its thread runs");
-    let value = code.call(words);
-    drop(code);
+fn run_job() -> ! {
+    let found = own(&mut JOBS.borrow_mut()).map(|job| (job.unix, job.work.clone()));
+    let (unix, work) = found.expect("a job is in the list before its thread runs");
+    let value = match work {
+        Work::Call(code, words) => code.call(words),
+        Work::Pump(number) => turn_pump(unix, number),
+    };
+    unix.desk.moved(unix);
     if let Some(job) = own(&mut JOBS.borrow_mut()) {
         job.result = Some(value);
     }
-    scheduler.end_with(|| ())
+    unix.scheduler.end_with(|| ())
+}
+
+/// Words that a pump carries before others run.
+const TURN_WORDS: u64 = 256;
+
+fn turn_pump(unix: &'static Unix, number: u32) -> u64 {
+    let mut carried = 0;
+    loop {
+        // The routine is let go before the thread sleeps, so that the pump can be removed.
+        let turn = unix.desk.parts.borrow().turn(number);
+        let Some(moved) = turn.map(|code| code.call([TURN_WORDS, 0, 0, 0, 0, 0])) else { return carried };
+        carried += moved;
+        if moved > 0 {
+            unix.desk.moved(unix);
+        } else if has_ended(unix, number) {
+            return carried;
+        } else {
+            unix.desk.wait(unix);
+        }
+        // A ring of pumps would never let an interrupt in, nor another thread.
+        unix.machine.serve_interrupts();
+        unix.scheduler.yield_now();
+    }
+}
+
+/// Whether a stream at a pump's ends has ended or failed.
+fn has_ended(unix: &'static Unix, number: u32) -> bool {
+    unix.desk.parts.borrow().streams_of(number).any(streams::has_ended)
 }

@@ -9,6 +9,8 @@
 mod jobs;
 mod parts;
 mod stops;
+mod streams;
+mod watches;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -17,6 +19,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use bootimage::inspect::Items;
 use codestore::{Asked, Maker};
+use kernel::schedule::WaitQueue;
 use machine::{Exception, KernelCell, Registers};
 use monitor::{Allowed, Width, World, cut};
 
@@ -61,16 +64,36 @@ pub(crate) struct Desk {
     variables: KernelCell<Vec<Variable>>,
     parts: KernelCell<Parts>,
     pub(crate) stops: Stops,
+    /// Pumps that had nothing to carry wait here.
+    pumps: WaitQueue,
 }
 
 impl Desk {
     pub const fn new() -> Desk {
-        Desk { variables: KernelCell::new(Vec::new()), parts: KernelCell::new(Parts::new()), stops: Stops::new() }
+        Desk {
+            variables: KernelCell::new(Vec::new()),
+            parts: KernelCell::new(Parts::new()),
+            stops: Stops::new(),
+            pumps: WaitQueue::new(),
+        }
+    }
+
+    /// Words of quajects may have moved: pumps look again.
+    fn moved(&self, unix: &'static Unix) {
+        unix.scheduler.wake(&self.pumps);
+    }
+
+    /// Sleeps until words may have moved, or one of the connected streams has news.
+    fn wait(&self, unix: &'static Unix) {
+        let taps: Vec<_> = self.parts.borrow().taps().map(|(_, tap)| tap.clone()).collect();
+        let mut queues = alloc::vec![&self.pumps];
+        taps.iter().for_each(|tap| tap.each_queue(&mut |queue| queues.push(queue)));
+        unix.scheduler.sleep(&queues, None);
     }
 }
 
 /// What follows the opcode [`bootimage::inspect::opcode::MONITOR`] as the first byte.
-const DEEDS: [(u8, Answerer); 15] = [
+const DEEDS: [(u8, Answerer); 19] = [
     (op::EVALUATE, evaluate),
     (op::VARIABLE, variable),
     (op::VARIABLES, variables),
@@ -86,6 +109,10 @@ const DEEDS: [(u8, Answerer); 15] = [
     (op::GO, stops::go),
     (op::BREAK, stops::set_break),
     (op::STANDING, stops::list),
+    (op::OPEN, streams::open),
+    (op::WATCH, watches::watch),
+    (op::UNBIND, parts::unbind),
+    (op::SET, parts::set),
 ];
 
 fn monitor(question: &mut Question<'_>, out: &mut Items) -> Result<Cursor, Refusal> {
@@ -151,6 +178,7 @@ fn evaluate(question: &mut Question<'_>, out: &mut Items) -> Result<Cursor, Refu
         let ending = code.map_err(|_| Refusal::NoMemory)?.run();
         (ending.value, ending.why)
     };
+    unix.desk.moved(unix);
     out.u64(value).u8(why as u8);
     Ok(0)
 }

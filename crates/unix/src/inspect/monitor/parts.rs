@@ -1,7 +1,8 @@
 //! Quajects of people: building blocks of words, made, connected, called and removed.
 //!
 //! Their code is bounded: a pump carries at most 4,096 words a turn, callouts lead to no quaject that leads back
-//! ([`Parts::leads_to`]), and what gives only meets what takes.
+//! ([`Parts::leads_to`]), and what gives only meets what takes. What a watched routine tells runs between a program and the
+//! kernel, so it never comes to a stream, which is Rust.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -10,21 +11,19 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use bootimage::inspect::Items;
 use bootimage::inspect::monitor::CALLOUT;
 use codestore::{Code, Maker, WordCall};
-use monitor::blocks::{self, Flow, KINDS, Kind, QueueAt, Way};
+use monitor::blocks::{self, DATA_WORDS, Flow, KINDS, Kind, PumpAt, QueueAt, Way};
 use quaject::{Connection, End, Number, Offer, interface};
 use synth::Draft;
 
-use super::{Cursor, Question, Refusal, TIMES_MAX};
+use super::streams::{self, Tap};
+use super::watches::Watching;
+use super::{Cursor, Question, Refusal, TIMES_MAX, jobs};
 use crate::emulator::Unix;
 
 /// Quajects that there can be: the deepest chain of calls fits a kernel stack.
 const PARTS_MAX: usize = 64;
 /// Most words of a queue.
 const QUEUE_WORDS_MAX: usize = 1 << 12;
-/// Words of data in front of the slots: a gauge's count, a monitor's flag, a probe's ticks and calls, a queue's head and
-/// tail.
-const DATA_WORDS: usize = 2;
-
 /// What a callout leads to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Link {
@@ -33,12 +32,21 @@ struct Link {
     connection: Connection,
 }
 
-struct Part {
+/// What a part is of the system itself.
+pub enum Bond {
+    None,
+    Stream(Tap),
+    Watch(Watching),
+}
+
+pub struct Part {
     /// Its place in [`KINDS`].
     kind: usize,
-    number: u32,
-    /// Data, slots, and the words of a queue; code knows the addresses.
-    words: Box<[AtomicU64]>,
+    pub number: u32,
+    /// Data (a gauge's count, a monitor's flag, a probe's ticks and calls, a queue's head and tail, a switch's way), slots,
+    /// and the words of a queue; code knows the addresses.
+    pub words: Box<[AtomicU64]>,
+    pub bond: Bond,
     links: Vec<Option<Link>>,
     /// What pasted callouts stand for.
     ways: Vec<Option<Way>>,
@@ -50,7 +58,7 @@ impl Part {
         &KINDS[self.kind]
     }
 
-    fn word(&self, index: usize) -> u64 {
+    pub fn word(&self, index: usize) -> u64 {
         self.words[index].as_ptr() as u64
     }
 
@@ -60,18 +68,27 @@ impl Part {
 
     fn draft(&self, callentry: usize) -> Draft {
         let queue = || {
-            let capacity = (self.words.len() - DATA_WORDS) as u32;
-            QueueAt { head: self.word(0), tail: self.word(1), words: self.word(DATA_WORDS), capacity }
+            let first = DATA_WORDS + self.links.len();
+            let capacity = (self.words.len() - first) as u32;
+            let full = self.word(DATA_WORDS);
+            QueueAt { head: self.word(0), tail: self.word(1), full, words: self.word(first), capacity }
         };
+        let pump =
+            || PumpAt { word: self.word(0), held: self.word(1), total: self.word(2), done: self.word(DATA_WORDS + 2) };
+        let ways = self.links.len() as u32;
         match (self.kind, callentry) {
             (blocks::GAUGE, 0) => blocks::gauge_add(self.word(0)),
             (blocks::GAUGE, _) => blocks::word_read(self.word(0)),
             (blocks::QUEUE, 0) => blocks::queue_put(queue()),
             (blocks::QUEUE, _) => blocks::queue_get(queue()),
-            (blocks::SWITCH, _) => blocks::switch_route(self.word(DATA_WORDS), self.links.len() as u32),
-            (blocks::PUMP, _) => blocks::pump_turn(self.way(0), self.way(1)),
+            (blocks::SWITCH, 0) => blocks::switch_route(self.word(DATA_WORDS), ways),
+            (blocks::SWITCH, _) => blocks::switch_send(self.word(0), self.word(DATA_WORDS), ways),
+            (blocks::PUMP, _) => blocks::pump_turn(pump(), self.way(0), self.way(1)),
             (blocks::MONITOR, _) => blocks::monitor_enter(self.word(0), self.way(0)),
             (blocks::CLOCK, _) => blocks::clock_read(),
+            (blocks::STREAM, 0) => blocks::done_in_rust(self.number, streams::GET as usize as u64),
+            (blocks::STREAM, _) => blocks::done_in_rust(self.number, streams::PUT as usize as u64),
+            (blocks::WATCH, at) => blocks::word_read(self.word(at)),
             (_, _) => blocks::probe_call(self.word(0), self.word(1), self.way(0)),
         }
     }
@@ -93,6 +110,8 @@ fn publish(unix: &'static Unix, name: &'static str, draft: Draft) -> Result<Code
 
 pub struct Parts {
     all: Vec<Part>,
+    /// Watches that were taken away while a thread or an open file still had their code.
+    lingering: Vec<Part>,
     made: u32,
     /// Where callouts go that lead nowhere.
     nowhere: Option<Code<WordCall>>,
@@ -108,7 +127,7 @@ struct Side {
 
 impl Parts {
     pub const fn new() -> Parts {
-        Parts { all: Vec::new(), made: 0, nowhere: None }
+        Parts { all: Vec::new(), lingering: Vec::new(), made: 0, nowhere: None }
     }
 
     /// The callentry that begins at an address, and how many arguments it takes.
@@ -127,9 +146,35 @@ impl Parts {
         self.nowhere.as_ref().map_or(0, Code::entry)
     }
 
+    pub fn get(&self, number: u32) -> Option<&Part> {
+        self.all.iter().find(|part| part.number == number)
+    }
+
+    /// What streams there are, each with its part.
+    pub fn taps(&self) -> impl Iterator<Item = (&Part, &Tap)> {
+        self.all.iter().filter_map(|part| if let Bond::Stream(tap) = &part.bond { Some((part, tap)) } else { None })
+    }
+
+    /// Whether the routine that starts here is watched.
+    pub fn is_watched(&self, entry: u64) -> bool {
+        self.all.iter().any(|part| matches!(&part.bond, Bond::Watch(watching) if watching.is_of(entry)))
+    }
+
+    /// A pump's routine.
+    pub fn turn(&self, number: u32) -> Option<Code<WordCall>> {
+        self.get(number).filter(|part| part.kind == blocks::PUMP).map(|part| part.code[0].clone())
+    }
+
+    /// The streams that a part's callouts lead to.
+    pub fn streams_of(&self, number: u32) -> impl Iterator<Item = &Part> {
+        let links = self.get(number).into_iter().flat_map(|part| part.links.iter().flatten());
+        links.filter_map(|link| self.get(link.part)).filter(|part| part.kind == blocks::STREAM)
+    }
+
     /// Makes one; its place.
-    fn add(&mut self, unix: &'static Unix, kind: usize, size: usize) -> Result<usize, Refusal> {
-        if self.all.len() >= PARTS_MAX {
+    pub fn add(&mut self, unix: &'static Unix, kind: usize, size: usize) -> Result<usize, Refusal> {
+        self.lingering.retain(|part| matches!(&part.bond, Bond::Watch(watching) if watching.is_entered(unix, part)));
+        if self.all.len() + self.lingering.len() >= PARTS_MAX {
             return Err(Refusal::Busy);
         }
         if self.nowhere.is_none() {
@@ -137,12 +182,13 @@ impl Parts {
         }
         let is_queue = kind == blocks::QUEUE;
         let callouts = KINDS[kind].callouts.len();
-        let (more, first) = if is_queue { (size, 0) } else { (callouts, self.nowhere()) };
-        let word = |at| AtomicU64::new(if at < DATA_WORDS { 0 } else { first });
+        let (slots, more) = (DATA_WORDS..DATA_WORDS + callouts, if is_queue { size } else { 0 });
+        let word = |at| AtomicU64::new(if slots.contains(&at) { self.nowhere() } else { 0 });
         let mut part = Part {
             kind,
             number: self.made + 1,
-            words: (0..DATA_WORDS + more).map(word).collect(),
+            words: (0..slots.end + more).map(word).collect(),
+            bond: Bond::None,
             links: alloc::vec![None; callouts],
             ways: alloc::vec![None; callouts],
             code: Vec::new(),
@@ -151,6 +197,33 @@ impl Parts {
         self.made += 1;
         self.all.push(part);
         Ok(self.all.len() - 1)
+    }
+
+    /// Binds a part that was just made to what it is of the system; without that it goes.
+    pub fn make(
+        &mut self,
+        unix: &'static Unix,
+        kind: usize,
+        bond: impl FnOnce(&Part) -> Result<Bond, Refusal>,
+    ) -> Result<u32, Refusal> {
+        let place = self.add(unix, kind, 0)?;
+        match bond(&self.all[place]) {
+            Ok(bond) => self.all[place].bond = bond,
+            Err(refusal) => {
+                self.all.remove(place);
+                return Err(refusal);
+            }
+        }
+        Ok(self.all[place].number)
+    }
+
+    /// Whether a call of `caller` to `called` would bring what a watched routine tells to a stream.
+    fn would_tell_streams(&self, caller: u32, called: u32) -> bool {
+        let leads = |kind, from: Option<u32>, to: Option<u32>| {
+            let mut all = self.all.iter().filter(|part| part.kind == kind);
+            all.any(|part| self.leads_to(from.unwrap_or(part.number), to.unwrap_or(part.number)))
+        };
+        leads(blocks::WATCH, None, Some(caller)) && leads(blocks::STREAM, Some(called), None)
     }
 
     /// Whether calls to part `from` come to part `to`.
@@ -220,7 +293,7 @@ impl Parts {
         match flow {
             Flow::Does => None,
             Flow::Gives => Some(!side.is_callout),
-            Flow::Takes => Some(side.is_callout),
+            Flow::Takes | Flow::Tells => Some(side.is_callout),
         }
     }
 
@@ -228,10 +301,7 @@ impl Parts {
     fn end(&self, side: Side, peer: Side) -> End {
         let kind = self.all[side.part].kind();
         if side.is_callout {
-            let callers = self.all.iter().flat_map(|part| part.links.iter().flatten());
-            let number = self.all[peer.part].number;
-            let taken =
-                !peer.is_callout && callers.clone().any(|link| (link.part, link.callentry) == (number, peer.place));
+            let taken = !peer.is_callout && !self.callers(peer).is_empty();
             return End::active(if taken { Number::Multiple } else { Number::Single });
         }
         // A switch has addresses only, no place for instructions.
@@ -242,10 +312,34 @@ impl Parts {
 
     fn tie(&mut self, unix: &'static Unix, from: Side, to: Side, connection: Connection) -> Result<(), Refusal> {
         let (caller, called) = (self.all[from.part].number, self.all[to.part].number);
-        if self.leads_to(called, caller) {
+        if self.leads_to(called, caller) || self.would_tell_streams(caller, called) {
             return Err(Refusal::Busy);
         }
         self.bind(unix, from.part, from.place, Some(Link { part: called, callentry: to.place, connection }))
+    }
+
+    /// The callouts that lead to a callentry.
+    fn callers(&self, to: Side) -> Vec<Side> {
+        let number = self.all[to.part].number;
+        let mut callers = Vec::new();
+        for (part, caller) in self.all.iter().enumerate() {
+            let leads =
+                |link: &Option<Link>| link.is_some_and(|link| (link.part, link.callentry) == (number, to.place));
+            let places = caller.links.iter().enumerate().filter(|(_, link)| leads(link));
+            callers.extend(places.map(|(place, _)| Side { part, is_callout: true, place }));
+        }
+        callers
+    }
+
+    /// Has the interfacer decide, and builds it: the connection, and the number of what stands between.
+    fn connect(&mut self, unix: &'static Unix, from: Side, mut to: Side) -> Result<(Connection, u32), Refusal> {
+        // What stands behind a monitor is reached through it.
+        let callers = if to.is_callout { Vec::new() } else { self.callers(to) };
+        if let Some(caller) = callers.into_iter().find(|caller| self.all[caller.part].kind == blocks::MONITOR) {
+            to = Side { part: caller.part, is_callout: false, place: 0 };
+        }
+        let connection = interface::combine(self.end(from, to), self.end(to, from));
+        Ok((connection, self.join(unix, from, to, connection)?))
     }
 
     /// Builds what the interfacer chose; the number of what it put in between, 0 for nothing.
@@ -256,7 +350,10 @@ impl Parts {
             Connection::Pump => {
                 let pump = self.add(unix, blocks::PUMP, 0)?;
                 self.tie(unix, callout(pump, 0), from, Connection::Call)?;
-                self.tie(unix, callout(pump, 1), to, Connection::Call)?;
+                self.connect(unix, callout(pump, 1), to)?;
+                if [from, to].iter().any(|side| self.all[side.part].kind == blocks::STREAM) {
+                    jobs::pump(unix, self.all[pump].number)?;
+                }
                 pump
             }
             Connection::Queue { .. } => {
@@ -267,9 +364,13 @@ impl Parts {
             }
             // Everybody runs under the kernel's lock: those who get need no monitor.
             Connection::Monitor if from.is_callout => {
+                let callers = self.callers(to);
                 let monitor = self.add(unix, blocks::MONITOR, 0)?;
                 self.tie(unix, callout(monitor, 0), to, Connection::Call)?;
-                self.tie(unix, from, callentry(monitor, 0), Connection::Call)?;
+                // One at a time: those who were there first, too.
+                for caller in callers.into_iter().chain([from]) {
+                    self.tie(unix, caller, callentry(monitor, 0), Connection::Call)?;
+                }
                 monitor
             }
             _ => {
@@ -294,7 +395,8 @@ fn code_of(connection: Connection) -> u8 {
 }
 
 pub fn list(question: &mut Question<'_>, out: &mut Items) -> Result<Cursor, Refusal> {
-    for part in &question.unix.desk.parts.borrow().all {
+    let parts = question.unix.desk.parts.borrow();
+    for part in parts.all.iter().filter(|part| u64::from(part.number) >= question.cursor) {
         out.u32(part.number).u8(part.kind as u8).u64(part.word(0));
         part.code.iter().for_each(|code| _ = out.u64(code.entry()));
         for link in &part.links {
@@ -302,13 +404,22 @@ pub fn list(question: &mut Question<'_>, out: &mut Items) -> Result<Cursor, Refu
                 link.map_or((0, 0, 0), |link| (code_of(link.connection), link.part, link.callentry as u8));
             out.u8(connection).u32(to).u8(callentry);
         }
+        match &part.bond {
+            Bond::None => out.text(b""),
+            Bond::Stream(tap) => out.text(&tap.describe(question.unix)),
+            Bond::Watch(watching) => out.text(watching.name().as_bytes()),
+        };
+        part.words[..DATA_WORDS].iter().for_each(|word| _ = out.u64(word.load(Ordering::Relaxed)));
+        if !out.keep() {
+            return Ok(part.number.into());
+        }
     }
     Ok(0)
 }
 
 pub fn new(question: &mut Question<'_>, out: &mut Items) -> Result<Cursor, Refusal> {
     let (kind, size) = (question.arguments.u8().ok_or(Refusal::Bad)?, question.u32()? as usize);
-    if usize::from(kind) >= KINDS.len() || !size.is_power_of_two() || size > QUEUE_WORDS_MAX {
+    if usize::from(kind) >= blocks::STREAM || !size.is_power_of_two() || size > QUEUE_WORDS_MAX {
         return Err(Refusal::Bad);
     }
     let mut parts = question.unix.desk.parts.borrow_mut();
@@ -323,24 +434,55 @@ pub fn connect(question: &mut Question<'_>, out: &mut Items) -> Result<Cursor, R
     if parts.produces(from) != Some(true) || parts.produces(to) != Some(false) {
         return Err(Refusal::Bad);
     }
-    let connection = interface::combine(parts.end(from, to), parts.end(to, from));
-    let between = parts.join(question.unix, from, to, connection)?;
+    let (connection, between) = parts.connect(question.unix, from, to)?;
     out.u8(code_of(connection)).u32(between);
     Ok(0)
 }
 
-pub fn remove(question: &mut Question<'_>, _: &mut Items) -> Result<Cursor, Refusal> {
+/// A callout leads nowhere again.
+pub fn unbind(question: &mut Question<'_>, _: &mut Items) -> Result<Cursor, Refusal> {
     let mut parts = question.unix.desk.parts.borrow_mut();
+    let side = parts.side(question)?;
+    if !side.is_callout {
+        return Err(Refusal::Bad);
+    }
+    parts.bind(question.unix, side.part, side.place, None)?;
+    Ok(0)
+}
+
+/// The first word of a quaject.
+pub fn set(question: &mut Question<'_>, _: &mut Items) -> Result<Cursor, Refusal> {
+    let parts = question.unix.desk.parts.borrow();
+    let (number, value) = (question.u32()?, question.u64()?);
+    parts.get(number).ok_or(Refusal::Absent)?.words[0].store(value, Ordering::Relaxed);
+    drop(parts);
+    question.unix.desk.moved(question.unix);
+    Ok(0)
+}
+
+pub fn remove(question: &mut Question<'_>, _: &mut Items) -> Result<Cursor, Refusal> {
+    let unix = question.unix;
+    let mut parts = unix.desk.parts.borrow_mut();
     let number = question.u32()?;
     let place = parts.place(number)?;
     for part in 0..parts.all.len() {
         for callout in 0..parts.all[part].links.len() {
             if parts.all[part].links[callout].is_some_and(|link| link.part == number) {
-                parts.bind(question.unix, part, callout, None)?;
+                parts.bind(unix, part, callout, None)?;
             }
         }
     }
-    parts.all.remove(place);
+    let gone = parts.all.remove(place);
+    if let Bond::Watch(watching) = &gone.bond {
+        // Nobody is told any more; who has entered its code leaves it first.
+        gone.words[DATA_WORDS].store(parts.nowhere(), Ordering::Release);
+        watching.restore(unix);
+        parts.lingering.push(gone);
+        return Ok(0);
+    }
+    drop(parts);
+    drop(gone);
+    unix.desk.moved(unix);
     Ok(0)
 }
 

@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::String;
 
 /// A table of names from `abi`.
-pub type Names = &'static [(&'static str, u64)];
+pub type Names = &'static abi::Names;
 
 /// Most bytes of a buffer that are shown.
 pub const STRING_LIMIT: usize = 32;
@@ -41,8 +41,8 @@ pub fn flags(value: u64, names: Names) -> String {
 fn known_flags(value: u64, names: Names) -> (String, u64) {
     let mut text = String::new();
     let mut rest = value;
-    for (name, bits) in names {
-        if *bits != 0 && rest & bits == *bits {
+    for (name, bits) in names.iter() {
+        if bits != 0 && rest & bits == bits {
             rest &= !bits;
             if !text.is_empty() {
                 text.push('|');
@@ -68,12 +68,12 @@ pub fn choice(value: u64, names: Names) -> String {
 
 /// The name of `value` in the table.
 pub fn find(value: u64, names: Names) -> Option<&'static str> {
-    names.iter().find(|(_, number)| *number == value).map(|(name, _)| *name)
+    names.iter().find(|(_, number)| *number == value).map(|(name, _)| name)
 }
 
 /// What the names of a table start with, such as `CLOCK_`.
 fn prefix(names: Names) -> &'static str {
-    let first = names.first().map_or("", |(name, _)| *name);
+    let first = names.iter().next().map_or("", |(name, _)| name);
     &first[..first.rfind('_').map_or(0, |place| place + 1)]
 }
 

@@ -3,6 +3,10 @@
 //! [`shapes`] says what each argument of each call is; [`text`] prints numbers, flags and strings;
 //! [`records`] prints what pointers lead to; [`special`] holds the calls whose arguments depend on each
 //! other. Nothing here changes a program's memory, and memory that cannot be read prints as its address.
+#![cfg_attr(not(test), no_std)]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
 
 mod call;
 #[cfg(test)]

@@ -26,11 +26,18 @@ static ALLOCATOR: CLibrary = CLibrary;
 
 #[panic_handler]
 fn panic(_: &PanicInfo) -> ! {
-    crate::standard::say("error: synthio: an invariant of the library is broken\n");
+    crate::say("error: synthesis library: an invariant is broken\n");
     // SAFETY: ends the process.
     unsafe { libc::abort() }
 }
 
-/// Named by the unwind tables of the precompiled core library; never called, because panics abort.
-#[unsafe(no_mangle)]
-extern "C" fn rust_eh_personality() {}
+// Named by the unwind tables of the precompiled core library; never called, because panics abort. Hidden, so that a preloaded
+// library does not take the place of a program's own.
+core::arch::global_asm!(
+    ".pushsection .text.rust_eh_personality, \"ax\", @progbits",
+    ".globl rust_eh_personality",
+    ".hidden rust_eh_personality",
+    ".type rust_eh_personality, @function",
+    "rust_eh_personality: ud2",
+    ".popsection",
+);

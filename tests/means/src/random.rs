@@ -1,5 +1,7 @@
-//! Random numbers from a seed (SplitMix64, Steele, Lea and Flood 2014).
+//! Random numbers from a seed, the same everywhere.
 
+/// SplitMix64 (Steele, Lea, Flood: *Fast splittable pseudorandom number generators*, 2014).
+#[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
@@ -25,8 +27,14 @@ impl Random {
         value ^ (value >> 31)
     }
 
+    /// A number below `limit`, 0 if that is 0.
     pub fn below(&mut self, limit: u64) -> u64 {
         if limit == 0 { 0 } else { self.bits() % limit }
+    }
+
+    /// The same for places in a list.
+    pub fn index(&mut self, limit: usize) -> usize {
+        self.below(limit as u64) as usize
     }
 
     /// True once in `times`.
@@ -35,6 +43,6 @@ impl Random {
     }
 
     pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len() as u64) as usize]
+        from[self.index(from.len())]
     }
 }

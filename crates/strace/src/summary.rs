@@ -1,9 +1,9 @@
 //! What `--strace` says at the end: each call, how often, how often in vain.
 
-use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::cmp::Reverse;
 
 /// What is counted of one call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,8 +21,8 @@ pub struct Count {
 /// A program may ask for any number: those without a call share one count, so that it stays small.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
-    /// By number; numbers without a call are kept under `abi::nr::COUNT`.
-    counts: BTreeMap<u64, Count>,
+    /// By number, in no order; numbers without a call are kept under `abi::nr::COUNT`.
+    counts: Vec<(u64, Count)>,
     /// Calls that returned `ENOSYS`.
     unimplemented: u64,
 }
@@ -30,13 +30,17 @@ pub struct Summary {
 impl Summary {
     /// Nothing counted yet.
     pub const fn new() -> Self {
-        Self { counts: BTreeMap::new(), unimplemented: 0 }
+        Self { counts: Vec::new(), unimplemented: 0 }
     }
 
     /// Counts one call that returned `result` after `elapsed_ns` nanoseconds; `None` for a call that never returns.
     pub fn count(&mut self, nr: u64, result: Option<i64>, elapsed_ns: u64) {
         let key = if abi::nr::name(nr).is_some() { nr } else { abi::nr::COUNT as u64 };
-        let count = self.counts.entry(key).or_default();
+        let place = self.counts.iter().position(|(nr, _)| *nr == key).unwrap_or_else(|| {
+            self.counts.push((key, Count::default()));
+            self.counts.len() - 1
+        });
+        let count = &mut self.counts[place].1;
         count.calls += 1;
         count.elapsed_ns = count.elapsed_ns.saturating_add(elapsed_ns);
         if let Some(error @ -4095..=-1) = result {
@@ -47,7 +51,7 @@ impl Summary {
 
     /// What was counted of call `nr`.
     pub fn of(&self, nr: u64) -> Count {
-        self.counts.get(&nr).copied().unwrap_or_default()
+        self.counts.iter().find(|(counted, _)| *counted == nr).map_or_else(Count::default, |(_, count)| *count)
     }
 
     /// Calls that were answered with `ENOSYS`.
@@ -57,7 +61,7 @@ impl Summary {
 
     /// All calls together.
     pub fn total(&self) -> Count {
-        self.counts.values().fold(Count::default(), |sum, count| Count {
+        self.counts.iter().fold(Count::default(), |sum, (_, count)| Count {
             calls: sum.calls + count.calls,
             errors: sum.errors + count.errors,
             elapsed_ns: sum.elapsed_ns.saturating_add(count.elapsed_ns),
@@ -68,8 +72,12 @@ impl Summary {
     pub fn table(&self) -> String {
         const RULE: &str = "------ ----------- ----------- --------- --------- ----------------\n";
         let total = self.total();
-        let mut rows: Vec<(u64, Count)> = self.counts.iter().map(|(nr, count)| (*nr, *count)).collect();
-        rows.sort_by_key(|(nr, count)| (core::cmp::Reverse((count.elapsed_ns, count.calls)), *nr));
+        let order = |(nr, count): &(u64, Count)| (Reverse((count.elapsed_ns, count.calls)), *nr);
+        // There are few rows: no sorting algorithm is worth its code.
+        let mut rows: Vec<(u64, Count)> = Vec::new();
+        for row in &self.counts {
+            rows.insert(rows.partition_point(|other| order(other) < order(row)), *row);
+        }
         let mut table = String::from("% time     seconds  usecs/call     calls    errors syscall\n");
         table.push_str(RULE);
         for (nr, count) in rows {

@@ -33,7 +33,7 @@ fn traced(extra: &[&str], file: &str) -> Option<Vec<String>> {
 fn parse(line: &str) -> Option<(u64, [u64; 6], i64)> {
     let (head, tail) = line.split_once(" = ")?;
     let (name, list) = head.trim_end().strip_suffix(')')?.split_once('(')?;
-    let nr = abi::nr::CALLS.iter().find(|(_, known)| *known == name)?.0;
+    let nr = abi::nr::calls().find(|(_, known)| *known == name)?.0;
     let number = |text: &str| u64::from_str_radix(text.trim().trim_start_matches("0x"), 16).ok();
     let mut arguments = [0; 6];
     for (place, text) in arguments.iter_mut().zip(list.split(',')) {

@@ -1,0 +1,225 @@
+//! The text window (S-107): what programs write to a terminal of 24 lines of 80 columns goes through the output filter and a
+//! VT-100 into cells.
+//!
+//! ```text
+//!   program's bytes ─▶ CookTTYout × VT-100, one machine ─▶ cells        OPOST, ONLCR: `Gate::Cooked`
+//!   program's bytes ─▶ VT-100 ─▶ cells                                  no OPOST: `Gate::Raw`
+//!   echo, other settings ─▶ the tty's filter in Rust, its ring ─▶ VT-100 ─▶ cells
+//! ```
+//! Both machines work on the same words and cells, so either can go on where the other stopped; their states are told apart by
+//! `whose`. As code a state is a code address (S-116), and the routine of `write` contains the machine: no layer and no
+//! queue lies between the program's buffer and the cells. Interpreted, the same graphs are the generic twin. What a machine cannot
+//! do is done here and in `outside`.
+
+mod outside;
+mod template;
+#[cfg(test)]
+mod tests;
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::cell::Cell;
+
+use abi::Errno;
+use machine::KernelCell;
+pub use statemachine::terminal::{COLUMNS, ROWS};
+use statemachine::terminal::{COOK, SCREEN, VT100, cook_words, vt_words};
+use statemachine::{Block, Graph, Id, Memory, Outside, Product};
+
+use crate::call::FileCall;
+use crate::stream::UserRange;
+use crate::tty::{Gate, Tty};
+use codestore::Code;
+use outside::{Style, Surroundings};
+use template::Routines;
+
+pub(crate) use template::FACTS;
+pub use template::templates;
+
+/// The machines of all windows: made once, when the first is opened.
+pub struct Machines {
+    /// The output filter and the VT-100 as one.
+    cooked: Graph,
+    /// The VT-100 alone.
+    plain: Graph,
+    /// States that are the same: of `plain`, and of `cooked`.
+    pairs: Vec<(Id, Id)>,
+}
+
+impl Machines {
+    /// Joins the filter and the VT-100 (S-11). Error: `EINVAL` when they cannot be, which is a mistake in their tables.
+    pub fn new() -> Result<Arc<Machines>, Errno> {
+        let plain = Graph::of(&VT100);
+        let product = Product::of(&Graph::of(&COOK), &plain).map_err(|_| Errno::EINVAL)?;
+        let pairs = product.pairs().collect();
+        Ok(Arc::new(Machines { cooked: product.graph, plain, pairs }))
+    }
+
+    fn graph(&self, gate: Gate) -> &Graph {
+        if gate == Gate::Cooked { &self.cooked } else { &self.plain }
+    }
+}
+
+/// What synthesized code leaves for Rust.
+#[repr(C)]
+#[derive(Default)]
+struct Words {
+    /// What has to be done outside before the routine's write goes on.
+    pending: Cell<u64>,
+    /// Address of the first byte that no machine has taken.
+    next: Cell<u64>,
+    /// The machine that ran last: a `Gate`.
+    whose: Cell<u64>,
+    /// The VT-100's state, and its input while it is outside.
+    plain: [Cell<u64>; 2],
+}
+
+/// A text window.
+///
+/// Invariants: the machine that ran last rests in one of its states unless something is pending; the cursor's words agree
+/// with each other.
+pub struct TextWindow {
+    machines: Arc<Machines>,
+    /// Of the product: the filter's words first, then those of the VT-100.
+    block: Block,
+    words: Box<Words>,
+    /// The state of the interpreted machine.
+    at: Cell<Id>,
+    style: Style,
+    code: KernelCell<Option<Routines>>,
+}
+
+/// Where programs may look.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Cursor {
+    pub row: u32,
+    pub column: u32,
+}
+
+impl TextWindow {
+    /// A blank window, without code.
+    pub fn new(machines: &Arc<Machines>) -> TextWindow {
+        let block = Block::new(&machines.cooked);
+        let window = TextWindow {
+            machines: machines.clone(),
+            block,
+            words: Box::default(),
+            at: Cell::new(0),
+            style: Style::default(),
+            code: KernelCell::new(None),
+        };
+        window.surroundings().reset();
+        window
+    }
+
+    /// Shows bytes, through the filter if the gate is `Cooked`. Returns what the terminal answers to questions among them: that is
+    /// input.
+    pub fn put(&self, gate: Gate, bytes: &[u8], tty: &Tty) -> Vec<u8> {
+        let mut outside = self.surroundings();
+        self.finish(&mut outside);
+        self.select(gate);
+        self.run(bytes, tty, &mut outside);
+        outside.answer
+    }
+
+    /// What the synthesized `write` has done of this write before it came here: it did what it could and left the rest. Returns the
+    /// number of bytes, and the answer.
+    pub fn resume(&self, from: UserRange) -> (usize, Vec<u8>) {
+        if self.words.pending.get() == 0 {
+            return (0, Vec::new());
+        }
+        let done = self.words.next.get().wrapping_sub(from.address.0) as usize;
+        let mut outside = self.surroundings();
+        self.finish(&mut outside);
+        (if done <= from.bytes { done } else { 0 }, outside.answer)
+    }
+
+    /// Does what is pending, up to the machine's next state.
+    fn finish(&self, outside: &mut Surroundings<'_>) {
+        let number = self.words.pending.replace(0);
+        if number != 0
+            && let Some(code) = &*self.code.borrow()
+        {
+            outside.call(number as u16, self.vt());
+            code.run(self.whose(), &[], &self.words, |number| outside.call(number, self.vt()));
+        }
+    }
+
+    fn run(&self, bytes: &[u8], tty: &Tty, outside: &mut Surroundings<'_>) {
+        if let Some(code) = &*self.code.borrow() {
+            return code.run(self.whose(), bytes, &self.words, |number| outside.call(number, self.vt()));
+        }
+        let gate = self.whose();
+        let memory = if gate == Gate::Cooked { self.block.memory() } else { self.vt() };
+        let shared = tty.columns().into_iter().zip(self.block.memory().words);
+        shared.clone().for_each(|(theirs, ours)| ours.set(theirs.get()));
+        let at = bytes
+            .iter()
+            .fold(self.at.get(), |at, byte| self.machines.graph(gate).take(at, memory, *byte, &mut |_| (), outside));
+        self.at.set(at);
+        shared.for_each(|(theirs, ours)| theirs.set(ours.get()));
+    }
+
+    fn whose(&self) -> Gate {
+        if self.words.whose.get() == Gate::Cooked as u64 { Gate::Cooked } else { Gate::Raw }
+    }
+
+    /// The other machine goes on in the same state.
+    fn select(&self, gate: Gate) {
+        if self.whose() == gate {
+            return;
+        }
+        let other = |id: Id| {
+            let pair = self.machines.pairs.iter().find(|pair| id == if gate == Gate::Cooked { pair.0 } else { pair.1 });
+            pair.map_or(0, |pair| if gate == Gate::Cooked { pair.1 } else { pair.0 })
+        };
+        match &*self.code.borrow() {
+            Some(code) => {
+                let state = code.address_of(gate, other(code.state_at(self.whose(), self.state(self.whose()).get())));
+                self.state(gate).set(state);
+            }
+            None => self.at.set(other(self.at.get())),
+        }
+        self.words.whose.set(gate as u64);
+    }
+
+    fn state(&self, gate: Gate) -> &Cell<u64> {
+        if gate == Gate::Cooked { self.block.state() } else { &self.words.plain[0] }
+    }
+
+    /// What the VT-100 has.
+    fn vt(&self) -> Memory<'_> {
+        self.block.memory().behind(cook_words::COUNT)
+    }
+
+    fn word(&self, word: u16) -> u32 {
+        self.vt().words[usize::from(word)].get()
+    }
+
+    fn surroundings(&self) -> Surroundings<'_> {
+        Surroundings::new(self.vt(), &self.style)
+    }
+
+    /// The cursor; its column is at most the last.
+    pub fn cursor(&self) -> Cursor {
+        Cursor { row: self.word(vt_words::ROW), column: self.word(vt_words::COLUMN).min(COLUMNS - 1) }
+    }
+
+    /// Characters and, above them, attributes, row by row.
+    pub fn cells(&self) -> Vec<u16> {
+        let outside = self.surroundings();
+        let rows = (0..ROWS).flat_map(|row| (0..COLUMNS).map(move |column| (row, column)));
+        rows.map(|(row, column)| outside.cell(row, column)).collect()
+    }
+
+    /// The synthesized `write`, once there is one.
+    pub fn code(&self) -> Option<Code<FileCall>> {
+        self.code.borrow().as_ref().map(|code| code.write.clone())
+    }
+
+    /// Address of the cells, for those who look at code.
+    pub fn cells_address(&self) -> u64 {
+        self.block.places().arrays[usize::from(SCREEN)]
+    }
+}

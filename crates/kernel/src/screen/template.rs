@@ -1,0 +1,301 @@
+//! The text window's machine code: `write` through filter and VT-100 into the cells, one routine.
+//!
+//! ```text
+//!   write     checks ─▶ call inner ─▶ the program's registers ─▶ leave      gate open: filter and VT-100, in this routine
+//!             checks ─▶ call plain ─▶ …                                     gate raw: the VT-100 alone
+//!   inner:    the product's code (S-11)
+//!   run.*     C's calling convention around either machine, for bytes that Rust holds
+//! ```
+//! Both ends of the buffer are touched before anything is stored, so a fault is the slow way's; a buffer of at most
+//! a page lies in two. What the machine cannot do ends it: the routine leaves word how far it came, and Rust goes on there.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::cell::{Cell, RefCell};
+use core::mem::offset_of;
+
+use abi::nr;
+use codestore::{Code, Maker, WordCall};
+use machine::PAGE_BYTES;
+use quaject::{Makers, create, interface, quaject};
+use statemachine::terminal::cook_words;
+use statemachine::{Generated, Id, Places, generate};
+use synth::{Abs32, Draft, Fact, Imm32, Label, Paste, Target, template};
+
+use super::{Machines, TextWindow, Words};
+use crate::call::FileCall;
+use crate::call::fragments::{AllDone, GiveBack, Keep, OneToMost, UserAddress};
+use crate::tty::{Gate, MayFilter, OutputWords, RawCheck, Tty};
+
+template! {
+    /// Bytes are characters (no IUTF8). Cost: 2 instructions.
+    pub struct BytesOnly { continuation: Abs32, slow: Target }
+    "cmp dword ptr [{continuation}], -1",
+    ".byte 0x0f, 0x85",                     // jne slow
+    ".long {slow}",
+}
+
+template! {
+    /// This machine ran last: its state is the window's. Cost: 2 instructions.
+    pub struct RanLast { whose: Abs32, machine: Imm32, slow: Target }
+    "cmp qword ptr [{whose}], {machine}",
+    ".byte 0x0f, 0x85",                     // jne slow
+    ".long {slow}",
+}
+
+template! {
+    /// The program's buffer is there. Out: rax lost. Cost: 2 instructions.
+    pub struct TouchEnds {}
+    "movzx eax, byte ptr [rsi]",
+    "movzx eax, byte ptr [rsi + rdx - 1]",
+}
+
+template! {
+    /// The machine takes the buffer. Out: eax = what is to be done outside, rsi = first byte not taken; six of the program's
+    /// registers on the stack. Cost: 8 instructions.
+    pub struct IntoMachine { inner: Target }
+    "push rdx",
+    "push r9",
+    "push r10",
+    "push r11",
+    "push r14",
+    "push r15",
+    "add rdx, rsi",
+    ".byte 0xe8",                           // call inner
+    ".long {inner}",
+}
+
+template! {
+    /// The program's registers again, or the rest is for Rust. Cost: 8 instructions.
+    pub struct FromMachine { pending: Abs32, next: Abs32, slow_many: Target }
+    "pop r15",
+    "pop r14",
+    "pop r11",
+    "pop r10",
+    "pop r9",
+    "pop rdx",
+    "test eax, eax",
+    "je 71f",
+    "mov qword ptr [{pending}], rax",
+    "mov qword ptr [{next}], rsi",
+    ".byte 0xe9",                           // jmp slow
+    ".long {slow_many}",
+    "71:",
+}
+
+template! {
+    /// A machine as a procedure of Rust. In: rdi, rsi = the bytes. Out: eax = what is to be done outside. Cost: 9 instructions.
+    pub struct RunMachine { inner: Target, next: Abs32 }
+    "push r14",
+    "push r15",
+    "mov rdx, rsi",
+    "mov rsi, rdi",
+    ".byte 0xe8",                           // call inner
+    ".long {inner}",
+    "mov qword ptr [{next}], rsi",
+    "pop r15",
+    "pop r14",
+    "ret",
+}
+
+/// Most bytes that the routine takes at once: interrupts wait meanwhile.
+const BYTES_MAX: u32 = PAGE_BYTES as u32;
+
+/// The product's code as a fragment. Where it came to lie is known when it is pasted.
+pub struct Part {
+    machines: Arc<Machines>,
+    places: Places,
+    offset: Cell<u32>,
+    states: RefCell<Vec<(Id, u32)>>,
+}
+
+impl Paste for &Part {
+    fn paste(self, draft: &mut Draft) {
+        self.offset.set(draft.len() as u32);
+        *self.states.borrow_mut() = generate(&self.machines.cooked, &self.places, draft).states;
+    }
+}
+
+quaject! {
+    /// A text window as its open files see it: between a program and cells.
+    pub quaject Writer ("text window", made by "open", at most 0 inactive)
+    data { output: u64, words: u64 }
+    factors(writer) {
+        let output = |offset: usize| Abs32(writer.output + offset as u64);
+        let word = |offset: usize| Abs32(writer.words + offset as u64);
+        let gate = output(offset_of!(OutputWords, gate));
+        let continuation = output(offset_of!(OutputWords, continuation));
+        let whose = word(offset_of!(Words, whose));
+        let pending = word(offset_of!(Words, pending));
+        let next = word(offset_of!(Words, next));
+        let most = Imm32(BYTES_MAX - 1);
+    }
+    callouts WriterCallouts {
+        /// The filter and the VT-100 as one machine.
+        cooked: Part,
+        /// The VT-100 alone, which lies elsewhere.
+        plain: Target,
+    }
+    callbacks {}
+    callentries WriterCode {
+        write: FileCall(nr::WRITE) named "window.write" needs(cooked, plain) uses(user_limit, slow, slow_many, many, inner) {
+            paste MayFilter { gate, raw: many };
+            paste BytesOnly { continuation, slow };
+            paste RanLast { whose, machine: Imm32(Gate::Cooked as u32), slow };
+            paste OneToMost { most, slow };
+            paste UserAddress { user_limit, slow };
+            paste Keep {};
+            paste_user_many TouchEnds {};
+            paste IntoMachine { inner };
+            paste FromMachine { pending, next, slow_many };
+            paste GiveBack {};
+            paste AllDone {};
+            leave;
+            begin_many;
+            paste RawCheck { gate, slow };
+            paste RanLast { whose, machine: Imm32(Gate::Raw as u32), slow };
+            paste OneToMost { most, slow };
+            paste UserAddress { user_limit, slow };
+            paste Keep {};
+            paste_user_many TouchEnds {};
+            paste IntoMachine { inner: *plain };
+            paste FromMachine { pending, next, slow_many };
+            paste GiveBack {};
+            paste AllDone {};
+            leave;
+            begin_inner;
+            paste (cooked);
+        }
+    }
+}
+
+/// What was made for a window.
+pub(super) struct Routines {
+    pub write: Code<FileCall>,
+    cooked: Code<WordCall>,
+    plain: Code<WordCall>,
+    /// The states of either machine and their addresses.
+    cooked_states: Vec<(Id, u64)>,
+    plain_states: Vec<(Id, u64)>,
+}
+
+impl Routines {
+    /// Runs a machine on bytes that Rust holds, and what is outside in between.
+    pub fn run(&self, gate: Gate, bytes: &[u8], words: &Words, mut outside: impl FnMut(u16)) {
+        let code = if gate == Gate::Cooked { &self.cooked } else { &self.plain };
+        let range = bytes.as_ptr_range();
+        words.next.set(range.start as u64);
+        loop {
+            match code.call([words.next.get(), range.end as u64, 0, 0, 0, 0]) {
+                0 => return,
+                number => outside(number as u16),
+            }
+        }
+    }
+
+    fn states(&self, gate: Gate) -> &[(Id, u64)] {
+        if gate == Gate::Cooked { &self.cooked_states } else { &self.plain_states }
+    }
+
+    pub fn state_at(&self, gate: Gate, address: u64) -> Id {
+        self.states(gate).iter().find(|state| state.1 == address).map_or(0, |state| state.0)
+    }
+
+    /// Where the state's code is.
+    pub fn address_of(&self, gate: Gate, state: Id) -> u64 {
+        let mut states = self.states(gate).iter();
+        states.find(|known| known.0 == state).map_or(0, |state| state.1)
+    }
+}
+
+impl TextWindow {
+    /// Connects a program's `write`, the filter of `tty` and the cells: the interfacer's stages, but for the optimizer's, for
+    /// distances in a machine are filled in already. The routines know addresses inside the tty and the window. Without
+    /// room for them all is interpreted.
+    pub fn synthesize(&self, tty: &Tty, makers: Makers) {
+        let Some(routines) = self.make(tty, makers) else { return };
+        let gate = self.whose();
+        self.state(gate).set(routines.address_of(gate, self.at.get()));
+        *self.code.borrow_mut() = Some(routines);
+    }
+
+    fn make(&self, tty: &Tty, makers: Makers) -> Option<Routines> {
+        let mut places = self.block.places();
+        // The filter's words are those of the tty's own.
+        for (place, column) in places.words.iter_mut().zip(tty.columns()) {
+            *place = column.as_ptr() as u64;
+        }
+        let next = Abs32(self.words.next.as_ptr() as u64);
+        let publish = |name, draft| makers.store.publish::<WordCall>(name, Maker::new("open"), draft).ok();
+
+        let mut draft = Draft::new();
+        RunMachine { inner: Target::Label(INNER), next }.append_to(&mut draft);
+        draft.place(INNER);
+        let inner = draft.len() as u64;
+        let words = places.words[cook_words::COUNT..].to_vec();
+        let [state, input] = [0, 1].map(|word| self.words.plain[word].as_ptr() as u64);
+        let vt = Places { state, input, words, ..places.clone() };
+        let made = generate(&self.machines.plain, &vt, &mut draft);
+        let plain = publish("run.plain", draft)?;
+        let plain_states = addresses(&made, plain.entry());
+
+        let writer = Writer {
+            output: core::ptr::from_ref(tty.output_words()) as u64,
+            words: core::ptr::from_ref(&*self.words) as u64,
+        };
+        let part = Part { machines: self.machines.clone(), places, offset: Cell::new(0), states: RefCell::default() };
+        let callouts = WriterCallouts { cooked: Some(part), plain: Some(Target::Address(plain.entry() + inner)) };
+        let drafts = interface::factor(&writer, makers, &callouts);
+        let write = create::publish::<Writer>(makers, drafts).write?;
+        let part = callouts.cooked?;
+        let entry = write.entry();
+        let inner = Target::Address(entry + u64::from(part.offset.get()));
+        let cooked = publish("run.cooked", RunMachine { inner, next }.draft())?;
+        let cooked_states = addresses(&Generated { states: part.states.take() }, entry);
+        Some(Routines { write, cooked, plain, cooked_states, plain_states })
+    }
+}
+
+/// The machine's own beginning.
+const INNER: Label = Label(0);
+
+fn addresses(made: &Generated, entry: u64) -> Vec<(Id, u64)> {
+    made.states.iter().map(|(id, offset)| (*id, entry + u64::from(*offset))).collect()
+}
+
+/// For the golden listings.
+pub fn templates() -> [synth::Template; 6] {
+    [
+        BytesOnly::template(),
+        RanLast::template(),
+        TouchEnds::template(),
+        IntoMachine::template(),
+        FromMachine::template(),
+        RunMachine::template(),
+    ]
+}
+
+/// What the holes stand for.
+pub const FACTS: &[Fact] = &[
+    Fact::word(
+        "gate",
+        "which way is open now: through the filter, raw, or Rust's",
+        "tcsetattr, ^S: looked at in each call",
+    ),
+    Fact::value("raw", "the part for a tty that does not process output", "never"),
+    Fact::half("continuation", "which bytes go on a character (IUTF8): none", "tcsetattr: looked at in each call"),
+    Fact::word("whose", "the machine whose state is the window's", "an echo, tcsetattr: looked at in each call"),
+    Fact::value("machine", "this machine", "never"),
+    Fact::value("inner", "the machine: filter and VT-100 as one, or the VT-100", "the window goes"),
+    Fact::word("pending", "what Rust has to do outside the machine", "never"),
+    Fact::word("next", "first byte that no machine has taken", "never"),
+    Fact::word("state", "the machine's state, a code address (S-116)", "never"),
+    Fact::word("input", "the byte taken last, while Rust does what is outside", "never"),
+    Fact::half("word", "a word of the machine: the cursor, its column, a number of a sequence", "the window goes"),
+    Fact::half("other", "another word of the machine", "the window goes"),
+    Fact::half("index", "the word that says which element", "the window goes"),
+    Fact::half("cells", "what is cleared", "the window goes"),
+    Fact::value("above", "the attribute of the next character", "the window goes"),
+    Fact::value("array", "the window's cells, or the bytes of a sequence", "the window goes"),
+    Fact::value("mask", "elements of the array, less one", "never"),
+];
