@@ -5,6 +5,7 @@
 
 extern crate alloc;
 
+pub mod automaton;
 pub mod call;
 pub mod file;
 pub mod gauge;

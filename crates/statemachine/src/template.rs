@@ -238,6 +238,14 @@ template! {
 }
 
 template! {
+    /// Sets a bit of an array. Cost: 3.
+    pub struct MarkBit { array: Abs32, index: Abs32, mask: Imm32 }
+    "mov ecx, dword ptr [{index}]",
+    "and ecx, {mask}",
+    "bts dword ptr [{array}], ecx",
+}
+
+template! {
     /// Loads from an array into a word. Cost: 4.
     pub struct LoadArray { word: Abs32, array: Abs32, index: Abs32, mask: Imm32 }
     "mov ecx, dword ptr [{index}]",
@@ -409,6 +417,7 @@ pub fn templates() -> Vec<Template> {
         StoreCell::template(),
         LoadBlank::template(),
         BlankCells::template(),
+        MarkBit::template(),
         LoadArray::template(),
         IfIs::template(),
         IfBelow::template(),

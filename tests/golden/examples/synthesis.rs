@@ -20,6 +20,8 @@ use kernel::call::{
 };
 use kernel::file::{NewNode, Node, Time, Volume, Window, WindowCallouts};
 use kernel::pipe::{Body, Pipe, PipeCallouts};
+use kernel::screen::{Machines, TextWindow};
+use kernel::tty::Tty;
 use machine::Channel;
 use quaject::{Made, Quaject, create};
 use statemachine::terminal::{COOK, VT100};
@@ -167,6 +169,25 @@ fn machine(name: &'static str, graph: impl Fn() -> Graph) -> Costs {
     Costs { name, routines: 1, bytes: [bytes; 2], factor, optimize: made, publish, first, later, ..Costs::default() }
 }
 
+/// A text window: what all share is there.
+fn text_window() -> Costs {
+    let machines = Machines::new().expect("a product");
+    let tty = Tty::new(4096).expect("memory");
+    let mut create = Vec::new();
+    let mut bytes = 0;
+    for _ in 0..ROUNDS / 20 {
+        let window = timed(&mut create, || {
+            let window = TextWindow::new(&machines);
+            window.synthesize(&tty, bench().makers());
+            window
+        });
+        let birth = window.code().and_then(|code| bench().store.birth(code.entry()));
+        bytes = birth.map_or(0, |birth| birth.bytes as usize);
+    }
+    let name = "text window";
+    Costs { name, routines: 3, bytes: [bytes; 2], create: Some(median(create)), ..Costs::default() }
+}
+
 fn machines() -> [Costs; 3] {
     let joined = || product(&Graph::of(&COOK), &Graph::of(&VT100)).expect("a product");
     [
@@ -223,6 +244,7 @@ fn main() {
     });
     all.push(cached());
     all.extend(machines());
+    all.push(text_window());
     if std::env::args().nth(1).is_some_and(|word| word == "lines") {
         return all.iter().for_each(Costs::lines);
     }

@@ -36,7 +36,7 @@ pub struct Row {
 }
 
 /// Who can do a row's operation.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who {
     Everybody,
     /// Synthesis has no such thing.

@@ -61,7 +61,8 @@ pub fn fact(machine: &dyn machine::Machine, routine: &str, hole: &str) -> Option
         Some("sound") => crate::sound::FACTS,
         _ => &[],
     };
-    let mut lists = [family, routine::FACTS, machine::THREAD_FACTS, machine.facts()].into_iter();
+    let mut lists =
+        [family, routine::FACTS, machine::THREAD_FACTS, machine.facts(), crate::automaton::FACTS].into_iter();
     lists.find_map(|list| list.iter().find(|fact| fact.hole == hole))
 }
 
@@ -91,6 +92,7 @@ pub fn templates() -> alloc::vec::Vec<synth::Template> {
         &crate::file::positioned_templates(),
         &crate::file::ferry_templates(),
         &crate::tty::templates(),
+        &crate::automaton::templates(),
         &crate::trace::templates(),
         &watch::templates(),
     ]

@@ -6,9 +6,11 @@ use golden::{Automaton, OnlyTte, bench};
 use kernel::call::{ClosePlan, OpenName, OpenPlan, SimpleCode, cached_close, cached_open, console};
 use kernel::file::{NewNode, Node, Positioned, Time, Volume, Window};
 use kernel::pipe::Pipe;
+use kernel::screen::{Machines, TextWindow};
 use kernel::sound::{Activity, Channel, Format, Inserts, Maker, Plan, Sound, Waiters, synthesize};
 use kernel::tty::Tty;
 use kernel::tty::raw::RawTty;
+use kernel::tty::termios::lflag;
 use machine::{Channel as Line, Machine};
 use statemachine::terminal::{COOK, EDIT, VT100};
 use statemachine::{Graph, product};
@@ -93,9 +95,22 @@ pub fn all() -> Vec<(String, String)> {
     let SimpleCode { null, zero } = SimpleCode::make(makers);
     let close = cached_close(makers, &PLAN, slow).expect("room");
     let console = console(Line::StandardOutput, makers);
-    let terminal = Box::new(Tty::new(4096).expect("memory"));
+    let mut terminal = Box::new(Tty::new(4096).expect("memory"));
+    terminal.work_in_code(makers, 1);
+    let _ = terminal.device_input(b"x");
+    assert_eq!(terminal.program_write(&[b'x'; 40]), 40);
+    let edit = terminal.editor().expect("room for code");
+    let mut unseen = Box::new(Tty::new(4096).expect("memory"));
+    let mut settings = *unseen.termios();
+    settings.c_lflag &= !lflag::ECHO;
+    let _ = unseen.set_termios(settings);
+    unseen.work_in_code(makers, 1);
+    let _ = unseen.device_input(b"x");
     let tty = terminal.synthesize(Some(Line::Terminal), makers);
     let line = RawTty::new().expect("memory").synthesize(makers).expect("room for code");
+    let screen = TextWindow::new(&Machines::new().expect("a product"));
+    screen.synthesize(&terminal, makers);
+    let window_write = screen.code().expect("room for code");
     let mut listings = vec![
         listed("raw.interrupt", line.entry()),
         listed("pipe.read", pipe.read.expect("room").entry()),
@@ -114,6 +129,10 @@ pub fn all() -> Vec<(String, String)> {
         listed("call.open.null", open(&[open_name(b"/dev/null", 0)])),
         listed("call.open.tty", open(&[open_name(b"/dev/tty", 2)])),
         listed("call.open.two", open(&[open_name(b"/dev/tty", 2), open_name(b"/dev/null", 0)])),
+        listed("tty.edit", edit),
+        listed("tty.cook", terminal.cooker().expect("room for code")),
+        listed("tty.edit_unseen", unseen.editor().expect("room for code")),
+        listed("window.write", window_write.entry()),
         listed("call.close", close.entry()),
     ];
     listings.extend(handlers());

@@ -15,6 +15,8 @@ mod pipes;
 mod race;
 mod sounds;
 mod switch;
+mod watched;
+mod windows;
 
 use golden::Random;
 use race::Race;
@@ -40,6 +42,7 @@ fn main() {
     let mut lines = lines::Lines::new();
     let mut sounds = sounds::Sounds::new();
     let mut switch = switch::Switch::new();
+    let mut windows = windows::Windows::new();
     for operation in 0..operations {
         race.operation = operation;
         match race.random.below(20) {
@@ -50,6 +53,7 @@ fn main() {
             18 => sounds.step(&mut race),
             17 if race.random.once_in(2) => lines.step(&mut race),
             19 => switch.step(&mut race),
+            17 => windows.step(&mut race),
             16.. => consoles.step(&mut race),
             _ => descriptors.step(&mut race),
         }

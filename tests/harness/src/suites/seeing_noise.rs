@@ -12,12 +12,17 @@ use crate::process::Running;
 const REQUESTS: u32 = 10_000;
 const SEED: u64 = 0x5EE1_A9B2_77C3_0D41;
 
+/// A place in the code store: routines begin at whole units.
+fn unit(random: &mut Random) -> u64 {
+    random.below(1 << 8) * 64 + random.below(2) * random.below(64)
+}
+
 /// Numbers as requests have them: small, an address, or anything.
 fn number(random: &mut Random) -> u64 {
     match random.below(5) {
         0 | 1 => random.below(12),
-        2 => 0xFFFF_FFFF_C000_0000 + random.below(1 << 14),
-        3 => 0x6400_0000 + random.below(1 << 14),
+        2 => 0xFFFF_FFFF_C000_0000 + unit(random),
+        3 => 0x6400_0000 + unit(random),
         _ => random.bits(),
     }
 }
@@ -26,13 +31,13 @@ fn number(random: &mut Random) -> u64 {
 fn request(random: &mut Random) -> Vec<u8> {
     let mut bytes = vec![0; 4];
     let opcode = if random.below(8) == 0 { random.bits() as u16 } else { random.below(16) as u16 };
-    let is_monitor = random.below(6) == 0;
+    let is_monitor = random.below(4) == 0;
     bytes.extend(if is_monitor { 64u16 } else { opcode }.to_le_bytes());
     bytes.extend(if random.below(16) == 0 { 1u16 } else { 0 }.to_le_bytes());
     let cursor = if random.below(2) == 0 { 0 } else { number(random) };
     bytes.extend(cursor.to_le_bytes());
     if is_monitor {
-        bytes.push(random.below(18) as u8);
+        bytes.push(random.below(28) as u8);
     }
     for _ in 0..random.below(6) {
         match random.below(3) {
