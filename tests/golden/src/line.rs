@@ -3,9 +3,11 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 
-use machine::{PAGE_BYTES, ReceiveCode};
+use machine::ReceiveCode;
 use machine_pc::{QUEUE_SIZE, QueueWords};
 use synth::Target;
+
+use crate::device::zeros;
 
 /// Buffers of the queue.
 const BUFFERS: u16 = 8;
@@ -27,11 +29,8 @@ pub struct Line {
     filled: Cell<u16>,
 }
 
-fn zeros() -> Box<[Cell<u8>]> {
-    vec![Cell::new(0); PAGE_BYTES].into_boxed_slice()
-}
-
 impl Line {
+    #[allow(clippy::new_without_default, reason = "the bench makes one")]
     pub fn new() -> Line {
         let ring = zeros();
         let words = Box::new(QueueWords::new(ring.as_ptr() as u64, BUFFERS));
@@ -92,11 +91,5 @@ impl Line {
         }
         let is_acknowledged = self.registers[5].replace(0) == self.registers[4].replace(0);
         (count, is_acknowledged, self.registers[0].replace(0) == QUEUE)
-    }
-}
-
-impl Default for Line {
-    fn default() -> Line {
-        Line::new()
     }
 }

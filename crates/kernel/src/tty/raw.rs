@@ -58,7 +58,8 @@ template! {
 
 template! {
     /// Puts ecx bytes at rsi into the ring, all or none: then it leaves through `none`, with rax kept on the stack. A
-    /// single byte is what a key sends. Keeps rax; clobbers rcx, rsi, rdi. Cost: 14 instructions, 27 for more bytes, each moved by one more.
+    /// single byte is what a key sends. Keeps rax; clobbers rcx, rsi, rdi. Cost: 14 instructions, 27 for more bytes, each moved
+    /// by one more.
     pub struct PutReceived { head: Abs32, tail: Abs32, bytes: Abs32, none: Target }
     where { MOST = RAW_BYTES, MASK = RAW_BYTES - 1 }
     "push rax",
@@ -224,7 +225,7 @@ pub fn bind(machine: &dyn Machine, handler: &Code<RawHandler>) {
 /// How long `count` interrupts of a key take, at most [`RAW_BYTES`], on a line of their own without a device: each finds a byte,
 /// and puts it into a ring. `None`: the machine cannot do so.
 pub fn measure(makers: Makers, count: u32) -> Option<Nanos> {
-    let Makers { machine, store, .. } = makers;
+    let (machine, store) = (makers.machine, makers.store);
     let (raw, clock) = (RawTty::new().ok()?, machine.sample_clock()?);
     let device = machine.practice_code(Target::Label(NOTHING))?;
     let handler = raw.publish(&device, &clock, makers).ok()?;
