@@ -27,12 +27,12 @@ static inline int iterations(int argc, char **argv, int paper)
 }
 
 /* Not inlined, so that the loop between the two calls is compiled as if they were not there. */
-static __attribute__((noinline)) void start_ticks(void)
+static __attribute__((noinline, unused)) void start_ticks(void)
 {
 	loop_start = __builtin_ia32_rdtsc();
 }
 
-static __attribute__((noinline)) void stop_ticks(int argc, char **argv)
+static __attribute__((noinline, unused)) void stop_ticks(int argc, char **argv)
 {
 	unsigned long long ticks = __builtin_ia32_rdtsc() - loop_start;
 	char line[40];

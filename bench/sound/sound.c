@@ -9,6 +9,7 @@
  *        sound live FRAMES             reads so many frames of the CD at full rate, while other channels open and close and
  *                                      the handler is replaced; counts what is missing
  *        sound elements FRAMES         the same for the A/D converter, whose frames come in elements of eight (a buffered queue)
+ *        sound busy MEGABYTES BYTES    the same while so many bytes are typed at the terminal, a to z in turn, which it reads, too
  *        sound busy MEGABYTES          reads the CD while another program forks, executes and copies so much; counts the
  *                                      interrupts that the clock sent and the handler never saw
  */
@@ -20,6 +21,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -214,8 +216,42 @@ static void make_busy(long megabytes)
     }
 }
 
-static int busy(long megabytes)
+/* The terminal gives bytes as they are typed, if there are some. */
+static void listen(void)
 {
+    struct termios raw;
+    if (tcgetattr(0, &raw) != 0)
+        fail("tcgetattr");
+    cfmakeraw(&raw);
+    raw.c_cc[VMIN] = 0;
+    if (tcsetattr(0, TCSANOW, &raw) != 0)
+        fail("tcsetattr");
+    puts("listening");
+    fflush(stdout);
+}
+
+/* Reads what was typed; returns how many bytes came so far. */
+static long hear(long heard)
+{
+    char bytes[4096];
+    ssize_t count = read(0, bytes, sizeof bytes);
+    if (count < 0)
+        fail("read");
+    for (ssize_t i = 0; i < count; i++, heard++)
+        if (bytes[i] != 'a' + heard % 26) {
+            printf("byte %ld is %d\n", heard, bytes[i]);
+            exit(1);
+        }
+    return heard;
+}
+
+static int busy(long megabytes, long typed)
+{
+    struct termios before;
+    tcgetattr(0, &before);
+    if (typed > 0)
+        listen();
+    long heard = 0;
     int cd = open("/dev/cd", O_RDONLY);
     if (cd < 0)
         fail("/dev/cd");
@@ -235,8 +271,13 @@ static int busy(long megabytes)
         _exit(0);
     }
     int status = 0;
-    while (waitpid(worker, &status, WNOHANG) == 0)
+    while (waitpid(worker, &status, WNOHANG) == 0 || heard < typed) {
+        if (typed > 0)
+            heard = hear(heard);
         frames += read_frames(cd, &next, &missing);
+    }
+    if (typed > 0)
+        tcsetattr(0, TCSANOW, &before);
     /* What came until now is in the ring; the clock and the ring are read as near to each other as a program can. */
     for (long got = 512; got == 512; frames += got)
         got = read_frames(cd, &next, &missing);
@@ -244,6 +285,8 @@ static int busy(long megabytes)
     long long due = ns / 1000 * millihertz / 1000000000LL, came = next - first;
     printf("%ld frames, %ld missing, %lld due by the clock, %lld came: %lld lost\n", frames, missing, due, came,
            due > came ? due - came : 0);
+    if (typed > 0)
+        printf("%ld bytes typed, in order\n", heard);
     return status != 0 || missing != 0 || came + 16 < due;
 }
 
@@ -258,9 +301,11 @@ int main(int argc, char **argv)
     if (argc == 3 && !strcmp(argv[1], "elements"))
         return live(atol(argv[2]), "/dev/ad.stereo", (const char *const[]){"/dev/cd", "/dev/cd"});
     if (argc == 3 && !strcmp(argv[1], "busy"))
-        return busy(atol(argv[2]));
+        return busy(atol(argv[2]), 0);
+    if (argc == 4 && !strcmp(argv[1], "busy"))
+        return busy(atol(argv[2]), atol(argv[3]));
     if (argc == 2 && !strcmp(argv[1], "nothing"))
         return 0;
-    fputs("usage: sound raise|call ROUNDS COUNT | sound inserts COUNT | sound live|elements FRAMES | sound busy MEGABYTES\n", stderr);
+    fputs("usage: sound raise|call ROUNDS COUNT | sound inserts COUNT | sound live|elements FRAMES | sound busy MEGABYTES [BYTES]\n", stderr);
     return 2;
 }

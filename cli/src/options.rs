@@ -90,7 +90,8 @@ pub struct MachineOptions {
     /// Print kernel messages and what the tool does to standard error
     #[arg(long)]
     pub verbose: bool,
-    /// Words for the kernel's own command line (`panic` makes it panic when the first program starts;
+    /// Words for the kernel's own command line (`panic` makes it panic when the first program starts; `poll`
+    /// has it look at its devices instead of waiting for their interrupts;
     /// `code_bytes=N` lets the code store hold no more)
     #[arg(long, value_name = "WORDS", default_value = "", hide_default_value = true)]
     pub kernel_arguments: String,

@@ -5,7 +5,8 @@
  *                      parent that asks for its parent's number again and again; prints `ready` and runs until it is ended
  *   seeing flow        two processes that send each other a sequence of bytes through a pipe (3 and 4) for ever and check it,
  *                      a pipe with an alphabet in it (5 and 6), one whose bytes come out at standard output (7 and 8),
- *                      /dev/zero (9), a file of digits (10); `steps` counts what has come
+ *                      /dev/zero (9), a file of digits (10), and a pipe that is a new one again and again (11
+ *                      and 12); `steps` counts what has come
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -74,6 +75,28 @@ static void send_sequence(int to)
     }
 }
 
+/* A byte through descriptors 11 and 12, which are other pipes from time to time. */
+static void pass_a_byte(void)
+{
+    static unsigned rounds;
+    char byte = (char)rounds, back = 0;
+    if (rounds++ % 100 == 0) {
+        int ends[2];
+        if (pipe(ends))
+            _exit(1);
+        if (ends[0] != 11) {
+            dup2(ends[0], 11);
+            dup2(ends[1], 12);
+            close(ends[0]);
+            close(ends[1]);
+        }
+    }
+    if (write(12, &byte, 1) != 1 || read(11, &back, 1) != 1 || back != byte) {
+        (void)!write(1, "broken\n", 7);
+        _exit(1);
+    }
+}
+
 static int flow(void)
 {
     int sequence[2], letters[2], out[2];
@@ -89,7 +112,8 @@ static int flow(void)
         close(sequence[0]);
         send_sequence(sequence[1]);
     }
-    close(sequence[1]);
+    /* Nothing of ours writes there, and the number stays taken. */
+    dup2(zero, sequence[1]);
     if (child < 0 || write(1, "ready\n", 6) != 6)
         return 1;
     for (;;) {
@@ -99,6 +123,7 @@ static int flow(void)
             return 1;
         for (ssize_t i = 0; i < got; i++)
             one_step(bytes[i]);
+        pass_a_byte();
         got = read(out[0], text, sizeof text);
         if (got > 0 && write(1, text, got) != got)
             return 1;

@@ -61,28 +61,3 @@ fn documents_link_to_files_that_exist() {
 fn the_list_of_calls_is_current() {
     assert!(calls::document() == text(calls::DOCUMENT), "run: cargo run -p xtask -- calls");
 }
-
-/// The sentence `Cost: N instructions` of a template counts its instructions, up to the label `73:` where the unusual
-/// cases go. With several figures (`7, 14 for the first`; `14 out, 7 back`) one of them or their sum does.
-#[test]
-fn templates_cost_what_they_say() {
-    for path in files("crates", ".rs") {
-        for template in text(&path).split("template! {\n").skip(1) {
-            let body = template.split("\n}").next().unwrap_or("");
-            let Some(sentence) = body.split("Cost: ").nth(1).and_then(|rest| rest.split('.').next()) else { continue };
-            let words = sentence.split(|c: char| !c.is_ascii_digit());
-            let said: Vec<usize> = words.filter_map(|word| word.parse().ok()).collect();
-            let lines = body.lines().map(str::trim).filter(|line| line.starts_with('"'));
-            // An instruction with a relative hole is written as its opcode bytes and the hole.
-            let usual = lines.take_while(|line| !line.starts_with("\"73:"));
-            let counted = usual.filter(|line| !line.contains(":\"") && !line.starts_with("\".long")).count();
-            let name = body.split("pub struct ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap_or("?");
-            // Written once for several registers: their instructions come from the caller, and the golden listings count them.
-            if name.starts_with('$') {
-                continue;
-            }
-            let right = said.contains(&counted) || said.iter().sum::<usize>() == counted;
-            assert!(said.is_empty() || right, "{path}: {name} has {counted} instructions, not {said:?}");
-        }
-    }
-}

@@ -4,6 +4,8 @@
 pub trait Field: Sized {
     /// Bytes taken in memory.
     const BYTES: usize;
+    /// All bytes zero.
+    const ZERO: Self;
     /// Writes the value to the first `BYTES` bytes of `out`, which must be at least that long.
     fn put(&self, out: &mut [u8]);
     /// Reads the value from the first `BYTES` bytes of `bytes`, which must be at least that long.
@@ -14,6 +16,7 @@ macro_rules! integer_fields {
     ($($integer:ty)*) => { $(
         impl Field for $integer {
             const BYTES: usize = size_of::<$integer>();
+            const ZERO: Self = 0;
             fn put(&self, out: &mut [u8]) {
                 out[..Self::BYTES].copy_from_slice(&self.to_le_bytes());
             }
@@ -29,6 +32,7 @@ integer_fields! { u8 i8 u16 i16 u32 i32 u64 i64 u128 }
 
 impl<T: Field, const N: usize> Field for [T; N] {
     const BYTES: usize = N * T::BYTES;
+    const ZERO: Self = [T::ZERO; N];
     fn put(&self, out: &mut [u8]) {
         for (element, place) in self.iter().zip(out.chunks_exact_mut(T::BYTES)) {
             element.put(place);
@@ -81,8 +85,8 @@ macro_rules! record {
             ];
 
             /// All fields zero.
-            pub fn zeroed() -> Self {
-                Self::from_bytes(&[0; $bytes])
+            pub const fn zeroed() -> Self {
+                Self { $( $field: <$kind as $crate::record::Field>::ZERO ),* }
             }
 
             /// The record as it lies in a program's memory.
@@ -99,9 +103,10 @@ macro_rules! record {
 
             /// The record read back from a program's memory; any bytes are a valid record.
             pub fn from_bytes(bytes: &[u8; $bytes]) -> Self {
-                Self {
-                    $( $field: $crate::record::Field::get(&bytes[core::mem::offset_of!($record, $field)..]) ),*
-                }
+                // Field by field in place: an expression of all fields would keep each on the stack first.
+                let mut record = Self::zeroed();
+                $( record.$field = $crate::record::Field::get(&bytes[core::mem::offset_of!($record, $field)..]); )*
+                record
             }
         }
 
@@ -112,6 +117,7 @@ macro_rules! record {
         }
 
         impl $crate::record::Field for $record {
+            const ZERO: Self = Self::zeroed();
             const BYTES: usize = $bytes;
             fn put(&self, out: &mut [u8]) {
                 if let Some(place) = out.first_chunk_mut::<$bytes>() {

@@ -44,7 +44,10 @@ struct State<P> {
     free: [*mut Block; CLASSES.len()],
     /// Pages of address space never used so far, counted from the heap's start.
     next_page: usize,
+    /// Free stretches of address space: first page and pages, none where a stretch was used up.
     stretches: [(usize, usize); STRETCHES],
+    /// Elements of `stretches` from here on were never used.
+    stretches_used: usize,
     pages: PhantomData<fn() -> P>,
 }
 
@@ -60,6 +63,7 @@ impl<P: HeapPages> Heap<P> {
                 free: [null_mut(); CLASSES.len()],
                 next_page: 0,
                 stretches: [(0, 0); STRETCHES],
+                stretches_used: 0,
                 pages: PhantomData,
             }),
             free_blocks: KernelCell::new([0; WINDOW]),
@@ -157,7 +161,7 @@ impl<P: HeapPages> State<P> {
     }
 
     fn take_stretch(&mut self, pages: usize) -> Option<usize> {
-        if let Some(stretch) = self.stretches.iter_mut().find(|stretch| stretch.1 >= pages) {
+        if let Some(stretch) = self.known_stretches().iter_mut().find(|stretch| stretch.1 >= pages) {
             stretch.1 -= pages;
             return Some(stretch.0 + stretch.1);
         }
@@ -179,14 +183,19 @@ impl<P: HeapPages> State<P> {
             return;
         }
         let neighbour = self
-            .stretches
+            .known_stretches()
             .iter_mut()
             .find(|stretch| stretch.1 > 0 && (stretch.0 + stretch.1 == page || page + pages == stretch.0));
         if let Some(stretch) = neighbour {
             *stretch = (stretch.0.min(page), stretch.1 + pages);
-        } else if let Some(stretch) = self.stretches.iter_mut().find(|stretch| stretch.1 == 0) {
-            *stretch = (page, pages);
+        } else if let Some(index) = self.stretches.iter().position(|stretch| stretch.1 == 0) {
+            self.stretches[index] = (page, pages);
+            self.stretches_used = self.stretches_used.max(index + 1);
         }
+    }
+
+    fn known_stretches(&mut self) -> &mut [(usize, usize)] {
+        &mut self.stretches[..self.stretches_used]
     }
 }
 

@@ -106,6 +106,18 @@ pub mod monitor {
     /// Arguments: `u32 number, u64 value` of its first word.
     pub const SET: u8 = 19;
 
+    /// Arguments: `u32 process`. `u64 start, u64 end, u64 offset, text name` of each area that shows a file, by address.
+    pub const AREAS: u8 = 20;
+    /// Arguments: `u32 process, u64 start` of such an area, `u64 offset` in its file: bytes from there on, nothing behind its
+    /// last page.
+    pub const FILE: u8 = 21;
+    /// Arguments: `u32 process, u64 address, u32 bytes`. The bytes, as they are without breakpoints.
+    pub const PEEK: u8 = 22;
+    /// Arguments: `u32 process, u64 address`, bytes. BAD: no private memory is there; BUSY: a breakpoint is.
+    pub const POKE: u8 = 23;
+    /// Arguments: `u32 thread, u8 register` in the order of [`STANDING`], `u64 value`. ABSENT: it does not stand still.
+    pub const REGISTER: u8 = 24;
+
     /// Why a thread stands still.
     pub const ASKED: u8 = 0;
     pub const BROKE: u8 = 1;

@@ -5,6 +5,7 @@
 
 extern crate alloc;
 
+pub mod automaton;
 pub mod call;
 pub mod file;
 pub mod gauge;
@@ -14,6 +15,7 @@ pub mod pipe;
 pub mod pump;
 pub mod schedule;
 pub mod screen;
+pub mod server;
 pub mod sound;
 pub mod space;
 pub mod stream;

@@ -17,6 +17,7 @@ mod layout;
 mod nesting;
 mod paging;
 mod pvh;
+mod receive;
 mod registers;
 mod sample_clock;
 mod start;
@@ -34,8 +35,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use codestore::{CodeMemory, CodeStore};
 use machine::{
-    Channel, FrameSource, KernelCell, Machine, Nanos, NoFrames, Received, SampleClock, SendCode, Start, SwitchOut,
-    Threads, Translation, Tte, TteId, Upcalls,
+    Channel, FrameSource, KernelCell, Machine, Nanos, NoFrames, ReceiveCode, Received, SampleClock, SendCode, Start,
+    SwitchOut, Threads, Translation, Tte, TteId, Upcalls,
 };
 use machine_x86::X86Tte;
 use synth::{Target, Template};
@@ -45,6 +46,7 @@ pub use clock::cmos_seconds;
 pub use heap::Heap;
 pub use machine_x86::{USER_LIMIT, UserCall, parameters as clock_parameters};
 pub use pvh::BootInfo;
+pub use receive::{receive_code, templates as receive_templates};
 pub use sample_clock::templates as sample_templates;
 pub use start::{Booted, boot, panic, say_early};
 pub use thread_code::templates as thread_templates;
@@ -64,6 +66,7 @@ pub struct PcMachine {
     cpu: *mut Cpu,
     console: KernelCell<Option<Console>>,
     random: KernelCell<u64>,
+    polls: bool,
 }
 
 // SAFETY: `cpu` points to leaked memory; its slots are written only by the processor that owns it.
@@ -255,6 +258,27 @@ impl Machine for PcMachine {
         self.console.borrow().as_ref()?.send_code(channel, none)
     }
 
+    fn receive_code(&self, none: Target) -> Option<ReceiveCode> {
+        self.console.borrow().as_ref()?.receive_code(none)
+    }
+
+    fn bind_receiver(&self, entry: u64) {
+        self.with_console((), Console::serve_by_code);
+        receive::bind(entry);
+    }
+
+    fn practice_code(&self, none: Target) -> Option<ReceiveCode> {
+        receive::practice_code(none)
+    }
+
+    fn practice(&self, entry: u64, count: u32) {
+        receive::practice(entry, count);
+    }
+
+    fn must_poll(&self) -> bool {
+        self.polls
+    }
+
     fn sample_clock(&self) -> Option<SampleClock> {
         sample_clock::find()
     }
@@ -263,7 +287,7 @@ impl Machine for PcMachine {
         sample_clock::bind(entry);
     }
 
-    fn between_samples(&self, act: &mut dyn FnMut()) {
+    fn between_interrupts(&self, act: &mut dyn FnMut()) {
         nesting::between_interrupts(act);
     }
 

@@ -1,5 +1,5 @@
 //! Nesting by level (S-78): while samples come, the kernel's Rust runs with interrupts on, but the local APIC's task
-//! priority lets only the sample clock's class through (SDM vol. 3A, 11.8.3).
+//! priority lets only the classes of the sample clock and of devices through (SDM vol. 3A, 11.8.3).
 //!
 //! The handlers let in are machine code that touches words of its own, calls no Rust and takes no lock; so they may run
 //! between any two instructions of the kernel that have a stack. All other vectors wait, as they did with interrupts off.
@@ -8,9 +8,9 @@
 //! it before, with interrupts off.
 
 use core::arch::asm;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::trap::SAMPLE_VECTOR;
+use crate::trap::{DEVICE_VECTOR, SAMPLE_VECTOR};
 
 /// Samples come, and their handler may nest. Changed by calls only, so a call may find at its end what it did not at its
 /// start.
@@ -49,7 +49,7 @@ pub fn suspend() -> bool {
 pub fn resume(was_open: bool) {
     if was_open {
         IS_OPEN.store(true, Ordering::Relaxed);
-        set_priority(CLASS_BELOW);
+        set_priority(CLASS_BELOW.load(Ordering::Relaxed));
     }
 }
 
@@ -65,13 +65,18 @@ pub fn between_interrupts(act: &mut dyn FnMut()) {
     }
 }
 
-/// The class below the sample clock's: it and all lower ones wait.
-const CLASS_BELOW: u64 = SAMPLE_VECTOR as u64 / 16 - 1;
+/// The class of the highest interrupts that wait: all below the sample clock, or all below the devices.
+static CLASS_BELOW: AtomicU64 = AtomicU64::new(SAMPLE_VECTOR as u64 / 16 - 1);
+
+/// The handler of devices is code: it nests, too.
+pub fn let_devices_in() {
+    CLASS_BELOW.store(DEVICE_VECTOR as u64 / 16 - 1, Ordering::Relaxed);
+}
 
 #[cold]
 fn raise() {
     IS_OPEN.store(true, Ordering::Relaxed);
-    set_priority(CLASS_BELOW);
+    set_priority(CLASS_BELOW.load(Ordering::Relaxed));
     // SAFETY: only handlers that keep all registers and touch no state of the kernel's Rust can come in.
     unsafe { asm!("sti", options(nostack)) };
 }

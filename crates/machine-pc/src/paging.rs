@@ -5,7 +5,8 @@ use alloc::vec::Vec;
 use core::cell::Cell;
 
 use machine::{
-    Change, FrameNumber, FrameSource, KernelCell, Mapping, NoFrames, PAGE_BYTES, Protection, Translation, VirtAddr,
+    Change, FrameNumber, FrameSource, KernelCell, Mapping, NoFrames, PAGE_BYTES, Protection, Shown, Translation,
+    VirtAddr,
 };
 use machine_x86::USER_LIMIT;
 
@@ -236,7 +237,7 @@ pub struct PcTranslation {
     /// All tables but the root, in the order they were made.
     tables: KernelCell<Vec<Table>>,
     /// The leaf table that was used last, and the address of the first page it holds.
-    last: Cell<(u64, u64)>,
+    last: Cell<(*mut u64, u64)>,
 }
 
 /// A table and the entry that leads to it.
@@ -258,7 +259,12 @@ impl PcTranslation {
         for slot in KERNEL_SLOTS {
             store(entry(root, slot), load(entry(kernel_root(), slot)));
         }
-        Ok(PcTranslation { root, frames, tables: KernelCell::new(Vec::new()), last: Cell::new((0, NOWHERE)) })
+        Ok(PcTranslation {
+            root,
+            frames,
+            tables: KernelCell::new(Vec::new()),
+            last: Cell::new((core::ptr::null_mut(), NOWHERE)),
+        })
     }
 
     fn is_active(&self) -> bool {
@@ -272,11 +278,14 @@ impl PcTranslation {
     }
 
     /// The leaf table for `address`; else the first address behind it that another table could hold.
-    fn leaf(&self, address: u64) -> Result<u64, u64> {
+    #[inline(always)]
+    fn leaf(&self, address: u64) -> Result<*mut u64, u64> {
         let (known, start) = self.last.get();
-        if address & !(LEAF_BYTES - 1) == start {
-            return Ok(known);
-        }
+        if address & !(LEAF_BYTES - 1) == start { Ok(known) } else { self.walk_to_leaf(address) }
+    }
+
+    #[inline(never)]
+    fn walk_to_leaf(&self, address: u64) -> Result<*mut u64, u64> {
         let mut physical = self.root;
         for level in [3, 2, 1] {
             let value = load(entry(physical, index(address, level)));
@@ -286,28 +295,46 @@ impl PcTranslation {
             }
             physical = value & ADDRESS;
         }
-        self.last.set((physical, address & !(LEAF_BYTES - 1)));
-        Ok(physical)
+        Ok(self.remember(physical, address))
     }
 
-    /// The level-0 entry of `address`, if its tables exist.
-    fn find(&self, address: u64) -> Option<*mut u64> {
-        self.leaf(address).ok().map(|leaf| entry(leaf, index(address, 0)))
+    /// The leaf table for `address` is used now.
+    fn remember(&self, physical: u64, address: u64) -> *mut u64 {
+        self.last.set((table(physical), address & !(LEAF_BYTES - 1)));
+        table(physical)
     }
 
-    /// The level-0 entry of `address`; makes tables as needed.
-    fn reach(&self, address: u64) -> Result<*mut u64, NoFrames> {
-        if let Some(at) = self.find(address) {
-            return Ok(at);
-        }
+    /// The level-0 entry of a page in the table that was used last.
+    #[inline(always)]
+    fn known(&self, page: VirtAddr) -> Option<*mut u64> {
+        let (known, start) = self.last.get();
+        // An address that is no user page's is not found here: see `check`.
+        (page.0 & !(LEAF_BYTES - PAGE_BYTES as u64) == start).then(|| known.wrapping_add(index(page.0, 0)))
+    }
+
+    /// The level-0 entry of `page`, if its tables exist.
+    #[inline(always)]
+    fn find(&self, page: VirtAddr) -> Option<*mut u64> {
+        if let Some(at) = self.known(page) { Some(at) } else { self.find_slowly(page) }
+    }
+
+    #[inline(never)]
+    fn find_slowly(&self, page: VirtAddr) -> Option<*mut u64> {
+        let address = check(page);
+        self.walk_to_leaf(address).ok().map(|leaf| leaf.wrapping_add(index(address, 0)))
+    }
+
+    /// The level-0 entry of `page`; makes tables as needed.
+    #[inline(never)]
+    fn reach_slowly(&self, page: VirtAddr) -> Result<*mut u64, NoFrames> {
+        let address = check(page);
         let mut physical = self.root;
         for level in [3, 2, 1] {
             let at = entry(physical, index(address, level));
             let value = load(at);
             physical = if value & PRESENT == 0 { self.add_table(at)? } else { value & ADDRESS };
         }
-        self.last.set((physical, address & !(LEAF_BYTES - 1)));
-        Ok(entry(physical, index(address, 0)))
+        Ok(self.remember(physical, address).wrapping_add(index(address, 0)))
     }
 
     fn add_table(&self, linked_at: *mut u64) -> Result<u64, NoFrames> {
@@ -319,7 +346,34 @@ impl PcTranslation {
         Ok(physical)
     }
 
+    /// Calls `act` with each entry that is used for pages of `from..to`, its page and its value.
+    #[inline(always)]
+    fn each_entry(&self, from: u64, to: u64, mut act: impl FnMut(*mut u64, u64, u64)) {
+        let mut address = from;
+        let end = to.min(USER_LIMIT);
+        while address < end {
+            let leaf = match self.leaf(address) {
+                Err(next) => {
+                    address = next;
+                    continue;
+                }
+                Ok(leaf) => leaf,
+            };
+            let stop = end.min((address & !(LEAF_BYTES - 1)) + LEAF_BYTES);
+            let mut at = leaf.wrapping_add(index(address, 0));
+            while address < stop {
+                let value = load(at);
+                if value != 0 {
+                    act(at, address, value);
+                }
+                at = at.wrapping_add(1);
+                address += PAGE_BYTES as u64;
+            }
+        }
+    }
+
     /// Does to a present entry what `act` answered.
+    #[inline(always)]
     fn change(&self, at: *mut u64, page: u64, old: u64, change: Change) {
         match change {
             Change::Keep => return,
@@ -356,13 +410,18 @@ fn encode(frame: FrameNumber, protection: Protection) -> u64 {
     value
 }
 
+fn frame_of(value: u64) -> FrameNumber {
+    FrameNumber(((value & ADDRESS) >> 12) as u32)
+}
+
+#[inline(always)]
 fn decode(value: u64) -> Option<Mapping> {
     if value & (PRESENT | GUARDED) == 0 {
         return None;
     }
     let present = value & PRESENT != 0;
     Some(Mapping {
-        frame: FrameNumber(((value & ADDRESS) >> 12) as u32),
+        frame: frame_of(value),
         protection: Protection {
             read: present,
             write: present && value & WRITE != 0,
@@ -379,30 +438,43 @@ impl Translation for PcTranslation {
     }
 
     fn map(&self, page: VirtAddr, frame: FrameNumber, protection: Protection) -> Result<(), NoFrames> {
-        let at = self.reach(check(page))?;
-        let old = load(at);
-        store(at, encode(frame, protection));
-        if old & PRESENT != 0 {
-            self.forget(page.0);
+        if self.map_all(&[Shown { page, frame, protection }]) == 1 { Ok(()) } else { Err(NoFrames) }
+    }
+
+    fn map_all(&self, pages: &[Shown]) -> usize {
+        let is_active = self.is_active();
+        for (mapped, shown) in pages.iter().enumerate() {
+            let at = match self.known(shown.page) {
+                Some(at) => at,
+                None => match self.reach_slowly(shown.page) {
+                    Ok(at) => at,
+                    Err(NoFrames) => return mapped,
+                },
+            };
+            let old = load(at);
+            store(at, encode(shown.frame, shown.protection));
+            if is_active && old & PRESENT != 0 {
+                invalidate_page(shown.page.0);
+            }
         }
-        Ok(())
+        pages.len()
     }
 
     fn unmap(&self, page: VirtAddr) -> Option<Mapping> {
-        let at = self.find(check(page))?;
+        let at = self.find(page)?;
         let old = load(at);
         self.change(at, page.0, old, Change::Remove);
         decode(old)
     }
 
     fn protect(&self, page: VirtAddr, protection: Protection) {
-        if let Some(at) = self.find(check(page)) {
+        if let Some(at) = self.find(page) {
             self.change(at, page.0, load(at), Change::Protect(protection));
         }
     }
 
     fn query(&self, page: VirtAddr) -> Option<Mapping> {
-        decode(load(self.find(check(page))?))
+        decode(load(self.find(page)?))
     }
 
     fn next_present(&self, from: VirtAddr, to: VirtAddr) -> Option<(VirtAddr, Mapping)> {
@@ -420,29 +492,24 @@ impl Translation for PcTranslation {
         None
     }
 
-    fn visit(&self, from: VirtAddr, to: VirtAddr, act: &mut dyn FnMut(VirtAddr, Mapping) -> Change) {
-        let mut address = from.0;
-        let end = to.0.min(USER_LIMIT);
-        while address < end {
-            match self.leaf(address) {
-                Err(next) => address = next,
-                Ok(leaf) => {
-                    let stop = end.min((address & !(LEAF_BYTES - 1)) + LEAF_BYTES);
-                    let mut at = entry(leaf, index(address, 0));
-                    while address < stop {
-                        let value = load(at);
-                        if value != 0
-                            && let Some(mapping) = decode(value)
-                        {
-                            let change = act(VirtAddr(address), mapping);
-                            self.change(at, address, value, change);
-                        }
-                        at = at.wrapping_add(1);
-                        address += PAGE_BYTES as u64;
-                    }
-                }
+    fn unmap_all(&self, from: VirtAddr, to: VirtAddr, gone: &mut dyn FnMut(FrameNumber)) {
+        let is_active = self.is_active();
+        self.each_entry(from.0, to.0, |at, page, value| {
+            store(at, 0);
+            if is_active && value & PRESENT != 0 {
+                invalidate_page(page);
             }
-        }
+            gone(frame_of(value));
+        });
+    }
+
+    fn visit(&self, from: VirtAddr, to: VirtAddr, act: &mut dyn FnMut(VirtAddr, Mapping) -> Change) {
+        self.each_entry(from.0, to.0, |at, page, value| {
+            if let Some(mapping) = decode(value) {
+                let change = act(VirtAddr(page), mapping);
+                self.change(at, page, value, change);
+            }
+        });
     }
 
     fn table_frames(&self) -> usize {
@@ -451,10 +518,10 @@ impl Translation for PcTranslation {
 }
 
 /// The first page from `address` on in a leaf table that is used, and its entry; else where to go on.
-fn first_used(leaf: u64, address: u64, end: u64) -> Result<(u64, u64), u64> {
+fn first_used(leaf: *mut u64, address: u64, end: u64) -> Result<(u64, u64), u64> {
     let end = end.min((address & !(LEAF_BYTES - 1)) + LEAF_BYTES);
     let mut page = address;
-    let mut at = entry(leaf, index(address, 0));
+    let mut at = leaf.wrapping_add(index(address, 0));
     while page < end {
         let value = load(at);
         if value != 0 {

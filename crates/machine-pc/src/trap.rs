@@ -16,7 +16,8 @@ use crate::apic;
 use crate::layout::{KERNEL_CODE, direct};
 
 pub const TIMER_VECTOR: u8 = 0x20;
-pub const DEVICE_VECTOR: u8 = 0x21;
+/// Devices, above the kernel's Rust when their handler is code.
+pub const DEVICE_VECTOR: u8 = 0xD0;
 /// Sent by the processor to itself: what was chained is to be done.
 pub const CHAIN_VECTOR: u8 = 0x22;
 /// The sample clock, above all devices.
@@ -35,6 +36,8 @@ const STUB_BYTES: u64 = 16;
 pub fn gate(vector: usize) -> [u64; 2] {
     let entry = if vector == SAMPLE_VECTOR as usize {
         crate::sample_clock::entry()
+    } else if vector == DEVICE_VECTOR as usize {
+        crate::receive::entry()
     } else {
         (&raw const trap_stubs) as u64 + vector as u64 * STUB_BYTES
     };

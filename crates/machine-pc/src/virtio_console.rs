@@ -4,18 +4,21 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use machine::{Channel, NoFrames, PAGE_BYTES, Received, SendCode};
+use machine::{Channel, NoFrames, PAGE_BYTES, ReceiveCode, Received, SendCode};
 use synth::Target;
 
 use crate::layout::direct;
-use crate::transmit;
 use crate::virtqueue::{SIZE, Virtqueue};
+use crate::{receive, transmit};
 
 /// Device id of a console (5.3.1).
 const CONSOLE: u32 = 3;
 const MULTIPORT: u32 = 1 << 1;
 /// Register that tells the device about new buffers of a queue (4.2.2).
-const QUEUE_NOTIFY: u64 = 0x50;
+pub const QUEUE_NOTIFY: u64 = 0x50;
+/// Registers that say why the device interrupts, and that this was seen.
+pub const INTERRUPT_STATUS: u64 = 0x60;
+pub const INTERRUPT_ACKNOWLEDGE: u64 = 0x64;
 /// Ports 1..=5 carry the channels in the order of [`Channel`].
 const PORTS: usize = 6;
 const DEVICE_READY: u16 = 0;
@@ -46,6 +49,8 @@ struct Port {
     waiting: VecDeque<(u16, usize, usize)>,
     host_open: bool,
     was_open: bool,
+    /// The interrupt's handler takes buffers, so Rust leaves those that it cannot take whole.
+    by_code: bool,
 }
 
 pub struct Console {
@@ -87,6 +92,7 @@ impl Console {
                 waiting: VecDeque::with_capacity(SIZE as usize),
                 host_open: false,
                 was_open: false,
+                by_code: false,
             };
             console.install(2 * number as u32 + 2, &port.receive);
             console.install(2 * number as u32 + 3, &port.transmit);
@@ -135,9 +141,9 @@ impl Console {
 
     /// Acknowledges the interrupt and takes in control messages. True if the interrupt was ours.
     pub fn interrupt(&mut self) -> bool {
-        let status = self.mmio.read(0x60);
+        let status = self.mmio.read(INTERRUPT_STATUS);
         if status != 0 {
-            self.mmio.write(0x64, status);
+            self.mmio.write(INTERRUPT_ACKNOWLEDGE, status);
         }
         self.take_control();
         status != 0
@@ -232,11 +238,25 @@ impl Console {
         Some(transmit::send_code(&port.transmit.words, 2 * number as u32 + 3, none))
     }
 
+    /// The code that receives from the terminal.
+    pub fn receive_code(&self, none: Target) -> Option<ReceiveCode> {
+        let number = Channel::Terminal as usize + 1;
+        let port = self.ports[number].as_ref()?;
+        Some(receive::receive_code(&port.receive.words, 2 * number as u32 + 2, none))
+    }
+
+    /// From now on that code runs whenever the device interrupts.
+    pub fn serve_by_code(&mut self) {
+        if let Some((_, port)) = self.port(Channel::Terminal) {
+            port.by_code = true;
+        }
+    }
+
     pub fn receive(&mut self, channel: Channel, into: &mut [u8]) -> Received {
         self.take_control();
         let mmio = self.mmio;
         let Some((number, port)) = self.port(channel) else { return Received::End };
-        port.collect();
+        port.collect(into.len());
         let mut copied = 0;
         let mut returned = false;
         while copied < into.len() {
@@ -268,15 +288,26 @@ impl Console {
     }
 
     pub fn receivable(&mut self, channel: Channel) -> usize {
+        self.take_control();
         let Some((_, port)) = self.port(channel) else { return 0 };
-        port.collect();
+        if port.by_code {
+            return port.receive.look().map_or(0, |(_, bytes)| bytes);
+        }
+        port.collect(usize::MAX);
         port.waiting.iter().map(|(_, bytes, read)| bytes - read).sum()
     }
 }
 
 impl Port {
-    fn collect(&mut self) {
-        while let Some((index, bytes)) = self.receive.finished() {
+    /// Takes in what the device has finished with: all of it, or whole buffers with at most `room` bytes.
+    fn collect(&mut self, room: usize) {
+        let mut taken = 0;
+        while let Some((_, bytes)) = self.receive.look() {
+            taken += bytes;
+            if self.by_code && taken > room {
+                return;
+            }
+            let Some((index, bytes)) = self.receive.finished() else { return };
             if bytes == 0 {
                 self.receive.offer(index, PAGE_BYTES);
             } else {

@@ -165,6 +165,13 @@ impl Virtqueue {
 
     /// The next buffer that the device has finished with, and how many bytes it wrote.
     pub fn finished(&self) -> Option<(u16, usize)> {
+        let found = self.look()?;
+        self.words.used.set((self.words.used.get() as u16).wrapping_add(1).into());
+        Some(found)
+    }
+
+    /// The same, and the buffer stays finished.
+    pub fn look(&self) -> Option<(u16, usize)> {
         let used = self.words.used.get() as u16;
         if self.get::<u16>(USED + 2) == used {
             return None;
@@ -172,10 +179,18 @@ impl Virtqueue {
         fence(Ordering::Acquire);
         let at = USED + 4 + (used % SIZE) as u64 * 8;
         let (index, bytes): (u32, u32) = (self.get(at), self.get(at + 4));
-        self.words.used.set(used.wrapping_add(1).into());
         // A device that names a wrong buffer or length is not believed.
         let index = (index as usize).min(self.buffers.len() - 1) as u16;
         Some((index, if self.to_device { 0 } else { (bytes as usize).min(PAGE_BYTES) }))
+    }
+
+    /// Does what a device does that has written `bytes` bytes into buffer 0. Only for a queue that no device knows.
+    pub fn pretend_finished(&self, bytes: u32) {
+        let used = self.words.used.get() as u16;
+        let at = USED + 4 + (used % SIZE) as u64 * 8;
+        self.set(at, 0u32);
+        self.set(at + 4, bytes);
+        self.set(USED + 2, used.wrapping_add(1));
     }
 
     /// The device wants to be told about new buffers (2.7.10).

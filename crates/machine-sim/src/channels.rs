@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use machine::{Channel, Nanos, Received};
-
-use crate::random::Random;
+use means::Random;
 
 /// Bytes that may be on their way out of one channel.
 const ROOM: usize = 512;

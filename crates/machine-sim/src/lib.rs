@@ -17,7 +17,6 @@ mod channels;
 mod machine;
 mod memory;
 mod program;
-mod random;
 mod store;
 mod trace;
 mod translation;
@@ -25,6 +24,6 @@ mod tte;
 
 pub use crate::machine::{Check, Plan, SimMachine};
 pub use baton::{End, Outcome};
+pub use means::Random;
 pub use program::{COMPUTE, PROGRAMS, Program, TEXT, TEXT_BYTES, User, entry};
-pub use random::Random;
 pub use store::code_store;

@@ -9,13 +9,13 @@ use machine::{
     Channel, FrameNumber, KernelCell, Machine, Nanos, NoFrames, Received, Start, SwitchOut, Threads, Translation, Tte,
     TteId, Upcalls,
 };
+use means::Random;
 use synth::Template;
 
 use crate::baton::{Baton, End, Outcome};
 use crate::channels::{Channels, News};
 use crate::memory::Frames;
 use crate::program::Program;
-use crate::random::Random;
 use crate::trace::Trace;
 use crate::translation::SimTranslation;
 use crate::tte::{Record, SimTte, VECTOR_BYTES, VECTOR_FEATURES};
@@ -439,7 +439,7 @@ impl Machine for SimMachine {
     }
 
     fn random(&self) -> u64 {
-        self.state.borrow_mut().random.word()
+        self.state.borrow_mut().random.bits()
     }
 
     fn feature_word(&self) -> u32 {

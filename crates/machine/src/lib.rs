@@ -23,7 +23,7 @@ pub use cell::{KernelCell, KernelSlots};
 pub use foreign::{
     About, CarryCode, Extended, Foreign, Handle, Held, Hold, Moment, Refused, Room, Stamp, WINDOW_PAGES,
 };
-pub use machine::{Channel, Fragment, Machine, Received, Rewritten, SampleClock, SendCode};
+pub use machine::{Channel, Fragment, Machine, ReceiveCode, Received, Rewritten, SampleClock, SendCode};
 pub use memory::{FrameNumber, FrameSource, KERNEL_FRAMES_MIN, PAGE_BYTES, PhysicalMemory, UserMemory};
 pub use registers::Registers;
 pub use sorted::Sorted;
@@ -33,4 +33,4 @@ pub use thread::{
     QUANTUM_LEAST_NS, QUANTUM_MOST_NS, Start, THREAD_FACTS, Threads, Tte, TteId, Upcalls,
 };
 pub use time::Nanos;
-pub use translation::{Change, Mapping, NoFrames, Protection, Translation, UserFault, VirtAddr};
+pub use translation::{Change, Mapping, NoFrames, Protection, Shown, Translation, UserFault, VirtAddr};

@@ -63,6 +63,18 @@ pub struct SendCode {
     pub bytes_max: usize,
 }
 
+/// The code that takes in what the terminal's device has received. A handler of the device's interrupt is made of it; it may run
+/// in the midst of the kernel's Rust, and ends as one of samples does.
+pub struct ReceiveCode {
+    /// Tells the device that its interrupt is seen. Clobbers rax, rsi.
+    pub acknowledge: Fragment,
+    /// Looks at the next buffer that is filled. Out: rax = its number, rsi = its bytes, ecx = how many. Clobbers rdi. Leaves
+    /// through `none` if there is none.
+    pub look: Fragment,
+    /// Takes that buffer from what is filled, and gives it back to the device. In: eax = its number. Clobbers rcx, rdi.
+    pub give_back: Fragment,
+}
+
 /// A periodic interrupt of its own that goes straight to synthesized code, for devices with samples (S-78, S-82). The
 /// interrupt is one jump through `slot`; who is bound there ends with `end`.
 pub struct SampleClock {
@@ -140,6 +152,25 @@ pub trait Machine: PhysicalMemory + UserMemory + Threads {
         let _ = (channel, none);
         None
     }
+    /// The code to paste that receives from [`Channel::Terminal`], if the machine has such; it leaves through `none`.
+    fn receive_code(&self, none: Target) -> Option<ReceiveCode> {
+        let _ = none;
+        None
+    }
+    /// Has the device's interrupt go to a handler that is made of `receive_code`. From now on `Upcalls::device` is not called,
+    /// and `receive` gives whole buffers of the terminal's device, between interrupts.
+    fn bind_receiver(&self, entry: u64) {
+        let _ = entry;
+    }
+    /// `receive_code` for a line that no device knows, to measure a handler, if the machine can do so.
+    fn practice_code(&self, none: Target) -> Option<ReceiveCode> {
+        let _ = none;
+        None
+    }
+    /// Raises the device's interrupt `count` times, led to `entry`, each with a byte on that line.
+    fn practice(&self, entry: u64, count: u32) {
+        let _ = (entry, count);
+    }
     /// The code to paste that loads the running thread's tag into rax, in a routine on the kernel stack.
     fn load_tag(&self) -> Option<Template> {
         None
@@ -147,6 +178,10 @@ pub trait Machine: PhysicalMemory + UserMemory + Threads {
     /// Shows all text of programs that the machine has ever rewritten.
     fn rewritten_text(&self, visit: &mut dyn FnMut(Rewritten<'_>)) {
         let _ = visit;
+    }
+    /// Devices do not interrupt: somebody must look at them (S-94).
+    fn must_poll(&self) -> bool {
+        false
     }
     /// Gives back frames that the machine keeps for later use, because memory is out; returns how many.
     fn reclaim(&self) -> usize {
@@ -160,8 +195,8 @@ pub trait Machine: PhysicalMemory + UserMemory + Threads {
     fn bind_sample_handler(&self, entry: u64) {
         let _ = entry;
     }
-    /// Does `act` with no interrupt of samples in between.
-    fn between_samples(&self, act: &mut dyn FnMut()) {
+    /// Does `act` with no interrupt in between, though interrupts may nest in the kernel (S-78).
+    fn between_interrupts(&self, act: &mut dyn FnMut()) {
         act();
     }
     /// Starts the sample clock at about `hertz` interrupts a second, or stops it at 0; returns how many thousandths of an

@@ -42,6 +42,14 @@ pub enum Change {
     Protect(Protection),
 }
 
+/// A page that is to be shown.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Shown {
+    pub page: VirtAddr,
+    pub frame: FrameNumber,
+    pub protection: Protection,
+}
+
 /// The translation of one quaspace. Addresses are page-aligned and below the user limit; another
 /// address is a kernel bug and panics. Translations cached by the processor are dropped inside
 /// each call that takes something away.
@@ -65,6 +73,11 @@ pub trait Translation {
     }
     /// Maps `page` to `frame`, replacing what was there.
     fn map(&self, page: VirtAddr, frame: FrameNumber, protection: Protection) -> Result<(), NoFrames>;
+    /// As `map` for each of `pages`; how many: all but those from the first on for which there was no frame.
+    fn map_all(&self, pages: &[Shown]) -> usize {
+        let map = |shown: &&Shown| self.map(shown.page, shown.frame, shown.protection).is_ok();
+        pages.iter().take_while(map).count()
+    }
     /// Removes and returns the mapping of `page`.
     fn unmap(&self, page: VirtAddr) -> Option<Mapping>;
     /// Changes the protection of a present page; does nothing for an absent one.
@@ -72,6 +85,13 @@ pub trait Translation {
     fn query(&self, page: VirtAddr) -> Option<Mapping>;
     /// The first present page in `from..to`, found without touching absent tables.
     fn next_present(&self, from: VirtAddr, to: VirtAddr) -> Option<(VirtAddr, Mapping)>;
+    /// Removes all mappings of `from..to`; `gone` learns the frame of each.
+    fn unmap_all(&self, from: VirtAddr, to: VirtAddr, gone: &mut dyn FnMut(FrameNumber)) {
+        self.visit(from, to, &mut |_, mapping| {
+            gone(mapping.frame);
+            Change::Remove
+        });
+    }
     /// Shows each present page of `from..to` to `act`, in order, and does with it what `act` answers: as
     /// `next_present`, `unmap` and `protect` for each page, in one walk. `act` must not change this translation.
     fn visit(&self, from: VirtAddr, to: VirtAddr, act: &mut dyn FnMut(VirtAddr, Mapping) -> Change) {

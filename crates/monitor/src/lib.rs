@@ -22,6 +22,7 @@ mod compile;
 mod lexer;
 mod lower;
 mod ops;
+mod read;
 mod syntax;
 mod template;
 mod walk;
@@ -30,7 +31,8 @@ pub use compile::{World, compile, interpret};
 pub use lexer::{LexError, Token, tokens};
 pub use lower::{CompileError, Ended, Symbol, Symbols, lower};
 pub use ops::{Allowed, OPS_MAX, Op, cut, decode, encode};
-pub use syntax::{Binary, Error, Expression, Place, SyntaxError, Unary, Width, parse};
+pub use read::{parse, parse_with, parser_code};
+pub use syntax::{Binary, Error, Expression, Place, SyntaxError, Unary, Width};
 pub use walk::walk;
 
 /// For the golden listings.

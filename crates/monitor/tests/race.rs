@@ -5,26 +5,11 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use means::Random;
 use monitor::{
     Allowed, Binary, CompileError, Ended, Expression, Op, Place, Symbol, Symbols, Unary, Width, World, compile, cut,
     decode, encode, interpret, lower, parse, walk,
 };
-
-/// xorshift64*.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 8
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound as u64) as usize
-    }
-}
 
 const WORDS: usize = 32;
 const NAMES: [&str; 4] = ["$a", "$b", "gauge", "limit"];
@@ -65,7 +50,7 @@ impl Memory {
     }
 
     fn fill(&mut self, random: &mut Random) {
-        self.words.iter_mut().for_each(|word| *word = random.next() << random.below(40));
+        self.words.iter_mut().for_each(|word| *word = random.bits() << random.index(40));
     }
 
     fn inside(&self, address: u64, width: Width) -> bool {
@@ -129,16 +114,16 @@ impl World for Memory {
 }
 
 fn random_name(random: &mut Random) -> Place {
-    Place::Name(NAMES[random.below(2)].into())
+    Place::Name(NAMES[random.index(2)].into())
 }
 
 fn random_place(random: &mut Random, base: u64, depth: usize) -> Place {
-    if random.below(2) == 0 {
+    if random.index(2) == 0 {
         return random_name(random);
     }
-    let width = Width::ALL[random.below(7)];
+    let width = Width::ALL[random.index(7)];
     // Mostly in the words, sometimes where no memory can be: no canonical address.
-    let far = if random.below(12) == 0 { 1 << 62 } else { 0 };
+    let far = if random.index(12) == 0 { 1 << 62 } else { 0 };
     let inner = Expression::Binary(
         Binary::BitAnd,
         Box::new(random_expression(random, base, depth)),
@@ -151,20 +136,20 @@ fn random_place(random: &mut Random, base: u64, depth: usize) -> Place {
 
 fn random_expression(random: &mut Random, base: u64, depth: usize) -> Expression {
     let inner = |random: &mut Random| Box::new(random_expression(random, base, depth.saturating_sub(1)));
-    match if depth == 0 { random.below(3) } else { random.below(16) } {
-        0 => Expression::Number(random.next() >> random.below(56)),
-        1 => Expression::Value(Place::Name(NAMES[random.below(4)].into())),
-        2 => Expression::Number(random.below(4) as u64),
-        3 => Expression::Cut(Width::ALL[random.below(7)], inner(random)),
+    match if depth == 0 { random.index(3) } else { random.index(16) } {
+        0 => Expression::Number(random.bits() >> random.index(56)),
+        1 => Expression::Value(Place::Name(NAMES[random.index(4)].into())),
+        2 => Expression::Number(random.index(4) as u64),
+        3 => Expression::Cut(Width::ALL[random.index(7)], inner(random)),
         4 => {
-            let operator = [Unary::Negate, Unary::Complement, Unary::Not][random.below(3)];
+            let operator = [Unary::Negate, Unary::Complement, Unary::Not][random.index(3)];
             Expression::Unary(operator, inner(random))
         }
-        5..=9 => Expression::Binary(Binary::ALL[random.below(18)], inner(random), inner(random)),
+        5..=9 => Expression::Binary(Binary::ALL[random.index(18)], inner(random), inner(random)),
         10 => Expression::Choose(inner(random), inner(random), inner(random)),
         11 => Expression::Assign(random_name(random), inner(random)),
         12 => {
-            let operator = Binary::ALL[random.below(10)];
+            let operator = Binary::ALL[random.index(10)];
             let value = inner(random);
             Expression::Update(operator, random_name(random), value)
         }
@@ -266,10 +251,10 @@ fn compiled_and_interpreted_expressions_agree() {
     let base = memory.base();
     let mut ended = [0; 3];
     for seed in 1..=60_000u64 {
-        let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let mut random = Random::new(seed);
         memory.fill(&mut random);
         let before = *memory.words;
-        let depth = random.below(6);
+        let depth = random.index(6);
         let expression = random_expression(&mut random, base, depth);
         let expected = walk(&expression, &mut memory);
         let after = std::mem::replace(&mut *memory.words, before);
@@ -366,8 +351,8 @@ fn random_text_never_hurts_the_reader() {
     let mut memory = Memory::new();
     let mut good = 0;
     for seed in 1..=200_000u64 {
-        let mut random = Random(seed.wrapping_mul(0xD134_2543_DE82_EF95));
-        let text: String = (0..random.below(12)).map(|_| parts[random.below(parts.len())]).collect();
+        let mut random = Random::new(seed);
+        let text: String = (0..random.index(12)).map(|_| parts[random.index(parts.len())]).collect();
         if let Ok(expression) = parse(&text) {
             good += 1;
             let _ = lower(&expression, &mut memory);
@@ -409,28 +394,28 @@ fn random_operations_never_hurt() {
     let mut memory = Memory::new();
     let mut accepted = 0;
     for seed in 1..=300_000u64 {
-        let mut random = Random(seed.wrapping_mul(0xA24B_AED4_963E_E407));
+        let mut random = Random::new(seed);
         memory.words.fill(0);
         let base = memory.base();
         let mut bytes = Vec::new();
-        for _ in 0..random.below(14) {
-            let op = match random.below(13) {
-                0 => Op::Number(random.next()),
+        for _ in 0..random.index(14) {
+            let op = match random.index(13) {
+                0 => Op::Number(random.bits()),
                 1..=3 => Op::Push,
                 4 => Op::Truth,
-                5..=6 => Op::Binary(Binary::ALL[random.below(16)]),
-                7 => Op::Store(base + 8 * random.below(3) as u64),
-                8 => Op::Skip(random.below(5) as u16),
-                9 => Op::SkipIfZero(random.below(5) as u16),
-                10 => Op::SkipIfNotZero(random.below(5) as u16),
+                5..=6 => Op::Binary(Binary::ALL[random.index(16)]),
+                7 => Op::Store(base + 8 * random.index(3) as u64),
+                8 => Op::Skip(random.index(5) as u16),
+                9 => Op::SkipIfZero(random.index(5) as u16),
+                10 => Op::SkipIfNotZero(random.index(5) as u16),
                 11 => Op::BeginCall,
-                _ if random.below(2) == 0 => Op::Call { entry: three as *const () as u64, arguments: 0 },
+                _ if random.index(2) == 0 => Op::Call { entry: three as *const () as u64, arguments: 0 },
                 _ => Op::Call { entry: mix as *const () as u64, arguments: 4 },
             };
             encode(op, &mut bytes);
         }
-        if random.below(20) == 0 {
-            bytes.truncate(random.below(30));
+        if random.index(20) == 0 {
+            bytes.truncate(random.index(30));
         }
         let Some(ops) = decode(&bytes, &memory) else { continue };
         accepted += 1;

@@ -22,6 +22,13 @@ impl<T> Producer<T> {
     pub fn put(&self, item: T) -> Result<(), Full<T>> {
         self.0.put::<Among>(item)
     }
+
+    /// The same, disturbed: `between` is done after the first look at the queue and before the place there is claimed, as an
+    /// interrupt may be. For those who measure or test the second try.
+    #[inline]
+    pub fn put_with(&self, item: T, between: impl FnOnce()) -> Result<(), Full<T>> {
+        self.0.put_with::<Among>(item, between)
+    }
 }
 
 impl<T> Consumer<T> {

@@ -31,6 +31,11 @@ impl Chain {
     pub fn chain(&self, call: fn(usize), argument: usize) -> Result<(), Full<Procedure>> {
         self.0.put(Procedure { call, argument })
     }
+
+    /// The same, with `between` done in the midst of it: see [`mpsc::Producer::put_with`].
+    pub fn chain_with(&self, call: fn(usize), argument: usize, between: impl FnOnce()) -> Result<(), Full<Procedure>> {
+        self.0.put_with(Procedure { call, argument }, between)
+    }
 }
 
 impl Runner {

@@ -67,11 +67,21 @@ impl<T> Ring<T> {
     /// Puts an item. `C` is `Alone` only if no other thread puts.
     #[inline]
     pub(crate) fn put<C: Claim>(&self, item: T) -> Result<(), Full<T>> {
+        self.put_with::<C>(item, || ())
+    }
+
+    /// The same; the first try is disturbed by `between`, which comes between look and claim.
+    #[inline]
+    pub(crate) fn put_with<C: Claim>(&self, item: T, between: impl FnOnce()) -> Result<(), Full<T>> {
+        let mut between = Some(between);
         let mut index = self.head.0.load(Relaxed);
         loop {
             let number = &self.numbers[self.slots.place(index)];
             // Acquire: the consumer's Release in `get`. The last round's item is out of its place.
             let seen = number.load(order!("ring.put.free", Acquire));
+            if let Some(between) = between.take() {
+                between();
+            }
             if seen == index && C::claim(&self.head.0, index) {
                 // SAFETY: 1. The claim made `index` ours: `head` never has the same value again. 2. The acquired number
                 // says that the place is empty.

@@ -4,17 +4,9 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+use means::Random;
 use queue::buffered::{Filler, PARTS};
 use queue::{Full, Get, Put, dedicated, mpmc, mpsc, multi, spmc, spsc};
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (self.0 >> 33) % limit
-    }
-}
 
 fn seeds() -> Vec<u64> {
     match std::env::var("QUEUE_SEED") {
@@ -28,7 +20,7 @@ struct Item(u64, #[expect(dead_code, reason = "only counted")] Rc<()>);
 
 fn race(name: &str, seed: u64, capacity: usize, mut put: impl Put<Item>, mut get: impl Get<Item>) {
     let alive = Rc::new(());
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let mut model = VecDeque::new();
     for step in 0..2000 {
         // Phases of mostly putting and mostly taking, so that the queue gets full and empty.
@@ -72,7 +64,7 @@ fn queues_do_as_the_standard_one() {
 #[test]
 fn many_items_enter_whole_or_not_at_all() {
     for seed in seeds() {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let (put, mut get) = multi::pair(16);
         let mut model = VecDeque::new();
         for step in 0..3000u64 {

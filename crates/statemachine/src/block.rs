@@ -24,6 +24,7 @@ impl Memory<'_> {
 pub struct Block {
     head: Box<[Cell<u64>; 2]>,
     words: Box<[Cell<u32>]>,
+    elsewhere: Vec<u64>,
     arrays: Vec<Box<[Cell<u8>]>>,
     /// The sets, constant.
     sets: Box<[u32]>,
@@ -43,11 +44,17 @@ pub struct Places {
 impl Block {
     /// Words and arrays are 0.
     pub fn new(graph: &Graph) -> Block {
+        Block::beside(graph, &[])
+    }
+
+    /// The first arrays lie elsewhere, at these addresses.
+    pub fn beside(graph: &Graph, elsewhere: &[u64]) -> Block {
         let zeroes = |bytes: &u32| (0..*bytes).map(|_| Cell::new(0)).collect();
         Block {
             head: Box::default(),
             words: (0..graph.words).map(|_| Cell::new(0)).collect(),
-            arrays: graph.arrays.iter().map(zeroes).collect(),
+            elsewhere: elsewhere.to_vec(),
+            arrays: graph.arrays.iter().skip(elsewhere.len()).map(zeroes).collect(),
             sets: graph.sets.iter().flatten().copied().collect(),
         }
     }
@@ -66,7 +73,12 @@ impl Block {
             state: self.head[0].as_ptr() as u64,
             input: self.head[1].as_ptr() as u64,
             words: self.words.iter().map(|word| word.as_ptr() as u64).collect(),
-            arrays: self.arrays.iter().map(|array| array.as_ptr() as u64).collect(),
+            arrays: self
+                .elsewhere
+                .iter()
+                .copied()
+                .chain(self.arrays.iter().map(|array| array.as_ptr() as u64))
+                .collect(),
             sets: self.sets.as_ptr() as u64,
         }
     }

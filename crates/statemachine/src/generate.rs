@@ -365,6 +365,10 @@ impl Maker<'_> {
                 self.put(LoadBlank::template(), &[self.word(cells)]);
                 self.put(BlankCells::template(), &[base, self.word(index), mask]);
             }
+            Step::Mark(array, index) => {
+                let (base, bytes) = (self.array(array, 1).0, self.graph.arrays[usize::from(array)]);
+                self.put(MarkBit::template(), &[base, self.word(index), (8 * bytes - 1).into()]);
+            }
             // These have become nodes or edges.
             Step::Emit(_) | Step::Outside(_) | Step::When(..) | Step::While(..) | Step::Go(_) => {}
         }
@@ -404,7 +408,7 @@ fn touched(step: Step) -> ([Word; 2], bool) {
             ([a, a], true)
         }
         Step::Move(a, b) | Step::AddWord(a, b) | Step::SubtractWord(a, b) | Step::Load(a, _, b) => ([a, b], true),
-        Step::Store(_, index, _) => ([index, index], false),
+        Step::Store(_, index, _) | Step::Mark(_, index) => ([index, index], false),
         Step::StoreCell(_, index, _, above) => ([above, index], false),
         Step::Blank(_, index, cells) => ([cells, index], false),
         Step::Emit(_) | Step::Outside(_) | Step::When(..) | Step::While(..) | Step::Go(_) => {

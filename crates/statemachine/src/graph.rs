@@ -110,6 +110,17 @@ impl Graph {
         self.nodes.iter().filter(|node| matches!(node, Node::Take(_))).count()
     }
 
+    /// The same machine for other bytes: what it does with a byte is what it did with the byte that `like` says. A byte that
+    /// is emitted or stored is still the one that came.
+    pub fn with_bytes(mut self, like: impl Fn(u8) -> u8) -> Graph {
+        for node in &mut self.nodes {
+            if let Node::Take(ranges) = node {
+                *node = Node::take((0..=255).map(|byte| (byte, leads(ranges, like(byte)))));
+            }
+        }
+        self
+    }
+
     fn push(&mut self, node: Node) -> Id {
         self.nodes.push(node);
         self.nodes.len() as Id - 1

@@ -82,6 +82,8 @@ pub enum Step {
     Store(u16, Word, Value),
     /// first word = array[second word modulo its size].
     Load(Word, u16, Word),
+    /// Bit number word, modulo the array's bits, of the array becomes 1.
+    Mark(u16, Word),
     /// As `Store`, for an array of cells of two bytes: the value, with the bits of the last word above it.
     StoreCell(u16, Word, Value, Word),
     /// Stores both halves of the last word in sixteen cells of an array, from the last multiple of sixteen on.
@@ -110,6 +112,7 @@ impl Step {
             Step::Load(a, array, index) => [29, pair(a, array), index.into()],
             Step::StoreCell(array, index, value, above) => [30 | value.key() << 8, pair(array, index), above.into()],
             Step::Blank(array, index, cells) => [31, pair(array, index), cells.into()],
+            Step::Mark(array, index) => [32, pair(array, index), 0],
             // These have become nodes or edges.
             Step::Emit(_) | Step::Outside(_) | Step::When(..) | Step::While(..) | Step::Go(_) => [0; 3],
         }

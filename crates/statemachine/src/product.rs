@@ -8,7 +8,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::graph::{Graph, Id, Node, leads};
-use crate::language::{Step, Test, Value};
+use crate::language::{Step, Test, Value, Word};
 use crate::numbers::{Key, Numbers};
 use crate::reduce::each_next;
 
@@ -43,6 +43,8 @@ struct Maker<'a> {
     second: &'a Graph,
     numbers: Numbers,
     places: Vec<Place>,
+    /// What the second machine's words are in the product.
+    words: Vec<Word>,
     /// Ranges of input bytes, by their first, and a byte that the second machine cannot tell from them, whatever the first
     /// makes of them.
     like: Vec<(u8, u8)>,
@@ -65,9 +67,28 @@ pub fn product(first: &Graph, second: &Graph) -> Result<Graph, Unsupported> {
 impl Product {
     /// As [`product`], with the states told.
     pub fn of(first: &Graph, second: &Graph) -> Result<Product, Unsupported> {
-        let like = classes(first, second);
-        let mut maker =
-            Maker { first, second, numbers: Numbers::new(), places: Vec::new(), like, matters: matters(first) };
+        Product::sharing(first, second, &[])
+    }
+
+    /// Of each pair in `shared` the first machine's word and the second's are one: what the second counts, the first can see.
+    pub fn sharing(first: &Graph, second: &Graph, shared: &[(Word, Word)]) -> Result<Product, Unsupported> {
+        let mut count = first.words as Word;
+        let words = (0..second.words as Word).map(|word| match shared.iter().find(|pair| pair.1 == word) {
+            Some(pair) => pair.0,
+            None => {
+                count += 1;
+                count - 1
+            }
+        });
+        let mut maker = Maker {
+            first,
+            second,
+            numbers: Numbers::new(),
+            places: Vec::new(),
+            words: words.collect(),
+            like: classes(first, second),
+            matters: matters(first),
+        };
         maker.number(Place::Both(0, 0));
         let mut nodes = Vec::new();
         while let Some(place) = maker.places.get(nodes.len()).copied() {
@@ -83,7 +104,7 @@ impl Product {
         let nodes = nodes.iter().map(|node| node.redirected(skipped)).collect();
         let joined = Graph {
             nodes,
-            words: first.words + second.words,
+            words: count.into(),
             arrays: [&first.arrays[..], &second.arrays].concat(),
             sets: [&first.sets[..], &second.sets].concat(),
         };
@@ -240,9 +261,13 @@ impl Maker<'_> {
         self.number(place)
     }
 
+    fn word(&self, word: Word) -> Word {
+        self.words[usize::from(word)]
+    }
+
     /// A step of the second machine, on its own words behind the first one's.
     fn moved(&self, step: Step, value: Value) -> Step {
-        let word = |word: u16| word + self.first.words as u16;
+        let word = |word| self.word(word);
         let array = |array: u16| array + self.first.arrays.len() as u16;
         match step {
             Step::Set(a, number) => Step::Set(word(a), number),
@@ -259,12 +284,13 @@ impl Maker<'_> {
                 Step::StoreCell(array(to), word(index), composed(inner, value), word(above))
             }
             Step::Blank(to, index, cell) => Step::Blank(array(to), word(index), word(cell)),
+            Step::Mark(to, index) => Step::Mark(array(to), word(index)),
             step => step,
         }
     }
 
     fn asked(&self, test: Test) -> Test {
-        let word = |word: u16| word + self.first.words as u16;
+        let word = |word| self.word(word);
         match test {
             Test::Is(a, number) => Test::Is(word(a), number),
             Test::Below(a, number) => Test::Below(word(a), number),

@@ -32,23 +32,29 @@ impl Order {
         let mut order = Order { nodes: Vec::with_capacity(graph.nodes.len()), is_anchor: Vec::new() };
         order.is_anchor = graph.nodes.iter().map(|node| matches!(node, Node::Take(_))).collect();
         let mut walked = vec![Walked::Not; graph.nodes.len()];
-        let mut waiting = vec![0 as Id];
-        while let Some(&id) = waiting.last() {
-            let at = id as usize;
-            if walked[at] != Walked::Not {
-                waiting.pop();
-                if walked[at] == Walked::Begun {
-                    walked[at] = Walked::Done;
-                    order.nodes.push(id);
+        // From each state on its own: a way through another state is no loop.
+        let (mut states, mut waiting) = (vec![0 as Id], Vec::new());
+        for number in 0.. {
+            let Some(&state) = states.get(number) else { break };
+            waiting.push(state);
+            while let Some(&id) = waiting.last() {
+                let at = id as usize;
+                if walked[at] != Walked::Not {
+                    waiting.pop();
+                    if walked[at] == Walked::Begun {
+                        walked[at] = Walked::Done;
+                        order.nodes.push(id);
+                    }
+                    continue;
                 }
-                continue;
+                walked[at] = Walked::Begun;
+                each_next(&graph.nodes[at], |next| match (walked[next as usize], &graph.nodes[next as usize]) {
+                    (Walked::Not, Node::Take(_)) => states.push(next),
+                    (Walked::Not, _) => waiting.push(next),
+                    (Walked::Begun, _) => order.is_anchor[next as usize] = true,
+                    (Walked::Done, _) => {}
+                });
             }
-            walked[at] = Walked::Begun;
-            each_next(&graph.nodes[at], |next| match walked[next as usize] {
-                Walked::Not => waiting.push(next),
-                Walked::Begun => order.is_anchor[next as usize] = true,
-                Walked::Done => {}
-            });
         }
         order
     }

@@ -113,6 +113,11 @@ impl Memory<'_> {
                     self.store_cell(array, first + at, (word(cells) >> (16 * (at & 1))) as u16);
                 }
             }
+            Step::Mark(array, index) => {
+                let array = &self.arrays[usize::from(array)];
+                let bit = word(index) as usize & (8 * array.len() - 1);
+                array[bit / 8].set(array[bit / 8].get() | 1 << (bit % 8));
+            }
             // These have become nodes or edges.
             Step::Emit(_) | Step::Outside(_) | Step::When(..) | Step::While(..) | Step::Go(_) => {}
         }

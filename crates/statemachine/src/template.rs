@@ -10,7 +10,7 @@
 
 use alloc::vec::Vec;
 
-use synth::{Template, template};
+use synth::{Template, jump, template};
 
 template! {
     /// Entry. Goes on in the state that the word holds, a code address. Cost: 1.
@@ -22,14 +22,14 @@ template! {
     /// A state: is there input? Cost: 2.
     pub struct TakeInput { pause: Imm32 }
     "cmp rsi, rdx",
-    ".byte 0x0f, 0x83", ".long {pause}",
+    jump!(jae pause),
 }
 
 template! {
     /// A state of a machine that emits: is there room for what one byte may become? Cost: 2.
     pub struct TakeRoom { pause: Imm32 }
     "cmp rdi, r8",
-    ".byte 0x0f, 0x83", ".long {pause}",
+    jump!(jae pause),
 }
 
 template! {
@@ -44,20 +44,20 @@ template! {
     pub struct InRange { less: Imm32, span: Imm32, no: Imm32 }
     "lea ecx, [rax + {less}]",
     "cmp ecx, {span}",
-    ".byte 0x0f, 0x87", ".long {no}",
+    jump!(ja no),
 }
 
 template! {
     /// Falls through for bytes from `bound` on. Cost: 2.
     pub struct FromByte { bound: Imm32, no: Imm32 }
     "cmp eax, {bound}",
-    ".byte 0x0f, 0x82", ".long {no}",
+    jump!(jb no),
 }
 
 template! {
     /// Goes on elsewhere. Cost: 1.
     pub struct GoTo { to: Imm32 }
-    ".byte 0xe9", ".long {to}",
+    jump!(jmp to),
 }
 
 template! {
@@ -238,6 +238,14 @@ template! {
 }
 
 template! {
+    /// Sets a bit of an array. Cost: 3.
+    pub struct MarkBit { array: Abs32, index: Abs32, mask: Imm32 }
+    "mov ecx, dword ptr [{index}]",
+    "and ecx, {mask}",
+    "bts dword ptr [{array}], ecx",
+}
+
+template! {
     /// Loads from an array into a word. Cost: 4.
     pub struct LoadArray { word: Abs32, array: Abs32, index: Abs32, mask: Imm32 }
     "mov ecx, dword ptr [{index}]",
@@ -250,14 +258,14 @@ template! {
     /// Falls through if equal. Cost: 2.
     pub struct IfIs { word: Abs32, number: Imm32, no: Imm32 }
     "cmp dword ptr [{word}], {number}",
-    ".byte 0x0f, 0x85", ".long {no}",
+    jump!(jne no),
 }
 
 template! {
     /// Falls through if below. Cost: 2.
     pub struct IfBelow { word: Abs32, number: Imm32, no: Imm32 }
     "cmp dword ptr [{word}], {number}",
-    ".byte 0x0f, 0x83", ".long {no}",
+    jump!(jae no),
 }
 
 template! {
@@ -265,7 +273,7 @@ template! {
     pub struct IfSame { word: Abs32, other: Abs32, no: Imm32 }
     "mov ecx, dword ptr [{word}]",
     "cmp ecx, dword ptr [{other}]",
-    ".byte 0x0f, 0x85", ".long {no}",
+    jump!(jne no),
 }
 
 template! {
@@ -273,7 +281,7 @@ template! {
     pub struct IfDiffer { word: Abs32, other: Abs32, no: Imm32 }
     "mov ecx, dword ptr [{word}]",
     "cmp ecx, dword ptr [{other}]",
-    ".byte 0x0f, 0x84", ".long {no}",
+    jump!(je no),
 }
 
 template! {
@@ -281,7 +289,7 @@ template! {
     pub struct IfBelowWord { word: Abs32, other: Abs32, no: Imm32 }
     "mov ecx, dword ptr [{word}]",
     "cmp ecx, dword ptr [{other}]",
-    ".byte 0x0f, 0x83", ".long {no}",
+    jump!(jae no),
 }
 
 template! {
@@ -289,7 +297,7 @@ template! {
     pub struct IfIn { word: Abs32, set: Abs32, no: Imm32 }
     "movzx ecx, byte ptr [{word}]",
     "bt dword ptr [{set}], ecx",
-    ".byte 0x0f, 0x83", ".long {no}",
+    jump!(jae no),
 }
 
 /// The templates of one register that a hot word lives in.
@@ -328,14 +336,14 @@ macro_rules! hot {
             /// Falls through if equal. Cost: 2.
             pub struct $IfIs { number: Imm32, no: Imm32 }
             concat!("cmp ", $register, ", {number}"),
-            ".byte 0x0f, 0x85", ".long {no}",
+            jump!(jne no),
         }
 
         template! {
             /// Falls through if below. Cost: 2.
             pub struct $IfBelow { number: Imm32, no: Imm32 }
             concat!("cmp ", $register, ", {number}"),
-            ".byte 0x0f, 0x83", ".long {no}",
+            jump!(jae no),
         }
 
         template! {
@@ -409,6 +417,7 @@ pub fn templates() -> Vec<Template> {
         StoreCell::template(),
         LoadBlank::template(),
         BlankCells::template(),
+        MarkBit::template(),
         LoadArray::template(),
         IfIs::template(),
         IfBelow::template(),

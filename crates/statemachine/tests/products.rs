@@ -2,33 +2,24 @@
 
 use std::collections::VecDeque;
 
+use means::Random;
 use statemachine::terminal::{COOK, EDIT, VT100, vt_words};
 use statemachine::{Graph, Memory, Outside, Runner, product};
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (self.0 >> 33) % limit
-    }
-
-    /// Text, and now and then a control byte, a whole sequence, or anything.
-    fn bytes(&mut self) -> Vec<u8> {
-        match self.below(16) {
-            0 => vec![self.below(32) as u8],
-            1 => vec![self.below(256) as u8],
-            2 => {
-                let end = char::from(b"HfABCDJKmh"[self.below(10) as usize]);
-                format!("\x1b[{};{}{end}", self.below(30), self.below(90)).into_bytes()
-            }
-            3 => vec![b"\r\n\x7f\x15\x17\x16"[self.below(6) as usize]],
-            4 => vec![27, b"78DEMc("[self.below(7) as usize]],
-            _ => vec![32 + self.below(95) as u8],
+/// Text, and now and then a control byte, a whole sequence, or anything.
+fn bytes(random: &mut Random) -> Vec<u8> {
+    match random.below(16) {
+        0 => vec![random.below(32) as u8],
+        1 => vec![random.below(256) as u8],
+        2 => {
+            let end = char::from(b"HfABCDJKmh"[random.below(10) as usize]);
+            format!("\x1b[{};{}{end}", random.below(30), random.below(90)).into_bytes()
         }
+        3 => vec![b"\r\n\x7f\x15\x17\x16"[random.below(6) as usize]],
+        4 => vec![27, b"78DEMc("[random.below(7) as usize]],
+        _ => vec![32 + random.below(95) as u8],
     }
 }
-
 /// Notes what is asked for.
 #[derive(Default, PartialEq, Debug)]
 struct Log(Vec<u16>);
@@ -51,11 +42,11 @@ fn race(first: &Graph, second: &Graph) {
     let joined = product(first, second).expect("a product");
     println!("{} x {} states: {} states, {} nodes", first.states(), second.states(), joined.states(), joined.nodes());
     for seed in seeds() {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let (mut a, mut b, mut both) = (Runner::new(first), Runner::new(second), Runner::new(&joined));
         let (mut apart, mut together) = (Log::default(), Log::default());
         let (mut shown, mut joined_shown) = (Vec::new(), Vec::new());
-        let input: Vec<u8> = (0..10_000).flat_map(|_| random.bytes()).collect();
+        let input: Vec<u8> = (0..10_000).flat_map(|_| bytes(&mut random)).collect();
         for (step, byte) in input.into_iter().enumerate() {
             let mut queue = VecDeque::new();
             // Within one byte, the outside calls of the first come in another order when there is a queue between.

@@ -74,7 +74,7 @@ pub fn format_tail(
     memory: &dyn Fn(u64, &mut [u8]) -> bool,
 ) -> String {
     let call = Call { arguments, result, memory };
-    format_result(&call, shapes::shape(nr).map_or(Returns::Number, |shape| shape.returns))
+    format_result(&call, shapes::shape(nr).map_or(shapes::number as Returns, |shape| shape.returns))
 }
 
 /// The line that strace prints for the arrival of a signal, such as
@@ -126,12 +126,7 @@ fn format_result(call: &Call, returns: Returns) -> String {
     if let Some(error) = call.error() {
         return format_error(error);
     }
-    match returns {
-        Returns::Number => format!("{result}"),
-        Returns::Pointer => format!("{result:#x}"),
-        Returns::Octal => text::octal(result as u64),
-        Returns::Special(print) => print(call, result),
-    }
+    returns(call, result)
 }
 
 /// `-1 ENOENT (No such file or directory)`, or how a call that a signal interrupted will go on.

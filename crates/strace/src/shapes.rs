@@ -63,22 +63,27 @@ pub enum Argument {
 }
 
 /// How a result prints.
-#[derive(Clone, Copy)]
-pub enum Returns {
-    /// Decimal.
-    Number,
-    /// Hexadecimal.
-    Pointer,
-    /// Octal.
-    Octal,
-    /// Needs the arguments.
-    Special(fn(&Call, i64) -> String),
+pub type Returns = fn(&Call, i64) -> String;
+
+/// A result in decimal.
+pub fn number(_: &Call, result: i64) -> String {
+    format!("{result}")
+}
+
+/// A result in hexadecimal.
+fn address(_: &Call, result: i64) -> String {
+    format!("{result:#x}")
+}
+
+/// A result in octal.
+fn mode(_: &Call, result: i64) -> String {
+    text::octal(result as u64)
 }
 
 /// One call.
 pub struct Shape {
     /// Its number.
-    pub nr: u64,
+    nr: u16,
     /// Its arguments in order.
     pub arguments: &'static [Argument],
     /// Its result.
@@ -87,7 +92,7 @@ pub struct Shape {
 
 /// The shape of call `nr`, `None` for rare calls.
 pub fn shape(nr: u64) -> Option<&'static Shape> {
-    SHAPES.iter().find(|shape| shape.nr == nr)
+    SHAPES.iter().find(|shape| u64::from(shape.nr) == nr)
 }
 
 impl Argument {
@@ -130,17 +135,17 @@ use Argument::*;
 
 /// One row of the table, returning a plain number.
 const fn n(nr: u64, arguments: &'static [Argument]) -> Shape {
-    Shape { nr, arguments, returns: Returns::Number }
+    Shape { nr: nr as u16, arguments, returns: number }
 }
 
 /// One row of the table, returning an address or a word.
 const fn p(nr: u64, arguments: &'static [Argument]) -> Shape {
-    Shape { nr, arguments, returns: Returns::Pointer }
+    Shape { nr: nr as u16, arguments, returns: address }
 }
 
 /// One row of the table with a result of its own.
-const fn z(nr: u64, arguments: &'static [Argument], print: fn(&Call, i64) -> String) -> Shape {
-    Shape { nr, arguments, returns: Returns::Special(print) }
+const fn z(nr: u64, arguments: &'static [Argument], returns: Returns) -> Shape {
+    Shape { nr: nr as u16, arguments, returns }
 }
 
 /// Flags of `…at` calls.
@@ -227,7 +232,7 @@ static SHAPES: &[Shape] = &[
     n(nr::FCHOWN, &[Int, Int, Int]),
     n(nr::LCHOWN, &[Path, Int, Int]),
     n(nr::FCHOWNAT, &[Directory, Path, Int, Int, AT]),
-    Shape { nr: nr::UMASK, arguments: &[Mode], returns: Returns::Octal },
+    z(nr::UMASK, &[Mode], mode),
     n(nr::UTIMENSAT, &[Directory, Path, In(r::two_times), AT]),
     n(nr::UTIMES, &[Path, In(r::two_timevals)]),
     n(nr::FUTIMESAT, &[Directory, Path, In(r::two_timevals)]),

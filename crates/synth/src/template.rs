@@ -114,9 +114,9 @@ impl Template {
 
 /// Declares a template: its documentation, the struct with a typed field per hole, and its code.
 ///
-/// In the code a hole is written `{name}`; a jump to a hole is `.byte 0xe9` (or `0xe8`, or
-/// `0x0f, 0x8c`) followed by `.long {name}`. A line may be a `concat!`. Constants such as field offsets
-/// follow after `where`.
+/// In the code a hole is written `{name}`, and a jump to a hole [`jump!`](crate::jump), which is its
+/// opcode (`.byte 0xe9`) followed by `.long {name}`. A line may be a `concat!`. Constants such as field
+/// offsets follow after `where`.
 ///
 /// ```ignore
 /// template! {
@@ -194,6 +194,22 @@ macro_rules! template {
             }
         }
     };
+}
+
+/// A jump or call to a hole of a template: `jump!(jne slow)`. The assembler would choose a form for a target that it knows.
+#[macro_export]
+macro_rules! jump {
+    (call $to:ident) => { $crate::jump!("0xe8" $to) };
+    (jmp $to:ident) => { $crate::jump!("0xe9" $to) };
+    (jb $to:ident) => { $crate::jump!("0x0f, 0x82" $to) };
+    (jae $to:ident) => { $crate::jump!("0x0f, 0x83" $to) };
+    (je $to:ident) => { $crate::jump!("0x0f, 0x84" $to) };
+    (jne $to:ident) => { $crate::jump!("0x0f, 0x85" $to) };
+    (jbe $to:ident) => { $crate::jump!("0x0f, 0x86" $to) };
+    (ja $to:ident) => { $crate::jump!("0x0f, 0x87" $to) };
+    (js $to:ident) => { $crate::jump!("0x0f, 0x88" $to) };
+    (jg $to:ident) => { $crate::jump!("0x0f, 0x8f" $to) };
+    ($opcode:literal $to:ident) => { concat!(".byte ", $opcode, "\n.long {", stringify!($to), "}") };
 }
 
 /// Something that can be appended to a draft: a template with its holes filled.

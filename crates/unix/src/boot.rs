@@ -146,6 +146,9 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
         vdso_pages: KernelCell::new(None),
     }));
     emulator::install(unix);
+    if machine.must_poll() {
+        kernel::server::start(scheduler, unix.entrance()).map_err(|_| String::from("not enough memory"))?;
+    }
     unix.names.memory().set_clock(unix.entrance());
     if let Some(makers) = unix.makers() {
         SimpleCode::shared(makers);

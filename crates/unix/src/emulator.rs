@@ -335,6 +335,9 @@ impl Unix {
 
     fn chained(&'static self) {
         self.scheduler.run_chained();
+        if self.terminals.take_signal() {
+            self.device();
+        }
         // Who was woken runs next, as after the timer (S-73).
         let has_woken = self.sound.as_ref().is_some_and(|sound| sound.signal_chained(self.scheduler));
         if has_woken && self.machine.current_tte() != self.scheduler.idle().id() {

@@ -6,6 +6,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use abi::signal::*;
+use means::Random;
 use unix::signal::generate::Fate;
 use unix::signal::pending::take_next;
 use unix::signal::{Actions, Delivery, Pending, Posted, SignalSet, Target, ThreadMask, generate, next_delivery};
@@ -64,36 +65,19 @@ fn seen(info: &SigInfo) -> Seen {
     Seen { signal: info.signo, code: info.code, value }
 }
 
-/// xorshift64*.
-struct Random(u64);
+/// A signal that the C library leaves alone and that can be blocked.
+fn some_signal(random: &mut Random) -> u32 {
+    random.pick(&[
+        SIGHUP, SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGUSR1, SIGSEGV, SIGUSR2, SIGTERM, SIGCHLD, SIGCONT, SIGTSTP,
+        SIGTTIN, SIGTTOU, SIGURG, SIGWINCH, SIGSYS, 40, 41, 64,
+    ])
+}
 
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 11
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-
-    /// A signal that the C library leaves alone and that can be blocked.
-    fn signal(&mut self) -> u32 {
-        const SOME: [u32; 20] = [
-            SIGHUP, SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGUSR1, SIGSEGV, SIGUSR2, SIGTERM, SIGCHLD, SIGCONT, SIGTSTP,
-            SIGTTIN, SIGTTOU, SIGURG, SIGWINCH, SIGSYS, 40, 41, 64,
-        ];
-        SOME[self.below(SOME.len() as u64) as usize]
-    }
-
-    fn set(&mut self) -> SignalSet {
-        let some = SignalSet(self.next() << 12 ^ self.next()).minus(SignalSet(LIBRARY));
-        // Linux takes the first one with a code of the kernel although it is blocked, if another one is
-        // not. Only a program that forges its own faults can see that, and we do not follow.
-        if self.below(2) == 0 { some.minus(SignalSet::SYNCHRONOUS) } else { some.union(SignalSet::SYNCHRONOUS) }
-    }
+fn some_set(random: &mut Random) -> SignalSet {
+    let some = SignalSet(random.bits()).minus(SignalSet(LIBRARY));
+    // Linux takes the first one with a code of the kernel although it is blocked, if another one is
+    // not. Only a program that forges its own faults can see that, and we do not follow.
+    if random.once_in(2) { some.minus(SignalSet::SYNCHRONOUS) } else { some.union(SignalSet::SYNCHRONOUS) }
 }
 
 /// Both sides.
@@ -211,21 +195,21 @@ impl Race {
     fn turn(&mut self, random: &mut Random) {
         match random.below(16) {
             0 => {
-                let set = random.set();
+                let set = some_set(random);
                 self.block(set);
             }
             1 => self.block(SignalSet(!LIBRARY)),
             2 | 3 => {
-                let signal = random.signal();
+                let signal = some_signal(random);
                 let handler = random.below(3);
                 let is_harmless = SignalSet::DEFAULT_IGNORED.contains(signal);
                 self.set_action(signal, if handler == 0 && !is_harmless { 2 } else { handler });
             }
             4 => {
-                let set = random.set();
+                let set = some_set(random);
                 self.wait(set);
             }
-            _ => self.send(random.signal(), random.below(6)),
+            _ => self.send(some_signal(random), random.below(6)),
         }
         self.deliver();
         self.compare();
@@ -239,7 +223,7 @@ fn random_signals_come_as_on_the_host() {
         let child = unsafe { fork() };
         if child == 0 {
             let raced = std::panic::catch_unwind(|| {
-                let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+                let mut random = Random::new(seed);
                 let mut race = Race::new();
                 (0..2000).for_each(|_| race.turn(&mut random));
             });

@@ -15,11 +15,13 @@ use std::time::Instant;
 use abi::nr;
 use golden::{Automaton, Caller, OnlyTte, bench, code_store};
 use kernel::call::{
-    ClosePlan, Console, ConsoleCallouts, Makers, Null, NullCallouts, OpenPlan, Zero, ZeroCallouts, cached_open,
-    paste_channel,
+    ClosePlan, Console, ConsoleCallouts, Makers, Null, NullCallouts, OpenName, OpenPlan, Zero, ZeroCallouts,
+    cached_open, paste_channel,
 };
 use kernel::file::{NewNode, Node, Time, Volume, Window, WindowCallouts};
 use kernel::pipe::{Body, Pipe, PipeCallouts};
+use kernel::screen::{Machines, TextWindow};
+use kernel::tty::Tty;
 use machine::Channel;
 use quaject::{Made, Quaject, create};
 use statemachine::terminal::{COOK, VT100};
@@ -124,17 +126,8 @@ fn revived<T>(mut open: impl FnMut() -> T) -> Option<u64> {
 fn cached() -> Costs {
     let makers = Makers::new(bench(), code_store(1 << 20));
     let table = ClosePlan { free: 0x1000, pending: 0x1008, reads: 0x2000, writes: 0x3000, slow_entry: 0x4000 };
-    let plan = OpenPlan {
-        table,
-        recipes: 0x5000,
-        path: b"/dev/null",
-        flags: 0,
-        generation_word: 0x6000,
-        generation: 7,
-        read_entry: 0x7000,
-        write_entry: 0x7100,
-        recipe: 0,
-    };
+    let null = OpenName { path: b"/dev/null", flags: 0, read_entry: 0x7000, write_entry: 0x7100, recipe: 0 };
+    let plan = OpenPlan { table, recipes: 0x5000, generation_word: 0x6000, generation: 7, names: &[null] };
     let mut create = Vec::new();
     let mut bytes = 0;
     for _ in 0..ROUNDS {
@@ -174,6 +167,25 @@ fn machine(name: &'static str, graph: impl Fn() -> Graph) -> Costs {
     let publish = whole.saturating_sub(made);
     let (first, later) = (each(first), each(later));
     Costs { name, routines: 1, bytes: [bytes; 2], factor, optimize: made, publish, first, later, ..Costs::default() }
+}
+
+/// A text window: what all share is there.
+fn text_window() -> Costs {
+    let machines = Machines::new().expect("a product");
+    let tty = Tty::new(4096).expect("memory");
+    let mut create = Vec::new();
+    let mut bytes = 0;
+    for _ in 0..ROUNDS / 20 {
+        let window = timed(&mut create, || {
+            let window = TextWindow::new(&machines);
+            window.synthesize(&tty, bench().makers());
+            window
+        });
+        let birth = window.code().and_then(|code| bench().store.birth(code.entry()));
+        bytes = birth.map_or(0, |birth| birth.bytes as usize);
+    }
+    let name = "text window";
+    Costs { name, routines: 3, bytes: [bytes; 2], create: Some(median(create)), ..Costs::default() }
 }
 
 fn machines() -> [Costs; 3] {
@@ -232,6 +244,7 @@ fn main() {
     });
     all.push(cached());
     all.extend(machines());
+    all.push(text_window());
     if std::env::args().nth(1).is_some_and(|word| word == "lines") {
         return all.iter().for_each(Costs::lines);
     }

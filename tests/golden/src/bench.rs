@@ -9,13 +9,14 @@ use kernel::call::{CallCode, FileCall, Makers};
 use kernel::space::FramePool;
 use machine::{
     BadVectorState, Channel, Entries, FloatWords, FrameNumber, Machine, Nanos, NoFrames, PAGE_BYTES, PhysicalMemory,
-    Received, Registers, SampleClock, SendCode, Start, SwitchOut, Threads, Translation, Tte, TteId, Upcalls, UserFault,
-    UserMemory, VirtAddr,
+    ReceiveCode, Received, Registers, SampleClock, SendCode, Start, SwitchOut, Threads, Translation, Tte, TteId,
+    Upcalls, UserFault, UserMemory, VirtAddr,
 };
 use synth::{Abs32, Draft, Target, Template, template};
 
 use crate::arena::low_memory;
 use crate::device::Device;
+use crate::line::Line;
 use crate::program::Program;
 use crate::sample;
 
@@ -60,6 +61,7 @@ pub struct Bench {
     pub mark: Box<u64>,
     /// Where the channels lead.
     pub device: Device,
+    pub line: Line,
     frames: usize,
     user_limit: Box<u64>,
     slow: OnceLock<(Code<FileCall>, Code<CallCode>)>,
@@ -120,6 +122,7 @@ impl Bench {
             pool,
             mark: Box::new(0),
             device: Device::new(),
+            line: Line::new(),
             frames,
             user_limit,
             slow: OnceLock::new(),
@@ -354,6 +357,10 @@ impl Machine for Bench {
 
     fn send_code(&self, _channel: Channel, none: Target) -> Option<SendCode> {
         Some(self.device.send_code(none))
+    }
+
+    fn receive_code(&self, none: Target) -> Option<ReceiveCode> {
+        Some(self.line.receive_code(none))
     }
 
     fn sample_clock(&self) -> Option<SampleClock> {

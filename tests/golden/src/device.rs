@@ -24,7 +24,8 @@ pub struct Device {
     held: Cell<Vec<u16>>,
 }
 
-fn zeros() -> Box<[Cell<u8>]> {
+/// Memory that device and driver share.
+pub(crate) fn zeros() -> Box<[Cell<u8>]> {
     vec![Cell::new(0); PAGE_BYTES].into_boxed_slice()
 }
 

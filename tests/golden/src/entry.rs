@@ -5,7 +5,7 @@ use core::mem::offset_of;
 use std::sync::Once;
 
 use crate::bench::bench;
-use crate::random::Random;
+use means::Random;
 
 /// Register numbers.
 const RAX: usize = 0;

@@ -9,7 +9,6 @@
 //!   program.rs   the memory of the program that calls
 //!   entry.rs     enters a routine as a thread's dispatch does, and looks at what comes back
 //!   sample.rs    raises the sample clock
-//!   random.rs    numbers from a seed
 //! ```
 
 mod arena;
@@ -17,8 +16,8 @@ mod automaton;
 mod bench;
 mod device;
 mod entry;
+mod line;
 mod program;
-mod random;
 mod sample;
 
 pub use arena::low_memory;
@@ -26,6 +25,7 @@ pub use automaton::{Automaton, INSTRUCTIONS};
 pub use bench::{Bench, OnlyTte, TAG, bench, code_store};
 pub use device::{BUFFERS, Device};
 pub use entry::{Caller, Outcome, Way};
+pub use line::Line;
+pub use means::Random;
 pub use program::{AREA_BYTES, Access, Program};
-pub use random::Random;
 pub use sample::raise as raise_sample;

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use golden::{Automaton, INSTRUCTIONS, Random};
 use kernel::tty::{Patience, ReadOutcome, Tty};
-use statemachine::terminal::{COOK, EDIT, VT100, edit_outside, edit_words, vt_outside};
+use statemachine::terminal::{COOK, EDIT, VT100, edit_outside, vt_outside};
 use statemachine::{Block, Graph, Memory, Outside, Runner, generate, product};
 use synth::Draft;
 
@@ -31,7 +31,6 @@ fn main() {
     for (name, graph) in graphs {
         race(name, graph, seed);
     }
-    race_with_the_tty(&echoed, seed);
     race_output_with_the_tty(&cook, seed);
     costs(std::env::args().any(|argument| argument == "--costs"));
 }
@@ -104,71 +103,6 @@ fn race(name: &'static str, graph: &Graph, seed: u64) {
         assert_eq!(done.0, wanted.0, "{name}: outside, piece {piece}, SYNTH_SEED={seed}");
     }
     println!("machines: {name}: {} states, {} nodes agree", graph.states(), graph.nodes());
-}
-
-/// Lines that the editor finished.
-struct Lines {
-    lines: Vec<u8>,
-    from: u32,
-}
-
-impl Outside for Lines {
-    fn call(&mut self, number: u16, memory: Memory<'_>) {
-        assert_eq!(number, edit_outside::LINE, "no other key was typed");
-        let end = memory.words[usize::from(edit_words::START)].get();
-        self.lines.extend((self.from..end).map(|index| memory.arrays[0][index as usize % 4096].get()));
-        self.from = end;
-    }
-}
-
-/// Bytes that the editor does not leave to the outside: no signal or flow-control keys, no end of file, no reprint, and
-/// no tabs, whose erasure it leaves.
-fn typed_byte(random: &mut Random) -> u8 {
-    loop {
-        let byte = match random.below(8) {
-            0 => random.below(256) as u8,
-            1 | 2 => random.pick(b"\x7f\x7f\x7f\x17\x15\x16\r\n"),
-            3 => b' ',
-            _ => random.pick(b"abc_XYZ019.-\xe4"),
-        };
-        if ![3, 4, 9, 0x11, 0x12, 0x13, 0x1a, 0x1c].contains(&byte) {
-            return byte;
-        }
-    }
-}
-
-fn race_with_the_tty(echoed: &Graph, seed: u64) {
-    let mut random = Random::new(seed);
-    let mut tty = Tty::new(1 << 16).expect("memory");
-    let mut code = Automaton::new("edit*cook", echoed);
-    let mut lines = Lines { lines: Vec::new(), from: 0 };
-    let (mut ours, mut theirs) = (vec![0; SLACK + 4096], vec![0; 1 << 16]);
-    let mut bytes = 0;
-    for piece in 0..20_000 {
-        let mut input: Vec<u8> = (0..random.below(24)).map(|_| typed_byte(&mut random)).collect();
-        // Lines must end before the ring is full.
-        input.extend(b"x\n".iter().take(random.below(3) as usize));
-        let (taken, emitted) = code.run(&input, &mut ours, SLACK, &mut lines);
-        assert_eq!(taken, input.len());
-        let effects = tty.device_input(&input);
-        assert_eq!(effects.accepted, input.len(), "the tty took all");
-        let shown = tty.take_output(&mut theirs);
-        assert_eq!(
-            ours[..emitted].escape_ascii().to_string(),
-            theirs[..shown].escape_ascii().to_string(),
-            "echo of piece {piece}, {:?}, SYNTH_SEED={seed}",
-            input.escape_ascii().to_string()
-        );
-        let mut read = Vec::new();
-        let mut line = [0; 4096];
-        while let ReadOutcome::Bytes(bytes) = tty.program_read(&mut line, Patience::None) {
-            read.extend_from_slice(&line[..bytes]);
-        }
-        assert!(read == lines.lines, "lines of piece {piece}, SYNTH_SEED={seed}");
-        lines.lines.clear();
-        bytes += input.len();
-    }
-    println!("machines: the editor and the kernel's tty agree on {bytes} typed bytes");
 }
 
 /// What programs write: the output filter against the tty's own, on any bytes.

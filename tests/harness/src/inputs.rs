@@ -1,5 +1,7 @@
 //! The input files of the cases: made here, the same on every machine, never committed.
 
+use means::Random;
+
 /// Every input file by name with its bytes.
 pub fn all() -> Vec<(&'static str, Vec<u8>)> {
     vec![
@@ -20,35 +22,19 @@ One thread goes round upon its ring\nand hands the next its slice of time.\n\
 \tA tab begins this line, and  two  spaces.\nThe pipe is full, the reader sleeps,\nthe writer wakes it with a jump.\n\
 UPPER lower MiXeD 12345 a_b-c.d\nThe last line ends the ring.\n";
 
-/// A fixed sequence (xorshift64*, Vigna 2016): the same seed gives the same bytes everywhere.
-struct Sequence(u64);
-
-impl Sequence {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
-    }
-
-    fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
-    }
-}
-
 /// `count` bytes of every value, from a seed that is not zero.
 pub fn bytes(count: usize, seed: u64) -> Vec<u8> {
-    let mut sequence = Sequence(seed);
+    let mut sequence = Random::new(seed);
     let mut bytes = Vec::with_capacity(count + 8);
     while bytes.len() < count {
-        bytes.extend_from_slice(&sequence.next().to_le_bytes());
+        bytes.extend_from_slice(&sequence.bits().to_le_bytes());
     }
     bytes.truncate(count);
     bytes
 }
 
 fn numbers(count: usize) -> Vec<u8> {
-    let mut sequence = Sequence(3);
+    let mut sequence = Random::new(3);
     (0..count).map(|_| format!("{}\n", sequence.below(100_000))).collect::<String>().into_bytes()
 }
 
@@ -57,7 +43,7 @@ fn words(count: usize) -> Vec<u8> {
         "quaject", "pump", "gauge", "switch", "monitor", "thread", "ring", "queue", "code", "kernel", "pipe", "signal",
         "frame", "page", "tty", "stream",
     ];
-    let mut sequence = Sequence(4);
+    let mut sequence = Random::new(4);
     let mut text = String::new();
     for index in 0..count {
         text.push_str(WORDS[sequence.below(16) as usize]);
@@ -67,7 +53,7 @@ fn words(count: usize) -> Vec<u8> {
 }
 
 fn table(rows: usize) -> Vec<u8> {
-    let mut sequence = Sequence(5);
+    let mut sequence = Random::new(5);
     let names = ["ada", "brian", "calton", "dennis", "edsger", "frances", "grace", "henry"];
     (0..rows)
         .map(|row| {

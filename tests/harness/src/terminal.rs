@@ -14,7 +14,7 @@ use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 use crate::process::shell_status;
 
 /// One thing that happens at the keyboard or on the screen.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub enum Step {
     /// These bytes are typed.
     Type(&'static str),

@@ -37,4 +37,4 @@ pub use data_nodes::DataNodes;
 pub use ground::Errno;
 pub use heap::{BYTES_MAX, Heap, Measure};
 pub use tree::{Link, Node, Nodes, Side};
-pub use twin::Twin;
+pub use twin::{Twin, serialize};

@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code, reason = "the template macro names linker symbols")]
 
-use synth::template;
+use synth::{jump, template};
 
 template! {
     /// A node's answer to "who has so many bytes": one of its children, or itself. It falls or jumps from node to node with
@@ -12,11 +12,9 @@ template! {
     "mov ecx, eax",
     "mov eax, {node}",
     "cmp edi, {first_bytes}",
-    ".byte 0x0f, 0x86", // jbe
-    ".long {first}",
+    jump!(jbe first),
     "cmp edi, {second_bytes}",
-    ".byte 0x0f, 0x86",
-    ".long {second}",
+    jump!(jbe second),
     "ret",
 }
 
@@ -27,11 +25,9 @@ template! {
     "cmp edi, {address}",
     "ja 5f",
     "mov edx, {node}",
-    ".byte 0xe9",
-    ".long {left}",
+    jump!(jmp left),
     "5: mov eax, {node}",
-    ".byte 0xe9",
-    ".long {right}",
+    jump!(jmp right),
 }
 
 template! {
@@ -89,8 +85,7 @@ template! {
     /// Leaves when the text does not have this length. In: rsi = length.
     pub struct SameLength { bytes: Imm32, other: Target }
     "cmp rsi, {bytes}",
-    ".byte 0x0f, 0x85", // jne
-    ".long {other}",
+    jump!(jne other),
 }
 
 template! {
@@ -101,23 +96,20 @@ template! {
     "shl rcx, 32",
     "or rax, rcx",
     "cmp qword ptr [rdi + {at}], rax",
-    ".byte 0x0f, 0x85",
-    ".long {other}",
+    jump!(jne other),
 }
 
 template! {
     pub struct Same4 { at: Imm32, word: Imm32, other: Target }
     "cmp dword ptr [rdi + {at}], {word}",
-    ".byte 0x0f, 0x85",
-    ".long {other}",
+    jump!(jne other),
 }
 
 template! {
     pub struct Same1 { at: Imm32, byte: Imm32, other: Target }
     "movzx eax, byte ptr [rdi + {at}]",
     "cmp eax, {byte}",
-    ".byte 0x0f, 0x85",
-    ".long {other}",
+    jump!(jne other),
 }
 
 template! {
@@ -140,8 +132,7 @@ template! {
     pub struct AllSame { other: Target }
     "pmovmskb eax, xmm0",
     "cmp eax, 0xffff",
-    ".byte 0x0f, 0x85",
-    ".long {other}",
+    jump!(jne other),
 }
 
 template! {

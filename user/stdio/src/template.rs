@@ -8,7 +8,7 @@
 
 #![allow(unsafe_code, reason = "the template macro names linker symbols")]
 
-use synth::template;
+use synth::{jump, template};
 
 template! {
     /// Stores a character and counts up. In: dil = character, rsi = stream. Out: flags of the index, rax lost. Cost: 3
@@ -24,16 +24,14 @@ template! {
 template! {
     /// Leaves for `full` when the buffer is. In: flags of the index.
     pub struct WhenFull { full: Target }
-    ".byte 0x0f, 0x84",
-    ".long {full}",
+    jump!(je full),
 }
 
 template! {
     /// Leaves for `full` after the end of a line. In: dil = character.
     pub struct WhenLine { full: Target }
     "cmp dil, 10",
-    ".byte 0x0f, 0x84",
-    ".long {full}",
+    jump!(je full),
 }
 
 template! {
@@ -56,8 +54,7 @@ template! {
     "mov rcx, qword ptr [rdi]",
     "movzx eax, byte ptr [rcx + {end}]",
     "inc rcx",
-    ".byte 0x0f, 0x8f", // jg
-    ".long {fill}",
+    jump!(jg fill),
     "mov qword ptr [rdi], rcx",
     "ret",
 }
@@ -69,8 +66,7 @@ template! {
     "mov rax, qword ptr [rdx]",
     "mov rcx, rax",
     "add rcx, rsi", // carry: the count is not below the room
-    ".byte 0x0f, 0x82",
-    ".long {slow}",
+    jump!(jb slow),
     "mov qword ptr [rdx], rcx",
     "mov rdx, rsi",
     "mov rsi, rdi",
@@ -87,8 +83,7 @@ template! {
     "mov rcx, rax",
     "neg rcx",
     "cmp rsi, rcx",
-    ".byte 0x0f, 0x83", // jae
-    ".long {slow}",
+    jump!(jae slow),
     "lea rcx, [rax + rsi]",
     "mov qword ptr [rdx], rcx",
     "mov rdx, rsi",

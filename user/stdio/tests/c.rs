@@ -92,3 +92,46 @@ fn a_c_program_does_the_same_with_either_library() {
         }
     }
 }
+
+/// Programs that Debian's packages bring as sources, and how they are called.
+const PROGRAMS: [(&str, &str, &[&str]); 5] = [
+    ("/usr/share/doc/zlib1g-dev/examples/zpipe.c", "-lz", &[]),
+    ("/usr/share/doc/zlib1g-dev/examples/minigzip.c", "-lz", &[]),
+    ("/usr/share/doc/zlib1g-dev/examples/fitblk.c", "-lz", &["2000"]),
+    ("/usr/share/doc/zlib1g-dev/examples/enough.c", "-lz", &["60"]),
+    ("/usr/share/doc/nettle-dev/examples/sha-example.c", "-lnettle", &[]),
+];
+
+/// Without a change of their sources: the header gives stdio's names other meanings.
+#[test]
+fn programs_of_debian_do_the_same_with_either_library() {
+    let Some(libraries) = Libraries::of("stdio") else { return };
+    let input: Vec<u8> = (0..150_000u32).map(|i| (i.wrapping_mul(i) >> 7) as u8 & 63).collect();
+    for (source, library, arguments) in PROGRAMS {
+        let Ok(text) = std::fs::read_to_string(source) else {
+            eprintln!("skipped: no {source}");
+            continue;
+        };
+        let archive = libraries.file("libsynthio.a").display().to_string();
+        let own = ["-w", "-DSYNTHIO_AS_STDIO", "-include", "synthio.h", &archive, library];
+        let programs = [("libc", &["-w", library][..]), ("own", &own)];
+        let [expected, got] = programs.map(|(name, words)| {
+            let program = libraries.compile("gcc", &text, name, words);
+            let mut child = Command::new(program);
+            let mut child = child
+                .args(arguments)
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap();
+            let (mut stdin, input) = (child.stdin.take().unwrap(), input.clone());
+            let feed = std::thread::spawn(move || drop(stdin.write_all(&input)));
+            let output = child.wait_with_output().unwrap();
+            feed.join().unwrap();
+            output
+        });
+        assert!(got.stdout == expected.stdout && !got.stdout.is_empty(), "{source}: other output");
+        assert_eq!(got.status, expected.status, "{source}");
+    }
+}

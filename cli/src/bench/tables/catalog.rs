@@ -1,9 +1,9 @@
-//! The thesis's tables of single operations: what is measured for each row, and the paper's figure.
+//! The papers' tables of single operations: what is measured for each row, and the paper's figure.
 
 /// One table.
 #[derive(Clone, Copy, Debug)]
 pub struct Table {
-    /// As the thesis numbers it.
+    /// As the paper numbers it: the thesis, or SOSP'89 where there is no point.
     pub number: &'static str,
     pub title: &'static str,
     /// The unit of the paper's figures, and their machine.
@@ -32,8 +32,17 @@ pub struct Row {
     pub one_use: Option<&'static str>,
     /// Iterations of the short and the long run, where a program can do the operation only so often.
     pub iterations: Option<[u32; 2]>,
-    /// Linux alone has it.
-    pub is_foreign: bool,
+    pub who: Who,
+}
+
+/// Who can do a row's operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Who {
+    Everybody,
+    /// Synthesis has no such thing.
+    LinuxAlone,
+    /// The kernel does it by itself, on the virtual machine.
+    KernelAlone,
 }
 
 const fn row(title: &'static str, executable: &'static str, operation: &'static str) -> Row {
@@ -46,7 +55,7 @@ const fn row(title: &'static str, executable: &'static str, operation: &'static 
         paper_gain: None,
         one_use: None,
         iterations: None,
-        is_foreign: false,
+        who: Who::Everybody,
     }
 }
 
@@ -61,7 +70,11 @@ impl Row {
     }
 
     const fn on_linux_alone(self) -> Row {
-        Row { is_foreign: true, ..self }
+        Row { who: Who::LinuxAlone, ..self }
+    }
+
+    const fn in_kernel(self) -> Row {
+        Row { who: Who::KernelAlone, ..self }
     }
 
     /// One for each of the program's call sites.
@@ -78,8 +91,9 @@ const STDIO: &str = "stdio";
 const CALLS: &str = "calls";
 const COPY: &str = "copy";
 const PATCH: &str = "patch";
+const INTERRUPTS: &str = "interrupts";
 
-/// All tables that can be measured, in the thesis's order; then those of single decisions.
+/// All tables that can be measured: the thesis's, those of single decisions, SOSP'89's.
 pub const TABLES: &[Table] = &[
     Table {
         number: "3.1",
@@ -200,6 +214,25 @@ pub const TABLES: &[Table] = &[
         ],
         floor: None,
         order: &[["flag_1", "patched_1"], ["patched_1", "serialized_1"]],
+    },
+    Table {
+        number: "5",
+        title: "interrupts",
+        // 1 µs is 3 to 5 instructions of a 68020 with no wait states.
+        paper_unit: "microseconds of a 68020 at 16 MHz, and about how many instructions that is",
+        rows: &[
+            row("raw tty interrupt, one byte", INTERRUPTS, "raw_tty").paper("16 (48-80)").in_kernel(),
+            row("raw A/D interrupt, with 3 of the loop", INTERRUPTS, "raw_ad").paper("3 (9-15)").in_kernel(),
+            row("an interrupt without a device, with those", INTERRUPTS, "raise_nothing").in_kernel(),
+            row("set alarm, in the kernel", INTERRUPTS, "set_in_kernel").paper("9 (27-45)").in_kernel(),
+            row("set alarm, a program's call", INTERRUPTS, "set_alarm").paper("9 (27-45)"),
+            row("alarm interrupt, till the program goes on", INTERRUPTS, "alarm_interrupt").paper("7 (21-35)"),
+            row("chain to a procedure", INTERRUPTS, "chain_procedure").paper("4 (12-20)").in_kernel(),
+            row("chain to a procedure, one retry", INTERRUPTS, "chain_retry").paper("7 (21-35)").in_kernel(),
+            row("chain (signal) a thread, till it is ready", INTERRUPTS, "chain_thread").paper("9 (27-45)").in_kernel(),
+        ],
+        floor: None,
+        order: &[],
     },
 ];
 

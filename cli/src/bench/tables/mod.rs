@@ -1,4 +1,4 @@
-//! `synth bench tables`: the thesis's tables of single operations, each row beside the paper's figure.
+//! `synth bench tables`: the papers' tables of single operations, each row beside the paper's figure.
 
 mod catalog;
 mod run;
@@ -152,7 +152,13 @@ fn to_json(results: &[Filled], root: &Path) -> Value {
             })
         });
         let rows: Vec<Value> = rows.collect();
-        json!({ "table": result.table.number, "title": result.table.title, "paper_unit": result.table.paper_unit, "rows": rows, "out_of_order": result.disorder() })
+        json!({
+            "table": result.table.number,
+            "title": result.table.title,
+            "paper_unit": result.table.paper_unit,
+            "rows": rows,
+            "out_of_order": result.disorder(),
+        })
     });
     json!({ "tables": tables.collect::<Vec<_>>(), "machine": report::machine(), "commit": report::commit(root) })
 }

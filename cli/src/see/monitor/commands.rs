@@ -3,8 +3,9 @@
 use bootimage::inspect::{Fields, monitor as op};
 use monitor::blocks::KINDS;
 
-use super::desk::{Done, OF_THREADS, Part, Wrong, ask, end, evaluate, parts, variables};
-use super::{stops, streams};
+use super::desk::{Done, OF_THREADS, Part, Wrong, ask, end, evaluate, evaluate_in, parts, variables};
+use super::symbols::Modules;
+use super::{stops, streams, write};
 use crate::failure::Failure;
 use crate::see::client::Client;
 use crate::see::{Which, code, ps, top, trace};
@@ -25,15 +26,19 @@ const fn command(
     Command { name, arguments, does, run }
 }
 
+/// What only who started the monitor with `--write` may do.
+pub const SET: &str = "set";
+
 /// All there are. Whatever begins with none of these words is an expression.
 pub const COMMANDS: &[Command] = &[
     command("help", "", "these lines", help),
     command("list", "[PATTERN]", "quajects, variables, routines", list),
     command("gauges", "[PATTERN]", "all gauges", gauges),
     command("threads", "", "the threads of programs", threads),
-    command("x", "ADDRESS [COUNT]", "words of the kernel's memory", memory),
-    command("code", "NAME|ADDRESS", "disassembles a routine, with its birth certificate", disassemble),
-    command("why", "NAME|ADDRESS", "the same, with what was folded in and until when it holds", why),
+    command("x", "[thread.T:]ADDRESS [COUNT]", "words of the kernel's memory, or of a program's", memory),
+    command(SET, "PLACE = EXPRESSION", "with --write: gauge.1, thread.1.rax, thread.1:(u32)counter", write::set),
+    command("code", "NAME|ADDRESS|fd:N", "disassembles a routine, with its birth certificate", disassemble),
+    command("why", "NAME|ADDRESS|fd:N", "the same, with what was folded in and until when it holds", why),
     command("new", "KIND [WORDS]", "makes a quaject: gauge queue switch pump monitor clock probe", new),
     command("connect", "PRODUCER CONSUMER", "connects two ends, also thread.T.fd.N; the interfacer says how", connect),
     command("remove", "QUAJECT", "takes it away, and what leads to it", remove),
@@ -177,15 +182,23 @@ fn memory(client: &mut Client, rest: &str) -> Done {
     if address.is_empty() {
         return Err(usage("x"));
     }
-    let address = evaluate(client, address)?;
-    let bytes = ask(client, op::MEMORY, &[&address.to_le_bytes(), &count.to_le_bytes()])?.unwrap_or_default();
-    let words: Vec<u64> = client.items(&bytes, |from| from.u64())?;
+    let (address, words) = match write::memory_of(client, address)? {
+        Some((process, address)) => {
+            let address = evaluate_in(client, address, Some(process))?;
+            (address, write::words(client, process, address, count)?)
+        }
+        None => {
+            let address = evaluate(client, address)?;
+            let bytes = ask(client, op::MEMORY, &[&address.to_le_bytes(), &count.to_le_bytes()])?.unwrap_or_default();
+            (address, client.items(&bytes, |from| from.u64())?)
+        }
+    };
     if words.is_empty() {
-        return Err(Wrong::new(format!("no memory of the kernel is at {address:#x}")));
+        return Err(Wrong::new(format!("no such memory is at {address:#x}")));
     }
     let mut text = String::new();
     for (number, pair) in words.chunks(2).enumerate() {
-        text += &format!("{:#018x} ", address + 16 * number as u64);
+        text += &format!("{:#018x} ", address.wrapping_add(16 * number as u64));
         pair.iter().for_each(|word| text += &format!(" {word:016x}"));
         text.push('\n');
     }
@@ -193,7 +206,7 @@ fn memory(client: &mut Client, rest: &str) -> Done {
 }
 
 fn code_at(client: &mut Client, text: &str, why: bool) -> Done {
-    let address = evaluate(client, text)?;
+    let address = streams::routine(client, text)?;
     let options =
         code::CodeOptions { what: vec![format!("{address:#x}")], pid: 1, why, by: None, which: Which { of: None } };
     code::code(client, &options)?;
@@ -376,6 +389,10 @@ pub fn names(client: &mut Client, start: &str) -> Done<Vec<String>> {
         names.extend(part.kind.callouts.iter().map(|(callout, _)| format!("{}.{callout}", part.name())));
     }
     names.extend(code::routines(client)?.into_iter().map(|routine| routine.name));
+    // Programs have many: only where somebody has begun one.
+    if let (false, Some(task)) = (start.is_empty(), ps::tasks(client)?.first()) {
+        names.extend(Modules::of(client, task.process)?.names(client, start)?);
+    }
     names.retain(|name| name.starts_with(start));
     names.sort_unstable();
     names.dedup();

@@ -4,6 +4,8 @@ use bootimage::inspect::{Fields, monitor as op, opcode};
 use monitor::blocks::{DATA_WORDS, KINDS, Kind};
 use monitor::{CompileError, Ended, Error, LexError, OPS_MAX, Symbol, Symbols, SyntaxError, Token};
 
+use super::reader;
+use super::symbols::Modules;
 use crate::failure::{Failure, TOOL};
 use crate::see::client::Client;
 use crate::see::{code, ps, top};
@@ -116,20 +118,43 @@ pub const OF_THREADS: [&str; 8] =
 /// What names mean, in a system.
 pub struct Names<'a> {
     pub client: &'a mut Client,
+    /// Whose symbols are names, too.
+    process: Option<u32>,
     /// Why the last name could not be looked up.
     failure: Option<Failure>,
 }
 
 impl<'a> Names<'a> {
-    pub fn new(client: &'a mut Client) -> Names<'a> {
-        Names { client, failure: None }
+    pub fn new(client: &'a mut Client, process: Option<u32>) -> Names<'a> {
+        Names { client, process, failure: None }
     }
 
+    /// What a name of the kernel is, or of the process.
     fn find(&mut self, name: &str) -> Result<Option<Symbol>, Failure> {
+        if let Some(found) = self.find_in_kernel(name)? {
+            return Ok(Some(found));
+        }
+        let Some(process) = self.process else { return Ok(None) };
+        let found = Modules::of(self.client, process).and_then(|mut modules| modules.address(self.client, name));
+        match found {
+            Ok(address) => Ok(address.map(Symbol::Constant)),
+            Err(Wrong::System(failure)) => Err(failure),
+            Err(Wrong::Line { .. }) => Ok(None),
+        }
+    }
+
+    fn find_in_kernel(&mut self, name: &str) -> Result<Option<Symbol>, Failure> {
         if name.starts_with('$') {
             let answer = ask(self.client, op::VARIABLE, &[name.as_bytes()])?.unwrap_or_default();
             return Ok(Fields(&answer).u64().map(Symbol::Variable));
         }
+        // A descriptor's stream becomes a quaject.
+        let end = match super::streams::end_of(self.client, name, "get") {
+            Ok(end) => end,
+            Err(Wrong::System(failure)) => return Err(failure),
+            Err(Wrong::Line { .. }) => return Ok(None),
+        };
+        let name = &end[..];
         let own = match parts(self.client) {
             Ok(parts) => part_symbol(&parts, name),
             Err(Wrong::System(failure)) => return Err(failure),
@@ -213,8 +238,13 @@ impl Symbols for Names<'_> {
 
 /// The value of an expression: read and lowered here, compiled and run by the kernel.
 pub fn evaluate(client: &mut Client, text: &str) -> Done<u64> {
-    let expression = monitor::parse(text).map_err(unreadable)?;
-    let mut names = Names::new(client);
+    evaluate_in(client, text, None)
+}
+
+/// The same, where symbols of a process are names.
+pub fn evaluate_in(client: &mut Client, text: &str, process: Option<u32>) -> Done<u64> {
+    let expression = reader::read(text).map_err(unreadable)?;
+    let mut names = Names::new(client, process);
     let lowered = monitor::lower(&expression, &mut names);
     if let Some(failure) = names.failure {
         return Err(failure.into());

@@ -9,9 +9,12 @@
 mod commands;
 mod desk;
 mod prompt;
+mod reader;
 mod stops;
 mod streams;
+mod symbols;
 mod system;
+mod write;
 
 use std::ffi::OsString;
 use std::io::{BufRead, IsTerminal};
@@ -31,6 +34,9 @@ pub struct MonitorOptions {
     pub commands: Vec<String>,
     #[command(flatten)]
     pub which: Which,
+    /// Let `set` change words of quajects, and memory and registers of programs
+    #[arg(long)]
+    pub write: bool,
     /// Boot a system of its own, even while one runs that can be asked
     #[arg(long, conflicts_with = "of")]
     pub own: bool,
@@ -78,7 +84,7 @@ pub fn monitor(options: &MonitorOptions) -> Result<u8, Failure> {
         Some(client) => client,
         None => system.insert(System::boot(options)?).connect()?,
     };
-    let mut desk = Desk { client, system, refused: 0 };
+    let mut desk = Desk { client, system, refused: 0, may_write: options.write };
     if !options.commands.is_empty() {
         for line in &options.commands {
             if !desk.take(line, "")? {
@@ -106,6 +112,7 @@ struct Desk {
     /// The system, where it is our own.
     system: Option<System>,
     refused: u32,
+    may_write: bool,
 }
 
 impl Desk {
@@ -120,7 +127,9 @@ impl Desk {
             return Ok(false);
         }
         // `!x` is an expression.
+        let sets = line.split_whitespace().next() == Some(commands::SET);
         let done = match line.trim_start().strip_prefix("! ") {
+            None if sets && !self.may_write => Err(Wrong::new("this monitor only looks; start it with --write")),
             None => commands::take(&mut self.client, line),
             Some(text) => match &mut self.system {
                 Some(system) => {

@@ -6,13 +6,15 @@ use bootimage::inspect::monitor as op;
 use iced_x86::{Decoder, DecoderOptions, Formatter, IntelFormatter};
 
 use super::commands::usage;
-use super::desk::{Done, Wrong, ask, evaluate};
+use super::desk::{Done, Wrong, ask, evaluate_in};
+use super::symbols::Modules;
 use crate::see::client::Client;
+use crate::see::ps;
 
 /// How long a thread may take to come to where it stops.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-const REGISTERS: [&str; 18] = [
+pub const REGISTERS: [&str; 18] = [
     "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "rsp", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15",
     "rip", "rflags",
 ];
@@ -35,21 +37,30 @@ fn places(client: &mut Client) -> Done<Vec<Place>> {
     })?)
 }
 
+/// Where that is in the program, if its file says so.
+fn symbol(client: &mut Client, place: &Place) -> Done {
+    let process = ps::tasks(client)?.into_iter().find(|task| task.thread == place.thread).map(|task| task.process);
+    let Some(process) = process else { return Ok(String::new()) };
+    let name = Modules::of(client, process)?.name(client, place.registers[RIP])?;
+    Ok(name.map_or(String::new(), |name| format!(" ({name})")))
+}
+
 /// The instruction that comes next, and the registers.
-fn shown(place: &Place) -> String {
+fn shown(client: &mut Client, place: &Place) -> Done {
+    let symbol = symbol(client, place)?;
     let why = ["stopped", "at a breakpoint", "stepped"].get(usize::from(place.why)).unwrap_or(&"stopped");
     let rip = place.registers[RIP];
     let mut decoder = Decoder::with_ip(64, &place.code, rip, DecoderOptions::NONE);
     let mut instruction = String::new();
     IntelFormatter::new().format(&decoder.decode(), &mut instruction);
-    let mut text = format!("thread {}: {why} at {rip:#x}: {instruction}\n", place.thread);
+    let mut text = format!("thread {}: {why} at {rip:#x}{symbol}: {instruction}\n", place.thread);
     for line in REGISTERS.iter().zip(&place.registers).collect::<Vec<_>>().chunks(6) {
         for (name, value) in line {
             text += &format!("  {name:<6} {value:16x}");
         }
         text.push('\n');
     }
-    text
+    Ok(text)
 }
 
 /// Waits until the thread stands still.
@@ -58,7 +69,7 @@ fn wait(client: &mut Client, thread: u32) -> Done {
     loop {
         let place = places(client)?.into_iter().find(|place| place.thread == thread);
         match place {
-            Some(place) if place.is_still => return Ok(shown(&place)),
+            Some(place) if place.is_still => return shown(client, &place),
             Some(_) if Instant::now() < end => std::thread::sleep(Duration::from_millis(2)),
             Some(_) => return Ok(format!("thread {thread} has not come back to its program yet; where shows it\n")),
             None => return Ok(format!("thread {thread} has ended\n")),
@@ -103,7 +114,7 @@ fn set(client: &mut Client, name: &str, rest: &str, wanted: u8) -> Done {
     if address.is_empty() {
         return Err(usage(name));
     }
-    let address = evaluate(client, address)?;
+    let address = evaluate_in(client, address, Some(process))?;
     let done = ask(client, op::BREAK, &[&process.to_le_bytes(), &address.to_le_bytes(), &[wanted]]);
     match done {
         Ok(Some(_)) => Ok(String::new()),
@@ -125,7 +136,7 @@ pub fn unbreak(client: &mut Client, rest: &str) -> Done {
 
 pub fn places_shown(client: &mut Client, _: &str) -> Done {
     let places = places(client)?;
-    Ok(places.iter().filter(|place| place.is_still).map(shown).collect())
+    places.iter().filter(|place| place.is_still).map(|place| shown(client, place)).collect()
 }
 
 /// A register of a thread that stands still, for expressions: `thread.1.rip`.

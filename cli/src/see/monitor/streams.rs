@@ -55,7 +55,7 @@ fn shown(client: &mut Client, name: &str) -> Done {
 }
 
 /// The routine that a name stands for: `pipe.read@1`, `fd:0`, `thread.1.fd.0` with `.read`, `.write` or `.lseek`.
-fn routine(client: &mut Client, name: &str) -> Done<u64> {
+pub fn routine(client: &mut Client, name: &str) -> Done<u64> {
     let (number, descriptor, way) = match name.strip_prefix("fd:") {
         Some(rest) => {
             let (descriptor, way) = rest.split_once('.').unwrap_or((rest, ""));
@@ -83,8 +83,16 @@ fn routine(client: &mut Client, name: &str) -> Done<u64> {
 
 /// Puts a watch around a routine; its name.
 fn put_watch(client: &mut Client, name: &str, callback: &str) -> Done {
-    let entry = routine(client, name)?;
-    match ask(client, op::WATCH, &[&entry.to_le_bytes(), callback.as_bytes()]) {
+    let mut answer = Ok(None);
+    // The program may close the file between the two questions, and open another.
+    for _ in 0..3 {
+        let entry = routine(client, name)?;
+        answer = ask(client, op::WATCH, &[&entry.to_le_bytes(), callback.as_bytes()]);
+        if !matches!(answer, Ok(None)) {
+            break;
+        }
+    }
+    match answer {
         Ok(Some(answer)) => Ok(format!("watch.{}", number(Some(answer))?)),
         Ok(None) if callback.is_empty() => {
             Err(Wrong::new(format!("no descriptor leads to {name}; routines of streams can be watched")))

@@ -21,7 +21,7 @@ pub mod watch;
 
 pub use console::paste_channel;
 pub use console::{Console, ConsoleCallouts, ConsoleCode, console};
-pub use open::{CallCode, ClosePlan, OpenPlan, cached_close, cached_open};
+pub use open::{CallCode, ClosePlan, OPEN_NAMES_MAX, OpenName, OpenPlan, cached_close, cached_open};
 pub use quaject::Makers;
 pub(crate) use routine::REFUSED;
 pub use routine::Routine;
@@ -55,12 +55,14 @@ pub fn fact(machine: &dyn machine::Machine, routine: &str, hole: &str) -> Option
         Some("outside") => crate::file::FERRY_FACTS,
         Some("tty") => crate::tty::FACTS,
         Some("window") => crate::screen::FACTS,
+        Some("raw") => crate::tty::raw::FACTS,
         Some("call") => open::FACTS,
         Some("trace") => crate::trace::FACTS,
         Some("sound") => crate::sound::FACTS,
         _ => &[],
     };
-    let mut lists = [family, routine::FACTS, machine::THREAD_FACTS, machine.facts()].into_iter();
+    let mut lists =
+        [family, routine::FACTS, machine::THREAD_FACTS, machine.facts(), crate::automaton::FACTS].into_iter();
     lists.find_map(|list| list.iter().find(|fact| fact.hole == hole))
 }
 
@@ -90,6 +92,7 @@ pub fn templates() -> alloc::vec::Vec<synth::Template> {
         &crate::file::positioned_templates(),
         &crate::file::ferry_templates(),
         &crate::tty::templates(),
+        &crate::automaton::templates(),
         &crate::trace::templates(),
         &watch::templates(),
     ]

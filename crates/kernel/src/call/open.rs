@@ -1,6 +1,6 @@
-//! A synthesized `open` and `close` (S-9, S-89): the call for one path that a thread opens again and again.
+//! A synthesized `open` and `close` (S-9, S-89): the call for a few paths that a thread opens again and again.
 //!
-//! The factored call compares what the program passes with what it passed before. If it is the same, the name still
+//! The factored call compares what the program passes with what it passed before. If it is one of those, the name still
 //! leads to the same file (the namespace's generation has not moved), and opening that file leaves no trace, then all that is
 //! left of `open` is: take the lowest free descriptor and store the file's entry points behind it. The open file itself is
 //! only made when somebody looks at the descriptor (*pending*), which for most uses of /dev/null is never; closing
@@ -13,7 +13,9 @@ use abi::nr;
 use codestore::{Code, Maker, PublishError};
 use machine::Tte;
 use quaject::Makers;
-use synth::{Abs32, Draft, Fact, Imm32, Label, Target, template};
+use synth::{Abs32, Draft, Fact, Imm32, Label, Target, jump, template};
+
+use crate::symtab::{SamePath, paste_name};
 
 /// Register contract of routines in a thread's call table: entered by `jmp` from the dispatch, on the program's stack;
 /// rax = call number, arguments in rdi, rsi, rdx, r10, r8, r9, rcx and r11 as `syscall` left them. All but rax, rcx and r11 kept.
@@ -22,36 +24,28 @@ pub enum CallCode {}
 const SLOW: Label = Label(0);
 
 template! {
-    /// The arguments are those of before, and the name leads where it did. In: rdi, rsi, rdx of `openat`. Cost: 8 instructions.
-    pub struct SameOpen { flags: Imm32, generation_word: Abs32, generation: Imm32, user_limit: Abs32, slow: Target }
+    /// The path is absolute and the program's, and names lead where they did. In: rdi, rsi of `openat`. Cost: 6 instructions.
+    pub struct SameOpen { generation_word: Abs32, generation: Imm32, user_limit: Abs32, slow: Target }
     "cmp edi, -100",                        // AT_FDCWD; the path is absolute
-    ".byte 0x0f, 0x85",                     // jne slow
-    ".long {slow}",
-    "cmp edx, {flags}",
-    ".byte 0x0f, 0x85",                     // jne slow
-    ".long {slow}",
+    jump!(jne slow),
     "cmp dword ptr [{generation_word}], {generation}",
-    ".byte 0x0f, 0x85",                     // jne slow
-    ".long {slow}",
+    jump!(jne slow),
     "cmp rsi, qword ptr [{user_limit}]",
-    ".byte 0x0f, 0x83",                     // jae slow
-    ".long {slow}",
+    jump!(jae slow),
 }
 
 template! {
-    /// Four bytes of the path are those of before. Cost: 2 instructions.
-    pub struct SamePath { offset: Imm32, bytes: Imm32, slow: Target }
-    "cmp dword ptr [rsi + {offset}], {bytes}",
-    ".byte 0x0f, 0x85",                     // jne slow
-    ".long {slow}",
+    /// The flags are those of before. In: rdx of `openat`. Cost: 2 instructions.
+    pub struct SameFlags { flags: Imm32, next: Target }
+    "cmp edx, {flags}",
+    jump!(jne next),
 }
 
 template! {
     /// The lowest free descriptor gets the file's entry points and is pending. Out: rax = descriptor. Cost: 7 instructions.
     pub struct Install { free: Abs32, pending: Abs32, reads: Abs32, writes: Abs32, recipes: Abs32, read_entry: Abs32, write_entry: Abs32, recipe: Imm32, slow: Target }
     "bsf rax, qword ptr [{free}]",
-    ".byte 0x0f, 0x84",                     // jz slow: none of the first 64 is free
-    ".long {slow}",
+    jump!(je slow), // none of the first 64 is free
     "btr qword ptr [{free}], rax",
     "bts qword ptr [{pending}], rax",
     "mov qword ptr [{reads} + rax*8], {read_entry}",
@@ -63,12 +57,10 @@ template! {
     /// A pending descriptor is free again. Cost: 10 instructions.
     pub struct Uninstall { free: Abs32, pending: Abs32, reads: Abs32, writes: Abs32, slow_entry: Abs32, slow: Target }
     "cmp rdi, 64",
-    ".byte 0x0f, 0x83",                     // jae slow
-    ".long {slow}",
+    jump!(jae slow),
     "mov rax, qword ptr [{pending}]",
     "btr rax, rdi",
-    ".byte 0x0f, 0x83",                     // jnc slow: not pending
-    ".long {slow}",
+    jump!(jae slow), // not pending
     "mov qword ptr [{pending}], rax",
     "bts qword ptr [{free}], rdi",
     "mov qword ptr [{reads} + rdi*8], {slow_entry}",
@@ -80,8 +72,7 @@ template! {
     /// Ends in Rust. In: registers as at the call but rax. Cost: 2 instructions.
     pub struct ToRust { number: Imm32, slow: Target }
     "mov eax, {number}",
-    ".byte 0xe9",
-    ".long {slow}",
+    jump!(jmp slow),
 }
 
 /// Addresses of a descriptor table's words that the routines use.
@@ -97,41 +88,61 @@ pub struct ClosePlan {
     pub slow_entry: u64,
 }
 
+/// Most names that one routine knows.
+pub const OPEN_NAMES_MAX: usize = 4;
+
 /// What is folded into a synthesized open.
 pub struct OpenPlan<'a> {
     pub table: ClosePlan,
     /// Array of 32-bit words: which recipe a pending descriptor was opened by.
     pub recipes: u64,
+    pub generation_word: u64,
+    pub generation: u64,
+    /// At most [`OPEN_NAMES_MAX`]; those behind are not known to the routine.
+    pub names: &'a [OpenName<'a>],
+}
+
+/// A file that a synthesized open opens.
+pub struct OpenName<'a> {
     /// Absolute path, without its NUL; at least 3 bytes.
     pub path: &'a [u8],
     pub flags: u32,
-    pub generation_word: u64,
-    pub generation: u64,
     pub read_entry: u64,
     pub write_entry: u64,
     pub recipe: u32,
 }
 
-/// `openat` for one path and thread.
+/// `openat` for a few paths and one thread. The names are a symbol table as code (S-109, S-12): each is a node that compares
+/// the path with its own and opens its file, or goes on to the next node; behind the last one is Rust.
 pub fn cached_open(makers: Makers, plan: &OpenPlan<'_>, tte: &dyn Tte) -> Result<Code<CallCode>, PublishError> {
     let mut draft = Draft::new();
     // Nothing is lost yet, and the program's stack is still in force.
     let early = Target::Address(tte.slow_entry());
     SameOpen {
-        flags: Imm32(plan.flags),
         generation_word: Abs32(plan.generation_word),
         generation: Imm32(plan.generation as u32),
         user_limit: Abs32(makers.machine.user_limit_word()),
         slow: early,
     }
     .append_to(&mut draft);
-    let slow = Target::Label(SLOW);
     tte.append_kernel_stack(&mut draft);
     if let Some(open) = makers.machine.open_user() {
         draft.append(&open, &[]);
     }
+    let names = &plan.names[..plan.names.len().min(OPEN_NAMES_MAX)];
+    for (number, name) in names.iter().enumerate() {
+        let next = if number + 1 < names.len() { Label(SLOW.0 + 1 + number as u8) } else { SLOW };
+        append_node(makers, &mut draft, plan, name, next);
+        draft.place(next);
+    }
+    finish(makers, draft, nr::OPENAT, makers.machine.slow_call(), "call.open")
+}
+
+/// Opens the file of one name, or goes on at `next`.
+fn append_node(makers: Makers, draft: &mut Draft, plan: &OpenPlan<'_>, name: &OpenName<'_>, next: Label) {
     let from = draft.len();
-    paste_path(&mut draft, plan.path, slow);
+    SameFlags { flags: Imm32(name.flags), next: Target::Label(next) }.append_to(draft);
+    paste_name(draft, name.path, Target::Label(next));
     draft.land(from, SLOW);
     Install {
         free: Abs32(plan.table.free),
@@ -139,30 +150,13 @@ pub fn cached_open(makers: Makers, plan: &OpenPlan<'_>, tte: &dyn Tte) -> Result
         reads: Abs32(plan.table.reads),
         writes: Abs32(plan.table.writes),
         recipes: Abs32(plan.recipes),
-        read_entry: Abs32(plan.read_entry),
-        write_entry: Abs32(plan.write_entry),
-        recipe: Imm32(plan.recipe),
-        slow,
+        read_entry: Abs32(name.read_entry),
+        write_entry: Abs32(name.write_entry),
+        recipe: Imm32(name.recipe),
+        slow: Target::Label(SLOW),
     }
-    .append_to(&mut draft);
+    .append_to(draft);
     draft.append(&makers.machine.leave(), &[]);
-    finish(makers, draft, nr::OPENAT, makers.machine.slow_call(), "call.open")
-}
-
-/// Compares path and NUL in words of four bytes; the last word overlaps the one before.
-fn paste_path(draft: &mut Draft, path: &[u8], slow: Target) {
-    let mut text = path.to_vec();
-    text.push(0);
-    let mut offset = 0;
-    loop {
-        let at = offset.min(text.len() - 4);
-        let bytes = u32::from_le_bytes([text[at], text[at + 1], text[at + 2], text[at + 3]]);
-        SamePath { offset: Imm32(at as u32), bytes: Imm32(bytes), slow }.append_to(draft);
-        offset += 4;
-        if offset >= text.len() {
-            return;
-        }
-    }
 }
 
 /// `close` of a pending descriptor.
@@ -194,8 +188,15 @@ fn finish(
 }
 
 /// For the golden listings.
-pub fn templates() -> [synth::Template; 5] {
-    [SameOpen::template(), SamePath::template(), Install::template(), Uninstall::template(), ToRust::template()]
+pub fn templates() -> [synth::Template; 6] {
+    [
+        SameOpen::template(),
+        SameFlags::template(),
+        SamePath::template(),
+        Install::template(),
+        Uninstall::template(),
+        ToRust::template(),
+    ]
 }
 
 /// What the holes stand for.

@@ -25,6 +25,7 @@ template! {
     pub struct Arrive { inside: Abs32 }
     "inc qword ptr [{inside}]",
     "push rdx",
+    "lfence",
     "rdtsc",
     "shl rdx, 32",
     "or rax, rdx",
@@ -46,10 +47,14 @@ template! {
     pub struct Depart { calls: Abs32, ticks: Abs32, most: Abs32, least: Abs32, inside: Abs32 }
     "push rax",
     "push rdx",
+    "lfence",
     "rdtsc",
     "shl rdx, 32",
     "or rax, rdx",
     "sub rax, qword ptr [rsp + 16]",
+    "jae 76f",                              // counters of two processors may disagree
+    "xor eax, eax",
+    "76:",
     "inc qword ptr [{calls}]",
     "dec qword ptr [{inside}]",
     "add qword ptr [{ticks}], rax",

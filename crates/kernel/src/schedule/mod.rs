@@ -134,7 +134,13 @@ impl Scheduler {
     /// procedure chaining. A machine that cannot ask itself does it at the next timer interrupt. The procedure must not
     /// sleep. False: too much is chained already.
     pub fn chain(&self, call: fn(usize), argument: usize) -> bool {
-        let is_chained = self.chain.chain(call, argument).is_ok();
+        self.chain_with(call, argument, || ())
+    }
+
+    /// The same, with `between` done in the midst of it, as an interrupt may be, so that there is a second try.
+    #[inline]
+    pub fn chain_with(&self, call: fn(usize), argument: usize, between: impl FnOnce()) -> bool {
+        let is_chained = self.chain.chain_with(call, argument, between).is_ok();
         self.machine.ask_for_chained();
         is_chained
     }

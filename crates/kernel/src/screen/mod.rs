@@ -24,7 +24,7 @@ use core::cell::Cell;
 use abi::Errno;
 use machine::KernelCell;
 pub use statemachine::terminal::{COLUMNS, ROWS};
-use statemachine::terminal::{COOK, SCREEN, VT100, cook_words, vt_words};
+use statemachine::terminal::{COOK, VT100, cook_words, vt_words};
 use statemachine::{Block, Graph, Id, Memory, Outside, Product};
 
 use crate::call::FileCall;
@@ -58,6 +58,15 @@ impl Machines {
 
     fn graph(&self, gate: Gate) -> &Graph {
         if gate == Gate::Cooked { &self.cooked } else { &self.plain }
+    }
+
+    /// The state of the machine for `gate` that is the other's state `id`.
+    fn twin(&self, gate: Gate, id: Id) -> Id {
+        let twin = self.pairs.iter().find_map(|&(plain, cooked)| match gate {
+            Gate::Cooked => (plain == id).then_some(cooked),
+            _ => (cooked == id).then_some(plain),
+        });
+        twin.unwrap_or(0)
     }
 }
 
@@ -170,16 +179,12 @@ impl TextWindow {
         if self.whose() == gate {
             return;
         }
-        let other = |id: Id| {
-            let pair = self.machines.pairs.iter().find(|pair| id == if gate == Gate::Cooked { pair.0 } else { pair.1 });
-            pair.map_or(0, |pair| if gate == Gate::Cooked { pair.1 } else { pair.0 })
-        };
         match &*self.code.borrow() {
             Some(code) => {
-                let state = code.address_of(gate, other(code.state_at(self.whose(), self.state(self.whose()).get())));
-                self.state(gate).set(state);
+                let state = code.state_at(self.whose(), self.state(self.whose()).get());
+                self.state(gate).set(code.address_of(gate, self.machines.twin(gate, state)));
             }
-            None => self.at.set(other(self.at.get())),
+            None => self.at.set(self.machines.twin(gate, self.at.get())),
         }
         self.words.whose.set(gate as u64);
     }
@@ -218,8 +223,14 @@ impl TextWindow {
         self.code.borrow().as_ref().map(|code| code.write.clone())
     }
 
-    /// Address of the cells, for those who look at code.
-    pub fn cells_address(&self) -> u64 {
-        self.block.places().arrays[usize::from(SCREEN)]
+    /// Where the VT-100 stands: its state, as the number in its graph, and its words. For those who compare.
+    pub fn standing(&self) -> (Id, Vec<u32>) {
+        let gate = self.whose();
+        let at = match &*self.code.borrow() {
+            Some(code) => code.state_at(gate, self.state(gate).get()),
+            None => self.at.get(),
+        };
+        let plain = if gate == Gate::Cooked { self.machines.twin(Gate::Raw, at) } else { at };
+        (plain, self.vt().words.iter().map(Cell::get).collect())
     }
 }

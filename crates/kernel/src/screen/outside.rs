@@ -180,6 +180,12 @@ impl<'a> Surroundings<'a> {
         (row, column.min(COLUMNS - 1))
     }
 
+    /// Where movements from this row up and down end.
+    fn edges(&self, row: u32) -> (u32, u32) {
+        let (top, bottom) = (self.word(words::TOP), self.word(words::BOTTOM));
+        (if row < top { 0 } else { top }, if row > bottom { ROWS - 1 } else { bottom })
+    }
+
     fn look(&self, look: Look) {
         self.style.now.set(look);
         self.set(words::ATTRIBUTE, u32::from(look.attribute()) << 8);
@@ -187,9 +193,9 @@ impl<'a> Surroundings<'a> {
         self.set(words::BLANK, blank << 16 | blank);
     }
 
+    /// DECSC. What is behind the last cell stays there.
     fn save(&self) {
-        let (row, column) = self.cursor();
-        self.style.saved.set((row, column, self.style.now.get()));
+        self.style.saved.set((self.word(words::ROW), self.word(words::COLUMN), self.style.now.get()));
     }
 
     fn restore(&self) {
@@ -246,8 +252,8 @@ impl<'a> Surroundings<'a> {
         let (row, column) = (self.word(words::ROW), self.word(words::COLUMN).min(COLUMNS - 1));
         match name {
             b'@' => self.insert(some),
-            b'E' => self.go(row.saturating_add(some), 0),
-            b'F' => self.go(row.saturating_sub(some), 0),
+            b'E' => self.go((row + some).min(self.edges(row).1), 0),
+            b'F' => self.go(row.saturating_sub(some).max(self.edges(row).0), 0),
             b'G' | b'`' => self.go(row, some - 1),
             b'a' => self.go(row, column + some),
             b'd' => self.go(some - 1, column),
@@ -256,7 +262,10 @@ impl<'a> Surroundings<'a> {
             b'K' => self.erase_line(first),
             b'L' | b'M' => self.shift_lines(name, some),
             b'P' => self.delete(some),
-            b'X' => self.clear(row, column..(column + some).min(COLUMNS)),
+            b'X' => {
+                self.cursor();
+                self.clear(row, column..(column + some).min(COLUMNS));
+            }
             b'c' if first == 0 => self.answer.extend_from_slice(b"\x1b[?6c"),
             b'm' => {
                 let mut look = self.style.now.get();
@@ -328,7 +337,7 @@ impl<'a> Surroundings<'a> {
     /// IL and DL: lines from the cursor's to the bottom margin.
     fn shift_lines(&self, name: u8, count: u32) {
         let (row, _) = self.cursor();
-        let bottom = if row > self.word(words::BOTTOM) { ROWS - 1 } else { self.word(words::BOTTOM) };
+        let (_, bottom) = self.edges(row);
         match name {
             b'L' => self.move_down(row, bottom, count),
             _ => self.move_up(row, bottom, count),

@@ -276,7 +276,7 @@ impl Sound {
     fn change_handler(&self, before: &Handlers) {
         let Handlers { for_nobody, for_waiters } = &self.state.borrow().handlers;
         let converter = &self.words.channels[Channel::AdIn as usize];
-        self.machine.between_samples(&mut || {
+        self.machine.between_interrupts(&mut || {
             let is_awaited = self.words.channels.iter().any(ChannelWords::is_awaited);
             let handler = for_waiters.as_ref().filter(|_| is_awaited).or(for_nobody.as_ref());
             converter.unpack(before.part(self.clock.slot.load(Ordering::Relaxed)));
@@ -312,7 +312,9 @@ impl Sound {
     pub fn signal_chained(&self, scheduler: &Scheduler) -> bool {
         let signalled = self.words.channels.iter().zip(&self.waiting).filter(|(channel, _)| channel.take_signal());
         let has_woken = signalled.map(|(_, queue)| scheduler.wake(queue)).count() > 0;
-        self.choose_handler();
+        if has_woken {
+            self.choose_handler();
+        }
         has_woken
     }
 

@@ -7,6 +7,7 @@ use super::area::{Area, Kind, View, without_write};
 use super::backing::BackingError;
 use super::limits::{AROUND_PAGES, PAGE, USER_LIMIT, page_of};
 use super::pages::Pages;
+use super::run::Run;
 use super::{Page, Space};
 
 /// What the program tried.
@@ -177,19 +178,19 @@ impl Pages {
         const WINDOW_BYTES: u64 = AROUND_PAGES * PAGE;
         let window = page - page % WINDOW_BYTES;
         let to = end.min(window + WINDOW_BYTES);
+        let mut run = Run::new();
         let mut at = start.max(window);
         let mut next_present = self.next_present(at, to).map_or(to, |(present, _)| present);
         while at < to {
             if at == next_present {
                 next_present = self.next_present(at + PAGE, to).map_or(to, |(present, _)| present);
             } else if let Ok(Some(contents)) = view.backing.page(Area::index(start, view, at)) {
-                // No frame for a table is no failure: nobody asked for this page.
-                if self.fill(at, contents, rights).is_err() {
-                    return;
-                }
+                run.push(at, contents.into_raw(), rights);
             }
             at += PAGE;
         }
+        // No frame for a table is no failure: nobody asked for these pages.
+        let _ = self.fill_run(&mut run);
     }
 
     fn supply_private_write(

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::mem::ManuallyDrop;
 use core::ops::Range;
 
-use machine::{FrameNumber, FrameSource, KernelCell, NoFrames, PAGE_BYTES, PhysicalMemory};
+use machine::{FrameNumber, FrameSource, KernelCell, NoFrames, PAGE_BYTES, PhysicalMemory, Shown};
 
 /// All frames the kernel may give away. A frame is free, or it has a count of references: `Page`
 /// values and mappings in page tables. Invariant: count 0 ⇔ the frame is on a free list or was never given out.
@@ -76,8 +76,25 @@ impl State {
         counts.get((frame.0 - first) as usize).copied().unwrap_or(0)
     }
 
-    /// The count of a frame, which is described from now on. Only a frame that the pool was not made with needs memory.
+    /// The count of a frame, which is described from now on.
+    #[inline(always)]
     fn count_mut(&mut self, frame: FrameNumber) -> &mut u32 {
+        // Lent frames have higher numbers than all that `counts` describes.
+        let index = frame.0.wrapping_sub(self.base) as usize;
+        if index < self.counts.len() { &mut self.counts[index] } else { self.describe(frame) }
+    }
+
+    /// As `count_mut`, of a frame that has references.
+    #[inline(always)]
+    fn count_in_use(&mut self, frame: FrameNumber) -> &mut u32 {
+        let count = self.count_mut(frame);
+        assert!(*count > 0, "frame {frame:?} is free");
+        count
+    }
+
+    /// The count of a lent frame, or of one that was not in use so far. Only a frame that the pool was not made with needs memory.
+    #[cold]
+    fn describe(&mut self, frame: FrameNumber) -> &mut u32 {
         let (counts, first) =
             if frame.0 >= self.lent_from { (&mut self.lent, self.lent_from) } else { (&mut self.counts, self.base) };
         let index = (frame.0 - first) as usize;
@@ -192,8 +209,16 @@ impl FramePool {
 
     /// Another reference to a frame that is known to be in use (its number came from a mapping).
     pub fn share(&'static self, frame: FrameNumber) -> Page {
-        self.change_count(frame, |count| count + 1);
+        *self.state.borrow_mut().count_in_use(frame) += 1;
         Page { pool: self, frame }
+    }
+
+    /// As `share`, for all frames of `pages`.
+    pub fn share_all(&self, pages: &[Shown]) {
+        let mut state = self.state.borrow_mut();
+        for shown in pages {
+            *state.count_in_use(shown.frame) += 1;
+        }
     }
 
     /// Turns a number that [`Page::into_raw`] gave back into the reference it stood for.
@@ -220,8 +245,7 @@ impl FramePool {
     /// Gives up a reference that [`Page::into_raw`] gave back: as `from_raw` and `drop`.
     pub fn give_up(&self, frame: FrameNumber) {
         let mut state = self.state.borrow_mut();
-        let count = state.count_mut(frame);
-        assert!(*count > 0, "frame {frame:?} is free");
+        let count = state.count_in_use(frame);
         *count -= 1;
         if *count == 0 && frame.0 < state.lent_from {
             if cfg!(debug_assertions) {
@@ -271,14 +295,6 @@ impl FramePool {
 
     fn count(&self, frame: FrameNumber) -> u32 {
         self.state.borrow().count(frame)
-    }
-
-    fn change_count(&self, frame: FrameNumber, change: impl FnOnce(u32) -> u32) -> u32 {
-        let mut state = self.state.borrow_mut();
-        let count = state.count_mut(frame);
-        assert!(*count > 0, "frame {frame:?} is free");
-        *count = change(*count);
-        *count
     }
 }
 

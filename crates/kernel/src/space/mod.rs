@@ -29,6 +29,7 @@ mod place;
 mod protect;
 mod reach;
 mod remap;
+mod run;
 mod stack;
 #[cfg(test)]
 mod tests;

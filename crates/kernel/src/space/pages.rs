@@ -7,6 +7,7 @@ use machine::{Change, FrameNumber, Mapping, NoFrames, Protection, Translation, V
 
 use super::area::{Area, Kind, without_write};
 use super::limits::PAGE;
+use super::run::Run;
 use super::{FramePool, Page};
 
 pub(super) struct Pages {
@@ -37,8 +38,17 @@ impl Pages {
     /// Maps an absent page.
     pub fn fill(&mut self, page: u64, contents: Page, protection: Protection) -> Result<(), NoFrames> {
         self.translation.map(VirtAddr(page), contents.frame(), protection)?;
-        self.count_in(contents.into_raw());
+        self.count_in(u64::from(!self.pool.is_zero_frame(contents.into_raw())));
         Ok(())
+    }
+
+    /// As `fill` for the pages of a run, which bring a reference each. On failure those that did not come in are given up.
+    pub fn fill_run(&mut self, run: &mut Run) -> Result<(), NoFrames> {
+        let pages = run.take();
+        let (mapped, left) = pages.split_at(self.translation.map_all(pages));
+        self.count_in(mapped.iter().filter(|shown| !self.pool.is_zero_frame(shown.frame)).count() as u64);
+        left.iter().for_each(|shown| self.pool.give_up(shown.frame));
+        if left.is_empty() { Ok(()) } else { Err(NoFrames) }
     }
 
     /// Maps another frame where `old` is present, and gives up the reference to `old`.
@@ -55,10 +65,9 @@ impl Pages {
     /// Unmaps all pages in `from..to`. Absent tables cost nothing.
     pub fn release(&mut self, from: u64, to: u64) {
         let (pool, resident) = (self.pool, &mut self.resident);
-        self.translation.visit(VirtAddr(from), VirtAddr(to), &mut |_, mapping| {
-            *resident -= u64::from(!pool.is_zero_frame(mapping.frame));
-            pool.give_up(mapping.frame);
-            Change::Remove
+        self.translation.unmap_all(VirtAddr(from), VirtAddr(to), &mut |frame| {
+            *resident -= u64::from(!pool.is_zero_frame(frame));
+            pool.give_up(frame);
         });
     }
 
@@ -101,29 +110,35 @@ impl Pages {
 
     /// Unmaps pages whose references now belong to other entries.
     fn forget(&self, from: u64, to: u64) {
-        self.translation.visit(VirtAddr(from), VirtAddr(to), &mut |_, _| Change::Remove);
+        self.translation.unmap_all(VirtAddr(from), VirtAddr(to), &mut |_| {});
     }
 
     /// Shows the pages of `from..to` in `child` too, read-only on both sides. On failure the
     /// pages shared so far stay shared; the caller drops the child.
     pub fn share_with(&mut self, child: &mut Pages, from: u64, to: u64) -> Result<(), NoFrames> {
-        let mut result = Ok(());
+        let (mut run, mut result) = (Run::new(), Ok(()));
+        let pool = self.pool;
+        let mut hand_over = |run: &mut Run| {
+            pool.share_all(run.pages());
+            child.fill_run(run)
+        };
         self.translation.visit(VirtAddr(from), VirtAddr(to), &mut |page, mapping| {
+            if run.is_full() {
+                result = result.and(hand_over(&mut run));
+            }
             if result.is_err() {
                 return Change::Keep;
             }
             let protection = without_write(mapping.protection);
-            result = child.fill(page.0, self.pool.share(mapping.frame), protection);
+            run.push(page.0, mapping.frame, protection);
             if mapping.protection.write { Change::Protect(protection) } else { Change::Keep }
         });
-        result
+        result.and(hand_over(&mut run))
     }
 
-    fn count_in(&mut self, frame: FrameNumber) {
-        if !self.pool.is_zero_frame(frame) {
-            self.resident += 1;
-            self.resident_peak = self.resident_peak.max(self.resident);
-        }
+    fn count_in(&mut self, pages: u64) {
+        self.resident += pages;
+        self.resident_peak = self.resident_peak.max(self.resident);
     }
 
     fn give_up(&mut self, frame: FrameNumber) {

@@ -66,6 +66,7 @@ impl Tty {
             self.input.change_mode(new.local(lflag::ICANON));
         }
         self.input.special = special_bytes(&new);
+        self.unbind_editor();
         // Without IXON no key could ever start what ^S stopped.
         if old.input(iflag::IXON) && !new.input(iflag::IXON) {
             self.start_output(&mut effects);

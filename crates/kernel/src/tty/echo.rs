@@ -29,11 +29,13 @@ pub(super) struct EchoQueue {
     committed: u64,
     /// Up to here it is complete.
     marked: u64,
+    /// Bytes that were forgotten because nobody took them: a gauge (S-31).
+    pub(super) forgotten: u64,
 }
 
 impl EchoQueue {
     pub(super) fn new() -> Result<EchoQueue, NoMemory> {
-        Ok(EchoQueue { ring: ByteRing::new(CAPACITY_BYTES)?, committed: 0, marked: 0 })
+        Ok(EchoQueue { ring: ByteRing::new(CAPACITY_BYTES)?, committed: 0, marked: 0, forgotten: 0 })
     }
 
     /// Queues a byte to be shown as it is.
@@ -65,6 +67,10 @@ impl EchoQueue {
         self.put(LEAD);
         self.put(ERASE_TAB);
         self.put((columns & 7) as u8 | if after_tab { AFTER_TAB } else { 0 });
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.ring.is_empty()
     }
 
     /// Bytes that can be added before something is lost. One operation needs three.
@@ -112,6 +118,7 @@ impl EchoQueue {
     fn show_committed(&mut self, output: &mut CookTtyOut, termios: &Termios) {
         while self.ring.tail() < self.committed && self.show_next(output, termios) {}
         while self.committed - self.ring.tail() >= DISCARD_BYTES {
+            self.forgotten += self.item_bytes();
             self.skip(self.item_bytes());
         }
         self.marked = self.marked.max(self.ring.tail());

@@ -90,6 +90,12 @@ impl CookTtyIn {
         &self.ring
     }
 
+    /// The line was edited, and perhaps ended and others with it, in the ring and the marks themselves.
+    pub(super) fn edited(&mut self, head: u64, line_start: u64) {
+        self.ring.words().head.set(head);
+        self.words.line_start.set(line_start);
+    }
+
     fn clear_marks(&self) {
         self.words.marks.iter().for_each(|word| word.set(0));
     }

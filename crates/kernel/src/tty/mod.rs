@@ -20,11 +20,15 @@
 
 mod bytes;
 mod control;
+mod cooker;
 mod echo;
+mod editor;
 mod erase;
 mod input;
 mod job;
+mod keys;
 mod output;
+pub mod raw;
 mod read;
 mod receive;
 mod ring;
@@ -39,9 +43,13 @@ mod tests;
 
 use core::cell::Cell;
 
+use cooker::Cooker;
 use echo::EchoQueue;
+use editor::LineEditor;
+use quaject::Makers;
 
 pub use control::{Flow, Queue};
+pub use editor::EDITOR_WORTH_BYTES;
 pub use input::{CookTtyIn, INPUT_BYTES};
 pub use job::{Access, Caller, JobControl, JobError, ProcessNumber};
 pub(crate) use output::OutputWords;
@@ -50,7 +58,7 @@ pub use read::{Patience, RawDecision, ReadOutcome, decide_raw_read};
 pub use ring::{ByteRing, NoMemory};
 pub use signal::{Signal, Signals};
 pub(crate) use template::FACTS;
-pub use template::{Line, TtyCode, templates};
+pub use template::{Line, TtyCode};
 pub(crate) use template::{MayFilter, RawCheck};
 pub use termios::{Termios, WindowSize};
 
@@ -92,6 +100,10 @@ pub struct Tty {
     input: CookTtyIn,
     echo: EchoQueue,
     output: CookTtyOut,
+    /// Who makes code; `None`: all is done in Rust.
+    makers: Option<Makers>,
+    editor: LineEditor,
+    cooker: Cooker,
     /// Who the tty belongs to.
     job: JobControl,
     /// The device had to keep bytes.
@@ -114,6 +126,9 @@ impl Tty {
             input: CookTtyIn::new(&termios)?,
             echo: EchoQueue::new()?,
             output: CookTtyOut::new(output_bytes.max(16))?,
+            makers: None,
+            editor: LineEditor::default(),
+            cooker: Cooker::default(),
             job: JobControl::default(),
             refused_input: false,
             searched_bytes: 0,
@@ -122,6 +137,12 @@ impl Tty {
         };
         tty.settle();
         Ok(tty)
+    }
+
+    /// From now on the tty may work in code. A line editor is made for settings under which `worth_bytes` have come.
+    pub fn work_in_code(&mut self, makers: Makers, worth_bytes: usize) {
+        self.makers = Some(makers);
+        self.editor.worth_bytes = worth_bytes;
     }
 
     /// Who the tty belongs to.
@@ -156,7 +177,8 @@ impl Tty {
             return 0;
         }
         self.show_echo();
-        let written = self.output.write(bytes, &self.termios);
+        let in_code = self.cook(bytes);
+        let written = in_code + self.output.write(&bytes[in_code..], &self.termios);
         self.settle();
         written
     }
@@ -203,6 +225,11 @@ impl Tty {
         taken
     }
 
+    /// Bytes of echo that were forgotten because the device did not take them.
+    pub fn forgotten_echo(&self) -> u64 {
+        self.echo.forgotten
+    }
+
     /// Whether the device should offer again what `device_input` left with it. True once.
     pub fn device_may_resume(&mut self) -> bool {
         let room = self.input.raw_room() > 0;
@@ -223,4 +250,9 @@ impl Tty {
     pub fn is_hung_up(&self) -> bool {
         self.hung_up
     }
+}
+
+/// For the golden listings.
+pub fn templates() -> alloc::vec::Vec<synth::Template> {
+    [template::templates().as_slice(), &cooker::templates()].concat()
 }

@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 use core::cell::Cell;
 
 use super::bytes::{is_control, upper};
+use super::editor::OVERHANG_BYTES;
 use super::ring::{ByteRing, NoMemory};
 use super::termios::{Termios, iflag, oflag};
 
@@ -57,7 +58,7 @@ pub struct CookTtyOut {
 
 impl CookTtyOut {
     pub(super) fn new(capacity: usize) -> Result<CookTtyOut, NoMemory> {
-        let ring = ByteRing::new(capacity)?;
+        let ring = ByteRing::with_overhang(capacity, OVERHANG_BYTES)?;
         Ok(CookTtyOut { ring, urgent: None, words: Box::default(), stopped: false, held: false })
     }
 
@@ -227,6 +228,25 @@ impl CookTtyOut {
         self.put_plain(byte)
     }
 
+    /// Where code may store bytes, and how many.
+    pub(super) fn open_room(&self) -> (u64, usize) {
+        let (to, end) = self.ring.open_end();
+        (to, self.room().min((end - to) as usize + OVERHANG_BYTES))
+    }
+
+    /// Where code may store echo, and the address at which it must stop before a byte: then there is room for what that
+    /// byte may become. `None` without such room.
+    pub(super) fn echo_room(&self) -> Option<(u64, u64)> {
+        let free = self.room().checked_sub(OVERHANG_BYTES).filter(|free| *free > 0)?;
+        let (to, end) = self.ring.open_end();
+        Some((to, end.min(to + free as u64)))
+    }
+
+    /// Code has stored so many bytes there.
+    pub(super) fn stored(&mut self, bytes: usize) {
+        self.ring.filled(bytes);
+    }
+
     /// The cursor moved right by `columns` by bytes put verbatim.
     pub(super) fn advance(&mut self, columns: u32) {
         self.words.column.set(self.column().wrapping_add(columns));
@@ -273,7 +293,7 @@ impl CookTtyOut {
         let gate = match termios.output(oflag::OPOST) {
             _ if !may_pass || self.stopped || self.pending() > 0 => Gate::Closed,
             false => Gate::Raw,
-            true if termios.c_oflag & CONVERSIONS == oflag::ONLCR => Gate::Cooked,
+            true if converts_line_ends_alone(termios) => Gate::Cooked,
             true => Gate::Closed,
         };
         self.words.gate.set(gate as u64);
@@ -284,6 +304,11 @@ impl CookTtyOut {
         self.words.column.set(0);
         self.words.line_column.set(0);
     }
+}
+
+/// Whether output is processed, and that means line ends and nothing else.
+pub(super) fn converts_line_ends_alone(termios: &Termios) -> bool {
+    termios.output(oflag::OPOST) && termios.c_oflag & CONVERSIONS == oflag::ONLCR
 }
 
 /// Whether `byte` continues a UTF-8 character, on a tty that was told about UTF-8.

@@ -20,7 +20,12 @@ impl Tty {
             self.searched_bytes = 0;
         } else {
             let spread = if self.termios.input(iflag::PARMRK) { 3 } else { 1 };
-            for &byte in bytes {
+            let mut in_code = self.editor_takes(bytes);
+            loop {
+                if in_code {
+                    in_code = self.edit(&bytes[effects.accepted..], &mut effects);
+                }
+                let Some(&byte) = bytes.get(effects.accepted) else { break };
                 if !self.input.make_room(spread, self.termios.local(lflag::ICANON)) {
                     break;
                 }

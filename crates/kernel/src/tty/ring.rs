@@ -23,23 +23,32 @@ pub(super) struct RingWords {
 /// Both indices are monotonic: an index names a byte for ever, and its place in memory is the index
 /// modulo the capacity. Invariant: `tail <= head <= tail + capacity`, capacity a power of two.
 pub struct ByteRing {
+    /// The ring, and bytes behind its end for code that finds out only there that it is one.
     bytes: Box<[u8]>,
+    /// The capacity less one.
+    mask: usize,
     words: Box<RingWords>,
 }
 
 impl ByteRing {
     /// An empty ring for `capacity` bytes, rounded up to a power of two. Nothing is allocated later.
     pub fn new(capacity: usize) -> Result<ByteRing, NoMemory> {
+        ByteRing::with_overhang(capacity, 0)
+    }
+
+    /// As `new`; so many bytes may be stored beyond the end before `filled` says so.
+    pub(super) fn with_overhang(capacity: usize, overhang: usize) -> Result<ByteRing, NoMemory> {
         let capacity = capacity.checked_next_power_of_two().ok_or(NoMemory)?;
+        let all = capacity.checked_add(overhang).ok_or(NoMemory)?;
         let mut bytes = Vec::new();
-        bytes.try_reserve_exact(capacity).map_err(|_| NoMemory)?;
-        bytes.resize(capacity, 0);
-        Ok(ByteRing { bytes: bytes.into_boxed_slice(), words: Box::default() })
+        bytes.try_reserve_exact(all).map_err(|_| NoMemory)?;
+        bytes.resize(all, 0);
+        Ok(ByteRing { bytes: bytes.into_boxed_slice(), mask: capacity - 1, words: Box::default() })
     }
 
     /// Bytes the ring can hold.
     pub fn capacity(&self) -> usize {
-        self.bytes.len()
+        self.mask + 1
     }
 
     /// Bytes in the ring.
@@ -74,6 +83,20 @@ impl ByteRing {
     /// Address of the byte with index 0, for templates.
     pub(super) fn base(&self) -> u64 {
         self.bytes.as_ptr() as u64
+    }
+
+    /// Addresses of the next byte to be put, and of the ring's end.
+    pub(super) fn open_end(&self) -> (u64, u64) {
+        (self.base() + self.place(self.head()) as u64, self.base() + self.capacity() as u64)
+    }
+
+    /// So many bytes, for which there is room, stand at the open end and in the overhang.
+    pub(super) fn filled(&mut self, bytes: usize) {
+        let end = self.place(self.head()) + bytes;
+        if end > self.capacity() {
+            self.bytes.copy_within(self.capacity()..end, 0);
+        }
+        self.words.head.set(self.head() + bytes as u64);
     }
 
     /// The byte at `index`. Outside `tail..head` it is a byte of the past.
@@ -141,7 +164,7 @@ impl ByteRing {
     }
 
     fn place(&self, index: u64) -> usize {
-        index as usize & (self.bytes.len() - 1)
+        index as usize & self.mask
     }
 }
 

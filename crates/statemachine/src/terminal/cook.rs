@@ -14,6 +14,10 @@ pub mod cook_words {
 
 use cook_words::{COLUMN, LINE_COLUMN};
 
+/// Takes everything and shows nothing: what stands behind an editor that does not echo.
+pub const DARK: Machine =
+    Machine { name: "dark", words: &[], arrays: &[], sets: &[], states: &[State { name: "dark", rows: &[] }] };
+
 /// The output filter.
 pub const COOK: Machine = Machine {
     name: "cook",

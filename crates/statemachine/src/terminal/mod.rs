@@ -4,8 +4,8 @@ mod cook;
 mod edit;
 mod vt100;
 
-pub use cook::{COOK, cook_words};
-pub use edit::{EDIT, edit_outside, edit_words};
+pub use cook::{COOK, DARK, cook_words};
+pub use edit::{EDIT, EDIT_ECHO_BYTES, EDIT_RING_BYTES, EDIT_SEES_COOK, edit_outside, edit_words};
 pub use vt100::{CELLS, COLUMNS, ROWS, SCREEN, SEQUENCE_BYTES, TEXT, VT100, vt_outside, vt_words};
 
 use crate::language::{Row, Step};

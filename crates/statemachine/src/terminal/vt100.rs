@@ -248,7 +248,7 @@ pub const VT100: Machine = Machine {
             name: "escape",
             rows: &[
                 on(b'[', BEGIN),
-                on(b'7', &[ON_SCREEN, Outside(SAVE), Go(GROUND)]),
+                on(b'7', &[Outside(SAVE), Go(GROUND)]),
                 on(b'8', &[Outside(RESTORE), Go(GROUND)]),
                 on(b'D', &[ON_SCREEN, INDEX, Go(GROUND)]),
                 on(b'E', &[SubtractWord(AT, COLUMN), Set(COLUMN, 0), INDEX, Go(GROUND)]),

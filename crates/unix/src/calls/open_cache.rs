@@ -1,13 +1,14 @@
-//! When to synthesize an `open`: a thread that opens the same name twice in a row is likely to do it again.
+//! When to synthesize an `open`: a thread that opens the same name twice within a few opens is likely to do it again.
 
 use alloc::vec::Vec;
 
 use abi::file::{O_ACCMODE, O_CLOEXEC, O_NOCTTY, O_NONBLOCK};
 use abi::nr;
-use kernel::call::{OpenPlan, cached_close, cached_open};
+use kernel::call::{OPEN_NAMES_MAX, OpenName, OpenPlan, cached_close, cached_open};
 
 use crate::call::Call;
 use crate::files::{OpenFile, Recipe};
+use crate::task::{KnownName, Opened};
 
 /// Longest path that is compared in code.
 const PATH_BYTES_MAX: usize = 32;
@@ -26,17 +27,21 @@ pub fn consider(call: &Call<'_>, path: &[u8], flags: u32, file: &OpenFile) {
         return;
     }
     let mut cache = call.task.bindings.opens.borrow_mut();
-    let same = cache.last.as_ref().is_some_and(|(last, with)| last == path && *with == flags);
-    if !same {
-        cache.last = Some((Vec::from(path), flags));
+    let Some(at) = cache.seen.iter().position(|(seen, with)| seen == path && *with == flags) else {
+        if cache.seen.len() == OPEN_NAMES_MAX {
+            cache.seen.remove(0);
+        }
+        cache.seen.push((Vec::from(path), flags));
         return;
-    }
+    };
+    // Should the routine stop fitting, two more opens in Rust come before a new one.
+    let opened = cache.seen.remove(at);
     drop(cache);
-    bind(call, path, flags, file);
+    bind(call, opened, file);
 }
 
 /// Makes and binds the routines. When something stands against it, the call stays as it is.
-fn bind(call: &Call<'_>, path: &[u8], flags: u32, file: &OpenFile) -> Option<()> {
+fn bind(call: &Call<'_>, opened: Opened, file: &OpenFile) -> Option<()> {
     let process = call.process();
     let place = process.place.borrow().clone();
     if !core::ptr::eq(&*place.root, &**call.unix.names.root()) || process.limits.borrow().descriptors() < DESCRIPTORS {
@@ -48,22 +53,33 @@ fn bind(call: &Call<'_>, path: &[u8], flags: u32, file: &OpenFile) -> Option<()>
         stream: file.as_stream()?.clone(),
         node: file.node()?.clone(),
         flags: file.flags(),
-        close_on_exec: flags & O_CLOEXEC != 0,
+        close_on_exec: opened.1 & O_CLOEXEC != 0,
         code: file.code.borrow().clone(),
     };
-    let number = files.recipe_number(&recipe)?;
+    let recipe = files.recipe_number(&recipe)?;
     let [read, write, _] = file.entry_points();
     let table = files.plan();
+    let entry = |code: Option<u64>| code.unwrap_or(table.slow_entry);
+    let new = KnownName { opened, read_entry: entry(read), write_entry: entry(write), recipe };
+    let mut names = core::mem::take(&mut call.task.bindings.opens.borrow_mut().names);
+    let generation = call.unix.names.generation();
+    let is_current = call.task.bindings.opens.borrow().generation == generation;
+    names.retain(|known| is_current && known.opened != new.opened);
+    names.insert(0, new);
+    names.truncate(OPEN_NAMES_MAX);
+    let nodes = names.iter().map(|known| OpenName {
+        path: &known.opened.0,
+        flags: known.opened.1,
+        read_entry: known.read_entry,
+        write_entry: known.write_entry,
+        recipe: known.recipe,
+    });
     let plan = OpenPlan {
         table,
         recipes: files.entries().recipes.as_ptr() as u64,
-        path,
-        flags,
         generation_word: call.unix.names.generation_word(),
-        generation: call.unix.names.generation(),
-        read_entry: read.unwrap_or(table.slow_entry),
-        write_entry: write.unwrap_or(table.slow_entry),
-        recipe: number,
+        generation,
+        names: &nodes.collect::<Vec<_>>(),
     };
     let tte = call.task.thread.tte();
     let open = cached_open(makers, &plan, tte).ok()?;
@@ -74,8 +90,7 @@ fn bind(call: &Call<'_>, path: &[u8], flags: u32, file: &OpenFile) -> Option<()>
     tte.bind_call(nr::OPENAT as usize, Some(open.entry()));
     tte.bind_call(nr::CLOSE as usize, Some(close.entry()));
     let mut cache = call.task.bindings.opens.borrow_mut();
-    // Should the routines stop fitting, two more opens in Rust come before new ones.
-    cache.last = None;
+    (cache.names, cache.generation) = (names, generation);
     cache.open = Some(open);
     cache.close = Some(close);
     Some(())

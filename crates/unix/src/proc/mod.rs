@@ -16,6 +16,7 @@
 //!   processor.rs     cpuinfo
 //!   settings.rs      /proc/sys
 //!   synthesis.rs     gauges and synthesized code
+//!   interrupts.rs    interrupts: what handling one costs
 //!   pumps.rs         pumps: the kernel's own threads between two streams
 //!   devices.rs       /sys
 //! ```
@@ -23,6 +24,7 @@
 mod accounts;
 mod descriptors;
 mod devices;
+mod interrupts;
 mod memory;
 mod mounts;
 mod process;

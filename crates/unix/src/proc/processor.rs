@@ -11,119 +11,23 @@ use abi::Errno;
 use super::tree::Whole;
 use crate::emulator::Unix;
 
-/// Names of feature bits, bit 0 first; an empty name is a bit that is not shown.
-type Names = [&'static str; 32];
+/// Names of the 32 feature bits, bit 0 first; `-` is a bit that is not shown.
+type Names = &'static str;
 
-const LEAF_1_EDX: Names = [
-    "fpu", "vme", "de", "pse", "tsc", "msr", "pae", "mce", "cx8", "apic", "", "sep", "mtrr", "pge", "mca", "cmov",
-    "pat", "pse36", "pn", "clflush", "", "dts", "acpi", "mmx", "fxsr", "sse", "sse2", "ss", "ht", "tm", "ia64", "pbe",
-];
-const LEAF_1_ECX: Names = [
-    "pni",
-    "pclmulqdq",
-    "dtes64",
-    "monitor",
-    "ds_cpl",
-    "vmx",
-    "smx",
-    "est",
-    "tm2",
-    "ssse3",
-    "cid",
-    "sdbg",
-    "fma",
-    "cx16",
-    "xtpr",
-    "pdcm",
-    "",
-    "pcid",
-    "dca",
-    "sse4_1",
-    "sse4_2",
-    "x2apic",
-    "movbe",
-    "popcnt",
-    "tsc_deadline_timer",
-    "aes",
-    "xsave",
-    "",
-    "avx",
-    "f16c",
-    "rdrand",
-    "hypervisor",
-];
-const EXTENDED_1_EDX: Names = [
-    "", "", "", "", "", "", "", "", "", "", "", "syscall", "", "", "", "", "", "", "", "mp", "nx", "", "mmxext", "",
-    "", "fxsr_opt", "pdpe1gb", "rdtscp", "", "lm", "3dnowext", "3dnow",
-];
-const EXTENDED_1_ECX: Names = [
-    "lahf_lm",
-    "cmp_legacy",
-    "svm",
-    "extapic",
-    "cr8_legacy",
-    "abm",
-    "sse4a",
-    "misalignsse",
-    "3dnowprefetch",
-    "osvw",
-    "ibs",
-    "xop",
-    "skinit",
-    "wdt",
-    "",
-    "lwp",
-    "fma4",
-    "tce",
-    "",
-    "nodeid_msr",
-    "",
-    "tbm",
-    "topoext",
-    "perfctr_core",
-    "perfctr_nb",
-    "",
-    "bpext",
-    "ptsc",
-    "perfctr_llc",
-    "mwaitx",
-    "",
-    "",
-];
-const LEAF_7_EBX: Names = [
-    "fsgsbase",
-    "tsc_adjust",
-    "sgx",
-    "bmi1",
-    "hle",
-    "avx2",
-    "",
-    "smep",
-    "bmi2",
-    "erms",
-    "invpcid",
-    "rtm",
-    "cqm",
-    "",
-    "mpx",
-    "rdt_a",
-    "avx512f",
-    "avx512dq",
-    "rdseed",
-    "adx",
-    "smap",
-    "avx512ifma",
-    "",
-    "clflushopt",
-    "clwb",
-    "intel_pt",
-    "avx512pf",
-    "avx512er",
-    "avx512cd",
-    "sha_ni",
-    "avx512bw",
-    "avx512vl",
-];
+const LEAF_1_EDX: Names = "\
+    fpu vme de pse tsc msr pae mce cx8 apic - sep mtrr pge mca cmov pat pse36 pn clflush - dts acpi mmx fxsr \
+    sse sse2 ss ht tm ia64 pbe";
+const LEAF_1_ECX: Names = "\
+    pni pclmulqdq dtes64 monitor ds_cpl vmx smx est tm2 ssse3 cid sdbg fma cx16 xtpr pdcm - pcid dca sse4_1 \
+    sse4_2 x2apic movbe popcnt tsc_deadline_timer aes xsave - avx f16c rdrand hypervisor";
+const EXTENDED_1_EDX: Names = "\
+    - - - - - - - - - - - syscall - - - - - - - mp nx - mmxext - - fxsr_opt pdpe1gb rdtscp - lm 3dnowext 3dnow";
+const EXTENDED_1_ECX: Names = "\
+    lahf_lm cmp_legacy svm extapic cr8_legacy abm sse4a misalignsse 3dnowprefetch osvw ibs xop skinit wdt - lwp \
+    fma4 tce - nodeid_msr - tbm topoext perfctr_core perfctr_nb - bpext ptsc perfctr_llc mwaitx - -";
+const LEAF_7_EBX: Names = "\
+    fsgsbase tsc_adjust sgx bmi1 hle avx2 - smep bmi2 erms invpcid rtm cqm - mpx rdt_a avx512f avx512dq rdseed \
+    adx smap avx512ifma - clflushopt clwb intel_pt avx512pf avx512er avx512cd sha_ni avx512bw avx512vl";
 
 const EXTENDED: u32 = 0x8000_0000;
 
@@ -133,8 +37,8 @@ fn leaf(number: u32) -> CpuidResult {
     if number <= highest { __cpuid(number) } else { CpuidResult { eax: 0, ebx: 0, ecx: 0, edx: 0 } }
 }
 
-fn name_features(text: &mut String, bits: u32, names: &Names) {
-    let named = names.iter().enumerate().filter(|(bit, name)| bits & 1 << bit != 0 && !name.is_empty());
+fn name_features(text: &mut String, bits: u32, names: Names) {
+    let named = names.split(' ').enumerate().filter(|(bit, name)| bits & 1 << bit != 0 && *name != "-");
     named.for_each(|(_, name)| {
         text.push(' ');
         text.push_str(name);
@@ -144,11 +48,11 @@ fn name_features(text: &mut String, bits: u32, names: &Names) {
 fn features() -> String {
     let (basic, extended) = (leaf(1), leaf(EXTENDED + 1));
     let mut text = String::new();
-    name_features(&mut text, basic.edx, &LEAF_1_EDX);
-    name_features(&mut text, extended.edx, &EXTENDED_1_EDX);
-    name_features(&mut text, basic.ecx, &LEAF_1_ECX);
-    name_features(&mut text, extended.ecx, &EXTENDED_1_ECX);
-    name_features(&mut text, leaf(7).ebx, &LEAF_7_EBX);
+    name_features(&mut text, basic.edx, LEAF_1_EDX);
+    name_features(&mut text, extended.edx, EXTENDED_1_EDX);
+    name_features(&mut text, basic.ecx, LEAF_1_ECX);
+    name_features(&mut text, extended.ecx, EXTENDED_1_ECX);
+    name_features(&mut text, leaf(7).ebx, LEAF_7_EBX);
     text
 }
 

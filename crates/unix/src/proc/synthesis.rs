@@ -8,14 +8,15 @@ use core::sync::atomic::Ordering;
 use abi::Errno;
 use codestore::Birth;
 
-use super::pumps;
 use super::tree::{Entry, What, Whole, file};
+use super::{interrupts, pumps};
 use crate::emulator::Unix;
 
 pub const ENTRIES: &[Entry<Whole>] = &[
     file("code", code),
     file("gauges", gauges),
     file("quajects", quajects),
+    Entry { name: "interrupts", mode: 0o600, what: What::Setting(interrupts::show, interrupts::command) },
     Entry { name: "pumps", mode: 0o666, what: What::Setting(pumps::show, pumps::command) },
 ];
 

@@ -15,11 +15,25 @@ pub const DESCRIPTOR_CALLS: [u64; 5] = [nr::READ, nr::WRITE, nr::LSEEK, nr::PREA
 pub const CONSTANT_CALLS: [u64; 8] =
     [nr::GETPID, nr::GETPPID, nr::GETTID, nr::GETUID, nr::GETEUID, nr::GETGID, nr::GETEGID, nr::GETPGRP];
 
+/// A path and the flags that it was opened with.
+pub type Opened = (Vec<u8>, u32);
+
+/// A name that the thread's `open` knows: what it was opened as, and what is folded into its node.
+pub struct KnownName {
+    pub opened: Opened,
+    pub read_entry: u64,
+    pub write_entry: u64,
+    pub recipe: u32,
+}
+
 /// What a thread has opened lately, and the routines made for it.
 #[derive(Default)]
 pub struct OpenCache {
-    /// Path and flags of the last open that a routine could do.
-    pub last: Option<(Vec<u8>, u32)>,
+    /// The last opens in Rust that a routine could do, the latest last; each once.
+    pub seen: Vec<Opened>,
+    /// The names of `open`, the latest first, and the namespace's generation in which they were found.
+    pub names: Vec<KnownName>,
+    pub generation: u64,
     pub open: Option<Code<CallCode>>,
     pub close: Option<Code<CallCode>>,
 }

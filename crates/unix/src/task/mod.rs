@@ -10,7 +10,7 @@ mod table;
 mod thread;
 mod tracing;
 
-pub use bindings::{Bindings, CONSTANT_CALLS, DESCRIPTOR_CALLS};
+pub use bindings::{Bindings, CONSTANT_CALLS, DESCRIPTOR_CALLS, KnownName, Opened};
 pub use process::{ChildParts, Execution, Family, Ids, Life, NewProcess, Place, Process, Report, Usage};
 pub use settings::Settings;
 pub use table::TaskTable;

@@ -25,7 +25,10 @@ fn all_templates() -> Vec<Template> {
     [
         kernel::call::templates().as_slice(),
         &kernel::sound::templates(),
+        &kernel::screen::templates(),
         &machine_pc::sample_templates(),
+        &machine_pc::receive_templates(),
+        &kernel::tty::raw::templates(),
         &machine_pc::call_templates(),
         &machine_pc::transmit_templates(),
         &threads,

@@ -1,11 +1,16 @@
 //! The routines that are listed: made as the kernel makes them, with the fragments of the pc.
 
+use std::mem::ManuallyDrop;
+
 use golden::{Automaton, OnlyTte, bench};
-use kernel::call::{ClosePlan, OpenPlan, SimpleCode, cached_close, cached_open, console};
+use kernel::call::{ClosePlan, OpenName, OpenPlan, SimpleCode, cached_close, cached_open, console};
 use kernel::file::{NewNode, Node, Positioned, Time, Volume, Window};
 use kernel::pipe::Pipe;
+use kernel::screen::{Machines, TextWindow};
 use kernel::sound::{Activity, Channel, Format, Inserts, Maker, Plan, Sound, Waiters, synthesize};
 use kernel::tty::Tty;
+use kernel::tty::raw::RawTty;
+use kernel::tty::termios::lflag;
 use machine::{Channel as Line, Machine};
 use statemachine::terminal::{COOK, EDIT, VT100};
 use statemachine::{Graph, product};
@@ -16,18 +21,15 @@ use crate::disassembly;
 /// Places that the listings do not show.
 const PLAN: ClosePlan = ClosePlan { free: 0x1000, pending: 0x1008, reads: 0x2000, writes: 0x3000, slow_entry: 0x4000 };
 
-fn open_plan(path: &[u8], flags: u32) -> OpenPlan<'_> {
-    OpenPlan {
-        table: PLAN,
-        recipes: 0x5000,
-        path,
-        flags,
-        generation_word: 0x6000,
-        generation: 7,
-        read_entry: 0x7000,
-        write_entry: 0x7100,
-        recipe: 0,
-    }
+fn open_name(path: &[u8], flags: u32) -> OpenName<'_> {
+    OpenName { path, flags, read_entry: 0x7000, write_entry: 0x7100, recipe: 0 }
+}
+
+fn open(names: &[OpenName<'_>]) -> u64 {
+    let plan = OpenPlan { table: PLAN, recipes: 0x5000, generation_word: 0x6000, generation: 7, names };
+    // Forgotten, so that it stays for its listing.
+    let code = ManuallyDrop::new(cached_open(bench().makers(), &plan, &OnlyTte).expect("room"));
+    code.entry()
 }
 
 fn listed(name: &str, entry: u64) -> (String, String) {
@@ -91,13 +93,26 @@ pub fn all() -> Vec<(String, String)> {
     let positioned = Positioned::open(node.content().expect("a regular file"), makers);
     let places = positioned.callentries().expect("room for code");
     let SimpleCode { null, zero } = SimpleCode::make(makers);
-    let open_null = cached_open(makers, &open_plan(b"/dev/null", 0), &OnlyTte).expect("room");
-    let open_tty = cached_open(makers, &open_plan(b"/dev/tty", 2), &OnlyTte).expect("room");
     let close = cached_close(makers, &PLAN, slow).expect("room");
     let console = console(Line::StandardOutput, makers);
-    let terminal = Box::new(Tty::new(4096).expect("memory"));
+    let mut terminal = Box::new(Tty::new(4096).expect("memory"));
+    terminal.work_in_code(makers, 1);
+    let _ = terminal.device_input(b"x");
+    assert_eq!(terminal.program_write(&[b'x'; 40]), 40);
+    let edit = terminal.editor().expect("room for code");
+    let mut unseen = Box::new(Tty::new(4096).expect("memory"));
+    let mut settings = *unseen.termios();
+    settings.c_lflag &= !lflag::ECHO;
+    let _ = unseen.set_termios(settings);
+    unseen.work_in_code(makers, 1);
+    let _ = unseen.device_input(b"x");
     let tty = terminal.synthesize(Some(Line::Terminal), makers);
+    let line = RawTty::new().expect("memory").synthesize(makers).expect("room for code");
+    let screen = TextWindow::new(&Machines::new().expect("a product"));
+    screen.synthesize(&terminal, makers);
+    let window_write = screen.code().expect("room for code");
     let mut listings = vec![
+        listed("raw.interrupt", line.entry()),
         listed("pipe.read", pipe.read.expect("room").entry()),
         listed("pipe.write", pipe.write.expect("room").entry()),
         listed("file.read", file.read.expect("room").entry()),
@@ -111,8 +126,13 @@ pub fn all() -> Vec<(String, String)> {
         listed("console.write", console.write.expect("room").entry()),
         listed("tty.read", tty.read.expect("room").entry()),
         listed("tty.write", tty.write.expect("room").entry()),
-        listed("call.open.null", open_null.entry()),
-        listed("call.open.tty", open_tty.entry()),
+        listed("call.open.null", open(&[open_name(b"/dev/null", 0)])),
+        listed("call.open.tty", open(&[open_name(b"/dev/tty", 2)])),
+        listed("call.open.two", open(&[open_name(b"/dev/tty", 2), open_name(b"/dev/null", 0)])),
+        listed("tty.edit", edit),
+        listed("tty.cook", terminal.cooker().expect("room for code")),
+        listed("tty.edit_unseen", unseen.editor().expect("room for code")),
+        listed("window.write", window_write.entry()),
         listed("call.close", close.entry()),
     ];
     listings.extend(handlers());

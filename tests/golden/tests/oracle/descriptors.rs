@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use abi::{Errno, nr};
 use codestore::Code;
 use golden::{Access, OnlyTte, Way, bench};
-use kernel::call::{CallCode, FileCode, OpenPlan, SimpleCode, cached_close, cached_open};
+use kernel::call::{CallCode, FileCall, FileCode, OpenName, OpenPlan, SimpleCode, cached_close, cached_open};
 use kernel::file::{NewNode, Node, Time, Volume};
+use kernel::symtab::SymbolTable;
 use machine::Machine;
 use unix::files::{Body, Descriptor, DescriptorTable, OpenFile, Recipe, Slot, device_stream};
 
@@ -21,11 +22,6 @@ const PATHS: [(&[u8], u32); 4] =
 const LIMIT: u64 = 80;
 const CODE_DESCRIPTORS: u32 = 64;
 
-struct Name {
-    recipe: Recipe,
-    open: Code<CallCode>,
-}
-
 /// An open descriptor: its name, and whether only code knows of it.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Open {
@@ -36,12 +32,21 @@ struct Open {
 pub struct Descriptors {
     table: DescriptorTable,
     close: Code<CallCode>,
-    names: Vec<Name>,
+    /// Routines that know the first name only, the first two, and so on.
+    opens: Vec<Code<CallCode>>,
+    recipes: Vec<Recipe>,
+    /// Which name a path and flags have: the routine's twin.
+    names: SymbolTable<Vec<u8>, usize>,
     generation: Box<AtomicU64>,
     model: BTreeMap<u32, Open>,
 }
 
 const GENERATION: u64 = 41;
+
+/// What the table of names has for a path opened with these flags.
+fn symbol(path: &[u8], flags: u32) -> Vec<u8> {
+    [path, b"\0", &flags.to_le_bytes()].concat()
+}
 
 impl Descriptors {
     pub fn new() -> Descriptors {
@@ -50,29 +55,44 @@ impl Descriptors {
         let generation = Box::new(AtomicU64::new(GENERATION));
         let close = cached_close(makers, &table.plan(), bench().slow_direct()).expect("room for code");
         let volume = Volume::in_memory(bench().pool, 9);
-        let names = PATHS.map(|(path, flags)| {
+        let entry = |code: &Option<Code<FileCall>>| code.as_ref().expect("room for code").entry();
+        let recipes = PATHS.map(|(_, flags)| {
             let new = NewNode { mode: 0o644, user: 0, group: 0, now: Time::default() };
             let node = Node::nameless(&volume, new).expect("room for a node");
             let code = SimpleCode::make(makers).null;
             let code = FileCode { read: code.read, write: code.write, ..FileCode::default() };
             let stream = device_stream(1, 3).expect("/dev/null");
             let recipe = Recipe { stream, node, flags, close_on_exec: flags == 2, code };
-            let entry = |code: &Option<Code<_>>| code.as_ref().expect("room for code").entry();
+            table.recipe_number(&recipe).expect("room for a recipe");
+            recipe
+        });
+        let nodes = [0, 1, 2, 3].map(|number| {
+            let (path, flags) = PATHS[number];
+            let recipe = &recipes[number];
+            OpenName {
+                path,
+                flags,
+                read_entry: entry(&recipe.code.read),
+                write_entry: entry(&recipe.code.write),
+                recipe: table.recipe_number(recipe).expect("it has one"),
+            }
+        });
+        let opens = (1..=PATHS.len()).map(|count| {
             let plan = OpenPlan {
                 table: table.plan(),
                 recipes: table.entries().recipes.as_ptr() as u64,
-                path,
-                flags,
                 generation_word: generation.as_ptr() as u64,
                 generation: GENERATION,
-                read_entry: entry(&recipe.code.read),
-                write_entry: entry(&recipe.code.write),
-                recipe: table.recipe_number(&recipe).expect("room for a recipe"),
+                names: &nodes[..count],
             };
-            let open = cached_open(makers, &plan, &OnlyTte).expect("room for code");
-            Name { recipe, open }
+            cached_open(makers, &plan, &OnlyTte).expect("room for code")
         });
-        Descriptors { table, close, names: names.into(), generation, model: BTreeMap::new() }
+        let opens = opens.collect();
+        let mut names = SymbolTable::new();
+        for (number, (path, flags)) in PATHS.iter().enumerate() {
+            names.add(symbol(path, *flags), number).expect("they differ");
+        }
+        Descriptors { table, close, opens, recipes: recipes.into(), names, generation, model: BTreeMap::new() }
     }
 
     pub fn step(&mut self, race: &mut Race) {
@@ -85,7 +105,7 @@ impl Descriptors {
             _ => self.close(race),
         }
         let descriptor = race.random.below(CODE_DESCRIPTORS.into()) as usize;
-        let open = self.model.get(&(descriptor as u32)).map(|open| &self.names[open.name].recipe.code);
+        let open = self.model.get(&(descriptor as u32)).map(|open| &self.recipes[open.name].code);
         let [reads, writes, seeks] = self.entries(descriptor);
         let slow = bench().slow_call();
         race.same("read entry", reads, open.and_then(|code| code.read.as_ref()).map_or(slow, |code| code.entry()));
@@ -109,13 +129,11 @@ impl Descriptors {
     }
 
     fn open(&mut self, race: &mut Race) {
-        let name = race.random.below(PATHS.len() as u64) as usize;
-        let (path, flags) = PATHS[name];
+        let (path, flags) = race.random.pick(&PATHS);
         let mut text = [path, b"\0"].concat();
         // One change somewhere that makes it another call, one time in three.
         let mut arguments = [race.random.pick(&[-100i64 as u64, 0xFFFF_FF9C, 0xDEAD_FFFF_FF9C]), 0, u64::from(flags)];
         arguments[2] |= race.random.pick(&[0, 0xBEEF_0000_0000]);
-        let mut same = true;
         match race.random.below(30) {
             0 => arguments[0] = race.random.pick(&[0, 3, 0xFFFF_FFFF_FFFF_FFFF]),
             1 => arguments[2] ^= 0x800,
@@ -126,8 +144,6 @@ impl Descriptors {
             }
             _ => {}
         }
-        same &= arguments[0] as i32 == -100 && arguments[2] as u32 == flags && text[..] == [path, b"\0"].concat();
-        same &= self.generation.load(Ordering::Relaxed) == GENERATION;
         let address = program().buffer(&mut race.random, text.len());
         let fits = program().reachable(address, text.len(), Access::Write) == text.len();
         if fits {
@@ -137,18 +153,21 @@ impl Descriptors {
         }
         arguments[1] = address;
         let lowest = self.lowest_free();
-        let fast = same && fits && lowest < CODE_DESCRIPTORS;
-        let mut outcome = race.caller.moving_call(self.names[name].open.entry(), nr::OPENAT, arguments);
+        let asked = text.split(|byte| *byte == 0).next().filter(|asked| asked.len() < text.len());
+        let found = asked.and_then(|asked| self.names.lookup(&symbol(asked, arguments[2] as u32))).copied();
+        let found = found.filter(|_| fits && arguments[0] as i32 == -100);
+        let found = found.filter(|_| self.generation.load(Ordering::Relaxed) == GENERATION);
+        let routine = race.random.below(self.opens.len() as u64) as usize;
+        let fast = found.is_some_and(|name| name <= routine) && lowest < CODE_DESCRIPTORS;
+        let mut outcome = race.caller.moving_call(self.opens[routine].entry(), nr::OPENAT, arguments);
         race.count("call.open", outcome.way);
         race.same("way of open", outcome.way == Way::Fast, fast);
         self.generation.store(GENERATION, Ordering::Relaxed);
-        if !same || !fits {
-            return;
-        }
+        let Some(name) = found else { return };
         let pending = outcome.way == Way::Fast;
         if !pending {
             self.settle();
-            let recipe = &self.names[name].recipe;
+            let recipe = &self.recipes[name];
             let file = OpenFile::new(Body::Stream(recipe.stream.clone()), Some(recipe.node.clone()), recipe.flags);
             *file.code.borrow_mut() = recipe.code.clone();
             let slot = Slot { file: Arc::new(file), close_on_exec: recipe.close_on_exec };
@@ -208,7 +227,7 @@ impl Descriptors {
         let numbers: Vec<u32> = list.iter().map(|(descriptor, _)| descriptor.0).collect();
         race.same("open descriptors", numbers, self.model.keys().copied().collect());
         for (descriptor, file) in list {
-            let recipe = &self.names[self.model[&descriptor.0].name].recipe;
+            let recipe = &self.recipes[self.model[&descriptor.0].name];
             let right = file.node().is_some_and(|node| Arc::ptr_eq(node, &recipe.node)) && file.flags() == recipe.flags;
             race.same("open file behind the descriptor", (descriptor, right), (descriptor, true));
             let close_on_exec = self.table.slot(descriptor).is_some_and(|slot| slot.close_on_exec);

@@ -10,10 +10,13 @@ mod descriptors;
 mod devices;
 mod dispatch;
 mod files;
+mod lines;
 mod pipes;
 mod race;
 mod sounds;
 mod switch;
+mod watched;
+mod windows;
 
 use golden::Random;
 use race::Race;
@@ -36,8 +39,10 @@ fn main() {
     let mut devices = devices::Devices::new();
     let mut descriptors = descriptors::Descriptors::new();
     let mut dispatch = dispatch::Dispatch::new();
+    let mut lines = lines::Lines::new();
     let mut sounds = sounds::Sounds::new();
     let mut switch = switch::Switch::new();
+    let mut windows = windows::Windows::new();
     for operation in 0..operations {
         race.operation = operation;
         match race.random.below(20) {
@@ -46,7 +51,9 @@ fn main() {
             12 => devices.step(&mut race),
             13 => dispatch.step(&mut race),
             18 => sounds.step(&mut race),
+            17 if race.random.once_in(2) => lines.step(&mut race),
             19 => switch.step(&mut race),
+            17 => windows.step(&mut race),
             16.. => consoles.step(&mut race),
             _ => descriptors.step(&mut race),
         }

@@ -11,6 +11,7 @@ use kernel::schedule::WaitQueue;
 use kernel::stream::Stream;
 
 use crate::race::{Around, Race, in_rax, program, range};
+use crate::watched::Watched;
 
 /// The longest piece that the twin copies under one fault check.
 const PIECE_BYTES: usize = 4096;
@@ -21,6 +22,8 @@ pub struct Pipes {
     code: Option<PipeCode>,
     reader: Option<PipeEnd>,
     writer: Option<PipeEnd>,
+    /// The same routines with a watch around them: `read` and `write`.
+    watched: Option<[Watched; 2]>,
     queue: VecDeque<u8>,
     head: usize,
     tail: usize,
@@ -28,7 +31,16 @@ pub struct Pipes {
 
 impl Pipes {
     pub fn new() -> Pipes {
-        Pipes { pipe: None, code: None, reader: None, writer: None, queue: VecDeque::new(), head: 0, tail: 0 }
+        Pipes {
+            pipe: None,
+            code: None,
+            reader: None,
+            writer: None,
+            watched: None,
+            queue: VecDeque::new(),
+            head: 0,
+            tail: 0,
+        }
     }
 
     fn pipe(&self) -> Arc<Pipe> {
@@ -44,6 +56,7 @@ impl Pipes {
         let pipe = Pipe::new(Some(bench().makers())).expect("memory for a pipe");
         self.code = pipe.code();
         race.same("a new pipe uses the code of the last", before.is_none() || entries(&self.code) == before, true);
+        self.watched = Some([Watched::new(&pipe, nr::READ, "empty"), Watched::new(&pipe, nr::WRITE, "full")]);
         self.reader = Some(PipeEnd::new(&pipe, Side::Read, race.scheduler));
         self.writer = Some(PipeEnd::new(&pipe, Side::Write, race.scheduler));
         self.pipe = Some(pipe);
@@ -92,6 +105,19 @@ impl Pipes {
         race.same("content of the pipe", VecDeque::from(all), std::mem::take(&mut self.queue));
     }
 
+    /// The routine of a call, half the time the watched one.
+    fn entry(&mut self, race: &mut Race, number: u64) -> u64 {
+        let at = usize::from(number == nr::WRITE);
+        if race.random.once_in(2)
+            && let Some(watched) = &mut self.watched
+        {
+            watched.iter().for_each(|watched| watched.check(race));
+            return watched[at].enter();
+        }
+        let code = self.code.as_ref().expect("code");
+        [&code.read, &code.write][at].as_ref().expect("a routine").entry()
+    }
+
     fn room(&self) -> usize {
         CAPACITY_DEFAULT - self.queue.len()
     }
@@ -121,7 +147,7 @@ impl Pipes {
         let around = Around::take(address, bytes.min(300_000) as usize);
         let pipe = self.pipe();
         let waits = race.random.once_in(30).then(|| set_waiting(pipe.readable()));
-        let entry = self.code.as_ref().and_then(|code| code.write.as_ref()).expect("code").entry();
+        let entry = self.entry(race, nr::WRITE);
         let writer = self.writer.as_ref().expect("a writer");
         let outcome = race.file_call("pipe.write", entry, nr::WRITE, (address, bytes), |race| {
             writer.write(&race.io(), range(address, bytes)?)
@@ -170,7 +196,7 @@ impl Pipes {
         let around = Around::take(address, bytes.min(300_000) as usize);
         let pipe = self.pipe();
         let waits = race.random.once_in(30).then(|| set_waiting(pipe.writable()));
-        let entry = self.code.as_ref().and_then(|code| code.read.as_ref()).expect("code").entry();
+        let entry = self.entry(race, nr::READ);
         let reader = self.reader.as_ref().expect("a reader");
         let outcome = race.file_call("pipe.read", entry, nr::READ, (address, bytes), |race| {
             reader.read(&race.io(), range(address, bytes)?)

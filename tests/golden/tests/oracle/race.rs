@@ -22,7 +22,7 @@ pub struct Race {
 }
 
 /// Every routine that must have been fast at least once.
-const ROUTINES: [&str; 18] = [
+const ROUTINES: [&str; 19] = [
     "pipe.read",
     "pipe.write",
     "file.read",
@@ -36,6 +36,7 @@ const ROUTINES: [&str; 18] = [
     "console.write",
     "tty.read",
     "tty.write",
+    "window.write",
     "call.open",
     "call.close",
     "thread.dispatch",

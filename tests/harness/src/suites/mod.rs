@@ -13,6 +13,7 @@ pub mod shares;
 pub mod sound;
 pub mod streams;
 pub mod tty;
+mod windows;
 
 use crate::options::Options;
 use crate::report::Tally;

@@ -5,6 +5,11 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
+use means::Random;
+
+#[path = "monitor_streams.rs"]
+mod streams;
+
 use super::streams::tool_is_there;
 use crate::options::Options;
 use crate::process::{self, Outcome};
@@ -21,7 +26,7 @@ struct Scene<'a> {
 
 type Check = fn(&Scene<'_>) -> Result<(), String>;
 
-const CHECKS: [(&str, Check); 8] = [
+const CHECKS: [(&str, Check); 15] = [
     ("expressions_have_values", expressions),
     ("wrong_characters_are_pointed_at", wrong),
     ("bad_addresses_end_the_expression", bad_addresses),
@@ -29,6 +34,13 @@ const CHECKS: [(&str, Check); 8] = [
     ("threads_are_pointed_at_callentries", jobs),
     ("threads_stop_and_step_and_break", stops),
     ("memory_and_code_are_shown", looks),
+    ("streams_of_programs_are_connected", streams::connected),
+    ("a_monitor_orders_two_streams_at_one_queue", streams::ordered),
+    ("live_routines_are_watched", streams::watched),
+    ("files_are_closed_under_a_watch", streams::closed),
+    ("callbacks_are_bound_while_the_kernel_runs", streams::bound),
+    ("symbols_are_addresses", streams::symbols),
+    ("only_who_may_sets_words", streams::set),
     ("random_lines", random_lines),
 ];
 
@@ -54,14 +66,14 @@ pub fn run(options: &Options, tally: &mut Tally) -> Result<(), String> {
 }
 
 impl Scene<'_> {
-    /// A system of the monitor's own with these lines as its script. Without a program it runs the shell.
-    fn script(&self, more: &[&str], program: bool, lines: &str) -> Result<Outcome, String> {
+    /// A system of the monitor's own with these lines as its script. Without a part of the program it runs the shell.
+    fn script(&self, more: &[&str], part: Option<&str>, lines: &str) -> Result<Outcome, String> {
         let mut command = Command::new(&self.options.runner[0]);
         command.arg("monitor").args(["--timeout", "240"]).args(more);
         let is_hosted = self.options.runner.iter().any(|word| word == "--hosted");
         command.arg(if is_hosted { "--hosted" } else { "--own" });
-        if program {
-            command.arg("--with").arg(&self.program).arg(&self.program).arg("wait");
+        if let Some(part) = part {
+            command.arg("--with").arg(&self.program).arg(&self.program).arg(part);
         }
         command.env("XDG_RUNTIME_DIR", &self.folder).env("XDG_STATE_HOME", &self.folder);
         process::run(command, lines.as_bytes().to_vec(), Duration::from_secs(240))
@@ -69,7 +81,12 @@ impl Scene<'_> {
 
     /// What the lines print, without what the program says.
     fn said(&self, more: &[&str], lines: &str) -> Result<String, String> {
-        let outcome = self.script(more, true, lines)?;
+        self.said_of("wait", more, lines)
+    }
+
+    /// The same, of a part of the program.
+    fn said_of(&self, part: &str, more: &[&str], lines: &str) -> Result<String, String> {
+        let outcome = self.script(more, Some(part), lines)?;
         let text = String::from_utf8_lossy(&outcome.stdout).replace("ready\n", "");
         match outcome.status {
             0 => Ok(text),
@@ -79,7 +96,7 @@ impl Scene<'_> {
 
     /// What refused lines say; all of them are refused.
     fn complaints(&self, lines: &str) -> Result<String, String> {
-        let outcome = self.script(&[], true, lines)?;
+        let outcome = self.script(&[], Some("wait"), lines)?;
         let text = String::from_utf8_lossy(&outcome.stderr).into_owned();
         if outcome.status == 1 && text.matches("error: ").count() == lines.lines().count() {
             return Ok(text);
@@ -118,7 +135,7 @@ fn wrong(scene: &Scene<'_>) -> Result<(), String> {
     )?;
     expect(&text, &["error: 'ä' begins nothing"])?;
     let text = scene.complaints("*1 = 2\n3 = 4\nnow(\nx\nnew thing\nconnect a b\nrun f(\nprobe x\n")?;
-    expect(&text, &["error: memory is only looked at", "error: usage: x ADDRESS"])
+    expect(&text, &["error: memory is only looked at", "error: usage: x [thread.T:]ADDRESS"])
 }
 
 fn bad_addresses(scene: &Scene<'_>) -> Result<(), String> {
@@ -175,37 +192,28 @@ fn looks(scene: &Scene<'_>) -> Result<(), String> {
 const LINES: u32 = 20_000;
 const SEED: u64 = 0x3D5A_91C7_44E0_B26F;
 
-/// xorshift64* (Vigna).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 11) as usize % limit
-    }
-}
-
-/// What lines are made of, with `;` between them.
+/// What lines are made of, with `;` between them. Process 2 is there to be hurt.
 const PARTS: &str = "1;0x7f;-1;0xffffffffa0000000;0x70000000;0x64000040;0xffffffffc0000040;8;$a;$b;$c = ;queue.1.put;\
     queue.1.get();gauge.2.add;gauge.2.read();pump.3.turn;thread.1.dispatch;gauge.switches;(;);[;];+;-;*;\
     /;%;<<;>>;&&;||;?;:;,;=;==;!;~;&;(u8 *);(i32);'x';++;--; ; ; ; ;\u{2211};\\;new ;gauge;queue ;pump;\
-    monitor;connect ;remove ;x ;probe ;run ;list ;cont 1;step 1;break 7 ";
+    monitor;connect ;remove ;x ;probe ;run ;list ;cont 2;step 2;break 7 ;break 2 main;unbreak 2 main;stop 2;open ;\
+    open thread.2.fd.0;thread.2.fd.1;thread.2.fd.2.put;thread.2.fd.0.get();stream.4;stream.5.get;.put;.get;switch ;\
+    new switch;switch.6.send;switch.6.0;bind ;unbind ;queue.1.full ;pump.3.done ;watch ;watch fd:1;watch.7;.told;\
+    tty.write;pipe.read@1;.no_line ;set ;set gauge.2 = ;set thread.2.rdi = ;set thread.2:;x thread.2:";
 
 fn random_lines(scene: &Scene<'_>) -> Result<(), String> {
-    let mut random = Random(SEED);
+    let mut random = Random::new(SEED);
     let parts: Vec<&str> = PARTS.split(';').collect();
-    let mut script = String::from("new queue\nnew gauge\nnew pump\n");
+    let mut script = String::from("! (while :; do :; done) &\nsleep 0.5\nnew queue\nnew gauge\nnew pump\n");
     for _ in 0..LINES {
-        let line: String = (0..random.below(9)).map(|_| parts[random.below(parts.len())]).collect();
+        let line: String = (0..random.index(9)).map(|_| parts[random.index(parts.len())]).collect();
         // Not to the shell.
         script += line.trim_start_matches([' ', '!']);
         script.push('\n');
     }
     // The shell starts another program afterwards.
     script += "! busybox echo alive $((6 * 7))\nsleep 1\n111 * 3\n";
-    let outcome = scene.script(&[], false, &script)?;
+    let outcome = scene.script(&["--write"], None, &script)?;
     let text = String::from_utf8_lossy(&outcome.stdout);
     if text.contains("alive 42") && text.ends_with("333  0x14d\n") {
         return Ok(());

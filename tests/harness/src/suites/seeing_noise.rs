@@ -4,55 +4,46 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use means::Random;
+
 use super::{Scene, expect};
 use crate::process::Running;
 
 const REQUESTS: u32 = 10_000;
 const SEED: u64 = 0x5EE1_A9B2_77C3_0D41;
 
-/// xorshift64* (Vigna).
-struct Random(u64);
+/// A place in the code store: routines begin at whole units.
+fn unit(random: &mut Random) -> u64 {
+    random.below(1 << 8) * 64 + random.below(2) * random.below(64)
+}
 
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
-    }
-
-    fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
-    }
-
-    /// Numbers as requests have them: small, an address, or anything.
-    fn number(&mut self) -> u64 {
-        match self.below(5) {
-            0 | 1 => self.below(12),
-            2 => 0xFFFF_FFFF_C000_0000 + self.below(1 << 14),
-            3 => 0x6400_0000 + self.below(1 << 14),
-            _ => self.next(),
-        }
+/// Numbers as requests have them: small, an address, or anything.
+fn number(random: &mut Random) -> u64 {
+    match random.below(5) {
+        0 | 1 => random.below(12),
+        2 => 0xFFFF_FFFF_C000_0000 + unit(random),
+        3 => 0x6400_0000 + unit(random),
+        _ => random.bits(),
     }
 }
 
 /// A request: mostly a sound head with random arguments.
 fn request(random: &mut Random) -> Vec<u8> {
     let mut bytes = vec![0; 4];
-    let opcode = if random.below(8) == 0 { random.next() as u16 } else { random.below(16) as u16 };
-    let is_monitor = random.below(6) == 0;
+    let opcode = if random.below(8) == 0 { random.bits() as u16 } else { random.below(16) as u16 };
+    let is_monitor = random.below(4) == 0;
     bytes.extend(if is_monitor { 64u16 } else { opcode }.to_le_bytes());
     bytes.extend(if random.below(16) == 0 { 1u16 } else { 0 }.to_le_bytes());
-    let cursor = if random.below(2) == 0 { 0 } else { random.number() };
+    let cursor = if random.below(2) == 0 { 0 } else { number(random) };
     bytes.extend(cursor.to_le_bytes());
     if is_monitor {
-        bytes.push(random.below(18) as u8);
+        bytes.push(random.below(28) as u8);
     }
     for _ in 0..random.below(6) {
         match random.below(3) {
-            0 => bytes.extend((random.number() as u32).to_le_bytes()),
-            1 => bytes.extend(random.number().to_le_bytes()),
-            _ => bytes.push(random.next() as u8),
+            0 => bytes.extend((number(random) as u32).to_le_bytes()),
+            1 => bytes.extend(number(random).to_le_bytes()),
+            _ => bytes.push(random.bits() as u8),
         }
     }
     if random.below(50) == 0 {
@@ -67,7 +58,7 @@ pub fn random_requests(scene: &Scene<'_>) -> Result<(), String> {
     let path = scene.folder.join("synthesis").join(pid.to_string());
     let mut stream = UnixStream::connect(&path).map_err(|error| format!("cannot connect: {error}"))?;
     stream.set_read_timeout(Some(Duration::from_secs(10))).map_err(|error| error.to_string())?;
-    let mut random = Random(SEED);
+    let mut random = Random::new(SEED);
     let mut done = 0;
     for number in 0..REQUESTS {
         let request = request(&mut random);

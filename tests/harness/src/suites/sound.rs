@@ -1,4 +1,5 @@
-//! The Sound-IO device server at full rate: no sample is lost while handlers are replaced, nor while the kernel works for others.
+//! The Sound-IO device server at full rate: no sample is lost while handlers are replaced, nor while the kernel works for others, nor
+//! any key typed meanwhile.
 
 use std::fs;
 use std::process::Command;
@@ -8,6 +9,7 @@ use crate::options::Options;
 use crate::process;
 use crate::report::Tally;
 use crate::side::runner_command;
+use crate::terminal::{self, Step};
 
 /// A second of the CD.
 const FRAMES: &str = "44100";
@@ -38,7 +40,24 @@ pub fn run(options: &Options, tally: &mut Tally) -> Result<(), String> {
         "sound/no_interrupt_is_lost_while_the_kernel_is_busy",
         at_full_rate(options, &program, ["busy", MEGABYTES]),
     );
+    if !options.is_hosted() {
+        tally.record("sound/nothing_typed_is_lost_while_interrupts_nest_in_the_kernel", typed(options, &program));
+    }
     Ok(())
+}
+
+/// Keys in as many bursts, while the kernel is busy and samples come: the raw tty's handler interrupts the kernel's Rust, and
+/// is interrupted by the sample clock's next.
+fn typed(options: &Options, program: &str) -> Result<(), String> {
+    const BURST: usize = 26 * 20;
+    const BURSTS: usize = 40;
+    let keys: String = ('a'..='z').cycle().take(BURST).collect();
+    let keys: &'static str = keys.leak();
+    let mut command = runner_command(&options.runner);
+    command.args(["--icount", program, "busy", MEGABYTES, &(BURST * BURSTS).to_string()]);
+    let bursts = [Step::Type(keys); BURSTS];
+    let steps = [&[Step::Expect("listening")], &bursts[..], &[Step::Expect("typed, in order"), Step::End(0)]].concat();
+    terminal::play(command, &steps, options.case_timeout.max(Duration::from_secs(120))).map(|_| ())
 }
 
 /// The hosted machine's clock does not run by itself, and says so.

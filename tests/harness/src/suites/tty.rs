@@ -418,7 +418,7 @@ pub fn run(options: &Options, tally: &mut Tally) -> Result<(), String> {
         tally.record("tty/boot", boot(options));
     }
     let _ = fs::remove_dir_all(&host_home);
-    Ok(())
+    super::windows::run(options, tally)
 }
 
 fn both(script: &Script, host: &Side, synthesis: &Side, options: &Options) -> Result<(), String> {

@@ -4,27 +4,9 @@
 
 use alloc::rc::Rc;
 
+use means::Random;
+
 use super::*;
-
-/// xorshift64*: enough for choices, and the same everywhere.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16
-    }
-
-    fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
-    }
-
-    fn protection(&mut self) -> Protection {
-        [RW, RW, RW, READ, NONE, RX][self.below(6) as usize]
-    }
-}
 
 /// First bytes of a file's pages, or of shared memory.
 type Store = Rc<RefCell<Vec<u8>>>;
@@ -124,7 +106,7 @@ const FILE_PAGES: usize = 24;
 
 impl World {
     fn new(pool: &'static FramePool, seed: u64) -> World {
-        let random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        let random = Random::new(seed);
         let file_store = Rc::new(RefCell::new((1..=FILE_PAGES as u8).collect()));
         let pairs = vec![Pair { space: space(pool), model: Model::default() }];
         World { pool, random, file: file(pool, FILE_PAGES), file_store, pairs }
@@ -175,7 +157,7 @@ impl World {
             }
             _ => (Kind::Anonymous, Source::Zero { value: 0 }),
         };
-        let protection = self.random.protection();
+        let protection = self.random.pick(&[RW, RW, RW, READ, NONE, RX]);
         let placement = [Placement::Anywhere, Placement::Fixed, Placement::FixedIfFree][self.random.below(3) as usize];
         let address = WINDOW + self.random.below(WINDOW_PAGES) * PAGE;
         // Populating a writable private map copies the file as it is now; the model cannot know
@@ -209,7 +191,7 @@ impl World {
 
     fn protect(&mut self, pair: usize) {
         let (start, pages) = (self.some_page(pair), 1 + self.random.below(8));
-        let protection = self.random.protection();
+        let protection = self.random.pick(&[RW, RW, RW, READ, NONE, RX]);
         let Pair { space, model } = &mut self.pairs[pair];
         let result = space.protect(start, pages * PAGE, protection);
         for page in 0..pages {
@@ -285,7 +267,7 @@ impl World {
     }
 
     fn write(&mut self, pair: usize) {
-        let (page, value) = (self.some_page(pair), self.random.next() as u8);
+        let (page, value) = (self.some_page(pair), self.random.bits() as u8);
         let Pair { space, model } = &mut self.pairs[pair];
         let result = poke(space, page, value);
         if result != Err(FaultKind::OutOfMemory) {

@@ -1,5 +1,5 @@
 use super::super::plan::{Mapper, Plan, Source, interpreter_bias, load};
-use super::super::tests::{Bytes, Header, Random, WHOLE, program};
+use super::super::tests::{Bytes, Header, WHOLE, program};
 use super::*;
 
 fn errno_of(file: Vec<u8>) -> Option<Errno> {
@@ -88,18 +88,18 @@ impl Mapper for Judge {
 /// Seed 1; mutates the headers, where everything that is parsed stands, and sometimes cuts the file.
 #[test]
 fn no_mutation_makes_parsing_or_planning_panic() {
-    let mut random = Random(1);
+    let mut random = means::Random::new(1);
     let data = Header { flags: 6, vaddr: 0x60_0010, offset: 0x10, mem_size: 0x5000, ..WHOLE };
     let shell = std::fs::read("/bin/true").unwrap();
     for original in [shell, program(2, &[WHOLE, data]), program(3, &[WHOLE, data, Header { kind: 3, ..WHOLE }])] {
         let headers = original.len().min(64 + 56 * 16);
         for _ in 0..20_000 {
             let mut file = original[..original.len().min(0x2000)].to_vec();
-            for _ in 0..1 + random.below(4) {
-                file[random.below(headers)] = [0, 1, 0x7f, 0x80, 0xff, random.next() as u8][random.below(6)];
+            for _ in 0..1 + random.index(4) {
+                file[random.index(headers)] = [0, 1, 0x7f, 0x80, 0xff, random.bits() as u8][random.index(6)];
             }
-            if random.below(20) == 0 {
-                file.truncate(random.below(original.len().min(0x400)));
+            if random.index(20) == 0 {
+                file.truncate(random.index(original.len().min(0x400)));
             }
             try_all(&Bytes(file));
         }

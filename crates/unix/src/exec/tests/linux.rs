@@ -5,7 +5,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::{Bytes, Header, Random, WHOLE, program};
+use super::{Bytes, Header, WHOLE, program};
 use crate::exec::elf::{self, ElfError};
 use crate::exec::plan::{Plan, Step, interpreter_bias, mmap_top};
 
@@ -174,15 +174,15 @@ fn odd_files_end_as_on_linux() {
 #[test]
 fn mutated_headers_end_as_on_linux() {
     let folder = Folder::new("mutated");
-    let mut random = Random(3);
+    let mut random = means::Random::new(3);
     let mut differences = Vec::new();
     for _ in 0..400 {
-        let kind = 2 + random.below(2) as u16;
+        let kind = 2 + random.index(2) as u16;
         let mut file = program(kind, &[WHOLE, DATA]);
         let mut changes = Vec::new();
-        for _ in 0..1 + random.below(2) {
-            let at = random.below(64 + 2 * 56);
-            file[at] = [0, 1, 2, 3, 0x7f, 0x80, 0xff, random.next() as u8][random.below(8)];
+        for _ in 0..1 + random.index(2) {
+            let at = random.index(64 + 2 * 56);
+            file[at] = [0, 1, 2, 3, 0x7f, 0x80, 0xff, random.bits() as u8][random.index(8)];
             changes.push(format!("{at:#x}={:#x}", file[at]));
         }
         let (theirs, ours) = (theirs(&folder.file("program", &file)), ours(&file));

@@ -76,11 +76,11 @@ fn the_sixth_script_is_too_much() {
 /// Seed 7.
 #[test]
 fn no_line_makes_parsing_panic() {
-    let mut random = super::super::tests::Random(7);
+    let mut random = means::Random::new(7);
     for _ in 0..50_000 {
         let mut text = b"#!".to_vec();
-        for _ in 0..random.below(300) {
-            text.push(b" \t\n\0/ab"[random.below(7)]);
+        for _ in 0..random.index(300) {
+            text.push(b" \t\n\0/ab"[random.index(7)]);
         }
         let _ = parse(&text);
     }

@@ -3,31 +3,46 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use kernel::tty::Tty;
+use codestore::Code;
+use kernel::call::Makers;
+use kernel::tty::raw::{self, RAW_BYTES, RawHandler, RawTty};
+use kernel::tty::{NoMemory, Tty};
 use machine::{Channel, KernelCell, Machine, Received};
-use queue::spsc::{self, Consumer, Producer};
 
 use super::Terminal;
 
-/// Most bytes kept that the tty has no room for. What exceeds it stays in the channel, which holds up the sender.
-const KEPT_BYTES: usize = 4096;
 /// Most bytes handed to the channel at once: one of its buffers.
 const SENT_BYTES: usize = 4096;
 
 /// Bytes on their way between the channel and the tty.
 pub struct Console {
-    /// Received, and not yet taken by the tty: an SP-SC queue, for the channel is one producer and the tty one consumer
-    /// (S-38). What the tty refuses stays in it.
-    kept: KernelCell<Kept>,
+    /// Received, and not yet taken by the tty. What the tty refuses stays in it; what has no room here stays in the channel,
+    /// which holds up the sender.
+    raw: RawTty,
+    /// The device's interrupt goes here, if it goes to code.
+    handler: KernelCell<Option<Code<RawHandler>>>,
     /// Room for moving bytes.
     scratch: KernelCell<Vec<u8>>,
 }
 
-type Kept = (Producer<u8>, Consumer<u8>);
-
 impl Console {
-    pub fn new() -> Console {
-        Console { kept: KernelCell::new(spsc::pair(KEPT_BYTES)), scratch: KernelCell::new(vec![0; SENT_BYTES]) }
+    pub fn new() -> Result<Console, NoMemory> {
+        let scratch = KernelCell::new(vec![0; RAW_BYTES]);
+        Ok(Console { raw: RawTty::new()?, handler: KernelCell::new(None), scratch })
+    }
+
+    /// Has the device's interrupt go to code of its own, made for this ring, if the machine can do so.
+    pub fn serve_by_code(&self, makers: Makers) {
+        let handler = self.raw.synthesize(makers);
+        if let Some(handler) = &handler {
+            raw::bind(makers.machine, handler);
+        }
+        *self.handler.borrow_mut() = handler;
+    }
+
+    /// Whether the handler has chained a signal: the device has news.
+    pub fn take_signal(&self) -> bool {
+        self.raw.take_signal()
     }
 
     /// Moves output from the tty to the channel while that has room.
@@ -58,13 +73,13 @@ impl Console {
             let received = self.receive(terminal);
             let mut scratch = self.scratch.borrow_mut();
             // The tty looks for ^S and ^Q in all that waits, so it is shown all.
-            let waiting = self.kept.borrow_mut().1.peek(&mut scratch[..KEPT_BYTES]);
+            let waiting = self.raw.peek(&mut scratch);
             if waiting == 0 {
                 break;
             }
             let effects = terminal.tty.borrow_mut().device_input(&scratch[..waiting]);
             drop(scratch);
-            self.kept.borrow_mut().1.skip(effects.accepted);
+            self.raw.skip(effects.accepted);
             terminal.apply(effects);
             if received == 0 || effects.accepted < waiting {
                 break;
@@ -75,17 +90,18 @@ impl Console {
     /// Takes what the channel has, behind what is kept already.
     fn receive(&self, terminal: &Terminal) -> usize {
         let machine = terminal.unix.machine;
-        let mut kept = self.kept.borrow_mut();
-        let free = kept.0.room();
-        let room = machine.receivable(Channel::Terminal).min(free);
-        if room == 0 && free < KEPT_BYTES {
-            return 0;
-        }
         let mut scratch = self.scratch.borrow_mut();
-        let received = machine.receive(Channel::Terminal, &mut scratch[..room]);
-        let bytes = if let Received::Bytes(bytes) = received { bytes } else { 0 };
-        kept.0.put_slice(&scratch[..bytes]);
-        drop((kept, scratch));
+        let (mut received, mut bytes) = (Received::Nothing, 0);
+        // The handler puts into the ring, too.
+        machine.between_interrupts(&mut || {
+            let room = machine.receivable(Channel::Terminal).min(self.raw.room());
+            if room > 0 || self.raw.is_empty() {
+                received = machine.receive(Channel::Terminal, &mut scratch[..room]);
+                bytes = if let Received::Bytes(bytes) = received { bytes } else { 0 };
+                self.raw.put(&scratch[..bytes]);
+            }
+        });
+        drop(scratch);
         if received == Received::End {
             terminal.hang_up();
         }

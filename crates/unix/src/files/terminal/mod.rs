@@ -33,7 +33,7 @@ use abi::Errno;
 use kernel::call::Makers;
 use kernel::schedule::WaitQueue;
 use kernel::screen::TextWindow;
-use kernel::tty::{Effects, Signal, Tty, TtyCode};
+use kernel::tty::{EDITOR_WORTH_BYTES, Effects, Signal, Tty, TtyCode};
 use machine::{Channel, KernelCell, Nanos};
 
 use crate::emulator::Unix;
@@ -145,7 +145,9 @@ impl Terminal {
         }
         let mut code = self.code.borrow_mut();
         let make = || {
-            let code = self.tty.borrow().synthesize(channel, makers);
+            let mut tty = self.tty.borrow_mut();
+            tty.work_in_code(makers, EDITOR_WORTH_BYTES);
+            let code = tty.synthesize(channel, makers);
             let write = self.window().and_then(TextWindow::code);
             TtyCode { write: write.or(code.write), ..code }
         };

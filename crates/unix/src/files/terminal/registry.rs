@@ -40,7 +40,10 @@ impl Terminals {
 
     /// Connects the console to the machine's channel, as controlling terminal of session `session`. Error: `ENOMEM`.
     pub fn start(&self, unix: &'static Unix, size: WindowSize, session: u32) -> Result<Arc<Terminal>, Errno> {
-        let console = self.add(unix, Line::Console(Console::new()))?;
+        let console = self.add(unix, Line::Console(Console::new().map_err(|_| Errno::ENOMEM)?))?;
+        if let (Line::Console(line), Some(makers)) = (&console.line, unix.makers()) {
+            line.serve_by_code(makers);
+        }
         {
             let mut tty = console.tty.borrow_mut();
             // Nobody listens for the change of size yet.
@@ -93,6 +96,13 @@ impl Terminals {
         }
         let found = self.list.borrow().iter().flatten().find(|terminal| terminal.controls(process)).cloned();
         found.or_else(|| self.windows.list().into_iter().find(|window| window.controls(process)))
+    }
+
+    /// Whether the handler of the console's device has chained a signal.
+    pub fn take_signal(&self) -> bool {
+        let list = self.list.borrow();
+        let console = list.first().and_then(Option::as_ref);
+        console.is_some_and(|console| matches!(&console.line, Line::Console(line) if line.take_signal()))
     }
 
     /// A device of the machine has news.

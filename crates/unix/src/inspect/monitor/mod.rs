@@ -8,6 +8,7 @@
 
 mod jobs;
 mod parts;
+mod programs;
 mod stops;
 mod streams;
 mod watches;
@@ -93,7 +94,7 @@ impl Desk {
 }
 
 /// What follows the opcode [`bootimage::inspect::opcode::MONITOR`] as the first byte.
-const DEEDS: [(u8, Answerer); 19] = [
+const DEEDS: [(u8, Answerer); 24] = [
     (op::EVALUATE, evaluate),
     (op::VARIABLE, variable),
     (op::VARIABLES, variables),
@@ -113,6 +114,11 @@ const DEEDS: [(u8, Answerer); 19] = [
     (op::WATCH, watches::watch),
     (op::UNBIND, parts::unbind),
     (op::SET, parts::set),
+    (op::AREAS, programs::areas),
+    (op::FILE, programs::file),
+    (op::PEEK, programs::peek),
+    (op::POKE, programs::poke),
+    (op::REGISTER, stops::set_register),
 ];
 
 fn monitor(question: &mut Question<'_>, out: &mut Items) -> Result<Cursor, Refusal> {

@@ -171,9 +171,14 @@ impl Parts {
         links.filter_map(|link| self.get(link.part)).filter(|part| part.kind == blocks::STREAM)
     }
 
-    /// Makes one; its place.
-    pub fn add(&mut self, unix: &'static Unix, kind: usize, size: usize) -> Result<usize, Refusal> {
+    /// Frees the watches that were taken away, when nobody is inside any more.
+    fn sweep(&mut self, unix: &'static Unix) {
         self.lingering.retain(|part| matches!(&part.bond, Bond::Watch(watching) if watching.is_entered(unix, part)));
+    }
+
+    /// Makes one; its place.
+    fn add(&mut self, unix: &'static Unix, kind: usize, size: usize) -> Result<usize, Refusal> {
+        self.sweep(unix);
         if self.all.len() + self.lingering.len() >= PARTS_MAX {
             return Err(Refusal::Busy);
         }
@@ -304,8 +309,10 @@ impl Parts {
             let taken = !peer.is_callout && !self.callers(peer).is_empty();
             return End::active(if taken { Number::Multiple } else { Number::Single });
         }
-        // A switch has addresses only, no place for instructions.
-        let can = kind.callentries[side.place].pastes && peer.is_callout && self.all[peer.part].kind != blocks::SWITCH;
+        // A switch has addresses only, and who tells has a slot: no place for instructions.
+        let has_place =
+            |kind: &Kind| kind.callouts[peer.place].1 != Flow::Tells && kind.name != KINDS[blocks::SWITCH].name;
+        let can = kind.callentries[side.place].pastes && peer.is_callout && has_place(self.all[peer.part].kind());
         let number = if kind.shared { Number::Multiple } else { Number::Single };
         End::passive(number, if can { Offer::Fragment } else { Offer::Entry })
     }
@@ -395,7 +402,8 @@ fn code_of(connection: Connection) -> u8 {
 }
 
 pub fn list(question: &mut Question<'_>, out: &mut Items) -> Result<Cursor, Refusal> {
-    let parts = question.unix.desk.parts.borrow();
+    let mut parts = question.unix.desk.parts.borrow_mut();
+    parts.sweep(question.unix);
     for part in parts.all.iter().filter(|part| u64::from(part.number) >= question.cursor) {
         out.u32(part.number).u8(part.kind as u8).u64(part.word(0));
         part.code.iter().for_each(|code| _ = out.u64(code.entry()));
@@ -478,6 +486,7 @@ pub fn remove(question: &mut Question<'_>, _: &mut Items) -> Result<Cursor, Refu
         gone.words[DATA_WORDS].store(parts.nowhere(), Ordering::Release);
         watching.restore(unix);
         parts.lingering.push(gone);
+        parts.sweep(unix);
         return Ok(0);
     }
     drop(parts);

@@ -11,6 +11,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use bootimage::inspect::{Items, monitor as op};
+use kernel::space::USER_LIMIT;
 use kernel::thread::State;
 use machine::{Exception, KernelCell, Registers};
 
@@ -23,6 +24,8 @@ const STOPS_MAX: usize = 64;
 /// Vectors (SDM vol. 3A, table 6-1).
 const DEBUG: u8 = 1;
 const BREAKPOINT: u8 = 3;
+/// The flags that people may change: the arithmetic ones and DF.
+const FLAGS: u64 = 0xCD5;
 /// INT3.
 const TRAP: u8 = 0xCC;
 
@@ -44,7 +47,7 @@ struct Halt {
     standing: Standing,
     /// One of `ASKED`, `BROKE`, `STEPPED`.
     why: u8,
-    /// As the program has them.
+    /// As the program has them, or shall have them.
     registers: Registers,
     /// The breakpoint under it, until it has stepped over.
     lifted: Option<u64>,
@@ -83,6 +86,21 @@ impl Stops {
         let registers = Registers::default();
         halts.push(Halt { tid, standing: Standing::Going, why: op::ASKED, registers, lifted: None });
         Ok(())
+    }
+
+    /// Bytes as they are without breakpoints.
+    pub fn hide(&self, process: u32, address: u64, bytes: &mut [u8]) {
+        for (at, byte) in (address..).zip(bytes) {
+            if let Some(original) = self.breakpoint(process, at) {
+                *byte = original;
+            }
+        }
+    }
+
+    /// Whether a breakpoint lies in so many bytes from an address on.
+    pub fn has_break(&self, process: u32, address: u64, bytes: usize) -> bool {
+        let breaks = self.breaks.borrow();
+        breaks.iter().any(|known| known.process == process && known.address.wrapping_sub(address) < bytes as u64)
     }
 
     /// The original byte of a breakpoint.
@@ -167,6 +185,10 @@ impl Stops {
             task.thread.stop();
             unix.scheduler.safe_point();
         }
+        // The trap flag is not people's.
+        let mut wanted = self.with(task.tid, |halt| halt.registers).unwrap_or(shown);
+        wanted.rflags = wanted.rflags & FLAGS | registers.rflags & !FLAGS;
+        *registers = wanted;
         task.thread.arrange_step(registers);
         task.call_attention();
     }
@@ -255,26 +277,66 @@ pub fn set_break(question: &mut Question<'_>, _: &mut Items) -> Result<Cursor, R
     Ok(0)
 }
 
+/// The registers that people see, in the order of requests.
+fn words(r: &mut Registers) -> [&mut u64; 18] {
+    [
+        &mut r.rax,
+        &mut r.rbx,
+        &mut r.rcx,
+        &mut r.rdx,
+        &mut r.rsi,
+        &mut r.rdi,
+        &mut r.rbp,
+        &mut r.rsp,
+        &mut r.r8,
+        &mut r.r9,
+        &mut r.r10,
+        &mut r.r11,
+        &mut r.r12,
+        &mut r.r13,
+        &mut r.r14,
+        &mut r.r15,
+        &mut r.rip,
+        &mut r.rflags,
+    ]
+}
+
+/// Arguments: `u32 thread, u8 register, u64 value`, for a thread that stands still.
+pub fn set_register(question: &mut Question<'_>, _: &mut Items) -> Result<Cursor, Refusal> {
+    let (unix, task) = (question.unix, task(question)?);
+    let (number, value) = (question.arguments.u8().ok_or(Refusal::Bad)?, question.u64()?);
+    let stops = &unix.desk.stops;
+    let done = stops.with(task.tid, |halt| {
+        let is_still = halt.standing == Standing::Still && task.thread.state() == State::Stopped;
+        let mut words = words(&mut halt.registers);
+        let count = words.len();
+        let word = words.get_mut(usize::from(number)).ok_or(Refusal::Bad)?;
+        match usize::from(number) {
+            _ if !is_still => return Err(Refusal::Absent),
+            // Code and stack of a program are in its own half.
+            at if at == count - 2 && value >= USER_LIMIT => return Err(Refusal::Bad),
+            at if at == count - 1 => **word = value & FLAGS | **word & !FLAGS,
+            _ => **word = value,
+        }
+        Ok(0)
+    });
+    done.ok_or(Refusal::Absent)?
+}
+
 /// `u32 thread, u8 standing, u8 why`, 18 registers, 16 bytes at rip.
 pub fn list(question: &mut Question<'_>, out: &mut Items) -> Result<Cursor, Refusal> {
     for halt in &*question.unix.desk.stops.halts.borrow() {
         let Some(task) = question.unix.tasks.task(halt.tid) else { continue };
         let still = halt.standing == Standing::Still && task.thread.state() == State::Stopped;
         out.u32(halt.tid).u8(still.into()).u8(halt.why);
-        let r = &halt.registers;
-        for word in [
-            r.rax, r.rbx, r.rcx, r.rdx, r.rsi, r.rdi, r.rbp, r.rsp, r.r8, r.r9, r.r10, r.r11, r.r12, r.r13, r.r14,
-            r.r15, r.rip, r.rflags,
-        ] {
-            out.u64(word);
-        }
+        let mut registers = halt.registers;
+        let rip = registers.rip;
+        words(&mut registers).into_iter().for_each(|word| _ = out.u64(*word));
         let mut bytes = [0; 16];
         if let Some(space) = task.process.space() {
-            let _ = space.borrow_mut().peek_bytes(r.rip, &mut bytes);
+            let _ = space.borrow_mut().peek_bytes(rip, &mut bytes);
         }
-        if let Some(original) = question.unix.desk.stops.breakpoint(task.process.pid, r.rip) {
-            bytes[0] = original;
-        }
+        question.unix.desk.stops.hide(task.process.pid, rip, &mut bytes);
         out.bytes.extend_from_slice(&bytes);
         if !out.keep() {
             break;

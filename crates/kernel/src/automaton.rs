@@ -1,0 +1,129 @@
+//! State machines as routines that Rust calls (S-11, S-116): a machine's code, and the block of memory that it works on.
+
+use alloc::boxed::Box;
+use core::cell::Cell;
+
+use codestore::{Code, Maker, WordCall};
+use quaject::Makers;
+use statemachine::{Block, Graph, Word, generate};
+use synth::{Abs32, Draft, Fact, template};
+
+template! {
+    /// In front of a machine that is called as a procedure, C's calling convention: `eat(to, input, end, _, limit)`. How far it
+    /// came is stored then. Cost: 8 instructions around the machine.
+    pub struct MachineCalled { read: Abs32, written: Abs32 }
+    "push r14",
+    "push r15",
+    "call 70f",
+    "mov qword ptr [{read}], rsi",
+    "mov qword ptr [{written}], rdi",
+    "pop r15",
+    "pop r14",
+    "ret",
+    "70:",
+}
+
+/// A machine as code. Its block does not move; nobody else knows where it is.
+pub struct Automaton {
+    code: Code<WordCall>,
+    block: Block,
+    /// Addresses of the next bytes to be read and written, when it stopped last.
+    came: Box<[Cell<u64>; 2]>,
+    /// Address of the state in which the machine starts.
+    start: u64,
+}
+
+/// What a machine shares with others, at addresses that stay for as long as it lives.
+pub struct Shared<'a> {
+    /// Its first arrays.
+    pub arrays: &'a [u64],
+    /// Words, and where they are.
+    pub words: &'a [(Word, &'a Cell<u32>)],
+}
+
+/// How far a machine came.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Eaten {
+    /// Bytes of the input.
+    pub taken: usize,
+    /// Bytes emitted.
+    pub emitted: usize,
+    /// What is to be done outside before it goes on; 0: the input or the room is used up.
+    pub outside: u64,
+}
+
+impl Automaton {
+    /// Generates and publishes the code of a machine. `None` without room for code, or where addresses have no short form.
+    pub fn synthesize(
+        name: &'static str,
+        maker: Maker,
+        makers: Makers,
+        graph: &Graph,
+        shared: &Shared<'_>,
+    ) -> Option<Automaton> {
+        let block = Block::beside(graph, shared.arrays);
+        let came: Box<[Cell<u64>; 2]> = Box::default();
+        let mut places = block.places();
+        for (word, cell) in shared.words {
+            *places.words.get_mut(usize::from(*word))? = cell.as_ptr() as u64;
+        }
+        let mut draft = Draft::new();
+        let [read, written] = came.each_ref().map(|cell| Abs32(cell.as_ptr() as u64).into());
+        draft.append(&MachineCalled::template(), &[read, written]);
+        let made = generate(graph, &places, &mut draft);
+        let code = makers.store.publish(name, maker, draft).ok()?;
+        let start = code.entry() + u64::from(made.states.iter().find(|state| state.0 == 0)?.1);
+        Some(Automaton { code, block, came, start })
+    }
+
+    /// Back to the state in which it starts.
+    pub fn restart(&self) {
+        self.block.state().set(self.start);
+    }
+
+    /// A word that is not shared.
+    pub fn word(&self, word: Word) -> &Cell<u32> {
+        &self.block.memory().words[usize::from(word)]
+    }
+
+    /// Where the code begins.
+    pub fn entry(&self) -> u64 {
+        self.code.entry()
+    }
+
+    /// Feeds `input`. Emitted bytes are stored from the address `to` on; no byte is taken when `limit` is reached, so there
+    /// must be room behind it for all that one byte may become.
+    pub fn eat(&self, input: &[u8], to: u64, limit: u64) -> Eaten {
+        let input = input.as_ptr_range();
+        let outside = self.code.call([to, input.start as u64, input.end as u64, 0, limit, 0]);
+        let [read, written] = self.came.each_ref().map(Cell::get);
+        Eaten { taken: (read - input.start as u64) as usize, emitted: (written - to) as usize, outside }
+    }
+}
+
+/// For the golden listings.
+pub fn templates() -> [synth::Template; 1] {
+    [MachineCalled::template()]
+}
+
+/// What the holes of this template and of the language's stand for.
+pub(crate) const FACTS: &[Fact] = &[
+    Fact::word("read", "the word for the next byte to be read, when the machine stops", "the machine goes"),
+    Fact::word("written", "the word for the next byte to be emitted, when the machine stops", "the machine goes"),
+    Fact::word("state", "the machine's state, a code address (S-116)", "never"),
+    Fact::word("input", "the byte taken last, while something outside is done", "never"),
+    Fact::half("word", "a word of the machine", "the machine goes"),
+    Fact::half("other", "another word of the machine", "the machine goes"),
+    Fact::half("index", "the word that says which element", "the machine goes"),
+    Fact::value("array", "an array of the machine: the lines of input, the marks of their ends", "the terminal goes"),
+    Fact::value("set", "a set of bytes", "the machine goes"),
+    Fact::value("mask", "elements of an array less one, or the bits of a byte that change", "never"),
+    Fact::value("number", "a number in the machine's tables, or of what is to be done outside", "never"),
+    Fact::value("byte", "a byte that is emitted or stored whatever comes", "never"),
+    Fact::value("less", "the first byte of the range, negative: which byte is which key", "tcsetattr: another routine"),
+    Fact::value("span", "bytes of the range, less one: which byte is which key", "tcsetattr: another routine"),
+    Fact::value("bound", "first byte of the upper ranges: which byte is which key", "tcsetattr: another routine"),
+    Fact::value("pause", "distance to where the state rests without input or room", "never"),
+    Fact::value("to", "distance to where the machine goes on", "never"),
+    Fact::value("no", "distance to where the machine goes on if not", "never"),
+];

@@ -1,0 +1,42 @@
+//! Pages that come into a quaspace together: one look at the pool and one at the translation for all of them.
+
+use machine::{FrameNumber, Protection, Shown, VirtAddr};
+
+use super::limits::AROUND_PAGES;
+
+const NOTHING: Shown = Shown {
+    page: VirtAddr(0),
+    frame: FrameNumber(0),
+    protection: Protection { read: false, write: false, execute: false },
+};
+
+/// Up to [`AROUND_PAGES`] pages that are absent so far.
+pub(super) struct Run {
+    pages: [Shown; AROUND_PAGES as usize],
+    used: usize,
+}
+
+impl Run {
+    pub fn new() -> Run {
+        Run { pages: [NOTHING; AROUND_PAGES as usize], used: 0 }
+    }
+
+    /// Adds a page; there must be room.
+    pub fn push(&mut self, page: u64, frame: FrameNumber, protection: Protection) {
+        self.pages[self.used] = Shown { page: VirtAddr(page), frame, protection };
+        self.used += 1;
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.used == self.pages.len()
+    }
+
+    pub fn pages(&self) -> &[Shown] {
+        &self.pages[..self.used]
+    }
+
+    /// The pages; the run is empty afterwards.
+    pub fn take(&mut self) -> &[Shown] {
+        &self.pages[..core::mem::take(&mut self.used)]
+    }
+}

@@ -1,0 +1,149 @@
+//! /proc/synthesis/interrupts: what handling interrupts costs, the rows of SOSP'89's table 5 one by one.
+//!
+//! `echo 'thread 1000' > /proc/synthesis/interrupts` does it a thousand times; reading tells how long that took:
+//!
+//! ```text
+//!   tty COUNT         the raw tty's interrupt, with a byte in the ring of a device that is none
+//!   set COUNT         sets an alarm, each earlier than the one before
+//!   procedure COUNT   chains a procedure
+//!   retry COUNT       the same when somebody else chains one in between
+//!   thread COUNT      chains a signal to a thread that sleeps, until it is in the ready ring
+//! ```
+
+use alloc::format;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use abi::Errno;
+use kernel::schedule::{AlarmCall, AlarmTarget, Scheduler, WaitQueue};
+use kernel::thread::Thread;
+use kernel::tty::raw;
+use machine::{KernelCell, Nanos, Start};
+
+use super::tree::Whole;
+use crate::emulator::Unix;
+
+/// More would hold everybody else up.
+const COUNT_MOST: u32 = 8000;
+
+/// What was measured last: how often, how long it took.
+static LAST: KernelCell<(u32, Nanos)> = KernelCell::new((0, Nanos(0)));
+
+pub fn show(_: &'static Unix, _: &Whole) -> Result<Vec<u8>, Errno> {
+    let (count, ns) = LAST.get();
+    Ok(format!("count {count} ns {}\n", ns.0).into_bytes())
+}
+
+/// Errors: `EINVAL` for what is no command; `EBUSY` while samples come, which would be counted too; `ENOTSUP` on a machine
+/// without such interrupts; `ENOMEM`.
+pub fn command(unix: &'static Unix, _: &Whole, text: &[u8]) -> Result<(), Errno> {
+    let text = core::str::from_utf8(text).map_err(|_| Errno::EINVAL)?;
+    let (name, count) = text.trim_end().split_once(' ').ok_or(Errno::EINVAL)?;
+    let count = count.parse().ok().filter(|count| *count <= COUNT_MOST).ok_or(Errno::EINVAL)?;
+    if unix.sound.as_ref().is_some_and(|sound| !sound.activity().is_silent()) {
+        return Err(Errno::EBUSY);
+    }
+    let ns = match name {
+        "tty" => raw::measure(unix.makers().ok_or(Errno::ENOTSUP)?, count).ok_or(Errno::ENOTSUP)?,
+        "set" => set_alarm(unix, count),
+        "procedure" => procedure(unix, count),
+        "retry" => retry(unix, count),
+        "thread" => thread(unix, count)?,
+        _ => return Err(Errno::EINVAL),
+    };
+    LAST.set((count, ns));
+    Ok(())
+}
+
+/// Does `act` so often, with `undo` behind it, and adds up how long `act` takes alone.
+fn timed(unix: &Unix, count: u32, mut act: impl FnMut(), mut undo: impl FnMut()) -> Nanos {
+    let now = || unix.machine.now().0;
+    let (start, end) = (now(), now());
+    let mut ns = 0;
+    for _ in 0..count {
+        let before = now();
+        act();
+        ns += (now() - before).saturating_sub(end - start);
+        undo();
+    }
+    Nanos(ns)
+}
+
+struct Nothing;
+
+impl AlarmCall for Nothing {
+    fn ring(&self, _: Nanos) {}
+}
+
+fn set_alarm(unix: &Unix, count: u32) -> Nanos {
+    let target: Arc<dyn AlarmCall> = Arc::new(Nothing);
+    let set = KernelCell::new(None);
+    // Each is the first of all, so that the timer is set, too.
+    let mut at = unix.machine.now().saturating_add(Nanos(Nanos::PER_SECOND / 2));
+    let act = || {
+        at = at.saturating_sub(Nanos(1000));
+        set.set(Some(unix.scheduler.set_alarm(at, AlarmTarget::Call(target.clone()))));
+    };
+    timed(unix, count, act, || set.get().into_iter().for_each(|id| unix.scheduler.cancel_alarm(id)))
+}
+
+fn procedure(unix: &Unix, count: u32) -> Nanos {
+    let chain = || {
+        unix.scheduler.chain(|_| (), 0);
+    };
+    timed(unix, count, chain, || unix.scheduler.run_chained())
+}
+
+/// The procedure that comes in between is not counted.
+fn retry(unix: &Unix, count: u32) -> Nanos {
+    let between = || {
+        unix.scheduler.chain(|_| (), 0);
+    };
+    let both = timed(
+        unix,
+        count,
+        || {
+            unix.scheduler.chain_with(|_| (), 0, between);
+        },
+        || unix.scheduler.run_chained(),
+    );
+    both.saturating_sub(procedure(unix, count))
+}
+
+/// Where the thread sleeps that is signalled, until it shall end.
+static SLEEPS: WaitQueue = WaitQueue::new();
+static ENDS: KernelCell<bool> = KernelCell::new(false);
+
+fn sleeper() -> ! {
+    let scheduler = Scheduler::the().expect("threads have a scheduler");
+    while !ENDS.get() {
+        scheduler.sleep(&[&SLEEPS], None);
+    }
+    scheduler.end_with(|| ())
+}
+
+fn signal(_: usize) {
+    if let Some(scheduler) = Scheduler::the() {
+        scheduler.wake(&SLEEPS);
+    }
+}
+
+fn thread(unix: &'static Unix, count: u32) -> Result<Nanos, Errno> {
+    let scheduler = unix.scheduler;
+    let thread = Thread::new(unix.machine.create_tte(Start::Kernel(sleeper)).map_err(|_| Errno::ENOMEM)?);
+    ENDS.set(false);
+    scheduler.enlist(&thread);
+    scheduler.unblock(&thread);
+    scheduler.yield_now();
+    let chain = || {
+        scheduler.chain(signal, 0);
+        unix.machine.serve_interrupts();
+    };
+    // It runs, and sleeps again.
+    let ns = timed(unix, count, chain, || scheduler.yield_now());
+    ENDS.set(true);
+    scheduler.wake(&SLEEPS);
+    scheduler.yield_now();
+    scheduler.discharge(thread.id());
+    Ok(ns)
+}
