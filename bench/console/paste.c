@@ -1,9 +1,9 @@
 /* Cost of text that comes to a terminal: time-stamp counts a byte, which under --icount are instructions.
  *
- *   paste [BYTES [PIECE [cat|sink|quiet]]]
+ *   paste [BYTES [PIECE [cat|sink|quiet|keys]]]
  *
  * The parent pastes lines of 60 bytes into a pseudo terminal, PIECE bytes a write, and takes what the terminal shows. The
- * child reads lines there and writes them again (cat), or only reads (sink), without echo (quiet). "arriving" is what passes
+ * child reads lines there and writes them again (cat), or only reads (sink), without echo (quiet), without lines either (keys). "arriving" is what passes
  * inside the writes alone: the line editor and its echo. PIECE 1 is typing.
  */
 #define _GNU_SOURCE
@@ -40,7 +40,7 @@ int main(int count, char **words)
 	long bytes = count > 1 ? atol(words[1]) : 1 << 16;
 	long piece = count > 2 ? atol(words[2]) : 1024;
 	const char *who = count > 3 ? words[3] : "cat";
-	int cat = !strcmp(who, "cat"), quiet = !strcmp(who, "quiet");
+	int cat = !strcmp(who, "cat"), keys = !strcmp(who, "keys"), quiet = keys || !strcmp(who, "quiet");
 	int master = open("/dev/ptmx", O_RDWR);
 	unsigned long long inside = 0, start, before;
 	struct termios settings;
@@ -51,7 +51,7 @@ int main(int count, char **words)
 	for (long at = 0; at < bytes; at++)
 		text[at] = at % LINE == LINE - 1 ? '\n' : " abcdefghijklmnopqrstuvwxyz ABCDEFGHIJKLMNOPQRSTUVWXYZ"[at % 54];
 	if (quiet) {
-		settings.c_lflag &= ~ECHO;
+		settings.c_lflag &= ~(keys ? ECHO | ICANON : ECHO);
 		tcsetattr(master, TCSANOW, &settings);
 	}
 	if (fork() == 0)

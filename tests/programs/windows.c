@@ -268,6 +268,20 @@ static void input(void)
     CHECK(read(fd, line, 64) == 9 && !memcmp(line, "\033[0n\033[?6c", 9));
 }
 
+/* A signal ends a write that would take long, with what was written until then. */
+static void a_long_write_is_interrupted(void)
+{
+    enum { MUCH = 64 << 20 };
+    int fd = window(1);
+    char *text = mmap(0, MUCH, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    struct sigaction action = {.sa_handler = on_alarm};
+    struct itimerval soon = {{0, 9000}, {0, 9000}}, never = {{0, 0}, {0, 0}};
+    CHECK(text != MAP_FAILED && sigaction(SIGALRM, &action, 0) == 0 && setitimer(ITIMER_REAL, &soon, 0) == 0);
+    ssize_t written = write(fd, text, MUCH);
+    CHECK(setitimer(ITIMER_REAL, &never, 0) == 0);
+    CHECK(written > 0 && written < MUCH && written % 4096 == 0);
+}
+
 static void names_and_numbers(void)
 {
     int fd = window(1);
@@ -338,6 +352,6 @@ static void two_writers(void)
 #define T(name) {#name, name}
 static const struct test tests[] = {
     T(shows_text), T(scrolls), T(sequences_in_pieces), T(raw_output), T(bad_buffers), T(writes_of_all_sizes),
-    T(input), T(names_and_numbers), T(sessions), T(two_writers),
+    T(input), T(a_long_write_is_interrupted), T(names_and_numbers), T(sessions), T(two_writers),
 };
 CHECK_MAIN(tests)

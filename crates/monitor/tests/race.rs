@@ -430,3 +430,72 @@ fn random_operations_never_hurt() {
     }
     assert!(accepted > 3000, "{accepted} were sound");
 }
+
+/// The blocks, run: what is not taken stays with a pump, a switch sends where its word says, a queue tells what finds no room.
+#[test]
+fn blocks_lose_no_word() {
+    use monitor::blocks::{self, PumpAt, QueueAt, Way};
+    let _turn = TURN.lock();
+    let code = prepare();
+    let memory = Memory::new();
+    let at = |word: usize| memory.base() + 8 * word as u64;
+    // Each routine has its place; slots hold the places.
+    let place = |number: usize, draft: synth::Draft| {
+        let entry = code + number * 256;
+        let bound = draft.bind(entry as u64).expect("it fits");
+        // SAFETY: the mapping has room for the bytes.
+        unsafe { std::ptr::copy_nonoverlapping(bound.bytes.as_ptr(), entry as *mut u8, bound.bytes.len()) };
+        entry as u64
+    };
+    let call = |entry: u64, a: u64, b: u64| {
+        // SAFETY: each is a routine of C's calling convention.
+        unsafe { std::mem::transmute::<usize, extern "C" fn(u64, u64) -> u64>(entry as usize)(a, b) }
+    };
+    let word = |at: u64| {
+        // SAFETY: the words are ours; code changes them.
+        unsafe { (at as *const u64).read_volatile() }
+    };
+    let set = |at: u64, value: u64| {
+        // SAFETY: as above.
+        unsafe { (at as *mut u64).write_volatile(value) }
+    };
+    (0..WORDS).for_each(|number| set(at(number), 0));
+    // Words 0 to 7: a queue of two; 8 to 15: another; 16 to 19: a pump; 20: a gauge; 21 to 23: a switch.
+    let queue = |first: usize| QueueAt {
+        head: at(first),
+        tail: at(first + 1),
+        full: at(first + 2),
+        words: at(first + 4),
+        capacity: 2,
+    };
+    let [put, get] = [blocks::queue_put(queue(0)), blocks::queue_get(queue(0))];
+    let [put, get] = [place(0, put), place(1, get)];
+    let [put_out, get_out] = [place(2, blocks::queue_put(queue(8))), place(3, blocks::queue_get(queue(8)))];
+    let gauge = place(4, blocks::gauge_add(at(20)));
+    let nowhere = place(5, blocks::unconnected());
+    set(at(2), gauge);
+    set(at(10), nowhere);
+    assert_eq!([5, 6, 7].map(|value| call(put, value, 0)), [1, 1, blocks::NOTHING]);
+    assert_eq!(word(at(20)), 7, "the word that found no room was told");
+    // The pump: in through word 24, out through word 25, done through word 19.
+    [(24, get), (25, put_out), (19, gauge)].into_iter().for_each(|(slot, entry)| set(at(slot), entry));
+    let pump = PumpAt { word: at(16), held: at(17), total: at(18), done: at(19) };
+    let turn = place(6, blocks::pump_turn(pump, Way::Slot(at(24)), Way::Slot(at(25))));
+    assert_eq!((call(turn, 9, 0), word(at(20))), (2, 9), "both went, and that was told");
+    assert_eq!([call(put, 8, 0), call(put, 9, 0)], [1, 1]);
+    assert_eq!((call(turn, 9, 0), word(at(17)), word(at(16))), (0, 1, 8), "the next one waits with the pump");
+    assert_eq!([call(get_out, 0, 0), call(get_out, 0, 0), call(turn, 9, 0)], [5, 6, 2]);
+    assert_eq!([call(get_out, 0, 0), call(get_out, 0, 0), call(get_out, 0, 0)], [8, 9, blocks::NOTHING]);
+    assert_eq!((word(at(18)), call(turn, 9, 0)), (4, 0));
+    // The switch: two ways, words 22 and 23.
+    [(22, put), (23, gauge)].into_iter().for_each(|(slot, entry)| set(at(slot), entry));
+    let send = place(7, blocks::switch_send(at(21), at(22), 2));
+    assert_eq!((call(send, 3, 0), call(get, 0, 0)), (1, 3));
+    set(at(21), 1);
+    let before = word(at(20));
+    assert_eq!(call(send, 4, 0), before + 4);
+    for way in [2, u64::MAX, 1 << 63] {
+        set(at(21), way);
+        assert_eq!(call(send, 4, 0), blocks::NOTHING);
+    }
+}

@@ -68,6 +68,14 @@ impl Block {
         &self.head[0]
     }
 
+    /// All that code for the block names: addresses and numbers of bytes, in the same order for every block of a machine.
+    pub fn areas(&self) -> Vec<(u64, u64)> {
+        let places = self.places();
+        let arrays = places.arrays.iter().zip(&self.arrays).map(|(start, array)| (*start, array.len() as u64));
+        let words = (self.words.as_ptr() as u64, 4 * self.words.len() as u64);
+        [(places.state, 16), words, (places.sets, 4 * self.sets.len() as u64)].into_iter().chain(arrays).collect()
+    }
+
     pub fn places(&self) -> Places {
         Places {
             state: self.head[0].as_ptr() as u64,

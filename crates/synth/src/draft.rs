@@ -3,7 +3,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use crate::hole::{HoleKind, HoleValue, Label};
+use crate::hole::{Abs32, HoleKind, HoleValue, Label};
 use crate::optimize::Instruction;
 use crate::template::{Shape, Template};
 
@@ -285,6 +285,32 @@ impl Draft {
 
     pub(crate) fn has_error(&self) -> bool {
         self.error.is_some()
+    }
+
+    /// The same code for other data: where an address that was filled in, or that a jump leads to, stands for another, it is
+    /// replaced.
+    pub fn for_others(&self, other: impl Fn(u64) -> u64) -> Draft {
+        let mut draft = Draft {
+            bytes: self.bytes.clone(),
+            jumps: self.jumps.clone(),
+            labels: self.labels,
+            origins: self.origins.clone(),
+            landings: self.landings.clone(),
+            error: self.error,
+            assumed: self.assumed,
+        };
+        for (_, at) in self.fields().filter(|(kind, _)| *kind == HoleKind::Abs32) {
+            let [a, b, c, d] = [0, 1, 2, 3].map(|byte| self.bytes[at + byte]);
+            let value = HoleValue::from(Abs32(other(i32::from_le_bytes([a, b, c, d]) as i64 as u64)));
+            match value.fits() {
+                true => set(&mut draft.bytes, at, value.value as u32),
+                false => draft.refuse(FillError::DoesNotFit("routine", "address", value.value)),
+            }
+        }
+        for jump in draft.jumps.iter_mut().filter(|jump| jump.to.kind == HoleKind::Target) {
+            jump.to.value = other(jump.to.value);
+        }
+        draft
     }
 
     /// Kind and offset of every filled hole that is no jump.

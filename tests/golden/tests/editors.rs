@@ -95,6 +95,7 @@ fn flip(random: &mut Random, word: u32, bits: &[u32]) -> u32 {
 fn random_termios(random: &mut Random, usual: &Termios) -> Termios {
     use {iflag as i, lflag as l, oflag as o};
     let mut termios = Termios::default();
+    termios.c_iflag |= random.pick(&[0, i::IUTF8]);
     match random.below(6) {
         0 => return *usual,
         1 => {
@@ -139,7 +140,9 @@ fn random_input(random: &mut Random, input: &mut Vec<u8>) {
         0 => input.push(random.below(256) as u8),
         1 => input.push(random.below(32) as u8),
         2..10 => input.push(b'\t'),
-        10..20 => input.extend_from_slice("\u{e4}\u{6f22}".as_bytes()),
+        10..20 => input.extend_from_slice(
+            random.pick(&["\u{e4}\u{6f22}", "\u{5d0}", "\u{e4}word\x17", "\u{5d0}a\x17"]).as_bytes(),
+        ),
         20..80 => input.extend((0..1 + random.below(4)).map(|_| 0x7f)),
         80..100 => input.push(random.pick(b"\x15\x17\x17\x16\x16\x04\x01")),
         100..140 => input.push(random.pick(b"\n\r")),

@@ -45,7 +45,7 @@ pub const COMMANDS: &[Command] = &[
     command("open", "thread.T.fd.N", "makes a program's stream a quaject of bytes", streams::open),
     command("bind", "CALLBACK CALLENTRY", "binds who is told; also a routine's, pipe.write.full", streams::bind),
     command("unbind", "QUAJECT.CALLOUT", "it leads nowhere again", streams::unbind),
-    command("probe", "CALLENTRY [TIMES]", "counts calls and ticks around it", probe),
+    command("probe", "CALLENTRY [TIMES]", "calls it, and counts the ticks; a live routine is watched", probe),
     command(
         "watch",
         "ROUTINE [TIME]",
@@ -296,6 +296,9 @@ fn remove(client: &mut Client, name: &str) -> Done {
 fn probe(client: &mut Client, rest: &str) -> Done {
     let mut words = rest.split_whitespace();
     let name = words.next().ok_or_else(|| usage("probe"))?;
+    if end(&parts(client)?, name).is_none() {
+        return streams::watch(client, rest);
+    }
     let times = words.next().map_or(Ok(1000), str::parse::<u32>).map_err(|_| usage("probe"))?.clamp(1, 10_000);
     let target = side(&parts(client)?, name)?;
     let mut measured = [0; 3];

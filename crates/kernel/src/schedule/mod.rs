@@ -273,6 +273,13 @@ impl Scheduler {
         }
     }
 
+    /// In the middle of work that takes long: alarms that are due ring, and others have their turn.
+    pub fn let_others_run(&self) {
+        self.account_current();
+        self.serve_late_timer();
+        self.yield_now();
+    }
+
     /// Lets the next ready thread run; returns when the ring comes round.
     pub fn yield_now(&self) {
         if self.ring.borrow().len() > 1 || self.machine.current_tte() == self.idle.id() {

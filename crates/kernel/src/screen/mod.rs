@@ -32,7 +32,7 @@ use crate::stream::UserRange;
 use crate::tty::{Gate, Tty};
 use codestore::Code;
 use outside::{Style, Surroundings};
-use template::Routines;
+use template::{Pattern, Routines};
 
 pub(crate) use template::FACTS;
 pub use template::templates;
@@ -45,6 +45,8 @@ pub struct Machines {
     plain: Graph,
     /// States that are the same: of `plain`, and of `cooked`.
     pairs: Vec<(Id, Id)>,
+    /// The code of the first window.
+    pattern: KernelCell<Option<Pattern>>,
 }
 
 impl Machines {
@@ -53,7 +55,7 @@ impl Machines {
         let plain = Graph::of(&VT100);
         let product = Product::of(&Graph::of(&COOK), &plain).map_err(|_| Errno::EINVAL)?;
         let pairs = product.pairs().collect();
-        Ok(Arc::new(Machines { cooked: product.graph, plain, pairs }))
+        Ok(Arc::new(Machines { cooked: product.graph, plain, pairs, pattern: KernelCell::new(None) }))
     }
 
     fn graph(&self, gate: Gate) -> &Graph {
@@ -213,9 +215,7 @@ impl TextWindow {
 
     /// Characters and, above them, attributes, row by row.
     pub fn cells(&self) -> Vec<u16> {
-        let outside = self.surroundings();
-        let rows = (0..ROWS).flat_map(|row| (0..COLUMNS).map(move |column| (row, column)));
-        rows.map(|(row, column)| outside.cell(row, column)).collect()
+        self.surroundings().cells()
     }
 
     /// The synthesized `write`, once there is one.

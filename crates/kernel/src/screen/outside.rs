@@ -120,27 +120,33 @@ impl<'a> Surroundings<'a> {
         self.memory.words[usize::from(word)].set(number);
     }
 
-    /// First byte of a cell.
-    fn place(&self, row: u32, column: u32) -> usize {
-        let origin = self.word(words::AT).wrapping_sub(self.word(words::COLUMN) + COLUMNS * self.word(words::ROW));
-        2 * (origin.wrapping_add(COLUMNS * row + column) as usize % CELLS)
+    /// The ring's number of a row's first cell.
+    fn row(&self, row: u32) -> u32 {
+        let cursor = self.word(words::COLUMN) + COLUMNS * self.word(words::ROW);
+        self.word(words::AT).wrapping_sub(cursor).wrapping_add(COLUMNS * row)
     }
 
-    pub fn cell(&self, row: u32, column: u32) -> u16 {
-        let (at, cells) = (self.place(row, column), &self.memory.arrays[usize::from(SCREEN)]);
+    fn get(&self, number: u32) -> u16 {
+        let (at, cells) = (2 * (number as usize % CELLS), &self.memory.arrays[usize::from(SCREEN)]);
         u16::from_le_bytes([cells[at].get(), cells[at + 1].get()])
     }
 
-    fn set_cell(&self, row: u32, column: u32, cell: u16) {
-        let (at, cells) = (self.place(row, column), &self.memory.arrays[usize::from(SCREEN)]);
+    fn put(&self, number: u32, cell: u16) {
+        let (at, cells) = (2 * (number as usize % CELLS), &self.memory.arrays[usize::from(SCREEN)]);
         let [low, high] = cell.to_le_bytes();
         cells[at].set(low);
         cells[at + 1].set(high);
     }
 
+    /// All cells, row by row.
+    pub fn cells(&self) -> Vec<u16> {
+        let first = self.row(0);
+        (0..COLUMNS * ROWS).map(|at| self.get(first.wrapping_add(at))).collect()
+    }
+
     fn clear(&self, row: u32, columns: core::ops::Range<u32>) {
-        let blank = self.word(words::BLANK) as u16;
-        columns.for_each(|column| self.set_cell(row, column, blank));
+        let (first, blank) = (self.row(row), self.word(words::BLANK) as u16);
+        columns.for_each(|column| self.put(first.wrapping_add(column), blank));
     }
 
     fn clear_rows(&self, rows: core::ops::Range<u32>) {
@@ -148,7 +154,8 @@ impl<'a> Surroundings<'a> {
     }
 
     fn copy_row(&self, from: u32, to: u32) {
-        (0..COLUMNS).for_each(|column| self.set_cell(to, column, self.cell(from, column)));
+        let (from, to) = (self.row(from), self.row(to));
+        (0..COLUMNS).for_each(|column| self.put(to.wrapping_add(column), self.get(from.wrapping_add(column))));
     }
 
     /// Rows `top` to `bottom` move up; those that come in are blank.
@@ -167,8 +174,7 @@ impl<'a> Surroundings<'a> {
     /// Puts the cursor, at most onto the edge.
     fn go(&self, row: u32, column: u32) {
         let (row, column) = (row.min(ROWS - 1), column.min(COLUMNS - 1));
-        let at = self.place(row, column) as u32 / 2;
-        self.set(words::AT, at);
+        self.set(words::AT, self.row(row).wrapping_add(column));
         self.set(words::ROW, row);
         self.set(words::COLUMN, column);
     }
@@ -322,7 +328,9 @@ impl<'a> Surroundings<'a> {
     fn insert(&self, count: u32) {
         let (row, column) = self.cursor();
         let count = count.min(COLUMNS - column);
-        (column + count..COLUMNS).rev().for_each(|at| self.set_cell(row, at, self.cell(row, at - count)));
+        let first = self.row(row);
+        let places = (column + count..COLUMNS).rev().map(|column| first.wrapping_add(column));
+        places.for_each(|at| self.put(at, self.get(at.wrapping_sub(count))));
         self.clear(row, column..column + count);
     }
 
@@ -330,7 +338,9 @@ impl<'a> Surroundings<'a> {
     fn delete(&self, count: u32) {
         let (row, column) = self.cursor();
         let count = count.min(COLUMNS - column);
-        (column..COLUMNS - count).for_each(|at| self.set_cell(row, at, self.cell(row, at + count)));
+        let first = self.row(row);
+        let places = (column..COLUMNS - count).map(|column| first.wrapping_add(column));
+        places.for_each(|at| self.put(at, self.get(at.wrapping_add(count))));
         self.clear(row, COLUMNS - count..COLUMNS);
     }
 

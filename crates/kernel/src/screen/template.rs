@@ -19,7 +19,7 @@ use codestore::{Code, Maker, WordCall};
 use machine::PAGE_BYTES;
 use quaject::{Makers, create, interface, quaject};
 use statemachine::terminal::cook_words;
-use statemachine::{Generated, Id, Places, generate};
+use statemachine::{Id, Places, generate};
 use synth::{Abs32, Draft, Fact, Imm32, Label, Paste, Target, template};
 
 use super::{Machines, TextWindow, Words};
@@ -66,7 +66,7 @@ template! {
 }
 
 template! {
-    /// The program's registers again, or the rest is for Rust. Cost: 8 instructions.
+    /// The program's registers again, or the rest is for Rust. Cost: 8 instructions, 11 if it is.
     pub struct FromMachine { pending: Abs32, next: Abs32, slow_many: Target }
     "pop r15",
     "pop r14",
@@ -220,47 +220,100 @@ impl TextWindow {
     }
 
     fn make(&self, tty: &Tty, makers: Makers) -> Option<Routines> {
+        let areas = self.areas(tty);
+        let mut pattern = self.machines.pattern.borrow_mut();
+        if pattern.is_none() {
+            *pattern = Some(self.first(tty, makers)?);
+        }
+        let pattern = pattern.as_ref()?;
+        let of_pattern = |address: u64| {
+            let mut pairs = pattern.areas.iter().zip(&areas);
+            let found = pairs.find_map(|((start, bytes), (other, _))| {
+                let offset = address.wrapping_sub(*start);
+                (offset < *bytes).then(|| other + offset)
+            });
+            found.unwrap_or(address)
+        };
+        let publish = |name, draft| makers.store.publish::<WordCall>(name, Maker::new("open"), draft).ok();
+        let plain = publish("run.plain", pattern.plain.for_others(of_pattern))?;
+        let plain_states = addresses(&pattern.plain_states, plain.entry());
+        let inner = plain.entry() + pattern.plain_inner;
+        let draft = pattern.write.for_others(|address| if address == PLAIN { inner } else { of_pattern(address) });
+        let write = create::publish::<Writer>(makers, [Some(draft)]).write?;
+        let cooked_states = addresses(&pattern.cooked_states, write.entry());
+        let inner = Target::Address(write.entry() + pattern.cooked_inner);
+        let cooked = publish("run.cooked", RunMachine { inner, next: self.next() }.draft())?;
+        Some(Routines { write, cooked, plain, cooked_states, plain_states })
+    }
+
+    fn next(&self) -> Abs32 {
+        Abs32(self.words.next.as_ptr() as u64)
+    }
+
+    /// All that the code of a window names and others do not.
+    fn areas(&self, tty: &Tty) -> Vec<(u64, u64)> {
+        let output = core::ptr::from_ref(tty.output_words()) as u64;
+        let words = core::ptr::from_ref(&*self.words) as u64;
+        let mut areas = self.block.areas();
+        areas.extend([(output, size_of::<OutputWords>() as u64), (words, size_of::<Words>() as u64)]);
+        areas
+    }
+
+    /// Generates the code, of which that of the other windows is a copy.
+    fn first(&self, tty: &Tty, makers: Makers) -> Option<Pattern> {
         let mut places = self.block.places();
         // The filter's words are those of the tty's own.
         for (place, column) in places.words.iter_mut().zip(tty.columns()) {
             *place = column.as_ptr() as u64;
         }
-        let next = Abs32(self.words.next.as_ptr() as u64);
-        let publish = |name, draft| makers.store.publish::<WordCall>(name, Maker::new("open"), draft).ok();
-
-        let mut draft = Draft::new();
-        RunMachine { inner: Target::Label(INNER), next }.append_to(&mut draft);
-        draft.place(INNER);
-        let inner = draft.len() as u64;
+        let mut plain = Draft::new();
+        RunMachine { inner: Target::Label(INNER), next: self.next() }.append_to(&mut plain);
+        plain.place(INNER);
+        let plain_inner = plain.len() as u64;
         let words = places.words[cook_words::COUNT..].to_vec();
         let [state, input] = [0, 1].map(|word| self.words.plain[word].as_ptr() as u64);
         let vt = Places { state, input, words, ..places.clone() };
-        let made = generate(&self.machines.plain, &vt, &mut draft);
-        let plain = publish("run.plain", draft)?;
-        let plain_states = addresses(&made, plain.entry());
+        let plain_states = generate(&self.machines.plain, &vt, &mut plain).states;
 
         let writer = Writer {
             output: core::ptr::from_ref(tty.output_words()) as u64,
             words: core::ptr::from_ref(&*self.words) as u64,
         };
         let part = Part { machines: self.machines.clone(), places, offset: Cell::new(0), states: RefCell::default() };
-        let callouts = WriterCallouts { cooked: Some(part), plain: Some(Target::Address(plain.entry() + inner)) };
-        let drafts = interface::factor(&writer, makers, &callouts);
-        let write = create::publish::<Writer>(makers, drafts).write?;
+        let callouts = WriterCallouts { cooked: Some(part), plain: Some(Target::Address(PLAIN)) };
+        let [write] = interface::factor(&writer, makers, &callouts);
         let part = callouts.cooked?;
-        let entry = write.entry();
-        let inner = Target::Address(entry + u64::from(part.offset.get()));
-        let cooked = publish("run.cooked", RunMachine { inner, next }.draft())?;
-        let cooked_states = addresses(&Generated { states: part.states.take() }, entry);
-        Some(Routines { write, cooked, plain, cooked_states, plain_states })
+        Some(Pattern {
+            plain,
+            plain_states,
+            plain_inner,
+            write: write?,
+            cooked_states: part.states.take(),
+            cooked_inner: part.offset.get().into(),
+            areas: self.areas(tty),
+        })
     }
 }
+
+/// The first window's code, and what it names. Another's is the same, with the addresses of that one's words and cells.
+pub(super) struct Pattern {
+    plain: Draft,
+    plain_states: Vec<(Id, u32)>,
+    plain_inner: u64,
+    write: Draft,
+    cooked_states: Vec<(Id, u32)>,
+    cooked_inner: u64,
+    areas: Vec<(u64, u64)>,
+}
+
+/// Where the VT-100 alone will be, in the pattern: no address of anything.
+const PLAIN: u64 = 1;
 
 /// The machine's own beginning.
 const INNER: Label = Label(0);
 
-fn addresses(made: &Generated, entry: u64) -> Vec<(Id, u64)> {
-    made.states.iter().map(|(id, offset)| (*id, entry + u64::from(*offset))).collect()
+fn addresses(states: &[(Id, u32)], entry: u64) -> Vec<(Id, u64)> {
+    states.iter().map(|(id, offset)| (*id, entry + u64::from(*offset))).collect()
 }
 
 /// For the golden listings.

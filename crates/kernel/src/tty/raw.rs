@@ -58,7 +58,8 @@ template! {
 
 template! {
     /// Puts ecx bytes at rsi into the ring, all or none: then it leaves through `none`, with rax kept on the stack. A
-    /// single byte is what a key sends. Keeps rax; clobbers rcx, rsi, rdi. Cost: 14 instructions, 27 for more bytes, each moved by one more.
+    /// single byte is what a key sends. Keeps rax; clobbers rcx, rsi, rdi. Cost: 14 instructions, 27 for more bytes, each moved
+    /// by one more.
     pub struct PutReceived { head: Abs32, tail: Abs32, bytes: Abs32, none: Target }
     where { MOST = RAW_BYTES, MASK = RAW_BYTES - 1 }
     "push rax",

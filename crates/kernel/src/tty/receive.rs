@@ -18,6 +18,11 @@ impl Tty {
             let room = self.input.raw_room().min(bytes.len());
             effects.accepted = self.input.put_slice(&bytes[..room]);
             self.searched_bytes = 0;
+        } else if self.means_only_itself(bytes) {
+            let room = self.input.raw_room().min(bytes.len());
+            effects.accepted = self.input.put_slice(&bytes[..room]);
+            self.searched_bytes = self.searched_bytes.saturating_sub(room);
+            self.search_flow_control(&bytes[room..], &mut effects);
         } else {
             let spread = if self.termios.input(iflag::PARMRK) { 3 } else { 1 };
             let mut in_code = self.editor_takes(bytes);
@@ -70,6 +75,16 @@ impl Tty {
         }
         self.end_of_burst(&mut effects);
         effects
+    }
+
+    /// Whether all that happens to a burst is that it can be read: no lines, no echo, and no key among its bytes.
+    fn means_only_itself(&self, burst: &[u8]) -> bool {
+        let plain = !self.termios.local(lflag::ICANON | lflag::ECHO | lflag::EXTPROC)
+            && !self.termios.input(iflag::ISTRIP | iflag::IUCLC | iflag::PARMRK);
+        plain
+            && !self.input.literal_next
+            && !self.output.is_stopped()
+            && !burst.iter().any(|&byte| self.input.special.contains(byte))
     }
 
     /// Shows the echo of a burst, and tells readers without lines what they have.

@@ -190,6 +190,8 @@ fn looks(scene: &Scene<'_>) -> Result<(), String> {
 
 /// Lines of the fuzzer; what it prints with a failure.
 const LINES: u32 = 20_000;
+/// Each gets a part of the lines: numbers of quajects only rise, and so do those of processes.
+const SYSTEMS: u32 = 10;
 const SEED: u64 = 0x3D5A_91C7_44E0_B26F;
 
 /// What lines are made of, with `;` between them. Process 2 is there to be hurt.
@@ -201,12 +203,56 @@ const PARTS: &str = "1;0x7f;-1;0xffffffffa0000000;0x70000000;0x64000040;0xffffff
     new switch;switch.6.send;switch.6.0;bind ;unbind ;queue.1.full ;pump.3.done ;watch ;watch fd:1;watch.7;.told;\
     tty.write;pipe.read@1;.no_line ;set ;set gauge.2 = ;set thread.2.rdi = ;set thread.2:;x thread.2:";
 
+/// What the lines are about: a process with /dev/zero in 5 and /dev/null in 6, which it writes to, and some quajects.
+const VICTIM: &str = "! (exec 5<>/dev/zero 6>/dev/null; while :; do echo x >&6; done) &\n\
+    sleep 0.5\nnew queue\nnew gauge\nnew pump\nnew switch\nopen thread.2.fd.5\nopen thread.2.fd.6\nnew queue\n";
+
+/// Lines that mean something, with numbers for `#` and ends for `E`.
+const SENSIBLE: &str = "open thread.2.fd.#;connect E E;connect E E;connect E E;bind E E;bind null.write.slow E;unbind E;\
+    watch thread.2.fd.6;watch thread.2.fd.5;watch null.write;probe zero.read;remove watch.#;remove stream.#;remove pump.#;\
+    remove gauge.#;remove queue.#;remove monitor.#;new gauge;new monitor;\
+    set gauge.# = #;set switch.# = #;set queue.# = #;set thread.2.rcx = #;set thread.2.rip = -1;set thread.2:# = #;\
+    set thread.2:(u8)(thread.2.rsp) = #;x thread.2:thread.2.rsp #;stop 2;step 2;cont 2;break 2 thread.2.rip;\
+    unbreak 2 thread.2.rip;where;jobs;list watch;list stream;run pump.#.turn(#);E(#);E(#, #)";
+/// Ends of quajects, some of which may be there.
+const ENDS: &str = "queue.1.put;queue.1.get;queue.1.full;gauge.2.add;gauge.2.add;gauge.2.read;switch.4.send;switch.4.0;\
+    switch.4.3;pump.3.in;pump.3.out;pump.3.done;stream.5.get;stream.5.get;stream.6.put;queue.7.get;queue.7.put;\
+    monitor.#.enter;monitor.#.out;watch.#.told;watch.#.calls;stream.#.put;thread.2.fd.5;thread.2.fd.6;pump.#.out;queue.#.put";
+
+fn sensible_line(random: &mut Random) -> String {
+    let mut pick = |texts: &'static str| {
+        let texts: Vec<&str> = texts.split(';').collect();
+        texts[random.index(texts.len())]
+    };
+    let (line, ends) = (pick(SENSIBLE), [pick(ENDS), pick(ENDS)]);
+    let mut line = line.replacen('E', ends[0], 1).replacen('E', ends[1], 1);
+    while line.contains('#') {
+        let most = [8, 8, 64][random.index(3)];
+        line = line.replacen('#', &random.index(most).to_string(), 1);
+    }
+    line
+}
+
 fn random_lines(scene: &Scene<'_>) -> Result<(), String> {
-    let mut random = Random::new(SEED);
+    let (mut random, mut tried) = (Random::new(SEED), [0; 4]);
+    for _ in 0..SYSTEMS {
+        let text = random_script(scene, &mut random)?;
+        for (count, what) in tried.iter_mut().zip([" of null.write: ", ": pump.", "thread 2: stopped", " carried"]) {
+            *count += text.matches(what).count();
+        }
+    }
+    if tried.iter().all(|count| *count > 5) { Ok(()) } else { Err(format!("little of it made sense: {tried:?}")) }
+}
+
+/// What a system says to random lines, if it lives afterwards.
+fn random_script(scene: &Scene<'_>, random: &mut Random) -> Result<String, String> {
     let parts: Vec<&str> = PARTS.split(';').collect();
-    let mut script = String::from("! (while :; do :; done) &\nsleep 0.5\nnew queue\nnew gauge\nnew pump\n");
-    for _ in 0..LINES {
-        let line: String = (0..random.index(9)).map(|_| parts[random.index(parts.len())]).collect();
+    let mut script = String::from(VICTIM);
+    for _ in 0..LINES / SYSTEMS {
+        let line = match random.index(4) {
+            0 => sensible_line(random),
+            _ => (0..random.index(9)).map(|_| parts[random.index(parts.len())]).collect(),
+        };
         // Not to the shell.
         script += line.trim_start_matches([' ', '!']);
         script.push('\n');
@@ -214,9 +260,9 @@ fn random_lines(scene: &Scene<'_>) -> Result<(), String> {
     // The shell starts another program afterwards.
     script += "! busybox echo alive $((6 * 7))\nsleep 1\n111 * 3\n";
     let outcome = scene.script(&["--write"], None, &script)?;
-    let text = String::from_utf8_lossy(&outcome.stdout);
+    let text = String::from_utf8_lossy(&outcome.stdout).into_owned();
     if text.contains("alive 42") && text.ends_with("333  0x14d\n") {
-        return Ok(());
+        return Ok(text);
     }
     let errors = String::from_utf8_lossy(&outcome.stderr);
     let last = |text: &str| text.chars().rev().take(2000).collect::<Vec<_>>().into_iter().rev().collect::<String>();

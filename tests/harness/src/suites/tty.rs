@@ -38,10 +38,26 @@ fn script(name: &'static str, program: &'static [&'static str], screen: Screen, 
 /// The text that a command prints must differ from the command as it is echoed: `$((40+2))` prints 42.
 fn scripts() -> Vec<Script> {
     let mut scripts = line_discipline();
+    scripts.push(paste());
     scripts.extend(signals());
     scripts.extend(shells());
     scripts.extend(full_screen());
     scripts
+}
+
+/// Enough text for the line editor to go on in code, with all that it leaves to others in between.
+fn paste() -> Script {
+    let leak = |text: String| -> &'static str { Box::leak(text.into_boxed_str()) };
+    let body = "some text, a typo\x7f\x7fpo \u{e4}\u{6f22}\x7f wrong\x17right\ttab\x7f\tand\x16\x01 \x01\x7f";
+    let mut steps = vec![READY];
+    for number in 0..8 {
+        let end = leak(format!("end {number}\r\n"));
+        let killed = if number % 2 == 0 { "a line that goes\x15" } else { "" };
+        // It is echoed, and then it comes from the program.
+        steps.extend([Type(leak(format!("{killed}{}end {number}\n", body.repeat(10)))), Expect(end), Expect(end)]);
+    }
+    steps.extend([Type("\x04"), End(0)]);
+    script("paste", CAT, Screen::Same, steps)
 }
 
 fn line_discipline() -> Vec<Script> {
