@@ -2,6 +2,7 @@
 #include "check.h"
 
 #include <dirent.h>
+#include <sys/socket.h>
 #include <ucontext.h>
 
 static void quiet(void)
@@ -88,6 +89,51 @@ static void interrupt_return(void)
 }
 /* No misaligned vector loads and no alignment check (EFLAGS.AC): QEMU's TCG does not raise them, whatever the kernel does. */
 FAULT(direction_flag, __asm__ volatile("std"); sink = (char)getppid(); __asm__ volatile("cld"))
+
+/* read and write with the direction flag as it is said, always from the same instruction. */
+static __attribute__((noinline)) long transfer(long number, int file, void *bytes, size_t count, int backwards)
+{
+    register long result __asm__("rax") = number;
+    register long first __asm__("rdi") = file;
+    register void *second __asm__("rsi") = bytes;
+    register size_t third __asm__("rdx") = count;
+    long flags = backwards ? 0x602 : 0x202;
+    if (number == SYS_read)
+        __asm__ volatile("push %4; popf; mov $0, %%eax; syscall; cld"
+                         : "=a"(result) : "D"(first), "S"(second), "d"(third), "r"(flags) : "rcx", "r11", "memory");
+    else
+        __asm__ volatile("push %4; popf; mov $1, %%eax; syscall; cld"
+                         : "=a"(result) : "D"(first), "S"(second), "d"(third), "r"(flags) : "rcx", "r11", "memory");
+    return result;
+}
+
+static void copies_backwards(void)
+{
+    static char from[8192], to[8192];
+    int pipes[2], zero = MUST(open("/dev/zero", O_RDONLY)), file = MUST(open("backwards", O_RDWR | O_CREAT, 0600));
+    long total = 0, wrong = 0;
+    MUST(pipe(pipes));
+    for (int i = 0; i < 200; i++) {
+        int backwards = i % 8 > 3;
+        memset(from, i, sizeof from);
+        memset(to, -1, sizeof to);
+        total += transfer(SYS_write, pipes[1], from + 2048, 1003, backwards);
+        total += transfer(SYS_read, pipes[0], to + 2048, 1003, backwards);
+        wrong += memcmp(to + 2048, from, 1003) != 0 || to[2047] != -1 || to[2048 + 1003] != -1;
+        total += transfer(SYS_read, zero, to + 2048, 500, backwards);
+        wrong += to[2048] != 0 || to[2048 + 499] != 0 || to[2047] != -1;
+        MUST(lseek(file, 0, SEEK_SET));
+        total += transfer(SYS_write, file, from + 2048, 1003, backwards);
+        MUST(lseek(file, 0, SEEK_SET));
+        total += transfer(SYS_read, file, to + 2048, 1003, backwards);
+        wrong += memcmp(to + 2048, from, 1003) != 0 || to[2047] != -1 || to[2048 + 1003] != -1;
+    }
+    unlink("backwards");
+    printf("%ld bytes, %ld wrong\n", total, wrong);
+}
+
+/* Into the host's segment for 32-bit code. */
+FAULT(compatible_segment, __asm__ volatile("lea 1f(%%rip), %%rax; push $0x23; push %%rax; lretq; 1: hlt" ::: "rax", "memory"))
 FAULT(io_privilege, __asm__ volatile("pushf; orl $0x3000, (%rsp); popf; cli"))
 FAULT(abort_itself, abort())
 FAULT(kill_itself, kill(getpid(), SIGKILL))
@@ -343,6 +389,53 @@ static void descriptors_by_thousand(void)
     }
 }
 
+/* A quarter of a gigabyte in pipes, which is more than a kernel may have for them. How far it gets is nobody's business. */
+static void full_pipes_body(void)
+{
+    static char bytes[65536];
+    struct rlimit many = {9000, 9000};
+    int pipes[2];
+    setrlimit(RLIMIT_NOFILE, &many);
+    for (int i = 0; i < 4200 && pipe2(pipes, O_NONBLOCK) == 0; i++)
+        if (write(pipes[1], bytes, sizeof bytes) <= 0)
+            break;
+}
+static void full_pipes(void)
+{
+    in_child("full pipes", full_pipes_body);
+    in_child("once more", full_pipes_body);
+}
+
+/* Messages of no byte, or of one: they cost their receiver's kernel more than their bytes. */
+static void small_messages(void)
+{
+    int ends[2];
+    char byte = 'x';
+    long sent = 0;
+    MUST(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0, ends));
+    while (sent < 100000 && send(ends[0], &byte, 0, 0) == 0)
+        sent++;
+    printf("%s, %s\n", sent < 1000 ? "few" : "many", failing(-1));
+    MUST(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, ends));
+    for (sent = 0; sent < 100000 && send(ends[0], &byte, 1, 0) == 1;)
+        sent++;
+    printf("%s, %s\n", sent < 1000 ? "few" : "many", failing(-1));
+    MUST(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends));
+    long received = 0, wrong = 0;
+    for (sent = 0; sent < 300000;) {
+        for (int i = 0; i < 200; i++, sent++) {
+            char next = (char)sent;
+            MUST(write(ends[0], &next, 1));
+        }
+        char bytes[77];
+        long count;
+        while ((count = read(ends[1], bytes, sizeof bytes)) > 0)
+            for (long i = 0; i < count; i++)
+                wrong += bytes[i] != (char)received++;
+    }
+    printf("%ld bytes, %ld wrong\n", received, wrong);
+}
+
 static void absurd_arguments(void)
 {
     size_t size = 160 * 1024;
@@ -480,10 +573,10 @@ static const struct test tests[] = {
     T(breakpoint), T(single_step), T(halt), T(clear_interrupts), T(port_in), T(port_out), T(read_control),
     T(write_control), T(read_msr), T(load_table), T(interrupt_gate), T(page_fault_gate), T(double_fault_gate),
     T(bad_segment), T(kernel_segment), T(system_return), T(swap_gs), T(interrupt_return),
-    T(direction_flag), T(io_privilege), T(abort_itself), T(kill_itself), T(stop_forever_killed), T(stack_overflow),
+    T(direction_flag), T(copies_backwards), T(compatible_segment), T(io_privilege), T(abort_itself), T(kill_itself), T(stop_forever_killed), T(stack_overflow),
     T(overflow_handled), T(handler_overflow), T(handler_without_stack), T(bad_handler), T(kernel_handler),
     T(blocked_fault), T(ignored_fault), T(garbage_frames), T(spoiled_registers), T(fork_bomb), T(fork_tree_ends),
-    T(memory_limit), T(memory_bomb), T(descriptor_limit), T(descriptors_by_thousand), T(absurd_arguments),
+    T(memory_limit), T(memory_bomb), T(descriptor_limit), T(descriptors_by_thousand), T(full_pipes), T(small_messages), T(absurd_arguments),
     T(torn_programs), T(absurd_programs), T(deep_folders), T(orphans),
 };
 CHECK_MAIN(tests)

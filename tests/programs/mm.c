@@ -330,9 +330,35 @@ static void advice(void)
     TRY(madvise(at, PAGE, 9999));
 }
 
+/* Words for futex(2) in pages that are not there, or may not be used so. */
+static void futexes_without_page(void)
+{
+    int file = MUST(open("shorter", O_RDWR | O_CREAT | O_TRUNC, 0600));
+    MUST(ftruncate(file, 8192));
+    char *shared = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    char *private = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0);
+    char *nothing = mmap(NULL, 8192, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *readable = mmap(NULL, 8192, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    char *fresh = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct timespec soon = {0, 1000};
+    MUST(ftruncate(file, 4096));
+    for (int flag = 0; flag <= 128; flag += 128) {
+        SHOW(syscall(SYS_futex, shared, 1 | flag, 1, NULL, NULL, 0));
+        SHOW(syscall(SYS_futex, shared + 4096, 1 | flag, 1, NULL, NULL, 0));
+        SHOW(syscall(SYS_futex, shared + 4096, 0 | flag, 0, &soon, NULL, 0));
+        SHOW(syscall(SYS_futex, shared, 3 | flag, 1, 1L, shared + 4096, 0));
+        SHOW(syscall(SYS_futex, private + 4096, 1 | flag, 1, NULL, NULL, 0));
+        SHOW(syscall(SYS_futex, nothing, 1 | flag, 1, NULL, NULL, 0));
+        SHOW(syscall(SYS_futex, readable, 1 | flag, 1, NULL, NULL, 0));
+        SHOW(syscall(SYS_futex, fresh, 1 | flag, 1, NULL, NULL, 0));
+    }
+    unlink("shorter");
+}
+
 #define T(name) {#name, name}
 static const struct test tests[] = {
     T(map_and_unmap), T(bad_maps), T(fixed), T(protect), T(move), T(program_break), T(copy_on_write),
     T(kernel_writes_copy), T(shared_memory), T(file_maps), T(stack_growth), T(sparse), T(many_maps), T(advice),
+    T(futexes_without_page),
 };
 CHECK_MAIN(tests)

@@ -452,6 +452,9 @@ static void register_sets(void)
     TRY(request(PTRACE_POKEUSER, (void *)offsetof(struct user, u_debugreg[4]), 0));
     TRY(request(PTRACE_POKEUSER, (void *)offsetof(struct user, regs.fs_base), (void *)-1L));
     TRY(request(PTRACE_POKEUSER, (void *)offsetof(struct user, regs.cs), (void *)8));
+    TRY(request(PTRACE_POKEUSER, (void *)offsetof(struct user, regs.cs), 0));
+    TRY(request(PTRACE_POKEUSER, (void *)offsetof(struct user, regs.ss), 0));
+    TRY(request(PTRACE_POKEUSER, (void *)offsetof(struct user, regs.ds), 0));
     TRY(request(PTRACE_POKEUSER, (void *)offsetof(struct user, u_tsize), 0));
     finish();
 }

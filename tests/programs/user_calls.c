@@ -109,11 +109,38 @@ static void after_setuid(void)
     say("for good");
 }
 
+/* The page with the answers is the program's own: its rights may change. */
+static void after_mprotect(void)
+{
+    find();
+    say("maker");
+    char *page = (char *)((uintptr_t)vdso_function("__vdso_clock_gettime") & -4096L);
+    (void)mprotect(page, 4096, PROT_NONE); /* new Linuxes refuse it */
+    pid_t child = MUST(fork());
+    if (child == 0) {
+        (void)mprotect(page, 4096, PROT_READ | PROT_EXEC);
+        say("child");
+        exit(0);
+    }
+    MUST(waitpid(child, NULL, 0));
+    if (getuid() == 0)
+        MUST(setresgid(7, 8, 9));
+    (void)mprotect(page, 4096, PROT_READ | PROT_EXEC);
+    say("as before");
+    child = MUST(fork());
+    if (child == 0) {
+        say("child");
+        exit(0);
+    }
+    MUST(waitpid(child, NULL, 0));
+}
+
 #define T(name) {#name, name}
 static const struct test tests[] = {
     T(in_children),
     T(after_vfork),
     T(in_threads),
     T(after_setuid),
+    T(after_mprotect),
 };
 CHECK_MAIN(tests)

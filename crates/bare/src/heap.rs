@@ -28,8 +28,8 @@ const CLASSES: [usize; 14] = [16, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 
 const LARGEST: usize = 2048;
 /// Blocks of at most this many pages may take the last frames.
 const SMALL_PAGES: usize = 4;
-/// Most separate free stretches of heap address space; beyond that a freed stretch is not reused.
-const STRETCHES: usize = 256;
+/// Pages of address space that a heap can have at most.
+const PAGES_MAX: usize = 1 << 17;
 
 /// The kernel's allocator.
 pub struct Heap<P> {
@@ -44,10 +44,12 @@ struct State<P> {
     free: [*mut Block; CLASSES.len()],
     /// Pages of address space never used so far, counted from the heap's start.
     next_page: usize,
-    /// Free stretches of address space: first page and pages, none where a stretch was used up.
-    stretches: [(usize, usize); STRETCHES],
-    /// Elements of `stretches` from here on were never used.
-    stretches_used: usize,
+    /// Bit per page below `next_page`: free again.
+    again: [u64; PAGES_MAX / 64],
+    /// No page below is free again.
+    lowest: usize,
+    /// Pages of address space in use.
+    used: usize,
     pages: PhantomData<fn() -> P>,
 }
 
@@ -62,12 +64,18 @@ impl<P: HeapPages> Heap<P> {
             state: KernelCell::new(State {
                 free: [null_mut(); CLASSES.len()],
                 next_page: 0,
-                stretches: [(0, 0); STRETCHES],
-                stretches_used: 0,
+                again: [0; PAGES_MAX / 64],
+                lowest: 0,
+                used: 0,
                 pages: PhantomData,
             }),
             free_blocks: KernelCell::new([0; WINDOW]),
         }
+    }
+
+    /// Pages of address space that are left, whether there are frames for them or not.
+    pub fn room(&self) -> usize {
+        self.state.borrow().room()
     }
 
     /// Gives back the pages of size classes that hold no block in use; returns how many. Walks all free blocks:
@@ -117,6 +125,10 @@ fn class_of(layout: &Layout) -> Option<usize> {
 }
 
 impl<P: HeapPages> State<P> {
+    fn room(&self) -> usize {
+        (P::BYTES / PAGE_BYTES).saturating_sub(self.used)
+    }
+
     fn take(&mut self, class: usize) -> *mut u8 {
         if self.free[class].is_null() && !self.refill(class) {
             return null_mut();
@@ -144,10 +156,10 @@ impl<P: HeapPages> State<P> {
         true
     }
 
-    /// Fresh, mapped pages. Large blocks leave the kernel's last frames to small ones: those who
-    /// ask for large blocks can be refused, those who need a small record cannot.
+    /// Fresh, mapped pages. Large blocks leave the kernel's last frames, and the last of the heap's addresses, to small ones:
+    /// those who ask for large blocks can be refused, those who need a small record cannot.
     fn take_pages(&mut self, pages: usize) -> Option<usize> {
-        if pages > SMALL_PAGES && P::available() < pages + KERNEL_FRAMES_MIN {
+        if pages > SMALL_PAGES && P::available().min(self.room()) < pages + KERNEL_FRAMES_MIN {
             return None;
         }
         let page = self.take_stretch(pages)?;
@@ -161,41 +173,53 @@ impl<P: HeapPages> State<P> {
     }
 
     fn take_stretch(&mut self, pages: usize) -> Option<usize> {
-        if let Some(stretch) = self.known_stretches().iter_mut().find(|stretch| stretch.1 >= pages) {
-            stretch.1 -= pages;
-            return Some(stretch.0 + stretch.1);
+        if let Some(page) = self.find_again(pages) {
+            (page..page + pages).for_each(|page| self.again[page / 64] &= !(1 << (page % 64)));
+            if page == self.lowest {
+                self.lowest += pages;
+            }
+            self.used += pages;
+            return Some(page);
         }
         let page = self.next_page;
         if (page + pages) * PAGE_BYTES > P::BYTES {
             return None;
         }
         self.next_page += pages;
+        self.used += pages;
         Some(page)
+    }
+
+    /// The first stretch of so many pages that are free again.
+    fn find_again(&self, pages: usize) -> Option<usize> {
+        if self.next_page - self.used < pages {
+            return None;
+        }
+        let (mut at, mut run) = (self.lowest, 0);
+        while at < self.next_page {
+            let word = self.again[at / 64] >> (at % 64);
+            let free = (!word).trailing_zeros() as usize;
+            run = if free == 0 { 0 } else { run + free };
+            if run >= pages {
+                return Some(at + free - run);
+            }
+            at = match (free, word) {
+                (0, 0) => (at / 64 + 1) * 64,
+                (0, _) => at + word.trailing_zeros() as usize,
+                _ => at + free,
+            };
+        }
+        None
     }
 
     /// Unmaps pages, gives their frames back and remembers their addresses.
     fn give_pages(&mut self, page: usize, pages: usize) {
         for index in page..page + pages {
             P::remove(P::START + index * PAGE_BYTES);
+            self.again[index / 64] |= 1 << (index % 64);
         }
-        if page + pages == self.next_page {
-            self.next_page = page;
-            return;
-        }
-        let neighbour = self
-            .known_stretches()
-            .iter_mut()
-            .find(|stretch| stretch.1 > 0 && (stretch.0 + stretch.1 == page || page + pages == stretch.0));
-        if let Some(stretch) = neighbour {
-            *stretch = (stretch.0.min(page), stretch.1 + pages);
-        } else if let Some(index) = self.stretches.iter().position(|stretch| stretch.1 == 0) {
-            self.stretches[index] = (page, pages);
-            self.stretches_used = self.stretches_used.max(index + 1);
-        }
-    }
-
-    fn known_stretches(&mut self) -> &mut [(usize, usize)] {
-        &mut self.stretches[..self.stretches_used]
+        self.used -= pages;
+        self.lowest = self.lowest.min(page);
     }
 }
 
@@ -215,35 +239,14 @@ impl<P: HeapPages> State<P> {
             // SAFETY: a block on a free list is heap memory that nobody uses; its first word is the link.
             block = unsafe { (*block).next };
         }
-        if !self.keep_only_empty(PAGE_BYTES / CLASSES[class], counts) {
+        let blocks = PAGE_BYTES / CLASSES[class];
+        counts.iter_mut().filter(|count| usize::from(**count) < blocks).for_each(|count| *count = 0);
+        if counts.iter().all(|count| *count == 0) {
             return 0;
         }
         self.unlink(class, first, counts);
         let empty = (0..WINDOW).filter(|index| counts[*index] > 0);
         empty.map(|index| self.give_pages(first + index, 1)).count()
-    }
-
-    /// Zeros the counts of pages that stay: those with blocks in use, and those whose addresses could not be
-    /// remembered. Returns whether any page goes.
-    fn keep_only_empty(&self, blocks: usize, counts: &mut [u16; WINDOW]) -> bool {
-        let mut room = self.stretches.iter().filter(|stretch| stretch.1 == 0).count();
-        let (mut any, mut in_run) = (false, false);
-        for count in counts.iter_mut() {
-            let is_empty = usize::from(*count) == blocks;
-            if is_empty && !in_run && room == 0 {
-                *count = 0;
-                continue;
-            }
-            if is_empty && !in_run {
-                room -= 1;
-            }
-            in_run = is_empty;
-            any |= is_empty;
-            if !is_empty {
-                *count = 0;
-            }
-        }
-        any
     }
 
     /// Takes the blocks of the pages that go off the free list.
@@ -276,7 +279,10 @@ unsafe impl<P: HeapPages> GlobalAlloc for Heap<P> {
         }
         assert!(layout.align() <= PAGE_BYTES, "heap alignment above a page");
         let pages = layout.size().div_ceil(PAGE_BYTES);
-        self.state.borrow_mut().take_pages(pages).map_or(null_mut(), |address| address as *mut u8)
+        let take = || self.state.borrow_mut().take_pages(pages);
+        // Pages of small blocks that are all free again may lie between stretches that are too short.
+        let address = take().or_else(|| if self.trim() > 0 { take() } else { None });
+        address.map_or(null_mut(), |address| address as *mut u8)
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
@@ -287,6 +293,68 @@ unsafe impl<P: HeapPages> GlobalAlloc for Heap<P> {
                 let page = (block as usize - P::START) / PAGE_BYTES;
                 state.give_pages(page, layout.size().div_ceil(PAGE_BYTES));
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGES: usize = KERNEL_FRAMES_MIN + 64;
+
+    /// Addresses where nothing is: only whole pages are taken, and nobody touches them.
+    struct Nowhere;
+
+    impl HeapPages for Nowhere {
+        const START: usize = 1 << 40;
+        const BYTES: usize = PAGES * PAGE_BYTES;
+
+        fn add(_address: usize) -> bool {
+            true
+        }
+
+        fn remove(_address: usize) {}
+
+        fn available() -> usize {
+            usize::MAX / 2
+        }
+    }
+
+    #[test]
+    fn large_blocks_leave_the_last_addresses_to_small_ones() {
+        let heap = Heap::<Nowhere>::new();
+        let large = Layout::from_size_align(16 * PAGE_BYTES, 8).expect("a layout");
+        let small = Layout::from_size_align(PAGE_BYTES, 8).expect("a layout");
+        // SAFETY: nobody touches the blocks, and each goes back once with its layout.
+        unsafe {
+            let blocks = [(); 4].map(|()| heap.alloc(large));
+            assert!(blocks.iter().all(|block| !block.is_null()) && heap.alloc(large).is_null());
+            assert_eq!(heap.room(), KERNEL_FRAMES_MIN);
+            assert!((0..KERNEL_FRAMES_MIN).all(|_| !heap.alloc(small).is_null()) && heap.alloc(small).is_null());
+            heap.dealloc(blocks[1], large);
+            assert_eq!(heap.room(), 16);
+            assert!(!heap.alloc(small).is_null() && heap.alloc(large).is_null());
+            assert_eq!(heap.room(), 15);
+        }
+    }
+
+    #[test]
+    fn pages_in_pieces_are_found_again() {
+        let heap = Heap::<Nowhere>::new();
+        let layout = |pages: usize| Layout::from_size_align(pages * PAGE_BYTES, 8).expect("a layout");
+        // SAFETY: as above.
+        unsafe {
+            let blocks = [(); PAGES].map(|()| heap.alloc(layout(1)));
+            assert_eq!(heap.room(), 0);
+            blocks.iter().step_by(2).for_each(|block| heap.dealloc(*block, layout(1)));
+            assert_eq!(heap.room(), PAGES / 2);
+            assert!(heap.alloc(layout(2)).is_null());
+            heap.dealloc(blocks[101], layout(1));
+            heap.dealloc(blocks[63], layout(1));
+            assert_eq!([heap.alloc(layout(3)), heap.alloc(layout(2))], [blocks[62], blocks[100]]);
+            assert_eq!(heap.alloc(layout(1)), blocks[0]);
+            assert!((1..PAGES / 2 - 3).all(|_| !heap.alloc(layout(1)).is_null()) && heap.alloc(layout(1)).is_null());
         }
     }
 }

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 
-use machine::PAGE_BYTES;
+use machine::{NoFrames, PAGE_BYTES};
 
 use crate::birth::Birth;
 use crate::places::UNIT;
@@ -31,6 +31,12 @@ impl Births {
         self.pages.len()
     }
 
+    /// Error: there is no memory for a longer list of pages.
+    pub fn prepare_page(&mut self) -> Result<(), NoFrames> {
+        self.pages.try_reserve(1).map_err(|_| NoFrames)
+    }
+
+    /// After `prepare_page`.
     pub fn add_page(&mut self) {
         self.pages.push(Box::new([const { Weak::new() }; PAGE_UNITS]));
     }

@@ -146,6 +146,7 @@ impl CodeStore {
     /// Makes the first `bytes` bytes of the store present, and room for their births.
     fn make_present(&self, state: &mut State, bytes: usize) -> Result<(), NoFrames> {
         while state.births.pages() * PAGE_BYTES < bytes {
+            state.births.prepare_page()?;
             self.memory.extend(state.births.pages())?;
             state.births.add_page();
         }

@@ -19,6 +19,13 @@ template! {
 }
 
 template! {
+    /// Strings are gone through upwards, whatever the program's direction flag says. The program, which may not have set it where
+    /// it calls a function, loses it. Cost: 1 instruction.
+    pub struct Upwards {}
+    "cld",
+}
+
+template! {
     /// A host call, from the one place of the image that the routines' calls are made from. In: its arguments; rsp = the
     /// kernel stack. Out: rax; rcx and r11 lost. Cost: 2 instructions, 2 at that place, and the host's.
     pub struct HostCall { call_number: Imm32, host_call: Target }

@@ -250,6 +250,14 @@ impl Machine for HostedMachine {
         host::set_timer(self.timer, at.map_or(0, |at| at.saturating_sub(machine_x86::now()).0.max(1)));
     }
 
+    fn reclaim(&self) -> usize {
+        heap::trim()
+    }
+
+    fn heap_pages(&self) -> usize {
+        heap::room()
+    }
+
     fn gauge(&self) -> &'static AtomicU64 {
         // SAFETY: the processor's record is never freed.
         unsafe { &(*cpu::cpu()).slots.gauge }
@@ -346,6 +354,10 @@ impl Machine for HostedMachine {
 
     fn open_user(&self) -> Option<Template> {
         None
+    }
+
+    fn upwards(&self) -> Option<Template> {
+        Some(call::Upwards::template())
     }
 
     fn load_tag(&self) -> Option<Template> {

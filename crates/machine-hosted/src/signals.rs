@@ -153,6 +153,9 @@ const DIRECTION: u64 = 0x400;
 const ALIGNMENT_CHECK: u64 = 0x4_0000;
 /// With it the next IRETQ faults (SDM vol. 2A, IRET).
 const NESTED_TASK: u64 = 0x4000;
+/// Code and stack segment, the first and the last of the four selectors, and what the host gives programs of 64 bits.
+const SEGMENTS: u64 = 0xFFFF_0000_0000_FFFF;
+const OWN_SEGMENTS: u64 = USER_CODE as u64 | (USER_DATA as u64) << 48;
 /// Flags that the kernel must not run with.
 pub const DISTURBING_FLAGS: u64 = ALIGNMENT_CHECK | NESTED_TASK;
 
@@ -166,6 +169,11 @@ pub extern "C" fn on_fault(signal: i32, info: &Info, context: &mut Context) {
         && let Some(landing) = STORE.landing_of_asked(context.rip)
     {
         context.rip = landing;
+        return;
+    }
+    if context.selectors as u16 != USER_CODE {
+        // A far jump has led into code of 32 bits, which is not there on this machine.
+        trap(context, GENERAL_PROTECTION, 0, 0);
         return;
     }
     // A bus error means that the host has nothing behind a page that is there: a file became shorter.
@@ -229,6 +237,10 @@ fn bad_return(context: &mut Context) {
 }
 
 pub extern "C" fn on_alarm(_signal: i32, _info: &Info, context: &mut Context) {
+    if context.selectors as u16 != USER_CODE {
+        trap(context, GENERAL_PROTECTION, 0, 0);
+        return;
+    }
     if is_program(context.rip) {
         trap(context, upcall::TIMER, 0, 0);
         return;
@@ -279,4 +291,5 @@ fn trap(context: &mut Context, cause: u64, error: u64, address: u64) {
     context.rip = (&raw const hosted_trap) as u64;
     context.rsp = record as u64;
     context.rflags &= !NOT_FOR_RUST;
+    context.selectors = context.selectors & !SEGMENTS | OWN_SEGMENTS;
 }

@@ -129,7 +129,7 @@ impl Cpu {
             0,
             0x00AF_9B00_0000_FFFF, // 0x10 kernel code
             0x00CF_9300_0000_FFFF, // 0x18 kernel data
-            0x00CF_FB00_0000_FFFF, // 0x23 32-bit user code: SYSRET's base, never entered
+            0,                     // 0x23 SYSRET's base: 32-bit code, whose SYSCALL would lead nowhere, is not there
             0x00CF_F300_0000_FFFF, // 0x2b user data
             0x00AF_FB00_0000_FFFF, // 0x33 user code
             0,

@@ -39,6 +39,11 @@ pub fn trim() -> usize {
     THE.trim()
 }
 
+/// Pages that the heap could take now.
+pub fn room() -> usize {
+    THE.room().min(HeapWindow::available())
+}
+
 struct HeapWindow;
 
 impl HeapPages for HeapWindow {

@@ -215,6 +215,10 @@ impl Machine for PcMachine {
         machine_x86::release_inactive::<PcGround>() + heap::trim()
     }
 
+    fn heap_pages(&self) -> usize {
+        heap::room()
+    }
+
     fn gauge(&self) -> &'static AtomicU64 {
         // SAFETY: the processor's record is never freed.
         unsafe { &(*self.cpu).slots.gauge }

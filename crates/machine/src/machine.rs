@@ -187,6 +187,10 @@ pub trait Machine: PhysicalMemory + UserMemory + Threads {
     fn reclaim(&self) -> usize {
         0
     }
+    /// Pages that the kernel's heap could take now.
+    fn heap_pages(&self) -> usize {
+        usize::MAX
+    }
     /// The sample clock, if the machine has one.
     fn sample_clock(&self) -> Option<SampleClock> {
         None
@@ -244,6 +248,10 @@ pub trait Machine: PhysicalMemory + UserMemory + Threads {
     fn vector_bytes(&self) -> usize;
     /// The code to paste where a synthesized routine touches the program's memory (S-88), if any is needed.
     fn open_user(&self) -> Option<Template>;
+    /// The code to paste in front of instructions on strings, if routines can be entered with the program's direction flag.
+    fn upwards(&self) -> Option<Template> {
+        None
+    }
     /// The code that ends a synthesized call routine: back to the program, result in rax.
     fn leave(&self) -> Template;
     /// The code that ends a routine that has not left the program's stack; result in rax.

@@ -19,7 +19,7 @@ mod user_calls;
 mod tests;
 
 pub use time_page::{PROCESSOR_IN_TSC_AUX, TIME_PAGE_BYTES, TimePage};
-pub use user_calls::{Head, PR_SYNTHESIS_USER_CALL, USER_CALLS, constant_head, slow_head};
+pub use user_calls::{Head, PR_SYNTHESIS_USER_CALL, USER_CALLS, constant_head, is_head, slow_head};
 
 /// Where the user-level call for kernel call `number` lies in [`IMAGE`]; `None` when there is none.
 pub fn user_call_offset(number: u64) -> Option<usize> {

@@ -31,6 +31,12 @@ pub const fn constant_head(value: u32) -> Head {
     [0xB8, a, b, c, d, 0xC3, 0xCC, 0xCC]
 }
 
+/// Whether the bytes are one of the two.
+pub fn is_head(head: &Head) -> bool {
+    let [_, a, b, c, d, ..] = *head;
+    *head == slow_head() || *head == constant_head(u32::from_le_bytes([a, b, c, d]))
+}
+
 /// Where the call for `number` lies in an image.
 pub fn find(image: &[u8], number: u64) -> Option<usize> {
     let number = u32::try_from(number).ok()?.to_le_bytes();

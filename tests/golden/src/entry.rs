@@ -2,7 +2,7 @@
 
 use core::arch::global_asm;
 use core::mem::offset_of;
-use std::sync::Once;
+use std::sync::{Once, OnceLock};
 
 use crate::bench::bench;
 use means::Random;
@@ -127,7 +127,6 @@ pub struct Caller {
 
 impl Caller {
     pub fn new(seed: u64) -> Caller {
-        static FAULTS: Once = Once::new();
         FAULTS.call_once(catch_faults);
         Caller {
             kernel_stack: Box::new([CANARY; STACK_WORDS]),
@@ -202,6 +201,29 @@ impl Caller {
     }
 }
 
+/// Asked at each fault, with its address: true if the page is there now, and the instruction can run again.
+pub type Supply = fn(usize) -> bool;
+
+static SUPPLY: OnceLock<Supply> = OnceLock::new();
+
+/// Executes code that ends in `ret` with these registers (rax first; rsp is given), and leaves there what they are then.
+/// Faults land where the bench's store says, unless `supply` brings the page.
+pub fn execute(entry: u64, registers: &mut [u64; 16], supply: Supply) {
+    FAULTS.call_once(catch_faults);
+    assert!(*SUPPLY.get_or_init(|| supply) as usize == supply as usize, "one supply for all");
+    let mut stack = Box::new([CANARY; STACK_WORDS]);
+    let top = STACK_WORDS - 8;
+    stack[top] = (&raw const golden_back) as u64;
+    registers[RSP] = &raw const stack[top] as u64;
+    let mut frame = Frame { registers: *registers, entry, host_stack: 0 };
+    // SAFETY: the caller's code is made to be executed here; what it breaks is this test alone.
+    unsafe { golden_enter(&mut frame) };
+    *registers = frame.registers;
+    registers[RSP] = registers[RSP].wrapping_sub(&raw const stack[top + 1] as u64);
+}
+
+static FAULTS: Once = Once::new();
+
 /// A fault inside a routine continues at its landing, as in the kernel.
 fn catch_faults() {
     const BYTES: usize = 64 << 10;
@@ -218,14 +240,17 @@ fn catch_faults() {
 }
 
 extern "C" fn on_fault(_signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    // SAFETY: the system passes valid records.
+    let address = unsafe { (*info).si_addr() } as usize;
+    if SUPPLY.get().is_some_and(|supply| supply(address)) {
+        return;
+    }
     let context = context.cast::<libc::ucontext_t>();
     // SAFETY: the system passes valid records.
     let rip = unsafe { &mut (*context).uc_mcontext.gregs[libc::REG_RIP as usize] };
     match bench().store.landing(*rip as u64) {
         Some(landing) => *rip = landing as i64,
         None => {
-            // SAFETY: as above.
-            let address = unsafe { (*info).si_addr() } as usize;
             let name = bench().store.birth(*rip as u64).map_or("no routine", |birth| birth.name);
             eprintln!("fault at {address:#x}, rip {:#x} in {name}, without a landing", *rip);
             // SAFETY: ends the program without running anything else.

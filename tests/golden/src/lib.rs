@@ -24,7 +24,7 @@ pub use arena::low_memory;
 pub use automaton::{Automaton, INSTRUCTIONS};
 pub use bench::{Bench, OnlyTte, TAG, bench, code_store};
 pub use device::{BUFFERS, Device};
-pub use entry::{Caller, Outcome, Way};
+pub use entry::{Caller, Outcome, Supply, Way, execute};
 pub use line::Line;
 pub use means::Random;
 pub use program::{AREA_BYTES, Access, Program};

@@ -144,8 +144,11 @@ impl Routine {
         self.paste_user(SLOW_ONE, fragment);
     }
 
-    /// Appends a fragment that moves program memory while rdi, rsi and rcx stand on the stack.
+    /// Appends a fragment that moves program memory by instructions on strings, while rdi, rsi and rcx stand on the stack.
     pub fn paste_user_many(&mut self, fragment: impl Paste) {
+        if let Some(upwards) = self.makers.machine.upwards() {
+            self.paste(upwards);
+        }
         self.paste_user(SLOW_MANY, fragment);
     }
 

@@ -305,6 +305,7 @@ fn one_byte(reader: &mut Reader<'_>, opcode: u8, repeats: bool) -> Option<()> {
         0xE9 => return jump(reader, true),
         0xEB => return jump(reader, false),
         0xF6 | 0xF7 => return group_3(reader, opcode),
+        0xFC => {} // cld
         0xFE | 0xFF => return group_5(reader, opcode),
         _ => return None,
     }
@@ -466,9 +467,9 @@ fn constant_bit(reader: &mut Reader<'_>) -> Option<()> {
 fn extended(reader: &mut Reader<'_>, opcode: u8) -> Option<()> {
     let bytes = if opcode & 1 == 0 { 1 } else { 2 };
     let operand = reader.operand;
-    let register = operand.register;
+    let (register, is_whole) = (operand.register, reader.bytes() >= 4);
     let found = reader.found.source(operand, bytes, reader.rex).with(0, 1 << register);
-    if operand.place == Place::Address && opcode < 0xB8 {
+    if operand.place == Place::Address && opcode < 0xB8 && is_whole {
         let width = if bytes == 1 { Width::Byte } else { Width::Half };
         found.kind(Kind::Load { register, address: operand.address, width });
     }

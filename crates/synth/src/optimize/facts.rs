@@ -66,6 +66,10 @@ pub struct Facts {
 
 const EQUAL: u8 = 4;
 
+/// What is below is a number. What is above may be the address of a word, which the next draft of the same plan has
+/// elsewhere: equal words stay equal, but which of two comes first is not known.
+const NUMBERS: u64 = 4096;
+
 /// Conditions that do not hold if `condition` does not, after a comparison.
 fn failing(condition: u8) -> Conditions {
     let bits: &[u8] = match condition {
@@ -212,13 +216,14 @@ impl Facts {
         let by_value = || {
             let (register, value) = test.immediate?;
             let (known, value) = (self.constant(lore, register)?, i64::from(value) as u64);
+            let ordered = known == value || known.min(value) < NUMBERS;
             Some(match condition {
-                2 => known >= value,
-                3 => known < value,
+                2 => ordered && known >= value,
+                3 => ordered && known < value,
                 4 => known != value,
                 5 => known == value,
-                6 => known > value,
-                7 => known <= value,
+                6 => ordered && known > value,
+                7 => ordered && known <= value,
                 _ => return None,
             })
         };

@@ -42,6 +42,8 @@ pub struct Node {
     about: u8,
     /// A jump from behind leads here, or a fault: nothing is known.
     is_open: bool,
+    /// The jump, or what may fault, lies behind it: whether somebody comes is not known either.
+    is_from_behind: bool,
     /// A fault in it lands somewhere.
     can_land: bool,
     /// A branch or a comparison that went since the last pass over the facts.
@@ -61,6 +63,7 @@ impl Node {
             fate: Fate::Kept,
             about: 0,
             is_open: false,
+            is_from_behind: false,
             can_land: false,
             has_gone: false,
             reads_flags: false,
@@ -173,7 +176,8 @@ impl<'a> Flow<'a> {
             };
             let target = self.number(to)? as u16;
             if target <= number {
-                self.nodes[usize::from(target)].is_open = true;
+                let node = &mut self.nodes[usize::from(target)];
+                (node.is_open, node.is_from_behind) = (true, true);
                 self.has_loop = true;
             }
             self.nodes[usize::from(number)].to = Some(To::Node(target));
@@ -190,6 +194,7 @@ impl<'a> Flow<'a> {
             }
             if let Some(node) = self.nodes.get_mut(to) {
                 node.is_open = true;
+                node.is_from_behind |= to < from.end;
             }
             self.landings.push(Landing { from, to, is_reached: false });
         }
@@ -237,9 +242,10 @@ impl<'a> Flow<'a> {
             node.has_gone = false;
             let arrival = core::mem::take(&mut node.arrival);
             if node.is_open {
-                // A landing is reached when its range is; a loop from above anyway.
+                // A landing is reached when its range is.
+                let is_from_behind = node.is_from_behind;
                 let lands = || self.landings.iter().any(|landing| landing.to == number && landing.is_reached);
-                is_reached = is_reached || arrival != 0 || lands();
+                is_reached = is_reached || arrival != 0 || is_from_behind || lands();
                 facts = Facts::new(None);
             } else if arrival != 0 {
                 let arriving = &self.arrivals[usize::from(arrival) - 1];

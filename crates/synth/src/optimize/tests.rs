@@ -93,6 +93,24 @@ template! {
 }
 
 template! {
+    /// Compares the addresses of two words.
+    pub struct InOrder { one: Abs32, other: Abs32, slow: Target }
+    "mov rcx, {one}",
+    "cmp rcx, {other}",
+    ".byte 0x0f, 0x83",
+    ".long {slow}",
+}
+
+template! {
+    /// Loads a byte into half a register.
+    pub struct Narrow { word: Abs32 }
+    "movzx edx, byte ptr [{word}]",
+    "or edx, -1",
+    "movzx dx, byte ptr [{word}]",
+    "movzx edx, byte ptr [{word}]",
+}
+
+template! {
     /// Ends a routine.
     pub struct Return {}
     "ret",
@@ -292,4 +310,41 @@ fn a_plan_serves_drafts_that_are_filled_alike() {
     // Here the store changes what is loaded.
     assert!(plan.apply(&make(0x5000, 0x5000)).is_none());
     assert!(plan.apply(&make(0x5000, 0x5004)).is_none());
+}
+
+#[test]
+fn a_plan_does_not_depend_on_which_of_two_words_comes_first() {
+    let make = |one: u64, other: u64| {
+        let mut draft = Draft::new();
+        InOrder { one: Abs32(one), other: Abs32(other), slow: Target::Label(SLOW) }.append_to(&mut draft);
+        finish(&mut draft);
+        draft
+    };
+    let plan = optimize(&make(0x1000, 0x2000)).unwrap();
+    let bound = plan.apply(&make(0x2000, 0x1000)).unwrap().bind(0x20_0000).unwrap();
+    // The test and its branch are still there.
+    assert_eq!(lengths(&bound.bytes)[..3], [7, 7, 2]);
+}
+
+#[test]
+fn a_load_into_half_a_register_fills_no_whole_one() {
+    let mut draft = Draft::new();
+    Narrow { word: Abs32(0x1000) }.append_to(&mut draft);
+    Return {}.append_to(&mut draft);
+    let bound = optimized(&draft).bind(0x20_0000).unwrap();
+    assert_eq!(lengths(&bound.bytes), [8, 3, 9, 8, 1]);
+}
+
+#[test]
+fn what_is_only_reached_from_behind_stays() {
+    let mut draft = Draft::new();
+    let (test, body) = (Label(2), Label(3));
+    Go { to: Target::Label(test) }.append_to(&mut draft);
+    draft.place(body);
+    NextByte {}.append_to(&mut draft);
+    draft.place(test);
+    Below { limit: Abs32(0x1000), slow: Target::Label(body) }.append_to(&mut draft);
+    Return {}.append_to(&mut draft);
+    let bound = optimized(&draft).bind(0x20_0000).unwrap();
+    assert_eq!(lengths(&bound.bytes), [2, 3, 8, 2, 1]);
 }

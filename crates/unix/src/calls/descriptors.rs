@@ -79,7 +79,9 @@ fn close_range(call: &Call<'_>, first: u64, last: u64, flags: u64) -> CallResult
         }
         return Ok(0);
     }
-    for (_, slot) in files.remove_where(|descriptor, _| (first..=last).contains(&descriptor.0)) {
+    let mut next = first as usize;
+    while let Some((descriptor, slot)) = files.remove_first(next..last as usize + 1, |_| true) {
+        next = descriptor.index() + 1;
         release(call, slot);
     }
     Ok(0)

@@ -74,7 +74,9 @@ fn release_for(unix: &Unix, process: &Process, slot: Slot) {
 
 /// Closes the descriptors of a process for which `choose` says so (at `exec`, at the end).
 pub fn release_where(unix: &Unix, process: &Process, files: &DescriptorTable, choose: fn(&Slot) -> bool) {
-    for (_, slot) in files.remove_where(|_, slot| choose(slot)) {
+    let mut next = 0;
+    while let Some((descriptor, slot)) = files.remove_first(next..usize::MAX, choose) {
+        next = descriptor.index() + 1;
         release_for(unix, process, slot);
     }
 }

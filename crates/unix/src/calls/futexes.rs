@@ -120,9 +120,15 @@ fn key_in(space: &Arc<KernelCell<Space>>, address: u64, private: bool) -> Result
     }
 }
 
+/// As `key_in`, of the caller's own word. One that others may share must be there: its file may have become shorter.
 fn key(call: &Call<'_>, address: u64, operation: u32) -> Result<Key, Errno> {
     let space = call.process().space().ok_or(Errno::EFAULT)?;
-    key_in(&space, address, operation & FUTEX_PRIVATE_FLAG != 0)
+    let private = operation & FUTEX_PRIVATE_FLAG != 0;
+    let key = key_in(&space, address, private)?;
+    if !private {
+        call.read::<u32>(address)?;
+    }
+    Ok(key)
 }
 
 /// Wakes sleepers on a word of `space`, as the end of a thread does (`set_tid_address`). Words in shared memory

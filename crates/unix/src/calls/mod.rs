@@ -34,6 +34,7 @@ pub(crate) use life::is_orphaned_group;
 pub use limits::Limits;
 pub(crate) use memory::{make_room, take_starvation};
 use ptrace::may_access;
+pub use ptrace::may_look_into;
 pub(crate) use restartable::interrupted;
 pub(crate) use restartable::{ALIGNMENT as RSEQ_ALIGNMENT, FEATURE_BYTES as RSEQ_FEATURE_BYTES};
 pub use shm::Segments;

@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cell::{Cell, OnceCell};
+use core::ops::Range;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use abi::Errno;
@@ -27,7 +28,7 @@ impl Descriptor {
         Descriptor(register as u32)
     }
 
-    fn index(self) -> usize {
+    pub fn index(self) -> usize {
         self.0 as usize
     }
 }
@@ -382,21 +383,16 @@ impl DescriptorTable {
         Ok(())
     }
 
-    /// Takes out every file for which `choose` says so; the caller drops them.
-    pub fn remove_where(&self, mut choose: impl FnMut(Descriptor, &Slot) -> bool) -> Vec<(Descriptor, Slot)> {
-        let mut removed = Vec::new();
-        let mut state = self.settled().borrow_mut();
-        for index in 0..state.slots.len() {
-            let descriptor = Descriptor(index as u32);
-            if state.slots[index].as_ref().is_some_and(|slot| choose(descriptor, slot)) {
-                if let Some(slot) = state.slots[index].take() {
-                    removed.push((descriptor, slot));
-                }
-                state.lowest_free = state.lowest_free.min(index);
-                self.bind(index, None);
-            }
-        }
-        removed
+    /// Takes out the first file of `range` for which `choose` says so. Needs no memory: a process that ends may have taken all.
+    pub fn remove_first(&self, range: Range<usize>, choose: impl Fn(&Slot) -> bool) -> Option<(Descriptor, Slot)> {
+        let found = |slot: &Option<Slot>| slot.as_ref().is_some_and(&choose);
+        let index = {
+            let state = self.settled().borrow();
+            let end = range.end.min(state.slots.len());
+            range.start + state.slots.get(range.start..end)?.iter().position(found)?
+        };
+        let descriptor = Descriptor(index as u32);
+        Some((descriptor, self.remove(descriptor).ok()?))
     }
 
     /// All descriptors in use.

@@ -165,17 +165,18 @@ fn read(space: &mut Space, range: (u64, u64)) -> Vec<u8> {
     bytes
 }
 
-/// `mem`: the process's memory, whatever its rights are. Errors: `EACCES`, `EIO` where nothing is.
+/// `mem`: the process's memory, whatever its rights are; nothing once it has executed. Errors: `EACCES`, `EIO` where nothing is.
 pub fn peek(unix: &'static Unix, member: &Member, position: u64, bytes: usize) -> Text {
     let process = member.inspect(unix)?;
-    let seen = read_of(&process, (position, position.saturating_add(bytes as u64)));
-    if seen.is_empty() && bytes > 0 && process.space().is_some() { Err(Errno::EIO) } else { Ok(seen) }
+    let Some(space) = member.space(&process) else { return Ok(Vec::new()) };
+    let seen = read(&mut space.borrow_mut(), (position, position.saturating_add(bytes as u64)));
+    if seen.is_empty() && bytes > 0 { Err(Errno::EIO) } else { Ok(seen) }
 }
 
 /// As `peek`, to write; a program's text becomes its own copy.
 pub fn poke(unix: &'static Unix, member: &Member, position: u64, from: &[u8]) -> Result<usize, Errno> {
     let process = member.inspect(unix)?;
-    let Some(space) = process.space() else { return Ok(0) };
+    let Some(space) = member.space(&process) else { return Ok(0) };
     space.borrow_mut().poke_bytes(position, from).map_err(|_| Errno::EIO)?;
     Ok(from.len())
 }

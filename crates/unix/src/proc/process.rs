@@ -7,10 +7,13 @@ use alloc::vec::Vec;
 
 use abi::Errno;
 use kernel::file::{Data, LinkTarget, Listed, NewNode, Node, NodeKind, VirtualDirectory, Visit};
+use kernel::space::Space;
+use machine::KernelCell;
 
 use super::root::caller;
 use super::tree::{Entry, Subject, Table, What, file, link, parse_number, private, produce, setting, show, table};
 use super::{accounts, descriptors, memory, mounts, status};
+use crate::calls::may_look_into;
 use crate::emulator::Unix;
 use crate::files::DescriptorTable;
 use crate::task::{Life, Process, Task};
@@ -24,6 +27,8 @@ pub struct Member {
     pub tid: u32,
     /// The directory is about the whole process.
     pub is_process: bool,
+    /// The quaspace that a window was opened on.
+    space: Option<Weak<KernelCell<Space>>>,
 }
 
 impl Member {
@@ -35,7 +40,14 @@ impl Member {
             process: Arc::downgrade(&process),
             tid: number,
             is_process: true,
+            space: None,
         })
+    }
+
+    /// The quaspace that the window was opened on, while it is the process's: who executes a program with more rights must not
+    /// keep a way into its memory.
+    pub fn space(&self, process: &Process) -> Option<Arc<KernelCell<Space>>> {
+        process.space().filter(|now| self.space.as_ref().is_some_and(|space| space.as_ptr() == Arc::as_ptr(now)))
     }
 
     /// Error: `ESRCH` when it has been waited for.
@@ -60,15 +72,12 @@ impl Member {
         self.task(process).map_or_else(|| process.files(), |task| task.files())
     }
 
-    /// The process, if the caller may look into it (Linux `ptrace_may_access`, without capabilities).
+    /// The process, if the caller may look into it.
     /// Errors: `ESRCH`, `EACCES`.
     pub fn inspect(&self, unix: &Unix) -> Result<Arc<Process>, Errno> {
         let process = self.process()?;
-        let caller = caller(unix)?;
-        let user = caller.process.credentials.borrow().user;
-        let ids = process.user_ids.get();
-        let same = [ids.real, ids.effective, ids.saved].iter().all(|id| *id == user);
-        if user == 0 || same || Arc::ptr_eq(&caller.process, &process) { Ok(process) } else { Err(Errno::EACCES) }
+        let may = may_look_into(&caller(unix)?.process, &process);
+        if may { Ok(process) } else { Err(Errno::EACCES) }
     }
 }
 
@@ -76,6 +85,23 @@ impl Subject for Member {
     fn owner(&self) -> (u32, u32) {
         let process = self.process.upgrade();
         process.map_or((0, 0), |process| (process.user_ids.get().effective, process.group_ids.get().effective))
+    }
+
+    /// Where others of its user may not look into the process, all is root's but what they may list, and its own directories
+    /// for itself.
+    fn keeper(&self, unix: &Unix, kind: NodeKind, mode: u32) -> (u32, u32) {
+        let process = self.process.upgrade();
+        let Some(process) = process.filter(|process| process.settings.get().dumpable != 1) else { return self.owner() };
+        let is_own = || caller(unix).is_ok_and(|caller| Arc::ptr_eq(&caller.process, &process));
+        let is_open = kind == NodeKind::Directory && (mode == 0o555 || is_own());
+        if is_open { self.owner() } else { (0, 0) }
+    }
+
+    fn bound(&self) -> Member {
+        Member {
+            space: self.process().ok().and_then(|process| process.space()).map(|space| Arc::downgrade(&space)),
+            ..self.clone()
+        }
     }
 
     fn is_there(&self) -> bool {
@@ -138,17 +164,18 @@ const THREAD: &[Entry<Member>] = entries![];
 
 /// Everything is in the first namespace of its kind; the numbers are Linux's.
 const NAMESPACES: &[Entry<Member>] = &[
-    link("cgroup", |unix, _| namespace(unix, "cgroup", 4_026_531_835)),
-    link("ipc", |unix, _| namespace(unix, "ipc", 4_026_531_839)),
-    link("mnt", |unix, _| namespace(unix, "mnt", 4_026_531_841)),
-    link("net", |unix, _| namespace(unix, "net", 4_026_531_840)),
-    link("pid", |unix, _| namespace(unix, "pid", 4_026_531_836)),
-    link("user", |unix, _| namespace(unix, "user", 4_026_531_837)),
-    link("uts", |unix, _| namespace(unix, "uts", 4_026_531_838)),
+    link("cgroup", |unix, member| namespace(unix, member, "cgroup", 4_026_531_835)),
+    link("ipc", |unix, member| namespace(unix, member, "ipc", 4_026_531_839)),
+    link("mnt", |unix, member| namespace(unix, member, "mnt", 4_026_531_841)),
+    link("net", |unix, member| namespace(unix, member, "net", 4_026_531_840)),
+    link("pid", |unix, member| namespace(unix, member, "pid", 4_026_531_836)),
+    link("user", |unix, member| namespace(unix, member, "user", 4_026_531_837)),
+    link("uts", |unix, member| namespace(unix, member, "uts", 4_026_531_838)),
 ];
 
 /// A namespace is an empty file that can be opened, to name it by a descriptor.
-fn namespace(unix: &Unix, kind: &str, number: u32) -> Result<LinkTarget, Errno> {
+fn namespace(unix: &Unix, member: &Member, kind: &str, number: u32) -> Result<LinkTarget, Errno> {
+    member.inspect(unix)?;
     let new = NewNode { mode: 0o444, user: 0, group: 0, now: unix.wall_time() };
     let node = Node::nameless_as(unix.names.memory(), number.into(), new)?;
     Ok(LinkTarget::Node(node, format!("{kind}:[{number}]").into_bytes().into()))

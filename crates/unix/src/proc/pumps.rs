@@ -73,7 +73,7 @@ fn user(unix: &Unix) -> Result<u32, Errno> {
 
 fn start(unix: &'static Unix, input: u64, output: u64) -> Result<(), Errno> {
     let task = caller(unix)?;
-    let open = |number| task.process.files().get(Descriptor::from_register(number)).ok_or(Errno::EBADF);
+    let open = |number| task.file(Descriptor::from_register(number)).ok_or(Errno::EBADF);
     let (input, output) = (open(input)?, open(output)?);
     if !input.is_readable() || !output.is_writable() {
         return Err(Errno::EBADF);

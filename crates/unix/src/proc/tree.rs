@@ -12,8 +12,19 @@ use crate::emulator::Unix;
 
 /// What the entries of a table tell about: the machine, or one process.
 pub trait Subject: Clone + 'static {
-    /// User and group of the entries.
+    /// User and group of the whole.
     fn owner(&self) -> (u32, u32);
+
+    /// User and group of an entry with these permission bits.
+    fn keeper(&self, unix: &Unix, kind: NodeKind, mode: u32) -> (u32, u32) {
+        let _ = (unix, kind, mode);
+        self.owner()
+    }
+
+    /// What a window that is opened now shows, whatever comes of the subject.
+    fn bound(&self) -> Self {
+        self.clone()
+    }
 
     /// Entries can still be looked up (`ESRCH` if not) and listed.
     fn is_there(&self) -> bool {
@@ -102,9 +113,8 @@ impl<S: Subject> Table<S> {
     fn data(&self, entry: &'static Entry<S>) -> Data {
         let (unix, subject) = (self.unix, self.subject.clone());
         match &entry.what {
-            What::File(_) | What::Setting(..) | What::Window(..) => {
-                Data::VirtualFile(Arc::new(TableFile { unix, subject, entry }))
-            }
+            What::File(_) | What::Setting(..) => Data::VirtualFile(Arc::new(TableFile { unix, subject, entry })),
+            What::Window(..) => Data::VirtualFile(Arc::new(TableFile { unix, subject: subject.bound(), entry })),
             What::Table(entries) => Data::VirtualDirectory(Arc::new(Table { unix, subject, entries })),
             What::Directory(make) => Data::VirtualDirectory(make(unix, &subject)),
             What::Link(target) => Data::VirtualLink(Arc::new(TableLink { unix, subject, target: *target })),
@@ -118,7 +128,8 @@ impl<S: Subject> VirtualDirectory for Table<S> {
             return Err(Errno::ESRCH);
         }
         let entry = self.entries.iter().find(|entry| entry.name.as_bytes() == name).ok_or(Errno::ENOENT)?;
-        Ok(produce(self.unix, this, name, (entry.kind(), entry.mode), self.subject.owner(), self.data(entry)))
+        let owner = self.subject.keeper(self.unix, entry.kind(), entry.mode);
+        Ok(produce(self.unix, this, name, (entry.kind(), entry.mode), owner, self.data(entry)))
     }
 
     fn list(&self, this: &Arc<Node>, from: u64, visit: &mut dyn FnMut(&Listed<'_>) -> Visit) {

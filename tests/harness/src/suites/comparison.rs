@@ -21,7 +21,7 @@ pub enum Suite {
     /// `faults.c`, `held.c`.
     Faults,
     /// `signals.c`, `mm.c`, `files.c`, `vector.c`, `turns.c`, `closing.c`, `tasks.c`, `trace.c`,
-    /// `pumps.c`, `user_calls.c`.
+    /// `pumps.c`, `user_calls.c`, `rights.c`.
     Semantics,
     /// `pointers.c`.
     Pointers,
@@ -48,10 +48,21 @@ impl Suite {
             Suite::Differential => return differential_cases(&options.repo),
             Suite::Faults => &["faults", "held"],
             Suite::Semantics => {
-                const ALL: &[&str] =
-                    &["signals", "mm", "files", "vector", "turns", "closing", "tasks", "trace", "pumps", "user_calls"];
-                // The last prints user numbers, and programs on the virtual machine are root's.
-                if is_root() { ALL } else { &ALL[..ALL.len() - 1] }
+                const ALL: &[&str] = &[
+                    "signals",
+                    "mm",
+                    "files",
+                    "vector",
+                    "turns",
+                    "closing",
+                    "tasks",
+                    "trace",
+                    "pumps",
+                    "user_calls",
+                    "rights",
+                ];
+                // The last two change their users or print them, and programs on the virtual machine are root's.
+                if is_root() { ALL } else { &ALL[..ALL.len() - 2] }
             }
             Suite::Pointers => &["pointers"],
             Suite::Leaks => &["churn"],

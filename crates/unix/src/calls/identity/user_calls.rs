@@ -35,7 +35,7 @@ pub fn ask(call: &Call<'_>, number: u64) -> CallResult {
     {
         process.has_user_calls.set(true);
         // Without memory the kernel is asked the next time, too.
-        let _ = write(&mut space.borrow_mut(), number, vdso::constant_head(value as u32));
+        let _ = write(&mut space.borrow_mut(), number, vdso::constant_head(value as u32), Space::is_text);
     }
     Ok(value)
 }
@@ -53,15 +53,27 @@ pub fn withdraw(process: &Process) {
 
 /// The same for a quaspace that was copied. Error: `ENOMEM`, the copy has no page of its own.
 pub fn put_back(space: &KernelCell<Space>) -> Result<(), Errno> {
-    vdso::USER_CALLS.iter().try_for_each(|number| write(&mut space.borrow_mut(), *number, vdso::slow_head()))
+    // The program may have changed the rights of its vDSO: an answer that stands there is taken back all the same.
+    let is_there = |_: &Space, _, _| true;
+    vdso::USER_CALLS.iter().try_for_each(|number| write(&mut space.borrow_mut(), *number, vdso::slow_head(), is_there))
 }
 
-/// Replaces the head of a call, wherever the program has its vDSO. What cannot be replaced is not the vDSO any more.
-fn write(space: &mut Space, number: u64, head: vdso::Head) -> Result<(), Errno> {
+/// Replaces the head of a call, wherever the program has its vDSO, if it may be there. What is no such head is not the vDSO any
+/// more.
+fn write(
+    space: &mut Space,
+    number: u64,
+    head: vdso::Head,
+    may: impl Fn(&Space, u64, usize) -> bool,
+) -> Result<(), Errno> {
     let is_vdso = |label: &AreaLabel<'_>| matches!(label, AreaLabel::Backing(backing) if backing.name() == "[vdso]");
     let start = space.areas().find(|area| is_vdso(&area.label)).map(|area| area.start);
     let Some(at) = start.zip(vdso::user_call_offset(number)).map(|(start, offset)| start + offset as u64) else {
         return Ok(());
     };
-    if space.is_text(at, head.len()) { space.poke_bytes(at, &head).map_err(|_| Errno::ENOMEM) } else { Ok(()) }
+    let mut before = vdso::Head::default();
+    if may(space, at, head.len()) && space.peek_bytes(at, &mut before).is_ok() && vdso::is_head(&before) {
+        return space.poke_bytes(at, &head).map_err(|_| Errno::ENOMEM);
+    }
+    Ok(())
 }

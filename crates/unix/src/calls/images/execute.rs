@@ -171,7 +171,7 @@ fn take_identity(process: &Process, identity: Identity) {
     process.unbind_identity();
     let mut settings = process.settings.borrow_mut();
     settings.keeps_capabilities = false;
-    settings.dumpable = u32::from(!identity.is_secure);
+    settings.dumpable = u32::from(identity.is_dumpable);
     if identity.is_secure {
         settings.parent_death_signal = 0;
     }

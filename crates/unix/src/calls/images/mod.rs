@@ -46,6 +46,8 @@ pub struct Identity {
     pub group: u32,
     /// The program runs with more rights than its caller: the C library trusts no variable then (AT_SECURE).
     pub is_secure: bool,
+    /// Others of the process's user may look into it: it has no other rights than they, and they can read the program.
+    pub is_dumpable: bool,
 }
 
 impl Identity {
@@ -58,8 +60,27 @@ impl Identity {
         // Set-group without group execution means mandatory locking, not another group.
         let takes_group = counts && meta.mode & (SET_GROUP | 0o010) == SET_GROUP | 0o010;
         let group = if takes_group { meta.group } else { group_ids.effective };
-        Identity { user, group, is_secure: user != user_ids.real || group != group_ids.real }
+        let is_secure = user != user_ids.real || group != group_ids.real;
+        let credentials = process.credentials.borrow();
+        let is_changed = user != user_ids.effective || !credentials.in_group(group);
+        let is_refused = is_changed && is_unsafe(process);
+        let (user, group) = if is_refused { (user_ids.real, group_ids.real) } else { (user, group) };
+        let read = kernel::file::Access { read: true, ..Default::default() };
+        let is_own = user == user_ids.real && group == group_ids.real;
+        Identity { user, group, is_secure, is_dumpable: is_own && credentials.permit(node, read).is_ok() }
     }
+}
+
+/// Whether others could abuse the rights of a program that this process executes: who traces it, or shares its folders
+/// (Linux `cap_bprm_creds_from_file`). Who could take all rights anyway keeps them.
+fn is_unsafe(process: &Process) -> bool {
+    let refuses = process.settings.get().no_new_privileges;
+    let mut is_watched = false;
+    process.each_task(|task| {
+        is_watched |= task.watch.tracing.borrow().as_ref().is_some_and(|tracing| !tracing.is_privileged);
+    });
+    let is_shared = Arc::strong_count(&process.place) > 1;
+    refuses || (is_watched || is_shared) && process.user_ids.get().effective != 0
 }
 
 /// The bytes of a program file, in memory or outside of the machine.

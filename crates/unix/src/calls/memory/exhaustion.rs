@@ -1,7 +1,7 @@
 //! When memory is out: which calls are refused, and which process has to go.
 //!
 //! ```text
-//!   free frames
+//!   free frames         or pages of the kernel's heap, where its addresses are used up first
 //!     RESERVE_FRAMES      programs get no more pages: the largest process is ended
 //!     CALL_FRAMES_MIN     calls that make the kernel keep more are refused: ENOMEM
 //!     KERNEL_FRAMES_MIN   no more translation tables, no large kernel blocks
@@ -43,6 +43,7 @@ pub const GROWING: &[u64] = &[
     nr::SOCKETPAIR,
     nr::ACCEPT,
     nr::ACCEPT4,
+    nr::CONNECT,
     nr::SENDTO,
     nr::SENDMSG,
     nr::EPOLL_CREATE,
@@ -99,7 +100,7 @@ pub fn admits(call: &Call<'_>, number: u64) -> bool {
         nr::FORK | nr::VFORK | nr::CLONE | nr::CLONE3 => FORK_FRAMES_MIN + fork_frames(call.task),
         _ => CALL_FRAMES_MIN,
     };
-    let lacks = || call.unix.pool.free_frames() < needed;
+    let lacks = || call.unix.pool.free_frames().min(call.unix.machine.heap_pages()) < needed;
     !lacks() || (call.unix.machine.reclaim() > 0 && !lacks())
 }
 

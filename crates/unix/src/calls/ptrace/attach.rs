@@ -21,22 +21,35 @@ use crate::emulator::Unix;
 use crate::signal::child::{Child, child_info};
 use crate::task::{Ghost, Going, Process, Task, Tracing};
 
-/// Errors: `EPERM` for a thread that is traced already, or whose parent is not there.
+/// Errors: `EPERM` for a thread that is traced already, whose parent is not there, or has fewer rights.
 pub fn trace_me(call: &Call<'_>) -> CallResult {
+    let is_roots = |process: &Process| {
+        let ids = process.user_ids.get();
+        [ids.real, ids.effective, ids.saved].contains(&0)
+    };
     let parent = call.process().parent.borrow().upgrade();
-    let tracer = parent.filter(|_| !call.task.watch.is_traced()).ok_or(Errno::EPERM)?;
-    begin(call.unix, call.task, tracing(&tracer, tracer.pid));
+    let may = |parent: &Arc<Process>| !call.task.watch.is_traced() && (is_roots(parent) || !is_roots(call.process()));
+    let tracer = parent.filter(may).ok_or(Errno::EPERM)?;
+    begin(call.unix, call.task, tracing(call, &tracer, tracer.pid));
     Ok(0)
 }
 
-fn tracing(tracer: &Arc<Process>, tracer_tid: u32) -> Tracing {
-    Tracing { tracer: Arc::downgrade(tracer), tracer_tid, is_seized: false, options: 0, going: Going::On, message: 0 }
+fn tracing(call: &Call<'_>, tracer: &Arc<Process>, tracer_tid: u32) -> Tracing {
+    Tracing {
+        tracer: Arc::downgrade(tracer),
+        tracer_tid,
+        is_privileged: call.process().user_ids.get().effective == 0,
+        is_seized: false,
+        options: 0,
+        going: Going::On,
+        message: 0,
+    }
 }
 
 /// Errors: `ESRCH`, `EPERM` for a thread of the caller's own process, of somebody else, or that has a tracer.
 pub fn attach(call: &Call<'_>, tid: u64) -> CallResult {
     let task = permitted(call, tid)?;
-    begin(call.unix, &task, tracing(call.process(), call.task.tid));
+    begin(call.unix, &task, tracing(call, call.process(), call.task.tid));
     signals::send_to_task(call.unix, &task, &SigInfo::kernel(SIGSTOP));
     catch_stopped(call.unix, &task);
     Ok(0)
@@ -48,7 +61,7 @@ pub fn seize(call: &Call<'_>, tid: u64, address: u64, options: u64) -> CallResul
         return Err(Errno::EIO);
     }
     let task = permitted(call, tid)?;
-    let tracing = Tracing { is_seized: true, options: options as u32, ..tracing(call.process(), call.task.tid) };
+    let tracing = Tracing { is_seized: true, options: options as u32, ..tracing(call, call.process(), call.task.tid) };
     begin(call.unix, &task, tracing);
     catch_stopped(call.unix, &task);
     Ok(0)
@@ -72,12 +85,21 @@ fn permitted(call: &Call<'_>, tid: u64) -> Result<Arc<Task>, Errno> {
     Ok(task)
 }
 
-/// Whether one process may look into another and change it (Linux `ptrace_may_access`).
+/// Whether one process may look into another and change it (Linux `ptrace_may_access`, `PTRACE_MODE_REALCREDS`).
 pub fn may_access(own: &Process, other: &Process) -> bool {
+    may_access_as(own, other, (own.user_ids.get().real, own.group_ids.get().real))
+}
+
+/// The same for files of /proc, which ask with the ids that all files ask with (`PTRACE_MODE_FSCREDS`).
+pub fn may_look_into(own: &Process, other: &Process) -> bool {
+    let credentials = own.credentials.borrow();
+    may_access_as(own, other, (credentials.user, credentials.group))
+}
+
+fn may_access_as(own: &Process, other: &Process, (user, group): (u32, u32)) -> bool {
     let mine = own.user_ids.get();
     let (users, groups) = (other.user_ids.get(), other.group_ids.get());
-    let group = own.group_ids.get().real;
-    let same_user = [users.real, users.effective, users.saved].iter().all(|id| *id == mine.real);
+    let same_user = [users.real, users.effective, users.saved].iter().all(|id| *id == user);
     let same_group = [groups.real, groups.effective, groups.saved].iter().all(|id| *id == group);
     core::ptr::eq(own, other) || mine.effective == 0 || same_user && same_group && other.settings.get().dumpable == 1
 }

@@ -61,9 +61,12 @@ pub fn get(task: &Task) -> Result<UserRegs, Errno> {
 
 /// Errors: `ESRCH`; `EIO` for a base that is not a program's address, or a selector of the kernel.
 pub fn set(task: &Task, new: &UserRegs) -> Result<(), Errno> {
-    let is_kernel = |selector: u64| selector as u16 != 0 && selector & 3 != 3;
-    let selectors = [new.cs, new.ss, new.ds, new.es, new.fs, new.gs];
-    if new.fs_base >= USER_LIMIT || new.gs_base >= USER_LIMIT || selectors.into_iter().any(is_kernel) {
+    let is_kernel = |selector: u64| selector & 3 != 3;
+    // Code and stack must have a segment; no selector is one for data.
+    let must = [new.cs, new.ss].into_iter();
+    let mut selectors =
+        must.chain([new.ds, new.es, new.fs, new.gs].into_iter().filter(|selector| *selector as u16 != 0));
+    if new.fs_base >= USER_LIMIT || new.gs_base >= USER_LIMIT || selectors.any(is_kernel) {
         return Err(Errno::EIO);
     }
     let mut stop = task.watch.stop.borrow_mut();

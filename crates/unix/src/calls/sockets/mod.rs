@@ -310,6 +310,7 @@ fn sendmsg(call: &Call<'_>, descriptor: u64, message: u64, flags: u32) -> CallRe
     let mut data = Vec::new();
     for [address, bytes] in parts(call, &message)? {
         let room = MESSAGE_BYTES_MAX - data.len() as u64;
+        data.try_reserve(bytes.min(room) as usize).map_err(|_| Errno::ENOMEM)?;
         data.extend_from_slice(&call.read_bytes(address, bytes.min(room) as usize)?);
     }
     send(call, &found, &data, flags, to)

@@ -17,10 +17,13 @@ use kernel::schedule::{Scheduler, WaitQueue};
 use kernel::stream::{Io, Progress, Ready, Stream, UserRange};
 use machine::KernelCell;
 
-use crate::limits::PIECE_BYTES;
+use crate::limits::{CALL_FRAMES_MIN, PIECE_BYTES};
 
 /// Bytes that wait for one receiver at most (Linux's default buffer); then senders sleep.
 const INBOX_BYTES: usize = 212_992;
+/// Datagrams that wait for one receiver at most, however small they are: with what Linux counts for the smallest, its default
+/// buffer has room for so many.
+const MESSAGES_MAX: usize = 278;
 
 /// What has come and was not read. Datagrams keep their bounds.
 #[derive(Default)]
@@ -121,9 +124,11 @@ impl UnixSocket {
 
     /// Takes bytes out, or with `peek` looks at them; a datagram's rest is lost. Returns the bytes given and
     /// the datagram's true size.
+    ///
+    /// Errors: `EAGAIN`, `EINTR`, `EINVAL` and `ENOTCONN` for a socket without a peer, `ENOMEM`.
     pub fn receive(&self, io: &Io<'_>, room: usize, peek: bool) -> Result<(Vec<u8>, usize), Errno> {
         loop {
-            if let Some(received) = self.take(room, peek) {
+            if let Some(received) = self.take(room, peek)? {
                 if let Some(peer) = self.peer() {
                     peer.progress.borrow_mut().departed += 1;
                     io.scheduler.wake(&peer.changed);
@@ -142,19 +147,21 @@ impl UnixSocket {
         }
     }
 
-    fn take(&self, room: usize, peek: bool) -> Option<(Vec<u8>, usize)> {
+    fn take(&self, room: usize, peek: bool) -> Result<Option<(Vec<u8>, usize)>, Errno> {
         let mut inbox = self.inbox.borrow_mut();
+        let Some(first) = inbox.messages.front() else { return Ok(None) };
         if !self.is_stream() {
-            let mut message = if peek { inbox.messages.front()?.clone() } else { inbox.messages.pop_front()? };
-            let size = message.len();
-            if !peek {
-                inbox.bytes -= size;
+            let size = first.len();
+            if peek {
+                return Ok(Some((copy(&first[..size.min(room)])?, size)));
             }
+            inbox.bytes -= size;
+            let mut message = inbox.messages.pop_front().unwrap_or_default();
             message.truncate(room);
-            return Some((message, size));
+            return Ok(Some((message, size)));
         }
-        inbox.messages.front()?;
         let mut bytes = Vec::new();
+        bytes.try_reserve_exact(room.min(inbox.bytes)).map_err(|_| Errno::ENOMEM)?;
         for message in &inbox.messages {
             let part = message.len().min(room - bytes.len());
             bytes.extend_from_slice(&message[..part]);
@@ -163,12 +170,12 @@ impl UnixSocket {
             inbox.drop_front(bytes.len());
         }
         let size = bytes.len();
-        Some((bytes, size))
+        Ok(Some((bytes, size)))
     }
 
     /// Sends to `to`, or to the peer; sleeps while there is no room.
     ///
-    /// Errors: `ENOTCONN`, `EPIPE`, `ECONNREFUSED` for a datagram's receiver that has gone, `EMSGSIZE`, `EAGAIN`.
+    /// Errors: `ENOTCONN`, `EPIPE`, `ECONNREFUSED` for a datagram's receiver that has gone, `EMSGSIZE`, `EAGAIN`, `ENOMEM`.
     pub fn send(&self, io: &Io<'_>, bytes: &[u8], to: Option<&Arc<UnixSocket>>) -> Result<usize, Errno> {
         if !self.is_stream() && bytes.len() > INBOX_BYTES {
             return Err(Errno::EMSGSIZE);
@@ -202,9 +209,9 @@ impl UnixSocket {
             }
             let room = INBOX_BYTES - receiver.inbox.borrow().bytes.min(INBOX_BYTES);
             let part = if self.is_stream() { bytes.len().min(room) } else { bytes.len() };
-            if part <= room && (part > 0 || bytes.is_empty()) {
+            if part <= room && (part > 0 || bytes.is_empty()) && !receiver.has_too_many() {
                 if part > 0 || !self.is_stream() {
-                    receiver.put(&bytes[..part]);
+                    receiver.put(&bytes[..part])?;
                     io.scheduler.wake(&receiver.changed);
                 }
                 return Ok(part);
@@ -214,15 +221,47 @@ impl UnixSocket {
         }
     }
 
-    fn put(&self, bytes: &[u8]) {
-        let mut inbox = self.inbox.borrow_mut();
-        inbox.bytes += bytes.len();
-        inbox.messages.push_back(bytes.to_vec());
+    /// More datagrams than may wait.
+    fn has_too_many(&self) -> bool {
+        !self.is_stream() && self.inbox.borrow().messages.len() >= MESSAGES_MAX
+    }
+
+    /// Error: `ENOMEM`; small writes must not take the kernel's last memory either.
+    fn put(&self, bytes: &[u8]) -> Result<(), Errno> {
+        let machine = self.scheduler.machine();
+        let lacks = || machine.heap_pages() < CALL_FRAMES_MIN;
+        if lacks() && (machine.reclaim() == 0 || lacks()) {
+            return Err(Errno::ENOMEM);
+        }
+        self.inbox.borrow_mut().add(bytes, self.is_stream())?;
         self.progress.borrow_mut().arrived += 1;
+        Ok(())
     }
 }
 
+/// Error: `ENOMEM`.
+fn copy(bytes: &[u8]) -> Result<Vec<u8>, Errno> {
+    let mut copy = Vec::new();
+    copy.try_reserve_exact(bytes.len()).map_err(|_| Errno::ENOMEM)?;
+    copy.extend_from_slice(bytes);
+    Ok(copy)
+}
+
 impl Inbox {
+    /// Bytes of a stream have no bounds: they join what came last. Error: `ENOMEM`.
+    fn add(&mut self, bytes: &[u8], joins: bool) -> Result<(), Errno> {
+        let last = self.messages.back_mut().filter(|last| joins && last.len() + bytes.len() <= PIECE_BYTES);
+        if let Some(last) = last {
+            last.try_reserve(bytes.len()).map_err(|_| Errno::ENOMEM)?;
+            last.extend_from_slice(bytes);
+        } else {
+            self.messages.try_reserve(1).map_err(|_| Errno::ENOMEM)?;
+            self.messages.push_back(copy(bytes)?);
+        }
+        self.bytes += bytes.len();
+        Ok(())
+    }
+
     fn drop_front(&mut self, mut bytes: usize) {
         self.bytes -= bytes;
         while let Some(front) = self.messages.front_mut() {
@@ -251,7 +290,9 @@ impl Stream for UnixSocket {
         let mut done = 0;
         loop {
             let rest = from.after(done);
-            let mut piece = alloc::vec![0; rest.bytes.min(whole)];
+            let mut piece = Vec::new();
+            piece.try_reserve_exact(rest.bytes.min(whole)).map_err(|_| Errno::ENOMEM)?;
+            piece.resize(rest.bytes.min(whole), 0);
             io.machine().copy_in(rest.address, &mut piece).map_err(|_| Errno::EFAULT)?;
             match self.send(io, &piece, None) {
                 Ok(part) => done += part,
@@ -280,7 +321,8 @@ impl Stream for UnixSocket {
         }
         let unconnected = !standing.connected && self.kind != SOCK_DGRAM;
         let peer = self.peer();
-        let full = peer.as_ref().is_some_and(|peer| peer.inbox.borrow().bytes >= INBOX_BYTES / 2);
+        let full =
+            peer.as_ref().is_some_and(|peer| peer.inbox.borrow().bytes >= INBOX_BYTES / 2 || peer.has_too_many());
         let has_data = !self.inbox.borrow().messages.is_empty();
         Ready::NONE
             .with_if(has_data || standing.reads_ended, Ready::READABLE)
