@@ -58,12 +58,59 @@ fn unix_path(path: &[u8]) -> String {
 fn inet6(address: &SockaddrIn6) -> String {
     let port = u16::from_be_bytes(address.sin6_port);
     let flow = u32::from_be(address.sin6_flowinfo);
-    let host = core::net::Ipv6Addr::from(address.sin6_addr);
+    let host = inet6_text(address.sin6_addr);
     format!(
         ", sin6_port=htons({port}), sin6_flowinfo=htonl({flow}), inet_pton(AF_INET6, \"{host}\", &sin6_addr), \
          sin6_scope_id={}",
         address.sin6_scope_id
     )
+}
+
+/// The text of an address (RFC 5952): groups in hexadecimal, the longest run of zero groups left out, the last four bytes
+/// of an IPv4 address (`::ffff:` before it) in decimal.
+fn inet6_text(bytes: [u8; 16]) -> String {
+    let groups: [u16; 8] = core::array::from_fn(|at| u16::from_be_bytes([bytes[2 * at], bytes[2 * at + 1]]));
+    if let [0, 0, 0, 0, 0, 0xffff, ..] = groups {
+        let [.., a, b, c, d] = bytes;
+        return format!("::ffff:{a}.{b}.{c}.{d}");
+    }
+    let zeros_from = |at: usize| groups[at..].iter().take_while(|group| **group == 0).count();
+    // The first of the longest runs; one group alone is shown.
+    let (run, start) = (0..8).rev().map(|at| (zeros_from(at), at)).max_by_key(|(run, _)| *run).unwrap_or((0, 0));
+    let gap = if run > 1 { start..start + run } else { 8..8 };
+    let mut text = String::new();
+    for (at, group) in groups.iter().enumerate() {
+        if at == gap.start {
+            text.push_str("::");
+        } else if !gap.contains(&at) {
+            if !text.is_empty() && !text.ends_with(':') {
+                text.push(':');
+            }
+            text.push_str(&format!("{group:x}"));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+#[test]
+fn addresses_print_as_the_library_prints_them() {
+    let mut random = 3u64;
+    for _ in 0..20_000 {
+        random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        // Zero groups are usual; every thirty-second address is an IPv4 address in a longer one.
+        let mut bytes = [0; 16];
+        for (at, group) in bytes.chunks_exact_mut(2).enumerate() {
+            if random >> (40 + at) & 1 != 0 {
+                group.copy_from_slice(&((random >> at) as u16 & 0xfff).to_be_bytes());
+            }
+        }
+        if random >> 59 == 0 {
+            bytes[..12].copy_from_slice(&[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff]);
+        }
+        assert_eq!(inet6_text(bytes), std::net::Ipv6Addr::from(bytes).to_string());
+    }
+    assert_eq!(inet6_text([0; 16]), "::");
 }
 
 /// An address that the program gives; its length is the next argument.

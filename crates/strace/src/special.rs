@@ -63,7 +63,14 @@ pub fn access_mode(call: &Call, index: usize) -> Option<String> {
 /// Flags of `faccessat2`: the bit of `AT_REMOVEDIR` means `AT_EACCESS` here.
 pub fn access_flags(call: &Call, index: usize) -> Option<String> {
     let line = text::flags(call.word(index).into(), AT_FLAGS);
-    Some(line.replace("AT_REMOVEDIR", "AT_EACCESS"))
+    let mut text = String::new();
+    for name in line.split('|') {
+        if !text.is_empty() {
+            text.push('|');
+        }
+        text.push_str(if name == "AT_REMOVEDIR" { "AT_EACCESS" } else { name });
+    }
+    Some(text)
 }
 
 /// The mode of `mknod`.

@@ -94,7 +94,7 @@ impl Summary {
 
 /// One line: share of the time in hundredths of a percent, seconds, microseconds per call.
 fn row(count: Count, total_ns: u64, name: &str) -> String {
-    let share = (u128::from(count.elapsed_ns) * 10_000).checked_div(u128::from(total_ns)).unwrap_or(0);
+    let share = (u128::from(count.elapsed_ns) * 10_000).checked_div(u128::from(total_ns)).unwrap_or(0) as u64;
     let microseconds = count.elapsed_ns / 1000;
     let errors = if count.errors == 0 { String::new() } else { format!("{}", count.errors) };
     format!(

@@ -95,7 +95,8 @@ pub fn signal_set(set: u64) -> String {
         if !text.ends_with('[') {
             text.push(' ');
         }
-        text.push_str(signal(number).trim_start_matches("SIG"));
+        let name = signal(number);
+        text.push_str(name.strip_prefix("SIG").unwrap_or(&name));
     }
     text.push(']');
     text

@@ -8,9 +8,9 @@ use abi::Errno;
 use machine::{KernelCell, PAGE_BYTES, UserMemory, VirtAddr};
 
 use super::limits::{FILE_BYTES_MAX, TRANSFER_BYTES_MAX};
-use super::page_tree::PageTree;
 use super::volume::Volume;
 use crate::space::Page;
+use crate::space::PageTree;
 
 const PAGE: u64 = PAGE_BYTES as u64;
 

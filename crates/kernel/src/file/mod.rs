@@ -27,7 +27,6 @@ mod namespace;
 mod node;
 mod open;
 mod ownership;
-mod page_tree;
 mod path_cache;
 mod positioned;
 mod rename;

@@ -1,13 +1,12 @@
 //! What gives an area its pages: a file, shared anonymous memory, or fixed frames of the kernel.
 
-use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use machine::KernelCell;
 
-use super::{FramePool, Page};
+use super::{FramePool, Page, PageTree};
 
 /// Why a backing has no page for an index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,7 +54,7 @@ pub trait Backing {
 pub struct AnonymousMemory {
     pool: &'static FramePool,
     page_count: u64,
-    pages: KernelCell<BTreeMap<u64, Page>>,
+    pages: KernelCell<PageTree>,
 }
 
 impl AnonymousMemory {
@@ -63,7 +62,7 @@ impl AnonymousMemory {
     #[allow(clippy::arc_with_non_send_sync, reason = "kernel data is shared under the big lock, see KernelCell")]
     pub fn new(pool: &'static FramePool, bytes: u64) -> Arc<AnonymousMemory> {
         let page_count = bytes.div_ceil(super::limits::PAGE);
-        Arc::new(AnonymousMemory { pool, page_count, pages: KernelCell::new(BTreeMap::new()) })
+        Arc::new(AnonymousMemory { pool, page_count, pages: KernelCell::new(PageTree::new()) })
     }
 }
 
@@ -72,7 +71,7 @@ impl Backing for AnonymousMemory {
         if index >= self.page_count {
             return Err(BackingError::PastEnd);
         }
-        Ok(self.pages.borrow().get(&index).cloned())
+        Ok(self.pages.borrow().get(index).cloned())
     }
 
     fn page_for_write(&self, index: u64) -> Result<Page, BackingError> {
@@ -80,7 +79,7 @@ impl Backing for AnonymousMemory {
             return Ok(page);
         }
         let page = self.pool.allocate_zeroed().ok_or(BackingError::OutOfMemory)?;
-        self.pages.borrow_mut().insert(index, page.clone());
+        self.pages.borrow_mut().insert(index, page.clone()).map_err(|_| BackingError::OutOfMemory)?;
         Ok(page)
     }
 

@@ -24,6 +24,7 @@ mod fork;
 mod frames;
 mod limits;
 mod map;
+mod page_tree;
 mod pages;
 mod place;
 mod protect;
@@ -53,6 +54,7 @@ pub use remap::{Remap, RemapTarget};
 pub use usage::{AreaLabel, AreaSizes, AreaView, Identity, Usage};
 
 use area::Area;
+pub(crate) use page_tree::PageTree;
 use pages::Pages;
 
 /// One quaspace. Dropping it gives back every frame it showed.

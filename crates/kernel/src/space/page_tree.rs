@@ -1,10 +1,10 @@
-//! The pages of one file, by page number.
+//! Pages by number: those of a file, or of shared memory.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use crate::space::Page;
+use super::Page;
 
 const FANOUT_BITS: u32 = 6;
 const FANOUT: usize = 1 << FANOUT_BITS;
@@ -14,7 +14,7 @@ const FANOUT: usize = 1 << FANOUT_BITS;
 /// tables. Holes cost nothing. Page numbers are below 2^54.
 ///
 /// Invariant: pages hang only at level 0, inner tables only above it.
-pub(super) struct PageTree {
+pub(crate) struct PageTree {
     root: Slot,
     height: u32,
     pages: u64,
@@ -28,19 +28,19 @@ enum Slot {
 
 /// The kernel's heap had no room for a table.
 #[derive(Debug)]
-pub(super) struct NoRoom;
+pub(crate) struct NoRoom;
 
 impl PageTree {
-    pub(super) const fn new() -> PageTree {
+    pub(crate) const fn new() -> PageTree {
         PageTree { root: Slot::Empty, height: 0, pages: 0 }
     }
 
     /// Pages present.
-    pub(super) fn pages(&self) -> u64 {
+    pub(crate) fn pages(&self) -> u64 {
         self.pages
     }
 
-    pub(super) fn get(&self, index: u64) -> Option<&Page> {
+    pub(crate) fn get(&self, index: u64) -> Option<&Page> {
         if !self.reaches(index) {
             return None;
         }
@@ -53,7 +53,7 @@ impl PageTree {
     }
 
     /// Puts `page` at `index`, which must be a hole.
-    pub(super) fn insert(&mut self, index: u64, page: Page) -> Result<(), NoRoom> {
+    pub(crate) fn insert(&mut self, index: u64, page: Page) -> Result<(), NoRoom> {
         while !self.reaches(index) {
             self.grow()?;
         }
@@ -72,7 +72,7 @@ impl PageTree {
     }
 
     /// Drops all pages in `range`; returns how many there were.
-    pub(super) fn remove(&mut self, range: Range<u64>) -> u64 {
+    pub(crate) fn remove(&mut self, range: Range<u64>) -> u64 {
         let removed = remove_below(&mut self.root, self.height, 0, &range);
         self.pages -= removed;
         if let Slot::Empty = self.root {
@@ -82,7 +82,7 @@ impl PageTree {
     }
 
     /// The first page number from `from` on that has a page.
-    pub(super) fn next_page(&self, from: u64) -> Option<u64> {
+    pub(crate) fn next_page(&self, from: u64) -> Option<u64> {
         first_below(&self.root, self.height, 0, from)
     }
 
