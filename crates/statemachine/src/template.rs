@@ -313,7 +313,10 @@ pub(crate) struct Hot {
 
 /// Templates that keep a word in `register`.
 macro_rules! hot {
-    ($hot:ident, $register:literal, $Fill:ident $Spill:ident $AddOne:ident $IfIs:ident $IfBelow:ident $StoreInput:ident $StoreCell:ident) => {
+    (
+        $hot:ident, $register:literal, $Fill:ident $Spill:ident $AddOne:ident $IfIs:ident $IfBelow:ident
+        $StoreInput:ident $StoreCell:ident
+    ) => {
         template! {
             /// A hot word into its register. Cost: 1.
             pub struct $Fill { word: Abs32 }
