@@ -112,7 +112,7 @@ template! {
 template! {
     /// Moves edx bytes from rsi to rdi, by how many they are (ADR 31): whole words from 40 bytes on as one run; 2 to 7 bytes
     /// singly; 8 to 32 by two or four times two moves that overlap in the middle; others as a run with the last word moved
-    /// first. At most 64 KiB. Out: rcx, rsi, rdi lost. Cost: 6 instructions and one a word for the run.
+    /// first. At most 64 KiB. Out: rcx, rsi, rdi lost. A run of words takes five instructions and one a word.
     pub struct MoveSorted {}
     "lea ecx, [rdx - 40]",
     "ror ecx, 3",                           // above the limit: less than 40, or no whole words
