@@ -314,13 +314,8 @@ pub(crate) struct Hot {
 /// Templates that keep a word in `register`.
 macro_rules! hot {
     (
-<<<<<<< HEAD
-        $hot:ident, $register:literal, $Fill:ident $Spill:ident $AddOne:ident $IfIs:ident $IfBelow:ident
-        $StoreInput:ident $StoreCell:ident
-=======
         $hot:ident, $register:literal,
         $Fill:ident $Spill:ident $AddOne:ident $IfIs:ident $IfBelow:ident $StoreInput:ident $StoreCell:ident
->>>>>>> main
     ) => {
         template! {
             /// A hot word into its register. Cost: 1.
