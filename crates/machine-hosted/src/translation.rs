@@ -68,9 +68,10 @@ fn map_run(page: u64, pages: u64, frame: FrameNumber, protection: Protection) ->
     mapped.is_ok()
 }
 
-fn unmap_run(page: u64, bytes: u64) {
+/// False where the host would have to split a mapping and has as many as it wants.
+fn unmap_run(page: u64, bytes: u64) -> bool {
     // SAFETY: the addresses are the program's; the kernel reads them only by copies that may fault.
-    let _ = unsafe { host::unmap(page, bytes) };
+    unsafe { host::unmap(page, bytes) }.is_ok()
 }
 
 impl HostTranslation {
@@ -97,9 +98,13 @@ impl HostTranslation {
         }
         flush();
         let run = run_around(&pages, page, entry);
-        let first = pages[&run.start];
-        if !map_run(run.start, (run.end - run.start) / PAGE, first.frame, entry.protection) {
-            return false;
+        let (count, first) = ((run.end - run.start) / PAGE, pages[&run.start]);
+        if !map_run(run.start, count, first.frame, entry.protection) {
+            // The host keeps so many mappings and no more (vm.max_map_count): all go, and come back as they are touched.
+            forget_all();
+            if !map_run(run.start, count, first.frame, entry.protection) {
+                return false;
+            }
         }
         let now = epoch();
         pages.range_mut(run).for_each(|(_, entry)| entry.mapped_in = now);
@@ -248,14 +253,12 @@ fn apply(last: &mut PutOff) {
     let bytes = last.end - last.start;
     if bytes > 0 {
         match last.change {
-            Change::Unmap => unmap_run(last.start, bytes),
-            Change::Protect(rights) => {
-                // SAFETY: the pages are the program's.
-                if unsafe { host::protect(last.start, bytes, rights) }.is_err() {
-                    // The next touch maps the pages again, with the new rights.
-                    unmap_run(last.start, bytes);
-                }
-            }
+            Change::Unmap if unmap_run(last.start, bytes) => (),
+            // SAFETY: the pages are the program's.
+            Change::Protect(rights) if unsafe { host::protect(last.start, bytes, rights) }.is_ok() => (),
+            // The next touch maps the pages again, with the new rights.
+            _ if unmap_run(last.start, bytes) => (),
+            _ => forget_all(),
         }
     }
     last.end = last.start;
@@ -282,14 +285,21 @@ pub fn change_space(root: u64) {
     }
 }
 
+/// Takes the active quaspace's mappings away; nothing is lost, as when a TLB is emptied.
+fn forget_all() {
+    unmap_all();
+    // SAFETY: the slot is a word that only kernel code stores.
+    unsafe { (*cpu()).epoch += 1 };
+}
+
 /// Takes every mapping of programs away.
 fn unmap_all() {
     let mut start = USER_START;
     for range in &RESERVED {
-        unmap_run(start, range.start - start);
+        let _ = unmap_run(start, range.start - start);
         start = range.end;
     }
-    unmap_run(start, USER_LIMIT - start);
+    let _ = unmap_run(start, USER_LIMIT - start);
 }
 
 /// The active translation.

@@ -29,12 +29,13 @@ pub fn run(options: &Options, tally: &mut Tally) -> Result<(), String> {
         options.runner.push("--hosted".into());
     }
     type Check = fn(&Options) -> Result<(), String>;
-    let checks: [(&str, Option<&str>, Check); 6] = [
+    let checks: [(&str, Option<&str>, Check); 7] = [
         ("gdb_names_a_routine_and_finds_its_caller", Some("gdb"), gdb),
         ("perf_map_names_routines_and_stubs", None, perf_map),
         ("calls_and_sites_are_counted", None, counts),
         ("a_trapped_machine_counts_no_jump", None, trap_only_counts),
         ("a_crash_is_told_on_request_only", None, crash),
+        ("more_pages_than_the_host_keeps_mappings", None, many_mappings),
         ("starts", None, starts),
     ];
     for (name, needs, check) in checks {
@@ -52,6 +53,16 @@ fn tool(options: &Options, words: &[&str]) -> Result<Outcome, String> {
     let mut command = runner_command(&options.runner);
     command.args(words);
     process::run(command, Vec::new(), options.case_timeout)
+}
+
+/// Pages that were only read are one frame, so each is a mapping of its own; a host keeps 65,530 (vm.max_map_count).
+fn many_mappings(options: &Options) -> Result<(), String> {
+    let program = programs::build(options, "untouched", Linking::Static)?;
+    let outcome = tool(options, &[&program.display().to_string(), "300"])?;
+    match (outcome.status, outcome.stdout.as_slice()) {
+        (0, b"0 1\n") => Ok(()),
+        (status, text) => Err(format!("status {status}, {}", text.escape_ascii())),
+    }
 }
 
 fn pipe_program(options: &Options) -> Result<PathBuf, String> {
