@@ -47,6 +47,17 @@ static __attribute__((noinline)) int compiled_put(int character)
 	return (unsigned char)character;
 }
 
+/* The same in Rust: generic.rs. */
+struct generic_stream;
+extern struct generic_stream GENERIC_STREAM;
+int generic_put(int character, struct generic_stream *stream);
+size_t generic_write(const char *bytes, size_t count, struct generic_stream *stream);
+
+void generic_flush(const unsigned char *bytes, size_t count)
+{
+	IGNORE(write(1, bytes, count));
+}
+
 static __attribute__((noinline)) int empty(int character)
 {
 	__asm__ volatile("");
@@ -89,6 +100,12 @@ static void run(const char *operation)
 		call_put(plain_put);
 	} else if (!strcmp(operation, "put_compiled")) {
 		call_put(compiled_put);
+	} else if (!strcmp(operation, "put_generic")) {
+		int (*volatile function)(int, struct generic_stream *) = generic_put;
+		int (*called)(int, struct generic_stream *) = function;
+		LOOP(called('x', &GENERIC_STREAM));
+	} else if (!strcmp(operation, "generic_fwrite_16")) {
+		LOOP(IGNORE(generic_write("0123456789abcdef", 16, &GENERIC_STREAM)));
 	} else if (!strcmp(operation, "libc_putchar_unlocked")) {
 		LOOP(putchar_unlocked('x'));
 	} else if (!strcmp(operation, "libc_putchar")) {

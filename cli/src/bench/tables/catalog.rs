@@ -87,7 +87,7 @@ impl Row {
     }
 }
 
-const STDIO: &str = "stdio";
+pub const STDIO: &str = "stdio";
 const CALLS: &str = "calls";
 const COPY: &str = "copy";
 const PATCH: &str = "patch";
@@ -102,6 +102,7 @@ pub const TABLES: &[Table] = &[
         rows: &[
             row("code synthesis", STDIO, "put_synthesized").paper("20"),
             row("hand-crafted assembly", STDIO, "put_assembly").paper("28").against("put_synthesized", Some(1.4)),
+            row("generic Rust", STDIO, "put_generic").against("put_synthesized", None),
             row("compiled C", STDIO, "put_compiled").against("put_synthesized", None),
             row("an empty function", STDIO, "empty"),
         ],
@@ -132,6 +133,8 @@ pub const TABLES: &[Table] = &[
                 .used_as("c[0] = getchar();"),
             row("synthio, getchar macro", STDIO, "synthio_getchar").used_as("c[0] = sio_getchar();"),
             row("synthio, getchar function", STDIO, "synthio_fgetc").used_as("c[0] = sio_fgetc(sio_stdin);"),
+            row("generic Rust, putchar function", STDIO, "put_generic").against("synthio_fputc", None),
+            row("generic Rust, fwrite 16 bytes", STDIO, "generic_fwrite_16").against("synthio_fwrite_16", None),
             row("C library, fwrite 16 bytes", STDIO, "libc_fwrite_16").against("synthio_fwrite_16", None),
             row("synthio, fwrite 16 bytes", STDIO, "synthio_fwrite_16"),
         ],
@@ -144,7 +147,7 @@ pub const TABLES: &[Table] = &[
         paper_unit: "microseconds of a 68030 at 25 MHz, warm cache; UNIX cold",
         rows: &[
             row("C procedure call", CALLS, "procedure").paper("1.0").against("general", Some(0.29)),
-            row("a call number that nobody has", CALLS, "unknown"),
+            row("generic Rust (a number that nobody has)", CALLS, "unknown").against("general", None),
             row("general dispatch", CALLS, "general").paper("3.5"),
             row("general dispatch, in-lined", CALLS, "general_inlined").paper("2.9").against("general", Some(0.83)),
             row("cached", CALLS, "cached").paper("2.7").against("general", Some(0.77)),

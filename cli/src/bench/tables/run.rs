@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use super::super::compile;
 use super::super::error::{BenchError, at};
 use super::super::ticks::{Outcome, per_iteration};
-use super::catalog::{Row, Table, Who};
+use super::catalog::{Row, STDIO, Table, Who};
 
 /// How long the long run of an operation loops on this machine.
 const LOOP_NS: f64 = 20e6;
@@ -57,6 +57,7 @@ impl Bench {
         let folder = root.join("target/bench/tables");
         fs::create_dir_all(&folder).map_err(at(&folder))?;
         let library = build_library(root)?;
+        let generic = build_generic(root, &folder)?.display().to_string();
         let mut programs = BTreeMap::new();
         for row in tables.iter().flat_map(|table| table.rows) {
             if !programs.contains_key(row.executable) {
@@ -64,7 +65,8 @@ impl Bench {
                 let output = folder.join(row.executable);
                 let include = format!("-I{}", library.display());
                 let archive = library.join("libsynthio.a").display().to_string();
-                compile::compile_with(&source, &output, &["-static", &include], &[&archive])?;
+                let libraries: &[&str] = if row.executable == STDIO { &[&generic, &archive] } else { &[&archive] };
+                compile::compile_with(&source, &output, &["-static", &include], libraries)?;
                 programs.insert(row.executable, output);
             }
         }
@@ -188,6 +190,19 @@ fn build_library(root: &Path) -> Result<PathBuf, BenchError> {
     }
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     Ok(target.join("user"))
+}
+
+/// The rows in plain Rust, as an object for the C compiler's linker.
+fn build_generic(root: &Path, folder: &Path) -> Result<PathBuf, BenchError> {
+    let (source, object) = (root.join("bench/tables/generic.rs"), folder.join("generic.o"));
+    let options = ["--edition=2024", "--crate-type=lib", "--emit=obj", "-Copt-level=3", "-Cpanic=abort"];
+    let output = Command::new("rustc").args(options).arg("-o").arg(&object).arg(&source).output();
+    let output = output.map_err(|_| BenchError::MissingCommand { command: "rustc", package: "rustc" })?;
+    if !output.status.success() {
+        let message = String::from_utf8_lossy(&output.stderr).trim().to_string();
+        return Err(BenchError::Compile { source, message });
+    }
+    Ok(object)
 }
 
 fn median(samples: &mut [f64]) -> Option<f64> {
