@@ -1,11 +1,13 @@
 //! The commands: what a line can begin with, besides expressions.
 
+use std::time::{Duration, Instant};
+
 use bootimage::inspect::{Fields, monitor as op};
 use monitor::blocks::KINDS;
 
-use super::desk::{Done, OF_THREADS, Part, Wrong, ask, end, evaluate, evaluate_in, parts, variables};
+use super::desk::{Done, OF_THREADS, Part, Wrong, ask, end, evaluate, evaluate_in, parts, unreadable, variables};
 use super::symbols::Modules;
-use super::{stops, streams, write};
+use super::{reader, stops, streams, write};
 use crate::failure::Failure;
 use crate::see::client::Client;
 use crate::see::{Which, code, ps, top, trace};
@@ -63,6 +65,7 @@ pub const COMMANDS: &[Command] = &[
     command("trace", "[PID] [TIME]", "records calls, switches, interrupts and syntheses for a while", traced),
     command("names", "[START]", "all names that begin so", |client, start| Ok(names(client, start)?.join("\n") + "\n")),
     command("sleep", "SECONDS", "waits", sleep),
+    command("wait", "EXPRESSION", "waits until it is there and not 0, at most 10 seconds", wait),
 ];
 
 /// Does a line: a command by its first word, or an expression.
@@ -372,8 +375,29 @@ fn traced(client: &mut Client, rest: &str) -> Done {
 
 fn sleep(_: &mut Client, rest: &str) -> Done {
     let seconds = rest.parse::<f64>().map_err(|_| usage("sleep"))?;
-    std::thread::sleep(std::time::Duration::from_secs_f64(seconds.clamp(0.0, 60.0)));
+    std::thread::sleep(Duration::from_secs_f64(seconds.clamp(0.0, 60.0)));
     Ok(String::new())
+}
+
+/// How long `wait` tries, and how often.
+const WAIT_MOST: Duration = Duration::from_secs(10);
+const WAIT_BETWEEN: Duration = Duration::from_millis(2);
+
+fn wait(client: &mut Client, rest: &str) -> Done {
+    if rest.is_empty() {
+        return Err(usage("wait"));
+    }
+    reader::read(rest).map_err(unreadable)?;
+    let end = Instant::now() + WAIT_MOST;
+    loop {
+        let found = evaluate(client, rest);
+        match found {
+            Ok(0) | Err(Wrong::Line { .. }) if Instant::now() < end => std::thread::sleep(WAIT_BETWEEN),
+            Ok(0) => return Err(Wrong::new(format!("it was 0 for {} seconds", WAIT_MOST.as_secs()))),
+            Ok(_) => return Ok(String::new()),
+            Err(wrong) => return Err(wrong),
+        }
+    }
 }
 
 /// All names that begin so, sorted.

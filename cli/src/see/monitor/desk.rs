@@ -267,7 +267,8 @@ pub fn evaluate_in(client: &mut Client, text: &str, process: Option<u32>) -> Don
     }
 }
 
-fn unreadable(error: Error) -> Wrong {
+/// What is wrong with a line that is no expression.
+pub fn unreadable(error: Error) -> Wrong {
     let (why, column) = match error {
         Error::Lexical(LexError::Character(character, at)) => (format!("{character:?} begins nothing"), at),
         Error::Lexical(LexError::Number(at)) => ("this is no number of 64 bits".into(), at),

@@ -164,15 +164,15 @@ fn quajects(scene: &Scene<'_>) -> Result<(), String> {
 }
 
 fn jobs(scene: &Scene<'_>) -> Result<(), String> {
-    let text = scene.said(&[], "new gauge\nrun gauge.1.add(20 + 22)\nsleep 0.2\njobs\ngauge.1.read()\n")?;
+    let text = scene.said(&[], "new gauge\nrun gauge.1.add(20 + 22)\nwait gauge.1.read()\njobs\ngauge.1.read()\n")?;
     expect(&text, &["job 1: thread ", " of the kernel runs gauge.1.add(20 + 22)", "job 1: answered 42\n42  0x2a\n"])
 }
 
 fn stops(scene: &Scene<'_>) -> Result<(), String> {
     let text = scene.said(
         &[],
-        "sleep 0.3\nstop 1\n$at = thread.1.rip\nstep 1\nthread.1.rip != $at\nstep 1 3\nbreak 1 $at\ncont 1\nsleep 0.3\nwhere\n\
-         thread.1.rip == $at\nunbreak 1 $at\ncont 1\nsleep 0.2\nwhere\nthreads\n",
+        "wait calls.clock_nanosleep > 10\nstop 1\n$at = thread.1.rip\nstep 1\nthread.1.rip != $at\nstep 1 3\nbreak 1 $at\ncont 1\nwait thread.1.rip == $at\nwhere\n\
+         thread.1.rip == $at\nunbreak 1 $at\n$calls = calls.clock_nanosleep, 0\ncont 1\nwait calls.clock_nanosleep > $calls + 3\nwhere\nthreads\n",
     )?;
     expect(&text, &["thread 1: stopped at 0x", "thread 1: stepped at 0x", "thread 1: at a breakpoint at 0x"])?;
     let Some((_, after)) = text.rsplit_once("at a breakpoint") else { return Err(text) };
@@ -205,7 +205,7 @@ const PARTS: &str = "1;0x7f;-1;0xffffffffa0000000;0x70000000;0x64000040;0xffffff
 
 /// What the lines are about: a process with /dev/zero in 5 and /dev/null in 6, which it writes to, and some quajects.
 const VICTIM: &str = "! (exec 5<>/dev/zero 6>/dev/null; while :; do echo x >&6; done) &\n\
-    sleep 0.5\nnew queue\nnew gauge\nnew pump\nnew switch\nopen thread.2.fd.5\nopen thread.2.fd.6\nnew queue\n";
+    wait calls.dup2 > 20\nnew queue\nnew gauge\nnew pump\nnew switch\nopen thread.2.fd.5\nopen thread.2.fd.6\nnew queue\n";
 
 /// Lines that mean something, with numbers for `#` and ends for `E`.
 const SENSIBLE: &str = "open thread.2.fd.#;connect E E;connect E E;connect E E;bind E E;bind null.write.slow E;unbind E;\
@@ -258,7 +258,7 @@ fn random_script(scene: &Scene<'_>, random: &mut Random) -> Result<String, Strin
         script.push('\n');
     }
     // The shell starts another program afterwards.
-    script += "! busybox echo alive $((6 * 7))\nsleep 1\n111 * 3\n";
+    script += "$ended = calls.exit_group, 0\n! busybox echo alive $((6 * 7))\nwait calls.exit_group > $ended\nsleep 0.3\n111 * 3\n";
     let outcome = scene.script(&["--write"], None, &script)?;
     let text = String::from_utf8_lossy(&outcome.stdout).into_owned();
     if text.contains("alive 42") && text.ends_with("333  0x14d\n") {
