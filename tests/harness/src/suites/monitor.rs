@@ -171,7 +171,8 @@ fn jobs(scene: &Scene<'_>) -> Result<(), String> {
 fn stops(scene: &Scene<'_>) -> Result<(), String> {
     let text = scene.said(
         &[],
-        "wait calls.clock_nanosleep > 10\nstop 1\n$at = thread.1.rip\nstep 1\nthread.1.rip != $at\nstep 1 3\nbreak 1 $at\ncont 1\nwait thread.1.rip == $at\nwhere\n\
+        "wait calls.clock_nanosleep > 10\nstop 1\n$at = thread.1.rip\nstep 1\nthread.1.rip != $at\nstep 1 3\n\
+         break 1 $at\ncont 1\nwait thread.1.rip == $at\nwhere\n\
          thread.1.rip == $at\nunbreak 1 $at\n$calls = calls.clock_nanosleep, 0\ncont 1\nwait calls.clock_nanosleep > $calls + 3\nwhere\nthreads\n",
     )?;
     expect(&text, &["thread 1: stopped at 0x", "thread 1: stepped at 0x", "thread 1: at a breakpoint at 0x"])?;
@@ -258,7 +259,8 @@ fn random_script(scene: &Scene<'_>, random: &mut Random) -> Result<String, Strin
         script.push('\n');
     }
     // The shell starts another program afterwards.
-    script += "$ended = calls.exit_group, 0\n! busybox echo alive $((6 * 7))\nwait calls.exit_group > $ended\nsleep 0.3\n111 * 3\n";
+    script += "$ended = calls.exit_group, 0\n! busybox echo alive $((6 * 7))\n";
+    script += "wait calls.exit_group > $ended\nsleep 0.3\n111 * 3\n";
     let outcome = scene.script(&["--write"], None, &script)?;
     let text = String::from_utf8_lossy(&outcome.stdout).into_owned();
     if text.contains("alive 42") && text.ends_with("333  0x14d\n") {
