@@ -173,7 +173,8 @@ fn stops(scene: &Scene<'_>) -> Result<(), String> {
         &[],
         "wait calls.clock_nanosleep > 10\nstop 1\n$at = thread.1.rip\nstep 1\nthread.1.rip != $at\nstep 1 3\n\
          break 1 $at\ncont 1\nwait thread.1.rip == $at\nwhere\n\
-         thread.1.rip == $at\nunbreak 1 $at\n$calls = calls.clock_nanosleep, 0\ncont 1\nwait calls.clock_nanosleep > $calls + 3\nwhere\nthreads\n",
+         thread.1.rip == $at\nunbreak 1 $at\n$calls = calls.clock_nanosleep, 0\ncont 1\n\
+         wait calls.clock_nanosleep > $calls + 3\nwhere\nthreads\n",
     )?;
     expect(&text, &["thread 1: stopped at 0x", "thread 1: stepped at 0x", "thread 1: at a breakpoint at 0x"])?;
     let Some((_, after)) = text.rsplit_once("at a breakpoint") else { return Err(text) };
