@@ -67,6 +67,8 @@ pub struct PcMachine {
     console: KernelCell<Option<Console>>,
     random: KernelCell<u64>,
     polls: bool,
+    /// The word `space=N` of the command line.
+    access_space: u32,
 }
 
 // SAFETY: `cpu` points to leaked memory; its slots are written only by the processor that owns it.
@@ -277,6 +279,10 @@ impl Machine for PcMachine {
 
     fn practice(&self, entry: u64, count: u32) {
         receive::practice(entry, count);
+    }
+
+    fn access_space(&self) -> u32 {
+        self.access_space
     }
 
     fn must_poll(&self) -> bool {

@@ -92,10 +92,15 @@ fn start_machine(info: &BootInfo, entry_tsc: u64) -> &'static PcMachine {
     // Asked for by whoever does not trust the machine's interrupts.
     let polls = info.command_line.split(|byte| *byte == b' ').any(|word| word == b"poll");
     let console = KernelCell::new(find_console(&info.command_line, polls));
-    let machine = Box::leak(Box::new(PcMachine { features, cpu, console, random: KernelCell::new(0), polls }));
+    let access_space = number_after(&info.command_line, b"space=").unwrap_or(0).min(ACCESS_SPACE_MOST) as u32;
+    let random = KernelCell::new(0);
+    let machine = Box::leak(Box::new(PcMachine { features, cpu, console, random, polls, access_space }));
     MACHINE.store((&raw const *machine) as u64, Ordering::Release);
     machine
 }
+
+/// More instructions between two accesses than any device wants; a routine must not grow without bound.
+const ACCESS_SPACE_MOST: u64 = 64;
 
 /// Finds the console among the windows that the loader listed as `virtio_mmio.device=SIZE@BASE:IRQ`.
 fn find_console(command_line: &[u8], polls: bool) -> Option<Console> {

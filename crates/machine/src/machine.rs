@@ -66,8 +66,8 @@ pub struct SendCode {
 /// The code that takes in what the terminal's device has received. A handler of the device's interrupt is made of it; it may run
 /// in the midst of the kernel's Rust, and ends as one of samples does.
 pub struct ReceiveCode {
-    /// Tells the device that its interrupt is seen. Clobbers rax, rsi.
-    pub acknowledge: Fragment,
+    /// Two accesses that tell the device that its interrupt is seen. Clobbers rax, rsi.
+    pub acknowledge: [Fragment; 2],
     /// Looks at the next buffer that is filled. Out: rax = its number, rsi = its bytes, ecx = how many. Clobbers rdi. Leaves
     /// through `none` if there is none.
     pub look: Fragment,
@@ -179,6 +179,12 @@ pub trait Machine: PhysicalMemory + UserMemory + Threads {
     fn rewritten_text(&self, visit: &mut dyn FnMut(Rewritten<'_>)) {
         let _ = visit;
     }
+    /// Instructions that do nothing, to put between two accesses of a device: some devices freeze when they are used twice in a
+    /// row, as code without calls does (S-23).
+    fn access_space(&self) -> u32 {
+        0
+    }
+
     /// Devices do not interrupt: somebody must look at them (S-94).
     fn must_poll(&self) -> bool {
         false

@@ -1,7 +1,7 @@
 //! The machine of the tests: real memory, real code, no hardware.
 
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use codestore::{Code, CodeMemory, CodeStore, Maker};
@@ -68,6 +68,8 @@ pub struct Bench {
     thread_stack: Box<[u64; 64]>,
     /// Routines get the fragments of the pc: to be looked at, not run.
     pc_fragments: AtomicBool,
+    /// What a machine with slow devices says.
+    pub access_space: AtomicU32,
 }
 
 // SAFETY: the tests that use the bench run in one thread.
@@ -128,6 +130,7 @@ impl Bench {
             slow: OnceLock::new(),
             thread_stack: Box::new([0; 64]),
             pc_fragments,
+            access_space: AtomicU32::new(0),
         }
     }
 
@@ -281,6 +284,10 @@ impl Threads for Bench {
 }
 
 impl Machine for Bench {
+    fn access_space(&self) -> u32 {
+        self.access_space.load(Ordering::Relaxed)
+    }
+
     fn now(&self) -> Nanos {
         Nanos(Bench::counter())
     }

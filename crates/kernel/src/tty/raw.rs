@@ -48,6 +48,12 @@ struct RawWords {
 }
 
 template! {
+    /// Time for a device between two accesses (S-23). Cost: 1 instruction.
+    pub struct Space {}
+    "nop",
+}
+
+template! {
     /// Saves the registers that the handler uses (S-79). Cost: 4 instructions.
     pub struct RawSave {}
     "push rax",
@@ -204,7 +210,12 @@ impl RawTty {
         };
         let mut draft = Draft::new();
         RawSave {}.append_to(&mut draft);
-        device.acknowledge.append_to(&mut draft);
+        let [ask, tell] = &device.acknowledge;
+        ask.append_to(&mut draft);
+        for _ in 0..makers.machine.access_space() {
+            Space {}.append_to(&mut draft);
+        }
+        tell.append_to(&mut draft);
         device.look.append_to(&mut draft);
         PutReceived { head, tail, bytes, none: Target::Label(NO_ROOM) }.append_to(&mut draft);
         device.give_back.append_to(&mut draft);
@@ -254,6 +265,13 @@ pub const FACTS: &[Fact] = &[
 ];
 
 /// For the golden listings.
-pub fn templates() -> [Template; 5] {
-    [RawSave::template(), PutReceived::template(), ChainTty::template(), RawRestore::template(), DropKept::template()]
+pub fn templates() -> [Template; 6] {
+    [
+        Space::template(),
+        RawSave::template(),
+        PutReceived::template(),
+        ChainTty::template(),
+        RawRestore::template(),
+        DropKept::template(),
+    ]
 }

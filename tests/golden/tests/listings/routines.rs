@@ -1,6 +1,7 @@
 //! The routines that are listed: made as the kernel makes them, with the fragments of the pc.
 
 use std::mem::ManuallyDrop;
+use std::sync::atomic::Ordering::Relaxed;
 
 use golden::{Automaton, OnlyTte, bench};
 use kernel::call::{ClosePlan, OpenName, OpenPlan, SimpleCode, cached_close, cached_open, console};
@@ -108,11 +109,15 @@ pub fn all() -> Vec<(String, String)> {
     let _ = unseen.device_input(b"x");
     let tty = terminal.synthesize(Some(Line::Terminal), makers);
     let line = RawTty::new().expect("memory").synthesize(makers).expect("room for code");
+    bench().access_space.store(4, Relaxed);
+    let spaced = RawTty::new().expect("memory").synthesize(makers).expect("room for code");
+    bench().access_space.store(0, Relaxed);
     let screen = TextWindow::new(&Machines::new().expect("a product"));
     screen.synthesize(&terminal, makers);
     let window_write = screen.code().expect("room for code");
     let mut listings = vec![
         listed("raw.interrupt", line.entry()),
+        listed("raw.interrupt.spaced", spaced.entry()),
         listed("pipe.read", pipe.read.expect("room").entry()),
         listed("pipe.write", pipe.write.expect("room").entry()),
         listed("file.read", file.read.expect("room").entry()),

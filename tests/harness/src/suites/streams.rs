@@ -198,6 +198,21 @@ const CHECKS: &[(&str, Check)] = &[
         let switches = text.lines().find_map(|line| line.strip_prefix("switches ")?.parse::<u32>().ok());
         if options.is_hosted() || switches.is_some_and(|count| count > 100) { Ok(()) } else { Err(text) }
     }),
+    ("a_slow_device_gets_time_between_two_accesses", |options| {
+        if options.is_hosted() {
+            return Ok(());
+        }
+        // The handler of what is typed has so many more instructions of one byte.
+        let bytes = |words: &str| -> Result<usize, String> {
+            let certificates =
+                ["--kernel-arguments", words, "/bin/busybox", "grep", "raw.interrupt", "/proc/synthesis/code"];
+            let text = String::from_utf8_lossy(&run(options, &certificates, b"")?.stdout).into_owned();
+            let number = |word: &str| word.parse().ok();
+            text.split_whitespace().find_map(number).ok_or(text)
+        };
+        let (spaced, usual) = (bytes("space=8")?, bytes("space=0")?);
+        if spaced == usual + 8 { Ok(()) } else { Err(format!("{usual} bytes, with space {spaced}")) }
+    }),
     ("a_kernel_panic_leaves_its_epitaph", |options| {
         let outcome = run(options, &["--kernel-arguments", "panic", "/bin/busybox", "true"], b"")?;
         let text = String::from_utf8_lossy(&outcome.stderr).into_owned();
