@@ -233,11 +233,12 @@ impl Scene {
     fn chmod(&mut self, path: String) -> (String, Outcome, Outcome) {
         const MODES: [u32; 8] = [0o755, 0o700, 0o644, 0o500, 0o000, 0o1777, 0o2775, 0o777];
         let mode = MODES[self.random.below(8) as usize];
-        // The mode of what is above the scene must stay.
-        if path.contains("..") {
+        // The mode of what is above the scene must stay, also where a link leads there: the host's paths come through it.
+        let host_path = self.host_path(&path);
+        if fs::canonicalize(&host_path).is_ok_and(|place| !place.starts_with(fs::canonicalize(&self.host).unwrap())) {
             return self.stat(path);
         }
-        let host = fs::set_permissions(self.host_path(&path), fs::Permissions::from_mode(mode));
+        let host = fs::set_permissions(host_path, fs::Permissions::from_mode(mode));
         let node = self.world.names.lookup(self.view(), path.as_bytes(), FinalLink::Follow);
         let ours = node.and_then(|node| self.world.names.set_mode(&self.world.who, &node, mode, NOW));
         (format!("chmod {mode:o} {path}"), host_says(host.map(nothing)), we_say(ours, nothing))
