@@ -509,7 +509,8 @@ fn two_bytes(reader: &mut Reader<'_>, opcode: u8) -> Option<()> {
             reader.found.with(RAX | RCX, RAX | RBX | RCX | RDX);
         }
         0xA3 | 0xAB | 0xB3 | 0xBB => return bit(reader, opcode),
-        0xAE => match reader.byte()? {
+        // lfence, mfence, sfence; behind 0x66 they are something else
+        0xAE if !reader.operand_16 => match reader.byte()? {
             0xE8 | 0xF0 | 0xF8 => reader.found.fences = true,
             _ => return None,
         },
