@@ -4,6 +4,7 @@
 use core::mem::offset_of;
 
 use codestore::{Code, CodeStore, Maker};
+use machine::stages::{self, Stage};
 use machine::{NoFrames, TteId};
 use synth::{Abs32, Target, Template, template};
 
@@ -104,6 +105,7 @@ pub struct Codes {
 impl Codes {
     /// Creates the thread's code: factor the templates with the addresses of its own record.
     pub fn synthesize<G: Ground>(id: TteId, area: u64, store: &'static CodeStore) -> Result<Codes, NoFrames> {
+        let _stage = stages::enter(Stage::Factor);
         let field = |offset: usize| Abs32(area + offset as u64);
         let maker = Maker::new("creation").thread(id.0);
         let user_sp = Abs32(area + THREAD_AREA_BYTES - 8);

@@ -14,6 +14,7 @@ mod machine;
 mod memory;
 mod registers;
 mod sorted;
+pub mod stages;
 mod switch;
 mod thread;
 mod time;

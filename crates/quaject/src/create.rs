@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 
 use codestore::{Code, Maker};
 use machine::KernelCell;
+use machine::stages::{self, Stage};
 use synth::Draft;
 
 use crate::class::{Class, Gauges};
@@ -87,6 +88,7 @@ impl<Q: Quaject> Made<Q> {
 
 /// Stage one: room for the quaject. One from the inactive list comes with its code; `make` makes the data of a new one.
 pub fn allocate<Q: Quaject, E>(make: impl FnOnce() -> Result<Q, E>) -> Result<Box<Made<Q>>, E> {
+    let _stage = stages::enter(Stage::Allocate);
     let gauges = &Q::class().gauges;
     if let Some(revived) = Q::inactive().take() {
         Gauges::add(&gauges.revived, 1);
@@ -99,11 +101,13 @@ pub fn allocate<Q: Quaject, E>(make: impl FnOnce() -> Result<Q, E>) -> Result<Bo
 
 /// Stage two, Factoring Invariants: the quaject's constants are filled into its templates.
 pub fn factor<Q: Quaject>(quaject: &Q, makers: Makers, callouts: &Q::Callouts) -> Q::Drafts {
+    let _stage = stages::enter(Stage::Factor);
     quaject.factored(makers, callouts)
 }
 
 /// Stage three: peepholes over the pasted fragments. The plan of what to take out is kept with the class.
 pub fn optimize<Q: Quaject>(mut drafts: Q::Drafts) -> Q::Drafts {
+    let _stage = stages::enter(Stage::Optimize);
     for (callentry, draft) in drafts.as_mut().iter_mut().enumerate() {
         *draft = draft.take().map(|draft| Q::class().optimize(callentry, draft));
     }

@@ -16,7 +16,7 @@ use kernel::sound::Sound;
 use kernel::space::{Access, FramePool, Page};
 use kernel::thread::Thread;
 use kernel::trace::kind;
-use machine::{CALLS_MAX, Channel, Exception, KernelCell, Machine, Nanos, Registers, TteId, Upcalls, VirtAddr};
+use machine::{CALLS_MAX, Channel, Exception, KernelCell, Machine, Nanos, Registers, TteId, Upcalls, VirtAddr, stages};
 use strace::Summary;
 
 use crate::call::Call;
@@ -264,6 +264,7 @@ impl Unix {
         let task = self.running(thread);
         task.count_call();
         let number = u64::from(registers.cause as u32);
+        stages::begin(number);
         if let Some(count) = self.call_counts.get(number as usize) {
             count.set(count.get() + 1);
         }
@@ -280,6 +281,7 @@ impl Unix {
         if calls::needs_attention(&task, registers) {
             calls::before_user(self, task, registers);
         }
+        stages::end();
     }
 
     #[inline(always)]
