@@ -15,6 +15,7 @@ mod epitaph;
 mod ground;
 mod quantum;
 mod record;
+mod serialize;
 mod slots;
 mod thread_code;
 mod tte;
@@ -28,6 +29,7 @@ pub use epitaph::EpitaphText;
 pub use ground::Ground;
 pub use quantum::start as start_gauge;
 pub use record::{CALLS, TteRecord, charge, current_by_stack, switch_out};
+pub use serialize::serialize;
 pub use slots::Slots;
 pub use thread_code::{
     ByDescriptor, Dispatch, LoadTag, SlowCall, Switch, SwitchOut, ToKernelStack, UserCall, templates,
