@@ -21,4 +21,4 @@ pub use draft::{Bound, Cut, Draft, FaultLanding, FillError, Origin, Place};
 pub use fact::Fact;
 pub use hole::{Abs32, HoleKind, HoleValue, Imm32, Label, Target, pattern};
 pub use optimize::{Flags, Instruction, Kind, Memory, Plan, decode, optimize};
-pub use template::{Paste, Shape, Template};
+pub use template::{MadeOf, Paste, Shape, Template};
