@@ -68,6 +68,9 @@ impl Gauges {
 /// Callentries that a class can have.
 const CALLENTRIES_MAX: usize = 6;
 
+/// Shows every template that a declaration names.
+pub type EachTemplate = fn(&mut dyn FnMut(Template));
+
 /// One declaration. Made by [`quaject!`](crate::quaject) only.
 pub struct Class {
     pub name: &'static str,
@@ -78,7 +81,7 @@ pub struct Class {
     pub callouts: &'static [&'static str],
     pub callbacks: &'static [Callback],
     /// Shows the declared templates, some more than once. A kernel has no use for them.
-    templates: Option<fn(&mut dyn FnMut(Template))>,
+    templates: Option<EachTemplate>,
     /// Closed quajects that wait, at most.
     pub inactive_max: usize,
     pub gauges: Gauges,
@@ -94,7 +97,7 @@ pub struct Declared {
     pub callentries: &'static [Callentry],
     pub callouts: &'static [&'static str],
     pub callbacks: &'static [Callback],
-    pub templates: fn(&mut dyn FnMut(Template)),
+    pub templates: EachTemplate,
     pub inactive_max: usize,
 }
 
