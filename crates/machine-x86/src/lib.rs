@@ -16,6 +16,7 @@ mod ground;
 mod quantum;
 mod record;
 mod slots;
+mod thread;
 mod thread_code;
 mod tte;
 mod upcalls;
@@ -27,11 +28,10 @@ pub use clock::{counter_at, duration, now, parameters, read_tsc, start as start_
 pub use epitaph::EpitaphText;
 pub use ground::Ground;
 pub use quantum::start as start_gauge;
-pub use record::{CALLS, TteRecord, charge, current_by_stack, switch_out};
+pub use record::{charge, current_by_stack, switch_out};
 pub use slots::Slots;
-pub use thread_code::{
-    ByDescriptor, Dispatch, LoadTag, SlowCall, Switch, SwitchOut, ToKernelStack, UserCall, templates,
-};
+pub use thread::{CALLS, Switch, TteRecord, UserCall, class};
+pub use thread_code::{ByDescriptor, Dispatch, LoadTag, SlowCall, SwitchOut, ToKernelStack, templates};
 pub use tte::X86Tte;
 pub use upcalls::{set_upcalls, upcalls};
 pub use user::{
