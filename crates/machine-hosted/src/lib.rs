@@ -54,6 +54,7 @@ pub use clock::epoch_nanos;
 pub use heap::Heap;
 pub use machine_x86::{USER_LIMIT, UserCall, parameters as clock_parameters};
 pub use start::{Booted, Parameters, boot, panic};
+pub use thread_code::each_class;
 
 use crate::channels::{HostChannels, LINES};
 use crate::host::PollFd;
@@ -207,7 +208,7 @@ machine_x86::memory!(HostedMachine, HostedGround);
 
 impl Threads for HostedMachine {
     fn create_tte(&self, start: Start) -> Result<Box<dyn Tte>, NoFrames> {
-        Ok(Box::new(X86Tte::<HostedGround>::create(start, &STORE)?))
+        Ok(Box::new(X86Tte::<HostedGround>::create(start)?))
     }
 
     fn current_tte(&self) -> TteId {

@@ -49,7 +49,7 @@ pub use pvh::BootInfo;
 pub use receive::{receive_code, templates as receive_templates};
 pub use sample_clock::templates as sample_templates;
 pub use start::{Booted, boot, panic, say_early};
-pub use thread_code::templates as thread_templates;
+pub use thread_code::{each_class, templates as thread_templates};
 pub use transmit::{FACTS as TRANSMIT_FACTS, send_code, templates as transmit_templates};
 pub use virtqueue::{QueueWords, SIZE as QUEUE_SIZE};
 
@@ -161,7 +161,7 @@ machine_x86::memory!(PcMachine, PcGround);
 
 impl Threads for PcMachine {
     fn create_tte(&self, start: Start) -> Result<Box<dyn Tte>, NoFrames> {
-        Ok(Box::new(X86Tte::<PcGround>::create(start, &STORE)?))
+        Ok(Box::new(X86Tte::<PcGround>::create(start)?))
     }
 
     fn current_tte(&self) -> TteId {

@@ -17,6 +17,7 @@ mod quantum;
 mod record;
 mod serialize;
 mod slots;
+mod thread;
 mod thread_code;
 mod tte;
 mod upcalls;
@@ -28,12 +29,11 @@ pub use clock::{counter_at, duration, now, parameters, read_tsc, start as start_
 pub use epitaph::EpitaphText;
 pub use ground::Ground;
 pub use quantum::start as start_gauge;
-pub use record::{CALLS, TteRecord, charge, current_by_stack, switch_out};
+pub use record::{charge, current_by_stack, switch_out};
 pub use serialize::serialize;
 pub use slots::Slots;
-pub use thread_code::{
-    ByDescriptor, Dispatch, LoadTag, SlowCall, Switch, SwitchOut, ToKernelStack, UserCall, templates,
-};
+pub use thread::{CALLS, Switch, TteRecord, UserCall, class};
+pub use thread_code::{ByDescriptor, Dispatch, LoadTag, SlowCall, SwitchOut, ToKernelStack, templates};
 pub use tte::X86Tte;
 pub use upcalls::{set_upcalls, upcalls};
 pub use user::{

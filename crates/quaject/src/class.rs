@@ -11,8 +11,8 @@ use synth::{Draft, Plan, Shape, Template};
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
     pub name: &'static str,
-    pub offset: usize,
-    pub bytes: usize,
+    pub offset: u32,
+    pub bytes: u32,
 }
 
 /// A procedure that others call.
@@ -68,8 +68,8 @@ impl Gauges {
 /// Callentries that a class can have.
 const CALLENTRIES_MAX: usize = 6;
 
-/// Shows every template that a declaration names.
-pub type EachTemplate = fn(&mut dyn FnMut(Template));
+/// Shows templates, one after the other.
+type Templates = fn(&mut dyn FnMut(Template));
 
 /// One declaration. Made by [`quaject!`](crate::quaject) only.
 pub struct Class {
@@ -81,7 +81,7 @@ pub struct Class {
     pub callouts: &'static [&'static str],
     pub callbacks: &'static [Callback],
     /// Shows the declared templates, some more than once. A kernel has no use for them.
-    templates: Option<EachTemplate>,
+    templates: Option<Templates>,
     /// Closed quajects that wait, at most.
     pub inactive_max: usize,
     pub gauges: Gauges,
@@ -97,7 +97,7 @@ pub struct Declared {
     pub callentries: &'static [Callentry],
     pub callouts: &'static [&'static str],
     pub callbacks: &'static [Callback],
-    pub templates: EachTemplate,
+    pub templates: Templates,
     pub inactive_max: usize,
 }
 

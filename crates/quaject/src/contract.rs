@@ -40,7 +40,10 @@ impl Makers {
         Makers { call: Some(number as u16), ..self }
     }
 
-    pub(crate) fn maker(&self, what: &'static str) -> Maker {
+    /// What asks for a routine of a class that is made by `made_by`.
+    pub(crate) fn maker(&self, made_by: &'static str) -> Maker {
+        // What is there for one call is made when that call is made often.
+        let what = if self.call.is_some() { "call" } else { made_by };
         Maker { what, thread: self.thread.map(|thread| thread.0), call: self.call }
     }
 

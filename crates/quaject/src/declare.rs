@@ -115,8 +115,8 @@ macro_rules! quaject {
                     made_by: $maker,
                     data: &[$($crate::Field {
                         name: stringify!($field),
-                        offset: $crate::parts::offset_of!($name, $field),
-                        bytes: $crate::parts::size_of::<$field_type>(),
+                        offset: $crate::parts::offset_of!($name, $field) as u32,
+                        bytes: $crate::parts::size_of::<$field_type>() as u32,
                     }),*],
                     callentries: &[$($crate::Callentry {
                         name: stringify!($entry),

@@ -232,6 +232,13 @@ impl<P: Paste> Paste for Option<P> {
     }
 }
 
+/// Whatever a procedure appends.
+impl Paste for &dyn Fn(&mut Draft) {
+    fn paste(self, draft: &mut Draft) {
+        self(draft);
+    }
+}
+
 /// Something that is made of templates: one of them, or a list of fragments.
 pub trait MadeOf {
     fn each_template(see: &mut dyn FnMut(Template));

@@ -16,6 +16,7 @@ use kernel::space::{Access, FramePool, Page};
 use kernel::thread::Thread;
 use kernel::trace::kind;
 use machine::{CALLS_MAX, Channel, Exception, KernelCell, Machine, Nanos, Registers, TteId, Upcalls, VirtAddr};
+use quaject::Class;
 use strace::Summary;
 
 use crate::call::Call;
@@ -43,9 +44,13 @@ impl Options {
     }
 }
 
+/// Shows classes, one after the other.
+pub type EachClass = fn(&mut dyn FnMut(&'static Class));
+
 pub struct Unix {
     pub machine: &'static dyn Machine,
     pub store: &'static CodeStore,
+    pub(crate) machine_classes: EachClass,
     pub scheduler: &'static Scheduler,
     pub pool: &'static FramePool,
     pub names: Namespace,
@@ -93,6 +98,12 @@ impl Unix {
     /// Who makes call routines; nobody when every call shall be done in Rust (`--generic`, `--strace`).
     pub fn makers(&self) -> Option<Makers> {
         self.options.binds_code().then_some(Makers::new(self.machine, self.store))
+    }
+
+    /// The classes of all quajects that there can be.
+    pub fn each_class(&self, mut see: impl FnMut(&'static Class)) {
+        (self.machine_classes)(&mut see);
+        kernel::classes().into_iter().for_each(see);
     }
 
     pub fn wall_time(&self) -> Time {

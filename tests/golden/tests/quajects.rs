@@ -181,7 +181,7 @@ fn a_draft_that_cannot_be_bound_is_refused_and_nothing_is_lost() {
 
 #[test]
 fn every_class_says_what_it_is() {
-    for class in kernel::call::classes() {
+    for class in kernel::classes() {
         assert!(!class.callentries.is_empty(), "{}", class.name);
         for entry in class.callentries {
             assert!(entry.routines[0].ends_with(entry.name), "{} of {}", entry.name, class.name);
