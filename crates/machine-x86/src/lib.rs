@@ -15,6 +15,7 @@ mod epitaph;
 mod ground;
 mod quantum;
 mod record;
+mod ring;
 mod slots;
 mod thread_code;
 mod tte;
@@ -23,11 +24,14 @@ mod user;
 mod vector;
 
 pub use area::{THREAD_AREA_BYTES, VECTOR_OFFSET, release_inactive};
-pub use clock::{counter_at, duration, now, parameters, read_tsc, start as start_clock, time_of};
+pub use clock::{
+    BASE as CLOCK_BASE, SCALE as CLOCK_SCALE, counter_at, duration, now, parameters, read_tsc, start as start_clock,
+    time_of,
+};
 pub use epitaph::EpitaphText;
 pub use ground::Ground;
 pub use quantum::start as start_gauge;
-pub use record::{CALLS, TteRecord, charge, current_by_stack, switch_out};
+pub use record::{CALLS, TteRecord, charge, current_by_stack, ready_order, set_idle, successor, switch_out};
 pub use slots::Slots;
 pub use thread_code::{
     ByDescriptor, Dispatch, LoadTag, SlowCall, Switch, SwitchOut, ToKernelStack, UserCall, templates,
