@@ -31,12 +31,13 @@ mod virtqueue;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use codestore::{CodeMemory, CodeStore};
 use machine::{
-    Channel, FrameSource, KernelCell, Machine, Nanos, NoFrames, ReceiveCode, Received, SampleClock, SendCode, Start,
-    SwitchOut, Threads, Translation, Tte, TteId, Upcalls,
+    Channel, FrameSource, KernelCell, Machine, Nanos, NoFrames, ReceiveCode, Received, SampleClock, ScheduleWords,
+    SendCode, Start, SwitchOut, Threads, Translation, Tte, TteId, Upcalls,
 };
 use machine_x86::X86Tte;
 use synth::{Target, Template};
@@ -169,6 +170,18 @@ impl Threads for PcMachine {
         TteId(unsafe { (*machine_x86::current_by_stack()).id } as u32)
     }
 
+    fn set_idle(&self, idle: &dyn Tte) {
+        machine_x86::set_idle::<PcGround>(idle);
+    }
+
+    fn ready_order(&self) -> Vec<TteId> {
+        machine_x86::ready_order::<PcGround>()
+    }
+
+    fn successor(&self) -> (TteId, Nanos) {
+        machine_x86::successor::<PcGround>()
+    }
+
     fn switch_out(&self) -> SwitchOut {
         nesting::close();
         machine_x86::switch_out::<PcGround>()
@@ -202,15 +215,9 @@ impl Machine for PcMachine {
         apic::start_timer(count);
     }
 
-    fn preempt_until(&self, until: Nanos) {
-        let until = if until.0 == 0 { 0 } else { machine_x86::counter_at(until) };
-        // SAFETY: the processor's record is never freed, and only this processor uses it.
-        unsafe { (*self.cpu).slots.preempt_until = until };
-    }
-
-    fn preemptions(&self) -> &'static AtomicU64 {
+    fn schedule_words(&self) -> &'static ScheduleWords {
         // SAFETY: the processor's record is never freed.
-        unsafe { &(*self.cpu).slots.preemptions }
+        unsafe { &(*self.cpu).slots.words }
     }
 
     fn charge(&self) -> Nanos {

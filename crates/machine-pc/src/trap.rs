@@ -146,15 +146,21 @@ global_asm!(
         rdtsc
         shl rdx, 32
         or rax, rdx
-        cmp rax, [r12 + {cpu_preempt_until}]
+        mov r14, rax
+        sub rax, [rip + {clock_base}]       /* clock::now, and the longest quantum */
+        mul qword ptr [rip + {clock_scale}]
+        shrd rax, rdx, 32
+        add rax, {quantum_most}
+        cmp rax, [r12 + {cpu_due}]
         jae program_trap
         mov r13, [rbx + {tte_next}]
         cmp r13, [rbx + {tte_switch_in}]
         je program_trap
-        mov rcx, rax
+        mov rcx, r14
         xchg rcx, [r12 + {cpu_since}]
-        sub rax, rcx
-        add [rbx + {tte_ran}], rax
+        sub r14, rcx
+        add [rbx + {tte_ran}], r14
+        mov qword ptr [r12 + {cpu_armed}], -1
         inc qword ptr [r12 + {cpu_preemptions}]
         mov rcx, [rbx + {tte_ran}]          /* quantum::take_gauge: the turn was long enough */
         mov rsi, rcx
@@ -350,9 +356,13 @@ global_asm!(
     apic = const direct(apic::LOCAL),
     eoi = const apic::EOI,
     count = const apic::INITIAL_COUNT,
-    cpu_preempt_until = const offset_of!(Slots, preempt_until),
+    clock_base = sym machine_x86::CLOCK_BASE,
+    clock_scale = sym machine_x86::CLOCK_SCALE,
+    quantum_most = const machine::QUANTUM_MOST_NS,
+    cpu_due = const offset_of!(Slots, words.due),
+    cpu_armed = const offset_of!(Slots, words.armed),
     cpu_since = const offset_of!(Slots, since),
-    cpu_preemptions = const offset_of!(Slots, preemptions),
+    cpu_preemptions = const offset_of!(Slots, words.preemptions),
     tte_quantum = const offset_of!(TteRecord, quantum),
     tte_next_quantum = const offset_of!(TteRecord, next_quantum),
     tte_moved = const offset_of!(TteRecord, moved),

@@ -54,6 +54,9 @@ quaject! {
         pub next: u64,
         /// Root word of the thread's quaspace.
         pub root: u64,
+        /// Neighbours in the ready ring; `after` null: not in it.
+        pub after: *mut TteRecord,
+        pub before: *mut TteRecord,
         pub fs_base: u64,
         pub gs_base: u64,
         pub cpu: *mut Slots,

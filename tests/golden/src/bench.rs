@@ -9,8 +9,8 @@ use kernel::call::{CallCode, FileCall, Makers};
 use kernel::space::FramePool;
 use machine::{
     BadVectorState, Channel, Entries, FloatWords, FrameNumber, Machine, Nanos, NoFrames, PAGE_BYTES, PhysicalMemory,
-    ReceiveCode, Received, Registers, SampleClock, SendCode, Start, SwitchOut, Threads, Translation, Tte, TteId,
-    Upcalls, UserFault, UserMemory, VirtAddr,
+    Place, ReceiveCode, Received, Registers, SampleClock, ScheduleWords, SendCode, Start, SwitchOut, Threads,
+    Translation, Tte, TteId, Upcalls, UserFault, UserMemory, VirtAddr,
 };
 use synth::{Abs32, Draft, Target, Template, template};
 
@@ -282,6 +282,16 @@ impl Threads for Bench {
         TteId(0)
     }
 
+    fn set_idle(&self, _idle: &dyn Tte) {}
+
+    fn ready_order(&self) -> Vec<TteId> {
+        Vec::new()
+    }
+
+    fn successor(&self) -> (TteId, Nanos) {
+        (TteId(0), Nanos(0))
+    }
+
     fn switch_out(&self) -> SwitchOut {
         unreachable!("nobody sleeps in these tests")
     }
@@ -294,6 +304,11 @@ impl Threads for Bench {
 impl Machine for Bench {
     fn access_space(&self) -> u32 {
         self.access_space.load(Ordering::Relaxed)
+    }
+
+    fn schedule_words(&self) -> &'static ScheduleWords {
+        static WORDS: ScheduleWords = ScheduleWords::new();
+        &WORDS
     }
 
     fn now(&self) -> Nanos {
@@ -433,7 +448,11 @@ impl Tte for OnlyTte {
 
     fn set_quaspace(&self, _quaspace: Option<&dyn Translation>) {}
 
-    fn link_next(&self, _next: &dyn Tte) {}
+    fn link_in(&self, _place: Place) {}
+
+    fn link_out(&self) {}
+
+    fn relink(&self) {}
 
     fn float_words(&self) -> FloatWords {
         FloatWords::default()
