@@ -106,7 +106,7 @@ impl Write for Text {
 
 fn certificate(text: &mut Text, birth: &Birth, code: &[u8]) {
     let _ = writeln!(text, "{:016x} {} {} {}", birth.address, birth.bytes, birth.name, birth.maker);
-    for origin in &birth.origins {
+    for origin in birth.origins.iter() {
         let _ = writeln!(text, "  {} at {} bytes {}", origin.shape.name, origin.offset, origin.bytes);
         for (name, hole) in origin.holes(birth.address, code) {
             let _ = writeln!(text, "    {name} {:?} {:#x}", hole.kind, hole.value);
