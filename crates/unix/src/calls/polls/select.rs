@@ -17,51 +17,54 @@ use crate::files::Descriptor;
 const EVENTS: [u16; 3] =
     [POLLIN | POLLRDNORM | POLLRDBAND | POLLHUP | POLLERR, POLLOUT | POLLWRNORM | POLLWRBAND | POLLERR, POLLPRI];
 
-/// The three sets: what is asked and what is answered. A set that the program did not give stays empty.
-struct Sets {
-    asked: [Vec<u8>; 3],
-    ready: [Vec<u8>; 3],
-}
+/// Three sets: what is asked, or what is answered. A set that the program did not give stays empty.
+struct Sets([Vec<u8>; 3]);
 
-fn has(set: &[u8], bit: usize) -> bool {
-    set.get(bit / 8).is_some_and(|byte| byte & 1 << (bit % 8) != 0)
-}
+const WORD_BITS: usize = 64;
 
 impl Sets {
-    fn read(call: &Call<'_>, count: usize, addresses: [u64; 3]) -> Result<Sets, Errno> {
-        let bytes = count.div_ceil(64) * 8;
-        let mut sets = Sets { asked: Default::default(), ready: Default::default() };
-        for (index, address) in addresses.into_iter().enumerate() {
-            if address != 0 {
-                sets.asked[index] = call.read_bytes(address, bytes)?;
-                sets.ready[index] = call.buffer(bytes)?;
-            }
-        }
-        Ok(sets)
+    fn read(call: &Call<'_>, bytes: usize, addresses: [u64; 3]) -> Result<Sets, Errno> {
+        let set = |address| if address == 0 { Ok(Vec::new()) } else { call.read_bytes(address, bytes) };
+        let [reads, writes, others] = addresses;
+        Ok(Sets([set(reads)?, set(writes)?, set(others)?]))
     }
 
-    fn events(&self, bit: usize) -> u16 {
-        let asked = self.asked.iter().zip(EVENTS).filter(|(set, _)| has(set, bit));
-        asked.fold(0, |events, (_, more)| events | more)
+    /// 64 bits of a set.
+    fn word(&self, set: usize, at: usize) -> u64 {
+        let bytes = self.0[set].get(at * 8..).and_then(|rest| rest.first_chunk());
+        bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    }
+
+    /// The bits below `count` that are in a set.
+    fn bits(&self, count: usize) -> impl Iterator<Item = usize> {
+        (0..count.div_ceil(WORD_BITS)).flat_map(move |at| {
+            let all = (0..3).fold(0, |all, set| all | self.word(set, at));
+            let below = count - at * WORD_BITS;
+            let mut left = if below < WORD_BITS { all & ((1 << below) - 1) } else { all };
+            core::iter::from_fn(move || {
+                let bit = (left != 0).then(|| at * WORD_BITS + left.trailing_zeros() as usize);
+                left &= left.wrapping_sub(1);
+                bit
+            })
+        })
+    }
+
+    fn has(&self, set: usize, bit: usize) -> bool {
+        self.word(set, bit / WORD_BITS) >> (bit % WORD_BITS) & 1 != 0
     }
 
     /// Error: `EBADF` for a bit whose descriptor is not open.
-    fn look(&mut self, call: &Call<'_>, count: usize) -> Result<u64, Errno> {
+    fn look(&self, call: &Call<'_>, count: usize, ready: &mut Sets) -> Result<u64, Errno> {
         let mut found = 0;
-        for bit in 0..count {
-            let events = self.events(bit);
-            if events == 0 {
-                continue;
-            }
-            let ready = ready_of(call, bit as i32, events);
-            if ready & abi::poll::POLLNVAL != 0 {
+        for bit in self.bits(count) {
+            let asked = EVENTS.into_iter().enumerate().filter(|(set, _)| self.has(*set, bit));
+            let is_ready = ready_of(call, bit as i32, asked.clone().fold(0, |events, (_, more)| events | more));
+            if is_ready & abi::poll::POLLNVAL != 0 {
                 return Err(Errno::EBADF);
             }
-            for (index, mask) in EVENTS.into_iter().enumerate() {
-                if has(&self.asked[index], bit) && ready & mask != 0 {
-                    self.ready[index][bit / 8] |= 1 << (bit % 8);
-                    found += 1;
-                }
+            for (set, _) in asked.filter(|(_, mask)| is_ready & mask != 0) {
+                ready.0[set][bit / 8] |= 1 << (bit % 8);
+                found += 1;
             }
         }
         Ok(found)
@@ -76,12 +79,13 @@ fn select_until(call: &Call<'_>, count: i32, addresses: [u64; 3], deadline: Opti
     // Bits behind the descriptor table do not count; Linux's table has 64 places at least.
     let places = call.files().size().next_power_of_two().max(64);
     let count = (count as usize).min(places);
-    let mut sets = Sets::read(call, count, addresses)?;
-    let asked: Vec<u32> = (0..count).filter(|bit| sets.events(*bit) != 0).map(|bit| bit as u32).collect();
-    let files = || asked.iter().filter_map(|fd| call.files().get(Descriptor(*fd))).collect();
-    let waited = wait(call, deadline, files, || sets.look(call, count))?;
+    let asked = Sets::read(call, count.div_ceil(WORD_BITS) * 8, addresses)?;
+    let empty = |set: usize| call.buffer(asked.0[set].len());
+    let mut ready = Sets([empty(0)?, empty(1)?, empty(2)?]);
+    let files = || asked.bits(count).filter_map(|bit| call.files().get(Descriptor(bit as u32))).collect();
+    let waited = wait(call, deadline, files, || asked.look(call, count, &mut ready))?;
     if let Waited::Ready(_) = waited {
-        for (set, address) in sets.ready.iter().zip(addresses) {
+        for (set, address) in ready.0.iter().zip(addresses) {
             if address != 0 {
                 call.copy_out(address, set)?;
             }
