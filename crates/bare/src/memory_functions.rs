@@ -21,13 +21,23 @@ global_asm!(
         ja 4f
         movups xmm0, [rsi + rdx - 16]
         lea rcx, [rdi + rdx - 16]
-        jmp 2f
+        cmp edx, 32
+        jbe 2f
+        movups xmm2, [rsi + rdx - 32]
     1:  movups xmm1, [rsi]
+        movups xmm3, [rsi + 16]
         movups [rdi], xmm1
-        add rsi, 16
-        add rdi, 16
-    2:  cmp rdi, rcx
+        movups [rdi + 16], xmm3
+        add rsi, 32
+        add rdi, 32
+        lea rdx, [rdi + 16]
+        cmp rdx, rcx
         jb 1b
+        movups [rcx - 16], xmm2
+        movups [rcx], xmm0
+        ret
+    2:  movups xmm1, [rsi]
+        movups [rdi], xmm1
         movups [rcx], xmm0
         ret
     3:  cmp edx, 8
@@ -77,11 +87,19 @@ global_asm!(
         movq xmm0, rax
         punpcklqdq xmm0, xmm0
         lea rcx, [rdi + rdx - 16]
-        jmp 2f
+        cmp edx, 32
+        jbe 2f
+        movups [rcx - 16], xmm0
+        sub rcx, 16
     1:  movups [rdi], xmm0
-        add rdi, 16
-    2:  cmp rdi, rcx
+        movups [rdi + 16], xmm0
+        add rdi, 32
+        cmp rdi, rcx
         jb 1b
+        movups [rcx + 16], xmm0
+        mov rax, r8
+        ret
+    2:  movups [rdi], xmm0
         movups [rcx], xmm0
         mov rax, r8
         ret

@@ -17,30 +17,21 @@ use crate::files::Descriptor;
 const EVENTS: [u16; 3] =
     [POLLIN | POLLRDNORM | POLLRDBAND | POLLHUP | POLLERR, POLLOUT | POLLWRNORM | POLLWRBAND | POLLERR, POLLPRI];
 
-/// Three sets: what is asked, or what is answered. A set that the program did not give stays empty.
-struct Sets([Vec<u8>; 3]);
-
 const WORD_BITS: usize = 64;
 
-impl Sets {
-    fn read(call: &Call<'_>, bytes: usize, addresses: [u64; 3]) -> Result<Sets, Errno> {
-        let set = |address| if address == 0 { Ok(Vec::new()) } else { call.read_bytes(address, bytes) };
-        let [reads, writes, others] = addresses;
-        Ok(Sets([set(reads)?, set(writes)?, set(others)?]))
+/// Three sets of descriptors, one behind the other: reads, writes, others.
+#[derive(Clone, Copy)]
+struct Sets<'a>(&'a [u64]);
+
+impl Sets<'_> {
+    fn words(self) -> usize {
+        self.0.len() / 3
     }
 
-    /// 64 bits of a set.
-    fn word(&self, set: usize, at: usize) -> u64 {
-        let bytes = self.0[set].get(at * 8..).and_then(|rest| rest.first_chunk());
-        bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
-    }
-
-    /// The bits below `count` that are in a set.
-    fn bits(&self, count: usize) -> impl Iterator<Item = usize> {
-        (0..count.div_ceil(WORD_BITS)).flat_map(move |at| {
-            let all = (0..3).fold(0, |all, set| all | self.word(set, at));
-            let below = count - at * WORD_BITS;
-            let mut left = if below < WORD_BITS { all & ((1 << below) - 1) } else { all };
+    /// The descriptors that are in a set.
+    fn descriptors(self) -> impl Iterator<Item = usize> {
+        (0..self.words()).flat_map(move |at| {
+            let mut left = self.0.iter().skip(at).step_by(self.words()).fold(0, |all, word| all | word);
             core::iter::from_fn(move || {
                 let bit = (left != 0).then(|| at * WORD_BITS + left.trailing_zeros() as usize);
                 left &= left.wrapping_sub(1);
@@ -49,21 +40,19 @@ impl Sets {
         })
     }
 
-    fn has(&self, set: usize, bit: usize) -> bool {
-        self.word(set, bit / WORD_BITS) >> (bit % WORD_BITS) & 1 != 0
-    }
-
-    /// Error: `EBADF` for a bit whose descriptor is not open.
-    fn look(&self, call: &Call<'_>, count: usize, ready: &mut Sets) -> Result<u64, Errno> {
+    /// Puts what is ready into sets of the same size, and counts it. Error: `EBADF` for a descriptor that is not open.
+    fn look(self, call: &Call<'_>, ready: &mut [u64]) -> Result<u64, Errno> {
         let mut found = 0;
-        for bit in self.bits(count) {
-            let asked = EVENTS.into_iter().enumerate().filter(|(set, _)| self.has(*set, bit));
-            let is_ready = ready_of(call, bit as i32, asked.clone().fold(0, |events, (_, more)| events | more));
+        for descriptor in self.descriptors() {
+            let (place, bit) = (descriptor / WORD_BITS, 1 << (descriptor % WORD_BITS));
+            let asked = |set: usize| self.0[set * self.words() + place] & bit != 0;
+            let events = (0..3).filter(|set| asked(*set)).fold(0, |events, set| events | EVENTS[set]);
+            let is_ready = ready_of(call, descriptor as i32, events);
             if is_ready & abi::poll::POLLNVAL != 0 {
                 return Err(Errno::EBADF);
             }
-            for (set, _) in asked.filter(|(_, mask)| is_ready & mask != 0) {
-                ready.0[set][bit / 8] |= 1 << (bit % 8);
+            for set in (0..3).filter(|set| asked(*set) && is_ready & EVENTS[*set] != 0) {
+                ready[set * self.words() + place] |= bit;
                 found += 1;
             }
         }
@@ -77,18 +66,28 @@ fn select_until(call: &Call<'_>, count: i32, addresses: [u64; 3], deadline: Opti
         return Err(Errno::EINVAL);
     }
     // Bits behind the descriptor table do not count; Linux's table has 64 places at least.
-    let places = call.files().size().next_power_of_two().max(64);
+    let places = call.files().size().next_power_of_two().max(WORD_BITS);
     let count = (count as usize).min(places);
-    let asked = Sets::read(call, count.div_ceil(WORD_BITS) * 8, addresses)?;
-    let empty = |set: usize| call.buffer(asked.0[set].len());
-    let mut ready = Sets([empty(0)?, empty(1)?, empty(2)?]);
-    let files = || asked.bits(count).filter_map(|bit| call.files().get(Descriptor(bit as u32))).collect();
-    let waited = wait(call, deadline, files, || asked.look(call, count, &mut ready))?;
+    let words = count.div_ceil(WORD_BITS);
+    let mut few = [0; 6];
+    let mut many = Vec::new();
+    if words > 1 {
+        many.try_reserve_exact(6 * words).map_err(|_| Errno::ENOMEM)?;
+        many.resize(6 * words, 0);
+    }
+    let (asked, ready) = if words > 1 { &mut many[..] } else { &mut few[..6 * words] }.split_at_mut(3 * words);
+    // Where each word of the sets that the program gave lies.
+    let places = || (0..3 * words).map(|at| (at, addresses[at / words], at % words)).filter(|(_, set, _)| *set != 0);
+    for (at, set, word) in places() {
+        let below = (count - word * WORD_BITS).min(WORD_BITS);
+        asked[at] = call.read::<u64>(set.wrapping_add(word as u64 * 8))? & u64::MAX >> (WORD_BITS - below);
+    }
+    let asked = Sets(asked);
+    let files = || asked.descriptors().filter_map(|number| call.files().get(Descriptor(number as u32))).collect();
+    let waited = wait(call, deadline, files, || asked.look(call, ready))?;
     if let Waited::Ready(_) = waited {
-        for (set, address) in ready.0.iter().zip(addresses) {
-            if address != 0 {
-                call.copy_out(address, set)?;
-            }
+        for (at, set, word) in places() {
+            call.write(set.wrapping_add(word as u64 * 8), &ready[at])?;
         }
     }
     Ok(waited)
