@@ -95,6 +95,7 @@ impl Parameters {
             b"control" => self.control_fd = value as i32,
             b"memory_mib" => self.memory_bytes = value << 20,
             b"tsc_hz" => self.tsc_hz = value,
+            b"tool" => end_with(value),
             b"tree" => crate::foreign::add_tree(value as i32),
             b"perf_map" => self.debuggers.perf_map = value != 0,
             b"gdb" => self.debuggers.gdb = value != 0,
@@ -161,6 +162,13 @@ pub unsafe fn boot(stack: *const u64) -> Booted {
     let machine = HostedMachine::start(&parameters);
     let (Ok(()), Some(machine)) = (signals::start(), machine) else { fatal("signals and a timer") };
     Booted { machine, archive_bytes, memory_bytes, parameters }
+}
+
+/// The machine goes when the process does that started it, however that ends.
+fn end_with(tool: u64) {
+    if host::end_with_parent().is_err() || host::parent() != Ok(tool) {
+        host::exit(MACHINE_DIED);
+    }
 }
 
 /// The host's stack, its vDSO and what else the loader mapped: all of it lies where programs may want to be.
