@@ -97,9 +97,7 @@ impl Control {
 
     /// Hears all there is, in a thread of its own.
     pub fn keep(mut self, events: Sender<Event>) -> io::Result<()> {
-        thread::Builder::new().spawn(move || {
-            while self.hear(&mut |event| drop(events.send(event))) {}
-        })?;
+        thread::Builder::new().spawn(move || while self.hear(&mut |event| drop(events.send(event))) {})?;
         Ok(())
     }
 }
