@@ -362,7 +362,7 @@ impl Machine for HostedMachine {
     }
 
     fn feature_word(&self) -> u32 {
-        core::arch::x86_64::__cpuid(1).edx
+        cpu::feature_word()
     }
 
     fn vector_features(&self) -> u64 {

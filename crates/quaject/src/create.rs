@@ -153,12 +153,6 @@ impl<C> Factored<C> {
         self.draft
     }
 
-    /// The same callentry of another quaject, which has other data ([`Draft::for_others`]).
-    pub fn for_others(&self, other: impl Fn(u64) -> u64) -> Factored<C> {
-        let draft = self.draft.as_ref().map(|draft| draft.for_others(other));
-        Factored { draft, contract: PhantomData, ..*self }
-    }
-
     /// Stage three.
     pub fn optimize(self) -> Factored<C> {
         let draft = self.draft.map(|draft| self.class.optimize(self.callentry, draft));
