@@ -232,6 +232,11 @@ impl Draft {
         Draft::with_room(template.bytes.len(), template.shape.holes.len(), 1)
     }
 
+    /// An empty draft with room for a fragment or two.
+    pub fn short() -> Draft {
+        Draft::with_room(80, 4, 1)
+    }
+
     fn with_room(bytes: usize, jumps: usize, origins: usize) -> Draft {
         Draft {
             bytes: Vec::with_capacity(bytes),

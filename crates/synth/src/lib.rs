@@ -23,4 +23,4 @@ pub use fact::Fact;
 pub use hole::{Abs32, HoleKind, HoleValue, Imm32, Label, Target, pattern};
 pub use optimize::{Flags, Instruction, Kind, Memory, Plan, decode, optimize};
 pub use pattern::Pattern;
-pub use template::{Paste, Shape, Template};
+pub use template::{MadeOf, Paste, Shape, Template};

@@ -87,11 +87,11 @@ mod tests {
         jump!(jmp next),
     }
 
-    fn draft(named: &[(u64, u64)]) -> Draft {
-        let mut draft = Draft::new();
-        for (counter, next) in named {
-            Named { counter: Abs32(*counter), next: Target::Address(*next) }.append_to(&mut draft);
-        }
+    fn draft(named: &[(u64, u64); 2]) -> Draft {
+        let [first, second] =
+            named.map(|(counter, next)| Named { counter: Abs32(counter), next: Target::Address(next) });
+        let mut draft = first.draft();
+        second.append_to(&mut draft);
         draft
     }
 

@@ -193,6 +193,12 @@ macro_rules! template {
                 self.append_to(draft);
             }
         }
+
+        impl $crate::MadeOf for $name {
+            fn each_template(see: &mut dyn FnMut($crate::Template)) {
+                see(Self::template());
+            }
+        }
     };
 }
 
@@ -215,6 +221,27 @@ macro_rules! jump {
 /// Something that can be appended to a draft: a template with its holes filled.
 pub trait Paste {
     fn paste(self, draft: &mut Draft);
+}
+
+/// What may be absent: nothing is appended then.
+impl<P: Paste> Paste for Option<P> {
+    fn paste(self, draft: &mut Draft) {
+        if let Some(fragment) = self {
+            fragment.paste(draft);
+        }
+    }
+}
+
+/// Whatever a procedure appends.
+impl Paste for &dyn Fn(&mut Draft) {
+    fn paste(self, draft: &mut Draft) {
+        self(draft);
+    }
+}
+
+/// Something that is made of templates: one of them, or a list of fragments.
+pub trait MadeOf {
+    fn each_template(see: &mut dyn FnMut(Template));
 }
 
 /// A template without holes.

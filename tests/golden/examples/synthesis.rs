@@ -77,7 +77,7 @@ fn clock_ticks() -> u64 {
 /// `entry` chooses the routine that is run, which does call `number`.
 fn stages<Q: Quaject>(
     quaject: &Q,
-    callouts: &Q::Callouts,
+    callouts: &Q::Callouts<'_>,
     number: u64,
     entry: impl Fn(&Q::Callentries) -> Option<u64>,
 ) -> Costs {
