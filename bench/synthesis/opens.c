@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -198,6 +199,32 @@ static void termcap(const char *name, const char *path)
 	close(fd);
 }
 
+/* Text comes to a terminal, so much that its editor becomes code in the second burst: what that burst takes. */
+static void pasted(const char *name)
+{
+	static char text[2000], echo[8192];
+	int unlock = 0, number = 0, master = open("/dev/ptmx", O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+	for (unsigned i = 0; i < sizeof text; i++)
+		text[i] = i % 60 == 59 ? '\n' : 'x';
+	if (master < 0 || ioctl(master, TIOCSPTLCK, &unlock) < 0 || ioctl(master, TIOCGPTN, &number) < 0)
+		return;
+	for (int burst = 0; burst < 2; burst++) {
+		begin();
+		ssize_t bytes = write(master, text, burst ? 120 : sizeof text);
+		unsigned long long ticks = end();
+		if (bytes < 0)
+			return;
+		if (burst) {
+			say(name, "first", ticks);
+			say_stages(name);
+		}
+		if (read(master, echo, sizeof echo) < 0)
+			return;
+	}
+	close(master);
+}
+
 static int end_at_once(void *unused)
 {
 	(void)unused;
@@ -314,6 +341,8 @@ int main(int argc, char **argv)
 		object(&first, NULL);
 		termcap("text window", "/dev/tty7");
 		object(&other, NULL);
+		pasted("pasted-to terminal");
+		pasted("another one");
 	}
 	thread("thread");
 	for (int i = 0; i < 20; i++)

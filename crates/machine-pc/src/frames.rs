@@ -63,6 +63,14 @@ impl FrameSource for Frames {
         }
     }
 
+    fn take_any(&self) -> Result<FrameNumber, NoFrames> {
+        let pool = self.state.borrow().pool;
+        match pool {
+            Some(pool) => pool.take_any(),
+            None => self.take_early(),
+        }
+    }
+
     fn give(&self, frame: FrameNumber) {
         if self.state.borrow().given_early.contains(&frame.physical_address()) {
             // Stays with the kernel: boot's few frames are not worth an account.

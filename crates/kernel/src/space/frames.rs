@@ -310,6 +310,10 @@ impl FrameSource for PoolSource {
         self.0.allocate_reserved().map(Page::into_raw)
     }
 
+    fn take_any(&self) -> Result<FrameNumber, NoFrames> {
+        self.0.take(0, Content::Unknown).map(|(page, _)| page.into_raw()).ok_or(NoFrames)
+    }
+
     fn give(&self, frame: FrameNumber) {
         self.0.give_up(frame);
     }

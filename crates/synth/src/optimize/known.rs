@@ -19,12 +19,6 @@ impl Hash {
         // Upper bits reach the lower ones too.
         self.0 ^= self.0 >> 29;
     }
-
-    fn add_bytes(&mut self, bytes: &[u8]) {
-        let (words, rest) = bytes.as_chunks();
-        words.iter().for_each(|word| self.add(u64::from_le_bytes(*word)));
-        self.add(rest.iter().fold(bytes.len() as u64, |word, byte| word << 8 | u64::from(*byte)));
-    }
 }
 
 /// Words that are closer than this may overlap.
@@ -35,15 +29,7 @@ const NEAR: u64 = 8;
 pub fn signature(draft: &Draft) -> u64 {
     let mut hash = Hash(0xcbf2_9ce4_8422_2325);
     let code = draft.bytes();
-    for origin in draft.origins() {
-        let mut at = origin.offset as usize;
-        for (_, offset) in origin.shape.places() {
-            let place = origin.offset as usize + offset;
-            hash.add_bytes(&code[at..place]);
-            at = place + 4;
-        }
-        hash.add_bytes(&code[at..(origin.offset + origin.bytes) as usize]);
-    }
+    draft.origins().iter().for_each(|origin| hash.add(u64::from(origin.shape.hash) << 16 | u64::from(origin.bytes)));
     let mut words: Vec<u32> = Vec::with_capacity(super::plan::USUAL_FIELDS);
     draft.each_field(|kind, at| {
         let value = field_at(code, at) as u32;
