@@ -41,13 +41,14 @@ pub fn run(machine: &Hosted<'_>, console: Console, wishes: &Wishes) -> Result<u8
     let Console { terminals, events, inbox, is_in_session } = console;
     is_in_session.store(true, Ordering::Relaxed);
     let (ours, machines) = inherited_pair().map_err(failed)?;
+    // Whoever sees what the program says may ask already.
+    let askers = listen(ours.try_clone().map_err(failed)?, wishes.verbose);
     let mut child = start(machine, machines.as_raw_fd())?;
     drop(machines);
     if machine.wait_for_debugger {
         terminal::say(how_to_attach(machine.image, child.id()).as_bytes());
     }
     let control = ours.try_clone().map_err(failed)?;
-    let askers = listen(ours.try_clone().map_err(failed)?, wishes.verbose);
     relay::control(ours, wishes.clone(), events, askers).map_err(failed)?;
     let mut last = Last::default();
     let ending = follow(&mut child, &inbox, &mut last, wishes, &|| {
