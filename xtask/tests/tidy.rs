@@ -17,10 +17,14 @@ const MAY_USE: &[(&str, &str, &[&str])] = &[
     ("codestore", "crates/codestore", &["machine", "synth"]),
     ("callsite", "crates/callsite", &[]),
     ("bare", "crates/bare", &["machine"]),
-    ("machine-x86", "crates/machine-x86", &["machine", "synth", "codestore"]),
-    ("machine-pc", "crates/machine-pc", &["machine", "machine-x86", "synth", "codestore", "bare"]),
-    ("machine-hosted", "crates/machine-hosted", &["machine", "machine-x86", "synth", "codestore", "bare", "callsite"]),
     ("quaject", "crates/quaject", &["machine", "codestore", "synth"]),
+    ("machine-x86", "crates/machine-x86", &["machine", "synth", "codestore", "quaject"]),
+    ("machine-pc", "crates/machine-pc", &["machine", "machine-x86", "synth", "codestore", "quaject", "bare"]),
+    (
+        "machine-hosted",
+        "crates/machine-hosted",
+        &["machine", "machine-x86", "synth", "codestore", "quaject", "bare", "callsite"],
+    ),
     ("kernel", "crates/kernel", &["abi", "machine", "codestore", "means", "queue", "synth", "quaject", "statemachine"]),
     (
         "unix",

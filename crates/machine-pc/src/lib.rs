@@ -31,12 +31,13 @@ mod virtqueue;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use codestore::{CodeMemory, CodeStore};
 use machine::{
-    Channel, FrameSource, KernelCell, Machine, Nanos, NoFrames, ReceiveCode, Received, SampleClock, SendCode, Start,
-    SwitchOut, Threads, Translation, Tte, TteId, Upcalls,
+    Channel, FrameSource, KernelCell, Machine, Nanos, NoFrames, ReceiveCode, Received, SampleClock, ScheduleWords,
+    SendCode, Start, SwitchOut, Threads, Translation, Tte, TteId, Upcalls,
 };
 use machine_x86::X86Tte;
 use synth::{Target, Template};
@@ -49,7 +50,7 @@ pub use pvh::BootInfo;
 pub use receive::{receive_code, templates as receive_templates};
 pub use sample_clock::templates as sample_templates;
 pub use start::{Booted, boot, panic, say_early};
-pub use thread_code::templates as thread_templates;
+pub use thread_code::{each_class, templates as thread_templates};
 pub use transmit::{FACTS as TRANSMIT_FACTS, send_code, templates as transmit_templates};
 pub use virtqueue::{QueueWords, SIZE as QUEUE_SIZE};
 
@@ -88,6 +89,10 @@ impl CodeMemory for PcCodeMemory {
             map_kernel(CODE_ALIAS + offset, physical, WRITE | NO_EXECUTE, &FRAMES)?;
             map_kernel(CODE + offset, physical, 0, &FRAMES)
         }
+    }
+
+    fn serialize(&self) {
+        machine_x86::serialize();
     }
 }
 
@@ -157,12 +162,24 @@ machine_x86::memory!(PcMachine, PcGround);
 
 impl Threads for PcMachine {
     fn create_tte(&self, start: Start) -> Result<Box<dyn Tte>, NoFrames> {
-        Ok(Box::new(X86Tte::<PcGround>::create(start, &STORE)?))
+        Ok(Box::new(X86Tte::<PcGround>::create(start)?))
     }
 
     fn current_tte(&self) -> TteId {
         // SAFETY: every thread runs on the stack of its own area.
         TteId(unsafe { (*machine_x86::current_by_stack()).id } as u32)
+    }
+
+    fn set_idle(&self, idle: &dyn Tte) {
+        machine_x86::set_idle::<PcGround>(idle);
+    }
+
+    fn ready_order(&self) -> Vec<TteId> {
+        machine_x86::ready_order::<PcGround>()
+    }
+
+    fn successor(&self) -> (TteId, Nanos) {
+        machine_x86::successor::<PcGround>()
     }
 
     fn switch_out(&self) -> SwitchOut {
@@ -198,15 +215,9 @@ impl Machine for PcMachine {
         apic::start_timer(count);
     }
 
-    fn preempt_until(&self, until: Nanos) {
-        let until = if until.0 == 0 { 0 } else { machine_x86::counter_at(until) };
-        // SAFETY: the processor's record is never freed, and only this processor uses it.
-        unsafe { (*self.cpu).slots.preempt_until = until };
-    }
-
-    fn preemptions(&self) -> &'static AtomicU64 {
+    fn schedule_words(&self) -> &'static ScheduleWords {
         // SAFETY: the processor's record is never freed.
-        unsafe { &(*self.cpu).slots.preemptions }
+        unsafe { &(*self.cpu).slots.words }
     }
 
     fn charge(&self) -> Nanos {

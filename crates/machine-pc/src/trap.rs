@@ -146,15 +146,21 @@ global_asm!(
         rdtsc
         shl rdx, 32
         or rax, rdx
-        cmp rax, [r12 + {cpu_preempt_until}]
+        mov r14, rax
+        sub rax, [rip + {clock_base}]       /* clock::now, and the longest quantum */
+        mul qword ptr [rip + {clock_scale}]
+        shrd rax, rdx, 32
+        add rax, {quantum_most}
+        cmp rax, [r12 + {cpu_due}]
         jae program_trap
         mov r13, [rbx + {tte_next}]
         cmp r13, [rbx + {tte_switch_in}]
         je program_trap
-        mov rcx, rax
+        mov rcx, r14
         xchg rcx, [r12 + {cpu_since}]
-        sub rax, rcx
-        add [rbx + {tte_ran}], rax
+        sub r14, rcx
+        add [rbx + {tte_ran}], r14
+        mov qword ptr [r12 + {cpu_armed}], -1
         inc qword ptr [r12 + {cpu_preemptions}]
         mov rcx, [rbx + {tte_ran}]          /* quantum::take_gauge: the turn was long enough */
         mov rsi, rcx
@@ -278,10 +284,37 @@ global_asm!(
         push 0
         push rax
         push_registers
-        enter_rust
+        mov rbx, rsp                        /* enter_rust; FMASK has cleared the direction */
+        and rbx, -{area}
+        mov rax, [rbx + {tte_cpu}]
+        mov rax, [rax + {cpu_owner}]
+        clts
+        fxsave64 [rax + {vector}]
         mov rdi, rsp
         call call_from_user
-        jmp to_program
+        test al, al
+        jz to_program
+        /* Only rax is another one: rip is rcx and the flags are r11, and Rust has kept what it must keep. */
+        mov rax, [rbx + {tte_cpu}]
+        mov rax, [rax + {cpu_owner}]
+        fxrstor64 [rax + {vector}]
+        cmp rax, rbx
+        jne set_task_switched
+        test byte ptr [rsp + {regs_r11} + 1], 1     /* TF */
+        jnz restore_by_iret
+        add rsp, {regs_rbx}
+        pop rbx
+        pop r11
+        pop rax
+        pop rcx
+        pop rdi
+        pop rsi
+        pop rdx
+        pop r10
+        pop r8
+        pop r9
+        mov rsp, [rsp + 40]
+        sysretq
 
     /* rsp = the Registers record at the stack top. */
     return_to_user:
@@ -293,6 +326,7 @@ global_asm!(
         fxrstor64 [rax + {vector}]
         cmp rax, rbx
         je 2f
+    set_task_switched:
         mov rax, cr0
         or eax, 8
         mov cr0, rax
@@ -322,9 +356,13 @@ global_asm!(
     apic = const direct(apic::LOCAL),
     eoi = const apic::EOI,
     count = const apic::INITIAL_COUNT,
-    cpu_preempt_until = const offset_of!(Slots, preempt_until),
+    clock_base = sym machine_x86::CLOCK_BASE,
+    clock_scale = sym machine_x86::CLOCK_SCALE,
+    quantum_most = const machine::QUANTUM_MOST_NS,
+    cpu_due = const offset_of!(Slots, words.due),
+    cpu_armed = const offset_of!(Slots, words.armed),
     cpu_since = const offset_of!(Slots, since),
-    cpu_preemptions = const offset_of!(Slots, preemptions),
+    cpu_preemptions = const offset_of!(Slots, words.preemptions),
     tte_quantum = const offset_of!(TteRecord, quantum),
     tte_next_quantum = const offset_of!(TteRecord, next_quantum),
     tte_moved = const offset_of!(TteRecord, moved),
@@ -348,6 +386,7 @@ global_asm!(
     cpu_mask = const offset_of!(Slots, vector_mask),
     vector = const VECTOR_OFFSET,
     regs_cs = const offset_of!(Registers, cs),
+    regs_rbx = const offset_of!(Registers, rbx),
     regs_rip = const offset_of!(Registers, rip),
     regs_rcx = const offset_of!(Registers, rcx),
     regs_r11 = const offset_of!(Registers, r11),

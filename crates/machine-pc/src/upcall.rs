@@ -17,7 +17,7 @@ const FETCH: u64 = 16;
 /// The flag AC: only with it may the kernel touch programs' pages (SDM vol. 3A, 4.6).
 const ACCESS_OPEN: u64 = 1 << 18;
 
-#[inline]
+#[inline(always)]
 fn thread() -> TteId {
     // SAFETY: every thread runs on the stack of its own area.
     TteId(unsafe { (*current_by_stack()).id } as u32)
@@ -28,10 +28,20 @@ fn access(error: u64) -> Access {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn call_from_user(registers: &mut Registers) {
+extern "C" fn call_from_user(registers: &mut Registers) -> bool {
+    if nesting::is_wanted() {
+        return nested_call(registers);
+    }
+    upcalls().system_call(thread(), registers)
+}
+
+/// As [`call_from_user`], while samples come.
+#[cold]
+fn nested_call(registers: &mut Registers) -> bool {
     nesting::open();
-    upcalls().system_call(thread(), registers);
+    let is_plain = upcalls().system_call(thread(), registers);
     nesting::close();
+    is_plain
 }
 
 #[unsafe(no_mangle)]

@@ -8,7 +8,8 @@ use core::sync::atomic::AtomicU64;
 use synth::{Draft, Fact, HoleValue, Target, Template};
 
 use crate::{
-    Foreign, FrameNumber, Nanos, NoFrames, PhysicalMemory, Threads, Translation, Upcalls, UserMemory, VirtAddr,
+    Foreign, FrameNumber, Nanos, NoFrames, PhysicalMemory, ScheduleWords, Threads, Translation, Upcalls, UserMemory,
+    VirtAddr,
 };
 
 /// A byte channel to the world outside the machine.
@@ -110,17 +111,13 @@ pub trait Machine: PhysicalMemory + UserMemory + Threads {
     fn time_of_counter(&self, counter: u64) -> Nanos;
     /// Asks for `Upcalls::timer` at `at`; `None` cancels. One alarm at a time.
     fn set_alarm(&self, at: Option<Nanos>);
-    /// Lets the machine pre-empt programs by itself (S-81): until `until`, an interrupt of the timer that finds a program
-    /// running can only mean that the quantum is over. The machine then switches to the thread's successor, unless that
-    /// is the thread itself, and sets the timer for the successor's quantum; `Upcalls::timer` is not called. `until` zero: never.
-    fn preempt_until(&self, until: Nanos) {
-        let _ = until;
-    }
-    /// The word that counts the switches the machine made so. When it has changed, the timer was set anew.
-    fn preemptions(&self) -> &'static AtomicU64 {
-        static NONE: AtomicU64 = AtomicU64::new(0);
-        &NONE
-    }
+    /// The words that this processor's scheduler shares with the machine.
+    ///
+    /// The machine pre-empts programs by itself (S-81): while no alarm is due within the longest quantum, an interrupt of the timer
+    /// that finds a program running can only mean that the quantum is over. The machine then switches to the thread's
+    /// successor, unless that is the thread itself, sets the timer for the successor's quantum, and `armed` to
+    /// [`crate::NEVER`]; `Upcalls::timer` is not called.
+    fn schedule_words(&self) -> &'static ScheduleWords;
     /// Puts the time since the last call, or since the machine pre-empted, on the account of the running thread
     /// (`Tte::ran`). Returns the time.
     fn charge(&self) -> Nanos {

@@ -1,8 +1,9 @@
 //! The quaject creator (S-17, SOSP'89 2.3): allocation, factorization, optimization.
 
 use alloc::boxed::Box;
+use core::marker::PhantomData;
 
-use codestore::{Code, Maker};
+use codestore::Code;
 use machine::KernelCell;
 use synth::Draft;
 
@@ -20,7 +21,7 @@ pub trait Quaject: Sized + 'static {
     /// A routine for each callentry that could be made.
     type Callentries: Clone + Default + Whole;
     /// What the quaject calls: `None` where it is not connected.
-    type Callouts: Default;
+    type Callouts<'a>: Default;
     /// One draft for each callentry; `None` if a callout that it needs is not connected.
     type Drafts: AsMut<[Option<Draft>]>;
 
@@ -28,7 +29,7 @@ pub trait Quaject: Sized + 'static {
     /// Closed quajects with their code.
     fn inactive() -> &'static Inactive<Self>;
     /// The stage `factor`.
-    fn factored(&self, makers: Makers, callouts: &Self::Callouts) -> Self::Drafts;
+    fn factored(&self, makers: Makers, callouts: &Self::Callouts<'_>) -> Self::Drafts;
     /// The end of the stages: drafts become code.
     fn published(makers: Makers, drafts: Self::Drafts) -> Self::Callentries;
 }
@@ -54,7 +55,7 @@ impl<Q: Quaject> Made<Q> {
     }
 
     /// The routines as `makers` want them: made anew for who watches them.
-    pub fn callentries_for(&self, makers: Makers, callouts: &Q::Callouts) -> Option<Q::Callentries> {
+    pub fn callentries_for(&self, makers: Makers, callouts: &Q::Callouts<'_>) -> Option<Q::Callentries> {
         match makers.watch() {
             None => self.callentries(),
             Some(_) => Some(create(&self.quaject, makers, callouts)),
@@ -78,7 +79,7 @@ impl<Q: Quaject> Made<Q> {
 
     /// Stages two to four, unless the quaject brought its code from the inactive list. What finds no room in the store is
     /// left out, and done in Rust.
-    pub fn synthesize(&self, makers: Makers, callouts: &Q::Callouts) {
+    pub fn synthesize(&self, makers: Makers, callouts: &Q::Callouts<'_>) {
         if !self.has_code() {
             *self.code.borrow_mut() = Some(create(&self.quaject, makers, callouts));
         }
@@ -87,18 +88,24 @@ impl<Q: Quaject> Made<Q> {
 
 /// Stage one: room for the quaject. One from the inactive list comes with its code; `make` makes the data of a new one.
 pub fn allocate<Q: Quaject, E>(make: impl FnOnce() -> Result<Q, E>) -> Result<Box<Made<Q>>, E> {
-    let gauges = &Q::class().gauges;
-    if let Some(revived) = Q::inactive().take() {
-        Gauges::add(&gauges.revived, 1);
+    allocate_in(Q::class(), Q::inactive().take(), || {
+        Ok(Box::new(Made { quaject: make()?, code: KernelCell::new(None) }))
+    })
+}
+
+/// Stage one where quajects do not lie in boxes: the inactive one, or room for a new one.
+pub fn allocate_in<B, E>(class: &Class, inactive: Option<B>, make: impl FnOnce() -> Result<B, E>) -> Result<B, E> {
+    if let Some(revived) = inactive {
+        Gauges::add(&class.gauges.revived, 1);
         return Ok(revived);
     }
-    let made = Made { quaject: make()?, code: KernelCell::new(None) };
-    Gauges::add(&gauges.made, 1);
-    Ok(Box::new(made))
+    let made = make()?;
+    Gauges::add(&class.gauges.made, 1);
+    Ok(made)
 }
 
 /// Stage two, Factoring Invariants: the quaject's constants are filled into its templates.
-pub fn factor<Q: Quaject>(quaject: &Q, makers: Makers, callouts: &Q::Callouts) -> Q::Drafts {
+pub fn factor<Q: Quaject>(quaject: &Q, makers: Makers, callouts: &Q::Callouts<'_>) -> Q::Drafts {
     quaject.factored(makers, callouts)
 }
 
@@ -117,13 +124,51 @@ pub fn publish<Q: Quaject>(makers: Makers, drafts: Q::Drafts) -> Q::Callentries 
 
 /// Factor, optimize, publish: the callentries of a quaject that stays where it is.
 #[cold]
-pub fn create<Q: Quaject>(quaject: &Q, makers: Makers, callouts: &Q::Callouts) -> Q::Callentries {
+pub fn create<Q: Quaject>(quaject: &Q, makers: Makers, callouts: &Q::Callouts<'_>) -> Q::Callentries {
     publish::<Q>(makers, optimize::<Q>(factor(quaject, makers, callouts)))
 }
 
-/// One draft becomes code; the class counts what is refused.
-pub fn publish_one<C>(class: &Class, callentry: usize, makers: Makers, draft: Option<Draft>) -> Option<Code<C>> {
-    let code = makers.store.publish(class.callentries[callentry].routine, Maker::new(class.made_by), draft?).ok();
-    Gauges::add(&class.gauges.refused, code.is_none().into());
-    code
+/// One callentry behind the stage factor, for code that is made when it is first wanted, or once for each circumstance.
+pub struct Factored<C> {
+    class: &'static Class,
+    callentry: usize,
+    variant: usize,
+    /// `None`: a callout that it needs is not connected.
+    draft: Option<Draft>,
+    contract: PhantomData<fn(C)>,
+}
+
+impl<C> Factored<C> {
+    #[doc(hidden)]
+    pub fn new(class: &'static Class, callentry: usize, draft: Option<Draft>) -> Factored<C> {
+        Factored { class, callentry, variant: 0, draft, contract: PhantomData }
+    }
+
+    /// It is the variant of this number.
+    pub fn variant(self, variant: usize) -> Factored<C> {
+        Factored { variant, ..self }
+    }
+
+    pub fn draft(self) -> Option<Draft> {
+        self.draft
+    }
+
+    /// Stage three.
+    pub fn optimize(self) -> Factored<C> {
+        let draft = self.draft.map(|draft| self.class.optimize(self.callentry, draft));
+        Factored { draft, ..self }
+    }
+
+    /// The draft becomes code; the class counts what is refused.
+    pub fn publish(self, makers: Makers) -> Option<Code<C>> {
+        let (class, routine) = (self.class, self.class.callentries[self.callentry].routines[self.variant]);
+        let code = makers.store.publish(routine, makers.maker(class.made_by), self.draft?).ok();
+        Gauges::add(&class.gauges.refused, code.is_none().into());
+        code
+    }
+
+    /// Optimize, publish.
+    pub fn create(self, makers: Makers) -> Option<Code<C>> {
+        self.optimize().publish(makers)
+    }
 }

@@ -74,7 +74,7 @@ fn clock_ticks() -> u64 {
 /// `entry` chooses the routine that is run, which does call `number`.
 fn stages<Q: Quaject>(
     quaject: &Q,
-    callouts: &Q::Callouts,
+    callouts: &Q::Callouts<'_>,
     number: u64,
     entry: impl Fn(&Q::Callentries) -> Option<u64>,
 ) -> Costs {
@@ -171,7 +171,7 @@ fn machine(name: &'static str, graph: impl Fn() -> Graph) -> Costs {
 
 /// A text window: what all share is there.
 fn text_window() -> Costs {
-    let machines = Machines::new().expect("a product");
+    let machines = Machines::new();
     let tty = Tty::new(4096).expect("memory");
     let mut create = Vec::new();
     let mut bytes = 0;

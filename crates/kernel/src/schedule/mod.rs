@@ -13,7 +13,6 @@
 //! has passed stays where it is and its successor runs (round robin).
 
 mod alarm;
-mod ring;
 mod waiting;
 
 pub use alarm::{AlarmId, AlarmTarget, Ring as AlarmCall};
@@ -21,16 +20,15 @@ pub use waiting::{WaitQueue, Woken};
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::Ordering::Relaxed;
 
-use machine::{KernelCell, Machine, Nanos, QUANTUM_MOST_NS, Start, TteId};
+use machine::{KernelCell, Machine, NEVER, Nanos, Place, QUANTUM_MOST_NS, ScheduleWords, Start, TteId};
 use queue::procedures::{self, Chain, Runner};
 
 use crate::space::FramePool;
 use crate::thread::{State, Thread};
 use crate::trace::Trace;
 use alarm::Alarms;
-use ring::Ring;
 
 /// A timer interrupt that is so late is held off by the kernel.
 const LATE_NS: u64 = 5_000_000;
@@ -38,15 +36,11 @@ const LATE_NS: u64 = 5_000_000;
 pub struct Scheduler {
     machine: &'static dyn Machine,
     idle: Arc<Thread>,
-    ring: KernelCell<Ring>,
+    /// How many are ready, when the first alarm is due, when the timer goes off: shared with the machine.
+    words: &'static ScheduleWords,
     threads: KernelCell<Vec<Option<Arc<Thread>>>>,
     alarms: KernelCell<Alarms>,
-    /// When the machine's timer is set to go off, as far as the kernel knows: see `armed_time`.
-    armed: KernelCell<Option<Nanos>>,
-    /// Switches by the machine alone (S-81), and how many there were when `armed` was set.
-    preemptions: &'static AtomicU64,
-    preemptions_seen: KernelCell<u64>,
-    /// The interrupt that `armed` stands for is overdue; see `serve_late_timer`.
+    /// The timer's interrupt is overdue; see `serve_late_timer`.
     is_timer_late: KernelCell<bool>,
     switches: KernelCell<u64>,
     /// When the running thread's account was last brought up to date.
@@ -73,12 +67,9 @@ impl Scheduler {
         let scheduler = alloc::boxed::Box::leak(alloc::boxed::Box::new(Scheduler {
             machine,
             idle: idle.clone(),
-            ring: KernelCell::new(Ring::new()),
+            words: machine.schedule_words(),
             threads: KernelCell::new(Vec::new()),
             alarms: KernelCell::new(Alarms::new()),
-            armed: KernelCell::new(None),
-            preemptions: machine.preemptions(),
-            preemptions_seen: KernelCell::new(0),
             is_timer_late: KernelCell::new(false),
             switches: KernelCell::new(0),
             charged_at: KernelCell::new(machine.now()),
@@ -88,6 +79,8 @@ impl Scheduler {
             chained: KernelCell::new(chained),
         }));
         scheduler.enlist(&idle);
+        machine.set_idle(idle.tte());
+        scheduler.words.armed.store(NEVER, Relaxed);
         scheduler.allow_preemption();
         THE.set(Some(scheduler));
         Ok(scheduler)
@@ -100,7 +93,7 @@ impl Scheduler {
 
     /// The ready threads in the order in which they will run: for those who check the ring.
     pub fn ready_order(&self) -> Vec<TteId> {
-        self.ring.borrow().order()
+        self.machine.ready_order()
     }
 
     /// All threads that can be found by their ids, the idle one too.
@@ -188,16 +181,16 @@ impl Scheduler {
 
     /// Threads in the ring, idle not counted.
     pub fn ready_count(&self) -> usize {
-        self.ring.borrow().len()
+        self.words.ready.load(Relaxed) as usize
     }
 
     pub fn switch_count(&self) -> u64 {
-        self.switches.get() + self.preemptions.load(Ordering::Relaxed)
+        self.switches.get() + self.preemption_count()
     }
 
     /// Those switches among them that the timer's interrupt made without the kernel (S-81).
     pub fn preemption_count(&self) -> u64 {
-        self.preemptions.load(Ordering::Relaxed)
+        self.words.preemptions.load(Relaxed)
     }
 
     /// Links a thread in behind the running one (S-73); does nothing if it is ready already, or stopped.
@@ -211,13 +204,7 @@ impl Scheduler {
             return;
         }
         thread.set_state(State::Ready);
-        let current = self.machine.current_tte();
-        if self.is_timer_late.get() {
-            self.ring.borrow_mut().insert_before(current, thread.id());
-        } else {
-            self.ring.borrow_mut().insert_after(current, thread.id());
-        }
-        self.relink();
+        thread.tte().link_in(if self.is_timer_late.get() { Place::Last } else { Place::Next });
         self.arm();
     }
 
@@ -245,17 +232,14 @@ impl Scheduler {
     fn leave(&self, state: State) {
         let current = self.current();
         current.set_state(state);
-        self.ring.borrow_mut().remove(current.id());
-        self.relink();
+        current.tte().link_out();
         self.account_current();
         self.serve_late_timer();
         // If its own alarm has just woken the thread, it is in the ring again, and its link is the ring's.
         if current.state() == state {
-            let successor =
-                self.ring.borrow().any().and_then(|id| self.thread(id)).unwrap_or_else(|| self.idle.clone());
-            current.tte().link_next(successor.tte());
-            self.shorten_turn(&successor);
-            self.trace.switch(current.id(), successor.id(), true);
+            let (successor, quantum) = self.machine.successor();
+            self.shorten_turn(quantum);
+            self.trace.switch(current.id(), successor, true);
         }
         drop(current);
         self.switch();
@@ -265,11 +249,11 @@ impl Scheduler {
     /// ring here, and until the interrupt comes, who is woken runs last instead of next: so everybody has a turn.
     fn serve_late_timer(&self) {
         let latest = self.charged_at.get().saturating_sub(Nanos(LATE_NS));
-        if self.armed_time().is_some_and(|armed| armed < latest) {
+        if self.words.armed.load(Relaxed) < latest.0 {
             self.is_timer_late.set(true);
-            // `timer` must see the interrupt.
-            self.machine.preempt_until(Nanos(0));
             self.ring_alarms();
+            // `timer` must see the interrupt.
+            self.allow_preemption();
         }
     }
 
@@ -282,15 +266,18 @@ impl Scheduler {
 
     /// Lets the next ready thread run; returns when the ring comes round.
     pub fn yield_now(&self) {
-        if self.ring.borrow().len() > 1 || self.machine.current_tte() == self.idle.id() {
+        if self.ready_count() > 1 || self.machine.current_tte() == self.idle.id() {
             self.account_current();
-            if self.trace.is_on() {
-                let current = self.machine.current_tte();
-                let next = self.ring.borrow().after(current).unwrap_or(self.idle.id());
-                self.trace.switch(current, next, false);
-            }
-            self.switch();
+            self.yield_charged();
         }
+    }
+
+    /// The same when the running thread's account is up to date.
+    fn yield_charged(&self) {
+        if self.trace.is_on() {
+            self.trace.switch(self.machine.current_tte(), self.machine.successor().0, false);
+        }
+        self.switch();
     }
 
     /// In line, so that registers are saved once, by the function that leaves.
@@ -316,20 +303,19 @@ impl Scheduler {
     /// The timer went off: expired alarms, then the quantum. `running_program`: the interrupted thread was
     /// in its program and may be left.
     pub fn timer(&self) {
-        self.armed.set(None);
+        self.words.armed.store(NEVER, Relaxed);
         self.is_timer_late.set(false);
         self.ring_alarms();
         self.run_chained();
         self.allow_preemption();
-        let current = self.machine.current_tte();
-        let next = self.ring.borrow().after(current);
-        if let Some(successor) = next.and_then(|id| self.thread(id)) {
+        let is_contested = self.ready_count() > 1;
+        if is_contested {
             self.account_current();
-            self.shorten_turn(&successor);
+            self.shorten_turn(self.machine.successor().1);
         }
         self.arm();
-        if current != self.idle.id() {
-            self.yield_now();
+        if is_contested && self.machine.current_tte() != self.idle.id() {
+            self.yield_charged();
         }
     }
 
@@ -369,42 +355,32 @@ impl Scheduler {
     /// The timer's interrupt is left to the machine as long as it cannot mean an alarm: a quantum later it comes again, and
     /// then the alarm must not be due yet. A cancelled alarm is forgotten at the next interrupt that the kernel sees.
     pub fn allow_preemption(&self) {
-        let until = match self.alarms.borrow().next() {
-            _ if self.is_timer_late.get() || self.trace.is_on() => Nanos(0),
-            None => Nanos(u64::MAX),
-            Some(at) => at.saturating_sub(Nanos(QUANTUM_MOST_NS)),
+        let due = match self.alarms.borrow().next() {
+            _ if self.is_timer_late.get() || self.trace.is_on() => 0,
+            None => NEVER,
+            Some(at) => at.0,
         };
-        self.machine.preempt_until(until);
-    }
-
-    /// When the timer is set to go off. Unknown after a pre-emption, which sets it for one quantum.
-    fn armed_time(&self) -> Option<Nanos> {
-        let is_known = self.preemptions.load(Ordering::Relaxed) == self.preemptions_seen.get();
-        self.armed.get().filter(|_| is_known)
+        self.words.due.store(due, Relaxed);
     }
 
     /// Sees that the timer goes off no later than the next alarm, and within a quantum if threads compete.
     fn arm(&self) {
-        let quantum = (self.ring.borrow().len() > 1).then(|| self.machine.now().saturating_add(Nanos(QUANTUM_MOST_NS)));
-        let alarm = self.alarms.borrow().next();
-        let wanted = match (quantum, alarm) {
-            (Some(quantum), Some(alarm)) => quantum.min(alarm),
-            (Some(only), None) | (None, Some(only)) => only,
-            (None, None) => return,
-        };
-        if self.armed_time().is_some_and(|armed| armed <= wanted) {
-            return;
+        let mut wanted = self.alarms.borrow().next().map_or(NEVER, |at| at.0);
+        if self.ready_count() > 1 {
+            wanted = wanted.min(self.machine.now().0 + QUANTUM_MOST_NS);
         }
-        self.set_timer(wanted);
+        if wanted < self.words.armed.load(Relaxed) {
+            self.set_timer(Nanos(wanted));
+        }
     }
 
     /// The timer is set for who leaves; the successor's quantum may end before.
-    fn shorten_turn(&self, successor: &Thread) {
-        if self.ring.borrow().len() < 2 {
+    fn shorten_turn(&self, quantum: Nanos) {
+        if self.ready_count() < 2 {
             return;
         }
-        let end = self.charged_at.get().saturating_add(successor.tte().quantum());
-        if self.armed_time().is_none_or(|armed| armed > end) {
+        let end = self.charged_at.get().saturating_add(quantum);
+        if self.words.armed.load(Relaxed) > end.0 {
             // After a pre-emption nothing is armed for an alarm that was too far away then.
             let alarm = self.alarms.borrow().next();
             self.set_timer(alarm.map_or(end, |alarm| alarm.min(end)));
@@ -412,29 +388,13 @@ impl Scheduler {
     }
 
     fn set_timer(&self, at: Nanos) {
-        self.armed.set(Some(at));
-        self.preemptions_seen.set(self.preemptions.load(Ordering::Relaxed));
+        self.words.armed.store(at.0, Relaxed);
         self.machine.set_alarm(Some(at));
-    }
-
-    /// Stores the links that the last change of the ring made necessary.
-    fn relink(&self) {
-        let changed = self.ring.borrow_mut().take_changed();
-        for (from, to) in changed.into_iter().flatten() {
-            let from = self.thread(from).unwrap_or_else(|| self.idle.clone());
-            let to = to.and_then(|to| self.thread(to)).unwrap_or_else(|| self.idle.clone());
-            from.tte().link_next(to.tte());
-        }
-        // The idle thread always leads to some ready thread, or to itself.
-        let first = self.ring.borrow().any().and_then(|id| self.thread(id)).unwrap_or_else(|| self.idle.clone());
-        self.idle.tte().link_next(first.tte());
     }
 
     /// The running thread's quaspace changed: its neighbours' links may need the other entry.
     pub fn quaspace_changed(&self) {
-        let id = self.machine.current_tte();
-        self.ring.borrow_mut().touch(id);
-        self.relink();
+        self.current().tte().relink();
     }
 
     /// Sleeps until one of `queues` is woken, the deadline passes, or somebody unblocks the thread for

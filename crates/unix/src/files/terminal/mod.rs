@@ -26,6 +26,7 @@ pub use pty::PtyMaster;
 pub use registry::{Terminals, node_of};
 pub use window::{CELLS_MAJOR, WINDOW_MAJOR, WINDOWS};
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::cell::Cell;
 
@@ -50,7 +51,7 @@ pub const TERMINAL_MAJOR: u32 = 136;
 enum Line {
     Console(Console),
     Pty(Pty),
-    Window(TextWindow),
+    Window(Box<TextWindow>),
 }
 
 /// A terminal. Programs reach it through [`TtyStream`].
