@@ -205,12 +205,9 @@ impl Machine for PcMachine {
         machine_x86::time_of(counter)
     }
 
-    fn set_alarm(&self, at: Option<Nanos>) {
-        let count = match at {
-            None => 0,
-            Some(at) => at.saturating_sub(machine_x86::now()).0.clamp(1, u32::MAX as u64) as u32,
-        };
-        apic::start_timer(count);
+    fn set_alarm(&self, at: Nanos) {
+        let left = at.saturating_sub(machine_x86::now()).0;
+        apic::start_timer(u32::try_from(left).unwrap_or(u32::MAX).max(1));
     }
 
     fn schedule_words(&self) -> &'static ScheduleWords {

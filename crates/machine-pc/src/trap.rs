@@ -99,6 +99,8 @@ global_asm!(
             jmp vector_trap
         .elseif vector_number == {timer}
             jmp timer_trap
+        .elseif vector_number == {chain}
+            jmp chain_trap
         .elseif vector_number == 2 || vector_number == 8 || vector_number == 18
             jmp fatal_trap
         .else
@@ -135,6 +137,13 @@ global_asm!(
         pop rax
         add rsp, 16
         iretq
+
+    /* S-80: the end of the kernel's work, or the idle thread, which has nothing that Rust would have to save. */
+    chain_trap:
+        test byte ptr [rsp + 24], 3
+        jnz common_trap
+        add rsp, 16
+        jmp chained_in_kernel
 
     /* S-81: in a program, with no alarm near and somebody else ready, the timer's interrupt means that the quantum is
        over. It goes straight to the switch: on the record's account of time, on the timer, on the vector registers
@@ -340,6 +349,7 @@ global_asm!(
     .popsection
 "#,
     timer = const TIMER_VECTOR,
+    chain = const CHAIN_VECTOR,
     apic = const direct(apic::LOCAL),
     eoi = const apic::EOI,
     is_open = sym crate::nesting::IS_OPEN,

@@ -126,8 +126,8 @@ pub trait Machine: PhysicalMemory + UserMemory + Threads {
     fn now(&self) -> Nanos;
     /// The time at which the processor's counter had this value.
     fn time_of_counter(&self, counter: u64) -> Nanos;
-    /// Asks for `Upcalls::timer` at `at`; `None` cancels. One alarm at a time.
-    fn set_alarm(&self, at: Option<Nanos>);
+    /// Asks for `Upcalls::timer` at `at`, and at no other time.
+    fn set_alarm(&self, at: Nanos);
     /// The words that this processor's scheduler shares with the machine.
     ///
     /// The machine pre-empts programs by itself (S-81): while no alarm is due within the longest quantum, an interrupt of the timer

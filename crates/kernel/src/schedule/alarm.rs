@@ -1,7 +1,7 @@
 //! Alarms (S-77): what happens at which time.
 //!
 //! ```text
-//!   entries:  never │ last │ … │ second │ first        the first is taken from the end
+//!   entries:  never │ last │ … │ second │ first │ room       the first is on top
 //! ```
 //! The timer's interrupt takes the first alarm by itself if what is to be done is code ([`super::timer`]): it counts
 //! `alarm_count` down and stores when the next is due. Rust sees that at its next change. While Rust changes anything,
@@ -48,91 +48,132 @@ pub(super) struct Entry {
 
 const _: () = assert!(size_of::<Entry>() == 32, "the handler shifts by 5");
 
-/// Set alarms. Invariant: `(at, number)` falls, and the first entry is never due.
+/// Set alarms. Invariant: of the first `alarm_count` entries `(at, number)` falls, and the very first is never due.
 pub struct Alarms {
+    /// A stack, with room behind its top.
     entries: Vec<Entry>,
     words: &'static ScheduleWords,
-    count: u64,
+    number: u64,
     /// Where the interrupt goes for an alarm that is Rust's.
     kernel: u64,
 }
 
+const NONE: Entry = Entry { at: NEVER, routine: 0, number: 0, target: AlarmTarget::Thread(TteId(u32::MAX)) };
+
 impl Alarms {
     /// No alarms. `words` are shared with the timer's interrupt; nobody else changes alarms there.
     pub fn new(words: &'static ScheduleWords) -> Alarms {
-        let never = Entry { at: NEVER, routine: 0, number: 0, target: AlarmTarget::Thread(TteId(u32::MAX)) };
-        let alarms = Alarms { entries: Vec::from([never]), words, count: 0, kernel: 0 };
-        alarms.publish(false);
+        let mut alarms = Alarms { entries: Vec::new(), words, number: 0, kernel: 0 };
+        alarms.grow();
+        alarms.publish(1, false);
         alarms
     }
 
     /// From now on `kernel` is where the interrupt goes for an alarm that is Rust's.
     pub fn set_kernel(&mut self, kernel: u64) {
-        let is_forced = self.close();
+        let (count, is_forced) = self.close();
         self.kernel = kernel;
         self.entries.iter_mut().filter(|entry| entry.routine == 0).for_each(|entry| entry.routine = kernel);
-        self.publish(is_forced);
+        self.publish(count, is_forced);
     }
 
-    /// Keeps the timer's interrupt away, and learns what it has taken meanwhile. Says whether all interrupts are the kernel's.
-    fn close(&mut self) -> bool {
+    fn count(&self) -> usize {
+        self.words.alarm_count.load(Relaxed) as usize
+    }
+
+    /// Keeps the timer's interrupt away. How many entries there are, and whether all interrupts are the kernel's.
+    #[inline(always)]
+    fn close(&mut self) -> (usize, bool) {
         let is_forced = self.words.due.load(Relaxed) == 0;
         self.words.due.store(NEVER, Relaxed);
         compiler_fence(Ordering::SeqCst);
-        self.entries.truncate(self.words.alarm_count.load(Relaxed) as usize);
-        is_forced
+        (self.count(), is_forced)
     }
 
-    fn publish(&self, is_forced: bool) {
-        let Some(first) = self.entries.last() else { return };
-        self.words.alarms.store(self.entries.as_ptr() as u64, Relaxed);
-        self.words.alarm_count.store(self.entries.len() as u64, Relaxed);
+    #[inline(always)]
+    fn publish(&self, count: usize, is_forced: bool) {
+        let Some(first) = self.entries.get(count - 1) else { return };
+        self.words.alarm_count.store(count as u64, Relaxed);
         self.words.routine.store(if is_forced { self.kernel } else { first.routine }, Relaxed);
         compiler_fence(Ordering::SeqCst);
         self.words.due.store(if is_forced { 0 } else { first.at }, Relaxed);
     }
 
+    #[cold]
+    fn grow(&mut self) {
+        self.entries.resize(self.entries.len() * 2 + 8, NONE);
+        self.words.alarms.store(self.entries.as_ptr() as u64, Relaxed);
+    }
+
     /// Has all interrupts of the timer come to the kernel, or only those for which it is needed.
     pub fn force(&mut self, is_forced: bool) {
-        self.close();
-        self.publish(is_forced);
+        let (count, _) = self.close();
+        self.publish(count, is_forced);
     }
 
     /// Sets an alarm. `routine` 0: it is Rust's. Of alarms for the same time the first that was set rings first.
+    #[inline]
     pub fn set(&mut self, at: Nanos, target: AlarmTarget, routine: u64) -> AlarmId {
-        let is_forced = self.close();
-        self.count += 1;
-        let at = at.0.min(NEVER - 1);
+        self.number += 1;
         let routine = if routine == 0 { self.kernel } else { routine };
-        let entry = Entry { at, routine, number: self.count, target };
-        if self.entries.last().is_none_or(|first| at < first.at) {
-            self.entries.push(entry);
-        } else {
-            let place = self.entries.partition_point(|entry| entry.at > at);
-            self.entries.insert(place, entry);
+        let words = self.words;
+        let due = words.due.load(Relaxed);
+        words.due.store(NEVER, Relaxed);
+        compiler_fence(Ordering::SeqCst);
+        let count = words.alarm_count.load(Relaxed) as usize;
+        match self.entries.get_mut(count) {
+            // The usual case: it is the first of all.
+            Some(place) if at.0 < due => {
+                place.at = at.0;
+                place.routine = routine;
+                place.number = self.number;
+                place.target = target;
+                words.alarm_count.store(count as u64 + 1, Relaxed);
+                words.routine.store(routine, Relaxed);
+                compiler_fence(Ordering::SeqCst);
+                words.due.store(at.0, Relaxed);
+            }
+            _ => self.insert(Entry { at: at.0, routine, number: self.number, target }, due == 0),
         }
-        self.publish(is_forced);
-        AlarmId(Nanos(at), self.count)
+        AlarmId(at, self.number)
+    }
+
+    #[cold]
+    fn insert(&mut self, entry: Entry, is_forced: bool) {
+        let count = self.count();
+        if count == self.entries.len() {
+            self.grow();
+        }
+        // Below all is the one that is never due, even if this one is not, either.
+        let place = self.entries[..count].partition_point(|other| other.at > entry.at).max(1);
+        self.entries[place..=count].rotate_right(1);
+        self.entries[place] = entry;
+        self.publish(count + 1, is_forced);
     }
 
     /// Takes an alarm back, if it has not rung.
     pub fn cancel(&mut self, id: AlarmId) {
-        let is_forced = self.close();
-        if self.entries.last().is_some_and(|first| first.number == id.1) {
-            self.entries.pop();
-        } else {
-            let place = self.entries.partition_point(|entry| AlarmId(Nanos(entry.at), entry.number) > id);
-            if self.entries.get(place).is_some_and(|entry| entry.number == id.1) {
-                self.entries.remove(place);
-            }
+        let (count, is_forced) = self.close();
+        let is_first = self.entries.get(count - 1).is_some_and(|first| first.number == id.1);
+        let is_set = is_first || self.remove(id, count);
+        self.publish(count - usize::from(is_set), is_forced);
+    }
+
+    /// False: it is not set.
+    #[cold]
+    fn remove(&mut self, id: AlarmId, count: usize) -> bool {
+        let set = &mut self.entries[..count];
+        let place = set.partition_point(|entry| AlarmId(Nanos(entry.at), entry.number) > id);
+        let is_set = set.get(place).is_some_and(|entry| entry.number == id.1);
+        if is_set {
+            set[place..].rotate_left(1);
         }
-        self.publish(is_forced);
+        is_set
     }
 
     /// When the first alarm is due, or [`NEVER`].
     pub fn next(&self) -> u64 {
-        let count = self.words.alarm_count.load(Relaxed) as usize;
-        self.entries.get(count.wrapping_sub(1)).map_or(NEVER, |first| first.at)
+        self.entries.get(self.count() - 1).map_or(NEVER, |first| first.at)
     }
 
     /// Takes the first alarm if it is due.
@@ -140,10 +181,14 @@ impl Alarms {
         if self.next() > now.0 {
             return None;
         }
-        let is_forced = self.close();
-        let due = self.entries.pop_if(|first| first.at <= now.0).map(|first| first.target);
-        self.publish(is_forced);
-        due
+        let (count, is_forced) = self.close();
+        let first = self.entries[count - 1];
+        if first.at > now.0 {
+            self.publish(count, is_forced);
+            return None;
+        }
+        self.publish(count - 1, is_forced);
+        Some(first.target)
     }
 }
 

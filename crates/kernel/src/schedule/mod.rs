@@ -239,7 +239,8 @@ impl Scheduler {
         thread.tte().link_in(if self.is_timer_late.get() { Place::Last } else { Place::Next });
         // With the second thread the quantum begins to count.
         if self.ready_count() == 2 {
-            self.arm();
+            let end = self.machine.now().0 + QUANTUM_MOST_NS;
+            self.set_timer_before(end);
         }
     }
 
@@ -435,16 +436,20 @@ impl Scheduler {
             return;
         }
         let end = self.charged_at.get().saturating_add(quantum);
-        if self.words.armed.load(Relaxed) > end.0 {
+        self.set_timer_before(end.0);
+    }
+
+    /// Sees that the timer goes off by `end`.
+    fn set_timer_before(&self, end: u64) {
+        if self.words.armed.load(Relaxed) > end {
             // After a pre-emption nothing is armed for an alarm that was too far away then.
-            let alarm = self.alarms.borrow().next();
-            self.set_timer(Nanos(alarm.min(end.0)));
+            self.set_timer(Nanos(self.alarms.borrow().next().min(end)));
         }
     }
 
     fn set_timer(&self, at: Nanos) {
         self.words.armed.store(at.0, Relaxed);
-        self.machine.set_alarm(Some(at));
+        self.machine.set_alarm(at);
     }
 
     /// The running thread's quaspace changed: its neighbours' links may need the other entry.

@@ -156,6 +156,9 @@ impl Timer {
     fn change(&self, setting: Setting) {
         let old = self.setting();
         self.at.store(setting.at.0, Ordering::Relaxed);
+        if old.interval == setting.interval && old.interval == Nanos(0) {
+            return;
+        }
         self.interval.set(setting.interval);
         if old.is_quick() && !setting.is_quick() {
             QUICK.fetch_sub(1, Ordering::Relaxed);
