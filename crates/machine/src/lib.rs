@@ -25,7 +25,7 @@ pub use cell::{KernelCell, KernelSlots};
 pub use foreign::{
     About, CarryCode, Extended, Foreign, Handle, Held, Hold, Moment, Refused, Room, Stamp, WINDOW_PAGES,
 };
-pub use machine::{Channel, Fragment, Machine, ReceiveCode, Received, Rewritten, SampleClock, SendCode};
+pub use machine::{Channel, Fragment, Machine, ReceiveCode, Received, Rewritten, SampleClock, SendCode, TimerCode};
 pub use memory::{FrameNumber, FrameSource, KERNEL_FRAMES_MIN, PAGE_BYTES, PhysicalMemory, UserMemory};
 pub use registers::Registers;
 pub use ring::Ring;

@@ -155,6 +155,7 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
     unix.names.memory().set_clock(unix.entrance());
     if let Some(makers) = unix.makers() {
         SimpleCode::shared(makers);
+        unix.scheduler.bind_timer(makers);
     }
     *unix.vdso_pages.borrow_mut() = vdso_pages(unix, ingredients.counter);
     crate::proc::mount(unix).map_err(|error| format!("/proc cannot be mounted: {error:?}"))?;

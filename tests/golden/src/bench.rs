@@ -323,7 +323,7 @@ impl Machine for Bench {
         machine_pc::TRANSMIT_FACTS
     }
 
-    fn set_alarm(&self, _at: Option<Nanos>) {}
+    fn set_alarm(&self, _at: Nanos) {}
 
     fn new_translation(&self) -> Result<Arc<dyn Translation>, NoFrames> {
         Err(NoFrames)
