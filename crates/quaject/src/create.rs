@@ -5,6 +5,7 @@ use core::marker::PhantomData;
 
 use codestore::Code;
 use machine::KernelCell;
+use machine::stages::{self, Stage};
 use synth::Draft;
 
 use crate::class::{Class, Gauges};
@@ -95,6 +96,7 @@ pub fn allocate<Q: Quaject, E>(make: impl FnOnce() -> Result<Q, E>) -> Result<Bo
 
 /// Stage one where quajects do not lie in boxes: the inactive one, or room for a new one.
 pub fn allocate_in<B, E>(class: &Class, inactive: Option<B>, make: impl FnOnce() -> Result<B, E>) -> Result<B, E> {
+    let _stage = stages::enter(Stage::Allocate);
     if let Some(revived) = inactive {
         Gauges::add(&class.gauges.revived, 1);
         return Ok(revived);
@@ -106,11 +108,13 @@ pub fn allocate_in<B, E>(class: &Class, inactive: Option<B>, make: impl FnOnce()
 
 /// Stage two, Factoring Invariants: the quaject's constants are filled into its templates.
 pub fn factor<Q: Quaject>(quaject: &Q, makers: Makers, callouts: &Q::Callouts<'_>) -> Q::Drafts {
+    let _stage = stages::enter(Stage::Factor);
     quaject.factored(makers, callouts)
 }
 
 /// Stage three: peepholes over the pasted fragments. The plan of what to take out is kept with the class.
 pub fn optimize<Q: Quaject>(mut drafts: Q::Drafts) -> Q::Drafts {
+    let _stage = stages::enter(Stage::Optimize);
     for (callentry, draft) in drafts.as_mut().iter_mut().enumerate() {
         *draft = draft.take().map(|draft| Q::class().optimize(callentry, draft));
     }
@@ -155,6 +159,7 @@ impl<C> Factored<C> {
 
     /// Stage three.
     pub fn optimize(self) -> Factored<C> {
+        let _stage = stages::enter(Stage::Optimize);
         let draft = self.draft.map(|draft| self.class.optimize(self.callentry, draft));
         Factored { draft, ..self }
     }

@@ -15,7 +15,7 @@ use kernel::sound::Sound;
 use kernel::space::{Access, FramePool, Page};
 use kernel::thread::Thread;
 use kernel::trace::kind;
-use machine::{CALLS_MAX, Channel, Exception, KernelCell, Machine, Nanos, Registers, TteId, Upcalls, VirtAddr};
+use machine::{CALLS_MAX, Channel, Exception, KernelCell, Machine, Nanos, Registers, TteId, Upcalls, VirtAddr, stages};
 use quaject::Class;
 use strace::Summary;
 
@@ -228,7 +228,10 @@ pub(crate) struct Entrance(&'static Unix);
 
 impl Upcalls for Entrance {
     fn system_call(&'static self, thread: TteId, registers: &mut Registers) -> bool {
-        self.0.system_call(thread, registers)
+        stages::begin(u64::from(registers.cause as u32));
+        let is_plain = self.0.system_call(thread, registers);
+        stages::end();
+        is_plain
     }
 
     fn exception(&'static self, thread: TteId, registers: &mut Registers, exception: Exception) {
