@@ -15,6 +15,26 @@ static void copy_runs_over_the_user_limit(void)
         SHOW(write(pair[1], end - 8, 16));
 }
 
+/* As many bytes as a pipe holds, of which the last lie where there are no addresses. */
+static void long_copies_run_over_the_user_limit(void)
+{
+    static const int counts[] = {9, 33, 41, 4096, 4097, 4105, 50001, 65535, 65536};
+    char buffer[64] = {0}, *end = (char *)0x7ffffffff000;
+    int pair[2];
+    MUST(pipe(pair));
+    for (int i = 0; i < 4; i++)
+        if (write(pair[1], buffer, 64) != 64 || read(pair[0], buffer, 64) != 64)
+            exit(9);
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        SHOW(write(pair[1], end - 1, counts[i]));
+        SHOW(write(pair[1], end - 8, counts[i]));
+    }
+    MUST(write(pair[1], buffer, 41));
+    SHOW(read(pair[0], end - 1, 41));
+    SHOW(read(pair[0], end - 8, 50001));
+    SHOW(read(pair[0], buffer, 64));
+}
+
 static void quick_timers_leave_time(void)
 {
     struct itimerspec often = {{0, 1}, {0, 1}};
@@ -88,6 +108,7 @@ static void limit_below_the_size_of_a_file(void)
 
 static const struct test tests[] = {
     {"copy_runs_over_the_user_limit", copy_runs_over_the_user_limit},
+    {"long_copies_run_over_the_user_limit", long_copies_run_over_the_user_limit},
     {"quick_timers_leave_time", quick_timers_leave_time},
     {"two_writers_of_a_full_terminal", two_writers_of_a_full_terminal},
     {"limit_below_the_size_of_a_file", limit_below_the_size_of_a_file},

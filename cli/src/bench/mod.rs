@@ -43,6 +43,8 @@ pub enum Suite {
     Tables,
     /// What threads cost: SOSP'89 tables 3 and 4
     Threads,
+    /// The calls that programs make most
+    Calls,
     /// What the kernel needs of memory: the thesis's table 3.6
     Size,
     /// What it costs to write code, by quaject and stage; table 7.5's creation costs
@@ -56,6 +58,7 @@ impl Suite {
             Self::Sound => "sound",
             Self::Micro => "micro",
             Self::Threads => "threads",
+            Self::Calls => "calls",
             Self::Tables => "tables",
             Self::Size => "size",
             Self::Synthesis => "synthesis",

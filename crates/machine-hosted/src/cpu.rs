@@ -1,6 +1,7 @@
 //! The one processor: slots that synthesized code reaches by their addresses.
 
 use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use machine_x86::{MANAGED_STATE, Slots};
 
@@ -73,4 +74,22 @@ pub fn missing_feature() -> Option<&'static str> {
         return Some("a processor with FSGSBASE");
     }
     (vector_bytes() > 4096).then_some("a vector state of at most 4096 bytes")
+}
+
+/// Whether the host's processor is QEMU's translator, where `cpuid` is cheap and an `iretq` of a process may fail.
+static TRANSLATED: AtomicBool = AtomicBool::new(false);
+
+/// Finds out how [`serialize`] does it.
+pub fn start_serializing() {
+    let is_translated = &core::arch::x86_64::__cpuid(0x4000_0000).ebx.to_le_bytes() == b"TCGT";
+    TRANSLATED.store(is_translated, Ordering::Relaxed);
+}
+
+/// Executes a serializing instruction.
+pub fn serialize() {
+    if TRANSLATED.load(Ordering::Relaxed) {
+        core::arch::x86_64::__cpuid(0);
+    } else {
+        machine_x86::serialize();
+    }
 }

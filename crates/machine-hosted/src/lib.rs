@@ -86,6 +86,10 @@ impl CodeMemory for HostedCodeMemory {
     fn extend(&self, _page: usize) -> Result<(), NoFrames> {
         Ok(())
     }
+
+    fn serialize(&self) {
+        cpu::serialize();
+    }
 }
 
 // SAFETY: boot maps one memory file at both addresses, executable at the first and writable at the second (R2).

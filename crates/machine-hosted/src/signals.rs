@@ -196,7 +196,8 @@ pub extern "C" fn on_fault(signal: i32, info: &Info, context: &mut Context) {
         context.rflags &= !ALIGNMENT_CHECK;
         return;
     }
-    if context.trap == PAGE_FAULT
+    // A copy that begins below the limit may begin with its last word, at an address that no page can have.
+    if matches!(context.trap, PAGE_FAULT | GENERAL_PROTECTION)
         && let Some(landing) = machine_x86::landing(context.rip).or_else(|| STORE.landing(context.rip))
     {
         context.rip = landing;

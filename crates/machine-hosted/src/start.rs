@@ -9,7 +9,7 @@ use machine::{PAGE_BYTES, Registers};
 use machine_x86::{EpitaphText, THREAD_AREA_BYTES, USER_LIMIT, read_tsc};
 
 use crate::channels::send_all;
-use crate::cpu::{cpu, missing_feature, vector_bytes, vector_features};
+use crate::cpu::{cpu, missing_feature, start_serializing, vector_bytes, vector_features};
 use crate::host::{self, PROT_EXEC, PROT_READ, PROT_WRITE};
 use crate::layout::{
     CODE, CODE_ALIAS, CODE_BYTES, DIRECT_MAP, HEAP, HEAP_BYTES, HIGH, KERNEL, STUB_ALIAS, STUB_BYTES, STUBS,
@@ -131,6 +131,7 @@ pub unsafe fn boot(stack: *const u64) -> Booted {
     if let Some(feature) = missing_feature() {
         fatal(feature);
     }
+    start_serializing();
     empty_the_address_space();
     let archive_bytes = match host::file_bytes(parameters.archive_fd) {
         Ok(bytes) if bytes > 0 => bytes,

@@ -89,6 +89,10 @@ impl CodeMemory for PcCodeMemory {
             map_kernel(CODE + offset, physical, 0, &FRAMES)
         }
     }
+
+    fn serialize(&self) {
+        machine_x86::serialize();
+    }
 }
 
 // SAFETY: `PcCodeMemory::extend` maps one frame at both addresses; nobody else knows the ranges.

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use core::marker::PhantomData;
 
-use codestore::Code;
+use codestore::{Code, Maker};
 use machine::KernelCell;
 use synth::Draft;
 
@@ -111,8 +111,11 @@ pub fn factor<Q: Quaject>(quaject: &Q, makers: Makers, callouts: &Q::Callouts<'_
 
 /// Stage three: peepholes over the pasted fragments. The plan of what to take out is kept with the class.
 pub fn optimize<Q: Quaject>(mut drafts: Q::Drafts) -> Q::Drafts {
+    let class = Q::class();
     for (callentry, draft) in drafts.as_mut().iter_mut().enumerate() {
-        *draft = draft.take().map(|draft| Q::class().optimize(callentry, draft));
+        if class.callentries[callentry].peepholes {
+            *draft = draft.take().map(|draft| class.optimize(callentry, draft));
+        }
     }
     drafts
 }
@@ -130,23 +133,41 @@ pub fn create<Q: Quaject>(quaject: &Q, makers: Makers, callouts: &Q::Callouts<'_
 
 /// One callentry behind the stage factor, for code that is made when it is first wanted, or once for each circumstance.
 pub struct Factored<C> {
-    class: &'static Class,
-    callentry: usize,
-    variant: usize,
+    of: Of,
     /// `None`: a callout that it needs is not connected.
     draft: Option<Draft>,
     contract: PhantomData<fn(C)>,
 }
 
+/// Whose routine it is.
+#[derive(Clone, Copy)]
+struct Of {
+    class: &'static Class,
+    callentry: usize,
+    variant: usize,
+}
+
+impl Of {
+    /// The birth's name and maker.
+    fn birth(self, makers: Makers) -> (&'static str, Maker) {
+        (self.class.callentries[self.callentry].routines[self.variant], makers.maker(self.class.made_by))
+    }
+
+    fn refuse(self) {
+        Gauges::add(&self.class.gauges.refused, 1);
+    }
+}
+
 impl<C> Factored<C> {
     #[doc(hidden)]
     pub fn new(class: &'static Class, callentry: usize, draft: Option<Draft>) -> Factored<C> {
-        Factored { class, callentry, variant: 0, draft, contract: PhantomData }
+        Factored { of: Of { class, callentry, variant: 0 }, draft, contract: PhantomData }
     }
 
     /// It is the variant of this number.
-    pub fn variant(self, variant: usize) -> Factored<C> {
-        Factored { variant, ..self }
+    pub fn variant(mut self, variant: usize) -> Factored<C> {
+        self.of.variant = variant;
+        self
     }
 
     pub fn draft(self) -> Option<Draft> {
@@ -156,20 +177,25 @@ impl<C> Factored<C> {
     /// The same callentry of another quaject, which has other data ([`Draft::for_others`]).
     pub fn for_others(&self, other: impl Fn(u64) -> u64) -> Factored<C> {
         let draft = self.draft.as_ref().map(|draft| draft.for_others(other));
-        Factored { draft, contract: PhantomData, ..*self }
+        Factored { of: self.of, draft, contract: PhantomData }
     }
 
     /// Stage three.
     pub fn optimize(self) -> Factored<C> {
-        let draft = self.draft.map(|draft| self.class.optimize(self.callentry, draft));
-        Factored { draft, ..self }
+        let Of { class, callentry, .. } = self.of;
+        if !class.callentries[callentry].peepholes {
+            return self;
+        }
+        Factored { draft: self.draft.map(|draft| class.optimize(callentry, draft)), ..self }
     }
 
-    /// The draft becomes code; the class counts what is refused.
+    /// The draft becomes code (R2); the class counts what is refused.
     pub fn publish(self, makers: Makers) -> Option<Code<C>> {
-        let (class, routine) = (self.class, self.class.callentries[self.callentry].routines[self.variant]);
-        let code = makers.store.publish(routine, makers.maker(class.made_by), self.draft?).ok();
-        Gauges::add(&class.gauges.refused, code.is_none().into());
+        let (name, maker) = self.of.birth(makers);
+        let code = makers.store.publish(name, maker, self.draft?).ok();
+        if code.is_none() {
+            self.of.refuse();
+        }
         code
     }
 

@@ -11,7 +11,6 @@ use alloc::sync::Arc;
 use alloc::sync::Weak;
 use alloc::vec::Vec;
 use core::cell::Cell;
-use core::sync::atomic::AtomicBool;
 use core::sync::atomic::AtomicU32;
 
 use abi::Errno;
@@ -143,7 +142,7 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
         socket_names: SocketNames::new(),
         first: KernelCell::new(None),
         morgue: KernelCell::new(Vec::new()),
-        has_dead: AtomicBool::new(false),
+        has_dead: Cell::new(false),
         victim: KernelCell::new(None),
         summary: KernelCell::new(Default::default()),
         boot_report: KernelCell::new(None),

@@ -6,7 +6,6 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cell::Cell;
 use core::fmt;
-use core::sync::atomic::{AtomicBool, Ordering};
 
 use codestore::CodeStore;
 use kernel::call::Makers;
@@ -80,7 +79,7 @@ pub struct Unix {
     /// Threads that have ended and wait for another thread to drop their TTE.
     pub(crate) morgue: KernelCell<Vec<Arc<Thread>>>,
     /// The morgue is not empty.
-    pub(crate) has_dead: AtomicBool,
+    pub(crate) has_dead: Cell<bool>,
     /// The process that was ended last to make room, and when.
     pub(crate) victim: KernelCell<Option<(u32, Nanos)>>,
     pub(crate) summary: KernelCell<Summary>,
@@ -128,9 +127,9 @@ impl Unix {
 
     /// A call that a tracer may have seen has been served; until the thread is back in its program, it is in it.
     #[cold]
-    fn after_watched_call(&'static self, thread: TteId, number: u64, registers: &mut Registers) {
+    fn after_watched_call(&'static self, number: u64, registers: &mut Registers) {
         if self.scheduler.trace().is_on() {
-            self.note_return(thread, number, registers.rax);
+            self.note_return(number, registers.rax);
         }
         let task = self.current();
         if calls::needs_attention(&task, registers) {
@@ -157,7 +156,7 @@ impl Unix {
     /// Drops the TTEs of threads that have ended. Called by other threads.
     #[cold]
     pub(crate) fn bury(&self) {
-        self.has_dead.store(false, Ordering::Relaxed);
+        self.has_dead.set(false);
         let dead = core::mem::take(&mut *self.morgue.borrow_mut());
         for thread in dead {
             self.scheduler.discharge(thread.id());
@@ -194,8 +193,8 @@ impl Unix {
 
     /// A call that was done in Rust, at its end.
     #[cold]
-    fn note_return(&self, thread: TteId, number: u64, result: u64) {
-        let trace = self.scheduler.trace();
+    fn note_return(&self, number: u64, result: u64) {
+        let (trace, thread) = (self.scheduler.trace(), self.machine.current_tte());
         if number >= CALLS_MAX as u64 {
             trace.note(kind::UNKNOWN_CALL, thread, number as u32, 0, 0);
         }
@@ -228,7 +227,7 @@ impl CounterClock for Entrance {
 pub(crate) struct Entrance(&'static Unix);
 
 impl Upcalls for Entrance {
-    fn system_call(&'static self, thread: TteId, registers: &mut Registers) {
+    fn system_call(&'static self, thread: TteId, registers: &mut Registers) -> bool {
         self.0.system_call(thread, registers)
     }
 
@@ -268,29 +267,31 @@ impl Upcalls for Entrance {
 /// What the machine asks: see [`Upcalls`].
 impl Unix {
     #[inline(always)]
-    fn system_call(&'static self, thread: TteId, registers: &mut Registers) {
-        if self.has_dead.load(Ordering::Relaxed) {
-            self.bury();
-        }
+    fn system_call(&'static self, thread: TteId, registers: &mut Registers) -> bool {
         let task = self.running(thread);
         task.count_call();
         let number = u64::from(registers.cause as u32);
-        if let Some(count) = self.call_counts.get(number as usize) {
-            count.set(count.get() + 1);
-        }
         let mut call = Call { unix: self, task: &task, registers, registers_replaced: false };
         if self.options.strace || task.watch.is_traced() {
             calls::serve_watched(&mut call, number);
-            self.after_watched_call(thread, number, registers);
-            return;
+            self.after_watched_call(number, registers);
+            return false;
         }
         calls::serve(&mut call, number);
+        let is_plain = !call.registers_replaced;
+        if self.has_dead.get() {
+            self.bury();
+        }
         if self.scheduler.trace().is_on() {
-            self.note_return(thread, number, registers.rax);
+            self.note_return(number, registers.rax);
+        }
+        if is_plain && !task.has_attention() {
+            return true;
         }
         if calls::needs_attention(&task, registers) {
             calls::before_user(self, task, registers);
         }
+        false
     }
 
     #[inline(always)]

@@ -171,7 +171,7 @@ fn machine(name: &'static str, graph: impl Fn() -> Graph) -> Costs {
 
 /// A text window: what all share is there.
 fn text_window() -> Costs {
-    let machines = Machines::new().expect("a product");
+    let machines = Machines::new();
     let tty = Tty::new(4096).expect("memory");
     let mut create = Vec::new();
     let mut bytes = 0;

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard};
 
 use codestore::PublishError;
-use golden::{bench, code_store};
+use golden::{SERIALIZED, bench, code_store};
 use kernel::FileCall;
 use kernel::call::{Makers, Null, NullCallouts, Routine};
 use kernel::pipe::{Body, Pipe, PipeCallouts};
@@ -141,6 +141,15 @@ enum OtherCall {}
 impl Contract for OtherCall {
     const NAME: &'static str = "other call";
     type Routine = Routine;
+}
+
+#[test]
+fn the_processor_serializes_before_new_code_runs() {
+    let _alone = alone();
+    let before = SERIALIZED.load(Ordering::Relaxed);
+    let code = create::create(&Null {}, makers(4096), &NullCallouts {});
+    assert!(code.read.is_some() && code.write.is_some());
+    assert_eq!(SERIALIZED.load(Ordering::Relaxed) - before, 2, "once for each routine");
 }
 
 #[test]

@@ -50,6 +50,13 @@ impl Namespace {
         Ok(node)
     }
 
+    /// Whether `path` has just been walked and leads to the same node for as long as the generation stays: no link of /proc, which
+    /// may lead elsewhere without notice, and no place outside of the machine lay on the way.
+    pub fn is_settled(&self, view: View<'_>, path: &[u8]) -> bool {
+        let key = self.cache_key(view, path);
+        key.is_some_and(|key| self.remembered(view, &key, FinalLink::Follow).is_some())
+    }
+
     /// A key for the path cache, unless the walk depends on a private root directory.
     pub(super) fn cache_key<'a>(&self, view: View<'_>, path: &'a [u8]) -> Option<Key<'a>> {
         if !Arc::ptr_eq(view.root, self.root()) {

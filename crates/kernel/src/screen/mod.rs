@@ -21,12 +21,12 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cell::Cell;
 
-use abi::Errno;
 use machine::KernelCell;
 pub use statemachine::terminal::{COLUMNS, ROWS};
-use statemachine::terminal::{COOK, VT100, cook_words, vt_words};
+use statemachine::terminal::{cook_words, vt_words};
 use statemachine::{Block, Graph, Id, Memory, Outside, Product};
 
+use crate::automaton;
 use crate::call::FileCall;
 use crate::stream::UserRange;
 use crate::tty::{Gate, Tty};
@@ -50,12 +50,14 @@ pub struct Machines {
 }
 
 impl Machines {
-    /// Joins the filter and the VT-100 (S-11). Error: `EINVAL` when they cannot be, which is a mistake in their tables.
-    pub fn new() -> Result<Arc<Machines>, Errno> {
-        let plain = Graph::of(&VT100);
-        let product = Product::of(&Graph::of(&COOK), &plain).map_err(|_| Errno::EINVAL)?;
-        let pairs = product.pairs().collect();
-        Ok(Arc::new(Machines { cooked: product.graph, plain, pairs, pattern: KernelCell::new(None) }))
+    /// The filter and the VT-100, which were joined when the kernel was built (S-11).
+    pub fn new() -> Arc<Machines> {
+        Arc::new(Machines {
+            cooked: Graph::unpacked(automaton::COOK_VT100),
+            plain: Graph::unpacked(automaton::VT100),
+            pairs: Product::unpacked_pairs(automaton::COOK_VT100_PAIRS),
+            pattern: KernelCell::new(None),
+        })
     }
 
     fn graph(&self, gate: Gate) -> &Graph {

@@ -53,7 +53,7 @@ impl Terminals {
         let mut machines = self.windows.machines.borrow_mut();
         let machines = match &*machines {
             Some(machines) => machines.clone(),
-            None => machines.insert(Machines::new()?).clone(),
+            None => machines.insert(Machines::new()).clone(),
         };
         let number = number.max(1);
         let terminal = Terminal::new(unix, number, Line::Window(TextWindow::new(&machines)))?;
