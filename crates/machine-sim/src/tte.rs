@@ -1,8 +1,8 @@
 //! Thread table entries: records in a vector, and a host thread each once they have run.
 
 use machine::{
-    BadVectorState, Entries, FloatWords, Nanos, NoFrames, QUANTUM_MOST_NS, Registers, Start, Translation, Tte, TteId,
-    UserFault, UserMemory, VirtAddr,
+    BadVectorState, Entries, FloatWords, Nanos, NoFrames, Place, QUANTUM_MOST_NS, Registers, Start, Translation, Tte,
+    TteId, UserFault, UserMemory, VirtAddr,
 };
 use synth::Draft;
 
@@ -106,8 +106,23 @@ impl Tte for SimTte {
         self.with(|record| record.root = quaspace.map_or(0, Translation::root));
     }
 
-    fn link_next(&self, next: &dyn Tte) {
-        self.with(|record| record.next = Some(next.id()));
+    fn link_in(&self, place: Place) {
+        let current = self.machine.current();
+        self.machine.change_ring(|ring| match place {
+            Place::Next => ring.insert_after(current, self.id),
+            Place::Last => ring.insert_before(current, self.id),
+        });
+    }
+
+    fn link_out(&self) {
+        self.machine.change_ring(|ring| {
+            ring.remove(self.id);
+        });
+        self.machine.follow(self.id);
+    }
+
+    fn relink(&self) {
+        self.machine.change_ring(|ring| ring.touch(self.id));
     }
 
     fn float_words(&self) -> FloatWords {

@@ -15,7 +15,8 @@ use kernel::sound::Sound;
 use kernel::space::{Access, FramePool, Page};
 use kernel::thread::Thread;
 use kernel::trace::kind;
-use machine::{CALLS_MAX, Channel, Exception, KernelCell, Machine, Nanos, Registers, TteId, Upcalls, VirtAddr};
+use machine::{CALLS_MAX, Channel, Exception, KernelCell, Machine, Nanos, Registers, TteId, Upcalls, VirtAddr, stages};
+use quaject::Class;
 use strace::Summary;
 
 use crate::call::Call;
@@ -43,9 +44,13 @@ impl Options {
     }
 }
 
+/// Shows classes, one after the other.
+pub type EachClass = fn(&mut dyn FnMut(&'static Class));
+
 pub struct Unix {
     pub machine: &'static dyn Machine,
     pub store: &'static CodeStore,
+    pub(crate) machine_classes: EachClass,
     pub scheduler: &'static Scheduler,
     pub pool: &'static FramePool,
     pub names: Namespace,
@@ -94,6 +99,12 @@ impl Unix {
     /// Who makes call routines; nobody when every call shall be done in Rust (`--generic`, `--strace`).
     pub fn makers(&self) -> Option<Makers> {
         self.options.binds_code().then_some(Makers::new(self.machine, self.store))
+    }
+
+    /// The classes of all quajects that there can be.
+    pub fn each_class(&self, mut see: impl FnMut(&'static Class)) {
+        (self.machine_classes)(&mut see);
+        kernel::classes().into_iter().for_each(see);
     }
 
     pub fn wall_time(&self) -> Time {
@@ -218,7 +229,10 @@ pub(crate) struct Entrance(&'static Unix);
 
 impl Upcalls for Entrance {
     fn system_call(&'static self, thread: TteId, registers: &mut Registers) -> bool {
-        self.0.system_call(thread, registers)
+        stages::begin(u64::from(registers.cause as u32));
+        let is_plain = self.0.system_call(thread, registers);
+        stages::end();
+        is_plain
     }
 
     fn exception(&'static self, thread: TteId, registers: &mut Registers, exception: Exception) {

@@ -55,17 +55,12 @@ impl WaitQueue {
         if self.count.load(Ordering::Relaxed) == 0 {
             return;
         }
-        let mut waiters = core::mem::take(&mut *self.waiters.borrow_mut());
-        for thread in waiters.drain(..).rev() {
+        loop {
+            let last = self.waiters.borrow_mut().pop();
+            let Some(thread) = last else { break };
             each(&thread);
         }
-        // The vector is put back for its capacity unless somebody has come meanwhile.
-        let mut slot = self.waiters.borrow_mut();
-        if slot.is_empty() {
-            *slot = waiters;
-        }
-        drop(slot);
-        self.note();
+        self.count.store(0, Ordering::Release);
     }
 }
 

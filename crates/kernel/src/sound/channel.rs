@@ -297,7 +297,7 @@ impl ChannelWords {
 
     /// Takes the chained signal back.
     pub fn take_signal(&self) -> bool {
-        let is_chained = self.chained.swap(0, Ordering::Relaxed) != 0;
+        let is_chained = self.chained.load(Ordering::Relaxed) != 0 && self.chained.swap(0, Ordering::Relaxed) != 0;
         if is_chained {
             self.wake_at.store(NOBODY, Ordering::Relaxed);
         }

@@ -95,8 +95,11 @@ impl Pending {
     }
 
     fn take_at(&mut self, index: usize) -> Option<SigInfo> {
-        let info = self.queue.remove(index)?;
-        if !self.queue.iter().any(|other| other.signo == info.signo) {
+        let info = if index == 0 { self.queue.pop_front()? } else { self.queue.remove(index)? };
+        if self.queue.is_empty() {
+            // Those without details stay.
+            self.set = self.set.minus(SignalSet::of(info.signo as u32));
+        } else if !self.queue.iter().any(|other| other.signo == info.signo) {
             self.set = self.set.minus(SignalSet::of(info.signo as u32));
         }
         Some(info)

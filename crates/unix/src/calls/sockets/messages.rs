@@ -87,6 +87,28 @@ fn receive(call: &Call<'_>, (file, socket): &Found, room: usize, flags: u32) -> 
     Ok(received)
 }
 
+/// Brings what was received to the program. Error: `EFAULT`; a stream's bytes can be received again then.
+fn give(
+    call: &Call<'_>,
+    (_, socket): &Found,
+    received: Received,
+    parts: &[[u64; 2]],
+    flags: u32,
+) -> Result<Received, Errno> {
+    let mut rest = &received.bytes[..];
+    for [address, bytes] in parts {
+        let (part, behind) = rest.split_at((*bytes as usize).min(rest.len()));
+        if let Err(error) = call.copy_out(*address, part) {
+            if flags & MSG_PEEK == 0 {
+                socket.keep(received);
+            }
+            return Err(error);
+        }
+        rest = behind;
+    }
+    Ok(received)
+}
+
 /// Where the sender's address goes, and its size.
 fn write_sender(call: &Call<'_>, socket: &UnixSocket, received: &Received, into: u64, size: u64) -> Result<(), Errno> {
     if into == 0 {
@@ -101,7 +123,7 @@ pub fn recvfrom(call: &Call<'_>, [descriptor, into, bytes, flags, address, size]
     let found = find(call, descriptor)?;
     let range = call.range(into, bytes)?;
     let received = receive(call, &found, range.bytes, flags as u32)?;
-    call.copy_out(into, &received.bytes)?;
+    let received = give(call, &found, received, &[[into, range.bytes as u64]], flags as u32)?;
     write_sender(call, &found.1, &received, address, size)?;
     Ok(if flags as u32 & MSG_TRUNC != 0 { received.whole } else { received.bytes.len() } as u64)
 }
@@ -136,12 +158,7 @@ pub fn recvmsg(call: &Call<'_>, descriptor: u64, message: u64, flags: u32) -> Ca
     let parts = parts(call, &record)?;
     let room = parts.iter().fold(0u64, |sum, [_, bytes]| sum.saturating_add(*bytes)).min(MESSAGE_BYTES_MAX);
     let received = receive(call, &found, room as usize, flags)?;
-    let mut rest = &received.bytes[..];
-    for [address, bytes] in parts {
-        let (part, behind) = rest.split_at((bytes as usize).min(rest.len()));
-        call.copy_out(address, part)?;
-        rest = behind;
-    }
+    let received = give(call, &found, received, &parts, flags)?;
     let is_cut = received.whole > received.bytes.len();
     record.msg_flags = flags & MSG_CMSG_CLOEXEC | if is_cut { MSG_TRUNC } else { 0 };
     ancillary::write(call, &received, found.1.passes_credentials.get(), flags, &mut record)?;

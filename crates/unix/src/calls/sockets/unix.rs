@@ -191,11 +191,9 @@ impl UnixSocket {
                 return Err(error);
             }
             if let Some(received) = self.take(room, peek)? {
-                if let Some(peer) = self.peer() {
-                    peer.progress.borrow_mut().departed += 1;
-                    io.scheduler.wake(&peer.changed);
+                if !peek {
+                    self.tell_of_room();
                 }
-                io.scheduler.wake(&self.changed);
                 return Ok(received);
             }
             if let Some(error) = self.error.take() {
@@ -209,6 +207,26 @@ impl UnixSocket {
                 return Err(if self.is_stream() { Errno::EINVAL } else { Errno::ENOTCONN });
             }
             io.wait(&self.changed)?;
+        }
+    }
+
+    /// Bytes have been taken out.
+    fn tell_of_room(&self) {
+        if let Some(peer) = self.peer() {
+            peer.progress.borrow_mut().departed += 1;
+            self.unix.scheduler.wake(&peer.changed);
+        }
+        self.unix.scheduler.wake(&self.changed);
+    }
+
+    /// The program's buffer did not take what was received: a stream keeps it; a datagram is gone, as on Linux.
+    pub fn keep(&self, received: Received) {
+        if self.is_stream() {
+            let Received { bytes, credentials, rights, .. } = received;
+            let mut inbox = self.inbox.borrow_mut();
+            inbox.bytes += bytes.len();
+            let parcel = Parcel { credentials, rights };
+            inbox.messages.push_front(Message { bytes, parcel, ..Message::default() });
         }
     }
 
@@ -441,9 +459,12 @@ impl Stream for UnixSocket {
         if to.bytes == 0 {
             return Ok(0);
         }
-        let Received { bytes, .. } = self.receive(io, to.bytes, false)?;
-        io.machine().copy_out(to.address, &bytes).map_err(|_| Errno::EFAULT)?;
-        Ok(bytes.len())
+        let received = self.receive(io, to.bytes, false)?;
+        if io.machine().copy_out(to.address, &received.bytes).is_err() {
+            self.keep(received);
+            return Err(Errno::EFAULT);
+        }
+        Ok(received.bytes.len())
     }
 
     fn write(&self, io: &Io<'_>, from: UserRange) -> Result<usize, Errno> {
@@ -454,8 +475,8 @@ impl Stream for UnixSocket {
             let mut piece = Vec::new();
             piece.try_reserve_exact(rest.bytes.min(whole)).map_err(|_| Errno::ENOMEM)?;
             piece.resize(rest.bytes.min(whole), 0);
-            io.machine().copy_in(rest.address, &mut piece).map_err(|_| Errno::EFAULT)?;
-            match self.send(io, &piece, None, Parcel::default()) {
+            let copied = io.machine().copy_in(rest.address, &mut piece).map_err(|_| Errno::EFAULT);
+            match copied.and_then(|()| self.send(io, &piece, None, Parcel::default())) {
                 Ok(part) => done += part,
                 Err(error) => return if done > 0 { Ok(done) } else { Err(error) },
             }
