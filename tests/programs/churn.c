@@ -1,4 +1,4 @@
-/* A thousand times everything: afterwards as many frames are free, and as many bytes of code live, as before.
+/* A thousand times everything: afterwards no fewer frames are free, and as many bytes of code live, as before.
  *
  * The numbers come from /proc/synthesis/gauges (`free_frames N`, `code_bytes N`). A host has no such file, and there
  * is nothing to compare. In the guest, whose folder of tests is /tmp/t, a missing file is a failure.
@@ -34,7 +34,16 @@ static int read_gauges(struct gauges *gauges)
     return 1;
 }
 
-/* One warm round first: caches fill, inactive lists get their entries. Then a thousand must leave no trace. */
+/* The kernel's heap may have no use any more for a few pages that something before this test left half full. */
+enum { GIVEN_BACK_MAX = 8 };
+
+static int is_as_before(const struct gauges *before, const struct gauges *after)
+{
+    long more = after->free_frames - before->free_frames;
+    return more >= 0 && more <= GIVEN_BACK_MAX && after->code_bytes == before->code_bytes;
+}
+
+/* Some warm rounds first: caches fill, inactive lists get their entries. Then a thousand must leave no trace. */
 static void leaves_nothing(void (*once)(void))
 {
     struct gauges before = {0}, after = {0};
@@ -46,16 +55,16 @@ static void leaves_nothing(void (*once)(void))
         once();
     for (int wait = 0; readable && wait < 50; wait++) {
         read_gauges(&after);
-        if (after.free_frames == before.free_frames && after.code_bytes == before.code_bytes)
-            break;
+        if (is_as_before(&before, &after))
+            return;
         sleep_ms(10); /* what is retired may be freed a little later */
     }
     if (in_guest() && !readable)
         puts("the gauges cannot be read");
-    if (before.free_frames != after.free_frames)
+    if (readable) {
         printf("free frames: %ld before, %ld after\n", before.free_frames, after.free_frames);
-    if (before.code_bytes != after.code_bytes)
         printf("code bytes: %ld before, %ld after\n", before.code_bytes, after.code_bytes);
+    }
 }
 
 static void fork_once(void)

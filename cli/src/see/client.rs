@@ -7,6 +7,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use bootimage::inspect::{Fields, HEAD_BYTES, Head, opcode, status};
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 
 use crate::failure::{Failure, TOOL, UNAVAILABLE};
 
@@ -126,13 +128,19 @@ fn connect(folder: &Path, pid: u32) -> Option<UnixStream> {
     match UnixStream::connect(&path) {
         Ok(stream) => Some(stream),
         Err(error) => {
-            // A tool that was killed leaves its socket behind.
-            if error.kind() == io::ErrorKind::ConnectionRefused {
+            // A tool that was killed leaves its socket behind. One that lives is about to listen there.
+            if error.kind() == io::ErrorKind::ConnectionRefused && !is_alive(pid) {
                 let _ = fs::remove_file(&path);
             }
             None
         }
     }
+}
+
+fn is_alive(pid: u32) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    // Somebody else's process may not be signalled, but is there.
+    pid.is_some_and(|pid| test_kill_process(pid) != Err(Errno::SRCH))
 }
 
 fn running(folder: &Path) -> Vec<Client> {
@@ -156,4 +164,28 @@ fn only(mut running: Vec<Client>) -> Result<Client, Failure> {
 
 fn nobody(error: impl Into<String>) -> Failure {
     Failure::new(UNAVAILABLE, error, "start one: synth boot, or synth run PROGRAM")
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, socket};
+
+    use super::*;
+
+    /// Guards: who asked between the tool's `bind` and its `listen` took the socket away, and nobody could ask any more.
+    #[test]
+    fn only_sockets_of_the_dead_are_removed() {
+        let folder = std::env::temp_dir().join(format!("synth-client-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let mut dead = std::process::Command::new("true").spawn().unwrap();
+        let (living, dead) = (std::process::id(), (dead.id(), dead.wait()).0);
+        for (pid, stays) in [(living, true), (dead, false)] {
+            let path = folder.join(pid.to_string());
+            let bound = socket(AddressFamily::UNIX, SocketType::STREAM, None).unwrap();
+            bind(&bound, &SocketAddrUnix::new(&path).unwrap()).unwrap();
+            assert!(connect(&folder, pid).is_none());
+            assert_eq!(path.exists(), stays);
+        }
+        fs::remove_dir_all(&folder).unwrap();
+    }
 }

@@ -55,6 +55,7 @@ pub use clock::epoch_nanos;
 pub use heap::Heap;
 pub use machine_x86::{USER_LIMIT, UserCall, parameters as clock_parameters};
 pub use start::{Booted, Parameters, boot, panic};
+pub use thread_code::each_class;
 
 use crate::channels::{HostChannels, LINES};
 use crate::host::PollFd;
@@ -85,6 +86,10 @@ impl CodeMemory for HostedCodeMemory {
     /// Both views are mapped whole at start; the host supplies pages at the first touch.
     fn extend(&self, _page: usize) -> Result<(), NoFrames> {
         Ok(())
+    }
+
+    fn serialize(&self) {
+        cpu::serialize();
     }
 }
 
@@ -204,7 +209,7 @@ machine_x86::memory!(HostedMachine, HostedGround);
 
 impl Threads for HostedMachine {
     fn create_tte(&self, start: Start) -> Result<Box<dyn Tte>, NoFrames> {
-        Ok(Box::new(X86Tte::<HostedGround>::create(start, &STORE)?))
+        Ok(Box::new(X86Tte::<HostedGround>::create(start)?))
     }
 
     fn current_tte(&self) -> TteId {
@@ -357,7 +362,7 @@ impl Machine for HostedMachine {
     }
 
     fn feature_word(&self) -> u32 {
-        core::arch::x86_64::__cpuid(1).edx
+        cpu::feature_word()
     }
 
     fn vector_features(&self) -> u64 {

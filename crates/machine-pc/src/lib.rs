@@ -51,7 +51,7 @@ pub use pvh::BootInfo;
 pub use receive::{receive_code, templates as receive_templates};
 pub use sample_clock::templates as sample_templates;
 pub use start::{Booted, boot, panic, say_early};
-pub use thread_code::templates as thread_templates;
+pub use thread_code::{each_class, templates as thread_templates};
 pub use timer::templates as timer_templates;
 pub use transmit::{FACTS as TRANSMIT_FACTS, send_code, templates as transmit_templates};
 pub use virtqueue::{QueueWords, SIZE as QUEUE_SIZE};
@@ -91,6 +91,10 @@ impl CodeMemory for PcCodeMemory {
             map_kernel(CODE_ALIAS + offset, physical, WRITE | NO_EXECUTE, &FRAMES)?;
             map_kernel(CODE + offset, physical, 0, &FRAMES)
         }
+    }
+
+    fn serialize(&self) {
+        machine_x86::serialize();
     }
 }
 
@@ -160,7 +164,7 @@ machine_x86::memory!(PcMachine, PcGround);
 
 impl Threads for PcMachine {
     fn create_tte(&self, start: Start) -> Result<Box<dyn Tte>, NoFrames> {
-        Ok(Box::new(X86Tte::<PcGround>::create(start, &STORE)?))
+        Ok(Box::new(X86Tte::<PcGround>::create(start)?))
     }
 
     fn current_tte(&self) -> TteId {

@@ -62,10 +62,16 @@ fn settle() {
     timer::choose(is_wanted && is_ready);
 }
 
+/// Whether the kernel's Rust, which begins, has to [`open`]. If not, it ends as it began: nobody else opens for it.
+#[inline(always)]
+pub fn is_wanted() -> bool {
+    IS_WANTED.load(Ordering::Relaxed)
+}
+
 /// The kernel's Rust begins.
 #[inline(always)]
 pub fn open() {
-    if IS_WANTED.load(Ordering::Relaxed) {
+    if is_wanted() {
         raise();
     }
 }

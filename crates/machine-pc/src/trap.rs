@@ -308,10 +308,37 @@ global_asm!(
         push 0
         push rax
         push_registers
-        enter_rust
+        mov rbx, rsp                        /* enter_rust; FMASK has cleared the direction */
+        and rbx, -{area}
+        mov rax, [rbx + {tte_cpu}]
+        mov rax, [rax + {cpu_owner}]
+        clts
+        fxsave64 [rax + {vector}]
         mov rdi, rsp
         call call_from_user
-        jmp to_program
+        test al, al
+        jz to_program
+        /* Only rax is another one: rip is rcx and the flags are r11, and Rust has kept what it must keep. */
+        mov rax, [rbx + {tte_cpu}]
+        mov rax, [rax + {cpu_owner}]
+        fxrstor64 [rax + {vector}]
+        cmp rax, rbx
+        jne set_task_switched
+        test byte ptr [rsp + {regs_r11} + 1], 1     /* TF */
+        jnz restore_by_iret
+        add rsp, {regs_rbx}
+        pop rbx
+        pop r11
+        pop rax
+        pop rcx
+        pop rdi
+        pop rsi
+        pop rdx
+        pop r10
+        pop r8
+        pop r9
+        mov rsp, [rsp + 40]
+        sysretq
 
     /* rsp = the Registers record at the stack top. */
     return_to_user:
@@ -323,6 +350,7 @@ global_asm!(
         fxrstor64 [rax + {vector}]
         cmp rax, rbx
         je 2f
+    set_task_switched:
         mov rax, cr0
         or eax, 8
         mov cr0, rax
@@ -386,6 +414,7 @@ global_asm!(
     cpu_mask = const offset_of!(Slots, vector_mask),
     vector = const VECTOR_OFFSET,
     regs_cs = const offset_of!(Registers, cs),
+    regs_rbx = const offset_of!(Registers, rbx),
     regs_rip = const offset_of!(Registers, rip),
     regs_rcx = const offset_of!(Registers, rcx),
     regs_r11 = const offset_of!(Registers, r11),

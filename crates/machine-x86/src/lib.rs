@@ -16,7 +16,9 @@ mod ground;
 mod quantum;
 mod record;
 mod ring;
+mod serialize;
 mod slots;
+mod thread;
 mod thread_code;
 mod tte;
 mod upcalls;
@@ -31,11 +33,11 @@ pub use clock::{
 pub use epitaph::EpitaphText;
 pub use ground::Ground;
 pub use quantum::start as start_gauge;
-pub use record::{CALLS, TteRecord, charge, current_by_stack, ready_order, set_idle, successor, switch_out};
+pub use record::{charge, current_by_stack, ready_order, set_idle, successor, switch_out};
+pub use serialize::serialize;
 pub use slots::Slots;
-pub use thread_code::{
-    ByDescriptor, Dispatch, LoadTag, SlowCall, Switch, SwitchOut, ToKernelStack, UserCall, templates,
-};
+pub use thread::{CALLS, Switch, TteRecord, UserCall, class};
+pub use thread_code::{ByDescriptor, Dispatch, LoadTag, SlowCall, SwitchOut, ToKernelStack, templates};
 pub use tte::X86Tte;
 pub use upcalls::{set_upcalls, upcalls};
 pub use user::{

@@ -13,8 +13,8 @@
 
 use core::mem::offset_of;
 
-use crate::record::TteRecord;
 use crate::slots::Slots;
+use crate::thread::TteRecord;
 
 type Tte = *mut TteRecord;
 

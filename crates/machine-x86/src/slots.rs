@@ -5,7 +5,7 @@ use core::sync::atomic::AtomicU64;
 
 use machine::ScheduleWords;
 
-use crate::record::TteRecord;
+use crate::thread::TteRecord;
 
 /// The words of a processor that do not depend on the machine; each machine's own record begins with them. Synthesized
 /// code has their addresses folded in.

@@ -15,6 +15,7 @@ mod memory;
 mod registers;
 mod ring;
 mod sorted;
+pub mod stages;
 mod switch;
 mod thread;
 mod time;

@@ -206,8 +206,8 @@ pub const PAGE_LOST: u64 = 1 << 31;
 /// interrupts off; those that return nothing return to the program, possibly after other threads have run.
 pub trait Upcalls {
     /// The program made system call `registers.rax`; the result goes back into `rax`. Does what `before_user` does,
-    /// too.
-    fn system_call(&'static self, thread: TteId, registers: &mut Registers);
+    /// too. True: no other register of the program has changed, so it may go back the short way.
+    fn system_call(&'static self, thread: TteId, registers: &mut Registers) -> bool;
     /// The program faulted outside memory management.
     fn exception(&'static self, thread: TteId, registers: &mut Registers, exception: Exception);
     /// A user address was not accessible: supply the page. `false`: the program may not do this.

@@ -1,7 +1,7 @@
 //! The machine of the tests: real memory, real code, no hardware.
 
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use codestore::{Code, CodeMemory, CodeStore, Maker};
@@ -86,9 +86,17 @@ pub fn bench() -> &'static Bench {
 struct Frames(usize);
 struct Mapped;
 
+/// How often the stores' processor was serialized.
+pub static SERIALIZED: AtomicUsize = AtomicUsize::new(0);
+
 impl CodeMemory for Mapped {
     fn extend(&self, _page: usize) -> Result<(), NoFrames> {
         Ok(())
+    }
+
+    fn serialize(&self) {
+        SERIALIZED.fetch_add(1, Ordering::Relaxed);
+        core::arch::x86_64::__cpuid(0);
     }
 }
 

@@ -67,21 +67,6 @@ pub fn fact(machine: &dyn machine::Machine, routine: &str, hole: &str) -> Option
     lists.find_map(|list| list.iter().find(|fact| fact.hole == hole))
 }
 
-/// All quajects that the kernel declares.
-pub fn classes() -> [&'static quaject::Class; 8] {
-    use quaject::Quaject;
-    [
-        Null::class(),
-        Zero::class(),
-        Console::class(),
-        crate::pipe::Body::class(),
-        crate::file::Window::class(),
-        crate::file::Positioned::class(),
-        crate::file::Ferry::class(),
-        crate::tty::Line::class(),
-    ]
-}
-
 /// All templates of call routines, for the golden listings.
 pub fn templates() -> alloc::vec::Vec<synth::Template> {
     let own =

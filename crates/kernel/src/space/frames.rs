@@ -41,6 +41,8 @@ struct State {
     free: Vec<u32>,
     /// Frames that were never given out, the next range last.
     fresh: Vec<Range<u32>>,
+    /// Frames in `fresh`.
+    fresh_frames: usize,
     /// Frames of the pool, free or not.
     total_frames: usize,
     /// Frames from this number on are lent, not the pool's.
@@ -60,6 +62,7 @@ impl State {
         loop {
             let range = self.fresh.last_mut()?;
             if let Some(number) = range.next() {
+                self.fresh_frames -= 1;
                 return Some(number);
             }
             self.fresh.pop();
@@ -67,7 +70,7 @@ impl State {
     }
 
     fn free_frames(&self) -> usize {
-        self.free.len() + self.zeroed.len() + self.fresh.iter().map(Range::len).sum::<usize>()
+        self.free.len() + self.zeroed.len() + self.fresh_frames
     }
 
     fn count(&self, frame: FrameNumber) -> u32 {
@@ -119,6 +122,7 @@ impl FramePool {
             counts: Vec::with_capacity(described),
             free: Vec::with_capacity(described),
             fresh: usable.iter().rev().cloned().collect(),
+            fresh_frames: usable.iter().map(Range::len).sum(),
             total_frames,
             lent_from: u32::MAX,
             lent: Vec::new(),

@@ -45,7 +45,7 @@ pub(crate) use times::{ProcessTimers, process_time};
 pub(crate) use trace::serve_watched;
 
 use abi::Errno;
-use machine::Registers;
+use machine::{CALLS_MAX, Registers};
 
 use crate::call::{Call, CallResult};
 use crate::signal::RestartKind;
@@ -58,7 +58,7 @@ pub type Function = fn(&mut Call<'_>, [u64; 6]) -> CallResult;
 pub type Entry = (u64, Function);
 
 /// Call numbers the table covers.
-const NUMBERS: usize = 464;
+const NUMBERS: usize = CALLS_MAX;
 
 const FAMILIES: &[&[Entry]] = &[
     descriptors::CALLS,
@@ -134,17 +134,21 @@ fn unknown(_: &mut Call<'_>, _: [u64; 6]) -> CallResult {
 #[inline(always)]
 pub fn serve(call: &mut Call<'_>, number: u64) {
     call.registers.cause = number;
-    let at = number as usize;
-    let (function, traits) = if at < NUMBERS { (FUNCTIONS[at], TRAITS[at]) } else { (unknown as Function, 0) };
-    let Registers { rdi, rsi, rdx, r10, r8, r9, .. } = *call.registers;
-    let result = if traits & GROWING != 0 && !memory::admits(call, number) {
-        Err(Errno::ENOMEM)
+    let result = if let Some(function) = FUNCTIONS.get(number as usize) {
+        let count = &call.unix.call_counts[number as usize];
+        count.set(count.get() + 1);
+        if TRAITS[number as usize] & GROWING != 0 && !memory::admits(call, number) {
+            Err(Errno::ENOMEM)
+        } else {
+            let Registers { rdi, rsi, rdx, r10, r8, r9, .. } = *call.registers;
+            function(call, [rdi, rsi, rdx, r10, r8, r9])
+        }
     } else {
-        function(call, [rdi, rsi, rdx, r10, r8, r9])
+        Err(Errno::ENOSYS)
     };
     let value = match result {
         Ok(value) => {
-            if traits & CONSTANT != 0 {
+            if TRAITS[number as usize] & CONSTANT != 0 {
                 consider_constant(call, number, value);
             }
             value

@@ -114,7 +114,7 @@ pub fn all() -> Vec<(String, String)> {
     bench().access_space.store(4, Relaxed);
     let spaced = RawTty::new().expect("memory").synthesize(makers).expect("room for code");
     bench().access_space.store(0, Relaxed);
-    let screen = TextWindow::new(&Machines::new().expect("a product"));
+    let screen = TextWindow::new(&Machines::new());
     screen.synthesize(&terminal, makers);
     let window_write = screen.code().expect("room for code");
     let mut listings = vec![

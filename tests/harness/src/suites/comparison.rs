@@ -21,7 +21,7 @@ pub enum Suite {
     /// `faults.c`, `held.c`.
     Faults,
     /// `signals.c`, `mm.c`, `files.c`, `vector.c`, `turns.c`, `closing.c`, `tasks.c`, `trace.c`,
-    /// `pumps.c`, `user_calls.c`, `rights.c`.
+    /// `pumps.c`, `stale.c`, `transfers.c`, `user_calls.c`, `rights.c`.
     Semantics,
     /// `pointers.c`.
     Pointers,
@@ -58,6 +58,8 @@ impl Suite {
                     "tasks",
                     "trace",
                     "pumps",
+                    "stale",
+                    "transfers",
                     "user_calls",
                     "rights",
                 ];

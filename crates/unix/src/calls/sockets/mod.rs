@@ -282,12 +282,13 @@ fn recvfrom(call: &Call<'_>, [descriptor, into, bytes, flags, address, size]: [u
     let range = call.range(into, bytes)?;
     let flags = flags as u32;
     let nonblocking = file.is_nonblocking() || flags & MSG_DONTWAIT != 0;
-    let (data, whole) = call.with_io(nonblocking, |io| socket.receive(io, range.bytes, flags & MSG_PEEK != 0))?;
-    call.copy_out(into, &data)?;
+    let give = |data: &[u8]| call.copy_out(into, data);
+    let (bytes, whole) =
+        call.with_io(nonblocking, |io| socket.deliver(io, range.bytes, flags & MSG_PEEK != 0, give))?;
     if address != 0 {
         call.write(size, &0u32)?;
     }
-    Ok(if flags & MSG_TRUNC != 0 { whole } else { data.len() } as u64)
+    Ok(if flags & MSG_TRUNC != 0 { whole } else { bytes } as u64)
 }
 
 /// Address and length of the parts of a message. Errors: `EMSGSIZE` for more than 1024, `EFAULT`, `EINVAL`.
@@ -323,18 +324,21 @@ fn recvmsg(call: &Call<'_>, descriptor: u64, message: u64, flags: u32) -> CallRe
     let room = parts.iter().fold(0u64, |sum, [_, bytes]| sum.saturating_add(*bytes)).min(MESSAGE_BYTES_MAX);
     let nonblocking = file.is_nonblocking() || flags & MSG_DONTWAIT != 0;
     let peek = flags & MSG_PEEK != 0;
-    let (data, whole) = call.with_io(nonblocking, |io| socket.receive(io, room as usize, peek))?;
-    let mut done = 0;
-    for [address, bytes] in parts {
-        let part = (bytes as usize).min(data.len() - done);
-        call.copy_out(address, &data[done..done + part])?;
-        done += part;
-    }
+    let give = |data: &[u8]| {
+        let mut done = 0;
+        for [address, bytes] in parts {
+            let part = (bytes as usize).min(data.len() - done);
+            call.copy_out(address, &data[done..done + part])?;
+            done += part;
+        }
+        Ok(())
+    };
+    let (bytes, whole) = call.with_io(nonblocking, |io| socket.deliver(io, room as usize, peek, give))?;
     record.msg_namelen = 0;
     record.msg_controllen = 0;
-    record.msg_flags = if whole > data.len() { MSG_TRUNC } else { 0 };
+    record.msg_flags = if whole > bytes { MSG_TRUNC } else { 0 };
     call.write(message, &record)?;
-    Ok(if flags & MSG_TRUNC != 0 { whole } else { data.len() } as u64)
+    Ok(if flags & MSG_TRUNC != 0 { whole } else { bytes } as u64)
 }
 
 fn shutdown(call: &Call<'_>, descriptor: u64, how: u32) -> CallResult {

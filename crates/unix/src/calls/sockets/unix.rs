@@ -129,11 +129,9 @@ impl UnixSocket {
     pub fn receive(&self, io: &Io<'_>, room: usize, peek: bool) -> Result<(Vec<u8>, usize), Errno> {
         loop {
             if let Some(received) = self.take(room, peek)? {
-                if let Some(peer) = self.peer() {
-                    peer.progress.borrow_mut().departed += 1;
-                    io.scheduler.wake(&peer.changed);
+                if !peek {
+                    self.tell_of_room();
                 }
-                io.scheduler.wake(&self.changed);
                 return Ok(received);
             }
             let standing = self.standing.get();
@@ -145,6 +143,34 @@ impl UnixSocket {
             }
             io.wait(&self.changed)?;
         }
+    }
+
+    /// As `receive`, with `give` to bring the bytes to the program. A stream keeps what did not arrive; a datagram is gone, as on
+    /// Linux. Returns the number of bytes given and the datagram's true size. Errors: also those of `give`.
+    pub fn deliver(
+        &self,
+        io: &Io<'_>,
+        room: usize,
+        peek: bool,
+        give: impl FnOnce(&[u8]) -> Result<(), Errno>,
+    ) -> Result<(usize, usize), Errno> {
+        let keeps = self.is_stream();
+        let (bytes, size) = self.receive(io, room, peek || keeps)?;
+        give(&bytes)?;
+        if keeps && !peek {
+            self.inbox.borrow_mut().drop_front(bytes.len());
+            self.tell_of_room();
+        }
+        Ok((bytes.len(), size))
+    }
+
+    /// Bytes have been taken out.
+    fn tell_of_room(&self) {
+        if let Some(peer) = self.peer() {
+            peer.progress.borrow_mut().departed += 1;
+            self.scheduler.wake(&peer.changed);
+        }
+        self.scheduler.wake(&self.changed);
     }
 
     fn take(&self, room: usize, peek: bool) -> Result<Option<(Vec<u8>, usize)>, Errno> {
@@ -280,9 +306,8 @@ impl Stream for UnixSocket {
         if to.bytes == 0 {
             return Ok(0);
         }
-        let (bytes, _) = self.receive(io, to.bytes, false)?;
-        io.machine().copy_out(to.address, &bytes).map_err(|_| Errno::EFAULT)?;
-        Ok(bytes.len())
+        let give = |bytes: &[u8]| io.machine().copy_out(to.address, bytes).map_err(|_| Errno::EFAULT);
+        self.deliver(io, to.bytes, false, give).map(|(bytes, _)| bytes)
     }
 
     fn write(&self, io: &Io<'_>, from: UserRange) -> Result<usize, Errno> {
@@ -293,8 +318,8 @@ impl Stream for UnixSocket {
             let mut piece = Vec::new();
             piece.try_reserve_exact(rest.bytes.min(whole)).map_err(|_| Errno::ENOMEM)?;
             piece.resize(rest.bytes.min(whole), 0);
-            io.machine().copy_in(rest.address, &mut piece).map_err(|_| Errno::EFAULT)?;
-            match self.send(io, &piece, None) {
+            let copied = io.machine().copy_in(rest.address, &mut piece).map_err(|_| Errno::EFAULT);
+            match copied.and_then(|()| self.send(io, &piece, None)) {
                 Ok(part) => done += part,
                 Err(error) => return if done > 0 { Ok(done) } else { Err(error) },
             }
