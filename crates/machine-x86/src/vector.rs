@@ -5,7 +5,7 @@
 
 use core::arch::asm;
 
-use machine::{BadVectorState, FloatWords, UserFault, VirtAddr};
+use machine::{BadVectorState, FloatWords, SOFTWARE_AT, SOFTWARE_BYTES, UserFault, VirtAddr};
 
 use crate::area::VECTOR_OFFSET;
 use crate::ground::Ground;
@@ -94,12 +94,15 @@ fn load_wide<G: Ground>(area: u64) {
 }
 
 /// See `Tte::save_vector_state`.
-pub fn save<G: Ground>(area: u64, to: VirtAddr) -> Result<(), UserFault> {
+pub fn save<G: Ground>(area: u64, to: VirtAddr, software: &[u8; SOFTWARE_BYTES]) -> Result<(), UserFault> {
+    let software_at = VirtAddr(to.0.saturating_add(SOFTWARE_AT as u64));
     if is_owner::<G>(area) && to.0.is_multiple_of(64) {
-        let header = VirtAddr(to.0.saturating_add(XSAVE_HEADER as u64));
+        // XSAVE writes of the header, which comes next, its first word alone.
+        let mut between = [0; SOFTWARE_BYTES + XSAVE_HEADER_BYTES];
+        between[..SOFTWARE_BYTES].copy_from_slice(software);
         // SAFETY: the vector page is mapped, its legacy part was saved at kernel entry.
         let is_saved = G::allows(to, image_bytes::<G>())
-            && user::zero_out::<G>(header, XSAVE_HEADER_BYTES) == XSAVE_HEADER_BYTES
+            && unsafe { user::copy_out::<G>(software_at, between.as_ptr(), between.len()) }.is_ok()
             && unsafe { user::save_state(to, image(area), features::<G>()) };
         // Who slept in a page fault may not own the registers any more.
         if is_saved && is_owner::<G>(area) {
@@ -108,7 +111,10 @@ pub fn save<G: Ground>(area: u64, to: VirtAddr) -> Result<(), UserFault> {
     }
     complete::<G>(area);
     // SAFETY: the vector page is mapped and holds an image; it was checked to fit at boot.
-    unsafe { user::copy_out::<G>(to, image(area), image_bytes::<G>()) }
+    unsafe {
+        user::copy_out::<G>(to, image(area), image_bytes::<G>())?;
+        user::copy_out::<G>(software_at, software.as_ptr(), SOFTWARE_BYTES)
+    }
 }
 
 /// Brings the image of a thread that is in the kernel up to date.

@@ -151,6 +151,46 @@ impl Alarms {
         self.publish(count + 1, is_forced);
     }
 
+    /// Sets `old` anew, or a new alarm if there is none. `meanwhile` is done when `old` can ring no more, and the new one not yet.
+    #[inline]
+    pub fn replace(
+        &mut self,
+        old: Option<AlarmId>,
+        at: Nanos,
+        target: AlarmTarget,
+        routine: u64,
+        meanwhile: impl FnOnce(),
+    ) -> AlarmId {
+        let Some(old) = old else {
+            meanwhile();
+            return self.set(at, target, routine);
+        };
+        let words = self.words;
+        let due = words.due.load(Relaxed);
+        words.due.store(NEVER, Relaxed);
+        compiler_fence(Ordering::SeqCst);
+        let count = words.alarm_count.load(Relaxed) as usize;
+        // The usual case: it was the first of all and stays so.
+        if let Some([.., second, first]) = self.entries.get_mut(..count)
+            && first.number == old.1
+            && at.0 < second.at
+            && due != 0
+            && routine != 0
+        {
+            meanwhile();
+            self.number += 1;
+            (first.at, first.routine, first.number) = (at.0, routine, self.number);
+            words.routine.store(routine, Relaxed);
+            compiler_fence(Ordering::SeqCst);
+            words.due.store(at.0, Relaxed);
+            return AlarmId(at, self.number);
+        }
+        words.due.store(due, Relaxed);
+        self.cancel(old);
+        meanwhile();
+        self.set(at, target, routine)
+    }
+
     /// Takes an alarm back, if it has not rung.
     pub fn cancel(&mut self, id: AlarmId) {
         let (count, is_forced) = self.close();

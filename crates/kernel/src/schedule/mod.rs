@@ -60,6 +60,7 @@ pub struct Scheduler {
     /// What is to be done by somebody else, soon (S-44, S-47).
     chain: Chain,
     chained: KernelCell<Runner>,
+    chained_count: KernelCell<u32>,
 }
 
 /// Procedures that can wait for the idle thread or the next timer interrupt.
@@ -89,6 +90,7 @@ impl Scheduler {
             idle_pool: KernelCell::new(None),
             chain,
             chained: KernelCell::new(chained),
+            chained_count: KernelCell::new(0),
         }));
         scheduler.enlist(&idle);
         machine.set_idle(idle.tte());
@@ -166,6 +168,7 @@ impl Scheduler {
     #[inline]
     pub fn chain_with(&self, call: fn(usize), argument: usize, between: impl FnOnce()) -> bool {
         let is_chained = self.chain.chain_with(call, argument, between).is_ok();
+        self.chained_count.set(self.chained_count.get() + u32::from(is_chained));
         self.machine.ask_for_chained();
         is_chained
     }
@@ -173,11 +176,13 @@ impl Scheduler {
     /// Does what is chained, in order.
     pub fn run_chained(&self) {
         for _ in 0..CHAINED_MOST {
-            let next = self.chained.borrow_mut().take();
-            match next {
-                Some(procedure) => (procedure.call)(procedure.argument),
-                None => return,
+            let count = self.chained_count.get();
+            if count == 0 {
+                return;
             }
+            self.chained_count.set(count - 1);
+            let next = self.chained.borrow_mut().take();
+            next.into_iter().for_each(|procedure| (procedure.call)(procedure.argument));
         }
     }
 
@@ -238,9 +243,8 @@ impl Scheduler {
         thread.set_state(State::Ready);
         thread.tte().link_in(if self.is_timer_late.get() { Place::Last } else { Place::Next });
         // With the second thread the quantum begins to count.
-        if self.ready_count() == 2 {
-            let end = self.machine.now().0 + QUANTUM_MOST_NS;
-            self.set_timer_before(end);
+        if self.ready_count() == 2 && self.words.armed.load(Relaxed) > self.charged_at.get().0 + QUANTUM_MOST_NS {
+            self.set_timer_before(self.machine.now().0 + QUANTUM_MOST_NS);
         }
     }
 
@@ -393,20 +397,35 @@ impl Scheduler {
 
     /// Sets an alarm (S-77) at `at`.
     pub fn set_alarm(&self, at: Nanos, target: AlarmTarget) -> AlarmId {
-        self.set_coded_alarm(at, target, 0)
+        let id = self.alarms.borrow_mut().set(at, target, 0);
+        self.arm_for(at);
+        id
     }
 
-    /// The same for an alarm whose usual case is code: `routine`, where it is not 0, is done by the timer's interrupt.
+    /// The same for an alarm whose usual case is code: `routine`, where it is not 0, is done by the timer's interrupt. `old` is
+    /// taken back, and `meanwhile` done when it can ring no more.
     #[inline]
-    pub fn set_coded_alarm(&self, at: Nanos, target: AlarmTarget, routine: u64) -> AlarmId {
-        let id = self.alarms.borrow_mut().set(at, target, routine);
+    pub fn set_alarm_anew(
+        &self,
+        old: Option<AlarmId>,
+        at: Nanos,
+        target: AlarmTarget,
+        routine: u64,
+        meanwhile: impl FnOnce(),
+    ) -> AlarmId {
+        let id = self.alarms.borrow_mut().replace(old, at, target, routine, meanwhile);
+        self.arm_for(at);
+        id
+    }
+
+    #[inline(always)]
+    fn arm_for(&self, at: Nanos) {
         let armed = self.words.armed.load(Relaxed);
         if armed == NEVER {
             self.arm();
         } else if at.0 < armed {
             self.set_timer(at);
         }
-        id
     }
 
     pub fn cancel_alarm(&self, id: AlarmId) {

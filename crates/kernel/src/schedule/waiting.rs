@@ -56,9 +56,13 @@ impl WaitQueue {
             return;
         }
         loop {
-            let last = self.waiters.borrow_mut().pop();
-            let Some(thread) = last else { break };
-            each(&thread);
+            let mut waiters = self.waiters.borrow_mut();
+            let (last, is_empty) = (waiters.pop(), waiters.is_empty());
+            drop(waiters);
+            last.iter().for_each(&mut each);
+            if is_empty {
+                break;
+            }
         }
         self.count.store(0, Ordering::Release);
     }

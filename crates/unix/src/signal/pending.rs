@@ -75,6 +75,9 @@ impl Pending {
     /// Takes the next signal that is not in `blocked`.
     pub fn take(&mut self, blocked: SignalSet) -> Option<SigInfo> {
         let signal = self.set.minus(blocked).first()?;
+        if self.queue.front().is_some_and(|info| info.signo as u32 == signal) {
+            return self.take_at(0);
+        }
         let Some(index) = self.queue.iter().position(|info| info.signo as u32 == signal) else {
             self.set = self.set.minus(SignalSet::of(signal));
             return Some(SigInfo::kill(signal, 0, 0));

@@ -56,6 +56,8 @@ pub struct Timer {
     expired: Box<dyn Fn(u64)>,
     /// What the timer's interrupt does when a timer that goes off once, by the time since boot, is due.
     code: KernelCell<Option<Code<TimerHandler>>>,
+    /// Its address, or 0.
+    routine: KernelCell<u64>,
 }
 
 /// What the alarm keeps: it must not keep the timer itself.
@@ -82,6 +84,7 @@ impl Timer {
             bell: unix.scheduler.add_bell(Arc::new(Ringer(timer.clone()))),
             expired,
             code: KernelCell::new(None),
+            routine: KernelCell::new(0),
         })
     }
 
@@ -91,7 +94,9 @@ impl Timer {
         let scheduler = self.unix.scheduler;
         if let (Clock::Boot, Some(makers), Some(codes)) = (&self.clock, self.unix.makers(), scheduler.timer_codes()) {
             let counts = CountWords { waiting, unread, ever, at: &self.at };
-            *self.code.borrow_mut() = codes.count(makers, scheduler.words(), &counts).ok();
+            let code = codes.count(makers, scheduler.words(), &counts).ok();
+            self.routine.set(code.as_ref().map_or(0, Code::entry));
+            *self.code.borrow_mut() = code;
         }
     }
 
@@ -116,7 +121,33 @@ impl Timer {
 
     /// Sets the timer to go off `value` from now, or at `value` if `absolute`; zero stops it.
     pub fn set(&self, value: Nanos, interval: Nanos, absolute: bool) {
+        self.set_meanwhile(value, interval, absolute, || ());
+    }
+
+    /// The same; `meanwhile` is done when the old setting goes off no more, and the new one not yet.
+    #[inline]
+    pub fn set_meanwhile(&self, value: Nanos, interval: Nanos, absolute: bool, meanwhile: impl FnOnce()) {
+        let routine = self.routine.get();
+        if routine != 0 && value != Nanos(0) && interval == Nanos(0) && self.interval.get() == interval {
+            let now = self.unix.machine.now();
+            let at = if absolute { value } else { now.saturating_add(value) };
+            if at > now {
+                let target = AlarmTarget::Call(self.bell);
+                let meanwhile = || {
+                    meanwhile();
+                    self.at.store(at.0, Ordering::Relaxed);
+                };
+                let scheduler = self.unix.scheduler;
+                self.alarm.set(Some(scheduler.set_alarm_anew(self.alarm.get(), at, target, routine, meanwhile)));
+                return;
+            }
+        }
         self.cancel();
+        meanwhile();
+        self.set_stopped(value, interval, absolute);
+    }
+
+    fn set_stopped(&self, value: Nanos, interval: Nanos, absolute: bool) {
         if value == Nanos(0) {
             self.change(Setting { at: value, interval });
             return;
@@ -174,13 +205,13 @@ impl Timer {
             return;
         }
         let when = if let Clock::Boot = self.clock { at } else { self.clock.earliest(self.unix, at) };
-        let code = self.code.borrow().as_ref().filter(|_| interval == Nanos(0)).map_or(0, Code::entry);
+        let routine = if interval == Nanos(0) { self.routine.get() } else { 0 };
         let target = AlarmTarget::Call(self.bell);
-        self.alarm.set(Some(self.unix.scheduler.set_coded_alarm(when.max(soonest), target, code)));
+        let when = when.max(soonest);
+        self.alarm.set(Some(self.unix.scheduler.set_alarm_anew(None, when, target, routine, || ())));
     }
 
-    /// Takes the alarm back.
-    pub fn cancel(&self) {
+    fn cancel(&self) {
         if let Some(alarm) = self.alarm.get() {
             self.unix.scheduler.cancel_alarm(alarm);
             self.alarm.set(None);

@@ -73,10 +73,8 @@ pub fn timerfd_settime(call: &Call<'_>, descriptor: u64, flags: u32, from: u64, 
     let file = call.file(descriptor)?;
     let stream = file.stream_of::<TimerStream>().ok_or(Errno::EINVAL)?;
     let before = (old != 0).then(|| stream.timer.record());
-    // It must not go off between the two.
-    stream.timer.cancel();
-    stream.count.unread.store(0, Relaxed);
-    stream.timer.set(value, interval, flags & TFD_TIMER_ABSTIME != 0);
+    let forget = || stream.count.unread.store(0, Relaxed);
+    stream.timer.set_meanwhile(value, interval, flags & TFD_TIMER_ABSTIME != 0, forget);
     if let Some(before) = before {
         call.write(old, &before)?;
     }
