@@ -37,9 +37,6 @@ struct State {
     base: u32,
     /// Up to the highest frame that was ever in use: most of memory is never touched, and neither are its counts.
     counts: Vec<u32>,
-    /// Frames from this number on have their counts in `adopted`: the boot archive may lie at the other end of memory.
-    adopted_from: u32,
-    adopted: Vec<u32>,
     /// Free frames that were in use before.
     free: Vec<u32>,
     /// Frames that were never given out, the next range last.
@@ -74,18 +71,15 @@ impl State {
     }
 
     fn count(&self, frame: FrameNumber) -> u32 {
-        let (counts, first) = match frame.0 {
-            number if number >= self.lent_from => (&self.lent, self.lent_from),
-            number if number >= self.adopted_from => (&self.adopted, self.adopted_from),
-            _ => (&self.counts, self.base),
-        };
+        let (counts, first) =
+            if frame.0 >= self.lent_from { (&self.lent, self.lent_from) } else { (&self.counts, self.base) };
         counts.get((frame.0 - first) as usize).copied().unwrap_or(0)
     }
 
     /// The count of a frame, which is described from now on.
     #[inline(always)]
     fn count_mut(&mut self, frame: FrameNumber) -> &mut u32 {
-        // Adopted and lent frames have higher numbers than all that `counts` describes.
+        // Lent frames have higher numbers than all that `counts` describes.
         let index = frame.0.wrapping_sub(self.base) as usize;
         if index < self.counts.len() { &mut self.counts[index] } else { self.describe(frame) }
     }
@@ -99,16 +93,15 @@ impl State {
     }
 
     /// The count of a lent frame, or of one that was not in use so far. Only a frame that the pool was not made with needs memory.
-    #[inline(never)]
+    #[cold]
     fn describe(&mut self, frame: FrameNumber) -> &mut u32 {
-        let (counts, first) = match frame.0 {
-            number if number >= self.lent_from => (&mut self.lent, self.lent_from),
-            number if number >= self.adopted_from => (&mut self.adopted, self.adopted_from),
-            _ => (&mut self.counts, self.base),
-        };
+        let (counts, first) =
+            if frame.0 >= self.lent_from { (&mut self.lent, self.lent_from) } else { (&mut self.counts, self.base) };
         let index = (frame.0 - first) as usize;
-        if counts.len() <= index {
-            counts.resize(index + 1, 0);
+        // Many at a time: the boot archive may lie at the other end of memory.
+        let zeros = [0; 512];
+        while let missing @ 1.. = (index + 1).saturating_sub(counts.len()) {
+            counts.extend_from_slice(&zeros[..missing.min(zeros.len())]);
         }
         &mut counts[index]
     }
@@ -126,8 +119,6 @@ impl FramePool {
         let mut state = State {
             base,
             counts: Vec::with_capacity(described),
-            adopted_from: u32::MAX,
-            adopted: Vec::new(),
             free: Vec::with_capacity(described),
             fresh: usable.iter().rev().cloned().collect(),
             total_frames,
@@ -195,7 +186,6 @@ impl FramePool {
     /// Takes over a frame that was in use before the pool existed (boot image, archive), count 1.
     /// The frame must not be in the pool's usable ranges.
     pub fn adopt(&'static self, frame: FrameNumber) -> Page {
-        self.separate_adopted(frame);
         let mut state = self.state.borrow_mut();
         let count = state.count_mut(frame);
         assert_eq!(*count, 0, "adopted frame {frame:?} is in use");
@@ -203,22 +193,6 @@ impl FramePool {
         state.total_frames += 1;
         drop(state);
         Page { pool: self, frame }
-    }
-
-    /// Has the first adopted frame, and those above it, described apart from those below it, which would all have to be
-    /// described otherwise.
-    fn separate_adopted(&self, frame: FrameNumber) {
-        let above = {
-            let state = self.state.borrow();
-            let known = state.base + state.counts.len() as u32;
-            let end = state.base + state.counts.capacity() as u32;
-            if state.adopted_from < u32::MAX || frame.0 < known { return } else { end.saturating_sub(frame.0) }
-        };
-        // Not while the pool is borrowed, as in `new`.
-        let adopted = Vec::with_capacity(above as usize);
-        let mut state = self.state.borrow_mut();
-        state.adopted = adopted;
-        state.adopted_from = frame.0;
     }
 
     /// A frame that is not the pool's: somebody lends it, and keeps it when its references are gone. Count 1. Lent
