@@ -4,13 +4,25 @@
  */
 #define _GNU_SOURCE
 #include "../paper/measure.h"
+#include <dirent.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/select.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/uio.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -308,6 +320,294 @@ static void op_putchar_unlocked(void)
 	LOOP(putchar_unlocked('x'));
 }
 
+/* What programs ask for most, by the count of strace -c over shells, compilers, interpreters and servers. */
+
+static const char there[] = "/tmp/micro.file";
+
+static void op_open_close(void)
+{
+	close(open_or_fail(there, O_RDWR | O_CREAT));
+	LOOP(close(open(there, O_RDONLY)));
+	unlink(there);
+}
+
+static void op_open_missing(void)
+{
+	expect(open("/tmp/micro.missing", O_RDONLY) == -1, "a missing file");
+	LOOP(open("/tmp/micro.missing", O_RDONLY));
+}
+
+static void op_access(void)
+{
+	close(open_or_fail(there, O_RDWR | O_CREAT));
+	expect(access(there, R_OK) == 0, "access");
+	LOOP(access(there, R_OK));
+	unlink(there);
+}
+
+static void op_statx(void)
+{
+	struct statx about;
+
+	close(open_or_fail(there, O_RDWR | O_CREAT));
+	expect(statx(AT_FDCWD, there, 0, STATX_BASIC_STATS, &about) == 0, "statx");
+	LOOP(statx(AT_FDCWD, there, 0, STATX_BASIC_STATS, &about));
+	unlink(there);
+}
+
+static void op_readlink(void)
+{
+	char target[64];
+
+	expect(symlink("target", "micro.link") == 0, "symlink");
+	LOOP(IGNORE(readlink("micro.link", target, sizeof target)));
+	unlink("micro.link");
+}
+
+static void op_lseek(void)
+{
+	int f = page_file();
+
+	LOOP(lseek(f, 17, SEEK_SET));
+}
+
+static void op_getdents(void)
+{
+	char entries[4096];
+	int directory;
+
+	mkdir("micro.directory", 0777);
+	close(open_or_fail("micro.directory/one", O_RDWR | O_CREAT));
+	close(open_or_fail("micro.directory/two", O_RDWR | O_CREAT));
+	directory = open_or_fail("micro.directory", O_RDONLY | O_DIRECTORY);
+	expect(syscall(SYS_getdents64, directory, entries, sizeof entries) > 0, "getdents64");
+	LOOP(lseek(directory, 0, SEEK_SET); syscall(SYS_getdents64, directory, entries, sizeof entries));
+	unlink("micro.directory/one");
+	unlink("micro.directory/two");
+	rmdir("micro.directory");
+}
+
+static void op_getcwd(void)
+{
+	char name[256];
+
+	LOOP(syscall(SYS_getcwd, name, sizeof name));
+}
+
+static void op_fcntl(void)
+{
+	LOOP(fcntl(0, F_GETFL));
+}
+
+static void op_dup_close(void)
+{
+	LOOP(close(dup(0)));
+}
+
+static void op_pipe_close(void)
+{
+	int fd[2];
+
+	LOOP(pipe_or_fail(fd); close(fd[0]); close(fd[1]));
+}
+
+static void op_ioctl(void)
+{
+	int fd[2], bytes;
+
+	pipe_or_fail(fd);
+	expect(ioctl(fd[0], FIONREAD, &bytes) == 0, "FIONREAD");
+	LOOP(ioctl(fd[0], FIONREAD, &bytes));
+}
+
+static void op_writev(void)
+{
+	struct iovec parts[2] = { { byte, 1 }, { byte, 1 } };
+	int f = open_or_fail("/dev/null", O_WRONLY);
+
+	expect(writev(f, parts, 2) == 2, "writev");
+	LOOP(IGNORE(writev(f, parts, 2)));
+}
+
+static void op_read_proc(void)
+{
+	char text[1024];
+	int f = open_or_fail("/proc/self/stat", O_RDONLY);
+
+	expect(pread(f, text, sizeof text, 0) > 0, "pread /proc/self/stat");
+	LOOP(IGNORE(pread(f, text, sizeof text, 0)));
+}
+
+static void op_map(void)
+{
+	LOOP(munmap(map_pages(1), PAGE_BYTES));
+}
+
+static void op_map_file(void)
+{
+	int f = page_file();
+
+	LOOP(munmap(mmap(NULL, PAGE_BYTES, PROT_READ, MAP_PRIVATE, f, 0), PAGE_BYTES));
+}
+
+static void op_mprotect(void)
+{
+	char *at = map_pages(1);
+
+	*at = 1;
+	LOOP(mprotect(at, PAGE_BYTES, PROT_READ); mprotect(at, PAGE_BYTES, PROT_READ | PROT_WRITE));
+}
+
+static void op_brk(void)
+{
+	char *end = sbrk(0);
+
+	LOOP(brk(end + PAGE_BYTES); brk(end));
+}
+
+static void op_sigaction(void)
+{
+	struct sigaction action = { .sa_handler = count_signal };
+
+	LOOP(sigaction(SIGUSR1, &action, NULL));
+}
+
+static void op_sigprocmask(void)
+{
+	sigset_t set, old;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	LOOP(sigprocmask(SIG_BLOCK, &set, &old); sigprocmask(SIG_SETMASK, &old, NULL));
+}
+
+static void op_futex_wake(void)
+{
+	int word = 0;
+
+	LOOP(syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0));
+}
+
+static void op_futex_again(void)
+{
+	int word = 0;
+
+	LOOP(syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 1, NULL, NULL, 0));
+}
+
+static void op_nanosleep(void)
+{
+	struct timespec none = { 0, 0 };
+
+	LOOP(nanosleep(&none, NULL));
+}
+
+static void op_select(void)
+{
+	struct timeval none = { 0, 0 };
+	int fd[2];
+	fd_set set;
+
+	pipe_or_fail(fd);
+	expect(write(fd[1], byte, 1) == 1, "write");
+	LOOP(FD_ZERO(&set); FD_SET(fd[0], &set); select(fd[0] + 1, &set, NULL, NULL, &none));
+}
+
+static void op_epoll_wait(void)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+	int fd[2], all = epoll_create1(0);
+
+	pipe_or_fail(fd);
+	expect(write(fd[1], byte, 1) == 1, "write");
+	expect(epoll_ctl(all, EPOLL_CTL_ADD, fd[0], &event) == 0, "epoll_ctl");
+	expect(epoll_wait(all, &event, 1, 0) == 1, "epoll_wait");
+	LOOP(epoll_wait(all, &event, 1, 0));
+}
+
+static void op_epoll_ctl(void)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+	int fd[2], all = epoll_create1(0);
+
+	pipe_or_fail(fd);
+	expect(epoll_ctl(all, EPOLL_CTL_ADD, fd[0], &event) == 0, "epoll_ctl");
+	LOOP(epoll_ctl(all, EPOLL_CTL_MOD, fd[0], &event));
+}
+
+static void op_eventfd(void)
+{
+	uint64_t one = 1;
+	int f = eventfd(0, 0);
+
+	LOOP(IGNORE(write(f, &one, 8)); IGNORE(read(f, &one, 8)));
+}
+
+static void op_socket_stream(void)
+{
+	int fd[2];
+
+	expect(socketpair(AF_UNIX, SOCK_STREAM, 0, fd) == 0, "socketpair");
+	LOOP(IGNORE(write(fd[0], byte, 1)); IGNORE(read(fd[1], byte, 1)));
+}
+
+static void op_socket_send(void)
+{
+	int fd[2];
+
+	expect(socketpair(AF_UNIX, SOCK_DGRAM, 0, fd) == 0, "socketpair");
+	LOOP(send(fd[0], byte, 1, 0); recv(fd[1], byte, 1, 0));
+}
+
+static void op_wait_nobody(void)
+{
+	LOOP(waitpid(-1, NULL, WNOHANG));
+}
+
+static void op_getrusage(void)
+{
+	struct rusage usage;
+
+	LOOP(getrusage(RUSAGE_SELF, &usage));
+}
+
+static void op_prlimit(void)
+{
+	struct rlimit limit;
+
+	LOOP(getrlimit(RLIMIT_NOFILE, &limit));
+}
+
+static void op_setitimer(void)
+{
+	struct itimerval far = { { 0, 0 }, { 1000, 0 } };
+
+	LOOP(setitimer(ITIMER_REAL, &far, NULL));
+}
+
+static void op_uname(void)
+{
+	struct utsname name;
+
+	LOOP(uname(&name));
+}
+
+static void op_getrandom(void)
+{
+	char bytes[16];
+
+	LOOP(IGNORE(getrandom(bytes, sizeof bytes, 0)));
+}
+
+static void op_thread_kill(void)
+{
+	struct sigaction action = { .sa_handler = SIG_IGN };
+	pid_t self = getpid();
+
+	sigaction(SIGUSR1, &action, NULL);
+	LOOP(syscall(SYS_tgkill, self, self, SIGUSR1));
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -338,6 +638,42 @@ static const struct {
 	{ "malloc", op_malloc },
 	{ "putchar", op_putchar },
 	{ "putchar_unlocked", op_putchar_unlocked },
+	{ "open_close", op_open_close },
+	{ "open_missing", op_open_missing },
+	{ "access", op_access },
+	{ "statx", op_statx },
+	{ "readlink", op_readlink },
+	{ "lseek", op_lseek },
+	{ "getdents", op_getdents },
+	{ "getcwd", op_getcwd },
+	{ "fcntl", op_fcntl },
+	{ "dup_close", op_dup_close },
+	{ "pipe_close", op_pipe_close },
+	{ "ioctl", op_ioctl },
+	{ "writev", op_writev },
+	{ "read_proc", op_read_proc },
+	{ "map", op_map },
+	{ "map_file", op_map_file },
+	{ "mprotect", op_mprotect },
+	{ "brk", op_brk },
+	{ "sigaction", op_sigaction },
+	{ "sigprocmask", op_sigprocmask },
+	{ "futex_wake", op_futex_wake },
+	{ "futex_again", op_futex_again },
+	{ "nanosleep", op_nanosleep },
+	{ "select", op_select },
+	{ "epoll_wait", op_epoll_wait },
+	{ "epoll_ctl", op_epoll_ctl },
+	{ "eventfd", op_eventfd },
+	{ "socket_stream", op_socket_stream },
+	{ "socket_send", op_socket_send },
+	{ "wait_nobody", op_wait_nobody },
+	{ "getrusage", op_getrusage },
+	{ "prlimit", op_prlimit },
+	{ "setitimer", op_setitimer },
+	{ "uname", op_uname },
+	{ "getrandom", op_getrandom },
+	{ "thread_kill", op_thread_kill },
 };
 
 int main(int argc, char **argv)

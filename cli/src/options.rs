@@ -14,6 +14,31 @@ pub struct Options {
     pub command: Command,
 }
 
+/// The part of [`Options`] that `synth run` needs. To build the others, too, takes longer than a small program runs.
+#[derive(Parser)]
+#[command(name = "synth", version)]
+struct OnlyRun {
+    #[command(subcommand)]
+    command: RunCommand,
+}
+
+#[derive(Subcommand)]
+enum RunCommand {
+    /// Run a Linux program in a virtual machine; its exit status becomes ours
+    Run(RunOptions),
+}
+
+impl Options {
+    /// The command line of this process; ends it where that is none.
+    pub fn of_process() -> Options {
+        if std::env::args_os().nth(1).is_none_or(|word| word != "run") {
+            return Options::parse();
+        }
+        let RunCommand::Run(options) = OnlyRun::parse().command;
+        Options { command: Command::Run(options) }
+    }
+}
+
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// Run a Linux program in a virtual machine; its exit status becomes ours

@@ -2,7 +2,9 @@
 #include "check.h"
 
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/timerfd.h>
+#include <sys/uio.h>
 #include <termios.h>
 
 /* A write of few bytes that starts below the end of user space, where the stack may be, and goes on behind it. */
@@ -13,6 +15,26 @@ static void copy_runs_over_the_user_limit(void)
     MUST(pipe(pair));
     for (int round = 0; round < 4; round++)
         SHOW(write(pair[1], end - 8, 16));
+}
+
+/* As many bytes as a pipe holds, of which the last lie where there are no addresses. */
+static void long_copies_run_over_the_user_limit(void)
+{
+    static const int counts[] = {9, 33, 41, 4096, 4097, 4105, 50001, 65535, 65536};
+    char buffer[64] = {0}, *end = (char *)0x7ffffffff000;
+    int pair[2];
+    MUST(pipe(pair));
+    for (int i = 0; i < 4; i++)
+        if (write(pair[1], buffer, 64) != 64 || read(pair[0], buffer, 64) != 64)
+            exit(9);
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        SHOW(write(pair[1], end - 1, counts[i]));
+        SHOW(write(pair[1], end - 8, counts[i]));
+    }
+    MUST(write(pair[1], buffer, 41));
+    SHOW(read(pair[0], end - 1, 41));
+    SHOW(read(pair[0], end - 8, 50001));
+    SHOW(read(pair[0], buffer, 64));
 }
 
 static void quick_timers_leave_time(void)
@@ -86,8 +108,48 @@ static void limit_below_the_size_of_a_file(void)
     unlink("limited");
 }
 
+/* A buffer that is not there costs a stream nothing. */
+static void bytes_wait_for_a_better_buffer(void)
+{
+    char text[64] = "", *volatile nowhere = (char *)8;
+    int ends[2];
+    MUST(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends));
+    MUST(write(ends[0], "something to read", 17));
+    struct iovec part = {nowhere, 8};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    SHOW(read(ends[1], nowhere, 8));
+    SHOW(recv(ends[1], nowhere, 8, 0));
+    SHOW(recvmsg(ends[1], &message, 0));
+    SHOW(read(ends[1], text, 9));
+    SHOW(recv(ends[1], text + 9, sizeof text, 0));
+    puts(text);
+    SHOW(read(ends[1], text, sizeof text));
+}
+
+static void what_is_empty_moves_nothing(void)
+{
+    int file = MUST(open("appended", O_RDWR | O_CREAT | O_TRUNC | O_APPEND, 0600));
+    MUST(write(file, "0123456789", 10));
+    MUST(lseek(file, 3, SEEK_SET));
+    struct iovec none = {NULL, 0}, wild[2] = {{(void *)-1l, 4}, {"", -1ul}};
+    SHOW(write(file, "", 0));
+    SHOW(writev(file, &none, 1));
+    SHOW(lseek(file, 0, SEEK_CUR));
+    SHOW(writev(file, wild, 2));
+    SHOW(lseek(file, INT64_MAX, SEEK_END));
+    SHOW(pwrite(file, wild[1].iov_base, 9, INT64_MAX - 4));
+    int zero = MUST(open("/dev/zero", O_RDWR)), full = MUST(open("/dev/full", O_RDWR));
+    SHOW(pwrite(zero, "text", 4, INT64_MAX - 2));
+    SHOW(pread(zero, &none, 8, INT64_MAX - 2));
+    SHOW(write(full, "", 0));
+    unlink("appended");
+}
+
 static const struct test tests[] = {
     {"copy_runs_over_the_user_limit", copy_runs_over_the_user_limit},
+    {"long_copies_run_over_the_user_limit", long_copies_run_over_the_user_limit},
+    {"bytes_wait_for_a_better_buffer", bytes_wait_for_a_better_buffer},
+    {"what_is_empty_moves_nothing", what_is_empty_moves_nothing},
     {"quick_timers_leave_time", quick_timers_leave_time},
     {"two_writers_of_a_full_terminal", two_writers_of_a_full_terminal},
     {"limit_below_the_size_of_a_file", limit_below_the_size_of_a_file},

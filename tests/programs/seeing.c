@@ -8,6 +8,9 @@
  *                      a pipe with an alphabet in it (5 and 6), one whose bytes come out at standard output (7 and 8),
  *                      /dev/zero (9), a file of digits (10), and a pipe that is a new one again and again (11
  *                      and 12); `steps` counts what has come
+ *   seeing births      a parent that makes children, one after the other, which go through `one_step`; `steps` counts those
+ *                      that ended well
+ *   seeing vfork       a child with its parent's memory, which goes through `one_step` again and again
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -17,6 +20,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static void ask(int times)
@@ -145,6 +149,39 @@ static int flow(void)
     }
 }
 
+static int births(void)
+{
+    if (write(1, "ready\n", 6) != 6)
+        return 1;
+    for (;; steps++) {
+        int status = 0;
+        pid_t child = fork();
+        if (child == 0) {
+            one_step((unsigned char)steps);
+            _exit(0);
+        }
+        if (child < 0 || waitpid(child, &status, 0) != child || status != 0) {
+            (void)!write(1, "broken\n", 7);
+            return 1;
+        }
+        usleep(500);
+    }
+}
+
+static int borrow_memory(void)
+{
+    if (write(1, "ready\n", 6) != 6)
+        return 1;
+    if (vfork() == 0)
+        for (;;) {
+            struct timespec little = {0, 1000000};
+            one_step((unsigned char)steps);
+            syscall(SYS_nanosleep, &little, NULL);
+        }
+    (void)!write(1, "broken\n", 7);
+    return 1;
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 3 && !strcmp(argv[1], "calls")) {
@@ -155,6 +192,10 @@ int main(int argc, char **argv)
         return wait_to_be_seen();
     if (argc == 2 && !strcmp(argv[1], "flow"))
         return flow();
-    fprintf(stderr, "usage: seeing calls N | wait | flow\n");
+    if (argc == 2 && !strcmp(argv[1], "births"))
+        return births();
+    if (argc == 2 && !strcmp(argv[1], "vfork"))
+        return borrow_memory();
+    fprintf(stderr, "usage: seeing calls N | wait | flow | births | vfork\n");
     return 2;
 }

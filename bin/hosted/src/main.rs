@@ -23,6 +23,7 @@ mod image {
         let started = unix::boot::start(Ingredients {
             machine,
             store: machine.code_store(),
+            classes: machine_hosted::each_class,
             pool: frame_pool(&booted),
             archive: machine.archive(booted.archive_bytes),
             join: unix::boot::join_folders,

@@ -26,6 +26,7 @@ mod image {
         let started = unix::boot::start(Ingredients {
             machine,
             store: machine.code_store(),
+            classes: machine_pc::each_class,
             pool,
             archive,
             join: unix::boot::only_memory,

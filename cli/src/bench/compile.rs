@@ -96,7 +96,7 @@ mod tests {
         let root = project_root();
         let scratch = root.join("target/bench/scratch");
         fs::create_dir_all(&scratch).unwrap();
-        for suite in [Suite::Paper, Suite::Micro, Suite::Threads] {
+        for suite in [Suite::Paper, Suite::Micro, Suite::Threads, Suite::Calls] {
             let programs = select(suite, &[]).unwrap();
             let built = match build(&root, &programs, Linkage::Static) {
                 Err(BenchError::MissingCommand { .. }) => return,

@@ -80,8 +80,9 @@ pub fn select(suite: Suite, only: &[String]) -> Result<Vec<Program>, BenchError>
         // Has a program and a table of its own.
         Suite::Sound => Vec::new(),
         // Tables have rows of their own: see `tables::catalog`, `size` and `stages`.
-        Suite::Tables | Suite::Size | Suite::Synthesis => Vec::new(),
+        Suite::Tables | Suite::Size | Suite::Start | Suite::Synthesis => Vec::new(),
         Suite::Threads => threads(),
+        Suite::Calls => calls(),
     };
     if let Some(asked) = only.iter().find(|name| !all.iter().any(|program| program.is_called(name))) {
         let known = all.iter().map(|program| format!("{} ({})", program.number, program.name()));
@@ -170,6 +171,51 @@ fn threads() -> Vec<Program> {
         .collect()
 }
 
+/// The calls that programs make most and `micro` does not have (`strace -c` over shells, compilers, interpreters,
+/// servers).
+fn calls() -> Vec<Program> {
+    let table: [(&str, &str, u32); 36] = [
+        ("open+close a file", "open_close", 5_000),
+        ("open a name that is not there", "open_missing", 10_000),
+        ("access", "access", 10_000),
+        ("statx", "statx", 10_000),
+        ("readlink", "readlink", 10_000),
+        ("lseek", "lseek", 50_000),
+        ("lseek+getdents64, 4 entries", "getdents", 5_000),
+        ("getcwd", "getcwd", 20_000),
+        ("fcntl F_GETFL", "fcntl", 50_000),
+        ("dup+close", "dup_close", 20_000),
+        ("pipe+2 close", "pipe_close", 3_000),
+        ("ioctl FIONREAD of a pipe", "ioctl", 30_000),
+        ("writev null, 2 parts", "writev", 20_000),
+        ("pread /proc/self/stat", "read_proc", 2_000),
+        ("mmap+munmap, untouched", "map", 5_000),
+        ("mmap+munmap of a file", "map_file", 5_000),
+        ("2 mprotect of a touched page", "mprotect", 5_000),
+        ("2 brk, up and down", "brk", 5_000),
+        ("rt_sigaction", "sigaction", 40_000),
+        ("2 rt_sigprocmask", "sigprocmask", 20_000),
+        ("futex wake, nobody waits", "futex_wake", 40_000),
+        ("futex wait, another value", "futex_again", 40_000),
+        ("clock_nanosleep of nothing", "nanosleep", 5_000),
+        ("select of 1", "select", 20_000),
+        ("epoll_wait, 1 ready", "epoll_wait", 20_000),
+        ("epoll_ctl, modify", "epoll_ctl", 20_000),
+        ("eventfd, write and read", "eventfd", 15_000),
+        ("stream socket, write and read", "socket_stream", 5_000),
+        ("datagram socket, send and recv", "socket_send", 5_000),
+        ("wait4, no child", "wait_nobody", 40_000),
+        ("getrusage", "getrusage", 15_000),
+        ("prlimit64", "prlimit", 30_000),
+        ("setitimer", "setitimer", 10_000),
+        ("uname", "uname", 20_000),
+        ("getrandom, 16 bytes", "getrandom", 10_000),
+        ("tgkill to self, ignored", "thread_kill", 20_000),
+    ];
+    let numbered = table.into_iter().enumerate();
+    numbered.map(|(i, (title, name, iterations))| operation(1 + i, title, name, iterations, Bar::Open)).collect()
+}
+
 fn bar_of(name: &str) -> Bar {
     if name == "getppid" { Bar::AtLeast(10.0) } else { Bar::Open }
 }
@@ -196,7 +242,7 @@ mod tests {
 
     #[test]
     fn the_short_run_differs_from_the_long_one() {
-        for program in paper().into_iter().chain(micro()).chain(threads()) {
+        for program in paper().into_iter().chain(micro()).chain(threads()).chain(calls()) {
             for quick in [false, true] {
                 let [short, long] = program.runs(quick);
                 assert!(short.iterations >= 1 && short.iterations < long.iterations, "{}", program.title);

@@ -1,8 +1,10 @@
 //! Linux error numbers for x86-64 (`asm-generic/errno-base.h`, `asm-generic/errno.h`).
 
 /// An error as a Linux program sees it: the call returns the negated number.
+///
+/// As wide as a register, so that `Result<u64, Errno>` comes back in two of them and not in memory.
 #[derive(Clone, Copy, PartialEq, Eq)]
-#[repr(u16)]
+#[repr(u64)]
 pub enum Errno {
     /// Operation not permitted.
     EPERM = 1,
@@ -272,6 +274,6 @@ impl Errno {
 
     /// The value a system call returns for this error: `-errno` as an unsigned register.
     pub const fn as_return_value(self) -> u64 {
-        (-(self as u16 as i64)) as u64
+        (-(self as i64)) as u64
     }
 }

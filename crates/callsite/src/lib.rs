@@ -60,15 +60,39 @@ fn loads(code: &[u8], number: u32) -> Option<usize> {
     }
 }
 
-/// `code` is a row of instructions that do the same anywhere.
+/// `code` is a row of instructions that do the same anywhere, and leave the call number as it is.
 fn copies(mut code: &[u8]) -> bool {
     while !code.is_empty() {
         match instruction_bytes(code) {
-            Some(bytes) if bytes <= code.len() => code = &code[bytes..],
+            Some(bytes) if bytes <= code.len() && !may_change_number(&code[..bytes]) => code = &code[bytes..],
             _ => return false,
         }
     }
     true
+}
+
+/// Whether an instruction that `instruction_bytes` knows may store into rax, or a part of it: the number then comes from elsewhere,
+/// and may be another one next time. Such an instruction only reads it where the first operand is another register.
+fn may_change_number(code: &[u8]) -> bool {
+    let rex = if matches!(code[0], 0x40..=0x4F) { code[0] } else { 0 };
+    let code = &code[usize::from(rex != 0)..];
+    let (opcode, operands) = (code[0], code[1]);
+    // Without REX, 4 is ah where bytes are moved.
+    let is_number = |register: u8, extension: u8, bytes: bool| {
+        rex & extension == 0 && (register == 0 || bytes && rex == 0 && register == 4)
+    };
+    let first = operands >> 3 & 7;
+    let second = operands >= 0xC0 && is_number(operands & 7, 1, opcode == 0x88);
+    match opcode {
+        0xB8..=0xBF => is_number(opcode & 7, 1, false),
+        // To the second operand, of which the first is a register, or says what is done.
+        0x01 | 0x09 | 0x21 | 0x29 | 0x31 | 0x88 | 0x89 | 0xC7 => second,
+        // CMP.
+        0x81 | 0x83 => second && first != 7,
+        0x39 | 0x3B | 0x85 => false,
+        0x0F => code[1] != 0x1F && is_number(code[2] >> 3 & 7, 4, false),
+        _ => is_number(first, 4, opcode == 0x8A),
+    }
 }
 
 /// The length of a plain move or arithmetic instruction; `None` for all others and for those that name their own place.
@@ -178,6 +202,42 @@ mod tests {
         // lea rsi, [rip + 16] cannot be copied, nor a jump.
         assert_eq!(find(&window(&[0xB8, 2, 0, 0, 0, 0x48, 0x8D, 0x35, 16, 0, 0, 0]), 2), None);
         assert_eq!(find(&window(&[0xB8, 2, 0, 0, 0, 0x74, 0x02]), 2), None);
+    }
+
+    #[test]
+    fn an_instruction_between_that_changes_the_number_is_no_shape() {
+        let between = |code: &[u8]| {
+            let load = [0xB8, 39, 0, 0, 0];
+            find(&window(&[&load, code].concat()), 39).is_some()
+        };
+        // add eax, edi; mov eax, edi; mov al, dil; add eax, [rdi]; add eax, 1; mov ah, dl; movzx eax, byte [rdi]; lea rax, [rax + 1]
+        let changing: [&[u8]; 8] = [
+            &[0x01, 0xF8],
+            &[0x89, 0xF8],
+            &[0x40, 0x88, 0xF8],
+            &[0x03, 0x07],
+            &[0x83, 0xC0, 0x01],
+            &[0x88, 0xD4],
+            &[0x0F, 0xB6, 0x07],
+            &[0x48, 0x8D, 0x40, 0x01],
+        ];
+        assert!(changing.iter().all(|code| !between(code)));
+        // mov r8, rdi; mov rdi, rax; cmp eax, edi; cmp eax, 1; test eax, eax; mov [rdi], eax; mov r8d, 1; movzx edx, al; xor r8d, r8d;
+        // add [rax], edi; nop [rax]
+        let keeping: [&[u8]; 11] = [
+            &[0x49, 0x89, 0xF8],
+            &[0x48, 0x89, 0xC7],
+            &[0x39, 0xF8],
+            &[0x83, 0xF8, 0x01],
+            &[0x85, 0xC0],
+            &[0x89, 0x07],
+            &[0x41, 0xB8, 1, 0, 0, 0],
+            &[0x0F, 0xB6, 0xD0],
+            &[0x45, 0x31, 0xC0],
+            &[0x01, 0x38],
+            &[0x0F, 0x1F, 0x00],
+        ];
+        assert!(keeping.iter().all(|code| between(code)));
     }
 
     #[test]

@@ -5,9 +5,9 @@
 //! this crate knows the second. Each published routine has a birth certificate ([`Birth`]). Dropping
 //! the last `Code` retires the routine: its bytes become `int3`, its place is reused.
 //!
-//! Publication is the caller's store of `Code::entry` into a slot (rule R3); the processor sees the
-//! new bytes because nobody has run them before (x86-64 keeps instruction fetch coherent with
-//! earlier stores for code that was not yet fetched; SDM vol. 3A, 12.1.3).
+//! Publication is the caller's store of `Code::entry` into a slot (rule R3). Before that the store lets
+//! the processor serialize (S-21): x86-64 keeps instruction fetch coherent with stores to the address that
+//! is fetched, but these bytes were written through the other mapping (SDM vol. 3A, 9.1.3).
 #![no_std]
 
 extern crate alloc;

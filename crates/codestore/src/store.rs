@@ -3,6 +3,7 @@
 use alloc::sync::Arc;
 use core::marker::PhantomData;
 
+use machine::stages::{self, Stage};
 use machine::{KernelCell, NoFrames, PAGE_BYTES};
 use synth::{Draft, FillError};
 
@@ -11,9 +12,14 @@ use crate::births::Births;
 use crate::places::{Places, UNIT};
 use crate::run::Asked;
 
-/// The machine's part: makes a page of the store present in both mappings.
+/// The machine's part.
 pub trait CodeMemory: Sync {
+    /// Makes a page of the store present in both mappings.
     fn extend(&self, page: usize) -> Result<(), NoFrames>;
+
+    /// Executes a serializing instruction: what the processor fetched before, it fetches anew. New bytes are written at
+    /// another address than they run at, and then that is needed (S-21; SDM vol. 3A, 9.1.3).
+    fn serialize(&self);
 }
 
 /// Sees routines come and go: how debuggers and profilers learn their names.
@@ -111,6 +117,8 @@ impl CodeStore {
         maker: Maker,
         draft: Draft,
     ) -> Result<Arc<Live>, PublishError> {
+        let _stage = stages::enter(Stage::Publish);
+        stages::published(draft.len());
         let units = draft.len().div_ceil(UNIT).max(1);
         let mut state = self.state.borrow_mut();
         let most = state.limit_bytes / UNIT;
@@ -126,6 +134,7 @@ impl CodeStore {
             }
         };
         self.write(offset, &bound.bytes, bytes);
+        self.memory.serialize();
         let (origins, landings) = (bound.origins, bound.landings);
         let birth = Birth { name, contract, maker, address, bytes: bound.bytes.len() as u32, origins, landings };
         let live = Arc::new(Live { store: self, unit, units, birth });

@@ -4,9 +4,19 @@ use alloc::boxed::Box;
 use core::cell::Cell;
 
 use codestore::{Code, Maker, WordCall};
+use machine::stages::{self, Stage};
 use quaject::Makers;
 use statemachine::{Block, Graph, Word, generate};
 use synth::{Abs32, Draft, Fact, template};
+
+/// The machines of terminals, packed, those in a row joined (S-11): constants of constant tables, found by `build.rs` when the
+/// kernel is built.
+pub const VT100: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/vt100"));
+pub const COOK_VT100: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/cook_vt100"));
+/// Which states of the VT-100 are which of the joined machine.
+pub const COOK_VT100_PAIRS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/cook_vt100.pairs"));
+pub const EDIT_COOK: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/edit_cook"));
+pub const EDIT_UNSEEN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/edit_unseen"));
 
 template! {
     /// In front of a machine that is called as a procedure, C's calling convention: `eat(to, input, end, _, limit)`. How far it
@@ -61,6 +71,7 @@ impl Automaton {
         graph: &Graph,
         shared: &Shared<'_>,
     ) -> Option<Automaton> {
+        let _stage = stages::enter(Stage::Factor);
         let block = Block::beside(graph, shared.arrays);
         let came: Box<[Cell<u64>; 2]> = Box::default();
         let mut places = block.places();

@@ -7,6 +7,7 @@ extern crate alloc;
 
 pub mod automaton;
 pub mod call;
+mod classes;
 pub mod file;
 pub mod gauge;
 pub mod link;
@@ -26,3 +27,4 @@ pub mod trace;
 pub mod tty;
 
 pub use call::FileCall;
+pub use classes::classes;

@@ -40,12 +40,13 @@ mod windows;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use codestore::{CodeMemory, CodeStore};
 use machine::{
-    Channel, KernelCell, Machine, Nanos, NoFrames, Received, Rewritten, SampleClock, Start, SwitchOut, Threads,
-    Translation, Tte, TteId, Upcalls,
+    Channel, KernelCell, Machine, Nanos, NoFrames, Received, Rewritten, SampleClock, ScheduleWords, Start, SwitchOut,
+    Threads, Translation, Tte, TteId, Upcalls,
 };
 use machine_x86::{X86Tte, upcalls};
 use synth::Template;
@@ -54,6 +55,7 @@ pub use clock::epoch_nanos;
 pub use heap::Heap;
 pub use machine_x86::{USER_LIMIT, UserCall, parameters as clock_parameters};
 pub use start::{Booted, Parameters, boot, panic};
+pub use thread_code::each_class;
 
 use crate::channels::{HostChannels, LINES};
 use crate::host::PollFd;
@@ -84,6 +86,10 @@ impl CodeMemory for HostedCodeMemory {
     /// Both views are mapped whole at start; the host supplies pages at the first touch.
     fn extend(&self, _page: usize) -> Result<(), NoFrames> {
         Ok(())
+    }
+
+    fn serialize(&self) {
+        cpu::serialize();
     }
 }
 
@@ -203,12 +209,24 @@ machine_x86::memory!(HostedMachine, HostedGround);
 
 impl Threads for HostedMachine {
     fn create_tte(&self, start: Start) -> Result<Box<dyn Tte>, NoFrames> {
-        Ok(Box::new(X86Tte::<HostedGround>::create(start, &STORE)?))
+        Ok(Box::new(X86Tte::<HostedGround>::create(start)?))
     }
 
     fn current_tte(&self) -> TteId {
         // SAFETY: the slot names the running thread's area.
         TteId(unsafe { (*threads::current()).id } as u32)
+    }
+
+    fn set_idle(&self, idle: &dyn Tte) {
+        machine_x86::set_idle::<HostedGround>(idle);
+    }
+
+    fn ready_order(&self) -> Vec<TteId> {
+        machine_x86::ready_order::<HostedGround>()
+    }
+
+    fn successor(&self) -> (TteId, Nanos) {
+        machine_x86::successor::<HostedGround>()
     }
 
     fn switch_out(&self) -> SwitchOut {
@@ -245,9 +263,9 @@ impl Machine for HostedMachine {
         machine_x86::time_of(counter)
     }
 
-    fn set_alarm(&self, at: Option<Nanos>) {
-        self.alarm.set(at);
-        host::set_timer(self.timer, at.map_or(0, |at| at.saturating_sub(machine_x86::now()).0.max(1)));
+    fn set_alarm(&self, at: Nanos) {
+        self.alarm.set(Some(at));
+        host::set_timer(self.timer, at.saturating_sub(machine_x86::now()).0.max(1));
     }
 
     fn reclaim(&self) -> usize {
@@ -256,6 +274,11 @@ impl Machine for HostedMachine {
 
     fn heap_pages(&self) -> usize {
         heap::room()
+    }
+
+    fn schedule_words(&self) -> &'static ScheduleWords {
+        // SAFETY: the processor's record is never freed.
+        unsafe { &(*cpu::cpu()).slots.words }
     }
 
     fn gauge(&self) -> &'static AtomicU64 {
@@ -339,7 +362,7 @@ impl Machine for HostedMachine {
     }
 
     fn feature_word(&self) -> u32 {
-        core::arch::x86_64::__cpuid(1).edx
+        cpu::feature_word()
     }
 
     fn vector_features(&self) -> u64 {

@@ -196,7 +196,8 @@ pub extern "C" fn on_fault(signal: i32, info: &Info, context: &mut Context) {
         context.rflags &= !ALIGNMENT_CHECK;
         return;
     }
-    if context.trap == PAGE_FAULT
+    // A copy that begins below the limit may begin with its last word, at an address that no page can have.
+    if matches!(context.trap, PAGE_FAULT | GENERAL_PROTECTION)
         && let Some(landing) = machine_x86::landing(context.rip).or_else(|| STORE.landing(context.rip))
     {
         context.rip = landing;
@@ -221,7 +222,7 @@ fn resolve(context: &Context) -> bool {
     if space.bring_in(access) {
         return true;
     }
-    upcalls().page_fault(upcall::thread(), access) && active().is_some_and(|space| space.bring_in(access))
+    upcalls().page_fault(upcall::thread(), access) && active().is_some_and(|space| space.has(access))
 }
 
 /// IRETQ refused to go to the address the program wants to be at: the fault is the program's, there.

@@ -3,7 +3,8 @@
 use core::mem::offset_of;
 
 use machine_x86::{Slots, THREAD_AREA_BYTES, TteRecord};
-use synth::{Abs32, Draft, Target, template};
+use quaject::Class;
+use synth::{Abs32, Target, template};
 
 use crate::cpu::{Cpu, cpu};
 use crate::entry::hosted_change_space;
@@ -36,10 +37,10 @@ template! {
 }
 
 /// The thread with this area and dispatch takes the processor.
-pub fn switch_in(area: u64, dispatch: u64) -> Draft {
+pub fn switch_in(area: u64, dispatch: u64) -> SwitchIn {
     let field = |offset: usize| Abs32(area + offset as u64);
     let cpu_field = |offset: usize| Abs32(cpu() as u64 + offset as u64);
-    let code = SwitchIn {
+    SwitchIn {
         root: field(offset_of!(TteRecord, root)),
         kernel_sp: field(offset_of!(TteRecord, kernel_sp)),
         change_space: Target::Address((&raw const hosted_change_space) as u64),
@@ -49,6 +50,10 @@ pub fn switch_in(area: u64, dispatch: u64) -> Draft {
         dispatch: Abs32(dispatch),
         fs_base: field(offset_of!(TteRecord, fs_base)),
         gs_base: field(offset_of!(TteRecord, gs_base)),
-    };
-    code.draft()
+    }
+}
+
+/// The classes of quajects that this machine makes.
+pub fn each_class(see: &mut dyn FnMut(&'static Class)) {
+    see(machine_x86::class());
 }

@@ -2,6 +2,7 @@
 
 use machine::{FrameNumber, NoFrames, Registers, VirtAddr};
 use machine_x86::{Ground, Slots, THREAD_AREA_BYTES, TteRecord, USER_LIMIT};
+use quaject::Makers;
 use synth::{Draft, Imm32};
 
 use crate::cpu::cpu;
@@ -11,6 +12,7 @@ use crate::host;
 use crate::layout::{RESERVED, THREAD_AREAS, THREADS, direct};
 use crate::thread_code::{Constant, MMU_BYTES, switch_in};
 use crate::translation::flush;
+use crate::{STORE, the};
 
 /// Bytes below the guard page.
 const LOW_BYTES: u64 = 0x2000;
@@ -54,12 +56,16 @@ unsafe impl Ground for HostedGround {
         crate::dummy_area()
     }
 
-    fn switch_in(area: u64, dispatch: u64) -> Draft {
-        switch_in(area, dispatch)
+    fn makers() -> Makers {
+        Makers::new(the(), &STORE)
     }
 
-    fn constant(value: u32) -> Draft {
-        Constant { value: Imm32(value) }.draft()
+    fn switch_in(area: u64, dispatch: u64, draft: &mut Draft) {
+        switch_in(area, dispatch).append_to(draft);
+    }
+
+    fn constant(value: u32, draft: &mut Draft) {
+        Constant { value: Imm32(value) }.append_to(draft);
     }
 
     fn slow_call() -> u64 {

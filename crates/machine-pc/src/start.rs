@@ -4,17 +4,16 @@ use alloc::boxed::Box;
 use core::fmt::{self, Write};
 use core::sync::atomic::Ordering;
 
-use codestore::Maker;
 use machine::{Channel, KernelCell, Machine, PAGE_BYTES, Registers};
 use machine_x86::{EpitaphText, THREAD_AREA_BYTES, access_sites, restrict_sites};
-use synth::Abs32;
+use quaject::{Makers, create};
 
 use crate::cpu::{Cpu, enable_features};
 use crate::frames::FRAMES;
 use crate::layout::{IMAGE_WINDOW, direct, image};
 use crate::pvh::{BootInfo, StartInfo};
 use crate::registers::{out8, out32};
-use crate::thread_code::Entry;
+use crate::thread_code::{Processor, ProcessorCallouts};
 use crate::virtio_console::{Console, is_console};
 use crate::{MACHINE, PcMachine, STORE, apic, clock, dummy_owner, paging, trap};
 
@@ -76,26 +75,30 @@ fn start_machine(info: &BootInfo, entry_tsc: u64) -> &'static PcMachine {
         Err(feature) => fatal(feature),
     };
     let cpu = Cpu::start(&features, 0, dummy_owner());
-    let entry = Entry { dispatch: Abs32((&raw const cpu.slots.dispatch) as u64) }.draft();
+    let dispatch = (&raw const cpu.slots.dispatch) as u64;
     if let Some(bytes) = number_after(&info.command_line, b"code_bytes=") {
         STORE.limit(bytes as usize);
     }
-    let Ok(entry) = STORE.publish::<crate::UserCall>("cpu.entry", Maker::new("boot"), entry) else {
-        fatal("no memory for the entry code")
-    };
-    // SAFETY: the entry jumps through the processor's dispatch slot, bound before any program runs.
-    unsafe { crate::registers::write_msr(crate::registers::LSTAR, entry.entry()) };
-    core::mem::forget(entry);
     apic::start();
     clock::start(entry_tsc, number_after(&info.command_line, b"tsc_hz=").unwrap_or(0));
     machine_x86::start_gauge(&mut cpu.slots);
     // Asked for by whoever does not trust the machine's interrupts.
     let polls = info.command_line.split(|byte| *byte == b' ').any(|word| word == b"poll");
+    if info.command_line.split(|byte| *byte == b' ').any(|word| word == b"nest") {
+        crate::nesting::always();
+    }
     let console = KernelCell::new(find_console(&info.command_line, polls));
     let access_space = number_after(&info.command_line, b"space=").unwrap_or(0).min(ACCESS_SPACE_MOST) as u32;
     let random = KernelCell::new(0);
     let machine = Box::leak(Box::new(PcMachine { features, cpu, console, random, polls, access_space }));
     MACHINE.store((&raw const *machine) as u64, Ordering::Release);
+    let processor = Processor { dispatch };
+    let Some(entry) = create::create(&processor, Makers::new(machine, &STORE), &ProcessorCallouts {}).entry else {
+        fatal("no memory for the entry code")
+    };
+    // SAFETY: the entry jumps through the processor's dispatch slot, bound before any program runs.
+    unsafe { crate::registers::write_msr(crate::registers::LSTAR, entry.entry()) };
+    core::mem::forget(entry);
     machine
 }
 

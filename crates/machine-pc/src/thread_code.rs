@@ -2,8 +2,9 @@
 
 use core::mem::offset_of;
 
-use machine_x86::{Slots, THREAD_AREA_BYTES, TteRecord};
-use synth::{Abs32, Draft, Template, template};
+use machine_x86::{Slots, THREAD_AREA_BYTES, TteRecord, UserCall};
+use quaject::{Class, Quaject, quaject};
+use synth::{Abs32, Template, template};
 
 use crate::cpu::{Cpu, Tss};
 
@@ -39,11 +40,36 @@ template! {
     "jmp qword ptr [{dispatch}]",
 }
 
+quaject! {
+    /// The processor as programs enter it.
+    pub quaject Processor ("processor", made by "boot", at most 0 inactive)
+    data {
+        /// Address of its slot for the running thread's dispatch.
+        pub dispatch: u64,
+    }
+    factors(processor) {
+        let dispatch = Abs32(processor.dispatch);
+    }
+    callouts ProcessorCallouts {}
+    callbacks {}
+    callentries ProcessorCode {
+        entry: UserCall(0) named "cpu.entry" uses() {
+            paste Entry { dispatch };
+        }
+    }
+}
+
+/// The classes of quajects that this machine makes.
+pub fn each_class(see: &mut dyn FnMut(&'static Class)) {
+    see(Processor::class());
+    see(machine_x86::class());
+}
+
 /// The thread with this area and dispatch takes the processor.
-pub fn switch_in(area: u64, dispatch: u64, cpu: *mut Cpu) -> Draft {
+pub fn switch_in(area: u64, dispatch: u64, cpu: *mut Cpu) -> SwitchIn {
     let field = |offset: usize| Abs32(area + offset as u64);
     let cpu_field = |offset: usize| Abs32(cpu as u64 + offset as u64);
-    let code = SwitchIn {
+    SwitchIn {
         root: field(offset_of!(TteRecord, root)),
         kernel_sp: field(offset_of!(TteRecord, kernel_sp)),
         rsp0: cpu_field(offset_of!(Cpu, tss) + offset_of!(Tss, rsp0)),
@@ -52,8 +78,7 @@ pub fn switch_in(area: u64, dispatch: u64, cpu: *mut Cpu) -> Draft {
         dispatch: Abs32(dispatch),
         fs_base: field(offset_of!(TteRecord, fs_base)),
         gs_base: field(offset_of!(TteRecord, gs_base)),
-    };
-    code.draft()
+    }
 }
 
 /// A thread's templates under the names of the routines made of them, for the golden listings.

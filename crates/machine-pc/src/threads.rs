@@ -2,13 +2,14 @@
 
 use machine::{FrameNumber, FrameSource, NoFrames, VirtAddr};
 use machine_x86::{Ground, Slots, TteRecord, USER_LIMIT};
+use quaject::Makers;
 use synth::{Draft, Imm32};
 
 use crate::frames::FRAMES;
 use crate::layout::{THREAD_AREAS, THREADS, direct};
 use crate::paging::{NO_EXECUTE, WRITE, map_kernel, unmap_kernel};
 use crate::thread_code::{Constant, MMU_BYTES, switch_in};
-use crate::{dummy_owner, the, trap};
+use crate::{STORE, dummy_owner, the, trap};
 
 /// The mapped pages of an area; the guard page is not among them.
 const PAGES: [u64; 7] = [0, 1, 3, 4, 5, 6, 7];
@@ -55,12 +56,16 @@ unsafe impl Ground for PcGround {
         dummy_owner()
     }
 
-    fn switch_in(area: u64, dispatch: u64) -> Draft {
-        switch_in(area, dispatch, the().cpu)
+    fn makers() -> Makers {
+        Makers::new(the(), &STORE)
     }
 
-    fn constant(value: u32) -> Draft {
-        Constant { value: Imm32(value) }.draft()
+    fn switch_in(area: u64, dispatch: u64, draft: &mut Draft) {
+        switch_in(area, dispatch, the().cpu).append_to(draft);
+    }
+
+    fn constant(value: u32, draft: &mut Draft) {
+        Constant { value: Imm32(value) }.append_to(draft);
     }
 
     fn slow_call() -> u64 {

@@ -17,7 +17,7 @@ const FETCH: u64 = 16;
 /// The flag AC: only with it may the kernel touch programs' pages (SDM vol. 3A, 4.6).
 const ACCESS_OPEN: u64 = 1 << 18;
 
-#[inline]
+#[inline(always)]
 fn thread() -> TteId {
     // SAFETY: every thread runs on the stack of its own area.
     TteId(unsafe { (*current_by_stack()).id } as u32)
@@ -28,10 +28,20 @@ fn access(error: u64) -> Access {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn call_from_user(registers: &mut Registers) {
+extern "C" fn call_from_user(registers: &mut Registers) -> bool {
+    if nesting::is_wanted() {
+        return nested_call(registers);
+    }
+    upcalls().system_call(thread(), registers)
+}
+
+/// As [`call_from_user`], while samples come.
+#[cold]
+fn nested_call(registers: &mut Registers) -> bool {
     nesting::open();
-    upcalls().system_call(thread(), registers);
+    let is_plain = upcalls().system_call(thread(), registers);
     nesting::close();
+    is_plain
 }
 
 #[unsafe(no_mangle)]
@@ -63,6 +73,13 @@ extern "C" fn trap_from_user(registers: &mut Registers) {
 #[unsafe(no_mangle)]
 extern "C" fn sample_in_rust() {
     upcalls().sample();
+    apic::end_of_interrupt();
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn chained_in_rust() {
+    apic::end_of_interrupt();
+    upcalls().chained();
 }
 
 #[unsafe(no_mangle)]
@@ -99,19 +116,28 @@ extern "C" fn trap_from_kernel(registers: &mut Registers) {
             }
             // A synthesized copy checks where it starts; one that runs over the limit faults in the page that is never
             // mapped, behind it.
-            if access.address.0 < USER_LIMIT + PAGE_BYTES as u64
-                && let Some(there) = landing(registers.rip)
-                    .or_else(|| look_landing(registers.rip))
-                    .or_else(|| STORE.landing(registers.rip))
-            {
-                registers.rip = there;
+            if access.address.0 < USER_LIMIT + PAGE_BYTES as u64 && land(registers) {
                 return;
             }
             start::epitaph(registers, "page fault in the kernel");
         }
+        // A copy that begins below the limit may begin with its last word, at an address that no page can have.
+        GENERAL_PROTECTION => {
+            if !land(registers) {
+                start::epitaph(registers, "general protection in the kernel");
+            }
+        }
         cause if interrupt(cause) => {}
         _ => start::epitaph(registers, "exception in the kernel"),
     }
+}
+
+/// Continues where a copy of a program's memory ends when it faults; false if the fault was in no such copy.
+fn land(registers: &mut Registers) -> bool {
+    let rip = registers.rip;
+    let there = landing(rip).or_else(|| look_landing(rip)).or_else(|| STORE.landing(rip));
+    registers.rip = there.unwrap_or(rip);
+    there.is_some()
 }
 
 #[unsafe(no_mangle)]

@@ -9,6 +9,8 @@ impl CodeMemory for NoCode {
     fn extend(&self, _page: usize) -> Result<(), NoFrames> {
         Err(NoFrames)
     }
+
+    fn serialize(&self) {}
 }
 
 // SAFETY: the store has no bytes, so nothing is ever written or run.

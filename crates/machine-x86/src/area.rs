@@ -11,12 +11,11 @@
 
 use alloc::vec::Vec;
 
-use codestore::CodeStore;
 use machine::{KernelCell, NoFrames, Registers, TteId};
+use quaject::create;
 
 use crate::ground::Ground;
-use crate::record::{CALLS, TteRecord};
-use crate::thread_code::Codes;
+use crate::thread::{CALLS, Codes, TteRecord, class};
 
 pub const THREAD_AREA_BYTES: u64 = 32 << 10;
 pub const VECTOR_OFFSET: usize = 0x1000;
@@ -31,7 +30,6 @@ struct Areas {
 
 /// Areas of ended threads that stay mapped and keep their code, for the next threads (R4).
 static INACTIVE: KernelCell<Vec<Body>> = KernelCell::new(Vec::new());
-const INACTIVE_MAX: usize = 8;
 
 /// A mapped area with its synthesized code. All calls of its table go to the slow end.
 pub struct Body {
@@ -64,20 +62,19 @@ pub fn user_registers(area: u64) -> *mut Registers {
 
 impl Body {
     /// One that waits, or a new one.
-    pub fn take<G: Ground>(store: &'static CodeStore) -> Result<Body, NoFrames> {
+    pub fn take<G: Ground>() -> Result<Body, NoFrames> {
         let inactive = INACTIVE.borrow_mut().pop();
-        match inactive {
-            Some(body) => Ok(body),
-            None => Body::create::<G>(store),
-        }
+        create::allocate_in(class(), inactive, Body::create::<G>)
     }
 
-    fn create<G: Ground>(store: &'static CodeStore) -> Result<Body, NoFrames> {
+    fn create<G: Ground>() -> Result<Body, NoFrames> {
         let id = TteId(take_number(G::THREAD_AREAS)?);
         let area = G::THREADS + id.0 as u64 * THREAD_AREA_BYTES;
         let made = G::map_area(area).and_then(|()| {
+            // SAFETY: the area is mapped, its first page holds a record of words that may be anything, and nobody writes it.
+            let thread = unsafe { &*record(area) };
             // SAFETY: nobody uses the area.
-            Codes::synthesize::<G>(id, area, store).inspect_err(|_| unsafe { G::unmap_area(area) })
+            Codes::synthesize::<G>(id, thread).inspect_err(|_| unsafe { G::unmap_area(area) })
         });
         let code = match made {
             Ok(code) => code,
@@ -94,7 +91,7 @@ impl Body {
     /// Keeps the area for the next thread, or gives all back.
     pub fn put_away<G: Ground>(self) {
         let mut inactive = INACTIVE.borrow_mut();
-        if inactive.len() < INACTIVE_MAX && inactive.try_reserve(1).is_ok() {
+        if inactive.len() < class().inactive_max && inactive.try_reserve(1).is_ok() {
             inactive.push(self);
         } else {
             drop(inactive);

@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::ground::Ground;
-use crate::record::CALLS;
+use crate::thread::CALLS;
 use crate::tte::X86Tte;
 
 impl<G: Ground> X86Tte<G> {

@@ -5,14 +5,14 @@
 macro_rules! push_registers {
     () => {
         "
-        push rdi
-        push rsi
+        push r9
+        push r8
+        push r10
         push rdx
+        push rsi
+        push rdi
         push rcx
         push rax
-        push r8
-        push r9
-        push r10
         push r11
         push rbx
         push rbp
@@ -36,14 +36,14 @@ macro_rules! pop_registers {
         pop rbp
         pop rbx
         pop r11
-        pop r10
-        pop r9
-        pop r8
         pop rax
         pop rcx
-        pop rdx
-        pop rsi
         pop rdi
+        pop rsi
+        pop rdx
+        pop r10
+        pop r8
+        pop r9
         add rsp, 16
         "
     };
@@ -61,14 +61,14 @@ macro_rules! pop_after_call {
         pop rbp
         pop rbx
         add rsp, 8
-        pop r10
-        pop r9
-        pop r8
         pop rax
         add rsp, 8
-        pop rdx
-        pop rsi
         pop rdi
+        pop rsi
+        pop rdx
+        pop r10
+        pop r8
+        pop r9
         mov rsp, [rsp + 40]
         "
     };

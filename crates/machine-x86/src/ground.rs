@@ -1,11 +1,12 @@
 //! What differs between the machines under a thread.
 
 use machine::{FrameNumber, NoFrames, VirtAddr};
+use quaject::Makers;
 use synth::Draft;
 
 use crate::USER_LIMIT;
-use crate::record::TteRecord;
 use crate::slots::Slots;
+use crate::thread::TteRecord;
 
 /// The machine under thread table entries and user copies: where areas are, how they are mapped, how a thread takes
 /// the processor and how it leaves the kernel. Implemented by a type without values, so all of it is resolved when
@@ -36,10 +37,12 @@ pub unsafe trait Ground: 'static {
     /// An area of a thread that does not exist: a save of vector state may scribble on it.
     fn dummy_area() -> u64;
 
-    /// sw_in_mmu and sw_in of the thread with this area and this dispatch.
-    fn switch_in(area: u64, dispatch: u64) -> Draft;
-    /// A whole call that answers with `value`.
-    fn constant(value: u32) -> Draft;
+    /// Who makes threads' code.
+    fn makers() -> Makers;
+    /// Appends sw_in_mmu and sw_in of the thread with this area and this dispatch.
+    fn switch_in(area: u64, dispatch: u64, draft: &mut Draft);
+    /// Appends a whole call that answers with `value`.
+    fn constant(value: u32, draft: &mut Draft);
     /// Where a call goes to be done in Rust, on the kernel stack.
     fn slow_call() -> u64;
     /// Where a new thread goes that has its program's registers on the stack; the kernel is asked first.

@@ -15,7 +15,10 @@ mod epitaph;
 mod ground;
 mod quantum;
 mod record;
+mod ring;
+mod serialize;
 mod slots;
+mod thread;
 mod thread_code;
 mod tte;
 mod upcalls;
@@ -23,15 +26,18 @@ mod user;
 mod vector;
 
 pub use area::{THREAD_AREA_BYTES, VECTOR_OFFSET, release_inactive};
-pub use clock::{counter_at, duration, now, parameters, read_tsc, start as start_clock, time_of};
+pub use clock::{
+    BASE as CLOCK_BASE, SCALE as CLOCK_SCALE, counter_at, duration, now, parameters, read_tsc, start as start_clock,
+    time_of,
+};
 pub use epitaph::EpitaphText;
 pub use ground::Ground;
 pub use quantum::start as start_gauge;
-pub use record::{CALLS, TteRecord, charge, current_by_stack, switch_out};
+pub use record::{charge, current_by_stack, ready_order, set_idle, successor, switch_out};
+pub use serialize::serialize;
 pub use slots::Slots;
-pub use thread_code::{
-    ByDescriptor, Dispatch, LoadTag, SlowCall, Switch, SwitchOut, ToKernelStack, UserCall, templates,
-};
+pub use thread::{CALLS, Switch, TteRecord, UserCall, class};
+pub use thread_code::{ByDescriptor, Dispatch, LoadTag, SlowCall, SwitchOut, ToKernelStack, templates};
 pub use tte::X86Tte;
 pub use upcalls::{set_upcalls, upcalls};
 pub use user::{

@@ -11,8 +11,8 @@ use core::sync::atomic::Ordering;
 use machine::{GAUGE_FULL, GAUGE_PERIOD_NS, Nanos, QUANTUM_LEAST_NS, QUANTUM_MOST_NS};
 
 use crate::clock;
-use crate::record::TteRecord;
 use crate::slots::Slots;
+use crate::thread::TteRecord;
 
 /// Fills in what depends on the counter's speed. The clock has been started.
 pub fn start(slots: &mut Slots) {

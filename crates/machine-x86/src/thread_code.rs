@@ -1,21 +1,12 @@
-//! A thread's own machine code: leaving it (S-57), and the dispatch of its calls (S-83). How it takes the processor is
-//! the machine's.
+//! The templates of a thread's own machine code: leaving it (S-57), and the dispatch of its calls (S-83). How it takes the
+//! processor is the machine's.
 
 use core::mem::offset_of;
 
-use codestore::{Code, CodeStore, Maker};
-use machine::{NoFrames, TteId};
-use synth::{Abs32, Target, Template, template};
+use synth::{Template, template};
 
 use crate::area::THREAD_AREA_BYTES;
-use crate::ground::Ground;
-use crate::record::{CALLS, TteRecord};
-
-/// Register contract of switch code: entered by `jmp`, with no register but rsp meaningful.
-pub enum Switch {}
-/// Register contract of call code: entered by `jmp` from a program's `syscall`, or from what stands in for it, registers
-/// as the program left them, rcx = return address, rax = call number; after a `syscall` r11 = flags.
-pub enum UserCall {}
+use crate::thread::{CALLS, TteRecord};
 
 template! {
     /// sw_out (S-57, S-62): called by the thread itself, which has put away what it needs. The stack pointer is stored, and
@@ -91,35 +82,4 @@ pub fn templates() -> [(&'static str, Template); 5] {
         ("thread.by_descriptor", ByDescriptor::template()),
         ("thread.tag", LoadTag::template()),
     ]
-}
-
-/// A thread's synthesized routines.
-pub struct Codes {
-    pub switch_in: Code<Switch>,
-    pub switch_out: Code<Switch>,
-    pub dispatch: Code<UserCall>,
-    pub slow: Code<UserCall>,
-}
-
-impl Codes {
-    /// Creates the thread's code: factor the templates with the addresses of its own record.
-    pub fn synthesize<G: Ground>(id: TteId, area: u64, store: &'static CodeStore) -> Result<Codes, NoFrames> {
-        let field = |offset: usize| Abs32(area + offset as u64);
-        let maker = Maker::new("creation").thread(id.0);
-        let user_sp = Abs32(area + THREAD_AREA_BYTES - 8);
-        let slow = SlowCall { user_sp, common: Target::Address(G::slow_call()) };
-        let slow = store.publish("thread.slow_call", maker, slow.draft()).map_err(|_| NoFrames)?;
-        let dispatch = Dispatch { calls: field(offset_of!(TteRecord, calls)), slow: Target::Address(slow.entry()) };
-        let dispatch = store.publish("thread.dispatch", maker, dispatch.draft()).map_err(|_| NoFrames)?;
-        let switch_in = G::switch_in(area, dispatch.entry());
-        let switch_in = store.publish("thread.sw_in", maker, switch_in).map_err(|_| NoFrames)?;
-        let switch_out = SwitchOut {
-            kernel_sp: field(offset_of!(TteRecord, kernel_sp)),
-            next: field(offset_of!(TteRecord, next)),
-            fs_base: field(offset_of!(TteRecord, fs_base)),
-            gs_base: field(offset_of!(TteRecord, gs_base)),
-        };
-        let switch_out = store.publish("thread.sw_out", maker, switch_out.draft()).map_err(|_| NoFrames)?;
-        Ok(Codes { switch_in, switch_out, dispatch, slow })
-    }
 }

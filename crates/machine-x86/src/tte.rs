@@ -6,18 +6,19 @@ use core::marker::PhantomData;
 use core::mem::{ManuallyDrop, offset_of};
 use core::sync::atomic::AtomicU64;
 
-use codestore::{Code, CodeStore, Maker};
+use codestore::Code;
 use machine::{
-    BadVectorState, Entries, FloatWords, KernelCell, Nanos, NoFrames, Registers, Sorted, Start, Translation, Tte,
-    TteId, UserFault, VirtAddr,
+    BadVectorState, Entries, FloatWords, KernelCell, Nanos, NoFrames, Place, Registers, SOFTWARE_BYTES, Sorted, Start,
+    Translation, Tte, TteId, UserFault, VirtAddr,
 };
+use quaject::Factored;
 use synth::{Abs32, Draft, Imm32, Target};
 
 use crate::area::{Body, THREAD_AREA_BYTES, record, user_registers};
 use crate::ground::Ground;
-use crate::record::{CALLS, TteRecord};
-use crate::thread_code::{ByDescriptor, Codes, ToKernelStack, UserCall};
-use crate::{USER_CODE, USER_DATA, clock, vector};
+use crate::thread::{CALLS, Codes, Descriptors, ThreadCallouts, ThreadCode, TteRecord, UserCall};
+use crate::thread_code::ToKernelStack;
+use crate::{USER_CODE, USER_DATA, clock, ring, vector};
 
 global_asm!(
     ".pushsection .text",
@@ -49,7 +50,6 @@ pub struct X86Tte<G: Ground> {
     code: ManuallyDrop<Codes>,
     /// Bit per call that may be bound to a routine.
     bound: KernelCell<[u64; CALLS.div_ceil(64)]>,
-    store: &'static CodeStore,
     /// Routines of this thread alone, by call number.
     own: KernelCell<Sorted<usize, Code<UserCall>>>,
     /// Where the call table stands aside while all calls are diverted.
@@ -58,12 +58,12 @@ pub struct X86Tte<G: Ground> {
 }
 
 impl<G: Ground> X86Tte<G> {
-    pub fn create(start: Start, store: &'static CodeStore) -> Result<X86Tte<G>, NoFrames> {
-        let Body { id, area, code } = Body::take::<G>(store)?;
+    pub fn create(start: Start) -> Result<X86Tte<G>, NoFrames> {
+        let Body { id, area, code } = Body::take::<G>()?;
         let code = ManuallyDrop::new(code);
         let (bound, own) = (KernelCell::default(), KernelCell::new(Sorted::new()));
         let aside = KernelCell::new(None);
-        let tte = X86Tte { id, area, code, bound, store, own, aside, ground: PhantomData };
+        let tte = X86Tte { id, area, code, bound, own, aside, ground: PhantomData };
         tte.fill(start);
         Ok(tte)
     }
@@ -94,6 +94,7 @@ impl<G: Ground> X86Tte<G> {
             (*tte).start = function;
             (*tte).debugged = 0;
             (*tte).next = 0;
+            (*tte).after = core::ptr::null_mut();
             (*tte).root = 0;
             (*tte).fs_base = 0;
             (*tte).gs_base = 0;
@@ -114,15 +115,15 @@ impl<G: Ground> X86Tte<G> {
         G::current() == self.record()
     }
 
-    /// The word that holds the program's stack pointer while the thread is on its kernel stack.
-    fn user_sp(&self) -> Abs32 {
-        Abs32(self.area + THREAD_AREA_BYTES - 8)
+    /// The thread as whom its code is made for.
+    fn quaject(&self) -> &TteRecord {
+        // SAFETY: the record is mapped while the TTE lives, and nobody else runs while it is looked at.
+        unsafe { &*self.record() }
     }
 
-    /// Publishes a routine of this thread alone and binds it to a call.
-    fn bind_own(&self, name: &'static str, number: usize, draft: Draft) -> Result<(), NoFrames> {
-        let maker = Maker::new("call").call(number).thread(self.id.0);
-        let code = self.store.publish(name, maker, draft).map_err(|_| NoFrames)?;
+    /// Publishes a callentry that there is once for each call, and binds it.
+    fn bind_own(&self, number: usize, factored: Factored<UserCall>) -> Result<(), NoFrames> {
+        let code = factored.create(G::makers().of_thread(self.id).of_call(number)).ok_or(NoFrames)?;
         self.bind_call(number, Some(code.entry()));
         self.own.borrow_mut().insert(number, code);
         Ok(())
@@ -208,26 +209,33 @@ impl<G: Ground> Tte for X86Tte<G> {
         unsafe { (*self.record()).root = quaspace.map_or(0, Translation::root) };
     }
 
-    fn link_next(&self, next: &dyn Tte) {
-        let entries = next.entries();
-        // SAFETY: the record is mapped.
-        let root = unsafe { (*self.record()).root };
-        // A kernel-only thread leaves no certain address space behind; it runs in any.
-        let same = entries.root == 0 || root == entries.root;
-        let entry = if same { entries.sw_in } else { entries.sw_in_mmu };
-        // SAFETY: an aligned 8-byte store publishes the link (R3).
+    fn link_in(&self, place: Place) {
+        // SAFETY: 1. Records of threads are mapped while they are in the ring. 2. Interrupts that change it are off.
         unsafe {
-            (&raw mut (*self.record()).next_quantum).write_volatile(entries.quantum);
-            (&raw mut (*self.record()).next).write_volatile(entry);
+            let mut beside = G::current();
+            if place == Place::Last && !(*beside).after.is_null() {
+                beside = (*beside).before;
+            }
+            ring::insert(G::slots(), beside, self.record(), G::MMU_BYTES);
         }
+    }
+
+    fn link_out(&self) {
+        // SAFETY: as in `link_in`.
+        unsafe { ring::remove(G::slots(), self.record(), G::MMU_BYTES) };
+    }
+
+    fn relink(&self) {
+        // SAFETY: as in `link_in`.
+        unsafe { ring::relink(G::slots(), self.record(), G::MMU_BYTES) };
     }
 
     fn float_words(&self) -> FloatWords {
         vector::float_words(self.area)
     }
 
-    fn save_vector_state(&self, to: VirtAddr) -> Result<(), UserFault> {
-        vector::save::<G>(self.area, to)
+    fn save_vector_state(&self, to: VirtAddr, software: &[u8; SOFTWARE_BYTES]) -> Result<(), UserFault> {
+        vector::save::<G>(self.area, to, software)
     }
 
     fn load_vector_state(&self, from: VirtAddr, bytes: usize, features: u64) -> Result<(), BadVectorState> {
@@ -280,17 +288,14 @@ impl<G: Ground> Tte for X86Tte<G> {
     }
 
     fn bind_descriptor_call(&self, number: usize, entries: u64, count: u32) -> Result<(), NoFrames> {
-        let code = ByDescriptor {
-            user_sp: self.user_sp(),
-            count: Imm32(count),
-            entries: Abs32(entries),
-            slow: Target::Address(G::slow_call()),
-        };
-        self.bind_own("thread.by_descriptor", number, code.draft())
+        let descriptors = Descriptors { entries: Abs32(entries), count: Imm32(count) };
+        let rust = Some(Target::Address(G::slow_call()));
+        let callouts = ThreadCallouts { rust, descriptors: Some(descriptors), ..Default::default() };
+        self.bind_own(number, ThreadCode::by_descriptor(self.quaject(), G::makers(), &callouts))
     }
 
     fn append_kernel_stack(&self, draft: &mut Draft) {
-        ToKernelStack { user_sp: self.user_sp() }.append_to(draft);
+        ToKernelStack { user_sp: self.quaject().user_sp() }.append_to(draft);
     }
 
     fn set_tag(&self, tag: u64) {
@@ -329,7 +334,9 @@ impl<G: Ground> Tte for X86Tte<G> {
     }
 
     fn bind_constant_call(&self, number: usize, value: u32) -> Result<(), NoFrames> {
-        self.bind_own("thread.constant", number, G::constant(value))
+        let answer = |draft: &mut Draft| G::constant(value, draft);
+        let callouts = ThreadCallouts { answer: Some(&answer), ..Default::default() };
+        self.bind_own(number, ThreadCode::constant(self.quaject(), G::makers(), &callouts))
     }
 
     fn entries(&self) -> Entries {

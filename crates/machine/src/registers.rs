@@ -12,14 +12,15 @@ pub struct Registers {
     pub rbp: u64,
     pub rbx: u64,
     pub r11: u64,
-    pub r10: u64,
-    pub r9: u64,
-    pub r8: u64,
     pub rax: u64,
     pub rcx: u64,
-    pub rdx: u64,
-    pub rsi: u64,
+    // The six arguments of a call lie in their order, so that they are copied as one.
     pub rdi: u64,
+    pub rsi: u64,
+    pub rdx: u64,
+    pub r10: u64,
+    pub r8: u64,
+    pub r9: u64,
     /// The trap vector, or the number of the system call at entry.
     pub cause: u64,
     /// The error code of the exception, 0 where there is none.

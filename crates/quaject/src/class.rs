@@ -1,26 +1,30 @@
 //! What all quajects of one declaration have in common.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use machine::KernelCell;
-use synth::{Draft, Plan, Template};
+use synth::{Draft, Plan, Shape, Template};
 
 /// A part of the data, where templates find it.
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
     pub name: &'static str,
-    pub offset: usize,
-    pub bytes: usize,
+    pub offset: u32,
+    pub bytes: u32,
 }
 
 /// A procedure that others call.
 #[derive(Clone, Copy, Debug)]
 pub struct Callentry {
     pub name: &'static str,
-    /// As its births are called, for example `pipe.read`.
-    pub routine: &'static str,
+    /// As its births are called, for example `pipe.read`. Those behind the first are variants: of the same contract, made of
+    /// other fragments as the circumstances are.
+    pub routines: &'static [&'static str],
     pub contract: &'static str,
+    /// [`Contract::PEEPHOLES`](crate::Contract::PEEPHOLES)
+    pub peepholes: bool,
 }
 
 /// What a quaject tells whoever is connected to it; unconnected, `default` is where it goes.
@@ -62,7 +66,10 @@ impl Gauges {
 }
 
 /// Callentries that a class can have.
-const CALLENTRIES_MAX: usize = 5;
+const CALLENTRIES_MAX: usize = 6;
+
+/// Shows templates, one after the other.
+type Templates = fn(&mut dyn FnMut(Template));
 
 /// One declaration. Made by [`quaject!`](crate::quaject) only.
 pub struct Class {
@@ -73,25 +80,35 @@ pub struct Class {
     pub callentries: &'static [Callentry],
     pub callouts: &'static [&'static str],
     pub callbacks: &'static [Callback],
-    pub templates: &'static [fn() -> Template],
+    /// Shows the declared templates, some more than once. A kernel has no use for them.
+    templates: Option<Templates>,
+    /// Closed quajects that wait, at most.
+    pub inactive_max: usize,
     pub gauges: Gauges,
     /// How each callentry's code was last optimized.
     plans: KernelCell<[Option<Box<Plan>>; CALLENTRIES_MAX]>,
 }
 
+/// What a declaration states. Made by [`quaject!`](crate::quaject) only.
+pub struct Declared {
+    pub name: &'static str,
+    pub made_by: &'static str,
+    pub data: &'static [Field],
+    pub callentries: &'static [Callentry],
+    pub callouts: &'static [&'static str],
+    pub callbacks: &'static [Callback],
+    pub templates: Templates,
+    pub inactive_max: usize,
+}
+
 impl Class {
-    pub const fn new(
-        name: &'static str,
-        made_by: &'static str,
-        data: &'static [Field],
-        callentries: &'static [Callentry],
-        callouts: &'static [&'static str],
-        callbacks: &'static [Callback],
-        templates: &'static [fn() -> Template],
-    ) -> Class {
-        assert!(callentries.len() <= CALLENTRIES_MAX, "too many callentries");
+    pub const fn new(declared: Declared) -> Class {
+        assert!(declared.callentries.len() <= CALLENTRIES_MAX, "too many callentries");
         let plans = KernelCell::new([const { None }; CALLENTRIES_MAX]);
-        Class { name, made_by, data, callentries, callouts, callbacks, templates, gauges: Gauges::new(), plans }
+        let Declared { name, made_by, data, callentries, callouts, callbacks, templates, inactive_max } = declared;
+        let templates = if cfg!(feature = "templates") { Some(templates) } else { None };
+        let gauges = Gauges::new();
+        Class { name, made_by, data, callentries, callouts, callbacks, templates, inactive_max, gauges, plans }
     }
 
     /// Optimizes the code of one callentry: as the one before, if that is made of the same fragments filled alike.
@@ -115,12 +132,19 @@ impl Class {
     }
 
     /// The declared templates, each once.
-    pub fn each_template(&self) -> impl Iterator<Item = Template> {
-        let all = self.templates.iter().map(|template| template());
-        all.enumerate().filter_map(|(at, template)| {
-            let mut before = self.templates[..at].iter().map(|template| template());
-            let is_new = !before.any(|other| core::ptr::eq(other.shape, template.shape));
-            is_new.then_some(template)
-        })
+    pub fn each_template(&self, mut see: impl FnMut(Template)) {
+        let mut seen: Vec<&'static Shape> = Vec::new();
+        let Some(templates) = self.templates else { return };
+        templates(&mut |template| {
+            if !seen.iter().any(|shape| core::ptr::eq(*shape, template.shape)) {
+                seen.push(template.shape);
+                see(template);
+            }
+        });
+    }
+
+    /// Whether routines of this name are made for quajects of this class.
+    pub fn makes(&self, routine: &str) -> bool {
+        self.callentries.iter().any(|callentry| callentry.routines.contains(&routine))
     }
 }

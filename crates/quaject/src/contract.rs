@@ -1,15 +1,18 @@
 //! Register contracts as types, and the routines that keep them.
 
-use codestore::CodeStore;
-use machine::Machine;
-use synth::{Draft, Target};
+use codestore::{CodeStore, Maker, WordCall};
+use machine::{Machine, TteId};
+use synth::{Draft, Label, Paste, Target};
 
 /// Who can make code: the machine for its fragments, the store to publish in.
 #[derive(Clone, Copy)]
 pub struct Makers {
     pub machine: &'static dyn Machine,
     pub store: &'static CodeStore,
+    #[cfg(feature = "watch")]
     watch: Option<Watch>,
+    thread: Option<TteId>,
+    call: Option<u16>,
 }
 
 /// Where a routine goes instead of out, when people watch it. The addresses are of code with the routine's contract.
@@ -25,18 +28,54 @@ pub struct Watch {
 
 impl Makers {
     pub const fn new(machine: &'static dyn Machine, store: &'static CodeStore) -> Makers {
-        Makers { machine, store, watch: None }
+        Makers {
+            machine,
+            store,
+            #[cfg(feature = "watch")]
+            watch: None,
+            thread: None,
+            call: None,
+        }
+    }
+
+    /// The same, for routines of one thread alone.
+    pub const fn of_thread(self, thread: TteId) -> Makers {
+        Makers { thread: Some(thread), ..self }
+    }
+
+    /// The same, for a routine of which there is one for each system call.
+    pub const fn of_call(self, number: usize) -> Makers {
+        Makers { call: Some(number as u16), ..self }
+    }
+
+    /// What asks for a routine of a class that is made by `made_by`.
+    pub(crate) fn maker(&self, made_by: &'static str) -> Maker {
+        // What is there for one call is made when that call is made often.
+        let what = if self.call.is_some() { "call" } else { made_by };
+        Maker { what, thread: self.thread.map(|thread| thread.0), call: self.call }
     }
 
     /// The same, for routines that are watched.
+    #[cfg(feature = "watch")]
     pub fn watching(self, watch: Watch) -> Makers {
         Makers { watch: Some(watch), ..self }
     }
 
     /// A kernel without the monitor has no code for it.
+    #[cfg(not(feature = "watch"))]
+    pub fn watching(self, _: Watch) -> Makers {
+        self
+    }
+
+    #[cfg(not(feature = "watch"))]
     #[inline(always)]
     pub fn watch(&self) -> Option<Watch> {
-        if cfg!(feature = "watch") { self.watch } else { None }
+        None
+    }
+
+    #[cfg(feature = "watch")]
+    pub fn watch(&self) -> Option<Watch> {
+        self.watch
     }
 }
 
@@ -45,6 +84,9 @@ impl Makers {
 pub trait Contract: 'static {
     /// For people, and to compare contracts where types cannot.
     const NAME: &'static str;
+    /// Whether the optimizer may change routines of this contract: not where a word named by its address may be a device's, nor
+    /// where distances between instructions are filled in already.
+    const PEEPHOLES: bool = true;
     /// How routines of this contract begin, touch program memory, and end.
     type Routine: Routine;
 }
@@ -57,6 +99,57 @@ pub trait Routine {
     fn callback(&self, _name: &'static str, unconnected: Target) -> Target {
         unconnected
     }
+    /// Appends a list that several callentries have ([`fragments!`](crate::fragments)).
+    fn include(&mut self, list: impl List<Self>)
+    where
+        Self: Sized,
+    {
+        list.append_to(self);
+    }
     /// Appends the ways out.
     fn finish(self) -> Draft;
+}
+
+/// Fragments in order, with what is in their holes. Made by [`fragments!`](crate::fragments).
+pub trait List<R> {
+    fn append_to(self, routine: &mut R);
+}
+
+/// A routine that has no ways out but those among its fragments.
+pub struct Straight {
+    draft: Draft,
+}
+
+impl Routine for Straight {
+    fn begin(_: Makers, _: u64) -> Straight {
+        Straight { draft: Draft::short() }
+    }
+
+    fn finish(self) -> Draft {
+        self.draft
+    }
+}
+
+impl Straight {
+    const INNER: Label = Label(0);
+
+    pub fn paste(&mut self, fragment: impl Paste) {
+        fragment.paste(&mut self.draft);
+    }
+
+    /// The part that the others call.
+    pub fn inner(&self) -> Target {
+        Target::Label(Straight::INNER)
+    }
+
+    pub fn begin_inner(&mut self) {
+        self.draft.place(Straight::INNER);
+    }
+}
+
+/// Procedures of words keep C's calling convention. Those of the kernel are state machines.
+impl Contract for WordCall {
+    const NAME: &'static str = "word call";
+    const PEEPHOLES: bool = false;
+    type Routine = Straight;
 }

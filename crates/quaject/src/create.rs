@@ -1,9 +1,11 @@
 //! The quaject creator (S-17, SOSP'89 2.3): allocation, factorization, optimization.
 
 use alloc::boxed::Box;
+use core::marker::PhantomData;
 
 use codestore::{Code, Maker};
 use machine::KernelCell;
+use machine::stages::{self, Stage};
 use synth::Draft;
 
 use crate::class::{Class, Gauges};
@@ -20,7 +22,7 @@ pub trait Quaject: Sized + 'static {
     /// A routine for each callentry that could be made.
     type Callentries: Clone + Default + Whole;
     /// What the quaject calls: `None` where it is not connected.
-    type Callouts: Default;
+    type Callouts<'a>: Default;
     /// One draft for each callentry; `None` if a callout that it needs is not connected.
     type Drafts: AsMut<[Option<Draft>]>;
 
@@ -28,7 +30,7 @@ pub trait Quaject: Sized + 'static {
     /// Closed quajects with their code.
     fn inactive() -> &'static Inactive<Self>;
     /// The stage `factor`.
-    fn factored(&self, makers: Makers, callouts: &Self::Callouts) -> Self::Drafts;
+    fn factored(&self, makers: Makers, callouts: &Self::Callouts<'_>) -> Self::Drafts;
     /// The end of the stages: drafts become code.
     fn published(makers: Makers, drafts: Self::Drafts) -> Self::Callentries;
 }
@@ -54,7 +56,7 @@ impl<Q: Quaject> Made<Q> {
     }
 
     /// The routines as `makers` want them: made anew for who watches them.
-    pub fn callentries_for(&self, makers: Makers, callouts: &Q::Callouts) -> Option<Q::Callentries> {
+    pub fn callentries_for(&self, makers: Makers, callouts: &Q::Callouts<'_>) -> Option<Q::Callentries> {
         match makers.watch() {
             None => self.callentries(),
             Some(_) => Some(create(&self.quaject, makers, callouts)),
@@ -78,7 +80,7 @@ impl<Q: Quaject> Made<Q> {
 
     /// Stages two to four, unless the quaject brought its code from the inactive list. What finds no room in the store is
     /// left out, and done in Rust.
-    pub fn synthesize(&self, makers: Makers, callouts: &Q::Callouts) {
+    pub fn synthesize(&self, makers: Makers, callouts: &Q::Callouts<'_>) {
         if !self.has_code() {
             *self.code.borrow_mut() = Some(create(&self.quaject, makers, callouts));
         }
@@ -87,25 +89,37 @@ impl<Q: Quaject> Made<Q> {
 
 /// Stage one: room for the quaject. One from the inactive list comes with its code; `make` makes the data of a new one.
 pub fn allocate<Q: Quaject, E>(make: impl FnOnce() -> Result<Q, E>) -> Result<Box<Made<Q>>, E> {
-    let gauges = &Q::class().gauges;
-    if let Some(revived) = Q::inactive().take() {
-        Gauges::add(&gauges.revived, 1);
+    allocate_in(Q::class(), Q::inactive().take(), || {
+        Ok(Box::new(Made { quaject: make()?, code: KernelCell::new(None) }))
+    })
+}
+
+/// Stage one where quajects do not lie in boxes: the inactive one, or room for a new one.
+pub fn allocate_in<B, E>(class: &Class, inactive: Option<B>, make: impl FnOnce() -> Result<B, E>) -> Result<B, E> {
+    let _stage = stages::enter(Stage::Allocate);
+    if let Some(revived) = inactive {
+        Gauges::add(&class.gauges.revived, 1);
         return Ok(revived);
     }
-    let made = Made { quaject: make()?, code: KernelCell::new(None) };
-    Gauges::add(&gauges.made, 1);
-    Ok(Box::new(made))
+    let made = make()?;
+    Gauges::add(&class.gauges.made, 1);
+    Ok(made)
 }
 
 /// Stage two, Factoring Invariants: the quaject's constants are filled into its templates.
-pub fn factor<Q: Quaject>(quaject: &Q, makers: Makers, callouts: &Q::Callouts) -> Q::Drafts {
+pub fn factor<Q: Quaject>(quaject: &Q, makers: Makers, callouts: &Q::Callouts<'_>) -> Q::Drafts {
+    let _stage = stages::enter(Stage::Factor);
     quaject.factored(makers, callouts)
 }
 
 /// Stage three: peepholes over the pasted fragments. The plan of what to take out is kept with the class.
 pub fn optimize<Q: Quaject>(mut drafts: Q::Drafts) -> Q::Drafts {
+    let _stage = stages::enter(Stage::Optimize);
+    let class = Q::class();
     for (callentry, draft) in drafts.as_mut().iter_mut().enumerate() {
-        *draft = draft.take().map(|draft| Q::class().optimize(callentry, draft));
+        if class.callentries[callentry].peepholes {
+            *draft = draft.take().map(|draft| class.optimize(callentry, draft));
+        }
     }
     drafts
 }
@@ -117,13 +131,75 @@ pub fn publish<Q: Quaject>(makers: Makers, drafts: Q::Drafts) -> Q::Callentries 
 
 /// Factor, optimize, publish: the callentries of a quaject that stays where it is.
 #[cold]
-pub fn create<Q: Quaject>(quaject: &Q, makers: Makers, callouts: &Q::Callouts) -> Q::Callentries {
+pub fn create<Q: Quaject>(quaject: &Q, makers: Makers, callouts: &Q::Callouts<'_>) -> Q::Callentries {
     publish::<Q>(makers, optimize::<Q>(factor(quaject, makers, callouts)))
 }
 
-/// One draft becomes code; the class counts what is refused.
-pub fn publish_one<C>(class: &Class, callentry: usize, makers: Makers, draft: Option<Draft>) -> Option<Code<C>> {
-    let code = makers.store.publish(class.callentries[callentry].routine, Maker::new(class.made_by), draft?).ok();
-    Gauges::add(&class.gauges.refused, code.is_none().into());
-    code
+/// One callentry behind the stage factor, for code that is made when it is first wanted, or once for each circumstance.
+pub struct Factored<C> {
+    of: Of,
+    /// `None`: a callout that it needs is not connected.
+    draft: Option<Draft>,
+    contract: PhantomData<fn(C)>,
+}
+
+/// Whose routine it is.
+#[derive(Clone, Copy)]
+struct Of {
+    class: &'static Class,
+    callentry: usize,
+    variant: usize,
+}
+
+impl Of {
+    /// The birth's name and maker.
+    fn birth(self, makers: Makers) -> (&'static str, Maker) {
+        (self.class.callentries[self.callentry].routines[self.variant], makers.maker(self.class.made_by))
+    }
+
+    fn refuse(self) {
+        Gauges::add(&self.class.gauges.refused, 1);
+    }
+}
+
+impl<C> Factored<C> {
+    #[doc(hidden)]
+    pub fn new(class: &'static Class, callentry: usize, draft: Option<Draft>) -> Factored<C> {
+        Factored { of: Of { class, callentry, variant: 0 }, draft, contract: PhantomData }
+    }
+
+    /// It is the variant of this number.
+    pub fn variant(mut self, variant: usize) -> Factored<C> {
+        self.of.variant = variant;
+        self
+    }
+
+    pub fn draft(self) -> Option<Draft> {
+        self.draft
+    }
+
+    /// Stage three.
+    pub fn optimize(self) -> Factored<C> {
+        let Of { class, callentry, .. } = self.of;
+        if !class.callentries[callentry].peepholes {
+            return self;
+        }
+        let _stage = stages::enter(Stage::Optimize);
+        Factored { draft: self.draft.map(|draft| class.optimize(callentry, draft)), ..self }
+    }
+
+    /// The draft becomes code (R2); the class counts what is refused.
+    pub fn publish(self, makers: Makers) -> Option<Code<C>> {
+        let (name, maker) = self.of.birth(makers);
+        let code = makers.store.publish(name, maker, self.draft?).ok();
+        if code.is_none() {
+            self.of.refuse();
+        }
+        code
+    }
+
+    /// Optimize, publish.
+    pub fn create(self, makers: Makers) -> Option<Code<C>> {
+        self.optimize().publish(makers)
+    }
 }

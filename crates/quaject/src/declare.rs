@@ -25,7 +25,11 @@
 ///   connected.
 /// - `callbacks` are what it tells others; each is a target for jumps, and unconnected the way out that follows it.
 /// - A callentry has a contract, the number of the call that it does, what it `uses` of its routine, and its fragments in
-///   order: the words in front of them are methods of the contract's [`Routine`](crate::Routine).
+///   order: the words in front of them are methods of the contract's [`Routine`](crate::Routine). A list of fragments that
+///   others have, too, is declared by [`fragments!`](crate::fragments) and named behind `include`.
+/// - A callentry that has other fragments as the circumstances are names its variants: `named "sound.null" | "sound.cd"`.
+/// - All callentries are made together by [`create`](crate::create::create); one alone, when it is wanted, by the function of
+///   its name at the struct of callentries, which returns what is [`Factored`](crate::Factored).
 #[macro_export]
 macro_rules! quaject {
     (
@@ -33,12 +37,12 @@ macro_rules! quaject {
         $visible:vis quaject $name:ident ($class:literal, made by $maker:literal, at most $most:literal inactive)
         data { $($(#[$field_meta:meta])* $field_visible:vis $field:ident : $field_type:ty),* $(,)? }
         factors($this:ident) $factors:tt
-        callouts $callouts:ident { $($(#[$callout_meta:meta])* $callout:ident : $callout_type:ty),* $(,)? }
+        callouts $callouts:ident $(<$life:lifetime>)? { $($(#[$callout_meta:meta])* $callout:ident : $callout_type:ty),* $(,)? }
         callbacks $callbacks:tt
         callentries $entries:ident {
             $(
                 $(#[$entry_meta:meta])*
-                $entry:ident : $contract:ident ($number:expr) named $routine:literal
+                $entry:ident : $contract:ident ($number:expr) named $($routine:literal)|+
                 $(needs($($need:ident),*))? uses($($way:ident),* $(,)?)
                 { $($verb:ident $($template:ident { $($holes:tt)* })? $(($argument:expr))? ;)* }
             )+
@@ -50,11 +54,49 @@ macro_rules! quaject {
 
         /// What the quaject calls, where it is connected.
         #[derive(Default)]
-        $visible struct $callouts { $($(#[$callout_meta])* pub $callout: Option<$callout_type>),* }
+        $visible struct $callouts $(<$life>)? { $($(#[$callout_meta])* pub $callout: Option<$callout_type>),* }
 
         /// The synthesized callentries; what is `None` is done in Rust.
         #[derive(Clone, Default)]
         $visible struct $entries { $($(#[$entry_meta])* pub $entry: Option<$crate::parts::Code<$contract>>),* }
+
+        const _: () = {
+            #[allow(non_camel_case_types, reason = "numbers have the callentries' names")]
+            enum Number { $($entry),+ }
+
+            /// The stage factor of each callentry alone.
+            #[allow(dead_code, reason = "most are made together")]
+            impl $entries {
+                $(
+                    #[inline]
+                    $visible fn $entry(
+                        $this: &$name,
+                        makers: $crate::Makers,
+                        callouts: &<$name as $crate::Quaject>::Callouts<'_>,
+                    ) -> $crate::Factored<$contract> {
+                        #[cold]
+                        #[inline(never)]
+                        #[allow(unused_variables, reason = "no callentry needs everything that is declared")]
+                        fn draft(
+                            $this: &$name,
+                            makers: $crate::Makers,
+                            callouts: &<$name as $crate::Quaject>::Callouts<'_>,
+                        ) -> Option<$crate::parts::Draft> {
+                            use $crate::Routine as _;
+                            $($(let $need = callouts.$need.as_ref()?;)*)?
+                            let mut routine = <<$contract as $crate::Contract>::Routine>::begin(makers, $number);
+                            $(let $way = routine.$way();)*
+                            $crate::quaject!(@bind routine $callbacks);
+                            $crate::quaject!(@splice $factors);
+                            $(routine.$verb($($template { $($holes)* })? $($argument)?);)*
+                            Some(routine.finish())
+                        }
+                        let class = <$name as $crate::Quaject>::class();
+                        $crate::Factored::new(class, Number::$entry as usize, draft($this, makers, callouts))
+                    }
+                )+
+            }
+        };
 
         impl $crate::Whole for $entries {
             fn is_whole(&self) -> bool {
@@ -64,27 +106,31 @@ macro_rules! quaject {
 
         impl $crate::Quaject for $name {
             type Callentries = $entries;
-            type Callouts = $callouts;
+            $crate::quaject! { @associated $callouts $($life)? }
             type Drafts = [Option<$crate::parts::Draft>; $crate::quaject!(@count $($entry)*)];
 
             fn class() -> &'static $crate::Class {
-                static CLASS: $crate::Class = $crate::Class::new(
-                    $class,
-                    $maker,
-                    &[$($crate::Field {
+                static CLASS: $crate::Class = $crate::Class::new($crate::parts::Declared {
+                    name: $class,
+                    made_by: $maker,
+                    data: &[$($crate::Field {
                         name: stringify!($field),
-                        offset: $crate::parts::offset_of!($name, $field),
-                        bytes: $crate::parts::size_of::<$field_type>(),
+                        offset: $crate::parts::offset_of!($name, $field) as u32,
+                        bytes: $crate::parts::size_of::<$field_type>() as u32,
                     }),*],
-                    &[$($crate::Callentry {
+                    callentries: &[$($crate::Callentry {
                         name: stringify!($entry),
-                        routine: $routine,
+                        routines: &[$($routine),+],
                         contract: <$contract as $crate::Contract>::NAME,
+                        peepholes: <$contract as $crate::Contract>::PEEPHOLES,
                     }),*],
-                    &[$(stringify!($callout)),*],
-                    $crate::quaject!(@callbacks $callbacks),
-                    &[$($($($template::template,)?)*)*],
-                );
+                    callouts: &[$(stringify!($callout)),*],
+                    callbacks: $crate::quaject!(@callbacks $callbacks),
+                    templates: |see| {
+                        $($($(<$template as $crate::parts::MadeOf>::each_template(see);)?)*)*
+                    },
+                    inactive_max: $most,
+                });
                 &CLASS
             }
 
@@ -94,19 +140,12 @@ macro_rules! quaject {
             }
 
             #[cold]
-            #[allow(unused_variables, reason = "no callentry needs everything that is declared")]
-            fn factored(&self, makers: $crate::Makers, callouts: &$callouts) -> Self::Drafts {
-                let $this = self;
-                [$((|| {
-                    use $crate::Routine as _;
-                    $($(let $need = callouts.$need.as_ref()?;)*)?
-                    let mut routine = <<$contract as $crate::Contract>::Routine>::begin(makers, $number);
-                    $(let $way = routine.$way();)*
-                    $crate::quaject!(@bind routine $callbacks);
-                    $crate::quaject!(@splice $factors);
-                    $(routine.$verb($($template { $($holes)* })? $($argument)?);)*
-                    Some(routine.finish())
-                })()),*]
+            fn factored(
+                &self,
+                makers: $crate::Makers,
+                callouts: &<$name as $crate::Quaject>::Callouts<'_>,
+            ) -> Self::Drafts {
+                [$($entries::$entry(self, makers, callouts).draft()),*]
             }
 
             #[allow(unused_assignments, reason = "the number behind the last callentry is of none")]
@@ -114,13 +153,15 @@ macro_rules! quaject {
                 let [$($entry),*] = drafts;
                 let mut number = 0;
                 $(
-                    let $entry = $crate::create::publish_one(Self::class(), number, makers, $entry);
+                    let $entry = $crate::Factored::new(Self::class(), number, $entry).publish(makers);
                     number += 1;
                 )*
                 $entries { $($entry),* }
             }
         }
     };
+    (@associated $callouts:ident) => { type Callouts<'a> = $callouts; };
+    (@associated $callouts:ident $life:lifetime) => { type Callouts<$life> = $callouts<$life>; };
     (@count) => { 0 };
     (@count $first:ident $($rest:ident)*) => { 1 + $crate::quaject!(@count $($rest)*) };
     (@callbacks { $($(#[$meta:meta])* $callback:ident : $default:ident),* $(,)? }) => {

@@ -13,7 +13,7 @@ pub fn combine(producer: End, consumer: End) -> Connection {
 }
 
 /// Stage two: the connecting code with its constants. What is pasted comes in as the callouts of the active quaject.
-pub fn factor<Q: Quaject>(active: &Q, makers: Makers, callouts: &Q::Callouts) -> Q::Drafts {
+pub fn factor<Q: Quaject>(active: &Q, makers: Makers, callouts: &Q::Callouts<'_>) -> Q::Drafts {
     create::factor(active, makers, callouts)
 }
 

@@ -22,6 +22,7 @@ mod connection;
 mod contract;
 pub mod create;
 mod declare;
+mod fragments;
 mod inactive;
 pub mod interface;
 mod slot;
@@ -29,16 +30,16 @@ mod slot;
 pub use choice::{Way, cheapest};
 pub use class::{Callback, Callentry, Class, Field, Gauges};
 pub use connection::{Activity, CONNECTIONS, Connection, End, Number, Offer};
-pub use contract::{Contract, Makers, Routine, Watch};
-pub use create::{Made, Quaject, Whole};
+pub use contract::{Contract, List, Makers, Routine, Straight, Watch};
+pub use create::{Factored, Made, Quaject, Whole};
 pub use inactive::Inactive;
 pub use slot::{AnyCode, Entry, Mismatch, Slot};
 
 #[doc(hidden)]
 pub mod parts {
     //! What the expansion of [`quaject!`](crate::quaject) names.
-    pub use alloc::vec::Vec;
-    pub use codestore::{Code, Maker};
+    pub use crate::class::Declared;
+    pub use codestore::Code;
     pub use core::mem::{offset_of, size_of};
-    pub use synth::Draft;
+    pub use synth::{Draft, MadeOf, Template};
 }

@@ -31,11 +31,24 @@ impl Value {
             Value::Const(byte) => 0x200 | u32::from(byte),
         }
     }
+
+    /// The value with this number.
+    pub(crate) fn of_key(key: u32) -> Value {
+        match key >> 8 {
+            0 => Value::Input,
+            1 => Value::Flipped(key as u8),
+            _ => Value::Const(key as u8),
+        }
+    }
 }
 
-/// Two small numbers as one.
+/// Two small numbers as one, so that of two small ones it is small.
 fn pair(a: u16, b: u16) -> u32 {
-    u32::from(a) << 16 | u32::from(b)
+    u32::from(b) << 16 | u32::from(a)
+}
+
+fn unpaired(pair: u32) -> (u16, u16) {
+    (pair as u16, (pair >> 16) as u16)
 }
 
 /// A question about words. All comparisons are unsigned.
@@ -61,6 +74,20 @@ impl Test {
             Test::BelowWord(a, b) => [14, pair(a, b), 0],
             Test::In(a, set) => [15, pair(a, set), 0],
         }
+    }
+
+    /// The test with these numbers. `None`: they are a step's.
+    pub(crate) fn of_key([kind, first, number]: [u32; 3]) -> Option<Test> {
+        let (a, b) = unpaired(first);
+        Some(match kind {
+            10 => Test::Is(a, number),
+            11 => Test::Below(a, number),
+            12 => Test::Same(a, b),
+            13 => Test::Differ(a, b),
+            14 => Test::BelowWord(a, b),
+            15 => Test::In(a, b),
+            _ => return None,
+        })
     }
 }
 
@@ -115,6 +142,26 @@ impl Step {
             Step::Mark(array, index) => [32, pair(array, index), 0],
             // These have become nodes or edges.
             Step::Emit(_) | Step::Outside(_) | Step::When(..) | Step::While(..) | Step::Go(_) => [0; 3],
+        }
+    }
+
+    /// The step with these numbers; of numbers that no step has, one without effect on a state.
+    pub(crate) fn of_key([kind, first, second]: [u32; 3]) -> Step {
+        let (value, (a, b)) = (Value::of_key(kind >> 8), unpaired(first));
+        match kind & 0xff {
+            20 => Step::Set(a, second),
+            21 => Step::Add(a, second),
+            22 => Step::Or(a, second),
+            23 => Step::Multiply(a, second),
+            24 => Step::Move(a, b),
+            25 => Step::AddWord(a, b),
+            26 => Step::SubtractWord(a, b),
+            27 => Step::Digit(a, value, second),
+            28 => Step::Store(a, b, Value::of_key(second)),
+            29 => Step::Load(a, b, second as u16),
+            30 => Step::StoreCell(a, b, value, second as u16),
+            31 => Step::Blank(a, b, second as u16),
+            _ => Step::Mark(a, b),
         }
     }
 }

@@ -4,6 +4,7 @@
 //!   Machine (const tables)  ──Graph::of──▶  Graph ──Runner──▶  interpreted, in plain Rust
 //!                                             │ ──generate──▶  machine code whose state is a code address
 //!   two Graphs  ──product──▶  one Graph       │     (no queue between them: an emitted byte is the next machine's step)
+//!   Graph ──packed──▶ bytes in an image ──unpacked──▶ Graph
 //! ```
 //!
 //! A machine has 32-bit words, arrays of bytes, and states. In a state it takes a byte, does the steps of the row the byte
@@ -18,6 +19,7 @@ mod generate;
 mod graph;
 mod language;
 mod numbers;
+mod packed;
 pub mod parser;
 mod product;
 mod reduce;

@@ -11,7 +11,6 @@ use alloc::sync::Arc;
 use alloc::sync::Weak;
 use alloc::vec::Vec;
 use core::cell::Cell;
-use core::sync::atomic::AtomicBool;
 use core::sync::atomic::AtomicU32;
 
 use abi::Errno;
@@ -29,8 +28,9 @@ use kernel::tty::WindowSize;
 use machine::{CALLS_MAX, Channel, FrameNumber, KernelCell, Machine, Nanos, PAGE_BYTES, Start};
 
 use crate::calls::{
-    FutexTable, Limits, LoadError, LockWaits, SocketNames, Wanted, install_program, load_first, task_name,
+    Flight, FutexTable, Limits, LoadError, LockWaits, SocketNames, Wanted, install_program, load_first, task_name,
 };
+use crate::emulator::EachClass;
 use crate::emulator::{self, Options, Unix};
 use crate::files::{
     Body, CELLS_MAJOR, ChannelStream, Channels, DescriptorTable, OpenFile, Slot, Terminals, TtyStream, WINDOW_MAJOR,
@@ -45,6 +45,8 @@ use crate::task::{Family, Ids, NewProcess, Place, Process, Task, TaskTable};
 pub struct Ingredients {
     pub machine: &'static dyn Machine,
     pub store: &'static CodeStore,
+    /// The classes of quajects that the machine makes.
+    pub classes: EachClass,
     pub pool: &'static FramePool,
     /// The boot archive, and the frame that holds its first byte.
     pub archive: &'static [u8],
@@ -117,6 +119,7 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
     let unix: &'static Unix = Box::leak(Box::new(Unix {
         machine: ingredients.machine,
         store: ingredients.store,
+        machine_classes: ingredients.classes,
         scheduler,
         pool: ingredients.pool,
         names,
@@ -137,9 +140,10 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
         domain_name: KernelCell::new(b"(none)".to_vec()),
         futexes: FutexTable::new(),
         socket_names: SocketNames::new(),
+        flight: Flight::new(),
         first: KernelCell::new(None),
         morgue: KernelCell::new(Vec::new()),
-        has_dead: AtomicBool::new(false),
+        has_dead: Cell::new(false),
         victim: KernelCell::new(None),
         summary: KernelCell::new(Default::default()),
         boot_report: KernelCell::new(None),
@@ -152,6 +156,7 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
     unix.names.memory().set_clock(unix.entrance());
     if let Some(makers) = unix.makers() {
         SimpleCode::shared(makers);
+        unix.scheduler.bind_timer(makers);
     }
     *unix.vdso_pages.borrow_mut() = vdso_pages(unix, ingredients.counter);
     crate::proc::mount(unix).map_err(|error| format!("/proc cannot be mounted: {error:?}"))?;

@@ -6,7 +6,6 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cell::Cell;
 use core::fmt;
-use core::sync::atomic::{AtomicBool, Ordering};
 
 use codestore::CodeStore;
 use kernel::call::Makers;
@@ -16,11 +15,12 @@ use kernel::sound::Sound;
 use kernel::space::{Access, FramePool, Page};
 use kernel::thread::Thread;
 use kernel::trace::kind;
-use machine::{CALLS_MAX, Channel, Exception, KernelCell, Machine, Nanos, Registers, TteId, Upcalls, VirtAddr};
+use machine::{CALLS_MAX, Channel, Exception, KernelCell, Machine, Nanos, Registers, TteId, Upcalls, VirtAddr, stages};
+use quaject::Class;
 use strace::Summary;
 
 use crate::call::Call;
-use crate::calls::{self, FutexTable, LockWaits, SocketNames};
+use crate::calls::{self, Flight, FutexTable, LockWaits, SocketNames};
 use crate::files::{Channels, Terminals};
 use crate::inspect::{ControlPort, Desk, MonitorHooks, Tracing};
 use crate::task::{Process, Task, TaskTable};
@@ -44,9 +44,13 @@ impl Options {
     }
 }
 
+/// Shows classes, one after the other.
+pub type EachClass = fn(&mut dyn FnMut(&'static Class));
+
 pub struct Unix {
     pub machine: &'static dyn Machine,
     pub store: &'static CodeStore,
+    pub(crate) machine_classes: EachClass,
     pub scheduler: &'static Scheduler,
     pub pool: &'static FramePool,
     pub names: Namespace,
@@ -71,11 +75,12 @@ pub struct Unix {
     pub domain_name: KernelCell<Vec<u8>>,
     pub(crate) futexes: FutexTable,
     pub(crate) socket_names: SocketNames,
+    pub(crate) flight: Flight,
     pub first: KernelCell<Option<Arc<Process>>>,
     /// Threads that have ended and wait for another thread to drop their TTE.
     pub(crate) morgue: KernelCell<Vec<Arc<Thread>>>,
     /// The morgue is not empty.
-    pub(crate) has_dead: AtomicBool,
+    pub(crate) has_dead: Cell<bool>,
     /// The process that was ended last to make room, and when.
     pub(crate) victim: KernelCell<Option<(u32, Nanos)>>,
     pub(crate) summary: KernelCell<Summary>,
@@ -94,6 +99,12 @@ impl Unix {
     /// Who makes call routines; nobody when every call shall be done in Rust (`--generic`, `--strace`).
     pub fn makers(&self) -> Option<Makers> {
         self.options.binds_code().then_some(Makers::new(self.machine, self.store))
+    }
+
+    /// The classes of all quajects that there can be.
+    pub fn each_class(&self, mut see: impl FnMut(&'static Class)) {
+        (self.machine_classes)(&mut see);
+        kernel::classes().into_iter().for_each(see);
     }
 
     pub fn wall_time(&self) -> Time {
@@ -117,9 +128,9 @@ impl Unix {
 
     /// A call that a tracer may have seen has been served; until the thread is back in its program, it is in it.
     #[cold]
-    fn after_watched_call(&'static self, thread: TteId, number: u64, registers: &mut Registers) {
+    fn after_watched_call(&'static self, number: u64, registers: &mut Registers) {
         if self.scheduler.trace().is_on() {
-            self.note_return(thread, number, registers.rax);
+            self.note_return(number, registers.rax);
         }
         let task = self.current();
         if calls::needs_attention(&task, registers) {
@@ -146,7 +157,7 @@ impl Unix {
     /// Drops the TTEs of threads that have ended. Called by other threads.
     #[cold]
     pub(crate) fn bury(&self) {
-        self.has_dead.store(false, Ordering::Relaxed);
+        self.has_dead.set(false);
         let dead = core::mem::take(&mut *self.morgue.borrow_mut());
         for thread in dead {
             self.scheduler.discharge(thread.id());
@@ -183,8 +194,8 @@ impl Unix {
 
     /// A call that was done in Rust, at its end.
     #[cold]
-    fn note_return(&self, thread: TteId, number: u64, result: u64) {
-        let trace = self.scheduler.trace();
+    fn note_return(&self, number: u64, result: u64) {
+        let (trace, thread) = (self.scheduler.trace(), self.machine.current_tte());
         if number >= CALLS_MAX as u64 {
             trace.note(kind::UNKNOWN_CALL, thread, number as u32, 0, 0);
         }
@@ -217,8 +228,11 @@ impl CounterClock for Entrance {
 pub(crate) struct Entrance(&'static Unix);
 
 impl Upcalls for Entrance {
-    fn system_call(&'static self, thread: TteId, registers: &mut Registers) {
-        self.0.system_call(thread, registers)
+    fn system_call(&'static self, thread: TteId, registers: &mut Registers) -> bool {
+        stages::begin(u64::from(registers.cause as u32));
+        let is_plain = self.0.system_call(thread, registers);
+        stages::end();
+        is_plain
     }
 
     fn exception(&'static self, thread: TteId, registers: &mut Registers, exception: Exception) {
@@ -257,29 +271,31 @@ impl Upcalls for Entrance {
 /// What the machine asks: see [`Upcalls`].
 impl Unix {
     #[inline(always)]
-    fn system_call(&'static self, thread: TteId, registers: &mut Registers) {
-        if self.has_dead.load(Ordering::Relaxed) {
-            self.bury();
-        }
+    fn system_call(&'static self, thread: TteId, registers: &mut Registers) -> bool {
         let task = self.running(thread);
         task.count_call();
         let number = u64::from(registers.cause as u32);
-        if let Some(count) = self.call_counts.get(number as usize) {
-            count.set(count.get() + 1);
-        }
         let mut call = Call { unix: self, task: &task, registers, registers_replaced: false };
         if self.options.strace || task.watch.is_traced() {
             calls::serve_watched(&mut call, number);
-            self.after_watched_call(thread, number, registers);
-            return;
+            self.after_watched_call(number, registers);
+            return false;
         }
         calls::serve(&mut call, number);
+        let is_plain = !call.registers_replaced;
+        if self.has_dead.get() {
+            self.bury();
+        }
         if self.scheduler.trace().is_on() {
-            self.note_return(thread, number, registers.rax);
+            self.note_return(number, registers.rax);
+        }
+        if is_plain && !task.has_attention() {
+            return true;
         }
         if calls::needs_attention(&task, registers) {
             calls::before_user(self, task, registers);
         }
+        false
     }
 
     #[inline(always)]
@@ -324,7 +340,7 @@ impl Unix {
         self.scheduler.timer();
     }
 
-    #[inline(always)]
+    #[cold]
     fn device(&'static self) {
         self.scheduler.trace().interrupt(1);
         // First, so that people see who slept.
@@ -338,9 +354,17 @@ impl Unix {
         if self.terminals.take_signal() {
             self.device();
         }
-        // Who was woken runs next, as after the timer (S-73).
-        let has_woken = self.sound.as_ref().is_some_and(|sound| sound.signal_chained(self.scheduler));
-        if has_woken && self.machine.current_tte() != self.scheduler.idle().id() {
+        if let Some(sound) = &self.sound
+            && sound.is_chained()
+        {
+            self.signal_sound(sound);
+        }
+    }
+
+    /// Who was woken runs next, as after the timer (S-73).
+    #[cold]
+    fn signal_sound(&self, sound: &Sound) {
+        if sound.signal_chained(self.scheduler) && self.machine.current_tte() != self.scheduler.idle().id() {
             self.scheduler.yield_now();
         }
     }

@@ -9,7 +9,7 @@ use kernel::screen::{Machines, TextWindow};
 use kernel::tty::{Gate, Tty};
 
 fn main() {
-    let machines = Machines::new().expect("a product");
+    let machines = Machines::new();
     for line in stdin().lines() {
         let line = line.expect("text");
         let byte = |at| u8::from_str_radix(&line[at..at + 2], 16).expect("hexadecimal");

@@ -27,6 +27,7 @@ pub fn run(plan: Plan) -> Outcome {
     let started = unix::boot::start(Ingredients {
         machine,
         store: machine_sim::code_store(),
+        classes: |_| (),
         pool,
         archive,
         archive_frame: FrameNumber(0),

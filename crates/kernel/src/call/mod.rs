@@ -55,6 +55,7 @@ pub fn fact(machine: &dyn machine::Machine, routine: &str, hole: &str) -> Option
         Some("outside") => crate::file::FERRY_FACTS,
         Some("tty") => crate::tty::FACTS,
         Some("window") => crate::screen::FACTS,
+        Some("timer") => crate::schedule::timer::FACTS,
         Some("raw") => crate::tty::raw::FACTS,
         Some("call") => open::FACTS,
         Some("trace") => crate::trace::FACTS,
@@ -64,21 +65,6 @@ pub fn fact(machine: &dyn machine::Machine, routine: &str, hole: &str) -> Option
     let mut lists =
         [family, routine::FACTS, machine::THREAD_FACTS, machine.facts(), crate::automaton::FACTS].into_iter();
     lists.find_map(|list| list.iter().find(|fact| fact.hole == hole))
-}
-
-/// All quajects that the kernel declares.
-pub fn classes() -> [&'static quaject::Class; 8] {
-    use quaject::Quaject;
-    [
-        Null::class(),
-        Zero::class(),
-        Console::class(),
-        crate::pipe::Body::class(),
-        crate::file::Window::class(),
-        crate::file::Positioned::class(),
-        crate::file::Ferry::class(),
-        crate::tty::Line::class(),
-    ]
 }
 
 /// All templates of call routines, for the golden listings.

@@ -5,14 +5,14 @@ use alloc::boxed::Box;
 use core::convert::Infallible;
 
 use abi::nr;
-use machine::{Machine, PAGE_BYTES};
+use machine::Machine;
 use quaject::{Made, Makers, Quaject, create, quaject};
-use synth::{Imm32, template};
+use synth::template;
 
 use super::content::Content;
-use super::window::{BeforeEnd, FindPage, InPage, Places, ReadReady, SameLayout, SeenPages, Stamp, WriteReady};
+use super::window::{FromPage, PagesKnown, Places, SeenPages, ToPage};
 use crate::call::FileCall;
-use crate::call::fragments::{AllDone, GiveBack, Keep, MoveMany, OneToMost, UserAddress};
+use crate::call::fragments::AllDone;
 
 template! {
     /// The position is an argument; a negative one is an error. In: r10. Out: rax = position. Cost: 3 instructions.
@@ -29,8 +29,6 @@ quaject! {
     data { seen: SeenPages }
     factors(positioned) {
         let Places { words, layout, slots, addresses } = positioned.seen.places();
-        // More than a page is done in Rust, and nothing, which must move no time.
-        let most = Imm32(PAGE_BYTES as u32 - 1);
     }
     callouts PositionedCallouts {}
     callbacks {
@@ -41,33 +39,16 @@ quaject! {
     }
     callentries PositionedCode {
         read: FileCall(nr::PREAD64) named "file.pread" uses(user_limit, slow, slow_many) {
-            paste UserAddress { user_limit, slow };
-            paste OneToMost { most, slow };
-            paste Keep {};
-            paste SameLayout { words, layout, slow_many };
+            include PagesKnown { user_limit, words, layout, slow, slow_many };
             paste Offset { slow_many };
-            paste BeforeEnd { words, slow_many: beyond };
-            paste FindPage { slots, addresses, slow_many: absent };
-            paste InPage { slow_many };
-            paste ReadReady { words };
-            paste_user_many MoveMany {};
-            paste GiveBack {};
+            include FromPage { words, slots, addresses, absent, beyond, slow_many };
             paste AllDone {};
             leave;
         }
         write: FileCall(nr::PWRITE64) named "file.pwrite" uses(user_limit, slow, slow_many) {
-            paste UserAddress { user_limit, slow };
-            paste OneToMost { most, slow };
-            paste Keep {};
-            paste SameLayout { words, layout, slow_many };
+            include PagesKnown { user_limit, words, layout, slow, slow_many };
             paste Offset { slow_many };
-            paste BeforeEnd { words, slow_many: beyond };
-            paste FindPage { slots, addresses, slow_many: absent };
-            paste InPage { slow_many };
-            paste WriteReady { user_limit, slow_many };
-            paste_user_many MoveMany {};
-            paste Stamp { words };
-            paste GiveBack {};
+            include ToPage { user_limit, words, slots, addresses, absent, beyond, slow_many };
             paste AllDone {};
             leave;
         }

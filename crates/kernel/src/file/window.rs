@@ -14,12 +14,12 @@ use core::mem::offset_of;
 
 use abi::nr;
 use machine::{KernelCell, Machine, PAGE_BYTES};
-use quaject::{Made, Makers, Quaject, create, quaject};
-use synth::{Abs32, Fact, Imm32, template};
+use quaject::{Made, Makers, Quaject, create, fragments, quaject};
+use synth::{Abs32, Fact, Imm32, Target, template};
 
 use super::content::{Content, ContentWords};
-use crate::call::FileCall;
 use crate::call::fragments::{GiveBack, Keep, MoveMany, OneToMost, UserAddress};
+use crate::call::{FileCall, Routine};
 
 const SLOTS: usize = 16;
 /// A page number that no file has.
@@ -172,6 +172,46 @@ template! {
     "mov eax, edx",
 }
 
+fragments! {
+    /// The buffer is the program's, more than nothing and at most a page, and the slots are right. More is done in Rust, and
+    /// nothing, which must move no time.
+    pub(super) list PagesKnown of Routine { user_limit: Abs32, words: Abs32, layout: Abs32, slow: Target, slow_many: Target } {
+        paste UserAddress { user_limit, slow };
+        paste OneToMost { most: Imm32(PAGE_BYTES as u32 - 1), slow };
+        paste Keep {};
+        paste SameLayout { words, layout, slow_many };
+    }
+}
+
+fragments! {
+    /// From the page of the position in rax to the program.
+    pub(super) list FromPage of Routine {
+        words: Abs32, slots: Abs32, addresses: Abs32, absent: Target, beyond: Target, slow_many: Target,
+    } {
+        paste BeforeEnd { words, slow_many: beyond };
+        paste FindPage { slots, addresses, slow_many: absent };
+        paste InPage { slow_many };
+        paste ReadReady { words };
+        paste_user_many MoveMany {};
+        paste GiveBack {};
+    }
+}
+
+fragments! {
+    /// From the program to the page of the position in rax.
+    pub(super) list ToPage of Routine {
+        user_limit: Abs32, words: Abs32, slots: Abs32, addresses: Abs32, absent: Target, beyond: Target, slow_many: Target,
+    } {
+        paste BeforeEnd { words, slow_many: beyond };
+        paste FindPage { slots, addresses, slow_many: absent };
+        paste InPage { slow_many };
+        paste WriteReady { user_limit, slow_many };
+        paste_user_many MoveMany {};
+        paste Stamp { words };
+        paste GiveBack {};
+    }
+}
+
 quaject! {
     /// The window of an open file.
     pub quaject Window ("file", made by "open", at most 32 inactive)
@@ -183,8 +223,6 @@ quaject! {
     factors(window) {
         let position = Abs32(window.position.as_ptr() as u64);
         let Places { words, layout, slots, addresses } = window.seen.places();
-        // More than a page is done in Rust, and nothing, which must move no time.
-        let most = Imm32(PAGE_BYTES as u32 - 1);
     }
     callouts WindowCallouts {}
     callbacks {
@@ -195,33 +233,16 @@ quaject! {
     }
     callentries WindowCode {
         read: FileCall(nr::READ) named "file.read" uses(user_limit, slow, slow_many) {
-            paste UserAddress { user_limit, slow };
-            paste OneToMost { most, slow };
-            paste Keep {};
-            paste SameLayout { words, layout, slow_many };
+            include PagesKnown { user_limit, words, layout, slow, slow_many };
             paste Position { position };
-            paste BeforeEnd { words, slow_many: beyond };
-            paste FindPage { slots, addresses, slow_many: absent };
-            paste InPage { slow_many };
-            paste ReadReady { words };
-            paste_user_many MoveMany {};
-            paste GiveBack {};
+            include FromPage { words, slots, addresses, absent, beyond, slow_many };
             paste Advance { position };
             leave;
         }
         write: FileCall(nr::WRITE) named "file.write" uses(user_limit, slow, slow_many) {
-            paste UserAddress { user_limit, slow };
-            paste OneToMost { most, slow };
-            paste Keep {};
-            paste SameLayout { words, layout, slow_many };
+            include PagesKnown { user_limit, words, layout, slow, slow_many };
             paste Position { position };
-            paste BeforeEnd { words, slow_many: beyond };
-            paste FindPage { slots, addresses, slow_many: absent };
-            paste InPage { slow_many };
-            paste WriteReady { user_limit, slow_many };
-            paste_user_many MoveMany {};
-            paste Stamp { words };
-            paste GiveBack {};
+            include ToPage { user_limit, words, slots, addresses, absent, beyond, slow_many };
             paste Advance { position };
             leave;
         }

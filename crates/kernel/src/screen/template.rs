@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   write     checks ─▶ call inner ─▶ the program's registers ─▶ leave      gate open: filter and VT-100, in this routine
-//!             checks ─▶ call plain ─▶ …                                     gate raw: the VT-100 alone
+//!             checks ─▶ call [plain] ─▶ …                                   gate raw: the VT-100 alone, made when it is needed
 //!   inner:    the product's code (S-11)
 //!   run.*     C's calling convention around either machine, for bytes that Rust holds
 //! ```
@@ -17,10 +17,11 @@ use core::mem::offset_of;
 use abi::nr;
 use codestore::{Code, Maker, WordCall};
 use machine::PAGE_BYTES;
+use machine::stages::{self, Stage};
 use quaject::{Makers, create, interface, quaject};
 use statemachine::terminal::cook_words;
 use statemachine::{Id, Places, generate};
-use synth::{Abs32, Draft, Fact, Imm32, Label, Paste, Target, template};
+use synth::{Abs32, Draft, Fact, Imm32, Label, Paste, Pattern, Target, template};
 
 use super::{Machines, TextWindow, Words};
 use crate::call::FileCall;
@@ -63,6 +64,19 @@ template! {
     "add rdx, rsi",
     ".byte 0xe8",                           // call inner
     ".long {inner}",
+}
+
+template! {
+    /// As `IntoMachine`, where the machine lies elsewhere: its address is in a word. Cost: 8 instructions.
+    pub struct IntoMachineElsewhere { plain: Abs32 }
+    "push rdx",
+    "push r9",
+    "push r10",
+    "push r11",
+    "push r14",
+    "push r15",
+    "add rdx, rsi",
+    "call qword ptr [{plain}]",
 }
 
 template! {
@@ -128,17 +142,16 @@ quaject! {
         let whose = word(offset_of!(Words, whose));
         let pending = word(offset_of!(Words, pending));
         let next = word(offset_of!(Words, next));
+        let plain = word(offset_of!(Words, plain_entry));
         let most = Imm32(BYTES_MAX - 1);
     }
     callouts WriterCallouts {
         /// The filter and the VT-100 as one machine.
         cooked: Part,
-        /// The VT-100 alone, which lies elsewhere.
-        plain: Target,
     }
     callbacks {}
     callentries WriterCode {
-        write: FileCall(nr::WRITE) named "window.write" needs(cooked, plain) uses(user_limit, slow, slow_many, many, inner) {
+        write: FileCall(nr::WRITE) named "window.write" needs(cooked) uses(user_limit, slow, slow_many, many, inner) {
             paste MayFilter { gate, raw: many };
             paste BytesOnly { continuation, slow };
             paste RanLast { whose, machine: Imm32(Gate::Cooked as u32), slow };
@@ -158,7 +171,7 @@ quaject! {
             paste UserAddress { user_limit, slow };
             paste Keep {};
             paste_user_many TouchEnds {};
-            paste IntoMachine { inner: *plain };
+            paste IntoMachineElsewhere { plain };
             paste FromMachine { pending, next, slow_many };
             paste GiveBack {};
             paste AllDone {};
@@ -169,42 +182,51 @@ quaject! {
     }
 }
 
+/// A machine as code.
+struct Machine {
+    code: Code<WordCall>,
+    /// Its states and their addresses.
+    states: Vec<(Id, u64)>,
+}
+
 /// What was made for a window.
 pub(super) struct Routines {
     pub write: Code<FileCall>,
-    cooked: Code<WordCall>,
-    plain: Code<WordCall>,
-    /// The states of either machine and their addresses.
-    cooked_states: Vec<(Id, u64)>,
-    plain_states: Vec<(Id, u64)>,
+    cooked: Machine,
+    /// Made when it is needed: for an echo, or without `OPOST`.
+    plain: Option<Machine>,
+    makers: Makers,
 }
 
 impl Routines {
     /// Runs a machine on bytes that Rust holds, and what is outside in between.
     pub fn run(&self, gate: Gate, bytes: &[u8], words: &Words, mut outside: impl FnMut(u16)) {
-        let code = if gate == Gate::Cooked { &self.cooked } else { &self.plain };
+        let Some(machine) = self.machine(gate) else { return };
         let range = bytes.as_ptr_range();
         words.next.set(range.start as u64);
         loop {
-            match code.call([words.next.get(), range.end as u64, 0, 0, 0, 0]) {
+            match machine.code.call([words.next.get(), range.end as u64, 0, 0, 0, 0]) {
                 0 => return,
                 number => outside(number as u16),
             }
         }
     }
 
+    fn machine(&self, gate: Gate) -> Option<&Machine> {
+        if gate == Gate::Cooked { Some(&self.cooked) } else { self.plain.as_ref() }
+    }
+
     fn states(&self, gate: Gate) -> &[(Id, u64)] {
-        if gate == Gate::Cooked { &self.cooked_states } else { &self.plain_states }
+        self.machine(gate).map_or(&[], |machine| &machine.states)
     }
 
     pub fn state_at(&self, gate: Gate, address: u64) -> Id {
         self.states(gate).iter().find(|state| state.1 == address).map_or(0, |state| state.0)
     }
 
-    /// Where the state's code is.
-    pub fn address_of(&self, gate: Gate, state: Id) -> u64 {
-        let mut states = self.states(gate).iter();
-        states.find(|known| known.0 == state).map_or(0, |state| state.1)
+    /// Where the state's code is. `None`: the machine has no code.
+    pub fn address_of(&self, gate: Gate, state: Id) -> Option<u64> {
+        self.states(gate).iter().find(|known| known.0 == state).map(|state| state.1)
     }
 }
 
@@ -214,36 +236,37 @@ impl TextWindow {
     /// room for them all is interpreted.
     pub fn synthesize(&self, tty: &Tty, makers: Makers) {
         let Some(routines) = self.make(tty, makers) else { return };
-        let gate = self.whose();
-        self.state(gate).set(routines.address_of(gate, self.at.get()));
+        self.select(Gate::Cooked);
+        self.state(Gate::Cooked).set(routines.address_of(Gate::Cooked, self.at.get()).unwrap_or(0));
+        self.words.whose.set(Gate::Cooked as u64);
         *self.code.borrow_mut() = Some(routines);
     }
 
     fn make(&self, tty: &Tty, makers: Makers) -> Option<Routines> {
+        let _stage = stages::enter(Stage::Factor);
         let areas = self.areas(tty);
-        let mut pattern = self.machines.pattern.borrow_mut();
-        if pattern.is_none() {
-            *pattern = Some(self.first(tty, makers)?);
+        let mut kept = self.machines.cooked_pattern.borrow_mut();
+        if kept.is_none() {
+            *kept = Some(self.cooked_pattern(tty, makers, &areas)?);
         }
-        let pattern = pattern.as_ref()?;
-        let of_pattern = |address: u64| {
-            let mut pairs = pattern.areas.iter().zip(&areas);
-            let found = pairs.find_map(|((start, bytes), (other, _))| {
-                let offset = address.wrapping_sub(*start);
-                (offset < *bytes).then(|| other + offset)
-            });
-            found.unwrap_or(address)
-        };
-        let publish = |name, draft| makers.store.publish::<WordCall>(name, Maker::new("open"), draft).ok();
-        let plain = publish("run.plain", pattern.plain.for_others(of_pattern))?;
-        let plain_states = addresses(&pattern.plain_states, plain.entry());
-        let inner = plain.entry() + pattern.plain_inner;
-        let draft = pattern.write.for_others(|address| if address == PLAIN { inner } else { of_pattern(address) });
-        let write = create::publish::<Writer>(makers, [Some(draft)]).write?;
-        let cooked_states = addresses(&pattern.cooked_states, write.entry());
-        let inner = Target::Address(write.entry() + pattern.cooked_inner);
-        let cooked = publish("run.cooked", RunMachine { inner, next: self.next() }.draft())?;
-        Some(Routines { write, cooked, plain, cooked_states, plain_states })
+        let kept = kept.as_ref()?;
+        let write = create::publish::<Writer>(makers, [Some(kept.pattern.filled(&areas))]).write?;
+        let (states, inner) = (kept.states_at(write.entry()), Target::Address(write.entry() + kept.inner));
+        let code = publish(makers, "run.cooked", RunMachine { inner, next: self.next() }.draft())?;
+        Some(Routines { write, cooked: Machine { code, states }, plain: None, makers })
+    }
+
+    /// Makes the code of the VT-100 alone, if there is none. `None`: without room.
+    pub(super) fn make_plain(&self, routines: &mut Routines) -> Option<()> {
+        if routines.plain.is_none() {
+            let areas = self.own_areas();
+            let mut kept = self.machines.plain_pattern.borrow_mut();
+            let kept = kept.get_or_insert_with(|| self.plain_pattern(&areas));
+            let code = publish(routines.makers, "run.plain", kept.pattern.filled(&areas))?;
+            self.words.plain_entry.set(code.entry() + kept.inner);
+            routines.plain = Some(Machine { states: kept.states_at(code.entry()), code });
+        }
+        Some(())
     }
 
     fn next(&self) -> Abs32 {
@@ -253,76 +276,81 @@ impl TextWindow {
     /// All that the code of a window names and others do not.
     fn areas(&self, tty: &Tty) -> Vec<(u64, u64)> {
         let output = core::ptr::from_ref(tty.output_words()) as u64;
-        let words = core::ptr::from_ref(&*self.words) as u64;
-        let mut areas = self.block.areas();
-        areas.extend([(output, size_of::<OutputWords>() as u64), (words, size_of::<Words>() as u64)]);
+        let mut areas = self.own_areas();
+        areas.push((output, size_of::<OutputWords>() as u64));
         areas
     }
 
-    /// Generates the code, of which that of the other windows is a copy.
-    fn first(&self, tty: &Tty, makers: Makers) -> Option<Pattern> {
+    fn own_areas(&self) -> Vec<(u64, u64)> {
+        let words = core::ptr::from_ref(&*self.words) as u64;
+        let mut areas = self.block.areas();
+        areas.push((words, size_of::<Words>() as u64));
+        areas
+    }
+
+    /// The VT-100 alone, generated for this window.
+    fn plain_pattern(&self, areas: &[(u64, u64)]) -> Kept {
+        let places = self.block.places();
+        let mut draft = Draft::new();
+        RunMachine { inner: Target::Label(INNER), next: self.next() }.append_to(&mut draft);
+        draft.place(INNER);
+        let inner = draft.len() as u64;
+        let words = places.words[cook_words::COUNT..].to_vec();
+        let [state, input] = self.words.plain.each_ref().map(|word| word.as_ptr() as u64);
+        let states = generate(&self.machines.plain(), &Places { state, input, words, ..places }, &mut draft).states;
+        Kept { pattern: Pattern::of(draft, areas), states, inner }
+    }
+
+    /// `write`, with filter and VT-100, generated for this window.
+    fn cooked_pattern(&self, tty: &Tty, makers: Makers, areas: &[(u64, u64)]) -> Option<Kept> {
         let mut places = self.block.places();
         // The filter's words are those of the tty's own.
         for (place, column) in places.words.iter_mut().zip(tty.columns()) {
             *place = column.as_ptr() as u64;
         }
-        let mut plain = Draft::new();
-        RunMachine { inner: Target::Label(INNER), next: self.next() }.append_to(&mut plain);
-        plain.place(INNER);
-        let plain_inner = plain.len() as u64;
-        let words = places.words[cook_words::COUNT..].to_vec();
-        let [state, input] = [0, 1].map(|word| self.words.plain[word].as_ptr() as u64);
-        let vt = Places { state, input, words, ..places.clone() };
-        let plain_states = generate(&self.machines.plain, &vt, &mut plain).states;
-
         let writer = Writer {
             output: core::ptr::from_ref(tty.output_words()) as u64,
             words: core::ptr::from_ref(&*self.words) as u64,
         };
         let part = Part { machines: self.machines.clone(), places, offset: Cell::new(0), states: RefCell::default() };
-        let callouts = WriterCallouts { cooked: Some(part), plain: Some(Target::Address(PLAIN)) };
+        let callouts = WriterCallouts { cooked: Some(part) };
         let [write] = interface::factor(&writer, makers, &callouts);
         let part = callouts.cooked?;
-        Some(Pattern {
-            plain,
-            plain_states,
-            plain_inner,
-            write: write?,
-            cooked_states: part.states.take(),
-            cooked_inner: part.offset.get().into(),
-            areas: self.areas(tty),
-        })
+        let (states, inner) = (part.states.take(), part.offset.get().into());
+        Some(Kept { pattern: Pattern::of(write?, areas), states, inner })
     }
 }
 
-/// The first window's code, and what it names. Another's is the same, with the addresses of that one's words and cells.
-pub(super) struct Pattern {
-    plain: Draft,
-    plain_states: Vec<(Id, u32)>,
-    plain_inner: u64,
-    write: Draft,
-    cooked_states: Vec<(Id, u32)>,
-    cooked_inner: u64,
-    areas: Vec<(u64, u64)>,
+/// The first window's code of a machine. Another's is the same, with the addresses of that one's words and cells.
+pub(super) struct Kept {
+    pattern: Pattern,
+    /// The states, and their offsets.
+    states: Vec<(Id, u32)>,
+    /// Offset of the machine's beginning.
+    inner: u64,
 }
 
-/// Where the VT-100 alone will be, in the pattern: no address of anything.
-const PLAIN: u64 = 1;
+impl Kept {
+    fn states_at(&self, entry: u64) -> Vec<(Id, u64)> {
+        self.states.iter().map(|(id, offset)| (*id, entry + u64::from(*offset))).collect()
+    }
+}
+
+fn publish(makers: Makers, name: &'static str, draft: Draft) -> Option<Code<WordCall>> {
+    makers.store.publish(name, Maker::new("open"), draft).ok()
+}
 
 /// The machine's own beginning.
 const INNER: Label = Label(0);
 
-fn addresses(states: &[(Id, u32)], entry: u64) -> Vec<(Id, u64)> {
-    states.iter().map(|(id, offset)| (*id, entry + u64::from(*offset))).collect()
-}
-
 /// For the golden listings.
-pub fn templates() -> [synth::Template; 6] {
+pub fn templates() -> [synth::Template; 7] {
     [
         BytesOnly::template(),
         RanLast::template(),
         TouchEnds::template(),
         IntoMachine::template(),
+        IntoMachineElsewhere::template(),
         FromMachine::template(),
         RunMachine::template(),
     ]
@@ -341,6 +369,7 @@ pub const FACTS: &[Fact] = &[
     Fact::value("machine", "this machine", "never"),
     Fact::value("inner", "the machine: filter and VT-100 as one, or the VT-100", "the window goes"),
     Fact::word("pending", "what Rust has to do outside the machine", "never"),
+    Fact::word("plain", "where the VT-100 alone is, once it was needed", "never"),
     Fact::word("next", "first byte that no machine has taken", "never"),
     Fact::value("pause", "where the machine rests in this state", "never"),
     Fact::value("to", "where it goes on", "never"),

@@ -116,8 +116,7 @@ impl Tty {
         // Without echo the editor counts no columns.
         let shared = Shared { arrays: &arrays, words: if keys.echoes() { words } else { &[] } };
         let machine = keys.machine(&self.termios, &self.input.special);
-        let publish = |machine| Automaton::synthesize(keys.name(), Maker::new("input"), makers, &machine, &shared);
-        let made = machine.and_then(publish);
+        let made = Automaton::synthesize(keys.name(), Maker::new("input"), makers, &machine, &shared);
         let Some(made) = made else {
             self.editor.bound = Bound::Unusual;
             return;

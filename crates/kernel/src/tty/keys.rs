@@ -1,13 +1,12 @@
 //! Which byte is which key, for the line editor in code: its machine with the rows of the default keys put where the
 //! settings have them.
 
-use machine::KernelCell;
-use statemachine::terminal::{COOK, DARK, EDIT, EDIT_SEES_COOK};
-use statemachine::{Graph, Product};
+use statemachine::Graph;
 
 use super::bytes::{ByteSet, is_control};
 use super::output::converts_line_ends_alone;
 use super::termios::{DISABLED, Termios, cc, iflag, lflag};
+use crate::automaton;
 
 /// Bytes of the machine's own tables that stand for others.
 mod like {
@@ -102,25 +101,11 @@ impl Keys {
         words.iter().any(|word| controls(word) && word.iter().any(stops)) || rest.iter().any(stops)
     }
 
-    /// The machine for these settings, which are the ones that this was made of. `None` only where the tables are wrong.
-    pub fn machine(self, termios: &Termios, special: &ByteSet) -> Option<Graph> {
-        static MADE: KernelCell<[Option<Graph>; 2]> = KernelCell::new([None, None]);
-        let mut made = MADE.borrow_mut();
-        let made = &mut made[usize::from(self.echoes)];
-        if made.is_none() {
-            let edit = Graph::of(&EDIT);
-            let joined = if self.echoes {
-                // Bytes that go on a character have no column, as control characters have none.
-                let cook =
-                    Graph::of(&COOK).with_bytes(|byte| if (0x80..0xc0).contains(&byte) { like::CONTROL } else { byte });
-                Product::sharing(&edit, &cook, EDIT_SEES_COOK)
-            } else {
-                Product::of(&edit, &Graph::of(&DARK))
-            };
-            *made = Some(joined.ok()?.graph);
-        }
+    /// The machine for these settings, which are the ones that this was made of.
+    pub fn machine(self, termios: &Termios, special: &ByteSet) -> Graph {
+        let joined = if self.echoes { automaton::EDIT_COOK } else { automaton::EDIT_UNSEEN };
         let rows = Rows { termios, special, echoes: self.echoes };
-        made.as_ref().map(|made| made.clone().with_bytes(|byte| rows.like(byte)))
+        Graph::unpacked(joined).with_bytes(|byte| rows.like(byte))
     }
 }
 

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 use super::flow::{Fate, Flow, To};
 use super::instruction::{Kind, Width};
-use crate::draft::{Cut, Draft, Jump, Origin, Outline, Walk};
+use crate::draft::{Cut, Draft, Jump, Origin, Outline, Walk, field_at};
 use crate::hole::HoleKind;
 use crate::template::Shape;
 
@@ -40,7 +40,7 @@ pub struct Plan {
     jumps: Vec<(u32, Option<u64>)>,
     /// What becomes of the outline, and of the origins.
     result: Outline,
-    origins: Vec<Origin>,
+    origins: Arc<[Origin]>,
     fields: Vec<Field>,
     /// The different words that the draft's addresses named.
     words: Vec<i32>,
@@ -82,15 +82,15 @@ impl Plan {
 
     fn note_fields(&mut self, draft: &Draft, cuts: &[Cut]) {
         let mut walk = Walk::new(cuts);
-        for (kind, from) in draft.fields() {
-            let value = value_at(draft.bytes(), from);
+        draft.each_field(|kind, from| {
+            let value = field_at(draft.bytes(), from);
             let (exact, word) = match kind {
                 HoleKind::Abs32 => (None, self.word_number(value)),
                 _ => (Some(value), 0),
             };
             let to = walk.moved(from as u32).map(|to| to as u16);
             self.fields.push(Field { from: from as u16, to, exact, word });
-        }
+        });
     }
 
     fn word_number(&mut self, value: i32) -> u8 {
@@ -157,7 +157,7 @@ impl Plan {
         }
         let jump = |away: &Away| Jump { at: away.at.into(), to: draft.jumps()[usize::from(away.jump)].to };
         let jumps = self.away.iter().map(jump).collect();
-        Some(Draft::optimized(bytes, jumps, &self.result, self.origins.clone()))
+        Some(Draft::optimized(bytes, jumps, &self.result, &self.origins))
     }
 
     fn fits(&self, draft: &Draft) -> bool {
@@ -190,7 +190,7 @@ impl Plan {
         let mut moves = [0; WORDS_MAX];
         let mut seen = 0u32;
         for field in &self.fields {
-            let value = value_at(draft.bytes(), field.from.into());
+            let value = field_at(draft.bytes(), field.from.into());
             let word = usize::from(field.word);
             let fits = match field.exact {
                 Some(exact) => value == exact,
@@ -219,10 +219,6 @@ impl Plan {
 
 fn outlined(jump: &Jump) -> (u32, Option<u64>) {
     (jump.at, (jump.to.kind == HoleKind::Label).then_some(jump.to.value))
-}
-
-fn value_at(bytes: &[u8], at: usize) -> i32 {
-    i32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
 /// Where an instruction is in the result.

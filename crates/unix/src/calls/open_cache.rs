@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use abi::file::{O_ACCMODE, O_CLOEXEC, O_NOCTTY, O_NONBLOCK};
+use abi::file::{AT_FDCWD, O_ACCMODE, O_CLOEXEC, O_NOCTTY, O_NONBLOCK};
 use abi::nr;
 use kernel::call::{OPEN_NAMES_MAX, OpenName, OpenPlan, cached_close, cached_open};
 
@@ -23,7 +23,9 @@ pub fn consider(call: &Call<'_>, path: &[u8], flags: u32, file: &OpenFile) {
         && (3..=PATH_BYTES_MAX).contains(&path.len())
         && flags & !PLAIN_FLAGS == 0
         && file.as_stream().is_some_and(|stream| stream.opens_without_trace());
-    if !suits || call.unix.makers().is_none() {
+    // All that the routine will ask about the name is whether the generation has moved. A path from another root is never settled.
+    let is_settled = || call.with_view(AT_FDCWD as u64, path, |view| Ok(call.unix.names.is_settled(view, path)));
+    if !suits || call.unix.makers().is_none() || is_settled() != Ok(true) {
         return;
     }
     let mut cache = call.task.bindings.opens.borrow_mut();
@@ -42,9 +44,7 @@ pub fn consider(call: &Call<'_>, path: &[u8], flags: u32, file: &OpenFile) {
 
 /// Makes and binds the routines. When something stands against it, the call stays as it is.
 fn bind(call: &Call<'_>, opened: Opened, file: &OpenFile) -> Option<()> {
-    let process = call.process();
-    let place = process.place.borrow().clone();
-    if !core::ptr::eq(&*place.root, &**call.unix.names.root()) || process.limits.borrow().descriptors() < DESCRIPTORS {
+    if call.process().limits.borrow().descriptors() < DESCRIPTORS {
         return None;
     }
     let makers = call.unix.makers()?;

@@ -1,7 +1,7 @@
 //! The system as a whole: its name, its memory, its end; and what a system like this one does not have.
 
 use abi::Errno;
-use abi::process::{GRND_INSECURE, GRND_NONBLOCK, GRND_RANDOM, Sysinfo, Utsname, uts_field};
+use abi::process::{GRND_INSECURE, GRND_NONBLOCK, GRND_RANDOM, Sysinfo, Utsname};
 use kernel::file::{FinalLink, Mount, NewNode, Node, Volume};
 use machine::{KernelCell, Nanos, PAGE_BYTES};
 
@@ -19,15 +19,13 @@ pub const VERSION: &[u8] = b"#1 Synthesis";
 const NAME_BYTES_MAX: u64 = 64;
 
 fn uname(call: &Call<'_>, into: u64) -> CallResult {
-    let record = Utsname {
-        sysname: uts_field(b"Linux"),
-        nodename: uts_field(&call.unix.host_name.borrow()),
-        release: uts_field(RELEASE),
-        version: uts_field(VERSION),
-        machine: uts_field(b"x86_64"),
-        domainname: uts_field(&call.unix.domain_name.borrow()),
-    };
-    call.write(into, &record)?;
+    let mut record = [0; Utsname::BYTES];
+    let (host, domain) = (call.unix.host_name.borrow(), call.unix.domain_name.borrow());
+    let fields: [&[u8]; 6] = [b"Linux", &host, RELEASE, VERSION, b"x86_64", &domain];
+    for (field, text) in record.chunks_exact_mut(Utsname::BYTES / 6).zip(fields) {
+        field[..text.len()].copy_from_slice(text);
+    }
+    call.copy_out(into, &record)?;
     Ok(0)
 }
 

@@ -321,7 +321,7 @@ impl DescriptorTable {
 
     /// Whether a descriptor below `limit` is free.
     pub fn has_free(&self, limit: u64) -> bool {
-        let state = self.state.borrow();
+        let state = self.settled().borrow();
         let used = state.slots.len();
         (used as u64) < limit || state.slots[state.lowest_free.min(used)..].iter().any(Option::is_none)
     }

@@ -50,7 +50,8 @@ impl Stream for MemoryDevice {
 
     fn write(&self, _io: &Io<'_>, from: UserRange) -> Result<usize, Errno> {
         match self {
-            MemoryDevice::Full if from.bytes > 0 => Err(Errno::ENOSPC),
+            // However little is written.
+            MemoryDevice::Full => Err(Errno::ENOSPC),
             _ => Ok(from.bytes),
         }
     }
@@ -70,7 +71,7 @@ impl Stream for MemoryDevice {
 
     fn write_kernel(&self, _io: &Io<'_>, from: &[u8]) -> Result<usize, Errno> {
         match self {
-            MemoryDevice::Full if !from.is_empty() => Err(Errno::ENOSPC),
+            MemoryDevice::Full => Err(Errno::ENOSPC),
             _ => Ok(from.len()),
         }
     }

@@ -7,6 +7,7 @@ use core::sync::atomic::Ordering;
 
 use abi::Errno;
 use codestore::Birth;
+use quaject::Class;
 
 use super::tree::{Entry, What, Whole, file};
 use super::{interrupts, pumps};
@@ -16,6 +17,8 @@ pub const ENTRIES: &[Entry<Whole>] = &[
     file("code", code),
     file("gauges", gauges),
     file("quajects", quajects),
+    #[cfg(feature = "stages")]
+    file("stages", stages),
     Entry { name: "interrupts", mode: 0o600, what: What::Setting(interrupts::show, interrupts::command) },
     Entry { name: "pumps", mode: 0o666, what: What::Setting(pumps::show, pumps::command) },
 ];
@@ -37,33 +40,53 @@ fn gauges(unix: &'static Unix, _: &Whole) -> Result<Vec<u8>, Errno> {
     Ok(text.into_bytes())
 }
 
-/// One paragraph for each class of quajects: what it declares, and its gauges.
-fn quajects(_: &'static Unix, _: &Whole) -> Result<Vec<u8>, Errno> {
+/// What the call before the open that asks took: a line for each figure.
+#[cfg(feature = "stages")]
+fn stages(_: &'static Unix, _: &Whole) -> Result<Vec<u8>, Errno> {
+    let counts = machine::stages::before_last();
     let mut text = Text::default();
-    for class in kernel::call::classes() {
-        let gauges = &class.gauges;
-        let [made, revived, refused, planned, saved] =
-            [&gauges.made, &gauges.revived, &gauges.refused, &gauges.planned, &gauges.bytes_saved]
-                .map(|gauge| gauge.load(Ordering::Relaxed));
-        let _ = writeln!(
-            text,
-            "{} by {}: made {made} revived {revived} refused {refused} planned {planned} bytes_saved {saved}",
-            class.name, class.made_by
-        );
-        for field in class.data {
-            let _ = writeln!(text, "  data {} at {} bytes {}", field.name, field.offset, field.bytes);
-        }
-        for entry in class.callentries {
-            let _ = writeln!(text, "  callentry {} ({})", entry.name, entry.contract);
-        }
-        for callout in class.callouts {
-            let _ = writeln!(text, "  callout {callout}");
-        }
-        for callback in class.callbacks {
-            let _ = writeln!(text, "  callback {} unconnected {}", callback.name, callback.default);
-        }
+    let _ = writeln!(
+        text,
+        "call {}\nroutines {}\nbytes {}\ncounting {}",
+        counts.call, counts.routines, counts.code_bytes, counts.counting
+    );
+    for (name, ticks) in machine::stages::NAMES.into_iter().zip(counts.ticks) {
+        let _ = writeln!(text, "{name} {ticks}");
     }
     text.whole()
+}
+
+/// One paragraph for each class of quajects: what it declares, and its gauges.
+fn quajects(unix: &'static Unix, _: &Whole) -> Result<Vec<u8>, Errno> {
+    let mut text = Text::default();
+    unix.each_class(|class| describe(&mut text, class));
+    text.whole()
+}
+
+fn describe(text: &mut Text, class: &Class) {
+    let gauges = &class.gauges;
+    let [made, revived, refused, planned, saved] =
+        [&gauges.made, &gauges.revived, &gauges.refused, &gauges.planned, &gauges.bytes_saved]
+            .map(|gauge| gauge.load(Ordering::Relaxed));
+    let _ = writeln!(
+        text,
+        "{} by {}: made {made} revived {revived} refused {refused} planned {planned} bytes_saved {saved}",
+        class.name, class.made_by
+    );
+    for field in class.data {
+        let _ = writeln!(text, "  data {} at {} bytes {}", field.name, field.offset, field.bytes);
+    }
+    for entry in class.callentries {
+        let _ = write!(text, "  callentry {} ({})", entry.name, entry.contract);
+        entry.routines.iter().for_each(|routine| _ = write!(text, " {routine}"));
+        let _ = writeln!(text);
+    }
+    for callout in class.callouts {
+        let _ = writeln!(text, "  callout {callout}");
+    }
+    for callback in class.callbacks {
+        let _ = writeln!(text, "  callback {} unconnected {}", callback.name, callback.default);
+    }
 }
 
 /// One line for each live routine: address, bytes, name, maker. Below it, the templates it was made of and what
@@ -101,7 +124,7 @@ impl Write for Text {
 
 fn certificate(text: &mut Text, birth: &Birth, code: &[u8]) {
     let _ = writeln!(text, "{:016x} {} {} {}", birth.address, birth.bytes, birth.name, birth.maker);
-    for origin in &birth.origins {
+    for origin in birth.origins.iter() {
         let _ = writeln!(text, "  {} at {} bytes {}", origin.shape.name, origin.offset, origin.bytes);
         for (name, hole) in origin.holes(birth.address, code) {
             let _ = writeln!(text, "    {name} {:?} {:#x}", hole.kind, hole.value);

@@ -83,6 +83,12 @@ impl TaskTable {
         self.state.borrow().processes.entries().iter().map(|(_, process)| process.clone()).collect()
     }
 
+    /// Something that anybody's synthesized opens may have been folded from has changed: a shared root directory, who may open a
+    /// terminal or gets it.
+    pub fn unbind_opens(&self) {
+        self.processes().iter().for_each(|process| process.unbind_opens());
+    }
+
     /// Numbers of tasks and processes from `first` on, in order.
     pub fn numbers_from(&self, first: u32) -> Vec<u32> {
         let state = self.state.borrow();

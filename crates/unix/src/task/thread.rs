@@ -2,7 +2,7 @@
 
 use alloc::sync::Arc;
 use core::cell::Cell;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use kernel::schedule::Scheduler;
 use kernel::space::FaultKind;
@@ -64,7 +64,7 @@ pub struct Task {
     /// Calls that were done in Rust: synthesized ones are not counted.
     calls: Cell<u64>,
     /// There is something to do before the thread goes back to its program.
-    attention: AtomicBool,
+    attention: Cell<bool>,
 }
 
 impl Task {
@@ -90,7 +90,7 @@ impl Task {
             interrupted_call: KernelCell::new(RestartKind::No),
             restart_block: KernelCell::new(None),
             calls: Cell::new(0),
-            attention: AtomicBool::new(false),
+            attention: Cell::new(false),
         });
         process.live_tasks.fetch_add(1, Ordering::Relaxed);
         let mut tasks = process.tasks.borrow_mut();
@@ -193,12 +193,18 @@ impl Task {
 
     /// Has the thread look around before it goes back to its program.
     pub fn call_attention(&self) {
-        self.attention.store(true, Ordering::Relaxed);
+        self.attention.set(true);
     }
 
-    /// Whether the thread must look around; forgets it.
+    /// Whether the thread must look around.
+    #[inline]
+    pub fn has_attention(&self) -> bool {
+        self.attention.get()
+    }
+
+    /// As `has_attention`; forgets it.
     pub fn take_attention(&self) -> bool {
-        self.attention.load(Ordering::Relaxed) && self.attention.swap(false, Ordering::Relaxed)
+        self.attention.replace(false)
     }
 
     /// Changes the signal mask; signals that waited behind it get their turn.

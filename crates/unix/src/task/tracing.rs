@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::sync::{Arc, Weak};
+use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use abi::process::WaitStatus;
@@ -82,7 +83,7 @@ pub struct TraceStop {
 
 /// The tracing part of a task.
 pub struct Watch {
-    is_traced: AtomicBool,
+    is_traced: Cell<bool>,
     /// The thread shall stop before it goes back to its program: `PTRACE_INTERRUPT`, or its group stops.
     trap: AtomicBool,
     pub tracing: KernelCell<Option<Tracing>>,
@@ -99,7 +100,7 @@ pub struct Watch {
 impl Default for Watch {
     fn default() -> Watch {
         Watch {
-            is_traced: AtomicBool::new(false),
+            is_traced: Cell::new(false),
             trap: AtomicBool::new(false),
             tracing: KernelCell::new(None),
             stop: KernelCell::new(None),
@@ -114,11 +115,11 @@ impl Default for Watch {
 impl Watch {
     #[inline]
     pub fn is_traced(&self) -> bool {
-        self.is_traced.load(Ordering::Relaxed)
+        self.is_traced.get()
     }
 
     pub fn set_tracing(&self, tracing: Option<Tracing>) {
-        self.is_traced.store(tracing.is_some(), Ordering::Relaxed);
+        self.is_traced.set(tracing.is_some());
         *self.tracing.borrow_mut() = tracing;
     }
 

@@ -23,10 +23,7 @@ pub struct Windows {
 
 impl Side {
     fn new() -> Side {
-        Side {
-            window: TextWindow::new(&Machines::new().expect("a product")),
-            tty: Box::new(Tty::new(8192).expect("memory for a tty")),
-        }
+        Side { window: TextWindow::new(&Machines::new()), tty: Box::new(Tty::new(8192).expect("memory for a tty")) }
     }
 
     /// What the emulator does with bytes that it holds. Returns what the terminal answers.

@@ -93,6 +93,14 @@ const SCRIPTS: &[Script] = &[
                ln -s l l; cat l; ln -s m n; ln -s n m; cat m 2>&1; ls -l | wc -l",
     },
     Script {
+        name: "long-paths-through-links",
+        needs: &["stat"],
+        text: "mkdir -p a/b/c/d x/c/d e; echo one > a/b/c/d/f; echo other > x/c/d/f; ln -s ../x e/x; ln -s /nowhere gone\n\
+               see() { stat -c '%n %F %s' a/b/c/d/f 2>&1; test -e a/b/c/d/f; echo $?; test -e a/b/c/d/none; echo $?; }\n\
+               see; mv a/b a/was; see; ln -s ../x a/b; see; stat -c '%n %F %s' e/x/c/d/f e/x/c/d e/x gone; rm a/b; mv a/was a/b; see\n\
+               rm -r a/b/c; echo file > a/b/c; see; stat -L -c %F e/x a/b/./c a/b/../b/c; stat -c %F a/b/c/; test -e gone; echo $?",
+    },
+    Script {
         name: "a-large-folder",
         needs: &["seq"],
         text: "mkdir d; cd d; seq 12000 | xargs touch; ls | wc -l; ls | sort -n | tail -n 1; cd ..; rm -r d; ls",

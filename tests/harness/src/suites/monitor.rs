@@ -13,13 +13,15 @@ use crate::options::Options;
 use crate::process::{self, Outcome};
 use crate::report::Tally;
 
-const CHECKS: [(&str, Check); 15] = [
+const CHECKS: [(&str, Check); 17] = [
     ("expressions_have_values", expressions),
     ("wrong_characters_are_pointed_at", wrong),
     ("bad_addresses_end_the_expression", bad_addresses),
     ("quajects_are_made_and_connected", quajects),
     ("threads_are_pointed_at_callentries", jobs),
     ("threads_stop_and_step_and_break", stops),
+    ("children_go_past_their_makers_breakpoints", births),
+    ("who_borrows_memory_meets_its_breakpoints", borrower),
     ("memory_and_code_are_shown", looks),
     ("streams_of_programs_are_connected", streams::connected),
     ("a_monitor_orders_two_streams_at_one_queue", streams::ordered),
@@ -147,6 +149,27 @@ fn stops(scene: &Scene<'_>) -> Result<(), String> {
     let Some((_, after)) = text.rsplit_once("at a breakpoint") else { return Err(text) };
     // It goes on: nothing stands still any more.
     expect(after, &["\n1\n", "clock_nanosleep"]).or_else(|_| expect(after, &["\n1\n", "running"]))
+}
+
+/// A child that met a trap would end, and so would the program.
+fn births(scene: &Scene<'_>) -> Result<(), String> {
+    const ON: &str = "$n = calls.wait4, 0\nwait calls.wait4 > $n + 5\n";
+    let lines =
+        format!("wait calls.wait4 > 2\nbreak 1 one_step\n{ON}where\nunbreak 1 one_step\n{ON}calls.wait4 > 10\n");
+    let text = scene.said_of("births", &[], &lines)?;
+    let stands = text.contains("breakpoint");
+    if stands || text.contains("broken") { Err(text) } else { expect(&text, &["\n1\n"]) }
+}
+
+fn borrower(scene: &Scene<'_>) -> Result<(), String> {
+    let text = scene.said_of(
+        "vfork",
+        &[],
+        "wait calls.nanosleep > 3\nbreak 1 one_step\nwait thread.2.rip\nwhere\nstep 2 2\nwhere\ncont 2\nwait thread.2.rip\nwhere\n\
+         unbreak 1 one_step\ncont 2\n$n = calls.nanosleep, 0\nwait calls.nanosleep > $n + 3\nthreads\n",
+    )?;
+    expect(&text, &["thread 2: at a breakpoint at 0x", "thread 2: stepped at 0x"])?;
+    if text.contains("broken") { Err(text) } else { Ok(()) }
 }
 
 fn looks(scene: &Scene<'_>) -> Result<(), String> {

@@ -65,7 +65,7 @@ pub fn leave(unix: &'static Unix, task: Arc<Task>) -> ! {
         unix.scheduler.wake(&process.threads_left);
     }
     unix.morgue.borrow_mut().push(task.thread.clone());
-    unix.has_dead.store(true, Ordering::Relaxed);
+    unix.has_dead.set(true);
     drop(process);
     drop(task);
     unix.scheduler.end_with(|| ())

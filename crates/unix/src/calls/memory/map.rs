@@ -7,7 +7,7 @@ use kernel::space::{
 };
 use machine::{PAGE_BYTES, Protection};
 
-use super::{errno_of, is_privileged, space};
+use super::{errno_of, is_privileged, space, text};
 use crate::call::{Call, CallResult};
 use crate::files::{MemoryDevice, NodeBacking, OpenFile};
 
@@ -203,6 +203,9 @@ fn change_rights(call: &Call<'_>, address: u64, bytes: u64, bits: u64, key: Opti
     }
     let space = space(call)?;
     let mut space = space.borrow_mut();
+    if rights & u64::from(PROT_WRITE) != 0 {
+        text::restore(call.unix, &mut space, address..address.saturating_add(bytes));
+    }
     let done = match (down, up) {
         (true, _) => space.protect_from_stack_start(address, bytes, protection(rights)),
         // No area of x86 grows up.
@@ -228,7 +231,11 @@ pub fn mremap(call: &Call<'_>, [address, old_bytes, new_bytes, flags, to]: [u64;
     };
     let remap = Remap { address, old_bytes, new_bytes, target, keep_old: has(MREMAP_DONTUNMAP) };
     let space = space(call)?;
-    let moved = space.borrow_mut().remap(remap);
+    let mut space = space.borrow_mut();
+    if has(MREMAP_MAYMOVE) {
+        text::restore(call.unix, &mut space, address..address.saturating_add(old_bytes));
+    }
+    let moved = space.remap(remap);
     moved.map_err(errno_of)
 }
 

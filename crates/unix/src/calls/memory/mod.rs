@@ -3,6 +3,7 @@
 mod advice;
 mod exhaustion;
 mod map;
+pub mod text;
 
 use alloc::sync::Arc;
 

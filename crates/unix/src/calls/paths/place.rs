@@ -36,8 +36,8 @@ pub fn chroot(call: &Call<'_>, path: u64) -> CallResult {
     }
     let left = core::mem::replace(&mut call.process().place.borrow_mut().root, node);
     drop(left);
-    // Others may share the place (CLONE_FS): what anybody's synthesized open was folded from is looked at again.
-    call.unix.tasks.processes().iter().for_each(|process| process.unbind_opens());
+    // Others may share the place (CLONE_FS).
+    call.unix.tasks.unbind_opens();
     Ok(0)
 }
 

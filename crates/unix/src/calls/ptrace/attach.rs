@@ -11,11 +11,11 @@ use abi::ptrace::{
 use abi::siginfo::SigInfo;
 use abi::signal::{SIGCHLD, SIGKILL, SIGSTOP};
 use kernel::thread::State;
-use machine::Rewritten;
 
 use super::stops::end_status;
 use super::watchpoints;
 use crate::call::{Call, CallResult};
+use crate::calls::memory::text;
 use crate::calls::{life, signals};
 use crate::emulator::Unix;
 use crate::signal::child::{Child, child_info};
@@ -114,28 +114,15 @@ fn begin(unix: &'static Unix, task: &Arc<Task>, tracing: Tracing) {
     task.watch.set_tracing(Some(tracing));
     unbind(task);
     task.thread.tte().set_debugged(true);
-    restore_text(unix, &task.process);
+    if let Some(space) = task.process.space() {
+        text::restore(unix, &mut space.borrow_mut(), 0..u64::MAX);
+    }
 }
 
 fn unbind(task: &Task) {
     let tte = task.thread.tte();
     task.bindings.unbind_descriptor_calls(tte);
     task.bindings.unbind_constants(tte);
-}
-
-/// Takes back what the machine rewrote in the process's text.
-fn restore_text(unix: &Unix, process: &Process) {
-    let Some(space) = process.space() else { return };
-    let mut space = space.borrow_mut();
-    unix.machine.rewritten_text(&mut |Rewritten { address, now, original }| {
-        let mut there = [0; 16];
-        let there = &mut there[..now.len()];
-        let is_text = space.is_text(address.0, now.len());
-        if is_text && space.peek_bytes(address.0, there).is_ok() && there == now {
-            // Without memory the site stays as it is; it does the same.
-            let _ = space.poke_bytes(address.0, original);
-        }
-    });
 }
 
 /// A thread whose process has stopped already stops for its tracer at once.

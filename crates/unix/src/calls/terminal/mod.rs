@@ -59,8 +59,8 @@ fn terminal(call: &Call<'_>, file: &OpenFile, terminal: &Arc<Terminal>, request:
         TCSBRKP | TIOCSBRK => drain(call, terminal),
         TIOCCBRK => terminal.permit_change(call.task).map(|()| 0),
         TIOCSTI => inject(call, terminal, argument),
-        TIOCEXCL => set_exclusive(terminal, true),
-        TIOCNXCL => set_exclusive(terminal, false),
+        TIOCEXCL => set_exclusive(call, terminal, true),
+        TIOCNXCL => set_exclusive(call, terminal, false),
         TIOCGEXCL => call.write(argument, &u32::from(terminal.exclusive.get())).map(|()| 0),
         TIOCGETD => call.write(argument, &0u32).map(|()| 0),
         TIOCSETD => set_discipline(call, terminal, argument),
@@ -127,8 +127,9 @@ fn inject(call: &Call<'_>, terminal: &Terminal, argument: u64) -> CallResult {
     Ok(0)
 }
 
-fn set_exclusive(terminal: &Terminal, exclusive: bool) -> CallResult {
+fn set_exclusive(call: &Call<'_>, terminal: &Terminal, exclusive: bool) -> CallResult {
     terminal.exclusive.set(exclusive);
+    call.unix.tasks.unbind_opens();
     Ok(0)
 }
 

@@ -86,10 +86,11 @@ impl Terminal {
                 if family.session == session as u32 {
                     family.has_terminal = false;
                     process.family.set(family);
-                    process.unbind_opens();
                 }
             }
         }
+        // A leader of another session that opens it now gets it.
+        self.unix.tasks.unbind_opens();
         foreground
     }
 

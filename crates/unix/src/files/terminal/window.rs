@@ -1,6 +1,7 @@
 //! Text windows: `/dev/tty1` to `/dev/tty8`, terminals whose line is a screen in memory, which `/dev/vcs1` and `/dev/vcsa1` show
 //! (vcs(4)). There is no keyboard: a reader waits until `TIOCSTI` types something, or a program asks the terminal who it is.
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -53,10 +54,10 @@ impl Terminals {
         let mut machines = self.windows.machines.borrow_mut();
         let machines = match &*machines {
             Some(machines) => machines.clone(),
-            None => machines.insert(Machines::new()?).clone(),
+            None => machines.insert(Machines::new()).clone(),
         };
         let number = number.max(1);
-        let terminal = Terminal::new(unix, number, Line::Window(TextWindow::new(&machines)))?;
+        let terminal = Terminal::new(unix, number, Line::Window(Box::new(TextWindow::new(&machines))))?;
         if let (Line::Window(window), Some(makers)) = (&terminal.line, unix.makers()) {
             window.synthesize(&terminal.tty.borrow(), makers);
         }

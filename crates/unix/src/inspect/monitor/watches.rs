@@ -12,8 +12,9 @@ use abi::nr;
 use bootimage::inspect::Items;
 use codestore::{Code, Maker};
 use kernel::FileCall;
+use kernel::call::FileCode;
 use kernel::call::watch::{self, WatchWords};
-use kernel::call::{FileCode, classes};
+use kernel::classes;
 use monitor::blocks::{self, DATA_WORDS};
 use quaject::Watch;
 use synth::Draft;
@@ -148,8 +149,7 @@ fn exchange(unix: &'static Unix, at: usize, old: u64, new: &Code<FileCall>) {
 
 /// The callback of a quaject of the class that makes routines of this name.
 fn callback_of(routine: &str, name: &[u8]) -> Option<&'static str> {
-    let is_its = |class: &&quaject::Class| class.callentries.iter().any(|callentry| callentry.routine == routine);
-    let class = classes().into_iter().find(is_its)?;
+    let class = classes().into_iter().find(|class| class.makes(routine))?;
     class.callbacks.iter().map(|callback| callback.name).find(|known| known.as_bytes() == name)
 }
 
