@@ -2,7 +2,8 @@
  *
  *   seeing calls N     N times getppid, then the end
  *   seeing wait        a pipe with 300 bytes in it (descriptors 3 and 4), a child that reads from an empty one, and a
- *                      parent that asks for its parent's number again and again; prints `ready` and runs until it is ended
+ *                      parent that asks for its parent's number again and again; prints `ready` when the child sleeps, and runs
+ *                      until it is ended
  *   seeing flow        two processes that send each other a sequence of bytes through a pipe (3 and 4) for ever and check it,
  *                      a pipe with an alphabet in it (5 and 6), one whose bytes come out at standard output (7 and 8),
  *                      /dev/zero (9), a file of digits (10), and a pipe that is a new one again and again (11
@@ -28,6 +29,18 @@ static void ask(int times)
         syscall(SYS_getppid);
 }
 
+/* Whether a process sleeps, by the letter behind its name. */
+static int sleeps(pid_t pid)
+{
+    char path[40], line[200] = "";
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    int file = open(path, O_RDONLY);
+    ssize_t got = read(file, line, sizeof line - 1);
+    close(file);
+    char *name_end = got > 0 ? strrchr(line, ')') : NULL;
+    return name_end && name_end[1] && name_end[2] == 'S';
+}
+
 static int wait_to_be_seen(void)
 {
     int full[2], empty[2];
@@ -45,6 +58,8 @@ static int wait_to_be_seen(void)
         close(empty[1]);
         _exit(read(empty[0], bytes, 1) != 1);
     }
+    while (child > 0 && !sleeps(child))
+        usleep(1000);
     if (child < 0 || write(1, "ready\n", 6) != 6)
         return 1;
     for (;;) {

@@ -11,6 +11,7 @@ mod error;
 mod hosted;
 mod linux;
 mod linux_kernel;
+mod opens;
 mod report;
 mod size;
 mod sound;

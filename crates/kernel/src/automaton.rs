@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 use core::cell::Cell;
 
 use codestore::{Code, Maker, WordCall};
+use machine::stages::{self, Stage};
 use quaject::Makers;
 use statemachine::{Block, Graph, Word, generate};
 use synth::{Abs32, Draft, Fact, template};
@@ -70,6 +71,7 @@ impl Automaton {
         graph: &Graph,
         shared: &Shared<'_>,
     ) -> Option<Automaton> {
+        let _stage = stages::enter(Stage::Factor);
         let block = Block::beside(graph, shared.arrays);
         let came: Box<[Cell<u64>; 2]> = Box::default();
         let mut places = block.places();

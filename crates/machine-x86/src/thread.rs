@@ -6,6 +6,7 @@
 use core::mem::offset_of;
 
 use codestore::Code;
+use machine::stages::{self, Stage};
 use machine::{NoFrames, TteId};
 use quaject::{Class, Contract, Quaject, Straight, quaject};
 use synth::{Abs32, Draft, Imm32, Target};
@@ -167,6 +168,7 @@ pub struct Codes {
 impl Codes {
     /// Creates the thread's code: each callentry with the addresses of those before it.
     pub fn synthesize<G: Ground>(id: TteId, thread: &TteRecord) -> Result<Codes, NoFrames> {
+        let _stage = stages::enter(Stage::Factor);
         let makers = G::makers().of_thread(id);
         let mut callouts = ThreadCallouts { rust: Some(Target::Address(G::slow_call())), ..Default::default() };
         let slow = ThreadCode::slow_call(thread, makers, &callouts).create(makers).ok_or(NoFrames)?;

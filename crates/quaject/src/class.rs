@@ -113,9 +113,6 @@ impl Class {
 
     /// Optimizes the code of one callentry: as the one before, if that is made of the same fragments filled alike.
     pub(crate) fn optimize(&self, callentry: usize, draft: Draft) -> Draft {
-        if !self.callentries[callentry].peepholes {
-            return draft;
-        }
         let before = draft.len();
         let mut plans = self.plans.borrow_mut();
         let done = match plans[callentry].as_ref().and_then(|plan| plan.apply(&draft)) {

@@ -12,6 +12,7 @@
 use abi::nr;
 use codestore::{Code, Maker, PublishError};
 use machine::Tte;
+use machine::stages::{self, Stage};
 use quaject::Makers;
 use synth::{Abs32, Draft, Fact, Imm32, Label, Target, jump, template};
 
@@ -115,6 +116,7 @@ pub struct OpenName<'a> {
 /// `openat` for a few paths and one thread. The names are a symbol table as code (S-109, S-12): each is a node that compares
 /// the path with its own and opens its file, or goes on to the next node; behind the last one is Rust.
 pub fn cached_open(makers: Makers, plan: &OpenPlan<'_>, tte: &dyn Tte) -> Result<Code<CallCode>, PublishError> {
+    let _stage = stages::enter(Stage::Factor);
     let mut draft = Draft::new();
     // Nothing is lost yet, and the program's stack is still in force.
     let early = Target::Address(tte.slow_entry());

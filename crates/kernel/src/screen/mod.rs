@@ -22,6 +22,7 @@ use alloc::vec::Vec;
 use core::cell::Cell;
 
 use machine::KernelCell;
+use machine::stages::{self, Stage};
 pub use statemachine::terminal::{COLUMNS, ROWS};
 use statemachine::terminal::{cook_words, vt_words};
 use statemachine::{Block, Graph, Id, Memory, Outside, Product};
@@ -53,6 +54,7 @@ pub struct Machines {
 impl Machines {
     /// The filter and the VT-100, which were joined when the kernel was built (S-11).
     pub fn new() -> Arc<Machines> {
+        let _stage = stages::enter(Stage::Factor);
         Arc::new(Machines {
             cooked: Graph::unpacked(automaton::COOK_VT100),
             plain: KernelCell::new(None),
@@ -120,6 +122,7 @@ pub struct Cursor {
 impl TextWindow {
     /// A blank window, without code.
     pub fn new(machines: &Arc<Machines>) -> TextWindow {
+        let _stage = stages::enter(Stage::Allocate);
         let block = Block::new(&machines.cooked);
         let window = TextWindow {
             machines: machines.clone(),

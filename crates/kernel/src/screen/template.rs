@@ -17,6 +17,7 @@ use core::mem::offset_of;
 use abi::nr;
 use codestore::{Code, Maker, WordCall};
 use machine::PAGE_BYTES;
+use machine::stages::{self, Stage};
 use quaject::{Makers, create, interface, quaject};
 use statemachine::terminal::cook_words;
 use statemachine::{Id, Places, generate};
@@ -242,6 +243,7 @@ impl TextWindow {
     }
 
     fn make(&self, tty: &Tty, makers: Makers) -> Option<Routines> {
+        let _stage = stages::enter(Stage::Factor);
         let areas = self.areas(tty);
         let mut kept = self.machines.cooked_pattern.borrow_mut();
         if kept.is_none() {

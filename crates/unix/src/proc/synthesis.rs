@@ -17,6 +17,8 @@ pub const ENTRIES: &[Entry<Whole>] = &[
     file("code", code),
     file("gauges", gauges),
     file("quajects", quajects),
+    #[cfg(feature = "stages")]
+    file("stages", stages),
     Entry { name: "interrupts", mode: 0o600, what: What::Setting(interrupts::show, interrupts::command) },
     Entry { name: "pumps", mode: 0o666, what: What::Setting(pumps::show, pumps::command) },
 ];
@@ -36,6 +38,22 @@ fn gauges(unix: &'static Unix, _: &Whole) -> Result<Vec<u8>, Errno> {
         unix.tasks.task_count()
     );
     Ok(text.into_bytes())
+}
+
+/// What the call before the open that asks took: a line for each figure.
+#[cfg(feature = "stages")]
+fn stages(_: &'static Unix, _: &Whole) -> Result<Vec<u8>, Errno> {
+    let counts = machine::stages::before_last();
+    let mut text = Text::default();
+    let _ = writeln!(
+        text,
+        "call {}\nroutines {}\nbytes {}\ncounting {}",
+        counts.call, counts.routines, counts.code_bytes, counts.counting
+    );
+    for (name, ticks) in machine::stages::NAMES.into_iter().zip(counts.ticks) {
+        let _ = writeln!(text, "{name} {ticks}");
+    }
+    text.whole()
 }
 
 /// One paragraph for each class of quajects: what it declares, and its gauges.

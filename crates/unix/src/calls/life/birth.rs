@@ -14,6 +14,7 @@ use abi::signal::{SIGCHLD, SIGRTMAX};
 use abi::{Errno, Field};
 use kernel::space::{Space, USER_LIMIT};
 use kernel::thread::Thread;
+use machine::stages::{self, Stage};
 use machine::{KernelCell, Start};
 
 use crate::call::{Call, CallResult};
@@ -233,7 +234,10 @@ fn create_thread(call: &Call<'_>, birth: &Birth) -> Result<Arc<Thread>, Errno> {
     if birth.stack_pointer != 0 {
         registers.rsp = birth.stack_pointer;
     }
-    let tte = call.unix.machine.create_tte(Start::User(registers)).map_err(|_| Errno::ENOMEM)?;
+    let tte = {
+        let _stage = stages::enter(Stage::Allocate);
+        call.unix.machine.create_tte(Start::User(registers)).map_err(|_| Errno::ENOMEM)?
+    };
     let own = call.task.thread.tte();
     let pointer = if birth.has(CLONE_SETTLS) { birth.thread_pointer } else { own.thread_pointer() };
     tte.set_thread_pointer(pointer);

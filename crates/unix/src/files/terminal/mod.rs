@@ -35,6 +35,7 @@ use kernel::call::Makers;
 use kernel::schedule::WaitQueue;
 use kernel::screen::TextWindow;
 use kernel::tty::{EDITOR_WORTH_BYTES, Effects, Signal, Tty, TtyCode};
+use machine::stages::{self, Stage};
 use machine::{Channel, KernelCell, Nanos};
 
 use crate::emulator::Unix;
@@ -77,6 +78,7 @@ pub struct Terminal {
 impl Terminal {
     /// A terminal that nobody has. Error: `ENOMEM`.
     fn new(unix: &'static Unix, number: u32, line: Line) -> Result<Arc<Terminal>, Errno> {
+        let _stage = stages::enter(Stage::Allocate);
         Ok(Arc::new(Terminal {
             unix,
             number,
