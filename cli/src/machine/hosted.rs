@@ -43,14 +43,14 @@ pub fn run(machine: &Hosted<'_>, console: Console, wishes: &Wishes) -> Result<u8
     let failed = set_up_failure;
     console.begin_session();
     let (ours, machines) = inherited_pair().map_err(failed)?;
+    // Whoever sees what the program says may ask already.
+    let (askers, door) = listen(ours.try_clone().map_err(failed)?, wishes.verbose);
     let mut child = start(machine, machines.as_raw_fd())?;
     drop(machines);
     if machine.wait_for_debugger {
         terminal::say(how_to_attach(machine.image, child.id()).as_bytes());
     }
     let control = ours.try_clone().map_err(failed)?;
-    // The machine is on its way meanwhile.
-    let (askers, door) = listen(ours.try_clone().map_err(failed)?, wishes.verbose);
     let mut session = Session {
         terminals: console.terminals,
         signals: console.signals,

@@ -263,9 +263,9 @@ impl Machine for HostedMachine {
         machine_x86::time_of(counter)
     }
 
-    fn set_alarm(&self, at: Option<Nanos>) {
-        self.alarm.set(at);
-        host::set_timer(self.timer, at.map_or(0, |at| at.saturating_sub(machine_x86::now()).0.max(1)));
+    fn set_alarm(&self, at: Nanos) {
+        self.alarm.set(Some(at));
+        host::set_timer(self.timer, at.saturating_sub(machine_x86::now()).0.max(1));
     }
 
     fn reclaim(&self) -> usize {

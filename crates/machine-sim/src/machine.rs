@@ -420,8 +420,8 @@ impl Machine for SimMachine {
         Nanos(counter)
     }
 
-    fn set_alarm(&self, at: Option<Nanos>) {
-        self.state.borrow_mut().alarm = at;
+    fn set_alarm(&self, at: Nanos) {
+        self.state.borrow_mut().alarm = Some(at);
     }
 
     fn schedule_words(&self) -> &'static ScheduleWords {

@@ -1,8 +1,8 @@
 //! Thread table entries: records in a vector, and a host thread each once they have run.
 
 use machine::{
-    BadVectorState, Entries, FloatWords, Nanos, NoFrames, Place, QUANTUM_MOST_NS, Registers, Start, Translation, Tte,
-    TteId, UserFault, UserMemory, VirtAddr,
+    BadVectorState, Entries, FloatWords, Nanos, NoFrames, Place, QUANTUM_MOST_NS, Registers, SOFTWARE_AT,
+    SOFTWARE_BYTES, Start, Translation, Tte, TteId, UserFault, UserMemory, VirtAddr,
 };
 use synth::Draft;
 
@@ -129,9 +129,10 @@ impl Tte for SimTte {
         FloatWords { x87_control: FCW, x87_status: 0, mxcsr: MXCSR }
     }
 
-    fn save_vector_state(&self, to: VirtAddr) -> Result<(), UserFault> {
+    fn save_vector_state(&self, to: VirtAddr, software: &[u8; SOFTWARE_BYTES]) -> Result<(), UserFault> {
         let mut image = [0; VECTOR_BYTES];
         self.copy_vector_state(&mut image);
+        image[SOFTWARE_AT..SOFTWARE_AT + SOFTWARE_BYTES].copy_from_slice(software);
         self.machine.copy_out(to, &image)
     }
 

@@ -8,8 +8,8 @@ use core::sync::atomic::AtomicU64;
 
 use codestore::Code;
 use machine::{
-    BadVectorState, Entries, FloatWords, KernelCell, Nanos, NoFrames, Place, Registers, Sorted, Start, Translation,
-    Tte, TteId, UserFault, VirtAddr,
+    BadVectorState, Entries, FloatWords, KernelCell, Nanos, NoFrames, Place, Registers, SOFTWARE_BYTES, Sorted, Start,
+    Translation, Tte, TteId, UserFault, VirtAddr,
 };
 use quaject::Factored;
 use synth::{Abs32, Draft, Imm32, Target};
@@ -234,8 +234,8 @@ impl<G: Ground> Tte for X86Tte<G> {
         vector::float_words(self.area)
     }
 
-    fn save_vector_state(&self, to: VirtAddr) -> Result<(), UserFault> {
-        vector::save::<G>(self.area, to)
+    fn save_vector_state(&self, to: VirtAddr, software: &[u8; SOFTWARE_BYTES]) -> Result<(), UserFault> {
+        vector::save::<G>(self.area, to, software)
     }
 
     fn load_vector_state(&self, from: VirtAddr, bytes: usize, features: u64) -> Result<(), BadVectorState> {

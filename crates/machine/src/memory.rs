@@ -54,8 +54,8 @@ pub trait UserMemory {
 pub trait FrameSource {
     /// A zeroed frame.
     fn take(&self) -> Result<FrameNumber, NoFrames>;
-    /// A frame that may hold anything, for those who write before they read.
-    fn take_any(&self) -> Result<FrameNumber, NoFrames> {
+    /// A frame that may hold anything.
+    fn take_dirty(&self) -> Result<FrameNumber, NoFrames> {
         self.take()
     }
     fn give(&self, frame: FrameNumber);

@@ -21,6 +21,10 @@ pub const GAUGE_PERIOD_NS: u64 = 200_000;
 /// Operations on streams in a millisecond of running that earn the longest quantum.
 pub const GAUGE_FULL: u64 = 20;
 
+/// Where an XSAVE image has bytes for software, and how many (SDM vol. 1, 10.5.1).
+pub const SOFTWARE_AT: usize = 464;
+pub const SOFTWARE_BYTES: usize = 48;
+
 /// System calls a thread's table covers; larger numbers take the slow end.
 pub const CALLS_MAX: usize = 464;
 
@@ -68,8 +72,9 @@ pub trait Tte {
     /// The x87 control and status words and MXCSR of the running thread.
     fn float_words(&self) -> FloatWords;
     /// Writes the running thread's vector registers to its program's memory, in the processor's standard XSAVE layout,
-    /// with x87 and SSE marked as present. Error: a page that the program may not write.
-    fn save_vector_state(&self, to: VirtAddr) -> Result<(), UserFault>;
+    /// with x87 and SSE marked as present, and `software` in the bytes that the processor leaves to software. Error: a page that the
+    /// program may not write.
+    fn save_vector_state(&self, to: VirtAddr, software: &[u8; SOFTWARE_BYTES]) -> Result<(), UserFault>;
     /// Loads the running thread's vector registers from the first `bytes` of such an image: `features` of those it
     /// holds, the others become initial. Error: an image that the processor would refuse or that cannot be read; the
     /// registers are initial then.

@@ -14,7 +14,7 @@ pub struct ScheduleWords {
     pub ready: AtomicU64,
     /// When the first alarm is due; `NEVER`: there is none. 0: every interrupt of the timer is the kernel's.
     pub due: AtomicU64,
-    /// What to do then: a code address; 0: the kernel knows.
+    /// What to do then: a code address, on a machine with such code.
     pub routine: AtomicU64,
     /// When the timer was last set to go off; `NEVER`: not at all, or not by the scheduler.
     pub armed: AtomicU64,
@@ -23,8 +23,9 @@ pub struct ScheduleWords {
     /// The alarms, the first one last, and their number: see the scheduler.
     pub alarms: AtomicU64,
     pub alarm_count: AtomicU64,
-    /// Alarms that rang in the timer's interrupt alone.
+    /// Alarms that rang in the timer's interrupt alone, and those among them that rang in the midst of the kernel.
     pub rung: AtomicU64,
+    pub rung_inside: AtomicU64,
 }
 
 impl ScheduleWords {
@@ -38,6 +39,7 @@ impl ScheduleWords {
             alarms: AtomicU64::new(0),
             alarm_count: AtomicU64::new(0),
             rung: AtomicU64::new(0),
+            rung_inside: AtomicU64::new(0),
         }
     }
 }

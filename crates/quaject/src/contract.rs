@@ -9,6 +9,7 @@ use synth::{Draft, Label, Paste, Target};
 pub struct Makers {
     pub machine: &'static dyn Machine,
     pub store: &'static CodeStore,
+    #[cfg(feature = "watch")]
     watch: Option<Watch>,
     thread: Option<TteId>,
     call: Option<u16>,
@@ -27,7 +28,14 @@ pub struct Watch {
 
 impl Makers {
     pub const fn new(machine: &'static dyn Machine, store: &'static CodeStore) -> Makers {
-        Makers { machine, store, watch: None, thread: None, call: None }
+        Makers {
+            machine,
+            store,
+            #[cfg(feature = "watch")]
+            watch: None,
+            thread: None,
+            call: None,
+        }
     }
 
     /// The same, for routines of one thread alone.
@@ -48,14 +56,26 @@ impl Makers {
     }
 
     /// The same, for routines that are watched.
+    #[cfg(feature = "watch")]
     pub fn watching(self, watch: Watch) -> Makers {
         Makers { watch: Some(watch), ..self }
     }
 
     /// A kernel without the monitor has no code for it.
+    #[cfg(not(feature = "watch"))]
+    pub fn watching(self, _: Watch) -> Makers {
+        self
+    }
+
+    #[cfg(not(feature = "watch"))]
     #[inline(always)]
     pub fn watch(&self) -> Option<Watch> {
-        if cfg!(feature = "watch") { self.watch } else { None }
+        None
+    }
+
+    #[cfg(feature = "watch")]
+    pub fn watch(&self) -> Option<Watch> {
+        self.watch
     }
 }
 

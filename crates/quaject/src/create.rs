@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use core::marker::PhantomData;
 
-use codestore::Code;
+use codestore::{Code, Maker};
 use machine::KernelCell;
 use machine::stages::{self, Stage};
 use synth::Draft;
@@ -115,8 +115,11 @@ pub fn factor<Q: Quaject>(quaject: &Q, makers: Makers, callouts: &Q::Callouts<'_
 /// Stage three: peepholes over the pasted fragments. The plan of what to take out is kept with the class.
 pub fn optimize<Q: Quaject>(mut drafts: Q::Drafts) -> Q::Drafts {
     let _stage = stages::enter(Stage::Optimize);
+    let class = Q::class();
     for (callentry, draft) in drafts.as_mut().iter_mut().enumerate() {
-        *draft = draft.take().map(|draft| Q::class().optimize(callentry, draft));
+        if class.callentries[callentry].peepholes {
+            *draft = draft.take().map(|draft| class.optimize(callentry, draft));
+        }
     }
     drafts
 }
@@ -134,23 +137,41 @@ pub fn create<Q: Quaject>(quaject: &Q, makers: Makers, callouts: &Q::Callouts<'_
 
 /// One callentry behind the stage factor, for code that is made when it is first wanted, or once for each circumstance.
 pub struct Factored<C> {
-    class: &'static Class,
-    callentry: usize,
-    variant: usize,
+    of: Of,
     /// `None`: a callout that it needs is not connected.
     draft: Option<Draft>,
     contract: PhantomData<fn(C)>,
 }
 
+/// Whose routine it is.
+#[derive(Clone, Copy)]
+struct Of {
+    class: &'static Class,
+    callentry: usize,
+    variant: usize,
+}
+
+impl Of {
+    /// The birth's name and maker.
+    fn birth(self, makers: Makers) -> (&'static str, Maker) {
+        (self.class.callentries[self.callentry].routines[self.variant], makers.maker(self.class.made_by))
+    }
+
+    fn refuse(self) {
+        Gauges::add(&self.class.gauges.refused, 1);
+    }
+}
+
 impl<C> Factored<C> {
     #[doc(hidden)]
     pub fn new(class: &'static Class, callentry: usize, draft: Option<Draft>) -> Factored<C> {
-        Factored { class, callentry, variant: 0, draft, contract: PhantomData }
+        Factored { of: Of { class, callentry, variant: 0 }, draft, contract: PhantomData }
     }
 
     /// It is the variant of this number.
-    pub fn variant(self, variant: usize) -> Factored<C> {
-        Factored { variant, ..self }
+    pub fn variant(mut self, variant: usize) -> Factored<C> {
+        self.of.variant = variant;
+        self
     }
 
     pub fn draft(self) -> Option<Draft> {
@@ -159,16 +180,21 @@ impl<C> Factored<C> {
 
     /// Stage three.
     pub fn optimize(self) -> Factored<C> {
+        let Of { class, callentry, .. } = self.of;
+        if !class.callentries[callentry].peepholes {
+            return self;
+        }
         let _stage = stages::enter(Stage::Optimize);
-        let draft = self.draft.map(|draft| self.class.optimize(self.callentry, draft));
-        Factored { draft, ..self }
+        Factored { draft: self.draft.map(|draft| class.optimize(callentry, draft)), ..self }
     }
 
-    /// The draft becomes code; the class counts what is refused.
+    /// The draft becomes code (R2); the class counts what is refused.
     pub fn publish(self, makers: Makers) -> Option<Code<C>> {
-        let (class, routine) = (self.class, self.class.callentries[self.callentry].routines[self.variant]);
-        let code = makers.store.publish(routine, makers.maker(class.made_by), self.draft?).ok();
-        Gauges::add(&class.gauges.refused, code.is_none().into());
+        let (name, maker) = self.of.birth(makers);
+        let code = makers.store.publish(name, maker, self.draft?).ok();
+        if code.is_none() {
+            self.of.refuse();
+        }
         code
     }
 

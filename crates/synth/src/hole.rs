@@ -70,31 +70,15 @@ impl HoleValue {
     }
 }
 
-const FNV_START: u32 = 0x811C_9DC5;
-
-const fn fnv(mut hash: u32, bytes: &[u8]) -> u32 {
+/// The 32-bit pattern that marks the hole `name` in assembled bytes: FNV-1a of the name, forced
+/// positive and large so that the assembler picks a 32-bit field for it.
+pub const fn pattern(name: &str) -> i32 {
+    let bytes = name.as_bytes();
+    let mut hash: u32 = 0x811C_9DC5;
     let mut at = 0;
     while at < bytes.len() {
         hash = (hash ^ bytes[at] as u32).wrapping_mul(0x0100_0193);
         at += 1;
     }
-    hash
-}
-
-/// A number for a template's text and its constants: FNV-1a.
-pub const fn text_hash(text: &str, constants: &[u64]) -> u32 {
-    let mut hash = fnv(FNV_START, text.as_bytes());
-    let mut at = 0;
-    while at < constants.len() {
-        hash = fnv(hash, &constants[at].to_le_bytes());
-        at += 1;
-    }
-    hash
-}
-
-/// The 32-bit pattern that marks the hole `name` in assembled bytes: FNV-1a of the name, forced
-/// positive and large so that the assembler picks a 32-bit field for it.
-pub const fn pattern(name: &str) -> i32 {
-    let hash = fnv(FNV_START, name.as_bytes());
     ((hash & 0x0FFF_FFFF) | 0x5000_0000) as i32
 }

@@ -19,8 +19,6 @@ pub struct Shape {
     pub holes: &'static [&'static str],
     pub kinds: &'static [HoleKind],
     patterns: &'static [i32],
-    /// Of the template's text: another for each template, the same in every build.
-    pub(crate) hash: u32,
     known: AtomicU8,
     /// Number of the hole, and its offset in the lower 11 bits.
     places: [AtomicU16; MOST_PLACES],
@@ -38,11 +36,10 @@ impl Shape {
         holes: &'static [&'static str],
         kinds: &'static [HoleKind],
         patterns: &'static [i32],
-        hash: u32,
     ) -> Shape {
         let places = [const { AtomicU16::new(0) }; MOST_PLACES];
         let (known, row) = (AtomicU8::new(NOT_KNOWN), AtomicU64::new(NO_ROW_YET));
-        Shape { name, holes, kinds, patterns, hash, known, places, row }
+        Shape { name, holes, kinds, patterns, known, places, row }
     }
 
     /// Hole number and offset of every hole field, once the template has been used.
@@ -161,7 +158,6 @@ macro_rules! template {
                     &[$(stringify!($hole)),*],
                     &[$($crate::HoleKind::$kind),*],
                     &[$($crate::pattern(stringify!($hole))),*],
-                    $crate::text_hash(concat!($($line, "\n"),+), &[$($($value as u64),*)?]),
                 );
                 unsafe extern "C" {
                     #[link_name = concat!("synth_template_", stringify!($name), "_start")]

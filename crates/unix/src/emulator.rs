@@ -20,7 +20,7 @@ use quaject::Class;
 use strace::Summary;
 
 use crate::call::Call;
-use crate::calls::{self, FutexTable, LockWaits, SocketNames};
+use crate::calls::{self, Flight, FutexTable, LockWaits, SocketNames};
 use crate::files::{Channels, Terminals};
 use crate::inspect::{ControlPort, Desk, MonitorHooks, Tracing};
 use crate::task::{Process, Task, TaskTable};
@@ -75,6 +75,7 @@ pub struct Unix {
     pub domain_name: KernelCell<Vec<u8>>,
     pub(crate) futexes: FutexTable,
     pub(crate) socket_names: SocketNames,
+    pub(crate) flight: Flight,
     pub first: KernelCell<Option<Arc<Process>>>,
     /// Threads that have ended and wait for another thread to drop their TTE.
     pub(crate) morgue: KernelCell<Vec<Arc<Thread>>>,
@@ -339,7 +340,7 @@ impl Unix {
         self.scheduler.timer();
     }
 
-    #[inline(always)]
+    #[cold]
     fn device(&'static self) {
         self.scheduler.trace().interrupt(1);
         // First, so that people see who slept.
@@ -353,9 +354,17 @@ impl Unix {
         if self.terminals.take_signal() {
             self.device();
         }
-        // Who was woken runs next, as after the timer (S-73).
-        let has_woken = self.sound.as_ref().is_some_and(|sound| sound.signal_chained(self.scheduler));
-        if has_woken && self.machine.current_tte() != self.scheduler.idle().id() {
+        if let Some(sound) = &self.sound
+            && sound.is_chained()
+        {
+            self.signal_sound(sound);
+        }
+    }
+
+    /// Who was woken runs next, as after the timer (S-73).
+    #[cold]
+    fn signal_sound(&self, sound: &Sound) {
+        if sound.signal_chained(self.scheduler) && self.machine.current_tte() != self.scheduler.idle().id() {
             self.scheduler.yield_now();
         }
     }

@@ -9,8 +9,8 @@ use kernel::call::{CallCode, FileCall, Makers};
 use kernel::space::FramePool;
 use machine::{
     BadVectorState, Channel, Entries, FloatWords, FrameNumber, Machine, Nanos, NoFrames, PAGE_BYTES, PhysicalMemory,
-    Place, ReceiveCode, Received, Registers, SampleClock, ScheduleWords, SendCode, Start, SwitchOut, Threads,
-    Translation, Tte, TteId, Upcalls, UserFault, UserMemory, VirtAddr,
+    Place, ReceiveCode, Received, Registers, SOFTWARE_BYTES, SampleClock, ScheduleWords, SendCode, Start, SwitchOut,
+    Threads, Translation, Tte, TteId, Upcalls, UserFault, UserMemory, VirtAddr,
 };
 use synth::{Abs32, Draft, Target, Template, template};
 
@@ -323,7 +323,7 @@ impl Machine for Bench {
         machine_pc::TRANSMIT_FACTS
     }
 
-    fn set_alarm(&self, _at: Option<Nanos>) {}
+    fn set_alarm(&self, _at: Nanos) {}
 
     fn new_translation(&self) -> Result<Arc<dyn Translation>, NoFrames> {
         Err(NoFrames)
@@ -458,7 +458,7 @@ impl Tte for OnlyTte {
         FloatWords::default()
     }
 
-    fn save_vector_state(&self, _to: VirtAddr) -> Result<(), UserFault> {
+    fn save_vector_state(&self, _to: VirtAddr, _software: &[u8; SOFTWARE_BYTES]) -> Result<(), UserFault> {
         Err(UserFault)
     }
 

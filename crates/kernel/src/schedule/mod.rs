@@ -13,11 +13,13 @@
 //! has passed stays where it is and its successor runs (round robin).
 
 mod alarm;
+pub mod timer;
 mod waiting;
 
-pub use alarm::{AlarmId, AlarmTarget, Ring as AlarmCall};
+pub use alarm::{AlarmId, AlarmTarget, Alarms, Bell, Ring as AlarmCall};
 pub use waiting::{WaitQueue, Woken};
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering::Relaxed;
@@ -25,10 +27,11 @@ use core::sync::atomic::Ordering::Relaxed;
 use machine::{KernelCell, Machine, NEVER, Nanos, Place, QUANTUM_MOST_NS, ScheduleWords, Start, TteId};
 use queue::procedures::{self, Chain, Runner};
 
+use crate::call::Makers;
 use crate::space::FramePool;
 use crate::thread::{State, Thread};
 use crate::trace::Trace;
-use alarm::Alarms;
+use timer::TimerCodes;
 
 /// A timer interrupt that is so late is held off by the kernel.
 const LATE_NS: u64 = 5_000_000;
@@ -40,6 +43,12 @@ pub struct Scheduler {
     words: &'static ScheduleWords,
     threads: KernelCell<Vec<Option<Arc<Thread>>>>,
     alarms: KernelCell<Alarms>,
+    /// Procedures for alarms.
+    bells: KernelCell<Vec<Option<Arc<dyn AlarmCall>>>>,
+    /// The timer's handler, where it is code.
+    timer_codes: KernelCell<Option<&'static TimerCodes>>,
+    /// Alarms rung inside of the kernel that sleepers have taken note of.
+    inside_seen: KernelCell<u64>,
     /// The timer's interrupt is overdue; see `serve_late_timer`.
     is_timer_late: KernelCell<bool>,
     switches: KernelCell<u64>,
@@ -51,6 +60,7 @@ pub struct Scheduler {
     /// What is to be done by somebody else, soon (S-44, S-47).
     chain: Chain,
     chained: KernelCell<Runner>,
+    chained_count: KernelCell<u32>,
 }
 
 /// Procedures that can wait for the idle thread or the next timer interrupt.
@@ -64,12 +74,15 @@ impl Scheduler {
     pub fn start(machine: &'static dyn Machine) -> Result<&'static Scheduler, machine::NoFrames> {
         let idle = Thread::new(machine.create_tte(Start::Kernel(idle))?);
         let (chain, chained) = procedures::pair(CHAINED_MOST);
-        let scheduler = alloc::boxed::Box::leak(alloc::boxed::Box::new(Scheduler {
+        let scheduler = Box::leak(Box::new(Scheduler {
             machine,
             idle: idle.clone(),
             words: machine.schedule_words(),
             threads: KernelCell::new(Vec::new()),
-            alarms: KernelCell::new(Alarms::new()),
+            alarms: KernelCell::new(Alarms::new(machine.schedule_words())),
+            bells: KernelCell::new(Vec::new()),
+            timer_codes: KernelCell::new(None),
+            inside_seen: KernelCell::new(0),
             is_timer_late: KernelCell::new(false),
             switches: KernelCell::new(0),
             charged_at: KernelCell::new(machine.now()),
@@ -77,6 +90,7 @@ impl Scheduler {
             idle_pool: KernelCell::new(None),
             chain,
             chained: KernelCell::new(chained),
+            chained_count: KernelCell::new(0),
         }));
         scheduler.enlist(&idle);
         machine.set_idle(idle.tte());
@@ -103,7 +117,27 @@ impl Scheduler {
 
     /// When the next alarm is due.
     pub fn next_alarm(&self) -> Option<Nanos> {
-        self.alarms.borrow().next()
+        Some(Nanos(self.alarms.borrow().next())).filter(|at| at.0 != NEVER)
+    }
+
+    /// From now on the timer's interrupt goes to a handler that is code, if the machine and the store can.
+    pub fn bind_timer(&self, makers: Makers) {
+        let Some(code) = self.machine.timer_code() else { return };
+        if let Ok(codes) = TimerCodes::synthesize(makers, &code, self.words) {
+            self.alarms.borrow_mut().set_kernel(codes.kernel());
+            self.machine.bind_timer(codes.interrupt.entry(), codes.nesting.entry());
+            self.timer_codes.set(Some(Box::leak(Box::new(codes))));
+        }
+    }
+
+    /// The timer's handler, if it is code.
+    pub fn timer_codes(&self) -> Option<&'static TimerCodes> {
+        self.timer_codes.get()
+    }
+
+    /// The words shared with the timer's interrupt.
+    pub fn words(&self) -> &'static ScheduleWords {
+        self.words
     }
 
     pub fn trace(&self) -> &Trace {
@@ -134,6 +168,7 @@ impl Scheduler {
     #[inline]
     pub fn chain_with(&self, call: fn(usize), argument: usize, between: impl FnOnce()) -> bool {
         let is_chained = self.chain.chain_with(call, argument, between).is_ok();
+        self.chained_count.set(self.chained_count.get() + u32::from(is_chained));
         self.machine.ask_for_chained();
         is_chained
     }
@@ -141,11 +176,13 @@ impl Scheduler {
     /// Does what is chained, in order.
     pub fn run_chained(&self) {
         for _ in 0..CHAINED_MOST {
-            let next = self.chained.borrow_mut().take();
-            match next {
-                Some(procedure) => (procedure.call)(procedure.argument),
-                None => return,
+            let count = self.chained_count.get();
+            if count == 0 {
+                return;
             }
+            self.chained_count.set(count - 1);
+            let next = self.chained.borrow_mut().take();
+            next.into_iter().for_each(|procedure| (procedure.call)(procedure.argument));
         }
     }
 
@@ -205,7 +242,10 @@ impl Scheduler {
         }
         thread.set_state(State::Ready);
         thread.tte().link_in(if self.is_timer_late.get() { Place::Last } else { Place::Next });
-        self.arm();
+        // With the second thread the quantum begins to count.
+        if self.ready_count() == 2 && self.words.armed.load(Relaxed) > self.charged_at.get().0 + QUANTUM_MOST_NS {
+            self.set_timer_before(self.machine.now().0 + QUANTUM_MOST_NS);
+        }
     }
 
     /// Takes the running thread out of the ring and runs the next; returns when it is unblocked.
@@ -259,6 +299,8 @@ impl Scheduler {
 
     /// In the middle of work that takes long: alarms that are due ring, and others have their turn.
     pub fn let_others_run(&self) {
+        // A timer interrupt that waits would end the next thread's turn as it begins.
+        self.machine.serve_interrupts();
         self.account_current();
         self.serve_late_timer();
         self.yield_now();
@@ -330,22 +372,62 @@ impl Scheduler {
                         self.unblock(&thread);
                     }
                 }
-                Some(AlarmTarget::Call(target)) => target.ring(now),
+                Some(AlarmTarget::Call(bell)) => {
+                    let call = self.bells.borrow().get(bell.0 as usize).cloned().flatten();
+                    call.into_iter().for_each(|call| call.ring(now));
+                }
             }
         }
     }
 
+    /// Makes a procedure known that alarms can call.
+    pub fn add_bell(&self, call: Arc<dyn AlarmCall>) -> Bell {
+        let mut bells = self.bells.borrow_mut();
+        let free = bells.iter().position(Option::is_none).unwrap_or(bells.len());
+        if free == bells.len() {
+            bells.push(None);
+        }
+        bells[free] = Some(call);
+        Bell(free as u32)
+    }
+
+    /// Forgets it. No alarm for it is set any more.
+    pub fn remove_bell(&self, bell: Bell) {
+        let call = self.bells.borrow_mut()[bell.0 as usize].take();
+        drop(call);
+    }
+
     /// Sets an alarm (S-77) at `at`.
     pub fn set_alarm(&self, at: Nanos, target: AlarmTarget) -> AlarmId {
-        let mut alarms = self.alarms.borrow_mut();
-        let is_first = alarms.next().is_none_or(|first| at < first);
-        let id = alarms.set(at, target);
-        drop(alarms);
-        if is_first {
-            self.allow_preemption();
-        }
-        self.arm();
+        let id = self.alarms.borrow_mut().set(at, target, 0);
+        self.arm_for(at);
         id
+    }
+
+    /// The same for an alarm whose usual case is code: `routine`, where it is not 0, is done by the timer's interrupt. `old` is
+    /// taken back, and `meanwhile` done when it can ring no more.
+    #[inline]
+    pub fn set_alarm_anew(
+        &self,
+        old: Option<AlarmId>,
+        at: Nanos,
+        target: AlarmTarget,
+        routine: u64,
+        meanwhile: impl FnOnce(),
+    ) -> AlarmId {
+        let id = self.alarms.borrow_mut().replace(old, at, target, routine, meanwhile);
+        self.arm_for(at);
+        id
+    }
+
+    #[inline(always)]
+    fn arm_for(&self, at: Nanos) {
+        let armed = self.words.armed.load(Relaxed);
+        if armed == NEVER {
+            self.arm();
+        } else if at.0 < armed {
+            self.set_timer(at);
+        }
     }
 
     pub fn cancel_alarm(&self, id: AlarmId) {
@@ -355,17 +437,12 @@ impl Scheduler {
     /// The timer's interrupt is left to the machine as long as it cannot mean an alarm: a quantum later it comes again, and
     /// then the alarm must not be due yet. A cancelled alarm is forgotten at the next interrupt that the kernel sees.
     pub fn allow_preemption(&self) {
-        let due = match self.alarms.borrow().next() {
-            _ if self.is_timer_late.get() || self.trace.is_on() => 0,
-            None => NEVER,
-            Some(at) => at.0,
-        };
-        self.words.due.store(due, Relaxed);
+        self.alarms.borrow_mut().force(self.is_timer_late.get() || self.trace.is_on());
     }
 
     /// Sees that the timer goes off no later than the next alarm, and within a quantum if threads compete.
     fn arm(&self) {
-        let mut wanted = self.alarms.borrow().next().map_or(NEVER, |at| at.0);
+        let mut wanted = self.alarms.borrow().next();
         if self.ready_count() > 1 {
             wanted = wanted.min(self.machine.now().0 + QUANTUM_MOST_NS);
         }
@@ -380,16 +457,20 @@ impl Scheduler {
             return;
         }
         let end = self.charged_at.get().saturating_add(quantum);
-        if self.words.armed.load(Relaxed) > end.0 {
+        self.set_timer_before(end.0);
+    }
+
+    /// Sees that the timer goes off by `end`.
+    fn set_timer_before(&self, end: u64) {
+        if self.words.armed.load(Relaxed) > end {
             // After a pre-emption nothing is armed for an alarm that was too far away then.
-            let alarm = self.alarms.borrow().next();
-            self.set_timer(alarm.map_or(end, |alarm| alarm.min(end)));
+            self.set_timer(Nanos(self.alarms.borrow().next().min(end)));
         }
     }
 
     fn set_timer(&self, at: Nanos) {
         self.words.armed.store(at.0, Relaxed);
-        self.machine.set_alarm(Some(at));
+        self.machine.set_alarm(at);
     }
 
     /// The running thread's quaspace changed: its neighbours' links may need the other entry.
@@ -408,7 +489,12 @@ impl Scheduler {
             queue.enter(&current);
         }
         let alarm = deadline.map(|at| self.set_alarm(at, AlarmTarget::Thread(current.id())));
-        self.block();
+        // An alarm that rang in the midst of the kernel may have been what the caller looked for in vain.
+        let inside = self.words.rung_inside.load(Relaxed);
+        if queues.is_empty() || inside == self.inside_seen.get() {
+            self.block();
+        }
+        self.inside_seen.set(inside);
         for queue in queues {
             queue.leave(&current);
         }

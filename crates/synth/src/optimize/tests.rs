@@ -4,7 +4,7 @@
 use alloc::vec::Vec;
 
 use super::decode::decode;
-use super::{Plan, optimize, signature};
+use super::optimize;
 use crate::{Abs32, Draft, HoleKind, Imm32, Label, Target, template};
 
 template! {
@@ -347,55 +347,4 @@ fn what_is_only_reached_from_behind_stays() {
     Return {}.append_to(&mut draft);
     let bound = optimized(&draft).bind(0x20_0000).unwrap();
     assert_eq!(lengths(&bound.bytes), [2, 3, 8, 2, 1]);
-}
-
-/// A routine with something to cut, words, a number and jumps to Rust.
-fn named(limit: u64, tail: u64, head: u64, number: u32) -> Draft {
-    let mut draft = Draft::new();
-    let slow = Target::Label(Label(1));
-    for _ in 0..2 {
-        Below { limit: Abs32(limit), slow }.append_to(&mut draft);
-    }
-    LoadTail { tail: Abs32(tail) }.append_to(&mut draft);
-    StoreHead { head: Abs32(head) }.append_to(&mut draft);
-    LoadTail { tail: Abs32(tail) }.append_to(&mut draft);
-    Return {}.append_to(&mut draft);
-    draft.place(Label(1));
-    Out { number: Imm32(number), to: RUST }.append_to(&mut draft);
-    draft
-}
-
-#[test]
-fn a_known_plan_does_what_a_new_one_does() {
-    let packed = optimize(&named(0x1000, 0x2000, 0x3000, 7)).unwrap().packed();
-    let other = named(0x5000, 0x4000, 0x3f00, 7);
-    let known = Plan::known(&other, &packed).unwrap();
-    let [known, new] = [known, optimize(&other).unwrap()].map(|plan| plan.apply(&other).unwrap());
-    let [known, new] = [known, new].map(|draft| draft.bind(0x20_0000).unwrap());
-    assert_eq!(known.bytes, new.bytes);
-    let places = |bound: &crate::Bound| bound.origins.iter().map(|origin| origin.offset).collect::<Vec<_>>();
-    assert_eq!(places(&known), places(&new));
-    for end in 0..8 {
-        assert!(Plan::known(&other, &packed[..end]).is_none(), "{end} bytes");
-    }
-}
-
-#[test]
-fn only_drafts_that_one_plan_fits_have_one_signature() {
-    let first = signature(&named(0x1000, 0x2000, 0x3000, 7));
-    assert_eq!(first, signature(&named(0x5000, 0x4000, 0x3f00, 7)));
-    // Another number; words that are one, or overlap; another fragment.
-    let others = [
-        named(0x1000, 0x2000, 0x3000, 8),
-        named(0x1000, 0x2000, 0x2000, 7),
-        named(0x1000, 0x2000, 0x2004, 7),
-        named(0x1000, 0x2004, 0x2000, 7),
-    ];
-    let mut all: Vec<u64> = others.iter().map(signature).collect();
-    let mut longer = named(0x1000, 0x2000, 0x3000, 7);
-    NextByte {}.append_to(&mut longer);
-    all.extend([first, signature(&longer)]);
-    all.sort_unstable();
-    all.dedup();
-    assert_eq!(all.len(), 6);
 }

@@ -44,11 +44,13 @@ pub fn ranges(call: &Call<'_>, [address, count]: [u64; 2]) -> Result<Ranges, Err
         return Err(Errno::EINVAL);
     }
     let records = call.read_bytes(address, count as usize * Iovec::BYTES)?;
+    let each = || records.chunks_exact(Iovec::BYTES).map(<Iovec as Field>::get);
+    // Linux looks at all sizes before it looks at an address.
+    if each().any(|record| record.iov_len > i64::MAX as u64) {
+        return Err(Errno::EINVAL);
+    }
     let mut bytes = 0;
-    for record in records.chunks_exact(Iovec::BYTES).map(<Iovec as Field>::get) {
-        if record.iov_len > i64::MAX as u64 {
-            return Err(Errno::EINVAL);
-        }
+    for record in each() {
         bytes += call.range(record.iov_base, record.iov_len)?.first(TRANSFER_BYTES_MAX - bytes).bytes;
     }
     Ok(Ranges { records, bytes })
@@ -150,7 +152,7 @@ pub fn write_ranges(call: &Call<'_>, file: &Arc<OpenFile>, buffers: &Ranges, at:
         _ => file.position(),
     };
     let done = one_by_one(buffers, |range, done| write_at(call, file, range, start + done as u64))?;
-    if !matches!(at, At::Offset(_)) {
+    if done > 0 && !matches!(at, At::Offset(_)) {
         file.set_position(start + done as u64);
     }
     Ok(done)
@@ -174,7 +176,7 @@ fn append_ranges(
         _ => gather(call, buffers).ok_or(Errno::EFAULT)?,
     };
     let written = opening.write_at(end, &whole[..allowed.min(whole.len())])?;
-    if !matches!(at, At::Offset(_)) {
+    if written > 0 && !matches!(at, At::Offset(_)) {
         file.set_position(opening.size());
     }
     Ok(written)
