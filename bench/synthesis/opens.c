@@ -1,7 +1,7 @@
 /*
  * What a program pays for synthesis: opens, first runs and threads, as `name<TAB>key<TAB>value` lines.
  *
- *     opens LOOPS [windows] [host=FILE]
+ *     opens LOOPS [windows] [host=FILE] [plans]
  *
  * first       the first open, with lookup, creation and publication
  * second      the next one, after a close
@@ -10,6 +10,8 @@
  * later_run   the same, mean of a loop
  * character   of a text window: a character of text as long as the thesis's /etc/termcap, in writes of 4096 bytes
  * stage.*     in an image that counts: where the first open's time went, routines and bytes that it made
+ *
+ * With `plans` an image that counts also says what the optimizer planned (`bin/plans.sh`).
  *
  * A time is in ticks: periods of the time-stamp counter; under -icount that is guest instructions.
  */
@@ -222,6 +224,25 @@ static unsigned long long thread(const char *name)
 	return ticks;
 }
 
+/* The optimizer's plans, with those for positioned reads and writes. */
+static void say_plans(const char *file)
+{
+	char byte, text[4096];
+	ssize_t bytes;
+	int fd = open(file, O_RDWR | O_CLOEXEC);
+
+	for (int i = 0; i < 20; i++)
+		if (pread(fd, &byte, 1, i) < 0 || pwrite(fd, &byte, 1, i) < 0)
+			return;
+	close(fd);
+	fflush(stdout);
+	fd = open("/proc/synthesis/plans", O_RDONLY | O_CLOEXEC);
+	while ((bytes = read(fd, text, sizeof text)) > 0)
+		if (write(STDOUT_FILENO, text, bytes) != bytes)
+			return;
+	close(fd);
+}
+
 static int made(const char *file)
 {
 	/* So much that each run reads one byte of it. */
@@ -236,12 +257,13 @@ int main(int argc, char **argv)
 	char file[64], fifo[64];
 	const char *host = NULL;
 	unsigned long long ticks = 0;
-	int windows = 0;
+	int windows = 0, plans = 0;
 
 	if (argc > 1)
 		loops = atoi(argv[1]);
 	for (int i = 2; i < argc; i++) {
 		windows |= strcmp(argv[i], "windows") == 0;
+		plans |= strcmp(argv[i], "plans") == 0;
 		if (strncmp(argv[i], "host=", 5) == 0)
 			host = argv[i] + 5;
 	}
@@ -279,7 +301,6 @@ int main(int argc, char **argv)
 	};
 	for (unsigned i = 0; i < sizeof objects / sizeof *objects; i++)
 		object(&objects[i], i == 0 ? "cached open" : NULL);
-	unlink(file);
 	unlink(fifo);
 	if (host) {
 		const struct object outside = {"host file", readable, host, 'r', 1};
@@ -298,5 +319,8 @@ int main(int argc, char **argv)
 	for (int i = 0; i < 20; i++)
 		ticks += thread(NULL);
 	say("thread", "known", ticks / 20.0);
+	if (plans)
+		say_plans(file);
+	unlink(file);
 	return 0;
 }

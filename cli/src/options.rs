@@ -141,7 +141,7 @@ pub struct FileOptions {
     /// Set a variable, or pass the host's value on; may be repeated
     #[arg(long, value_name = "NAME[=VALUE]")]
     pub env: Vec<OsString>,
-    /// Directory in the guest to start in [default: / or, hosted, the present one]
+    /// Directory in the guest to start in [default: the present one if hosted or if --with brings something of it, else /]
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<OsString>,
 }

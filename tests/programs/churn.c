@@ -5,6 +5,8 @@
  */
 #include "check.h"
 
+#include <sys/socket.h>
+
 struct gauges {
     long free_frames, code_bytes;
 };
@@ -215,6 +217,32 @@ static void failed_exec_once(void)
     execve("file", arguments, NULL);
 }
 
+/* Sends a descriptor, and receives it if asked to. */
+static void pass(int to, int descriptor)
+{
+    char control[CMSG_SPACE(sizeof descriptor)] = {0};
+    struct iovec part = {"x", 1};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+    *CMSG_FIRSTHDR(&message) = (struct cmsghdr){CMSG_LEN(sizeof descriptor), SOL_SOCKET, SCM_RIGHTS};
+    memcpy(CMSG_DATA(CMSG_FIRSTHDR(&message)), &descriptor, sizeof descriptor);
+    sendmsg(to, &message, 0);
+}
+
+/* One descriptor that nobody receives, and sockets that only each other's messages hold. */
+static void passing_once(void)
+{
+    int one[2], other[2], file = open("file", O_RDONLY | O_CREAT, 0600);
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, one) < 0 || socketpair(AF_UNIX, SOCK_DGRAM, 0, other) < 0)
+        exit(8);
+    pass(one[0], file);
+    pass(one[0], other[1]);
+    pass(other[0], one[1]);
+    pass(other[0], other[1]);
+    close(file), close(one[0]), close(one[1]), close(other[0]), close(other[1]);
+    /* The end of another socket is when Linux looks for such rings. */
+    close(socket(AF_UNIX, SOCK_STREAM, 0));
+}
+
 #define CHURN(what) static void churn_##what(void) { leaves_nothing(what##_once); }
 CHURN(fork)
 CHURN(exec)
@@ -232,6 +260,7 @@ CHURN(pipe_to_child)
 CHURN(signal)
 CHURN(proc)
 CHURN(failed_exec)
+CHURN(passing)
 
 static void nothing(void) {}
 
@@ -252,6 +281,7 @@ static const struct test tests[] = {
     {"signal", churn_signal},
     {"proc", churn_proc},
     {"failed_exec", churn_failed_exec},
+    {"passing", churn_passing},
     {"nothing", nothing}, /* what `exec` starts */
 };
 CHECK_MAIN(tests)

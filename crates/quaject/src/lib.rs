@@ -25,6 +25,7 @@ mod declare;
 mod fragments;
 mod inactive;
 pub mod interface;
+mod plans;
 mod slot;
 
 pub use choice::{Way, cheapest};

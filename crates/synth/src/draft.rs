@@ -117,6 +117,11 @@ impl Origin {
         if self.cuts.is_some() { None } else { self.shape.row(whole) }
     }
 
+    /// What the optimizer took out of the routine.
+    pub(crate) fn cuts(&self) -> &[Cut] {
+        self.cuts.as_deref().unwrap_or_default()
+    }
+
     /// The holes that are left in the code.
     pub fn places(&self) -> impl Iterator<Item = Place> {
         self.shape.places().filter_map(|(hole, offset)| {
@@ -366,6 +371,20 @@ impl Draft {
 
     pub(crate) fn outline(&self) -> Outline {
         Outline { labels: self.labels, landings: self.landings.clone(), assumed: self.assumed }
+    }
+
+    /// Tells `add` all of the outline, and where jumps lead inside.
+    pub(crate) fn add_outline(&self, mut add: impl FnMut(u64)) {
+        self.labels.iter().for_each(|label| add((*label).into()));
+        for landing in &self.landings {
+            [landing.from, landing.to, landing.landing].into_iter().for_each(|part| add(part.into()));
+        }
+        let (register, value) = self.assumed.unwrap_or((u8::MAX, 0));
+        [register.into(), value].into_iter().for_each(&mut add);
+        for jump in &self.jumps {
+            let label = if jump.to.kind == HoleKind::Label { jump.to.value } else { u64::MAX };
+            [jump.at.into(), label].into_iter().for_each(&mut add);
+        }
     }
 
     pub(crate) fn has_outline(&self, outline: &Outline) -> bool {

@@ -20,7 +20,7 @@ use quaject::Class;
 use strace::Summary;
 
 use crate::call::Call;
-use crate::calls::{self, FutexTable, LockWaits, SocketNames};
+use crate::calls::{self, Flight, FutexTable, LockWaits, SocketNames};
 use crate::files::{Channels, Terminals};
 use crate::inspect::{ControlPort, Desk, MonitorHooks, Tracing};
 use crate::task::{Process, Task, TaskTable};
@@ -75,6 +75,7 @@ pub struct Unix {
     pub domain_name: KernelCell<Vec<u8>>,
     pub(crate) futexes: FutexTable,
     pub(crate) socket_names: SocketNames,
+    pub(crate) flight: Flight,
     pub first: KernelCell<Option<Arc<Process>>>,
     /// Threads that have ended and wait for another thread to drop their TTE.
     pub(crate) morgue: KernelCell<Vec<Arc<Thread>>>,

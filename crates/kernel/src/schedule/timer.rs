@@ -59,7 +59,9 @@ template! {
 template! {
     /// An alarm that counts what nobody waits for; it is the kernel's if somebody does, or if others are ready, for whom the
     /// timer would have to be set. Clobbers nothing. Cost: 10 instructions, 11 in the kernel.
-    pub struct CountAlarm { waiting: Abs32, ready: Abs32, unread: Abs32, ever: Abs32, at: Abs32, inside: Abs32, kernel: Target, next: Target }
+    pub struct CountAlarm {
+        waiting: Abs32, ready: Abs32, unread: Abs32, ever: Abs32, at: Abs32, inside: Abs32, kernel: Target, next: Target
+    }
     "cmp qword ptr [{waiting}], 0",
     ".byte 0x0f, 0x85",                     // jne kernel
     ".long {kernel}",

@@ -101,8 +101,10 @@ impl State {
         let (counts, first) =
             if frame.0 >= self.lent_from { (&mut self.lent, self.lent_from) } else { (&mut self.counts, self.base) };
         let index = (frame.0 - first) as usize;
-        if counts.len() <= index {
-            counts.resize(index + 1, 0);
+        // Many at a time: the boot archive may lie at the other end of memory.
+        let zeros = [0; 512];
+        while let missing @ 1.. = (index + 1).saturating_sub(counts.len()) {
+            counts.extend_from_slice(&zeros[..missing.min(zeros.len())]);
         }
         &mut counts[index]
     }
@@ -308,6 +310,10 @@ pub struct PoolSource(pub &'static FramePool);
 impl FrameSource for PoolSource {
     fn take(&self) -> Result<FrameNumber, NoFrames> {
         self.0.allocate_reserved().map(Page::into_raw)
+    }
+
+    fn take_dirty(&self) -> Result<FrameNumber, NoFrames> {
+        self.0.take(0, Content::Unknown).map(|(page, _)| page.into_raw()).ok_or(NoFrames)
     }
 
     fn give(&self, frame: FrameNumber) {

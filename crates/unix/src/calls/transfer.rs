@@ -377,7 +377,7 @@ pub const CALLS: &[Entry] = &[
     (nr::SENDFILE, |call, [a, b, c, d, ..]| copies::sendfile(call, a, b, c, d)),
     (nr::COPY_FILE_RANGE, |call, [a, b, c, d, e, f]| copies::copy_file_range(call, [a, b], [c, d], e, f)),
     (nr::SPLICE, |call, [a, b, c, d, e, f]| copies::splice(call, [a, b], [c, d], e, f as u32)),
-    (nr::TEE, |call, [a, b, _, d, ..]| copies::tee(call, a, b, d as u32)),
+    (nr::TEE, |call, [a, b, c, d, ..]| copies::tee(call, a, b, c, d as u32)),
     (nr::VMSPLICE, |call, [a, b, c, d, ..]| copies::vmsplice(call, a, [b, c], d as u32)),
     (nr::TRUNCATE, |call, [a, b, ..]| extent::truncate(call, a, b as i64)),
     (nr::FTRUNCATE, |call, [a, b, ..]| extent::ftruncate(call, a, b as i64)),

@@ -91,6 +91,15 @@ const CHECKS: &[(&str, Check)] = &[
         let with = format!("{}:/given", folder.display());
         expect(options, &["--with", &with, "/bin/busybox", "cat", "/given/inner/file"], b"", b"in the folder\n", b"", 0)
     }),
+    ("a_file_of_the_present_folder_is_found_by_its_name", |options| {
+        let folder = options.repo.join("target/synth-tests/present");
+        fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+        fs::write(folder.join("script.sh"), "echo \"here $1\"\n").map_err(|error| error.to_string())?;
+        let mut command = command(options, &["--with", "script.sh", "sh", "script.sh", "1"]);
+        command.current_dir(&folder);
+        let outcome = process::run(command, Vec::new(), options.case_timeout)?;
+        same("stdout", b"here 1\n", &outcome.stdout)
+    }),
     ("a_script_runs_by_its_interpreter", |options| {
         let script = options.repo.join("target/synth-tests/script.sh");
         fs::create_dir_all(options.repo.join("target/synth-tests")).map_err(|error| error.to_string())?;
