@@ -1,5 +1,6 @@
 /* What the fuzzer found: each case stopped the kernel, or kept everybody else from running, or did what Linux refuses. */
 #include "check.h"
+#include <pthread.h>
 
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -82,6 +83,45 @@ static void two_writers_of_a_full_terminal(void)
     }
 }
 
+static volatile int turns;
+
+static void *takes_turns(void *unused)
+{
+    for (;; turns++)
+        sleep_ms(1);
+    return unused;
+}
+
+/* Nobody reads, and no line ends: a terminal takes all there is, and forgets most of it. */
+static void a_long_write_leaves_time(void)
+{
+    static char text[2 << 20];
+    struct timespec from, to;
+    pthread_t thread;
+    memset(text, 1, sizeof text);
+    if (pthread_create(&thread, NULL, takes_turns, NULL) != 0)
+        exit(9);
+    int master = MUST(open("/dev/ptmx", O_RDWR | O_NOCTTY | O_NONBLOCK));
+    sleep_ms(5);
+    turns = 0;
+    clock_gettime(CLOCK_MONOTONIC, &from);
+    MUST(write(master, text, sizeof text));
+    int taken = turns;
+    clock_gettime(CLOCK_MONOTONIC, &to);
+    long ms = (to.tv_sec - from.tv_sec) * 1000 + (to.tv_nsec - from.tv_nsec) / 1000000;
+    puts(ms < 200 || taken >= 8 ? "others ran" : "nobody else ran");
+}
+
+static void random_bytes_come_all(void)
+{
+    static char bytes[100000], *volatile nowhere = (char *)-1l;
+    int file = MUST(open("/dev/urandom", O_RDONLY));
+    SHOW(read(file, bytes, sizeof bytes));
+    SHOW(syscall(SYS_getrandom, bytes, sizeof bytes, 0));
+    SHOW(read(file, nowhere, 9));
+    SHOW(read(file, bytes, 0));
+}
+
 /* RLIMIT_FSIZE holds for bytes that the file has already. */
 static void limit_below_the_size_of_a_file(void)
 {
@@ -152,6 +192,8 @@ static const struct test tests[] = {
     {"what_is_empty_moves_nothing", what_is_empty_moves_nothing},
     {"quick_timers_leave_time", quick_timers_leave_time},
     {"two_writers_of_a_full_terminal", two_writers_of_a_full_terminal},
+    {"a_long_write_leaves_time", a_long_write_leaves_time},
+    {"random_bytes_come_all", random_bytes_come_all},
     {"limit_below_the_size_of_a_file", limit_below_the_size_of_a_file},
 };
 CHECK_MAIN(tests)

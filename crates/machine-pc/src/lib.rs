@@ -195,8 +195,12 @@ impl Threads for PcMachine {
     }
 
     fn serve_interrupts(&self) {
+        let was_open = nesting::suspend();
         // SAFETY: as above; interrupts come in behind the instruction that follows `sti`.
         unsafe { core::arch::asm!("sti", "nop", "cli") };
+        if was_open {
+            nesting::open();
+        }
     }
 }
 

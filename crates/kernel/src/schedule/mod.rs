@@ -299,6 +299,8 @@ impl Scheduler {
 
     /// In the middle of work that takes long: alarms that are due ring, and others have their turn.
     pub fn let_others_run(&self) {
+        // A timer interrupt that waits would end the next thread's turn as it begins.
+        self.machine.serve_interrupts();
         self.account_current();
         self.serve_late_timer();
         self.yield_now();

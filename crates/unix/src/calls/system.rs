@@ -7,6 +7,7 @@ use machine::{KernelCell, Nanos, PAGE_BYTES};
 
 use super::Entry;
 use crate::call::{Call, CallResult};
+use crate::files::give_random;
 use crate::limits::PATH_BYTES_MAX;
 use abi::nr;
 use alloc::vec::Vec;
@@ -66,25 +67,8 @@ fn getrandom(call: &Call<'_>, into: u64, bytes: u64, flags: u32) -> CallResult {
     {
         return Err(Errno::EINVAL);
     }
-    let bytes = bytes.min(BYTES_MAX);
-    let mut done = 0;
-    while done < bytes {
-        let mut piece = [0; 256];
-        // Pieces end at page boundaries, so that all bytes before a page that is not there are counted.
-        let to_page_end = PAGE_BYTES as u64 - (into.wrapping_add(done) & (PAGE_BYTES as u64 - 1));
-        let piece = &mut piece[..(bytes - done).min(256).min(to_page_end) as usize];
-        for chunk in piece.chunks_mut(8) {
-            chunk.copy_from_slice(&call.unix.machine.random().to_le_bytes()[..chunk.len()]);
-        }
-        if call.copy_out(into.wrapping_add(done), piece).is_err() {
-            return if done > 0 { Ok(done) } else { Err(Errno::EFAULT) };
-        }
-        done += piece.len() as u64;
-        if done < bytes && into.wrapping_add(done).is_multiple_of(PAGE_BYTES as u64) && call.task.is_interrupted() {
-            break;
-        }
-    }
-    Ok(done)
+    let range = call.range(into, bytes.min(BYTES_MAX))?;
+    call.with_io(false, |io| give_random(io, range)).map(|bytes| bytes as u64)
 }
 
 /// The kernel's log is not kept: it is empty.

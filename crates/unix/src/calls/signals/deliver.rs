@@ -166,7 +166,7 @@ pub fn before_user(unix: &'static Unix, task: Arc<Task>, registers: &mut Registe
                 let may_have_signal = task.mask.borrow_mut().put_back() || task.watch.is_traced();
                 if !is_enterable(registers.rip) {
                     refuse(&task, None);
-                } else if !(may_have_signal && task.has_signal()) && !task.watch.has_trap() {
+                } else if !(task.watch.has_trap() || may_have_signal && task.has_signal()) {
                     return;
                 }
             }

@@ -94,24 +94,13 @@ impl Terminal {
         }
     }
 
-    /// A program's write to a window: what the synthesized routine has left of it. Between its pieces others run, and a signal
-    /// ends it, as nothing else would.
+    /// A program's write to a window: what the synthesized routine has left of it.
     pub(super) fn write_window(
         &self,
         io: &Io<'_>,
         from: UserRange,
-        mut put: impl FnMut(&[u8]) -> Result<usize, Errno>,
+        put: impl FnMut(&[u8]) -> Result<usize, Errno>,
     ) -> Result<usize, Errno> {
-        let mut is_later = false;
-        let put = |piece: &[u8]| {
-            if core::mem::replace(&mut is_later, true) && self.window().is_some() {
-                io.scheduler.let_others_run();
-                if (io.interrupted)() {
-                    return Err(Errno::EINTR);
-                }
-            }
-            put(piece)
-        };
         let (done, answer) = self.window().map_or_else(Default::default, |window| window.resume(from));
         self.hear(&answer);
         match write_pieces(io, from.after(done), put) {
