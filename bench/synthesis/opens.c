@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -196,6 +197,37 @@ static void termcap(const char *name, const char *path)
 	close(fd);
 }
 
+/* Text comes to a terminal, and its program reads it: in the fourth burst its editor becomes code. That burst is timed. */
+static void pasted(const char *name)
+{
+	enum { BURSTS = 4 };
+	static char text[600], read_back[8192];
+	char slave[32];
+	int unlock = 0, number = 0, master = open("/dev/ptmx", O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+	for (unsigned i = 0; i < sizeof text; i++)
+		text[i] = i % 60 == 59 ? '\n' : 'x';
+	if (master < 0 || ioctl(master, TIOCSPTLCK, &unlock) < 0 || ioctl(master, TIOCGPTN, &number) < 0)
+		return;
+	snprintf(slave, sizeof slave, "/dev/pts/%d", number);
+	int terminal = open(slave, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	for (int burst = 1; burst <= BURSTS; burst++) {
+		begin();
+		ssize_t bytes = write(master, text, sizeof text);
+		unsigned long long ticks = end();
+		if (bytes < 0)
+			return;
+		if (burst == BURSTS) {
+			say(name, "first", ticks);
+			say_stages(name);
+		}
+		while (read(master, read_back, sizeof read_back) > 0 || read(terminal, read_back, sizeof read_back) > 0)
+			;
+	}
+	close(terminal);
+	close(master);
+}
+
 static int end_at_once(void *unused)
 {
 	(void)unused;
@@ -293,6 +325,8 @@ int main(int argc, char **argv)
 		object(&first, NULL);
 		termcap("text window", "/dev/tty7");
 		object(&other, NULL);
+		pasted("pasted-to terminal");
+		pasted("another one");
 	}
 	thread("thread");
 	for (int i = 0; i < 20; i++)

@@ -426,6 +426,7 @@ impl Draft {
 }
 
 /// What stands in a field.
+#[inline]
 pub(crate) fn field_at(bytes: &[u8], at: usize) -> i32 {
     i32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
