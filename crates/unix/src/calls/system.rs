@@ -10,6 +10,7 @@ use crate::call::{Call, CallResult};
 use crate::files::give_random;
 use crate::limits::PATH_BYTES_MAX;
 use abi::nr;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 /// What `uname` says; the version is that of the calls we follow.
@@ -19,14 +20,45 @@ pub const VERSION: &[u8] = b"#1 Synthesis";
 /// Longest host and domain name.
 const NAME_BYTES_MAX: u64 = 64;
 
-fn uname(call: &Call<'_>, into: u64) -> CallResult {
-    let mut record = [0; Utsname::BYTES];
-    let (host, domain) = (call.unix.host_name.borrow(), call.unix.domain_name.borrow());
-    let fields: [&[u8]; 6] = [b"Linux", &host, RELEASE, VERSION, b"x86_64", &domain];
-    for (field, text) in record.chunks_exact_mut(Utsname::BYTES / 6).zip(fields) {
-        field[..text.len()].copy_from_slice(text);
+/// What `uname` gives, as it lies in a program's memory: programs ask far more often than names change.
+pub struct SystemNames(KernelCell<Arc<[u8; Utsname::BYTES]>>);
+
+/// Bytes of each field, with the NUL behind the longest text.
+const FIELD_BYTES: usize = Utsname::BYTES / 6;
+/// Places of the fields that can be set.
+const HOST: usize = 1;
+const DOMAIN: usize = 5;
+
+impl SystemNames {
+    pub fn new(host: &[u8]) -> SystemNames {
+        let names = SystemNames(KernelCell::new(Arc::new([0; Utsname::BYTES])));
+        let fields: [&[u8]; 6] = [b"Linux", host, RELEASE, VERSION, b"x86_64", b"(none)"];
+        fields.iter().enumerate().for_each(|(place, text)| names.set(place, text));
+        names
     }
-    call.copy_out(into, &record)?;
+
+    /// Sets a field to `text`, cut at 64 bytes.
+    fn set(&self, place: usize, text: &[u8]) {
+        let mut record = self.0.borrow_mut();
+        let field = &mut Arc::make_mut(&mut record)[place * FIELD_BYTES..][..FIELD_BYTES];
+        let bytes = text.len().min(FIELD_BYTES - 1);
+        field.fill(0);
+        field[..bytes].copy_from_slice(&text[..bytes]);
+    }
+
+    pub fn set_host(&self, name: &[u8]) {
+        self.set(HOST, name);
+    }
+
+    /// The host's name, up to its first NUL.
+    pub fn host(&self) -> Vec<u8> {
+        self.0.borrow()[HOST * FIELD_BYTES..].iter().copied().take_while(|byte| *byte != 0).collect()
+    }
+}
+
+fn uname(call: &Call<'_>, into: u64) -> CallResult {
+    let record = call.unix.system_names.0.borrow().clone();
+    call.copy_out(into, &record[..])?;
     Ok(0)
 }
 
@@ -34,13 +66,13 @@ fn privileged(call: &Call<'_>) -> Result<(), Errno> {
     if call.process().credentials.borrow().is_privileged() { Ok(()) } else { Err(Errno::EPERM) }
 }
 
-fn set_name(call: &Call<'_>, name: &KernelCell<Vec<u8>>, from: u64, bytes: u64) -> CallResult {
+fn set_name(call: &Call<'_>, place: usize, from: u64, bytes: u64) -> CallResult {
     privileged(call)?;
     if bytes as i32 as u64 > NAME_BYTES_MAX {
         return Err(Errno::EINVAL);
     }
     let new = call.read_bytes(from, bytes as usize)?;
-    *name.borrow_mut() = new;
+    call.unix.system_names.set(place, &new);
     Ok(0)
 }
 
@@ -256,8 +288,8 @@ fn swap(call: &Call<'_>, path: u64) -> CallResult {
 
 pub const CALLS: &[Entry] = &[
     (nr::UNAME, |call, [a, ..]| uname(call, a)),
-    (nr::SETHOSTNAME, |call, [a, b, ..]| set_name(call, &call.unix.host_name, a, b)),
-    (nr::SETDOMAINNAME, |call, [a, b, ..]| set_name(call, &call.unix.domain_name, a, b)),
+    (nr::SETHOSTNAME, |call, [a, b, ..]| set_name(call, HOST, a, b)),
+    (nr::SETDOMAINNAME, |call, [a, b, ..]| set_name(call, DOMAIN, a, b)),
     (nr::SYSINFO, |call, [a, ..]| sysinfo(call, a)),
     (nr::GETRANDOM, |call, [a, b, c, ..]| getrandom(call, a, b, c as u32)),
     (nr::SYSLOG, |call, [a, b, c, ..]| syslog(call, a as i32, b, c as i32)),

@@ -18,17 +18,29 @@ use crate::limits::TRANSFER_BYTES_MAX;
 
 const FLAGS: u32 = RWF_HIPRI | RWF_DSYNC | RWF_SYNC | RWF_NOWAIT | RWF_APPEND;
 
+/// Buffers that need no memory of the heap, and bytes of them.
+const FEW: usize = 8;
+const FEW_BYTES: usize = 64;
+
 /// The buffers of a call, without empty ones.
 pub struct Ranges {
-    /// The records as the program gave them.
-    records: Vec<u8>,
+    /// The records as the program gave them, if they are few.
+    few: [u8; FEW * Iovec::BYTES],
+    /// How many are few; 0 if they are many.
+    count: usize,
+    many: Vec<u8>,
     bytes: usize,
 }
 
 impl Ranges {
+    fn records(&self) -> impl Iterator<Item = Iovec> {
+        let bytes = if self.count > 0 { &self.few[..self.count * Iovec::BYTES] } else { &self.many };
+        bytes.chunks_exact(Iovec::BYTES).map(<Iovec as Field>::get)
+    }
+
     fn iter(&self) -> impl Iterator<Item = UserRange> {
         let mut left = self.bytes;
-        self.records.chunks_exact(Iovec::BYTES).map(<Iovec as Field>::get).filter_map(move |record| {
+        self.records().filter_map(move |record| {
             let bytes = left.min(record.iov_len as usize);
             left -= bytes;
             (bytes > 0).then_some(UserRange { address: VirtAddr(record.iov_base), bytes })
@@ -43,17 +55,24 @@ pub fn ranges(call: &Call<'_>, [address, count]: [u64; 2]) -> Result<Ranges, Err
     if count > IOV_MAX as u64 {
         return Err(Errno::EINVAL);
     }
-    let records = call.read_bytes(address, count as usize * Iovec::BYTES)?;
-    let each = || records.chunks_exact(Iovec::BYTES).map(<Iovec as Field>::get);
+    let mut ranges = Ranges { few: [0; FEW * Iovec::BYTES], count: 0, many: Vec::new(), bytes: 0 };
+    let record_bytes = count as usize * Iovec::BYTES;
+    if let Some(few) = ranges.few.get_mut(..record_bytes) {
+        ranges.count = count as usize;
+        call.copy_in(address, few)?;
+    } else {
+        ranges.many = call.read_bytes(address, record_bytes)?;
+    }
     // Linux looks at all sizes before it looks at an address.
-    if each().any(|record| record.iov_len > i64::MAX as u64) {
+    if ranges.records().fold(0, |sizes, record| sizes | record.iov_len) > i64::MAX as u64 {
         return Err(Errno::EINVAL);
     }
     let mut bytes = 0;
-    for record in each() {
+    for record in ranges.records() {
         bytes += call.range(record.iov_base, record.iov_len)?.first(TRANSFER_BYTES_MAX - bytes).bytes;
     }
-    Ok(Ranges { records, bytes })
+    ranges.bytes = bytes;
+    Ok(ranges)
 }
 
 /// The open file of a call at a place.
@@ -173,7 +192,11 @@ fn append_ranges(
         (Some(one), None) if file.is_appending() => {
             return opening.write_user(end, one.address, allowed.min(one.bytes));
         }
-        _ => gather(call, buffers).ok_or(Errno::EFAULT)?,
+        _ => {
+            let mut whole = call.buffer(buffers.bytes).map_err(|_| Errno::EFAULT)?;
+            gather(call, buffers, &mut whole)?;
+            whole
+        }
     };
     let written = opening.write_at(end, &whole[..allowed.min(whole.len())])?;
     if written > 0 && !matches!(at, At::Offset(_)) {
@@ -188,27 +211,36 @@ fn write_ranges_to_stream(
     stream: &Arc<dyn Stream>,
     buffers: &Ranges,
 ) -> Result<usize, Errno> {
-    if buffers.iter().nth(1).is_some()
-        && buffers.bytes <= ATOMIC_BYTES
-        && let Some(whole) = gather(call, buffers)
-    {
-        // A small write must not be torn, however many buffers it comes from.
-        let written = call.with_io(file.is_nonblocking(), |io| stream.write_kernel(io, &whole));
-        if !matches!(written, Err(Errno::EINVAL)) {
-            note_broken(call, &written);
-            return written;
+    if buffers.iter().nth(1).is_some() && buffers.bytes <= ATOMIC_BYTES {
+        let mut few = [0; FEW_BYTES];
+        let mut many;
+        let whole = match few.get_mut(..buffers.bytes) {
+            Some(few) => few,
+            None => {
+                many = call.buffer(buffers.bytes)?;
+                &mut many[..]
+            }
+        };
+        // If they cannot be read, the slow way finds the error.
+        if gather(call, buffers, whole).is_ok() {
+            // A small write must not be torn, however many buffers it comes from.
+            let written = call.with_io(file.is_nonblocking(), |io| stream.write_kernel(io, whole));
+            if !matches!(written, Err(Errno::EINVAL)) {
+                note_broken(call, &written);
+                return written;
+            }
         }
     }
     one_by_one(buffers, |range, _| write_stream(call, file, stream, range))
 }
 
-/// All bytes of the buffers in a row; `None` if they cannot be read or kept, and the slow way finds the error.
-fn gather(call: &Call<'_>, buffers: &Ranges) -> Option<Vec<u8>> {
-    let mut whole = call.buffer(buffers.bytes).ok()?;
-    let mut at = 0;
+/// All bytes of the buffers in a row. Error: `EFAULT`.
+fn gather(call: &Call<'_>, buffers: &Ranges, whole: &mut [u8]) -> Result<(), Errno> {
+    let mut rest = whole;
     for range in buffers.iter() {
-        call.copy_in(range.address.0, &mut whole[at..at + range.bytes]).ok()?;
-        at += range.bytes;
+        let (part, behind) = rest.split_at_mut(range.bytes);
+        call.copy_in(range.address.0, part)?;
+        rest = behind;
     }
-    Some(whole)
+    Ok(())
 }
