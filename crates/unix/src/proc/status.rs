@@ -124,6 +124,17 @@ fn put_numbers(text: &mut Vec<u8>, numbers: &[u64]) {
     }
 }
 
+/// The digits of the numbers below 100.
+const PAIRS: [[u8; 2]; 100] = {
+    let mut pairs = [[b'0'; 2]; 100];
+    let mut number = 0;
+    while number < 100 {
+        pairs[number] = [b'0' + (number / 10) as u8, b'0' + (number % 10) as u8];
+        number += 1;
+    }
+    pairs
+};
+
 fn put_number(text: &mut Vec<u8>, mut number: u64) {
     // Most numbers are zero.
     if number < 10 {
@@ -131,11 +142,15 @@ fn put_number(text: &mut Vec<u8>, mut number: u64) {
     }
     let mut digits = [0; 20];
     let mut start = digits.len();
-    while number > 0 && start > 0 {
-        start -= 1;
-        digits[start] = b'0' + (number % 10) as u8;
-        number /= 10;
+    for pair in digits.rchunks_exact_mut(2) {
+        pair.copy_from_slice(&PAIRS[(number % 100) as usize]);
+        number /= 100;
+        start -= 2;
+        if number == 0 {
+            break;
+        }
     }
+    start += usize::from(digits[start] == b'0');
     text.extend_from_slice(&digits[start..]);
 }
 

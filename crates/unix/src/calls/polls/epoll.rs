@@ -3,6 +3,7 @@
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::any::Any;
+use core::cell::Cell;
 
 use abi::Errno;
 use abi::file::{O_CLOEXEC, O_RDWR};
@@ -44,8 +45,8 @@ type Name = (u32, usize);
 
 pub struct Epoll {
     items: KernelCell<Sorted<Name, Item>>,
-    /// Who was asked last, so that all get their turn.
-    last: KernelCell<Name>,
+    /// Place of who is asked first, behind who was reported last: all get their turn.
+    first: Cell<usize>,
     changed: WaitQueue,
     /// Room for the events of a wait, while nobody waits.
     room: KernelCell<Vec<EpollEvent>>,
@@ -127,11 +128,15 @@ impl Epoll {
     fn collect(&self, most: usize, events: &mut Vec<EpollEvent>) {
         let mut items = self.items.borrow_mut();
         let mut has_dead = false;
-        let [upto_last, behind] = items.split_mut(&self.last.get());
-        for (name, item) in behind.iter_mut().chain(upto_last) {
+        let count = items.entries().len();
+        let mut place = self.first.get();
+        for _ in 0..count {
             if events.len() == most {
                 break;
             }
+            place = if place < count { place } else { 0 };
+            let Some(item) = items.at_mut(place) else { break };
+            place += 1;
             let Some(file) = item.file.upgrade() else {
                 has_dead = true;
                 continue;
@@ -140,7 +145,7 @@ impl Epoll {
             if ready != 0 {
                 item.note(&file, ready);
                 events.push(EpollEvent::new(ready, item.data));
-                self.last.set(*name);
+                self.first.set(place);
             }
         }
         if has_dead {
@@ -183,7 +188,7 @@ pub fn epoll_create1(call: &Call<'_>, flags: u32) -> CallResult {
     }
     let epoll = Epoll {
         items: KernelCell::new(Sorted::new()),
-        last: KernelCell::new((0, 0)),
+        first: Cell::new(0),
         changed: WaitQueue::new(),
         room: KernelCell::new(Vec::new()),
     };

@@ -19,7 +19,7 @@ use crate::limits::TRANSFER_BYTES_MAX;
 const FLAGS: u32 = RWF_HIPRI | RWF_DSYNC | RWF_SYNC | RWF_NOWAIT | RWF_APPEND;
 
 /// Buffers that need no memory of the heap, and bytes of them.
-const FEW: usize = 8;
+const FEW: usize = 4;
 const FEW_BYTES: usize = 64;
 
 /// The buffers of a call, without empty ones.
@@ -33,6 +33,9 @@ pub struct Ranges {
 }
 
 impl Ranges {
+    /// No buffers.
+    pub const NONE: Ranges = Ranges { few: [0; FEW * Iovec::BYTES], count: 0, many: Vec::new(), bytes: 0 };
+
     fn records(&self) -> impl Iterator<Item = Iovec> {
         let bytes = if self.count > 0 { &self.few[..self.count * Iovec::BYTES] } else { &self.many };
         bytes.chunks_exact(Iovec::BYTES).map(<Iovec as Field>::get)
@@ -46,33 +49,32 @@ impl Ranges {
             (bytes > 0).then_some(UserRange { address: VirtAddr(record.iov_base), bytes })
         })
     }
-}
 
-/// Reads an array of buffers, `[address, count]`, cut to what one call moves.
-///
-/// Errors: `EINVAL` for too many buffers or too large ones, `EFAULT`, `ENOMEM`.
-pub fn ranges(call: &Call<'_>, [address, count]: [u64; 2]) -> Result<Ranges, Errno> {
-    if count > IOV_MAX as u64 {
-        return Err(Errno::EINVAL);
+    /// Reads an array of buffers, `[address, count]`, cut to what one call moves.
+    ///
+    /// Errors: `EINVAL` for too many buffers or too large ones, `EFAULT`, `ENOMEM`.
+    pub fn fill(&mut self, call: &Call<'_>, [address, count]: [u64; 2]) -> Result<(), Errno> {
+        if count > IOV_MAX as u64 {
+            return Err(Errno::EINVAL);
+        }
+        let record_bytes = count as usize * Iovec::BYTES;
+        if let Some(few) = self.few.get_mut(..record_bytes) {
+            self.count = count as usize;
+            call.copy_in(address, few)?;
+        } else {
+            self.many = call.read_bytes(address, record_bytes)?;
+        }
+        // Linux looks at all sizes before it looks at an address.
+        if self.records().fold(0, |sizes, record| sizes | record.iov_len) > i64::MAX as u64 {
+            return Err(Errno::EINVAL);
+        }
+        let mut bytes = 0;
+        for record in self.records() {
+            bytes += call.range(record.iov_base, record.iov_len)?.first(TRANSFER_BYTES_MAX - bytes).bytes;
+        }
+        self.bytes = bytes;
+        Ok(())
     }
-    let mut ranges = Ranges { few: [0; FEW * Iovec::BYTES], count: 0, many: Vec::new(), bytes: 0 };
-    let record_bytes = count as usize * Iovec::BYTES;
-    if let Some(few) = ranges.few.get_mut(..record_bytes) {
-        ranges.count = count as usize;
-        call.copy_in(address, few)?;
-    } else {
-        ranges.many = call.read_bytes(address, record_bytes)?;
-    }
-    // Linux looks at all sizes before it looks at an address.
-    if ranges.records().fold(0, |sizes, record| sizes | record.iov_len) > i64::MAX as u64 {
-        return Err(Errno::EINVAL);
-    }
-    let mut bytes = 0;
-    for record in ranges.records() {
-        bytes += call.range(record.iov_base, record.iov_len)?.first(TRANSFER_BYTES_MAX - bytes).bytes;
-    }
-    ranges.bytes = bytes;
-    Ok(ranges)
 }
 
 /// The open file of a call at a place.
@@ -86,14 +88,16 @@ fn file_at(call: &Call<'_>, descriptor: u64, at: At) -> Result<Arc<OpenFile>, Er
 pub fn readv(call: &Call<'_>, descriptor: u64, vector: [u64; 2], at: At) -> CallResult {
     let file = file_at(call, descriptor, at)?;
     file.check_readable()?;
-    let buffers = ranges(call, vector)?;
+    let mut buffers = Ranges::NONE;
+    buffers.fill(call, vector)?;
     read_ranges(call, &file, &buffers, at).map(|bytes| bytes as u64)
 }
 
 pub fn writev(call: &Call<'_>, descriptor: u64, vector: [u64; 2], at: At) -> CallResult {
     let file = file_at(call, descriptor, at)?;
     file.check_writable()?;
-    let buffers = ranges(call, vector)?;
+    let mut buffers = Ranges::NONE;
+    buffers.fill(call, vector)?;
     write_ranges(call, &file, &buffers, at).map(|bytes| bytes as u64)
 }
 
