@@ -10,7 +10,6 @@ use crate::call::{Call, CallResult};
 use crate::files::give_random;
 use crate::limits::PATH_BYTES_MAX;
 use abi::nr;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 /// What `uname` says; the version is that of the calls we follow.
@@ -21,7 +20,7 @@ pub const VERSION: &[u8] = b"#1 Synthesis";
 const NAME_BYTES_MAX: u64 = 64;
 
 /// What `uname` gives, as it lies in a program's memory: programs ask far more often than names change.
-pub struct SystemNames(KernelCell<Arc<[u8; Utsname::BYTES]>>);
+pub struct SystemNames(KernelCell<[u8; Utsname::BYTES]>);
 
 /// Bytes of each field, with the NUL behind the longest text.
 const FIELD_BYTES: usize = Utsname::BYTES / 6;
@@ -31,7 +30,7 @@ const DOMAIN: usize = 5;
 
 impl SystemNames {
     pub fn new(host: &[u8]) -> SystemNames {
-        let names = SystemNames(KernelCell::new(Arc::new([0; Utsname::BYTES])));
+        let names = SystemNames(KernelCell::new([0; Utsname::BYTES]));
         let fields: [&[u8]; 6] = [b"Linux", host, RELEASE, VERSION, b"x86_64", b"(none)"];
         fields.iter().enumerate().for_each(|(place, text)| names.set(place, text));
         names
@@ -40,7 +39,7 @@ impl SystemNames {
     /// Sets a field to `text`, cut at 64 bytes.
     fn set(&self, place: usize, text: &[u8]) {
         let mut record = self.0.borrow_mut();
-        let field = &mut Arc::make_mut(&mut record)[place * FIELD_BYTES..][..FIELD_BYTES];
+        let field = &mut record[place * FIELD_BYTES..][..FIELD_BYTES];
         let bytes = text.len().min(FIELD_BYTES - 1);
         field.fill(0);
         field[..bytes].copy_from_slice(&text[..bytes]);
@@ -52,13 +51,15 @@ impl SystemNames {
 
     /// The host's name, up to its first NUL.
     pub fn host(&self) -> Vec<u8> {
-        self.0.borrow()[HOST * FIELD_BYTES..].iter().copied().take_while(|byte| *byte != 0).collect()
+        let record = self.0.borrow();
+        let field = &record[HOST * FIELD_BYTES..][..FIELD_BYTES];
+        let bytes = field.iter().position(|byte| *byte == 0).unwrap_or(FIELD_BYTES);
+        field[..bytes].to_vec()
     }
 }
 
 fn uname(call: &Call<'_>, into: u64) -> CallResult {
-    let record = call.unix.system_names.0.borrow().clone();
-    call.copy_out(into, &record[..])?;
+    call.copy_out(into, &call.unix.system_names.0.get())?;
     Ok(0)
 }
 
