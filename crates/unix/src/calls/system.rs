@@ -317,3 +317,20 @@ pub const CALLS: &[Entry] = &[
     (nr::PROCESS_VM_READV, |call, arguments| process_vm(call, arguments, false)),
     (nr::PROCESS_VM_WRITEV, |call, arguments| process_vm(call, arguments, true)),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shorter_name_leaves_nothing_of_a_longer_one() {
+        let names = SystemNames::new(b"a-long-name");
+        names.set_host(b"b");
+        assert_eq!(names.host(), b"b");
+        assert_eq!(&names.0.get()[FIELD_BYTES..][..12], b"b\0\0\0\0\0\0\0\0\0\0\0");
+        names.set(DOMAIN, &[b'd'; 70]);
+        assert_eq!(&names.0.get()[5 * FIELD_BYTES..], [&[b'd'; 64][..], &[0]].concat());
+        names.set_host(&[b'h'; 70]);
+        assert_eq!(names.host(), [b'h'; 64]);
+    }
+}

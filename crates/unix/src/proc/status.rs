@@ -353,3 +353,18 @@ fn rights(text: &mut String, process: &Process) {
     text.push_str("Mems_allowed:\t00000000,00000001\nMems_allowed_list:\t0\n");
     text.push_str("voluntary_ctxt_switches:\t0\nnonvoluntary_ctxt_switches:\t0\n");
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_as_the_general_way_writes_them() {
+        let mut text = Vec::new();
+        let powers = (0..20).map(|exponent| 10u64.pow(exponent));
+        let numbers: Vec<u64> = powers.flat_map(|power| [power - 1, power, power + 7]).chain([99, u64::MAX]).collect();
+        put_numbers(&mut text, &numbers);
+        let general: Vec<String> = numbers.iter().map(|number| alloc::format!("{number}")).collect();
+        assert_eq!(String::from_utf8(text), Ok(general.join(" ")));
+    }
+}
