@@ -8,7 +8,7 @@ use golden::{SERIALIZED, bench, code_store};
 use kernel::FileCall;
 use kernel::call::{Makers, Null, NullCallouts, Routine};
 use kernel::pipe::{Body, Pipe, PipeCallouts};
-use quaject::{AnyCode, Contract, Entry, Mismatch, Quaject, Slot, create, interface};
+use quaject::{AnyCode, Class, Contract, Entry, Mismatch, Quaject, Slot, create, interface};
 use synth::Paste;
 
 /// The bench is for one thread at a time.
@@ -179,18 +179,37 @@ fn a_draft_that_cannot_be_bound_is_refused_and_nothing_is_lost() {
     assert_eq!((store.live_bytes(), store.live_routines()), (0, 0));
 }
 
+/// The classes of the kernel and of the machine whose fragments the listings have.
+fn all_classes() -> Vec<&'static Class> {
+    let mut all = kernel::classes().to_vec();
+    machine_pc::each_class(&mut |class| all.push(class));
+    all
+}
+
 #[test]
 fn every_class_says_what_it_is() {
-    for class in kernel::classes() {
+    for class in all_classes() {
         assert!(!class.callentries.is_empty(), "{}", class.name);
         for entry in class.callentries {
-            assert!(entry.routines[0].ends_with(entry.name), "{} of {}", entry.name, class.name);
-            assert_eq!(entry.contract, FileCall::NAME);
+            let single = entry.routines.len() == 1;
+            assert!(!single || entry.routines[0].ends_with(entry.name), "{} of {}", entry.name, class.name);
+            assert!(!entry.contract.is_empty());
         }
         let mut templates = 0;
         class.each_template(|_| templates += 1);
         assert!(templates > 0, "{}", class.name);
         let end = class.data.iter().map(|field| field.offset + field.bytes).max();
         assert!(end.is_none_or(|end| end > 0));
+    }
+}
+
+#[test]
+fn no_two_callentries_share_a_routine_name() {
+    let mut seen = std::collections::BTreeMap::new();
+    for class in all_classes() {
+        for routine in class.callentries.iter().flat_map(|entry| entry.routines) {
+            let before = seen.insert(*routine, class.name);
+            assert_eq!(before, None, "{routine} is of {} too", class.name);
+        }
     }
 }

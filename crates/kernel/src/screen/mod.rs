@@ -32,6 +32,7 @@ use crate::stream::UserRange;
 use crate::tty::{Gate, Tty};
 use codestore::Code;
 use outside::{Style, Surroundings};
+pub use template::Writer;
 use template::{Pattern, Routines};
 
 pub(crate) use template::FACTS;

@@ -4,25 +4,24 @@
 //!   write     checks ─▶ call inner ─▶ the program's registers ─▶ leave      gate open: filter and VT-100, in this routine
 //!             checks ─▶ call plain ─▶ …                                     gate raw: the VT-100 alone
 //!   inner:    the product's code (S-11)
-//!   run.*     C's calling convention around either machine, for bytes that Rust holds
+//!   plain,    C's calling convention around either machine, for bytes that Rust holds
 //! ```
 //! Both ends of the buffer are touched before anything is stored, so a fault is the slow way's; a buffer of at most
 //! a page lies in two. What the machine cannot do ends it: the routine leaves word how far it came, and Rust goes on there.
 
-use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::cell::{Cell, RefCell};
 use core::mem::offset_of;
 
 use abi::nr;
-use codestore::{Code, Maker, WordCall};
+use codestore::{Code, WordCall};
 use machine::PAGE_BYTES;
-use quaject::{Makers, create, interface, quaject};
+use quaject::{Factored, Makers, quaject};
 use statemachine::terminal::cook_words;
-use statemachine::{Id, Places, generate};
-use synth::{Abs32, Draft, Fact, Imm32, Label, Paste, Target, template};
+use statemachine::{Id, Places};
+use synth::{Abs32, Fact, Imm32, Target, template};
 
-use super::{Machines, TextWindow, Words};
+use super::{TextWindow, Words};
+use crate::automaton::MachineCode;
 use crate::call::FileCall;
 use crate::call::fragments::{AllDone, GiveBack, Keep, OneToMost, UserAddress};
 use crate::tty::{Gate, MayFilter, OutputWords, RawCheck, Tty};
@@ -101,21 +100,6 @@ template! {
 /// Most bytes that the routine takes at once: interrupts wait meanwhile.
 const BYTES_MAX: u32 = PAGE_BYTES as u32;
 
-/// The product's code as a fragment. Where it came to lie is known when it is pasted.
-pub struct Part {
-    machines: Arc<Machines>,
-    places: Places,
-    offset: Cell<u32>,
-    states: RefCell<Vec<(Id, u32)>>,
-}
-
-impl Paste for &Part {
-    fn paste(self, draft: &mut Draft) {
-        self.offset.set(draft.len() as u32);
-        *self.states.borrow_mut() = generate(&self.machines.cooked, &self.places, draft).states;
-    }
-}
-
 quaject! {
     /// A text window as its open files see it: between a program and cells.
     pub quaject Writer ("text window", made by "open", at most 0 inactive)
@@ -130,15 +114,19 @@ quaject! {
         let next = word(offset_of!(Words, next));
         let most = Imm32(BYTES_MAX - 1);
     }
-    callouts WriterCallouts {
+    callouts WriterCallouts<'a> {
         /// The filter and the VT-100 as one machine.
-        cooked: Part,
-        /// The VT-100 alone, which lies elsewhere.
-        plain: Target,
+        product: MachineCode<'a>,
+        /// The VT-100 alone.
+        vt: MachineCode<'a>,
+        /// Where `plain` has that machine.
+        vt_at: Target,
+        /// Where `write` has the product.
+        product_at: Target,
     }
     callbacks {}
     callentries WriterCode {
-        write: FileCall(nr::WRITE) named "window.write" needs(cooked, plain) uses(user_limit, slow, slow_many, many, inner) {
+        write: FileCall(nr::WRITE) named "window.write" needs(product, vt_at) uses(user_limit, slow, slow_many, many, inner) {
             paste MayFilter { gate, raw: many };
             paste BytesOnly { continuation, slow };
             paste RanLast { whose, machine: Imm32(Gate::Cooked as u32), slow };
@@ -158,13 +146,23 @@ quaject! {
             paste UserAddress { user_limit, slow };
             paste Keep {};
             paste_user_many TouchEnds {};
-            paste IntoMachine { inner: *plain };
+            paste IntoMachine { inner: *vt_at };
             paste FromMachine { pending, next, slow_many };
             paste GiveBack {};
             paste AllDone {};
             leave;
             begin_inner;
-            paste (cooked);
+            paste (product);
+        }
+        /// The VT-100 alone, for bytes that Rust holds.
+        plain: WordCall(0) named "window.plain" needs(vt) uses(inner) {
+            paste RunMachine { inner, next };
+            begin_inner;
+            paste (vt);
+        }
+        /// As `write`, for bytes that Rust holds.
+        cooked: WordCall(0) named "window.cooked" needs(product_at) uses() {
+            paste RunMachine { inner: *product_at, next };
         }
     }
 }
@@ -234,20 +232,23 @@ impl TextWindow {
             });
             found.unwrap_or(address)
         };
-        let publish = |name, draft| makers.store.publish::<WordCall>(name, Maker::new("open"), draft).ok();
-        let plain = publish("run.plain", pattern.plain.for_others(of_pattern))?;
+        let plain = pattern.plain.for_others(of_pattern).publish(makers)?;
         let plain_states = addresses(&pattern.plain_states, plain.entry());
-        let inner = plain.entry() + pattern.plain_inner;
-        let draft = pattern.write.for_others(|address| if address == PLAIN { inner } else { of_pattern(address) });
-        let write = create::publish::<Writer>(makers, [Some(draft)]).write?;
+        let vt_at = plain.entry() + pattern.vt_at;
+        let write = pattern.write.for_others(|address| if address == VT { vt_at } else { of_pattern(address) });
+        let write = write.publish(makers)?;
         let cooked_states = addresses(&pattern.cooked_states, write.entry());
-        let inner = Target::Address(write.entry() + pattern.cooked_inner);
-        let cooked = publish("run.cooked", RunMachine { inner, next: self.next() }.draft())?;
+        let product_at = Some(Target::Address(write.entry() + pattern.product_at));
+        let callouts = WriterCallouts { product_at, ..Default::default() };
+        let cooked = WriterCode::cooked(&self.writer(tty), makers, &callouts).create(makers)?;
         Some(Routines { write, cooked, plain, cooked_states, plain_states })
     }
 
-    fn next(&self) -> Abs32 {
-        Abs32(self.words.next.as_ptr() as u64)
+    fn writer(&self, tty: &Tty) -> Writer {
+        Writer {
+            output: core::ptr::from_ref(tty.output_words()) as u64,
+            words: core::ptr::from_ref(&*self.words) as u64,
+        }
     }
 
     /// All that the code of a window names and others do not.
@@ -266,51 +267,39 @@ impl TextWindow {
         for (place, column) in places.words.iter_mut().zip(tty.columns()) {
             *place = column.as_ptr() as u64;
         }
-        let mut plain = Draft::new();
-        RunMachine { inner: Target::Label(INNER), next: self.next() }.append_to(&mut plain);
-        plain.place(INNER);
-        let plain_inner = plain.len() as u64;
         let words = places.words[cook_words::COUNT..].to_vec();
         let [state, input] = [0, 1].map(|word| self.words.plain[word].as_ptr() as u64);
         let vt = Places { state, input, words, ..places.clone() };
-        let plain_states = generate(&self.machines.plain, &vt, &mut plain).states;
-
-        let writer = Writer {
-            output: core::ptr::from_ref(tty.output_words()) as u64,
-            words: core::ptr::from_ref(&*self.words) as u64,
+        let callouts = WriterCallouts {
+            product: Some(MachineCode::new(&self.machines.cooked, places)),
+            vt: Some(MachineCode::new(&self.machines.plain, vt)),
+            vt_at: Some(Target::Address(VT)),
+            product_at: None,
         };
-        let part = Part { machines: self.machines.clone(), places, offset: Cell::new(0), states: RefCell::default() };
-        let callouts = WriterCallouts { cooked: Some(part), plain: Some(Target::Address(PLAIN)) };
-        let [write] = interface::factor(&writer, makers, &callouts);
-        let part = callouts.cooked?;
-        Some(Pattern {
-            plain,
-            plain_states,
-            plain_inner,
-            write: write?,
-            cooked_states: part.states.take(),
-            cooked_inner: part.offset.get().into(),
-            areas: self.areas(tty),
-        })
+        let writer = self.writer(tty);
+        let plain = WriterCode::plain(&writer, makers, &callouts);
+        let write = WriterCode::write(&writer, makers, &callouts);
+        let (vt_at, plain_states) = callouts.vt?.placed();
+        let (product_at, cooked_states) = callouts.product?.placed();
+        Some(Pattern { plain, plain_states, vt_at, write, cooked_states, product_at, areas: self.areas(tty) })
     }
 }
 
 /// The first window's code, and what it names. Another's is the same, with the addresses of that one's words and cells.
 pub(super) struct Pattern {
-    plain: Draft,
+    plain: Factored<WordCall>,
     plain_states: Vec<(Id, u32)>,
-    plain_inner: u64,
-    write: Draft,
+    /// Where in `plain` the VT-100 begins.
+    vt_at: u64,
+    write: Factored<FileCall>,
     cooked_states: Vec<(Id, u32)>,
-    cooked_inner: u64,
+    /// Where in `write` the product begins.
+    product_at: u64,
     areas: Vec<(u64, u64)>,
 }
 
 /// Where the VT-100 alone will be, in the pattern: no address of anything.
-const PLAIN: u64 = 1;
-
-/// The machine's own beginning.
-const INNER: Label = Label(0);
+const VT: u64 = 1;
 
 fn addresses(states: &[(Id, u32)], entry: u64) -> Vec<(Id, u64)> {
     states.iter().map(|(id, offset)| (*id, entry + u64::from(*offset))).collect()
