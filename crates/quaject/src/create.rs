@@ -149,6 +149,7 @@ struct Of {
 
 impl Of {
     /// The birth's name and maker.
+    #[inline(always)]
     fn birth(self, makers: Makers) -> (&'static str, Maker) {
         (self.class.callentries[self.callentry].routines[self.variant], makers.maker(self.class.made_by))
     }
@@ -181,18 +182,21 @@ impl<C> Factored<C> {
     }
 
     /// Stage three.
-    pub fn optimize(self) -> Factored<C> {
+    #[inline]
+    pub fn optimize(mut self) -> Factored<C> {
         let Of { class, callentry, .. } = self.of;
-        if !class.callentries[callentry].peepholes {
-            return self;
+        if class.callentries[callentry].peepholes {
+            self.draft = self.draft.take().map(|draft| class.optimize(callentry, draft));
         }
-        Factored { draft: self.draft.map(|draft| class.optimize(callentry, draft)), ..self }
+        self
     }
 
     /// The draft becomes code (R2); the class counts what is refused.
+    #[inline]
     pub fn publish(self, makers: Makers) -> Option<Code<C>> {
+        let Some(draft) = self.draft else { return None };
         let (name, maker) = self.of.birth(makers);
-        let code = makers.store.publish(name, maker, self.draft?).ok();
+        let code = makers.store.publish(name, maker, draft).ok();
         if code.is_none() {
             self.of.refuse();
         }
@@ -200,6 +204,7 @@ impl<C> Factored<C> {
     }
 
     /// Optimize, publish.
+    #[inline]
     pub fn create(self, makers: Makers) -> Option<Code<C>> {
         self.optimize().publish(makers)
     }

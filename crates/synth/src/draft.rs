@@ -1,5 +1,6 @@
 //! Drafts: code that is still data.
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -171,7 +172,8 @@ pub struct Draft {
     origins: Vec<Origin>,
     /// Until `bind`, `landing` is the number of a label.
     landings: Vec<FaultLanding>,
-    error: Option<FillError>,
+    /// Drafts are moved more often than refused.
+    error: Option<Box<FillError>>,
     /// What a register holds when the code is entered.
     assumed: Option<(u8, u64)>,
 }
@@ -237,7 +239,7 @@ impl Draft {
 
     #[cold]
     fn refuse(&mut self, error: FillError) {
-        self.error.get_or_insert(error);
+        self.error.get_or_insert_with(|| Box::new(error));
     }
 
     /// Puts `label` at the current end: the next fragment begins there.
@@ -301,7 +303,7 @@ impl Draft {
             labels: self.labels,
             origins: self.origins.clone(),
             landings: self.landings.clone(),
-            error: self.error,
+            error: self.error.clone(),
             assumed: self.assumed,
         };
         for (_, at) in self.fields().filter(|(kind, _)| *kind == HoleKind::Abs32) {
@@ -376,12 +378,12 @@ impl Draft {
             };
             let relative = target.wrapping_sub(address.wrapping_add(u64::from(*at) + 4)) as i64;
             if relative != relative as i32 as i64 {
-                self.error.get_or_insert(FillError::DoesNotFit("jump", "target", target));
+                self.error.get_or_insert_with(|| Box::new(FillError::DoesNotFit("jump", "target", target)));
             }
             set(&mut self.bytes, *at as usize, relative as u32);
         }
         match self.error {
-            Some(error) => Err(error),
+            Some(error) => Err(*error),
             None => Ok(Bound { bytes: self.bytes, origins: self.origins, landings: self.landings }),
         }
     }
