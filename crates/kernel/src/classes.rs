@@ -3,6 +3,7 @@
 use quaject::{Class, Quaject};
 
 use crate::automaton::Editor;
+use crate::call::watch::WatchWords;
 use crate::call::{Console, Null, Opens, Zero};
 use crate::file::{Ferry, Positioned, Window};
 use crate::pipe::Body;
@@ -13,7 +14,7 @@ use crate::tty::raw::RawTty;
 use crate::tty::{Line, OutputFilter};
 
 /// All that the kernel declares.
-pub fn classes() -> [&'static Class; 15] {
+pub fn classes() -> [&'static Class; 16] {
     [
         Null::class(),
         Zero::class(),
@@ -30,5 +31,6 @@ pub fn classes() -> [&'static Class; 15] {
         SoundWords::class(),
         Opens::class(),
         Notes::class(),
+        WatchWords::class(),
     ]
 }
