@@ -58,6 +58,7 @@ pub fn fact(machine: &dyn machine::Machine, routine: &str, hole: &str) -> Option
         Some("raw") => crate::tty::raw::FACTS,
         Some("call") => open::FACTS,
         Some("trace") => crate::trace::FACTS,
+        Some("watch") => watch::FACTS,
         Some("sound") => crate::sound::FACTS,
         _ => &[],
     };

@@ -10,7 +10,7 @@
 
 use codestore::Code;
 use quaject::{Makers, Straight, quaject};
-use synth::{Abs32, Imm32, Target, Template, template};
+use synth::{Abs32, Fact, Imm32, Target, Template, template};
 
 use super::FileCall;
 use super::routine::{RestoreMany, RestoreOne};
@@ -197,6 +197,18 @@ impl WatchWords {
 fn call(number: u64, routine: u64) -> (Imm32, Target) {
     (Imm32(number as u32), Target::Address(routine))
 }
+
+/// What the holes stand for.
+pub const FACTS: &[Fact] = &[
+    Fact::word("calls", "calls that the watched routine did", "the watch goes"),
+    Fact::word("ticks", "what they took of the processor's counter", "the watch goes"),
+    Fact::word("most", "the longest of them", "the watch goes"),
+    Fact::word("least", "the shortest of them", "the watch goes"),
+    Fact::word("left", "calls that it left to its Rust twin", "the watch goes"),
+    Fact::word("inside", "threads that are in the routine", "the watch goes"),
+    Fact::word("slot", "slot: who is told", "each connection stores another"),
+    Fact::value("routine", "the routine, made once more with other ways out", "the watch goes"),
+];
 
 /// For the golden listings.
 pub fn templates() -> [Template; 6] {

@@ -3,7 +3,9 @@
 use std::mem::ManuallyDrop;
 use std::sync::atomic::Ordering::Relaxed;
 
+use abi::nr;
 use golden::{Automaton, OnlyTte, bench};
+use kernel::call::watch::WatchWords;
 use kernel::call::{OpenName, Opens, SimpleCode, TableWords, console};
 use kernel::file::{NewNode, Node, Positioned, Time, Volume, Window};
 use kernel::pipe::Pipe;
@@ -128,6 +130,14 @@ pub fn all() -> Vec<(String, String)> {
     let callouts = RawCallouts { clock: Some(&clock), device: None };
     let ring = RawTty::new().expect("memory");
     let null_handler = RawCode::null(&ring, makers, &callouts).create(makers).expect("room for code");
+    let words = WatchWords { calls: 8, ticks: 16, most: 24, least: 32, left: 40, inside: 48, told: 56 };
+    let watched = [
+        words.enter(makers, nr::READ, 0x7000),
+        words.leave(makers),
+        words.slow(makers),
+        words.told(makers, 1, nr::READ, 0x7100),
+    ];
+    let watched = watched.map(|code| code.expect("room for code"));
     let notes = Notes { keep: 0x1000, next: 0x1010, last: 1023, ring: 0x2000, thread: TteId(1), calls: 0x3000 };
     let traced = notes.synthesize(makers).expect("room for code");
     let mut listings = vec![
@@ -157,6 +167,10 @@ pub fn all() -> Vec<(String, String)> {
         listed("window.cooked", born("window.cooked")),
         listed("raw.null", null_handler.entry()),
         listed("trace.call", traced.entry()),
+        listed("watch.enter", watched[0].entry()),
+        listed("watch.leave", watched[1].entry()),
+        listed("watch.slow", watched[2].entry()),
+        listed("watch.told", watched[3].entry()),
         listed("call.close", close.entry()),
     ];
     listings.extend(handlers());

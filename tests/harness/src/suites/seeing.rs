@@ -259,7 +259,8 @@ fn all_code_is_declared(scene: &Scene<'_>) -> Result<(), String> {
     if let Some(stranger) = names.difference(&declared).next() {
         return Err(format!("{stranger} is of no declared quaject"));
     }
-    let usual = ["thread.sw_in", "thread.by_descriptor", "call.open", "call.close", "pipe.read", "file.pread", "zero.read"];
+    let usual =
+        ["thread.sw_in", "thread.by_descriptor", "call.open", "call.close", "pipe.read", "file.pread", "zero.read"];
     match usual.into_iter().find(|name| !names.contains(name)) {
         Some(absent) => Err(format!("there is no {absent} among {names:?}")),
         None => Ok(()),
