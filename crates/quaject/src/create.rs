@@ -194,7 +194,7 @@ impl<C> Factored<C> {
     /// The draft becomes code (R2); the class counts what is refused.
     #[inline]
     pub fn publish(self, makers: Makers) -> Option<Code<C>> {
-        let Some(draft) = self.draft else { return None };
+        let draft = self.draft?;
         let (name, maker) = self.of.birth(makers);
         let code = makers.store.publish(name, maker, draft).ok();
         if code.is_none() {
