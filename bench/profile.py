@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Instructions and memory references per function of the kernel, for one iteration of a measured program.
 
-usage: bench/profile.py [--lines FUNCTION] [--top N] [--generic] PROGRAM ARGS...
+usage: bench/profile.py [--whole] [--lines FUNCTION] [--top N] [--generic] PROGRAM ARGS...
 
 PROGRAM ARGS must contain an N, the count of iterations: `bench/profile.py target/bench/micro fork N`.
 The program runs twice on Synthesis, with 20 and with 220 iterations, under a QEMU plugin that counts every
 instruction and its loads and stores; the differences divided by 200 are printed, largest first. `--lines` prints the source lines of the
-functions whose name contains FUNCTION, with inlining undone. Needs `bin/pc/build.sh` and
+functions whose name contains FUNCTION, with inlining undone. With `--whole` the program runs once, without an N, and all
+is counted from the reset of the processor to the end of the machine: what boot costs, and a start. Needs `bin/pc/build.sh` and
 `cargo build --release -p synth-cli`, gcc and a QEMU with plugins.
 """
 import bisect, collections, os, shutil, signal, subprocess, sys, tempfile
@@ -44,6 +45,8 @@ def symbols():
 
 
 def name_of(address, starts, names):
+    if address < 1 << 20 or 0xFFF00000 <= address < 1 << 32:
+        return "(firmware)"
     if address < 1 << 47:
         return "(program)"
     place = bisect.bisect_right(starts, address) - 1
@@ -66,23 +69,25 @@ def print_lines(wanted, per_address, starts, names):
 
 
 def main():
-    arguments, top, lines, options = sys.argv[1:], 60, None, []
+    arguments, top, lines, options, whole = sys.argv[1:], 60, None, [], False
     while arguments and arguments[0].startswith("--"):
         option = arguments.pop(0)
         if option == "--top":
             top = int(arguments.pop(0))
+        elif option == "--whole":
+            whole = True
         elif option == "--lines":
             lines = arguments.pop(0)
         else:
             options.append(option)
-    if "N" not in arguments:
+    if not arguments or ("N" in arguments) == whole:
         sys.exit(__doc__)
     with tempfile.TemporaryDirectory() as folder:
         wrapped_qemu(folder)
-        few = counts(folder, arguments, FEW, options)
+        few = {} if whole else counts(folder, arguments, FEW, options)
         many = counts(folder, arguments, MANY, options)
-    none = [0, 0]
-    per_address = {a: [(n - f) / (MANY - FEW) for n, f in zip(all, few.get(a, none))] for a, all in many.items()}
+    none, runs = [0, 0], 1 if whole else MANY - FEW
+    per_address = {a: [(n - f) / runs for n, f in zip(all, few.get(a, none))] for a, all in many.items()}
     starts, names = symbols()
     if lines:
         return print_lines(lines, per_address, starts, names)

@@ -6,7 +6,10 @@
 # `./synth test` builds the tool and the kernel and then starts this. --quick leaves out the virtual machine.
 # The last line is `N passed, N failed`; the status is 0 only when nothing failed.
 set -uo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
+log=$(mktemp)
+beat= # who tells what a long check is at
+trap 'rm -f "$log"; [ -z "$beat" ] || kill "$beat"' EXIT
 
 quick=
 if [ "${1:-}" = --quick ]; then
@@ -21,21 +24,42 @@ failures=
 
 say() { printf '[%4ds] %s\n' "$SECONDS" "$*"; }
 
+# Tells every half minute what a long check is at, until it is ended.
+beat() {
+    trap 'kill $!; exit' TERM
+    while :; do
+        sleep 30 &
+        wait $!
+        say "  ... $(tail -n 1 "$log" | cut -c 1-100)"
+    done
+}
+
+# quietly COMMAND...: its output goes to the file $log.
+quietly() {
+    local status
+    beat &
+    beat=$!
+    "$@" >"$log" 2>&1
+    status=$?
+    kill "$beat"
+    wait "$beat" 2>/dev/null
+    beat=
+    return "$status"
+}
+
 # step NAME COMMAND...: one of the checks before the machine starts; its output is shown only when it fails.
 step() {
-    local name=$1 log
+    local name=$1
     shift
     say "$name"
-    log=$(mktemp)
-    if "$@" >"$log" 2>&1; then
+    if quietly "$@"; then
         passed=$((passed + 1))
     else
         failed=$((failed + 1))
         failures="$failures $name"
         echo "FAIL $name: $*"
-        tail -n 60 "$log" | sed 's/^/     /'
+        { grep -E -A 20 '^---- .* stdout ----$|^error' "$log" || cat "$log"; } | tail -n 80 | sed 's/^/     /'
     fi
-    rm -f "$log"
 }
 
 # The programs that the tests run, by the Debian package that has them.
@@ -50,42 +74,45 @@ packages() {
     # gcc alone cannot link a static program: the C library's archive is in a package of its own.
     if ! [ -e "$(gcc -print-file-name=libc.a 2>/dev/null)" ]; then missing="$missing libc6-dev"; fi
     [ -z "$missing" ] && return 0
-    local install="apt-get install -y --no-install-recommends$missing"
+    local install="apt-get install -y --no-install-recommends$missing" root
     if [ "$(id -u)" = 0 ]; then
-        say "installing$missing"
-        { apt-get update && DEBIAN_FRONTEND=noninteractive $install; } >/dev/null 2>&1
+        root=
     elif sudo -n true 2>/dev/null; then
-        say "installing$missing"
-        { sudo -n apt-get update && sudo -n DEBIAN_FRONTEND=noninteractive $install; } >/dev/null 2>&1
+        root="sudo -n"
     else
         echo "these packages are missing, and their tests are skipped or fail: sudo $install"
         return 0
-    fi || echo "could not install: $install"
+    fi
+    say "installing$missing"
+    # shellcheck disable=SC2086 # lists of words
+    if ! quietly $root apt-get update || ! quietly $root env DEBIAN_FRONTEND=noninteractive $install; then
+        tail -n 5 "$log" | sed 's/^/     /'
+        echo "could not install them, and their tests are skipped or fail: $install"
+    fi
 }
 
 say "packages"
 packages
 
 step formatted cargo fmt --all --check
-step clippy cargo clippy --workspace --all-targets --quiet -- -D warnings
+step clippy cargo clippy --workspace --all-targets -- -D warnings
 # What only the kernel image has; without std nothing can unwind.
-step clippy-image env RUSTFLAGS=-Cpanic=abort cargo clippy -p synthesis-pc --features image --quiet \
+step clippy-image env RUSTFLAGS=-Cpanic=abort cargo clippy -p synthesis-pc --features image \
     --target x86_64-unknown-linux-gnu --target-dir "${CARGO_TARGET_DIR:-target}/clippy-image" -- -D warnings
 
 # Crates whose tests are on the host. The kernel binary has no std and no tests.
-step unit-tests cargo test --workspace --exclude synthesis-pc --quiet
+step unit-tests cargo test --workspace --exclude synthesis-pc --no-fail-fast
 
 # The queues, in all orders that the processor's memory allows.
-step models env RUSTFLAGS="--cfg loom" cargo test -p queue --release --quiet --test models \
+step models env RUSTFLAGS="--cfg loom" cargo test -p queue --release --test models \
     --target-dir "${CARGO_TARGET_DIR:-target}/loom"
 
-step harness cargo build --release --quiet -p synth-tests
+step harness cargo build --release -p synth-tests
 
 if [ -n "$quick" ]; then
     say "the virtual machine is left out (--quick)"
 else
     say "programs on the host and on Synthesis"
-    log=$(mktemp)
     # The harness prints its progress as it goes; its last line is counted here.
     timeout 1080 "${CARGO_TARGET_DIR:-target}/release/synth-tests" all "$@" 2>&1 | tee "$log"
     status=${PIPESTATUS[0]}
@@ -102,7 +129,6 @@ else
     fi
     # A status without a counted failure is a failure too.
     if [ "$status" -ne 0 ] && [ "$failed" -eq 0 ]; then failed=1; fi
-    rm -f "$log"
 fi
 
 say "done"

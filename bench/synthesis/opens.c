@@ -1,16 +1,19 @@
 /*
- * What a program pays for synthesis: opens, first runs and threads, as `name<TAB>key<TAB>ticks` lines.
+ * What a program pays for synthesis: opens, first runs and threads, as `name<TAB>key<TAB>value` lines.
  *
- *     opens LOOPS
+ *     opens LOOPS [windows] [host=FILE] [plans]
  *
  * first       the first open, with lookup, creation and publication
  * second      the next one, after a close
  * known       an open and a close of a kind that was opened often, mean of a loop
- * first_run   the first read or write of one byte after the first open (of a tty: that there is nothing)
+ * first_run   the first read or write after the first open (of a tty: that there is nothing)
  * later_run   the same, mean of a loop
  * character   of a text window: a character of text as long as the thesis's /etc/termcap, in writes of 4096 bytes
+ * stage.*     in an image that counts: where the first open's time went, routines and bytes that it made
  *
- * A tick is one period of the time-stamp counter; under -icount that is one guest instruction.
+ * With `plans` an image that counts also says what the optimizer planned (`bin/plans.sh`).
+ *
+ * A time is in ticks: periods of the time-stamp counter; under -icount that is guest instructions.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -19,8 +22,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static int loops = 1000;
@@ -38,71 +46,133 @@ static __attribute__((noinline)) unsigned long long end(void)
 	return ticks > empty ? ticks - empty : 0;
 }
 
-static void say(const char *name, const char *key, double ticks)
+static void say(const char *name, const char *key, double value)
 {
-	printf("%s\t%s\t%.1f\n", name, key, ticks);
+	printf("%s\t%s\t%.1f\n", name, key, value);
+}
+
+/* What the kernel says of the call that ended last; nothing where it does not count. */
+static void say_stages(const char *name)
+{
+	static char text[512];
+	int fd = open("/proc/synthesis/stages", O_RDONLY | O_CLOEXEC);
+	ssize_t bytes = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
+
+	close(fd);
+	text[bytes > 0 ? bytes : 0] = 0;
+	for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+		char key[32];
+		double value;
+
+		if (sscanf(line, "%31s %lf", key, &value) == 2)
+			printf("%s\tstage.%s\t%.0f\n", name, key, value);
+	}
 }
 
 static int ends[2];
 
 /* Opens; reads and writes go to the descriptors in `ends`. */
-static int open_path(const char *path)
+static int path(const char *name)
 {
-	return ends[0] = ends[1] = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+	return ends[0] = ends[1] = open(name, O_RDWR | O_CLOEXEC | O_NONBLOCK);
 }
 
-static int open_one(const char *path)
+static int readable(const char *name)
 {
-	return path ? open_path(path) : pipe2(ends, 0);
+	return ends[0] = ends[1] = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 }
 
-static void close_one(const char *path)
+static int writable(const char *name)
+{
+	return ends[0] = ends[1] = open(name, O_WRONLY | O_CLOEXEC | O_NONBLOCK);
+}
+
+static int a_pipe(const char *unused)
+{
+	(void)unused;
+	return pipe2(ends, 0);
+}
+
+static int sockets(const char *unused)
+{
+	(void)unused;
+	return socketpair(AF_UNIX, SOCK_STREAM, 0, ends);
+}
+
+static int event(const char *unused)
+{
+	(void)unused;
+	return ends[0] = ends[1] = eventfd(0, EFD_NONBLOCK);
+}
+
+static int timer(const char *unused)
+{
+	(void)unused;
+	return ends[0] = ends[1] = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK);
+}
+
+struct object {
+	const char *name;
+	int (*open)(const char *);
+	const char *path;
+	/* What is done most with it: 'r'ead, 'w'rite, 'b'oth. */
+	char way;
+	int bytes;
+};
+
+static void close_one(void)
 {
 	close(ends[0]);
-	if (!path)
+	if (ends[1] != ends[0])
 		close(ends[1]);
 }
 
-/* One byte through: what each object does most. */
-static long run(const char *path, char way)
+static long run(const struct object *one)
 {
-	static char byte = 'x';
+	static char bytes[8] = {1};
 
-	if (way == 'b')
-		return write(ends[1], &byte, 1) + read(ends[0], &byte, 1);
-	return way == 'w' ? write(ends[1], &byte, 1) : read(ends[0], &byte, 1);
+	if (one->way == 'b')
+		return write(ends[1], bytes, one->bytes) + read(ends[0], bytes, one->bytes);
+	return one->way == 'w' ? write(ends[1], bytes, one->bytes) : read(ends[0], bytes, one->bytes);
 }
 
-static void object(const char *name, const char *path, char way)
+static void object(const struct object *one, const char *again)
 {
 	unsigned long long ticks;
+	const char *name = one->name;
 
 	begin();
-	int opened = open_one(path);
+	int opened = one->open(one->path);
 	ticks = end();
 	if (opened < 0)
 		return;
 	say(name, "first", ticks);
+	say_stages(name);
 	begin();
-	run(path, way);
+	run(one);
 	say(name, "first_run", end());
 	begin();
 	for (int i = loops; i--;)
-		run(path, way);
+		run(one);
 	say(name, "later_run", (double)end() / loops);
-	close_one(path);
+	close_one();
 	begin();
-	open_one(path);
-	say(name, "second", end());
-	close_one(path);
+	one->open(one->path);
+	ticks = end();
+	say(name, "second", ticks);
+	if (again) {
+		say(again, "first", ticks);
+		say_stages(again);
+	}
+	close_one();
 	for (int i = 100; i--;) {
-		open_one(path);
-		close_one(path);
+		one->open(one->path);
+		close_one();
 	}
 	begin();
 	for (int i = loops; i--;) {
-		open_one(path);
-		close_one(path);
+		one->open(one->path);
+		close_one();
 	}
 	say(name, "known", (double)end() / loops);
 }
@@ -136,27 +206,69 @@ static int end_at_once(void *unused)
 }
 
 /* Until the call that makes it returns; the thread itself runs later or at once, so its own calls are few. */
-static unsigned long long thread(void)
+static unsigned long long thread(const char *name)
 {
 	static _Alignas(16) char stack[16384];
-	int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | SIGCHLD;
+	int flags = CLONE_VM | CLONE_FS | CLONE_FILES | SIGCHLD;
 	unsigned long long ticks;
 
 	begin();
-	int id = clone(end_at_once, stack + sizeof stack, flags & ~CLONE_SIGHAND, NULL);
+	int id = clone(end_at_once, stack + sizeof stack, flags, NULL);
 	ticks = end();
+	if (name) {
+		say(name, "first", ticks);
+		say_stages(name);
+	}
 	if (id < 0 || waitpid(id, NULL, __WALL) != id)
 		exit(1);
 	return ticks;
 }
 
+/* The optimizer's plans, with those for positioned reads and writes. */
+static void say_plans(const char *file)
+{
+	char byte, text[4096];
+	ssize_t bytes;
+	int fd = open(file, O_RDWR | O_CLOEXEC);
+
+	for (int i = 0; i < 20; i++)
+		if (pread(fd, &byte, 1, i) < 0 || pwrite(fd, &byte, 1, i) < 0)
+			return;
+	close(fd);
+	fflush(stdout);
+	fd = open("/proc/synthesis/plans", O_RDONLY | O_CLOEXEC);
+	while ((bytes = read(fd, text, sizeof text)) > 0)
+		if (write(STDOUT_FILENO, text, bytes) != bytes)
+			return;
+	close(fd);
+}
+
+static int made(const char *file)
+{
+	/* So much that each run reads one byte of it. */
+	static char bytes[1 << 16];
+	int fd = open(file, O_RDWR | O_CREAT, 0600);
+
+	return fd >= 0 && write(fd, bytes, sizeof bytes) == sizeof bytes && close(fd) == 0;
+}
+
 int main(int argc, char **argv)
 {
-	char file[64];
+	char file[64], fifo[64];
+	const char *host = NULL;
 	unsigned long long ticks = 0;
+	int windows = 0, plans = 0;
 
 	if (argc > 1)
 		loops = atoi(argv[1]);
+	for (int i = 2; i < argc; i++) {
+		windows |= strcmp(argv[i], "windows") == 0;
+		plans |= strcmp(argv[i], "plans") == 0;
+		if (strncmp(argv[i], "host=", 5) == 0)
+			host = argv[i] + 5;
+	}
+	/* The first line asks what stdout is. */
+	printf("opens\tloops\t%d\n", loops);
 	begin();
 	empty = end();
 	for (int i = 0; i < 100; i++) {
@@ -166,27 +278,49 @@ int main(int argc, char **argv)
 			empty = now;
 	}
 	snprintf(file, sizeof file, "/tmp/opens-%d", (int)getpid());
-	/* So much that each run reads one byte of it. */
-	static char bytes[1 << 16];
-	int made = open(file, O_RDWR | O_CREAT, 0600);
-	if (made < 0 || write(made, bytes, sizeof bytes) != sizeof bytes || close(made) != 0)
+	snprintf(fifo, sizeof fifo, "/tmp/opens-fifo-%d", (int)getpid());
+	if (!made(file) || mkfifo(fifo, 0600) != 0)
 		return 1;
-	object("null", "/dev/null", 'w');
-	object("zero", "/dev/zero", 'r');
-	object("tty", "/dev/tty", 'r');
-	object("pipe", NULL, 'b');
-	object("file", file, 'r');
-	unlink(file);
+	const struct object objects[] = {
+		{"null", path, "/dev/null", 'w', 1},
+		{"zero", path, "/dev/zero", 'r', 1},
+		{"full", path, "/dev/full", 'r', 1},
+		{"random", path, "/dev/urandom", 'r', 1},
+		{"tty", path, "/dev/tty", 'r', 1},
+		{"pty", path, "/dev/ptmx", 'r', 1},
+		{"pipe", a_pipe, NULL, 'b', 1},
+		{"fifo", path, fifo, 'b', 1},
+		{"socket pair", sockets, NULL, 'b', 1},
+		{"file", path, file, 'r', 1},
+		{"/proc file", readable, "/proc/self/stat", 'r', 1},
+		{"eventfd", event, NULL, 'b', 8},
+		{"timerfd", timer, NULL, 'r', 8},
+		{"sound: CD", writable, "/dev/cd", 'w', 4},
+		{"sound: A/D", readable, "/dev/ad", 'r', 4},
+		{"sound: D/A", readable, "/dev/da", 'r', 4},
+	};
+	for (unsigned i = 0; i < sizeof objects / sizeof *objects; i++)
+		object(&objects[i], i == 0 ? "cached open" : NULL);
+	unlink(fifo);
+	if (host) {
+		const struct object outside = {"host file", readable, host, 'r', 1};
+		object(&outside, NULL);
+	}
 	/* Windows stay: the first makes what all share, and the first open of another makes that one. On Linux they would be somebody's
 	   screens. */
-	if (argc > 2 && strcmp(argv[2], "windows") == 0) {
-		object("text window", "/dev/tty7", 'w');
+	if (windows) {
+		const struct object first = {"text window", path, "/dev/tty7", 'w', 1};
+		const struct object other = {"another window", path, "/dev/tty8", 'w', 1};
+		object(&first, NULL);
 		termcap("text window", "/dev/tty7");
-		object("another window", "/dev/tty8", 'w');
+		object(&other, NULL);
 	}
-	say("thread", "first", thread());
+	thread("thread");
 	for (int i = 0; i < 20; i++)
-		ticks += thread();
+		ticks += thread(NULL);
 	say("thread", "known", ticks / 20.0);
+	if (plans)
+		say_plans(file);
+	unlink(file);
 	return 0;
 }

@@ -1,14 +1,16 @@
 #!/bin/sh
 # Builds the kernel image for the pc machine: stable Rust, the host's own target, its own flags and
 # its own target directory (the flags differ from those of the host tool).
-# usage: bin/pc/build.sh [--monitor] [--debug] [cargo arguments…]; prints nothing but cargo's progress.
-# --monitor: into target/pc-monitor, the image with the kernel's part of `synth monitor`.
+# usage: bin/pc/build.sh [--monitor|--stages] [--debug] [cargo arguments…]; prints nothing but cargo's progress.
+# --monitor: into target/pc-monitor, the image with the kernel's part of `synth monitor`; --stages: into target/pc-stages,
+# the image that times calls by their stages.
 set -eu
 cd "$(dirname "$0")/../.."
 profile=--release
 features=image
 folder=target/pc
 if [ "${1:-}" = --monitor ]; then features=image,monitor; folder=target/pc-monitor; shift; fi
+if [ "${1:-}" = --stages ]; then features=image,stages; folder=target/pc-stages; shift; fi
 if [ "${1:-}" = --debug ]; then profile=; shift; fi
 RUSTFLAGS="-Cpanic=abort -Crelocation-model=static -Ccode-model=kernel -Cno-redzone=yes -Clink-arg=-nostartfiles -Clink-arg=-nostdlib -Clink-arg=-static -Clink-arg=-no-pie -Clink-arg=-Tbin/pc/link.ld -Clink-arg=-Wl,--build-id=none -Clink-arg=-Wl,-z,max-page-size=4096 -Clink-arg=-Wl,-z,noexecstack" \
 CARGO_PROFILE_RELEASE_LTO=fat CARGO_PROFILE_RELEASE_CODEGEN_UNITS=1 \

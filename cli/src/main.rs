@@ -10,8 +10,6 @@ mod see;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use options::{Command, Options};
 
 fn main() -> ExitCode {
@@ -21,7 +19,7 @@ fn main() -> ExitCode {
         machine::terminal::restore();
         report(panic);
     }));
-    let result = match Options::parse().command {
+    let result = match Options::of_process().command {
         Command::Run(options) => commands::run::run(&options),
         Command::Boot(options) => commands::boot::boot(&options),
         Command::Bench(arguments) => return run_bench(arguments),

@@ -14,6 +14,31 @@ pub struct Options {
     pub command: Command,
 }
 
+/// The part of [`Options`] that `synth run` needs. To build the others, too, takes longer than a small program runs.
+#[derive(Parser)]
+#[command(name = "synth", version)]
+struct OnlyRun {
+    #[command(subcommand)]
+    command: RunCommand,
+}
+
+#[derive(Subcommand)]
+enum RunCommand {
+    /// Run a Linux program in a virtual machine; its exit status becomes ours
+    Run(RunOptions),
+}
+
+impl Options {
+    /// The command line of this process; ends it where that is none.
+    pub fn of_process() -> Options {
+        if std::env::args_os().nth(1).is_none_or(|word| word != "run") {
+            return Options::parse();
+        }
+        let RunCommand::Run(options) = OnlyRun::parse().command;
+        Options { command: Command::Run(options) }
+    }
+}
+
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// Run a Linux program in a virtual machine; its exit status becomes ours
@@ -116,7 +141,7 @@ pub struct FileOptions {
     /// Set a variable, or pass the host's value on; may be repeated
     #[arg(long, value_name = "NAME[=VALUE]")]
     pub env: Vec<OsString>,
-    /// Directory in the guest to start in [default: / or, hosted, the present one]
+    /// Directory in the guest to start in [default: the present one if hosted or if --with brings something of it, else /]
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<OsString>,
 }

@@ -109,6 +109,24 @@ static inline void sleep_ms(long ms)
         ;
 }
 
+/* Waits until a process or thread is in this state: the letter behind its name in /proc. */
+static inline void await_state(pid_t id, char state)
+{
+    char path[40], line[200];
+    snprintf(path, sizeof path, "/proc/%d/stat", id);
+    for (int tries = 0; tries < 10000; tries++) {
+        int file = open(path, O_RDONLY);
+        ssize_t got = read(file, line, sizeof line - 1);
+        close(file);
+        line[got > 0 ? got : 0] = 0;
+        char *name_end = strrchr(line, ')');
+        if (name_end && name_end[1] && name_end[2] == state)
+            return;
+        sleep_ms(1);
+    }
+    printf("waited ten seconds for state %c: %s\n", state, line);
+}
+
 static inline int check_main(int argc, char **argv, const struct test *tests, size_t count)
 {
     setvbuf(stdout, NULL, _IOLBF, 0);

@@ -1,9 +1,11 @@
-/* A thousand times everything: afterwards as many frames are free, and as many bytes of code live, as before.
+/* A thousand times everything: afterwards no fewer frames are free, and as many bytes of code live, as before.
  *
  * The numbers come from /proc/synthesis/gauges (`free_frames N`, `code_bytes N`). A host has no such file, and there
  * is nothing to compare. In the guest, whose folder of tests is /tmp/t, a missing file is a failure.
  */
 #include "check.h"
+
+#include <sys/socket.h>
 
 struct gauges {
     long free_frames, code_bytes;
@@ -34,7 +36,16 @@ static int read_gauges(struct gauges *gauges)
     return 1;
 }
 
-/* One warm round first: caches fill, inactive lists get their entries. Then a thousand must leave no trace. */
+/* The kernel's heap may have no use any more for a few pages that something before this test left half full. */
+enum { GIVEN_BACK_MAX = 8 };
+
+static int is_as_before(const struct gauges *before, const struct gauges *after)
+{
+    long more = after->free_frames - before->free_frames;
+    return more >= 0 && more <= GIVEN_BACK_MAX && after->code_bytes == before->code_bytes;
+}
+
+/* Some warm rounds first: caches fill, inactive lists get their entries. Then a thousand must leave no trace. */
 static void leaves_nothing(void (*once)(void))
 {
     struct gauges before = {0}, after = {0};
@@ -46,16 +57,16 @@ static void leaves_nothing(void (*once)(void))
         once();
     for (int wait = 0; readable && wait < 50; wait++) {
         read_gauges(&after);
-        if (after.free_frames == before.free_frames && after.code_bytes == before.code_bytes)
-            break;
+        if (is_as_before(&before, &after))
+            return;
         sleep_ms(10); /* what is retired may be freed a little later */
     }
     if (in_guest() && !readable)
         puts("the gauges cannot be read");
-    if (before.free_frames != after.free_frames)
+    if (readable) {
         printf("free frames: %ld before, %ld after\n", before.free_frames, after.free_frames);
-    if (before.code_bytes != after.code_bytes)
         printf("code bytes: %ld before, %ld after\n", before.code_bytes, after.code_bytes);
+    }
 }
 
 static void fork_once(void)
@@ -206,6 +217,32 @@ static void failed_exec_once(void)
     execve("file", arguments, NULL);
 }
 
+/* Sends a descriptor, and receives it if asked to. */
+static void pass(int to, int descriptor)
+{
+    char control[CMSG_SPACE(sizeof descriptor)] = {0};
+    struct iovec part = {"x", 1};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+    *CMSG_FIRSTHDR(&message) = (struct cmsghdr){CMSG_LEN(sizeof descriptor), SOL_SOCKET, SCM_RIGHTS};
+    memcpy(CMSG_DATA(CMSG_FIRSTHDR(&message)), &descriptor, sizeof descriptor);
+    sendmsg(to, &message, 0);
+}
+
+/* One descriptor that nobody receives, and sockets that only each other's messages hold. */
+static void passing_once(void)
+{
+    int one[2], other[2], file = open("file", O_RDONLY | O_CREAT, 0600);
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, one) < 0 || socketpair(AF_UNIX, SOCK_DGRAM, 0, other) < 0)
+        exit(8);
+    pass(one[0], file);
+    pass(one[0], other[1]);
+    pass(other[0], one[1]);
+    pass(other[0], other[1]);
+    close(file), close(one[0]), close(one[1]), close(other[0]), close(other[1]);
+    /* The end of another socket is when Linux looks for such rings. */
+    close(socket(AF_UNIX, SOCK_STREAM, 0));
+}
+
 #define CHURN(what) static void churn_##what(void) { leaves_nothing(what##_once); }
 CHURN(fork)
 CHURN(exec)
@@ -223,6 +260,7 @@ CHURN(pipe_to_child)
 CHURN(signal)
 CHURN(proc)
 CHURN(failed_exec)
+CHURN(passing)
 
 static void nothing(void) {}
 
@@ -243,6 +281,7 @@ static const struct test tests[] = {
     {"signal", churn_signal},
     {"proc", churn_proc},
     {"failed_exec", churn_failed_exec},
+    {"passing", churn_passing},
     {"nothing", nothing}, /* what `exec` starts */
 };
 CHECK_MAIN(tests)

@@ -54,10 +54,13 @@ static void another_thread_finds_it_closed(void)
     pthread_join(thread, NULL);
 }
 
+static volatile pid_t sleeper;
+
 static void *sleeps_in_read(void *unused)
 {
     (void)unused;
     warm(ends[0], ends[1]);
+    sleeper = gettid();
     next();
     SHOW(read(ends[0], buffer, 1));
     SHOW(read(ends[0], buffer, 1));
@@ -71,9 +74,8 @@ static void a_sleeping_reader_gets_its_byte(void)
     MUST(pipe(ends));
     pthread_t thread = start(sleeps_in_read);
     next();
-    sleep_ms(30);
+    await_state(sleeper, 'S');
     MUST(close(ends[0]));
-    sleep_ms(5);
     long written = write(ends[1], "z", 1);
     pthread_join(thread, NULL);
     printf("write %ld, then read '%c'\n", written, buffer[0]);

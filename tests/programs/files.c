@@ -796,11 +796,77 @@ static void positioned(void)
     TRY(pread(fd, text, 1, 0));
 }
 
+static void peek_at(int fd)
+{
+    char text[16];
+    ssize_t length = read(fd, text, sizeof text);
+    printf("  %zd bytes %.*s\n", length, length < 0 ? 0 : (int)length, text);
+}
+
+static void copying_pipes(void)
+{
+    int from[2], to[2], file = MUST(open("f", O_RDWR | O_CREAT, 0600));
+    signal(SIGPIPE, SIG_IGN);
+    MUST(pipe(from));
+    MUST(pipe(to));
+    TRY(tee(from[0], to[1], 10, SPLICE_F_NONBLOCK));
+    TRY(tee(from[0], to[1], 0, 0));
+    TRY(tee(from[0], to[1], 10, 64));
+    TRY(tee(from[0], from[1], 10, 0));
+    TRY(tee(from[1], to[1], 10, 0));
+    TRY(tee(from[0], to[0], 10, 0));
+    TRY(tee(file, to[1], 10, 0));
+    TRY(tee(from[0], file, 10, 0));
+    TRY(tee(99, to[1], 10, 0));
+    MUST(write(from[1], "0123456789", 10));
+    SHOW(tee(from[0], to[1], 4, 0));
+    SHOW(tee(from[0], to[1], 100, 0));
+    peek_at(from[0]);
+    peek_at(to[0]);
+    MUST(write(from[1], "again", 5));
+    char byte;
+    MUST(read(from[0], &byte, 1));
+    SHOW(tee(from[0], to[1], 100, 0));
+    SHOW(splice(from[0], NULL, to[1], NULL, 100, 0));
+    peek_at(to[0]);
+    char much[4096];
+    memset(much, 'x', sizeof much);
+    for (int times = 0; times < 16; times++)
+        MUST(write(to[1], much, sizeof much));
+    MUST(write(from[1], "more", 4));
+    TRY(tee(from[0], to[1], 4, SPLICE_F_NONBLOCK));
+    fflush(stdout);
+    pid_t child = MUST(fork());
+    if (child == 0) {
+        for (int times = 0; times < 16; times++)
+            MUST(read(to[0], much, sizeof much));
+        _exit(0);
+    }
+    SHOW(tee(from[0], to[1], 4, 0));
+    MUST(waitpid(child, NULL, 0));
+    peek_at(to[0]);
+    MUST(read(from[0], much, 4));
+    child = MUST(fork());
+    if (child == 0) {
+        MUST(write(from[1], "late", 4));
+        _exit(0);
+    }
+    SHOW(tee(from[0], to[1], 100, 0));
+    MUST(waitpid(child, NULL, 0));
+    peek_at(to[0]);
+    close(to[0]);
+    TRY(tee(from[0], to[1], 4, 0));
+    peek_at(from[0]);
+    close(from[1]);
+    MUST(pipe(to));
+    SHOW(tee(from[0], to[1], 4, 0));
+}
+
 #define T(name) {#name, name}
 static const struct test tests[] = {
     T(open_flags), T(descriptor_flags), T(shared_offset), T(seeking), T(holes), T(renaming), T(linking), T(symbolic_links),
     T(long_names), T(open_after_unlink), T(folders), T(modes), T(times), T(appending), T(stat_fields), T(pipes),
     T(whole_writes), T(polling), T(copying), T(vectors), T(named_pipe), T(close_on_exec), T(what_is_open), T(special_files),
-    T(locks), T(large_file), T(positioned),
+    T(locks), T(large_file), T(positioned), T(copying_pipes),
 };
 CHECK_MAIN(tests)

@@ -1,8 +1,11 @@
 /* What the fuzzer found: each case stopped the kernel, or kept everybody else from running, or did what Linux refuses. */
 #include "check.h"
+#include <pthread.h>
 
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/timerfd.h>
+#include <sys/uio.h>
 #include <termios.h>
 
 /* A write of few bytes that starts below the end of user space, where the stack may be, and goes on behind it. */
@@ -80,6 +83,45 @@ static void two_writers_of_a_full_terminal(void)
     }
 }
 
+static volatile int turns;
+
+static void *takes_turns(void *unused)
+{
+    for (;; turns++)
+        sleep_ms(1);
+    return unused;
+}
+
+/* Nobody reads, and no line ends: a terminal takes all there is, and forgets most of it. */
+static void a_long_write_leaves_time(void)
+{
+    static char text[2 << 20];
+    struct timespec from, to;
+    pthread_t thread;
+    memset(text, 1, sizeof text);
+    if (pthread_create(&thread, NULL, takes_turns, NULL) != 0)
+        exit(9);
+    int master = MUST(open("/dev/ptmx", O_RDWR | O_NOCTTY | O_NONBLOCK));
+    sleep_ms(5);
+    turns = 0;
+    clock_gettime(CLOCK_MONOTONIC, &from);
+    MUST(write(master, text, sizeof text));
+    int taken = turns;
+    clock_gettime(CLOCK_MONOTONIC, &to);
+    long ms = (to.tv_sec - from.tv_sec) * 1000 + (to.tv_nsec - from.tv_nsec) / 1000000;
+    puts(ms < 200 || taken >= 8 ? "others ran" : "nobody else ran");
+}
+
+static void random_bytes_come_all(void)
+{
+    static char bytes[100000], *volatile nowhere = (char *)-1l;
+    int file = MUST(open("/dev/urandom", O_RDONLY));
+    SHOW(read(file, bytes, sizeof bytes));
+    SHOW(syscall(SYS_getrandom, bytes, sizeof bytes, 0));
+    SHOW(read(file, nowhere, 9));
+    SHOW(read(file, bytes, 0));
+}
+
 /* RLIMIT_FSIZE holds for bytes that the file has already. */
 static void limit_below_the_size_of_a_file(void)
 {
@@ -106,11 +148,52 @@ static void limit_below_the_size_of_a_file(void)
     unlink("limited");
 }
 
+/* A buffer that is not there costs a stream nothing. */
+static void bytes_wait_for_a_better_buffer(void)
+{
+    char text[64] = "", *volatile nowhere = (char *)8;
+    int ends[2];
+    MUST(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends));
+    MUST(write(ends[0], "something to read", 17));
+    struct iovec part = {nowhere, 8};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    SHOW(read(ends[1], nowhere, 8));
+    SHOW(recv(ends[1], nowhere, 8, 0));
+    SHOW(recvmsg(ends[1], &message, 0));
+    SHOW(read(ends[1], text, 9));
+    SHOW(recv(ends[1], text + 9, sizeof text, 0));
+    puts(text);
+    SHOW(read(ends[1], text, sizeof text));
+}
+
+static void what_is_empty_moves_nothing(void)
+{
+    int file = MUST(open("appended", O_RDWR | O_CREAT | O_TRUNC | O_APPEND, 0600));
+    MUST(write(file, "0123456789", 10));
+    MUST(lseek(file, 3, SEEK_SET));
+    struct iovec none = {NULL, 0}, wild[2] = {{(void *)-1l, 4}, {"", -1ul}};
+    SHOW(write(file, "", 0));
+    SHOW(writev(file, &none, 1));
+    SHOW(lseek(file, 0, SEEK_CUR));
+    SHOW(writev(file, wild, 2));
+    SHOW(lseek(file, INT64_MAX, SEEK_END));
+    SHOW(pwrite(file, wild[1].iov_base, 9, INT64_MAX - 4));
+    int zero = MUST(open("/dev/zero", O_RDWR)), full = MUST(open("/dev/full", O_RDWR));
+    SHOW(pwrite(zero, "text", 4, INT64_MAX - 2));
+    SHOW(pread(zero, &none, 8, INT64_MAX - 2));
+    SHOW(write(full, "", 0));
+    unlink("appended");
+}
+
 static const struct test tests[] = {
     {"copy_runs_over_the_user_limit", copy_runs_over_the_user_limit},
     {"long_copies_run_over_the_user_limit", long_copies_run_over_the_user_limit},
+    {"bytes_wait_for_a_better_buffer", bytes_wait_for_a_better_buffer},
+    {"what_is_empty_moves_nothing", what_is_empty_moves_nothing},
     {"quick_timers_leave_time", quick_timers_leave_time},
     {"two_writers_of_a_full_terminal", two_writers_of_a_full_terminal},
+    {"a_long_write_leaves_time", a_long_write_leaves_time},
+    {"random_bytes_come_all", random_bytes_come_all},
     {"limit_below_the_size_of_a_file", limit_below_the_size_of_a_file},
 };
 CHECK_MAIN(tests)

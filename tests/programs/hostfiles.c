@@ -370,7 +370,7 @@ static void record_locks(void)
     }
     char byte;
     MUST(read(ends[0], &byte, 1));
-    sleep_ms(20);
+    await_state(child, 'S');
     close(MUST(open("f", O_RDONLY)));
     waitpid(child, NULL, 0);
 }

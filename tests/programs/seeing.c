@@ -4,11 +4,15 @@
  *   seeing kinds       uses one of each kind of file so often that the kernel writes code for it, then prints
  *                      /proc/synthesis/quajects, a line of `=`, and /proc/synthesis/code
  *   seeing wait        a pipe with 300 bytes in it (descriptors 3 and 4), a child that reads from an empty one, and a
- *                      parent that asks for its parent's number again and again; prints `ready` and runs until it is ended
+ *                      parent that asks for its parent's number again and again; prints `ready` when the child sleeps, and runs
+ *                      until it is ended
  *   seeing flow        two processes that send each other a sequence of bytes through a pipe (3 and 4) for ever and check it,
  *                      a pipe with an alphabet in it (5 and 6), one whose bytes come out at standard output (7 and 8),
  *                      /dev/zero (9), a file of digits (10), and a pipe that is a new one again and again (11
  *                      and 12); `steps` counts what has come
+ *   seeing births      a parent that makes children, one after the other, which go through `one_step`; `steps` counts those
+ *                      that ended well
+ *   seeing vfork       a child with its parent's memory, which goes through `one_step` again and again
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -18,6 +22,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static void ask(int times)
@@ -73,6 +78,18 @@ static int kinds(void)
     return print("/proc/synthesis/quajects") || write(1, "=\n", 2) != 2 || print("/proc/synthesis/code");
 }
 
+/* Whether a process sleeps, by the letter behind its name. */
+static int sleeps(pid_t pid)
+{
+    char path[40], line[200] = "";
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    int file = open(path, O_RDONLY);
+    ssize_t got = read(file, line, sizeof line - 1);
+    close(file);
+    char *name_end = got > 0 ? strrchr(line, ')') : NULL;
+    return name_end && name_end[1] && name_end[2] == 'S';
+}
+
 static int wait_to_be_seen(void)
 {
     int full[2], empty[2];
@@ -90,6 +107,8 @@ static int wait_to_be_seen(void)
         close(empty[1]);
         _exit(read(empty[0], bytes, 1) != 1);
     }
+    while (child > 0 && !sleeps(child))
+        usleep(1000);
     if (child < 0 || write(1, "ready\n", 6) != 6)
         return 1;
     for (;;) {
@@ -179,6 +198,39 @@ static int flow(void)
     }
 }
 
+static int births(void)
+{
+    if (write(1, "ready\n", 6) != 6)
+        return 1;
+    for (;; steps++) {
+        int status = 0;
+        pid_t child = fork();
+        if (child == 0) {
+            one_step((unsigned char)steps);
+            _exit(0);
+        }
+        if (child < 0 || waitpid(child, &status, 0) != child || status != 0) {
+            (void)!write(1, "broken\n", 7);
+            return 1;
+        }
+        usleep(500);
+    }
+}
+
+static int borrow_memory(void)
+{
+    if (write(1, "ready\n", 6) != 6)
+        return 1;
+    if (vfork() == 0)
+        for (;;) {
+            struct timespec little = {0, 1000000};
+            one_step((unsigned char)steps);
+            syscall(SYS_nanosleep, &little, NULL);
+        }
+    (void)!write(1, "broken\n", 7);
+    return 1;
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 3 && !strcmp(argv[1], "calls")) {
@@ -191,6 +243,10 @@ int main(int argc, char **argv)
         return wait_to_be_seen();
     if (argc == 2 && !strcmp(argv[1], "flow"))
         return flow();
-    fprintf(stderr, "usage: seeing calls N | kinds | wait | flow\n");
+    if (argc == 2 && !strcmp(argv[1], "births"))
+        return births();
+    if (argc == 2 && !strcmp(argv[1], "vfork"))
+        return borrow_memory();
+    fprintf(stderr, "usage: seeing calls N | kinds | wait | flow | births | vfork\n");
     return 2;
 }

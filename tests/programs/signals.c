@@ -294,14 +294,19 @@ static void alternate_stack_used(void)
     raise(SIGUSR1);
 }
 
-/* A child that sends a signal to its parent after a while. */
-static pid_t sender(int number, int ms)
+/* A child that sends a signal to its parent when that sleeps. With a status it waits until that sleeps again, and writes a byte
+ * to `to` if that is not -1. */
+static pid_t sender(int number, int to, int status)
 {
     pid_t parent = getpid(), child = MUST(fork());
     if (child == 0) {
-        sleep_ms(ms);
+        await_state(parent, 'S');
         kill(parent, number);
-        _exit(0);
+        if (status)
+            await_state(parent, 'S');
+        if (to != -1)
+            MUST(write(to, "x", 1));
+        _exit(status);
     }
     return child;
 }
@@ -312,19 +317,19 @@ static void interrupted_calls(void)
     char byte;
     MUST(pipe(ends));
     install(SIGUSR1, counted, 0);
-    pid_t child = sender(SIGUSR1, 50);
+    pid_t child = sender(SIGUSR1, -1, 0);
     TRY(read(ends[0], &byte, 1));
     waitpid(child, NULL, 0);
-    child = sender(SIGUSR1, 50);
+    child = sender(SIGUSR1, -1, 0);
     struct pollfd one = {ends[0], POLLIN, 0};
     TRY(poll(&one, 1, 10000));
     waitpid(child, NULL, 0);
-    child = sender(SIGUSR1, 50);
+    child = sender(SIGUSR1, -1, 0);
     struct timespec left = {10, 0};
     int slept = nanosleep(&left, &left);
     printf("nanosleep %s left more than 8 s %d\n", failing(slept), left.tv_sec >= 8);
     waitpid(child, NULL, 0);
-    child = sender(SIGUSR1, 50);
+    child = sender(SIGUSR1, -1, 0);
     TRY(pause());
     waitpid(child, NULL, 0);
     pid_t sleeper = MUST(fork());
@@ -332,7 +337,7 @@ static void interrupted_calls(void)
         sleep_ms(5000);
         _exit(0);
     }
-    child = sender(SIGUSR1, 50);
+    child = sender(SIGUSR1, -1, 0);
     TRY(waitpid(sleeper, NULL, 0));
     waitpid(child, NULL, 0);
     kill(sleeper, SIGKILL);
@@ -346,27 +351,16 @@ static void restarted_calls(void)
     char byte = 0;
     MUST(pipe(ends));
     install(SIGUSR1, counted, SA_RESTART);
-    pid_t child = sender(SIGUSR1, 30), writer = fork();
-    if (writer == 0) {
-        sleep_ms(120);
-        write(ends[1], "x", 1);
-        _exit(3);
-    }
+    int status;
+    pid_t child = sender(SIGUSR1, ends[1], 3);
     SHOW(read(ends[0], &byte, 1));
     printf("%c count %d\n", byte, count);
     waitpid(child, NULL, 0);
-    waitpid(writer, NULL, 0);
-    pid_t sleeper = MUST(fork());
-    if (sleeper == 0) {
-        sleep_ms(150);
-        _exit(6);
-    }
-    child = sender(SIGUSR1, 30);
-    int status;
-    printf("wait is the sleeper %d\n", waitpid(sleeper, &status, 0) == sleeper);
-    say_status("sleeper", status);
-    waitpid(child, NULL, 0);
-    child = sender(SIGUSR1, 30);
+    child = sender(SIGUSR1, -1, 6);
+    printf("wait is the child %d\n", waitpid(child, &status, 0) == child);
+    say_status("child", status);
+    printf("count %d\n", count);
+    child = sender(SIGUSR1, -1, 0);
     struct pollfd one = {ends[0], POLLIN, 0};
     TRY(poll(&one, 1, 10000));
     waitpid(child, NULL, 0);
@@ -378,10 +372,10 @@ static void full_pipe_interrupted(void)
     static char many[200000];
     MUST(pipe(ends));
     install(SIGUSR1, counted, 0);
-    pid_t child = sender(SIGUSR1, 50);
+    pid_t child = sender(SIGUSR1, -1, 0);
     SHOW(write(ends[1], many, sizeof many));
     waitpid(child, NULL, 0);
-    child = sender(SIGUSR1, 50);
+    child = sender(SIGUSR1, -1, 0);
     TRY(write(ends[1], many, sizeof many));
     waitpid(child, NULL, 0);
 }
@@ -396,7 +390,7 @@ static void suspended(void)
     TRY(sigsuspend(&set));
     sigprocmask(SIG_SETMASK, NULL, &set);
     printf("count %d blocked again %d\n", count, sigismember(&set, SIGUSR1));
-    pid_t child = sender(SIGUSR1, 30);
+    pid_t child = sender(SIGUSR1, -1, 0);
     sigemptyset(&set);
     TRY(sigsuspend(&set));
     printf("count %d\n", count);
@@ -434,7 +428,7 @@ static void zombies(void)
     pid_t child = MUST(fork());
     if (child == 0)
         _exit(9);
-    sleep_ms(50);
+    await_state(child, 'Z');
     SHOW(kill(child, 0));
     SHOW(kill(child, SIGKILL));
     int status;

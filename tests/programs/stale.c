@@ -2,6 +2,7 @@
  * instructions. Runs in an empty folder. */
 #include "check.h"
 
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/sysmacros.h>
 
@@ -84,6 +85,33 @@ static void all_descriptors_taken(void)
     TRY(open("/dev/null", O_RDWR));
     MUST(close(5));
     TRY(open("/dev/null", O_RDWR));
+}
+
+/* A child that shares the descriptors has a limit of its own, and takes it away. */
+static void limits_beside_shared_descriptors(void)
+{
+    char page[4096] = {0};
+    int file = MUST(open("limited", O_RDWR | O_CREAT | O_TRUNC, 0600));
+    MUST(write(file, page, sizeof page));
+    for (int i = 0; i < 12; i++) {
+        MUST(pwrite(file, "text", 4, 0));
+        MUST(lseek(file, 0, SEEK_SET));
+        MUST(write(file, "text", 4));
+    }
+    struct rlimit limit = {100, RLIM_INFINITY}, none = {RLIM_INFINITY, RLIM_INFINITY};
+    signal(SIGXFSZ, SIG_IGN);
+    MUST(setrlimit(RLIMIT_FSIZE, &limit));
+    pid_t child = syscall(SYS_clone, CLONE_FILES | SIGCHLD, 0, 0, 0, 0);
+    if (child == 0)
+        _exit(setrlimit(RLIMIT_FSIZE, &none) != 0);
+    int status = 0;
+    MUST(waitpid(child, &status, 0));
+    long placed = pwrite(file, "text", 4, 200), end = lseek(file, 200, SEEK_SET), written = write(file, "text", 4);
+    /* Nothing may be printed under the limit: it holds for what the tests print, too. */
+    MUST(setrlimit(RLIMIT_FSIZE, &none));
+    printf("%d %ld %ld %ld\n", status, placed, end, written);
+    SHOW(write(file, "text", 4));
+    unlink("limited");
 }
 
 #define SITE(code, inputs...) \
@@ -171,7 +199,8 @@ static void code_that_moves(void)
 
 #define T(name) {#name, name}
 static const struct test tests[] = {
-    T(links_of_proc), T(working_directory_by_name), T(names_that_change), T(all_descriptors_taken), T(numbers_that_change),
+    T(links_of_proc), T(working_directory_by_name), T(names_that_change), T(all_descriptors_taken),
+    T(limits_beside_shared_descriptors), T(numbers_that_change),
     T(code_that_changes), T(code_that_moves),
 };
 CHECK_MAIN(tests)

@@ -192,9 +192,9 @@ static void a_sequence_that_ends_is_left_alone(void)
     printf("%d alarm, word %d\n", alarms, area.sequence != 0);
 }
 
-static void other_threads_abort(void)
+/* A child that computes for ever on this processor, so that this process has turns only. */
+static pid_t rival(void)
 {
-    struct sequence sequence = {0};
     cpu_set_t here;
     CPU_ZERO(&here);
     CPU_SET(sched_getcpu(), &here);
@@ -203,6 +203,13 @@ static void other_threads_abort(void)
     if (child == 0)
         for (;;)
             ;
+    return child;
+}
+
+static void other_threads_abort(void)
+{
+    struct sequence sequence = {0};
+    pid_t child = rival();
     release_the_librarys();
     MUST(rseq(&area, 32, 0, SIGNATURE));
     int aborted = 0;
@@ -271,14 +278,7 @@ static void its_memory_goes(void)
 
 static void without_memory(void)
 {
-    cpu_set_t here;
-    CPU_ZERO(&here);
-    CPU_SET(sched_getcpu(), &here);
-    MUST(sched_setaffinity(0, sizeof here, &here));
-    pid_t child = MUST(fork());
-    if (child == 0)
-        for (;;)
-            ;
+    pid_t child = rival();
     in_child("without memory", its_memory_goes);
     MUST(kill(child, SIGKILL));
     MUST(waitpid(child, NULL, 0));

@@ -295,6 +295,9 @@ static int thread_body(void *unused)
     return syscall(SYS_exit, 3);
 }
 
+/* The kernel clears it when the thread has ended. */
+static volatile pid_t thread;
+
 static void birth_body(void)
 {
     static char stack[65536];
@@ -308,8 +311,11 @@ static void birth_body(void)
         _exit(5);
     waitpid(made, &status, 0);
     clone(thread_body, stack + sizeof stack,
-          CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM, NULL);
-    sleep_ms(50);
+          CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_PARENT_SETTID |
+              CLONE_CHILD_CLEARTID,
+          NULL, &thread, NULL, &thread);
+    while (thread != 0)
+        sleep_ms(1);
     execl("/proc/self/exe", "trace", "list-nothing", NULL);
 }
 
@@ -503,7 +509,7 @@ static void attach(void)
 
 static void sleep_body(void)
 {
-    struct timespec left = {0, 200000000};
+    struct timespec left = {1, 0};
     long result = nanosleep(&left, NULL);
     printf("slept %ld\n", result);
 }
@@ -513,7 +519,7 @@ static void interrupted(void)
 {
     start(sleep_body);
     go(PTRACE_CONT, 0);
-    sleep_ms(50);
+    await_state(child, 'S');
     MUST(kill(child, SIGSTOP));
     next("in a call");
     struct user_regs_struct all = registers();
@@ -530,7 +536,7 @@ static void refused(void)
     for (int turn = 0; turn < 3; turn++) {
         child = turn == 0 ? getpid() : turn == 1 ? 99999 : child;
         if (turn == 2)
-            start(pause_body), go(PTRACE_CONT, 0), sleep_ms(20);
+            start(pause_body), go(PTRACE_CONT, 0), await_state(child, 'S');
         for (size_t i = 0; i < sizeof requests / sizeof *requests; i++)
             if (!(turn == 2 && requests[i] == 8))
                 printf("%d %x %s\n", turn, requests[i], failing(request(requests[i], 0, room)));
@@ -637,7 +643,8 @@ static void tracer_ends(void)
         }
         MUST(read(ends[0], &child, sizeof child));
         MUST(waitpid(tracer, &status, 0));
-        sleep_ms(50);
+        if (kills)
+            await_state(child, 'Z');
         printf("killed %d ended %d\n", kills, waitpid(child, &status, WNOHANG) == child);
         kill(child, SIGKILL);
         close(ends[0]);

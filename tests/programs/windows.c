@@ -334,6 +334,69 @@ static void sessions(void)
     _exit(0);
 }
 
+static void in_a_session(void (*body)(void))
+{
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        CHECK(setsid() > 0);
+        body();
+        _exit(0);
+    }
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+}
+
+/* So often that the call is done in code where there is some. */
+static void open_often(const char *path, int flags)
+{
+    for (int i = 0; i < 6; i++) {
+        int fd = open(path, flags);
+        CHECK(fd >= 0 && close(fd) == 0);
+    }
+}
+
+static void asks_to_be_alone(void)
+{
+    int fd = open("/dev/tty6", O_RDWR);
+    CHECK(fd >= 0 && setresuid(1000, 1000, 1000) == 0);
+    open_often("/dev/tty6", O_RDWR | O_NOCTTY);
+    CHECK(ioctl(fd, TIOCEXCL) == 0 && open("/dev/tty6", O_RDWR | O_NOCTTY) == -1 && errno == EBUSY);
+    CHECK(ioctl(fd, TIOCNXCL) == 0);
+    open_often("/dev/tty6", O_RDWR | O_NOCTTY);
+}
+
+static void opened_alone(void)
+{
+    close(window(6));
+    CHECK(chmod("/dev/tty6", 0666) == 0);
+    in_a_session(asks_to_be_alone);
+    CHECK(chmod("/dev/tty6", 0620) == 0);
+}
+
+/* A window that belongs to another session when it is opened, and to nobody later. */
+static void opens_when_it_is_free(void)
+{
+    int ready[2], end[2], status;
+    char byte;
+    CHECK(pipe(ready) == 0 && pipe(end) == 0);
+    pid_t owner = fork();
+    if (owner == 0) {
+        CHECK(setsid() > 0 && open("/dev/tty6", O_RDWR) >= 0 && write(ready[1], "x", 1) == 1);
+        _exit(read(end[0], &byte, 1) != 1);
+    }
+    CHECK(read(ready[0], &byte, 1) == 1);
+    open_often("/dev/tty6", O_RDWR);
+    CHECK(write(end[1], "x", 1) == 1 && waitpid(owner, &status, 0) == owner && status == 0);
+    int fd = open("/dev/tty6", O_RDWR);
+    CHECK(fd >= 0 && tcgetpgrp(fd) == getpgrp());
+}
+
+static void free_again(void)
+{
+    close(window(6));
+    in_a_session(opens_when_it_is_free);
+}
+
 /* Two who write at the same time: each write is whole. */
 static void two_writers(void)
 {
@@ -352,6 +415,7 @@ static void two_writers(void)
 #define T(name) {#name, name}
 static const struct test tests[] = {
     T(shows_text), T(scrolls), T(sequences_in_pieces), T(raw_output), T(bad_buffers), T(writes_of_all_sizes),
-    T(input), T(a_long_write_is_interrupted), T(names_and_numbers), T(sessions), T(two_writers),
+    T(input), T(a_long_write_is_interrupted), T(names_and_numbers), T(sessions),
+    T(opened_alone), T(free_again), T(two_writers),
 };
 CHECK_MAIN(tests)

@@ -92,6 +92,7 @@ const UNSAFE: &[&str] = &[
     "crates/machine-sim/src/store.rs",
     "crates/queue/",
     "crates/machine/src/cell.rs",
+    "crates/machine/src/stages.rs",
     "crates/machine/src/switch.rs",
     "crates/synth/src/template.rs",
     "crates/synth/src/optimize/tests.rs",

@@ -11,10 +11,12 @@ mod error;
 mod hosted;
 mod linux;
 mod linux_kernel;
+mod opens;
 mod report;
 mod size;
 mod sound;
 mod stages;
+mod start;
 mod suite;
 mod synthesis;
 mod tables;
@@ -47,6 +49,8 @@ pub enum Suite {
     Calls,
     /// What the kernel needs of memory: the thesis's table 3.6
     Size,
+    /// A small program from its start to its end, natively and on the hosted machine, in microseconds
+    Start,
     /// What it costs to write code, by quaject and stage; table 7.5's creation costs
     Synthesis,
 }
@@ -61,6 +65,7 @@ impl Suite {
             Self::Calls => "calls",
             Self::Tables => "tables",
             Self::Size => "size",
+            Self::Start => "start",
             Self::Synthesis => "synthesis",
         }
     }
@@ -122,6 +127,9 @@ pub fn bench(args: BenchArgs) -> Result<ExitCode, BenchError> {
     }
     if args.suite == Suite::Size {
         return size::bench(&args);
+    }
+    if args.suite == Suite::Start {
+        return start::bench(&args);
     }
     if args.suite == Suite::Synthesis {
         return stages::bench(&args);

@@ -1,7 +1,7 @@
 //! `synth bench synthesis`: what it costs to write code, by quaject and stage, and what a program pays for it.
 //!
 //! Two programs. `tests/golden/examples/synthesis.rs` is the kernel's own creator as a program, run on the pc and by itself: it times
-//! its stages with the clock, which under `-icount` counts instructions. `bench/synthesis/opens.c` opens, on either machine.
+//! its stages with the clock, which under `-icount` counts instructions. `bench/synthesis/opens.c` opens, on either machine ([`opens`]).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,13 +11,11 @@ use serde_json::{Value, json};
 
 use super::compile::{self, Linkage};
 use super::error::at;
+use super::opens::{self, Both};
 use super::report::{self, aligned};
 use super::{BenchArgs, BenchError, project_root};
 
 const TIMEOUT_SECONDS: &str = "240";
-/// Open and close of a kind that is known, where opening leaves no trace: hosted, nanoseconds.
-const KNOWN_NS_MAX: f64 = 100.0;
-const KNOWN: [&str; 3] = ["null", "zero", "tty"];
 
 /// What the paper says of a row: microseconds on a 68030 at 16 MHz (thesis, table 7.5; SOSP'89, tables 2 and 3).
 const PAPER: [(&str, &str); 8] = [
@@ -32,12 +30,10 @@ const PAPER: [(&str, &str); 8] = [
 ];
 
 /// By name and key.
-type Figures = BTreeMap<String, BTreeMap<String, f64>>;
+pub(super) type Figures = BTreeMap<String, BTreeMap<String, f64>>;
 
-/// One of the two programs: its rows and columns.
-struct Part {
-    title: &'static str,
-    keys: &'static [&'static str],
+/// The creator's rows and columns.
+struct Creator {
     /// In the order of the program.
     names: Vec<String>,
     instructions: Figures,
@@ -45,46 +41,33 @@ struct Part {
 }
 
 const CREATOR: &[&str] =
-    &["routines", "bytes", "factor", "optimize", "publish", "create", "plan", "revive", "character"];
-const PROGRAM: &[&str] = &["first", "second", "known", "first_run", "later_run", "character"];
+    &["routines", "bytes", "join", "factor", "optimize", "publish", "create", "plan", "revive", "character"];
 
-/// Measures and prints; the exit status is 1 when, with `check`, the open of a known kind takes too long.
+/// Measures and prints; the exit status is 1 when, with `check`, the open of a known kind takes too long, or parts of an open are
+/// not the whole.
 pub fn bench(args: &BenchArgs) -> Result<ExitCode, BenchError> {
     let root = project_root();
     let creator = build_creator(&root)?;
-    let opens = root.join("target/bench/static");
-    std::fs::create_dir_all(&opens).map_err(at(&opens))?;
-    let opens = opens.join("opens");
-    compile::compile(&root.join("bench/synthesis/opens.c"), &opens, Linkage::Static)?;
-    let loops = if args.quick { "100" } else { "20000" };
+    opens::build(&root)?;
+    let program = root.join("target/bench/static");
+    std::fs::create_dir_all(&program).map_err(at(&program))?;
+    let program = program.join("opens");
+    compile::compile(&root.join("bench/synthesis/opens.c"), &program, Linkage::Static)?;
+    let (loops, times) = if args.quick { ("100", 1) } else { ("20000", 5) };
     let hz = crate::machine::tsc_hz(false).max(1) as f64;
-    let parts = [
-        part(
-            "The creator: routines, bytes, and each stage",
-            CREATOR,
-            [run(&creator, &["--icount"], &["lines"], 1.0)?, run(&creator, &[], &["lines"], 1.0)?],
-        ),
-        part(
-            "A program: the first open, the next one, open and close of a known kind, the first byte and later ones",
-            PROGRAM,
-            [
-                run(&opens, &["--icount"], &["1000", "windows"], 1.0)?,
-                run(&opens, &["--hosted"], &[loops, "windows"], 1e9 / hz)?,
-            ],
-        ),
-    ];
-    let known = |name: &&str| parts[1].nanos.get(*name).and_then(|row| row.get("known")).copied();
-    let is_fast = KNOWN.iter().filter_map(known).all(|nanos| nanos <= KNOWN_NS_MAX);
+    let (names, instructions) = figures_of(&creator, &["--icount"], &["lines"], 1.0)?;
+    let (_, nanos) = figures_of(&creator, &[], &["lines"], 1.0)?;
+    let creator = Creator { names, instructions, nanos };
+    let (pc, hosted) = (opens::on_pc(&root, &program)?, opens::hosted(&root, &program, loops, times, 1e9 / hz)?);
+    let opens = Both { pc, hosted };
     match () {
-        () if args.json => println!("{:#}", to_json(&parts, &root)),
-        () if args.markdown => print!("{}", to_text(&parts, &root, super::tables::markdown)),
-        () => print!("{}", to_text(&parts, &root, aligned)),
+        () if args.json => println!("{:#}", to_json(&creator, &opens, &root)),
+        () if args.markdown => print!("{}", to_text(&creator, &opens, &root, super::tables::markdown)),
+        () => print!("{}", to_text(&creator, &opens, &root, aligned)),
     }
-    Ok(if is_fast || !args.check { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-fn part(title: &'static str, keys: &'static [&'static str], [pc, hosted]: [(Vec<String>, Figures); 2]) -> Part {
-    Part { title, keys, names: pc.0, instructions: pc.1, nanos: hosted.1 }
+    let faults = opens.faults();
+    faults.iter().for_each(|fault| eprintln!("error: {fault}"));
+    Ok(if faults.is_empty() || !args.check { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn build_creator(root: &Path) -> Result<PathBuf, BenchError> {
@@ -100,7 +83,12 @@ fn build_creator(root: &Path) -> Result<PathBuf, BenchError> {
 }
 
 /// Runs a program on Synthesis, or without a machine by itself; its lines are figures, in units of which `scale` make a tick.
-fn run(program: &Path, machine: &[&str], arguments: &[&str], scale: f64) -> Result<(Vec<String>, Figures), BenchError> {
+pub(super) fn figures_of(
+    program: &Path,
+    machine: &[&str],
+    arguments: &[&str],
+    scale: f64,
+) -> Result<(Vec<String>, Figures), BenchError> {
     let tool = std::env::current_exe().map_err(at("/proc/self/exe"))?;
     let mut command = Command::new(if machine.is_empty() { program } else { &tool });
     if !machine.is_empty() {
@@ -122,7 +110,11 @@ fn parse(text: &str, scale: f64) -> (Vec<String>, Figures) {
         let mut words = line.split('\t');
         let (Some(name), Some(key), Some(value)) = (words.next(), words.next(), words.next()) else { continue };
         let Ok(value) = value.trim().parse::<f64>() else { continue };
-        let value = if ["routines", "bytes"].contains(&key) { value } else { value * scale };
+        if key == "loops" {
+            continue;
+        }
+        let is_size = ["routines", "bytes", "stage.routines", "stage.bytes", "stage.call"].contains(&key);
+        let value = if is_size { value } else { value * scale };
         if !names.iter().any(|known| known == name) {
             names.push(name.to_string());
         }
@@ -131,64 +123,69 @@ fn parse(text: &str, scale: f64) -> (Vec<String>, Figures) {
     (names, figures)
 }
 
-fn cell(figures: &Figures, name: &str, key: &str) -> String {
+pub(super) fn cell(figures: &Figures, name: &str, key: &str) -> String {
     let value = figures.get(name).and_then(|row| row.get(key));
     value.map_or("-".into(), |value| {
         if *value < 100.0 && value.fract() != 0.0 { format!("{value:.1}") } else { format!("{value:.0}") }
     })
 }
 
-fn paper(name: &str) -> &'static str {
+pub(super) fn paper(name: &str) -> &'static str {
     PAPER.iter().find(|(row, _)| *row == name).map_or("-", |(_, text)| text)
 }
 
-impl Part {
+impl Creator {
     fn cells(&self, figures: &Figures) -> Vec<Vec<String>> {
-        let header = [""].into_iter().chain(self.keys.iter().copied()).chain(["paper"]);
+        let header = [""].into_iter().chain(CREATOR.iter().copied()).chain(["paper"]);
         let mut cells = vec![header.map(String::from).collect::<Vec<_>>()];
         for name in &self.names {
-            let values = self.keys.iter().map(|key| cell(figures, name, key));
+            let values = CREATOR.iter().map(|key| cell(figures, name, key));
             cells.push([name.clone()].into_iter().chain(values).chain([paper(name).to_string()]).collect());
         }
         cells
     }
 }
 
-fn facts(root: &Path) -> [String; 4] {
+fn facts(root: &Path) -> [String; 5] {
     [
         "create is factor + optimize + publish; plan is the optimizer's own work, for the first of a class; revive a closed quaject \
-         opened again; character: of a state machine, a character through it"
+         opened again; character: of a state machine, a character through it; join: what is done when a kernel is built, so no \
+         program pays for it"
             .into(),
         "the creator runs as a program, ns by itself on this machine, with an allocator of its own: the same Rust, not the \
          kernel's image; what a program pays is on the hosted machine"
             .into(),
-        "first holds lookup, creation, publication and the descriptor; second has the code already; known has the call itself \
-         synthesized where opening leaves no trace (null, zero, tty); a thread is a process that shares memory"
+        "an open: lookup (path to node), creation (allocate + factor + optimize), publication, rest (descriptor, open file) as an image \
+         counts them that is built to (`bin/*/build.sh --stages`), entry from the program to Rust and back; sum is these five, whole \
+         the same open on the usual image"
+            .into(),
+        "second has the code already; known is open and close, with the call itself synthesized where opening leaves no trace (null, zero, \
+         full, random, tty); cached open is the second open of null, which makes that; a thread is a process that shares memory; hosted, \
+         the first call from a place in a program is caught by a signal, which is in its entry"
             .into(),
         format!("machine: {}; commit: {}", report::machine(), report::commit(root)),
     ]
 }
 
-fn to_text(parts: &[Part], root: &Path, table: fn(&[Vec<String>]) -> String) -> String {
+fn to_text(creator: &Creator, opens: &Both, root: &Path, table: fn(&[Vec<String>]) -> String) -> String {
     let mut text = String::new();
-    for part in parts {
-        for (unit, figures) in [("guest instructions, pc", &part.instructions), ("ns", &part.nanos)] {
-            text += &format!("{} ({unit})\n\n{}\n", part.title, table(&part.cells(figures)));
-        }
+    for (unit, figures) in [("guest instructions, pc", &creator.instructions), ("ns", &creator.nanos)] {
+        text += &format!("{TITLE} ({unit})\n\n{}\n", table(&creator.cells(figures)));
     }
+    text.extend(opens.tables().iter().map(|(title, cells)| format!("{title}\n\n{}\n", table(cells))));
     text.extend(facts(root).iter().map(|fact| format!("- {fact}\n")));
     text
 }
 
-fn to_json(parts: &[Part], root: &Path) -> Value {
-    let rows = |part: &Part| -> Vec<Value> {
-        let row = |name: &String| {
-            let (instructions, nanos) = (part.instructions.get(name), part.nanos.get(name));
-            json!({ "name": name, "instructions": instructions, "ns": nanos, "paper": paper(name) })
-        };
-        part.names.iter().map(row).collect()
+const TITLE: &str = "The creator: routines, bytes, and each stage";
+
+fn to_json(creator: &Creator, opens: &Both, root: &Path) -> Value {
+    let row = |name: &String| {
+        let (instructions, nanos) = (creator.instructions.get(name), creator.nanos.get(name));
+        json!({ "name": name, "instructions": instructions, "ns": nanos, "paper": paper(name) })
     };
-    let tables: Vec<Value> = parts.iter().map(|part| json!({ "title": part.title, "rows": rows(part) })).collect();
+    let rows: Vec<Value> = creator.names.iter().map(row).collect();
+    let tables = [json!({ "title": TITLE, "rows": rows }), opens.to_json()];
     json!({ "suite": "synthesis", "tables": tables, "machine": report::machine(), "commit": report::commit(root) })
 }
 
@@ -217,9 +214,9 @@ mod tests {
         }
         let output = Command::new(&program).arg("10").output().unwrap();
         let (_, figures) = parse(&String::from_utf8_lossy(&output.stdout), 1.0);
-        for name in ["null", "zero", "pipe", "file"] {
-            // A window's characters are left out: here it would be somebody's screen.
-            assert_eq!(figures[name].len(), PROGRAM.len() - 1, "{name}");
+        for name in ["null", "zero", "pipe", "fifo", "file", "eventfd", "timerfd"] {
+            let keys: Vec<_> = figures[name].keys().map(String::as_str).collect();
+            assert_eq!(keys, ["first", "first_run", "known", "later_run", "second"], "{name}");
         }
         assert_eq!(figures["thread"].len(), 2);
     }

@@ -1,19 +1,22 @@
 //! One life of the hosted machine: a child process that has this one's standard descriptors.
 
-use std::os::fd::{AsRawFd, RawFd};
-use std::os::unix::process::CommandExt;
+use std::io::Read;
+use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command};
-use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use signal_hook::consts::{SIGCONT, SIGWINCH};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use signal_hook::consts::SIGCONT;
 
 use super::epilogue::{Ending, Last};
+use super::relay::Control;
 use super::session::{Console, Event, FATAL, Wishes, inherited_pair, listen, send_window_size, set_up_failure};
-use super::{relay, terminal};
+use super::terminal::{self, Terminals};
 use crate::failure::{Failure, UNAVAILABLE};
+use crate::see::Door;
 
 /// How the hosted machine is made.
 pub struct Hosted<'a> {
@@ -38,35 +41,40 @@ pub struct Hosted<'a> {
 /// Starts the machine, follows it to its end, and returns the exit status for the tool.
 pub fn run(machine: &Hosted<'_>, console: Console, wishes: &Wishes) -> Result<u8, Failure> {
     let failed = set_up_failure;
-    let Console { terminals, events, inbox, is_in_session } = console;
-    is_in_session.store(true, Ordering::Relaxed);
+    console.begin_session();
     let (ours, machines) = inherited_pair().map_err(failed)?;
+    // Whoever sees what the program says may ask already.
+    let (askers, door) = listen(ours.try_clone().map_err(failed)?, wishes.verbose);
     let mut child = start(machine, machines.as_raw_fd())?;
     drop(machines);
     if machine.wait_for_debugger {
         terminal::say(how_to_attach(machine.image, child.id()).as_bytes());
     }
     let control = ours.try_clone().map_err(failed)?;
-    let askers = listen(ours.try_clone().map_err(failed)?, wishes.verbose);
-    relay::control(ours, wishes.clone(), events, askers).map_err(failed)?;
-    let mut last = Last::default();
-    let ending = follow(&mut child, &inbox, &mut last, wishes, &|| {
-        if terminals.any() {
-            send_window_size(terminals, &control);
-        }
-    });
+    let mut session = Session {
+        terminals: console.terminals,
+        signals: console.signals,
+        control,
+        said: Control::new(ours, wishes.clone(), askers),
+        door,
+        last: Last::default(),
+    };
+    let ending = session.follow(&mut child, wishes.timeout);
     let status = child.wait().ok();
     terminal::restore();
     if let Some(path) = &wishes.trace {
-        crate::see::write_trace(&last.trace, path)?;
+        crate::see::write_trace(&session.last.trace, path)?;
     }
-    last.conclude(ending, status)
+    session.last.conclude(ending, status)
 }
 
 fn start(machine: &Hosted<'_>, control: RawFd) -> Result<Child, Failure> {
     let mut command = Command::new(machine.image);
     command.arg(format!("archive={}", machine.archive));
     command.arg(format!("control={control}"));
+    // However this process ends, the machine goes with it: it asks the host for that itself, so that it can be
+    // started without a fork.
+    command.arg(format!("tool={}", std::process::id()));
     command.arg(format!("memory_mib={}", machine.memory_mib));
     command.arg(format!("tsc_hz={}", machine.tsc_hz));
     for tree in &machine.trees {
@@ -77,14 +85,6 @@ fn start(machine: &Hosted<'_>, control: RawFd) -> Result<Child, Failure> {
     command.args(machine.perf_map.then_some("perf_map=1"));
     command.args(machine.arguments.split_whitespace());
     command.env_clear();
-    // SAFETY: between fork and exec only one system call is made: no allocation, no lock.
-    unsafe {
-        // However this process ends, the machine goes with it.
-        command.pre_exec(|| {
-            rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
-            Ok(())
-        });
-    }
     command
         .spawn()
         .map_err(|error| Failure::new(UNAVAILABLE, format!("cannot start {}: {error}", machine.image.display()), ""))
@@ -97,41 +97,83 @@ fn how_to_attach(image: &Path, process: u32) -> String {
     format!("synth: connect with: gdb {} -p {process} -x {}\n", image.display(), script.display())
 }
 
-/// Hears what the machine says until its end of the control socket closes, which is when it ends.
-fn follow(
-    child: &mut Child,
-    inbox: &Receiver<Event>,
-    last: &mut Last,
-    wishes: &Wishes,
-    send_size: &dyn Fn(),
-) -> Ending {
-    let deadline = wishes.timeout.map(|timeout| Instant::now() + timeout);
-    loop {
-        let event = match deadline {
-            Some(at) => inbox.recv_timeout(at.saturating_duration_since(Instant::now())),
-            None => inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
-        };
-        match event {
-            Ok(Event::Exit { status, signal }) => last.exit = Some((status, signal)),
-            Ok(Event::Panic(text)) => last.panic = Some(text),
-            Ok(Event::Failure(text)) => last.failure.get_or_insert_default().extend(text),
-            Ok(Event::Trace(records)) => last.trace.push(records),
-            Ok(Event::ControlBroken(error)) => last.broken = Some(error),
-            Ok(Event::Signal(signal)) if FATAL.contains(&signal) => {
-                let _ = child.kill();
-                return Ending::Killed(signal);
+/// What one thread waits for: the machine's words, signals, and people who ask.
+struct Session {
+    terminals: Terminals,
+    signals: UnixStream,
+    control: UnixStream,
+    said: Control,
+    door: Option<Door>,
+    last: Last,
+}
+
+impl Session {
+    /// Follows the machine until its end of the control socket closes, which is when it ends.
+    fn follow(&mut self, child: &mut Child, timeout: Option<Duration>) -> Ending {
+        // A time too far off to be expressed is no limit.
+        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        loop {
+            let [words, signal, asker] = match self.wait(deadline) {
+                Ok(ready) => ready,
+                Err(Errno::INTR) => continue,
+                // Nobody can follow it any more: as when its socket closes.
+                Err(_) => return Ending::Stopped,
+            };
+            if signal && let Some(ending) = self.take_signal(child) {
+                return ending;
             }
-            Ok(Event::Signal(SIGWINCH)) => send_size(),
-            Ok(Event::Signal(SIGCONT)) => {
-                terminal::resume();
-                send_size();
+            if asker && let Some(door) = &self.door {
+                door.answer();
             }
-            Ok(Event::Drained) | Err(RecvTimeoutError::Disconnected) => return Ending::Stopped,
-            Err(RecvTimeoutError::Timeout) => {
+            if words && !self.said.hear(&mut |event| note(&mut self.last, event)) {
+                return Ending::Stopped;
+            }
+            if deadline.is_some_and(|at| Instant::now() >= at) {
                 let _ = child.kill();
                 return Ending::TimedOut;
             }
-            Ok(_) => {}
         }
+    }
+
+    /// Which of the three have something: words, a signal, an asker. None of them: the deadline has come.
+    fn wait(&self, deadline: Option<Instant>) -> Result<[bool; 3], Errno> {
+        let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+        let left = left.and_then(|left| Timespec::try_from(left).ok());
+        let door = self.door.as_ref().map_or(self.signals.as_fd(), AsFd::as_fd);
+        let mut waiting = [
+            PollFd::new(&self.said, PollFlags::IN),
+            PollFd::new(&self.signals, PollFlags::IN),
+            PollFd::from_borrowed_fd(door, PollFlags::IN),
+        ];
+        poll(&mut waiting, left.as_ref())?;
+        Ok(waiting.map(|one| !one.revents().is_empty()))
+    }
+
+    fn take_signal(&mut self, child: &mut Child) -> Option<Ending> {
+        let mut signal = [0];
+        self.signals.read_exact(&mut signal).ok()?;
+        let signal = i32::from(signal[0]);
+        if FATAL.contains(&signal) {
+            let _ = child.kill();
+            return Some(Ending::Killed(signal));
+        }
+        if signal == SIGCONT {
+            terminal::resume();
+        }
+        if self.terminals.any() {
+            send_window_size(self.terminals, &self.control);
+        }
+        None
+    }
+}
+
+fn note(last: &mut Last, event: Event) {
+    match event {
+        Event::Exit { status, signal } => last.exit = Some((status, signal)),
+        Event::Panic(text) => last.panic = Some(text),
+        Event::Failure(text) => last.failure.get_or_insert_default().extend(text),
+        Event::Trace(records) => last.trace.push(records),
+        Event::ControlBroken(error) => last.broken = Some(error),
+        _ => {}
     }
 }

@@ -57,45 +57,73 @@ pub fn guest_to_host(guest: UnixStream, host: BorrowedFd<'static>, events: Sende
     Ok(())
 }
 
-/// Reads control records: shows text, reports the rest.
-pub fn control(mut guest: UnixStream, wishes: Wishes, events: Sender<Event>, askers: Listener) -> io::Result<()> {
-    thread::Builder::new().spawn(move || {
-        let mut decoder = Decoder::new();
-        let mut buffer = vec![0; BUFFER_BYTES];
-        'stream: while let Ok(count @ 1..) = read(&mut guest, &mut buffer) {
-            decoder.feed(&buffer[..count]);
-            loop {
-                match decoder.next() {
-                    Ok(Some(record)) => show_or_report(&record, &wishes, &events, &askers),
-                    Ok(None) => break,
-                    Err(error) => {
-                        let _ = events.send(Event::ControlBroken(error));
-                        break 'stream;
+/// What the machine says over the control port: text is shown, answers go to who asked, the rest is reported.
+pub struct Control {
+    guest: UnixStream,
+    wishes: Wishes,
+    askers: Listener,
+    decoder: Decoder,
+    buffer: Vec<u8>,
+}
+
+impl Control {
+    pub fn new(guest: UnixStream, wishes: Wishes, askers: Listener) -> Control {
+        Control { guest, wishes, askers, decoder: Decoder::new(), buffer: vec![0; BUFFER_BYTES] }
+    }
+
+    /// Waits for some bytes and takes the records in them; false when there is nothing more to come.
+    pub fn hear(&mut self, report: &mut dyn FnMut(Event)) -> bool {
+        let Ok(count @ 1..) = read(&mut self.guest, &mut self.buffer) else {
+            report(Event::Drained);
+            return false;
+        };
+        self.decoder.feed(&self.buffer[..count]);
+        loop {
+            match self.decoder.next() {
+                Ok(Some(record)) => {
+                    if let Some(event) = show_or_tell(&record, &self.wishes, &self.askers) {
+                        report(event);
                     }
+                }
+                Ok(None) => return true,
+                Err(error) => {
+                    report(Event::ControlBroken(error));
+                    report(Event::Drained);
+                    return false;
                 }
             }
         }
-        let _ = events.send(Event::Drained);
-    })?;
-    Ok(())
+    }
+
+    /// Hears all there is, in a thread of its own.
+    pub fn keep(mut self, events: Sender<Event>) -> io::Result<()> {
+        thread::Builder::new().spawn(move || while self.hear(&mut |event| drop(events.send(event))) {})?;
+        Ok(())
+    }
 }
 
-fn show_or_report(record: &Record<'_>, wishes: &Wishes, events: &Sender<Event>, askers: &Listener) {
-    let event = match *record {
-        Record::Log(text) => return say_if(wishes.verbose, text),
-        Record::Stats(text) => return say_if(wishes.verbose || wishes.counts, text),
-        Record::Crash(text) if wishes.verbose => return terminal::say(&[b"synth: ", text].concat()),
-        Record::Crash(text) => return say_if(wishes.crash_report, &crash_line(text)),
-        Record::Strace(text) => return terminal::say(text),
-        Record::Panic(text) => Event::Panic(text.to_vec()),
-        Record::Failure(text) => Event::Failure(text.to_vec()),
-        Record::Exit { status, signal } => Event::Exit { status, signal },
-        Record::Answer(payload) => return askers.answer(payload),
-        Record::Trace(payload) => Event::Trace(payload.to_vec()),
+impl AsFd for Control {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.guest.as_fd()
+    }
+}
+
+fn show_or_tell(record: &Record<'_>, wishes: &Wishes, askers: &Listener) -> Option<Event> {
+    match *record {
+        Record::Log(text) => say_if(wishes.verbose, text),
+        Record::Stats(text) => say_if(wishes.verbose || wishes.counts, text),
+        Record::Crash(text) if wishes.verbose => terminal::say(&[b"synth: ", text].concat()),
+        Record::Crash(text) => say_if(wishes.crash_report, &crash_line(text)),
+        Record::Strace(text) => terminal::say(text),
+        Record::Panic(text) => return Some(Event::Panic(text.to_vec())),
+        Record::Failure(text) => return Some(Event::Failure(text.to_vec())),
+        Record::Exit { status, signal } => return Some(Event::Exit { status, signal }),
+        Record::Answer(payload) => askers.answer(payload),
+        Record::Trace(payload) => return Some(Event::Trace(payload.to_vec())),
         // Only the host sends these.
-        Record::WindowSize { .. } | Record::Request(_) => return,
-    };
-    let _ = events.send(event);
+        Record::WindowSize { .. } | Record::Request(_) => {}
+    }
+    None
 }
 
 fn say_if(wished: bool, text: &[u8]) {

@@ -1,6 +1,6 @@
 //! One life of a virtual machine, from its start to the status it leaves.
 
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -15,14 +15,13 @@ use std::time::{Duration, Instant};
 use bootimage::control::{ControlError, Record};
 use rustix::io::FdFlags;
 use signal_hook::consts::{SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGWINCH};
-use signal_hook::iterator::Signals;
 
 use super::epilogue::{Ending, Last};
 use super::qemu::{self, Machine, Port};
 use super::relay::{self, AtEnd};
 use super::terminal::{self, Terminals};
 use crate::failure::{Failure, SIGNALLED, TOOL, UNAVAILABLE};
-use crate::see::Listener;
+use crate::see::{Door, Listener};
 
 /// What the threads of a session report.
 pub enum Event {
@@ -71,23 +70,57 @@ pub struct Wishes {
 /// guest as it is, and signals that would end the tool put the terminal back first.
 pub struct Console {
     pub terminals: Terminals,
-    pub events: Sender<Event>,
-    pub inbox: Receiver<Event>,
-    /// From here on signals are events of the session.
-    pub is_in_session: Arc<AtomicBool>,
+    /// Signals that came, a byte each.
+    pub signals: UnixStream,
+    arrivals: Arc<UnixStream>,
+    is_in_session: Arc<AtomicBool>,
 }
 
 impl Console {
     /// # Errors
-    /// The system gives no pipe or no thread.
+    /// The system gives no socket.
     pub fn take() -> Result<Console, Failure> {
         let terminals = Terminals::of_process();
-        let (events, inbox) = mpsc::channel();
-        let console = Console { terminals, events, inbox, is_in_session: Arc::default() };
-        watch_signals(&console.events, &console.is_in_session).map_err(set_up_failure)?;
+        let (signals, arrivals) = UnixStream::pair().map_err(set_up_failure)?;
+        let console = Console { terminals, signals, arrivals: Arc::new(arrivals), is_in_session: Arc::default() };
+        for signal in FATAL.into_iter().chain([SIGCONT, SIGWINCH]) {
+            console.watch(signal)?;
+        }
         terminals.make_raw();
         Ok(console)
     }
+
+    /// From here on signals are events of the session.
+    pub fn begin_session(&self) {
+        self.is_in_session.store(true, Ordering::Relaxed);
+    }
+
+    /// Has a signal reported. Before the session there is nobody to tell: a fatal one ends the tool at once.
+    fn watch(&self, signal: i32) -> Result<(), Failure> {
+        let (arrivals, is_in_session) = (self.arrivals.clone(), self.is_in_session.clone());
+        let take = move || {
+            if FATAL.contains(&signal) && !is_in_session.load(Ordering::Relaxed) {
+                terminal::restore();
+                signal_hook::low_level::exit(signalled(signal).into());
+            }
+            let flags = rustix::net::SendFlags::DONTWAIT | rustix::net::SendFlags::NOSIGNAL;
+            let _ = rustix::net::send(&arrivals, &[signal as u8], flags);
+        };
+        // SAFETY: the action allocates nothing and waits for nothing: it tries a lock, and makes calls that a signal's
+        // action may make (signal-safety(7)).
+        unsafe { signal_hook::low_level::register(signal, take) }.map(drop).map_err(set_up_failure)
+    }
+}
+
+/// Reports signals as events, from a thread of its own.
+fn report_signals(mut signals: UnixStream, events: Sender<Event>) -> io::Result<()> {
+    thread::Builder::new().spawn(move || {
+        let mut signal = [0];
+        while signals.read_exact(&mut signal).is_ok() {
+            let _ = events.send(Event::Signal(signal[0].into()));
+        }
+    })?;
+    Ok(())
 }
 
 pub fn set_up_failure(error: io::Error) -> Failure {
@@ -97,8 +130,11 @@ pub fn set_up_failure(error: io::Error) -> Failure {
 /// Starts `machine`, relays until it ends, and returns the exit status for the tool.
 pub fn run(machine: &Machine, console: Console, wishes: &Wishes) -> Result<u8, Failure> {
     let failed = set_up_failure;
-    let Console { terminals, events, inbox, is_in_session } = console;
-    is_in_session.store(true, Ordering::Relaxed);
+    let (events, inbox) = mpsc::channel();
+    console.begin_session();
+    console.watch(SIGCHLD)?;
+    let terminals = console.terminals;
+    report_signals(console.signals, events.clone()).map_err(failed)?;
     let sockets = Sockets::new(terminals).map_err(failed)?;
     let arguments = machine.arguments(|port| sockets.guest_fd(port), sockets.debug.1.as_raw_fd());
     if wishes.verbose {
@@ -142,22 +178,6 @@ fn start(arguments: &[std::ffi::OsString]) -> Result<Child, Failure> {
     })
 }
 
-/// Before the session there is nobody to tell: the tool ends at once.
-fn watch_signals(events: &Sender<Event>, is_in_session: &Arc<AtomicBool>) -> io::Result<()> {
-    let mut signals = Signals::new(FATAL.iter().chain(&[SIGCHLD, SIGCONT, SIGWINCH]))?;
-    let (events, is_in_session) = (events.clone(), is_in_session.clone());
-    thread::Builder::new().spawn(move || {
-        for signal in signals.forever() {
-            if FATAL.contains(&signal) && !is_in_session.load(Ordering::Relaxed) {
-                terminal::restore();
-                std::process::exit(signalled(signal).into());
-            }
-            let _ = events.send(Event::Signal(signal));
-        }
-    })?;
-    Ok(())
-}
-
 /// Our end and the guest's end of each port in use.
 struct Sockets {
     ports: Vec<(Port, UnixStream, UnixStream)>,
@@ -191,8 +211,9 @@ impl Sockets {
             match port {
                 Port::Control => {
                     control = Some(ours.try_clone()?);
-                    let askers = listen(ours.try_clone()?, wishes.verbose);
-                    relay::control(ours, wishes.clone(), events.clone(), askers)?;
+                    let (askers, door) = listen(ours.try_clone()?, wishes.verbose);
+                    door.map_or(Ok(()), Door::keep)?;
+                    relay::Control::new(ours, wishes.clone(), askers).keep(events.clone())?;
                 }
                 Port::Tty => {
                     if terminals.is_tty[0] {
@@ -213,14 +234,15 @@ impl Sockets {
 }
 
 /// Lets people ask the system while it runs. A run does not fail because nobody can ask it.
-pub fn listen(control: UnixStream, verbose: bool) -> Listener {
+pub fn listen(control: UnixStream, verbose: bool) -> (Listener, Option<Door>) {
     let listener = Listener::default();
-    if let Err(error) = listener.start(control)
+    let door = listener.open(control);
+    if let Err(error) = &door
         && verbose
     {
         terminal::say(format!("synth: this system cannot be asked: {error}\n").as_bytes());
     }
-    listener
+    (listener, door.ok())
 }
 
 /// A connected pair whose second end is inherited by the monitor.

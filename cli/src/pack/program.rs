@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::Read;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -40,8 +40,12 @@ pub struct Packed {
 pub fn pack(program: &OsStr, files: &FileOptions, has_tty: bool) -> Result<Packed, Failure> {
     let env = environment(files)?;
     let library_path = variable(&env, "LD_LIBRARY_PATH").map(split).unwrap_or_default();
-    let mut packer =
-        Packer { tree: Tree::default(), resolver: Resolver::new(LdCache::of_host(), library_path), whole_root: false };
+    let mut packer = Packer {
+        tree: Tree::default(),
+        resolver: Resolver::new(LdCache::of_host(), library_path),
+        whole_root: false,
+        has_present: false,
+    };
     skeleton::add_root(&mut packer.tree)?;
     if let Some(folder) = &files.root {
         root::add_root(&mut packer.tree, folder)?;
@@ -63,9 +67,12 @@ pub fn pack(program: &OsStr, files: &FileOptions, has_tty: bool) -> Result<Packe
         Some(path) => path.into_os_string().as_bytes().to_vec(),
         None => packer.find_in_root(program, variable(&env, "PATH"), 0)?,
     };
-    let cwd = files.cwd.as_deref().unwrap_or(OsStr::new("/"));
-    packer.check_directory(cwd)?;
-    Ok(Packed { tree: packer.tree, program, env, cwd: cwd.as_bytes().to_vec(), outside: None })
+    let cwd = match &files.cwd {
+        Some(cwd) => cwd.clone(),
+        None => packer.present_directory().unwrap_or("/".into()),
+    };
+    packer.check_directory(&cwd)?;
+    Ok(Packed { tree: packer.tree, program, env, cwd: cwd.into_vec(), outside: None })
 }
 
 /// The guest's environment: a few variables of the host, then what `--env` says.
@@ -121,6 +128,8 @@ struct Packer {
     resolver: Resolver,
     /// `--root` was given: the host's libraries stay out.
     whole_root: bool,
+    /// Something below the tool's working directory is in the guest by its own path.
+    has_present: bool,
 }
 
 impl Packer {
@@ -208,6 +217,7 @@ impl Packer {
             Some(guest) => self.tree.add_tree(&host, &guest)?,
             None if self.whole_root => self.tree.add_tree(&host, &host)?,
             None => {
+                self.has_present |= std::env::current_dir().is_ok_and(|here| host.starts_with(here));
                 let real = self.tree.add_same_path(&host)?;
                 self.tree.add_tree(&real, &real)?
             }
@@ -277,6 +287,12 @@ impl Packer {
                 Err(Failure::new(NOT_EXECUTABLE, text, "add it with --with HOST:GUEST"))
             }
         }
+    }
+
+    /// The tool's working directory, when `--with` brings something of it: words that name it mean the same in the guest.
+    fn present_directory(&self) -> Option<OsString> {
+        let here = std::env::current_dir().ok().filter(|_| self.has_present)?;
+        Some(here.into_os_string())
     }
 
     fn check_directory(&self, cwd: &OsStr) -> Result<(), Failure> {

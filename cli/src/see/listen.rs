@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fs;
 use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -14,6 +15,8 @@ use std::time::Duration;
 
 use bootimage::control::Record;
 use bootimage::inspect::{HEAD_BYTES, REQUEST_BYTES_MAX};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 use rustix::net::SendFlags;
 
 /// Askers at a time; further ones wait to be accepted.
@@ -31,33 +34,33 @@ pub struct Listener {
 /// The socket's path, to be removed at the end.
 static SOCKET: OnceLock<PathBuf> = OnceLock::new();
 
+/// The socket that askers connect to.
+pub struct Door {
+    socket: UnixListener,
+    waiting: Arc<Mutex<HashMap<u32, Sender<Vec<u8>>>>>,
+    control: Arc<UnixStream>,
+    numbers: Arc<AtomicU32>,
+    askers: Arc<AtomicU32>,
+}
+
 impl Listener {
     /// Opens the socket. Requests go to `control` as records.
-    pub fn start(&self, control: UnixStream) -> io::Result<()> {
+    pub fn open(&self, control: UnixStream) -> io::Result<Door> {
         let folder = super::folder();
         make_private(&folder)?;
         let path = folder.join(std::process::id().to_string());
         let _ = fs::remove_file(&path);
         let socket = UnixListener::bind(&path)?;
         let _ = SOCKET.set(path);
-        let (waiting, control) = (self.waiting.clone(), Arc::new(control));
-        let (numbers, askers) = (Arc::new(AtomicU32::new(1)), Arc::new(AtomicU32::new(0)));
-        thread::Builder::new().spawn(move || {
-            for asker in socket.incoming().flatten() {
-                if askers.load(Ordering::Relaxed) as usize >= ASKERS_MAX {
-                    continue;
-                }
-                askers.fetch_add(1, Ordering::Relaxed);
-                let (waiting, control, numbers) = (waiting.clone(), control.clone(), numbers.clone());
-                let left = askers.clone();
-                let _ = thread::Builder::new().spawn(move || {
-                    // An asker that goes away is its own affair.
-                    let _ = serve(asker, &waiting, &control, &numbers);
-                    left.fetch_sub(1, Ordering::Relaxed);
-                });
-            }
-        })?;
-        Ok(())
+        // Whoever waits for askers looks at the socket first; one that has gone again must not make it wait.
+        socket.set_nonblocking(true)?;
+        Ok(Door {
+            socket,
+            waiting: self.waiting.clone(),
+            control: Arc::new(control),
+            numbers: Arc::new(AtomicU32::new(1)),
+            askers: Arc::default(),
+        })
     }
 
     /// Hands an answer of the kernel to who asked; one that nobody waits for is dropped.
@@ -66,6 +69,40 @@ impl Listener {
         if let Some(asker) = lock(&self.waiting).remove(&number) {
             let _ = asker.send(payload.to_vec());
         }
+    }
+}
+
+impl Door {
+    /// Serves who has come, in a thread of its own.
+    pub fn answer(&self) {
+        let Ok((asker, _)) = self.socket.accept() else { return };
+        if self.askers.load(Ordering::Relaxed) as usize >= ASKERS_MAX {
+            return;
+        }
+        self.askers.fetch_add(1, Ordering::Relaxed);
+        let (waiting, control, numbers) = (self.waiting.clone(), self.control.clone(), self.numbers.clone());
+        let left = self.askers.clone();
+        let _ = thread::Builder::new().spawn(move || {
+            // An asker that goes away is its own affair.
+            let _ = serve(asker, &waiting, &control, &numbers);
+            left.fetch_sub(1, Ordering::Relaxed);
+        });
+    }
+
+    /// Serves all who come, from a thread of its own.
+    pub fn keep(self) -> io::Result<()> {
+        thread::Builder::new().spawn(move || {
+            while matches!(poll(&mut [PollFd::new(&self.socket, PollFlags::IN)], None), Ok(_) | Err(Errno::INTR)) {
+                self.answer();
+            }
+        })?;
+        Ok(())
+    }
+}
+
+impl AsFd for Door {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 }
 
@@ -86,6 +123,9 @@ pub(super) fn make_private(folder: &Path) -> io::Result<()> {
     let meta = fs::symlink_metadata(folder)?;
     if !meta.is_dir() || meta.uid() != rustix::process::getuid().as_raw() {
         return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    if meta.permissions().mode() & 0o7777 == 0o700 {
+        return Ok(());
     }
     fs::set_permissions(folder, fs::Permissions::from_mode(0o700))
 }

@@ -20,7 +20,7 @@ mod svg;
 mod top;
 mod trace;
 
-pub use listen::{Listener, stop as stop_listening};
+pub use listen::{Door, Listener, stop as stop_listening};
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -79,3 +79,13 @@ record! {
     /// `struct ucred`.
     Ucred, 12 bytes { pid: i32, uid: u32, gid: u32 }
 }
+numbers! {
+    /// Kinds of control data of the level `SOL_SOCKET`.
+    CONTROL_TYPES: u32 { SCM_RIGHTS = 1, SCM_CREDENTIALS = 2 }
+}
+record! {
+    /// `struct cmsghdr`: what stands before each piece of control data. Pieces begin at multiples of eight bytes.
+    Cmsghdr, 16 bytes { cmsg_len: u64, cmsg_level: u32, cmsg_type: u32 }
+}
+/// Descriptors in one message at most (`SCM_MAX_FD` of `net/scm.h`).
+pub const SCM_MAX_FD: usize = 253;

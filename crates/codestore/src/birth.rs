@@ -1,5 +1,6 @@
 //! Birth certificates: what a synthesized routine is and what was folded into it (rule R6).
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -57,7 +58,7 @@ pub struct Birth {
     pub bytes: u32,
     /// The templates that the code was made of; with the code they tell what each hole was filled with
     /// ([`Origin::holes`]).
-    pub origins: Vec<Origin>,
+    pub origins: Arc<[Origin]>,
     pub landings: Vec<FaultLanding>,
 }
 

@@ -3,6 +3,7 @@
 use alloc::sync::Arc;
 use core::marker::PhantomData;
 
+use machine::stages::{self, Stage};
 use machine::{KernelCell, NoFrames, PAGE_BYTES};
 use synth::{Draft, FillError};
 
@@ -116,6 +117,8 @@ impl CodeStore {
         maker: Maker,
         draft: Draft,
     ) -> Result<Arc<Live>, PublishError> {
+        let _stage = stages::enter(Stage::Publish);
+        stages::published(draft.len());
         let units = draft.len().div_ceil(UNIT).max(1);
         let mut state = self.state.borrow_mut();
         let most = state.limit_bytes / UNIT;

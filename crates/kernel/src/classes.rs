@@ -7,6 +7,7 @@ use crate::call::watch::WatchWords;
 use crate::call::{Console, Null, Opens, Zero};
 use crate::file::{Ferry, Positioned, Window};
 use crate::pipe::Body;
+use crate::schedule::timer::AlarmClock;
 use crate::screen::Writer;
 use crate::sound::SoundWords;
 use crate::trace::Notes;
@@ -14,7 +15,7 @@ use crate::tty::raw::RawTty;
 use crate::tty::{Line, OutputFilter};
 
 /// All that the kernel declares.
-pub fn classes() -> [&'static Class; 16] {
+pub fn classes() -> [&'static Class; 17] {
     [
         Null::class(),
         Zero::class(),
@@ -30,6 +31,7 @@ pub fn classes() -> [&'static Class; 16] {
         Writer::class(),
         SoundWords::class(),
         Opens::class(),
+        AlarmClock::class(),
         Notes::class(),
         WatchWords::class(),
     ]

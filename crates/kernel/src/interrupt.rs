@@ -46,6 +46,11 @@ impl HandlerRoutine {
         self.draft.place(NO_ROOM);
     }
 
+    /// Where it goes on if there is nothing to do.
+    pub fn nothing(&self) -> Target {
+        Target::Label(NOTHING)
+    }
+
     /// The part for an interrupt that has brought nothing begins here.
     pub fn begin_nothing(&mut self) {
         self.draft.place(NOTHING);

@@ -1,7 +1,7 @@
 //! The one processor: slots that synthesized code reaches by their addresses.
 
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use machine_x86::{MANAGED_STATE, Slots};
 
@@ -45,7 +45,7 @@ pub fn cpu() -> *mut Cpu {
 }
 
 /// The managed vector state that the host has switched on.
-pub fn vector_features() -> u64 {
+fn vector_features() -> u64 {
     let (low, high): (u32, u32);
     // SAFETY: CPUID.1:ECX.OSXSAVE was checked at start.
     unsafe { core::arch::asm!("xgetbv", in("ecx") 0, out("eax") low, out("edx") high, options(nomem, nostack)) };
@@ -53,8 +53,17 @@ pub fn vector_features() -> u64 {
     if on & 0xE0 == 0xE0 { on } else { on & 0b111 }
 }
 
-/// Bytes of an XSAVE image in the standard layout that holds the managed state.
-pub fn vector_bytes() -> usize {
+/// Room for the vector state in a thread's area.
+const VECTOR_BYTES_MAX: usize = 4096;
+
+/// Bytes of an XSAVE image in the standard layout that holds the managed state. A virtual machine's monitor is asked by
+/// each CPUID, which takes microseconds, so one tells for all state that the host has switched on, as long as that is
+/// little enough to be true of the managed state.
+fn vector_bytes() -> usize {
+    let all = core::arch::x86_64::__cpuid_count(13, 0).ebx as usize;
+    if all <= VECTOR_BYTES_MAX {
+        return all.max(512 + 64);
+    }
     let features = vector_features();
     let end = |bit: u32| {
         let leaf = core::arch::x86_64::__cpuid_count(13, bit);
@@ -63,27 +72,44 @@ pub fn vector_bytes() -> usize {
     (2..63).filter(|bit| features & 1 << bit != 0).map(end).max().unwrap_or(0).max(512 + 64)
 }
 
+/// CPUID.1:EDX, which programs are told.
+static FEATURES: AtomicU32 = AtomicU32::new(0);
+
+/// CPUID.1:EDX, once [`measure`] has been called.
+pub fn feature_word() -> u32 {
+    FEATURES.load(Ordering::Relaxed)
+}
+
+/// Finds out what the processor has, for its record.
+///
+/// # Errors
 /// What the kernel cannot do without.
-pub fn missing_feature() -> Option<&'static str> {
+pub fn measure() -> Result<(), &'static str> {
     let one = core::arch::x86_64::__cpuid(1);
-    let seven = core::arch::x86_64::__cpuid_count(7, 0);
     if one.ecx & 1 << 27 == 0 {
-        return Some("a host that has switched XSAVE on");
+        return Err("a host that has switched XSAVE on");
     }
-    if seven.ebx & 1 == 0 {
-        return Some("a processor with FSGSBASE");
+    if core::arch::x86_64::__cpuid_count(7, 0).ebx & 1 == 0 {
+        return Err("a processor with FSGSBASE");
     }
-    (vector_bytes() > 4096).then_some("a vector state of at most 4096 bytes")
+    FEATURES.store(one.edx, Ordering::Relaxed);
+    let is_translated = &core::arch::x86_64::__cpuid(0x4000_0000).ebx.to_le_bytes() == b"TCGT";
+    TRANSLATED.store(is_translated, Ordering::Relaxed);
+    let (features, bytes) = (vector_features(), vector_bytes());
+    if bytes > VECTOR_BYTES_MAX {
+        return Err("a vector state of at most 4096 bytes");
+    }
+    // SAFETY: the slots are words; no thread runs yet.
+    unsafe {
+        (*cpu()).slots.vector_mask = features;
+        (*cpu()).slots.vector_bytes = bytes;
+        (*cpu()).wide_mask = features & !3;
+    }
+    Ok(())
 }
 
 /// Whether the host's processor is QEMU's translator, where `cpuid` is cheap and an `iretq` of a process may fail.
 static TRANSLATED: AtomicBool = AtomicBool::new(false);
-
-/// Finds out how [`serialize`] does it.
-pub fn start_serializing() {
-    let is_translated = &core::arch::x86_64::__cpuid(0x4000_0000).ebx.to_le_bytes() == b"TCGT";
-    TRANSLATED.store(is_translated, Ordering::Relaxed);
-}
 
 /// Executes a serializing instruction.
 pub fn serialize() {

@@ -113,6 +113,10 @@ impl Foreign for HostTrees {
         Ok(names::about_name(directory.0, name)?)
     }
 
+    fn about_below(&self, directory: Handle, path: &[u8]) -> Result<About, Refused> {
+        Ok(names::about_below(directory.0, path)?)
+    }
+
     fn find(&self, directory: Handle, name: &[u8]) -> Result<Handle, Refused> {
         handle(names::place_at(directory.0, name))
     }
@@ -131,6 +135,10 @@ impl Foreign for HostTrees {
 
     fn link_target(&self, handle: Handle, into: &mut [u8]) -> Result<usize, Refused> {
         Ok(names::link_target(handle.0, into)?)
+    }
+
+    fn open_name(&self, directory: Handle, name: &[u8], flags: u32) -> Result<Handle, Refused> {
+        handle(names::open_name(directory.0, name, flags))
     }
 
     fn open(&self, place: Handle, flags: u32) -> Result<Handle, Refused> {

@@ -9,7 +9,7 @@ use crate::host;
 use crate::layout::direct;
 
 /// Frames that are made present at once.
-const BATCH: u32 = 128;
+const BATCH: u32 = 16;
 
 /// Frames below this are present.
 static PRESENT: AtomicU32 = AtomicU32::new(0);

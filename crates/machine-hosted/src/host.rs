@@ -30,6 +30,7 @@ mod nr {
     pub const FTRUNCATE: u64 = 77;
     pub const UNLINK: u64 = 87;
     pub const SIGALTSTACK: u64 = 131;
+    pub const GETPPID: u64 = 110;
     pub const PRCTL: u64 = 157;
     pub const TIMER_CREATE: u64 = 222;
     pub const TIMER_SETTIME: u64 = 223;
@@ -194,6 +195,20 @@ pub fn unlink(path: &core::ffi::CStr) {
 pub fn process_id() -> i32 {
     // SAFETY: the call has no arguments and cannot fail.
     unsafe { call(nr::GETPID, [0; 6]) }.unwrap_or(0) as i32
+}
+
+/// The number of the process that started this one.
+pub fn parent() -> Result<u64, HostError> {
+    // SAFETY: the call has no arguments.
+    unsafe { call(nr::GETPPID, [0; 6]) }
+}
+
+/// The host kills this process when the one that started it ends.
+pub fn end_with_parent() -> Result<(), HostError> {
+    const PR_SET_PDEATHSIG: u64 = 1;
+    const SIGKILL: u64 = 9;
+    // SAFETY: the call only sets which signal comes.
+    unsafe { call(nr::PRCTL, [PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0, 0]).map(drop) }
 }
 
 /// Any process of the same user may attach as a debugger, where the host asks for this (Yama).

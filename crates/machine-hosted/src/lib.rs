@@ -40,12 +40,13 @@ mod windows;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use codestore::{CodeMemory, CodeStore};
 use machine::{
-    Channel, KernelCell, Machine, Nanos, NoFrames, Received, Rewritten, SampleClock, Start, SwitchOut, Threads,
-    Translation, Tte, TteId, Upcalls,
+    Channel, KernelCell, Machine, Nanos, NoFrames, Received, Rewritten, SampleClock, ScheduleWords, Start, SwitchOut,
+    Threads, Translation, Tte, TteId, Upcalls,
 };
 use machine_x86::{X86Tte, upcalls};
 use synth::Template;
@@ -216,6 +217,18 @@ impl Threads for HostedMachine {
         TteId(unsafe { (*threads::current()).id } as u32)
     }
 
+    fn set_idle(&self, idle: &dyn Tte) {
+        machine_x86::set_idle::<HostedGround>(idle);
+    }
+
+    fn ready_order(&self) -> Vec<TteId> {
+        machine_x86::ready_order::<HostedGround>()
+    }
+
+    fn successor(&self) -> (TteId, Nanos) {
+        machine_x86::successor::<HostedGround>()
+    }
+
     fn switch_out(&self) -> SwitchOut {
         machine_x86::switch_out::<HostedGround>()
     }
@@ -250,9 +263,9 @@ impl Machine for HostedMachine {
         machine_x86::time_of(counter)
     }
 
-    fn set_alarm(&self, at: Option<Nanos>) {
-        self.alarm.set(at);
-        host::set_timer(self.timer, at.map_or(0, |at| at.saturating_sub(machine_x86::now()).0.max(1)));
+    fn set_alarm(&self, at: Nanos) {
+        self.alarm.set(Some(at));
+        host::set_timer(self.timer, at.saturating_sub(machine_x86::now()).0.max(1));
     }
 
     fn reclaim(&self) -> usize {
@@ -261,6 +274,11 @@ impl Machine for HostedMachine {
 
     fn heap_pages(&self) -> usize {
         heap::room()
+    }
+
+    fn schedule_words(&self) -> &'static ScheduleWords {
+        // SAFETY: the processor's record is never freed.
+        unsafe { &(*cpu::cpu()).slots.words }
     }
 
     fn gauge(&self) -> &'static AtomicU64 {
@@ -344,7 +362,7 @@ impl Machine for HostedMachine {
     }
 
     fn feature_word(&self) -> u32 {
-        core::arch::x86_64::__cpuid(1).edx
+        cpu::feature_word()
     }
 
     fn vector_features(&self) -> u64 {

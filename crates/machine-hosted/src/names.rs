@@ -40,6 +40,7 @@ mod nr {
     pub const PRLIMIT64: u64 = 302;
     pub const RENAMEAT2: u64 = 316;
     pub const STATX: u64 = 332;
+    pub const OPENAT2: u64 = 437;
     pub const FACCESSAT2: u64 = 439;
 }
 
@@ -144,6 +145,12 @@ pub fn open_at(directory: i32, file: &[u8], flags: u32, mode: u32) -> Answer<i32
     unsafe { call(nr::OPENAT, [directory as u64, name.address(), flags, mode.into(), 0, 0]).map(|fd| fd as i32) }
 }
 
+/// What a name stands for, if that is no symlink. A fifo that stands there by now does not make the caller wait.
+pub fn open_name(directory: i32, file: &[u8], flags: u32) -> Answer<i32> {
+    const O_NONBLOCK: u32 = 0o4_000;
+    open_at(directory, file, flags | O_NOFOLLOW | O_NONBLOCK, 0)
+}
+
 /// The place itself, symlink or not.
 pub fn place_at(directory: i32, file: &[u8]) -> Answer<i32> {
     open_at(directory, file, O_PATH | O_NOFOLLOW, 0)
@@ -170,6 +177,20 @@ pub fn about(fd: i32) -> Answer<About> {
 
 pub fn about_name(directory: i32, file: &[u8]) -> Answer<About> {
     statx(directory, file, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT)
+}
+
+/// What a path below a directory names, through directories alone.
+pub fn about_below(directory: i32, path: &[u8]) -> Answer<About> {
+    const RESOLVE_NO_SYMLINKS: u64 = 4;
+    let path = Terminated::<{ 4 * NAME_BYTES }>::new(path)?;
+    // struct open_how: flags, mode, resolve.
+    let how = [u64::from(O_PATH | O_NOFOLLOW | O_CLOEXEC), 0, RESOLVE_NO_SYMLINKS];
+    let arguments = [directory as u64, path.address(), how.as_ptr() as u64, size_of_val(&how) as u64, 0, 0];
+    // SAFETY: the path ends with a NUL; the host only reads it and the three words.
+    let place = unsafe { call(nr::OPENAT2, arguments)? } as i32;
+    let about = about(place);
+    host::close(place);
+    about
 }
 
 fn statx(fd: i32, file: &[u8], flags: u64) -> Answer<About> {

@@ -222,7 +222,7 @@ fn resolve(context: &Context) -> bool {
     if space.bring_in(access) {
         return true;
     }
-    upcalls().page_fault(upcall::thread(), access) && active().is_some_and(|space| space.bring_in(access))
+    upcalls().page_fault(upcall::thread(), access) && active().is_some_and(|space| space.has(access))
 }
 
 /// IRETQ refused to go to the address the program wants to be at: the fault is the program's, there.

@@ -9,11 +9,11 @@ use machine::{PAGE_BYTES, Registers};
 use machine_x86::{EpitaphText, THREAD_AREA_BYTES, USER_LIMIT, read_tsc};
 
 use crate::channels::send_all;
-use crate::cpu::{cpu, missing_feature, start_serializing, vector_bytes, vector_features};
+use crate::cpu::{self, cpu};
 use crate::host::{self, PROT_EXEC, PROT_READ, PROT_WRITE};
 use crate::layout::{
     CODE, CODE_ALIAS, CODE_BYTES, DIRECT_MAP, HEAP, HEAP_BYTES, HIGH, KERNEL, STUB_ALIAS, STUB_BYTES, STUBS,
-    THREAD_AREAS, THREADS, text,
+    THREAD_AREAS, THREADS, USER_START, text,
 };
 use crate::{HostedMachine, clock, debug, frames, signals};
 
@@ -95,6 +95,7 @@ impl Parameters {
             b"control" => self.control_fd = value as i32,
             b"memory_mib" => self.memory_bytes = value << 20,
             b"tsc_hz" => self.tsc_hz = value,
+            b"tool" => end_with(value),
             b"tree" => crate::foreign::add_tree(value as i32),
             b"perf_map" => self.debuggers.perf_map = value != 0,
             b"gdb" => self.debuggers.gdb = value != 0,
@@ -128,10 +129,9 @@ pub unsafe fn boot(stack: *const u64) -> Booted {
     if parameters.debuggers.gdb {
         debug::wait_for_debugger();
     }
-    if let Some(feature) = missing_feature() {
+    if let Err(feature) = cpu::measure() {
         fatal(feature);
     }
-    start_serializing();
     empty_the_address_space();
     let archive_bytes = match host::file_bytes(parameters.archive_fd) {
         Ok(bytes) if bytes > 0 => bytes,
@@ -147,10 +147,7 @@ pub unsafe fn boot(stack: *const u64) -> Booted {
     unsafe {
         (*cpu()).stack_top = crate::dummy_area() + THREAD_AREA_BYTES;
         (*cpu()).slots.vector_owner = crate::dummy_area();
-        (*cpu()).slots.vector_mask = vector_features();
-        (*cpu()).slots.vector_bytes = vector_bytes();
         (*cpu()).slots.since = read_tsc();
-        (*cpu()).wide_mask = vector_features() & !3;
     }
     if debug::start(parameters.debuggers).is_err() {
         fatal("/tmp/perf-PID.map, which cannot be written");
@@ -164,8 +161,27 @@ pub unsafe fn boot(stack: *const u64) -> Booted {
     Booted { machine, archive_bytes, memory_bytes, parameters }
 }
 
+/// The machine goes when the process does that started it, however that ends.
+fn end_with(tool: u64) {
+    if host::end_with_parent().is_err() || host::parent() != Ok(tool) {
+        host::exit(MACHINE_DIED);
+    }
+}
+
 /// The host's stack, its vDSO and what else the loader mapped: all of it lies where programs may want to be.
 fn empty_the_address_space() {
+    for (start, end) in [(USER_START, KERNEL.start), (KERNEL.end, USER_LIMIT)] {
+        // SAFETY: nothing of the kernel lies outside its range; the boot stack is the image's own.
+        if unsafe { host::unmap(start, end - start) }.is_err() {
+            empty_piece_by_piece();
+        }
+    }
+}
+
+/// Unmaps what may be unmapped: a host may have sealed its vDSO (mseal(2)), and then refuses a range that holds it.
+#[cold]
+#[inline(never)]
+fn empty_piece_by_piece() {
     let Ok(fd) = host::open_to_read(c"/proc/self/maps") else { fatal("/proc") };
     let mut bytes = [0; 16 << 10];
     let mut used = 0;
@@ -180,7 +196,7 @@ fn empty_the_address_space() {
         let Some((start, rest)) = hexadecimal(line) else { continue };
         let Some((end, _)) = rest.strip_prefix(b"-").and_then(hexadecimal) else { continue };
         if start < USER_LIMIT && !KERNEL.contains(&start) {
-            // SAFETY: nothing of the kernel lies outside its range; the boot stack is the image's own.
+            // SAFETY: as in `empty_the_address_space`.
             let _ = unsafe { host::unmap(start, end - start) };
         }
     }

@@ -88,6 +88,15 @@ impl HostTranslation {
         (&raw const *self) as u64
     }
 
+    /// Sees that the host shows the page at `address`, which the kernel has just supplied: where it replaced another one it
+    /// is mapped already.
+    pub fn has(&self, access: Access) -> bool {
+        let page = access.address.0 & !(PAGE - 1);
+        flush();
+        let entry = self.pages.borrow().get(&page).copied();
+        entry.is_some_and(|entry| entry.is_mapped() && entry.allows(access)) || self.bring_in(access)
+    }
+
     /// Has the host map the page at `address` and its neighbours, if the kernel allows the access.
     pub fn bring_in(&self, access: Access) -> bool {
         let page = access.address.0 & !(PAGE - 1);

@@ -1,7 +1,7 @@
 //! The local APIC (SDM vol. 3A, chapter 11) and the I/O APIC (82093AA), through the direct map.
 
 use crate::layout::direct;
-use crate::trap::{CHAIN_VECTOR, DEVICE_VECTOR, SPURIOUS_VECTOR, TIMER_VECTOR};
+use crate::trap::{CHAIN_VECTOR, CLOCK_VECTOR, DEVICE_VECTOR, SPURIOUS_VECTOR, TIMER_VECTOR};
 
 /// Physical address of the local APIC.
 pub const LOCAL: u64 = 0xFEE0_0000;
@@ -35,13 +35,15 @@ pub fn start() {
     }
     write(LOCAL, SPURIOUS, 0x100 | SPURIOUS_VECTOR as u32);
     write(LOCAL, DIVIDE, 0b1011);
-    write(LOCAL, TIMER, TIMER_VECTOR as u32);
+    write(LOCAL, TIMER, CLOCK_VECTOR as u32);
 }
 
 /// Register: any write sends an interrupt.
 pub const COMMAND: u64 = 0x300;
 /// Sends the chaining vector to this processor itself (SDM vol. 3A, 11.6.1: shorthand self, level asserted, fixed).
 pub const TO_ITSELF: u32 = 1 << 18 | 1 << 14 | CHAIN_VECTOR as u32;
+/// The same for what the timer's interrupt has left to the kernel.
+pub const TIMER_LATER: u32 = 1 << 18 | 1 << 14 | TIMER_VECTOR as u32;
 
 /// Has the chaining vector come as soon as interrupts are on.
 pub fn ask_for_chained() {

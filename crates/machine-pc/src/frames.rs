@@ -48,8 +48,6 @@ impl Frames {
             return Err(NoFrames);
         }
         state.early.start += PAGE_BYTES as u64;
-        // SAFETY: the frame is RAM inside the direct map, owned by nobody before this line.
-        unsafe { (direct(physical) as *mut u8).write_bytes(0, PAGE_BYTES) };
         Ok(FrameNumber((physical / PAGE_BYTES as u64) as u32))
     }
 }
@@ -59,8 +57,18 @@ impl FrameSource for Frames {
         let pool = self.state.borrow().pool;
         match pool {
             Some(pool) => pool.take(),
-            None => self.take_early(),
+            None => {
+                let frame = self.take_early()?;
+                // SAFETY: the frame is RAM inside the direct map, owned by nobody before it was taken.
+                unsafe { (direct(frame.physical_address()) as *mut u8).write_bytes(0, PAGE_BYTES) };
+                Ok(frame)
+            }
         }
+    }
+
+    fn take_dirty(&self) -> Result<FrameNumber, NoFrames> {
+        let pool = self.state.borrow().pool;
+        pool.map_or_else(|| self.take_early(), FrameSource::take_dirty)
     }
 
     fn give(&self, frame: FrameNumber) {

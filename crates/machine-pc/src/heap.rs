@@ -51,7 +51,7 @@ impl HeapPages for HeapWindow {
     const BYTES: usize = HEAP_BYTES as usize;
 
     fn add(address: usize) -> bool {
-        let Ok(frame) = FRAMES.take() else { return false };
+        let Ok(frame) = FRAMES.take_dirty() else { return false };
         // SAFETY: the address belongs to the heap alone and was not mapped; the frame is ours.
         if unsafe { map_kernel(address as u64, frame.physical_address(), WRITE | NO_EXECUTE, &FRAMES) }.is_err() {
             FRAMES.give(frame);

@@ -23,6 +23,7 @@ mod sample_clock;
 mod start;
 mod thread_code;
 mod threads;
+mod timer;
 mod transmit;
 mod trap;
 mod upcall;
@@ -31,12 +32,13 @@ mod virtqueue;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use codestore::{CodeMemory, CodeStore};
 use machine::{
-    Channel, FrameSource, KernelCell, Machine, Nanos, NoFrames, ReceiveCode, Received, SampleClock, SendCode, Start,
-    SwitchOut, Threads, Translation, Tte, TteId, Upcalls,
+    Channel, FrameSource, KernelCell, Machine, Nanos, NoFrames, ReceiveCode, Received, SampleClock, ScheduleWords,
+    SendCode, Start, SwitchOut, Threads, TimerCode, Translation, Tte, TteId, Upcalls,
 };
 use machine_x86::X86Tte;
 use synth::{Target, Template};
@@ -50,6 +52,7 @@ pub use receive::{receive_code, templates as receive_templates};
 pub use sample_clock::templates as sample_templates;
 pub use start::{Booted, boot, panic, say_early};
 pub use thread_code::{each_class, templates as thread_templates};
+pub use timer::templates as timer_templates;
 pub use transmit::{FACTS as TRANSMIT_FACTS, send_code, templates as transmit_templates};
 pub use virtqueue::{QueueWords, SIZE as QUEUE_SIZE};
 
@@ -169,6 +172,18 @@ impl Threads for PcMachine {
         TteId(unsafe { (*machine_x86::current_by_stack()).id } as u32)
     }
 
+    fn set_idle(&self, idle: &dyn Tte) {
+        machine_x86::set_idle::<PcGround>(idle);
+    }
+
+    fn ready_order(&self) -> Vec<TteId> {
+        machine_x86::ready_order::<PcGround>()
+    }
+
+    fn successor(&self) -> (TteId, Nanos) {
+        machine_x86::successor::<PcGround>()
+    }
+
     fn switch_out(&self) -> SwitchOut {
         nesting::close();
         machine_x86::switch_out::<PcGround>()
@@ -180,8 +195,12 @@ impl Threads for PcMachine {
     }
 
     fn serve_interrupts(&self) {
+        let was_open = nesting::suspend();
         // SAFETY: as above; interrupts come in behind the instruction that follows `sti`.
         unsafe { core::arch::asm!("sti", "nop", "cli") };
+        if was_open {
+            nesting::open();
+        }
     }
 }
 
@@ -194,23 +213,14 @@ impl Machine for PcMachine {
         machine_x86::time_of(counter)
     }
 
-    fn set_alarm(&self, at: Option<Nanos>) {
-        let count = match at {
-            None => 0,
-            Some(at) => at.saturating_sub(machine_x86::now()).0.clamp(1, u32::MAX as u64) as u32,
-        };
-        apic::start_timer(count);
+    fn set_alarm(&self, at: Nanos) {
+        let left = at.saturating_sub(machine_x86::now()).0;
+        apic::start_timer(u32::try_from(left).unwrap_or(u32::MAX).max(1));
     }
 
-    fn preempt_until(&self, until: Nanos) {
-        let until = if until.0 == 0 { 0 } else { machine_x86::counter_at(until) };
-        // SAFETY: the processor's record is never freed, and only this processor uses it.
-        unsafe { (*self.cpu).slots.preempt_until = until };
-    }
-
-    fn preemptions(&self) -> &'static AtomicU64 {
+    fn schedule_words(&self) -> &'static ScheduleWords {
         // SAFETY: the processor's record is never freed.
-        unsafe { &(*self.cpu).slots.preemptions }
+        unsafe { &(*self.cpu).slots.words }
     }
 
     fn charge(&self) -> Nanos {
@@ -303,6 +313,14 @@ impl Machine for PcMachine {
 
     fn between_interrupts(&self, act: &mut dyn FnMut()) {
         nesting::between_interrupts(act);
+    }
+
+    fn timer_code(&self) -> Option<TimerCode> {
+        timer::code()
+    }
+
+    fn bind_timer(&self, plain: u64, nesting: u64) {
+        timer::bind(plain, nesting);
     }
 
     fn run_sample_clock(&self, hertz: u32) -> u64 {

@@ -1,5 +1,5 @@
 //! Nesting by level (S-78): while samples come, the kernel's Rust runs with interrupts on, but the local APIC's task
-//! priority lets only the classes of the sample clock and of devices through (SDM vol. 3A, 11.8.3).
+//! priority lets only the classes of the sample clock, of devices and of the timer through (SDM vol. 3A, 11.8.3).
 //!
 //! The handlers let in are machine code that touches words of its own, calls no Rust and takes no lock; so they may run
 //! between any two instructions of the kernel that have a stack. All other vectors wait, as they did with interrupts off.
@@ -10,16 +10,56 @@
 use core::arch::asm;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::trap::{DEVICE_VECTOR, SAMPLE_VECTOR};
+use crate::timer;
+use crate::trap::{CLOCK_VECTOR, DEVICE_VECTOR, SAMPLE_VECTOR};
 
-/// Samples come, and their handler may nest. Changed by calls only, so a call may find at its end what it did not at its
-/// start.
+/// The kernel's Rust is to be open. Changed by calls only, so a call may find at its end what it did not at its start.
 static IS_WANTED: AtomicBool = AtomicBool::new(false);
-static IS_OPEN: AtomicBool = AtomicBool::new(false);
+pub static IS_OPEN: AtomicBool = AtomicBool::new(false);
 
 /// Lets samples in from the next entry into the kernel on, or no longer.
 pub fn want(is_wanted: bool) {
+    SAMPLES_COME.store(is_wanted, Ordering::Relaxed);
+    settle();
+}
+
+/// Samples come, and their handler may nest; the word `nest` of the command line: devices and the timer nest even without.
+static SAMPLES_COME: AtomicBool = AtomicBool::new(false);
+static IS_ALWAYS: AtomicBool = AtomicBool::new(false);
+
+/// From now on interrupts whose handlers are code nest, whether samples come or not.
+pub fn always() {
+    IS_ALWAYS.store(true, Ordering::Relaxed);
+}
+
+/// Whose handler is code, beside that of samples.
+#[derive(Clone, Copy)]
+pub enum Source {
+    Devices,
+    Timer,
+}
+
+static IN: [AtomicBool; 2] = [const { AtomicBool::new(false) }; 2];
+
+/// The handler of this source is code: it nests, too. The timer does when the devices do, because it is below them.
+pub fn let_in(source: Source) {
+    IN[source as usize].store(true, Ordering::Relaxed);
+    settle();
+}
+
+fn settle() {
+    let [devices, timer] = [&IN[0], &IN[1]].map(|source| source.load(Ordering::Relaxed));
+    let lowest = match (devices, timer) {
+        (false, _) => SAMPLE_VECTOR,
+        (true, false) => DEVICE_VECTOR,
+        (true, true) => CLOCK_VECTOR,
+    };
+    CLASS_BELOW.store(u64::from(lowest) / 16 - 1, Ordering::Relaxed);
+    let is_ready = devices && timer;
+    let is_wanted = SAMPLES_COME.load(Ordering::Relaxed) || is_ready && IS_ALWAYS.load(Ordering::Relaxed);
     IS_WANTED.store(is_wanted, Ordering::Relaxed);
+    // Its handler lets the levels above in only if nothing there is Rust.
+    timer::choose(is_wanted && is_ready);
 }
 
 /// Whether the kernel's Rust, which begins, has to [`open`]. If not, it ends as it began: nobody else opens for it.
@@ -71,13 +111,8 @@ pub fn between_interrupts(act: &mut dyn FnMut()) {
     }
 }
 
-/// The class of the highest interrupts that wait: all below the sample clock, or all below the devices.
+/// The class of the highest interrupts that wait.
 static CLASS_BELOW: AtomicU64 = AtomicU64::new(SAMPLE_VECTOR as u64 / 16 - 1);
-
-/// The handler of devices is code: it nests, too.
-pub fn let_devices_in() {
-    CLASS_BELOW.store(DEVICE_VECTOR as u64 / 16 - 1, Ordering::Relaxed);
-}
 
 #[cold]
 fn raise() {

@@ -168,20 +168,21 @@ pub unsafe fn seal_kernel_half(image: [u64; 4], ram_end: u64, frames: &dyn Frame
 
 /// Large pages for all RAM and the first 4 GB (devices), never executable.
 fn extend_direct_map(root: u64, ram_end: u64, frames: &dyn FrameSource) -> Result<(), NoFrames> {
+    const TABLE_BYTES: u64 = 1 << 30;
     let end = ram_end.max(4 << 30);
-    let mut physical = 0;
-    while physical < end {
-        let address = DIRECT_MAP + physical;
+    for start in (0..end).step_by(TABLE_BYTES as usize) {
         let mut at_table = root;
         for level in [3, 2] {
-            let at = entry(at_table, index(address, level));
+            let at = entry(at_table, index(DIRECT_MAP + start, level));
             if load(at) & PRESENT == 0 {
                 store(at, frames.take()?.physical_address() | PRESENT | WRITE);
             }
             at_table = load(at) & ADDRESS;
         }
-        store(entry(at_table, index(address, 1)), physical | PRESENT | WRITE | LARGE | GLOBAL | NO_EXECUTE);
-        physical += 2 << 20;
+        let rights = PRESENT | WRITE | LARGE | GLOBAL | NO_EXECUTE;
+        for (at, physical) in (start..end.min(start + TABLE_BYTES)).step_by(2 << 20).enumerate() {
+            store(entry(at_table, at), physical | rights);
+        }
     }
     Ok(())
 }

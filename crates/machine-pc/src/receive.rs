@@ -121,7 +121,7 @@ pub fn entry() -> u64 {
 pub fn bind(entry: u64) {
     // SAFETY: the slot is an aligned word that lives forever; the entry is code that ends as an interrupt does.
     unsafe { device_slot.store(entry, Ordering::Release) };
-    nesting::let_devices_in();
+    nesting::let_in(nesting::Source::Devices);
 }
 
 /// A queue that no device knows: its second buffer is in place of the device's registers.

@@ -40,9 +40,7 @@ global_asm!(
 
     /* Saves what compiled code may use: the C convention's registers and the vector registers' lower parts. They may be
        the program's or, with TS set, another thread's. */
-    .balign 16
-    .globl sample_compiled
-    sample_compiled:
+    .macro call_compiled function
         push rax
         push rcx
         push rdx
@@ -61,7 +59,7 @@ global_asm!(
         sub rsp, 512
         and rsp, -64
         fxsave64 [rsp]
-        call sample_in_rust
+        call \function
         fxrstor64 [rsp]
         mov cr0, rbx
         mov rsp, rbp
@@ -76,12 +74,21 @@ global_asm!(
         pop rdx
         pop rcx
         pop rax
-        mov dword ptr [{near_apic} + {eoi}], 0
         iretq
+    .endm
+
+    .balign 16
+    .globl sample_compiled
+    sample_compiled:
+        call_compiled sample_in_rust
+
+    /* What was chained, in the midst of the kernel: the idle thread waits. */
+    .balign 16
+    .globl chained_in_kernel
+    chained_in_kernel:
+        call_compiled chained_in_rust
     .popsection
 "#,
-    near_apic = const NEAR_APIC as i32,
-    eoi = const apic::EOI,
 );
 
 unsafe extern "C" {

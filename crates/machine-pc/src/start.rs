@@ -84,6 +84,9 @@ fn start_machine(info: &BootInfo, entry_tsc: u64) -> &'static PcMachine {
     machine_x86::start_gauge(&mut cpu.slots);
     // Asked for by whoever does not trust the machine's interrupts.
     let polls = info.command_line.split(|byte| *byte == b' ').any(|word| word == b"poll");
+    if info.command_line.split(|byte| *byte == b' ').any(|word| word == b"nest") {
+        crate::nesting::always();
+    }
     let console = KernelCell::new(find_console(&info.command_line, polls));
     let access_space = number_after(&info.command_line, b"space=").unwrap_or(0).min(ACCESS_SPACE_MOST) as u32;
     let random = KernelCell::new(0);

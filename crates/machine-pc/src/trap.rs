@@ -15,7 +15,11 @@ use machine_x86::{Slots, THREAD_AREA_BYTES, TteRecord, USER_CODE, USER_DATA, VEC
 use crate::apic;
 use crate::layout::{KERNEL_CODE, direct};
 
+/// What the timer means for the kernel: to this vector's entry its interrupt goes on, and when that came too early the processor
+/// sends it to itself.
 pub const TIMER_VECTOR: u8 = 0x20;
+/// The timer itself, above the kernel's Rust when its handler is code.
+pub const CLOCK_VECTOR: u8 = 0xC0;
 /// Devices, above the kernel's Rust when their handler is code.
 pub const DEVICE_VECTOR: u8 = 0xD0;
 /// Sent by the processor to itself: what was chained is to be done.
@@ -38,6 +42,8 @@ pub fn gate(vector: usize) -> [u64; 2] {
         crate::sample_clock::entry()
     } else if vector == DEVICE_VECTOR as usize {
         crate::receive::entry()
+    } else if vector == CLOCK_VECTOR as usize {
+        crate::timer::entry()
     } else {
         (&raw const trap_stubs) as u64 + vector as u64 * STUB_BYTES
     };
@@ -93,6 +99,8 @@ global_asm!(
             jmp vector_trap
         .elseif vector_number == {timer}
             jmp timer_trap
+        .elseif vector_number == {chain}
+            jmp chain_trap
         .elseif vector_number == 2 || vector_number == 8 || vector_number == 18
             jmp fatal_trap
         .else
@@ -130,6 +138,13 @@ global_asm!(
         add rsp, 16
         iretq
 
+    /* S-80: the end of the kernel's work, or the idle thread, which has nothing that Rust would have to save. */
+    chain_trap:
+        test byte ptr [rsp + 24], 3
+        jnz common_trap
+        add rsp, 16
+        jmp chained_in_kernel
+
     /* S-81: in a program, with no alarm near and somebody else ready, the timer's interrupt means that the quantum is
        over. It goes straight to the switch: on the record's account of time, on the timer, on the vector registers
        and the bases all is done as Rust and `sw_out` would, and nothing else is. */
@@ -139,22 +154,28 @@ global_asm!(
     clac_site_timer:
         .byte 0x0f, 0x1f, 0x00              /* clac where SMAP is on */
         test byte ptr [rsp + {regs_cs}], 3
-        jz kernel_trap
+        jz timer_in_kernel
         mov rbx, rsp
         and rbx, -{area}
         mov r12, [rbx + {tte_cpu}]
         rdtsc
         shl rdx, 32
         or rax, rdx
-        cmp rax, [r12 + {cpu_preempt_until}]
+        mov r14, rax
+        sub rax, [rip + {clock_base}]       /* clock::now, and the longest quantum */
+        mul qword ptr [rip + {clock_scale}]
+        shrd rax, rdx, 32
+        add rax, {quantum_most}
+        cmp rax, [r12 + {cpu_due}]
         jae program_trap
         mov r13, [rbx + {tte_next}]
         cmp r13, [rbx + {tte_switch_in}]
         je program_trap
-        mov rcx, rax
+        mov rcx, r14
         xchg rcx, [r12 + {cpu_since}]
-        sub rax, rcx
-        add [rbx + {tte_ran}], rax
+        sub r14, rcx
+        add [rbx + {tte_ran}], r14
+        mov qword ptr [r12 + {cpu_armed}], -1
         inc qword ptr [r12 + {cpu_preemptions}]
         mov rcx, [rbx + {tte_ran}]          /* quantum::take_gauge: the turn was long enough */
         mov rsi, rcx
@@ -196,6 +217,15 @@ global_asm!(
         push rax
         mov [rbx + {tte_sp}], rsp
         jmp r13
+
+    /* The idle thread, or the kernel's Rust while interrupts nest: then the kernel is left first. */
+    timer_in_kernel:
+        cmp byte ptr [rip + {is_open}], 0
+        je kernel_trap
+        mov rdx, {apic}
+        mov dword ptr [rdx + {command}], {timer_later}
+        mov dword ptr [rdx + {eoi}], 0
+        jmp restore_by_iret
 
     /* The pre-empted thread's turn again, or a new thread's first. Its signals must not wait for the next call. */
     .globl timer_resume
@@ -347,12 +377,20 @@ global_asm!(
     .popsection
 "#,
     timer = const TIMER_VECTOR,
+    chain = const CHAIN_VECTOR,
     apic = const direct(apic::LOCAL),
     eoi = const apic::EOI,
+    is_open = sym crate::nesting::IS_OPEN,
+    command = const apic::COMMAND,
+    timer_later = const apic::TIMER_LATER,
     count = const apic::INITIAL_COUNT,
-    cpu_preempt_until = const offset_of!(Slots, preempt_until),
+    clock_base = sym machine_x86::CLOCK_BASE,
+    clock_scale = sym machine_x86::CLOCK_SCALE,
+    quantum_most = const machine::QUANTUM_MOST_NS,
+    cpu_due = const offset_of!(Slots, words.due),
+    cpu_armed = const offset_of!(Slots, words.armed),
     cpu_since = const offset_of!(Slots, since),
-    cpu_preemptions = const offset_of!(Slots, preemptions),
+    cpu_preemptions = const offset_of!(Slots, words.preemptions),
     tte_quantum = const offset_of!(TteRecord, quantum),
     tte_next_quantum = const offset_of!(TteRecord, next_quantum),
     tte_moved = const offset_of!(TteRecord, moved),

@@ -73,6 +73,13 @@ extern "C" fn trap_from_user(registers: &mut Registers) {
 #[unsafe(no_mangle)]
 extern "C" fn sample_in_rust() {
     upcalls().sample();
+    apic::end_of_interrupt();
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn chained_in_rust() {
+    apic::end_of_interrupt();
+    upcalls().chained();
 }
 
 #[unsafe(no_mangle)]

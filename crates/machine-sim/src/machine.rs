@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::Weak;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use machine::{
-    Channel, FrameNumber, KernelCell, Machine, Nanos, NoFrames, Received, Start, SwitchOut, Threads, Translation, Tte,
-    TteId, Upcalls,
+    Channel, FrameNumber, KernelCell, Machine, NEVER, Nanos, NoFrames, QUANTUM_MOST_NS, Received, Ring, ScheduleWords,
+    Start, SwitchOut, Threads, Translation, Tte, TteId, Upcalls,
 };
 use means::Random;
 use synth::Template;
@@ -51,16 +51,23 @@ pub struct SimMachine {
     channels: KernelCell<Channels>,
     trace: KernelCell<Trace>,
     upcalls: KernelCell<Option<&'static dyn Upcalls>>,
-    preemptions: AtomicU64,
+    words: ScheduleWords,
+    ready: KernelCell<Ready>,
     /// For the traits' functions, which get no `'static` reference.
     own: OnceLock<&'static SimMachine>,
+}
+
+/// The ready ring.
+#[derive(Default)]
+struct Ready {
+    ring: Ring,
+    idle: Option<TteId>,
 }
 
 struct State {
     now: Nanos,
     random: Random,
     alarm: Option<Nanos>,
-    preempt_until: Nanos,
     charged_at: Nanos,
     current: TteId,
     root: u64,
@@ -74,7 +81,6 @@ impl SimMachine {
             now: Nanos(1_000),
             random: Random::new(plan.seed),
             alarm: None,
-            preempt_until: Nanos(0),
             charged_at: Nanos(0),
             current: TteId(u32::MAX),
             root: 0,
@@ -96,7 +102,8 @@ impl SimMachine {
             channels: KernelCell::new(channels),
             trace: KernelCell::new(Trace::new()),
             upcalls: KernelCell::new(None),
-            preemptions: AtomicU64::new(0),
+            words: ScheduleWords::new(),
+            ready: KernelCell::default(),
             own: OnceLock::new(),
             plan,
         }));
@@ -193,6 +200,29 @@ impl SimMachine {
         order
     }
 
+    /// Changes the ready ring, and stores the links that this makes necessary.
+    pub(crate) fn change_ring(&self, change: impl FnOnce(&mut Ring)) {
+        let (changed, was_empty, idle) = {
+            let mut ready = self.ready.borrow_mut();
+            let was_empty = ready.ring.any().is_none();
+            change(&mut ready.ring);
+            (ready.ring.take_changed(), was_empty, ready.idle)
+        };
+        self.words.ready.store(self.ready_order().len() as u64, Ordering::Relaxed);
+        for (from, to) in changed.into_iter().flatten() {
+            self.with_record(from, |record| record.next = to.or(idle));
+        }
+        // Who is about to leave does not go round by the idle thread.
+        let leaver = Some(self.current()).filter(|current| was_empty && current.0 != u32::MAX);
+        idle.into_iter().chain(leaver).for_each(|id| self.follow(id));
+    }
+
+    /// A thread outside of the ring leads to the first that is in it, or to the idle thread.
+    pub(crate) fn follow(&self, id: TteId) {
+        let (first, idle) = (self.ready.borrow().ring.any(), self.ready.borrow().idle);
+        self.with_record(id, |record| record.next = first.or(idle));
+    }
+
     fn enter(&self, id: TteId) {
         let root = self.with_record(id, |record| record.root);
         let mut state = self.state.borrow_mut();
@@ -255,18 +285,20 @@ impl SimMachine {
 
     /// The timer's interrupt, in a program: the machine's own switch while no alarm is near (S-81), else the kernel's.
     fn timer(&'static self) {
-        let (now, until) = (self.state.borrow().now, self.state.borrow().preempt_until);
+        let now = self.state.borrow().now;
+        let is_alarm_near = now.0 + QUANTUM_MOST_NS >= self.words.due.load(Ordering::Relaxed);
         self.state.borrow_mut().alarm = None;
         let current = self.current();
         let next = self.with_record(current, |record| record.next);
-        if now < until && next.is_some_and(|next| next != current) {
+        if !is_alarm_near && next.is_some_and(|next| next != current) {
             self.charge();
             self.with_record(current, |record| {
                 record.quantum = (record.quantum - record.quantum / 8).max(machine::QUANTUM_LEAST_NS);
             });
             let quantum = self.with_record(next.unwrap_or(current), |record| record.quantum);
             self.state.borrow_mut().alarm = Some(now.saturating_add(Nanos(quantum)));
-            self.preemptions.fetch_add(1, Ordering::Relaxed);
+            self.words.preemptions.fetch_add(1, Ordering::Relaxed);
+            self.words.armed.store(NEVER, Ordering::Relaxed);
             self.note(format_args!("interrupt: quantum over"));
             self.switch_to_next();
         } else {
@@ -323,6 +355,20 @@ impl Threads for SimMachine {
         self.current()
     }
 
+    fn set_idle(&self, idle: &dyn Tte) {
+        self.ready.borrow_mut().idle = Some(idle.id());
+        self.follow(idle.id());
+    }
+
+    fn ready_order(&self) -> Vec<TteId> {
+        self.ready.borrow().ring.order()
+    }
+
+    fn successor(&self) -> (TteId, Nanos) {
+        let next = self.with_record(self.current(), |record| record.next).expect("the running thread is linked");
+        (next, Nanos(self.with_record(next, |record| record.quantum)))
+    }
+
     fn switch_out(&self) -> SwitchOut {
         SwitchOut::procedure(leave)
     }
@@ -374,16 +420,12 @@ impl Machine for SimMachine {
         Nanos(counter)
     }
 
-    fn set_alarm(&self, at: Option<Nanos>) {
-        self.state.borrow_mut().alarm = at;
+    fn set_alarm(&self, at: Nanos) {
+        self.state.borrow_mut().alarm = Some(at);
     }
 
-    fn preempt_until(&self, until: Nanos) {
-        self.state.borrow_mut().preempt_until = until;
-    }
-
-    fn preemptions(&self) -> &'static AtomicU64 {
-        &self.the().preemptions
+    fn schedule_words(&self) -> &'static ScheduleWords {
+        &self.the().words
     }
 
     fn charge(&self) -> Nanos {

@@ -1,8 +1,8 @@
 //! Thread table entries: records in a vector, and a host thread each once they have run.
 
 use machine::{
-    BadVectorState, Entries, FloatWords, Nanos, NoFrames, QUANTUM_MOST_NS, Registers, Start, Translation, Tte, TteId,
-    UserFault, UserMemory, VirtAddr,
+    BadVectorState, Entries, FloatWords, Nanos, NoFrames, Place, QUANTUM_MOST_NS, Registers, SOFTWARE_AT,
+    SOFTWARE_BYTES, Start, Translation, Tte, TteId, UserFault, UserMemory, VirtAddr,
 };
 use synth::Draft;
 
@@ -106,17 +106,33 @@ impl Tte for SimTte {
         self.with(|record| record.root = quaspace.map_or(0, Translation::root));
     }
 
-    fn link_next(&self, next: &dyn Tte) {
-        self.with(|record| record.next = Some(next.id()));
+    fn link_in(&self, place: Place) {
+        let current = self.machine.current();
+        self.machine.change_ring(|ring| match place {
+            Place::Next => ring.insert_after(current, self.id),
+            Place::Last => ring.insert_before(current, self.id),
+        });
+    }
+
+    fn link_out(&self) {
+        self.machine.change_ring(|ring| {
+            ring.remove(self.id);
+        });
+        self.machine.follow(self.id);
+    }
+
+    fn relink(&self) {
+        self.machine.change_ring(|ring| ring.touch(self.id));
     }
 
     fn float_words(&self) -> FloatWords {
         FloatWords { x87_control: FCW, x87_status: 0, mxcsr: MXCSR }
     }
 
-    fn save_vector_state(&self, to: VirtAddr) -> Result<(), UserFault> {
+    fn save_vector_state(&self, to: VirtAddr, software: &[u8; SOFTWARE_BYTES]) -> Result<(), UserFault> {
         let mut image = [0; VECTOR_BYTES];
         self.copy_vector_state(&mut image);
+        image[SOFTWARE_AT..SOFTWARE_AT + SOFTWARE_BYTES].copy_from_slice(software);
         self.machine.copy_out(to, &image)
     }
 

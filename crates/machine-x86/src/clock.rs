@@ -5,9 +5,10 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use machine::Nanos;
 
-static BASE: AtomicU64 = AtomicU64::new(0);
+/// The counter at time zero.
+pub static BASE: AtomicU64 = AtomicU64::new(0);
 /// Nanoseconds per tick, 32.32 fixed point.
-static SCALE: AtomicU64 = AtomicU64::new(1 << 32);
+pub static SCALE: AtomicU64 = AtomicU64::new(1 << 32);
 /// Ticks per nanosecond, the same.
 static TICKS: AtomicU64 = AtomicU64::new(1 << 32);
 

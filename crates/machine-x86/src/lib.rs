@@ -15,6 +15,7 @@ mod epitaph;
 mod ground;
 mod quantum;
 mod record;
+mod ring;
 mod serialize;
 mod slots;
 mod thread;
@@ -25,11 +26,14 @@ mod user;
 mod vector;
 
 pub use area::{THREAD_AREA_BYTES, VECTOR_OFFSET, release_inactive};
-pub use clock::{counter_at, duration, now, parameters, read_tsc, start as start_clock, time_of};
+pub use clock::{
+    BASE as CLOCK_BASE, SCALE as CLOCK_SCALE, counter_at, duration, now, parameters, read_tsc, start as start_clock,
+    time_of,
+};
 pub use epitaph::EpitaphText;
 pub use ground::Ground;
 pub use quantum::start as start_gauge;
-pub use record::{charge, current_by_stack, switch_out};
+pub use record::{charge, current_by_stack, ready_order, set_idle, successor, switch_out};
 pub use serialize::serialize;
 pub use slots::Slots;
 pub use thread::{CALLS, Switch, TteRecord, UserCall, class};

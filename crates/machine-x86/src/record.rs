@@ -1,13 +1,16 @@
 //! The record of the running thread.
 
+use alloc::vec::Vec;
 use core::arch::asm;
+use core::mem::offset_of;
 
-use machine::SwitchOut;
+use machine::{Nanos, SwitchOut, Tte, TteId};
 
-use crate::area::THREAD_AREA_BYTES;
+use crate::area::{THREAD_AREA_BYTES, record};
 use crate::clock::read_tsc;
 use crate::ground::Ground;
 use crate::quantum;
+use crate::ring;
 use crate::thread::TteRecord;
 
 /// The record of the thread on whose kernel stack this is called.
@@ -42,5 +45,28 @@ pub fn switch_out<G: Ground>() -> SwitchOut {
         let record = &*G::current();
         assert!(record.next != 0, "thread {} has no successor", record.id);
         SwitchOut::new(record.switch_out)
+    }
+}
+
+/// `idle` runs while nobody is ready.
+pub fn set_idle<G: Ground>(idle: &dyn Tte) {
+    let record = record(G::THREADS + u64::from(idle.id().0) * THREAD_AREA_BYTES);
+    // SAFETY: the record is the thread's, which is never dropped.
+    unsafe { ring::set_idle(G::slots(), record, G::MMU_BYTES) };
+}
+
+/// Who is ready, from the first on.
+pub fn ready_order<G: Ground>() -> Vec<TteId> {
+    // SAFETY: records of threads are mapped while they are in the ring, and interrupts that change it are off.
+    unsafe { ring::members(G::slots()).map(|tte| TteId((*tte).id as u32)).collect() }
+}
+
+/// Whom leaving the running thread leads to, and that one's quantum.
+pub fn successor<G: Ground>() -> (TteId, Nanos) {
+    // SAFETY: `next_quantum` names a field of the record of a thread that is ready, or idle.
+    unsafe {
+        let quantum = (*G::current()).next_quantum;
+        let tte = (quantum - offset_of!(TteRecord, quantum) as u64) as *const TteRecord;
+        (TteId((*tte).id as u32), Nanos((*tte).quantum))
     }
 }

@@ -1,6 +1,11 @@
 //! What both machines keep of one processor for synthesized code and the entries.
 
+use core::ptr::null_mut;
 use core::sync::atomic::AtomicU64;
+
+use machine::ScheduleWords;
+
+use crate::thread::TteRecord;
 
 /// The words of a processor that do not depend on the machine; each machine's own record begins with them. Synthesized
 /// code has their addresses folded in.
@@ -14,11 +19,10 @@ pub struct Slots {
     pub vector_mask: u64,
     /// Bytes of an XSAVE image.
     pub vector_bytes: usize,
-    /// Counter value from which on the timer's interrupt is the kernel's business; until then it means that the quantum
-    /// is over.
-    pub preempt_until: u64,
-    /// Switches made by the timer's interrupt alone.
-    pub preemptions: AtomicU64,
+    pub words: ScheduleWords,
+    /// The thread of the ready ring to which the idle thread leads; null: the ring is empty.
+    pub first: *mut TteRecord,
+    pub idle: *mut TteRecord,
     /// Counter value since when the running thread's time is not on its account.
     pub since: u64,
     /// Counts operations on streams; `gauge_seen` of them are on some thread's account.
@@ -36,8 +40,9 @@ impl Slots {
             vector_owner: 0,
             vector_mask: 0,
             vector_bytes: 0,
-            preempt_until: 0,
-            preemptions: AtomicU64::new(0),
+            words: ScheduleWords::new(),
+            first: null_mut(),
+            idle: null_mut(),
             since: 0,
             gauge: AtomicU64::new(0),
             gauge_seen: 0,

@@ -6,6 +6,7 @@
 use core::mem::offset_of;
 
 use codestore::Code;
+use machine::stages::{self, Stage};
 use machine::{NoFrames, TteId};
 use quaject::{Class, Contract, Quaject, Straight, quaject};
 use synth::{Abs32, Draft, Imm32, Target};
@@ -54,6 +55,9 @@ quaject! {
         pub next: u64,
         /// Root word of the thread's quaspace.
         pub root: u64,
+        /// Neighbours in the ready ring; `after` null: not in it.
+        pub after: *mut TteRecord,
+        pub before: *mut TteRecord,
         pub fs_base: u64,
         pub gs_base: u64,
         pub cpu: *mut Slots,
@@ -164,6 +168,7 @@ pub struct Codes {
 impl Codes {
     /// Creates the thread's code: each callentry with the addresses of those before it.
     pub fn synthesize<G: Ground>(id: TteId, thread: &TteRecord) -> Result<Codes, NoFrames> {
+        let _stage = stages::enter(Stage::Factor);
         let makers = G::makers().of_thread(id);
         let mut callouts = ThreadCallouts { rust: Some(Target::Address(G::slow_call())), ..Default::default() };
         let slow = ThreadCode::slow_call(thread, makers, &callouts).create(makers).ok_or(NoFrames)?;

@@ -8,8 +8,8 @@ use core::sync::atomic::AtomicU64;
 
 use codestore::Code;
 use machine::{
-    BadVectorState, Entries, FloatWords, KernelCell, Nanos, NoFrames, Registers, Sorted, Start, Translation, Tte,
-    TteId, UserFault, VirtAddr,
+    BadVectorState, Entries, FloatWords, KernelCell, Nanos, NoFrames, Place, Registers, SOFTWARE_BYTES, Sorted, Start,
+    Translation, Tte, TteId, UserFault, VirtAddr,
 };
 use quaject::Factored;
 use synth::{Abs32, Draft, Imm32, Target};
@@ -18,7 +18,7 @@ use crate::area::{Body, THREAD_AREA_BYTES, record, user_registers};
 use crate::ground::Ground;
 use crate::thread::{CALLS, Codes, Descriptors, ThreadCallouts, ThreadCode, TteRecord, UserCall};
 use crate::thread_code::ToKernelStack;
-use crate::{USER_CODE, USER_DATA, clock, vector};
+use crate::{USER_CODE, USER_DATA, clock, ring, vector};
 
 global_asm!(
     ".pushsection .text",
@@ -94,6 +94,7 @@ impl<G: Ground> X86Tte<G> {
             (*tte).start = function;
             (*tte).debugged = 0;
             (*tte).next = 0;
+            (*tte).after = core::ptr::null_mut();
             (*tte).root = 0;
             (*tte).fs_base = 0;
             (*tte).gs_base = 0;
@@ -208,26 +209,33 @@ impl<G: Ground> Tte for X86Tte<G> {
         unsafe { (*self.record()).root = quaspace.map_or(0, Translation::root) };
     }
 
-    fn link_next(&self, next: &dyn Tte) {
-        let entries = next.entries();
-        // SAFETY: the record is mapped.
-        let root = unsafe { (*self.record()).root };
-        // A kernel-only thread leaves no certain address space behind; it runs in any.
-        let same = entries.root == 0 || root == entries.root;
-        let entry = if same { entries.sw_in } else { entries.sw_in_mmu };
-        // SAFETY: an aligned 8-byte store publishes the link (R3).
+    fn link_in(&self, place: Place) {
+        // SAFETY: 1. Records of threads are mapped while they are in the ring. 2. Interrupts that change it are off.
         unsafe {
-            (&raw mut (*self.record()).next_quantum).write_volatile(entries.quantum);
-            (&raw mut (*self.record()).next).write_volatile(entry);
+            let mut beside = G::current();
+            if place == Place::Last && !(*beside).after.is_null() {
+                beside = (*beside).before;
+            }
+            ring::insert(G::slots(), beside, self.record(), G::MMU_BYTES);
         }
+    }
+
+    fn link_out(&self) {
+        // SAFETY: as in `link_in`.
+        unsafe { ring::remove(G::slots(), self.record(), G::MMU_BYTES) };
+    }
+
+    fn relink(&self) {
+        // SAFETY: as in `link_in`.
+        unsafe { ring::relink(G::slots(), self.record(), G::MMU_BYTES) };
     }
 
     fn float_words(&self) -> FloatWords {
         vector::float_words(self.area)
     }
 
-    fn save_vector_state(&self, to: VirtAddr) -> Result<(), UserFault> {
-        vector::save::<G>(self.area, to)
+    fn save_vector_state(&self, to: VirtAddr, software: &[u8; SOFTWARE_BYTES]) -> Result<(), UserFault> {
+        vector::save::<G>(self.area, to, software)
     }
 
     fn load_vector_state(&self, from: VirtAddr, bytes: usize, features: u64) -> Result<(), BadVectorState> {

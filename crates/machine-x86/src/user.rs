@@ -66,6 +66,33 @@ global_asm!(
     user_zero_words_landing:
         lea rcx, [rsi + rcx*8]
         jmp user_zero_bytes
+
+    /* rdi to, rsi an image whose legacy part is the program's, edx what to save; out: eax = 0 if it is all there. */
+    .globl user_save_state
+    user_save_state:
+        fxrstor64 [rsi]
+        mov eax, edx
+        xor edx, edx
+    .globl stac_site_save
+    stac_site_save:
+        .byte 0x0f, 0x1f, 0x00
+    .globl user_save_state_at
+    user_save_state_at:
+        xsave64 [rdi]
+        xor eax, eax
+    .globl user_save_mark
+    user_save_mark:
+        or byte ptr [rdi + 512], 3          /* old programs change x87 and SSE without touching the header */
+    .globl user_save_done
+    user_save_done:
+    .globl clac_site_save
+    clac_site_save:
+        .byte 0x0f, 0x1f, 0x00
+        ret
+    .globl user_save_landing
+    user_save_landing:
+        mov eax, 1
+        jmp user_save_done
     .popsection
 "#
 );
@@ -77,6 +104,12 @@ unsafe extern "C" {
     static user_copy_bytes: u8;
     static user_copy_done: u8;
     static user_copy_words_landing: u8;
+    fn user_save_state(to: *mut u8, image: *const u8, chosen: u64) -> u32;
+    static user_save_state_at: u8;
+    static user_save_mark: u8;
+    static user_save_landing: u8;
+    static stac_site_save: u8;
+    static clac_site_save: u8;
     static user_zero_words: u8;
     static user_zero_bytes: u8;
     static user_zero_done: u8;
@@ -94,18 +127,20 @@ pub fn landing(rip: u64) -> Option<u64> {
         (&raw const user_copy_bytes, &raw const user_copy_done),
         (&raw const user_zero_words, &raw const user_zero_words_landing),
         (&raw const user_zero_bytes, &raw const user_zero_done),
+        (&raw const user_save_state_at, &raw const user_save_landing),
+        (&raw const user_save_mark, &raw const user_save_landing),
     ];
     pairs.iter().find(|(at, _)| *at as u64 == rip).map(|(_, landing)| *landing as u64)
 }
 
 /// Places that hold a three-byte no-op where a machine may want `stac`: from there on programs' pages are touched.
-pub fn access_sites() -> [u64; 2] {
-    [(&raw const stac_site_copy) as u64, (&raw const stac_site_zero) as u64]
+pub fn access_sites() -> [u64; 3] {
+    [&raw const stac_site_copy, &raw const stac_site_zero, &raw const stac_site_save].map(|site| site as u64)
 }
 
 /// The same for `clac`.
-pub fn restrict_sites() -> [u64; 2] {
-    [(&raw const clac_site_copy) as u64, (&raw const clac_site_zero) as u64]
+pub fn restrict_sites() -> [u64; 3] {
+    [&raw const clac_site_copy, &raw const clac_site_zero, &raw const clac_site_save].map(|site| site as u64)
 }
 
 /// Part of a frame.
@@ -129,6 +164,16 @@ pub unsafe fn copy_in<G: Ground>(into: *mut u8, from: VirtAddr, bytes: usize) ->
     } else {
         Err(UserFault)
     }
+}
+
+/// Writes the processor's vector state to the program's memory, x87 and SSE as `image` has them. False: some of it could not be
+/// written.
+///
+/// # Safety
+/// 1. `to` is aligned to 64 bytes and the program's, as far as the state reaches. 2. `image` holds a legacy part, aligned to 16 bytes.
+pub unsafe fn save_state(to: VirtAddr, image: *const u8, chosen: u64) -> bool {
+    // SAFETY: as the caller says; Rust keeps nothing in vector registers over a call, and faults land in the routine.
+    unsafe { user_save_state(to.0 as *mut u8, image, chosen) == 0 }
 }
 
 /// Copies to the program.

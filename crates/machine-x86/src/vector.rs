@@ -5,7 +5,7 @@
 
 use core::arch::asm;
 
-use machine::{BadVectorState, FloatWords, UserFault, VirtAddr};
+use machine::{BadVectorState, FloatWords, SOFTWARE_AT, SOFTWARE_BYTES, UserFault, VirtAddr};
 
 use crate::area::VECTOR_OFFSET;
 use crate::ground::Ground;
@@ -17,9 +17,23 @@ pub const MANAGED_STATE: u64 = 0b1110_0111;
 /// x87 and SSE: the legacy part.
 const LEGACY: u64 = 3;
 const XSAVE_HEADER: usize = 512;
+const XSAVE_HEADER_BYTES: usize = 64;
 /// Default x87 control word and MXCSR (SDM vol. 1, 13.6).
 const FCW: u16 = 0x037F;
 const MXCSR: u32 = 0x1F80;
+
+/// The first bytes of an XSAVE image.
+#[repr(C, align(64))]
+struct Image([u32; (XSAVE_HEADER + 64) / 4]);
+
+impl Image {
+    const fn initial() -> Image {
+        let mut words = [0; (XSAVE_HEADER + 64) / 4];
+        words[0] = FCW as u32;
+        words[24 / 4] = MXCSR;
+        Image(words)
+    }
+}
 
 fn image(area: u64) -> *mut u8 {
     (area as usize + VECTOR_OFFSET) as *mut u8
@@ -80,10 +94,27 @@ fn load_wide<G: Ground>(area: u64) {
 }
 
 /// See `Tte::save_vector_state`.
-pub fn save<G: Ground>(area: u64, to: VirtAddr) -> Result<(), UserFault> {
+pub fn save<G: Ground>(area: u64, to: VirtAddr, software: &[u8; SOFTWARE_BYTES]) -> Result<(), UserFault> {
+    let software_at = VirtAddr(to.0.saturating_add(SOFTWARE_AT as u64));
+    if is_owner::<G>(area) && to.0.is_multiple_of(64) {
+        // XSAVE writes of the header, which comes next, its first word alone.
+        let mut between = [0; SOFTWARE_BYTES + XSAVE_HEADER_BYTES];
+        between[..SOFTWARE_BYTES].copy_from_slice(software);
+        // SAFETY: the vector page is mapped, its legacy part was saved at kernel entry.
+        let is_saved = G::allows(to, image_bytes::<G>())
+            && unsafe { user::copy_out::<G>(software_at, between.as_ptr(), between.len()) }.is_ok()
+            && unsafe { user::save_state(to, image(area), features::<G>()) };
+        // Who slept in a page fault may not own the registers any more.
+        if is_saved && is_owner::<G>(area) {
+            return Ok(());
+        }
+    }
     complete::<G>(area);
     // SAFETY: the vector page is mapped and holds an image; it was checked to fit at boot.
-    unsafe { user::copy_out::<G>(to, image(area), image_bytes::<G>()) }
+    unsafe {
+        user::copy_out::<G>(to, image(area), image_bytes::<G>())?;
+        user::copy_out::<G>(software_at, software.as_ptr(), SOFTWARE_BYTES)
+    }
 }
 
 /// Brings the image of a thread that is in the kernel up to date.
@@ -149,11 +180,22 @@ fn adopt<G: Ground>(area: u64, bytes: usize, chosen: u64) -> bool {
 
 /// See `Tte::reset_vector_state`.
 pub fn reset<G: Ground>(area: u64) {
-    let mut initial = [0u8; XSAVE_HEADER + 64];
-    initial[0..2].copy_from_slice(&FCW.to_le_bytes());
-    initial[24..28].copy_from_slice(&MXCSR.to_le_bytes());
-    // SAFETY: the vector page belongs to the thread.
-    unsafe { image(area).copy_from_nonoverlapping(initial.as_ptr(), initial.len()) };
+    // The processor knows the initial state by itself: an image in which nothing is present loads it, but for MXCSR.
+    static INITIAL: Image = Image::initial();
+    // SAFETY: 1. The vector page belongs to the thread. 2. The image is valid, and no part above SSE is loaded. 3. All registers
+    // that change are named.
+    unsafe {
+        asm!(
+            "xrstor64 [{initial}]",
+            "fxsave64 [{image}]",
+            initial = in(reg) &raw const INITIAL,
+            image = in(reg) image(area),
+            in("eax") LEGACY as u32,
+            in("edx") 0,
+            clobber_abi("C"),
+        );
+        image(area).add(XSAVE_HEADER).cast::<[u64; 8]>().write([0; 8]);
+    }
     load_wide::<G>(area);
 }
 

@@ -116,6 +116,9 @@ pub trait Foreign {
 
     /// What `name` in a directory is, without following it if it is a symlink.
     fn about_name(&self, directory: Handle, name: &[u8]) -> Result<About, Refused>;
+    /// What `names`, with slashes between them, lead to below a directory. All but the last must be directories there, not
+    /// symlinks to some. Error: `ELOOP` for such a symlink, `ENOSYS` where only single names can be asked for.
+    fn about_below(&self, directory: Handle, names: &[u8]) -> Result<About, Refused>;
     /// The place called `name` in a directory.
     fn find(&self, directory: Handle, name: &[u8]) -> Result<Handle, Refused>;
     fn about(&self, handle: Handle) -> Result<About, Refused>;
@@ -125,7 +128,9 @@ pub trait Foreign {
     /// Where a symlink leads; returns the bytes of the target.
     fn link_target(&self, handle: Handle, into: &mut [u8]) -> Result<usize, Refused>;
 
-    /// Opens a place, with Linux's flags.
+    /// Opens what has a name in a directory, if it is no symlink; never waits for somebody to open the other end.
+    fn open_name(&self, directory: Handle, name: &[u8], flags: u32) -> Result<Handle, Refused>;
+    /// Opens a place, with Linux's flags. It may take longer than `open_name`.
     fn open(&self, place: Handle, flags: u32) -> Result<Handle, Refused>;
     /// Makes a regular thing that must not exist, and opens it.
     fn create(&self, directory: Handle, name: &[u8], flags: u32, mode: u32) -> Result<Handle, Refused>;

@@ -13,24 +13,29 @@ mod foreign;
 mod machine;
 mod memory;
 mod registers;
+mod ring;
 mod sorted;
+pub mod stages;
 mod switch;
 mod thread;
 mod time;
 mod translation;
+mod words;
 
 pub use cell::{KernelCell, KernelSlots};
 pub use foreign::{
     About, CarryCode, Extended, Foreign, Handle, Held, Hold, Moment, Refused, Room, Stamp, WINDOW_PAGES,
 };
-pub use machine::{Channel, Fragment, Machine, ReceiveCode, Received, Rewritten, SampleClock, SendCode};
+pub use machine::{Channel, Fragment, Machine, ReceiveCode, Received, Rewritten, SampleClock, SendCode, TimerCode};
 pub use memory::{FrameNumber, FrameSource, KERNEL_FRAMES_MIN, PAGE_BYTES, PhysicalMemory, UserMemory};
 pub use registers::Registers;
+pub use ring::Ring;
 pub use sorted::Sorted;
 pub use switch::SwitchOut;
 pub use thread::{
-    Access, BadVectorState, CALLS_MAX, Entries, Exception, FloatWords, GAUGE_FULL, GAUGE_PERIOD_NS, PAGE_LOST,
-    QUANTUM_LEAST_NS, QUANTUM_MOST_NS, Start, THREAD_FACTS, Threads, Tte, TteId, Upcalls,
+    Access, BadVectorState, CALLS_MAX, Entries, Exception, FloatWords, GAUGE_FULL, GAUGE_PERIOD_NS, PAGE_LOST, Place,
+    QUANTUM_LEAST_NS, QUANTUM_MOST_NS, SOFTWARE_AT, SOFTWARE_BYTES, Start, THREAD_FACTS, Threads, Tte, TteId, Upcalls,
 };
 pub use time::Nanos;
 pub use translation::{Change, Mapping, NoFrames, Protection, Shown, Translation, UserFault, VirtAddr};
+pub use words::{NEVER, ScheduleWords};

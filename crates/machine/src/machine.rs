@@ -8,7 +8,8 @@ use core::sync::atomic::AtomicU64;
 use synth::{Draft, Fact, HoleValue, Target, Template};
 
 use crate::{
-    Foreign, FrameNumber, Nanos, NoFrames, PhysicalMemory, Threads, Translation, Upcalls, UserMemory, VirtAddr,
+    Foreign, FrameNumber, Nanos, NoFrames, PhysicalMemory, ScheduleWords, Threads, Translation, Upcalls, UserMemory,
+    VirtAddr,
 };
 
 /// A byte channel to the world outside the machine.
@@ -93,6 +94,23 @@ pub struct SampleClock {
     pub as_procedure: Option<(Fragment, u64)>,
 }
 
+/// What a handler of the timer's interrupt is made of (S-78). It may run in the midst of the kernel's Rust.
+pub struct TimerCode {
+    /// Reads the clock. Out: rax = nanoseconds since boot. Clobbers rdx.
+    pub now: Fragment,
+    /// Has the timer go off in ecx nanoseconds, at least 1.
+    pub arm: Fragment,
+    /// Lets interrupts of higher levels in.
+    pub open: Fragment,
+    /// Keeps all interrupts out.
+    pub close: Fragment,
+    /// Ends the interrupt. Needs no register.
+    pub end: Fragment,
+    /// Where the interrupt goes that is not the handler's, with registers and stack as they were: to a switch or to
+    /// `Upcalls::timer`; if it came into the kernel's Rust, as soon as that is left.
+    pub kernel: u64,
+}
+
 /// Text of a program that the machine has rewritten. Another program may have other text there.
 #[derive(Clone, Copy, Debug)]
 pub struct Rewritten<'a> {
@@ -108,19 +126,15 @@ pub trait Machine: PhysicalMemory + UserMemory + Threads {
     fn now(&self) -> Nanos;
     /// The time at which the processor's counter had this value.
     fn time_of_counter(&self, counter: u64) -> Nanos;
-    /// Asks for `Upcalls::timer` at `at`; `None` cancels. One alarm at a time.
-    fn set_alarm(&self, at: Option<Nanos>);
-    /// Lets the machine pre-empt programs by itself (S-81): until `until`, an interrupt of the timer that finds a program
-    /// running can only mean that the quantum is over. The machine then switches to the thread's successor, unless that
-    /// is the thread itself, and sets the timer for the successor's quantum; `Upcalls::timer` is not called. `until` zero: never.
-    fn preempt_until(&self, until: Nanos) {
-        let _ = until;
-    }
-    /// The word that counts the switches the machine made so. When it has changed, the timer was set anew.
-    fn preemptions(&self) -> &'static AtomicU64 {
-        static NONE: AtomicU64 = AtomicU64::new(0);
-        &NONE
-    }
+    /// Asks for `Upcalls::timer` at `at`, and at no other time.
+    fn set_alarm(&self, at: Nanos);
+    /// The words that this processor's scheduler shares with the machine.
+    ///
+    /// The machine pre-empts programs by itself (S-81): while no alarm is due within the longest quantum, an interrupt of the timer
+    /// that finds a program running can only mean that the quantum is over. The machine then switches to the thread's
+    /// successor, unless that is the thread itself, sets the timer for the successor's quantum, and `armed` to
+    /// [`crate::NEVER`]; `Upcalls::timer` is not called.
+    fn schedule_words(&self) -> &'static ScheduleWords;
     /// Puts the time since the last call, or since the machine pre-empted, on the account of the running thread
     /// (`Tte::ran`). Returns the time.
     fn charge(&self) -> Nanos {
@@ -208,6 +222,14 @@ pub trait Machine: PhysicalMemory + UserMemory + Threads {
     /// Does `act` with no interrupt in between, though interrupts may nest in the kernel (S-78).
     fn between_interrupts(&self, act: &mut dyn FnMut()) {
         act();
+    }
+    /// What a handler of the timer's interrupt is made of, if the machine has such.
+    fn timer_code(&self) -> Option<TimerCode> {
+        None
+    }
+    /// Has the timer's interrupt go to `plain`, and to `nesting` while interrupts nest in the kernel.
+    fn bind_timer(&self, plain: u64, nesting: u64) {
+        let _ = (plain, nesting);
     }
     /// Starts the sample clock at about `hertz` interrupts a second, or stops it at 0; returns how many thousandths of an
     /// interrupt really come in a second. 0: this machine's clock only comes when it is raised.

@@ -54,6 +54,10 @@ pub trait UserMemory {
 pub trait FrameSource {
     /// A zeroed frame.
     fn take(&self) -> Result<FrameNumber, NoFrames>;
+    /// A frame that may hold anything.
+    fn take_dirty(&self) -> Result<FrameNumber, NoFrames> {
+        self.take()
+    }
     fn give(&self, frame: FrameNumber);
     /// Gives back a frame that holds only zeros, as `take` gave it.
     fn give_zeroed(&self, frame: FrameNumber) {

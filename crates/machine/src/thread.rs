@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::sync::atomic::AtomicU64;
 
 use synth::{Draft, Fact};
@@ -19,6 +20,10 @@ pub const QUANTUM_MOST_NS: u64 = 1_000_000;
 pub const GAUGE_PERIOD_NS: u64 = 200_000;
 /// Operations on streams in a millisecond of running that earn the longest quantum.
 pub const GAUGE_FULL: u64 = 20;
+
+/// Where an XSAVE image has bytes for software, and how many (SDM vol. 1, 10.5.1).
+pub const SOFTWARE_AT: usize = 464;
+pub const SOFTWARE_BYTES: usize = 48;
 
 /// System calls a thread's table covers; larger numbers take the slow end.
 pub const CALLS_MAX: usize = 464;
@@ -55,15 +60,21 @@ pub trait Tte {
     /// active. Synthesizes `sw_in_mmu` anew.
     fn set_quaspace(&self, quaspace: Option<&dyn Translation>);
 
-    /// Makes `next` follow this thread in the ready ring: stores the entry of `next`, with or
-    /// without the address-space switch as the pair needs (S-58).
-    fn link_next(&self, next: &dyn Tte);
+    /// Links this thread into the ready ring, which it is not in: the entries that lead from thread to thread are stored,
+    /// with or without the address-space switch as each pair needs (S-58). Beside a thread that is not in the ring means
+    /// behind the first of it.
+    fn link_in(&self, place: Place);
+    /// Takes this thread out of the ready ring, if it is in. Leaving it leads to who followed it, else to the idle thread.
+    fn link_out(&self);
+    /// Stores the links from and to this thread anew, because it has changed its quaspace.
+    fn relink(&self);
 
     /// The x87 control and status words and MXCSR of the running thread.
     fn float_words(&self) -> FloatWords;
     /// Writes the running thread's vector registers to its program's memory, in the processor's standard XSAVE layout,
-    /// with x87 and SSE marked as present. Error: a page that the program may not write.
-    fn save_vector_state(&self, to: VirtAddr) -> Result<(), UserFault>;
+    /// with x87 and SSE marked as present, and `software` in the bytes that the processor leaves to software. Error: a page that the
+    /// program may not write.
+    fn save_vector_state(&self, to: VirtAddr, software: &[u8; SOFTWARE_BYTES]) -> Result<(), UserFault>;
     /// Loads the running thread's vector registers from the first `bytes` of such an image: `features` of those it
     /// holds, the others become initial. Error: an image that the processor would refuse or that cannot be read; the
     /// registers are initial then.
@@ -139,6 +150,15 @@ pub trait Tte {
     fn entries(&self) -> Entries;
 }
 
+/// Where a thread comes into the ready ring.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// Behind the running thread: it runs next (S-73).
+    Next,
+    /// In front of it: it runs after all others.
+    Last,
+}
+
 /// Code addresses of a TTE's synthesized entries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Entries {
@@ -212,6 +232,12 @@ pub trait Upcalls {
 pub trait Threads {
     fn create_tte(&self, start: Start) -> Result<Box<dyn Tte>, NoFrames>;
     fn current_tte(&self) -> TteId;
+    /// The thread that runs while the ready ring is empty: called once. From it one comes to the first of the ring.
+    fn set_idle(&self, idle: &dyn Tte);
+    /// The threads in the ready ring in the order in which they will run, from the first on.
+    fn ready_order(&self) -> Vec<TteId>;
+    /// Whom leaving the running thread leads to, and how long that one may run at a time.
+    fn successor(&self) -> (TteId, Nanos);
     /// How the current thread leaves for its successor in the ring.
     fn switch_out(&self) -> SwitchOut;
     /// Waits for an interrupt. Only the idle thread calls this.

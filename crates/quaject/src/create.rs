@@ -5,6 +5,7 @@ use core::marker::PhantomData;
 
 use codestore::{Code, Maker};
 use machine::KernelCell;
+use machine::stages::{self, Stage};
 use synth::Draft;
 
 use crate::class::{Class, Gauges};
@@ -95,6 +96,7 @@ pub fn allocate<Q: Quaject, E>(make: impl FnOnce() -> Result<Q, E>) -> Result<Bo
 
 /// Stage one where quajects do not lie in boxes: the inactive one, or room for a new one.
 pub fn allocate_in<B, E>(class: &Class, inactive: Option<B>, make: impl FnOnce() -> Result<B, E>) -> Result<B, E> {
+    let _stage = stages::enter(Stage::Allocate);
     if let Some(revived) = inactive {
         Gauges::add(&class.gauges.revived, 1);
         return Ok(revived);
@@ -106,11 +108,13 @@ pub fn allocate_in<B, E>(class: &Class, inactive: Option<B>, make: impl FnOnce()
 
 /// Stage two, Factoring Invariants: the quaject's constants are filled into its templates.
 pub fn factor<Q: Quaject>(quaject: &Q, makers: Makers, callouts: &Q::Callouts<'_>) -> Q::Drafts {
+    let _stage = stages::enter(Stage::Factor);
     quaject.factored(makers, callouts)
 }
 
 /// Stage three: peepholes over the pasted fragments. The plan of what to take out is kept with the class.
 pub fn optimize<Q: Quaject>(mut drafts: Q::Drafts) -> Q::Drafts {
+    let _stage = stages::enter(Stage::Optimize);
     let class = Q::class();
     for (callentry, draft) in drafts.as_mut().iter_mut().enumerate() {
         if class.callentries[callentry].peepholes {
@@ -175,10 +179,13 @@ impl<C> Factored<C> {
         self.draft
     }
 
-    /// The same callentry of another quaject, which has other data ([`Draft::for_others`]).
-    pub fn for_others(&self, other: impl Fn(u64) -> u64) -> Factored<C> {
-        let draft = self.draft.as_ref().map(|draft| draft.for_others(other));
-        Factored { of: self.of, draft, contract: PhantomData }
+    /// The same callentry of another quaject, whose draft was filled in otherwise ([`synth::Pattern`]).
+    pub fn with(&self, draft: Draft) -> Factored<C> {
+        Factored { of: self.of, draft: Some(draft), contract: PhantomData }
+    }
+
+    pub fn take_draft(&mut self) -> Option<Draft> {
+        self.draft.take()
     }
 
     /// Stage three.
@@ -186,6 +193,7 @@ impl<C> Factored<C> {
     pub fn optimize(mut self) -> Factored<C> {
         let Of { class, callentry, .. } = self.of;
         if class.callentries[callentry].peepholes {
+            let _stage = stages::enter(Stage::Optimize);
             self.draft = self.draft.take().map(|draft| class.optimize(callentry, draft));
         }
         self

@@ -84,6 +84,7 @@ macro_rules! quaject {
                             callouts: &<$name as $crate::Quaject>::Callouts<'_>,
                         ) -> Option<$crate::parts::Draft> {
                             use $crate::Routine as _;
+                            let _stage = $crate::parts::factoring();
                             $($(let $need = callouts.$need.as_ref()?;)*)?
                             let mut routine = <$crate::quaject!(@routine $contract $($by)?)>::begin(makers, $number);
                             $(let $way = routine.$way();)*

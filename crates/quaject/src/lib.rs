@@ -25,6 +25,7 @@ mod declare;
 mod fragments;
 mod inactive;
 pub mod interface;
+mod plans;
 mod slot;
 
 pub use choice::{Way, cheapest};
@@ -42,4 +43,10 @@ pub mod parts {
     pub use codestore::Code;
     pub use core::mem::{offset_of, size_of};
     pub use synth::{Draft, MadeOf, Template};
+
+    /// From now on it is the stage factor.
+    #[inline(always)]
+    pub fn factoring() -> impl Sized {
+        machine::stages::enter(machine::stages::Stage::Factor)
+    }
 }

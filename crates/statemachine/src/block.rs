@@ -1,6 +1,7 @@
 //! The memory of a machine. It does not move: code knows where it is.
 
 use alloc::boxed::Box;
+use alloc::vec;
 use alloc::vec::Vec;
 use core::cell::Cell;
 
@@ -49,7 +50,7 @@ impl Block {
 
     /// The first arrays lie elsewhere, at these addresses.
     pub fn beside(graph: &Graph, elsewhere: &[u64]) -> Block {
-        let zeroes = |bytes: &u32| (0..*bytes).map(|_| Cell::new(0)).collect();
+        let zeroes = |bytes: &u32| vec![Cell::new(0); *bytes as usize].into();
         Block {
             head: Box::default(),
             words: (0..graph.words).map(|_| Cell::new(0)).collect(),

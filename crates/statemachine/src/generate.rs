@@ -29,17 +29,26 @@ pub struct Generated {
 /// flags. The words in the block are current while the machine rests.
 pub fn generate(graph: &Graph, block: &Places, draft: &mut Draft) -> Generated {
     let emits = graph.nodes.iter().any(|node| matches!(node, Node::Emit(..)));
+    draft.reserve(USUAL_BYTES * graph.nodes.len(), USUAL_FRAGMENTS * graph.nodes.len());
+    let hot = hot_words(graph);
+    let mut registers = vec![None; graph.words];
+    for (word, register) in hot.iter().zip(&HOT) {
+        if let Some(word) = word {
+            registers[usize::from(*word)] = Some(register);
+        }
+    }
     let mut maker = Maker {
         graph,
         block,
         emits,
-        items: Vec::with_capacity(4 * graph.nodes.len()),
-        bytes: 0,
+        draft,
+        links: Vec::with_capacity(USUAL_FRAGMENTS * graph.nodes.len()),
         places: vec![None; graph.nodes.len()],
-        spots: Vec::new(),
+        spots: Vec::with_capacity(graph.nodes.len()),
         waiting: vec![Work::Node(0)],
         pauses: Vec::new(),
-        hot: hot_words(graph),
+        hot,
+        registers,
     };
     maker.fill_all();
     maker.put(MachineEnter::template(), &[Abs32(block.state).into()]);
@@ -50,12 +59,15 @@ pub fn generate(graph: &Graph, block: &Places, draft: &mut Draft) -> Generated {
         }
     }
     let states = maker.put_pauses();
-    let base = draft.len() as u32;
-    maker.link(draft);
-    Generated { states: states.into_iter().map(|(id, offset)| (id, base + offset)).collect() }
+    maker.link();
+    Generated { states }
 }
 
-/// A hole of an item.
+/// Code and fragments that a node usually becomes, with room to spare.
+const USUAL_BYTES: usize = 40;
+const USUAL_FRAGMENTS: usize = 4;
+
+/// What a hole is filled with.
 #[derive(Clone, Copy)]
 enum Filling {
     Value(HoleValue),
@@ -87,31 +99,30 @@ impl From<u32> for Filling {
     }
 }
 
-/// Most holes that a template of the language has.
-const HOLES: usize = 4;
-
-struct Item {
-    template: Template,
-    fillings: [Filling; HOLES],
-    /// How many of them are used.
-    holes: usize,
+/// A distance that is not known yet.
+struct Link {
+    /// Offset of the field, and of the end of its template, from which the distance counts.
+    at: u32,
+    end: u32,
+    to: Filling,
 }
 
 struct Maker<'a> {
     graph: &'a Graph,
     block: &'a Places,
     emits: bool,
-    items: Vec<Item>,
-    bytes: u32,
-    /// Offset of each node's code, once it has some.
+    draft: &'a mut Draft,
+    links: Vec<Link>,
+    /// Offset of each node's code in the draft, once it has some.
     places: Vec<Option<u32>>,
     /// Offset of other places.
     spots: Vec<Option<u32>>,
     waiting: Vec<Work>,
     /// States, and the spot where each pauses.
     pauses: Vec<(Id, usize)>,
-    /// Words that live in registers while the machine runs, at most as many as there are in `HOT`.
-    hot: Vec<Word>,
+    /// Words that live in registers while the machine runs, and for each word its register, if it has one.
+    hot: [Option<Word>; HOT.len()],
+    registers: Vec<Option<&'static Hot>>,
 }
 
 impl Maker<'_> {
@@ -126,10 +137,19 @@ impl Maker<'_> {
     }
 
     fn put(&mut self, template: Template, fillings: &[Filling]) {
-        self.bytes += template.bytes.len() as u32;
-        let mut item = Item { template, fillings: [Filling::Spot(0); HOLES], holes: fillings.len() };
-        item.fillings[..fillings.len()].copy_from_slice(fillings);
-        self.items.push(item);
+        let (links, end) = (&mut self.links, (self.draft.len() + template.bytes.len()) as u32);
+        self.draft.append_with(&template, |hole, at| match fillings[hole] {
+            Filling::Value(value) => value,
+            to => {
+                links.push(Link { at, end, to });
+                Imm32(0).into()
+            }
+        });
+    }
+
+    /// Where the next template will be.
+    fn here(&self) -> u32 {
+        self.draft.len() as u32
     }
 
     /// Makes the code of `id` and of what follows, up to what has code already.
@@ -141,7 +161,7 @@ impl Maker<'_> {
             if self.places[id as usize].is_some() {
                 return self.put(GoTo::template(), &[Filling::Node(id)]);
             }
-            self.places[id as usize] = Some(self.bytes);
+            self.places[id as usize] = Some(self.here());
             let graph = self.graph;
             id = match &graph.nodes[id as usize] {
                 Node::Take(ranges) => match self.take(id, ranges) {
@@ -201,7 +221,7 @@ impl Maker<'_> {
 
     /// Halves the ranges until one is left.
     fn decide(&mut self, spot: usize, mut ranges: Vec<Range>) {
-        self.spots[spot] = Some(self.bytes);
+        self.spots[spot] = Some(self.here());
         while ranges.len() > 1 {
             let upper = ranges.split_off(ranges.len() / 2);
             let lower = self.spot();
@@ -224,7 +244,7 @@ impl Maker<'_> {
     fn put_pauses(&mut self) -> Vec<(Id, u32)> {
         let pauses = core::mem::take(&mut self.pauses);
         for &(id, spot) in &pauses {
-            self.spots[spot] = Some(self.bytes);
+            self.spots[spot] = Some(self.here());
             self.spill_all();
             self.put(PauseAt::template(), &[Filling::Node(id)]);
             self.put(Pause::template(), &[Abs32(self.block.state).into()]);
@@ -256,7 +276,7 @@ impl Maker<'_> {
         self.spill_all();
         self.put(PauseAt::template(), &[Filling::Spot(back)]);
         self.put(LeaveOutside::template(), &[Abs32(self.block.state).into(), input, u32::from(number).into()]);
-        self.spots[back] = Some(self.bytes);
+        self.spots[back] = Some(self.here());
         self.put(BackInside::template(), &[input]);
     }
 
@@ -304,7 +324,7 @@ impl Maker<'_> {
 
     /// The registers' templates for a word, if it is hot.
     fn hot(&self, word: Word) -> Option<&'static Hot> {
-        self.hot.iter().position(|hot| *hot == word).map(|at| &HOT[at])
+        self.registers.get(usize::from(word)).copied().flatten()
     }
 
     fn spill(&mut self, word: Word) {
@@ -320,11 +340,11 @@ impl Maker<'_> {
     }
 
     fn fill_all(&mut self) {
-        self.hot.clone().into_iter().for_each(|word| self.fill(word));
+        self.hot.into_iter().flatten().for_each(|word| self.fill(word));
     }
 
     fn spill_all(&mut self) {
-        self.hot.clone().into_iter().for_each(|word| self.spill(word));
+        self.hot.into_iter().flatten().for_each(|word| self.spill(word));
     }
 
     fn step_in_memory(&mut self, step: Step) {
@@ -375,17 +395,14 @@ impl Maker<'_> {
     }
 
     /// Fills the distances, now that every place is known.
-    fn link(&self, draft: &mut Draft) {
-        let mut end = 0;
-        for Item { template, fillings, holes } in &self.items {
-            end += template.bytes.len() as u32;
-            let distance = |place: Option<u32>| Imm32(place.unwrap_or(0).wrapping_sub(end)).into();
-            let values = fillings.map(|filling| match filling {
-                Filling::Value(value) => value,
-                Filling::Node(id) => distance(self.places[id as usize]),
-                Filling::Spot(spot) => distance(self.spots.get(spot).copied().flatten()),
-            });
-            draft.append(template, &values[..*holes]);
+    fn link(&mut self) {
+        for link in &self.links {
+            let place = match link.to {
+                Filling::Node(id) => self.places[id as usize],
+                Filling::Spot(spot) => self.spots[spot],
+                Filling::Value(_) => None,
+            };
+            self.draft.amend(link.at, place.unwrap_or(0).wrapping_sub(link.end));
         }
     }
 }
@@ -422,7 +439,7 @@ const PATH_STEPS: usize = 64;
 
 /// The words that text needs most: those on the path of a letter through each state, where a word is seldom a
 /// particular number. Words that only change by other steps than counting gain nothing from a register.
-fn hot_words(graph: &Graph) -> Vec<Word> {
+fn hot_words(graph: &Graph) -> [Option<Word>; HOT.len()] {
     let mut counts = vec![0u32; graph.words];
     for node in &graph.nodes {
         let Node::Take(ranges) = node else { continue };
@@ -447,12 +464,12 @@ fn hot_words(graph: &Graph) -> Vec<Word> {
         }
     }
     // The largest counts, by taking them out one after the other.
-    let mut words = Vec::with_capacity(HOT.len());
-    for _ in 0..HOT.len() {
+    let mut words = [None; HOT.len()];
+    for hot in &mut words {
         let most = counts.iter().copied().max().unwrap_or(0);
         if let Some(word) = counts.iter().position(|count| most > 0 && *count == most) {
             counts[word] = 0;
-            words.push(word as Word);
+            *hot = Some(word as Word);
         }
     }
     words

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use crate::hole::{Abs32, HoleKind, HoleValue, Label};
+use crate::hole::{HoleKind, HoleValue, Label};
 use crate::optimize::Instruction;
 use crate::template::{Shape, Template};
 
@@ -68,6 +68,38 @@ pub struct Origin {
     cuts: Option<Arc<[Cut]>>,
 }
 
+/// The origins of a draft: its own, or those of all that are made like it.
+#[derive(Clone, Default)]
+struct Origins {
+    own: Vec<Origin>,
+    /// Instead of its own.
+    shared: Option<Arc<[Origin]>>,
+}
+
+impl Origins {
+    fn list(&self) -> &[Origin] {
+        self.shared.as_deref().unwrap_or(&self.own)
+    }
+
+    /// A list to which more can be added.
+    #[inline]
+    fn own(&mut self) -> &mut Vec<Origin> {
+        if self.shared.is_some() {
+            self.split();
+        }
+        &mut self.own
+    }
+
+    #[cold]
+    fn split(&mut self) {
+        self.own = self.shared.take().map_or(Vec::new(), |shared| shared.to_vec());
+    }
+
+    fn into_shared(self) -> Arc<[Origin]> {
+        self.shared.unwrap_or_else(|| self.own.into())
+    }
+}
+
 /// A hole of a template where it lies in a routine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Place {
@@ -84,6 +116,11 @@ impl Origin {
     pub(crate) fn row(&self, code: &[u8]) -> Option<Instruction> {
         let whole = code.get(self.offset as usize..(self.offset + self.bytes) as usize)?;
         if self.cuts.is_some() { None } else { self.shape.row(whole) }
+    }
+
+    /// What the optimizer took out of the routine.
+    pub(crate) fn cuts(&self) -> &[Cut] {
+        self.cuts.as_deref().unwrap_or_default()
     }
 
     /// The holes that are left in the code.
@@ -169,7 +206,7 @@ pub struct Draft {
     bytes: Vec<u8>,
     jumps: Vec<Jump>,
     labels: [u32; LABELS],
-    origins: Vec<Origin>,
+    origins: Origins,
     /// Until `bind`, `landing` is the number of a label.
     landings: Vec<FaultLanding>,
     /// Drafts are moved more often than refused.
@@ -181,7 +218,7 @@ pub struct Draft {
 /// A draft that is bound to an address.
 pub struct Bound {
     pub bytes: Vec<u8>,
-    pub origins: Vec<Origin>,
+    pub origins: Arc<[Origin]>,
     pub landings: Vec<FaultLanding>,
 }
 
@@ -212,21 +249,38 @@ impl Draft {
             bytes: Vec::with_capacity(bytes),
             jumps: Vec::with_capacity(jumps),
             labels: [0; LABELS],
-            origins: Vec::with_capacity(origins),
+            origins: Origins { own: Vec::with_capacity(origins), shared: None },
             landings: Vec::new(),
             error: None,
             assumed: None,
         }
     }
 
+    /// Room for so much more: a long draft that grows bit by bit is moved again and again.
+    pub fn reserve(&mut self, bytes: usize, fragments: usize) {
+        self.bytes.reserve(bytes);
+        self.origins.own().reserve(fragments);
+    }
+
+    /// Puts another number into the field at `at`, which a hole left: a distance that was not known before.
+    pub fn amend(&mut self, at: u32, value: u32) {
+        set(&mut self.bytes, at as usize, value);
+    }
+
     /// Appends a template with its holes filled. An unfit value is remembered and refused by `bind`.
     pub fn append(&mut self, template: &Template, values: &[HoleValue]) {
+        self.append_with(template, |hole, _| values[hole]);
+    }
+
+    /// As `append`, with what `value` says for each place of a hole: of which hole, and where in the draft.
+    #[inline]
+    pub fn append_with(&mut self, template: &Template, mut value: impl FnMut(usize, u32) -> HoleValue) {
         let base = self.bytes.len();
         self.bytes.extend_from_slice(template.bytes);
         let shape = template.shape;
         for (hole, offset) in template.places() {
-            let value = values[hole];
             let at = base + offset;
+            let value = value(hole, at as u32);
             match value.kind {
                 HoleKind::Target | HoleKind::Label => self.jumps.push(Jump { at: at as u32, to: value }),
                 _ if value.fits() => set(&mut self.bytes, at, value.value as u32),
@@ -234,11 +288,11 @@ impl Draft {
             }
         }
         let (offset, bytes) = (base as u32, template.bytes.len() as u32);
-        self.origins.push(Origin { shape, offset, bytes, was: offset, cuts: None });
+        self.origins.own().push(Origin { shape, offset, bytes, was: offset, cuts: None });
     }
 
     #[cold]
-    fn refuse(&mut self, error: FillError) {
+    pub(crate) fn refuse(&mut self, error: FillError) {
         self.error.get_or_insert_with(|| Box::new(error));
     }
 
@@ -266,7 +320,7 @@ impl Draft {
     }
 
     pub(crate) fn origins(&self) -> &[Origin] {
-        &self.origins
+        self.origins.list()
     }
 
     pub(crate) fn landings(&self) -> &[FaultLanding] {
@@ -294,43 +348,45 @@ impl Draft {
         self.error.is_some()
     }
 
-    /// The same code for other data: where an address that was filled in, or that a jump leads to, stands for another, it is
-    /// replaced.
-    pub fn for_others(&self, other: impl Fn(u64) -> u64) -> Draft {
-        let mut draft = Draft {
-            bytes: self.bytes.clone(),
-            jumps: self.jumps.clone(),
-            labels: self.labels,
-            origins: self.origins.clone(),
-            landings: self.landings.clone(),
-            error: self.error.clone(),
-            assumed: self.assumed,
-        };
-        for (_, at) in self.fields().filter(|(kind, _)| *kind == HoleKind::Abs32) {
-            let [a, b, c, d] = [0, 1, 2, 3].map(|byte| self.bytes[at + byte]);
-            let value = HoleValue::from(Abs32(other(i32::from_le_bytes([a, b, c, d]) as i64 as u64)));
-            match value.fits() {
-                true => set(&mut draft.bytes, at, value.value as u32),
-                false => draft.refuse(FillError::DoesNotFit("routine", "address", value.value)),
-            }
-        }
-        for jump in draft.jumps.iter_mut().filter(|jump| jump.to.kind == HoleKind::Target) {
-            jump.to.value = other(jump.to.value);
-        }
-        draft
+    /// The same draft with other bytes and jumps of the same places.
+    pub(crate) fn with(&self, bytes: Vec<u8>, jumps: Vec<Jump>) -> Draft {
+        let (origins, landings) = (self.origins.clone(), self.landings.clone());
+        Draft { bytes, jumps, labels: self.labels, origins, landings, error: self.error.clone(), assumed: self.assumed }
     }
 
-    /// Kind and offset of every filled hole that is no jump.
-    pub(crate) fn fields(&self) -> impl Iterator<Item = (HoleKind, usize)> {
-        self.origins.iter().flat_map(|origin| {
-            let places = origin.shape.places().map(|(hole, offset)| (origin.shape.kinds[hole], offset));
-            let values = places.filter(|(kind, _)| matches!(kind, HoleKind::Abs32 | HoleKind::Imm32));
-            values.map(|(kind, offset)| (kind, origin.offset as usize + offset))
-        })
+    /// Copies of this draft have its origins in common from now on.
+    pub(crate) fn share_origins(&mut self) {
+        let origins = core::mem::take(&mut self.origins);
+        self.origins.shared = Some(origins.into_shared());
+    }
+
+    /// Tells `visit` kind and offset of every filled hole that is no jump.
+    pub(crate) fn each_field(&self, mut visit: impl FnMut(HoleKind, usize)) {
+        for origin in self.origins() {
+            for (hole, offset) in origin.shape.places() {
+                if let kind @ (HoleKind::Abs32 | HoleKind::Imm32) = origin.shape.kinds[hole] {
+                    visit(kind, origin.offset as usize + offset);
+                }
+            }
+        }
     }
 
     pub(crate) fn outline(&self) -> Outline {
         Outline { labels: self.labels, landings: self.landings.clone(), assumed: self.assumed }
+    }
+
+    /// Tells `add` all of the outline, and where jumps lead inside.
+    pub(crate) fn add_outline(&self, mut add: impl FnMut(u64)) {
+        self.labels.iter().for_each(|label| add((*label).into()));
+        for landing in &self.landings {
+            [landing.from, landing.to, landing.landing].into_iter().for_each(|part| add(part.into()));
+        }
+        let (register, value) = self.assumed.unwrap_or((u8::MAX, 0));
+        [register.into(), value].into_iter().for_each(&mut add);
+        for jump in &self.jumps {
+            let label = if jump.to.kind == HoleKind::Label { jump.to.value } else { u64::MAX };
+            [jump.at.into(), label].into_iter().for_each(&mut add);
+        }
     }
 
     pub(crate) fn has_outline(&self, outline: &Outline) -> bool {
@@ -338,11 +394,11 @@ impl Draft {
     }
 
     /// Outline and origins when the bytes at `cuts` are missing.
-    pub(crate) fn without(&self, cuts: &Arc<[Cut]>) -> (Outline, Vec<Origin>) {
+    pub(crate) fn without(&self, cuts: &Arc<[Cut]>) -> (Outline, Arc<[Origin]>) {
         let mut walk = Walk::new(cuts);
-        let mut origins = Vec::with_capacity(self.origins.len());
+        let mut origins = Vec::with_capacity(self.origins().len());
         let mut offset = 0;
-        for origin in &self.origins {
+        for origin in self.origins() {
             // Each begins where the one before ends.
             let end = walk.place(origin.offset + origin.bytes);
             if end > offset {
@@ -358,11 +414,12 @@ impl Draft {
         };
         let landings = self.landings.iter().map(landing).collect();
         let labels = self.labels.map(|at| walk.place(at));
-        (Outline { labels, landings, assumed: self.assumed }, origins)
+        (Outline { labels, landings, assumed: self.assumed }, origins.into())
     }
 
-    pub(crate) fn optimized(bytes: Vec<u8>, jumps: Vec<Jump>, outline: &Outline, origins: Vec<Origin>) -> Draft {
+    pub(crate) fn optimized(bytes: Vec<u8>, jumps: Vec<Jump>, outline: &Outline, origins: &Arc<[Origin]>) -> Draft {
         let Outline { labels, landings, assumed } = outline.clone();
+        let origins = Origins { own: Vec::new(), shared: Some(origins.clone()) };
         Draft { bytes, jumps, labels, origins, landings, error: None, assumed }
     }
 
@@ -384,11 +441,17 @@ impl Draft {
         }
         match self.error {
             Some(error) => Err(*error),
-            None => Ok(Bound { bytes: self.bytes, origins: self.origins, landings: self.landings }),
+            None => Ok(Bound { bytes: self.bytes, origins: self.origins.into_shared(), landings: self.landings }),
         }
     }
 }
 
-fn set(bytes: &mut [u8], at: usize, value: u32) {
+/// What stands in a field.
+pub(crate) fn field_at(bytes: &[u8], at: usize) -> i32 {
+    i32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+/// Stores a field.
+pub(crate) fn set(bytes: &mut [u8], at: usize, value: u32) {
     bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
 }

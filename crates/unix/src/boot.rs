@@ -28,7 +28,7 @@ use kernel::tty::WindowSize;
 use machine::{CALLS_MAX, Channel, FrameNumber, KernelCell, Machine, Nanos, PAGE_BYTES, Start};
 
 use crate::calls::{
-    FutexTable, Limits, LoadError, LockWaits, SocketNames, Wanted, install_program, load_first, task_name,
+    Flight, FutexTable, Limits, LoadError, LockWaits, SocketNames, Wanted, install_program, load_first, task_name,
 };
 use crate::emulator::EachClass;
 use crate::emulator::{self, Options, Unix};
@@ -140,6 +140,7 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
         domain_name: KernelCell::new(b"(none)".to_vec()),
         futexes: FutexTable::new(),
         socket_names: SocketNames::new(),
+        flight: Flight::new(),
         first: KernelCell::new(None),
         morgue: KernelCell::new(Vec::new()),
         has_dead: Cell::new(false),
@@ -155,6 +156,7 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
     unix.names.memory().set_clock(unix.entrance());
     if let Some(makers) = unix.makers() {
         SimpleCode::shared(makers);
+        unix.scheduler.bind_timer(makers);
     }
     *unix.vdso_pages.borrow_mut() = vdso_pages(unix, ingredients.counter);
     crate::proc::mount(unix).map_err(|error| format!("/proc cannot be mounted: {error:?}"))?;

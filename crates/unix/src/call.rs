@@ -99,9 +99,7 @@ impl Call<'_> {
     }
 
     pub fn read_bytes(&self, address: u64, bytes: usize) -> Result<Vec<u8>, Errno> {
-        let mut data = Vec::new();
-        data.try_reserve_exact(bytes).map_err(|_| Errno::ENOMEM)?;
-        data.resize(bytes, 0);
+        let mut data = self.buffer(bytes)?;
         self.copy_in(address, &mut data)?;
         Ok(data)
     }
@@ -118,11 +116,15 @@ impl Call<'_> {
             let mut piece = [0; 64];
             let piece = &mut piece[..to_page_end.min(64)];
             self.copy_in(at, piece)?;
-            text.try_reserve(piece.len()).map_err(|_| Errno::ENOMEM)?;
             if let Some(end) = piece.iter().position(|byte| *byte == 0) {
+                if text.is_empty() && end <= most {
+                    return Ok(piece[..end].to_vec());
+                }
+                text.try_reserve_exact(end).map_err(|_| Errno::ENOMEM)?;
                 text.extend_from_slice(&piece[..end]);
                 return if text.len() > most { Err(too_long) } else { Ok(text) };
             }
+            text.try_reserve(piece.len()).map_err(|_| Errno::ENOMEM)?;
             text.extend_from_slice(piece);
             if text.len() > most {
                 return Err(too_long);
@@ -185,6 +187,11 @@ impl Call<'_> {
 
     /// A zeroed buffer of the kernel's own. Error: `ENOMEM`.
     pub fn buffer(&self, bytes: usize) -> Result<Vec<u8>, Errno> {
+        // As any small part of the kernel: asking whether there is room would cost more than the room.
+        const FEW_BYTES: usize = 512;
+        if bytes <= FEW_BYTES {
+            return Ok(vec![0; bytes]);
+        }
         let mut buffer = Vec::new();
         buffer.try_reserve_exact(bytes).map_err(|_| Errno::ENOMEM)?;
         buffer.resize(bytes, 0);

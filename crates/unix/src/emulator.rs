@@ -15,12 +15,12 @@ use kernel::sound::Sound;
 use kernel::space::{Access, FramePool, Page};
 use kernel::thread::Thread;
 use kernel::trace::kind;
-use machine::{CALLS_MAX, Channel, Exception, KernelCell, Machine, Nanos, Registers, TteId, Upcalls, VirtAddr};
+use machine::{CALLS_MAX, Channel, Exception, KernelCell, Machine, Nanos, Registers, TteId, Upcalls, VirtAddr, stages};
 use quaject::Class;
 use strace::Summary;
 
 use crate::call::Call;
-use crate::calls::{self, FutexTable, LockWaits, SocketNames};
+use crate::calls::{self, Flight, FutexTable, LockWaits, SocketNames};
 use crate::files::{Channels, Terminals};
 use crate::inspect::{ControlPort, Desk, MonitorHooks, Tracing};
 use crate::task::{Process, Task, TaskTable};
@@ -75,6 +75,7 @@ pub struct Unix {
     pub domain_name: KernelCell<Vec<u8>>,
     pub(crate) futexes: FutexTable,
     pub(crate) socket_names: SocketNames,
+    pub(crate) flight: Flight,
     pub first: KernelCell<Option<Arc<Process>>>,
     /// Threads that have ended and wait for another thread to drop their TTE.
     pub(crate) morgue: KernelCell<Vec<Arc<Thread>>>,
@@ -228,7 +229,10 @@ pub(crate) struct Entrance(&'static Unix);
 
 impl Upcalls for Entrance {
     fn system_call(&'static self, thread: TteId, registers: &mut Registers) -> bool {
-        self.0.system_call(thread, registers)
+        stages::begin(u64::from(registers.cause as u32));
+        let is_plain = self.0.system_call(thread, registers);
+        stages::end();
+        is_plain
     }
 
     fn exception(&'static self, thread: TteId, registers: &mut Registers, exception: Exception) {
@@ -336,7 +340,7 @@ impl Unix {
         self.scheduler.timer();
     }
 
-    #[inline(always)]
+    #[cold]
     fn device(&'static self) {
         self.scheduler.trace().interrupt(1);
         // First, so that people see who slept.
@@ -350,9 +354,17 @@ impl Unix {
         if self.terminals.take_signal() {
             self.device();
         }
-        // Who was woken runs next, as after the timer (S-73).
-        let has_woken = self.sound.as_ref().is_some_and(|sound| sound.signal_chained(self.scheduler));
-        if has_woken && self.machine.current_tte() != self.scheduler.idle().id() {
+        if let Some(sound) = &self.sound
+            && sound.is_chained()
+        {
+            self.signal_sound(sound);
+        }
+    }
+
+    /// Who was woken runs next, as after the timer (S-73).
+    #[cold]
+    fn signal_sound(&self, sound: &Sound) {
+        if sound.signal_chained(self.scheduler) && self.machine.current_tte() != self.scheduler.idle().id() {
             self.scheduler.yield_now();
         }
     }

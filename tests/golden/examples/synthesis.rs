@@ -5,8 +5,9 @@
 //!
 //! Medians of many rounds, without the clock's own cost. `plan` is the optimizer's work on the first of a class, `optimize`
 //! that on all others. `revive` is what a closed quaject costs that is opened again: its code is there. `first` is the first
-//! run of a new routine, `later` another one, entry and exit of the bench included in both. Of a state machine `factor` makes the
-//! graph (and the product), `optimize` the code, and `later` is a character through it. `lines` prints `name key value`.
+//! run of a new routine, `later` another one, entry and exit of the bench included in both. Of a state machine `join` makes the
+//! graph (and the product), which is done when a kernel is built, `factor` unpacks it, `optimize` makes the code, and `later` is a
+//! character through it. `lines` prints `name key value`.
 
 use std::hint::black_box;
 use std::sync::OnceLock;
@@ -42,6 +43,8 @@ struct Costs {
     publish: u64,
     first: f64,
     later: f64,
+    /// What is done when the kernel is built.
+    join: u64,
     /// All stages, where they cannot be told apart.
     create: Option<u64>,
     revive: Option<u64>,
@@ -144,14 +147,16 @@ impl Outside for Nothing {
 }
 
 /// A window quaject of the thesis's table 7.5.
-fn machine(name: &'static str, graph: impl Fn() -> Graph) -> Costs {
+fn machine(name: &'static str, join: impl Fn() -> Graph) -> Costs {
     const TEXT: &[u8] = b"xterm|vs100|xterm terminal emulator (X Window System):am:km\n";
     let input = TEXT.repeat(20);
     let mut output = vec![0; 4 * input.len() + 4096];
-    let [mut factor, mut made, mut whole, mut first, mut later] = [const { Vec::new() }; 5];
+    let [mut joined, mut factor, mut made, mut whole, mut first, mut later] = [const { Vec::new() }; 6];
+    let packed = join().packed();
     let mut bytes = 0;
     for _ in 0..ROUNDS / 20 {
-        let graph = timed(&mut factor, &graph);
+        timed(&mut joined, &join);
+        let graph = timed(&mut factor, || Graph::unpacked(&packed));
         let block = Block::new(&graph).places();
         let mut draft = Draft::new();
         timed(&mut made, || generate(&graph, &block, &mut draft));
@@ -162,11 +167,22 @@ fn machine(name: &'static str, graph: impl Fn() -> Graph) -> Costs {
             timed(times, || code.run(&input, &mut output, 64, &mut Nothing));
         }
     }
-    let [factor, made, whole, first, later] = [factor, made, whole, first, later].map(median);
+    let [join, factor, made, whole, first, later] = [joined, factor, made, whole, first, later].map(median);
     let each = |ticks: u64| ticks as f64 / input.len() as f64;
     let publish = whole.saturating_sub(made);
     let (first, later) = (each(first), each(later));
-    Costs { name, routines: 1, bytes: [bytes; 2], factor, optimize: made, publish, first, later, ..Costs::default() }
+    Costs {
+        name,
+        routines: 1,
+        bytes: [bytes; 2],
+        join,
+        factor,
+        optimize: made,
+        publish,
+        first,
+        later,
+        ..Costs::default()
+    }
 }
 
 /// A text window: what all share is there.
@@ -203,8 +219,13 @@ impl Costs {
     }
 
     fn lines(&self) {
-        let stages =
-            [("plan", self.plan), ("factor", self.factor), ("optimize", self.optimize), ("publish", self.publish)];
+        let stages = [
+            ("plan", self.plan),
+            ("join", self.join),
+            ("factor", self.factor),
+            ("optimize", self.optimize),
+            ("publish", self.publish),
+        ];
         let known = stages.into_iter().filter(|(_, ticks)| *ticks > 0 && self.create.is_none());
         let sizes = [("routines", self.routines as u64), ("bytes", self.bytes[1] as u64), ("create", self.created())];
         for (key, value) in sizes.into_iter().chain(known).chain(self.revive.map(|revive| ("revive", revive))) {

@@ -9,8 +9,8 @@ use kernel::call::{CallCode, FileCall, Makers};
 use kernel::space::FramePool;
 use machine::{
     BadVectorState, Channel, Entries, FloatWords, FrameNumber, Machine, Nanos, NoFrames, PAGE_BYTES, PhysicalMemory,
-    ReceiveCode, Received, Registers, SampleClock, SendCode, Start, SwitchOut, Threads, Translation, Tte, TteId,
-    Upcalls, UserFault, UserMemory, VirtAddr,
+    Place, ReceiveCode, Received, Registers, SOFTWARE_BYTES, SampleClock, ScheduleWords, SendCode, Start, SwitchOut,
+    Threads, Translation, Tte, TteId, Upcalls, UserFault, UserMemory, VirtAddr,
 };
 use synth::{Abs32, Draft, Target, Template, template};
 
@@ -282,6 +282,16 @@ impl Threads for Bench {
         TteId(0)
     }
 
+    fn set_idle(&self, _idle: &dyn Tte) {}
+
+    fn ready_order(&self) -> Vec<TteId> {
+        Vec::new()
+    }
+
+    fn successor(&self) -> (TteId, Nanos) {
+        (TteId(0), Nanos(0))
+    }
+
     fn switch_out(&self) -> SwitchOut {
         unreachable!("nobody sleeps in these tests")
     }
@@ -296,6 +306,11 @@ impl Machine for Bench {
         self.access_space.load(Ordering::Relaxed)
     }
 
+    fn schedule_words(&self) -> &'static ScheduleWords {
+        static WORDS: ScheduleWords = ScheduleWords::new();
+        &WORDS
+    }
+
     fn now(&self) -> Nanos {
         Nanos(Bench::counter())
     }
@@ -308,7 +323,7 @@ impl Machine for Bench {
         machine_pc::TRANSMIT_FACTS
     }
 
-    fn set_alarm(&self, _at: Option<Nanos>) {}
+    fn set_alarm(&self, _at: Nanos) {}
 
     fn new_translation(&self) -> Result<Arc<dyn Translation>, NoFrames> {
         Err(NoFrames)
@@ -433,13 +448,17 @@ impl Tte for OnlyTte {
 
     fn set_quaspace(&self, _quaspace: Option<&dyn Translation>) {}
 
-    fn link_next(&self, _next: &dyn Tte) {}
+    fn link_in(&self, _place: Place) {}
+
+    fn link_out(&self) {}
+
+    fn relink(&self) {}
 
     fn float_words(&self) -> FloatWords {
         FloatWords::default()
     }
 
-    fn save_vector_state(&self, _to: VirtAddr) -> Result<(), UserFault> {
+    fn save_vector_state(&self, _to: VirtAddr, _software: &[u8; SOFTWARE_BYTES]) -> Result<(), UserFault> {
         Err(UserFault)
     }
 

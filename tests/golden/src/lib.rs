@@ -14,6 +14,7 @@
 mod arena;
 mod automaton;
 mod bench;
+mod clock;
 mod device;
 mod entry;
 mod line;
@@ -23,6 +24,7 @@ mod sample;
 pub use arena::low_memory;
 pub use automaton::{Automaton, INSTRUCTIONS};
 pub use bench::{Bench, OnlyTte, SERIALIZED, TAG, bench, code_store};
+pub use clock::{Clock, KernelEntry};
 pub use device::{BUFFERS, Device};
 pub use entry::{Caller, Outcome, Supply, Way, execute};
 pub use line::Line;

@@ -1,7 +1,8 @@
 //! The text window's VT-100 against screens that another terminal made of the same texts: pyte, which others wrote.
 //! `pyte_vectors.py` made `vt100.txt` and compares any number of random texts.
 
-use golden::bench;
+use golden::{bench, code_store};
+use kernel::call::Makers;
 use kernel::screen::{COLUMNS, Machines, ROWS, TextWindow};
 use kernel::tty::{Gate, Tty};
 
@@ -68,5 +69,30 @@ fn the_vt100_shows_what_pyte_shows() {
             }
             assert_eq!(shown(&window, &tty, text, piece), *pyte, "text {number}, code {is_code}, pieces of {piece}");
         }
+    }
+}
+
+/// The VT-100 alone is made when it is needed; until then, and where there is no room for it then, its state is the other's.
+#[test]
+fn a_window_goes_on_interpreted_when_the_second_machine_finds_no_room() {
+    let machines = Machines::new();
+    let tty = Tty::new(16).expect("memory for a tty");
+    let store = code_store(1 << 20);
+    let [code, model] = [(); 2].map(|()| TextWindow::new(&machines));
+    code.synthesize(&tty, Makers::new(bench(), store));
+    store.limit(store.live_bytes());
+    let pieces: [(Gate, &[u8]); 4] = [
+        (Gate::Cooked, b"one\ntwo\x1b[3"),
+        (Gate::Raw, b"1mred\n\x1b[2"),
+        (Gate::Cooked, b";5Hup\n"),
+        (Gate::Raw, b"x"),
+    ];
+    for (number, (gate, piece)) in pieces.into_iter().enumerate() {
+        for window in [&code, &model] {
+            window.put(gate, piece, &tty);
+        }
+        assert_eq!(code.code().is_some(), number == 0, "piece {number}");
+        assert_eq!(code.standing(), model.standing(), "piece {number}");
+        assert_eq!((code.cursor(), code.cells()), (model.cursor(), model.cells()), "piece {number}");
     }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
+use rustix::termios::{Action, LocalModes, Winsize, tcflow, tcgetattr, tcsetwinsize};
 
 use crate::process::shell_status;
 
@@ -22,11 +22,14 @@ pub enum Step {
     Expect(&'static str),
     /// The window gets this many rows and columns.
     Resize(u16, u16),
-    /// Time passes.
-    Pause(Duration),
+    /// Nothing appears for this time. That something does not come can only be watched for a while.
+    Silence(Duration),
     /// The program ends with this status, as a shell says it.
     End(i32),
 }
+
+/// What no program prints.
+const END_MARK: &[u8] = b"\0end of the test\0";
 
 /// What was on the screen, from first to last byte.
 pub struct Transcript(pub Vec<u8>);
@@ -34,6 +37,7 @@ pub struct Transcript(pub Vec<u8>);
 struct Terminal {
     child: Child,
     keyboard: File,
+    slave: OwnedFd,
     screen: Receiver<Vec<u8>>,
     seen: Vec<u8>,
     expected_to: usize,
@@ -44,7 +48,7 @@ struct Terminal {
 /// # Errors
 /// The step that failed, with the screen up to then; or that the terminal was not left as it was found.
 pub fn play(command: Command, steps: &[Step], limit: Duration) -> Result<Transcript, String> {
-    let (mut terminal, slave, before) = Terminal::open(command)?;
+    let (mut terminal, before) = Terminal::open(command)?;
     for (index, step) in steps.iter().enumerate() {
         if let Err(message) = terminal.step(step, limit) {
             terminal.end();
@@ -54,7 +58,7 @@ pub fn play(command: Command, steps: &[Step], limit: Duration) -> Result<Transcr
         }
     }
     terminal.end();
-    let after = local_modes(&slave);
+    let after = local_modes(&terminal.slave);
     if after != before {
         return Err(format!("the terminal was left changed: {before:?} became {after:?}"));
     }
@@ -62,7 +66,7 @@ pub fn play(command: Command, steps: &[Step], limit: Duration) -> Result<Transcr
 }
 
 impl Terminal {
-    fn open(command: Command) -> Result<(Terminal, OwnedFd, LocalModes), String> {
+    fn open(command: Command) -> Result<(Terminal, LocalModes), String> {
         let tell = |error: std::io::Error| format!("cannot open a pseudo-terminal: {error}");
         let master =
             openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).map_err(|e| tell(e.into()))?;
@@ -95,16 +99,17 @@ impl Terminal {
                 }
             }
         });
-        Ok((Terminal { child, keyboard, screen, seen: Vec::new(), expected_to: 0 }, slave, modes))
+        Ok((Terminal { child, keyboard, slave, screen, seen: Vec::new(), expected_to: 0 }, modes))
     }
 
     fn step(&mut self, step: &Step, limit: Duration) -> Result<(), String> {
         match step {
             Step::Type(keys) => self.keyboard.write_all(keys.as_bytes()).map_err(|error| error.to_string()),
             Step::Resize(rows, columns) => set_size(&self.keyboard, *rows, *columns),
-            Step::Pause(time) => {
-                self.read_until(Instant::now() + *time, |_| false);
-                Ok(())
+            Step::Silence(time) => {
+                let before = self.seen.len();
+                self.read_until(Instant::now() + *time, |seen| seen.len() > before);
+                if self.seen.len() == before { Ok(()) } else { Err("something appeared".into()) }
             }
             Step::Expect(text) => self.expect(text.as_bytes(), limit),
             Step::End(status) => self.expect_end(*status, limit),
@@ -122,15 +127,36 @@ impl Terminal {
 
     fn expect_end(&mut self, expected: i32, limit: Duration) -> Result<(), String> {
         let deadline = Instant::now() + limit;
+        let Some(status) = self.wait(deadline)? else {
+            return Err(format!("it did not end in {} s", limit.as_secs()));
+        };
+        self.read_all(deadline)?;
+        if status == expected { Ok(()) } else { Err(format!("it ended with status {status}")) }
+    }
+
+    /// The status, as a shell says it, of a program that ends before the deadline. What it prints meanwhile is read.
+    fn wait(&mut self, deadline: Instant) -> Result<Option<i32>, String> {
         while Instant::now() < deadline {
-            let ended = self.child.try_wait().map_err(|error| error.to_string())?;
-            self.read_until(Instant::now() + Duration::from_millis(30), |_| false);
-            if let Some(status) = ended {
-                let status = shell_status(status);
-                return if status == expected { Ok(()) } else { Err(format!("it ended with status {status}")) };
+            if let Some(status) = self.child.try_wait().map_err(|error| error.to_string())? {
+                return Ok(Some(shell_status(status)));
             }
+            self.read_until(Instant::now() + Duration::from_millis(5), |_| false);
         }
-        Err(format!("it did not end in {} s", limit.as_secs()))
+        Ok(None)
+    }
+
+    /// Reads all that was printed. What we print ourselves comes last: all is here when that is.
+    fn read_all(&mut self, deadline: Instant) -> Result<(), String> {
+        let told = |error: rustix::io::Errno| format!("cannot print the end mark: {error}");
+        // Nobody may have left the output stopped.
+        tcflow(&self.slave, Action::OOn).map_err(told)?;
+        rustix::io::write(&self.slave, END_MARK).map_err(told)?;
+        self.read_until(deadline, |seen| seen.ends_with(END_MARK));
+        let Some(printed) = self.seen.strip_suffix(END_MARK) else {
+            return Err("the end mark did not come back from the terminal".into());
+        };
+        self.seen.truncate(printed.len());
+        Ok(())
     }
 
     fn read_until(&mut self, deadline: Instant, done: impl Fn(&[u8]) -> bool) {
@@ -149,7 +175,7 @@ impl Terminal {
                 return;
             }
             let _ = rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal);
-            self.read_until(Instant::now() + Duration::from_millis(500), |_| false);
+            let _ = self.wait(Instant::now() + Duration::from_secs(2));
         }
         let _ = self.child.wait();
     }

@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -19,6 +19,8 @@ const END_TIME: Duration = Duration::from_secs(5);
 pub struct System {
     child: Child,
     input: Option<ChildStdin>,
+    /// Who carries what the system says.
+    carriers: Vec<JoinHandle<()>>,
 }
 
 impl System {
@@ -45,9 +47,11 @@ impl System {
         let mut child = command.spawn().map_err(failed)?;
         let input = child.stdin.take();
         // Through us, so that the tool below leaves the terminal alone.
-        pass_on(child.stdout.take(), std::io::stdout());
-        pass_on(child.stderr.take(), std::io::stderr());
-        Ok(System { child, input })
+        let carriers = [
+            child.stdout.take().map(|from| pass_on(from, std::io::stdout())),
+            child.stderr.take().map(|from| pass_on(from, std::io::stderr())),
+        ];
+        Ok(System { child, input, carriers: carriers.into_iter().flatten().collect() })
     }
 
     /// Waits until the system answers.
@@ -85,15 +89,17 @@ impl Drop for System {
             if Instant::now() > end {
                 let _ = self.child.kill();
                 let _ = self.child.wait();
-                return;
             }
             thread::sleep(Duration::from_millis(10));
+        }
+        // What it said before its end is not lost with us.
+        for carrier in self.carriers.drain(..) {
+            let _ = carrier.join();
         }
     }
 }
 
-fn pass_on(from: Option<impl Read + Send + 'static>, mut to: impl Write + Send + 'static) {
-    let Some(mut from) = from else { return };
+fn pass_on(mut from: impl Read + Send + 'static, mut to: impl Write + Send + 'static) -> JoinHandle<()> {
     thread::spawn(move || {
         let mut bytes = [0; 4096];
         while let Ok(count @ 1..) = from.read(&mut bytes) {
@@ -101,5 +107,5 @@ fn pass_on(from: Option<impl Read + Send + 'static>, mut to: impl Write + Send +
                 break;
             }
         }
-    });
+    })
 }

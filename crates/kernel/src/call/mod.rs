@@ -55,6 +55,7 @@ pub fn fact(machine: &dyn machine::Machine, routine: &str, hole: &str) -> Option
         Some("outside") => crate::file::FERRY_FACTS,
         Some("tty") => crate::tty::FACTS,
         Some("window") => crate::screen::FACTS,
+        Some("timer") => crate::schedule::timer::FACTS,
         Some("raw") => crate::tty::raw::FACTS,
         Some("call") => open::FACTS,
         Some("trace") => crate::trace::FACTS,

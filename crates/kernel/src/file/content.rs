@@ -340,6 +340,12 @@ impl Content {
         Ok(())
     }
 
+    /// Shows those of the pages `range` that are there, in their order; none behind the end.
+    pub fn visit(&self, range: Range<u64>, show: &mut dyn FnMut(u64, &Page)) {
+        let end = range.end.min(self.size().div_ceil(PAGE_BYTES as u64));
+        self.state.borrow().pages.visit(range.start..end, show);
+    }
+
     fn present(&self, index: u64) -> Option<Page> {
         self.state.borrow().pages.get(index).cloned()
     }

@@ -117,6 +117,11 @@ impl Namespace {
         self.mounts.borrow().iter().find(|mount| mount.root.is(root)).cloned()
     }
 
+    /// Whether something is mounted on a place outside of the machine.
+    pub(super) fn is_mounted_outside(&self) -> bool {
+        self.mounts.borrow().iter().any(|mount| mount.point.foreign().is_some())
+    }
+
     /// What a program sees at `node`: the root of what is mounted there, or `node`.
     pub(super) fn uncover(&self, mut node: Arc<Node>) -> Arc<Node> {
         while node.covered.get() {

@@ -12,7 +12,7 @@ use super::attributes::{Attributes, Meta, NewNode, NodeKind, SET_GROUP, SET_USER
 use super::content::Content;
 use super::credentials::Credentials;
 use super::directory::{Entries, FIRST_COOKIE};
-use super::foreign::ForeignNode;
+use super::foreign::{ForeignNode, Guess};
 use super::limits::NAME_BYTES_MAX;
 use super::locks::NodeLocks;
 use super::virtual_tree::{LinkTarget, Listed, VirtualDirectory, VirtualFile, VirtualLink, Visit};
@@ -438,7 +438,7 @@ impl Node {
         match &self.data {
             Data::Directory(table) => table.0.borrow().find(name).cloned().ok_or(Errno::ENOENT),
             Data::VirtualDirectory(directory) => directory.lookup(self, name),
-            Data::Foreign(_) => self.volume.foreign().ok_or(Errno::ENOTDIR)?.child(self, name),
+            Data::Foreign(_) => self.volume.foreign().ok_or(Errno::ENOTDIR)?.child(self, name, Guess::Known),
             _ => Err(Errno::ENOTDIR),
         }
     }

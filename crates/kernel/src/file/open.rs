@@ -112,7 +112,7 @@ impl Namespace {
             if walk.ends_in_slash {
                 return Err(Errno::EISDIR);
             }
-            let node = match walk.child(name.bytes()) {
+            let node = match walk.last_child(name.bytes()) {
                 Ok(node) => node,
                 Err(Errno::ENOENT) => {
                     if let Some(tree) = walk.at.volume().foreign() {

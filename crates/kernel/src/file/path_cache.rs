@@ -7,8 +7,10 @@ use alloc::vec::Vec;
 use super::name::{hash_backwards, words_backwards};
 use super::node::Node;
 
-/// Sets of two entries each. 256 sets take 28 KB and some for the paths.
+/// Sets of two entries each. 256 sets take 28 KB and some for the paths; they are made a group at a time, since a short run
+/// uses few.
 const SETS: usize = 256;
+const GROUP_SETS: usize = 16;
 /// Longer paths are not worth keeping.
 const KEY_BYTES_MAX: usize = 256;
 
@@ -18,7 +20,7 @@ const KEY_BYTES_MAX: usize = 256;
 /// change that could lead a walk elsewhere (or forbid it) empties the cache at once. Entries hold no
 /// node alive: an unlinked file goes when its last user goes.
 pub(super) struct PathCache {
-    sets: Vec<[Option<Remembered>; 2]>,
+    groups: [Vec<[Option<Remembered>; 2]>; SETS / GROUP_SETS],
 }
 
 struct Remembered {
@@ -83,21 +85,22 @@ impl Remembered {
 
 impl PathCache {
     pub(super) const fn new() -> PathCache {
-        PathCache { sets: Vec::new() }
+        PathCache { groups: [const { Vec::new() }; SETS / GROUP_SETS] }
     }
 
     pub(super) fn find(&self, generation: u64, key: &Key<'_>, asker: Asker) -> Option<Arc<Node>> {
-        let set = self.sets.get(key.set)?;
+        let set = self.groups[key.set / GROUP_SETS].get(key.set % GROUP_SETS)?;
         let kept = set.iter().flatten().find(|kept| kept.is(generation, key))?;
         if kept.terms.allow(asker) { kept.node.upgrade() } else { None }
     }
 
     pub(super) fn keep(&mut self, generation: u64, key: &Key<'_>, node: &Arc<Node>, terms: Terms) {
-        if self.sets.is_empty() {
-            if self.sets.try_reserve_exact(SETS).is_err() {
+        let sets = &mut self.groups[key.set / GROUP_SETS];
+        if sets.is_empty() {
+            if sets.try_reserve_exact(GROUP_SETS).is_err() {
                 return;
             }
-            self.sets.resize_with(SETS, || [None, None]);
+            sets.resize_with(GROUP_SETS, || [None, None]);
         }
         let entry = Remembered {
             generation,
@@ -107,7 +110,7 @@ impl PathCache {
             node: Arc::downgrade(node),
             terms,
         };
-        let set = &mut self.sets[key.set];
+        let set = &mut sets[key.set % GROUP_SETS];
         if set[0].as_ref().is_some_and(|kept| kept.generation == generation && !kept.is(generation, key)) {
             set.swap(0, 1);
         }

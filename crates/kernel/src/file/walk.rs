@@ -7,7 +7,9 @@ use core::ops::Range;
 use abi::Errno;
 
 use super::credentials::{Access, Credentials};
-use super::limits::{LINKS_FOLLOWED_MAX, PATH_BYTES_MAX};
+use super::foreign::Guess;
+use super::glance::is_plain;
+use super::limits::{LINKS_FOLLOWED_MAX, NAME_BYTES_MAX, PATH_BYTES_MAX};
 use super::namespace::Namespace;
 use super::node::Node;
 use super::path_cache::{Asker, Key, Terms};
@@ -129,7 +131,7 @@ pub(super) enum Last<'a> {
 /// remove it.
 pub(super) struct Walk<'a> {
     namespace: &'a Namespace,
-    view: View<'a>,
+    pub(super) view: View<'a>,
     /// The directory reached so far (anything else is an error at the next name).
     pub(super) at: Arc<Node>,
     /// What is left to walk, innermost symlink target last.
@@ -168,26 +170,42 @@ impl<'a> Walk<'a> {
     /// [`Last::Root`], the root).
     pub(super) fn reach_last(&mut self) -> Result<Last<'a>, Errno> {
         loop {
-            let Some(name) = self.next_name() else { return Ok(Last::Root) };
-            self.check_search()?;
-            let is_last = self.pending.is_empty();
-            match name.bytes() {
-                b"." if is_last => return Ok(Last::Dot),
-                b".." if is_last => return Ok(Last::DotDot),
-                _ if is_last => return Ok(Last::Name(name)),
-                b"." => {}
-                b".." => self.go_up(),
-                bytes => {
-                    let node = self.child(bytes)?;
-                    self.note_step(&node);
-                    if !node.is_symlink() {
-                        self.at = node;
-                    } else if let Some(jumped) = self.follow(&node)? {
-                        self.at = jumped;
-                    }
+            if let Some(last) = self.step()? {
+                return Ok(last);
+            }
+        }
+    }
+
+    /// Walks one name further; a last name is returned instead.
+    pub(super) fn step(&mut self) -> Result<Option<Last<'a>>, Errno> {
+        let Some(name) = self.next_name() else { return Ok(Some(Last::Root)) };
+        self.check_search()?;
+        let is_last = self.pending.is_empty();
+        match name.bytes() {
+            b"." if is_last => return Ok(Some(Last::Dot)),
+            b".." if is_last => return Ok(Some(Last::DotDot)),
+            _ if is_last => return Ok(Some(Last::Name(name))),
+            b"." => {}
+            b".." => self.go_up(),
+            bytes => {
+                let node = self.child(bytes)?;
+                self.note_step(&node);
+                if !node.is_symlink() {
+                    self.at = node;
+                } else if let Some(jumped) = self.follow(&node)? {
+                    self.at = jumped;
                 }
             }
         }
+        Ok(None)
+    }
+
+    /// What is left of the program's own path, if that is only names that lead downwards.
+    pub(super) fn plain_rest(&self) -> Option<&[u8]> {
+        let [Rest { text, at }] = &self.pending[..] else { return None };
+        let bytes = text.bytes();
+        let rest = &bytes[skip(bytes, *at, |byte| byte == b'/')..];
+        (!rest.is_empty() && is_plain(rest)).then_some(rest)
     }
 
     /// Walks to the end: the node that the path names.
@@ -200,7 +218,7 @@ impl<'a> Walk<'a> {
                     self.at.clone()
                 }
                 Last::Name(name) => {
-                    let node = self.child(name.bytes())?;
+                    let node = self.last_child(name.bytes())?;
                     self.note_step(&node);
                     if node.is_symlink() && (last == FinalLink::Follow || self.ends_in_slash) {
                         match self.follow_last(&node)? {
@@ -222,6 +240,16 @@ impl<'a> Walk<'a> {
     /// The node called `name` in the directory reached, with what is mounted there.
     pub(super) fn child(&self, name: &[u8]) -> Result<Arc<Node>, Errno> {
         Ok(self.namespace.uncover(self.at.child(name)?))
+    }
+
+    /// The same for the last name of a path, which is seldom one that was walked through.
+    pub(super) fn last_child(&self, name: &[u8]) -> Result<Arc<Node>, Errno> {
+        match self.at.abroad() {
+            Some((_, tree)) if self.at.is_directory() && name.len() <= NAME_BYTES_MAX => {
+                Ok(self.namespace.uncover(tree.child(&self.at, name, Guess::New)?))
+            }
+            _ => self.child(name),
+        }
     }
 
     pub(super) fn go_up(&mut self) {

@@ -94,6 +94,11 @@ impl Pipe {
         self.body.as_ref().expect("a pipe has a body until it is dropped")
     }
 
+    /// Copies what is in another pipe into this one and takes nothing out; returns the count. See [`PipeRing::copy_from`].
+    pub fn copy_from(&self, other: &Pipe, wanted: usize) -> usize {
+        self.ring().copy_from(other.ring(), wanted)
+    }
+
     pub(super) fn ring(&self) -> &PipeRing {
         &self.body().ring
     }

@@ -94,6 +94,18 @@ impl PipeRing {
         got.unwrap_or(0)
     }
 
+    /// Puts what is in `other` into this ring, as much as fits and at most `wanted`, and leaves it there; returns the count.
+    pub fn copy_from(&self, other: &PipeRing, wanted: usize) -> usize {
+        let put = self.put_with(wanted.min(other.fill()), |part, done| {
+            let (bytes, tail) = (other.bytes.borrow(), other.words.tail.load(Ordering::Relaxed) as usize);
+            for (offset, byte) in part.iter_mut().enumerate() {
+                *byte = bytes[(tail + done + offset) & (bytes.len() - 1)];
+            }
+            Ok(())
+        });
+        put.unwrap_or(0)
+    }
+
     /// Copies in pieces that end at page boundaries of neither side but at the ring's end; a piece that fails ends the
     /// copy, and is the error if it was the first. Pieces are small so that a fault loses little.
     fn put_with(

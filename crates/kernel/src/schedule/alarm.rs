@@ -1,75 +1,291 @@
 //! Alarms (S-77): what happens at which time.
+//!
+//! ```text
+//!   entries:  never │ last │ … │ second │ first │ room       the first is on top
+//! ```
+//! The timer's interrupt takes the first alarm by itself if what is to be done is code ([`super::timer`]): it counts
+//! `alarm_count` down and stores when the next is due. Rust sees that at its next change. While Rust changes anything,
+//! `due` says that there is no alarm: an interrupt that comes in then leaves all to the kernel.
 
-use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{Ordering, compiler_fence};
 
-use machine::{Nanos, Sorted, TteId};
+use machine::{NEVER, Nanos, ScheduleWords, TteId};
 
 /// Names a set alarm; the time comes first, so that ids sort by it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct AlarmId(Nanos, u64);
 
-/// What an alarm does.
+/// What an alarm does in Rust.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AlarmTarget {
     /// Unblocks a thread.
     Thread(TteId),
-    /// Calls a procedure in interrupt context: it must not sleep.
-    Call(Arc<dyn Ring>),
+    /// Calls a procedure that the scheduler knows.
+    Call(Bell),
 }
 
-/// A procedure for an alarm.
+/// Names a procedure for alarms.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Bell(pub(super) u32);
+
+/// A procedure for an alarm, in interrupt context: it must not sleep.
 pub trait Ring {
     fn ring(&self, now: Nanos);
 }
 
-pub struct Alarms {
-    pending: Sorted<AlarmId, AlarmTarget>,
-    count: u64,
+/// An alarm, as the timer's handler knows it.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(super) struct Entry {
+    pub at: u64,
+    /// What is to be done: an address.
+    pub routine: u64,
+    number: u64,
+    target: AlarmTarget,
 }
 
+const _: () = assert!(size_of::<Entry>() == 32, "the handler shifts by 5");
+
+/// Set alarms. Invariant: of the first `alarm_count` entries `(at, number)` falls, and the very first is never due.
+pub struct Alarms {
+    /// A stack, with room behind its top.
+    entries: Vec<Entry>,
+    words: &'static ScheduleWords,
+    number: u64,
+    /// Where the interrupt goes for an alarm that is Rust's.
+    kernel: u64,
+}
+
+const NONE: Entry = Entry { at: NEVER, routine: 0, number: 0, target: AlarmTarget::Thread(TteId(u32::MAX)) };
+
 impl Alarms {
-    pub fn new() -> Alarms {
-        Alarms { pending: Sorted::new(), count: 0 }
+    /// No alarms. `words` are shared with the timer's interrupt; nobody else changes alarms there.
+    pub fn new(words: &'static ScheduleWords) -> Alarms {
+        let mut alarms = Alarms { entries: Vec::new(), words, number: 0, kernel: 0 };
+        alarms.grow();
+        alarms.publish(1, false);
+        alarms
     }
 
-    pub fn set(&mut self, at: Nanos, target: AlarmTarget) -> AlarmId {
-        self.count += 1;
-        let id = AlarmId(at, self.count);
-        self.pending.insert(id, target);
-        id
+    /// From now on `kernel` is where the interrupt goes for an alarm that is Rust's.
+    pub fn set_kernel(&mut self, kernel: u64) {
+        let (count, is_forced) = self.close();
+        self.kernel = kernel;
+        self.entries.iter_mut().filter(|entry| entry.routine == 0).for_each(|entry| entry.routine = kernel);
+        self.publish(count, is_forced);
     }
 
+    fn count(&self) -> usize {
+        self.words.alarm_count.load(Relaxed) as usize
+    }
+
+    /// Keeps the timer's interrupt away. How many entries there are, and whether all interrupts are the kernel's.
+    #[inline(always)]
+    fn close(&mut self) -> (usize, bool) {
+        let is_forced = self.words.due.load(Relaxed) == 0;
+        self.words.due.store(NEVER, Relaxed);
+        compiler_fence(Ordering::SeqCst);
+        (self.count(), is_forced)
+    }
+
+    #[inline(always)]
+    fn publish(&self, count: usize, is_forced: bool) {
+        let Some(first) = self.entries.get(count - 1) else { return };
+        self.words.alarm_count.store(count as u64, Relaxed);
+        self.words.routine.store(if is_forced { self.kernel } else { first.routine }, Relaxed);
+        compiler_fence(Ordering::SeqCst);
+        self.words.due.store(if is_forced { 0 } else { first.at }, Relaxed);
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        self.entries.resize(self.entries.len() * 2 + 8, NONE);
+        self.words.alarms.store(self.entries.as_ptr() as u64, Relaxed);
+    }
+
+    /// Has all interrupts of the timer come to the kernel, or only those for which it is needed.
+    pub fn force(&mut self, is_forced: bool) {
+        let (count, _) = self.close();
+        self.publish(count, is_forced);
+    }
+
+    /// Sets an alarm. `routine` 0: it is Rust's. Of alarms for the same time the first that was set rings first.
+    #[inline]
+    pub fn set(&mut self, at: Nanos, target: AlarmTarget, routine: u64) -> AlarmId {
+        self.number += 1;
+        let routine = if routine == 0 { self.kernel } else { routine };
+        let words = self.words;
+        let due = words.due.load(Relaxed);
+        words.due.store(NEVER, Relaxed);
+        compiler_fence(Ordering::SeqCst);
+        let count = words.alarm_count.load(Relaxed) as usize;
+        match self.entries.get_mut(count) {
+            // The usual case: it is the first of all.
+            Some(place) if at.0 < due => {
+                place.at = at.0;
+                place.routine = routine;
+                place.number = self.number;
+                place.target = target;
+                words.alarm_count.store(count as u64 + 1, Relaxed);
+                words.routine.store(routine, Relaxed);
+                compiler_fence(Ordering::SeqCst);
+                words.due.store(at.0, Relaxed);
+            }
+            _ => self.insert(Entry { at: at.0, routine, number: self.number, target }, due == 0),
+        }
+        AlarmId(at, self.number)
+    }
+
+    #[cold]
+    fn insert(&mut self, entry: Entry, is_forced: bool) {
+        let count = self.count();
+        if count == self.entries.len() {
+            self.grow();
+        }
+        // Below all is the one that is never due, even if this one is not, either.
+        let place = self.entries[..count].partition_point(|other| other.at > entry.at).max(1);
+        self.entries[place..=count].rotate_right(1);
+        self.entries[place] = entry;
+        self.publish(count + 1, is_forced);
+    }
+
+    /// Sets `old` anew, or a new alarm if there is none. `meanwhile` is done when `old` can ring no more, and the new one not yet.
+    #[inline]
+    pub fn replace(
+        &mut self,
+        old: Option<AlarmId>,
+        at: Nanos,
+        target: AlarmTarget,
+        routine: u64,
+        meanwhile: impl FnOnce(),
+    ) -> AlarmId {
+        let Some(old) = old else {
+            meanwhile();
+            return self.set(at, target, routine);
+        };
+        let words = self.words;
+        let due = words.due.load(Relaxed);
+        words.due.store(NEVER, Relaxed);
+        compiler_fence(Ordering::SeqCst);
+        let count = words.alarm_count.load(Relaxed) as usize;
+        // The usual case: it was the first of all and stays so.
+        if let Some([.., second, first]) = self.entries.get_mut(..count)
+            && first.number == old.1
+            && at.0 < second.at
+            && due != 0
+            && routine != 0
+        {
+            meanwhile();
+            self.number += 1;
+            (first.at, first.routine, first.number) = (at.0, routine, self.number);
+            words.routine.store(routine, Relaxed);
+            compiler_fence(Ordering::SeqCst);
+            words.due.store(at.0, Relaxed);
+            return AlarmId(at, self.number);
+        }
+        words.due.store(due, Relaxed);
+        self.cancel(old);
+        meanwhile();
+        self.set(at, target, routine)
+    }
+
+    /// Takes an alarm back, if it has not rung.
     pub fn cancel(&mut self, id: AlarmId) {
-        self.pending.remove(&id);
+        let (count, is_forced) = self.close();
+        let is_first = self.entries.get(count - 1).is_some_and(|first| first.number == id.1);
+        let is_set = is_first || self.remove(id, count);
+        self.publish(count - usize::from(is_set), is_forced);
     }
 
-    pub fn next(&self) -> Option<Nanos> {
-        self.pending.entries().first().map(|(id, _)| id.0)
+    /// False: it is not set.
+    #[cold]
+    fn remove(&mut self, id: AlarmId, count: usize) -> bool {
+        let set = &mut self.entries[..count];
+        let place = set.partition_point(|entry| AlarmId(Nanos(entry.at), entry.number) > id);
+        let is_set = set.get(place).is_some_and(|entry| entry.number == id.1);
+        if is_set {
+            set[place..].rotate_left(1);
+        }
+        is_set
     }
 
+    /// When the first alarm is due, or [`NEVER`].
+    pub fn next(&self) -> u64 {
+        self.entries.get(self.count() - 1).map_or(NEVER, |first| first.at)
+    }
+
+    /// Takes the first alarm if it is due.
     pub fn take_due(&mut self, now: Nanos) -> Option<AlarmTarget> {
-        let id = self.pending.entries().first().map(|(id, _)| *id).filter(|id| id.0 <= now)?;
-        self.pending.remove(&id)
+        if self.next() > now.0 {
+            return None;
+        }
+        let (count, is_forced) = self.close();
+        let first = self.entries[count - 1];
+        if first.at > now.0 {
+            self.publish(count, is_forced);
+            return None;
+        }
+        self.publish(count - 1, is_forced);
+        Some(first.target)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use alloc::boxed::Box;
+
     use super::*;
+
+    fn alarms() -> Alarms {
+        Alarms::new(Box::leak(Box::new(ScheduleWords::new())))
+    }
+
+    fn due(alarms: &mut Alarms, now: u64) -> Option<u32> {
+        match alarms.take_due(Nanos(now)) {
+            Some(AlarmTarget::Thread(id)) => Some(id.0),
+            _ => None,
+        }
+    }
 
     #[test]
     fn alarms_ring_in_order_and_never_early() {
-        let mut alarms = Alarms::new();
+        let mut alarms = alarms();
         for (at, id) in [(30, 3), (10, 1), (20, 2), (20, 4)] {
-            alarms.set(Nanos(at), AlarmTarget::Thread(TteId(id)));
+            alarms.set(Nanos(at), AlarmTarget::Thread(TteId(id)), 0);
         }
-        let cancelled = alarms.set(Nanos(5), AlarmTarget::Thread(TteId(9)));
+        let cancelled = alarms.set(Nanos(5), AlarmTarget::Thread(TteId(9)), 0);
         alarms.cancel(cancelled);
-        let mut due = |now| match alarms.take_due(Nanos(now)) {
-            Some(AlarmTarget::Thread(id)) => Some(id.0),
-            _ => None,
-        };
+        let in_the_midst = alarms.set(Nanos(20), AlarmTarget::Thread(TteId(8)), 0);
+        alarms.cancel(in_the_midst);
+        alarms.cancel(in_the_midst);
+        let mut due = |now| due(&mut alarms, now);
         assert_eq!((due(9), due(10), due(19)), (None, Some(1), None));
         assert_eq!((due(25), due(25), due(25)), (Some(2), Some(4), None));
         assert_eq!((due(30), due(99)), (Some(3), None));
+    }
+
+    #[test]
+    fn what_the_interrupt_has_taken_is_gone() {
+        let mut alarms = alarms();
+        let taken = alarms.set(Nanos(10), AlarmTarget::Thread(TteId(1)), 77);
+        alarms.set(Nanos(20), AlarmTarget::Thread(TteId(2)), 0);
+        let words = alarms.words;
+        assert_eq!((words.due.load(Relaxed), words.routine.load(Relaxed)), (10, 77));
+        words.alarm_count.fetch_sub(1, Relaxed);
+        assert_eq!(alarms.next(), 20);
+        alarms.cancel(taken);
+        assert_eq!((due(&mut alarms, 15), due(&mut alarms, 20), words.due.load(Relaxed)), (None, Some(2), NEVER));
+    }
+
+    #[test]
+    fn while_all_is_the_kernels_it_stays_so() {
+        let mut alarms = alarms();
+        alarms.force(true);
+        alarms.set(Nanos(10), AlarmTarget::Thread(TteId(1)), 77);
+        assert_eq!(alarms.words.due.load(Relaxed), 0);
+        alarms.force(false);
+        assert_eq!(alarms.words.due.load(Relaxed), 10);
     }
 }

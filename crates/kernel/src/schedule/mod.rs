@@ -13,24 +13,25 @@
 //! has passed stays where it is and its successor runs (round robin).
 
 mod alarm;
-mod ring;
+pub mod timer;
 mod waiting;
 
-pub use alarm::{AlarmId, AlarmTarget, Ring as AlarmCall};
+pub use alarm::{AlarmId, AlarmTarget, Alarms, Bell, Ring as AlarmCall};
 pub use waiting::{WaitQueue, Woken};
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::Ordering::Relaxed;
 
-use machine::{KernelCell, Machine, Nanos, QUANTUM_MOST_NS, Start, TteId};
+use machine::{KernelCell, Machine, NEVER, Nanos, Place, QUANTUM_MOST_NS, ScheduleWords, Start, TteId};
 use queue::procedures::{self, Chain, Runner};
 
+use crate::call::Makers;
 use crate::space::FramePool;
 use crate::thread::{State, Thread};
 use crate::trace::Trace;
-use alarm::Alarms;
-use ring::Ring;
+use timer::TimerCodes;
 
 /// A timer interrupt that is so late is held off by the kernel.
 const LATE_NS: u64 = 5_000_000;
@@ -38,15 +39,17 @@ const LATE_NS: u64 = 5_000_000;
 pub struct Scheduler {
     machine: &'static dyn Machine,
     idle: Arc<Thread>,
-    ring: KernelCell<Ring>,
+    /// How many are ready, when the first alarm is due, when the timer goes off: shared with the machine.
+    words: &'static ScheduleWords,
     threads: KernelCell<Vec<Option<Arc<Thread>>>>,
     alarms: KernelCell<Alarms>,
-    /// When the machine's timer is set to go off, as far as the kernel knows: see `armed_time`.
-    armed: KernelCell<Option<Nanos>>,
-    /// Switches by the machine alone (S-81), and how many there were when `armed` was set.
-    preemptions: &'static AtomicU64,
-    preemptions_seen: KernelCell<u64>,
-    /// The interrupt that `armed` stands for is overdue; see `serve_late_timer`.
+    /// Procedures for alarms.
+    bells: KernelCell<Vec<Option<Arc<dyn AlarmCall>>>>,
+    /// The timer's handler, where it is code.
+    timer_codes: KernelCell<Option<&'static TimerCodes>>,
+    /// Alarms rung inside of the kernel that sleepers have taken note of.
+    inside_seen: KernelCell<u64>,
+    /// The timer's interrupt is overdue; see `serve_late_timer`.
     is_timer_late: KernelCell<bool>,
     switches: KernelCell<u64>,
     /// When the running thread's account was last brought up to date.
@@ -57,6 +60,7 @@ pub struct Scheduler {
     /// What is to be done by somebody else, soon (S-44, S-47).
     chain: Chain,
     chained: KernelCell<Runner>,
+    chained_count: KernelCell<u32>,
 }
 
 /// Procedures that can wait for the idle thread or the next timer interrupt.
@@ -70,15 +74,15 @@ impl Scheduler {
     pub fn start(machine: &'static dyn Machine) -> Result<&'static Scheduler, machine::NoFrames> {
         let idle = Thread::new(machine.create_tte(Start::Kernel(idle))?);
         let (chain, chained) = procedures::pair(CHAINED_MOST);
-        let scheduler = alloc::boxed::Box::leak(alloc::boxed::Box::new(Scheduler {
+        let scheduler = Box::leak(Box::new(Scheduler {
             machine,
             idle: idle.clone(),
-            ring: KernelCell::new(Ring::new()),
+            words: machine.schedule_words(),
             threads: KernelCell::new(Vec::new()),
-            alarms: KernelCell::new(Alarms::new()),
-            armed: KernelCell::new(None),
-            preemptions: machine.preemptions(),
-            preemptions_seen: KernelCell::new(0),
+            alarms: KernelCell::new(Alarms::new(machine.schedule_words())),
+            bells: KernelCell::new(Vec::new()),
+            timer_codes: KernelCell::new(None),
+            inside_seen: KernelCell::new(0),
             is_timer_late: KernelCell::new(false),
             switches: KernelCell::new(0),
             charged_at: KernelCell::new(machine.now()),
@@ -86,8 +90,11 @@ impl Scheduler {
             idle_pool: KernelCell::new(None),
             chain,
             chained: KernelCell::new(chained),
+            chained_count: KernelCell::new(0),
         }));
         scheduler.enlist(&idle);
+        machine.set_idle(idle.tte());
+        scheduler.words.armed.store(NEVER, Relaxed);
         scheduler.allow_preemption();
         THE.set(Some(scheduler));
         Ok(scheduler)
@@ -100,7 +107,7 @@ impl Scheduler {
 
     /// The ready threads in the order in which they will run: for those who check the ring.
     pub fn ready_order(&self) -> Vec<TteId> {
-        self.ring.borrow().order()
+        self.machine.ready_order()
     }
 
     /// All threads that can be found by their ids, the idle one too.
@@ -110,7 +117,27 @@ impl Scheduler {
 
     /// When the next alarm is due.
     pub fn next_alarm(&self) -> Option<Nanos> {
-        self.alarms.borrow().next()
+        Some(Nanos(self.alarms.borrow().next())).filter(|at| at.0 != NEVER)
+    }
+
+    /// From now on the timer's interrupt goes to a handler that is code, if the machine and the store can.
+    pub fn bind_timer(&self, makers: Makers) {
+        let Some(code) = self.machine.timer_code() else { return };
+        if let Some(codes) = TimerCodes::synthesize(makers, &code, self.words) {
+            self.alarms.borrow_mut().set_kernel(codes.kernel());
+            self.machine.bind_timer(codes.interrupt.entry(), codes.nesting.entry());
+            self.timer_codes.set(Some(Box::leak(Box::new(codes))));
+        }
+    }
+
+    /// The timer's handler, if it is code.
+    pub fn timer_codes(&self) -> Option<&'static TimerCodes> {
+        self.timer_codes.get()
+    }
+
+    /// The words shared with the timer's interrupt.
+    pub fn words(&self) -> &'static ScheduleWords {
+        self.words
     }
 
     pub fn trace(&self) -> &Trace {
@@ -141,6 +168,7 @@ impl Scheduler {
     #[inline]
     pub fn chain_with(&self, call: fn(usize), argument: usize, between: impl FnOnce()) -> bool {
         let is_chained = self.chain.chain_with(call, argument, between).is_ok();
+        self.chained_count.set(self.chained_count.get() + u32::from(is_chained));
         self.machine.ask_for_chained();
         is_chained
     }
@@ -148,11 +176,13 @@ impl Scheduler {
     /// Does what is chained, in order.
     pub fn run_chained(&self) {
         for _ in 0..CHAINED_MOST {
-            let next = self.chained.borrow_mut().take();
-            match next {
-                Some(procedure) => (procedure.call)(procedure.argument),
-                None => return,
+            let count = self.chained_count.get();
+            if count == 0 {
+                return;
             }
+            self.chained_count.set(count - 1);
+            let next = self.chained.borrow_mut().take();
+            next.into_iter().for_each(|procedure| (procedure.call)(procedure.argument));
         }
     }
 
@@ -188,16 +218,16 @@ impl Scheduler {
 
     /// Threads in the ring, idle not counted.
     pub fn ready_count(&self) -> usize {
-        self.ring.borrow().len()
+        self.words.ready.load(Relaxed) as usize
     }
 
     pub fn switch_count(&self) -> u64 {
-        self.switches.get() + self.preemptions.load(Ordering::Relaxed)
+        self.switches.get() + self.preemption_count()
     }
 
     /// Those switches among them that the timer's interrupt made without the kernel (S-81).
     pub fn preemption_count(&self) -> u64 {
-        self.preemptions.load(Ordering::Relaxed)
+        self.words.preemptions.load(Relaxed)
     }
 
     /// Links a thread in behind the running one (S-73); does nothing if it is ready already, or stopped.
@@ -211,14 +241,11 @@ impl Scheduler {
             return;
         }
         thread.set_state(State::Ready);
-        let current = self.machine.current_tte();
-        if self.is_timer_late.get() {
-            self.ring.borrow_mut().insert_before(current, thread.id());
-        } else {
-            self.ring.borrow_mut().insert_after(current, thread.id());
+        thread.tte().link_in(if self.is_timer_late.get() { Place::Last } else { Place::Next });
+        // With the second thread the quantum begins to count.
+        if self.ready_count() == 2 && self.words.armed.load(Relaxed) > self.charged_at.get().0 + QUANTUM_MOST_NS {
+            self.set_timer_before(self.machine.now().0 + QUANTUM_MOST_NS);
         }
-        self.relink();
-        self.arm();
     }
 
     /// Takes the running thread out of the ring and runs the next; returns when it is unblocked.
@@ -245,17 +272,14 @@ impl Scheduler {
     fn leave(&self, state: State) {
         let current = self.current();
         current.set_state(state);
-        self.ring.borrow_mut().remove(current.id());
-        self.relink();
+        current.tte().link_out();
         self.account_current();
         self.serve_late_timer();
         // If its own alarm has just woken the thread, it is in the ring again, and its link is the ring's.
         if current.state() == state {
-            let successor =
-                self.ring.borrow().any().and_then(|id| self.thread(id)).unwrap_or_else(|| self.idle.clone());
-            current.tte().link_next(successor.tte());
-            self.shorten_turn(&successor);
-            self.trace.switch(current.id(), successor.id(), true);
+            let (successor, quantum) = self.machine.successor();
+            self.shorten_turn(quantum);
+            self.trace.switch(current.id(), successor, true);
         }
         drop(current);
         self.switch();
@@ -265,16 +289,18 @@ impl Scheduler {
     /// ring here, and until the interrupt comes, who is woken runs last instead of next: so everybody has a turn.
     fn serve_late_timer(&self) {
         let latest = self.charged_at.get().saturating_sub(Nanos(LATE_NS));
-        if self.armed_time().is_some_and(|armed| armed < latest) {
+        if self.words.armed.load(Relaxed) < latest.0 {
             self.is_timer_late.set(true);
-            // `timer` must see the interrupt.
-            self.machine.preempt_until(Nanos(0));
             self.ring_alarms();
+            // `timer` must see the interrupt.
+            self.allow_preemption();
         }
     }
 
     /// In the middle of work that takes long: alarms that are due ring, and others have their turn.
     pub fn let_others_run(&self) {
+        // A timer interrupt that waits would end the next thread's turn as it begins.
+        self.machine.serve_interrupts();
         self.account_current();
         self.serve_late_timer();
         self.yield_now();
@@ -282,15 +308,18 @@ impl Scheduler {
 
     /// Lets the next ready thread run; returns when the ring comes round.
     pub fn yield_now(&self) {
-        if self.ring.borrow().len() > 1 || self.machine.current_tte() == self.idle.id() {
+        if self.ready_count() > 1 || self.machine.current_tte() == self.idle.id() {
             self.account_current();
-            if self.trace.is_on() {
-                let current = self.machine.current_tte();
-                let next = self.ring.borrow().after(current).unwrap_or(self.idle.id());
-                self.trace.switch(current, next, false);
-            }
-            self.switch();
+            self.yield_charged();
         }
+    }
+
+    /// The same when the running thread's account is up to date.
+    fn yield_charged(&self) {
+        if self.trace.is_on() {
+            self.trace.switch(self.machine.current_tte(), self.machine.successor().0, false);
+        }
+        self.switch();
     }
 
     /// In line, so that registers are saved once, by the function that leaves.
@@ -316,20 +345,19 @@ impl Scheduler {
     /// The timer went off: expired alarms, then the quantum. `running_program`: the interrupted thread was
     /// in its program and may be left.
     pub fn timer(&self) {
-        self.armed.set(None);
+        self.words.armed.store(NEVER, Relaxed);
         self.is_timer_late.set(false);
         self.ring_alarms();
         self.run_chained();
         self.allow_preemption();
-        let current = self.machine.current_tte();
-        let next = self.ring.borrow().after(current);
-        if let Some(successor) = next.and_then(|id| self.thread(id)) {
+        let is_contested = self.ready_count() > 1;
+        if is_contested {
             self.account_current();
-            self.shorten_turn(&successor);
+            self.shorten_turn(self.machine.successor().1);
         }
         self.arm();
-        if current != self.idle.id() {
-            self.yield_now();
+        if is_contested && self.machine.current_tte() != self.idle.id() {
+            self.yield_charged();
         }
     }
 
@@ -344,22 +372,62 @@ impl Scheduler {
                         self.unblock(&thread);
                     }
                 }
-                Some(AlarmTarget::Call(target)) => target.ring(now),
+                Some(AlarmTarget::Call(bell)) => {
+                    let call = self.bells.borrow().get(bell.0 as usize).cloned().flatten();
+                    call.into_iter().for_each(|call| call.ring(now));
+                }
             }
         }
     }
 
+    /// Makes a procedure known that alarms can call.
+    pub fn add_bell(&self, call: Arc<dyn AlarmCall>) -> Bell {
+        let mut bells = self.bells.borrow_mut();
+        let free = bells.iter().position(Option::is_none).unwrap_or(bells.len());
+        if free == bells.len() {
+            bells.push(None);
+        }
+        bells[free] = Some(call);
+        Bell(free as u32)
+    }
+
+    /// Forgets it. No alarm for it is set any more.
+    pub fn remove_bell(&self, bell: Bell) {
+        let call = self.bells.borrow_mut()[bell.0 as usize].take();
+        drop(call);
+    }
+
     /// Sets an alarm (S-77) at `at`.
     pub fn set_alarm(&self, at: Nanos, target: AlarmTarget) -> AlarmId {
-        let mut alarms = self.alarms.borrow_mut();
-        let is_first = alarms.next().is_none_or(|first| at < first);
-        let id = alarms.set(at, target);
-        drop(alarms);
-        if is_first {
-            self.allow_preemption();
-        }
-        self.arm();
+        let id = self.alarms.borrow_mut().set(at, target, 0);
+        self.arm_for(at);
         id
+    }
+
+    /// The same for an alarm whose usual case is code: `routine`, where it is not 0, is done by the timer's interrupt. `old` is
+    /// taken back, and `meanwhile` done when it can ring no more.
+    #[inline]
+    pub fn set_alarm_anew(
+        &self,
+        old: Option<AlarmId>,
+        at: Nanos,
+        target: AlarmTarget,
+        routine: u64,
+        meanwhile: impl FnOnce(),
+    ) -> AlarmId {
+        let id = self.alarms.borrow_mut().replace(old, at, target, routine, meanwhile);
+        self.arm_for(at);
+        id
+    }
+
+    #[inline(always)]
+    fn arm_for(&self, at: Nanos) {
+        let armed = self.words.armed.load(Relaxed);
+        if armed == NEVER {
+            self.arm();
+        } else if at.0 < armed {
+            self.set_timer(at);
+        }
     }
 
     pub fn cancel_alarm(&self, id: AlarmId) {
@@ -369,72 +437,45 @@ impl Scheduler {
     /// The timer's interrupt is left to the machine as long as it cannot mean an alarm: a quantum later it comes again, and
     /// then the alarm must not be due yet. A cancelled alarm is forgotten at the next interrupt that the kernel sees.
     pub fn allow_preemption(&self) {
-        let until = match self.alarms.borrow().next() {
-            _ if self.is_timer_late.get() || self.trace.is_on() => Nanos(0),
-            None => Nanos(u64::MAX),
-            Some(at) => at.saturating_sub(Nanos(QUANTUM_MOST_NS)),
-        };
-        self.machine.preempt_until(until);
-    }
-
-    /// When the timer is set to go off. Unknown after a pre-emption, which sets it for one quantum.
-    fn armed_time(&self) -> Option<Nanos> {
-        let is_known = self.preemptions.load(Ordering::Relaxed) == self.preemptions_seen.get();
-        self.armed.get().filter(|_| is_known)
+        self.alarms.borrow_mut().force(self.is_timer_late.get() || self.trace.is_on());
     }
 
     /// Sees that the timer goes off no later than the next alarm, and within a quantum if threads compete.
     fn arm(&self) {
-        let quantum = (self.ring.borrow().len() > 1).then(|| self.machine.now().saturating_add(Nanos(QUANTUM_MOST_NS)));
-        let alarm = self.alarms.borrow().next();
-        let wanted = match (quantum, alarm) {
-            (Some(quantum), Some(alarm)) => quantum.min(alarm),
-            (Some(only), None) | (None, Some(only)) => only,
-            (None, None) => return,
-        };
-        if self.armed_time().is_some_and(|armed| armed <= wanted) {
-            return;
+        let mut wanted = self.alarms.borrow().next();
+        if self.ready_count() > 1 {
+            wanted = wanted.min(self.machine.now().0 + QUANTUM_MOST_NS);
         }
-        self.set_timer(wanted);
+        if wanted < self.words.armed.load(Relaxed) {
+            self.set_timer(Nanos(wanted));
+        }
     }
 
     /// The timer is set for who leaves; the successor's quantum may end before.
-    fn shorten_turn(&self, successor: &Thread) {
-        if self.ring.borrow().len() < 2 {
+    fn shorten_turn(&self, quantum: Nanos) {
+        if self.ready_count() < 2 {
             return;
         }
-        let end = self.charged_at.get().saturating_add(successor.tte().quantum());
-        if self.armed_time().is_none_or(|armed| armed > end) {
+        let end = self.charged_at.get().saturating_add(quantum);
+        self.set_timer_before(end.0);
+    }
+
+    /// Sees that the timer goes off by `end`.
+    fn set_timer_before(&self, end: u64) {
+        if self.words.armed.load(Relaxed) > end {
             // After a pre-emption nothing is armed for an alarm that was too far away then.
-            let alarm = self.alarms.borrow().next();
-            self.set_timer(alarm.map_or(end, |alarm| alarm.min(end)));
+            self.set_timer(Nanos(self.alarms.borrow().next().min(end)));
         }
     }
 
     fn set_timer(&self, at: Nanos) {
-        self.armed.set(Some(at));
-        self.preemptions_seen.set(self.preemptions.load(Ordering::Relaxed));
-        self.machine.set_alarm(Some(at));
-    }
-
-    /// Stores the links that the last change of the ring made necessary.
-    fn relink(&self) {
-        let changed = self.ring.borrow_mut().take_changed();
-        for (from, to) in changed.into_iter().flatten() {
-            let from = self.thread(from).unwrap_or_else(|| self.idle.clone());
-            let to = to.and_then(|to| self.thread(to)).unwrap_or_else(|| self.idle.clone());
-            from.tte().link_next(to.tte());
-        }
-        // The idle thread always leads to some ready thread, or to itself.
-        let first = self.ring.borrow().any().and_then(|id| self.thread(id)).unwrap_or_else(|| self.idle.clone());
-        self.idle.tte().link_next(first.tte());
+        self.words.armed.store(at.0, Relaxed);
+        self.machine.set_alarm(at);
     }
 
     /// The running thread's quaspace changed: its neighbours' links may need the other entry.
     pub fn quaspace_changed(&self) {
-        let id = self.machine.current_tte();
-        self.ring.borrow_mut().touch(id);
-        self.relink();
+        self.current().tte().relink();
     }
 
     /// Sleeps until one of `queues` is woken, the deadline passes, or somebody unblocks the thread for
@@ -448,7 +489,12 @@ impl Scheduler {
             queue.enter(&current);
         }
         let alarm = deadline.map(|at| self.set_alarm(at, AlarmTarget::Thread(current.id())));
-        self.block();
+        // An alarm that rang in the midst of the kernel may have been what the caller looked for in vain.
+        let inside = self.words.rung_inside.load(Relaxed);
+        if queues.is_empty() || inside == self.inside_seen.get() {
+            self.block();
+        }
+        self.inside_seen.set(inside);
         for queue in queues {
             queue.leave(&current);
         }

@@ -55,17 +55,16 @@ impl WaitQueue {
         if self.count.load(Ordering::Relaxed) == 0 {
             return;
         }
-        let mut waiters = core::mem::take(&mut *self.waiters.borrow_mut());
-        for thread in waiters.drain(..).rev() {
-            each(&thread);
+        loop {
+            let mut waiters = self.waiters.borrow_mut();
+            let (last, is_empty) = (waiters.pop(), waiters.is_empty());
+            drop(waiters);
+            last.iter().for_each(&mut each);
+            if is_empty {
+                break;
+            }
         }
-        // The vector is put back for its capacity unless somebody has come meanwhile.
-        let mut slot = self.waiters.borrow_mut();
-        if slot.is_empty() {
-            *slot = waiters;
-        }
-        drop(slot);
-        self.note();
+        self.count.store(0, Ordering::Release);
     }
 }
 

@@ -22,6 +22,7 @@ use alloc::vec::Vec;
 use core::cell::Cell;
 
 use machine::KernelCell;
+use machine::stages::{self, Stage};
 pub use statemachine::terminal::{COLUMNS, ROWS};
 use statemachine::terminal::{cook_words, vt_words};
 use statemachine::{Block, Graph, Id, Memory, Outside, Product};
@@ -30,39 +31,43 @@ use crate::automaton;
 use crate::call::FileCall;
 use crate::stream::UserRange;
 use crate::tty::{Gate, Tty};
-use codestore::Code;
+use codestore::{Code, WordCall};
 use outside::{Style, Surroundings};
 pub use template::Writer;
-use template::{Pattern, Routines};
+use template::{Kept, Routines};
 
 pub(crate) use template::FACTS;
 pub use template::templates;
 
-/// The machines of all windows: made once, when the first is opened.
+/// The machines of all windows: there from the first that is opened on.
 pub struct Machines {
     /// The output filter and the VT-100 as one.
     cooked: Graph,
-    /// The VT-100 alone.
-    plain: Graph,
+    /// The VT-100 alone, once it was needed.
+    plain: KernelCell<Option<Arc<Graph>>>,
     /// States that are the same: of `plain`, and of `cooked`.
     pairs: Vec<(Id, Id)>,
     /// The code of the first window.
-    pattern: KernelCell<Option<Pattern>>,
+    cooked_pattern: KernelCell<Option<Kept<FileCall>>>,
+    plain_pattern: KernelCell<Option<Kept<WordCall>>>,
 }
 
 impl Machines {
     /// The filter and the VT-100, which were joined when the kernel was built (S-11).
     pub fn new() -> Arc<Machines> {
+        let _stage = stages::enter(Stage::Factor);
         Arc::new(Machines {
             cooked: Graph::unpacked(automaton::COOK_VT100),
-            plain: Graph::unpacked(automaton::VT100),
+            plain: KernelCell::new(None),
             pairs: Product::unpacked_pairs(automaton::COOK_VT100_PAIRS),
-            pattern: KernelCell::new(None),
+            cooked_pattern: KernelCell::new(None),
+            plain_pattern: KernelCell::new(None),
         })
     }
 
-    fn graph(&self, gate: Gate) -> &Graph {
-        if gate == Gate::Cooked { &self.cooked } else { &self.plain }
+    fn plain(&self) -> Arc<Graph> {
+        let unpacked = || Arc::new(Graph::unpacked(automaton::VT100));
+        self.plain.borrow_mut().get_or_insert_with(unpacked).clone()
     }
 
     /// The state of the machine for `gate` that is the other's state `id`.
@@ -83,11 +88,15 @@ struct Words {
     pending: Cell<u64>,
     /// Address of the first byte that no machine has taken.
     next: Cell<u64>,
-    /// The machine that ran last: a `Gate`.
+    /// The machine that ran last: a `Gate`, or that and `INTERPRETED`, with which no routine runs it.
     whose: Cell<u64>,
+    /// Where the VT-100's code begins, once there is some.
+    plain_entry: Cell<u64>,
     /// The VT-100's state, and its input while it is outside.
     plain: [Cell<u64>; 2],
 }
+
+const INTERPRETED: u64 = 1 << 8;
 
 /// A text window.
 ///
@@ -114,6 +123,7 @@ pub struct Cursor {
 impl TextWindow {
     /// A blank window, without code.
     pub fn new(machines: &Arc<Machines>) -> TextWindow {
+        let _stage = stages::enter(Stage::Allocate);
         let block = Block::new(&machines.cooked);
         let window = TextWindow {
             machines: machines.clone(),
@@ -164,34 +174,47 @@ impl TextWindow {
         if let Some(code) = &*self.code.borrow() {
             return code.run(self.whose(), bytes, &self.words, |number| outside.call(number, self.vt()));
         }
-        let gate = self.whose();
-        let memory = if gate == Gate::Cooked { self.block.memory() } else { self.vt() };
+        let is_cooked = self.whose() == Gate::Cooked;
+        let memory = if is_cooked { self.block.memory() } else { self.vt() };
+        let plain = if is_cooked { None } else { Some(self.machines.plain()) };
+        let graph = plain.as_deref().unwrap_or(&self.machines.cooked);
         let shared = tty.columns().into_iter().zip(self.block.memory().words);
         shared.clone().for_each(|(theirs, ours)| ours.set(theirs.get()));
-        let at = bytes
-            .iter()
-            .fold(self.at.get(), |at, byte| self.machines.graph(gate).take(at, memory, *byte, &mut |_| (), outside));
-        self.at.set(at);
+        let take = |at, byte: &u8| graph.take(at, memory, *byte, &mut |_| (), outside);
+        self.at.set(bytes.iter().fold(self.at.get(), take));
         shared.for_each(|(theirs, ours)| theirs.set(ours.get()));
     }
 
     fn whose(&self) -> Gate {
-        if self.words.whose.get() == Gate::Cooked as u64 { Gate::Cooked } else { Gate::Raw }
+        if self.words.whose.get() & !INTERPRETED == Gate::Cooked as u64 { Gate::Cooked } else { Gate::Raw }
     }
 
-    /// The other machine goes on in the same state.
+    /// The other machine goes on in the same state. Without room for its code all is interpreted from now on.
     fn select(&self, gate: Gate) {
         if self.whose() == gate {
             return;
         }
-        match &*self.code.borrow() {
-            Some(code) => {
-                let state = code.state_at(self.whose(), self.state(self.whose()).get());
-                self.state(gate).set(code.address_of(gate, self.machines.twin(gate, state)));
+        let mut code = self.code.borrow_mut();
+        let state = match &*code {
+            Some(code) => code.state_at(self.whose(), self.state(self.whose()).get()),
+            None => self.at.get(),
+        };
+        let twin = self.machines.twin(gate, state);
+        let address = code.as_mut().and_then(|code| {
+            self.make_plain(code)?;
+            code.address_of(gate, twin)
+        });
+        match address {
+            Some(address) => {
+                self.state(gate).set(address);
+                self.words.whose.set(gate as u64);
             }
-            None => self.at.set(self.machines.twin(gate, self.at.get())),
+            None => {
+                *code = None;
+                self.at.set(twin);
+                self.words.whose.set(gate as u64 | INTERPRETED);
+            }
         }
-        self.words.whose.set(gate as u64);
     }
 
     fn state(&self, gate: Gate) -> &Cell<u64> {

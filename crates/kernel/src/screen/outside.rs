@@ -145,8 +145,16 @@ impl<'a> Surroundings<'a> {
     }
 
     fn clear(&self, row: u32, columns: core::ops::Range<u32>) {
-        let (first, blank) = (self.row(row), self.word(words::BLANK) as u16);
-        columns.for_each(|column| self.put(first.wrapping_add(column), blank));
+        let blank = (self.word(words::BLANK) as u16).to_le_bytes();
+        let cells = self.memory.arrays[usize::from(SCREEN)].as_chunks().0;
+        let first = self.row(row).wrapping_add(columns.start) as usize % CELLS;
+        let set = |[low, high]: &[Cell<u8>; 2]| {
+            low.set(blank[0]);
+            high.set(blank[1]);
+        };
+        // As a row in a ring: what goes over the end is at its beginning.
+        let (end, behind) = (first + columns.len(), (first + columns.len()).saturating_sub(CELLS));
+        cells[first..end.min(CELLS)].iter().chain(&cells[..behind]).for_each(set);
     }
 
     fn clear_rows(&self, rows: core::ops::Range<u32>) {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   write     checks ─▶ call inner ─▶ the program's registers ─▶ leave      gate open: filter and VT-100, in this routine
-//!             checks ─▶ call plain ─▶ …                                     gate raw: the VT-100 alone
+//!             checks ─▶ call [plain] ─▶ …                                   gate raw: the VT-100 alone, made when it is needed
 //!   inner:    the product's code (S-11)
 //!   plain,    C's calling convention around either machine, for bytes that Rust holds
 //! ```
@@ -18,7 +18,7 @@ use machine::PAGE_BYTES;
 use quaject::{Factored, Makers, quaject};
 use statemachine::terminal::cook_words;
 use statemachine::{Id, Places};
-use synth::{Abs32, Fact, Imm32, Target, template};
+use synth::{Abs32, Fact, Imm32, Pattern, Target, template};
 
 use super::{TextWindow, Words};
 use crate::automaton::MachineCode;
@@ -62,6 +62,19 @@ template! {
     "add rdx, rsi",
     ".byte 0xe8",                           // call inner
     ".long {inner}",
+}
+
+template! {
+    /// As `IntoMachine`, where the machine lies elsewhere: its address is in a word. Cost: 8 instructions.
+    pub struct IntoMachineElsewhere { plain: Abs32 }
+    "push rdx",
+    "push r9",
+    "push r10",
+    "push r11",
+    "push r14",
+    "push r15",
+    "add rdx, rsi",
+    "call qword ptr [{plain}]",
 }
 
 template! {
@@ -112,6 +125,7 @@ quaject! {
         let whose = word(offset_of!(Words, whose));
         let pending = word(offset_of!(Words, pending));
         let next = word(offset_of!(Words, next));
+        let plain = word(offset_of!(Words, plain_entry));
         let most = Imm32(BYTES_MAX - 1);
     }
     callouts WriterCallouts<'a> {
@@ -119,14 +133,12 @@ quaject! {
         product: MachineCode<'a>,
         /// The VT-100 alone.
         vt: MachineCode<'a>,
-        /// Where `plain` has that machine.
-        vt_at: Target,
         /// Where `write` has the product.
         product_at: Target,
     }
     callbacks {}
     callentries WriterCode {
-        write: FileCall(nr::WRITE) named "window.write" needs(product, vt_at) uses(user_limit, slow, slow_many, many, inner) {
+        write: FileCall(nr::WRITE) named "window.write" needs(product) uses(user_limit, slow, slow_many, many, inner) {
             paste MayFilter { gate, raw: many };
             paste BytesOnly { continuation, slow };
             paste RanLast { whose, machine: Imm32(Gate::Cooked as u32), slow };
@@ -146,7 +158,7 @@ quaject! {
             paste UserAddress { user_limit, slow };
             paste Keep {};
             paste_user_many TouchEnds {};
-            paste IntoMachine { inner: *vt_at };
+            paste IntoMachineElsewhere { plain };
             paste FromMachine { pending, next, slow_many };
             paste GiveBack {};
             paste AllDone {};
@@ -167,42 +179,51 @@ quaject! {
     }
 }
 
+/// A machine as code.
+struct Machine {
+    code: Code<WordCall>,
+    /// Its states and their addresses.
+    states: Vec<(Id, u64)>,
+}
+
 /// What was made for a window.
 pub(super) struct Routines {
     pub write: Code<FileCall>,
-    cooked: Code<WordCall>,
-    plain: Code<WordCall>,
-    /// The states of either machine and their addresses.
-    cooked_states: Vec<(Id, u64)>,
-    plain_states: Vec<(Id, u64)>,
+    cooked: Machine,
+    /// Made when it is needed: for an echo, or without `OPOST`.
+    plain: Option<Machine>,
+    makers: Makers,
 }
 
 impl Routines {
     /// Runs a machine on bytes that Rust holds, and what is outside in between.
     pub fn run(&self, gate: Gate, bytes: &[u8], words: &Words, mut outside: impl FnMut(u16)) {
-        let code = if gate == Gate::Cooked { &self.cooked } else { &self.plain };
+        let Some(machine) = self.machine(gate) else { return };
         let range = bytes.as_ptr_range();
         words.next.set(range.start as u64);
         loop {
-            match code.call([words.next.get(), range.end as u64, 0, 0, 0, 0]) {
+            match machine.code.call([words.next.get(), range.end as u64, 0, 0, 0, 0]) {
                 0 => return,
                 number => outside(number as u16),
             }
         }
     }
 
+    fn machine(&self, gate: Gate) -> Option<&Machine> {
+        if gate == Gate::Cooked { Some(&self.cooked) } else { self.plain.as_ref() }
+    }
+
     fn states(&self, gate: Gate) -> &[(Id, u64)] {
-        if gate == Gate::Cooked { &self.cooked_states } else { &self.plain_states }
+        self.machine(gate).map_or(&[], |machine| &machine.states)
     }
 
     pub fn state_at(&self, gate: Gate, address: u64) -> Id {
         self.states(gate).iter().find(|state| state.1 == address).map_or(0, |state| state.0)
     }
 
-    /// Where the state's code is.
-    pub fn address_of(&self, gate: Gate, state: Id) -> u64 {
-        let mut states = self.states(gate).iter();
-        states.find(|known| known.0 == state).map_or(0, |state| state.1)
+    /// Where the state's code is. `None`: the machine has no code.
+    pub fn address_of(&self, gate: Gate, state: Id) -> Option<u64> {
+        self.states(gate).iter().find(|known| known.0 == state).map(|state| state.1)
     }
 }
 
@@ -212,41 +233,45 @@ impl TextWindow {
     /// room for them all is interpreted.
     pub fn synthesize(&self, tty: &Tty, makers: Makers) {
         let Some(routines) = self.make(tty, makers) else { return };
-        let gate = self.whose();
-        self.state(gate).set(routines.address_of(gate, self.at.get()));
+        self.select(Gate::Cooked);
+        self.state(Gate::Cooked).set(routines.address_of(Gate::Cooked, self.at.get()).unwrap_or(0));
+        self.words.whose.set(Gate::Cooked as u64);
         *self.code.borrow_mut() = Some(routines);
     }
 
     fn make(&self, tty: &Tty, makers: Makers) -> Option<Routines> {
         let areas = self.areas(tty);
-        let mut pattern = self.machines.pattern.borrow_mut();
-        if pattern.is_none() {
-            *pattern = Some(self.first(tty, makers)?);
+        let mut kept = self.machines.cooked_pattern.borrow_mut();
+        if kept.is_none() {
+            *kept = Some(self.cooked_pattern(tty, makers, &areas)?);
         }
-        let pattern = pattern.as_ref()?;
-        let of_pattern = |address: u64| {
-            let mut pairs = pattern.areas.iter().zip(&areas);
-            let found = pairs.find_map(|((start, bytes), (other, _))| {
-                let offset = address.wrapping_sub(*start);
-                (offset < *bytes).then(|| other + offset)
-            });
-            found.unwrap_or(address)
-        };
-        let plain = pattern.plain.for_others(of_pattern).publish(makers)?;
-        let plain_states = addresses(&pattern.plain_states, plain.entry());
-        let vt_at = plain.entry() + pattern.vt_at;
-        let write = pattern.write.for_others(|address| if address == VT { vt_at } else { of_pattern(address) });
-        let write = write.publish(makers)?;
-        let cooked_states = addresses(&pattern.cooked_states, write.entry());
-        let product_at = Some(Target::Address(write.entry() + pattern.product_at));
-        let callouts = WriterCallouts { product_at, ..Default::default() };
-        let cooked = WriterCode::cooked(&self.writer(tty), makers, &callouts).create(makers)?;
-        Some(Routines { write, cooked, plain, cooked_states, plain_states })
+        let kept = kept.as_ref()?;
+        let write = kept.filled(&areas).publish(makers)?;
+        let (states, product_at) = (kept.states_at(write.entry()), Target::Address(write.entry() + kept.inner));
+        let callouts = WriterCallouts { product_at: Some(product_at), ..Default::default() };
+        let code = WriterCode::cooked(&self.writer(Some(tty)), makers, &callouts).create(makers)?;
+        Some(Routines { write, cooked: Machine { code, states }, plain: None, makers })
     }
 
-    fn writer(&self, tty: &Tty) -> Writer {
+    /// Makes the code of the VT-100 alone, if there is none. `None`: without room.
+    pub(super) fn make_plain(&self, routines: &mut Routines) -> Option<()> {
+        if routines.plain.is_none() {
+            let areas = self.own_areas();
+            let mut kept = self.machines.plain_pattern.borrow_mut();
+            if kept.is_none() {
+                *kept = Some(self.plain_pattern(routines.makers, &areas)?);
+            }
+            let kept = kept.as_ref()?;
+            let code = kept.filled(&areas).publish(routines.makers)?;
+            self.words.plain_entry.set(code.entry() + kept.inner);
+            routines.plain = Some(Machine { states: kept.states_at(code.entry()), code });
+        }
+        Some(())
+    }
+
+    fn writer(&self, tty: Option<&Tty>) -> Writer {
         Writer {
-            output: core::ptr::from_ref(tty.output_words()) as u64,
+            output: tty.map_or(0, |tty| core::ptr::from_ref(tty.output_words()) as u64),
             words: core::ptr::from_ref(&*self.words) as u64,
         }
     }
@@ -254,64 +279,79 @@ impl TextWindow {
     /// All that the code of a window names and others do not.
     fn areas(&self, tty: &Tty) -> Vec<(u64, u64)> {
         let output = core::ptr::from_ref(tty.output_words()) as u64;
-        let words = core::ptr::from_ref(&*self.words) as u64;
-        let mut areas = self.block.areas();
-        areas.extend([(output, size_of::<OutputWords>() as u64), (words, size_of::<Words>() as u64)]);
+        let mut areas = self.own_areas();
+        areas.push((output, size_of::<OutputWords>() as u64));
         areas
     }
 
-    /// Generates the code, of which that of the other windows is a copy.
-    fn first(&self, tty: &Tty, makers: Makers) -> Option<Pattern> {
+    fn own_areas(&self) -> Vec<(u64, u64)> {
+        let words = core::ptr::from_ref(&*self.words) as u64;
+        let mut areas = self.block.areas();
+        areas.push((words, size_of::<Words>() as u64));
+        areas
+    }
+
+    /// The VT-100 alone, generated for this window.
+    fn plain_pattern(&self, makers: Makers, areas: &[(u64, u64)]) -> Option<Kept<WordCall>> {
+        let places = self.block.places();
+        let words = places.words[cook_words::COUNT..].to_vec();
+        let [state, input] = self.words.plain.each_ref().map(|word| word.as_ptr() as u64);
+        let graph = self.machines.plain();
+        let vt = Some(MachineCode::new(&graph, Places { state, input, words, ..places }));
+        let callouts = WriterCallouts { vt, ..Default::default() };
+        let plain = WriterCode::plain(&self.writer(None), makers, &callouts);
+        Kept::of(plain, callouts.vt?, areas)
+    }
+
+    /// `write`, with filter and VT-100, generated for this window.
+    fn cooked_pattern(&self, tty: &Tty, makers: Makers, areas: &[(u64, u64)]) -> Option<Kept<FileCall>> {
         let mut places = self.block.places();
         // The filter's words are those of the tty's own.
         for (place, column) in places.words.iter_mut().zip(tty.columns()) {
             *place = column.as_ptr() as u64;
         }
-        let words = places.words[cook_words::COUNT..].to_vec();
-        let [state, input] = [0, 1].map(|word| self.words.plain[word].as_ptr() as u64);
-        let vt = Places { state, input, words, ..places.clone() };
-        let callouts = WriterCallouts {
-            product: Some(MachineCode::new(&self.machines.cooked, places)),
-            vt: Some(MachineCode::new(&self.machines.plain, vt)),
-            vt_at: Some(Target::Address(VT)),
-            product_at: None,
-        };
-        let writer = self.writer(tty);
-        let plain = WriterCode::plain(&writer, makers, &callouts);
-        let write = WriterCode::write(&writer, makers, &callouts);
-        let (vt_at, plain_states) = callouts.vt?.placed();
-        let (product_at, cooked_states) = callouts.product?.placed();
-        Some(Pattern { plain, plain_states, vt_at, write, cooked_states, product_at, areas: self.areas(tty) })
+        let product = Some(MachineCode::new(&self.machines.cooked, places));
+        let callouts = WriterCallouts { product, ..Default::default() };
+        let write = WriterCode::write(&self.writer(Some(tty)), makers, &callouts);
+        Kept::of(write, callouts.product?, areas)
     }
 }
 
-/// The first window's code, and what it names. Another's is the same, with the addresses of that one's words and cells.
-pub(super) struct Pattern {
-    plain: Factored<WordCall>,
-    plain_states: Vec<(Id, u32)>,
-    /// Where in `plain` the VT-100 begins.
-    vt_at: u64,
-    write: Factored<FileCall>,
-    cooked_states: Vec<(Id, u32)>,
-    /// Where in `write` the product begins.
-    product_at: u64,
-    areas: Vec<(u64, u64)>,
+/// The first window's code of a machine. Another's is the same, with the addresses of that one's words and cells.
+pub(super) struct Kept<C> {
+    callentry: Factored<C>,
+    pattern: Pattern,
+    /// The states, and their offsets.
+    states: Vec<(Id, u32)>,
+    /// Offset of the machine's beginning.
+    inner: u64,
 }
 
-/// Where the VT-100 alone will be, in the pattern: no address of anything.
-const VT: u64 = 1;
+impl<C> Kept<C> {
+    fn of(mut callentry: Factored<C>, machine: MachineCode<'_>, areas: &[(u64, u64)]) -> Option<Kept<C>> {
+        let pattern = Pattern::of(callentry.take_draft()?, areas);
+        let (inner, states) = machine.placed();
+        Some(Kept { callentry, pattern, states, inner })
+    }
 
-fn addresses(states: &[(Id, u32)], entry: u64) -> Vec<(Id, u64)> {
-    states.iter().map(|(id, offset)| (*id, entry + u64::from(*offset))).collect()
+    /// The callentry of the window that has these areas.
+    fn filled(&self, areas: &[(u64, u64)]) -> Factored<C> {
+        self.callentry.with(self.pattern.filled(areas))
+    }
+
+    fn states_at(&self, entry: u64) -> Vec<(Id, u64)> {
+        self.states.iter().map(|(id, offset)| (*id, entry + u64::from(*offset))).collect()
+    }
 }
 
 /// For the golden listings.
-pub fn templates() -> [synth::Template; 6] {
+pub fn templates() -> [synth::Template; 7] {
     [
         BytesOnly::template(),
         RanLast::template(),
         TouchEnds::template(),
         IntoMachine::template(),
+        IntoMachineElsewhere::template(),
         FromMachine::template(),
         RunMachine::template(),
     ]
@@ -330,6 +370,7 @@ pub const FACTS: &[Fact] = &[
     Fact::value("machine", "this machine", "never"),
     Fact::value("inner", "the machine: filter and VT-100 as one, or the VT-100", "the window goes"),
     Fact::word("pending", "what Rust has to do outside the machine", "never"),
+    Fact::word("plain", "where the VT-100 alone is, once it was needed", "never"),
     Fact::word("next", "first byte that no machine has taken", "never"),
     Fact::value("pause", "where the machine rests in this state", "never"),
     Fact::value("to", "where it goes on", "never"),

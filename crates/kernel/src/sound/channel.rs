@@ -295,9 +295,15 @@ impl ChannelWords {
         if format == Format::StereoOut { self.tail.load(Ordering::Acquire) } else { self.visible(format) }
     }
 
+    /// Not 0: a signal is chained.
+    #[inline]
+    pub fn chained(&self) -> u32 {
+        self.chained.load(Ordering::Relaxed)
+    }
+
     /// Takes the chained signal back.
     pub fn take_signal(&self) -> bool {
-        let is_chained = self.chained.swap(0, Ordering::Relaxed) != 0;
+        let is_chained = self.chained() != 0 && self.chained.swap(0, Ordering::Relaxed) != 0;
         if is_chained {
             self.wake_at.store(NOBODY, Ordering::Relaxed);
         }

@@ -296,6 +296,11 @@ impl Sound {
         &self.waiting[channel as usize]
     }
 
+    /// A handler has chained a signal.
+    pub fn is_chained(&self) -> bool {
+        self.words.channels.iter().fold(0, |chained, channel| chained | channel.chained()) != 0
+    }
+
     /// The end of a chain from a handler: wakes who waits for the places that it has used. False: nobody.
     pub fn signal_chained(&self, scheduler: &Scheduler) -> bool {
         let signalled = self.words.channels.iter().zip(&self.waiting).filter(|(channel, _)| channel.take_signal());

@@ -3,6 +3,7 @@
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use machine::KernelCell;
 
@@ -34,6 +35,15 @@ pub struct BackingIdentity {
 pub trait Backing {
     /// The page `index` (file offset / 4096) as it is now. `None` is a hole: it reads as zeros.
     fn page(&self, index: u64) -> Result<Option<Page>, BackingError>;
+
+    /// Shows those of the pages `range` that are there already, in their order.
+    fn present(&self, range: Range<u64>, show: &mut dyn FnMut(u64, &Page)) {
+        for index in range {
+            if let Ok(Some(page)) = self.page(index) {
+                show(index, &page);
+            }
+        }
+    }
 
     /// The page `index` for a program that writes to a shared area, or that must see later writes
     /// of others: a hole is filled first.

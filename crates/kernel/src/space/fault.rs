@@ -180,15 +180,15 @@ impl Pages {
         let to = end.min(window + WINDOW_BYTES);
         let mut run = Run::new();
         let mut at = start.max(window);
-        let mut next_present = self.next_present(at, to).map_or(to, |(present, _)| present);
         while at < to {
-            if at == next_present {
-                next_present = self.next_present(at + PAGE, to).map_or(to, |(present, _)| present);
-            } else if let Ok(Some(contents)) = view.backing.page(Area::index(start, view, at)) {
-                run.push(at, contents.into_raw(), rights);
-            }
-            at += PAGE;
+            let next_present = self.next_present(at, to).map_or(to, |(present, _)| present);
+            let first = Area::index(start, view, at);
+            view.backing.present(first..first + (next_present - at) / PAGE, &mut |index, page| {
+                run.push(at + (index - first) * PAGE, page.frame(), rights);
+            });
+            at = next_present + PAGE;
         }
+        self.pool.share_all(run.pages());
         // No frame for a table is no failure: nobody asked for these pages.
         let _ = self.fill_run(&mut run);
     }

@@ -41,6 +41,8 @@ struct State {
     free: Vec<u32>,
     /// Frames that were never given out, the next range last.
     fresh: Vec<Range<u32>>,
+    /// Frames in `fresh`.
+    fresh_frames: usize,
     /// Frames of the pool, free or not.
     total_frames: usize,
     /// Frames from this number on are lent, not the pool's.
@@ -60,6 +62,7 @@ impl State {
         loop {
             let range = self.fresh.last_mut()?;
             if let Some(number) = range.next() {
+                self.fresh_frames -= 1;
                 return Some(number);
             }
             self.fresh.pop();
@@ -67,7 +70,7 @@ impl State {
     }
 
     fn free_frames(&self) -> usize {
-        self.free.len() + self.zeroed.len() + self.fresh.iter().map(Range::len).sum::<usize>()
+        self.free.len() + self.zeroed.len() + self.fresh_frames
     }
 
     fn count(&self, frame: FrameNumber) -> u32 {
@@ -98,8 +101,10 @@ impl State {
         let (counts, first) =
             if frame.0 >= self.lent_from { (&mut self.lent, self.lent_from) } else { (&mut self.counts, self.base) };
         let index = (frame.0 - first) as usize;
-        if counts.len() <= index {
-            counts.resize(index + 1, 0);
+        // Many at a time: the boot archive may lie at the other end of memory.
+        let zeros = [0; 512];
+        while let missing @ 1.. = (index + 1).saturating_sub(counts.len()) {
+            counts.extend_from_slice(&zeros[..missing.min(zeros.len())]);
         }
         &mut counts[index]
     }
@@ -119,6 +124,7 @@ impl FramePool {
             counts: Vec::with_capacity(described),
             free: Vec::with_capacity(described),
             fresh: usable.iter().rev().cloned().collect(),
+            fresh_frames: usable.iter().map(Range::len).sum(),
             total_frames,
             lent_from: u32::MAX,
             lent: Vec::new(),
@@ -304,6 +310,10 @@ pub struct PoolSource(pub &'static FramePool);
 impl FrameSource for PoolSource {
     fn take(&self) -> Result<FrameNumber, NoFrames> {
         self.0.allocate_reserved().map(Page::into_raw)
+    }
+
+    fn take_dirty(&self) -> Result<FrameNumber, NoFrames> {
+        self.0.take(0, Content::Unknown).map(|(page, _)| page.into_raw()).ok_or(NoFrames)
     }
 
     fn give(&self, frame: FrameNumber) {

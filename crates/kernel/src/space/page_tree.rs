@@ -52,6 +52,39 @@ impl PageTree {
         if let Slot::Page(page) = slot { Some(page) } else { None }
     }
 
+    /// Shows the pages of `range` in their order: one way down for each table.
+    pub(crate) fn visit(&self, range: Range<u64>, show: &mut dyn FnMut(u64, &Page)) {
+        let mut at = range.start;
+        while at < range.end {
+            let end = range.end.min((at | (FANOUT as u64 - 1)) + 1);
+            match self.table_of(at) {
+                Some(table) => {
+                    let slots = &table[digit(at, 0)..];
+                    for (index, slot) in (at..end).zip(slots) {
+                        if let Slot::Page(page) = slot {
+                            show(index, page);
+                        }
+                    }
+                }
+                None => self.get(at).into_iter().for_each(|page| show(at, page)),
+            }
+            at = end;
+        }
+    }
+
+    /// The lowest table on the way to `index`, if there is one. Without any, page 0 is all there can be.
+    fn table_of(&self, index: u64) -> Option<&[Slot; FANOUT]> {
+        let mut slot = &self.root;
+        for level in (1..self.height).rev() {
+            let Slot::Inner(children) = slot else { return None };
+            slot = &children[digit(index, level)];
+        }
+        match slot {
+            Slot::Inner(table) if self.reaches(index) => Some(table),
+            _ => None,
+        }
+    }
+
     /// Puts `page` at `index`, which must be a hole.
     pub(crate) fn insert(&mut self, index: u64, page: Page) -> Result<(), NoRoom> {
         while !self.reaches(index) {

@@ -39,8 +39,6 @@ pub struct Usage {
     /// VmRSS and VmHWM.
     pub resident: u64,
     pub resident_peak: u64,
-    /// The part of `resident` that comes from backings and was not copied (RssFile, RssShmem).
-    pub resident_shared: u64,
     /// VmData without stacks, and VmStk.
     pub data: u64,
     pub stack: u64,
@@ -54,7 +52,7 @@ pub struct Usage {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct AreaSizes {
     pub resident: u64,
-    /// As in [`Usage`].
+    /// The part of `resident` that comes from backings and was not copied (RssFile, RssShmem).
     pub resident_shared: u64,
 }
 
@@ -106,7 +104,12 @@ impl Space {
         bytes
     }
 
-    /// The sizes now. Walks the areas of files for `resident_shared`.
+    /// The part of the resident bytes that comes from backings and was not copied. Walks all present pages of files.
+    pub fn resident_shared_bytes(&self) -> u64 {
+        self.areas.iter().map(|(&start, area)| self.shared_bytes(start, area)).sum()
+    }
+
+    /// The sizes now.
     pub fn usage(&self) -> Usage {
         let is_text = |area: &Area| area.protection.execute && matches!(area.kind, Kind::FilePrivate(_));
         Usage {
@@ -114,7 +117,6 @@ impl Space {
             total_peak: self.total_bytes_peak,
             resident: self.pages.resident * PAGE,
             resident_peak: self.pages.resident_peak * PAGE,
-            resident_shared: self.areas.iter().map(|(&start, area)| self.shared_bytes(start, area)).sum(),
             data: self.data_bytes,
             stack: self.stack_bytes,
             text: self.areas.iter().filter(|(_, area)| is_text(area)).map(|(&start, area)| area.end - start).sum(),

@@ -221,7 +221,7 @@ impl RawTty {
 
     /// Whether the handler has chained a signal since the last time.
     pub fn take_signal(&self) -> bool {
-        self.words.chained.swap(0, Ordering::Relaxed) != 0
+        self.words.chained.load(Ordering::Relaxed) != 0 && self.words.chained.swap(0, Ordering::Relaxed) != 0
     }
 
     fn place(&self, index: u32) -> &AtomicU8 {

@@ -19,6 +19,7 @@ mod decode;
 mod facts;
 mod flow;
 mod instruction;
+mod known;
 mod operand;
 mod plan;
 
@@ -27,6 +28,7 @@ mod tests;
 
 pub use decode::decode;
 pub use instruction::{Flags, Instruction, Kind, Memory};
+pub use known::signature;
 pub use plan::Plan;
 
 use crate::draft::Draft;

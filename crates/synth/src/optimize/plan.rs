@@ -8,25 +8,26 @@ use alloc::vec::Vec;
 
 use super::flow::{Fate, Flow, To};
 use super::instruction::{Kind, Width};
-use crate::draft::{Cut, Draft, Jump, Origin, Outline, Walk};
+use super::known;
+use crate::draft::{Cut, Draft, Jump, Origin, Outline, Walk, field_at};
 use crate::hole::HoleKind;
 use crate::template::Shape;
 
 /// A field that is filled from the draft: a hole that is no jump.
-struct Field {
+pub(super) struct Field {
     from: u16,
     /// `None`: cut.
-    to: Option<u16>,
+    pub to: Option<u16>,
     /// The value, if the plan depends on it.
     exact: Option<i32>,
     /// Number in `words` of the word that it names.
     word: u8,
 }
 
-struct Away {
-    at: u16,
+pub(super) struct Away {
+    pub at: u16,
     /// Number of the draft's jump that leads there.
-    jump: u16,
+    pub jump: u16,
 }
 
 /// How the drafts of one composition are optimized.
@@ -40,18 +41,18 @@ pub struct Plan {
     jumps: Vec<(u32, Option<u64>)>,
     /// What becomes of the outline, and of the origins.
     result: Outline,
-    origins: Vec<Origin>,
-    fields: Vec<Field>,
+    origins: Arc<[Origin]>,
+    pub(super) fields: Vec<Field>,
     /// The different words that the draft's addresses named.
     words: Vec<i32>,
-    bytes: Vec<u8>,
-    away: Vec<Away>,
+    pub(super) bytes: Vec<u8>,
+    pub(super) away: Vec<Away>,
     /// Instructions of the draft, and of the result; a template that was taken for one counts as one.
     pub instructions: [usize; 2],
 }
 
 /// Room for the fields and words of nearly every routine.
-const USUAL_FIELDS: usize = 24;
+pub(super) const USUAL_FIELDS: usize = 24;
 
 /// Words that are closer than this may overlap.
 const WORD_BYTES: u32 = 8;
@@ -60,8 +61,15 @@ impl Plan {
     pub(super) fn of(draft: &Draft, flow: &Flow<'_>) -> Plan {
         let spots = spots(flow);
         let cuts: Arc<[Cut]> = cuts(flow, &spots).into();
-        let (result, origins) = draft.without(&cuts);
         let live = flow.nodes.iter().filter(|node| node.fate != Fate::Cut).count();
+        let mut plan = Plan::begin(draft, &cuts, [flow.nodes.len(), live]);
+        plan.write(draft, flow, &spots);
+        plan
+    }
+
+    /// What follows from the draft and the cuts; the bytes are still missing.
+    pub(super) fn begin(draft: &Draft, cuts: &Arc<[Cut]>, instructions: [usize; 2]) -> Plan {
+        let (result, origins) = draft.without(cuts);
         let mut plan = Plan {
             shapes: draft.origins().iter().map(|origin| (origin.shape, origin.offset)).collect(),
             draft_bytes: draft.len(),
@@ -73,24 +81,38 @@ impl Plan {
             words: Vec::with_capacity(USUAL_FIELDS),
             bytes: Vec::with_capacity(draft.len()),
             away: Vec::with_capacity(draft.jumps().len()),
-            instructions: [flow.nodes.len(), live],
+            instructions,
         };
-        plan.note_fields(draft, &cuts);
-        plan.write(draft, flow, &spots);
+        plan.note_fields(draft, cuts);
         plan
+    }
+
+    /// The plan as bytes, for [`Plan::known`].
+    pub fn packed(&self) -> Vec<u8> {
+        known::packed(self)
+    }
+
+    /// The plan that was packed, for a draft with the [`signature`](super::signature) of the one that it was made for. `None`: these
+    /// are no bytes of a plan.
+    pub fn known(draft: &Draft, packed: &[u8]) -> Option<Plan> {
+        known::unpacked(draft, packed)
+    }
+
+    pub(super) fn cuts(&self) -> &[Cut] {
+        self.origins.first().map_or(&[], Origin::cuts)
     }
 
     fn note_fields(&mut self, draft: &Draft, cuts: &[Cut]) {
         let mut walk = Walk::new(cuts);
-        for (kind, from) in draft.fields() {
-            let value = value_at(draft.bytes(), from);
+        draft.each_field(|kind, from| {
+            let value = field_at(draft.bytes(), from);
             let (exact, word) = match kind {
                 HoleKind::Abs32 => (None, self.word_number(value)),
                 _ => (Some(value), 0),
             };
             let to = walk.moved(from as u32).map(|to| to as u16);
             self.fields.push(Field { from: from as u16, to, exact, word });
-        }
+        });
     }
 
     fn word_number(&mut self, value: i32) -> u8 {
@@ -157,7 +179,7 @@ impl Plan {
         }
         let jump = |away: &Away| Jump { at: away.at.into(), to: draft.jumps()[usize::from(away.jump)].to };
         let jumps = self.away.iter().map(jump).collect();
-        Some(Draft::optimized(bytes, jumps, &self.result, self.origins.clone()))
+        Some(Draft::optimized(bytes, jumps, &self.result, &self.origins))
     }
 
     fn fits(&self, draft: &Draft) -> bool {
@@ -190,7 +212,7 @@ impl Plan {
         let mut moves = [0; WORDS_MAX];
         let mut seen = 0u32;
         for field in &self.fields {
-            let value = value_at(draft.bytes(), field.from.into());
+            let value = field_at(draft.bytes(), field.from.into());
             let word = usize::from(field.word);
             let fits = match field.exact {
                 Some(exact) => value == exact,
@@ -219,10 +241,6 @@ impl Plan {
 
 fn outlined(jump: &Jump) -> (u32, Option<u64>) {
     (jump.at, (jump.to.kind == HoleKind::Label).then_some(jump.to.value))
-}
-
-fn value_at(bytes: &[u8], at: usize) -> i32 {
-    i32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
 /// Where an instruction is in the result.

@@ -15,6 +15,7 @@ use abi::file::{
 use kernel::file::{Access, Create, Data, Node, NodeKind, OpenHow, Opened, Opening, View};
 
 use machine::KernelCell;
+use machine::stages::{self, Stage};
 
 use super::transfer::forget_mappings;
 use super::{Entry, open_cache, terminal};
@@ -161,7 +162,10 @@ fn open_seen(
         return Err(Errno::EINVAL);
     }
     let how = how(call, flags, mode);
-    let opened = call.with_view(directory, path, |view| find(view, how))?;
+    let opened = {
+        let _stage = stages::enter(Stage::Lookup);
+        call.with_view(directory, path, |view| find(view, how))?
+    };
     if how.truncate && !opened.created && opened.node.content().is_some() {
         forget_mappings(call, &opened.node, 0..u64::MAX);
     }

@@ -7,6 +7,7 @@ use kernel::space::SpaceLimits;
 
 use super::Entry;
 use crate::call::{Call, CallResult};
+use crate::emulator::Unix;
 use crate::limits::{DESCRIPTORS_DEFAULT, DESCRIPTORS_MAX, TASKS_MAX};
 use crate::task::Process;
 use abi::nr;
@@ -94,19 +95,27 @@ fn prlimit(call: &Call<'_>, pid: u64, resource: u32, new: u64, old: u64) -> Call
             return Err(Errno::EPERM);
         }
         process.limits.borrow_mut().0[index] = (new.rlim_cur, new.rlim_max);
-        apply(&process, resource);
+        apply(call.unix, &process, resource);
     }
     call.write_if(old, &Rlimit { rlim_cur: soft, rlim_max: hard })?;
     Ok(0)
 }
 
 /// Limits that the quaspace watches itself, and those that synthesized routines do not know.
-fn apply(process: &Process, resource: u32) {
+fn apply(unix: &Unix, process: &Process, resource: u32) {
     match resource {
         RLIMIT_NOFILE => process.unbind_opens(),
         RLIMIT_FSIZE => {
-            let is_limited = process.limits.borrow().file_bytes() != u64::MAX;
-            process.each_files(|files| files.limit_writes(is_limited));
+            // Who shares a table (CLONE_FILES) has a limit of its own.
+            let processes = unix.tasks.processes();
+            process.each_files(|files| {
+                let is_limited = |other: &Arc<Process>| {
+                    let mut shares = false;
+                    other.each_files(|theirs| shares |= Arc::ptr_eq(theirs, files));
+                    shares && other.limits.borrow().file_bytes() != u64::MAX
+                };
+                files.limit_writes(processes.iter().any(is_limited));
+            });
         }
         _ => {}
     }

@@ -40,7 +40,7 @@ pub(crate) use restartable::{ALIGNMENT as RSEQ_ALIGNMENT, FEATURE_BYTES as RSEQ_
 pub use shm::Segments;
 pub use signals::{before_user, fault, needs_attention, page_fault};
 pub(crate) use signals::{send_to_group, send_to_process};
-pub(crate) use sockets::SocketNames;
+pub(crate) use sockets::{Flight, SocketNames};
 pub(crate) use times::{ProcessTimers, process_time};
 pub(crate) use trace::serve_watched;
 
@@ -154,8 +154,8 @@ pub fn serve(call: &mut Call<'_>, number: u64) {
             value
         }
         Err(errno) => {
-            if matches!(errno, Errno::EINTR | Errno::EPIPE) {
-                note_failure(call, number, errno);
+            if errno == Errno::EINTR {
+                note_interruption(call.task, number);
             }
             errno.as_return_value()
         }
@@ -172,32 +172,11 @@ fn consider_constant(call: &Call<'_>, number: u64, value: u64) {
     }
 }
 
-#[cold]
-fn note_failure(call: &Call<'_>, number: u64, errno: Errno) {
-    let Registers { rdx, r10, .. } = *call.registers;
-    match errno {
-        Errno::EINTR => note_interruption(call.task, number),
-        Errno::EPIPE if signals_broken_pipe(number, [rdx, r10]) => signals::broken_pipe(call),
-        _ => {}
-    }
-}
-
 /// A signal ended the call early: how it goes on is decided when the signal is delivered.
+#[cold]
 fn note_interruption(task: &Task, number: u64) {
     let has_block = task.restart_block.borrow().is_some();
     let kind = if has_block { RestartKind::RestartBlock } else { signals::interrupted_as(number) };
     task.interrupted_call.set(kind);
     task.call_attention();
-}
-
-/// `EPIPE` of this call comes with `SIGPIPE`, unless its flags, the third argument or the fourth, say otherwise.
-/// The calls that write see to their own.
-fn signals_broken_pipe(number: u64, [third, fourth]: [u64; 2]) -> bool {
-    use abi::nr;
-    let is_loud = |flags: u64| flags & u64::from(abi::socket::MSG_NOSIGNAL) == 0;
-    match number {
-        nr::SENDMSG => is_loud(third),
-        nr::SENDTO | nr::SENDMMSG => is_loud(fourth),
-        _ => false,
-    }
 }

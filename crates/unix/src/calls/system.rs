@@ -1,12 +1,13 @@
 //! The system as a whole: its name, its memory, its end; and what a system like this one does not have.
 
 use abi::Errno;
-use abi::process::{GRND_INSECURE, GRND_NONBLOCK, GRND_RANDOM, Sysinfo, Utsname, uts_field};
+use abi::process::{GRND_INSECURE, GRND_NONBLOCK, GRND_RANDOM, Sysinfo, Utsname};
 use kernel::file::{FinalLink, Mount, NewNode, Node, Volume};
 use machine::{KernelCell, Nanos, PAGE_BYTES};
 
 use super::Entry;
 use crate::call::{Call, CallResult};
+use crate::files::give_random;
 use crate::limits::PATH_BYTES_MAX;
 use abi::nr;
 use alloc::vec::Vec;
@@ -19,15 +20,13 @@ pub const VERSION: &[u8] = b"#1 Synthesis";
 const NAME_BYTES_MAX: u64 = 64;
 
 fn uname(call: &Call<'_>, into: u64) -> CallResult {
-    let record = Utsname {
-        sysname: uts_field(b"Linux"),
-        nodename: uts_field(&call.unix.host_name.borrow()),
-        release: uts_field(RELEASE),
-        version: uts_field(VERSION),
-        machine: uts_field(b"x86_64"),
-        domainname: uts_field(&call.unix.domain_name.borrow()),
-    };
-    call.write(into, &record)?;
+    let mut record = [0; Utsname::BYTES];
+    let (host, domain) = (call.unix.host_name.borrow(), call.unix.domain_name.borrow());
+    let fields: [&[u8]; 6] = [b"Linux", &host, RELEASE, VERSION, b"x86_64", &domain];
+    for (field, text) in record.chunks_exact_mut(Utsname::BYTES / 6).zip(fields) {
+        field[..text.len()].copy_from_slice(text);
+    }
+    call.copy_out(into, &record)?;
     Ok(0)
 }
 
@@ -68,25 +67,8 @@ fn getrandom(call: &Call<'_>, into: u64, bytes: u64, flags: u32) -> CallResult {
     {
         return Err(Errno::EINVAL);
     }
-    let bytes = bytes.min(BYTES_MAX);
-    let mut done = 0;
-    while done < bytes {
-        let mut piece = [0; 256];
-        // Pieces end at page boundaries, so that all bytes before a page that is not there are counted.
-        let to_page_end = PAGE_BYTES as u64 - (into.wrapping_add(done) & (PAGE_BYTES as u64 - 1));
-        let piece = &mut piece[..(bytes - done).min(256).min(to_page_end) as usize];
-        for chunk in piece.chunks_mut(8) {
-            chunk.copy_from_slice(&call.unix.machine.random().to_le_bytes()[..chunk.len()]);
-        }
-        if call.copy_out(into.wrapping_add(done), piece).is_err() {
-            return if done > 0 { Ok(done) } else { Err(Errno::EFAULT) };
-        }
-        done += piece.len() as u64;
-        if done < bytes && into.wrapping_add(done).is_multiple_of(PAGE_BYTES as u64) && call.task.is_interrupted() {
-            break;
-        }
-    }
-    Ok(done)
+    let range = call.range(into, bytes.min(BYTES_MAX))?;
+    call.with_io(false, |io| give_random(io, range)).map(|bytes| bytes as u64)
 }
 
 /// The kernel's log is not kept: it is empty.

@@ -67,6 +67,7 @@ fn pwrite(call: &Call<'_>, descriptor: u64, address: u64, bytes: u64, offset: u6
     bind_positioned(call, nr::PWRITE64, &file);
     file.check_writable()?;
     let range = call.range(address, bytes)?;
+    ends_within_offsets(offset, range.bytes)?;
     let at = if file.is_appending() { end_of(&file) } else { offset };
     let written = write_at(call, &file, range, at)?;
     remember_positioned(call.unix, &file, at);
@@ -149,6 +150,7 @@ pub fn read_file(call: &Call<'_>, file: &Arc<OpenFile>, to: UserRange) -> Result
 
 /// Reads at a position of a seekable file.
 pub fn read_at(call: &Call<'_>, file: &Arc<OpenFile>, to: UserRange, position: u64) -> Result<usize, Errno> {
+    ends_within_offsets(position, to.bytes)?;
     if file.is_directory() {
         return Err(Errno::EISDIR);
     }
@@ -163,7 +165,6 @@ pub fn read_at(call: &Call<'_>, file: &Arc<OpenFile>, to: UserRange, position: u
         return opening.read_user(position, to.address, to.bytes);
     }
     let content = file.content().ok_or(Errno::EINVAL)?;
-    ends_within_offsets(position, to.bytes)?;
     let read = content.read_user(call.unix.machine, position, to.address, to.bytes)?;
     if let Some(node) = file.node()
         && read > 0
@@ -216,7 +217,10 @@ pub fn write_file(call: &Call<'_>, file: &Arc<OpenFile>, from: UserRange) -> Res
     }
     let position = if file.is_appending() { end_of(file) } else { file.position() };
     let written = write_at(call, file, from, position)?;
-    file.set_position(position + written as u64);
+    // Nothing that is written to the end does not lead there.
+    if written > 0 {
+        file.set_position(position + written as u64);
+    }
     remember(call.unix, file, position);
     Ok(written)
 }
@@ -225,7 +229,9 @@ pub fn write_file(call: &Call<'_>, file: &Arc<OpenFile>, from: UserRange) -> Res
 fn append_outside(call: &Call<'_>, file: &OpenFile, opening: &Opening, from: UserRange) -> Result<usize, Errno> {
     let bytes = within_file_limit(call, opening.size(), from.bytes as u64)? as usize;
     let written = opening.write_user(0, from.address, bytes)?;
-    file.set_position(opening.size());
+    if written > 0 {
+        file.set_position(opening.size());
+    }
     Ok(written)
 }
 
@@ -267,6 +273,7 @@ fn within_file_limit(call: &Call<'_>, position: u64, bytes: u64) -> Result<u64, 
 
 /// Writes at a position of a seekable file.
 pub fn write_at(call: &Call<'_>, file: &Arc<OpenFile>, from: UserRange, position: u64) -> Result<usize, Errno> {
+    ends_within_offsets(position, from.bytes)?;
     if matches!(file.body, Body::Virtual(_)) {
         return write_virtual(call, file, from, position);
     }
@@ -279,7 +286,6 @@ pub fn write_at(call: &Call<'_>, file: &Arc<OpenFile>, from: UserRange, position
         return opening.write_user(position, from.address, bytes);
     }
     let content = file.content().ok_or(Errno::EINVAL)?;
-    ends_within_offsets(position, from.bytes)?;
     if from.bytes == 0 {
         return Ok(0);
     }
@@ -309,7 +315,7 @@ fn write_virtual(call: &Call<'_>, file: &OpenFile, from: UserRange, position: u6
     target.write(position, &bytes)
 }
 
-/// Errors: `EBADF`, `ESPIPE`, `EINVAL`, `ENXIO` for data or hole behind the end, `EOVERFLOW`.
+/// Errors: `EBADF`, `ESPIPE`, `EINVAL`, `ENXIO` for data or hole behind the end.
 pub fn lseek(call: &Call<'_>, descriptor: u64, offset: i64, whence: u64) -> CallResult {
     bind_dispatch(call, nr::LSEEK);
     let file = call.file(descriptor)?;
@@ -321,8 +327,8 @@ pub fn lseek(call: &Call<'_>, descriptor: u64, offset: i64, whence: u64) -> Call
     }
     let position = match whence as u32 {
         0 => offset,
-        1 => (file.position() as i64).checked_add(offset).ok_or(Errno::EOVERFLOW)?,
-        2 => (seek_end(&file) as i64).checked_add(offset).ok_or(Errno::EOVERFLOW)?,
+        1 => (file.position() as i64).checked_add(offset).ok_or(Errno::EINVAL)?,
+        2 => (seek_end(&file) as i64).checked_add(offset).ok_or(Errno::EINVAL)?,
         other => seek_content(&file, offset, other == 3)?,
     };
     if position < 0 {
@@ -371,7 +377,7 @@ pub const CALLS: &[Entry] = &[
     (nr::SENDFILE, |call, [a, b, c, d, ..]| copies::sendfile(call, a, b, c, d)),
     (nr::COPY_FILE_RANGE, |call, [a, b, c, d, e, f]| copies::copy_file_range(call, [a, b], [c, d], e, f)),
     (nr::SPLICE, |call, [a, b, c, d, e, f]| copies::splice(call, [a, b], [c, d], e, f as u32)),
-    (nr::TEE, |call, [a, b, _, d, ..]| copies::tee(call, a, b, d as u32)),
+    (nr::TEE, |call, [a, b, c, d, ..]| copies::tee(call, a, b, c, d as u32)),
     (nr::VMSPLICE, |call, [a, b, c, d, ..]| copies::vmsplice(call, a, [b, c], d as u32)),
     (nr::TRUNCATE, |call, [a, b, ..]| extent::truncate(call, a, b as i64)),
     (nr::FTRUNCATE, |call, [a, b, ..]| extent::ftruncate(call, a, b as i64)),

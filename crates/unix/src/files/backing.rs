@@ -2,6 +2,7 @@
 
 use alloc::string::String;
 use alloc::sync::Arc;
+use core::ops::Range;
 
 use kernel::file::{ForeignMap, Node, Opening};
 use kernel::space::{Backing, BackingError, BackingIdentity, Page};
@@ -38,6 +39,14 @@ impl Backing for NodeBacking {
         match &self.outside {
             Some(map) => map.page(index).map(Some),
             None => self.content(index)?.page(index).map_err(|_| BackingError::PastEnd),
+        }
+    }
+
+    fn present(&self, range: Range<u64>, show: &mut dyn FnMut(u64, &Page)) {
+        match (&self.outside, self.node.content()) {
+            (Some(map), _) => map.visit(range, show),
+            (None, Some(content)) => content.visit(range, show),
+            (None, None) => {}
         }
     }
 

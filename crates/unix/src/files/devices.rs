@@ -1,14 +1,12 @@
 //! The simple devices of /dev: null, zero, full, random.
 
 use alloc::sync::Arc;
-use alloc::vec;
 use core::any::Any;
 
 use abi::Errno;
 use kernel::call::{FileCode, Makers, SimpleCode};
 use kernel::stream::{Io, Ready, Stream, UserRange};
-
-use crate::limits::PIECE_BYTES;
+use machine::PAGE_BYTES;
 
 /// The memory devices, major number 1 (Linux `devices.txt`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,6 +29,37 @@ pub fn device_stream(major: u32, minor: u32) -> Option<Arc<dyn Stream>> {
     Some(Arc::new(device))
 }
 
+fn fill_with_random(io: &Io<'_>, into: &mut [u8]) {
+    for chunk in into.chunks_mut(8) {
+        chunk.copy_from_slice(&io.machine().random().to_le_bytes()[..chunk.len()]);
+    }
+}
+
+/// Gives as many random bytes as are asked for, but for a signal; between pages others run. Error: `EFAULT` if the first bytes faulted.
+pub fn give_random(io: &Io<'_>, to: UserRange) -> Result<usize, Errno> {
+    const PIECE_BYTES: usize = 256;
+    let mut done = 0;
+    while done < to.bytes {
+        let rest = to.after(done);
+        // Pieces end at page boundaries, so that all bytes before a page that is not there are counted.
+        let to_page_end = PAGE_BYTES - rest.address.0 as usize % PAGE_BYTES;
+        let bytes = rest.bytes.min(PIECE_BYTES).min(to_page_end);
+        let piece = &mut [0; PIECE_BYTES][..bytes];
+        fill_with_random(io, piece);
+        if io.machine().copy_out(rest.address, piece).is_err() {
+            return if done > 0 { Ok(done) } else { Err(Errno::EFAULT) };
+        }
+        done += bytes;
+        if bytes == to_page_end {
+            if (io.interrupted)() {
+                break;
+            }
+            io.scheduler.let_others_run();
+        }
+    }
+    Ok(done)
+}
+
 impl Stream for MemoryDevice {
     fn read(&self, io: &Io<'_>, to: UserRange) -> Result<usize, Errno> {
         match self {
@@ -39,18 +68,14 @@ impl Stream for MemoryDevice {
                 let zeroed = io.machine().zero_out(to.address, to.bytes);
                 if zeroed == 0 && to.bytes > 0 { Err(Errno::EFAULT) } else { Ok(zeroed) }
             }
-            MemoryDevice::Random => {
-                let mut piece = vec![0; to.bytes.min(PIECE_BYTES)];
-                self.read_kernel(io, &mut piece)?;
-                io.machine().copy_out(to.address, &piece).map_err(|_| Errno::EFAULT)?;
-                Ok(piece.len())
-            }
+            MemoryDevice::Random => give_random(io, to),
         }
     }
 
     fn write(&self, _io: &Io<'_>, from: UserRange) -> Result<usize, Errno> {
         match self {
-            MemoryDevice::Full if from.bytes > 0 => Err(Errno::ENOSPC),
+            // However little is written.
+            MemoryDevice::Full => Err(Errno::ENOSPC),
             _ => Ok(from.bytes),
         }
     }
@@ -59,18 +84,14 @@ impl Stream for MemoryDevice {
         match self {
             MemoryDevice::Null => return Ok(0),
             MemoryDevice::Zero | MemoryDevice::Full => into.fill(0),
-            MemoryDevice::Random => {
-                for chunk in into.chunks_mut(8) {
-                    chunk.copy_from_slice(&io.machine().random().to_le_bytes()[..chunk.len()]);
-                }
-            }
+            MemoryDevice::Random => fill_with_random(io, into),
         }
         Ok(into.len())
     }
 
     fn write_kernel(&self, _io: &Io<'_>, from: &[u8]) -> Result<usize, Errno> {
         match self {
-            MemoryDevice::Full if !from.is_empty() => Err(Errno::ENOSPC),
+            MemoryDevice::Full => Err(Errno::ENOSPC),
             _ => Ok(from.len()),
         }
     }

@@ -12,7 +12,7 @@ mod terminal;
 pub use backing::NodeBacking;
 pub use channel::{ChannelStream, Channels};
 pub use descriptors::{Descriptor, DescriptorTable, Recipe, Slot};
-pub use devices::{MemoryDevice, device_stream};
+pub use devices::{MemoryDevice, device_stream, give_random};
 pub use open_file::{Body, OpenFile};
 pub use sound::sound_stream;
 pub use synthesize::{remember, remember_positioned, synthesize, synthesize_positioned, watched};

@@ -9,10 +9,12 @@
 //!   retry COUNT       the same when somebody else chains one in between
 //!   thread COUNT      chains a signal to a thread that sleeps, until it is in the ready ring
 //! ```
+//! Reading also tells how many alarms have rung in the timer's interrupt alone, and how many of them in the midst of the kernel.
 
 use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::sync::atomic::Ordering::Relaxed;
 
 use abi::Errno;
 use kernel::schedule::{AlarmCall, AlarmTarget, Scheduler, WaitQueue};
@@ -29,9 +31,11 @@ const COUNT_MOST: u32 = 8000;
 /// What was measured last: how often, how long it took.
 static LAST: KernelCell<(u32, Nanos)> = KernelCell::new((0, Nanos(0)));
 
-pub fn show(_: &'static Unix, _: &Whole) -> Result<Vec<u8>, Errno> {
+pub fn show(unix: &'static Unix, _: &Whole) -> Result<Vec<u8>, Errno> {
     let (count, ns) = LAST.get();
-    Ok(format!("count {count} ns {}\n", ns.0).into_bytes())
+    let words = unix.scheduler.words();
+    let [rung, inside] = [&words.rung, &words.rung_inside].map(|word| word.load(Relaxed));
+    Ok(format!("count {count} ns {}\nalarms_by_code {rung} inside_the_kernel {inside}\n", ns.0).into_bytes())
 }
 
 /// Errors: `EINVAL` for what is no command; `EBUSY` while samples come, which would be counted too; `ENOTSUP` on a machine
@@ -76,15 +80,17 @@ impl AlarmCall for Nothing {
 }
 
 fn set_alarm(unix: &Unix, count: u32) -> Nanos {
-    let target: Arc<dyn AlarmCall> = Arc::new(Nothing);
+    let bell = unix.scheduler.add_bell(Arc::new(Nothing));
     let set = KernelCell::new(None);
     // Each is the first of all, so that the timer is set, too.
     let mut at = unix.machine.now().saturating_add(Nanos(Nanos::PER_SECOND / 2));
     let act = || {
         at = at.saturating_sub(Nanos(1000));
-        set.set(Some(unix.scheduler.set_alarm(at, AlarmTarget::Call(target.clone()))));
+        set.set(Some(unix.scheduler.set_alarm(at, AlarmTarget::Call(bell))));
     };
-    timed(unix, count, act, || set.get().into_iter().for_each(|id| unix.scheduler.cancel_alarm(id)))
+    let ns = timed(unix, count, act, || set.get().into_iter().for_each(|id| unix.scheduler.cancel_alarm(id)));
+    unix.scheduler.remove_bell(bell);
+    ns
 }
 
 fn procedure(unix: &Unix, count: u32) -> Nanos {

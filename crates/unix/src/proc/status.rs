@@ -104,13 +104,15 @@ fn layout(process: &Process) -> Layout {
 
 pub fn statm(_: &'static Unix, member: &Member) -> Result<Vec<u8>, Errno> {
     let process = member.process()?;
-    let sizes = process.space().map(|space| space.borrow().usage()).unwrap_or_default();
+    let space = process.space();
+    let sizes = space.as_ref().map(|space| space.borrow().usage()).unwrap_or_default();
+    let shared = space.map_or(0, |space| space.borrow().resident_shared_bytes());
     let pages = |bytes: u64| bytes / PAGE_BYTES as u64;
     let line = format!(
         "{} {} {} {} 0 {} 0\n",
         pages(sizes.total),
         pages(sizes.resident),
-        pages(sizes.resident_shared),
+        pages(shared),
         pages(sizes.text),
         pages(sizes.data + sizes.stack)
     );
@@ -239,8 +241,8 @@ pub fn status(unix: &'static Unix, member: &Member) -> Result<Vec<u8>, Errno> {
     let mut rest = String::from("\n");
     identity(&mut rest, unix, member, &process);
     if let Some(space) = process.space() {
-        let sizes = space.borrow().usage();
-        memory(&mut rest, &sizes);
+        let space = space.borrow();
+        memory(&mut rest, &space.usage(), space.resident_shared_bytes());
     }
     signals(&mut rest, member, &process);
     rights(&mut rest, &process);
@@ -269,8 +271,8 @@ fn identity(text: &mut String, _unix: &Unix, member: &Member, process: &Process)
     let _ = writeln!(text, "NSpgid:\t{}\nNSsid:\t{}", family.group, family.session);
 }
 
-fn memory(text: &mut String, sizes: &SpaceUsage) {
-    let anonymous = sizes.resident.saturating_sub(sizes.resident_shared);
+fn memory(text: &mut String, sizes: &SpaceUsage, shared: u64) {
+    let anonymous = sizes.resident.saturating_sub(shared);
     let lines: [(&str, u64); 17] = [
         ("VmPeak", sizes.total_peak.max(sizes.total)),
         ("VmSize", sizes.total),
@@ -279,7 +281,7 @@ fn memory(text: &mut String, sizes: &SpaceUsage) {
         ("VmHWM", sizes.resident_peak.max(sizes.resident)),
         ("VmRSS", sizes.resident),
         ("RssAnon", anonymous),
-        ("RssFile", sizes.resident_shared),
+        ("RssFile", shared),
         ("RssShmem", 0),
         ("VmData", sizes.data),
         ("VmStk", sizes.stack),

@@ -17,6 +17,10 @@ pub const ENTRIES: &[Entry<Whole>] = &[
     file("code", code),
     file("gauges", gauges),
     file("quajects", quajects),
+    #[cfg(feature = "stages")]
+    file("stages", stages),
+    #[cfg(feature = "stages")]
+    file("plans", plans),
     Entry { name: "interrupts", mode: 0o600, what: What::Setting(interrupts::show, interrupts::command) },
     Entry { name: "pumps", mode: 0o666, what: What::Setting(pumps::show, pumps::command) },
 ];
@@ -36,6 +40,38 @@ fn gauges(unix: &'static Unix, _: &Whole) -> Result<Vec<u8>, Errno> {
         unix.tasks.task_count()
     );
     Ok(text.into_bytes())
+}
+
+/// What the call before the open that asks took: a line for each figure.
+#[cfg(feature = "stages")]
+fn stages(_: &'static Unix, _: &Whole) -> Result<Vec<u8>, Errno> {
+    let counts = machine::stages::before_last();
+    let mut text = Text::default();
+    let _ = writeln!(
+        text,
+        "call {}\nroutines {}\nbytes {}\ncounting {}",
+        counts.call, counts.routines, counts.code_bytes, counts.counting
+    );
+    for (name, ticks) in machine::stages::NAMES.into_iter().zip(counts.ticks) {
+        let _ = writeln!(text, "{name} {ticks}");
+    }
+    text.whole()
+}
+
+/// The optimizer's plans: a line of `crates/quaject/plans.txt` for each.
+#[cfg(feature = "stages")]
+fn plans(unix: &'static Unix, _: &Whole) -> Result<Vec<u8>, Errno> {
+    let mut text = Text::default();
+    unix.each_class(|class| {
+        class.each_plan(|routine, signature, packed| {
+            let _ = write!(text, "{routine} {signature:016x} ");
+            for byte in packed {
+                let _ = write!(text, "{byte:02x}");
+            }
+            let _ = text.write_str("\n");
+        });
+    });
+    text.whole()
 }
 
 /// One paragraph for each class of quajects: what it declares, and its gauges.
@@ -106,7 +142,7 @@ impl Write for Text {
 
 fn certificate(text: &mut Text, birth: &Birth, code: &[u8]) {
     let _ = writeln!(text, "{:016x} {} {} {}", birth.address, birth.bytes, birth.name, birth.maker);
-    for origin in &birth.origins {
+    for origin in birth.origins.iter() {
         let _ = writeln!(text, "  {} at {} bytes {}", origin.shape.name, origin.offset, origin.bytes);
         for (name, hole) in origin.holes(birth.address, code) {
             let _ = writeln!(text, "    {name} {:?} {:#x}", hole.kind, hole.value);

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::fmt::Write;
 
 use abi::Errno;
-use kernel::space::FramePool;
+use kernel::space::{FramePool, Space};
 use machine::{Nanos, PAGE_BYTES};
 
 use super::status::{ticks, used};
@@ -61,8 +61,8 @@ impl Memory {
 fn anonymous_kilobytes(unix: &Unix) -> u64 {
     let processes = unix.tasks.processes();
     let spaces = processes.iter().filter_map(|process| process.space());
-    let sizes = spaces.map(|space| space.borrow().usage());
-    sizes.map(|sizes| sizes.resident.saturating_sub(sizes.resident_shared) / 1024).sum()
+    let anonymous = |space: &Space| space.usage().resident.saturating_sub(space.resident_shared_bytes());
+    spaces.map(|space| anonymous(&space.borrow()) / 1024).sum()
 }
 
 /// Every line of Linux 6.1, most of them about things that are not here.

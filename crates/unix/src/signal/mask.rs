@@ -75,11 +75,11 @@ impl ThreadMask {
         self.set(set);
     }
 
-    /// The call ended without a handler: the mask from before `suspend` comes back.
-    pub fn put_back(&mut self) {
-        if let Some(saved) = self.saved.take() {
-            self.set(saved);
-        }
+    /// The call ended without a handler: the mask from before `suspend` comes back. True: there was one.
+    pub fn put_back(&mut self) -> bool {
+        let saved = self.saved.take();
+        saved.into_iter().for_each(|saved| self.set(saved));
+        saved.is_some()
     }
 
     /// `sigtimedwait` sleeps for `set`: its signals wake the thread though it blocks them.

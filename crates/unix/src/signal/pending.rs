@@ -75,6 +75,9 @@ impl Pending {
     /// Takes the next signal that is not in `blocked`.
     pub fn take(&mut self, blocked: SignalSet) -> Option<SigInfo> {
         let signal = self.set.minus(blocked).first()?;
+        if self.queue.front().is_some_and(|info| info.signo as u32 == signal) {
+            return self.take_at(0);
+        }
         let Some(index) = self.queue.iter().position(|info| info.signo as u32 == signal) else {
             self.set = self.set.minus(SignalSet::of(signal));
             return Some(SigInfo::kill(signal, 0, 0));
@@ -95,8 +98,11 @@ impl Pending {
     }
 
     fn take_at(&mut self, index: usize) -> Option<SigInfo> {
-        let info = self.queue.remove(index)?;
-        if !self.queue.iter().any(|other| other.signo == info.signo) {
+        let info = if index == 0 { self.queue.pop_front()? } else { self.queue.remove(index)? };
+        if self.queue.is_empty() {
+            // Those without details stay.
+            self.set = self.set.minus(SignalSet::of(info.signo as u32));
+        } else if !self.queue.iter().any(|other| other.signo == info.signo) {
             self.set = self.set.minus(SignalSet::of(info.signo as u32));
         }
         Some(info)

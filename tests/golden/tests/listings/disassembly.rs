@@ -112,7 +112,7 @@ pub fn template(template: &Template) -> String {
 /// The listing of a routine: its code, cut where one template ends and the next begins.
 pub fn routine(birth: &Birth, code: &[u8]) -> String {
     let mut holes = Holes::new();
-    for origin in &birth.origins {
+    for origin in birth.origins.iter() {
         for place in origin.places() {
             let name = origin.shape.holes[place.hole];
             let value = origin.value(place, birth.address, code).expect("the hole is in the code");

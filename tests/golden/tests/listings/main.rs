@@ -30,6 +30,8 @@ fn all_templates() -> Vec<Template> {
         &machine_pc::receive_templates(),
         &kernel::interrupt::templates(),
         &kernel::tty::raw::templates(),
+        &kernel::schedule::timer::templates(),
+        &machine_pc::timer_templates(),
         &machine_pc::call_templates(),
         &machine_pc::transmit_templates(),
         &threads,

@@ -1,21 +1,23 @@
 //! The routines that are listed: made as the kernel makes them, with the fragments of the pc.
 
 use std::mem::ManuallyDrop;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use abi::nr;
-use golden::{Automaton, OnlyTte, bench};
+use golden::{Automaton, Clock, OnlyTte, bench};
 use kernel::call::watch::WatchWords;
 use kernel::call::{OpenName, Opens, SimpleCode, TableWords, console};
 use kernel::file::{NewNode, Node, Positioned, Time, Volume, Window};
 use kernel::pipe::Pipe;
+use kernel::schedule::timer::{CountWords, TimerCodes};
 use kernel::screen::{Machines, TextWindow};
 use kernel::sound::{Activity, Channel, Format, Inserts, Maker, Plan, Sound, Waiters, synthesize};
 use kernel::trace::Notes;
 use kernel::tty::Tty;
 use kernel::tty::raw::{RawCallouts, RawCode, RawTty};
 use kernel::tty::termios::lflag;
-use machine::{Channel as Line, Machine, TteId};
+use machine::{Channel as Line, Machine, ScheduleWords, TteId};
 use statemachine::terminal::{COOK, EDIT, VT100};
 use statemachine::{Graph, product};
 use synth::HoleKind;
@@ -174,6 +176,7 @@ pub fn all() -> Vec<(String, String)> {
         listed("call.close", close.entry()),
     ];
     listings.extend(handlers());
+    listings.extend(timers());
     // A thread's routines are one template each, filled with addresses that are not shown.
     for (name, template) in machine_pc::thread_templates() {
         for hole in template.shape.holes {
@@ -186,6 +189,24 @@ pub fn all() -> Vec<(String, String)> {
     }
     listings.extend(machines());
     listings
+}
+
+/// The handler of the timer's interrupt, and an alarm that counts.
+fn timers() -> Vec<(String, String)> {
+    let (makers, words): (_, &ScheduleWords) = (bench().makers(), Box::leak(Box::default()));
+    let (code, _kernel) = Box::leak(Box::<Clock>::default()).pc_code();
+    let codes = TimerCodes::synthesize(makers, &code, words).expect("room for code");
+    let timer: &[AtomicU64; 4] = Box::leak(Box::default());
+    let [waiting, unread, ever, at] = timer;
+    let counts = CountWords { waiting: core::ptr::from_ref(waiting) as u64, unread, ever, at };
+    let count = codes.count(makers, &counts).expect("room for code");
+    vec![
+        listed("timer.interrupt", codes.interrupt.entry()),
+        listed("timer.nesting", codes.nesting.entry()),
+        listed("timer.kernel", codes.kernel()),
+        listed("timer.next", codes.next()),
+        listed("timer.count", count.entry()),
+    ]
 }
 
 /// The machines of a terminal, alone and as products.

@@ -135,6 +135,37 @@ impl At {
     }
 }
 
+/// What a read or write is about.
+struct Chosen {
+    place: At,
+    position: u64,
+    /// What the call asks for.
+    bytes: u64,
+    /// At most so many of them have an address.
+    shown: usize,
+    address: u64,
+}
+
+impl Chosen {
+    fn by(race: &mut Race, open: &Open, file: &File) -> Chosen {
+        let size = file.bytes.len() as u64;
+        let place = At::choose(race, open, size);
+        let position = place.place().unwrap_or(0);
+        let bytes = Chosen::a_length(race, position, size);
+        let shown = bytes.min(300_000) as usize;
+        Chosen { place, position, bytes, shown, address: program().buffer(&mut race.random, shown) }
+    }
+
+    fn a_length(race: &mut Race, position: u64, size: u64) -> u64 {
+        if race.random.once_in(300) {
+            return race.random.pick(&[u64::MAX, 1 << 63, i64::MAX as u64, 1 << 62, 1 << 40]);
+        }
+        let to_page_end = 4096 - (position % 4096) as usize;
+        let to_end = size.saturating_sub(position) as usize;
+        race.bytes(&[to_page_end, to_end, to_page_end]) as u64
+    }
+}
+
 impl Files {
     pub fn new() -> Files {
         let files: Vec<File> = (0..NODES).map(|_| File::new()).collect();
@@ -268,23 +299,11 @@ impl Files {
         open.position = wanted.unwrap_or(open.position);
     }
 
-    fn a_length(race: &mut Race, position: u64, size: u64) -> u64 {
-        if race.random.once_in(300) {
-            return race.random.pick(&[u64::MAX, 1 << 63, i64::MAX as u64, 1 << 62, 1 << 40]);
-        }
-        let to_page_end = 4096 - (position % 4096) as usize;
-        let to_end = size.saturating_sub(position) as usize;
-        race.bytes(&[to_page_end, to_end, to_page_end]) as u64
-    }
-
     fn read(&mut self, race: &mut Race, at: usize) {
         let (open, files) = (&mut self.opens[at], &mut self.files);
         let file = &mut files[open.file];
-        let place = At::choose(race, open, file.bytes.len() as u64);
-        let position = place.place().unwrap_or(0);
-        let bytes = Self::a_length(race, position, file.bytes.len() as u64);
-        let address = program().buffer(&mut race.random, bytes.min(300_000) as usize);
-        let around = Around::take(address, bytes.min(300_000) as usize);
+        let Chosen { place, position, bytes, shown, address } = Chosen::by(race, open, file);
+        let around = Around::take(address, shown);
         let start = Bench::counter();
         let twin = |_: &Race| {
             let (position, range) = (place.place()?, range(address, bytes)?);
@@ -328,11 +347,7 @@ impl Files {
     fn write(&mut self, race: &mut Race, at: usize) {
         let (open, files) = (&mut self.opens[at], &mut self.files);
         let file = &mut files[open.file];
-        let place = At::choose(race, open, file.bytes.len() as u64);
-        let position = place.place().unwrap_or(0);
-        let bytes = Self::a_length(race, position, file.bytes.len() as u64);
-        let address = program().buffer(&mut race.random, bytes.min(300_000) as usize);
-        let shown = bytes.min(300_000) as usize;
+        let Chosen { place, position, bytes, shown, address } = Chosen::by(race, open, file);
         program().scramble(&mut race.random, address, shown);
         let around = Around::take(address, shown);
         let start = Bench::counter();

@@ -5,6 +5,7 @@
 //!
 //! `SYNTH_SEED=n` repeats a run; `SYNTH_OPERATIONS=n` sets its length (10000000 for a long one).
 
+mod clocks;
 mod consoles;
 mod descriptors;
 mod devices;
@@ -35,6 +36,7 @@ fn main() {
     let mut race = Race::new(seed);
     let mut pipes = pipes::Pipes::new();
     let mut files = files::Files::new();
+    let mut clocks = clocks::Clocks::new();
     let mut consoles = consoles::Consoles::new();
     let mut devices = devices::Devices::new();
     let mut descriptors = descriptors::Descriptors::new();
@@ -52,6 +54,7 @@ fn main() {
             13 => dispatch.step(&mut race),
             18 => sounds.step(&mut race),
             17 if race.random.once_in(2) => lines.step(&mut race),
+            19 if race.random.once_in(2) => clocks.step(&mut race),
             19 => switch.step(&mut race),
             17 => windows.step(&mut race),
             16.. => consoles.step(&mut race),

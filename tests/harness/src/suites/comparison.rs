@@ -21,7 +21,7 @@ pub enum Suite {
     /// `faults.c`, `held.c`.
     Faults,
     /// `signals.c`, `mm.c`, `files.c`, `vector.c`, `turns.c`, `closing.c`, `tasks.c`, `trace.c`,
-    /// `pumps.c`, `stale.c`, `user_calls.c`, `rights.c`.
+    /// `pumps.c`, `stale.c`, `transfers.c`, `user_calls.c`, `rights.c`.
     Semantics,
     /// `pointers.c`.
     Pointers,
@@ -52,6 +52,7 @@ impl Suite {
                     "signals",
                     "mm",
                     "files",
+                    "sockets",
                     "vector",
                     "turns",
                     "closing",
@@ -59,6 +60,7 @@ impl Suite {
                     "trace",
                     "pumps",
                     "stale",
+                    "transfers",
                     "user_calls",
                     "rights",
                 ];

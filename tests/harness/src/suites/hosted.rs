@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::streams::{static_hello, tool_is_there};
 use crate::options::Options;
@@ -210,9 +210,15 @@ fn starts(options: &Options) -> Result<(), String> {
         }
     }
     // A machine that was killed may need a moment to be gone.
-    std::thread::sleep(Duration::from_millis(200));
-    let after = Left::now();
-    if after.is_within(&before) { Ok(()) } else { Err(format!("before {before:?}, after {after:?}")) }
+    let deadline = Instant::now() + Duration::from_secs(10);
+    loop {
+        let after = Left::now();
+        match after.is_within(&before) {
+            true => return Ok(()),
+            false if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(20)),
+            false => return Err(format!("before {before:?}, ten seconds after {after:?}")),
+        }
+    }
 }
 
 /// What a run could leave behind.

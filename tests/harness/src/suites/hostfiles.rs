@@ -93,6 +93,14 @@ const SCRIPTS: &[Script] = &[
                ln -s l l; cat l; ln -s m n; ln -s n m; cat m 2>&1; ls -l | wc -l",
     },
     Script {
+        name: "long-paths-through-links",
+        needs: &["stat"],
+        text: "mkdir -p a/b/c/d x/c/d e; echo one > a/b/c/d/f; echo other > x/c/d/f; ln -s ../x e/x; ln -s /nowhere gone\n\
+               see() { stat -c '%n %F %s' a/b/c/d/f 2>&1; test -e a/b/c/d/f; echo $?; test -e a/b/c/d/none; echo $?; }\n\
+               see; mv a/b a/was; see; ln -s ../x a/b; see; stat -c '%n %F %s' e/x/c/d/f e/x/c/d e/x gone; rm a/b; mv a/was a/b; see\n\
+               rm -r a/b/c; echo file > a/b/c; see; stat -L -c %F e/x a/b/./c a/b/../b/c; stat -c %F a/b/c/; test -e gone; echo $?",
+    },
+    Script {
         name: "a-large-folder",
         needs: &["seq"],
         text: "mkdir d; cd d; seq 12000 | xargs touch; ls | wc -l; ls | sort -n | tail -n 1; cd ..; rm -r d; ls",
@@ -220,10 +228,12 @@ impl Bench {
         let folder = self.fresh(name, "hosted")?;
         said(&self.run_host(&folder, "sqlite3 x.db 'create table t(a)'")?, "", 0)?;
         let mut holder = settled(Command::new("/bin/sh"), &folder);
-        let script = "(echo 'begin exclusive;'; echo '.shell touch held'; sleep 2; echo 'commit;') | sqlite3 x.db";
-        let holder = holder.args(["-c", script]).spawn().map_err(|error| error.to_string())?;
+        let script =
+            format!("(echo 'begin exclusive;'; echo '.shell touch held'; {UNTIL_GO}; echo 'commit;') | sqlite3 x.db");
+        let holder = holder.args(["-c", &script]).spawn().map_err(|error| error.to_string())?;
         let waited = wait_for(&folder.join("held"));
         let refused = self.run_hosted(&folder, &[], "sqlite3 x.db 'insert into t values(1)'");
+        go(&folder)?;
         ended(holder)?;
         waited?;
         let refused = refused?;
@@ -236,11 +246,14 @@ impl Bench {
     fn lock_against_the_host(&self, name: &str) -> Result<(), String> {
         let folder = self.fresh(name, "hosted")?;
         said(&self.run_host(&folder, "sqlite3 x.db 'create table t(a)'")?, "", 0)?;
-        let script = "(echo 'begin exclusive;'; echo 'insert into t values(1);'; echo '.shell touch held'; sleep 2; \
-                      echo 'commit;') | sqlite3 x.db";
-        let holder = self.hosted(&folder, &[], script).spawn().map_err(|error| error.to_string())?;
+        let script = format!(
+            "(echo 'begin exclusive;'; echo 'insert into t values(1);'; echo '.shell touch held'; {UNTIL_GO}; echo 'commit;') \
+             | sqlite3 x.db"
+        );
+        let holder = self.hosted(&folder, &[], &script).spawn().map_err(|error| error.to_string())?;
         let waited = wait_for(&folder.join("held"));
         let refused = self.run_host(&folder, "sqlite3 x.db 'insert into t values(2)'");
+        go(&folder)?;
         ended(holder)?;
         waited?;
         if refused?.status == 0 {
@@ -255,14 +268,15 @@ impl Bench {
         let make = "sqlite3 x.db 'pragma journal_mode=wal; create table t(a); insert into t values(1)'";
         said(&self.run_host(&folder, make)?, "wal\n", 0)?;
         let mut reader = settled(Command::new("/bin/sh"), &folder);
-        let script = "(echo 'begin; select count(*) from t;'; echo '.shell touch held'; \
-                      while ! [ -e go ]; do sleep 0.05; done; echo 'select count(*) from t; commit; select count(*) from t;') \
-                      | sqlite3 x.db > seen";
-        let reader = reader.args(["-c", script]).spawn().map_err(|error| error.to_string())?;
+        let script = format!(
+            "(echo 'begin; select count(*) from t;'; echo '.shell touch held'; {UNTIL_GO}; \
+             echo 'select count(*) from t; commit; select count(*) from t;') | sqlite3 x.db > seen"
+        );
+        let reader = reader.args(["-c", &script]).spawn().map_err(|error| error.to_string())?;
         let waited = wait_for(&folder.join("held"));
         let write = "for n in 1 2 3; do sqlite3 x.db 'insert into t select a + 1 from t'; done; sqlite3 x.db 'select count(*) from t'";
         let written = self.run_hosted(&folder, &[], write);
-        let _ = fs::write(folder.join("go"), "");
+        go(&folder)?;
         ended(reader)?;
         waited?;
         said(&written?, "8\n", 0)?;
@@ -419,6 +433,14 @@ fn said(outcome: &Outcome, stdout: &str, status: i32) -> Result<(), String> {
     Err(format!("expected {stdout:?} and status {status}, got {outcome:?}"))
 }
 
+/// In a script: waits until it is told to go on, half a minute at most.
+const UNTIL_GO: &str = "n=0; while ! [ -e go ] && [ $n -lt 600 ]; do sleep 0.05; n=$((n+1)); done";
+
+/// Tells such a script.
+fn go(folder: &Path) -> Result<(), String> {
+    fs::write(folder.join("go"), "").map_err(|error| error.to_string())
+}
+
 fn wait_for(file: &Path) -> Result<(), String> {
     for _ in 0..1000 {
         if file.exists() {
@@ -426,7 +448,7 @@ fn wait_for(file: &Path) -> Result<(), String> {
         }
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
-    Err(format!("{} never came", file.display()))
+    Err(format!("waited five seconds for {}", file.display()))
 }
 
 fn ended(mut child: std::process::Child) -> Result<(), String> {

@@ -8,6 +8,7 @@ pub mod hosted;
 pub mod hostfiles;
 pub mod monitor;
 pub mod paper;
+mod scene;
 pub mod seeing;
 pub mod shares;
 pub mod sound;

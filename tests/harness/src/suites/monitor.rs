@@ -1,7 +1,5 @@
 //! The monitor: lines go in, what comes out is compared; random lines must not hurt the system.
 
-use std::fs;
-use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -10,29 +8,20 @@ use means::Random;
 #[path = "monitor_streams.rs"]
 mod streams;
 
-use super::streams::tool_is_there;
+use super::scene::{self, Check, Scene, expect};
 use crate::options::Options;
 use crate::process::{self, Outcome};
-use crate::programs::{self, Linking};
 use crate::report::Tally;
 
-/// Everything that the checks share.
-struct Scene<'a> {
-    options: &'a Options,
-    program: PathBuf,
-    /// Where the systems listen and history is kept.
-    folder: PathBuf,
-}
-
-type Check = fn(&Scene<'_>) -> Result<(), String>;
-
-const CHECKS: [(&str, Check); 15] = [
+const CHECKS: [(&str, Check); 17] = [
     ("expressions_have_values", expressions),
     ("wrong_characters_are_pointed_at", wrong),
     ("bad_addresses_end_the_expression", bad_addresses),
     ("quajects_are_made_and_connected", quajects),
     ("threads_are_pointed_at_callentries", jobs),
     ("threads_stop_and_step_and_break", stops),
+    ("children_go_past_their_makers_breakpoints", births),
+    ("who_borrows_memory_meets_its_breakpoints", borrower),
     ("memory_and_code_are_shown", looks),
     ("streams_of_programs_are_connected", streams::connected),
     ("a_monitor_orders_two_streams_at_one_queue", streams::ordered),
@@ -49,20 +38,7 @@ const CHECKS: [(&str, Check); 15] = [
 /// # Errors
 /// A sentence when the tool is not there or the program cannot be built.
 pub fn run(options: &Options, tally: &mut Tally) -> Result<(), String> {
-    tool_is_there(options)?;
-    let program = programs::build(options, "seeing", Linking::Static)?;
-    // The path of a socket is short.
-    let folder = PathBuf::from(format!("/tmp/monitor-{}", std::process::id()));
-    fs::create_dir_all(&folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
-    let scene = Scene { options, program, folder };
-    for (name, check) in CHECKS {
-        let name = format!("monitor/{name}");
-        if options.selects(&name) {
-            tally.record(&name, check(&scene));
-        }
-    }
-    let _ = fs::remove_dir_all(&scene.folder);
-    Ok(())
+    scene::play("monitor", &CHECKS, options, tally)
 }
 
 impl Scene<'_> {
@@ -102,13 +78,6 @@ impl Scene<'_> {
             return Ok(text);
         }
         Err(format!("status {}, not every line was refused\n{text}", outcome.status))
-    }
-}
-
-fn expect(text: &str, parts: &[&str]) -> Result<(), String> {
-    match parts.iter().find(|part| !text.contains(**part)) {
-        None => Ok(()),
-        Some(part) => Err(format!("{part:?} is not in\n{text}")),
     }
 }
 
@@ -180,6 +149,27 @@ fn stops(scene: &Scene<'_>) -> Result<(), String> {
     let Some((_, after)) = text.rsplit_once("at a breakpoint") else { return Err(text) };
     // It goes on: nothing stands still any more.
     expect(after, &["\n1\n", "clock_nanosleep"]).or_else(|_| expect(after, &["\n1\n", "running"]))
+}
+
+/// A child that met a trap would end, and so would the program.
+fn births(scene: &Scene<'_>) -> Result<(), String> {
+    const ON: &str = "$n = calls.wait4, 0\nwait calls.wait4 > $n + 5\n";
+    let lines =
+        format!("wait calls.wait4 > 2\nbreak 1 one_step\n{ON}where\nunbreak 1 one_step\n{ON}calls.wait4 > 10\n");
+    let text = scene.said_of("births", &[], &lines)?;
+    let stands = text.contains("breakpoint");
+    if stands || text.contains("broken") { Err(text) } else { expect(&text, &["\n1\n"]) }
+}
+
+fn borrower(scene: &Scene<'_>) -> Result<(), String> {
+    let text = scene.said_of(
+        "vfork",
+        &[],
+        "wait calls.nanosleep > 3\nbreak 1 one_step\nwait thread.2.rip\nwhere\nstep 2 2\nwhere\ncont 2\nwait thread.2.rip\nwhere\n\
+         unbreak 1 one_step\ncont 2\n$n = calls.nanosleep, 0\nwait calls.nanosleep > $n + 3\nthreads\n",
+    )?;
+    expect(&text, &["thread 2: at a breakpoint at 0x", "thread 2: stepped at 0x"])?;
+    if text.contains("broken") { Err(text) } else { Ok(()) }
 }
 
 fn looks(scene: &Scene<'_>) -> Result<(), String> {
@@ -259,12 +249,11 @@ fn random_script(scene: &Scene<'_>, random: &mut Random) -> Result<String, Strin
         script += line.trim_start_matches([' ', '!']);
         script.push('\n');
     }
-    // The shell starts another program afterwards.
-    script += "$ended = calls.exit_group, 0\n! busybox echo alive $((6 * 7))\n";
-    script += "wait calls.exit_group > $ended\nsleep 0.3\n111 * 3\n";
+    // The system answers afterwards, its shell starts another program, and then it ends by itself.
+    script += "111 * 3\n! busybox echo alive $((6 * 7)); exit\nwait 0\n";
     let outcome = scene.script(&["--write"], None, &script)?;
     let text = String::from_utf8_lossy(&outcome.stdout).into_owned();
-    if text.contains("alive 42") && text.ends_with("333  0x14d\n") {
+    if text.contains("alive 42\n") && text.contains("333  0x14d\n") {
         return Ok(text);
     }
     let errors = String::from_utf8_lossy(&outcome.stderr);

@@ -1,6 +1,4 @@
 //! The commands that look at a running system: what they show is compared with what the program is known to do.
-//!
-//! The systems of this suite listen in a folder of their own, so that others on the same host are not met.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,10 +8,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::streams::tool_is_there;
+use super::scene::{self, Check, Scene, expect};
 use crate::options::Options;
-use crate::process::{self, Event, Outcome, Running};
-use crate::programs::{self, Linking};
+use crate::process::{self, Event, Outcome, Running, Silence};
 use crate::report::Tally;
 use crate::side::runner_command;
 
@@ -26,16 +23,6 @@ const TOOL: i32 = 125;
 const UNAVAILABLE: i32 = 69;
 /// Records that the ring of a run holds that is traced as a whole.
 const RUN_RECORDS: u64 = 1 << 17;
-
-/// Everything that the checks share.
-struct Scene<'a> {
-    options: &'a Options,
-    program: PathBuf,
-    /// Where the systems listen and files are written.
-    folder: PathBuf,
-}
-
-type Check = fn(&Scene<'_>) -> Result<(), String>;
 
 const CHECKS: [(&str, Check); 16] = [
     ("ps_shows_who_sleeps_in_what", ps),
@@ -61,20 +48,7 @@ const CHECKS: [(&str, Check); 16] = [
 /// # Errors
 /// A sentence when the tool is not there or the program cannot be built.
 pub fn run(options: &Options, tally: &mut Tally) -> Result<(), String> {
-    tool_is_there(options)?;
-    let program = programs::build(options, "seeing", Linking::Static)?;
-    // The path of a socket is short.
-    let folder = PathBuf::from(format!("/tmp/seeing-{}", std::process::id()));
-    fs::create_dir_all(&folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
-    let scene = Scene { options, program, folder };
-    for (name, check) in CHECKS {
-        let name = format!("seeing/{name}");
-        if options.selects(&name) {
-            tally.record(&name, check(&scene));
-        }
-    }
-    let _ = fs::remove_dir_all(&scene.folder);
-    Ok(())
+    scene::play("seeing", &CHECKS, options, tally)
 }
 
 impl Scene<'_> {
@@ -84,7 +58,7 @@ impl Scene<'_> {
         command
     }
 
-    /// Starts the program that waits, and waits until it does.
+    /// Starts the program that waits, and waits until all of it does.
     fn waiting(&self) -> Result<System<'_>, String> {
         let mut command = self.runner();
         command.arg(&self.program).arg("wait");
@@ -94,11 +68,9 @@ impl Scene<'_> {
             match running.next(deadline) {
                 Ok(Event::Stdout(bytes)) if bytes.starts_with(b"ready") => break,
                 Ok(_) => {}
-                Err(_) => return Err(format!("the program that waits did not start: status {}", running.kill())),
+                Err(_) => return Err(format!("the program that waits did not say ready: status {}", running.kill())),
             }
         }
-        // The child sleeps soon after.
-        std::thread::sleep(Duration::from_millis(100));
         Ok(System { scene: self, running: Some(running) })
     }
 
@@ -169,13 +141,6 @@ impl Drop for System<'_> {
 fn read_json(file: &Path) -> Result<Value, String> {
     let text = fs::read(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
     serde_json::from_slice(&text).map_err(|error| format!("{} is no JSON: {error}", file.display()))
-}
-
-fn expect(text: &str, parts: &[&str]) -> Result<(), String> {
-    match parts.iter().find(|part| !text.contains(**part)) {
-        None => Ok(()),
-        Some(part) => Err(format!("{part:?} is not in\n{text}")),
-    }
 }
 
 fn ps(scene: &Scene<'_>) -> Result<(), String> {
@@ -419,13 +384,21 @@ fn end_in_the_middle(scene: &Scene<'_>) -> Result<(), String> {
     let mut system = scene.waiting()?;
     let mut command = Command::new(&scene.options.runner[0]);
     command.args(["top", "--every", "0.1"]).env("XDG_RUNTIME_DIR", &scene.folder);
-    let looker = std::thread::spawn(move || process::run(command, Vec::new(), Duration::from_secs(30)));
-    std::thread::sleep(Duration::from_millis(500));
-    system.running.take().map(Running::kill);
-    let outcome = looker.join().map_err(|_| "the looking thread died".to_string())??;
-    let text = String::from_utf8_lossy(&outcome.stderr).into_owned();
-    if outcome.status != UNAVAILABLE || !text.contains("has ended") {
-        return Err(format!("status {}\n{text}", outcome.status));
+    let mut looker = Running::start(command, Vec::new())?;
+    let deadline = Instant::now() + Duration::from_secs(30);
+    let mut text = String::new();
+    loop {
+        match looker.next(deadline) {
+            // It has looked once; the second look finds nothing.
+            Ok(Event::Stdout(_)) => drop(system.running.take().map(Running::kill)),
+            Ok(Event::Stderr(bytes)) => text += &String::from_utf8_lossy(&bytes),
+            Ok(Event::StreamEnd) => {}
+            Err(Silence::Ended) => break,
+            Err(Silence::TimedOut) => return Err(format!("top did not end: status {}\n{text}", looker.kill())),
+        }
     }
-    Ok(())
+    match looker.wait() {
+        UNAVAILABLE if text.contains("has ended") => Ok(()),
+        status => Err(format!("status {status}\n{text}")),
+    }
 }

@@ -8,7 +8,7 @@ use crate::options::Options;
 use crate::report::Tally;
 use crate::root::{Root, find_program};
 use crate::side::{Side, runner_command};
-use crate::terminal::Step::{End, Expect, Pause, Resize, Type};
+use crate::terminal::Step::{End, Expect, Resize, Silence, Type};
 use crate::terminal::{Step, play};
 
 /// Whether the whole screen must be the same, or only what is expected.
@@ -30,6 +30,19 @@ const BASH: &[&str] = &["/bin/bash", "--noprofile", "--norc", "-i"];
 /// What is typed before the program runs is echoed by whoever has the terminal then: it says when it is there.
 const CAT: &[&str] = &["/bin/busybox", "sh", "-c", "echo ready; exec cat"];
 const READY: Step = Expect("ready\r\n");
+/// A `sleep` that says when it sleeps: another process looks.
+const SLEEP: &[&str] = &[
+    "/bin/busybox",
+    "sh",
+    "-c",
+    "ulimit -c 0; (until grep -q sleep /proc/$$/cmdline && grep -q 'State:.S' /proc/$$/status; do :; done; echo ready) & \
+     exec sleep 100",
+];
+/// The same, typed at a shell, which gives it the terminal. The text that says it differs from the one typed.
+const TYPED_SLEEP: Step = Type(
+    "busybox sh -c '(until grep -q sleep /proc/$$/cmdline && grep -q State:.S /proc/$$/status; do :; done; echo up-$((1+1))) & \
+     exec sleep 100'\r",
+);
 
 fn script(name: &'static str, program: &'static [&'static str], screen: Screen, steps: Vec<Step>) -> Script {
     Script { name, program, screen, steps }
@@ -153,7 +166,7 @@ fn line_discipline() -> Vec<Script> {
             vec![
                 Expect("ready\r\n"),
                 Type("\x13\n"),
-                Pause(Duration::from_millis(300)),
+                Silence(Duration::from_millis(300)),
                 Type("\x11"),
                 Expect("one\r\n"),
                 Type("\n"),
@@ -173,24 +186,14 @@ fn line_discipline() -> Vec<Script> {
 fn signals() -> Vec<Script> {
     use Screen::Same;
     vec![
-        script(
-            "interrupt_a_sleep",
-            &["/bin/busybox", "sh", "-c", "echo ready; exec sleep 100"],
-            Same,
-            vec![Expect("ready\r\n"), Pause(Duration::from_millis(300)), Type("\x03"), End(130)],
-        ),
+        script("interrupt_a_sleep", SLEEP, Same, vec![READY, Type("\x03"), End(130)]),
         script(
             "interrupt_a_loop",
             &["/bin/busybox", "sh", "-c", "echo ready; while :; do :; done"],
             Same,
             vec![Expect("ready\r\n"), Type("\x03"), End(130)],
         ),
-        script(
-            "quit",
-            &["/bin/busybox", "sh", "-c", "ulimit -c 0; echo ready; exec sleep 100"],
-            Same,
-            vec![Expect("ready\r\n"), Pause(Duration::from_millis(300)), Type("\x1c"), End(131)],
-        ),
+        script("quit", SLEEP, Same, vec![READY, Type("\x1c"), End(131)]),
         script(
             "interrupt_is_trapped",
             &["/bin/busybox", "sh", "-c", "trap 'echo caught; exit 9' INT; echo ready; while :; do sleep 0.1; done"],
@@ -208,7 +211,6 @@ fn signals() -> Vec<Script> {
 
 fn shells() -> Vec<Script> {
     use Screen::AsExpected;
-    let half = Duration::from_millis(500);
     let mut scripts = Vec::new();
     for (name, program) in [("busybox", SHELL), ("bash", BASH)] {
         let full = |test: &str| -> &'static str { Box::leak(format!("{name}_{test}").into_boxed_str()) };
@@ -232,8 +234,8 @@ fn shells() -> Vec<Script> {
             AsExpected,
             vec![
                 Expect("$ "),
-                Type("while :; do :; done\r"),
-                Pause(half),
+                Type("while :; do test $x || echo on-$((1+1)); x=1; done\r"),
+                Expect("on-2\r\n"),
                 Type("\x03"),
                 Expect("$ "),
                 Type("echo alive-$((1+1))\r"),
@@ -248,8 +250,8 @@ fn shells() -> Vec<Script> {
             AsExpected,
             vec![
                 Expect("$ "),
-                Type("sleep 100\r"),
-                Pause(half),
+                TYPED_SLEEP,
+                Expect("up-2\r\n"),
                 Type("\x03"),
                 Expect("$ "),
                 Type("echo status-$?\r"),
@@ -264,16 +266,27 @@ fn shells() -> Vec<Script> {
             AsExpected,
             vec![
                 Expect("$ "),
-                Type("sleep 100\r"),
-                Pause(half),
+                TYPED_SLEEP,
+                Expect("up-2\r\n"),
                 Type("\x1a"),
                 Expect("Stopped"),
                 Expect("$ "),
                 Type("jobs\r"),
                 Expect("Stopped"),
+                Type("kill -INT %1; bg; wait %1; echo status-$?\r"),
+                Expect("status-130\r\n"),
+                // A job that shows that it goes on.
+                Type("echo on-$((1+1)); cat\r"),
+                Expect("on-2\r\n"),
+                Type("one\r"),
+                Expect("one\r\none\r\n"),
+                Type("\x1a"),
+                Expect("Stopped"),
+                Expect("$ "),
                 Type("fg\r"),
-                Expect("sleep 100"),
-                Pause(half),
+                Expect("cat\r\n"),
+                Type("two\r"),
+                Expect("two\r\ntwo\r\n"),
                 Type("\x03"),
                 Expect("$ "),
                 Type("echo back-$((2+2))\r"),
@@ -305,11 +318,14 @@ fn shells() -> Vec<Script> {
             vec![
                 Expect("$ "),
                 Type("cat &\r"),
-                Pause(half),
-                Type("\r"),
+                Expect("$ "),
+                Type("until busybox grep -q State:.T /proc/$!/status; do :; done; jobs; echo still-$((3+3))\r"),
                 Expect("Stopped"),
+                Expect("still-6\r\n"),
+                Expect("$ "),
                 Type("kill %1; fg\r"),
-                Pause(half),
+                Expect("fg\r\n"),
+                Expect("$ "),
                 Type("echo on-$((4+4))\r"),
                 Expect("on-8\r\n"),
                 Type("exit 0\r"),
@@ -328,7 +344,6 @@ fn shells() -> Vec<Script> {
 
 fn full_screen() -> Vec<Script> {
     use Screen::AsExpected;
-    let half = Duration::from_millis(500);
     vec![
         script(
             "vi_edits_a_file",
@@ -337,13 +352,11 @@ fn full_screen() -> Vec<Script> {
             vec![
                 Expect("$ "),
                 Type("cd /tmp; rm -f tty-test-vi; vi tty-test-vi\r"),
-                Expect("~"),
-                Pause(half),
+                Expect("- tty-test-vi"),
                 Type("ifirst line\rsecond line\x1b"),
-                Pause(half),
-                Type("kx"),
-                Pause(half),
-                Type(":wq\r"),
+                // An escape character that another one follows at once would be a key of its own.
+                Expect("- tty-test-vi"),
+                Type("kx:wq\r"),
                 Expect("$ "),
                 Type("wc tty-test-vi; sed 's/^/<&/' tty-test-vi; rm tty-test-vi\r"),
                 Expect("2         4        22 tty-test-vi"),
@@ -377,7 +390,6 @@ fn full_screen() -> Vec<Script> {
                 Type("top\r"),
                 Expect("Mem:"),
                 Expect("PID"),
-                Pause(half),
                 Type("q"),
                 Expect("$ "),
                 Type("echo after-$((5+5))\r"),

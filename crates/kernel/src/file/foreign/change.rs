@@ -16,7 +16,7 @@ use super::super::open::Create;
 use super::super::ownership::TimeChange;
 use super::super::rename::RenameMode;
 use super::opening::{Opening, flags_there};
-use super::{ForeignNode, ForeignTree};
+use super::{ForeignNode, ForeignTree, Guess};
 
 impl ForeignTree {
     fn check_create(&self, who: &Credentials, directory: &Node) -> Result<(), Errno> {
@@ -32,7 +32,7 @@ impl ForeignTree {
     }
 
     fn made(&self, who: &Credentials, directory: &Arc<Node>, name: &[u8]) -> Result<Arc<Node>, Errno> {
-        let node = self.child(directory, name)?;
+        let node = self.child(directory, name, Guess::New)?;
         if let Some(foreign) = node.foreign() {
             self.give_to(who, directory, foreign.place);
         }

@@ -4,6 +4,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cell::Cell;
+use core::ops::Range;
 
 use abi::Errno;
 use machine::{FrameNumber, KernelCell, PAGE_BYTES, WINDOW_PAGES};
@@ -62,6 +63,14 @@ impl ForeignMap {
         let page = pages[within].clone();
         self.windows.borrow_mut().push((window, pages));
         Ok(page)
+    }
+
+    /// Shows the pages `range`, up to the end of the file or the last window that can be had.
+    pub fn visit(&self, range: Range<u64>, show: &mut dyn FnMut(u64, &Page)) {
+        for index in range {
+            let Ok(page) = self.page(index) else { return };
+            show(index, &page);
+        }
     }
 
     /// The file's bytes go to where they are safe.

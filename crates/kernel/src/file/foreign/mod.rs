@@ -30,6 +30,7 @@ use super::credentials::{Access, Credentials};
 use super::limits::PATH_BYTES_MAX;
 use super::node::{Data, Node};
 use super::volume::Volume;
+use super::walk::FinalLink;
 
 /// Directories that are kept though nobody uses them, so that walking through them is cheap. Files are not kept: what
 /// was removed on the other side could not be freed there.
@@ -267,7 +268,7 @@ impl Node {
     }
 
     /// The node and its volume's tree, if it is outside of the machine.
-    pub(super) fn abroad(&self) -> Option<(&ForeignNode, &ForeignTree)> {
+    pub(in super::super) fn abroad(&self) -> Option<(&ForeignNode, &ForeignTree)> {
         Some((self.foreign()?, self.volume().foreign()?))
     }
 
@@ -287,6 +288,12 @@ impl Node {
 impl ForeignNode {
     pub fn device(&self) -> (u32, u32) {
         self.device
+    }
+
+    /// Nothing in memory is laid over the first of `names` in this directory, so nothing is over what is below it.
+    pub(in super::super) fn is_bare_at(&self, names: &[u8]) -> bool {
+        let first = names.split(|byte| *byte == b'/').next().unwrap_or(names);
+        self.over.borrow().as_ref().is_none_or(|over| over.child(first).err() == Some(Errno::ENOENT))
     }
 
     pub(super) fn meta_of(about: &About) -> Meta {
@@ -321,17 +328,26 @@ impl ForeignNode {
     }
 }
 
+/// Whether a node for a name is expected to be alive: then it is asked what the name stands for before its place is taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Guess {
+    /// As most directories that are walked through.
+    Known,
+    /// As most files that are opened.
+    New,
+}
+
 /// Looking names up.
 impl ForeignTree {
     /// The node called `name` in the directory `this`.
-    pub(super) fn child(&self, this: &Arc<Node>, name: &[u8]) -> Result<Arc<Node>, Errno> {
+    pub(super) fn child(&self, this: &Arc<Node>, name: &[u8], guess: Guess) -> Result<Arc<Node>, Errno> {
         let foreign = this.foreign().ok_or(Errno::ENOTDIR)?;
         let over = foreign.over.borrow().as_ref().and_then(|over| over.child(name).ok());
         if let Some(laid) = over.as_ref().filter(|laid| self.is_alone(laid)) {
             laid.show_in(this, name);
             return Ok(laid.clone());
         }
-        let found = self.find(this, foreign, name);
+        let found = self.find(this, foreign, name, guess);
         match (found, over) {
             (Ok(node), None) => Ok(node),
             (Ok(node), Some(over)) if node.is_directory() => {
@@ -348,9 +364,35 @@ impl ForeignTree {
         }
     }
 
-    fn find(&self, this: &Arc<Node>, foreign: &ForeignNode, name: &[u8]) -> Result<Arc<Node>, Errno> {
-        let about = self.ask(|far| far.about_name(foreign.place, name))?;
-        let node = match self.known((about.device, about.number), &about) {
+    /// What `names` below a directory lead to, through directories alone. `None`: only a walk can tell.
+    pub(in super::super) fn glance(
+        &self,
+        directory: &ForeignNode,
+        names: &[u8],
+        last: FinalLink,
+    ) -> Option<Result<Attributes, Errno>> {
+        let about = if names.contains(&b'/') {
+            self.ask(|far| far.about_below(directory.place, names))
+        } else {
+            self.ask(|far| far.about_name(directory.place, names))
+        };
+        match about {
+            Ok(about) if kind_of(&about) == NodeKind::Symlink && last == FinalLink::Follow => None,
+            Ok(about) => Some(Ok(ForeignNode::attributes_of(&about))),
+            Err(error @ (Errno::ENOENT | Errno::ENOTDIR | Errno::EACCES)) => Some(Err(error)),
+            Err(_) => None,
+        }
+    }
+
+    fn find(&self, this: &Arc<Node>, foreign: &ForeignNode, name: &[u8], guess: Guess) -> Result<Arc<Node>, Errno> {
+        let known = match guess {
+            Guess::Known => {
+                let about = self.ask(|far| far.about_name(foreign.place, name))?;
+                self.known((about.device, about.number), &about)
+            }
+            Guess::New => None,
+        };
+        let node = match known {
             Some(node) => node,
             None => {
                 let place = self.ask(|far| far.find(foreign.place, name))?;

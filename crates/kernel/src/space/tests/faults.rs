@@ -49,14 +49,14 @@ fn a_private_file_page_is_the_files_own_until_written() {
     assert_eq!(byte(&mut space, start), Ok(2));
     assert_eq!(free - pool.free_frames(), 1, "a table, no copy");
     assert_eq!(space.usage().resident, 2 * PAGE, "the neighbour came along");
-    assert_eq!(space.usage().resident_shared, 2 * PAGE);
+    assert_eq!(space.resident_shared_bytes(), 2 * PAGE);
     poke(&mut space, start, 99).unwrap();
     assert_eq!(byte(&mut space, start), Ok(99));
     assert_eq!(file.page(1).unwrap().map(|page| page.is_shared()), Some(true));
     let mut own = [0];
     file.page(1).unwrap().unwrap().read(0, &mut own);
     assert_eq!(own, [2], "the file did not change");
-    assert_eq!(space.usage().resident_shared, PAGE);
+    assert_eq!(space.resident_shared_bytes(), PAGE);
     assert_eq!(byte(&mut space, start + 2 * PAGE), Err(FaultKind::PastEndOfFile));
     assert_eq!(poke(&mut space, start + 2 * PAGE, 1), Err(FaultKind::PastEndOfFile));
     check(&space);

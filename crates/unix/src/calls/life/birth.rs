@@ -14,6 +14,7 @@ use abi::signal::{SIGCHLD, SIGRTMAX};
 use abi::{Errno, Field};
 use kernel::space::{Space, USER_LIMIT};
 use kernel::thread::Thread;
+use machine::stages::{self, Stage};
 use machine::{KernelCell, Start};
 
 use crate::call::{Call, CallResult};
@@ -217,7 +218,8 @@ fn parts(call: &Call<'_>, birth: &Birth) -> Result<ChildParts, Errno> {
 
 fn duplicate(call: &Call<'_>, space: &Arc<KernelCell<Space>>) -> Result<Arc<KernelCell<Space>>, Errno> {
     let translation = call.unix.machine.new_translation().map_err(|_| Errno::ENOMEM)?;
-    let copy = space.borrow_mut().fork(translation).map_err(|_| Errno::ENOMEM)?;
+    let mut copy = space.borrow_mut().fork(translation).map_err(|_| Errno::ENOMEM)?;
+    call.unix.desk.stops.leave_out(call.process().pid, &mut copy);
     let copy = Arc::new(KernelCell::new(copy));
     if call.process().has_user_calls.get() {
         user_calls::put_back(&copy)?;
@@ -232,7 +234,10 @@ fn create_thread(call: &Call<'_>, birth: &Birth) -> Result<Arc<Thread>, Errno> {
     if birth.stack_pointer != 0 {
         registers.rsp = birth.stack_pointer;
     }
-    let tte = call.unix.machine.create_tte(Start::User(registers)).map_err(|_| Errno::ENOMEM)?;
+    let tte = {
+        let _stage = stages::enter(Stage::Allocate);
+        call.unix.machine.create_tte(Start::User(registers)).map_err(|_| Errno::ENOMEM)?
+    };
     let own = call.task.thread.tte();
     let pointer = if birth.has(CLONE_SETTLS) { birth.thread_pointer } else { own.thread_pointer() };
     tte.set_thread_pointer(pointer);

@@ -7,8 +7,9 @@ use kernel::file::{Listed, Visit};
 use crate::call::{Call, CallResult, int};
 use crate::files::Body;
 
-/// Bytes listed by one call at most; the caller asks again anyway.
-const LISTING_BYTES_MAX: usize = 32_768;
+/// Bytes that are listed before they go to the program. Most directories are small; a host's are better asked seldom.
+const PIECE_BYTES: usize = 1024;
+const OUTSIDE_BYTES: usize = 32_768;
 
 /// Writes one entry to the start of the bytes; `None` if it does not fit.
 type Encode = fn(&Listed<'_>, &mut [u8]) -> Option<usize>;
@@ -40,29 +41,42 @@ pub fn getdents(call: &Call<'_>, descriptor: u64, address: u64, bytes: u64) -> C
 fn list(call: &Call<'_>, descriptor: u64, address: u64, bytes: u64, encode: Encode) -> CallResult {
     let file = call.file(descriptor)?;
     let node = file.node().filter(|_| file.is_directory()).ok_or(Errno::ENOTDIR)?;
-    let mut buffer = call.buffer((int(bytes).max(0) as usize).min(LISTING_BYTES_MAX))?;
-    let (mut used, mut position, mut full) = (0, file.position(), false);
-    let capacity = buffer.len();
-    let mut take = |listed: &Listed<'_>| match encode(listed, &mut buffer[used..]) {
-        Some(written) => {
-            used += written;
-            position = listed.next;
-            Visit::Continue
+    let outside = if let Body::Outside(opening) = &file.body { Some(opening) } else { None };
+    let capacity = int(bytes).max(0) as usize;
+    let mut piece = call.buffer(capacity.min(if outside.is_some() { OUTSIDE_BYTES } else { PIECE_BYTES }))?;
+    let mut done = 0;
+    loop {
+        let room = piece.len().min(capacity - done);
+        let (mut used, mut position, mut full) = (0, file.position(), false);
+        let mut take = |listed: &Listed<'_>| match encode(listed, &mut piece[used..room]) {
+            Some(written) => {
+                used += written;
+                position = listed.next;
+                Visit::Continue
+            }
+            None => {
+                full = true;
+                Visit::Stop
+            }
+        };
+        match outside {
+            Some(opening) => opening.list(file.position(), room, &mut take)?,
+            None => node.list(file.position(), &mut take)?,
         }
-        None => {
-            full = true;
-            Visit::Stop
+        if done == 0 && used == 0 && full {
+            return Err(Errno::EINVAL);
         }
-    };
-    match &file.body {
-        Body::Outside(opening) => opening.list(file.position(), capacity, &mut take)?,
-        _ => node.list(file.position(), &mut take)?,
+        match call.copy_out(address + done as u64, &piece[..used]) {
+            Err(error) if done == 0 => return Err(error),
+            Err(_) => break,
+            Ok(()) => {}
+        }
+        done += used;
+        file.set_position(position);
+        if !full || used == 0 {
+            break;
+        }
     }
-    if used == 0 && full {
-        return Err(Errno::EINVAL);
-    }
-    call.copy_out(address, &buffer[..used])?;
-    file.set_position(position);
     node.note_read(call.now());
-    Ok(used as u64)
+    Ok(done as u64)
 }

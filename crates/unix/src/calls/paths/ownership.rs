@@ -24,10 +24,16 @@ pub fn access(call: &Call<'_>, directory: u64, path: u64, mode: u64, flags: u64)
         let node = locate(call, directory, path, flags, FinalLink::Follow)?.node(Errno::EACCES)?;
         return check(&who, &node, mode);
     }
-    let node = call.with_view(directory, &path_bytes, |view| {
-        call.unix.names.lookup(View { credentials: &who, ..view }, &path_bytes, final_link(flags))
+    let names = &call.unix.names;
+    let found = call.with_view(directory, &path_bytes, |view| {
+        let (view, last) = (View { credentials: &who, ..view }, final_link(flags));
+        // Whether there is something at all takes no node.
+        if mode == 0 {
+            return names.look(view, &path_bytes, last).map(|_| None);
+        }
+        names.lookup(view, &path_bytes, last).map(Some)
     })?;
-    check(&who, &node, mode)
+    found.map_or(Ok(0), |node| check(&who, &node, mode))
 }
 
 fn check(who: &Credentials, node: &Node, mode: u32) -> CallResult {

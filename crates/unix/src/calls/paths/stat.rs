@@ -6,10 +6,10 @@ use abi::file::{
     STATX_ATTR_MOUNT_ROOT, STATX_BASIC_STATS, STATX_BTIME, STATX_MNT_ID, Stat, Statx, StatxTimestamp, makedev,
 };
 use alloc::sync::Arc;
-use kernel::file::{Attributes, Node, NodeKind, Time};
+use kernel::file::{Attributes, Node, NodeKind, Seen, Time};
 use kernel::stream::Nameless;
 
-use super::locate::{Located, check_flags, final_link, locate, locate_descriptor};
+use super::locate::{Located, check_flags, final_link, locate_descriptor};
 use crate::call::{Call, CallResult};
 use crate::files::OpenFile;
 
@@ -22,6 +22,12 @@ struct Shown {
     mode: u32,
 }
 
+impl Shown {
+    fn of(attributes: Attributes) -> Shown {
+        Shown { attributes, mode: attributes.kind.mode_bits() | attributes.mode }
+    }
+}
+
 pub fn fstat(call: &Call<'_>, descriptor: u64, address: u64) -> CallResult {
     let file = call.any_file(descriptor)?;
     let shown = show(call, &Located::File(file));
@@ -31,8 +37,8 @@ pub fn fstat(call: &Call<'_>, descriptor: u64, address: u64) -> CallResult {
 /// Errors: `EINVAL` for unknown flags, those of a lookup, `EFAULT`.
 pub fn newfstatat(call: &Call<'_>, directory: u64, path: u64, address: u64, flags: u64) -> CallResult {
     let flags = check_flags(flags, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_EMPTY_PATH)?;
-    let located = locate_maybe_null(call, directory, path, flags)?;
-    call.write(address, &record(&show(call, &located))).map(|()| 0)
+    let (shown, _) = look(call, directory, path, flags)?;
+    call.write(address, &record(&shown)).map(|()| 0)
 }
 
 /// Errors: `EINVAL` for unknown flags or the reserved mask bit, those of a lookup, `EFAULT`.
@@ -43,21 +49,27 @@ pub fn statx(call: &Call<'_>, directory: u64, path: u64, flags: u64, mask: u64, 
         return Err(Errno::EINVAL);
     }
     let flags = check_flags(flags, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_EMPTY_PATH | SYNC)?;
-    let located = locate_maybe_null(call, directory, path, flags)?;
+    let (shown, is_mount_root) = look(call, directory, path, flags)?;
+    call.write(address, &extended_record(&shown, is_mount_root)).map(|()| 0)
+}
+
+/// What is shown of what a path or descriptor names, and whether it is a volume's root. These calls take a null pointer
+/// for an empty path, if that is allowed (Linux 6.11).
+fn look(call: &Call<'_>, directory: u64, path: u64, flags: u32) -> Result<(Shown, bool), Errno> {
+    let path = if path == 0 && flags & AT_EMPTY_PATH != 0 { Default::default() } else { call.read_path(path)? };
+    let located = if path.is_empty() && flags & AT_EMPTY_PATH != 0 {
+        locate_descriptor(call, directory)?
+    } else {
+        match call.with_view(directory, &path, |view| call.unix.names.look(view, &path, final_link(flags)))? {
+            Seen::Node(node) => Located::Node(node),
+            Seen::Outside(attributes) => return Ok((Shown::of(attributes), false)),
+        }
+    };
     let is_mount_root = match &located {
         Located::Node(node) => is_volume_root(node),
         Located::File(file) => file.node().is_some_and(is_volume_root),
     };
-    call.write(address, &extended_record(&show(call, &located), is_mount_root)).map(|()| 0)
-}
-
-/// These calls take a null pointer for an empty path, if that is allowed (Linux 6.11).
-fn locate_maybe_null(call: &Call<'_>, directory: u64, path: u64, flags: u32) -> Result<Located, Errno> {
-    if path == 0 && flags & AT_EMPTY_PATH != 0 {
-        locate_descriptor(call, directory)
-    } else {
-        locate(call, directory, path, flags, final_link(flags))
-    }
+    Ok((show(call, &located), is_mount_root))
 }
 
 fn is_volume_root(node: &Arc<Node>) -> bool {
@@ -70,10 +82,7 @@ fn show(call: &Call<'_>, located: &Located) -> Shown {
         Located::File(file) => file.node(),
     };
     match (node, located) {
-        (Some(node), _) => {
-            let attributes = node.attributes();
-            Shown { attributes, mode: attributes.kind.mode_bits() | attributes.mode }
-        }
+        (Some(node), _) => Shown::of(node.attributes()),
         (None, Located::File(file)) => show_nameless(call, file),
         (None, Located::Node(node)) => show(call, &Located::Node(node.clone())),
     }

@@ -92,6 +92,9 @@ pub fn with_inner(mut files: Vec<Arc<OpenFile>>) -> Vec<Arc<OpenFile>> {
     files
 }
 
+/// Events that are made room for at once.
+const FEW: usize = 16;
+
 impl Epoll {
     fn files(&self) -> Vec<Arc<OpenFile>> {
         self.items.borrow().entries().iter().filter_map(|(_, item)| item.file.upgrade()).collect()
@@ -118,9 +121,9 @@ impl Epoll {
 
     /// Collects up to `most` events, and notes that they were reported.
     fn collect(&self, most: usize) -> Vec<EpollEvent> {
-        let mut events = Vec::new();
         let mut items = self.items.borrow_mut();
         items.retain(|item| item.file.strong_count() > 0);
+        let mut events = Vec::with_capacity(items.entries().len().min(most).min(FEW));
         let [upto_last, behind] = items.split_mut(&self.last.get());
         for (name, item) in behind.iter_mut().chain(upto_last) {
             if events.len() == most {

@@ -169,7 +169,7 @@ fn ppoll(call: &Call<'_>, [records, count, time, mask, mask_bytes, _]: [u64; 6])
 }
 
 /// The deadline that the `timespec` at `address` gives from now; null: none.
-fn read_deadline(call: &Call<'_>, address: u64) -> Result<Option<Nanos>, Errno> {
+pub fn read_deadline(call: &Call<'_>, address: u64) -> Result<Option<Nanos>, Errno> {
     if address == 0 {
         return Ok(None);
     }

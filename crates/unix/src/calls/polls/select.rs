@@ -17,51 +17,43 @@ use crate::files::Descriptor;
 const EVENTS: [u16; 3] =
     [POLLIN | POLLRDNORM | POLLRDBAND | POLLHUP | POLLERR, POLLOUT | POLLWRNORM | POLLWRBAND | POLLERR, POLLPRI];
 
-/// The three sets: what is asked and what is answered. A set that the program did not give stays empty.
-struct Sets {
-    asked: [Vec<u8>; 3],
-    ready: [Vec<u8>; 3],
-}
+const WORD_BITS: usize = 64;
 
-fn has(set: &[u8], bit: usize) -> bool {
-    set.get(bit / 8).is_some_and(|byte| byte & 1 << (bit % 8) != 0)
-}
+/// Three sets of descriptors, one behind the other: reads, writes, others.
+#[derive(Clone, Copy)]
+struct Sets<'a>(&'a [u64]);
 
-impl Sets {
-    fn read(call: &Call<'_>, count: usize, addresses: [u64; 3]) -> Result<Sets, Errno> {
-        let bytes = count.div_ceil(64) * 8;
-        let mut sets = Sets { asked: Default::default(), ready: Default::default() };
-        for (index, address) in addresses.into_iter().enumerate() {
-            if address != 0 {
-                sets.asked[index] = call.read_bytes(address, bytes)?;
-                sets.ready[index] = call.buffer(bytes)?;
-            }
-        }
-        Ok(sets)
+impl Sets<'_> {
+    fn words(self) -> usize {
+        self.0.len() / 3
     }
 
-    fn events(&self, bit: usize) -> u16 {
-        let asked = self.asked.iter().zip(EVENTS).filter(|(set, _)| has(set, bit));
-        asked.fold(0, |events, (_, more)| events | more)
+    /// The descriptors that are in a set.
+    fn descriptors(self) -> impl Iterator<Item = usize> {
+        (0..self.words()).flat_map(move |at| {
+            let mut left = self.0.iter().skip(at).step_by(self.words()).fold(0, |all, word| all | word);
+            core::iter::from_fn(move || {
+                let bit = (left != 0).then(|| at * WORD_BITS + left.trailing_zeros() as usize);
+                left &= left.wrapping_sub(1);
+                bit
+            })
+        })
     }
 
-    /// Error: `EBADF` for a bit whose descriptor is not open.
-    fn look(&mut self, call: &Call<'_>, count: usize) -> Result<u64, Errno> {
+    /// Puts what is ready into sets of the same size, and counts it. Error: `EBADF` for a descriptor that is not open.
+    fn look(self, call: &Call<'_>, ready: &mut [u64]) -> Result<u64, Errno> {
         let mut found = 0;
-        for bit in 0..count {
-            let events = self.events(bit);
-            if events == 0 {
-                continue;
-            }
-            let ready = ready_of(call, bit as i32, events);
-            if ready & abi::poll::POLLNVAL != 0 {
+        for descriptor in self.descriptors() {
+            let (place, bit) = (descriptor / WORD_BITS, 1 << (descriptor % WORD_BITS));
+            let asked = |set: usize| self.0[set * self.words() + place] & bit != 0;
+            let events = (0..3).filter(|set| asked(*set)).fold(0, |events, set| events | EVENTS[set]);
+            let is_ready = ready_of(call, descriptor as i32, events);
+            if is_ready & abi::poll::POLLNVAL != 0 {
                 return Err(Errno::EBADF);
             }
-            for (index, mask) in EVENTS.into_iter().enumerate() {
-                if has(&self.asked[index], bit) && ready & mask != 0 {
-                    self.ready[index][bit / 8] |= 1 << (bit % 8);
-                    found += 1;
-                }
+            for set in (0..3).filter(|set| asked(*set) && is_ready & EVENTS[*set] != 0) {
+                ready[set * self.words() + place] |= bit;
+                found += 1;
             }
         }
         Ok(found)
@@ -74,17 +66,28 @@ fn select_until(call: &Call<'_>, count: i32, addresses: [u64; 3], deadline: Opti
         return Err(Errno::EINVAL);
     }
     // Bits behind the descriptor table do not count; Linux's table has 64 places at least.
-    let places = call.files().size().next_power_of_two().max(64);
+    let places = call.files().size().next_power_of_two().max(WORD_BITS);
     let count = (count as usize).min(places);
-    let mut sets = Sets::read(call, count, addresses)?;
-    let asked: Vec<u32> = (0..count).filter(|bit| sets.events(*bit) != 0).map(|bit| bit as u32).collect();
-    let files = || asked.iter().filter_map(|fd| call.files().get(Descriptor(*fd))).collect();
-    let waited = wait(call, deadline, files, || sets.look(call, count))?;
+    let words = count.div_ceil(WORD_BITS);
+    let mut few = [0; 6];
+    let mut many = Vec::new();
+    if words > 1 {
+        many.try_reserve_exact(6 * words).map_err(|_| Errno::ENOMEM)?;
+        many.resize(6 * words, 0);
+    }
+    let (asked, ready) = if words > 1 { &mut many[..] } else { &mut few[..6 * words] }.split_at_mut(3 * words);
+    // Where each word of the sets that the program gave lies.
+    let places = || (0..3 * words).map(|at| (at, addresses[at / words], at % words)).filter(|(_, set, _)| *set != 0);
+    for (at, set, word) in places() {
+        let below = (count - word * WORD_BITS).min(WORD_BITS);
+        asked[at] = call.read::<u64>(set.wrapping_add(word as u64 * 8))? & u64::MAX >> (WORD_BITS - below);
+    }
+    let asked = Sets(asked);
+    let files = || asked.descriptors().filter_map(|number| call.files().get(Descriptor(number as u32))).collect();
+    let waited = wait(call, deadline, files, || asked.look(call, ready))?;
     if let Waited::Ready(_) = waited {
-        for (set, address) in sets.ready.iter().zip(addresses) {
-            if address != 0 {
-                call.copy_out(address, set)?;
-            }
+        for (at, set, word) in places() {
+            call.write(set.wrapping_add(word as u64 * 8), &ready[at])?;
         }
     }
     Ok(waited)

@@ -14,7 +14,7 @@ use crate::calls::{life, make_room, ptrace, restartable, take_starvation, trace}
 use crate::emulator::Unix;
 use crate::signal::deliver::{decide, take};
 use crate::signal::fault::{FaultDetail, PageCause, fault_signal, float_detail};
-use crate::signal::frame::{self, Frame, FrameRequest, SOFTWARE_BYTES, VectorFormat};
+use crate::signal::frame::{self, Frame, FrameRequest, VectorFormat};
 use crate::signal::generate::{Force, force, force_segv};
 use crate::signal::restart::Next;
 use crate::signal::{Delivery, HandlerCall, RestartKind, next_delivery, restart};
@@ -163,10 +163,10 @@ pub fn before_user(unix: &'static Unix, task: Arc<Task>, registers: &mut Registe
             Delivery::None => {
                 let kind = core::mem::take(&mut *task.interrupted_call.borrow_mut());
                 restart(kind, Next::Program, registers.cause, registers);
-                task.mask.borrow_mut().put_back();
+                let may_have_signal = task.mask.borrow_mut().put_back() || task.watch.is_traced();
                 if !is_enterable(registers.rip) {
                     refuse(&task, None);
-                } else if !task.has_signal() && !task.watch.has_trap() {
+                } else if !(task.watch.has_trap() || may_have_signal && task.has_signal()) {
                     return;
                 }
             }
@@ -285,8 +285,7 @@ fn build_frame(unix: &Unix, task: &Task, registers: &mut Registers, call: &Handl
 
 fn write_frame(unix: &Unix, task: &Task, frame: &Frame) -> Result<(), UserFault> {
     unix.machine.copy_out(VirtAddr(frame.address), &frame.head)?;
-    task.thread.tte().save_vector_state(VirtAddr(frame.vector_at))?;
-    unix.machine.copy_out(VirtAddr(frame.vector_at + SOFTWARE_BYTES as u64), &frame.software.to_bytes())?;
+    task.thread.tte().save_vector_state(VirtAddr(frame.vector_at), &frame.software.to_bytes())?;
     unix.machine.copy_out(VirtAddr(frame.magic_at), &FP_XSTATE_MAGIC2.to_le_bytes())
 }
 

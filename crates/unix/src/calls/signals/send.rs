@@ -5,12 +5,15 @@ use alloc::vec::Vec;
 
 use abi::Errno;
 use abi::process::{RLIMIT_SIGPENDING, WaitStatus};
-use abi::siginfo::SigInfo;
+use abi::siginfo::{SI_USER, SigInfo};
+use machine::KernelCell;
 
 use super::stop;
 use crate::calls::life;
 use crate::emulator::Unix;
 use crate::signal::generate::{Candidate, wake_thread};
+use crate::signal::pending::Pending;
+use crate::signal::set::is_real_time;
 use crate::signal::{Fate, Target, ThreadMask, Wake, choose_thread, generate};
 use crate::task::{Process, Task};
 
@@ -57,8 +60,7 @@ fn post(
     if !accept(unix, process, info, &mask) {
         return Ok(());
     }
-    let room = room(process);
-    process.pending.borrow_mut().post(info, room)?;
+    post_into(&process.pending, info, process)?;
     unix.scheduler.wake(&process.signal_arrived);
     wake_up(unix, process, info.signo as u32, choose(tasks), tasks);
     Ok(())
@@ -83,8 +85,7 @@ pub fn try_send_to_task(unix: &'static Unix, task: &Arc<Task>, info: &SigInfo) -
         return Ok(());
     }
     let candidate = candidate(task);
-    let room = room(process);
-    task.pending.borrow_mut().post(info, room)?;
+    post_into(&task.pending, info, process)?;
     unix.scheduler.wake(&process.signal_arrived);
     let signal = info.signo as u32;
     let wake = wake_thread(signal, handler(process, signal), &candidate);
@@ -126,6 +127,13 @@ fn candidate(task: &Task) -> Candidate {
 /// Whether a thread of the process is traced. Most processes have one thread, and it needs no list.
 fn is_traced(process: &Process) -> bool {
     process.tasks.borrow().iter().filter_map(Weak::upgrade).any(|task| task.watch.is_traced())
+}
+
+/// Only some signals ask for room. Error: `EAGAIN`.
+fn post_into(queue: &KernelCell<Pending>, info: &SigInfo, process: &Process) -> Result<(), Errno> {
+    let asks = is_real_time(info.signo as u32) || info.code < SI_USER;
+    let room = if asks { room(process) } else { 0 };
+    queue.borrow_mut().post(info, room).map(|_| ())
 }
 
 /// Signals that may still be queued for the process.

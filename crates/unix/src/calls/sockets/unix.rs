@@ -10,14 +10,19 @@ use alloc::collections::VecDeque;
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::any::Any;
+use core::cell::Cell;
 
 use abi::Errno;
-use abi::socket::{SOCK_DGRAM, SOCK_STREAM};
-use kernel::schedule::{Scheduler, WaitQueue};
+use abi::socket::{SOCK_DGRAM, SOCK_STREAM, Ucred};
+use kernel::schedule::WaitQueue;
 use kernel::stream::{Io, Progress, Ready, Stream, UserRange};
 use machine::KernelCell;
 
+use super::flight::Rights;
+use crate::emulator::Unix;
+use crate::files::OpenFile;
 use crate::limits::{CALL_FRAMES_MIN, PIECE_BYTES};
+use crate::task::Process;
 
 /// Bytes that wait for one receiver at most (Linux's default buffer); then senders sleep.
 const INBOX_BYTES: usize = 212_992;
@@ -25,10 +30,39 @@ const INBOX_BYTES: usize = 212_992;
 /// buffer has room for so many.
 const MESSAGES_MAX: usize = 278;
 
+/// What one sender sent at once, or a stream's bytes that came in a row.
+#[derive(Default)]
+struct Message {
+    bytes: Vec<u8>,
+    /// Bytes of it that were taken.
+    start: usize,
+    /// The sender's address, of a datagram.
+    from: Vec<u8>,
+    parcel: Parcel,
+}
+
+/// What goes beside bytes.
+#[derive(Default)]
+pub struct Parcel {
+    pub credentials: Option<Ucred>,
+    pub rights: Option<Rights>,
+}
+
+/// What a receiver gets.
+#[derive(Default)]
+pub struct Received {
+    pub bytes: Vec<u8>,
+    /// A datagram's true size.
+    pub whole: usize,
+    pub from: Vec<u8>,
+    pub credentials: Option<Ucred>,
+    pub rights: Option<Rights>,
+}
+
 /// What has come and was not read. Datagrams keep their bounds.
 #[derive(Default)]
 struct Inbox {
-    messages: VecDeque<Vec<u8>>,
+    messages: VecDeque<Message>,
     bytes: usize,
 }
 
@@ -46,7 +80,7 @@ pub struct UnixSocket {
     me: Weak<UnixSocket>,
     /// `SOCK_STREAM`, `SOCK_DGRAM` or `SOCK_SEQPACKET`.
     pub kind: u32,
-    scheduler: &'static Scheduler,
+    unix: &'static Unix,
     inbox: KernelCell<Inbox>,
     pub standing: KernelCell<Standing>,
     peer: KernelCell<Weak<UnixSocket>>,
@@ -56,25 +90,34 @@ pub struct UnixSocket {
     pub name: KernelCell<Vec<u8>>,
     /// The peer's address when they were connected; kept when the peer has gone.
     pub peer_name: KernelCell<Option<Vec<u8>>>,
-    /// Process, user and group of whoever made the socket (`SO_PEERCRED`).
-    pub owner: (u32, u32, u32),
+    /// Whoever made the socket, or made it listen.
+    pub owner: KernelCell<Ucred>,
+    /// Its peer's owner when they were connected (`SO_PEERCRED`).
+    pub peer_owner: KernelCell<Option<Ucred>>,
+    /// Its receiver is told who sends (`SO_PASSCRED`).
+    pub passes_credentials: Cell<bool>,
+    /// What the next call finds (`SO_ERROR`).
+    pub error: Cell<Option<Errno>>,
     progress: KernelCell<Progress>,
     pub changed: WaitQueue,
 }
 
 impl UnixSocket {
-    pub fn new(scheduler: &'static Scheduler, kind: u32, owner: (u32, u32, u32)) -> Arc<UnixSocket> {
+    pub fn new(unix: &'static Unix, kind: u32, owner: Ucred) -> Arc<UnixSocket> {
         Arc::new_cyclic(|me| UnixSocket {
             me: me.clone(),
             kind,
-            scheduler,
+            unix,
             inbox: KernelCell::new(Inbox::default()),
             standing: KernelCell::new(Standing::default()),
             peer: KernelCell::new(Weak::new()),
             waiting: KernelCell::new(VecDeque::new()),
             name: KernelCell::new(Vec::new()),
             peer_name: KernelCell::new(None),
-            owner,
+            owner: KernelCell::new(owner),
+            peer_owner: KernelCell::new(None),
+            passes_credentials: Cell::new(false),
+            error: Cell::new(None),
             progress: KernelCell::new(Progress::default()),
             changed: WaitQueue::new(),
         })
@@ -96,6 +139,8 @@ impl UnixSocket {
     pub fn join(&self, other: &UnixSocket) {
         self.lead_to(other);
         other.lead_to(self);
+        self.peer_owner.set(Some(other.owner.get()));
+        other.peer_owner.set(Some(self.owner.get()));
     }
 
     /// What this socket sends goes to `other`.
@@ -103,7 +148,20 @@ impl UnixSocket {
         *self.peer.borrow_mut() = other.weak();
         *self.peer_name.borrow_mut() = Some(other.name.borrow().clone());
         self.standing.borrow_mut().connected = true;
-        self.scheduler.wake(&self.changed);
+        self.unix.scheduler.wake(&self.changed);
+    }
+
+    /// A datagram socket has no peer any more. What waits for it is lost, and a peer that leads here is told.
+    pub fn lead_nowhere(&self) {
+        let peer = core::mem::take(&mut *self.peer.borrow_mut());
+        *self.peer_name.borrow_mut() = None;
+        self.standing.borrow_mut().connected = false;
+        let Some(peer) = peer.upgrade() else { return };
+        let lost = core::mem::take(&mut *self.inbox.borrow_mut());
+        if !lost.messages.is_empty() && peer.peer().is_some_and(|back| core::ptr::eq(&*back, self)) {
+            peer.error.set(Some(Errno::ECONNRESET));
+            self.unix.scheduler.wake(&peer.changed);
+        }
     }
 
     /// Ends reading, writing or both; the other side sees it.
@@ -112,33 +170,38 @@ impl UnixSocket {
         standing.reads_ended |= reads;
         standing.writes_ended |= writes;
         self.standing.set(standing);
-        self.scheduler.wake(&self.changed);
+        self.unix.scheduler.wake(&self.changed);
         if let Some(peer) = self.peer().filter(|_| self.kind != SOCK_DGRAM) {
             let mut theirs = peer.standing.get();
             theirs.reads_ended |= writes;
             theirs.writes_ended |= reads;
             peer.standing.set(theirs);
-            self.scheduler.wake(&peer.changed);
+            self.unix.scheduler.wake(&peer.changed);
         }
     }
 
-    /// Takes bytes out, or with `peek` looks at them; a datagram's rest is lost. Returns the bytes given and
-    /// the datagram's true size.
+    /// Takes out what has come, or with `peek` looks at it; a datagram's rest is lost.
     ///
-    /// Errors: `EAGAIN`, `EINTR`, `EINVAL` and `ENOTCONN` for a socket without a peer, `ENOMEM`.
-    pub fn receive(&self, io: &Io<'_>, room: usize, peek: bool) -> Result<(Vec<u8>, usize), Errno> {
+    /// Errors: `EAGAIN`, `EINTR`, `ECONNRESET`, `EINVAL` and `ENOTCONN` for a socket without a peer, `ENOMEM`.
+    pub fn receive(&self, io: &Io<'_>, room: usize, peek: bool) -> Result<Received, Errno> {
         loop {
+            if !self.is_stream()
+                && let Some(error) = self.error.take()
+            {
+                return Err(error);
+            }
             if let Some(received) = self.take(room, peek)? {
-                if let Some(peer) = self.peer() {
-                    peer.progress.borrow_mut().departed += 1;
-                    io.scheduler.wake(&peer.changed);
+                if !peek {
+                    self.tell_of_room();
                 }
-                io.scheduler.wake(&self.changed);
                 return Ok(received);
+            }
+            if let Some(error) = self.error.take() {
+                return Err(error);
             }
             let standing = self.standing.get();
             if standing.reads_ended {
-                return Ok((Vec::new(), 0));
+                return Ok(Received::default());
             }
             if !standing.connected && self.kind != SOCK_DGRAM {
                 return Err(if self.is_stream() { Errno::EINVAL } else { Errno::ENOTCONN });
@@ -147,42 +210,124 @@ impl UnixSocket {
         }
     }
 
-    fn take(&self, room: usize, peek: bool) -> Result<Option<(Vec<u8>, usize)>, Errno> {
-        let mut inbox = self.inbox.borrow_mut();
-        let Some(first) = inbox.messages.front() else { return Ok(None) };
-        if !self.is_stream() {
-            let size = first.len();
-            if peek {
-                return Ok(Some((copy(&first[..size.min(room)])?, size)));
-            }
-            inbox.bytes -= size;
-            let mut message = inbox.messages.pop_front().unwrap_or_default();
-            message.truncate(room);
-            return Ok(Some((message, size)));
+    /// Bytes have been taken out.
+    fn tell_of_room(&self) {
+        if let Some(peer) = self.peer() {
+            peer.progress.borrow_mut().departed += 1;
+            self.unix.scheduler.wake(&peer.changed);
         }
-        let mut bytes = Vec::new();
-        bytes.try_reserve_exact(room.min(inbox.bytes)).map_err(|_| Errno::ENOMEM)?;
-        for message in &inbox.messages {
-            let part = message.len().min(room - bytes.len());
-            bytes.extend_from_slice(&message[..part]);
-        }
-        if !peek {
-            inbox.drop_front(bytes.len());
-        }
-        let size = bytes.len();
-        Ok(Some((bytes, size)))
+        self.unix.scheduler.wake(&self.changed);
     }
 
-    /// Sends to `to`, or to the peer; sleeps while there is no room.
+    /// The program's buffer did not take what was received: a stream keeps it; a datagram is gone, as on Linux.
+    pub fn keep(&self, received: Received) {
+        if self.is_stream() {
+            let Received { bytes, credentials, rights, .. } = received;
+            let mut inbox = self.inbox.borrow_mut();
+            inbox.bytes += bytes.len();
+            let parcel = Parcel { credentials, rights };
+            inbox.messages.push_front(Message { bytes, parcel, ..Message::default() });
+        }
+    }
+
+    fn take(&self, room: usize, peek: bool) -> Result<Option<Received>, Errno> {
+        if self.is_stream() {
+            return self.take_stream(room, peek);
+        }
+        let mut inbox = self.inbox.borrow_mut();
+        let Some(first) = inbox.messages.front_mut() else { return Ok(None) };
+        let whole = first.bytes.len();
+        let bytes = copy(&first.bytes[..whole.min(room)])?;
+        let Parcel { credentials, rights } = first.parcel.part(peek);
+        let received = Received { bytes, whole, from: first.from.clone(), credentials, rights };
+        if !peek {
+            inbox.bytes -= whole;
+            inbox.messages.pop_front();
+        }
+        Ok(Some(received))
+    }
+
+    /// Bytes of several messages, up to one with descriptors; with credentials, of one sender.
+    fn take_stream(&self, room: usize, peek: bool) -> Result<Option<Received>, Errno> {
+        let mut inbox = self.inbox.borrow_mut();
+        if inbox.messages.is_empty() {
+            return Ok(None);
+        }
+        let mut received = Received::default();
+        received.bytes.try_reserve_exact(room.min(inbox.bytes)).map_err(|_| Errno::ENOMEM)?;
+        let (mut place, mut is_first) = (0, true);
+        while let Some(message) = inbox.messages.get_mut(place) {
+            let parcel = &mut message.parcel;
+            let is_other = self.passes_credentials.get() && parcel.credentials != received.credentials;
+            if !is_first && (is_other || received.bytes.len() == room) {
+                break;
+            }
+            let left = &message.bytes[message.start..];
+            let part = left.len().min(room - received.bytes.len());
+            received.bytes.extend_from_slice(&left[..part]);
+            (received.credentials, received.rights) = (parcel.credentials, parcel.part(peek).rights);
+            is_first = false;
+            if peek {
+                place += 1;
+            } else {
+                message.start += part;
+                if message.start < message.bytes.len() {
+                    break;
+                }
+                inbox.messages.pop_front();
+            }
+            if received.rights.is_some() {
+                break;
+            }
+        }
+        if !peek {
+            inbox.bytes -= received.bytes.len();
+        }
+        received.whole = received.bytes.len();
+        Ok(Some(received))
+    }
+
+    /// Bytes that one `read` could give now.
+    pub fn readable_bytes(&self) -> usize {
+        let inbox = self.inbox.borrow();
+        if self.is_stream() { inbox.bytes } else { inbox.messages.front().map_or(0, |first| first.bytes.len()) }
+    }
+
+    /// The open files that wait here, or in connections that nobody has accepted.
+    pub fn each_right(&self, visit: &mut dyn FnMut(&Arc<OpenFile>)) {
+        for message in &self.inbox.borrow().messages {
+            message.parcel.rights.iter().flat_map(Rights::files).for_each(&mut *visit);
+        }
+        self.waiting.borrow().iter().for_each(|connection| connection.each_right(visit));
+    }
+
+    /// Nobody will ever receive what waits here.
+    pub fn lose_rights(&self) {
+        let mut lost = Vec::new();
+        for message in &mut self.inbox.borrow_mut().messages {
+            lost.extend(message.parcel.rights.take());
+        }
+        drop(lost);
+        self.waiting.borrow().iter().for_each(|connection| connection.lose_rights());
+    }
+
+    /// Sends to `to`, or to the peer; sleeps while there is no room. What goes beside a stream's bytes goes with the first.
     ///
-    /// Errors: `ENOTCONN`, `EPIPE`, `ECONNREFUSED` for a datagram's receiver that has gone, `EMSGSIZE`, `EAGAIN`, `ENOMEM`.
-    pub fn send(&self, io: &Io<'_>, bytes: &[u8], to: Option<&Arc<UnixSocket>>) -> Result<usize, Errno> {
+    /// Errors: `ENOTCONN`, `EPIPE`, `ECONNREFUSED` for a datagram's receiver that has gone, `EPERM` for one that listens to
+    /// somebody else, `EMSGSIZE`, `EAGAIN`, `ENOMEM`.
+    pub fn send(
+        &self,
+        io: &Io<'_>,
+        bytes: &[u8],
+        to: Option<&Arc<UnixSocket>>,
+        mut parcel: Parcel,
+    ) -> Result<usize, Errno> {
         if !self.is_stream() && bytes.len() > INBOX_BYTES {
             return Err(Errno::EMSGSIZE);
         }
         let mut sent = 0;
         loop {
-            let result = self.send_part(io, &bytes[sent..], to);
+            let result = self.send_part(io, &bytes[sent..], to, &mut parcel);
             match result {
                 Ok(part) => sent += part,
                 Err(error) => return if sent > 0 { Ok(sent) } else { Err(error) },
@@ -193,8 +338,19 @@ impl UnixSocket {
         }
     }
 
-    fn send_part(&self, io: &Io<'_>, bytes: &[u8], to: Option<&Arc<UnixSocket>>) -> Result<usize, Errno> {
+    fn send_part(
+        &self,
+        io: &Io<'_>,
+        bytes: &[u8],
+        to: Option<&Arc<UnixSocket>>,
+        parcel: &mut Parcel,
+    ) -> Result<usize, Errno> {
         loop {
+            if !self.is_stream()
+                && let Some(error) = self.error.take()
+            {
+                return Err(error);
+            }
             let standing = self.standing.get();
             if standing.writes_ended {
                 return Err(Errno::EPIPE);
@@ -202,16 +358,28 @@ impl UnixSocket {
             if to.is_none() && !standing.connected {
                 return Err(Errno::ENOTCONN);
             }
-            let gone = if self.kind == SOCK_DGRAM { Errno::ECONNREFUSED } else { Errno::EPIPE };
-            let receiver = to.cloned().or_else(|| self.peer()).ok_or(gone)?;
+            let Some(receiver) = to.cloned().or_else(|| self.peer()) else {
+                if self.kind != SOCK_DGRAM {
+                    return Err(Errno::EPIPE);
+                }
+                self.lead_nowhere();
+                return Err(Errno::ECONNREFUSED);
+            };
             if receiver.standing.get().reads_ended {
                 return Err(Errno::EPIPE);
+            }
+            if self.kind == SOCK_DGRAM && !receiver.hears(self) {
+                return Err(Errno::EPERM);
             }
             let room = INBOX_BYTES - receiver.inbox.borrow().bytes.min(INBOX_BYTES);
             let part = if self.is_stream() { bytes.len().min(room) } else { bytes.len() };
             if part <= room && (part > 0 || bytes.is_empty()) && !receiver.has_too_many() {
                 if part > 0 || !self.is_stream() {
-                    receiver.put(&bytes[..part])?;
+                    let is_told = self.passes_credentials.get() || receiver.passes_credentials.get();
+                    if is_told && parcel.credentials.is_none() {
+                        parcel.credentials = Some(sender(&self.unix.current().process));
+                    }
+                    receiver.put(&bytes[..part], self, parcel)?;
                     io.scheduler.wake(&receiver.changed);
                 }
                 return Ok(part);
@@ -221,22 +389,44 @@ impl UnixSocket {
         }
     }
 
-    /// More datagrams than may wait.
+    /// A connected datagram socket hears its peer alone.
+    pub fn hears(&self, sender: &UnixSocket) -> bool {
+        !self.standing.get().connected || self.peer().is_some_and(|peer| core::ptr::eq(&*peer, sender))
+    }
+
+    /// More messages than may wait. A stream's are joined where nothing goes with them.
     fn has_too_many(&self) -> bool {
-        !self.is_stream() && self.inbox.borrow().messages.len() >= MESSAGES_MAX
+        self.inbox.borrow().messages.len() >= MESSAGES_MAX
     }
 
     /// Error: `ENOMEM`; small writes must not take the kernel's last memory either.
-    fn put(&self, bytes: &[u8]) -> Result<(), Errno> {
-        let machine = self.scheduler.machine();
+    fn put(&self, bytes: &[u8], sender: &UnixSocket, parcel: &mut Parcel) -> Result<(), Errno> {
+        let machine = self.unix.machine;
         let lacks = || machine.heap_pages() < CALL_FRAMES_MIN;
         if lacks() && (machine.reclaim() == 0 || lacks()) {
             return Err(Errno::ENOMEM);
         }
-        self.inbox.borrow_mut().add(bytes, self.is_stream())?;
+        let mut inbox = self.inbox.borrow_mut();
+        let joins = self.is_stream() && parcel.rights.is_none();
+        let last = inbox.messages.back_mut().filter(|last| joins && last.takes(bytes.len(), parcel));
+        if let Some(last) = last {
+            last.bytes.try_reserve(bytes.len()).map_err(|_| Errno::ENOMEM)?;
+            last.bytes.extend_from_slice(bytes);
+        } else {
+            let from = if self.is_stream() { Vec::new() } else { sender.name.borrow().clone() };
+            inbox.messages.try_reserve(1).map_err(|_| Errno::ENOMEM)?;
+            let bytes = copy(bytes)?;
+            inbox.messages.push_back(Message { bytes, start: 0, from, parcel: parcel.part(false) });
+        }
+        inbox.bytes += bytes.len();
         self.progress.borrow_mut().arrived += 1;
         Ok(())
     }
+}
+
+/// Who sends, as receivers are told.
+fn sender(process: &Process) -> Ucred {
+    Ucred { pid: process.pid as i32, uid: process.user_ids.get().real, gid: process.group_ids.get().real }
 }
 
 /// Error: `ENOMEM`.
@@ -247,31 +437,20 @@ fn copy(bytes: &[u8]) -> Result<Vec<u8>, Errno> {
     Ok(copy)
 }
 
-impl Inbox {
-    /// Bytes of a stream have no bounds: they join what came last. Error: `ENOMEM`.
-    fn add(&mut self, bytes: &[u8], joins: bool) -> Result<(), Errno> {
-        let last = self.messages.back_mut().filter(|last| joins && last.len() + bytes.len() <= PIECE_BYTES);
-        if let Some(last) = last {
-            last.try_reserve(bytes.len()).map_err(|_| Errno::ENOMEM)?;
-            last.extend_from_slice(bytes);
-        } else {
-            self.messages.try_reserve(1).map_err(|_| Errno::ENOMEM)?;
-            self.messages.push_back(copy(bytes)?);
-        }
-        self.bytes += bytes.len();
-        Ok(())
+impl Message {
+    /// Bytes of a stream have no bounds: they join what came last.
+    fn takes(&self, bytes: usize, parcel: &Parcel) -> bool {
+        self.parcel.rights.is_none()
+            && self.parcel.credentials == parcel.credentials
+            && self.bytes.len() + bytes <= PIECE_BYTES
     }
+}
 
-    fn drop_front(&mut self, mut bytes: usize) {
-        self.bytes -= bytes;
-        while let Some(front) = self.messages.front_mut() {
-            if front.len() > bytes {
-                front.drain(..bytes);
-                return;
-            }
-            bytes -= front.len();
-            self.messages.pop_front();
-        }
+impl Parcel {
+    /// What it holds; its files only once, unless somebody just looks.
+    fn part(&mut self, peek: bool) -> Parcel {
+        let rights = if peek { self.rights.as_ref().and_then(Rights::duplicate) } else { self.rights.take() };
+        Parcel { credentials: self.credentials, rights }
     }
 }
 
@@ -280,9 +459,12 @@ impl Stream for UnixSocket {
         if to.bytes == 0 {
             return Ok(0);
         }
-        let (bytes, _) = self.receive(io, to.bytes, false)?;
-        io.machine().copy_out(to.address, &bytes).map_err(|_| Errno::EFAULT)?;
-        Ok(bytes.len())
+        let received = self.receive(io, to.bytes, false)?;
+        if io.machine().copy_out(to.address, &received.bytes).is_err() {
+            self.keep(received);
+            return Err(Errno::EFAULT);
+        }
+        Ok(received.bytes.len())
     }
 
     fn write(&self, io: &Io<'_>, from: UserRange) -> Result<usize, Errno> {
@@ -293,8 +475,8 @@ impl Stream for UnixSocket {
             let mut piece = Vec::new();
             piece.try_reserve_exact(rest.bytes.min(whole)).map_err(|_| Errno::ENOMEM)?;
             piece.resize(rest.bytes.min(whole), 0);
-            io.machine().copy_in(rest.address, &mut piece).map_err(|_| Errno::EFAULT)?;
-            match self.send(io, &piece, None) {
+            let copied = io.machine().copy_in(rest.address, &mut piece).map_err(|_| Errno::EFAULT);
+            match copied.and_then(|()| self.send(io, &piece, None, Parcel::default())) {
                 Ok(part) => done += part,
                 Err(error) => return if done > 0 { Ok(done) } else { Err(error) },
             }
@@ -305,13 +487,13 @@ impl Stream for UnixSocket {
     }
 
     fn read_kernel(&self, io: &Io<'_>, into: &mut [u8]) -> Result<usize, Errno> {
-        let (bytes, _) = self.receive(io, into.len(), false)?;
+        let Received { bytes, .. } = self.receive(io, into.len(), false)?;
         into[..bytes.len()].copy_from_slice(&bytes);
         Ok(bytes.len())
     }
 
     fn write_kernel(&self, io: &Io<'_>, from: &[u8]) -> Result<usize, Errno> {
-        self.send(io, from, None)
+        self.send(io, from, None, Parcel::default())
     }
 
     fn ready(&self) -> Ready {
@@ -328,6 +510,7 @@ impl Stream for UnixSocket {
             .with_if(has_data || standing.reads_ended, Ready::READABLE)
             .with_if(standing.reads_ended, Ready::READ_HANG_UP)
             .with_if(!full, Ready::WRITABLE)
+            .with_if(self.error.get().is_some(), Ready::ERROR)
             .with_if(unconnected || standing.reads_ended && standing.writes_ended, Ready::HANG_UP)
     }
 
@@ -350,6 +533,18 @@ impl Stream for UnixSocket {
 
 impl Drop for UnixSocket {
     fn drop(&mut self) {
+        let is_unread = !self.inbox.borrow().messages.is_empty();
+        if let Some(peer) = self.peer().filter(|_| is_unread && self.kind != SOCK_DGRAM) {
+            peer.error.set(Some(Errno::ECONNRESET));
+        }
         self.shut_down(true, true);
+        self.lose_rights();
+        for connection in core::mem::take(&mut *self.waiting.borrow_mut()) {
+            // Nobody has accepted it, and nobody will.
+            if let Some(peer) = connection.peer() {
+                peer.error.set(Some(Errno::ECONNRESET));
+            }
+        }
+        self.unix.flight.socket_ended();
     }
 }

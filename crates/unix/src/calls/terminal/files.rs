@@ -9,6 +9,7 @@ use kernel::file::NodeKind;
 use kernel::pipe::PipeEnd;
 
 use crate::call::{Call, CallResult};
+use crate::calls::sockets::waiting_bytes;
 use crate::files::{Body, ChannelStream, Descriptor, OpenFile, TERMINAL_MAJOR};
 
 /// `FS_IOC_SETFLAGS`, `FIDEDUPERANGE` (`linux/fs.h`).
@@ -117,12 +118,14 @@ fn clone_range(call: &Call<'_>, to: &OpenFile, argument: u64) -> CallResult {
     clone(call, to, descriptor)
 }
 
-/// `FIONREAD` of regular files, pipes and channels; terminals and sockets have their own.
+/// `FIONREAD` of regular files, pipes, sockets and channels; terminals have their own.
 fn readable_bytes(call: &Call<'_>, file: &OpenFile, argument: u64) -> Option<CallResult> {
     let bytes = if file.has_data() {
         (file.size() as i64).wrapping_sub(file.position() as i64) as u32
     } else if let Some(end) = file.stream_of::<PipeEnd>() {
         end.pipe().fill() as u32
+    } else if let Some(bytes) = waiting_bytes(file) {
+        bytes as u32
     } else {
         file.stream_of::<ChannelStream>()?.receivable() as u32
     };

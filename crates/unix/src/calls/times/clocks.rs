@@ -172,7 +172,7 @@ pub fn getrusage(call: &Call<'_>, who: i32, into: u64) -> CallResult {
 
 fn own_usage(call: &Call<'_>) -> Usage {
     let usage = call.process().usage.get();
-    let peak = call.process().space().map_or(0, |space| space.borrow().usage().resident_peak / 4096);
+    let peak = call.process().space().map_or(0, |space| space.borrow().resident_peak_bytes() / 4096);
     Usage { peak_pages: usage.peak_pages.max(peak), ..usage }
 }
 

@@ -2,11 +2,13 @@
 
 use alloc::boxed::Box;
 use alloc::sync::{Arc, Weak};
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use abi::Errno;
 use abi::time::Itimerspec;
-use kernel::schedule::{AlarmCall, AlarmId, AlarmTarget};
+use codestore::Code;
+use kernel::schedule::timer::{CountWords, TimerHandler};
+use kernel::schedule::{AlarmCall, AlarmId, AlarmTarget, Bell};
 use machine::{KernelCell, Nanos};
 
 use super::clock::Clock;
@@ -40,21 +42,28 @@ fn pause() -> Nanos {
     Nanos(PAUSE_NS * u64::from(QUICK.load(Ordering::Relaxed).max(1)))
 }
 
-/// Invariant: an alarm is set exactly while `setting.at` is not zero.
+/// Invariant: an alarm is set exactly while `at` is not zero.
 pub struct Timer {
     unix: &'static Unix,
     clock: Clock,
-    setting: KernelCell<Setting>,
+    /// When the timer goes off by its clock, zero: it does not; and then every so often, zero: only once. Code that is bound
+    /// changes `at`.
+    at: AtomicU64,
+    interval: KernelCell<Nanos>,
     alarm: KernelCell<Option<AlarmId>>,
-    bell: Arc<Bell>,
+    bell: Bell,
     /// Called with how often the timer has gone off since the last time; in interrupt context.
     expired: Box<dyn Fn(u64)>,
+    /// What the timer's interrupt does when a timer that goes off once, by the time since boot, is due.
+    code: KernelCell<Option<Code<TimerHandler>>>,
+    /// Its address, or 0.
+    routine: KernelCell<u64>,
 }
 
 /// What the alarm keeps: it must not keep the timer itself.
-struct Bell(Weak<Timer>);
+struct Ringer(Weak<Timer>);
 
-impl AlarmCall for Bell {
+impl AlarmCall for Ringer {
     fn ring(&self, _now: Nanos) {
         if let Some(timer) = self.0.upgrade() {
             timer.alarm.set(None);
@@ -66,19 +75,38 @@ impl AlarmCall for Bell {
 
 impl Timer {
     pub fn new(unix: &'static Unix, clock: Clock, expired: Box<dyn Fn(u64)>) -> Arc<Timer> {
-        Arc::new_cyclic(|timer| Timer {
+        Arc::new_cyclic(|timer: &Weak<Timer>| Timer {
             unix,
             clock,
-            setting: KernelCell::new(Setting::default()),
+            at: AtomicU64::new(0),
+            interval: KernelCell::default(),
             alarm: KernelCell::new(None),
-            bell: Arc::new(Bell(timer.clone())),
+            bell: unix.scheduler.add_bell(Arc::new(Ringer(timer.clone()))),
             expired,
+            code: KernelCell::new(None),
+            routine: KernelCell::new(0),
         })
+    }
+
+    /// Has the timer's interrupt count in these words, where it can, instead of calling `expired`. They live as long as the
+    /// timer. `waiting` is the address of the word that says how many wait for it.
+    pub fn count_by_code(&self, waiting: u64, unread: &AtomicU64, ever: &AtomicU64) {
+        let scheduler = self.unix.scheduler;
+        if let (Clock::Boot, Some(makers), Some(codes)) = (&self.clock, self.unix.makers(), scheduler.timer_codes()) {
+            let counts = CountWords { waiting, unread, ever, at: &self.at };
+            let code = codes.count(makers, &counts);
+            self.routine.set(code.as_ref().map_or(0, Code::entry));
+            *self.code.borrow_mut() = code;
+        }
+    }
+
+    fn setting(&self) -> Setting {
+        Setting { at: Nanos(self.at.load(Ordering::Relaxed)), interval: self.interval.get() }
     }
 
     /// What is left, and the interval. A timer that is due but has not rung yet has a nanosecond left.
     pub fn remaining(&self) -> (Nanos, Nanos) {
-        let setting = self.setting.get();
+        let setting = self.setting();
         if setting.at == Nanos(0) {
             return (Nanos(0), setting.interval);
         }
@@ -93,13 +121,43 @@ impl Timer {
 
     /// Sets the timer to go off `value` from now, or at `value` if `absolute`; zero stops it.
     pub fn set(&self, value: Nanos, interval: Nanos, absolute: bool) {
+        self.set_meanwhile(value, interval, absolute, || ());
+    }
+
+    /// The same; `meanwhile` is done when the old setting goes off no more, and the new one not yet.
+    #[inline]
+    pub fn set_meanwhile(&self, value: Nanos, interval: Nanos, absolute: bool, meanwhile: impl FnOnce()) {
+        let routine = self.routine.get();
+        if routine != 0 && value != Nanos(0) && interval == Nanos(0) && self.interval.get() == interval {
+            let now = self.unix.machine.now();
+            let at = if absolute { value } else { now.saturating_add(value) };
+            if at > now {
+                let target = AlarmTarget::Call(self.bell);
+                let meanwhile = || {
+                    meanwhile();
+                    self.at.store(at.0, Ordering::Relaxed);
+                };
+                let scheduler = self.unix.scheduler;
+                self.alarm.set(Some(scheduler.set_alarm_anew(self.alarm.get(), at, target, routine, meanwhile)));
+                return;
+            }
+        }
         self.cancel();
-        let at = match (value, absolute) {
-            (Nanos(0), _) | (_, true) => value,
-            _ => self.clock.read(self.unix).saturating_add(value),
-        };
+        meanwhile();
+        self.set_stopped(value, interval, absolute);
+    }
+
+    fn set_stopped(&self, value: Nanos, interval: Nanos, absolute: bool) {
+        if value == Nanos(0) {
+            self.change(Setting { at: value, interval });
+            return;
+        }
+        let now = self.clock.read(self.unix);
+        let at = if absolute { value } else { now.saturating_add(value) };
         self.change(Setting { at, interval });
-        self.look();
+        if at <= now {
+            self.look();
+        }
         self.arm(Nanos(0));
     }
 
@@ -109,7 +167,7 @@ impl Timer {
 
     /// Counts what has passed by now.
     fn look(&self) {
-        let Setting { at, interval } = self.setting.get();
+        let Setting { at, interval } = self.setting();
         let now = self.clock.read(self.unix);
         if at == Nanos(0) || now < at {
             return;
@@ -127,8 +185,12 @@ impl Timer {
     }
 
     fn change(&self, setting: Setting) {
-        let old = self.setting.get();
-        self.setting.set(setting);
+        let old = self.setting();
+        self.at.store(setting.at.0, Ordering::Relaxed);
+        if old.interval == setting.interval && old.interval == Nanos(0) {
+            return;
+        }
+        self.interval.set(setting.interval);
         if old.is_quick() && !setting.is_quick() {
             QUICK.fetch_sub(1, Ordering::Relaxed);
         } else if !old.is_quick() && setting.is_quick() {
@@ -138,12 +200,15 @@ impl Timer {
 
     /// Sets the alarm, but not for a time before `soonest`.
     fn arm(&self, soonest: Nanos) {
-        let at = self.setting.get().at;
-        if at != Nanos(0) && self.alarm.get().is_none() {
-            let when = self.clock.earliest(self.unix, at).max(soonest);
-            let alarm = self.unix.scheduler.set_alarm(when, AlarmTarget::Call(self.bell.clone()));
-            self.alarm.set(Some(alarm));
+        let Setting { at, interval } = self.setting();
+        if at == Nanos(0) || self.alarm.get().is_some() {
+            return;
         }
+        let when = if let Clock::Boot = self.clock { at } else { self.clock.earliest(self.unix, at) };
+        let routine = if interval == Nanos(0) { self.routine.get() } else { 0 };
+        let target = AlarmTarget::Call(self.bell);
+        let when = when.max(soonest);
+        self.alarm.set(Some(self.unix.scheduler.set_alarm_anew(None, when, target, routine, || ())));
     }
 
     fn cancel(&self) {
@@ -158,6 +223,7 @@ impl Drop for Timer {
     fn drop(&mut self) {
         self.cancel();
         self.change(Setting::default());
+        self.unix.scheduler.remove_bell(self.bell);
     }
 }
 

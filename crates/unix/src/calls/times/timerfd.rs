@@ -3,7 +3,13 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::any::Any;
+use core::sync::atomic::AtomicU64;
+use core::sync::atomic::Ordering::Relaxed;
 
+use super::clock::Clock;
+use super::timer::{Timer, durations};
+use crate::call::{Call, CallResult};
+use crate::files::{OpenFile, Slot};
 use abi::Errno;
 use abi::file::{O_CLOEXEC, O_NONBLOCK, O_RDWR};
 use abi::poll::{TFD_CLOEXEC, TFD_NONBLOCK, TFD_TIMER_ABSTIME, TFD_TIMER_CANCEL_ON_SET};
@@ -12,17 +18,11 @@ use abi::time::{
 };
 use kernel::schedule::WaitQueue;
 use kernel::stream::{Io, Progress, Ready, Stream, UserRange};
-use machine::KernelCell;
-
-use super::clock::Clock;
-use super::timer::{Timer, durations};
-use crate::call::{Call, CallResult};
-use crate::files::{OpenFile, Slot};
 
 /// Expirations that nobody has read.
 struct Count {
-    unread: KernelCell<u64>,
-    ever: KernelCell<u64>,
+    unread: AtomicU64,
+    ever: AtomicU64,
     changed: WaitQueue,
 }
 
@@ -39,16 +39,19 @@ pub fn timerfd_create(call: &Call<'_>, clock: u32, flags: u32) -> CallResult {
         return Err(Errno::EINVAL);
     }
     let (unix, clock) = (call.unix, Clock::named(call, clock as i32)?);
-    let count = Arc::new(Count { unread: KernelCell::new(0), ever: KernelCell::new(0), changed: WaitQueue::new() });
+    let count = Arc::new(Count { unread: AtomicU64::new(0), ever: AtomicU64::new(0), changed: WaitQueue::new() });
     let expired = {
         let count = count.clone();
         move |times: u64| {
-            count.unread.set(count.unread.get().saturating_add(times));
-            count.ever.set(count.ever.get().wrapping_add(times));
+            let unread = count.unread.swap(0, Relaxed);
+            count.unread.fetch_add(unread.saturating_add(times), Relaxed);
+            count.ever.fetch_add(times, Relaxed);
             unix.scheduler.wake(&count.changed);
         }
     };
-    let stream = TimerStream { timer: Timer::new(unix, clock, Box::new(expired)), count };
+    let timer = Timer::new(unix, clock, Box::new(expired));
+    timer.count_by_code(count.changed.count_word(), &count.unread, &count.ever);
+    let stream = TimerStream { timer, count };
     let file = OpenFile::stream(Arc::new(stream), O_RDWR | flags & O_NONBLOCK);
     add_file(call, file, flags & O_CLOEXEC != 0)
 }
@@ -69,10 +72,12 @@ pub fn timerfd_settime(call: &Call<'_>, descriptor: u64, flags: u32, from: u64, 
     }
     let file = call.file(descriptor)?;
     let stream = file.stream_of::<TimerStream>().ok_or(Errno::EINVAL)?;
-    let before = stream.timer.record();
-    stream.count.unread.set(0);
-    stream.timer.set(value, interval, flags & TFD_TIMER_ABSTIME != 0);
-    call.write_if(old, &before)?;
+    let before = (old != 0).then(|| stream.timer.record());
+    let forget = || stream.count.unread.store(0, Relaxed);
+    stream.timer.set_meanwhile(value, interval, flags & TFD_TIMER_ABSTIME != 0, forget);
+    if let Some(before) = before {
+        call.write(old, &before)?;
+    }
     Ok(0)
 }
 
@@ -89,9 +94,8 @@ impl TimerStream {
             return Err(Errno::EINVAL);
         }
         loop {
-            let unread = self.count.unread.get();
+            let unread = self.count.unread.swap(0, Relaxed);
             if unread > 0 {
-                self.count.unread.set(0);
                 return Ok(unread);
             }
             io.wait(&self.count.changed)?;
@@ -113,7 +117,7 @@ impl Stream for TimerStream {
     }
 
     fn ready(&self) -> Ready {
-        Ready::NONE.with_if(self.count.unread.get() > 0, Ready::IN)
+        Ready::NONE.with_if(self.count.unread.load(Relaxed) > 0, Ready::IN)
     }
 
     fn each_queue<'a>(&'a self, visit: &mut dyn FnMut(&'a WaitQueue)) {
@@ -121,7 +125,7 @@ impl Stream for TimerStream {
     }
 
     fn progress(&self) -> Option<Progress> {
-        Some(Progress { arrived: self.count.ever.get(), departed: 0 })
+        Some(Progress { arrived: self.count.ever.load(Relaxed), departed: 0 })
     }
 
     fn as_any(&self) -> &dyn Any {

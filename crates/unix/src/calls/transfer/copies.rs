@@ -1,4 +1,4 @@
-//! From file to file inside the kernel: sendfile, copy_file_range, splice, vmsplice.
+//! From file to file inside the kernel: sendfile, copy_file_range, splice, tee, vmsplice.
 
 use alloc::sync::Arc;
 
@@ -268,14 +268,39 @@ fn wait_for_room(call: &Call<'_>, file: &OpenFile, wanted: usize, nonblocking: b
     }
 }
 
-/// A pipe's bytes cannot be read without being taken, so there is no tee: `EINVAL` says that it is not supported here.
-pub fn tee(call: &Call<'_>, source: u64, target: u64, flags: u32) -> CallResult {
+/// Copies what is in a pipe into another one and leaves it there; one round, as much as is there and fits.
+///
+/// Errors: `EBADF`, `EINVAL` for what are not two pipes, `EPIPE`, `EAGAIN`, `EINTR`.
+pub fn tee(call: &Call<'_>, source: u64, target: u64, bytes: u64, flags: u32) -> CallResult {
     if flags & !SPLICE_FLAGS != 0 {
         return Err(Errno::EINVAL);
     }
-    call.file(source)?.check_readable()?;
-    call.file(target)?.check_writable()?;
-    Err(Errno::EINVAL)
+    if bytes == 0 {
+        return Ok(0);
+    }
+    let (source, target) = (call.file(source)?, call.file(target)?);
+    source.check_readable()?;
+    target.check_writable()?;
+    let pipe_of = |file: &OpenFile| file.stream_of::<PipeEnd>().map(|end| end.pipe().clone()).ok_or(Errno::EINVAL);
+    let (from, to) = (pipe_of(&source)?, pipe_of(&target)?);
+    if Arc::ptr_eq(&from, &to) {
+        return Err(Errno::EINVAL);
+    }
+    let nonblocking = flags & SPLICE_NONBLOCK != 0 || source.is_nonblocking() || target.is_nonblocking();
+    while from.fill() == 0 && from.writers() > 0 {
+        call.with_io(nonblocking, |io| io.wait(from.readable()))?;
+    }
+    let wanted = wait_for_room(call, &target, cut(bytes), nonblocking)?;
+    if to.readers() == 0 {
+        let broken = Err(Errno::EPIPE);
+        note_broken(call, &broken);
+        return broken.map(|bytes| bytes as u64);
+    }
+    let copied = to.copy_from(&from, wanted);
+    if copied > 0 {
+        call.unix.scheduler.wake(to.readable());
+    }
+    Ok(copied as u64)
 }
 
 /// Between memory and a pipe, as `readv` and `writev`. Errors: `EBADF` for what is no pipe; theirs.

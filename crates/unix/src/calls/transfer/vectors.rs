@@ -9,6 +9,7 @@ use abi::file::{IOV_MAX, Iovec, RWF_APPEND, RWF_DSYNC, RWF_HIPRI, RWF_NOWAIT, RW
 use kernel::file::Opening;
 use kernel::pipe::ATOMIC_BYTES;
 use kernel::stream::{Stream, UserRange};
+use machine::VirtAddr;
 
 use super::{At, end_of, note_broken, positioned, read_at, within_file_limit, write_at, write_stream};
 use crate::call::{Call, CallResult};
@@ -19,8 +20,20 @@ const FLAGS: u32 = RWF_HIPRI | RWF_DSYNC | RWF_SYNC | RWF_NOWAIT | RWF_APPEND;
 
 /// The buffers of a call, without empty ones.
 pub struct Ranges {
-    ranges: Vec<UserRange>,
+    /// The records as the program gave them.
+    records: Vec<u8>,
     bytes: usize,
+}
+
+impl Ranges {
+    fn iter(&self) -> impl Iterator<Item = UserRange> {
+        let mut left = self.bytes;
+        self.records.chunks_exact(Iovec::BYTES).map(<Iovec as Field>::get).filter_map(move |record| {
+            let bytes = left.min(record.iov_len as usize);
+            left -= bytes;
+            (bytes > 0).then_some(UserRange { address: VirtAddr(record.iov_base), bytes })
+        })
+    }
 }
 
 /// Reads an array of buffers, `[address, count]`, cut to what one call moves.
@@ -31,20 +44,16 @@ pub fn ranges(call: &Call<'_>, [address, count]: [u64; 2]) -> Result<Ranges, Err
         return Err(Errno::EINVAL);
     }
     let records = call.read_bytes(address, count as usize * Iovec::BYTES)?;
-    let mut ranges = Vec::new();
-    ranges.try_reserve_exact(count as usize).map_err(|_| Errno::ENOMEM)?;
-    let mut bytes = 0;
-    for record in records.chunks_exact(Iovec::BYTES).map(<Iovec as Field>::get) {
-        if record.iov_len > i64::MAX as u64 {
-            return Err(Errno::EINVAL);
-        }
-        let range = call.range(record.iov_base, record.iov_len)?.first(TRANSFER_BYTES_MAX - bytes);
-        bytes += range.bytes;
-        if range.bytes > 0 {
-            ranges.push(range);
-        }
+    let each = || records.chunks_exact(Iovec::BYTES).map(<Iovec as Field>::get);
+    // Linux looks at all sizes before it looks at an address.
+    if each().any(|record| record.iov_len > i64::MAX as u64) {
+        return Err(Errno::EINVAL);
     }
-    Ok(Ranges { ranges, bytes })
+    let mut bytes = 0;
+    for record in each() {
+        bytes += call.range(record.iov_base, record.iov_len)?.first(TRANSFER_BYTES_MAX - bytes).bytes;
+    }
+    Ok(Ranges { records, bytes })
 }
 
 /// The open file of a call at a place.
@@ -93,7 +102,7 @@ pub fn read_ranges(call: &Call<'_>, file: &Arc<OpenFile>, buffers: &Ranges, at: 
         return read_stream(call, file, stream, buffers);
     }
     let start = if let At::Offset(offset) = at { offset } else { file.position() };
-    if buffers.ranges.is_empty() && file.is_directory() {
+    if buffers.bytes == 0 && file.is_directory() {
         return Err(Errno::EISDIR);
     }
     let done = one_by_one(buffers, |range, done| read_at(call, file, range, start + done as u64))?;
@@ -110,8 +119,8 @@ fn one_by_one(
     mut carry: impl FnMut(UserRange, usize) -> Result<usize, Errno>,
 ) -> Result<usize, Errno> {
     let mut done = 0;
-    for range in &buffers.ranges {
-        match carry(*range, done) {
+    for range in buffers.iter() {
+        match carry(range, done) {
             Ok(carried) => {
                 done += carried;
                 if carried < range.bytes {
@@ -143,7 +152,7 @@ pub fn write_ranges(call: &Call<'_>, file: &Arc<OpenFile>, buffers: &Ranges, at:
         _ => file.position(),
     };
     let done = one_by_one(buffers, |range, done| write_at(call, file, range, start + done as u64))?;
-    if !matches!(at, At::Offset(_)) {
+    if done > 0 && !matches!(at, At::Offset(_)) {
         file.set_position(start + done as u64);
     }
     Ok(done)
@@ -159,13 +168,15 @@ fn append_ranges(
 ) -> Result<usize, Errno> {
     let end = opening.size();
     let allowed = within_file_limit(call, end, buffers.bytes as u64)? as usize;
-    let whole = match buffers.ranges.as_slice() {
-        [] => return Ok(0),
-        [one] if file.is_appending() => return opening.write_user(end, one.address, allowed.min(one.bytes)),
+    let whole = match (buffers.iter().next(), buffers.iter().nth(1)) {
+        (None, _) => return Ok(0),
+        (Some(one), None) if file.is_appending() => {
+            return opening.write_user(end, one.address, allowed.min(one.bytes));
+        }
         _ => gather(call, buffers).ok_or(Errno::EFAULT)?,
     };
     let written = opening.write_at(end, &whole[..allowed.min(whole.len())])?;
-    if !matches!(at, At::Offset(_)) {
+    if written > 0 && !matches!(at, At::Offset(_)) {
         file.set_position(opening.size());
     }
     Ok(written)
@@ -177,7 +188,7 @@ fn write_ranges_to_stream(
     stream: &Arc<dyn Stream>,
     buffers: &Ranges,
 ) -> Result<usize, Errno> {
-    if buffers.ranges.len() > 1
+    if buffers.iter().nth(1).is_some()
         && buffers.bytes <= ATOMIC_BYTES
         && let Some(whole) = gather(call, buffers)
     {
@@ -195,7 +206,7 @@ fn write_ranges_to_stream(
 fn gather(call: &Call<'_>, buffers: &Ranges) -> Option<Vec<u8>> {
     let mut whole = call.buffer(buffers.bytes).ok()?;
     let mut at = 0;
-    for range in &buffers.ranges {
+    for range in buffers.iter() {
         call.copy_in(range.address.0, &mut whole[at..at + range.bytes]).ok()?;
         at += range.bytes;
     }

@@ -171,7 +171,8 @@ impl Terminal {
     }
 }
 
-/// Hands a program's bytes to `put` in pieces of the kernel's own memory.
+/// Hands a program's bytes to `put` in pieces of the kernel's own memory. Between them others run, and a signal ends it: nothing
+/// else may, where bytes are always taken.
 pub(super) fn write_pieces(
     io: &Io<'_>,
     from: UserRange,
@@ -180,6 +181,12 @@ pub(super) fn write_pieces(
     let mut piece = vec![0; from.bytes.min(PIECE_BYTES)];
     let mut done = 0;
     while done < from.bytes {
+        if done > 0 {
+            io.scheduler.let_others_run();
+            if (io.interrupted)() {
+                break;
+            }
+        }
         let rest = from.after(done);
         let part = &mut piece[..rest.bytes.min(PIECE_BYTES)];
         let copied = io.machine().copy_in(rest.address, part).map_err(|_| Errno::EFAULT);

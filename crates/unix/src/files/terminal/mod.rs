@@ -26,6 +26,7 @@ pub use pty::PtyMaster;
 pub use registry::{Terminals, node_of};
 pub use window::{CELLS_MAJOR, WINDOW_MAJOR, WINDOWS};
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::cell::Cell;
 
@@ -34,6 +35,7 @@ use kernel::call::Makers;
 use kernel::schedule::WaitQueue;
 use kernel::screen::TextWindow;
 use kernel::tty::{EDITOR_WORTH_BYTES, Effects, Signal, Tty, TtyCode};
+use machine::stages::{self, Stage};
 use machine::{Channel, KernelCell, Nanos};
 
 use crate::emulator::Unix;
@@ -50,7 +52,7 @@ pub const TERMINAL_MAJOR: u32 = 136;
 enum Line {
     Console(Console),
     Pty(Pty),
-    Window(TextWindow),
+    Window(Box<TextWindow>),
 }
 
 /// A terminal. Programs reach it through [`TtyStream`].
@@ -76,6 +78,7 @@ pub struct Terminal {
 impl Terminal {
     /// A terminal that nobody has. Error: `ENOMEM`.
     fn new(unix: &'static Unix, number: u32, line: Line) -> Result<Arc<Terminal>, Errno> {
+        let _stage = stages::enter(Stage::Allocate);
         Ok(Arc::new(Terminal {
             unix,
             number,

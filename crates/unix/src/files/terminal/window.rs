@@ -1,6 +1,7 @@
 //! Text windows: `/dev/tty1` to `/dev/tty8`, terminals whose line is a screen in memory, which `/dev/vcs1` and `/dev/vcsa1` show
 //! (vcs(4)). There is no keyboard: a reader waits until `TIOCSTI` types something, or a program asks the terminal who it is.
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -56,7 +57,7 @@ impl Terminals {
             None => machines.insert(Machines::new()).clone(),
         };
         let number = number.max(1);
-        let terminal = Terminal::new(unix, number, Line::Window(TextWindow::new(&machines)))?;
+        let terminal = Terminal::new(unix, number, Line::Window(Box::new(TextWindow::new(&machines))))?;
         if let (Line::Window(window), Some(makers)) = (&terminal.line, unix.makers()) {
             window.synthesize(&terminal.tty.borrow(), makers);
         }
@@ -93,24 +94,13 @@ impl Terminal {
         }
     }
 
-    /// A program's write to a window: what the synthesized routine has left of it. Between its pieces others run, and a signal
-    /// ends it, as nothing else would.
+    /// A program's write to a window: what the synthesized routine has left of it.
     pub(super) fn write_window(
         &self,
         io: &Io<'_>,
         from: UserRange,
-        mut put: impl FnMut(&[u8]) -> Result<usize, Errno>,
+        put: impl FnMut(&[u8]) -> Result<usize, Errno>,
     ) -> Result<usize, Errno> {
-        let mut is_later = false;
-        let put = |piece: &[u8]| {
-            if core::mem::replace(&mut is_later, true) && self.window().is_some() {
-                io.scheduler.let_others_run();
-                if (io.interrupted)() {
-                    return Err(Errno::EINTR);
-                }
-            }
-            put(piece)
-        };
         let (done, answer) = self.window().map_or_else(Default::default, |window| window.resume(from));
         self.hear(&answer);
         match write_pieces(io, from.after(done), put) {

@@ -11,7 +11,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use bootimage::inspect::{Items, monitor as op};
-use kernel::space::USER_LIMIT;
+use kernel::space::{Space, USER_LIMIT};
 use kernel::thread::State;
 use machine::{Exception, KernelCell, Registers};
 
@@ -110,6 +110,29 @@ impl Stops {
         found.map(|known| known.original)
     }
 
+    /// The process whose breakpoints a process meets: its own, or those of who has the memory with it (vfork).
+    fn owner(&self, unix: &Unix, process: &Process) -> u32 {
+        let breaks = self.breaks.borrow();
+        if breaks.iter().any(|known| known.process == process.pid) {
+            return process.pid;
+        }
+        let space_of = |process: &Process| process.space().map(|space| Arc::as_ptr(&space));
+        let shares =
+            |number: &u32| unix.tasks.process(*number).is_some_and(|other| space_of(&other) == space_of(process));
+        breaks.iter().map(|known| known.process).find(shares).unwrap_or(process.pid)
+    }
+
+    /// A child's copy of the memory is without the traps of its maker, who alone is to stop.
+    pub fn leave_out(&self, maker: u32, copy: &mut Space) {
+        for known in self.breaks.borrow().iter().filter(|known| known.process == maker) {
+            let mut there = [0];
+            if copy.peek_bytes(known.address, &mut there).is_ok() && there == [TRAP] {
+                // Without memory the child meets the trap, and ends.
+                let _ = copy.poke_bytes(known.address, &[known.original]);
+            }
+        }
+    }
+
     /// The running thread goes back to its program; does nothing for threads that nobody watches.
     pub fn before_user(&self, unix: &'static Unix, task: &Arc<Task>, registers: &mut Registers) {
         if self.halts.borrow().is_empty() {
@@ -137,7 +160,7 @@ impl Stops {
             return false;
         }
         let before = registers.rip.wrapping_sub(1);
-        if exception.vector == BREAKPOINT && self.breakpoint(task.process.pid, before).is_some() {
+        if exception.vector == BREAKPOINT && self.breakpoint(self.owner(unix, &task.process), before).is_some() {
             registers.rip = before;
             if self.enter(unix, task.tid).is_ok() {
                 self.stand(unix, task, registers, op::BROKE);
@@ -156,7 +179,7 @@ impl Stops {
     /// One instruction was done.
     fn stepped(&self, unix: &'static Unix, task: &Arc<Task>, registers: &mut Registers) {
         if let Some(address) = self.with(task.tid, |halt| halt.lifted.take()).flatten() {
-            self.set_byte(&task.process, address, true);
+            self.set_byte(unix, &task.process, address, true);
         }
         let is_last = self.with(task.tid, |halt| match &mut halt.standing {
             Standing::Stepping { left: left @ 2.., from } => {
@@ -194,8 +217,8 @@ impl Stops {
     }
 
     /// Puts the trap or the original byte at a breakpoint, if the other one is there.
-    fn set_byte(&self, process: &Process, address: u64, trap: bool) {
-        let Some(original) = self.breakpoint(process.pid, address) else { return };
+    fn set_byte(&self, unix: &Unix, process: &Process, address: u64, trap: bool) {
+        let Some(original) = self.breakpoint(self.owner(unix, process), address) else { return };
         let (old, new) = if trap { (original, TRAP) } else { (TRAP, original) };
         if let Some(space) = process.space() {
             let (mut space, mut there) = (space.borrow_mut(), [0]);
@@ -210,9 +233,9 @@ impl Stops {
     fn go(&self, unix: &'static Unix, task: &Arc<Task>, steps: u32) -> Result<(), Refusal> {
         let rip = self.with(task.tid, |halt| (halt.standing == Standing::Still).then_some(halt.registers.rip));
         let rip = rip.flatten().ok_or(Refusal::Absent)?;
-        let is_at_break = self.breakpoint(task.process.pid, rip).is_some();
+        let is_at_break = self.breakpoint(self.owner(unix, &task.process), rip).is_some();
         if is_at_break {
-            self.set_byte(&task.process, rip, false);
+            self.set_byte(unix, &task.process, rip, false);
         }
         self.with(task.tid, |halt| {
             halt.lifted = is_at_break.then_some(rip);
@@ -262,7 +285,7 @@ pub fn set_break(question: &mut Question<'_>, _: &mut Items) -> Result<Cursor, R
     let stops = &unix.desk.stops;
     let process = unix.tasks.process(number).ok_or(Refusal::Absent)?;
     if !wanted {
-        stops.set_byte(&process, address, false);
+        stops.set_byte(unix, &process, address, false);
         stops.breaks.borrow_mut().retain(|known| (known.process, known.address) != (number, address));
         return Ok(0);
     }

@@ -114,48 +114,55 @@ fn vector_state(at: u64, format: VectorFormat, read: Reader) -> VectorRestore {
         return VectorRestore::Refused;
     }
     let image = match declared(at, format, read) {
-        Some(Some(features)) => whole_image(at, format, features, read),
-        Some(None) => legacy_image(at),
+        Some(Declared::Whole { features, header }) => whole_image(at, format, features, header),
+        Some(Declared::Legacy) => legacy_image(at),
         None => None,
     };
     image.unwrap_or(VectorRestore::Refused)
 }
 
-/// The features to restore if the frame declares an XSAVE image that fits; `Some(None)`: FXSAVE only.
+/// What a frame declares.
+enum Declared {
+    /// An XSAVE image that fits, the features to restore, and the words of its header, if they can be read.
+    Whole { features: u64, header: Option<[u64; 3]> },
+    /// FXSAVE only.
+    Legacy,
+}
+
 /// `None`: it cannot be read.
-fn declared(at: u64, format: VectorFormat, read: Reader) -> Option<Option<u64>> {
-    let mut bytes = [0; FpxSoftwareBytes::BYTES];
-    if !read(at + SOFTWARE_BYTES as u64, &mut bytes) {
+fn declared(at: u64, format: VectorFormat, read: Reader) -> Option<Declared> {
+    const HEADER: usize = XSAVE_HEADER - SOFTWARE_BYTES;
+    let mut bytes = [0; HEADER + 24];
+    let has_header = read(at + SOFTWARE_BYTES as u64, &mut bytes);
+    if !has_header && !read(at + SOFTWARE_BYTES as u64, &mut bytes[..HEADER]) {
         return None;
     }
-    let software = FpxSoftwareBytes::from_bytes(&bytes);
+    let software = <FpxSoftwareBytes as Field>::get(&bytes);
     let size = software.xstate_size as usize;
     if software.magic1 != FP_XSTATE_MAGIC1
         || size < XSAVE_BYTES_MIN
         || size > format.bytes
         || software.xstate_size > software.extended_size
     {
-        return Some(None);
+        return Some(Declared::Legacy);
     }
     let mut closing = [0; FP_XSTATE_MAGIC2_BYTES];
     if !read(at + format.bytes as u64, &mut closing) {
         return None;
     }
-    Some((u32::from_le_bytes(closing) == FP_XSTATE_MAGIC2).then_some(software.xfeatures))
+    let header = has_header.then(|| <[u64; 3]>::get(&bytes[HEADER..]));
+    let is_whole = u32::from_le_bytes(closing) == FP_XSTATE_MAGIC2;
+    Some(if is_whole { Declared::Whole { features: software.xfeatures, header } } else { Declared::Legacy })
 }
 
 /// The whole image, of the features that are asked for. Checks what XRSTOR checks in the header (SDM vol. 1,
 /// 13.8): only known features, standard format, reserved bytes zero.
-fn whole_image(at: u64, format: VectorFormat, features: u64, read: Reader) -> Option<VectorRestore> {
+fn whole_image(at: u64, format: VectorFormat, features: u64, header: Option<[u64; 3]>) -> Option<VectorRestore> {
     if !at.is_multiple_of(FPSTATE_ALIGN) {
         return None;
     }
     // Behind the features, bytes 8 to 23 must be zero; the others are reserved but the processor does not look at them.
-    let mut header = [0; 24];
-    if !read(at + XSAVE_HEADER as u64, &mut header) {
-        return None;
-    }
-    let header = <[u64; 3]>::get(&header);
+    let header = header?;
     let is_valid = header[0] & !format.features == 0 && header[1..] == [0, 0];
     is_valid.then_some(VectorRestore::Image { address: at, bytes: format.bytes, features: header[0] & features })
 }

@@ -1,12 +1,15 @@
-//! The order of the ready threads: a doubly linked ring over thread ids, without the code links.
+//! The order of the ready threads, over thread ids: what the ready ring of a machine means, for machines without code and for
+//! tests.
 
 use alloc::vec::Vec;
 
-use machine::TteId;
+use crate::TteId;
 
 /// A link to store: from a thread to its successor (`None`: the idle thread).
 pub type Change = (TteId, Option<TteId>);
 
+/// A doubly linked ring of ready threads, and which links its last change made necessary.
+#[derive(Default)]
 pub struct Ring {
     links: Vec<Option<Links>>,
     any: Option<TteId>,
@@ -21,21 +24,14 @@ struct Links {
 }
 
 impl Ring {
+    /// An empty ring.
     pub fn new() -> Ring {
-        Ring { links: Vec::new(), any: None, len: 0, changed: [None; 2] }
+        Ring::default()
     }
 
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
+    /// The first to run when nobody does: the idle thread leads there.
     pub fn any(&self) -> Option<TteId> {
         self.any
-    }
-
-    /// Who runs after `id`; some member when `id` is not in the ring (idle).
-    pub fn after(&self, id: TteId) -> Option<TteId> {
-        self.links(id).map(|links| links.after).or(self.any)
     }
 
     fn links(&self, id: TteId) -> Option<Links> {
@@ -106,6 +102,7 @@ impl Ring {
         }
     }
 
+    /// The links to store.
     pub fn take_changed(&mut self) -> [Option<Change>; 2] {
         core::mem::take(&mut self.changed)
     }
@@ -157,6 +154,6 @@ mod tests {
         assert_eq!(order(&ring, after.0).len(), 2);
         ring.remove(TteId(1));
         assert_eq!(ring.remove(TteId(3)), None);
-        assert_eq!(ring.len(), 0);
+        assert_eq!(ring.len, 0);
     }
 }

@@ -1,0 +1,69 @@
+//! What a path names, when only its attributes are asked for: outside of the machine that is one question for many names,
+//! and no place is held for the answer.
+
+use alloc::sync::Arc;
+
+use abi::Errno;
+
+use super::attributes::Attributes;
+use super::foreign::is_any_joined;
+use super::namespace::Namespace;
+use super::node::Node;
+use super::walk::{FinalLink, View, Walk};
+
+/// What a path names.
+pub enum Seen {
+    Node(Arc<Node>),
+    /// Something outside of the machine, as it is there now.
+    Outside(Attributes),
+}
+
+impl Namespace {
+    /// What `path` names, for who wants its attributes.
+    ///
+    /// Errors: those of [`Namespace::lookup`].
+    pub fn look(&self, view: View<'_>, path: &[u8], last: FinalLink) -> Result<Seen, Errno> {
+        if !is_any_joined() || self.is_mounted_outside() {
+            return self.lookup(view, path, last).map(Seen::Node);
+        }
+        let key = self.cache_key(view, path);
+        if let Some(node) = key.as_ref().and_then(|key| self.remembered(view, key, last)) {
+            return Ok(Seen::Node(node));
+        }
+        let mut walk = Walk::new(self, view, path)?;
+        if let Some(attributes) = walk.glance(last)? {
+            return Ok(Seen::Outside(attributes));
+        }
+        let node = walk.reach_end(last)?;
+        if let Some(key) = key {
+            walk.remember(&key, &node);
+        }
+        Ok(Seen::Node(node))
+    }
+}
+
+impl Walk<'_> {
+    /// Walks to where the rest of the path lies outside of the machine with nothing laid over it, and asks there for all of
+    /// it. `None`: the walk must go on name by name, from where it is now.
+    fn glance(&mut self, last: FinalLink) -> Result<Option<Attributes>, Errno> {
+        while let Some(rest) = self.plain_rest() {
+            let slashes = rest.iter().filter(|byte| **byte == b'/').count();
+            if let Some((foreign, tree)) = self.at.abroad()
+                && slashes != 1 // two questions about two names are cheaper than one about both
+                && foreign.is_bare_at(rest)
+                && tree.speaks_for(self.view.credentials)
+            {
+                return tree.glance(foreign, rest, last).transpose();
+            }
+            if slashes == 0 || self.step()?.is_some() {
+                break;
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Names with slashes between them, none of which means another directory than the one before it or in it.
+pub(super) fn is_plain(names: &[u8]) -> bool {
+    names.last() != Some(&b'/') && names.split(|byte| *byte == b'/').all(|name| !matches!(name, b"." | b".."))
+}

@@ -1,0 +1,116 @@
+//! The scheduler's timer: its interrupt goes through a slot to a handler that is code (S-78), or to the entry in `trap`.
+//!
+//! The interrupt is of the class below the devices', so that it can come into the kernel's Rust. What it then leaves to the
+//! kernel comes again as an interrupt of the lowest class, when the kernel is left.
+
+use alloc::vec;
+use core::arch::global_asm;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use machine::{Fragment, TimerCode};
+use synth::{Abs32, Template, template};
+
+use crate::layout::NEAR_APIC;
+use crate::trap::TIMER_VECTOR;
+use crate::{apic, nesting, sample_clock};
+
+global_asm!(
+    r#"
+    .pushsection .data
+    .balign 8
+    .globl timer_slot
+    timer_slot: .quad trap_stubs + {vector} * 16
+    .popsection
+
+    .pushsection .text
+    .balign 16
+    .globl timer_entry
+    timer_entry:
+        jmp qword ptr [rip + timer_slot]
+    .popsection
+"#,
+    vector = const TIMER_VECTOR,
+);
+
+unsafe extern "C" {
+    static timer_entry: u8;
+    static timer_slot: AtomicU64;
+    static trap_stubs: u8;
+}
+
+template! {
+    /// Reads the clock: `machine_x86::now`. Out: rax = nanoseconds since boot. Clobbers rdx. Cost: 6 instructions.
+    pub struct ReadTime { clock_base: Abs32, clock_scale: Abs32 }
+    "rdtsc",
+    "shl rdx, 32",
+    "or rax, rdx",
+    "sub rax, qword ptr [{clock_base}]",
+    "mul qword ptr [{clock_scale}]",
+    "shrd rax, rdx, 32",
+}
+
+template! {
+    /// Has the timer go off in ecx nanoseconds. Cost: 1 instruction.
+    pub struct ArmTimer { timer_count: Abs32 }
+    "mov dword ptr [{timer_count}], ecx",
+}
+
+template! {
+    /// Lets interrupts of higher levels in. Cost: 1 instruction.
+    pub struct LetHigherIn {}
+    "sti",
+}
+
+template! {
+    /// Keeps all interrupts out. Cost: 1 instruction.
+    pub struct KeepAllOut {}
+    "cli",
+}
+
+/// For the golden listings.
+pub fn templates() -> [Template; 4] {
+    [ReadTime::template(), ArmTimer::template(), LetHigherIn::template(), KeepAllOut::template()]
+}
+
+/// What the interrupt gate leads to.
+pub fn entry() -> u64 {
+    (&raw const timer_entry) as u64
+}
+
+/// What a handler is made of; `None` without memory.
+pub fn code() -> Option<TimerCode> {
+    let end = sample_clock::find()?.end;
+    let word = |word: &AtomicU64| Abs32(core::ptr::from_ref(word) as u64);
+    let clock = vec![word(&machine_x86::CLOCK_BASE).into(), word(&machine_x86::CLOCK_SCALE).into()];
+    let count = vec![Abs32(NEAR_APIC + apic::INITIAL_COUNT).into()];
+    Some(TimerCode {
+        now: Fragment { template: ReadTime::template(), holes: clock },
+        arm: Fragment { template: ArmTimer::template(), holes: count },
+        open: Fragment { template: LetHigherIn::template(), holes: vec![] },
+        close: Fragment { template: KeepAllOut::template(), holes: vec![] },
+        end,
+        kernel: (&raw const trap_stubs) as u64 + u64::from(TIMER_VECTOR) * 16,
+    })
+}
+
+/// The two handlers: while nothing nests, and while interrupts nest.
+static HANDLERS: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+static NESTS: AtomicBool = AtomicBool::new(false);
+
+/// From now on the interrupt leads to `plain`, or to `nesting` while interrupts nest.
+pub fn bind(plain: u64, nesting: u64) {
+    HANDLERS[0].store(plain, Ordering::Relaxed);
+    HANDLERS[1].store(nesting, Ordering::Relaxed);
+    nesting::let_in(nesting::Source::Timer);
+    choose(NESTS.load(Ordering::Relaxed));
+}
+
+/// Has the handler bound that lets higher levels in, or the one that need not.
+pub fn choose(nests: bool) {
+    NESTS.store(nests, Ordering::Relaxed);
+    let handler = HANDLERS[usize::from(nests)].load(Ordering::Relaxed);
+    if handler != 0 {
+        // SAFETY: the slot is an aligned word that lives forever; the handler is code that ends as an interrupt does.
+        unsafe { timer_slot.store(handler, Ordering::Release) };
+    }
+}
