@@ -1,7 +1,7 @@
 /*
  * What a program pays for synthesis: opens, first runs and threads, as `name<TAB>key<TAB>value` lines.
  *
- *     opens LOOPS [windows] [host=FILE] [plans]
+ *     opens LOOPS [windows] [host=FILE]
  *
  * first       the first open, with lookup, creation and publication
  * second      the next one, after a close
@@ -10,8 +10,6 @@
  * later_run   the same, mean of a loop
  * character   of a text window: a character of text as long as the thesis's /etc/termcap, in writes of 4096 bytes
  * stage.*     in an image that counts: where the first open's time went, routines and bytes that it made
- *
- * With `plans` an image that counts also says what the optimizer planned (`bin/plans.sh`).
  *
  * A time is in ticks: periods of the time-stamp counter; under -icount that is guest instructions.
  */
@@ -23,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -198,6 +197,37 @@ static void termcap(const char *name, const char *path)
 	close(fd);
 }
 
+/* Text comes to a terminal, and its program reads it: in the fourth burst its editor becomes code. That burst is timed. */
+static void pasted(const char *name)
+{
+	enum { BURSTS = 4 };
+	static char text[600], read_back[8192];
+	char slave[32];
+	int unlock = 0, number = 0, master = open("/dev/ptmx", O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+	for (unsigned i = 0; i < sizeof text; i++)
+		text[i] = i % 60 == 59 ? '\n' : 'x';
+	if (master < 0 || ioctl(master, TIOCSPTLCK, &unlock) < 0 || ioctl(master, TIOCGPTN, &number) < 0)
+		return;
+	snprintf(slave, sizeof slave, "/dev/pts/%d", number);
+	int terminal = open(slave, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	for (int burst = 1; burst <= BURSTS; burst++) {
+		begin();
+		ssize_t bytes = write(master, text, sizeof text);
+		unsigned long long ticks = end();
+		if (bytes < 0)
+			return;
+		if (burst == BURSTS) {
+			say(name, "first", ticks);
+			say_stages(name);
+		}
+		while (read(master, read_back, sizeof read_back) > 0 || read(terminal, read_back, sizeof read_back) > 0)
+			;
+	}
+	close(terminal);
+	close(master);
+}
+
 static int end_at_once(void *unused)
 {
 	(void)unused;
@@ -224,25 +254,6 @@ static unsigned long long thread(const char *name)
 	return ticks;
 }
 
-/* The optimizer's plans, with those for positioned reads and writes. */
-static void say_plans(const char *file)
-{
-	char byte, text[4096];
-	ssize_t bytes;
-	int fd = open(file, O_RDWR | O_CLOEXEC);
-
-	for (int i = 0; i < 20; i++)
-		if (pread(fd, &byte, 1, i) < 0 || pwrite(fd, &byte, 1, i) < 0)
-			return;
-	close(fd);
-	fflush(stdout);
-	fd = open("/proc/synthesis/plans", O_RDONLY | O_CLOEXEC);
-	while ((bytes = read(fd, text, sizeof text)) > 0)
-		if (write(STDOUT_FILENO, text, bytes) != bytes)
-			return;
-	close(fd);
-}
-
 static int made(const char *file)
 {
 	/* So much that each run reads one byte of it. */
@@ -257,13 +268,12 @@ int main(int argc, char **argv)
 	char file[64], fifo[64];
 	const char *host = NULL;
 	unsigned long long ticks = 0;
-	int windows = 0, plans = 0;
+	int windows = 0;
 
 	if (argc > 1)
 		loops = atoi(argv[1]);
 	for (int i = 2; i < argc; i++) {
 		windows |= strcmp(argv[i], "windows") == 0;
-		plans |= strcmp(argv[i], "plans") == 0;
 		if (strncmp(argv[i], "host=", 5) == 0)
 			host = argv[i] + 5;
 	}
@@ -301,6 +311,7 @@ int main(int argc, char **argv)
 	};
 	for (unsigned i = 0; i < sizeof objects / sizeof *objects; i++)
 		object(&objects[i], i == 0 ? "cached open" : NULL);
+	unlink(file);
 	unlink(fifo);
 	if (host) {
 		const struct object outside = {"host file", readable, host, 'r', 1};
@@ -314,13 +325,12 @@ int main(int argc, char **argv)
 		object(&first, NULL);
 		termcap("text window", "/dev/tty7");
 		object(&other, NULL);
+		pasted("pasted-to terminal");
+		pasted("another one");
 	}
 	thread("thread");
 	for (int i = 0; i < 20; i++)
 		ticks += thread(NULL);
 	say("thread", "known", ticks / 20.0);
-	if (plans)
-		say_plans(file);
-	unlink(file);
 	return 0;
 }

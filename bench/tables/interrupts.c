@@ -7,7 +7,10 @@
 #define _GNU_SOURCE
 #include "../paper/measure.h"
 #include <fcntl.h>
+#include <poll.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <sys/mman.h>
 #include <sys/timerfd.h>
 #include <time.h>
 
@@ -120,6 +123,39 @@ static uint64_t alarm_interrupt(void)
 	return (gaps[rounds / 2] - step) * (uint64_t)count;
 }
 
+/*
+ * While interrupts nest in the kernel (the word `nest` of the kernel's command line, or samples): alarms that fall into
+ * calls that take long. Each rings once, is not lost, and wakes who polls; some ring in the midst of the kernel.
+ */
+static uint64_t inside(void)
+{
+	enum { BYTES = 1 << 20 };
+	static char bytes[BYTES];
+	int fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK), file = open("/dev/zero", O_RDWR);
+	int memory = memfd_create("inside", 0);
+	char text[256];
+	const char *at;
+
+	expect(fd >= 0 && file >= 0 && memory >= 0, "open");
+	for (int i = 0; i < count; i++) {
+		struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
+		uint64_t expirations = 0;
+
+		arm(fd, now_ns() + 2000 + 997 * (i % 50));
+		expect(pwrite(memory, bytes, BYTES, 0) == BYTES, "pwrite");
+		expect(pread(memory, bytes, BYTES, 0) == BYTES, "pread");
+		expect(poll(&poll_fd, 1, 10000) == 1, "the alarm does not wake");
+		expect(read(fd, &expirations, 8) == 8 && expirations == 1, "one expiration");
+		expect(read(fd, &expirations, 8) < 0, "another expiration");
+	}
+	file = open("/proc/synthesis/interrupts", O_RDONLY);
+	expect(read(file, text, sizeof text - 1) > 0, "interrupts");
+	at = strstr(text, "inside_the_kernel ");
+	expect(at != NULL, "inside_the_kernel");
+	printf("%s", at);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	const char *operation = argc > 2 ? argv[1] : "";
@@ -146,6 +182,8 @@ int main(int argc, char **argv)
 		ticks = told(kernel, "retry");
 	else if (!strcmp(operation, "chain_thread"))
 		ticks = told(kernel, "thread");
+	else if (!strcmp(operation, "inside"))
+		ticks = inside();
 	else
 		expect(0, operation);
 	print_ticks(argc, argv, ticks);

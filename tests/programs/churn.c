@@ -45,21 +45,27 @@ static int is_as_before(const struct gauges *before, const struct gauges *after)
     return more >= 0 && more <= GIVEN_BACK_MAX && after->code_bytes == before->code_bytes;
 }
 
-/* Some warm rounds first: caches fill, inactive lists get their entries. Then a thousand must leave no trace. */
+/* Some warm rounds first: caches fill, inactive lists get their entries. Then a thousand must leave no trace. The kernel's heap may
+ * have needed one page more at one moment; what is lost in every thousand is a leak. */
 static void leaves_nothing(void (*once)(void))
 {
     struct gauges before = {0}, after = {0};
     puts("start");
     for (int i = 0; i < 20; i++)
         once();
-    int readable = read_gauges(&before) && read_gauges(&before); /* the first read touches its own buffer */
-    for (int i = 0; i < 1000; i++)
-        once();
-    for (int wait = 0; readable && wait < 50; wait++) {
-        read_gauges(&after);
-        if (is_as_before(&before, &after))
-            return;
-        sleep_ms(10); /* what is retired may be freed a little later */
+    int readable = read_gauges(&after) && read_gauges(&after); /* the first read touches its own buffer */
+    for (int thousand = 0; thousand < 3; thousand++) {
+        before = after;
+        for (int i = 0; i < 1000; i++)
+            once();
+        for (int wait = 0; readable && wait < 50; wait++) {
+            read_gauges(&after);
+            if (is_as_before(&before, &after))
+                return;
+            sleep_ms(10); /* what is retired may be freed a little later */
+        }
+        if (!readable)
+            break;
     }
     if (in_guest() && !readable)
         puts("the gauges cannot be read");

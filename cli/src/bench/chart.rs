@@ -83,8 +83,12 @@ fn bars(out: &mut String, group: &Group, top: f64, scale: &Scale) {
         let _ = writeln!(out, "<path d=\"M{x:.1} {y:.1}v{height}\" stroke=\"{MARK}\" stroke-width=\"3\"/>");
     }
     for (index, nanos) in group.nanos.iter().enumerate() {
-        let x = nanos.map_or(LEFT, |nanos| scale.x(nanos)) + 5.0;
+        let end = nanos.map_or(LEFT, |nanos| scale.x(nanos));
         let words = nanos.map_or("not measured".into(), duration);
+        // Behind the mark where it would stand among the words.
+        let among = end - 5.0..end + 10.0 + words.chars().count() as f64 * 6.0;
+        let mark = group.mark.map(|mark| scale.x(mark)).filter(|at| index > 0 && among.contains(at));
+        let x = mark.map_or(end, |at| at.max(end)) + 5.0;
         let style = "font-size=\"10\" fill=\"#333333\" stroke=\"white\" stroke-width=\"3\" paint-order=\"stroke\"";
         text(out, x, top + index as f64 * BAR + 10.0, "start", style, &words);
     }
@@ -154,6 +158,17 @@ mod tests {
         assert_eq!(widths.len(), 2);
         assert!(widths[0] > widths[1], "{widths:?}");
         assert!(picture.contains("a &lt; b") && picture.contains("664 ns") && picture.contains("8.40 ns"));
+    }
+
+    #[test]
+    fn the_mark_strikes_no_words_out() {
+        let picture = svg("times", &["Linux", "Synthesis"], &[group([Some(664.0), Some(8.4)])], &[]);
+        let number =
+            |from: &str, to: char| picture.split(from).nth(1).unwrap().split(to).next().unwrap().parse::<f64>();
+        let mark = number("<path d=\"M", ' ').unwrap();
+        let words = picture.lines().find(|line| line.contains("8.40 ns")).unwrap();
+        let at: f64 = words.split("x=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap();
+        assert!(at > mark, "{mark} {words}");
     }
 
     #[test]

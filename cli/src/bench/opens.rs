@@ -35,6 +35,9 @@ const BYTES: [&str; 3] = ["routines", "bytes, pc", "bytes, hosted"];
 /// Open and close of a kind that is known, where opening leaves no trace: hosted, nanoseconds.
 const KNOWN_NS_MAX: f64 = 100.0;
 const KNOWN: [&str; 5] = ["null", "zero", "full", "random", "tty"];
+/// What making may cost at most, in guest instructions. Of a pipe most is the optimizer's plan, made for the first.
+const CREATION_MAX: [(&str, f64); 4] =
+    [("text window", 600_000.0), ("another window", 100_000.0), ("pasted-to terminal", 500_000.0), ("pipe", 160_000.0)];
 /// How far the two images may differ: a twentieth, or so many instructions.
 const SHARE: f64 = 20.0;
 const INSTRUCTIONS: f64 = 200.0;
@@ -180,13 +183,19 @@ pub struct Both {
 }
 
 impl Both {
-    /// What is wrong, in words: parts that are not the whole (where that repeats), opens of known kinds that take too long.
+    /// What is wrong, in words: parts that are not the whole (where that repeats), opens of known kinds that take too long, making
+    /// that costs too much.
     pub fn faults(&self) -> Vec<String> {
         let slow = |name: &&str| {
             let nanos = self.hosted.figure(name, "known")?;
             (nanos > KNOWN_NS_MAX).then(|| format!("{name}: open and close of a known kind take {nanos:.0} ns"))
         };
-        self.pc.disagreements().into_iter().chain(KNOWN.iter().filter_map(slow)).collect()
+        let dear = |(name, most): &(&str, f64)| {
+            let made = self.pc.figure(name, "creation")?;
+            (made > *most).then(|| format!("{name}: creation takes {made:.0} instructions, not {most:.0}"))
+        };
+        let faults = self.pc.disagreements().into_iter().chain(KNOWN.iter().filter_map(slow));
+        faults.chain(CREATION_MAX.iter().filter_map(dear)).collect()
     }
 
     /// Title and cells of each table.

@@ -90,9 +90,9 @@ fn arcs(graph: &Graph, places: &[Place], text: &mut String) {
             near.sort_by(|a, b| places[other_end(*a)].middle().total_cmp(&places[other_end(*b)].middle()));
             let at = near.iter().position(|&other| other == own).unwrap_or(0);
             let step = (places[node].height / (near.len() + 1) as f64).min(14.0);
-            places[node].middle() + step * (at as f64 - (near.len() - 1) as f64 / 2.0)
+            (places[node].middle() + step * (at as f64 - (near.len() - 1) as f64 / 2.0), at)
         };
-        let (y1, y2) = (spread(arc.from, number), spread(arc.to, number));
+        let ((y1, first), (y2, last)) = (spread(arc.from, number), spread(arc.to, number));
         let bend = (x2 - x1).abs().max(60.0) / 2.0 * if is_back { -1.0 } else { 1.0 };
         let (width, start) =
             (if arc.synthesized { 2.2 } else { 1.2 }, if arc.both { " marker-start=\"url(#tip)\"" } else { "" });
@@ -103,12 +103,14 @@ fn arcs(graph: &Graph, places: &[Place], text: &mut String) {
             x1 + bend,
             x2 - bend
         );
-        // Long arcs run together in the middle: the label stands near the quaspace whose descriptor it names.
+        // Long arcs run together in the middle: the label stands near the quaspace whose descriptor it names, and those of
+        // neighbours not above each other.
         let at = |t: f64| {
             let (a, b, c, d) = ((1.0 - t).powi(3), 3.0 * t * (1.0 - t).powi(2), 3.0 * t * t * (1.0 - t), t.powi(3));
             (a * x1 + b * (x1 + bend) + c * (x2 - bend) + d * x2, (a + b) * y1 + (c + d) * y2)
         };
-        let (x, y) = at(if graph.nodes[arc.from].kind == Kind::Quaspace { 0.2 } else { 0.8 });
+        let near = |place: usize| 0.14 + 0.3 * (place % 2) as f64;
+        let (x, y) = at(if graph.nodes[arc.from].kind == Kind::Quaspace { near(first) } else { 1.0 - near(last) });
         let y = y - 3.0;
         let label = escaped(&arc.label);
         let _ = writeln!(

@@ -7,8 +7,6 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use machine::KernelCell;
 use synth::{Draft, Plan, Shape, Template};
 
-use crate::plans;
-
 /// A part of the data, where templates find it.
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
@@ -88,13 +86,7 @@ pub struct Class {
     pub inactive_max: usize,
     pub gauges: Gauges,
     /// How each callentry's code was last optimized.
-    plans: KernelCell<[Option<Box<Planned>>; CALLENTRIES_MAX]>,
-}
-
-/// How a draft is optimized, and what shows that another is alike.
-struct Planned {
-    signature: u64,
-    plan: Plan,
+    plans: KernelCell<[Option<Box<Plan>>; CALLENTRIES_MAX]>,
 }
 
 /// What a declaration states. Made by [`quaject!`](crate::quaject) only.
@@ -123,31 +115,20 @@ impl Class {
     pub(crate) fn optimize(&self, callentry: usize, draft: Draft) -> Draft {
         let before = draft.len();
         let mut plans = self.plans.borrow_mut();
-        let done = match plans[callentry].as_ref().and_then(|planned| planned.plan.apply(&draft)) {
+        let done = match plans[callentry].as_ref().and_then(|plan| plan.apply(&draft)) {
             Some(done) => {
                 Gauges::add(&self.gauges.planned, 1);
                 done
             }
             None => {
-                let signature = synth::signature(&draft);
-                let known = plans::known(signature).and_then(|packed| Plan::known(&draft, packed));
-                let Some(plan) = known.or_else(|| synth::optimize(&draft)) else { return draft };
+                let Some(plan) = synth::optimize(&draft) else { return draft };
                 let Some(done) = plan.apply(&draft) else { return draft };
-                plans[callentry] = Some(Box::new(Planned { signature, plan }));
+                plans[callentry] = Some(Box::new(plan));
                 done
             }
         };
         Gauges::add(&self.gauges.bytes_saved, (before - done.len().min(before)) as u64);
         done
-    }
-
-    /// Shows the plans that were made so far: routine, signature, and the plan as bytes.
-    pub fn each_plan(&self, mut see: impl FnMut(&'static str, u64, Vec<u8>)) {
-        for (planned, callentry) in self.plans.borrow().iter().zip(self.callentries) {
-            if let Some(planned) = planned {
-                see(callentry.routines[0], planned.signature, planned.plan.packed());
-            }
-        }
     }
 
     /// The declared templates, each once.

@@ -25,7 +25,6 @@ mod declare;
 mod fragments;
 mod inactive;
 pub mod interface;
-mod plans;
 mod slot;
 
 pub use choice::{Way, cheapest};

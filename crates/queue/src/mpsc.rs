@@ -37,6 +37,12 @@ impl<T> Consumer<T> {
     pub fn get(&mut self) -> Option<T> {
         self.0.get::<Alone>()
     }
+
+    /// Whether nobody has put an item, or begun to, that is not taken.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
 }
 
 impl<T> Clone for Producer<T> {

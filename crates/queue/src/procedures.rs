@@ -44,6 +44,12 @@ impl Runner {
         self.0.get()
     }
 
+    /// Whether nothing is chained.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Calls what is chained, at most `most` procedures, and returns their number. What they chain runs too.
     pub fn run(&mut self, most: usize) -> usize {
         for done in 0..most {

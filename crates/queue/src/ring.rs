@@ -120,6 +120,12 @@ impl<T> Ring<T> {
         }
     }
 
+    /// Whether nobody has put an item that is not taken. A claimed place counts, filled or not.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.head.0.load(Relaxed) == self.tail.0.load(Relaxed)
+    }
+
     /// Whether the oldest item can be taken now.
     pub(crate) fn is_ready(&self) -> bool {
         let index = self.tail.0.load(Relaxed);

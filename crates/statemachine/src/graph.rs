@@ -113,9 +113,10 @@ impl Graph {
     /// The same machine for other bytes: what it does with a byte is what it did with the byte that `like` says. A byte that
     /// is emitted or stored is still the one that came.
     pub fn with_bytes(mut self, like: impl Fn(u8) -> u8) -> Graph {
+        let like: [u8; 256] = core::array::from_fn(|byte| like(byte as u8));
         for node in &mut self.nodes {
             if let Node::Take(ranges) = node {
-                *node = Node::take((0..=255).map(|byte| (byte, leads(ranges, like(byte)))));
+                *node = Node::take((0..=255).zip(like).map(|(byte, like)| (byte, leads(ranges, like))));
             }
         }
         self

@@ -118,11 +118,6 @@ impl Origin {
         if self.cuts.is_some() { None } else { self.shape.row(whole) }
     }
 
-    /// What the optimizer took out of the routine.
-    pub(crate) fn cuts(&self) -> &[Cut] {
-        self.cuts.as_deref().unwrap_or_default()
-    }
-
     /// The holes that are left in the code.
     pub fn places(&self) -> impl Iterator<Item = Place> {
         self.shape.places().filter_map(|(hole, offset)| {
@@ -375,20 +370,6 @@ impl Draft {
         Outline { labels: self.labels, landings: self.landings.clone(), assumed: self.assumed }
     }
 
-    /// Tells `add` all of the outline, and where jumps lead inside.
-    pub(crate) fn add_outline(&self, mut add: impl FnMut(u64)) {
-        self.labels.iter().for_each(|label| add((*label).into()));
-        for landing in &self.landings {
-            [landing.from, landing.to, landing.landing].into_iter().for_each(|part| add(part.into()));
-        }
-        let (register, value) = self.assumed.unwrap_or((u8::MAX, 0));
-        [register.into(), value].into_iter().for_each(&mut add);
-        for jump in &self.jumps {
-            let label = if jump.to.kind == HoleKind::Label { jump.to.value } else { u64::MAX };
-            [jump.at.into(), label].into_iter().for_each(&mut add);
-        }
-    }
-
     pub(crate) fn has_outline(&self, outline: &Outline) -> bool {
         self.labels == outline.labels && self.landings == outline.landings && self.assumed == outline.assumed
     }
@@ -447,6 +428,7 @@ impl Draft {
 }
 
 /// What stands in a field.
+#[inline]
 pub(crate) fn field_at(bytes: &[u8], at: usize) -> i32 {
     i32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }

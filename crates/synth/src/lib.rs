@@ -21,6 +21,6 @@ mod template;
 pub use draft::{Bound, Cut, Draft, FaultLanding, FillError, Origin, Place};
 pub use fact::Fact;
 pub use hole::{Abs32, HoleKind, HoleValue, Imm32, Label, Target, pattern};
-pub use optimize::{Flags, Instruction, Kind, Memory, Plan, decode, optimize, signature};
+pub use optimize::{Flags, Instruction, Kind, Memory, Plan, decode, optimize};
 pub use pattern::Pattern;
 pub use template::{MadeOf, Paste, Shape, Template};

@@ -22,13 +22,16 @@ pub fn kinds(source: &str) -> &'static [Linking] {
     }
 }
 
+/// Ubuntu's compiler checks the C library's callers by default, which makes other calls of some programs and warns of more.
+const WARNINGS: [&str; 6] = ["-O1", "-Wall", "-Wextra", "-Werror", "-U_FORTIFY_SOURCE", "-Wno-unused-result"];
+
 /// Builds `tests/programs/SOURCE.c`.
 ///
 /// # Errors
 /// A sentence, or the compiler's own words.
 pub fn build(options: &Options, source: &str, linking: Linking) -> Result<PathBuf, String> {
     let file = options.repo.join("tests/programs").join(format!("{source}.c"));
-    compile(options, &file, source, linking, &["-O1", "-Wall", "-Wextra", "-Werror"])
+    compile(options, &file, source, linking, &WARNINGS)
 }
 
 /// Compiles one C file into the build folder as `name` (static) or `name-dynamic`.

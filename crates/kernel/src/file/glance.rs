@@ -67,3 +67,18 @@ impl Walk<'_> {
 pub(super) fn is_plain(names: &[u8]) -> bool {
     names.last() != Some(&b'/') && names.split(|byte| *byte == b'/').all(|name| !matches!(name, b"." | b".."))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::is_plain;
+
+    #[test]
+    fn names_that_lead_elsewhere_are_not_plain() {
+        for names in ["a", "a/b", "a//b", "a/.b/..c", "..."] {
+            assert!(is_plain(names.as_bytes()), "{names}");
+        }
+        for names in [".", "..", "a/..", "../a", "a/./b", "a/"] {
+            assert!(!is_plain(names.as_bytes()), "{names}");
+        }
+    }
+}

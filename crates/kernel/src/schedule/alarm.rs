@@ -114,6 +114,8 @@ impl Alarms {
     /// Sets an alarm. `routine` 0: it is Rust's. Of alarms for the same time the first that was set rings first.
     #[inline]
     pub fn set(&mut self, at: Nanos, target: AlarmTarget, routine: u64) -> AlarmId {
+        // A `due` of 0 has a meaning of its own; what was to ring at the beginning of time is due in either case.
+        let at = at.max(Nanos(1));
         self.number += 1;
         let routine = if routine == 0 { self.kernel } else { routine };
         let words = self.words;
@@ -165,6 +167,7 @@ impl Alarms {
             meanwhile();
             return self.set(at, target, routine);
         };
+        let at = at.max(Nanos(1));
         let words = self.words;
         let due = words.due.load(Relaxed);
         words.due.store(NEVER, Relaxed);
@@ -277,6 +280,16 @@ mod tests {
         assert_eq!(alarms.next(), 20);
         alarms.cancel(taken);
         assert_eq!((due(&mut alarms, 15), due(&mut alarms, 20), words.due.load(Relaxed)), (None, Some(2), NEVER));
+    }
+
+    #[test]
+    fn an_alarm_at_the_beginning_of_time_leaves_other_interrupts_to_the_machine() {
+        let mut alarms = alarms();
+        let first = alarms.set(Nanos(0), AlarmTarget::Thread(TteId(1)), 77);
+        assert_eq!(alarms.words.due.load(Relaxed), 1);
+        alarms.replace(Some(first), Nanos(0), AlarmTarget::Thread(TteId(1)), 77, || ());
+        assert_eq!(alarms.words.due.load(Relaxed), 1);
+        assert_eq!((due(&mut alarms, 1), alarms.words.due.load(Relaxed)), (Some(1), NEVER));
     }
 
     #[test]

@@ -60,7 +60,6 @@ pub struct Scheduler {
     /// What is to be done by somebody else, soon (S-44, S-47).
     chain: Chain,
     chained: KernelCell<Runner>,
-    chained_count: KernelCell<u32>,
 }
 
 /// Procedures that can wait for the idle thread or the next timer interrupt.
@@ -90,7 +89,6 @@ impl Scheduler {
             idle_pool: KernelCell::new(None),
             chain,
             chained: KernelCell::new(chained),
-            chained_count: KernelCell::new(0),
         }));
         scheduler.enlist(&idle);
         machine.set_idle(idle.tte());
@@ -168,7 +166,6 @@ impl Scheduler {
     #[inline]
     pub fn chain_with(&self, call: fn(usize), argument: usize, between: impl FnOnce()) -> bool {
         let is_chained = self.chain.chain_with(call, argument, between).is_ok();
-        self.chained_count.set(self.chained_count.get() + u32::from(is_chained));
         self.machine.ask_for_chained();
         is_chained
     }
@@ -176,13 +173,12 @@ impl Scheduler {
     /// Does what is chained, in order.
     pub fn run_chained(&self) {
         for _ in 0..CHAINED_MOST {
-            let count = self.chained_count.get();
-            if count == 0 {
+            let next = self.chained.borrow_mut().take();
+            let Some(procedure) = next else { return };
+            (procedure.call)(procedure.argument);
+            if self.chained.borrow().is_empty() {
                 return;
             }
-            self.chained_count.set(count - 1);
-            let next = self.chained.borrow_mut().take();
-            next.into_iter().for_each(|procedure| (procedure.call)(procedure.argument));
         }
     }
 

@@ -19,7 +19,6 @@ mod decode;
 mod facts;
 mod flow;
 mod instruction;
-mod known;
 mod operand;
 mod plan;
 
@@ -28,7 +27,6 @@ mod tests;
 
 pub use decode::decode;
 pub use instruction::{Flags, Instruction, Kind, Memory};
-pub use known::signature;
 pub use plan::Plan;
 
 use crate::draft::Draft;

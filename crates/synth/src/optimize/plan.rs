@@ -8,26 +8,25 @@ use alloc::vec::Vec;
 
 use super::flow::{Fate, Flow, To};
 use super::instruction::{Kind, Width};
-use super::known;
 use crate::draft::{Cut, Draft, Jump, Origin, Outline, Walk, field_at};
 use crate::hole::HoleKind;
 use crate::template::Shape;
 
 /// A field that is filled from the draft: a hole that is no jump.
-pub(super) struct Field {
+struct Field {
     from: u16,
     /// `None`: cut.
-    pub to: Option<u16>,
+    to: Option<u16>,
     /// The value, if the plan depends on it.
     exact: Option<i32>,
     /// Number in `words` of the word that it names.
     word: u8,
 }
 
-pub(super) struct Away {
-    pub at: u16,
+struct Away {
+    at: u16,
     /// Number of the draft's jump that leads there.
-    pub jump: u16,
+    jump: u16,
 }
 
 /// How the drafts of one composition are optimized.
@@ -42,17 +41,17 @@ pub struct Plan {
     /// What becomes of the outline, and of the origins.
     result: Outline,
     origins: Arc<[Origin]>,
-    pub(super) fields: Vec<Field>,
+    fields: Vec<Field>,
     /// The different words that the draft's addresses named.
     words: Vec<i32>,
-    pub(super) bytes: Vec<u8>,
-    pub(super) away: Vec<Away>,
+    bytes: Vec<u8>,
+    away: Vec<Away>,
     /// Instructions of the draft, and of the result; a template that was taken for one counts as one.
     pub instructions: [usize; 2],
 }
 
 /// Room for the fields and words of nearly every routine.
-pub(super) const USUAL_FIELDS: usize = 24;
+const USUAL_FIELDS: usize = 24;
 
 /// Words that are closer than this may overlap.
 const WORD_BYTES: u32 = 8;
@@ -61,15 +60,8 @@ impl Plan {
     pub(super) fn of(draft: &Draft, flow: &Flow<'_>) -> Plan {
         let spots = spots(flow);
         let cuts: Arc<[Cut]> = cuts(flow, &spots).into();
+        let (result, origins) = draft.without(&cuts);
         let live = flow.nodes.iter().filter(|node| node.fate != Fate::Cut).count();
-        let mut plan = Plan::begin(draft, &cuts, [flow.nodes.len(), live]);
-        plan.write(draft, flow, &spots);
-        plan
-    }
-
-    /// What follows from the draft and the cuts; the bytes are still missing.
-    pub(super) fn begin(draft: &Draft, cuts: &Arc<[Cut]>, instructions: [usize; 2]) -> Plan {
-        let (result, origins) = draft.without(cuts);
         let mut plan = Plan {
             shapes: draft.origins().iter().map(|origin| (origin.shape, origin.offset)).collect(),
             draft_bytes: draft.len(),
@@ -81,25 +73,11 @@ impl Plan {
             words: Vec::with_capacity(USUAL_FIELDS),
             bytes: Vec::with_capacity(draft.len()),
             away: Vec::with_capacity(draft.jumps().len()),
-            instructions,
+            instructions: [flow.nodes.len(), live],
         };
-        plan.note_fields(draft, cuts);
+        plan.note_fields(draft, &cuts);
+        plan.write(draft, flow, &spots);
         plan
-    }
-
-    /// The plan as bytes, for [`Plan::known`].
-    pub fn packed(&self) -> Vec<u8> {
-        known::packed(self)
-    }
-
-    /// The plan that was packed, for a draft with the [`signature`](super::signature) of the one that it was made for. `None`: these
-    /// are no bytes of a plan.
-    pub fn known(draft: &Draft, packed: &[u8]) -> Option<Plan> {
-        known::unpacked(draft, packed)
-    }
-
-    pub(super) fn cuts(&self) -> &[Cut] {
-        self.origins.first().map_or(&[], Origin::cuts)
     }
 
     fn note_fields(&mut self, draft: &Draft, cuts: &[Cut]) {

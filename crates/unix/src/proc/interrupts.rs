@@ -82,8 +82,9 @@ impl AlarmCall for Nothing {
 fn set_alarm(unix: &Unix, count: u32) -> Nanos {
     let bell = unix.scheduler.add_bell(Arc::new(Nothing));
     let set = KernelCell::new(None);
-    // Each is the first of all, so that the timer is set, too.
-    let mut at = unix.machine.now().saturating_add(Nanos(Nanos::PER_SECOND / 2));
+    // Each is the first of all, and earlier than the timer is set for, so that it is set, too.
+    let armed = unix.scheduler.words().armed.load(Relaxed);
+    let mut at = unix.machine.now().saturating_add(Nanos(Nanos::PER_SECOND / 2)).min(Nanos(armed));
     let act = || {
         at = at.saturating_sub(Nanos(1000));
         set.set(Some(unix.scheduler.set_alarm(at, AlarmTarget::Call(bell))));

@@ -19,8 +19,6 @@ pub const ENTRIES: &[Entry<Whole>] = &[
     file("quajects", quajects),
     #[cfg(feature = "stages")]
     file("stages", stages),
-    #[cfg(feature = "stages")]
-    file("plans", plans),
     Entry { name: "interrupts", mode: 0o600, what: What::Setting(interrupts::show, interrupts::command) },
     Entry { name: "pumps", mode: 0o666, what: What::Setting(pumps::show, pumps::command) },
 ];
@@ -55,22 +53,6 @@ fn stages(_: &'static Unix, _: &Whole) -> Result<Vec<u8>, Errno> {
     for (name, ticks) in machine::stages::NAMES.into_iter().zip(counts.ticks) {
         let _ = writeln!(text, "{name} {ticks}");
     }
-    text.whole()
-}
-
-/// The optimizer's plans: a line of `crates/quaject/plans.txt` for each.
-#[cfg(feature = "stages")]
-fn plans(unix: &'static Unix, _: &Whole) -> Result<Vec<u8>, Errno> {
-    let mut text = Text::default();
-    unix.each_class(|class| {
-        class.each_plan(|routine, signature, packed| {
-            let _ = write!(text, "{routine} {signature:016x} ");
-            for byte in packed {
-                let _ = write!(text, "{byte:02x}");
-            }
-            let _ = text.write_str("\n");
-        });
-    });
     text.whole()
 }
 

@@ -2,6 +2,7 @@
 //! any key typed meanwhile.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -21,13 +22,7 @@ const MEGABYTES: &str = "100";
 pub fn run(options: &Options, tally: &mut Tally) -> Result<(), String> {
     let folder = options.repo.join("target/tests");
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let program = folder.join("sound").display().to_string();
-    let source = options.repo.join("bench/sound/sound.c").display().to_string();
-    let built = Command::new("gcc").args(["-O", "-Wall", "-static", "-o", &program, &source]).output();
-    let built = built.map_err(|error| format!("cannot run gcc: {error}"))?;
-    if !built.status.success() {
-        return Err(String::from_utf8_lossy(&built.stderr).into_owned());
-    }
+    let program = build(&options.repo.join("bench/sound/sound.c"), &folder.join("sound"))?;
     tally.record(
         "sound/no_sample_is_lost_while_handlers_are_replaced",
         at_full_rate(options, &program, ["live", FRAMES]),
@@ -42,8 +37,19 @@ pub fn run(options: &Options, tally: &mut Tally) -> Result<(), String> {
     );
     if !options.is_hosted() {
         tally.record("sound/nothing_typed_is_lost_while_interrupts_nest_in_the_kernel", typed(options, &program));
+        tally.record("sound/an_alarm_rings_in_the_midst_of_the_kernel", alarms_inside(options, &folder));
     }
     Ok(())
+}
+
+/// Builds a program; its path.
+fn build(source: &Path, program: &Path) -> Result<String, String> {
+    let built = Command::new("gcc").args(["-O", "-Wall", "-static", "-o"]).args([program, source]).output();
+    let built = built.map_err(|error| format!("cannot run gcc: {error}"))?;
+    if !built.status.success() {
+        return Err(String::from_utf8_lossy(&built.stderr).into_owned());
+    }
+    Ok(program.display().to_string())
 }
 
 /// Keys in as many bursts, while the kernel is busy and samples come: the raw tty's handler interrupts the kernel's Rust, and
@@ -58,6 +64,18 @@ fn typed(options: &Options, program: &str) -> Result<(), String> {
     let bursts = [Step::Type(keys); BURSTS];
     let steps = [&[Step::Expect("listening")], &bursts[..], &[Step::Expect("typed, in order"), Step::End(0)]].concat();
     terminal::play(command, &steps, options.case_timeout.max(Duration::from_secs(120))).map(|_| ())
+}
+
+/// Alarms that fall into long calls while the timer nests (S-78): none is lost, and some ring before the call is over.
+fn alarms_inside(options: &Options, folder: &Path) -> Result<(), String> {
+    let program = build(&options.repo.join("bench/tables/interrupts.c"), &folder.join("interrupts"))?;
+    let mut command = runner_command(&options.runner);
+    command.args(["--icount", "--kernel-arguments", "nest", "--timeout", "60", &program, "inside", "200"]);
+    let outcome = process::run(command, Vec::new(), options.case_timeout.max(Duration::from_secs(120)))?;
+    let told = String::from_utf8_lossy(&outcome.stdout).into_owned();
+    let inside: u32 = told.trim().rsplit(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0);
+    let error = String::from_utf8_lossy(&outcome.stderr).into_owned();
+    if outcome.status == 0 && inside > 0 { Ok(()) } else { Err(format!("status {}: {told}{error}", outcome.status)) }
 }
 
 /// The hosted machine's clock does not run by itself, and says so.

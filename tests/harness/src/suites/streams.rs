@@ -276,7 +276,8 @@ fn hosted_runs_repeat_their_calls(options: &Options) -> Result<(), String> {
     if refused.status != 2 || !String::from_utf8_lossy(&refused.stderr).contains("--icount") {
         return Err(format!("--icount: status {}: {}", refused.status, refused.stderr.escape_ascii()));
     }
-    let script = "i=0; while [ $i -lt 99 ]; do i=$((i+1)); done; echo $i >f; read j <f; echo $j; (exit 3); echo $?";
+    let script = "i=0; while [ $i -lt 99 ]; do i=$((i+1)); done; echo $i >/tmp/f; read j </tmp/f; echo $j; (exit 3); \
+                  echo $?";
     let once = || run(options, &["--strace", "/bin/busybox", "sh", "-c", script], b"");
     let names = |outcome: &Outcome| -> Vec<String> {
         let text = String::from_utf8_lossy(&outcome.stderr).into_owned();

@@ -5,6 +5,7 @@ mod faults;
 mod forks;
 mod model;
 mod moves;
+mod trees;
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;

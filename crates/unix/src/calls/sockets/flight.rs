@@ -104,15 +104,19 @@ impl Flight {
         let mut suspects: Vec<Suspect> = held.filter_map(suspect).collect();
         drop(state);
         let place_of = |suspects: &[Suspect], name| suspects.binary_search_by_key(&name, |suspect| suspect.name).ok();
-        for name in suspects.iter().flat_map(Suspect::flying).collect::<Vec<usize>>() {
-            if let Some(place) = place_of(&suspects, name) {
-                suspects[place].outside -= 1;
+        for place in 0..suspects.len() {
+            for name in suspects[place].flying() {
+                if let Some(inner) = place_of(&suspects, name) {
+                    suspects[inner].outside -= 1;
+                }
             }
         }
         let mut reached: Vec<usize> = (0..suspects.len()).filter(|place| suspects[*place].outside > 0).collect();
         while let Some(place) = reached.pop() {
             if !core::mem::replace(&mut suspects[place].is_reached, true) {
-                reached.extend(suspects[place].flying().into_iter().filter_map(|name| place_of(&suspects, name)));
+                for name in suspects[place].flying() {
+                    reached.extend(place_of(&suspects, name));
+                }
             }
         }
         let garbage = suspects.iter().filter(|suspect| !suspect.is_reached);
@@ -132,6 +136,7 @@ struct Suspect {
 
 impl Suspect {
     /// The sockets in its messages.
+    #[inline(never)]
     fn flying(&self) -> Vec<usize> {
         let mut names = Vec::new();
         if let Some(socket) = socket(&self.file) {
