@@ -3,7 +3,6 @@
 use quaject::{Class, Quaject};
 
 use crate::automaton::Editor;
-use crate::call::watch::WatchWords;
 use crate::call::{Console, Null, Opens, Zero};
 use crate::file::{Ferry, Positioned, Window};
 use crate::pipe::Body;
@@ -14,8 +13,8 @@ use crate::trace::Notes;
 use crate::tty::raw::RawTty;
 use crate::tty::{Line, OutputFilter};
 
-/// All that the kernel declares.
-pub fn classes() -> [&'static Class; 17] {
+/// All that every kernel has; those with the monitor have [`watch`](crate::call::watch::WatchWords), too.
+pub fn classes() -> [&'static Class; 16] {
     [
         Null::class(),
         Zero::class(),
@@ -33,6 +32,5 @@ pub fn classes() -> [&'static Class; 17] {
         Opens::class(),
         AlarmClock::class(),
         Notes::class(),
-        WatchWords::class(),
     ]
 }

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use core::marker::PhantomData;
 
-use codestore::{Code, Maker};
+use codestore::Code;
 use machine::KernelCell;
 use machine::stages::{self, Stage};
 use synth::Draft;
@@ -152,14 +152,13 @@ struct Of {
 }
 
 impl Of {
-    /// The birth's name and maker.
-    #[inline(always)]
-    fn birth(self, makers: Makers) -> (&'static str, Maker) {
-        (self.class.callentries[self.callentry].routines[self.variant], makers.maker(self.class.made_by))
-    }
-
-    fn refuse(self) {
-        Gauges::add(&self.class.gauges.refused, 1);
+    fn publish(self, makers: &Makers, contract: &'static str, draft: Draft) -> Option<Code<()>> {
+        let name = self.class.callentries[self.callentry].routines[self.variant];
+        let code = makers.store.publish_as(contract, name, makers.maker(self.class.made_by), draft).ok();
+        if code.is_none() {
+            Gauges::add(&self.class.gauges.refused, 1);
+        }
+        code
     }
 }
 
@@ -189,7 +188,6 @@ impl<C> Factored<C> {
     }
 
     /// Stage three.
-    #[inline]
     pub fn optimize(mut self) -> Factored<C> {
         let Of { class, callentry, .. } = self.of;
         if class.callentries[callentry].peepholes {
@@ -200,19 +198,11 @@ impl<C> Factored<C> {
     }
 
     /// The draft becomes code (R2); the class counts what is refused.
-    #[inline]
     pub fn publish(self, makers: Makers) -> Option<Code<C>> {
-        let draft = self.draft?;
-        let (name, maker) = self.of.birth(makers);
-        let code = makers.store.publish(name, maker, draft).ok();
-        if code.is_none() {
-            self.of.refuse();
-        }
-        code
+        self.of.publish(&makers, core::any::type_name::<C>(), self.draft?).map(Code::under)
     }
 
     /// Optimize, publish.
-    #[inline]
     pub fn create(self, makers: Makers) -> Option<Code<C>> {
         self.optimize().publish(makers)
     }

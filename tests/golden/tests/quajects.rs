@@ -14,8 +14,8 @@ use kernel::pipe::{Body, Pipe, PipeCallouts};
 use kernel::screen::{Machines, TextWindow};
 use kernel::sound::{self, Activity, Inserts, Plan, SoundWords, Waiters};
 use kernel::trace::Notes;
-use kernel::tty::Tty;
 use kernel::tty::raw::RawTty;
+use kernel::tty::{Gate, Tty};
 use machine::{Machine, TteId};
 use quaject::{AnyCode, Class, Contract, Entry, Made, Mismatch, Quaject, Slot, create, interface};
 use synth::Paste;
@@ -180,6 +180,7 @@ fn a_closed_window_leaves_its_code_to_who_holds_it() {
     let window = TextWindow::new(&Machines::new());
     window.synthesize(&tty, makers);
     let write = window.code().expect("room for code");
+    window.put(Gate::Raw, b"x", &tty);
     assert_eq!(makers.store.live_routines(), 3);
     drop(window);
     // The machine beside the routine that a thread may be inside is gone with the window, and nothing leads to it.
@@ -275,6 +276,7 @@ fn a_draft_that_cannot_be_bound_is_refused_and_nothing_is_lost() {
 /// The classes of the kernel and of the machine whose fragments the listings have.
 fn all_classes() -> Vec<&'static Class> {
     let mut all = kernel::classes().to_vec();
+    all.push(WatchWords::class());
     machine_pc::each_class(&mut |class| all.push(class));
     all
 }

@@ -12,6 +12,8 @@ mod special;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 
+use kernel::call::watch::WatchWords;
+use quaject::Quaject;
 use synth::Template;
 
 /// The root of the repository.
@@ -99,6 +101,7 @@ fn the_commonest_compositions_are_listed() {
         }
     }
     let mut classes = kernel::classes().to_vec();
+    classes.push(WatchWords::class());
     machine_pc::each_class(&mut |class| classes.push(class));
     for callentry in classes.iter().flat_map(|class| class.callentries) {
         // Host files are opened on the hosted machine alone: their routines wait for a listing.

@@ -14,9 +14,9 @@ use kernel::schedule::timer::{CountWords, TimerCodes};
 use kernel::screen::{Machines, TextWindow};
 use kernel::sound::{Activity, Channel, Format, Inserts, Maker, Plan, Sound, Waiters, synthesize};
 use kernel::trace::Notes;
-use kernel::tty::Tty;
 use kernel::tty::raw::{RawCallouts, RawCode, RawTty};
 use kernel::tty::termios::lflag;
+use kernel::tty::{Gate, Tty};
 use machine::{Channel as Line, Machine, ScheduleWords, TteId};
 use statemachine::terminal::{COOK, EDIT, VT100};
 use statemachine::{Graph, product};
@@ -127,6 +127,8 @@ pub fn all() -> Vec<(String, String)> {
     bench().access_space.store(0, Relaxed);
     let screen = TextWindow::new(&Machines::new());
     screen.synthesize(&terminal, makers);
+    // Made when it is needed.
+    screen.put(Gate::Raw, b"x", &terminal);
     let window_write = screen.code().expect("room for code");
     let clock = bench().sample_clock().expect("the bench has a sample clock");
     let callouts = RawCallouts { clock: Some(&clock), device: None };
