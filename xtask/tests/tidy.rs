@@ -145,6 +145,20 @@ fn instructions_are_written_in_few_places() {
     }
 }
 
+/// What is code of the kernel comes out of a declaration (S-124, ADR 33): the creator alone hands drafts to the code store, and
+/// the monitor what people make there.
+#[test]
+fn code_is_published_by_the_creator() {
+    for path in files("crates", ".rs") {
+        let may = path == "crates/quaject/src/create.rs" || path.starts_with("crates/unix/src/inspect/monitor/");
+        let found = text(&path).lines().any(|line| {
+            let line = line.to_lowercase();
+            ["store.publish(", "store.publish::<", "store.publish_as("].iter().any(|door| line.contains(door))
+        });
+        assert!(may || !found, "{path}: code of no declared quaject");
+    }
+}
+
 #[test]
 fn the_kernel_has_no_unsafe_blocks() {
     for path in files("crates", ".rs") {

@@ -9,6 +9,7 @@ use core::fmt;
 
 use codestore::CodeStore;
 use kernel::call::Makers;
+use kernel::call::watch::WatchWords;
 use kernel::file::{CounterClock, Namespace, Time};
 use kernel::schedule::Scheduler;
 use kernel::sound::Sound;
@@ -16,7 +17,7 @@ use kernel::space::{Access, FramePool, Page};
 use kernel::thread::Thread;
 use kernel::trace::kind;
 use machine::{CALLS_MAX, Channel, Exception, KernelCell, Machine, Nanos, Registers, TteId, Upcalls, VirtAddr, stages};
-use quaject::Class;
+use quaject::{Class, Quaject};
 use strace::Summary;
 
 use crate::call::Call;
@@ -103,7 +104,10 @@ impl Unix {
     /// The classes of all quajects that there can be.
     pub fn each_class(&self, mut see: impl FnMut(&'static Class)) {
         (self.machine_classes)(&mut see);
-        kernel::classes().into_iter().for_each(see);
+        kernel::classes().into_iter().for_each(&mut see);
+        if cfg!(feature = "watch") {
+            see(WatchWords::class());
+        }
     }
 
     pub fn wall_time(&self) -> Time {
