@@ -28,7 +28,8 @@ use kernel::tty::WindowSize;
 use machine::{CALLS_MAX, Channel, FrameNumber, KernelCell, Machine, Nanos, PAGE_BYTES, Start};
 
 use crate::calls::{
-    Flight, FutexTable, Limits, LoadError, LockWaits, SocketNames, Wanted, install_program, load_first, task_name,
+    Flight, FutexTable, Limits, LoadError, LockWaits, SocketNames, SystemNames, Wanted, install_program, load_first,
+    task_name,
 };
 use crate::emulator::EachClass;
 use crate::emulator::{self, Options, Unix};
@@ -136,8 +137,7 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
         sound: Sound::new(machine, makers),
         shm: crate::calls::Segments::new(),
         epoch: KernelCell::new(Nanos(epoch)),
-        host_name: KernelCell::new(config.hostname.to_vec()),
-        domain_name: KernelCell::new(b"(none)".to_vec()),
+        system_names: SystemNames::new(config.hostname),
         futexes: FutexTable::new(),
         socket_names: SocketNames::new(),
         flight: Flight::new(),

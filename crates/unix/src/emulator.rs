@@ -21,7 +21,7 @@ use quaject::{Class, Quaject};
 use strace::Summary;
 
 use crate::call::Call;
-use crate::calls::{self, Flight, FutexTable, LockWaits, SocketNames};
+use crate::calls::{self, Flight, FutexTable, LockWaits, SocketNames, SystemNames};
 use crate::files::{Channels, Terminals};
 use crate::inspect::{ControlPort, Desk, MonitorHooks, Tracing};
 use crate::task::{Process, Task, TaskTable};
@@ -72,8 +72,7 @@ pub struct Unix {
     pub shm: calls::Segments,
     /// Wall clock minus time since boot.
     pub epoch: KernelCell<Nanos>,
-    pub host_name: KernelCell<Vec<u8>>,
-    pub domain_name: KernelCell<Vec<u8>>,
+    pub system_names: SystemNames,
     pub(crate) futexes: FutexTable,
     pub(crate) socket_names: SocketNames,
     pub(crate) flight: Flight,
