@@ -161,7 +161,7 @@ pub fn recvmsg(call: &Call<'_>, descriptor: u64, message: u64, flags: u32) -> Ca
     let received = give(call, &found, received, &parts, flags)?;
     let is_cut = received.whole > received.bytes.len();
     record.msg_flags = flags & MSG_CMSG_CLOEXEC | if is_cut { MSG_TRUNC } else { 0 };
-    ancillary::write(call, &received, found.1.passes_credentials.get(), flags, &mut record)?;
+    ancillary::write(call, &received, found.1.passes_credentials.get(), flags, &mut record);
     write_sender(call, &found.1, &received, record.msg_name, message + NAMELEN_AT)?;
     call.write(message + CONTROLLEN_AT, &record.msg_controllen)?;
     call.write(message + FLAGS_AT, &record.msg_flags)?;
