@@ -19,7 +19,7 @@ use bootimage::{Archive, ConfigView, FdKind, Kind};
 use codestore::CodeStore;
 use kernel::call::{Makers, SimpleCode};
 use kernel::file::{Credentials, Namespace, NewNode, NewSpecial, Node, NodeKind, Time, View, Volume};
-use kernel::schedule::Scheduler;
+use kernel::schedule::{Scheduler, WaitQueue};
 use kernel::sound::Sound;
 use kernel::space::{FramePool, Page};
 use kernel::stream::Stream;
@@ -136,6 +136,8 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
         sound: Sound::new(machine, makers),
         shm: crate::calls::Segments::new(),
         epoch: KernelCell::new(Nanos(epoch)),
+        clock_sets: Cell::new(0),
+        clock_set: WaitQueue::new(),
         host_name: KernelCell::new(config.hostname.to_vec()),
         domain_name: KernelCell::new(b"(none)".to_vec()),
         futexes: FutexTable::new(),

@@ -10,7 +10,7 @@ use core::fmt;
 use codestore::CodeStore;
 use kernel::call::Makers;
 use kernel::file::{CounterClock, Namespace, Time};
-use kernel::schedule::Scheduler;
+use kernel::schedule::{Scheduler, WaitQueue};
 use kernel::sound::Sound;
 use kernel::space::{Access, FramePool, Page};
 use kernel::thread::Thread;
@@ -71,6 +71,9 @@ pub struct Unix {
     pub shm: calls::Segments,
     /// Wall clock minus time since boot.
     pub epoch: KernelCell<Nanos>,
+    /// How often the time of day has been set, and who waits for that.
+    pub(crate) clock_sets: Cell<u64>,
+    pub(crate) clock_set: WaitQueue,
     pub host_name: KernelCell<Vec<u8>>,
     pub domain_name: KernelCell<Vec<u8>>,
     pub(crate) futexes: FutexTable,
