@@ -358,6 +358,14 @@ static void credentials(void)
     MUST(write(ends[0], "parent", 6));
     take(ends[1], 100, ROOM, 0);
     take(ends[1], 100, ROOM, 0);
+    if (fork() == 0) {
+        MUST(write(ends[0], "child", 5));
+        _exit(0);
+    }
+    MUST(wait(NULL));
+    MUST(write(ends[0], "parent", 6));
+    take(ends[1], 7, ROOM, MSG_WAITALL);
+    take(ends[1], 6, ROOM, MSG_WAITALL);
     struct ucred who = {getpid(), getuid(), getgid()};
     SHOW(tell(ends[0], who, sizeof who));
     take(ends[1], 100, 20, 0);

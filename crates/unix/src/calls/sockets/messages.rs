@@ -75,6 +75,10 @@ fn receive(call: &Call<'_>, (file, socket): &Found, room: usize, flags: u32) -> 
         let rest = room - received.bytes.len();
         match call.with_io(nonblocking, |io| socket.receive(io, rest, false)) {
             Ok(more) if more.whole == 0 && more.rights.is_none() => break,
+            Ok(more) if socket.passes_credentials.get() && more.credentials != received.credentials => {
+                socket.keep(more);
+                break;
+            }
             Ok(more) => {
                 received.bytes.try_reserve(more.bytes.len()).map_err(|_| Errno::ENOMEM)?;
                 received.bytes.extend_from_slice(&more.bytes);
