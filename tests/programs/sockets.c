@@ -358,6 +358,14 @@ static void credentials(void)
     MUST(write(ends[0], "parent", 6));
     take(ends[1], 100, ROOM, 0);
     take(ends[1], 100, ROOM, 0);
+    if (fork() == 0) {
+        MUST(write(ends[0], "child", 5));
+        _exit(0);
+    }
+    MUST(wait(NULL));
+    MUST(write(ends[0], "parent", 6));
+    take(ends[1], 7, ROOM, MSG_WAITALL);
+    take(ends[1], 6, ROOM, MSG_WAITALL);
     struct ucred who = {getpid(), getuid(), getgid()};
     SHOW(tell(ends[0], who, sizeof who));
     take(ends[1], 100, 20, 0);
@@ -414,6 +422,30 @@ static void bad_control(void)
     message.msg_control = control;
     message.msg_controllen = 1UL << 40;
     SHOW(sendmsg(ends[0], &message, 0));
+}
+
+/* Room for control data that cannot be written stays empty; the message is received. */
+static void unwritable_control(void)
+{
+    int ends[2], on = 1;
+    pair_of(SOCK_DGRAM, ends);
+    MUST(setsockopt(ends[1], SOL_SOCKET, SO_PASSCRED, &on, sizeof on));
+    char *pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    MUST(munmap(pages + 4096, 4096));
+    void *rooms[] = {(void *)8, (void *)0x7ffffffffffffff8, pages + 4096 - 16, (void *)-16};
+    int file = reader_of("lost");
+    for (int i = 0; i < 4; i++)
+        for (int passes = 0; passes < 2; passes++) {
+            char text[16];
+            struct iovec part = {text, sizeof text};
+            struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+            message.msg_control = rooms[i];
+            message.msg_controllen = 100;
+            MUST(pass(ends[0], "hello", &file, passes));
+            SHOW(recvmsg(ends[1], &message, MSG_DONTWAIT));
+            printf("flags %x, %zu of control\n", message.msg_flags, (size_t)message.msg_controllen);
+        }
+    printf("%d descriptors open\n", open_descriptors());
 }
 
 static struct sockaddr_un address(const char *name, socklen_t *size)
@@ -655,7 +687,7 @@ static void kinds_and_errors(void)
 #define T(name) {#name, name}
 static const struct test tests[] = {
     T(one_descriptor), T(many_descriptors), T(little_room), T(in_a_stream), T(undelivered), T(rings), T(long_chain),
-    T(to_a_child), T(credentials), T(bad_control), T(connections), T(resets), T(datagrams), T(several_messages),
+    T(to_a_child), T(credentials), T(bad_control), T(unwritable_control), T(connections), T(resets), T(datagrams), T(several_messages),
     T(kinds_and_errors),
 };
 CHECK_MAIN(tests)

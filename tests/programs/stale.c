@@ -2,9 +2,11 @@
  * instructions. Runs in an empty folder. */
 #include "check.h"
 
+#include <poll.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/sysmacros.h>
+#include <sys/timerfd.h>
 
 /* So often that the call is done in code where there is some. */
 static void warm(const char *name)
@@ -197,10 +199,54 @@ static void code_that_moves(void)
     printf("%d\n", times_right((function)(place + 4093), getpid()));
 }
 
+/* Timers by the time of day, which is set here: only those notice that name a time of day. Nobody sets the time of a host that
+ * compares; it has the answers of its timerfd_settime(2). */
+static void time_of_day(void)
+{
+    if (access("/proc/synthesis", F_OK) != 0) {
+        puts("far: EINVAL\nfrom now on: EAGAIN\nnamed: 8\ntold, ready 1: ECANCELED\nonce: EAGAIN\nset: ECANCELED\nwaiting: ECANCELED");
+        return;
+    }
+    int timers[3];
+    uint64_t count;
+    struct timespec now;
+    MUST(clock_gettime(CLOCK_REALTIME, &now));
+    for (int i = 0; i < 3; i++) {
+        struct itimerspec setting = {.it_value.tv_sec = i ? now.tv_sec + 500 : 500};
+        timers[i] = MUST(timerfd_create(CLOCK_REALTIME, TFD_NONBLOCK));
+        MUST(timerfd_settime(timers[i], i == 2 ? TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET : i, &setting, NULL));
+    }
+    struct timespec far = {.tv_sec = INT64_MAX / 1000000000};
+    printf("far: %s\n", failing(clock_settime(CLOCK_REALTIME, &far)));
+    struct timespec later = {.tv_sec = now.tv_sec + 1000};
+    MUST(clock_settime(CLOCK_REALTIME, &later));
+    struct pollfd named = {.fd = timers[1], .events = POLLIN}, told = {.fd = timers[2], .events = POLLIN};
+    MUST(poll(&named, 1, -1));
+    printf("from now on: %s\n", failing(read(timers[0], &count, sizeof count)));
+    printf("named: %zd\n", read(timers[1], &count, sizeof count));
+    int ready = MUST(poll(&told, 1, -1));
+    printf("told, ready %d: %s\n", ready, failing(read(timers[2], &count, sizeof count)));
+    printf("once: %s\n", failing(read(timers[2], &count, sizeof count)));
+    MUST(clock_settime(CLOCK_REALTIME, &now));
+    struct itimerspec setting = {.it_value.tv_sec = now.tv_sec + 500};
+    int flags = TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET;
+    printf("set: %s\n", failing(timerfd_settime(timers[2], flags, &setting, NULL)));
+    MUST(fcntl(timers[2], F_SETFL, 0));
+    pid_t child = MUST(fork());
+    if (child == 0) {
+        await_state(getppid(), 'S');
+        MUST(clock_settime(CLOCK_REALTIME, &later));
+        _exit(0);
+    }
+    printf("waiting: %s\n", failing(read(timers[2], &count, sizeof count)));
+    MUST(clock_settime(CLOCK_REALTIME, &now));
+    MUST(waitpid(child, NULL, 0));
+}
+
 #define T(name) {#name, name}
 static const struct test tests[] = {
     T(links_of_proc), T(working_directory_by_name), T(names_that_change), T(all_descriptors_taken),
     T(limits_beside_shared_descriptors), T(numbers_that_change),
-    T(code_that_changes), T(code_that_moves),
+    T(code_that_changes), T(code_that_moves), T(time_of_day),
 };
 CHECK_MAIN(tests)

@@ -57,7 +57,19 @@ const MAY_USE: &[(&str, &str, &[&str])] = &[
     (
         "golden",
         "tests/golden",
-        &["abi", "codestore", "kernel", "machine", "machine-pc", "means", "quaject", "statemachine", "synth", "unix"],
+        &[
+            "abi",
+            "codestore",
+            "kernel",
+            "machine",
+            "machine-pc",
+            "machine-x86",
+            "means",
+            "quaject",
+            "statemachine",
+            "synth",
+            "unix",
+        ],
     ),
     ("xtask", "xtask", &[]),
 ];

@@ -19,7 +19,7 @@ use bootimage::{Archive, ConfigView, FdKind, Kind};
 use codestore::CodeStore;
 use kernel::call::{Makers, SimpleCode};
 use kernel::file::{Credentials, Namespace, NewNode, NewSpecial, Node, NodeKind, Time, View, Volume};
-use kernel::schedule::Scheduler;
+use kernel::schedule::{Scheduler, WaitQueue};
 use kernel::sound::Sound;
 use kernel::space::{FramePool, Page};
 use kernel::stream::Stream;
@@ -138,6 +138,8 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
         shm: crate::calls::Segments::new(),
         epoch: KernelCell::new(Nanos(epoch)),
         system_names: SystemNames::new(config.hostname),
+        clock_sets: Cell::new(0),
+        clock_set: WaitQueue::new(),
         futexes: FutexTable::new(),
         socket_names: SocketNames::new(),
         flight: Flight::new(),

@@ -11,7 +11,7 @@ use codestore::CodeStore;
 use kernel::call::Makers;
 use kernel::call::watch::WatchWords;
 use kernel::file::{CounterClock, Namespace, Time};
-use kernel::schedule::Scheduler;
+use kernel::schedule::{Scheduler, WaitQueue};
 use kernel::sound::Sound;
 use kernel::space::{Access, FramePool, Page};
 use kernel::thread::Thread;
@@ -73,6 +73,9 @@ pub struct Unix {
     /// Wall clock minus time since boot.
     pub epoch: KernelCell<Nanos>,
     pub system_names: SystemNames,
+    /// How often the time of day has been set, and who waits for that.
+    pub(crate) clock_sets: Cell<u64>,
+    pub(crate) clock_set: WaitQueue,
     pub(crate) futexes: FutexTable,
     pub(crate) socket_names: SocketNames,
     pub(crate) flight: Flight,

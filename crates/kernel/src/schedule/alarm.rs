@@ -58,7 +58,8 @@ pub struct Alarms {
     kernel: u64,
 }
 
-const NONE: Entry = Entry { at: NEVER, routine: 0, number: 0, target: AlarmTarget::Thread(TteId(u32::MAX)) };
+/// It comes before all others, those that are never due among them.
+const NONE: Entry = Entry { at: NEVER, routine: 0, number: u64::MAX, target: AlarmTarget::Thread(TteId(u32::MAX)) };
 
 impl Alarms {
     /// No alarms. `words` are shared with the timer's interrupt; nobody else changes alarms there.
@@ -188,7 +189,8 @@ impl Alarms {
             words.due.store(at.0, Relaxed);
             return AlarmId(at, self.number);
         }
-        words.due.store(due, Relaxed);
+        // What was due may have been taken since it was looked at.
+        words.due.store(if due == 0 { 0 } else { NEVER }, Relaxed);
         self.cancel(old);
         meanwhile();
         self.set(at, target, routine)
@@ -290,6 +292,17 @@ mod tests {
         alarms.replace(Some(first), Nanos(0), AlarmTarget::Thread(TteId(1)), 77, || ());
         assert_eq!(alarms.words.due.load(Relaxed), 1);
         assert_eq!((due(&mut alarms, 1), alarms.words.due.load(Relaxed)), (Some(1), NEVER));
+    }
+
+    #[test]
+    fn alarms_that_are_never_due_can_be_taken_back() {
+        let mut alarms = alarms();
+        let mut set = |at| alarms.set(Nanos(at), AlarmTarget::Thread(TteId(1)), 77);
+        let ids = [set(NEVER), set(20), set(NEVER), set(30)];
+        for (left, id) in ids.into_iter().enumerate() {
+            alarms.cancel(id);
+            assert_eq!(alarms.count(), ids.len() - left, "the last of all is always there");
+        }
     }
 
     #[test]

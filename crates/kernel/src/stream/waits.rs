@@ -45,15 +45,24 @@ impl Io<'_> {
         self.wait_until(queue, None)
     }
 
+    /// As `wait`, for whatever happens first.
+    pub fn wait_any(&self, queues: &[&WaitQueue]) -> Result<(), Errno> {
+        self.wait_for(queues, None)
+    }
+
     /// As `wait`, but no longer than to `deadline`; the caller compares the time.
     pub fn wait_until(&self, queue: &WaitQueue, deadline: Option<Nanos>) -> Result<(), Errno> {
+        self.wait_for(&[queue], deadline)
+    }
+
+    fn wait_for(&self, queues: &[&WaitQueue], deadline: Option<Nanos>) -> Result<(), Errno> {
         if self.nonblocking {
             return Err(Errno::EAGAIN);
         }
         if (self.interrupted)() {
             return Err(Errno::EINTR);
         }
-        self.scheduler.sleep(&[queue], deadline);
+        self.scheduler.sleep(queues, deadline);
         if (self.interrupted)() { Err(Errno::EINTR) } else { Ok(()) }
     }
 }

@@ -93,18 +93,15 @@ struct Room {
 }
 
 impl Room {
-    fn put(&mut self, call: &Call<'_>, kind: u32, content: &[u8]) -> Result<(), Errno> {
-        if self.left < HEADER_BYTES {
-            self.is_cut = true;
-            return Ok(());
-        }
+    fn put(&mut self, call: &Call<'_>, kind: u32, content: &[u8]) {
         let whole = HEADER_BYTES + content.len();
         let bytes = whole.min(self.left);
         self.is_cut |= bytes < whole;
-        self.put_header(call, kind, bytes)?;
-        call.copy_out(self.at + HEADER_BYTES as u64, &content[..bytes - HEADER_BYTES])?;
-        self.pass(content.len());
-        Ok(())
+        let Some(part) = bytes.checked_sub(HEADER_BYTES) else { return };
+        let put = self.put_header(call, kind, bytes);
+        if put.and_then(|()| call.copy_out(self.at.wrapping_add(HEADER_BYTES as u64), &content[..part])).is_ok() {
+            self.pass(content.len());
+        }
     }
 
     fn put_header(&self, call: &Call<'_>, kind: u32, bytes: usize) -> Result<(), Errno> {
@@ -113,7 +110,7 @@ impl Room {
 
     fn pass(&mut self, content_bytes: usize) {
         let bytes = (HEADER_BYTES + content_bytes).next_multiple_of(8).min(self.left);
-        self.at += bytes as u64;
+        self.at = self.at.wrapping_add(bytes as u64);
         self.left -= bytes;
     }
 
@@ -123,7 +120,7 @@ impl Room {
         let room = self.left.saturating_sub(HEADER_BYTES) / 4;
         let mut given = 0;
         for file in files.iter().take(room) {
-            let at = self.at + (HEADER_BYTES + given * 4) as u64;
+            let at = self.at.wrapping_add((HEADER_BYTES + given * 4) as u64);
             if give(call, file, at, close_on_exec).is_err() {
                 break;
             }
@@ -143,26 +140,18 @@ fn give(call: &Call<'_>, file: &Arc<OpenFile>, at: u64, close_on_exec: bool) -> 
     call.write(at, &descriptor.0).inspect_err(|_| drop(call.files().remove(Descriptor(descriptor.0))))
 }
 
-/// Writes what came beside a message into the program's room; sets `msg_flags` and `msg_controllen`.
-///
-/// Errors: `EFAULT`; what has come is lost then.
-pub fn write(
-    call: &Call<'_>,
-    received: &Received,
-    passes_credentials: bool,
-    flags: u32,
-    message: &mut Msghdr,
-) -> Result<(), Errno> {
+/// Writes what came beside a message into the program's room; sets `msg_flags` and `msg_controllen`. Room that cannot be written
+/// stays as if nothing had come: the message itself was received.
+pub fn write(call: &Call<'_>, received: &Received, passes_credentials: bool, flags: u32, message: &mut Msghdr) {
     let left = if message.msg_control == 0 { 0 } else { message.msg_controllen as usize };
     let mut room = Room { at: message.msg_control, left, is_cut: false };
     if passes_credentials {
         let unknown = Ucred { pid: 0, uid: OVERFLOW_ID, gid: OVERFLOW_ID };
-        room.put(call, SCM_CREDENTIALS, &received.credentials.unwrap_or(unknown).to_bytes())?;
+        room.put(call, SCM_CREDENTIALS, &received.credentials.unwrap_or(unknown).to_bytes());
     }
     if let Some(rights) = &received.rights {
         room.put_files(call, rights, flags & MSG_CMSG_CLOEXEC != 0);
     }
     message.msg_flags |= if room.is_cut { MSG_CTRUNC } else { 0 };
-    message.msg_controllen = room.at - message.msg_control;
-    Ok(())
+    message.msg_controllen = room.at.wrapping_sub(message.msg_control);
 }

@@ -87,6 +87,10 @@ fn receive(call: &Call<'_>, (file, socket): &Found, room: usize, flags: u32) -> 
         let rest = room - received.bytes.len();
         match call.with_io(nonblocking, |io| socket.receive(io, rest, false)) {
             Ok(more) if more.whole == 0 && more.rights.is_none() => break,
+            Ok(more) if socket.passes_credentials.get() && more.credentials != received.credentials => {
+                socket.keep(more);
+                break;
+            }
             Ok(more) => {
                 received.bytes.try_reserve(more.bytes.len()).map_err(|_| Errno::ENOMEM)?;
                 received.bytes.extend_from_slice(&more.bytes);
@@ -173,7 +177,7 @@ pub fn recvmsg(call: &Call<'_>, descriptor: u64, message: u64, flags: u32) -> Ca
     give(call, &found, &mut received, &parts, flags)?;
     let is_cut = received.whole > received.bytes.len();
     record.msg_flags = flags & MSG_CMSG_CLOEXEC | if is_cut { MSG_TRUNC } else { 0 };
-    ancillary::write(call, &received, found.1.passes_credentials.get(), flags, &mut record)?;
+    ancillary::write(call, &received, found.1.passes_credentials.get(), flags, &mut record);
     write_sender(call, &found.1, &received, record.msg_name, message + NAMELEN_AT)?;
     call.write(message + CONTROLLEN_AT, &record.msg_controllen)?;
     call.write(message + FLAGS_AT, &record.msg_flags)?;

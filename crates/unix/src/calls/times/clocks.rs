@@ -18,6 +18,9 @@ use crate::task::{Task, Usage};
 /// What the coarse clocks promise; ours are as fine as the others.
 const COARSE_NS: i64 = 4_000_000;
 
+/// What comes after the last time of day that can be set: 30 years must be left (Linux's `TIME_SETTOD_SEC_MAX`).
+const SETTABLE_END: Nanos = Nanos((i64::MAX as u64 / Nanos::PER_SECOND - 30 * 365 * 24 * 3600) * Nanos::PER_SECOND);
+
 pub fn clock_gettime(call: &Call<'_>, id: i32, into: u64) -> CallResult {
     let now = Clock::named(call, id)?.read(call.unix);
     call.write(into, &timespec_of(now))?;
@@ -71,14 +74,19 @@ pub fn settimeofday(call: &Call<'_>, time: u64, zone: u64) -> CallResult {
 
 /// Sets the time of day, in the kernel and in the programs' time page.
 ///
-/// Errors: `EPERM`; `EINVAL` for a time before boot (then the monotonic clock would be ahead).
+/// Errors: `EPERM`; `EINVAL` for a time too far ahead, and for one before boot (then the monotonic clock would be ahead).
 fn set_wall_time(call: &Call<'_>, time: Nanos) -> CallResult {
     if !call.process().credentials.borrow().is_privileged() {
         return Err(Errno::EPERM);
     }
     let now = call.unix.machine.now();
     let epoch = time.0.checked_sub(now.0).ok_or(Errno::EINVAL)?;
+    if time >= SETTABLE_END {
+        return Err(Errno::EINVAL);
+    }
     call.unix.epoch.set(Nanos(epoch));
+    call.unix.clock_sets.set(call.unix.clock_sets.get() + 1);
+    call.unix.scheduler.wake(&call.unix.clock_set);
     if let Some([page, _]) = &*call.unix.vdso_pages.borrow() {
         let word = |offset: usize| {
             let mut bytes = [0; 8];

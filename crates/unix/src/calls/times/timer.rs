@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::sync::{Arc, Weak};
+use core::cell::Cell;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use abi::Errno;
@@ -46,6 +47,8 @@ fn pause() -> Nanos {
 pub struct Timer {
     unix: &'static Unix,
     clock: Clock,
+    /// It was set for a time from then on, and does not care when the time of day is set meanwhile.
+    is_relative: Cell<bool>,
     /// When the timer goes off by its clock, zero: it does not; and then every so often, zero: only once. Code that is bound
     /// changes `at`.
     at: AtomicU64,
@@ -78,6 +81,7 @@ impl Timer {
         Arc::new_cyclic(|timer: &Weak<Timer>| Timer {
             unix,
             clock,
+            is_relative: Cell::new(false),
             at: AtomicU64::new(0),
             interval: KernelCell::default(),
             alarm: KernelCell::new(None),
@@ -100,6 +104,14 @@ impl Timer {
         }
     }
 
+    /// What its times count by.
+    fn clock(&self) -> &Clock {
+        match &self.clock {
+            Clock::Wall if self.is_relative.get() => &Clock::Boot,
+            clock => clock,
+        }
+    }
+
     fn setting(&self) -> Setting {
         Setting { at: Nanos(self.at.load(Ordering::Relaxed)), interval: self.interval.get() }
     }
@@ -110,7 +122,7 @@ impl Timer {
         if setting.at == Nanos(0) {
             return (Nanos(0), setting.interval);
         }
-        (setting.at.saturating_sub(self.clock.read(self.unix)).max(Nanos(1)), setting.interval)
+        (setting.at.saturating_sub(self.clock().read(self.unix)).max(Nanos(1)), setting.interval)
     }
 
     /// As the calls show it.
@@ -152,7 +164,8 @@ impl Timer {
             self.change(Setting { at: value, interval });
             return;
         }
-        let now = self.clock.read(self.unix);
+        self.is_relative.set(!absolute);
+        let now = self.clock().read(self.unix);
         let at = if absolute { value } else { now.saturating_add(value) };
         self.change(Setting { at, interval });
         if at <= now {
@@ -168,7 +181,7 @@ impl Timer {
     /// Counts what has passed by now.
     fn look(&self) {
         let Setting { at, interval } = self.setting();
-        let now = self.clock.read(self.unix);
+        let now = self.clock().read(self.unix);
         if at == Nanos(0) || now < at {
             return;
         }
@@ -204,7 +217,7 @@ impl Timer {
         if at == Nanos(0) || self.alarm.get().is_some() {
             return;
         }
-        let when = if let Clock::Boot = self.clock { at } else { self.clock.earliest(self.unix, at) };
+        let when = if let Clock::Boot = self.clock() { at } else { self.clock().earliest(self.unix, at) };
         let routine = if interval == Nanos(0) { self.routine.get() } else { 0 };
         let target = AlarmTarget::Call(self.bell);
         let when = when.max(soonest);

@@ -3,12 +3,14 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::any::Any;
+use core::cell::Cell;
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::Relaxed;
 
 use super::clock::Clock;
 use super::timer::{Timer, durations};
 use crate::call::{Call, CallResult};
+use crate::emulator::Unix;
 use crate::files::{OpenFile, Slot};
 use abi::Errno;
 use abi::file::{O_CLOEXEC, O_NONBLOCK, O_RDWR};
@@ -18,6 +20,7 @@ use abi::time::{
 };
 use kernel::schedule::WaitQueue;
 use kernel::stream::{Io, Progress, Ready, Stream, UserRange};
+use machine::Nanos;
 
 /// Expirations that nobody has read.
 struct Count {
@@ -29,6 +32,10 @@ struct Count {
 pub struct TimerStream {
     timer: Arc<Timer>,
     count: Arc<Count>,
+    unix: &'static Unix,
+    is_of_day: bool,
+    /// The setting of the time of day that its reader knows of; `None`: it does not want to (`TFD_TIMER_CANCEL_ON_SET`).
+    known: Cell<Option<u64>>,
 }
 
 /// Error: `EINVAL` for another clock or flag.
@@ -49,9 +56,10 @@ pub fn timerfd_create(call: &Call<'_>, clock: u32, flags: u32) -> CallResult {
             unix.scheduler.wake(&count.changed);
         }
     };
+    let is_of_day = matches!(clock, Clock::Wall);
     let timer = Timer::new(unix, clock, Box::new(expired));
     timer.count_by_code(count.changed.count_word(), &count.unread, &count.ever);
-    let stream = TimerStream { timer, count };
+    let stream = TimerStream { timer, count, unix, is_of_day, known: Cell::new(None) };
     let file = OpenFile::stream(Arc::new(stream), O_RDWR | flags & O_NONBLOCK);
     add_file(call, file, flags & O_CLOEXEC != 0)
 }
@@ -63,7 +71,8 @@ pub fn add_file(call: &Call<'_>, file: OpenFile, close_on_exec: bool) -> CallRes
     call.files().add(slot, 0, limit).map(|descriptor| descriptor.0.into())
 }
 
-/// Errors: `EFAULT`, `EINVAL`, also for what is no timer; `EBADF`.
+/// Errors: `EFAULT`, `EINVAL`, also for what is no timer; `EBADF`; `ECANCELED` when the time of day was set before, and nobody has
+/// been told: the timer is set.
 pub fn timerfd_settime(call: &Call<'_>, descriptor: u64, flags: u32, from: u64, old: u64) -> CallResult {
     let record: Itimerspec = call.read(from)?;
     let (value, interval) = durations(&record)?;
@@ -75,6 +84,12 @@ pub fn timerfd_settime(call: &Call<'_>, descriptor: u64, flags: u32, from: u64, 
     let before = (old != 0).then(|| stream.timer.record());
     let forget = || stream.count.unread.store(0, Relaxed);
     stream.timer.set_meanwhile(value, interval, flags & TFD_TIMER_ABSTIME != 0, forget);
+    let is_set = value != Nanos(0);
+    let is_told = flags & TFD_TIMER_CANCEL_ON_SET != 0 && flags & TFD_TIMER_ABSTIME != 0 && stream.is_of_day;
+    stream.known.set(is_told.then(|| stream.known.get().unwrap_or(call.unix.clock_sets.get())));
+    if is_set && stream.take_cancelled() {
+        return Err(Errno::ECANCELED);
+    }
     if let Some(before) = before {
         call.write(old, &before)?;
     }
@@ -89,16 +104,34 @@ pub fn timerfd_gettime(call: &Call<'_>, descriptor: u64, into: u64) -> CallResul
 }
 
 impl TimerStream {
+    /// The time of day has been set, and the reader does not know.
+    fn is_cancelled(&self) -> bool {
+        self.known.get().is_some_and(|known| known != self.unix.clock_sets.get())
+    }
+
+    /// The same; from now on it knows, and what was counted is forgotten.
+    fn take_cancelled(&self) -> bool {
+        let is_cancelled = self.is_cancelled();
+        if is_cancelled {
+            self.known.set(Some(self.unix.clock_sets.get()));
+            self.count.unread.store(0, Relaxed);
+        }
+        is_cancelled
+    }
+
     fn take(&self, io: &Io<'_>, room: usize) -> Result<u64, Errno> {
         if room < 8 {
             return Err(Errno::EINVAL);
         }
         loop {
+            if self.take_cancelled() {
+                return Err(Errno::ECANCELED);
+            }
             let unread = self.count.unread.swap(0, Relaxed);
             if unread > 0 {
                 return Ok(unread);
             }
-            io.wait(&self.count.changed)?;
+            io.wait_any(&[&self.count.changed, &self.unix.clock_set])?;
         }
     }
 }
@@ -117,15 +150,17 @@ impl Stream for TimerStream {
     }
 
     fn ready(&self) -> Ready {
-        Ready::NONE.with_if(self.count.unread.load(Relaxed) > 0, Ready::IN)
+        Ready::NONE.with_if(self.count.unread.load(Relaxed) > 0 || self.is_cancelled(), Ready::IN)
     }
 
     fn each_queue<'a>(&'a self, visit: &mut dyn FnMut(&'a WaitQueue)) {
         visit(&self.count.changed);
+        visit(&self.unix.clock_set);
     }
 
     fn progress(&self) -> Option<Progress> {
-        Some(Progress { arrived: self.count.ever.load(Relaxed), departed: 0 })
+        let sets = self.known.get().map_or(0, |_| self.unix.clock_sets.get());
+        Some(Progress { arrived: self.count.ever.load(Relaxed) + sets, departed: 0 })
     }
 
     fn as_any(&self) -> &dyn Any {
