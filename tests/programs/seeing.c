@@ -1,6 +1,8 @@
 /* Something to look at, for the suite `seeing`.
  *
  *   seeing calls N     N times getppid, then the end
+ *   seeing kinds       uses one of each kind of file so often that the kernel writes code for it, then prints
+ *                      /proc/synthesis/quajects, a line of `=`, and /proc/synthesis/code
  *   seeing wait        a pipe with 300 bytes in it (descriptors 3 and 4), a child that reads from an empty one, and a
  *                      parent that asks for its parent's number again and again; prints `ready` when the child sleeps, and runs
  *                      until it is ended
@@ -27,6 +29,53 @@ static void ask(int times)
 {
     for (int i = 0; i < times; i++)
         syscall(SYS_getppid);
+}
+
+/* Opens by name, and closes, as often as makes an open of it. */
+static int again(const char *path, int flags)
+{
+    int fd = -1;
+    for (int i = 0; i < 4; i++) {
+        if (fd >= 0)
+            close(fd);
+        fd = open(path, flags);
+    }
+    return fd;
+}
+
+static int print(const char *path)
+{
+    static char bytes[1 << 16];
+    int from = open(path, O_RDONLY);
+    ssize_t got;
+    while ((got = read(from, bytes, sizeof bytes)) > 0)
+        if (write(1, bytes, got) != got)
+            return 1;
+    return from < 0 || got < 0;
+}
+
+static int kinds(void)
+{
+    int ends[2], file = memfd_create("kinds", 0);
+    char bytes[64] = "kinds";
+    again("/dev/null", O_RDWR);
+    int zero = again("/dev/zero", O_RDONLY);
+    /* What this machine does not have stays away. */
+    int tty = again("/dev/tty", O_RDWR), window = open("/dev/tty1", O_RDWR | O_NOCTTY);
+    int cd = open("/dev/cd", O_RDONLY), ad = open("/dev/ad", O_RDONLY);
+    if (pipe(ends) || zero < 0 || file < 0)
+        return 1;
+    for (int i = 0; i < 40; i++) {
+        if (write(ends[1], bytes, 7) != 7 || read(ends[0], bytes, 7) != 7 || read(zero, bytes, 5) != 5)
+            return 1;
+        if (write(file, bytes, 9) != 9 || pwrite(file, bytes, 9, i) != 9 || pread(file, bytes, 4, i) != 4)
+            return 1;
+        ask(3);
+    }
+    if (window >= 0 && write(window, bytes, 5) != 5)
+        return 1;
+    (void)tty, (void)cd, (void)ad;
+    return print("/proc/synthesis/quajects") || write(1, "=\n", 2) != 2 || print("/proc/synthesis/code");
 }
 
 /* Whether a process sleeps, by the letter behind its name. */
@@ -188,6 +237,8 @@ int main(int argc, char **argv)
         ask(atoi(argv[2]));
         return 0;
     }
+    if (argc == 2 && !strcmp(argv[1], "kinds"))
+        return kinds();
     if (argc == 2 && !strcmp(argv[1], "wait"))
         return wait_to_be_seen();
     if (argc == 2 && !strcmp(argv[1], "flow"))
@@ -196,6 +247,6 @@ int main(int argc, char **argv)
         return births();
     if (argc == 2 && !strcmp(argv[1], "vfork"))
         return borrow_memory();
-    fprintf(stderr, "usage: seeing calls N | wait | flow | births | vfork\n");
+    fprintf(stderr, "usage: seeing calls N | kinds | wait | flow | births | vfork\n");
     return 2;
 }

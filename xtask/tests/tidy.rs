@@ -57,7 +57,19 @@ const MAY_USE: &[(&str, &str, &[&str])] = &[
     (
         "golden",
         "tests/golden",
-        &["abi", "codestore", "kernel", "machine", "machine-pc", "means", "quaject", "statemachine", "synth", "unix"],
+        &[
+            "abi",
+            "codestore",
+            "kernel",
+            "machine",
+            "machine-pc",
+            "machine-x86",
+            "means",
+            "quaject",
+            "statemachine",
+            "synth",
+            "unix",
+        ],
     ),
     ("xtask", "xtask", &[]),
 ];
@@ -142,6 +154,20 @@ fn instructions_are_written_in_few_places() {
         assert!(here || !text.contains("asm!("), "{path}: assembly outside the machine and templates");
         let templates = here || path.starts_with("crates/kernel/src/");
         assert!(templates || !text.contains("template! {"), "{path}: a template outside the machine and the kernel");
+    }
+}
+
+/// What is code of the kernel comes out of a declaration (S-124, ADR 33): the creator alone hands drafts to the code store, and
+/// the monitor what people make there.
+#[test]
+fn code_is_published_by_the_creator() {
+    for path in files("crates", ".rs") {
+        let may = path == "crates/quaject/src/create.rs" || path.starts_with("crates/unix/src/inspect/monitor/");
+        let found = text(&path).lines().any(|line| {
+            let line = line.to_lowercase();
+            ["store.publish(", "store.publish::<", "store.publish_as("].iter().any(|door| line.contains(door))
+        });
+        assert!(may || !found, "{path}: code of no declared quaject");
     }
 }
 

@@ -60,18 +60,18 @@ numbers! {
     }
 }
 record! {
-    /// `struct epoll_event` (`linux/eventpoll.h`), which is packed on x86-64: `data` lies at offset 4.
-    EpollEvent, 12 bytes { events: u32, data: [u8; 8] }
+    /// `struct epoll_event` (`linux/eventpoll.h`), which is packed on x86-64: `data` lies at offset 4, in two words.
+    EpollEvent, 12 bytes { events: u32, data: [u32; 2] }
 }
 impl EpollEvent {
     /// The event for `data`, the word the program gave.
     pub const fn new(events: u32, data: u64) -> Self {
-        Self { events, data: data.to_le_bytes() }
+        Self { events, data: [data as u32, (data >> 32) as u32] }
     }
 
     /// The program's word.
     pub const fn data(&self) -> u64 {
-        u64::from_le_bytes(self.data)
+        self.data[0] as u64 | (self.data[1] as u64) << 32
     }
 }
 record! {

@@ -39,7 +39,11 @@ impl<T: Field, const N: usize> Field for [T; N] {
         }
     }
     fn get(bytes: &[u8]) -> Self {
-        core::array::from_fn(|index| T::get(&bytes[index * T::BYTES..]))
+        let mut array = Self::ZERO;
+        for (element, place) in array.iter_mut().zip(bytes.chunks_exact(T::BYTES)) {
+            *element = T::get(place);
+        }
+        array
     }
 }
 

@@ -97,8 +97,20 @@ impl CodeStore {
     }
 
     /// Turns a draft into code. `C` is the register contract under which it may be entered.
+    #[inline]
     pub fn publish<C>(&'static self, name: &'static str, maker: Maker, draft: Draft) -> Result<Code<C>, PublishError> {
-        let live = self.give_birth(name, core::any::type_name::<C>(), maker, draft)?;
+        self.publish_as(core::any::type_name::<C>(), name, maker, draft).map(Code::under)
+    }
+
+    /// As `publish`, under the contract whose type has this name: written once for all.
+    pub fn publish_as(
+        &'static self,
+        contract: &'static str,
+        name: &'static str,
+        maker: Maker,
+        draft: Draft,
+    ) -> Result<Code<()>, PublishError> {
+        let live = self.give_birth(name, contract, maker, draft)?;
         if let Some(watch) = *self.watch.borrow() {
             watch.published(&live.birth);
         }
@@ -273,6 +285,15 @@ pub struct Code<C> {
     address: u64,
     live: Arc<Live>,
     contract: PhantomData<fn(C)>,
+}
+
+impl Code<()> {
+    /// The routine under the contract that it was published under.
+    #[inline]
+    pub fn under<C>(self) -> Code<C> {
+        debug_assert_eq!(self.live.birth.contract, core::any::type_name::<C>());
+        Code { address: self.address, live: self.live, contract: PhantomData }
+    }
 }
 
 impl<C> Code<C> {

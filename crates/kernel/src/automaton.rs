@@ -1,13 +1,13 @@
 //! State machines as routines that Rust calls (S-11, S-116): a machine's code, and the block of memory that it works on.
 
 use alloc::boxed::Box;
-use core::cell::Cell;
+use alloc::vec::Vec;
+use core::cell::{Cell, RefCell};
 
-use codestore::{Code, Maker, WordCall};
-use machine::stages::{self, Stage};
-use quaject::Makers;
-use statemachine::{Block, Graph, Word, generate};
-use synth::{Abs32, Draft, Fact, template};
+use codestore::{Code, WordCall};
+use quaject::{Makers, quaject};
+use statemachine::{Block, Graph, Id, Places, Word, generate};
+use synth::{Abs32, Draft, Fact, Paste, template};
 
 /// The machines of terminals, packed, those in a row joined (S-11): constants of constant tables, found by `build.rs` when the
 /// kernel is built.
@@ -33,14 +33,73 @@ template! {
     "70:",
 }
 
+/// A machine as a fragment. Where its code and its states came to lie is known when it is pasted.
+pub(crate) struct MachineCode<'a> {
+    graph: &'a Graph,
+    places: Places,
+    offset: Cell<u32>,
+    states: RefCell<Vec<(Id, u32)>>,
+}
+
+impl<'a> MachineCode<'a> {
+    /// The machine on words and arrays at these places.
+    pub fn new(graph: &'a Graph, places: Places) -> MachineCode<'a> {
+        MachineCode { graph, places, offset: Cell::new(0), states: RefCell::default() }
+    }
+
+    /// Where in the routine it begins, and each of its states.
+    pub fn placed(self) -> (u64, Vec<(Id, u32)>) {
+        (self.offset.get().into(), self.states.take())
+    }
+}
+
+impl Paste for &MachineCode<'_> {
+    fn paste(self, draft: &mut Draft) {
+        self.offset.set(draft.len() as u32);
+        *self.states.borrow_mut() = generate(self.graph, &self.places, draft).states;
+    }
+}
+
+quaject! {
+    /// A line editor, as far as it is code: a machine called as a procedure, and how far it came. The tty's settings are folded
+    /// in, so each setting has one.
+    #[derive(Default)]
+    pub quaject Editor ("tty editor", made by "input", at most 0 inactive)
+    data {
+        /// Addresses of the next bytes to be read and written, when it stopped last.
+        read: Cell<u64>,
+        written: Cell<u64>,
+    }
+    factors(editor) {
+        let read = Abs32(editor.read.as_ptr() as u64);
+        let written = Abs32(editor.written.as_ptr() as u64);
+    }
+    callouts EditorCallouts<'a> {
+        machine: MachineCode<'a>,
+    }
+    callbacks {}
+    callentries EditorCode {
+        edit: WordCall(0) named "tty.edit" | "tty.edit_unseen" needs(machine) uses() {
+            paste MachineCalled { read, written };
+            paste (machine);
+        }
+    }
+}
+
 /// A machine as code. Its block does not move; nobody else knows where it is.
 pub struct Automaton {
     code: Code<WordCall>,
     block: Block,
-    /// Addresses of the next bytes to be read and written, when it stopped last.
-    came: Box<[Cell<u64>; 2]>,
+    editor: Box<Editor>,
     /// Address of the state in which the machine starts.
     start: u64,
+}
+
+/// The routines that an editor can be.
+#[derive(Clone, Copy)]
+pub(crate) enum Variant {
+    Echoes,
+    Unseen,
 }
 
 /// What a machine shares with others, at addresses that stay for as long as it lives.
@@ -64,27 +123,24 @@ pub struct Eaten {
 
 impl Automaton {
     /// Generates and publishes the code of a machine. `None` without room for code, or where addresses have no short form.
-    pub fn synthesize(
-        name: &'static str,
-        maker: Maker,
+    pub(crate) fn synthesize(
+        variant: Variant,
         makers: Makers,
         graph: &Graph,
         shared: &Shared<'_>,
     ) -> Option<Automaton> {
-        let _stage = stages::enter(Stage::Factor);
         let block = Block::beside(graph, shared.arrays);
-        let came: Box<[Cell<u64>; 2]> = Box::default();
+        let editor: Box<Editor> = Box::default();
         let mut places = block.places();
         for (word, cell) in shared.words {
             *places.words.get_mut(usize::from(*word))? = cell.as_ptr() as u64;
         }
-        let mut draft = Draft::new();
-        let [read, written] = came.each_ref().map(|cell| Abs32(cell.as_ptr() as u64).into());
-        draft.append(&MachineCalled::template(), &[read, written]);
-        let made = generate(graph, &places, &mut draft);
-        let code = makers.store.publish(name, maker, draft).ok()?;
-        let start = code.entry() + u64::from(made.states.iter().find(|state| state.0 == 0)?.1);
-        Some(Automaton { code, block, came, start })
+        let callouts = EditorCallouts { machine: Some(MachineCode::new(graph, places)) };
+        let factored = EditorCode::edit(&editor, makers, &callouts);
+        let code = factored.variant(variant as usize).create(makers)?;
+        let (_, states) = callouts.machine?.placed();
+        let start = code.entry() + u64::from(states.iter().find(|state| state.0 == 0)?.1);
+        Some(Automaton { code, block, editor, start })
     }
 
     /// Back to the state in which it starts.
@@ -107,7 +163,7 @@ impl Automaton {
     pub fn eat(&self, input: &[u8], to: u64, limit: u64) -> Eaten {
         let input = input.as_ptr_range();
         let outside = self.code.call([to, input.start as u64, input.end as u64, 0, limit, 0]);
-        let [read, written] = self.came.each_ref().map(Cell::get);
+        let (read, written) = (self.editor.read.get(), self.editor.written.get());
         Eaten { taken: (read - input.start as u64) as usize, emitted: (written - to) as usize, outside }
     }
 }

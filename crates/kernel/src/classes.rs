@@ -2,13 +2,19 @@
 
 use quaject::{Class, Quaject};
 
-use crate::call::{Console, Null, Zero};
+use crate::automaton::Editor;
+use crate::call::{Console, Null, Opens, Zero};
 use crate::file::{Ferry, Positioned, Window};
 use crate::pipe::Body;
-use crate::tty::Line;
+use crate::schedule::timer::AlarmClock;
+use crate::screen::Writer;
+use crate::sound::SoundWords;
+use crate::trace::Notes;
+use crate::tty::raw::RawTty;
+use crate::tty::{Line, OutputFilter};
 
-/// All that the kernel declares.
-pub fn classes() -> [&'static Class; 8] {
+/// All that every kernel has; those with the monitor have [`watch`](crate::call::watch::WatchWords), too.
+pub fn classes() -> [&'static Class; 16] {
     [
         Null::class(),
         Zero::class(),
@@ -18,5 +24,13 @@ pub fn classes() -> [&'static Class; 8] {
         Positioned::class(),
         Ferry::class(),
         Line::class(),
+        Editor::class(),
+        OutputFilter::class(),
+        RawTty::class(),
+        Writer::class(),
+        SoundWords::class(),
+        Opens::class(),
+        AlarmClock::class(),
+        Notes::class(),
     ]
 }

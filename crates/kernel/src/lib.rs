@@ -10,6 +10,7 @@ pub mod call;
 mod classes;
 pub mod file;
 pub mod gauge;
+pub mod interrupt;
 pub mod link;
 pub mod monitor;
 pub mod pipe;

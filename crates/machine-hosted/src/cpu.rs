@@ -1,7 +1,7 @@
 //! The one processor: slots that synthesized code reaches by their addresses.
 
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering};
 
 use machine_x86::{MANAGED_STATE, Slots};
 
@@ -93,8 +93,6 @@ pub fn measure() -> Result<(), &'static str> {
         return Err("a processor with FSGSBASE");
     }
     FEATURES.store(one.edx, Ordering::Relaxed);
-    let is_translated = &core::arch::x86_64::__cpuid(0x4000_0000).ebx.to_le_bytes() == b"TCGT";
-    TRANSLATED.store(is_translated, Ordering::Relaxed);
     let (features, bytes) = (vector_features(), vector_bytes());
     if bytes > VECTOR_BYTES_MAX {
         return Err("a vector state of at most 4096 bytes");
@@ -106,16 +104,4 @@ pub fn measure() -> Result<(), &'static str> {
         (*cpu()).wide_mask = features & !3;
     }
     Ok(())
-}
-
-/// Whether the host's processor is QEMU's translator, where `cpuid` is cheap and an `iretq` of a process may fail.
-static TRANSLATED: AtomicBool = AtomicBool::new(false);
-
-/// Executes a serializing instruction.
-pub fn serialize() {
-    if TRANSLATED.load(Ordering::Relaxed) {
-        core::arch::x86_64::__cpuid(0);
-    } else {
-        machine_x86::serialize();
-    }
 }

@@ -89,7 +89,7 @@ impl CodeMemory for HostedCodeMemory {
     }
 
     fn serialize(&self) {
-        cpu::serialize();
+        machine_x86::serialize_in_process();
     }
 }
 

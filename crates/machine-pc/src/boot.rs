@@ -92,6 +92,7 @@ global_asm!(
         jmp rax
     boot_high:
         lea rsp, [rip + boot_stack_top]
+        and rsp, -32768                 /* whoever asks for the running thread's record finds unused zeros */
         mov edi, ebx
         mov esi, esi
         shl rbp, 32
@@ -121,7 +122,7 @@ global_asm!(
     .globl boot_pd
     boot_pd: .skip 4*4096
     .globl boot_stack_top
-    boot_stack: .skip 65536
+    boot_stack: .skip 65536+32768
     boot_stack_top:
     .popsection
 "#

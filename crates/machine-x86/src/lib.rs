@@ -34,7 +34,7 @@ pub use epitaph::EpitaphText;
 pub use ground::Ground;
 pub use quantum::start as start_gauge;
 pub use record::{charge, current_by_stack, ready_order, set_idle, successor, switch_out};
-pub use serialize::serialize;
+pub use serialize::{serialize, serialize_in_process};
 pub use slots::Slots;
 pub use thread::{CALLS, Switch, TteRecord, UserCall, class};
 pub use thread_code::{ByDescriptor, Dispatch, LoadTag, SlowCall, SwitchOut, ToKernelStack, templates};

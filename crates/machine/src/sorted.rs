@@ -34,6 +34,11 @@ impl<K: Ord, V> Sorted<K, V> {
         self.entries.split_at_mut(place).into()
     }
 
+    /// The value at a place among [`Sorted::entries`].
+    pub fn at_mut(&mut self, place: usize) -> Option<&mut V> {
+        self.entries.get_mut(place).map(|(_, value)| value)
+    }
+
     pub fn get(&self, key: &K) -> Option<&V> {
         self.place(key).ok().map(|place| &self.entries[place].1)
     }
@@ -117,6 +122,8 @@ mod tests {
             }
             assert_eq!(sorted.get(&key), tree.get(&key));
             assert_eq!(sorted.entries().len(), tree.len());
+            let place = (key as usize).min(tree.len());
+            assert_eq!(sorted.at_mut(place).copied(), tree.values().nth(place).copied());
         }
     }
 }

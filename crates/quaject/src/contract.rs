@@ -49,6 +49,7 @@ impl Makers {
     }
 
     /// What asks for a routine of a class that is made by `made_by`.
+    #[inline(always)]
     pub(crate) fn maker(&self, made_by: &'static str) -> Maker {
         // What is there for one call is made when that call is made often.
         let what = if self.call.is_some() { "call" } else { made_by };

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use core::marker::PhantomData;
 
-use codestore::{Code, Maker};
+use codestore::Code;
 use machine::KernelCell;
 use machine::stages::{self, Stage};
 use synth::Draft;
@@ -152,13 +152,13 @@ struct Of {
 }
 
 impl Of {
-    /// The birth's name and maker.
-    fn birth(self, makers: Makers) -> (&'static str, Maker) {
-        (self.class.callentries[self.callentry].routines[self.variant], makers.maker(self.class.made_by))
-    }
-
-    fn refuse(self) {
-        Gauges::add(&self.class.gauges.refused, 1);
+    fn publish(self, makers: &Makers, contract: &'static str, draft: Draft) -> Option<Code<()>> {
+        let name = self.class.callentries[self.callentry].routines[self.variant];
+        let code = makers.store.publish_as(contract, name, makers.maker(self.class.made_by), draft).ok();
+        if code.is_none() {
+            Gauges::add(&self.class.gauges.refused, 1);
+        }
+        code
     }
 }
 
@@ -178,24 +178,28 @@ impl<C> Factored<C> {
         self.draft
     }
 
+    /// The same callentry of another quaject, whose draft was filled in otherwise ([`synth::Pattern`]).
+    pub fn with(&self, draft: Draft) -> Factored<C> {
+        Factored { of: self.of, draft: Some(draft), contract: PhantomData }
+    }
+
+    pub fn take_draft(&mut self) -> Option<Draft> {
+        self.draft.take()
+    }
+
     /// Stage three.
-    pub fn optimize(self) -> Factored<C> {
+    pub fn optimize(mut self) -> Factored<C> {
         let Of { class, callentry, .. } = self.of;
-        if !class.callentries[callentry].peepholes {
-            return self;
+        if class.callentries[callentry].peepholes {
+            let _stage = stages::enter(Stage::Optimize);
+            self.draft = self.draft.take().map(|draft| class.optimize(callentry, draft));
         }
-        let _stage = stages::enter(Stage::Optimize);
-        Factored { draft: self.draft.map(|draft| class.optimize(callentry, draft)), ..self }
+        self
     }
 
     /// The draft becomes code (R2); the class counts what is refused.
     pub fn publish(self, makers: Makers) -> Option<Code<C>> {
-        let (name, maker) = self.of.birth(makers);
-        let code = makers.store.publish(name, maker, self.draft?).ok();
-        if code.is_none() {
-            self.of.refuse();
-        }
-        code
+        self.of.publish(&makers, core::any::type_name::<C>(), self.draft?).map(Code::under)
     }
 
     /// Optimize, publish.

@@ -27,6 +27,7 @@
 /// - A callentry has a contract, the number of the call that it does, what it `uses` of its routine, and its fragments in
 ///   order: the words in front of them are methods of the contract's [`Routine`](crate::Routine). A list of fragments that
 ///   others have, too, is declared by [`fragments!`](crate::fragments) and named behind `include`.
+/// - A callentry whose routine is made in another way than the contract's names it: `read: FileCall by Straight (nr::READ)`.
 /// - A callentry that has other fragments as the circumstances are names its variants: `named "sound.null" | "sound.cd"`.
 /// - All callentries are made together by [`create`](crate::create::create); one alone, when it is wanted, by the function of
 ///   its name at the struct of callentries, which returns what is [`Factored`](crate::Factored).
@@ -42,7 +43,7 @@ macro_rules! quaject {
         callentries $entries:ident {
             $(
                 $(#[$entry_meta:meta])*
-                $entry:ident : $contract:ident ($number:expr) named $($routine:literal)|+
+                $entry:ident : $contract:ident $(by $by:ident)? ($number:expr) named $($routine:literal)|+
                 $(needs($($need:ident),*))? uses($($way:ident),* $(,)?)
                 { $($verb:ident $($template:ident { $($holes:tt)* })? $(($argument:expr))? ;)* }
             )+
@@ -83,8 +84,9 @@ macro_rules! quaject {
                             callouts: &<$name as $crate::Quaject>::Callouts<'_>,
                         ) -> Option<$crate::parts::Draft> {
                             use $crate::Routine as _;
+                            let _stage = $crate::parts::factoring();
                             $($(let $need = callouts.$need.as_ref()?;)*)?
-                            let mut routine = <<$contract as $crate::Contract>::Routine>::begin(makers, $number);
+                            let mut routine = <$crate::quaject!(@routine $contract $($by)?)>::begin(makers, $number);
                             $(let $way = routine.$way();)*
                             $crate::quaject!(@bind routine $callbacks);
                             $crate::quaject!(@splice $factors);
@@ -160,6 +162,8 @@ macro_rules! quaject {
             }
         }
     };
+    (@routine $contract:ident) => { <$contract as $crate::Contract>::Routine };
+    (@routine $contract:ident $by:ident) => { $by };
     (@associated $callouts:ident) => { type Callouts<'a> = $callouts; };
     (@associated $callouts:ident $life:lifetime) => { type Callouts<$life> = $callouts<$life>; };
     (@count) => { 0 };

@@ -18,20 +18,20 @@
 macro_rules! fragments {
     (
         $(#[$meta:meta])*
-        $visible:vis list $name:ident of $routine:ty { $($(#[$hole_meta:meta])* $hole:ident : $type:ty),* $(,)? }
+        $visible:vis list $name:ident $(<$life:lifetime>)? of $routine:ty { $($(#[$hole_meta:meta])* $hole:ident : $type:ty),* $(,)? }
         { $($verb:ident $($template:ident { $($holes:tt)* })? $(($argument:expr))? ;)* }
     ) => {
         $(#[$meta])*
-        $visible struct $name { $($(#[$hole_meta])* pub $hole: $type),* }
+        $visible struct $name $(<$life>)? { $($(#[$hole_meta])* pub $hole: $type),* }
 
-        impl $crate::List<$routine> for $name {
+        impl $(<$life>)? $crate::List<$routine> for $name $(<$life>)? {
             fn append_to(self, routine: &mut $routine) {
                 let $name { $($hole),* } = self;
                 $(routine.$verb($($template { $($holes)* })? $($argument)?);)*
             }
         }
 
-        impl $crate::parts::MadeOf for $name {
+        impl $(<$life>)? $crate::parts::MadeOf for $name $(<$life>)? {
             fn each_template(see: &mut dyn FnMut($crate::parts::Template)) {
                 $($(<$template as $crate::parts::MadeOf>::each_template(see);)?)*
             }

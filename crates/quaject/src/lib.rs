@@ -42,4 +42,10 @@ pub mod parts {
     pub use codestore::Code;
     pub use core::mem::{offset_of, size_of};
     pub use synth::{Draft, MadeOf, Template};
+
+    /// From now on it is the stage factor.
+    #[inline(always)]
+    pub fn factoring() -> impl Sized {
+        machine::stages::enter(machine::stages::Stage::Factor)
+    }
 }

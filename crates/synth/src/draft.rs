@@ -1,5 +1,6 @@
 //! Drafts: code that is still data.
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -203,7 +204,8 @@ pub struct Draft {
     origins: Origins,
     /// Until `bind`, `landing` is the number of a label.
     landings: Vec<FaultLanding>,
-    error: Option<FillError>,
+    /// Drafts are moved more often than refused.
+    error: Option<Box<FillError>>,
     /// What a register holds when the code is entered.
     assumed: Option<(u8, u64)>,
 }
@@ -286,7 +288,7 @@ impl Draft {
 
     #[cold]
     pub(crate) fn refuse(&mut self, error: FillError) {
-        self.error.get_or_insert(error);
+        self.error.get_or_insert_with(|| Box::new(error));
     }
 
     /// Puts `label` at the current end: the next fragment begins there.
@@ -344,7 +346,7 @@ impl Draft {
     /// The same draft with other bytes and jumps of the same places.
     pub(crate) fn with(&self, bytes: Vec<u8>, jumps: Vec<Jump>) -> Draft {
         let (origins, landings) = (self.origins.clone(), self.landings.clone());
-        Draft { bytes, jumps, labels: self.labels, origins, landings, error: self.error, assumed: self.assumed }
+        Draft { bytes, jumps, labels: self.labels, origins, landings, error: self.error.clone(), assumed: self.assumed }
     }
 
     /// Copies of this draft have its origins in common from now on.
@@ -414,12 +416,12 @@ impl Draft {
             };
             let relative = target.wrapping_sub(address.wrapping_add(u64::from(*at) + 4)) as i64;
             if relative != relative as i32 as i64 {
-                self.error.get_or_insert(FillError::DoesNotFit("jump", "target", target));
+                self.error.get_or_insert_with(|| Box::new(FillError::DoesNotFit("jump", "target", target)));
             }
             set(&mut self.bytes, *at as usize, relative as u32);
         }
         match self.error {
-            Some(error) => Err(error),
+            Some(error) => Err(*error),
             None => Ok(Bound { bytes: self.bytes, origins: self.origins.into_shared(), landings: self.landings }),
         }
     }

@@ -28,7 +28,8 @@ use kernel::tty::WindowSize;
 use machine::{CALLS_MAX, Channel, FrameNumber, KernelCell, Machine, Nanos, PAGE_BYTES, Start};
 
 use crate::calls::{
-    Flight, FutexTable, Limits, LoadError, LockWaits, SocketNames, Wanted, install_program, load_first, task_name,
+    Flight, FutexTable, Limits, LoadError, LockWaits, SocketNames, SystemNames, Wanted, install_program, load_first,
+    task_name,
 };
 use crate::emulator::EachClass;
 use crate::emulator::{self, Options, Unix};
@@ -138,8 +139,7 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
         epoch: KernelCell::new(Nanos(epoch)),
         clock_sets: Cell::new(0),
         clock_set: WaitQueue::new(),
-        host_name: KernelCell::new(config.hostname.to_vec()),
-        domain_name: KernelCell::new(b"(none)".to_vec()),
+        system_names: SystemNames::new(config.hostname),
         futexes: FutexTable::new(),
         socket_names: SocketNames::new(),
         flight: Flight::new(),

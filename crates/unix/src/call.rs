@@ -14,6 +14,9 @@ use crate::files::{Descriptor, DescriptorTable, OpenFile};
 use crate::limits::{PATH_BYTES_MAX, TRANSFER_BYTES_MAX};
 use crate::task::{Process, Task};
 
+/// Bytes that are taken as any small part of the kernel: asking whether there is room would cost more than the room.
+pub const FEW_BYTES: usize = 512;
+
 /// What a call returns: a number for `rax`, or an error.
 pub type CallResult = Result<u64, Errno>;
 
@@ -47,11 +50,12 @@ impl Call<'_> {
 
     /// The open file behind a descriptor. Error: `EBADF`, also for `O_PATH` descriptors.
     pub fn file(&self, descriptor: u64) -> Result<Arc<OpenFile>, Errno> {
-        let file = self.any_file(descriptor)?;
-        if file.is_path_only() { Err(Errno::EBADF) } else { Ok(file) }
+        let file = self.task.file(Descriptor::from_register(descriptor));
+        file.filter(|file| !file.is_path_only()).ok_or(Errno::EBADF)
     }
 
     /// As `file`, but `O_PATH` descriptors count.
+    #[inline(never)]
     pub fn any_file(&self, descriptor: u64) -> Result<Arc<OpenFile>, Errno> {
         self.task.file(Descriptor::from_register(descriptor)).ok_or(Errno::EBADF)
     }
@@ -187,8 +191,6 @@ impl Call<'_> {
 
     /// A zeroed buffer of the kernel's own. Error: `ENOMEM`.
     pub fn buffer(&self, bytes: usize) -> Result<Vec<u8>, Errno> {
-        // As any small part of the kernel: asking whether there is room would cost more than the room.
-        const FEW_BYTES: usize = 512;
         if bytes <= FEW_BYTES {
             return Ok(vec![0; bytes]);
         }

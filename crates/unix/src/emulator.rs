@@ -9,6 +9,7 @@ use core::fmt;
 
 use codestore::CodeStore;
 use kernel::call::Makers;
+use kernel::call::watch::WatchWords;
 use kernel::file::{CounterClock, Namespace, Time};
 use kernel::schedule::{Scheduler, WaitQueue};
 use kernel::sound::Sound;
@@ -16,11 +17,11 @@ use kernel::space::{Access, FramePool, Page};
 use kernel::thread::Thread;
 use kernel::trace::kind;
 use machine::{CALLS_MAX, Channel, Exception, KernelCell, Machine, Nanos, Registers, TteId, Upcalls, VirtAddr, stages};
-use quaject::Class;
+use quaject::{Class, Quaject};
 use strace::Summary;
 
 use crate::call::Call;
-use crate::calls::{self, Flight, FutexTable, LockWaits, SocketNames};
+use crate::calls::{self, Flight, FutexTable, LockWaits, SocketNames, SystemNames};
 use crate::files::{Channels, Terminals};
 use crate::inspect::{ControlPort, Desk, MonitorHooks, Tracing};
 use crate::task::{Process, Task, TaskTable};
@@ -74,8 +75,7 @@ pub struct Unix {
     /// How often the time of day has been set, and who waits for that.
     pub(crate) clock_sets: Cell<u64>,
     pub(crate) clock_set: WaitQueue,
-    pub host_name: KernelCell<Vec<u8>>,
-    pub domain_name: KernelCell<Vec<u8>>,
+    pub system_names: SystemNames,
     pub(crate) futexes: FutexTable,
     pub(crate) socket_names: SocketNames,
     pub(crate) flight: Flight,
@@ -107,7 +107,10 @@ impl Unix {
     /// The classes of all quajects that there can be.
     pub fn each_class(&self, mut see: impl FnMut(&'static Class)) {
         (self.machine_classes)(&mut see);
-        kernel::classes().into_iter().for_each(see);
+        kernel::classes().into_iter().for_each(&mut see);
+        if cfg!(feature = "watch") {
+            see(WatchWords::class());
+        }
     }
 
     pub fn wall_time(&self) -> Time {

@@ -16,8 +16,8 @@ use std::time::Instant;
 use abi::nr;
 use golden::{Automaton, Caller, OnlyTte, bench, code_store};
 use kernel::call::{
-    ClosePlan, Console, ConsoleCallouts, Makers, Null, NullCallouts, OpenName, OpenPlan, Zero, ZeroCallouts,
-    cached_open, paste_channel,
+    Console, ConsoleCallouts, Makers, Null, NullCallouts, OpenName, Opens, TableWords, Zero, ZeroCallouts,
+    paste_channel,
 };
 use kernel::file::{NewNode, Node, Time, Volume, Window, WindowCallouts};
 use kernel::pipe::{Body, Pipe, PipeCallouts};
@@ -128,13 +128,13 @@ fn revived<T>(mut open: impl FnMut() -> T) -> Option<u64> {
 /// `open` of one path, as a thread's call of its own: /dev/null.
 fn cached() -> Costs {
     let makers = Makers::new(bench(), code_store(1 << 20));
-    let table = ClosePlan { free: 0x1000, pending: 0x1008, reads: 0x2000, writes: 0x3000, slow_entry: 0x4000 };
-    let null = OpenName { path: b"/dev/null", flags: 0, read_entry: 0x7000, write_entry: 0x7100, recipe: 0 };
-    let plan = OpenPlan { table, recipes: 0x5000, generation_word: 0x6000, generation: 7, names: &[null] };
+    let table = TableWords { free: 0x1000, pending: 0x1008, reads: 0x2000, writes: 0x3000, slow_entry: 0x4000 };
+    let names = [OpenName { path: b"/dev/null", flags: 0, read_entry: 0x7000, write_entry: 0x7100, recipe: 0 }];
+    let opens = Opens { table, recipes: 0x5000, generation_word: 0x6000, generation: 7 };
     let mut create = Vec::new();
     let mut bytes = 0;
     for _ in 0..ROUNDS {
-        let code = timed(&mut create, || cached_open(makers, &plan, &OnlyTte)).expect("room for code");
+        let code = timed(&mut create, || opens.open(makers, &names, &OnlyTte)).expect("room for code");
         bytes = makers.store.birth(code.entry()).map_or(0, |birth| birth.bytes as usize);
     }
     Costs { name: "cached open", routines: 1, bytes: [bytes; 2], create: Some(median(create)), ..Costs::default() }

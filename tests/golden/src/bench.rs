@@ -96,7 +96,7 @@ impl CodeMemory for Mapped {
 
     fn serialize(&self) {
         SERIALIZED.fetch_add(1, Ordering::Relaxed);
-        core::arch::x86_64::__cpuid(0);
+        machine_x86::serialize_in_process();
     }
 }
 

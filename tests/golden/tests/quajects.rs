@@ -1,14 +1,23 @@
 //! Creator and interfacer: reuse, a full store, code that is held longer than its quaject, contracts that do not match.
 
+use std::any::Any;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard};
 
-use codestore::PublishError;
-use golden::{SERIALIZED, bench, code_store};
+use codestore::{Code, PublishError};
+use golden::{OnlyTte, SERIALIZED, bench, code_store};
 use kernel::FileCall;
-use kernel::call::{Makers, Null, NullCallouts, Routine};
+use kernel::call::watch::WatchWords;
+use kernel::call::{Makers, Null, NullCallouts, OpenName, Opens, Routine, TableWords};
+use kernel::file::{NewNode, Node, Positioned, Time, Volume};
 use kernel::pipe::{Body, Pipe, PipeCallouts};
-use quaject::{AnyCode, Contract, Entry, Mismatch, Quaject, Slot, create, interface};
+use kernel::screen::{Machines, TextWindow};
+use kernel::sound::{self, Activity, Inserts, Plan, SoundWords, Waiters};
+use kernel::trace::Notes;
+use kernel::tty::raw::RawTty;
+use kernel::tty::{Gate, Tty};
+use machine::{Machine, TteId};
+use quaject::{AnyCode, Class, Contract, Entry, Made, Mismatch, Quaject, Slot, create, interface};
 use synth::Paste;
 
 /// The bench is for one thread at a time.
@@ -116,6 +125,91 @@ fn code_lives_as_long_as_somebody_holds_it() {
     assert_eq!(makers.store.live_bytes(), 0);
 }
 
+/// One routine of each class whose quajects end, with what it is made for.
+fn routines_of_others(makers: Makers, ring: &RawTty, sound: &SoundWords) -> Vec<(&'static str, Box<dyn Any>, u64)> {
+    fn held<C: 'static>(name: &'static str, code: Option<Code<C>>) -> (&'static str, Box<dyn Any>, u64) {
+        let code = code.expect("room for code");
+        let entry = code.entry();
+        (name, Box::new(code), entry)
+    }
+    let table = TableWords { free: 0x1000, pending: 0x1008, reads: 0x2000, writes: 0x3000, slow_entry: 0x4000 };
+    let opens = Opens { table, recipes: 0x5000, generation_word: 0x6000, generation: 7 };
+    let name = OpenName { path: b"/dev/null", flags: 0, read_entry: 0x7000, write_entry: 0x7100, recipe: 0 };
+    let notes = Notes { keep: 0x1000, next: 0x1010, last: 1023, ring: 0x2000, thread: TteId(1), calls: 0x3000 };
+    let words = WatchWords { calls: 8, ticks: 16, most: 24, least: 32, left: 40, inside: 48, told: 56 };
+    let clock = bench().sample_clock().expect("the bench has a sample clock");
+    let activity = Activity::default();
+    let plan = Plan { activity, waiters: Waiters::None, maker: sound::Maker::Synthesized, inserts: Inserts::One };
+    let handler = sound::synthesize(sound, &clock, &clock.end, plan, makers);
+    vec![
+        held("call.open", opens.open(makers, &[name], &OnlyTte)),
+        held("call.close", opens.close(makers, &OnlyTte)),
+        held("trace.call", notes.synthesize(makers)),
+        held("watch.leave", words.leave(makers)),
+        held("sound.null", handler.map(|handler| handler.code)),
+        held("raw.interrupt", ring.synthesize(makers)),
+    ]
+}
+
+#[test]
+fn routines_of_every_class_end_with_who_holds_them() {
+    let _alone = alone();
+    bench().use_pc_fragments();
+    let makers = makers(64 << 10);
+    let (ring, sound) = (RawTty::new().expect("memory"), Box::<SoundWords>::default());
+    for round in 0..2 {
+        let all = routines_of_others(makers, &ring, &sound);
+        assert_eq!(makers.store.live_routines(), all.len(), "round {round}");
+        for (name, code, entry) in all {
+            assert_eq!(makers.store.birth(entry).expect("live").name, name);
+            let class = all_classes().into_iter().find(|class| class.makes(name)).expect("a class declares it");
+            assert_eq!(class.gauges.refused.load(Ordering::Relaxed), 0, "{}", class.name);
+            drop(code);
+            assert!(makers.store.birth(entry).is_none(), "{name}: a dangling callentry is code of nobody");
+        }
+        assert_eq!(makers.store.live_bytes(), 0);
+    }
+}
+
+#[test]
+fn a_closed_window_leaves_its_code_to_who_holds_it() {
+    let _alone = alone();
+    let makers = makers(64 << 10);
+    let mut tty = Box::new(Tty::new(4096).expect("memory"));
+    tty.work_in_code(makers, 1);
+    let window = TextWindow::new(&Machines::new());
+    window.synthesize(&tty, makers);
+    let write = window.code().expect("room for code");
+    window.put(Gate::Raw, b"x", &tty);
+    assert_eq!(makers.store.live_routines(), 3);
+    drop(window);
+    // The machine beside the routine that a thread may be inside is gone with the window, and nothing leads to it.
+    assert_eq!(makers.store.birth(write.entry()).expect("held").name, "window.write");
+    assert_eq!(makers.store.live_routines(), 1);
+    drop(write);
+    assert_eq!(makers.store.live_bytes(), 0);
+}
+
+#[test]
+fn closed_positioned_files_are_revived_for_other_files() {
+    let _alone = alone();
+    while Positioned::inactive().take().is_some() {}
+    let makers = makers(4096);
+    let volume = Volume::in_memory(bench().pool, 1);
+    let new = || Node::nameless(&volume, NewNode { mode: 0o644, user: 0, group: 0, now: Time::default() });
+    let (one, other) = (new().expect("room for a node"), new().expect("room for a node"));
+    let entry = |file: &Made<Positioned>| file.callentries().and_then(|code| code.read).map(|code| code.entry());
+    let first = Positioned::open(one.content().expect("a regular file"), makers);
+    let before = entry(&first);
+    Positioned::close(first);
+    assert_eq!((Positioned::inactive().len(), makers.store.live_routines()), (1, 2));
+    let second = Positioned::open(other.content().expect("a regular file"), makers);
+    assert_eq!(entry(&second), before);
+    assert_eq!(makers.store.published(), 2, "nothing was made for the second");
+    drop(second);
+    assert_eq!(makers.store.live_bytes(), 0);
+}
+
 #[test]
 fn pipes_are_optimized_by_the_plan_of_the_first() {
     let _alone = alone();
@@ -179,18 +273,38 @@ fn a_draft_that_cannot_be_bound_is_refused_and_nothing_is_lost() {
     assert_eq!((store.live_bytes(), store.live_routines()), (0, 0));
 }
 
+/// The classes of the kernel and of the machine whose fragments the listings have.
+fn all_classes() -> Vec<&'static Class> {
+    let mut all = kernel::classes().to_vec();
+    all.push(WatchWords::class());
+    machine_pc::each_class(&mut |class| all.push(class));
+    all
+}
+
 #[test]
 fn every_class_says_what_it_is() {
-    for class in kernel::classes() {
+    for class in all_classes() {
         assert!(!class.callentries.is_empty(), "{}", class.name);
         for entry in class.callentries {
-            assert!(entry.routines[0].ends_with(entry.name), "{} of {}", entry.name, class.name);
-            assert_eq!(entry.contract, FileCall::NAME);
+            let single = entry.routines.len() == 1;
+            assert!(!single || entry.routines[0].ends_with(entry.name), "{} of {}", entry.name, class.name);
+            assert!(!entry.contract.is_empty());
         }
         let mut templates = 0;
         class.each_template(|_| templates += 1);
         assert!(templates > 0, "{}", class.name);
         let end = class.data.iter().map(|field| field.offset + field.bytes).max();
         assert!(end.is_none_or(|end| end > 0));
+    }
+}
+
+#[test]
+fn no_two_callentries_share_a_routine_name() {
+    let mut seen = std::collections::BTreeMap::new();
+    for class in all_classes() {
+        for routine in class.callentries.iter().flat_map(|entry| entry.routines) {
+            let before = seen.insert(*routine, class.name);
+            assert_eq!(before, None, "{routine} is of {} too", class.name);
+        }
     }
 }

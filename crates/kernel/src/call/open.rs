@@ -10,11 +10,10 @@
 //! it looks at the path, because a fault on the program's stack would store the kernel's registers there.
 
 use abi::nr;
-use codestore::{Code, Maker, PublishError};
+use codestore::Code;
 use machine::Tte;
-use machine::stages::{self, Stage};
-use quaject::Makers;
-use synth::{Abs32, Draft, Fact, Imm32, Label, Target, jump, template};
+use quaject::{Contract, Makers, Routine, quaject};
+use synth::{Abs32, Draft, Fact, Imm32, Label, Paste, Target, jump, template};
 
 use crate::symtab::{SamePath, paste_name};
 
@@ -22,7 +21,95 @@ use crate::symtab::{SamePath, paste_name};
 /// rax = call number, arguments in rdi, rsi, rdx, r10, r8, r9, rcx and r11 as `syscall` left them. All but rax, rcx and r11 kept.
 pub enum CallCode {}
 
+/// What a routine does depends on the names that it knows, so the plan for one would not serve the next.
+impl Contract for CallCode {
+    const NAME: &'static str = "call";
+    const PEEPHOLES: bool = false;
+    type Routine = CallRoutine;
+}
+
 const SLOW: Label = Label(0);
+
+/// A routine of a call table in the making.
+pub struct CallRoutine {
+    makers: Makers,
+    draft: Draft,
+}
+
+impl Routine for CallRoutine {
+    fn begin(makers: Makers, _: u64) -> CallRoutine {
+        CallRoutine { makers, draft: Draft::new() }
+    }
+
+    fn finish(self) -> Draft {
+        self.draft
+    }
+}
+
+/// What a declaration's callentries use, and the words in front of their fragments.
+impl CallRoutine {
+    /// The part that goes to Rust.
+    pub fn slow(&self) -> Target {
+        Target::Label(SLOW)
+    }
+
+    pub fn begin_slow(&mut self) {
+        self.draft.place(SLOW);
+    }
+
+    /// Rust itself, from the kernel stack.
+    pub fn rust(&self) -> Target {
+        Target::Address(self.makers.machine.slow_call())
+    }
+
+    pub fn user_limit(&self) -> Abs32 {
+        Abs32(self.makers.machine.user_limit_word())
+    }
+
+    pub fn paste(&mut self, fragment: impl Paste) {
+        fragment.paste(&mut self.draft);
+    }
+
+    /// From here on on the thread's kernel stack, where a fault of program memory may happen.
+    fn enter_kernel(&mut self, tte: &dyn Tte) {
+        tte.append_kernel_stack(&mut self.draft);
+        self.paste(self.makers.machine.open_user());
+    }
+
+    /// A node for each name: it opens its file, or goes on to the next.
+    fn names(&mut self, (opens, names): (&Opens, &[OpenName<'_>])) {
+        let names = &names[..names.len().min(OPEN_NAMES_MAX)];
+        for (number, name) in names.iter().enumerate() {
+            let next = if number + 1 < names.len() { Label(SLOW.0 + 1 + number as u8) } else { SLOW };
+            self.node(opens, name, Target::Label(next));
+            self.draft.place(next);
+        }
+    }
+
+    fn node(&mut self, opens: &Opens, name: &OpenName<'_>, next: Target) {
+        let from = self.draft.len();
+        self.paste(SameFlags { flags: Imm32(name.flags), next });
+        paste_name(&mut self.draft, name.path, next);
+        self.draft.land(from, SLOW);
+        self.paste(Install {
+            free: Abs32(opens.table.free),
+            pending: Abs32(opens.table.pending),
+            reads: Abs32(opens.table.reads),
+            writes: Abs32(opens.table.writes),
+            recipes: Abs32(opens.recipes),
+            read_entry: Abs32(name.read_entry),
+            write_entry: Abs32(name.write_entry),
+            recipe: Imm32(name.recipe),
+            slow: self.slow(),
+        });
+        self.paste(self.makers.machine.leave());
+    }
+
+    /// Back to the program, on whose stack the routine still is.
+    pub fn leave_direct(&mut self) {
+        self.paste(self.makers.machine.leave_direct());
+    }
+}
 
 template! {
     /// The path is absolute and the program's, and names lead where they did. In: rdi, rsi of `openat`. Cost: 6 instructions.
@@ -78,7 +165,7 @@ template! {
 
 /// Addresses of a descriptor table's words that the routines use.
 #[derive(Clone, Copy, Debug)]
-pub struct ClosePlan {
+pub struct TableWords {
     /// Bit per descriptor below 64: free.
     pub free: u64,
     /// Bit per descriptor below 64: open, but nobody has looked yet.
@@ -92,17 +179,6 @@ pub struct ClosePlan {
 /// Most names that one routine knows.
 pub const OPEN_NAMES_MAX: usize = 4;
 
-/// What is folded into a synthesized open.
-pub struct OpenPlan<'a> {
-    pub table: ClosePlan,
-    /// Array of 32-bit words: which recipe a pending descriptor was opened by.
-    pub recipes: u64,
-    pub generation_word: u64,
-    pub generation: u64,
-    /// At most [`OPEN_NAMES_MAX`]; those behind are not known to the routine.
-    pub names: &'a [OpenName<'a>],
-}
-
 /// A file that a synthesized open opens.
 pub struct OpenName<'a> {
     /// Absolute path, without its NUL; at least 3 bytes.
@@ -113,80 +189,63 @@ pub struct OpenName<'a> {
     pub recipe: u32,
 }
 
-/// `openat` for a few paths and one thread. The names are a symbol table as code (S-109, S-12): each is a node that compares
-/// the path with its own and opens its file, or goes on to the next node; behind the last one is Rust.
-pub fn cached_open(makers: Makers, plan: &OpenPlan<'_>, tte: &dyn Tte) -> Result<Code<CallCode>, PublishError> {
-    let _stage = stages::enter(Stage::Factor);
-    let mut draft = Draft::new();
-    // Nothing is lost yet, and the program's stack is still in force.
-    let early = Target::Address(tte.slow_entry());
-    SameOpen {
-        generation_word: Abs32(plan.generation_word),
-        generation: Imm32(plan.generation as u32),
-        user_limit: Abs32(makers.machine.user_limit_word()),
-        slow: early,
+quaject! {
+    /// The opens of one thread: `openat` for a few paths, and `close` of what that has opened. The names are a symbol table as
+    /// code (S-109, S-12): each is a node that compares the path with its own; behind the last one is Rust.
+    pub quaject Opens ("opens", made by "openat", at most 0 inactive)
+    data {
+        pub table: TableWords,
+        /// Address of an array of 32-bit words: which recipe a pending descriptor was opened by.
+        pub recipes: u64,
+        /// Address of the word that moves when any name changes, and what it was.
+        pub generation_word: u64,
+        pub generation: u64,
     }
-    .append_to(&mut draft);
-    tte.append_kernel_stack(&mut draft);
-    if let Some(open) = makers.machine.open_user() {
-        draft.append(&open, &[]);
+    factors(opens) {
+        let free = Abs32(opens.table.free);
+        let pending = Abs32(opens.table.pending);
+        let reads = Abs32(opens.table.reads);
+        let writes = Abs32(opens.table.writes);
+        let slow_entry = Abs32(opens.table.slow_entry);
+        let generation_word = Abs32(opens.generation_word);
+        let generation = Imm32(opens.generation as u32);
     }
-    let names = &plan.names[..plan.names.len().min(OPEN_NAMES_MAX)];
-    for (number, name) in names.iter().enumerate() {
-        let next = if number + 1 < names.len() { Label(SLOW.0 + 1 + number as u8) } else { SLOW };
-        append_node(makers, &mut draft, plan, name, next);
-        draft.place(next);
+    callouts OpensCallouts<'a> {
+        /// The thread.
+        tte: &'a dyn Tte,
+        /// What it opens; at most [`OPEN_NAMES_MAX`], those behind are not known to the routine.
+        known: &'a [OpenName<'a>],
     }
-    finish(makers, draft, nr::OPENAT, makers.machine.slow_call(), "call.open")
+    callbacks {}
+    callentries OpensCode {
+        open: CallCode(nr::OPENAT) named "call.open" needs(tte, known) uses(user_limit, rust) {
+            // Nothing is lost yet, and the program's stack is still in force.
+            paste SameOpen { generation_word, generation, user_limit, slow: Target::Address(tte.slow_entry()) };
+            enter_kernel (*tte);
+            names ((opens, *known));
+            begin_slow;
+            paste ToRust { number: Imm32(nr::OPENAT as u32), slow: rust };
+        }
+        close: CallCode(nr::CLOSE) named "call.close" needs(tte) uses(slow) {
+            paste Uninstall { free, pending, reads, writes, slow_entry, slow };
+            leave_direct;
+            begin_slow;
+            paste ToRust { number: Imm32(nr::CLOSE as u32), slow: Target::Address(tte.slow_entry()) };
+        }
+    }
 }
 
-/// Opens the file of one name, or goes on at `next`.
-fn append_node(makers: Makers, draft: &mut Draft, plan: &OpenPlan<'_>, name: &OpenName<'_>, next: Label) {
-    let from = draft.len();
-    SameFlags { flags: Imm32(name.flags), next: Target::Label(next) }.append_to(draft);
-    paste_name(draft, name.path, Target::Label(next));
-    draft.land(from, SLOW);
-    Install {
-        free: Abs32(plan.table.free),
-        pending: Abs32(plan.table.pending),
-        reads: Abs32(plan.table.reads),
-        writes: Abs32(plan.table.writes),
-        recipes: Abs32(plan.recipes),
-        read_entry: Abs32(name.read_entry),
-        write_entry: Abs32(name.write_entry),
-        recipe: Imm32(name.recipe),
-        slow: Target::Label(SLOW),
+impl Opens {
+    /// `openat` of these files. `None` without room for code.
+    pub fn open(&self, makers: Makers, known: &[OpenName<'_>], tte: &dyn Tte) -> Option<Code<CallCode>> {
+        let callouts = OpensCallouts { tte: Some(tte), known: Some(known) };
+        OpensCode::open(self, makers, &callouts).create(makers)
     }
-    .append_to(draft);
-    draft.append(&makers.machine.leave(), &[]);
-}
 
-/// `close` of a pending descriptor.
-pub fn cached_close(makers: Makers, table: &ClosePlan, thread_slow: u64) -> Result<Code<CallCode>, PublishError> {
-    let mut draft = Draft::new();
-    Uninstall {
-        free: Abs32(table.free),
-        pending: Abs32(table.pending),
-        reads: Abs32(table.reads),
-        writes: Abs32(table.writes),
-        slow_entry: Abs32(table.slow_entry),
-        slow: Target::Label(SLOW),
+    /// `close` of a pending descriptor. `None` without room for code.
+    pub fn close(&self, makers: Makers, tte: &dyn Tte) -> Option<Code<CallCode>> {
+        OpensCode::close(self, makers, &OpensCallouts { tte: Some(tte), known: None }).create(makers)
     }
-    .append_to(&mut draft);
-    draft.append(&makers.machine.leave_direct(), &[]);
-    finish(makers, draft, nr::CLOSE, thread_slow, "call.close")
-}
-
-fn finish(
-    makers: Makers,
-    mut draft: Draft,
-    number: u64,
-    rust: u64,
-    name: &'static str,
-) -> Result<Code<CallCode>, PublishError> {
-    draft.place(SLOW);
-    ToRust { number: Imm32(number as u32), slow: Target::Address(rust) }.append_to(&mut draft);
-    makers.store.publish(name, Maker::new("openat"), draft)
 }
 
 /// For the golden listings.

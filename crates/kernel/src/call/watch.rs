@@ -8,9 +8,11 @@
 //! No live code is changed: the declaration's fragments are pasted once more, with other ways out (`quaject::Watch`), and the
 //! descriptor's slot leads there. The time stands on the thread's stack, twice, so that the stack is as even as without.
 
-use machine::Machine;
-use synth::{Abs32, Draft, Imm32, Target, Template, template};
+use codestore::Code;
+use quaject::{Makers, Straight, quaject};
+use synth::{Abs32, Fact, Imm32, Target, Template, template};
 
+use super::FileCall;
 use super::routine::{RestoreMany, RestoreOne};
 
 template! {
@@ -107,60 +109,106 @@ template! {
     "pop rcx",
 }
 
-/// Where the words of one watch are.
-#[derive(Clone, Copy)]
-pub struct WatchWords {
-    /// Calls that the routine did, and their ticks of the processor's counter: all, most, least.
-    pub calls: u64,
-    pub ticks: u64,
-    pub most: u64,
-    pub least: u64,
-    /// Calls that it left to its twin.
-    pub left: u64,
-    /// Threads that are between `enter` and one of the ends: they sleep for a page.
-    pub inside: u64,
-    /// Slot: who is told.
-    pub told: u64,
-}
-
-/// Before the routine; `number` is the call's.
-pub fn enter(words: WatchWords, number: u64, routine: u64) -> Draft {
-    let mut draft = Draft::new();
-    Arrive { inside: Abs32(words.inside) }.append_to(&mut draft);
-    EnterRoutine { number: Imm32(number as u32), routine: Target::Address(routine) }.append_to(&mut draft);
-    draft
-}
-
-/// Behind a routine that did the call.
-pub fn leave(words: WatchWords, machine: &dyn Machine) -> Draft {
-    let mut draft = Draft::new();
-    let WatchWords { calls, ticks, most, least, inside, .. } = words;
-    Depart { calls: Abs32(calls), ticks: Abs32(ticks), most: Abs32(most), least: Abs32(least), inside: Abs32(inside) }
-        .append_to(&mut draft);
-    draft.append(&machine.leave(), &[]);
-    draft
-}
-
-/// Behind a routine that did not.
-pub fn slow(words: WatchWords, machine: &dyn Machine) -> Draft {
-    let mut draft = Draft::new();
-    let slow = Target::Address(machine.slow_call());
-    Refer { left: Abs32(words.left), inside: Abs32(words.inside), slow }.append_to(&mut draft);
-    draft
-}
-
-/// A callback that is bound, by the label of the way out that it has unconnected: registers as `Routine` has them there.
-pub fn told(words: WatchWords, label: usize, number: u64, slow: u64) -> Draft {
-    let mut draft = Draft::new();
-    match label {
-        1 => RestoreOne {}.append_to(&mut draft),
-        2 => RestoreMany {}.append_to(&mut draft),
-        _ => {}
+quaject! {
+    /// A watch: where its words are. Instruments are not optimized.
+    pub quaject WatchWords ("watch", made by "monitor", at most 0 inactive)
+    data {
+        /// Calls that the routine did, and their ticks of the processor's counter: all, most, least.
+        pub calls: u64,
+        pub ticks: u64,
+        pub most: u64,
+        pub least: u64,
+        /// Calls that it left to its twin.
+        pub left: u64,
+        /// Threads that are between `enter` and one of the ends: they sleep for a page.
+        pub inside: u64,
+        /// Slot: who is told.
+        pub told: u64,
     }
-    Tell { slot: Abs32(words.told) }.append_to(&mut draft);
-    EnterRoutine { number: Imm32(number as u32), routine: Target::Address(slow) }.append_to(&mut draft);
-    draft
+    factors(watch) {
+        let calls = Abs32(watch.calls);
+        let ticks = Abs32(watch.ticks);
+        let most = Abs32(watch.most);
+        let least = Abs32(watch.least);
+        let inside = Abs32(watch.inside);
+    }
+    callouts WatchCallouts {
+        /// The call's number, and the routine that does it, or leaves it to Rust.
+        routine: (Imm32, Target),
+        /// The machine's way back to the program.
+        leave: Template,
+        /// The Rust twin.
+        rust: Target,
+        /// What a way out gives back first.
+        back: (Option<RestoreOne>, Option<RestoreMany>),
+    }
+    callbacks {}
+    callentries WatchCode {
+        /// Before the routine.
+        enter: FileCall by Straight (0) named "watch.enter" needs(routine) uses() {
+            paste Arrive { inside };
+            paste EnterRoutine { number: routine.0, routine: routine.1 };
+        }
+        /// Behind a routine that did the call.
+        leave: FileCall by Straight (0) named "watch.leave" needs(leave) uses() {
+            paste Depart { calls, ticks, most, least, inside };
+            paste (*leave);
+        }
+        /// Behind a routine that did not.
+        slow: FileCall by Straight (0) named "watch.slow" needs(rust) uses() {
+            paste Refer { left: Abs32(watch.left), inside, slow: *rust };
+        }
+        /// A callback that is bound: registers as `Routine` has them there.
+        told: FileCall by Straight (0) named "watch.told" needs(routine, back) uses() {
+            paste (back.0);
+            paste (back.1);
+            paste Tell { slot: Abs32(watch.told) };
+            paste EnterRoutine { number: routine.0, routine: routine.1 };
+        }
+    }
 }
+
+/// Each returns `None` without room for code.
+impl WatchWords {
+    /// `number` is the call's.
+    pub fn enter(&self, makers: Makers, number: u64, routine: u64) -> Option<Code<FileCall>> {
+        let callouts = WatchCallouts { routine: Some(call(number, routine)), ..Default::default() };
+        WatchCode::enter(self, makers, &callouts).publish(makers)
+    }
+
+    pub fn leave(&self, makers: Makers) -> Option<Code<FileCall>> {
+        let callouts = WatchCallouts { leave: Some(makers.machine.leave()), ..Default::default() };
+        WatchCode::leave(self, makers, &callouts).publish(makers)
+    }
+
+    pub fn slow(&self, makers: Makers) -> Option<Code<FileCall>> {
+        let rust = Some(Target::Address(makers.machine.slow_call()));
+        WatchCode::slow(self, makers, &WatchCallouts { rust, ..Default::default() }).publish(makers)
+    }
+
+    /// For the callback whose way out, unconnected, has this label.
+    pub fn told(&self, makers: Makers, label: usize, number: u64, slow: u64) -> Option<Code<FileCall>> {
+        let back = ((label == 1).then_some(RestoreOne {}), (label == 2).then_some(RestoreMany {}));
+        let callouts = WatchCallouts { routine: Some(call(number, slow)), back: Some(back), ..Default::default() };
+        WatchCode::told(self, makers, &callouts).publish(makers)
+    }
+}
+
+fn call(number: u64, routine: u64) -> (Imm32, Target) {
+    (Imm32(number as u32), Target::Address(routine))
+}
+
+/// What the holes stand for.
+pub const FACTS: &[Fact] = &[
+    Fact::word("calls", "calls that the watched routine did", "the watch goes"),
+    Fact::word("ticks", "what they took of the processor's counter", "the watch goes"),
+    Fact::word("most", "the longest of them", "the watch goes"),
+    Fact::word("least", "the shortest of them", "the watch goes"),
+    Fact::word("left", "calls that it left to its Rust twin", "the watch goes"),
+    Fact::word("inside", "threads that are in the routine", "the watch goes"),
+    Fact::word("slot", "slot: who is told", "each connection stores another"),
+    Fact::value("routine", "the routine, made once more with other ways out", "the watch goes"),
+];
 
 /// For the golden listings.
 pub fn templates() -> [Template; 6] {

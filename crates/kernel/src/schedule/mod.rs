@@ -121,7 +121,7 @@ impl Scheduler {
     /// From now on the timer's interrupt goes to a handler that is code, if the machine and the store can.
     pub fn bind_timer(&self, makers: Makers) {
         let Some(code) = self.machine.timer_code() else { return };
-        if let Ok(codes) = TimerCodes::synthesize(makers, &code, self.words) {
+        if let Some(codes) = TimerCodes::synthesize(makers, &code, self.words) {
             self.alarms.borrow_mut().set_kernel(codes.kernel());
             self.machine.bind_timer(codes.interrupt.entry(), codes.nesting.entry());
             self.timer_codes.set(Some(Box::leak(Box::new(codes))));

@@ -13,16 +13,24 @@
 use core::mem::offset_of;
 use core::sync::atomic::AtomicU64;
 
-use codestore::{Code, Maker, PublishError};
+use codestore::Code;
 use machine::{ScheduleWords, TimerCode};
-use synth::{Abs32, Draft, Fact, Target, Template, template};
+use quaject::{Contract, quaject};
+use synth::{Abs32, Fact, Target, Template, template};
 
 use super::alarm::Entry;
 use crate::call::Makers;
+use crate::interrupt::HandlerRoutine;
 
 /// Register contract of the timer's code: on the stack of whoever was interrupted lie rcx, rdx, rax and the interrupt's
 /// frame; rax = nanoseconds since boot. The two handlers are entered with the frame alone.
 pub enum TimerHandler {}
+
+impl Contract for TimerHandler {
+    const NAME: &'static str = "timer handler";
+    const PEEPHOLES: bool = false;
+    type Routine = HandlerRoutine;
+}
 
 template! {
     /// Saves what the handler uses (S-79). Cost: 3 instructions.
@@ -105,8 +113,72 @@ template! {
     "cmova ecx, eax",                       // later than the timer can wait
 }
 
+quaject! {
+    /// The timer: what the scheduler and the code of its alarms share. It borrows the scheduler's words, which stay.
+    pub quaject AlarmClock ("timer", made by "boot", at most 0 inactive)
+    data { words: &'static ScheduleWords }
+    factors(timer) {
+        let routine = word(&timer.words.routine);
+        let due = word(&timer.words.due);
+        let rung = word(&timer.words.rung);
+        let armed = word(&timer.words.armed);
+        let count = word(&timer.words.alarm_count);
+        let alarms = word(&timer.words.alarms);
+        let ready = word(&timer.words.ready);
+        let inside = word(&timer.words.rung_inside);
+    }
+    callouts AlarmCallouts<'a> {
+        /// The machine's instructions around ours.
+        code: &'a TimerCode,
+        /// The timer's own `kernel`.
+        rust: Target,
+        /// The timer's own `next`.
+        behind: Target,
+        /// What an alarm counts.
+        counts: &'a CountWords<'a>,
+    }
+    callbacks {}
+    callentries AlarmCode {
+        /// The interrupt is the kernel's.
+        kernel: TimerHandler(0) named "timer.kernel" needs(code) uses() {
+            paste (&code.close);
+            paste TimerRestore {};
+            paste TimerLeave { to: Target::Address(code.kernel) };
+        }
+        /// The first alarm has rung.
+        next: TimerHandler(0) named "timer.next" needs(code) uses(nothing) {
+            paste (&code.close);
+            paste NextAlarm { rung, count, alarms, routine, due, armed, none: nothing };
+            paste (&code.arm);
+            begin_nothing;
+            paste TimerRestore {};
+            paste (&code.end);
+        }
+        interrupt: TimerHandler(0) named "timer.interrupt" needs(code, rust) uses() {
+            paste TimerSave {};
+            paste (&code.now);
+            paste TimerLook { due, routine, kernel: *rust };
+        }
+        /// As `interrupt`, while interrupts nest.
+        nesting: TimerHandler(0) named "timer.nesting" needs(code, rust) uses() {
+            paste TimerSave {};
+            paste (&code.open);
+            paste (&code.now);
+            paste TimerLook { due, routine, kernel: *rust };
+        }
+        /// An alarm that counts: one for each timer of a program.
+        count: TimerHandler(0) named "timer.count" needs(rust, behind, counts) uses() {
+            paste CountAlarm {
+                waiting: Abs32(counts.waiting), ready, unread: word(counts.unread), ever: word(counts.ever), at: word(counts.at),
+                inside, kernel: *rust, next: *behind,
+            };
+        }
+    }
+}
+
 /// The machine's templates around ours are the same for both entries.
 pub struct TimerCodes {
+    timer: AlarmClock,
     pub interrupt: Code<TimerHandler>,
     pub nesting: Code<TimerHandler>,
     kernel: Code<TimerHandler>,
@@ -128,45 +200,16 @@ fn word(word: &AtomicU64) -> Abs32 {
 }
 
 impl TimerCodes {
-    /// The handler of the timer's interrupt. Error: no room.
-    pub fn synthesize(
-        makers: Makers,
-        code: &TimerCode,
-        words: &'static ScheduleWords,
-    ) -> Result<TimerCodes, PublishError> {
-        const NONE: synth::Label = synth::Label(0);
-        let publish = |name, draft| makers.store.publish(name, Maker::new("boot"), draft);
-        let mut draft = Draft::new();
-        code.close.append_to(&mut draft);
-        TimerRestore {}.append_to(&mut draft);
-        TimerLeave { to: Target::Address(code.kernel) }.append_to(&mut draft);
-        let kernel = publish("timer.kernel", draft)?;
-
-        let mut draft = Draft::new();
-        let (routine, due) = (word(&words.routine), word(&words.due));
-        let (rung, armed) = (word(&words.rung), word(&words.armed));
-        let (count, alarms) = (word(&words.alarm_count), word(&words.alarms));
-        code.close.append_to(&mut draft);
-        NextAlarm { rung, count, alarms, routine, due, armed, none: Target::Label(NONE) }.append_to(&mut draft);
-        code.arm.append_to(&mut draft);
-        draft.place(NONE);
-        TimerRestore {}.append_to(&mut draft);
-        code.end.append_to(&mut draft);
-        let next = publish("timer.next", draft)?;
-
-        let entry = |open: bool| {
-            let mut draft = Draft::new();
-            TimerSave {}.append_to(&mut draft);
-            if open {
-                code.open.append_to(&mut draft);
-            }
-            code.now.append_to(&mut draft);
-            TimerLook { due, routine, kernel: Target::Address(kernel.entry()) }.append_to(&mut draft);
-            draft
-        };
-        let interrupt = publish("timer.interrupt", entry(false))?;
-        let nesting = publish("timer.nesting", entry(true))?;
-        Ok(TimerCodes { interrupt, nesting, kernel, next })
+    /// The handler of the timer's interrupt. `None`: no room.
+    pub fn synthesize(makers: Makers, code: &TimerCode, words: &'static ScheduleWords) -> Option<TimerCodes> {
+        let timer = AlarmClock { words };
+        let mut callouts = AlarmCallouts { code: Some(code), ..Default::default() };
+        let kernel = AlarmCode::kernel(&timer, makers, &callouts).create(makers)?;
+        let next = AlarmCode::next(&timer, makers, &callouts).create(makers)?;
+        callouts.rust = Some(Target::Address(kernel.entry()));
+        let interrupt = AlarmCode::interrupt(&timer, makers, &callouts).create(makers)?;
+        let nesting = AlarmCode::nesting(&timer, makers, &callouts).create(makers)?;
+        Some(TimerCodes { timer, interrupt, nesting, kernel, next })
     }
 
     /// Where alarms go that are Rust's.
@@ -179,24 +222,11 @@ impl TimerCodes {
         self.next.entry()
     }
 
-    /// What to do at an alarm that counts. It must not be set any more when the code is dropped. Error: no room.
-    pub fn count(
-        &self,
-        makers: Makers,
-        words: &ScheduleWords,
-        counts: &CountWords<'_>,
-    ) -> Result<Code<TimerHandler>, PublishError> {
-        let code = CountAlarm {
-            waiting: Abs32(counts.waiting),
-            ready: word(&words.ready),
-            unread: word(counts.unread),
-            ever: word(counts.ever),
-            at: word(counts.at),
-            inside: word(&words.rung_inside),
-            kernel: Target::Address(self.kernel.entry()),
-            next: Target::Address(self.next.entry()),
-        };
-        makers.store.publish("timer.count", Maker::new("timer"), code.draft())
+    /// What to do at an alarm that counts. It must not be set any more when the code is dropped. `None`: no room.
+    pub fn count(&self, makers: Makers, counts: &CountWords<'_>) -> Option<Code<TimerHandler>> {
+        let [rust, behind] = [self.kernel(), self.next()].map(|entry| Some(Target::Address(entry)));
+        let callouts = AlarmCallouts { rust, behind, counts: Some(counts), code: None };
+        AlarmCode::count(&self.timer, makers, &callouts).create(makers)
     }
 }
 

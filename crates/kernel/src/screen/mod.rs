@@ -31,8 +31,9 @@ use crate::automaton;
 use crate::call::FileCall;
 use crate::stream::UserRange;
 use crate::tty::{Gate, Tty};
-use codestore::Code;
+use codestore::{Code, WordCall};
 use outside::{Style, Surroundings};
+pub use template::Writer;
 use template::{Kept, Routines};
 
 pub(crate) use template::FACTS;
@@ -47,8 +48,8 @@ pub struct Machines {
     /// States that are the same: of `plain`, and of `cooked`.
     pairs: Vec<(Id, Id)>,
     /// The code of the first window.
-    cooked_pattern: KernelCell<Option<Kept>>,
-    plain_pattern: KernelCell<Option<Kept>>,
+    cooked_pattern: KernelCell<Option<Kept<FileCall>>>,
+    plain_pattern: KernelCell<Option<Kept<WordCall>>>,
 }
 
 impl Machines {

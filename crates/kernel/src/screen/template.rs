@@ -4,26 +4,24 @@
 //!   write     checks ─▶ call inner ─▶ the program's registers ─▶ leave      gate open: filter and VT-100, in this routine
 //!             checks ─▶ call [plain] ─▶ …                                   gate raw: the VT-100 alone, made when it is needed
 //!   inner:    the product's code (S-11)
-//!   run.*     C's calling convention around either machine, for bytes that Rust holds
+//!   plain,    C's calling convention around either machine, for bytes that Rust holds
 //! ```
 //! Both ends of the buffer are touched before anything is stored, so a fault is the slow way's; a buffer of at most
 //! a page lies in two. What the machine cannot do ends it: the routine leaves word how far it came, and Rust goes on there.
 
-use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::cell::{Cell, RefCell};
 use core::mem::offset_of;
 
 use abi::nr;
-use codestore::{Code, Maker, WordCall};
+use codestore::{Code, WordCall};
 use machine::PAGE_BYTES;
-use machine::stages::{self, Stage};
-use quaject::{Makers, create, interface, quaject};
+use quaject::{Factored, Makers, quaject};
 use statemachine::terminal::cook_words;
-use statemachine::{Id, Places, generate};
-use synth::{Abs32, Draft, Fact, Imm32, Label, Paste, Pattern, Target, template};
+use statemachine::{Id, Places};
+use synth::{Abs32, Fact, Imm32, Pattern, Target, template};
 
-use super::{Machines, TextWindow, Words};
+use super::{TextWindow, Words};
+use crate::automaton::MachineCode;
 use crate::call::FileCall;
 use crate::call::fragments::{AllDone, GiveBack, Keep, OneToMost, UserAddress};
 use crate::tty::{Gate, MayFilter, OutputWords, RawCheck, Tty};
@@ -115,21 +113,6 @@ template! {
 /// Most bytes that the routine takes at once: interrupts wait meanwhile.
 const BYTES_MAX: u32 = PAGE_BYTES as u32;
 
-/// The product's code as a fragment. Where it came to lie is known when it is pasted.
-pub struct Part {
-    machines: Arc<Machines>,
-    places: Places,
-    offset: Cell<u32>,
-    states: RefCell<Vec<(Id, u32)>>,
-}
-
-impl Paste for &Part {
-    fn paste(self, draft: &mut Draft) {
-        self.offset.set(draft.len() as u32);
-        *self.states.borrow_mut() = generate(&self.machines.cooked, &self.places, draft).states;
-    }
-}
-
 quaject! {
     /// A text window as its open files see it: between a program and cells.
     pub quaject Writer ("text window", made by "open", at most 0 inactive)
@@ -145,13 +128,17 @@ quaject! {
         let plain = word(offset_of!(Words, plain_entry));
         let most = Imm32(BYTES_MAX - 1);
     }
-    callouts WriterCallouts {
+    callouts WriterCallouts<'a> {
         /// The filter and the VT-100 as one machine.
-        cooked: Part,
+        product: MachineCode<'a>,
+        /// The VT-100 alone.
+        vt: MachineCode<'a>,
+        /// Where `write` has the product.
+        product_at: Target,
     }
     callbacks {}
     callentries WriterCode {
-        write: FileCall(nr::WRITE) named "window.write" needs(cooked) uses(user_limit, slow, slow_many, many, inner) {
+        write: FileCall(nr::WRITE) named "window.write" needs(product) uses(user_limit, slow, slow_many, many, inner) {
             paste MayFilter { gate, raw: many };
             paste BytesOnly { continuation, slow };
             paste RanLast { whose, machine: Imm32(Gate::Cooked as u32), slow };
@@ -177,7 +164,17 @@ quaject! {
             paste AllDone {};
             leave;
             begin_inner;
-            paste (cooked);
+            paste (product);
+        }
+        /// The VT-100 alone, for bytes that Rust holds.
+        plain: WordCall(0) named "window.plain" needs(vt) uses(inner) {
+            paste RunMachine { inner, next };
+            begin_inner;
+            paste (vt);
+        }
+        /// As `write`, for bytes that Rust holds.
+        cooked: WordCall(0) named "window.cooked" needs(product_at) uses() {
+            paste RunMachine { inner: *product_at, next };
         }
     }
 }
@@ -243,16 +240,16 @@ impl TextWindow {
     }
 
     fn make(&self, tty: &Tty, makers: Makers) -> Option<Routines> {
-        let _stage = stages::enter(Stage::Factor);
         let areas = self.areas(tty);
         let mut kept = self.machines.cooked_pattern.borrow_mut();
         if kept.is_none() {
             *kept = Some(self.cooked_pattern(tty, makers, &areas)?);
         }
         let kept = kept.as_ref()?;
-        let write = create::publish::<Writer>(makers, [Some(kept.pattern.filled(&areas))]).write?;
-        let (states, inner) = (kept.states_at(write.entry()), Target::Address(write.entry() + kept.inner));
-        let code = publish(makers, "run.cooked", RunMachine { inner, next: self.next() }.draft())?;
+        let write = kept.filled(&areas).publish(makers)?;
+        let (states, product_at) = (kept.states_at(write.entry()), Target::Address(write.entry() + kept.inner));
+        let callouts = WriterCallouts { product_at: Some(product_at), ..Default::default() };
+        let code = WriterCode::cooked(&self.writer(Some(tty)), makers, &callouts).create(makers)?;
         Some(Routines { write, cooked: Machine { code, states }, plain: None, makers })
     }
 
@@ -261,16 +258,22 @@ impl TextWindow {
         if routines.plain.is_none() {
             let areas = self.own_areas();
             let mut kept = self.machines.plain_pattern.borrow_mut();
-            let kept = kept.get_or_insert_with(|| self.plain_pattern(&areas));
-            let code = publish(routines.makers, "run.plain", kept.pattern.filled(&areas))?;
+            if kept.is_none() {
+                *kept = Some(self.plain_pattern(routines.makers, &areas)?);
+            }
+            let kept = kept.as_ref()?;
+            let code = kept.filled(&areas).publish(routines.makers)?;
             self.words.plain_entry.set(code.entry() + kept.inner);
             routines.plain = Some(Machine { states: kept.states_at(code.entry()), code });
         }
         Some(())
     }
 
-    fn next(&self) -> Abs32 {
-        Abs32(self.words.next.as_ptr() as u64)
+    fn writer(&self, tty: Option<&Tty>) -> Writer {
+        Writer {
+            output: tty.map_or(0, |tty| core::ptr::from_ref(tty.output_words()) as u64),
+            words: core::ptr::from_ref(&*self.words) as u64,
+        }
     }
 
     /// All that the code of a window names and others do not.
@@ -289,40 +292,34 @@ impl TextWindow {
     }
 
     /// The VT-100 alone, generated for this window.
-    fn plain_pattern(&self, areas: &[(u64, u64)]) -> Kept {
+    fn plain_pattern(&self, makers: Makers, areas: &[(u64, u64)]) -> Option<Kept<WordCall>> {
         let places = self.block.places();
-        let mut draft = Draft::new();
-        RunMachine { inner: Target::Label(INNER), next: self.next() }.append_to(&mut draft);
-        draft.place(INNER);
-        let inner = draft.len() as u64;
         let words = places.words[cook_words::COUNT..].to_vec();
         let [state, input] = self.words.plain.each_ref().map(|word| word.as_ptr() as u64);
-        let states = generate(&self.machines.plain(), &Places { state, input, words, ..places }, &mut draft).states;
-        Kept { pattern: Pattern::of(draft, areas), states, inner }
+        let graph = self.machines.plain();
+        let vt = Some(MachineCode::new(&graph, Places { state, input, words, ..places }));
+        let callouts = WriterCallouts { vt, ..Default::default() };
+        let plain = WriterCode::plain(&self.writer(None), makers, &callouts);
+        Kept::of(plain, callouts.vt?, areas)
     }
 
     /// `write`, with filter and VT-100, generated for this window.
-    fn cooked_pattern(&self, tty: &Tty, makers: Makers, areas: &[(u64, u64)]) -> Option<Kept> {
+    fn cooked_pattern(&self, tty: &Tty, makers: Makers, areas: &[(u64, u64)]) -> Option<Kept<FileCall>> {
         let mut places = self.block.places();
         // The filter's words are those of the tty's own.
         for (place, column) in places.words.iter_mut().zip(tty.columns()) {
             *place = column.as_ptr() as u64;
         }
-        let writer = Writer {
-            output: core::ptr::from_ref(tty.output_words()) as u64,
-            words: core::ptr::from_ref(&*self.words) as u64,
-        };
-        let part = Part { machines: self.machines.clone(), places, offset: Cell::new(0), states: RefCell::default() };
-        let callouts = WriterCallouts { cooked: Some(part) };
-        let [write] = interface::factor(&writer, makers, &callouts);
-        let part = callouts.cooked?;
-        let (states, inner) = (part.states.take(), part.offset.get().into());
-        Some(Kept { pattern: Pattern::of(write?, areas), states, inner })
+        let product = Some(MachineCode::new(&self.machines.cooked, places));
+        let callouts = WriterCallouts { product, ..Default::default() };
+        let write = WriterCode::write(&self.writer(Some(tty)), makers, &callouts);
+        Kept::of(write, callouts.product?, areas)
     }
 }
 
 /// The first window's code of a machine. Another's is the same, with the addresses of that one's words and cells.
-pub(super) struct Kept {
+pub(super) struct Kept<C> {
+    callentry: Factored<C>,
     pattern: Pattern,
     /// The states, and their offsets.
     states: Vec<(Id, u32)>,
@@ -330,18 +327,22 @@ pub(super) struct Kept {
     inner: u64,
 }
 
-impl Kept {
+impl<C> Kept<C> {
+    fn of(mut callentry: Factored<C>, machine: MachineCode<'_>, areas: &[(u64, u64)]) -> Option<Kept<C>> {
+        let pattern = Pattern::of(callentry.take_draft()?, areas);
+        let (inner, states) = machine.placed();
+        Some(Kept { callentry, pattern, states, inner })
+    }
+
+    /// The callentry of the window that has these areas.
+    fn filled(&self, areas: &[(u64, u64)]) -> Factored<C> {
+        self.callentry.with(self.pattern.filled(areas))
+    }
+
     fn states_at(&self, entry: u64) -> Vec<(Id, u64)> {
         self.states.iter().map(|(id, offset)| (*id, entry + u64::from(*offset))).collect()
     }
 }
-
-fn publish(makers: Makers, name: &'static str, draft: Draft) -> Option<Code<WordCall>> {
-    makers.store.publish(name, Maker::new("open"), draft).ok()
-}
-
-/// The machine's own beginning.
-const INNER: Label = Label(0);
 
 /// For the golden listings.
 pub fn templates() -> [synth::Template; 7] {

@@ -1,22 +1,85 @@
 //! Making a handler: factor the active channels' fragments, collapse them into one routine, publish.
 
-use core::sync::atomic::Ordering;
+use core::cell::Cell;
+use core::sync::atomic::{AtomicU32, Ordering};
 
-use codestore::{Code, PublishError};
+use codestore::Code;
 use machine::{Fragment, SampleClock};
-use synth::{Abs32, Draft, Imm32};
+use quaject::{Contract, quaject};
+use synth::{Abs32, Draft, Imm32, Paste};
 
-use super::SoundWords;
 use super::channel::{Activity, Channel, ChannelWords, ELEMENT_PLACES, Format};
 use super::template::{
     AdIn, AdInMuLaw, AdPart, AdPartMuLaw, AdPartStereo, CdIn, ChainSignal, DaOut, ElementAt, ElementIn, LastPlace,
     MoveElement, NextInsert, PartRestore, PartSave, SoundAssembly, SoundDevice, SoundRestore, SoundSave,
 };
 use crate::call::Makers;
+use crate::interrupt::{Chain, HandlerRoutine};
 
 /// Register contract of interrupt handlers: entered by the interrupt through the slot, interrupts off, every register
 /// kept, left through the machine's end.
 pub enum SampleHandler {}
+
+impl Contract for SampleHandler {
+    const NAME: &'static str = "sample handler";
+    const PEEPHOLES: bool = false;
+    type Routine = HandlerRoutine;
+}
+
+quaject! {
+    /// The Sound-IO device server: what all handlers work on, at addresses that the code has folded in.
+    #[derive(Default)]
+    pub quaject SoundWords ("sound", made by "switch", at most 0 inactive)
+    data {
+        /// The simulated device: interrupts so far.
+        pub device: AtomicU32,
+        /// The last sample for the loudspeaker.
+        pub analog_out: AtomicU32,
+        /// By [`Channel`].
+        pub channels: [ChannelWords; 3],
+    }
+    factors(sound) {
+        let words = address(sound);
+        let device = address(&sound.device);
+    }
+    callouts SoundCallouts<'a> {
+        /// What is active.
+        active: Active<'a>,
+        /// How a handler chains, and the machine's end of an interrupt.
+        chain: Chain,
+        end: &'a Fragment,
+    }
+    callbacks {}
+    callentries SoundCode {
+        /// Code without a loop for the active channels, one insert for all interrupts: made anew for each activity.
+        whole: SampleHandler(0)
+            named "sound.null" | "sound.cd" | "sound.ad.one" | "sound.cd+ad.one" | "sound.ad.ulaw.one" | "sound.cd+ad.ulaw.one" | "sound.da"
+                | "sound.cd+da" | "sound.ad+da.one" | "sound.cd+ad+da.one" | "sound.ad.ulaw+da.one" | "sound.cd+ad.ulaw+da.one"
+            needs(active, end) uses()
+        {
+            paste (active.save());
+            paste SoundDevice { device };
+            paste (active.channel(Channel::CdIn));
+            paste (active.channel(Channel::AdIn));
+            paste (active.channel(Channel::DaOut));
+            paste (active.restore());
+            paste (*end);
+        }
+        /// As `whole`, with eight inserts (S-43).
+        inserts: SampleHandler(0)
+            named "sound.ad" | "sound.cd+ad" | "sound.ad.ulaw" | "sound.cd+ad.ulaw"
+                | "sound.ad+da" | "sound.cd+ad+da" | "sound.ad.ulaw+da" | "sound.cd+ad.ulaw+da"
+            needs(active) uses()
+        {
+            paste (active);
+        }
+        /// The generic one: the same for all activities.
+        assembler: SampleHandler(0) named "sound.assembler" needs(chain, end) uses() {
+            paste SoundAssembly { words, chain_at: chain.at, chain: chain.order };
+            paste (*end);
+        }
+    }
+}
 
 /// Whether somebody waits for samples. The handler for nobody looks after nobody.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -89,76 +152,66 @@ impl Handler {
     }
 }
 
-/// A handler as planned.
-///
-/// # Errors
-/// No room for code; nothing has changed then.
+/// A handler as planned. `None`: no room for code; nothing has changed then.
 pub fn synthesize(
     words: &SoundWords,
     clock: &SampleClock,
     end: &Fragment,
     plan: Plan,
     makers: Makers,
-) -> Result<Handler, PublishError> {
-    let mut draft = Draft::new();
-    let mut step_bytes = 0;
-    let chain = order(clock.chain);
-    let name = match plan.maker {
-        Maker::Synthesized => {
-            let chain = (plan.waiters == Waiters::Some).then_some(chain);
-            let collapse = Collapse { words, clock, end, activity: plan.activity, chain };
-            match plan.inserts {
-                Inserts::One => collapse.whole(&mut draft),
-                Inserts::Eight => step_bytes = collapse.parts(&mut draft),
-            }
-            name(plan.activity)
+) -> Option<Handler> {
+    let Plan { activity, waiters, .. } = plan;
+    let chain = Chain::from(clock);
+    let signals = (waiters == Waiters::Some).then_some(chain);
+    let active = Active { words, clock, end, activity, signals, step_bytes: Cell::new(0) };
+    let callouts = SoundCallouts { active: Some(active), chain: Some(chain), end: Some(end) };
+    let factored = match (plan.maker, plan.inserts) {
+        (Maker::Synthesized, Inserts::One) => SoundCode::whole(words, makers, &callouts).variant(whole_of(activity)),
+        (Maker::Synthesized, Inserts::Eight) => {
+            SoundCode::inserts(words, makers, &callouts).variant(inserts_of(activity))
         }
-        Maker::Assembler | Maker::Compiled => {
-            let (chain_at, chain) = chain;
-            SoundAssembly { words: address(words), chain_at, chain }.append_to(&mut draft);
-            end.append_to(&mut draft);
-            "sound.assembler"
-        }
+        (Maker::Assembler | Maker::Compiled, _) => SoundCode::assembler(words, makers, &callouts),
     };
-    let code = makers.store.publish(name, codestore::Maker::new("switch"), draft)?;
-    Ok(Handler { code, step_bytes })
+    let code = factored.create(makers)?;
+    Some(Handler { code, step_bytes: callouts.active?.step_bytes.get() })
 }
 
-fn order((chain_at, chain): (u64, u32)) -> (Abs32, Imm32) {
-    (Abs32(chain_at), Imm32(chain))
+/// Which of the declared names a handler for `activity` has, with one insert.
+fn whole_of(activity: Activity) -> usize {
+    let [cd, ad, da] = Channel::ALL.map(|channel| activity.format(channel));
+    let ad = match ad {
+        None => 0,
+        Some(Format::MuLaw) => 4,
+        Some(_) => 2,
+    };
+    usize::from(cd.is_some()) + ad + 6 * usize::from(da.is_some())
+}
+
+/// As `whole_of`, with eight, which the A/D converter's samples are for.
+fn inserts_of(activity: Activity) -> usize {
+    let [cd, ad, da] = Channel::ALL.map(|channel| activity.format(channel));
+    usize::from(cd.is_some()) + 2 * usize::from(ad == Some(Format::MuLaw)) + 4 * usize::from(da.is_some())
 }
 
 fn address<T>(word: &T) -> Abs32 {
     Abs32(core::ptr::from_ref(word) as u64)
 }
 
-/// Code without a loop for the active channels.
-struct Collapse<'a> {
+/// The active channels as fragments.
+struct Active<'a> {
     words: &'a SoundWords,
     clock: &'a SampleClock,
     end: &'a Fragment,
     activity: Activity,
     /// If somebody waits for samples.
-    chain: Option<(Abs32, Imm32)>,
+    signals: Option<Chain>,
+    /// From one of eight inserts to the next.
+    step_bytes: Cell<u32>,
 }
 
-impl Collapse<'_> {
-    /// One insert, the same for each interrupt.
-    fn whole(&self, draft: &mut Draft) {
-        let device = address(&self.words.device);
-        if self.activity.is_silent() {
-            SoundDevice { device }.append_to(draft);
-        } else {
-            SoundSave {}.append_to(draft);
-            SoundDevice { device }.append_to(draft);
-            Channel::ALL.into_iter().for_each(|channel| self.channel(draft, channel));
-            SoundRestore {}.append_to(draft);
-        }
-        self.end.append_to(draft);
-    }
-
-    /// Eight inserts, one behind the other; returns the bytes of each but the last.
-    fn parts(&self, draft: &mut Draft) -> u32 {
+/// Eight inserts, one behind the other.
+impl Paste for &Active<'_> {
+    fn paste(self, draft: &mut Draft) {
         // An insert names its own length: it is made once without, to be measured.
         let mut measured = Draft::new();
         self.part(&mut measured, 0, 0);
@@ -167,7 +220,34 @@ impl Collapse<'_> {
             let is_last = part == ELEMENT_PLACES - 1;
             self.part(draft, part, if is_last { step.wrapping_mul(part).wrapping_neg() } else { step });
         }
-        step
+        self.step_bytes.set(step);
+    }
+}
+
+/// One channel, if it is active.
+struct Served<'a>(&'a Active<'a>, Channel);
+
+impl Paste for Served<'_> {
+    fn paste(self, draft: &mut Draft) {
+        let Served(active, channel) = self;
+        let Some(format) = active.activity.format(channel) else { return };
+        let of = &active.words.channels[channel as usize];
+        append(draft, active.words, of, format);
+        active.signal(draft, of);
+    }
+}
+
+impl Active<'_> {
+    fn save(&self) -> Option<SoundSave> {
+        (!self.activity.is_silent()).then_some(SoundSave {})
+    }
+
+    fn restore(&self) -> Option<SoundRestore> {
+        (!self.activity.is_silent()).then_some(SoundRestore {})
+    }
+
+    fn channel(&self, channel: Channel) -> Served<'_> {
+        Served(self, channel)
     }
 
     fn part(&self, draft: &mut Draft, part: u32, step: u32) {
@@ -179,9 +259,9 @@ impl Collapse<'_> {
             PartSave {}.append_to(draft)
         }
         SoundDevice { device: address(&self.words.device) }.append_to(draft);
-        self.channel(draft, Channel::CdIn);
+        self.channel(Channel::CdIn).paste(draft);
         self.converter(draft, part);
-        self.channel(draft, Channel::DaOut);
+        self.channel(Channel::DaOut).paste(draft);
         NextInsert { slot: address(self.clock.slot), step: Imm32(step) }.append_to(draft);
         if needs_both {
             SoundRestore {}.append_to(draft)
@@ -191,17 +271,10 @@ impl Collapse<'_> {
         self.end.append_to(draft);
     }
 
-    fn channel(&self, draft: &mut Draft, channel: Channel) {
-        let Some(format) = self.activity.format(channel) else { return };
-        let of = &self.words.channels[channel as usize];
-        append(draft, self.words, of, format);
-        self.chain(draft, of);
-    }
-
-    fn chain(&self, draft: &mut Draft, of: &ChannelWords) {
+    fn signal(&self, draft: &mut Draft, of: &ChannelWords) {
         let (wake_at, chained) = (address(&of.wake_at), address(&of.chained));
-        if let Some((chain_at, chain)) = self.chain {
-            ChainSignal { wake_at, chained, chain_at, chain }.append_to(draft);
+        if let Some(chain) = self.signals {
+            ChainSignal { wake_at, chained, chain_at: chain.at, chain: chain.order }.append_to(draft);
         }
     }
 
@@ -229,10 +302,10 @@ impl Collapse<'_> {
             MoveElement { element: Abs32(element + at), ring: Abs32(ring + at) }.append_to(draft);
         }
         ElementIn { head }.append_to(draft);
-        if self.chain.is_some() {
+        if self.signals.is_some() {
             LastPlace { head }.append_to(draft);
         }
-        self.chain(draft, of);
+        self.signal(draft, of);
     }
 }
 
@@ -247,25 +320,5 @@ fn append(draft: &mut Draft, words: &SoundWords, channel: &ChannelWords, format:
         Format::StereoOut => {
             DaOut { analog_out: address(&words.analog_out), head, tail, ring }.append_to(draft);
         }
-    }
-}
-
-fn name(activity: Activity) -> &'static str {
-    if activity.is_silent() {
-        return "sound.null";
-    }
-    let [cd, ad, da] = Channel::ALL.map(|channel| activity.format(channel));
-    match (cd.is_some(), ad, da.is_some()) {
-        (true, None, false) => "sound.cd",
-        (true, None, true) => "sound.cd+da",
-        (true, Some(Format::MuLaw), false) => "sound.cd+ad.ulaw",
-        (true, Some(_), false) => "sound.cd+ad",
-        (true, Some(Format::MuLaw), true) => "sound.cd+ad.ulaw+da",
-        (true, Some(_), true) => "sound.cd+ad+da",
-        (false, Some(Format::MuLaw), false) => "sound.ad.ulaw",
-        (false, Some(_), false) => "sound.ad",
-        (false, Some(Format::MuLaw), true) => "sound.ad.ulaw+da",
-        (false, Some(_), true) => "sound.ad+da",
-        (false, None, _) => "sound.da",
     }
 }

@@ -34,7 +34,7 @@ mod template;
 mod tests;
 
 use alloc::boxed::Box;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::Ordering;
 
 use abi::Errno;
 use machine::{Fragment, KernelCell, Machine, Nanos, SampleClock};
@@ -43,7 +43,7 @@ use crate::call::Makers;
 use crate::schedule::{Scheduler, WaitQueue};
 
 pub use channel::{Activity, Channel, ChannelWords, ELEMENT_PLACES, Format, RING_PLACES, mu_law};
-pub use handler::{Handler, Inserts, Maker, Plan, SampleHandler, Waiters, synthesize};
+pub use handler::{Handler, Inserts, Maker, Plan, SampleHandler, SoundWords, Waiters, synthesize};
 pub use template::{FACTS, templates};
 
 /// Interrupts a second, as CDs have it.
@@ -51,18 +51,6 @@ pub const HERTZ: u32 = 44_100;
 
 /// How often the interrupt can be raised by hand at a time.
 pub const RAISED_MOST: u32 = 60_000;
-
-/// What all handlers work on, at addresses that the code has folded in.
-#[repr(C)]
-#[derive(Default)]
-pub struct SoundWords {
-    /// The simulated device: interrupts so far.
-    pub device: AtomicU32,
-    /// The last sample for the loudspeaker.
-    pub analog_out: AtomicU32,
-    /// By [`Channel`].
-    pub channels: [ChannelWords; 3],
-}
 
 /// How a handler is entered to be measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -249,7 +237,7 @@ impl Sound {
     /// A handler; `None`: the compiled one, which is there already.
     fn make(&self, plan: Plan, end: &Fragment) -> Result<Option<Handler>, Errno> {
         let Some(makers) = self.makers.filter(|_| plan.maker != Maker::Compiled) else { return Ok(None) };
-        synthesize(&self.words, &self.clock, end, plan, makers).map(Some).map_err(|_| Errno::ENOMEM)
+        synthesize(&self.words, &self.clock, end, plan, makers).map(Some).ok_or(Errno::ENOMEM)
     }
 
     /// From the next interrupt on `handlers` serve `activity`.

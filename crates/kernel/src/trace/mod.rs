@@ -27,11 +27,13 @@ use alloc::vec::Vec;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use codestore::{Birth, Code, CodeStore, Watch};
+use codestore::{Birth, Code, Watch};
 use machine::{CALLS_MAX, KernelCell, Machine, TteId};
 
 use crate::call::CallCode;
 use crate::thread::Thread;
+use quaject::Makers;
+pub use template::Notes;
 
 pub(crate) use template::FACTS;
 pub use template::templates;
@@ -143,14 +145,14 @@ impl Trace {
     }
 
     /// From now on the calls of this thread are recorded. Without room for the code they are not.
-    pub fn divert(&self, store: &'static CodeStore, thread: &Thread) {
+    pub fn divert(&self, makers: Makers, thread: &Thread) {
         if !self.is_on() {
             return;
         }
         // The table, and behind it room for two registers.
         let calls: Arc<[AtomicU64]> = (0..CALLS_MAX + 2).map(|_| AtomicU64::new(0)).collect();
         // The birth of the code is noted, too: nothing may be borrowed then.
-        let plan = self.ring.borrow().as_ref().map(|ring| template::Plan {
+        let notes = self.ring.borrow().as_ref().map(|ring| Notes {
             keep: calls[CALLS_MAX..].as_ptr() as u64,
             next: Arc::as_ptr(&ring.next) as u64,
             last: ring.capacity() as u32 - 1,
@@ -158,8 +160,7 @@ impl Trace {
             thread: thread.id(),
             calls: calls.as_ptr() as u64,
         });
-        let Some(plan) = plan else { return };
-        if let Ok(code) = template::note_call(store, &plan) {
+        if let Some(code) = notes.and_then(|notes| notes.synthesize(makers)) {
             thread.tte().divert_calls(Some((code.entry(), calls)));
             // Code of before goes only now, when nothing leads to it any more.
             self.forget(thread.id());

@@ -1,7 +1,8 @@
 //! The code that records a call on its way to whatever does it.
 
-use codestore::{Code, CodeStore, Maker, PublishError};
+use codestore::Code;
 use machine::TteId;
+use quaject::{Makers, quaject};
 use synth::{Abs32, Fact, Imm32, template};
 
 use super::kind;
@@ -33,28 +34,44 @@ template! {
     "jmp qword ptr [{calls} + rax*8]",
 }
 
-/// Addresses that the code of one thread knows.
-pub struct Plan {
-    pub keep: u64,
-    pub next: u64,
-    /// Number of the ring's last record: one less than a power of two.
-    pub last: u32,
-    pub ring: u64,
-    pub thread: TteId,
-    pub calls: u64,
+quaject! {
+    /// The notes of one traced thread: where they go, and what they say.
+    pub quaject Notes ("trace", made by "trace", at most 0 inactive)
+    data {
+        /// Address of room for two registers.
+        pub keep: u64,
+        /// Address of the count of records.
+        pub next: u64,
+        /// Number of the ring's last record: one less than a power of two.
+        pub last: u32,
+        pub ring: u64,
+        pub thread: TteId,
+        pub calls: u64,
+    }
+    factors(notes) {
+        let keep_rax = Abs32(notes.keep);
+        let keep_rdx = Abs32(notes.keep + 8);
+        let next = Abs32(notes.next);
+        let last = Imm32(notes.last);
+        let ring = Abs32(notes.ring);
+        let kind_and_thread = Imm32(u32::from(kind::CALL) | notes.thread.0 << 16);
+        let calls = Abs32(notes.calls);
+    }
+    callouts NotesCallouts {}
+    callbacks {}
+    callentries NotesCode {
+        /// What all entries of the thread's call table lead to.
+        call: CallCode(0) named "trace.call" uses() {
+            paste NoteCall { keep_rax, keep_rdx, next, last, ring, kind_and_thread, calls };
+        }
+    }
 }
 
-pub fn note_call(store: &'static CodeStore, plan: &Plan) -> Result<Code<CallCode>, PublishError> {
-    let code = NoteCall {
-        keep_rax: Abs32(plan.keep),
-        keep_rdx: Abs32(plan.keep + 8),
-        next: Abs32(plan.next),
-        last: Imm32(plan.last),
-        ring: Abs32(plan.ring),
-        kind_and_thread: Imm32(u32::from(kind::CALL) | plan.thread.0 << 16),
-        calls: Abs32(plan.calls),
-    };
-    store.publish("trace.call", Maker::new("trace").thread(plan.thread.0), code.draft())
+impl Notes {
+    pub fn synthesize(&self, makers: Makers) -> Option<Code<CallCode>> {
+        let makers = makers.of_thread(self.thread);
+        NotesCode::call(self, makers, &NotesCallouts {}).create(makers)
+    }
 }
 
 /// What the holes stand for.

@@ -3,9 +3,9 @@
 
 use core::mem::offset_of;
 
-use codestore::{Code, Maker, WordCall};
-use quaject::Makers;
-use synth::{Abs32, Draft, template};
+use codestore::{Code, WordCall};
+use quaject::{Makers, quaject};
+use synth::{Abs32, template};
 
 use super::Tty;
 use super::output::{OutputWords, converts_line_ends_alone};
@@ -23,10 +23,35 @@ template! {
     "ret",
 }
 
+quaject! {
+    /// The filter of a tty's output, as Rust calls it: `cook(to, bytes, count)`, C's calling convention.
+    pub quaject OutputFilter ("tty filter", made by "write", at most 0 inactive)
+    data { output: u64 }
+    factors(filter) {
+        let output = |offset: usize| Abs32(filter.output + offset as u64);
+        let column = output(offset_of!(OutputWords, column));
+        let line_column = output(offset_of!(OutputWords, line_column));
+        let continuation = output(offset_of!(OutputWords, continuation));
+    }
+    callouts FilterCallouts {}
+    callbacks {}
+    callentries FilterCode {
+        /// Returns how many bytes it has stored.
+        cook: WordCall(0) named "tty.cook" uses() {
+            paste FilterReady { column, line_column };
+            paste Filter { continuation };
+            paste FilterEnd { column, line_column };
+            paste FilterResult {};
+            paste FilterLeave {};
+            paste FilterReturn {};
+        }
+    }
+}
+
 /// Bytes of a write for which the routine is made.
 const WORTH_BYTES: usize = 32;
 
-/// The filter as a procedure, `cook(to, bytes, count)`, C's calling convention; returns how many bytes it has stored.
+/// The filter as a procedure, once it is worth one.
 #[derive(Default)]
 pub(super) struct Cooker {
     code: Option<Code<WordCall>>,
@@ -35,17 +60,8 @@ pub(super) struct Cooker {
 
 impl Cooker {
     fn make(&mut self, words: &OutputWords, makers: Makers) {
-        let at = |offset: usize| Abs32(&raw const *words as u64 + offset as u64).into();
-        let column = at(offset_of!(OutputWords, column));
-        let line_column = at(offset_of!(OutputWords, line_column));
-        let mut draft = Draft::new();
-        draft.append(&FilterReady::template(), &[column, line_column]);
-        draft.append(&Filter::template(), &[at(offset_of!(OutputWords, continuation))]);
-        draft.append(&FilterEnd::template(), &[column, line_column]);
-        draft.append(&FilterResult::template(), &[]);
-        draft.append(&FilterLeave::template(), &[]);
-        draft.append(&FilterReturn::template(), &[]);
-        self.code = makers.store.publish("tty.cook", Maker::new("write"), draft).ok();
+        let filter = OutputFilter { output: core::ptr::from_ref(words) as u64 };
+        self.code = FilterCode::cook(&filter, makers, &FilterCallouts {}).create(makers);
         self.has_failed = self.code.is_none();
     }
 }

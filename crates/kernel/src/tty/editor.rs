@@ -15,7 +15,6 @@
 
 use alloc::vec::Vec;
 
-use codestore::Maker;
 use quaject::Makers;
 use statemachine::terminal::{EDIT_ECHO_BYTES, edit_outside, edit_words};
 
@@ -116,7 +115,7 @@ impl Tty {
         // Without echo the editor counts no columns.
         let shared = Shared { arrays: &arrays, words: if keys.echoes() { words } else { &[] } };
         let machine = keys.machine(&self.termios, &self.input.special);
-        let made = Automaton::synthesize(keys.name(), Maker::new("input"), makers, &machine, &shared);
+        let made = Automaton::synthesize(keys.variant(), makers, &machine, &shared);
         let Some(made) = made else {
             self.editor.bound = Bound::Unusual;
             return;

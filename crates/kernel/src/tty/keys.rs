@@ -6,7 +6,7 @@ use statemachine::Graph;
 use super::bytes::{ByteSet, is_control};
 use super::output::converts_line_ends_alone;
 use super::termios::{DISABLED, Termios, cc, iflag, lflag};
-use crate::automaton;
+use crate::automaton::{self, Variant};
 
 /// Bytes of the machine's own tables that stand for others.
 mod like {
@@ -84,9 +84,9 @@ impl Keys {
         self.echoes
     }
 
-    /// The name of the routine.
-    pub fn name(self) -> &'static str {
-        if self.echoes { "tty.edit" } else { "tty.edit_unseen" }
+    /// Which routine the machine becomes.
+    pub fn variant(self) -> Variant {
+        if self.echoes { Variant::Echoes } else { Variant::Unseen }
     }
 
     /// Whether one of the keys that stop is among `bytes`. Eight bytes at once have none if none is below a space.

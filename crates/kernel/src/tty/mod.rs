@@ -44,6 +44,7 @@ mod tests;
 use core::cell::Cell;
 
 use cooker::Cooker;
+pub use cooker::OutputFilter;
 use echo::EchoQueue;
 use editor::LineEditor;
 use quaject::Makers;

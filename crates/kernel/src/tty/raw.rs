@@ -13,27 +13,26 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
-use codestore::{Code, Maker, PublishError};
-use machine::{Machine, Nanos, ReceiveCode, SampleClock};
-use synth::{Abs32, Draft, Fact, Imm32, Label, Target, Template, template};
+use codestore::Code;
+use machine::{Fragment, Machine, Nanos, ReceiveCode, SampleClock};
+use quaject::{Contract, fragments, quaject};
+use synth::{Abs32, Fact, Target, Template, template};
 
 use super::ring::NoMemory;
 use crate::call::Makers;
+use crate::interrupt::{Chain, HandlerRoutine, NOTHING};
 
 /// Bytes of the ring: twice what the device gives at once, so that there is room for it while half a ring is kept.
 pub const RAW_BYTES: usize = 8192;
-
-const NOTHING: Label = Label(0);
-const NO_ROOM: Label = Label(1);
 
 /// Register contract of the raw tty's handler: entered by the device's interrupt through its slot, interrupts off, every
 /// register kept, left through the machine's end.
 pub enum RawHandler {}
 
-/// The raw tty of a device.
-pub struct RawTty {
-    words: Box<RawWords>,
-    bytes: Box<[AtomicU8]>,
+impl Contract for RawHandler {
+    const NAME: &'static str = "raw handler";
+    const PEEPHOLES: bool = false;
+    type Routine = HandlerRoutine;
 }
 
 /// What the handler knows by address.
@@ -45,12 +44,6 @@ struct RawWords {
     tail: AtomicU32,
     /// The handler has chained a signal to the tty.
     chained: AtomicU32,
-}
-
-template! {
-    /// Time for a device between two accesses (S-23). Cost: 1 instruction.
-    pub struct Space {}
-    "nop",
 }
 
 template! {
@@ -126,6 +119,56 @@ template! {
     "pop rax",
 }
 
+fragments! {
+    /// The end of an interrupt: the tty is told.
+    list Tell<'a> of HandlerRoutine { chained: Abs32, chain: Chain, end: &'a Fragment } {
+        paste ChainTty { chained, chain_at: chain.at, chain: chain.order };
+        paste RawRestore {};
+        paste (end);
+    }
+}
+
+quaject! {
+    /// The raw tty of a device.
+    pub quaject RawTty ("raw tty", made by "boot", at most 0 inactive)
+    data { words: Box<RawWords>, bytes: Box<[AtomicU8]> }
+    factors(raw) {
+        let word = |word: &AtomicU32| Abs32(core::ptr::from_ref(word) as u64);
+        let head = word(&raw.words.head);
+        let tail = word(&raw.words.tail);
+        let chained = word(&raw.words.chained);
+        let bytes = Abs32(raw.bytes.as_ptr() as u64);
+    }
+    callouts RawCallouts<'a> {
+        /// The device's instructions.
+        device: &'a ReceiveCode,
+        /// How a handler chains the rest, and the machine's end of an interrupt.
+        clock: &'a SampleClock,
+    }
+    callbacks {}
+    callentries RawCode {
+        /// Moves what the device has received into the ring, one of its buffers an interrupt, and chains the rest.
+        interrupt: RawHandler(0) named "raw.interrupt" needs(device, clock) uses(no_room) {
+            paste RawSave {};
+            paste (&device.acknowledge[0]);
+            space;
+            paste (&device.acknowledge[1]);
+            paste (&device.look);
+            paste PutReceived { head, tail, bytes, none: no_room };
+            paste (&device.give_back);
+            include Tell { chained, chain: Chain::from(*clock), end: &clock.end };
+            begin_no_room;
+            paste DropKept {};
+            begin_nothing;
+            include Tell { chained, chain: Chain::from(*clock), end: &clock.end };
+        }
+        /// An interrupt that does nothing, to be measured.
+        null: RawHandler(0) named "raw.null" needs(clock) uses() {
+            paste (&clock.end);
+        }
+    }
+}
+
 impl RawTty {
     /// An empty ring. Nothing is allocated later.
     pub fn new() -> Result<RawTty, NoMemory> {
@@ -185,46 +228,16 @@ impl RawTty {
         &self.bytes[index as usize % RAW_BYTES]
     }
 
-    /// The handler that moves what the device has received into the ring, one of its buffers an interrupt, and chains the
-    /// rest; `None` on a machine that has no such code, or no room for it.
+    /// The handler; `None` on a machine that has no such code, or no room for it.
     pub fn synthesize(&self, makers: Makers) -> Option<Code<RawHandler>> {
-        let code = makers.machine.receive_code(Target::Label(NOTHING))?;
+        let device = makers.machine.receive_code(Target::Label(NOTHING))?;
         let clock = makers.machine.sample_clock()?;
-        self.publish(&code, &clock, makers).ok()
+        self.interrupt(&device, &clock, makers)
     }
 
-    fn publish(
-        &self,
-        device: &ReceiveCode,
-        clock: &SampleClock,
-        makers: Makers,
-    ) -> Result<Code<RawHandler>, PublishError> {
-        let word = |word: &AtomicU32| Abs32(core::ptr::from_ref(word) as u64);
-        let (head, tail, chained) = (word(&self.words.head), word(&self.words.tail), word(&self.words.chained));
-        let bytes = Abs32(self.bytes.as_ptr() as u64);
-        let finish = |draft: &mut Draft| {
-            let (chain_at, chain) = clock.chain;
-            ChainTty { chained, chain_at: Abs32(chain_at), chain: Imm32(chain) }.append_to(draft);
-            RawRestore {}.append_to(draft);
-            clock.end.append_to(draft);
-        };
-        let mut draft = Draft::new();
-        RawSave {}.append_to(&mut draft);
-        let [ask, tell] = &device.acknowledge;
-        ask.append_to(&mut draft);
-        for _ in 0..makers.machine.access_space() {
-            Space {}.append_to(&mut draft);
-        }
-        tell.append_to(&mut draft);
-        device.look.append_to(&mut draft);
-        PutReceived { head, tail, bytes, none: Target::Label(NO_ROOM) }.append_to(&mut draft);
-        device.give_back.append_to(&mut draft);
-        finish(&mut draft);
-        draft.place(NO_ROOM);
-        DropKept {}.append_to(&mut draft);
-        draft.place(NOTHING);
-        finish(&mut draft);
-        makers.store.publish("raw.interrupt", Maker::new("boot"), draft)
+    fn interrupt(&self, device: &ReceiveCode, clock: &SampleClock, makers: Makers) -> Option<Code<RawHandler>> {
+        let callouts = RawCallouts { device: Some(device), clock: Some(clock) };
+        RawCode::interrupt(self, makers, &callouts).create(makers)
     }
 }
 
@@ -236,13 +249,12 @@ pub fn bind(machine: &dyn Machine, handler: &Code<RawHandler>) {
 /// How long `count` interrupts of a key take, at most [`RAW_BYTES`], on a line of their own without a device: each finds a byte,
 /// and puts it into a ring. `None`: the machine cannot do so.
 pub fn measure(makers: Makers, count: u32) -> Option<Nanos> {
-    let (machine, store) = (makers.machine, makers.store);
+    let machine = makers.machine;
     let (raw, clock) = (RawTty::new().ok()?, machine.sample_clock()?);
     let device = machine.practice_code(Target::Label(NOTHING))?;
-    let handler = raw.publish(&device, &clock, makers).ok()?;
-    let mut draft = Draft::new();
-    clock.end.append_to(&mut draft);
-    let null = store.publish::<RawHandler>("raw.null", Maker::new("proc"), draft).ok()?;
+    let handler = raw.interrupt(&device, &clock, makers)?;
+    let callouts = RawCallouts { device: None, clock: Some(&clock) };
+    let null = RawCode::null(&raw, makers, &callouts).create(makers)?;
     // The slot's jump and the null handler's two instructions are part of an interrupt.
     const ENTRY_AND_END: u64 = 3;
     let [took, without] = [&handler, &null].map(|handler| {
@@ -265,13 +277,6 @@ pub const FACTS: &[Fact] = &[
 ];
 
 /// For the golden listings.
-pub fn templates() -> [Template; 6] {
-    [
-        Space::template(),
-        RawSave::template(),
-        PutReceived::template(),
-        ChainTty::template(),
-        RawRestore::template(),
-        DropKept::template(),
-    ]
+pub fn templates() -> [Template; 5] {
+    [RawSave::template(), PutReceived::template(), ChainTty::template(), RawRestore::template(), DropKept::template()]
 }

@@ -41,6 +41,7 @@ pub use shm::Segments;
 pub use signals::{before_user, fault, needs_attention, page_fault};
 pub(crate) use signals::{send_to_group, send_to_process};
 pub(crate) use sockets::{Flight, SocketNames};
+pub use system::SystemNames;
 pub(crate) use times::{ProcessTimers, process_time};
 pub(crate) use trace::serve_watched;
 

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use abi::file::{AT_FDCWD, O_ACCMODE, O_CLOEXEC, O_NOCTTY, O_NONBLOCK};
 use abi::nr;
-use kernel::call::{OPEN_NAMES_MAX, OpenName, OpenPlan, cached_close, cached_open};
+use kernel::call::{OPEN_NAMES_MAX, OpenName, Opens};
 
 use crate::call::Call;
 use crate::files::{OpenFile, Recipe};
@@ -74,18 +74,17 @@ fn bind(call: &Call<'_>, opened: Opened, file: &OpenFile) -> Option<()> {
         write_entry: known.write_entry,
         recipe: known.recipe,
     });
-    let plan = OpenPlan {
+    let opens = Opens {
         table,
         recipes: files.entries().recipes.as_ptr() as u64,
         generation_word: call.unix.names.generation_word(),
         generation,
-        names: &nodes.collect::<Vec<_>>(),
     };
     let tte = call.task.thread.tte();
-    let open = cached_open(makers, &plan, tte).ok()?;
+    let open = opens.open(makers, &nodes.collect::<Vec<_>>(), tte)?;
     let close = match call.task.bindings.opens.borrow().close.clone() {
         Some(code) => code,
-        None => cached_close(makers, &table, tte.slow_entry()).ok()?,
+        None => opens.close(makers, tte)?,
     };
     tte.bind_call(nr::OPENAT as usize, Some(open.entry()));
     tte.bind_call(nr::CLOSE as usize, Some(close.entry()));

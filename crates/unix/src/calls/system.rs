@@ -19,14 +19,47 @@ pub const VERSION: &[u8] = b"#1 Synthesis";
 /// Longest host and domain name.
 const NAME_BYTES_MAX: u64 = 64;
 
-fn uname(call: &Call<'_>, into: u64) -> CallResult {
-    let mut record = [0; Utsname::BYTES];
-    let (host, domain) = (call.unix.host_name.borrow(), call.unix.domain_name.borrow());
-    let fields: [&[u8]; 6] = [b"Linux", &host, RELEASE, VERSION, b"x86_64", &domain];
-    for (field, text) in record.chunks_exact_mut(Utsname::BYTES / 6).zip(fields) {
-        field[..text.len()].copy_from_slice(text);
+/// What `uname` gives, as it lies in a program's memory: programs ask far more often than names change.
+pub struct SystemNames(KernelCell<[u8; Utsname::BYTES]>);
+
+/// Bytes of each field, with the NUL behind the longest text.
+const FIELD_BYTES: usize = Utsname::BYTES / 6;
+/// Places of the fields that can be set.
+const HOST: usize = 1;
+const DOMAIN: usize = 5;
+
+impl SystemNames {
+    pub fn new(host: &[u8]) -> SystemNames {
+        let names = SystemNames(KernelCell::new([0; Utsname::BYTES]));
+        let fields: [&[u8]; 6] = [b"Linux", host, RELEASE, VERSION, b"x86_64", b"(none)"];
+        fields.iter().enumerate().for_each(|(place, text)| names.set(place, text));
+        names
     }
-    call.copy_out(into, &record)?;
+
+    /// Sets a field to `text`, cut at 64 bytes.
+    fn set(&self, place: usize, text: &[u8]) {
+        let mut record = self.0.borrow_mut();
+        let field = &mut record[place * FIELD_BYTES..][..FIELD_BYTES];
+        let bytes = text.len().min(FIELD_BYTES - 1);
+        field.fill(0);
+        field[..bytes].copy_from_slice(&text[..bytes]);
+    }
+
+    pub fn set_host(&self, name: &[u8]) {
+        self.set(HOST, name);
+    }
+
+    /// The host's name, up to its first NUL.
+    pub fn host(&self) -> Vec<u8> {
+        let record = self.0.borrow();
+        let field = &record[HOST * FIELD_BYTES..][..FIELD_BYTES];
+        let bytes = field.iter().position(|byte| *byte == 0).unwrap_or(FIELD_BYTES);
+        field[..bytes].to_vec()
+    }
+}
+
+fn uname(call: &Call<'_>, into: u64) -> CallResult {
+    call.copy_out(into, &call.unix.system_names.0.get())?;
     Ok(0)
 }
 
@@ -34,13 +67,13 @@ fn privileged(call: &Call<'_>) -> Result<(), Errno> {
     if call.process().credentials.borrow().is_privileged() { Ok(()) } else { Err(Errno::EPERM) }
 }
 
-fn set_name(call: &Call<'_>, name: &KernelCell<Vec<u8>>, from: u64, bytes: u64) -> CallResult {
+fn set_name(call: &Call<'_>, place: usize, from: u64, bytes: u64) -> CallResult {
     privileged(call)?;
     if bytes as i32 as u64 > NAME_BYTES_MAX {
         return Err(Errno::EINVAL);
     }
     let new = call.read_bytes(from, bytes as usize)?;
-    *name.borrow_mut() = new;
+    call.unix.system_names.set(place, &new);
     Ok(0)
 }
 
@@ -256,8 +289,8 @@ fn swap(call: &Call<'_>, path: u64) -> CallResult {
 
 pub const CALLS: &[Entry] = &[
     (nr::UNAME, |call, [a, ..]| uname(call, a)),
-    (nr::SETHOSTNAME, |call, [a, b, ..]| set_name(call, &call.unix.host_name, a, b)),
-    (nr::SETDOMAINNAME, |call, [a, b, ..]| set_name(call, &call.unix.domain_name, a, b)),
+    (nr::SETHOSTNAME, |call, [a, b, ..]| set_name(call, HOST, a, b)),
+    (nr::SETDOMAINNAME, |call, [a, b, ..]| set_name(call, DOMAIN, a, b)),
     (nr::SYSINFO, |call, [a, ..]| sysinfo(call, a)),
     (nr::GETRANDOM, |call, [a, b, c, ..]| getrandom(call, a, b, c as u32)),
     (nr::SYSLOG, |call, [a, b, c, ..]| syslog(call, a as i32, b, c as i32)),
@@ -284,3 +317,20 @@ pub const CALLS: &[Entry] = &[
     (nr::PROCESS_VM_READV, |call, arguments| process_vm(call, arguments, false)),
     (nr::PROCESS_VM_WRITEV, |call, arguments| process_vm(call, arguments, true)),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shorter_name_leaves_nothing_of_a_longer_one() {
+        let names = SystemNames::new(b"a-long-name");
+        names.set_host(b"b");
+        assert_eq!(names.host(), b"b");
+        assert_eq!(&names.0.get()[FIELD_BYTES..][..12], b"b\0\0\0\0\0\0\0\0\0\0\0");
+        names.set(DOMAIN, &[b'd'; 70]);
+        assert_eq!(&names.0.get()[5 * FIELD_BYTES..], [&[b'd'; 64][..], &[0]].concat());
+        names.set_host(&[b'h'; 70]);
+        assert_eq!(names.host(), [b'h'; 64]);
+    }
+}

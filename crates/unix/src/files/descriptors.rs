@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use abi::Errno;
 use kernel::FileCall;
-use kernel::call::{ClosePlan, FileCode};
+use kernel::call::{FileCode, TableWords};
 use kernel::file::Node;
 use kernel::stream::Stream;
 use machine::KernelCell;
@@ -274,9 +274,9 @@ impl DescriptorTable {
     }
 
     /// Where the routines find this table's words.
-    pub fn plan(&self) -> ClosePlan {
+    pub fn plan(&self) -> TableWords {
         let entries = self.entries();
-        ClosePlan {
+        TableWords {
             free: entries.free.as_ptr() as u64,
             pending: entries.pending.as_ptr() as u64,
             reads: &raw const entries.reads as u64,

@@ -7,6 +7,7 @@ use bootimage::control::kind::TRACE;
 use bootimage::inspect::{Items, trace as part};
 use kernel::trace::{RECORD_BYTES, TraceError};
 use machine::{KernelCell, TteId};
+use quaject::Makers;
 
 use super::{Cursor, Question, Refusal};
 use crate::emulator::Unix;
@@ -46,7 +47,7 @@ impl Tracing {
         if !trace.is_on() || ![0, task.process.pid].contains(&self.only.get()) {
             return;
         }
-        trace.divert(unix.store, &task.thread);
+        trace.divert(Makers::new(unix.machine, unix.store), &task.thread);
         let mut names = self.names.borrow_mut();
         if names.len() < NAMES_MAX {
             names.push(Name {

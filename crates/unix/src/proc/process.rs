@@ -58,13 +58,7 @@ impl Member {
 
     /// The thread; `None` when it has ended, as the first thread of a zombie has.
     pub fn task(&self, process: &Process) -> Option<Arc<Task>> {
-        let mut found = None;
-        process.each_task(|task| {
-            if task.tid == self.tid {
-                found = Some(task.clone());
-            }
-        });
-        found
+        process.task(self.tid)
     }
 
     /// The descriptors that the thread sees.

@@ -127,7 +127,7 @@ const VM: &[Entry<Whole>] = &[
 ];
 
 fn host_name(unix: &'static Unix, _: &Whole) -> Text {
-    let mut name = unix.host_name.borrow().clone();
+    let mut name = unix.system_names.host();
     name.push(b'\n');
     Ok(name)
 }
@@ -135,7 +135,7 @@ fn host_name(unix: &'static Unix, _: &Whole) -> Text {
 /// Takes the first line, at most 64 bytes of it.
 fn set_host_name(unix: &'static Unix, _: &Whole, text: &[u8]) -> Result<(), Errno> {
     let end = text.iter().position(|byte| matches!(byte, b'\n' | 0)).unwrap_or(text.len());
-    *unix.host_name.borrow_mut() = text[..end.min(64)].to_vec();
+    unix.system_names.set_host(&text[..end]);
     Ok(())
 }
 

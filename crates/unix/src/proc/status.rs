@@ -1,6 +1,5 @@
 //! How a process or thread is: stat, statm, status, comm.
 
-use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Write;
@@ -14,7 +13,6 @@ use machine::{Nanos, PAGE_BYTES};
 use super::process::Member;
 use crate::calls::process_time;
 use crate::emulator::Unix;
-use crate::signal::SignalSet;
 use crate::task::{Life, Process, Task};
 
 /// Clock ticks that /proc counts in: 100 a second (`sysconf(_SC_CLK_TCK)`).
@@ -108,15 +106,52 @@ pub fn statm(_: &'static Unix, member: &Member) -> Result<Vec<u8>, Errno> {
     let sizes = space.as_ref().map(|space| space.borrow().usage()).unwrap_or_default();
     let shared = space.map_or(0, |space| space.borrow().resident_shared_bytes());
     let pages = |bytes: u64| bytes / PAGE_BYTES as u64;
-    let line = format!(
-        "{} {} {} {} 0 {} 0\n",
-        pages(sizes.total),
-        pages(sizes.resident),
-        pages(shared),
-        pages(sizes.text),
-        pages(sizes.data + sizes.stack)
-    );
-    Ok(line.into_bytes())
+    let data = pages(sizes.data + sizes.stack);
+    let mut line = Vec::new();
+    put_numbers(&mut line, &[pages(sizes.total), pages(sizes.resident), pages(shared), pages(sizes.text), 0, data, 0]);
+    line.push(b'\n');
+    Ok(line)
+}
+
+/// Appends numbers with a space between each two. Programs that watch others read little else, again and again: the general way
+/// of formatting takes a hundred instructions for each.
+fn put_numbers(text: &mut Vec<u8>, numbers: &[u64]) {
+    for (index, number) in numbers.iter().enumerate() {
+        if index > 0 {
+            text.push(b' ');
+        }
+        put_number(text, *number);
+    }
+}
+
+/// The digits of the numbers below 100.
+const PAIRS: [[u8; 2]; 100] = {
+    let mut pairs = [[b'0'; 2]; 100];
+    let mut number = 0;
+    while number < 100 {
+        pairs[number] = [b'0' + (number / 10) as u8, b'0' + (number % 10) as u8];
+        number += 1;
+    }
+    pairs
+};
+
+fn put_number(text: &mut Vec<u8>, mut number: u64) {
+    // Most numbers are zero.
+    if number < 10 {
+        return text.push(b'0' + number as u8);
+    }
+    let mut digits = [0; 20];
+    let mut start = digits.len();
+    for pair in digits.rchunks_exact_mut(2) {
+        pair.copy_from_slice(&PAIRS[(number % 100) as usize]);
+        number /= 100;
+        start -= 2;
+        if number == 0 {
+            break;
+        }
+    }
+    start += usize::from(digits[start] == b'0');
+    text.extend_from_slice(&digits[start..]);
 }
 
 /// The 52 fields of `proc(5)`.
@@ -128,73 +163,60 @@ pub fn stat(unix: &'static Unix, member: &Member) -> Result<Vec<u8>, Errno> {
     let layout = layout(&process);
     let (usage, children) = (process.usage.get(), process.children_usage.get());
     let signals = Signals::of(task.as_deref(), &process);
-    let (terminal, foreground) = terminal(&process);
     let exec_flags = if process.has_executed.get() { 0x40_0000 } else { 0x40_0040 };
-    let mut line = format!("{} (", member.tid).into_bytes();
-    line.extend_from_slice(&name_of(member, &process));
-    let (letter, _) = state(&process, task.as_deref());
-    let mut rest = format!(
-        ") {letter} {} {} {} {terminal} {foreground} {exec_flags} {} {} 0 0 {} {} {} {} ",
-        parent_of(&process),
-        family.group,
-        family.session,
-        usage.minor_faults,
-        children.minor_faults,
-        ticks(used(unix, &process)),
-        ticks(Nanos(0)),
-        ticks(children.user),
-        ticks(Nanos(0)),
-    );
     let see = |address: u64| if may_inspect { address } else { 0 };
-    let nice = 0;
-    let _ = write!(
-        rest,
-        "{} {nice} {} 0 {} {} {} {} {} {} {} 0 0 {} {} {} {} 0 0 0 {} 0 0 0 0 0 0 ",
-        20 + nice,
-        process.live_tasks().max(1),
-        ticks(process.started),
-        layout.sizes.total,
-        layout.sizes.resident / PAGE_BYTES as u64,
-        process.limits.borrow().0[abi::process::RLIMIT_RSS as usize].0,
-        see(layout.code.0).max(1),
-        see(layout.code.1).max(1),
-        see(process.stack_start.get()),
-        // The old 31-bit words: real-time signals do not fit.
-        signals.pending & 0x7fff_ffff,
-        signals.blocked & 0x7fff_ffff,
-        signals.ignored & 0x7fff_ffff,
-        signals.caught & 0x7fff_ffff,
-        process.exit_signal.load(Ordering::Relaxed),
-    );
     let (arguments, environment) = (process.arguments.get(), process.environment.get());
     let exit_code = match process.life.get() {
         Life::Zombie(status) if may_inspect => status.encode(),
         _ => 0,
     };
-    let _ = writeln!(
-        rest,
-        "{} {} {} {} {} {} {} {exit_code}",
-        see(layout.data.0),
-        see(layout.data.1),
-        see(layout.break_start),
-        see(arguments.0),
-        see(arguments.1),
-        see(environment.0),
-        see(environment.1),
-    );
-    line.extend_from_slice(rest.as_bytes());
+    // The old 31-bit words: real-time signals do not fit.
+    let word = |set: u64| set & 0x7fff_ffff;
+    let (terminal, foreground) = terminal(&process);
+    let mut line = Vec::with_capacity(LINE_BYTES);
+    put_number(&mut line, member.tid.into());
+    line.extend_from_slice(b" (");
+    line.extend_from_slice(&name_of(member, &process));
+    let (letter, _) = state(&process, task.as_deref());
+    line.extend_from_slice(&[b')', b' ', letter as u8, b' ']);
+    put_numbers(&mut line, &[parent_of(&process).into(), family.group.into(), family.session.into(), terminal.into()]);
+    line.push(b' ');
+    match foreground {
+        Some(group) => put_number(&mut line, group.into()),
+        None => line.extend_from_slice(b"-1"),
+    }
+    line.push(b' ');
+    #[rustfmt::skip]
+    put_numbers(&mut line, &[
+        exec_flags, usage.minor_faults, children.minor_faults, 0, 0,
+        ticks(used(unix, &process)), 0, ticks(children.user), 0,
+        PRIORITY, 0, process.live_tasks().max(1) as u64, 0, ticks(process.started),
+        layout.sizes.total, layout.sizes.resident / PAGE_BYTES as u64,
+        process.limits.borrow().0[abi::process::RLIMIT_RSS as usize].0,
+        see(layout.code.0).max(1), see(layout.code.1).max(1), see(process.stack_start.get()), 0, 0,
+        word(signals.pending), word(signals.blocked), word(signals.ignored), word(signals.caught),
+        0, 0, 0, process.exit_signal.load(Ordering::Relaxed).into(), 0, 0, 0, 0, 0, 0,
+        see(layout.data.0), see(layout.data.1), see(layout.break_start),
+        see(arguments.0), see(arguments.1), see(environment.0), see(environment.1), exit_code as u64,
+    ]);
+    line.push(b'\n');
     Ok(line)
 }
+
+/// Room that the line of most processes fits in.
+const LINE_BYTES: usize = 384;
+/// What Linux shows for the nice value 0.
+const PRIORITY: u64 = 20;
 
 fn parent_of(process: &Process) -> u32 {
     process.parent.borrow().upgrade().map_or(0, |parent| parent.pid)
 }
 
-/// Device number of the controlling terminal and its foreground process group; (0, -1) without one.
-fn terminal(process: &Process) -> (u32, i32) {
+/// Device number of the controlling terminal and its foreground process group; (0, `None`) without one.
+fn terminal(process: &Process) -> (u32, Option<u32>) {
     const CONSOLE: u32 = 5 << 8 | 1;
     let family = process.family.get();
-    if family.has_terminal { (CONSOLE, family.group as i32) } else { (0, -1) }
+    if family.has_terminal { (CONSOLE, Some(family.group)) } else { (0, None) }
 }
 
 /// Signal sets as bit words, bit 0 for signal 1.
@@ -215,12 +237,11 @@ impl Signals {
             signals.blocked = task.mask.borrow().blocked().0;
         }
         let actions = process.actions();
-        let actions = actions.borrow();
-        for signal in 1..=64 {
-            match actions.of(signal).sa_handler {
+        for (bit, handler) in actions.borrow().handlers().enumerate() {
+            match handler {
                 abi::signal::SIG_DFL => {}
-                abi::signal::SIG_IGN => signals.ignored |= SignalSet::of(signal).0,
-                _ => signals.caught |= SignalSet::of(signal).0,
+                abi::signal::SIG_IGN => signals.ignored |= 1 << bit,
+                _ => signals.caught |= 1 << bit,
             }
         }
         signals
@@ -331,4 +352,19 @@ fn rights(text: &mut String, process: &Process) {
     text.push_str("SpeculationIndirectBranch:\talways enabled\nCpus_allowed:\t1\nCpus_allowed_list:\t0\n");
     text.push_str("Mems_allowed:\t00000000,00000001\nMems_allowed_list:\t0\n");
     text.push_str("voluntary_ctxt_switches:\t0\nnonvoluntary_ctxt_switches:\t0\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_as_the_general_way_writes_them() {
+        let mut text = Vec::new();
+        let powers = (0..20).map(|exponent| 10u64.pow(exponent));
+        let numbers: Vec<u64> = powers.flat_map(|power| [power - 1, power, power + 7]).chain([99, u64::MAX]).collect();
+        put_numbers(&mut text, &numbers);
+        let general: Vec<String> = numbers.iter().map(|number| alloc::format!("{number}")).collect();
+        assert_eq!(String::from_utf8(text), Ok(general.join(" ")));
+    }
 }

@@ -58,6 +58,11 @@ impl Actions {
         place(signal).and_then(|index| self.of.get(index)).copied().unwrap_or(DEFAULT)
     }
 
+    /// The handler of each signal, from signal 1.
+    pub fn handlers(&self) -> impl Iterator<Item = u64> {
+        self.of.iter().map(|action| action.sa_handler)
+    }
+
     /// `rt_sigaction` without a new action.
     ///
     /// Errors: `EINVAL` for a number that is no signal.

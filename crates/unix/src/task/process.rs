@@ -305,6 +305,7 @@ impl Process {
     }
 
     /// The open file behind a descriptor.
+    #[inline(always)]
     pub fn file(&self, descriptor: Descriptor) -> Option<Arc<OpenFile>> {
         self.files.borrow().as_ref()?.get(descriptor)
     }
@@ -356,6 +357,11 @@ impl Process {
     pub fn each_task(&self, mut visit: impl FnMut(&Arc<Task>)) {
         let tasks = self.tasks.borrow().clone();
         tasks.iter().filter_map(Weak::upgrade).for_each(|task| visit(&task));
+    }
+
+    /// The thread with this number.
+    pub fn task(&self, tid: u32) -> Option<Arc<Task>> {
+        self.tasks.borrow().iter().filter_map(Weak::upgrade).find(|task| task.tid == tid)
     }
 
     pub fn is_zombie(&self) -> bool {

@@ -108,6 +108,7 @@ impl Task {
     }
 
     /// The open file behind a descriptor.
+    #[inline(always)]
     pub fn file(&self, descriptor: Descriptor) -> Option<Arc<OpenFile>> {
         if let Some(own) = &*self.own_files.borrow() {
             return own.get(descriptor);

@@ -18,6 +18,7 @@ const SOURCES: &[&str] = &[
     "kernel/src/call/watch.rs",
     "kernel/src/trace/template.rs",
     "kernel/src/tty/template.rs",
+    "kernel/src/interrupt.rs",
     "kernel/src/tty/raw.rs",
     "kernel/src/schedule/timer.rs",
     "machine-pc/src/timer.rs",

@@ -12,6 +12,8 @@ mod special;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 
+use kernel::call::watch::WatchWords;
+use quaject::Quaject;
 use synth::Template;
 
 /// The root of the repository.
@@ -28,6 +30,7 @@ fn all_templates() -> Vec<Template> {
         &kernel::screen::templates(),
         &machine_pc::sample_templates(),
         &machine_pc::receive_templates(),
+        &kernel::interrupt::templates(),
         &kernel::tty::raw::templates(),
         &kernel::schedule::timer::templates(),
         &machine_pc::timer_templates(),
@@ -97,12 +100,13 @@ fn the_commonest_compositions_are_listed() {
             assert!(file.starts_with(row[1]) && folder.join(file).exists(), "{}: no listing {file}", row[1]);
         }
     }
-    // Host files are opened on the hosted machine alone: their routines wait for a listing.
-    let classes = kernel::classes();
-    let declared =
-        classes.iter().filter(|class| class.callentries.iter().all(|entry| !entry.routines[0].starts_with("outside.")));
-    for entry in declared.flat_map(|class| class.callentries) {
-        assert!(rows.iter().any(|row| row[1] == entry.routines[0]), "{} is not in the index", entry.routines[0]);
+    let mut classes = kernel::classes().to_vec();
+    classes.push(WatchWords::class());
+    machine_pc::each_class(&mut |class| classes.push(class));
+    for callentry in classes.iter().flat_map(|class| class.callentries) {
+        // Host files are opened on the hosted machine alone: their routines wait for a listing.
+        let listed = |routine: &&str| routine.starts_with("outside.") || rows.iter().any(|row| row[1] == *routine);
+        assert!(callentry.routines.iter().any(listed), "none of {:?} is in the index", callentry.routines);
     }
 }
 
@@ -114,7 +118,9 @@ fn costs_are_as_claimed() {
 
 #[test]
 fn debuggers_find_the_return_address() {
-    let wrong: Vec<String> =
-        routines::all().iter().filter_map(|(name, listing)| claims::check_return_address(name, listing)).collect();
+    // While somebody is told, the program's registers lie deeper: a debugger that stops there sees no caller.
+    let all = routines::all();
+    let all = all.iter().filter(|(name, _)| name != "watch.told");
+    let wrong: Vec<String> = all.filter_map(|(name, listing)| claims::check_return_address(name, listing)).collect();
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }

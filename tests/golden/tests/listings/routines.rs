@@ -4,17 +4,20 @@ use std::mem::ManuallyDrop;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
+use abi::nr;
 use golden::{Automaton, Clock, OnlyTte, bench};
-use kernel::call::{ClosePlan, OpenName, OpenPlan, SimpleCode, cached_close, cached_open, console};
+use kernel::call::watch::WatchWords;
+use kernel::call::{OpenName, Opens, SimpleCode, TableWords, console};
 use kernel::file::{NewNode, Node, Positioned, Time, Volume, Window};
 use kernel::pipe::Pipe;
 use kernel::schedule::timer::{CountWords, TimerCodes};
 use kernel::screen::{Machines, TextWindow};
 use kernel::sound::{Activity, Channel, Format, Inserts, Maker, Plan, Sound, Waiters, synthesize};
-use kernel::tty::Tty;
-use kernel::tty::raw::RawTty;
+use kernel::trace::Notes;
+use kernel::tty::raw::{RawCallouts, RawCode, RawTty};
 use kernel::tty::termios::lflag;
-use machine::{Channel as Line, Machine, ScheduleWords};
+use kernel::tty::{Gate, Tty};
+use machine::{Channel as Line, Machine, ScheduleWords, TteId};
 use statemachine::terminal::{COOK, EDIT, VT100};
 use statemachine::{Graph, product};
 use synth::HoleKind;
@@ -22,16 +25,17 @@ use synth::HoleKind;
 use crate::disassembly;
 
 /// Places that the listings do not show.
-const PLAN: ClosePlan = ClosePlan { free: 0x1000, pending: 0x1008, reads: 0x2000, writes: 0x3000, slow_entry: 0x4000 };
+const TABLE: TableWords =
+    TableWords { free: 0x1000, pending: 0x1008, reads: 0x2000, writes: 0x3000, slow_entry: 0x4000 };
+const OPENS: Opens = Opens { table: TABLE, recipes: 0x5000, generation_word: 0x6000, generation: 7 };
 
 fn open_name(path: &[u8], flags: u32) -> OpenName<'_> {
     OpenName { path, flags, read_entry: 0x7000, write_entry: 0x7100, recipe: 0 }
 }
 
 fn open(names: &[OpenName<'_>]) -> u64 {
-    let plan = OpenPlan { table: PLAN, recipes: 0x5000, generation_word: 0x6000, generation: 7, names };
     // Forgotten, so that it stays for its listing.
-    let code = ManuallyDrop::new(cached_open(bench().makers(), &plan, &OnlyTte).expect("room"));
+    let code = ManuallyDrop::new(OPENS.open(bench().makers(), names, &OnlyTte).expect("room"));
     code.entry()
 }
 
@@ -49,6 +53,13 @@ fn listed(name: &str, entry: u64) -> (String, String) {
     let generated = name.starts_with("machine.");
     assert!(generated || unknown.is_empty(), "{name}: nobody wrote down what {unknown:?} stands for");
     (name.to_string(), disassembly::routine(&birth, &code))
+}
+
+/// The live routine of this name that is made in the midst of others.
+fn born(name: &str) -> u64 {
+    let mut entry = None;
+    bench().store.each_birth(|birth, _| entry = entry.or((birth.name == name).then_some(birth.address)));
+    entry.expect("it is live")
 }
 
 /// The handlers of samples, for the activities of table 3.4 and for all channels.
@@ -86,7 +97,7 @@ fn handlers() -> Vec<(String, String)> {
 pub fn all() -> Vec<(String, String)> {
     let _alone = crate::alone();
     bench().use_pc_fragments();
-    let (makers, slow) = (bench().makers(), bench().slow_direct());
+    let makers = bench().makers();
     let pipe = Pipe::new(Some(makers)).expect("memory").code().expect("room for code");
     let volume = Volume::in_memory(bench().pool, 1);
     let new = NewNode { mode: 0o644, user: 0, group: 0, now: Time::default() };
@@ -96,7 +107,7 @@ pub fn all() -> Vec<(String, String)> {
     let positioned = Positioned::open(node.content().expect("a regular file"), makers);
     let places = positioned.callentries().expect("room for code");
     let SimpleCode { null, zero } = SimpleCode::make(makers);
-    let close = cached_close(makers, &PLAN, slow).expect("room");
+    let close = OPENS.close(makers, &OnlyTte).expect("room");
     let console = console(Line::StandardOutput, makers);
     let mut terminal = Box::new(Tty::new(4096).expect("memory"));
     terminal.work_in_code(makers, 1);
@@ -116,7 +127,23 @@ pub fn all() -> Vec<(String, String)> {
     bench().access_space.store(0, Relaxed);
     let screen = TextWindow::new(&Machines::new());
     screen.synthesize(&terminal, makers);
+    // Made when it is needed.
+    screen.put(Gate::Raw, b"x", &terminal);
     let window_write = screen.code().expect("room for code");
+    let clock = bench().sample_clock().expect("the bench has a sample clock");
+    let callouts = RawCallouts { clock: Some(&clock), device: None };
+    let ring = RawTty::new().expect("memory");
+    let null_handler = RawCode::null(&ring, makers, &callouts).create(makers).expect("room for code");
+    let words = WatchWords { calls: 8, ticks: 16, most: 24, least: 32, left: 40, inside: 48, told: 56 };
+    let watched = [
+        words.enter(makers, nr::READ, 0x7000),
+        words.leave(makers),
+        words.slow(makers),
+        words.told(makers, 1, nr::READ, 0x7100),
+    ];
+    let watched = watched.map(|code| code.expect("room for code"));
+    let notes = Notes { keep: 0x1000, next: 0x1010, last: 1023, ring: 0x2000, thread: TteId(1), calls: 0x3000 };
+    let traced = notes.synthesize(makers).expect("room for code");
     let mut listings = vec![
         listed("raw.interrupt", line.entry()),
         listed("raw.interrupt.spaced", spaced.entry()),
@@ -140,6 +167,14 @@ pub fn all() -> Vec<(String, String)> {
         listed("tty.cook", terminal.cooker().expect("room for code")),
         listed("tty.edit_unseen", unseen.editor().expect("room for code")),
         listed("window.write", window_write.entry()),
+        listed("window.plain", born("window.plain")),
+        listed("window.cooked", born("window.cooked")),
+        listed("raw.null", null_handler.entry()),
+        listed("trace.call", traced.entry()),
+        listed("watch.enter", watched[0].entry()),
+        listed("watch.leave", watched[1].entry()),
+        listed("watch.slow", watched[2].entry()),
+        listed("watch.told", watched[3].entry()),
         listed("call.close", close.entry()),
     ];
     listings.extend(handlers());
@@ -166,7 +201,7 @@ fn timers() -> Vec<(String, String)> {
     let timer: &[AtomicU64; 4] = Box::leak(Box::default());
     let [waiting, unread, ever, at] = timer;
     let counts = CountWords { waiting: core::ptr::from_ref(waiting) as u64, unread, ever, at };
-    let count = codes.count(makers, words, &counts).expect("room for code");
+    let count = codes.count(makers, &counts).expect("room for code");
     vec![
         listed("timer.interrupt", codes.interrupt.entry()),
         listed("timer.nesting", codes.nesting.entry()),

@@ -49,7 +49,7 @@ impl Clocks {
         let count = |timer: &Timer| {
             let Timer { waiting, unread, ever, at, .. } = timer;
             let counts = CountWords { waiting: core::ptr::from_ref(waiting) as u64, unread, ever, at };
-            handlers.count(makers, words, &counts).expect("room for code")
+            handlers.count(makers, &counts).expect("room for code")
         };
         let codes = timers.iter().map(count).collect();
         let mut code = Alarms::new(words);

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use abi::{Errno, nr};
 use codestore::Code;
 use golden::{Access, OnlyTte, Way, bench};
-use kernel::call::{CallCode, FileCall, FileCode, OpenName, OpenPlan, SimpleCode, cached_close, cached_open};
+use kernel::call::{CallCode, FileCall, FileCode, OpenName, Opens, SimpleCode};
 use kernel::file::{NewNode, Node, Time, Volume};
 use kernel::symtab::SymbolTable;
 use machine::Machine;
@@ -53,7 +53,13 @@ impl Descriptors {
         let makers = bench().makers();
         let table = DescriptorTable::new(bench().slow_call());
         let generation = Box::new(AtomicU64::new(GENERATION));
-        let close = cached_close(makers, &table.plan(), bench().slow_direct()).expect("room for code");
+        let open = Opens {
+            table: table.plan(),
+            recipes: table.entries().recipes.as_ptr() as u64,
+            generation_word: generation.as_ptr() as u64,
+            generation: GENERATION,
+        };
+        let close = open.close(makers, &OnlyTte).expect("room for code");
         let volume = Volume::in_memory(bench().pool, 9);
         let entry = |code: &Option<Code<FileCall>>| code.as_ref().expect("room for code").entry();
         let recipes = PATHS.map(|(_, flags)| {
@@ -77,16 +83,7 @@ impl Descriptors {
                 recipe: table.recipe_number(recipe).expect("it has one"),
             }
         });
-        let opens = (1..=PATHS.len()).map(|count| {
-            let plan = OpenPlan {
-                table: table.plan(),
-                recipes: table.entries().recipes.as_ptr() as u64,
-                generation_word: generation.as_ptr() as u64,
-                generation: GENERATION,
-                names: &nodes[..count],
-            };
-            cached_open(makers, &plan, &OnlyTte).expect("room for code")
-        });
+        let opens = (1..=PATHS.len()).map(|count| open.open(makers, &nodes[..count], &OnlyTte).expect("room for code"));
         let opens = opens.collect();
         let mut names = SymbolTable::new();
         for (number, (path, flags)) in PATHS.iter().enumerate() {

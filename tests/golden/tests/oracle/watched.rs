@@ -7,9 +7,8 @@ use abi::nr;
 use codestore::{Code, Maker, WordCall};
 use golden::bench;
 use kernel::FileCall;
-use kernel::call::watch::{self, WatchWords};
+use kernel::call::watch::WatchWords;
 use kernel::pipe::{Pipe, PipeCallouts, PipeCode};
-use machine::Machine;
 use quaject::Watch;
 use synth::{Abs32, Draft, template};
 
@@ -47,14 +46,15 @@ impl Watched {
         words[3].store(u64::MAX, Ordering::Relaxed);
         let count: Code<WordCall> = publish(CountTold { word: Abs32(at(7)) }.draft());
         words[6].store(count.entry(), Ordering::Relaxed);
-        let machine: &dyn Machine = bench();
-        let (leave, slow) = (publish(watch::leave(words_at, machine)), publish(watch::slow(words_at, machine)));
-        let ways = [0, 1, 2].map(|label| publish(watch::told(words_at, label, number, slow.entry())));
+        let makers = bench().makers();
+        let (leave, slow) = (words_at.leave(makers).expect("room"), words_at.slow(makers).expect("room"));
+        let told = |label| words_at.told(makers, label, number, slow.entry()).expect("room for code");
+        let ways = [0, 1, 2].map(told);
         let callback = Some((callback, [0, 1, 2].map(|label: usize| ways[label].entry())));
-        let makers = bench().makers().watching(Watch { leave: leave.entry(), slow: slow.entry(), callback });
-        let PipeCode { read, write } = pipe.body().callentries_for(makers, &PipeCallouts {}).expect("room for code");
+        let watching = makers.watching(Watch { leave: leave.entry(), slow: slow.entry(), callback });
+        let PipeCode { read, write } = pipe.body().callentries_for(watching, &PipeCallouts {}).expect("room for code");
         let routine = if number == nr::READ { read } else { write }.expect("room for code");
-        let enter = publish(watch::enter(words_at, number, routine.entry()));
+        let enter = words_at.enter(makers, number, routine.entry()).expect("room for code");
         let inner = ways.into_iter().chain([leave, slow, routine]).collect();
         Watched { words, enter, _inner: (inner, count), calls: 0 }
     }

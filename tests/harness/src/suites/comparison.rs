@@ -52,6 +52,7 @@ impl Suite {
                     "signals",
                     "mm",
                     "files",
+                    "epolls",
                     "sockets",
                     "vector",
                     "turns",

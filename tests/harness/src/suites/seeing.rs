@@ -1,6 +1,6 @@
 //! The commands that look at a running system: what they show is compared with what the program is known to do.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,12 +24,13 @@ const UNAVAILABLE: i32 = 69;
 /// Records that the ring of a run holds that is traced as a whole.
 const RUN_RECORDS: u64 = 1 << 17;
 
-const CHECKS: [(&str, Check); 15] = [
+const CHECKS: [(&str, Check); 16] = [
     ("ps_shows_who_sleeps_in_what", ps),
     ("code_of_a_descriptor", code_of_descriptor),
     ("code_why", code_why),
     ("code_of_a_thread", code_of_thread),
     ("code_by_size", code_by_size),
+    ("all_code_is_of_a_declared_quaject", all_code_is_declared),
     ("code_of_nothing_is_refused", code_of_nothing),
     ("graph_has_pipes_between_quaspaces", graph),
     ("top_counts", top),
@@ -205,6 +206,30 @@ fn code_by_size(scene: &Scene<'_>) -> Result<(), String> {
         return Err(format!("not by size:\n{text}"));
     }
     expect(&text, &[&format!("{} bytes in {} routines", sizes.iter().sum::<u64>(), sizes.len()), "pipe.read"])
+}
+
+/// Every routine in the code store of a running system is named by a callentry of a declared class (S-25, S-124), and many
+/// kinds are there.
+fn all_code_is_declared(scene: &Scene<'_>) -> Result<(), String> {
+    let mut command = scene.runner();
+    command.arg(&scene.program).arg("kinds");
+    let outcome = process::run(command, Vec::new(), Duration::from_secs(60))?;
+    let text = String::from_utf8_lossy(&outcome.stdout);
+    let (classes, code) = text.split_once("\n=\n").ok_or_else(|| format!("no two lists in\n{text}"))?;
+    let callentries = classes.lines().filter_map(|line| line.strip_prefix("  callentry ")?.split_once(") "));
+    let declared: BTreeSet<&str> = callentries.flat_map(|(_, routines)| routines.split(' ')).collect();
+    // 0000000064000000 20 thread.slow_call creation of thread 0
+    let routines = code.lines().filter(|line| !line.starts_with(' '));
+    let names: BTreeSet<&str> = routines.filter_map(|line| line.split(' ').nth(2)).collect();
+    if let Some(stranger) = names.difference(&declared).next() {
+        return Err(format!("{stranger} is of no declared quaject"));
+    }
+    let usual =
+        ["thread.sw_in", "thread.by_descriptor", "call.open", "call.close", "pipe.read", "file.pread", "zero.read"];
+    match usual.into_iter().find(|name| !names.contains(name)) {
+        Some(absent) => Err(format!("there is no {absent} among {names:?}")),
+        None => Ok(()),
+    }
 }
 
 fn code_of_nothing(scene: &Scene<'_>) -> Result<(), String> {

@@ -48,7 +48,6 @@ pub const GROWING: &[u64] = &[
     nr::SENDMSG,
     nr::EPOLL_CREATE,
     nr::EPOLL_CREATE1,
-    nr::EPOLL_CTL,
     nr::EVENTFD,
     nr::EVENTFD2,
     nr::SIGNALFD,

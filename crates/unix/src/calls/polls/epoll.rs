@@ -3,9 +3,11 @@
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::any::Any;
+use core::cell::Cell;
 
 use abi::Errno;
 use abi::file::{O_CLOEXEC, O_RDWR};
+use abi::nr;
 use abi::poll::{
     EPOLL_CLOEXEC, EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD, EPOLLERR, EPOLLET, EPOLLEXCLUSIVE, EPOLLHUP,
     EPOLLONESHOT, EPOLLWAKEUP, EpollEvent,
@@ -16,6 +18,7 @@ use machine::{KernelCell, Nanos, Sorted};
 
 use super::{Waited, read_deadline, wait};
 use crate::call::{Call, CallResult};
+use crate::calls::memory::admits;
 use crate::calls::resume::with_signal_mask;
 use crate::calls::times::{self, add_file};
 use crate::files::OpenFile;
@@ -42,9 +45,11 @@ type Name = (u32, usize);
 
 pub struct Epoll {
     items: KernelCell<Sorted<Name, Item>>,
-    /// Who was asked last, so that all get their turn.
-    last: KernelCell<Name>,
+    /// Place of who is asked first, behind who was reported last: all get their turn.
+    first: Cell<usize>,
     changed: WaitQueue,
+    /// Room for the events of a wait, while nobody waits.
+    room: KernelCell<Vec<EpollEvent>>,
 }
 
 impl Item {
@@ -92,7 +97,7 @@ pub fn with_inner(mut files: Vec<Arc<OpenFile>>) -> Vec<Arc<OpenFile>> {
     files
 }
 
-/// Events that are made room for at once.
+/// Events whose room is kept.
 const FEW: usize = 16;
 
 impl Epoll {
@@ -120,24 +125,39 @@ impl Epoll {
     }
 
     /// Collects up to `most` events, and notes that they were reported.
-    fn collect(&self, most: usize) -> Vec<EpollEvent> {
+    fn collect(&self, most: usize, events: &mut Vec<EpollEvent>) {
         let mut items = self.items.borrow_mut();
-        items.retain(|item| item.file.strong_count() > 0);
-        let mut events = Vec::with_capacity(items.entries().len().min(most).min(FEW));
-        let [upto_last, behind] = items.split_mut(&self.last.get());
-        for (name, item) in behind.iter_mut().chain(upto_last) {
+        let mut has_dead = false;
+        let count = items.entries().len();
+        let mut place = self.first.get();
+        for _ in 0..count {
             if events.len() == most {
                 break;
             }
-            let Some(file) = item.file.upgrade() else { continue };
+            place = if place < count { place } else { 0 };
+            let Some(item) = items.at_mut(place) else { break };
+            place += 1;
+            let Some(file) = item.file.upgrade() else {
+                has_dead = true;
+                continue;
+            };
             let ready = item.ready(&file);
             if ready != 0 {
                 item.note(&file, ready);
                 events.push(EpollEvent::new(ready, item.data));
-                self.last.set(*name);
+                self.first.set(place);
             }
         }
-        events
+        if has_dead {
+            items.retain(|item| item.file.strong_count() > 0);
+        }
+    }
+
+    /// Keeps small room for the next wait.
+    fn keep_room(&self, room: Vec<EpollEvent>) {
+        if room.capacity() <= FEW {
+            *self.room.borrow_mut() = room;
+        }
     }
 }
 
@@ -166,8 +186,12 @@ pub fn epoll_create1(call: &Call<'_>, flags: u32) -> CallResult {
     if flags & !EPOLL_CLOEXEC != 0 {
         return Err(Errno::EINVAL);
     }
-    let epoll =
-        Epoll { items: KernelCell::new(Sorted::new()), last: KernelCell::new((0, 0)), changed: WaitQueue::new() };
+    let epoll = Epoll {
+        items: KernelCell::new(Sorted::new()),
+        first: Cell::new(0),
+        changed: WaitQueue::new(),
+        room: KernelCell::new(Vec::new()),
+    };
     add_file(call, OpenFile::stream(Arc::new(epoll), O_RDWR), flags & O_CLOEXEC != 0)
 }
 
@@ -189,15 +213,23 @@ pub fn epoll_ctl(call: &Call<'_>, instance: u64, operation: u32, descriptor: u64
         return Err(Errno::EINVAL);
     }
     let name = (descriptor as u32, Arc::as_ptr(&file) as usize);
-    let item =
-        Item { file: Arc::downgrade(&file), events: event.events, data: event.data(), reported: None, spent: false };
+    // Only adding takes memory.
+    if operation == EPOLL_CTL_ADD && !admits(call, nr::EPOLL_CTL) {
+        return Err(Errno::ENOMEM);
+    }
     let mut items = epoll.items.borrow_mut();
-    // A dead item's file may have had the same address.
-    items.retain(|item| item.file.strong_count() > 0);
     match operation {
         EPOLL_CTL_ADD if items.get(&name).is_some() => return Err(Errno::EEXIST),
-        EPOLL_CTL_ADD => drop(items.insert(name, item)),
-        EPOLL_CTL_MOD => *items.get_mut(&name).ok_or(Errno::ENOENT)? = item,
+        EPOLL_CTL_ADD => {
+            // The item keeps the file's place in memory, so no other file has a dead item's name.
+            items.retain(|item| item.file.strong_count() > 0);
+            let file = Arc::downgrade(&file);
+            items.insert(name, Item { file, events: event.events, data: event.data(), reported: None, spent: false });
+        }
+        EPOLL_CTL_MOD => {
+            let item = items.get_mut(&name).ok_or(Errno::ENOENT)?;
+            (item.events, item.data, item.reported, item.spent) = (event.events, event.data(), None, false);
+        }
         EPOLL_CTL_DEL => drop(items.remove(&name).ok_or(Errno::ENOENT)?),
         _ => return Err(Errno::EINVAL),
     }
@@ -217,13 +249,14 @@ fn wait_until(call: &Call<'_>, instance: u64, into: u64, room: i32, deadline: Op
     }
     let holder = call.file(instance)?;
     let epoll = holder.stream_of::<Epoll>().ok_or(Errno::EINVAL)?;
-    let mut events = Vec::new();
+    let mut events = core::mem::take(&mut *epoll.room.borrow_mut());
     let waited = wait(
         call,
         deadline,
         || Vec::from([holder.clone()]),
         || {
-            events = epoll.collect(room as usize);
+            events.clear();
+            epoll.collect(room as usize, &mut events);
             Ok(events.len() as u64)
         },
     )?;
@@ -233,7 +266,9 @@ fn wait_until(call: &Call<'_>, instance: u64, into: u64, room: i32, deadline: Op
     for (index, event) in events.iter().enumerate() {
         call.write(into + (index * EpollEvent::BYTES) as u64, event)?;
     }
-    Ok(events.len() as u64)
+    let count = events.len() as u64;
+    epoll.keep_room(events);
+    Ok(count)
 }
 
 fn deadline_ms(call: &Call<'_>, timeout_ms: i32) -> Option<Nanos> {

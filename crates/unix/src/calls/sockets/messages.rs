@@ -20,6 +20,9 @@ use crate::files::OpenFile;
 /// Bytes of one message at most that go through the kernel's memory at once.
 const MESSAGE_BYTES_MAX: u64 = 1 << 20;
 
+/// Bytes of a message that need no memory of the heap on their way.
+const PLACE_BYTES: usize = 64;
+
 type Found = (Arc<OpenFile>, Arc<UnixSocket>);
 
 /// Sends bytes of the kernel; a broken connection raises `SIGPIPE` unless the flags say not to.
@@ -56,8 +59,17 @@ pub fn sendto(call: &Call<'_>, [descriptor, from, bytes, flags, address, size]: 
     let found = find(call, descriptor)?;
     let to = if address == 0 { None } else { Some(read_address(call, address, size)?) };
     let range = call.range(from, bytes)?;
-    let data = call.read_bytes(from, range.bytes.min(MESSAGE_BYTES_MAX as usize))?;
-    send(call, &found, &data, flags as u32, to, Parcel::default())
+    let (mut few, mut many);
+    let bytes = range.bytes.min(MESSAGE_BYTES_MAX as usize);
+    let data = if bytes <= PLACE_BYTES {
+        few = [0; PLACE_BYTES];
+        &mut few[..bytes]
+    } else {
+        many = call.buffer(bytes)?;
+        &mut many[..]
+    };
+    call.copy_in(from, data)?;
+    send(call, &found, data, flags as u32, to, Parcel::default())
 }
 
 /// With `MSG_WAITALL` a stream's receiver waits until there are as many bytes as it has room for.
@@ -95,22 +107,22 @@ fn receive(call: &Call<'_>, (file, socket): &Found, room: usize, flags: u32) -> 
 fn give(
     call: &Call<'_>,
     (_, socket): &Found,
-    received: Received,
+    received: &mut Received,
     parts: &[[u64; 2]],
     flags: u32,
-) -> Result<Received, Errno> {
+) -> Result<(), Errno> {
     let mut rest = &received.bytes[..];
     for [address, bytes] in parts {
         let (part, behind) = rest.split_at((*bytes as usize).min(rest.len()));
         if let Err(error) = call.copy_out(*address, part) {
             if flags & MSG_PEEK == 0 {
-                socket.keep(received);
+                socket.keep(core::mem::take(received));
             }
             return Err(error);
         }
         rest = behind;
     }
-    Ok(received)
+    Ok(())
 }
 
 /// Where the sender's address goes, and its size.
@@ -126,8 +138,8 @@ fn write_sender(call: &Call<'_>, socket: &UnixSocket, received: &Received, into:
 pub fn recvfrom(call: &Call<'_>, [descriptor, into, bytes, flags, address, size]: [u64; 6]) -> CallResult {
     let found = find(call, descriptor)?;
     let range = call.range(into, bytes)?;
-    let received = receive(call, &found, range.bytes, flags as u32)?;
-    let received = give(call, &found, received, &[[into, range.bytes as u64]], flags as u32)?;
+    let mut received = receive(call, &found, range.bytes, flags as u32)?;
+    give(call, &found, &mut received, &[[into, range.bytes as u64]], flags as u32)?;
     write_sender(call, &found.1, &received, address, size)?;
     Ok(if flags as u32 & MSG_TRUNC != 0 { received.whole } else { received.bytes.len() } as u64)
 }
@@ -161,8 +173,8 @@ pub fn recvmsg(call: &Call<'_>, descriptor: u64, message: u64, flags: u32) -> Ca
     let mut record: Msghdr = call.read(message)?;
     let parts = parts(call, &record)?;
     let room = parts.iter().fold(0u64, |sum, [_, bytes]| sum.saturating_add(*bytes)).min(MESSAGE_BYTES_MAX);
-    let received = receive(call, &found, room as usize, flags)?;
-    let received = give(call, &found, received, &parts, flags)?;
+    let mut received = receive(call, &found, room as usize, flags)?;
+    give(call, &found, &mut received, &parts, flags)?;
     let is_cut = received.whole > received.bytes.len();
     record.msg_flags = flags & MSG_CMSG_CLOEXEC | if is_cut { MSG_TRUNC } else { 0 };
     ancillary::write(call, &received, found.1.passes_credentials.get(), flags, &mut record);

@@ -86,7 +86,7 @@ const ADDRESS_BYTES_MAX: usize = 128;
 /// Errors: `EBADF`, `ENOTSOCK`.
 fn find(call: &Call<'_>, descriptor: u64) -> Result<(Arc<OpenFile>, Arc<UnixSocket>), Errno> {
     let file = call.file(descriptor)?;
-    let socket = file.stream_of::<UnixSocket>().and_then(|socket| socket.weak().upgrade()).ok_or(Errno::ENOTSOCK)?;
+    let socket = file.stream_of::<UnixSocket>().and_then(|socket| socket.counted()).ok_or(Errno::ENOTSOCK)?;
     Ok((file, socket))
 }
 

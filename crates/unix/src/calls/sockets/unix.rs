@@ -19,6 +19,7 @@ use kernel::stream::{Io, Progress, Ready, Stream, UserRange};
 use machine::KernelCell;
 
 use super::flight::Rights;
+use crate::call::FEW_BYTES;
 use crate::emulator::Unix;
 use crate::files::OpenFile;
 use crate::limits::{CALL_FRAMES_MIN, PIECE_BYTES};
@@ -125,6 +126,11 @@ impl UnixSocket {
 
     pub fn weak(&self) -> Weak<UnixSocket> {
         self.me.clone()
+    }
+
+    /// The socket itself, kept.
+    pub fn counted(&self) -> Option<Arc<UnixSocket>> {
+        self.me.upgrade()
     }
 
     pub fn peer(&self) -> Option<Arc<UnixSocket>> {
@@ -237,14 +243,16 @@ impl UnixSocket {
         let mut inbox = self.inbox.borrow_mut();
         let Some(first) = inbox.messages.front_mut() else { return Ok(None) };
         let whole = first.bytes.len();
-        let bytes = copy(&first.bytes[..whole.min(room)])?;
-        let Parcel { credentials, rights } = first.parcel.part(peek);
-        let received = Received { bytes, whole, from: first.from.clone(), credentials, rights };
-        if !peek {
-            inbox.bytes -= whole;
-            inbox.messages.pop_front();
+        if peek {
+            let bytes = copy(&first.bytes[..whole.min(room)])?;
+            let Parcel { credentials, rights } = first.parcel.part(true);
+            return Ok(Some(Received { bytes, whole, from: first.from.clone(), credentials, rights }));
         }
-        Ok(Some(received))
+        inbox.bytes -= whole;
+        let Some(Message { mut bytes, from, parcel, .. }) = inbox.messages.pop_front() else { return Ok(None) };
+        bytes.truncate(room);
+        let Parcel { credentials, rights } = parcel;
+        Ok(Some(Received { bytes, whole, from, credentials, rights }))
     }
 
     /// Bytes of several messages, up to one with descriptors; with credentials, of one sender.
@@ -413,7 +421,8 @@ impl UnixSocket {
             last.bytes.try_reserve(bytes.len()).map_err(|_| Errno::ENOMEM)?;
             last.bytes.extend_from_slice(bytes);
         } else {
-            let from = if self.is_stream() { Vec::new() } else { sender.name.borrow().clone() };
+            let name = sender.name.borrow();
+            let from = if self.is_stream() || name.is_empty() { Vec::new() } else { name.clone() };
             inbox.messages.try_reserve(1).map_err(|_| Errno::ENOMEM)?;
             let bytes = copy(bytes)?;
             inbox.messages.push_back(Message { bytes, start: 0, from, parcel: parcel.part(false) });
@@ -431,6 +440,10 @@ fn sender(process: &Process) -> Ucred {
 
 /// Error: `ENOMEM`.
 fn copy(bytes: &[u8]) -> Result<Vec<u8>, Errno> {
+    // As any small part of the kernel.
+    if bytes.len() <= FEW_BYTES {
+        return Ok(bytes.to_vec());
+    }
     let mut copy = Vec::new();
     copy.try_reserve_exact(bytes.len()).map_err(|_| Errno::ENOMEM)?;
     copy.extend_from_slice(bytes);

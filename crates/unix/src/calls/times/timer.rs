@@ -98,7 +98,7 @@ impl Timer {
         let scheduler = self.unix.scheduler;
         if let (Clock::Boot, Some(makers), Some(codes)) = (&self.clock, self.unix.makers(), scheduler.timer_codes()) {
             let counts = CountWords { waiting, unread, ever, at: &self.at };
-            let code = codes.count(makers, scheduler.words(), &counts).ok();
+            let code = codes.count(makers, &counts);
             self.routine.set(code.as_ref().map_or(0, Code::entry));
             *self.code.borrow_mut() = code;
         }

@@ -7,7 +7,7 @@ use abi::file::O_APPEND;
 use kernel::file::Opening;
 use kernel::pipe::{PipeEnd, Side};
 
-use super::vectors::{ranges, read_ranges, write_ranges};
+use super::vectors::{Ranges, read_ranges, write_ranges};
 use super::{At, end_of, note_broken, note_written, within_file_limit};
 use crate::call::{Call, CallResult};
 use crate::files::{Body, MemoryDevice, OpenFile};
@@ -310,7 +310,8 @@ pub fn vmsplice(call: &Call<'_>, descriptor: u64, vector: [u64; 2], flags: u32) 
     }
     let file = call.file(descriptor)?;
     let side = file.stream_of::<PipeEnd>().map(PipeEnd::side).ok_or(Errno::EBADF)?;
-    let buffers = ranges(call, vector)?;
+    let mut buffers = Ranges::NONE;
+    buffers.fill(call, vector)?;
     let moved = match side {
         Side::Read => read_ranges(call, &file, &buffers, At::Position),
         _ => write_ranges(call, &file, &buffers, At::Position),

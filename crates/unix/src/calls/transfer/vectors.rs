@@ -18,42 +18,63 @@ use crate::limits::TRANSFER_BYTES_MAX;
 
 const FLAGS: u32 = RWF_HIPRI | RWF_DSYNC | RWF_SYNC | RWF_NOWAIT | RWF_APPEND;
 
+/// Buffers that need no memory of the heap, and bytes of them.
+const FEW: usize = 4;
+const FEW_BYTES: usize = 64;
+
 /// The buffers of a call, without empty ones.
 pub struct Ranges {
-    /// The records as the program gave them.
-    records: Vec<u8>,
+    /// The records as the program gave them, if they are few.
+    few: [u8; FEW * Iovec::BYTES],
+    /// How many are few; 0 if they are many.
+    count: usize,
+    many: Vec<u8>,
     bytes: usize,
 }
 
 impl Ranges {
+    /// No buffers.
+    pub const NONE: Ranges = Ranges { few: [0; FEW * Iovec::BYTES], count: 0, many: Vec::new(), bytes: 0 };
+
+    fn records(&self) -> impl Iterator<Item = Iovec> {
+        let bytes = if self.count > 0 { &self.few[..self.count * Iovec::BYTES] } else { &self.many };
+        bytes.chunks_exact(Iovec::BYTES).map(<Iovec as Field>::get)
+    }
+
     fn iter(&self) -> impl Iterator<Item = UserRange> {
         let mut left = self.bytes;
-        self.records.chunks_exact(Iovec::BYTES).map(<Iovec as Field>::get).filter_map(move |record| {
+        self.records().filter_map(move |record| {
             let bytes = left.min(record.iov_len as usize);
             left -= bytes;
             (bytes > 0).then_some(UserRange { address: VirtAddr(record.iov_base), bytes })
         })
     }
-}
 
-/// Reads an array of buffers, `[address, count]`, cut to what one call moves.
-///
-/// Errors: `EINVAL` for too many buffers or too large ones, `EFAULT`, `ENOMEM`.
-pub fn ranges(call: &Call<'_>, [address, count]: [u64; 2]) -> Result<Ranges, Errno> {
-    if count > IOV_MAX as u64 {
-        return Err(Errno::EINVAL);
+    /// Reads an array of buffers, `[address, count]`, cut to what one call moves.
+    ///
+    /// Errors: `EINVAL` for too many buffers or too large ones, `EFAULT`, `ENOMEM`.
+    pub fn fill(&mut self, call: &Call<'_>, [address, count]: [u64; 2]) -> Result<(), Errno> {
+        if count > IOV_MAX as u64 {
+            return Err(Errno::EINVAL);
+        }
+        let record_bytes = count as usize * Iovec::BYTES;
+        if let Some(few) = self.few.get_mut(..record_bytes) {
+            self.count = count as usize;
+            call.copy_in(address, few)?;
+        } else {
+            self.many = call.read_bytes(address, record_bytes)?;
+        }
+        // Linux looks at all sizes before it looks at an address.
+        if self.records().fold(0, |sizes, record| sizes | record.iov_len) > i64::MAX as u64 {
+            return Err(Errno::EINVAL);
+        }
+        let mut bytes = 0;
+        for record in self.records() {
+            bytes += call.range(record.iov_base, record.iov_len)?.first(TRANSFER_BYTES_MAX - bytes).bytes;
+        }
+        self.bytes = bytes;
+        Ok(())
     }
-    let records = call.read_bytes(address, count as usize * Iovec::BYTES)?;
-    let each = || records.chunks_exact(Iovec::BYTES).map(<Iovec as Field>::get);
-    // Linux looks at all sizes before it looks at an address.
-    if each().any(|record| record.iov_len > i64::MAX as u64) {
-        return Err(Errno::EINVAL);
-    }
-    let mut bytes = 0;
-    for record in each() {
-        bytes += call.range(record.iov_base, record.iov_len)?.first(TRANSFER_BYTES_MAX - bytes).bytes;
-    }
-    Ok(Ranges { records, bytes })
 }
 
 /// The open file of a call at a place.
@@ -67,14 +88,16 @@ fn file_at(call: &Call<'_>, descriptor: u64, at: At) -> Result<Arc<OpenFile>, Er
 pub fn readv(call: &Call<'_>, descriptor: u64, vector: [u64; 2], at: At) -> CallResult {
     let file = file_at(call, descriptor, at)?;
     file.check_readable()?;
-    let buffers = ranges(call, vector)?;
+    let mut buffers = Ranges::NONE;
+    buffers.fill(call, vector)?;
     read_ranges(call, &file, &buffers, at).map(|bytes| bytes as u64)
 }
 
 pub fn writev(call: &Call<'_>, descriptor: u64, vector: [u64; 2], at: At) -> CallResult {
     let file = file_at(call, descriptor, at)?;
     file.check_writable()?;
-    let buffers = ranges(call, vector)?;
+    let mut buffers = Ranges::NONE;
+    buffers.fill(call, vector)?;
     write_ranges(call, &file, &buffers, at).map(|bytes| bytes as u64)
 }
 
@@ -173,7 +196,11 @@ fn append_ranges(
         (Some(one), None) if file.is_appending() => {
             return opening.write_user(end, one.address, allowed.min(one.bytes));
         }
-        _ => gather(call, buffers).ok_or(Errno::EFAULT)?,
+        _ => {
+            let mut whole = call.buffer(buffers.bytes).map_err(|_| Errno::EFAULT)?;
+            gather(call, buffers, &mut whole)?;
+            whole
+        }
     };
     let written = opening.write_at(end, &whole[..allowed.min(whole.len())])?;
     if written > 0 && !matches!(at, At::Offset(_)) {
@@ -188,27 +215,36 @@ fn write_ranges_to_stream(
     stream: &Arc<dyn Stream>,
     buffers: &Ranges,
 ) -> Result<usize, Errno> {
-    if buffers.iter().nth(1).is_some()
-        && buffers.bytes <= ATOMIC_BYTES
-        && let Some(whole) = gather(call, buffers)
-    {
-        // A small write must not be torn, however many buffers it comes from.
-        let written = call.with_io(file.is_nonblocking(), |io| stream.write_kernel(io, &whole));
-        if !matches!(written, Err(Errno::EINVAL)) {
-            note_broken(call, &written);
-            return written;
+    if buffers.iter().nth(1).is_some() && buffers.bytes <= ATOMIC_BYTES {
+        let mut few = [0; FEW_BYTES];
+        let mut many;
+        let whole = match few.get_mut(..buffers.bytes) {
+            Some(few) => few,
+            None => {
+                many = call.buffer(buffers.bytes)?;
+                &mut many[..]
+            }
+        };
+        // If they cannot be read, the slow way finds the error.
+        if gather(call, buffers, whole).is_ok() {
+            // A small write must not be torn, however many buffers it comes from.
+            let written = call.with_io(file.is_nonblocking(), |io| stream.write_kernel(io, whole));
+            if !matches!(written, Err(Errno::EINVAL)) {
+                note_broken(call, &written);
+                return written;
+            }
         }
     }
     one_by_one(buffers, |range, _| write_stream(call, file, stream, range))
 }
 
-/// All bytes of the buffers in a row; `None` if they cannot be read or kept, and the slow way finds the error.
-fn gather(call: &Call<'_>, buffers: &Ranges) -> Option<Vec<u8>> {
-    let mut whole = call.buffer(buffers.bytes).ok()?;
-    let mut at = 0;
+/// All bytes of the buffers in a row. Error: `EFAULT`.
+fn gather(call: &Call<'_>, buffers: &Ranges, whole: &mut [u8]) -> Result<(), Errno> {
+    let mut rest = whole;
     for range in buffers.iter() {
-        call.copy_in(range.address.0, &mut whole[at..at + range.bytes]).ok()?;
-        at += range.bytes;
+        let (part, behind) = rest.split_at_mut(range.bytes);
+        call.copy_in(range.address.0, part)?;
+        rest = behind;
     }
-    Some(whole)
+    Ok(())
 }

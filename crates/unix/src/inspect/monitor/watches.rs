@@ -10,14 +10,13 @@ use core::sync::atomic::Ordering;
 
 use abi::nr;
 use bootimage::inspect::Items;
-use codestore::{Code, Maker};
+use codestore::Code;
 use kernel::FileCall;
 use kernel::call::FileCode;
-use kernel::call::watch::{self, WatchWords};
+use kernel::call::watch::WatchWords;
 use kernel::classes;
 use monitor::blocks::{self, DATA_WORDS};
 use quaject::Watch;
-use synth::Draft;
 
 use super::parts::{Bond, Part};
 use super::{Cursor, Question, Refusal};
@@ -81,24 +80,21 @@ impl Watching {
         callback: Option<&'static str>,
     ) -> Result<Watching, Refusal> {
         let makers = unix.makers().ok_or(Refusal::Absent)?;
-        let publish = |name, draft: Draft| -> Result<Code<FileCall>, Refusal> {
-            unix.store.publish(name, Maker::new("monitor"), draft).map_err(|_| Refusal::NoMemory)
-        };
         let [calls, ticks, most, least, left, inside] = [0, 1, 2, 3, 4, INSIDE].map(|word| part.word(word));
         let words = WatchWords { calls, ticks, most, least, left, inside, told: part.word(DATA_WORDS) };
         part.words[3].store(u64::MAX, Ordering::Relaxed);
-        let leave = publish("watch.leave", watch::leave(words, makers.machine))?;
-        let slow = publish("watch.slow", watch::slow(words, makers.machine))?;
+        let leave = words.leave(makers).ok_or(Refusal::NoMemory)?;
+        let slow = words.slow(makers).ok_or(Refusal::NoMemory)?;
         let (mut inner, mut ways) = (Vec::new(), [0; 3]);
         for (label, way) in ways.iter_mut().enumerate().filter(|_| callback.is_some()) {
-            let told = publish("watch.told", watch::told(words, label, CALLS[found.at], slow.entry()))?;
+            let told = words.told(makers, label, CALLS[found.at], slow.entry()).ok_or(Refusal::NoMemory)?;
             *way = told.entry();
             inner.push(told);
         }
         let callback = callback.map(|name| (name, ways));
         let makers = makers.watching(Watch { leave: leave.entry(), slow: slow.entry(), callback });
         let routine = place(&mut watched(&found.file, makers), found.at).take().ok_or(Refusal::NoMemory)?;
-        let enter = publish("watch.enter", watch::enter(words, CALLS[found.at], routine.entry()))?;
+        let enter = words.enter(makers, CALLS[found.at], routine.entry()).ok_or(Refusal::NoMemory)?;
         inner.extend([leave, slow, routine]);
         Ok(Watching { name: found.name, at: found.at, original: found.code.clone(), enter, _inner: inner })
     }
