@@ -100,9 +100,10 @@ pub fn save<G: Ground>(area: u64, to: VirtAddr, software: &[u8; SOFTWARE_BYTES])
         // XSAVE writes of the header, which comes next, its first word alone.
         let mut between = [0; SOFTWARE_BYTES + XSAVE_HEADER_BYTES];
         between[..SOFTWARE_BYTES].copy_from_slice(software);
-        // SAFETY: the vector page is mapped, its legacy part was saved at kernel entry.
         let is_saved = G::allows(to, image_bytes::<G>())
+            // SAFETY: `between` is an array of this function.
             && unsafe { user::copy_out::<G>(software_at, between.as_ptr(), between.len()) }.is_ok()
+            // SAFETY: the vector page is mapped, its legacy part was saved at kernel entry.
             && unsafe { user::save_state(to, image(area), features::<G>()) };
         // Who slept in a page fault may not own the registers any more.
         if is_saved && is_owner::<G>(area) {

@@ -123,8 +123,8 @@ fn compare(bytes: usize, written: bool, count: usize) -> f64 {
         black_box(if written {
             comparers[0].is(other)
         } else {
-            // SAFETY: both are so long.
             other.len() == text.len()
+                // SAFETY: both are so long.
                 && unsafe { libc::memcmp(other.as_ptr().cast(), text.as_ptr().cast(), text.len()) == 0 }
         });
     })
