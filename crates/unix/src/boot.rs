@@ -156,6 +156,7 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
         kernel::server::start(scheduler, unix.entrance()).map_err(|_| String::from("not enough memory"))?;
     }
     unix.names.memory().set_clock(unix.entrance());
+    unix.names.nameless().share_clock(unix.names.memory());
     if let Some(makers) = unix.makers() {
         SimpleCode::shared(makers);
         unix.scheduler.bind_timer(makers);
@@ -202,11 +203,11 @@ fn vdso_pages(unix: &Unix, (counter, scale): (u64, u64)) -> Option<[Page; 2]> {
 
 /// Builds the first file system from the archive's entries.
 fn fill_names(ingredients: &Ingredients, archive: &Archive<'_>, now: Time) -> Result<Namespace, Errno> {
-    let volume = Volume::in_memory(ingredients.pool, 1);
+    let volume = Volume::in_memory(ingredients.pool)?;
     let root_entry = archive.entry(0).ok_or(Errno::EINVAL)?;
     let new = NewNode { mode: root_entry.mode, user: root_entry.uid, group: root_entry.gid, now };
     let root = Node::root(&volume, new)?;
-    let names = Namespace::new(root.clone());
+    let names = Namespace::new(root.clone())?;
     let mut nodes: Vec<Arc<Node>> = Vec::with_capacity(archive.len() as usize);
     nodes.push(root.clone());
     let credentials = Credentials::root();

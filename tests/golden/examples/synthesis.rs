@@ -241,7 +241,7 @@ impl Costs {
 fn main() {
     let makers = bench().makers();
     let pipe = Pipe::new(Some(makers)).expect("memory for a pipe");
-    let volume = Volume::in_memory(bench().pool, 1);
+    let volume = Volume::in_memory(bench().pool).unwrap();
     let new = NewNode { mode: 0o644, user: 0, group: 0, now: Time::default() };
     let node = Node::nameless(&volume, new).expect("room for a node");
     let content = node.content().expect("a regular file");

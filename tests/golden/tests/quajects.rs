@@ -195,7 +195,7 @@ fn closed_positioned_files_are_revived_for_other_files() {
     let _alone = alone();
     while Positioned::inactive().take().is_some() {}
     let makers = makers(4096);
-    let volume = Volume::in_memory(bench().pool, 1);
+    let volume = Volume::in_memory(bench().pool).unwrap();
     let new = || Node::nameless(&volume, NewNode { mode: 0o644, user: 0, group: 0, now: Time::default() });
     let (one, other) = (new().expect("room for a node"), new().expect("room for a node"));
     let entry = |file: &Made<Positioned>| file.callentries().and_then(|code| code.read).map(|code| code.entry());

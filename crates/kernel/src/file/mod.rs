@@ -56,7 +56,7 @@ pub use ownership::TimeChange;
 pub use positioned::{Positioned, PositionedCallouts, templates as positioned_templates};
 pub use rename::RenameMode;
 pub use virtual_tree::{LinkTarget, Listed, VirtualDirectory, VirtualFile, VirtualLink, Visit};
-pub use volume::{MAGIC_DEVPTS, MAGIC_PROC, MAGIC_SYSFS, MAGIC_TMPFS, ReadOnly, Residence, Volume};
+pub use volume::{MAGIC_DEVPTS, MAGIC_PROC, MAGIC_SYSFS, MAGIC_TMPFS, ReadOnly, Residence, Volume, VolumeIdentity};
 pub use walk::{FinalLink, View};
 pub(crate) use window::FACTS as WINDOW_FACTS;
 pub use window::{Window, WindowCallouts, WindowCode, templates as window_templates};

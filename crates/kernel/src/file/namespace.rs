@@ -27,6 +27,8 @@ pub struct Namespace {
     root: Arc<Node>,
     /// The volume in memory, which may be laid over a root that is outside of the machine.
     memory: Arc<Volume>,
+    /// The volume of what has no name at all. It is mounted nowhere, so nobody can make it read-only.
+    nameless: Arc<Volume>,
     mounts: KernelCell<Vec<Mount>>,
     /// Changes with everything that could make a path lead elsewhere: see [`PathCache`].
     generation: Cell<u64>,
@@ -34,26 +36,40 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// A tree with only `root`, the root directory of a volume in memory.
-    pub fn new(root: Arc<Node>) -> Namespace {
+    /// A tree with only `root`, the root directory of a volume in memory. Error: `EMFILE`.
+    pub fn new(root: Arc<Node>) -> Result<Namespace, Errno> {
         let memory = root.volume().clone();
         Namespace::over(root, memory)
     }
 
-    /// A tree with only `root`, which may be outside of the machine; `memory` is where nameless files live.
-    pub fn over(root: Arc<Node>, memory: Arc<Volume>) -> Namespace {
-        Namespace {
+    /// A tree with only `root`, which may be outside of the machine; `memory` is the volume of what is laid over it.
+    /// Error: `EMFILE`.
+    pub fn over(root: Arc<Node>, memory: Arc<Volume>) -> Result<Namespace, Errno> {
+        Ok(Namespace {
+            nameless: Volume::in_memory(memory.pool())?,
             root,
             memory,
             mounts: KernelCell::new(Vec::new()),
             generation: Cell::new(0),
             cache: KernelCell::new(PathCache::new()),
-        }
+        })
     }
 
     /// The volume in memory.
     pub fn memory(&self) -> &Arc<Volume> {
         &self.memory
+    }
+
+    /// The volume of memory files, namespaces and streams.
+    pub fn nameless(&self) -> &Arc<Volume> {
+        &self.nameless
+    }
+
+    /// Pages of data that files in memory hold.
+    pub fn pages_in_use(&self) -> u64 {
+        let mounts = self.mounts.borrow();
+        let mounted = mounts.iter().map(|mount| mount.root.volume().pages_in_use());
+        self.memory.pages_in_use() + self.nameless.pages_in_use() + mounted.sum::<u64>()
     }
 
     pub fn root(&self) -> &Arc<Node> {

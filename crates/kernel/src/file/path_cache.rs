@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 
 use super::name::{hash_backwards, words_backwards};
 use super::node::Node;
+use super::volume::VolumeIdentity;
 
 /// Sets of two entries each. 256 sets take 28 KB and some for the paths; they are made a group at a time, since a short run
 /// uses few.
@@ -23,9 +24,17 @@ pub(super) struct PathCache {
     groups: [Vec<[Option<Remembered>; 2]>; SETS / GROUP_SETS],
 }
 
+/// The directory from which a path is walked. A volume's identity and a node's number are each had once, so this names one
+/// directory for ever, and a path that was kept can never be taken for one in another volume.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Start {
+    pub(super) volume: VolumeIdentity,
+    pub(super) number: u64,
+}
+
 struct Remembered {
     generation: u64,
-    start: u64,
+    start: Start,
     path_bytes: usize,
     /// The path as words, the last one first (S-100).
     path: Box<[u64]>,
@@ -58,19 +67,19 @@ impl Terms {
 
 /// A path to look for, hashed.
 pub(super) struct Key<'a> {
-    start: u64,
+    start: Start,
     path: &'a [u8],
     set: usize,
 }
 
 impl<'a> Key<'a> {
-    /// `start` identifies the directory from which `path` is walked. `None` for a path that is never
-    /// kept.
-    pub(super) fn new(start: u64, path: &'a [u8]) -> Option<Key<'a>> {
+    /// `None` for a path that is never kept.
+    pub(super) fn new(start: Start, path: &'a [u8]) -> Option<Key<'a>> {
         if path.is_empty() || path.len() > KEY_BYTES_MAX {
             return None;
         }
-        Some(Key { start, path, set: hash_backwards(start, path) as usize % SETS })
+        let seed = u64::from(start.volume.number()) << 44 ^ start.number;
+        Some(Key { start, path, set: hash_backwards(seed, path) as usize % SETS })
     }
 }
 

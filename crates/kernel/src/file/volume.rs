@@ -2,6 +2,7 @@
 
 use alloc::sync::Arc;
 use core::cell::Cell;
+use core::sync::atomic::{AtomicU32, Ordering};
 
 use abi::Errno;
 use machine::PAGE_BYTES;
@@ -25,6 +26,25 @@ pub enum Residence {
     Virtual,
 }
 
+/// Which volume this is: no other has had this identity since the kernel started, and none will. It is also the minor
+/// device number that programs see.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub struct VolumeIdentity(u32);
+
+impl VolumeIdentity {
+    /// The next identity. Error: `EMFILE` when there have been as many volumes as there are minor numbers.
+    fn take() -> Result<VolumeIdentity, Errno> {
+        static NEXT: AtomicU32 = AtomicU32::new(1);
+        let taken = NEXT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next| next.checked_add(1));
+        taken.map(VolumeIdentity).map_err(|_| Errno::EMFILE)
+    }
+
+    /// As a number: it names this volume and no other.
+    pub fn number(self) -> u32 {
+        self.0
+    }
+}
+
 /// A file system. All its nodes refer to it; it lives as long as the last of them.
 pub struct Volume {
     pool: &'static FramePool,
@@ -32,7 +52,7 @@ pub struct Volume {
     foreign: Option<ForeignTree>,
     /// Linux `f_type`.
     magic: u64,
-    device: (u32, u32),
+    identity: VolumeIdentity,
     read_only: Cell<bool>,
     next_number: Cell<u64>,
     /// Nodes plus links beyond each node's first: both cost kernel memory.
@@ -55,41 +75,40 @@ pub const MAGIC_DEVPTS: u64 = 0x1cd1;
 
 impl Volume {
     /// A memory-resident file system whose data may take every frame that `pool` can give now.
-    /// `minor` tells it from other volumes (device `0:minor`, as Linux numbers its own).
-    pub fn in_memory(pool: &'static FramePool, minor: u32) -> Arc<Volume> {
+    /// Error: `EMFILE`, as of all that make a volume, when no identity is left for it.
+    pub fn in_memory(pool: &'static FramePool) -> Result<Arc<Volume>, Errno> {
         let frames = pool.free_frames() as u64;
-        Self::in_memory_limited(pool, minor, frames)
+        Self::in_memory_limited(pool, frames)
     }
 
     /// A memory-resident file system with room for `pages_max` pages of data and as many nodes
     /// (at least 1024, so that a small machine can still unpack its programs).
-    pub fn in_memory_limited(pool: &'static FramePool, minor: u32, pages_max: u64) -> Arc<Volume> {
-        Self::new(pool, (Residence::Memory, None), MAGIC_TMPFS, minor, pages_max, pages_max.max(1024))
+    pub fn in_memory_limited(pool: &'static FramePool, pages_max: u64) -> Result<Arc<Volume>, Errno> {
+        Self::new(pool, (Residence::Memory, None), MAGIC_TMPFS, pages_max, pages_max.max(1024))
     }
 
     /// A volume whose nodes are produced on demand.
-    pub fn on_demand(pool: &'static FramePool, magic: u64, minor: u32) -> Arc<Volume> {
-        Self::new(pool, (Residence::Virtual, None), magic, minor, 0, u64::MAX)
+    pub fn on_demand(pool: &'static FramePool, magic: u64) -> Result<Arc<Volume>, Errno> {
+        Self::new(pool, (Residence::Virtual, None), magic, 0, u64::MAX)
     }
 
-    pub(super) fn with_tree(pool: &'static FramePool, tree: ForeignTree, minor: u32) -> Arc<Volume> {
-        Self::new(pool, (Residence::Outside, Some(tree)), 0, minor, 0, u64::MAX)
+    pub(super) fn with_tree(pool: &'static FramePool, tree: ForeignTree) -> Result<Arc<Volume>, Errno> {
+        Self::new(pool, (Residence::Outside, Some(tree)), 0, 0, u64::MAX)
     }
 
     fn new(
         pool: &'static FramePool,
         (residence, foreign): (Residence, Option<ForeignTree>),
         magic: u64,
-        minor: u32,
         pages_max: u64,
         nodes_max: u64,
-    ) -> Arc<Volume> {
-        Arc::new(Volume {
+    ) -> Result<Arc<Volume>, Errno> {
+        Ok(Arc::new(Volume {
             pool,
             residence,
             foreign,
             magic,
-            device: (0, minor),
+            identity: VolumeIdentity::take()?,
             read_only: Cell::new(false),
             next_number: Cell::new(1),
             nodes: Cell::new(0),
@@ -97,11 +116,20 @@ impl Volume {
             pages: Cell::new(0),
             pages_max,
             clock: KernelCell::new(None),
-        })
+        }))
+    }
+
+    pub fn identity(&self) -> VolumeIdentity {
+        self.identity
     }
 
     pub fn set_clock(&self, clock: &'static dyn CounterClock) {
         self.clock.set(Some(clock));
+    }
+
+    /// Times are told by the clock of `other`.
+    pub fn share_clock(&self, other: &Volume) {
+        self.clock.set(other.clock());
     }
 
     pub(super) fn clock(&self) -> Option<&'static dyn CounterClock> {
@@ -123,7 +151,7 @@ impl Volume {
 
     /// Device number, major and minor.
     pub fn device(&self) -> (u32, u32) {
-        self.device
+        (0, self.identity.number())
     }
 
     pub fn is_read_only(&self) -> bool {
@@ -149,7 +177,7 @@ impl Volume {
                 Residence::Virtual | Residence::Outside => 0,
             },
             name_bytes_max: NAME_BYTES_MAX as u64,
-            device: self.device,
+            device: self.device(),
             read_only: self.is_read_only(),
         }
     }

@@ -12,7 +12,7 @@ use super::glance::is_plain;
 use super::limits::{LINKS_FOLLOWED_MAX, NAME_BYTES_MAX, PATH_BYTES_MAX};
 use super::namespace::Namespace;
 use super::node::Node;
-use super::path_cache::{Asker, Key, Terms};
+use super::path_cache::{Asker, Key, Start, Terms};
 use super::virtual_tree::LinkTarget;
 use super::volume::Residence;
 
@@ -71,8 +71,7 @@ impl Namespace {
             Residence::Outside if Arc::ptr_eq(start, self.root()) => {}
             _ => return None,
         }
-        let minor = u64::from(start.volume().device().1);
-        Key::new(minor << 44 ^ start.number(), path)
+        Key::new(Start { volume: start.volume().identity(), number: start.number() }, path)
     }
 
     pub(super) fn remembered(&self, view: View<'_>, key: &Key<'_>, last: FinalLink) -> Option<Arc<Node>> {

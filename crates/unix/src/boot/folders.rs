@@ -11,8 +11,6 @@ use kernel::file::{Credentials, FinalLink, Mount, Namespace, Node, Time, View, V
 
 use super::Ingredients;
 
-/// Minor device number of the volume outside; its nodes show the devices of the other side.
-const OUTSIDE_MINOR: u32 = 2;
 /// Folders that are always in memory, whatever the other side has there.
 const ALONE: [&[u8]; 4] = [b"/dev", b"/proc", b"/sys", b"/tmp"];
 
@@ -44,10 +42,10 @@ pub fn join(ingredients: &Ingredients, config: &ConfigView<'_>, names: Namespace
         return Ok(names);
     }
     let far = ingredients.machine.foreign().ok_or(NO_FOLDERS)?;
-    let volume = Volume::outside(ingredients.pool, far, user(config), OUTSIDE_MINOR);
     let failed = |path: &[u8], error: Errno| {
         format!("the folder {} cannot be joined: {}", String::from_utf8_lossy(path), error.message())
     };
+    let volume = Volume::outside(ingredients.pool, far, user(config)).map_err(|error| failed(b"/", error))?;
     let memory = names.root().clone();
     let covers_root = config.folders().next() == Some(b"/");
     let joined = if covers_root {
@@ -57,6 +55,7 @@ pub fn join(ingredients: &Ingredients, config: &ConfigView<'_>, names: Namespace
     } else {
         Namespace::over(memory.clone(), memory.volume().clone())
     };
+    let joined = joined.map_err(|error| failed(b"/", error))?;
     for (index, path) in config.folders().enumerate().skip(usize::from(covers_root)) {
         mount(&names, &joined, &volume, index, path).map_err(|error| failed(path, error))?;
     }

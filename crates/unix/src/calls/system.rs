@@ -172,8 +172,8 @@ fn mount(call: &Call<'_>, source: u64, target: u64, kind: u64, flags: u64) -> Ca
         b"" => return Err(Errno::EINVAL),
         _ => return Err(Errno::ENODEV),
     }
-    let minor = 100 + call.unix.names.mounts().len() as u32;
-    let volume = Volume::in_memory(call.unix.pool, minor);
+    let volume = Volume::in_memory(call.unix.pool)?;
+    volume.share_clock(call.unix.names.memory());
     let root = Node::root(&volume, NewNode { mode: 0o1777, user: 0, group: 0, now: call.now() })?;
     call.unix.names.mount(Mount { point, root, source: source.into(), kind: kind.into() })?;
     Ok(0)

@@ -48,15 +48,11 @@ pub use descriptors::reopen;
 
 use crate::emulator::Unix;
 
-/// Minor device numbers of the two volumes (the first file system has 1).
-const PROC_MINOR: u32 = 21;
-const SYS_MINOR: u32 = 22;
-
 /// Mounts /proc and /sys. Errors: those of [`kernel::file::Namespace::mount`].
 pub fn mount(unix: &'static Unix) -> Result<(), Errno> {
-    let proc_volume = Volume::on_demand(unix.pool, MAGIC_PROC, PROC_MINOR);
+    let proc_volume = Volume::on_demand(unix.pool, MAGIC_PROC)?;
     mount_at(unix, b"/proc", &proc_volume, Arc::new(root::Root { unix }), b"proc")?;
-    let sys_volume = Volume::on_demand(unix.pool, MAGIC_SYSFS, SYS_MINOR);
+    let sys_volume = Volume::on_demand(unix.pool, MAGIC_SYSFS)?;
     mount_at(unix, b"/sys", &sys_volume, devices::root(unix), b"sysfs")
 }
 

@@ -21,9 +21,9 @@ struct Line {
     rights: &'static str,
 }
 
-/// Mounts have numbers in `mountinfo` and `fdinfo`: a volume is mounted once, so its device number will do.
+/// Mounts have numbers in `mountinfo` and `fdinfo`: a volume is mounted once, so its own will do.
 pub fn mount_id(volume: &Volume) -> u32 {
-    volume.device().1 + 20
+    volume.identity().number()
 }
 
 fn lines(unix: &Unix, root: &Node) -> Vec<Line> {

@@ -171,7 +171,7 @@ const NAMESPACES: &[Entry<Member>] = &[
 fn namespace(unix: &Unix, member: &Member, kind: &str, number: u32) -> Result<LinkTarget, Errno> {
     member.inspect(unix)?;
     let new = NewNode { mode: 0o444, user: 0, group: 0, now: unix.wall_time() };
-    let node = Node::nameless_as(unix.names.memory(), number.into(), new)?;
+    let node = Node::nameless_as(unix.names.nameless(), number.into(), new)?;
     Ok(LinkTarget::Node(node, format!("{kind}:[{number}]").into_bytes().into()))
 }
 

@@ -52,7 +52,7 @@ impl Memory {
         let free = kilobytes(pool.free_frames());
         let total = kilobytes(pool.total_frames()).max(free);
         let reserve = kilobytes(crate::limits::RESERVE_FRAMES);
-        let files = kilobytes(unix.names.memory().pages_in_use() as usize).min(total - free);
+        let files = kilobytes(unix.names.pages_in_use() as usize).min(total - free);
         Memory { total, free, available: free.saturating_sub(reserve), files }
     }
 }

@@ -99,7 +99,7 @@ pub fn all() -> Vec<(String, String)> {
     bench().use_pc_fragments();
     let makers = bench().makers();
     let pipe = Pipe::new(Some(makers)).expect("memory").code().expect("room for code");
-    let volume = Volume::in_memory(bench().pool, 1);
+    let volume = Volume::in_memory(bench().pool).unwrap();
     let new = NewNode { mode: 0o644, user: 0, group: 0, now: Time::default() };
     let node = Node::nameless(&volume, new).expect("room for a node");
     let window = Window::open(node.content().expect("a regular file"), Some(makers));

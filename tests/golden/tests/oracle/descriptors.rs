@@ -60,7 +60,7 @@ impl Descriptors {
             generation: GENERATION,
         };
         let close = open.close(makers, &OnlyTte).expect("room for code");
-        let volume = Volume::in_memory(bench().pool, 9);
+        let volume = Volume::in_memory(bench().pool).unwrap();
         let entry = |code: &Option<Code<FileCall>>| code.as_ref().expect("room for code").entry();
         let recipes = PATHS.map(|(_, flags)| {
             let new = NewNode { mode: 0o644, user: 0, group: 0, now: Time::default() };

@@ -63,7 +63,7 @@ impl Noted {
 
 impl File {
     fn new() -> File {
-        let volume = Volume::in_memory(bench().pool, 1);
+        let volume = Volume::in_memory(bench().pool).unwrap();
         volume.set_clock(&Clock);
         let new = NewNode { mode: 0o644, user: 0, group: 0, now: Time::default() };
         let node = Node::nameless(&volume, new).expect("room for a node");

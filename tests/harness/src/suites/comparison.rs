@@ -21,7 +21,7 @@ pub enum Suite {
     /// `faults.c`, `held.c`.
     Faults,
     /// `signals.c`, `mm.c`, `files.c`, `vector.c`, `turns.c`, `closing.c`, `tasks.c`, `trace.c`,
-    /// `pumps.c`, `stale.c`, `transfers.c`, `user_calls.c`, `rights.c`.
+    /// `pumps.c`, `stale.c`, `transfers.c`, `user_calls.c`, `rights.c`, `mounts.c`.
     Semantics,
     /// `pointers.c`.
     Pointers,
@@ -64,9 +64,10 @@ impl Suite {
                     "transfers",
                     "user_calls",
                     "rights",
+                    "mounts",
                 ];
-                // The last two change their users or print them, and programs on the virtual machine are root's.
-                if is_root() { ALL } else { &ALL[..ALL.len() - 2] }
+                // The last three change their users, print them or mount volumes, and programs on the virtual machine are root's.
+                if is_root() { ALL } else { &ALL[..ALL.len() - 3] }
             }
             Suite::Pointers => &["pointers"],
             Suite::Leaks => &["churn"],

@@ -234,10 +234,9 @@ impl Volume {
         pool: &'static crate::space::FramePool,
         far: &'static dyn Foreign,
         identity: Credentials,
-        minor: u32,
-    ) -> Arc<Volume> {
+    ) -> Result<Arc<Volume>, Errno> {
         JOINED.store(true, Ordering::Relaxed);
-        Volume::with_tree(pool, ForeignTree::new(far, identity), minor)
+        Volume::with_tree(pool, ForeignTree::new(far, identity))
     }
 }
 

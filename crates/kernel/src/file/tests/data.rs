@@ -160,9 +160,9 @@ fn archive_frames_become_file_pages() {
     let memory = VecMemory(RefCell::new(vec![b'a'; 8 * PAGE_BYTES]));
     let pool: &'static FramePool =
         Box::leak(Box::new(FramePool::new(Box::leak(Box::new(memory)), core::slice::from_ref(&(0..4)), 0)));
-    let volume = Volume::in_memory_limited(pool, 1, 100);
+    let volume = Volume::in_memory_limited(pool, 100).unwrap();
     let root = Node::root(&volume, NewNode { mode: 0o755, user: 0, group: 0, now: NOW }).unwrap();
-    let names = Namespace::new(root.clone());
+    let names = Namespace::new(root.clone()).unwrap();
     let who = Credentials::root();
     let view = View { root: &root, directory: &root, credentials: &who };
     let node = names.open(view, b"/bin", CREATE, NOW).unwrap().node;

@@ -113,7 +113,7 @@ fn a_listing_survives_changes_between_its_parts() {
 #[test]
 fn many_entries_are_found_and_removed() {
     let world = World::with_frames(8);
-    let volume = Volume::in_memory_limited(world.pool, 3, 20_000);
+    let volume = Volume::in_memory_limited(world.pool, 20_000).unwrap();
     let root = Node::root(&volume, NewNode { mode: 0o755, user: 0, group: 0, now: NOW }).unwrap();
     let view = View { root: &world.root, directory: &root, credentials: &world.who };
     for number in 0..5000 {
@@ -155,7 +155,7 @@ fn nodes_and_links_are_limited_and_given_back() {
 #[test]
 fn a_very_deep_tree_goes_away_without_a_deep_stack() {
     let world = World::with_frames(4);
-    let volume = Volume::in_memory_limited(world.pool, 3, 300_000);
+    let volume = Volume::in_memory_limited(world.pool, 300_000).unwrap();
     let root = Node::root(&volume, NewNode { mode: 0o755, user: 0, group: 0, now: NOW }).unwrap();
     let mut at = root.clone();
     for _ in 0..100_000 {

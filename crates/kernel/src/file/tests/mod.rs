@@ -144,9 +144,9 @@ impl World {
 
     fn with_frames(frames: u32) -> World {
         let pool = pool_of(frames);
-        let volume = Volume::in_memory(pool, 1);
+        let volume = Volume::in_memory(pool).unwrap();
         let root = Node::root(&volume, NewNode { mode: 0o755, user: 0, group: 0, now: NOW }).unwrap();
-        World { pool, names: Namespace::new(root.clone()), root, who: Credentials::root() }
+        World { pool, names: Namespace::new(root.clone()).unwrap(), root, who: Credentials::root() }
     }
 
     fn view(&self) -> View<'_> {

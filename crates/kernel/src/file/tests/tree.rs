@@ -70,7 +70,28 @@ fn mount(world: &World, path: &str, root: &Arc<Node>) -> Result<(), Errno> {
 }
 
 fn second_volume(world: &World) -> Arc<Node> {
-    Node::root(&Volume::in_memory(world.pool, 2), NewNode { mode: 0o755, ..NEW }).unwrap()
+    Node::root(&Volume::in_memory(world.pool).unwrap(), NewNode { mode: 0o755, ..NEW }).unwrap()
+}
+
+/// Volumes once had numbers that came back, and paths that were kept for one led into another.
+#[test]
+fn a_volume_is_never_taken_for_one_that_went() {
+    let world = World::new();
+    for name in ["/a", "/b", "/c"] {
+        world.mkdir(name).unwrap();
+    }
+    let [first, second] = [second_volume(&world), second_volume(&world)];
+    mount(&world, "/a", &first).unwrap();
+    mount(&world, "/b", &second).unwrap();
+    let kept = world.create("/b/x").unwrap();
+    world.names.unmount(&first).unwrap();
+    let third = second_volume(&world);
+    mount(&world, "/c", &third).unwrap();
+    let named = |root| world.names.lookup(world.at(root), b"x", FinalLink::Follow);
+    assert!(named(&second).unwrap().is(&kept));
+    assert_eq!(named(&third).err(), Some(Errno::ENOENT));
+    let identities = [&world.root, &first, &second, &third].map(|root| root.volume().identity());
+    assert!((1..4).all(|at| !identities[..at].contains(&identities[at])));
 }
 
 #[test]
@@ -102,7 +123,7 @@ fn a_mounted_volume_covers_a_directory_until_it_is_taken_away() {
 fn produced_nodes_walk_like_others() {
     let world = World::new();
     world.mkdir("/proc").unwrap();
-    let volume = Volume::on_demand(world.pool, MAGIC_PROC, 3);
+    let volume = Volume::on_demand(world.pool, MAGIC_PROC).unwrap();
     let root = Node::virtual_root(&volume, Arc::new(Produced), NEW).unwrap();
     mount(&world, "/proc", &root).unwrap();
     for _ in 0..2 {
@@ -125,7 +146,7 @@ fn produced_nodes_walk_like_others() {
 #[test]
 fn a_listing_of_produced_entries_goes_on_where_it_stopped() {
     let world = World::new();
-    let volume = Volume::on_demand(world.pool, MAGIC_PROC, 3);
+    let volume = Volume::on_demand(world.pool, MAGIC_PROC).unwrap();
     let root = Node::virtual_root(&volume, Arc::new(Produced), NEW).unwrap();
     let (mut next, mut names) = (0, Vec::new());
     for _ in 0..4 {
@@ -150,7 +171,7 @@ fn a_link_may_lead_straight_to_an_unlinked_file() {
     let world = World::new();
     let file = world.file("/f", b"still here");
     world.unlink("/f").unwrap();
-    let volume = Volume::on_demand(world.pool, MAGIC_PROC, 3);
+    let volume = Volume::on_demand(world.pool, MAGIC_PROC).unwrap();
     let root = Node::virtual_root(&volume, Arc::new(Produced), NEW).unwrap();
     let data = Data::VirtualLink(Arc::new(Jump(file.clone())));
     let link = Node::produce(&root, b"3", 9, NodeKind::Symlink, data, NEW);

@@ -58,7 +58,7 @@ pub fn memfd_create(call: &Call<'_>, name: u64, flags: u32) -> CallResult {
         let mode = if flags & MFD_NOEXEC_SEAL != 0 { 0o666 } else { 0o777 };
         let who = call.process().credentials.borrow().clone();
         let new = NewNode { mode, user: who.user, group: who.group, now: call.now() };
-        let node = Node::nameless(call.unix.names.memory(), new)?;
+        let node = Node::nameless(call.unix.names.nameless(), new)?;
         open_node(call, &node, O_RDWR | O_LARGEFILE)
     })
 }

@@ -13,9 +13,6 @@ use super::locate::{Located, check_flags, final_link, locate_descriptor};
 use crate::call::{Call, CallResult};
 use crate::files::OpenFile;
 
-/// Device number of what has no place in the tree (Linux numbers its pipe file system so on many systems).
-const NAMELESS_DEVICE: (u32, u32) = (0, 15);
-
 /// The numbers of a file, and the bits of its mode.
 struct Shown {
     attributes: Attributes,
@@ -98,7 +95,7 @@ fn show_nameless(call: &Call<'_>, file: &OpenFile) -> Shown {
         _ => (1, 0o600),
     };
     let attributes = Attributes {
-        volume_device: NAMELESS_DEVICE,
+        volume_device: call.unix.names.nameless().device(),
         number,
         kind: NodeKind::Fifo,
         mode: mode & 0o7777,
