@@ -549,6 +549,137 @@ static void connections(void)
     }
 }
 
+/* A listener, and whether whoever goes to `name` comes to it. */
+static int listener(const char *name)
+{
+    int door = MUST(socket(AF_UNIX, SOCK_STREAM, 0));
+    MUST(name_it(door, name));
+    MUST(listen(door, 8));
+    return door;
+}
+
+static void leads_to(const char *name, int door)
+{
+    int visitor = MUST(socket(AF_UNIX, SOCK_STREAM, 0));
+    printf("to %s: %s", name, failing(reach(visitor, name)));
+    MUST(fcntl(door, F_SETFL, O_NONBLOCK));
+    int server = accept(door, NULL, NULL);
+    printf(", %s\n", failing(server));
+    char byte = 0;
+    if (server >= 0 && write(visitor, "x", 1) == 1 && read(server, &byte, 1) == 1)
+        printf("  carries %c\n", byte);
+    close(visitor), close(server);
+}
+
+/* A name is found by what it stands for, however it is reached and whatever it is called meanwhile. */
+static void names_in_folders(void)
+{
+    int old = listener("door");
+    struct stat about;
+    MUST(stat("door", &about));
+    printf("mode %o links %d\n", about.st_mode, (int)about.st_nlink);
+    leads_to("door", old);
+    leads_to("./door", old);
+    MUST(mkdir("d", 0777));
+    MUST(symlink("../door", "d/link"));
+    leads_to("d/link", old);
+    MUST(link("door", "d/hard"));
+    leads_to("d/hard", old);
+    MUST(rename("door", "d/moved"));
+    leads_to("door", old);
+    leads_to("d/moved", old);
+    int other = MUST(socket(AF_UNIX, SOCK_STREAM, 0));
+    TRY(name_it(other, "d/moved"));
+    TRY(name_it(other, "d/link"));
+    TRY(name_it(other, "none/door"));
+    MUST(unlink("d/moved"));
+    leads_to("d/moved", old);
+    int young = listener("d/moved");
+    leads_to("d/moved", young);
+    leads_to("d/hard", old);
+    close(old);
+    leads_to("d/hard", young);
+    leads_to("d/moved", young);
+    TRY(open("d/moved", O_RDWR));
+    MUST(mknod("bare", S_IFSOCK | 0777, 0));
+    leads_to("bare", young);
+    MUST(close(MUST(open("file", O_CREAT | O_RDWR, 0666))));
+    leads_to("file", young);
+    leads_to("d", young);
+}
+
+/* Other processes come in by name, and find nobody when the owner has died. */
+static void names_of_others(void)
+{
+    int ends[2];
+    MUST(pipe(ends));
+    fflush(stdout);
+    pid_t owner = MUST(fork());
+    if (owner == 0) {
+        int door = listener("door");
+        MUST(write(ends[1], "x", 1));
+        for (;;) {
+            int server = accept(door, NULL, NULL);
+            char text[8];
+            ssize_t length = read(server, text, sizeof text);
+            MUST(write(server, text, length));
+            close(server);
+        }
+    }
+    char text[8];
+    MUST(read(ends[0], text, 1));
+    for (int i = 0; i < 3; i++) {
+        int visitor = MUST(socket(AF_UNIX, SOCK_STREAM, 0));
+        SHOW(reach(visitor, "door"));
+        SHOW(write(visitor, "echo", 4));
+        SHOW(read(visitor, text, sizeof text));
+        close(visitor);
+    }
+    kill(owner, SIGKILL);
+    MUST(waitpid(owner, NULL, 0));
+    int visitor = MUST(socket(AF_UNIX, SOCK_STREAM, 0));
+    TRY(reach(visitor, "door"));
+    TRY(name_it(visitor, "door"));
+    MUST(unlink("door"));
+    TRY(reach(visitor, "door"));
+    TRY(name_it(visitor, "door"));
+}
+
+static void as_nobody(void)
+{
+    MUST(setuid(65534));
+    int visitor = MUST(socket(AF_UNIX, SOCK_STREAM, 0));
+    TRY(reach(visitor, "shut"));
+    TRY(reach(visitor, "readable"));
+    TRY(reach(visitor, "open"));
+}
+
+/* Who may write to the name may connect. */
+static void names_with_rights(void)
+{
+    umask(022);
+    int door = listener("shut");
+    struct stat about;
+    MUST(stat("shut", &about));
+    printf("mode %o\n", about.st_mode);
+    int other = listener("open");
+    MUST(chmod("open", 0722));
+    int third = listener("readable");
+    MUST(chmod(".", 0777));
+    in_child("nobody", as_nobody);
+    close(door), close(other), close(third);
+    int one = MUST(socket(AF_UNIX, SOCK_DGRAM, 0)), two = MUST(socket(AF_UNIX, SOCK_DGRAM, 0));
+    MUST(name_it(one, "letters"));
+    SHOW(reach(two, "letters"));
+    SHOW(write(two, "by name", 7));
+    char text[16];
+    SHOW(read(one, text, sizeof text));
+    TRY(reach(two, "open"));
+    close(one);
+    TRY(write(two, "again", 5));
+    TRY(reach(two, "letters"));
+}
+
 /* An end that closes with bytes unread resets the other. */
 static void resets(void)
 {
@@ -687,7 +818,8 @@ static void kinds_and_errors(void)
 #define T(name) {#name, name}
 static const struct test tests[] = {
     T(one_descriptor), T(many_descriptors), T(little_room), T(in_a_stream), T(undelivered), T(rings), T(long_chain),
-    T(to_a_child), T(credentials), T(bad_control), T(unwritable_control), T(connections), T(resets), T(datagrams), T(several_messages),
+    T(to_a_child), T(credentials), T(bad_control), T(unwritable_control), T(connections), T(names_in_folders),
+    T(names_of_others), T(names_with_rights), T(resets), T(datagrams), T(several_messages),
     T(kinds_and_errors),
 };
 CHECK_MAIN(tests)

@@ -106,6 +106,31 @@ const SCRIPTS: &[Script] = &[
         text: "mkdir d; cd d; seq 12000 | xargs touch; ls | wc -l; ls | sort -n | tail -n 1; cd ..; rm -r d; ls",
     },
     Script {
+        name: "tmux",
+        needs: &["tmux"],
+        text: "export TERM=xterm LC_ALL=C.UTF-8; t() { tmux -f /dev/null -S $PWD/socket \"$@\"; }\n\
+               t new-session -d -s one 'cat > typed; tmux wait-for -S over'; t new-window -d -t one 'sleep 1000'\n\
+               t list-windows -F '#{window_index}'; stat -c %F socket; t has-session -t two 2>&1\n\
+               t send-keys -t one:0 words Enter C-d; t wait-for over; cat typed\n\
+               t kill-server; rm -f socket",
+    },
+    Script {
+        name: "gpg-agent",
+        needs: &["gpg", "gpg-agent", "gpg-connect-agent", "gpgconf"],
+        text: "mkdir -m 700 g; export GNUPGHOME=$PWD/g; gpg-connect-agent 'GETINFO version' /bye | tail -n 1; stat -c %F g/S.gpg-agent\n\
+               gpg --batch --quiet --passphrase '' --quick-generate-key t@example.org ed25519 sign never 2> e; echo $?; rm e\n\
+               echo text | gpg --batch --quiet --sign > s 2> /dev/null; gpg --quiet --decrypt s 2> /dev/null\n\
+               gpgconf --kill all; rm -r g s",
+    },
+    Script {
+        name: "redis",
+        needs: &["redis-server", "redis-cli"],
+        text: "redis-server --port 0 --unixsocket $PWD/socket --save '' --dir . --daemonize no > log & n=0\n\
+               until redis-cli -s socket ping 2> /dev/null; do n=$((n + 1)); [ $n -lt 400 ] || break; sleep 0.02; done | tail -n 1\n\
+               r() { redis-cli -s socket \"$@\"; }; r set key value; r get key; r incrby n 41; r incr n; stat -c '%F %a' socket\n\
+               cd /; redis-cli -s $OLDPWD/socket keys '*' | sort; cd $OLDPWD; r shutdown nosave; wait; ls socket 2>&1; rm log",
+    },
+    Script {
         name: "pipes-and-fifos",
         needs: &["mkfifo"],
         text: "mkfifo p; (cat < p > out) & echo through > p; wait; cat out; rm p\n\
@@ -119,7 +144,7 @@ const SCRIPTS: &[Script] = &[
 /// A sentence when the tool or a folder is missing.
 pub fn run(options: &Options, tally: &mut Tally) -> Result<(), String> {
     let bench = Bench::new(options)?;
-    for source in ["files", "hostfiles"] {
+    for source in ["files", "hostfiles", "sockets"] {
         let program = build(options, source, Linking::Static)?;
         // A checkout below /tmp is hidden by the folder in memory.
         let with = program.display().to_string();
@@ -423,6 +448,8 @@ fn quoted(script: &str) -> String {
 fn settled(mut command: Command, folder: &Path) -> Command {
     let environment = [("PATH", "/usr/bin:/bin"), ("LC_ALL", "C"), ("TZ", "UTC"), ("HOME", "/")];
     command.current_dir(folder).env_clear().envs(environment);
+    // Which kernel the tool takes.
+    command.envs(std::env::var_os("SYNTH_KERNELS").map(|kernels| ("SYNTH_KERNELS", kernels)));
     command
 }
 

@@ -91,6 +91,7 @@ pub fn bind(call: &Call<'_>, descriptor: u64, address: u64, bytes: u64) -> CallR
         let made = call.with_view(at, &name, |view| call.unix.names.make_special(view, &name, special, call.now()));
         let node = made.map_err(|error| if error == Errno::EEXIST { Errno::EADDRINUSE } else { error })?;
         *node.attachment().borrow_mut() = Some(Arc::new(socket.weak()));
+        *socket.place.borrow_mut() = Some(node);
     }
     *socket.name.borrow_mut() = name;
     Ok(0)

@@ -14,6 +14,7 @@ use core::cell::Cell;
 
 use abi::Errno;
 use abi::socket::{SOCK_DGRAM, SOCK_STREAM, Ucred};
+use kernel::file::Node;
 use kernel::schedule::WaitQueue;
 use kernel::stream::{Io, Progress, Ready, Stream, UserRange};
 use machine::KernelCell;
@@ -89,6 +90,8 @@ pub struct UnixSocket {
     pub waiting: KernelCell<VecDeque<Arc<UnixSocket>>>,
     /// The address, as the path bytes of `sockaddr_un`; empty without one.
     pub name: KernelCell<Vec<u8>>,
+    /// What its path stands for. A place outside of the machine is the same node only as long as somebody keeps it.
+    pub place: KernelCell<Option<Arc<Node>>>,
     /// The peer's address when they were connected; kept when the peer has gone.
     pub peer_name: KernelCell<Option<Vec<u8>>>,
     /// Whoever made the socket, or made it listen.
@@ -114,6 +117,7 @@ impl UnixSocket {
             peer: KernelCell::new(Weak::new()),
             waiting: KernelCell::new(VecDeque::new()),
             name: KernelCell::new(Vec::new()),
+            place: KernelCell::new(None),
             peer_name: KernelCell::new(None),
             owner: KernelCell::new(owner),
             peer_owner: KernelCell::new(None),
