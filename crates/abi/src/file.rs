@@ -226,7 +226,7 @@ numbers! {
     /// Flags of `statfs`. The kernel sets `ST_VALID` to say that the field counts.
     STATFS_FLAGS: u32 {
         ST_VALID = 0x20, ST_RDONLY = 1, ST_NOSUID = 2, ST_NODEV = 4, ST_NOEXEC = 8, ST_SYNCHRONOUS = 16,
-        ST_MANDLOCK = 64, ST_NOATIME = 1024, ST_NODIRATIME = 2048, ST_RELATIME = 4096,
+        ST_MANDLOCK = 64, ST_NOATIME = 1024, ST_NODIRATIME = 2048, ST_RELATIME = 4096, ST_NOSYMFOLLOW = 8192,
     }
 }
 

@@ -119,5 +119,4 @@ pub struct VolumeNumbers {
     pub nodes_free: u64,
     pub name_bytes_max: u64,
     pub device: (u32, u32),
-    pub read_only: bool,
 }

@@ -103,6 +103,7 @@ impl Namespace {
         let mut walk = Walk::new(self, view, path)?;
         let free = free_name(&mut walk, Slash::Forbidden)?;
         let directory = &free.directory;
+        check_changeable(directory)?;
         if !Arc::ptr_eq(node.volume(), directory.volume()) {
             return Err(Errno::EXDEV);
         }
@@ -136,6 +137,7 @@ impl Namespace {
     pub fn unlink(&self, view: View<'_>, path: &[u8], now: Time) -> Result<(), Errno> {
         let mut walk = Walk::new(self, view, path)?;
         let Last::Name(name) = walk.reach_last()? else { return Err(Errno::EISDIR) };
+        check_changeable(&walk.at)?;
         let node = walk.child(name.bytes())?;
         if walk.ends_in_slash {
             return Err(if node.is_directory() { Errno::EISDIR } else { Errno::ENOTDIR });
@@ -161,6 +163,7 @@ impl Namespace {
             Last::DotDot => return Err(Errno::ENOTEMPTY),
             Last::Root => return Err(Errno::EBUSY),
         };
+        check_changeable(&walk.at)?;
         let node = walk.at.child(name.bytes())?;
         check_remove(view.credentials, &walk.at, &node)?;
         if !node.is_directory() {
@@ -249,11 +252,14 @@ fn denies_names(directory: &Node) -> bool {
     volume.residence() == Residence::Virtual && volume.numbers().magic == MAGIC_PROC
 }
 
+/// Error: `EROFS`, which Linux finds before it looks for the last name.
+pub(super) fn check_changeable(directory: &Node) -> Result<(), Errno> {
+    if directory.volume().is_read_only() { Err(Errno::EROFS) } else { Ok(()) }
+}
+
 /// May `who` add a name to `directory`? Errors: `ENOENT` if it was removed, `EROFS`, `EACCES`.
 pub(super) fn check_create(who: &Credentials, directory: &Node) -> Result<(), Errno> {
-    if directory.volume().is_read_only() {
-        return Err(Errno::EROFS);
-    }
+    check_changeable(directory)?;
     if directory.is_removed() {
         return Err(Errno::ENOENT);
     }

@@ -64,6 +64,9 @@ impl Credentials {
         if access.write && stored && node.volume().is_read_only() {
             return Err(Errno::EROFS);
         }
+        if access.execute && node.kind() == NodeKind::Regular && node.volume().rules().no_execute {
+            return Err(Errno::EACCES);
+        }
         if let Some((foreign, tree)) = node.abroad()
             && tree.speaks_for(self)
         {

@@ -9,6 +9,7 @@ use machine::KernelCell;
 
 use super::node::Node;
 use super::path_cache::PathCache;
+use super::rules::Rules;
 use super::volume::Volume;
 
 /// One volume's root laid over a directory.
@@ -20,6 +21,8 @@ pub struct Mount {
     /// What `/proc/mounts` calls the source and the type.
     pub source: Arc<[u8]>,
     pub kind: Arc<[u8]>,
+    /// What `/proc/mounts` says of the volume beside its rules, each word with a comma before it.
+    pub options: Arc<[u8]>,
 }
 
 /// A tree of names. Each volume is in it at most once, so a node says where it is.
@@ -122,6 +125,33 @@ impl Namespace {
         mount.point.covered.set(false);
         self.names_changed();
         Ok(())
+    }
+
+    /// Gives the volume with this root directory other rules, and its line in `/proc/mounts` other options.
+    /// Errors: `EINVAL` if it is not mounted, `EBUSY` as for [`Volume`]'s rules.
+    pub fn remount(&self, root: &Arc<Node>, rules: Rules, options: Option<Arc<[u8]>>) -> Result<(), Errno> {
+        let mut mounts = self.mounts.borrow_mut();
+        let mount = mounts.iter_mut().find(|mount| mount.root.is(root));
+        if mount.is_none() && !root.is(&self.root) {
+            return Err(Errno::EINVAL);
+        }
+        root.volume().change_rules(rules)?;
+        if let (Some(mount), Some(options)) = (mount, options) {
+            mount.options = options;
+        }
+        // A device that was opened may not be opened any more.
+        self.names_changed();
+        Ok(())
+    }
+
+    /// What `/proc/mounts` says of the mount with this root beside its rules.
+    pub fn options_of(&self, root: &Node) -> Arc<[u8]> {
+        self.mount_of_root(root).map_or_else(|| [].as_slice().into(), |mount| mount.options)
+    }
+
+    /// Whether a volume's root directory is seen here.
+    pub fn is_mounted(&self, root: &Node) -> bool {
+        root.is(&self.root) || self.mount_of_root(root).is_some()
     }
 
     /// All mounts, oldest first, without the root.

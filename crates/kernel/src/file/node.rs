@@ -15,6 +15,7 @@ use super::directory::{Entries, FIRST_COOKIE};
 use super::foreign::{ForeignNode, Guess};
 use super::limits::NAME_BYTES_MAX;
 use super::locks::NodeLocks;
+use super::rules::AccessTimes;
 use super::virtual_tree::{LinkTarget, Listed, VirtualDirectory, VirtualFile, VirtualLink, Visit};
 use super::volume::Volume;
 
@@ -163,6 +164,7 @@ impl Node {
             changed: new.now,
             born: new.now,
         };
+        volume.orphan_gained();
         Node {
             volume: volume.clone(),
             number,
@@ -248,14 +250,26 @@ impl Node {
             meta.modified = meta.modified.max(time);
             meta.changed = meta.changed.max(time);
         }
-        if read != 0 && !self.volume.is_read_only() {
+        // A routine notes only what moves the time under the relative rule.
+        let keeps = self.volume.rules().access_times == AccessTimes::Never || self.volume.is_read_only();
+        if read != 0 && !keeps {
             meta.accessed = meta.accessed.max(clock.time_of_counter(read));
         }
     }
 
     pub(super) fn change_meta(&self, change: impl FnOnce(&mut Meta)) {
         self.forget_noted();
-        change(&mut self.meta.borrow_mut());
+        let (before, after) = {
+            let mut meta = self.meta.borrow_mut();
+            let before = meta.links;
+            change(&mut meta);
+            (before, meta.links)
+        };
+        match (before, after) {
+            (0, 1..) => self.volume.orphan_lost(),
+            (1.., 0) => self.volume.orphan_gained(),
+            _ => {}
+        }
         if self.loses_privilege_when_written()
             && let Data::Regular(content) = &self.data
         {
@@ -302,20 +316,15 @@ impl Node {
         }
     }
 
-    /// Notes that data was read: the access time moves if it is not newer than the last change or is
-    /// a day old (Linux `relatime`).
+    /// Notes that data was read: the access time moves if the volume's rules say so.
     pub fn note_read(&self, now: Time) {
-        const DAY_SECONDS: i64 = 86_400;
         if self.foreign().is_some() {
             return;
         }
         self.settle_times();
         let mut meta = self.meta.borrow_mut();
-        let stale = meta.accessed <= meta.modified
-            || meta.accessed <= meta.changed
-            || now.seconds.saturating_sub(meta.accessed.seconds) >= DAY_SECONDS;
-        if stale && !self.volume.is_read_only() {
-            meta.accessed = now;
+        if let Some(time) = self.volume.rules().access_time(&meta, self.is_directory(), now) {
+            meta.accessed = time;
         }
         if let Data::Regular(content) = &self.data {
             content.words().read_is_noted.set(1);
@@ -384,6 +393,7 @@ impl Node {
         if self.writers.get() < 0 {
             return Err(Errno::ETXTBSY);
         }
+        self.volume.writer_gained();
         self.writers.set(self.writers.get() + 1);
         Ok(())
     }
@@ -391,6 +401,7 @@ impl Node {
     /// A file opened for writing was closed.
     pub fn end_write(&self) {
         debug_assert!(self.writers.get() > 0, "end_write without begin_write");
+        self.volume.writer_lost();
         self.writers.set(self.writers.get() - 1);
     }
 
@@ -586,6 +597,9 @@ fn list_table(entries: &Entries, from: u64, visit: &mut dyn FnMut(&Listed<'_>) -
 impl Drop for Node {
     fn drop(&mut self) {
         self.volume.release_node();
+        if self.meta.borrow().links == 0 {
+            self.volume.orphan_lost();
+        }
         if let Some(tree) = self.volume.foreign() {
             tree.forget(self);
         }

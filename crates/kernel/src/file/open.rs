@@ -166,6 +166,9 @@ fn check_open(who: &Credentials, node: &Node, how: OpenHow) -> Result<(), Errno>
         NodeKind::Symlink => return Err(Errno::ELOOP),
         NodeKind::Directory if access.write => return Err(Errno::EISDIR),
         NodeKind::Directory if access.execute => return Err(Errno::EACCES),
+        NodeKind::CharDevice(..) | NodeKind::BlockDevice(..) if node.volume().rules().no_devices => {
+            return Err(Errno::EACCES);
+        }
         _ => {}
     }
     if access.execute && node.kind() != NodeKind::Regular {

@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 use abi::Errno;
 
 use super::attributes::Time;
-use super::change::{check_create, check_remove, name_lost};
+use super::change::{check_changeable, check_create, check_remove, name_lost};
 use super::credentials::{Access, Credentials};
 use super::foreign::ForeignTree;
 use super::namespace::Namespace;
@@ -55,9 +55,7 @@ impl Namespace {
         let Last::Name(new_name) = new_last else {
             return Err(if mode == RenameMode::Keep { Errno::EEXIST } else { Errno::EBUSY });
         };
-        if old_walk.at.volume().is_read_only() {
-            return Err(Errno::EROFS);
-        }
+        check_changeable(&old_walk.at)?;
         let source = end(&old_walk, old_name)?;
         let target = end(&new_walk, new_name)?;
         self.rename_ends(old.0.credentials, source, target, mode, now)

@@ -13,6 +13,7 @@ use super::attributes::CounterClock;
 use super::attributes::VolumeNumbers;
 use super::foreign::{ForeignTree, is_any_joined};
 use super::limits::NAME_BYTES_MAX;
+use super::rules::Rules;
 use crate::space::{FramePool, Page};
 
 /// Where the nodes of a volume live.
@@ -53,13 +54,17 @@ pub struct Volume {
     /// Linux `f_type`.
     magic: u64,
     identity: VolumeIdentity,
-    read_only: Cell<bool>,
+    rules: Cell<Rules>,
+    /// Regular files that may be written to: opens and shared maps.
+    writers: Cell<u64>,
+    /// Nodes in use that have lost their last name, or never had one: they change the volume when they go.
+    orphans: Cell<u64>,
     next_number: Cell<u64>,
     /// Nodes plus links beyond each node's first: both cost kernel memory.
     nodes: Cell<u64>,
-    nodes_max: u64,
+    nodes_max: Cell<u64>,
     pages: Cell<u64>,
-    pages_max: u64,
+    pages_max: Cell<u64>,
     /// Who turns a processor counter into a time, for what machine code leaves.
     clock: KernelCell<Option<&'static dyn CounterClock>>,
 }
@@ -109,12 +114,14 @@ impl Volume {
             foreign,
             magic,
             identity: VolumeIdentity::take()?,
-            read_only: Cell::new(false),
+            rules: Cell::new(Rules::default()),
+            writers: Cell::new(0),
+            orphans: Cell::new(0),
             next_number: Cell::new(1),
             nodes: Cell::new(0),
-            nodes_max,
+            nodes_max: Cell::new(nodes_max),
             pages: Cell::new(0),
-            pages_max,
+            pages_max: Cell::new(pages_max),
             clock: KernelCell::new(None),
         }))
     }
@@ -154,31 +161,69 @@ impl Volume {
         (0, self.identity.number())
     }
 
-    pub fn is_read_only(&self) -> bool {
-        self.read_only.get()
+    pub fn rules(&self) -> Rules {
+        self.rules.get()
     }
 
-    /// From now on nothing of this volume may be changed through a path (`EROFS`).
-    pub fn set_read_only(&self, read_only: ReadOnly) {
-        self.read_only.set(read_only == ReadOnly::Yes);
+    pub fn is_read_only(&self) -> bool {
+        self.rules.get().is_read_only()
+    }
+
+    /// Gives the volume other rules. Error: `EBUSY` if it shall be read-only and files are open for writing, or, when the
+    /// volume itself shall be, if files in use have lost their names.
+    pub(super) fn change_rules(&self, rules: Rules) -> Result<(), Errno> {
+        let before = self.rules.get();
+        let closes = rules.is_read_only() && !before.is_read_only();
+        let settles = rules.volume_read_only && !before.volume_read_only;
+        if closes && self.writers.get() > 0 || settles && self.orphans.get() > 0 {
+            return Err(Errno::EBUSY);
+        }
+        self.rules.set(rules);
+        Ok(())
+    }
+
+    /// Lets the volume grow to `pages_max` pages of data and `nodes_max` nodes. Error: `EINVAL` if it has more already.
+    pub fn limit(&self, pages_max: Option<u64>, nodes_max: Option<u64>) -> Result<(), Errno> {
+        let (pages, nodes) = (pages_max.unwrap_or(self.pages_max.get()), nodes_max.unwrap_or(self.nodes_max.get()));
+        if pages < self.pages.get() || nodes < self.nodes.get() {
+            return Err(Errno::EINVAL);
+        }
+        self.pages_max.set(pages);
+        self.nodes_max.set(nodes);
+        Ok(())
+    }
+
+    pub(super) fn writer_gained(&self) {
+        self.writers.set(self.writers.get() + 1);
+    }
+
+    pub(super) fn writer_lost(&self) {
+        self.writers.set(self.writers.get() - 1);
+    }
+
+    pub(super) fn orphan_gained(&self) {
+        self.orphans.set(self.orphans.get() + 1);
+    }
+
+    pub(super) fn orphan_lost(&self) {
+        self.orphans.set(self.orphans.get() - 1);
     }
 
     /// The numbers of `statfs`.
     pub fn numbers(&self) -> VolumeNumbers {
-        let room = self.pages_max.saturating_sub(self.pages.get());
+        let room = self.pages_max.get().saturating_sub(self.pages.get());
         VolumeNumbers {
             magic: self.magic,
             block_bytes: PAGE_BYTES as u64,
-            blocks: self.pages_max,
+            blocks: self.pages_max.get(),
             blocks_free: room.min(self.pool.free_frames() as u64),
-            nodes: if self.residence == Residence::Memory { self.nodes_max } else { 0 },
+            nodes: if self.residence == Residence::Memory { self.nodes_max.get() } else { 0 },
             nodes_free: match self.residence {
-                Residence::Memory => self.nodes_max.saturating_sub(self.nodes.get()),
+                Residence::Memory => self.nodes_max.get().saturating_sub(self.nodes.get()),
                 Residence::Virtual | Residence::Outside => 0,
             },
             name_bytes_max: NAME_BYTES_MAX as u64,
             device: self.device(),
-            read_only: self.is_read_only(),
         }
     }
 
@@ -196,7 +241,7 @@ impl Volume {
 
     /// Accounts for a node or an extra link. Error: `ENOSPC`.
     pub(super) fn charge_node(&self) -> Result<(), Errno> {
-        if self.nodes.get() >= self.nodes_max {
+        if self.nodes.get() >= self.nodes_max.get() {
             return Err(Errno::ENOSPC);
         }
         self.nodes.set(self.nodes.get() + 1);
@@ -209,7 +254,7 @@ impl Volume {
 
     /// A frame for file data, content unknown. Error: `ENOSPC` at the volume's or the pool's limit.
     pub(super) fn allocate_page(&self) -> Result<Page, Errno> {
-        if self.pages.get() >= self.pages_max {
+        if self.pages.get() >= self.pages_max.get() {
             return Err(Errno::ENOSPC);
         }
         self.pool.allocate_for_file().ok_or(Errno::ENOSPC)
@@ -217,7 +262,7 @@ impl Volume {
 
     /// Whether `pages` more pages could be had now.
     pub(super) fn has_room(&self, pages: u64) -> bool {
-        let room = self.pages_max.saturating_sub(self.pages.get());
+        let room = self.pages_max.get().saturating_sub(self.pages.get());
         pages <= room.min(self.pool.free_frames() as u64)
     }
 
@@ -228,11 +273,4 @@ impl Volume {
     pub(super) fn pages_lost(&self, pages: u64) {
         self.pages.set(self.pages.get() - pages);
     }
-}
-
-/// Argument of [`Volume::set_read_only`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ReadOnly {
-    Yes,
-    No,
 }

@@ -264,7 +264,7 @@ impl<'a> Walk<'a> {
     /// Puts the target of `link` before what is left to walk. A link that leads straight to a node
     /// returns that node instead.
     fn follow(&mut self, link: &Arc<Node>) -> Result<Option<Arc<Node>>, Errno> {
-        if self.links_followed >= LINKS_FOLLOWED_MAX {
+        if self.links_followed >= LINKS_FOLLOWED_MAX || link.volume().rules().no_follow {
             return Err(Errno::ELOOP);
         }
         self.links_followed += 1;

@@ -92,5 +92,5 @@ fn mount(memory: &Namespace, joined: &Namespace, volume: &Arc<Volume>, index: us
     let point = find(memory, path)?;
     let root = Node::foreign_top(volume, index, Some(point.clone()))?;
     let (source, kind) = (Arc::from(b"folder".as_slice()), Arc::from(b"folder".as_slice()));
-    joined.mount(Mount { point, root, source, kind })
+    joined.mount(Mount { point, root, source, kind, options: Arc::from([].as_slice()) })
 }

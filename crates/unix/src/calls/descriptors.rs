@@ -3,7 +3,7 @@
 mod control;
 mod locks;
 
-pub use control::rebind;
+pub use control::{rebind, rebind_volume};
 pub use locks::LockWaits;
 
 use alloc::sync::Arc;

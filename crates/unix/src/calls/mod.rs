@@ -10,6 +10,7 @@ mod images;
 mod life;
 mod limits;
 mod memory;
+mod mounts;
 mod open_cache;
 mod paths;
 mod polls;
@@ -78,6 +79,7 @@ const FAMILIES: &[&[Entry]] = &[
     shm::CALLS,
     signals::CALLS,
     sockets::CALLS,
+    mounts::CALLS,
     system::CALLS,
     terminal::CALLS,
     times::CALLS,

@@ -2,7 +2,6 @@
 
 use abi::Errno;
 use abi::process::{GRND_INSECURE, GRND_NONBLOCK, GRND_RANDOM, Sysinfo, Utsname};
-use kernel::file::{FinalLink, Mount, NewNode, Node, Volume};
 use machine::{KernelCell, Nanos, PAGE_BYTES};
 
 use super::Entry;
@@ -150,47 +149,6 @@ fn personality(call: &Call<'_>, wanted: u32) -> CallResult {
     Ok(before.into())
 }
 
-/// Mounts a memory-resident file system. Others are `ENODEV`; changes of an existing mount are taken silently.
-fn mount(call: &Call<'_>, source: u64, target: u64, kind: u64, flags: u64) -> CallResult {
-    const REMOUNT: u64 = 32;
-    const BIND: u64 = 4096;
-    const PROPAGATION: u64 = 0x1e_0000;
-    let kind = if kind == 0 { Vec::new() } else { call.read_string(kind, PAGE_BYTES - 1, Errno::EINVAL)? };
-    let source = if source == 0 { b"none".to_vec() } else { call.read_path(source)? };
-    let path = call.read_path(target)?;
-    privileged(call)?;
-    let at = abi::file::AT_FDCWD as u64;
-    let point = call.with_view(at, &path, |view| call.unix.names.lookup(view, &path, FinalLink::Follow))?;
-    if flags & (REMOUNT | PROPAGATION) != 0 {
-        return Ok(0);
-    }
-    if flags & BIND != 0 {
-        return Err(Errno::EPERM);
-    }
-    match &kind[..] {
-        b"tmpfs" | b"ramfs" => {}
-        b"" => return Err(Errno::EINVAL),
-        _ => return Err(Errno::ENODEV),
-    }
-    let volume = Volume::in_memory(call.unix.pool)?;
-    volume.share_clock(call.unix.names.memory());
-    let root = Node::root(&volume, NewNode { mode: 0o1777, user: 0, group: 0, now: call.now() })?;
-    call.unix.names.mount(Mount { point, root, source: source.into(), kind: kind.into() })?;
-    Ok(0)
-}
-
-fn umount(call: &Call<'_>, target: u64, flags: u32) -> CallResult {
-    if flags & !15 != 0 {
-        return Err(Errno::EINVAL);
-    }
-    let path = call.read_path(target)?;
-    privileged(call)?;
-    let at = abi::file::AT_FDCWD as u64;
-    let root = call.with_view(at, &path, |view| call.unix.names.lookup(view, &path, FinalLink::Follow))?;
-    call.unix.names.unmount(&root)?;
-    Ok(0)
-}
-
 /// What needs a privilege that nobody has here: `EPERM`, as in a container.
 fn forbidden(_: &mut Call<'_>, _: [u64; 6]) -> CallResult {
     Err(Errno::EPERM)
@@ -296,8 +254,6 @@ pub const CALLS: &[Entry] = &[
     (nr::SYSLOG, |call, [a, b, c, ..]| syslog(call, a as i32, b, c as i32)),
     (nr::REBOOT, |call, [a, b, c, ..]| reboot(call, a as u32, b as u32, c as u32)),
     (nr::PERSONALITY, |call, [a, ..]| personality(call, a as u32)),
-    (nr::MOUNT, |call, [a, b, c, d, ..]| mount(call, a, b, c, d)),
-    (nr::UMOUNT2, |call, [a, b, ..]| umount(call, a, b as u32)),
     (nr::SWAPON, |call, [a, ..]| swap(call, a)),
     (nr::SWAPOFF, |call, [a, ..]| swap(call, a)),
     (nr::PIVOT_ROOT, forbidden),

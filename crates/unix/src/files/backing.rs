@@ -4,6 +4,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use core::ops::Range;
 
+use abi::Errno;
 use kernel::file::{ForeignMap, Node, Opening};
 use kernel::space::{Backing, BackingError, BackingIdentity, Page};
 use machine::PAGE_BYTES;
@@ -14,23 +15,42 @@ pub struct NodeBacking {
     path: Arc<[u8]>,
     /// The pages of a file outside of the machine.
     outside: Option<Arc<ForeignMap>>,
+    /// `begin_write` of the node was called: programs store into it, whoever has it open.
+    counts_as_writer: bool,
 }
 
 impl NodeBacking {
     pub fn new(node: &Arc<Node>, path: &[u8]) -> Arc<NodeBacking> {
-        Arc::new(NodeBacking { node: node.clone(), path: path.into(), outside: None })
+        Arc::new(NodeBacking { node: node.clone(), path: path.into(), outside: None, counts_as_writer: false })
     }
 
     /// As `new`, for a file that is open, perhaps outside of the machine. A shared map `is_writable` if its opening is.
-    pub fn open(node: &Arc<Node>, path: &[u8], opening: Option<&Arc<Opening>>, is_writable: bool) -> Arc<NodeBacking> {
+    /// Error: `ETXTBSY` for such a map of a program that runs.
+    pub fn open(
+        node: &Arc<Node>,
+        path: &[u8],
+        opening: Option<&Arc<Opening>>,
+        is_writable: bool,
+    ) -> Result<Arc<NodeBacking>, Errno> {
+        if is_writable {
+            node.begin_write()?;
+        }
         let outside = opening.map(|opening| opening.map(is_writable));
-        Arc::new(NodeBacking { node: node.clone(), path: path.into(), outside })
+        Ok(Arc::new(NodeBacking { node: node.clone(), path: path.into(), outside, counts_as_writer: is_writable }))
     }
 
     fn content(&self, index: u64) -> Result<&kernel::file::Content, BackingError> {
         let content = self.node.content().ok_or(BackingError::PastEnd)?;
         let past_end = index.saturating_mul(PAGE_BYTES as u64) >= content.size();
         if past_end { Err(BackingError::PastEnd) } else { Ok(content) }
+    }
+}
+
+impl Drop for NodeBacking {
+    fn drop(&mut self) {
+        if self.counts_as_writer {
+            self.node.end_write();
+        }
     }
 }
 

@@ -294,6 +294,16 @@ impl DescriptorTable {
         }
     }
 
+    /// Stores the entry points anew of all files on nodes that `choose` says: what they may have has changed.
+    pub fn rebind_where(&self, choose: &dyn Fn(&Node) -> bool) {
+        for (index, slot) in self.settled().borrow().slots.iter().enumerate() {
+            let file = slot.as_ref().map(|slot| &*slot.file);
+            if file.and_then(OpenFile::node).is_some_and(|node| choose(node)) {
+                self.bind(index, file);
+            }
+        }
+    }
+
     /// Whether `RLIMIT_FSIZE` limits the process: writes to regular files are done in Rust then.
     pub fn limit_writes(&self, is_write_limited: bool) {
         if self.is_write_limited.replace(is_write_limited) != is_write_limited {

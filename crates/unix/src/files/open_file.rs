@@ -8,7 +8,7 @@ use abi::Errno;
 use abi::file::{O_ACCMODE, O_APPEND, O_NONBLOCK, O_PATH, O_RDONLY, O_RDWR, O_WRONLY};
 use codestore::Code;
 use kernel::call::FileCode;
-use kernel::file::{Content, Ferry, Node, Opening, Positioned, Window};
+use kernel::file::{AccessTimes, Content, Ferry, Node, Opening, Positioned, Window};
 use kernel::pipe::PipeEnd;
 use kernel::stream::{Ready, Stream};
 use machine::KernelCell;
@@ -224,7 +224,20 @@ impl OpenFile {
         if self.stream_of::<PipeEnd>().is_some_and(|end| !end.pipe().has_code()) {
             return None;
         }
+        if self.window.is_some() {
+            self.withdraw_routines();
+        }
         Some(self.code.borrow())
+    }
+
+    /// Takes away what a regular file in memory may not have any more: its routines know nothing of rules.
+    fn withdraw_routines(&self) {
+        let Some(node) = &self.node else { return };
+        if node.volume().rules().access_times == AccessTimes::Strict {
+            // The routine notes one read after each change.
+            let mut code = self.code.borrow_mut();
+            (code.read, code.pread) = (None, None);
+        }
     }
 
     /// The addresses of `callentries`, for whoever only wants to see them.

@@ -69,5 +69,6 @@ fn mount_at(
     let top = unix.names.root();
     let view = View { root: top, directory: top, credentials: &credentials };
     let point = unix.names.lookup(view, path, FinalLink::Follow)?;
-    unix.names.mount(Mount { point, root, source: kind.into(), kind: kind.into() })
+    let (source, kind, options) = (kind.into(), kind.into(), [].as_slice().into());
+    unix.names.mount(Mount { point, root, source, kind, options })
 }

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::fmt::Write;
 
 use abi::Errno;
-use kernel::file::{Node, Volume};
+use kernel::file::{AccessTimes, Node, Rules, Volume};
 
 use super::process::Member;
 use crate::emulator::Unix;
@@ -18,7 +18,8 @@ struct Line {
     point: String,
     source: String,
     kind: String,
-    rights: &'static str,
+    rules: Rules,
+    options: String,
 }
 
 /// Mounts have numbers in `mountinfo` and `fdinfo`: a volume is mounted once, so its own will do.
@@ -39,7 +40,6 @@ fn lines(unix: &Unix, root: &Node) -> Vec<Line> {
         }
         text
     };
-    let rights = |volume: &Volume| if volume.is_read_only() { "ro,relatime" } else { "rw,relatime" };
     let top = unix.names.root();
     let mut lines = Vec::new();
     if top.is(root) {
@@ -50,7 +50,8 @@ fn lines(unix: &Unix, root: &Node) -> Vec<Line> {
             point: String::from("/"),
             source: String::from(kind_of(top)),
             kind: String::from(kind_of(top)),
-            rights: rights(top.volume()),
+            rules: top.volume().rules(),
+            options: String::new(),
         });
     }
     for mount in unix.names.mounts() {
@@ -65,10 +66,36 @@ fn lines(unix: &Unix, root: &Node) -> Vec<Line> {
             point: escaped(&point),
             source: escaped(&mount.source),
             kind: escaped(&mount.kind),
-            rights: rights(mount.root.volume()),
+            rules: mount.root.volume().rules(),
+            options: String::from_utf8_lossy(&mount.options).into_owned(),
         });
     }
     lines
+}
+
+fn read_or_write(is_read_only: bool) -> &'static str {
+    if is_read_only { "ro" } else { "rw" }
+}
+
+/// Linux's words for the rules that hold, each with a comma before it.
+fn words(known: &[(bool, &str)]) -> String {
+    known.iter().filter(|(holds, _)| *holds).flat_map(|(_, word)| [",", word]).collect()
+}
+
+fn volume_words(rules: Rules) -> String {
+    words(&[(rules.synchronous, "sync"), (rules.directories_synchronous, "dirsync"), (rules.lazy_times, "lazytime")])
+}
+
+fn mount_words(rules: Rules) -> String {
+    words(&[
+        (rules.no_set_id, "nosuid"),
+        (rules.no_devices, "nodev"),
+        (rules.no_execute, "noexec"),
+        (rules.access_times == AccessTimes::Never, "noatime"),
+        (rules.no_directory_times, "nodiratime"),
+        (rules.access_times == AccessTimes::Relative, "relatime"),
+        (rules.no_follow, "nosymfollow"),
+    ])
 }
 
 /// A root is in memory or outside of the machine.
@@ -80,7 +107,13 @@ pub fn mounts(unix: &'static Unix, member: &Member) -> Result<Vec<u8>, Errno> {
     let root = member.process()?.place.borrow().root.clone();
     let mut text = String::new();
     for line in lines(unix, &root) {
-        let _ = writeln!(text, "{} {} {} {} 0 0", line.source, line.point, line.kind, line.rights);
+        let state = read_or_write(line.rules.is_read_only());
+        let (of_volume, of_mount) = (volume_words(line.rules), mount_words(line.rules));
+        let _ = writeln!(
+            text,
+            "{} {} {} {state}{of_volume}{of_mount}{} 0 0",
+            line.source, line.point, line.kind, line.options
+        );
     }
     Ok(text.into_bytes())
 }
@@ -90,12 +123,11 @@ pub fn mountinfo(unix: &'static Unix, member: &Member) -> Result<Vec<u8>, Errno>
     let mut text = String::new();
     for line in lines(unix, &root) {
         let (major, minor) = line.device;
-        let state = &line.rights[..2];
-        let _ = writeln!(
-            text,
-            "{} {} {major}:{minor} / {} {} - {} {} {state}",
-            line.id, line.above, line.point, line.rights, line.kind, line.source
-        );
+        let of_mount = mount_words(line.rules);
+        let mount_state = read_or_write(line.rules.mount_read_only);
+        let _ = write!(text, "{} {} {major}:{minor} / {} {mount_state}{of_mount}", line.id, line.above, line.point);
+        let (state, of_volume) = (read_or_write(line.rules.volume_read_only), volume_words(line.rules));
+        let _ = writeln!(text, " - {} {} {state}{of_volume}{}", line.kind, line.source, line.options);
     }
     Ok(text.into_bytes())
 }

@@ -148,7 +148,7 @@ fn a_read_only_volume_refuses_every_change() {
     let world = World::new();
     let node = world.file("f", b"x");
     world.mkdir("d").unwrap();
-    world.root.volume().set_read_only(ReadOnly::Yes);
+    world.root.volume().change_rules(Rules { volume_read_only: true, ..Rules::default() }).unwrap();
     assert_eq!(world.create("g").err(), Some(Errno::EROFS));
     assert_eq!(world.create("f").err(), Some(Errno::EROFS));
     assert!(world.open("f", READ).is_ok());

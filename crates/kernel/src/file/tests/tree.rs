@@ -66,7 +66,13 @@ impl VirtualLink for Jump {
 
 fn mount(world: &World, path: &str, root: &Arc<Node>) -> Result<(), Errno> {
     let (source, kind) = (b"none".as_slice().into(), b"tmpfs".as_slice().into());
-    world.names.mount(Mount { point: world.get_link(path)?, root: root.clone(), source, kind })
+    world.names.mount(Mount {
+        point: world.get_link(path)?,
+        root: root.clone(),
+        source,
+        kind,
+        options: [].as_slice().into(),
+    })
 }
 
 fn second_volume(world: &World) -> Arc<Node> {

@@ -8,6 +8,7 @@ use abi::file::{
     F_OFD_GETLK, F_OFD_SETLK, F_OFD_SETLKW, F_SETFD, F_SETFL, F_SETLK, F_SETLKW, F_SETOWN, F_SETOWN_EX, F_SETPIPE_SZ,
     F_SETSIG, F_UNLCK, FD_CLOEXEC, O_APPEND, O_ASYNC, O_DIRECT, O_NOATIME, O_NONBLOCK, OwnerEx,
 };
+use kernel::file::{Node, VolumeIdentity};
 use kernel::pipe::{Pipe, PipeEnd};
 
 use super::locks::{self, Owner, Wait};
@@ -112,6 +113,17 @@ fn set_flags(call: &Call<'_>, file: &Arc<OpenFile>, wanted: u32) -> CallResult {
 pub fn rebind(call: &Call<'_>, file: &Arc<OpenFile>) {
     for process in call.unix.tasks.processes() {
         process.each_files(|files| files.rebind(file));
+    }
+}
+
+/// The rules of a volume have changed, and so has what its open files may have.
+pub fn rebind_volume(call: &Call<'_>, volume: VolumeIdentity) {
+    rebind_where(call, &|node| node.volume().identity() == volume);
+}
+
+fn rebind_where(call: &Call<'_>, choose: &dyn Fn(&Node) -> bool) {
+    for process in call.unix.tasks.processes() {
+        process.each_files(|files| files.rebind_where(choose));
     }
 }
 

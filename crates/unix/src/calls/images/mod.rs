@@ -55,7 +55,8 @@ impl Identity {
         let (user_ids, group_ids) = (process.user_ids.get(), process.group_ids.get());
         let meta = node.meta();
         // What is outside of the machine gives nobody other rights there.
-        let counts = !process.settings.get().no_new_privileges && node.foreign().is_none();
+        let counts =
+            !process.settings.get().no_new_privileges && node.foreign().is_none() && !node.volume().rules().no_set_id;
         let user = if counts && meta.mode & SET_USER != 0 { meta.user } else { user_ids.effective };
         // Set-group without group execution means mandatory locking, not another group.
         let takes_group = counts && meta.mode & (SET_GROUP | 0o010) == SET_GROUP | 0o010;
@@ -97,7 +98,7 @@ impl ProgramFile {
         Ok(ProgramFile { node: node.clone(), opening })
     }
 
-    fn backing(&self, unix: &Unix) -> Arc<NodeBacking> {
+    fn backing(&self, unix: &Unix) -> Result<Arc<NodeBacking>, Errno> {
         let path = unix.names.path_of(&self.node, unix.names.root());
         NodeBacking::open(&self.node, &path, self.opening.as_ref(), false)
     }
@@ -209,8 +210,8 @@ fn build(unix: &'static Unix, process: &Process, parts: Parts) -> Result<Loaded,
         .map_err(|error| LoadError::Lost(errno_of(error)))?;
     let mut mapper = SpaceMapper {
         space: &mut space,
-        program: parts.file.backing(unix),
-        interpreter: parts.interpreter.as_ref().map(|(file, _)| file.backing(unix)),
+        program: parts.file.backing(unix)?,
+        interpreter: parts.interpreter.as_ref().map(|(file, _)| file.backing(unix)).transpose()?,
     };
     plan::load(&plan, &mut mapper).map_err(LoadError::Lost)?;
     space.set_break_start(plan.brk_start, 0);

@@ -157,7 +157,11 @@ fn file_kind(
     if flags & MAP_GROWSDOWN != 0 {
         return Err(Errno::EINVAL);
     }
-    let limit = if shared { Protection { write: file.is_writable(), ..ALL } } else { ALL };
+    let executes = !file.node().is_some_and(|node| node.volume().rules().no_execute);
+    if protection.execute && !executes {
+        return Err(Errno::EPERM);
+    }
+    let limit = Protection { write: !shared || file.is_writable(), execute: executes, ..ALL };
     if zero {
         // A map of /dev/zero is anonymous memory.
         let kind = anonymous_kind(call, part.bytes, if shared { MAP_SHARED } else { MAP_PRIVATE })?;
@@ -166,7 +170,7 @@ fn file_kind(
     let node = file.node().ok_or(Errno::ENODEV)?;
     let path = call.unix.names.path_of(node, call.unix.names.root());
     let view = View {
-        backing: NodeBacking::open(node, &path, file.outside(), shared && file.is_writable()),
+        backing: NodeBacking::open(node, &path, file.outside(), shared && file.is_writable())?,
         first_page: part.first_page,
     };
     Ok((if shared { Kind::FileShared(view) } else { Kind::FilePrivate(view) }, limit))

@@ -1,8 +1,11 @@
 //! What a file system is: statfs, fstatfs.
 
 use abi::Errno;
-use abi::file::{PIPEFS_MAGIC, ST_RDONLY, ST_RELATIME, ST_VALID, Statfs};
-use kernel::file::{FinalLink, Node};
+use abi::file::{
+    PIPEFS_MAGIC, ST_NOATIME, ST_NODEV, ST_NODIRATIME, ST_NOEXEC, ST_NOSUID, ST_NOSYMFOLLOW, ST_RDONLY, ST_RELATIME,
+    ST_SYNCHRONOUS, ST_VALID, Statfs,
+};
+use kernel::file::{AccessTimes, FinalLink, Node, Rules};
 use machine::Room;
 
 use super::HERE;
@@ -26,7 +29,6 @@ fn record(node: &Node) -> Result<Statfs, Errno> {
     if let Some(room) = node.room() {
         return Ok(record_outside(&room?));
     }
-    let read_only = if numbers.read_only { ST_RDONLY } else { 0 };
     Ok(Statfs {
         f_type: numbers.magic as i64,
         f_bsize: numbers.block_bytes as i64,
@@ -38,9 +40,24 @@ fn record(node: &Node) -> Result<Statfs, Errno> {
         f_fsid: [numbers.device.1 as i32, 0],
         f_namelen: numbers.name_bytes_max as i64,
         f_frsize: numbers.block_bytes as i64,
-        f_flags: i64::from(ST_VALID | ST_RELATIME | read_only),
+        f_flags: i64::from(flags(node.volume().rules())),
         ..Statfs::zeroed()
     })
+}
+
+fn flags(rules: Rules) -> u32 {
+    let known = [
+        (rules.is_read_only(), ST_RDONLY),
+        (rules.no_set_id, ST_NOSUID),
+        (rules.no_devices, ST_NODEV),
+        (rules.no_execute, ST_NOEXEC),
+        (rules.synchronous, ST_SYNCHRONOUS),
+        (rules.access_times == AccessTimes::Never, ST_NOATIME),
+        (rules.no_directory_times, ST_NODIRATIME),
+        (rules.access_times == AccessTimes::Relative, ST_RELATIME),
+        (rules.no_follow, ST_NOSYMFOLLOW),
+    ];
+    known.iter().filter(|(holds, _)| *holds).fold(ST_VALID, |flags, (_, flag)| flags | flag)
 }
 
 fn record_outside(room: &Room) -> Statfs {
