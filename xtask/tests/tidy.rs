@@ -8,6 +8,8 @@ const MAY_USE: &[(&str, &str, &[&str])] = &[
     ("abi", "crates/abi", &[]),
     ("bootimage", "crates/bootimage", &[]),
     ("queue", "crates/queue", &["means"]),
+    ("redundancy", "crates/redundancy", &["means"]),
+    ("redundancy-sim", "crates/redundancy-sim", &["redundancy"]),
     ("vdso", "crates/vdso", &[]),
     ("synth", "crates/synth", &[]),
     ("strace", "crates/strace", &["abi"]),
