@@ -19,6 +19,7 @@ mod change;
 mod content;
 mod credentials;
 mod directory;
+mod extended;
 mod foreign;
 mod glance;
 pub mod limits;
@@ -46,6 +47,7 @@ pub use attributes::{
 pub use change::NewSpecial;
 pub use content::{Content, ContentWords};
 pub use credentials::{Access, Credentials};
+pub use extended::SetExtended;
 pub(crate) use foreign::FACTS as FERRY_FACTS;
 pub use foreign::{Ferry, ForeignMap, ForeignNode, ForeignTree, Opening, templates as ferry_templates};
 pub use glance::Seen;

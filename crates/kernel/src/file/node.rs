@@ -14,6 +14,7 @@ use super::attributes::{Attributes, Meta, NewNode, NodeKind, SET_GROUP, SET_USER
 use super::content::Content;
 use super::credentials::Credentials;
 use super::directory::{Entries, FIRST_COOKIE};
+use super::extended::ExtendedAttributes;
 use super::foreign::{ForeignNode, Guess};
 use super::limits::NAME_BYTES_MAX;
 use super::locks::NodeLocks;
@@ -39,6 +40,7 @@ pub struct Node {
     writers: Cell<i32>,
     locks: KernelCell<NodeLocks>,
     attachment: KernelCell<Option<Arc<dyn Any>>>,
+    pub(super) extended: KernelCell<ExtendedAttributes>,
 }
 
 /// Where a node was last given a name. For a directory this is its parent; for a file with several
@@ -177,6 +179,7 @@ impl Node {
             writers: Cell::new(0),
             locks: KernelCell::new(NodeLocks::default()),
             attachment: KernelCell::new(None),
+            extended: KernelCell::new(ExtendedAttributes::default()),
         }
     }
 
@@ -528,6 +531,7 @@ fn list_table(entries: &Entries, from: u64, visit: &mut dyn FnMut(&Listed<'_>) -
 impl Drop for Node {
     fn drop(&mut self) {
         self.volume.release_node();
+        self.extended.borrow().release(&self.volume);
         if self.meta.borrow().links == 0 {
             self.volume.orphan_lost();
         }

@@ -241,15 +241,24 @@ impl Volume {
 
     /// Accounts for a node or an extra link. Error: `ENOSPC`.
     pub(super) fn charge_node(&self) -> Result<(), Errno> {
-        if self.nodes.get() >= self.nodes_max.get() {
-            return Err(Errno::ENOSPC);
-        }
-        self.nodes.set(self.nodes.get() + 1);
-        Ok(())
+        self.charge_nodes(1)
     }
 
     pub(super) fn release_node(&self) {
-        self.nodes.set(self.nodes.get() - 1);
+        self.release_nodes(1);
+    }
+
+    /// Accounts for as much memory as `count` nodes take. Error: `ENOSPC`.
+    pub(super) fn charge_nodes(&self, count: u64) -> Result<(), Errno> {
+        if count > self.nodes_max.get().saturating_sub(self.nodes.get()) {
+            return Err(Errno::ENOSPC);
+        }
+        self.nodes.set(self.nodes.get() + count);
+        Ok(())
+    }
+
+    pub(super) fn release_nodes(&self, count: u64) {
+        self.nodes.set(self.nodes.get() - count);
     }
 
     /// A frame for file data, content unknown. Error: `ENOSPC` at the volume's or the pool's limit.

@@ -21,7 +21,8 @@ pub enum Suite {
     /// `faults.c`, `held.c`.
     Faults,
     /// `signals.c`, `mm.c`, `files.c`, `vector.c`, `turns.c`, `closing.c`, `tasks.c`, `trace.c`,
-    /// `pumps.c`, `stale.c`, `transfers.c`, `user_calls.c`, `rights.c`, `mounts.c`.
+    /// `pumps.c`, `stale.c`, `transfers.c`, `user_calls.c`, `rights.c`, `mounts.c`,
+    /// `xattrs.c`.
     Semantics,
     /// `pointers.c`.
     Pointers,
@@ -65,9 +66,10 @@ impl Suite {
                     "user_calls",
                     "rights",
                     "mounts",
+                    "xattrs",
                 ];
-                // The last three change their users, print them or mount volumes, and programs on the virtual machine are root's.
-                if is_root() { ALL } else { &ALL[..ALL.len() - 3] }
+                // The last four change their users, print them or mount volumes, and programs on the virtual machine are root's.
+                if is_root() { ALL } else { &ALL[..ALL.len() - 4] }
             }
             Suite::Pointers => &["pointers"],
             Suite::Leaks => &["churn"],

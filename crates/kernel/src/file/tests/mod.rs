@@ -251,3 +251,11 @@ fn names_in(node: &Arc<Node>) -> Vec<String> {
     node.list(0, &mut take).unwrap();
     names.split_off(2)
 }
+
+/// A volume with room for so many nodes, and a file of it without a name.
+pub(super) fn small_volume(nodes: u64) -> (Arc<Volume>, Arc<Node>) {
+    let volume = Volume::in_memory(pool_of(16)).unwrap();
+    volume.limit(None, Some(nodes)).unwrap();
+    let node = Node::nameless(&volume, NEW).unwrap();
+    (volume, node)
+}

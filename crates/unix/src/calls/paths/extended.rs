@@ -1,11 +1,10 @@
-//! Extended attributes. No volume in memory stores any, so the calls say what Linux says of a file without one, and
-//! refuse to add one. What is outside of the machine has those that it has there.
+//! Extended attributes. What is outside of the machine has those that it has there.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use abi::Errno;
-use kernel::file::{FinalLink, Node};
+use kernel::file::{FinalLink, Node, SetExtended};
 use machine::Extended;
 
 use super::HERE;
@@ -60,49 +59,74 @@ fn answer(
     }))
 }
 
-/// Errors: `ERANGE` for a name that is empty or too long, those of a lookup, `ENODATA`, `ENOTSUP` for a name without a
-/// known beginning.
+/// Errors: `ERANGE` for a name that is empty or too long, or too little room, those of a lookup, `ENODATA`, `ENOTSUP` for
+/// a name without a known beginning, `EACCES`.
 pub fn get(call: &Call<'_>, at: At, name: u64, value: [u64; 2]) -> CallResult {
     let name = name_of(call, name)?;
-    let node = node(call, at)?;
-    let outside =
-        node.and_then(|node| answer(call, value, |into| node.extended_outside(Extended::Get { name: &name, into })));
-    outside.unwrap_or_else(|| absent(&name))
+    let Some(node) = node(call, at)? else { return of_stream(&name, Errno::ENODATA) };
+    if node.foreign().is_some() {
+        let outside = answer(call, value, |into| node.extended_outside(Extended::Get { name: &name, into }));
+        return outside.unwrap_or(Err(Errno::ENOTSUP));
+    }
+    let who = call.process().credentials.borrow().clone();
+    let got = answer(call, value, |into| Some(node.get_extended(&who, without_nul(&name), into)));
+    match got.unwrap_or(Err(Errno::ENOTSUP)) {
+        // No file has a list of rights, but every file could have one.
+        Err(Errno::ENOTSUP) if name.starts_with(b"system.posix_acl_") => Err(Errno::ENODATA),
+        got => got,
+    }
 }
 
-/// Errors: as `get`.
+/// Errors: as `get`; `EPERM`, `EROFS`.
 pub fn remove(call: &Call<'_>, at: At, name: u64) -> CallResult {
     let name = name_of(call, name)?;
-    let node = node(call, at)?;
-    let outside = node.and_then(|node| node.extended_outside(Extended::Remove { name: &name }));
-    outside.map_or_else(|| absent(&name), |removed| removed.map(|_| 0))
+    let Some(node) = node(call, at)? else { return of_stream(&name, Errno::EPERM) };
+    if let Some(removed) = node.extended_outside(Extended::Remove { name: &name }) {
+        return removed.map(|_| 0);
+    }
+    let who = call.process().credentials.borrow().clone();
+    node.remove_extended(&who, without_nul(&name), call.now()).map(|()| 0)
 }
 
-/// What a node without any attribute says.
-fn absent(name: &[u8]) -> CallResult {
-    const KNOWN: [&[u8]; 4] = [b"user.", b"security.", b"trusted.", b"system.posix_acl_"];
-    let known = KNOWN.iter().any(|start| name.starts_with(start));
-    Err(if known { Errno::ENODATA } else { Errno::ENOTSUP })
+fn without_nul(name: &[u8]) -> &[u8] {
+    name.strip_suffix(b"\0").unwrap_or(name)
 }
 
-/// `value` is name, address, bytes and flags. Errors: as `get`; `EINVAL` for flags, `E2BIG`, then `ENOTSUP`.
+/// A stream has no attributes. Error: `refusal` for one of a file's users, which are for files and directories.
+fn of_stream(name: &[u8], refusal: Errno) -> CallResult {
+    Err(if name.starts_with(b"user.") { refusal } else { Errno::ENOTSUP })
+}
+
+/// `value` is name, address, bytes and flags. Errors: as `remove`; `EINVAL` for flags, `E2BIG`, `EEXIST`, `ENOSPC`.
 pub fn set(call: &Call<'_>, at: At, value: [u64; 4]) -> CallResult {
     let [name, address, bytes, flags] = value;
-    if flags as u32 & !3 != 0 {
-        return Err(Errno::EINVAL);
-    }
+    let how = match flags as u32 {
+        0 => SetExtended::Either,
+        1 => SetExtended::Create,
+        2 => SetExtended::Replace,
+        3 => SetExtended::Neither,
+        _ => return Err(Errno::EINVAL),
+    };
     let name = name_of(call, name)?;
     if bytes > VALUE_BYTES_MAX {
         return Err(Errno::E2BIG);
     }
-    let Some(node) = node(call, at)?.filter(|node| node.foreign().is_some()) else { return Err(Errno::ENOTSUP) };
     let value = call.read_bytes(address, bytes as usize)?;
-    let set = node.extended_outside(Extended::Set { name: &name, value: &value, flags: flags as u32 });
-    set.unwrap_or(Err(Errno::ENOTSUP)).map(|_| 0)
+    let Some(node) = node(call, at)? else { return of_stream(&name, Errno::EPERM) };
+    let outside = Extended::Set { name: &name, value: &value, flags: flags as u32 };
+    if let Some(set) = node.extended_outside(outside) {
+        return set.map(|_| 0);
+    }
+    let who = call.process().credentials.borrow().clone();
+    node.set_extended(&who, without_nul(&name), &value, how, call.now()).map(|()| 0)
 }
 
 pub fn list(call: &Call<'_>, at: At, names: [u64; 2]) -> CallResult {
-    let node = node(call, at)?;
-    let outside = node.and_then(|node| answer(call, names, |into| node.extended_outside(Extended::List { into })));
-    outside.unwrap_or(Ok(0))
+    let Some(node) = node(call, at)? else { return Ok(0) };
+    let who = call.process().credentials.borrow().clone();
+    let listed = answer(call, names, |into| match node.foreign() {
+        Some(_) => node.extended_outside(Extended::List { into }),
+        None => Some(node.list_extended(&who, into)),
+    });
+    listed.unwrap_or(Ok(0))
 }
