@@ -256,6 +256,7 @@ fn names_in(node: &Arc<Node>) -> Vec<String> {
 pub(super) fn small_volume(nodes: u64) -> (Arc<Volume>, Arc<Node>) {
     let volume = Volume::in_memory(pool_of(16)).unwrap();
     volume.limit(None, Some(nodes)).unwrap();
-    let node = Node::nameless(&volume, NEW).unwrap();
+    let new = NewNode { mode: 0o644, user: 0, group: 0, now: NOW };
+    let node = Node::nameless(&volume, new).unwrap();
     (volume, node)
 }
