@@ -249,6 +249,16 @@ static void passing_once(void)
     close(socket(AF_UNIX, SOCK_STREAM, 0));
 }
 
+/* Both ends of a pair sent over it, and nothing else happens to sockets. */
+static void ring_once(void)
+{
+    int pair[2];
+    MUST(socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
+    pass(pair[0], pair[0]);
+    pass(pair[0], pair[1]);
+    close(pair[0]), close(pair[1]);
+}
+
 #define CHURN(what) static void churn_##what(void) { leaves_nothing(what##_once); }
 CHURN(fork)
 CHURN(exec)
@@ -267,6 +277,7 @@ CHURN(signal)
 CHURN(proc)
 CHURN(failed_exec)
 CHURN(passing)
+CHURN(ring)
 
 static void nothing(void) {}
 
@@ -288,6 +299,7 @@ static const struct test tests[] = {
     {"proc", churn_proc},
     {"failed_exec", churn_failed_exec},
     {"passing", churn_passing},
+    {"ring", churn_ring},
     {"nothing", nothing}, /* what `exec` starts */
 };
 CHECK_MAIN(tests)

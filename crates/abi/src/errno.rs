@@ -1,5 +1,7 @@
 //! Linux error numbers for x86-64 (`asm-generic/errno-base.h`, `asm-generic/errno.h`).
 
+use alloc::collections::TryReserveError;
+
 /// An error as a Linux program sees it: the call returns the negated number.
 ///
 /// As wide as a register, so that `Result<u64, Errno>` comes back in two of them and not in memory.
@@ -266,6 +268,12 @@ pub enum Errno {
     ENOTRECOVERABLE = 131,
     /// Operation not possible due to RF-kill.
     ERFKILL = 132,
+}
+
+impl From<TryReserveError> for Errno {
+    fn from(_: TryReserveError) -> Errno {
+        Errno::ENOMEM
+    }
 }
 
 impl Errno {

@@ -5,6 +5,8 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+extern crate alloc;
+
 mod errno;
 mod errno_name;
 pub mod file;

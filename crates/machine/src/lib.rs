@@ -10,6 +10,7 @@ extern crate alloc;
 
 mod cell;
 mod foreign;
+mod grow;
 mod machine;
 mod memory;
 mod registers;
@@ -25,6 +26,10 @@ mod words;
 pub use cell::{KernelCell, KernelSlots};
 pub use foreign::{
     About, CarryCode, Extended, Foreign, Handle, Held, Hold, Moment, Refused, Room, Stamp, WINDOW_PAGES,
+};
+pub use grow::{
+    NoMemory, Text, TryGrow, TryQueue, try_arc, try_arc_cyclic, try_arc_slice, try_box, try_box_slice, try_collect,
+    try_filled, try_text, try_to_vec,
 };
 pub use machine::{Channel, Fragment, Machine, ReceiveCode, Received, Rewritten, SampleClock, SendCode, TimerCode};
 pub use memory::{FrameNumber, FrameSource, KERNEL_FRAMES_MIN, PAGE_BYTES, PhysicalMemory, UserMemory};

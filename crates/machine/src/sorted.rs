@@ -5,6 +5,8 @@
 
 use alloc::vec::Vec;
 
+use crate::grow::{NoMemory, TryGrow};
+
 /// Values by key. Invariant: keys rise, each is there once.
 #[derive(Clone, Debug)]
 pub struct Sorted<K, V> {
@@ -67,6 +69,27 @@ impl<K: Ord, V> Sorted<K, V> {
         }
     }
 
+    /// The value of `key`; if there is none, a new one.
+    pub fn try_get_or_insert(&mut self, key: K, make: impl FnOnce() -> V) -> Result<&mut V, NoMemory> {
+        let place = match self.place(&key) {
+            Ok(place) => place,
+            Err(place) => {
+                self.entries.try_reserve(1)?;
+                self.entries.insert(place, (key, make()));
+                place
+            }
+        };
+        Ok(&mut self.entries[place].1)
+    }
+
+    /// Sets the value of `key`. The one it had before.
+    pub fn try_insert(&mut self, key: K, value: V) -> Result<Option<V>, NoMemory> {
+        match self.place(&key) {
+            Ok(place) => Ok(Some(core::mem::replace(&mut self.entries[place].1, value))),
+            Err(place) => self.entries.try_insert(place, (key, value)).map(|()| None),
+        }
+    }
+
     pub fn remove(&mut self, key: &K) -> Option<V> {
         self.place(key).ok().map(|place| self.entries.remove(place).1)
     }
@@ -100,7 +123,7 @@ mod tests {
             let key = random >> 40 & 0x3F;
             match random >> 33 & 7 {
                 0 | 1 => assert_eq!(sorted.remove(&key), tree.remove(&key)),
-                2 | 3 => assert_eq!(sorted.insert(key, step), tree.insert(key, step)),
+                2 | 3 => assert_eq!(sorted.try_insert(key, step), Ok(tree.insert(key, step))),
                 4 if step % 2 == 0 => {
                     let taken: Vec<_> = sorted.extract(&key, &(key + 9), |value| value % 2 == 0).take(2).collect();
                     let found = tree.range(key..key + 9).filter(|(_, value)| *value % 2 == 0).take(2);
@@ -108,7 +131,7 @@ mod tests {
                     tree.retain(|key, _| found.iter().all(|(taken, _)| taken != key));
                     assert_eq!(taken, found.into_iter().map(|(_, value)| value).collect::<Vec<_>>());
                 }
-                4 => assert_eq!(sorted.get_or_insert(key, || step), tree.entry(key).or_insert(step)),
+                4 => assert_eq!(sorted.try_get_or_insert(key, || step), Ok(tree.entry(key).or_insert(step))),
                 5 => assert_eq!(sorted.get_mut(&key), tree.get_mut(&key)),
                 6 => {
                     let mut upto: Vec<_> = tree.range(..=key).map(|(key, value)| (*key, *value)).collect();

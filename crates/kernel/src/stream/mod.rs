@@ -62,6 +62,9 @@ pub trait Stream: Any {
         None
     }
 
+    /// A descriptor of it goes away, while messages on their way hold its open file: who is told could be unreachable now.
+    fn descriptor_lost(&self) {}
+
     /// What the stream is, if it was made without a name in the file tree.
     fn nameless(&self) -> Nameless {
         Nameless::Anonymous("[stream]")

@@ -40,6 +40,16 @@ pub struct Slot {
     pub close_on_exec: bool,
 }
 
+impl Drop for Slot {
+    fn drop(&mut self) {
+        if self.file.in_flight() > 0
+            && let Some(stream) = self.file.as_stream()
+        {
+            stream.descriptor_lost();
+        }
+    }
+}
+
 /// A descriptor's way to a routine, or to Rust.
 pub type Link = quaject::Slot<FileCall>;
 

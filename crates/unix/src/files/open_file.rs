@@ -47,6 +47,8 @@ pub struct OpenFile {
     counts_as_writer: Cell<bool>,
     /// Who gets SIGIO (`F_SETOWN`).
     pub owner: Cell<i32>,
+    /// Messages that hold it on their way.
+    in_flight: Cell<usize>,
 }
 
 impl OpenFile {
@@ -63,6 +65,7 @@ impl OpenFile {
             code: KernelCell::new(FileCode::default()),
             counts_as_writer: Cell::new(false),
             owner: Cell::new(0),
+            in_flight: Cell::new(0),
         }
     }
 
@@ -106,6 +109,16 @@ impl OpenFile {
     /// Remembers that the node was told of a writer, so that it is told when the file is closed.
     pub fn count_as_writer(&self) {
         self.counts_as_writer.set(true);
+    }
+
+    /// Messages that hold it on their way.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight.get()
+    }
+
+    /// So many more messages hold it, or fewer.
+    pub fn count_flights(&self, more: isize) {
+        self.in_flight.set(self.in_flight.get().saturating_add_signed(more));
     }
 
     pub fn node(&self) -> Option<&Arc<Node>> {

@@ -49,13 +49,14 @@ fn slot(unix: &Unix, member: &Member, descriptor: Descriptor) -> Result<Slot, Er
 impl VirtualDirectory for Descriptors {
     fn lookup(&self, this: &Arc<Node>, name: &[u8]) -> Result<Arc<Node>, Errno> {
         let descriptor = Descriptor(parse_number(name).ok_or(Errno::ENOENT)?);
-        let file = slot(self.unix, &self.member, descriptor)?.file;
+        let slot = slot(self.unix, &self.member, descriptor)?;
+        let file = &slot.file;
         let (unix, member) = (self.unix, self.member.clone());
         let (kind, data) = match self.shown {
             Shown::Links => {
                 let directory = this.clone();
                 let link = DescriptorLink { unix, member, descriptor, directory };
-                ((NodeKind::Symlink, link_mode(&file)), Data::VirtualLink(Arc::new(link)))
+                ((NodeKind::Symlink, link_mode(file)), Data::VirtualLink(Arc::new(link)))
             }
             Shown::Infos => {
                 let info = Info { unix, member, descriptor };
@@ -99,7 +100,8 @@ struct DescriptorLink {
 
 impl VirtualLink for DescriptorLink {
     fn target(&self) -> Result<LinkTarget, Errno> {
-        let file = slot(self.unix, &self.member, self.descriptor)?.file;
+        let slot = slot(self.unix, &self.member, self.descriptor)?;
+        let file = &slot.file;
         match (file.node(), file.as_stream()) {
             (Some(node), _) => jump(self.unix, node),
             (None, Some(stream)) => Ok(self.nameless(stream)),

@@ -8,6 +8,8 @@ use abi::socket::{
 };
 use abi::{Errno, Field};
 
+use machine::TryGrow;
+
 use super::flight::Rights;
 use super::unix::{Parcel, Received};
 use crate::call::Call;
@@ -60,7 +62,7 @@ fn read_files(call: &Call<'_>, content: &[u8], files: &mut Vec<Arc<OpenFile>>) -
         return Err(Errno::EINVAL);
     }
     for number in numbers {
-        files.push(call.any_file(number.into())?);
+        files.try_push(call.any_file(number.into())?)?;
     }
     Ok(())
 }

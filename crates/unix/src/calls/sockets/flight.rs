@@ -7,61 +7,106 @@
 //!      ▲                                    │
 //!   open file of A ◄── message ◄── inbox ── socket B
 //! ```
-//! Counted references cannot see that such a ring is garbage. So the sockets in flight are counted here, and when a socket
-//! ends while others fly, those that nobody can receive any more lose what they hold (as Linux's `net/unix/garbage.c`).
+//! Counted references cannot see that such a ring is garbage. So the sockets in flight stand in a list here, and when one
+//! loses a descriptor or a message that held it, those that nobody can receive any more lose what they hold
+//! (`garbage.rs`). Garbage is looked for at once while there are few files in flight, and else so seldom that the search
+//! adds a constant to each loss; when there are twice as many sockets in flight as were left by the last search, too.
 //!
 //! Files that fall are dropped one after the other and never inside another's end: a chain of sockets, each in the
-//! inbox of the next, may be longer than the kernel's stack is deep.
+//! inbox of the next, may be longer than the kernel's stack is deep. Nothing here asks for memory but `Rights::new`.
 
+use alloc::boxed::Box;
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
+use core::cell::Cell;
 
 use abi::Errno;
-use machine::{KernelCell, Sorted};
+use machine::{KernelCell, Sorted, try_box, try_to_vec};
 
+use super::garbage;
 use super::unix::UnixSocket;
 use crate::emulator::Unix;
 use crate::files::OpenFile;
+
+/// Files in flight below which every loss starts a search: as many as an ordinary user may have there.
+const FEW_FILES: usize = 1024;
+
+/// Sockets in flight below which sending another one never starts a search.
+const FEW_SOCKETS: usize = 64;
 
 /// What flies, and what falls.
 pub struct Flight(KernelCell<State>);
 
 struct State {
-    /// Sockets in flight by the address of their open file, and in how many messages they are.
-    sockets: Sorted<usize, (Weak<OpenFile>, usize)>,
+    /// The first socket in flight.
+    first: Weak<UnixSocket>,
+    /// Sockets in flight.
+    sockets: usize,
+    /// Files in flight.
+    files: usize,
     /// Files in flight by the user who sent them.
     users: Sorted<u32, usize>,
+    /// Sockets in flight after the last search.
+    survivors: usize,
+    /// What could have made garbage since the last search.
+    losses: usize,
+    /// Garbage shall be looked for.
+    is_stale: bool,
     /// What is to be dropped.
-    falling: Vec<Arc<OpenFile>>,
+    falling: Option<Box<Flown>>,
     /// Somebody drops it.
     is_emptied: bool,
-    /// A socket has ended since garbage was looked for.
-    is_stale: bool,
 }
 
-/// The open files of one message, counted while they fly.
-pub struct Rights {
+/// A socket's place among those in flight, and the notes of the search.
+#[derive(Default)]
+pub struct FlightPlace {
+    file: KernelCell<Weak<OpenFile>>,
+    before: KernelCell<Weak<UnixSocket>>,
+    pub after: KernelCell<Weak<UnixSocket>>,
+    /// Messages that hold it and lie in no suspect.
+    pub outside: Cell<usize>,
+    pub standing: Cell<garbage::Standing>,
+    /// The next in the list on which the search has put it.
+    pub next: KernelCell<Option<Arc<UnixSocket>>>,
+}
+
+impl FlightPlace {
+    /// Its open file, and in how many messages that is.
+    pub fn file(&self) -> Option<Arc<OpenFile>> {
+        self.file.borrow().upgrade()
+    }
+}
+
+/// The open files of one message.
+struct Flown {
     files: Vec<Arc<OpenFile>>,
     sender: u32,
     unix: &'static Unix,
+    /// The next to be dropped.
+    next: Option<Box<Flown>>,
 }
 
-fn name(file: &Arc<OpenFile>) -> usize {
-    Arc::as_ptr(file) as usize
-}
+/// The open files of one message, counted while they fly.
+pub struct Rights(Option<Box<Flown>>);
 
-fn socket(file: &OpenFile) -> Option<&UnixSocket> {
+/// The socket that an open file is.
+pub fn socket(file: &OpenFile) -> Option<&UnixSocket> {
     file.stream_of()
 }
 
 impl Flight {
     pub const fn new() -> Flight {
         Flight(KernelCell::new(State {
-            sockets: Sorted::new(),
+            first: Weak::new(),
+            sockets: 0,
+            files: 0,
             users: Sorted::new(),
-            falling: Vec::new(),
-            is_emptied: false,
+            survivors: 0,
+            losses: 0,
             is_stale: false,
+            falling: None,
+            is_emptied: false,
         }))
     }
 
@@ -70,20 +115,34 @@ impl Flight {
         self.0.borrow().users.get(&user).copied().unwrap_or(0)
     }
 
-    /// A socket has ended: others may be garbage now.
+    /// The first socket in flight; its place leads to the next.
+    pub fn first(&self) -> Option<Arc<UnixSocket>> {
+        self.0.borrow().first.upgrade()
+    }
+
+    /// A descriptor of the socket goes away, and messages hold it: who is in its own inbox can nobody reach.
+    pub fn descriptor_lost(&self, socket: &UnixSocket) {
+        let is_last = |file: &Arc<OpenFile>| Arc::strong_count(file) == file.in_flight() + LOST + 1;
+        if socket.holds_rights() && socket.flight.file().as_ref().is_some_and(is_last) {
+            self.0.borrow_mut().count_loss();
+            self.empty(Some(socket));
+        }
+    }
+
+    /// A socket has ended: somebody who waited in it may have held another one.
     pub fn socket_ended(&self) {
-        self.0.borrow_mut().is_stale = true;
-        self.empty();
+        self.0.borrow_mut().count_loss();
+        self.empty(None);
     }
 
     /// Drops what falls, unless somebody further up the stack does.
-    fn empty(&self) {
+    fn empty(&self, losing: Option<&UnixSocket>) {
         if core::mem::replace(&mut self.0.borrow_mut().is_emptied, true) {
             return;
         }
         loop {
-            let next = self.0.borrow_mut().falling.pop();
-            if next.is_none() && !self.collect() {
+            let next = self.0.borrow_mut().take_falling();
+            if next.is_none() && !self.collect(losing) {
                 break;
             }
             drop(next);
@@ -91,107 +150,121 @@ impl Flight {
         self.0.borrow_mut().is_emptied = false;
     }
 
-    /// Lets all fall that only sockets hold which nobody can reach; true if there may be something.
-    fn collect(&self) -> bool {
+    /// Lets all fall that only sockets hold which nobody can reach; true if it was looked for.
+    fn collect(&self, losing: Option<&UnixSocket>) -> bool {
         let mut state = self.0.borrow_mut();
-        if !core::mem::take(&mut state.is_stale) || state.sockets.entries().is_empty() {
+        if !core::mem::take(&mut state.is_stale) {
             return false;
         }
-        let held = state.sockets.entries().iter().filter(|(_, (file, count))| file.strong_count() == *count);
-        let suspect = |(name, (file, count)): &(usize, (Weak<OpenFile>, usize))| {
-            Some(Suspect { name: *name, file: file.upgrade()?, outside: *count, is_reached: false })
-        };
-        let mut suspects: Vec<Suspect> = held.filter_map(suspect).collect();
+        state.losses = 0;
         drop(state);
-        let place_of = |suspects: &[Suspect], name| suspects.binary_search_by_key(&name, |suspect| suspect.name).ok();
-        for place in 0..suspects.len() {
-            for name in suspects[place].flying() {
-                if let Some(inner) = place_of(&suspects, name) {
-                    suspects[inner].outside -= 1;
-                }
-            }
-        }
-        let mut reached: Vec<usize> = (0..suspects.len()).filter(|place| suspects[*place].outside > 0).collect();
-        while let Some(place) = reached.pop() {
-            if !core::mem::replace(&mut suspects[place].is_reached, true) {
-                for name in suspects[place].flying() {
-                    reached.extend(place_of(&suspects, name));
-                }
-            }
-        }
-        let garbage = suspects.iter().filter(|suspect| !suspect.is_reached);
-        garbage.filter_map(|suspect| socket(&suspect.file)).for_each(UnixSocket::lose_rights);
+        garbage::let_fall(self, losing);
+        let mut state = self.0.borrow_mut();
+        state.survivors = state.sockets;
         true
     }
 }
 
-/// A socket that only messages hold.
-struct Suspect {
-    name: usize,
-    file: Arc<OpenFile>,
-    /// Messages that hold it and are not in a suspect.
-    outside: usize,
-    is_reached: bool,
-}
+/// References to an open file that a descriptor which goes away still has.
+pub const LOST: usize = 1;
 
-impl Suspect {
-    /// The sockets in its messages.
-    #[inline(never)]
-    fn flying(&self) -> Vec<usize> {
-        let mut names = Vec::new();
-        if let Some(socket) = socket(&self.file) {
-            socket.each_right(&mut |file| names.push(name(file)));
+impl State {
+    fn count_loss(&mut self) {
+        self.losses += 1;
+        self.is_stale |= self.sockets > 0 && self.losses * FEW_FILES >= self.files;
+    }
+
+    fn take_falling(&mut self) -> Option<Box<Flown>> {
+        let mut first = self.falling.take()?;
+        self.falling = first.next.take();
+        Some(first)
+    }
+
+    fn launch(&mut self, file: &Arc<OpenFile>) {
+        self.files += 1;
+        file.count_flights(1);
+        if let Some(socket) = socket(file).filter(|_| file.in_flight() == 1) {
+            let place = &socket.flight;
+            *place.file.borrow_mut() = Arc::downgrade(file);
+            if let Some(first) = self.first.upgrade() {
+                *first.flight.before.borrow_mut() = socket.weak();
+            }
+            *place.after.borrow_mut() = core::mem::replace(&mut self.first, socket.weak());
+            self.sockets += 1;
+            self.is_stale |= self.sockets > FEW_SOCKETS + 2 * self.survivors;
         }
-        names
+    }
+
+    fn land(&mut self, file: &Arc<OpenFile>) {
+        self.files -= 1;
+        file.count_flights(-1);
+        let Some(socket) = socket(file) else { return };
+        if file.in_flight() > 0 {
+            self.count_loss();
+            return;
+        }
+        let place = &socket.flight;
+        let before = core::mem::take(&mut *place.before.borrow_mut());
+        let after = core::mem::take(&mut *place.after.borrow_mut());
+        if let Some(after) = after.upgrade() {
+            *after.flight.before.borrow_mut() = before.clone();
+        }
+        match before.upgrade() {
+            Some(before) => *before.flight.after.borrow_mut() = after,
+            None => self.first = after,
+        }
+        *place.file.borrow_mut() = Weak::new();
+        self.sockets -= 1;
+    }
+
+    /// So many files less of a user.
+    fn discount(&mut self, user: u32, files: usize) {
+        let is_last = self.users.get_mut(&user).is_none_or(|count| {
+            *count -= files;
+            *count == 0
+        });
+        if is_last {
+            self.users.remove(&user);
+        }
     }
 }
 
 impl Rights {
-    /// Sends files off. Error: `ETOOMANYREFS` when the user has more in flight than descriptors.
+    /// Sends files off. Errors: `ETOOMANYREFS` when the user has more in flight than descriptors; `ENOMEM`.
     pub fn new(unix: &'static Unix, files: Vec<Arc<OpenFile>>, sender: u32, most: u64) -> Result<Rights, Errno> {
         if unix.flight.of_user(sender) as u64 > most {
             return Err(Errno::ETOOMANYREFS);
         }
+        let flown = try_box(Flown { files, sender, unix, next: None })?;
         let mut state = unix.flight.0.borrow_mut();
-        *state.users.get_or_insert(sender, || 0) += files.len();
-        for file in files.iter().filter(|file| socket(file).is_some()) {
-            state.sockets.get_or_insert(name(file), || (Arc::downgrade(file), 0)).1 += 1;
-        }
-        Ok(Rights { files, sender, unix })
+        *state.users.try_get_or_insert(sender, || 0)? += flown.files.len();
+        flown.files.iter().for_each(|file| state.launch(file));
+        drop(state);
+        unix.flight.empty(None);
+        Ok(Rights(Some(flown)))
     }
 
-    /// The same once more, for whoever only peeks.
-    pub fn duplicate(&self) -> Option<Rights> {
-        Rights::new(self.unix, self.files.clone(), self.sender, u64::MAX).ok()
+    /// The same once more, for whoever only peeks. Error: `ENOMEM`.
+    pub fn duplicate(&self) -> Result<Option<Rights>, Errno> {
+        let Some(flown) = &self.0 else { return Ok(None) };
+        Rights::new(flown.unix, try_to_vec(&flown.files)?, flown.sender, u64::MAX).map(Some)
     }
 
     pub fn files(&self) -> &[Arc<OpenFile>] {
-        &self.files
+        self.0.as_ref().map_or(&[], |flown| &flown.files)
     }
 }
 
 impl Drop for Rights {
     fn drop(&mut self) {
-        let flight = &self.unix.flight;
+        let Some(mut flown) = self.0.take() else { return };
+        let flight = &flown.unix.flight;
         let mut state = flight.0.borrow_mut();
-        for file in self.files.iter().filter(|file| socket(file).is_some()) {
-            let is_last = state.sockets.get_mut(&name(file)).is_none_or(|(_, count)| {
-                *count -= 1;
-                *count == 0
-            });
-            if is_last {
-                state.sockets.remove(&name(file));
-            }
-        }
-        let is_last = state.users.get_mut(&self.sender).is_none_or(|count| {
-            *count -= self.files.len();
-            *count == 0
-        });
-        if is_last {
-            state.users.remove(&self.sender);
-        }
-        state.falling.append(&mut self.files);
+        flown.files.iter().for_each(|file| state.land(file));
+        state.discount(flown.sender, flown.files.len());
+        flown.next = state.falling.take();
+        state.falling = Some(flown);
         drop(state);
-        flight.empty();
+        flight.empty(None);
     }
 }

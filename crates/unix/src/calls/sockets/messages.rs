@@ -9,6 +9,8 @@ use abi::socket::{
     SOCK_DGRAM,
 };
 
+use machine::{TryGrow, try_to_vec};
+
 use super::names::{name_itself, named, read_address, write_address};
 use super::unix::{Parcel, Received, UnixSocket};
 use super::{ancillary, find};
@@ -92,8 +94,10 @@ fn receive(call: &Call<'_>, (file, socket): &Found, room: usize, flags: u32) -> 
                 break;
             }
             Ok(more) => {
-                received.bytes.try_reserve(more.bytes.len()).map_err(|_| Errno::ENOMEM)?;
-                received.bytes.extend_from_slice(&more.bytes);
+                if received.bytes.try_extend_from_slice(&more.bytes).is_err() {
+                    socket.keep(more);
+                    break;
+                }
                 received.rights = more.rights;
             }
             Err(_) => break,
@@ -130,9 +134,10 @@ fn write_sender(call: &Call<'_>, socket: &UnixSocket, received: &Received, into:
     if into == 0 {
         return Ok(());
     }
-    let peer = if socket.is_stream() { socket.peer_name.borrow().clone() } else { None };
-    let name = peer.as_ref().unwrap_or(&received.from);
-    if name.is_empty() { call.write(size, &0u32) } else { write_address(call, name, into, size) }
+    let peer = socket.peer_name.borrow();
+    let peer = if socket.is_stream() { peer.as_deref() } else { None };
+    let name = try_to_vec(peer.unwrap_or(&received.from))?;
+    if name.is_empty() { call.write(size, &0u32) } else { write_address(call, &name, into, size) }
 }
 
 pub fn recvfrom(call: &Call<'_>, [descriptor, into, bytes, flags, address, size]: [u64; 6]) -> CallResult {
@@ -149,7 +154,12 @@ fn parts(call: &Call<'_>, message: &Msghdr) -> Result<Vec<[u64; 2]>, Errno> {
     if message.msg_iovlen > 1024 {
         return Err(Errno::EMSGSIZE);
     }
-    (0..message.msg_iovlen).map(|index| call.read(message.msg_iov.wrapping_add(index * 16))).collect()
+    let mut parts = Vec::new();
+    parts.try_reserve_exact(message.msg_iovlen as usize)?;
+    for index in 0..message.msg_iovlen {
+        parts.try_push(call.read(message.msg_iov.wrapping_add(index * 16))?)?;
+    }
+    Ok(parts)
 }
 
 pub fn sendmsg(call: &Call<'_>, descriptor: u64, message: u64, flags: u32) -> CallResult {
@@ -162,8 +172,7 @@ pub fn sendmsg(call: &Call<'_>, descriptor: u64, message: u64, flags: u32) -> Ca
     let mut data = Vec::new();
     for [address, bytes] in parts {
         let room = MESSAGE_BYTES_MAX - data.len() as u64;
-        data.try_reserve(bytes.min(room) as usize).map_err(|_| Errno::ENOMEM)?;
-        data.extend_from_slice(&call.read_bytes(address, bytes.min(room) as usize)?);
+        data.try_extend_from_slice(&call.read_bytes(address, bytes.min(room) as usize)?)?;
     }
     send(call, &found, &data, flags, to, parcel)
 }

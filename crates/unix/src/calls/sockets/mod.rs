@@ -3,6 +3,7 @@
 
 mod ancillary;
 mod flight;
+mod garbage;
 mod messages;
 mod names;
 mod options;
@@ -13,6 +14,8 @@ use alloc::sync::Arc;
 use abi::Errno;
 use abi::file::{O_CLOEXEC, O_NONBLOCK, O_RDWR};
 use abi::socket::{AF_UNIX, AF_UNSPEC, SOCK_CLOEXEC, SOCK_DGRAM, SOCK_NONBLOCK, SOCK_SEQPACKET, SOCK_STREAM, Ucred};
+
+use machine::{TryQueue, try_to_vec};
 
 use super::Entry;
 use super::times::add_file;
@@ -62,20 +65,23 @@ fn add_socket(call: &Call<'_>, socket: Arc<UnixSocket>, flags: u32) -> CallResul
 
 fn socket(call: &Call<'_>, family: u32, kind: u32, protocol: u32) -> CallResult {
     let (kind, flags) = kind_of(family, kind, protocol)?;
-    add_socket(call, UnixSocket::new(call.unix, kind, owner(call)), flags)
+    add_socket(call, UnixSocket::new(call.unix, kind, owner(call))?, flags)
+}
+
+fn take_back(call: &Call<'_>, descriptor: u64) {
+    drop(call.files().remove(Descriptor::from_register(descriptor)));
 }
 
 fn socketpair(call: &Call<'_>, family: u32, kind: u32, protocol: u32, into: u64) -> CallResult {
     let (kind, flags) = kind_of(family, kind, protocol)?;
     let make = || UnixSocket::new(call.unix, kind, owner(call));
-    let (one, other) = (make(), make());
-    one.join(&other);
+    let (one, other) = (make()?, make()?);
+    one.join(&other)?;
     let first = add_socket(call, one, flags)?;
-    let take_back = |descriptor: u64| drop(call.files().remove(Descriptor::from_register(descriptor)));
-    let second = add_socket(call, other, flags).inspect_err(|_| take_back(first))?;
+    let second = add_socket(call, other, flags).inspect_err(|_| take_back(call, first))?;
     call.write(into, &[first as u32, second as u32]).inspect_err(|_| {
-        take_back(first);
-        take_back(second);
+        take_back(call, first);
+        take_back(call, second);
     })?;
     Ok(0)
 }
@@ -111,8 +117,10 @@ fn connect(call: &Call<'_>, descriptor: u64, address: u64, bytes: u64) -> CallRe
         if !other.hears(&socket) {
             return Err(Errno::EPERM);
         }
+        // All that needs memory comes before the old peer is left.
+        let name = try_to_vec(&other.name.borrow())?;
         socket.lead_nowhere();
-        socket.lead_to(&other);
+        socket.lead_to(&other, name);
         return Ok(0);
     }
     if socket.standing.get().connected {
@@ -128,10 +136,11 @@ fn connect(call: &Call<'_>, descriptor: u64, address: u64, bytes: u64) -> CallRe
         }
         call.with_io(file.is_nonblocking(), |io| io.wait(&other.changed))?;
     }
-    let server = UnixSocket::new(call.unix, socket.kind, other.owner.get());
-    *server.name.borrow_mut() = other.name.borrow().clone();
-    socket.join(&server);
-    other.waiting.borrow_mut().push_back(server);
+    let server = UnixSocket::new(call.unix, socket.kind, other.owner.get())?;
+    *server.name.borrow_mut() = try_to_vec(&other.name.borrow())?;
+    other.waiting.borrow_mut().try_reserve(1)?;
+    socket.join(&server)?;
+    other.waiting.borrow_mut().try_push_back(server)?;
     call.unix.scheduler.wake(&other.changed);
     Ok(0)
 }
@@ -161,17 +170,20 @@ fn accept(call: &Call<'_>, descriptor: u64, into: u64, size: u64, flags: u32) ->
         return Err(Errno::EINVAL);
     }
     let connection = loop {
-        let next = socket.waiting.borrow_mut().pop_front();
+        let next = socket.waiting.borrow().front().cloned();
         if let Some(connection) = next {
             break connection;
         }
         call.with_io(file.is_nonblocking(), |io| io.wait(&socket.changed))?;
     };
-    call.unix.scheduler.wake(&socket.changed);
-    let name = connection.peer().map(|peer| peer.name.borrow().clone()).unwrap_or_default();
+    let name = connection.peer().map(|peer| try_to_vec(&peer.name.borrow())).transpose()?.unwrap_or_default();
     connection.passes_credentials.set(socket.passes_credentials.get());
-    names::write_address(call, &name, into, size)?;
-    add_socket(call, connection, flags)
+    // Where there is no room for it, the connection waits on.
+    let descriptor = add_socket(call, connection, flags)?;
+    drop(socket.waiting.borrow_mut().pop_front());
+    call.unix.scheduler.wake(&socket.changed);
+    names::write_address(call, &name, into, size).inspect_err(|_| take_back(call, descriptor))?;
+    Ok(descriptor)
 }
 
 fn shutdown(call: &Call<'_>, descriptor: u64, how: u32) -> CallResult {

@@ -1,6 +1,5 @@
 //! Addresses of local sockets: paths, and abstract names that begin with a zero byte (unix(7)).
 
-use alloc::format;
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 
@@ -8,7 +7,7 @@ use abi::Errno;
 use abi::socket::{AF_UNIX, UNIX_PATH_MAX};
 use kernel::file::{Access, FinalLink, NewSpecial, NodeKind};
 use kernel::symtab::{AddError, SymbolTable};
-use machine::KernelCell;
+use machine::{KernelCell, TryGrow, try_arc, try_text, try_to_vec};
 
 use super::find;
 use super::unix::UnixSocket;
@@ -29,7 +28,7 @@ impl SocketNames {
     fn add(&self, name: &[u8], socket: &UnixSocket) -> Result<(), Errno> {
         let mut names = self.0.borrow_mut();
         names.retain(|socket| socket.strong_count() > 0);
-        names.add(name.to_vec(), socket.weak()).map_err(|error| match error {
+        names.add(try_to_vec(name)?, socket.weak()).map_err(|error| match error {
             AddError::Taken => Errno::EADDRINUSE,
             AddError::BadName => Errno::EINVAL,
             AddError::Full => Errno::ENOMEM,
@@ -48,7 +47,7 @@ pub fn read_address(call: &Call<'_>, address: u64, bytes: u64) -> Result<Vec<u8>
     if u16::from_le_bytes([record[0], record[1]]) != AF_UNIX {
         return Err(Errno::EINVAL);
     }
-    let mut name = record[2..].to_vec();
+    let mut name = try_to_vec(&record[2..])?;
     if name.first().is_some_and(|first| *first != 0) {
         let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
         name.truncate(end);
@@ -63,10 +62,10 @@ pub fn write_address(call: &Call<'_>, name: &[u8], into: u64, size: u64) -> Resu
     }
     let room: i32 = call.read(size)?;
     let room = usize::try_from(room).map_err(|_| Errno::EINVAL)?;
-    let mut record = AF_UNIX.to_le_bytes().to_vec();
-    record.extend_from_slice(name);
+    let mut record = try_to_vec(&AF_UNIX.to_le_bytes())?;
+    record.try_extend_from_slice(name)?;
     if name.first().is_some_and(|first| *first != 0) {
-        record.push(0);
+        record.try_push(0)?;
     }
     call.copy_out(into, &record[..record.len().min(room)])?;
     call.write(size, &(record.len() as u32))
@@ -86,11 +85,12 @@ pub fn bind(call: &Call<'_>, descriptor: u64, address: u64, bytes: u64) -> CallR
         call.unix.socket_names.add(&name, &socket)?;
     } else {
         let umask = call.process().umask.load(core::sync::atomic::Ordering::Relaxed);
+        let attached = try_arc(socket.weak())?;
         let special = NewSpecial { kind: NodeKind::Socket, mode: 0o777 & !umask };
         let at = abi::file::AT_FDCWD as u64;
         let made = call.with_view(at, &name, |view| call.unix.names.make_special(view, &name, special, call.now()));
         let node = made.map_err(|error| if error == Errno::EEXIST { Errno::EADDRINUSE } else { error })?;
-        *node.attachment().borrow_mut() = Some(Arc::new(socket.weak()));
+        *node.attachment().borrow_mut() = Some(attached);
         *socket.place.borrow_mut() = Some(node);
     }
     *socket.name.borrow_mut() = name;
@@ -121,7 +121,7 @@ pub fn name_itself(call: &Call<'_>, socket: &UnixSocket) -> Result<(), Errno> {
         return Ok(());
     }
     for number in 0..=0xf_ffff {
-        let name = format!("\0{number:05x}").into_bytes();
+        let name = try_text(format_args!("\0{number:05x}"))?.into_bytes();
         match call.unix.socket_names.add(&name, socket) {
             Err(Errno::EADDRINUSE) => {}
             Err(error) => return Err(error),
@@ -136,12 +136,12 @@ pub fn name_itself(call: &Call<'_>, socket: &UnixSocket) -> Result<(), Errno> {
 
 pub fn getsockname(call: &Call<'_>, descriptor: u64, into: u64, size: u64) -> CallResult {
     let (_, socket) = find(call, descriptor)?;
-    let name = socket.name.borrow().clone();
+    let name = try_to_vec(&socket.name.borrow())?;
     write_address(call, &name, into, size).map(|()| 0)
 }
 
 pub fn getpeername(call: &Call<'_>, descriptor: u64, into: u64, size: u64) -> CallResult {
     let (_, socket) = find(call, descriptor)?;
-    let name = socket.peer_name.borrow().clone().ok_or(Errno::ENOTCONN)?;
+    let name = try_to_vec(socket.peer_name.borrow().as_ref().ok_or(Errno::ENOTCONN)?)?;
     write_address(call, &name, into, size).map(|()| 0)
 }

@@ -17,10 +17,9 @@ use abi::socket::{SOCK_DGRAM, SOCK_STREAM, Ucred};
 use kernel::file::Node;
 use kernel::schedule::WaitQueue;
 use kernel::stream::{Io, Progress, Ready, Stream, UserRange};
-use machine::KernelCell;
+use machine::{KernelCell, NoMemory, TryGrow, TryQueue, try_arc_cyclic, try_filled, try_to_vec};
 
-use super::flight::Rights;
-use crate::call::FEW_BYTES;
+use super::flight::{FlightPlace, Rights};
 use crate::emulator::Unix;
 use crate::files::OpenFile;
 use crate::limits::{CALL_FRAMES_MIN, PIECE_BYTES};
@@ -104,11 +103,13 @@ pub struct UnixSocket {
     pub error: Cell<Option<Errno>>,
     progress: KernelCell<Progress>,
     pub changed: WaitQueue,
+    pub flight: FlightPlace,
 }
 
 impl UnixSocket {
-    pub fn new(unix: &'static Unix, kind: u32, owner: Ucred) -> Arc<UnixSocket> {
-        Arc::new_cyclic(|me| UnixSocket {
+    /// Error: `NoMemory`.
+    pub fn new(unix: &'static Unix, kind: u32, owner: Ucred) -> Result<Arc<UnixSocket>, NoMemory> {
+        try_arc_cyclic(|me| UnixSocket {
             me: me.clone(),
             kind,
             unix,
@@ -125,6 +126,7 @@ impl UnixSocket {
             error: Cell::new(None),
             progress: KernelCell::new(Progress::default()),
             changed: WaitQueue::new(),
+            flight: FlightPlace::default(),
         })
     }
 
@@ -145,18 +147,20 @@ impl UnixSocket {
         self.kind == SOCK_STREAM
     }
 
-    /// Connects two sockets with each other.
-    pub fn join(&self, other: &UnixSocket) {
-        self.lead_to(other);
-        other.lead_to(self);
+    /// Connects two sockets with each other, or leaves both as they were. Error: `NoMemory`.
+    pub fn join(&self, other: &UnixSocket) -> Result<(), NoMemory> {
+        let (name, others) = (try_to_vec(&self.name.borrow())?, try_to_vec(&other.name.borrow())?);
+        self.lead_to(other, others);
+        other.lead_to(self, name);
         self.peer_owner.set(Some(other.owner.get()));
         other.peer_owner.set(Some(self.owner.get()));
+        Ok(())
     }
 
-    /// What this socket sends goes to `other`.
-    pub fn lead_to(&self, other: &UnixSocket) {
+    /// What this socket sends goes to `other`, of whose name this is a copy.
+    pub fn lead_to(&self, other: &UnixSocket, name: Vec<u8>) {
         *self.peer.borrow_mut() = other.weak();
-        *self.peer_name.borrow_mut() = Some(other.name.borrow().clone());
+        *self.peer_name.borrow_mut() = Some(name);
         self.standing.borrow_mut().connected = true;
         self.unix.scheduler.wake(&self.changed);
     }
@@ -236,7 +240,8 @@ impl UnixSocket {
             let mut inbox = self.inbox.borrow_mut();
             inbox.bytes += bytes.len();
             let parcel = Parcel { credentials, rights };
-            inbox.messages.push_front(Message { bytes, parcel, ..Message::default() });
+            // `put` has left room for it.
+            let _ = inbox.messages.try_push_front(Message { bytes, parcel, ..Message::default() });
         }
     }
 
@@ -248,9 +253,9 @@ impl UnixSocket {
         let Some(first) = inbox.messages.front_mut() else { return Ok(None) };
         let whole = first.bytes.len();
         if peek {
-            let bytes = copy(&first.bytes[..whole.min(room)])?;
-            let Parcel { credentials, rights } = first.parcel.part(true);
-            return Ok(Some(Received { bytes, whole, from: first.from.clone(), credentials, rights }));
+            let (bytes, from) = (try_to_vec(&first.bytes[..whole.min(room)])?, try_to_vec(&first.from)?);
+            let Parcel { credentials, rights } = first.parcel.part(true)?;
+            return Ok(Some(Received { bytes, whole, from, credentials, rights }));
         }
         inbox.bytes -= whole;
         let Some(Message { mut bytes, from, parcel, .. }) = inbox.messages.pop_front() else { return Ok(None) };
@@ -266,7 +271,7 @@ impl UnixSocket {
             return Ok(None);
         }
         let mut received = Received::default();
-        received.bytes.try_reserve_exact(room.min(inbox.bytes)).map_err(|_| Errno::ENOMEM)?;
+        received.bytes.try_reserve_exact(room.min(inbox.bytes))?;
         let (mut place, mut is_first) = (0, true);
         while let Some(message) = inbox.messages.get_mut(place) {
             let parcel = &mut message.parcel;
@@ -277,7 +282,7 @@ impl UnixSocket {
             let left = &message.bytes[message.start..];
             let part = left.len().min(room - received.bytes.len());
             received.bytes.extend_from_slice(&left[..part]);
-            (received.credentials, received.rights) = (parcel.credentials, parcel.part(peek).rights);
+            (received.credentials, received.rights) = (parcel.credentials, parcel.part(peek)?.rights);
             is_first = false;
             if peek {
                 place += 1;
@@ -313,14 +318,32 @@ impl UnixSocket {
         self.waiting.borrow().iter().for_each(|connection| connection.each_right(visit));
     }
 
+    /// Whether open files wait here, or in connections that nobody has accepted.
+    pub fn holds_rights(&self) -> bool {
+        let holds = |message: &Message| message.parcel.rights.is_some();
+        self.inbox.borrow().messages.iter().any(holds)
+            || self.waiting.borrow().iter().any(|connection| connection.holds_rights())
+    }
+
     /// Nobody will ever receive what waits here.
     pub fn lose_rights(&self) {
-        let mut lost = Vec::new();
-        for message in &mut self.inbox.borrow_mut().messages {
-            lost.extend(message.parcel.rights.take());
+        let mut place = 0;
+        while let Some(lost) = self.take_rights(&mut place) {
+            drop(lost);
         }
-        drop(lost);
         self.waiting.borrow().iter().for_each(|connection| connection.lose_rights());
+    }
+
+    /// What goes with the first message from `place` on that something goes with.
+    fn take_rights(&self, place: &mut usize) -> Option<Rights> {
+        let mut inbox = self.inbox.borrow_mut();
+        loop {
+            let message = inbox.messages.get_mut(*place)?;
+            *place += 1;
+            if let Some(rights) = message.parcel.rights.take() {
+                return Some(rights);
+            }
+        }
     }
 
     /// Sends to `to`, or to the peer; sleeps while there is no room. What goes beside a stream's bytes goes with the first.
@@ -422,14 +445,14 @@ impl UnixSocket {
         let joins = self.is_stream() && parcel.rights.is_none();
         let last = inbox.messages.back_mut().filter(|last| joins && last.takes(bytes.len(), parcel));
         if let Some(last) = last {
-            last.bytes.try_reserve(bytes.len()).map_err(|_| Errno::ENOMEM)?;
-            last.bytes.extend_from_slice(bytes);
+            last.bytes.try_extend_from_slice(bytes)?;
         } else {
             let name = sender.name.borrow();
-            let from = if self.is_stream() || name.is_empty() { Vec::new() } else { name.clone() };
-            inbox.messages.try_reserve(1).map_err(|_| Errno::ENOMEM)?;
-            let bytes = copy(bytes)?;
-            inbox.messages.push_back(Message { bytes, start: 0, from, parcel: parcel.part(false) });
+            let from = if self.is_stream() { Vec::new() } else { try_to_vec(&name)? };
+            // One more for `keep`: what was received is not lost.
+            inbox.messages.try_reserve(2)?;
+            let bytes = try_to_vec(bytes)?;
+            inbox.messages.try_push_back(Message { bytes, start: 0, from, parcel: parcel.part(false)? })?;
         }
         inbox.bytes += bytes.len();
         self.progress.borrow_mut().arrived += 1;
@@ -442,18 +465,6 @@ fn sender(process: &Process) -> Ucred {
     Ucred { pid: process.pid as i32, uid: process.user_ids.get().real, gid: process.group_ids.get().real }
 }
 
-/// Error: `ENOMEM`.
-fn copy(bytes: &[u8]) -> Result<Vec<u8>, Errno> {
-    // As any small part of the kernel.
-    if bytes.len() <= FEW_BYTES {
-        return Ok(bytes.to_vec());
-    }
-    let mut copy = Vec::new();
-    copy.try_reserve_exact(bytes.len()).map_err(|_| Errno::ENOMEM)?;
-    copy.extend_from_slice(bytes);
-    Ok(copy)
-}
-
 impl Message {
     /// Bytes of a stream have no bounds: they join what came last.
     fn takes(&self, bytes: usize, parcel: &Parcel) -> bool {
@@ -464,10 +475,13 @@ impl Message {
 }
 
 impl Parcel {
-    /// What it holds; its files only once, unless somebody just looks.
-    fn part(&mut self, peek: bool) -> Parcel {
-        let rights = if peek { self.rights.as_ref().and_then(Rights::duplicate) } else { self.rights.take() };
-        Parcel { credentials: self.credentials, rights }
+    /// What it holds; its files only once, unless somebody just looks. Error: `ENOMEM`, for who looks.
+    fn part(&mut self, peek: bool) -> Result<Parcel, Errno> {
+        let rights = match &self.rights {
+            Some(rights) if peek => rights.duplicate()?,
+            _ => self.rights.take(),
+        };
+        Ok(Parcel { credentials: self.credentials, rights })
     }
 }
 
@@ -489,9 +503,7 @@ impl Stream for UnixSocket {
         let mut done = 0;
         loop {
             let rest = from.after(done);
-            let mut piece = Vec::new();
-            piece.try_reserve_exact(rest.bytes.min(whole)).map_err(|_| Errno::ENOMEM)?;
-            piece.resize(rest.bytes.min(whole), 0);
+            let mut piece = try_filled(0, rest.bytes.min(whole))?;
             let copied = io.machine().copy_in(rest.address, &mut piece).map_err(|_| Errno::EFAULT);
             match copied.and_then(|()| self.send(io, &piece, None, Parcel::default())) {
                 Ok(part) => done += part,
@@ -537,6 +549,10 @@ impl Stream for UnixSocket {
 
     fn progress(&self) -> Option<Progress> {
         Some(self.progress.get())
+    }
+
+    fn descriptor_lost(&self) {
+        self.unix.flight.descriptor_lost(self);
     }
 
     fn nameless(&self) -> kernel::stream::Nameless {
