@@ -71,6 +71,29 @@ FAULT(page_fault_gate, __asm__ volatile("int $14"))
 FAULT(double_fault_gate, __asm__ volatile("int $8"))
 FAULT(bad_segment, __asm__ volatile("mov $0x3b8, %%eax; mov %%eax, %%ds" ::: "rax"))
 FAULT(kernel_segment, __asm__ volatile("mov $0x10, %%eax; mov %%eax, %%ss" ::: "rax"))
+/* Selectors that name a local descriptor table: nobody made one. Where the first page may be mapped it holds descriptors of
+   level 3, data and code, which a processor finds there whose table is the one that a reset left; or it finds, where SMAP is
+   on, that the kernel may not read them, which is another fault. */
+static void tell_code(int signal, siginfo_t *info, void *context)
+{
+    (void)context;
+    printf("signal %d, %s\n", signal, info->si_code == SI_KERNEL ? "protection" : "another code");
+    fflush(stdout);
+    _exit(1);
+}
+static void write_descriptors(void)
+{
+    struct sigaction action = {.sa_sigaction = tell_code, .sa_flags = SA_SIGINFO};
+    uint64_t *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    MUST(sigaction(SIGSEGV, &action, NULL));
+    for (int i = 0; page != MAP_FAILED && i < 512; i++)
+        *(volatile uint64_t *)((uintptr_t)page + 8 * (size_t)i) = i % 2 ? 0x00affb000000ffff : 0x00cff3000000ffff;
+}
+FAULT(local_data, write_descriptors(); __asm__ volatile("mov $7, %%eax; mov %%eax, %%ds" ::: "rax"))
+FAULT(local_extra, write_descriptors(); __asm__ volatile("mov $23, %%eax; mov %%eax, %%es" ::: "rax"))
+FAULT(local_stack, write_descriptors(); __asm__ volatile("mov $7, %%eax; mov %%eax, %%ss" ::: "rax"))
+FAULT(local_base, write_descriptors(); __asm__ volatile("mov $39, %%eax; mov %%eax, %%fs" ::: "rax"))
+FAULT(local_code, write_descriptors(); __asm__ volatile("movabs $0xf00000000, %%rax; push %%rax; ljmp *(%%rsp)" ::: "rax"))
 FAULT(system_return, __asm__ volatile("sysretq"))
 FAULT(swap_gs, __asm__ volatile("swapgs"))
 /* A program may return from an interrupt to itself. QEMU before 9.1 reads the frame with the kernel's rights, and SMAP refuses. */
@@ -572,7 +595,8 @@ static const struct test tests[] = {
     T(code_write), T(data_jump), T(stack_jump), T(constant_write), T(divide), T(divide_overflow), T(undefined),
     T(breakpoint), T(single_step), T(halt), T(clear_interrupts), T(port_in), T(port_out), T(read_control),
     T(write_control), T(read_msr), T(load_table), T(interrupt_gate), T(page_fault_gate), T(double_fault_gate),
-    T(bad_segment), T(kernel_segment), T(system_return), T(swap_gs), T(interrupt_return),
+    T(bad_segment), T(kernel_segment), T(local_data), T(local_extra), T(local_stack), T(local_base),
+    T(local_code), T(system_return), T(swap_gs), T(interrupt_return),
     T(direction_flag), T(copies_backwards), T(compatible_segment), T(io_privilege), T(abort_itself), T(kill_itself), T(stop_forever_killed), T(stack_overflow),
     T(overflow_handled), T(handler_overflow), T(handler_without_stack), T(bad_handler), T(kernel_handler),
     T(blocked_fault), T(ignored_fault), T(garbage_frames), T(spoiled_registers), T(fork_bomb), T(fork_tree_ends),

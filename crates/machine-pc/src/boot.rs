@@ -27,12 +27,14 @@ global_asm!(
     .set phys_boot_pdpt_high, boot_pdpt_high - 0xFFFFFFFF80000000
     .set phys_boot_pd, boot_pd - 0xFFFFFFFF80000000
     .set phys_boot_gdt_pointer, boot_gdt_pointer - 0xFFFFFFFF80000000
+    .set phys_boot_stack_top, boot_stack_top - 0xFFFFFFFF80000000
     .set phys_boot_long_mode, boot_long_mode - 0xFFFFFFFF80000000
     .code32
     .globl pvh_entry
     pvh_entry:
         cli
         cld
+        mov esp, offset phys_boot_stack_top     /* the loader owes us no stack, and some leave 0 here */
         rdtsc
         mov esi, eax                    /* entry time, kept for the boot bench */
         mov ebp, edx

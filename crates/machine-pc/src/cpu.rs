@@ -138,6 +138,8 @@ impl Cpu {
         ];
     }
 
+    /// Loads the tables. There is no local one: what a reset or a loader leaves in its register is often present, at address 0,
+    /// so that a program could write descriptors into its own first page and use them.
     fn load(&self) {
         #[repr(C, packed)]
         struct Pointer(u16, u64);
@@ -158,11 +160,13 @@ impl Cpu {
                 "retfq",
                 "2:",
                 "ltr {tss:x}",
+                "lldt {none:x}",
                 gdt = in(reg) &gdt,
                 idt = in(reg) &idt,
                 data = in(reg) KERNEL_DATA as u64,
                 code = in(reg) KERNEL_CODE as u64,
                 tss = in(reg) TSS_SELECTOR as u64,
+                none = in(reg) 0u64,
                 scratch = out(reg) _,
             );
         }
