@@ -16,6 +16,10 @@ pub const DIRECT_MAP: u64 = 0xFFFF_8880_0000_0000;
 pub const IMAGE_WINDOW: u64 = 0xFFFF_FFFF_8000_0000;
 pub const HEAP: u64 = 0xFFFF_FFFF_A000_0000;
 pub const HEAP_BYTES: u64 = 512 << 20;
+/// RAM above this physical address is not used: the frame pool's tables, 8 bytes for each frame below it, lie in the heap and take
+/// no more than half of it. One GB above 128 GB, so that a machine with that much and a hole below 4 GB is used whole.
+pub const RAM_END_MAX: u64 = 129 << 30;
+const _: () = assert!(RAM_END_MAX / 4096 * 8 <= HEAP_BYTES / 2 + (2 << 20));
 pub const CODE: u64 = 0xFFFF_FFFF_C000_0000;
 pub const CODE_BYTES: u64 = 64 << 20;
 /// Where handlers reach the local APIC without a register.

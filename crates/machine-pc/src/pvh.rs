@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use crate::layout::direct;
+use crate::layout::{RAM_END_MAX, direct};
 
 const MAGIC: u32 = 0x336E_C578;
 const RAM: u32 = 1;
@@ -38,14 +38,14 @@ impl StartInfo {
         read(self.physical + offset)
     }
 
-    /// The largest RAM range: the heap's first frames come from its front.
+    /// Usable RAM below [`RAM_END_MAX`].
     pub fn ram(&self) -> impl Iterator<Item = Range<u64>> + '_ {
         let entries = self.u64(40);
         (0..self.u32(48) as u64).filter_map(move |index| {
             let entry = entries + index * 24;
             let (start, bytes, kind): (u64, u64, u32) = (read(entry), read(entry + 8), read(entry + 16));
-            let from = start.next_multiple_of(4096);
-            let to = (start + bytes) & !4095;
+            let from = start.checked_next_multiple_of(4096)?;
+            let to = start.saturating_add(bytes).min(RAM_END_MAX) & !4095;
             (kind == RAM && from < to).then_some(from..to)
         })
     }

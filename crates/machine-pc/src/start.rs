@@ -46,16 +46,16 @@ pub unsafe fn boot(start_info: u64, entry_tsc: u64) -> Booted {
     } else {
         range.end
     };
-    // Boot lives on a window behind the image, large enough for the first heap and the frame pool's own tables
-    // (8 bytes a frame); what is left of it goes to the pool.
-    let window = (1 << 20) + (range.end - range.start) / 256;
+    let ram_end = start.ram().map(|range| range.end).max().unwrap_or(0);
+    // Boot lives on a window behind the image, large enough for the first heap, the tables of the direct map and the frame
+    // pool's own (8 bytes for each frame below the end of memory, holes and all); what is left of it goes to the pool.
+    let window = (1 << 20) + ram_end / 256;
     FRAMES.start(image_end_physical..end.min((image_end_physical + window).next_multiple_of(PAGE_BYTES as u64)));
     let patch_smap = core::arch::x86_64::__cpuid_count(7, 0).ebx & 1 << 20 != 0;
     if patch_smap {
         // SAFETY: before the seal, text is still writable through the boot window.
         unsafe { patch_smap_sites() };
     }
-    let ram_end = start.ram().map(|range| range.end).max().unwrap_or(0);
     // SAFETY: once, on the boot stack.
     let sealed = unsafe {
         paging::reserve_upper_half(&FRAMES)
