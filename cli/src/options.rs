@@ -155,8 +155,8 @@ pub enum AccelChoice {
 
 /// Least memory that holds the firmware's tables, the kernel and one static program.
 const MEMORY_MIN_MIB: u64 = 8;
-/// The virtual machine puts memory beyond 3 GiB above 4 GiB; the archive must lie below.
-const MEMORY_MAX_MIB: u64 = 1 << 20;
+/// The kernel uses no more (`RAM_END_MAX` of the pc).
+const MEMORY_MAX_MIB: u64 = 128 << 10;
 
 fn parse_memory_mib(text: &str) -> Result<u64, String> {
     let (digits, mib_per_unit) = match text.char_indices().last() {

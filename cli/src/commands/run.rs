@@ -65,19 +65,22 @@ pub fn start(packed: Packed, argv: Vec<Vec<u8>>, options: &MachineOptions, conso
         (None, true) => kernel::find_with_monitor()?,
         (named, _) => kernel::find(named.as_deref())?,
     };
-    let (accel, why) = accel::choose(options.accel, options.icount, &accel::KvmFacts::of_host())?;
+    let choice = accel::choose(options.accel, options.icount, &accel::KvmFacts::of_host())?;
     let config = configuration(&packed, argv, options, console.terminals);
     let (archive, archive_bytes) = pack::write_image(&packed.tree, &config)?;
-    let memory_mib = memory_mib(options.mem, archive_bytes.div_ceil(1 << 20))?;
+    let memory_mib = memory_mib(options.mem, archive_bytes.div_ceil(1 << 20), host_memory_mib())?;
+    if let Some(warning) = &choice.warning {
+        say(format!("warning: {warning}\n").as_bytes());
+    }
     if options.verbose {
-        say(format!("synth: accelerator {why}\n").as_bytes());
+        say(format!("synth: accelerator {}\n", choice.why).as_bytes());
         say(format!("synth: {archive_bytes} bytes packed, {memory_mib} MiB of memory\n").as_bytes());
     }
     if options.gdb {
         say(format!("synth: connect with: gdb {} -ex 'target remote :1234'\n", kernel.display()).as_bytes());
     }
     let machine = Machine {
-        accel,
+        accel: choice.accel,
         icount: options.icount,
         memory_mib,
         kernel,
@@ -94,7 +97,7 @@ fn start_hosted(packed: Packed, argv: Vec<Vec<u8>>, options: &MachineOptions, co
     let image = kernel::find_hosted(options.kernel.as_deref())?;
     let config = configuration(&packed, argv, options, console.terminals);
     let (archive, archive_bytes) = pack::write_image(&packed.tree, &config)?;
-    let memory_mib = options.mem.unwrap_or(HOSTED_MEMORY_MIB);
+    let memory_mib = within(options.mem.unwrap_or(HOSTED_MEMORY_MIB), host_memory_mib())?;
     if options.verbose {
         say(format!("synth: {archive_bytes} bytes packed, {memory_mib} MiB of memory beside them\n").as_bytes());
     }
@@ -174,18 +177,44 @@ fn host_umask() -> u32 {
     mask.bits() & 0o777
 }
 
-/// The machine's memory: what was asked for if the archive fits, otherwise the default or what the archive needs.
-fn memory_mib(asked: Option<u64>, archive_mib: u64) -> Result<u64, Failure> {
-    let needed = archive_mib + MEMORY_BESIDE_ARCHIVE_MIB;
-    match asked {
-        Some(asked) if asked < needed => Err(Failure::new(
+/// Memory and swap of this host; `None` where it does not say.
+fn host_memory_mib() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let kib = |key: &str| {
+        let rest = text.lines().find_map(|line| line.strip_prefix(key))?;
+        rest.trim_end_matches("kB").trim().parse::<u64>().ok()
+    };
+    Some((kib("MemTotal:")? + kib("SwapTotal:").unwrap_or(0)) / 1024)
+}
+
+/// A machine may be given more than is free now, because it takes only what it touches; not more than there is.
+fn within(asked_mib: u64, host_mib: Option<u64>) -> Result<u64, Failure> {
+    match host_mib {
+        Some(host_mib) if asked_mib > host_mib => Err(Failure::new(
             TOOL,
-            format!("the program and its files need {needed} MiB of memory, but --mem gives {asked} MiB"),
-            format!("give it more: --mem {}M", needed.next_multiple_of(64)),
+            format!("the machine would get {asked_mib} MiB of memory, but this host has {host_mib} MiB with its swap"),
+            format!("give it less with --mem, at most {host_mib}M"),
         )),
-        Some(asked) => Ok(asked),
-        None => Ok(MEMORY_DEFAULT_MIB.max((archive_mib * 2 + 64).next_multiple_of(64))),
+        _ => Ok(asked_mib),
     }
+}
+
+/// The machine's memory: what was asked for if the archive fits and the host has it, otherwise the default or what the archive
+/// needs.
+fn memory_mib(asked: Option<u64>, archive_mib: u64, host_mib: Option<u64>) -> Result<u64, Failure> {
+    let needed = archive_mib + MEMORY_BESIDE_ARCHIVE_MIB;
+    let mib = match asked {
+        Some(asked) if asked < needed => {
+            return Err(Failure::new(
+                TOOL,
+                format!("the program and its files need {needed} MiB of memory, but --mem gives {asked} MiB"),
+                format!("give it more: --mem {}M", needed.next_multiple_of(64)),
+            ));
+        }
+        Some(asked) => asked,
+        None => MEMORY_DEFAULT_MIB.max((archive_mib * 2 + 64).next_multiple_of(64)),
+    };
+    within(mib, host_mib)
 }
 
 #[cfg(test)]
@@ -194,9 +223,18 @@ mod tests {
 
     #[test]
     fn memory_grows_with_the_archive_unless_it_was_asked_for() {
-        assert_eq!(memory_mib(None, 3).unwrap(), 256);
-        assert_eq!(memory_mib(None, 300).unwrap(), 704);
-        assert_eq!(memory_mib(Some(16), 3).unwrap(), 16);
-        assert_eq!(memory_mib(Some(16), 100).unwrap_err().status, TOOL);
+        assert_eq!(memory_mib(None, 3, None).unwrap(), 256);
+        assert_eq!(memory_mib(None, 300, None).unwrap(), 704);
+        assert_eq!(memory_mib(Some(16), 3, None).unwrap(), 16);
+        assert_eq!(memory_mib(Some(16), 100, None).unwrap_err().status, TOOL);
+    }
+
+    #[test]
+    fn no_machine_gets_more_memory_than_the_host_has() {
+        assert_eq!(memory_mib(Some(6144), 3, Some(6144)).unwrap(), 6144);
+        let failure = memory_mib(Some(131_072), 3, Some(24_000)).unwrap_err();
+        assert_eq!(failure.status, TOOL);
+        assert!(failure.error.contains("131072 MiB") && failure.error.contains("24000 MiB"), "{failure}");
+        assert!(host_memory_mib().is_some_and(|mib| mib > 64));
     }
 }

@@ -38,14 +38,14 @@ impl KvmFacts {
         }
     }
 
-    /// Why KVM is of no use here; `None` when it is.
-    fn objection(&self) -> Option<String> {
-        if let Some(error) = &self.device_error {
-            return Some(format!(
-                "/dev/kvm does not open: {}",
-                error.split(" (os").next().unwrap_or(error).to_lowercase()
-            ));
-        }
+    /// Why KVM cannot be used here at all.
+    fn refusal(&self) -> Option<String> {
+        let error = self.device_error.as_ref()?;
+        Some(format!("/dev/kvm does not open: {}", error.split(" (os").next().unwrap_or(error).to_lowercase()))
+    }
+
+    /// Why KVM, which could be used, is not what one wants here.
+    fn doubt(&self) -> Option<String> {
         if self.has_amd || self.has_intel {
             return None;
         }
@@ -57,22 +57,32 @@ impl KvmFacts {
     }
 }
 
-/// The accelerator to use, and a sentence for `--verbose` that says why.
-pub fn choose(choice: AccelChoice, icount: bool, facts: &KvmFacts) -> Result<(Accel, String), Failure> {
+/// What was chosen.
+pub struct Choice {
+    pub accel: Accel,
+    /// A sentence for `--verbose` that says why.
+    pub why: String,
+    /// What everybody is told: the choice was obeyed, and is not a good one.
+    pub warning: Option<String>,
+}
+
+/// The accelerator to use. What was asked for by name is obeyed wherever it can be.
+pub fn choose(choice: AccelChoice, icount: bool, facts: &KvmFacts) -> Result<Choice, Failure> {
+    let choose = |accel, why: &str| Ok(Choice { accel, why: why.into(), warning: None });
     match (choice, icount) {
-        (AccelChoice::Tcg, _) => Ok((Accel::Tcg, "tcg, as asked for".into())),
-        (AccelChoice::Auto, true) => Ok((Accel::Tcg, "tcg, because --icount counts translated instructions".into())),
+        (AccelChoice::Tcg, _) => choose(Accel::Tcg, "tcg, as asked for"),
+        (AccelChoice::Auto, true) => choose(Accel::Tcg, "tcg, because --icount counts translated instructions"),
         (AccelChoice::Kvm, true) => Err(Failure::new(
             TOOL,
             "--icount cannot be used with --accel kvm",
             "leave out --accel: only tcg counts instructions",
         )),
-        (AccelChoice::Auto, false) => Ok(match facts.objection() {
-            None => (Accel::Kvm, "kvm, backed by the processor".into()),
-            Some(why) => (Accel::Tcg, format!("tcg, because {why}")),
-        }),
-        (AccelChoice::Kvm, false) => match facts.objection() {
-            None => Ok((Accel::Kvm, "kvm, as asked for".into())),
+        (AccelChoice::Auto, false) => match facts.refusal().or_else(|| facts.doubt()) {
+            None => choose(Accel::Kvm, "kvm, backed by the processor"),
+            Some(why) => choose(Accel::Tcg, &format!("tcg, because {why}")),
+        },
+        (AccelChoice::Kvm, false) => match facts.refusal() {
+            None => Ok(Choice { accel: Accel::Kvm, why: "kvm, as asked for".into(), warning: facts.doubt() }),
             Some(why) => Err(Failure::new(
                 UNAVAILABLE,
                 format!("kvm cannot be used: {why}"),
@@ -89,7 +99,7 @@ mod tests {
     const GOOD: KvmFacts = KvmFacts { device_error: None, has_amd: false, has_intel: true, has_paravirtual: false };
 
     fn auto(facts: &KvmFacts) -> Accel {
-        choose(AccelChoice::Auto, false, facts).unwrap().0
+        choose(AccelChoice::Auto, false, facts).unwrap().accel
     }
 
     #[test]
@@ -103,15 +113,27 @@ mod tests {
 
     #[test]
     fn kvm_that_was_asked_for_and_cannot_be_is_an_error_that_says_why() {
-        let facts = KvmFacts { has_intel: false, has_paravirtual: true, ..GOOD };
-        let failure = choose(AccelChoice::Kvm, false, &facts).unwrap_err();
+        let facts = KvmFacts { device_error: Some("Permission denied (os error 13)".into()), ..GOOD };
+        let failure = choose(AccelChoice::Kvm, false, &facts).err().unwrap();
         assert_eq!(failure.status, UNAVAILABLE);
-        assert!(failure.error.contains("kvm_pvm"), "{}", failure.error);
+        assert!(failure.error.ends_with("/dev/kvm does not open: permission denied"), "{}", failure.error);
+    }
+
+    #[test]
+    fn kvm_that_was_asked_for_is_obeyed_and_a_bad_one_is_warned_of() {
+        let good = choose(AccelChoice::Kvm, false, &GOOD).unwrap();
+        assert_eq!((good.accel, good.warning), (Accel::Kvm, None));
+        for (has_paravirtual, named) in [(true, "kvm_pvm"), (false, "neither kvm_amd nor kvm_intel")] {
+            let facts = KvmFacts { has_intel: false, has_paravirtual, ..GOOD };
+            let choice = choose(AccelChoice::Kvm, false, &facts).unwrap();
+            assert_eq!(choice.accel, Accel::Kvm);
+            assert!(choice.warning.is_some_and(|warning| warning.contains(named)));
+        }
     }
 
     #[test]
     fn counting_instructions_means_translation() {
-        assert_eq!(choose(AccelChoice::Auto, true, &GOOD).unwrap().0, Accel::Tcg);
+        assert_eq!(choose(AccelChoice::Auto, true, &GOOD).unwrap().accel, Accel::Tcg);
         assert!(choose(AccelChoice::Kvm, true, &GOOD).is_err());
     }
 }
