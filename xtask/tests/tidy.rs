@@ -18,10 +18,15 @@ const MAY_USE: &[(&str, &str, &[&str])] = &[
     ("machine", "crates/machine", &["synth"]),
     ("codestore", "crates/codestore", &["machine", "synth"]),
     ("callsite", "crates/callsite", &[]),
+    ("firmware", "crates/firmware", &[]),
     ("bare", "crates/bare", &["machine"]),
     ("quaject", "crates/quaject", &["machine", "codestore", "synth"]),
     ("machine-x86", "crates/machine-x86", &["machine", "synth", "codestore", "quaject"]),
-    ("machine-pc", "crates/machine-pc", &["machine", "machine-x86", "synth", "codestore", "quaject", "bare"]),
+    (
+        "machine-pc",
+        "crates/machine-pc",
+        &["machine", "machine-x86", "synth", "codestore", "quaject", "bare", "firmware"],
+    ),
     (
         "machine-hosted",
         "crates/machine-hosted",

@@ -1,11 +1,14 @@
 //! The local APIC (SDM vol. 3A, chapter 11) and the I/O APIC (82093AA), through the direct map.
 
+use alloc::vec::Vec;
+
+use machine::KernelCell;
+
 use crate::layout::direct;
-use crate::trap::{CHAIN_VECTOR, CLOCK_VECTOR, DEVICE_VECTOR, SPURIOUS_VECTOR, TIMER_VECTOR};
+use crate::trap::{CHAIN_VECTOR, CLOCK_VECTOR, SPURIOUS_VECTOR, TIMER_VECTOR};
 
 /// Physical address of the local APIC.
 pub const LOCAL: u64 = 0xFEE0_0000;
-const IO: u64 = 0xFEC0_0000;
 
 /// Register: any write ends the interrupt in service.
 pub const EOI: u64 = 0xB0;
@@ -17,7 +20,8 @@ const CURRENT_COUNT: u64 = 0x390;
 const DIVIDE: u64 = 0x3E0;
 
 fn write(base: u64, offset: u64, value: u32) {
-    // SAFETY: both APICs are present at their architectural addresses inside the direct map.
+    // SAFETY: the local APIC is at its architectural address, I/O APICs where every PC has one or the firmware says so; the direct
+    // map has both.
     unsafe { (direct(base + offset) as *mut u32).write_volatile(value) }
 }
 
@@ -64,21 +68,53 @@ pub fn timer_count() -> u32 {
     read(LOCAL, CURRENT_COUNT)
 }
 
-/// Routes a global system interrupt (edge, active high) to `vector`, or nowhere.
-pub fn route_edge(line: u32, vector: Option<u8>) {
-    const MASKED: u32 = 1 << 16;
-    let register = 0x10 + line * 2;
-    write(IO, 0, register + 1);
-    write(IO, 0x10, 0);
-    write(IO, 0, register);
-    write(IO, 0x10, vector.map_or(MASKED, u32::from));
+/// A global system interrupt, and how it is raised.
+#[derive(Clone, Copy)]
+pub struct Line {
+    pub number: u32,
+    pub is_level: bool,
+    pub is_low: bool,
 }
 
-/// Routes a global system interrupt (level, active high) to this processor's device vector.
-pub fn route(line: u32) {
-    let register = 0x10 + line * 2;
-    write(IO, 0, register + 1);
-    write(IO, 0x10, 0);
-    write(IO, 0, register);
-    write(IO, 0x10, DEVICE_VECTOR as u32 | 1 << 15);
+impl Line {
+    /// An edge, active high: the ISA's way.
+    pub const fn edge(number: u32) -> Line {
+        Line { number, is_level: false, is_low: false }
+    }
+
+    /// A level, active high: the way of virtio's windows.
+    pub const fn level(number: u32) -> Line {
+        Line { number, is_level: true, is_low: false }
+    }
+}
+
+/// Windows and first lines of the I/O APICs: the one that every PC has, until the firmware's tables say more.
+static IO: KernelCell<Vec<(u64, u32)>> = KernelCell::new(Vec::new());
+const FIRST_IO: (u64, u32) = (0xFEC0_0000, 0);
+
+/// There is an I/O APIC at `physical` that has the lines from `first` on.
+pub fn add_io(physical: u64, first: u32) {
+    IO.borrow_mut().push((physical, first));
+}
+
+/// Routes a line to `vector` of this processor, or nowhere. False if no I/O APIC has it.
+pub fn route(line: Line, vector: Option<u8>) -> bool {
+    const MASKED: u32 = 1 << 16;
+    let has = |&(base, first): &(u64, u32)| {
+        // The version register: the number of its last line.
+        write(base, 0, 1);
+        (first..=first + (read(base, 0x10) >> 16 & 0xFF)).contains(&line.number)
+    };
+    let known = IO.borrow();
+    let first = [FIRST_IO];
+    let Some(&(base, first)) = if known.is_empty() { first.iter() } else { known.iter() }.find(|io| has(io)) else {
+        return false;
+    };
+    let register = 0x10 + (line.number - first) * 2;
+    let kind = u32::from(line.is_level) << 15 | u32::from(line.is_low) << 13;
+    write(base, 0, register + 1);
+    write(base, 0x10, 0);
+    write(base, 0, register);
+    write(base, 0x10, vector.map_or(MASKED, |vector| u32::from(vector) | kind));
+    true
 }

@@ -6,6 +6,7 @@
 
 extern crate alloc;
 
+mod acpi;
 mod apic;
 mod boot;
 mod call;

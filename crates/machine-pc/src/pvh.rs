@@ -15,6 +15,8 @@ pub struct BootInfo {
     /// The boot archive (first module), physical bytes.
     pub archive: Option<Range<u64>>,
     pub command_line: Vec<u8>,
+    /// Where ACPI's root pointer is; 0 without ACPI.
+    pub acpi_root: u64,
 }
 
 /// Fixed-size first look, before there is a heap.
@@ -70,7 +72,7 @@ impl StartInfo {
                 }
             }
         }
-        BootInfo { ram: self.ram().collect(), archive: self.archive(), command_line }
+        BootInfo { ram: self.ram().collect(), archive: self.archive(), command_line, acpi_root: self.u64(32) }
     }
 }
 

@@ -83,3 +83,19 @@ pub unsafe fn out32(port: u16, value: u32) {
     // SAFETY: the caller answers for the device.
     unsafe { asm!("out dx, eax", in("dx") port, in("eax") value, options(nostack, preserves_flags)) };
 }
+
+/// # Safety
+/// The device behind the port must tolerate the read.
+pub unsafe fn in16(port: u16) -> u16 {
+    let value;
+    // SAFETY: the caller answers for the device.
+    unsafe { asm!("in ax, dx", in("dx") port, out("ax") value, options(nostack, preserves_flags)) };
+    value
+}
+
+/// # Safety
+/// The device behind the port must tolerate the write.
+pub unsafe fn out16(port: u16, value: u16) {
+    // SAFETY: the caller answers for the device.
+    unsafe { asm!("out dx, ax", in("dx") port, in("ax") value, options(nostack, preserves_flags)) };
+}

@@ -155,7 +155,7 @@ pub fn run(hertz: u32) -> u64 {
     RUNS.store(hertz != 0, Ordering::Relaxed);
     choose_nesting();
     if hertz == 0 {
-        apic::route_edge(LINE, None);
+        apic::route(apic::Line::edge(LINE), None);
         return 0;
     }
     let divisor = (TICKS_HZ / u64::from(hertz)).clamp(2, 0xFFFF);
@@ -165,7 +165,7 @@ pub fn run(hertz: u32) -> u64 {
         out8(0x40, divisor as u8);
         out8(0x40, (divisor >> 8) as u8);
     }
-    apic::route_edge(LINE, Some(SAMPLE_VECTOR));
+    apic::route(apic::Line::edge(LINE), Some(SAMPLE_VECTOR));
     TICKS_HZ * 1000 / divisor
 }
 

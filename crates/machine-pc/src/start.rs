@@ -4,18 +4,20 @@ use alloc::boxed::Box;
 use core::fmt::{self, Write};
 use core::sync::atomic::Ordering;
 
-use machine::{Channel, KernelCell, Machine, PAGE_BYTES, Registers};
+use machine::{Channel, KernelCell, Machine, NoFrames, PAGE_BYTES, Registers};
 use machine_x86::{EpitaphText, THREAD_AREA_BYTES, access_sites, restrict_sites};
 use quaject::{Makers, create};
 
+use crate::apic::Line;
 use crate::cpu::{Cpu, enable_features};
 use crate::frames::FRAMES;
 use crate::layout::{IMAGE_WINDOW, direct, image};
 use crate::pvh::{BootInfo, StartInfo};
-use crate::registers::{out8, out32};
+use crate::registers::{in8, out8, out32};
 use crate::thread_code::{Processor, ProcessorCallouts};
+use crate::trap::DEVICE_VECTOR;
 use crate::virtio_console::{Console, is_console};
-use crate::{MACHINE, PcMachine, STORE, apic, clock, dummy_owner, paging, trap};
+use crate::{MACHINE, PcMachine, STORE, acpi, apic, clock, dummy_owner, paging, trap};
 
 /// What boot hands to the kernel.
 pub struct Booted {
@@ -31,14 +33,16 @@ pub struct Booted {
 /// Called once, by the boot code, with what the loader left.
 pub unsafe fn boot(start_info: u64, entry_tsc: u64) -> Booted {
     // SAFETY: the caller passes the loader's pointer.
-    let Some(start) = (unsafe { StartInfo::new(start_info) }) else {
-        fatal("the loader left no PVH start information")
-    };
+    let Some(start) = (unsafe { StartInfo::new(start_info) }) else { fatal("the start information of a PVH loader") };
+    if was_reset() {
+        say_early(format_args!("synthesis has ended, and this machine cannot be switched off: it stands still"));
+        stand_still();
+    }
     let [image_start, text_end, rodata_end, image_end] = image();
     let image_end_physical = image_end - IMAGE_WINDOW;
     let archive = start.archive().unwrap_or(0..0);
     let Some(range) = start.ram().find(|range| range.contains(&(image_start - IMAGE_WINDOW))) else {
-        fatal("the kernel image lies outside RAM")
+        fatal("a loader that puts it into memory that it calls usable")
     };
     // The archive lies above the image (loaders put it high) or would be overwritten by boot.
     let end = if archive.start >= image_end_physical && archive.start < range.end {
@@ -62,7 +66,7 @@ pub unsafe fn boot(start_info: u64, entry_tsc: u64) -> Booted {
             .and_then(|()| paging::seal_kernel_half([image_start, text_end, rodata_end, image_end], ram_end, &FRAMES))
     };
     if sealed.is_err() {
-        fatal("not enough memory for the kernel's page tables");
+        fatal("more memory, for the kernel's page tables");
     }
     let info = start.copy();
     let machine = start_machine(&info, entry_tsc);
@@ -87,14 +91,16 @@ fn start_machine(info: &BootInfo, entry_tsc: u64) -> &'static PcMachine {
     if info.command_line.split(|byte| *byte == b' ').any(|word| word == b"nest") {
         crate::nesting::always();
     }
-    let console = KernelCell::new(find_console(&info.command_line, polls));
+    let declared = acpi::read(info.acpi_root);
+    let Some(console) = find_console(&info.command_line, &declared, polls) else { fatal(CONSOLE) };
+    let console = KernelCell::new(Some(console));
     let access_space = number_after(&info.command_line, b"space=").unwrap_or(0).min(ACCESS_SPACE_MOST) as u32;
     let random = KernelCell::new(0);
     let machine = Box::leak(Box::new(PcMachine { features, cpu, console, random, polls, access_space }));
     MACHINE.store((&raw const *machine) as u64, Ordering::Release);
     let processor = Processor { dispatch };
     let Some(entry) = create::create(&processor, Makers::new(machine, &STORE), &ProcessorCallouts {}).entry else {
-        fatal("no memory for the entry code")
+        fatal("more memory, for the entry code")
     };
     // SAFETY: the entry jumps through the processor's dispatch slot, bound before any program runs.
     unsafe { crate::registers::write_msr(crate::registers::LSTAR, entry.entry()) };
@@ -102,23 +108,31 @@ fn start_machine(info: &BootInfo, entry_tsc: u64) -> &'static PcMachine {
     machine
 }
 
+/// What is missing on a machine whose devices are elsewhere. Without it no program could be heard.
+const CONSOLE: &str = "a virtio console in a window of memory, named on the command line (virtio_mmio.device=SIZE@BASE:LINE) \
+     or by ACPI (LNRO0005); consoles on PCI are not driven yet";
+
 /// More instructions between two accesses than any device wants; a routine must not grow without bound.
 const ACCESS_SPACE_MOST: u64 = 64;
 
-/// Finds the console among the windows that the loader listed as `virtio_mmio.device=SIZE@BASE:IRQ`.
-fn find_console(command_line: &[u8], polls: bool) -> Option<Console> {
-    for word in command_line.split(|byte| *byte == b' ') {
-        let Some(rest) = word.strip_prefix(b"virtio_mmio.device=") else { continue };
-        let Some(at) = rest.iter().position(|byte| *byte == b'@') else { continue };
-        let Some((base, rest)) = number(&rest[at + 1..]) else { continue };
-        let Some((line, _)) = rest.strip_prefix(b":").and_then(number) else { continue };
-        if base < 4 << 30 && line < 24 && is_console(base) {
+/// The console: in one of the windows that the loader listed as `virtio_mmio.device=SIZE@BASE:LINE`, or in one of those that
+/// ACPI's tables declare.
+fn find_console(command_line: &[u8], declared: &[acpi::Window], polls: bool) -> Option<Console> {
+    let listed = command_line.split(|byte| *byte == b' ').filter_map(|word| {
+        let rest = word.strip_prefix(b"virtio_mmio.device=")?;
+        let at = rest.iter().position(|byte| *byte == b'@')?;
+        let (base, rest) = number(&rest[at + 1..])?;
+        let (line, _) = rest.strip_prefix(b":").and_then(number)?;
+        Some((base, Line::level(u32::try_from(line).ok()?)))
+    });
+    let declared = declared.iter().map(|window| (window.physical, window.line));
+    for (base, line) in listed.chain(declared) {
+        if base < 4 << 30 && is_console(base) {
             // First the route: a line that is raised while it leads nowhere is forgotten, and the device raises it
             // only once before it is served.
-            if !polls {
-                apic::route(line as u32);
+            if polls || apic::route(line, Some(DEVICE_VECTOR)) {
+                return Some(Console::start(base).unwrap_or_else(|NoFrames| fatal("more memory")));
             }
-            return Console::start(base).ok();
         }
     }
     None
@@ -155,17 +169,42 @@ unsafe fn patch_smap_sites() {
     }
 }
 
-/// The early and last-resort console: QEMU's debug port; elsewhere the writes go nowhere.
+/// The early and last-resort console: QEMU's debug port, and the first serial port. Where they are not, the writes go nowhere.
 pub struct Early;
+
+/// The first serial port (16550): its data, line control and line status registers.
+const COM1: u16 = 0x3F8;
+const LINE_CONTROL: u16 = COM1 + 3;
+const LINE_STATUS: u16 = COM1 + 5;
+const CAN_TAKE: u8 = 1 << 5;
 
 impl Write for Early {
     fn write_str(&mut self, text: &str) -> fmt::Result {
+        // SAFETY: port 0xE9 is unassigned on real machines, 0x3F8 the first serial port on all: 8 bits, no parity, one stop; the
+        // rate is the firmware's.
+        unsafe { out8(LINE_CONTROL, 3) };
         for byte in text.bytes() {
-            // SAFETY: port 0xE9 is unassigned on real machines.
+            // SAFETY: as above.
             unsafe { out8(0xE9, byte) };
+            if byte == b'\n' {
+                send_serial(b'\r');
+            }
+            send_serial(byte);
         }
         Ok(())
     }
+}
+
+/// Waits for room, but not forever: nobody may be there. A port that is not there has room always.
+fn send_serial(byte: u8) {
+    for _ in 0..100_000 {
+        // SAFETY: reading the status has no effect.
+        if unsafe { in8(LINE_STATUS) } & CAN_TAKE != 0 {
+            break;
+        }
+    }
+    // SAFETY: the serial port's data register.
+    unsafe { out8(COM1, byte) };
 }
 
 /// Writes a line to the early console.
@@ -178,17 +217,41 @@ fn fatal(what: &str) -> ! {
     power_off()
 }
 
-/// Ends the machine: QEMU's exit device, then a triple fault, then a halt.
+/// Ends the machine: by QEMU's exit device; as ACPI says; by a reset, which ends small virtual machines and starts others
+/// again: those stop at once ([`was_reset`]). Then it stands still.
 pub fn power_off() -> ! {
-    // SAFETY: the ports of QEMU's isa-debug-exit; the keyboard controller's reset line elsewhere.
-    unsafe {
-        out32(0xF4, 0x10);
-        out8(0x64, 0xFE);
-    }
+    // SAFETY: the port of QEMU's isa-debug-exit, unassigned on real machines.
+    unsafe { out32(0xF4, 0x10) };
+    acpi::power_off();
+    mark_reset(RESET);
+    // SAFETY: the keyboard controller's pulse on the reset line.
+    unsafe { out8(0x64, 0xFE) };
+    stand_still()
+}
+
+fn stand_still() -> ! {
     loop {
         // SAFETY: nothing is left to run.
         unsafe { core::arch::asm!("cli", "hlt") };
     }
+}
+
+/// In the page below the image, which neither loaders nor the kernel use, and firmware does not clear: survives a reset, because
+/// memory keeps what it holds.
+const MARK: u64 = 0x1F_F000;
+const RESET: u64 = u64::from_le_bytes(*b"SYN.HALT");
+
+fn mark_reset(value: u64) {
+    // SAFETY: an aligned word in the direct map that nobody else uses.
+    unsafe { (direct(MARK) as *mut u64).write_volatile(value) };
+}
+
+/// This start is the work of our own [`power_off`]. Asked once; the next start is a new one.
+fn was_reset() -> bool {
+    // SAFETY: as above.
+    let found = unsafe { (direct(MARK) as *const u64).read_volatile() } == RESET;
+    mark_reset(0);
+    found
 }
 
 /// The kernel's last words (status 70 through the host tool): what, where, registers, stack.
