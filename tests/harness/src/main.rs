@@ -41,6 +41,7 @@ suites
   hostfiles      the host's files under the hosted machine: programs, maps and locks shared with the host
   seeing         ps, code, graph, top, trace on a running system; random requests
   monitor        expressions, quajects, threads that stop and step; 20,000 random lines
+  machines       other machines of the monitor: ACPI, PCI, no exit device, no stack, memory above 4 GB
   hosted         the hosted machine: debuggers, counts, crash reports, many starts
   all            everything above
 

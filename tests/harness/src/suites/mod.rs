@@ -6,6 +6,7 @@ pub mod errors;
 pub mod fuzz;
 pub mod hosted;
 pub mod hostfiles;
+pub mod machines;
 pub mod monitor;
 pub mod paper;
 mod scene;
@@ -41,6 +42,7 @@ pub fn run(name: &str, options: &Options, tally: &mut Tally) -> Result<(), Strin
         "tty" => tty::run(options, tally),
         "hostfiles" => hostfiles::run(options, tally),
         "hosted" => hosted::run(options, tally),
+        "machines" => machines::run(options, tally),
         "sound" => sound::run(options, tally),
         "compiler" => compiler::run(options, tally),
         "list" => comparison::list(options),
@@ -67,6 +69,7 @@ const ALL: &[&str] = &[
     "sound",
     "seeing",
     "monitor",
+    "machines",
     "hosted",
 ];
 

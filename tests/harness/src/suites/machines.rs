@@ -1,0 +1,243 @@
+//! Machines that the tool does not start by itself: the same run, but the monitor gets another line. A script stands before the
+//! monitor in PATH, takes away what a machine does not have and adds what it has; all else is the tool's.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use super::scene::expect;
+use super::streams::{executable, static_hello, tool_is_there};
+use crate::options::Options;
+use crate::process::{self, Outcome, Running};
+use crate::programs::{self, Linking};
+use crate::report::Tally;
+use crate::root::find_program;
+use crate::side::runner_command;
+
+const MONITOR: &str = "qemu-system-x86_64";
+/// The status of a machine that ended without the program's, and of a run that took too long.
+const MACHINE_DIED: i32 = 70;
+
+/// `MACHINE` is the word behind -M, `MORE` words are added at the end. `PCI` puts the console behind PCI; `BARE` leaves out the exit
+/// device, and lets a reset start the machine again; `LINE` is a file for the words.
+const SCRIPT: &str = r#"#!/bin/sh
+IFS='
+'
+words=
+add() { words="$words$IFS$1"; }
+while [ $# -gt 0 ]; do
+    case $1 in
+    -M) add -M; add "${MACHINE:-$2}"; shift ;;
+    virtio-serial-device,*) if [ "$PCI" ]; then add "virtio-serial-pci,${1#*,}"; else add "$1"; fi ;;
+    -no-reboot) [ "$BARE" ] || add "$1" ;;
+    -device) case $BARE$2 in yesisa-debug-exit*) shift ;; *) add "$1" ;; esac ;;
+    *) add "$1" ;;
+    esac
+    shift
+done
+[ -z "$LINE" ] || { echo "$words" >"$LINE.new"; mv "$LINE.new" "$LINE"; }
+set -f
+exec @MONITOR@ $words $MORE
+"#;
+
+/// Runs every check; the hosted machine has no monitor.
+///
+/// # Errors
+/// A sentence when the tool is not there or the script cannot be written.
+pub fn run(options: &Options, tally: &mut Tally) -> Result<(), String> {
+    tool_is_there(options)?;
+    let stage = Stage::set(options)?;
+    type Check = fn(&Stage<'_>) -> Result<(), String>;
+    let checks: [(&str, Option<&str>, Check); 6] = [
+        ("the_console_is_found_by_acpi", None, console_by_acpi),
+        ("a_machine_without_a_console_says_so_and_ends", None, no_console),
+        ("a_machine_that_cannot_be_switched_off_stands_still", None, stands_still),
+        ("a_program_ends_a_machine_without_an_exit_device", None, switched_off),
+        ("the_loader_owes_no_stack", Some("gdb"), no_stack),
+        ("memory_above_4_gb_is_used", None, high_memory),
+    ];
+    for (name, needs, check) in checks {
+        let name = format!("machines/{name}");
+        match needs.filter(|program| find_program(program).is_none()) {
+            _ if !options.selects(&name) => {}
+            _ if options.is_hosted() => tally.skip(&name, "the hosted machine has no monitor"),
+            Some(program) => tally.skip(&name, &format!("{program} is not on this host")),
+            None if name.ends_with("is_used") && available_mib() < 6000 => {
+                tally.skip(&name, "this host has less than 6000 MiB of memory to spare");
+            }
+            None => tally.record(&name, check(&stage)),
+        }
+    }
+    let _ = fs::remove_dir_all(&stage.folder);
+    Ok(())
+}
+
+struct Stage<'a> {
+    options: &'a Options,
+    folder: PathBuf,
+}
+
+impl Stage<'_> {
+    fn set(options: &Options) -> Result<Stage<'_>, String> {
+        let monitor = find_program(MONITOR).ok_or_else(|| format!("{MONITOR} is not on this host"))?;
+        // The path of a socket is short.
+        let folder = PathBuf::from(format!("/tmp/machines-{}", std::process::id()));
+        let script = folder.join(MONITOR);
+        fs::create_dir_all(&folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
+        let text = SCRIPT.replace("@MONITOR@", &monitor.display().to_string());
+        fs::write(&script, text).map_err(|error| format!("cannot write {}: {error}", script.display()))?;
+        executable(&script)?;
+        Ok(Stage { options, folder })
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// The tool with `words`, on a machine of these settings.
+    fn command(&self, settings: &[(&str, &str)], words: &[&str]) -> Command {
+        let mut command = runner_command(&self.options.runner);
+        let path = std::env::var("PATH").unwrap_or_default();
+        command.args(words).env("PATH", format!("{}:{path}", self.folder.display()));
+        command.envs(settings.iter().copied());
+        command
+    }
+
+    /// A program that prints a line, to its end or its limit.
+    fn hello(&self, settings: &[(&str, &str)]) -> Result<Outcome, String> {
+        let seconds = self.options.case_timeout.as_secs().to_string();
+        let command = self.command(settings, &["--timeout", &seconds, &static_hello(self.options)?]);
+        process::run(command, Vec::new(), self.options.case_timeout * 2)
+    }
+}
+
+fn said_hello(outcome: &Outcome) -> Result<(), String> {
+    match (outcome.status, outcome.stdout.as_slice()) {
+        (0, b"hello\n") => Ok(()),
+        (status, said) => Err(format!("status {status}, {}\n{}", said.escape_ascii(), outcome.stderr.escape_ascii())),
+    }
+}
+
+/// The monitor then names no window on the command line, and has two I/O APICs.
+fn console_by_acpi(stage: &Stage<'_>) -> Result<(), String> {
+    said_hello(&stage.hello(&[("MACHINE", "microvm,acpi=on")])?)
+}
+
+/// Without the exit device only ACPI ends these machines, and a reset would start them again until the time limit.
+fn no_console(stage: &Stage<'_>) -> Result<(), String> {
+    for machine in ["q35", "pc"] {
+        let serial = stage.at("serial");
+        let more = format!("-serial\nfile:{}", serial.display());
+        let outcome = stage.hello(&[("MACHINE", machine), ("PCI", "yes"), ("BARE", "yes"), ("MORE", &more)])?;
+        let told = String::from_utf8_lossy(&outcome.stderr).into_owned();
+        let serial = fs::read_to_string(serial).map_err(|error| error.to_string())?;
+        if outcome.status != MACHINE_DIED || serial.matches("cannot start").count() != 1 {
+            return Err(format!("{machine}: status {}, {told}, at the serial port: {serial}", outcome.status));
+        }
+        expect(&told, &["synthesis cannot start", "virtio console"])?;
+        expect(&serial, &["synthesis cannot start", "virtio console", "PCI"])?;
+    }
+    Ok(())
+}
+
+/// Without ACPI the reset line is all there is, and it starts such a machine again: once.
+fn stands_still(stage: &Stage<'_>) -> Result<(), String> {
+    let serial = stage.at("still");
+    let more = format!("-serial\nfile:{}", serial.display());
+    let settings = [("MACHINE", "pc,acpi=off"), ("PCI", "yes"), ("BARE", "yes"), ("MORE", more.as_str())];
+    let running = Running::start(stage.command(&settings, &[&static_hello(stage.options)?]), Vec::new())?;
+    let said = wait_for(stage.options.case_timeout, || {
+        let said = fs::read_to_string(&serial).ok()?;
+        (said.contains("it stands still") || said.matches("cannot start").count() > 1).then_some(said)
+    });
+    running.kill();
+    let said = said?;
+    match said.matches("cannot start").count() {
+        1 => Ok(()),
+        _ => Err(format!("it started again and again: {said}")),
+    }
+}
+
+fn switched_off(stage: &Stage<'_>) -> Result<(), String> {
+    said_hello(&stage.hello(&[("MACHINE", "microvm,acpi=on"), ("BARE", "yes")])?)
+}
+
+/// Firecracker and Cloud Hypervisor enter the kernel with a stack pointer of zero, below which is no memory. Here the firmware's
+/// is, so the stack pointer leads to where nothing is.
+fn no_stack(stage: &Stage<'_>) -> Result<(), String> {
+    let (line, socket) = (stage.at("line"), stage.at("gdb"));
+    let more = format!("-S\n-gdb\nunix:{},server=on,wait=off", socket.display());
+    let seconds = stage.options.case_timeout.as_secs().to_string();
+    let words = ["--timeout", &seconds, &static_hello(stage.options)?];
+    let settings = [("LINE", line.to_str().unwrap_or_default()), ("MORE", &more)];
+    let mut running = Running::start(stage.command(&settings, &words), Vec::new())?;
+    let kernel = wait_for(stage.options.case_timeout, || {
+        let words = fs::read_to_string(&line).ok().filter(|_| socket.exists())?;
+        let mut words = words.lines().skip_while(|word| *word != "-kernel");
+        words.nth(1).map(str::to_string)
+    });
+    let debugged = kernel.and_then(|kernel| enter_without_stack(&kernel, &socket, stage.options.case_timeout));
+    let deadline = Instant::now() + stage.options.case_timeout;
+    let mut said = Vec::new();
+    while let Ok(event) = running.next(deadline) {
+        if let process::Event::Stdout(bytes) | process::Event::Stderr(bytes) = event {
+            said.extend(bytes);
+        }
+    }
+    running.kill();
+    match said.as_slice() {
+        b"hello\n" => Ok(()),
+        said => Err(format!("it said {}; gdb: {debugged:?}", said.escape_ascii())),
+    }
+}
+
+/// Stops at the kernel's first instruction and takes the stack away.
+fn enter_without_stack(kernel: &str, socket: &Path, limit: Duration) -> Result<String, String> {
+    let mut debugger = Command::new("gdb");
+    debugger.args(["-batch", "-nx", "-ex", "set confirm off", kernel]);
+    for step in [
+        format!("target remote {}", socket.display()),
+        "hbreak *((unsigned long)&pvh_entry - 0xffffffff80000000)".into(),
+        "continue".into(),
+        "set $rsp = 0xd0000000".into(),
+        "delete".into(),
+        "detach".into(),
+    ] {
+        debugger.args(["-ex", &step]);
+    }
+    let said = process::run(debugger, Vec::new(), limit)?;
+    Ok(String::from_utf8_lossy(&[said.stdout, said.stderr].concat()).into_owned())
+}
+
+/// The first 3 GiB lie below 4 GB, the rest of a larger machine above.
+fn high_memory(stage: &Stage<'_>) -> Result<(), String> {
+    let program = programs::build(stage.options, "large", Linking::Static)?.display().to_string();
+    let limit = stage.options.case_timeout * 5;
+    let seconds = limit.as_secs().to_string();
+    let words = ["--timeout", &seconds, "--mem", "6G", &program, "3200"];
+    let outcome = process::run(stage.command(&[], &words), Vec::new(), limit * 2)?;
+    match (outcome.status, outcome.stdout.as_slice()) {
+        (0, b"3200 MiB, 0 pages wrong\n") => Ok(()),
+        (status, said) => Err(format!("status {status}, {}\n{}", said.escape_ascii(), outcome.stderr.escape_ascii())),
+    }
+}
+
+/// Memory that this host could still give.
+fn available_mib() -> u64 {
+    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok()).unwrap_or(0) / 1024
+}
+
+/// What `look` finds before `limit` is over.
+fn wait_for<T>(limit: Duration, mut look: impl FnMut() -> Option<T>) -> Result<T, String> {
+    let deadline = Instant::now() + limit;
+    loop {
+        match look() {
+            Some(found) => return Ok(found),
+            None if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(10)),
+            None => return Err(format!("nothing came in {} s", limit.as_secs())),
+        }
+    }
+}
