@@ -24,8 +24,9 @@ impl Code<WordCall> {
         let [a, b, c, d, e, f] = words;
         // SAFETY: 1. The routine is live while `self` is. 2. Whoever published it under this contract vouches for its
         // convention.
-        let entry =
-            unsafe { core::mem::transmute::<u64, extern "C" fn(u64, u64, u64, u64, u64, u64) -> u64>(self.entry()) };
+        let entry = unsafe {
+            core::mem::transmute::<u64, extern "C" fn(u64, u64, u64, u64, u64, u64) -> u64>(self.entry().address())
+        };
         entry(a, b, c, d, e, f)
     }
 }
@@ -34,7 +35,7 @@ impl Code<Asked> {
     /// Runs the routine on the stack of the running thread.
     pub fn run(&self) -> Ending {
         // SAFETY: as for `call`.
-        let entry = unsafe { core::mem::transmute::<u64, extern "C" fn() -> Ending>(self.entry()) };
+        let entry = unsafe { core::mem::transmute::<u64, extern "C" fn() -> Ending>(self.entry().address()) };
         entry()
     }
 }

@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use core::marker::PhantomData;
 
 use machine::stages::{self, Stage};
-use machine::{KernelCell, NoFrames, PAGE_BYTES};
+use machine::{Entry, KernelCell, NoFrames, PAGE_BYTES};
 use synth::{Draft, FillError};
 
 use crate::birth::{Birth, Maker};
@@ -291,15 +291,25 @@ impl Code<()> {
     /// The routine under the contract that it was published under.
     #[inline]
     pub fn under<C>(self) -> Code<C> {
-        debug_assert_eq!(self.live.birth.contract, core::any::type_name::<C>());
+        assert_eq!(self.live.birth.contract, core::any::type_name::<C>(), "the contract it was published under");
         Code { address: self.address, live: self.live, contract: PhantomData }
     }
 }
 
 impl<C> Code<C> {
-    /// The address to store in a slot of the same contract.
-    pub fn entry(&self) -> u64 {
-        self.address
+    /// What a slot of the same contract takes.
+    pub fn entry(&self) -> Entry<C> {
+        // SAFETY: a live routine stands there that was published under this contract, and it lives as long as a `Code` of
+        // it; who stores the entry keeps one.
+        unsafe { Entry::new(self.address) }
+    }
+
+    /// The entry of a later step of a routine that is made of steps which all keep its contract. `None`: no template begins
+    /// at `offset`.
+    pub fn step(&self, offset: u32) -> Option<Entry<C>> {
+        self.live.birth.origins.iter().find(|origin| origin.offset == offset)?;
+        // SAFETY: as for `entry`; a whole template begins there.
+        Some(unsafe { Entry::new(self.address + u64::from(offset)) })
     }
 
     /// The same routine without its contract: nobody can enter it by this, but it stays.

@@ -139,7 +139,7 @@ impl Automaton {
         let factored = EditorCode::edit(&editor, makers, &callouts);
         let code = factored.variant(variant as usize).create(makers)?;
         let (_, states) = callouts.machine?.placed();
-        let start = code.entry() + u64::from(states.iter().find(|state| state.0 == 0)?.1);
+        let start = code.entry().address() + u64::from(states.iter().find(|state| state.0 == 0)?.1);
         Some(Automaton { code, block, editor, start })
     }
 
@@ -155,7 +155,7 @@ impl Automaton {
 
     /// Where the code begins.
     pub fn entry(&self) -> u64 {
-        self.code.entry()
+        self.code.entry().address()
     }
 
     /// Feeds `input`. Emitted bytes are stored from the address `to` on; no byte is taken when `limit` is reached, so there

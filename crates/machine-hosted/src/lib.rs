@@ -45,8 +45,8 @@ use core::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use codestore::{CodeMemory, CodeStore};
 use machine::{
-    Channel, KernelCell, Machine, Nanos, NoFrames, Received, Rewritten, SampleClock, ScheduleWords, Start, SwitchOut,
-    Threads, Translation, Tte, TteId, Upcalls,
+    Channel, Entry, FileEntry, KernelCell, Machine, Nanos, NoFrames, Received, Rewritten, SampleClock, SampleEntry,
+    SampleProcedure, ScheduleWords, Start, SwitchOut, Threads, Translation, Tte, TteId, Upcalls,
 };
 use machine_x86::{X86Tte, upcalls};
 use synth::Template;
@@ -291,7 +291,7 @@ impl Machine for HostedMachine {
     }
 
     fn activate(&self, quaspace: Option<&dyn Translation>) {
-        translation::change_space(quaspace.map_or(0, Translation::root));
+        translation::change_space(quaspace.map_or(0, |quaspace| quaspace.root().word()));
     }
 
     fn set_upcalls(&self, upcalls: &'static dyn Upcalls) {
@@ -322,7 +322,7 @@ impl Machine for HostedMachine {
         Some(sample_clock::find())
     }
 
-    fn bind_sample_handler(&self, entry: u64) {
+    fn bind_sample_handler(&self, entry: Entry<SampleEntry>) {
         sample_clock::bind(entry);
     }
 
@@ -330,7 +330,7 @@ impl Machine for HostedMachine {
         sample_clock::raise(count);
     }
 
-    fn call_samples(&self, entry: u64, count: u32) {
+    fn call_samples(&self, entry: Entry<SampleProcedure>, count: u32) {
         sample_clock::call(entry, count);
     }
 
@@ -399,8 +399,8 @@ impl Machine for HostedMachine {
         layout::direct(frame.physical_address())
     }
 
-    fn slow_call(&self) -> u64 {
-        (&raw const entry::hosted_slow_call) as u64
+    fn slow_call(&self) -> Entry<FileEntry> {
+        <threads::HostedGround as machine_x86::Ground>::slow_call()
     }
 
     fn user_limit_word(&self) -> u64 {

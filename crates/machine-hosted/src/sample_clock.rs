@@ -6,7 +6,7 @@
 use core::arch::{asm, global_asm};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use machine::{Fragment, SampleClock};
+use machine::{Entry, Fragment, SampleClock, SampleEntry, SampleProcedure};
 use synth::{Abs32, template};
 
 use machine_x86::upcalls;
@@ -103,20 +103,23 @@ extern "C" fn hosted_sample_in_rust() {
 pub fn find() -> SampleClock {
     let end_of_interrupt = Abs32((&raw const END_OF_INTERRUPT) as u64);
     let procedure_end = Fragment { template: EndOfProcedure::template(), holes: [end_of_interrupt.into()].into() };
+    // SAFETY: this code is there as long as the machine, and returns as a procedure does.
+    let procedure = unsafe { Entry::new((&raw const hosted_sample_procedure) as u64) };
     SampleClock {
         // SAFETY: an aligned word that lives forever, and that all touch as an atomic.
         slot: unsafe { &hosted_sample_slot },
         end: Fragment { template: EndOfSample::template(), holes: [end_of_interrupt.into()].into() },
         // Nobody waits for samples that only come when they are raised.
         chain: ((&raw const CHAIN) as u64, 1),
-        compiled: (&raw const hosted_sample_compiled) as u64,
-        as_procedure: Some((procedure_end, (&raw const hosted_sample_procedure) as u64)),
+        // SAFETY: this code is there as long as the machine, and ends as an interrupt does.
+        compiled: unsafe { Entry::new((&raw const hosted_sample_compiled) as u64) },
+        as_procedure: Some((procedure_end, procedure)),
     }
 }
 
-pub fn bind(entry: u64) {
+pub fn bind(entry: Entry<SampleEntry>) {
     // SAFETY: the slot is an aligned word that lives forever; the entry is code that ends as an interrupt does.
-    unsafe { hosted_sample_slot.store(entry, Ordering::Release) };
+    unsafe { hosted_sample_slot.store(entry.address(), Ordering::Release) };
 }
 
 pub fn raise(count: u32) {
@@ -143,9 +146,9 @@ pub fn raise(count: u32) {
     }
 }
 
-pub fn call(entry: u64, count: u32) {
+pub fn call(entry: Entry<SampleProcedure>, count: u32) {
     for _ in 0..count {
         // SAFETY: the handler keeps all registers but the flags, and ends with `ret`.
-        unsafe { asm!("call {}", in(reg) entry) };
+        unsafe { asm!("call {}", in(reg) entry.address()) };
     }
 }

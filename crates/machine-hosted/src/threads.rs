@@ -1,6 +1,6 @@
 //! What threads of the hosted machine stand on: mapped areas, the one processor's record, the entries.
 
-use machine::{FrameNumber, NoFrames, Registers, VirtAddr};
+use machine::{Entry, FileEntry, FrameNumber, NoFrames, Registers, VirtAddr};
 use machine_x86::{Ground, Slots, THREAD_AREA_BYTES, TteRecord, USER_LIMIT};
 use quaject::Makers;
 use synth::{Draft, Imm32};
@@ -68,8 +68,9 @@ unsafe impl Ground for HostedGround {
         Constant { value: Imm32(value) }.append_to(draft);
     }
 
-    fn slow_call() -> u64 {
-        (&raw const hosted_slow_call) as u64
+    fn slow_call() -> Entry<FileEntry> {
+        // SAFETY: the slow end of a call is there as long as the machine, and is entered as a descriptor's routine is.
+        unsafe { Entry::new((&raw const hosted_slow_call) as u64) }
     }
 
     fn first_return() -> u64 {

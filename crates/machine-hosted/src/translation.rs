@@ -8,7 +8,9 @@
 use alloc::collections::BTreeMap;
 use core::ops::Range;
 
-use machine::{Access, FrameNumber, KernelCell, Mapping, NoFrames, PAGE_BYTES, Protection, Translation, VirtAddr};
+use machine::{
+    Access, FrameNumber, KernelCell, Mapping, NoFrames, PAGE_BYTES, Protection, Root, Translation, VirtAddr,
+};
 use machine_x86::USER_LIMIT;
 
 use crate::cpu::cpu;
@@ -147,8 +149,9 @@ fn run_around(pages: &BTreeMap<u64, Entry>, page: u64, entry: Entry) -> Range<u6
 }
 
 impl Translation for HostTranslation {
-    fn root(&self) -> u64 {
-        self.root_word()
+    fn root(&self) -> Root {
+        // SAFETY: the word names this record, whose pages are what was mapped; the host shows no others.
+        unsafe { Root::new(self.root_word()) }
     }
 
     fn reserved(&self) -> &'static [Range<u64>] {

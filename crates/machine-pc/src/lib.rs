@@ -38,8 +38,9 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use codestore::{CodeMemory, CodeStore};
 use machine::{
-    Channel, FrameSource, KernelCell, Machine, Nanos, NoFrames, ReceiveCode, Received, SampleClock, ScheduleWords,
-    SendCode, Start, SwitchOut, Threads, TimerCode, Translation, Tte, TteId, Upcalls,
+    Channel, DeviceEntry, Entry, FileEntry, FrameSource, KernelCell, Machine, Nanos, NoFrames, ReceiveCode, Received,
+    SampleClock, SampleEntry, ScheduleWords, SendCode, Start, SwitchOut, Threads, TimerCode, TimerEntry, Translation,
+    Tte, TteId, Upcalls,
 };
 use machine_x86::X86Tte;
 use synth::{Target, Template};
@@ -77,6 +78,8 @@ pub struct PcMachine {
 
 // SAFETY: `cpu` points to leaked memory; its slots are written only by the processor that owns it.
 unsafe impl Sync for PcMachine {}
+// SAFETY: as for `Sync`.
+unsafe impl Send for PcMachine {}
 
 /// The writable alias of the code store lies right behind its executable mapping.
 const CODE_ALIAS: u64 = CODE + CODE_BYTES;
@@ -246,7 +249,7 @@ impl Machine for PcMachine {
     }
 
     fn activate(&self, quaspace: Option<&dyn Translation>) {
-        let root = quaspace.map_or(paging::kernel_root(), Translation::root);
+        let root = quaspace.map_or(paging::kernel_root(), |quaspace| quaspace.root().word());
         // SAFETY: every root shares the kernel half.
         unsafe { registers::write_cr3(root) };
     }
@@ -283,7 +286,7 @@ impl Machine for PcMachine {
         self.console.borrow().as_ref()?.receive_code(none)
     }
 
-    fn bind_receiver(&self, entry: u64) {
+    fn bind_receiver(&self, entry: Entry<DeviceEntry>) {
         self.with_console((), Console::serve_by_code);
         receive::bind(entry);
     }
@@ -292,7 +295,7 @@ impl Machine for PcMachine {
         receive::practice_code(none)
     }
 
-    fn practice(&self, entry: u64, count: u32) {
+    fn practice(&self, entry: Entry<DeviceEntry>, count: u32) {
         receive::practice(entry, count);
     }
 
@@ -308,7 +311,7 @@ impl Machine for PcMachine {
         sample_clock::find()
     }
 
-    fn bind_sample_handler(&self, entry: u64) {
+    fn bind_sample_handler(&self, entry: Entry<SampleEntry>) {
         sample_clock::bind(entry);
     }
 
@@ -320,7 +323,7 @@ impl Machine for PcMachine {
         timer::code()
     }
 
-    fn bind_timer(&self, plain: u64, nesting: u64) {
+    fn bind_timer(&self, plain: Entry<TimerEntry>, nesting: Entry<TimerEntry>) {
         timer::bind(plain, nesting);
     }
 
@@ -406,8 +409,8 @@ impl Machine for PcMachine {
         call::Leave::template()
     }
 
-    fn slow_call(&self) -> u64 {
-        (&raw const trap::slow_call) as u64
+    fn slow_call(&self) -> Entry<FileEntry> {
+        <PcGround as machine_x86::Ground>::slow_call()
     }
 
     fn user_limit_word(&self) -> u64 {

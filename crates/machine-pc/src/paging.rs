@@ -2,10 +2,10 @@
 //! `PcTranslation` per quaspace.
 
 use alloc::vec::Vec;
-use core::cell::Cell;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use machine::{
-    Change, FrameNumber, FrameSource, KernelCell, Mapping, NoFrames, PAGE_BYTES, Protection, Shown, Translation,
+    Change, FrameNumber, FrameSource, KernelCell, Mapping, NoFrames, PAGE_BYTES, Protection, Root, Shown, Translation,
     VirtAddr,
 };
 use machine_x86::USER_LIMIT;
@@ -238,13 +238,30 @@ pub struct PcTranslation {
     /// All tables but the root, in the order they were made.
     tables: KernelCell<Vec<Table>>,
     /// The leaf table that was used last, and the address of the first page it holds.
-    last: Cell<(*mut u64, u64)>,
+    last: LastLeaf,
+}
+
+/// Two words that only the thread that changes the translation stores.
+struct LastLeaf {
+    table: AtomicU64,
+    start: AtomicU64,
+}
+
+impl LastLeaf {
+    fn get(&self) -> (*mut u64, u64) {
+        (self.table.load(Ordering::Relaxed) as *mut u64, self.start.load(Ordering::Relaxed))
+    }
+
+    fn set(&self, table: *mut u64, start: u64) {
+        self.table.store(table as u64, Ordering::Relaxed);
+        self.start.store(start, Ordering::Relaxed);
+    }
 }
 
 /// A table and the entry that leads to it.
 struct Table {
     physical: u64,
-    linked_at: *mut u64,
+    linked_at: u64,
 }
 
 /// No leaf table starts at this address.
@@ -264,7 +281,7 @@ impl PcTranslation {
             root,
             frames,
             tables: KernelCell::new(Vec::new()),
-            last: Cell::new((core::ptr::null_mut(), NOWHERE)),
+            last: LastLeaf { table: AtomicU64::new(0), start: AtomicU64::new(NOWHERE) },
         })
     }
 
@@ -301,7 +318,7 @@ impl PcTranslation {
 
     /// The leaf table for `address` is used now.
     fn remember(&self, physical: u64, address: u64) -> *mut u64 {
-        self.last.set((table(physical), address & !(LEAF_BYTES - 1)));
+        self.last.set(table(physical), address & !(LEAF_BYTES - 1));
         table(physical)
     }
 
@@ -343,7 +360,7 @@ impl PcTranslation {
         tables.try_reserve(1).map_err(|_| NoFrames)?;
         let physical = self.frames.take()?.physical_address();
         store(linked_at, physical | PRESENT | WRITE | USER);
-        tables.push(Table { physical, linked_at });
+        tables.push(Table { physical, linked_at: linked_at as u64 });
         Ok(physical)
     }
 
@@ -434,8 +451,10 @@ fn decode(value: u64) -> Option<Mapping> {
 
 impl Translation for PcTranslation {
     /// What CR3 holds while this quaspace is active.
-    fn root(&self) -> u64 {
-        self.root
+    fn root(&self) -> Root {
+        // SAFETY: 1. It is this translation's own table, freed with it. 2. Program pages are mapped by `map` alone; the
+        // kernel half is not accessible to programs.
+        unsafe { Root::new(self.root) }
     }
 
     fn map(&self, page: VirtAddr, frame: FrameNumber, protection: Protection) -> Result<(), NoFrames> {
@@ -541,7 +560,7 @@ impl Drop for PcTranslation {
         assert!(!self.is_active(), "the active quaspace was dropped");
         let tables = core::mem::take(&mut *self.tables.borrow_mut());
         for table in &tables {
-            store(table.linked_at, 0);
+            store(table.linked_at as *mut u64, 0);
         }
         for slot in KERNEL_SLOTS {
             store(entry(self.root, slot), 0);

@@ -6,7 +6,7 @@ use core::arch::{asm, global_asm};
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use machine::{Fragment, KernelCell, PAGE_BYTES, ReceiveCode};
+use machine::{DeviceEntry, Entry, Fragment, KernelCell, PAGE_BYTES, ReceiveCode};
 use synth::{Abs32, Imm32, Target, Template, template};
 
 use crate::nesting;
@@ -118,9 +118,9 @@ pub fn entry() -> u64 {
 }
 
 /// From now on the device's interrupt leads to `entry`, code that may run in the midst of the kernel's Rust.
-pub fn bind(entry: u64) {
+pub fn bind(entry: Entry<DeviceEntry>) {
     // SAFETY: the slot is an aligned word that lives forever; the entry is code that ends as an interrupt does.
-    unsafe { device_slot.store(entry, Ordering::Release) };
+    unsafe { device_slot.store(entry.address(), Ordering::Release) };
     nesting::let_in(nesting::Source::Devices);
 }
 
@@ -139,12 +139,12 @@ pub fn practice_code(none: Target) -> Option<ReceiveCode> {
 }
 
 /// Raises the interrupt by hand, led to `entry`, with a byte each time.
-pub fn practice(entry: u64, count: u32) {
+pub fn practice(entry: Entry<DeviceEntry>, count: u32) {
     let practice = PRACTICE.borrow();
     let Some(queue) = &*practice else { return };
     nesting::between_interrupts(&mut || {
         // SAFETY: an aligned word that lives forever. No other interrupt comes before it holds its own value again.
-        let before = unsafe { device_slot.swap(entry, Ordering::Relaxed) };
+        let before = unsafe { device_slot.swap(entry.address(), Ordering::Relaxed) };
         for _ in 0..count {
             queue.pretend_finished(1);
             // SAFETY: the gate leads to a handler that keeps all registers and comes back; the kernel has no red zone.

@@ -6,7 +6,7 @@
 use core::arch::{asm, global_asm};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use machine::{Fragment, SampleClock};
+use machine::{Entry, Fragment, SampleClock, SampleEntry};
 use synth::{Abs32, Template, template};
 
 use crate::apic;
@@ -128,16 +128,17 @@ pub fn find() -> Option<SampleClock> {
         slot: unsafe { &sample_slot },
         end: Fragment { template: EndOfSample::template(), holes: [end_of_interrupt.into()].into() },
         chain: (NEAR_APIC + apic::COMMAND, apic::TO_ITSELF),
-        compiled: (&raw const sample_compiled) as u64,
+        // SAFETY: this code is there as long as the machine, and ends as an interrupt does.
+        compiled: unsafe { Entry::new((&raw const sample_compiled) as u64) },
         as_procedure: None,
     })
 }
 
-pub fn bind(entry: u64) {
-    CALLS_RUST.store(entry == (&raw const sample_compiled) as u64, Ordering::Relaxed);
+pub fn bind(entry: Entry<SampleEntry>) {
+    CALLS_RUST.store(entry.address() == (&raw const sample_compiled) as u64, Ordering::Relaxed);
     choose_nesting();
     // SAFETY: the slot is an aligned word that lives forever; the entry is code that ends as an interrupt does.
-    unsafe { sample_slot.store(entry, Ordering::Release) };
+    unsafe { sample_slot.store(entry.address(), Ordering::Release) };
 }
 
 static CALLS_RUST: AtomicBool = AtomicBool::new(true);

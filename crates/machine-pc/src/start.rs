@@ -103,7 +103,7 @@ fn start_machine(info: &BootInfo, entry_tsc: u64) -> &'static PcMachine {
         fatal("more memory, for the entry code")
     };
     // SAFETY: the entry jumps through the processor's dispatch slot, bound before any program runs.
-    unsafe { crate::registers::write_msr(crate::registers::LSTAR, entry.entry()) };
+    unsafe { crate::registers::write_msr(crate::registers::LSTAR, entry.entry().address()) };
     core::mem::forget(entry);
     machine
 }

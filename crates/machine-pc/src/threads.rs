@@ -1,6 +1,6 @@
 //! What threads of the pc stand on: areas in the kernel half, the processor's record, the trap entries.
 
-use machine::{FrameNumber, FrameSource, NoFrames, VirtAddr};
+use machine::{Entry, FileEntry, FrameNumber, FrameSource, NoFrames, VirtAddr};
 use machine_x86::{Ground, Slots, TteRecord, USER_LIMIT};
 use quaject::Makers;
 use synth::{Draft, Imm32};
@@ -68,8 +68,9 @@ unsafe impl Ground for PcGround {
         Constant { value: Imm32(value) }.append_to(draft);
     }
 
-    fn slow_call() -> u64 {
-        (&raw const trap::slow_call) as u64
+    fn slow_call() -> Entry<FileEntry> {
+        // SAFETY: the slow end of a call is there as long as the machine, and is entered as a descriptor's routine is.
+        unsafe { Entry::new((&raw const trap::slow_call) as u64) }
     }
 
     fn first_return() -> u64 {

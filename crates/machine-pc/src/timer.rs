@@ -7,7 +7,7 @@ use alloc::vec;
 use core::arch::global_asm;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use machine::{Fragment, TimerCode};
+use machine::{Entry, Fragment, TimerCode, TimerEntry};
 use synth::{Abs32, Template, template};
 
 use crate::layout::NEAR_APIC;
@@ -89,7 +89,8 @@ pub fn code() -> Option<TimerCode> {
         open: Fragment { template: LetHigherIn::template(), holes: vec![] },
         close: Fragment { template: KeepAllOut::template(), holes: vec![] },
         end,
-        kernel: (&raw const trap_stubs) as u64 + u64::from(TIMER_VECTOR) * 16,
+        // SAFETY: the stub is there as long as the machine, and is entered as the interrupt is.
+        kernel: unsafe { Entry::new((&raw const trap_stubs) as u64 + u64::from(TIMER_VECTOR) * 16) },
     })
 }
 
@@ -98,9 +99,9 @@ static HANDLERS: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 static NESTS: AtomicBool = AtomicBool::new(false);
 
 /// From now on the interrupt leads to `plain`, or to `nesting` while interrupts nest.
-pub fn bind(plain: u64, nesting: u64) {
-    HANDLERS[0].store(plain, Ordering::Relaxed);
-    HANDLERS[1].store(nesting, Ordering::Relaxed);
+pub fn bind(plain: Entry<TimerEntry>, nesting: Entry<TimerEntry>) {
+    HANDLERS[0].store(plain.address(), Ordering::Relaxed);
+    HANDLERS[1].store(nesting.address(), Ordering::Relaxed);
     nesting::let_in(nesting::Source::Timer);
     choose(NESTS.load(Ordering::Relaxed));
 }

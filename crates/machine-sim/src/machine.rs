@@ -6,8 +6,8 @@ use std::sync::Weak;
 use std::sync::atomic::Ordering;
 
 use machine::{
-    Channel, FrameNumber, KernelCell, Machine, NEVER, Nanos, NoFrames, QUANTUM_MOST_NS, Received, Ring, ScheduleWords,
-    Start, SwitchOut, Threads, Translation, Tte, TteId, Upcalls,
+    Channel, Entry, FileEntry, FrameNumber, KernelCell, Machine, NEVER, Nanos, NoFrames, QUANTUM_MOST_NS, Received,
+    Ring, ScheduleWords, Start, SwitchOut, Threads, Translation, Tte, TteId, Upcalls,
 };
 use means::Random;
 use synth::Template;
@@ -448,7 +448,7 @@ impl Machine for SimMachine {
     }
 
     fn activate(&self, quaspace: Option<&dyn Translation>) {
-        self.state.borrow_mut().root = quaspace.map_or(0, Translation::root);
+        self.state.borrow_mut().root = quaspace.map_or(0, |quaspace| quaspace.root().word());
     }
 
     fn set_upcalls(&self, upcalls: &'static dyn Upcalls) {
@@ -512,8 +512,9 @@ impl Machine for SimMachine {
         unreachable!("no routine is made")
     }
 
-    fn slow_call(&self) -> u64 {
-        0
+    fn slow_call(&self) -> Entry<FileEntry> {
+        // SAFETY: this machine enters no code.
+        unsafe { Entry::new(0) }
     }
 
     fn user_limit_word(&self) -> u64 {

@@ -1,8 +1,8 @@
 //! Thread table entries: records in a vector, and a host thread each once they have run.
 
 use machine::{
-    BadVectorState, Entries, FloatWords, Nanos, NoFrames, Place, QUANTUM_MOST_NS, Registers, SOFTWARE_AT,
-    SOFTWARE_BYTES, Start, Translation, Tte, TteId, UserFault, UserMemory, VirtAddr,
+    BadVectorState, CallEntry, DescriptorEntries, Entries, Entry, FloatWords, Nanos, NoFrames, Place, QUANTUM_MOST_NS,
+    Registers, SOFTWARE_AT, SOFTWARE_BYTES, Start, Translation, Tte, TteId, UserFault, UserMemory, VirtAddr,
 };
 use synth::Draft;
 
@@ -103,7 +103,7 @@ impl Tte for SimTte {
     }
 
     fn set_quaspace(&self, quaspace: Option<&dyn Translation>) {
-        self.with(|record| record.root = quaspace.map_or(0, Translation::root));
+        self.with(|record| record.root = quaspace.map_or(0, |quaspace| quaspace.root().word()));
     }
 
     fn link_in(&self, place: Place) {
@@ -171,9 +171,9 @@ impl Tte for SimTte {
         self.with(|record| record.vector = vector);
     }
 
-    fn bind_call(&self, _number: usize, _entry: Option<u64>) {}
+    fn bind_call(&self, _number: usize, _entry: Option<Entry<CallEntry>>) {}
 
-    fn bind_descriptor_call(&self, _number: usize, _entries: u64, _count: u32) -> Result<(), NoFrames> {
+    fn bind_descriptor_call(&self, _number: usize, _entries: DescriptorEntries) -> Result<(), NoFrames> {
         Err(NoFrames)
     }
 
@@ -191,8 +191,9 @@ impl Tte for SimTte {
         Nanos(self.with(|record| record.ran))
     }
 
-    fn slow_entry(&self) -> u64 {
-        0
+    fn slow_entry(&self) -> Entry<CallEntry> {
+        // SAFETY: this machine enters no code.
+        unsafe { Entry::new(0) }
     }
 
     fn bind_constant_call(&self, _number: usize, _value: u32) -> Result<(), NoFrames> {

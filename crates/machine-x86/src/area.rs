@@ -84,7 +84,7 @@ impl Body {
             }
         };
         // SAFETY: the area is mapped and not yet known to anybody else.
-        unsafe { (*record(area)).calls = [code.slow.entry(); CALLS] };
+        unsafe { (*record(area)).calls = [code.slow.entry().address(); CALLS] };
         Ok(Body { id, area, code })
     }
 

@@ -3,6 +3,8 @@
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU64, Ordering};
 
+use machine::{CallEntry, Entry};
+
 use crate::ground::Ground;
 use crate::thread::CALLS;
 use crate::tte::X86Tte;
@@ -27,7 +29,7 @@ impl<G: Ground> X86Tte<G> {
     }
 
     /// See `Tte::divert_calls`.
-    pub fn divert(&self, to: Option<(u64, Arc<[AtomicU64]>)>) {
+    pub fn divert(&self, to: Option<(Entry<CallEntry>, Arc<[AtomicU64]>)>) {
         if self.aside.borrow().is_some() {
             let calls = core::array::from_fn::<u64, CALLS, _>(|number| self.call(number));
             *self.aside.borrow_mut() = None;
@@ -36,7 +38,7 @@ impl<G: Ground> X86Tte<G> {
         if let Some((entry, aside)) = to {
             assert!(aside.len() >= CALLS, "the table for diverted calls is too short");
             (0..CALLS).for_each(|number| aside[number].store(self.call(number), Ordering::Relaxed));
-            (0..CALLS).for_each(|number| self.set_call(number, entry));
+            (0..CALLS).for_each(|number| self.set_call(number, entry.address()));
             *self.aside.borrow_mut() = Some(aside);
         }
     }

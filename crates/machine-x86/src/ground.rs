@@ -1,6 +1,6 @@
 //! What differs between the machines under a thread.
 
-use machine::{FrameNumber, NoFrames, VirtAddr};
+use machine::{Entry, FileEntry, FrameNumber, NoFrames, VirtAddr};
 use quaject::Makers;
 use synth::Draft;
 
@@ -44,7 +44,7 @@ pub unsafe trait Ground: 'static {
     /// Appends a whole call that answers with `value`.
     fn constant(value: u32, draft: &mut Draft);
     /// Where a call goes to be done in Rust, on the kernel stack.
-    fn slow_call() -> u64;
+    fn slow_call() -> Entry<FileEntry>;
     /// Where a new thread goes that has its program's registers on the stack; the kernel is asked first.
     fn first_return() -> u64;
 

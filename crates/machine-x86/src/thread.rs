@@ -7,7 +7,7 @@ use core::mem::offset_of;
 
 use codestore::Code;
 use machine::stages::{self, Stage};
-use machine::{NoFrames, TteId};
+use machine::{CallEntry, Keeps, NoFrames, TteId};
 use quaject::{Class, Contract, Quaject, Straight, quaject};
 use synth::{Abs32, Draft, Imm32, Target};
 
@@ -34,6 +34,8 @@ impl Contract for UserCall {
     const PEEPHOLES: bool = false;
     type Routine = Straight;
 }
+
+impl Keeps<CallEntry> for UserCall {}
 
 /// System calls a thread's table covers; larger numbers take the slow end.
 pub const CALLS: usize = 464;
@@ -170,11 +172,12 @@ impl Codes {
     pub fn synthesize<G: Ground>(id: TteId, thread: &TteRecord) -> Result<Codes, NoFrames> {
         let _stage = stages::enter(Stage::Factor);
         let makers = G::makers().of_thread(id);
-        let mut callouts = ThreadCallouts { rust: Some(Target::Address(G::slow_call())), ..Default::default() };
+        let mut callouts =
+            ThreadCallouts { rust: Some(Target::Address(G::slow_call().address())), ..Default::default() };
         let slow = ThreadCode::slow_call(thread, makers, &callouts).create(makers).ok_or(NoFrames)?;
-        callouts.slow = Some(Target::Address(slow.entry()));
+        callouts.slow = Some(Target::Address(slow.entry().address()));
         let dispatch = ThreadCode::dispatch(thread, makers, &callouts).create(makers).ok_or(NoFrames)?;
-        let take = |draft: &mut Draft| G::switch_in(thread.area(), dispatch.entry(), draft);
+        let take = |draft: &mut Draft| G::switch_in(thread.area(), dispatch.entry().address(), draft);
         let callouts = ThreadCallouts { take: Some(&take), ..Default::default() };
         let switch_in = ThreadCode::sw_in(thread, makers, &callouts).create(makers).ok_or(NoFrames)?;
         let switch_out = ThreadCode::sw_out(thread, makers, &callouts).create(makers).ok_or(NoFrames)?;

@@ -4,12 +4,12 @@ use alloc::sync::Arc;
 use core::arch::{asm, global_asm};
 use core::marker::PhantomData;
 use core::mem::{ManuallyDrop, offset_of};
-use core::sync::atomic::AtomicU64;
+use core::sync::atomic::{AtomicU8, AtomicU64};
 
 use codestore::Code;
 use machine::{
-    BadVectorState, Entries, FloatWords, KernelCell, Nanos, NoFrames, Place, Registers, SOFTWARE_BYTES, Sorted, Start,
-    Translation, Tte, TteId, UserFault, VirtAddr,
+    BadVectorState, CallEntry, DescriptorEntries, Entries, Entry, FloatWords, KernelCell, Nanos, NoFrames, Place,
+    Registers, SOFTWARE_BYTES, Sorted, Start, Translation, Tte, TteId, UserFault, VirtAddr,
 };
 use quaject::Factored;
 use synth::{Abs32, Draft, Imm32, Target};
@@ -43,6 +43,12 @@ static ALWAYS: u8 = 1;
 /// The preemption word of a thread whose program has none.
 static NO_WORD: u64 = 0;
 
+/// A routine of one thread alone, and what its code has the addresses of.
+struct Own {
+    _code: Code<UserCall>,
+    _entries: Option<DescriptorEntries>,
+}
+
 /// One thread's area and synthesized code.
 pub struct X86Tte<G: Ground> {
     id: TteId,
@@ -51,10 +57,11 @@ pub struct X86Tte<G: Ground> {
     /// Bit per call that may be bound to a routine.
     bound: KernelCell<[u64; CALLS.div_ceil(64)]>,
     /// Routines of this thread alone, by call number.
-    own: KernelCell<Sorted<usize, Code<UserCall>>>,
+    own: KernelCell<Sorted<usize, Own>>,
+    attention: KernelCell<Option<Arc<AtomicU8>>>,
     /// Where the call table stands aside while all calls are diverted.
     pub(crate) aside: KernelCell<Option<Arc<[AtomicU64]>>>,
-    ground: PhantomData<G>,
+    ground: PhantomData<fn(G)>,
 }
 
 impl<G: Ground> X86Tte<G> {
@@ -63,7 +70,7 @@ impl<G: Ground> X86Tte<G> {
         let code = ManuallyDrop::new(code);
         let (bound, own) = (KernelCell::default(), KernelCell::new(Sorted::new()));
         let aside = KernelCell::new(None);
-        let tte = X86Tte { id, area, code, bound, own, aside, ground: PhantomData };
+        let tte = X86Tte { id, area, code, bound, own, attention: KernelCell::new(None), aside, ground: PhantomData };
         tte.fill(start);
         Ok(tte)
     }
@@ -98,7 +105,7 @@ impl<G: Ground> X86Tte<G> {
             (*tte).root = 0;
             (*tte).fs_base = 0;
             (*tte).gs_base = 0;
-            (*tte).switch_out = self.code.switch_out.entry();
+            (*tte).switch_out = self.code.switch_out.entry().address();
             ((registers - 8) as *mut u64).write(first);
         }
         self.erase_vector_state();
@@ -122,10 +129,15 @@ impl<G: Ground> X86Tte<G> {
     }
 
     /// Publishes a callentry that there is once for each call, and binds it.
-    fn bind_own(&self, number: usize, factored: Factored<UserCall>) -> Result<(), NoFrames> {
+    fn bind_own(
+        &self,
+        number: usize,
+        factored: Factored<UserCall>,
+        entries: Option<DescriptorEntries>,
+    ) -> Result<(), NoFrames> {
         let code = factored.create(G::makers().of_thread(self.id).of_call(number)).ok_or(NoFrames)?;
-        self.bind_call(number, Some(code.entry()));
-        self.own.borrow_mut().insert(number, code);
+        self.bind_call(number, Some(code.entry().under()));
+        self.own.borrow_mut().insert(number, Own { _code: code, _entries: entries });
         Ok(())
     }
 
@@ -206,7 +218,7 @@ impl<G: Ground> Tte for X86Tte<G> {
 
     fn set_quaspace(&self, quaspace: Option<&dyn Translation>) {
         // SAFETY: the record is mapped; an aligned store.
-        unsafe { (*self.record()).root = quaspace.map_or(0, Translation::root) };
+        unsafe { (*self.record()).root = quaspace.map_or(0, |quaspace| quaspace.root().word()) };
     }
 
     fn link_in(&self, place: Place) {
@@ -268,10 +280,10 @@ impl<G: Ground> Tte for X86Tte<G> {
         unsafe { (&raw mut (*self.record()).debugged).write_volatile(u64::from(debugged)) };
     }
 
-    fn bind_call(&self, number: usize, entry: Option<u64>) {
+    fn bind_call(&self, number: usize, entry: Option<Entry<CallEntry>>) {
         // SAFETY: the record is mapped.
         let entry = entry.filter(|_| unsafe { (*self.record()).debugged } == 0);
-        self.set_call(number, entry.unwrap_or(self.code.slow.entry()));
+        self.set_call(number, entry.unwrap_or(self.slow_entry()).address());
         if entry.is_none() {
             self.own.borrow_mut().remove(&number);
         } else {
@@ -283,15 +295,15 @@ impl<G: Ground> Tte for X86Tte<G> {
         self.call(number)
     }
 
-    fn divert_calls(&self, to: Option<(u64, Arc<[AtomicU64]>)>) {
+    fn divert_calls(&self, to: Option<(Entry<CallEntry>, Arc<[AtomicU64]>)>) {
         self.divert(to);
     }
 
-    fn bind_descriptor_call(&self, number: usize, entries: u64, count: u32) -> Result<(), NoFrames> {
-        let descriptors = Descriptors { entries: Abs32(entries), count: Imm32(count) };
-        let rust = Some(Target::Address(G::slow_call()));
+    fn bind_descriptor_call(&self, number: usize, entries: DescriptorEntries) -> Result<(), NoFrames> {
+        let descriptors = Descriptors { entries: Abs32(entries.address()), count: Imm32(entries.count()) };
+        let rust = Some(Target::Address(G::slow_call().address()));
         let callouts = ThreadCallouts { rust, descriptors: Some(descriptors), ..Default::default() };
-        self.bind_own(number, ThreadCode::by_descriptor(self.quaject(), G::makers(), &callouts))
+        self.bind_own(number, ThreadCode::by_descriptor(self.quaject(), G::makers(), &callouts), Some(entries))
     }
 
     fn append_kernel_stack(&self, draft: &mut Draft) {
@@ -303,9 +315,10 @@ impl<G: Ground> Tte for X86Tte<G> {
         unsafe { (&raw mut (*self.record()).tag).write_volatile(tag) };
     }
 
-    fn set_attention_byte(&self, address: u64) {
-        // SAFETY: as in `set_tag`.
-        unsafe { (&raw mut (*self.record()).attention).write_volatile(address) };
+    fn set_attention_byte(&self, byte: Arc<AtomicU8>) {
+        // SAFETY: as in `set_tag`; the byte is kept as long as its address stands there.
+        unsafe { (&raw mut (*self.record()).attention).write_volatile(byte.as_ptr() as u64) };
+        *self.attention.borrow_mut() = Some(byte);
     }
 
     fn set_preemption_word(&self, address: Option<VirtAddr>) {
@@ -329,22 +342,22 @@ impl<G: Ground> Tte for X86Tte<G> {
         clock::duration(unsafe { (&raw const (*self.record()).ran).read_volatile() })
     }
 
-    fn slow_entry(&self) -> u64 {
-        self.code.slow.entry()
+    fn slow_entry(&self) -> Entry<CallEntry> {
+        self.code.slow.entry().under()
     }
 
     fn bind_constant_call(&self, number: usize, value: u32) -> Result<(), NoFrames> {
         let answer = |draft: &mut Draft| G::constant(value, draft);
         let callouts = ThreadCallouts { answer: Some(&answer), ..Default::default() };
-        self.bind_own(number, ThreadCode::constant(self.quaject(), G::makers(), &callouts))
+        self.bind_own(number, ThreadCode::constant(self.quaject(), G::makers(), &callouts), None)
     }
 
     fn entries(&self) -> Entries {
-        let sw_in_mmu = self.code.switch_in.entry();
+        let sw_in_mmu = self.code.switch_in.entry().address();
         // SAFETY: the record is mapped.
         let root = unsafe { (*self.record()).root };
         let quantum = self.area + offset_of!(TteRecord, quantum) as u64;
-        let (sw_out, dispatch) = (self.code.switch_out.entry(), self.code.dispatch.entry());
+        let (sw_out, dispatch) = (self.code.switch_out.entry().address(), self.code.dispatch.entry().address());
         Entries { sw_in: sw_in_mmu + G::MMU_BYTES, sw_in_mmu, root, quantum, sw_out, dispatch }
     }
 }

@@ -109,7 +109,7 @@ pub const WINDOW_PAGES: u64 = 256;
 ///
 /// The other side is shared with others: what was true of a name may be false at the next call.
 /// All calls are made in the name of the user for whom the machine runs.
-pub trait Foreign {
+pub trait Foreign: Send + Sync {
     /// The top of tree `index`, counted from 0. Error: `ENOENT` if there are fewer.
     fn top(&self, index: usize) -> Result<Handle, Refused>;
     fn release(&self, handle: Handle);

@@ -9,6 +9,7 @@
 extern crate alloc;
 
 mod cell;
+mod entry;
 mod foreign;
 mod grow;
 mod machine;
@@ -24,6 +25,9 @@ mod translation;
 mod words;
 
 pub use cell::{KernelCell, KernelSlots};
+pub use entry::{
+    CallEntry, DescriptorEntries, DeviceEntry, Entry, FileEntry, Keeps, SampleEntry, SampleProcedure, Slot, TimerEntry,
+};
 pub use foreign::{
     About, CarryCode, Extended, Foreign, Handle, Held, Hold, Moment, Refused, Room, Stamp, WINDOW_PAGES,
 };
@@ -42,5 +46,5 @@ pub use thread::{
     QUANTUM_LEAST_NS, QUANTUM_MOST_NS, SOFTWARE_AT, SOFTWARE_BYTES, Start, THREAD_FACTS, Threads, Tte, TteId, Upcalls,
 };
 pub use time::Nanos;
-pub use translation::{Change, Mapping, NoFrames, Protection, Shown, Translation, UserFault, VirtAddr};
+pub use translation::{Change, Mapping, NoFrames, Protection, Root, Shown, Translation, UserFault, VirtAddr};
 pub use words::{NEVER, ScheduleWords};

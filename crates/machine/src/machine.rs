@@ -8,8 +8,8 @@ use core::sync::atomic::AtomicU64;
 use synth::{Draft, Fact, HoleValue, Target, Template};
 
 use crate::{
-    Foreign, FrameNumber, Nanos, NoFrames, PhysicalMemory, ScheduleWords, Threads, Translation, Upcalls, UserMemory,
-    VirtAddr,
+    DeviceEntry, Entry, FileEntry, Foreign, FrameNumber, Nanos, NoFrames, PhysicalMemory, SampleEntry, SampleProcedure,
+    ScheduleWords, Threads, TimerEntry, Translation, Upcalls, UserMemory, VirtAddr,
 };
 
 /// A byte channel to the world outside the machine.
@@ -88,10 +88,10 @@ pub struct SampleClock {
     /// midst of something, are done (S-80).
     pub chain: (u64, u32),
     /// A handler that saves what compiled code may use and calls `Upcalls::sample`.
-    pub compiled: u64,
+    pub compiled: Entry<SampleEntry>,
     /// The same two for handlers that are called as procedures, to measure them without the interrupt, on a machine that
     /// can do so.
-    pub as_procedure: Option<(Fragment, u64)>,
+    pub as_procedure: Option<(Fragment, Entry<SampleProcedure>)>,
 }
 
 /// What a handler of the timer's interrupt is made of (S-78). It may run in the midst of the kernel's Rust.
@@ -108,7 +108,7 @@ pub struct TimerCode {
     pub end: Fragment,
     /// Where the interrupt goes that is not the handler's, with registers and stack as they were: to a switch or to
     /// `Upcalls::timer`; if it came into the kernel's Rust, as soon as that is left.
-    pub kernel: u64,
+    pub kernel: Entry<TimerEntry>,
 }
 
 /// Text of a program that the machine has rewritten. Another program may have other text there.
@@ -121,7 +121,7 @@ pub struct Rewritten<'a> {
 }
 
 /// One of the two machines. Cold calls come through here; hot paths paste the machine's fragments.
-pub trait Machine: PhysicalMemory + UserMemory + Threads {
+pub trait Machine: PhysicalMemory + UserMemory + Threads + Send + Sync {
     /// Time since boot, never going back.
     fn now(&self) -> Nanos;
     /// The time at which the processor's counter had this value.
@@ -173,7 +173,7 @@ pub trait Machine: PhysicalMemory + UserMemory + Threads {
     }
     /// Has the device's interrupt go to a handler that is made of `receive_code`. From now on `Upcalls::device` is not called,
     /// and `receive` gives whole buffers of the terminal's device, between interrupts.
-    fn bind_receiver(&self, entry: u64) {
+    fn bind_receiver(&self, entry: Entry<DeviceEntry>) {
         let _ = entry;
     }
     /// `receive_code` for a line that no device knows, to measure a handler, if the machine can do so.
@@ -182,7 +182,7 @@ pub trait Machine: PhysicalMemory + UserMemory + Threads {
         None
     }
     /// Raises the device's interrupt `count` times, led to `entry`, each with a byte on that line.
-    fn practice(&self, entry: u64, count: u32) {
+    fn practice(&self, entry: Entry<DeviceEntry>, count: u32) {
         let _ = (entry, count);
     }
     /// The code to paste that loads the running thread's tag into rax, in a routine on the kernel stack.
@@ -216,7 +216,7 @@ pub trait Machine: PhysicalMemory + UserMemory + Threads {
         None
     }
     /// Stores a handler's entry into the slot.
-    fn bind_sample_handler(&self, entry: u64) {
+    fn bind_sample_handler(&self, entry: Entry<SampleEntry>) {
         let _ = entry;
     }
     /// Does `act` with no interrupt in between, though interrupts may nest in the kernel (S-78).
@@ -228,7 +228,7 @@ pub trait Machine: PhysicalMemory + UserMemory + Threads {
         None
     }
     /// Has the timer's interrupt go to `plain`, and to `nesting` while interrupts nest in the kernel.
-    fn bind_timer(&self, plain: u64, nesting: u64) {
+    fn bind_timer(&self, plain: Entry<TimerEntry>, nesting: Entry<TimerEntry>) {
         let _ = (plain, nesting);
     }
     /// Starts the sample clock at about `hertz` interrupts a second, or stops it at 0; returns how many thousandths of an
@@ -244,7 +244,7 @@ pub trait Machine: PhysicalMemory + UserMemory + Threads {
         let _ = count;
     }
     /// Calls a handler that ends as a procedure `count` times.
-    fn call_samples(&self, entry: u64, count: u32) {
+    fn call_samples(&self, entry: Entry<SampleProcedure>, count: u32) {
         let _ = (entry, count);
     }
     /// The trees of names outside of the machine, if it has such.
@@ -287,7 +287,7 @@ pub trait Machine: PhysicalMemory + UserMemory + Threads {
     /// The address at which synthesized code finds a frame's bytes.
     fn frame_address(&self, frame: FrameNumber) -> u64;
     /// Where a synthesized call routine goes to be done in Rust; rax holds the call number again.
-    fn slow_call(&self) -> u64;
+    fn slow_call(&self) -> Entry<FileEntry>;
     /// The address of a word that holds the first address a program may not use.
     fn user_limit_word(&self) -> u64;
 }

@@ -20,7 +20,7 @@ impl FrameNumber {
 
 /// The machine's frames. All ranges lie inside one frame; an offset or length that leaves it is a
 /// kernel bug and panics.
-pub trait PhysicalMemory {
+pub trait PhysicalMemory: Send + Sync {
     fn read(&self, frame: FrameNumber, offset: usize, into: &mut [u8]);
     fn write(&self, frame: FrameNumber, offset: usize, from: &[u8]);
     fn fill(&self, frame: FrameNumber, offset: usize, bytes: usize, value: u8);
@@ -51,7 +51,7 @@ pub trait UserMemory {
 
 /// Where a machine takes frames for its own needs (translation tables, thread areas, heap) and
 /// gives them back. The kernel's frame pool implements it.
-pub trait FrameSource {
+pub trait FrameSource: Send + Sync {
     /// A zeroed frame.
     fn take(&self) -> Result<FrameNumber, NoFrames>;
     /// A frame that may hold anything.

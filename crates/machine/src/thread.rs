@@ -3,11 +3,13 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::sync::atomic::AtomicU64;
+use core::sync::atomic::{AtomicU8, AtomicU64};
 
 use synth::{Draft, Fact};
 
-use crate::{Nanos, NoFrames, Registers, SwitchOut, Translation, UserFault, VirtAddr};
+use crate::{
+    CallEntry, DescriptorEntries, Entry, Nanos, NoFrames, Registers, SwitchOut, Translation, UserFault, VirtAddr,
+};
 
 /// Names a TTE. Small, reused after the TTE is dropped.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
@@ -43,7 +45,7 @@ pub struct FloatWords {
 /// A thread table entry: register save area, kernel stack, vector state and the synthesized
 /// `sw_in`, `sw_in_mmu` and `sw_out` (S-50, S-57). Dropping one that is linked or running is a
 /// kernel bug and panics.
-pub trait Tte {
+pub trait Tte: Send + Sync {
     fn id(&self) -> TteId;
 
     /// The program's registers as saved at its last entry into the kernel.
@@ -99,10 +101,10 @@ pub trait Tte {
     /// no text is rewritten for it. What was bound stays unbound afterwards.
     fn set_debugged(&self, debugged: bool);
     /// Binds system call `number` in this thread's call table to a routine; `None`: done in Rust.
-    fn bind_call(&self, number: usize, entry: Option<u64>);
+    fn bind_call(&self, number: usize, entry: Option<Entry<CallEntry>>);
     /// Synthesizes the dispatch of a call on descriptors (`fd → entry`) for this thread and binds it: it moves to the
-    /// kernel stack and jumps through word `rdi` of the `count` words at `entries`; other descriptors are done in Rust.
-    fn bind_descriptor_call(&self, number: usize, entries: u64, count: u32) -> Result<(), NoFrames>;
+    /// kernel stack and jumps through word `rdi` of `entries`; other descriptors are done in Rust.
+    fn bind_descriptor_call(&self, number: usize, entries: DescriptorEntries) -> Result<(), NoFrames>;
     /// Appends code that moves to this thread's kernel stack: before a routine touches the program's memory, because a
     /// fault on the program's own stack would store the kernel's registers there.
     fn append_kernel_stack(&self, draft: &mut Draft);
@@ -111,9 +113,9 @@ pub trait Tte {
         let _ = tag;
     }
     /// The byte that is not zero when the kernel wants `Upcalls::before_user` before the thread goes back to its program.
-    /// It must live as long as the thread runs programs. Without one the kernel is always asked.
-    fn set_attention_byte(&self, address: u64) {
-        let _ = address;
+    /// Without one the kernel is always asked.
+    fn set_attention_byte(&self, byte: Arc<AtomicU8>) {
+        let _ = byte;
     }
     /// A word of the program's memory: when it is not zero, or not there, as the thread goes on after the machine has
     /// pre-empted it, the kernel is asked first (`Upcalls::before_user`). `None`: there is none.
@@ -133,16 +135,16 @@ pub trait Tte {
     }
     /// Leads every call to `entry`; what the call table held, and what is bound from now on, stands in the table given,
     /// which has at least [`CALLS_MAX`] words. `None`: the call table is what it was, with what was bound meanwhile.
-    fn divert_calls(&self, to: Option<(u64, Arc<[AtomicU64]>)>) {
+    fn divert_calls(&self, to: Option<(Entry<CallEntry>, Arc<[AtomicU64]>)>) {
         let _ = to;
     }
-    /// What the thread's call table holds for system call `number`.
+    /// The address that the thread's call table holds for system call `number`, to look at.
     fn call_entry(&self, number: usize) -> u64 {
         let _ = number;
-        self.slow_entry()
+        self.slow_entry().address()
     }
     /// Where code that has not left the program's stack goes to have the call done in Rust; rax = call number.
-    fn slow_entry(&self) -> u64;
+    fn slow_entry(&self) -> Entry<CallEntry>;
     /// Synthesizes a call that is one constant now (S-14) and binds it.
     fn bind_constant_call(&self, number: usize, value: u32) -> Result<(), NoFrames>;
 

@@ -50,13 +50,45 @@ pub struct Shown {
     pub protection: Protection,
 }
 
+/// What names a translation to the processor (CR3 on the pc). The processor is led by it: a root that is made up is all of
+/// memory, so only who keeps the tables makes one.
+///
+/// ```compile_fail
+/// let root = machine::Root(0x1000);
+/// ```
+/// ```compile_fail
+/// #![forbid(unsafe_code)]
+/// let root = unsafe { machine::Root::new(0x1000) };
+/// ```
+/// ```
+/// assert_eq!(machine::Root::NONE.word(), 0);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Root(u64);
+
+impl Root {
+    /// Of translations that no processor is led by.
+    pub const NONE: Root = Root(0);
+
+    /// # Safety
+    /// `word` names tables that hide from a program all that was not mapped for it, and that stay as long as a thread runs in
+    /// them.
+    #[allow(unsafe_code, reason = "whoever makes a root answers for what the processor does by it")]
+    pub const unsafe fn new(word: u64) -> Root {
+        Root(word)
+    }
+
+    pub const fn word(self) -> u64 {
+        self.0
+    }
+}
+
 /// The translation of one quaspace. Addresses are page-aligned and below the user limit; another
 /// address is a kernel bug and panics. Translations cached by the processor are dropped inside
 /// each call that takes something away.
-pub trait Translation {
-    /// The word that names this translation to the processor (CR3 on the pc); 0 where there is none.
-    fn root(&self) -> u64 {
-        0
+pub trait Translation: Send + Sync {
+    fn root(&self) -> Root {
+        Root::NONE
     }
     /// Addresses below the user limit that the machine needs for itself, ascending. No area may touch them.
     fn reserved(&self) -> &'static [Range<u64>] {

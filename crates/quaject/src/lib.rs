@@ -33,7 +33,8 @@ pub use connection::{Activity, CONNECTIONS, Connection, End, Number, Offer};
 pub use contract::{Contract, List, Makers, Routine, Straight, Watch};
 pub use create::{Factored, Made, Quaject, Whole};
 pub use inactive::Inactive;
-pub use slot::{AnyCode, Entry, Mismatch, Slot};
+pub use machine::{Entry, Slot};
+pub use slot::{AnyCode, Mismatch};
 
 #[doc(hidden)]
 pub mod parts {

@@ -135,7 +135,7 @@ fn cached() -> Costs {
     let mut bytes = 0;
     for _ in 0..ROUNDS {
         let code = timed(&mut create, || opens.open(makers, &names, &OnlyTte)).expect("room for code");
-        bytes = makers.store.birth(code.entry()).map_or(0, |birth| birth.bytes as usize);
+        bytes = makers.store.birth(code.entry().address()).map_or(0, |birth| birth.bytes as usize);
     }
     Costs { name: "cached open", routines: 1, bytes: [bytes; 2], create: Some(median(create)), ..Costs::default() }
 }
@@ -197,7 +197,7 @@ fn text_window() -> Costs {
             window.synthesize(&tty, bench().makers());
             window
         });
-        let birth = window.code().and_then(|code| bench().store.birth(code.entry()));
+        let birth = window.code().and_then(|code| bench().store.birth(code.entry().address()));
         bytes = birth.map_or(0, |birth| birth.bytes as usize);
     }
     let name = "text window";
@@ -246,7 +246,7 @@ fn main() {
     let node = Node::nameless(&volume, new).expect("room for a node");
     let content = node.content().expect("a regular file");
     let window: Box<Made<Window>> = Window::open(content, Some(makers));
-    let address = |code: Option<codestore::Code<kernel::FileCall>>| code.map(|code| code.entry());
+    let address = |code: Option<codestore::Code<kernel::FileCall>>| code.map(|code| code.entry().address());
     let device = paste_channel(Channel::StandardOutput, makers);
     let body: &Body = pipe.body();
     let window_only: &Window = &window;

@@ -37,12 +37,12 @@ impl Automaton {
         let made = generate(graph, &block.places(), &mut draft);
         let code = bench().store.publish(name, Maker::new("bench"), draft).expect("room for code");
         let start = made.states.iter().find(|(id, _)| *id == 0).expect("a first state").1;
-        block.state().set(code.entry() + u64::from(start));
+        block.state().set(code.entry().address() + u64::from(start));
         Automaton { code, block, is_alone: false, counts: false }
     }
 
     pub fn entry(&self) -> u64 {
-        self.code.entry()
+        self.code.entry().address()
     }
 
     /// Feeds `input`; emitted bytes go to `output`, which has room for `slack` more than is looked for. Returns how much
@@ -74,7 +74,7 @@ impl Automaton {
                 "call r12",
                 "pushfq", "and qword ptr [rsp], -257", "popfq",
                 "pop r11", "pop r11",
-                inout("r11") trap => _, out("r14") _, out("r15") _, in("r12") self.code.entry(),
+                inout("r11") trap => _, out("r14") _, out("r15") _, in("r12") self.code.entry().address(),
                 inout("rsi") *from, in("rdx") end, inout("rdi") *to, in("r8") limit,
                 lateout("rax") result, out("rcx") _, out("r9") _, out("r10") _,
             );

@@ -8,9 +8,10 @@ use codestore::{Code, CodeMemory, CodeStore, Maker};
 use kernel::call::{CallCode, FileCall, Makers};
 use kernel::space::FramePool;
 use machine::{
-    BadVectorState, Channel, Entries, FloatWords, FrameNumber, Machine, Nanos, NoFrames, PAGE_BYTES, PhysicalMemory,
-    Place, ReceiveCode, Received, Registers, SOFTWARE_BYTES, SampleClock, ScheduleWords, SendCode, Start, SwitchOut,
-    Threads, Translation, Tte, TteId, Upcalls, UserFault, UserMemory, VirtAddr,
+    BadVectorState, CallEntry, Channel, DescriptorEntries, Entries, Entry, FileEntry, FloatWords, FrameNumber, Machine,
+    Nanos, NoFrames, PAGE_BYTES, PhysicalMemory, Place, ReceiveCode, Received, Registers, SOFTWARE_BYTES, SampleClock,
+    SampleEntry, ScheduleWords, SendCode, Start, SwitchOut, Threads, Translation, Tte, TteId, Upcalls, UserFault,
+    UserMemory, VirtAddr,
 };
 use synth::{Abs32, Draft, Target, Template, template};
 
@@ -170,8 +171,8 @@ impl Bench {
     }
 
     /// Where routines on the program's stack give up.
-    pub fn slow_direct(&self) -> u64 {
-        self.slow().1.entry()
+    pub fn slow_direct(&self) -> Entry<CallEntry> {
+        self.slow().1.entry().under()
     }
 
     /// The last word of the kernel stack of [`OnlyTte`], where the program's stack pointer goes.
@@ -397,7 +398,7 @@ impl Machine for Bench {
         Some(sample::find())
     }
 
-    fn bind_sample_handler(&self, entry: u64) {
+    fn bind_sample_handler(&self, entry: Entry<SampleEntry>) {
         sample::bind(entry);
     }
 
@@ -411,8 +412,8 @@ impl Machine for Bench {
         (self.frames + frame.0 as usize * PAGE_BYTES) as u64
     }
 
-    fn slow_call(&self) -> u64 {
-        self.slow().0.entry()
+    fn slow_call(&self) -> Entry<FileEntry> {
+        self.slow().0.entry().under()
     }
 
     fn user_limit_word(&self) -> u64 {
@@ -482,13 +483,13 @@ impl Tte for OnlyTte {
 
     fn set_debugged(&self, _debugged: bool) {}
 
-    fn bind_call(&self, _number: usize, _entry: Option<u64>) {}
+    fn bind_call(&self, _number: usize, _entry: Option<Entry<CallEntry>>) {}
 
-    fn bind_descriptor_call(&self, _number: usize, _entries: u64, _count: u32) -> Result<(), NoFrames> {
+    fn bind_descriptor_call(&self, _number: usize, _entries: DescriptorEntries) -> Result<(), NoFrames> {
         Err(NoFrames)
     }
 
-    fn slow_entry(&self) -> u64 {
+    fn slow_entry(&self) -> Entry<CallEntry> {
         bench().slow_direct()
     }
 

@@ -41,6 +41,8 @@ pub struct Clock {
 /// The entry that stands for the kernel's.
 pub struct KernelEntry;
 
+impl machine::Keeps<machine::TimerEntry> for KernelEntry {}
+
 impl Clock {
     /// What a handler is made of; the code is the kernel's entry.
     pub fn code(&self) -> (TimerCode, Code<KernelEntry>) {
@@ -58,7 +60,7 @@ impl Clock {
             open: nothing(),
             close: nothing(),
             end: end(),
-            kernel: kernel.entry(),
+            kernel: kernel.entry().under(),
         };
         (code, kernel)
     }

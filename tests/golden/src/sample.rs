@@ -3,7 +3,7 @@
 use std::arch::asm;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use machine::{Fragment, SampleClock};
+use machine::{Entry, Fragment, SampleClock, SampleEntry};
 use synth::Abs32;
 
 /// Where the pc has its interrupt controller; and the slot.
@@ -32,11 +32,13 @@ pub fn find() -> SampleClock {
     let end_of_interrupt = Abs32((&raw const words.end_of_interrupt) as u64);
     let end = Fragment { template: end, holes: vec![end_of_interrupt.into()] };
     let chain = ((&raw const words.chain) as u64, 1);
-    SampleClock { slot: &words.slot, end, chain, compiled: 0, as_procedure: None }
+    // SAFETY: nobody enters it.
+    let compiled = unsafe { Entry::new(0) };
+    SampleClock { slot: &words.slot, end, chain, compiled, as_procedure: None }
 }
 
-pub fn bind(entry: u64) {
-    words().slot.store(entry, Ordering::Release);
+pub fn bind(entry: Entry<SampleEntry>) {
+    words().slot.store(entry.address(), Ordering::Release);
 }
 
 /// Raises the interrupt once and looks whether all registers but rax and rcx, which the entry needs, are kept.

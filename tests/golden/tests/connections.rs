@@ -59,7 +59,7 @@ fn a_tty_filter_and_a_console_device_are_pasted() {
     let makers = Makers::new(bench(), code_store(1 << 16));
     let tty = Box::new(Tty::new(4096).expect("memory"));
     let write = tty.synthesize(Some(Channel::Terminal), makers).write.expect("room for code");
-    let birth = makers.store.birth(write.entry()).expect("live");
+    let birth = makers.store.birth(write.entry().address()).expect("live");
     let names: Vec<_> = birth.origins.iter().map(|origin| origin.shape.name).collect();
     let place =
         |name: &str| names.iter().position(|other| *other == name).unwrap_or_else(|| panic!("{name}: {names:?}"));

@@ -472,7 +472,7 @@ fn run(draft: Draft, seed: u64) -> After {
     let mut registers = [0; 16].map(|_: u64| random.pick(&values));
     registers[0] = 7;
     registers[12..].copy_from_slice(&[place.program, place.nothing, place.missing, place.words].map(|at| at as u64));
-    execute(code.entry(), &mut registers, supply);
+    execute(code.entry().address(), &mut registers, supply);
     protect_missing(libc::PROT_READ | libc::PROT_WRITE);
     let copy = |page: usize| bytes_of(page, 256).to_vec();
     After {

@@ -111,15 +111,15 @@ fn code_lives_as_long_as_somebody_holds_it() {
     let makers = makers(4096);
     let first = pipe(makers);
     let held = first.code().and_then(|code| code.read).expect("room for code");
-    let slot = Slot::new(Entry::from(&held));
+    let slot = Slot::new(held.entry());
     assert!(first.resize(4096).is_ok());
     // The pipe has forgotten its routines; who is in the middle of one can end it.
-    assert!(makers.store.birth(held.entry()).is_some());
+    assert!(makers.store.birth(held.entry().address()).is_some());
     assert_eq!(makers.store.live_routines(), 1);
-    let rust = Entry::fixed(bench().slow_direct());
+    let rust = bench().slow_call().under();
     interface::link(&slot, None, rust);
-    assert_eq!(slot.entry().address(), bench().slow_direct());
-    let address = held.entry();
+    assert_eq!(slot.entry().address(), bench().slow_call().address());
+    let address = held.entry().address();
     drop(held);
     assert!(makers.store.birth(address).is_none(), "a dangling callentry is code of nobody");
     assert_eq!(makers.store.live_bytes(), 0);
@@ -130,7 +130,7 @@ fn routines_of_others(makers: Makers, ring: &RawTty, sound: &SoundWords) -> Vec<
     fn held<C: 'static>(name: &'static str, code: Option<Code<C>>) -> (&'static str, Box<dyn Any>, u64) {
         let code = code.expect("room for code");
         let entry = code.entry();
-        (name, Box::new(code), entry)
+        (name, Box::new(code), entry.address())
     }
     let table = TableWords { free: 0x1000, pending: 0x1008, reads: 0x2000, writes: 0x3000, slow_entry: 0x4000 };
     let opens = Opens { table, recipes: 0x5000, generation_word: 0x6000, generation: 7 };
@@ -184,7 +184,7 @@ fn a_closed_window_leaves_its_code_to_who_holds_it() {
     assert_eq!(makers.store.live_routines(), 3);
     drop(window);
     // The machine beside the routine that a thread may be inside is gone with the window, and nothing leads to it.
-    assert_eq!(makers.store.birth(write.entry()).expect("held").name, "window.write");
+    assert_eq!(makers.store.birth(write.entry().address()).expect("held").name, "window.write");
     assert_eq!(makers.store.live_routines(), 1);
     drop(write);
     assert_eq!(makers.store.live_bytes(), 0);
@@ -221,7 +221,7 @@ fn pipes_are_optimized_by_the_plan_of_the_first() {
     assert_eq!(Body::class().gauges.planned.load(Ordering::Relaxed), planned + 2);
     let bytes = |pipe: &Pipe| {
         let entry = pipe.code().and_then(|code| code.write).expect("room for code").entry();
-        makers.store.birth(entry).expect("live").bytes
+        makers.store.birth(entry.address()).expect("live").bytes
     };
     assert_eq!(bytes(&first), bytes(&second));
     let drafts = create::factor(&**second.body(), makers, &PipeCallouts {});
@@ -251,10 +251,11 @@ fn contracts_that_do_not_match_are_an_error_where_types_cannot_tell() {
     let _alone = alone();
     let code = create::create(&Null {}, makers(4096), &NullCallouts {}).read.expect("room for code");
     let any = AnyCode::new(&code);
-    let slot: Slot<FileCall> = Slot::new(Entry::fixed(0));
+    let slot: Slot<FileCall> = Slot::new(bench().slow_call().under());
     assert_eq!(interface::link_any(&slot, &any), Ok(()));
-    assert_eq!(slot.entry().address(), code.entry());
-    let other: Slot<OtherCall> = Slot::new(Entry::fixed(64));
+    assert_eq!(slot.entry().address(), code.entry().address());
+    // SAFETY: nobody enters it.
+    let other: Slot<OtherCall> = Slot::new(unsafe { Entry::new(64) });
     let mismatch = Mismatch { slot: "other call", code: "file call" };
     assert_eq!(interface::link_any(&other, &any), Err(mismatch));
     assert_eq!(other.entry().address(), 64, "the slot is as it was");

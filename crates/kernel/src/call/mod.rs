@@ -32,6 +32,11 @@ pub use simple::{Null, NullCallouts, NullCode, SimpleCode, Zero, ZeroCallouts, Z
 /// rdi, rsi, rdx = arguments, rcx and r11 as `syscall` left them. All registers but rax, rcx and r11 are kept.
 pub enum FileCall {}
 
+impl machine::Keeps<machine::FileEntry> for FileCall {}
+
+/// What does the call in Rust stands behind descriptors that have no routine.
+impl machine::Keeps<FileCall> for machine::FileEntry {}
+
 impl quaject::Contract for FileCall {
     const NAME: &'static str = "file call";
     type Routine = Routine;

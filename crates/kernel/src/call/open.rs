@@ -11,7 +11,7 @@
 
 use abi::nr;
 use codestore::Code;
-use machine::Tte;
+use machine::{CallEntry, Keeps, Tte};
 use quaject::{Contract, Makers, Routine, quaject};
 use synth::{Abs32, Draft, Fact, Imm32, Label, Paste, Target, jump, template};
 
@@ -20,6 +20,8 @@ use crate::symtab::{SamePath, paste_name};
 /// Register contract of routines in a thread's call table: entered by `jmp` from the dispatch, on the program's stack;
 /// rax = call number, arguments in rdi, rsi, rdx, r10, r8, r9, rcx and r11 as `syscall` left them. All but rax, rcx and r11 kept.
 pub enum CallCode {}
+
+impl Keeps<CallEntry> for CallCode {}
 
 /// What a routine does depends on the names that it knows, so the plan for one would not serve the next.
 impl Contract for CallCode {
@@ -59,7 +61,7 @@ impl CallRoutine {
 
     /// Rust itself, from the kernel stack.
     pub fn rust(&self) -> Target {
-        Target::Address(self.makers.machine.slow_call())
+        Target::Address(self.makers.machine.slow_call().address())
     }
 
     pub fn user_limit(&self) -> Abs32 {
@@ -220,7 +222,7 @@ quaject! {
     callentries OpensCode {
         open: CallCode(nr::OPENAT) named "call.open" needs(tte, known) uses(user_limit, rust) {
             // Nothing is lost yet, and the program's stack is still in force.
-            paste SameOpen { generation_word, generation, user_limit, slow: Target::Address(tte.slow_entry()) };
+            paste SameOpen { generation_word, generation, user_limit, slow: Target::Address(tte.slow_entry().address()) };
             enter_kernel (*tte);
             names ((opens, *known));
             begin_slow;
@@ -230,7 +232,7 @@ quaject! {
             paste Uninstall { free, pending, reads, writes, slow_entry, slow };
             leave_direct;
             begin_slow;
-            paste ToRust { number: Imm32(nr::CLOSE as u32), slow: Target::Address(tte.slow_entry()) };
+            paste ToRust { number: Imm32(nr::CLOSE as u32), slow: Target::Address(tte.slow_entry().address()) };
         }
     }
 }

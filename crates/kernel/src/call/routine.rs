@@ -86,7 +86,7 @@ impl quaject::Routine for Routine {
     }
 
     fn finish(mut self) -> Draft {
-        let slow = self.makers.watch().map_or_else(|| self.makers.machine.slow_call(), |watch| watch.slow);
+        let slow = self.makers.watch().map_or_else(|| self.makers.machine.slow_call().address(), |watch| watch.slow);
         let slow = GoSlow { number: Imm32(self.number), slow: Target::Address(slow) };
         if self.has_filter {
             self.draft.place(SLOW_FILTER);

@@ -182,7 +182,7 @@ impl WatchWords {
     }
 
     pub fn slow(&self, makers: Makers) -> Option<Code<FileCall>> {
-        let rust = Some(Target::Address(makers.machine.slow_call()));
+        let rust = Some(Target::Address(makers.machine.slow_call().address()));
         WatchCode::slow(self, makers, &WatchCallouts { rust, ..Default::default() }).publish(makers)
     }
 

@@ -123,7 +123,7 @@ impl Scheduler {
         let Some(code) = self.machine.timer_code() else { return };
         if let Some(codes) = TimerCodes::synthesize(makers, &code, self.words) {
             self.alarms.borrow_mut().set_kernel(codes.kernel());
-            self.machine.bind_timer(codes.interrupt.entry(), codes.nesting.entry());
+            self.machine.bind_timer(codes.interrupt.entry().under(), codes.nesting.entry().under());
             self.timer_codes.set(Some(Box::leak(Box::new(codes))));
         }
     }

@@ -14,7 +14,7 @@ use core::mem::offset_of;
 use core::sync::atomic::AtomicU64;
 
 use codestore::Code;
-use machine::{ScheduleWords, TimerCode};
+use machine::{Keeps, ScheduleWords, TimerCode, TimerEntry};
 use quaject::{Contract, quaject};
 use synth::{Abs32, Fact, Target, Template, template};
 
@@ -25,6 +25,8 @@ use crate::interrupt::HandlerRoutine;
 /// Register contract of the timer's code: on the stack of whoever was interrupted lie rcx, rdx, rax and the interrupt's
 /// frame; rax = nanoseconds since boot. The two handlers are entered with the frame alone.
 pub enum TimerHandler {}
+
+impl Keeps<TimerEntry> for TimerHandler {}
 
 impl Contract for TimerHandler {
     const NAME: &'static str = "timer handler";
@@ -143,7 +145,7 @@ quaject! {
         kernel: TimerHandler(0) named "timer.kernel" needs(code) uses() {
             paste (&code.close);
             paste TimerRestore {};
-            paste TimerLeave { to: Target::Address(code.kernel) };
+            paste TimerLeave { to: Target::Address(code.kernel.address()) };
         }
         /// The first alarm has rung.
         next: TimerHandler(0) named "timer.next" needs(code) uses(nothing) {
@@ -206,7 +208,7 @@ impl TimerCodes {
         let mut callouts = AlarmCallouts { code: Some(code), ..Default::default() };
         let kernel = AlarmCode::kernel(&timer, makers, &callouts).create(makers)?;
         let next = AlarmCode::next(&timer, makers, &callouts).create(makers)?;
-        callouts.rust = Some(Target::Address(kernel.entry()));
+        callouts.rust = Some(Target::Address(kernel.entry().address()));
         let interrupt = AlarmCode::interrupt(&timer, makers, &callouts).create(makers)?;
         let nesting = AlarmCode::nesting(&timer, makers, &callouts).create(makers)?;
         Some(TimerCodes { timer, interrupt, nesting, kernel, next })
@@ -214,12 +216,12 @@ impl TimerCodes {
 
     /// Where alarms go that are Rust's.
     pub fn kernel(&self) -> u64 {
-        self.kernel.entry()
+        self.kernel.entry().address()
     }
 
     /// Where alarms go that have rung.
     pub fn next(&self) -> u64 {
-        self.next.entry()
+        self.next.entry().address()
     }
 
     /// What to do at an alarm that counts. It must not be set any more when the code is dropped. `None`: no room.

@@ -247,7 +247,8 @@ impl TextWindow {
         }
         let kept = kept.as_ref()?;
         let write = kept.filled(&areas).publish(makers)?;
-        let (states, product_at) = (kept.states_at(write.entry()), Target::Address(write.entry() + kept.inner));
+        let at = write.entry().address();
+        let (states, product_at) = (kept.states_at(at), Target::Address(at + kept.inner));
         let callouts = WriterCallouts { product_at: Some(product_at), ..Default::default() };
         let code = WriterCode::cooked(&self.writer(Some(tty)), makers, &callouts).create(makers)?;
         Some(Routines { write, cooked: Machine { code, states }, plain: None, makers })
@@ -263,8 +264,8 @@ impl TextWindow {
             }
             let kept = kept.as_ref()?;
             let code = kept.filled(&areas).publish(routines.makers)?;
-            self.words.plain_entry.set(code.entry() + kept.inner);
-            routines.plain = Some(Machine { states: kept.states_at(code.entry()), code });
+            self.words.plain_entry.set(code.entry().address() + kept.inner);
+            routines.plain = Some(Machine { states: kept.states_at(code.entry().address()), code });
         }
         Some(())
     }

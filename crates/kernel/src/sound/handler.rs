@@ -4,7 +4,7 @@ use core::cell::Cell;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use codestore::Code;
-use machine::{Fragment, SampleClock};
+use machine::{Entry, Fragment, Keeps, SampleClock, SampleEntry, SampleProcedure};
 use quaject::{Contract, quaject};
 use synth::{Abs32, Draft, Imm32, Paste};
 
@@ -19,6 +19,11 @@ use crate::interrupt::{Chain, HandlerRoutine};
 /// Register contract of interrupt handlers: entered by the interrupt through the slot, interrupts off, every register
 /// kept, left through the machine's end.
 pub enum SampleHandler {}
+
+impl Keeps<SampleEntry> for SampleHandler {}
+
+/// With the machine's end of procedures.
+impl Keeps<SampleProcedure> for SampleHandler {}
 
 impl Contract for SampleHandler {
     const NAME: &'static str = "sample handler";
@@ -138,13 +143,13 @@ pub struct Handler {
 
 impl Handler {
     /// The entry for a part of an element; the same for all if there is one insert.
-    pub(super) fn entry(&self, part: u32) -> u64 {
-        self.code.entry() + u64::from(part * self.step_bytes)
+    pub(super) fn entry(&self, part: u32) -> Entry<SampleHandler> {
+        self.code.step(part * self.step_bytes).expect("a handler has a step for each part of an element")
     }
 
     /// Which part `entry` is for; `None`: it is no entry of this handler.
     pub(super) fn part(&self, entry: u64) -> Option<u32> {
-        (0..self.inserts()).find(|part| self.entry(*part) == entry)
+        (0..self.inserts()).find(|part| self.entry(*part).address() == entry)
     }
 
     pub(super) fn inserts(&self) -> u32 {

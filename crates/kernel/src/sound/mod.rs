@@ -121,7 +121,7 @@ impl Sound {
         match &self.state.borrow().handlers.for_nobody {
             Some(handler) => self
                 .makers
-                .and_then(|makers| makers.store.birth(handler.code.entry()))
+                .and_then(|makers| makers.store.birth(handler.code.entry().address()))
                 .map_or(("?", 0), |birth| (birth.name, birth.bytes as usize)),
             None => ("sound.compiled", 0),
         }
@@ -186,19 +186,19 @@ impl Sound {
             words.fill_up(activity.format(channel));
         }
         let (end, compiled, inserts) = match (entry, &self.clock.as_procedure) {
-            (Entry::Interrupt, _) => (&self.clock.end, self.clock.compiled, self.inserts(activity)),
+            (Entry::Interrupt, _) => (&self.clock.end, None, self.inserts(activity)),
             // The caller knows one address.
-            (Entry::Call, Some((end, compiled))) => (end, *compiled, Inserts::One),
+            (Entry::Call, Some((end, compiled))) => (end, Some(*compiled), Inserts::One),
             (Entry::Call, None) => return Err(Errno::ENOTSUP),
         };
         let plan = Plan { activity, waiters: Waiters::None, maker: self.maker(), inserts };
         let handler = self.make(plan, end)?;
-        let address = handler.as_ref().map_or(compiled, |handler| handler.entry(0));
+        let procedure = handler.as_ref().map_or(compiled, |handler| Some(handler.entry(0).under()));
         self.bind(activity, Handlers { for_nobody: handler, for_waiters: None });
         let before = self.machine.now();
-        match entry {
-            Entry::Interrupt => self.machine.raise_samples(count),
-            Entry::Call => self.machine.call_samples(address, count),
+        match procedure.filter(|_| entry == Entry::Call) {
+            None => self.machine.raise_samples(count),
+            Some(procedure) => self.machine.call_samples(procedure, count),
         }
         let after = self.machine.now();
         self.bind(Activity::default(), Handlers::default());
@@ -269,7 +269,8 @@ impl Sound {
             let handler = for_waiters.as_ref().filter(|_| is_awaited).or(for_nobody.as_ref());
             converter.unpack(before.part(self.clock.slot.load(Ordering::Relaxed)));
             let part = if handler.is_some_and(|handler| handler.inserts() > 1) { converter.pack() } else { 0 };
-            self.machine.bind_sample_handler(handler.map_or(self.clock.compiled, |handler| handler.entry(part)));
+            self.machine
+                .bind_sample_handler(handler.map_or(self.clock.compiled, |handler| handler.entry(part).under()));
         });
     }
 

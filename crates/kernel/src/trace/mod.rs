@@ -161,7 +161,7 @@ impl Trace {
             calls: calls.as_ptr() as u64,
         });
         if let Some(code) = notes.and_then(|notes| notes.synthesize(makers)) {
-            thread.tte().divert_calls(Some((code.entry(), calls)));
+            thread.tte().divert_calls(Some((code.entry().under(), calls)));
             // Code of before goes only now, when nothing leads to it any more.
             self.forget(thread.id());
             self.diverted.borrow_mut().push((thread.id(), code));

@@ -98,7 +98,7 @@ impl Tty {
 
     /// Where the routine begins, if there is one.
     pub fn cooker(&self) -> Option<u64> {
-        self.cooker.code.as_ref().map(Code::entry)
+        self.cooker.code.as_ref().map(|code| code.entry().address())
     }
 }
 

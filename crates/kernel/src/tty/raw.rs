@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 use codestore::Code;
-use machine::{Fragment, Machine, Nanos, ReceiveCode, SampleClock};
+use machine::{DeviceEntry, Fragment, Keeps, Machine, Nanos, ReceiveCode, SampleClock};
 use quaject::{Contract, fragments, quaject};
 use synth::{Abs32, Fact, Target, Template, template};
 
@@ -28,6 +28,8 @@ pub const RAW_BYTES: usize = 8192;
 /// Register contract of the raw tty's handler: entered by the device's interrupt through its slot, interrupts off, every
 /// register kept, left through the machine's end.
 pub enum RawHandler {}
+
+impl Keeps<DeviceEntry> for RawHandler {}
 
 impl Contract for RawHandler {
     const NAME: &'static str = "raw handler";
@@ -243,7 +245,7 @@ impl RawTty {
 
 /// Has the device's interrupt go to `handler`.
 pub fn bind(machine: &dyn Machine, handler: &Code<RawHandler>) {
-    machine.bind_receiver(handler.entry());
+    machine.bind_receiver(handler.entry().under());
 }
 
 /// How long `count` interrupts of a key take, at most [`RAW_BYTES`], on a line of their own without a device: each finds a byte,
@@ -259,7 +261,7 @@ pub fn measure(makers: Makers, count: u32) -> Option<Nanos> {
     const ENTRY_AND_END: u64 = 3;
     let [took, without] = [&handler, &null].map(|handler| {
         let before = machine.now();
-        machine.practice(handler.entry(), count);
+        machine.practice(handler.entry().under(), count);
         machine.now().saturating_sub(before)
     });
     (raw.len() == count as usize).then(|| Nanos(took.saturating_sub(without).0 + ENTRY_AND_END * u64::from(count)))

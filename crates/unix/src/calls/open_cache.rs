@@ -86,8 +86,8 @@ fn bind(call: &Call<'_>, opened: Opened, file: &OpenFile) -> Option<()> {
         Some(code) => code,
         None => opens.close(makers, tte)?,
     };
-    tte.bind_call(nr::OPENAT as usize, Some(open.entry()));
-    tte.bind_call(nr::CLOSE as usize, Some(close.entry()));
+    tte.bind_call(nr::OPENAT as usize, Some(open.entry().under()));
+    tte.bind_call(nr::CLOSE as usize, Some(close.entry().under()));
     let mut cache = call.task.bindings.opens.borrow_mut();
     (cache.names, cache.generation) = (names, generation);
     cache.open = Some(open);

@@ -8,6 +8,7 @@ pub use extent::forget_mappings;
 
 use alloc::sync::Arc;
 use core::sync::atomic::Ordering;
+use machine::DescriptorEntries;
 
 use abi::Errno;
 use abi::siginfo::SigInfo;
@@ -99,16 +100,16 @@ fn bind_dispatch(call: &Call<'_>, number: u64) {
         return;
     }
     let files = call.files();
-    let words = match number {
-        nr::PREAD64 => &files.positioned()[0],
-        nr::PWRITE64 => &files.positioned()[1],
-        nr::READ => &files.entries().reads,
-        nr::WRITE => &files.entries().writes,
-        _ => &files.entries().seeks,
+    let entries = match number {
+        nr::PREAD64 => DescriptorEntries::of(files.positioned(), |table| &table[0]),
+        nr::PWRITE64 => DescriptorEntries::of(files.positioned(), |table| &table[1]),
+        nr::READ => DescriptorEntries::of(files.entries(), |table| &table.reads),
+        nr::WRITE => DescriptorEntries::of(files.entries(), |table| &table.writes),
+        _ => DescriptorEntries::of(files.entries(), |table| &table.seeks),
     };
     let tte = call.task.thread.tte();
     // Without room for code the call stays as it is.
-    bound.set(tte.bind_descriptor_call(number as usize, words.as_ptr() as u64, words.len() as u32).is_ok());
+    bound.set(tte.bind_descriptor_call(number as usize, entries).is_ok());
 }
 
 /// The same for `pread` and `pwrite`, where a file has routines for them.

@@ -1,6 +1,5 @@
 //! The descriptor table of a process.
 
-use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cell::{Cell, OnceCell};
@@ -12,8 +11,8 @@ use kernel::FileCall;
 use kernel::call::{FileCode, TableWords};
 use kernel::file::Node;
 use kernel::stream::Stream;
-use machine::KernelCell;
-use quaject::{Entry, interface};
+use machine::{Entry, FileEntry, KernelCell};
+use quaject::interface;
 
 use super::terminal::{Terminal, TtyStream};
 use super::{Body, OpenFile};
@@ -73,8 +72,8 @@ pub struct EntryTable {
 
 impl EntryTable {
     /// No descriptor is in use.
-    fn new(slow: u64) -> EntryTable {
-        let all = || core::array::from_fn(|_| Link::new(Entry::fixed(slow)));
+    fn new(slow: Entry<FileEntry>) -> EntryTable {
+        let all = || core::array::from_fn(|_| Link::new(slow.under()));
         EntryTable {
             reads: all(),
             writes: all(),
@@ -93,7 +92,7 @@ impl EntryTable {
             let code = file.and_then(OpenFile::callentries);
             let code = code.as_deref();
             let is_limited = is_write_limited && file.is_some_and(OpenFile::has_data);
-            let unconnected = Entry::fixed(slow);
+            let unconnected = slow.under();
             interface::link(&self.reads[index], code.and_then(|code| code.read.as_ref()), unconnected);
             let write = code.and_then(|code| code.write.as_ref()).filter(|_| !is_limited);
             interface::link(&self.writes[index], write, unconnected);
@@ -109,7 +108,7 @@ impl EntryTable {
 /// What entries hold that have no routine, and which have none.
 #[derive(Clone, Copy)]
 struct Ends {
-    slow: u64,
+    slow: Entry<FileEntry>,
     is_write_limited: bool,
 }
 
@@ -123,7 +122,7 @@ fn bind_positioned(table: &PositionedTable, index: usize, file: Option<&OpenFile
     }
     let code = file.and_then(OpenFile::callentries);
     let code = code.as_deref();
-    let unconnected = Entry::fixed(ends.slow);
+    let unconnected = ends.slow.under();
     interface::link(&table[0][index], code.and_then(|code| code.pread.as_ref()), unconnected);
     let write = code.and_then(|code| code.pwrite.as_ref()).filter(|_| !ends.is_write_limited);
     interface::link(&table[1][index], write, unconnected);
@@ -132,11 +131,11 @@ fn bind_positioned(table: &PositionedTable, index: usize, file: Option<&OpenFile
 pub struct DescriptorTable {
     state: KernelCell<State>,
     /// Made when a routine is first bound to it: most children execute another program before that.
-    entries: OnceCell<Box<EntryTable>>,
+    entries: OnceCell<Arc<EntryTable>>,
     /// As `entries`, of `pread` and `pwrite`: only files outside of the machine have routines for them.
-    positioned: OnceCell<Box<PositionedTable>>,
+    positioned: OnceCell<Arc<PositionedTable>>,
     /// The slow end of a call: what an entry holds when there is nothing better.
-    slow: u64,
+    slow: Entry<FileEntry>,
     /// How pending descriptors become open files, by number.
     recipes: KernelCell<Vec<Recipe>>,
     /// A limit says how far files may be written: the routines do not know it.
@@ -185,7 +184,7 @@ struct State {
 }
 
 impl DescriptorTable {
-    pub fn new(slow: u64) -> DescriptorTable {
+    pub fn new(slow: Entry<FileEntry>) -> DescriptorTable {
         let state = KernelCell::new(State { slots: Vec::new(), lowest_free: 0 });
         DescriptorTable {
             state,
@@ -197,6 +196,11 @@ impl DescriptorTable {
         }
     }
 
+    /// Where calls go whose descriptor has no routine.
+    pub fn slow(&self) -> Entry<FileEntry> {
+        self.slow
+    }
+
     /// A copy for a child; with the same open files behind the same numbers.
     pub fn duplicate(&self) -> DescriptorTable {
         let copy = DescriptorTable::new(self.slow);
@@ -205,11 +209,11 @@ impl DescriptorTable {
         copy
     }
 
-    pub fn entries(&self) -> &EntryTable {
+    pub fn entries(&self) -> &Arc<EntryTable> {
         if let Some(entries) = self.entries.get() {
             return entries;
         }
-        let entries = self.entries.get_or_init(|| Box::new(EntryTable::new(self.slow)));
+        let entries = self.entries.get_or_init(|| Arc::new(EntryTable::new(self.slow)));
         for (index, slot) in self.state.borrow().slots.iter().enumerate() {
             if let Some(slot) = slot {
                 entries.bind(index, Some(&slot.file), self.ends());
@@ -228,12 +232,12 @@ impl DescriptorTable {
     }
 
     /// The table of `pread` and `pwrite`; made when it is first asked for.
-    pub fn positioned(&self) -> &PositionedTable {
+    pub fn positioned(&self) -> &Arc<PositionedTable> {
         if let Some(positioned) = self.positioned.get() {
             return positioned;
         }
-        let all = || core::array::from_fn(|_| Link::new(Entry::fixed(self.slow)));
-        let positioned = self.positioned.get_or_init(|| Box::new([all(), all()]));
+        let all = || core::array::from_fn(|_| Link::new(self.slow.under()));
+        let positioned = self.positioned.get_or_init(|| Arc::new([all(), all()]));
         for (index, slot) in self.settled().borrow().slots.iter().enumerate() {
             bind_positioned(positioned, index, slot.as_ref().map(|slot| &*slot.file), self.ends());
         }
@@ -291,7 +295,7 @@ impl DescriptorTable {
             pending: entries.pending.as_ptr() as u64,
             reads: &raw const entries.reads as u64,
             writes: &raw const entries.writes as u64,
-            slow_entry: self.slow,
+            slow_entry: self.slow.address(),
         }
     }
 
@@ -332,7 +336,10 @@ impl DescriptorTable {
         let index = descriptor.index();
         let tables = self.entries.get().filter(|_| index < SYNTHESIZED);
         let tables = tables.map(|entries| [&entries.reads, &entries.writes, &entries.seeks]);
-        (tables.map_or([self.slow; 3], |tables| tables.map(|table| table[index].entry().address())), self.slow)
+        (
+            tables.map_or([self.slow.address(); 3], |tables| tables.map(|table| table[index].entry().address())),
+            self.slow.address(),
+        )
     }
 
     pub fn slot(&self, descriptor: Descriptor) -> Option<Slot> {

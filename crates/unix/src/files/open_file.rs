@@ -6,7 +6,6 @@ use core::cell::{Cell, OnceCell, Ref};
 
 use abi::Errno;
 use abi::file::{O_ACCMODE, O_APPEND, O_NONBLOCK, O_PATH, O_RDONLY, O_RDWR, O_WRONLY};
-use codestore::Code;
 use kernel::call::FileCode;
 use kernel::file::{AccessTimes, Content, Ferry, Node, Opening, Positioned, Window};
 use kernel::pipe::PipeEnd;
@@ -256,7 +255,7 @@ impl OpenFile {
     /// The addresses of `callentries`, for whoever only wants to see them.
     pub fn entry_points(&self) -> [Option<u64>; 3] {
         let Some(code) = self.callentries() else { return [None; 3] };
-        [&code.read, &code.write, &code.seek].map(|code| code.as_ref().map(Code::entry))
+        [&code.read, &code.write, &code.seek].map(|code| code.as_ref().map(|code| code.entry().address()))
     }
 
     /// Error: `EBADF` when not open for reading.

@@ -98,7 +98,7 @@ pub fn thread(question: &mut Question<'_>, out: &mut Items) -> Result<Cursor, Re
     if question.cursor == 0 {
         let own = [
             ("dispatch", entries.dispatch),
-            ("slow_call", slow),
+            ("slow_call", slow.address()),
             ("sw_in_mmu", entries.sw_in_mmu),
             ("sw_in", entries.sw_in),
             ("sw_out", entries.sw_out),
@@ -110,7 +110,7 @@ pub fn thread(question: &mut Question<'_>, out: &mut Items) -> Result<Cursor, Re
     let first = usize::try_from(question.cursor).map_err(|_| Refusal::Bad)?;
     for number in first..abi::nr::COUNT {
         let entry = tte.call_entry(number);
-        if entry == slow {
+        if entry == slow.address() {
             continue;
         }
         out.text(abi::nr::name(number as u64).unwrap_or("?").as_bytes()).u64(entry);

@@ -9,7 +9,7 @@ use abi::process::WaitStatus;
 use kernel::file::{Credentials, Node};
 use kernel::schedule::WaitQueue;
 use kernel::space::Space;
-use machine::{KernelCell, Nanos, PAGE_BYTES};
+use machine::{Entry, FileEntry, KernelCell, Nanos, PAGE_BYTES};
 
 use super::{Ghost, Settings, Task};
 use crate::calls::{Limits, ProcessTimers, user_calls};
@@ -83,6 +83,8 @@ pub struct Process {
     pub space: KernelCell<Option<Arc<KernelCell<Space>>>>,
     /// Gone when the process has ended.
     files: KernelCell<Option<Arc<DescriptorTable>>>,
+    /// What its descriptors lead to without a routine.
+    slow: Entry<FileEntry>,
     /// Shared with others after `clone` with `CLONE_FS`, as is the umask.
     pub place: Arc<KernelCell<Place>>,
     pub umask: Arc<AtomicU32>,
@@ -198,6 +200,7 @@ impl Process {
             children: KernelCell::new(Vec::new()),
             tasks: KernelCell::new(Vec::new()),
             space: KernelCell::new(new.space),
+            slow: new.files.slow(),
             files: KernelCell::new(Some(new.files)),
             place: new.place,
             umask: new.umask,
@@ -293,7 +296,7 @@ impl Process {
 
     /// The descriptors; an empty table for a process that has ended.
     pub fn files(&self) -> Arc<DescriptorTable> {
-        self.files.borrow().clone().unwrap_or_else(|| Arc::new(DescriptorTable::new(0)))
+        self.files.borrow().clone().unwrap_or_else(|| Arc::new(DescriptorTable::new(self.slow)))
     }
 
     /// All descriptor tables of the process's threads; one that several have is shown several times.

@@ -2,7 +2,7 @@
 
 use alloc::sync::Arc;
 use core::cell::Cell;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use kernel::schedule::Scheduler;
 use kernel::space::FaultKind;
@@ -64,7 +64,7 @@ pub struct Task {
     /// Calls that were done in Rust: synthesized ones are not counted.
     calls: Cell<u64>,
     /// There is something to do before the thread goes back to its program.
-    attention: Cell<bool>,
+    attention: Arc<AtomicU8>,
 }
 
 impl Task {
@@ -90,7 +90,7 @@ impl Task {
             interrupted_call: KernelCell::new(RestartKind::No),
             restart_block: KernelCell::new(None),
             calls: Cell::new(0),
-            attention: Cell::new(false),
+            attention: Arc::default(),
         });
         process.live_tasks.fetch_add(1, Ordering::Relaxed);
         let mut tasks = process.tasks.borrow_mut();
@@ -98,7 +98,7 @@ impl Task {
         tasks.push(Arc::downgrade(&task));
         drop(tasks);
         task.tag();
-        task.thread.tte().set_attention_byte(task.attention.as_ptr() as u64);
+        task.thread.tte().set_attention_byte(task.attention.clone());
         task
     }
 
@@ -194,18 +194,20 @@ impl Task {
 
     /// Has the thread look around before it goes back to its program.
     pub fn call_attention(&self) {
-        self.attention.set(true);
+        self.attention.store(1, Ordering::Relaxed);
     }
 
     /// Whether the thread must look around.
     #[inline]
     pub fn has_attention(&self) -> bool {
-        self.attention.get()
+        self.attention.load(Ordering::Relaxed) != 0
     }
 
     /// As `has_attention`; forgets it.
     pub fn take_attention(&self) -> bool {
-        self.attention.replace(false)
+        let called = self.has_attention();
+        self.attention.store(0, Ordering::Relaxed);
+        called
     }
 
     /// Changes the signal mask; signals that waited behind it get their turn.

@@ -20,9 +20,9 @@ const RING: Abs32 = Abs32(0x10000);
 
 pub fn listed(name: &'static str, draft: Draft) -> String {
     let code = bench().store.publish::<FileCall>(name, Maker::new("test"), draft).expect("room");
-    let birth = bench().store.birth(code.entry()).expect("live code");
+    let birth = bench().store.birth(code.entry().address()).expect("live code");
     let mut bytes = vec![0; birth.bytes as usize];
-    bench().store.read(code.entry(), &mut bytes);
+    bench().store.read(code.entry().address(), &mut bytes);
     disassembly::routine(&birth, &bytes)
 }
 

@@ -36,7 +36,7 @@ fn open_name(path: &[u8], flags: u32) -> OpenName<'_> {
 fn open(names: &[OpenName<'_>]) -> u64 {
     // Forgotten, so that it stays for its listing.
     let code = ManuallyDrop::new(OPENS.open(bench().makers(), names, &OnlyTte).expect("room"));
-    code.entry()
+    code.entry().address()
 }
 
 fn listed(name: &str, entry: u64) -> (String, String) {
@@ -86,8 +86,8 @@ fn handlers() -> Vec<(String, String)> {
     let made = |maker, activity| {
         let plan = Plan { activity, waiters: Waiters::None, maker, inserts: Inserts::cheapest(activity) };
         let handler = synthesize(&sound.words, &clock, &clock.end, plan, makers).expect("room for code");
-        let name = bench().store.birth(handler.code.entry()).expect("live code").name;
-        listed(name, handler.code.entry())
+        let name = bench().store.birth(handler.code.entry().address()).expect("live code").name;
+        listed(name, handler.code.entry().address())
     };
     let synthesized = activities.map(|activity| made(Maker::Synthesized, activity));
     synthesized.into_iter().chain([made(Maker::Assembler, silent)]).collect()
@@ -145,37 +145,37 @@ pub fn all() -> Vec<(String, String)> {
     let notes = Notes { keep: 0x1000, next: 0x1010, last: 1023, ring: 0x2000, thread: TteId(1), calls: 0x3000 };
     let traced = notes.synthesize(makers).expect("room for code");
     let mut listings = vec![
-        listed("raw.interrupt", line.entry()),
-        listed("raw.interrupt.spaced", spaced.entry()),
-        listed("pipe.read", pipe.read.expect("room").entry()),
-        listed("pipe.write", pipe.write.expect("room").entry()),
-        listed("file.read", file.read.expect("room").entry()),
-        listed("file.write", file.write.expect("room").entry()),
-        listed("file.pread", places.read.expect("room").entry()),
-        listed("file.pwrite", places.write.expect("room").entry()),
-        listed("file.seek", file.seek.expect("room").entry()),
-        listed("null.read", null.read.expect("room").entry()),
-        listed("null.write", null.write.expect("room").entry()),
-        listed("zero.read", zero.read.expect("room").entry()),
-        listed("console.write", console.write.expect("room").entry()),
-        listed("tty.read", tty.read.expect("room").entry()),
-        listed("tty.write", tty.write.expect("room").entry()),
+        listed("raw.interrupt", line.entry().address()),
+        listed("raw.interrupt.spaced", spaced.entry().address()),
+        listed("pipe.read", pipe.read.expect("room").entry().address()),
+        listed("pipe.write", pipe.write.expect("room").entry().address()),
+        listed("file.read", file.read.expect("room").entry().address()),
+        listed("file.write", file.write.expect("room").entry().address()),
+        listed("file.pread", places.read.expect("room").entry().address()),
+        listed("file.pwrite", places.write.expect("room").entry().address()),
+        listed("file.seek", file.seek.expect("room").entry().address()),
+        listed("null.read", null.read.expect("room").entry().address()),
+        listed("null.write", null.write.expect("room").entry().address()),
+        listed("zero.read", zero.read.expect("room").entry().address()),
+        listed("console.write", console.write.expect("room").entry().address()),
+        listed("tty.read", tty.read.expect("room").entry().address()),
+        listed("tty.write", tty.write.expect("room").entry().address()),
         listed("call.open.null", open(&[open_name(b"/dev/null", 0)])),
         listed("call.open.tty", open(&[open_name(b"/dev/tty", 2)])),
         listed("call.open.two", open(&[open_name(b"/dev/tty", 2), open_name(b"/dev/null", 0)])),
         listed("tty.edit", edit),
         listed("tty.cook", terminal.cooker().expect("room for code")),
         listed("tty.edit_unseen", unseen.editor().expect("room for code")),
-        listed("window.write", window_write.entry()),
+        listed("window.write", window_write.entry().address()),
         listed("window.plain", born("window.plain")),
         listed("window.cooked", born("window.cooked")),
-        listed("raw.null", null_handler.entry()),
-        listed("trace.call", traced.entry()),
-        listed("watch.enter", watched[0].entry()),
-        listed("watch.leave", watched[1].entry()),
-        listed("watch.slow", watched[2].entry()),
-        listed("watch.told", watched[3].entry()),
-        listed("call.close", close.entry()),
+        listed("raw.null", null_handler.entry().address()),
+        listed("trace.call", traced.entry().address()),
+        listed("watch.enter", watched[0].entry().address()),
+        listed("watch.leave", watched[1].entry().address()),
+        listed("watch.slow", watched[2].entry().address()),
+        listed("watch.told", watched[3].entry().address()),
+        listed("call.close", close.entry().address()),
     ];
     listings.extend(handlers());
     listings.extend(timers());
@@ -203,11 +203,11 @@ fn timers() -> Vec<(String, String)> {
     let counts = CountWords { waiting: core::ptr::from_ref(waiting) as u64, unread, ever, at };
     let count = codes.count(makers, &counts).expect("room for code");
     vec![
-        listed("timer.interrupt", codes.interrupt.entry()),
-        listed("timer.nesting", codes.nesting.entry()),
+        listed("timer.interrupt", codes.interrupt.entry().address()),
+        listed("timer.nesting", codes.nesting.entry().address()),
         listed("timer.kernel", codes.kernel()),
         listed("timer.next", codes.next()),
-        listed("timer.count", count.entry()),
+        listed("timer.count", count.entry().address()),
     ]
 }
 

@@ -131,8 +131,8 @@ impl Consoles {
         let address = program().buffer(&mut race.random, bytes);
         let had_room = bench().device.has_room();
         let entry = self.console.entry();
-        let outcome =
-            race.file_call("console.write", entry, nr::WRITE, (address, bytes as u64), |_| Ok(usize::MAX >> 1));
+        let outcome = race
+            .file_call("console.write", entry.address(), nr::WRITE, (address, bytes as u64), |_| Ok(usize::MAX >> 1));
         let sent = bench().device.take();
         let given = program().bytes(address, bytes);
         match outcome.way {
@@ -157,7 +157,8 @@ impl Consoles {
         self.scatter(race, address, bytes);
         let given = program().bytes(address, bytes);
         let entry = self.code.write.as_ref().expect("code").entry();
-        let outcome = race.file_call("tty.write", entry, nr::WRITE, (address, bytes as u64), |_| Ok(usize::MAX >> 1));
+        let outcome =
+            race.file_call("tty.write", entry.address(), nr::WRITE, (address, bytes as u64), |_| Ok(usize::MAX >> 1));
         let sent = bench().device.take();
         if outcome.way == Way::Slow {
             race.same("bytes for the device", sent.len(), 0);
@@ -190,7 +191,8 @@ impl Consoles {
         let address = program().buffer(&mut race.random, bytes);
         let around = Around::take(address, bytes);
         let entry = self.code.read.as_ref().expect("code").entry();
-        let outcome = race.file_call("tty.read", entry, nr::READ, (address, bytes as u64), |_| Ok(usize::MAX >> 1));
+        let outcome =
+            race.file_call("tty.read", entry.address(), nr::READ, (address, bytes as u64), |_| Ok(usize::MAX >> 1));
         let mut model = vec![0; bytes];
         if outcome.way == Way::Fast {
             race.same("the reader is in front", self.is_in_front, true);

@@ -78,8 +78,8 @@ impl Descriptors {
             OpenName {
                 path,
                 flags,
-                read_entry: entry(&recipe.code.read),
-                write_entry: entry(&recipe.code.write),
+                read_entry: entry(&recipe.code.read).address(),
+                write_entry: entry(&recipe.code.write).address(),
                 recipe: table.recipe_number(recipe).expect("it has one"),
             }
         });
@@ -105,9 +105,17 @@ impl Descriptors {
         let open = self.model.get(&(descriptor as u32)).map(|open| &self.recipes[open.name].code);
         let [reads, writes, seeks] = self.entries(descriptor);
         let slow = bench().slow_call();
-        race.same("read entry", reads, open.and_then(|code| code.read.as_ref()).map_or(slow, |code| code.entry()));
-        race.same("write entry", writes, open.and_then(|code| code.write.as_ref()).map_or(slow, |code| code.entry()));
-        race.same("seek entry", seeks, slow);
+        race.same(
+            "read entry",
+            reads,
+            open.and_then(|code| code.read.as_ref()).map_or(slow.address(), |code| code.entry().address()),
+        );
+        race.same(
+            "write entry",
+            writes,
+            open.and_then(|code| code.write.as_ref()).map_or(slow.address(), |code| code.entry().address()),
+        );
+        race.same("seek entry", seeks, slow.address());
         let free = self.table.entries().free.load(Ordering::Relaxed) >> descriptor & 1;
         race.same("free", free == 1, open.is_none());
     }
@@ -156,7 +164,7 @@ impl Descriptors {
         let found = found.filter(|_| self.generation.load(Ordering::Relaxed) == GENERATION);
         let routine = race.random.below(self.opens.len() as u64) as usize;
         let fast = found.is_some_and(|name| name <= routine) && lowest < CODE_DESCRIPTORS;
-        let mut outcome = race.caller.moving_call(self.opens[routine].entry(), nr::OPENAT, arguments);
+        let mut outcome = race.caller.moving_call(self.opens[routine].entry().address(), nr::OPENAT, arguments);
         race.count("call.open", outcome.way);
         race.same("way of open", outcome.way == Way::Fast, fast);
         self.generation.store(GENERATION, Ordering::Relaxed);
@@ -188,7 +196,7 @@ impl Descriptors {
         };
         let open = u32::try_from(descriptor).ok().and_then(|at| self.model.get(&at).copied());
         let arguments = [descriptor, race.random.bits(), race.random.bits()];
-        let mut outcome = race.caller.call(self.close.entry(), nr::CLOSE, arguments);
+        let mut outcome = race.caller.call(self.close.entry().address(), nr::CLOSE, arguments);
         race.count("call.close", outcome.way);
         race.same("way of close", outcome.way == Way::Fast, open.is_some_and(|open| open.pending));
         if outcome.way == Way::Slow {

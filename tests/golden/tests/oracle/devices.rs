@@ -39,17 +39,17 @@ impl Devices {
         let (result, expected) = match race.random.below(3) {
             0 => {
                 let twin = |race: &Race| MemoryDevice::Null.read(&race.io(), range?);
-                let outcome = race.file_call("null.read", self.null_read.entry(), nr::READ, buffer, twin);
+                let outcome = race.file_call("null.read", self.null_read.entry().address(), nr::READ, buffer, twin);
                 (outcome.result, range.map(|_| 0))
             }
             1 => {
                 let twin = |race: &Race| MemoryDevice::Null.write(&race.io(), range?);
-                let outcome = race.file_call("null.write", self.null_write.entry(), nr::WRITE, buffer, twin);
+                let outcome = race.file_call("null.write", self.null_write.entry().address(), nr::WRITE, buffer, twin);
                 (outcome.result, range.map(|range| range.bytes))
             }
             _ => {
                 let twin = |race: &Race| MemoryDevice::Zero.read(&race.io(), range?);
-                let outcome = race.file_call("zero.read", self.zero_read.entry(), nr::READ, buffer, twin);
+                let outcome = race.file_call("zero.read", self.zero_read.entry().address(), nr::READ, buffer, twin);
                 let zeroed = range.and_then(|range| {
                     let reachable = program().reachable(address, range.bytes, Access::Write);
                     if reachable == 0 && range.bytes > 0 { Err(Errno::EFAULT) } else { Ok(reachable) }

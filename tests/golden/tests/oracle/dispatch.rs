@@ -52,14 +52,14 @@ impl Dispatch {
         let calls: Vec<_> = (0..CALLS as u64).map(|call| answer(CALL_ANSWER + call, bench().leave_direct())).collect();
         let descriptors: Vec<_> =
             (0..DESCRIPTORS as u64).map(|at| answer(DESCRIPTOR_ANSWER + at, bench().leave())).collect();
-        let table: Vec<u64> = calls.iter().map(Code::entry).collect();
-        let entries: Vec<u64> = descriptors.iter().map(Code::entry).collect();
+        let table: Vec<u64> = calls.iter().map(|code| code.entry().address()).collect();
+        let entries: Vec<u64> = descriptors.iter().map(|code| code.entry().address()).collect();
         let (table, entries) = (word(table.leak()), word(entries.leak()));
         let stack = vec![0u64; 64].leak();
         let user_sp = Abs32(&raw const stack[63] as u64);
-        let common = Target::Address(bench().slow_call());
+        let common = Target::Address(bench().slow_call().address());
         let slow_call = thread_code("thread.slow_call", &[user_sp.into(), common.into()]);
-        let slow = Target::Address(slow_call.entry());
+        let slow = Target::Address(slow_call.entry().address());
         Dispatch {
             dispatch: thread_code("thread.dispatch", &[table.into(), slow.into()]),
             by_descriptor: thread_code(
@@ -92,7 +92,7 @@ impl Dispatch {
                 ("thread.by_descriptor", &self.by_descriptor, answer)
             }
         };
-        let outcome = race.caller.thread_call(code.entry(), number, arguments, &[self.user_sp]);
+        let outcome = race.caller.thread_call(code.entry().address(), number, arguments, &[self.user_sp]);
         race.same("answer of the call", outcome.result, answered.unwrap_or(number));
         race.same("way of the call", outcome.way, if answered.is_some() { Way::Fast } else { Way::Slow });
         // The slow end is what `thread.slow_call` is for.

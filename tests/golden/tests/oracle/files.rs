@@ -278,7 +278,7 @@ impl Files {
         let register = whence | race.random.pick(&[0, 0, 0xDEAD_0000_0000]);
         let entry = open.window.callentries().and_then(|code| code.seek).expect("room for code").entry();
         let descriptor = race.random.below(8);
-        let mut outcome = race.caller.file_call(entry, nr::LSEEK, [descriptor, offset, register]);
+        let mut outcome = race.caller.file_call(entry.address(), nr::LSEEK, [descriptor, offset, register]);
         race.count("file.seek", outcome.way);
         let offset = offset as i64;
         let wanted = match whence {
@@ -319,7 +319,8 @@ impl Files {
             At::Offset(_) => ("file.pread", nr::PREAD64, open.positioned.callentries().and_then(|code| code.read)),
         };
         race.caller.fourth = place.argument();
-        let outcome = race.file_call(name, code.expect("room for code").entry(), number, (address, bytes), twin);
+        let outcome =
+            race.file_call(name, code.expect("room for code").entry().address(), number, (address, bytes), twin);
         let noted = Noted { operation: race.operation, counter: (start, Bench::counter()) };
         let expected = place.place().and_then(|_| range(address, bytes)).and_then(|range| {
             let left = (file.bytes.len() as u64).saturating_sub(position).min(range.bytes as u64) as usize;
@@ -368,7 +369,7 @@ impl Files {
         };
         race.caller.fourth = place.argument();
         let code = code.expect("room for code");
-        let outcome: Outcome = race.file_call(name, code.entry(), number, (address, bytes), twin);
+        let outcome: Outcome = race.file_call(name, code.entry().address(), number, (address, bytes), twin);
         let noted = Noted { operation: race.operation, counter: (start, Bench::counter()) };
         let expected = place.place().and_then(|_| range(address, bytes)).and_then(|range| {
             match program().reachable(address, range.bytes, Access::Read) {

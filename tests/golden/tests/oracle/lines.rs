@@ -53,7 +53,7 @@ impl Lines {
 
     fn raise(&self, race: &Race) {
         let slot = bench().sample_clock().expect("the bench has one").slot;
-        let before = slot.swap(self.handler.entry(), Relaxed);
+        let before = slot.swap(self.handler.entry().address(), Relaxed);
         assert!(golden::raise_sample(), "{}: the handler has lost a register", race.place());
         slot.store(before, Relaxed);
         assert!(self.code.take_signal(), "{}: nothing is chained", race.place());

@@ -115,7 +115,7 @@ impl Pipes {
             return watched[at].enter();
         }
         let code = self.code.as_ref().expect("code");
-        [&code.read, &code.write][at].as_ref().expect("a routine").entry()
+        [&code.read, &code.write][at].as_ref().expect("a routine").entry().address()
     }
 
     fn room(&self) -> usize {

@@ -54,14 +54,14 @@ impl Switch {
         draft.append(template, &[at(0).into(), at(1).into(), at(2).into(), at(3).into()]);
         let publish = |draft| bench().store.publish("bench.switch", Maker::new("bench"), draft).expect("room for code");
         let (out, others) = (publish(draft), publish(Others { kernel_sp: at(0) }.draft()));
-        words[1] = others.entry();
+        words[1] = others.entry().address();
         Switch { out, _others: others }
     }
 
     pub fn step(&mut self, race: &mut Race) {
         let values = [0; 12].map(|_: u64| race.random.bits());
         // SAFETY: the code stores the stack pointer; what it jumps to comes back with it.
-        let out = unsafe { SwitchOut::new(self.out.entry()) };
+        let out = unsafe { SwitchOut::new(self.out.entry().address()) };
         assert_eq!(across(out, values), values, "a value was lost over a switch");
     }
 }

@@ -45,16 +45,17 @@ impl Watched {
         let words_at = WatchWords { calls, ticks, most, least, left, inside, told };
         words[3].store(u64::MAX, Ordering::Relaxed);
         let count: Code<WordCall> = publish(CountTold { word: Abs32(at(7)) }.draft());
-        words[6].store(count.entry(), Ordering::Relaxed);
+        words[6].store(count.entry().address(), Ordering::Relaxed);
         let makers = bench().makers();
         let (leave, slow) = (words_at.leave(makers).expect("room"), words_at.slow(makers).expect("room"));
-        let told = |label| words_at.told(makers, label, number, slow.entry()).expect("room for code");
+        let told = |label| words_at.told(makers, label, number, slow.entry().address()).expect("room for code");
         let ways = [0, 1, 2].map(told);
-        let callback = Some((callback, [0, 1, 2].map(|label: usize| ways[label].entry())));
-        let watching = makers.watching(Watch { leave: leave.entry(), slow: slow.entry(), callback });
+        let callback = Some((callback, [0, 1, 2].map(|label: usize| ways[label].entry().address())));
+        let watching =
+            makers.watching(Watch { leave: leave.entry().address(), slow: slow.entry().address(), callback });
         let PipeCode { read, write } = pipe.body().callentries_for(watching, &PipeCallouts {}).expect("room for code");
         let routine = if number == nr::READ { read } else { write }.expect("room for code");
-        let enter = words_at.enter(makers, number, routine.entry()).expect("room for code");
+        let enter = words_at.enter(makers, number, routine.entry().address()).expect("room for code");
         let inner = ways.into_iter().chain([leave, slow, routine]).collect();
         Watched { words, enter, _inner: (inner, count), calls: 0 }
     }
@@ -62,7 +63,7 @@ impl Watched {
     /// The entry for one more call.
     pub fn enter(&mut self) -> u64 {
         self.calls += 1;
-        self.enter.entry()
+        self.enter.entry().address()
     }
 
     /// The words must say what was done.

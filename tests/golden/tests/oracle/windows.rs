@@ -102,8 +102,8 @@ impl Windows {
         let readable = program().reachable(address, bytes, Access::Read);
         let given = program().bytes(address, readable);
         let entry = self.made.window.code().expect("code").entry();
-        let outcome =
-            race.file_call("window.write", entry, nr::WRITE, (address, bytes as u64), |_| Ok(usize::MAX >> 1));
+        let outcome = race
+            .file_call("window.write", entry.address(), nr::WRITE, (address, bytes as u64), |_| Ok(usize::MAX >> 1));
         if outcome.way == Way::Fast {
             race.same("result", outcome.result, bytes as u64);
             race.same("a fast write has no answer", self.model.write(&given), Vec::new());

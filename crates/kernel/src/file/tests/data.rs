@@ -157,7 +157,7 @@ fn a_fault_may_come_back_to_the_same_file() {
 
 #[test]
 fn archive_frames_become_file_pages() {
-    let memory = VecMemory(RefCell::new(vec![b'a'; 8 * PAGE_BYTES]));
+    let memory = VecMemory(KernelCell::new(vec![b'a'; 8 * PAGE_BYTES]));
     let pool: &'static FramePool =
         Box::leak(Box::new(FramePool::new(Box::leak(Box::new(memory)), core::slice::from_ref(&(0..4)), 0)));
     let volume = Volume::in_memory_limited(pool, 100).unwrap();

@@ -9,17 +9,16 @@ mod renaming;
 mod tree;
 mod walking;
 
-use std::cell::RefCell;
 use std::sync::Arc;
 
 use abi::Errno;
-use machine::{FrameNumber, PAGE_BYTES, PhysicalMemory, UserFault, UserMemory, VirtAddr};
+use machine::{FrameNumber, KernelCell, PAGE_BYTES, PhysicalMemory, UserFault, UserMemory, VirtAddr};
 
 use super::*;
 use crate::space::FramePool;
 
 /// Frames in a vector.
-struct VecMemory(RefCell<Vec<u8>>);
+struct VecMemory(KernelCell<Vec<u8>>);
 
 impl PhysicalMemory for VecMemory {
     fn read(&self, frame: FrameNumber, offset: usize, into: &mut [u8]) {
@@ -61,7 +60,7 @@ fn in_frame(frame: FrameNumber, offset: usize, bytes: usize) -> usize {
 fn pool_of(frames: u32) -> &'static FramePool {
     // The pool keeps one frame for its page of zeros.
     let all = frames + 1;
-    let memory = VecMemory(RefCell::new(vec![0xEE; all as usize * PAGE_BYTES]));
+    let memory = VecMemory(KernelCell::new(vec![0xEE; all as usize * PAGE_BYTES]));
     let pool = FramePool::new(Box::leak(Box::new(memory)), core::slice::from_ref(&(0..all)), 0);
     Box::leak(Box::new(pool))
 }
@@ -70,7 +69,7 @@ fn pool_of(frames: u32) -> &'static FramePool {
 /// each copy, as a page fault would.
 struct Program<'a> {
     pool: &'static FramePool,
-    bytes: RefCell<Vec<u8>>,
+    bytes: KernelCell<Vec<u8>>,
     limit: usize,
     on_touch: Option<&'a dyn Fn()>,
 }
@@ -78,7 +77,7 @@ struct Program<'a> {
 impl Program<'_> {
     fn new(pool: &'static FramePool, bytes: Vec<u8>) -> Program<'static> {
         let limit = bytes.len();
-        Program { pool, bytes: RefCell::new(bytes), limit, on_touch: None }
+        Program { pool, bytes: KernelCell::new(bytes), limit, on_touch: None }
     }
 
     fn reachable(&self, at: VirtAddr, bytes: usize) -> usize {

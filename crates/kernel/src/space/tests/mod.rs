@@ -13,9 +13,11 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::cell::{Cell, RefCell};
+use core::cell::Cell;
 
-use machine::{FrameNumber, Mapping, NoFrames, PAGE_BYTES, PhysicalMemory, Protection, Translation, VirtAddr};
+use machine::{
+    FrameNumber, KernelCell, Mapping, NoFrames, PAGE_BYTES, PhysicalMemory, Protection, Translation, VirtAddr,
+};
 
 use super::limits::PAGE;
 use super::*;
@@ -25,7 +27,7 @@ const READ: Protection = Protection { read: true, write: false, execute: false }
 const RW: Protection = Protection { read: true, write: true, execute: false };
 const RX: Protection = Protection { read: true, write: false, execute: true };
 
-struct Ram(RefCell<Vec<u8>>);
+struct Ram(KernelCell<Vec<u8>>);
 
 impl Ram {
     fn at(frame: FrameNumber, offset: usize, bytes: usize) -> core::ops::Range<usize> {
@@ -60,17 +62,17 @@ impl PhysicalMemory for Ram {
 
 /// A pool of `frames` frames that starts with junk everywhere.
 fn pool(frames: u32) -> &'static FramePool {
-    let ram: &'static Ram = Box::leak(Box::new(Ram(RefCell::new(vec![0xAA; frames as usize * PAGE_BYTES]))));
+    let ram: &'static Ram = Box::leak(Box::new(Ram(KernelCell::new(vec![0xAA; frames as usize * PAGE_BYTES]))));
     Box::leak(Box::new(FramePool::new(ram, core::slice::from_ref(&(0..frames)), 0)))
 }
 
 /// Page tables as a map, with a frame for each 2 MiB that was ever used, as on the pc.
 struct Tables {
     pool: &'static FramePool,
-    entries: RefCell<BTreeMap<u64, Mapping>>,
-    frames: RefCell<BTreeMap<u64, Page>>,
+    entries: KernelCell<BTreeMap<u64, Mapping>>,
+    frames: KernelCell<BTreeMap<u64, Page>>,
     /// Calls that change something, to see what a path costs.
-    changes: Cell<u64>,
+    changes: KernelCell<u64>,
 }
 
 impl Translation for Tables {
@@ -107,7 +109,12 @@ impl Translation for Tables {
 
 #[allow(clippy::arc_with_non_send_sync, reason = "kernel data is shared under the big lock")]
 fn tables(pool: &'static FramePool) -> Arc<Tables> {
-    Arc::new(Tables { pool, entries: RefCell::default(), frames: RefCell::default(), changes: Cell::new(0) })
+    Arc::new(Tables {
+        pool,
+        entries: KernelCell::default(),
+        frames: KernelCell::default(),
+        changes: KernelCell::new(0),
+    })
 }
 
 fn space(pool: &'static FramePool) -> Space {
@@ -117,7 +124,7 @@ fn space(pool: &'static FramePool) -> Space {
 /// A file of pages; page i starts with the byte i + 1. `None` pages are holes.
 struct File {
     pool: &'static FramePool,
-    pages: RefCell<Vec<Option<Page>>>,
+    pages: KernelCell<Vec<Option<Page>>>,
     writes_announced: Cell<u32>,
 }
 
@@ -130,7 +137,7 @@ fn file(pool: &'static FramePool, pages: usize) -> Arc<File> {
             Some(page)
         })
         .collect();
-    Arc::new(File { pool, pages: RefCell::new(contents), writes_announced: Cell::new(0) })
+    Arc::new(File { pool, pages: KernelCell::new(contents), writes_announced: Cell::new(0) })
 }
 
 impl Backing for File {

@@ -9,7 +9,7 @@ use means::Random;
 use super::*;
 
 /// First bytes of a file's pages, or of shared memory.
-type Store = Rc<RefCell<Vec<u8>>>;
+type Store = Rc<KernelCell<Vec<u8>>>;
 
 #[derive(Clone)]
 enum Source {
@@ -107,7 +107,7 @@ const FILE_PAGES: usize = 24;
 impl World {
     fn new(pool: &'static FramePool, seed: u64) -> World {
         let random = Random::new(seed);
-        let file_store = Rc::new(RefCell::new((1..=FILE_PAGES as u8).collect()));
+        let file_store = Rc::new(KernelCell::new((1..=FILE_PAGES as u8).collect()));
         let pairs = vec![Pair { space: space(pool), model: Model::default() }];
         World { pool, random, file: file(pool, FILE_PAGES), file_store, pairs }
     }
@@ -152,7 +152,7 @@ impl World {
             }
             2 => {
                 let backing = AnonymousMemory::new(self.pool, pages * PAGE);
-                let store = Rc::new(RefCell::new(vec![0; pages as usize]));
+                let store = Rc::new(KernelCell::new(vec![0; pages as usize]));
                 (Kind::SharedAnonymous(View { backing, first_page: 0 }), Source::Shared { store, index: 0 })
             }
             _ => (Kind::Anonymous, Source::Zero { value: 0 }),

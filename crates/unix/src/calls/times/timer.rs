@@ -99,7 +99,7 @@ impl Timer {
         if let (Clock::Boot, Some(makers), Some(codes)) = (&self.clock, self.unix.makers(), scheduler.timer_codes()) {
             let counts = CountWords { waiting, unread, ever, at: &self.at };
             let code = codes.count(makers, &counts);
-            self.routine.set(code.as_ref().map_or(0, Code::entry));
+            self.routine.set(code.as_ref().map_or(0, |code| code.entry().address()));
             *self.code.borrow_mut() = code;
         }
     }

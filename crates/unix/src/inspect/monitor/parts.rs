@@ -133,7 +133,7 @@ impl Parts {
     /// The callentry that begins at an address, and how many arguments it takes.
     pub fn callentry_at(&self, entry: u64) -> Option<(Code<WordCall>, u8)> {
         self.all.iter().find_map(|part| {
-            let at = part.code.iter().position(|code| code.entry() == entry)?;
+            let at = part.code.iter().position(|code| code.entry().address() == entry)?;
             Some((part.code[at].clone(), part.kind().callentries[at].arguments))
         })
     }
@@ -143,7 +143,7 @@ impl Parts {
     }
 
     fn nowhere(&self) -> u64 {
-        self.nowhere.as_ref().map_or(0, Code::entry)
+        self.nowhere.as_ref().map_or(0, |code| code.entry().address())
     }
 
     pub fn get(&self, number: u32) -> Option<&Part> {
@@ -252,7 +252,7 @@ impl Parts {
     /// Binds a callout to a callentry, or to nothing.
     fn bind(&mut self, unix: &'static Unix, part: usize, callout: usize, link: Option<Link>) -> Result<(), Refusal> {
         let to = link.and_then(|link| Some((&self.all[self.place(link.part).ok()?], link)));
-        let entry = to.map_or(self.nowhere(), |(to, link)| to.code[link.callentry].entry());
+        let entry = to.map_or(self.nowhere(), |(to, link)| to.code[link.callentry].entry().address());
         let way = to.filter(|(_, link)| link.connection == Connection::Paste).map(|(to, _)| match to.kind {
             blocks::GAUGE => Way::Gauge(to.word(0)),
             _ => Way::Clock,
@@ -276,7 +276,7 @@ impl Parts {
             for (callout, link) in part.links.iter().enumerate() {
                 if let Some(link) = link.filter(|link| link.part == number) {
                     let entry = self.all[changed].code[link.callentry].entry();
-                    part.words[DATA_WORDS + callout].store(entry, Ordering::Release);
+                    part.words[DATA_WORDS + callout].store(entry.address(), Ordering::Release);
                 }
             }
         }
@@ -406,7 +406,7 @@ pub fn list(question: &mut Question<'_>, out: &mut Items) -> Result<Cursor, Refu
     parts.sweep(question.unix);
     for part in parts.all.iter().filter(|part| u64::from(part.number) >= question.cursor) {
         out.u32(part.number).u8(part.kind as u8).u64(part.word(0));
-        part.code.iter().for_each(|code| _ = out.u64(code.entry()));
+        part.code.iter().for_each(|code| _ = out.u64(code.entry().address()));
         for link in &part.links {
             let (connection, to, callentry) =
                 link.map_or((0, 0, 0), |link| (code_of(link.connection), link.part, link.callentry as u8));

@@ -55,12 +55,12 @@ impl Watching {
     }
 
     fn entry(&self) -> u64 {
-        self.enter.entry()
+        self.enter.entry().address()
     }
 
     /// Whether `entry` is the routine, or what stands in its place.
     pub fn is_of(&self, entry: u64) -> bool {
-        [self.entry(), self.original.entry()].contains(&entry)
+        [self.entry(), self.original.entry().address()].contains(&entry)
     }
 
     /// Whether a thread is inside, or an open file on its way may still bring one in.
@@ -87,14 +87,14 @@ impl Watching {
         let slow = words.slow(makers).ok_or(Refusal::NoMemory)?;
         let (mut inner, mut ways) = (Vec::new(), [0; 3]);
         for (label, way) in ways.iter_mut().enumerate().filter(|_| callback.is_some()) {
-            let told = words.told(makers, label, CALLS[found.at], slow.entry()).ok_or(Refusal::NoMemory)?;
-            *way = told.entry();
+            let told = words.told(makers, label, CALLS[found.at], slow.entry().address()).ok_or(Refusal::NoMemory)?;
+            *way = told.entry().address();
             inner.push(told);
         }
         let callback = callback.map(|name| (name, ways));
-        let makers = makers.watching(Watch { leave: leave.entry(), slow: slow.entry(), callback });
+        let makers = makers.watching(Watch { leave: leave.entry().address(), slow: slow.entry().address(), callback });
         let routine = place(&mut watched(&found.file, makers), found.at).take().ok_or(Refusal::NoMemory)?;
-        let enter = words.enter(makers, CALLS[found.at], routine.entry()).ok_or(Refusal::NoMemory)?;
+        let enter = words.enter(makers, CALLS[found.at], routine.entry().address()).ok_or(Refusal::NoMemory)?;
         inner.extend([leave, slow, routine]);
         Ok(Watching { name: found.name, at: found.at, original: found.code.clone(), enter, _inner: inner })
     }
@@ -120,7 +120,7 @@ fn find(unix: &'static Unix, entry: u64) -> Option<Found> {
     each_file(unix, |file| {
         let Some(mut code) = file.callentries().map(|code| code.clone()) else { return };
         for at in 0..CALLS.len() {
-            if let Some(code) = place(&mut code, at).take_if(|code| code.entry() == entry) {
+            if let Some(code) = place(&mut code, at).take_if(|code| code.entry().address() == entry) {
                 found = Some(Found { file: file.clone(), at, code, name });
             }
         }
@@ -133,7 +133,7 @@ fn exchange(unix: &'static Unix, at: usize, old: u64, new: &Code<FileCall>) {
     let mut changed = Vec::new();
     each_file(unix, |file| {
         let mut code = file.code.borrow_mut();
-        if let Some(code) = place(&mut code, at).as_mut().filter(|code| code.entry() == old) {
+        if let Some(code) = place(&mut code, at).as_mut().filter(|code| code.entry().address() == old) {
             *code = new.clone();
             changed.push(file.clone());
         }
