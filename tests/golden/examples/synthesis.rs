@@ -243,7 +243,7 @@ fn main() {
     let pipe = Pipe::new(Some(makers)).expect("memory for a pipe");
     let volume = Volume::in_memory(bench().pool).unwrap();
     let new = NewNode { mode: 0o644, user: 0, group: 0, now: Time::default() };
-    let node = Node::nameless(&volume, new).expect("room for a node");
+    let node = Node::nameless(&volume, b"", new).expect("room for a node");
     let content = node.content().expect("a regular file");
     let window: Box<Made<Window>> = Window::open(content, Some(makers));
     let address = |code: Option<codestore::Code<kernel::FileCall>>| code.map(|code| code.entry().address());

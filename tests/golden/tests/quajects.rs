@@ -196,7 +196,7 @@ fn closed_positioned_files_are_revived_for_other_files() {
     while Positioned::inactive().take().is_some() {}
     let makers = makers(4096);
     let volume = Volume::in_memory(bench().pool).unwrap();
-    let new = || Node::nameless(&volume, NewNode { mode: 0o644, user: 0, group: 0, now: Time::default() });
+    let new = || Node::nameless(&volume, b"", NewNode { mode: 0o644, user: 0, group: 0, now: Time::default() });
     let (one, other) = (new().expect("room for a node"), new().expect("room for a node"));
     let entry = |file: &Made<Positioned>| file.callentries().and_then(|code| code.read).map(|code| code.entry());
     let first = Positioned::open(one.content().expect("a regular file"), makers);

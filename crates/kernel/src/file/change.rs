@@ -115,7 +115,7 @@ impl Namespace {
         if node.is_directory() {
             return Err(Errno::EPERM);
         }
-        let nameless = node.name().is_empty();
+        let nameless = node.is_linkable();
         if node.meta().links == 0 && !nameless {
             return Err(Errno::ENOENT);
         }

@@ -8,6 +8,7 @@ use abi::Errno;
 use machine::{KernelCell, PAGE_BYTES, UserMemory, VirtAddr};
 
 use super::limits::{FILE_BYTES_MAX, TRANSFER_BYTES_MAX};
+use super::seals::Seals;
 use super::volume::Volume;
 use crate::space::Page;
 use crate::space::PageTree;
@@ -61,6 +62,9 @@ pub struct Content {
     words: ContentWords,
     volume: Arc<Volume>,
     state: KernelCell<State>,
+    seals: Cell<Seals>,
+    /// Shared maps that may be written to.
+    writable_maps: Cell<u32>,
 }
 
 struct State {
@@ -92,6 +96,8 @@ impl Content {
             words: ContentWords::with_layout(0),
             volume: volume.clone(),
             state: KernelCell::new(State { pages: PageTree::new(), mapped_for_writing: false }),
+            seals: Cell::new(Seals::SEAL),
+            writable_maps: Cell::new(0),
         }
     }
 
@@ -106,6 +112,41 @@ impl Content {
     /// Pages that hold data, holes not counted.
     pub fn pages_present(&self) -> u64 {
         self.state.borrow().pages.pages()
+    }
+
+    pub fn seals(&self) -> Seals {
+        self.seals.get()
+    }
+
+    /// The seals that a new file starts with; until then it has the one that keeps all others off.
+    pub fn set_first_seals(&self, seals: Seals) {
+        self.seals.set(seals);
+    }
+
+    /// Errors: `EPERM` if no more may be added, `EBUSY` for [`Seals::WRITE`] while a shared map may be written to.
+    pub(super) fn add_seals(&self, more: Seals, mode: u32) -> Result<(), Errno> {
+        let seals = self.seals.get();
+        if seals.has(Seals::SEAL) {
+            return Err(Errno::EPERM);
+        }
+        if more.has(Seals::WRITE) && !seals.has(Seals::WRITE) && self.writable_maps.get() > 0 {
+            return Err(Errno::EBUSY);
+        }
+        self.seals.set(seals.with(more, mode));
+        if self.seals.get().forbid_writes() {
+            self.forget_windows();
+        }
+        Ok(())
+    }
+
+    /// A shared map of the file is made that may be written to.
+    pub fn map_gained(&self) {
+        self.writable_maps.set(self.writable_maps.get() + 1);
+    }
+
+    /// Such a map is gone.
+    pub fn map_lost(&self) {
+        self.writable_maps.set(self.writable_maps.get() - 1);
     }
 
     /// Whoever remembers pages of the file looks again.
@@ -199,13 +240,15 @@ impl Content {
             return Err(Errno::EFBIG);
         }
         let bytes = (bytes.min(TRANSFER_BYTES_MAX) as u64).min(FILE_BYTES_MAX - position);
+        self.check_write(&Run::first(position, bytes))?;
         if position + bytes > self.size() {
             self.clear_behind_end();
         }
         let mut done = 0;
         while done < bytes {
             let run = Run::first(position + done, bytes - done);
-            let written = match self.write_run(&run, done as usize, &mut fill) {
+            let filled = self.check_write(&run).and_then(|()| self.write_run(&run, done as usize, &mut fill));
+            let written = match filled {
                 Ok(written) => written as u64,
                 Err(error) if done == 0 => return Err(error),
                 Err(_) => break,
@@ -217,6 +260,11 @@ impl Content {
             }
         }
         Ok(done as usize)
+    }
+
+    /// Error: `EPERM`, by the file's seals.
+    fn check_write(&self, run: &Run) -> Result<(), Errno> {
+        self.seals.get().check_write(run.index * PAGE + (run.offset + run.bytes) as u64, self.size())
     }
 
     /// Fills one run; returns its bytes that were written, at least one.
@@ -241,11 +289,12 @@ impl Content {
         Ok(written)
     }
 
-    /// Sets the size: cuts data off or adds a hole. Error: `EFBIG`.
+    /// Sets the size: cuts data off or adds a hole. Errors: `EFBIG`, `EPERM` by a seal.
     pub fn resize(&self, size_bytes: u64) -> Result<(), Errno> {
         if size_bytes > FILE_BYTES_MAX {
             return Err(Errno::EFBIG);
         }
+        self.seals.get().check_resize(self.size(), size_bytes)?;
         if size_bytes < self.size() {
             self.remove_pages(size_bytes.div_ceil(PAGE)..u64::MAX);
             self.words.size_bytes.set(size_bytes);
@@ -258,8 +307,9 @@ impl Content {
     }
 
     /// Gives `range` (bytes) storage, filled with zeros where it was a hole. The size stays.
-    /// Error: `ENOSPC`, and then nothing has changed.
+    /// Errors: `ENOSPC`, and then nothing has changed; `EPERM` by a seal, if the range ends behind the file.
     pub fn allocate(&self, range: Range<u64>) -> Result<(), Errno> {
+        self.seals.get().check_resize(self.size(), self.size().max(range.end))?;
         let pages = range.start / PAGE..range.end.div_ceil(PAGE);
         let missing = pages.end.saturating_sub(pages.start).saturating_sub(self.count_present(pages.clone()));
         if !self.volume.has_room(missing) {
@@ -274,14 +324,20 @@ impl Content {
     }
 
     /// Makes `range` (bytes) a hole; partly covered pages are filled with zeros there. The size stays.
-    pub fn punch_hole(&self, range: Range<u64>) {
+    /// Error: `EPERM` by a seal.
+    pub fn punch_hole(&self, range: Range<u64>) -> Result<(), Errno> {
+        if self.seals.get().forbid_writes() {
+            return Err(Errno::EPERM);
+        }
         let whole = range.start.div_ceil(PAGE)..range.end / PAGE;
         if whole.start > whole.end {
-            return self.clear_within_page(range);
+            self.clear_within_page(range);
+            return Ok(());
         }
         self.clear_within_page(range.start..whole.start * PAGE);
         self.clear_within_page(whole.end * PAGE..range.end);
         self.remove_pages(whole);
+        Ok(())
     }
 
     /// The first position from `position` on that holds data. Error: `ENXIO` if there is none.

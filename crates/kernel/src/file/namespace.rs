@@ -214,7 +214,10 @@ impl Namespace {
             } else if let Some(mount) = self.mount_of_root(&at) {
                 at = mount.point;
             } else {
-                reachable = false;
+                reachable = Arc::ptr_eq(at.volume(), &self.nameless);
+                if reachable {
+                    backwards.push(at.name());
+                }
                 break;
             }
         }

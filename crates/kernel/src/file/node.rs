@@ -2,6 +2,7 @@
 
 mod times;
 
+use alloc::format;
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::any::Any;
@@ -18,6 +19,7 @@ use super::extended::ExtendedAttributes;
 use super::foreign::{ForeignNode, Guess};
 use super::limits::NAME_BYTES_MAX;
 use super::locks::NodeLocks;
+use super::seals::Seals;
 use super::virtual_tree::{LinkTarget, Listed, VirtualDirectory, VirtualFile, VirtualLink, Visit};
 use super::volume::Volume;
 
@@ -41,6 +43,8 @@ pub struct Node {
     locks: KernelCell<NodeLocks>,
     attachment: KernelCell<Option<Arc<dyn Any>>>,
     pub(super) extended: KernelCell<ExtendedAttributes>,
+    /// Never had a name, and may get one.
+    is_linkable: Cell<bool>,
 }
 
 /// Where a node was last given a name. For a directory this is its parent; for a file with several
@@ -125,9 +129,24 @@ impl Node {
         Arc::new(node)
     }
 
-    /// A regular file without a name, as `O_TMPFILE` and `memfd_create` make it. Error: `ENOSPC`.
-    pub fn nameless(volume: &Arc<Volume>, new: NewNode) -> Result<Arc<Node>, Errno> {
-        Node::unlinked(volume, NodeKind::Regular, Data::Regular(Content::new(volume)), new)
+    /// A regular file that no directory names, as `memfd_create` makes it. People see it as `label`. Error: `ENOSPC`.
+    pub fn nameless(volume: &Arc<Volume>, label: &[u8], new: NewNode) -> Result<Arc<Node>, Errno> {
+        let node = Node::unlinked(volume, NodeKind::Regular, Data::Regular(Content::new(volume)), new)?;
+        node.place.borrow_mut().name = label.into();
+        Ok(node)
+    }
+
+    /// A file that was made in `directory` without a name there, and may get one (`O_TMPFILE`). Error: `ENOSPC`.
+    pub fn nameless_in(directory: &Arc<Node>, is_linkable: bool, new: NewNode) -> Result<Arc<Node>, Errno> {
+        let node = Node::nameless(directory.volume(), &[], new)?;
+        node.set_place(directory, format!("#{}", node.number).into_bytes().into());
+        node.is_linkable.set(is_linkable);
+        Ok(node)
+    }
+
+    /// May get its first name.
+    pub(super) fn is_linkable(&self) -> bool {
+        self.is_linkable.get()
     }
 
     /// A node that stands for a place outside of the machine.
@@ -180,6 +199,7 @@ impl Node {
             locks: KernelCell::new(NodeLocks::default()),
             attachment: KernelCell::new(None),
             extended: KernelCell::new(ExtendedAttributes::default()),
+            is_linkable: Cell::new(false),
         }
     }
 
@@ -203,6 +223,12 @@ impl Node {
     /// Data of a regular file in memory.
     pub fn content(&self) -> Option<&Content> {
         if let Data::Regular(content) = &self.data { Some(content) } else { None }
+    }
+
+    /// Adds to what may never be done again. Errors: `EINVAL` for what is no file in memory; `EPERM`, `EBUSY`.
+    pub fn add_seals(&self, more: Seals) -> Result<(), Errno> {
+        let content = self.content().ok_or(Errno::EINVAL)?;
+        content.add_seals(more, self.meta.borrow().mode)
     }
 
     pub fn is_directory(&self) -> bool {
@@ -446,6 +472,7 @@ impl Node {
             node.change_meta(|meta| meta.links = 2);
             self.change_meta(|meta| meta.links += 1);
         } else {
+            node.is_linkable.set(false);
             node.change_meta(|meta| meta.links += 1);
         }
         Ok(())

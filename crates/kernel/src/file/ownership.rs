@@ -7,6 +7,7 @@ use super::credentials::{Access, Credentials};
 use super::foreign::{ForeignNode, ForeignTree};
 use super::namespace::Namespace;
 use super::node::Node;
+use super::seals::Seals;
 
 /// A new value for one of a node's times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,6 +41,10 @@ impl Namespace {
             return tree.1.set_mode(tree.0, mode & MODE_BITS);
         }
         if !who.owns(node) {
+            return Err(Errno::EPERM);
+        }
+        let changes_execution = (mode ^ node.meta().mode) & 0o111 != 0;
+        if changes_execution && node.content().is_some_and(|content| content.seals().has(Seals::EXEC)) {
             return Err(Errno::EPERM);
         }
         let foreign = !who.in_group(node.meta().group) && !who.is_privileged();

@@ -34,6 +34,7 @@ impl NodeBacking {
     ) -> Result<Arc<NodeBacking>, Errno> {
         if is_writable {
             node.begin_write()?;
+            node.content().inspect(|content| content.map_gained());
         }
         let outside = opening.map(|opening| opening.map(is_writable));
         Ok(Arc::new(NodeBacking { node: node.clone(), path: path.into(), outside, counts_as_writer: is_writable }))
@@ -50,6 +51,7 @@ impl Drop for NodeBacking {
     fn drop(&mut self) {
         if self.counts_as_writer {
             self.node.end_write();
+            self.node.content().inspect(|content| content.map_lost());
         }
     }
 }

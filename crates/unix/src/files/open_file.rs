@@ -250,6 +250,10 @@ impl OpenFile {
             let mut code = self.code.borrow_mut();
             (code.read, code.pread) = (None, None);
         }
+        if node.content().is_some_and(|content| content.seals().forbid_writes()) {
+            let mut code = self.code.borrow_mut();
+            (code.write, code.pwrite) = (None, None);
+        }
     }
 
     /// The addresses of `callentries`, for whoever only wants to see them.

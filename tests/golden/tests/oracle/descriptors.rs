@@ -64,7 +64,7 @@ impl Descriptors {
         let entry = |code: &Option<Code<FileCall>>| code.as_ref().expect("room for code").entry();
         let recipes = PATHS.map(|(_, flags)| {
             let new = NewNode { mode: 0o644, user: 0, group: 0, now: Time::default() };
-            let node = Node::nameless(&volume, new).expect("room for a node");
+            let node = Node::nameless(&volume, b"", new).expect("room for a node");
             let code = SimpleCode::make(makers).null;
             let code = FileCode { read: code.read, write: code.write, ..FileCode::default() };
             let stream = device_stream(1, 3).expect("/dev/null");

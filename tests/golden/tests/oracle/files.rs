@@ -66,7 +66,7 @@ impl File {
         let volume = Volume::in_memory(bench().pool).unwrap();
         volume.set_clock(&Clock);
         let new = NewNode { mode: 0o644, user: 0, group: 0, now: Time::default() };
-        let node = Node::nameless(&volume, new).expect("room for a node");
+        let node = Node::nameless(&volume, b"", new).expect("room for a node");
         File { node, bytes: Vec::new(), accessed: Noted::default(), modified: Noted::default() }
     }
 

@@ -256,6 +256,6 @@ pub(super) fn small_volume(nodes: u64) -> (Arc<Volume>, Arc<Node>) {
     let volume = Volume::in_memory(pool_of(16)).unwrap();
     volume.limit(None, Some(nodes)).unwrap();
     let new = NewNode { mode: 0o644, user: 0, group: 0, now: NOW };
-    let node = Node::nameless(&volume, new).unwrap();
+    let node = Node::nameless(&volume, b"", new).unwrap();
     (volume, node)
 }

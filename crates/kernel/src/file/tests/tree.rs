@@ -199,7 +199,7 @@ fn a_link_may_lead_straight_to_an_unlinked_file() {
 #[test]
 fn a_nameless_file_can_be_given_its_first_name_once_lost_it_stays_lost() {
     let world = World::new();
-    let node = Node::nameless(world.root.volume(), NewNode { mode: 0o600, ..NEW }).unwrap();
+    let node = Node::nameless_in(&world.root, true, NewNode { mode: 0o600, ..NEW }).unwrap();
     assert_eq!(node.attributes().links, 0);
     world.names.link_node(&node, world.view(), b"/named", NOW).unwrap();
     assert_eq!((node.attributes().links, world.path(&node)), (1, "/named".into()));

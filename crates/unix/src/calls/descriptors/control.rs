@@ -4,11 +4,12 @@ use alloc::sync::Arc;
 
 use abi::Errno;
 use abi::file::{
-    F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_GETFL, F_GETLEASE, F_GETLK, F_GETOWN, F_GETOWN_EX, F_GETPIPE_SZ, F_GETSIG,
-    F_OFD_GETLK, F_OFD_SETLK, F_OFD_SETLKW, F_SETFD, F_SETFL, F_SETLK, F_SETLKW, F_SETOWN, F_SETOWN_EX, F_SETPIPE_SZ,
-    F_SETSIG, F_UNLCK, FD_CLOEXEC, O_APPEND, O_ASYNC, O_DIRECT, O_NOATIME, O_NONBLOCK, OwnerEx,
+    F_ADD_SEALS, F_DUPFD, F_DUPFD_CLOEXEC, F_GET_SEALS, F_GETFD, F_GETFL, F_GETLEASE, F_GETLK, F_GETOWN, F_GETOWN_EX,
+    F_GETPIPE_SZ, F_GETSIG, F_OFD_GETLK, F_OFD_SETLK, F_OFD_SETLKW, F_SETFD, F_SETFL, F_SETLK, F_SETLKW, F_SETOWN,
+    F_SETOWN_EX, F_SETPIPE_SZ, F_SETSIG, F_UNLCK, FD_CLOEXEC, O_APPEND, O_ASYNC, O_DIRECT, O_NOATIME, O_NONBLOCK,
+    OwnerEx,
 };
-use kernel::file::{Node, VolumeIdentity};
+use kernel::file::{Node, Seals, VolumeIdentity};
 use kernel::pipe::{Pipe, PipeEnd};
 
 use super::locks::{self, Owner, Wait};
@@ -44,6 +45,8 @@ pub fn fcntl(call: &Call<'_>, descriptor: u64, command: u32, argument: u64) -> C
         F_OFD_GETLK => locks::get(call, &file, argument, Owner::File),
         F_OFD_SETLK => locks::set(call, &file, argument, Owner::File, Wait::No),
         F_OFD_SETLKW => locks::set(call, &file, argument, Owner::File, Wait::Yes),
+        F_ADD_SEALS => add_seals(call, &file, argument as u32),
+        F_GET_SEALS => file.content().map(|content| content.seals().bits().into()).ok_or(Errno::EINVAL),
         F_SETPIPE_SZ => resize_pipe(call, &file, argument),
         F_GETPIPE_SZ => pipe_of(&file).map(|pipe| pipe.capacity() as u64),
         F_SETOWN => {
@@ -119,6 +122,20 @@ pub fn rebind(call: &Call<'_>, file: &Arc<OpenFile>) {
 /// The rules of a volume have changed, and so has what its open files may have.
 pub fn rebind_volume(call: &Call<'_>, volume: VolumeIdentity) {
     rebind_where(call, &|node| node.volume().identity() == volume);
+}
+
+/// Errors: `EPERM` for a file that is not open for writing or has been sealed against seals; `EINVAL` for unknown seals or what
+/// is no file in memory; `EBUSY`.
+fn add_seals(call: &Call<'_>, file: &OpenFile, seals: u32) -> CallResult {
+    if !file.is_writable() {
+        return Err(Errno::EPERM);
+    }
+    let seals = Seals::from_bits(seals)?;
+    let node = file.node().filter(|_| file.content().is_some()).ok_or(Errno::EINVAL)?;
+    node.add_seals(seals)?;
+    // No routine that writes may outlive the seal, whoever has the file open.
+    rebind_where(call, &|other| core::ptr::eq(other, &raw const **node));
+    Ok(0)
 }
 
 fn rebind_where(call: &Call<'_>, choose: &dyn Fn(&Node) -> bool) {

@@ -3,8 +3,8 @@
 use alloc::sync::Arc;
 
 use abi::Errno;
-use abi::file::{MFD_ALLOW_SEALING, MFD_CLOEXEC, O_CLOEXEC, O_CREAT, O_LARGEFILE, O_RDWR};
-use kernel::file::{Access, FinalLink, NewNode, Node, Opening, Residence};
+use abi::file::{MFD_ALLOW_SEALING, MFD_CLOEXEC, O_CLOEXEC, O_CREAT, O_EXCL, O_LARGEFILE, O_RDWR};
+use kernel::file::{Access, FinalLink, NewNode, Node, Opening, Residence, Seals};
 
 use super::{access, finish, masked, open_node};
 use crate::call::{Call, CallResult};
@@ -44,21 +44,32 @@ pub fn make(
     }
     let who = call.process().credentials.borrow();
     let new = NewNode { mode: masked(call, mode), user: who.user, group: who.group, now: call.now() };
-    Ok((Node::nameless(place.volume(), new)?, None))
+    Ok((Node::nameless_in(&place, flags & O_EXCL == 0, new)?, None))
 }
 
 /// Errors: `EINVAL` for unknown flags or a name that is too long, `EFAULT`, `EMFILE`, `ENOSPC`.
 pub fn memfd_create(call: &Call<'_>, name: u64, flags: u32) -> CallResult {
-    if flags & !(MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL | MFD_EXEC) != 0 {
+    let both = MFD_NOEXEC_SEAL | MFD_EXEC;
+    if flags & !(MFD_CLOEXEC | MFD_ALLOW_SEALING | both) != 0 || flags & both == both {
         return Err(Errno::EINVAL);
     }
-    call.read_string(name, NAME_BYTES_MAX, Errno::EINVAL)?;
+    let name = call.read_string(name, NAME_BYTES_MAX, Errno::EINVAL)?;
+    let never_executed = flags & MFD_NOEXEC_SEAL != 0;
+    let seals = match () {
+        _ if never_executed => Seals::EXEC,
+        _ if flags & MFD_ALLOW_SEALING != 0 => Seals::NONE,
+        _ => Seals::SEAL,
+    };
     let close_on_exec = if flags & MFD_CLOEXEC != 0 { O_CLOEXEC } else { 0 };
     finish(call, close_on_exec, || {
-        let mode = if flags & MFD_NOEXEC_SEAL != 0 { 0o666 } else { 0o777 };
+        let mode = if never_executed { 0o666 } else { 0o777 };
         let who = call.process().credentials.borrow().clone();
         let new = NewNode { mode, user: who.user, group: who.group, now: call.now() };
-        let node = Node::nameless(call.unix.names.nameless(), new)?;
+        let label = [b"memfd:", &name[..]].concat();
+        let node = Node::nameless(call.unix.names.nameless(), &label, new)?;
+        if let Some(content) = node.content() {
+            content.set_first_seals(seals);
+        }
         open_node(call, &node, O_RDWR | O_LARGEFILE)
     })
 }

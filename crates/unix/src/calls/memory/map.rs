@@ -161,7 +161,12 @@ fn file_kind(
     if protection.execute && !executes {
         return Err(Errno::EPERM);
     }
-    let limit = Protection { write: !shared || file.is_writable(), execute: executes, ..ALL };
+    let is_sealed = file.content().is_some_and(|content| content.seals().forbid_writes());
+    if shared && protection.write && is_sealed {
+        return Err(Errno::EPERM);
+    }
+    let may_write = file.is_writable() && !is_sealed;
+    let limit = Protection { write: !shared || may_write, execute: executes, ..ALL };
     if zero {
         // A map of /dev/zero is anonymous memory.
         let kind = anonymous_kind(call, part.bytes, if shared { MAP_SHARED } else { MAP_PRIVATE })?;
@@ -170,7 +175,7 @@ fn file_kind(
     let node = file.node().ok_or(Errno::ENODEV)?;
     let path = call.unix.names.path_of(node, call.unix.names.root());
     let view = View {
-        backing: NodeBacking::open(node, &path, file.outside(), shared && file.is_writable())?,
+        backing: NodeBacking::open(node, &path, file.outside(), shared && may_write)?,
         first_page: part.first_page,
     };
     Ok((if shared { Kind::FileShared(view) } else { Kind::FilePrivate(view) }, limit))

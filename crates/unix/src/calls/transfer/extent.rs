@@ -111,7 +111,7 @@ pub fn fallocate(call: &Call<'_>, descriptor: u64, mode: u32, offset: i64, lengt
     let end = offset.checked_add(length).ok_or(Errno::EFBIG)? as u64;
     let range = offset as u64..end;
     if punches {
-        content.punch_hole(range.clone());
+        content.punch_hole(range.clone())?;
         forget(call, node, range.start.div_ceil(PAGE)..range.end / PAGE, Forget::SharedOnly);
     } else {
         if mode & FALLOC_FL_KEEP_SIZE == 0 && end > content.size() {
