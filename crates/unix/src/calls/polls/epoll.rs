@@ -12,6 +12,7 @@ use abi::poll::{
     EPOLL_CLOEXEC, EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD, EPOLLERR, EPOLLET, EPOLLEXCLUSIVE, EPOLLHUP,
     EPOLLONESHOT, EPOLLWAKEUP, EpollEvent,
 };
+use kernel::file::NodeKind;
 use kernel::schedule::WaitQueue;
 use kernel::stream::{Progress, Ready, Stream};
 use machine::{KernelCell, Nanos, Sorted};
@@ -21,7 +22,7 @@ use crate::call::{Call, CallResult};
 use crate::calls::memory::admits;
 use crate::calls::resume::with_signal_mask;
 use crate::calls::times::{self, add_file};
-use crate::files::OpenFile;
+use crate::files::{MemoryDevice, OpenFile};
 
 /// How deep instances may watch each other; deeper is `ELOOP`, as on Linux.
 const DEPTH_MAX: usize = 5;
@@ -195,12 +196,18 @@ pub fn epoll_create1(call: &Call<'_>, flags: u32) -> CallResult {
     add_file(call, OpenFile::stream(Arc::new(epoll), O_RDWR), flags & O_CLOEXEC != 0)
 }
 
+/// Whether nobody ever waits for a file: most memory devices know no waiting on Linux; /dev/random does.
+fn is_always_ready(file: &OpenFile) -> bool {
+    const WAITED_FOR: NodeKind = NodeKind::CharDevice(1, 8);
+    file.stream_of::<MemoryDevice>().is_some() && file.node().is_none_or(|node| node.kind() != WAITED_FOR)
+}
+
 /// Errors: `EFAULT`, `EBADF`, `EPERM` for a file that is always ready, `EINVAL`, `ELOOP`, `EEXIST`, `ENOENT`.
 pub fn epoll_ctl(call: &Call<'_>, instance: u64, operation: u32, descriptor: u64, event: u64) -> CallResult {
     let event: EpollEvent = if operation == EPOLL_CTL_DEL { EpollEvent::zeroed() } else { call.read(event)? };
     let holder = call.file(instance)?;
     let file = call.file(descriptor)?;
-    let Some(stream) = file.as_stream() else { return Err(Errno::EPERM) };
+    let stream = file.as_stream().filter(|_| !is_always_ready(&file)).ok_or(Errno::EPERM)?;
     let epoll = holder.stream_of::<Epoll>().filter(|_| !Arc::ptr_eq(&holder, &file)).ok_or(Errno::EINVAL)?;
     let inner = stream.as_any().downcast_ref::<Epoll>();
     if operation == EPOLL_CTL_ADD
