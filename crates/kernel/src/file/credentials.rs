@@ -32,7 +32,7 @@ impl Access {
     /// Needed on a directory to add or remove names.
     pub const CHANGE_NAMES: Access = Access { read: false, write: true, execute: true };
 
-    pub(super) fn bits(self) -> u32 {
+    pub(crate) fn bits(self) -> u32 {
         (self.read as u32) << 2 | (self.write as u32) << 1 | self.execute as u32
     }
 }

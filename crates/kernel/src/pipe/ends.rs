@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::any::Any;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering};
 
 use abi::Errno;
 use quaject::{Made, Makers, Quaject, create};
@@ -13,7 +13,7 @@ use super::ring::{CAPACITY_DEFAULT, PipeRing};
 use super::template::{Body, PipeCallouts, PipeCode};
 use crate::call::FileCode;
 use crate::schedule::WaitQueue;
-use crate::stream::{Io, Nameless, Progress, Ready, Stream, UserRange};
+use crate::stream::{Io, Nameless, Ownership, Progress, Ready, Stream, UserRange, take_number};
 
 /// One pipe, shared by its ends.
 pub struct Pipe {
@@ -26,6 +26,7 @@ pub struct Pipe {
     pub opened_writers: AtomicU32,
     /// No other pipe has it (`pipe:[N]`, `st_ino`).
     number: u64,
+    ownership: Ownership,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,11 +54,13 @@ pub struct PipeEnd {
     scheduler: &'static crate::schedule::Scheduler,
 }
 
-static NUMBERS: AtomicU64 = AtomicU64::new(1);
-
 impl Pipe {
     pub fn number(&self) -> u64 {
         self.number
+    }
+
+    pub fn ownership(&self) -> &Ownership {
+        &self.ownership
     }
 
     /// A pipe, with synthesized routines if `makers` are given (and have room). Error: `ENOMEM`.
@@ -71,7 +74,8 @@ impl Pipe {
             writers: AtomicU32::new(0),
             opened_readers: AtomicU32::new(0),
             opened_writers: AtomicU32::new(0),
-            number: NUMBERS.fetch_add(1, Ordering::Relaxed),
+            number: take_number(),
+            ownership: Ownership::new(0o600),
         };
         if let Some(makers) = makers {
             pipe.body().synthesize(makers, &PipeCallouts {});
@@ -296,6 +300,10 @@ impl Stream for PipeEnd {
 
     fn nameless(&self) -> Nameless {
         Nameless::Pipe(self.pipe.number)
+    }
+
+    fn ownership(&self) -> Option<&Ownership> {
+        Some(&self.pipe.ownership)
     }
 
     fn as_any(&self) -> &dyn Any {

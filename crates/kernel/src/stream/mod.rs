@@ -3,9 +3,11 @@
 //! A stream is passive: the calling thread does the work (S-64, S-91), and where it must wait it sleeps in
 //! a waiting queue of the stream. These are the generic paths; `open` also synthesizes the hot ones.
 
+mod nameless;
 mod ready;
 mod waits;
 
+pub use nameless::{Ownership, take_number};
 pub use ready::{Progress, Ready};
 pub use waits::{Io, UserRange};
 
@@ -68,6 +70,11 @@ pub trait Stream: Any {
     /// What the stream is, if it was made without a name in the file tree.
     fn nameless(&self) -> Nameless {
         Nameless::Anonymous("[stream]")
+    }
+
+    /// What chmod and chown change of it, if it was made without a name and remembers that.
+    fn ownership(&self) -> Option<&Ownership> {
+        None
     }
 
     /// Opening the same name again gives a stream that cannot be told from this one, so an open may be put off until

@@ -91,6 +91,9 @@ fn close_range(call: &Call<'_>, first: u64, last: u64, flags: u64) -> CallResult
 pub fn open_pipe(call: &Call<'_>, flags: u32) -> Result<[Arc<OpenFile>; 2], Errno> {
     let pipe = Pipe::new(call.unix.makers())?;
     let kept = flags & (O_NONBLOCK | O_DIRECT);
+    let credentials = call.process().credentials.borrow();
+    pipe.ownership().give(credentials.user, credentials.group);
+    drop(credentials);
     let end = |side, access| {
         let end = PipeEnd::new(&pipe, side, call.unix.scheduler);
         let mut file = OpenFile::stream(Arc::new(end), access | kept);

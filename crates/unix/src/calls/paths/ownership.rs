@@ -6,8 +6,9 @@ use abi::Errno;
 use abi::file::{AT_EACCESS, AT_EMPTY_PATH, AT_SYMLINK_NOFOLLOW, R_OK, W_OK, X_OK};
 use kernel::file::{Access, Credentials, FinalLink, Node, View};
 
-use super::locate::{check_flags, final_link, locate};
+use super::locate::{Located, check_flags, final_link, locate};
 use crate::call::{Call, CallResult};
+use crate::files::OpenFile;
 
 /// `access` asks for the real ids, which is what a set-user program wants to know.
 ///
@@ -21,8 +22,14 @@ pub fn access(call: &Call<'_>, directory: u64, path: u64, mode: u64, flags: u64)
     let who = if flags & AT_EACCESS != 0 { call.process().credentials.borrow().clone() } else { real(call) };
     let path_bytes = call.read_path(path)?;
     if path_bytes.is_empty() && flags & AT_EMPTY_PATH != 0 {
-        let node = locate(call, directory, path, flags, FinalLink::Follow)?.node(Errno::EACCES)?;
-        return check(&who, &node, mode);
+        return match locate(call, directory, path, flags, FinalLink::Follow)? {
+            Located::Node(node) => check(&who, &node, mode),
+            Located::File(file) => match (file.node(), file.as_stream().and_then(|stream| stream.ownership())) {
+                (Some(node), _) => check(&who, node, mode),
+                (None, Some(ownership)) => ownership.permit(&who, wish(mode)).map(|()| 0),
+                (None, None) => Err(Errno::EACCES),
+            },
+        };
     }
     let names = &call.unix.names;
     let found = call.with_view(directory, &path_bytes, |view| {
@@ -36,9 +43,13 @@ pub fn access(call: &Call<'_>, directory: u64, path: u64, mode: u64, flags: u64)
     found.map_or(Ok(0), |node| check(&who, &node, mode))
 }
 
-fn check(who: &Credentials, node: &Node, mode: u32) -> CallResult {
+fn wish(mode: u32) -> Access {
     let has = |bit: u32| mode & bit != 0;
-    let access = Access { read: has(R_OK), write: has(W_OK), execute: has(X_OK) };
+    Access { read: has(R_OK), write: has(W_OK), execute: has(X_OK) }
+}
+
+fn check(who: &Credentials, node: &Node, mode: u32) -> CallResult {
+    let access = wish(mode);
     if access == Access::default() { Ok(0) } else { who.permit(node, access).map(|()| 0) }
 }
 
@@ -50,16 +61,23 @@ fn real(call: &Call<'_>) -> Credentials {
 
 pub fn chmod(call: &Call<'_>, directory: u64, path: u64, mode: u64, flags: u64) -> CallResult {
     let flags = check_flags(flags, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)?;
-    let node = locate(call, directory, path, flags, final_link(flags))?.node(Errno::EPERM)?;
-    set_mode(call, &node, mode)
+    match locate(call, directory, path, flags, final_link(flags))? {
+        Located::Node(node) => set_mode(call, &node, mode),
+        Located::File(file) => set_mode_of(call, &file, mode),
+    }
 }
 
 pub fn fchmod(call: &Call<'_>, descriptor: u64, mode: u64) -> CallResult {
-    let file = call.file(descriptor)?;
-    match file.node() {
-        Some(node) => set_mode(call, node, mode),
-        // A pipe's mode bits matter to nobody.
-        None => Ok(0),
+    set_mode_of(call, &*call.file(descriptor)?, mode)
+}
+
+fn set_mode_of(call: &Call<'_>, file: &OpenFile, mode: u64) -> CallResult {
+    let who = call.process().credentials.borrow();
+    match (file.node(), file.as_stream().and_then(|stream| stream.ownership())) {
+        (Some(node), _) => set_mode(call, node, mode),
+        (None, Some(ownership)) => ownership.set_mode(&who, mode as u32).map(|()| 0),
+        // All files of one kind without anything of their own share one mode on Linux, and nobody looks at it.
+        (None, None) => Ok(0),
     }
 }
 
@@ -70,21 +88,33 @@ fn set_mode(call: &Call<'_>, node: &Node, mode: u64) -> CallResult {
 
 pub fn chown(call: &Call<'_>, directory: u64, path: u64, ids: [u64; 2], flags: u64) -> CallResult {
     let flags = check_flags(flags, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)?;
-    let node = locate(call, directory, path, flags, final_link(flags))?.node(Errno::EPERM)?;
-    set_owner(call, &node, ids)
+    match locate(call, directory, path, flags, final_link(flags))? {
+        Located::Node(node) => set_owner(call, &node, ids),
+        Located::File(file) => set_owner_of(call, &file, ids),
+    }
 }
 
 pub fn fchown(call: &Call<'_>, descriptor: u64, ids: [u64; 2]) -> CallResult {
-    let file = call.file(descriptor)?;
-    match file.node() {
-        Some(node) => set_owner(call, node, ids),
-        None => Ok(0),
+    set_owner_of(call, &*call.file(descriptor)?, ids)
+}
+
+fn set_owner_of(call: &Call<'_>, file: &OpenFile, ids: [u64; 2]) -> CallResult {
+    let who = call.process().credentials.borrow();
+    let [user, group] = wanted(ids);
+    match (file.node(), file.as_stream().and_then(|stream| stream.ownership())) {
+        (Some(node), _) => set_owner(call, node, ids),
+        (None, Some(ownership)) => ownership.set_owner(&who, user, group).map(|()| 0),
+        (None, None) => Ok(0),
     }
 }
 
 /// An id of -1 stays as it is.
+fn wanted(ids: [u64; 2]) -> [Option<u32>; 2] {
+    ids.map(|id| Some(id as u32).filter(|id| *id != u32::MAX))
+}
+
 fn set_owner(call: &Call<'_>, node: &Node, ids: [u64; 2]) -> CallResult {
-    let [user, group] = ids.map(|id| Some(id as u32).filter(|id| *id != u32::MAX));
+    let [user, group] = wanted(ids);
     let who = call.process().credentials.borrow();
     call.unix.names.set_owner(&who, node, user, group, call.now()).map(|()| 0)
 }

@@ -7,7 +7,7 @@ use abi::file::{
 };
 use alloc::sync::Arc;
 use kernel::file::{Attributes, Node, NodeKind, Seen, Time};
-use kernel::stream::Nameless;
+use kernel::stream::{Nameless, Ownership};
 
 use super::locate::{Located, check_flags, final_link, locate_descriptor};
 use crate::call::{Call, CallResult};
@@ -88,11 +88,13 @@ fn show(call: &Call<'_>, located: &Located) -> Shown {
 /// A pipe, or another stream that no path leads to.
 fn show_nameless(call: &Call<'_>, file: &OpenFile) -> Shown {
     let now = call.now();
-    let (number, mode) = match file.as_stream().map(|stream| stream.nameless()) {
-        Some(Nameless::Pipe(number)) => (number, S_IFIFO | 0o600),
-        Some(Nameless::Socket(number)) => (number, S_IFSOCK | 0o777),
+    let stream = file.as_stream();
+    let (rights, user, group) = stream.and_then(|stream| stream.ownership()).map_or((0o600, 0, 0), Ownership::get);
+    let (number, mode) = match stream.map(|stream| stream.nameless()) {
+        Some(Nameless::Pipe(number)) => (number, S_IFIFO | rights),
+        Some(Nameless::Socket(number)) => (number, S_IFSOCK | rights),
         // Linux's anonymous files have no type either.
-        _ => (1, 0o600),
+        _ => (1, rights),
     };
     let attributes = Attributes {
         volume_device: call.unix.names.nameless().device(),
@@ -100,8 +102,8 @@ fn show_nameless(call: &Call<'_>, file: &OpenFile) -> Shown {
         kind: NodeKind::Fifo,
         mode: mode & 0o7777,
         links: 1,
-        user: 0,
-        group: 0,
+        user,
+        group,
         size_bytes: 0,
         blocks_512: 0,
         accessed: now,

@@ -16,7 +16,7 @@ use abi::Errno;
 use abi::socket::{SOCK_DGRAM, SOCK_STREAM, Ucred};
 use kernel::file::Node;
 use kernel::schedule::WaitQueue;
-use kernel::stream::{Io, Progress, Ready, Stream, UserRange};
+use kernel::stream::{Io, Nameless, Ownership, Progress, Ready, Stream, UserRange, take_number};
 use machine::{KernelCell, NoMemory, TryGrow, TryQueue, try_arc_cyclic, try_filled, try_to_vec};
 
 use super::flight::{FlightPlace, Rights};
@@ -104,11 +104,16 @@ pub struct UnixSocket {
     progress: KernelCell<Progress>,
     pub changed: WaitQueue,
     pub flight: FlightPlace,
+    /// No other socket or pipe has it (`socket:[N]`, `st_ino`).
+    number: u64,
+    ownership: Ownership,
 }
 
 impl UnixSocket {
     /// Error: `NoMemory`.
     pub fn new(unix: &'static Unix, kind: u32, owner: Ucred) -> Result<Arc<UnixSocket>, NoMemory> {
+        let ownership = Ownership::new(0o777);
+        ownership.give(owner.uid, owner.gid);
         try_arc_cyclic(|me| UnixSocket {
             me: me.clone(),
             kind,
@@ -127,6 +132,8 @@ impl UnixSocket {
             progress: KernelCell::new(Progress::default()),
             changed: WaitQueue::new(),
             flight: FlightPlace::default(),
+            number: take_number(),
+            ownership,
         })
     }
 
@@ -555,8 +562,12 @@ impl Stream for UnixSocket {
         self.unix.flight.descriptor_lost(self);
     }
 
-    fn nameless(&self) -> kernel::stream::Nameless {
-        kernel::stream::Nameless::Socket(self as *const UnixSocket as u64 >> 4 & 0xff_ffff)
+    fn nameless(&self) -> Nameless {
+        Nameless::Socket(self.number)
+    }
+
+    fn ownership(&self) -> Option<&Ownership> {
+        Some(&self.ownership)
     }
 
     fn as_any(&self) -> &dyn Any {
