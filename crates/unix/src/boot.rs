@@ -211,7 +211,7 @@ fn fill_names(ingredients: &Ingredients, archive: &Archive<'_>, now: Time) -> Re
     let mut nodes: Vec<Arc<Node>> = Vec::with_capacity(archive.len() as usize);
     nodes.push(root.clone());
     let credentials = Credentials::root();
-    let view = View { root: &root, directory: &root, credentials: &credentials };
+    let view = View::new(&root, &root, &credentials);
     for entry in archive.entries().skip(1) {
         let stamp = Time { seconds: entry.mtime_s, nanos: entry.mtime_ns };
         let special = |kind| NewSpecial { kind, mode: entry.mode };
@@ -334,7 +334,7 @@ fn make_standard_names(names: &Namespace, view: View<'_>, now: Time) -> Result<(
 fn first_program(unix: &'static Unix, config: &ConfigView<'_>) -> Result<Arc<Thread>, LoadError> {
     let root = unix.names.root().clone();
     let credentials = folders::user(config);
-    let view = View { root: &root, directory: &root, credentials: &credentials };
+    let view = View::new(&root, &root, &credentials);
     let directory = unix.names.lookup(view, config.cwd, kernel::file::FinalLink::Follow)?;
     let pid = unix.tasks.take_id().ok_or(Errno::EAGAIN)?;
     let files = Arc::new(DescriptorTable::new(unix.machine.slow_call()));

@@ -173,10 +173,13 @@ impl Call<'_> {
         let place = self.process().place.borrow().clone();
         let directory = self.start_of(descriptor, path, &place.directory)?;
         let credentials: Credentials = self.process().credentials.borrow().clone();
-        act(View { root: &place.root, directory: &directory, credentials: &credentials })
+        act(View::new(&place.root, &directory, &credentials))
     }
 
     fn start_of(&self, descriptor: u64, path: &[u8], working: &Arc<Node>) -> Result<Arc<Node>, Errno> {
+        if path.is_empty() {
+            return Err(Errno::ENOENT);
+        }
         if path.first() == Some(&b'/') || descriptor as i32 == abi::file::AT_FDCWD {
             return Ok(working.clone());
         }

@@ -63,6 +63,6 @@ pub use rules::{AccessTimes, Rules};
 pub use seals::Seals;
 pub use virtual_tree::{LinkTarget, Listed, VirtualDirectory, VirtualFile, VirtualLink, Visit};
 pub use volume::{MAGIC_DEVPTS, MAGIC_PROC, MAGIC_SYSFS, MAGIC_TMPFS, Residence, Volume, VolumeIdentity};
-pub use walk::{FinalLink, View};
+pub use walk::{FinalLink, Limits, View};
 pub(crate) use window::FACTS as WINDOW_FACTS;
 pub use window::{Window, WindowCallouts, WindowCode, templates as window_templates};

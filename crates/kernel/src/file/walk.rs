@@ -24,6 +24,31 @@ pub struct View<'a> {
     /// Where a relative path starts: the working directory, or the directory of an `*at` call.
     pub directory: &'a Arc<Node>,
     pub credentials: &'a Credentials,
+    pub limits: Limits,
+}
+
+impl<'a> View<'a> {
+    /// A view without limits.
+    pub fn new(root: &'a Arc<Node>, directory: &'a Arc<Node>, credentials: &'a Credentials) -> View<'a> {
+        View { root, directory, credentials, limits: Limits::default() }
+    }
+}
+
+/// Where a walk may not go (Linux `openat2`, `RESOLVE_…`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Limits {
+    /// Not into another volume, neither down nor up (`EXDEV`).
+    pub one_volume: bool,
+    /// Not by a link that leads straight to a node, as those in /proc do (`ELOOP`).
+    pub no_jumps: bool,
+    /// Not by a symlink (`ELOOP`).
+    pub no_links: bool,
+    /// The root of the view is the directory where the walk starts; a way above it is an error (`EXDEV`).
+    pub beneath: bool,
+    /// The same, but a way above it ends there, as at every root.
+    pub in_root: bool,
+    /// Not where somebody outside of the machine must be asked (`EAGAIN`).
+    pub no_asking: bool,
 }
 
 /// What happens if the last name of a path is a symlink.
@@ -61,7 +86,7 @@ impl Namespace {
 
     /// A key for the path cache, unless the walk depends on a private root directory.
     pub(super) fn cache_key<'a>(&self, view: View<'_>, path: &'a [u8]) -> Option<Key<'a>> {
-        if !Arc::ptr_eq(view.root, self.root()) {
+        if !Arc::ptr_eq(view.root, self.root()) || view.limits != Limits::default() {
             return None;
         }
         let start = if path.first() == Some(&b'/') { view.root } else { view.directory };
@@ -140,6 +165,9 @@ pub(super) struct Walk<'a> {
     pub(super) ends_in_slash: bool,
     terms: Terms,
     cacheable: bool,
+    /// The root counts as known: the path or a `..` on it has named it. Linux takes an absolute link for a way into another
+    /// volume otherwise.
+    knows_root: bool,
 }
 
 impl<'a> Walk<'a> {
@@ -151,6 +179,9 @@ impl<'a> Walk<'a> {
             return Err(Errno::ENAMETOOLONG);
         }
         let absolute = path[0] == b'/';
+        if absolute && view.limits.beneath {
+            return Err(Errno::EXDEV);
+        }
         let mut pending = Vec::with_capacity(2);
         pending.push(Rest { text: Text::Given(path), at: 0 });
         Ok(Walk {
@@ -162,6 +193,7 @@ impl<'a> Walk<'a> {
             ends_in_slash: false,
             terms: Terms { open_to_all: true, straight: true },
             cacheable: true,
+            knows_root: absolute || view.limits.beneath || view.limits.in_root,
         })
     }
 
@@ -185,7 +217,7 @@ impl<'a> Walk<'a> {
             b".." if is_last => return Ok(Some(Last::DotDot)),
             _ if is_last => return Ok(Some(Last::Name(name))),
             b"." => {}
-            b".." => self.go_up(),
+            b".." => self.go_up()?,
             bytes => {
                 let node = self.child(bytes)?;
                 self.note_step(&node);
@@ -213,7 +245,7 @@ impl<'a> Walk<'a> {
             let node = match self.reach_last()? {
                 Last::Root | Last::Dot => self.at.clone(),
                 Last::DotDot => {
-                    self.go_up();
+                    self.go_up()?;
                     self.at.clone()
                 }
                 Last::Name(name) => {
@@ -238,21 +270,41 @@ impl<'a> Walk<'a> {
 
     /// The node called `name` in the directory reached, with what is mounted there.
     pub(super) fn child(&self, name: &[u8]) -> Result<Arc<Node>, Errno> {
-        Ok(self.namespace.uncover(self.at.child(name)?))
+        let node = self.namespace.uncover(self.at.child(name)?);
+        self.stays(&node)?;
+        Ok(node)
     }
 
     /// The same for the last name of a path, which is seldom one that was walked through.
     pub(super) fn last_child(&self, name: &[u8]) -> Result<Arc<Node>, Errno> {
         match self.at.abroad() {
             Some((_, tree)) if self.at.is_directory() && name.len() <= NAME_BYTES_MAX => {
-                Ok(self.namespace.uncover(tree.child(&self.at, name, Guess::New)?))
+                let node = self.namespace.uncover(tree.child(&self.at, name, Guess::New)?);
+                self.stays(&node)?;
+                Ok(node)
             }
             _ => self.child(name),
         }
     }
 
-    pub(super) fn go_up(&mut self) {
-        self.at = self.namespace.above(&self.at, self.view.root);
+    fn go_up(&mut self) -> Result<(), Errno> {
+        if self.view.limits.beneath && self.at.is(self.view.root) {
+            return Err(Errno::EXDEV);
+        }
+        self.knows_root = true;
+        let above = self.namespace.above(&self.at, self.view.root);
+        self.stays(&above)?;
+        self.at = above;
+        Ok(())
+    }
+
+    /// A step to `node` is within the walk's limits. Errors: `EXDEV`, `EAGAIN`.
+    fn stays(&self, node: &Node) -> Result<(), Errno> {
+        let limits = self.view.limits;
+        if limits.one_volume && node.device() != self.at.device() {
+            return Err(Errno::EXDEV);
+        }
+        if limits.no_asking && node.foreign().is_some() { Err(Errno::EAGAIN) } else { Ok(()) }
     }
 
     /// Follows the symlink `link` that the last name of the path named.
@@ -267,15 +319,34 @@ impl<'a> Walk<'a> {
         if self.links_followed >= LINKS_FOLLOWED_MAX || link.volume().rules().no_follow {
             return Err(Errno::ELOOP);
         }
+        let limits = self.view.limits;
+        if limits.no_links {
+            return Err(Errno::ELOOP);
+        }
         self.links_followed += 1;
         self.cacheable &= link.volume().residence() == Residence::Memory;
         let target = match link.link_target()? {
-            LinkTarget::Node(node, _) => return Ok(Some(node)),
+            LinkTarget::Node(node, _) => {
+                if limits.no_jumps {
+                    return Err(Errno::ELOOP);
+                }
+                // A jump out of the view's root could not be told from one that stays.
+                if limits.beneath || limits.in_root {
+                    return Err(Errno::EXDEV);
+                }
+                self.stays(&node)?;
+                return Ok(Some(node));
+            }
             LinkTarget::Path(target) => target,
         };
         match target.first() {
             None => return Err(Errno::ENOENT),
-            Some(b'/') => self.at = self.view.root.clone(),
+            Some(b'/') if limits.beneath => return Err(Errno::EXDEV),
+            Some(b'/') if limits.one_volume && !self.knows_root => return Err(Errno::EXDEV),
+            Some(b'/') => {
+                self.stays(self.view.root)?;
+                self.at = self.view.root.clone();
+            }
             Some(_) => {}
         }
         self.pending.push(Rest { text: Text::Target(target), at: 0 });

@@ -73,14 +73,14 @@ fn show_alone(volume: &Volume, config: &ConfigView<'_>, memory: &Namespace) {
 
 fn find(names: &Namespace, path: &[u8]) -> Result<Arc<Node>, Errno> {
     let credentials = Credentials::root();
-    let view = View { root: names.root(), directory: names.root(), credentials: &credentials };
+    let view = View::new(names.root(), names.root(), &credentials);
     names.lookup(view, path, FinalLink::Follow)
 }
 
 /// Mounts tree `index` at a directory in memory, which is made if it is missing.
 fn mount(memory: &Namespace, joined: &Namespace, volume: &Arc<Volume>, index: usize, path: &[u8]) -> Result<(), Errno> {
     let credentials = Credentials::root();
-    let view = View { root: memory.root(), directory: memory.root(), credentials: &credentials };
+    let view = View::new(memory.root(), memory.root(), &credentials);
     let ends = path.iter().enumerate().skip(1).filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
     for end in ends.chain([path.len()]) {
         match memory.make_directory(view, &path[..end], 0o755, Time::default()) {

@@ -12,7 +12,7 @@ use abi::file::{
     AT_FDCWD, O_ACCMODE, O_APPEND, O_ASYNC, O_CLOEXEC, O_CREAT, O_DIRECT, O_DIRECTORY, O_DSYNC, O_EXCL, O_LARGEFILE,
     O_NOATIME, O_NOCTTY, O_NOFOLLOW, O_NONBLOCK, O_PATH, O_RDONLY, O_SYNC, O_TMPFILE, O_TRUNC, O_WRONLY,
 };
-use kernel::file::{Access, Create, Data, Node, NodeKind, OpenHow, Opened, Opening, View};
+use kernel::file::{Access, Create, Data, Limits, Node, NodeKind, OpenHow, Opening, View};
 
 use machine::KernelCell;
 use machine::stages::{self, Stage};
@@ -141,21 +141,21 @@ fn masked(call: &Call<'_>, mode: u32) -> u32 {
 
 /// Opens a path; the flags that describe only the opening are not kept.
 pub fn open_path(call: &Call<'_>, directory: u64, path: &[u8], flags: u32, mode: u32) -> Result<OpenFile, Errno> {
-    open_seen(call, directory, path, flags, mode, |view, how| call.unix.names.open(view, path, how, call.now()))
+    open_seen(call, directory, path, flags, mode, Limits::default())
 }
 
-/// As `open_path`, with another way to find the node.
+/// As `open_path`, by a walk with limits.
 fn open_seen(
     call: &Call<'_>,
     directory: u64,
     path: &[u8],
     flags: u32,
     mode: u32,
-    find: impl FnOnce(View<'_>, OpenHow) -> Result<Opened, Errno>,
+    limits: Limits,
 ) -> Result<OpenFile, Errno> {
     let kept = flags & !(O_CREAT | O_EXCL | O_TRUNC | O_CLOEXEC);
     if flags & O_TMPFILE == O_TMPFILE && flags & O_PATH == 0 {
-        let (node, opening) = nameless::make(call, directory, path, flags, mode)?;
+        let (node, opening) = nameless::make(call, directory, path, flags, mode, limits)?;
         return open_found(call, &node, kept, opening);
     }
     if flags & (O_CREAT | O_DIRECTORY | O_PATH) == O_CREAT | O_DIRECTORY {
@@ -164,7 +164,9 @@ fn open_seen(
     let how = how(call, flags, mode);
     let opened = {
         let _stage = stages::enter(Stage::Lookup);
-        call.with_view(directory, path, |view| find(view, how))?
+        call.with_view(directory, start(path, limits), |view| {
+            call.unix.names.open(limited(view, limits), path, how, call.now())
+        })?
     };
     if how.truncate && !opened.created && opened.node.content().is_some() {
         forget_mappings(call, &opened.node, 0..u64::MAX);
@@ -172,6 +174,17 @@ fn open_seen(
     // Outside of the machine opening and cutting off are one step.
     let cut = if opened.created || opened.node.foreign().is_none() { 0 } else { flags & O_TRUNC };
     open_found(call, &opened.node, kept | cut, opened.opening)
+}
+
+/// The path whose start matters: with a root of its own, even an absolute one starts at the directory.
+fn start(path: &[u8], limits: Limits) -> &[u8] {
+    if limits.in_root { b"." } else { path }
+}
+
+/// The same view with limits: some make the directory where the walk starts the root.
+fn limited(view: View<'_>, limits: Limits) -> View<'_> {
+    let root = if limits.beneath || limits.in_root { view.directory } else { view.root };
+    View { root, limits, ..view }
 }
 
 /// Opens a node that was found and may be opened. May sleep: a fifo waits for its other side.

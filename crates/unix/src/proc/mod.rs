@@ -67,7 +67,7 @@ fn mount_at(
     let root = Node::virtual_root(volume, directory, new)?;
     let credentials = Credentials::root();
     let top = unix.names.root();
-    let view = View { root: top, directory: top, credentials: &credentials };
+    let view = View::new(top, top, &credentials);
     let point = unix.names.lookup(view, path, FinalLink::Follow)?;
     let (source, kind, options) = (kind.into(), kind.into(), [].as_slice().into());
     unix.names.mount(Mount { point, root, source, kind, options })

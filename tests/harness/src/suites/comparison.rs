@@ -20,7 +20,7 @@ pub enum Suite {
     Differential,
     /// `faults.c`, `held.c`.
     Faults,
-    /// `signals.c`, `mm.c`, `files.c`, `seals.c`, `vector.c`, `turns.c`, `closing.c`, `tasks.c`, `trace.c`,
+    /// `signals.c`, `mm.c`, `files.c`, `seals.c`, `resolve.c`, `vector.c`, `turns.c`, `closing.c`, `tasks.c`, `trace.c`,
     /// `pumps.c`, `stale.c`, `transfers.c`, `user_calls.c`, `rights.c`, `mounts.c`,
     /// `xattrs.c`.
     Semantics,
@@ -54,6 +54,7 @@ impl Suite {
                     "mm",
                     "files",
                     "seals",
+                    "resolve",
                     "epolls",
                     "sockets",
                     "vector",

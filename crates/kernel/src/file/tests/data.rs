@@ -164,7 +164,7 @@ fn archive_frames_become_file_pages() {
     let root = Node::root(&volume, NewNode { mode: 0o755, user: 0, group: 0, now: NOW }).unwrap();
     let names = Namespace::new(root.clone()).unwrap();
     let who = Credentials::root();
-    let view = View { root: &root, directory: &root, credentials: &who };
+    let view = View::new(&root, &root, &who);
     let node = names.open(view, b"/bin", CREATE, NOW).unwrap().node;
     let content = node.content().unwrap();
     content.adopt_page(pool.adopt(FrameNumber(5)), 4096).unwrap();

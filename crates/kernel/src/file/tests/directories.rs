@@ -115,7 +115,7 @@ fn many_entries_are_found_and_removed() {
     let world = World::with_frames(8);
     let volume = Volume::in_memory_limited(world.pool, 20_000).unwrap();
     let root = Node::root(&volume, NewNode { mode: 0o755, user: 0, group: 0, now: NOW }).unwrap();
-    let view = View { root: &world.root, directory: &root, credentials: &world.who };
+    let view = View::new(&world.root, &root, &world.who);
     for number in 0..5000 {
         world.names.open(view, format!("file-{number}").as_bytes(), CREATE, NOW).unwrap();
     }

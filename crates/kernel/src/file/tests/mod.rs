@@ -149,7 +149,7 @@ impl World {
     }
 
     fn view(&self) -> View<'_> {
-        View { root: &self.root, directory: &self.root, credentials: &self.who }
+        View::new(&self.root, &self.root, &self.who)
     }
 
     fn view_as<'a>(&'a self, who: &'a Credentials) -> View<'a> {

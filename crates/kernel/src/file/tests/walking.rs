@@ -124,7 +124,7 @@ fn a_private_root_is_a_wall() {
     let inside = world.mkdir("jail/etc").unwrap();
     world.mkdir("etc").unwrap();
     world.symlink("/etc", "jail/l").unwrap();
-    let view = View { root: &jail, directory: &jail, credentials: &world.who };
+    let view = View::new(&jail, &jail, &world.who);
     for path in [b"/etc".as_slice(), b"etc", b"/../etc", b"../../etc", b"/l", b"l"] {
         assert!(world.names.lookup(view, path, FinalLink::Follow).unwrap().is(&inside));
     }

@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 
 use abi::Errno;
 use abi::file::{MFD_ALLOW_SEALING, MFD_CLOEXEC, O_CLOEXEC, O_CREAT, O_EXCL, O_LARGEFILE, O_RDWR};
-use kernel::file::{Access, FinalLink, NewNode, Node, Opening, Residence, Seals};
+use kernel::file::{Access, FinalLink, Limits, NewNode, Node, Opening, Residence, Seals};
 
 use super::{access, finish, masked, open_node};
 use crate::call::{Call, CallResult};
@@ -25,11 +25,14 @@ pub fn make(
     path: &[u8],
     flags: u32,
     mode: u32,
+    limits: Limits,
 ) -> Result<(Arc<Node>, Option<Arc<Opening>>), Errno> {
     if !access(flags).write || flags & O_CREAT != 0 {
         return Err(Errno::EINVAL);
     }
-    let place = call.with_view(directory, path, |view| call.unix.names.lookup(view, path, FinalLink::Follow))?;
+    let place = call.with_view(directory, super::start(path, limits), |view| {
+        call.unix.names.lookup(super::limited(view, limits), path, FinalLink::Follow)
+    })?;
     if !place.is_directory() {
         return Err(Errno::ENOTDIR);
     }

@@ -1,8 +1,8 @@
 //! openat2: open with restrictions on the way.
 
 use abi::Errno;
-use abi::file::{O_CREAT, O_LARGEFILE, O_PATH, O_TMPFILE};
-use kernel::file::{FinalLink, OpenHow, Opened, View};
+use abi::file::{O_CREAT, O_LARGEFILE, O_PATH, O_TMPFILE, O_TRUNC};
+use kernel::file::Limits;
 
 use super::{KNOWN, KNOWN_WITH_PATH, finish, open_seen};
 use crate::call::{Call, CallResult};
@@ -21,7 +21,7 @@ const IN_ROOT: u64 = 16;
 const CACHED: u64 = 32;
 
 /// Errors: `EINVAL` for what is unknown or contradicts itself, `E2BIG` for a structure from the future, `EAGAIN` for
-/// `RESOLVE_CACHED` together with creation, `EXDEV` for leaving the directory or the volume, `ELOOP` for a symlink;
+/// `RESOLVE_CACHED` together with creation or for what is outside of the machine, `EXDEV` for leaving the directory or the volume, `ELOOP` for a symlink;
 /// those of `open`.
 pub fn openat2(call: &Call<'_>, directory: u64, path: u64, how: u64, bytes: u64) -> CallResult {
     let [flags, mode, resolve] = read_how(call, how, bytes)?;
@@ -34,16 +34,24 @@ pub fn openat2(call: &Call<'_>, directory: u64, path: u64, how: u64, bytes: u64)
     if resolve & !known != 0 || contradicts || bad_path_flags || bad_mode {
         return Err(Errno::EINVAL);
     }
-    if resolve & CACHED != 0 && creates {
+    if resolve & CACHED != 0 && (creates || flags & O_TRUNC != 0) {
         return Err(Errno::EAGAIN);
     }
     let path = call.read_path(path)?;
-    if resolve & BENEATH != 0 && leaves(&path) {
-        return Err(Errno::EXDEV);
-    }
     let flags = if flags & O_PATH != 0 { flags } else { flags | O_LARGEFILE };
-    let find = |view: View<'_>, how: OpenHow| open_restricted(call, view, &path, how, resolve);
-    finish(call, flags, || open_seen(call, directory, relative(&path, resolve), flags, mode as u32, find))
+    finish(call, flags, || open_seen(call, directory, &path, flags, mode as u32, limits(resolve)))
+}
+
+fn limits(resolve: u64) -> Limits {
+    let has = |bit: u64| resolve & bit != 0;
+    Limits {
+        one_volume: has(NO_XDEV),
+        no_jumps: has(NO_MAGICLINKS),
+        no_links: has(NO_SYMLINKS),
+        beneath: has(BENEATH),
+        in_root: has(IN_ROOT),
+        no_asking: has(CACHED),
+    }
 }
 
 fn read_how(call: &Call<'_>, address: u64, bytes: u64) -> Result<[u64; 3], Errno> {
@@ -58,55 +66,4 @@ fn read_how(call: &Call<'_>, address: u64, bytes: u64) -> Result<[u64; 3], Errno
         return Err(Errno::E2BIG);
     }
     call.read(address)
-}
-
-/// With a root of its own, even an absolute path starts at the directory.
-fn relative(path: &[u8], resolve: u64) -> &[u8] {
-    let slashes = path.iter().take_while(|byte| **byte == b'/').count();
-    match () {
-        _ if resolve & IN_ROOT == 0 || slashes == 0 => path,
-        _ if slashes == path.len() => b".",
-        _ => &path[slashes..],
-    }
-}
-
-/// Whether a path leads above its start by its own names.
-fn leaves(path: &[u8]) -> bool {
-    let mut depth = 0;
-    for name in path.split(|byte| *byte == b'/') {
-        match name {
-            b"" | b"." => {}
-            b".." => depth -= 1,
-            _ => depth += 1,
-        }
-        if depth < 0 {
-            return true;
-        }
-    }
-    path.first() == Some(&b'/')
-}
-
-fn open_restricted(call: &Call<'_>, view: View<'_>, path: &[u8], how: OpenHow, resolve: u64) -> Result<Opened, Errno> {
-    let names = &call.unix.names;
-    let path = relative(path, resolve);
-    let confined = resolve & (BENEATH | IN_ROOT) != 0;
-    let view = if confined { View { root: view.directory, ..view } } else { view };
-    if resolve & NO_SYMLINKS != 0 {
-        refuse_links(call, view, path)?;
-    }
-    let opened = names.open(view, path, how, call.now())?;
-    let same_volume = alloc::sync::Arc::ptr_eq(opened.node.volume(), view.directory.volume());
-    if resolve & NO_XDEV != 0 && !same_volume { Err(Errno::EXDEV) } else { Ok(opened) }
-}
-
-/// Error: `ELOOP` if a name on the way is a symlink.
-fn refuse_links(call: &Call<'_>, view: View<'_>, path: &[u8]) -> Result<(), Errno> {
-    let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
-    for end in ends.chain([path.len()]).filter(|end| *end > 0) {
-        let found = call.unix.names.lookup(view, &path[..end], FinalLink::Keep);
-        if found.is_ok_and(|node| node.is_symlink()) {
-            return Err(Errno::ELOOP);
-        }
-    }
-    Ok(())
 }

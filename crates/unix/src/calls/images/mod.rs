@@ -176,7 +176,7 @@ struct Parts {
 fn find(unix: &Unix, process: &Process, path: &[u8]) -> Result<Arc<Node>, Errno> {
     let place = process.place.borrow().clone();
     let credentials = process.credentials.borrow().clone();
-    let view = kernel::file::View { root: &place.root, directory: &place.directory, credentials: &credentials };
+    let view = kernel::file::View::new(&place.root, &place.directory, &credentials);
     unix.names.lookup(view, path, FinalLink::Follow)
 }
 

@@ -180,7 +180,7 @@ impl Terminals {
 fn with_root<R>(unix: &Unix, act: impl FnOnce(View<'_>) -> R) -> R {
     let root = unix.names.root().clone();
     let credentials = Credentials::root();
-    act(View { root: &root, directory: &root, credentials: &credentials })
+    act(View::new(&root, &root, &credentials))
 }
 
 fn make_node(unix: &Unix, number: u32) -> Result<(), Errno> {
