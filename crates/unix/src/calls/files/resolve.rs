@@ -21,7 +21,8 @@ const IN_ROOT: u64 = 16;
 const CACHED: u64 = 32;
 
 /// Errors: `EINVAL` for what is unknown or contradicts itself, `E2BIG` for a structure from the future, `EAGAIN` for
-/// `RESOLVE_CACHED` together with creation or for what is outside of the machine, `EXDEV` for leaving the directory or the volume, `ELOOP` for a symlink;
+/// `RESOLVE_CACHED` together with creation or for what is outside of the machine, `EXDEV` for leaving the directory or the volume,
+/// `ELOOP` for a symlink;
 /// those of `open`.
 pub fn openat2(call: &Call<'_>, directory: u64, path: u64, how: u64, bytes: u64) -> CallResult {
     let [flags, mode, resolve] = read_how(call, how, bytes)?;
