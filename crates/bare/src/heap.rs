@@ -9,7 +9,7 @@ use core::alloc::{GlobalAlloc, Layout};
 use core::marker::PhantomData;
 use core::ptr::null_mut;
 
-use machine::{KERNEL_FRAMES_MIN, KernelCell, PAGE_BYTES};
+use machine::{HeapLive, KERNEL_FRAMES_MIN, KernelCell, PAGE_BYTES};
 
 /// Where the heap's pages come from: the machine's part.
 pub trait HeapPages {
@@ -50,6 +50,8 @@ struct State<P> {
     lowest: usize,
     /// Pages of address space in use.
     used: usize,
+    /// Those among them that are cut into blocks, by class.
+    cut: [usize; CLASSES.len()],
     pages: PhantomData<fn() -> P>,
 }
 
@@ -67,6 +69,7 @@ impl<P: HeapPages> Heap<P> {
                 again: [0; PAGES_MAX / 64],
                 lowest: 0,
                 used: 0,
+                cut: [0; CLASSES.len()],
                 pages: PhantomData,
             }),
             free_blocks: KernelCell::new([0; WINDOW]),
@@ -76,6 +79,11 @@ impl<P: HeapPages> Heap<P> {
     /// Pages of address space that are left, whether there are frames for them or not.
     pub fn room(&self) -> usize {
         self.state.borrow().room()
+    }
+
+    /// What is in use. Walks all free blocks: for those who look for a leak.
+    pub fn live(&self) -> HeapLive {
+        self.state.borrow().live()
     }
 
     /// Gives back the pages of size classes that hold no block in use; returns how many. Walks all free blocks:
@@ -129,6 +137,28 @@ impl<P: HeapPages> State<P> {
         (P::BYTES / PAGE_BYTES).saturating_sub(self.used)
     }
 
+    /// Nothing is counted as blocks come and go: what a class has cut and does not have free is in use.
+    fn live(&self) -> HeapLive {
+        let large = self.used - self.cut.iter().sum::<usize>();
+        let mut live = HeapLive { blocks: large, bytes: large * PAGE_BYTES };
+        for (class, size) in CLASSES.into_iter().enumerate() {
+            let blocks = self.cut[class] * (PAGE_BYTES / size) - self.free_blocks(class);
+            live.blocks += blocks;
+            live.bytes += blocks * size;
+        }
+        live
+    }
+
+    fn free_blocks(&self, class: usize) -> usize {
+        let (mut count, mut block) = (0, self.free[class]);
+        while !block.is_null() {
+            count += 1;
+            // SAFETY: a block on a free list is heap memory that nobody uses; its first word is the link.
+            block = unsafe { (*block).next };
+        }
+        count
+    }
+
     fn take(&mut self, class: usize) -> *mut u8 {
         if self.free[class].is_null() && !self.refill(class) {
             return null_mut();
@@ -150,6 +180,7 @@ impl<P: HeapPages> State<P> {
     fn refill(&mut self, class: usize) -> bool {
         let size = CLASSES[class];
         let Some(start) = self.take_pages(1) else { return false };
+        self.cut[class] += 1;
         for index in (0..PAGE_BYTES / size).rev() {
             self.give(class, (start + index * size) as *mut u8);
         }
@@ -246,7 +277,9 @@ impl<P: HeapPages> State<P> {
         }
         self.unlink(class, first, counts);
         let empty = (0..WINDOW).filter(|index| counts[*index] > 0);
-        empty.map(|index| self.give_pages(first + index, 1)).count()
+        let given = empty.map(|index| self.give_pages(first + index, 1)).count();
+        self.cut[class] -= given;
+        given
     }
 
     /// Takes the blocks of the pages that go off the free list.
@@ -337,6 +370,19 @@ mod tests {
             assert!(!heap.alloc(small).is_null() && heap.alloc(large).is_null());
             assert_eq!(heap.room(), 15);
         }
+    }
+
+    #[test]
+    fn large_blocks_in_use_are_counted_by_pages() {
+        let heap = Heap::<Nowhere>::new();
+        let layout = Layout::from_size_align(3 * PAGE_BYTES - 5, 8).expect("a layout");
+        // SAFETY: as above.
+        unsafe {
+            let block = heap.alloc(layout);
+            assert_eq!(heap.live(), HeapLive { blocks: 3, bytes: 3 * PAGE_BYTES });
+            heap.dealloc(block, layout);
+        }
+        assert_eq!(heap.live(), HeapLive::default());
     }
 
     #[test]

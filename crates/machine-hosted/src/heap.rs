@@ -3,6 +3,7 @@
 use core::alloc::{GlobalAlloc, Layout};
 
 use bare::HeapPages;
+use machine::HeapLive;
 
 use crate::layout::{HEAP, HEAP_BYTES};
 
@@ -39,6 +40,11 @@ pub fn trim() -> usize {
 /// Pages that the heap's window has left.
 pub fn room() -> usize {
     THE.room()
+}
+
+/// What of the heap is in use.
+pub fn live() -> HeapLive {
+    THE.live()
 }
 
 struct HeapWindow;

@@ -45,8 +45,8 @@ use core::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use codestore::{CodeMemory, CodeStore};
 use machine::{
-    Channel, Entry, FileEntry, KernelCell, Machine, Nanos, NoFrames, Received, Rewritten, SampleClock, SampleEntry,
-    SampleProcedure, ScheduleWords, Start, SwitchOut, Threads, Translation, Tte, TteId, Upcalls,
+    Channel, Entry, FileEntry, HeapLive, KernelCell, Machine, Nanos, NoFrames, Received, Rewritten, SampleClock,
+    SampleEntry, SampleProcedure, ScheduleWords, Start, SwitchOut, Threads, Translation, Tte, TteId, Upcalls,
 };
 use machine_x86::{X86Tte, upcalls};
 use synth::Template;
@@ -274,6 +274,10 @@ impl Machine for HostedMachine {
 
     fn heap_pages(&self) -> usize {
         heap::room()
+    }
+
+    fn heap_live(&self) -> HeapLive {
+        heap::live()
     }
 
     fn schedule_words(&self) -> &'static ScheduleWords {

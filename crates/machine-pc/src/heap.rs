@@ -3,7 +3,7 @@
 use core::alloc::{GlobalAlloc, Layout};
 
 use bare::HeapPages;
-use machine::{FrameNumber, FrameSource, PAGE_BYTES};
+use machine::{FrameNumber, FrameSource, HeapLive, PAGE_BYTES};
 
 use crate::frames::FRAMES;
 use crate::layout::{HEAP, HEAP_BYTES};
@@ -42,6 +42,11 @@ pub fn trim() -> usize {
 /// Pages that the heap could take now.
 pub fn room() -> usize {
     THE.room().min(HeapWindow::available())
+}
+
+/// What of the heap is in use.
+pub fn live() -> HeapLive {
+    THE.live()
 }
 
 struct HeapWindow;

@@ -38,9 +38,9 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use codestore::{CodeMemory, CodeStore};
 use machine::{
-    Channel, DeviceEntry, Entry, FileEntry, FrameSource, KernelCell, Machine, Nanos, NoFrames, ReceiveCode, Received,
-    SampleClock, SampleEntry, ScheduleWords, SendCode, Start, SwitchOut, Threads, TimerCode, TimerEntry, Translation,
-    Tte, TteId, Upcalls,
+    Channel, DeviceEntry, Entry, FileEntry, FrameSource, HeapLive, KernelCell, Machine, Nanos, NoFrames, ReceiveCode,
+    Received, SampleClock, SampleEntry, ScheduleWords, SendCode, Start, SwitchOut, Threads, TimerCode, TimerEntry,
+    Translation, Tte, TteId, Upcalls,
 };
 use machine_x86::X86Tte;
 use synth::{Target, Template};
@@ -237,6 +237,10 @@ impl Machine for PcMachine {
 
     fn heap_pages(&self) -> usize {
         heap::room()
+    }
+
+    fn heap_live(&self) -> HeapLive {
+        heap::live()
     }
 
     fn gauge(&self) -> &'static AtomicU64 {

@@ -35,7 +35,9 @@ pub use grow::{
     NoMemory, Text, TryGrow, TryQueue, try_arc, try_arc_cyclic, try_arc_slice, try_box, try_box_slice, try_collect,
     try_filled, try_text, try_to_vec,
 };
-pub use machine::{Channel, Fragment, Machine, ReceiveCode, Received, Rewritten, SampleClock, SendCode, TimerCode};
+pub use machine::{
+    Channel, Fragment, HeapLive, Machine, ReceiveCode, Received, Rewritten, SampleClock, SendCode, TimerCode,
+};
 pub use memory::{FrameNumber, FrameSource, KERNEL_FRAMES_MIN, PAGE_BYTES, PhysicalMemory, UserMemory};
 pub use registers::Registers;
 pub use ring::Ring;

@@ -120,6 +120,15 @@ pub struct Rewritten<'a> {
     pub original: &'a [u8],
 }
 
+/// What of the kernel's heap is in use: whatever is left behind shows here.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct HeapLive {
+    /// Blocks, and pages of those that are large.
+    pub blocks: usize,
+    /// Their sizes, as the heap rounds them.
+    pub bytes: usize,
+}
+
 /// One of the two machines. Cold calls come through here; hot paths paste the machine's fragments.
 pub trait Machine: PhysicalMemory + UserMemory + Threads + Send + Sync {
     /// Time since boot, never going back.
@@ -210,6 +219,10 @@ pub trait Machine: PhysicalMemory + UserMemory + Threads + Send + Sync {
     /// Pages that the kernel's heap could take now.
     fn heap_pages(&self) -> usize {
         usize::MAX
+    }
+    /// What of the kernel's heap is in use.
+    fn heap_live(&self) -> HeapLive {
+        HeapLive::default()
     }
     /// The sample clock, if the machine has one.
     fn sample_clock(&self) -> Option<SampleClock> {

@@ -113,6 +113,11 @@ impl Scheduler {
         self.threads.borrow().iter().flatten().cloned().collect()
     }
 
+    /// How many there are.
+    pub fn thread_count(&self) -> usize {
+        self.threads.borrow().iter().flatten().count()
+    }
+
     /// When the next alarm is due.
     pub fn next_alarm(&self) -> Option<Nanos> {
         Some(Nanos(self.alarms.borrow().next())).filter(|at| at.0 != NEVER)

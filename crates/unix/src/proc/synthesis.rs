@@ -26,8 +26,10 @@ pub const ENTRIES: &[Entry<Whole>] = &[
 fn gauges(unix: &'static Unix, _: &Whole) -> Result<Vec<u8>, Errno> {
     // Frames that the machine keeps for later use are free frames to whoever looks for a leak.
     unix.machine.reclaim();
+    let heap = unix.machine.heap_live();
     let text = format!(
-        "free_frames {}\ntotal_frames {}\ncode_bytes {}\ncode_routines {}\nswitches {}\npreemptions {}\nready {}\ntasks {}\n",
+        "free_frames {}\ntotal_frames {}\ncode_bytes {}\ncode_routines {}\nswitches {}\npreemptions {}\nready {}\ntasks {}\n\
+         processes {}\nthreads {}\nheap_bytes {}\nheap_blocks {}\n",
         unix.pool.free_frames(),
         unix.pool.total_frames(),
         unix.store.live_bytes(),
@@ -35,7 +37,11 @@ fn gauges(unix: &'static Unix, _: &Whole) -> Result<Vec<u8>, Errno> {
         unix.scheduler.switch_count(),
         unix.scheduler.preemption_count(),
         unix.scheduler.ready_count(),
-        unix.tasks.task_count()
+        unix.tasks.task_count(),
+        unix.tasks.process_count(),
+        unix.scheduler.thread_count(),
+        heap.bytes,
+        heap.blocks
     );
     Ok(text.into_bytes())
 }

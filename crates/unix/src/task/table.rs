@@ -108,6 +108,10 @@ impl TaskTable {
         self.state.borrow().tasks.entries().len()
     }
 
+    pub fn process_count(&self) -> usize {
+        self.state.borrow().processes.entries().len()
+    }
+
     /// The number that was given last.
     pub fn last_id(&self) -> u32 {
         self.state.borrow().last_id
