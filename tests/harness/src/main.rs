@@ -30,7 +30,7 @@ suites
   fuzz           random kernel calls from fixed seeds, in the machine only
   semantics      signals, memory, files, vector registers: printed results as on the host
   pointers       every call of tiers T1 and T2 with bad pointers, lengths and descriptors
-  leaks          1,000 x fork+exec+wait and open/close: frames and code bytes come back
+  leaks          1,000 x everything, and every way to end: frames, code and heap come back
   paper          the seven programs of the paper, static and dynamic, same output
   shares         who shares the processor gets what its quantum says
   streams        100 MB through stdin and stdout, separate stderr, exit statuses

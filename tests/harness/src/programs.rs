@@ -51,8 +51,12 @@ pub fn compile(
         Linking::Static => folder.join(name),
         Linking::Dynamic => folder.join(format!("{name}-dynamic")),
     };
-    let newer = |path: &Path| path.metadata().and_then(|data| data.modified()).ok();
-    if target.exists() && newer(&target) > newer(file) {
+    let changed = |path: &Path| path.metadata().and_then(|data| data.modified()).ok();
+    let headers = file.parent().and_then(|folder| folder.read_dir().ok()).into_iter().flatten();
+    let headers = headers.filter_map(|entry| entry.ok().map(|entry| entry.path()));
+    let headers = headers.filter(|path| path.extension().is_some_and(|end| end == "h"));
+    let newest = headers.map(|path| changed(&path)).chain([changed(file)]).max().flatten();
+    if target.exists() && changed(&target) > newest {
         return Ok(target);
     }
     let mut gcc = Command::new("gcc");

@@ -26,7 +26,7 @@ pub enum Suite {
     Semantics,
     /// `pointers.c`.
     Pointers,
-    /// `churn.c`.
+    /// `churn.c`, `churn_ends.c`.
     Leaks,
     /// The dynamic tools of `tests/differential` once more, with `user/memory` in place of the C library's `malloc`.
     Libraries,
@@ -74,7 +74,7 @@ impl Suite {
                 if is_root() { ALL } else { &ALL[..ALL.len() - 4] }
             }
             Suite::Pointers => &["pointers"],
-            Suite::Leaks => &["churn"],
+            Suite::Leaks => &["churn", "churn_ends"],
             Suite::Libraries => return preloaded_cases(&options.repo),
         };
         let mut cases = Vec::new();
