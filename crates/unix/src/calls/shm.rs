@@ -1,17 +1,18 @@
 //! System V shared memory: segments with numbers, attached to quaspaces as shared areas.
 //!
 //! A segment counts as attached once for each area that shows it, as on Linux: an area holds one
-//! reference to the segment's pages, so the count is the number of references less the table's own.
+//! reference to the segment's pages, so the count is the number of references less the table's own. When a segment is
+//! removed the table gives up its reference: the last area to go, by whatever call or end, takes the segment along.
 
 use alloc::format;
 use alloc::string::String;
-use alloc::sync::Arc;
-use alloc::vec::Vec;
+use alloc::sync::{Arc, Weak};
 
 use abi::{Errno, Field};
 use kernel::file::Credentials;
 use kernel::space::{
-    AnonymousMemory, AreaLabel, Backing, BackingError, BackingIdentity, Kind, MapRequest, Page, Placement, Space, View,
+    AnonymousMemory, AreaLabel, AreaView, Backing, BackingError, BackingIdentity, Kind, MapRequest, Page, Placement,
+    Space, View,
 };
 use machine::{KernelCell, PAGE_BYTES, Protection, Sorted};
 
@@ -37,6 +38,11 @@ impl Segments {
     pub fn new() -> Segments {
         Segments(KernelCell::new(State::default()))
     }
+
+    /// Error: `EINVAL` for a number that no segment has.
+    fn with<R>(&self, id: u64, act: impl FnOnce(&mut Segment) -> Result<R, Errno>) -> Result<R, Errno> {
+        act(self.0.borrow_mut().by_id.get_mut(&(id as u32)).ok_or(Errno::EINVAL)?)
+    }
 }
 
 #[derive(Default)]
@@ -45,9 +51,10 @@ struct State {
     next_id: u32,
 }
 
-#[derive(Clone)]
 struct Segment {
-    pages: Arc<SegmentPages>,
+    pages: Weak<SegmentPages>,
+    /// The table's own reference. `None`: it goes with its last area, and its key is free (`IPC_RMID`).
+    kept: Option<Arc<SegmentPages>>,
     key: u32,
     user: u32,
     group: u32,
@@ -60,8 +67,6 @@ struct Segment {
     changed_at: i64,
     creator_pid: u32,
     last_pid: u32,
-    /// `IPC_RMID` was asked: it goes with its last area, and its key is free.
-    removed: bool,
     locked: bool,
 }
 
@@ -70,6 +75,14 @@ struct SegmentPages {
     memory: Arc<AnonymousMemory>,
     key: u32,
     id: u32,
+    table: &'static Segments,
+}
+
+impl Drop for SegmentPages {
+    /// Nobody can have borrowed the table: it has given up its own reference before.
+    fn drop(&mut self) {
+        self.table.0.borrow_mut().by_id.remove(&self.id);
+    }
 }
 
 impl Backing for SegmentPages {
@@ -93,7 +106,7 @@ impl Backing for SegmentPages {
 impl Segment {
     /// Areas that show the segment.
     fn attached(&self) -> u64 {
-        (Arc::strong_count(&self.pages) - 1) as u64
+        (self.pages.strong_count() - usize::from(self.kept.is_some())) as u64
     }
 
     /// Error: `EACCES` when the mode bits do not grant all of `wanted` (as in one digit of a mode).
@@ -115,25 +128,12 @@ impl Segment {
     }
 }
 
-impl State {
-    /// Drops segments that were removed and that no area shows any more.
-    fn sweep(&mut self) {
-        self.by_id.retain(|segment| !segment.removed || segment.attached() > 0);
-    }
-
-    /// Error: `EINVAL` for a number that no segment has.
-    fn get(&mut self, id: u64) -> Result<&mut Segment, Errno> {
-        self.sweep();
-        self.by_id.get_mut(&(id as u32)).ok_or(Errno::EINVAL)
-    }
-}
-
 fn shmget(call: &Call<'_>, key: u64, bytes: u64, flags: u64) -> CallResult {
     let (key, flags) = (key as u32, flags as u32);
     let who = call.process().credentials.borrow().clone();
     let mut state = call.unix.shm.0.borrow_mut();
-    state.sweep();
-    let found = state.by_id.entries().iter().find(|(_, segment)| key != 0 && !segment.removed && segment.key == key);
+    let has_key = |segment: &Segment| key != 0 && segment.kept.is_some() && segment.key == key;
+    let found = state.by_id.entries().iter().find(|(_, segment)| has_key(segment));
     if let Some(&(id, ref segment)) = found {
         if flags & (IPC_CREAT | IPC_EXCL) == IPC_CREAT | IPC_EXCL {
             return Err(Errno::EEXIST);
@@ -160,9 +160,11 @@ fn shmget(call: &Call<'_>, key: u64, bytes: u64, flags: u64) -> CallResult {
     }
     let id = state.next_id;
     state.next_id = (id + 1) & 0x7FFF_FFFF;
-    let pages = Arc::new(SegmentPages { memory: AnonymousMemory::new(call.unix.pool, bytes), key, id });
+    let memory = AnonymousMemory::new(call.unix.pool, bytes);
+    let pages = Arc::new(SegmentPages { memory, key, id, table: &call.unix.shm });
     let segment = Segment {
-        pages,
+        pages: Arc::downgrade(&pages),
+        kept: Some(pages),
         key,
         user: who.user,
         group: who.group,
@@ -174,7 +176,6 @@ fn shmget(call: &Call<'_>, key: u64, bytes: u64, flags: u64) -> CallResult {
         changed_at: call.now().seconds,
         creator_pid: call.process().pid,
         last_pid: 0,
-        removed: false,
         locked: false,
     };
     state.by_id.insert(id, segment);
@@ -223,12 +224,10 @@ fn shmat(call: &Call<'_>, id: u64, address: u64, flags: u64) -> CallResult {
     }
     let how = attachment(address, flags as u32)?;
     let who = call.process().credentials.borrow().clone();
-    let (pages, bytes) = {
-        let mut state = call.unix.shm.0.borrow_mut();
-        let segment = state.get(id)?;
+    let (pages, bytes) = call.unix.shm.with(id, |segment| {
         segment.permit(&who, how.wanted)?;
-        (segment.pages.clone(), segment.bytes)
-    };
+        Ok((segment.pages.upgrade().ok_or(Errno::EINVAL)?, segment.bytes))
+    })?;
     let limit = Protection { read: true, write: how.wanted & 2 != 0, execute: true };
     let request = MapRequest {
         placement: how.placement,
@@ -243,51 +242,50 @@ fn shmat(call: &Call<'_>, id: u64, address: u64, flags: u64) -> CallResult {
         Errno::EEXIST => Errno::EINVAL,
         other => other,
     })?;
-    let mut state = call.unix.shm.0.borrow_mut();
-    if let Ok(segment) = state.get(id) {
+    let _ = call.unix.shm.with(id, |segment| {
         segment.attached_at = call.now().seconds;
         segment.last_pid = call.process().pid;
-    }
+        Ok(())
+    });
     Ok(start)
 }
 
-/// Where areas of the segment attached at `address` lie now, as start and length.
-fn areas_of(space: &Space, address: u64, pages: &Arc<SegmentPages>) -> Vec<(u64, u64)> {
-    let own = Arc::as_ptr(pages).cast::<u8>();
-    let is_own = |label: AreaLabel<'_>| match label {
-        AreaLabel::Backing(backing) => core::ptr::eq((backing as *const dyn Backing).cast::<u8>(), own),
-        _ => false,
-    };
-    let attached = |start: u64, offset: u64| start.checked_sub(offset) == Some(address);
-    let areas = space.areas().filter(|area| is_own(area.label) && attached(area.start, area.offset_bytes));
-    areas.map(|area| (area.start, area.end - area.start)).collect()
+/// The segment that an area shows, if the area belongs to one that is attached at `address`.
+fn segment_of(call: &Call<'_>, area: &AreaView<'_>, address: u64) -> Option<u32> {
+    let AreaLabel::Backing(backing) = area.label else { return None };
+    if area.start.checked_sub(area.offset_bytes) != Some(address) {
+        return None;
+    }
+    let id = u32::try_from(backing.identity().inode).ok()?;
+    let own = call.unix.shm.0.borrow().by_id.get(&id)?.pages.as_ptr().cast::<u8>();
+    core::ptr::eq((backing as *const dyn Backing).cast::<u8>(), own).then_some(id)
+}
+
+/// Where the next area of a segment that is attached at `address` lies, as start and length.
+fn next_area(call: &Call<'_>, space: &Space, address: u64) -> Option<(u32, u64, u64)> {
+    space.areas().find_map(|area| segment_of(call, &area, address).map(|id| (id, area.start, area.end - area.start)))
 }
 
 fn shmdt(call: &Call<'_>, address: u64) -> CallResult {
     if address & (PAGE - 1) != 0 {
         return Err(Errno::EINVAL);
     }
-    let segments: Vec<(u32, Arc<SegmentPages>)> = {
-        let state = call.unix.shm.0.borrow();
-        state.by_id.entries().iter().map(|(id, segment)| (*id, segment.pages.clone())).collect()
-    };
     let space = space(call)?;
-    for (id, pages) in segments {
-        let areas = areas_of(&space.borrow(), address, &pages);
-        if areas.is_empty() {
-            continue;
-        }
-        for (start, bytes) in areas {
-            space.borrow_mut().unmap(start, bytes).map_err(errno_of)?;
-        }
-        drop(pages);
-        if let Ok(segment) = call.unix.shm.0.borrow_mut().get(id.into()) {
-            segment.detached_at = call.now().seconds;
-            segment.last_pid = call.process().pid;
-        }
-        return Ok(0);
+    let mut found = None;
+    loop {
+        let next = next_area(call, &space.borrow(), address).filter(|next| found.is_none_or(|id| id == next.0));
+        let Some((id, start, bytes)) = next else { break };
+        found = Some(id);
+        space.borrow_mut().unmap(start, bytes).map_err(errno_of)?;
     }
-    Err(Errno::EINVAL)
+    let id = found.ok_or(Errno::EINVAL)?;
+    // A segment that was removed may have gone with the area.
+    let _ = call.unix.shm.with(id.into(), |segment| {
+        segment.detached_at = call.now().seconds;
+        segment.last_pid = call.process().pid;
+        Ok(())
+    });
+    Ok(0)
 }
 
 /// `struct shmid64_ds`, 112 bytes (`asm-generic/shmbuf.h`, `ipcbuf.h`).
@@ -296,9 +294,9 @@ fn status(segment: &Segment) -> [u8; 112] {
     const LOCKED: u32 = 0o2000;
     let mut bytes = [0; 112];
     let flag = |set: bool, bit: u32| if set { bit } else { 0 };
-    let mode = segment.mode | flag(segment.removed, DESTROYED) | flag(segment.locked, LOCKED);
+    let mode = segment.mode | flag(segment.kept.is_none(), DESTROYED) | flag(segment.locked, LOCKED);
     let (user, group) = segment.creator;
-    let key = if segment.removed { 0 } else { segment.key };
+    let key = if segment.kept.is_none() { 0 } else { segment.key };
     for (index, word) in [key, segment.user, segment.group, user, group, mode].into_iter().enumerate() {
         word.put(&mut bytes[index * 4..]);
     }
@@ -329,7 +327,7 @@ fn shmctl(call: &Call<'_>, id: u64, command: u64, address: u64) -> CallResult {
         STAT => tell_status(call, id, address, 4).map(|_| 0),
         SHM_STAT => tell_status(call, index_to_id(call, id)?, address, 4),
         STAT_ANY => tell_status(call, index_to_id(call, id)?, address, 0),
-        RMID => change(call, id, |segment| segment.removed = true),
+        RMID => remove(call, id),
         SET => {
             let wanted: [u32; 12] = call.read(address)?;
             let changed_at = call.now().seconds;
@@ -348,22 +346,25 @@ fn shmctl(call: &Call<'_>, id: u64, command: u64, address: u64) -> CallResult {
 
 fn change(call: &Call<'_>, id: u64, act: impl FnOnce(&mut Segment)) -> CallResult {
     let who = call.process().credentials.borrow().clone();
-    let mut state = call.unix.shm.0.borrow_mut();
-    let segment = state.get(id)?;
-    segment.check_owner(&who)?;
-    act(segment);
-    state.sweep();
-    Ok(0)
+    call.unix.shm.with(id, |segment| {
+        segment.check_owner(&who)?;
+        act(segment);
+        Ok(0)
+    })
+}
+
+/// The table's own reference goes when the table is not borrowed any more.
+fn remove(call: &Call<'_>, id: u64) -> CallResult {
+    let mut own = None;
+    change(call, id, |segment| own = segment.kept.take())
 }
 
 fn tell_status(call: &Call<'_>, id: u64, address: u64, wanted: u32) -> CallResult {
     let who = call.process().credentials.borrow().clone();
-    let record = {
-        let mut state = call.unix.shm.0.borrow_mut();
-        let segment = state.get(id)?;
+    let record = call.unix.shm.with(id, |segment| {
         segment.permit(&who, wanted)?;
-        status(segment)
-    };
+        Ok(status(segment))
+    })?;
     call.copy_out(address, &record)?;
     // The two forms that take an index return the number.
     Ok(id)
