@@ -188,3 +188,39 @@ fn the_kernel_has_no_unsafe_blocks() {
         assert!(!found || starts_with_any(&path, UNSAFE), "{path}: unsafe code");
     }
 }
+
+/// All functions of the kernel that do not return (R10). What their callers own is never dropped, so each is called by the
+/// outermost frame of a thread, which owns nothing: whoever wants a thread to end returns what says so (`Departed`).
+const NEVER_RETURN: &[(&str, &str)] = &[
+    // The first procedures of the kernel's own threads.
+    ("crates/kernel/src/pump/mod.rs", "run"),
+    ("crates/kernel/src/schedule/mod.rs", "idle"),
+    ("crates/kernel/src/server.rs", "serve"),
+    ("crates/unix/src/inspect/monitor/jobs.rs", "run_job"),
+    ("crates/unix/src/proc/interrupts.rs", "sleeper"),
+    // The end of a thread; of a program's, where `Upcalls` come in; of the machine.
+    ("crates/kernel/src/schedule/mod.rs", "end_with"),
+    ("crates/unix/src/calls/life/end.rs", "end"),
+    ("crates/unix/src/calls/life/end.rs", "end_machine"),
+    ("crates/unix/src/emulator.rs", "finish"),
+];
+
+#[test]
+fn what_does_not_return_is_reached_from_one_place() {
+    let mut found = Vec::new();
+    for path in files("crates/kernel/src", ".rs").into_iter().chain(files("crates/unix/src", ".rs")) {
+        let text = text(&path);
+        for line in text.lines().filter(|line| line.contains("-> !") && line.contains("fn ")) {
+            let name = line.split("fn ").nth(1).and_then(|rest| rest.split(['(', '<']).next()).unwrap_or_default();
+            let known = NEVER_RETURN.iter().find(|known| **known == (path.as_str(), name));
+            found.push(*known.unwrap_or_else(|| panic!("{path}: {name} does not return")));
+        }
+        let ends = text.matches(".end_with(").count();
+        let allowed = NEVER_RETURN.iter().filter(|(known, _)| *known == path).count();
+        assert!(ends <= allowed, "{path}: a thread ends in a function that returns");
+        // The outermost frames of a program's thread.
+        let departs = text.matches("departed.end(").count();
+        assert!(departs == 0 || path == "crates/unix/src/emulator.rs" && departs == 2, "{path}: a thread's end");
+    }
+    NEVER_RETURN.iter().for_each(|known| assert!(found.contains(known), "{known:?} is not there"));
+}

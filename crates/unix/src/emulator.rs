@@ -21,7 +21,7 @@ use quaject::{Class, Quaject};
 use strace::Summary;
 
 use crate::call::Call;
-use crate::calls::{self, Flight, FutexTable, LockWaits, SocketNames, SystemNames};
+use crate::calls::{self, Departed, Flight, FutexTable, LockWaits, Onward, SocketNames, SystemNames};
 use crate::files::{Channels, Terminals};
 use crate::inspect::{ControlPort, Desk, MonitorHooks, Tracing};
 use crate::task::{Process, Task, TaskTable};
@@ -134,15 +134,18 @@ impl Unix {
 
     /// A call that a tracer may have seen has been served; until the thread is back in its program, it is in it.
     #[cold]
-    fn after_watched_call(&'static self, number: u64, registers: &mut Registers) {
+    fn after_watched_call(&'static self, number: u64, registers: &mut Registers) -> Onward {
         if self.scheduler.trace().is_on() {
             self.note_return(number, registers.rax);
         }
         let task = self.current();
-        if calls::needs_attention(&task, registers) {
-            calls::before_user(self, task, registers);
+        if calls::needs_attention(&task, registers)
+            && let Onward::End(departed) = calls::before_user(self, task, registers)
+        {
+            return Onward::End(departed);
         }
         self.current().watch.in_call.set(false);
+        Onward::Program
     }
 
     /// Sends a record to the host tool; waits for room, because records may not be torn.
@@ -158,6 +161,12 @@ impl Unix {
             text.push('\n');
             self.tell(bootimage::control::kind::LOG, text.as_bytes());
         }
+    }
+
+    /// The running thread ends: its TTE is to be dropped by another thread.
+    pub(crate) fn mourn(&self) {
+        self.morgue.borrow_mut().push(self.scheduler.current());
+        self.has_dead.set(true);
     }
 
     /// Drops the TTEs of threads that have ended. Called by other threads.
@@ -236,9 +245,13 @@ pub(crate) struct Entrance(&'static Unix);
 impl Upcalls for Entrance {
     fn system_call(&'static self, thread: TteId, registers: &mut Registers) -> bool {
         stages::begin(u64::from(registers.cause as u32));
-        let is_plain = self.0.system_call(thread, registers);
+        let served = self.0.system_call(thread, registers);
         stages::end();
-        is_plain
+        match served {
+            Served::Plain => true,
+            Served::Whole => false,
+            Served::End(departed) => departed.end(self.0),
+        }
     }
 
     fn exception(&'static self, thread: TteId, registers: &mut Registers, exception: Exception) {
@@ -270,22 +283,43 @@ impl Upcalls for Entrance {
     }
 
     fn before_user(&'static self, thread: TteId, registers: &mut Registers) {
-        self.0.before_user(thread, registers)
+        if let Onward::End(departed) = self.0.before_user(thread, registers) {
+            departed.end(self.0)
+        }
+    }
+}
+
+/// How a call has ended.
+enum Served {
+    /// No register but the result's has changed.
+    Plain,
+    /// Any may have.
+    Whole,
+    /// With its thread.
+    End(Departed),
+}
+
+impl From<Onward> for Served {
+    #[inline(always)]
+    fn from(onward: Onward) -> Served {
+        match onward {
+            Onward::Program => Served::Whole,
+            Onward::End(departed) => Served::End(departed),
+        }
     }
 }
 
 /// What the machine asks: see [`Upcalls`].
 impl Unix {
     #[inline(always)]
-    fn system_call(&'static self, thread: TteId, registers: &mut Registers) -> bool {
+    fn system_call(&'static self, thread: TteId, registers: &mut Registers) -> Served {
         let task = self.running(thread);
         task.count_call();
         let number = u64::from(registers.cause as u32);
         let mut call = Call { unix: self, task: &task, registers, registers_replaced: false };
         if self.options.strace || task.watch.is_traced() {
             calls::serve_watched(&mut call, number);
-            self.after_watched_call(number, registers);
-            return false;
+            return self.after_watched_call(number, registers).into();
         }
         calls::serve(&mut call, number);
         let is_plain = !call.registers_replaced;
@@ -296,12 +330,14 @@ impl Unix {
             self.note_return(number, registers.rax);
         }
         if is_plain && !task.has_attention() {
-            return true;
+            return Served::Plain;
         }
+        // A program that was executed may have made the thread another task.
+        let task = if is_plain { task } else { self.running(thread) };
         if calls::needs_attention(&task, registers) {
-            calls::before_user(self, task, registers);
+            return calls::before_user(self, task, registers).into();
         }
-        false
+        Served::Whole
     }
 
     #[inline(always)]
@@ -383,7 +419,7 @@ impl Unix {
     }
 
     #[inline(always)]
-    fn before_user(&'static self, thread: TteId, registers: &mut Registers) {
+    fn before_user(&'static self, thread: TteId, registers: &mut Registers) -> Onward {
         const FIRST_INTERRUPT: u64 = 32;
         let task = self.running(thread);
         if registers.cause >= FIRST_INTERRUPT
@@ -393,8 +429,9 @@ impl Unix {
             calls::interrupted(self, &task, area, registers);
         }
         if calls::needs_attention(&task, registers) {
-            calls::before_user(self, task, registers);
+            return calls::before_user(self, task, registers);
         }
+        Onward::Program
     }
 }
 

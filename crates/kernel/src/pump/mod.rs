@@ -179,16 +179,20 @@ pub fn carry(io: &Io<'_>, ends: &Ends, buffer: &mut [u8]) -> Result<usize, Errno
     Ok(bytes)
 }
 
-/// The first procedure of every pump's thread, which finds its pump by its own number.
+/// The first procedure of every pump's thread. It owns nothing: it does not return.
 fn run() -> ! {
+    let scheduler = run_own();
+    // Its own stack must be given back by somebody else. If there is no room for that, the next pump does it.
+    scheduler.end_with(|| _ = scheduler.chain(|_| sweep(), 0))
+}
+
+/// A pump's thread finds its pump by its own number.
+fn run_own() -> &'static Scheduler {
     let found = PUMPS.borrow().iter().find(|pump| pump.id() == pump.scheduler.machine().current_tte()).cloned();
     let pump = found.expect("a pump is in the list before its thread runs");
     let ends = pump.ends.borrow_mut().take();
     if let Some(ends) = ends {
         pump.standing.set(pump.pump(&ends));
     }
-    let scheduler = pump.scheduler;
-    drop(pump);
-    // Its own stack must be given back by somebody else. If there is no room for that, the next pump does it.
-    scheduler.end_with(|| _ = scheduler.chain(|_| sweep(), 0))
+    pump.scheduler
 }

@@ -31,7 +31,7 @@ pub use descriptors::LockWaits;
 pub(crate) use futexes::FutexTable;
 pub(crate) use identity::user_calls;
 pub(crate) use images::{LoadError, Wanted, install as install_program, load_first, task_name};
-pub(crate) use life::is_orphaned_group;
+pub(crate) use life::{Departed, Onward, is_orphaned_group};
 pub use limits::Limits;
 pub(crate) use memory::{make_room, take_starvation};
 use ptrace::may_access;

@@ -44,9 +44,25 @@ pub fn end_process(unix: &Unix, process: &Arc<Process>, status: WaitStatus) {
     process.each_task(|task| task.wake_to_end(unix.scheduler));
 }
 
-/// The running thread leaves its process and never runs again. It takes the task by value: what its stack
-/// still holds then is never dropped.
-pub fn leave(unix: &'static Unix, task: Arc<Task>) -> ! {
+/// The running thread has left its process and shall not run its program again. Whoever gets this returns it: the
+/// outermost frame, which owns nothing, ends the thread ([`Departed::end`]). What a frame held then would never be dropped.
+#[must_use]
+pub struct Departed {
+    /// It was the last thread of the first process: with it the machine ends.
+    machine: Option<WaitStatus>,
+}
+
+/// How a thread goes on after the kernel has looked around for it.
+#[must_use]
+pub enum Onward {
+    /// Back to its program.
+    Program,
+    /// Nowhere.
+    End(Departed),
+}
+
+/// The running thread leaves its process: what it had is let go of.
+pub fn leave(unix: &'static Unix, task: Arc<Task>) -> Departed {
     let process = task.process.clone();
     robust::release(unix, &task);
     let_go_of_memory(unix, &task);
@@ -59,16 +75,23 @@ pub fn leave(unix: &'static Unix, task: Arc<Task>) -> ! {
     unix.machine.activate(None);
     task.thread.tte().set_quaspace(None);
     unix.scheduler.quaspace_changed();
-    if task.leave_process() {
-        bury_process(unix, &process);
+    let machine = if task.leave_process() {
+        bury_process(unix, &process)
     } else {
         unix.scheduler.wake(&process.threads_left);
+        None
+    };
+    Departed { machine }
+}
+
+impl Departed {
+    /// The end of the running thread. The caller's frame, and all below it, own nothing.
+    pub fn end(self, unix: &'static Unix) -> ! {
+        if let Some(status) = self.machine {
+            end_machine(unix, status)
+        }
+        unix.scheduler.end_with(|| unix.mourn())
     }
-    unix.morgue.borrow_mut().push(task.thread.clone());
-    unix.has_dead.set(true);
-    drop(process);
-    drop(task);
-    unix.scheduler.end_with(|| ())
 }
 
 /// Tells those who wait for the thread's number to vanish (`pthread_join`), if others share the memory.
@@ -82,8 +105,9 @@ pub fn let_go_of_memory(unix: &'static Unix, task: &Arc<Task>) {
     }
 }
 
-/// The last thread has left: everything the process held goes, the family is told.
-fn bury_process(unix: &'static Unix, process: &Arc<Process>) {
+/// The last thread has left: everything the process held goes, the family is told. Of the first process, returns how the
+/// machine is to end.
+fn bury_process(unix: &'static Unix, process: &Arc<Process>) -> Option<WaitStatus> {
     let status = process.ending.get().unwrap_or(WaitStatus::Exited(0));
     ptrace::tracer_ended(unix, process);
     times::end_timers(process);
@@ -102,9 +126,10 @@ fn bury_process(unix: &'static Unix, process: &Arc<Process>) {
     unix.terminals.process_ended(process);
     release_vfork_parent(unix, process);
     if process.pid == 1 {
-        end_machine(unix, status);
+        return Some(status);
     }
     family::part(unix, process, status);
+    None
 }
 
 /// The first program has ended: all others are killed, and the machine finishes with its status.

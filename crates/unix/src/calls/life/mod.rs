@@ -13,7 +13,7 @@ mod family;
 mod robust;
 mod wait;
 
-pub use end::{end_process, leave, let_go_of_memory, release_vfork_parent};
+pub use end::{Departed, Onward, end_process, leave, let_go_of_memory, release_vfork_parent};
 pub use family::{is_orphaned_group, tell_parent, tell_parent_of_end, wake_parent};
 
 use super::Entry;

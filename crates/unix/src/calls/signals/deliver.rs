@@ -10,7 +10,8 @@ use kernel::space::{FaultKind, Resolved};
 use machine::{Exception, Registers, UserFault, VirtAddr};
 
 use super::{crash, stop};
-use crate::calls::{life, make_room, ptrace, restartable, take_starvation, trace};
+use crate::calls::life::{self, Onward};
+use crate::calls::{make_room, ptrace, restartable, take_starvation, trace};
 use crate::emulator::Unix;
 use crate::signal::deliver::{decide, take};
 use crate::signal::fault::{FaultDetail, PageCause, fault_signal, float_detail};
@@ -127,14 +128,14 @@ pub fn needs_attention(task: &Task, registers: &Registers) -> bool {
 }
 
 /// Takes all signals that do something, enters their handlers, and ends or stops the thread if it shall.
-pub fn before_user(unix: &'static Unix, task: Arc<Task>, registers: &mut Registers) {
+pub fn before_user(unix: &'static Unix, task: Arc<Task>, registers: &mut Registers) -> Onward {
     if take_starvation(&task) {
         make_room(unix, &task);
     }
     loop {
         if task.is_ending() {
             ptrace::ending(unix, &task, registers);
-            life::leave(unix, task);
+            return Onward::End(life::leave(unix, task));
         }
         if task.watch.has_trap() {
             ptrace::trap(unix, &task, registers);
@@ -167,7 +168,7 @@ pub fn before_user(unix: &'static Unix, task: Arc<Task>, registers: &mut Registe
                 if !is_enterable(registers.rip) {
                     refuse(&task, None);
                 } else if !(task.watch.has_trap() || may_have_signal && task.has_signal()) {
-                    return;
+                    return Onward::Program;
                 }
             }
         }

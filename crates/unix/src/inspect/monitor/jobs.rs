@@ -96,8 +96,12 @@ fn own(jobs: &mut [Job]) -> Option<&mut Job> {
     jobs.iter_mut().find(|job| job.thread.as_ref().is_some_and(|thread| thread.id() == job.unix.machine.current_tte()))
 }
 
-/// The first procedure of every such thread.
+/// The first procedure of every such thread. It owns nothing: it does not return.
 fn run_job() -> ! {
+    do_own().scheduler.end_with(|| ())
+}
+
+fn do_own() -> &'static Unix {
     let found = own(&mut JOBS.borrow_mut()).map(|job| (job.unix, job.work.clone()));
     let (unix, work) = found.expect("a job is in the list before its thread runs");
     let value = match work {
@@ -108,7 +112,7 @@ fn run_job() -> ! {
     if let Some(job) = own(&mut JOBS.borrow_mut()) {
         job.result = Some(value);
     }
-    unix.scheduler.end_with(|| ())
+    unix
 }
 
 /// Words that a pump carries before others run.
