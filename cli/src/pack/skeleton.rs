@@ -11,6 +11,9 @@ use crate::failure::Failure;
 
 /// Top directories that merged-/usr systems have as symlinks; kept as on the host so that paths mean the same.
 const MERGED: [&str; 4] = ["bin", "sbin", "lib", "lib64"];
+/// Who there is: root, and the user that programs become who want to be nobody.
+const PASSWD: &[u8] = b"root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n";
+const GROUP: &[u8] = b"root:x:0:\ntty:x:5:\nnogroup:x:65534:\n";
 const TERMINFO: [&str; 3] = ["/etc/terminfo", "/lib/terminfo", "/usr/share/terminfo"];
 
 /// Puts the root directory; everything else needs it.
@@ -40,8 +43,8 @@ pub fn add_rest(tree: &mut Tree, home: Option<&OsStr>) -> Result<(), Failure> {
     if let Some(home) = home.and_then(OsStr::to_str).filter(|home| home.starts_with('/')) {
         tree.ensure_directory(home, 0o755)?;
     }
-    tree.ensure_file("/etc/passwd", b"root:x:0:0:root:/root:/bin/sh\n")?;
-    tree.ensure_file("/etc/group", b"root:x:0:\ntty:x:5:\n")?;
+    tree.ensure_file("/etc/passwd", PASSWD)?;
+    tree.ensure_file("/etc/group", GROUP)?;
     tree.ensure_file("/etc/hostname", b"synthesis\n")?;
     tree.ensure_file("/etc/hosts", b"127.0.0.1\tlocalhost synthesis\n")
 }

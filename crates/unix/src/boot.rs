@@ -40,7 +40,7 @@ use crate::files::{
 use crate::inspect::{ControlPort, Desk, Tracing};
 pub use crate::inspect::{MONITOR, MonitorHooks, NO_MONITOR};
 pub use crate::limits::RESERVE_FRAMES;
-use crate::task::{Family, Ids, NewProcess, Place, Process, Task, TaskTable};
+use crate::task::{Family, NewProcess, Place, Process, Task, TaskTable};
 
 /// What the machine's main function knows and the emulator needs.
 pub struct Ingredients {
@@ -353,9 +353,7 @@ fn first_program(unix: &'static Unix, config: &ConfigView<'_>) -> Result<Arc<Thr
         limits: Limits::default(),
         started: unix.machine.now(),
     });
-    process.user_ids.set(Ids { real: config.user, effective: config.user, saved: config.user });
-    process.group_ids.set(Ids { real: config.group, effective: config.group, saved: config.group });
-    *process.credentials.borrow_mut() = credentials;
+    process.belong_to(credentials);
     let strings = |list: &mut dyn Iterator<Item = &[u8]>| list.map(<[u8]>::to_vec).collect::<Vec<_>>();
     let wanted =
         Wanted { path: config.program.to_vec(), argv: strings(&mut config.argv()), envp: strings(&mut config.env()) };

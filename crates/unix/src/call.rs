@@ -187,6 +187,16 @@ impl Call<'_> {
         if node.is_directory() { Ok(node) } else { Err(Errno::ENOTDIR) }
     }
 
+    /// Whether the caller has this capability in force.
+    pub fn can(&self, capability: u32) -> bool {
+        self.process().can(capability)
+    }
+
+    /// Error: `EPERM` for a caller without this capability.
+    pub fn require(&self, capability: u32) -> Result<(), Errno> {
+        if self.can(capability) { Ok(()) } else { Err(Errno::EPERM) }
+    }
+
     /// Whether the caller may do this to the node.
     pub fn permit(&self, node: &Node, access: Access) -> Result<(), Errno> {
         self.process().credentials.borrow().permit(node, access)

@@ -47,6 +47,10 @@ impl NodeKind {
         (self.mode_bits() >> 12) as u8
     }
 
+    pub const fn is_device(self) -> bool {
+        matches!(self, NodeKind::CharDevice(..) | NodeKind::BlockDevice(..))
+    }
+
     /// Major and minor number of a device, `(0, 0)` for anything else.
     pub const fn device_numbers(self) -> (u32, u32) {
         match self {

@@ -3,6 +3,7 @@
 use alloc::sync::Arc;
 
 use abi::Errno;
+use abi::process::{CAP_FSETID, CAP_MKNOD};
 
 use super::attributes::NewNode;
 use super::attributes::{MODE_BITS, NodeKind, SET_GROUP, STICKY, Time};
@@ -202,9 +203,7 @@ impl Namespace {
         let volume = directory.volume();
         let data = match special.kind {
             NodeKind::Regular => Data::Regular(Content::new(volume)),
-            NodeKind::CharDevice(..) | NodeKind::BlockDevice(..) if !who.is_privileged() => {
-                return Err(Errno::EPERM);
-            }
+            kind if kind.is_device() && !who.can(CAP_MKNOD) => return Err(Errno::EPERM),
             NodeKind::Directory | NodeKind::Symlink => return Err(Errno::EINVAL),
             _ => Data::Special,
         };
@@ -282,7 +281,7 @@ fn inherit(who: &Credentials, directory: &Node, kind: NodeKind, mode: u32, now: 
     if parent.mode & SET_GROUP == 0 {
         return NewNode { mode, user: who.user, group: who.group, now };
     }
-    let foreign = !who.in_group(parent.group) && !who.is_privileged();
+    let foreign = !who.in_group(parent.group) && !who.can(CAP_FSETID);
     let mode = match kind {
         NodeKind::Directory => mode | SET_GROUP,
         _ if foreign && mode & 0o010 != 0 => mode & !SET_GROUP,

@@ -3,17 +3,20 @@
 use alloc::sync::Arc;
 
 use abi::Errno;
+use abi::process::{CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER};
 
 use super::attributes::NodeKind;
+use super::capabilities::Capabilities;
 use super::node::Node;
 
-/// The identity with which a file is reached: Linux's fsuid, fsgid and supplementary groups.
-/// User 0 has all file capabilities (CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_FSETID, CAP_CHOWN, CAP_MKNOD).
+/// The identity with which a file is reached: Linux's fsuid, fsgid and supplementary groups, and the effective
+/// capabilities, which alone make root more than a user.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Credentials {
     pub user: u32,
     pub group: u32,
     pub groups: Arc<[u32]>,
+    pub capabilities: Capabilities,
 }
 
 /// What somebody wants to do with a node; fields may be combined.
@@ -39,20 +42,26 @@ impl Access {
 
 impl Credentials {
     pub fn root() -> Credentials {
-        Credentials { user: 0, group: 0, groups: Arc::from([].as_slice()) }
+        Credentials { user: 0, group: 0, groups: Arc::from([].as_slice()), capabilities: Capabilities::ALL }
     }
 
-    pub fn is_privileged(&self) -> bool {
-        self.user == 0
+    /// Whether this capability is in force.
+    pub fn can(&self, capability: u32) -> bool {
+        self.capabilities.has(capability)
+    }
+
+    /// Mode bits keep nobody of these from searching a directory.
+    pub(super) fn searches_all(&self) -> bool {
+        self.can(CAP_DAC_OVERRIDE) || self.can(CAP_DAC_READ_SEARCH)
     }
 
     pub fn in_group(&self, group: u32) -> bool {
         self.group == group || self.groups.contains(&group)
     }
 
-    /// Owner of the node, or privileged (Linux `inode_owner_or_capable`).
+    /// Owner of the node, or as good as (Linux `inode_owner_or_capable`).
     pub fn owns(&self, node: &Node) -> bool {
-        self.is_privileged() || node.meta().user == self.user
+        node.meta().user == self.user || self.can(CAP_FOWNER)
     }
 
     /// Checks `access` against the mode bits of `node`, as Linux's `generic_permission`: the first
@@ -82,7 +91,9 @@ impl Credentials {
             return Ok(());
         }
         let may_override = node.is_directory() || !access.execute || meta.mode & 0o111 != 0;
-        if self.is_privileged() && may_override { Ok(()) } else { Err(Errno::EACCES) }
+        let only_looks = !access.write && (node.is_directory() || !access.execute);
+        let overrides = self.can(CAP_DAC_OVERRIDE) && may_override || self.can(CAP_DAC_READ_SEARCH) && only_looks;
+        if overrides { Ok(()) } else { Err(Errno::EACCES) }
     }
 
     /// In a sticky directory only the owner of an entry or of the directory may take the entry away.
@@ -90,7 +101,7 @@ impl Credentials {
     pub(super) fn permit_removal(&self, directory: &Node, victim: &Node) -> Result<(), Errno> {
         let directory = directory.meta();
         let bound = directory.mode & super::attributes::STICKY != 0;
-        if bound && victim.meta().user != self.user && directory.user != self.user && !self.is_privileged() {
+        if bound && victim.meta().user != self.user && directory.user != self.user && !self.can(CAP_FOWNER) {
             return Err(Errno::EPERM);
         }
         Ok(())

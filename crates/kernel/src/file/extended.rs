@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use abi::Errno;
+use abi::process::CAP_SYS_ADMIN;
 
 use super::attributes::{NodeKind, STICKY, Time};
 use super::credentials::{Access, Credentials};
@@ -135,11 +136,11 @@ impl Node {
         let refusal = if access.write { Errno::EPERM } else { Errno::ENODATA };
         let starts = |start: &[u8]| name.starts_with(start);
         if starts(b"security.") || starts(b"system.") {
-            let is_kept = access.write && starts(b"security.") && !who.is_privileged();
+            let is_kept = access.write && starts(b"security.") && !who.can(CAP_SYS_ADMIN);
             return if is_kept { Err(Errno::EPERM) } else { Ok(()) };
         }
         if starts(b"trusted.") {
-            return if who.is_privileged() { Ok(()) } else { Err(refusal) };
+            return if who.can(CAP_SYS_ADMIN) { Ok(()) } else { Err(refusal) };
         }
         if starts(b"user.") {
             if !matches!(self.kind(), NodeKind::Regular | NodeKind::Directory) {
@@ -204,7 +205,7 @@ impl Node {
     /// Error: `ERANGE`.
     pub fn list_extended(&self, who: &Credentials, into: &mut [u8]) -> Result<usize, Errno> {
         let attributes = self.extended.borrow();
-        let is_seen = |name: &[u8]| who.is_privileged() || !name.starts_with(b"trusted.");
+        let is_seen = |name: &[u8]| who.can(CAP_SYS_ADMIN) || !name.starts_with(b"trusted.");
         let seen = attributes.0.iter().map(|attribute| &*attribute.name).filter(|name| is_seen(name));
         let mut used = 0;
         for name in seen {

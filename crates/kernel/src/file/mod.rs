@@ -15,6 +15,7 @@
 #![allow(clippy::arc_with_non_send_sync, reason = "shared kernel data is guarded by the big kernel lock")]
 
 mod attributes;
+mod capabilities;
 mod change;
 mod content;
 mod credentials;
@@ -45,6 +46,7 @@ mod tests;
 pub use attributes::{
     Attributes, CounterClock, MODE_BITS, Meta, NewNode, NodeKind, SET_GROUP, SET_USER, STICKY, Time, VolumeNumbers,
 };
+pub use capabilities::Capabilities;
 pub use change::NewSpecial;
 pub use content::{Content, ContentWords};
 pub use credentials::{Access, Credentials};

@@ -1,6 +1,7 @@
 //! Changing whose a node is, who may use it and its times.
 
 use abi::Errno;
+use abi::process::{CAP_CHOWN, CAP_FSETID};
 
 use super::attributes::{MODE_BITS, SET_GROUP, SET_USER, Time};
 use super::credentials::{Access, Credentials};
@@ -47,7 +48,7 @@ impl Namespace {
         if changes_execution && node.content().is_some_and(|content| content.seals().has(Seals::EXEC)) {
             return Err(Errno::EPERM);
         }
-        let foreign = !who.in_group(node.meta().group) && !who.is_privileged();
+        let foreign = !who.in_group(node.meta().group) && !who.can(CAP_FSETID);
         let mode = if foreign { mode & !SET_GROUP } else { mode };
         node.change_meta(|meta| {
             meta.mode = mode & MODE_BITS;
@@ -78,13 +79,13 @@ impl Namespace {
         let user_allowed = user.is_none_or(|user| is_owner && user == meta.user);
         let group_allowed = group.is_none_or(|group| is_owner && (group == meta.group || who.in_group(group)));
         let allowed = user_allowed && group_allowed;
-        if !allowed && !who.is_privileged() {
+        if !allowed && !who.can(CAP_CHOWN) {
             return Err(Errno::EPERM);
         }
         if let Some((foreign, tree)) = node.abroad() {
             return tree.set_owner(foreign, user, group);
         }
-        let keeps_group_bit = who.is_privileged() || who.in_group(meta.group);
+        let keeps_group_bit = who.can(CAP_FSETID) || who.in_group(meta.group);
         node.change_meta(|meta| {
             meta.user = user.unwrap_or(meta.user);
             meta.group = group.unwrap_or(meta.group);

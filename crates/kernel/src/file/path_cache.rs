@@ -46,7 +46,7 @@ struct Remembered {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Terms {
     /// Every directory on the way may be searched by owner, group and others, so nobody is refused.
-    /// Otherwise only privileged users may use the entry.
+    /// Otherwise only who is never refused may use the entry.
     pub(super) open_to_all: bool,
     /// The last name was not a symlink, so the entry also holds for who does not follow one.
     pub(super) straight: bool,
@@ -55,13 +55,13 @@ pub(super) struct Terms {
 /// Who asks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Asker {
-    pub(super) privileged: bool,
+    pub(super) searches_all: bool,
     pub(super) follows: bool,
 }
 
 impl Terms {
     fn allow(self, asker: Asker) -> bool {
-        (self.open_to_all || asker.privileged) && (self.straight || asker.follows)
+        (self.open_to_all || asker.searches_all) && (self.straight || asker.follows)
     }
 }
 

@@ -100,7 +100,7 @@ impl Namespace {
     }
 
     pub(super) fn remembered(&self, view: View<'_>, key: &Key<'_>, last: FinalLink) -> Option<Arc<Node>> {
-        let asker = Asker { privileged: view.credentials.is_privileged(), follows: last == FinalLink::Follow };
+        let asker = Asker { searches_all: view.credentials.searches_all(), follows: last == FinalLink::Follow };
         self.cache.borrow().find(self.generation(), key, asker)
     }
 }

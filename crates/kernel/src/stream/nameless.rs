@@ -4,6 +4,7 @@ use core::cell::Cell;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use abi::Errno;
+use abi::process::{CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER};
 
 use crate::file::{Access, Credentials, MODE_BITS};
 
@@ -46,13 +47,13 @@ impl Ownership {
             _ => 0,
         };
         let granted = access.bits() & !(mode >> shift) == 0;
-        let overrides = who.is_privileged() && (!access.execute || mode & 0o111 != 0);
+        let overrides = who.can(CAP_DAC_OVERRIDE) && (!access.execute || mode & 0o111 != 0);
         if granted || overrides { Ok(()) } else { Err(Errno::EACCES) }
     }
 
     /// Error: `EPERM`.
     pub fn set_mode(&self, who: &Credentials, mode: u32) -> Result<(), Errno> {
-        if !who.is_privileged() && who.user != self.user.get() {
+        if !who.can(CAP_FOWNER) && who.user != self.user.get() {
             return Err(Errno::EPERM);
         }
         self.mode.set(mode & MODE_BITS);
@@ -64,7 +65,7 @@ impl Ownership {
         let is_own = who.user == self.user.get();
         let user_stays = user.is_none_or(|user| is_own && user == self.user.get());
         let group_fits = group.is_none_or(|group| is_own && (group == self.group.get() || who.in_group(group)));
-        if !who.is_privileged() && !(user_stays && group_fits) {
+        if !who.can(CAP_CHOWN) && !(user_stays && group_fits) {
             return Err(Errno::EPERM);
         }
         self.give(user.unwrap_or(self.user.get()), group.unwrap_or(self.group.get()));

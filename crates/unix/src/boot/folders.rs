@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use abi::Errno;
 use bootimage::ConfigView;
-use kernel::file::{Credentials, FinalLink, Mount, Namespace, Node, Time, View, Volume};
+use kernel::file::{Capabilities, Credentials, FinalLink, Mount, Namespace, Node, Time, View, Volume};
 
 use super::Ingredients;
 
@@ -30,7 +30,8 @@ pub fn only_memory(_: &Ingredients, config: &ConfigView<'_>, names: Namespace) -
 /// For whom the first program runs.
 pub fn user(config: &ConfigView<'_>) -> Credentials {
     let groups: Vec<u32> = config.groups().collect();
-    Credentials { user: config.user, group: config.group, groups: groups.into() }
+    let capabilities = Capabilities::of_user(config.user);
+    Credentials { user: config.user, group: config.group, groups: groups.into(), capabilities }
 }
 
 /// Joins the trees that the configuration names with `names`, which so far are all in memory.

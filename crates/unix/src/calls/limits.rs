@@ -1,7 +1,9 @@
 //! Resource limits (`prlimit64`).
 
 use abi::Errno;
-use abi::process::{RLIM_NLIMITS, RLIMIT_AS, RLIMIT_DATA, RLIMIT_FSIZE, RLIMIT_NOFILE, RLIMIT_STACK, Rlimit};
+use abi::process::{
+    CAP_SYS_RESOURCE, RLIM_NLIMITS, RLIMIT_AS, RLIMIT_DATA, RLIMIT_FSIZE, RLIMIT_NOFILE, RLIMIT_STACK, Rlimit,
+};
 use alloc::sync::Arc;
 use kernel::space::SpaceLimits;
 
@@ -70,7 +72,7 @@ fn process(call: &Call<'_>, pid: u64) -> Result<Arc<Process>, Errno> {
     let process = call.unix.tasks.task(pid as u32).ok_or(Errno::ESRCH)?.process.clone();
     let (own, theirs) = (call.process().user_ids.get(), process.user_ids.get());
     let same = [theirs.real, theirs.effective, theirs.saved].iter().all(|id| *id == own.real);
-    let permitted = same || call.process().credentials.borrow().is_privileged();
+    let permitted = same || call.can(CAP_SYS_RESOURCE);
     if permitted { Ok(process) } else { Err(Errno::EPERM) }
 }
 
@@ -85,7 +87,7 @@ fn prlimit(call: &Call<'_>, pid: u64, resource: u32, new: u64, old: u64) -> Call
     }
     let (soft, hard) = process.limits.borrow().0[index];
     if let Some(new) = new {
-        let privileged = call.process().credentials.borrow().is_privileged();
+        let privileged = call.can(CAP_SYS_RESOURCE);
         if new.rlim_cur > new.rlim_max {
             return Err(Errno::EINVAL);
         }

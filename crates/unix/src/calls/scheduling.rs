@@ -6,7 +6,8 @@ use alloc::vec::Vec;
 
 use abi::Errno;
 use abi::process::{
-    PRIO_PGRP, PRIO_PROCESS, PRIO_USER, SCHED_BATCH, SCHED_DEADLINE, SCHED_FIFO, SCHED_IDLE, SCHED_OTHER, SCHED_RR,
+    CAP_SYS_NICE, PRIO_PGRP, PRIO_PROCESS, PRIO_USER, SCHED_BATCH, SCHED_DEADLINE, SCHED_FIFO, SCHED_IDLE, SCHED_OTHER,
+    SCHED_RR,
 };
 use abi::time::Timespec;
 
@@ -144,7 +145,7 @@ fn getpriority(call: &Call<'_>, which: u32, who: u32) -> CallResult {
 /// Errors: `EINVAL`, `ESRCH`, `EPERM` for another user's process, `EACCES` to become more urgent.
 fn setpriority(call: &Call<'_>, which: u32, who: u32, nice: i32) -> CallResult {
     let nice = nice.clamp(-20, 19);
-    let privileged = call.process().credentials.borrow().is_privileged();
+    let privileged = call.can(CAP_SYS_NICE);
     let own = call.process().user_ids.get();
     for process in chosen(call, which, who)? {
         let theirs = process.user_ids.get();

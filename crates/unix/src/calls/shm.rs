@@ -8,6 +8,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::sync::{Arc, Weak};
 
+use abi::process::{CAP_IPC_OWNER, CAP_SYS_ADMIN};
 use abi::{Errno, Field};
 use kernel::file::Credentials;
 use kernel::space::{
@@ -118,12 +119,12 @@ impl Segment {
         } else {
             self.mode
         };
-        if who.is_privileged() || wanted & !granted & 7 == 0 { Ok(()) } else { Err(Errno::EACCES) }
+        if who.can(CAP_IPC_OWNER) || wanted & !granted & 7 == 0 { Ok(()) } else { Err(Errno::EACCES) }
     }
 
     /// Error: `EPERM`.
     fn check_owner(&self, who: &Credentials) -> Result<(), Errno> {
-        let owns = who.is_privileged() || who.user == self.user || who.user == self.creator.0;
+        let owns = who.can(CAP_SYS_ADMIN) || who.user == self.user || who.user == self.creator.0;
         if owns { Ok(()) } else { Err(Errno::EPERM) }
     }
 }

@@ -1,7 +1,9 @@
 //! The system as a whole: its name, its memory, its end; and what a system like this one does not have.
 
 use abi::Errno;
-use abi::process::{GRND_INSECURE, GRND_NONBLOCK, GRND_RANDOM, Sysinfo, Utsname};
+use abi::process::{
+    CAP_SYS_ADMIN, CAP_SYS_BOOT, CAP_SYSLOG, GRND_INSECURE, GRND_NONBLOCK, GRND_RANDOM, Sysinfo, Utsname,
+};
 use machine::{KernelCell, Nanos, PAGE_BYTES};
 
 use super::Entry;
@@ -62,12 +64,8 @@ fn uname(call: &Call<'_>, into: u64) -> CallResult {
     Ok(0)
 }
 
-fn privileged(call: &Call<'_>) -> Result<(), Errno> {
-    if call.process().credentials.borrow().is_privileged() { Ok(()) } else { Err(Errno::EPERM) }
-}
-
 fn set_name(call: &Call<'_>, place: usize, from: u64, bytes: u64) -> CallResult {
-    privileged(call)?;
+    call.require(CAP_SYS_ADMIN)?;
     if bytes as i32 as u64 > NAME_BYTES_MAX {
         return Err(Errno::EINVAL);
     }
@@ -116,14 +114,14 @@ fn syslog(call: &Call<'_>, action: i32, into: u64, bytes: i32) -> CallResult {
         _ => return Err(Errno::EINVAL),
     }
     if !matches!(action, 3 | 10) {
-        privileged(call)?;
+        call.require(CAP_SYSLOG)?;
     }
     Ok(0)
 }
 
 /// The magic numbers are those of `reboot(2)`. Halting, powering off and restarting all end the machine.
 fn reboot(call: &Call<'_>, first: u32, second: u32, command: u32) -> CallResult {
-    privileged(call)?;
+    call.require(CAP_SYS_BOOT)?;
     if first != 0xfee1_dead || ![672_274_793, 85_072_278, 369_367_448, 537_993_216].contains(&second) {
         return Err(Errno::EINVAL);
     }

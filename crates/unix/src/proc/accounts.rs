@@ -7,6 +7,7 @@ use core::fmt::Write;
 use core::sync::atomic::Ordering;
 
 use abi::Errno;
+use abi::process::CAP_SYS_RESOURCE;
 
 use super::process::Member;
 use super::status::used;
@@ -100,7 +101,7 @@ pub fn set_oom_score_adjustment(unix: &'static Unix, member: &Member, text: &[u8
     if !(-1000..=1000).contains(&value) {
         return Err(Errno::EINVAL);
     }
-    let privileged = super::root::caller(unix)?.process.credentials.borrow().is_privileged();
+    let privileged = super::root::caller(unix)?.process.can(CAP_SYS_RESOURCE);
     if value < process.oom_adjustment.load(Ordering::Relaxed).min(0) && !privileged {
         return Err(Errno::EACCES);
     }

@@ -337,15 +337,17 @@ fn signals(text: &mut String, member: &Member, process: &Process) {
     }
 }
 
-/// Capabilities: user 0 has all 41, others none.
 fn rights(text: &mut String, process: &Process) {
-    const ALL: u64 = (1 << 41) - 1;
-    let ids = process.user_ids.get();
-    let permitted = if ids.effective == 0 || ids.real == 0 || ids.saved == 0 { ALL } else { 0 };
-    let effective = if ids.effective == 0 { ALL } else { 0 };
-    let sets = [("CapInh", 0), ("CapPrm", permitted), ("CapEff", effective), ("CapBnd", ALL), ("CapAmb", 0)];
+    let held = process.capabilities();
+    let sets = [
+        ("CapInh", held.inheritable),
+        ("CapPrm", held.permitted),
+        ("CapEff", held.effective),
+        ("CapBnd", held.bounding),
+        ("CapAmb", held.ambient),
+    ];
     for (label, set) in sets {
-        let _ = writeln!(text, "{label}:\t{set:016x}");
+        let _ = writeln!(text, "{label}:\t{:016x}", set.bits());
     }
     let _ = writeln!(text, "NoNewPrivs:\t{}", u8::from(process.settings.get().no_new_privileges));
     text.push_str("Seccomp:\t0\nSeccomp_filters:\t0\nSpeculation_Store_Bypass:\tvulnerable\n");

@@ -4,6 +4,7 @@
 //! share: quaspace, descriptors, place in the file tree, signal actions, family.
 
 mod bindings;
+mod capabilities;
 mod process;
 mod settings;
 mod table;
@@ -11,6 +12,7 @@ mod thread;
 mod tracing;
 
 pub use bindings::{Bindings, CONSTANT_CALLS, DESCRIPTOR_CALLS, KnownName, Opened};
+pub use capabilities::{CapabilitySets, ProgramChange, may_follow};
 pub use process::{ChildParts, Execution, Family, Ids, Life, NewProcess, Place, Process, Report, Usage};
 pub use settings::Settings;
 pub use table::TaskTable;

@@ -11,7 +11,7 @@ use kernel::schedule::WaitQueue;
 use kernel::space::Space;
 use machine::{Entry, FileEntry, KernelCell, Nanos, PAGE_BYTES};
 
-use super::{Ghost, Settings, Task};
+use super::{CapabilitySets, Ghost, Settings, Task};
 use crate::calls::{Limits, ProcessTimers, user_calls};
 use crate::files::{Descriptor, DescriptorTable, OpenFile};
 use crate::signal::{Actions, Pending, SignalSet};
@@ -95,7 +95,9 @@ pub struct Process {
     /// Sleep here until a signal is sent to the process or one of its threads (signalfd).
     pub signal_arrived: WaitQueue,
     pub settings: KernelCell<Settings>,
+    /// With whose rights files are reached, and the effective capabilities.
     pub credentials: KernelCell<Credentials>,
+    capabilities: KernelCell<CapabilitySets>,
     pub user_ids: KernelCell<Ids>,
     pub group_ids: KernelCell<Ids>,
     pub family: KernelCell<Family>,
@@ -209,6 +211,7 @@ impl Process {
             signal_arrived: WaitQueue::new(),
             settings: KernelCell::new(Settings::default()),
             credentials: KernelCell::new(Credentials::root()),
+            capabilities: KernelCell::new(CapabilitySets::of_user(0)),
             user_ids: KernelCell::new(Ids::default()),
             group_ids: KernelCell::new(Ids::default()),
             family: KernelCell::new(new.family),
@@ -268,6 +271,7 @@ impl Process {
             started,
         });
         *child.credentials.borrow_mut() = self.credentials.borrow().clone();
+        child.capabilities.set(self.capabilities.get());
         child.user_ids.set(self.user_ids.get());
         child.group_ids.set(self.group_ids.get());
         child.settings.set(self.settings.get().inherited());
@@ -279,6 +283,34 @@ impl Process {
         child.stack_start.set(self.stack_start.get());
         child.oom_adjustment.store(self.oom_adjustment.load(Ordering::Relaxed), Ordering::Relaxed);
         child
+    }
+
+    /// The first process is a user's.
+    pub fn belong_to(&self, credentials: Credentials) {
+        self.user_ids.set(Ids { real: credentials.user, effective: credentials.user, saved: credentials.user });
+        self.group_ids.set(Ids { real: credentials.group, effective: credentials.group, saved: credentials.group });
+        let sets = CapabilitySets::of_user(credentials.user);
+        *self.credentials.borrow_mut() = credentials;
+        self.hold(sets);
+    }
+
+    pub fn capabilities(&self) -> CapabilitySets {
+        self.capabilities.get()
+    }
+
+    /// From now on the process has these capabilities.
+    pub fn hold(&self, sets: CapabilitySets) {
+        let before = self.capabilities.get();
+        self.capabilities.set(sets);
+        self.credentials.borrow_mut().capabilities = sets.effective;
+        if before.effective != sets.effective {
+            self.unbind_opens();
+        }
+    }
+
+    /// Whether the process may do what needs this capability.
+    pub fn can(&self, capability: u32) -> bool {
+        self.capabilities.borrow().effective.has(capability)
     }
 
     /// What synthesized opens were folded from has changed.

@@ -6,11 +6,11 @@ pub struct Settings {
     /// The signal the process gets when its parent ends; 0: none. Not inherited.
     pub parent_death_signal: u32,
     pub dumpable: u32,
-    pub keeps_capabilities: bool,
     /// `execve` grants nothing: set-user and set-group bits do not count. Never taken back.
     pub no_new_privileges: bool,
     /// Orphans below this process become its children. Not inherited.
     pub is_subreaper: bool,
+    /// `PR_SET_SECUREBITS`, and `PR_SET_KEEPCAPS`, which is one of them.
     pub secure_bits: u32,
     pub timer_slack_ns: u64,
     pub no_huge_pages: bool,
@@ -23,7 +23,6 @@ impl Default for Settings {
         Settings {
             parent_death_signal: 0,
             dumpable: 1,
-            keeps_capabilities: false,
             no_new_privileges: false,
             is_subreaper: false,
             secure_bits: 0,

@@ -36,7 +36,7 @@ pub struct Tracing {
     pub tracer: Weak<Process>,
     /// The thread of the tracer that /proc names.
     pub tracer_tid: u32,
-    /// Whoever began it was root's: what the thread executes may have more rights than its caller.
+    /// Whoever began it may trace anybody: what the thread executes may have more rights than its caller.
     pub is_privileged: bool,
     /// By `PTRACE_SEIZE`: stops are told from signals, and nothing is sent to the thread.
     pub is_seized: bool,

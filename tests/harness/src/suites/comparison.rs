@@ -21,7 +21,7 @@ pub enum Suite {
     /// `faults.c`, `held.c`.
     Faults,
     /// `signals.c`, `mm.c`, `files.c`, `seals.c`, `resolve.c`, `vector.c`, `turns.c`, `closing.c`, `tasks.c`, `trace.c`,
-    /// `pumps.c`, `stale.c`, `transfers.c`, `user_calls.c`, `rights.c`, `mounts.c`,
+    /// `pumps.c`, `stale.c`, `transfers.c`, `user_calls.c`, `rights.c`, `capabilities.c`, `mounts.c`,
     /// `xattrs.c`.
     Semantics,
     /// `pointers.c`.
@@ -67,11 +67,12 @@ impl Suite {
                     "transfers",
                     "user_calls",
                     "rights",
+                    "capabilities",
                     "mounts",
                     "xattrs",
                 ];
-                // The last four change their users, print them or mount volumes, and programs on the virtual machine are root's.
-                if is_root() { ALL } else { &ALL[..ALL.len() - 4] }
+                // The last five change their users, print them or mount volumes, and programs on the virtual machine are root's.
+                if is_root() { ALL } else { &ALL[..ALL.len() - 5] }
             }
             Suite::Pointers => &["pointers"],
             Suite::Leaks => &["churn", "churn_ends"],

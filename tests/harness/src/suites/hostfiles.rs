@@ -120,7 +120,7 @@ const SCRIPTS: &[Script] = &[
         text: "mkdir -m 700 g; export GNUPGHOME=$PWD/g; gpg-connect-agent 'GETINFO version' /bye | tail -n 1; stat -c %F g/S.gpg-agent\n\
                gpg --batch --quiet --passphrase '' --quick-generate-key t@example.org ed25519 sign never 2> e; echo $?; rm e\n\
                echo text | gpg --batch --quiet --sign > s 2> /dev/null; gpg --quiet --decrypt s 2> /dev/null\n\
-               gpgconf --kill all; rm -r g s",
+               gpgconf --kill all; rm -rf g s",
     },
     Script {
         name: "redis",
@@ -129,6 +129,16 @@ const SCRIPTS: &[Script] = &[
                until redis-cli -s socket ping 2> /dev/null; do n=$((n + 1)); [ $n -lt 400 ] || break; sleep 0.02; done | tail -n 1\n\
                r() { redis-cli -s socket \"$@\"; }; r set key value; r get key; r incrby n 41; r incr n; stat -c '%F %a' socket\n\
                cd /; redis-cli -s $OLDPWD/socket keys '*' | sort; cd $OLDPWD; r shutdown nosave; wait; ls socket 2>&1; rm log",
+    },
+    Script {
+        name: "setpriv",
+        needs: &["setpriv"],
+        text: "setpriv --reuid=nobody --clear-groups id; setpriv --dump | grep -iv capab\n\
+               setpriv --bounding-set=-all,+kill grep Cap /proc/self/status\n\
+               setpriv --reuid=1234 --regid=1234 --clear-groups --inh-caps=+kill --ambient-caps=+kill \\\n\
+               grep -E 'CapInh|CapAmb|CapEff' /proc/self/status\n\
+               setpriv --securebits=+noroot --inh-caps=-all grep -E 'CapPrm|CapEff' /proc/self/status\n\
+               setpriv --no-new-privs setpriv --dump | grep new",
     },
     Script {
         name: "pipes-and-fifos",

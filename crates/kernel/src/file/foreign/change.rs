@@ -5,6 +5,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use abi::Errno;
+use abi::process::CAP_MKNOD;
 use machine::{Extended, Handle, Hold, KernelCell, Stamp};
 
 use super::super::attributes::{NodeKind, SET_GROUP};
@@ -108,6 +109,9 @@ impl ForeignTree {
             return Err(Errno::EINVAL);
         }
         self.check_create(who, directory)?;
+        if special.kind.is_device() && !who.can(CAP_MKNOD) {
+            return Err(Errno::EPERM);
+        }
         let (mode, numbers) = (special.kind.mode_bits() | special.mode, special.kind.device_numbers());
         self.ask(|far| far.make_special(at.place, name, mode, numbers))?;
         self.made(who, directory, name)

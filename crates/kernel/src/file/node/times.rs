@@ -4,6 +4,7 @@ use super::super::attributes::{SET_GROUP, SET_USER, Time};
 use super::super::credentials::Credentials;
 use super::super::rules::AccessTimes;
 use super::{Data, Node};
+use abi::process::CAP_FSETID;
 
 impl Node {
     /// The times change now: what machine code left comes before, and the next read looks at them again.
@@ -60,7 +61,7 @@ impl Node {
         let mut meta = self.meta.borrow_mut();
         meta.modified = now;
         meta.changed = now;
-        if !who.is_privileged() && meta.mode & (SET_USER | SET_GROUP) != 0 {
+        if !who.can(CAP_FSETID) && meta.mode & (SET_USER | SET_GROUP) != 0 {
             meta.mode &= !SET_USER;
             if meta.mode & 0o010 != 0 {
                 meta.mode &= !SET_GROUP;

@@ -231,7 +231,8 @@ const CREATE: OpenHow = OpenHow {
 const READ: OpenHow = OpenHow { access: Access::READ, create: None, ..CREATE };
 
 fn user(number: u32) -> Credentials {
-    Credentials { user: number, group: number, groups: Arc::from([].as_slice()) }
+    let capabilities = Capabilities::of_user(number);
+    Credentials { user: number, group: number, groups: Arc::from([].as_slice()), capabilities }
 }
 
 fn read_all(node: &Node) -> Vec<u8> {

@@ -106,7 +106,9 @@ impl Scene {
             world.names.set_owner(&world.who, &directory, Some(owner.uid()), Some(owner.gid()), NOW).unwrap();
         }
         let base = world.get(&nested).unwrap();
-        world.who = Credentials { user: owner.uid(), group: owner.gid(), groups: Arc::from([].as_slice()) };
+        let capabilities = Capabilities::of_user(owner.uid());
+        let groups = Arc::from([].as_slice());
+        world.who = Credentials { user: owner.uid(), group: owner.gid(), groups, capabilities };
         Scene { world, base, host, _top: Top(top), handles: Vec::new(), random: Random(seed) }
     }
 

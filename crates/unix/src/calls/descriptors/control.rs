@@ -9,6 +9,7 @@ use abi::file::{
     F_SETOWN_EX, F_SETPIPE_SZ, F_SETSIG, F_UNLCK, FD_CLOEXEC, O_APPEND, O_ASYNC, O_DIRECT, O_NOATIME, O_NONBLOCK,
     OwnerEx,
 };
+use abi::process::CAP_SYS_RESOURCE;
 use kernel::file::{Node, Seals, VolumeIdentity};
 use kernel::pipe::{Pipe, PipeEnd};
 
@@ -173,7 +174,7 @@ fn resize_pipe(call: &Call<'_>, file: &Arc<OpenFile>, bytes: u64) -> CallResult 
     }
     let capacity = bytes.max(4096).next_power_of_two();
     if capacity > PIPE_BYTES_MAX && capacity > pipe.capacity() as u64 {
-        let privileged = call.process().credentials.borrow().is_privileged();
+        let privileged = call.can(CAP_SYS_RESOURCE);
         return Err(if privileged { Errno::ENOMEM } else { Errno::EPERM });
     }
     if capacity != pipe.capacity() as u64 {

@@ -1,12 +1,14 @@
 //! Who a process is: its numbers, users and groups, its place among groups of processes, its settings.
 //!
 //! ```text
-//!   users.rs        user and group ids, capabilities
+//!   users.rs        user and group ids
+//!   capabilities.rs what a process may do beyond its users
 //!   groups.rs       process groups and sessions
 //!   settings.rs     prctl
 //!   user_calls.rs   answers that stand in the program
 //! ```
 
+mod capabilities;
 mod groups;
 mod settings;
 pub(crate) mod user_calls;
@@ -17,6 +19,7 @@ use core::sync::atomic::Ordering;
 use abi::{Errno, nr};
 
 use super::Entry;
+use super::ptrace::may_access;
 use crate::call::{Call, CallResult};
 
 pub fn getpid(call: &Call<'_>) -> CallResult {
@@ -45,14 +48,13 @@ pub fn set_robust_list(call: &Call<'_>, head: u64, bytes: u64) -> CallResult {
     Ok(0)
 }
 
-/// Errors: `ESRCH`, `EPERM` for a thread of another user, `EFAULT`.
+/// Errors: `ESRCH`, `EPERM` for a thread that the caller may not look into, `EFAULT`.
 pub fn get_robust_list(call: &Call<'_>, tid: u64, head: u64, bytes: u64) -> CallResult {
     let task = match tid as u32 {
         0 => call.task.clone(),
         tid => call.unix.tasks.task(tid).ok_or(Errno::ESRCH)?,
     };
-    let (own, theirs) = (call.process().user_ids.get(), task.process.user_ids.get());
-    if own.effective != 0 && own.effective != theirs.real {
+    if !may_access(call.process(), &task.process) {
         return Err(Errno::EPERM);
     }
     call.write(bytes, &24u64)?;
@@ -88,7 +90,7 @@ pub const CALLS: &[Entry] = &[
     (nr::SETFSGID, |call, [a, ..]| users::setfsgid(call, a)),
     (nr::GETGROUPS, |call, [a, b, ..]| users::getgroups(call, a, b)),
     (nr::SETGROUPS, |call, [a, b, ..]| users::setgroups(call, a, b)),
-    (nr::CAPGET, |call, [a, b, ..]| users::capget(call, a, b)),
-    (nr::CAPSET, |call, [a, b, ..]| users::capset(call, a, b)),
+    (nr::CAPGET, |call, [a, b, ..]| capabilities::capget(call, a, b)),
+    (nr::CAPSET, |call, [a, b, ..]| capabilities::capset(call, a, b)),
     (nr::PRCTL, |call, [a, b, c, d, e, _]| settings::prctl(call, [a, b, c, d, e])),
 ];

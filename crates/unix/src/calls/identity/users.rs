@@ -1,10 +1,10 @@
-//! User and group ids and capabilities (credentials(7)). User 0 has all capabilities, others have none.
+//! User and group ids (credentials(7)).
 
 use alloc::collections::BinaryHeap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use abi::process::{CapData, CapHeader, LINUX_CAPABILITY_VERSION_3};
+use abi::process::{CAP_SETGID, CAP_SETUID};
 use abi::{Errno, Field};
 use machine::KernelCell;
 
@@ -28,13 +28,14 @@ impl Kind {
         let process = call.process();
         if self == Kind::User { &process.user_ids } else { &process.group_ids }
     }
+
+    /// Whether the caller may take any ids.
+    fn is_free(self, call: &Call<'_>) -> bool {
+        call.can(if self == Kind::User { CAP_SETUID } else { CAP_SETGID })
+    }
 }
 
-fn is_privileged(call: &Call<'_>) -> bool {
-    call.process().user_ids.get().effective == 0
-}
-
-/// Takes new ids; the file-system id follows the effective one.
+/// Takes new ids; the file-system id follows the effective one, and the capabilities follow the users.
 fn set(call: &Call<'_>, kind: Kind, ids: Ids) {
     let before = core::mem::replace(&mut *kind.cell(call).borrow_mut(), ids);
     let mut credentials = call.process().credentials.borrow_mut();
@@ -43,6 +44,10 @@ fn set(call: &Call<'_>, kind: Kind, ids: Ids) {
         Kind::Group => credentials.group = ids.effective,
     }
     drop(credentials);
+    if kind == Kind::User {
+        let secure_bits = call.process().settings.get().secure_bits;
+        call.process().hold(call.process().capabilities().after_user_change(before, ids, secure_bits));
+    }
     call.process().unbind_identity();
     if before.effective != ids.effective {
         // Who changes its user may know secrets that the new user must not read.
@@ -74,7 +79,7 @@ fn set_one(call: &Call<'_>, kind: Kind, id: u32) -> CallResult {
         return Err(Errno::EINVAL);
     }
     let mut ids = kind.cell(call).get();
-    if is_privileged(call) {
+    if kind.is_free(call) {
         ids = Ids { real: id, effective: id, saved: id };
     } else if id == ids.real || id == ids.saved {
         ids.effective = id;
@@ -97,7 +102,7 @@ pub fn setregid(call: &Call<'_>, real: u64, effective: u64) -> CallResult {
 fn set_two(call: &Call<'_>, kind: Kind, real: u32, effective: u32) -> CallResult {
     let old = kind.cell(call).get();
     let mut new = old;
-    let privileged = is_privileged(call);
+    let privileged = kind.is_free(call);
     if real != KEEP {
         if !privileged && real != old.real && real != old.effective {
             return Err(Errno::EPERM);
@@ -130,7 +135,7 @@ pub fn setresgid(call: &Call<'_>, ids: [u64; 3]) -> CallResult {
 fn set_three(call: &Call<'_>, kind: Kind, ids: [u64; 3]) -> CallResult {
     let old = kind.cell(call).get();
     let known = [old.real, old.effective, old.saved];
-    let privileged = is_privileged(call);
+    let privileged = kind.is_free(call);
     let [mut real, mut effective, mut saved] = known;
     for (place, id) in [&mut real, &mut effective, &mut saved].into_iter().zip(ids) {
         let id = id as u32;
@@ -150,14 +155,13 @@ fn set_three(call: &Call<'_>, kind: Kind, ids: [u64; 3]) -> CallResult {
 pub fn setfsuid(call: &Call<'_>, id: u64) -> CallResult {
     let id = id as u32;
     let ids = call.process().user_ids.get();
-    let privileged = is_privileged(call);
-    let mut credentials = call.process().credentials.borrow_mut();
-    let old = credentials.user;
-    if id != KEEP && (privileged || [ids.real, ids.effective, ids.saved, old].contains(&id)) {
-        credentials.user = id;
+    let process = call.process();
+    let old = process.credentials.borrow().user;
+    if id != KEEP && (call.can(CAP_SETUID) || [ids.real, ids.effective, ids.saved, old].contains(&id)) {
+        process.credentials.borrow_mut().user = id;
+        process.hold(process.capabilities().after_file_user_change(old, id, process.settings.get().secure_bits));
     }
-    drop(credentials);
-    call.process().unbind_opens();
+    process.unbind_opens();
     Ok(old.into())
 }
 
@@ -165,7 +169,7 @@ pub fn setfsuid(call: &Call<'_>, id: u64) -> CallResult {
 pub fn setfsgid(call: &Call<'_>, id: u64) -> CallResult {
     let id = id as u32;
     let ids = call.process().group_ids.get();
-    let privileged = is_privileged(call);
+    let privileged = call.can(CAP_SETGID);
     let mut credentials = call.process().credentials.borrow_mut();
     let old = credentials.group;
     if id != KEEP && (privileged || [ids.real, ids.effective, ids.saved, old].contains(&id)) {
@@ -192,9 +196,7 @@ pub fn getgroups(call: &Call<'_>, count: u64, list: u64) -> CallResult {
 
 /// Errors: `EPERM`, `EINVAL` for too many, `EFAULT`.
 pub fn setgroups(call: &Call<'_>, count: u64, list: u64) -> CallResult {
-    if !is_privileged(call) {
-        return Err(Errno::EPERM);
-    }
+    call.require(CAP_SETGID)?;
     let count = u64::from(count as u32);
     if count > GROUPS_MAX {
         return Err(Errno::EINVAL);
@@ -203,55 +205,5 @@ pub fn setgroups(call: &Call<'_>, count: u64, list: u64) -> CallResult {
     let groups: BinaryHeap<u32> = bytes.chunks_exact(4).map(u32::get).collect();
     call.process().credentials.borrow_mut().groups = Arc::from(groups.into_sorted_vec());
     call.process().unbind_opens();
-    Ok(0)
-}
-
-/// Capabilities 0 to 40, in two words.
-const ALL: [u32; 2] = [u32::MAX, 0x1ff];
-
-/// Errors: `EINVAL` for another version (the known one is written back), `ESRCH`, `EFAULT`.
-pub fn capget(call: &Call<'_>, header: u64, data: u64) -> CallResult {
-    let given = call.read::<CapHeader>(header)?;
-    if given.version != LINUX_CAPABILITY_VERSION_3 {
-        call.write(header, &CapHeader { version: LINUX_CAPABILITY_VERSION_3, ..given })?;
-        return if data == 0 { Ok(0) } else { Err(Errno::EINVAL) };
-    }
-    if given.pid < 0 {
-        return Err(Errno::EINVAL);
-    }
-    let process = match given.pid as u32 {
-        0 => call.process().clone(),
-        pid => call.unix.tasks.process(pid).ok_or(Errno::ESRCH)?,
-    };
-    if data == 0 {
-        return Ok(0);
-    }
-    let ids = process.user_ids.get();
-    for (index, all) in ALL.into_iter().enumerate() {
-        let effective = if ids.effective == 0 { all } else { 0 };
-        let permitted = if [ids.real, ids.effective, ids.saved].contains(&0) { all } else { 0 };
-        let record = CapData { effective, permitted, inheritable: 0 };
-        call.write(data + index as u64 * CapData::BYTES as u64, &record)?;
-    }
-    Ok(0)
-}
-
-/// Accepts what the process has anyway; nothing is taken away. Errors: `EINVAL`, `EPERM`, `EFAULT`.
-pub fn capset(call: &Call<'_>, header: u64, data: u64) -> CallResult {
-    let given = call.read::<CapHeader>(header)?;
-    if given.version != LINUX_CAPABILITY_VERSION_3 {
-        call.write(header, &CapHeader { version: LINUX_CAPABILITY_VERSION_3, ..given })?;
-        return Err(Errno::EINVAL);
-    }
-    if given.pid != 0 && given.pid as u32 != call.process().pid {
-        return Err(Errno::EPERM);
-    }
-    for (index, all) in ALL.into_iter().enumerate() {
-        let wanted = call.read::<CapData>(data.wrapping_add(index as u64 * CapData::BYTES as u64))?;
-        let permitted = if is_privileged(call) { all } else { 0 };
-        if wanted.permitted & !permitted != 0 || wanted.effective & !wanted.permitted != 0 {
-            return Err(Errno::EPERM);
-        }
-    }
     Ok(0)
 }

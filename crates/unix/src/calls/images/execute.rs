@@ -7,6 +7,7 @@ use core::sync::atomic::Ordering;
 
 use abi::Errno;
 use abi::file::{AT_EMPTY_PATH, AT_FDCWD, AT_SYMLINK_NOFOLLOW};
+use abi::process::SECBIT_KEEP_CAPS;
 use kernel::file::{FinalLink, Node};
 use machine::{KernelCell, Registers};
 
@@ -168,9 +169,10 @@ fn take_identity(process: &Process, identity: Identity) {
     let mut credentials = process.credentials.borrow_mut();
     (credentials.user, credentials.group) = (identity.user, identity.group);
     drop(credentials);
+    process.hold(identity.capabilities);
     process.unbind_identity();
     let mut settings = process.settings.borrow_mut();
-    settings.keeps_capabilities = false;
+    settings.secure_bits &= !SECBIT_KEEP_CAPS;
     settings.dumpable = u32::from(identity.is_dumpable);
     if identity.is_secure {
         settings.parent_death_signal = 0;

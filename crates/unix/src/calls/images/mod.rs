@@ -6,6 +6,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use abi::file::O_RDONLY;
+use abi::process::CAP_SETUID;
 use abi::{Errno, nr};
 use kernel::file::{FinalLink, Node, NodeKind, Opening, SET_GROUP, SET_USER};
 use kernel::space::{FixedPages, Kind, MapRequest, Placement, Space, View};
@@ -19,7 +20,7 @@ use crate::exec::plan::{self, Mapper, Plan, Source};
 use crate::exec::script::{self, Rewrites};
 use crate::exec::stack::{self, Arguments, ProgramFacts};
 use crate::files::NodeBacking;
-use crate::task::{Execution, Process};
+use crate::task::{CapabilitySets, Execution, Process, ProgramChange};
 
 /// A program ready to run: its quaspace, and the registers it starts with.
 pub struct Loaded {
@@ -44,6 +45,7 @@ pub struct Wanted {
 pub struct Identity {
     pub user: u32,
     pub group: u32,
+    pub capabilities: CapabilitySets,
     /// The program runs with more rights than its caller: the C library trusts no variable then (AT_SECURE).
     pub is_secure: bool,
     /// Others of the process's user may look into it: it has no other rights than they, and they can read the program.
@@ -61,19 +63,25 @@ impl Identity {
         // Set-group without group execution means mandatory locking, not another group.
         let takes_group = counts && meta.mode & (SET_GROUP | 0o010) == SET_GROUP | 0o010;
         let group = if takes_group { meta.group } else { group_ids.effective };
-        let is_secure = user != user_ids.real || group != group_ids.real;
+        let is_other = user != user_ids.real || group != group_ids.real;
         let credentials = process.credentials.borrow();
-        let is_changed = user != user_ids.effective || !credentials.in_group(group);
-        let is_refused = is_changed && is_unsafe(process);
+        let ids_change = user != user_ids.effective || !credentials.in_group(group);
+        let is_unsafe = is_unsafe(process);
+        let (held, secure_bits) = (process.capabilities(), process.settings.get().secure_bits);
+        let change = ProgramChange { real: user_ids.real, effective: user, ids_change, is_unsafe };
+        let capabilities = held.after_execution(change, secure_bits);
+        let is_refused =
+            ids_change && is_unsafe && (process.settings.get().no_new_privileges || !process.can(CAP_SETUID));
         let (user, group) = if is_refused { (user_ids.real, group_ids.real) } else { (user, group) };
+        let is_secure = is_other || capabilities.are_raised(user_ids.real);
         let read = kernel::file::Access { read: true, ..Default::default() };
         let is_own = user == user_ids.real && group == group_ids.real;
-        Identity { user, group, is_secure, is_dumpable: is_own && credentials.permit(node, read).is_ok() }
+        Identity { user, group, capabilities, is_secure, is_dumpable: is_own && credentials.permit(node, read).is_ok() }
     }
 }
 
 /// Whether others could abuse the rights of a program that this process executes: who traces it, or shares its folders
-/// (Linux `cap_bprm_creds_from_file`). Who could take all rights anyway keeps them.
+/// (Linux `cap_bprm_creds_from_file`).
 fn is_unsafe(process: &Process) -> bool {
     let refuses = process.settings.get().no_new_privileges;
     let mut is_watched = false;
@@ -81,7 +89,7 @@ fn is_unsafe(process: &Process) -> bool {
         is_watched |= task.watch.tracing.borrow().as_ref().is_some_and(|tracing| !tracing.is_privileged);
     });
     let is_shared = Arc::strong_count(&process.place) > 1;
-    refuses || (is_watched || is_shared) && process.user_ids.get().effective != 0
+    refuses || is_watched || is_shared
 }
 
 /// The bytes of a program file, in memory or outside of the machine.

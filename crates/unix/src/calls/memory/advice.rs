@@ -2,10 +2,11 @@
 
 use abi::Errno;
 use abi::memory::*;
+use abi::process::CAP_IPC_LOCK;
 use kernel::space::{Access, Advice, AtFork, Identity, USER_LIMIT};
 use machine::{PAGE_BYTES, VirtAddr};
 
-use super::{errno_of, is_privileged, space};
+use super::{errno_of, space};
 use crate::call::{Call, CallResult};
 
 const PAGE: u64 = PAGE_BYTES as u64;
@@ -115,7 +116,7 @@ pub fn mincore(call: &Call<'_>, start: u64, bytes: u64, vector: u64) -> CallResu
 fn check_lock_limit(call: &Call<'_>, bytes: u64) -> Result<(), Errno> {
     let limit = call.process().limits.borrow().locked_bytes();
     match limit {
-        _ if is_privileged(call) => Ok(()),
+        _ if call.can(CAP_IPC_LOCK) => Ok(()),
         0 => Err(Errno::EPERM),
         _ if bytes > limit => Err(Errno::ENOMEM),
         _ => Ok(()),

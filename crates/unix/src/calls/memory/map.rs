@@ -2,12 +2,13 @@
 
 use abi::Errno;
 use abi::memory::*;
+use abi::process::CAP_IPC_LOCK;
 use kernel::space::{
     AnonymousMemory, Kind, MapError, MapRequest, Placement, Remap, RemapTarget, Space, USER_LIMIT, View,
 };
 use machine::{PAGE_BYTES, Protection};
 
-use super::{errno_of, is_privileged, space, text};
+use super::{errno_of, space, text};
 use crate::call::{Call, CallResult};
 use crate::files::{MemoryDevice, NodeBacking, OpenFile};
 
@@ -97,7 +98,7 @@ fn placement(flags: u32) -> Placement {
 fn check_lock(call: &Call<'_>, bytes: u64) -> Result<(), Errno> {
     let limit = call.process().limits.borrow().locked_bytes();
     match limit {
-        _ if is_privileged(call) => Ok(()),
+        _ if call.can(CAP_IPC_LOCK) => Ok(()),
         0 => Err(Errno::EPERM),
         _ if bytes > limit => Err(Errno::EAGAIN),
         _ => Ok(()),

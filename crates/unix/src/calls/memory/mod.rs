@@ -34,11 +34,6 @@ pub fn space(call: &Call<'_>) -> Result<Arc<KernelCell<Space>>, Errno> {
     call.process().space().ok_or(Errno::ESRCH)
 }
 
-/// Whether the caller may do what needs `CAP_IPC_LOCK` or `CAP_SYS_ADMIN`.
-fn is_privileged(call: &Call<'_>) -> bool {
-    call.process().user_ids.get().effective == 0
-}
-
 fn brk(call: &Call<'_>, wanted: u64) -> CallResult {
     Ok(space(call)?.borrow_mut().brk(wanted))
 }

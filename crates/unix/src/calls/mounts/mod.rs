@@ -7,6 +7,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use abi::file::AT_FDCWD;
+use abi::process::CAP_SYS_ADMIN;
 use abi::{Errno, nr};
 use kernel::file::{AccessTimes, FinalLink, Mount, NewNode, Node, Residence, Rules, Volume};
 use machine::PAGE_BYTES;
@@ -46,10 +47,6 @@ const FORCE: u32 = 1;
 const DETACH: u32 = 2;
 const NOFOLLOW: u32 = 8;
 
-fn privileged(call: &Call<'_>) -> Result<(), Errno> {
-    if call.process().credentials.borrow().is_privileged() { Ok(()) } else { Err(Errno::EPERM) }
-}
-
 fn find(call: &Call<'_>, path: &[u8], last: FinalLink) -> Result<Arc<Node>, Errno> {
     call.with_view(AT_FDCWD as u64, path, |view| call.unix.names.lookup(view, path, last))
 }
@@ -73,7 +70,7 @@ fn mount(call: &Call<'_>, [source, target, kind, flags, options]: [u64; 5]) -> C
     if flags & NOUSER != 0 {
         return Err(Errno::EINVAL);
     }
-    privileged(call)?;
+    call.require(CAP_SYS_ADMIN)?;
     match () {
         _ if flags & REMOUNT != 0 => remount(call, &point, flags, &options),
         _ if flags & BIND != 0 => Err(Errno::EPERM),
@@ -188,7 +185,7 @@ fn umount(call: &Call<'_>, target: u64, flags: u32) -> CallResult {
     let path = call.read_path(target)?;
     let last = if flags & NOFOLLOW != 0 { FinalLink::Keep } else { FinalLink::Follow };
     let root = find(call, &path, last)?;
-    privileged(call)?;
+    call.require(CAP_SYS_ADMIN)?;
     let names = &call.unix.names;
     if !names.is_mounted(&root) {
         return Err(Errno::EINVAL);

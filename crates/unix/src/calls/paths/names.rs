@@ -7,6 +7,7 @@ use abi::file::{
     AT_EMPTY_PATH, AT_FDCWD, AT_REMOVEDIR, AT_SYMLINK_FOLLOW, RENAME_EXCHANGE, RENAME_NOREPLACE, S_IFBLK, S_IFCHR,
     S_IFDIR, S_IFIFO, S_IFMT, S_IFREG, S_IFSOCK, major, minor,
 };
+use abi::process::CAP_DAC_READ_SEARCH;
 use kernel::file::{FinalLink, LinkTarget, NewSpecial, NodeKind, RenameMode};
 
 use super::locate::{check_flags, final_link_kept, locate, lookup};
@@ -62,7 +63,7 @@ pub fn rename(call: &Call<'_>, old: [u64; 2], new: [u64; 2], flags: u64) -> Call
 /// Errors: `EINVAL` for unknown flags, `ENOENT` for an empty path without privilege; those of a link.
 pub fn link(call: &Call<'_>, old: [u64; 2], new: [u64; 2], flags: u64) -> CallResult {
     let mut flags = check_flags(flags, AT_SYMLINK_FOLLOW | AT_EMPTY_PATH)?;
-    if !call.process().credentials.borrow().is_privileged() {
+    if !call.can(CAP_DAC_READ_SEARCH) {
         flags &= !AT_EMPTY_PATH;
     }
     let node = locate(call, old[0], old[1], flags, final_link_kept(flags))?.node(Errno::EXDEV)?;

@@ -4,7 +4,8 @@ use core::sync::atomic::Ordering;
 
 use abi::Errno;
 use abi::file::{AT_EACCESS, AT_EMPTY_PATH, AT_SYMLINK_NOFOLLOW, R_OK, W_OK, X_OK};
-use kernel::file::{Access, Credentials, FinalLink, Node, View};
+use abi::process::SECBIT_NO_SETUID_FIXUP;
+use kernel::file::{Access, Capabilities, Credentials, FinalLink, Node, View};
 
 use super::locate::{Located, check_flags, final_link, locate};
 use crate::call::{Call, CallResult};
@@ -56,7 +57,14 @@ fn check(who: &Credentials, node: &Node, mode: u32) -> CallResult {
 fn real(call: &Call<'_>) -> Credentials {
     let process = call.process();
     let (user, group) = (process.user_ids.get().real, process.group_ids.get().real);
-    Credentials { user, group, ..process.credentials.borrow().clone() }
+    let held = process.capabilities();
+    // What the process could use as its real user.
+    let capabilities = match (process.settings.get().secure_bits & SECBIT_NO_SETUID_FIXUP, user) {
+        (0, 0) => held.permitted,
+        (0, _) => Capabilities::NONE,
+        _ => held.effective,
+    };
+    Credentials { user, group, capabilities, ..process.credentials.borrow().clone() }
 }
 
 pub fn chmod(call: &Call<'_>, directory: u64, path: u64, mode: u64, flags: u64) -> CallResult {

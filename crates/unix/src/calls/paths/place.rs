@@ -3,6 +3,7 @@
 use alloc::sync::Arc;
 
 use abi::Errno;
+use abi::process::CAP_SYS_CHROOT;
 use kernel::file::{Access, FinalLink, Node};
 
 use super::HERE;
@@ -31,9 +32,7 @@ fn enter(call: &Call<'_>, node: Arc<Node>) -> CallResult {
 /// Errors: as `chdir`; `EPERM` without privilege.
 pub fn chroot(call: &Call<'_>, path: u64) -> CallResult {
     let node = directory(call, path)?;
-    if !call.process().credentials.borrow().is_privileged() {
-        return Err(Errno::EPERM);
-    }
+    call.require(CAP_SYS_CHROOT)?;
     let left = core::mem::replace(&mut call.process().place.borrow_mut().root, node);
     drop(left);
     // Others may share the place (CLONE_FS).

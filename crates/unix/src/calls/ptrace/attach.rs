@@ -3,13 +3,14 @@
 use alloc::sync::{Arc, Weak};
 
 use abi::Errno;
-use abi::process::{CLONE_PTRACE, CLONE_UNTRACED, CLONE_VFORK};
+use abi::process::{CAP_SYS_PTRACE, CLONE_PTRACE, CLONE_UNTRACED, CLONE_VFORK};
 use abi::ptrace::{
     PTRACE_EVENT_CLONE, PTRACE_EVENT_FORK, PTRACE_EVENT_VFORK, PTRACE_O_EXITKILL, PTRACE_O_SUSPEND_SECCOMP,
     PTRACE_OPTIONS,
 };
 use abi::siginfo::SigInfo;
 use abi::signal::{SIGCHLD, SIGKILL, SIGSTOP};
+use kernel::file::Capabilities;
 use kernel::thread::State;
 
 use super::stops::end_status;
@@ -23,12 +24,10 @@ use crate::task::{Ghost, Going, Process, Task, Tracing};
 
 /// Errors: `EPERM` for a thread that is traced already, whose parent is not there, or has fewer rights.
 pub fn trace_me(call: &Call<'_>) -> CallResult {
-    let is_roots = |process: &Process| {
-        let ids = process.user_ids.get();
-        [ids.real, ids.effective, ids.saved].contains(&0)
-    };
     let parent = call.process().parent.borrow().upgrade();
-    let may = |parent: &Arc<Process>| !call.task.watch.is_traced() && (is_roots(parent) || !is_roots(call.process()));
+    let own = call.process().capabilities().permitted;
+    let has_rights = |parent: &Process| own.are_in(parent.capabilities().permitted) || parent.can(CAP_SYS_PTRACE);
+    let may = |parent: &Arc<Process>| !call.task.watch.is_traced() && has_rights(parent);
     let tracer = parent.filter(may).ok_or(Errno::EPERM)?;
     begin(call.unix, call.task, tracing(call, &tracer, tracer.pid));
     Ok(0)
@@ -38,7 +37,7 @@ fn tracing(call: &Call<'_>, tracer: &Arc<Process>, tracer_tid: u32) -> Tracing {
     Tracing {
         tracer: Arc::downgrade(tracer),
         tracer_tid,
-        is_privileged: call.process().user_ids.get().effective == 0,
+        is_privileged: call.can(CAP_SYS_PTRACE),
         is_seized: false,
         options: 0,
         going: Going::On,
@@ -87,21 +86,24 @@ fn permitted(call: &Call<'_>, tid: u64) -> Result<Arc<Task>, Errno> {
 
 /// Whether one process may look into another and change it (Linux `ptrace_may_access`, `PTRACE_MODE_REALCREDS`).
 pub fn may_access(own: &Process, other: &Process) -> bool {
-    may_access_as(own, other, (own.user_ids.get().real, own.group_ids.get().real))
+    let used = own.capabilities().permitted;
+    may_access_as(own, other, (own.user_ids.get().real, own.group_ids.get().real), used)
 }
 
 /// The same for files of /proc, which ask with the ids that all files ask with (`PTRACE_MODE_FSCREDS`).
 pub fn may_look_into(own: &Process, other: &Process) -> bool {
     let credentials = own.credentials.borrow();
-    may_access_as(own, other, (credentials.user, credentials.group))
+    may_access_as(own, other, (credentials.user, credentials.group), credentials.capabilities)
 }
 
-fn may_access_as(own: &Process, other: &Process, (user, group): (u32, u32)) -> bool {
-    let mine = own.user_ids.get();
+/// Who has the same ids still must have all the capabilities that the other may use.
+fn may_access_as(own: &Process, other: &Process, (user, group): (u32, u32), used: Capabilities) -> bool {
     let (users, groups) = (other.user_ids.get(), other.group_ids.get());
     let same_user = [users.real, users.effective, users.saved].iter().all(|id| *id == user);
     let same_group = [groups.real, groups.effective, groups.saved].iter().all(|id| *id == group);
-    core::ptr::eq(own, other) || mine.effective == 0 || same_user && same_group && other.settings.get().dumpable == 1
+    let is_open = same_user && same_group && other.settings.get().dumpable == 1;
+    let has_rights = is_open && other.capabilities().permitted.are_in(used);
+    core::ptr::eq(own, other) || own.can(CAP_SYS_PTRACE) || has_rights
 }
 
 /// From now on the thread is traced: it makes its calls in Rust, and its text is what the program brought.

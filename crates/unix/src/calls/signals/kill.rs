@@ -4,6 +4,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use abi::Errno;
+use abi::process::CAP_KILL;
 use abi::siginfo::{SI_TKILL, SigInfo};
 use abi::signal::{SIGCONT, SIGPIPE, SIGRTMAX};
 
@@ -164,7 +165,7 @@ fn permit(call: &Call<'_>, process: &Arc<Process>, signal: u32) -> Result<(), Er
     let fits = |user: u32| user == theirs.real || user == theirs.saved;
     let same_session = own.family.get().session == process.family.get().session;
     let allowed = Arc::ptr_eq(own, process)
-        || mine.effective == 0
+        || own.can(CAP_KILL)
         || fits(mine.effective)
         || fits(mine.real)
         || signal == SIGCONT && same_session;

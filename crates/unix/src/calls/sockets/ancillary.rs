@@ -3,6 +3,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use abi::process::{CAP_SETGID, CAP_SETUID, CAP_SYS_ADMIN, CAP_SYS_RESOURCE};
 use abi::socket::{
     Cmsghdr, MSG_CMSG_CLOEXEC, MSG_CTRUNC, Msghdr, SCM_CREDENTIALS, SCM_MAX_FD, SCM_RIGHTS, SOL_SOCKET, Ucred,
 };
@@ -51,7 +52,7 @@ pub fn read(call: &Call<'_>, message: &Msghdr) -> Result<Parcel, Errno> {
 
 fn send_off(call: &Call<'_>, files: Vec<Arc<OpenFile>>) -> Result<Rights, Errno> {
     let process = call.process();
-    let is_free = process.credentials.borrow().is_privileged();
+    let is_free = process.can(CAP_SYS_RESOURCE) || process.can(CAP_SYS_ADMIN);
     let most = if is_free { u64::MAX } else { process.limits.borrow().descriptors() };
     Rights::new(call.unix, files, process.user_ids.get().real, most)
 }
@@ -75,10 +76,12 @@ fn read_credentials(call: &Call<'_>, content: &[u8]) -> Result<Ucred, Errno> {
     let given = Ucred::get(content);
     let process = call.process();
     let (user, group) = (process.user_ids.get(), process.group_ids.get());
-    let is_own = given.pid == process.pid as i32
-        && [user.real, user.effective, user.saved].contains(&given.uid)
-        && [group.real, group.effective, group.saved].contains(&given.gid);
-    if !is_own && !process.credentials.borrow().is_privileged() {
+    let is_own_user = [user.real, user.effective, user.saved].contains(&given.uid);
+    let is_own_group = [group.real, group.effective, group.saved].contains(&given.gid);
+    let may = (given.pid == process.pid as i32 || process.can(CAP_SYS_ADMIN))
+        && (is_own_user || process.can(CAP_SETUID))
+        && (is_own_group || process.can(CAP_SETGID));
+    if !may {
         return Err(Errno::EPERM);
     }
     if call.unix.tasks.process(given.pid as u32).is_none() {

@@ -12,6 +12,7 @@ use alloc::sync::Arc;
 
 use abi::Errno;
 use abi::nr;
+use abi::process::CAP_SYS_ADMIN;
 use abi::tty::*;
 use kernel::tty::{Flow, Queue, WindowSize};
 use machine::KernelCell;
@@ -117,7 +118,7 @@ fn drain(call: &Call<'_>, terminal: &Terminal) -> CallResult {
 
 /// `TIOCSTI` is for root and for the terminal's own session. Errors: `EPERM`, `EFAULT`.
 fn inject(call: &Call<'_>, terminal: &Terminal, argument: u64) -> CallResult {
-    let may = terminal.controls(call.process()) || call.process().credentials.borrow().is_privileged();
+    let may = terminal.controls(call.process()) || call.can(CAP_SYS_ADMIN);
     if !may {
         return Err(Errno::EPERM);
     }

@@ -3,6 +3,7 @@
 use alloc::sync::Arc;
 
 use abi::Errno;
+use abi::process::CAP_SYS_ADMIN;
 use abi::tty::*;
 use kernel::tty::{JobError, ProcessNumber};
 
@@ -34,7 +35,7 @@ fn number(call: &Call<'_>, argument: u64, number: Result<ProcessNumber, JobError
 /// With an argument of 1, root takes the terminal from another session. Error: `EPERM`.
 fn acquire(call: &Call<'_>, file: &OpenFile, terminal: &Terminal, argument: u64) -> CallResult {
     let caller = terminal.caller(call.task);
-    let privileged = call.process().credentials.borrow().is_privileged();
+    let privileged = call.can(CAP_SYS_ADMIN);
     let session = terminal.tty.borrow().job().session;
     let is_foreign = session.is_some_and(|session| session != caller.session);
     if is_foreign && caller.leads_session && !caller.controlled && argument == 1 && privileged {

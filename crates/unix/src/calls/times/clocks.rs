@@ -3,7 +3,7 @@
 use alloc::sync::Arc;
 
 use abi::Errno;
-use abi::process::{RUSAGE_CHILDREN, RUSAGE_SELF, RUSAGE_THREAD, Rusage};
+use abi::process::{CAP_SYS_TIME, RUSAGE_CHILDREN, RUSAGE_SELF, RUSAGE_THREAD, Rusage};
 use abi::time::{
     CLOCK_MONOTONIC_COARSE, CLOCK_REALTIME, CLOCK_REALTIME_COARSE, Timespec, Timeval, Timezone, Tms, USER_HZ,
 };
@@ -67,8 +67,7 @@ pub fn settimeofday(call: &Call<'_>, time: u64, zone: u64) -> CallResult {
     }
     match time {
         Some(time) => set_wall_time(call, time),
-        None if call.process().credentials.borrow().is_privileged() => Ok(0),
-        None => Err(Errno::EPERM),
+        None => call.require(CAP_SYS_TIME).map(|()| 0),
     }
 }
 
@@ -76,9 +75,7 @@ pub fn settimeofday(call: &Call<'_>, time: u64, zone: u64) -> CallResult {
 ///
 /// Errors: `EPERM`; `EINVAL` for a time too far ahead, and for one before boot (then the monotonic clock would be ahead).
 fn set_wall_time(call: &Call<'_>, time: Nanos) -> CallResult {
-    if !call.process().credentials.borrow().is_privileged() {
-        return Err(Errno::EPERM);
-    }
+    call.require(CAP_SYS_TIME)?;
     let now = call.unix.machine.now();
     let epoch = time.0.checked_sub(now.0).ok_or(Errno::EINVAL)?;
     if time >= SETTABLE_END {

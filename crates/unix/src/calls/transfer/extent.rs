@@ -4,6 +4,7 @@ use core::ops::Range;
 
 use abi::Errno;
 use abi::file::{AT_FDCWD, FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE};
+use abi::process::CAP_SYS_TTY_CONFIG;
 use abi::signal::SIGXFSZ;
 use kernel::file::{Access, FinalLink, Node, NodeKind, Opening};
 use kernel::space::{BackingIdentity, Forget};
@@ -187,5 +188,5 @@ pub fn sync_file_range(call: &Call<'_>, descriptor: u64, range: [u64; 2], flags:
 
 /// Error: `EPERM` without privilege.
 pub fn vhangup(call: &Call<'_>) -> CallResult {
-    if call.process().credentials.borrow().is_privileged() { Ok(0) } else { Err(Errno::EPERM) }
+    call.require(CAP_SYS_TTY_CONFIG).map(|()| 0)
 }

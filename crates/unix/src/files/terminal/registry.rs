@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 
 use abi::Errno;
 use abi::file::O_NOCTTY;
+use abi::process::CAP_SYS_ADMIN;
 use kernel::file::{Credentials, FinalLink, NewSpecial, Node, NodeKind, View};
 use kernel::stream::Stream;
 use kernel::tty::{Signal, WindowSize};
@@ -143,7 +144,7 @@ impl Terminals {
         if terminal.master().is_some_and(|pty| pty.locked.get() || terminal.tty.borrow().is_hung_up()) {
             return Err(Errno::EIO);
         }
-        if terminal.exclusive.get() && !task.process.credentials.borrow().is_privileged() {
+        if terminal.exclusive.get() && !task.process.can(CAP_SYS_ADMIN) {
             return Err(Errno::EBUSY);
         }
         if flags & O_NOCTTY == 0 && ![(5, 0), (5, 1), (WINDOW_MAJOR, 0)].contains(&device) {
