@@ -37,7 +37,7 @@ impl Line {
 }
 
 /// Lines that may be waited for.
-pub const LINES: usize = 6;
+pub const LINES: usize = 7;
 
 pub struct HostChannels {
     input: Line,
@@ -46,6 +46,8 @@ pub struct HostChannels {
     outputs: [Line; 3],
     /// Records from the tool, and to it.
     control: Line,
+    /// Where the host tells what happens to its files, once somebody wants to know.
+    changes: Option<Line>,
 }
 
 impl HostChannels {
@@ -57,7 +59,13 @@ impl HostChannels {
             terminal_input: host::is_terminal(0).then(|| Line { is_wanted: true, ..Line::new(0) }),
             outputs: [Line::new(1), Line::new(2), Line::new(terminal)],
             control: Line { is_wanted: control != STANDARD_ERROR, ..Line::new(control) },
+            changes: None,
         }
+    }
+
+    /// From now on there is news when this descriptor can be read; said again whenever all has been read.
+    pub fn await_changes(&mut self, fd: i32) {
+        self.changes = Some(Line { fd, is_file: false, is_wanted: true });
     }
 
     fn output(&mut self, channel: Channel) -> &mut Line {
@@ -136,13 +144,14 @@ impl HostChannels {
 
     /// Somebody waits for a descriptor.
     pub fn is_awaited(&self) -> bool {
-        let inputs = [&self.input, &self.control].into_iter().chain(&self.terminal_input);
+        let inputs = [&self.input, &self.control].into_iter().chain(&self.terminal_input).chain(&self.changes);
         inputs.chain(&self.outputs).any(|line| line.is_wanted)
     }
 
     /// What to wait for: descriptors that somebody found not ready. Returns how many entries are used.
     pub fn awaited(&self, entries: &mut [PollFd; LINES]) -> usize {
-        let inputs = [&self.input, &self.control].into_iter().chain(&self.terminal_input).map(|line| (line, POLLIN));
+        let inputs = [&self.input, &self.control].into_iter().chain(&self.terminal_input).chain(&self.changes);
+        let inputs = inputs.map(|line| (line, POLLIN));
         let outputs = self.outputs.iter().map(|line| (line, POLLOUT));
         let mut count = 0;
         for (line, events) in inputs.chain(outputs).filter(|(line, _)| line.is_wanted) {
@@ -157,7 +166,8 @@ impl HostChannels {
         let is_ready = |fd: i32, events: i16| {
             entries.iter().any(|entry| entry.fd == fd && entry.events == events && entry.found != 0)
         };
-        for line in [&mut self.input, &mut self.control].into_iter().chain(&mut self.terminal_input) {
+        let inputs = [&mut self.input, &mut self.control].into_iter().chain(&mut self.terminal_input);
+        for line in inputs.chain(&mut self.changes) {
             line.is_wanted &= !is_ready(line.fd, POLLIN);
         }
         for line in &mut self.outputs {

@@ -19,6 +19,9 @@ pub const TREES_MAX: usize = 8;
 /// Descriptors of the trees' tops; -1: none.
 static TOPS: [AtomicI32; TREES_MAX] = [const { AtomicI32::new(-1) }; TREES_MAX];
 
+/// Where the host tells what happens to the files that are watched.
+static CHANGES: AtomicI32 = AtomicI32::new(-1);
+
 const ENOENT: u16 = 2;
 const EFAULT: u16 = 14;
 const PAGE: u64 = PAGE_BYTES as u64;
@@ -276,5 +279,32 @@ impl Foreign for HostTrees {
 
     fn unmap(&self, first: FrameNumber) {
         windows::close(first);
+    }
+
+    fn watch(&self, place: Handle, events: u32) -> Result<i32, Refused> {
+        let changes = match CHANGES.load(Ordering::Relaxed) {
+            open @ 0.. => open,
+            _ => {
+                let made = names::changes()?;
+                CHANGES.store(made, Ordering::Relaxed);
+                made
+            }
+        };
+        let number = names::watch(changes, place.0, events)?;
+        crate::the().with_channels(|channels| channels.await_changes(changes));
+        Ok(number)
+    }
+
+    fn unwatch(&self, number: i32) {
+        names::unwatch(CHANGES.load(Ordering::Relaxed), number);
+    }
+
+    fn take_events(&self, into: &mut [u8]) -> usize {
+        let changes = CHANGES.load(Ordering::Relaxed);
+        let taken = if changes < 0 { 0 } else { host::read(changes, into).unwrap_or(0) };
+        if taken == 0 && changes >= 0 {
+            crate::the().with_channels(|channels| channels.await_changes(changes));
+        }
+        taken
     }
 }

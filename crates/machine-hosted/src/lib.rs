@@ -198,7 +198,7 @@ impl HostedMachine {
         }
     }
 
-    fn with_channels<R>(&self, act: impl FnOnce(&mut HostChannels) -> R) -> R {
+    pub(crate) fn with_channels<R>(&self, act: impl FnOnce(&mut HostChannels) -> R) -> R {
         let result = act(&mut self.channels.borrow_mut());
         self.keep_ticking();
         result

@@ -26,6 +26,8 @@ mod nr {
     pub const LISTXATTR: u64 = 194;
     pub const REMOVEXATTR: u64 = 197;
     pub const GETDENTS64: u64 = 217;
+    pub const INOTIFY_ADD_WATCH: u64 = 254;
+    pub const INOTIFY_RM_WATCH: u64 = 255;
     pub const OPENAT: u64 = 257;
     pub const MKDIRAT: u64 = 258;
     pub const MKNODAT: u64 = 259;
@@ -37,6 +39,7 @@ mod nr {
     pub const FCHMODAT: u64 = 268;
     pub const UTIMENSAT: u64 = 280;
     pub const FALLOCATE: u64 = 285;
+    pub const INOTIFY_INIT1: u64 = 294;
     pub const PRLIMIT64: u64 = 302;
     pub const RENAMEAT2: u64 = 316;
     pub const STATX: u64 = 332;
@@ -371,6 +374,25 @@ pub fn resize(fd: i32, bytes: u64) -> Answer<()> {
 pub fn allocate(fd: i32, mode: u32, position: u64, bytes: u64) -> Answer<()> {
     // SAFETY: as above.
     unsafe { call(nr::FALLOCATE, [fd as u64, mode.into(), position, bytes, 0, 0]).map(drop) }
+}
+
+/// A descriptor that gives the changes of what is watched, without waiting.
+pub fn changes() -> Answer<i32> {
+    const IN_NONBLOCK: u64 = 0o4000;
+    // SAFETY: no memory is touched.
+    unsafe { call(nr::INOTIFY_INIT1, [IN_NONBLOCK | u64::from(O_CLOEXEC), 0, 0, 0, 0, 0]).map(|fd| fd as i32) }
+}
+
+pub fn watch(changes: i32, place: i32, events: u32) -> Answer<i32> {
+    let path = path_of(place);
+    let arguments = [changes as u64, path.address(), events.into(), 0, 0, 0];
+    // SAFETY: the host only reads the path.
+    unsafe { call(nr::INOTIFY_ADD_WATCH, arguments).map(|number| number as i32) }
+}
+
+pub fn unwatch(changes: i32, number: i32) {
+    // SAFETY: no memory is touched.
+    let _ = unsafe { call(nr::INOTIFY_RM_WATCH, [changes as u64, number as u32 as u64, 0, 0, 0, 0]) };
 }
 
 pub fn sync(fd: i32, data_only: bool) -> Answer<()> {

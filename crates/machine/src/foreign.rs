@@ -101,6 +101,9 @@ pub struct CarryCode {
     pub carry_out: Fragment,
 }
 
+/// Linux's number for a call that there is not.
+const ENOSYS: u16 = 38;
+
 /// Pages that one [`Foreign::map`] shows: 1 MiB.
 pub const WINDOW_PAGES: u64 = 256;
 
@@ -192,4 +195,20 @@ pub trait Foreign: Send + Sync {
     fn map(&self, opening: Handle, first_page: u64, writable: bool) -> Result<FrameNumber, Refused>;
     /// Nobody uses the frames of a window any more.
     fn unmap(&self, first: FrameNumber);
+
+    /// Has what happens to a place told, by [`Foreign::take_events`]: Linux's bits for inotify. Returns its number, the
+    /// same as long as the place is watched. Error: `ENOSYS` where nobody tells.
+    fn watch(&self, place: Handle, events: u32) -> Result<i32, Refused> {
+        let _ = (place, events);
+        Err(Refused(ENOSYS))
+    }
+    fn unwatch(&self, number: i32) {
+        let _ = number;
+    }
+    /// Whole records as Linux's inotify gives them, as many as fit; 0: nothing has happened. The machine's device has
+    /// news when something has.
+    fn take_events(&self, into: &mut [u8]) -> usize {
+        let _ = into;
+        0
+    }
 }

@@ -136,6 +136,7 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
         options,
         sound: Sound::new(machine, makers),
         shm: crate::calls::Segments::new(),
+        families: crate::families::Families::new(),
         epoch: KernelCell::new(Nanos(epoch)),
         system_names: SystemNames::new(config.hostname),
         clock_sets: Cell::new(0),

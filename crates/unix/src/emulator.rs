@@ -22,6 +22,7 @@ use strace::Summary;
 
 use crate::call::Call;
 use crate::calls::{self, Departed, Flight, FutexTable, LockWaits, Onward, SocketNames, SystemNames};
+use crate::families::Families;
 use crate::files::{Channels, Terminals};
 use crate::inspect::{ControlPort, Desk, MonitorHooks, Tracing};
 use crate::task::{Process, Task, TaskTable};
@@ -70,6 +71,7 @@ pub struct Unix {
     pub sound: Option<Sound>,
     pub options: Options,
     pub shm: calls::Segments,
+    pub(crate) families: Families,
     /// Wall clock minus time since boot.
     pub epoch: KernelCell<Nanos>,
     pub system_names: SystemNames,
@@ -388,6 +390,7 @@ impl Unix {
         // First, so that people see who slept.
         self.control.device(self);
         self.channels.wake(self.scheduler);
+        self.families.inotify.pull();
         self.terminals.device();
     }
 

@@ -11,6 +11,8 @@
 //!   proc/         /proc and /sys
 //!   exec/         loading programs (pure)
 //!   signal/       signals (pure)
+//!   families.rs   what families of calls keep for the whole machine
+//!   tunables.rs   limits that can be changed while the machine runs
 //!   strace/       showing calls (pure)
 //! ```
 #![cfg_attr(not(test), no_std)]
@@ -24,11 +26,13 @@ mod call;
 mod calls;
 mod emulator;
 pub mod exec;
+mod families;
 pub mod files;
 mod inspect;
 mod limits;
 mod proc;
 pub mod signal;
 mod task;
+mod tunables;
 
 pub use emulator::Unix;

@@ -3,6 +3,7 @@
 use alloc::sync::Arc;
 
 use abi::Errno;
+use abi::poll::{IN_ATTRIB, IN_CREATE, IN_DELETE};
 use abi::process::{CAP_FSETID, CAP_MKNOD};
 
 use super::attributes::NewNode;
@@ -123,13 +124,18 @@ impl Namespace {
         if !nameless {
             node.volume().charge_node()?;
         }
-        let entered = self.enter(directory, free.name.bytes(), node, now);
+        let entered = self.enter_quietly(directory, free.name.bytes(), node, now);
         match entered {
-            Ok(()) => node.change_meta(|meta| meta.changed = now),
+            Ok(()) => {
+                node.change_meta(|meta| meta.changed = now);
+                node.happened_here(IN_ATTRIB);
+            }
             Err(_) if !nameless => node.volume().release_node(),
             Err(_) => {}
         }
-        entered
+        entered?;
+        directory.name_happened(IN_CREATE, free.name.bytes(), node, 0);
+        Ok(())
     }
 
     /// Removes a name of something that is not a directory. The node lives on while it has other
@@ -215,6 +221,13 @@ impl Namespace {
 
     /// Enters a free name. A new name can make no remembered path wrong, so the generation stays.
     fn enter(&self, directory: &Arc<Node>, name: &[u8], node: &Arc<Node>, now: Time) -> Result<(), Errno> {
+        self.enter_quietly(directory, name, node, now)?;
+        directory.name_happened(IN_CREATE, name, node, 0);
+        Ok(())
+    }
+
+    /// The same, and nobody who watches the directory is told.
+    fn enter_quietly(&self, directory: &Arc<Node>, name: &[u8], node: &Arc<Node>, now: Time) -> Result<(), Errno> {
         directory.attach(name, node)?;
         directory.note_names_changed(now);
         Ok(())
@@ -225,8 +238,13 @@ impl Namespace {
         let entry = directory.table(Errno::EPERM)?.borrow_mut().remove(name);
         drop(entry);
         name_lost(directory, node, now);
+        if !node.is_directory() {
+            node.happened_here(IN_ATTRIB);
+        }
         directory.note_names_changed(now);
         self.names_changed();
+        node.may_have_gone();
+        directory.name_happened(IN_DELETE, name, node, 0);
         Ok(())
     }
 }

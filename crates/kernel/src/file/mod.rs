@@ -38,6 +38,7 @@ mod seals;
 mod virtual_tree;
 mod volume;
 mod walk;
+mod watch;
 mod window;
 
 #[cfg(test)]
@@ -66,5 +67,6 @@ pub use seals::Seals;
 pub use virtual_tree::{LinkTarget, Listed, VirtualDirectory, VirtualFile, VirtualLink, Visit};
 pub use volume::{MAGIC_DEVPTS, MAGIC_PROC, MAGIC_SYSFS, MAGIC_TMPFS, Residence, Volume, VolumeIdentity};
 pub use walk::{FinalLink, Limits, View};
+pub use watch::{ENDED, Happened, OVERFLOWED, UNMOUNTED, Watch, Watcher};
 pub(crate) use window::FACTS as WINDOW_FACTS;
 pub use window::{Window, WindowCallouts, WindowCode, templates as window_templates};

@@ -35,6 +35,8 @@ pub struct Namespace {
     mounts: KernelCell<Vec<Mount>>,
     /// Changes with everything that could make a path lead elsewhere: see [`PathCache`].
     generation: Cell<u64>,
+    /// The number that joined the halves of the last renaming, for those who watch.
+    pub(super) cookie: Cell<u32>,
     pub(super) cache: KernelCell<PathCache>,
 }
 
@@ -54,6 +56,7 @@ impl Namespace {
             memory,
             mounts: KernelCell::new(Vec::new()),
             generation: Cell::new(0),
+            cookie: Cell::new(0),
             cache: KernelCell::new(PathCache::new()),
         })
     }
@@ -124,6 +127,7 @@ impl Namespace {
         drop(mounts);
         mount.point.covered.set(false);
         self.names_changed();
+        mount.root.volume().unmounted();
         Ok(())
     }
 

@@ -9,6 +9,7 @@ use core::any::Any;
 use core::cell::Cell;
 
 use abi::Errno;
+use abi::poll::IN_MODIFY;
 use machine::{KernelCell, PAGE_BYTES};
 
 use super::attributes::{Attributes, Meta, NewNode, NodeKind, SET_GROUP, SET_USER, Time};
@@ -327,6 +328,7 @@ impl Node {
             Data::Regular(content) => {
                 content.resize(size_bytes)?;
                 self.note_write(who, now);
+                self.happened(IN_MODIFY);
                 Ok(())
             }
             Data::VirtualFile(_) => Ok(()),
@@ -482,6 +484,7 @@ impl Node {
         let new = Place { parent: Parent::Linked(Arc::downgrade(parent)), name };
         let old = core::mem::replace(&mut *self.place.borrow_mut(), new);
         drop(old);
+        self.comes_to(parent);
     }
 
     /// This node was found as `name` in `parent`, which it keeps: the table that names it is not this machine's.
@@ -557,6 +560,7 @@ fn list_table(entries: &Entries, from: u64, visit: &mut dyn FnMut(&Listed<'_>) -
 /// by one drop inside another.
 impl Drop for Node {
     fn drop(&mut self) {
+        self.end_watches();
         self.volume.release_node();
         self.extended.borrow().release(&self.volume);
         if self.meta.borrow().links == 0 {

@@ -1,6 +1,7 @@
 //! Changing whose a node is, who may use it and its times.
 
 use abi::Errno;
+use abi::poll::{IN_ACCESS, IN_ATTRIB, IN_MODIFY};
 use abi::process::{CAP_CHOWN, CAP_FSETID};
 
 use super::attributes::{MODE_BITS, SET_GROUP, SET_USER, Time};
@@ -55,6 +56,7 @@ impl Namespace {
             meta.changed = now;
         });
         self.search_may_change(node);
+        node.happened(IN_ATTRIB);
         Ok(())
     }
 
@@ -98,6 +100,9 @@ impl Namespace {
             }
         });
         self.search_may_change(node);
+        if user.is_some() || group.is_some() {
+            node.happened(IN_ATTRIB);
+        }
         Ok(())
     }
 
@@ -134,6 +139,12 @@ impl Namespace {
             accessed.apply(&mut meta.accessed, now);
             modified.apply(&mut meta.modified, now);
             meta.changed = now;
+        });
+        // One time alone is what reading or writing changes.
+        node.happened(match (accessed, modified) {
+            (_, TimeChange::Omit) => IN_ACCESS,
+            (TimeChange::Omit, _) => IN_MODIFY,
+            _ => IN_ATTRIB,
         });
         Ok(())
     }

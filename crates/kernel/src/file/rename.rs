@@ -3,6 +3,7 @@
 use alloc::sync::Arc;
 
 use abi::Errno;
+use abi::poll::{IN_ATTRIB, IN_MOVE_SELF, IN_MOVED_FROM, IN_MOVED_TO};
 
 use super::attributes::Time;
 use super::change::{check_changeable, check_create, check_remove, name_lost};
@@ -90,7 +91,25 @@ impl Namespace {
         source.directory.note_names_changed(now);
         target.directory.note_names_changed(now);
         self.names_changed();
+        match &target.node {
+            Some(other) if mode == RenameMode::Exchange => {
+                self.tell_move(&source, &moved, &target, None);
+                self.tell_move(&target, other, &source, None);
+            }
+            replaced => self.tell_move(&source, &moved, &target, replaced.as_deref()),
+        }
         Ok(())
+    }
+
+    /// Tells those who watch the two directories and the node, in Linux's order.
+    fn tell_move(&self, source: &End<'_>, moved: &Node, target: &End<'_>, replaced: Option<&Node>) {
+        let cookie = self.take_cookie();
+        source.directory.name_happened(IN_MOVED_FROM, source.name.bytes(), moved, cookie);
+        target.directory.name_happened(IN_MOVED_TO, target.name.bytes(), moved, cookie);
+        if let Some(replaced) = replaced {
+            replaced.happened_here(IN_ATTRIB);
+        }
+        moved.happened_here(IN_MOVE_SELF);
     }
 }
 

@@ -39,6 +39,11 @@ pub trait VirtualFile {
         None
     }
 
+    /// Nobody may open it for writing, whatever their rights.
+    fn is_fixed(&self) -> bool {
+        false
+    }
+
     /// Takes what a program wrote; returns how many bytes were used. The default refuses (`EINVAL`).
     fn write(&self, position: u64, bytes: &[u8]) -> Result<usize, Errno> {
         let _ = (position, bytes);

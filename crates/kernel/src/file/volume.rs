@@ -14,6 +14,7 @@ use super::attributes::VolumeNumbers;
 use super::foreign::{ForeignTree, is_any_joined};
 use super::limits::NAME_BYTES_MAX;
 use super::rules::Rules;
+use super::watch::Watches;
 use crate::space::{FramePool, Page};
 
 /// Where the nodes of a volume live.
@@ -67,6 +68,7 @@ pub struct Volume {
     pages_max: Cell<u64>,
     /// Who turns a processor counter into a time, for what machine code leaves.
     clock: KernelCell<Option<&'static dyn CounterClock>>,
+    watches: Watches,
 }
 
 /// Linux `TMPFS_MAGIC`.
@@ -123,6 +125,7 @@ impl Volume {
             pages: Cell::new(0),
             pages_max: Cell::new(pages_max),
             clock: KernelCell::new(None),
+            watches: Watches::new(),
         }))
     }
 
@@ -141,6 +144,10 @@ impl Volume {
 
     pub(super) fn clock(&self) -> Option<&'static dyn CounterClock> {
         self.clock.get()
+    }
+
+    pub(super) fn watches(&self) -> &Watches {
+        &self.watches
     }
 
     pub fn residence(&self) -> Residence {

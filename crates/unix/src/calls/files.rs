@@ -201,6 +201,7 @@ fn open_found(call: &Call<'_>, node: &Arc<Node>, flags: u32, opening: Option<Arc
     if let Some(opened) = crate::proc::reopen(call.unix, node, flags) {
         let mut file = opened?;
         synthesize(call.unix, &mut file);
+        file.begin_use();
         return Ok(file);
     }
     let body = match node.kind() {
@@ -213,6 +214,7 @@ fn open_found(call: &Call<'_>, node: &Arc<Node>, flags: u32, opening: Option<Arc
         }
         NodeKind::Directory => Body::Node,
         NodeKind::Regular => match node.data() {
+            Data::VirtualFile(file) if access(flags).write && file.is_fixed() => return Err(Errno::EACCES),
             // What cannot be read is there to be written to.
             Data::VirtualFile(file) if access(flags).read => virtual_body(&file.content()?),
             Data::VirtualFile(_) => virtual_body(&[]),
@@ -225,6 +227,7 @@ fn open_found(call: &Call<'_>, node: &Arc<Node>, flags: u32, opening: Option<Arc
         file.count_as_writer();
     }
     synthesize(call.unix, &mut file);
+    file.begin_use();
     Ok(file)
 }
 

@@ -7,6 +7,7 @@ mod files;
 mod futexes;
 mod identity;
 mod images;
+mod inotify;
 mod life;
 mod limits;
 mod memory;
@@ -31,6 +32,7 @@ pub use descriptors::LockWaits;
 pub(crate) use futexes::FutexTable;
 pub(crate) use identity::user_calls;
 pub(crate) use images::{LoadError, Wanted, install as install_program, load_first, task_name};
+pub(crate) use inotify::{Inotify, InotifyUsers};
 pub(crate) use life::{Departed, Onward, is_orphaned_group};
 pub use limits::Limits;
 pub(crate) use memory::{make_room, take_starvation};
@@ -68,6 +70,7 @@ const FAMILIES: &[&[Entry]] = &[
     futexes::CALLS,
     identity::CALLS,
     images::CALLS,
+    inotify::CALLS,
     life::CALLS,
     limits::CALLS,
     memory::CALLS,

@@ -25,7 +25,11 @@ pub fn consider(call: &Call<'_>, path: &[u8], flags: u32, file: &OpenFile) {
         && file.as_stream().is_some_and(|stream| stream.opens_without_trace());
     // All that the routine will ask about the name is whether the generation has moved. A path from another root is never settled.
     let is_settled = || call.with_view(AT_FDCWD as u64, path, |view| Ok(call.unix.names.is_settled(view, path)));
-    if !suits || call.unix.makers().is_none() || is_settled() != Ok(true) {
+    if !suits
+        || call.unix.makers().is_none()
+        || file.node().is_some_and(|node| node.is_use_watched())
+        || is_settled() != Ok(true)
+    {
         return;
     }
     let mut cache = call.task.bindings.opens.borrow_mut();

@@ -11,10 +11,11 @@ use core::sync::atomic::Ordering;
 use machine::DescriptorEntries;
 
 use abi::Errno;
+use abi::poll::{IN_ACCESS, IN_MODIFY};
 use abi::siginfo::SigInfo;
 use abi::signal::{SIGPIPE, SIGXFSZ};
 use kernel::file::{Data, NodeKind, Opening};
-use kernel::stream::{Stream, UserRange};
+use kernel::stream::{Nameless, Stream, UserRange};
 
 use super::Entry;
 use super::descriptors::rebind;
@@ -140,7 +141,8 @@ fn count_operation(call: &Call<'_>) {
 pub fn read_file(call: &Call<'_>, file: &Arc<OpenFile>, to: UserRange) -> Result<usize, Errno> {
     if let Body::Stream(stream) = &file.body {
         count_operation(call);
-        return call.with_io(file.is_nonblocking(), |io| stream.read(io, to));
+        let read = call.with_io(file.is_nonblocking(), |io| stream.read(io, to));
+        return file.tell_moved(IN_ACCESS, read);
     }
     let position = file.position();
     let read = read_at(call, file, to, position)?;
@@ -151,6 +153,12 @@ pub fn read_file(call: &Call<'_>, file: &Arc<OpenFile>, to: UserRange) -> Result
 
 /// Reads at a position of a seekable file.
 pub fn read_at(call: &Call<'_>, file: &Arc<OpenFile>, to: UserRange, position: u64) -> Result<usize, Errno> {
+    let read = read_quietly(call, file, to, position);
+    file.tell_moved(IN_ACCESS, read)
+}
+
+/// The same, and nobody who watches the file is told.
+pub fn read_quietly(call: &Call<'_>, file: &Arc<OpenFile>, to: UserRange, position: u64) -> Result<usize, Errno> {
     ends_within_offsets(position, to.bytes)?;
     if file.is_directory() {
         return Err(Errno::EISDIR);
@@ -211,7 +219,7 @@ fn read_virtual(
 pub fn write_file(call: &Call<'_>, file: &Arc<OpenFile>, from: UserRange) -> Result<usize, Errno> {
     if let Body::Stream(stream) = &file.body {
         count_operation(call);
-        return write_stream(call, file, stream, from);
+        return file.tell_moved(IN_MODIFY, write_stream(call, file, stream, from));
     }
     if let Some(opening) = file.outside().filter(|_| file.is_appending()) {
         return append_outside(call, file, opening, from);
@@ -233,7 +241,7 @@ fn append_outside(call: &Call<'_>, file: &OpenFile, opening: &Opening, from: Use
     if written > 0 {
         file.set_position(opening.size());
     }
-    Ok(written)
+    file.tell_moved(IN_MODIFY, Ok(written))
 }
 
 /// Writes to a stream; a pipe that nobody reads raises SIGPIPE.
@@ -274,6 +282,12 @@ fn within_file_limit(call: &Call<'_>, position: u64, bytes: u64) -> Result<u64, 
 
 /// Writes at a position of a seekable file.
 pub fn write_at(call: &Call<'_>, file: &Arc<OpenFile>, from: UserRange, position: u64) -> Result<usize, Errno> {
+    let written = write_quietly(call, file, from, position);
+    file.tell_moved(IN_MODIFY, written)
+}
+
+/// The same, and nobody who watches a file is told.
+pub fn write_quietly(call: &Call<'_>, file: &Arc<OpenFile>, from: UserRange, position: u64) -> Result<usize, Errno> {
     ends_within_offsets(position, from.bytes)?;
     if matches!(file.body, Body::Virtual(_)) {
         return write_virtual(call, file, from, position);
@@ -347,9 +361,13 @@ fn seek_end(file: &OpenFile) -> u64 {
     }
 }
 
-/// Devices stay at 0. Error: `ESPIPE` for other streams.
+/// Devices and what never had a name stay at 0. Error: `ESPIPE` for pipes, sockets and terminals.
 fn seek_stream(file: &OpenFile) -> CallResult {
-    if is_memory_device(file) { Ok(0) } else { Err(Errno::ESPIPE) }
+    let stays = is_memory_device(file)
+        || file
+            .as_stream()
+            .is_some_and(|stream| matches!(stream.nameless(), Nameless::Anonymous(_)) && file.node().is_none());
+    if stays { Ok(0) } else { Err(Errno::ESPIPE) }
 }
 
 fn seek_content(file: &OpenFile, offset: i64, data: bool) -> Result<i64, Errno> {

@@ -156,6 +156,7 @@ impl Recipe {
     fn open(&self) -> Slot {
         let file = OpenFile::new(Body::Stream(self.stream.clone()), Some(self.node.clone()), self.flags);
         *file.code.borrow_mut() = self.code.clone();
+        file.resume_use();
         Slot { file: Arc::new(file), close_on_exec: self.close_on_exec }
     }
 

@@ -8,6 +8,7 @@ mod open_file;
 mod sound;
 mod synthesize;
 mod terminal;
+mod watching;
 
 pub use backing::NodeBacking;
 pub use channel::{ChannelStream, Channels};

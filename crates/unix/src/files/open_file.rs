@@ -6,6 +6,7 @@ use core::cell::{Cell, OnceCell, Ref};
 
 use abi::Errno;
 use abi::file::{O_ACCMODE, O_APPEND, O_NONBLOCK, O_PATH, O_RDONLY, O_RDWR, O_WRONLY};
+use abi::poll::{IN_CLOSE_NOWRITE, IN_CLOSE_WRITE};
 use kernel::call::FileCode;
 use kernel::file::{AccessTimes, Content, Ferry, Node, Opening, Positioned, Window};
 use kernel::pipe::PipeEnd;
@@ -44,6 +45,8 @@ pub struct OpenFile {
     pub code: KernelCell<FileCode>,
     /// `begin_write` of the node was called.
     counts_as_writer: Cell<bool>,
+    /// Who watches the node has been told of the opening, and will be told of the closing.
+    pub(super) is_in_use: Cell<bool>,
     /// Who gets SIGIO (`F_SETOWN`).
     pub owner: Cell<i32>,
     /// Messages that hold it on their way.
@@ -63,6 +66,7 @@ impl OpenFile {
             ferry: None,
             code: KernelCell::new(FileCode::default()),
             counts_as_writer: Cell::new(false),
+            is_in_use: Cell::new(false),
             owner: Cell::new(0),
             in_flight: Cell::new(0),
         }
@@ -239,6 +243,10 @@ impl OpenFile {
         if self.window.is_some() {
             self.withdraw_routines();
         }
+        // Of a stream that is watched; a file's routines find no page in their window.
+        if self.as_stream().is_some() && self.node.as_ref().is_some_and(|node| node.is_data_watched()) {
+            return None;
+        }
         Some(self.code.borrow())
     }
 
@@ -275,6 +283,9 @@ impl OpenFile {
 
 impl Drop for OpenFile {
     fn drop(&mut self) {
+        if self.is_in_use.get() {
+            self.tell(if self.is_writable() { IN_CLOSE_WRITE } else { IN_CLOSE_NOWRITE });
+        }
         if let Some(window) = self.window.take() {
             Window::close(window);
         }

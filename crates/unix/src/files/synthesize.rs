@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 
 use abi::file::O_NOATIME;
 use kernel::call::{FileCode, Makers};
-use kernel::file::{Ferry, Positioned, PositionedCallouts, Window, WindowCallouts};
+use kernel::file::{Ferry, Node, Positioned, PositionedCallouts, Window, WindowCallouts};
 use quaject::Made;
 
 use super::{Body, OpenFile};
@@ -106,7 +106,7 @@ pub fn synthesize_positioned(unix: &Unix, file: &OpenFile) -> bool {
 pub fn remember(unix: &Unix, file: &OpenFile, position: u64) {
     if let (Some(window), Some(content)) = (file.window(), file.content())
         && window.has_code()
-        && !loses_privilege(file)
+        && !must_be_seen(file)
     {
         window.remember(unix.machine, content, position);
     }
@@ -115,13 +115,15 @@ pub fn remember(unix: &Unix, file: &OpenFile, position: u64) {
 /// The same for `pread` and `pwrite`.
 pub fn remember_positioned(unix: &Unix, file: &OpenFile, position: u64) {
     if let (Some(positioned), Some(content)) = (file.positioned(), file.content())
-        && !loses_privilege(file)
+        && !must_be_seen(file)
     {
         positioned.remember(unix.machine, content, position);
     }
 }
 
-/// Writing to a file with set-user or set-group rights takes them away: that is done in Rust, every time.
-fn loses_privilege(file: &OpenFile) -> bool {
-    file.is_writable() && file.node().is_some_and(|node| node.loses_privilege_when_written())
+/// What is done in Rust, every time: writing to a file with set-user or set-group rights takes them away, and who watches a
+/// file is told.
+fn must_be_seen(file: &OpenFile) -> bool {
+    let loses_privilege = |node: &Node| file.is_writable() && node.loses_privilege_when_written();
+    file.node().is_some_and(|node| loses_privilege(node) || node.is_data_watched())
 }

@@ -3,6 +3,7 @@
 use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::fmt::Write;
 
 use abi::Errno;
 use abi::file::{O_ACCMODE, O_CLOEXEC, O_RDONLY, O_WRONLY};
@@ -15,6 +16,7 @@ use kernel::stream::{Nameless, Stream};
 use super::mounts::mount_id;
 use super::process::{Member, jump};
 use super::tree::{Subject, parse_number, produce, show};
+use crate::calls::Inotify;
 use crate::emulator::Unix;
 use crate::files::{Body, Descriptor, OpenFile, Slot};
 
@@ -166,6 +168,14 @@ impl VirtualFile for Info {
         let flags = slot.file.flags() | close | large;
         let (mount, inode) = slot.file.node().map_or((0, 0), |node| (mount_id(node.volume()), node.number()));
         let position = slot.file.position();
-        Ok(format!("pos:\t{position}\nflags:\t0{flags:o}\nmnt_id:\t{mount}\nino:\t{inode}\n").into_bytes())
+        let mut text = format!("pos:\t{position}\nflags:\t0{flags:o}\nmnt_id:\t{mount}\nino:\t{inode}\n");
+        if let Some(instance) = slot.file.stream_of::<Inotify>() {
+            instance.each_watch(|number, ((major, minor), inode), mask| {
+                let device = major << 20 | minor;
+                let ignored = "ignored_mask:0 fhandle-bytes:0 fhandle-type:0 f_handle:";
+                let _ = writeln!(text, "inotify wd:{number:x} ino:{inode:x} sdev:{device:x} mask:{mask:x} {ignored}");
+            });
+        }
+        Ok(text.into_bytes())
     }
 }

@@ -1,4 +1,4 @@
-//! /proc/sys: limits and constants. Only the host's name can be changed.
+//! /proc/sys: limits and constants. What can be changed takes effect; the rest cannot be opened for writing, by nobody.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -7,7 +7,7 @@ use abi::Errno;
 use machine::KernelCell;
 
 use super::system::{RELEASE, VERSION};
-use super::tree::{Entry, Whole, file, setting, table};
+use super::tree::{Entry, Whole, fixed, setting, table};
 use crate::emulator::Unix;
 use crate::limits::{DESCRIPTORS_MAX, PROCESS_ID_MAX, TASKS_MAX};
 
@@ -16,8 +16,26 @@ type Text = Result<Vec<u8>, Errno>;
 /// A file that always says the same.
 macro_rules! constant {
     ($name:literal, $text:literal) => {
-        file($name, |_, _| Ok(concat!($text, "\n").into()))
+        fixed($name, |_, _| Ok(concat!($text, "\n").into()))
     };
+}
+
+/// A limit that takes effect when it is written.
+macro_rules! tunable {
+    ($name:literal, $limit:ident) => {
+        setting(
+            $name,
+            |unix, _| Ok(format!("{}\n", unix.families.tunables.$limit.get()).into()),
+            |unix, _, text| unix.families.tunables.$limit.set(number(text)?),
+        )
+    };
+}
+
+/// The first number of what was written. Error: `EINVAL`.
+fn number(text: &[u8]) -> Result<u64, Errno> {
+    let text = text.trim_ascii();
+    let end = text.iter().position(|byte| matches!(byte, b' ' | b'\t' | b'\n' | 0)).unwrap_or(text.len());
+    core::str::from_utf8(&text[..end]).ok().and_then(|text| text.parse().ok()).ok_or(Errno::EINVAL)
 }
 
 pub const ENTRIES: &[Entry<Whole>] = &[
@@ -32,7 +50,7 @@ const FS: &[Entry<Whole>] = &[
     constant!("aio-nr", "0"),
     constant!("dentry-state", "0\t0\t45\t0\t0\t0"),
     constant!("file-max", "9223372036854775807"),
-    file("file-nr", |unix, _| {
+    fixed("file-nr", |unix, _| {
         let mut open = 0;
         unix.tasks.processes().iter().for_each(|process| process.each_files(|files| open += files.list().len()));
         Ok(format!("{open}\t0\t9223372036854775807\n").into())
@@ -40,14 +58,14 @@ const FS: &[Entry<Whole>] = &[
     table(
         "inotify",
         &[
-            constant!("max_queued_events", "16384"),
-            constant!("max_user_instances", "128"),
-            constant!("max_user_watches", "65536"),
+            tunable!("max_queued_events", inotify_queued),
+            tunable!("max_user_instances", inotify_instances),
+            tunable!("max_user_watches", inotify_watches),
         ],
     ),
     constant!("inode-nr", "0\t0"),
     constant!("leases-enable", "0"),
-    file("nr_open", |_, _| Ok(format!("{DESCRIPTORS_MAX}\n").into())),
+    fixed("nr_open", |_, _| Ok(format!("{DESCRIPTORS_MAX}\n").into())),
     constant!("pipe-max-size", "1048576"),
     constant!("pipe-user-pages-hard", "0"),
     constant!("pipe-user-pages-soft", "16384"),
@@ -66,12 +84,12 @@ const KERNEL: &[Entry<Whole>] = &[
     constant!("msgmnb", "16384"),
     constant!("msgmni", "32000"),
     constant!("ngroups_max", "65536"),
-    file("osrelease", |_, _| Ok(format!("{RELEASE}\n").into())),
+    fixed("osrelease", |_, _| Ok(format!("{RELEASE}\n").into())),
     constant!("ostype", "Linux"),
     constant!("overflowgid", "65534"),
     constant!("overflowuid", "65534"),
     constant!("perf_event_paranoid", "4"),
-    file("pid_max", |_, _| Ok(format!("{PROCESS_ID_MAX}\n").into())),
+    fixed("pid_max", |_, _| Ok(format!("{PROCESS_ID_MAX}\n").into())),
     table("random", RANDOM),
     constant!("randomize_va_space", "0"),
     constant!("sched_rr_timeslice_ms", "1"),
@@ -80,15 +98,15 @@ const KERNEL: &[Entry<Whole>] = &[
     constant!("shmmax", "18446744073692774399"),
     constant!("shmmni", "4096"),
     constant!("tainted", "0"),
-    file("threads-max", |_, _| Ok(format!("{TASKS_MAX}\n").into())),
-    file("version", |_, _| Ok(format!("{VERSION}\n").into())),
+    fixed("threads-max", |_, _| Ok(format!("{TASKS_MAX}\n").into())),
+    fixed("version", |_, _| Ok(format!("{VERSION}\n").into())),
 ];
 
 const RANDOM: &[Entry<Whole>] = &[
-    file("boot_id", |unix, _| Ok(identifier(boot_identity(unix)))),
+    fixed("boot_id", |unix, _| Ok(identifier(boot_identity(unix)))),
     constant!("entropy_avail", "256"),
     constant!("poolsize", "256"),
-    file("uuid", |unix, _| Ok(identifier([unix.machine.random(), unix.machine.random()]))),
+    fixed("uuid", |unix, _| Ok(identifier([unix.machine.random(), unix.machine.random()]))),
     constant!("write_wakeup_threshold", "256"),
 ];
 
@@ -116,7 +134,7 @@ const VM: &[Entry<Whole>] = &[
     constant!("dirty_background_ratio", "10"),
     constant!("dirty_ratio", "20"),
     constant!("max_map_count", "65530"),
-    file("mmap_min_addr", |_, _| Ok(format!("{}\n", kernel::space::LOWEST_ADDRESS).into())),
+    fixed("mmap_min_addr", |_, _| Ok(format!("{}\n", kernel::space::LOWEST_ADDRESS).into())),
     constant!("nr_hugepages", "0"),
     constant!("overcommit_kbytes", "0"),
     constant!("overcommit_memory", "0"),

@@ -53,6 +53,8 @@ pub type WindowWriter<S> = fn(&'static Unix, &S, u64, &[u8]) -> Result<usize, Er
 /// What stands behind a name.
 pub enum What<S: 'static> {
     File(Reader<S>),
+    /// A file that nobody may open for writing, whatever their rights.
+    Fixed(Reader<S>),
     Setting(Reader<S>, Writer<S>),
     /// Bytes by position, which nobody keeps.
     Window(WindowReader<S>, WindowWriter<S>),
@@ -72,6 +74,11 @@ pub struct Entry<S: 'static> {
 /// A file that everybody may read.
 pub const fn file<S>(name: &'static str, read: Reader<S>) -> Entry<S> {
     Entry { name, mode: 0o444, what: What::File(read) }
+}
+
+/// A file that everybody may read and nobody may write.
+pub const fn fixed<S>(name: &'static str, read: Reader<S>) -> Entry<S> {
+    Entry { name, mode: 0o444, what: What::Fixed(read) }
 }
 
 /// A file that only the owner may read.
@@ -95,7 +102,7 @@ pub const fn link<S>(name: &'static str, target: fn(&'static Unix, &S) -> Result
 impl<S> Entry<S> {
     pub fn kind(&self) -> NodeKind {
         match self.what {
-            What::File(_) | What::Setting(..) | What::Window(..) => NodeKind::Regular,
+            What::File(_) | What::Fixed(_) | What::Setting(..) | What::Window(..) => NodeKind::Regular,
             What::Table(_) | What::Directory(_) => NodeKind::Directory,
             What::Link(_) => NodeKind::Symlink,
         }
@@ -113,7 +120,9 @@ impl<S: Subject> Table<S> {
     fn data(&self, entry: &'static Entry<S>) -> Data {
         let (unix, subject) = (self.unix, self.subject.clone());
         match &entry.what {
-            What::File(_) | What::Setting(..) => Data::VirtualFile(Arc::new(TableFile { unix, subject, entry })),
+            What::File(_) | What::Fixed(_) | What::Setting(..) => {
+                Data::VirtualFile(Arc::new(TableFile { unix, subject, entry }))
+            }
             What::Window(..) => Data::VirtualFile(Arc::new(TableFile { unix, subject: subject.bound(), entry })),
             What::Table(entries) => Data::VirtualDirectory(Arc::new(Table { unix, subject, entries })),
             What::Directory(make) => Data::VirtualDirectory(make(unix, &subject)),
@@ -157,7 +166,7 @@ struct TableFile<S: 'static> {
 impl<S> VirtualFile for TableFile<S> {
     fn content(&self) -> Result<Vec<u8>, Errno> {
         match self.entry.what {
-            What::File(read) | What::Setting(read, _) => read(self.unix, &self.subject),
+            What::File(read) | What::Fixed(read) | What::Setting(read, _) => read(self.unix, &self.subject),
             // Whoever may not look may not open it.
             What::Window(read, _) => read(self.unix, &self.subject, 0, 0),
             _ => Err(Errno::EINVAL),
@@ -169,6 +178,10 @@ impl<S> VirtualFile for TableFile<S> {
             What::Window(read, _) => Some(read(self.unix, &self.subject, position, bytes)),
             _ => None,
         }
+    }
+
+    fn is_fixed(&self) -> bool {
+        matches!(self.entry.what, What::Fixed(_))
     }
 
     fn write(&self, position: u64, bytes: &[u8]) -> Result<usize, Errno> {

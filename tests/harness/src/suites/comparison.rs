@@ -56,6 +56,7 @@ impl Suite {
                     "seals",
                     "resolve",
                     "epolls",
+                    "inotify",
                     "sockets",
                     "vector",
                     "turns",

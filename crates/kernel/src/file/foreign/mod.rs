@@ -12,6 +12,7 @@ mod change;
 mod ferry;
 mod map;
 mod opening;
+mod watch;
 
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
@@ -56,6 +57,8 @@ pub struct ForeignTree {
     recent: KernelCell<Vec<Arc<Node>>>,
     /// Directories of the volume laid over that are seen alone.
     alone: KernelCell<Vec<Arc<Node>>>,
+    /// What the other side tells of.
+    watched: watch::Outside,
 }
 
 /// Device and number.
@@ -120,6 +123,7 @@ impl ForeignTree {
             nodes: KernelCell::new(Vec::new()),
             recent: KernelCell::new(Vec::new()),
             alone: KernelCell::new(Vec::new()),
+            watched: watch::Outside::new(),
         }
     }
 

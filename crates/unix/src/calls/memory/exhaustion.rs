@@ -56,6 +56,7 @@ pub const GROWING: &[u64] = &[
     nr::TIMER_CREATE,
     nr::INOTIFY_INIT,
     nr::INOTIFY_INIT1,
+    nr::INOTIFY_ADD_WATCH,
     nr::MEMFD_CREATE,
     nr::FORK,
     nr::VFORK,

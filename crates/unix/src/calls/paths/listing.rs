@@ -78,5 +78,6 @@ fn list(call: &Call<'_>, descriptor: u64, address: u64, bytes: u64, encode: Enco
         }
     }
     node.note_read(call.now());
+    node.happened(abi::poll::IN_ACCESS);
     Ok(done as u64)
 }

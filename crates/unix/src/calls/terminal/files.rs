@@ -9,6 +9,7 @@ use kernel::file::NodeKind;
 use kernel::pipe::PipeEnd;
 
 use crate::call::{Call, CallResult};
+use crate::calls::Inotify;
 use crate::calls::sockets::waiting_bytes;
 use crate::files::{Body, ChannelStream, Descriptor, OpenFile, TERMINAL_MAJOR};
 
@@ -118,12 +119,14 @@ fn clone_range(call: &Call<'_>, to: &OpenFile, argument: u64) -> CallResult {
     clone(call, to, descriptor)
 }
 
-/// `FIONREAD` of regular files, pipes, sockets and channels; terminals have their own.
+/// `FIONREAD` of regular files, pipes, inotify instances, sockets and channels; terminals have their own.
 fn readable_bytes(call: &Call<'_>, file: &OpenFile, argument: u64) -> Option<CallResult> {
     let bytes = if file.has_data() {
         (file.size() as i64).wrapping_sub(file.position() as i64) as u32
     } else if let Some(end) = file.stream_of::<PipeEnd>() {
         end.pipe().fill() as u32
+    } else if let Some(instance) = file.stream_of::<Inotify>() {
+        instance.waiting_bytes() as u32
     } else if let Some(bytes) = waiting_bytes(file) {
         bytes as u32
     } else {

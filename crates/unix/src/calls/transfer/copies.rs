@@ -4,6 +4,7 @@ use alloc::sync::Arc;
 
 use abi::Errno;
 use abi::file::O_APPEND;
+use abi::poll::{IN_ACCESS, IN_MODIFY};
 use kernel::file::Opening;
 use kernel::pipe::{PipeEnd, Side};
 
@@ -140,7 +141,14 @@ fn copy(call: &Call<'_>, from: &mut End, to: &mut End, bytes: usize) -> Result<u
             Err(_) => break,
         }
     }
+    tell_copied(&from.file, &to.file, done);
     Ok(done)
+}
+
+/// Who watches one of the files is told that bytes went from the first to the second.
+fn tell_copied(from: &OpenFile, to: &OpenFile, bytes: usize) {
+    let _ = from.tell_moved(IN_ACCESS, Ok(bytes));
+    let _ = to.tell_moved(IN_MODIFY, Ok(bytes));
 }
 
 /// Errors: `EBADF`, `EINVAL` for a source that is no file or an appending target, `ESPIPE` for an offset into a
@@ -249,6 +257,7 @@ pub fn splice(call: &Call<'_>, source: [u64; 2], target: [u64; 2], bytes: u64, f
     if from.file.is_seekable() {
         from.advance(written);
     }
+    tell_copied(&from.file, &to.file, written);
     tell_place(call, source[1], &from)?;
     tell_place(call, target[1], &to)?;
     Ok(written as u64)
@@ -300,6 +309,7 @@ pub fn tee(call: &Call<'_>, source: u64, target: u64, bytes: u64, flags: u32) ->
     if copied > 0 {
         call.unix.scheduler.wake(to.readable());
     }
+    tell_copied(&source, &target, copied);
     Ok(copied as u64)
 }
 

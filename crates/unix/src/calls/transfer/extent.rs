@@ -4,6 +4,7 @@ use core::ops::Range;
 
 use abi::Errno;
 use abi::file::{AT_FDCWD, FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE};
+use abi::poll::IN_MODIFY;
 use abi::process::CAP_SYS_TTY_CONFIG;
 use abi::signal::SIGXFSZ;
 use kernel::file::{Access, FinalLink, Node, NodeKind, Opening};
@@ -50,7 +51,9 @@ fn resize_outside(call: &Call<'_>, opening: &Opening, length: u64) -> CallResult
         raise_on_caller(call, SIGXFSZ);
         return Err(Errno::EFBIG);
     }
-    opening.resize(length).map(|()| 0)
+    opening.resize(length)?;
+    opening.node().happened(IN_MODIFY);
+    Ok(0)
 }
 
 fn set_size(call: &Call<'_>, node: &Node, length: u64) -> CallResult {
@@ -97,7 +100,10 @@ pub fn fallocate(call: &Call<'_>, descriptor: u64, mode: u32, offset: i64, lengt
         if mode & FALLOC_FL_KEEP_SIZE == 0 && end > opening.size() {
             super::within_file_limit(call, end - 1, 1)?;
         }
-        return opening.allocate(mode, offset as u64..end).map(|()| 0);
+        return opening.allocate(mode, offset as u64..end).map(|()| {
+            file.tell(IN_MODIFY);
+            0
+        });
     }
     let punches = mode & FALLOC_FL_PUNCH_HOLE != 0;
     if mode & !(FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE) != 0 || (punches && mode & FALLOC_FL_KEEP_SIZE == 0) {
@@ -124,6 +130,7 @@ pub fn fallocate(call: &Call<'_>, descriptor: u64, mode: u32, offset: i64, lengt
         }
     }
     node.note_write(&call.process().credentials.borrow(), call.now());
+    node.happened(IN_MODIFY);
     Ok(0)
 }
 

@@ -6,12 +6,13 @@ use alloc::vec::Vec;
 use abi::Errno;
 use abi::Field;
 use abi::file::{IOV_MAX, Iovec, RWF_APPEND, RWF_DSYNC, RWF_HIPRI, RWF_NOWAIT, RWF_SYNC};
+use abi::poll::{IN_ACCESS, IN_MODIFY};
 use kernel::file::Opening;
 use kernel::pipe::ATOMIC_BYTES;
 use kernel::stream::{Stream, UserRange};
 use machine::VirtAddr;
 
-use super::{At, end_of, note_broken, positioned, read_at, within_file_limit, write_at, write_stream};
+use super::{At, end_of, note_broken, positioned, read_quietly, within_file_limit, write_quietly, write_stream};
 use crate::call::{Call, CallResult};
 use crate::files::{Body, OpenFile};
 use crate::limits::TRANSFER_BYTES_MAX;
@@ -128,7 +129,8 @@ pub fn read_ranges(call: &Call<'_>, file: &Arc<OpenFile>, buffers: &Ranges, at: 
     if buffers.bytes == 0 && file.is_directory() {
         return Err(Errno::EISDIR);
     }
-    let done = one_by_one(buffers, |range, done| read_at(call, file, range, start + done as u64))?;
+    let done = one_by_one(buffers, |range, done| read_quietly(call, file, range, start + done as u64));
+    let done = file.tell_moved(IN_ACCESS, done)?;
     if at == At::Position {
         file.set_position(start + done as u64);
     }
@@ -159,7 +161,8 @@ fn one_by_one(
 
 /// Only the first buffer may wait: what has been read is handed out.
 fn read_stream(call: &Call<'_>, file: &OpenFile, stream: &Arc<dyn Stream>, buffers: &Ranges) -> Result<usize, Errno> {
-    one_by_one(buffers, |range, done| call.with_io(file.is_nonblocking() || done > 0, |io| stream.read(io, range)))
+    let one = |range, done| call.with_io(file.is_nonblocking() || done > 0, |io| stream.read(io, range));
+    file.tell_moved(IN_ACCESS, one_by_one(buffers, one))
 }
 
 pub fn write_ranges(call: &Call<'_>, file: &Arc<OpenFile>, buffers: &Ranges, at: At) -> Result<usize, Errno> {
@@ -174,7 +177,8 @@ pub fn write_ranges(call: &Call<'_>, file: &Arc<OpenFile>, buffers: &Ranges, at:
         At::Offset(offset) => offset,
         _ => file.position(),
     };
-    let done = one_by_one(buffers, |range, done| write_at(call, file, range, start + done as u64))?;
+    let done = one_by_one(buffers, |range, done| write_quietly(call, file, range, start + done as u64));
+    let done = file.tell_moved(IN_MODIFY, done)?;
     if done > 0 && !matches!(at, At::Offset(_)) {
         file.set_position(start + done as u64);
     }
@@ -194,7 +198,8 @@ fn append_ranges(
     let whole = match (buffers.iter().next(), buffers.iter().nth(1)) {
         (None, _) => return Ok(0),
         (Some(one), None) if file.is_appending() => {
-            return opening.write_user(end, one.address, allowed.min(one.bytes));
+            let written = opening.write_user(end, one.address, allowed.min(one.bytes));
+            return file.tell_moved(IN_MODIFY, written);
         }
         _ => {
             let mut whole = call.buffer(buffers.bytes).map_err(|_| Errno::EFAULT)?;
@@ -206,7 +211,7 @@ fn append_ranges(
     if written > 0 && !matches!(at, At::Offset(_)) {
         file.set_position(opening.size());
     }
-    Ok(written)
+    file.tell_moved(IN_MODIFY, Ok(written))
 }
 
 fn write_ranges_to_stream(
@@ -231,11 +236,11 @@ fn write_ranges_to_stream(
             let written = call.with_io(file.is_nonblocking(), |io| stream.write_kernel(io, whole));
             if !matches!(written, Err(Errno::EINVAL)) {
                 note_broken(call, &written);
-                return written;
+                return file.tell_moved(IN_MODIFY, written);
             }
         }
     }
-    one_by_one(buffers, |range, _| write_stream(call, file, stream, range))
+    file.tell_moved(IN_MODIFY, one_by_one(buffers, |range, _| write_stream(call, file, stream, range)))
 }
 
 /// All bytes of the buffers in a row. Error: `EFAULT`.
