@@ -13,6 +13,7 @@ use crate::machine::terminal::{Terminals, say};
 use crate::machine::{self, Console, Machine, Wishes, accel, kernel};
 use crate::options::{FileOptions, MachineOptions, RunOptions};
 use crate::pack::{self, Packed};
+use crate::see::TraceFile;
 
 /// Memory of a machine when nothing is said.
 const MEMORY_DEFAULT_MIB: u64 = 256;
@@ -88,7 +89,7 @@ pub fn start(packed: Packed, argv: Vec<Vec<u8>>, options: &MachineOptions, conso
         wait_for_debugger: options.gdb,
         kernel_arguments: format!("tsc_hz={} {}", config.tsc_hz, options.kernel_arguments),
     };
-    let wishes = wishes(options);
+    let wishes = wishes(options)?;
     machine::run(&machine, console, &wishes)
 }
 
@@ -112,19 +113,19 @@ fn start_hosted(packed: Packed, argv: Vec<Vec<u8>>, options: &MachineOptions, co
         perf_map: options.perf_map,
         arguments: &options.kernel_arguments,
     };
-    let wishes = wishes(options);
+    let wishes = wishes(options)?;
     machine::hosted::run(&machine, console, &wishes)
 }
 
 /// A crash is told where somebody looks; a script that compares streams sees what it sees on Linux.
-fn wishes(options: &MachineOptions) -> Wishes {
-    Wishes {
+fn wishes(options: &MachineOptions) -> Result<Wishes, Failure> {
+    Ok(Wishes {
         verbose: options.verbose,
         counts: options.counts,
         crash_report: options.crash_report || options.verbose || std::io::stderr().is_terminal(),
         timeout: options.timeout,
-        trace: options.trace.clone(),
-    }
+        trace: options.trace.as_deref().map(TraceFile::open).transpose()?,
+    })
 }
 
 fn configuration(packed: &Packed, argv: Vec<Vec<u8>>, options: &MachineOptions, terminals: Terminals) -> Config {

@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -16,7 +17,7 @@ use super::relay::Control;
 use super::session::{Console, Event, FATAL, Wishes, inherited_pair, listen, send_window_size, set_up_failure};
 use super::terminal::{self, Terminals};
 use crate::failure::{Failure, UNAVAILABLE};
-use crate::see::Door;
+use crate::see::{Door, TraceFile};
 
 /// How the hosted machine is made.
 pub struct Hosted<'a> {
@@ -37,6 +38,9 @@ pub struct Hosted<'a> {
     /// Words for the image's own command line.
     pub arguments: &'a str,
 }
+
+/// How long the records of a traced run may take that is cut short.
+const RESCUE_GRACE: Duration = Duration::from_secs(5);
 
 /// Starts the machine, follows it to its end, and returns the exit status for the tool.
 pub fn run(machine: &Hosted<'_>, console: Console, wishes: &Wishes) -> Result<u8, Failure> {
@@ -59,11 +63,17 @@ pub fn run(machine: &Hosted<'_>, console: Console, wishes: &Wishes) -> Result<u8
         door,
         last: Last::default(),
     };
-    let ending = session.follow(&mut child, wishes.timeout);
+    let ending = session.follow(wishes.timeout);
+    if matches!(ending, Ending::Killed(_) | Ending::TimedOut) {
+        if let Some(file) = &wishes.trace {
+            session.rescue(file);
+        }
+        let _ = child.kill();
+    }
     let status = child.wait().ok();
     terminal::restore();
-    if let Some(path) = &wishes.trace {
-        crate::see::write_trace(&session.last.trace, path)?;
+    if let Some(file) = &wishes.trace {
+        file.write(&session.last.trace)?;
     }
     session.last.conclude(ending, status)
 }
@@ -109,7 +119,7 @@ struct Session {
 
 impl Session {
     /// Follows the machine until its end of the control socket closes, which is when it ends.
-    fn follow(&mut self, child: &mut Child, timeout: Option<Duration>) -> Ending {
+    fn follow(&mut self, timeout: Option<Duration>) -> Ending {
         // A time too far off to be expressed is no limit.
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         loop {
@@ -119,7 +129,7 @@ impl Session {
                 // Nobody can follow it any more: as when its socket closes.
                 Err(_) => return Ending::Stopped,
             };
-            if signal && let Some(ending) = self.take_signal(child) {
+            if signal && let Some(ending) = self.take_signal() {
                 return ending;
             }
             if asker && let Some(door) = &self.door {
@@ -129,8 +139,29 @@ impl Session {
                 return Ending::Stopped;
             }
             if deadline.is_some_and(|at| Instant::now() >= at) {
-                let _ = child.kill();
                 return Ending::TimedOut;
+            }
+        }
+    }
+
+    /// Has the trace fetched, and carries questions and answers meanwhile.
+    fn rescue(&mut self, file: &TraceFile) {
+        let file = file.clone();
+        let asker = thread::spawn(move || file.rescue());
+        let deadline = Instant::now() + RESCUE_GRACE;
+        while !asker.is_finished() && Instant::now() < deadline {
+            let look_again = Instant::now() + Duration::from_millis(20);
+            match self.wait(Some(look_again)) {
+                Ok([words, _, asker]) => {
+                    if asker && let Some(door) = &self.door {
+                        door.answer();
+                    }
+                    if words && !self.said.hear(&mut |event| note(&mut self.last, event)) {
+                        return;
+                    }
+                }
+                Err(Errno::INTR) => {}
+                Err(_) => return,
             }
         }
     }
@@ -149,12 +180,11 @@ impl Session {
         Ok(waiting.map(|one| !one.revents().is_empty()))
     }
 
-    fn take_signal(&mut self, child: &mut Child) -> Option<Ending> {
+    fn take_signal(&mut self) -> Option<Ending> {
         let mut signal = [0];
         self.signals.read_exact(&mut signal).ok()?;
         let signal = i32::from(signal[0]);
         if FATAL.contains(&signal) {
-            let _ = child.kill();
             return Some(Ending::Killed(signal));
         }
         if signal == SIGCONT {

@@ -4,7 +4,6 @@ use std::io::{self, Read};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +20,7 @@ use super::qemu::{self, Machine, Port};
 use super::relay::{self, AtEnd};
 use super::terminal::{self, Terminals};
 use crate::failure::{Failure, SIGNALLED, TOOL, UNAVAILABLE};
-use crate::see::{Door, Listener};
+use crate::see::{Door, Listener, TraceFile};
 
 /// What the threads of a session report.
 pub enum Event {
@@ -63,7 +62,7 @@ pub struct Wishes {
     pub crash_report: bool,
     pub timeout: Option<Duration>,
     /// Where the trace of the run goes.
-    pub trace: Option<PathBuf>,
+    pub trace: Option<TraceFile>,
 }
 
 /// The tool's side of a session from the first moment: the terminal is raw, so that what is typed early reaches the
@@ -148,11 +147,11 @@ pub fn run(machine: &Machine, console: Console, wishes: &Wishes) -> Result<u8, F
     if let Some(stderr) = session.child.stderr.take() {
         relay::monitor_messages(stderr, events).map_err(failed)?;
     }
-    let ending = session.follow(wishes.timeout);
+    let ending = session.follow(wishes);
     let status = session.child.wait().ok();
     terminal::restore();
-    if let Some(path) = &wishes.trace {
-        crate::see::write_trace(&session.last.trace, path)?;
+    if let Some(file) = &wishes.trace {
+        file.write(&session.last.trace)?;
     }
     session.last.conclude(ending, status)
 }
@@ -265,7 +264,8 @@ struct Session {
 
 impl Session {
     /// Handles events until the machine has ended and its output is written.
-    fn follow(&mut self, timeout: Option<Duration>) -> Ending {
+    fn follow(&mut self, wishes: &Wishes) -> Ending {
+        let timeout = wishes.timeout;
         // A time too far off to be expressed is no limit.
         let mut limit = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let mut grace = None;
@@ -283,17 +283,17 @@ impl Session {
                     let _ = self.child.kill();
                     grace = None;
                 }
-                Err(_) => return self.cut_short(Ending::TimedOut),
+                Err(_) => return self.cut_short(Ending::TimedOut, wishes),
                 Ok(Event::Signal(SIGCHLD)) => {}
                 Ok(Event::Signal(SIGWINCH)) => self.send_window_size(),
                 Ok(Event::Signal(SIGCONT)) => {
                     terminal::resume();
                     self.send_window_size();
                 }
-                Ok(Event::Signal(signal)) => return self.cut_short(Ending::Killed(signal)),
+                Ok(Event::Signal(signal)) => return self.cut_short(Ending::Killed(signal), wishes),
                 Ok(Event::OutputFailed(error)) => {
                     self.drained += 1;
-                    return self.cut_short(Ending::OutputFailed(error));
+                    return self.cut_short(Ending::OutputFailed(error), wishes);
                 }
                 Ok(other) => {
                     if self.note(other) {
@@ -336,7 +336,10 @@ impl Session {
     }
 
     /// Ends the machine now, and gives what it has written a moment to arrive.
-    fn cut_short(&mut self, ending: Ending) -> Ending {
+    fn cut_short(&mut self, ending: Ending, wishes: &Wishes) -> Ending {
+        if let Some(file) = &wishes.trace {
+            file.rescue();
+        }
         let _ = self.child.kill();
         let deadline = Instant::now() + CUT_SHORT_GRACE;
         while self.drained < self.relays {

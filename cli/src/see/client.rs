@@ -154,12 +154,24 @@ fn only(mut running: Vec<Client>) -> Result<Client, Failure> {
         0 => Err(nobody("no system runs that can be asked")),
         1 => Ok(running.remove(0)),
         _ => {
-            let pids: Vec<_> = running.iter().map(|client| client.pid.to_string()).collect();
-            let first = pids.first().cloned().unwrap_or_default();
-            let error = format!("several systems run, of processes {}", pids.join(", "));
-            Err(Failure::new(TOOL, error, format!("choose one: --of {first}")))
+            let list: String =
+                running.iter().map(|client| format!("\n  {:>7}  {}", client.pid, words_of(client.pid))).collect();
+            Err(Failure::new(
+                TOOL,
+                format!("several systems run:{list}"),
+                format!("choose one: --of {}", running[0].pid),
+            ))
         }
     }
+}
+
+/// What the tool of a system was started with, behind its own name.
+fn words_of(pid: u32) -> String {
+    const SHOWN: usize = 70;
+    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let words: Vec<_> = line.split(|byte| *byte == 0).skip(1).map(String::from_utf8_lossy).collect();
+    let visible = |letter: char| if letter.is_control() { ' ' } else { letter };
+    words.join(" ").trim_end().chars().map(visible).take(SHOWN).collect()
 }
 
 fn nobody(error: impl Into<String>) -> Failure {
@@ -171,6 +183,16 @@ mod tests {
     use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, socket};
 
     use super::*;
+
+    #[test]
+    fn a_system_is_known_by_its_words() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        // The new process has its own words only after `exec`, which `spawn` has waited for.
+        assert_eq!(words_of(child.id()), "60");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(words_of(u32::MAX), "");
+    }
 
     /// Guards: who asked between the tool's `bind` and its `listen` took the socket away, and nobody could ask any more.
     #[test]

@@ -2,6 +2,7 @@
 
 use bootimage::inspect::{Fields, opcode};
 use clap::Args;
+use serde_json::{Value, json};
 
 use super::client::Client;
 use super::{Which, listing, ps};
@@ -19,6 +20,9 @@ pub struct CodeOptions {
     /// For each folded value: the fact it stands for, and what would invalidate it
     #[arg(long)]
     pub why: bool,
+    /// Print an array of objects: each routine with its certificate, and its bytes in hexadecimal when one is named
+    #[arg(long)]
+    pub json: bool,
     /// List what fills the code store, in this order
     #[arg(long, value_name = "ORDER", value_enum)]
     pub by: Option<Order>,
@@ -40,6 +44,12 @@ pub struct Routine {
     pub bytes: u32,
     pub name: String,
     pub maker: String,
+}
+
+impl Routine {
+    fn as_json(&self) -> Value {
+        json!({ "address": self.address, "bytes": self.bytes, "name": self.name, "maker": self.maker })
+    }
 }
 
 /// One hole of a template, filled.
@@ -74,13 +84,51 @@ pub struct Certificate {
     pub code: Vec<u8>,
 }
 
+impl Certificate {
+    fn as_json(&self, entry: &str) -> Value {
+        let hole = |hole: &Hole| json!({ "name": hole.name, "value": hole.value, "now": hole.now, "is": hole.is, "until": hole.until });
+        let part = |part: &Part| {
+            let holes: Vec<_> = part.holes.iter().map(hole).collect();
+            json!({ "template": part.name, "offset": part.offset, "bytes": part.bytes, "holes": holes })
+        };
+        let parts: Vec<_> = self.parts.iter().map(part).collect();
+        let code: String = self.code.iter().map(|byte| format!("{byte:02x}")).collect();
+        json!({
+            "entry": entry,
+            "address": self.routine.address,
+            "routine": self.routine.as_json(),
+            "references": self.references,
+            "contract": self.contract,
+            "parts": parts,
+            "code": code,
+        })
+    }
+}
+
 pub fn code(client: &mut Client, options: &CodeOptions) -> Result<u8, Failure> {
     let all = routines(client)?;
     if options.what.is_empty() || options.by.is_some() {
-        super::print(&listing::table(all, options.by.unwrap_or(Order::Address)));
+        let sorted = listing::sorted(all, options.by.unwrap_or(Order::Address));
+        if options.json {
+            super::print_json(&sorted.iter().map(Routine::as_json).collect());
+        } else {
+            super::print(&listing::table(&sorted));
+        }
         return Ok(0);
     }
-    let entries = entries(client, options, &all)?;
+    let Found { heading, entries } = entries(client, options, &all)?;
+    if options.json {
+        let mut found = Vec::new();
+        for (title, address) in &entries {
+            found.push(match certificate(client, *address)? {
+                Some(certificate) => certificate.as_json(title),
+                None => json!({ "entry": title, "address": address, "routine": null }),
+            });
+        }
+        super::print_json(&found.into());
+        return Ok(0);
+    }
+    super::print(&heading);
     for (number, (title, address)) in entries.iter().enumerate() {
         if number > 0 {
             super::print("\n");
@@ -105,8 +153,21 @@ fn text(from: &mut Fields<'_>) -> Option<String> {
     from.text().map(|bytes| String::from_utf8_lossy(bytes).into_owned())
 }
 
-/// Titles and addresses of what was asked for.
-fn entries(client: &mut Client, options: &CodeOptions, all: &[Routine]) -> Result<Vec<(String, u64)>, Failure> {
+/// What was asked for.
+struct Found {
+    /// For people, in front of it.
+    heading: String,
+    /// Titles and addresses.
+    entries: Vec<(String, u64)>,
+}
+
+impl From<Vec<(String, u64)>> for Found {
+    fn from(entries: Vec<(String, u64)>) -> Found {
+        Found { heading: String::new(), entries }
+    }
+}
+
+fn entries(client: &mut Client, options: &CodeOptions, all: &[Routine]) -> Result<Found, Failure> {
     let words: Vec<&str> = options.what.iter().map(String::as_str).collect();
     match words[..] {
         ["quaject", name] => {
@@ -116,12 +177,12 @@ fn entries(client: &mut Client, options: &CodeOptions, all: &[Routine]) -> Resul
                 let error = format!("no live routine has {name} in its name");
                 return Err(Failure::new(TOOL, error, "synth code lists all"));
             }
-            Ok(found)
+            Ok(found.into())
         }
         [word] => match word.split_once(':') {
             Some(("fd", number)) => descriptor(client, options.pid, parse(number)?),
             Some(("thread", number)) => thread(client, parse(number)?),
-            _ => address(word, all),
+            _ => address(word, all).map(Found::from),
         },
         _ => Err(misunderstood(&options.what.join(" "))),
     }
@@ -136,7 +197,7 @@ fn misunderstood(word: &str) -> Failure {
     Failure::new(TOOL, format!("{word} is nothing that has code"), help)
 }
 
-fn descriptor(client: &mut Client, process: u32, descriptor: u32) -> Result<Vec<(String, u64)>, Failure> {
+fn descriptor(client: &mut Client, process: u32, descriptor: u32) -> Result<Found, Failure> {
     let arguments = [process.to_le_bytes(), descriptor.to_le_bytes()].concat();
     let Some(bytes) = client.ask(opcode::DESCRIPTOR, &arguments)? else {
         let is_there = ps::tasks(client)?.iter().any(|task| task.process == process);
@@ -149,7 +210,7 @@ fn descriptor(client: &mut Client, process: u32, descriptor: u32) -> Result<Vec<
         Some((name, slow, [entry()?, entry()?, entry()?]))
     };
     let items = client.items(&bytes, get)?;
-    let Some((name, slow, entries)) = items.into_iter().next() else { return Ok(Vec::new()) };
+    let Some((name, slow, entries)) = items.into_iter().next() else { return Ok(Vec::new().into()) };
     let mut text = format!("descriptor {descriptor} of process {process}: {name}\n\n");
     let mut found = Vec::new();
     for (call, (bound, own)) in ["read", "write", "lseek"].into_iter().zip(entries) {
@@ -163,21 +224,21 @@ fn descriptor(client: &mut Client, process: u32, descriptor: u32) -> Result<Vec<
             found.push((call.to_string(), if bound != slow { bound } else { own }));
         }
     }
-    super::print(&text);
     if !found.is_empty() {
-        super::print("\n");
+        text.push('\n');
     }
-    Ok(found)
+    Ok(Found { heading: text, entries: found })
 }
 
-fn thread(client: &mut Client, thread: u32) -> Result<Vec<(String, u64)>, Failure> {
+fn thread(client: &mut Client, thread: u32) -> Result<Found, Failure> {
     let Some(bytes) = client.ask(opcode::THREAD, &thread.to_le_bytes())? else {
         return Err(Failure::new(TOOL, format!("there is no thread {thread}"), "synth ps lists them"));
     };
     let entries = client.items(&bytes, |from| Some((text(from)?, from.u64()?)))?;
-    super::print(&format!("thread {thread}: calls that are not in this list are done in Rust\n\n"));
+    let heading = format!("thread {thread}: calls that are not in this list are done in Rust\n\n");
     // `sw_in` is the second half of `sw_in_mmu`.
-    Ok(entries.into_iter().filter(|(name, _)| name != "sw_in").collect())
+    let entries = entries.into_iter().filter(|(name, _)| name != "sw_in").collect();
+    Ok(Found { heading, entries })
 }
 
 fn address(word: &str, all: &[Routine]) -> Result<Vec<(String, u64)>, Failure> {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use bootimage::inspect::{Stream, Task, opcode, stream};
 use clap::Args;
+use serde_json::{Value, json};
 
 use super::client::Client;
 use super::{Which, ps, svg};
@@ -13,9 +14,12 @@ use crate::failure::{Failure, TOOL};
 
 #[derive(Args, Debug)]
 pub struct GraphOptions {
-    /// The file to write: SVG if its name ends with .svg, otherwise DOT; without it DOT is printed
+    /// The file to write: SVG if its name ends with .svg, JSON with .json, otherwise DOT; without it DOT is printed
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// The same as --format json: nodes, and arcs by the numbers of the nodes
+    #[arg(long, conflicts_with = "format")]
+    pub json: bool,
     /// What to write, whatever the file is called
     #[arg(long, value_enum)]
     pub format: Option<Format>,
@@ -27,6 +31,7 @@ pub struct GraphOptions {
 pub enum Format {
     Dot,
     Svg,
+    Json,
 }
 
 /// What a node stands for, which its shape shows.
@@ -67,10 +72,16 @@ pub fn graph(client: &mut Client, options: &GraphOptions) -> Result<u8, Failure>
     let tasks = ps::tasks(client)?;
     let bytes = client.ask(opcode::STREAMS, &[])?.unwrap_or_default();
     let graph = Graph::of(&tasks, &client.items(&bytes, Stream::get)?);
-    let is_svg = options.output.as_ref().is_some_and(|path| path.extension().is_some_and(|end| end == "svg"));
-    let text = match options.format.unwrap_or(if is_svg { Format::Svg } else { Format::Dot }) {
+    let ending = options.output.as_ref().and_then(|path| path.extension()?.to_str());
+    let by_name = match ending {
+        Some("svg") => Format::Svg,
+        Some("json") => Format::Json,
+        _ => Format::Dot,
+    };
+    let text = match options.format.unwrap_or(if options.json { Format::Json } else { by_name }) {
         Format::Dot => graph.dot(),
         Format::Svg => svg::draw(&graph),
+        Format::Json => format!("{:#}\n", graph.json()),
     };
     match &options.output {
         None => super::print(&text),
@@ -110,6 +121,23 @@ impl Graph {
     fn add(&mut self, kind: Kind, lines: Vec<String>) -> usize {
         self.nodes.push(Node { kind, lines });
         self.nodes.len() - 1
+    }
+
+    pub fn json(&self) -> Value {
+        let kind = |kind| match kind {
+            Kind::Quaspace => "quaspace",
+            Kind::Queue => "queue",
+            Kind::Terminal => "terminal",
+            Kind::File => "file",
+            Kind::Outside => "outside",
+        };
+        let nodes: Vec<_> =
+            self.nodes.iter().map(|node| json!({ "kind": kind(node.kind), "lines": node.lines })).collect();
+        let arc = |arc: &Arc| {
+            let Arc { from, to, both, synthesized, label } = arc;
+            json!({ "from": from, "to": to, "both": both, "synthesized": synthesized, "label": label })
+        };
+        json!({ "nodes": nodes, "arcs": self.arcs.iter().map(arc).collect::<Vec<_>>() })
     }
 
     /// The graph in the language of graphviz.

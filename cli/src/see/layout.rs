@@ -2,37 +2,61 @@
 
 use super::graph::Graph;
 
-/// The node in each column, from top to bottom.
-pub fn columns(graph: &Graph) -> Vec<Vec<usize>> {
-    let forward = without_cycles(graph);
-    let mut column = vec![0; graph.nodes.len()];
-    // The longest way to a node says its column. Without cycles this ends after as many rounds as there are nodes.
-    for _ in 0..graph.nodes.len() {
-        for &(from, to) in &forward {
-            column[to] = column[to].max(column[from] + 1);
-        }
-    }
-    let mut columns = vec![Vec::new(); column.iter().max().map_or(0, |last| last + 1)];
-    for (node, &place) in column.iter().enumerate() {
-        columns[place].push(node);
-    }
-    for _ in 0..4 {
-        untangle(&mut columns, &forward);
-    }
-    columns
+/// What stands where.
+pub struct Columns {
+    /// What each column holds, from top to bottom: nodes, and bends, whose numbers follow those of the nodes.
+    pub columns: Vec<Vec<usize>>,
+    /// For each arc its bends from left to right: one in each column that it passes, where it has room of its own.
+    pub bends: Vec<Vec<usize>>,
 }
 
-/// The arcs, turned round where they would close a cycle.
-fn without_cycles(graph: &Graph) -> Vec<(usize, usize)> {
+impl Columns {
+    pub fn of(graph: &Graph) -> Columns {
+        let forward = without_cycles(graph);
+        let mut column = vec![0; graph.nodes.len()];
+        // The longest way to a node says its column. Without cycles this ends after as many rounds as there are nodes.
+        for _ in 0..graph.nodes.len() {
+            for &(from, to) in forward.iter().flatten() {
+                column[to] = column[to].max(column[from] + 1);
+            }
+        }
+        let mut columns = vec![Vec::new(); column.iter().max().map_or(0, |last| last + 1)];
+        for (node, &place) in column.iter().enumerate() {
+            columns[place].push(node);
+        }
+        let (mut next, mut steps, mut bends) = (graph.nodes.len(), Vec::new(), Vec::new());
+        for arc in forward {
+            let mut own = Vec::new();
+            if let Some((from, to)) = arc {
+                for passed in &mut columns[column[from] + 1..column[to]] {
+                    passed.push(next);
+                    own.push(next);
+                    next += 1;
+                }
+                let stops: Vec<_> = [from].into_iter().chain(own.iter().copied()).chain([to]).collect();
+                steps.extend(stops.windows(2).map(|pair| (pair[0], pair[1])));
+            }
+            bends.push(own);
+        }
+        for _ in 0..4 {
+            untangle(&mut columns, &steps);
+        }
+        Columns { columns, bends }
+    }
+}
+
+/// The arcs, turned round where they would close a cycle; none for one that leads to where it comes from.
+fn without_cycles(graph: &Graph) -> Vec<Option<(usize, usize)>> {
     let mut kept: Vec<(usize, usize)> = Vec::new();
-    for arc in &graph.arcs {
+    let turn = |arc: &super::graph::Arc| {
         if arc.from == arc.to {
-            continue;
+            return None;
         }
         let closes = reaches(&kept, arc.to, arc.from);
         kept.push(if closes { (arc.to, arc.from) } else { (arc.from, arc.to) });
-    }
-    kept
+        kept.last().copied()
+    };
+    graph.arcs.iter().map(turn).collect()
 }
 
 fn reaches(arcs: &[(usize, usize)], from: usize, to: usize) -> bool {
@@ -82,15 +106,17 @@ mod tests {
     #[test]
     fn what_flows_leads_to_the_right_and_cycles_end() {
         let graph = pipeline();
-        let columns = columns(&graph);
+        let Columns { columns, bends } = Columns::of(&graph);
         let column = |node| columns.iter().position(|column| column.contains(&node)).unwrap();
         // yes, the pipe, head.
         assert!(column(0) < column(3) && column(3) < column(1), "{columns:?}");
-        assert_eq!(columns.iter().map(Vec::len).sum::<usize>(), 4);
+        let passed: usize = bends.iter().map(Vec::len).sum();
+        assert_eq!(columns.iter().map(Vec::len).sum::<usize>(), 4 + passed);
+        assert!(passed > 0, "yes writes to the terminal behind the pipe");
     }
 
     #[test]
     fn nothing_is_no_columns() {
-        assert!(columns(&Graph::default()).is_empty());
+        assert!(Columns::of(&Graph::default()).columns.is_empty());
     }
 }

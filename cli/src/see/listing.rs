@@ -12,15 +12,20 @@ const ADDRESS: u8 = 0;
 const NUMBER: u8 = 1;
 const LABEL: u8 = 3;
 
-/// All live routines, and what they take together.
-pub fn table(mut all: Vec<Routine>, order: Order) -> String {
+/// The routines in this order; they come by address.
+pub fn sorted(mut all: Vec<Routine>, order: Order) -> Vec<Routine> {
     match order {
         Order::Size => all.sort_by_key(|routine| (std::cmp::Reverse(routine.bytes), routine.address)),
         Order::Name => all.sort_by_key(|routine| (routine.name.clone(), routine.address)),
         Order::Address => {}
     }
+    all
+}
+
+/// All live routines, and what they take together.
+pub fn table(all: &[Routine]) -> String {
     let mut text = String::from(" BYTES ADDRESS            NAME                 MADE BY\n");
-    for routine in &all {
+    for routine in all {
         let Routine { bytes, address, name, maker } = routine;
         let _ = writeln!(text, "{bytes:>6} {address:#018x} {name:<20} {maker}");
     }
@@ -265,7 +270,7 @@ read: null.read  made by boot  15 bytes  live
 
     #[test]
     fn the_largest_comes_first() {
-        let text = table(all(), Order::Size);
+        let text = table(&sorted(all(), Order::Size));
         assert!(text.find("null.read") < text.find("thread.slow"), "{text}");
         assert!(text.ends_with("    23 bytes in 2 routines, 128 with the rest of their cache lines\n"), "{text}");
     }

@@ -24,6 +24,7 @@ pub use listen::{Door, Listener, stop as stop_listening};
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 use clap::{Args, Subcommand};
 
@@ -34,7 +35,7 @@ use client::Client;
 #[derive(Subcommand, Debug)]
 pub enum SeeCommand {
     /// List the threads of a running system: state, what they wait for, time, calls
-    Ps(Which),
+    Ps(ps::PsOptions),
     /// Record calls, switches, interrupts and syntheses for a while
     Trace(trace::TraceOptions),
     /// Show gauges live: calls, switches, syntheses, memory, threads
@@ -63,13 +64,47 @@ pub fn see(command: &SeeCommand) -> Result<u8, Failure> {
         SeeCommand::Top(options) => top::top(&mut Client::connect(options.which.of)?, options),
         SeeCommand::Graph(options) => graph::graph(&mut Client::connect(options.which.of)?, options),
         SeeCommand::Monitor(options) => monitor::monitor(options),
-        SeeCommand::Ps(which) => ps::ps(&mut Client::connect(which.of)?),
+        SeeCommand::Ps(options) => ps::ps(&mut Client::connect(options.which.of)?, options),
     }
 }
 
-/// Writes the trace of a traced run.
-pub fn write_trace(pieces: &[Vec<u8>], path: &Path) -> Result<(), Failure> {
-    trace::write(&trace::Recorded::of_run(pieces), path)
+/// Where the trace of a traced run goes: opened before the run, so that nobody runs for hours in vain.
+#[derive(Clone, Debug)]
+pub struct TraceFile {
+    path: PathBuf,
+    /// What the system was asked for before the run was cut short; it says nothing itself then.
+    rescued: Arc<Mutex<Option<trace::Recorded>>>,
+}
+
+impl TraceFile {
+    /// # Errors
+    /// The file cannot be written.
+    pub fn open(path: &Path) -> Result<TraceFile, Failure> {
+        let opened = std::fs::OpenOptions::new().create(true).append(true).open(path);
+        opened.map_err(|error| trace::unwritable(path, &error))?;
+        Ok(TraceFile { path: path.to_path_buf(), rescued: Arc::default() })
+    }
+
+    /// Asks this tool's own system for its records, because it is about to be ended. Takes as long as a few answers.
+    pub fn rescue(&self) {
+        let recorded = Client::connect(Some(std::process::id())).and_then(|mut client| trace::all_so_far(&mut client));
+        if let (Ok(recorded), Ok(mut rescued)) = (recorded, self.rescued.lock()) {
+            *rescued = Some(recorded);
+        }
+    }
+
+    /// Writes what the system sent at its end, or else what was rescued.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn write(&self, pieces: &[Vec<u8>]) -> Result<(), Failure> {
+        let rescued = self.rescued.lock().ok().and_then(|mut rescued| rescued.take());
+        let recorded = match rescued {
+            Some(rescued) if pieces.is_empty() => rescued,
+            _ => trace::Recorded::of_run(pieces),
+        };
+        trace::write(&recorded, &self.path)
+    }
 }
 
 /// Prints; ends quietly when nobody reads any more.
@@ -78,6 +113,11 @@ fn print(text: &str) {
     if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() {
         std::process::exit(i32::from(SIGNALLED) + signal_hook::consts::SIGPIPE);
     }
+}
+
+/// The same for programs: a value and a line end.
+fn print_json(value: &serde_json::Value) {
+    print(&format!("{value:#}\n"));
 }
 
 /// The folder of this user alone, made if it is not there.

@@ -3,14 +3,46 @@
 use std::fmt::Write;
 
 use bootimage::inspect::{Task, opcode, state};
+use clap::Args;
+use serde_json::{Value, json};
 
+use super::Which;
 use super::client::Client;
 use crate::failure::Failure;
 
+#[derive(Args, Debug)]
+pub struct PsOptions {
+    /// Print an array of objects instead of a table; times in nanoseconds
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub which: Which,
+}
+
 /// Prints one line for each thread.
-pub fn ps(client: &mut Client) -> Result<u8, Failure> {
-    super::print(&table(&tasks(client)?));
+pub fn ps(client: &mut Client, options: &PsOptions) -> Result<u8, Failure> {
+    let tasks = tasks(client)?;
+    if options.json {
+        super::print_json(&tasks.iter().map(as_json).collect());
+    } else {
+        super::print(&table(&tasks));
+    }
     Ok(0)
+}
+
+pub fn as_json(task: &Task) -> Value {
+    json!({
+        "pid": task.process,
+        "tid": task.thread,
+        "ppid": task.parent,
+        "state": state_name(task.state),
+        "ran_ns": task.ran_ns,
+        "calls": task.calls,
+        "quantum_ns": task.quantum_ns,
+        "descriptors": task.descriptors,
+        "name": String::from_utf8_lossy(&task.name),
+        "waits_for": waits_for(task),
+    })
 }
 
 /// All threads.
@@ -84,6 +116,7 @@ mod tests {
         assert_eq!(waits_for(&task), "read fd 3 pipe:[1]");
         let nothing = Task { call: u16::MAX, ..Task::default() };
         assert_eq!(waits_for(&nothing), "");
-        assert!(table(&[task]).contains("running"));
+        assert!(table(std::slice::from_ref(&task)).contains("running"));
+        assert_eq!(as_json(&task)["waits_for"], "read fd 3 pipe:[1]");
     }
 }

@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use bootimage::inspect::{Task, opcode};
 use clap::Args;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
 use super::client::Client;
 use super::trace::{Counter, interrupted};
@@ -20,6 +22,9 @@ pub struct TopOptions {
     /// Print one picture and end
     #[arg(long)]
     pub once: bool,
+    /// Print each picture as an object on a line of its own: gauges and calls as they stand, the threads as `ps --json`
+    #[arg(long)]
+    pub json: bool,
     /// Seconds from picture to picture
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
     pub every: f64,
@@ -45,6 +50,55 @@ struct Sample {
     tasks: Vec<Task>,
 }
 
+impl Sample {
+    fn line(&self) -> String {
+        let threads: Vec<_> = self.tasks.iter().map(ps::as_json).collect();
+        serde_json::json!({ "gauges": self.kernel, "calls": self.calls, "threads": threads }).to_string() + "\n"
+    }
+}
+
+/// The keys that people press while they look: q ends, as in other programs of this name.
+struct Keys {
+    /// The terminal's modes to go back to.
+    before: Option<Termios>,
+}
+
+impl Keys {
+    /// Takes keys one by one, if there is a terminal to press them at.
+    fn listen(is_screen: bool) -> Keys {
+        let stdin = rustix::stdio::stdin();
+        let before = tcgetattr(stdin).ok().filter(|_| is_screen);
+        if let Some(before) = &before {
+            let mut modes = before.clone();
+            modes.local_modes -= LocalModes::ICANON | LocalModes::ECHO;
+            let _ = tcsetattr(stdin, OptionalActions::Now, &modes);
+        }
+        Keys { before }
+    }
+
+    fn asked_to_end(&self) -> bool {
+        let stdin = rustix::stdio::stdin();
+        let mut key = [0];
+        while self.before.is_some()
+            && poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&Timespec::default())) == Ok(1)
+            && rustix::io::read(stdin, &mut key) == Ok(1)
+        {
+            if matches!(key[0], b'q' | b'Q') {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+impl Drop for Keys {
+    fn drop(&mut self) {
+        if let Some(before) = &self.before {
+            let _ = tcsetattr(rustix::stdio::stdin(), OptionalActions::Now, before);
+        }
+    }
+}
+
 pub fn top(client: &mut Client, options: &TopOptions) -> Result<u8, Failure> {
     let is_over = interrupted()?;
     let every = Duration::try_from_secs_f64(options.every.clamp(0.05, 3600.0)).unwrap_or(Duration::from_secs(1));
@@ -64,7 +118,9 @@ fn show(
     counter: &mut Option<Counter>,
     is_over: &dyn Fn() -> bool,
 ) -> Result<(), Failure> {
-    let is_screen = std::io::stdout().is_terminal() && !options.once;
+    let is_screen = std::io::stdout().is_terminal() && !options.once && !options.json;
+    let keys = Keys::listen(is_screen);
+    let is_over = &|| is_over() || keys.asked_to_end();
     let mut before = sample(client, counter)?;
     loop {
         wait(client, every, counter, is_over)?;
@@ -72,7 +128,7 @@ fn show(
             return Ok(());
         }
         let now = sample(client, counter)?;
-        let picture = picture(&before, &now, options.calls);
+        let picture = if options.json { now.line() } else { picture(&before, &now, options.calls) };
         // Home, then clear what a longer picture left.
         super::print(&if is_screen { format!("\x1b[H\x1b[J{picture}") } else { picture });
         if options.once {

@@ -50,7 +50,7 @@ pub fn parse_time(text: &str) -> Result<Duration, String> {
 }
 
 /// What was recorded.
-#[derive(Default)]
+#[derive(Default, Debug)]
 pub struct Recorded {
     /// With the number of each record: numbers are missing where records were lost.
     pub records: Vec<(u64, TraceRecord)>,
@@ -186,10 +186,22 @@ fn fetch(client: &mut Client, recorded: &mut Recorded) -> Result<bool, Failure> 
     Ok(recorded.records.len() - before > 300)
 }
 
+/// Everything that a traced run has recorded until now, as far as it was not overwritten.
+pub fn all_so_far(client: &mut Client) -> Result<Recorded, Failure> {
+    let mut recorded = Recorded::default();
+    while fetch(client, &mut recorded)? {}
+    let bytes = client.ask(opcode::TRACE_NAMES, &[])?.unwrap_or_default();
+    recorded.names = client.items(&bytes, TraceName::get)?;
+    Ok(recorded)
+}
+
+pub fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::new(TOOL, format!("cannot write {}: {error}", path.display()), "")
+}
+
 /// Writes what was recorded, and says what it is.
 pub fn write(recorded: &Recorded, path: &Path) -> Result<(), Failure> {
-    let failed = |error| Failure::new(TOOL, format!("cannot write {}: {error}", path.display()), "");
-    std::fs::write(path, perfetto::json(recorded)).map_err(failed)?;
+    std::fs::write(path, perfetto::json(recorded)).map_err(|error| unwritable(path, &error))?;
     let lost = match recorded.lost {
         0 => String::new(),
         lost => format!("; {lost} older ones were overwritten before they could be fetched"),

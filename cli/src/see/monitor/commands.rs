@@ -210,8 +210,14 @@ fn memory(client: &mut Client, rest: &str) -> Done {
 
 fn code_at(client: &mut Client, text: &str, why: bool) -> Done {
     let address = streams::routine(client, text)?;
-    let options =
-        code::CodeOptions { what: vec![format!("{address:#x}")], pid: 1, why, by: None, which: Which { of: None } };
+    let options = code::CodeOptions {
+        what: vec![format!("{address:#x}")],
+        pid: 1,
+        why,
+        json: false,
+        by: None,
+        which: Which { of: None },
+    };
     code::code(client, &options)?;
     Ok(String::new())
 }
