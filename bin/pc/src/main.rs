@@ -32,7 +32,7 @@ mod image {
             join: unix::boot::only_memory,
             monitor: if cfg!(feature = "monitor") { &unix::boot::MONITOR } else { &unix::boot::NO_MONITOR },
             archive_frame: frame_of(booted.info.archive.as_ref().map_or(0, |range| range.start)),
-            epoch: Epoch::About(machine_pc::cmos_seconds() * 1_000_000_000),
+            epoch: epoch(machine),
             counter: machine_pc::clock_parameters(),
         });
         assert!(!has_word(&booted.info.command_line, b"panic"), "asked for on the command line");
@@ -43,6 +43,17 @@ mod image {
                 unix::boot::report_failure(machine, &failure);
                 machine.power_off()
             }
+        }
+    }
+
+    /// KVM's clock is the host's own; a clock chip tells seconds.
+    fn epoch(machine: &dyn Machine) -> Epoch {
+        if let Some(now) = machine_pc::kvm_date() {
+            return Epoch::Exact(now.saturating_sub(machine.now().0));
+        }
+        match machine_pc::cmos_seconds() {
+            0 => Epoch::Unknown,
+            seconds => Epoch::Second((seconds * 1_000_000_000).saturating_sub(machine.now().0)),
         }
     }
 

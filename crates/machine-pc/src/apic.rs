@@ -1,8 +1,10 @@
 //! The local APIC (SDM vol. 3A, chapter 11) and the I/O APIC (82093AA), through the direct map.
 
 use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use machine::KernelCell;
+use machine_x86::read_tsc;
 
 use crate::layout::direct;
 use crate::trap::{CHAIN_VECTOR, CLOCK_VECTOR, SPURIOUS_VECTOR, TIMER_VECTOR};
@@ -30,7 +32,7 @@ fn read(base: u64, offset: u64) -> u32 {
     unsafe { (direct(base + offset) as *const u32).read_volatile() }
 }
 
-/// Switches the local APIC on with a one-shot timer, and silences the old interrupt controllers.
+/// Switches the local APIC on with a timer that goes off once, and silences the old interrupt controllers.
 pub fn start() {
     // SAFETY: the 8259s' mask registers; absent on some virtual machines, where writes go nowhere.
     unsafe {
@@ -38,7 +40,6 @@ pub fn start() {
         crate::registers::out8(0xA1, 0xFF);
     }
     write(LOCAL, SPURIOUS, 0x100 | SPURIOUS_VECTOR as u32);
-    write(LOCAL, DIVIDE, 0b1011);
     write(LOCAL, TIMER, CLOCK_VECTOR as u32);
 }
 
@@ -59,9 +60,82 @@ pub fn end_of_interrupt() {
     write(LOCAL, EOI, 0);
 }
 
-/// Counts down from `count` bus ticks to one interrupt; 0 stops.
-pub fn start_timer(count: u32) {
+/// Counts down from `count` ticks to one interrupt; 0 stops.
+pub fn count_down(count: u32) {
     write(LOCAL, INITIAL_COUNT, count);
+}
+
+/// An interrupt in `nanos` nanoseconds; 0 stops.
+pub fn start_timer(nanos: u32) {
+    count_down(match timer_multiplier() {
+        Some(multiplier) if nanos != 0 => (u64::from(nanos) * u64::from(multiplier) >> MULTIPLIER_SHIFT) as u32 + 1,
+        _ => nanos,
+    });
+}
+
+/// Ticks of the timer in a nanosecond, times 2^[`MULTIPLIER_SHIFT`]; 0 where a tick is a nanosecond, as hypervisors have it.
+pub static MULTIPLIER: AtomicU64 = AtomicU64::new(0);
+pub const MULTIPLIER_SHIFT: u32 = 31;
+
+/// The multiplier, if there has to be one.
+pub fn timer_multiplier() -> Option<u32> {
+    let multiplier = MULTIPLIER.load(Ordering::Relaxed);
+    (multiplier != 0).then_some(multiplier as u32)
+}
+
+/// Sets how many ticks of the bus are one of the timer: a power of two up to 128.
+pub fn divide_timer(by: u32) {
+    let shift = by.clamp(1, 128).ilog2();
+    // 0 divides by two, 7 not at all; bit 2 of the value is bit 3 of the register (SDM vol. 3A, figure 11-10).
+    let value = (shift + 7) % 8;
+    write(LOCAL, DIVIDE, value & 3 | (value & 4) << 1);
+}
+
+/// Measures the timer against the processor's counter of `hertz`, and has it count as it does from then on: nanoseconds where a
+/// tick is one, otherwise by a multiplier. A tick is never shorter than a nanosecond.
+pub fn measure_timer(hertz: u64, divided_by: u32) {
+    const NANOSECOND: core::ops::RangeInclusive<u64> = 950_000_000..=1_050_000_000;
+    let mut divider = divided_by.clamp(1, 128);
+    divide_timer(divider);
+    let mut rate = timer_rate(hertz, 32);
+    while rate > *NANOSECOND.end() && divider < 128 {
+        divider *= 2;
+        divide_timer(divider);
+        rate = timer_rate(hertz, 32);
+    }
+    // No processor's bus or crystal comes near, so this is a hypervisor's, and exact.
+    if NANOSECOND.contains(&rate) {
+        return;
+    }
+    let rate = timer_rate(hertz, 2048).clamp(1, 999_999_999);
+    MULTIPLIER.store(((rate << MULTIPLIER_SHIFT) / 1_000_000_000).max(1), Ordering::Relaxed);
+}
+
+/// Ticks a second of the timer, to one part in about `exactness`: the window is that many times longer than its ends are unsure,
+/// and not so short that a slow timer hardly ticks.
+fn timer_rate(hertz: u64, exactness: u64) -> u64 {
+    count_down(u32::MAX);
+    let (start, start_gap) = timer_sample();
+    let least = exactness * hertz / 10_000_000;
+    // However unsure: 50 ms.
+    let most = hertz / 20;
+    loop {
+        let (end, end_gap) = timer_sample();
+        let (ticks, elapsed) = (u64::from(start.1 - end.1), end.0 - start.0);
+        if elapsed >= most || elapsed >= least.max(exactness * (start_gap + end_gap)) {
+            count_down(0);
+            return (u128::from(ticks) * u128::from(hertz) / u128::from(elapsed.max(1))) as u64;
+        }
+    }
+}
+
+/// The processor's counter and the timer, read as close together as three tries allow, and the time between.
+fn timer_sample() -> ((u64, u32), u64) {
+    let tries = [(); 3].map(|()| {
+        let (before, count, after) = (read_tsc(), timer_count(), read_tsc());
+        ((before + (after - before) / 2, count), after - before)
+    });
+    tries.into_iter().min_by_key(|(_, gap)| *gap).unwrap_or(((0, 0), 0))
 }
 
 pub fn timer_count() -> u32 {

@@ -46,7 +46,7 @@ use machine_x86::X86Tte;
 use synth::{Target, Template};
 
 pub use call::templates as call_templates;
-pub use clock::cmos_seconds;
+pub use clock::{cmos_seconds, kvm_date};
 pub use heap::Heap;
 pub use machine_x86::{USER_LIMIT, UserCall, parameters as clock_parameters};
 pub use pvh::BootInfo;

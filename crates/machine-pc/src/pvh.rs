@@ -61,17 +61,20 @@ impl StartInfo {
         Some(start..start + bytes)
     }
 
-    pub fn copy(&self) -> BootInfo {
-        let mut command_line = Vec::new();
+    /// The command line where the loader left it: only until memory is given away.
+    pub fn command_line(&self) -> &[u8] {
+        const BYTES_MAX: u64 = 4096;
         let text = self.u64(24);
-        if text != 0 {
-            for offset in 0..4096 {
-                match read::<u8>(text + offset) {
-                    0 => break,
-                    byte => command_line.push(byte),
-                }
-            }
+        if text == 0 {
+            return &[];
         }
+        let count = (0..BYTES_MAX).find(|offset| read::<u8>(text + offset) == 0).unwrap_or(BYTES_MAX);
+        // SAFETY: these bytes were just read, and nobody writes to the loader's records.
+        unsafe { core::slice::from_raw_parts(direct(text) as *const u8, count as usize) }
+    }
+
+    pub fn copy(&self) -> BootInfo {
+        let command_line = self.command_line().to_vec();
         BootInfo { ram: self.ram().collect(), archive: self.archive(), command_line, acpi_root: self.u64(32) }
     }
 }

@@ -60,6 +60,8 @@ pub unsafe fn boot(start_info: u64, entry_tsc: u64) -> Booted {
         // SAFETY: before the seal, text is still writable through the boot window.
         unsafe { patch_smap_sites() };
     }
+    // SAFETY: as above.
+    let counter_hz = unsafe { start_clocks(start.command_line()) };
     // SAFETY: once, on the boot stack.
     let sealed = unsafe {
         paging::reserve_upper_half(&FRAMES)
@@ -69,11 +71,31 @@ pub unsafe fn boot(start_info: u64, entry_tsc: u64) -> Booted {
         fatal("more memory, for the kernel's page tables");
     }
     let info = start.copy();
-    let machine = start_machine(&info, entry_tsc);
+    machine_x86::start_clock(entry_tsc, counter_hz);
+    let machine = start_machine(&info);
     Booted { machine, info, entry_tsc }
 }
 
-fn start_machine(info: &BootInfo, entry_tsc: u64) -> &'static PcMachine {
+/// Starts the local APIC and finds out how fast its timer and the processor's counter count; returns the counter's rate.
+///
+/// # Safety
+/// Text must still be writable.
+unsafe fn start_clocks(command_line: &[u8]) -> u64 {
+    apic::start();
+    apic::divide_timer(1);
+    let counter_hz = clock::counter_rate(number_after(command_line, b"tsc_hz=").unwrap_or(0));
+    let divider = number_after(command_line, b"apic_divide=").unwrap_or(1).clamp(1, 128) as u32;
+    apic::measure_timer(counter_hz, divider);
+    if apic::timer_multiplier().is_some() {
+        let (site, bytes) = trap::slow_timer_site();
+        // SAFETY: the site is an instruction of six bytes that nobody executes now; it is written through the direct map, which
+        // boot has not yet protected.
+        unsafe { (direct(site - IMAGE_WINDOW) as *mut [u8; 6]).write(bytes) };
+    }
+    counter_hz
+}
+
+fn start_machine(info: &BootInfo) -> &'static PcMachine {
     let features = match enable_features() {
         Ok(features) => features,
         Err(feature) => fatal(feature),
@@ -83,8 +105,6 @@ fn start_machine(info: &BootInfo, entry_tsc: u64) -> &'static PcMachine {
     if let Some(bytes) = number_after(&info.command_line, b"code_bytes=") {
         STORE.limit(bytes as usize);
     }
-    apic::start();
-    clock::start(entry_tsc, number_after(&info.command_line, b"tsc_hz=").unwrap_or(0));
     machine_x86::start_gauge(&mut cpu.slots);
     // Asked for by whoever does not trust the machine's interrupts.
     let polls = info.command_line.split(|byte| *byte == b' ').any(|word| word == b"poll");

@@ -204,7 +204,9 @@ global_asm!(
         mov dword ptr [rdx + {eoi}], 0
         mov rcx, [rbx + {tte_next_quantum}]
         mov eax, [rcx]
-        mov [rdx + {count}], eax
+        .globl quantum_site
+    quantum_site:
+        mov [rdx + {count}], eax            /* `call arm_slow_timer` where a tick is longer than a nanosecond */
         mov rax, [r12 + {cpu_owner}]
         cld
         clts
@@ -217,6 +219,14 @@ global_asm!(
         push rax
         mov [rbx + {tte_sp}], rsp
         jmp r13
+
+    /* apic::start_timer: in eax nanoseconds, in rdx the local APIC. */
+    arm_slow_timer:
+        imul rax, [rip + {multiplier}]
+        shr rax, {multiplier_shift}
+        inc eax
+        mov [rdx + {count}], eax
+        ret
 
     /* The idle thread, or the kernel's Rust while interrupts nest: then the kernel is left first. */
     timer_in_kernel:
@@ -384,6 +394,8 @@ global_asm!(
     command = const apic::COMMAND,
     timer_later = const apic::TIMER_LATER,
     count = const apic::INITIAL_COUNT,
+    multiplier = sym apic::MULTIPLIER,
+    multiplier_shift = const apic::MULTIPLIER_SHIFT,
     clock_base = sym machine_x86::CLOCK_BASE,
     clock_scale = sym machine_x86::CLOCK_SCALE,
     quantum_most = const machine::QUANTUM_MOST_NS,
@@ -432,6 +444,8 @@ unsafe extern "C" {
     static clac_site_timer_look: u8;
     static stac_site_timer: u8;
     static timer_look: u8;
+    static quantum_site: u8;
+    static arm_slow_timer: u8;
     static timer_looked: u8;
 }
 
@@ -449,6 +463,15 @@ pub fn clac_sites() -> [u64; 4] {
 /// The same for `stac`.
 pub fn stac_sites() -> [u64; 1] {
     [(&raw const stac_site_timer) as u64]
+}
+
+/// Where an instruction of six bytes arms the timer, and what is to stand there where it is slow.
+pub fn slow_timer_site() -> (u64, [u8; 6]) {
+    let site = (&raw const quantum_site) as u64;
+    let distance = ((&raw const arm_slow_timer) as u64).wrapping_sub(site + 5) as u32;
+    let [a, b, c, d] = distance.to_le_bytes();
+    // call, and a no-op.
+    (site, [0xE8, a, b, c, d, 0x90])
 }
 
 /// Where a fault at `rip` continues, if it was the look into the program at its turn.

@@ -66,10 +66,29 @@ pub struct Ingredients {
 /// What the machine knows of the time of day, in nanoseconds since 1970 at time zero of its clock.
 #[derive(Clone, Copy, Debug)]
 pub enum Epoch {
-    /// The host's own: files outside must not seem to come from the future.
+    /// The host's own, by a clock that both share: files outside must not seem to come from the future.
     Exact(u64),
-    /// Good enough if the host tool does not say.
-    About(u64),
+    /// A clock chip's, which tells whole seconds: it is this or up to a second later.
+    Second(u64),
+    /// The machine has no clock.
+    Unknown,
+}
+
+impl Epoch {
+    /// The time at which the system starts. A clock that runs beats the archive's time, which is that of its making: the archive
+    /// may be old. A chip's second is made finer by an archive that is not older than a start takes; that is also what keeps
+    /// files that were just packed from coming from the future.
+    fn nanos(self, archive: u64) -> u64 {
+        const START_TAKES: u64 = 2 * Nanos::PER_SECOND;
+        match self {
+            Epoch::Exact(nanos) => nanos,
+            Epoch::Second(chip) if (chip.saturating_sub(START_TAKES)..chip + Nanos::PER_SECOND).contains(&archive) => {
+                archive.max(chip)
+            }
+            Epoch::Second(chip) => chip,
+            Epoch::Unknown => archive,
+        }
+    }
 }
 
 /// Why the machine has nothing to run.
@@ -99,11 +118,7 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
     let config = archive.config();
     let scheduler = Scheduler::start(ingredients.machine).map_err(|_| String::from("not enough memory"))?;
     scheduler.zero_when_idle(ingredients.pool);
-    let epoch = match ingredients.epoch {
-        Epoch::Exact(nanos) => nanos,
-        Epoch::About(nanos) if config.epoch_ns == 0 => nanos,
-        Epoch::About(_) => config.epoch_ns,
-    };
+    let epoch = ingredients.epoch.nanos(config.epoch_ns);
     let now = time_of(epoch);
     let names = fill_names(&ingredients, &archive, now)
         .map_err(|error| format!("the file system cannot be filled: {error:?}"))?;
@@ -420,5 +435,29 @@ pub fn report_failure(machine: &dyn Machine, failure: &StartError) {
         if machine.is_drained(Channel::Control) {
             break;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Epoch;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    #[test]
+    fn a_clock_that_runs_beats_the_archive() {
+        let chip = 1_900_000_000 * SECOND;
+        for archive in [0, chip - 400 * 86_400 * SECOND, chip - 3 * SECOND, chip + SECOND, chip + 86_400 * SECOND] {
+            assert_eq!(Epoch::Second(chip).nanos(archive), chip, "archive {archive}");
+            assert_eq!(Epoch::Exact(chip).nanos(archive), chip);
+            assert_eq!(Epoch::Unknown.nanos(archive), archive);
+        }
+    }
+
+    #[test]
+    fn an_archive_of_the_same_moment_tells_the_part_of_the_second() {
+        let chip = 1_900_000_000 * SECOND;
+        assert_eq!(Epoch::Second(chip).nanos(chip + 7), chip + 7);
+        assert_eq!(Epoch::Second(chip).nanos(chip - 7), chip);
     }
 }

@@ -20,7 +20,8 @@ const MONITOR: &str = "qemu-system-x86_64";
 const MACHINE_DIED: i32 = 70;
 
 /// `MACHINE` is the word behind -M, `MORE` words are added at the end. `PCI` puts the console behind PCI; `BARE` leaves out the exit
-/// device, and lets a reset start the machine again; `LINE` is a file for the words.
+/// device, and lets a reset start the machine again; `UNTOLD` does not tell the kernel how fast the counter
+/// counts; `LINE` is a file for the words.
 const SCRIPT: &str = r#"#!/bin/sh
 IFS='
 '
@@ -31,6 +32,7 @@ while [ $# -gt 0 ]; do
     -M) add -M; add "${MACHINE:-$2}"; shift ;;
     virtio-serial-device,*) if [ "$PCI" ]; then add "virtio-serial-pci,${1#*,}"; else add "$1"; fi ;;
     -no-reboot) [ "$BARE" ] || add "$1" ;;
+    -append) line=$2; [ -z "$UNTOLD" ] || line="untold ${2#tsc_hz=* }"; add -append; add "$line"; shift ;;
     -device) case $BARE$2 in yesisa-debug-exit*) shift ;; *) add "$1" ;; esac ;;
     *) add "$1" ;;
     esac
@@ -49,13 +51,17 @@ pub fn run(options: &Options, tally: &mut Tally) -> Result<(), String> {
     tool_is_there(options)?;
     let stage = Stage::set(options)?;
     type Check = fn(&Stage<'_>) -> Result<(), String>;
-    let checks: [(&str, Option<&str>, Check); 6] = [
+    let checks: [(&str, Option<&str>, Check); 10] = [
         ("the_console_is_found_by_acpi", None, console_by_acpi),
         ("a_machine_without_a_console_says_so_and_ends", None, no_console),
         ("a_machine_that_cannot_be_switched_off_stands_still", None, stands_still),
         ("a_program_ends_a_machine_without_an_exit_device", None, switched_off),
         ("the_loader_owes_no_stack", Some("gdb"), no_stack),
         ("memory_above_4_gb_is_used", None, high_memory),
+        ("a_slow_timer_rings_in_time", None, slow_timer),
+        ("the_counter_is_measured_where_nobody_tells", None, counter),
+        ("a_clock_chip_beats_the_archive", None, clock_chip),
+        ("the_archive_tells_the_time_where_no_clock_does", None, no_clock),
     ];
     for (name, needs, check) in checks {
         let name = format!("machines/{name}");
@@ -221,6 +227,57 @@ fn high_memory(stage: &Stage<'_>) -> Result<(), String> {
         (0, b"3200 MiB, 0 pages wrong\n") => Ok(()),
         (status, said) => Err(format!("status {status}, {}\n{}", said.escape_ascii(), outcome.stderr.escape_ascii())),
     }
+}
+
+/// A divided timer counts as slowly as other processors' timers do. Time is counted in instructions, so it is exact on every host.
+/// Sleeps go through the kernel and through the timer's code, quanta through the way from interrupt to switch.
+fn slow_timer(stage: &Stage<'_>) -> Result<(), String> {
+    let script = "while :; do :; done & while :; do :; done & busybox time sleep 2; kill %1 %2";
+    for divider in ["1", "16", "128"] {
+        let words = format!("apic_divide={divider}");
+        let words = ["--icount", "--kernel-arguments", &words, "busybox", "sh", "-c", script];
+        let outcome = process::run(stage.command(&[], &words), Vec::new(), stage.options.case_timeout)?;
+        let said = String::from_utf8_lossy(&outcome.stderr).into_owned();
+        expect(&said, &["real\t0m 2.0"]).map_err(|story| format!("divided by {divider}: {story}"))?;
+    }
+    Ok(())
+}
+
+/// By the interval timer; where there is none, by the local APIC's. Counted instructions are nanoseconds: 1000 MHz.
+fn counter(stage: &Stage<'_>) -> Result<(), String> {
+    for timer in ["on", "off"] {
+        let machine = format!("microvm,acpi=off,pic=off,isa-serial=off,x-option-roms=off,rtc=on,pit={timer}");
+        let words = ["--icount", "busybox", "grep", "MHz", "/proc/cpuinfo"];
+        let command = stage.command(&[("MACHINE", &machine), ("UNTOLD", "yes")], &words);
+        let outcome = process::run(command, Vec::new(), stage.options.case_timeout)?;
+        let said = String::from_utf8_lossy(&outcome.stdout).into_owned();
+        let megahertz = said.split(':').nth(1).and_then(|text| text.trim().parse::<f64>().ok());
+        if !megahertz.is_some_and(|found| (995.0..1005.0).contains(&found)) {
+            return Err(format!("interval timer {timer}: {said}{}", outcome.stderr.escape_ascii()));
+        }
+    }
+    Ok(())
+}
+
+/// The year by a clock chip that is set to another; KVM would tell the host's.
+fn clock_chip(stage: &Stage<'_>) -> Result<(), String> {
+    let settings = [("MORE", "-rtc\nbase=2031-05-06T07:08:09")];
+    let words = ["--accel", "tcg", "busybox", "date", "-u", "+%Y-%m-%d %H"];
+    let outcome = process::run(stage.command(&settings, &words), Vec::new(), stage.options.case_timeout)?;
+    match outcome.stdout.as_slice() {
+        b"2031-05-06 07\n" => Ok(()),
+        said => Err(format!("{}\n{}", said.escape_ascii(), outcome.stderr.escape_ascii())),
+    }
+}
+
+fn no_clock(stage: &Stage<'_>) -> Result<(), String> {
+    let seconds = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |now| now.as_secs());
+    let settings = [("MACHINE", "microvm,acpi=off,pic=off,isa-serial=off,x-option-roms=off,rtc=off")];
+    let before = seconds();
+    let words = ["--accel", "tcg", "busybox", "date", "+%s"];
+    let outcome = process::run(stage.command(&settings, &words), Vec::new(), stage.options.case_timeout)?;
+    let said = String::from_utf8_lossy(&outcome.stdout).trim().parse::<u64>().unwrap_or(0);
+    if (before..=seconds()).contains(&said) { Ok(()) } else { Err(format!("{before}, then {said} inside")) }
 }
 
 /// Memory that this host could still give.
