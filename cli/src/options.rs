@@ -117,7 +117,7 @@ pub struct MachineOptions {
     pub verbose: bool,
     /// Words for the kernel's own command line (`panic` makes it panic when the first program starts; `poll`
     /// has it look at its devices instead of waiting for their interrupts;
-    /// `code_bytes=N` lets the code store hold no more)
+    /// `code_bytes=N` lets the code store hold no more; `apic_divide=N` has the timer tick N times as slowly)
     #[arg(long, value_name = "WORDS", default_value = "", hide_default_value = true)]
     pub kernel_arguments: String,
     /// The kernel image, instead of the one that was built with this tool

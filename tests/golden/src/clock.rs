@@ -68,7 +68,7 @@ impl Clock {
     /// The same with the pc's own clock: to be looked at, not run.
     pub fn pc_code(&self) -> (TimerCode, Code<KernelEntry>) {
         let (code, kernel) = self.code();
-        let [time, _, open, close] = machine_pc::timer_templates();
+        let [time, _, _, open, close] = machine_pc::timer_templates();
         let words = [&raw const self.now as u64, &raw const self.now as u64].map(|word| Abs32(word).into());
         let plain = |template| Fragment { template, holes: vec![] };
         let now = Fragment { template: time, holes: words.into() };
