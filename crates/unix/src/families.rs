@@ -1,15 +1,28 @@
 //! What families of calls keep for the machine as a whole.
 
-use crate::calls::InotifyUsers;
+use machine::KernelCell;
+
+use crate::calls::{Contexts, InotifyUsers, Objects, QueueNames, Queues, Sets};
 use crate::tunables::Tunables;
 
 pub struct Families {
     pub tunables: Tunables,
     pub inotify: InotifyUsers,
+    pub semaphores: Sets,
+    pub messages: Queues,
+    pub queue_names: QueueNames,
+    pub aio: Contexts,
 }
 
 impl Families {
     pub const fn new() -> Families {
-        Families { tunables: Tunables::new(), inotify: InotifyUsers::new() }
+        Families {
+            tunables: Tunables::new(),
+            inotify: InotifyUsers::new(),
+            semaphores: Sets::new(),
+            messages: KernelCell::new(Objects::new()),
+            queue_names: QueueNames::new(),
+            aio: Contexts::new(),
+        }
     }
 }

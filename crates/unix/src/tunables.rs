@@ -37,6 +37,23 @@ pub struct Tunables {
     /// Instances and watches of one user; more are `EMFILE` and `ENOSPC`.
     pub inotify_instances: Tunable,
     pub inotify_watches: Tunable,
+    /// System V message queues: bytes of a message, of a queue, queues. More are `EINVAL`, wait, `ENOSPC`.
+    pub message_bytes: Tunable,
+    pub message_queue_bytes: Tunable,
+    pub message_queues: Tunable,
+    /// System V semaphores: of a set, in all sets, operations of a call, sets. More are `EINVAL`, `ENOSPC`, `E2BIG`, `ENOSPC`.
+    pub semaphores_per_set: Tunable,
+    pub semaphores: Tunable,
+    pub semaphore_operations: Tunable,
+    pub semaphore_sets: Tunable,
+    /// POSIX message queues, messages and bytes of one that a user without privilege may ask for, and who asks for nothing gets.
+    pub queues: Tunable,
+    pub queue_messages: Tunable,
+    pub queue_bytes: Tunable,
+    pub queue_messages_default: Tunable,
+    pub queue_bytes_default: Tunable,
+    /// Events of asynchronous input and output that all contexts may have; more are `EAGAIN`.
+    pub aio_events: Tunable,
 }
 
 const INT_MAX: u64 = i32::MAX as u64;
@@ -47,6 +64,19 @@ impl Tunables {
             inotify_queued: Tunable::new(16_384, 0, INT_MAX),
             inotify_instances: Tunable::new(128, 0, INT_MAX),
             inotify_watches: Tunable::new(8_192, 0, INT_MAX),
+            message_bytes: Tunable::new(8_192, 0, INT_MAX),
+            message_queue_bytes: Tunable::new(16_384, 0, INT_MAX),
+            message_queues: Tunable::new(32_000, 0, 32_768),
+            semaphores_per_set: Tunable::new(32_000, 0, 65_535),
+            semaphores: Tunable::new(1_024_000_000, 0, INT_MAX),
+            semaphore_operations: Tunable::new(500, 0, INT_MAX),
+            semaphore_sets: Tunable::new(32_000, 0, 32_768),
+            queues: Tunable::new(256, 0, INT_MAX),
+            queue_messages: Tunable::new(10, 1, 65_536),
+            queue_bytes: Tunable::new(8_192, 128, 16 << 20),
+            queue_messages_default: Tunable::new(10, 1, 65_536),
+            queue_bytes_default: Tunable::new(8_192, 128, 16 << 20),
+            aio_events: Tunable::new(65_536, 0, u64::MAX),
         }
     }
 }

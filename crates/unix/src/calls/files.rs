@@ -18,7 +18,7 @@ use machine::KernelCell;
 use machine::stages::{self, Stage};
 
 use super::transfer::forget_mappings;
-use super::{Entry, open_cache, terminal};
+use super::{Entry, OpenQueue, open_cache, terminal};
 use crate::call::{Call, CallResult};
 use crate::emulator::Unix;
 use crate::files::{Body, Descriptor, DescriptorTable, OpenFile, Slot, synthesize};
@@ -61,6 +61,9 @@ pub fn release(call: &Call<'_>, slot: Slot) {
 
 fn release_for(unix: &Unix, process: &Process, slot: Slot) {
     let has_node = slot.file.node().is_some();
+    if let Some(queue) = slot.file.stream_of::<OpenQueue>() {
+        queue.closed_by(process.pid);
+    }
     if let Some(node) = slot.file.node() {
         let released = node.locks().borrow_mut().unlock_all(process.pid.into());
         if released {

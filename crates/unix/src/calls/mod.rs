@@ -2,6 +2,7 @@
 //!
 //! Each family of calls has a file with its functions and its part of the table, `CALLS`.
 
+mod aio;
 mod descriptors;
 mod files;
 mod futexes;
@@ -12,6 +13,7 @@ mod life;
 mod limits;
 mod memory;
 mod mounts;
+mod mqueue;
 mod open_cache;
 mod paths;
 mod polls;
@@ -23,11 +25,13 @@ mod shm;
 mod signals;
 mod sockets;
 mod system;
+mod sysv;
 mod terminal;
 mod times;
 mod trace;
 mod transfer;
 
+pub(crate) use aio::Contexts;
 pub use descriptors::LockWaits;
 pub(crate) use futexes::FutexTable;
 pub(crate) use identity::user_calls;
@@ -36,6 +40,8 @@ pub(crate) use inotify::{Inotify, InotifyUsers};
 pub(crate) use life::{Departed, Onward, is_orphaned_group};
 pub use limits::Limits;
 pub(crate) use memory::{make_room, take_starvation};
+pub(crate) use mqueue::{OpenQueue, QueueNames};
+pub(crate) use polls::EventCounter;
 use ptrace::may_access;
 pub use ptrace::may_look_into;
 pub(crate) use restartable::interrupted;
@@ -45,6 +51,7 @@ pub use signals::{before_user, fault, needs_attention, page_fault};
 pub(crate) use signals::{send_to_group, send_to_process};
 pub(crate) use sockets::{Flight, SocketNames};
 pub use system::SystemNames;
+pub(crate) use sysv::{Objects, Queues, Sets, shown_messages, shown_semaphores};
 pub(crate) use times::{ProcessTimers, process_time};
 pub(crate) use trace::serve_watched;
 
@@ -65,6 +72,7 @@ pub type Entry = (u64, Function);
 const NUMBERS: usize = CALLS_MAX;
 
 const FAMILIES: &[&[Entry]] = &[
+    aio::CALLS,
     descriptors::CALLS,
     files::CALLS,
     futexes::CALLS,
@@ -74,6 +82,7 @@ const FAMILIES: &[&[Entry]] = &[
     life::CALLS,
     limits::CALLS,
     memory::CALLS,
+    mqueue::CALLS,
     paths::CALLS,
     polls::CALLS,
     ptrace::CALLS,
@@ -84,6 +93,7 @@ const FAMILIES: &[&[Entry]] = &[
     sockets::CALLS,
     mounts::CALLS,
     system::CALLS,
+    sysv::CALLS,
     terminal::CALLS,
     times::CALLS,
 ];

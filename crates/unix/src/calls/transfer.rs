@@ -1,5 +1,6 @@
 //! Moving bytes: read, write, seek and their kin, the generic paths.
 
+pub mod asynchronous;
 mod copies;
 mod extent;
 mod vectors;

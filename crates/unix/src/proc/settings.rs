@@ -46,8 +46,8 @@ pub const ENTRIES: &[Entry<Whole>] = &[
 ];
 
 const FS: &[Entry<Whole>] = &[
-    constant!("aio-max-nr", "65536"),
-    constant!("aio-nr", "0"),
+    tunable!("aio-max-nr", aio_events),
+    fixed("aio-nr", |unix, _| Ok(format!("{}\n", unix.families.aio.charged()).into())),
     constant!("dentry-state", "0\t0\t45\t0\t0\t0"),
     constant!("file-max", "9223372036854775807"),
     fixed("file-nr", |unix, _| {
@@ -65,6 +65,16 @@ const FS: &[Entry<Whole>] = &[
     ),
     constant!("inode-nr", "0\t0"),
     constant!("leases-enable", "0"),
+    table(
+        "mqueue",
+        &[
+            tunable!("msg_default", queue_messages_default),
+            tunable!("msg_max", queue_messages),
+            tunable!("msgsize_default", queue_bytes_default),
+            tunable!("msgsize_max", queue_bytes),
+            tunable!("queues_max", queues),
+        ],
+    ),
     fixed("nr_open", |_, _| Ok(format!("{DESCRIPTORS_MAX}\n").into())),
     constant!("pipe-max-size", "1048576"),
     constant!("pipe-user-pages-hard", "0"),
@@ -80,9 +90,9 @@ const KERNEL: &[Entry<Whole>] = &[
     constant!("core_uses_pid", "0"),
     constant!("domainname", "(none)"),
     setting("hostname", host_name, set_host_name),
-    constant!("msgmax", "8192"),
-    constant!("msgmnb", "16384"),
-    constant!("msgmni", "32000"),
+    tunable!("msgmax", message_bytes),
+    tunable!("msgmnb", message_queue_bytes),
+    tunable!("msgmni", message_queues),
     constant!("ngroups_max", "65536"),
     fixed("osrelease", |_, _| Ok(format!("{RELEASE}\n").into())),
     constant!("ostype", "Linux"),
@@ -93,7 +103,7 @@ const KERNEL: &[Entry<Whole>] = &[
     table("random", RANDOM),
     constant!("randomize_va_space", "0"),
     constant!("sched_rr_timeslice_ms", "1"),
-    constant!("sem", "32000\t1024000000\t500\t32000"),
+    setting("sem", semaphore_limits, set_semaphore_limits),
     constant!("shmall", "18446744073692774399"),
     constant!("shmmax", "18446744073692774399"),
     constant!("shmmni", "4096"),
@@ -143,6 +153,23 @@ const VM: &[Entry<Whole>] = &[
     constant!("swappiness", "0"),
     constant!("vfs_cache_pressure", "100"),
 ];
+
+/// Semaphores of a set, in all, operations of a call, sets.
+fn semaphore_limits(unix: &'static Unix, _: &Whole) -> Text {
+    let limits = &unix.families.tunables;
+    let [per_set, all, operations, sets] =
+        [&limits.semaphores_per_set, &limits.semaphores, &limits.semaphore_operations, &limits.semaphore_sets]
+            .map(|limit| limit.get());
+    Ok(format!("{per_set}\t{all}\t{operations}\t{sets}\n").into())
+}
+
+/// Takes as many numbers as there are, in the order in which they are shown.
+fn set_semaphore_limits(unix: &'static Unix, _: &Whole, text: &[u8]) -> Result<(), Errno> {
+    let limits = &unix.families.tunables;
+    let places = [&limits.semaphores_per_set, &limits.semaphores, &limits.semaphore_operations, &limits.semaphore_sets];
+    let words = text.split(|byte| byte.is_ascii_whitespace()).filter(|word| !word.is_empty());
+    words.zip(places).try_for_each(|(word, limit)| limit.set(number(word)?))
+}
 
 fn host_name(unix: &'static Unix, _: &Whole) -> Text {
     let mut name = unix.system_names.host();

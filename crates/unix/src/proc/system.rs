@@ -11,6 +11,7 @@ use machine::{Nanos, PAGE_BYTES};
 
 use super::status::{ticks, used};
 use super::tree::{Entry, Whole, file, table};
+use crate::calls::{shown_messages, shown_semaphores};
 use crate::emulator::Unix;
 use crate::task::Life;
 
@@ -280,13 +281,8 @@ pub fn softirqs(_: &'static Unix, _: &Whole) -> Text {
 }
 
 pub const SYSVIPC: &[Entry<Whole>] = &[
-    file("msg", |_, _| {
-        let head = "       key      msqid perms      cbytes       qnum lspid lrpid   uid   gid  cuid  cgid      stime      rtime      ctime\n";
-        Ok(head.into())
-    }),
-    file("sem", |_, _| {
-        Ok("       key      semid perms      nsems   uid   gid  cuid  cgid      otime      ctime\n".into())
-    }),
+    file("msg", |unix, _| Ok(shown_messages(unix))),
+    file("sem", |unix, _| Ok(shown_semaphores(unix))),
     file("shm", |_, _| {
         let head = "       key      shmid perms                  size  cpid  lpid nattch   uid   gid  cuid  cgid      atime      dtime      ctime                   rss                  swap\n";
         Ok(head.into())

@@ -57,6 +57,8 @@ impl Suite {
                     "resolve",
                     "epolls",
                     "inotify",
+                    "ipc",
+                    "mqueue",
                     "sockets",
                     "vector",
                     "turns",

@@ -57,6 +57,7 @@ pub fn execveat(call: &mut Call<'_>, [directory, path, argv, envp, flags]: [u64;
     let task = lead(call);
     forget_old_program(call, &task, task_name);
     take_identity(call.process(), loaded.identity);
+    call.unix.families.aio.process_ended(call.process().pid);
     let (registers, old) = install(call.process(), loaded);
     enter_space(call, &task);
     // Shared with a parent after vfork; otherwise its frames come back here.

@@ -8,7 +8,7 @@ use abi::signal::SIGKILL;
 
 use super::{family, robust};
 use crate::call::{Call, CallResult};
-use crate::calls::{files, futexes, ptrace, times, trace};
+use crate::calls::{files, futexes, ptrace, sysv, times, trace};
 use crate::emulator::Unix;
 use crate::limits::TASKS_MAX;
 use crate::task::{Process, Task};
@@ -119,6 +119,8 @@ fn bury_process(unix: &'static Unix, process: &Arc<Process>) -> Option<WaitStatu
     }
     drop(space);
     files::release_last(unix, process, process.take_files());
+    sysv::process_ended(unix, process.pid);
+    unix.families.aio.process_ended(process.pid);
     let executable = process.executable.borrow_mut().take();
     drop(executable);
     let execution = process.execution.borrow_mut().take();

@@ -6,7 +6,7 @@ use core::any::Any;
 use abi::Errno;
 use abi::file::{O_CLOEXEC, O_NONBLOCK, O_RDWR};
 use abi::poll::{EFD_CLOEXEC, EFD_NONBLOCK, EFD_SEMAPHORE};
-use kernel::schedule::WaitQueue;
+use kernel::schedule::{Scheduler, WaitQueue};
 use kernel::stream::{Io, Progress, Ready, Stream, UserRange};
 use machine::KernelCell;
 
@@ -41,6 +41,13 @@ pub fn eventfd(call: &Call<'_>, count: u32, flags: u32) -> CallResult {
 }
 
 impl EventCounter {
+    /// Counts one event that the kernel tells of; a full counter stays as it is.
+    pub fn count_one(&self, scheduler: &Scheduler) {
+        self.count.set(self.count.get().saturating_add(1).min(COUNT_MAX));
+        self.progress.borrow_mut().arrived += 1;
+        scheduler.wake(&self.changed);
+    }
+
     fn take(&self, io: &Io<'_>, room: usize) -> Result<u64, Errno> {
         if room < 8 {
             return Err(Errno::EINVAL);

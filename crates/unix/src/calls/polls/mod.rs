@@ -26,6 +26,8 @@ use crate::call::{Call, CallResult};
 use crate::files::{Descriptor, OpenFile};
 use abi::nr;
 
+pub use eventfd::EventCounter;
+
 /// Records that need no memory of the heap.
 const FEW: usize = 16;
 

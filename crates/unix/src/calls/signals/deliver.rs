@@ -108,6 +108,8 @@ pub fn interrupted_as(number: u64) -> RestartKind {
         | nr::POLL
         | nr::PPOLL
         | nr::NANOSLEEP
+        | nr::MSGSND
+        | nr::MSGRCV
         | nr::CLOCK_NANOSLEEP => RestartKind::RestartNoHandler,
         nr::EPOLL_WAIT
         | nr::EPOLL_PWAIT
@@ -115,6 +117,8 @@ pub fn interrupted_as(number: u64) -> RestartKind {
         | nr::RT_SIGTIMEDWAIT
         | nr::SEMOP
         | nr::SEMTIMEDOP
+        | nr::IO_GETEVENTS
+        | nr::IO_PGETEVENTS
         | nr::RESTART_SYSCALL
         | nr::CLOSE => RestartKind::No,
         _ => RestartKind::Restart,

@@ -51,6 +51,13 @@ impl Ranges {
         })
     }
 
+    /// One buffer, which is the caller's as far as `range` says.
+    pub fn fill_one(&mut self, record: Iovec, range: UserRange) {
+        self.count = 1;
+        record.put(&mut self.few);
+        self.bytes = range.bytes;
+    }
+
     /// Reads an array of buffers, `[address, count]`, cut to what one call moves.
     ///
     /// Errors: `EINVAL` for too many buffers or too large ones, `EFAULT`, `ENOMEM`.
