@@ -18,6 +18,9 @@ mod kind {
     pub const INTERRUPT: u16 = 4;
     pub const BORN: u16 = 5;
     pub const UNKNOWN_CALL: u16 = 6;
+    pub const FILE_READ: u16 = 7;
+    pub const FILE_WRITE: u16 = 8;
+    pub const PAGE: u16 = 9;
 }
 
 /// The processor's track. No process has this number.
@@ -126,6 +129,22 @@ impl Events<'_> {
                 self.events.push(json!({"ph": "i", "s": "t", "cat": "interrupt", "name": name, "pid": PROCESSOR,
                     "tid": PROCESSOR, "ts": at}));
             }
+            kind::FILE_READ | kind::FILE_WRITE => {
+                let name = if record.kind == kind::FILE_READ { "file read" } else { "file written" };
+                let [file, position] = record.words;
+                self.instant(
+                    number,
+                    record,
+                    "file",
+                    name,
+                    json!({"file": file, "position": position, "bytes": record.number}),
+                );
+            }
+            kind::PAGE => {
+                let name =
+                    ["page read", "page written", "page executed"].get(record.number as usize).unwrap_or(&"page");
+                self.instant(number, record, "page", name, json!({"address": format!("{:#x}", record.words[0])}));
+            }
             kind::BORN => {
                 let (process, thread, _) = self.thread(number, record.tte);
                 let name = format!("synthesize {}", self.routine(record.number));
@@ -135,6 +154,13 @@ impl Events<'_> {
             }
             _ => {}
         }
+    }
+
+    /// Something that a thread does in no time.
+    fn instant(&mut self, number: u64, record: TraceRecord, category: &str, name: &str, args: Value) {
+        let (process, thread, _) = self.thread(number, record.tte);
+        self.events.push(json!({"ph": "i", "s": "t", "cat": category, "name": name, "pid": process, "tid": thread,
+            "ts": micros(record.time_ns), "args": args}));
     }
 
     /// The thread's last call has left no end: synthesized code did it, or it is not finished.
@@ -185,6 +211,18 @@ mod tests {
 
     fn record(time_ns: u64, kind: u16, tte: u16, number: u32, a: u64) -> TraceRecord {
         TraceRecord { time_ns, kind, tte, number, words: [a, 0] }
+    }
+
+    #[test]
+    fn files_and_pages_are_told_with_their_place() {
+        let words = |kind, number, a, b| TraceRecord { time_ns: 1000, kind, tte: 1, number, words: [a, b] };
+        let records = vec![(0, words(kind::FILE_READ, 512, 77, 4096)), (1, words(kind::PAGE, 1, 0x40_2000, 0))];
+        let recorded = Recorded { records, names: Vec::new(), lost: 0, next: 2 };
+        let value: Value = serde_json::from_str(&json(&recorded)).unwrap();
+        let events = value["traceEvents"].as_array().unwrap();
+        let named = |name: &str| &events.iter().find(|event| event["name"] == name).unwrap()["args"];
+        assert_eq!(named("file read"), &json!({"file": 77, "position": 4096, "bytes": 512}));
+        assert_eq!(named("page written"), &json!({"address": "0x402000"}));
     }
 
     #[test]

@@ -117,6 +117,14 @@ pub fn as_text(client: &mut Client, words: &[&str]) -> Result<String, Failure> {
             2 => format!("return of {}: {}", abi_name(record), record.words[0] as i64),
             3 => format!("switch to thread {}{}", record.number, if record.words[0] == 1 { ", sleeps" } else { "" }),
             4 => if record.number == 0 { "timer" } else { "device" }.to_string(),
+            7 | 8 => format!(
+                "{} bytes {} at {} of file {}",
+                record.number,
+                if record.kind == 7 { "read" } else { "written" },
+                record.words[1],
+                record.words[0]
+            ),
+            9 => format!("page {:#x}", record.words[0]),
             5 => format!("born at {:#x}, {} bytes", record.words[0], record.words[1]),
             other => format!("record of kind {other}"),
         };

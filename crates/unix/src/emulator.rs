@@ -368,6 +368,9 @@ impl Unix {
         let space = task.process.space.borrow();
         let Some(space) = &*space else { return false };
         let resolved = space.borrow_mut().fault(access.address.0, kind);
+        if resolved.is_ok() {
+            self.scheduler.trace().page(thread, kind as u32, access.address.0);
+        }
         calls::page_fault(&task, resolved)
     }
 

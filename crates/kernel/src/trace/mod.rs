@@ -16,9 +16,11 @@
 //! | a switch                              | SWITCH, with the successor                         |
 //! | timer and devices                     | INTERRUPT, those that the kernel sees              |
 //! | a routine is published                | BORN                                               |
+//! | a page fault that is served           | PAGE                                               |
+//! | a file read or written in Rust        | FILE_READ, FILE_WRITE, with file and position      |
 //!
-//! A call that synthesized code finishes leaves no RETURN, for there is no instruction of its own at its end. When the
-//! ring is full the oldest records go; the reader is told how many.
+//! A call that synthesized code finishes leaves no RETURN, for there is no instruction of its own at its end, and no note of
+//! the file; with `--generic` all of them do. When the ring is full the oldest records go; the reader is told how many.
 
 mod template;
 
@@ -52,6 +54,12 @@ pub mod kind {
     pub const BORN: u16 = 5;
     /// As CALL, noted by Rust: numbers that no call table holds.
     pub const UNKNOWN_CALL: u16 = 6;
+    /// A file's bytes are read in Rust. number = bytes, a = the file's number, b = position.
+    pub const FILE_READ: u16 = 7;
+    /// The same for writes.
+    pub const FILE_WRITE: u16 = 8;
+    /// A page that a program touched is supplied. number = 0 read, 1 write, 2 execute, a = address of the page.
+    pub const PAGE: u16 = 9;
 }
 
 /// Bytes of a record.
@@ -233,6 +241,22 @@ impl Trace {
     pub(crate) fn switch(&self, from: TteId, successor: TteId, sleeps: bool) {
         if self.is_on() {
             self.note(kind::SWITCH, from, successor.0, sleeps.into(), 0);
+        }
+    }
+
+    /// Bytes of a file are read or written in Rust.
+    #[inline]
+    pub fn file(&self, kind: u16, file: u64, position: u64, bytes: usize) {
+        if self.is_on() {
+            self.note(kind, self.machine.current_tte(), bytes.min(u32::MAX as usize) as u32, file, position);
+        }
+    }
+
+    /// A page is supplied to a program that touched it: 0 by a read, 1 by a write, 2 by an instruction.
+    #[inline]
+    pub fn page(&self, thread: TteId, access: u32, address: u64) {
+        if self.is_on() {
+            self.note(kind::PAGE, thread, access, address & !0xfff, 0);
         }
     }
 

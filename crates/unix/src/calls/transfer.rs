@@ -17,6 +17,7 @@ use abi::siginfo::SigInfo;
 use abi::signal::{SIGPIPE, SIGXFSZ};
 use kernel::file::{Data, NodeKind, Opening};
 use kernel::stream::{Nameless, Stream, UserRange};
+use kernel::trace::kind;
 
 use super::Entry;
 use super::descriptors::rebind;
@@ -172,10 +173,13 @@ pub fn read_quietly(call: &Call<'_>, file: &Arc<OpenFile>, to: UserRange, positi
         return read_virtual(call, file, content, to, position);
     }
     if let Some(opening) = file.outside() {
-        return opening.read_user(position, to.address, to.bytes);
+        let read = opening.read_user(position, to.address, to.bytes)?;
+        note_file(call, kind::FILE_READ, file, position, read);
+        return Ok(read);
     }
     let content = file.content().ok_or(Errno::EINVAL)?;
     let read = content.read_user(call.unix.machine, position, to.address, to.bytes)?;
+    note_file(call, kind::FILE_READ, file, position, read);
     if let Some(node) = file.node()
         && read > 0
         && file.flags() & abi::file::O_NOATIME == 0
@@ -299,7 +303,9 @@ pub fn write_quietly(call: &Call<'_>, file: &Arc<OpenFile>, from: UserRange, pos
     }
     if let Some(opening) = file.outside() {
         let bytes = within_file_limit(call, position, from.bytes as u64)? as usize;
-        return opening.write_user(position, from.address, bytes);
+        let written = opening.write_user(position, from.address, bytes)?;
+        note_file(call, kind::FILE_WRITE, file, position, written);
+        return Ok(written);
     }
     let content = file.content().ok_or(Errno::EINVAL)?;
     if from.bytes == 0 {
@@ -307,6 +313,7 @@ pub fn write_quietly(call: &Call<'_>, file: &Arc<OpenFile>, from: UserRange, pos
     }
     let bytes = within_file_limit(call, position, from.bytes as u64)? as usize;
     let written = content.write_user(call.unix.machine, position, from.address, bytes)?;
+    note_file(call, kind::FILE_WRITE, file, position, written);
     note_written(call, file);
     Ok(written)
 }
@@ -317,6 +324,14 @@ pub fn write_quietly(call: &Call<'_>, file: &Arc<OpenFile>, from: UserRange, pos
 fn ends_within_offsets(position: u64, bytes: usize) -> Result<(), Errno> {
     let end = position.checked_add(bytes as u64).filter(|end| *end <= i64::MAX as u64);
     end.map(drop).ok_or(Errno::EINVAL)
+}
+
+/// For a trace that runs: which file, where, how much.
+fn note_file(call: &Call<'_>, kind: u16, file: &OpenFile, position: u64, bytes: usize) {
+    let trace = call.unix.scheduler.trace();
+    if trace.is_on() {
+        trace.file(kind, file.node().map_or(0, |node| node.number()), position, bytes);
+    }
 }
 
 fn note_written(call: &Call<'_>, file: &OpenFile) {

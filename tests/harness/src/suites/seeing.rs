@@ -24,7 +24,7 @@ const UNAVAILABLE: i32 = 69;
 /// Records that the ring of a run holds that is traced as a whole.
 const RUN_RECORDS: u64 = 1 << 17;
 
-const CHECKS: [(&str, Check); 16] = [
+const CHECKS: [(&str, Check); 17] = [
     ("ps_shows_who_sleeps_in_what", ps),
     ("code_of_a_descriptor", code_of_descriptor),
     ("code_why", code_why),
@@ -36,6 +36,7 @@ const CHECKS: [(&str, Check); 16] = [
     ("top_counts", top),
     ("trace_of_a_running_system", live_trace),
     ("trace_counts_every_call", whole_trace),
+    ("trace_tells_places_in_files", places),
     ("trace_tells_what_it_lost", overflow),
     ("counted_traces_repeat", repeats),
     ("no_system_and_several", none_and_several),
@@ -348,6 +349,31 @@ fn whole_trace(scene: &Scene<'_>) -> Result<(), String> {
         if more.is_empty() != (in_rust < 1000) {
             return Err(format!("{more:?}: {in_rust} calls are spans"));
         }
+    }
+    Ok(())
+}
+
+/// What Rust reads and writes of files is told with its place, and pages that are supplied; without synthesis that is all.
+fn places(scene: &Scene<'_>) -> Result<(), String> {
+    let (input, file) = (scene.file("input"), scene.file("places.json"));
+    fs::write(&input, vec![b'x'; 10_000]).map_err(|error| error.to_string())?;
+    let mut command = scene.runner();
+    command.args(["--generic", "--with", &format!("{}:/input", input.display()), "--trace"]).arg(&file);
+    command.args(["busybox", "dd", "if=/input", "of=/tmp/copy", "bs=4096"]);
+    let outcome = process::run(command, Vec::new(), Duration::from_secs(60))?;
+    let trace = read_json(&file)?;
+    let placed = |name: &str| -> Vec<(u64, u64)> {
+        let events = trace["traceEvents"].as_array().into_iter().flatten().filter(|event| event["name"] == name);
+        let place = |event: &Value| Some((event["args"]["position"].as_u64()?, event["args"]["bytes"].as_u64()?));
+        events.filter_map(place).collect()
+    };
+    let expected = [(0, 4096), (4096, 4096), (8192, 1808)];
+    // Where the end is, is read, too.
+    let (read, written) = (placed("file read"), placed("file written"));
+    let are_there = expected.iter().all(|place| read.contains(place)) && written == expected;
+    let pages = count(&trace, "page read") + count(&trace, "page written") + count(&trace, "page executed");
+    if outcome.status != 0 || !are_there || pages == 0 {
+        return Err(format!("status {}, read {read:?}, written {written:?}, {pages} pages", outcome.status));
     }
     Ok(())
 }
