@@ -53,7 +53,7 @@ const MAY_USE: &[(&str, &str, &[&str])] = &[
     ),
     ("synthesis-pc", "bin/pc", &["machine", "machine-pc", "unix", "kernel"]),
     ("synthesis-hosted", "bin/hosted", &["machine", "machine-hosted", "unix", "kernel"]),
-    ("synth-cli", "cli", &["abi", "bootimage", "means", "monitor", "statemachine", "synthmem"]),
+    ("synth-cli", "cli", &["abi", "bootimage", "means", "monitor", "redundancy-sim", "statemachine", "synthmem"]),
     ("synth-tests", "tests/harness", &["means"]),
     ("ground", "user/ground", &[]),
     ("means", "tests/means", &[]),

@@ -8,6 +8,8 @@ use std::path::PathBuf;
 pub enum BenchError {
     /// No program of the suite has this number or name.
     UnknownProgram { asked: String, known: String },
+    /// The suite has nothing that an option asks for.
+    NotInSuite { option: &'static str, suite: &'static str },
     /// A host command that the bench needs is not installed.
     MissingCommand { command: &'static str, package: &'static str },
     /// The compiler refused a program.
@@ -27,6 +29,7 @@ impl BenchError {
     pub fn help(&self) -> String {
         match self {
             Self::UnknownProgram { known, .. } => format!("the suite has {known}"),
+            Self::NotInSuite { .. } => "synth bench --help says what each option is for".into(),
             Self::MissingCommand { package, .. } => format!("install it: apt-get install {package}"),
             Self::Compile { .. } => "the programs need gcc and the C library's static archive (libc6-dev)".into(),
             Self::NoLinuxKernel { .. } => {
@@ -43,6 +46,7 @@ impl fmt::Display for BenchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UnknownProgram { asked, .. } => write!(f, "no program `{asked}` in this suite"),
+            Self::NotInSuite { option, suite } => write!(f, "--{option} means nothing to the suite {suite}"),
             Self::MissingCommand { command, .. } => write!(f, "`{command}` is not installed"),
             Self::Compile { source, message } => write!(f, "cannot compile {}: {message}", source.display()),
             Self::NoLinuxKernel { reason } => write!(f, "no Linux kernel to compare with: {reason}"),

@@ -12,6 +12,7 @@ mod hosted;
 mod linux;
 mod linux_kernel;
 mod opens;
+mod redundancy;
 mod report;
 mod size;
 mod sound;
@@ -51,6 +52,8 @@ pub enum Suite {
     Size,
     /// A small program from its start to its end, natively and on the hosted machine, in microseconds
     Start,
+    /// Valued redundancy beside caches and replication protocols, simulated; --only forms,small,cells,scale,today,1989
+    Redundancy,
     /// What it costs to write code, by quaject and stage; table 7.5's creation costs
     Synthesis,
 }
@@ -65,6 +68,7 @@ impl Suite {
             Self::Calls => "calls",
             Self::Tables => "tables",
             Self::Size => "size",
+            Self::Redundancy => "redundancy",
             Self::Start => "start",
             Self::Synthesis => "synthesis",
         }
@@ -86,6 +90,9 @@ pub struct BenchArgs {
     /// With --hosted: also write a chart to this file
     #[arg(long, value_name = "FILE", requires = "hosted")]
     pub svg: Option<PathBuf>,
+    /// With redundancy: also write charts to this folder
+    #[arg(long, value_name = "FOLDER")]
+    pub plots: Option<PathBuf>,
     /// Add a column: Synthesis with its generic (not synthesized) routines
     #[arg(long)]
     pub generic: bool,
@@ -121,6 +128,12 @@ pub struct BenchArgs {
 pub fn bench(args: BenchArgs) -> Result<ExitCode, BenchError> {
     if args.suite == Suite::Sound {
         return sound::bench(&args);
+    }
+    if args.plots.is_some() && args.suite != Suite::Redundancy {
+        return Err(BenchError::NotInSuite { option: "plots", suite: args.suite.name() });
+    }
+    if args.suite == Suite::Redundancy {
+        return redundancy::bench(&args);
     }
     if args.suite == Suite::Tables {
         return tables::bench(&args);

@@ -31,7 +31,7 @@ impl Hardware {
         disk_latency: 25e-3,
         disk_write_latency: 8e-3,
         disk_bandwidth: 1.5e6,
-        accesses: 8.0,
+        accesses: 4.0,
     };
 
     /// Servers of today: 0.1 µs and 10 GB/s of one core's memory; 2.5 µs and 100 Gbit/s by RDMA (A. Kalia, M. Kaminsky,

@@ -8,7 +8,7 @@
 //! - [`World`]: what there is, who holds it, what an access costs. It enforces budgets and the life of the last copy.
 //! - [`policy`]: who decides. [`run`] brings them together.
 //! - [`forms`], [`oracle`]: closed forms, and the best that could be done by who knows the future.
-//! - [`matrix`]: all policies in all cells, tuned, with seeds.
+//! - [`matrix`]: all policies in all cells, tuned, with seeds; [`small`], [`scale`]: what `synth bench redundancy` prints beside it.
 
 #![forbid(unsafe_code)]
 
@@ -21,7 +21,9 @@ pub mod matrix;
 pub mod oracle;
 pub mod policy;
 mod run;
+pub mod scale;
 mod scene;
+pub mod small;
 pub mod statistics;
 pub mod workload;
 mod world;

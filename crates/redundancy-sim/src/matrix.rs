@@ -162,7 +162,7 @@ fn with_front(mut entries: Vec<Entry>) -> Vec<Entry> {
 }
 
 /// Does the work for each seed, on some threads; the results are in the order of seeds.
-fn spread<T: Send>(threads: usize, seeds: u64, work: impl Fn(u64) -> T + Sync) -> Vec<T> {
+pub(crate) fn spread<T: Send>(threads: usize, seeds: u64, work: impl Fn(u64) -> T + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
     let results: Mutex<Vec<Option<T>>> = Mutex::new((0..seeds).map(|_| None).collect());
     std::thread::scope(|scope| {

@@ -250,6 +250,9 @@ impl World {
         if matches!(event.what, Happening::Up | Happening::DiskUp | Happening::Join) {
             self.reconcile(event.node);
         }
+        if event.what == Happening::Join && self.is_up(event.node) {
+            self.take_back(event.node);
+        }
     }
 
     /// The copies in a node's memory are gone. Where they were the only current ones, what was written last is lost, and the
@@ -269,16 +272,29 @@ impl World {
         self.used[usize::from(node)] = 0;
     }
 
-    /// Another node takes the originals of one that leaves, and what only that one had.
+    /// The others take the originals of a node that leaves, by turns, and what only that one had.
     fn hand_over(&mut self, node: NodeId) {
-        let nodes = self.scene.nodes as NodeId;
-        let Some(heir) = (1..nodes).map(|step| (node + step) % nodes).find(|heir| self.is_up(*heir)) else { return };
+        let heirs: Vec<NodeId> = self.nodes().filter(|heir| self.is_up(*heir)).collect();
+        if heirs.is_empty() {
+            return;
+        }
         for object in 0..self.homes.len() {
             let is_last = self.is_stale[object] && self.holders.of(object as ObjectId) == [node];
             if self.homes[object] == node || is_last {
+                let heir = heirs[object % heirs.len()];
                 self.homes[object] = heir;
                 let is_current = self.disk_down[usize::from(heir)] == 0;
                 self.is_stale[object] &= !is_current;
+            }
+        }
+    }
+
+    /// A node that comes back takes the originals that it had at the begin, where those who have them can be reached.
+    fn take_back(&mut self, node: NodeId) {
+        for object in 0..self.homes.len() {
+            let is_own = self.scene.homes[object] == node && !self.is_stale[object];
+            if is_own && self.disk_down[usize::from(node)] == 0 && self.reaches_original(object as ObjectId) {
+                self.homes[object] = node;
             }
         }
     }

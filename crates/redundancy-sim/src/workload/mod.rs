@@ -1,7 +1,9 @@
 //! Who accesses what when.
 
+mod recorded;
 mod synthetic;
 
+pub use recorded::{RECORDINGS, Recording};
 pub use synthetic::{Arrivals, Popularity};
 
 use crate::failure::Event;
@@ -17,10 +19,12 @@ pub enum Kind {
     Writers,
     Diurnal,
     Churn,
+    Recorded,
 }
 
 impl Kind {
-    pub const ALL: [Kind; 6] = [Kind::Steady, Kind::Drift, Kind::Scans, Kind::Writers, Kind::Diurnal, Kind::Churn];
+    pub const ALL: [Kind; 7] =
+        [Kind::Steady, Kind::Drift, Kind::Scans, Kind::Writers, Kind::Diurnal, Kind::Churn, Kind::Recorded];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -30,6 +34,7 @@ impl Kind {
             Kind::Writers => "hot writers",
             Kind::Diurnal => "diurnal",
             Kind::Churn => "join and leave",
+            Kind::Recorded => "recorded",
         }
     }
 
@@ -39,8 +44,9 @@ impl Kind {
             Kind::Drift => "Zipf 0.9; forty times in a run a twentieth of the objects change places",
             Kind::Scans => "Zipf 0.9, and a third of all accesses read on and on through 500 objects",
             Kind::Writers => "Zipf 0.8; each of the most popular tenth is written by one node in half of its accesses",
-            Kind::Diurnal => "files of 1 to 256 KB; groups of nodes are awake in turn, with favourites of their own",
+            Kind::Diurnal => "files of 1 to 64 KB; groups of nodes are awake in turn, with favourites of their own",
             Kind::Churn => "Zipf 0.8, half of it favourites of the node; nodes leave and come back, announced",
+            Kind::Recorded => "pages of files and of memory that sqlite, a shell, tar and perl used, by synth trace",
         }
     }
 }
@@ -55,7 +61,7 @@ pub struct Size {
 
 impl Size {
     pub const FULL: Size = Size { nodes: 12, objects: 4000, accesses: 80_000 };
-    pub const QUICK: Size = Size { nodes: 6, objects: 300, accesses: 4_000 };
+    pub const QUICK: Size = Size { nodes: 6, objects: 200, accesses: 1_000 };
 }
 
 /// Accesses and what belongs to them.
@@ -72,6 +78,9 @@ pub struct Workload {
 
 impl Workload {
     pub fn new(kind: Kind, size: Size, hardware: &Hardware, seed: u64) -> Workload {
-        synthetic::workload(kind, size, hardware, seed)
+        match kind {
+            Kind::Recorded => recorded::workload(size, hardware, seed),
+            _ => synthetic::workload(kind, size, hardware, seed),
+        }
     }
 }

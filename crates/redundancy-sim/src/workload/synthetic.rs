@@ -105,7 +105,7 @@ fn plan(kind: Kind, size: Size) -> Plan {
         Kind::Writers => Plan { exponent: 0.8, writes: 0.02, written: size.objects / 10, ..base },
         Kind::Diurnal => Plan { favourites: 0.7, parties: 4, is_diurnal: true, has_files: true, ..base },
         Kind::Churn => Plan { exponent: 0.8, favourites: 0.5, parties: size.nodes, is_churning: true, ..base },
-        Kind::Steady => base,
+        Kind::Steady | Kind::Recorded => base,
     }
 }
 
@@ -157,9 +157,9 @@ fn bytes(plan: &Plan, size: Size, random: &mut impl Rng) -> Vec<u32> {
     if !plan.has_files {
         return vec![PAGE; size.objects];
     }
-    // Files: median 8 KB, the largest of thousands some hundreds.
-    let files = LogNormal::new((8192.0f64).ln(), 1.2).expect("a positive deviation");
-    (0..size.objects).map(|_| (files.sample(random) as u32).clamp(1024, 256 << 10)).collect()
+    // Files: median 6 KB, one in a hundred above 60.
+    let files = LogNormal::new((6144.0f64).ln(), 1.0).expect("a positive deviation");
+    (0..size.objects).map(|_| (files.sample(random) as u32).clamp(1024, 64 << 10)).collect()
 }
 
 /// Who accesses: everybody alike, or by day.

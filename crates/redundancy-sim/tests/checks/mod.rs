@@ -7,82 +7,30 @@ mod laws;
 pub use decisions::*;
 pub use laws::*;
 
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::SeedableRng;
 use redundancy::{Change, Formula, HalfLife, NodeId, Store};
-use redundancy_sim::failure::Failures;
-use redundancy_sim::policy::{ByValue, Caching, Fixed, Lru, Policy, settings};
-use redundancy_sim::workload::{Arrivals, Kind, Size, Workload};
-use redundancy_sim::{Access, Hardware, Line, Protocol, Scene, World, forms, run};
+use redundancy_sim::policy::{ByValue, Policy, settings};
+use redundancy_sim::workload::{Kind, Size, Workload};
+use redundancy_sim::{Access, Hardware, Scene, World, forms, run};
+
+fn hold(forms: Vec<forms::Form>) {
+    for form in forms {
+        assert!((form.found - form.expected).abs() < form.tolerance, "{form:?}");
+    }
+}
 
 /// Mean wait of a queue with random arrivals and random service.
 pub fn mm1() {
-    use rand_distr::{Distribution, Exp1};
-    let mut random = Xoshiro256PlusPlus::seed_from_u64(42);
-    for load in [0.2, 0.5, 0.8] {
-        let (mut arrivals, mut line, service) = (Arrivals::new(load / 0.001), Line::default(), 0.001);
-        let count = 400_000;
-        let mut waited = 0.0;
-        for _ in 0..count {
-            let unit: f64 = Exp1.sample(&mut random);
-            waited += line.take(arrivals.next(&mut random), unit * service);
-        }
-        let (found, expected) = (waited / count as f64, forms::mm1_wait(load / service, service));
-        assert!((found / expected - 1.0).abs() < 0.06, "load {load}: {found} {expected}");
-    }
+    hold(forms::queues());
 }
 
 /// Hit ratio of one node's LRU cache under Zipf references, by Che's approximation, which is within a percent.
 pub fn che() {
-    let objects = 2000;
-    let size = Size { nodes: 1, objects, accesses: 200_000 };
-    let made = Workload::new(Kind::Steady, size, &Hardware::TODAY, 1);
-    for share in [0.02, 0.1, 0.4] {
-        let scene = Scene::new(Hardware::TODAY, 1, made.bytes.clone(), share);
-        let room = scene.budget / 4096;
-        let mut policy = Caching::new(1, redundancy_sim::policy::AtWrites::Update, Lru::default);
-        let outcome = run(&mut World::new(scene), made.accesses.iter().copied(), &[], &mut policy, made.seconds * 0.25);
-        let found = outcome.local as f64 / (outcome.local + outcome.original) as f64;
-        let expected = forms::che_lru(&forms::zipf(objects, 0.9), room as f64);
-        assert!((found - expected).abs() < 0.012, "{share}: {found} {expected}");
-    }
+    hold(forms::caches());
 }
 
 /// The share of writes that succeed by read one, write all and by majority, nodes failing by themselves.
 pub fn k_of_n() {
-    let (nodes, seconds) = (9, 1000.0);
-    let failures = Failures { name: "", node: 0.1, disk: 0.0, group: 0.0, length: 0.001 };
-    let events = failures.events(nodes, 1, seconds, 11);
-    let up = 1.0 - failures.node;
-    let protocols: [(Box<dyn Policy>, f64); 4] = [
-        (Box::new(Fixed::write_all(nodes, 1)), forms::at_least(2, 2, up)),
-        (Box::new(Fixed::write_all(nodes, 3)), forms::at_least(4, 4, up)),
-        (Box::new(Fixed::majority(nodes, 3)), forms::at_least(2, 3, up)),
-        (Box::new(Fixed::majority(nodes, 5)), forms::at_least(3, 5, up)),
-    ];
-    for (policy, expected) in protocols {
-        let protocol = policy.protocol();
-        let mut world = World::new(Scene::new(Hardware::TODAY, nodes, vec![4096; 90], nodes as f64));
-        let (mut tried, mut served, mut next) = (0, 0, events.iter().copied().peekable());
-        for turn in 0..60_000u32 {
-            let at = f64::from(turn) / 60.0;
-            while let Some(event) = next.next_if(|event| event.at <= at) {
-                world.happen(event);
-            }
-            world.now = at;
-            // A client that never fails and holds nothing: as if beside the nodes. A copy in each memory that is up stands for
-            // the data, so that only votes decide.
-            let object = turn % 90;
-            for node in 0..nodes as NodeId {
-                world.create(object, node, true);
-            }
-            tried += 1;
-            served += u32::from(world.write(0, object, protocol).is_some());
-        }
-        let found = f64::from(served) / f64::from(tried);
-        assert!((found - expected).abs() < 0.015, "{protocol:?}: {found} {expected}");
-        assert!(matches!(protocol, Protocol::WriteAll { .. } | Protocol::Majority { .. }));
-    }
+    hold(forms::votes());
 }
 
 /// What a plan from known rates costs, and what the policy comes to that has to find them.
