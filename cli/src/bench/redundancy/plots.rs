@@ -67,6 +67,11 @@ fn text(out: &mut String, x: f64, y: f64, anchor: &str, style: &str, words: &str
     let _ = writeln!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" {style}>{words}</text>");
 }
 
+fn frame(out: &mut String, x: f64, y: f64, width: f64, height: f64) {
+    let size = format!("x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"");
+    let _ = writeln!(out, "<rect {size} fill=\"#fafafa\" stroke=\"#cccccc\"/>");
+}
+
 fn mark(out: &mut String, x: f64, y: f64, kind: Kind) {
     let (colour, shape) = look(kind);
     let size = if kind == Kind::Valued { 5.5 } else { 3.6 };
@@ -136,7 +141,7 @@ pub fn fronts(era: &Era) -> String {
         }
         panel(&mut out, cell, x + 34.0, y, PANEL.0 - 44.0, PANEL.1 - 34.0);
     }
-    let foot = "microseconds to the right, percent of attempted accesses that failed upwards; lines: 95 % over seeds; the thin line joins the front";
+    let foot = "microseconds to the right, percent of accesses that failed upwards; bars: 95 % over seeds; thin line: the front";
     text(&mut out, LEFT, height - 10.0, "start", "fill=\"#444444\"", foot);
     out.push_str("</svg>\n");
     out
@@ -151,10 +156,7 @@ fn panel(out: &mut String, cell: &Cell, x: f64, y: f64, width: f64, height: f64)
     let points = || cell.entries.iter().map(point);
     let across = Axis::around(points().map(|point| point.0), x, x + width);
     let up = Axis::around(points().map(|point| point.1), y + height, y);
-    let _ = writeln!(
-        out,
-        "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" fill=\"#fafafa\" stroke=\"#cccccc\"/>"
-    );
+    frame(out, x, y, width, height);
     for tick in across.ticks() {
         let at = across.at(tick);
         let _ = writeln!(out, "<path d=\"M{at:.1} {y:.1}v{height:.1}\" stroke=\"#e4e4e4\"/>");
@@ -175,7 +177,8 @@ fn panel(out: &mut String, cell: &Cell, x: f64, y: f64, width: f64, height: f64)
         let (cx, cy) = (across.at(time), up.at(failed));
         let _ = writeln!(
             out,
-            "<path d=\"M{left:.1} {cy:.1}H{right:.1}M{cx:.1} {low:.1}V{high:.1}\" stroke=\"{colour}\" stroke-width=\"0.8\" opacity=\"0.55\"/>"
+            "<path d=\"M{left:.1} {cy:.1}H{right:.1}M{cx:.1} {low:.1}V{high:.1}\" stroke=\"{colour}\" \
+             stroke-width=\"0.8\" opacity=\"0.55\"/>"
         );
         mark(out, cx, cy, entry.kind);
     }
@@ -210,10 +213,7 @@ pub fn scale(points: &[Point]) -> String {
         text(&mut out, x, y - 12.0, "start", "font-weight=\"bold\" font-size=\"13\"", title);
         let across = Axis::around(points.iter().map(|point| point.objects as f64), x, x + width);
         let up = Axis::around(points.iter().map(value), y + height, y);
-        let _ = writeln!(
-            out,
-            "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" fill=\"#fafafa\" stroke=\"#cccccc\"/>"
-        );
+        frame(&mut out, x, y, width, height);
         for tick in across.ticks() {
             let at = across.at(tick);
             let _ = writeln!(out, "<path d=\"M{at:.1} {y:.1}v{height:.1}\" stroke=\"#e4e4e4\"/>");
