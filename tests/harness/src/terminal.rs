@@ -82,6 +82,8 @@ impl Terminal {
         let mut session = Command::new("setsid");
         session.arg("--ctty").arg(command.get_program()).args(command.get_args());
         session.env_clear();
+        // Which kernel is meant.
+        session.envs(std::env::var_os("SYNTH_KERNELS").map(|kernels| ("SYNTH_KERNELS", kernels)));
         session.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
         if let Some(folder) = command.get_current_dir() {
             session.current_dir(folder);

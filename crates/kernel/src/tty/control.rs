@@ -5,7 +5,7 @@
 
 use super::input::special_bytes;
 use super::termios::{DISABLED, Termios, WindowSize, cc, iflag, lflag};
-use super::{Effects, Signal, Tty};
+use super::{CookTtyOut, Effects, Signal, Tty};
 
 /// What `TCFLSH` forgets. The discriminants are the argument.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -67,6 +67,7 @@ impl Tty {
         }
         self.input.special = special_bytes(&new);
         self.unbind_editor();
+        self.note_settings(&old);
         // Without IXON no key could ever start what ^S stopped.
         if old.input(iflag::IXON) && !new.input(iflag::IXON) {
             self.start_output(&mut effects);
@@ -80,11 +81,11 @@ impl Tty {
     /// `TCFLSH`.
     pub fn flush(&mut self, queue: Queue) -> Effects {
         if queue != Queue::Output {
-            self.input.flush();
+            self.flush_input();
             self.unthrottle();
         }
         if queue != Queue::Input {
-            self.output.flush();
+            self.flush_output();
         }
         self.settle();
         Effects { wake_writers: queue != Queue::Input, output_pending: self.output.pending() > 0, ..Effects::default() }
@@ -94,8 +95,8 @@ impl Tty {
     pub fn control_flow(&mut self, flow: Flow) -> Effects {
         let mut effects = Effects::default();
         match flow {
-            Flow::StopOutput => self.output.hold(),
-            Flow::StartOutput => effects.wake_writers = self.output.release(),
+            Flow::StopOutput => self.change_flow(CookTtyOut::hold),
+            Flow::StartOutput => effects.wake_writers = self.change_flow(CookTtyOut::release),
             Flow::StopInput => self.send_key(cc::VSTOP),
             Flow::StartInput => self.send_key(cc::VSTART),
         }

@@ -27,6 +27,7 @@ mod erase;
 mod input;
 mod job;
 mod keys;
+mod notices;
 mod output;
 pub mod raw;
 mod read;
@@ -53,6 +54,7 @@ pub use control::{Flow, Queue};
 pub use editor::EDITOR_WORTH_BYTES;
 pub use input::{CookTtyIn, INPUT_BYTES};
 pub use job::{Access, Caller, JobControl, JobError, ProcessNumber};
+pub use notices::Notices;
 pub(crate) use output::OutputWords;
 pub use output::{CookTtyOut, Gate};
 pub use read::{Patience, RawDecision, ReadOutcome, decide_raw_read};
@@ -114,6 +116,7 @@ pub struct Tty {
     /// The device was asked to pause (`IXOFF`).
     throttled: bool,
     hung_up: bool,
+    notices: Notices,
 }
 
 impl Tty {
@@ -135,6 +138,7 @@ impl Tty {
             searched_bytes: 0,
             throttled: false,
             hung_up: false,
+            notices: Notices::default(),
         };
         tty.settle();
         Ok(tty)

@@ -2,7 +2,7 @@
 
 use super::bytes::{is_control, lower};
 use super::termios::{DISABLED, cc, iflag, lflag};
-use super::{Effects, Signal, Tty};
+use super::{CookTtyOut, Effects, Signal, Tty};
 
 impl Tty {
     /// Callentry of the device: bytes arrived. Takes as many as have room (`Effects::accepted`).
@@ -182,7 +182,7 @@ impl Tty {
             self.start_output(effects);
             self.show_echo();
         } else {
-            self.output.stop();
+            self.change_flow(CookTtyOut::stop);
         }
         true
     }
@@ -211,8 +211,8 @@ impl Tty {
         effects.signals.insert(signal);
         if !self.termios.local(lflag::NOFLSH) {
             self.echo.clear();
-            self.output.flush();
-            self.input.flush();
+            self.flush_output();
+            self.flush_input();
             effects.wake_writers = true;
         }
     }
@@ -291,7 +291,7 @@ impl Tty {
     }
 
     pub(super) fn start_output(&mut self, effects: &mut Effects) {
-        if self.output.start() {
+        if self.change_flow(CookTtyOut::start) {
             effects.wake_writers = true;
         }
     }

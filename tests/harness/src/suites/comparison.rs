@@ -20,7 +20,7 @@ pub enum Suite {
     Differential,
     /// `faults.c`, `held.c`.
     Faults,
-    /// `signals.c`, `mm.c`, `files.c`, `seals.c`, `resolve.c`, `vector.c`, `turns.c`, `closing.c`, `tasks.c`, `trace.c`,
+    /// `signals.c`, `mm.c`, `files.c`, `seals.c`, `resolve.c`, `packets.c`, `vector.c`, `turns.c`, `closing.c`, `tasks.c`, `trace.c`,
     /// `pumps.c`, `stale.c`, `transfers.c`, `user_calls.c`, `rights.c`, `capabilities.c`, `mounts.c`,
     /// `xattrs.c`.
     Semantics,
@@ -55,6 +55,7 @@ impl Suite {
                     "files",
                     "seals",
                     "resolve",
+                    "packets",
                     "epolls",
                     "inotify",
                     "ipc",

@@ -1,6 +1,7 @@
 //! Interactive programs at a pseudo-terminal: the same keys on the host and on Synthesis.
 
 use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use crate::compare::difference;
@@ -55,8 +56,46 @@ fn scripts() -> Vec<Script> {
     scripts.extend(signals());
     scripts.extend(shells());
     scripts.extend(full_screen());
+    scripts.push(screen());
     scripts
 }
+
+/// Debian's screen: two windows at pseudo terminals of its own, whose masters are in packet mode, left alone and taken up again.
+fn screen() -> Script {
+    let start = "export SCREENDIR=/tmp/tty-test-screen; rm -rf $SCREENDIR; mkdir -m 700 $SCREENDIR; \
+                 printf 'startup_message off\\nbind c screen busybox sh\\n' >$SCREENDIR/../tty-test-screenrc; \
+                 screen -c /tmp/tty-test-screenrc -S work busybox sh\r";
+    let steps = vec![
+        Expect("$ "),
+        Type(start),
+        Expect("$ "),
+        Type("echo first-$((40+2))\r"),
+        Expect("first-42"),
+        Type("\x01c"),
+        Expect("$ "),
+        Type("echo second-$((40+3)); stty -ixon; stty ixon; stty size\r"),
+        Expect("second-43"),
+        Expect("24 80"),
+        Type("\x01p"),
+        Expect("first-42"),
+        Type("\x01d"),
+        Expect("detached from"),
+        Type("screen -ls | sed 's/[0-9]*//'\r"),
+        Expect("work"),
+        Expect("(Detached)"),
+        Type("screen -r work\r"),
+        Expect("first-42"),
+        Type("exit\r"),
+        Expect("second-43"),
+        Type("exit\r"),
+        Expect("[screen is terminating]"),
+        Type("rm -r $SCREENDIR /tmp/tty-test-screenrc; exit 0\r"),
+        End(0),
+    ];
+    script(SCREEN, SHELL, Screen::AsExpected, steps)
+}
+
+const SCREEN: &str = "screen";
 
 /// Enough text for the line editor to go on in code, with all that it leaves to others in between.
 fn paste() -> Script {
@@ -426,6 +465,12 @@ pub fn run(options: &Options, tally: &mut Tally) -> Result<(), String> {
             root.add_program(program)?;
         }
     }
+    let has_screen = find_program(SCREEN).is_some();
+    if has_screen {
+        root.add_program(SCREEN)?;
+        root.add_files(Path::new("/lib/terminfo/v/vt100"))?;
+        root.add_files(Path::new("/etc/passwd"))?;
+    }
     fs::create_dir_all(root.home()).map_err(|error| error.to_string())?;
     let host_home = options.scratch.join(format!("synth-tests-tty-{}", std::process::id()));
     fs::create_dir_all(&host_home).map_err(|error| error.to_string())?;
@@ -438,6 +483,10 @@ pub fn run(options: &Options, tally: &mut Tally) -> Result<(), String> {
         }
         if find_program(script.program[0]).is_none() {
             tally.skip(&name, &format!("{} is not on this host", script.program[0]));
+            continue;
+        }
+        if script.name == SCREEN && !has_screen {
+            tally.skip(&name, "screen is not on this host");
             continue;
         }
         tally.record(&name, both(&script, &host, &synthesis, options));

@@ -26,9 +26,11 @@ pub fn master(call: &Call<'_>, master: &PtyMaster, request: u32, argument: u64) 
         TIOCGPTLCK => call.write(argument, &u32::from(pty.locked.get())).map(|()| 0),
         TIOCGPTPEER => open_peer(call, master, argument as u32),
         TIOCSIG => signal(master, argument),
-        TIOCPKT if call.read::<u32>(argument)? == 0 => Ok(0),
-        TIOCPKT => Err(Errno::EINVAL),
-        TIOCGPKT => call.write(argument, &0u32).map(|()| 0),
+        TIOCPKT => {
+            master.set_packets(call.read::<u32>(argument)? != 0);
+            Ok(0)
+        }
+        TIOCGPKT => call.write(argument, &u32::from(pty.in_packets.get())).map(|()| 0),
         TIOCGPGRP => call.write(argument, &group(job.foreground)).map(|()| 0),
         TIOCGSID if job.session.is_some() => call.write(argument, &group(job.session)).map(|()| 0),
         // What is readable here is the programs' output.

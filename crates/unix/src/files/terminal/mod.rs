@@ -106,6 +106,12 @@ impl Terminal {
         if effects.output_pending {
             self.give_output();
         }
+        if let Line::Pty(pty) = &self.line
+            && pty.in_packets.get()
+            && self.tty.borrow().has_notices()
+        {
+            pty.tell_master(self.unix.scheduler);
+        }
         if effects.wake_readers {
             self.unix.scheduler.wake(&self.readers);
         }

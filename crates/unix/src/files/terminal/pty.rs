@@ -19,13 +19,20 @@ pub struct Pty {
     pub locked: Cell<bool>,
     /// The programs' side was open and is not any more.
     abandoned: Cell<bool>,
+    /// `TIOCPKT`: each read of the master begins with a byte that says whether there is data or news.
+    pub in_packets: Cell<bool>,
     /// The master's readers, writers and pollers.
     master: WaitQueue,
 }
 
 impl Pty {
     pub fn new() -> Pty {
-        Pty { locked: Cell::new(true), abandoned: Cell::new(false), master: WaitQueue::new() }
+        Pty {
+            locked: Cell::new(true),
+            abandoned: Cell::new(false),
+            in_packets: Cell::new(false),
+            master: WaitQueue::new(),
+        }
     }
 
     /// The master should look again: there is output, or room for input.
@@ -62,6 +69,38 @@ impl PtyMaster {
     fn pty(&self) -> &Pty {
         self.terminal.master().expect("only pseudo terminals have masters")
     }
+
+    /// The programs' output, if there is some.
+    fn take_output(&self, into: &mut [u8]) -> Option<usize> {
+        let taken = self.terminal.tty.borrow_mut().take_output(into);
+        if taken > 0 {
+            self.terminal.unix.scheduler.wake(&self.terminal.writers);
+        }
+        (taken > 0).then_some(taken)
+    }
+
+    /// A byte with news alone, or a 0 and output behind it.
+    fn take_packet(&self, into: &mut [u8]) -> Option<usize> {
+        let (first, rest) = into.split_first_mut()?;
+        let notices = self.terminal.tty.borrow_mut().take_notices();
+        if !notices.is_empty() {
+            *first = notices.byte();
+            return Some(1);
+        }
+        *first = 0;
+        if rest.is_empty() {
+            return (!self.terminal.tty.borrow().is_drained()).then_some(1);
+        }
+        self.take_output(rest).map(|taken| 1 + taken)
+    }
+
+    /// Begins or ends packet mode. What happened before it began is no news.
+    pub fn set_packets(&self, in_packets: bool) {
+        if in_packets && !self.pty().in_packets.replace(true) {
+            self.terminal.tty.borrow_mut().take_notices();
+        }
+        self.pty().in_packets.set(in_packets);
+    }
 }
 
 impl Drop for PtyMaster {
@@ -88,9 +127,8 @@ impl Stream for PtyMaster {
             return Ok(0);
         }
         loop {
-            let taken = self.terminal.tty.borrow_mut().take_output(into);
-            if taken > 0 {
-                self.terminal.unix.scheduler.wake(&self.terminal.writers);
+            let taken = if self.pty().in_packets.get() { self.take_packet(into) } else { self.take_output(into) };
+            if let Some(taken) = taken {
                 return Ok(taken);
             }
             if self.pty().abandoned.get() {
@@ -118,7 +156,9 @@ impl Stream for PtyMaster {
     fn ready(&self) -> Ready {
         let has_output = !self.terminal.tty.borrow().is_drained();
         let ready = Ready::WRITABLE.with_if(has_output, Ready::READABLE);
-        ready.with_if(self.pty().abandoned.get(), Ready::HANG_UP)
+        let has_news = self.pty().in_packets.get() && self.terminal.tty.borrow().has_notices();
+        let news = Ready::READABLE.with(Ready::PRIORITY);
+        ready.with_if(has_news, news).with_if(self.pty().abandoned.get(), Ready::HANG_UP)
     }
 
     fn each_queue<'a>(&'a self, visit: &mut dyn FnMut(&'a WaitQueue)) {
