@@ -65,7 +65,8 @@ impl Ownership {
         let is_own = who.user == self.user.get();
         let user_stays = user.is_none_or(|user| is_own && user == self.user.get());
         let group_fits = group.is_none_or(|group| is_own && (group == self.group.get() || who.in_group(group)));
-        if !who.can(CAP_CHOWN) && !(user_stays && group_fits) {
+        let allowed = who.can(CAP_CHOWN) || user_stays && group_fits;
+        if !allowed {
             return Err(Errno::EPERM);
         }
         self.give(user.unwrap_or(self.user.get()), group.unwrap_or(self.group.get()));

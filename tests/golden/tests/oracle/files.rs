@@ -237,7 +237,7 @@ impl Files {
         let file = &mut self.files[race.random.below(NODES as u64) as usize];
         let start = Self::a_position(race, file.bytes.len() as u64);
         let end = start + race.random.below(3 * 4096);
-        file.content().punch_hole(start..end);
+        file.content().punch_hole(start..end).unwrap();
         let size = file.bytes.len();
         file.bytes[size.min(start as usize)..size.min(end as usize)].fill(0);
     }

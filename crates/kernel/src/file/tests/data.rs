@@ -44,7 +44,7 @@ fn the_largest_offset_is_kept_and_the_next_refused() {
     assert_eq!(content.size(), end);
     assert_eq!(content.write_at(end, b"x"), Err(Errno::EFBIG));
     assert_eq!(content.resize(end + 1), Err(Errno::EFBIG));
-    content.punch_hole(5..end);
+    content.punch_hole(5..end).unwrap();
     let mut bytes = [1; 2];
     assert_eq!((content.read_at(end - 2, &mut bytes), bytes), (2, [0; 2]));
     content.resize(0).unwrap();
@@ -77,13 +77,13 @@ fn a_punched_hole_reads_as_zeros_and_frees_its_frames() {
     let world = World::new();
     let node = world.file("f", &[7; 5 * 4096]);
     let content = node.content().unwrap();
-    content.punch_hole(100..4 * 4096 + 50);
+    content.punch_hole(100..4 * 4096 + 50).unwrap();
     assert_eq!(content.pages_present(), 2);
     let bytes = read_all(&node);
     assert!(bytes.iter().enumerate().all(|(at, byte)| (*byte == 0) == (100..4 * 4096 + 50).contains(&at)));
     assert_eq!(content.seek_hole(0), Ok(4096));
     assert_eq!(content.seek_data(4096), Ok(4 * 4096));
-    content.punch_hole(20..30);
+    content.punch_hole(20..30).unwrap();
     assert_eq!(read_all(&node)[19..31], [7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7]);
 }
 
