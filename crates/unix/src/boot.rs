@@ -34,8 +34,8 @@ use crate::calls::{
 use crate::emulator::EachClass;
 use crate::emulator::{self, Options, Unix};
 use crate::files::{
-    Body, CELLS_MAJOR, ChannelStream, Channels, DescriptorTable, OpenFile, Slot, Terminals, TtyStream, WINDOW_MAJOR,
-    WINDOWS, synthesize, terminal_node,
+    Body, CELLS_MAJOR, ChannelStream, Channels, DescriptorTable, OpenFile, Random, Slot, Terminals, TtyStream,
+    WINDOW_MAJOR, WINDOWS, synthesize, terminal_node,
 };
 use crate::inspect::{ControlPort, Desk, Tracing};
 pub use crate::inspect::{MONITOR, MonitorHooks, NO_MONITOR};
@@ -154,6 +154,7 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
         families: crate::families::Families::new(),
         epoch: KernelCell::new(Nanos(epoch)),
         system_names: SystemNames::new(config.hostname),
+        random: Random::default(),
         clock_sets: Cell::new(0),
         clock_set: WaitQueue::new(),
         futexes: FutexTable::new(),

@@ -23,7 +23,7 @@ use strace::Summary;
 use crate::call::Call;
 use crate::calls::{self, Departed, Flight, FutexTable, LockWaits, Onward, SocketNames, SystemNames};
 use crate::families::Families;
-use crate::files::{Channels, Terminals};
+use crate::files::{Channels, Random, Terminals};
 use crate::inspect::{ControlPort, Desk, MonitorHooks, Tracing};
 use crate::task::{Process, Task, TaskTable};
 
@@ -75,6 +75,7 @@ pub struct Unix {
     /// Wall clock minus time since boot.
     pub epoch: KernelCell<Nanos>,
     pub system_names: SystemNames,
+    pub random: Random,
     /// How often the time of day has been set, and who waits for that.
     pub(crate) clock_sets: Cell<u64>,
     pub(crate) clock_set: WaitQueue,

@@ -98,7 +98,7 @@ fn getrandom(call: &Call<'_>, into: u64, bytes: u64, flags: u32) -> CallResult {
         return Err(Errno::EINVAL);
     }
     let range = call.range(into, bytes.min(BYTES_MAX))?;
-    call.with_io(false, |io| give_random(io, range)).map(|bytes| bytes as u64)
+    call.with_io(false, |io| give_random(&call.unix.random, io, range)).map(|bytes| bytes as u64)
 }
 
 /// The kernel's log is not kept: it is empty.

@@ -6,7 +6,8 @@ use core::any::Any;
 use abi::Errno;
 use kernel::call::{FileCode, Makers, SimpleCode};
 use kernel::stream::{Io, Ready, Stream, UserRange};
-use machine::PAGE_BYTES;
+
+use super::random::{Random, give_random};
 
 /// The memory devices, major number 1 (Linux `devices.txt`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -14,50 +15,19 @@ pub enum MemoryDevice {
     Null,
     Zero,
     Full,
-    Random,
+    Random(&'static Random),
 }
 
 /// The stream of a character device that is not the terminal.
-pub fn device_stream(major: u32, minor: u32) -> Option<Arc<dyn Stream>> {
+pub fn device_stream(random: &'static Random, major: u32, minor: u32) -> Option<Arc<dyn Stream>> {
     let device = match (major, minor) {
         (1, 3) => MemoryDevice::Null,
         (1, 5) => MemoryDevice::Zero,
         (1, 7) => MemoryDevice::Full,
-        (1, 8 | 9) => MemoryDevice::Random,
+        (1, 8 | 9) => MemoryDevice::Random(random),
         _ => return None,
     };
     Some(Arc::new(device))
-}
-
-fn fill_with_random(io: &Io<'_>, into: &mut [u8]) {
-    for chunk in into.chunks_mut(8) {
-        chunk.copy_from_slice(&io.machine().random().to_le_bytes()[..chunk.len()]);
-    }
-}
-
-/// Gives as many random bytes as are asked for, but for a signal; between pages others run. Error: `EFAULT` if the first bytes faulted.
-pub fn give_random(io: &Io<'_>, to: UserRange) -> Result<usize, Errno> {
-    const PIECE_BYTES: usize = 256;
-    let mut done = 0;
-    while done < to.bytes {
-        let rest = to.after(done);
-        // Pieces end at page boundaries, so that all bytes before a page that is not there are counted.
-        let to_page_end = PAGE_BYTES - rest.address.0 as usize % PAGE_BYTES;
-        let bytes = rest.bytes.min(PIECE_BYTES).min(to_page_end);
-        let piece = &mut [0; PIECE_BYTES][..bytes];
-        fill_with_random(io, piece);
-        if io.machine().copy_out(rest.address, piece).is_err() {
-            return if done > 0 { Ok(done) } else { Err(Errno::EFAULT) };
-        }
-        done += bytes;
-        if bytes == to_page_end {
-            if (io.interrupted)() {
-                break;
-            }
-            io.scheduler.let_others_run();
-        }
-    }
-    Ok(done)
 }
 
 impl Stream for MemoryDevice {
@@ -68,7 +38,7 @@ impl Stream for MemoryDevice {
                 let zeroed = io.machine().zero_out(to.address, to.bytes);
                 if zeroed == 0 && to.bytes > 0 { Err(Errno::EFAULT) } else { Ok(zeroed) }
             }
-            MemoryDevice::Random => give_random(io, to),
+            MemoryDevice::Random(random) => give_random(random, io, to),
         }
     }
 
@@ -84,7 +54,7 @@ impl Stream for MemoryDevice {
         match self {
             MemoryDevice::Null => return Ok(0),
             MemoryDevice::Zero | MemoryDevice::Full => into.fill(0),
-            MemoryDevice::Random => fill_with_random(io, into),
+            MemoryDevice::Random(random) => random.fill(io.machine(), into),
         }
         Ok(into.len())
     }
@@ -105,7 +75,7 @@ impl Stream for MemoryDevice {
         match self {
             MemoryDevice::Null => FileCode { read: null.read, write: null.write, ..FileCode::default() },
             MemoryDevice::Zero => FileCode { read: zero.read, write: null.write, ..FileCode::default() },
-            MemoryDevice::Full | MemoryDevice::Random => FileCode::default(),
+            MemoryDevice::Full | MemoryDevice::Random(_) => FileCode::default(),
         }
     }
 

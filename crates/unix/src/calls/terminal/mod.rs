@@ -23,7 +23,7 @@ use crate::files::{Body, CELLS_MAJOR, OpenFile, PtyMaster, Terminal, TtyStream, 
 
 /// What is open when a character device is opened. Errors: `ENXIO`; those of [`crate::files::Terminals::open`].
 pub fn open_device(call: &Call<'_>, device: (u32, u32), flags: u32) -> Result<Body, Errno> {
-    if let Some(stream) = device_stream(device.0, device.1) {
+    if let Some(stream) = device_stream(&call.unix.random, device.0, device.1) {
         return Ok(Body::Stream(stream));
     }
     if let Some(stream) = sound_stream(call.unix.sound.as_ref(), device.0, device.1) {
