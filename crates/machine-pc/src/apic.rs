@@ -68,7 +68,7 @@ pub fn count_down(count: u32) {
 /// An interrupt in `nanos` nanoseconds; 0 stops.
 pub fn start_timer(nanos: u32) {
     count_down(match timer_multiplier() {
-        Some(multiplier) if nanos != 0 => (u64::from(nanos) * u64::from(multiplier) >> MULTIPLIER_SHIFT) as u32 + 1,
+        Some(multiplier) if nanos != 0 => ((u64::from(nanos) * u64::from(multiplier)) >> MULTIPLIER_SHIFT) as u32 + 1,
         _ => nanos,
     });
 }

@@ -129,7 +129,7 @@ impl KvmClock {
     fn nanos_at(&self, counter: u64) -> u64 {
         let ticks = u128::from(counter.wrapping_sub(self.counter));
         let shifted = if self.shift < 0 { ticks >> -self.shift } else { ticks << self.shift };
-        self.nanos.wrapping_add((shifted * u128::from(self.multiplier) >> 32) as u64)
+        self.nanos.wrapping_add(((shifted * u128::from(self.multiplier)) >> 32) as u64)
     }
 }
 

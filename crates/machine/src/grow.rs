@@ -198,14 +198,17 @@ pub fn try_text(arguments: fmt::Arguments<'_>) -> Result<String, NoMemory> {
 mod tests {
     use super::*;
 
+    /// Knows itself.
+    struct Cyclic(Weak<Cyclic>);
+
     #[test]
     fn what_is_made_is_what_the_standard_library_makes() {
         assert_eq!(try_box(7u64).as_deref(), Ok(&7));
         assert_eq!(try_arc([1u8, 2]).as_deref(), Ok(&[1, 2]));
         assert_eq!(&*try_arc_slice(b"abc").expect("memory"), b"abc");
         assert_eq!(try_text(format_args!("{}-{:02x}", 1, 2)).as_deref(), Ok("1-02"));
-        let cyclic = try_arc_cyclic(|me: &Weak<_>| me.clone()).expect("memory");
-        assert!(Weak::ptr_eq(&Arc::downgrade(&cyclic), &cyclic));
+        let cyclic = try_arc_cyclic(|me| Cyclic(me.clone())).expect("memory");
+        assert!(Weak::ptr_eq(&Arc::downgrade(&cyclic), &cyclic.0));
         let mut list = try_collect(1..4).expect("memory");
         assert_eq!(list.try_insert(0, 0).and_then(|()| list.try_extend_from_slice(&[9])), Ok(()));
         assert_eq!(list.try_resize(7, 5), Ok(()));
