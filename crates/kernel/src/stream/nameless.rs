@@ -65,13 +65,8 @@ impl Ownership {
         let is_own = who.user == self.user.get();
         let user_stays = user.is_none_or(|user| is_own && user == self.user.get());
         let group_fits = group.is_none_or(|group| is_own && (group == self.group.get() || who.in_group(group)));
-<<<<<<< HEAD
         let allowed = who.can(CAP_CHOWN) || user_stays && group_fits;
         if !allowed {
-=======
-        let may_change = who.can(CAP_CHOWN) || user_stays && group_fits;
-        if !may_change {
->>>>>>> a6d4c54 (Mend what clippy finds, and list the calls anew)
             return Err(Errno::EPERM);
         }
         self.give(user.unwrap_or(self.user.get()), group.unwrap_or(self.group.get()));
