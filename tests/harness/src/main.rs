@@ -42,6 +42,7 @@ suites
   seeing         ps, code, graph, top, trace on a running system; random requests
   monitor        expressions, quajects, threads that stop and step; 20,000 random lines
   machines       other machines of the monitor: ACPI, PCI, no exit device, no stack, memory above 4 GB
+  kvm            a choice of the suites on a machine that KVM runs; skipped where the processor backs none
   hosted         the hosted machine: debuggers, counts, crash reports, many starts
   all            everything above
 

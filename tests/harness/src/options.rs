@@ -10,6 +10,10 @@ pub struct Options {
     pub runner: Vec<String>,
     /// Only cases whose name contains this.
     pub filter: Option<String>,
+    /// Of these starts of names one must fit, too; empty: any name.
+    pub choice: &'static [&'static str],
+    /// No case whose name contains one of these.
+    pub left_out: &'static [&'static str],
     /// Boots that run at the same time.
     pub jobs: usize,
     /// A boot of its own for each case.
@@ -38,6 +42,8 @@ impl Options {
         let mut options = Options {
             runner: vec![repo.join("target/release/synth").display().to_string(), "run".into()],
             filter: None,
+            choice: &[],
+            left_out: &[],
             jobs: 2,
             own_boot: false,
             case_timeout: Duration::from_secs(60),
@@ -74,9 +80,17 @@ impl Options {
         self.runner.iter().any(|word| word == "--hosted")
     }
 
+    /// Whether a case whose name starts so can be in the choice: what cannot need not be built.
+    pub fn may_choose(&self, start: &str) -> bool {
+        let fits = |wanted: &&str| wanted.starts_with(start) || start.starts_with(*wanted);
+        self.choice.is_empty() || self.choice.iter().any(fits)
+    }
+
     /// Whether a case of this name was asked for.
     pub fn selects(&self, name: &str) -> bool {
         self.filter.as_ref().is_none_or(|part| name.contains(part.as_str()))
+            && (self.choice.is_empty() || self.choice.iter().any(|start| name.starts_with(start)))
+            && !self.left_out.iter().any(|part| name.contains(part))
     }
 }
 

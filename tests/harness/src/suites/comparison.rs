@@ -83,7 +83,7 @@ impl Suite {
             Suite::Libraries => return preloaded_cases(&options.repo),
         };
         let mut cases = Vec::new();
-        for source in sources {
+        for source in sources.iter().filter(|source| options.may_choose(&format!("{}/{source}/", self.name()))) {
             cases.extend(program_cases(options, source)?);
         }
         Ok(cases)

@@ -6,6 +6,7 @@ pub mod errors;
 pub mod fuzz;
 pub mod hosted;
 pub mod hostfiles;
+pub mod kvm;
 pub mod machines;
 pub mod monitor;
 pub mod paper;
@@ -42,6 +43,7 @@ pub fn run(name: &str, options: &Options, tally: &mut Tally) -> Result<(), Strin
         "tty" => tty::run(options, tally),
         "hostfiles" => hostfiles::run(options, tally),
         "hosted" => hosted::run(options, tally),
+        "kvm" => kvm::run(options, tally),
         "machines" => machines::run(options, tally),
         "sound" => sound::run(options, tally),
         "compiler" => compiler::run(options, tally),
@@ -70,6 +72,7 @@ const ALL: &[&str] = &[
     "seeing",
     "monitor",
     "machines",
+    "kvm",
     "hosted",
 ];
 
