@@ -58,6 +58,7 @@ const MAY_USE: &[(&str, &str, &[&str])] = &[
     ("ground", "user/ground", &[]),
     ("means", "tests/means", &[]),
     ("synthio", "user/stdio", &["ground", "means", "synth"]),
+    ("synthdecimal", "user/decimal", &["means"]),
     ("synthmem", "user/memory", &["ground", "means", "synth"]),
     ("machine-sim", "crates/machine-sim", &["machine", "means", "synth", "codestore"]),
     ("simulated", "tests/simulated", &["abi", "bootimage", "kernel", "machine", "machine-sim", "unix"]),

@@ -43,6 +43,8 @@ pub enum Who {
     LinuxAlone,
     /// The kernel does it by itself, on the virtual machine.
     KernelAlone,
+    /// Nobody here: the paper's row stands alone.
+    Nobody,
 }
 
 const fn row(title: &'static str, executable: &'static str, operation: &'static str) -> Row {
@@ -77,6 +79,20 @@ impl Row {
         Row { who: Who::KernelAlone, ..self }
     }
 
+    const fn by_nobody(self) -> Row {
+        Row { who: Who::Nobody, ..self }
+    }
+
+    /// The program finds the cost of one by itself and says it so many times.
+    const fn said(self) -> Row {
+        Row { iterations: Some([1_000, 101_000]), ..self }
+    }
+
+    /// Pages are got and given back between the readings: so many are enough.
+    const fn paged(self) -> Row {
+        Row { iterations: Some([4_096, 24_576]), ..self }
+    }
+
     /// One for each of the program's call sites.
     const fn once_a_site(self) -> Row {
         Row { iterations: Some([256, 4096]), ..self }
@@ -92,6 +108,8 @@ const CALLS: &str = "calls";
 const COPY: &str = "copy";
 const PATCH: &str = "patch";
 const INTERRUPTS: &str = "interrupts";
+const SWITCHES: &str = "switches";
+const PAGES: &str = "pages";
 
 /// All tables that can be measured: the thesis's, those of single decisions, SOSP'89's.
 pub const TABLES: &[Table] = &[
@@ -140,6 +158,29 @@ pub const TABLES: &[Table] = &[
         ],
         floor: None,
         order: &[],
+    },
+    Table {
+        number: "3.3",
+        title: "a switch when a quantum ends, its interrupt included",
+        paper_unit: "microseconds of a 68030 at 25 MHz, cold cache; Sony's UNIX 170, NeXT's Mach 510",
+        rows: &[
+            row("integer registers only", SWITCHES, "integer").paper("10.5").said(),
+            row("vector (floating-point) registers", SWITCHES, "vector")
+                .paper("52")
+                .against("integer", Some(5.0))
+                .said(),
+            row("integer, change address space", SWITCHES, "space_integer")
+                .paper("16")
+                .against("integer", Some(1.5))
+                .said(),
+            row("vector, change address space", SWITCHES, "space_vector")
+                .paper("56")
+                .against("integer", Some(5.3))
+                .said(),
+            row("null procedure call, C", SWITCHES, "procedure").paper("1.4"),
+        ],
+        floor: None,
+        order: &[["procedure", "integer"], ["integer", "vector"], ["space_integer", "space_vector"]],
     },
     Table {
         number: "3.5",
@@ -219,6 +260,21 @@ pub const TABLES: &[Table] = &[
         ],
         floor: None,
         order: &[["flag_1", "patched_1"], ["patched_1", "serialized_1"]],
+    },
+    Table {
+        number: "7.4",
+        title: "faults and pages",
+        paper_unit: "microseconds of a 68030 at 25 MHz, the fault included",
+        rows: &[
+            row("service a translation fault (a read: the shared page of zeros)", PAGES, "fault").paper("13.6").paged(),
+            row("allocate a page, zeroed ahead", PAGES, "zeroed").paper("16.0").against("fault", Some(1.18)).paged(),
+            row("allocate a page, to be zeroed", PAGES, "zeroing").paper("166").against("fault", Some(12.2)).paged(),
+            row("allocate a page, none free: replace one", PAGES, "replace").paper("168 + T replace").by_nobody(),
+            row("copy a page", PAGES, "copy").paper("274").against("fault", Some(20.1)).paged(),
+            row("free a page", PAGES, "free").paper("1.6").against("fault", Some(0.12)).paged(),
+        ],
+        floor: None,
+        order: &[["fault", "zeroing"], ["zeroed", "zeroing"], ["free", "zeroing"]],
     },
     Table {
         number: "5",
