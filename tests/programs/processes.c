@@ -249,9 +249,128 @@ static void processors(void)
     TRY(sched_getaffinity(0, 1, &set));
 }
 
+static long of_status(const char *label)
+{
+    char line[128];
+    long number = -1;
+    FILE *status = fopen("/proc/self/status", "r");
+    while (fgets(line, sizeof line, status))
+        if (strncmp(line, label, strlen(label)) == 0)
+            number = atol(line + strlen(label));
+    fclose(status);
+    return number;
+}
+
+static void told(void)
+{
+    printf("  locked %ld kB\n", of_status("VmLck:"));
+}
+
+static char *pages(size_t count, int flags)
+{
+    return mmap(NULL, count * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+}
+
+static void locked_memory(void)
+{
+    char *at = pages(8, 0);
+    told();
+    TRY(mlock(at + 4096, 3 * 4096));
+    told();
+    TRY(mlock(at + 100, 4096));
+    told();
+    TRY(munlock(at + 4096, 1));
+    told();
+    TRY(madvise(at, 4096, MADV_DONTNEED));
+    TRY(madvise(at + 4096, 4096, MADV_DONTNEED));
+    TRY(mprotect(at + 2 * 4096, 4096, PROT_READ));
+    told();
+    in_child("child", told);
+    TRY(munmap(at, 3 * 4096));
+    told();
+    TRY(mlock(at, 8 * 4096));
+    TRY(mlock((void *)-4096, 8192));
+    TRY(munlock(at + 7 * 4096, 4096));
+    TRY(syscall(SYS_mlock2, at + 6 * 4096, 4096, 1));
+    told();
+    TRY(syscall(SYS_mlock2, at + 6 * 4096, 4096, 2));
+    TRY(munlockall());
+    told();
+    TRY(mlockall(MCL_CURRENT));
+    printf("all locked: %d\n", of_status("VmLck:") > 32);
+    TRY(munlockall());
+    told();
+    TRY(mlockall(MCL_FUTURE));
+    told();
+    at = pages(2, 0);
+    told();
+    in_child("child", told);
+    TRY(munlockall());
+    TRY(mlockall(MCL_ONFAULT));
+    TRY(mlockall(0));
+    TRY(mlockall(16));
+    MUST(munmap(at, 8192));
+    at = pages(3, MAP_LOCKED);
+    told();
+}
+
+static void limited_locks(void)
+{
+    MUST(setrlimit(RLIMIT_MEMLOCK, &(struct rlimit){5 * 4096, 5 * 4096}));
+    MUST(setuid(1234));
+    char *at = pages(8, 0);
+    TRY(mlock(at, 6 * 4096));
+    TRY(mlock(at, 5 * 4096));
+    TRY(mlock(at + 4096, 4 * 4096));
+    TRY(mlock(at + 4096, 5 * 4096));
+    told();
+    printf("%s\n", failing(pages(1, MAP_LOCKED) == MAP_FAILED ? -1 : 0));
+    TRY(munlock(at, 8 * 4096));
+    at = pages(4, MAP_LOCKED);
+    told();
+    printf("%s\n", failing(mremap(at, 4 * 4096, 7 * 4096, MREMAP_MAYMOVE) == MAP_FAILED ? -1 : 0));
+    at = mremap(at, 4 * 4096, 5 * 4096, MREMAP_MAYMOVE);
+    told();
+    TRY(mlockall(MCL_CURRENT));
+    TRY(mlockall(MCL_FUTURE));
+    printf("%s\n", failing(pages(1, 0) == MAP_FAILED ? -1 : 0));
+    char *end = sbrk(0);
+    TRY(brk(end + (1 << 20)));
+    TRY(munlockall());
+    TRY(brk(end + (1 << 20)));
+    MUST(setrlimit(RLIMIT_MEMLOCK, &(struct rlimit){0, 0}));
+    TRY(mlock(at, 4096));
+    TRY(mlockall(MCL_FUTURE));
+    TRY(munlock(at, 4096));
+    printf("%s\n", failing(pages(1, MAP_LOCKED) == MAP_FAILED ? -1 : 0));
+}
+
+static void locks(void)
+{
+    in_child("locked", locked_memory);
+    in_child("limited", limited_locks);
+}
+
+/* What /proc says of rights that the processor has not alone. */
+static void maps(void)
+{
+    char line[300];
+    for (int rights = 0; rights < 8; rights++)
+        MUST(mmap((void *)(0x10000000ul + rights * 0x100000ul), 8192, rights, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
+    volatile char *both = mmap((void *)0x10a00000, 8192, PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    MUST(mprotect((void *)0x10300000, 4096, PROT_WRITE));
+    both[0] = 'x';
+    printf("written %c\n", both[0]);
+    FILE *maps = fopen("/proc/self/maps", "r");
+    while (fgets(line, sizeof line, maps))
+        if (strncmp(line, "10", 2) == 0 && line[8] == '-')
+            printf("%.22s\n", line);
+    fclose(maps);
+}
+
 #define T(name) {#name, name}
 static const struct test tests[] = {
-    T(processor_time), T(use), T(policies), T(processors),
+    T(processor_time), T(use), T(policies), T(processors), T(locks), T(maps),
 };
 
 int main(int argc, char **argv)
