@@ -16,6 +16,8 @@ pub enum Advice {
     Nothing,
     /// Drop the pages: anonymous ones read as zeros again, file pages as the file.
     DontNeed,
+    /// The same, of locked areas too.
+    DontNeedLocked,
     /// The same, for private anonymous areas only. Linux drops the pages when it wants to; here it
     /// is at once.
     Free,
@@ -60,30 +62,6 @@ impl Space {
     pub fn check_mapped(&self, start: u64, bytes: u64) -> Result<(), MapError> {
         let end = page_range(start, bytes, MapError::NoMemory)?;
         if self.is_covered(start, end) { Ok(()) } else { Err(MapError::NoMemory) }
-    }
-
-    /// mlock: makes the pages present. Nothing is ever paged out, so that is all.
-    pub fn lock(&mut self, start: u64, bytes: u64) -> Result<(), MapError> {
-        let start_page = super::limits::page_of(start);
-        let bytes = bytes.checked_add(start - start_page).ok_or(MapError::Invalid)?;
-        self.check_mapped(start_page, bytes)?;
-        let end = page_range(start_page, bytes, MapError::Invalid)?;
-        match self.populate(start_page, end) {
-            None | Some(FaultKind::Denied) => Ok(()),
-            Some(_) => Err(MapError::NoMemory),
-        }
-    }
-
-    /// mlockall: makes present what can be. Pages that cannot be supplied are passed over.
-    pub fn lock_all(&mut self) {
-        let mut at = 0;
-        while let Some((start, area)) = self.area_from(at) {
-            let end = area.end;
-            if self.populate(start.max(at), end) == Some(FaultKind::OutOfMemory) {
-                return;
-            }
-            at = end;
-        }
     }
 
     /// mincore for one page: it is present, or the file has it in memory. `NoMemory` if unmapped.
@@ -158,7 +136,8 @@ impl Space {
         match advice {
             Advice::Nothing | Advice::Populate(_) => Ok(()),
             Advice::Free if area.kind.view().is_some() => Err(MapError::Invalid),
-            Advice::DontNeed | Advice::Free => {
+            Advice::DontNeed if area.is_locked => Err(MapError::Invalid),
+            Advice::DontNeed | Advice::DontNeedLocked | Advice::Free => {
                 self.pages.release(from, to);
                 Ok(())
             }
@@ -183,7 +162,7 @@ impl Space {
 }
 
 /// The end of a range of whole pages; `too_long` if that leaves 64 bits.
-fn page_range(start: u64, bytes: u64, too_long: MapError) -> Result<u64, MapError> {
+pub(super) fn page_range(start: u64, bytes: u64, too_long: MapError) -> Result<u64, MapError> {
     if !is_page_aligned(start) {
         return Err(MapError::Invalid);
     }

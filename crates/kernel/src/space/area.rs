@@ -114,6 +114,8 @@ pub(super) struct Area {
     /// Not charged against memory (MAP_NORESERVE).
     pub no_reserve: bool,
     pub at_fork: AtFork,
+    /// Counts against the limit on locked memory. A child's is not locked.
+    pub is_locked: bool,
     /// Some pages may differ from what the backing would give again. Always true of anonymous
     /// private areas; a file area without copies need not be walked at fork.
     pub has_copies: bool,
@@ -133,6 +135,7 @@ impl Area {
             && self.limit == next.limit
             && self.no_reserve == next.no_reserve
             && self.at_fork == next.at_fork
+            && self.is_locked == next.is_locked
             && self.kind.is_continued_by(self.end - start, &next.kind)
     }
 

@@ -5,6 +5,7 @@ use machine::Protection;
 use super::Space;
 use super::area::{Area, AtFork, Kind};
 use super::limits::{PAGE, USER_LIMIT, round_up};
+use super::locked::Presence;
 
 /// The program break, in bytes, not rounded. `start == 0`: no program was loaded.
 #[derive(Clone, Copy, Default)]
@@ -60,6 +61,7 @@ impl Space {
             kind: Kind::Anonymous,
             no_reserve: false,
             at_fork: AtFork::Share,
+            is_locked: self.locks_future.is_some(),
             has_copies: true,
         };
         if self.reserved_in(from, to).is_some() || !self.may_expand(to - from, to - from) {
@@ -69,6 +71,9 @@ impl Space {
         self.check_commit(to - from, &area, READ_WRITE).ok()?;
         self.insert(from, area);
         self.merge_before(from);
+        if self.locks_future == Some(Presence::Now) {
+            self.populate(from, to);
+        }
         Some(())
     }
 }

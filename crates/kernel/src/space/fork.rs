@@ -22,8 +22,10 @@ impl Space {
     ///
     /// On failure the child's part is undone, and the parent gets its write access back by faults.
     pub fn fork(&mut self, translation: Arc<dyn Translation>) -> Result<Space, NoMemory> {
+        let mut areas = self.areas.clone();
+        areas.values_mut().for_each(|area| area.is_locked = false);
         let mut child = Space {
-            areas: self.areas.clone(),
+            areas,
             pages: Pages::new(self.pages.pool, translation),
             limits: self.limits,
             mmap_base: self.mmap_base,
@@ -35,6 +37,7 @@ impl Space {
             total_bytes_peak: self.total_bytes,
             data_bytes: self.data_bytes,
             stack_bytes: self.stack_bytes,
+            locks_future: None,
         };
         let mut has_omitted = false;
         for (&start, area) in &self.areas {

@@ -5,6 +5,7 @@ use machine::Protection;
 use super::Space;
 use super::area::{Area, AtFork, Kind};
 use super::limits::{BACKING_PAGES_MAX, LOWEST_ADDRESS, PAGE, USER_LIMIT, is_page_aligned, page_of, round_up};
+use super::locked::Presence;
 
 /// Why a change of areas was refused; each is one errno of Linux.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,6 +54,8 @@ pub struct MapRequest {
     pub no_reserve: bool,
     /// Make all pages present at once (MAP_POPULATE, MAP_LOCKED).
     pub populate: bool,
+    /// The area counts as locked (MAP_LOCKED).
+    pub locked: bool,
 }
 
 impl MapRequest {
@@ -67,6 +70,7 @@ impl MapRequest {
             kind: Kind::Anonymous,
             no_reserve: false,
             populate: false,
+            locked: false,
         }
     }
 
@@ -89,6 +93,9 @@ impl Space {
         if exceeds(request.protection, request.limit) {
             return Err(MapError::Access);
         }
+        let is_special = matches!(request.kind, Kind::Special(_));
+        let is_locked = (request.locked || self.locks_future.is_some()) && !is_special;
+        let populate = request.populate || is_locked && self.locks_future == Some(Presence::Now);
         let area = Area {
             end: start + bytes,
             protection: request.protection,
@@ -97,6 +104,7 @@ impl Space {
             kind: request.kind,
             no_reserve: request.no_reserve,
             at_fork: AtFork::Share,
+            is_locked,
         };
         self.check_expansion(start, &area)?;
         if request.placement == Placement::Fixed {
@@ -104,7 +112,7 @@ impl Space {
         }
         self.insert(start, area);
         self.merge_around(start);
-        if request.populate {
+        if populate {
             self.populate(start, start + bytes);
         }
         Ok(start)

@@ -23,6 +23,7 @@ mod fault;
 mod fork;
 mod frames;
 mod limits;
+mod locked;
 mod map;
 mod page_tree;
 mod pages;
@@ -49,6 +50,7 @@ pub use fault::{Access, FaultKind, Resolved};
 pub use fork::NoMemory;
 pub use frames::{FramePool, Page, PoolSource};
 pub use limits::{LOWEST_ADDRESS, STACK_GUARD_BYTES, STACK_TOP, SpaceLimits, USER_LIMIT};
+pub use locked::Presence;
 pub use map::{MapError, MapRequest, Placement};
 pub use remap::{Remap, RemapTarget};
 pub use usage::{AreaLabel, AreaSizes, AreaView, Identity, Usage};
@@ -78,6 +80,8 @@ pub struct Space {
     total_bytes_peak: u64,
     data_bytes: u64,
     stack_bytes: u64,
+    /// What is mapped from now on is locked.
+    locks_future: Option<Presence>,
 }
 
 impl Space {
@@ -100,6 +104,7 @@ impl Space {
             total_bytes_peak: 0,
             data_bytes: 0,
             stack_bytes: 0,
+            locks_future: None,
         }
     }
 

@@ -25,6 +25,7 @@ pub struct AreaView<'a> {
     pub end: u64,
     pub protection: Protection,
     pub is_shared: bool,
+    pub is_locked: bool,
     /// Offset in the backing, 0 without one.
     pub offset_bytes: u64,
     pub label: AreaLabel<'a>,
@@ -44,6 +45,8 @@ pub struct Usage {
     pub stack: u64,
     /// Executable areas of files (VmExe and VmLib together).
     pub text: u64,
+    /// Locked areas (VmLck).
+    pub locked: u64,
     /// The break (part of `data`).
     pub heap: u64,
 }
@@ -54,6 +57,8 @@ pub struct AreaSizes {
     pub resident: u64,
     /// The part of `resident` that comes from backings and was not copied (RssFile, RssShmem).
     pub resident_shared: u64,
+    /// The part of `resident` that is locked.
+    pub locked: u64,
 }
 
 /// What a byte of program memory is, independent of who shows it: the key of a shared futex.
@@ -75,7 +80,11 @@ impl Space {
     pub fn areas_with_sizes(&self) -> impl Iterator<Item = (AreaView<'_>, AreaSizes)> {
         self.areas.iter().map(|(&start, area)| {
             let resident = self.resident_bytes_within(start, area.end);
-            let sizes = AreaSizes { resident, resident_shared: self.shared_bytes(start, area) };
+            let sizes = AreaSizes {
+                resident,
+                resident_shared: self.shared_bytes(start, area),
+                locked: if area.is_locked { resident } else { 0 },
+            };
             (self.view_of(start, area), sizes)
         })
     }
@@ -86,6 +95,7 @@ impl Space {
             end: area.end,
             protection: area.protection,
             is_shared: area.kind.is_shared(),
+            is_locked: area.is_locked,
             offset_bytes: area.kind.view().map_or(0, |view| view.first_page * PAGE),
             label: self.label(start, area),
         }
@@ -120,6 +130,7 @@ impl Space {
             data: self.data_bytes,
             stack: self.stack_bytes,
             text: self.areas.iter().filter(|(_, area)| is_text(area)).map(|(&start, area)| area.end - start).sum(),
+            locked: self.locked_bytes(),
             heap: self.brk.end - self.brk.start,
         }
     }

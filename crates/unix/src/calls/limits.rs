@@ -2,12 +2,14 @@
 
 use abi::Errno;
 use abi::process::{
-    CAP_SYS_RESOURCE, RLIM_NLIMITS, RLIMIT_AS, RLIMIT_DATA, RLIMIT_FSIZE, RLIMIT_NOFILE, RLIMIT_STACK, Rlimit,
+    CAP_SYS_RESOURCE, RLIM_NLIMITS, RLIMIT_AS, RLIMIT_CPU, RLIMIT_DATA, RLIMIT_FSIZE, RLIMIT_NOFILE, RLIMIT_STACK,
+    Rlimit,
 };
 use alloc::sync::Arc;
 use kernel::space::SpaceLimits;
 
 use super::Entry;
+use super::times::watch_time_limit;
 use crate::call::{Call, CallResult};
 use crate::emulator::Unix;
 use crate::limits::{DESCRIPTORS_DEFAULT, DESCRIPTORS_MAX, TASKS_MAX};
@@ -103,9 +105,10 @@ fn prlimit(call: &Call<'_>, pid: u64, resource: u32, new: u64, old: u64) -> Call
     Ok(0)
 }
 
-/// Limits that the quaspace watches itself, and those that synthesized routines do not know.
-fn apply(unix: &Unix, process: &Process, resource: u32) {
+/// Limits that the quaspace watches itself, those that synthesized routines do not know, and the one that a timer watches.
+fn apply(unix: &'static Unix, process: &Arc<Process>, resource: u32) {
     match resource {
+        RLIMIT_CPU => watch_time_limit(unix, process),
         RLIMIT_NOFILE => process.unbind_opens(),
         RLIMIT_FSIZE => {
             // Who shares a table (CLONE_FILES) has a limit of its own.

@@ -6,14 +6,14 @@ use alloc::vec::Vec;
 
 use abi::Errno;
 use abi::process::{
-    CAP_SYS_NICE, PRIO_PGRP, PRIO_PROCESS, PRIO_USER, SCHED_BATCH, SCHED_DEADLINE, SCHED_FIFO, SCHED_IDLE, SCHED_OTHER,
-    SCHED_RR,
+    CAP_SYS_NICE, PRIO_PGRP, PRIO_PROCESS, PRIO_USER, RLIMIT_NICE, SCHED_BATCH, SCHED_DEADLINE, SCHED_FIFO, SCHED_IDLE,
+    SCHED_OTHER, SCHED_RR,
 };
 use abi::time::Timespec;
 
 use super::Entry;
 use crate::call::{Call, CallResult};
-use crate::task::{Process, Task};
+use crate::task::{Policy, Process, Task};
 use abi::nr;
 
 /// Bit in a policy: children start with the default again.
@@ -45,13 +45,15 @@ fn sched_getaffinity(call: &Call<'_>, tid: u64, bytes: u64, into: u64) -> CallRe
     Ok(8)
 }
 
-/// Errors: `EFAULT`, `ESRCH`, `EINVAL` for a set without our processor.
+/// Errors: `EFAULT`, `ESRCH`, `EPERM` for another user's thread, `EINVAL` for a set without our processor.
 fn sched_setaffinity(call: &Call<'_>, tid: u64, bytes: u64, from: u64) -> CallResult {
     let mut set = [0; 8];
-    call.copy_in(from, &mut set[..bytes.min(8) as usize])?;
-    if tid as i32 != 0 && call.unix.tasks.task(tid as u32).is_none() {
-        return Err(Errno::ESRCH);
-    }
+    call.copy_in(from, &mut set[..(bytes as u32 as usize).min(8)])?;
+    let task = match tid as i32 {
+        0 => call.task.clone(),
+        tid => call.unix.tasks.task(tid as u32).ok_or(Errno::ESRCH)?,
+    };
+    permit(call, &task)?;
     if set[0] & 1 == 0 { Err(Errno::EINVAL) } else { Ok(0) }
 }
 
@@ -63,26 +65,58 @@ fn priorities(policy: u32) -> Result<(u64, u64), Errno> {
     }
 }
 
-/// Errors: `EINVAL`, `EFAULT`, `ESRCH`, `EPERM` for the real-time policies, which are not there.
+/// Error: `EPERM` for another user's thread.
+fn permit(call: &Call<'_>, task: &Task) -> Result<(), Errno> {
+    let (own, theirs) = (call.process().user_ids.get(), task.process.user_ids.get());
+    let is_own = own.effective == theirs.effective || own.effective == theirs.real;
+    if is_own { Ok(()) } else { call.require(CAP_SYS_NICE) }
+}
+
+/// Errors: `EINVAL`, `EFAULT`, `ESRCH`, `EPERM` for the real-time policies, which are not there, for another user's thread,
+/// and for one that would get more than it has.
 fn sched_setscheduler(call: &Call<'_>, tid: u64, policy: i32, parameter: u64) -> CallResult {
     if policy < 0 || parameter == 0 || (tid as i32) < 0 {
         return Err(Errno::EINVAL);
     }
     let priority: i32 = call.read(parameter)?;
-    task(call, tid)?;
-    let policy = policy as u32 & !RESET_ON_FORK;
-    let (least, most) = priorities(policy)?;
-    if policy == SCHED_DEADLINE || !(least as i32..=most as i32).contains(&priority) {
+    let task = task(call, tid)?;
+    let policy = Policy { number: policy as u32 & !RESET_ON_FORK, resets_on_fork: policy as u32 & RESET_ON_FORK != 0 };
+    change(call, &task, policy, priority)
+}
+
+fn change(call: &Call<'_>, task: &Task, policy: Policy, priority: i32) -> CallResult {
+    let (least, most) = priorities(policy.number)?;
+    if policy.number == SCHED_DEADLINE || !(least as i32..=most as i32).contains(&priority) {
         return Err(Errno::EINVAL);
     }
-    if matches!(policy, SCHED_FIFO | SCHED_RR) { Err(Errno::EPERM) } else { Ok(0) }
+    if matches!(policy.number, SCHED_FIFO | SCHED_RR) {
+        return Err(Errno::EPERM);
+    }
+    permit(call, task)?;
+    let before = task.policy.get();
+    // To leave the idle policy is to become more urgent, as far as the limit on that allows.
+    let nice_least = 20 - task.process.limits.borrow().0[RLIMIT_NICE as usize].0.min(40) as i32;
+    let leaves_idle = before.number == SCHED_IDLE && policy.number != SCHED_IDLE;
+    let gains = leaves_idle && task.process.nice.get() < nice_least;
+    if gains || before.resets_on_fork && !policy.resets_on_fork {
+        call.require(CAP_SYS_NICE)?;
+    }
+    task.policy.set(policy);
+    Ok(0)
+}
+
+fn sched_getscheduler(call: &Call<'_>, tid: u64) -> CallResult {
+    let Policy { number, resets_on_fork } = task(call, tid)?.policy.get();
+    Ok((number | if resets_on_fork { RESET_ON_FORK } else { 0 }).into())
 }
 
 fn sched_setparam(call: &Call<'_>, tid: u64, parameter: u64) -> CallResult {
     if parameter == 0 {
         return Err(Errno::EINVAL);
     }
-    sched_setscheduler(call, tid, SCHED_OTHER as i32, parameter)
+    let priority: i32 = call.read(parameter)?;
+    let task = task(call, tid)?;
+    change(call, &task, task.policy.get(), priority)
 }
 
 fn sched_getparam(call: &Call<'_>, tid: u64, into: u64) -> CallResult {
@@ -106,8 +140,12 @@ fn sched_getattr(call: &Call<'_>, tid: u64, into: u64, bytes: u64, flags: u64) -
     if into == 0 || !(RECORD_BYTES as u64..=4096).contains(&bytes) || flags as u32 != 0 {
         return Err(Errno::EINVAL);
     }
-    let nice = task(call, tid)?.process.nice.get();
+    let task = task(call, tid)?;
+    let (nice, policy) = (task.process.nice.get(), task.policy.get());
     let mut record = [0; RECORD_BYTES as usize];
+    record[4..8].copy_from_slice(&policy.number.to_le_bytes());
+    // SCHED_FLAG_RESET_ON_FORK
+    record[8..16].copy_from_slice(&u64::from(policy.resets_on_fork).to_le_bytes());
     record[..4].copy_from_slice(&RECORD_BYTES.to_le_bytes());
     record[16..20].copy_from_slice(&nice.to_le_bytes());
     call.copy_out(into, &record)?;
@@ -204,7 +242,7 @@ pub const CALLS: &[Entry] = &[
     (nr::SCHED_SETPARAM, |call, [a, b, ..]| sched_setparam(call, a, b)),
     (nr::SCHED_GETPARAM, |call, [a, b, ..]| sched_getparam(call, a, b)),
     (nr::SCHED_SETSCHEDULER, |call, [a, b, c, ..]| sched_setscheduler(call, a, b as i32, c)),
-    (nr::SCHED_GETSCHEDULER, |call, [a, ..]| task(call, a).map(|_| SCHED_OTHER.into())),
+    (nr::SCHED_GETSCHEDULER, |call, [a, ..]| sched_getscheduler(call, a)),
     (nr::SCHED_GETATTR, |call, [a, b, c, d, ..]| sched_getattr(call, a, b, c, d)),
     (nr::SCHED_GET_PRIORITY_MAX, |_, [a, ..]| priorities(a as u32).map(|(_, most)| most)),
     (nr::SCHED_GET_PRIORITY_MIN, |_, [a, ..]| priorities(a as u32).map(|(least, _)| least)),

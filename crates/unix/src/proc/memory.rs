@@ -90,6 +90,7 @@ fn flags(text: &mut String, area: &AreaView<'_>) {
         (rights.execute, "ex "),
         (area.is_shared, "sh "),
         (true, "mr mw me "),
+        (area.is_locked, "lo "),
         (matches!(area.label, AreaLabel::Stack), "gd "),
     ];
     words.into_iter().filter(|(holds, _)| *holds).for_each(|(_, word)| text.push_str(word));
@@ -107,6 +108,7 @@ pub fn smaps_rollup(unix: &'static Unix, member: &Member) -> Text {
         (first, last) = (first.min(area.start), last.max(area.end));
         sum.resident += sizes.resident;
         sum.resident_shared += sizes.resident_shared;
+        sum.locked += sizes.locked;
     }
     let head = format!("{:08x}-{last:08x} ---p 00000000 00:00 0 ", first.min(last));
     let mut text = format!("{head:<NAME_COLUMN$}[rollup]\n");
@@ -136,7 +138,7 @@ fn amounts(text: &mut String, sizes: &AreaSizes) {
         ("Private_Hugetlb:", 0),
         ("Swap:", 0),
         ("SwapPss:", 0),
-        ("Locked:", 0),
+        ("Locked:", sizes.locked),
         ("", 0),
     ];
     for (label, bytes) in lines.iter().filter(|(label, _)| !label.is_empty()) {

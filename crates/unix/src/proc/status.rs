@@ -297,7 +297,7 @@ fn memory(text: &mut String, sizes: &SpaceUsage, shared: u64) {
     let lines: [(&str, u64); 17] = [
         ("VmPeak", sizes.total_peak.max(sizes.total)),
         ("VmSize", sizes.total),
-        ("VmLck", 0),
+        ("VmLck", sizes.locked),
         ("VmPin", 0),
         ("VmHWM", sizes.resident_peak.max(sizes.resident)),
         ("VmRSS", sizes.resident),

@@ -16,5 +16,5 @@ pub use capabilities::{CapabilitySets, ProgramChange, may_follow};
 pub use process::{ChildParts, Execution, Family, Ids, Life, NewProcess, Place, Process, Report, Usage};
 pub use settings::Settings;
 pub use table::TaskTable;
-pub use thread::{RestartArea, RestartBlock, Task};
+pub use thread::{Policy, RestartArea, RestartBlock, Task};
 pub use tracing::{At, Ghost, Going, TraceStop, Tracing, Watch};

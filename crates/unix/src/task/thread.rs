@@ -30,6 +30,22 @@ pub struct RestartArea {
     pub signature: u32,
 }
 
+/// What a thread said of how it wants to be scheduled. It is kept and told; the ready ring treats all alike.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Policy {
+    /// `SCHED_OTHER`, `SCHED_BATCH` or `SCHED_IDLE`.
+    pub number: u32,
+    /// What it makes starts with no urgency of its own (`SCHED_RESET_ON_FORK`).
+    pub resets_on_fork: bool,
+}
+
+impl Policy {
+    /// What a child or a new thread starts with.
+    pub fn inherited(self) -> Policy {
+        Policy { resets_on_fork: false, ..self }
+    }
+}
+
 pub struct Task {
     pub tid: u32,
     pub process: Arc<Process>,
@@ -43,6 +59,7 @@ pub struct Task {
     /// A descriptor table that is not the process's: the thread was made without `CLONE_FILES`, or has unshared.
     own_files: KernelCell<Option<Arc<DescriptorTable>>>,
     restart_area: Cell<Option<RestartArea>>,
+    pub policy: Cell<Policy>,
     /// Synthesized calls of this thread.
     pub bindings: Bindings,
     /// This thread alone shall end.
@@ -78,6 +95,7 @@ impl Task {
             robust_list: AtomicU64::new(0),
             restart_area: Cell::new(None),
             own_files: KernelCell::new(None),
+            policy: Cell::new(Policy::default()),
             bindings: Bindings::default(),
             ending: KernelCell::new(false),
             exit_status: KernelCell::new(0),

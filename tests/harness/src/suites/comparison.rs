@@ -21,7 +21,7 @@ pub enum Suite {
     /// `faults.c`, `held.c`.
     Faults,
     /// `signals.c`, `mm.c`, `files.c`, `seals.c`, `resolve.c`, `packets.c`, `vector.c`, `turns.c`, `closing.c`, `tasks.c`, `trace.c`,
-    /// `pumps.c`, `stale.c`, `transfers.c`, `user_calls.c`, `rights.c`, `capabilities.c`, `mounts.c`,
+    /// `pumps.c`, `stale.c`, `transfers.c`, `user_calls.c`, `rights.c`, `capabilities.c`, `processes.c`, `mounts.c`,
     /// `xattrs.c`.
     Semantics,
     /// `pointers.c`.
@@ -72,11 +72,12 @@ impl Suite {
                     "user_calls",
                     "rights",
                     "capabilities",
+                    "processes",
                     "mounts",
                     "xattrs",
                 ];
-                // The last five change their users, print them or mount volumes, and programs on the virtual machine are root's.
-                if is_root() { ALL } else { &ALL[..ALL.len() - 5] }
+                // The last six change their users, print them or mount volumes, and programs on the virtual machine are root's.
+                if is_root() { ALL } else { &ALL[..ALL.len() - 6] }
             }
             Suite::Pointers => &["pointers"],
             Suite::Leaks => &["churn", "churn_ends"],

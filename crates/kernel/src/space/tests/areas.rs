@@ -190,7 +190,7 @@ fn advice_drops_pages_and_reports_gaps() {
     assert_eq!(space.advise(start, PAGE, Advice::Populate(Access::Write)), Ok(()));
     assert_eq!(space.check_mapped(start, 4 * PAGE), Err(MapError::NoMemory));
     assert_eq!(space.check_mapped(start + 2 * PAGE, 2 * PAGE), Ok(()));
-    assert_eq!(space.lock(start + 2 * PAGE + 5, 10), Ok(()));
+    assert_eq!(space.lock(start + 2 * PAGE + 5, 10, Presence::Now), Ok(()));
     assert_eq!(space.is_in_core(start + 2 * PAGE), Ok(true));
     assert_eq!(space.is_in_core(start + PAGE), Err(MapError::NoMemory));
     check(&space);

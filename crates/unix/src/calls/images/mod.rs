@@ -287,6 +287,7 @@ fn map_vdso(unix: &'static Unix, space: &mut Space) -> Result<Option<u64>, Errno
         kind,
         no_reserve: false,
         populate: false,
+        locked: false,
     };
     let whole = request(0, 2 * page, Kind::Anonymous, Protection::default());
     let start = space.map(whole).map_err(errno_of)?;

@@ -19,6 +19,7 @@ use machine::stages::{self, Stage};
 use machine::{KernelCell, Start};
 
 use crate::call::{Call, CallResult};
+use crate::calls::times::watch_time_limit;
 use crate::calls::{ptrace, user_calls};
 use crate::signal::AltStack;
 use crate::task::{ChildParts, Process, Task};
@@ -257,6 +258,7 @@ fn create_process(call: &Call<'_>, birth: &Birth, pid: u32, parts: ChildParts) -
     child.is_vfork_child.set(birth.has(CLONE_VFORK));
     parent.children.borrow_mut().push(child.clone());
     call.unix.tasks.add_process(&child);
+    watch_time_limit(call.unix, &child);
     child
 }
 
@@ -266,6 +268,11 @@ fn create_task(call: &Call<'_>, birth: &Birth, tid: u32, process: &Arc<Process>,
     }
     let task = Task::new(tid, process, thread, call.task.name.get());
     task.mask.set(call.task.mask.get().inherited());
+    let policy = call.task.policy.get();
+    task.policy.set(policy.inherited());
+    if policy.resets_on_fork && !birth.has(CLONE_THREAD) {
+        process.nice.set(process.nice.get().max(0));
+    }
     if !birth.has(CLONE_VM) || birth.has(CLONE_VFORK) {
         task.alternate_stack.set(call.task.alternate_stack.get());
     } else {

@@ -39,7 +39,8 @@ fn tell_of_end(unix: &'static Unix, parent: &Arc<Process>, process: &Arc<Process
     let signal = process.exit_signal.load(Ordering::Relaxed);
     let end = parent.actions().borrow().child_end(signal);
     if end.reap {
-        reap(unix, parent, process);
+        // What nobody waits for is not counted among the children either.
+        release(unix, parent, process);
     }
     if end.signal {
         signals::send_to_process(unix, parent, &child_info(signal, &as_child(process), status));
@@ -76,6 +77,10 @@ pub fn reap(unix: &Unix, parent: &Process, process: &Arc<Process>) {
     usage.add(&process.usage.get());
     usage.add(&process.children_usage.get());
     parent.children_usage.set(usage);
+    release(unix, parent, process);
+}
+
+fn release(unix: &Unix, parent: &Process, process: &Arc<Process>) {
     parent.children.borrow_mut().retain(|child| !Arc::ptr_eq(child, process));
     forget(unix, process);
 }

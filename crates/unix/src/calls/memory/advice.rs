@@ -2,7 +2,6 @@
 
 use abi::Errno;
 use abi::memory::*;
-use abi::process::CAP_IPC_LOCK;
 use kernel::space::{Access, Advice, AtFork, Identity, USER_LIMIT};
 use machine::{PAGE_BYTES, VirtAddr};
 
@@ -38,7 +37,8 @@ pub fn madvise(call: &Call<'_>, start: u64, bytes: u64, advice: u64) -> CallResu
 /// What an advice means here; `None` for one that a kernel without huge pages and poisoned memory refuses.
 fn known_advice(advice: u32) -> Option<Advice> {
     Some(match advice {
-        MADV_DONTNEED | MADV_DONTNEED_LOCKED => Advice::DontNeed,
+        MADV_DONTNEED => Advice::DontNeed,
+        MADV_DONTNEED_LOCKED => Advice::DontNeedLocked,
         MADV_FREE => Advice::Free,
         MADV_DONTFORK => Advice::AtFork(AtFork::Omit),
         MADV_DOFORK | MADV_KEEPONFORK => Advice::AtFork(AtFork::Share),
@@ -57,6 +57,9 @@ fn known_advice(advice: u32) -> Option<Advice> {
 fn remove(call: &Call<'_>, start: u64, bytes: u64) -> CallResult {
     let space = space(call)?;
     space.borrow().check_mapped(start, bytes).map_err(errno_of)?;
+    if space.borrow().locked_bytes_within(start, start + bytes) != 0 {
+        return Err(Errno::EINVAL);
+    }
     match space.borrow().identity(start) {
         Some(Identity::Shared { .. }) => {}
         _ => return Err(Errno::EINVAL),
@@ -108,68 +111,6 @@ pub fn mincore(call: &Call<'_>, start: u64, bytes: u64, vector: u64) -> CallResu
         }
         call.copy_out(vector + done, piece)?;
         done += piece.len() as u64;
-    }
-    Ok(0)
-}
-
-/// Errors: `EPERM` when the caller may lock nothing, `ENOMEM` when it may not lock that much.
-fn check_lock_limit(call: &Call<'_>, bytes: u64) -> Result<(), Errno> {
-    let limit = call.process().limits.borrow().locked_bytes();
-    match limit {
-        _ if call.can(CAP_IPC_LOCK) => Ok(()),
-        0 => Err(Errno::EPERM),
-        _ if bytes > limit => Err(Errno::ENOMEM),
-        _ => Ok(()),
-    }
-}
-
-/// The pages that a range touches. Error: `EINVAL` when they wrap around.
-fn touched(start: u64, bytes: u64) -> Result<(u64, u64), Errno> {
-    let first = start & !(PAGE - 1);
-    let length = bytes.checked_add(start - first).and_then(round_up).unwrap_or(0);
-    first.checked_add(length).ok_or(Errno::EINVAL)?;
-    Ok((first, length))
-}
-
-pub fn mlock(call: &Call<'_>, start: u64, bytes: u64) -> CallResult {
-    check_lock_limit(call, bytes)?;
-    let (first, length) = touched(start, bytes)?;
-    if length == 0 {
-        return Ok(0);
-    }
-    let space = space(call)?;
-    let locked = space.borrow_mut().lock(first, length);
-    locked.map(|()| 0).map_err(errno_of)
-}
-
-pub fn mlock2(call: &Call<'_>, start: u64, bytes: u64, flags: u64) -> CallResult {
-    const ON_FAULT: u64 = 1;
-    match flags as u32 as u64 {
-        0 => mlock(call, start, bytes),
-        // Pages that come by faults stay anyway.
-        ON_FAULT => check_lock_limit(call, bytes).and_then(|()| munlock(call, start, bytes)),
-        _ => Err(Errno::EINVAL),
-    }
-}
-
-/// Nothing is ever paged out, so only the range is checked.
-pub fn munlock(call: &Call<'_>, start: u64, bytes: u64) -> CallResult {
-    let (first, length) = touched(start, bytes)?;
-    let space = space(call)?;
-    let mapped = space.borrow().check_mapped(first, length);
-    mapped.map(|()| 0).map_err(errno_of)
-}
-
-pub fn mlockall(call: &Call<'_>, flags: u64) -> CallResult {
-    let flags = flags as u32;
-    if flags == 0 || flags & !(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) != 0 || flags == MCL_ONFAULT {
-        return Err(Errno::EINVAL);
-    }
-    let space = space(call)?;
-    let mapped = space.borrow().usage().total;
-    check_lock_limit(call, if flags & MCL_CURRENT != 0 { mapped } else { 0 })?;
-    if flags & (MCL_CURRENT | MCL_ONFAULT) == MCL_CURRENT {
-        space.borrow_mut().lock_all();
     }
     Ok(0)
 }

@@ -4,10 +4,11 @@ use abi::Errno;
 use abi::memory::*;
 use abi::process::CAP_IPC_LOCK;
 use kernel::space::{
-    AnonymousMemory, Kind, MapError, MapRequest, Placement, Remap, RemapTarget, Space, USER_LIMIT, View,
+    AnonymousMemory, Kind, MapError, MapRequest, Placement, Presence, Remap, RemapTarget, Space, USER_LIMIT, View,
 };
 use machine::{PAGE_BYTES, Protection};
 
+use super::lock::lock_room;
 use super::{errno_of, space, text};
 use crate::call::{Call, CallResult};
 use crate::files::{MemoryDevice, NodeBacking, OpenFile};
@@ -40,10 +41,10 @@ const ABOVE_4G: u32 = 0x80;
 const HUGE_2MB: u32 = 21 << 26;
 const HUGE_1GB: u32 = 30 << 26;
 
-/// Unknown bits are ignored, as by mmap; any right implies reading.
+/// Unknown bits are ignored, as by mmap. That any right implies reading is the processor's doing and seen nowhere.
 fn protection(bits: u64) -> Protection {
     let has = |bit: u32| bits & u64::from(bit) != 0;
-    Protection { read: has(PROT_READ | PROT_WRITE | PROT_EXEC), write: has(PROT_WRITE), execute: has(PROT_EXEC) }
+    Protection { read: has(PROT_READ), write: has(PROT_WRITE), execute: has(PROT_EXEC) }
 }
 
 /// The checks come in the order of Linux: alignment, descriptor, place, kind and rights.
@@ -65,14 +66,18 @@ pub fn mmap(call: &Call<'_>, [address, bytes, bits, flags, descriptor, offset]: 
     };
     let space = space(call)?;
     space.borrow().place(&request).map_err(errno_of)?;
-    if flags & MAP_LOCKED != 0 {
-        check_lock(call, bytes)?;
+    let locked = flags & MAP_LOCKED != 0;
+    if locked && call.process().limits.borrow().locked_bytes() == 0 && !call.can(CAP_IPC_LOCK) {
+        return Err(Errno::EPERM);
+    }
+    if (locked || space.borrow().locks_future().is_some()) && bytes > lock_room(call, &space.borrow()) {
+        return Err(Errno::EAGAIN);
     }
     let (kind, limit) = match file {
         Some(file) => file_kind(call, &file, FilePart { first_page: offset / PAGE, bytes }, flags, request.protection)?,
         None => (anonymous_kind(call, bytes, flags)?, ALL),
     };
-    let mapped = space.borrow_mut().map(MapRequest { limit, kind, ..request });
+    let mapped = space.borrow_mut().map(MapRequest { limit, kind, locked, ..request });
     mapped.map_err(errno_of)
 }
 
@@ -91,17 +96,6 @@ fn placement(flags: u32) -> Placement {
         Placement::Low
     } else {
         Placement::Anywhere
-    }
-}
-
-/// Errors: `EPERM` for a caller that may lock nothing, `EAGAIN` for more than its limit.
-fn check_lock(call: &Call<'_>, bytes: u64) -> Result<(), Errno> {
-    let limit = call.process().limits.borrow().locked_bytes();
-    match limit {
-        _ if call.can(CAP_IPC_LOCK) => Ok(()),
-        0 => Err(Errno::EPERM),
-        _ if bytes > limit => Err(Errno::EAGAIN),
-        _ => Ok(()),
     }
 }
 
@@ -245,8 +239,17 @@ pub fn mremap(call: &Call<'_>, [address, old_bytes, new_bytes, flags, to]: [u64;
     if has(MREMAP_MAYMOVE) {
         text::restore(call.unix, &mut space, address..address.saturating_add(old_bytes));
     }
-    let moved = space.remap(remap);
-    moved.map_err(errno_of)
+    let growth = new_bytes.saturating_sub(old_bytes);
+    let is_locked = space.locked_bytes_within(address, address.saturating_add(1)) != 0;
+    if is_locked && growth > lock_room(call, &space) {
+        return Err(Errno::EAGAIN);
+    }
+    let moved = space.remap(remap).map_err(errno_of)?;
+    if is_locked && growth > 0 {
+        // As far as there is memory: the map has grown already.
+        let _ = space.lock(moved + old_bytes, growth, Presence::Now);
+    }
+    Ok(moved)
 }
 
 /// The old way to show pages of a shared map in another order.

@@ -2,6 +2,7 @@
 
 mod advice;
 mod exhaustion;
+mod lock;
 mod map;
 pub mod text;
 
@@ -35,7 +36,15 @@ pub fn space(call: &Call<'_>) -> Result<Arc<KernelCell<Space>>, Errno> {
 }
 
 fn brk(call: &Call<'_>, wanted: u64) -> CallResult {
-    Ok(space(call)?.borrow_mut().brk(wanted))
+    let space = space(call)?;
+    let mut space = space.borrow_mut();
+    if space.locks_future().is_some() {
+        let end = space.brk(0);
+        if wanted.saturating_sub(end) > lock::lock_room(call, &space) {
+            return Ok(end);
+        }
+    }
+    Ok(space.brk(wanted))
 }
 
 /// Thread-local-storage bases and what else only x86 has.
@@ -92,10 +101,10 @@ pub const CALLS: &[Entry] = &[
     (nr::MADVISE, |call, [a, b, c, ..]| advice::madvise(call, a, b, c)),
     (nr::MSYNC, |call, [a, b, c, ..]| advice::msync(call, a, b, c)),
     (nr::MINCORE, |call, [a, b, c, ..]| advice::mincore(call, a, b, c)),
-    (nr::MLOCK, |call, [a, b, ..]| advice::mlock(call, a, b)),
-    (nr::MLOCK2, |call, [a, b, c, ..]| advice::mlock2(call, a, b, c)),
-    (nr::MUNLOCK, |call, [a, b, ..]| advice::munlock(call, a, b)),
-    (nr::MLOCKALL, |call, [a, ..]| advice::mlockall(call, a)),
-    (nr::MUNLOCKALL, |_, _| Ok(0)),
+    (nr::MLOCK, |call, [a, b, ..]| lock::mlock(call, a, b)),
+    (nr::MLOCK2, |call, [a, b, c, ..]| lock::mlock2(call, a, b, c)),
+    (nr::MUNLOCK, |call, [a, b, ..]| lock::munlock(call, a, b)),
+    (nr::MLOCKALL, |call, [a, ..]| lock::mlockall(call, a)),
+    (nr::MUNLOCKALL, |call, _| lock::munlockall(call)),
     (nr::ARCH_PRCTL, |call, [a, b, ..]| arch_prctl(call, a, b)),
 ];

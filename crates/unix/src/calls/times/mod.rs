@@ -6,6 +6,7 @@
 //!   sleeps.rs     nanosleep and its kin
 //!   timer.rs      something that goes off: the one mechanism below the three kinds of timers
 //!   intervals.rs  setitimer, alarm: signals to the process
+//!   limit.rs      the limit on processor time
 //!   posix.rs      timer_create and its kin
 //!   timerfd.rs    timers as streams
 //! ```
@@ -13,6 +14,7 @@
 mod clock;
 mod clocks;
 mod intervals;
+mod limit;
 mod posix;
 mod sleeps;
 mod timer;
@@ -20,6 +22,7 @@ mod timerfd;
 
 pub use clock::process_time;
 pub use clocks::account_end;
+pub use limit::watch as watch_time_limit;
 pub use posix::delete_all as delete_posix_timers;
 pub use sleeps::deadline_after;
 pub use timerfd::add_file;
@@ -39,6 +42,7 @@ use abi::nr;
 /// The timers of one process.
 pub struct ProcessTimers {
     intervals: KernelCell<[Option<Arc<timer::Timer>>; 3]>,
+    limit: KernelCell<Option<Arc<timer::Timer>>>,
     posix: KernelCell<Sorted<i32, Arc<posix::PosixTimer>>>,
     next_id: KernelCell<i32>,
 }
@@ -47,6 +51,7 @@ impl ProcessTimers {
     pub const fn new() -> ProcessTimers {
         ProcessTimers {
             intervals: KernelCell::new([const { None }; 3]),
+            limit: KernelCell::new(None),
             posix: KernelCell::new(Sorted::new()),
             next_id: KernelCell::new(0),
         }
@@ -57,7 +62,8 @@ impl ProcessTimers {
 pub fn end_timers(process: &Process) {
     delete_posix_timers(process);
     let intervals = core::mem::take(&mut *process.timers.intervals.borrow_mut());
-    intervals.iter().flatten().for_each(|timer| timer.stop());
+    let limit = process.timers.limit.borrow_mut().take();
+    intervals.iter().flatten().chain(&limit).for_each(|timer| timer.stop());
 }
 
 /// A duration or a time of day. Error: `EINVAL` for a negative one, or a billion nanoseconds or more.
