@@ -448,7 +448,7 @@ impl Machine for SimMachine {
     }
 
     fn activate(&self, quaspace: Option<&dyn Translation>) {
-        self.state.borrow_mut().root = quaspace.map_or(0, |quaspace| quaspace.root().word());
+        self.state.borrow_mut().root = quaspace.map_or(0, |quaspace| quaspace.number());
     }
 
     fn set_upcalls(&self, upcalls: &'static dyn Upcalls) {
@@ -513,8 +513,7 @@ impl Machine for SimMachine {
     }
 
     fn slow_call(&self) -> Entry<FileEntry> {
-        // SAFETY: this machine enters no code.
-        unsafe { Entry::new(0) }
+        Entry::NOWHERE
     }
 
     fn user_limit_word(&self) -> u64 {

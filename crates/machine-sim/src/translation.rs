@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use machine::{FrameNumber, KernelCell, Mapping, NoFrames, PAGE_BYTES, Protection, Root, Translation, VirtAddr};
+use machine::{FrameNumber, KernelCell, Mapping, NoFrames, PAGE_BYTES, Protection, Translation, VirtAddr};
 
 pub struct SimTranslation {
     root: u64,
@@ -30,9 +30,8 @@ fn checked(page: VirtAddr) -> u64 {
 }
 
 impl Translation for SimTranslation {
-    fn root(&self) -> Root {
-        // SAFETY: no processor is led by this machine's roots.
-        unsafe { Root::new(self.root) }
+    fn number(&self) -> u64 {
+        self.root
     }
 
     fn map(&self, page: VirtAddr, frame: FrameNumber, protection: Protection) -> Result<(), NoFrames> {

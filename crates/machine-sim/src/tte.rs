@@ -103,7 +103,7 @@ impl Tte for SimTte {
     }
 
     fn set_quaspace(&self, quaspace: Option<&dyn Translation>) {
-        self.with(|record| record.root = quaspace.map_or(0, |quaspace| quaspace.root().word()));
+        self.with(|record| record.root = quaspace.map_or(0, |quaspace| quaspace.number()));
     }
 
     fn link_in(&self, place: Place) {
@@ -192,8 +192,7 @@ impl Tte for SimTte {
     }
 
     fn slow_entry(&self) -> Entry<CallEntry> {
-        // SAFETY: this machine enters no code.
-        unsafe { Entry::new(0) }
+        Entry::NOWHERE
     }
 
     fn bind_constant_call(&self, _number: usize, _value: u32) -> Result<(), NoFrames> {

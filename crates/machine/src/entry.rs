@@ -58,6 +58,9 @@ impl<C> Entry<C> {
         Entry { address, contract: PhantomData }
     }
 
+    /// Of a machine that enters no code: there is none.
+    pub const NOWHERE: Entry<C> = Entry { address: 0, contract: PhantomData };
+
     pub const fn address(self) -> u64 {
         self.address
     }

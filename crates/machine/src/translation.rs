@@ -90,6 +90,10 @@ pub trait Translation: Send + Sync {
     fn root(&self) -> Root {
         Root::NONE
     }
+    /// Names it to the machine that made it; 0 where no other is told from it.
+    fn number(&self) -> u64 {
+        self.root().word()
+    }
     /// Addresses below the user limit that the machine needs for itself, ascending. No area may touch them.
     fn reserved(&self) -> &'static [Range<u64>] {
         &[]

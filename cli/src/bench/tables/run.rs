@@ -224,7 +224,9 @@ mod tests {
             Err(BenchError::MissingCommand { .. }) => return,
             bench => bench.unwrap(),
         };
-        for row in tables.iter().flat_map(|table| table.rows).filter(|row| !matches!(row.who, Who::KernelAlone | Who::Nobody)) {
+        for row in
+            tables.iter().flat_map(|table| table.rows).filter(|row| !matches!(row.who, Who::KernelAlone | Who::Nobody))
+        {
             let outcome = bench.run(row, Side::Linux, row.iterations.map_or(20_000, |[few, _]| few));
             assert!(outcome.ticks().is_ok(), "{}: {outcome:?}", row.operation);
         }

@@ -31,7 +31,10 @@ pub fn semaphores(unix: &Unix) -> Vec<u8> {
 }
 
 pub fn messages(unix: &Unix) -> Vec<u8> {
-    let header = "       key      msqid perms      cbytes       qnum lspid lrpid   uid   gid  cuid  cgid      stime      rtime      ctime\n";
+    let header = concat!(
+        "       key      msqid perms      cbytes       qnum lspid lrpid",
+        "   uid   gid  cuid  cgid      stime      rtime      ctime\n"
+    );
     let queues = unix.families.messages.borrow();
     lines(header, queues.count, |text| {
         for (id, queue) in queues.each() {
