@@ -196,8 +196,11 @@ fn fetch(client: &mut Client, recorded: &mut Recorded) -> Result<bool, Failure> 
 
 /// Everything that a traced run has recorded until now, as far as it was not overwritten.
 pub fn all_so_far(client: &mut Client) -> Result<Recorded, Failure> {
+    // A busy system makes records faster than they are fetched.
+    const LONGEST: Duration = Duration::from_secs(2);
+    let end = Instant::now() + LONGEST;
     let mut recorded = Recorded::default();
-    while fetch(client, &mut recorded)? {}
+    while fetch(client, &mut recorded)? && Instant::now() < end {}
     let bytes = client.ask(opcode::TRACE_NAMES, &[])?.unwrap_or_default();
     recorded.names = client.items(&bytes, TraceName::get)?;
     Ok(recorded)
