@@ -422,7 +422,8 @@ static void register_sets(void)
 {
     struct user_regs_struct all, part;
     struct user_fpregs_struct floats;
-    static char wide[8192];
+    /* Room for the largest state there is: with the tiles of AMX it has 11,008 bytes. */
+    static char wide[65536];
     struct iovec vector = {&part, sizeof part};
     unsigned long value = 0;
     start(float_body);

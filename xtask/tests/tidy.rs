@@ -112,6 +112,8 @@ const UNSAFE: &[&str] = &[
     "crates/machine-sim/src/store.rs",
     "crates/queue/",
     "crates/machine/src/cell.rs",
+    "crates/machine/src/entry.rs",
+    "crates/machine/src/translation.rs",
     "crates/machine/src/stages.rs",
     "crates/machine/src/switch.rs",
     "crates/synth/src/template.rs",
