@@ -30,7 +30,7 @@ pub struct ProgramChange {
     /// The effective ids are others than before.
     pub ids_change: bool,
     /// Somebody else could abuse new rights: there must be none.
-    pub is_unsafe: bool,
+    pub is_watched: bool,
 }
 
 impl CapabilitySets {
@@ -107,7 +107,7 @@ impl CapabilitySets {
         let counts_root = secure_bits & SECBIT_NOROOT == 0;
         let is_roots = counts_root && (change.effective == 0 || change.real == 0);
         let given = if is_roots { self.bounding | self.inheritable } else { Capabilities::NONE };
-        let given = if change.is_unsafe { given & self.permitted } else { given };
+        let given = if change.is_watched { given & self.permitted } else { given };
         let ambient = if change.ids_change { Capabilities::NONE } else { self.ambient };
         let permitted = given | ambient;
         let effective = if counts_root && change.effective == 0 { permitted } else { ambient };

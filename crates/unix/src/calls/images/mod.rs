@@ -66,12 +66,12 @@ impl Identity {
         let is_other = user != user_ids.real || group != group_ids.real;
         let credentials = process.credentials.borrow();
         let ids_change = user != user_ids.effective || !credentials.in_group(group);
-        let is_unsafe = is_unsafe(process);
+        let is_watched = is_watched(process);
         let (held, secure_bits) = (process.capabilities(), process.settings.get().secure_bits);
-        let change = ProgramChange { real: user_ids.real, effective: user, ids_change, is_unsafe };
+        let change = ProgramChange { real: user_ids.real, effective: user, ids_change, is_watched };
         let capabilities = held.after_execution(change, secure_bits);
         let is_refused =
-            ids_change && is_unsafe && (process.settings.get().no_new_privileges || !process.can(CAP_SETUID));
+            ids_change && is_watched && (process.settings.get().no_new_privileges || !process.can(CAP_SETUID));
         let (user, group) = if is_refused { (user_ids.real, group_ids.real) } else { (user, group) };
         let is_secure = is_other || capabilities.are_raised(user_ids.real);
         let read = kernel::file::Access { read: true, ..Default::default() };
@@ -82,7 +82,7 @@ impl Identity {
 
 /// Whether others could abuse the rights of a program that this process executes: who traces it, or shares its folders
 /// (Linux `cap_bprm_creds_from_file`).
-fn is_unsafe(process: &Process) -> bool {
+fn is_watched(process: &Process) -> bool {
     let refuses = process.settings.get().no_new_privileges;
     let mut is_watched = false;
     process.each_task(|task| {
