@@ -14,6 +14,7 @@
  *                                      interrupts that the clock sent and the handler never saw
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -126,6 +127,8 @@ static long read_frames(int cd, uint32_t *next, long *missing)
 {
     uint32_t frames[512];
     ssize_t bytes = read(cd, frames, sizeof frames);
+    if (bytes < 0 && errno == EAGAIN)
+        return 0;
     if (bytes < 0)
         fail("read /dev/cd");
     for (ssize_t i = 0; i < bytes / 4; i++) {
@@ -278,7 +281,10 @@ static int busy(long megabytes, long typed)
     }
     if (typed > 0)
         tcsetattr(0, TCSANOW, &before);
-    /* What came until now is in the ring; the clock and the ring are read as near to each other as a program can. */
+    /* What came until now is in the ring; the clock and the ring are read as near to each other as a program can. A reader that may
+     * sleep is never done: at each call it waits for the next 512. */
+    if (fcntl(cd, F_SETFL, O_NONBLOCK) != 0)
+        fail("F_SETFL");
     for (long got = 512; got == 512; frames += got)
         got = read_frames(cd, &next, &missing);
     int64_t ns = now_ns() - start;
