@@ -74,6 +74,10 @@ numbers! {
     }
 }
 numbers! {
+    /// Kinds of `f_owner_ex`.
+    OWNER_KINDS: i32 { F_OWNER_TID = 0, F_OWNER_PID = 1, F_OWNER_PGRP = 2 }
+}
+numbers! {
     /// Flags of a descriptor (`F_GETFD`).
     DESCRIPTOR_FLAGS: u32 { FD_CLOEXEC = 1 }
 }

@@ -2,7 +2,7 @@
 
 use machine::KernelCell;
 
-use crate::calls::{Contexts, InotifyUsers, Objects, QueueNames, Queues, Sets};
+use crate::calls::{Contexts, InotifyUsers, Objects, QueueNames, Queues, Sets, SignalDriven};
 use crate::tunables::Tunables;
 
 pub struct Families {
@@ -12,6 +12,7 @@ pub struct Families {
     pub messages: Queues,
     pub queue_names: QueueNames,
     pub aio: Contexts,
+    pub signal_driven: SignalDriven,
 }
 
 impl Families {
@@ -23,6 +24,7 @@ impl Families {
             messages: KernelCell::new(Objects::new()),
             queue_names: QueueNames::new(),
             aio: Contexts::new(),
+            signal_driven: SignalDriven::new(),
         }
     }
 }

@@ -278,6 +278,10 @@ impl Stream for PipeEnd {
         ready
     }
 
+    fn tells_by_signal(&self) -> bool {
+        true
+    }
+
     fn each_queue<'a>(&'a self, visit: &mut dyn FnMut(&'a WaitQueue)) {
         if self.side.reads() {
             visit(self.pipe.readable());

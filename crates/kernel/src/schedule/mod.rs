@@ -508,6 +508,12 @@ impl Scheduler {
         }
     }
 
+    /// `thread`, which sleeps for several reasons, is woken by `queue`, too, once. False: it stands there already, so that the
+    /// queue was not woken since.
+    pub fn listen(&self, queue: &WaitQueue, thread: &Arc<Thread>) -> bool {
+        queue.enter_once(thread)
+    }
+
     /// Wakes everyone who waits at `queue`.
     pub fn wake(&self, queue: &WaitQueue) {
         queue.drain(|thread| self.unblock(thread));

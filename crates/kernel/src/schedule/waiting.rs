@@ -16,7 +16,7 @@ pub enum Woken {
 }
 
 /// Threads that wait for one resource. Invariant: a thread is in a queue only while it sleeps, or
-/// between being woken and looking around.
+/// between being woken and looking around; or it listens (`Scheduler::listen`).
 pub struct WaitQueue {
     waiters: KernelCell<Vec<Arc<Thread>>>,
     /// How many wait: a word that synthesized code tests before it changes the resource by itself.
@@ -44,6 +44,15 @@ impl WaitQueue {
     pub(super) fn enter(&self, thread: &Arc<Thread>) {
         self.waiters.borrow_mut().push(thread.clone());
         self.note();
+    }
+
+    /// Whether `thread` was not there.
+    pub(super) fn enter_once(&self, thread: &Arc<Thread>) -> bool {
+        let is_new = !self.waiters.borrow().iter().any(|waiter| Arc::ptr_eq(waiter, thread));
+        if is_new {
+            self.enter(thread);
+        }
+        is_new
     }
 
     pub(super) fn leave(&self, thread: &Arc<Thread>) {

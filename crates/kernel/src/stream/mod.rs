@@ -58,6 +58,11 @@ pub trait Stream: Any {
     /// The waiting queues that are woken when `ready` may have changed.
     fn each_queue<'a>(&'a self, _visit: &mut dyn FnMut(&'a WaitQueue)) {}
 
+    /// Whether it tells by signals that it became ready, to whom asks for that (`O_ASYNC`).
+    fn tells_by_signal(&self) -> bool {
+        false
+    }
+
     /// How far the stream has come, for those who ask only about news (edge-triggered `epoll`); `None`
     /// when it does not count.
     fn progress(&self) -> Option<Progress> {

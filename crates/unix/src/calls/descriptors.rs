@@ -2,9 +2,11 @@
 
 mod control;
 mod locks;
+mod signal_driven;
 
 pub use control::{rebind, rebind_volume};
 pub use locks::LockWaits;
+pub use signal_driven::{SignalDriven, set as set_signal_driven};
 
 use alloc::sync::Arc;
 

@@ -32,7 +32,7 @@ mod trace;
 mod transfer;
 
 pub(crate) use aio::Contexts;
-pub use descriptors::LockWaits;
+pub use descriptors::{LockWaits, SignalDriven, set_signal_driven};
 pub(crate) use futexes::FutexTable;
 pub(crate) use identity::user_calls;
 pub(crate) use images::{LoadError, Wanted, install as install_program, load_first, task_name};

@@ -252,6 +252,7 @@ fn append_outside(call: &Call<'_>, file: &OpenFile, opening: &Opening, from: Use
 /// Writes to a stream; a pipe that nobody reads raises SIGPIPE.
 fn write_stream(call: &Call<'_>, file: &OpenFile, stream: &Arc<dyn Stream>, from: UserRange) -> Result<usize, Errno> {
     let written = call.with_io(file.is_nonblocking(), |io| stream.write(io, from));
+    file.note_room(&written, from.bytes);
     note_broken(call, &written);
     written
 }

@@ -156,6 +156,10 @@ impl Stream for ChannelStream {
         }
     }
 
+    fn tells_by_signal(&self) -> bool {
+        true
+    }
+
     fn each_queue<'a>(&'a self, visit: &mut dyn FnMut(&'a WaitQueue)) {
         visit(if self.is_input() { &self.channels.input } else { &self.channels.output });
     }

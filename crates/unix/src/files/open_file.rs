@@ -14,6 +14,8 @@ use kernel::stream::{Ready, Stream};
 use machine::KernelCell;
 use quaject::Made;
 
+use super::told::Told;
+
 /// What a file is open on.
 #[derive(Clone)]
 pub enum Body {
@@ -47,8 +49,10 @@ pub struct OpenFile {
     counts_as_writer: Cell<bool>,
     /// Who watches the node has been told of the opening, and will be told of the closing.
     pub(super) is_in_use: Cell<bool>,
-    /// Who gets SIGIO (`F_SETOWN`).
-    pub owner: Cell<i32>,
+    /// Who is told by a signal that the file became ready (`O_ASYNC`).
+    pub told: Cell<Told>,
+    /// A write found no room: with `O_ASYNC` a signal tells when there is some.
+    pub found_no_room: Cell<bool>,
     /// Messages that hold it on their way.
     in_flight: Cell<usize>,
 }
@@ -67,7 +71,8 @@ impl OpenFile {
             code: KernelCell::new(FileCode::default()),
             counts_as_writer: Cell::new(false),
             is_in_use: Cell::new(false),
-            owner: Cell::new(0),
+            told: Cell::new(Told::default()),
+            found_no_room: Cell::new(false),
             in_flight: Cell::new(0),
         }
     }
@@ -117,6 +122,17 @@ impl OpenFile {
     /// Messages that hold it on their way.
     pub fn in_flight(&self) -> usize {
         self.in_flight.get()
+    }
+
+    /// Remembers whether a write of `bytes` bytes found no room for all of them.
+    pub fn note_room(&self, written: &Result<usize, Errno>, bytes: usize) {
+        let found_none = match written {
+            Ok(written) => *written < bytes,
+            Err(error) => *error == Errno::EAGAIN,
+        };
+        if found_none {
+            self.found_no_room.set(true);
+        }
     }
 
     /// So many more messages hold it, or fewer.

@@ -52,7 +52,7 @@ pub fn sound_stream(sound: Option<&'static Sound>, major: u32, minor: u32) -> Op
 }
 
 /// An open channel.
-struct Samples {
+pub struct Samples {
     sound: &'static Sound,
     channel: Channel,
     format: Format,

@@ -20,7 +20,7 @@ use kernel::pump::{self, Standing};
 use super::root::caller;
 use super::tree::Whole;
 use crate::emulator::Unix;
-use crate::files::{Body, ChannelStream, Descriptor, OpenFile};
+use crate::files::{Body, ChannelStream, Descriptor, OpenFile, Samples};
 
 pub fn show(unix: &'static Unix, _: &Whole) -> Result<Vec<u8>, Errno> {
     let now = unix.machine.now();
@@ -96,5 +96,5 @@ fn start(unix: &'static Unix, input: u64, output: u64) -> Result<(), Errno> {
 }
 
 fn serves(stream: &dyn Any) -> bool {
-    stream.is::<PipeEnd>() || stream.is::<ChannelStream>()
+    stream.is::<PipeEnd>() || stream.is::<ChannelStream>() || stream.is::<Samples>()
 }

@@ -57,6 +57,7 @@ impl Suite {
                     "resolve",
                     "packets",
                     "epolls",
+                    "driven",
                     "inotify",
                     "ipc",
                     "mqueue",

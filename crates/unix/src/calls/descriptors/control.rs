@@ -7,22 +7,19 @@ use abi::file::{
     F_ADD_SEALS, F_DUPFD, F_DUPFD_CLOEXEC, F_GET_SEALS, F_GETFD, F_GETFL, F_GETLEASE, F_GETLK, F_GETOWN, F_GETOWN_EX,
     F_GETPIPE_SZ, F_GETSIG, F_OFD_GETLK, F_OFD_SETLK, F_OFD_SETLKW, F_SETFD, F_SETFL, F_SETLK, F_SETLKW, F_SETOWN,
     F_SETOWN_EX, F_SETPIPE_SZ, F_SETSIG, F_UNLCK, FD_CLOEXEC, O_APPEND, O_ASYNC, O_DIRECT, O_NOATIME, O_NONBLOCK,
-    OwnerEx,
 };
 use abi::process::CAP_SYS_RESOURCE;
 use kernel::file::{Node, Seals, VolumeIdentity};
 use kernel::pipe::{Pipe, PipeEnd};
 
 use super::locks::{self, Owner, Wait};
+use super::signal_driven;
 use crate::call::{Call, CallResult, int};
 use crate::files::{Descriptor, OpenFile, Slot};
 use kernel::call::FileCode;
 
 /// Flags that `F_SETFL` can change.
 const CHANGEABLE: u32 = O_APPEND | O_NONBLOCK | O_DIRECT | O_NOATIME | O_ASYNC;
-/// `f_owner_ex` kinds.
-const OWNER_PROCESS: i32 = 1;
-const OWNER_GROUP: i32 = 2;
 /// Largest pipe without privilege (`/proc/sys/fs/pipe-max-size`) and at all, in bytes.
 const PIPE_BYTES_MAX: u64 = 1 << 20;
 const PIPE_BYTES_LIMIT: u64 = 1 << 31;
@@ -39,7 +36,7 @@ pub fn fcntl(call: &Call<'_>, descriptor: u64, command: u32, argument: u64) -> C
     }
     let file = call.file(descriptor)?;
     match command {
-        F_SETFL => set_flags(call, &file, argument as u32),
+        F_SETFL => set_flags(call, &file, int(descriptor), argument as u32),
         F_GETLK => locks::get(call, &file, argument, Owner::Process),
         F_SETLK => locks::set(call, &file, argument, Owner::Process, Wait::No),
         F_SETLKW => locks::set(call, &file, argument, Owner::Process, Wait::Yes),
@@ -50,15 +47,12 @@ pub fn fcntl(call: &Call<'_>, descriptor: u64, command: u32, argument: u64) -> C
         F_GET_SEALS => file.content().map(|content| content.seals().bits().into()).ok_or(Errno::EINVAL),
         F_SETPIPE_SZ => resize_pipe(call, &file, argument),
         F_GETPIPE_SZ => pipe_of(&file).map(|pipe| pipe.capacity() as u64),
-        F_SETOWN => {
-            file.owner.set(int(argument));
-            Ok(0)
-        }
-        F_GETOWN => Ok(i64::from(file.owner.get()) as u64),
-        F_SETOWN_EX => set_owner(call, &file, argument),
-        F_GETOWN_EX => get_owner(call, &file, argument),
-        F_SETSIG if argument <= 64 => Ok(0),
-        F_GETSIG => Ok(0),
+        F_SETOWN => signal_driven::set_owner(call, &file, int(argument)),
+        F_GETOWN => signal_driven::owner(&file),
+        F_SETOWN_EX => signal_driven::set_owner_of_kind(call, &file, argument),
+        F_GETOWN_EX => signal_driven::owner_of_kind(call, &file, argument),
+        F_SETSIG => signal_driven::set_signal(&file, argument),
+        F_GETSIG => Ok(file.told.get().signal.into()),
         F_GETLEASE => Ok(F_UNLCK.into()),
         _ => Err(Errno::EINVAL),
     }
@@ -87,7 +81,7 @@ fn descriptor_flags(call: &Call<'_>, descriptor: u64, command: u32, argument: u6
 }
 
 /// Error: `EPERM` for `O_NOATIME` on somebody else's file.
-fn set_flags(call: &Call<'_>, file: &Arc<OpenFile>, wanted: u32) -> CallResult {
+fn set_flags(call: &Call<'_>, file: &Arc<OpenFile>, descriptor: i32, wanted: u32) -> CallResult {
     let old = file.flags();
     if wanted & !old & O_NOATIME != 0
         && let Some(node) = file.node()
@@ -98,7 +92,11 @@ fn set_flags(call: &Call<'_>, file: &Arc<OpenFile>, wanted: u32) -> CallResult {
     if let Some(opening) = file.outside() {
         opening.set_flags(wanted & CHANGEABLE)?;
     }
-    file.set_flags(old & !CHANGEABLE | wanted & CHANGEABLE);
+    if (wanted ^ old) & O_ASYNC != 0 {
+        signal_driven::set(call, file, descriptor, wanted & O_ASYNC != 0)?;
+    }
+    let changed = CHANGEABLE & !O_ASYNC;
+    file.set_flags(file.flags() & !changed | wanted & changed);
     if file.is_appending() {
         // The routine writes at the position.
         let mut code = file.code.borrow_mut();
@@ -183,20 +181,4 @@ fn resize_pipe(call: &Call<'_>, file: &Arc<OpenFile>, bytes: u64) -> CallResult 
         call.unix.scheduler.wake(pipe.writable());
     }
     Ok(capacity)
-}
-
-fn set_owner(call: &Call<'_>, file: &OpenFile, address: u64) -> CallResult {
-    let wanted: OwnerEx = call.read(address)?;
-    match wanted.r#type {
-        0 | OWNER_PROCESS => file.owner.set(wanted.pid),
-        OWNER_GROUP => file.owner.set(-wanted.pid),
-        _ => return Err(Errno::EINVAL),
-    }
-    Ok(0)
-}
-
-fn get_owner(call: &Call<'_>, file: &OpenFile, address: u64) -> CallResult {
-    let owner = file.owner.get();
-    let kind = if owner < 0 { OWNER_GROUP } else { OWNER_PROCESS };
-    call.write(address, &OwnerEx { r#type: kind, pid: owner.saturating_abs() }).map(|()| 0)
 }

@@ -284,6 +284,10 @@ impl Stream for Inotify {
         Ready::NONE.with_if(!self.queue.borrow().events.is_empty(), Ready::READABLE)
     }
 
+    fn tells_by_signal(&self) -> bool {
+        true
+    }
+
     fn each_queue<'a>(&'a self, visit: &mut dyn FnMut(&'a WaitQueue)) {
         visit(&self.arrived);
     }

@@ -54,6 +54,7 @@ fn send(
     if sent == Err(Errno::EPIPE) && flags & MSG_NOSIGNAL == 0 && socket.is_stream() {
         signals::broken_pipe(call);
     }
+    file.note_room(&sent, bytes.len());
     sent.map(|bytes| bytes as u64)
 }
 

@@ -550,6 +550,10 @@ impl Stream for UnixSocket {
             .with_if(unconnected || standing.reads_ended && standing.writes_ended, Ready::HANG_UP)
     }
 
+    fn tells_by_signal(&self) -> bool {
+        true
+    }
+
     fn each_queue<'a>(&'a self, visit: &mut dyn FnMut(&'a WaitQueue)) {
         visit(&self.changed);
     }

@@ -8,9 +8,9 @@ use abi::tty::*;
 use kernel::file::NodeKind;
 use kernel::pipe::PipeEnd;
 
-use crate::call::{Call, CallResult};
-use crate::calls::Inotify;
+use crate::call::{Call, CallResult, int};
 use crate::calls::sockets::waiting_bytes;
+use crate::calls::{Inotify, set_signal_driven};
 use crate::files::{Body, ChannelStream, Descriptor, OpenFile, TERMINAL_MAJOR};
 
 /// `FS_IOC_SETFLAGS`, `FIDEDUPERANGE` (`linux/fs.h`).
@@ -32,7 +32,7 @@ pub fn serve(
         FIOCLEX => set_close_on_exec(call, descriptor, true),
         FIONCLEX => set_close_on_exec(call, descriptor, false),
         FIONBIO => set_nonblocking(call, file, argument),
-        FIOASYNC => set_asynchronous(call, file, argument),
+        FIOASYNC => set_asynchronous(call, descriptor, file, argument),
         FIOQSIZE => query_size(call, file, argument),
         FIGETBSZ => call.write(argument, &block_bytes(file)).map(|()| 0),
         FICLONE => clone(call, file, argument),
@@ -64,15 +64,16 @@ fn set_nonblocking(call: &Call<'_>, file: &Arc<OpenFile>, argument: u64) -> Call
 }
 
 /// Error: `ENOTTY` where there is no SIGIO.
-fn set_asynchronous(call: &Call<'_>, file: &Arc<OpenFile>, argument: u64) -> CallResult {
+fn set_asynchronous(call: &Call<'_>, descriptor: u64, file: &Arc<OpenFile>, argument: u64) -> CallResult {
     let on = call.read::<u32>(argument)? != 0;
     let changes = on != (file.flags() & O_ASYNC != 0);
-    if changes && file.as_stream().is_none() {
+    if !changes {
+        return Ok(0);
+    }
+    if !file.as_stream().is_some_and(|stream| stream.tells_by_signal()) {
         return Err(Errno::ENOTTY);
     }
-    let others = file.flags() & !O_ASYNC;
-    file.set_flags(if on { others | O_ASYNC } else { others });
-    Ok(0)
+    set_signal_driven(call, file, int(descriptor), on).map(|()| 0)
 }
 
 /// What the file takes up, in bytes. Error: `ENOTTY` for what is no file.

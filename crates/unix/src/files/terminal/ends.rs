@@ -118,6 +118,10 @@ impl Stream for TtyStream {
         ready.with_if(tty.is_hung_up(), gone)
     }
 
+    fn tells_by_signal(&self) -> bool {
+        true
+    }
+
     fn each_queue<'a>(&'a self, visit: &mut dyn FnMut(&'a WaitQueue)) {
         visit(&self.terminal.readers);
         visit(&self.terminal.writers);

@@ -161,6 +161,10 @@ impl Stream for PtyMaster {
         ready.with_if(has_news, news).with_if(self.pty().abandoned.get(), Ready::HANG_UP)
     }
 
+    fn tells_by_signal(&self) -> bool {
+        true
+    }
+
     fn each_queue<'a>(&'a self, visit: &mut dyn FnMut(&'a WaitQueue)) {
         visit(&self.pty().master);
     }
