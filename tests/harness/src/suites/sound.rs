@@ -37,6 +37,7 @@ pub fn run(options: &Options, tally: &mut Tally) -> Result<(), String> {
     );
     if !options.is_hosted() {
         tally.record("sound/nothing_typed_is_lost_while_interrupts_nest_in_the_kernel", typed(options, &program));
+        tally.record("sound/a_pump_carries_the_cd_to_the_loudspeaker", pumped(options));
         tally.record("sound/an_alarm_rings_in_the_midst_of_the_kernel", alarms_inside(options, &folder));
     }
     Ok(())
@@ -64,6 +65,28 @@ fn typed(options: &Options, program: &str) -> Result<(), String> {
     let bursts = [Step::Type(keys); BURSTS];
     let steps = [&[Step::Expect("listening")], &bursts[..], &[Step::Expect("typed, in order"), Step::End(0)]].concat();
     terminal::play(command, &steps, options.case_timeout.max(Duration::from_secs(120))).map(|_| ())
+}
+
+/// A shell joins the CD to the D/A converter by a pump and goes on; the pump's thread carries the samples at the clock's rate.
+fn pumped(options: &Options) -> Result<(), String> {
+    const SECOND_BYTES: u32 = 44_100 * 4;
+    const SCRIPT: &str = "exec 3</dev/cd 4>/dev/da; echo '3 4' >/proc/synthesis/pumps || exit 1; exec 3<&- 4>&-
+        start=$(cut -d' ' -f1 /proc/uptime)
+        until read pump standing bytes rate </proc/synthesis/pumps && [ $bytes -ge 352800 ]; do sleep 0.1; done
+        echo $standing $bytes $start $(cut -d' ' -f1 /proc/uptime); echo stop $pump >/proc/synthesis/pumps";
+    let mut command = runner_command(&options.runner);
+    command.args(["--icount", "--timeout", "60", "busybox", "sh", "-c", SCRIPT]);
+    let outcome = process::run(command, Vec::new(), options.case_timeout.max(Duration::from_secs(120)))?;
+    let told = String::from_utf8_lossy(&outcome.stdout).into_owned();
+    let words: Vec<&str> = told.split_whitespace().collect();
+    let ["running", bytes, start, end] = words[..] else {
+        return Err(format!("status {}: {told}{}", outcome.status, String::from_utf8_lossy(&outcome.stderr)));
+    };
+    let number = |word: &str| word.parse::<f64>().map_err(|_| format!("no number: {told}"));
+    let rate = number(bytes)? / (number(end)? - number(start)?).max(0.01);
+    // The pump stops to look around for up to a tenth of a second, as the shell does.
+    let is_right = (0.8..1.2).contains(&(rate / f64::from(SECOND_BYTES)));
+    if is_right { Ok(()) } else { Err(format!("{rate} bytes a second instead of {SECOND_BYTES}: {told}")) }
 }
 
 /// Alarms that fall into long calls while the timer nests (S-78): none is lost, and some ring before the call is over.
