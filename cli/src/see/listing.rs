@@ -181,7 +181,11 @@ fn instructions(code: &[u8], parts: &[Part], names: &Names<'_>) -> String {
             let _ = writeln!(text, "; {}", part.name);
         }
         let fields = decoder.get_constant_offsets(&instruction);
-        let name = |present: bool, offset: usize| present.then(|| name_of(parts, at + offset, code, names)).flatten();
+        // Such a field counts from the instruction's end; any other is a value.
+        let is_near =
+            instruction.is_ip_rel_memory_operand() || instruction.op_kinds().any(|kind| kind == OpKind::NearBranch64);
+        let name =
+            |present: bool, offset: usize| present.then(|| name_of(parts, at + offset, is_near, code, names)).flatten();
         *shown.borrow_mut() = Shown {
             routine: Some((base, code.len() as u64)),
             displacement: name(fields.has_displacement(), fields.displacement_offset()),
@@ -194,16 +198,16 @@ fn instructions(code: &[u8], parts: &[Part], names: &Names<'_>) -> String {
     text
 }
 
-/// The name for the 32-bit field at offset `at`: that of the hole whose value stands there.
-fn name_of(parts: &[Part], at: usize, code: &[u8], names: &Names<'_>) -> Option<String> {
+/// The name for the 32-bit field at offset `at`: that of the hole whose value stands there. `is_near`: as a distance.
+fn name_of(parts: &[Part], at: usize, is_near: bool, code: &[u8], names: &Names<'_>) -> Option<String> {
     let part = parts.iter().find(|part| (part.offset as usize..(part.offset + part.bytes) as usize).contains(&at))?;
     let field = i32::from_le_bytes(*code.get(at..)?.first_chunk()?);
     let target = (at as u64 + 4).wrapping_add_signed(field.into());
     let hole = part.holes.iter().find(|hole| match hole.kind {
-        ADDRESS => hole.value == field as i64 as u64,
-        NUMBER => hole.value == u64::from(field as u32) && hole.value > 9,
-        LABEL => hole.value == target,
-        _ => hole.value == names.routine.address.wrapping_add(target),
+        ADDRESS => !is_near && hole.value == field as i64 as u64,
+        NUMBER => !is_near && hole.value == u64::from(field as u32) && hole.value > 9,
+        LABEL => is_near && hole.value == target,
+        _ => is_near && hole.value == names.routine.address.wrapping_add(target),
     })?;
     Some(match hole.kind {
         LABEL => format!("{{{} {:04x}}}", hole.name, hole.value),
@@ -239,6 +243,25 @@ mod tests {
     fn all() -> Vec<Routine> {
         let slow = Routine { address: 0x2000, bytes: 8, name: "thread.slow".into(), maker: "boot".into() };
         vec![certificate().routine, slow]
+    }
+
+    #[test]
+    fn an_immediate_is_no_target_of_a_jump() {
+        // mov eax, 6; jmp the end: read as a distance, the 6 would lead where the label is, 11.
+        let code = vec![0xb8, 6, 0, 0, 0, 0xe9, 1, 0, 0, 0, 0x90, 0xc3];
+        let label = |value| Hole {
+            kind: LABEL,
+            value,
+            name: "end".into(),
+            now: None,
+            is: "a label".into(),
+            until: "never".into(),
+        };
+        let parts = vec![Part { name: "Both".into(), offset: 0, bytes: 12, holes: vec![label(11)] }];
+        let all = all();
+        let routine = Routine { address: 0x1000, bytes: 12, name: "both".into(), maker: "boot".into() };
+        let text = instructions(&code, &parts, &Names { routine: &routine, all: &all });
+        assert!(text.contains("mov eax, 6\n") && text.contains("jmp {end 000b}"), "{text}");
     }
 
     #[test]

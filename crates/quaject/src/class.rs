@@ -37,8 +37,10 @@ pub struct Callback {
 /// Counts since boot.
 #[derive(Default, Debug)]
 pub struct Gauges {
-    /// Quajects made new.
+    /// Quajects made new. One that is there from the start counts with its first routine.
     pub made: AtomicU64,
+    /// Routines made.
+    pub routines: AtomicU64,
     /// Quajects taken from the inactive list, with their code.
     pub revived: AtomicU64,
     /// Routines for which there was no room; their calls are done in Rust.
@@ -53,6 +55,7 @@ impl Gauges {
     const fn new() -> Gauges {
         Gauges {
             made: AtomicU64::new(0),
+            routines: AtomicU64::new(0),
             revived: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             planned: AtomicU64::new(0),
@@ -62,6 +65,17 @@ impl Gauges {
 
     pub(crate) fn add(gauge: &AtomicU64, amount: u64) {
         gauge.store(gauge.load(Ordering::Relaxed) + amount, Ordering::Relaxed);
+    }
+
+    /// A routine was made, or refused.
+    pub(crate) fn note_routine(&self, is_made: bool) {
+        if !is_made {
+            return Gauges::add(&self.refused, 1);
+        }
+        Gauges::add(&self.routines, 1);
+        if self.made.load(Ordering::Relaxed) == 0 {
+            self.made.store(1, Ordering::Relaxed);
+        }
     }
 }
 

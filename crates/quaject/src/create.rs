@@ -59,7 +59,7 @@ impl<Q: Quaject> Made<Q> {
     pub fn callentries_for(&self, makers: Makers, callouts: &Q::Callouts<'_>) -> Option<Q::Callentries> {
         match makers.watch() {
             None => self.callentries(),
-            Some(_) => Some(create(&self.quaject, makers, callouts)),
+            Some(_) => Some(whole(&self.quaject, makers, callouts)),
         }
     }
 
@@ -82,7 +82,7 @@ impl<Q: Quaject> Made<Q> {
     /// left out, and done in Rust.
     pub fn synthesize(&self, makers: Makers, callouts: &Q::Callouts<'_>) {
         if !self.has_code() {
-            *self.code.borrow_mut() = Some(create(&self.quaject, makers, callouts));
+            *self.code.borrow_mut() = Some(whole(&self.quaject, makers, callouts));
         }
     }
 }
@@ -132,6 +132,12 @@ pub fn publish<Q: Quaject>(makers: Makers, drafts: Q::Drafts) -> Q::Callentries 
 /// Factor, optimize, publish: the callentries of a quaject that stays where it is.
 #[cold]
 pub fn create<Q: Quaject>(quaject: &Q, makers: Makers, callouts: &Q::Callouts<'_>) -> Q::Callentries {
+    Gauges::add(&Q::class().gauges.made, 1);
+    whole(quaject, makers, callouts)
+}
+
+#[cold]
+fn whole<Q: Quaject>(quaject: &Q, makers: Makers, callouts: &Q::Callouts<'_>) -> Q::Callentries {
     publish::<Q>(makers, optimize::<Q>(factor(quaject, makers, callouts)))
 }
 
@@ -155,9 +161,7 @@ impl Of {
     fn publish(self, makers: &Makers, contract: &'static str, draft: Draft) -> Option<Code<()>> {
         let name = self.class.callentries[self.callentry].routines[self.variant];
         let code = makers.store.publish_as(contract, name, makers.maker(self.class.made_by), draft).ok();
-        if code.is_none() {
-            Gauges::add(&self.class.gauges.refused, 1);
-        }
+        self.class.gauges.note_routine(code.is_some());
         code
     }
 }

@@ -71,12 +71,12 @@ fn quajects(unix: &'static Unix, _: &Whole) -> Result<Vec<u8>, Errno> {
 
 fn describe(text: &mut Text, class: &Class) {
     let gauges = &class.gauges;
-    let [made, revived, refused, planned, saved] =
-        [&gauges.made, &gauges.revived, &gauges.refused, &gauges.planned, &gauges.bytes_saved]
+    let [made, routines, revived, refused, planned, saved] =
+        [&gauges.made, &gauges.routines, &gauges.revived, &gauges.refused, &gauges.planned, &gauges.bytes_saved]
             .map(|gauge| gauge.load(Ordering::Relaxed));
     let _ = writeln!(
         text,
-        "{} by {}: made {made} revived {revived} refused {refused} planned {planned} bytes_saved {saved}",
+        "{} by {}: made {made} routines {routines} revived {revived} refused {refused} planned {planned} bytes_saved {saved}",
         class.name, class.made_by
     );
     for field in class.data {
