@@ -199,6 +199,7 @@ const NEVER_RETURN: &[(&str, &str)] = &[
     ("crates/kernel/src/pump/mod.rs", "run"),
     ("crates/kernel/src/schedule/mod.rs", "idle"),
     ("crates/kernel/src/server.rs", "serve"),
+    ("crates/unix/src/calls/descriptors/signal_driven.rs", "tell"),
     ("crates/unix/src/inspect/monitor/jobs.rs", "run_job"),
     ("crates/unix/src/proc/interrupts.rs", "sleeper"),
     // The end of a thread; of a program's, where `Upcalls` come in; of the machine.
