@@ -115,6 +115,7 @@ const UNSAFE: &[&str] = &[
     "crates/machine/src/entry.rs",
     "crates/machine/src/translation.rs",
     "crates/machine/src/stages.rs",
+    "crates/machine/src/stretch.rs",
     "crates/machine/src/switch.rs",
     "crates/synth/src/template.rs",
     "crates/synth/src/optimize/tests.rs",

@@ -18,6 +18,7 @@ mod registers;
 mod ring;
 mod sorted;
 pub mod stages;
+pub mod stretch;
 mod switch;
 mod thread;
 mod time;

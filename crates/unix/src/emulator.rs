@@ -16,7 +16,10 @@ use kernel::sound::Sound;
 use kernel::space::{Access, FramePool, Page};
 use kernel::thread::Thread;
 use kernel::trace::kind;
-use machine::{CALLS_MAX, Channel, Exception, KernelCell, Machine, Nanos, Registers, TteId, Upcalls, VirtAddr, stages};
+use machine::stretch::Cause;
+use machine::{
+    CALLS_MAX, Channel, Exception, KernelCell, Machine, Nanos, Registers, TteId, Upcalls, VirtAddr, stages, stretch,
+};
 use quaject::{Class, Quaject};
 use strace::Summary;
 
@@ -248,7 +251,9 @@ pub(crate) struct Entrance(&'static Unix);
 impl Upcalls for Entrance {
     fn system_call(&'static self, thread: TteId, registers: &mut Registers) -> bool {
         stages::begin(u64::from(registers.cause as u32));
+        let stretch = stretch::enter(Cause::Call(u64::from(registers.cause as u32)));
         let served = self.0.system_call(thread, registers);
+        drop(stretch);
         stages::end();
         match served {
             Served::Plain => true,
@@ -258,10 +263,12 @@ impl Upcalls for Entrance {
     }
 
     fn exception(&'static self, thread: TteId, registers: &mut Registers, exception: Exception) {
+        let _stretch = stretch::enter(Cause::Exception);
         self.0.exception(thread, registers, exception)
     }
 
     fn page_fault(&'static self, thread: TteId, access: machine::Access) -> bool {
+        let _stretch = stretch::enter(Cause::PageFault);
         self.0.page_fault(thread, access)
     }
 
@@ -270,14 +277,17 @@ impl Upcalls for Entrance {
     }
 
     fn timer(&'static self) {
+        let _stretch = stretch::enter(Cause::Timer);
         self.0.timer()
     }
 
     fn device(&'static self) {
+        let _stretch = stretch::enter(Cause::Device);
         self.0.device()
     }
 
     fn chained(&'static self) {
+        let _stretch = stretch::enter(Cause::Chained);
         self.0.chained()
     }
 
@@ -286,7 +296,10 @@ impl Upcalls for Entrance {
     }
 
     fn before_user(&'static self, thread: TteId, registers: &mut Registers) {
-        if let Onward::End(departed) = self.0.before_user(thread, registers) {
+        let stretch = stretch::enter(Cause::BeforeUser);
+        let onward = self.0.before_user(thread, registers);
+        drop(stretch);
+        if let Onward::End(departed) = onward {
             departed.end(self.0)
         }
     }

@@ -158,7 +158,7 @@ impl Pump {
             }
             turns = if full == turns { (turns * 2).min(TURNS_MOST) } else { 1 };
             // A ring of pumps would never let an interrupt in, nor another thread.
-            self.scheduler.machine().serve_interrupts();
+            self.scheduler.breathe();
             self.scheduler.yield_now();
         }
     }

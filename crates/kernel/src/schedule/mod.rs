@@ -24,7 +24,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering::Relaxed;
 
-use machine::{KernelCell, Machine, NEVER, Nanos, Place, QUANTUM_MOST_NS, ScheduleWords, Start, TteId};
+use machine::{KernelCell, Machine, NEVER, Nanos, Place, QUANTUM_MOST_NS, ScheduleWords, Start, TteId, stretch};
 use queue::procedures::{self, Chain, Runner};
 
 use crate::call::Makers;
@@ -64,6 +64,13 @@ pub struct Scheduler {
 
 /// Procedures that can wait for the idle thread or the next timer interrupt.
 const CHAINED_MOST: usize = 64;
+
+/// A wait that has begun: see [`Scheduler::begin_wait`].
+pub struct Wait {
+    thread: Arc<Thread>,
+    /// Alarms that had rung inside of the kernel by then.
+    inside: u64,
+}
 
 /// The idle thread needs its scheduler and gets no argument.
 static THE: KernelCell<Option<&'static Scheduler>> = KernelCell::new(None);
@@ -239,6 +246,7 @@ impl Scheduler {
     /// Links a thread in that stands in `state`; does nothing in any other.
     pub(crate) fn link_in(&self, thread: &Arc<Thread>, state: State) {
         if thread.state() != state {
+            thread.note_wake();
             return;
         }
         thread.set_state(State::Ready);
@@ -298,10 +306,17 @@ impl Scheduler {
         }
     }
 
+    /// A safe point in the middle of work that takes long (R9): interrupts that wait come in, and if the thread's quantum is
+    /// over, others have their turn. Nothing is borrowed meanwhile, and what was looked at before may be another thing now.
+    #[inline]
+    pub fn breathe(&self) {
+        stretch::interrupted_by(|| self.machine.serve_interrupts());
+    }
+
     /// In the middle of work that takes long: alarms that are due ring, and others have their turn.
     pub fn let_others_run(&self) {
         // A timer interrupt that waits would end the next thread's turn as it begins.
-        self.machine.serve_interrupts();
+        self.breathe();
         self.account_current();
         self.serve_late_timer();
         self.yield_now();
@@ -327,7 +342,7 @@ impl Scheduler {
     #[inline(always)]
     fn switch(&self) {
         self.switches.set(self.switches.get() + 1);
-        self.machine.switch_out().leave();
+        stretch::interrupted_by(|| self.machine.switch_out().leave());
     }
 
     /// Brings the running thread's account up to now. Every switch does.
@@ -512,6 +527,33 @@ impl Scheduler {
     /// queue was not woken since.
     pub fn listen(&self, queue: &WaitQueue, thread: &Arc<Thread>) -> bool {
         queue.enter_once(thread)
+    }
+
+    /// The running thread is going to wait in many queues: from now on it is remembered who wakes it.
+    pub fn begin_wait(&self) -> Wait {
+        let thread = self.current();
+        thread.forget_wakes();
+        Wait { thread, inside: self.words.rung_inside.load(Relaxed) }
+    }
+
+    /// Enters a queue on the way to [`Scheduler::sleep_unless_woken`].
+    pub fn enter_queue(&self, queue: &WaitQueue) {
+        queue.enter(&self.current());
+    }
+
+    /// Leaves it afterwards.
+    pub fn leave_queue(&self, queue: &WaitQueue) {
+        queue.leave(&self.current());
+    }
+
+    /// As [`Scheduler::sleep`], in all queues that the thread is in; not at all if it has been woken since the wait began.
+    pub fn sleep_unless_woken(&self, wait: Wait, deadline: Option<Nanos>) {
+        if wait.thread.was_woken() || self.words.rung_inside.load(Relaxed) != wait.inside {
+            return;
+        }
+        let alarm = deadline.map(|at| self.set_alarm(at, AlarmTarget::Thread(wait.thread.id())));
+        self.block();
+        alarm.into_iter().for_each(|alarm| self.cancel_alarm(alarm));
     }
 
     /// Wakes everyone who waits at `queue`.

@@ -193,7 +193,7 @@ fn process_vm(call: &Call<'_>, arguments: [u64; 6], write: bool) -> CallResult {
         at_local += usize::from(own.1 == 0);
         at_remote += usize::from(other.1 == 0);
         if done % TURN_BYTES < bytes {
-            call.unix.machine.serve_interrupts();
+            call.unix.scheduler.breathe();
             call.unix.scheduler.yield_now();
             if call.task.is_ending() {
                 return Ok(done);

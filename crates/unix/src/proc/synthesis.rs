@@ -19,6 +19,8 @@ pub const ENTRIES: &[Entry<Whole>] = &[
     file("quajects", quajects),
     #[cfg(feature = "stages")]
     file("stages", stages),
+    #[cfg(feature = "bounds")]
+    file("bounds", bounds),
     Entry { name: "interrupts", mode: 0o600, what: What::Setting(interrupts::show, interrupts::command) },
     Entry { name: "pumps", mode: 0o666, what: What::Setting(pumps::show, pumps::command) },
 ];
@@ -58,6 +60,18 @@ fn stages(_: &'static Unix, _: &Whole) -> Result<Vec<u8>, Errno> {
     );
     for (name, ticks) in machine::stages::NAMES.into_iter().zip(counts.ticks) {
         let _ = writeln!(text, "{name} {ticks}");
+    }
+    text.whole()
+}
+
+/// A line for each way into the kernel that was gone: how often, and the ticks of the longest stretch without a safe point.
+#[cfg(feature = "bounds")]
+fn bounds(_: &'static Unix, _: &Whole) -> Result<Vec<u8>, Errno> {
+    let mut text = Text::default();
+    for measured in machine::stretch::measured() {
+        let name =
+            measured.cause.map_or_else(|other| other, |number| abi::nr::name(number).unwrap_or("(unknown call)"));
+        let _ = writeln!(text, "{} {} {name}", measured.longest, measured.count);
     }
     text.whole()
 }

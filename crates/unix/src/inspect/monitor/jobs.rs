@@ -133,7 +133,7 @@ fn turn_pump(unix: &'static Unix, number: u32) -> u64 {
             unix.desk.wait(unix);
         }
         // A ring of pumps would never let an interrupt in, nor another thread.
-        unix.machine.serve_interrupts();
+        unix.scheduler.breathe();
         unix.scheduler.yield_now();
     }
 }
