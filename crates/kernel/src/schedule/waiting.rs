@@ -41,7 +41,11 @@ impl WaitQueue {
         self.count.store(self.waiters.borrow().len() as u64, Ordering::Release);
     }
 
+    /// Once more by the same thread at once is no more than once: files share queues.
     pub(super) fn enter(&self, thread: &Arc<Thread>) {
+        if self.waiters.borrow().last().is_some_and(|last| Arc::ptr_eq(last, thread)) {
+            return;
+        }
         self.waiters.borrow_mut().push(thread.clone());
         self.note();
     }

@@ -42,6 +42,8 @@ pub struct Thread {
     /// The thread shall stand still from its next safe point on.
     shall_stop: KernelCell<bool>,
     step: KernelCell<Step>,
+    /// Somebody has woken the thread while it did not sleep.
+    was_woken: KernelCell<bool>,
 }
 
 impl Thread {
@@ -51,6 +53,7 @@ impl Thread {
             state: KernelCell::new(State::Asleep),
             shall_stop: KernelCell::new(false),
             step: KernelCell::new(Step::default()),
+            was_woken: KernelCell::new(false),
         })
     }
 
@@ -64,6 +67,19 @@ impl Thread {
 
     pub fn state(&self) -> State {
         self.state.get()
+    }
+
+    /// For who is on the way to sleep, with others running meanwhile: [`crate::schedule::Scheduler::begin_wait`].
+    pub(crate) fn note_wake(&self) {
+        self.was_woken.set(true);
+    }
+
+    pub(crate) fn forget_wakes(&self) {
+        self.was_woken.set(false);
+    }
+
+    pub(crate) fn was_woken(&self) -> bool {
+        self.was_woken.get()
     }
 
     /// Time as the running thread, up to its last switch: [`crate::schedule::Scheduler::ran`] is exact.

@@ -10,6 +10,7 @@ mod sound;
 mod synthesize;
 mod terminal;
 mod told;
+mod watchers;
 mod watching;
 
 pub use backing::NodeBacking;
@@ -23,3 +24,4 @@ pub use synthesize::{remember, remember_positioned, synthesize, synthesize_posit
 pub use terminal::{CELLS_MAJOR, WINDOW_MAJOR, WINDOWS};
 pub use terminal::{PtyMaster, TERMINAL_MAJOR, Terminal, Terminals, TtyStream, node_of as terminal_node};
 pub use told::{Hearer, Told};
+pub use watchers::{Mark, Watcher, Watchers};

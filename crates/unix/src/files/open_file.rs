@@ -15,6 +15,7 @@ use machine::KernelCell;
 use quaject::Made;
 
 use super::told::Told;
+use super::Watchers;
 
 /// What a file is open on.
 #[derive(Clone)]
@@ -55,6 +56,8 @@ pub struct OpenFile {
     pub found_no_room: Cell<bool>,
     /// Messages that hold it on their way.
     in_flight: Cell<usize>,
+    /// The epoll instances that watch it.
+    pub watchers: Watchers,
 }
 
 impl OpenFile {
@@ -74,6 +77,7 @@ impl OpenFile {
             told: Cell::new(Told::default()),
             found_no_room: Cell::new(false),
             in_flight: Cell::new(0),
+            watchers: Watchers::new(),
         }
     }
 
@@ -299,6 +303,8 @@ impl OpenFile {
 
 impl Drop for OpenFile {
     fn drop(&mut self) {
+        let address = core::ptr::from_ref(self) as usize;
+        self.watchers.end(address);
         if self.is_in_use.get() {
             self.tell(if self.is_writable() { IN_CLOSE_WRITE } else { IN_CLOSE_NOWRITE });
         }

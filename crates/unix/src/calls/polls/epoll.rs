@@ -1,9 +1,13 @@
 //! `epoll`: a set of open files that is kept between waits.
 
+use alloc::collections::BTreeMap;
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::any::Any;
-use core::cell::Cell;
+use core::cell::{Cell, OnceCell};
+use core::ops::Bound;
+use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{AtomicBool, AtomicU64};
 
 use abi::Errno;
 use abi::file::{O_CLOEXEC, O_RDWR};
@@ -13,19 +17,16 @@ use abi::poll::{
     EPOLLONESHOT, EPOLLWAKEUP, EpollEvent,
 };
 use kernel::file::NodeKind;
-use kernel::schedule::WaitQueue;
+use kernel::schedule::{Scheduler, WaitQueue};
 use kernel::stream::{Progress, Ready, Stream};
-use machine::{KernelCell, Nanos, Sorted};
+use machine::{KernelCell, Nanos};
 
-use super::{Waited, read_deadline, wait};
+use super::{PART, Waited, nesting, read_deadline, wait};
 use crate::call::{Call, CallResult};
 use crate::calls::memory::admits;
 use crate::calls::resume::with_signal_mask;
 use crate::calls::times::{self, add_file};
-use crate::files::{MemoryDevice, OpenFile};
-
-/// How deep instances may watch each other; deeper is `ELOOP`, as on Linux.
-const DEPTH_MAX: usize = 5;
+use crate::files::{Mark, MemoryDevice, OpenFile, Watcher};
 
 /// Bits of an event that say how to report, not what.
 const MODE_BITS: u32 = EPOLLET | EPOLLONESHOT | EPOLLWAKEUP | EPOLLEXCLUSIVE;
@@ -41,16 +42,34 @@ struct Item {
     spent: bool,
 }
 
-/// Descriptor and open file: closing the descriptor does not end the watch while a copy is open.
-type Name = (u32, usize);
+/// Instances first; then descriptor and open file: closing the descriptor does not end the watch while a copy is open.
+pub type Name = (Kind, u32, usize);
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    Instance,
+    Other,
+}
+
+/// In the order of names no other comes before it.
+pub const FIRST: Name = (Kind::Instance, 0, 0);
+/// Nor before these, except instances.
+pub const FIRST_OTHER: Name = (Kind::Other, 0, 0);
 
 pub struct Epoll {
-    items: KernelCell<Sorted<Name, Item>>,
-    /// Place of who is asked first, behind who was reported last: all get their turn.
-    first: Cell<usize>,
+    me: Weak<Epoll>,
+    /// The open file that this is, while somebody has it open.
+    own: OnceCell<Weak<OpenFile>>,
+    items: KernelCell<BTreeMap<Name, Item>>,
+    /// Who was reported last: who comes behind it is asked first, so that all get their turn.
+    last: Cell<Option<Name>>,
     changed: WaitQueue,
     /// Room for the events of a wait, while nobody waits.
     room: KernelCell<Vec<EpollEvent>>,
+    /// What a walk over instances found here: see [`nesting`].
+    mark: Cell<Mark>,
+    /// What was answered last when another instance asked whether anything is ready.
+    answer: Cell<(u64, bool)>,
 }
 
 impl Item {
@@ -83,75 +102,117 @@ fn progress(file: &OpenFile) -> Option<Progress> {
     file.as_stream()?.progress()
 }
 
-/// The files and, for each epoll instance among them, what it watches.
-pub fn with_inner(mut files: Vec<Arc<OpenFile>>) -> Vec<Arc<OpenFile>> {
-    let mut at = 0;
-    while at < files.len() {
-        let inner = files[at].stream_of::<Epoll>().map(Epoll::files);
-        for file in inner.into_iter().flatten() {
-            if !files.iter().any(|other| Arc::ptr_eq(other, &file)) {
-                files.push(file);
-            }
-        }
-        at += 1;
-    }
-    files
-}
-
 /// Events whose room is kept.
 const FEW: usize = 16;
 
-impl Epoll {
-    fn files(&self) -> Vec<Arc<OpenFile>> {
-        self.items.borrow().entries().iter().filter_map(|(_, item)| item.file.upgrade()).collect()
-    }
+/// While instances ask each other. One that many watch looks at its files once in a pass: the ways down to it are many, and each
+/// would ask it.
+struct Pass(bool);
 
-    /// How many instances lie below each other from here on.
-    fn depth(&self, budget: usize) -> usize {
-        if budget == 0 {
-            return 1;
+static IS_ASKING: AtomicBool = AtomicBool::new(false);
+static PASS: AtomicU64 = AtomicU64::new(0);
+
+impl Pass {
+    fn begin() -> Pass {
+        let is_outermost = !IS_ASKING.swap(true, Relaxed);
+        if is_outermost {
+            PASS.fetch_add(1, Relaxed);
         }
-        let inner = self.files();
-        1 + inner.iter().filter_map(|file| file.stream_of::<Epoll>()).map(|it| it.depth(budget - 1)).max().unwrap_or(0)
+        Pass(is_outermost)
+    }
+}
+
+impl Drop for Pass {
+    fn drop(&mut self) {
+        if self.0 {
+            IS_ASKING.store(false, Relaxed);
+        }
+    }
+}
+
+impl Epoll {
+    fn new() -> Arc<Epoll> {
+        Arc::new_cyclic(|me: &Weak<Epoll>| Epoll {
+            me: me.clone(),
+            own: OnceCell::new(),
+            items: KernelCell::default(),
+            last: Cell::new(None),
+            changed: WaitQueue::new(),
+            room: KernelCell::new(Vec::new()),
+            mark: Cell::default(),
+            answer: Cell::default(),
+        })
     }
 
-    fn reaches(&self, other: &Epoll, budget: usize) -> bool {
-        core::ptr::eq(self, other)
-            || budget > 0
-                && self
-                    .files()
-                    .iter()
-                    .filter_map(|file| file.stream_of::<Epoll>())
-                    .any(|it| it.reaches(other, budget - 1))
+    fn as_watcher(&self) -> Weak<dyn Watcher> {
+        self.me.clone()
     }
 
-    /// Collects up to `most` events, and notes that they were reported.
-    fn collect(&self, most: usize, events: &mut Vec<EpollEvent>) {
-        let mut items = self.items.borrow_mut();
-        let mut has_dead = false;
-        let count = items.entries().len();
-        let mut place = self.first.get();
-        for _ in 0..count {
-            if events.len() == most {
+    /// The watched files from a name on, at most so many; and where to go on, if there are more.
+    pub fn some_files(&self, from: Name, most: usize, into: &mut Vec<Arc<OpenFile>>) -> Option<Name> {
+        let items = self.items.borrow();
+        let mut all = items.range(from..);
+        into.extend(all.by_ref().take(most).filter_map(|(_, item)| item.file.upgrade()));
+        all.next().map(|(name, _)| *name)
+    }
+
+    pub fn files_between(&self, first: Name, end: Name) -> Vec<Arc<OpenFile>> {
+        self.items.borrow().range(first..end).filter_map(|(_, item)| item.file.upgrade()).collect()
+    }
+
+    /// How many files it watches.
+    pub fn count(&self) -> usize {
+        self.items.borrow().len()
+    }
+
+    /// Collects up to `most` events, and notes that they were reported. Many files are asked in parts.
+    fn collect(&self, scheduler: &Scheduler, most: usize, events: &mut Vec<EpollEvent>) {
+        let mut left = self.count();
+        let mut from = self.last.get();
+        while left > 0 {
+            let part = left.min(PART);
+            from = self.collect_part(from, part, most, events);
+            left -= part;
+            if left == 0 || events.len() == most {
                 break;
             }
-            place = if place < count { place } else { 0 };
-            let Some(item) = items.at_mut(place) else { break };
-            place += 1;
-            let Some(file) = item.file.upgrade() else {
-                has_dead = true;
-                continue;
-            };
-            let ready = item.ready(&file);
-            if ready != 0 {
-                item.note(&file, ready);
-                events.push(EpollEvent::new(ready, item.data));
-                self.first.set(place);
+            scheduler.breathe();
+        }
+    }
+
+    /// Asks so many files behind `from`, and from the first on behind the last. Returns who was asked last.
+    fn collect_part(
+        &self,
+        from: Option<Name>,
+        count: usize,
+        most: usize,
+        events: &mut Vec<EpollEvent>,
+    ) -> Option<Name> {
+        let _pass = Pass::begin();
+        let mut items = self.items.borrow_mut();
+        let (mut asked, mut at) = (0, from);
+        while asked < count {
+            let behind = at.map_or(Bound::Unbounded, Bound::Excluded);
+            let before = asked;
+            for (name, item) in items.range_mut((behind, Bound::Unbounded)) {
+                if asked == count || events.len() == most {
+                    return at;
+                }
+                (asked, at) = (asked + 1, Some(*name));
+                let Some(file) = item.file.upgrade() else { continue };
+                let ready = item.ready(&file);
+                if ready != 0 {
+                    item.note(&file, ready);
+                    events.push(EpollEvent::new(ready, item.data));
+                    self.last.set(at);
+                }
             }
+            if asked == before && at.is_none() {
+                break;
+            }
+            at = None;
         }
-        if has_dead {
-            items.retain(|item| item.file.strong_count() > 0);
-        }
+        at
     }
 
     /// Keeps small room for the next wait.
@@ -160,14 +221,50 @@ impl Epoll {
             *self.room.borrow_mut() = room;
         }
     }
+
+    fn is_any_ready(&self) -> bool {
+        let _pass = Pass::begin();
+        let pass = PASS.load(Relaxed);
+        let (answered, answer) = self.answer.get();
+        if answered == pass {
+            return answer;
+        }
+        let items = self.items.borrow();
+        let any = items.values().any(|item| item.file.upgrade().is_some_and(|file| item.ready(&file) != 0));
+        self.answer.set((pass, any));
+        any
+    }
+}
+
+impl Watcher for Epoll {
+    fn forget(&self, descriptor: u32, file: usize) {
+        let mut items = self.items.borrow_mut();
+        for kind in [Kind::Other, Kind::Instance] {
+            items.remove(&(kind, descriptor, file));
+        }
+    }
+
+    fn own_file(&self) -> Option<Arc<OpenFile>> {
+        self.own.get()?.upgrade()
+    }
+
+    fn mark(&self) -> &Cell<Mark> {
+        &self.mark
+    }
+}
+
+impl Drop for Epoll {
+    fn drop(&mut self) {
+        let watcher = self.as_watcher();
+        for ((_, descriptor, _), item) in &*self.items.borrow() {
+            item.file.upgrade().iter().for_each(|file| file.watchers.remove(&watcher, *descriptor));
+        }
+    }
 }
 
 impl Stream for Epoll {
     fn ready(&self) -> Ready {
-        let items = self.items.borrow();
-        let any =
-            items.entries().iter().any(|(_, item)| item.file.upgrade().is_some_and(|file| item.ready(&file) != 0));
-        Ready::NONE.with_if(any, Ready::READABLE)
+        Ready::NONE.with_if(self.is_any_ready(), Ready::READABLE)
     }
 
     fn each_queue<'a>(&'a self, visit: &mut dyn FnMut(&'a WaitQueue)) {
@@ -187,13 +284,10 @@ pub fn epoll_create1(call: &Call<'_>, flags: u32) -> CallResult {
     if flags & !EPOLL_CLOEXEC != 0 {
         return Err(Errno::EINVAL);
     }
-    let epoll = Epoll {
-        items: KernelCell::new(Sorted::new()),
-        first: Cell::new(0),
-        changed: WaitQueue::new(),
-        room: KernelCell::new(Vec::new()),
-    };
-    add_file(call, OpenFile::stream(Arc::new(epoll), O_RDWR), flags & O_CLOEXEC != 0)
+    let epoll = Epoll::new();
+    let descriptor = add_file(call, OpenFile::stream(epoll.clone(), O_RDWR), flags & O_CLOEXEC != 0)?;
+    let _ = epoll.own.set(Arc::downgrade(&call.file(descriptor)?));
+    Ok(descriptor)
 }
 
 /// Whether nobody ever waits for a file: most memory devices know no waiting on Linux; /dev/random does.
@@ -202,7 +296,8 @@ fn is_always_ready(file: &OpenFile) -> bool {
     file.stream_of::<MemoryDevice>().is_some() && file.node().is_none_or(|node| node.kind() != WAITED_FOR)
 }
 
-/// Errors: `EFAULT`, `EBADF`, `EPERM` for a file that is always ready, `EINVAL`, `ELOOP`, `EEXIST`, `ENOENT`.
+/// Errors: `EFAULT`, `EBADF`, `EPERM` for a file that is always ready, `EINVAL`, also for too many ways up from a file; `ELOOP`,
+/// `EEXIST`, `ENOENT`, `ENOMEM`.
 pub fn epoll_ctl(call: &Call<'_>, instance: u64, operation: u32, descriptor: u64, event: u64) -> CallResult {
     let event: EpollEvent = if operation == EPOLL_CTL_DEL { EpollEvent::zeroed() } else { call.read(event)? };
     let holder = call.file(instance)?;
@@ -212,37 +307,63 @@ pub fn epoll_ctl(call: &Call<'_>, instance: u64, operation: u32, descriptor: u64
     let inner = stream.as_any().downcast_ref::<Epoll>();
     if operation == EPOLL_CTL_ADD
         && let Some(inner) = inner
-        && (inner.reaches(epoll, DEPTH_MAX) || inner.depth(DEPTH_MAX) >= DEPTH_MAX)
     {
-        return Err(Errno::ELOOP);
+        nesting::permit(&holder, epoll, inner)?;
     }
     if event.events & EPOLLEXCLUSIVE != 0 && (operation == EPOLL_CTL_MOD || inner.is_some()) {
         return Err(Errno::EINVAL);
     }
-    let name = (descriptor as u32, Arc::as_ptr(&file) as usize);
-    // Only adding takes memory.
-    if operation == EPOLL_CTL_ADD && !admits(call, nr::EPOLL_CTL) {
-        return Err(Errno::ENOMEM);
-    }
-    let mut items = epoll.items.borrow_mut();
+    let kind = if inner.is_some() { Kind::Instance } else { Kind::Other };
+    let name = (kind, descriptor as u32, Arc::as_ptr(&file) as usize);
     match operation {
-        EPOLL_CTL_ADD if items.get(&name).is_some() => return Err(Errno::EEXIST),
-        EPOLL_CTL_ADD => {
-            // The item keeps the file's place in memory, so no other file has a dead item's name.
-            items.retain(|item| item.file.strong_count() > 0);
-            let file = Arc::downgrade(&file);
-            items.insert(name, Item { file, events: event.events, data: event.data(), reported: None, spent: false });
-        }
+        EPOLL_CTL_ADD => add(call, &holder, epoll, name, &file, &event)?,
         EPOLL_CTL_MOD => {
+            let mut items = epoll.items.borrow_mut();
             let item = items.get_mut(&name).ok_or(Errno::ENOENT)?;
             (item.events, item.data, item.reported, item.spent) = (event.events, event.data(), None, false);
         }
-        EPOLL_CTL_DEL => drop(items.remove(&name).ok_or(Errno::ENOENT)?),
+        EPOLL_CTL_DEL => epoll.remove(name, &file).ok_or(Errno::ENOENT)?,
         _ => return Err(Errno::EINVAL),
     }
-    drop(items);
     call.unix.scheduler.wake(&epoll.changed);
     Ok(0)
+}
+
+fn add(
+    call: &Call<'_>,
+    holder: &OpenFile,
+    epoll: &Epoll,
+    name: Name,
+    file: &Arc<OpenFile>,
+    event: &EpollEvent,
+) -> Result<(), Errno> {
+    // Only adding takes memory.
+    if !admits(call, nr::EPOLL_CTL) {
+        return Err(Errno::ENOMEM);
+    }
+    if epoll.items.borrow().contains_key(&name) {
+        return Err(Errno::EEXIST);
+    }
+    file.watchers.add(epoll.as_watcher(), name.1).map_err(|_| Errno::ENOMEM)?;
+    let item =
+        Item { file: Arc::downgrade(file), events: event.events, data: event.data(), reported: None, spent: false };
+    epoll.items.borrow_mut().insert(name, item);
+    // It is there first and counted then: counting lets others run.
+    let counted = match file.stream_of::<Epoll>() {
+        Some(inner) => nesting::count_ways_from_below(call.unix.scheduler, inner),
+        None if !holder.watchers.is_empty() => nesting::count_ways(file),
+        None => Ok(()),
+    };
+    counted.inspect_err(|_| _ = epoll.remove(name, file))
+}
+
+impl Epoll {
+    fn remove(&self, name: Name, file: &OpenFile) -> Option<()> {
+        let item = self.items.borrow_mut().remove(&name)?;
+        file.watchers.remove(&self.as_watcher(), name.1);
+        drop(item);
+        Some(())
+    }
 }
 
 /// Errors: `EINVAL` for no room or no instance, `EFAULT`, `EBADF`, `EINTR`.
@@ -263,7 +384,7 @@ fn wait_until(call: &Call<'_>, instance: u64, into: u64, room: i32, deadline: Op
         || Vec::from([holder.clone()]),
         || {
             events.clear();
-            epoll.collect(room as usize, &mut events);
+            epoll.collect(call.unix.scheduler, room as usize, &mut events);
             Ok(events.len() as u64)
         },
     )?;

@@ -4,11 +4,15 @@
 //!   mod.rs       poll, ppoll, and the sleep they all share
 //!   select.rs    select, pselect6
 //!   epoll.rs     epoll instances
+//!   nesting.rs   which instances may watch each other
+//!   gather.rs    the files of a wait, few or many
 //!   eventfd.rs   event counters
 //! ```
 
 mod epoll;
 mod eventfd;
+mod gather;
+mod nesting;
 mod select;
 
 use alloc::sync::Arc;
@@ -38,6 +42,9 @@ enum Waited {
     Interrupted,
 }
 
+/// So many files are looked at between two safe points.
+const PART: usize = 64;
+
 /// Asks `look` again and again how many are ready, sleeping on the queues of `files` in between.
 fn wait(
     call: &Call<'_>,
@@ -54,8 +61,13 @@ fn wait(
         if call.task.is_interrupted() {
             return Ok(Waited::Interrupted);
         }
-        sleep_on(call, &epoll::with_inner(files()), deadline);
-        let ready = look()?;
+        let ready = match gather::few(files()) {
+            Ok(few) => {
+                sleep_on(call, &few, deadline);
+                look()?
+            }
+            Err(many) => gather::look_and_sleep(call, many, deadline, &mut look)?,
+        };
         if ready > 0 || over() {
             return Ok(Waited::Ready(ready));
         }
@@ -131,7 +143,15 @@ fn poll_records(call: &Call<'_>, records: u64, count: u64, deadline: Option<Nano
         let wanted = descriptors.chunks_exact(PollFd::BYTES).map(descriptor_in);
         // Taken before the look changes the table's other half; only descriptors are read.
         let list: Vec<i32> = if deadline == Some(Nanos(0)) { Vec::new() } else { wanted.collect() };
-        move || list.iter().filter_map(|fd| call.files().get(Descriptor(*fd as u32))).collect()
+        move || {
+            let files = list.chunks(PART).flat_map(|part| {
+                if list.len() > PART {
+                    call.unix.scheduler.breathe();
+                }
+                part.iter().filter_map(|fd| call.files().get(Descriptor(*fd as u32)))
+            });
+            files.collect()
+        }
     };
     let waited = wait(call, deadline, files, || Ok(look(call, table)));
     // Only the third field of each record is the kernel's to write.
@@ -148,7 +168,10 @@ fn descriptor_in(record: &[u8]) -> i32 {
 /// Fills in what each record is ready for; returns how many are.
 fn look(call: &Call<'_>, table: &mut [u8]) -> u64 {
     let mut count = 0;
-    for record in table.chunks_exact_mut(PollFd::BYTES) {
+    for (number, record) in table.chunks_exact_mut(PollFd::BYTES).enumerate() {
+        if number > 0 && number % PART == 0 {
+            call.unix.scheduler.breathe();
+        }
         let events = u16::from_le_bytes([record[4], record[5]]);
         let ready = ready_of(call, descriptor_in(record), events);
         record[6..8].copy_from_slice(&ready.to_le_bytes());
