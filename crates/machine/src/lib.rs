@@ -14,6 +14,7 @@ mod foreign;
 mod grow;
 mod machine;
 mod memory;
+mod ordered;
 mod registers;
 mod ring;
 mod sorted;
@@ -40,6 +41,7 @@ pub use machine::{
     Channel, Fragment, HeapLive, Machine, ReceiveCode, Received, Rewritten, SampleClock, SendCode, TimerCode,
 };
 pub use memory::{FrameNumber, FrameSource, KERNEL_FRAMES_MIN, PAGE_BYTES, PhysicalMemory, UserMemory};
+pub use ordered::Ordered;
 pub use registers::Registers;
 pub use ring::Ring;
 pub use sorted::Sorted;

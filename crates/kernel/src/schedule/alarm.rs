@@ -1,17 +1,19 @@
 //! Alarms (S-77): what happens at which time.
 //!
 //! ```text
-//!   entries:  never │ last │ … │ second │ first │ room       the first is on top
+//!   entries:  far │ last │ … │ second │ first │ room         the first is on top
+//!              └ when the first of the others is due: a tree, from which they come in parts
 //! ```
+//! Near alarms are few, so that setting one in the midst of them moves little; thousands lie in the tree.
 //! The timer's interrupt takes the first alarm by itself if what is to be done is code ([`super::timer`]): it counts
 //! `alarm_count` down and stores when the next is due. Rust sees that at its next change. While Rust changes anything,
 //! `due` says that there is no alarm: an interrupt that comes in then leaves all to the kernel.
 
-use alloc::vec::Vec;
+use alloc::boxed::Box;
 use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{Ordering, compiler_fence};
 
-use machine::{NEVER, Nanos, ScheduleWords, TteId};
+use machine::{NEVER, Nanos, Ordered, ScheduleWords, TteId};
 
 /// Names a set alarm; the time comes first, so that ids sort by it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -48,15 +50,20 @@ pub(super) struct Entry {
 
 const _: () = assert!(size_of::<Entry>() == 32, "the handler shifts by 5");
 
-/// Set alarms. Invariant: of the first `alarm_count` entries `(at, number)` falls, and the very first is never due.
+/// Set alarms. Invariants: of the first `alarm_count` entries `(at, number)` falls. The very first is no alarm: it is due when the
+/// first of the far ones is, for which the interrupt goes to the kernel, or never; and no far one is due before a near one.
 pub struct Alarms {
     /// A stack, with room behind its top.
-    entries: Vec<Entry>,
+    entries: Box<[Entry; NEAR_MOST + 1]>,
+    far: Ordered<AlarmId, Entry>,
     words: &'static ScheduleWords,
     number: u64,
     /// Where the interrupt goes for an alarm that is Rust's.
     kernel: u64,
 }
+
+/// So many alarms are near; with one more the later half goes far.
+const NEAR_MOST: usize = 64;
 
 /// It comes before all others, those that are never due among them.
 const NONE: Entry = Entry { at: NEVER, routine: 0, number: u64::MAX, target: AlarmTarget::Thread(TteId(u32::MAX)) };
@@ -64,8 +71,9 @@ const NONE: Entry = Entry { at: NEVER, routine: 0, number: u64::MAX, target: Ala
 impl Alarms {
     /// No alarms. `words` are shared with the timer's interrupt; nobody else changes alarms there.
     pub fn new(words: &'static ScheduleWords) -> Alarms {
-        let mut alarms = Alarms { entries: Vec::new(), words, number: 0, kernel: 0 };
-        alarms.grow();
+        let alarms =
+            Alarms { entries: Box::new([NONE; NEAR_MOST + 1]), far: Ordered::new(), words, number: 0, kernel: 0 };
+        words.alarms.store(alarms.entries.as_ptr() as u64, Relaxed);
         alarms.publish(1, false);
         alarms
     }
@@ -74,7 +82,8 @@ impl Alarms {
     pub fn set_kernel(&mut self, kernel: u64) {
         let (count, is_forced) = self.close();
         self.kernel = kernel;
-        self.entries.iter_mut().filter(|entry| entry.routine == 0).for_each(|entry| entry.routine = kernel);
+        let all = self.entries.iter_mut().chain(self.far.values_mut());
+        all.filter(|entry| entry.routine == 0).for_each(|entry| entry.routine = kernel);
         self.publish(count, is_forced);
     }
 
@@ -100,10 +109,34 @@ impl Alarms {
         self.words.due.store(if is_forced { 0 } else { first.at }, Relaxed);
     }
 
+    /// When the first far alarm is due has changed, perhaps.
+    fn note_far(&mut self) {
+        let at = self.far.first().map_or(NEVER, |(id, _)| id.0.0);
+        self.entries[0] = Entry { at, routine: self.kernel, ..NONE };
+    }
+
+    /// The later half of the near alarms, of `count` entries, goes far. How many entries stay.
+    fn send_far(&mut self, count: usize) -> usize {
+        const SENT: usize = NEAR_MOST / 2;
+        for entry in &self.entries[1..=SENT] {
+            put_far(&mut self.far, entry);
+        }
+        self.entries.copy_within(SENT + 1..count, 1);
+        self.note_far();
+        count - SENT
+    }
+
+    /// The first far alarms come near. Only while none is near.
     #[cold]
-    fn grow(&mut self) {
-        self.entries.resize(self.entries.len() * 2 + 8, NONE);
-        self.words.alarms.store(self.entries.as_ptr() as u64, Relaxed);
+    fn bring_near(&mut self) -> usize {
+        const BROUGHT: usize = NEAR_MOST / 4;
+        let count = self.far.len().min(BROUGHT);
+        for place in (1..=count).rev() {
+            let Some((_, entry)) = self.far.pop_first() else { break };
+            self.entries[place] = entry;
+        }
+        self.note_far();
+        count + 1
     }
 
     /// Has all interrupts of the timer come to the kernel, or only those for which it is needed.
@@ -143,13 +176,23 @@ impl Alarms {
 
     #[cold]
     fn insert(&mut self, entry: Entry, is_forced: bool) {
-        let count = self.count();
-        if count == self.entries.len() {
-            self.grow();
+        let mut count = self.count();
+        if entry.at >= self.entries[0].at {
+            put_far(&mut self.far, &entry);
+            self.publish(count, is_forced);
+            return;
         }
-        // Below all is the one that is never due, even if this one is not, either.
+        if count == self.entries.len() {
+            count = self.send_far(count);
+        }
+        if entry.at >= self.entries[0].at {
+            put_far(&mut self.far, &entry);
+            self.note_far();
+            self.publish(count, is_forced);
+            return;
+        }
         let place = self.entries[..count].partition_point(|other| other.at > entry.at).max(1);
-        self.entries[place..=count].rotate_right(1);
+        self.entries.copy_within(place..count, place + 1);
         self.entries[place] = entry;
         self.publish(count + 1, is_forced);
     }
@@ -200,20 +243,22 @@ impl Alarms {
     pub fn cancel(&mut self, id: AlarmId) {
         let (count, is_forced) = self.close();
         let is_first = self.entries.get(count - 1).is_some_and(|first| first.number == id.1);
-        let is_set = is_first || self.remove(id, count);
-        self.publish(count - usize::from(is_set), is_forced);
+        let was_near = is_first || self.remove(id, count);
+        self.publish(count - usize::from(was_near), is_forced);
     }
 
-    /// False: it is not set.
+    /// Whether it was a near one.
     #[cold]
     fn remove(&mut self, id: AlarmId, count: usize) -> bool {
         let set = &mut self.entries[..count];
         let place = set.partition_point(|entry| AlarmId(Nanos(entry.at), entry.number) > id);
-        let is_set = set.get(place).is_some_and(|entry| entry.number == id.1);
-        if is_set {
-            set[place..].rotate_left(1);
+        let is_near = place > 0 && set.get(place).is_some_and(|entry| entry.number == id.1);
+        if is_near {
+            set.copy_within(place + 1.., place);
+        } else if self.far.remove(&id).is_some() {
+            self.note_far();
         }
-        is_set
+        is_near
     }
 
     /// When the first alarm is due, or [`NEVER`].
@@ -226,7 +271,10 @@ impl Alarms {
         if self.next() > now.0 {
             return None;
         }
-        let (count, is_forced) = self.close();
+        let (mut count, is_forced) = self.close();
+        if count == 1 {
+            count = self.bring_near();
+        }
         let first = self.entries[count - 1];
         if first.at > now.0 {
             self.publish(count, is_forced);
@@ -237,9 +285,16 @@ impl Alarms {
     }
 }
 
+fn put_far(far: &mut Ordered<AlarmId, Entry>, entry: &Entry) {
+    let put = far.try_insert(AlarmId(Nanos(entry.at), entry.number), *entry);
+    // As all that has no caller to tell.
+    put.expect("memory for an alarm");
+}
+
 #[cfg(test)]
 mod tests {
     use alloc::boxed::Box;
+    use alloc::collections::BTreeMap;
 
     use super::*;
 
@@ -301,8 +356,45 @@ mod tests {
         let ids = [set(NEVER), set(20), set(NEVER), set(30)];
         for (left, id) in ids.into_iter().enumerate() {
             alarms.cancel(id);
-            assert_eq!(alarms.count(), ids.len() - left, "the last of all is always there");
+            assert_eq!(alarms.count() + alarms.far.len(), ids.len() - left, "what is no alarm is always there");
         }
+    }
+
+    #[test]
+    fn thousands_ring_in_order_wherever_they_lie() {
+        let (mut alarms, mut model, mut random) = (alarms(), BTreeMap::new(), 7u64);
+        let (mut now, mut most_far) = (0, 0);
+        for step in 0..60_000u32 {
+            random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            let at = now + 1 + (random >> 40) % 5000;
+            match random >> 33 & 7 {
+                // Grows at first and shrinks later.
+                0..3 if step < 30_000 => {
+                    drop(model.insert(alarms.set(Nanos(at), AlarmTarget::Thread(TteId(step)), 77), step))
+                }
+                0 => drop(model.insert(alarms.set(Nanos(at), AlarmTarget::Thread(TteId(step)), 0), step)),
+                1 | 3 => {
+                    let found = model.range(AlarmId(Nanos(at), 0)..).next().map(|(id, _)| *id);
+                    for id in found {
+                        alarms.cancel(id);
+                        model.remove(&id);
+                    }
+                }
+                4 => {
+                    now += random >> 60;
+                    while let Some(id) = due(&mut alarms, now) {
+                        let first = model.pop_first().map(|(first, id)| (first.0.0 <= now, id));
+                        assert_eq!(first, Some((true, id)));
+                    }
+                }
+                _ => {}
+            }
+            assert_eq!(alarms.next(), model.first_key_value().map_or(NEVER, |(id, _)| id.0.0));
+            assert_eq!(alarms.words.due.load(Relaxed), alarms.next());
+            assert_eq!(alarms.count() - 1 + alarms.far.len(), model.len());
+            most_far = most_far.max(alarms.far.len());
+        }
+        assert!(most_far > 500, "{most_far}");
     }
 
     #[test]

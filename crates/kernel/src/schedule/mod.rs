@@ -45,6 +45,7 @@ pub struct Scheduler {
     alarms: KernelCell<Alarms>,
     /// Procedures for alarms.
     bells: KernelCell<Vec<Option<Arc<dyn AlarmCall>>>>,
+    free_bells: KernelCell<Vec<Bell>>,
     /// The timer's handler, where it is code.
     timer_codes: KernelCell<Option<&'static TimerCodes>>,
     /// Alarms rung inside of the kernel that sleepers have taken note of.
@@ -87,6 +88,7 @@ impl Scheduler {
             threads: KernelCell::new(Vec::new()),
             alarms: KernelCell::new(Alarms::new(machine.schedule_words())),
             bells: KernelCell::new(Vec::new()),
+            free_bells: KernelCell::new(Vec::new()),
             timer_codes: KernelCell::new(None),
             inside_seen: KernelCell::new(0),
             is_timer_late: KernelCell::new(false),
@@ -399,17 +401,19 @@ impl Scheduler {
     /// Makes a procedure known that alarms can call.
     pub fn add_bell(&self, call: Arc<dyn AlarmCall>) -> Bell {
         let mut bells = self.bells.borrow_mut();
-        let free = bells.iter().position(Option::is_none).unwrap_or(bells.len());
-        if free == bells.len() {
-            bells.push(None);
+        let free = self.free_bells.borrow_mut().pop();
+        if let Some(Bell(free)) = free {
+            bells[free as usize] = Some(call);
+            return Bell(free);
         }
-        bells[free] = Some(call);
-        Bell(free as u32)
+        bells.push(Some(call));
+        Bell(bells.len() as u32 - 1)
     }
 
     /// Forgets it. No alarm for it is set any more.
     pub fn remove_bell(&self, bell: Bell) {
         let call = self.bells.borrow_mut()[bell.0 as usize].take();
+        self.free_bells.borrow_mut().push(bell);
         drop(call);
     }
 

@@ -1,6 +1,5 @@
 //! `epoll`: a set of open files that is kept between waits.
 
-use alloc::collections::BTreeMap;
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::any::Any;
@@ -19,7 +18,7 @@ use abi::poll::{
 use kernel::file::NodeKind;
 use kernel::schedule::{Scheduler, WaitQueue};
 use kernel::stream::{Progress, Ready, Stream};
-use machine::{KernelCell, Nanos};
+use machine::{KernelCell, Nanos, Ordered};
 
 use super::{PART, Waited, nesting, read_deadline, wait};
 use crate::call::{Call, CallResult};
@@ -60,7 +59,7 @@ pub struct Epoll {
     me: Weak<Epoll>,
     /// The open file that this is, while somebody has it open.
     own: OnceCell<Weak<OpenFile>>,
-    items: KernelCell<BTreeMap<Name, Item>>,
+    items: KernelCell<Ordered<Name, Item>>,
     /// Who was reported last: who comes behind it is asked first, so that all get their turn.
     last: Cell<Option<Name>>,
     changed: WaitQueue,
@@ -151,13 +150,15 @@ impl Epoll {
     /// The watched files from a name on, at most so many; and where to go on, if there are more.
     pub fn some_files(&self, from: Name, most: usize, into: &mut Vec<Arc<OpenFile>>) -> Option<Name> {
         let items = self.items.borrow();
-        let mut all = items.range(from..);
+        let mut all = items.range(Bound::Included(&from));
         into.extend(all.by_ref().take(most).filter_map(|(_, item)| item.file.upgrade()));
         all.next().map(|(name, _)| *name)
     }
 
     pub fn files_between(&self, first: Name, end: Name) -> Vec<Arc<OpenFile>> {
-        self.items.borrow().range(first..end).filter_map(|(_, item)| item.file.upgrade()).collect()
+        let items = self.items.borrow();
+        let between = items.range(Bound::Included(&first)).take_while(|(name, _)| **name < end);
+        between.filter_map(|(_, item)| item.file.upgrade()).collect()
     }
 
     /// How many files it watches.
@@ -192,9 +193,10 @@ impl Epoll {
         let mut items = self.items.borrow_mut();
         let (mut asked, mut at) = (0, from);
         while asked < count {
-            let behind = at.map_or(Bound::Unbounded, Bound::Excluded);
+            let behind = at;
+            let behind = behind.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
             let before = asked;
-            for (name, item) in items.range_mut((behind, Bound::Unbounded)) {
+            for (name, item) in items.range_mut(behind) {
                 if asked == count || events.len() == most {
                     return at;
                 }
@@ -230,7 +232,7 @@ impl Epoll {
             return answer;
         }
         let items = self.items.borrow();
-        let any = items.values().any(|item| item.file.upgrade().is_some_and(|file| item.ready(&file) != 0));
+        let any = items.iter().any(|(_, item)| item.file.upgrade().is_some_and(|file| item.ready(&file) != 0));
         self.answer.set((pass, any));
         any
     }
@@ -256,7 +258,7 @@ impl Watcher for Epoll {
 impl Drop for Epoll {
     fn drop(&mut self) {
         let watcher = self.as_watcher();
-        for ((_, descriptor, _), item) in &*self.items.borrow() {
+        for ((_, descriptor, _), item) in self.items.borrow().iter() {
             item.file.upgrade().iter().for_each(|file| file.watchers.remove(&watcher, *descriptor));
         }
     }
@@ -341,13 +343,17 @@ fn add(
     if !admits(call, nr::EPOLL_CTL) {
         return Err(Errno::ENOMEM);
     }
-    if epoll.items.borrow().contains_key(&name) {
+    if epoll.items.borrow().get(&name).is_some() {
         return Err(Errno::EEXIST);
     }
     file.watchers.add(epoll.as_watcher(), name.1).map_err(|_| Errno::ENOMEM)?;
     let item =
         Item { file: Arc::downgrade(file), events: event.events, data: event.data(), reported: None, spent: false };
-    epoll.items.borrow_mut().insert(name, item);
+    let inserted = epoll.items.borrow_mut().try_insert(name, item);
+    if inserted.is_err() {
+        file.watchers.remove(&epoll.as_watcher(), name.1);
+        return Err(Errno::ENOMEM);
+    }
     // It is there first and counted then: counting lets others run.
     let counted = match file.stream_of::<Epoll>() {
         Some(inner) => nesting::count_ways_from_below(call.unix.scheduler, inner),

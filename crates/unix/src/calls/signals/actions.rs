@@ -1,11 +1,12 @@
 //! The calls that say what a signal does: actions, masks, the alternate stack, and the way back from a handler.
 
 use abi::Errno;
-use abi::signal::{SIGSET_BYTES, SigAction, StackT};
+use abi::signal::{SIG_IGN, SIGSET_BYTES, SigAction, StackT};
 use machine::{Registers, VirtAddr};
 
 use super::deliver;
 use crate::call::{Call, CallResult};
+use crate::calls::times;
 use crate::signal::SignalSet;
 use crate::signal::frame::{self, Restored, VectorRestore};
 
@@ -25,6 +26,9 @@ pub fn rt_sigaction(call: &Call<'_>, signal: u64, new: u64, old: u64, set_bytes:
         let action = call.read::<SigAction>(new)?;
         let replaced = actions.borrow_mut().set(signal, &action)?;
         call.process().flush_signals(replaced.flush);
+        if action.sa_handler != SIG_IGN {
+            times::heeded_by_timers(call.unix, call.process(), signal);
+        }
         replaced.old
     };
     call.write_if(old, &until_now)?;

@@ -11,7 +11,7 @@ use machine::{Exception, Registers, UserFault, VirtAddr};
 
 use super::{crash, stop};
 use crate::calls::life::{self, Onward};
-use crate::calls::{make_room, ptrace, restartable, take_starvation, trace};
+use crate::calls::{make_room, ptrace, restartable, take_starvation, times, trace};
 use crate::emulator::Unix;
 use crate::signal::deliver::{decide, take};
 use crate::signal::fault::{FaultDetail, PageCause, fault_signal, float_detail};
@@ -151,7 +151,8 @@ pub fn before_user(unix: &'static Unix, task: Arc<Task>, registers: &mut Registe
             continue;
         }
         match next(unix, &task, registers) {
-            Delivery::Handler(call) => {
+            Delivery::Handler(mut call) => {
+                times::taken(unix, &task.process, &mut call.info);
                 trace::tell_signal(unix, &task, &call.info);
                 enter_handler(unix, &task, registers, &call);
             }

@@ -13,6 +13,7 @@ use machine::KernelCell;
 
 use super::actions::check_set_size;
 use crate::call::{Call, CallResult};
+use crate::calls::times;
 use crate::emulator::Unix;
 use crate::files::{OpenFile, Slot};
 use crate::signal::SignalSet;
@@ -56,7 +57,9 @@ impl SignalStream {
     fn take(&self) -> Option<SigInfo> {
         let task = self.unix.current();
         let blocked = SignalSet(!self.wanted.get().0);
-        take_next(&mut task.pending.borrow_mut(), &mut task.process.pending.borrow_mut(), blocked)
+        let mut taken = take_next(&mut task.pending.borrow_mut(), &mut task.process.pending.borrow_mut(), blocked)?;
+        times::taken(self.unix, &task.process, &mut taken);
+        Some(taken)
     }
 
     fn wait_for_one(&self, io: &Io<'_>) -> Result<SigInfo, Errno> {

@@ -7,6 +7,7 @@ use machine::Nanos;
 
 use super::actions::check_set_size;
 use crate::call::{Call, CallResult};
+use crate::calls::times;
 use crate::signal::SignalSet;
 use crate::signal::pending::take_next;
 
@@ -35,7 +36,9 @@ fn nanos(time: &Timespec) -> Result<Nanos, Errno> {
 
 fn take(call: &Call<'_>, wanted: SignalSet) -> Option<SigInfo> {
     let blocked = SignalSet(!wanted.0);
-    take_next(&mut call.task.pending.borrow_mut(), &mut call.process().pending.borrow_mut(), blocked)
+    let mut taken = take_next(&mut call.task.pending.borrow_mut(), &mut call.process().pending.borrow_mut(), blocked)?;
+    times::taken(call.unix, call.process(), &mut taken);
+    Some(taken)
 }
 
 /// The wanted signals count as unblocked meanwhile, so that they wake the thread.

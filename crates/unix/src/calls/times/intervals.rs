@@ -10,10 +10,11 @@ use abi::time::{ITIMER_PROF, ITIMER_REAL, Itimerval};
 use machine::Nanos;
 
 use super::clock::Clock;
-use super::timer::Timer;
+use super::timer::{After, Timer};
 use super::{nanos_of_timeval, timeval_of};
 use crate::call::{Call, CallResult};
 use crate::calls::signals::send_to_process;
+use crate::task::Process;
 
 /// The process's timer of this kind, made when it is first set.
 ///
@@ -25,23 +26,34 @@ fn timer(call: &Call<'_>, which: u32) -> Arc<Timer> {
 
 fn make(call: &Call<'_>, which: u32) -> Arc<Timer> {
     let (unix, process) = (call.unix, Arc::downgrade(call.process()));
-    let (clock, signal) = match which {
-        ITIMER_REAL => (Clock::Boot, SIGALRM),
-        ITIMER_PROF => (Clock::Process(process.clone()), SIGPROF),
-        _ => (Clock::Process(process.clone()), SIGVTALRM),
+    // Processor time passes only while the process runs, and is looked at no more often than every millisecond.
+    let (clock, signal, after) = match which {
+        ITIMER_REAL => (Clock::Boot, SIGALRM, After::Quiet),
+        ITIMER_PROF => (Clock::Process(process.clone()), SIGPROF, After::Again),
+        _ => (Clock::Process(process.clone()), SIGVTALRM, After::Again),
     };
     let expired = move |_times| {
         if let Some(process) = process.upgrade() {
             send_to_process(unix, &process, &SigInfo::kernel(signal));
         }
     };
-    Timer::new(unix, clock, Box::new(expired))
+    Timer::new(unix, clock, after, Box::new(expired))
 }
 
 /// What is left and the interval, without making a timer.
 fn remaining(call: &Call<'_>, which: u32) -> (Nanos, Nanos) {
     let timer = call.process().timers.intervals.borrow()[which as usize].clone();
-    timer.map_or((Nanos(0), Nanos(0)), |timer| timer.remaining())
+    timer.map_or((Nanos(0), Nanos(0)), |timer| {
+        let (left, interval) = timer.remaining();
+        // As on Linux, nothing is left until its signal has been taken.
+        if timer.is_quiet() { (Nanos(0), interval) } else { (left, interval) }
+    })
+}
+
+/// The signal of the timer for real time has been taken.
+pub fn taken(process: &Process, soonest: Nanos) {
+    let timer = process.timers.intervals.borrow()[ITIMER_REAL as usize].clone();
+    timer.iter().for_each(|timer| _ = timer.go_on(soonest));
 }
 
 /// Errors: `EINVAL` for an unknown timer, `EFAULT`.

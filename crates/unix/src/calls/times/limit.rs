@@ -9,7 +9,7 @@ use abi::signal::{SIGKILL, SIGXCPU};
 use machine::Nanos;
 
 use super::clock::Clock;
-use super::timer::Timer;
+use super::timer::{After, Timer};
 use crate::calls::signals::send_to_process;
 use crate::emulator::Unix;
 use crate::task::Process;
@@ -37,7 +37,7 @@ fn make(unix: &'static Unix, process: &Arc<Process>) -> Arc<Timer> {
             pass(unix, &process, seconds);
         }
     };
-    Timer::new(unix, clock, Box::new(expired))
+    Timer::new(unix, clock, After::Again, Box::new(expired))
 }
 
 /// The soft limit has been reached. It moves on by what has passed, as Linux's does, which programs can see.

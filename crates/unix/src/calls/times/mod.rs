@@ -23,19 +23,22 @@ mod timerfd;
 pub use clock::process_time;
 pub use clocks::account_end;
 pub use limit::watch as watch_time_limit;
-pub use posix::delete_all as delete_posix_timers;
+pub use posix::{delete_all as delete_posix_timers, heeded as heeded_by_timers};
 pub use sleeps::deadline_after;
 pub use timerfd::add_file;
 
 use alloc::sync::Arc;
 
 use abi::Errno;
+use abi::siginfo::{SI_KERNEL, SI_TIMER, SigInfo};
+use abi::signal::SIGALRM;
 use abi::time::{Timespec, Timeval};
 use kernel::file::Time;
 use machine::{KernelCell, Nanos, Sorted};
 
 use super::Entry;
 use crate::call::Call;
+use crate::emulator::Unix;
 use crate::task::Process;
 use abi::nr;
 
@@ -55,6 +58,28 @@ impl ProcessTimers {
             posix: KernelCell::new(Sorted::new()),
             next_id: KernelCell::new(0),
         }
+    }
+}
+
+/// The least time between two signals of a timer: one that asks for a nanosecond's interval must leave time for its program.
+/// What is missed in between is counted, so the program sees it as overruns.
+const PAUSE: Nanos = Nanos(50_000);
+
+/// The process has taken a signal: if it was a timer's, that goes on.
+#[inline]
+pub fn taken(unix: &Unix, process: &Process, info: &mut SigInfo) {
+    if info.code == SI_TIMER || info.code == SI_KERNEL && info.signo as u32 == SIGALRM {
+        taken_from_timer(unix, process, info);
+    }
+}
+
+#[cold]
+fn taken_from_timer(unix: &Unix, process: &Process, info: &mut SigInfo) {
+    let soonest = unix.machine.now().saturating_add(PAUSE);
+    if info.code == SI_TIMER {
+        posix::taken(process, info, soonest);
+    } else {
+        intervals::taken(process, soonest);
     }
 }
 

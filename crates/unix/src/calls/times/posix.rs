@@ -7,10 +7,10 @@ use abi::Errno;
 use abi::siginfo::{Cause, SI_TIMER, SigInfo};
 use abi::signal::SIGALRM;
 use abi::time::{CLOCK_MONOTONIC_COARSE, CLOCK_MONOTONIC_RAW, CLOCK_REALTIME_COARSE, Itimerspec, TIMER_ABSTIME};
-use machine::KernelCell;
+use machine::{KernelCell, Nanos};
 
 use super::clock::Clock;
-use super::timer::{Timer, durations};
+use super::timer::{After, Timer, durations};
 use crate::call::{Call, CallResult};
 use crate::calls::signals::{send_to_process, send_to_task};
 use crate::emulator::Unix;
@@ -26,7 +26,9 @@ const TIMERS_MAX: usize = 1024;
 
 pub struct PosixTimer {
     timer: Arc<Timer>,
-    overrun: Arc<KernelCell<i32>>,
+    signal: u32,
+    /// How often it has gone off beside the last signal that was taken.
+    overrun: KernelCell<i32>,
     /// Nobody is told: only `timer_gettime` shows it.
     silent: bool,
 }
@@ -93,31 +95,27 @@ fn event_of(call: &Call<'_>, record: &[u8; 64]) -> Result<Event, Errno> {
 }
 
 fn make(unix: &'static Unix, clock: Clock, number: i32, event: Event) -> PosixTimer {
-    let overrun = Arc::new(KernelCell::new(0));
-    let silent = matches!(event.receiver, Receiver::Nobody);
-    let expired = {
-        let overrun = overrun.clone();
-        move |times: u64| {
-            let more = i32::try_from(times - 1).unwrap_or(i32::MAX);
-            overrun.set(more);
-            let cause = Cause::Timer { id: number, overrun: more, value: event.value };
-            let info = SigInfo { signo: event.signal as i32, errno: 0, code: SI_TIMER, cause };
-            match &event.receiver {
-                Receiver::Nobody => {}
-                Receiver::Process(process) => {
-                    if let Some(process) = process.upgrade() {
-                        send_to_process(unix, &process, &info);
-                    }
+    let (signal, silent) = (event.signal, matches!(event.receiver, Receiver::Nobody));
+    let expired = move |times: u64| {
+        let more = i32::try_from(times - 1).unwrap_or(i32::MAX);
+        let cause = Cause::Timer { id: number, overrun: more, value: event.value };
+        let info = SigInfo { signo: event.signal as i32, errno: 0, code: SI_TIMER, cause };
+        match &event.receiver {
+            Receiver::Nobody => {}
+            Receiver::Process(process) => {
+                if let Some(process) = process.upgrade() {
+                    send_to_process(unix, &process, &info);
                 }
-                Receiver::Task(task) => {
-                    if let Some(task) = task.upgrade() {
-                        send_to_task(unix, &task, &info);
-                    }
+            }
+            Receiver::Task(task) => {
+                if let Some(task) = task.upgrade() {
+                    send_to_task(unix, &task, &info);
                 }
             }
         }
     };
-    PosixTimer { timer: Timer::new(unix, clock, Box::new(expired)), overrun, silent }
+    let timer = Timer::new(unix, clock, After::Quiet, Box::new(expired));
+    PosixTimer { timer, signal, overrun: KernelCell::new(0), silent }
 }
 
 /// Error: `EINVAL`.
@@ -147,6 +145,26 @@ pub fn timer_gettime(call: &Call<'_>, number: i32, into: u64) -> CallResult {
     }
     call.write(into, &record)?;
     Ok(0)
+}
+
+/// A timer's signal has been taken: it tells how often the timer has gone off by now, and the timer goes on.
+pub fn taken(process: &Process, info: &mut SigInfo, soonest: Nanos) {
+    let Cause::Timer { id, overrun, .. } = &mut info.cause else { return };
+    let timer = process.timers.posix.borrow().get(id).cloned();
+    if let Some(timer) = timer {
+        *overrun = overrun.saturating_add(i32::try_from(timer.timer.go_on(soonest)).unwrap_or(i32::MAX));
+        timer.overrun.set(*overrun);
+    }
+}
+
+/// A signal is ignored no more: timers that stayed quiet since they sent it go on.
+pub fn heeded(unix: &Unix, process: &Process, signal: u32) {
+    let of_signal = |timer: &&Arc<PosixTimer>| timer.signal == signal && timer.timer.is_quiet();
+    let timers = process.timers.posix.borrow();
+    let pending = process.pending.borrow().set().contains(signal);
+    for timer in timers.entries().iter().map(|(_, timer)| timer).filter(of_signal).filter(|_| !pending) {
+        let _ = timer.timer.go_on(unix.machine.now());
+    }
 }
 
 /// How many expirations the last signal stood for beside its own.

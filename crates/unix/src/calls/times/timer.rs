@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::sync::{Arc, Weak};
 use core::cell::Cell;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use abi::Errno;
 use abi::time::Itimerspec;
@@ -25,25 +25,17 @@ pub struct Setting {
     pub interval: Nanos,
 }
 
-impl Setting {
-    fn is_quick(&self) -> bool {
-        self.at != Nanos(0) && (1..QUICK_NS).contains(&self.interval.0)
-    }
+/// What a timer with an interval does when it has gone off.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum After {
+    /// Its alarm is set for the next time at once. For long intervals only.
+    Again,
+    /// It stays quiet until whoever it tells has taken note ([`Timer::go_on`]), and then counts what has passed. So a thousand
+    /// timers of a microsecond that nobody reads cost a thousand alarms.
+    Quiet,
 }
 
-/// Timers with a shorter interval are counted.
-const QUICK_NS: u64 = 1_000_000;
-static QUICK: AtomicU32 = AtomicU32::new(0);
-/// All quick timers together ring once in so long: a program that asks for a nanosecond's interval must leave time for
-/// the others. What was missed in between is counted, so the program sees it as overruns.
-const PAUSE_NS: u64 = 50_000;
-
-/// How long a timer that has rung stays quiet.
-fn pause() -> Nanos {
-    Nanos(PAUSE_NS * u64::from(QUICK.load(Ordering::Relaxed).max(1)))
-}
-
-/// Invariant: an alarm is set exactly while `at` is not zero.
+/// Invariant: an alarm is set exactly while `at` is not zero, and the timer is not quiet.
 pub struct Timer {
     unix: &'static Unix,
     clock: Clock,
@@ -55,6 +47,7 @@ pub struct Timer {
     interval: KernelCell<Nanos>,
     alarm: KernelCell<Option<AlarmId>>,
     bell: Bell,
+    after: After,
     /// Called with how often the timer has gone off since the last time; in interrupt context.
     expired: Box<dyn Fn(u64)>,
     /// What the timer's interrupt does when a timer that goes off once, by the time since boot, is due.
@@ -70,14 +63,15 @@ impl AlarmCall for Ringer {
     fn ring(&self, _now: Nanos) {
         if let Some(timer) = self.0.upgrade() {
             timer.alarm.set(None);
-            timer.look();
-            timer.arm(timer.unix.machine.now().saturating_add(pause()));
+            if !timer.look() || timer.after == After::Again {
+                timer.arm(Nanos(0));
+            }
         }
     }
 }
 
 impl Timer {
-    pub fn new(unix: &'static Unix, clock: Clock, expired: Box<dyn Fn(u64)>) -> Arc<Timer> {
+    pub fn new(unix: &'static Unix, clock: Clock, after: After, expired: Box<dyn Fn(u64)>) -> Arc<Timer> {
         Arc::new_cyclic(|timer: &Weak<Timer>| Timer {
             unix,
             clock,
@@ -86,6 +80,7 @@ impl Timer {
             interval: KernelCell::default(),
             alarm: KernelCell::new(None),
             bell: unix.scheduler.add_bell(Arc::new(Ringer(timer.clone()))),
+            after,
             expired,
             code: KernelCell::new(None),
             routine: KernelCell::new(0),
@@ -122,7 +117,13 @@ impl Timer {
         if setting.at == Nanos(0) {
             return (Nanos(0), setting.interval);
         }
-        (setting.at.saturating_sub(self.clock().read(self.unix)).max(Nanos(1)), setting.interval)
+        let (now, interval) = (self.clock().read(self.unix), setting.interval.0);
+        let left = match now.0.checked_sub(setting.at.0) {
+            // A quiet timer goes on as if it had rung.
+            Some(late) if interval > 0 => interval - late % interval,
+            _ => setting.at.saturating_sub(now).0,
+        };
+        (Nanos(left.max(1)), setting.interval)
     }
 
     /// As the calls show it.
@@ -168,22 +169,31 @@ impl Timer {
         let now = self.clock().read(self.unix);
         let at = if absolute { value } else { now.saturating_add(value) };
         self.change(Setting { at, interval });
-        if at <= now {
-            self.look();
+        let has_expired = at <= now && self.look();
+        if !has_expired || self.after == After::Again {
+            self.arm(Nanos(0));
         }
-        self.arm(Nanos(0));
     }
 
     pub fn stop(&self) {
         self.set(Nanos(0), Nanos(0), false);
     }
 
-    /// Counts what has passed by now.
-    fn look(&self) {
+    /// Tells what has passed by now, if anything.
+    fn look(&self) -> bool {
+        let times = self.count();
+        if times > 0 {
+            (self.expired)(times);
+        }
+        times > 0
+    }
+
+    /// How often it has gone off since the last time; the next time is the one after now.
+    fn count(&self) -> u64 {
         let Setting { at, interval } = self.setting();
         let now = self.clock().read(self.unix);
         if at == Nanos(0) || now < at {
-            return;
+            return 0;
         }
         let (next, times) = match interval.0 {
             0 => (Nanos(0), 1),
@@ -194,21 +204,27 @@ impl Timer {
         };
         // A timer that went off for good keeps its interval for those who ask.
         self.change(Setting { at: next, interval });
-        (self.expired)(times);
+        times
+    }
+
+    /// Whether it has gone off and waits for somebody to take note.
+    pub fn is_quiet(&self) -> bool {
+        self.at.load(Ordering::Relaxed) != 0 && self.alarm.get().is_none()
+    }
+
+    /// Whoever it tells has taken note: it rings again, but not before `soonest`. How often it has gone off while it was quiet.
+    pub fn go_on(&self, soonest: Nanos) -> u64 {
+        if !self.is_quiet() {
+            return 0;
+        }
+        let times = self.count();
+        self.arm(soonest);
+        times
     }
 
     fn change(&self, setting: Setting) {
-        let old = self.setting();
         self.at.store(setting.at.0, Ordering::Relaxed);
-        if old.interval == setting.interval && old.interval == Nanos(0) {
-            return;
-        }
         self.interval.set(setting.interval);
-        if old.is_quick() && !setting.is_quick() {
-            QUICK.fetch_sub(1, Ordering::Relaxed);
-        } else if !old.is_quick() && setting.is_quick() {
-            QUICK.fetch_add(1, Ordering::Relaxed);
-        }
     }
 
     /// Sets the alarm, but not for a time before `soonest`.

@@ -8,7 +8,7 @@ use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::Relaxed;
 
 use super::clock::Clock;
-use super::timer::{Timer, durations};
+use super::timer::{After, Timer, durations};
 use crate::call::{Call, CallResult};
 use crate::emulator::Unix;
 use crate::files::{OpenFile, Slot};
@@ -57,7 +57,7 @@ pub fn timerfd_create(call: &Call<'_>, clock: u32, flags: u32) -> CallResult {
         }
     };
     let is_of_day = matches!(clock, Clock::Wall);
-    let timer = Timer::new(unix, clock, Box::new(expired));
+    let timer = Timer::new(unix, clock, After::Quiet, Box::new(expired));
     timer.count_by_code(count.changed.count_word(), &count.unread, &count.ever);
     let stream = TimerStream { timer, count, unix, is_of_day, known: Cell::new(None) };
     let file = OpenFile::stream(Arc::new(stream), O_RDWR | flags & O_NONBLOCK);
@@ -127,7 +127,7 @@ impl TimerStream {
             if self.take_cancelled() {
                 return Err(Errno::ECANCELED);
             }
-            let unread = self.count.unread.swap(0, Relaxed);
+            let unread = self.count.unread.swap(0, Relaxed).saturating_add(self.timer.go_on(Nanos(0)));
             if unread > 0 {
                 return Ok(unread);
             }

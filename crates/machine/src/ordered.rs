@@ -1,0 +1,206 @@
+//! A map for many entries, made so that growing can fail: parts of a sorted list, each short enough to be moved.
+//!
+//! ```text
+//!   parts ──► │ 3 7 9 │ ──► │ 12 20 │ ──► │ 31 40 44 │        keys rise from part to part
+//! ```
+//! The standard library's tree ends the kernel when there is no memory. Here a change moves one part, and now and then the
+//! list of parts, which is a hundredth of the whole.
+
+use alloc::vec::Vec;
+use core::ops::Bound;
+
+use crate::grow::{NoMemory, TryGrow};
+
+/// Entries of a part.
+const PART_MOST: usize = 64;
+/// Two neighbours of no more are put together.
+const PART_LEAST: usize = PART_MOST / 4;
+
+/// Values by key. Invariants: keys rise, each is there once; no part is empty.
+#[derive(Clone, Debug)]
+pub struct Ordered<K, V> {
+    parts: Vec<Vec<(K, V)>>,
+    count: usize,
+}
+
+impl<K: Ord, V> Default for Ordered<K, V> {
+    fn default() -> Ordered<K, V> {
+        Ordered::new()
+    }
+}
+
+impl<K: Ord, V> Ordered<K, V> {
+    /// An empty map.
+    pub const fn new() -> Ordered<K, V> {
+        Ordered { parts: Vec::new(), count: 0 }
+    }
+
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The part where a key is or belongs, and its place there.
+    fn place(&self, key: &K) -> (usize, Result<usize, usize>) {
+        let part = self.parts.partition_point(|part| part[0].0 <= *key).saturating_sub(1);
+        let entries = self.parts.get(part).map_or(&[][..], Vec::as_slice);
+        (part, entries.binary_search_by(|(other, _)| other.cmp(key)))
+    }
+
+    pub fn get(&self, key: &K) -> Option<&V> {
+        let (part, place) = self.place(key);
+        place.ok().map(|place| &self.parts[part][place].1)
+    }
+
+    pub fn get_mut(&mut self, key: &K) -> Option<&mut V> {
+        let (part, place) = self.place(key);
+        place.ok().map(|place| &mut self.parts[part][place].1)
+    }
+
+    /// Sets the value of `key`. The one it had before.
+    pub fn try_insert(&mut self, key: K, value: V) -> Result<Option<V>, NoMemory> {
+        let (mut part, place) = self.place(&key);
+        let mut place = match place {
+            Ok(place) => return Ok(Some(core::mem::replace(&mut self.parts[part][place].1, value))),
+            Err(place) => place,
+        };
+        match self.parts.get(part).map(Vec::len) {
+            None => self.parts.try_push(Vec::new())?,
+            // Keys that only rise fill the parts.
+            Some(PART_MOST) if place == PART_MOST => {
+                self.parts.try_insert(part + 1, Vec::new())?;
+                (part, place) = (part + 1, 0);
+            }
+            Some(PART_MOST) => {
+                self.split(part)?;
+                if place > PART_MOST / 2 {
+                    (part, place) = (part + 1, place - PART_MOST / 2);
+                }
+            }
+            Some(_) => {}
+        }
+        let inserted = self.parts[part].try_insert(place, (key, value));
+        if self.parts[part].is_empty() {
+            self.parts.remove(part);
+        }
+        inserted?;
+        self.count += 1;
+        Ok(None)
+    }
+
+    /// The later half of a full part becomes a part of its own.
+    fn split(&mut self, part: usize) -> Result<(), NoMemory> {
+        let mut behind = Vec::new();
+        behind.try_reserve(PART_MOST / 2 + 1)?;
+        self.parts.try_reserve(1)?;
+        behind.extend(self.parts[part].drain(PART_MOST / 2..));
+        self.parts.insert(part + 1, behind);
+        Ok(())
+    }
+
+    pub fn remove(&mut self, key: &K) -> Option<V> {
+        let (part, place) = self.place(key);
+        let (_, value) = self.parts.get_mut(part)?.remove(place.ok()?);
+        self.count -= 1;
+        self.tidy(part);
+        Some(value)
+    }
+
+    /// After a removal.
+    fn tidy(&mut self, part: usize) {
+        if self.parts[part].is_empty() {
+            self.parts.remove(part);
+            return;
+        }
+        let Some([one, next]) = self.parts.get_mut(part..part + 2) else { return };
+        if one.len() <= PART_LEAST && next.len() <= PART_LEAST && one.try_reserve(next.len()).is_ok() {
+            one.append(next);
+            self.parts.remove(part + 1);
+        }
+    }
+
+    pub fn first(&self) -> Option<(&K, &V)> {
+        self.parts.first().and_then(|part| part.first()).map(|(key, value)| (key, value))
+    }
+
+    pub fn pop_first(&mut self) -> Option<(K, V)> {
+        let part = self.parts.first_mut()?;
+        let first = part.remove(0);
+        self.count -= 1;
+        self.tidy(0);
+        Some(first)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
+        self.parts.iter().flatten().map(|(key, value)| (key, value))
+    }
+
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
+        self.parts.iter_mut().flatten().map(|(_, value)| value)
+    }
+
+    /// Where the entries from `first` on begin.
+    fn from(&self, first: Bound<&K>) -> (usize, usize) {
+        let key = match first {
+            Bound::Unbounded => return (0, 0),
+            Bound::Included(key) | Bound::Excluded(key) => key,
+        };
+        let (part, place) = self.place(key);
+        let is_behind = matches!(first, Bound::Excluded(_));
+        (part, place.map_or_else(|place| place, |place| place + usize::from(is_behind)))
+    }
+
+    /// The entries from `first` on.
+    pub fn range(&self, first: Bound<&K>) -> impl Iterator<Item = (&K, &V)> {
+        let (part, place) = self.from(first);
+        self.parts[part.min(self.parts.len())..].iter().flatten().skip(place).map(|(key, value)| (key, value))
+    }
+
+    /// The same, to be changed.
+    pub fn range_mut(&mut self, first: Bound<&K>) -> impl Iterator<Item = (&K, &mut V)> {
+        let (part, place) = self.from(first);
+        let part = part.min(self.parts.len());
+        self.parts[part..].iter_mut().flatten().skip(place).map(|(key, value)| (&*key, value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::collections::BTreeMap;
+
+    #[test]
+    fn an_ordered_map_agrees_with_a_tree() {
+        let (mut random, mut ordered, mut tree) = (7u64, Ordered::new(), BTreeMap::new());
+        let mut most = 0;
+        for step in 0..60_000u64 {
+            random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            // Grows at first and shrinks later.
+            let (key, grows) = (random >> 40 & 0xFFF, step < 30_000);
+            match random >> 33 & 7 {
+                0..4 if grows => assert_eq!(ordered.try_insert(key, step), Ok(tree.insert(key, step))),
+                0 => assert_eq!(ordered.try_insert(key, step), Ok(tree.insert(key, step))),
+                1..5 => assert_eq!(ordered.remove(&key), tree.remove(&key)),
+                5 => assert_eq!(ordered.get_mut(&key), tree.get_mut(&key)),
+                6 if step % 16 == 0 => assert_eq!(ordered.pop_first(), tree.pop_first()),
+                _ => {
+                    let first = if step % 2 == 0 { Bound::Included(&key) } else { Bound::Excluded(&key) };
+                    let found: Vec<_> = ordered.range(first).take(3).collect();
+                    assert_eq!(found, tree.range::<u64, _>((first, Bound::Unbounded)).take(3).collect::<Vec<_>>());
+                    let changed: Vec<_> = ordered.range_mut(first).take(70).collect();
+                    let wanted: Vec<_> = tree.range_mut::<u64, _>((first, Bound::Unbounded)).take(70).collect();
+                    assert_eq!(changed, wanted);
+                }
+            }
+            assert_eq!(ordered.get(&key), tree.get(&key));
+            assert_eq!((ordered.len(), ordered.first()), (tree.len(), tree.first_key_value()));
+            assert!(ordered.parts.iter().all(|part| (1..=PART_MOST).contains(&part.len())));
+            most = most.max(tree.len());
+        }
+        assert!(ordered.iter().eq(tree.iter()));
+        assert!(most > 1000, "{most}");
+    }
+}

@@ -1,0 +1,178 @@
+/* What one process can ask for in thousands, or in one call, without stopping the others. */
+#include "check.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sys/epoll.h>
+#include <sys/file.h>
+#include <sys/timerfd.h>
+#include <sys/uio.h>
+
+#define MICROSECOND {.it_value.tv_nsec = 1000, .it_interval.tv_nsec = 1000}
+
+static void say(const char *what, int holds)
+{
+    printf("%s: %s\n", what, holds ? "yes" : "no");
+}
+
+static void allow_descriptors(void)
+{
+    struct rlimit most = {20000, 20000};
+    MUST(setrlimit(RLIMIT_NOFILE, &most));
+}
+
+static void be_somebody(void)
+{
+    int ends[2];
+    char byte;
+    MUST(pipe(ends));
+    for (int i = 0; i < 1000; i++) {
+        MUST(write(ends[1], "x", 1));
+        MUST(read(ends[0], &byte, 1));
+    }
+}
+
+static void others_go_on(void)
+{
+    for (int i = 0; i < 20; i++)
+        in_child("somebody else", be_somebody);
+}
+
+/* Eighteen thousand timers of a microsecond that nobody reads; everybody else goes on. */
+static void timers_that_nobody_reads(void)
+{
+    static int timers[18000];
+    struct itimerspec quick = MICROSECOND;
+    uint64_t times;
+    allow_descriptors();
+    for (int i = 0; i < 18000; i++) {
+        MUST(timers[i] = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK));
+        MUST(timerfd_settime(timers[i], 0, &quick, NULL));
+    }
+    others_go_on();
+    for (int i = 0; i < 18000; i += 1999)
+        say("read", read(timers[i], &times, 8) == 8 && times > 100);
+    for (int i = 0; i < 18000; i++)
+        MUST(close(timers[i]));
+}
+
+/* Who watches the edge sees one until the timer is read. */
+static void a_timer_rings_once_until_it_is_read(void)
+{
+    struct itimerspec quick = MICROSECOND, left;
+    struct epoll_event event = {.events = EPOLLIN | EPOLLET};
+    uint64_t times;
+    int timer, instance;
+    MUST(timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK));
+    MUST(instance = epoll_create1(0));
+    MUST(epoll_ctl(instance, EPOLL_CTL_ADD, timer, &event));
+    quick.it_interval.tv_nsec = 1000000;
+    MUST(timerfd_settime(timer, 0, &quick, NULL));
+    SHOW(epoll_wait(instance, &event, 1, 1000));
+    sleep_ms(20);
+    SHOW(epoll_wait(instance, &event, 1, 20));
+    MUST(timerfd_gettime(timer, &left));
+    say("something is left", left.it_value.tv_nsec > 0 && left.it_value.tv_nsec <= 1000000);
+    SHOW(read(timer, &times, 8));
+    say("all are counted", times >= 20);
+    SHOW(epoll_wait(instance, &event, 1, 1000));
+    SHOW(read(timer, &times, 8));
+    say("few are counted", times >= 1 && times < 20);
+    sleep_ms(3);
+    quick.it_value.tv_sec = 100;
+    MUST(timerfd_settime(timer, 0, &quick, &left));
+    say("something was left", left.it_value.tv_nsec > 0 && left.it_value.tv_nsec <= 1000000);
+    SHOW(read(timer, &times, 8));
+}
+
+static volatile int caught;
+
+static void catch(int signal)
+{
+    (void)signal;
+    caught++;
+}
+
+static timer_t make_timer(int signal, long value_ns, long interval_ns)
+{
+    timer_t timer;
+    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = signal};
+    struct itimerspec times = {.it_value.tv_nsec = value_ns, .it_interval.tv_nsec = interval_ns};
+    MUST(timer_create(CLOCK_MONOTONIC, &event, &timer));
+    MUST(timer_settime(timer, 0, &times, NULL));
+    return timer;
+}
+
+/* Signals that wait: each timer has one on its way, which tells of the others when it is taken. */
+static void timers_whose_signals_wait(void)
+{
+    sigset_t set;
+    siginfo_t info;
+    struct timespec now = {0, 0};
+    sigemptyset(&set);
+    sigaddset(&set, SIGRTMIN);
+    MUST(sigprocmask(SIG_BLOCK, &set, NULL));
+    timer_t one = make_timer(SIGRTMIN, 1000000, 1000000);
+    sleep_ms(20);
+    SHOW(sigtimedwait(&set, &info, &now) == SIGRTMIN);
+    say("it tells of the others", info.si_overrun >= 18 && timer_getoverrun(one) == info.si_overrun);
+    struct itimerspec left;
+    MUST(timer_gettime(one, &left));
+    say("something is left", left.it_value.tv_nsec > 0 && left.it_value.tv_nsec <= 1000000);
+    MUST(timer_delete(one));
+    while (sigtimedwait(&set, &info, &now) == SIGRTMIN)
+        ;
+    for (int i = 0; i < 500; i++)
+        make_timer(SIGRTMIN, 1000, 1000);
+    others_go_on();
+    int taken = 0;
+    while (taken < 500 && sigtimedwait(&set, &info, &now) == SIGRTMIN)
+        taken++;
+    printf("%d taken\n", taken);
+}
+
+static void a_timer_whose_signal_is_ignored(void)
+{
+    struct itimerval each = {{0, 2000}, {0, 2000}}, left;
+    MUST(signal(SIGALRM, SIG_IGN) == SIG_ERR ? -1 : 0);
+    MUST(setitimer(ITIMER_REAL, &each, NULL));
+    sleep_ms(20);
+    MUST(getitimer(ITIMER_REAL, &left));
+    printf("%ld left of %ld\n", (long)left.it_value.tv_usec, (long)left.it_interval.tv_usec);
+    MUST(signal(SIGALRM, catch) == SIG_ERR ? -1 : 0);
+    sleep_ms(20);
+    printf("%d caught\n", caught);
+    MUST(setitimer(ITIMER_REAL, &each, NULL));
+    sleep_ms(40);
+    say("caught again", caught > 2);
+    MUST(setitimer(ITIMER_REAL, NULL, NULL));
+    MUST(signal(SIGRTMIN, SIG_IGN) == SIG_ERR ? -1 : 0);
+    timer_t timer = make_timer(SIGRTMIN, 2000000, 2000000);
+    sleep_ms(20);
+    caught = 0;
+    MUST(signal(SIGRTMIN, catch) == SIG_ERR ? -1 : 0);
+    sleep_ms(40);
+    say("heeded again", caught > 2);
+    MUST(timer_delete(timer));
+}
+
+static void a_program_under_a_quick_timer(void)
+{
+    struct itimerval each = {{0, 300}, {0, 300}};
+    MUST(signal(SIGALRM, catch) == SIG_ERR ? -1 : 0);
+    MUST(setitimer(ITIMER_REAL, &each, NULL));
+    for (volatile long i = 0; i < 3000000; i++)
+        ;
+    MUST(setitimer(ITIMER_REAL, NULL, NULL));
+    say("caught", caught > 2);
+}
+
+static const struct test tests[] = {
+#define T(name) {#name, name}
+    T(timers_that_nobody_reads),
+    T(a_timer_rings_once_until_it_is_read),
+    T(timers_whose_signals_wait),
+    T(a_timer_whose_signal_is_ignored),
+    T(a_program_under_a_quick_timer),
+};
+CHECK_MAIN(tests)
