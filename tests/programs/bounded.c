@@ -167,6 +167,89 @@ static void a_program_under_a_quick_timer(void)
     say("caught", caught > 2);
 }
 
+static char much[1 << 20] __attribute__((aligned(4096)));
+
+/* As much as the pipe holds, and no more than that. */
+static void more_than_a_pipe_holds(void)
+{
+    struct iovec one = {much, sizeof much}, some[3] = {{much, 20480}, {much + 40960, 0}, {much + 40960, 400000}};
+    int ends[2];
+    MUST(pipe(ends));
+    SHOW(vmsplice(ends[1], &one, 1, 0));
+    SHOW(vmsplice(ends[1], &one, 1, SPLICE_F_NONBLOCK));
+    SHOW(read(ends[0], much, 8192));
+    SHOW(vmsplice(ends[1], some, 3, 0));
+    SHOW(read(ends[0], much, sizeof much));
+    SHOW(vmsplice(ends[1], some, 3, SPLICE_F_NONBLOCK));
+    one.iov_len = 0;
+    SHOW(vmsplice(ends[1], &one, 1, 0));
+    one.iov_len = 40960;
+    SHOW(vmsplice(ends[0], &one, 1, 0));
+    SHOW(vmsplice(ends[0], &one, 1, 0));
+    MUST(close(ends[0]));
+    MUST(signal(SIGPIPE, SIG_IGN) == SIG_ERR ? -1 : 0);
+    SHOW(vmsplice(ends[1], &one, 1, 0));
+}
+
+static int file;
+
+static void lock(int type, long first, long length)
+{
+    struct flock record = {.l_type = type, .l_start = first, .l_len = length};
+    MUST(fcntl(file, F_SETLK, &record));
+}
+
+/* Another process asks who is in the way of each byte. */
+static void ask(void)
+{
+    for (long at = 0; at < 200; at++) {
+        struct flock record = {.l_type = at % 2 ? F_RDLCK : F_WRLCK, .l_start = at, .l_len = 1};
+        MUST(fcntl(file, F_GETLK, &record));
+        if (record.l_type == F_UNLCK)
+            printf(".");
+        else
+            printf("[%s %ld+%ld]", record.l_type == F_RDLCK ? "r" : "w", (long)record.l_start, (long)record.l_len);
+    }
+    printf("\n");
+}
+
+static void locks_are_cut_and_joined(void)
+{
+    unsigned random = 7;
+    MUST(file = open("locks", O_CREAT | O_RDWR, 0600));
+    for (int round = 0; round < 12; round++) {
+        for (int i = 0; i < 20; i++) {
+            static const int types[] = {F_RDLCK, F_WRLCK, F_UNLCK};
+            random = random * 1103515245 + 12345;
+            lock(types[random >> 28 & 1 ? 2 : random >> 20 & 1], random >> 8 & 127, 1 + (random >> 16 & 7));
+        }
+        if (round % 4 == 3)
+            lock(round % 8 == 3 ? F_RDLCK : F_UNLCK, 150, 0);
+        in_child("asked", ask);
+    }
+}
+
+static void children_in_thousands(void)
+{
+    static pid_t all[1200];
+    int status, found = 0;
+    for (int i = 0; i < 1200; i++)
+        if (MUST(all[i] = fork()) == 0) {
+            if (i % 3 == 0)
+                setpgid(0, 0);
+            _exit(i % 100);
+        }
+    for (int i = 1199; i >= 600; i--)
+        found += waitpid(all[i], &status, 0) == all[i] && WEXITSTATUS(status) == i % 100;
+    printf("%d by number\n", found);
+    SHOW(waitpid(all[700], &status, 0));
+    SHOW(waitpid(-all[3], &status, 0) == all[3]);
+    SHOW(waitpid(-all[3], &status, 0));
+    for (found = 0; wait(NULL) > 0; found++)
+        ;
+    printf("%d of any number, %s\n", found, failing(-1));
+}
+
 static const struct test tests[] = {
 #define T(name) {#name, name}
     T(timers_that_nobody_reads),
@@ -174,5 +257,8 @@ static const struct test tests[] = {
     T(timers_whose_signals_wait),
     T(a_timer_whose_signal_is_ignored),
     T(a_program_under_a_quick_timer),
+    T(more_than_a_pipe_holds),
+    T(locks_are_cut_and_joined),
+    T(children_in_thousands),
 };
 CHECK_MAIN(tests)

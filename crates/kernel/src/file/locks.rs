@@ -2,8 +2,10 @@
 //! here: a conflict is reported, and the caller waits and tries again.
 
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use abi::Errno;
+use machine::Ordered;
 
 use super::limits::{FILE_BYTES_MAX, RECORD_LOCKS_MAX};
 
@@ -66,14 +68,22 @@ impl From<LockRefused> for Errno {
 pub struct NodeLocks {
     /// Sorted by `first`.
     records: Vec<RecordLock>,
-    /// Whole-file locks: open file and kind. Many shared ones, or one exclusive.
-    whole: Vec<(u64, LockKind)>,
+    /// No record reaches further behind its first byte: how far back those begin that can overlap something.
+    longest: u64,
+    /// Whole-file locks: kinds by open file. Many shared ones, or one exclusive.
+    whole: Ordered<u64, LockKind>,
 }
 
 impl NodeLocks {
     /// The first lock in the way of `wanted` (`F_GETLK`).
     pub fn conflict(&self, wanted: &RecordLock) -> Option<RecordLock> {
-        self.records.iter().find(|held| held.conflicts(wanted)).copied()
+        self.records[self.near(wanted.first, wanted.last)].iter().find(|held| held.conflicts(wanted)).copied()
+    }
+
+    /// Places of the records that can overlap these bytes.
+    fn near(&self, first: u64, last: u64) -> Range<usize> {
+        let from = self.records.partition_point(|held| held.first < first.saturating_sub(self.longest));
+        from..from + self.records[from..].partition_point(|held| held.first <= last)
     }
 
     /// Takes `wanted`, changing the kind of what its owner already holds there (`F_SETLK`).
@@ -126,34 +136,29 @@ impl NodeLocks {
     /// Takes the whole-file lock for the open file `owner`, or changes its kind (`flock`). As on
     /// Linux a change gives the old lock up first. Error: `EAGAIN`.
     pub fn lock_whole(&mut self, owner: u64, kind: LockKind) -> Result<(), Errno> {
-        if self.whole.contains(&(owner, kind)) {
+        if self.whole.get(&owner) == Some(&kind) {
             return Ok(());
         }
         self.unlock_whole(owner);
         let blocked = match kind {
             LockKind::Exclusive => !self.whole.is_empty(),
-            LockKind::Shared => self.whole.iter().any(|(_, held)| *held == LockKind::Exclusive),
+            LockKind::Shared => self.whole.first().is_some_and(|(_, held)| *held == LockKind::Exclusive),
         };
         if blocked {
             return Err(Errno::EAGAIN);
         }
-        self.whole.try_reserve(1).map_err(|_| Errno::ENOLCK)?;
-        self.whole.push((owner, kind));
-        Ok(())
+        self.whole.try_insert(owner, kind).map(drop).map_err(|_| Errno::ENOLCK)
     }
 
     /// Gives the whole-file lock up; says whether `owner` had it.
     pub fn unlock_whole(&mut self, owner: u64) -> bool {
-        let before = self.whole.len();
-        self.whole.retain(|(held, _)| *held != owner);
-        before != self.whole.len()
+        self.whole.remove(&owner).is_some()
     }
 
     /// Removes `first..=last` from the records of `owner`.
     fn cut(&mut self, owner: u64, first: u64, last: u64) {
-        let mut position = 0;
-        while position < self.records.len() {
-            let held = self.records[position];
+        let mut position = self.near(first, last).start;
+        while let Some(held) = self.records.get(position).copied().filter(|held| held.first <= last) {
             if held.owner != owner || !held.overlaps(first, last) {
                 position += 1;
                 continue;
@@ -170,19 +175,21 @@ impl NodeLocks {
     }
 
     fn add_merged(&mut self, mut new: RecordLock) {
-        self.records.retain(|held| {
+        let near = self.near(new.first.saturating_sub(1), new.last.saturating_add(1));
+        let touches = |held: &RecordLock| {
             let touches = held.first <= new.last.saturating_add(1) && new.first <= held.last.saturating_add(1);
-            let merges = held.owner == new.owner && held.kind == new.kind && touches;
-            if merges {
-                new.first = new.first.min(held.first);
-                new.last = new.last.max(held.last);
-            }
-            !merges
-        });
+            held.owner == new.owner && held.kind == new.kind && touches
+        };
+        let (mut first, mut last) = (new.first, new.last);
+        for held in self.records.extract_if(near, |held| touches(held)) {
+            (first, last) = (first.min(held.first), last.max(held.last));
+        }
+        (new.first, new.last) = (first, last);
         self.add(new);
     }
 
     fn add(&mut self, new: RecordLock) {
+        self.longest = if self.records.is_empty() { 0 } else { self.longest }.max(new.last - new.first);
         let position = self.records.partition_point(|held| held.first < new.first);
         self.records.insert(position, new);
     }

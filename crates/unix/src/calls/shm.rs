@@ -133,8 +133,9 @@ fn shmget(call: &Call<'_>, key: u64, bytes: u64, flags: u64) -> CallResult {
     let (key, flags) = (key as u32, flags as u32);
     let who = call.process().credentials.borrow().clone();
     let mut state = call.unix.shm.0.borrow_mut();
-    let has_key = |segment: &Segment| key != 0 && segment.kept.is_some() && segment.key == key;
-    let found = state.by_id.entries().iter().find(|(_, segment)| has_key(segment));
+    let has_key = |segment: &Segment| segment.kept.is_some() && segment.key == key;
+    let segments = if key == 0 { &[] } else { state.by_id.entries() };
+    let found = segments.iter().find(|(_, segment)| has_key(segment));
     if let Some(&(id, ref segment)) = found {
         if flags & (IPC_CREAT | IPC_EXCL) == IPC_CREAT | IPC_EXCL {
             return Err(Errno::EEXIST);

@@ -2,14 +2,16 @@
 
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use core::cell::Cell;
+use core::ops::Bound;
+use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 use abi::Errno;
 use abi::process::WaitStatus;
 use kernel::file::{Credentials, Node};
 use kernel::schedule::WaitQueue;
 use kernel::space::Space;
-use machine::{Entry, FileEntry, KernelCell, Nanos, PAGE_BYTES};
+use machine::{Entry, FileEntry, KernelCell, Nanos, Ordered, PAGE_BYTES};
 
 use super::{CapabilitySets, Ghost, Settings, Task};
 use crate::calls::{Limits, ProcessTimers, user_calls};
@@ -77,7 +79,10 @@ impl Usage {
 pub struct Process {
     pub pid: u32,
     pub parent: KernelCell<Weak<Process>>,
-    pub children: KernelCell<Vec<Arc<Process>>>,
+    /// The children, the oldest first.
+    children: KernelCell<Ordered<u64, Arc<Process>>>,
+    /// Its place among its parent's children.
+    child_number: Cell<u64>,
     pub tasks: KernelCell<Vec<Weak<Task>>>,
     /// The quaspace. Shared between parent and child after `vfork`; gone when the process has ended.
     pub space: KernelCell<Option<Arc<KernelCell<Space>>>>,
@@ -199,7 +204,8 @@ impl Process {
         Arc::new(Process {
             pid: new.pid,
             parent: KernelCell::new(new.parent),
-            children: KernelCell::new(Vec::new()),
+            children: KernelCell::default(),
+            child_number: Cell::new(0),
             tasks: KernelCell::new(Vec::new()),
             space: KernelCell::new(new.space),
             slow: new.files.slow(),
@@ -247,6 +253,39 @@ impl Process {
             nice: KernelCell::new(0),
             live_tasks: AtomicU32::new(0),
         })
+    }
+
+    /// From now on it is the youngest of the children.
+    pub fn adopt(&self, child: &Arc<Process>) {
+        static NUMBERS: AtomicU64 = AtomicU64::new(1);
+        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+        child.child_number.set(number);
+        let adopted = self.children.borrow_mut().try_insert(number, child.clone()).map(drop);
+        adopted.expect("memory for a child");
+    }
+
+    /// It is no child any more.
+    pub fn part_with(&self, child: &Process) {
+        let removed = self.children.borrow_mut().remove(&child.child_number.get());
+        drop(removed);
+    }
+
+    /// All children leave.
+    pub fn take_children(&self) -> impl Iterator<Item = Arc<Process>> {
+        let mut children = core::mem::take(&mut *self.children.borrow_mut());
+        core::iter::from_fn(move || children.pop_first().map(|(_, child)| child))
+    }
+
+    /// The first child that `fits`.
+    pub fn find_child(&self, mut fits: impl FnMut(&Arc<Process>) -> bool) -> Option<Arc<Process>> {
+        let children = self.children.borrow();
+        children.range(Bound::Unbounded).map(|(_, child)| child).find(|child| fits(child)).cloned()
+    }
+
+    /// The process, if it is a child.
+    pub fn is_parent_of(&self, process: &Process) -> bool {
+        let children = self.children.borrow();
+        children.get(&process.child_number.get()).is_some_and(|child| core::ptr::eq(&**child, process))
     }
 
     /// A child of `parent` with copies of what a child inherits; quaspace, descriptors, place and actions are

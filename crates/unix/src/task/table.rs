@@ -2,10 +2,11 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::ops::Bound;
 
-use machine::{KernelCell, KernelSlots, Sorted, TteId};
+use machine::{KernelCell, KernelSlots, Ordered, TteId};
 
-use super::{Process, Task};
+use super::{Family, Process, Task};
 use crate::limits::{PROCESS_ID_MAX, TASKS_MAX};
 
 pub struct TaskTable {
@@ -14,32 +15,42 @@ pub struct TaskTable {
 }
 
 struct State {
-    tasks: Sorted<u32, Arc<Task>>,
-    processes: Sorted<u32, Arc<Process>>,
+    tasks: Ordered<u32, Arc<Task>>,
+    processes: Ordered<u32, Arc<Process>>,
+    /// Who is in a group, by the group's number and its own.
+    groups: Ordered<(u32, u32), Arc<Process>>,
+    /// The same of sessions.
+    sessions: Ordered<(u32, u32), ()>,
     last_id: u32,
     created: u64,
 }
 
 impl TaskTable {
     pub const fn new() -> TaskTable {
-        let state = State { tasks: Sorted::new(), processes: Sorted::new(), last_id: 0, created: 0 };
+        let state = State {
+            tasks: Ordered::new(),
+            processes: Ordered::new(),
+            groups: Ordered::new(),
+            sessions: Ordered::new(),
+            last_id: 0,
+            created: 0,
+        };
         TaskTable { state: KernelCell::new(state), by_thread: KernelSlots::new() }
     }
 
     /// A number that no task, process, group or session uses; `None` when there are too many tasks.
     pub fn take_id(&self) -> Option<u32> {
         let mut state = self.state.borrow_mut();
-        if state.tasks.entries().len() >= TASKS_MAX {
+        if state.tasks.len() >= TASKS_MAX {
             return None;
         }
         loop {
             state.last_id = if state.last_id >= PROCESS_ID_MAX { 300 } else { state.last_id + 1 };
             let id = state.last_id;
             let used = state.tasks.get(&id).is_some()
-                || state.processes.entries().iter().any(|(_, process)| {
-                    let family = process.family.get();
-                    process.pid == id || family.group == id || family.session == id
-                });
+                || state.processes.get(&id).is_some()
+                || has_members(&state.groups, id)
+                || has_members(&state.sessions, id);
             if !used {
                 state.created += 1;
                 return Some(id);
@@ -49,7 +60,7 @@ impl TaskTable {
 
     pub fn add_task(&self, task: &Arc<Task>) {
         self.by_thread.set(task.thread.id().0 as usize, Some(task.clone()));
-        self.state.borrow_mut().tasks.insert(task.tid, task.clone());
+        put(&mut self.state.borrow_mut().tasks, task.tid, task.clone());
     }
 
     pub fn remove_task(&self, task: &Task) {
@@ -58,11 +69,40 @@ impl TaskTable {
     }
 
     pub fn add_process(&self, process: &Arc<Process>) {
-        self.state.borrow_mut().processes.insert(process.pid, process.clone());
+        put(&mut self.state.borrow_mut().processes, process.pid, process.clone());
+        self.join(process);
     }
 
-    pub fn remove_process(&self, pid: u32) {
-        self.state.borrow_mut().processes.remove(&pid);
+    pub fn remove_process(&self, process: &Process) {
+        self.leave(process);
+        self.state.borrow_mut().processes.remove(&process.pid);
+    }
+
+    /// Changes a process's group and session.
+    pub fn set_family(&self, process: &Arc<Process>, family: Family) {
+        self.leave(process);
+        process.family.set(family);
+        self.join(process);
+    }
+
+    fn join(&self, process: &Arc<Process>) {
+        let (family, mut state) = (process.family.get(), self.state.borrow_mut());
+        put(&mut state.groups, (family.group, process.pid), process.clone());
+        put(&mut state.sessions, (family.session, process.pid), ());
+    }
+
+    fn leave(&self, process: &Process) {
+        let (family, mut state) = (process.family.get(), self.state.borrow_mut());
+        state.groups.remove(&(family.group, process.pid));
+        state.sessions.remove(&(family.session, process.pid));
+    }
+
+    /// The processes of a group, those that have ended among them.
+    pub fn group(&self, group: u32) -> Vec<Arc<Process>> {
+        let state = self.state.borrow();
+        let first = (group, 0);
+        let members = state.groups.range(Bound::Included(&first)).take_while(|((of, _), _)| *of == group);
+        members.map(|(_, process)| process.clone()).collect()
     }
 
     /// The task that runs as this thread; `None` for the kernel's own threads.
@@ -80,7 +120,7 @@ impl TaskTable {
     }
 
     pub fn processes(&self) -> Vec<Arc<Process>> {
-        self.state.borrow().processes.entries().iter().map(|(_, process)| process.clone()).collect()
+        self.state.borrow().processes.iter().map(|(_, process)| process.clone()).collect()
     }
 
     /// Something that anybody's synthesized opens may have been folded from has changed: a shared root directory, who may open a
@@ -92,24 +132,21 @@ impl TaskTable {
     /// Numbers of tasks and processes from `first` on, in order.
     pub fn numbers_from(&self, first: u32) -> Vec<u32> {
         let state = self.state.borrow();
-        let tasks = state.tasks.entries().iter().map(|(number, _)| *number);
+        let tasks = state.tasks.iter().map(|(number, _)| *number);
         // A process without a task of its number: its first thread has ended.
-        let processes = state.processes.entries().iter().map(|(number, _)| *number);
-        let mut numbers: Vec<u32> = tasks.filter(|number| *number >= first).collect();
-        for number in processes.filter(|number| *number >= first) {
-            if let Err(place) = numbers.binary_search(&number) {
-                numbers.insert(place, number);
-            }
-        }
+        let processes = state.processes.iter().map(|(number, _)| *number);
+        let mut numbers: Vec<u32> = tasks.chain(processes).filter(|number| *number >= first).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
         numbers
     }
 
     pub fn task_count(&self) -> usize {
-        self.state.borrow().tasks.entries().len()
+        self.state.borrow().tasks.len()
     }
 
     pub fn process_count(&self) -> usize {
-        self.state.borrow().processes.entries().len()
+        self.state.borrow().processes.len()
     }
 
     /// The number that was given last.
@@ -121,4 +158,14 @@ impl TaskTable {
     pub fn created(&self) -> u64 {
         self.state.borrow().created
     }
+}
+
+fn has_members<V>(relations: &Ordered<(u32, u32), V>, number: u32) -> bool {
+    relations.range(Bound::Included(&(number, 0))).next().is_some_and(|((of, _), _)| *of == number)
+}
+
+/// A birth has been refused before, when there is no memory.
+fn put<K: Ord, V>(map: &mut Ordered<K, V>, key: K, value: V) {
+    let put = map.try_insert(key, value).map(drop);
+    put.expect("memory for a process");
 }

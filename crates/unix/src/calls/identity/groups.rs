@@ -53,27 +53,24 @@ pub fn setpgid(call: &Call<'_>, pid: u64, group: u64) -> CallResult {
         return Err(Errno::EPERM);
     }
     family.group = group;
-    target.family.set(family);
+    call.unix.tasks.set_family(&target, family);
     target.unbind_identity();
     Ok(0)
 }
 
 fn session_has_group(call: &Call<'_>, session: u32, group: u32) -> bool {
-    call.unix.tasks.processes().iter().any(|process| {
-        let family = process.family.get();
-        family.group == group && family.session == session
-    })
+    call.unix.tasks.group(group).iter().any(|process| process.family.get().session == session)
 }
 
 /// Error: `EPERM` for the leader of a group.
 pub fn setsid(call: &Call<'_>) -> CallResult {
     let own = call.process();
-    if call.unix.tasks.processes().iter().any(|process| process.family.get().group == own.pid) {
+    if !call.unix.tasks.group(own.pid).is_empty() {
         return Err(Errno::EPERM);
     }
     let mut family = own.family.get();
     (family.group, family.session, family.has_terminal) = (own.pid, own.pid, false);
-    own.family.set(family);
+    call.unix.tasks.set_family(own, family);
     own.unbind_identity();
     Ok(own.pid.into())
 }

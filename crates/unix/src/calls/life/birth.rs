@@ -256,7 +256,7 @@ fn create_process(call: &Call<'_>, birth: &Birth, pid: u32, parts: ChildParts) -
     let exit_signal = if shares_parent { maker.exit_signal.load(Ordering::Relaxed) } else { birth.exit_signal };
     child.exit_signal.store(exit_signal, Ordering::Relaxed);
     child.is_vfork_child.set(birth.has(CLONE_VFORK));
-    parent.children.borrow_mut().push(child.clone());
+    parent.adopt(&child);
     call.unix.tasks.add_process(&child);
     watch_time_limit(call.unix, &child);
     child

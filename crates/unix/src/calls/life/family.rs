@@ -81,26 +81,26 @@ pub fn reap(unix: &Unix, parent: &Process, process: &Arc<Process>) {
 }
 
 fn release(unix: &Unix, parent: &Process, process: &Arc<Process>) {
-    parent.children.borrow_mut().retain(|child| !Arc::ptr_eq(child, process));
+    parent.part_with(process);
     forget(unix, process);
 }
 
 fn forget(unix: &Unix, process: &Process) {
     process.life.set(Life::Reaped);
-    unix.tasks.remove_process(process.pid);
+    unix.tasks.remove_process(process);
 }
 
 /// Orphans go to the nearest subreaper above, or to the first process.
 fn give_children_away(unix: &'static Unix, process: &Arc<Process>) {
-    let children = core::mem::take(&mut *process.children.borrow_mut());
-    if children.is_empty() {
+    let mut children = process.take_children().peekable();
+    if children.peek().is_none() {
         return;
     }
     let Some(heir) = heir(unix, process) else { return };
     for child in children {
         *child.parent.borrow_mut() = Arc::downgrade(&heir);
         child.exit_signal.store(SIGCHLD, Ordering::Relaxed);
-        heir.children.borrow_mut().push(child.clone());
+        heir.adopt(&child);
         child.unbind_identity();
         let death_signal = child.settings.get().parent_death_signal;
         if death_signal != 0 {
@@ -152,10 +152,10 @@ fn wake_if_orphaned(unix: &'static Unix, group: u32, leaving: Option<&Arc<Proces
 }
 
 fn members(unix: &Unix, group: u32, leaving: Option<&Arc<Process>>) -> Vec<Arc<Process>> {
-    let mut all = unix.tasks.processes();
+    let mut all = unix.tasks.group(group);
     all.retain(|process| {
         let is_leaving = leaving.is_some_and(|leaving| Arc::ptr_eq(leaving, process));
-        process.family.get().group == group && !process.is_zombie() && !is_leaving
+        !process.is_zombie() && !is_leaving
     });
     all
 }

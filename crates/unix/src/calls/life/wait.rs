@@ -1,7 +1,6 @@
 //! Waiting for children (wait4, waitid).
 
 use alloc::sync::{Arc, Weak};
-use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
 use abi::Errno;
@@ -103,18 +102,17 @@ pub fn waitid(call: &Call<'_>, [kind, id, info, options, usage]: [u64; 5]) -> Ca
 /// Sleeps until a child that is meant has news. `None`: it has none, and the caller does not wait.
 fn wait(call: &Call<'_>, whom: Whom, options: u32) -> Result<Option<News>, Errno> {
     loop {
-        let candidates = candidates(call, whom, options);
-        for child in &candidates {
-            if let Some(status) = take_news(call, child, options) {
-                let mut usage = child.usage.get();
-                usage.add(&child.children_usage.get());
-                let user = child.user_ids.get().real;
-                return Ok(Some(News { pid: child.pid, user, status, usage }));
-            }
+        let (child, is_any) = look(call, whom, options);
+        if let Some((child, status)) = child {
+            take_news(call, &child, options);
+            let mut usage = child.usage.get();
+            usage.add(&child.children_usage.get());
+            let user = child.user_ids.get().real;
+            return Ok(Some(News { pid: child.pid, user, status, usage }));
         }
         match traced(call, whom, options) {
             Traced::News(news) => return Ok(Some(news)),
-            Traced::Nobody if candidates.is_empty() => return Err(Errno::ECHILD),
+            Traced::Nobody if !is_any => return Err(Errno::ECHILD),
             _ => {}
         }
         if options & WNOHANG != 0 {
@@ -128,14 +126,28 @@ fn wait(call: &Call<'_>, whom: Whom, options: u32) -> Result<Option<News>, Errno
     }
 }
 
-fn candidates(call: &Call<'_>, whom: Whom, options: u32) -> Vec<Arc<Process>> {
-    let is_meant = |child: &&Arc<Process>| {
-        let named = whom.includes(child.pid, child.family.get().group);
-        // A child with another exit signal counts as a clone and is waited for on demand only.
-        let is_clone = child.exit_signal.load(Ordering::Relaxed) != SIGCHLD;
-        named && (options & __WALL != 0 || is_clone == (options & __WCLONE != 0))
+/// The first child that is meant and has news, with them; and whether any is meant.
+fn look(call: &Call<'_>, whom: Whom, options: u32) -> (Option<(Arc<Process>, WaitStatus)>, bool) {
+    let own = call.process();
+    let (mut status, mut is_any) = (None, false);
+    let mut has_news = |child: &Arc<Process>| {
+        is_any |= is_meant(child, whom, options);
+        status = if is_meant(child, whom, options) { news(call, child, options) } else { None };
+        status.is_some()
     };
-    call.process().children.borrow().iter().filter(is_meant).cloned().collect()
+    let child = match whom {
+        // One that is named need not be searched.
+        Whom::Process(pid) => call.unix.tasks.process(pid).filter(|it| own.is_parent_of(it)).filter(&mut has_news),
+        _ => own.find_child(&mut has_news),
+    };
+    (child.zip(status), is_any)
+}
+
+fn is_meant(child: &Process, whom: Whom, options: u32) -> bool {
+    let named = whom.includes(child.pid, child.family.get().group);
+    // A child with another exit signal counts as a clone and is waited for on demand only.
+    let is_clone = child.exit_signal.load(Ordering::Relaxed) != SIGCHLD;
+    named && (options & __WALL != 0 || is_clone == (options & __WCLONE != 0))
 }
 
 /// What there is of threads that the caller's process traces.
@@ -178,30 +190,31 @@ fn traced(call: &Call<'_>, whom: Whom, options: u32) -> Traced {
     Traced::News(news)
 }
 
-fn take_news(call: &Call<'_>, child: &Arc<Process>, options: u32) -> Option<WaitStatus> {
-    let keep = options & WNOWAIT != 0;
+/// What a child has to tell.
+fn news(call: &Call<'_>, child: &Process, options: u32) -> Option<WaitStatus> {
     if let Life::Zombie(status) = child.life.get() {
-        if options & WEXITED == 0 || child.is_held.get() {
-            return None;
-        }
-        if !keep {
-            family::reap(call.unix, call.process(), child);
-        }
-        return Some(status);
+        return Some(status).filter(|_| options & WEXITED != 0 && !child.is_held.get());
     }
     if is_traced_by(call.process(), child) {
         // Its stops are those of its threads.
         return None;
     }
-    let status = match child.report.get()? {
-        Report::Stopped(signal) if options & WSTOPPED != 0 => WaitStatus::Stopped(signal as u8),
-        Report::Continued if options & WCONTINUED != 0 => WaitStatus::Continued,
-        _ => return None,
-    };
-    if !keep {
-        child.report.set(None);
+    match child.report.get()? {
+        Report::Stopped(signal) if options & WSTOPPED != 0 => Some(WaitStatus::Stopped(signal as u8)),
+        Report::Continued if options & WCONTINUED != 0 => Some(WaitStatus::Continued),
+        _ => None,
     }
-    Some(status)
+}
+
+/// It has been told, unless the caller only looks.
+fn take_news(call: &Call<'_>, child: &Arc<Process>, options: u32) {
+    if options & WNOWAIT != 0 {
+        return;
+    }
+    match child.life.get() {
+        Life::Zombie(_) => family::reap(call.unix, call.process(), child),
+        _ => child.report.set(None),
+    }
 }
 
 fn is_traced_by(own: &Arc<Process>, child: &Process) -> bool {

@@ -30,9 +30,7 @@ pub fn kill(call: &Call<'_>, pid: u64, signal: u64) -> CallResult {
             return Ok(0);
         }
     };
-    let mut members = call.unix.tasks.processes();
-    members.retain(|process| process.family.get().group == group);
-    kill_each(call, &members, &info)
+    kill_each(call, &call.unix.tasks.group(group), &info)
 }
 
 /// Success if one of them may be sent the signal.

@@ -29,8 +29,8 @@ pub fn send_to_task(unix: &'static Unix, task: &Arc<Task>, info: &SigInfo) {
 
 /// Sends a signal to every process of a group; the number of processes.
 pub fn send_to_group(unix: &'static Unix, group: u32, info: &SigInfo) -> usize {
-    let mut members = unix.tasks.processes();
-    members.retain(|process| process.family.get().group == group && !process.is_zombie());
+    let mut members = unix.tasks.group(group);
+    members.retain(|process| !process.is_zombie());
     members.iter().for_each(|process| send_to_process(unix, process, info));
     members.len()
 }

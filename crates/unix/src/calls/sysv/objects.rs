@@ -7,6 +7,7 @@ use core::cell::Cell;
 use abi::process::{CAP_IPC_OWNER, CAP_SYS_ADMIN};
 use abi::{Errno, Field};
 use kernel::file::Credentials;
+use machine::Ordered;
 
 use crate::call::Call;
 
@@ -97,6 +98,8 @@ impl Owner {
 /// What all objects of a kind are found by.
 pub struct Objects<T> {
     slots: Vec<Slot<T>>,
+    /// Places by key.
+    keys: Ordered<u32, u32>,
     pub count: usize,
     last_place: usize,
 }
@@ -113,7 +116,7 @@ pub trait Kind {
 
 impl<T: Kind> Objects<T> {
     pub const fn new() -> Objects<T> {
-        Objects { slots: Vec::new(), count: 0, last_place: 0 }
+        Objects { slots: Vec::new(), keys: Ordered::new(), count: 0, last_place: 0 }
     }
 
     /// Error: `EINVAL` for a number that no object has.
@@ -152,12 +155,12 @@ impl<T: Kind> Objects<T> {
         fits: impl FnOnce(&T) -> Result<(), Errno>,
         make: impl FnOnce(Owner) -> Result<T, Errno>,
     ) -> Result<u32, Errno> {
-        let found = self.each().find(|(_, object)| key != 0 && object.owner().key == key);
+        let found = self.keys.get(&key).and_then(|place| self.at(u64::from(*place)).ok());
         if let Some((id, object)) = found {
             if flags & (IPC_CREAT | IPC_EXCL) == IPC_CREAT | IPC_EXCL {
                 return Err(Errno::EEXIST);
             }
-            fits(object)?;
+            fits(&object)?;
             let who = call.process().credentials.borrow();
             object.owner().permit(&who, flags >> 6 | flags >> 3 | flags)?;
             return Ok(id);
@@ -185,6 +188,9 @@ impl<T: Kind> Objects<T> {
                 self.slots.len() - 1
             }
         };
+        if object.owner().key != 0 {
+            self.keys.try_insert(object.owner().key, place as u32).map_err(|_| Errno::ENOMEM)?;
+        }
         let slot = &mut self.slots[place];
         slot.turn = (slot.turn + 1) % TURNS;
         slot.object = Some(Arc::new(object));
@@ -195,7 +201,8 @@ impl<T: Kind> Objects<T> {
 
     /// The number leads nowhere from now on.
     pub fn remove(&mut self, id: u64) -> Option<Arc<T>> {
-        self.get(id).ok()?;
+        let object = self.get(id).ok()?;
+        self.keys.remove(&object.owner().key);
         self.count -= 1;
         self.slots[id as usize & ((1 << PLACE_BITS) - 1)].object.take()
     }

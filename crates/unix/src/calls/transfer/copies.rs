@@ -313,7 +313,9 @@ pub fn tee(call: &Call<'_>, source: u64, target: u64, bytes: u64, flags: u32) ->
     Ok(copied as u64)
 }
 
-/// Between memory and a pipe, as `readv` and `writev`. Errors: `EBADF` for what is no pipe; theirs.
+/// Between memory and a pipe, as `readv` and `writev`; but into a pipe goes one round, what fits.
+///
+/// Errors: `EBADF` for what is no pipe, `EAGAIN`; theirs.
 pub fn vmsplice(call: &Call<'_>, descriptor: u64, vector: [u64; 2], flags: u32) -> CallResult {
     if flags & !SPLICE_FLAGS != 0 {
         return Err(Errno::EINVAL);
@@ -324,7 +326,12 @@ pub fn vmsplice(call: &Call<'_>, descriptor: u64, vector: [u64; 2], flags: u32) 
     buffers.fill(call, vector)?;
     let moved = match side {
         Side::Read => read_ranges(call, &file, &buffers, At::Position),
-        _ => write_ranges(call, &file, &buffers, At::Position),
+        _ if buffers.bytes() == 0 => Ok(0),
+        _ => {
+            let nonblocking = flags & SPLICE_NONBLOCK != 0;
+            buffers.cut(wait_for_room(call, &file, buffers.bytes(), nonblocking)?);
+            write_ranges(call, &file, &buffers, At::Position)
+        }
     };
     moved.map(|bytes| bytes as u64)
 }

@@ -51,6 +51,15 @@ impl Ranges {
         })
     }
 
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Leaves the first so many bytes.
+    pub fn cut(&mut self, bytes: usize) {
+        self.bytes = self.bytes.min(bytes);
+    }
+
     /// One buffer, which is the caller's as far as `range` says.
     pub fn fill_one(&mut self, record: Iovec, range: UserRange) {
         self.count = 1;
