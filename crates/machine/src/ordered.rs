@@ -109,6 +109,13 @@ impl<K: Ord, V> Ordered<K, V> {
         Some(value)
     }
 
+    /// Keeps the entries whose value `stays`.
+    pub fn retain(&mut self, mut stays: impl FnMut(&V) -> bool) {
+        self.parts.iter_mut().for_each(|part| part.retain(|(_, value)| stays(value)));
+        self.parts.retain(|part| !part.is_empty());
+        self.count = self.parts.iter().map(Vec::len).sum();
+    }
+
     /// After a removal.
     fn tidy(&mut self, part: usize) {
         if self.parts[part].is_empty() {
@@ -154,13 +161,13 @@ impl<K: Ord, V> Ordered<K, V> {
     }
 
     /// The entries from `first` on.
-    pub fn range(&self, first: Bound<&K>) -> impl Iterator<Item = (&K, &V)> {
+    pub fn range<'a>(&'a self, first: Bound<&K>) -> impl Iterator<Item = (&'a K, &'a V)> + use<'a, K, V> {
         let (part, place) = self.from(first);
         self.parts[part.min(self.parts.len())..].iter().flatten().skip(place).map(|(key, value)| (key, value))
     }
 
     /// The same, to be changed.
-    pub fn range_mut(&mut self, first: Bound<&K>) -> impl Iterator<Item = (&K, &mut V)> {
+    pub fn range_mut<'a>(&'a mut self, first: Bound<&K>) -> impl Iterator<Item = (&'a K, &'a mut V)> + use<'a, K, V> {
         let (part, place) = self.from(first);
         let part = part.min(self.parts.len());
         self.parts[part..].iter_mut().flatten().skip(place).map(|(key, value)| (&*key, value))
@@ -185,6 +192,10 @@ mod tests {
                 0 => assert_eq!(ordered.try_insert(key, step), Ok(tree.insert(key, step))),
                 1..5 => assert_eq!(ordered.remove(&key), tree.remove(&key)),
                 5 => assert_eq!(ordered.get_mut(&key), tree.get_mut(&key)),
+                6 if step % 500 == 1 => {
+                    ordered.retain(|value| value % 3 != 0);
+                    tree.retain(|_, value| *value % 3 != 0);
+                }
                 6 if step % 16 == 0 => assert_eq!(ordered.pop_first(), tree.pop_first()),
                 _ => {
                     let first = if step % 2 == 0 { Bound::Included(&key) } else { Bound::Excluded(&key) };

@@ -2,7 +2,7 @@
 //! here: a conflict is reported, and the caller waits and tries again.
 
 use alloc::vec::Vec;
-use core::ops::Range;
+use core::ops::Bound;
 
 use abi::Errno;
 use machine::Ordered;
@@ -66,8 +66,8 @@ impl From<LockRefused> for Errno {
 /// Invariant: the records of one owner do not overlap, and neighbours of one kind are one record.
 #[derive(Default)]
 pub struct NodeLocks {
-    /// Sorted by `first`.
-    records: Vec<RecordLock>,
+    /// By first byte and owner.
+    records: Ordered<(u64, u64), RecordLock>,
     /// No record reaches further behind its first byte: how far back those begin that can overlap something.
     longest: u64,
     /// Whole-file locks: kinds by open file. Many shared ones, or one exclusive.
@@ -77,13 +77,13 @@ pub struct NodeLocks {
 impl NodeLocks {
     /// The first lock in the way of `wanted` (`F_GETLK`).
     pub fn conflict(&self, wanted: &RecordLock) -> Option<RecordLock> {
-        self.records[self.near(wanted.first, wanted.last)].iter().find(|held| held.conflicts(wanted)).copied()
+        self.near(wanted.first, wanted.last).find(|held| held.conflicts(wanted)).copied()
     }
 
-    /// Places of the records that can overlap these bytes.
-    fn near(&self, first: u64, last: u64) -> Range<usize> {
-        let from = self.records.partition_point(|held| held.first < first.saturating_sub(self.longest));
-        from..from + self.records[from..].partition_point(|held| held.first <= last)
+    /// The records that can overlap these bytes.
+    fn near(&self, first: u64, last: u64) -> impl Iterator<Item = &RecordLock> {
+        let from = (first.saturating_sub(self.longest), 0);
+        self.records.range(Bound::Included(&from)).map(|(_, held)| held).take_while(move |held| held.first <= last)
     }
 
     /// Takes `wanted`, changing the kind of what its owner already holds there (`F_SETLK`).
@@ -92,20 +92,28 @@ impl NodeLocks {
             return Err(LockRefused::Conflict(held));
         }
         // Cutting a hole into a record makes one more, the new one another.
-        if self.records.len() + 2 > RECORD_LOCKS_MAX || self.records.try_reserve(2).is_err() {
+        if self.records.len() + 2 > RECORD_LOCKS_MAX {
             return Err(LockRefused::TooMany);
         }
-        self.cut(wanted.owner, wanted.first, wanted.last);
-        self.add_merged(wanted);
+        // What takes memory comes first: nothing is lost when there is none.
+        let behind = self.split_behind(wanted.owner, wanted.first, wanted.last)?;
+        if self.records.try_insert((wanted.first, wanted.owner), wanted).is_err() {
+            behind.iter().for_each(|key| _ = self.records.remove(key));
+            return Err(LockRefused::TooMany);
+        }
+        self.note_length(&wanted);
+        self.trim(wanted.owner, wanted.first, wanted.last, true);
+        self.join(wanted);
         Ok(())
     }
 
     /// Gives up what `owner` holds in `first..=last` (`F_UNLCK`).
     pub fn unlock(&mut self, owner: u64, first: u64, last: u64) -> Result<(), LockRefused> {
-        if self.records.len() + 1 > RECORD_LOCKS_MAX || self.records.try_reserve(1).is_err() {
+        if self.records.len() + 1 > RECORD_LOCKS_MAX {
             return Err(LockRefused::TooMany);
         }
-        self.cut(owner, first, last);
+        self.split_behind(owner, first, last)?;
+        self.trim(owner, first, last, false);
         Ok(())
     }
 
@@ -113,7 +121,9 @@ impl NodeLocks {
     /// that the caller knows to wake those who wait.
     pub fn unlock_all(&mut self, owner: u64) -> bool {
         let before = self.records.len();
-        self.records.retain(|held| held.owner != owner);
+        if before > 0 {
+            self.records.retain(|held| held.owner != owner);
+        }
         before != self.records.len()
     }
 
@@ -121,7 +131,7 @@ impl NodeLocks {
     pub fn gaps(&self) -> Vec<(u64, u64)> {
         let mut gaps = Vec::new();
         let mut free_from = 0;
-        for held in &self.records {
+        for (_, held) in self.records.iter() {
             if held.first > free_from {
                 gaps.push((free_from, held.first - 1));
             }
@@ -155,42 +165,60 @@ impl NodeLocks {
         self.whole.remove(&owner).is_some()
     }
 
-    /// Removes `first..=last` from the records of `owner`.
-    fn cut(&mut self, owner: u64, first: u64, last: u64) {
-        let mut position = self.near(first, last).start;
-        while let Some(held) = self.records.get(position).copied().filter(|held| held.first <= last) {
-            if held.owner != owner || !held.overlaps(first, last) {
-                position += 1;
-                continue;
+    fn note_length(&mut self, record: &RecordLock) {
+        // Alone it says how long the longest is.
+        let others = if self.records.len() > 1 { self.longest } else { 0 };
+        self.longest = others.max(record.last - record.first);
+    }
+
+    /// If a record of `owner` reaches from `first..=last` to behind it, what is behind becomes a record of its own: its key.
+    fn split_behind(&mut self, owner: u64, first: u64, last: u64) -> Result<Option<(u64, u64)>, LockRefused> {
+        let reaches = |held: &&RecordLock| held.owner == owner && held.overlaps(first, last) && held.last > last;
+        let Some(held) = self.near(first, last).find(reaches).copied() else { return Ok(None) };
+        let key = (last + 1, owner);
+        let inserted = self.records.try_insert(key, RecordLock { first: last + 1, ..held });
+        inserted.map(|_| Some(key)).map_err(|_| LockRefused::TooMany)
+    }
+
+    /// Takes `first..=last` from the records of `owner`, except from the one that begins there, if that is `new`.
+    fn trim(&mut self, owner: u64, first: u64, last: u64, is_new: bool) {
+        let mut from = Bound::Included((first.saturating_sub(self.longest), 0));
+        loop {
+            let is_hit = |key: &(u64, u64), held: &RecordLock| {
+                held.owner == owner && held.overlaps(first, last) && !(is_new && *key == (first, owner))
+            };
+            let mut near = self.records.range(from.as_ref()).take_while(|(key, _)| key.0 <= last);
+            let hit = near.find(|(key, held)| is_hit(key, held)).map(|(key, _)| *key);
+            drop(near);
+            let Some(key) = hit else { return };
+            if key.0 < first {
+                self.records.get_mut(&key).into_iter().for_each(|held| held.last = first - 1);
+            } else {
+                self.records.remove(&key);
             }
-            self.records.remove(position);
-            if held.first < first {
-                self.records.insert(position, RecordLock { last: first - 1, ..held });
-                position += 1;
-            }
-            if held.last > last {
-                self.add(RecordLock { first: last + 1, ..held });
-            }
+            from = Bound::Excluded(key);
         }
     }
 
-    fn add_merged(&mut self, mut new: RecordLock) {
-        let near = self.near(new.first.saturating_sub(1), new.last.saturating_add(1));
-        let touches = |held: &RecordLock| {
-            let touches = held.first <= new.last.saturating_add(1) && new.first <= held.last.saturating_add(1);
-            held.owner == new.owner && held.kind == new.kind && touches
-        };
-        let (mut first, mut last) = (new.first, new.last);
-        for held in self.records.extract_if(near, |held| touches(held)) {
-            (first, last) = (first.min(held.first), last.max(held.last));
+    /// Makes one record of `new` and its neighbours of the same kind.
+    fn join(&mut self, new: RecordLock) {
+        let (key, mut whole) = ((new.first, new.owner), new);
+        let fits = |held: &RecordLock| held.owner == new.owner && held.kind == new.kind;
+        if let Some(next) = new.last.checked_add(1).map(|first| (first, new.owner))
+            && self.records.get(&next).is_some_and(fits)
+            && let Some(next) = self.records.remove(&next)
+        {
+            whole.last = next.last;
         }
-        (new.first, new.last) = (first, last);
-        self.add(new);
-    }
-
-    fn add(&mut self, new: RecordLock) {
-        self.longest = if self.records.is_empty() { 0 } else { self.longest }.max(new.last - new.first);
-        let position = self.records.partition_point(|held| held.first < new.first);
-        self.records.insert(position, new);
+        let before = new
+            .first
+            .checked_sub(1)
+            .and_then(|last| self.near(last, last).find(|held| fits(held) && held.last == last).copied());
+        if let Some(before) = before {
+            self.records.remove(&key);
+            whole.first = before.first;
+        }
+        self.records.get_mut(&(whole.first, whole.owner)).into_iter().for_each(|held| held.last = whole.last);
+        self.note_length(&whole);
     }
 }

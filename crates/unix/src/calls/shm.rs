@@ -15,7 +15,7 @@ use kernel::space::{
     AnonymousMemory, AreaLabel, AreaView, Backing, BackingError, BackingIdentity, Kind, MapRequest, Page, Placement,
     Space, View,
 };
-use machine::{KernelCell, PAGE_BYTES, Protection, Sorted};
+use machine::{KernelCell, Ordered, PAGE_BYTES, Protection};
 
 use super::Entry;
 use super::memory::{errno_of, space};
@@ -48,7 +48,7 @@ impl Segments {
 
 #[derive(Default)]
 struct State {
-    by_id: Sorted<u32, Segment>,
+    by_id: Ordered<u32, Segment>,
     next_id: u32,
 }
 
@@ -134,9 +134,8 @@ fn shmget(call: &Call<'_>, key: u64, bytes: u64, flags: u64) -> CallResult {
     let who = call.process().credentials.borrow().clone();
     let mut state = call.unix.shm.0.borrow_mut();
     let has_key = |segment: &Segment| segment.kept.is_some() && segment.key == key;
-    let segments = if key == 0 { &[] } else { state.by_id.entries() };
-    let found = segments.iter().find(|(_, segment)| has_key(segment));
-    if let Some(&(id, ref segment)) = found {
+    let found = if key == 0 { None } else { state.by_id.iter().find(|(_, segment)| has_key(segment)) };
+    if let Some((&id, segment)) = found {
         if flags & (IPC_CREAT | IPC_EXCL) == IPC_CREAT | IPC_EXCL {
             return Err(Errno::EEXIST);
         }
@@ -157,7 +156,7 @@ fn shmget(call: &Call<'_>, key: u64, bytes: u64, flags: u64) -> CallResult {
     if flags & SHM_HUGETLB != 0 || bytes > memory_bytes {
         return Err(Errno::ENOMEM);
     }
-    if state.by_id.entries().len() >= SEGMENTS_MAX {
+    if state.by_id.len() >= SEGMENTS_MAX {
         return Err(Errno::ENOSPC);
     }
     let id = state.next_id;
@@ -180,7 +179,12 @@ fn shmget(call: &Call<'_>, key: u64, bytes: u64, flags: u64) -> CallResult {
         last_pid: 0,
         locked: false,
     };
-    state.by_id.insert(id, segment);
+    // A segment that is refused goes when the table is not borrowed any more.
+    let kept = segment.kept.clone();
+    let inserted = state.by_id.try_insert(id, segment).map(drop);
+    drop(state);
+    drop(kept);
+    inserted.map_err(|_| Errno::ENOMEM)?;
     Ok(id.into())
 }
 
@@ -375,12 +379,12 @@ fn tell_status(call: &Call<'_>, id: u64, address: u64, wanted: u32) -> CallResul
 /// The number of the segment at an index of the table, counted from 0.
 fn index_to_id(call: &Call<'_>, index: u64) -> Result<u64, Errno> {
     let state = call.unix.shm.0.borrow();
-    state.by_id.entries().get(index as usize).map(|(id, _)| u64::from(*id)).ok_or(Errno::EINVAL)
+    state.by_id.iter().nth(index as usize).map(|(id, _)| u64::from(*id)).ok_or(Errno::EINVAL)
 }
 
 /// The highest index in use, 0 when there is none.
 fn last_index(call: &Call<'_>) -> u64 {
-    call.unix.shm.0.borrow().by_id.entries().len().saturating_sub(1) as u64
+    call.unix.shm.0.borrow().by_id.len().saturating_sub(1) as u64
 }
 
 /// `struct shminfo64`.
@@ -395,8 +399,8 @@ fn tell_limits(call: &Call<'_>, address: u64) -> CallResult {
 fn tell_usage(call: &Call<'_>, address: u64) -> CallResult {
     let (count, pages) = {
         let state = call.unix.shm.0.borrow();
-        let segments = state.by_id.entries();
-        (segments.len() as u64, segments.iter().map(|(_, segment)| segment.bytes.div_ceil(PAGE)).sum::<u64>())
+        let segments = || state.by_id.iter();
+        (state.by_id.len() as u64, segments().map(|(_, segment)| segment.bytes.div_ceil(PAGE)).sum::<u64>())
     };
     call.write(address, &[count, pages, pages, 0, 0, 0])?;
     Ok(last_index(call))

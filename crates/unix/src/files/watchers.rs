@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use alloc::sync::{Arc, Weak};
 use core::cell::{Cell, OnceCell};
 
-use machine::{KernelCell, NoMemory, Sorted, try_box};
+use machine::{KernelCell, NoMemory, Ordered, try_box};
 
 use super::OpenFile;
 
@@ -30,7 +30,7 @@ pub trait Watcher {
 /// Address of the watcher, and the descriptor by which it knows the file.
 type Name = (usize, u32);
 
-type List = Sorted<Name, Weak<dyn Watcher>>;
+type List = Ordered<Name, Weak<dyn Watcher>>;
 
 /// Most files are not watched, and take a word.
 #[derive(Default)]
@@ -49,7 +49,7 @@ impl Watchers {
         let list = match self.0.get() {
             Some(list) => list,
             None => {
-                let list = try_box(KernelCell::new(Sorted::new()))?;
+                let list = try_box(KernelCell::new(Ordered::new()))?;
                 self.0.get_or_init(|| list)
             }
         };
@@ -62,19 +62,19 @@ impl Watchers {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.0.get().is_none_or(|list| list.borrow().entries().is_empty())
+        self.0.get().is_none_or(|list| list.borrow().is_empty())
     }
 
     /// The watchers, one after the other, until `visit` fails.
     pub fn each<E>(&self, mut visit: impl FnMut(&Arc<dyn Watcher>) -> Result<(), E>) -> Result<(), E> {
         let Some(list) = self.0.get() else { return Ok(()) };
-        list.borrow().entries().iter().filter_map(|(_, watcher)| watcher.upgrade()).try_for_each(|it| visit(&it))
+        list.borrow().iter().filter_map(|(_, watcher)| watcher.upgrade()).try_for_each(|it| visit(&it))
     }
 
     /// Tells all of them that the file at `address` has been closed for good.
     pub fn end(&mut self, address: usize) {
         let Some(list) = self.0.take() else { return };
-        for ((_, descriptor), watcher) in list.borrow().entries() {
+        for ((_, descriptor), watcher) in list.borrow().iter() {
             watcher.upgrade().iter().for_each(|watcher| watcher.forget(*descriptor, address));
         }
     }
