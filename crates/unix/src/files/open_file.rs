@@ -14,8 +14,8 @@ use kernel::stream::{Ready, Stream};
 use machine::KernelCell;
 use quaject::Made;
 
-use super::told::Told;
 use super::Watchers;
+use super::told::Told;
 
 /// What a file is open on.
 #[derive(Clone)]
