@@ -369,13 +369,13 @@ mod tests {
             let at = now + 1 + (random >> 40) % 5000;
             match random >> 33 & 7 {
                 // Grows at first and shrinks later.
-                0..3 if step < 30_000 => {
-                    drop(model.insert(alarms.set(Nanos(at), AlarmTarget::Thread(TteId(step)), 77), step))
+                kind @ 0..3 if step < 30_000 || kind == 0 => {
+                    let id = alarms.set(Nanos(at), AlarmTarget::Thread(TteId(step)), 77);
+                    model.insert(id, step);
                 }
-                0 => drop(model.insert(alarms.set(Nanos(at), AlarmTarget::Thread(TteId(step)), 0), step)),
                 1 | 3 => {
                     let found = model.range(AlarmId(Nanos(at), 0)..).next().map(|(id, _)| *id);
-                    for id in found {
+                    if let Some(id) = found {
                         alarms.cancel(id);
                         model.remove(&id);
                     }
