@@ -4,13 +4,15 @@ target=${CARGO_TARGET_DIR:-target}
 
 # build CRATE FEATURE LIBRARY: LIBRARY.a and LIBRARY.so.
 build() {
+    # Libraries of one crate differ by feature, and cargo names what it builds by the crate: each has a folder of its own, so that
+    # builds at the same time do not copy each other's.
     # Words in .init_array run before main, and no symbol refers to them: one object file, so that whoever uses anything of the
     # library also gets those.
     CARGO_PROFILE_RELEASE_CODEGEN_UNITS=1 CARGO_PROFILE_RELEASE_LTO=fat \
-        cargo rustc --quiet --release -p "$1" --features "$2" --crate-type staticlib,cdylib --target-dir "$target/$1"
+        cargo rustc --quiet --release -p "$1" --features "$2" --crate-type staticlib,cdylib --target-dir "$target/$3"
     mkdir -p "$target/user"
     for ending in a so; do
-        cp "$target/$1/release/lib$1.$ending" "$target/user/$3.$ending.$$"
+        cp "$target/$3/release/lib$1.$ending" "$target/user/$3.$ending.$$"
         mv "$target/user/$3.$ending.$$" "$target/user/$3.$ending"
     done
 }

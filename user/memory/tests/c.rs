@@ -37,6 +37,23 @@ fn the_header_is_true_in_c_and_in_cpp() {
     }
 }
 
+/// Guards against builds that take each other's files: both libraries come from one crate, by its features, and what one build
+/// has left must stay until it is copied, whatever another one builds meanwhile.
+#[test]
+fn what_is_built_for_one_library_is_not_built_over() {
+    let Some(libraries) = Libraries::of("memory") else { return };
+    let has_malloc = |file: &Path| {
+        let symbols = Command::new("nm").arg("-D").arg(file).output().expect("nm of binutils");
+        assert!(symbols.status.success(), "{}", file.display());
+        String::from_utf8_lossy(&symbols.stdout).lines().any(|line| line.ends_with(" T malloc"))
+    };
+    for (library, replaces_malloc) in [("libsynthmem", false), ("libsynthmalloc", true)] {
+        let built = libraries.file(&format!("../{library}/release/libsynthmem.so"));
+        let copied = libraries.file(&format!("{library}.so"));
+        assert_eq!([built, copied].map(|file| has_malloc(&file)), [replaces_malloc; 2], "{library}");
+    }
+}
+
 #[test]
 fn malloc_keeps_its_promises_to_threads_and_forks() {
     const SOURCE: &str = include_str!("c/malloc.c");
