@@ -2,6 +2,7 @@
 # The whole test command: style, unit tests on the host, then the programs on Synthesis against the host's Linux.
 #
 #     tests/run.sh [--quick] [options of synth-tests]
+#     tests/run.sh SUITE [options of synth-tests]        one suite alone
 #
 # `./synth test` builds the tool and the kernel and then starts this. --quick leaves out the virtual machine.
 # The last line is `N passed, N failed`; the status is 0 only when nothing failed.
@@ -94,6 +95,14 @@ packages() {
 
 say "packages"
 packages
+
+case ${1:-} in
+[a-z]*)
+    cargo build --quiet --release -p synth-tests || exit
+    rm -f "$log"
+    exec "${CARGO_TARGET_DIR:-target}/release/synth-tests" "$@"
+    ;;
+esac
 
 step formatted cargo fmt --all --check
 step clippy cargo clippy --workspace --all-targets -- -D warnings

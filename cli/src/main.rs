@@ -1,6 +1,7 @@
 //! `synth`, the host tool: packs Linux programs, boots Synthesis in a virtual machine, and stands between the two.
 
 mod bench;
+mod checkout;
 mod commands;
 mod failure;
 mod machine;

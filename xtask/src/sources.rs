@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// The project's folder.
 pub fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").components().collect()
+    Path::new(env!("SYNTHESIS_ROOT")).components().collect()
 }
 
 /// All files below `folder` (relative to the project) whose names end in `ending`, as paths relative to the project,

@@ -25,6 +25,7 @@ mod ticks;
 
 pub use error::BenchError;
 
+use crate::checkout::project_root;
 use clap::{Args, ValueEnum};
 use compile::Linkage;
 use report::{Measured, Report, Row};
@@ -158,12 +159,6 @@ pub fn bench(args: BenchArgs) -> Result<ExitCode, BenchError> {
     }
     let failed = !report.complete() || !report.same_outputs() || (args.check && !report.bars_reached());
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
-}
-
-/// The folder that holds `bench/` and `target/`: the tool is built there and used from there.
-fn project_root() -> PathBuf {
-    let tool = Path::new(env!("CARGO_MANIFEST_DIR"));
-    tool.parent().unwrap_or(tool).to_path_buf()
 }
 
 fn measure(args: &BenchArgs, root: &Path) -> Result<Report, BenchError> {

@@ -16,6 +16,7 @@ use super::epilogue::{Ending, Last};
 use super::relay::Control;
 use super::session::{Console, Event, FATAL, Wishes, inherited_pair, listen, send_window_size, set_up_failure};
 use super::terminal::{self, Terminals};
+use crate::checkout::project_root;
 use crate::failure::{Failure, UNAVAILABLE};
 use crate::see::{Door, TraceFile};
 
@@ -102,8 +103,7 @@ fn start(machine: &Hosted<'_>, control: RawFd) -> Result<Child, Failure> {
 
 /// The command that connects gdb.
 fn how_to_attach(image: &Path, process: u32) -> String {
-    let project = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("/"));
-    let script = project.join("bin/hosted/synthesis.gdb");
+    let script = project_root().join("bin/hosted/synthesis.gdb");
     format!("synth: connect with: gdb {} -p {process} -x {}\n", image.display(), script.display())
 }
 

@@ -65,7 +65,7 @@ fn every_mutant_is_found() {
 #[test]
 fn every_place_is_in_the_list() {
     let mut found = Vec::new();
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = Path::new(env!("SYNTHESIS_ROOT")).join("crates/redundancy-sim");
     for folder in [root.join("src"), root.join("../redundancy/src")] {
         for file in std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file())
         {

@@ -98,9 +98,15 @@ fn number(option: &str, text: &str) -> Result<usize, String> {
     text.parse().map_err(|_| format!("{option} needs a number, not {text}"))
 }
 
-/// The folder with the workspace's Cargo.toml. Compiled in, so that the command works from any folder.
+/// The folder with the workspace's Cargo.toml, so that the command works from any folder: the one that it lies in
+/// (`target/release/synth-tests`), also when that is a copy, else the one that it was built in.
 fn repository_root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap_or_else(|_| ".".into())
+    let command = std::env::current_exe().unwrap_or_default();
+    around(&command).unwrap_or(Path::new(env!("SYNTHESIS_ROOT"))).components().collect()
+}
+
+fn around(command: &Path) -> Option<&Path> {
+    command.ancestors().nth(3).filter(|top| top.join("tests/harness/usage.txt").is_file())
 }
 
 /// Memory-resident like the guest's file system, where the host has that: directory sizes and holes then agree.
@@ -112,4 +118,21 @@ fn default_scratch() -> PathBuf {
         return shm.into();
     }
     std::env::temp_dir()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copied_command_tests_the_copied_checkout() {
+        let copy = std::env::temp_dir().join(format!("synth-tests-copy-{}", std::process::id()));
+        let command = copy.join("target/release/synth-tests");
+        assert_eq!(around(&command), None);
+        std::fs::create_dir_all(copy.join("tests/harness")).unwrap();
+        std::fs::write(copy.join("tests/harness/usage.txt"), "").unwrap();
+        assert_eq!(around(&command), Some(copy.as_path()));
+        std::fs::remove_dir_all(&copy).unwrap();
+        assert!(repository_root().join("Cargo.lock").is_file());
+    }
 }

@@ -28,7 +28,7 @@ impl Libraries {
             eprintln!("skipped: no gcc");
             return None;
         }
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let root = PathBuf::from(env!("SYNTHESIS_ROOT"));
         succeed(&mut Command::new(root.join("user").join(folder).join("build.sh")));
         let built = std::env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), PathBuf::from).join("user");
         let number = FOLDERS.fetch_add(1, Ordering::Relaxed);

@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 
 use means::Libraries;
 
-const CHECK: &str = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/tests/c");
+const CHECK: &str = concat!("-I", env!("SYNTHESIS_ROOT"), "user/memory/tests/c");
 
 /// With `preload`, the second file is where the library reports.
 fn run(program: &Path, arguments: &[&str], preload: Option<[&Path; 2]>) -> Output {
@@ -95,11 +95,11 @@ fn what_was_not_allocated_is_refused() {
 }
 
 /// Some hundred lines that are here in every checkout.
-const TEXT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.lock");
+const TEXT: &str = concat!(env!("SYNTHESIS_ROOT"), "Cargo.lock");
 
 /// Programs of the host that must do the same with either allocator.
 const PROGRAMS: &[(&str, &[&str])] = &[
-    ("sort", &["-R", concat!("--random-source=", env!("CARGO_MANIFEST_DIR"), "/tests/c.rs"), TEXT]),
+    ("sort", &["-R", concat!("--random-source=", env!("SYNTHESIS_ROOT"), "user/memory/tests/c.rs"), TEXT]),
     (
         "python3",
         &[
@@ -125,7 +125,7 @@ const PROGRAMS: &[(&str, &[&str])] = &[
         "bash",
         &["-c", "a=(); for i in {1..3000}; do a+=($i); done; echo ${#a[@]} ${a[*]:7:9}; seq 300 | sort -r | tail -2"],
     ),
-    ("gcc", &["-x", "c", "-O2", "-S", "-o", "-", concat!(env!("CARGO_MANIFEST_DIR"), "/tests/c/malloc.c")]),
+    ("gcc", &["-x", "c", "-O2", "-S", "-o", "-", concat!(env!("SYNTHESIS_ROOT"), "user/memory/tests/c/malloc.c")]),
 ];
 
 #[test]

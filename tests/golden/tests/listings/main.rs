@@ -18,7 +18,7 @@ use synth::Template;
 
 /// The root of the repository.
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+    PathBuf::from(env!("SYNTHESIS_ROOT"))
 }
 
 /// Every template of the kernel and of the pc machine.

@@ -49,7 +49,7 @@ pub fn run(name: &str, options: &Options, tally: &mut Tally) -> Result<(), Strin
         "compiler" => compiler::run(options, tally),
         "list" => comparison::list(options),
         "all" => all(options, tally),
-        _ => Err(format!("there is no suite {name}")),
+        _ => Err(format!("there is no suite {name}\nhelp: there are: {} all", ALL.join(" "))),
     }
 }
 
@@ -85,4 +85,19 @@ fn all(options: &Options, tally: &mut Tally) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    /// `./synth test` takes its suites from the usage.
+    #[test]
+    fn the_usage_names_every_suite() {
+        let usage = include_str!("../../usage.txt");
+        let suites = usage.split("\nsuites\n").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap_or_default();
+        let mut named: Vec<&str> = suites.lines().filter_map(|line| line.split_whitespace().next()).collect();
+        let mut known: Vec<&str> = super::ALL.iter().copied().chain(["all"]).collect();
+        named.sort_unstable();
+        known.sort_unstable();
+        assert_eq!(named, known);
+    }
 }
