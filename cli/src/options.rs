@@ -74,7 +74,7 @@ pub struct BootOptions {
 #[derive(Args, Debug)]
 pub struct MachineOptions {
     /// Memory, for example 64M or 1G; by default 256M, and more when the files need it
-    #[arg(long, value_name = "SIZE", value_parser = parse_memory_mib)]
+    #[arg(short, long, value_name = "SIZE", value_parser = parse_memory_mib)]
     pub mem: Option<u64>,
     /// Run inside a Linux process instead of a virtual machine: native speed, no isolation from the kernel
     #[arg(long, conflicts_with_all = ["accel", "icount"])]
@@ -139,10 +139,10 @@ pub struct FileOptions {
     #[arg(long, value_name = "DIR|TAR")]
     pub root: Option<PathBuf>,
     /// Set a variable, or pass the host's value on; may be repeated
-    #[arg(long, value_name = "NAME[=VALUE]")]
+    #[arg(short, long, value_name = "NAME[=VALUE]")]
     pub env: Vec<OsString>,
     /// Directory in the guest to start in [default: the present one if hosted or if --with brings something of it, else /]
-    #[arg(long, value_name = "DIR")]
+    #[arg(short = 'w', long, value_name = "DIR")]
     pub cwd: Option<OsString>,
 }
 
@@ -170,6 +170,26 @@ fn parse_memory_mib(text: &str) -> Result<u64, String> {
         Some(mib) => Err(format!("{mib} MiB is outside {MEMORY_MIN_MIB}M to {}G", MEMORY_MAX_MIB / 1024)),
         None => Err("expected a number with M or G, such as 256M".into()),
     }
+}
+
+/// What to write instead of an option of docker and podman.
+pub fn known_elsewhere(option: &str) -> Option<&'static str> {
+    let name = option.split('=').next().unwrap_or(option);
+    Some(match name {
+        "-v" | "--volume" | "--mount" => {
+            "no folder is shared with the machine: --with HOST:GUEST packs a copy, and --hosted works on the host's own files"
+        }
+        "--workdir" => "write --cwd DIR, or -w DIR",
+        "--env-file" => "write --env NAME=VALUE, or -e NAME=VALUE, once for each",
+        "-i" | "-t" | "-it" | "-ti" | "--interactive" | "--tty" => {
+            "leave it out: the program has this terminal when there is one, and standard input always"
+        }
+        "--rm" | "--name" | "--detach" | "-d" => "leave it out: a machine ends with its program, and keeps nothing",
+        "-p" | "--publish" | "--network" | "--net" => "leave it out: there is no network",
+        "-u" | "--user" => "leave it out: programs are root in the machine, and who you are under --hosted",
+        "--entrypoint" => "name the program itself, behind the options",
+        _ => return None,
+    })
 }
 
 fn parse_timeout(text: &str) -> Result<Duration, String> {
@@ -217,6 +237,16 @@ mod tests {
         for bad in ["", "0", "-1", "nan", "inf", "x"] {
             assert!(parse_timeout(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn the_short_options_of_docker_mean_the_same() {
+        let options = run(&["-e", "A=1", "-eB=2", "-w", "/tmp", "-m", "64m", "env", "-e", "x"]).unwrap();
+        assert_eq!(options.files.env, ["A=1", "B=2"]);
+        assert_eq!((options.files.cwd, options.machine.mem), (Some("/tmp".into()), Some(64)));
+        assert_eq!(options.argv, ["env", "-e", "x"]);
+        assert!(known_elsewhere("-v").unwrap().contains("--with HOST:GUEST"));
+        assert!(known_elsewhere("--volume=/a:/b").is_some() && known_elsewhere("--no-such").is_none());
     }
 
     #[test]

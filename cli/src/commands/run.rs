@@ -11,7 +11,7 @@ use crate::failure::{Failure, TOOL};
 use crate::machine::hosted::Hosted;
 use crate::machine::terminal::{Terminals, say};
 use crate::machine::{self, Console, Machine, Wishes, accel, kernel};
-use crate::options::{FileOptions, MachineOptions, RunOptions};
+use crate::options::{FileOptions, MachineOptions, RunOptions, known_elsewhere};
 use crate::pack::{self, Packed};
 use crate::see::TraceFile;
 
@@ -28,11 +28,9 @@ const ICOUNT_EPOCH_NS: u64 = 946_684_800_000_000_000;
 pub fn run(options: &RunOptions) -> Result<u8, Failure> {
     if options.argv[0].as_encoded_bytes().starts_with(b"-") {
         let word = options.argv[0].to_string_lossy();
-        return Err(Failure::new(
-            2,
-            format!("unknown option {word}"),
-            "see synth run --help; a program whose name begins with - needs a path",
-        ));
+        let help =
+            known_elsewhere(&word).unwrap_or("see synth run --help; a program whose name begins with - needs a path");
+        return Err(Failure::new(2, format!("unknown option {word}"), help));
     }
     let console = Console::take()?;
     let packed = prepare(&options.argv[0], &options.machine, &options.files, console.terminals)?;
@@ -52,7 +50,8 @@ pub fn prepare(
         return pack::lay_over(program, files);
     }
     if !files.memory.is_empty() {
-        return Err(Failure::new(TOOL, "--memory: all folders are in memory already", "it belongs to --hosted"));
+        let help = "it belongs to --hosted; how much memory the machine has is said with --mem SIZE";
+        return Err(Failure::new(TOOL, "--memory: all folders are in memory already", help));
     }
     pack::pack(program, files, terminals.any())
 }

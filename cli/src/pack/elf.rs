@@ -14,8 +14,10 @@ use object::{LittleEndian, ReadCache, elf};
 pub enum NotProgram {
     /// Neither ELF nor a script.
     Unknown,
-    /// An ELF file for 32-bit processors.
-    ThirtyTwoBit,
+    /// For another system: its name.
+    OtherSystem(&'static str),
+    /// An ELF file of 32 bits: `e_machine`.
+    ThirtyTwoBit(u16),
     /// An ELF file for another processor: `e_machine`.
     Foreign(u16),
     /// An object file, a core dump: `e_type`.
@@ -28,14 +30,49 @@ impl std::fmt::Display for NotProgram {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             NotProgram::Unknown => write!(out, "is neither an ELF program nor a script that starts with #!"),
-            NotProgram::ThirtyTwoBit => write!(out, "is a 32-bit program"),
-            NotProgram::Foreign(elf::EM_AARCH64) => write!(out, "is a program for AArch64"),
-            NotProgram::Foreign(machine) => write!(out, "is a program for another processor (ELF machine {machine})"),
+            NotProgram::OtherSystem(system) => write!(out, "is a program for {system}, not for Linux"),
+            NotProgram::ThirtyTwoBit(machine) => {
+                write!(out, "is a 32-bit {} program: only 64-bit programs run", Processor(*machine))
+            }
+            NotProgram::Foreign(machine) => {
+                write!(out, "is a program for {}: only those for x86-64 run", Processor(*machine))
+            }
             NotProgram::NotExecutable(kind) => write!(out, "is an ELF file but not a program (ELF type {kind})"),
             NotProgram::Damaged(what) => write!(out, "is a damaged ELF file: {what}"),
         }
     }
 }
+
+/// `e_machine` in words.
+struct Processor(u16);
+
+impl std::fmt::Display for Processor {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let name = match self.0 {
+            elf::EM_386 => "x86",
+            // The ABI "x32": 32-bit pointers on a 64-bit processor.
+            elf::EM_X86_64 => "x86 (x32)",
+            elf::EM_ARM => "ARM",
+            elf::EM_AARCH64 => "AArch64",
+            elf::EM_RISCV => "RISC-V",
+            elf::EM_MIPS => "MIPS",
+            elf::EM_PPC | elf::EM_PPC64 => "PowerPC",
+            elf::EM_S390 => "s390",
+            elf::EM_SPARC | elf::EM_SPARCV9 => "SPARC",
+            elf::EM_LOONGARCH => "LoongArch",
+            other => return write!(out, "another processor (ELF machine {other})"),
+        };
+        out.write_str(name)
+    }
+}
+
+/// First bytes of the programs of other systems.
+const OTHER_SYSTEMS: [(&[u8], &str); 4] = [
+    (b"MZ", "Windows or DOS"),
+    (b"\xcf\xfa\xed\xfe", "macOS"),
+    (b"\xca\xfe\xba\xbe", "macOS or a Java class"),
+    (b"\0asm", "WebAssembly"),
+];
 
 /// The dynamic needs of an ELF program or library.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -86,14 +123,13 @@ fn needs_of<'a, R: ReadRef<'a>>(data: R, file_bytes: u64) -> Result<Needs, NotPr
     Ok(needs)
 }
 
-fn check_ident(head: &[u8]) -> Result<(), NotProgram> {
+/// Whether the first bytes of a file are those of a program or library for this machine.
+pub fn check_ident(head: &[u8]) -> Result<(), NotProgram> {
     if !is_elf(head) {
-        return Err(NotProgram::Unknown);
+        let other = OTHER_SYSTEMS.into_iter().find(|(start, _)| head.starts_with(start));
+        return Err(other.map_or(NotProgram::Unknown, |(_, system)| NotProgram::OtherSystem(system)));
     }
-    if head.get(4) == Some(&elf::ELFCLASS32) {
-        return Err(NotProgram::ThirtyTwoBit);
-    }
-    let Some(fields) = head.get(16..HEADER_BYTES) else {
+    let Some(fields) = head.get(16..20) else {
         return Err(NotProgram::Damaged("the header is cut short"));
     };
     let big_endian = head[5] == elf::ELFDATA2MSB;
@@ -102,11 +138,17 @@ fn check_ident(head: &[u8]) -> Result<(), NotProgram> {
         if big_endian { u16::from_be_bytes(pair) } else { u16::from_le_bytes(pair) }
     };
     let (kind, machine) = (half(0), half(2));
+    if head[4] == elf::ELFCLASS32 {
+        return Err(NotProgram::ThirtyTwoBit(machine));
+    }
     if machine != elf::EM_X86_64 || big_endian {
         return Err(NotProgram::Foreign(machine));
     }
     if kind != elf::ET_EXEC && kind != elf::ET_DYN {
         return Err(NotProgram::NotExecutable(kind));
+    }
+    if head.len() < HEADER_BYTES {
+        return Err(NotProgram::Damaged("the header is cut short"));
     }
     Ok(())
 }
@@ -203,7 +245,16 @@ mod tests {
         assert_eq!(needs(b"hello"), Err(NotProgram::Unknown));
         assert_eq!(needs(b""), Err(NotProgram::Unknown));
         assert_eq!(needs(&good[..40]), Err(NotProgram::Damaged("the header is cut short")));
-        assert_eq!(with(4, elf::ELFCLASS32), NotProgram::ThirtyTwoBit);
+        assert_eq!(with(4, elf::ELFCLASS32), NotProgram::ThirtyTwoBit(elf::EM_X86_64));
+        assert_eq!(needs(b"MZ\x90\0"), Err(NotProgram::OtherSystem("Windows or DOS")));
+        assert_eq!(
+            NotProgram::ThirtyTwoBit(elf::EM_386).to_string(),
+            "is a 32-bit x86 program: only 64-bit programs run"
+        );
+        assert_eq!(
+            NotProgram::Foreign(elf::EM_AARCH64).to_string(),
+            "is a program for AArch64: only those for x86-64 run"
+        );
         assert_eq!(with(18, elf::EM_AARCH64 as u8), NotProgram::Foreign(elf::EM_AARCH64));
         assert_eq!(with(16, elf::ET_REL as u8), NotProgram::NotExecutable(elf::ET_REL));
         assert!(matches!(needs(&good[..good.len() / 2]), Err(NotProgram::Damaged(_))));

@@ -1,12 +1,13 @@
 //! For the hosted machine: nothing is packed but what is laid over the host's files.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use bootimage::Attributes;
+use bootimage::{Attributes, Node};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 
 use super::program::{self, Packed};
@@ -25,6 +26,8 @@ pub struct Outside {
     pub memory: Vec<Vec<u8>>,
 }
 
+/// Bytes of a program's file that are looked at: the first line of a script (`BINPRM_BUF_SIZE` of Linux), an ELF header.
+const LINE_BYTES: u64 = 256;
 /// Kept from the host by the kernel, whatever the host has there.
 const ALWAYS_IN_MEMORY: &str = "/tmp";
 const KERNELS_OWN: [&str; 3] = ["/dev", "/proc", "/sys"];
@@ -59,8 +62,9 @@ pub fn lay_over(program: &OsStr, files: &FileOptions) -> Result<Packed, Failure>
         None => program::find_on_host(program)?,
         Some(_) => find_below(&top, program, &env)?,
     };
-    if root.is_none() {
-        check_interpreter(&tree, &path)?;
+    match root {
+        None => check_program(&tree, &path)?,
+        Some(_) => check_below(&top, &path)?,
     }
     // The working directory is the host's also below /tmp, unless it was asked to be in memory.
     let asked = |path: &Path| outside.memory.iter().any(|folder| path.starts_with(OsStr::from_bytes(folder)));
@@ -120,7 +124,7 @@ fn add_memory(tree: &mut Tree, outside: &mut Outside, root: Option<&Path>, folde
         Ok(found) if found.is_dir() => root::add_folder(tree, &host, &guest)?,
         Ok(_) => return Err(Failure::new(TOOL, format!("--memory {}: not a folder", folder.display()), "")),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            tree.put_at(&guest, Attributes { mode: 0o755, ..Default::default() }, bootimage::Node::Directory)?;
+            tree.put_at(&guest, Attributes { mode: 0o755, ..Default::default() }, Node::Directory)?;
         }
         Err(error) => return Err(unreadable(&host, &error)),
     }
@@ -154,19 +158,38 @@ fn is_folder(path: &Path, root: Option<&Path>, tree: &Tree) -> bool {
         || root.unwrap_or(Path::new("/")).join(below).is_dir()
 }
 
-/// A script whose interpreter is missing is told here, where both have names.
-fn check_interpreter(tree: &Tree, script: &Path) -> Result<(), Failure> {
-    const LINE_BYTES: u64 = 256;
-    let mut line = Vec::new();
-    let read = std::fs::File::open(script).and_then(|file| file.take(LINE_BYTES).read_to_end(&mut line));
-    let Some((interpreter, _)) = program::script_interpreter(&line).filter(|_| read.is_ok()) else { return Ok(()) };
+/// What is no program, and a script whose interpreter is missing, are told here, where both have names.
+fn check_program(tree: &Tree, path: &Path) -> Result<(), Failure> {
+    let mut head = Vec::new();
+    match tree.find(path) {
+        Some((_, _, Node::File { bytes, source })) => head = program::read_head(source, *bytes),
+        _ => {
+            let read = File::open(path).and_then(|file| file.take(LINE_BYTES).read_to_end(&mut head));
+            if read.is_err() {
+                return Ok(());
+            }
+        }
+    }
+    let Some((interpreter, _)) = program::script_interpreter(&head) else { return program::check_head(path, &head) };
     let interpreter = Path::new(&interpreter);
     let is_missing = interpreter.is_absolute() && std::fs::symlink_metadata(interpreter).is_err();
     if !is_missing || tree.find(interpreter).is_some() {
         return Ok(());
     }
-    let text = format!("{}: its interpreter {} is missing", script.display(), interpreter.display());
+    let text = format!("{}: its interpreter {} is missing", path.display(), interpreter.display());
     Err(Failure::new(NOT_FOUND, text, "name one that is there in its first line"))
+}
+
+/// The same of a program in the root folder `top`, whose interpreter the kernel looks for.
+fn check_below(top: &OwnedFd, path: &Path) -> Result<(), Failure> {
+    let name = path.strip_prefix("/").unwrap_or(path);
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let Ok(file) = rustix::fs::openat2(top, name, flags, Mode::empty(), ResolveFlags::IN_ROOT) else { return Ok(()) };
+    let mut head = Vec::new();
+    match File::from(file).take(LINE_BYTES).read_to_end(&mut head) {
+        Ok(_) => program::check_head(path, &head),
+        Err(_) => Ok(()),
+    }
 }
 
 /// Where the program starts: `--cwd`, the root of `--root`, or where the tool is.

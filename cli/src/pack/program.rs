@@ -273,8 +273,10 @@ impl Packer {
                     let file = File::open(host).map_err(|error| unreadable(host, &error))?;
                     elf::read_needs(file).map_err(|why| not_program(path, &why))?.interpreter
                 }
-                _ if elf::is_elf(&head) => None,
-                _ => return Err(not_program(path, &elf::NotProgram::Unknown)),
+                _ => {
+                    elf::check_ident(&head).map_err(|why| not_program(path, &why))?;
+                    None
+                }
             },
         };
         match interpreter {
@@ -376,6 +378,16 @@ fn not_executable(path: &Path) -> Failure {
     Failure::new(NOT_EXECUTABLE, format!("{} is not executable", path.display()), "make it so with chmod +x")
 }
 
+/// What the first bytes of a program's file tell, for where the kernel alone reads the rest: a script, or ELF for this machine.
+/// A damaged one is left to the kernel, which is as generous as Linux.
+pub(super) fn check_head(path: &Path, head: &[u8]) -> Result<(), Failure> {
+    match elf::check_ident(head) {
+        Ok(()) | Err(elf::NotProgram::Damaged(_)) => Ok(()),
+        Err(_) if script_interpreter(head).is_some() => Ok(()),
+        Err(why) => Err(not_program(path, &why)),
+    }
+}
+
 fn not_program(path: &Path, why: &elf::NotProgram) -> Failure {
     let help = match why {
         elf::NotProgram::Unknown => "a script needs a first line such as #!/bin/sh",
@@ -392,7 +404,8 @@ fn starts_program(path: &Path) -> bool {
     elf::is_elf(&head[..read]) || head[..read].starts_with(b"#!")
 }
 
-fn read_head(source: &Source, bytes: u64) -> Vec<u8> {
+/// The first bytes of a file that is packed.
+pub(super) fn read_head(source: &Source, bytes: u64) -> Vec<u8> {
     let mut head = vec![0; HEAD_BYTES.min(usize::try_from(bytes).unwrap_or(HEAD_BYTES))];
     let read = match source {
         Source::Host(path) => File::open(path).and_then(|file| file.read_at(&mut head, 0)).unwrap_or(0),

@@ -51,12 +51,18 @@ pub fn run(options: &Options, tally: &mut Tally) -> Result<(), String> {
     for (name, bytes) in torn(&good) {
         record(&name, &mut || refused_file(options, &folder, &name, &bytes));
     }
-    for (name, bytes) in not_for_this_machine(&good) {
+    for (name, bytes, reason) in of_another_kind(&good) {
+        record(name, &mut || refused_with_reason(options, &folder, name, &bytes, reason));
+    }
+    for (name, bytes) in damaged(&good) {
         record(name, &mut || match options.is_hosted() {
             // There the kernel alone looks at the file, and it is as generous as Linux.
             true => as_host_or_refused(options, &folder, name, &bytes),
             false => refused_file(options, &folder, name, &bytes),
         });
+    }
+    for (words, help) in OF_DOCKER {
+        record(&format!("hint_for_{}", words[0].trim_start_matches('-')), &mut || hint(options, words, help));
     }
     for (name, bytes) in absurd_segments(&good) {
         record(name, &mut || as_host_or_refused(options, &folder, name, &bytes));
@@ -168,6 +174,33 @@ fn refused_file(options: &Options, folder: &Path, name: &str, bytes: &[u8]) -> R
     refused(&run_tool(options, &[&path])?, &[NOT_EXECUTABLE], &path)
 }
 
+/// On both machines the same line, with the reason in it, also when the program lies in a root of its own.
+fn refused_with_reason(options: &Options, folder: &Path, name: &str, bytes: &[u8], reason: &str) -> Result<(), String> {
+    let path = write_program(folder, name, bytes)?;
+    let root = folder.join("root");
+    fs::create_dir_all(&root).map_err(|error| error.to_string())?;
+    write_program(&root, name, bytes)?;
+    let (path, inside, root) = (path.display().to_string(), format!("/{name}"), root.display().to_string());
+    for (words, path) in [(&[path.as_str()][..], path.as_str()), (&["--root", &root, &inside], &inside)] {
+        let outcome = run_tool(options, words)?;
+        refused(&outcome, &[NOT_EXECUTABLE], &format!("error: {path} {reason}\n"))?;
+    }
+    fs::remove_file(folder.join("root").join(name)).map_err(|error| error.to_string())
+}
+
+/// Options of docker and podman that are not there, and what the help must name.
+const OF_DOCKER: [(&[&str], &str); 4] = [
+    (&["-v", "/tmp:/data", "/bin/true"], "--with HOST:GUEST"),
+    (&["--volume=/tmp:/data", "/bin/true"], "--with HOST:GUEST"),
+    (&["-it", "/bin/true"], "leave it out"),
+    (&["--workdir", "/tmp", "/bin/true"], "--cwd"),
+];
+
+fn hint(options: &Options, words: &[&str], help: &str) -> Result<(), String> {
+    let outcome = run_tool(options, words)?;
+    refused(&outcome, &[USAGE], help)
+}
+
 /// The program may do exactly what it does on the host, or be refused in one line.
 fn as_host_or_refused(options: &Options, folder: &Path, name: &str, bytes: &[u8]) -> Result<(), String> {
     let path = write_program(folder, name, bytes)?;
@@ -203,23 +236,36 @@ fn patched(good: &[u8], patches: &[(usize, &[u8])]) -> Vec<u8> {
     bytes
 }
 
-/// Offsets are those of Elf64_Ehdr (System V ABI): class 4, data 5, type 16, machine 18.
-fn not_for_this_machine(good: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
-    let mut many = vec![
-        ("an_elf_of_32_bits", patched(good, &[(4, &[1]), (18, &[3, 0])])),
+/// What is no program for this machine at all, and why. Offsets are those of Elf64_Ehdr (System V ABI): class 4, data 5, type 16,
+/// machine 18.
+fn of_another_kind(good: &[u8]) -> Vec<(&'static str, Vec<u8>, &'static str)> {
+    const NEITHER: &str = "is neither an ELF program nor a script that starts with #!";
+    let is_32_bit = |machine| patched(good, &[(4, &[1]), (18, machine)]);
+    vec![
+        ("an_elf_of_32_bits", is_32_bit(&[3, 0]), "is a 32-bit x86 program: only 64-bit programs run"),
+        ("an_elf_of_32_bits_for_arm", is_32_bit(&[40, 0]), "is a 32-bit ARM program: only 64-bit programs run"),
+        ("an_elf_for_arm", patched(good, &[(18, &[0xb7, 0])]), "is a program for AArch64: only those for x86-64 run"),
+        ("an_elf_for_riscv", patched(good, &[(18, &[0xf3, 0])]), "is a program for RISC-V: only those for x86-64 run"),
+        ("an_object_file", patched(good, &[(16, &[1, 0])]), "is an ELF file but not a program (ELF type 1)"),
+        ("a_core_file", patched(good, &[(16, &[4, 0])]), "is an ELF file but not a program (ELF type 4)"),
+        ("almost_an_elf", patched(good, &[(3, b"G")]), NEITHER),
+        ("a_program_for_windows", b"MZ\x90\0\x03\0".to_vec(), "is a program for Windows or DOS, not for Linux"),
+        ("a_program_for_macos", b"\xcf\xfa\xed\xfe\x07".to_vec(), "is a program for macOS, not for Linux"),
+        ("a_script_without_a_first_line", b"echo hello\n".to_vec(), NEITHER),
+        ("a_file_of_no_bytes", Vec::new(), NEITHER),
+    ]
+}
+
+/// Offsets as above; entry size 54, number of entries 56, offset of the program headers 32.
+fn damaged(good: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
+    vec![
         ("an_elf_of_no_class", patched(good, &[(4, &[9])])),
         ("an_elf_with_the_other_byte_order", patched(good, &[(5, &[2])])),
-        ("an_elf_for_arm", patched(good, &[(18, &[0xb7, 0])])),
-        ("an_elf_for_riscv", patched(good, &[(18, &[0xf3, 0])])),
-        ("an_object_file", patched(good, &[(16, &[1, 0])])),
-        ("a_core_file", patched(good, &[(16, &[4, 0])])),
         ("an_elf_without_segments", patched(good, &[(56, &[0, 0])])),
         ("an_elf_with_a_wrong_entry_size", patched(good, &[(54, &[55, 0])])),
         ("an_elf_with_headers_beyond_its_end", patched(good, &[(32, &u64::MAX.to_le_bytes())])),
         ("an_elf_with_headers_far_away", patched(good, &[(32, &0x7fff_ffff_0000u64.to_le_bytes())])),
-    ];
-    many.push(("almost_an_elf", patched(good, &[(3, b"G")])));
-    many
+    ]
 }
 
 /// Offsets are those of Elf64_Phdr: offset 8, address 16, size in file 32, size in memory 40, alignment 48.
