@@ -9,7 +9,7 @@ mod optimizer;
 mod routines;
 mod special;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard};
 
 use kernel::call::watch::WatchWords;
