@@ -15,6 +15,8 @@ numbers! {
         CLONE_INTO_CGROUP = 0x2_0000_0000,
     }
 }
+/// Only for `unshare`: `clone` has a signal there.
+pub const CLONE_NEWTIME: u64 = 0x80;
 /// Mask of the exit signal in `clone`'s flags.
 pub const CSIGNAL: u64 = 0xff;
 /// Bytes of the first version of `clone_args`; `clone3` refuses less.
@@ -25,6 +27,47 @@ record! {
     CloneArgs, 88 bytes {
         flags: u64, pidfd: u64, child_tid: u64, parent_tid: u64, exit_signal: u64, stack: u64, stack_size: u64,
         tls: u64, set_tid: u64, set_tid_size: u64, cgroup: u64,
+    }
+}
+
+numbers! {
+    /// Commands of `membarrier`; a registration is twice what it is for.
+    MEMBARRIER_COMMANDS: u32 {
+        MEMBARRIER_CMD_GLOBAL = 1, MEMBARRIER_CMD_GLOBAL_EXPEDITED = 2, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED = 4,
+        MEMBARRIER_CMD_PRIVATE_EXPEDITED = 8, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED = 16,
+        MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE = 32, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE = 64,
+        MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ = 128, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ = 256,
+        MEMBARRIER_CMD_GET_REGISTRATIONS = 512,
+    }
+}
+/// The processor is named.
+pub const MEMBARRIER_CMD_FLAG_CPU: u32 = 1;
+
+numbers! {
+    /// Flags of `struct sched_attr`.
+    SCHED_FLAGS: u64 {
+        SCHED_FLAG_RESET_ON_FORK = 1, SCHED_FLAG_RECLAIM = 2, SCHED_FLAG_DL_OVERRUN = 4, SCHED_FLAG_KEEP_POLICY = 8,
+        SCHED_FLAG_KEEP_PARAMS = 16, SCHED_FLAG_UTIL_CLAMP_MIN = 32, SCHED_FLAG_UTIL_CLAMP_MAX = 64,
+    }
+}
+
+record! {
+    /// `struct sched_attr` (`linux/sched/types.h`), with the fields of all versions.
+    SchedAttr, 56 bytes {
+        size: u32, policy: u32, flags: u64, nice: i32, priority: u32, runtime: u64, deadline: u64, period: u64,
+        clamp_least: u32, clamp_most: u32,
+    }
+}
+
+record! {
+    /// `struct futex_waitv` (`linux/futex.h`).
+    FutexWaitv, 24 bytes { value: u64, address: u64, flags: u32, reserved: u32 }
+}
+
+numbers! {
+    /// What `kcmp` compares.
+    KCMP_KINDS: u32 {
+        KCMP_FILE = 0, KCMP_VM = 1, KCMP_FILES = 2, KCMP_FS = 3, KCMP_SIGHAND = 4, KCMP_IO = 5, KCMP_SYSVSEM = 6,
     }
 }
 

@@ -129,6 +129,13 @@ fn kernel_records() -> Vec<RecordCheck> {
         check!(tty::Termios, "struct termios"),
         check!(tty::Termios2, "struct termios2"),
         check!(tty::WinSize, "struct winsize"),
+        check!(
+            process::FutexWaitv,
+            "struct futex_waitv",
+            "value" = "val",
+            "address" = "uaddr",
+            "reserved" = "__reserved"
+        ),
         check!(process::CloneArgs, "struct clone_args", "child_tid" = "child_tid"),
         check!(process::Rlimit, "struct rlimit64"),
         check!(process::Rusage, "struct rusage"),

@@ -11,7 +11,6 @@ use alloc::sync::Arc;
 use alloc::sync::Weak;
 use alloc::vec::Vec;
 use core::cell::Cell;
-use core::sync::atomic::AtomicU32;
 
 use abi::Errno;
 use bootimage::control::Record;
@@ -363,8 +362,7 @@ fn first_program(unix: &'static Unix, config: &ConfigView<'_>) -> Result<Arc<Thr
         parent: Weak::new(),
         space: None,
         files,
-        place: Arc::new(KernelCell::new(Place { root, directory })),
-        umask: Arc::new(AtomicU32::new(config.umask)),
+        place: Arc::new(KernelCell::new(Place { root, directory, umask: config.umask })),
         actions: Arc::new(KernelCell::new(crate::signal::Actions::new())),
         family: Family { group: pid, session: pid, has_terminal: true },
         limits: Limits::default(),

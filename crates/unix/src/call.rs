@@ -170,7 +170,7 @@ impl Call<'_> {
         path: &[u8],
         act: impl FnOnce(View<'_>) -> Result<R, Errno>,
     ) -> Result<R, Errno> {
-        let place = self.process().place.borrow().clone();
+        let place = self.process().place.borrow().borrow().clone();
         let directory = self.start_of(descriptor, path, &place.directory)?;
         let credentials: Credentials = self.process().credentials.borrow().clone();
         act(View::new(&place.root, &directory, &credentials))

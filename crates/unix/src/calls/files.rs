@@ -1,11 +1,11 @@
 //! Opening and closing.
 
+mod cached;
 mod fifo;
 mod nameless;
 mod resolve;
 
 use alloc::sync::Arc;
-use core::sync::atomic::Ordering;
 
 use abi::Errno;
 use abi::file::{
@@ -139,7 +139,7 @@ fn access(flags: u32) -> Access {
 
 /// A mode without the bits that the process's umask takes away.
 fn masked(call: &Call<'_>, mode: u32) -> u32 {
-    mode & 0o7777 & !call.process().umask.load(Ordering::Relaxed)
+    mode & 0o7777 & !call.process().place.borrow().borrow().umask
 }
 
 /// Opens a path; the flags that describe only the opening are not kept.
@@ -243,6 +243,7 @@ pub const CALLS: &[Entry] = &[
     (nr::OPENAT, |call, [a, b, c, d, ..]| openat(call, a, b, c as u32, d as u32)),
     (nr::OPEN, |call, [a, b, c, ..]| openat(call, AT_FDCWD as u64, a, b as u32, c as u32)),
     (nr::CREAT, |call, [a, b, ..]| openat(call, AT_FDCWD as u64, a, O_CREAT | O_WRONLY | O_TRUNC, b as u32)),
+    (nr::CACHESTAT, |call, [a, b, c, d, ..]| cached::cachestat(call, a, b, c, d as u32)),
     (nr::OPENAT2, |call, [a, b, c, d, ..]| resolve::openat2(call, a, b, c, d)),
     (nr::MEMFD_CREATE, |call, [a, b, ..]| nameless::memfd_create(call, a, b as u32)),
 ];

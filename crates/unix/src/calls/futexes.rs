@@ -10,8 +10,9 @@ use core::cell::Cell;
 use abi::Errno;
 use abi::process::{
     FUTEX_BITSET_MATCH_ANY, FUTEX_CLOCK_REALTIME, FUTEX_CMP_REQUEUE, FUTEX_PRIVATE_FLAG, FUTEX_REQUEUE, FUTEX_WAIT,
-    FUTEX_WAIT_BITSET, FUTEX_WAKE, FUTEX_WAKE_BITSET, FUTEX_WAKE_OP,
+    FUTEX_WAIT_BITSET, FUTEX_WAKE, FUTEX_WAKE_BITSET, FUTEX_WAKE_OP, FutexWaitv,
 };
+use abi::time::{CLOCK_MONOTONIC, CLOCK_REALTIME};
 use kernel::space::{Identity, Space};
 use kernel::thread::Thread;
 use machine::{KernelCell, Nanos, Sorted};
@@ -297,20 +298,108 @@ fn wake_op(
     Ok(woken)
 }
 
-/// With one processor every memory barrier is met by entering the kernel.
-fn membarrier(_call: &Call<'_>, command: i32, flags: u32) -> CallResult {
-    const ALL: u64 = 0x7f;
-    if flags != 0 {
+/// Sleeps while all of several words are what is expected; returns the place of one that was woken.
+///
+/// Errors: `EINVAL` for flags, no words or more than [`WORDS_MAX`], other sizes than four bytes, another clock; `EAGAIN` when a
+/// word is something else; `ETIMEDOUT`, `EINTR`, `EFAULT`, `ENOMEM`.
+fn waitv(call: &Call<'_>, [vector, count, flags, time, clock, _]: [u64; 6]) -> CallResult {
+    let count = count as u32 as usize;
+    if flags as u32 != 0 || !(1..=WORDS_MAX).contains(&count) {
         return Err(Errno::EINVAL);
     }
-    match command {
-        0 => Ok(ALL),
-        1 | 2 | 4 | 8 | 16 | 32 | 64 => Ok(0),
+    let deadline = if time == 0 { None } else { Some(absolute(call, clock as u32, time)?) };
+    let mut waiters = Vec::new();
+    waiters.try_reserve_exact(count).map_err(|_| Errno::ENOMEM)?;
+    for index in 0..count {
+        waiters.push(waiter_of(call, vector.wrapping_add((index * FutexWaitv::BYTES) as u64))?);
+    }
+    for waiter in &waiters {
+        call.unix.futexes.add(waiter, waiter.place.get().0);
+    }
+    let result = wait_for_any(call, &waiters, deadline);
+    // Those that were woken have been taken out.
+    waiters.iter().filter(|waiter| !waiter.woken.get()).for_each(|waiter| call.unix.futexes.remove(waiter));
+    result
+}
+
+/// Most words of `futex_waitv` (Linux `FUTEX_WAITV_MAX`).
+const WORDS_MAX: usize = 128;
+/// `FUTEX2_SIZE_U32`, the size that every word has.
+const SIZE_U32: u32 = 2;
+
+/// The deadline at `address`. Errors: `EFAULT`, `EINVAL`.
+fn absolute(call: &Call<'_>, clock: u32, address: u64) -> Result<Nanos, Errno> {
+    let time = times::nanos_of(call.read(address)?)?;
+    match clock {
+        CLOCK_MONOTONIC => Ok(time),
+        CLOCK_REALTIME => Ok(time.saturating_sub(call.unix.epoch.get())),
         _ => Err(Errno::EINVAL),
     }
 }
 
+fn waiter_of(call: &Call<'_>, address: u64) -> Result<Arc<Waiter>, Errno> {
+    let FutexWaitv { value, address, flags, reserved } = call.read(address)?;
+    if flags & !FUTEX_PRIVATE_FLAG != SIZE_U32 || reserved != 0 {
+        return Err(Errno::EINVAL);
+    }
+    let key = key(call, address, flags)?;
+    if call.read::<u32>(address)? != value as u32 {
+        return Err(Errno::EAGAIN);
+    }
+    let (thread, bits) = (call.task.thread.clone(), FUTEX_BITSET_MATCH_ANY);
+    Ok(Arc::new(Waiter { thread, place: Cell::new((key, 0)), bits, woken: Cell::new(false) }))
+}
+
+fn wait_for_any(call: &Call<'_>, waiters: &[Arc<Waiter>], deadline: Option<Nanos>) -> CallResult {
+    loop {
+        if let Some(place) = waiters.iter().position(|waiter| waiter.woken.get()) {
+            return Ok(place as u64);
+        }
+        if deadline.is_some_and(|deadline| deadline <= call.unix.machine.now()) {
+            return Err(Errno::ETIMEDOUT);
+        }
+        if call.task.is_interrupted() {
+            return Err(Errno::EINTR);
+        }
+        call.unix.scheduler.sleep(&[], deadline);
+    }
+}
+
+/// With one processor every memory barrier is met by entering the kernel, and leaving it makes the processor serialize
+/// (`iretq`, `wrmsr`) where it leads to another thread. What a process registers for is kept as on Linux, for programs ask.
+///
+/// Errors: `EINVAL` for unknown commands and flags; `EPERM` for what the process has not registered for.
+fn membarrier(call: &Call<'_>, command: i32, flags: u32) -> CallResult {
+    use abi::process::*;
+    const ALL: u32 = MEMBARRIER_CMD_GET_REGISTRATIONS * 2 - 1;
+    let command = command as u32;
+    // One processor may be named for this command.
+    let is_of_one = command == MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ && flags == MEMBARRIER_CMD_FLAG_CPU;
+    if flags != 0 && !is_of_one {
+        return Err(Errno::EINVAL);
+    }
+    let mut settings = call.process().settings.borrow_mut();
+    let needs = match command {
+        0 => return Ok(ALL.into()),
+        MEMBARRIER_CMD_GLOBAL | MEMBARRIER_CMD_GLOBAL_EXPEDITED => return Ok(0),
+        MEMBARRIER_CMD_GET_REGISTRATIONS => return Ok(settings.barriers.into()),
+        MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED
+        | MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED
+        | MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE
+        | MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ => {
+            settings.barriers |= command;
+            return Ok(0);
+        }
+        MEMBARRIER_CMD_PRIVATE_EXPEDITED
+        | MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE
+        | MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ => command << 1,
+        _ => return Err(Errno::EINVAL),
+    };
+    if settings.barriers & needs == 0 { Err(Errno::EPERM) } else { Ok(0) }
+}
+
 pub const CALLS: &[Entry] = &[
     (nr::FUTEX, |call, arguments| futex(call, arguments)),
+    (nr::FUTEX_WAITV, |call, arguments| waitv(call, arguments)),
     (nr::MEMBARRIER, |call, [a, b, ..]| membarrier(call, a as i32, b as u32)),
 ];

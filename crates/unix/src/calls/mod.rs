@@ -16,6 +16,7 @@ mod mounts;
 mod mqueue;
 mod open_cache;
 mod paths;
+mod pidfd;
 mod polls;
 mod ptrace;
 mod restartable;
@@ -41,6 +42,7 @@ pub(crate) use life::{Departed, Onward, is_orphaned_group};
 pub use limits::Limits;
 pub(crate) use memory::{make_room, take_starvation};
 pub(crate) use mqueue::{OpenQueue, QueueNames};
+pub(crate) use pidfd::ProcessHandle;
 pub(crate) use polls::EventCounter;
 use ptrace::may_access;
 pub use ptrace::may_look_into;
@@ -84,6 +86,7 @@ const FAMILIES: &[&[Entry]] = &[
     memory::CALLS,
     mqueue::CALLS,
     paths::CALLS,
+    pidfd::CALLS,
     polls::CALLS,
     ptrace::CALLS,
     restartable::CALLS,

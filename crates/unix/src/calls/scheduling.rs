@@ -4,12 +4,14 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use abi::Errno;
 use abi::process::{
-    CAP_SYS_NICE, PRIO_PGRP, PRIO_PROCESS, PRIO_USER, RLIMIT_NICE, SCHED_BATCH, SCHED_DEADLINE, SCHED_FIFO, SCHED_IDLE,
-    SCHED_OTHER, SCHED_RR,
+    CAP_SYS_NICE, PRIO_PGRP, PRIO_PROCESS, PRIO_USER, RLIMIT_NICE, SCHED_BATCH, SCHED_DEADLINE, SCHED_FIFO,
+    SCHED_FLAG_DL_OVERRUN, SCHED_FLAG_KEEP_PARAMS, SCHED_FLAG_KEEP_POLICY, SCHED_FLAG_RECLAIM,
+    SCHED_FLAG_RESET_ON_FORK, SCHED_FLAG_UTIL_CLAMP_MAX, SCHED_FLAG_UTIL_CLAMP_MIN, SCHED_IDLE, SCHED_OTHER, SCHED_RR,
+    SchedAttr,
 };
 use abi::time::Timespec;
+use abi::{Errno, Field};
 
 use super::Entry;
 use crate::call::{Call, CallResult};
@@ -95,9 +97,8 @@ fn change(call: &Call<'_>, task: &Task, policy: Policy, priority: i32) -> CallRe
     permit(call, task)?;
     let before = task.policy.get();
     // To leave the idle policy is to become more urgent, as far as the limit on that allows.
-    let nice_least = 20 - task.process.limits.borrow().0[RLIMIT_NICE as usize].0.min(40) as i32;
     let leaves_idle = before.number == SCHED_IDLE && policy.number != SCHED_IDLE;
-    let gains = leaves_idle && task.process.nice.get() < nice_least;
+    let gains = leaves_idle && task.process.nice.get() < nice_least(task);
     if gains || before.resets_on_fork && !policy.resets_on_fork {
         call.require(CAP_SYS_NICE)?;
     }
@@ -150,6 +151,72 @@ fn sched_getattr(call: &Call<'_>, tid: u64, into: u64, bytes: u64, flags: u64) -
     record[16..20].copy_from_slice(&nice.to_le_bytes());
     call.copy_out(into, &record)?;
     Ok(0)
+}
+
+/// Bytes of the first version of the record, and the most that a later one may have.
+const ATTR_BYTES_FIRST: u32 = 48;
+const ATTR_BYTES_MAX: u32 = 4096;
+
+/// Errors: those of `sched_setscheduler`; `E2BIG` for a record that knows more than we do, whose size is told then; `EPERM` to
+/// become more urgent; `EOPNOTSUPP` for what a kernel without utilization clamping refuses.
+fn sched_setattr(call: &Call<'_>, tid: u64, from: u64, flags: u64) -> CallResult {
+    if from == 0 || (tid as i32) < 0 || flags as u32 != 0 {
+        return Err(Errno::EINVAL);
+    }
+    let attr = read_attr(call, from)?;
+    const KNOWN: u64 = SCHED_FLAG_RESET_ON_FORK
+        | SCHED_FLAG_RECLAIM
+        | SCHED_FLAG_DL_OVERRUN
+        | SCHED_FLAG_KEEP_POLICY
+        | SCHED_FLAG_KEEP_PARAMS;
+    const CLAMP: u64 = SCHED_FLAG_UTIL_CLAMP_MIN | SCHED_FLAG_UTIL_CLAMP_MAX;
+    if (attr.policy as i32) < 0 {
+        return Err(Errno::EINVAL);
+    }
+    let task = task(call, tid)?;
+    let has = |flag: u64| attr.flags & flag != 0;
+    if attr.flags & !(KNOWN | CLAMP) != 0 {
+        return Err(Errno::EINVAL);
+    }
+    if has(CLAMP) {
+        return Err(Errno::EOPNOTSUPP);
+    }
+    let number = if has(SCHED_FLAG_KEEP_POLICY) { task.policy.get().number } else { attr.policy };
+    let keeps = has(SCHED_FLAG_KEEP_PARAMS);
+    let priority = if keeps { 0 } else { i32::try_from(attr.priority).map_err(|_| Errno::EINVAL)? };
+    let is_nice = matches!(number, SCHED_OTHER | SCHED_BATCH) && !keeps;
+    let nice = attr.nice.clamp(-20, 19);
+    if is_nice && nice < task.process.nice.get().min(nice_least(&task)) {
+        call.require(CAP_SYS_NICE)?;
+    }
+    change(call, &task, Policy { number, resets_on_fork: has(SCHED_FLAG_RESET_ON_FORK) }, priority)?;
+    if is_nice {
+        task.process.nice.set(nice);
+    }
+    Ok(0)
+}
+
+fn read_attr(call: &Call<'_>, from: u64) -> Result<SchedAttr, Errno> {
+    let size: u32 = call.read(from)?;
+    let size = if size == 0 { ATTR_BYTES_FIRST } else { size };
+    let too_big = || {
+        let _ = call.write(from, &(SchedAttr::BYTES as u32));
+        Errno::E2BIG
+    };
+    if !(ATTR_BYTES_FIRST..=ATTR_BYTES_MAX).contains(&size) {
+        return Err(too_big());
+    }
+    let mut record = call.read_bytes(from, size as usize)?;
+    if record.iter().skip(SchedAttr::BYTES).any(|byte| *byte != 0) {
+        return Err(too_big());
+    }
+    record.resize(SchedAttr::BYTES, 0);
+    Ok(SchedAttr::get(&record))
+}
+
+/// The least nice value that the limit on it allows.
+fn nice_least(task: &Task) -> i32 {
+    20 - task.process.limits.borrow().0[RLIMIT_NICE as usize].0.min(40) as i32
 }
 
 /// The processes that `getpriority` speaks of. Errors: `EINVAL`, `ESRCH`.
@@ -243,6 +310,7 @@ pub const CALLS: &[Entry] = &[
     (nr::SCHED_GETPARAM, |call, [a, b, ..]| sched_getparam(call, a, b)),
     (nr::SCHED_SETSCHEDULER, |call, [a, b, c, ..]| sched_setscheduler(call, a, b as i32, c)),
     (nr::SCHED_GETSCHEDULER, |call, [a, ..]| sched_getscheduler(call, a)),
+    (nr::SCHED_SETATTR, |call, [a, b, c, ..]| sched_setattr(call, a, b, c)),
     (nr::SCHED_GETATTR, |call, [a, b, c, d, ..]| sched_getattr(call, a, b, c, d)),
     (nr::SCHED_GET_PRIORITY_MAX, |_, [a, ..]| priorities(a as u32).map(|(_, most)| most)),
     (nr::SCHED_GET_PRIORITY_MIN, |_, [a, ..]| priorities(a as u32).map(|(least, _)| least)),

@@ -378,12 +378,12 @@ fn seek_end(file: &OpenFile) -> u64 {
     }
 }
 
-/// Devices and what never had a name stay at 0. Error: `ESPIPE` for pipes, sockets and terminals.
+/// Devices and what never had a name stay at 0. Error: `ESPIPE` for pipes, sockets, terminals and processes.
 fn seek_stream(file: &OpenFile) -> CallResult {
-    let stays = is_memory_device(file)
-        || file
-            .as_stream()
-            .is_some_and(|stream| matches!(stream.nameless(), Nameless::Anonymous(_)) && file.node().is_none());
+    let never_had_name = |stream: &Arc<dyn Stream>| {
+        matches!(stream.nameless(), Nameless::Anonymous(_)) && !stream.as_any().is::<super::ProcessHandle>()
+    };
+    let stays = is_memory_device(file) || file.node().is_none() && file.as_stream().is_some_and(never_had_name);
     if stays { Ok(0) } else { Err(Errno::ESPIPE) }
 }
 

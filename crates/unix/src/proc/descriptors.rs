@@ -16,9 +16,10 @@ use kernel::stream::{Nameless, Stream};
 use super::mounts::mount_id;
 use super::process::{Member, jump};
 use super::tree::{Subject, parse_number, produce, show};
-use crate::calls::Inotify;
+use crate::calls::{Inotify, ProcessHandle};
 use crate::emulator::Unix;
 use crate::files::{Body, Descriptor, OpenFile, Slot};
+use crate::task::Life;
 
 /// What the entries of the directory are.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -175,6 +176,10 @@ impl VirtualFile for Info {
                 let ignored = "ignored_mask:0 fhandle-bytes:0 fhandle-type:0 f_handle:";
                 let _ = writeln!(text, "inotify wd:{number:x} ino:{inode:x} sdev:{device:x} mask:{mask:x} {ignored}");
             });
+        }
+        if let Some(process) = slot.file.stream_of::<ProcessHandle>().and_then(ProcessHandle::process) {
+            let pid = if process.life.get() == Life::Reaped { -1 } else { process.pid as i32 };
+            let _ = writeln!(text, "Pid:\t{pid}\nNSpid:\t{pid}");
         }
         Ok(text.into_bytes())
     }

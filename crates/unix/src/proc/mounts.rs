@@ -104,7 +104,7 @@ fn kind_of(top: &Node) -> &'static str {
 }
 
 pub fn mounts(unix: &'static Unix, member: &Member) -> Result<Vec<u8>, Errno> {
-    let root = member.process()?.place.borrow().root.clone();
+    let root = member.process()?.place.borrow().borrow().root.clone();
     let mut text = String::new();
     for line in lines(unix, &root) {
         let state = read_or_write(line.rules.is_read_only());
@@ -119,7 +119,7 @@ pub fn mounts(unix: &'static Unix, member: &Member) -> Result<Vec<u8>, Errno> {
 }
 
 pub fn mountinfo(unix: &'static Unix, member: &Member) -> Result<Vec<u8>, Errno> {
-    let root = member.process()?.place.borrow().root.clone();
+    let root = member.process()?.place.borrow().borrow().root.clone();
     let mut text = String::new();
     for line in lines(unix, &root) {
         let (major, minor) = line.device;

@@ -177,7 +177,7 @@ fn namespace(unix: &Unix, member: &Member, kind: &str, number: u32) -> Result<Li
 
 /// A link that leads straight to a node.
 pub fn jump(unix: &Unix, node: &Arc<Node>) -> Result<LinkTarget, Errno> {
-    let top = caller(unix)?.process.place.borrow().root.clone();
+    let top = caller(unix)?.process.place.borrow().borrow().root.clone();
     Ok(LinkTarget::Node(node.clone(), unix.names.path_of(node, &top).into()))
 }
 
@@ -191,14 +191,14 @@ fn executable(unix: &'static Unix, member: &Member) -> Result<LinkTarget, Errno>
 fn working_directory(unix: &'static Unix, member: &Member) -> Result<LinkTarget, Errno> {
     let process = member.inspect(unix)?;
     process.space().ok_or(Errno::ENOENT)?;
-    let node = process.place.borrow().directory.clone();
+    let node = process.place.borrow().borrow().directory.clone();
     jump(unix, &node)
 }
 
 fn root_directory(unix: &'static Unix, member: &Member) -> Result<LinkTarget, Errno> {
     let process = member.inspect(unix)?;
     process.space().ok_or(Errno::ENOENT)?;
-    let node = process.place.borrow().root.clone();
+    let node = process.place.borrow().borrow().root.clone();
     jump(unix, &node)
 }
 

@@ -276,7 +276,7 @@ fn identity(text: &mut String, _unix: &Unix, member: &Member, process: &Process)
     let family = process.family.get();
     let (user, group) = (process.user_ids.get(), process.group_ids.get());
     let credentials = process.credentials.borrow().clone();
-    let _ = writeln!(text, "Umask:\t{:04o}", process.umask.load(Ordering::Relaxed));
+    let _ = writeln!(text, "Umask:\t{:04o}", process.place.borrow().borrow().umask);
     let _ = writeln!(text, "State:\t{letter} ({word})");
     let _ = writeln!(text, "Tgid:\t{}\nNgid:\t0\nPid:\t{}", process.pid, member.tid);
     let tracer = member.task(process).map_or(0, |task| task.watch.tracer_tid());

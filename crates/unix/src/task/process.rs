@@ -18,11 +18,12 @@ use crate::calls::{Limits, ProcessTimers, user_calls};
 use crate::files::{Descriptor, DescriptorTable, OpenFile};
 use crate::signal::{Actions, Pending, SignalSet};
 
-/// Where a process stands in the file tree.
+/// Where a process stands in the file tree, and the mode bits that its new files do not get (`struct fs_struct` on Linux).
 #[derive(Clone)]
 pub struct Place {
     pub root: Arc<Node>,
     pub directory: Arc<Node>,
+    pub umask: u32,
 }
 
 /// Real, effective and saved ids; the file-system ids are in the credentials.
@@ -90,9 +91,8 @@ pub struct Process {
     files: KernelCell<Option<Arc<DescriptorTable>>>,
     /// What its descriptors lead to without a routine.
     slow: Entry<FileEntry>,
-    /// Shared with others after `clone` with `CLONE_FS`, as is the umask.
-    pub place: Arc<KernelCell<Place>>,
-    pub umask: Arc<AtomicU32>,
+    /// Shared with others after `clone` with `CLONE_FS`.
+    pub place: KernelCell<Arc<KernelCell<Place>>>,
     /// Signals sent to the process as a whole.
     pub pending: KernelCell<Pending>,
     /// Shared with others after `clone` with `CLONE_SIGHAND`.
@@ -131,6 +131,8 @@ pub struct Process {
     pub threads_left: WaitQueue,
     /// A `vfork` parent sleeps here until this process has its own quaspace or is gone.
     pub vfork_done: WaitQueue,
+    /// Who polls a descriptor of the process sleeps here until it ends.
+    pub ended: WaitQueue,
     pub is_vfork_child: KernelCell<bool>,
     /// The signal the parent gets at the end (SIGCHLD, or none for a thread-like child).
     pub exit_signal: AtomicU32,
@@ -165,7 +167,6 @@ pub struct NewProcess {
     pub space: Option<Arc<KernelCell<Space>>>,
     pub files: Arc<DescriptorTable>,
     pub place: Arc<KernelCell<Place>>,
-    pub umask: Arc<AtomicU32>,
     pub actions: Arc<KernelCell<Actions>>,
     pub family: Family,
     pub limits: Limits,
@@ -194,7 +195,6 @@ pub struct ChildParts {
     pub space: Arc<KernelCell<Space>>,
     pub files: Arc<DescriptorTable>,
     pub place: Arc<KernelCell<Place>>,
-    pub umask: Arc<AtomicU32>,
     pub actions: Arc<KernelCell<Actions>>,
 }
 
@@ -210,8 +210,7 @@ impl Process {
             space: KernelCell::new(new.space),
             slow: new.files.slow(),
             files: KernelCell::new(Some(new.files)),
-            place: new.place,
-            umask: new.umask,
+            place: KernelCell::new(new.place),
             pending: KernelCell::new(Pending::new()),
             actions: KernelCell::new(new.actions),
             signal_arrived: WaitQueue::new(),
@@ -235,6 +234,7 @@ impl Process {
             children_changed: WaitQueue::new(),
             threads_left: WaitQueue::new(),
             vfork_done: WaitQueue::new(),
+            ended: WaitQueue::new(),
             is_vfork_child: KernelCell::new(false),
             exit_signal: AtomicU32::new(abi::signal::SIGCHLD),
             executable: KernelCell::new(None),
@@ -303,7 +303,6 @@ impl Process {
             space: Some(parts.space),
             files: parts.files,
             place: parts.place,
-            umask: parts.umask,
             actions: parts.actions,
             family: self.family.get(),
             limits: self.limits.borrow().clone(),

@@ -16,6 +16,8 @@ pub struct Settings {
     pub no_huge_pages: bool,
     /// `personality` with `ADDR_NO_RANDOMIZE`; addresses never are.
     pub no_randomization: bool,
+    /// `MEMBARRIER_CMD_REGISTER_…` that were asked for.
+    pub barriers: u32,
 }
 
 impl Default for Settings {
@@ -29,6 +31,7 @@ impl Default for Settings {
             timer_slack_ns: 50_000,
             no_huge_pages: false,
             no_randomization: false,
+            barriers: 0,
         }
     }
 }

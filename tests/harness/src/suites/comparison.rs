@@ -59,6 +59,7 @@ impl Suite {
                     "epolls",
                     "driven",
                     "bounded",
+                    "handles",
                     "inotify",
                     "ipc",
                     "mqueue",

@@ -174,6 +174,7 @@ fn take_identity(process: &Process, identity: Identity) {
     process.unbind_identity();
     let mut settings = process.settings.borrow_mut();
     settings.secure_bits &= !SECBIT_KEEP_CAPS;
+    settings.barriers = 0;
     settings.dumpable = u32::from(identity.is_dumpable);
     if identity.is_secure {
         settings.parent_death_signal = 0;

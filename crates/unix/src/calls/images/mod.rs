@@ -88,7 +88,7 @@ fn is_watched(process: &Process) -> bool {
     process.each_task(|task| {
         is_watched |= task.watch.tracing.borrow().as_ref().is_some_and(|tracing| !tracing.is_privileged);
     });
-    let is_shared = Arc::strong_count(&process.place) > 1;
+    let is_shared = Arc::strong_count(&process.place.borrow()) > 1;
     refuses || is_watched || is_shared
 }
 
@@ -182,7 +182,7 @@ struct Parts {
 }
 
 fn find(unix: &Unix, process: &Process, path: &[u8]) -> Result<Arc<Node>, Errno> {
-    let place = process.place.borrow().clone();
+    let place = process.place.borrow().borrow().clone();
     let credentials = process.credentials.borrow().clone();
     let view = kernel::file::View::new(&place.root, &place.directory, &credentials);
     unix.names.lookup(view, path, FinalLink::Follow)

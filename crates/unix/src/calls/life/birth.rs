@@ -1,7 +1,7 @@
 //! New processes and threads (fork, vfork, clone, clone3).
 
 use alloc::sync::Arc;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::Ordering;
 
 use abi::process::{
     CAP_SYS_ADMIN, CAP_SYS_RESOURCE, CLONE_ARGS_SIZE_VER0, CLONE_CHILD_CLEARTID, CLONE_CHILD_SETTID,
@@ -20,7 +20,7 @@ use machine::{KernelCell, Start};
 
 use crate::call::{Call, CallResult};
 use crate::calls::times::watch_time_limit;
-use crate::calls::{ptrace, user_calls};
+use crate::calls::{pidfd, ptrace, user_calls};
 use crate::signal::AltStack;
 use crate::task::{ChildParts, Process, Task};
 
@@ -34,6 +34,8 @@ struct Birth {
     thread_pointer: u64,
     parent_tid: u64,
     child_tid: u64,
+    /// Where the child's descriptor is told (`CLONE_PIDFD`).
+    pidfd: u64,
 }
 
 impl Birth {
@@ -42,7 +44,7 @@ impl Birth {
     }
 }
 
-/// Namespaces and descriptors for processes, which do not exist here; refused as by a kernel built without them.
+/// Namespaces, which do not exist here; refused as by a kernel built without them.
 const UNKNOWN: u64 = CLONE_NEWNS
     | CLONE_NEWCGROUP
     | CLONE_NEWUTS
@@ -50,8 +52,7 @@ const UNKNOWN: u64 = CLONE_NEWNS
     | CLONE_NEWUSER
     | CLONE_NEWPID
     | CLONE_NEWNET
-    | CLONE_INTO_CGROUP
-    | CLONE_PIDFD;
+    | CLONE_INTO_CGROUP;
 
 pub fn fork(call: &mut Call<'_>) -> CallResult {
     create(call, Birth { exit_signal: SIGCHLD, ..Birth::default() })
@@ -74,6 +75,7 @@ pub fn clone(call: &mut Call<'_>, [flags, stack, parent_tid, child_tid, tls, _]:
             thread_pointer: tls,
             parent_tid,
             child_tid,
+            pidfd: parent_tid,
         },
     )
 }
@@ -118,6 +120,7 @@ pub fn clone3(call: &mut Call<'_>, address: u64, bytes: u64) -> CallResult {
             thread_pointer: given.tls,
             parent_tid: given.parent_tid,
             child_tid: given.child_tid,
+            pidfd: given.pidfd,
         },
     )
 }
@@ -127,6 +130,8 @@ fn check(call: &Call<'_>, birth: &Birth) -> Result<(), Errno> {
     let wrong = birth.has(CLONE_THREAD) && !birth.has(CLONE_SIGHAND)
         || birth.has(CLONE_SIGHAND) && !birth.has(CLONE_VM)
         || birth.has(CLONE_PARENT) && call.process().pid == 1
+        || birth.has(CLONE_PIDFD) && birth.has(CLONE_THREAD | CLONE_DETACHED)
+        || birth.has(CLONE_PIDFD) && birth.has(CLONE_PARENT_SETTID) && birth.pidfd == birth.parent_tid
         || birth.has(UNKNOWN);
     if wrong {
         return Err(Errno::EINVAL);
@@ -143,10 +148,15 @@ fn create(call: &mut Call<'_>, birth: Birth) -> CallResult {
     let tid = call.unix.tasks.take_id().ok_or(Errno::EAGAIN)?;
     let parts = if birth.has(CLONE_THREAD) { None } else { Some(parts(call, &birth)?) };
     let thread = create_thread(call, &birth)?;
+    // The last that can fail.
+    let handle = if birth.has(CLONE_PIDFD) { Some(pidfd::Expected::open(call, birth.pidfd)?) } else { None };
     let process = match parts {
         None => call.process().clone(),
         Some(parts) => create_process(call, &birth, tid, parts),
     };
+    if let Some(handle) = handle {
+        handle.fulfil(&process);
+    }
     let task = create_task(call, &birth, tid, &process, &thread);
     if birth.has(CLONE_PARENT_SETTID) {
         // The caller finds the number in the result, too: a bad address is no failure.
@@ -197,12 +207,8 @@ fn parts(call: &Call<'_>, birth: &Birth) -> Result<ChildParts, Errno> {
     } else {
         duplicate(call, &space)?
     };
-    let (place, umask) = if birth.has(CLONE_FS) {
-        (maker.place.clone(), maker.umask.clone())
-    } else {
-        let umask = maker.umask.load(Ordering::Relaxed);
-        (Arc::new(KernelCell::new(maker.place.borrow().clone())), Arc::new(AtomicU32::new(umask)))
-    };
+    let place = maker.place.borrow().clone();
+    let place = if birth.has(CLONE_FS) { place } else { Arc::new(KernelCell::new(place.borrow().clone())) };
     let files = call.files();
     let files = if birth.has(CLONE_FILES) { files } else { Arc::new(files.duplicate()) };
     let actions = maker.actions();
@@ -215,7 +221,7 @@ fn parts(call: &Call<'_>, birth: &Birth) -> Result<ChildParts, Errno> {
         }
         Arc::new(KernelCell::new(copy))
     };
-    Ok(ChildParts { space, files, place, umask, actions })
+    Ok(ChildParts { space, files, place, actions })
 }
 
 fn duplicate(call: &Call<'_>, space: &Arc<KernelCell<Space>>) -> Result<Arc<KernelCell<Space>>, Errno> {

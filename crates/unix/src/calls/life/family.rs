@@ -16,6 +16,7 @@ use crate::task::{Life, Process};
 /// The process has ended: its children find a new parent, its parent is told.
 pub fn part(unix: &'static Unix, process: &Arc<Process>, status: WaitStatus) {
     process.life.set(Life::Zombie(status));
+    unix.scheduler.wake(&process.ended);
     give_children_away(unix, process);
     wake_orphaned_group(unix, process);
     match process.parent.borrow().upgrade() {

@@ -5,12 +5,14 @@
 //!   end.rs     exit, exit_group, and what the last thread leaves behind
 //!   family.rs  parents, children, process groups: who inherits orphans, who is told
 //!   wait.rs    wait4, waitid
+//!   unshare.rs unshare, setns
 //! ```
 
 mod birth;
 mod end;
 mod family;
 mod robust;
+mod unshare;
 mod wait;
 
 pub use end::{Departed, Onward, end_process, leave, let_go_of_memory, release_vfork_parent};
@@ -26,6 +28,8 @@ pub const CALLS: &[Entry] = &[
     (nr::CLONE3, |call, [a, b, ..]| birth::clone3(call, a, b)),
     (nr::EXIT, |call, [a, ..]| end::exit_thread(call, a)),
     (nr::EXIT_GROUP, |call, [a, ..]| end::exit_group(call, a)),
+    (nr::UNSHARE, |call, [a, ..]| unshare::unshare(call, a)),
+    (nr::SETNS, |call, [a, b, ..]| unshare::setns(call, a, b as u32)),
     (nr::WAIT4, |call, [a, b, c, d, ..]| wait::wait4(call, a, b, c, d)),
     (nr::WAITID, |call, [a, b, c, d, e, _]| wait::waitid(call, [a, b, c, d, e])),
 ];

@@ -14,7 +14,7 @@ use abi::time::Timeval;
 
 use super::family;
 use crate::call::{Call, CallResult};
-use crate::calls::ptrace;
+use crate::calls::{pidfd, ptrace};
 use crate::signal::child::{Child, child_info};
 use crate::task::{Ghost, Life, Process, Report, Usage};
 
@@ -66,7 +66,7 @@ pub fn wait4(call: &Call<'_>, pid: u64, status: u64, options: u64, usage: u64) -
     Ok(news.pid.into())
 }
 
-/// Errors: as `wait4`, and `EBADF` for a descriptor of a process, since there are none.
+/// Errors: as `wait4`, and `EBADF` for what is no descriptor of a process; `EAGAIN` if that does not block.
 pub fn waitid(call: &Call<'_>, [kind, id, info, options, usage]: [u64; 5]) -> CallResult {
     const KNOWN: u32 = WNOHANG | WNOWAIT | WEXITED | WSTOPPED | WCONTINUED | __WNOTHREAD | __WCLONE | __WALL;
     let options = options as u32;
@@ -74,15 +74,23 @@ pub fn waitid(call: &Call<'_>, [kind, id, info, options, usage]: [u64; 5]) -> Ca
         return Err(Errno::EINVAL);
     }
     let id = id as i32;
+    let mut is_hasty = false;
     let whom = match kind as u32 {
         P_ALL => Whom::Any,
         P_PID if id > 0 => Whom::Process(id as u32),
         P_PGID if id > 0 => Whom::Group(id as u32),
         P_PGID if id == 0 => Whom::Group(call.process().family.get().group),
-        P_PIDFD if id >= 0 => return Err(Errno::EBADF),
+        P_PIDFD if id >= 0 => {
+            let (process, nonblocking) = pidfd::process_of(call, id as u64)?;
+            is_hasty = nonblocking && options & WNOHANG == 0;
+            Whom::Process(process.pid)
+        }
         _ => return Err(Errno::EINVAL),
     };
-    let news = wait(call, whom, options)?;
+    let news = wait(call, whom, if is_hasty { options | WNOHANG } else { options })?;
+    if is_hasty && news.is_none() {
+        return Err(Errno::EAGAIN);
+    }
     if let Some(news) = &news
         && usage != 0
     {

@@ -12,7 +12,7 @@ use crate::task::Process;
 pub fn is_used(unix: &Unix, volume: &Arc<Volume>) -> bool {
     let inside = |node: &Arc<Node>| Arc::ptr_eq(node.volume(), volume);
     unix.tasks.processes().iter().any(|process| {
-        let place = process.place.borrow();
+        let place = process.place.borrow().borrow().clone();
         inside(&place.root)
             || inside(&place.directory)
             || process.executable.borrow().as_ref().is_some_and(inside)

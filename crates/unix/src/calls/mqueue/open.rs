@@ -2,7 +2,6 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::sync::atomic::Ordering;
 
 use abi::file::{O_ACCMODE, O_CLOEXEC, O_CREAT, O_EXCL, O_NONBLOCK, O_RDONLY, O_RDWR, O_WRONLY};
 use abi::process::{CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_SYS_RESOURCE};
@@ -197,7 +196,7 @@ fn make(call: &Call<'_>, mode: u32, wanted: Option<(i64, i64)>) -> Result<Queue,
     let per_message = HEAD_BYTES + bytes;
     let places = messages.min(super::PRIORITIES.into()) * PLACE_BYTES;
     let charge = Charge::take(call, messages * per_message + places)?;
-    let mode = mode & 0o777 & !call.process().umask.load(Ordering::Relaxed);
+    let mode = mode & 0o777 & !call.process().place.borrow().borrow().umask;
     Ok(Queue::new((messages as usize, bytes as usize), (who.user, who.group, mode), charge))
 }
 

@@ -58,7 +58,7 @@ pub fn locate(call: &Call<'_>, directory: u64, path: u64, flags: u32, last: Fina
 /// What a descriptor itself stands for; `AT_FDCWD` is the working directory.
 pub fn locate_descriptor(call: &Call<'_>, directory: u64) -> Result<Located, Errno> {
     if directory as i32 == AT_FDCWD {
-        return Ok(Located::Node(call.process().place.borrow().directory.clone()));
+        return Ok(Located::Node(call.process().place.borrow().borrow().directory.clone()));
     }
     call.any_file(directory).map(Located::File)
 }

@@ -1,7 +1,5 @@
 //! Making, removing and changing names.
 
-use core::sync::atomic::Ordering;
-
 use abi::Errno;
 use abi::file::{
     AT_EMPTY_PATH, AT_FDCWD, AT_REMOVEDIR, AT_SYMLINK_FOLLOW, RENAME_EXCHANGE, RENAME_NOREPLACE, S_IFBLK, S_IFCHR,
@@ -14,7 +12,7 @@ use super::locate::{check_flags, final_link_kept, locate, lookup};
 use crate::call::{Call, CallResult, int};
 
 fn masked(call: &Call<'_>, mode: u64) -> u32 {
-    mode as u32 & 0o7777 & !call.process().umask.load(Ordering::Relaxed)
+    mode as u32 & 0o7777 & !call.process().place.borrow().borrow().umask
 }
 
 pub fn mkdir(call: &Call<'_>, directory: u64, path: u64, mode: u64) -> CallResult {

@@ -1,7 +1,5 @@
 //! Who may use a file: access, chmod, chown, umask.
 
-use core::sync::atomic::Ordering;
-
 use abi::Errno;
 use abi::file::{AT_EACCESS, AT_EMPTY_PATH, AT_SYMLINK_NOFOLLOW, R_OK, W_OK, X_OK};
 use abi::process::SECBIT_NO_SETUID_FIXUP;
@@ -128,5 +126,6 @@ fn set_owner(call: &Call<'_>, node: &Node, ids: [u64; 2]) -> CallResult {
 }
 
 pub fn umask(call: &Call<'_>, mask: u64) -> CallResult {
-    Ok(call.process().umask.swap(mask as u32 & 0o777, Ordering::Relaxed).into())
+    let place = call.process().place.borrow();
+    Ok(core::mem::replace(&mut place.borrow_mut().umask, mask as u32 & 0o777).into())
 }

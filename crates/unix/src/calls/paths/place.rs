@@ -24,7 +24,7 @@ pub fn fchdir(call: &Call<'_>, descriptor: u64) -> CallResult {
 }
 
 fn enter(call: &Call<'_>, node: Arc<Node>) -> CallResult {
-    let left = core::mem::replace(&mut call.process().place.borrow_mut().directory, node);
+    let left = core::mem::replace(&mut call.process().place.borrow().borrow_mut().directory, node);
     drop(left);
     Ok(0)
 }
@@ -33,7 +33,7 @@ fn enter(call: &Call<'_>, node: Arc<Node>) -> CallResult {
 pub fn chroot(call: &Call<'_>, path: u64) -> CallResult {
     let node = directory(call, path)?;
     call.require(CAP_SYS_CHROOT)?;
-    let left = core::mem::replace(&mut call.process().place.borrow_mut().root, node);
+    let left = core::mem::replace(&mut call.process().place.borrow().borrow_mut().root, node);
     drop(left);
     // Others may share the place (CLONE_FS).
     call.unix.tasks.unbind_opens();
@@ -55,7 +55,7 @@ fn directory(call: &Call<'_>, path: u64) -> Result<Arc<Node>, Errno> {
 ///
 /// Errors: `ENOENT` when the directory was removed, `ERANGE`, `EFAULT`.
 pub fn getcwd(call: &Call<'_>, address: u64, bytes: u64) -> CallResult {
-    let place = call.process().place.borrow().clone();
+    let place = call.process().place.borrow().borrow().clone();
     let mut path = call.unix.names.working_directory(&place.directory, &place.root)?;
     path.push(0);
     if path.len() as u64 > bytes {

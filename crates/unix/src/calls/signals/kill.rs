@@ -140,7 +140,7 @@ fn is_forged(info: &SigInfo) -> bool {
 }
 
 /// Error: `EINVAL` for a number that is neither a signal nor 0.
-fn check(signal: u64) -> Result<u32, Errno> {
+pub fn check(signal: u64) -> Result<u32, Errno> {
     let signal = signal as u32;
     if signal <= SIGRTMAX { Ok(signal) } else { Err(Errno::EINVAL) }
 }
@@ -157,7 +157,7 @@ fn find_task(call: &Call<'_>, pid: Option<u32>, tid: u32) -> Result<Arc<Task>, E
 }
 
 /// Error: `EPERM` unless the users fit; `SIGCONT` may always be sent within the session.
-fn permit(call: &Call<'_>, process: &Arc<Process>, signal: u32) -> Result<(), Errno> {
+pub fn permit(call: &Call<'_>, process: &Arc<Process>, signal: u32) -> Result<(), Errno> {
     let own = call.process();
     let (mine, theirs) = (own.user_ids.get(), process.user_ids.get());
     let fits = |user: u32| user == theirs.real || user == theirs.saved;

@@ -21,7 +21,7 @@ mod stop;
 mod timed;
 
 pub use deliver::{before_user, end_by_segv, fault, interrupted_as, needs_attention, page_fault, refuse};
-pub use kill::broken_pipe;
+pub use kill::{broken_pipe, check, permit};
 pub use send::{send_to_group, send_to_process, send_to_task, try_send_to_process, try_send_to_task};
 
 use super::Entry;

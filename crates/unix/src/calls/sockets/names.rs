@@ -84,7 +84,7 @@ pub fn bind(call: &Call<'_>, descriptor: u64, address: u64, bytes: u64) -> CallR
     if name[0] == 0 {
         call.unix.socket_names.add(&name, &socket)?;
     } else {
-        let umask = call.process().umask.load(core::sync::atomic::Ordering::Relaxed);
+        let umask = call.process().place.borrow().borrow().umask;
         let attached = try_arc(socket.weak())?;
         let special = NewSpecial { kind: NodeKind::Socket, mode: 0o777 & !umask };
         let at = abi::file::AT_FDCWD as u64;
