@@ -114,6 +114,7 @@ fn show_or_tell(record: &Record<'_>, wishes: &Wishes, askers: &Listener) -> Opti
         Record::Stats(text) => say_if(wishes.verbose || wishes.counts, text),
         Record::Crash(text) if wishes.verbose => terminal::say(&[b"synth: ", text].concat()),
         Record::Crash(text) => say_if(wishes.crash_report, &crash_line(text)),
+        Record::Notice(text) => terminal::say(&[b"synth: ", text, b"\n"].concat()),
         Record::Strace(text) => terminal::say(text),
         Record::Panic(text) => return Some(Event::Panic(text.to_vec())),
         Record::Failure(text) => return Some(Event::Failure(text.to_vec())),

@@ -15,6 +15,7 @@
 //!                   7 ANSWER  to a request: see `inspect`
 //!                   8 TRACE   what is left in the ring of a traced run: see `inspect`
 //!                   9 CRASH   a line that says which program crashed how, then lines with its registers
+//!                   10 NOTICE one line without its end that the user must see, such as who was killed for want of memory
 //!   host to guest   129 WINSIZE  u16 rows, u16 columns, u16 x pixels, u16 y pixels
 //!                   130 REQUEST  see `inspect`
 //! ```
@@ -41,6 +42,7 @@ pub mod kind {
     pub const ANSWER: u8 = 7;
     pub const TRACE: u8 = 8;
     pub const CRASH: u8 = 9;
+    pub const NOTICE: u8 = 10;
     pub const WINSIZE: u8 = 129;
     pub const REQUEST: u8 = 130;
 }
@@ -63,6 +65,8 @@ pub enum Record<'a> {
     /// A program ended by a signal that on Linux leaves a core dump: one line with process, signal and place, then its
     /// registers.
     Crash(&'a [u8]),
+    /// A line that the user must see.
+    Notice(&'a [u8]),
     /// The host's terminal has another size.
     WindowSize { rows: u16, columns: u16, x_pixels: u16, y_pixels: u16 },
     /// Somebody outside wants to know something.
@@ -118,6 +122,7 @@ impl Record<'_> {
             Record::Stats(text) => encode_text(kind::STATS, text, out),
             Record::Failure(text) => encode_text(kind::FAILURE, text, out),
             Record::Crash(text) => encode_text(kind::CRASH, text, out),
+            Record::Notice(text) => encode_text(kind::NOTICE, text, out),
             Record::WindowSize { rows, columns, x_pixels, y_pixels } => {
                 out.extend(header(kind::WINSIZE, 8));
                 out.extend([rows, columns, x_pixels, y_pixels].iter().flat_map(|cells| cells.to_le_bytes()));
@@ -201,6 +206,7 @@ fn decode(code: u8, payload: &[u8]) -> Result<Record<'_>, ControlError> {
         kind::STATS => Record::Stats(payload),
         kind::FAILURE => Record::Failure(payload),
         kind::CRASH => Record::Crash(payload),
+        kind::NOTICE => Record::Notice(payload),
         kind::WINSIZE => {
             pair()?;
             let cells = |offset| u16_at(payload, offset).unwrap_or_default();

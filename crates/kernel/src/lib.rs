@@ -7,6 +7,7 @@ extern crate alloc;
 
 pub mod automaton;
 pub mod call;
+pub mod charge;
 mod classes;
 pub mod file;
 pub mod gauge;

@@ -19,6 +19,8 @@ use crate::layout::{RESERVED, USER_START, is_user};
 use crate::windows;
 
 const PAGE: u64 = PAGE_BYTES as u64;
+/// What one page costs in the tree, roughly: its key, its value, and what nodes have left over.
+const ENTRY_BYTES: usize = (size_of::<u64>() + size_of::<Entry>()) * 3 / 2;
 /// Pages that one first touch maps at most, before and behind the touched one.
 const RUN_PAGES: u64 = 32;
 
@@ -149,6 +151,10 @@ fn run_around(pages: &BTreeMap<u64, Entry>, page: u64, entry: Entry) -> Range<u6
 }
 
 impl Translation for HostTranslation {
+    fn table_frames(&self) -> usize {
+        (self.pages.borrow().len() * ENTRY_BYTES).div_ceil(PAGE_BYTES)
+    }
+
     fn root(&self) -> Root {
         // SAFETY: the word names this record, whose pages are what was mapped; the host shows no others.
         unsafe { Root::new(self.root_word()) }

@@ -162,7 +162,7 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
         first: KernelCell::new(None),
         morgue: KernelCell::new(Vec::new()),
         has_dead: Cell::new(false),
-        victim: KernelCell::new(None),
+        want: crate::calls::Want::new(),
         summary: KernelCell::new(Default::default()),
         boot_report: KernelCell::new(None),
         vdso_pages: KernelCell::new(None),
@@ -366,6 +366,7 @@ fn first_program(unix: &'static Unix, config: &ConfigView<'_>) -> Result<Arc<Thr
         actions: Arc::new(KernelCell::new(crate::signal::Actions::new())),
         family: Family { group: pid, session: pid, has_terminal: true },
         limits: Limits::default(),
+        branch: Arc::default(),
         started: unix.machine.now(),
     });
     process.belong_to(credentials);

@@ -24,7 +24,7 @@ use quaject::{Class, Quaject};
 use strace::Summary;
 
 use crate::call::Call;
-use crate::calls::{self, Departed, Flight, FutexTable, LockWaits, Onward, SocketNames, SystemNames};
+use crate::calls::{self, Departed, Flight, FutexTable, LockWaits, Onward, SocketNames, SystemNames, Want};
 use crate::families::Families;
 use crate::files::{Channels, Random, Terminals};
 use crate::inspect::{ControlPort, Desk, MonitorHooks, Tracing};
@@ -90,8 +90,8 @@ pub struct Unix {
     pub(crate) morgue: KernelCell<Vec<Arc<Thread>>>,
     /// The morgue is not empty.
     pub(crate) has_dead: Cell<bool>,
-    /// The process that was ended last to make room, and when.
-    pub(crate) victim: KernelCell<Option<(u32, Nanos)>>,
+    /// Who was killed for want of memory.
+    pub(crate) want: Want,
     pub(crate) summary: KernelCell<Summary>,
     /// Processor counter at the kernel's first instruction, and whether the first program has started.
     pub(crate) boot_report: KernelCell<Option<Nanos>>,

@@ -18,6 +18,9 @@ pub const PROCESS_ID_MAX: u32 = 32_768;
 /// Tasks in all; then `fork` is `EAGAIN`. Bounded so that a fork bomb leaves thread areas and memory.
 pub const TASKS_MAX: usize = 4_096;
 
+/// The last tasks are for branches of processes that have few: a bomb of forks or threads leaves the others some.
+pub const TASKS_FOR_FEW: usize = 64;
+
 /// Frames that programs cannot take: what the kernel needs to end a program when memory is out.
 pub const RESERVE_FRAMES: usize = 256;
 
@@ -30,6 +33,9 @@ pub const FORK_FRAMES_MIN: usize = RESERVE_FRAMES + 64;
 
 /// Bytes that a forked child needs for each area and each descriptor of its parent, at most.
 pub const FORK_RECORD_BYTES: usize = 256;
+
+/// Bytes that a thread takes beside its record: its stack in the kernel, its table of calls, its vector registers.
+pub const THREAD_BYTES: usize = 7 * machine::PAGE_BYTES;
 
 /// Buffers of at most this many bytes are copied through the kernel's own memory at once.
 pub const PIECE_BYTES: usize = 16_384;

@@ -8,6 +8,7 @@ use abi::Errno;
 use machine::Ordered;
 
 use super::limits::{FILE_BYTES_MAX, RECORD_LOCKS_MAX};
+use crate::charge::{Held, Kept};
 
 /// Shared or exclusive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -75,6 +76,12 @@ pub struct NodeLocks {
 }
 
 impl NodeLocks {
+    /// What the locks of one owner take.
+    pub fn held(&self, owner: u64) -> Held {
+        let records = self.records.iter().filter(|(_, record)| record.owner == owner).count();
+        Held::new(Kept::Locks, records * size_of::<((u64, u64), RecordLock)>())
+    }
+
     /// The first lock in the way of `wanted` (`F_GETLK`).
     pub fn conflict(&self, wanted: &RecordLock) -> Option<RecordLock> {
         self.near(wanted.first, wanted.last).find(|held| held.conflicts(wanted)).copied()

@@ -284,6 +284,12 @@ impl Node {
         self.meta.borrow().mode & (SET_USER | SET_GROUP) != 0
     }
 
+    /// Pages that come back when nobody has the file any more: no name in memory leads to it.
+    pub fn nameless_pages(&self) -> u64 {
+        let is_nameless = self.foreign().is_none() && self.meta.borrow().links == 0;
+        self.content().filter(|_| is_nameless).map_or(0, Content::pages_present)
+    }
+
     /// A directory that has been removed: nothing can be created in it.
     pub fn is_removed(&self) -> bool {
         self.meta().links == 0

@@ -12,6 +12,7 @@ use super::ATOMIC_BYTES;
 use super::ring::{CAPACITY_DEFAULT, PipeRing};
 use super::template::{Body, PipeCallouts, PipeCode};
 use crate::call::FileCode;
+use crate::charge::{Held, Kept};
 use crate::schedule::WaitQueue;
 use crate::stream::{Io, Nameless, Ownership, Progress, Ready, Stream, UserRange, take_number};
 
@@ -289,6 +290,12 @@ impl Stream for PipeEnd {
         if self.side.writes() {
             visit(self.pipe.writable());
         }
+    }
+
+    /// A named pipe's node is one of its holders.
+    fn held(&self) -> Held {
+        let bytes = self.pipe.ring().capacity() + size_of::<Body>() + size_of::<Pipe>();
+        Held::new(Kept::Pipes, bytes / Arc::strong_count(&self.pipe))
     }
 
     fn callentries(&self, makers: Makers) -> FileCode {

@@ -8,6 +8,7 @@ use core::ops::Range;
 use machine::KernelCell;
 
 use super::{FramePool, Page, PageTree};
+use crate::charge::{Held, Kept};
 
 /// Why a backing has no page for an index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,6 +49,9 @@ pub trait Backing {
     /// The page `index` for a program that writes to a shared area, or that must see later writes
     /// of others: a hole is filled first.
     fn page_for_write(&self, index: u64) -> Result<Page, BackingError>;
+
+    /// What would come back if no area showed it: of what it shares with others, its part. Asks for no memory itself.
+    fn held(&self) -> Held;
 
     /// Makes safe what was written through shared areas (`MS_SYNC`).
     fn sync(&self) {}
@@ -93,6 +97,10 @@ impl Backing for AnonymousMemory {
         Ok(page)
     }
 
+    fn held(&self) -> Held {
+        Held { kept: Kept::SharedMemory, bytes: self.pages.borrow().pages() * super::limits::PAGE }
+    }
+
     /// What Linux calls a shared anonymous area.
     fn name(&self) -> String {
         String::from("/dev/zero (deleted)")
@@ -125,6 +133,10 @@ impl Backing for FixedPages {
     fn page_for_write(&self, index: u64) -> Result<Page, BackingError> {
         let index = usize::try_from(index).map_err(|_| BackingError::PastEnd)?;
         self.pages.get(index).cloned().ok_or(BackingError::PastEnd)
+    }
+
+    fn held(&self) -> Held {
+        Held::NOTHING
     }
 
     fn name(&self) -> String {

@@ -165,6 +165,11 @@ impl FramePool {
         self.zero.map(|frame| self.share(frame))
     }
 
+    /// References to a frame; 0: it is free.
+    pub fn references(&self, frame: FrameNumber) -> u32 {
+        self.count(frame)
+    }
+
     pub fn is_zero_frame(&self, frame: FrameNumber) -> bool {
         self.zero == Some(frame)
     }

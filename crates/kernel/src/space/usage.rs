@@ -2,12 +2,16 @@
 
 use alloc::sync::Arc;
 
-use machine::Protection;
+use machine::{Change, Protection, VirtAddr};
 
 use super::Space;
 use super::area::{Area, Kind};
 use super::backing::Backing;
 use super::limits::{PAGE, page_of};
+use crate::charge::{Bill, Held, Kept};
+
+/// What one area costs in the tree of areas, roughly: its key, its value, and the tree's own words.
+const AREA_RECORD_BYTES: usize = size_of::<Area>() + 48;
 
 /// What the last column of /proc/PID/maps is made of.
 #[derive(Clone, Copy)]
@@ -135,9 +139,46 @@ impl Space {
         }
     }
 
-    /// Bytes that would be free if nobody shared anything: present pages and translation tables.
-    pub fn occupied_bytes(&self) -> u64 {
-        (self.pages.resident + self.pages.translation.table_frames() as u64) * PAGE
+    /// What would come back if the quaspace went. Walks all present pages.
+    pub fn charge(&self, bill: &mut Bill) {
+        let records = self.areas.len() * AREA_RECORD_BYTES;
+        bill.add(Held::new(Kept::Maps, records));
+        bill.add(Held::new(Kept::PageTables, self.pages.translation.table_frames() * PAGE as usize));
+        for (&start, area) in &self.areas {
+            match area.kind.view() {
+                Some(view) if area.kind.is_shared() => {
+                    bill.share(view.backing.held(), Arc::strong_count(&view.backing))
+                }
+                Some(_) => bill.add(Held { kept: Kept::Pages, bytes: self.copied_bytes(start, area) }),
+                None => bill.add(Held { kept: Kept::Pages, bytes: self.part_of_pages(start, area.end) }),
+            }
+        }
+    }
+
+    /// The area's copies of a file's pages: nobody else shows them.
+    fn copied_bytes(&self, start: u64, area: &Area) -> u64 {
+        let mut bytes = 0;
+        if area.has_copies {
+            self.each_reference_count(start, area.end, |count| bytes += if count == 1 { PAGE } else { 0 });
+        }
+        bytes
+    }
+
+    /// Present pages, of each the part that is this quaspace's.
+    fn part_of_pages(&self, start: u64, end: u64) -> u64 {
+        let mut bytes = 0;
+        self.each_reference_count(start, end, |count| bytes += PAGE / count);
+        bytes
+    }
+
+    fn each_reference_count(&self, start: u64, end: u64, mut see: impl FnMut(u64)) {
+        let pool = self.pages.pool;
+        self.pages.translation.visit(VirtAddr(start), VirtAddr(end), &mut |_, mapping| {
+            if !pool.is_zero_frame(mapping.frame) {
+                see(pool.references(mapping.frame).max(1).into());
+            }
+            Change::Keep
+        });
     }
 
     /// The most bytes that were present at once. Costs no walk.

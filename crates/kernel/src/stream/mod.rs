@@ -16,6 +16,7 @@ use core::any::Any;
 use abi::Errno;
 
 use crate::call::{FileCode, Makers};
+use crate::charge::Held;
 use crate::schedule::WaitQueue;
 
 /// What /proc/PID/fd calls a stream without a name. The number is the same for all ends of one thing.
@@ -71,6 +72,9 @@ pub trait Stream: Any {
 
     /// A descriptor of it goes away, while messages on their way hold its open file: who is told could be unreachable now.
     fn descriptor_lost(&self) {}
+
+    /// What this end keeps of the kernel's memory, its part of what it shares with others. Asks for no memory itself.
+    fn held(&self) -> Held;
 
     /// What the stream is, if it was made without a name in the file tree.
     fn nameless(&self) -> Nameless {

@@ -40,7 +40,7 @@ pub(crate) use images::{LoadError, Wanted, install as install_program, load_firs
 pub(crate) use inotify::{Inotify, InotifyUsers};
 pub(crate) use life::{Departed, Onward, is_orphaned_group};
 pub use limits::Limits;
-pub(crate) use memory::{make_room, take_starvation};
+pub(crate) use memory::{Want, make_room, take_starvation};
 pub(crate) use mqueue::{OpenQueue, QueueNames};
 pub(crate) use pidfd::ProcessHandle;
 pub(crate) use polls::EventCounter;

@@ -10,6 +10,7 @@ use alloc::sync::{Arc, Weak};
 
 use abi::process::{CAP_IPC_OWNER, CAP_SYS_ADMIN};
 use abi::{Errno, Field};
+use kernel::charge::{Bill, Held};
 use kernel::file::Credentials;
 use kernel::space::{
     AnonymousMemory, AreaLabel, AreaView, Backing, BackingError, BackingIdentity, Kind, MapRequest, Page, Placement,
@@ -99,6 +100,10 @@ impl Backing for SegmentPages {
         format!("/SYSV{:08x} (deleted)", self.key)
     }
 
+    fn held(&self) -> Held {
+        self.memory.held()
+    }
+
     fn identity(&self) -> BackingIdentity {
         BackingIdentity { device_major: 0, device_minor: 1, inode: self.id.into() }
     }
@@ -126,6 +131,31 @@ impl Segment {
     fn check_owner(&self, who: &Credentials) -> Result<(), Errno> {
         let owns = who.can(CAP_SYS_ADMIN) || who.user == self.user || who.user == self.creator.0;
         if owns { Ok(()) } else { Err(Errno::EPERM) }
+    }
+}
+
+impl Segments {
+    /// The part that the table itself holds of what a process has made.
+    pub fn charge(&self, pid: u32, bill: &mut Bill) {
+        for (_, segment) in self.0.borrow().by_id.iter().filter(|(_, segment)| segment.creator_pid == pid) {
+            segment.kept.iter().for_each(|pages| bill.share(pages.held(), Arc::strong_count(pages)));
+        }
+    }
+
+    /// A process was killed for want of memory: what it has made and nobody shows goes with it.
+    pub fn lose_unshown(&self, pid: u32) {
+        loop {
+            let mut state = self.0.borrow_mut();
+            let goes =
+                |segment: &Segment| segment.creator_pid == pid && segment.kept.is_some() && segment.attached() == 0;
+            let Some(id) = state.by_id.iter().find(|(_, segment)| goes(segment)).map(|(id, _)| *id) else {
+                return;
+            };
+            let pages = state.by_id.get_mut(&id).and_then(|segment| segment.kept.take());
+            // Their end takes the segment out of the table.
+            drop(state);
+            drop(pages);
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use alloc::sync::Arc;
 use core::ops::Range;
 
 use abi::Errno;
+use kernel::charge::{Held, Kept};
 use kernel::file::{ForeignMap, Node, Opening};
 use kernel::space::{Backing, BackingError, BackingIdentity, Page};
 use machine::PAGE_BYTES;
@@ -47,6 +48,12 @@ impl NodeBacking {
     }
 }
 
+/// What would come back if nobody had the node: of a file without a name its pages. One part of it: the node is held by opens
+/// and areas.
+pub fn node_held(node: &Arc<Node>) -> Held {
+    Held::new(Kept::NamelessFiles, node.nameless_pages() as usize * PAGE_BYTES / Arc::strong_count(node))
+}
+
 impl Drop for NodeBacking {
     fn drop(&mut self) {
         if self.counts_as_writer {
@@ -77,6 +84,11 @@ impl Backing for NodeBacking {
             Some(map) => map.page(index),
             None => self.content(index)?.page_for_write(index).map_err(|_| BackingError::OutOfMemory),
         }
+    }
+
+    /// A file with a name stays when nobody shows it, and one outside of the machine takes none of its memory.
+    fn held(&self) -> Held {
+        if self.outside.is_some() { Held::NOTHING } else { node_held(&self.node) }
     }
 
     fn sync(&self) {

@@ -6,6 +6,7 @@ use core::any::Any;
 
 use abi::Errno;
 use kernel::call::{ConsoleCode, FileCode, Makers, console};
+use kernel::charge::Held;
 use kernel::schedule::{Scheduler, WaitQueue};
 use kernel::stream::{Io, Nameless, Ready, Stream, UserRange};
 use machine::{Channel, KernelCell, Machine, Received};
@@ -142,6 +143,10 @@ impl Stream for ChannelStream {
             }
         }
         Ok(done)
+    }
+
+    fn held(&self) -> Held {
+        Held::NOTHING
     }
 
     fn ready(&self) -> Ready {

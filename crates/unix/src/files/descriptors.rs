@@ -9,6 +9,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use abi::Errno;
 use kernel::FileCall;
 use kernel::call::{FileCode, TableWords};
+use kernel::charge::{Held, Kept};
 use kernel::file::Node;
 use kernel::stream::Stream;
 use machine::{Entry, FileEntry, KernelCell};
@@ -428,6 +429,19 @@ impl DescriptorTable {
         let state = self.settled().borrow();
         let used = state.slots.iter().enumerate();
         used.filter_map(|(index, slot)| Some((Descriptor(index as u32), slot.as_ref()?.file.clone()))).collect()
+    }
+
+    /// What the table itself takes.
+    pub fn held(&self) -> Held {
+        let entries = self.entries.get().map_or(0, |_| size_of::<EntryTable>());
+        let positioned = self.positioned.get().map_or(0, |_| size_of::<PositionedTable>());
+        let slots = self.state.borrow().slots.capacity() * size_of::<Option<Slot>>();
+        Held::new(Kept::OpenFiles, size_of::<DescriptorTable>() + slots + entries + positioned)
+    }
+
+    /// Shows all open files, but not those that synthesized code has opened and nobody has looked at: they take nothing yet.
+    pub fn each_file(&self, visit: &mut dyn FnMut(&Arc<OpenFile>)) {
+        self.state.borrow().slots.iter().flatten().for_each(|slot| visit(&slot.file));
     }
 
     /// Highest descriptor in use plus one, for /proc.

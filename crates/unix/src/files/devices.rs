@@ -5,6 +5,7 @@ use core::any::Any;
 
 use abi::Errno;
 use kernel::call::{FileCode, Makers, SimpleCode};
+use kernel::charge::Held;
 use kernel::stream::{Io, Ready, Stream, UserRange};
 
 use super::random::{Random, give_random};
@@ -64,6 +65,10 @@ impl Stream for MemoryDevice {
             MemoryDevice::Full => Err(Errno::ENOSPC),
             _ => Ok(from.len()),
         }
+    }
+
+    fn held(&self) -> Held {
+        Held::NOTHING
     }
 
     fn ready(&self) -> Ready {

@@ -8,6 +8,7 @@ use abi::Errno;
 use abi::file::{O_ACCMODE, O_APPEND, O_NONBLOCK, O_PATH, O_RDONLY, O_RDWR, O_WRONLY};
 use abi::poll::{IN_CLOSE_NOWRITE, IN_CLOSE_WRITE};
 use kernel::call::FileCode;
+use kernel::charge::{Bill, Held, Kept};
 use kernel::file::{AccessTimes, Content, Ferry, Node, Opening, Positioned, Window};
 use kernel::pipe::PipeEnd;
 use kernel::stream::{Ready, Stream};
@@ -15,6 +16,7 @@ use machine::KernelCell;
 use quaject::Made;
 
 use super::Watchers;
+use super::backing::node_held;
 use super::told::Told;
 
 /// What a file is open on.
@@ -288,6 +290,23 @@ impl OpenFile {
     pub fn entry_points(&self) -> [Option<u64>; 3] {
         let Some(code) = self.callentries() else { return [None; 3] };
         [&code.read, &code.write, &code.seek].map(|code| code.as_ref().map(|code| code.entry().address()))
+    }
+
+    /// Adds what would come back if nobody had the file, to the bill of one of so many holders; `owner` holds locks on it.
+    pub fn charge(&self, owner: u64, holders: usize, bill: &mut Bill) {
+        let window = self.window.as_ref().map_or(0, |_| size_of::<Window>());
+        bill.share(Held::new(Kept::OpenFiles, size_of::<OpenFile>() + window), holders);
+        match &self.body {
+            Body::Node => self.node.iter().for_each(|node| bill.share(node_held(node), holders)),
+            Body::Stream(stream) => bill.share(stream.held(), holders * Arc::strong_count(stream)),
+            Body::Outside(_) => {}
+            Body::Virtual(text) => bill.share(Held::new(Kept::OpenFiles, text.borrow().len()), holders),
+        }
+        if let Some(node) = &self.node {
+            let locks = node.locks().borrow();
+            bill.share(locks.held(self.lock_owner()), holders);
+            bill.share(locks.held(owner), Arc::strong_count(node));
+        }
     }
 
     /// Error: `EBADF` when not open for reading.

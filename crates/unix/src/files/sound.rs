@@ -20,6 +20,7 @@ use core::fmt::Write;
 use core::sync::atomic::Ordering;
 
 use abi::Errno;
+use kernel::charge::Held;
 use kernel::sound::{Activity, Channel, Entry, Format, Inserts, Maker, RING_PLACES, Sound};
 use kernel::stream::{Io, Ready, Stream, UserRange};
 use machine::{KernelCell, Nanos};
@@ -135,6 +136,10 @@ impl Stream for Samples {
     }
 
     /// The next sample is never further than a 44,100th of a second.
+    fn held(&self) -> Held {
+        Held::NOTHING
+    }
+
     fn ready(&self) -> Ready {
         if self.channel == Channel::DaOut { Ready::WRITABLE } else { Ready::READABLE }
     }
@@ -261,6 +266,10 @@ impl Stream for Control {
         }
         self.obey(core::str::from_utf8(from).map_err(|_| Errno::EINVAL)?)?;
         Ok(from.len())
+    }
+
+    fn held(&self) -> Held {
+        Held::NOTHING
     }
 
     fn ready(&self) -> Ready {

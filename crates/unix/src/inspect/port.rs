@@ -31,23 +31,26 @@ impl ControlPort {
 
     /// Sends a record; sleeps for room.
     pub fn tell(&self, unix: &Unix, kind: u8, payload: &[u8]) {
-        let mut record = Vec::with_capacity(payload.len() + 8);
-        record.extend_from_slice(&header(kind, payload.len() as u32));
-        record.extend_from_slice(payload);
         while self.is_torn.get() {
             unix.scheduler.sleep(&[unix.channels.output()], None);
         }
-        let mut sent = 0;
-        while sent < record.len() {
-            let part = unix.machine.send(Channel::Control, &record[sent..]);
-            sent += part;
-            self.is_torn.set(sent < record.len());
-            if part == 0 {
+        self.is_torn.set(true);
+        for part in [&header(kind, payload.len() as u32)[..], payload] {
+            self.send(unix, part);
+        }
+        self.is_torn.set(false);
+        // Whoever found a torn record waits where those wait who look for room.
+        unix.channels.wake_writers(unix.scheduler);
+    }
+
+    fn send(&self, unix: &Unix, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let sent = unix.machine.send(Channel::Control, bytes);
+            bytes = &bytes[sent..];
+            if sent == 0 {
                 unix.scheduler.sleep(&[unix.channels.output()], None);
             }
         }
-        // Whoever found a torn record waits where those wait who look for room.
-        unix.channels.wake_writers(unix.scheduler);
     }
 
     /// A device of the machine has news: hears what the tool says, and answers as far as there is room.

@@ -216,7 +216,7 @@ pub fn vmstat(unix: &'static Unix, _: &Whole) -> Text {
         ("pgdeactivate", 0),
         ("pgfault", faults),
         ("pgmajfault", 0),
-        ("oom_kill", 0),
+        ("oom_kill", unix.want.kills.get()),
     ];
     let mut text = String::new();
     for (label, amount) in lines {

@@ -13,7 +13,7 @@ mod tracing;
 
 pub use bindings::{Bindings, CONSTANT_CALLS, DESCRIPTOR_CALLS, KnownName, Opened};
 pub use capabilities::{CapabilitySets, ProgramChange, may_follow};
-pub use process::{ChildParts, Execution, Family, Ids, Life, NewProcess, Place, Process, Report, Usage};
+pub use process::{Branch, ChildParts, Execution, Family, Ids, Life, NewProcess, Place, Process, Report, Tally, Usage};
 pub use settings::Settings;
 pub use table::TaskTable;
 pub use thread::{Policy, RestartArea, RestartBlock, Task};

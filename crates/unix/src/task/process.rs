@@ -144,6 +144,12 @@ pub struct Process {
     pub environment: KernelCell<(u64, u64)>,
     /// Stack pointer the program started with; the argument count is there. 0 if unknown.
     pub stack_start: KernelCell<u64>,
+    /// Which of the first process's children it comes from.
+    pub branch: Arc<Branch>,
+    /// Notes of who looks for somebody to kill for want of memory.
+    pub tally: KernelCell<Tally>,
+    /// It was killed for want of memory.
+    pub is_sentenced: KernelCell<bool>,
     /// Linux `oom_score_adj`, -1000 to 1000. Nothing is chosen by it.
     pub oom_adjustment: AtomicI32,
     /// The name of the first thread, from when it has ended.
@@ -170,7 +176,31 @@ pub struct NewProcess {
     pub actions: Arc<KernelCell<Actions>>,
     pub family: Family,
     pub limits: Limits,
+    pub branch: Arc<Branch>,
     pub started: Nanos,
+}
+
+/// All that comes from one child of the first process, wherever it is now: who leaves its children to the first process, and begins a
+/// session of its own, does not leave it.
+#[derive(Default)]
+pub struct Branch {
+    /// Threads of its processes.
+    pub tasks: KernelCell<usize>,
+    /// What its processes hold together, when it was last asked.
+    pub bytes: KernelCell<u64>,
+    /// How often somebody of it was killed for want of memory within a while, and when last.
+    pub strikes: KernelCell<(u32, Nanos)>,
+}
+
+/// What is known of a process while somebody is looked for.
+#[derive(Clone, Copy, Default)]
+pub struct Tally {
+    /// What it holds itself.
+    pub own_bytes: u64,
+    /// And all below it.
+    pub bytes: u64,
+    /// Children that have not been added yet.
+    pub children_left: usize,
 }
 
 /// A file that a program runs from: it cannot be opened for writing meanwhile.
@@ -242,6 +272,9 @@ impl Process {
             arguments: KernelCell::new((0, 0)),
             environment: KernelCell::new((0, 0)),
             stack_start: KernelCell::new(0),
+            branch: new.branch,
+            tally: KernelCell::new(Tally::default()),
+            is_sentenced: KernelCell::new(false),
             oom_adjustment: AtomicI32::new(0),
             last_name: KernelCell::new([0; 16]),
             has_executed: KernelCell::new(false),
@@ -268,6 +301,15 @@ impl Process {
     pub fn part_with(&self, child: &Process) {
         let removed = self.children.borrow_mut().remove(&child.child_number.get());
         drop(removed);
+    }
+
+    pub fn child_count(&self) -> usize {
+        self.children.borrow().len()
+    }
+
+    /// Shows all children. Nothing that is done meanwhile may add or remove one.
+    pub fn each_child(&self, mut visit: impl FnMut(&Arc<Process>)) {
+        self.children.borrow().iter().for_each(|(_, child)| visit(child));
     }
 
     /// All children leave.
@@ -306,6 +348,7 @@ impl Process {
             actions: parts.actions,
             family: self.family.get(),
             limits: self.limits.borrow().clone(),
+            branch: if self.pid == 1 { Arc::default() } else { self.branch.clone() },
             started,
         });
         *child.credentials.borrow_mut() = self.credentials.borrow().clone();
@@ -428,8 +471,21 @@ impl Process {
     }
 
     pub fn each_task(&self, mut visit: impl FnMut(&Arc<Task>)) {
-        let tasks = self.tasks.borrow().clone();
-        tasks.iter().filter_map(Weak::upgrade).for_each(|task| visit(&task));
+        let mut at = 0;
+        while let Some(task) = self.task_at(at) {
+            at += 1;
+            task.iter().for_each(&mut visit);
+        }
+    }
+
+    /// The name of its first thread, NUL-padded; the last it had.
+    pub fn name(&self) -> [u8; 16] {
+        self.task(self.pid).map_or(self.last_name.get(), |task| *task.name.borrow())
+    }
+
+    /// So nothing is borrowed while tasks are shown, and there is no copy: there may be no memory for one.
+    fn task_at(&self, place: usize) -> Option<Option<Arc<Task>>> {
+        self.tasks.borrow().get(place).map(Weak::upgrade)
     }
 
     /// The thread with this number.

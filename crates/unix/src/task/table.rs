@@ -123,6 +123,17 @@ impl TaskTable {
         self.state.borrow().processes.iter().map(|(_, process)| process.clone()).collect()
     }
 
+    /// Shows all processes; as `processes`, without a copy. Nothing that is done meanwhile may add or remove one.
+    pub fn each_process(&self, mut visit: impl FnMut(&Arc<Process>)) {
+        self.state.borrow().processes.iter().for_each(|(_, process)| visit(process));
+    }
+
+    /// The process with the next higher number.
+    pub fn process_after(&self, pid: u32) -> Option<Arc<Process>> {
+        let state = self.state.borrow();
+        state.processes.range(Bound::Excluded(&pid)).next().map(|(_, process)| process.clone())
+    }
+
     /// Something that anybody's synthesized opens may have been folded from has changed: a shared root directory, who may open a
     /// terminal or gets it.
     pub fn unbind_opens(&self) {

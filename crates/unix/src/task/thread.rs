@@ -111,6 +111,7 @@ impl Task {
             attention: Arc::default(),
         });
         process.live_tasks.fetch_add(1, Ordering::Relaxed);
+        process.branch.tasks.set(process.branch.tasks.get() + 1);
         let mut tasks = process.tasks.borrow_mut();
         tasks.retain(|task| task.strong_count() > 0);
         tasks.push(Arc::downgrade(&task));
@@ -245,6 +246,8 @@ impl Task {
         if self.tid == self.process.pid {
             self.process.last_name.set(*self.name.borrow());
         }
+        let tasks = &self.process.branch.tasks;
+        tasks.set(tasks.get() - 1);
         self.process.live_tasks.fetch_sub(1, Ordering::Relaxed) == 1
     }
 }

@@ -52,6 +52,34 @@ fn shared_anonymous_memory_stays_shared_even_where_untouched() {
 }
 
 #[test]
+fn what_is_shared_is_charged_in_parts() {
+    let pool = pool(64);
+    let mut parent = space(pool);
+    let own = parent.map(MapRequest::anonymous(4 * PAGE, RW)).unwrap();
+    (0..4).for_each(|page| poke(&mut parent, own + page * PAGE, 1).unwrap());
+    let memory = AnonymousMemory::new(pool, 8 * PAGE);
+    let shared = Kind::SharedAnonymous(View { backing: memory.clone(), first_page: 0 });
+    let start = parent.map(MapRequest::anonymous(8 * PAGE, RW).of(shared)).unwrap();
+    (0..6).for_each(|page| poke(&mut parent, start + page * PAGE, 1).unwrap());
+    drop(memory);
+    // A page of a file that was only read is the file's.
+    let text = MapRequest::anonymous(2 * PAGE, RW).of(Kind::FilePrivate(view(&file(pool, 2), 0)));
+    let text = parent.map(text).unwrap();
+    byte(&mut parent, text).unwrap();
+    poke(&mut parent, text + PAGE, 9).unwrap();
+    let pages = |space: &Space| {
+        let mut bill = Bill::new();
+        space.charge(&mut bill);
+        (bill.of(Kept::Pages) / PAGE, bill.of(Kept::SharedMemory) / PAGE)
+    };
+    assert_eq!(pages(&parent), (4 + 1, 6));
+    let child = parent.fork(tables(pool)).unwrap();
+    assert_eq!((pages(&parent), pages(&child)), ((2, 3), (2, 3)));
+    drop(child);
+    assert_eq!(pages(&parent), (4 + 1, 6));
+}
+
+#[test]
 fn a_fork_without_frames_undoes_all() {
     let pool = pool(24);
     let mut parent = space(pool);

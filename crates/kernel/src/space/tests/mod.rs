@@ -21,6 +21,7 @@ use machine::{
 
 use super::limits::PAGE;
 use super::*;
+use crate::charge::{Bill, Held, Kept};
 
 const NONE: Protection = Protection { read: false, write: false, execute: false };
 const READ: Protection = Protection { read: true, write: false, execute: false };
@@ -141,6 +142,10 @@ fn file(pool: &'static FramePool, pages: usize) -> Arc<File> {
 }
 
 impl Backing for File {
+    fn held(&self) -> Held {
+        Held::NOTHING
+    }
+
     fn page(&self, index: u64) -> Result<Option<Page>, BackingError> {
         self.pages.borrow().get(index as usize).cloned().ok_or(BackingError::PastEnd)
     }

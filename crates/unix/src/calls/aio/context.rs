@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use core::cell::Cell;
 
 use abi::Errno;
+use kernel::charge::{Bill, Held, Kept};
 use kernel::schedule::WaitQueue;
 use machine::KernelCell;
 
@@ -75,6 +76,14 @@ impl Contexts {
 
     pub fn discharge(&self, events: u64) {
         self.charged.set(self.charged.get() - events);
+    }
+
+    /// Adds what a process has made.
+    pub fn bill(&self, pid: u32, bill: &mut Bill) {
+        for (_, _, context) in self.all.borrow().iter().filter(|(whose, ..)| *whose == pid) {
+            let bytes = size_of::<Context>() + context.done.borrow().capacity() * size_of::<Event>();
+            bill.add(Held::new(Kept::Operations, bytes));
+        }
     }
 
     /// Error: `ENOMEM`.

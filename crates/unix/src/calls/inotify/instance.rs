@@ -8,6 +8,7 @@ use core::cell::Cell;
 
 use abi::Errno;
 use abi::poll::{IN_EXCL_UNLINK, IN_MASK_ADD, IN_ONESHOT, InotifyEvent};
+use kernel::charge::{Held, Kept};
 use kernel::file::{ENDED, Happened, Node, OVERFLOWED, Watch, Watcher};
 use kernel::schedule::WaitQueue;
 use kernel::stream::{Io, Nameless, Progress, Ready, Stream, UserRange};
@@ -277,6 +278,14 @@ impl Stream for Inotify {
             into[at..at + bytes.len()].copy_from_slice(bytes);
             Ok(())
         })
+    }
+
+    fn held(&self) -> Held {
+        let (watches, events) = (self.watches.borrow(), &self.queue.borrow().events);
+        let records = watches.capacity() * (size_of::<Arc<Watch>>() + size_of::<Watch>())
+            + events.capacity() * size_of::<Event>();
+        let names: usize = events.iter().map(|event| event.name.capacity()).sum();
+        Held::new(Kept::Watches, size_of::<Inotify>() + records + names)
     }
 
     fn ready(&self) -> Ready {

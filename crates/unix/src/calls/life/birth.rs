@@ -21,6 +21,7 @@ use machine::{KernelCell, Start};
 use crate::call::{Call, CallResult};
 use crate::calls::times::watch_time_limit;
 use crate::calls::{pidfd, ptrace, user_calls};
+use crate::limits::{TASKS_FOR_FEW, TASKS_MAX};
 use crate::signal::AltStack;
 use crate::task::{ChildParts, Process, Task};
 
@@ -145,6 +146,13 @@ fn check(call: &Call<'_>, birth: &Birth) -> Result<(), Errno> {
 fn create(call: &mut Call<'_>, birth: Birth) -> CallResult {
     check(call, &birth)?;
     check_process_limit(call)?;
+    // Killed while it waited for memory: who is killed as a group leaves nobody behind.
+    if call.task.is_ending() {
+        return Err(Errno::EINTR);
+    }
+    if TASKS_MAX - call.unix.tasks.task_count() < TASKS_FOR_FEW && call.process().branch.tasks.get() > TASKS_FOR_FEW {
+        return Err(Errno::EAGAIN);
+    }
     let tid = call.unix.tasks.take_id().ok_or(Errno::EAGAIN)?;
     let parts = if birth.has(CLONE_THREAD) { None } else { Some(parts(call, &birth)?) };
     let thread = create_thread(call, &birth)?;

@@ -8,7 +8,7 @@ use abi::signal::SIGKILL;
 
 use super::{family, robust};
 use crate::call::{Call, CallResult};
-use crate::calls::{files, futexes, ptrace, sysv, times, trace};
+use crate::calls::{files, futexes, memory, ptrace, sysv, times, trace};
 use crate::emulator::Unix;
 use crate::limits::TASKS_MAX;
 use crate::task::{Process, Task};
@@ -125,6 +125,9 @@ fn bury_process(unix: &'static Unix, process: &Arc<Process>) -> Option<WaitStatu
     drop(executable);
     let execution = process.execution.borrow_mut().take();
     drop(execution);
+    if process.is_sentenced.get() {
+        memory::lose_left(unix, process.pid);
+    }
     unix.terminals.process_ended(process);
     release_vfork_parent(unix, process);
     if process.pid == 1 {

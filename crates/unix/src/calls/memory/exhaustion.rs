@@ -2,27 +2,29 @@
 //!
 //! ```text
 //!   free frames         or pages of the kernel's heap, where its addresses are used up first
-//!     RESERVE_FRAMES      programs get no more pages: the largest process is ended
-//!     CALL_FRAMES_MIN     calls that make the kernel keep more are refused: ENOMEM
+//!     RESERVE_FRAMES      programs get no more pages: somebody is killed (`sentence.rs`)
+//!     CALL_FRAMES_MIN     calls that make the kernel keep more: somebody else is killed, or they are refused (ENOMEM)
 //!     KERNEL_FRAMES_MIN   no more translation tables, no large kernel blocks
 //!     0                   what is left is for small records, and enough to end programs
 //! ```
 
 use alloc::sync::Arc;
+use core::cell::Cell;
 
 use abi::nr;
-use abi::process::WaitStatus;
 use kernel::space::FaultKind;
 use machine::Nanos;
 
+use super::sentence::{self, Sentence};
 use crate::call::Call;
-use crate::calls::life;
 use crate::emulator::Unix;
 use crate::limits::{CALL_FRAMES_MIN, FORK_FRAMES_MIN, FORK_RECORD_BYTES};
-use crate::task::{Life, Process, Task};
+use crate::task::{Process, Task};
 
 /// How long an ended process may take to leave before another one is ended too.
 const PATIENCE_NS: u64 = 2 * Nanos::PER_SECOND;
+/// For how long a process that was refused is refused again, before somebody looks who holds most now.
+const REFUSAL_NS: u64 = Nanos::PER_SECOND / 100;
 /// How long a thread that needs memory sleeps between two tries.
 const RETRY_NS: u64 = Nanos::PER_SECOND / 1000;
 
@@ -102,15 +104,37 @@ pub const GROWING: &[u64] = &[
     nr::RT_SIGQUEUEINFO,
 ];
 
-/// Whether there is memory for a growing call; the kernel keeps the rest for what must not fail.
+/// Whether there is memory for a growing call; the kernel keeps the rest for what must not fail. Where there is none, somebody who
+/// holds much of it goes, but not for the sake of one who does: that one is refused.
 #[inline(never)]
 pub fn admits(call: &Call<'_>, number: u64) -> bool {
     let needed = match number {
         nr::FORK | nr::VFORK | nr::CLONE | nr::CLONE3 => FORK_FRAMES_MIN + fork_frames(call.task),
         _ => CALL_FRAMES_MIN,
     };
-    let lacks = || call.unix.pool.free_frames().min(call.unix.machine.heap_pages()) < needed;
-    !lacks() || (call.unix.machine.reclaim() > 0 && !lacks())
+    has_room(call.unix, needed) || find_room(call.unix, call.task, needed)
+}
+
+fn has_room(unix: &Unix, needed: usize) -> bool {
+    unix.pool.free_frames().min(unix.machine.heap_pages()) >= needed
+}
+
+#[cold]
+fn find_room(unix: &'static Unix, task: &Task, needed: usize) -> bool {
+    let deadline = unix.machine.now().saturating_add(Nanos(PATIENCE_NS));
+    loop {
+        if unix.machine.reclaim() > 0 && has_room(unix, needed) {
+            return true;
+        }
+        let now = unix.machine.now();
+        if task.is_ending() || now >= deadline || !unix.want.finds_another(unix, &task.process, now) {
+            return false;
+        }
+        unix.scheduler.sleep(&[], Some(now.saturating_add(Nanos(RETRY_NS))));
+        if !task.is_ending() && has_room(unix, needed) {
+            return true;
+        }
+    }
 }
 
 /// Frames that a child's copies of the parent's records may take.
@@ -130,59 +154,86 @@ pub fn take_starvation(task: &Task) -> bool {
     starved
 }
 
-/// A page could not be supplied to `task`: the largest process is ended, and the task sleeps until there is
-/// hope. Afterwards it tries again, or it is the one that was ended.
+/// A page could not be supplied to `task`: somebody is killed, and the task sleeps until there is hope. Afterwards it tries again, or
+/// it is the one that was killed.
 #[cold]
 pub fn make_room(unix: &'static Unix, task: &Task) {
-    if task.process.ending.get().is_some() || unix.machine.reclaim() > 0 {
+    if task.is_ending() || unix.machine.reclaim() > 0 {
         return;
     }
     let now = unix.machine.now();
-    if !is_victim_leaving(unix, now) {
-        let Some(victim) = largest_process(unix) else { return };
-        end_victim(unix, &victim, now);
-        if Arc::ptr_eq(&victim, &task.process) {
+    unix.want.kill_one(unix, now);
+    if !task.is_ending() {
+        unix.scheduler.sleep(&[], Some(now.saturating_add(Nanos(RETRY_NS))));
+    }
+}
+
+/// Who was killed for want of memory.
+pub(crate) struct Want {
+    /// When somebody was killed last; the next one has to wait until all of them have gone, or too long.
+    killed_at: Cell<Option<Nanos>>,
+    /// Sentences so far.
+    pub kills: Cell<u64>,
+    /// Who was refused last because it held most itself, and when.
+    refused: Cell<Option<(u32, Nanos)>>,
+}
+
+impl Want {
+    pub const fn new() -> Want {
+        Want { killed_at: Cell::new(None), kills: Cell::new(0), refused: Cell::new(None) }
+    }
+
+    /// Somebody who was killed has not gone yet.
+    fn is_somebody_leaving(&self, unix: &Unix, now: Nanos) -> bool {
+        let Some(since) = self.killed_at.get() else { return false };
+        let mut is_leaving = false;
+        unix.tasks.each_process(|process| is_leaving |= process.is_sentenced.get() && !process.is_zombie());
+        is_leaving &= now.0.saturating_sub(since.0) < PATIENCE_NS;
+        if !is_leaving {
+            self.killed_at.set(None);
+        }
+        is_leaving
+    }
+
+    fn execute(&self, unix: &'static Unix, sentence: &Sentence, now: Nanos) {
+        self.killed_at.set(Some(now));
+        self.kills.set(self.kills.get() + 1);
+        sentence.execute(unix, now);
+    }
+
+    /// Kills whoever holds most, unless somebody is leaving. The first process goes when no other has memory.
+    fn kill_one(&self, unix: &'static Unix, now: Nanos) {
+        if self.is_somebody_leaving(unix, now) {
             return;
         }
-    }
-    unix.scheduler.sleep(&[], Some(now.saturating_add(Nanos(RETRY_NS))));
-}
-
-fn is_victim_leaving(unix: &Unix, now: Nanos) -> bool {
-    let Some((pid, since)) = unix.victim.get() else { return false };
-    let has_memory = unix.tasks.process(pid).is_some_and(|process| process.space().is_some());
-    has_memory && now.0.saturating_sub(since.0) < PATIENCE_NS
-}
-
-fn occupied_bytes(process: &Process) -> u64 {
-    process.space().map_or(0, |space| space.borrow().occupied_bytes())
-}
-
-/// The running process that takes most memory. The first program, whose end is the end of all, counts only if
-/// it takes more than the others together.
-fn largest_process(unix: &Unix) -> Option<Arc<Process>> {
-    let processes = unix.tasks.processes();
-    let is_running = |process: &&Arc<Process>| process.life.get() == Life::Running && process.ending.get().is_none();
-    let (mut first, mut largest, mut others_bytes) = (None, None, 0);
-    for process in processes.iter().filter(is_running) {
-        let bytes = occupied_bytes(process);
-        if process.pid == 1 {
-            first = Some((bytes, process));
-            continue;
-        }
-        others_bytes += bytes;
-        // Of two that are as large, the younger one goes.
-        if largest.is_none_or(|(most, _)| bytes >= most) {
-            largest = Some((bytes, process));
+        if let Some(sentence) = sentence::choose(unix, now).or_else(|| last_sentence(unix)) {
+            self.execute(unix, &sentence, now);
         }
     }
-    let chosen = first.filter(|(bytes, _)| *bytes > others_bytes).or(largest).or(first);
-    chosen.map(|(_, process)| process.clone())
+
+    /// The same for the sake of `process`, which is not among them; false: it would be.
+    fn finds_another(&self, unix: &'static Unix, process: &Arc<Process>, now: Nanos) -> bool {
+        if self.is_somebody_leaving(unix, now) {
+            return true;
+        }
+        let is_known = |(pid, at): (u32, Nanos)| pid == process.pid && now.0.saturating_sub(at.0) < REFUSAL_NS;
+        if self.refused.get().is_some_and(is_known) {
+            return false;
+        }
+        match sentence::choose(unix, now) {
+            Some(sentence) if !sentence.includes(process) => self.execute(unix, &sentence, now),
+            _ => {
+                self.refused.set(Some((process.pid, now)));
+                return false;
+            }
+        }
+        true
+    }
 }
 
-fn end_victim(unix: &'static Unix, victim: &Arc<Process>, now: Nanos) {
-    let kibibytes = occupied_bytes(victim) / 1024;
-    unix.log(format_args!("out of memory: killed process {} with {kibibytes} KiB", victim.pid));
-    unix.victim.set(Some((victim.pid, now)));
-    life::end_process(unix, victim, WaitStatus::Killed { signal: abi::signal::SIGKILL as u8, core: false });
+fn last_sentence(unix: &Unix) -> Option<Sentence> {
+    let mut others = 0;
+    unix.tasks.each_process(|process| others += usize::from(process.pid != 1 && !process.is_zombie()));
+    let first = unix.tasks.process(1).filter(|first| others == 0 && first.ending.get().is_none())?;
+    Some(sentence::of_first(first))
 }

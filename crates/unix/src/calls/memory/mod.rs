@@ -1,9 +1,11 @@
 //! The quaspace's calls.
 
 mod advice;
+mod bill;
 mod exhaustion;
 mod lock;
 mod map;
+mod sentence;
 pub mod text;
 
 use alloc::sync::Arc;
@@ -16,7 +18,9 @@ use super::Entry;
 use crate::call::{Call, CallResult};
 use abi::nr;
 
+pub(crate) use exhaustion::Want;
 pub use exhaustion::{GROWING, admits, make_room, take_starvation};
+pub use sentence::lose_left;
 
 /// The one place where a refused change of areas becomes an errno.
 pub fn errno_of(error: MapError) -> Errno {

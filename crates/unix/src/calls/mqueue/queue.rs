@@ -93,6 +93,12 @@ impl Queue {
         self.messages.borrow().iter().map(|message| message.text.len()).sum()
     }
 
+    /// Bytes that the queue and its messages take.
+    pub fn held_bytes(&self) -> usize {
+        let messages = self.messages.borrow();
+        size_of::<Queue>() + messages.capacity() * size_of::<Message>() + self.bytes()
+    }
+
     /// Who is to be told: how, by which signal, and its number.
     pub fn notified(&self) -> (u32, u32, u32) {
         const BY_NOTHING: u32 = 1;

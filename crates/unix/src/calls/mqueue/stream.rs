@@ -6,6 +6,7 @@ use core::any::Any;
 use core::cell::Cell;
 
 use abi::Errno;
+use kernel::charge::{Held, Kept};
 use kernel::schedule::WaitQueue;
 use kernel::stream::{Io, Nameless, Progress, Ready, Stream, UserRange};
 
@@ -52,6 +53,10 @@ impl Stream for OpenQueue {
             into[..text.len()].copy_from_slice(text);
             Ok(())
         })
+    }
+
+    fn held(&self) -> Held {
+        Held::new(Kept::Queues, self.queue.held_bytes() / Arc::strong_count(&self.queue))
     }
 
     fn ready(&self) -> Ready {

@@ -15,6 +15,7 @@ use abi::poll::{
     EPOLL_CLOEXEC, EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLL_CTL_MOD, EPOLLERR, EPOLLET, EPOLLEXCLUSIVE, EPOLLHUP,
     EPOLLONESHOT, EPOLLWAKEUP, EpollEvent,
 };
+use kernel::charge::{Held, Kept};
 use kernel::file::NodeKind;
 use kernel::schedule::{Scheduler, WaitQueue};
 use kernel::stream::{Progress, Ready, Stream};
@@ -265,6 +266,11 @@ impl Drop for Epoll {
 }
 
 impl Stream for Epoll {
+    fn held(&self) -> Held {
+        let records = self.items.borrow().len() * size_of::<(Name, Item)>();
+        Held::new(Kept::Epolls, size_of::<Epoll>() + records + self.room.borrow().capacity() * size_of::<EpollEvent>())
+    }
+
     fn ready(&self) -> Ready {
         Ready::NONE.with_if(self.is_any_ready(), Ready::READABLE)
     }

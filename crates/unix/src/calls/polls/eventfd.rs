@@ -6,6 +6,7 @@ use core::any::Any;
 use abi::Errno;
 use abi::file::{O_CLOEXEC, O_NONBLOCK, O_RDWR};
 use abi::poll::{EFD_CLOEXEC, EFD_NONBLOCK, EFD_SEMAPHORE};
+use kernel::charge::{Held, Kept};
 use kernel::schedule::{Scheduler, WaitQueue};
 use kernel::stream::{Io, Progress, Ready, Stream, UserRange};
 use machine::KernelCell;
@@ -106,6 +107,10 @@ impl Stream for EventCounter {
     fn write_kernel(&self, io: &Io<'_>, from: &[u8]) -> Result<usize, Errno> {
         let Some(more) = from.first_chunk() else { return Err(Errno::EINVAL) };
         self.add(io, u64::from_le_bytes(*more))
+    }
+
+    fn held(&self) -> Held {
+        Held::new(Kept::EventCounters, size_of::<EventCounter>())
     }
 
     fn ready(&self) -> Ready {

@@ -7,6 +7,7 @@ use abi::file::{O_NONBLOCK, O_RDWR};
 use abi::poll::{SFD_CLOEXEC, SFD_NONBLOCK, SignalfdSiginfo};
 use abi::siginfo::{Cause, SigInfo};
 use abi::{Errno, Field};
+use kernel::charge::{Held, Kept};
 use kernel::schedule::WaitQueue;
 use kernel::stream::{Io, Ready, Stream, UserRange};
 use machine::KernelCell;
@@ -86,6 +87,10 @@ impl Stream for SignalStream {
             done += BYTES;
         }
         if done == 0 { Err(Errno::EINVAL) } else { Ok(done) }
+    }
+
+    fn held(&self) -> Held {
+        Held::new(Kept::Signals, size_of::<SignalStream>())
     }
 
     fn ready(&self) -> Ready {

@@ -12,7 +12,7 @@ use abi::{Errno, Field};
 use machine::TryGrow;
 
 use super::flight::Rights;
-use super::unix::{Parcel, Received};
+use super::parcel::{Parcel, Received};
 use crate::call::Call;
 use crate::files::{Descriptor, OpenFile, Slot};
 

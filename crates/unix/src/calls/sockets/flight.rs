@@ -56,6 +56,8 @@ struct State {
     falling: Option<Box<Flown>>,
     /// Somebody drops it.
     is_emptied: bool,
+    /// Walks of `Carried` so far.
+    walks: u32,
 }
 
 /// A socket's place among those in flight, and the notes of the search.
@@ -67,6 +69,8 @@ pub struct FlightPlace {
     /// Messages that hold it and lie in no suspect.
     pub outside: Cell<usize>,
     pub standing: Cell<garbage::Standing>,
+    /// Which walk of a `Carried` has seen it last, and of how many parts what it holds is one there.
+    pub carried: Cell<(u32, usize)>,
     /// The next in the list on which the search has put it.
     pub next: KernelCell<Option<Arc<UnixSocket>>>,
 }
@@ -107,7 +111,15 @@ impl Flight {
             is_stale: false,
             falling: None,
             is_emptied: false,
+            walks: 0,
         }))
+    }
+
+    /// A number that no walk before has had, but for those of four thousand million walks ago.
+    pub fn next_walk(&self) -> u32 {
+        let mut state = self.0.borrow_mut();
+        state.walks = state.walks.wrapping_add(1);
+        state.walks
     }
 
     /// Files that a user has in flight.

@@ -21,16 +21,17 @@ pub enum Standing {
 }
 
 /// Sockets linked through their places, each on one list at most.
-struct Chain(Option<Arc<UnixSocket>>);
+#[derive(Default)]
+pub struct Chain(Option<Arc<UnixSocket>>);
 
 impl Chain {
-    fn push(&mut self, socket: Arc<UnixSocket>) {
+    pub fn push(&mut self, socket: Arc<UnixSocket>) {
         let next = self.0.take();
         *socket.flight.next.borrow_mut() = next;
         self.0 = Some(socket);
     }
 
-    fn pop(&mut self) -> Option<Arc<UnixSocket>> {
+    pub fn pop(&mut self) -> Option<Arc<UnixSocket>> {
         let first = self.0.take()?;
         self.0 = first.flight.next.borrow_mut().take();
         Some(first)

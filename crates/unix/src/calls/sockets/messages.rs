@@ -12,7 +12,8 @@ use abi::socket::{
 use machine::{TryGrow, try_to_vec};
 
 use super::names::{name_itself, named, read_address, write_address};
-use super::unix::{Parcel, Received, UnixSocket};
+use super::parcel::{Parcel, Received};
+use super::unix::UnixSocket;
 use super::{ancillary, find};
 use crate::call::{Call, CallResult};
 use crate::calls::polls::read_deadline;

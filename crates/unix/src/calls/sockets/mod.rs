@@ -2,11 +2,13 @@
 //! on a Linux built without it.
 
 mod ancillary;
+mod carried;
 mod flight;
 mod garbage;
 mod messages;
 mod names;
 mod options;
+mod parcel;
 mod unix;
 
 use alloc::sync::Arc;
@@ -22,6 +24,7 @@ use super::times::add_file;
 use crate::call::{Call, CallResult};
 use crate::files::{Descriptor, OpenFile};
 use abi::nr;
+pub use carried::Carried;
 pub use flight::Flight;
 pub use names::SocketNames;
 use unix::UnixSocket;

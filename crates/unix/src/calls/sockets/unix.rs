@@ -14,12 +14,14 @@ use core::cell::Cell;
 
 use abi::Errno;
 use abi::socket::{SOCK_DGRAM, SOCK_STREAM, Ucred};
+use kernel::charge::{Held, Kept};
 use kernel::file::Node;
 use kernel::schedule::WaitQueue;
 use kernel::stream::{Io, Nameless, Ownership, Progress, Ready, Stream, UserRange, take_number};
 use machine::{KernelCell, NoMemory, TryGrow, TryQueue, try_arc_cyclic, try_filled, try_to_vec};
 
 use super::flight::{FlightPlace, Rights};
+use super::parcel::{Parcel, Received};
 use crate::emulator::Unix;
 use crate::files::OpenFile;
 use crate::limits::{CALL_FRAMES_MIN, PIECE_BYTES};
@@ -40,24 +42,6 @@ struct Message {
     /// The sender's address, of a datagram.
     from: Vec<u8>,
     parcel: Parcel,
-}
-
-/// What goes beside bytes.
-#[derive(Default)]
-pub struct Parcel {
-    pub credentials: Option<Ucred>,
-    pub rights: Option<Rights>,
-}
-
-/// What a receiver gets.
-#[derive(Default)]
-pub struct Received {
-    pub bytes: Vec<u8>,
-    /// A datagram's true size.
-    pub whole: usize,
-    pub from: Vec<u8>,
-    pub credentials: Option<Ucred>,
-    pub rights: Option<Rights>,
 }
 
 /// What has come and was not read. Datagrams keep their bounds.
@@ -317,6 +301,14 @@ impl UnixSocket {
         if self.is_stream() { inbox.bytes } else { inbox.messages.front().map_or(0, |first| first.bytes.len()) }
     }
 
+    /// Bytes that the socket and its messages take.
+    fn held_bytes(&self) -> usize {
+        let inbox = self.inbox.borrow();
+        let texts: usize =
+            inbox.messages.iter().map(|message| message.bytes.capacity() + message.from.capacity()).sum();
+        size_of::<UnixSocket>() + inbox.messages.capacity() * size_of::<Message>() + texts
+    }
+
     /// The open files that wait here, or in connections that nobody has accepted.
     pub fn each_right(&self, visit: &mut dyn FnMut(&Arc<OpenFile>)) {
         for message in &self.inbox.borrow().messages {
@@ -481,17 +473,6 @@ impl Message {
     }
 }
 
-impl Parcel {
-    /// What it holds; its files only once, unless somebody just looks. Error: `ENOMEM`, for who looks.
-    fn part(&mut self, peek: bool) -> Result<Parcel, Errno> {
-        let rights = match &self.rights {
-            Some(rights) if peek => rights.duplicate()?,
-            _ => self.rights.take(),
-        };
-        Ok(Parcel { credentials: self.credentials, rights })
-    }
-}
-
 impl Stream for UnixSocket {
     fn read(&self, io: &Io<'_>, to: UserRange) -> Result<usize, Errno> {
         if to.bytes == 0 {
@@ -564,6 +545,13 @@ impl Stream for UnixSocket {
 
     fn descriptor_lost(&self) {
         self.unix.flight.descriptor_lost(self);
+    }
+
+    /// What came for it. The files among that are not counted here: see `flight.rs`.
+    fn held(&self) -> Held {
+        let waiting = self.waiting.borrow();
+        let connections: usize = waiting.iter().map(|connection| connection.held_bytes()).sum();
+        Held::new(Kept::Sockets, self.held_bytes() + connections)
     }
 
     fn nameless(&self) -> Nameless {

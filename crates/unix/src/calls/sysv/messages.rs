@@ -7,6 +7,7 @@ use core::cell::Cell;
 
 use abi::process::CAP_SYS_RESOURCE;
 use abi::{Errno, Field};
+use kernel::charge::{Held, Kept};
 use kernel::schedule::WaitQueue;
 use machine::KernelCell;
 
@@ -14,6 +15,7 @@ use super::objects::{
     IPC_INFO, IPC_NOWAIT, IPC_RMID, IPC_SET, IPC_STAT, Kind, OWNER_BYTES, Objects, Owner, READ, WRITE,
 };
 use crate::call::{Call, CallResult};
+use crate::emulator::Unix;
 
 const MSG_NOERROR: u32 = 0o10000;
 const MSG_EXCEPT: u32 = 0o20000;
@@ -105,6 +107,25 @@ impl Kind for Queue {
     fn owner(&self) -> &Owner {
         &self.owner
     }
+
+    fn held(&self) -> Held {
+        let messages = self.messages.borrow();
+        let texts: usize = messages.iter().map(|message| message.text.capacity()).sum();
+        Held::new(Kept::Queues, size_of::<Queue>() + messages.capacity() * size_of::<Message>() + texts)
+    }
+
+    fn is_only_of(&self, pid: u32) -> bool {
+        [self.last_sender.get(), self.last_receiver.get()].into_iter().all(|user| user == 0 || user == pid)
+    }
+}
+
+/// A process was killed for want of memory: the queues that only it has used go with it.
+pub fn lose(unix: &Unix, pid: u32) {
+    loop {
+        let Some(id) = unix.families.messages.borrow().only_of(pid) else { return };
+        let queue = unix.families.messages.borrow_mut().remove(id.into());
+        queue.iter().for_each(|queue| queue.end(unix));
+    }
 }
 
 impl Queue {
@@ -172,13 +193,13 @@ impl Queue {
     }
 
     /// Everybody who waits for it learns that it has gone.
-    fn end(&self, call: &Call<'_>) {
+    fn end(&self, unix: &Unix) {
         self.is_removed.set(true);
         for receiver in self.receivers.borrow_mut().drain(..) {
             *receiver.given.borrow_mut() = Some(Err(Errno::EIDRM));
-            call.unix.scheduler.wake(&receiver.woken);
+            unix.scheduler.wake(&receiver.woken);
         }
-        call.unix.scheduler.wake(&self.room);
+        unix.scheduler.wake(&self.room);
     }
 
     fn status(&self, id: u32) -> [u8; STATUS_BYTES] {
@@ -313,7 +334,7 @@ pub fn msgctl(call: &Call<'_>, id: u64, command: u32, address: u64) -> CallResul
             let queue = queue(call, id)?;
             queue.owner.check_owner(&call.process().credentials.borrow())?;
             call.unix.families.messages.borrow_mut().remove(id);
-            queue.end(call);
+            queue.end(call.unix);
             Ok(0)
         }
         IPC_SET => set(call, id, address),

@@ -16,9 +16,9 @@ use abi::nr;
 
 use super::Entry;
 
-pub use messages::Queues;
+pub use messages::{Queues, lose as lose_messages};
 pub use objects::Objects;
-pub use semaphores::{Sets, process_ended};
+pub use semaphores::{Sets, lose as lose_semaphores, process_ended};
 pub use shown::{messages as shown_messages, semaphores as shown_semaphores};
 
 pub const CALLS: &[Entry] = &[

@@ -6,6 +6,7 @@ use core::cell::Cell;
 
 use abi::process::{CAP_IPC_OWNER, CAP_SYS_ADMIN};
 use abi::{Errno, Field};
+use kernel::charge::{Bill, Held};
 use kernel::file::Credentials;
 use machine::Ordered;
 
@@ -38,6 +39,8 @@ pub struct Owner {
     pub user: Cell<u32>,
     pub group: Cell<u32>,
     creator: (u32, u32),
+    /// The process that made it.
+    pub maker: u32,
     pub mode: Cell<u32>,
     /// Seconds since 1970 of its making or its last change.
     pub changed_at: Cell<i64>,
@@ -51,6 +54,7 @@ impl Owner {
             user: Cell::new(who.user),
             group: Cell::new(who.group),
             creator: (who.user, who.group),
+            maker: call.process().pid,
             mode: Cell::new(flags & 0o777),
             changed_at: Cell::new(call.now().seconds),
         }
@@ -112,9 +116,24 @@ struct Slot<T> {
 /// A kind of object.
 pub trait Kind {
     fn owner(&self) -> &Owner;
+    fn held(&self) -> Held;
+    /// Nobody but this process has used it.
+    fn is_only_of(&self, pid: u32) -> bool;
 }
 
 impl<T: Kind> Objects<T> {
+    /// Adds what a process has made.
+    pub fn charge(&self, pid: u32, bill: &mut Bill) {
+        let made = self.each().filter(|(_, object)| object.owner().maker == pid);
+        made.for_each(|(_, object)| bill.add(object.held()));
+    }
+
+    /// An object that a process has made and nobody else has used.
+    pub fn only_of(&self, pid: u32) -> Option<u32> {
+        let mut all = self.each();
+        all.find(|(_, object)| object.owner().maker == pid && object.is_only_of(pid)).map(|(id, _)| id)
+    }
+
     pub const fn new() -> Objects<T> {
         Objects { slots: Vec::new(), keys: Ordered::new(), count: 0, last_place: 0 }
     }

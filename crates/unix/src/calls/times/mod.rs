@@ -33,6 +33,7 @@ use abi::Errno;
 use abi::siginfo::{SI_KERNEL, SI_TIMER, SigInfo};
 use abi::signal::SIGALRM;
 use abi::time::{Timespec, Timeval};
+use kernel::charge::{Held, Kept};
 use kernel::file::Time;
 use machine::{KernelCell, Nanos, Sorted};
 
@@ -51,6 +52,12 @@ pub struct ProcessTimers {
 }
 
 impl ProcessTimers {
+    /// What they keep.
+    pub fn held(&self) -> Held {
+        let one = size_of::<posix::PosixTimer>() + size_of::<timer::Timer>();
+        Held::new(Kept::Timers, self.posix.borrow().entries().len() * one)
+    }
+
     pub const fn new() -> ProcessTimers {
         ProcessTimers {
             intervals: KernelCell::new([const { None }; 3]),

@@ -18,6 +18,7 @@ use abi::poll::{TFD_CLOEXEC, TFD_NONBLOCK, TFD_TIMER_ABSTIME, TFD_TIMER_CANCEL_O
 use abi::time::{
     CLOCK_BOOTTIME, CLOCK_BOOTTIME_ALARM, CLOCK_MONOTONIC, CLOCK_REALTIME, CLOCK_REALTIME_ALARM, Itimerspec,
 };
+use kernel::charge::{Held, Kept};
 use kernel::schedule::WaitQueue;
 use kernel::stream::{Io, Progress, Ready, Stream, UserRange};
 use machine::Nanos;
@@ -147,6 +148,10 @@ impl Stream for TimerStream {
         let unread = self.take(io, into.len())?;
         into[..8].copy_from_slice(&unread.to_le_bytes());
         Ok(8)
+    }
+
+    fn held(&self) -> Held {
+        Held::new(Kept::Timers, size_of::<TimerStream>() + size_of::<Timer>() + size_of::<Count>())
     }
 
     fn ready(&self) -> Ready {

@@ -6,6 +6,7 @@ use core::any::Any;
 
 use abi::Errno;
 use kernel::call::{FileCode, Makers};
+use kernel::charge::Held;
 use kernel::schedule::WaitQueue;
 use kernel::stream::{Io, Ready, Stream, UserRange};
 use kernel::tty::{INPUT_BYTES, Patience, ReadOutcome};
@@ -109,6 +110,10 @@ impl Stream for TtyStream {
             }
         }
         Ok(done)
+    }
+
+    fn held(&self) -> Held {
+        self.terminal.held()
     }
 
     fn ready(&self) -> Ready {

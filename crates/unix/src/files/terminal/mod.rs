@@ -32,9 +32,10 @@ use core::cell::Cell;
 
 use abi::Errno;
 use kernel::call::Makers;
+use kernel::charge::{Held, Kept};
 use kernel::schedule::WaitQueue;
 use kernel::screen::TextWindow;
-use kernel::tty::{EDITOR_WORTH_BYTES, Effects, Signal, Tty, TtyCode};
+use kernel::tty::{EDITOR_WORTH_BYTES, Effects, INPUT_BYTES, Signal, Tty, TtyCode};
 use machine::stages::{self, Stage};
 use machine::{Channel, KernelCell, Nanos};
 
@@ -91,6 +92,13 @@ impl Terminal {
             exclusive: Cell::new(false),
             code: KernelCell::new(None),
         }))
+    }
+
+    /// What one of its open files keeps of it.
+    pub fn held(self: &Arc<Terminal>) -> Held {
+        let window = if self.window().is_some() { size_of::<TextWindow>() } else { 0 };
+        let bytes = size_of::<Terminal>() + OUTPUT_BYTES + INPUT_BYTES + window;
+        Held::new(Kept::Terminals, bytes / Arc::strong_count(self))
     }
 
     /// Major and minor number.

@@ -6,6 +6,7 @@ use core::any::Any;
 use core::cell::Cell;
 
 use abi::Errno;
+use kernel::charge::Held;
 use kernel::schedule::{Scheduler, WaitQueue};
 use kernel::stream::{Io, Ready, Stream, UserRange};
 
@@ -151,6 +152,10 @@ impl Stream for PtyMaster {
             }
         }
         Ok(done)
+    }
+
+    fn held(&self) -> Held {
+        self.terminal.held()
     }
 
     fn ready(&self) -> Ready {

@@ -9,6 +9,7 @@ use super::operation::Where;
 use super::{Set, VALUE_MAX, waiting};
 use crate::call::{Call, CallResult};
 use crate::calls::sysv::objects::{IPC_INFO, IPC_RMID, IPC_SET, IPC_STAT, OWNER_BYTES, READ, WRITE};
+use crate::emulator::Unix;
 
 const GETPID: u32 = 11;
 const GETVAL: u32 = 12;
@@ -126,15 +127,20 @@ fn changed(call: &Call<'_>, set: &Set) {
 fn remove(call: &Call<'_>, id: u64) -> CallResult {
     let set = find(call, id)?;
     set.owner.check_owner(&call.process().credentials.borrow())?;
-    let sets = &call.unix.families.semaphores;
-    sets.objects.borrow_mut().remove(id);
+    take_away(call.unix, id);
+    Ok(0)
+}
+
+/// Its number leads nowhere from now on, and who waits learns that.
+pub fn take_away(unix: &Unix, id: u64) {
+    let sets = &unix.families.semaphores;
+    let Some(set) = sets.objects.borrow_mut().remove(id) else { return };
     sets.semaphores.set(sets.semaphores.get() - set.count() as u64);
     set.is_removed.set(true);
     let waiting = core::mem::take(&mut *set.pending.borrow_mut());
     for pending in waiting {
-        pending.finish(call.unix, super::Outcome::Failed(Errno::EIDRM));
+        pending.finish(unix, super::Outcome::Failed(Errno::EIDRM));
     }
-    Ok(0)
 }
 
 fn tell_status(call: &Call<'_>, id: u32, set: &Set, wanted: u32, address: u64) -> CallResult {

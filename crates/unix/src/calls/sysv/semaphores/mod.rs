@@ -19,6 +19,7 @@ use core::cell::Cell;
 
 use abi::time::Timespec;
 use abi::{Errno, Field};
+use kernel::charge::{Bill, Held, Kept};
 use machine::{KernelCell, Nanos};
 
 use super::objects::{Kind, Objects, Owner, READ, WRITE};
@@ -56,6 +57,29 @@ pub struct Set {
 impl Kind for Set {
     fn owner(&self) -> &Owner {
         &self.owner
+    }
+
+    fn held(&self) -> Held {
+        Held::new(Kept::Semaphores, size_of::<Set>() + self.semaphores.borrow().capacity() * size_of::<Semaphore>())
+    }
+
+    fn is_only_of(&self, pid: u32) -> bool {
+        self.pending.borrow().is_empty() && self.semaphores.borrow().iter().all(|one| one.pid == 0 || one.pid == pid)
+    }
+}
+
+impl Sets {
+    /// Adds what a process has made.
+    pub fn bill(&self, pid: u32, bill: &mut Bill) {
+        self.objects.borrow().charge(pid, bill);
+    }
+}
+
+/// A process was killed for want of memory: the sets that only it has used go with it.
+pub fn lose(unix: &Unix, pid: u32) {
+    loop {
+        let Some(id) = unix.families.semaphores.objects.borrow().only_of(pid) else { return };
+        control::take_away(unix, id.into());
     }
 }
 

@@ -1,0 +1,272 @@
+//! Who is killed for want of memory ([ADR 41](../../../../../docs/adr/0041-who-is-killed.md)).
+//!
+//! The first process's children are the heads of *branches*. Of the branch that holds most, the lowest process is looked for with which
+//! more than three quarters of the branch's memory would go (a bomb of which half is left goes on):
+//!
+//! ```text
+//!   1 ─┬─ 7 make ─┬─ 9 cc     12 MiB        branch of 7: 102 MiB, branch of 8: 3 MiB
+//!      │          └─ 10 bomb   1 MiB ── 60 children with 1 MiB each    goes, with all below it
+//!      └─ 8 sh                 3 MiB
+//! ```
+//! There, one process alone goes if it holds a good part, else all. A branch that soon is chosen again goes whole: what was left of it
+//! takes as much as before. Nothing here asks for memory: the sums stand in the processes.
+
+use alloc::sync::Arc;
+use core::fmt::{self, Write};
+
+use abi::process::WaitStatus;
+use abi::signal::SIGKILL;
+use kernel::charge::Bill;
+use machine::Nanos;
+
+use super::bill;
+use crate::calls::{life, sysv};
+use crate::emulator::Unix;
+use crate::task::{Branch, Life, Process, Tally};
+
+/// A process that holds at least so large a part of what goes, one in so many, goes alone.
+const GOOD_PART: u64 = 8;
+
+/// How often a branch is chosen within how long before it goes whole. To kill a group counts as all.
+const STRIKES_MAX: u32 = 4;
+const FORGIVEN_NS: u64 = 10 * Nanos::PER_SECOND;
+
+/// Who is to be killed.
+pub struct Sentence {
+    /// Everybody in it is meant, or below `head` if there is one.
+    branch: Arc<Branch>,
+    head: Option<Arc<Process>>,
+    is_alone: bool,
+}
+
+/// Chooses; `None`: nobody is left but the first process, or those who are leaving.
+pub fn choose(unix: &Unix, now: Nanos) -> Option<Sentence> {
+    tally(unix);
+    let mut most: Option<Arc<Branch>> = None;
+    each_running(unix, |process| {
+        if most.as_ref().is_none_or(|most| process.branch.bytes.get() > most.bytes.get()) {
+            most = Some(process.branch.clone());
+        }
+    });
+    let branch = most?;
+    if branch.strikes_since(now) >= STRIKES_MAX {
+        return Some(Sentence { branch, head: None, is_alone: false });
+    }
+    let mut head = None;
+    while let Some(child) = largest_child(unix, &branch, head.as_ref()) {
+        if child.tally.get().bytes <= branch.bytes.get() / 4 * 3 {
+            break;
+        }
+        head = Some(child);
+    }
+    let all = Sentence { branch, head, is_alone: false };
+    let bytes = all.head.as_ref().map_or(all.branch.bytes.get(), |head| head.tally.get().bytes);
+    let largest = all.largest(unix)?;
+    let is_good_part = largest.tally.get().own_bytes >= bytes / GOOD_PART;
+    Some(if is_good_part { Sentence { head: Some(largest), is_alone: true, ..all } } else { all })
+}
+
+/// Only the first process.
+pub fn of_first(first: Arc<Process>) -> Sentence {
+    Sentence { branch: first.branch.clone(), head: Some(first), is_alone: true }
+}
+
+impl Branch {
+    fn strikes_since(&self, now: Nanos) -> u32 {
+        let (strikes, at) = self.strikes.get();
+        if now.0.saturating_sub(at.0) < FORGIVEN_NS { strikes } else { 0 }
+    }
+}
+
+fn is_running(process: &Process) -> bool {
+    process.life.get() == Life::Running && process.ending.get().is_none()
+}
+
+/// Shows those who may be chosen: not the first process.
+fn each_running(unix: &Unix, mut visit: impl FnMut(&Arc<Process>)) {
+    unix.tasks.each_process(|process| {
+        if process.pid != 1 && is_running(process) {
+            visit(process);
+        }
+    });
+}
+
+/// Notes at each process what it holds, and what it and all below it hold; at each branch what it holds.
+fn tally(unix: &Unix) {
+    unix.tasks.each_process(|process| {
+        let bytes = if is_running(process) { bill::of(unix, process).total() } else { 0 };
+        let children_left = process.child_count();
+        process.tally.set(Tally { own_bytes: bytes, bytes, children_left });
+        process.branch.bytes.set(0);
+    });
+    unix.tasks.each_process(|process| {
+        if process.pid != 1 && process.child_count() == 0 {
+            add_to_parents(process);
+        }
+    });
+}
+
+/// Adds a process whose sum is known to its parent, and that if it was the last child, and so on.
+fn add_to_parents(process: &Arc<Process>) {
+    let mut at = process.clone();
+    loop {
+        let bytes = at.tally.get().bytes;
+        let parent = at.parent.borrow().upgrade().filter(|parent| parent.pid != 1);
+        let Some(parent) = parent else {
+            at.branch.bytes.set(at.branch.bytes.get() + bytes);
+            return;
+        };
+        let mut tally = parent.tally.get();
+        tally.bytes += bytes;
+        tally.children_left = tally.children_left.saturating_sub(1);
+        parent.tally.set(tally);
+        if tally.children_left > 0 {
+            return;
+        }
+        at = parent;
+    }
+}
+
+/// The child with which most would go; without a parent, of those in the branch that the first process has now.
+fn largest_child(unix: &Unix, branch: &Arc<Branch>, parent: Option<&Arc<Process>>) -> Option<Arc<Process>> {
+    let mut largest: Option<Arc<Process>> = None;
+    let mut see = |process: &Arc<Process>| {
+        let bytes = process.tally.get().bytes;
+        if bytes > 0 && largest.as_ref().is_none_or(|largest| bytes > largest.tally.get().bytes) {
+            largest = Some(process.clone());
+        }
+    };
+    match parent {
+        Some(parent) => parent.each_child(see),
+        None => unix.tasks.each_process(|process| {
+            let is_top = process.parent.borrow().upgrade().is_none_or(|parent| parent.pid == 1);
+            if process.pid != 1 && is_top && Arc::ptr_eq(&process.branch, branch) {
+                see(process);
+            }
+        }),
+    }
+    largest
+}
+
+impl Sentence {
+    pub fn includes(&self, process: &Arc<Process>) -> bool {
+        match &self.head {
+            Some(head) if self.is_alone => Arc::ptr_eq(head, process),
+            Some(head) => is_below(process, head),
+            None => process.pid != 1 && Arc::ptr_eq(&process.branch, &self.branch),
+        }
+    }
+
+    fn each(&self, unix: &Unix, mut visit: impl FnMut(&Arc<Process>)) {
+        unix.tasks.each_process(|process| {
+            if is_running(process) && self.includes(process) {
+                visit(process);
+            }
+        });
+    }
+
+    /// Who of them holds most; of two that hold as much, the younger.
+    fn largest(&self, unix: &Unix) -> Option<Arc<Process>> {
+        let mut largest: Option<Arc<Process>> = None;
+        self.each(unix, |process| {
+            let most = largest.as_ref().map_or(0, |largest| largest.tally.get().own_bytes);
+            if process.tally.get().own_bytes >= most {
+                largest = Some(process.clone());
+            }
+        });
+        largest
+    }
+
+    /// Kills them all, and tells the user.
+    pub fn execute(&self, unix: &'static Unix, now: Nanos) {
+        let strikes = self.branch.strikes_since(now) + if self.is_alone { 1 } else { STRIKES_MAX };
+        self.branch.strikes.set((strikes, now));
+        let (mut held, mut count) = (Bill::new(), 0);
+        let mut named: Option<Arc<Process>> = self.head.clone();
+        self.each(unix, |process| {
+            held.join(&bill::of(unix, process));
+            count += 1;
+            named.get_or_insert_with(|| process.clone());
+            process.is_sentenced.set(true);
+        });
+        self.each_sentenced(unix, |process| {
+            life::end_process(unix, process, WaitStatus::Killed { signal: SIGKILL as u8, core: false });
+        });
+        if let Some(named) = named {
+            tell(unix, &named, count, &held);
+        }
+    }
+
+    /// Nothing is borrowed while they are shown: who is ended wakes others.
+    fn each_sentenced(&self, unix: &Unix, mut visit: impl FnMut(&Arc<Process>)) {
+        let mut pid = 0;
+        while let Some(process) = unix.tasks.process_after(pid) {
+            pid = process.pid;
+            if process.is_sentenced.get() && process.ending.get().is_none() {
+                visit(&process);
+            }
+        }
+    }
+}
+
+fn is_below(process: &Arc<Process>, head: &Arc<Process>) -> bool {
+    let mut at = Some(process.clone());
+    while let Some(process) = at {
+        if Arc::ptr_eq(&process, head) {
+            return true;
+        }
+        at = process.parent.borrow().upgrade();
+    }
+    false
+}
+
+/// A line without an allocation; what is too long is cut.
+struct Line {
+    bytes: [u8; 256],
+    used: usize,
+}
+
+impl Write for Line {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let room = &mut self.bytes[self.used..];
+        let part = text.len().min(room.len());
+        room[..part].copy_from_slice(&text.as_bytes()[..part]);
+        self.used += part;
+        Ok(())
+    }
+}
+
+/// Bytes, for people.
+struct Size(u64);
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const KIB: u64 = 1024;
+        match self.0 / KIB {
+            kib @ ..10_240 => write!(f, "{kib} KiB"),
+            kib => write!(f, "{} MiB", kib / KIB),
+        }
+    }
+}
+
+fn tell(unix: &'static Unix, named: &Process, count: usize, held: &Bill) {
+    let mut line = Line { bytes: [0; 256], used: 0 };
+    let name = named.name();
+    let name = core::str::from_utf8(&name).unwrap_or("?").trim_end_matches('\0');
+    let (kept, bytes) = held.most();
+    let _ = write!(line, "process {} ({name}) ", named.pid);
+    let (were, it) = if count > 1 { ("were", "they") } else { ("was", "it") };
+    if count > 1 {
+        let _ = write!(line, "and {} more that came from it ", count - 1);
+    }
+    let _ = write!(line, "{were} killed for want of memory: {it} held {}", Size(held.total()));
+    let _ = write!(line, ", of them {} in {kept}", Size(bytes));
+    unix.tell(bootimage::control::kind::NOTICE, &line.bytes[..line.used]);
+}
+
+/// A process that was killed for want of memory has gone: what it has left behind under a number goes too.
+pub fn lose_left(unix: &Unix, pid: u32) {
+    unix.shm.lose_unshown(pid);
+    sysv::lose_messages(unix, pid);
+    sysv::lose_semaphores(unix, pid);
+}

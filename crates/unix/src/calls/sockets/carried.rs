@@ -1,0 +1,43 @@
+//! What somebody holds in flight: files in the messages of sockets that it can reach, as deep as they are sent.
+
+use alloc::sync::Arc;
+
+use kernel::charge::Bill;
+
+use super::flight::{Flight, socket};
+use super::garbage::Chain;
+use crate::files::OpenFile;
+
+/// One walk over what can be received through some files. It asks for no memory: the sockets are linked through their places.
+pub struct Carried {
+    walk: u32,
+    sockets: Chain,
+}
+
+impl Carried {
+    pub fn new(flight: &Flight) -> Carried {
+        Carried { walk: flight.next_walk(), sockets: Chain::default() }
+    }
+
+    /// Whoever holds one of `holders` parts of this file can receive what has come for it.
+    pub fn add(&mut self, file: &OpenFile, holders: usize) {
+        let Some(socket) = socket(file).filter(|socket| socket.holds_rights()) else { return };
+        let (last_walk, _) = socket.flight.carried.get();
+        if let Some(counted) = socket.counted().filter(|_| last_walk != self.walk) {
+            socket.flight.carried.set((self.walk, holders));
+            self.sockets.push(counted);
+        }
+    }
+
+    /// Adds all of it to a bill; each socket is looked into once.
+    pub fn charge(mut self, owner: u64, bill: &mut Bill) {
+        while let Some(socket) = self.sockets.pop() {
+            let (_, parts) = socket.flight.carried.get();
+            socket.each_right(&mut |file| {
+                let holders = parts.saturating_mul(Arc::strong_count(file));
+                file.charge(owner, holders, bill);
+                self.add(file, holders);
+            });
+        }
+    }
+}
