@@ -1,5 +1,6 @@
 //! The suites, each a file.
 
+pub mod bombs;
 pub mod comparison;
 pub mod compiler;
 pub mod errors;
@@ -47,6 +48,7 @@ pub fn run(name: &str, options: &Options, tally: &mut Tally) -> Result<(), Strin
         "machines" => machines::run(options, tally),
         "sound" => sound::run(options, tally),
         "compiler" => compiler::run(options, tally),
+        "bombs" => bombs::run(options, tally),
         "list" => comparison::list(options),
         "all" => all(options, tally),
         _ => Err(format!("there is no suite {name}\nhelp: there are: {} all", ALL.join(" "))),
@@ -59,6 +61,7 @@ const ALL: &[&str] = &[
     "differential",
     "semantics",
     "faults",
+    "bombs",
     "fuzz",
     "pointers",
     "leaks",
