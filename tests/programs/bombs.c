@@ -602,11 +602,13 @@ static const char *work(void)
         return "fork";
     if (child == 0) {
         memset(map, 8, 16 * PAGE);
-        _exit(write(ends[1], &byte, 1) == 1 ? 0 : 1);
+        _exit(write(ends[1], &byte, 1) == 1 ? 0 : errno);
     }
     while (waitpid(child, &status, 0) != child)
         ;
     int good = status == 0 && read(ends[0], &byte, 1) == 1 && map[15 * PAGE] == 7;
+    if (!good)
+        say_status("the neighbour's child", status);
     close(ends[0]), close(ends[1]), munmap(map, 16 * PAGE);
     return good ? NULL : "a child";
 }
