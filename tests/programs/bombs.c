@@ -606,9 +606,12 @@ static const char *work(void)
     }
     while (waitpid(child, &status, 0) != child)
         ;
-    int good = status == 0 && read(ends[0], &byte, 1) == 1 && map[15 * PAGE] == 7;
-    if (!good)
+    ssize_t got = read(ends[0], &byte, 1);
+    int good = status == 0 && got == 1 && map[15 * PAGE] == 7;
+    if (!good) {
         say_status("the neighbour's child", status);
+        printf("read %zd, memory %d\n", got, map[15 * PAGE]);
+    }
     close(ends[0]), close(ends[1]), munmap(map, 16 * PAGE);
     return good ? NULL : "a child";
 }

@@ -17,6 +17,7 @@ use abi::Errno;
 use abi::file::{O_CLOEXEC, O_NONBLOCK, O_RDWR};
 use abi::nr;
 use abi::siginfo::{SI_TKILL, SigInfo};
+use kernel::charge::{Held, Kept};
 use kernel::schedule::WaitQueue;
 use kernel::stream::{Nameless, Ready, Stream};
 
@@ -26,7 +27,7 @@ use super::may_access;
 use super::signals::{check, permit, send_to_process, try_send_to_process};
 use crate::call::{Call, CallResult};
 use crate::files::{Descriptor, OpenFile};
-use crate::task::Process;
+use crate::task::{Life, Process};
 
 /// An open process. It keeps the record of one that has ended, not its memory and files, and can be polled for the end.
 pub struct ProcessHandle {
@@ -41,6 +42,13 @@ impl ProcessHandle {
 }
 
 impl Stream for ProcessHandle {
+    /// The record of a process that has ended is kept by its handles alone.
+    fn held(&self) -> Held {
+        let ended = self.process.get().filter(|process| process.life.get() == Life::Reaped);
+        let record = ended.map_or(0, |process| size_of::<Process>() / Arc::strong_count(process));
+        Held::new(Kept::Threads, size_of::<ProcessHandle>() + record)
+    }
+
     fn ready(&self) -> Ready {
         let has_ended = self.process.get().is_some_and(|process| process.is_zombie());
         Ready::NONE.with_if(has_ended, Ready::READABLE)
