@@ -1,4 +1,9 @@
 //! Joins the state machines of terminals (S-11): their tables are constants, so what they become together is one (S-6).
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_macros,
+    reason = "not in the kernel: it may take what it likes"
+)]
 
 use std::path::Path;
 use std::{env, fs};

@@ -307,6 +307,7 @@ impl<P: HeapPages> State<P> {
 // `class_of`; whole pages are page-aligned). 3. `KernelCell` panics on re-entry instead of aliasing.
 unsafe impl<P: HeapPages> GlobalAlloc for Heap<P> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        machine::failing::count(layout.size());
         if let Some(class) = class_of(&layout) {
             return self.state.borrow_mut().take(class);
         }

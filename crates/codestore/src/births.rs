@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 
-use machine::{NoFrames, PAGE_BYTES};
+use machine::{NoFrames, PAGE_BYTES, TryGrow};
 
 use crate::birth::Birth;
 use crate::places::UNIT;
@@ -33,7 +33,7 @@ impl Births {
 
     /// Error: there is no memory for a longer list of pages.
     pub fn prepare_page(&mut self) -> Result<(), NoFrames> {
-        self.pages.try_reserve(1).map_err(|_| NoFrames)
+        self.pages.room_for(1).map_err(|_| NoFrames)
     }
 
     /// After `prepare_page`.

@@ -3,7 +3,7 @@
 
 use alloc::vec::Vec;
 
-use machine::Sorted;
+use machine::{Sorted, TryGrow};
 
 pub const UNIT: usize = 64;
 /// Sizes in units below this have a list each: nearly every routine.
@@ -22,7 +22,7 @@ impl Size {
 
     /// Room for one place more; `None`: there is no memory for it.
     fn prepare(&mut self) -> Option<()> {
-        self.free.try_reserve(self.places + 1 - self.free.len()).ok()
+        self.free.room_for(self.places + 1 - self.free.len()).ok()
     }
 }
 

@@ -1,6 +1,10 @@
 //! Layer 4: the kernel's quajects, a folder each. One kernel, two machines: nothing here knows
 //! which machine it runs on.
 #![cfg_attr(not(test), no_std)]
+#![cfg_attr(
+    test,
+    allow(clippy::disallowed_methods, clippy::disallowed_macros, reason = "tests may take what they like")
+)]
 #![deny(unsafe_code)]
 
 extern crate alloc;

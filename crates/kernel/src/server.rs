@@ -25,7 +25,7 @@ static DEVICES: KernelCell<Option<&'static dyn Upcalls>> = KernelCell::new(None)
 pub fn start(scheduler: &'static Scheduler, devices: &'static dyn Upcalls) -> Result<(), NoFrames> {
     let thread = Thread::new(scheduler.machine().create_tte(Start::Kernel(serve))?);
     DEVICES.set(Some(devices));
-    scheduler.enlist(&thread);
+    scheduler.enlist(&thread).map_err(|_| NoFrames)?;
     scheduler.unblock(&thread);
     Ok(())
 }

@@ -5,6 +5,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cell::{Ref, RefCell, RefMut, UnsafeCell};
 
+use crate::grow::{NoMemory, TryGrow};
+
 /// Data that only slow paths touch. A slow path holds the big kernel lock (on one processor:
 /// interrupts off), so a borrow can never meet another processor's; what it can meet is a borrow
 /// of the same thread higher up its own stack, or one held across a sleep. Both are kernel bugs and
@@ -72,13 +74,17 @@ impl<T> KernelSlots<T> {
         slots.get(index)?.clone()
     }
 
-    /// Changes a slot and returns what was there, for the caller to drop. The table grows as needed.
-    pub fn set(&self, index: usize, value: Option<Arc<T>>) -> Option<Arc<T>> {
-        // SAFETY: as in `get`: neither growing nor replacing drops a value or comes back here.
+    /// Makes sure that there is a slot `index`.
+    pub fn make_room(&self, index: usize) -> Result<(), NoMemory> {
+        // SAFETY: as in `get`: growing neither drops a value nor comes back here.
         let slots = unsafe { &mut *self.0.get() };
-        if slots.len() <= index {
-            slots.resize(index + 1, None);
-        }
+        if index < slots.len() { Ok(()) } else { slots.try_resize(index + 1, None) }
+    }
+
+    /// Changes a slot, which must be there, and returns what was in it, for the caller to drop.
+    pub fn set(&self, index: usize, value: Option<Arc<T>>) -> Option<Arc<T>> {
+        // SAFETY: as in `get`: replacing neither drops a value nor comes back here.
+        let slots = unsafe { &mut *self.0.get() };
         core::mem::replace(&mut slots[index], value)
     }
 }

@@ -11,8 +11,26 @@ use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::fmt;
 
+use crate::failing;
+
 /// There is no memory. Above `unix` it becomes `ENOMEM`.
 pub type NoMemory = TryReserveError;
+
+/// Does what takes little and may not fail as if it did not ask: it is served from the kernel's reserve.
+#[inline(always)]
+pub fn surely<R>(request: impl FnOnce() -> R) -> R {
+    failing::surely(request)
+}
+
+/// The one way to ask: images that are built for it refuse from a seed ([`crate::failing`]).
+#[inline(always)]
+fn ask(request: impl FnOnce() -> Result<(), NoMemory>) -> Result<(), NoMemory> {
+    if failing::refuses() {
+        // More than there can be.
+        return Vec::<u8>::new().try_reserve(usize::MAX);
+    }
+    if failing::is_sure() { request() } else { failing::asking(request) }
+}
 
 /// The heap counts in such units.
 #[repr(align(16))]
@@ -26,7 +44,7 @@ struct Counted<T: ?Sized>(usize, usize, T);
 #[inline(never)]
 fn make_sure(bytes: usize) -> Result<(), NoMemory> {
     let mut room = Vec::<Unit>::new();
-    room.try_reserve_exact(bytes.div_ceil(size_of::<Unit>()))?;
+    room.room_for_exact(bytes.div_ceil(size_of::<Unit>()))?;
     // The compiler may leave out a block that nobody uses.
     core::hint::black_box(&mut room);
     Ok(())
@@ -36,34 +54,41 @@ fn make_sure(bytes: usize) -> Result<(), NoMemory> {
 pub fn try_box<T>(value: T) -> Result<Box<T>, NoMemory> {
     const { assert!(align_of::<T>() <= align_of::<Unit>()) };
     make_sure(size_of::<T>())?;
-    Ok(Box::new(value))
+    Ok(failing::asking(|| Box::new(value)))
 }
 
 /// As `Arc::new`.
 pub fn try_arc<T>(value: T) -> Result<Arc<T>, NoMemory> {
     const { assert!(align_of::<T>() <= align_of::<Unit>()) };
     make_sure(size_of::<Counted<T>>())?;
-    Ok(Arc::new(value))
+    Ok(failing::asking(|| Arc::new(value)))
 }
 
 /// As `Arc::new_cyclic`; `make` may not ask for memory.
 pub fn try_arc_cyclic<T>(make: impl FnOnce(&Weak<T>) -> T) -> Result<Arc<T>, NoMemory> {
     const { assert!(align_of::<T>() <= align_of::<Unit>()) };
     make_sure(size_of::<Counted<T>>())?;
-    Ok(Arc::new_cyclic(make))
+    Ok(failing::asking(|| Arc::new_cyclic(make)))
 }
 
 /// As `Arc::<[T]>::from`.
 pub fn try_arc_slice<T: Copy>(values: &[T]) -> Result<Arc<[T]>, NoMemory> {
     const { assert!(align_of::<T>() <= align_of::<usize>()) };
     make_sure((size_of::<Counted<[T; 0]>>() + size_of_val(values)).next_multiple_of(align_of::<usize>()))?;
-    Ok(Arc::from(values))
+    Ok(failing::asking(|| Arc::from(values)))
+}
+
+/// As `Arc::<[T]>::from`, for a list.
+pub fn try_arc_list<T>(values: Vec<T>) -> Result<Arc<[T]>, NoMemory> {
+    const { assert!(align_of::<T>() <= align_of::<usize>()) };
+    make_sure((size_of::<Counted<[T; 0]>>() + size_of_val(&*values)).next_multiple_of(align_of::<usize>()))?;
+    Ok(failing::asking(|| Arc::from(values)))
 }
 
 /// As `to_vec`; for clones that ask for no memory themselves.
 pub fn try_to_vec<T: Clone>(values: &[T]) -> Result<Vec<T>, NoMemory> {
     let mut copy = Vec::new();
-    copy.try_reserve_exact(values.len())?;
+    copy.room_for_exact(values.len())?;
     copy.extend_from_slice(values);
     Ok(copy)
 }
@@ -71,7 +96,7 @@ pub fn try_to_vec<T: Clone>(values: &[T]) -> Result<Vec<T>, NoMemory> {
 /// As `vec![value; count]`; for clones that ask for no memory themselves.
 pub fn try_filled<T: Clone>(value: T, count: usize) -> Result<Vec<T>, NoMemory> {
     let mut filled = Vec::new();
-    filled.try_reserve_exact(count)?;
+    filled.room_for_exact(count)?;
     filled.resize(count, value);
     Ok(filled)
 }
@@ -84,13 +109,23 @@ pub fn try_box_slice<T: Clone>(values: &[T]) -> Result<Box<[T]>, NoMemory> {
 
 /// As `collect`.
 pub fn try_collect<T>(values: impl IntoIterator<Item = T>) -> Result<Vec<T>, NoMemory> {
-    let mut all = Vec::new();
+    let (values, mut all) = (values.into_iter(), Vec::new());
+    // No more than that: who makes a boxed slice of it shall not need another block.
+    all.room_for_exact(values.size_hint().0)?;
     all.try_extend(values)?;
     Ok(all)
 }
 
 /// As the methods of a vector whose names they have.
 pub trait TryGrow<T> {
+    /// As `try_reserve`.
+    fn room_for(&mut self, more: usize) -> Result<(), NoMemory>;
+    /// As `try_reserve_exact`.
+    fn room_for_exact(&mut self, more: usize) -> Result<(), NoMemory>;
+    /// As `push`, into room that was asked for.
+    fn put(&mut self, value: T);
+    /// As `insert`, into room that was asked for.
+    fn put_at(&mut self, place: usize, value: T);
     fn try_push(&mut self, value: T) -> Result<(), NoMemory>;
     fn try_insert(&mut self, place: usize, value: T) -> Result<(), NoMemory>;
     fn try_extend(&mut self, values: impl IntoIterator<Item = T>) -> Result<(), NoMemory>;
@@ -106,21 +141,43 @@ pub trait TryGrow<T> {
 }
 
 impl<T> TryGrow<T> for Vec<T> {
+    #[inline]
+    fn room_for(&mut self, more: usize) -> Result<(), NoMemory> {
+        ask(|| self.try_reserve(more))
+    }
+
+    #[inline]
+    fn room_for_exact(&mut self, more: usize) -> Result<(), NoMemory> {
+        ask(|| self.try_reserve_exact(more))
+    }
+
+    #[inline(always)]
+    fn put(&mut self, value: T) {
+        debug_assert!(self.len() < self.capacity(), "room was not asked for");
+        self.push(value);
+    }
+
+    #[inline(always)]
+    fn put_at(&mut self, place: usize, value: T) {
+        debug_assert!(self.len() < self.capacity(), "room was not asked for");
+        self.insert(place, value);
+    }
+
     fn try_push(&mut self, value: T) -> Result<(), NoMemory> {
-        self.try_reserve(1)?;
+        self.room_for(1)?;
         self.push(value);
         Ok(())
     }
 
     fn try_insert(&mut self, place: usize, value: T) -> Result<(), NoMemory> {
-        self.try_reserve(1)?;
+        self.room_for(1)?;
         self.insert(place, value);
         Ok(())
     }
 
     fn try_extend(&mut self, values: impl IntoIterator<Item = T>) -> Result<(), NoMemory> {
         let values = values.into_iter();
-        self.try_reserve(values.size_hint().0)?;
+        self.room_for(values.size_hint().0)?;
         for value in values {
             self.try_push(value)?;
         }
@@ -131,7 +188,7 @@ impl<T> TryGrow<T> for Vec<T> {
     where
         T: Clone,
     {
-        self.try_reserve(values.len())?;
+        self.room_for(values.len())?;
         self.extend_from_slice(values);
         Ok(())
     }
@@ -140,13 +197,13 @@ impl<T> TryGrow<T> for Vec<T> {
     where
         T: Clone,
     {
-        self.try_reserve(count.saturating_sub(self.len()))?;
+        self.room_for(count.saturating_sub(self.len()))?;
         self.resize(count, value);
         Ok(())
     }
 
     fn try_resize_with(&mut self, count: usize, make: impl FnMut() -> T) -> Result<(), NoMemory> {
-        self.try_reserve(count.saturating_sub(self.len()))?;
+        self.room_for(count.saturating_sub(self.len()))?;
         self.resize_with(count, make);
         Ok(())
     }
@@ -154,20 +211,42 @@ impl<T> TryGrow<T> for Vec<T> {
 
 /// As the methods of a queue whose names they have.
 pub trait TryQueue<T> {
+    /// As `push_back`, into room that was asked for.
+    fn put_back(&mut self, value: T);
+    /// As `try_reserve`.
+    fn room_for(&mut self, more: usize) -> Result<(), NoMemory>;
     fn try_push_back(&mut self, value: T) -> Result<(), NoMemory>;
     fn try_push_front(&mut self, value: T) -> Result<(), NoMemory>;
+    fn try_insert(&mut self, place: usize, value: T) -> Result<(), NoMemory>;
 }
 
 impl<T> TryQueue<T> for VecDeque<T> {
+    #[inline(always)]
+    fn put_back(&mut self, value: T) {
+        debug_assert!(self.len() < self.capacity(), "room was not asked for");
+        self.push_back(value);
+    }
+
+    #[inline]
+    fn room_for(&mut self, more: usize) -> Result<(), NoMemory> {
+        ask(|| self.try_reserve(more))
+    }
+
     fn try_push_back(&mut self, value: T) -> Result<(), NoMemory> {
-        self.try_reserve(1)?;
+        self.room_for(1)?;
         self.push_back(value);
         Ok(())
     }
 
     fn try_push_front(&mut self, value: T) -> Result<(), NoMemory> {
-        self.try_reserve(1)?;
+        self.room_for(1)?;
         self.push_front(value);
+        Ok(())
+    }
+
+    fn try_insert(&mut self, place: usize, value: T) -> Result<(), NoMemory> {
+        self.room_for(1)?;
+        self.insert(place, value);
         Ok(())
     }
 }
@@ -178,7 +257,7 @@ pub struct Text(pub String);
 
 impl fmt::Write for Text {
     fn write_str(&mut self, part: &str) -> fmt::Result {
-        self.0.try_reserve(part.len()).map_err(|_| fmt::Error)?;
+        ask(|| self.0.try_reserve(part.len())).map_err(|_| fmt::Error)?;
         self.0.push_str(part);
         Ok(())
     }

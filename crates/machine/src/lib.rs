@@ -10,6 +10,7 @@ extern crate alloc;
 
 mod cell;
 mod entry;
+pub mod failing;
 mod foreign;
 mod grow;
 mod machine;
@@ -34,13 +35,16 @@ pub use foreign::{
     About, CarryCode, Extended, Foreign, Handle, Held, Hold, Moment, Refused, Room, Stamp, WINDOW_PAGES,
 };
 pub use grow::{
-    NoMemory, Text, TryGrow, TryQueue, try_arc, try_arc_cyclic, try_arc_slice, try_box, try_box_slice, try_collect,
-    try_filled, try_text, try_to_vec,
+    NoMemory, Text, TryGrow, TryQueue, try_arc, try_arc_cyclic, try_arc_list, try_arc_slice, try_box, try_box_slice,
+    try_collect, try_filled, try_text, try_to_vec,
 };
 pub use machine::{
     Channel, Fragment, HeapLive, Machine, ReceiveCode, Received, Rewritten, SampleClock, SendCode, TimerCode,
 };
-pub use memory::{FrameNumber, FrameSource, KERNEL_FRAMES_MIN, PAGE_BYTES, PhysicalMemory, UserMemory};
+pub use memory::{
+    BLOCK_BYTES_MAX, ENTRY_BYTES_MAX, FrameNumber, FrameSource, KERNEL_FRAMES_MIN, PAGE_BYTES, PhysicalMemory,
+    UserMemory,
+};
 pub use ordered::Ordered;
 pub use registers::Registers;
 pub use ring::Ring;

@@ -70,3 +70,12 @@ pub trait FrameSource: Send + Sync {
 /// Frames that programs cannot take from the kernel, neither as translation tables nor by calls that need
 /// large kernel memory: what is left for small records and for ending programs when memory is out.
 pub const KERNEL_FRAMES_MIN: usize = 128;
+
+/// Most bytes that the kernel takes without asking from one safe point to the next: from a program's entry until it goes back or
+/// leaves for another thread. What takes more asks, and is refused.
+pub const ENTRY_BYTES_MAX: usize = 192 << 10;
+
+/// Most bytes among them in one piece: what the optimizer notes about the longest routine.
+pub const BLOCK_BYTES_MAX: usize = 16 << 10;
+
+const _: () = assert!(2 * ENTRY_BYTES_MAX <= KERNEL_FRAMES_MIN * PAGE_BYTES);

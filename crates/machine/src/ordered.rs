@@ -9,7 +9,7 @@
 use alloc::vec::Vec;
 use core::ops::Bound;
 
-use crate::grow::{NoMemory, TryGrow};
+use crate::grow::{NoMemory, TryGrow, surely};
 
 /// Entries of a part.
 const PART_MOST: usize = 64;
@@ -91,11 +91,16 @@ impl<K: Ord, V> Ordered<K, V> {
         Ok(None)
     }
 
+    /// The same where nobody can be told that there is no memory: it takes a part at most.
+    pub fn put(&mut self, key: K, value: V) -> Option<V> {
+        surely(|| self.try_insert(key, value)).expect("memory for a part")
+    }
+
     /// The later half of a full part becomes a part of its own.
     fn split(&mut self, part: usize) -> Result<(), NoMemory> {
         let mut behind = Vec::new();
-        behind.try_reserve(PART_MOST / 2 + 1)?;
-        self.parts.try_reserve(1)?;
+        behind.room_for(PART_MOST / 2 + 1)?;
+        self.parts.room_for(1)?;
         behind.extend(self.parts[part].drain(PART_MOST / 2..));
         self.parts.insert(part + 1, behind);
         Ok(())

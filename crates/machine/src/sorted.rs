@@ -49,6 +49,22 @@ impl<K: Ord, V> Sorted<K, V> {
         self.place(key).ok().map(|place| &mut self.entries[place].1)
     }
 
+    /// Makes sure that so many more can be `put`.
+    pub fn room_for(&mut self, more: usize) -> Result<(), NoMemory> {
+        self.entries.room_for(more)
+    }
+
+    /// Sets the value of `key`, into room that was asked for. The one it had before.
+    pub fn put(&mut self, key: K, value: V) -> Option<V> {
+        match self.place(&key) {
+            Ok(place) => Some(core::mem::replace(&mut self.entries[place].1, value)),
+            Err(place) => {
+                self.entries.put_at(place, (key, value));
+                None
+            }
+        }
+    }
+
     /// The value of `key`; if there is none, a new one.
     pub fn get_or_insert(&mut self, key: K, make: impl FnOnce() -> V) -> &mut V {
         let place = self.place(&key).unwrap_or_else(|place| {
@@ -74,7 +90,7 @@ impl<K: Ord, V> Sorted<K, V> {
         let place = match self.place(&key) {
             Ok(place) => place,
             Err(place) => {
-                self.entries.try_reserve(1)?;
+                self.entries.room_for(1)?;
                 self.entries.insert(place, (key, make()));
                 place
             }

@@ -1,4 +1,5 @@
 //! From the boot archive to the first program.
+#![expect(clippy::disallowed_methods, clippy::disallowed_macros, reason = "before any program runs")]
 
 mod folders;
 
@@ -24,7 +25,7 @@ use kernel::space::{FramePool, Page};
 use kernel::stream::Stream;
 use kernel::thread::Thread;
 use kernel::tty::WindowSize;
-use machine::{CALLS_MAX, Channel, FrameNumber, KernelCell, Machine, Nanos, PAGE_BYTES, Start};
+use machine::{CALLS_MAX, Channel, FrameNumber, KernelCell, Machine, Nanos, PAGE_BYTES, Start, TryGrow};
 
 use crate::calls::{
     Flight, FutexTable, Limits, LoadError, LockWaits, SocketNames, SystemNames, Wanted, install_program, load_first,
@@ -379,8 +380,10 @@ fn first_program(unix: &'static Unix, config: &ConfigView<'_>) -> Result<Arc<Thr
     let thread = Thread::new(tte);
     let space = process.space().ok_or(Errno::ENOMEM)?;
     thread.tte().set_quaspace(Some(&**space.borrow().translation()));
-    unix.scheduler.enlist(&thread);
+    unix.scheduler.enlist(&thread).map_err(Errno::from)?;
     unix.scheduler.unblock(&thread);
+    unix.tasks.make_room(thread.id()).map_err(Errno::from)?;
+    process.tasks.borrow_mut().room_for(1).map_err(Errno::from)?;
     let task = Task::new(pid, &process, &thread, task_name(config.program));
     unix.tasks.add_task(&task);
     unix.tasks.add_process(&process);

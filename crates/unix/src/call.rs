@@ -1,21 +1,17 @@
 //! One call under way: who calls, and the caller's memory.
 
 use alloc::sync::Arc;
-use alloc::vec;
 use alloc::vec::Vec;
 
 use abi::{Errno, Field};
 use kernel::file::{Access, Credentials, Node, Time, View};
 use kernel::stream::{Io, UserRange};
-use machine::{PAGE_BYTES, Registers, VirtAddr};
+use machine::{PAGE_BYTES, Registers, TryGrow, VirtAddr, try_filled, try_to_vec};
 
 use crate::emulator::Unix;
 use crate::files::{Descriptor, DescriptorTable, OpenFile};
 use crate::limits::{PATH_BYTES_MAX, TRANSFER_BYTES_MAX};
 use crate::task::{Process, Task};
-
-/// Bytes that are taken as any small part of the kernel: asking whether there is room would cost more than the room.
-pub const FEW_BYTES: usize = 512;
 
 /// What a call returns: a number for `rax`, or an error.
 pub type CallResult = Result<u64, Errno>;
@@ -122,14 +118,13 @@ impl Call<'_> {
             self.copy_in(at, piece)?;
             if let Some(end) = piece.iter().position(|byte| *byte == 0) {
                 if text.is_empty() && end <= most {
-                    return Ok(piece[..end].to_vec());
+                    return Ok(try_to_vec(&piece[..end])?);
                 }
-                text.try_reserve_exact(end).map_err(|_| Errno::ENOMEM)?;
-                text.extend_from_slice(&piece[..end]);
+                text.room_for_exact(end)?;
+                piece[..end].iter().for_each(|byte| text.put(*byte));
                 return if text.len() > most { Err(too_long) } else { Ok(text) };
             }
-            text.try_reserve(piece.len()).map_err(|_| Errno::ENOMEM)?;
-            text.extend_from_slice(piece);
+            text.try_extend_from_slice(piece)?;
             if text.len() > most {
                 return Err(too_long);
             }
@@ -155,8 +150,7 @@ impl Call<'_> {
             }
             let text = self.read_string(pointer, (left.saturating_sub(1)).min(131_071), Errno::E2BIG)?;
             left = left.checked_sub(text.len() + 9).ok_or(Errno::E2BIG)?;
-            strings.try_reserve(1).map_err(|_| Errno::ENOMEM)?;
-            strings.push(text);
+            strings.try_push(text)?;
         }
     }
 
@@ -204,13 +198,7 @@ impl Call<'_> {
 
     /// A zeroed buffer of the kernel's own. Error: `ENOMEM`.
     pub fn buffer(&self, bytes: usize) -> Result<Vec<u8>, Errno> {
-        if bytes <= FEW_BYTES {
-            return Ok(vec![0; bytes]);
-        }
-        let mut buffer = Vec::new();
-        buffer.try_reserve_exact(bytes).map_err(|_| Errno::ENOMEM)?;
-        buffer.resize(bytes, 0);
-        Ok(buffer)
+        Ok(try_filled(0, bytes)?)
     }
 }
 
@@ -228,9 +216,4 @@ fn with_buffer<T: Field, R>(act: impl FnOnce(&mut [u8]) -> R) -> R {
 /// A register that holds a C `int`.
 pub fn int(register: u64) -> i32 {
     register as i32
-}
-
-/// As [`vec!`], to keep the import where small buffers are made.
-pub fn zeros(bytes: usize) -> Vec<u8> {
-    vec![0; bytes]
 }

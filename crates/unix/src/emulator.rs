@@ -1,7 +1,6 @@
 //! The emulator: one value that knows everything, and what the machine calls.
 
 use alloc::boxed::Box;
-use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cell::Cell;
@@ -18,7 +17,8 @@ use kernel::thread::Thread;
 use kernel::trace::kind;
 use machine::stretch::Cause;
 use machine::{
-    CALLS_MAX, Channel, Exception, KernelCell, Machine, Nanos, Registers, TteId, Upcalls, VirtAddr, stages, stretch,
+    CALLS_MAX, Channel, Exception, KernelCell, Machine, Nanos, Registers, TteId, Upcalls, VirtAddr, failing, stages,
+    stretch,
 };
 use quaject::{Class, Quaject};
 use strace::Summary;
@@ -162,14 +162,13 @@ impl Unix {
     /// A kernel message, shown with `--verbose`.
     pub fn log(&self, line: fmt::Arguments<'_>) {
         if self.options.verbose {
-            let mut text = String::new();
-            let _ = fmt::write(&mut text, line);
-            text.push('\n');
-            self.tell(bootimage::control::kind::LOG, text.as_bytes());
+            let line = machine::try_text(format_args!("{line}\n")).unwrap_or_default();
+            self.tell(bootimage::control::kind::LOG, line.as_bytes());
         }
     }
 
     /// The running thread ends: its TTE is to be dropped by another thread.
+    #[expect(clippy::disallowed_methods, reason = "who leaves the kernel next buries the dead")]
     pub(crate) fn mourn(&self) {
         self.morgue.borrow_mut().push(self.scheduler.current());
         self.has_dead.set(true);
@@ -186,6 +185,7 @@ impl Unix {
     }
 
     /// Ends the machine with the first process's status, after everything it wrote has gone out.
+    #[expect(clippy::disallowed_macros, reason = "four numbers")]
     pub(crate) fn finish(&'static self, status: i32, signal: u32) -> ! {
         self.bury();
         if self.options.trace {
@@ -329,6 +329,7 @@ impl From<Onward> for Served {
 impl Unix {
     #[inline(always)]
     fn system_call(&'static self, thread: TteId, registers: &mut Registers) -> Served {
+        failing::safe_point();
         let task = self.running(thread);
         task.count_call();
         let number = u64::from(registers.cause as u32);
@@ -358,6 +359,7 @@ impl Unix {
 
     #[inline(always)]
     fn exception(&'static self, thread: TteId, registers: &mut Registers, exception: Exception) {
+        failing::safe_point();
         let task = self.running(thread);
         task.watch.in_call.set(false);
         if calls::take_starvation(&task) {
@@ -374,6 +376,7 @@ impl Unix {
     #[inline(always)]
     fn page_fault(&'static self, thread: TteId, access: machine::Access) -> bool {
         let Some(task) = self.tasks.of_thread(thread) else { return false };
+        failing::safe_point();
         let kind = match (access.execute, access.write) {
             (true, _) => Access::Execute,
             (_, true) => Access::Write,

@@ -16,6 +16,10 @@
 //!   strace/       showing calls (pure)
 //! ```
 #![cfg_attr(not(test), no_std)]
+#![cfg_attr(
+    test,
+    allow(clippy::disallowed_methods, clippy::disallowed_macros, reason = "tests may take what they like")
+)]
 #![forbid(unsafe_code)]
 #![allow(clippy::arc_with_non_send_sync, reason = "shared kernel data is guarded by the big kernel lock")]
 

@@ -2,6 +2,11 @@
 //!
 //! Each test raises a signal in its own thread; the handler copies the frame it runs on. Then our
 //! `restore` must read it and our `build` must make the same bytes again.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_macros,
+    reason = "not in the kernel: it may take what it likes"
+)]
 
 use std::arch::asm;
 use std::os::fd::AsRawFd;

@@ -2,6 +2,11 @@
 //!
 //! In a child with one thread, random signals are sent, blocked, ignored and waited for. Its handler
 //! blocks everything and notes what came; our side must note the same, in the same order.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_macros,
+    reason = "not in the kernel: it may take what it likes"
+)]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

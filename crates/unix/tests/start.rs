@@ -1,6 +1,11 @@
 //! Starts programs of the host by our plan, our stack and our vDSO, in a child of this process: what
 //! the kernel will do, with mmap as the quaspace. If a table, a pointer or a zero is wrong, the
 //! dynamic linker or the C library stumbles over it.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_macros,
+    reason = "not in the kernel: it may take what it likes"
+)]
 
 use std::arch::asm;
 use std::fs::File;

@@ -17,7 +17,14 @@ pub fn check_ring(machine: &SimMachine) -> Result<(), String> {
     members.sort();
     members.dedup();
     let mut ready: Vec<TteId> = Vec::new();
-    ready.extend(scheduler.known_threads().iter().filter(|thread| thread.state() == State::Ready).map(|t| t.id()));
+    ready.extend(
+        scheduler
+            .known_threads()
+            .expect("memory")
+            .iter()
+            .filter(|thread| thread.state() == State::Ready)
+            .map(|t| t.id()),
+    );
     if members.len() != order.len() || members != ready {
         return Err(format!("in the ring {order:?}, ready {ready:?}"));
     }

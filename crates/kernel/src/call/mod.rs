@@ -74,6 +74,7 @@ pub fn fact(machine: &dyn machine::Machine, routine: &str, hole: &str) -> Option
 }
 
 /// All templates of call routines, for the golden listings.
+#[expect(clippy::disallowed_methods, reason = "for tests")]
 pub fn templates() -> alloc::vec::Vec<synth::Template> {
     let own =
         [routine::templates().as_slice(), &simple::templates(), &fragments::templates(), &open::templates()].concat();

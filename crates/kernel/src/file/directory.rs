@@ -4,6 +4,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use abi::Errno;
+use machine::{TryGrow, try_filled};
 
 use super::name::hash_backwards;
 use super::node::Node;
@@ -60,7 +61,7 @@ impl Entries {
         self.cookies += 1;
         let place = free_place(&self.index, hash);
         self.index[place] = self.slots.len() as u32;
-        self.slots.push(Slot { cookie, hash, entry: Some(Entry { name, node }) });
+        self.slots.put(Slot { cookie, hash, entry: Some(Entry { name, node }) });
         self.live += 1;
         Ok(())
     }
@@ -124,11 +125,9 @@ impl Entries {
     /// Drops removed slots and makes the index fit `wanted` entries with room to grow.
     fn rebuild(&mut self, wanted: usize) -> Result<(), Errno> {
         let places = (wanted * 2).next_power_of_two().max(8);
-        let mut index = Vec::new();
-        index.try_reserve_exact(places).map_err(|_| Errno::ENOSPC)?;
-        index.resize(places, NO_SLOT);
+        let mut index = try_filled(NO_SLOT, places).map_err(|_| Errno::ENOSPC)?;
         self.slots.retain(|slot| slot.entry.is_some());
-        self.slots.try_reserve(places * 3 / 4 - self.slots.len()).map_err(|_| Errno::ENOSPC)?;
+        self.slots.room_for(places * 3 / 4 - self.slots.len()).map_err(|_| Errno::ENOSPC)?;
         for (number, slot) in self.slots.iter().enumerate() {
             let place = free_place(&index, slot.hash);
             index[place] = number as u32;

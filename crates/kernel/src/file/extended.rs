@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use abi::Errno;
 use abi::process::CAP_SYS_ADMIN;
+use machine::{TryGrow, try_box_slice};
 
 use super::attributes::{NodeKind, STICKY, Time};
 use super::credentials::{Access, Credentials};
@@ -48,10 +49,7 @@ impl Attribute {
 }
 
 fn copied(bytes: &[u8]) -> Result<Box<[u8]>, Errno> {
-    let mut copy = Vec::new();
-    copy.try_reserve_exact(bytes.len()).map_err(|_| Errno::ENOSPC)?;
-    copy.extend_from_slice(bytes);
-    Ok(copy.into_boxed_slice())
+    try_box_slice(bytes).map_err(|_| Errno::ENOSPC)
 }
 
 impl ExtendedAttributes {
@@ -82,8 +80,8 @@ impl ExtendedAttributes {
         match found {
             Ok(at) => Ok(Some(core::mem::replace(&mut self.0[at].value, copied(value)?))),
             Err(at) => {
-                self.0.try_reserve(1).map_err(|_| Errno::ENOSPC)?;
-                self.0.insert(at, Attribute::new(name, value)?);
+                let attribute = Attribute::new(name, value)?;
+                self.0.try_insert(at, attribute).map_err(|_| Errno::ENOSPC)?;
                 Ok(None)
             }
         }

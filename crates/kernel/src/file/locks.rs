@@ -1,7 +1,6 @@
 //! Advisory locks on a node: record locks (`fcntl`) and whole-file locks (`flock`). Nobody sleeps
 //! here: a conflict is reported, and the caller waits and tries again.
 
-use alloc::vec::Vec;
 use core::ops::Bound;
 
 use abi::Errno;
@@ -134,20 +133,16 @@ impl NodeLocks {
         before != self.records.len()
     }
 
-    /// Ranges, first to last, in which nobody holds a record.
-    pub fn gaps(&self) -> Vec<(u64, u64)> {
-        let mut gaps = Vec::new();
-        let mut free_from = 0;
+    /// The first range, from its first byte to its last, not before `at`, in which nobody holds a record.
+    pub fn gap_from(&self, at: u64) -> Option<(u64, u64)> {
+        let mut free_from = at;
         for (_, held) in self.records.iter() {
             if held.first > free_from {
-                gaps.push((free_from, held.first - 1));
+                return Some((free_from, held.first - 1));
             }
             free_from = free_from.max(held.last.saturating_add(1));
         }
-        if free_from <= FILE_BYTES_MAX {
-            gaps.push((free_from, FILE_BYTES_MAX));
-        }
-        gaps
+        (free_from <= FILE_BYTES_MAX).then_some((free_from, FILE_BYTES_MAX))
     }
 
     /// Takes the whole-file lock for the open file `owner`, or changes its kind (`flock`). As on

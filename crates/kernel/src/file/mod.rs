@@ -20,6 +20,7 @@ mod change;
 mod content;
 mod credentials;
 mod directory;
+mod doomed;
 mod extended;
 mod foreign;
 mod glance;

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::cell::Cell;
 
 use abi::Errno;
-use machine::KernelCell;
+use machine::{KernelCell, NoMemory, TryGrow, try_filled, try_to_vec};
 
 use super::node::Node;
 use super::path_cache::PathCache;
@@ -38,6 +38,14 @@ pub struct Namespace {
     /// The number that joined the halves of the last renaming, for those who watch.
     pub(super) cookie: Cell<u32>,
     pub(super) cache: KernelCell<PathCache>,
+}
+
+/// Where the way up from a node ends.
+#[derive(PartialEq, Eq)]
+enum Upwards {
+    Root,
+    /// Outside of the root that was asked for.
+    Unreachable,
 }
 
 impl Namespace {
@@ -108,9 +116,9 @@ impl Namespace {
             return Err(Errno::EBUSY);
         }
         let mut mounts = self.mounts.borrow_mut();
-        mounts.try_reserve(1).map_err(|_| Errno::ENOMEM)?;
+        mounts.room_for(1).map_err(|_| Errno::ENOMEM)?;
         mount.point.covered.set(true);
-        mounts.push(mount);
+        mounts.put(mount);
         self.names_changed();
         Ok(())
     }
@@ -159,8 +167,8 @@ impl Namespace {
     }
 
     /// All mounts, oldest first, without the root.
-    pub fn mounts(&self) -> Vec<Mount> {
-        self.mounts.borrow().clone()
+    pub fn mounts(&self) -> Result<Vec<Mount>, NoMemory> {
+        try_to_vec(&self.mounts.borrow())
     }
 
     fn mount_of_root(&self, root: &Node) -> Option<Mount> {
@@ -206,45 +214,47 @@ impl Namespace {
     /// For a directory it is exact. A file is shown under the name it was last given; if that name is
     /// gone, or now names another file, the path ends in ` (deleted)`, as on Linux.
     /// A node outside of `root` is shown from the top, with `(unreachable)` before it.
-    pub fn path_of(&self, node: &Arc<Node>, root: &Node) -> Vec<u8> {
-        let mut backwards: Vec<Arc<[u8]>> = Vec::new();
-        let deleted = !is_named(node);
+    ///
+    /// # Errors
+    /// No memory for it: directories may lie deep.
+    pub fn path_of(&self, node: &Arc<Node>, root: &Node) -> Result<Vec<u8>, NoMemory> {
+        let mut bytes = 0;
+        let end = self.names_upwards(node, root, |name| bytes += 1 + name.len());
+        let head: &[u8] = if end == Upwards::Unreachable { b"(unreachable)" } else { b"" };
+        let tail: &[u8] = if is_named(node) { b"" } else { b" (deleted)" };
+        let mut path = try_filled(b'/', head.len() + bytes.max(1) + tail.len())?;
+        let mut at = path.len() - tail.len();
+        path[at..].copy_from_slice(tail);
+        path[..head.len()].copy_from_slice(head);
+        self.names_upwards(node, root, |name| {
+            path[at - name.len()..at].copy_from_slice(name);
+            at -= 1 + name.len();
+        });
+        Ok(path)
+    }
+
+    /// Shows the names on the way from `node` up to `root`, and where the way ends.
+    fn names_upwards(&self, node: &Arc<Node>, root: &Node, mut show: impl FnMut(&[u8])) -> Upwards {
         let mut at = node.clone();
-        let mut reachable = true;
         while !at.is(root) {
             if let Some(parent) = at.parent() {
-                backwards.push(at.name());
+                show(&at.name());
                 at = parent;
             } else if let Some(mount) = self.mount_of_root(&at) {
                 at = mount.point;
-            } else {
-                reachable = Arc::ptr_eq(at.volume(), &self.nameless);
-                if reachable {
-                    backwards.push(at.name());
-                }
+            } else if Arc::ptr_eq(at.volume(), &self.nameless) {
+                show(&at.name());
                 break;
+            } else {
+                return Upwards::Unreachable;
             }
         }
-        let mut path = Vec::new();
-        if !reachable {
-            path.extend_from_slice(b"(unreachable)");
-        }
-        for name in backwards.iter().rev() {
-            path.push(b'/');
-            path.extend_from_slice(name);
-        }
-        if backwards.is_empty() {
-            path.push(b'/');
-        }
-        if deleted {
-            path.extend_from_slice(b" (deleted)");
-        }
-        path
+        Upwards::Root
     }
 
-    /// The path of a working directory (`getcwd`). Error: `ENOENT` if it was removed.
+    /// The path of a working directory (`getcwd`). Errors: `ENOENT` if it was removed, `ENOMEM`.
     pub fn working_directory(&self, directory: &Arc<Node>, root: &Node) -> Result<Vec<u8>, Errno> {
-        if directory.is_removed() { Err(Errno::ENOENT) } else { Ok(self.path_of(directory, root)) }
+        if directory.is_removed() { Err(Errno::ENOENT) } else { Ok(self.path_of(directory, root)?) }
     }
 }
 

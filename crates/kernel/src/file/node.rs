@@ -4,7 +4,6 @@ mod times;
 
 use alloc::format;
 use alloc::sync::{Arc, Weak};
-use alloc::vec::Vec;
 use core::any::Any;
 use core::cell::Cell;
 
@@ -16,6 +15,7 @@ use super::attributes::{Attributes, Meta, NewNode, NodeKind, SET_GROUP, SET_USER
 use super::content::Content;
 use super::credentials::Credentials;
 use super::directory::{Entries, FIRST_COOKIE};
+use super::doomed::Doomed;
 use super::extended::ExtendedAttributes;
 use super::foreign::{ForeignNode, Guess};
 use super::limits::NAME_BYTES_MAX;
@@ -35,7 +35,7 @@ pub struct Node {
     number: u64,
     kind: NodeKind,
     meta: KernelCell<Meta>,
-    place: KernelCell<Place>,
+    pub(super) place: KernelCell<Place>,
     data: Data,
     /// Something is mounted here.
     pub(super) covered: Cell<bool>,
@@ -50,12 +50,12 @@ pub struct Node {
 
 /// Where a node was last given a name. For a directory this is its parent; for a file with several
 /// links it is one of them, good enough to tell a person its path.
-struct Place {
-    parent: Parent,
+pub(super) struct Place {
+    pub(super) parent: Parent,
     name: Arc<[u8]>,
 }
 
-enum Parent {
+pub(super) enum Parent {
     /// The root of a volume, or a node that was never linked.
     None,
     /// The parent's table holds this node.
@@ -138,6 +138,7 @@ impl Node {
     }
 
     /// A file that was made in `directory` without a name there, and may get one (`O_TMPFILE`). Error: `ENOSPC`.
+    #[expect(clippy::disallowed_macros, reason = "a number")]
     pub fn nameless_in(directory: &Arc<Node>, is_linkable: bool, new: NewNode) -> Result<Arc<Node>, Errno> {
         let node = Node::nameless(directory.volume(), &[], new)?;
         node.set_place(directory, format!("#{}", node.number).into_bytes().into());
@@ -537,16 +538,15 @@ impl Node {
         }
     }
 
-    /// Moves everything that this node keeps alive into `doomed`.
-    fn let_go(&mut self, doomed: &mut Vec<Arc<Node>>) {
-        let place = &mut *self.place.borrow_mut();
-        if let Parent::Held(parent) = core::mem::replace(&mut place.parent, Parent::None) {
-            doomed.push(parent);
+    /// Gives up what this node keeps alive; who goes with it joins `doomed`.
+    fn let_go(&mut self, doomed: &mut Doomed) {
+        if let Parent::Held(parent) = core::mem::replace(&mut self.place.borrow_mut().parent, Parent::None) {
+            doomed.add(parent);
         }
         if let Data::Directory(table) = &self.data {
             for node in table.0.borrow_mut().drain() {
                 node.forget_link();
-                doomed.push(node);
+                doomed.add(node);
             }
         }
     }
@@ -575,12 +575,10 @@ impl Drop for Node {
         if let Some(tree) = self.volume.foreign() {
             tree.forget(self);
         }
-        let mut doomed = Vec::new();
+        let mut doomed = Doomed::default();
         self.let_go(&mut doomed);
-        while let Some(node) = doomed.pop() {
-            if let Some(mut node) = Arc::into_inner(node) {
-                node.let_go(&mut doomed);
-            }
+        while let Some(mut node) = doomed.take() {
+            node.let_go(&mut doomed);
         }
     }
 }

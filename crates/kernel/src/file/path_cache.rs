@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
+use machine::{TryGrow, try_collect};
 
 use super::name::{hash_backwards, words_backwards};
 use super::node::Node;
@@ -106,16 +107,17 @@ impl PathCache {
     pub(super) fn keep(&mut self, generation: u64, key: &Key<'_>, node: &Arc<Node>, terms: Terms) {
         let sets = &mut self.groups[key.set / GROUP_SETS];
         if sets.is_empty() {
-            if sets.try_reserve_exact(GROUP_SETS).is_err() {
+            if sets.room_for_exact(GROUP_SETS).is_err() {
                 return;
             }
-            sets.resize_with(GROUP_SETS, || [None, None]);
+            (0..GROUP_SETS).for_each(|_| sets.put([None, None]));
         }
+        let Ok(path) = try_collect(words_backwards(key.path)) else { return };
         let entry = Remembered {
             generation,
             start: key.start,
             path_bytes: key.path.len(),
-            path: words_backwards(key.path).collect(),
+            path: path.into_boxed_slice(),
             node: Arc::downgrade(node),
             terms,
         };

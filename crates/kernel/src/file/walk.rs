@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use abi::Errno;
+use machine::TryGrow;
 
 use super::credentials::{Access, Credentials};
 use super::foreign::Guess;
@@ -182,8 +183,9 @@ impl<'a> Walk<'a> {
         if absolute && view.limits.beneath {
             return Err(Errno::EXDEV);
         }
-        let mut pending = Vec::with_capacity(2);
-        pending.push(Rest { text: Text::Given(path), at: 0 });
+        let mut pending = Vec::new();
+        pending.room_for_exact(2)?;
+        pending.put(Rest { text: Text::Given(path), at: 0 });
         Ok(Walk {
             namespace,
             view,
@@ -349,7 +351,7 @@ impl<'a> Walk<'a> {
             }
             Some(_) => {}
         }
-        self.pending.push(Rest { text: Text::Target(target), at: 0 });
+        self.pending.try_push(Rest { text: Text::Target(target), at: 0 })?;
         Ok(None)
     }
 

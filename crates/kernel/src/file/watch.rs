@@ -19,7 +19,7 @@ use core::cell::Cell;
 
 use abi::Errno;
 use abi::poll::*;
-use machine::KernelCell;
+use machine::{KernelCell, TryGrow};
 
 use super::attributes::NodeKind;
 use super::directory::FIRST_COOKIE;
@@ -183,12 +183,9 @@ impl Watches {
     fn add(&self, watch: &Arc<Watch>) -> Result<(), Errno> {
         let mut lists = self.lists.borrow_mut();
         if lists.is_empty() {
-            lists.try_reserve_exact(LISTS).map_err(|_| Errno::ENOMEM)?;
-            lists.resize_with(LISTS, Vec::new);
+            lists.try_resize_with(LISTS, Vec::new)?;
         }
-        let list = &mut lists[Watches::list_of(&watch.key)];
-        list.try_reserve(1).map_err(|_| Errno::ENOMEM)?;
-        list.push(watch.clone());
+        lists[Watches::list_of(&watch.key)].try_push(watch.clone())?;
         self.count.set(self.count.get() + 1);
         Ok(())
     }

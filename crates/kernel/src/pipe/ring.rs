@@ -1,11 +1,10 @@
 //! The pipe's bytes and words.
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use abi::Errno;
-use machine::{KernelCell, Machine, VirtAddr};
+use machine::{KernelCell, Machine, VirtAddr, try_filled};
 
 use crate::stream::UserRange;
 
@@ -185,8 +184,5 @@ impl PipeRing {
 const PIECE_BYTES: usize = 4096;
 
 fn fresh(capacity: usize) -> Result<Box<[u8]>, Errno> {
-    let mut bytes = Vec::new();
-    bytes.try_reserve_exact(capacity).map_err(|_| Errno::ENOMEM)?;
-    bytes.resize(capacity, 0);
-    Ok(bytes.into_boxed_slice())
+    Ok(try_filled(0, capacity)?.into_boxed_slice())
 }

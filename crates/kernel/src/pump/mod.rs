@@ -13,7 +13,7 @@ use core::any::Any;
 use core::cell::Cell;
 
 use abi::Errno;
-use machine::{KernelCell, Start, TteId};
+use machine::{KernelCell, NoMemory, Start, TryGrow, TteId, try_filled, try_to_vec};
 
 use crate::gauge::Gauge;
 use crate::link::Users;
@@ -77,6 +77,7 @@ pub fn start(scheduler: &'static Scheduler, owner: u32, ends: Ends) -> Result<Ar
     if all >= PUMPS_MOST || owner != 0 && own >= PUMPS_MOST_OF_ONE {
         return Err(Errno::EAGAIN);
     }
+    PUMPS.borrow_mut().room_for(1)?;
     let tte = scheduler.machine().create_tte(Start::Kernel(run)).map_err(|_| Errno::ENOMEM)?;
     let pump = Arc::new(Pump {
         scheduler,
@@ -87,21 +88,21 @@ pub fn start(scheduler: &'static Scheduler, owner: u32, ends: Ends) -> Result<Ar
         stopping: Cell::new(false),
         bytes: Gauge::new(Users::One, scheduler.machine().now()),
     });
-    PUMPS.borrow_mut().push(pump.clone());
-    scheduler.enlist(&pump.thread);
+    PUMPS.borrow_mut().put(pump.clone());
+    scheduler.enlist(&pump.thread)?;
     scheduler.unblock(&pump.thread);
     Ok(pump)
 }
 
 /// The pumps that run, and those that have just ended.
-pub fn all() -> Vec<Arc<Pump>> {
-    PUMPS.borrow().clone()
+pub fn all() -> Result<Vec<Arc<Pump>>, NoMemory> {
+    try_to_vec(&PUMPS.borrow())
 }
 
 /// Gives back the threads of pumps that have ended. None of them is running: somebody else is.
 fn sweep() {
-    let ended: Vec<_> = PUMPS.borrow_mut().extract_if(.., |pump| pump.thread.state() == State::Ended).collect();
-    for pump in ended {
+    let next = || PUMPS.borrow_mut().extract_if(.., |pump| pump.thread.state() == State::Ended).next();
+    while let Some(pump) = next() {
         pump.scheduler.discharge(pump.thread.id());
     }
 }
@@ -134,11 +135,7 @@ impl Pump {
     fn pump(&self, ends: &Ends) -> Standing {
         let interrupted = || self.stopping.get();
         let io = Io { scheduler: self.scheduler, nonblocking: false, interrupted: &interrupted };
-        let mut buffer = Vec::new();
-        if buffer.try_reserve_exact(TURN_BYTES).is_err() {
-            return Standing::Failed(Errno::ENOMEM);
-        }
-        buffer.resize(TURN_BYTES, 0);
+        let Ok(mut buffer) = try_filled(0, TURN_BYTES) else { return Standing::Failed(Errno::ENOMEM) };
         let mut turns = 1;
         loop {
             let mut full = 0;

@@ -286,9 +286,7 @@ impl Alarms {
 }
 
 fn put_far(far: &mut Ordered<AlarmId, Entry>, entry: &Entry) {
-    let put = far.try_insert(AlarmId(Nanos(entry.at), entry.number), *entry);
-    // As all that has no caller to tell.
-    put.expect("memory for an alarm");
+    far.put(AlarmId(Nanos(entry.at), entry.number), *entry);
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@
 //! has passed stays where it is and its successor runs (round robin).
 
 mod alarm;
+mod bells;
 pub mod timer;
 mod waiting;
 
@@ -24,7 +25,10 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering::Relaxed;
 
-use machine::{KernelCell, Machine, NEVER, Nanos, Place, QUANTUM_MOST_NS, ScheduleWords, Start, TteId, stretch};
+use machine::{
+    KernelCell, Machine, NEVER, Nanos, NoMemory, Place, QUANTUM_MOST_NS, ScheduleWords, Start, TryGrow, TteId, failing,
+    stretch, try_collect,
+};
 use queue::procedures::{self, Chain, Runner};
 
 use crate::call::Makers;
@@ -63,6 +67,9 @@ pub struct Scheduler {
     chained: KernelCell<Runner>,
 }
 
+/// How long a thread sleeps that could not be noted where it waits.
+const LOOK_AGAIN: Nanos = Nanos(1_000_000);
+
 /// Procedures that can wait for the idle thread or the next timer interrupt.
 const CHAINED_MOST: usize = 64;
 
@@ -99,7 +106,7 @@ impl Scheduler {
             chain,
             chained: KernelCell::new(chained),
         }));
-        scheduler.enlist(&idle);
+        scheduler.enlist(&idle).map_err(|_| machine::NoFrames)?;
         machine.set_idle(idle.tte());
         scheduler.words.armed.store(NEVER, Relaxed);
         scheduler.allow_preemption();
@@ -118,8 +125,8 @@ impl Scheduler {
     }
 
     /// All threads that can be found by their ids, the idle one too.
-    pub fn known_threads(&self) -> Vec<Arc<Thread>> {
-        self.threads.borrow().iter().flatten().cloned().collect()
+    pub fn known_threads(&self) -> Result<Vec<Arc<Thread>>, NoMemory> {
+        try_collect(self.threads.borrow().iter().flatten().cloned())
     }
 
     /// How many there are.
@@ -201,14 +208,15 @@ impl Scheduler {
         self.idle_pool.get().is_some_and(FramePool::zero_one_ahead)
     }
 
-    /// Makes a thread known, so that it can be found by its id.
-    pub fn enlist(&self, thread: &Arc<Thread>) {
+    /// Makes a thread known, so that it can be found by its id, and may have an alarm.
+    pub fn enlist(&self, thread: &Arc<Thread>) -> Result<(), NoMemory> {
         let mut threads = self.threads.borrow_mut();
         let index = thread.id().0 as usize;
         if threads.len() <= index {
-            threads.resize(index + 1, None);
+            threads.try_resize(index + 1, None)?;
         }
         threads[index] = Some(thread.clone());
+        Ok(())
     }
 
     /// Forgets an ended thread.
@@ -294,6 +302,7 @@ impl Scheduler {
         }
         drop(current);
         self.switch();
+        failing::safe_point();
     }
 
     /// Threads that wake each other without going back to their programs hold the timer's interrupt off. Then the alarms
@@ -398,25 +407,6 @@ impl Scheduler {
         }
     }
 
-    /// Makes a procedure known that alarms can call.
-    pub fn add_bell(&self, call: Arc<dyn AlarmCall>) -> Bell {
-        let mut bells = self.bells.borrow_mut();
-        let free = self.free_bells.borrow_mut().pop();
-        if let Some(Bell(free)) = free {
-            bells[free as usize] = Some(call);
-            return Bell(free);
-        }
-        bells.push(Some(call));
-        Bell(bells.len() as u32 - 1)
-    }
-
-    /// Forgets it. No alarm for it is set any more.
-    pub fn remove_bell(&self, bell: Bell) {
-        let call = self.bells.borrow_mut()[bell.0 as usize].take();
-        self.free_bells.borrow_mut().push(bell);
-        drop(call);
-    }
-
     /// Sets an alarm (S-77) at `at`.
     pub fn set_alarm(&self, at: Nanos, target: AlarmTarget) -> AlarmId {
         let id = self.alarms.borrow_mut().set(at, target, 0);
@@ -505,10 +495,13 @@ impl Scheduler {
         if deadline.is_some_and(|at| at <= self.machine.now()) {
             return Woken::Deadline;
         }
+        let mut until = deadline;
         for queue in queues {
-            queue.enter(&current);
+            if queue.enter(&current).is_err() {
+                until = self.soon(until);
+            }
         }
-        let alarm = deadline.map(|at| self.set_alarm(at, AlarmTarget::Thread(current.id())));
+        let alarm = until.map(|at| self.set_alarm(at, AlarmTarget::Thread(current.id())));
         // An alarm that rang in the midst of the kernel may have been what the caller looked for in vain.
         let inside = self.words.rung_inside.load(Relaxed);
         if queues.is_empty() || inside == self.inside_seen.get() {
@@ -528,8 +521,8 @@ impl Scheduler {
     }
 
     /// `thread`, which sleeps for several reasons, is woken by `queue`, too, once. False: it stands there already, so that the
-    /// queue was not woken since.
-    pub fn listen(&self, queue: &WaitQueue, thread: &Arc<Thread>) -> bool {
+    /// queue was not woken since. Error: no room; nobody wakes it.
+    pub fn listen(&self, queue: &WaitQueue, thread: &Arc<Thread>) -> Result<bool, NoMemory> {
         queue.enter_once(thread)
     }
 
@@ -541,8 +534,10 @@ impl Scheduler {
     }
 
     /// Enters a queue on the way to [`Scheduler::sleep_unless_woken`].
-    pub fn enter_queue(&self, queue: &WaitQueue) {
-        queue.enter(&self.current());
+    ///
+    /// Error: no room; nobody wakes it there.
+    pub fn enter_queue(&self, queue: &WaitQueue) -> Result<(), NoMemory> {
+        queue.enter(&self.current())
     }
 
     /// Leaves it afterwards.
@@ -558,6 +553,13 @@ impl Scheduler {
         let alarm = deadline.map(|at| self.set_alarm(at, AlarmTarget::Thread(wait.thread.id())));
         self.block();
         alarm.into_iter().for_each(|alarm| self.cancel_alarm(alarm));
+    }
+
+    /// When to look again where nobody wakes the thread, because there was no memory to note that it waits.
+    #[cold]
+    fn soon(&self, until: Option<Nanos>) -> Option<Nanos> {
+        let soon = self.machine.now().saturating_add(LOOK_AGAIN);
+        Some(until.map_or(soon, |until| until.min(soon)))
     }
 
     /// Wakes everyone who waits at `queue`.

@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use machine::KernelCell;
+use machine::{KernelCell, NoMemory, TryGrow};
 
 use crate::thread::Thread;
 
@@ -42,21 +42,24 @@ impl WaitQueue {
     }
 
     /// Once more by the same thread at once is no more than once: files share queues.
-    pub(super) fn enter(&self, thread: &Arc<Thread>) {
+    ///
+    /// Error: no room; then nobody wakes the thread.
+    pub(super) fn enter(&self, thread: &Arc<Thread>) -> Result<(), NoMemory> {
         if self.waiters.borrow().last().is_some_and(|last| Arc::ptr_eq(last, thread)) {
-            return;
+            return Ok(());
         }
-        self.waiters.borrow_mut().push(thread.clone());
+        self.waiters.borrow_mut().try_push(thread.clone())?;
         self.note();
+        Ok(())
     }
 
     /// Whether `thread` was not there.
-    pub(super) fn enter_once(&self, thread: &Arc<Thread>) -> bool {
+    pub(super) fn enter_once(&self, thread: &Arc<Thread>) -> Result<bool, NoMemory> {
         let is_new = !self.waiters.borrow().iter().any(|waiter| Arc::ptr_eq(waiter, thread));
         if is_new {
-            self.enter(thread);
+            self.enter(thread)?;
         }
-        is_new
+        Ok(is_new)
     }
 
     pub(super) fn leave(&self, thread: &Arc<Thread>) {

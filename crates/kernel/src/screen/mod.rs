@@ -250,6 +250,7 @@ impl TextWindow {
     }
 
     /// Where the VT-100 stands: its state, as the number in its graph, and its words. For those who compare.
+    #[expect(clippy::disallowed_methods, reason = "some twenty words")]
     pub fn standing(&self) -> (Id, Vec<u32>) {
         let gate = self.whose();
         let at = match &*self.code.borrow() {

@@ -8,6 +8,8 @@ use core::cell::Cell;
 use statemachine::terminal::{CELLS, COLUMNS, ROWS, SCREEN, SEQUENCE_BYTES, TEXT, vt_outside, vt_words as words};
 use statemachine::{Memory, Outside};
 
+/// Bytes of answers in one piece of output, as a reader can have waiting.
+const ANSWER_BYTES_MAX: usize = 4096;
 /// Numbers of a sequence that count.
 const NUMBERS: usize = 16;
 /// Light grey on black.
@@ -138,7 +140,16 @@ impl<'a> Surroundings<'a> {
         cells[at + 1].set(high);
     }
 
+    /// Answers a question. Who asks more than a terminal's reader can have waiting is not heard.
+    #[expect(clippy::disallowed_methods, reason = "ANSWER_BYTES_MAX, and one answer more")]
+    fn tell(&mut self, answer: &[u8]) {
+        if self.answer.len() < ANSWER_BYTES_MAX {
+            self.answer.extend_from_slice(answer);
+        }
+    }
+
     /// All cells, row by row.
+    #[expect(clippy::disallowed_methods, reason = "a screen")]
     pub fn cells(&self) -> Vec<u16> {
         let first = self.row(0);
         (0..COLUMNS * ROWS).map(|at| self.get(first.wrapping_add(at))).collect()
@@ -280,16 +291,17 @@ impl<'a> Surroundings<'a> {
                 self.cursor();
                 self.clear(row, column..(column + some).min(COLUMNS));
             }
-            b'c' if first == 0 => self.answer.extend_from_slice(b"\x1b[?6c"),
+            b'c' if first == 0 => self.tell(b"\x1b[?6c"),
             b'm' => {
                 let mut look = self.style.now.get();
                 numbers.iter().for_each(|number| look.change(*number));
                 self.look(look);
             }
-            b'n' if first == 5 => self.answer.extend_from_slice(b"\x1b[0n"),
+            b'n' if first == 5 => self.tell(b"\x1b[0n"),
             b'n' if first == 6 => {
+                #[expect(clippy::disallowed_macros, reason = "two numbers")]
                 let place = format!("\x1b[{};{}R", row + 1, column + 1);
-                self.answer.extend_from_slice(place.as_bytes());
+                self.tell(place.as_bytes());
             }
             b'r' => {
                 let bottom = if second == 0 { ROWS } else { second };

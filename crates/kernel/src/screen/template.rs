@@ -278,6 +278,7 @@ impl TextWindow {
     }
 
     /// All that the code of a window names and others do not.
+    #[expect(clippy::disallowed_methods, reason = "a few more")]
     fn areas(&self, tty: &Tty) -> Vec<(u64, u64)> {
         let output = core::ptr::from_ref(tty.output_words()) as u64;
         let mut areas = self.own_areas();
@@ -285,6 +286,7 @@ impl TextWindow {
         areas
     }
 
+    #[expect(clippy::disallowed_methods, reason = "a few")]
     fn own_areas(&self) -> Vec<(u64, u64)> {
         let words = core::ptr::from_ref(&*self.words) as u64;
         let mut areas = self.block.areas();
@@ -293,6 +295,7 @@ impl TextWindow {
     }
 
     /// The VT-100 alone, generated for this window.
+    #[expect(clippy::disallowed_methods, reason = "some twenty words")]
     fn plain_pattern(&self, makers: Makers, areas: &[(u64, u64)]) -> Option<Kept<WordCall>> {
         let places = self.block.places();
         let words = places.words[cook_words::COUNT..].to_vec();
@@ -340,6 +343,7 @@ impl<C> Kept<C> {
         self.callentry.with(self.pattern.filled(areas))
     }
 
+    #[expect(clippy::disallowed_methods, reason = "the states of one machine")]
     fn states_at(&self, entry: u64) -> Vec<(Id, u64)> {
         self.states.iter().map(|(id, offset)| (*id, entry + u64::from(*offset))).collect()
     }

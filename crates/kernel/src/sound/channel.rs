@@ -1,11 +1,10 @@
 //! One channel: a ring, its two counts, and what a place holds.
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use abi::Errno;
-use machine::KernelCell;
+use machine::{KernelCell, try_collect};
 
 /// Places in a ring: as many as 16 bits can name, so that handlers need no mask. 1.5 seconds.
 pub const RING_PLACES: u32 = 1 << 16;
@@ -143,12 +142,8 @@ struct Memory {
 const TABLE_BYTES: usize = 1 << 14;
 
 fn memory() -> Result<Memory, Errno> {
-    let mut places = Vec::new();
-    places.try_reserve_exact(RING_PLACES as usize).map_err(|_| Errno::ENOMEM)?;
-    places.resize_with(RING_PLACES as usize, || AtomicU32::new(0));
-    let mut table = Vec::new();
-    table.try_reserve_exact(TABLE_BYTES).map_err(|_| Errno::ENOMEM)?;
-    table.extend((0..TABLE_BYTES).map(|sample| mu_law((sample << 2) as u16 as i16)));
+    let places = try_collect((0..RING_PLACES).map(|_| AtomicU32::new(0)))?;
+    let table = try_collect((0..TABLE_BYTES).map(|sample| mu_law((sample << 2) as u16 as i16)))?;
     Ok(Memory { places: places.into_boxed_slice(), table: table.into_boxed_slice() })
 }
 

@@ -48,6 +48,7 @@ impl Space {
         covered
     }
 
+    #[expect(clippy::disallowed_methods, reason = "few areas in one call, and a fork asks for all before")]
     pub(super) fn insert(&mut self, start: u64, area: Area) {
         self.count_in(start, &area);
         self.areas.insert(start, area);
@@ -78,6 +79,7 @@ impl Space {
     }
 
     /// Makes `at` a border between areas if it lies inside one.
+    #[expect(clippy::disallowed_methods, reason = "two in one call")]
     pub(super) fn split(&mut self, at: u64) {
         let Some((&start, area)) = self.areas.range_mut(..at).next_back() else { return };
         if area.end > at {

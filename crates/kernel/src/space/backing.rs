@@ -1,6 +1,5 @@
 //! What gives an area its pages: a file, shared anonymous memory, or fixed frames of the kernel.
 
-use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -57,7 +56,7 @@ pub trait Backing {
     fn sync(&self) {}
 
     /// The last column of /proc/PID/maps.
-    fn name(&self) -> String;
+    fn name(&self) -> &[u8];
 
     fn identity(&self) -> BackingIdentity {
         BackingIdentity::default()
@@ -102,8 +101,8 @@ impl Backing for AnonymousMemory {
     }
 
     /// What Linux calls a shared anonymous area.
-    fn name(&self) -> String {
-        String::from("/dev/zero (deleted)")
+    fn name(&self) -> &[u8] {
+        b"/dev/zero (deleted)"
     }
 
     fn identity(&self) -> BackingIdentity {
@@ -139,7 +138,7 @@ impl Backing for FixedPages {
         Held::NOTHING
     }
 
-    fn name(&self) -> String {
-        String::from(self.name)
+    fn name(&self) -> &[u8] {
+        self.name.as_bytes()
     }
 }

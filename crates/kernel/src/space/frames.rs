@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::mem::ManuallyDrop;
 use core::ops::Range;
 
-use machine::{FrameNumber, FrameSource, KernelCell, NoFrames, PAGE_BYTES, PhysicalMemory, Shown};
+use machine::{FrameNumber, FrameSource, KernelCell, NoFrames, PAGE_BYTES, PhysicalMemory, Shown, TryGrow};
 
 /// All frames the kernel may give away. A frame is free, or it has a count of references: `Page`
 /// values and mappings in page tables. Invariant: count 0 ⇔ the frame is on a free list or was never given out.
@@ -97,6 +97,7 @@ impl State {
 
     /// The count of a lent frame, or of one that was not in use so far. Only a frame that the pool was not made with needs memory.
     #[cold]
+    #[expect(clippy::disallowed_methods, reason = "at boot; who borrows frames asks before")]
     fn describe(&mut self, frame: FrameNumber) -> &mut u32 {
         let (counts, first) =
             if frame.0 >= self.lent_from { (&mut self.lent, self.lent_from) } else { (&mut self.counts, self.base) };
@@ -112,6 +113,7 @@ impl State {
 
 impl FramePool {
     /// A pool over the frames of `usable` (ranges of frame numbers, disjoint).
+    #[expect(clippy::disallowed_methods, reason = "at boot")]
     pub fn new(memory: &'static dyn PhysicalMemory, usable: &[Range<u32>], reserve_frames: usize) -> FramePool {
         let base = usable.iter().map(|range| range.start).min().unwrap_or(0);
         let end = usable.iter().map(|range| range.end).max().unwrap_or(0);
@@ -188,7 +190,7 @@ impl FramePool {
         }
         let Some(number) = state.pop_free() else { return false };
         self.memory.fill(FrameNumber(number), 0, PAGE_BYTES, 0);
-        state.zeroed.push(number);
+        state.zeroed.put(number);
         true
     }
 
@@ -245,7 +247,7 @@ impl FramePool {
         assert_eq!(*count, 1, "frame {frame:?} is in use or free");
         *count = 0;
         let list = if state.zeroed.len() < ZEROED_FRAMES_MAX { &mut state.zeroed } else { &mut state.free };
-        list.push(frame.0);
+        list.put(frame.0);
     }
 
     /// More than half of the frames are free, so that some may be given out before they are needed.
@@ -262,7 +264,7 @@ impl FramePool {
             if cfg!(debug_assertions) {
                 self.memory.fill(frame, 0, PAGE_BYTES, 0xCC);
             }
-            state.free.push(frame.0);
+            state.free.put(frame.0);
         }
     }
 

@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::Range;
+use machine::TryGrow;
 
 use super::Page;
 
@@ -140,8 +141,8 @@ fn digit(index: u64, level: u32) -> usize {
 
 fn empty_table() -> Result<Box<[Slot; FANOUT]>, NoRoom> {
     let mut slots = Vec::new();
-    slots.try_reserve_exact(FANOUT).map_err(|_| NoRoom)?;
-    slots.resize_with(FANOUT, || Slot::Empty);
+    slots.room_for_exact(FANOUT).map_err(|_| NoRoom)?;
+    (0..FANOUT).for_each(|_| slots.put(Slot::Empty));
     slots.into_boxed_slice().try_into().map_err(|_| NoRoom)
 }
 

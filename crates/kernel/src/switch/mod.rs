@@ -59,6 +59,7 @@ impl<Out> Switch<Out> {
         Switch::build(Vec::from([(0, out)]), &Keys { count: 1, largest: u32::MAX, exact: false })
     }
 
+    #[expect(clippy::disallowed_methods, reason = "made once for each place that switches, by the kernel itself")]
     fn build(mut ways: Vec<(u32, Out)>, keys: &Keys) -> Switch<Out> {
         match (cheapest(WAYS, keys), ways.pop()) {
             (Some(SwitchKind::Only), Some((_, out))) => Switch::Only(out),

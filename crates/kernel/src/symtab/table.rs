@@ -2,6 +2,7 @@
 //! added, and `each` answers in order, which is what people who complete a name want.
 
 use alloc::vec::Vec;
+use machine::TryGrow;
 
 /// Most bytes of a name; a socket's has 108.
 pub const NAME_BYTES_MAX: usize = 128;
@@ -48,11 +49,10 @@ impl<N: AsRef<[u8]>, V> SymbolTable<N, V> {
             return Err(AddError::BadName);
         }
         let Err(place) = self.place(bytes) else { return Err(AddError::Taken) };
-        if self.entries.len() >= NAMES_MAX || self.entries.try_reserve(1).is_err() {
+        if self.entries.len() >= NAMES_MAX {
             return Err(AddError::Full);
         }
-        self.entries.insert(place, (name, value));
-        Ok(())
+        self.entries.try_insert(place, (name, value)).map_err(|_| AddError::Full)
     }
 
     /// Callentry: what `name` stands for.

@@ -30,7 +30,7 @@ use core::cell::Cell;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use codestore::{Birth, Code, Watch};
-use machine::{CALLS_MAX, KernelCell, Machine, TteId};
+use machine::{CALLS_MAX, KernelCell, Machine, TryGrow, TteId, try_arc_list, try_collect};
 
 use crate::call::CallCode;
 use crate::thread::Thread;
@@ -100,9 +100,7 @@ struct Ring {
 impl Ring {
     fn new(records: usize) -> Option<Ring> {
         let records = records.clamp(RECORDS_MIN, RECORDS_MAX).next_power_of_two();
-        let mut words = Vec::new();
-        words.try_reserve_exact(records * WORDS).ok()?;
-        words.resize_with(records * WORDS, || AtomicU64::new(0));
+        let words = try_collect((0..records * WORDS).map(|_| AtomicU64::new(0))).ok()?;
         Some(Ring { records: words, next: Arc::new(AtomicU64::new(0)), names: Vec::new() })
     }
 
@@ -119,6 +117,7 @@ impl Ring {
     }
 
     /// The number of a routine's name.
+    #[expect(clippy::disallowed_methods, reason = "as many as the kernel has names for")]
     fn name(&mut self, name: &'static str) -> u32 {
         let known = self.names.iter().position(|known| *known == name);
         known.unwrap_or_else(|| {
@@ -158,7 +157,9 @@ impl Trace {
             return;
         }
         // The table, and behind it room for two registers.
-        let calls: Arc<[AtomicU64]> = (0..CALLS_MAX + 2).map(|_| AtomicU64::new(0)).collect();
+        let calls = try_collect((0..CALLS_MAX + 2).map(|_| AtomicU64::new(0))).and_then(try_arc_list);
+        let room = self.diverted.borrow_mut().room_for(1);
+        let (Ok(calls), Ok(())) = (calls, room) else { return };
         // The birth of the code is noted, too: nothing may be borrowed then.
         let notes = self.ring.borrow().as_ref().map(|ring| Notes {
             keep: calls[CALLS_MAX..].as_ptr() as u64,
@@ -172,7 +173,7 @@ impl Trace {
             thread.tte().divert_calls(Some((code.entry().under(), calls)));
             // Code of before goes only now, when nothing leads to it any more.
             self.forget(thread.id());
-            self.diverted.borrow_mut().push((thread.id(), code));
+            self.diverted.borrow_mut().put((thread.id(), code));
         }
     }
 
@@ -222,6 +223,9 @@ impl Trace {
         let oldest = written.saturating_sub(ring.capacity());
         let first = from.max(oldest);
         let last = written.min(first + (room / RECORD_BYTES) as u64);
+        if out.room_for((last - first) as usize * RECORD_BYTES).is_err() {
+            return last - from.min(last);
+        }
         for number in first..last {
             let at = (number & (ring.capacity() - 1)) as usize * WORDS;
             let mut words = [0; WORDS];
@@ -231,7 +235,7 @@ impl Trace {
             if words[1] as u16 == kind::CALL {
                 words[0] = self.machine.time_of_counter(words[0]).0;
             }
-            words.iter().for_each(|word| out.extend_from_slice(&word.to_le_bytes()));
+            words.iter().flat_map(|word| word.to_le_bytes()).for_each(|byte| out.put(byte));
         }
         first - from.min(first)
     }

@@ -94,6 +94,7 @@ impl Tty {
         }
     }
 
+    #[expect(clippy::disallowed_methods, reason = "one was removed before")]
     fn look_for_editor(&mut self) {
         let setting = Setting::of(&self.termios);
         let found = self.editor.made.iter().position(|made| made.0 == setting);
@@ -108,6 +109,7 @@ impl Tty {
         };
     }
 
+    #[expect(clippy::disallowed_methods, reason = "KEPT at most")]
     fn make_editor(&mut self, keys: Keys, makers: Makers) {
         let arrays = [self.input.ring().base(), self.input.words().marks.as_ptr() as u64];
         let [column, line_column] = self.output.columns();

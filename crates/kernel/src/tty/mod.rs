@@ -258,6 +258,7 @@ impl Tty {
 }
 
 /// For the golden listings.
+#[expect(clippy::disallowed_methods, reason = "for tests")]
 pub fn templates() -> alloc::vec::Vec<synth::Template> {
     [template::templates().as_slice(), &cooker::templates()].concat()
 }

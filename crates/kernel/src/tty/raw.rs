@@ -10,11 +10,10 @@
 //! Invariant: `head` has one writer at a time, the producer; `tail` one, the consumer; `tail <= head <= tail + RAW_BYTES`.
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 use codestore::Code;
-use machine::{DeviceEntry, Fragment, Keeps, Machine, Nanos, ReceiveCode, SampleClock};
+use machine::{DeviceEntry, Fragment, Keeps, Machine, Nanos, ReceiveCode, SampleClock, try_collect};
 use quaject::{Contract, fragments, quaject};
 use synth::{Abs32, Fact, Target, Template, template};
 
@@ -174,9 +173,7 @@ quaject! {
 impl RawTty {
     /// An empty ring. Nothing is allocated later.
     pub fn new() -> Result<RawTty, NoMemory> {
-        let mut bytes = Vec::new();
-        bytes.try_reserve_exact(RAW_BYTES).map_err(|_| NoMemory)?;
-        bytes.resize_with(RAW_BYTES, || AtomicU8::new(0));
+        let bytes = try_collect((0..RAW_BYTES).map(|_| AtomicU8::new(0))).map_err(|_| NoMemory)?;
         Ok(RawTty { words: Box::default(), bytes: bytes.into_boxed_slice() })
     }
 

@@ -1,8 +1,8 @@
 //! A ring of bytes of fixed capacity, addressed by indices that only grow.
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 use core::cell::Cell;
+use machine::try_filled;
 
 /// There was no memory for a ring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,9 +40,7 @@ impl ByteRing {
     pub(super) fn with_overhang(capacity: usize, overhang: usize) -> Result<ByteRing, NoMemory> {
         let capacity = capacity.checked_next_power_of_two().ok_or(NoMemory)?;
         let all = capacity.checked_add(overhang).ok_or(NoMemory)?;
-        let mut bytes = Vec::new();
-        bytes.try_reserve_exact(all).map_err(|_| NoMemory)?;
-        bytes.resize(all, 0);
+        let bytes = try_filled(0, all).map_err(|_| NoMemory)?;
         Ok(ByteRing { bytes: bytes.into_boxed_slice(), mask: capacity - 1, words: Box::default() })
     }
 

@@ -1,4 +1,5 @@
 //! Trees of names outside of the machine: where the tool wants them seen.
+#![expect(clippy::disallowed_methods, clippy::disallowed_macros, reason = "before any program runs")]
 
 use alloc::format;
 use alloc::string::String;

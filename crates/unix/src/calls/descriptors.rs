@@ -70,7 +70,7 @@ fn close_range(call: &Call<'_>, first: u64, last: u64, flags: u64) -> CallResult
         return Err(Errno::EINVAL);
     }
     if flags & CLOSE_RANGE_UNSHARE != 0 {
-        call.task.unshare_files();
+        call.task.unshare_files()?;
     }
     let files = call.files();
     if flags & CLOSE_RANGE_CLOEXEC != 0 {

@@ -15,7 +15,7 @@ use abi::process::{
 use abi::time::{CLOCK_MONOTONIC, CLOCK_REALTIME};
 use kernel::space::{Identity, Space};
 use kernel::thread::Thread;
-use machine::{KernelCell, Nanos, Sorted};
+use machine::{KernelCell, Nanos, NoMemory, Sorted, TryGrow};
 
 use super::Entry;
 use super::resume::interrupted_with;
@@ -43,6 +43,8 @@ struct Waiter {
     place: Cell<Place>,
     bits: u32,
     woken: Cell<bool>,
+    /// The one that is taken out together with it, and came before it.
+    before: KernelCell<Option<Arc<Waiter>>>,
 }
 
 /// Who sleeps on which word, in the order they came. Invariant: a waiter stands at its place until it is woken or gives up.
@@ -60,35 +62,67 @@ impl FutexTable {
     }
 
     /// Lets a waiter stand at `key`, behind the others.
-    fn add(&self, waiter: &Arc<Waiter>, key: Key) {
+    ///
+    /// Error: `ENOMEM`.
+    fn add(&self, waiter: &Arc<Waiter>, key: Key) -> Result<(), NoMemory> {
+        self.0.borrow_mut().standing.room_for(1)?;
+        self.stand(waiter.clone(), key);
+        Ok(())
+    }
+
+    fn stand(&self, waiter: Arc<Waiter>, key: Key) {
         let mut waiters = self.0.borrow_mut();
         waiters.came += 1;
         waiter.place.set((key, waiters.came));
-        waiters.standing.insert(waiter.place.get(), waiter.clone());
+        waiters.standing.put(waiter.place.get(), waiter);
+    }
+
+    /// Lets up to `count` waiters stand at another key, in their order; where they stood there is room. How many there were.
+    fn requeue(&self, from: Key, to: Key, count: usize) -> u64 {
+        let (mut last, mut first, mut moved) = (self.take(from, count, FUTEX_BITSET_MATCH_ANY), None, 0);
+        while let Some(waiter) = last {
+            last = core::mem::replace(&mut *waiter.before.borrow_mut(), first);
+            first = Some(waiter);
+        }
+        while let Some(waiter) = first {
+            first = waiter.before.borrow_mut().take();
+            self.stand(waiter, to);
+            moved += 1;
+        }
+        moved
     }
 
     fn remove(&self, waiter: &Waiter) {
         self.0.borrow_mut().standing.remove(&waiter.place.get());
     }
 
-    /// Takes out up to `count` waiters that wait for one of `bits`, those first who came first.
-    fn take(&self, key: Key, count: usize, bits: u32) -> Vec<Arc<Waiter>> {
+    /// Takes out up to `count` waiters that wait for one of `bits`, those first who came first. The last of them, which
+    /// leads to the one before it, and so on: to wake asks for no memory.
+    fn take(&self, key: Key, count: usize, bits: u32) -> Option<Arc<Waiter>> {
         let mut waiters = self.0.borrow_mut();
         if waiters.standing.entries().is_empty() {
-            return Vec::new();
+            return None;
         }
-        waiters.standing.extract(&(key, 0), &(key, u64::MAX), |waiter| waiter.bits & bits != 0).take(count).collect()
+        let mut last = None;
+        let (first, end) = ((key, 0), (key, u64::MAX));
+        for waiter in waiters.standing.extract(&first, &end, |waiter| waiter.bits & bits != 0).take(count) {
+            *waiter.before.borrow_mut() = last.take();
+            last = Some(waiter);
+        }
+        last
     }
 }
 
 /// Wakes up to `count`; returns how many. The longest waiter runs first.
 fn wake(unix: &Unix, key: Key, count: usize, bits: u32) -> u64 {
-    let woken = unix.futexes.take(key, count, bits);
-    for waiter in woken.iter().rev() {
+    let (mut next, mut woken) = (unix.futexes.take(key, count, bits), 0);
+    while let Some(waiter) = next {
         waiter.woken.set(true);
         unix.scheduler.unblock(&waiter.thread);
+        next = waiter.before.borrow_mut().take();
+        woken += 1;
     }
-    woken.len() as u64
+    woken
 }
 
 /// The key of a word. Errors: `EINVAL` for an unaligned address, `EFAULT` where nothing is mapped, or what is there
@@ -192,8 +226,14 @@ fn wait_until(
         return Err(Errno::EAGAIN);
     }
     let thread = call.task.thread.clone();
-    let waiter = Arc::new(Waiter { thread, place: Cell::new((key, 0)), bits, woken: Cell::new(false) });
-    call.unix.futexes.add(&waiter, key);
+    let waiter = Arc::new(Waiter {
+        thread,
+        place: Cell::new((key, 0)),
+        bits,
+        woken: Cell::new(false),
+        before: KernelCell::new(None),
+    });
+    call.unix.futexes.add(&waiter, key)?;
     loop {
         if waiter.woken.get() {
             return Ok(0);
@@ -248,11 +288,7 @@ fn requeue(
         return Err(Errno::EAGAIN);
     }
     let woken = if wakes > 0 { wake(call.unix, from_key, wakes as usize, FUTEX_BITSET_MATCH_ANY) } else { 0 };
-    let moved = call.unix.futexes.take(from_key, moves as usize, FUTEX_BITSET_MATCH_ANY);
-    for waiter in &moved {
-        call.unix.futexes.add(waiter, to_key);
-    }
-    Ok(woken + moved.len() as u64)
+    Ok(woken + call.unix.futexes.requeue(from_key, to_key, moves as usize))
 }
 
 /// Changes the second word, wakes sleepers on the first, and on the second if its old value compares so.
@@ -309,14 +345,12 @@ fn waitv(call: &Call<'_>, [vector, count, flags, time, clock, _]: [u64; 6]) -> C
     }
     let deadline = if time == 0 { None } else { Some(absolute(call, clock as u32, time)?) };
     let mut waiters = Vec::new();
-    waiters.try_reserve_exact(count).map_err(|_| Errno::ENOMEM)?;
+    waiters.room_for_exact(count)?;
     for index in 0..count {
-        waiters.push(waiter_of(call, vector.wrapping_add((index * FutexWaitv::BYTES) as u64))?);
+        waiters.put(waiter_of(call, vector.wrapping_add((index * FutexWaitv::BYTES) as u64))?);
     }
-    for waiter in &waiters {
-        call.unix.futexes.add(waiter, waiter.place.get().0);
-    }
-    let result = wait_for_any(call, &waiters, deadline);
+    let stood = waiters.iter().try_for_each(|waiter| call.unix.futexes.add(waiter, waiter.place.get().0));
+    let result = stood.map_err(Errno::from).and_then(|()| wait_for_any(call, &waiters, deadline));
     // Those that were woken have been taken out.
     waiters.iter().filter(|waiter| !waiter.woken.get()).for_each(|waiter| call.unix.futexes.remove(waiter));
     result
@@ -347,7 +381,13 @@ fn waiter_of(call: &Call<'_>, address: u64) -> Result<Arc<Waiter>, Errno> {
         return Err(Errno::EAGAIN);
     }
     let (thread, bits) = (call.task.thread.clone(), FUTEX_BITSET_MATCH_ANY);
-    Ok(Arc::new(Waiter { thread, place: Cell::new((key, 0)), bits, woken: Cell::new(false) }))
+    Ok(Arc::new(Waiter {
+        thread,
+        place: Cell::new((key, 0)),
+        bits,
+        woken: Cell::new(false),
+        before: KernelCell::new(None),
+    }))
 }
 
 fn wait_for_any(call: &Call<'_>, waiters: &[Arc<Waiter>], deadline: Option<Nanos>) -> CallResult {

@@ -99,38 +99,40 @@ fn prlimit(call: &Call<'_>, pid: u64, resource: u32, new: u64, old: u64) -> Call
             return Err(Errno::EPERM);
         }
         process.limits.borrow_mut().0[index] = (new.rlim_cur, new.rlim_max);
-        apply(call.unix, &process, resource);
+        let is_applied = apply(call.unix, &process, resource);
+        is_applied.inspect_err(|_| process.limits.borrow_mut().0[index] = (soft, hard))?;
     }
     call.write_if(old, &Rlimit { rlim_cur: soft, rlim_max: hard })?;
     Ok(0)
 }
 
 /// Limits that the quaspace watches itself, those that synthesized routines do not know, and the one that a timer watches.
-fn apply(unix: &'static Unix, process: &Arc<Process>, resource: u32) {
+/// Error: `ENOMEM`, and nothing has changed.
+fn apply(unix: &'static Unix, process: &Arc<Process>, resource: u32) -> Result<(), Errno> {
     match resource {
-        RLIMIT_CPU => watch_time_limit(unix, process),
+        RLIMIT_CPU => watch_time_limit(unix, process)?,
         RLIMIT_NOFILE => process.unbind_opens(),
         RLIMIT_FSIZE => {
             // Who shares a table (CLONE_FILES) has a limit of its own.
-            let processes = unix.tasks.processes();
             process.each_files(|files| {
                 let is_limited = |other: &Arc<Process>| {
                     let mut shares = false;
                     other.each_files(|theirs| shares |= Arc::ptr_eq(theirs, files));
                     shares && other.limits.borrow().file_bytes() != u64::MAX
                 };
-                files.limit_writes(processes.iter().any(is_limited));
+                files.limit_writes(unix.tasks.processes().any(|other| is_limited(&other)));
             });
         }
         _ => {}
     }
     if !matches!(resource, RLIMIT_AS | RLIMIT_DATA | RLIMIT_STACK) {
-        return;
+        return Ok(());
     }
     let limits = process.limits.borrow().space();
     if let Some(space) = process.space() {
         space.borrow_mut().set_limits(limits);
     }
+    Ok(())
 }
 
 fn getrlimit(call: &Call<'_>, resource: u32, into: u64) -> CallResult {

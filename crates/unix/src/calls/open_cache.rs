@@ -1,10 +1,9 @@
 //! When to synthesize an `open`: a thread that opens the same name twice within a few opens is likely to do it again.
 
-use alloc::vec::Vec;
-
 use abi::file::{AT_FDCWD, O_ACCMODE, O_CLOEXEC, O_NOCTTY, O_NONBLOCK};
 use abi::nr;
 use kernel::call::{OPEN_NAMES_MAX, OpenName, Opens};
+use machine::{TryGrow, try_collect, try_to_vec};
 
 use crate::call::Call;
 use crate::files::{OpenFile, Recipe};
@@ -37,7 +36,10 @@ pub fn consider(call: &Call<'_>, path: &[u8], flags: u32, file: &OpenFile) {
         if cache.seen.len() == OPEN_NAMES_MAX {
             cache.seen.remove(0);
         }
-        cache.seen.push((Vec::from(path), flags));
+        // Without memory the name was not seen.
+        if let Ok(path) = try_to_vec(path) {
+            let _ = cache.seen.try_push((path, flags));
+        }
         return;
     };
     // Should the routine stop fitting, two more opens in Rust come before a new one.
@@ -69,7 +71,7 @@ fn bind(call: &Call<'_>, opened: Opened, file: &OpenFile) -> Option<()> {
     let generation = call.unix.names.generation();
     let is_current = call.task.bindings.opens.borrow().generation == generation;
     names.retain(|known| is_current && known.opened != new.opened);
-    names.insert(0, new);
+    names.try_insert(0, new).ok()?;
     names.truncate(OPEN_NAMES_MAX);
     let nodes = names.iter().map(|known| OpenName {
         path: &known.opened.0,
@@ -85,7 +87,7 @@ fn bind(call: &Call<'_>, opened: Opened, file: &OpenFile) -> Option<()> {
         generation,
     };
     let tte = call.task.thread.tte();
-    let open = opens.open(makers, &nodes.collect::<Vec<_>>(), tte)?;
+    let open = opens.open(makers, &try_collect(nodes).ok()?, tte)?;
     let close = match call.task.bindings.opens.borrow().close.clone() {
         Some(code) => code,
         None => opens.close(makers, tte)?,

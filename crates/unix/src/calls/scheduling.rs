@@ -17,6 +17,7 @@ use super::Entry;
 use crate::call::{Call, CallResult};
 use crate::task::{Policy, Process, Task};
 use abi::nr;
+use machine::{TryGrow, try_collect};
 
 /// Bit in a policy: children start with the default again.
 const RESET_ON_FORK: u32 = 0x4000_0000;
@@ -210,7 +211,7 @@ fn read_attr(call: &Call<'_>, from: u64) -> Result<SchedAttr, Errno> {
     if record.iter().skip(SchedAttr::BYTES).any(|byte| *byte != 0) {
         return Err(too_big());
     }
-    record.resize(SchedAttr::BYTES, 0);
+    record.try_resize(SchedAttr::BYTES, 0)?;
     Ok(SchedAttr::get(&record))
 }
 
@@ -223,17 +224,16 @@ fn nice_least(task: &Task) -> i32 {
 fn chosen(call: &Call<'_>, which: u32, who: u32) -> Result<Vec<Arc<Process>>, Errno> {
     let own_group = call.process().family.get().group;
     let own_user = call.process().user_ids.get().real;
-    let found: Vec<_> = match which {
-        PRIO_PROCESS => task(call, who.into()).map(|task| task.process.clone()).into_iter().collect(),
+    let all = call.unix.tasks.processes();
+    let found = match which {
+        PRIO_PROCESS => try_collect(task(call, who.into()).map(|task| task.process.clone()))?,
         PRIO_PGRP => {
             let group = if who == 0 { own_group } else { who };
-            let all = call.unix.tasks.processes();
-            all.into_iter().filter(|process| process.family.get().group == group).collect()
+            try_collect(all.filter(|process| process.family.get().group == group))?
         }
         PRIO_USER => {
             let user = if who == 0 { own_user } else { who };
-            let all = call.unix.tasks.processes();
-            all.into_iter().filter(|process| process.user_ids.get().real == user).collect()
+            try_collect(all.filter(|process| process.user_ids.get().real == user))?
         }
         _ => return Err(Errno::EINVAL),
     };

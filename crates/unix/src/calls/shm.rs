@@ -4,7 +4,6 @@
 //! reference to the segment's pages, so the count is the number of references less the table's own. When a segment is
 //! removed the table gives up its reference: the last area to go, by whatever call or end, takes the segment along.
 
-use alloc::format;
 use alloc::string::String;
 use alloc::sync::{Arc, Weak};
 
@@ -16,7 +15,7 @@ use kernel::space::{
     AnonymousMemory, AreaLabel, AreaView, Backing, BackingError, BackingIdentity, Kind, MapRequest, Page, Placement,
     Space, View,
 };
-use machine::{KernelCell, Ordered, PAGE_BYTES, Protection};
+use machine::{KernelCell, Ordered, PAGE_BYTES, Protection, try_text};
 
 use super::Entry;
 use super::memory::{errno_of, space};
@@ -75,7 +74,7 @@ struct Segment {
 /// The pages of a segment, under the name that /proc/PID/maps shows.
 struct SegmentPages {
     memory: Arc<AnonymousMemory>,
-    key: u32,
+    name: String,
     id: u32,
     table: &'static Segments,
 }
@@ -96,8 +95,8 @@ impl Backing for SegmentPages {
         self.memory.page_for_write(index)
     }
 
-    fn name(&self) -> String {
-        format!("/SYSV{:08x} (deleted)", self.key)
+    fn name(&self) -> &[u8] {
+        self.name.as_bytes()
     }
 
     fn held(&self) -> Held {
@@ -192,7 +191,8 @@ fn shmget(call: &Call<'_>, key: u64, bytes: u64, flags: u64) -> CallResult {
     let id = state.next_id;
     state.next_id = (id + 1) & 0x7FFF_FFFF;
     let memory = AnonymousMemory::new(call.unix.pool, bytes);
-    let pages = Arc::new(SegmentPages { memory, key, id, table: &call.unix.shm });
+    let name = try_text(format_args!("/SYSV{key:08x} (deleted)"))?;
+    let pages = Arc::new(SegmentPages { memory, name, id, table: &call.unix.shm });
     let segment = Segment {
         pages: Arc::downgrade(&pages),
         kept: Some(pages),

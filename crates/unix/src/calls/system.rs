@@ -4,7 +4,7 @@ use abi::Errno;
 use abi::process::{
     CAP_SYS_ADMIN, CAP_SYS_BOOT, CAP_SYSLOG, GRND_INSECURE, GRND_NONBLOCK, GRND_RANDOM, Sysinfo, Utsname,
 };
-use machine::{KernelCell, Nanos, PAGE_BYTES};
+use machine::{KernelCell, Nanos, NoMemory, PAGE_BYTES, TryGrow, try_to_vec};
 
 use super::Entry;
 use crate::call::{Call, CallResult};
@@ -51,11 +51,11 @@ impl SystemNames {
     }
 
     /// The host's name, up to its first NUL.
-    pub fn host(&self) -> Vec<u8> {
+    pub fn host(&self) -> Result<Vec<u8>, NoMemory> {
         let record = self.0.borrow();
         let field = &record[HOST * FIELD_BYTES..][..FIELD_BYTES];
         let bytes = field.iter().position(|byte| *byte == 0).unwrap_or(FIELD_BYTES);
-        field[..bytes].to_vec()
+        try_to_vec(&field[..bytes])
     }
 }
 
@@ -226,13 +226,13 @@ fn limit_total(vectors: &mut [(u64, u64)]) {
 /// Address and length of each of `count` vectors. Errors: `EFAULT`, `EINVAL` for a negative length.
 pub fn read_vectors(call: &Call<'_>, address: u64, count: u64) -> Result<Vec<(u64, u64)>, Errno> {
     let mut vectors = Vec::new();
-    vectors.try_reserve_exact(count as usize).map_err(|_| Errno::ENOMEM)?;
+    vectors.room_for_exact(count as usize)?;
     for index in 0..count {
         let [base, bytes]: [u64; 2] = call.read(address.wrapping_add(index * 16))?;
         if bytes > i64::MAX as u64 {
             return Err(Errno::EINVAL);
         }
-        vectors.push((base, bytes));
+        vectors.put((base, bytes));
     }
     Ok(vectors)
 }
@@ -279,11 +279,11 @@ mod tests {
     fn a_shorter_name_leaves_nothing_of_a_longer_one() {
         let names = SystemNames::new(b"a-long-name");
         names.set_host(b"b");
-        assert_eq!(names.host(), b"b");
+        assert_eq!(names.host().unwrap(), b"b");
         assert_eq!(&names.0.get()[FIELD_BYTES..][..12], b"b\0\0\0\0\0\0\0\0\0\0\0");
         names.set(DOMAIN, &[b'd'; 70]);
         assert_eq!(&names.0.get()[5 * FIELD_BYTES..], [&[b'd'; 64][..], &[0]].concat());
         names.set_host(&[b'h'; 70]);
-        assert_eq!(names.host(), [b'h'; 64]);
+        assert_eq!(names.host().unwrap(), [b'h'; 64]);
     }
 }

@@ -1,4 +1,9 @@
 //! `--strace`: each call is served as ever and told to the host tool as a line of text.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_macros,
+    reason = "a line, which shows parts of long arguments, and only with --strace"
+)]
 
 use alloc::format;
 use alloc::string::String;

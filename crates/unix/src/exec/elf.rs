@@ -7,7 +7,7 @@
 use alloc::vec::Vec;
 
 use abi::Errno;
-use machine::{PAGE_BYTES, Protection};
+use machine::{PAGE_BYTES, Protection, TryGrow, try_filled};
 
 use super::limits::{INTERPRETER_PATH_BYTES_MAX, PROGRAM_HEADERS_BYTES_MAX};
 
@@ -260,8 +260,7 @@ impl Headers {
                     if entry.offset <= self.table_offset && self.table_offset < file_end {
                         image.phdr = (self.table_offset - entry.offset).wrapping_add(entry.vaddr);
                     }
-                    image.segments.try_reserve(1).map_err(|_| ElfError::NoMemory)?;
-                    image.segments.push(entry.segment());
+                    image.segments.try_push(entry.segment()).map_err(|_| ElfError::NoMemory)?;
                 }
                 _ => {}
             }
@@ -305,10 +304,7 @@ fn protection(flags: u32) -> Protection {
 }
 
 fn zeroed(bytes: usize) -> Result<Vec<u8>, ElfError> {
-    let mut buffer = Vec::new();
-    buffer.try_reserve_exact(bytes).map_err(|_| ElfError::NoMemory)?;
-    buffer.resize(bytes, 0);
-    Ok(buffer)
+    try_filled(0, bytes).map_err(|_| ElfError::NoMemory)
 }
 
 /// Reads until `into` is full or the file ends; returns the bytes read.

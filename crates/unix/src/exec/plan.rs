@@ -11,7 +11,7 @@
 use alloc::vec::Vec;
 
 use abi::Errno;
-use machine::{PAGE_BYTES, Protection};
+use machine::{PAGE_BYTES, Protection, TryGrow};
 
 use super::elf::{Image, Segment, page_start};
 use super::limits::{PROGRAM_BASE, STACK_GAP_BYTES_MAX, STACK_GAP_BYTES_MIN, STACK_GUARD_BYTES, USER_END};
@@ -195,7 +195,7 @@ fn plan_segment(segment: &Segment, source: Source, bias: u64, steps: &mut Vec<St
     if !unbiased_fits || !fits(vaddr, segment.mem_size) {
         return Err(PlanError::OutsideUserSpace);
     }
-    steps.try_reserve(3).map_err(|_| PlanError::NoMemory)?;
+    steps.room_for(3).map_err(|_| PlanError::NoMemory)?;
 
     let page = page_start(vaddr);
     let file_end = vaddr + segment.file_size;
@@ -203,18 +203,18 @@ fn plan_segment(segment: &Segment, source: Source, bias: u64, steps: &mut Vec<St
     if segment.file_size > 0 {
         let offset = file_page(segment)?;
         anonymous = page_end(file_end);
-        steps.push(Step::File { source, addr: page, len: anonymous - page, prot: segment.protection, offset });
+        steps.put(Step::File { source, addr: page, len: anonymous - page, prot: segment.protection, offset });
         // Without write permission Linux leaves the rest of the page as the file has it.
         let tail = anonymous - file_end;
         if segment.mem_size > segment.file_size && tail > 0 && segment.protection.write {
-            steps.push(Step::Zero { addr: file_end, len: tail });
+            steps.put(Step::Zero { addr: file_end, len: tail });
         }
     }
     let end = page_end(vaddr + segment.mem_size);
     if segment.mem_size > segment.file_size && end > anonymous {
         // As for the heap: always readable and writable, executable only on request.
         let prot = Protection { read: true, write: true, execute: segment.protection.execute };
-        steps.push(Step::Anonymous { addr: anonymous, len: end - anonymous, prot });
+        steps.put(Step::Anonymous { addr: anonymous, len: end - anonymous, prot });
     }
     Ok(())
 }

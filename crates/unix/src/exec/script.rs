@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use abi::Errno;
+use machine::{TryGrow, try_collect, try_to_vec};
 
 use super::limits::{FIRST_BYTES, REWRITES_MAX};
 
@@ -40,21 +41,24 @@ pub fn parse(first_bytes: &[u8]) -> Result<Option<Script>, Errno> {
     // A NUL separates nothing: what follows it was never in the line.
     let argument = separator.filter(|at| line[*at] != 0).and_then(|at| first_solid(&line, at, end));
     Ok(Some(Script {
-        interpreter: until_nul(&line[name..separator.unwrap_or(end)]),
-        argument: argument.map(|from| until_nul(&line[from..end])),
+        interpreter: until_nul(&line[name..separator.unwrap_or(end)])?,
+        argument: argument.map(|from| until_nul(&line[from..end])).transpose()?,
     }))
 }
 
 impl Script {
     /// The arguments that the interpreter gets: its own path, the line's argument, the script's
     /// path as it was named, and the script's arguments without the first.
-    pub fn rewrite(&self, script_path: &[u8], mut argv: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
-        let mut front = Vec::with_capacity(argv.len() + 2);
-        front.push(self.interpreter.clone());
-        front.extend(self.argument.clone());
-        front.push(script_path.to_vec());
-        front.extend(argv.drain(..).skip(1));
-        front
+    pub fn rewrite(&self, script_path: &[u8], mut argv: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, Errno> {
+        let mut front = Vec::new();
+        front.room_for_exact(argv.len() + 2)?;
+        front.put(try_to_vec(&self.interpreter)?);
+        if let Some(argument) = &self.argument {
+            front.put(try_to_vec(argument)?);
+        }
+        front.put(try_to_vec(script_path)?);
+        front.try_extend(argv.drain(..).skip(1))?;
+        Ok(front)
     }
 }
 
@@ -101,8 +105,8 @@ fn first_terminator(line: &[u8], from: usize, last: usize) -> Option<usize> {
     (from..=last).find(|at| is_blank(line[*at]) || line[*at] == 0)
 }
 
-fn until_nul(bytes: &[u8]) -> Vec<u8> {
-    bytes.iter().copied().take_while(|byte| *byte != 0).collect()
+fn until_nul(bytes: &[u8]) -> Result<Vec<u8>, Errno> {
+    Ok(try_collect(bytes.iter().copied().take_while(|byte| *byte != 0))?)
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use abi::Errno;
-use machine::PAGE_BYTES;
+use machine::{PAGE_BYTES, TryGrow};
 
 use super::limits::{ARGUMENTS_BYTES_MAX, ARGUMENTS_BYTES_MIN, STRING_BYTES_MAX};
 
@@ -167,6 +167,7 @@ pub fn build(
 const PLATFORM: &[u8] = b"x86_64\0";
 
 /// Keys and values (`linux/auxvec.h`), in the order of Linux.
+#[expect(clippy::disallowed_methods, reason = "always as many")]
 fn auxiliary_vector(facts: &ProgramFacts, random: u64, platform: u64, path: u64) -> Vec<(u64, u64)> {
     let mut vector = Vec::with_capacity(24);
     vector.extend(facts.vdso.map(|address| (33, address)));
@@ -203,10 +204,11 @@ struct BottomUp {
     bytes: Vec<u8>,
 }
 
+#[expect(clippy::disallowed_methods, reason = "there is room for all from the start")]
 impl BottomUp {
     fn new(start: u64, end: u64) -> Result<BottomUp, Errno> {
         let mut bytes = Vec::new();
-        bytes.try_reserve_exact((end - start) as usize).map_err(|_| Errno::ENOMEM)?;
+        bytes.room_for_exact((end - start) as usize).map_err(|_| Errno::ENOMEM)?;
         Ok(BottomUp { start, bytes })
     }
 

@@ -1,6 +1,5 @@
 //! A regular file as the source of a quaspace's pages.
 
-use alloc::string::String;
 use alloc::sync::Arc;
 use core::ops::Range;
 
@@ -98,8 +97,8 @@ impl Backing for NodeBacking {
         }
     }
 
-    fn name(&self) -> String {
-        String::from_utf8_lossy(&self.path).into_owned()
+    fn name(&self) -> &[u8] {
+        &self.path
     }
 
     fn identity(&self) -> BackingIdentity {

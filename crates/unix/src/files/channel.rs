@@ -1,7 +1,6 @@
 //! Streams to the world outside the machine: the standard streams when they are not the terminal.
 
 use alloc::sync::Arc;
-use alloc::vec;
 use core::any::Any;
 
 use abi::Errno;
@@ -9,7 +8,7 @@ use kernel::call::{ConsoleCode, FileCode, Makers, console};
 use kernel::charge::Held;
 use kernel::schedule::{Scheduler, WaitQueue};
 use kernel::stream::{Io, Nameless, Ready, Stream, UserRange};
-use machine::{Channel, KernelCell, Machine, Received};
+use machine::{Channel, KernelCell, Machine, Received, try_filled};
 
 use crate::limits::PIECE_BYTES;
 
@@ -98,14 +97,14 @@ impl ChannelStream {
 
 impl Stream for ChannelStream {
     fn read(&self, io: &Io<'_>, to: UserRange) -> Result<usize, Errno> {
-        let mut piece = vec![0; to.bytes.min(PIECE_BYTES)];
+        let mut piece = try_filled(0, to.bytes.min(PIECE_BYTES))?;
         let bytes = self.receive(io, &mut piece)?;
         io.machine().copy_out(to.address, &piece[..bytes]).map_err(|_| Errno::EFAULT)?;
         Ok(bytes)
     }
 
     fn write(&self, io: &Io<'_>, from: UserRange) -> Result<usize, Errno> {
-        let mut piece = vec![0; from.bytes.min(PIECE_BYTES)];
+        let mut piece = try_filled(0, from.bytes.min(PIECE_BYTES))?;
         let mut done = 0;
         while done < from.bytes {
             let rest = from.after(done);

@@ -12,7 +12,7 @@ use kernel::call::{FileCode, TableWords};
 use kernel::charge::{Held, Kept};
 use kernel::file::Node;
 use kernel::stream::Stream;
-use machine::{Entry, FileEntry, KernelCell};
+use machine::{Entry, FileEntry, KernelCell, NoMemory, TryGrow, try_to_vec};
 use quaject::interface;
 
 use super::terminal::{Terminal, TtyStream};
@@ -178,7 +178,6 @@ impl Recipe {
 /// Most recipes of one table; further names are opened in Rust.
 const RECIPES_MAX: usize = 64;
 
-#[derive(Clone)]
 struct State {
     slots: Vec<Option<Slot>>,
     /// No free descriptor lies below.
@@ -203,12 +202,14 @@ impl DescriptorTable {
         self.slow
     }
 
-    /// A copy for a child; with the same open files behind the same numbers.
-    pub fn duplicate(&self) -> DescriptorTable {
+    /// A copy for a child; with the same open files behind the same numbers. Error: `ENOMEM`.
+    pub fn duplicate(&self) -> Result<DescriptorTable, NoMemory> {
         let copy = DescriptorTable::new(self.slow);
         copy.is_write_limited.set(self.is_write_limited.get());
-        *copy.state.borrow_mut() = self.settled().borrow().clone();
-        copy
+        let state = self.settled().borrow();
+        let (slots, lowest_free) = (try_to_vec(&state.slots)?, state.lowest_free);
+        *copy.state.borrow_mut() = State { slots, lowest_free };
+        Ok(copy)
     }
 
     pub fn entries(&self) -> &Arc<EntryTable> {
@@ -261,6 +262,7 @@ impl DescriptorTable {
     }
 
     #[cold]
+    #[expect(clippy::disallowed_methods, reason = "64 places at most are opened by code")]
     fn settle(&self, entries: &EntryTable) {
         let mut pending = entries.pending.swap(0, Ordering::Relaxed);
         while pending != 0 {
@@ -285,7 +287,7 @@ impl DescriptorTable {
         if recipes.len() >= RECIPES_MAX {
             return None;
         }
-        recipes.push(recipe.clone());
+        recipes.try_push(recipe.clone()).ok()?;
         Some(recipes.len() as u32 - 1)
     }
 
@@ -366,9 +368,7 @@ impl DescriptorTable {
             return Err(Errno::EMFILE);
         }
         if state.slots.len() <= index {
-            let more = index + 1 - state.slots.len();
-            state.slots.try_reserve(more).map_err(|_| Errno::ENOMEM)?;
-            state.slots.resize(index + 1, None);
+            state.slots.try_resize(index + 1, None)?;
         }
         if start == state.lowest_free {
             state.lowest_free = index + 1;
@@ -387,9 +387,7 @@ impl DescriptorTable {
         }
         let mut state = self.settled().borrow_mut();
         if state.slots.len() <= index {
-            let more = index + 1 - state.slots.len();
-            state.slots.try_reserve(more).map_err(|_| Errno::ENOMEM)?;
-            state.slots.resize(index + 1, None);
+            state.slots.try_resize(index + 1, None)?;
         }
         self.bind(index, Some(&slot.file));
         Ok(state.slots[index].replace(slot))
@@ -424,11 +422,15 @@ impl DescriptorTable {
         Some((descriptor, self.remove(descriptor).ok()?))
     }
 
-    /// All descriptors in use.
-    pub fn list(&self) -> Vec<(Descriptor, Arc<OpenFile>)> {
-        let state = self.settled().borrow();
-        let used = state.slots.iter().enumerate();
-        used.filter_map(|(index, slot)| Some((Descriptor(index as u32), slot.as_ref()?.file.clone()))).collect()
+    /// All descriptors in use, in order. Others may come and go meanwhile.
+    pub fn list(&self) -> impl Iterator<Item = (Descriptor, Arc<OpenFile>)> + '_ {
+        let mut from = 0;
+        core::iter::from_fn(move || {
+            let state = self.settled().borrow();
+            let index = from + state.slots.get(from..)?.iter().position(Option::is_some)?;
+            from = index + 1;
+            Some((Descriptor(index as u32), state.slots[index].as_ref()?.file.clone()))
+        })
     }
 
     /// What the table itself takes.

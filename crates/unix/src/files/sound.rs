@@ -11,10 +11,8 @@
 //!   call CHANNELS COUNT                        the same with a handler that is called, where the machine can do so
 //! ```
 
-use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
-use alloc::vec;
 use core::any::Any;
 use core::fmt::Write;
 use core::sync::atomic::Ordering;
@@ -23,7 +21,7 @@ use abi::Errno;
 use kernel::charge::Held;
 use kernel::sound::{Activity, Channel, Entry, Format, Inserts, Maker, RING_PLACES, Sound};
 use kernel::stream::{Io, Ready, Stream, UserRange};
-use machine::{KernelCell, Nanos};
+use machine::{KernelCell, Nanos, Text, try_filled};
 
 use crate::limits::PIECE_BYTES;
 
@@ -89,14 +87,14 @@ impl Drop for Samples {
 
 impl Stream for Samples {
     fn read(&self, io: &Io<'_>, to: UserRange) -> Result<usize, Errno> {
-        let mut piece = vec![0; to.bytes.min(PIECE_BYTES)];
+        let mut piece = try_filled(0, to.bytes.min(PIECE_BYTES))?;
         let bytes = self.read_kernel(io, &mut piece)?;
         io.machine().copy_out(to.address, &piece[..bytes]).map_err(|_| Errno::EFAULT)?;
         Ok(bytes)
     }
 
     fn write(&self, io: &Io<'_>, from: UserRange) -> Result<usize, Errno> {
-        let mut piece = vec![0; from.bytes.min(PIECE_BYTES)];
+        let mut piece = try_filled(0, from.bytes.min(PIECE_BYTES))?;
         io.machine().copy_in(from.address, &mut piece).map_err(|_| Errno::EFAULT)?;
         self.write_kernel(io, &piece)
     }
@@ -167,8 +165,10 @@ impl Control {
     fn text(&self) -> Result<String, Errno> {
         let (sound, (name, bytes)) = (self.sound, self.sound.handler());
         let device = sound.words.device.load(Ordering::Relaxed);
-        let mut text = format!(
-            "handler {name} {bytes} bytes\nmaker {:?}\nhandlers_made {}\ninterrupts {device}\nmillihertz {}\n",
+        let mut text = Text::default();
+        let _ = writeln!(
+            text,
+            "handler {name} {bytes} bytes\nmaker {:?}\nhandlers_made {}\ninterrupts {device}\nmillihertz {}",
             sound.maker(),
             sound.made(),
             sound.rate()
@@ -181,9 +181,9 @@ impl Control {
             }
         }
         if let Some((count, ns)) = self.state.get().raised {
-            let _ = writeln!(text, "raised {count} ns {}", ns.0);
+            writeln!(text, "raised {count} ns {}", ns.0).map_err(|_| Errno::ENOMEM)?;
         }
-        Ok(text)
+        Ok(text.0)
     }
 
     fn obey(&self, command: &str) -> Result<(), Errno> {
@@ -235,14 +235,14 @@ fn activity(names: &str) -> Result<Activity, Errno> {
 
 impl Stream for Control {
     fn read(&self, io: &Io<'_>, to: UserRange) -> Result<usize, Errno> {
-        let mut piece = vec![0; to.bytes.min(PIECE_BYTES)];
+        let mut piece = try_filled(0, to.bytes.min(PIECE_BYTES))?;
         let bytes = self.read_kernel(io, &mut piece)?;
         io.machine().copy_out(to.address, &piece[..bytes]).map_err(|_| Errno::EFAULT)?;
         Ok(bytes)
     }
 
     fn write(&self, io: &Io<'_>, from: UserRange) -> Result<usize, Errno> {
-        let mut piece = vec![0; from.bytes.min(PIECE_BYTES)];
+        let mut piece = try_filled(0, from.bytes.min(PIECE_BYTES))?;
         io.machine().copy_in(from.address, &mut piece).map_err(|_| Errno::EFAULT)?;
         self.write_kernel(io, &piece)
     }

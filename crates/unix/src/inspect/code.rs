@@ -1,9 +1,8 @@
 //! `synth code`: live routines with their birth certificates, and who leads to them.
 
-use alloc::format;
-
 use bootimage::inspect::Items;
 use codestore::Birth;
+use machine::{TryGrow, try_filled, try_text};
 
 use super::{Cursor, Question, Refusal, streams};
 use crate::files::Descriptor;
@@ -13,7 +12,7 @@ pub fn list(question: &mut Question<'_>, out: &mut Items) -> Result<Cursor, Refu
     let mut next = 0;
     question.unix.store.each_birth_from(question.cursor, |birth, _| {
         out.u64(birth.address).u32(birth.bytes).text(birth.name.as_bytes());
-        out.text(format!("{}", birth.maker).as_bytes());
+        out.text(try_text(format_args!("{}", birth.maker)).unwrap_or_default().as_bytes());
         let fits = out.keep();
         if !fits {
             next = birth.address;
@@ -27,12 +26,12 @@ pub fn list(question: &mut Question<'_>, out: &mut Items) -> Result<Cursor, Refu
 pub fn certificate(question: &mut Question<'_>, out: &mut Items) -> Result<Cursor, Refusal> {
     let (unix, address) = (question.unix, question.u64()?);
     let birth = unix.store.birth(address).ok_or(Refusal::Absent)?;
-    let mut code = alloc::vec![0; birth.bytes as usize];
+    let mut code = try_filled(0, birth.bytes as usize).map_err(|_| Refusal::NoMemory)?;
     unix.store.read(birth.address, &mut code);
     let first = usize::try_from(question.cursor).map_err(|_| Refusal::Bad)?;
     if first == 0 {
         out.u64(birth.address).u32(birth.bytes).u32(unix.store.references(birth.address) as u32);
-        out.text(birth.name.as_bytes()).text(format!("{}", birth.maker).as_bytes());
+        out.text(birth.name.as_bytes()).text(try_text(format_args!("{}", birth.maker)).unwrap_or_default().as_bytes());
         out.text(birth.contract.as_bytes()).u32(birth.origins.len() as u32);
     }
     for number in first..birth.origins.len() {
@@ -69,9 +68,9 @@ pub fn bytes(question: &mut Question<'_>, out: &mut Items) -> Result<Cursor, Ref
     if offset >= birth.bytes.into() {
         return Err(Refusal::Bad);
     }
-    let mut piece = alloc::vec![0; out.room().min(birth.bytes as usize)];
+    let mut piece = try_filled(0, out.room().min(birth.bytes as usize)).map_err(|_| Refusal::NoMemory)?;
     let count = store.read(birth.address + offset, &mut piece);
-    out.bytes.extend_from_slice(&piece[..count]);
+    out.bytes.try_extend_from_slice(&piece[..count]).map_err(|_| Refusal::NoMemory)?;
     let next = offset + count as u64;
     Ok(if next < birth.bytes.into() { next } else { 0 })
 }

@@ -18,6 +18,7 @@ pub(crate) use port::ControlPort;
 pub(crate) use trace::Tracing;
 
 use alloc::vec::Vec;
+use machine::TryGrow;
 
 use bootimage::inspect::{ANSWER_BYTES_MAX, Fields, Head, Items, REQUEST_BYTES_MAX, opcode, status};
 
@@ -105,7 +106,7 @@ fn answer(unix: &'static Unix, request: &[u8]) -> Option<Vec<u8>> {
         Head { number, what: status::BAD, cursor: 0 }.put(&mut bytes);
         return Some(bytes);
     };
-    if bytes.try_reserve(ANSWER_BYTES_MAX).is_err() {
+    if bytes.room_for(ANSWER_BYTES_MAX).is_err() {
         Head { what: status::NO_MEMORY, cursor: 0, ..head }.put(&mut bytes);
         return Some(bytes);
     }

@@ -6,7 +6,7 @@ use core::cell::Cell;
 
 use bootimage::control::{Decoder, Record, header, kind};
 use kernel::tty::WindowSize;
-use machine::{Channel, KernelCell, Received};
+use machine::{Channel, KernelCell, Received, TryQueue, try_collect, try_to_vec};
 
 use crate::emulator::Unix;
 
@@ -75,7 +75,10 @@ impl ControlPort {
                     Record::WindowSize { rows, columns, x_pixels, y_pixels } => {
                         unix.terminals.set_window_size(WindowSize { rows, columns, x_pixels, y_pixels });
                     }
-                    Record::Request(request) => self.waiting.borrow_mut().push_back(request.to_vec()),
+                    // Without memory it is not answered; the tool waits no longer than it likes.
+                    Record::Request(request) => {
+                        let _ = try_to_vec(request).and_then(|copy| self.waiting.borrow_mut().try_push_back(copy));
+                    }
                     _ => {}
                 }
             }
@@ -94,10 +97,8 @@ impl ControlPort {
         }
         let Some(request) = self.waiting.borrow_mut().pop_front() else { return false };
         if let Some(answer) = super::answer(unix, &request) {
-            let mut record = Vec::with_capacity(answer.len() + 8);
-            record.extend_from_slice(&header(kind::ANSWER, answer.len() as u32));
-            record.extend_from_slice(&answer);
-            unix.machine.send(Channel::Control, &record);
+            let record = try_collect(header(kind::ANSWER, answer.len() as u32).into_iter().chain(answer));
+            record.iter().for_each(|record| _ = unix.machine.send(Channel::Control, record));
         }
         true
     }

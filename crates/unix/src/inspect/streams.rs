@@ -1,12 +1,12 @@
 //! `synth graph`: what the descriptors of programs lead to.
 
-use alloc::format;
 use alloc::sync::Arc;
 
 use bootimage::inspect::{Items, Stream as Item, stream as kind};
 use kernel::file::NodeKind;
 use kernel::pipe::PipeEnd;
 use kernel::stream::Nameless;
+use machine::try_text;
 
 use super::{Cursor, Question, Refusal};
 use crate::emulator::Unix;
@@ -43,7 +43,7 @@ pub fn describe(unix: &Unix, file: &Arc<OpenFile>) -> Item {
     let mut item = Item { kind: kind::OTHER, ways, identity: file.lock_owner(), ..Item::default() };
     if let Some(node) = file.node() {
         item.identity = Arc::as_ptr(node) as *const u8 as u64;
-        item.name = unix.names.path_of(node, unix.names.root());
+        item.name = unix.names.path_of(node, unix.names.root()).unwrap_or_default();
         item.kind = match node.kind() {
             NodeKind::Regular => kind::FILE,
             NodeKind::Directory => kind::DIRECTORY,
@@ -63,9 +63,9 @@ fn describe_stream(file: &OpenFile, item: &mut Item) {
     let Some(stream) = file.as_stream() else { return };
     if item.name.is_empty() {
         item.name = match stream.nameless() {
-            Nameless::Pipe(number) => format!("pipe:[{number}]"),
-            Nameless::Socket(number) => format!("socket:[{number}]"),
-            Nameless::Anonymous(what) => format!("anon_inode:{what}"),
+            Nameless::Pipe(number) => try_text(format_args!("pipe:[{number}]")).unwrap_or_default(),
+            Nameless::Socket(number) => try_text(format_args!("socket:[{number}]")).unwrap_or_default(),
+            Nameless::Anonymous(what) => try_text(format_args!("anon_inode:{what}")).unwrap_or_default(),
         }
         .into_bytes();
     }

@@ -1,4 +1,5 @@
 //! `synth ps`: the threads of programs.
+#![expect(clippy::disallowed_methods, reason = "names of 16 bytes")]
 
 use alloc::sync::Arc;
 
@@ -36,7 +37,7 @@ fn describe(unix: &'static Unix, task: &Arc<Task>) -> Item {
         parent: process.parent.borrow().upgrade().map_or(0, |parent| parent.pid),
         tte: task.thread.id().0,
         state: state_of(unix, task),
-        descriptors: task.files().list().len() as u32,
+        descriptors: task.files().list().count() as u32,
         call: u16::MAX,
         ran_ns: unix.scheduler.ran(&task.thread).0,
         quantum_ns: task.thread.tte().quantum().0,

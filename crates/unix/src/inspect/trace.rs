@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use bootimage::control::kind::TRACE;
 use bootimage::inspect::{Items, trace as part};
 use kernel::trace::{RECORD_BYTES, TraceError};
-use machine::{KernelCell, TteId};
+use machine::{KernelCell, TryGrow, TteId};
 use quaject::Makers;
 
 use super::{Cursor, Question, Refusal};
@@ -50,7 +50,8 @@ impl Tracing {
         trace.divert(Makers::new(unix.machine, unix.store), &task.thread);
         let mut names = self.names.borrow_mut();
         if names.len() < NAMES_MAX {
-            names.push(Name {
+            // Without memory it has no name.
+            let _ = names.try_push(Name {
                 from: trace.written(),
                 tte: task.thread.id(),
                 thread: task.tid,
@@ -108,6 +109,7 @@ impl Tracing {
     }
 
     /// Sends the trace of a whole run to the host tool.
+    #[expect(clippy::disallowed_methods, clippy::disallowed_macros, reason = "at the end of the machine, with --trace")]
     pub fn tell_run(&self, unix: &'static Unix) {
         let trace = unix.scheduler.trace();
         self.end(unix);

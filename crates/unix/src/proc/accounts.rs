@@ -1,6 +1,5 @@
 //! What a process may use, has used, and has been set to.
 
-use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Write;
@@ -8,9 +7,11 @@ use core::sync::atomic::Ordering;
 
 use abi::Errno;
 use abi::process::CAP_SYS_RESOURCE;
+use machine::try_text;
 
 use super::process::Member;
 use super::status::used;
+use super::text::{Lines, constant, written};
 use crate::emulator::Unix;
 use crate::task::Settings;
 
@@ -41,57 +42,58 @@ pub fn limits(_: &'static Unix, member: &Member) -> Text {
     let limits = process.limits.borrow().clone();
     let amount = |value: u64| match value {
         u64::MAX => String::from("unlimited"),
-        value => format!("{value}"),
+        value => try_text(format_args!("{value}")).unwrap_or_default(),
     };
-    let mut text = format!("{:<25} {:<20} {:<20} {:<10}\n", "Limit", "Soft Limit", "Hard Limit", "Units");
+    let mut text = Lines::default();
+    let _ = writeln!(text, "{:<25} {:<20} {:<20} {:<10}", "Limit", "Soft Limit", "Hard Limit", "Units");
     for ((name, unit), (soft, hard)) in LIMITS.iter().zip(limits.0) {
         let _ = write!(text, "{name:<25} {:<20} {:<20} ", amount(soft), amount(hard));
         let _ = if unit.is_empty() { writeln!(text) } else { writeln!(text, "{unit:<10}") };
     }
-    Ok(text.into_bytes())
+    text.whole()
 }
 
 /// Nothing counts the bytes that a process moves.
 pub fn io(unix: &'static Unix, member: &Member) -> Text {
     member.inspect(unix)?;
     let names = ["rchar", "wchar", "syscr", "syscw", "read_bytes", "write_bytes", "cancelled_write_bytes"];
-    let mut text = String::new();
+    let mut text = Lines::default();
     for name in names {
         let _ = writeln!(text, "{name}: 0");
     }
-    Ok(text.into_bytes())
+    text.whole()
 }
 
 pub fn cgroup(_: &'static Unix, member: &Member) -> Text {
     member.process()?;
-    Ok(b"0::/\n".to_vec())
+    constant(b"0::/\n")
 }
 
 pub fn waiting_channel(_: &'static Unix, member: &Member) -> Text {
     member.process()?;
-    Ok(b"0".to_vec())
+    constant(b"0")
 }
 
 pub fn personality(unix: &'static Unix, member: &Member) -> Text {
     let is_fixed = member.inspect(unix)?.settings.get().no_randomization;
-    Ok(if is_fixed { b"00040000\n".to_vec() } else { b"00000000\n".to_vec() })
+    constant(if is_fixed { b"00040000\n" } else { b"00000000\n" })
 }
 
 /// Time on the processor, time waiting for it, times it was given.
 pub fn schedule(unix: &'static Unix, member: &Member) -> Text {
     let process = member.process()?;
-    Ok(format!("{} 0 0\n", used(unix, &process).0).into_bytes())
+    written(format_args!("{} 0 0\n", used(unix, &process).0))
 }
 
 pub fn oom_score(_: &'static Unix, member: &Member) -> Text {
     let adjustment = member.process()?.oom_adjustment.load(Ordering::Relaxed);
     // Linux's badness of a process that uses next to nothing, without and with its adjustment.
-    Ok(format!("{}\n", (666 + adjustment * 2 / 3).clamp(0, 1333)).into_bytes())
+    written(format_args!("{}\n", (666 + adjustment * 2 / 3).clamp(0, 1333)))
 }
 
 pub fn oom_score_adjustment(_: &'static Unix, member: &Member) -> Text {
     let adjustment = member.process()?.oom_adjustment.load(Ordering::Relaxed);
-    Ok(format!("{adjustment}\n").into_bytes())
+    written(format_args!("{adjustment}\n"))
 }
 
 /// Errors: `EINVAL`; `EACCES` for making oneself less likely to be chosen without privilege.
@@ -112,7 +114,7 @@ pub fn set_oom_score_adjustment(unix: &'static Unix, member: &Member, text: &[u8
 /// Nothing is ever dumped; the filter is Linux's default.
 pub fn coredump_filter(_: &'static Unix, member: &Member) -> Text {
     member.process()?;
-    Ok(b"00000033\n".to_vec())
+    constant(b"00000033\n")
 }
 
 /// Error: `EINVAL` for something that is no number.
@@ -123,7 +125,7 @@ pub fn set_coredump_filter(_: &'static Unix, member: &Member, text: &[u8]) -> Re
 
 /// Sleeps end at the nanosecond asked for, as far as the machine can; the number is only kept.
 pub fn timer_slack(_: &'static Unix, member: &Member) -> Text {
-    Ok(format!("{}\n", member.process()?.settings.get().timer_slack_ns).into_bytes())
+    written(format_args!("{}\n", member.process()?.settings.get().timer_slack_ns))
 }
 
 /// 0 asks for the default. Error: `EINVAL` for something that is no number.

@@ -15,6 +15,7 @@ use kernel::stream::{Nameless, Stream};
 
 use super::mounts::mount_id;
 use super::process::{Member, jump};
+use super::text::Lines;
 use super::tree::{Subject, parse_number, produce, show};
 use crate::calls::{Inotify, ProcessHandle};
 use crate::emulator::Unix;
@@ -70,6 +71,7 @@ impl VirtualDirectory for Descriptors {
     }
 
     /// A descriptor's cookie is its number.
+    #[expect(clippy::disallowed_macros, reason = "a number")]
     fn list(&self, this: &Arc<Node>, from: u64, visit: &mut dyn FnMut(&Listed<'_>) -> Visit) {
         let Ok(process) = self.member.inspect(self.unix) else { return };
         let kind = if self.shown == Shown::Links { NodeKind::Symlink } else { NodeKind::Regular };
@@ -115,6 +117,7 @@ impl VirtualLink for DescriptorLink {
 
 impl DescriptorLink {
     /// A stream that was never in the file tree leads to a node made for it.
+    #[expect(clippy::disallowed_macros, reason = "a word and a number")]
     fn nameless(&self, stream: &Arc<dyn Stream>) -> LinkTarget {
         let (kind, number, text) = match stream.nameless() {
             Nameless::Pipe(number) => (NodeKind::Fifo, number, format!("pipe:[{number}]")),
@@ -169,7 +172,8 @@ impl VirtualFile for Info {
         let flags = slot.file.flags() | close | large;
         let (mount, inode) = slot.file.node().map_or((0, 0), |node| (mount_id(node.volume()), node.number()));
         let position = slot.file.position();
-        let mut text = format!("pos:\t{position}\nflags:\t0{flags:o}\nmnt_id:\t{mount}\nino:\t{inode}\n");
+        let mut text = Lines::default();
+        let _ = writeln!(text, "pos:\t{position}\nflags:\t0{flags:o}\nmnt_id:\t{mount}\nino:\t{inode}");
         if let Some(instance) = slot.file.stream_of::<Inotify>() {
             instance.each_watch(|number, ((major, minor), inode), mask| {
                 let device = major << 20 | minor;
@@ -181,6 +185,6 @@ impl VirtualFile for Info {
             let pid = if process.life.get() == Life::Reaped { -1 } else { process.pid as i32 };
             let _ = writeln!(text, "Pid:\t{pid}\nNSpid:\t{pid}");
         }
-        Ok(text.into_bytes())
+        text.whole()
     }
 }

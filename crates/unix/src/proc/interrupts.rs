@@ -11,7 +11,6 @@
 //! ```
 //! Reading also tells how many alarms have rung in the timer's interrupt alone, and how many of them in the midst of the kernel.
 
-use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering::Relaxed;
@@ -22,6 +21,7 @@ use kernel::thread::Thread;
 use kernel::tty::raw;
 use machine::{KernelCell, Nanos, Start};
 
+use super::text::written;
 use super::tree::Whole;
 use crate::emulator::Unix;
 
@@ -35,7 +35,7 @@ pub fn show(unix: &'static Unix, _: &Whole) -> Result<Vec<u8>, Errno> {
     let (count, ns) = LAST.get();
     let words = unix.scheduler.words();
     let [rung, inside] = [&words.rung, &words.rung_inside].map(|word| word.load(Relaxed));
-    Ok(format!("count {count} ns {}\nalarms_by_code {rung} inside_the_kernel {inside}\n", ns.0).into_bytes())
+    written(format_args!("count {count} ns {}\nalarms_by_code {rung} inside_the_kernel {inside}\n", ns.0))
 }
 
 /// Errors: `EINVAL` for what is no command; `EBUSY` while samples come, which would be counted too; `ENOTSUP` on a machine
@@ -49,7 +49,7 @@ pub fn command(unix: &'static Unix, _: &Whole, text: &[u8]) -> Result<(), Errno>
     }
     let ns = match name {
         "tty" => raw::measure(unix.makers().ok_or(Errno::ENOTSUP)?, count).ok_or(Errno::ENOTSUP)?,
-        "set" => set_alarm(unix, count),
+        "set" => set_alarm(unix, count)?,
         "procedure" => procedure(unix, count),
         "retry" => retry(unix, count),
         "thread" => thread(unix, count)?,
@@ -79,7 +79,8 @@ impl AlarmCall for Nothing {
     fn ring(&self, _: Nanos) {}
 }
 
-fn set_alarm(unix: &Unix, count: u32) -> Nanos {
+fn set_alarm(unix: &Unix, count: u32) -> Result<Nanos, Errno> {
+    unix.scheduler.make_bell_room()?;
     let bell = unix.scheduler.add_bell(Arc::new(Nothing));
     let set = KernelCell::new(None);
     // Each is the first of all, and earlier than the timer is set for, so that it is set, too.
@@ -91,7 +92,7 @@ fn set_alarm(unix: &Unix, count: u32) -> Nanos {
     };
     let ns = timed(unix, count, act, || set.get().into_iter().for_each(|id| unix.scheduler.cancel_alarm(id)));
     unix.scheduler.remove_bell(bell);
-    ns
+    Ok(ns)
 }
 
 fn procedure(unix: &Unix, count: u32) -> Nanos {
@@ -139,7 +140,7 @@ fn thread(unix: &'static Unix, count: u32) -> Result<Nanos, Errno> {
     let scheduler = unix.scheduler;
     let thread = Thread::new(unix.machine.create_tte(Start::Kernel(sleeper)).map_err(|_| Errno::ENOMEM)?);
     ENDS.set(false);
-    scheduler.enlist(&thread);
+    scheduler.enlist(&thread)?;
     scheduler.unblock(&thread);
     scheduler.yield_now();
     let chain = || {

@@ -1,16 +1,14 @@
 //! What lies where in a process's quaspace, and what it keeps there for others to read.
 
-use alloc::format;
-use alloc::string::String;
-use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt::Write;
 
 use abi::Errno;
 use kernel::space::{AreaLabel, AreaSizes, AreaView, Space};
-use machine::PAGE_BYTES;
+use machine::{PAGE_BYTES, TryGrow, try_filled};
 
 use super::process::Member;
+use super::text::Lines;
 use crate::emulator::Unix;
 use crate::task::Process;
 
@@ -26,19 +24,19 @@ pub fn maps(unix: &'static Unix, member: &Member) -> Text {
     let process = member.inspect(unix)?;
     let Some(space) = process.space() else { return Ok(Vec::new()) };
     let space = space.borrow();
-    let mut text = String::new();
+    let mut text = Lines::default();
     space.areas().for_each(|area| line(&mut text, &area));
-    Ok(text.into_bytes())
+    text.whole()
 }
 
-fn line(text: &mut String, area: &AreaView<'_>) {
+fn line(text: &mut Lines, area: &AreaView<'_>) {
     let start = text.len();
     let right = |granted: bool, letter: char| if granted { letter } else { '-' };
-    let (identity, name) = match area.label {
+    let (identity, name): (_, &[u8]) = match area.label {
         AreaLabel::Backing(backing) => (backing.identity(), backing.name()),
-        AreaLabel::Heap => (Default::default(), String::from("[heap]")),
-        AreaLabel::Stack => (Default::default(), String::from("[stack]")),
-        AreaLabel::None => (Default::default(), String::new()),
+        AreaLabel::Heap => (Default::default(), b"[heap]"),
+        AreaLabel::Stack => (Default::default(), b"[stack]"),
+        AreaLabel::None => (Default::default(), b""),
     };
     let _ = write!(
         text,
@@ -58,7 +56,10 @@ fn line(text: &mut String, area: &AreaView<'_>) {
         while text.len() < start + NAME_COLUMN {
             text.push(' ');
         }
-        text.push_str(&name.replace('\n', "\\012"));
+        for (index, part) in name.split(|byte| *byte == b'\n').enumerate() {
+            text.push_str(if index > 0 { "\\012" } else { "" });
+            text.push_bytes(part);
+        }
     }
     text.push('\n');
 }
@@ -67,7 +68,7 @@ pub fn smaps(unix: &'static Unix, member: &Member) -> Text {
     let process = member.inspect(unix)?;
     let Some(space) = process.space() else { return Ok(Vec::new()) };
     let space = space.borrow();
-    let mut text = String::new();
+    let mut text = Lines::default();
     for (area, sizes) in space.areas_with_sizes() {
         line(&mut text, &area);
         let size = (area.end - area.start) / 1024;
@@ -78,11 +79,11 @@ pub fn smaps(unix: &'static Unix, member: &Member) -> Text {
         let _ = write!(text, "THPeligible:    {:8}\nVmFlags: ", 0);
         flags(&mut text, &area);
     }
-    Ok(text.into_bytes())
+    text.whole()
 }
 
 /// The two-letter words of `VmFlags` (Linux Documentation/filesystems/proc.rst).
-fn flags(text: &mut String, area: &AreaView<'_>) {
+fn flags(text: &mut Lines, area: &AreaView<'_>) {
     let rights = area.protection;
     let words = [
         (rights.read, "rd "),
@@ -110,15 +111,16 @@ pub fn smaps_rollup(unix: &'static Unix, member: &Member) -> Text {
         sum.resident_shared += sizes.resident_shared;
         sum.locked += sizes.locked;
     }
-    let head = format!("{:08x}-{last:08x} ---p 00000000 00:00 0 ", first.min(last));
-    let mut text = format!("{head:<NAME_COLUMN$}[rollup]\n");
+    let mut text = Lines::default();
+    let _ = write!(text, "{:08x}-{last:08x} ---p 00000000 00:00 0 ", first.min(last));
+    let _ = writeln!(text, "{:1$}[rollup]", "", NAME_COLUMN.saturating_sub(text.len()));
     amounts(&mut text, &sum);
-    Ok(text.into_bytes())
+    text.whole()
 }
 
 /// A copy of a page of a file counts as private and dirty; a page of the file itself as clean. How many others
 /// show a page is not looked up, so all counts as proportional share.
-fn amounts(text: &mut String, sizes: &AreaSizes) {
+fn amounts(text: &mut Lines, sizes: &AreaSizes) {
     let anonymous = sizes.resident.saturating_sub(sizes.resident_shared);
     let lines: [(&str, u64); 19] = [
         ("Rss:", sizes.resident),
@@ -149,11 +151,7 @@ fn amounts(text: &mut String, sizes: &AreaSizes) {
 /// Bytes `range` of the program's memory, as much of them as is there.
 fn read(space: &mut Space, range: (u64, u64)) -> Vec<u8> {
     let wanted = range.1.saturating_sub(range.0).min(STRINGS_BYTES_MAX) as usize;
-    let mut bytes = Vec::new();
-    if bytes.try_reserve_exact(wanted).is_err() {
-        return bytes;
-    }
-    bytes.resize(wanted, 0);
+    let Ok(mut bytes) = try_filled(0, wanted) else { return Vec::new() };
     let mut done = 0;
     while done < wanted {
         let at = range.0 + done as u64;
@@ -194,7 +192,7 @@ pub fn command_line(_: &'static Unix, member: &Member) -> Text {
     let (start, end) = process.arguments.get();
     let mut text = read_of(&process, (start, end));
     if text.last().is_some_and(|last| *last != 0) {
-        text.extend_from_slice(&read_of(&process, (end, process.environment.get().1)));
+        text.try_extend_from_slice(&read_of(&process, (end, process.environment.get().1)))?;
         let title = text.iter().position(|byte| *byte == 0).map_or(text.len(), |end| end + 1);
         text.truncate(title);
     }
@@ -226,13 +224,13 @@ pub fn auxv(unix: &'static Unix, member: &Member) -> Text {
             return Ok(Vec::new());
         }
     }
-    let mut vector = vec![];
+    let mut vector = Vec::new();
     while vector.len() < VECTOR_BYTES_MAX {
         at += 8;
         let (key, value) = (word(at)?, word(at + 8)?);
         at += 8;
-        vector.extend_from_slice(&key.to_le_bytes());
-        vector.extend_from_slice(&value.to_le_bytes());
+        vector.try_extend_from_slice(&key.to_le_bytes())?;
+        vector.try_extend_from_slice(&value.to_le_bytes())?;
         if key == 0 {
             break;
         }

@@ -24,6 +24,8 @@
 mod accounts;
 mod descriptors;
 mod devices;
+#[cfg(feature = "failing")]
+mod failing;
 mod interrupts;
 mod memory;
 mod mounts;
@@ -35,6 +37,7 @@ mod settings;
 mod status;
 mod synthesis;
 mod system;
+mod text;
 mod tree;
 
 use alloc::sync::Arc;

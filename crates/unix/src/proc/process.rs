@@ -1,14 +1,12 @@
 //! /proc/PID and /proc/PID/task/TID.
 
-use alloc::collections::BinaryHeap;
 use alloc::format;
 use alloc::sync::{Arc, Weak};
-use alloc::vec::Vec;
 
 use abi::Errno;
 use kernel::file::{Data, LinkTarget, Listed, NewNode, Node, NodeKind, VirtualDirectory, Visit};
 use kernel::space::Space;
-use machine::KernelCell;
+use machine::{KernelCell, try_arc_slice, try_text};
 
 use super::root::caller;
 use super::tree::{Entry, Subject, Table, What, file, link, parse_number, private, produce, setting, show, table};
@@ -172,13 +170,13 @@ fn namespace(unix: &Unix, member: &Member, kind: &str, number: u32) -> Result<Li
     member.inspect(unix)?;
     let new = NewNode { mode: 0o444, user: 0, group: 0, now: unix.wall_time() };
     let node = Node::nameless_as(unix.names.nameless(), number.into(), new)?;
-    Ok(LinkTarget::Node(node, format!("{kind}:[{number}]").into_bytes().into()))
+    Ok(LinkTarget::Node(node, try_arc_slice(try_text(format_args!("{kind}:[{number}]"))?.as_bytes())?))
 }
 
 /// A link that leads straight to a node.
 pub fn jump(unix: &Unix, node: &Arc<Node>) -> Result<LinkTarget, Errno> {
     let top = caller(unix)?.process.place.borrow().borrow().root.clone();
-    Ok(LinkTarget::Node(node.clone(), unix.names.path_of(node, &top).into()))
+    Ok(LinkTarget::Node(node.clone(), try_arc_slice(&unix.names.path_of(node, &top)?)?))
 }
 
 fn executable(unix: &'static Unix, member: &Member) -> Result<LinkTarget, Errno> {
@@ -209,30 +207,35 @@ struct Tasks {
 }
 
 impl Tasks {
-    /// Numbers of the threads, rising. The first thread of a process that still is to be waited for stays.
-    fn numbers(&self) -> Vec<u32> {
-        let Ok(process) = self.member.process() else { return Vec::new() };
-        let mut numbers = Vec::new();
-        process.each_task(|task| numbers.push(task.tid));
-        if !numbers.contains(&process.pid) {
-            numbers.push(process.pid);
-        }
-        // A heap sorts in a fifth of the code of `sort_unstable`.
-        BinaryHeap::from(numbers).into_sorted_vec()
+    /// Numbers of the threads from `first` on, rising. The first thread of a process that still is to be waited for stays.
+    fn numbers_from(&self, first: u32) -> impl Iterator<Item = u32> + '_ {
+        let mut from = first;
+        core::iter::from_fn(move || {
+            let process = self.member.process().ok()?;
+            let mut next = Some(process.pid).filter(|pid| *pid >= from);
+            process.each_task(|task| {
+                if task.tid >= from && next.is_none_or(|next| task.tid < next) {
+                    next = Some(task.tid);
+                }
+            });
+            from = next? + 1;
+            next
+        })
     }
 }
 
 impl VirtualDirectory for Tasks {
     fn lookup(&self, this: &Arc<Node>, name: &[u8]) -> Result<Arc<Node>, Errno> {
-        let tid = parse_number(name).filter(|tid| self.numbers().contains(tid)).ok_or(Errno::ENOENT)?;
+        let tid = parse_number(name).filter(|tid| self.numbers_from(*tid).next() == Some(*tid)).ok_or(Errno::ENOENT)?;
         let subject = Member { tid, is_process: false, ..self.member.clone() };
         let data = Data::VirtualDirectory(Arc::new(Table { unix: self.unix, subject, entries: THREAD }));
         Ok(produce(self.unix, this, name, (NodeKind::Directory, 0o555), self.member.owner(), data))
     }
 
+    #[expect(clippy::disallowed_macros, reason = "a number")]
     fn list(&self, this: &Arc<Node>, from: u64, visit: &mut dyn FnMut(&Listed<'_>) -> Visit) {
         // A thread's cookie is its number, so that a thread that ends between two calls hides no other.
-        for tid in self.numbers().into_iter().filter(|tid| u64::from(*tid) >= from) {
+        for tid in self.numbers_from(from as u32) {
             let name = format!("{tid}");
             if show(this, tid.into(), NodeKind::Directory, name.as_bytes(), visit) == Visit::Stop {
                 return;
@@ -241,6 +244,6 @@ impl VirtualDirectory for Tasks {
     }
 
     fn subdirectories(&self) -> u32 {
-        self.numbers().len() as u32
+        self.numbers_from(0).count() as u32
     }
 }

@@ -1,4 +1,5 @@
 //! The processor, as CPUID describes it (SDM vol. 2A, AMD APM vol. 3 appendix E).
+#![expect(clippy::disallowed_methods, clippy::disallowed_macros, reason = "always the same few lines")]
 
 use alloc::format;
 use alloc::string::String;

@@ -4,12 +4,11 @@
 //! files, so the descriptors may be closed, and it ends with its input. `stop N` ends pump N. Reading gives a line for
 //! each: number, standing, bytes carried, bytes a second.
 
-use alloc::format;
-use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use core::any::Any;
+use core::fmt::Write;
 
 use abi::Errno;
 use kernel::link::{Ground, Port, connect};
@@ -18,23 +17,24 @@ use kernel::pipe::PipeEnd;
 use kernel::pump::{self, Standing};
 
 use super::root::caller;
+use super::text::Lines;
 use super::tree::Whole;
 use crate::emulator::Unix;
 use crate::files::{Body, ChannelStream, Descriptor, OpenFile, Samples};
 
 pub fn show(unix: &'static Unix, _: &Whole) -> Result<Vec<u8>, Errno> {
     let now = unix.machine.now();
-    let mut text = String::new();
-    for pump in pump::all() {
+    let mut text = Lines::default();
+    for pump in pump::all()? {
         let standing = match pump.standing() {
             Standing::Running => "running",
             Standing::Finished => "finished",
             Standing::Stopped => "stopped",
             Standing::Failed(_) => "failed",
         };
-        text += &format!("{} {standing} {} {}\n", pump.id().0, pump.bytes().total(), pump.bytes().rate(now));
+        let _ = writeln!(text, "{} {standing} {} {}", pump.id().0, pump.bytes().total(), pump.bytes().rate(now));
     }
-    Ok(text.into_bytes())
+    text.whole()
 }
 
 /// Errors: `EINVAL` for what is no command; `EBADF` for descriptors that are not open, or not that way; `EINVAL` for
@@ -57,7 +57,7 @@ fn number(word: &str) -> Result<u64, Errno> {
 fn stop(unix: &'static Unix, id: u64) -> Result<(), Errno> {
     let user = user(unix)?;
     let runs = |pump: &&Arc<pump::Pump>| u64::from(pump.id().0) == id && pump.standing() == Standing::Running;
-    let pumps = pump::all();
+    let pumps = pump::all()?;
     let pump = pumps.iter().find(runs).ok_or(Errno::ESRCH)?;
     if user != 0 && user != pump.owner() {
         return Err(Errno::EPERM);

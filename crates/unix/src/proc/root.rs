@@ -3,10 +3,14 @@
 use alloc::format;
 use alloc::sync::Arc;
 
+use core::fmt::Arguments;
+
 use abi::Errno;
 use kernel::file::{Data, LinkTarget, Listed, Node, NodeKind, VirtualDirectory, Visit};
+use machine::try_arc_slice;
 
 use super::process::{Member, PROCESS};
+use super::text::written;
 use super::tree::{Entry, Subject, Table, Whole, file, link, parse_number, produce, show, table};
 use super::{processor, settings, synthesis, system};
 use crate::emulator::Unix;
@@ -36,7 +40,7 @@ const ENTRIES: &[Entry<Whole>] = &[
     link("mounts", |_, _| Ok(LinkTarget::Path(b"self/mounts".as_slice().into()))),
     link("net", |_, _| Ok(LinkTarget::Path(b"self/net".as_slice().into()))),
     file("partitions", system::partitions),
-    link("self", |unix, _| Ok(path(format!("{}", caller(unix)?.process.pid)))),
+    link("self", |unix, _| path(format_args!("{}", caller(unix)?.process.pid))),
     file("softirqs", system::softirqs),
     file("stat", system::stat),
     file("swaps", system::swaps),
@@ -45,7 +49,7 @@ const ENTRIES: &[Entry<Whole>] = &[
     table("sysvipc", system::SYSVIPC),
     link("thread-self", |unix, _| {
         let task = caller(unix)?;
-        Ok(path(format!("{}/task/{}", task.process.pid, task.tid)))
+        path(format_args!("{}/task/{}", task.process.pid, task.tid))
     }),
     table("tty", system::TTY),
     file("uptime", system::uptime),
@@ -60,8 +64,8 @@ pub fn caller(unix: &Unix) -> Result<Arc<Task>, Errno> {
 }
 
 /// The target of a link that is plain text.
-pub fn path(text: alloc::string::String) -> LinkTarget {
-    LinkTarget::Path(text.into_bytes().into())
+pub fn path(text: Arguments<'_>) -> Result<LinkTarget, Errno> {
+    Ok(LinkTarget::Path(try_arc_slice(&written(text)?)?))
 }
 
 impl Root {
@@ -88,6 +92,7 @@ impl VirtualDirectory for Root {
         }
         for process in self.unix.tasks.processes() {
             let cookie = FIRST_PROCESS + u64::from(process.pid);
+            #[expect(clippy::disallowed_macros, reason = "a number")]
             let name = format!("{}", process.pid);
             if cookie >= from && show(this, cookie, NodeKind::Directory, name.as_bytes(), visit) == Visit::Stop {
                 return;
@@ -96,6 +101,6 @@ impl VirtualDirectory for Root {
     }
 
     fn subdirectories(&self) -> u32 {
-        self.fixed().subdirectories() + self.unix.tasks.processes().len() as u32
+        self.fixed().subdirectories() + self.unix.tasks.process_count() as u32
     }
 }

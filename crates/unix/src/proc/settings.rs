@@ -1,12 +1,12 @@
 //! /proc/sys: limits and constants. What can be changed takes effect; the rest cannot be opened for writing, by nobody.
 
-use alloc::format;
 use alloc::vec::Vec;
 
 use abi::Errno;
-use machine::KernelCell;
+use machine::{KernelCell, TryGrow};
 
 use super::system::{RELEASE, VERSION};
+use super::text::written;
 use super::tree::{Entry, Whole, fixed, setting, table};
 use crate::emulator::Unix;
 use crate::limits::{DESCRIPTORS_MAX, PROCESS_ID_MAX, TASKS_MAX};
@@ -25,7 +25,7 @@ macro_rules! tunable {
     ($name:literal, $limit:ident) => {
         setting(
             $name,
-            |unix, _| Ok(format!("{}\n", unix.families.tunables.$limit.get()).into()),
+            |unix, _| written(format_args!("{}\n", unix.families.tunables.$limit.get())),
             |unix, _, text| unix.families.tunables.$limit.set(number(text)?),
         )
     };
@@ -47,13 +47,13 @@ pub const ENTRIES: &[Entry<Whole>] = &[
 
 const FS: &[Entry<Whole>] = &[
     tunable!("aio-max-nr", aio_events),
-    fixed("aio-nr", |unix, _| Ok(format!("{}\n", unix.families.aio.charged()).into())),
+    fixed("aio-nr", |unix, _| written(format_args!("{}\n", unix.families.aio.charged()))),
     constant!("dentry-state", "0\t0\t45\t0\t0\t0"),
     constant!("file-max", "9223372036854775807"),
     fixed("file-nr", |unix, _| {
         let mut open = 0;
-        unix.tasks.processes().iter().for_each(|process| process.each_files(|files| open += files.list().len()));
-        Ok(format!("{open}\t0\t9223372036854775807\n").into())
+        unix.tasks.processes().for_each(|process| process.each_files(|files| open += files.list().count()));
+        written(format_args!("{open}\t0\t9223372036854775807\n"))
     }),
     table(
         "inotify",
@@ -75,7 +75,7 @@ const FS: &[Entry<Whole>] = &[
             tunable!("queues_max", queues),
         ],
     ),
-    fixed("nr_open", |_, _| Ok(format!("{DESCRIPTORS_MAX}\n").into())),
+    fixed("nr_open", |_, _| written(format_args!("{DESCRIPTORS_MAX}\n"))),
     constant!("pipe-max-size", "1048576"),
     constant!("pipe-user-pages-hard", "0"),
     constant!("pipe-user-pages-soft", "16384"),
@@ -94,12 +94,12 @@ const KERNEL: &[Entry<Whole>] = &[
     tunable!("msgmnb", message_queue_bytes),
     tunable!("msgmni", message_queues),
     constant!("ngroups_max", "65536"),
-    fixed("osrelease", |_, _| Ok(format!("{RELEASE}\n").into())),
+    fixed("osrelease", |_, _| written(format_args!("{RELEASE}\n"))),
     constant!("ostype", "Linux"),
     constant!("overflowgid", "65534"),
     constant!("overflowuid", "65534"),
     constant!("perf_event_paranoid", "4"),
-    fixed("pid_max", |_, _| Ok(format!("{PROCESS_ID_MAX}\n").into())),
+    fixed("pid_max", |_, _| written(format_args!("{PROCESS_ID_MAX}\n"))),
     table("random", RANDOM),
     constant!("randomize_va_space", "0"),
     constant!("sched_rr_timeslice_ms", "1"),
@@ -108,15 +108,15 @@ const KERNEL: &[Entry<Whole>] = &[
     constant!("shmmax", "18446744073692774399"),
     constant!("shmmni", "4096"),
     constant!("tainted", "0"),
-    fixed("threads-max", |_, _| Ok(format!("{TASKS_MAX}\n").into())),
-    fixed("version", |_, _| Ok(format!("{VERSION}\n").into())),
+    fixed("threads-max", |_, _| written(format_args!("{TASKS_MAX}\n"))),
+    fixed("version", |_, _| written(format_args!("{VERSION}\n"))),
 ];
 
 const RANDOM: &[Entry<Whole>] = &[
-    fixed("boot_id", |unix, _| Ok(identifier(boot_identity(unix)))),
+    fixed("boot_id", |unix, _| identifier(boot_identity(unix))),
     constant!("entropy_avail", "256"),
     constant!("poolsize", "256"),
-    fixed("uuid", |unix, _| Ok(identifier([unix.machine.random(), unix.machine.random()]))),
+    fixed("uuid", |unix, _| identifier([unix.machine.random(), unix.machine.random()])),
     constant!("write_wakeup_threshold", "256"),
 ];
 
@@ -144,7 +144,7 @@ const VM: &[Entry<Whole>] = &[
     constant!("dirty_background_ratio", "10"),
     constant!("dirty_ratio", "20"),
     constant!("max_map_count", "65530"),
-    fixed("mmap_min_addr", |_, _| Ok(format!("{}\n", kernel::space::LOWEST_ADDRESS).into())),
+    fixed("mmap_min_addr", |_, _| written(format_args!("{}\n", kernel::space::LOWEST_ADDRESS))),
     constant!("nr_hugepages", "0"),
     constant!("overcommit_kbytes", "0"),
     constant!("overcommit_memory", "0"),
@@ -160,7 +160,7 @@ fn semaphore_limits(unix: &'static Unix, _: &Whole) -> Text {
     let [per_set, all, operations, sets] =
         [&limits.semaphores_per_set, &limits.semaphores, &limits.semaphore_operations, &limits.semaphore_sets]
             .map(|limit| limit.get());
-    Ok(format!("{per_set}\t{all}\t{operations}\t{sets}\n").into())
+    written(format_args!("{per_set}\t{all}\t{operations}\t{sets}\n"))
 }
 
 /// Takes as many numbers as there are, in the order in which they are shown.
@@ -172,8 +172,8 @@ fn set_semaphore_limits(unix: &'static Unix, _: &Whole, text: &[u8]) -> Result<(
 }
 
 fn host_name(unix: &'static Unix, _: &Whole) -> Text {
-    let mut name = unix.system_names.host();
-    name.push(b'\n');
+    let mut name = unix.system_names.host()?;
+    name.try_push(b'\n')?;
     Ok(name)
 }
 
@@ -193,11 +193,11 @@ fn boot_identity(unix: &Unix) -> [u64; 2] {
 }
 
 /// A random UUID (RFC 9562, version 4).
-fn identifier([high, low]: [u64; 2]) -> Vec<u8> {
+fn identifier([high, low]: [u64; 2]) -> Text {
     let high = high & !0xF000 | 0x4000;
     let low = low & !(3 << 62) | 1 << 63;
     let (a, b, c) = (high >> 32, high >> 16 & 0xFFFF, high & 0xFFFF);
-    format!("{a:08x}-{b:04x}-{c:04x}-{:04x}-{:012x}\n", low >> 48, low & 0xFFFF_FFFF_FFFF).into_bytes()
+    written(format_args!("{a:08x}-{b:04x}-{c:04x}-{:04x}-{:012x}\n", low >> 48, low & 0xFFFF_FFFF_FFFF))
 }
 
 #[cfg(test)]
@@ -206,11 +206,11 @@ mod tests {
 
     #[test]
     fn an_identifier_tells_its_version_and_variant() {
-        assert_eq!(identifier([0, 0]), b"00000000-0000-4000-8000-000000000000\n");
-        assert_eq!(identifier([u64::MAX, u64::MAX]), b"ffffffff-ffff-4fff-bfff-ffffffffffff\n");
+        assert_eq!(identifier([0, 0]).as_deref(), Ok(&b"00000000-0000-4000-8000-000000000000\n"[..]));
+        assert_eq!(identifier([u64::MAX, u64::MAX]).as_deref(), Ok(&b"ffffffff-ffff-4fff-bfff-ffffffffffff\n"[..]));
         assert_eq!(
-            identifier([0x1122_3344_5566_7788, 0x99aa_bbcc_ddee_ff00]),
-            b"11223344-5566-4788-99aa-bbccddeeff00\n"
+            identifier([0x1122_3344_5566_7788, 0x99aa_bbcc_ddee_ff00]).as_deref(),
+            Ok(&b"11223344-5566-4788-99aa-bbccddeeff00\n"[..])
         );
     }
 }

@@ -1,4 +1,5 @@
 //! How a process or thread is: stat, statm, status, comm.
+#![expect(clippy::disallowed_methods, reason = "a page of numbers about one process")]
 
 use alloc::string::String;
 use alloc::vec::Vec;

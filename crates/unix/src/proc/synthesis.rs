@@ -1,6 +1,5 @@
 //! /proc/synthesis: the kernel's gauges, and the code it has written for itself.
 
-use alloc::format;
 use alloc::vec::Vec;
 use core::fmt::Write;
 use core::sync::atomic::Ordering;
@@ -9,6 +8,7 @@ use abi::Errno;
 use codestore::Birth;
 use quaject::Class;
 
+use super::text::{Lines, written};
 use super::tree::{Entry, What, Whole, file};
 use super::{interrupts, pumps};
 use crate::emulator::Unix;
@@ -21,6 +21,8 @@ pub const ENTRIES: &[Entry<Whole>] = &[
     file("stages", stages),
     #[cfg(feature = "bounds")]
     file("bounds", bounds),
+    #[cfg(feature = "failing")]
+    Entry { name: "failing", mode: 0o600, what: What::Setting(super::failing::show, super::failing::command) },
     Entry { name: "interrupts", mode: 0o600, what: What::Setting(interrupts::show, interrupts::command) },
     Entry { name: "pumps", mode: 0o666, what: What::Setting(pumps::show, pumps::command) },
 ];
@@ -29,7 +31,7 @@ fn gauges(unix: &'static Unix, _: &Whole) -> Result<Vec<u8>, Errno> {
     // Frames that the machine keeps for later use are free frames to whoever looks for a leak.
     unix.machine.reclaim();
     let heap = unix.machine.heap_live();
-    let text = format!(
+    written(format_args!(
         "free_frames {}\ntotal_frames {}\ncode_bytes {}\ncode_routines {}\nswitches {}\npreemptions {}\nready {}\ntasks {}\n\
          processes {}\nthreads {}\nheap_bytes {}\nheap_blocks {}\n",
         unix.pool.free_frames(),
@@ -44,15 +46,14 @@ fn gauges(unix: &'static Unix, _: &Whole) -> Result<Vec<u8>, Errno> {
         unix.scheduler.thread_count(),
         heap.bytes,
         heap.blocks
-    );
-    Ok(text.into_bytes())
+    ))
 }
 
 /// What the call before the open that asks took: a line for each figure.
 #[cfg(feature = "stages")]
 fn stages(_: &'static Unix, _: &Whole) -> Result<Vec<u8>, Errno> {
     let counts = machine::stages::before_last();
-    let mut text = Text::default();
+    let mut text = Lines::default();
     let _ = writeln!(
         text,
         "call {}\nroutines {}\nbytes {}\ncounting {}",
@@ -78,12 +79,12 @@ fn bounds(_: &'static Unix, _: &Whole) -> Result<Vec<u8>, Errno> {
 
 /// One paragraph for each class of quajects: what it declares, and its gauges.
 fn quajects(unix: &'static Unix, _: &Whole) -> Result<Vec<u8>, Errno> {
-    let mut text = Text::default();
+    let mut text = Lines::default();
     unix.each_class(|class| describe(&mut text, class));
     text.whole()
 }
 
-fn describe(text: &mut Text, class: &Class) {
+fn describe(text: &mut Lines, class: &Class) {
     let gauges = &class.gauges;
     let [made, routines, revived, refused, planned, saved] =
         [&gauges.made, &gauges.routines, &gauges.revived, &gauges.refused, &gauges.planned, &gauges.bytes_saved]
@@ -112,37 +113,12 @@ fn describe(text: &mut Text, class: &Class) {
 /// One line for each live routine: address, bytes, name, maker. Below it, the templates it was made of and what
 /// their holes were filled with.
 fn code(unix: &'static Unix, _: &Whole) -> Result<Vec<u8>, Errno> {
-    let mut text = Text::default();
+    let mut text = Lines::default();
     unix.store.each_birth(|birth, bytes| certificate(&mut text, birth, bytes));
     text.whole()
 }
 
-/// Text that grows while there is memory.
-#[derive(Default)]
-struct Text {
-    bytes: Vec<u8>,
-    is_cut: bool,
-}
-
-impl Text {
-    /// Error: `ENOMEM` when a part of it is missing.
-    fn whole(self) -> Result<Vec<u8>, Errno> {
-        if self.is_cut { Err(Errno::ENOMEM) } else { Ok(self.bytes) }
-    }
-}
-
-impl Write for Text {
-    fn write_str(&mut self, part: &str) -> core::fmt::Result {
-        self.is_cut |= self.bytes.try_reserve(part.len()).is_err();
-        if self.is_cut {
-            return Err(core::fmt::Error);
-        }
-        self.bytes.extend_from_slice(part.as_bytes());
-        Ok(())
-    }
-}
-
-fn certificate(text: &mut Text, birth: &Birth, code: &[u8]) {
+fn certificate(text: &mut Lines, birth: &Birth, code: &[u8]) {
     let _ = writeln!(text, "{:016x} {} {} {}", birth.address, birth.bytes, birth.name, birth.maker);
     for origin in birth.origins.iter() {
         let _ = writeln!(text, "  {} at {} bytes {}", origin.shape.name, origin.offset, origin.bytes);

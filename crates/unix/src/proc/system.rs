@@ -1,7 +1,5 @@
 //! The machine as a whole: memory, time, load.
 
-use alloc::format;
-use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Write;
 
@@ -10,6 +8,7 @@ use kernel::space::{FramePool, Space};
 use machine::{Nanos, PAGE_BYTES};
 
 use super::status::{ticks, used};
+use super::text::{Lines, constant, written};
 use super::tree::{Entry, Whole, file, table};
 use crate::calls::{shown_messages, shown_semaphores};
 use crate::emulator::Unix;
@@ -27,11 +26,11 @@ pub fn empty(_: &'static Unix, _: &Whole) -> Text {
 }
 
 pub fn version(_: &'static Unix, _: &Whole) -> Text {
-    Ok(format!("Linux version {RELEASE} (synthesis@synthesis) (rustc) {VERSION}\n").into_bytes())
+    written(format_args!("Linux version {RELEASE} (synthesis@synthesis) (rustc) {VERSION}\n"))
 }
 
 pub fn command_line(_: &'static Unix, _: &Whole) -> Text {
-    Ok(b"synthesis\n".to_vec())
+    constant(b"synthesis\n")
 }
 
 fn kilobytes(pages: usize) -> u64 {
@@ -61,7 +60,7 @@ impl Memory {
 /// Bytes of anonymous memory of all programs, in KB.
 fn anonymous_kilobytes(unix: &Unix) -> u64 {
     let processes = unix.tasks.processes();
-    let spaces = processes.iter().filter_map(|process| process.space());
+    let spaces = processes.filter_map(|process| process.space());
     let anonymous = |space: &Space| space.usage().resident.saturating_sub(space.resident_shared_bytes());
     spaces.map(|space| anonymous(&space.borrow()) / 1024).sum()
 }
@@ -118,7 +117,7 @@ pub fn meminfo(unix: &'static Unix, _: &Whole) -> Text {
         ("FileHugePages:", 0),
         ("FilePmdMapped:", 0),
     ];
-    let mut text = String::new();
+    let mut text = Lines::default();
     for (label, amount) in lines {
         let _ = writeln!(text, "{label:<16}{amount:8} kB");
     }
@@ -130,7 +129,7 @@ pub fn meminfo(unix: &'static Unix, _: &Whole) -> Text {
     {
         let _ = writeln!(text, "{label:<16}{amount:8} kB");
     }
-    Ok(text.into_bytes())
+    text.whole()
 }
 
 /// The memory lines of a node of /sys.
@@ -144,18 +143,18 @@ pub fn node_meminfo(unix: &'static Unix, _: &Whole) -> Text {
         ("AnonPages:", anonymous_kilobytes(unix)),
         ("Shmem:", memory.files),
     ];
-    let mut text = String::new();
+    let mut text = Lines::default();
     for (label, amount) in lines {
         let _ = writeln!(text, "Node 0 {label:<15}{amount:9} kB");
     }
-    Ok(text.into_bytes())
+    text.whole()
 }
 
 /// Time programs have used, of processes that are there and those they have waited for.
 fn busy(unix: &Unix) -> Nanos {
     let used =
         |process: &alloc::sync::Arc<crate::task::Process>| used(unix, process).0 + process.children_usage.get().user.0;
-    Nanos(unix.tasks.processes().iter().map(used).sum())
+    Nanos(unix.tasks.processes().map(|process| used(&process)).sum())
 }
 
 fn idle(unix: &Unix) -> Nanos {
@@ -165,7 +164,7 @@ fn idle(unix: &Unix) -> Nanos {
 pub fn uptime(unix: &'static Unix, _: &Whole) -> Text {
     let seconds = |time: Nanos| (time.0 / Nanos::PER_SECOND, time.0 % Nanos::PER_SECOND / 10_000_000);
     let (up, idle) = (seconds(unix.machine.now()), seconds(idle(unix)));
-    Ok(format!("{}.{:02} {}.{:02}\n", up.0, up.1, idle.0, idle.1).into_bytes())
+    written(format_args!("{}.{:02} {}.{:02}\n", up.0, up.1, idle.0, idle.1))
 }
 
 fn ready(unix: &Unix) -> usize {
@@ -175,25 +174,25 @@ fn ready(unix: &Unix) -> usize {
 /// Nobody averages the load; the rest of the line is true.
 pub fn loadavg(unix: &'static Unix, _: &Whole) -> Text {
     let (ready, tasks, last) = (ready(unix), unix.tasks.task_count(), unix.tasks.last_id());
-    Ok(format!("0.00 0.00 0.00 {ready}/{tasks} {last}\n").into_bytes())
+    written(format_args!("0.00 0.00 0.00 {ready}/{tasks} {last}\n"))
 }
 
 pub fn stat(unix: &'static Unix, _: &Whole) -> Text {
     let (busy, idle) = (ticks(busy(unix)), ticks(idle(unix)));
-    let mut text = String::new();
+    let mut text = Lines::default();
     let _ = writeln!(text, "cpu  {busy} 0 0 {idle} 0 0 0 0 0 0\ncpu0 {busy} 0 0 {idle} 0 0 0 0 0 0");
     let _ = writeln!(text, "intr 0\nctxt {}", unix.scheduler.switch_count());
     let _ = writeln!(text, "btime {}\nprocesses {}", unix.epoch.get().0 / Nanos::PER_SECOND, unix.tasks.created());
     let _ = writeln!(text, "procs_running {}\nprocs_blocked 0", ready(unix));
     let _ = writeln!(text, "softirq 0 0 0 0 0 0 0 0 0 0 0");
-    Ok(text.into_bytes())
+    text.whole()
 }
 
 pub fn vmstat(unix: &'static Unix, _: &Whole) -> Text {
     let memory = Memory::of(unix);
     let pages = |kilobytes: u64| kilobytes * 1024 / PAGE_BYTES as u64;
     let processes = unix.tasks.processes();
-    let live = processes.iter().filter(|process| process.life.get() == Life::Running);
+    let live = processes.filter(|process| process.life.get() == Life::Running);
     let faults: u64 =
         live.map(|process| process.usage.get().minor_faults + process.children_usage.get().minor_faults).sum();
     let lines = [
@@ -218,30 +217,31 @@ pub fn vmstat(unix: &'static Unix, _: &Whole) -> Text {
         ("pgmajfault", 0),
         ("oom_kill", unix.want.kills.get()),
     ];
-    let mut text = String::new();
+    let mut text = Lines::default();
     for (label, amount) in lines {
         let _ = writeln!(text, "{label} {amount}");
     }
-    Ok(text.into_bytes())
+    text.whole()
 }
 
 /// Free frames are not kept in blocks: all of them are of order 0.
 pub fn buddyinfo(unix: &'static Unix, _: &Whole) -> Text {
-    let mut text = format!("Node 0, zone {:>8} {:6} ", "Normal", unix.pool.free_frames());
+    let mut text = Lines::default();
+    let _ = write!(text, "Node 0, zone {:>8} {:6} ", "Normal", unix.pool.free_frames());
     for _ in 1..11 {
         let _ = write!(text, "{:6} ", 0);
     }
     text.push('\n');
-    Ok(text.into_bytes())
+    text.whole()
 }
 
 pub fn filesystems(_: &'static Unix, _: &Whole) -> Text {
     let kinds = ["sysfs", "tmpfs", "proc", "devtmpfs", "sockfs", "pipefs", "ramfs", "devpts"];
-    let mut text = String::new();
+    let mut text = Lines::default();
     for kind in kinds {
         let _ = writeln!(text, "nodev\t{kind}");
     }
-    Ok(text.into_bytes())
+    text.whole()
 }
 
 pub fn devices(_: &'static Unix, _: &Whole) -> Text {
@@ -251,33 +251,34 @@ pub fn devices(_: &'static Unix, _: &Whole) -> Text {
 }
 
 pub fn consoles(_: &'static Unix, _: &Whole) -> Text {
-    Ok(format!("{:<21}{}\n", "console0", "-W- (EC    )    5:1").into_bytes())
+    written(format_args!("{:<21}{}\n", "console0", "-W- (EC    )    5:1"))
 }
 
 pub fn partitions(_: &'static Unix, _: &Whole) -> Text {
-    Ok(b"major minor  #blocks  name\n\n".to_vec())
+    constant(b"major minor  #blocks  name\n\n")
 }
 
 pub fn swaps(_: &'static Unix, _: &Whole) -> Text {
-    Ok(b"Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n".to_vec())
+    constant(b"Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n")
 }
 
 pub fn cgroups(_: &'static Unix, _: &Whole) -> Text {
-    Ok(b"#subsys_name\thierarchy\tnum_cgroups\tenabled\n".to_vec())
+    constant(b"#subsys_name\thierarchy\tnum_cgroups\tenabled\n")
 }
 
 /// Nobody counts interrupts.
 pub fn interrupts(_: &'static Unix, _: &Whole) -> Text {
-    Ok(format!("{:11}CPU0       \nLOC: {:10}   Local timer interrupts\nERR: {:10}\n", "", 0, 0).into_bytes())
+    written(format_args!("{:11}CPU0       \nLOC: {:10}   Local timer interrupts\nERR: {:10}\n", "", 0, 0))
 }
 
 pub fn softirqs(_: &'static Unix, _: &Whole) -> Text {
     let names = ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
-    let mut text = format!("{:20}CPU0       \n", "");
+    let mut text = Lines::default();
+    let _ = writeln!(text, "{:20}CPU0       ", "");
     for name in names {
         let _ = writeln!(text, "{name:>12}: {:10}", 0);
     }
-    Ok(text.into_bytes())
+    text.whole()
 }
 
 pub const SYSVIPC: &[Entry<Whole>] = &[
@@ -292,16 +293,15 @@ pub const SYSVIPC: &[Entry<Whole>] = &[
 /// Programs that turn a terminal's number into a name look here.
 pub const TTY: &[Entry<Whole>] = &[
     file("drivers", |_, _| {
-        let row = |driver: &str, name: &str, major: u32, minors: &str, kind: &str| {
-            format!("{driver:<20} {name:<11} {major:3} {minors:>7} {kind}\n")
+        let mut text = Lines::default();
+        let mut row = |driver: &str, name: &str, major: u32, minors: &str, kind: &str| {
+            let _ = writeln!(text, "{driver:<20} {name:<11} {major:3} {minors:>7} {kind}");
         };
-        let text = [
-            row("/dev/tty", "/dev/tty", 5, "0", "system:/dev/tty"),
-            row("/dev/console", "/dev/console", 5, "1", "system:console"),
-            row("/dev/ptmx", "/dev/ptmx", 5, "2", "system"),
-            row("pty_slave", "/dev/pts", 136, "0-255", "pty:slave"),
-        ];
-        Ok(text.concat().into_bytes())
+        row("/dev/tty", "/dev/tty", 5, "0", "system:/dev/tty");
+        row("/dev/console", "/dev/console", 5, "1", "system:console");
+        row("/dev/ptmx", "/dev/ptmx", 5, "2", "system");
+        row("pty_slave", "/dev/pts", 136, "0-255", "pty:slave");
+        text.whole()
     }),
     table("ldisc", &[]),
 ];

@@ -5,6 +5,7 @@ use alloc::collections::VecDeque;
 use abi::Errno;
 use abi::siginfo::{SI_USER, SigInfo};
 use abi::signal::SIGKILL;
+use machine::TryQueue;
 
 use super::set::{SignalSet, is_real_time, is_signal};
 
@@ -56,8 +57,8 @@ impl Pending {
         }
         if signal != SIGKILL {
             let free = !real_time && info.code >= SI_USER;
-            if (free || room > 0) && self.queue.try_reserve(1).is_ok() {
-                self.queue.push_back(*info);
+            if (free || room > 0) && self.queue.room_for(1).is_ok() {
+                self.queue.put_back(*info);
             } else if real_time && info.code != SI_USER {
                 return Err(Errno::EAGAIN);
             }

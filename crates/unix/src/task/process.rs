@@ -293,8 +293,7 @@ impl Process {
         static NUMBERS: AtomicU64 = AtomicU64::new(1);
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
         child.child_number.set(number);
-        let adopted = self.children.borrow_mut().try_insert(number, child.clone()).map(drop);
-        adopted.expect("memory for a child");
+        self.children.borrow_mut().put(number, child.clone());
     }
 
     /// It is no child any more.

@@ -1,10 +1,9 @@
 //! All tasks and processes, by their numbers.
 
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 use core::ops::Bound;
 
-use machine::{KernelCell, KernelSlots, Ordered, TteId};
+use machine::{KernelCell, KernelSlots, NoMemory, Ordered, TteId};
 
 use super::{Family, Process, Task};
 use crate::limits::{PROCESS_ID_MAX, TASKS_MAX};
@@ -58,9 +57,15 @@ impl TaskTable {
         }
     }
 
+    /// Makes sure that a task that runs as this thread can be added.
+    pub fn make_room(&self, thread: TteId) -> Result<(), NoMemory> {
+        self.by_thread.make_room(thread.0 as usize)
+    }
+
+    /// Room was made for it.
     pub fn add_task(&self, task: &Arc<Task>) {
         self.by_thread.set(task.thread.id().0 as usize, Some(task.clone()));
-        put(&mut self.state.borrow_mut().tasks, task.tid, task.clone());
+        self.state.borrow_mut().tasks.put(task.tid, task.clone());
     }
 
     pub fn remove_task(&self, task: &Task) {
@@ -69,7 +74,7 @@ impl TaskTable {
     }
 
     pub fn add_process(&self, process: &Arc<Process>) {
-        put(&mut self.state.borrow_mut().processes, process.pid, process.clone());
+        self.state.borrow_mut().processes.put(process.pid, process.clone());
         self.join(process);
     }
 
@@ -87,8 +92,8 @@ impl TaskTable {
 
     fn join(&self, process: &Arc<Process>) {
         let (family, mut state) = (process.family.get(), self.state.borrow_mut());
-        put(&mut state.groups, (family.group, process.pid), process.clone());
-        put(&mut state.sessions, (family.session, process.pid), ());
+        state.groups.put((family.group, process.pid), process.clone());
+        state.sessions.put((family.session, process.pid), ());
     }
 
     fn leave(&self, process: &Process) {
@@ -98,11 +103,16 @@ impl TaskTable {
     }
 
     /// The processes of a group, those that have ended among them.
-    pub fn group(&self, group: u32) -> Vec<Arc<Process>> {
-        let state = self.state.borrow();
-        let first = (group, 0);
-        let members = state.groups.range(Bound::Included(&first)).take_while(|((of, _), _)| *of == group);
-        members.map(|(_, process)| process.clone()).collect()
+    /// Others may come and go meanwhile.
+    pub fn group(&self, group: u32) -> impl Iterator<Item = Arc<Process>> + '_ {
+        let mut from = 0;
+        core::iter::from_fn(move || {
+            let state = self.state.borrow();
+            let first = (group, from);
+            let ((of, pid), process) = state.groups.range(Bound::Included(&first)).next()?;
+            from = pid + 1;
+            (*of == group).then(|| process.clone())
+        })
     }
 
     /// The task that runs as this thread; `None` for the kernel's own threads.
@@ -119,8 +129,15 @@ impl TaskTable {
         self.state.borrow().processes.get(&pid).cloned()
     }
 
-    pub fn processes(&self) -> Vec<Arc<Process>> {
-        self.state.borrow().processes.iter().map(|(_, process)| process.clone()).collect()
+    /// All processes, in the order of their numbers. Others may come and go meanwhile.
+    pub fn processes(&self) -> impl Iterator<Item = Arc<Process>> + '_ {
+        let mut from = 0;
+        core::iter::from_fn(move || {
+            let state = self.state.borrow();
+            let (pid, process) = state.processes.range(Bound::Included(&from)).next()?;
+            from = pid + 1;
+            Some(process.clone())
+        })
     }
 
     /// Shows all processes; as `processes`, without a copy. Nothing that is done meanwhile may add or remove one.
@@ -137,19 +154,21 @@ impl TaskTable {
     /// Something that anybody's synthesized opens may have been folded from has changed: a shared root directory, who may open a
     /// terminal or gets it.
     pub fn unbind_opens(&self) {
-        self.processes().iter().for_each(|process| process.unbind_opens());
+        self.processes().for_each(|process| process.unbind_opens());
     }
 
-    /// Numbers of tasks and processes from `first` on, in order.
-    pub fn numbers_from(&self, first: u32) -> Vec<u32> {
-        let state = self.state.borrow();
-        let tasks = state.tasks.iter().map(|(number, _)| *number);
-        // A process without a task of its number: its first thread has ended.
-        let processes = state.processes.iter().map(|(number, _)| *number);
-        let mut numbers: Vec<u32> = tasks.chain(processes).filter(|number| *number >= first).collect();
-        numbers.sort_unstable();
-        numbers.dedup();
-        numbers
+    /// Numbers of tasks and processes from `first` on, in order. Others may come and go meanwhile.
+    pub fn numbers_from(&self, first: u32) -> impl Iterator<Item = u32> + '_ {
+        let mut from = first;
+        core::iter::from_fn(move || {
+            let state = self.state.borrow();
+            let task = state.tasks.range(Bound::Included(&from)).next().map(|(number, _)| *number);
+            // A process without a task of its number: its first thread has ended.
+            let process = state.processes.range(Bound::Included(&from)).next().map(|(number, _)| *number);
+            let number = task.into_iter().chain(process).min()?;
+            from = number + 1;
+            Some(number)
+        })
     }
 
     pub fn task_count(&self) -> usize {
@@ -173,10 +192,4 @@ impl TaskTable {
 
 fn has_members<V>(relations: &Ordered<(u32, u32), V>, number: u32) -> bool {
     relations.range(Bound::Included(&(number, 0))).next().is_some_and(|((of, _), _)| *of == number)
-}
-
-/// A birth has been refused before, when there is no memory.
-fn put<K: Ord, V>(map: &mut Ordered<K, V>, key: K, value: V) {
-    let put = map.try_insert(key, value).map(drop);
-    put.expect("memory for a process");
 }

@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use kernel::schedule::Scheduler;
 use kernel::space::FaultKind;
 use kernel::thread::{State, Thread};
-use machine::{KernelCell, VirtAddr};
+use machine::{KernelCell, NoMemory, TryGrow, VirtAddr, try_arc};
 
 use super::{Bindings, Process, Watch};
 use crate::calls::Function;
@@ -85,6 +85,7 @@ pub struct Task {
 }
 
 impl Task {
+    /// There must be room for it in the process's list.
     pub fn new(tid: u32, process: &Arc<Process>, thread: &Arc<Thread>, name: [u8; 16]) -> Arc<Task> {
         let task = Arc::new(Task {
             tid,
@@ -114,7 +115,7 @@ impl Task {
         process.branch.tasks.set(process.branch.tasks.get() + 1);
         let mut tasks = process.tasks.borrow_mut();
         tasks.retain(|task| task.strong_count() > 0);
-        tasks.push(Arc::downgrade(&task));
+        tasks.put(Arc::downgrade(&task));
         drop(tasks);
         task.tag();
         task.thread.tte().set_attention_byte(task.attention.clone());
@@ -147,17 +148,19 @@ impl Task {
     }
 
     /// From now on nobody else sees what the thread does to its descriptors.
-    pub fn unshare_files(&self) {
+    /// Error: `ENOMEM`.
+    pub fn unshare_files(&self) -> Result<(), NoMemory> {
         let files = self.files();
         // One count is the process's or the thread's own, one is ours; any other is somebody who shares the table.
         let is_shared = Arc::strong_count(&files) > 2;
         if self.own_files.borrow().is_some() || self.process.live_tasks() > 1 {
             if is_shared || self.own_files.borrow().is_none() {
-                drop(self.replace_own_files(Some(Arc::new(files.duplicate()))));
+                drop(self.replace_own_files(Some(try_arc(files.duplicate()?)?)));
             }
         } else if is_shared {
-            drop(self.process.set_files(Arc::new(files.duplicate())));
+            drop(self.process.set_files(try_arc(files.duplicate()?)?));
         }
+        Ok(())
     }
 
     /// Routines find the process group with the running thread: a terminal serves the group in front.

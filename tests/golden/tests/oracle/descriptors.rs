@@ -228,7 +228,7 @@ impl Descriptors {
     /// Looks at all descriptors.
     fn look(&mut self, race: &mut Race) {
         self.settle();
-        let list = self.table.list();
+        let list = self.table.list().collect::<Vec<_>>();
         let numbers: Vec<u32> = list.iter().map(|(descriptor, _)| descriptor.0).collect();
         race.same("open descriptors", numbers, self.model.keys().copied().collect());
         for (descriptor, file) in list {

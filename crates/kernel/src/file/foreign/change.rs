@@ -2,7 +2,6 @@
 //! may do; for another user of this machine the caller has asked the mode bits before.
 
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 
 use abi::Errno;
 use abi::process::CAP_MKNOD;
@@ -236,14 +235,16 @@ impl Node {
     pub fn settle_outside(&self) {
         let Some((foreign, tree)) = self.abroad() else { return };
         let Some(holder) = foreign.lock_holder.get() else { return };
-        let free: Vec<(u64, u64)> = self.locks().borrow().gaps();
-        if free == [(0, FILE_BYTES_MAX)] {
+        let gap_from = |at| self.locks().borrow().gap_from(at);
+        if gap_from(0) == Some((0, FILE_BYTES_MAX)) {
             foreign.lock_holder.set(None);
             tree.far.release(holder);
             return;
         }
-        for (first, last) in free {
+        let mut next = gap_from(0);
+        while let Some((first, last)) = next {
             let _ = tree.ask(|far| far.lock(holder, Hold::None, first, last));
+            next = gap_from(last.saturating_add(1));
         }
     }
 

@@ -7,7 +7,7 @@ use core::cell::Cell;
 use core::ops::Range;
 
 use abi::Errno;
-use machine::{FrameNumber, KernelCell, PAGE_BYTES, WINDOW_PAGES};
+use machine::{FrameNumber, KernelCell, PAGE_BYTES, TryGrow, WINDOW_PAGES};
 
 use super::errno_of;
 use super::opening::Opening;
@@ -59,9 +59,10 @@ impl ForeignMap {
         if let Some((_, pages)) = self.windows.borrow().iter().find(|(number, _)| *number == window) {
             return Ok(pages[within].clone());
         }
+        self.windows.borrow_mut().room_for(1).map_err(|_| BackingError::OutOfMemory)?;
         let pages = self.open_window(window).map_err(|_| BackingError::OutOfMemory)?;
         let page = pages[within].clone();
-        self.windows.borrow_mut().push((window, pages));
+        self.windows.borrow_mut().put((window, pages));
         Ok(page)
     }
 
@@ -80,11 +81,11 @@ impl ForeignMap {
 
     fn open_window(&self, window: u64) -> Result<Vec<Page>, Errno> {
         let mut pages = Vec::new();
-        pages.try_reserve_exact(WINDOW_PAGES as usize).map_err(|_| Errno::ENOMEM)?;
+        pages.room_for_exact(WINDOW_PAGES as usize).map_err(|_| Errno::ENOMEM)?;
         let (far, handle) = self.opening.far();
         let first = far.map(handle, window * WINDOW_PAGES, self.is_writable).map_err(errno_of)?;
         let pool = self.opening.node().volume().pool();
-        pages.extend((0..WINDOW_PAGES as u32).map(|offset| pool.lend(FrameNumber(first.0 + offset))));
+        (0..WINDOW_PAGES as u32).for_each(|offset| pages.put(pool.lend(FrameNumber(first.0 + offset))));
         Ok(pages)
     }
 }

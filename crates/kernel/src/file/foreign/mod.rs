@@ -19,7 +19,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use abi::Errno;
-use machine::{About, Foreign, Handle, KernelCell, Refused, Room};
+use machine::{About, Foreign, Handle, KernelCell, Refused, Room, TryGrow, try_arc_slice, try_filled};
 
 pub use ferry::{FACTS, Ferry, templates};
 pub use map::ForeignMap;
@@ -171,12 +171,13 @@ impl ForeignTree {
         if let Some(node) = self.known(key, &about) {
             return Ok(node);
         }
+        self.nodes.borrow_mut().room_for(1)?;
         let node = Node::outside(volume, about.number, kind_of(&about), Data::Foreign(foreign));
         let mut nodes = self.nodes.borrow_mut();
         match nodes.binary_search_by_key(&key, |(known, _)| *known) {
             // A thing of another kind has the number now.
             Ok(index) => nodes[index].1 = Arc::downgrade(&node),
-            Err(index) => nodes.insert(index, (key, Arc::downgrade(&node))),
+            Err(index) => nodes.put_at(index, (key, Arc::downgrade(&node))),
         }
         Ok(node)
     }
@@ -200,6 +201,7 @@ impl ForeignTree {
         }
     }
 
+    #[expect(clippy::disallowed_methods, reason = "RECENT_MAX at most")]
     fn keep(&self, node: &Arc<Node>) {
         let dropped = {
             let mut recent = self.recent.borrow_mut();
@@ -223,6 +225,7 @@ impl ForeignTree {
     }
 
     /// `node`, a directory of the volume laid over, is seen alone.
+    #[expect(clippy::disallowed_methods, reason = "at boot")]
     pub fn show_alone(&self, node: &Arc<Node>) {
         self.alone.borrow_mut().push(node.clone());
     }
@@ -411,13 +414,11 @@ impl ForeignTree {
 
     /// Where a symlink leads.
     pub(super) fn link_target(&self, foreign: &ForeignNode) -> Result<Arc<[u8]>, Errno> {
-        let mut target = Vec::new();
-        target.try_reserve_exact(PATH_BYTES_MAX).map_err(|_| Errno::ENOMEM)?;
-        target.resize(PATH_BYTES_MAX, 0);
+        let target = try_filled(0, PATH_BYTES_MAX)?;
         // Only one question is asked at a time, so the buffer may be lent to it.
         let target = KernelCell::new(target);
         let bytes = self.ask(|far| far.link_target(foreign.place, &mut target.borrow_mut()))?;
-        Ok(Arc::from(&target.borrow()[..bytes]))
+        Ok(try_arc_slice(&target.borrow()[..bytes])?)
     }
 
     /// Whether `who` may do this to a node: the other side knows better than the mode bits.

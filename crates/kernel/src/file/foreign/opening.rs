@@ -1,11 +1,10 @@
 //! What `open` of a file or directory outside of the machine gives.
 
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 use core::ops::Range;
 
 use abi::Errno;
-use machine::{About, Foreign, Handle, Held, Hold, VirtAddr};
+use machine::{About, Foreign, Handle, Held, Hold, VirtAddr, try_filled};
 
 use super::super::attributes::NodeKind;
 use super::super::directory::FIRST_COOKIE;
@@ -171,9 +170,7 @@ impl Opening {
         let over = self.node.foreign().and_then(|foreign| foreign.over.borrow().clone());
         let mut cookie = from;
         if from & OVER == 0 {
-            let mut records = Vec::new();
-            records.try_reserve_exact(bytes.clamp(512, 32_768)).map_err(|_| Errno::ENOMEM)?;
-            records.resize(bytes.clamp(512, 32_768), 0);
+            let mut records = try_filled(0, bytes.clamp(512, 32_768))?;
             loop {
                 let used = self.far.list(self.handle, cookie, &mut records).map_err(errno_of)?;
                 if used == 0 {

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use abi::Errno;
 use abi::poll::InotifyEvent;
-use machine::KernelCell;
+use machine::{KernelCell, TryGrow};
 
 use super::super::node::Node;
 use super::super::volume::Volume;
@@ -23,8 +23,7 @@ impl Outside {
     fn note(&self, number: i32, key: Key) -> Result<(), Errno> {
         let mut watched = self.0.borrow_mut();
         if let Err(place) = watched.binary_search_by_key(&number, |(known, _)| *known) {
-            watched.try_reserve(1).map_err(|_| Errno::ENOMEM)?;
-            watched.insert(place, (number, key));
+            watched.try_insert(place, (number, key))?;
         }
         Ok(())
     }

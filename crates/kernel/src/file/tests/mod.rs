@@ -212,7 +212,7 @@ impl World {
     }
 
     fn path(&self, node: &Arc<Node>) -> String {
-        String::from_utf8(self.names.path_of(node, &self.root)).unwrap()
+        String::from_utf8(self.names.path_of(node, &self.root).unwrap()).unwrap()
     }
 }
 

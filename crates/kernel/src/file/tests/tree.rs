@@ -119,7 +119,7 @@ fn a_mounted_volume_covers_a_directory_until_it_is_taken_away() {
     assert_eq!(world.rmdir("/mnt"), Err(Errno::EBUSY));
     assert_eq!(world.rename("/mnt", "/other"), Err(Errno::EBUSY));
     assert_eq!(mount(&world, "/mnt", &root).err(), Some(Errno::EBUSY));
-    assert_eq!(world.names.mounts().len(), 1);
+    assert_eq!(world.names.mounts().unwrap().len(), 1);
     world.names.unmount(&root).unwrap();
     assert!(world.get("/mnt/hidden").unwrap().is(&hidden));
     assert_eq!(world.names.unmount(&root), Err(Errno::EINVAL));

@@ -182,7 +182,7 @@ fn the_vdso_is_shown_and_named() {
     let start = space.map(MapRequest::anonymous(PAGE, RX).of(kind)).unwrap();
     assert_eq!(byte(&mut space, start), Ok(0x7f));
     let line = space.areas().next().unwrap();
-    assert!(matches!(line.label, AreaLabel::Backing(backing) if backing.name() == "[vdso]"));
+    assert!(matches!(line.label, AreaLabel::Backing(backing) if backing.name() == b"[vdso]"));
     let grow =
         Remap { address: start, old_bytes: PAGE, new_bytes: 2 * PAGE, target: RemapTarget::Anywhere, keep_old: false };
     assert_eq!(space.remap(grow), Err(MapError::Fault));

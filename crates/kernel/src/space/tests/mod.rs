@@ -9,7 +9,6 @@ mod trees;
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
-use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -158,8 +157,8 @@ impl Backing for File {
         }
         Ok(slot.clone().unwrap())
     }
-    fn name(&self) -> String {
-        String::from("/file")
+    fn name(&self) -> &[u8] {
+        b"/file"
     }
 }
 

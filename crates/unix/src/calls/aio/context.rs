@@ -8,7 +8,7 @@ use core::cell::Cell;
 use abi::Errno;
 use kernel::charge::{Bill, Held, Kept};
 use kernel::schedule::WaitQueue;
-use machine::KernelCell;
+use machine::{KernelCell, TryGrow, TryQueue};
 
 use crate::emulator::Unix;
 
@@ -30,12 +30,12 @@ impl Context {
         if done.len() >= self.events as usize {
             return Err(Errno::EAGAIN);
         }
-        done.try_reserve(1).map_err(|_| Errno::ENOMEM)
+        Ok(done.room_for(1)?)
     }
 
     /// Something has been done; there is room.
     pub fn put(&self, unix: &Unix, event: Event) {
-        self.done.borrow_mut().push_back(event);
+        self.done.borrow_mut().put_back(event);
         unix.scheduler.wake(&self.arrived);
     }
 
@@ -90,10 +90,10 @@ impl Contexts {
     pub fn add(&self, pid: u32, number: u64, events: u32) -> Result<(), Errno> {
         let mut all = self.all.borrow_mut();
         let place = all.partition_point(|(whose, other, _)| (*whose, *other) < (pid, number));
-        all.try_reserve(1).map_err(|_| Errno::ENOMEM)?;
+        all.room_for(1)?;
         let done = KernelCell::new(VecDeque::new());
         let context = Context { events, done, arrived: WaitQueue::new(), is_gone: Cell::new(false) };
-        all.insert(place, (pid, number, Arc::new(context)));
+        all.put_at(place, (pid, number, Arc::new(context)));
         Ok(())
     }
 

@@ -7,7 +7,7 @@ use abi::Errno;
 use abi::file::{F_RDLCK, F_UNLCK, F_WRLCK, Flock, LOCK_EX, LOCK_NB, LOCK_SH, LOCK_UN};
 use kernel::file::{LockKind, LockRefused, Node, RecordLock};
 use kernel::schedule::WaitQueue;
-use machine::{Held, Hold, KernelCell, Nanos};
+use machine::{Held, Hold, KernelCell, Nanos, TryGrow};
 
 use crate::call::{Call, CallResult};
 use crate::files::{Body, OpenFile};
@@ -246,7 +246,7 @@ fn set_waiting(call: &Call<'_>, node: &Node, wanted: RecordLock, owner: Owner) -
         if owner == Owner::Process && waits.closes_circle(wanted.owner, held.owner) {
             return Err(Errno::EDEADLOCK);
         }
-        waits.edges.borrow_mut().push((wanted.owner, held.owner));
+        waits.edges.borrow_mut().try_push((wanted.owner, held.owner))?;
         let waited = call.with_io(false, |io| io.wait(&waits.released));
         let mut edges = waits.edges.borrow_mut();
         if let Some(index) = edges.iter().position(|edge| *edge == (wanted.owner, held.owner)) {

@@ -17,7 +17,7 @@ use abi::signal::{SIGBUS, SIGCHLD, SIGFPE, SIGILL, SIGIO, SIGSEGV, SIGSYS, SIGTR
 use kernel::pipe::PipeEnd;
 use kernel::stream::{Progress, Ready, Stream};
 use kernel::thread::Thread;
-use machine::{KernelCell, Start};
+use machine::{KernelCell, Nanos, Start, TryGrow};
 
 use crate::call::{Call, CallResult};
 use crate::calls::signals::{try_send_to_process, try_send_to_task};
@@ -71,10 +71,18 @@ pub fn set(call: &Call<'_>, file: &Arc<OpenFile>, descriptor: i32, on: bool) -> 
         let thread = thread(call.unix)?;
         let mut watched = driven.watched.borrow_mut();
         watched.retain(|one| one.file.strong_count() > 0);
-        watched.try_reserve(1).map_err(|_| Errno::ENOMEM)?;
-        watched.push(Watched { file: Arc::downgrade(file), descriptor, seen: Seen::of(&**stream) });
+        watched.try_push(Watched { file: Arc::downgrade(file), descriptor, seen: Seen::of(&**stream) })?;
+        let mut listens = Ok(false);
+        stream.each_queue(&mut |queue| {
+            if listens.is_ok() {
+                listens = call.unix.scheduler.listen(queue, &thread);
+            }
+        });
+        if let Err(error) = listens {
+            watched.pop();
+            return Err(error.into());
+        }
         drop(watched);
-        stream.each_queue(&mut |queue| _ = call.unix.scheduler.listen(queue, &thread));
         flags |= O_ASYNC;
     } else {
         driven.watched.borrow_mut().retain(|one| !core::ptr::eq(one.file.as_ptr(), Arc::as_ptr(file)));
@@ -92,7 +100,7 @@ fn thread(unix: &'static Unix) -> Result<Arc<Thread>, Errno> {
     let tte = unix.machine.create_tte(Start::Kernel(tell)).map_err(|_| Errno::ENOMEM)?;
     let new = Thread::new(tte);
     THE.set(Some(unix));
-    unix.scheduler.enlist(&new);
+    unix.scheduler.enlist(&new)?;
     unix.scheduler.unblock(&new);
     *thread = Some(new.clone());
     Ok(new)
@@ -103,19 +111,25 @@ fn tell() -> ! {
     let unix = THE.get().expect("whoever starts the thread says for whom");
     let own = unix.scheduler.current();
     loop {
-        let mut place = 0;
-        while let Some((file, descriptor, news)) = next_news(unix, &own, &mut place) {
+        let (mut place, mut hears_all) = (0, true);
+        while let Some((file, descriptor, news)) = next_news(unix, &own, &mut place, &mut hears_all) {
             news.into_iter().flatten().for_each(|event| send(unix, &file, descriptor, event));
         }
-        unix.scheduler.sleep(&[], None);
+        // What could not be listened to is looked at again.
+        let again = unix.machine.now().saturating_add(LOOK_AGAIN);
+        unix.scheduler.sleep(&[], (!hears_all).then_some(again));
     }
 }
 
-/// The next file from `place` on that has something new.
+/// When memory for listening may be there again.
+const LOOK_AGAIN: Nanos = Nanos(10_000_000);
+
+/// The next file from `place` on that has something new. `hears_all` is false afterwards if a queue could not be listened to.
 fn next_news(
     unix: &'static Unix,
     own: &Arc<Thread>,
     place: &mut usize,
+    hears_all: &mut bool,
 ) -> Option<(Arc<OpenFile>, i32, [Option<Event>; 2])> {
     let mut watched = unix.families.signal_driven.watched.borrow_mut();
     watched.retain(|one| one.file.strong_count() > 0);
@@ -125,7 +139,11 @@ fn next_news(
         let Some(stream) = file.as_stream() else { continue };
         let mut was_woken = false;
         // First the queues, then the look: what comes in between wakes again.
-        stream.each_queue(&mut |queue| was_woken |= unix.scheduler.listen(queue, own));
+        stream.each_queue(&mut |queue| {
+            let listens = unix.scheduler.listen(queue, own);
+            *hears_all &= listens.is_ok();
+            was_woken |= listens.unwrap_or(true);
+        });
         if !was_woken {
             continue;
         }
@@ -205,9 +223,9 @@ fn send(unix: &'static Unix, file: &OpenFile, descriptor: i32, event: Event) {
             unix.tasks.process(pid).iter().for_each(|process| to_process(unix, told, process, &info))
         }
         Hearer::Group(group) => {
-            let mut members = unix.tasks.processes();
-            members.retain(|process| process.family.get().group == group && !process.is_zombie());
-            members.iter().for_each(|process| to_process(unix, told, process, &info));
+            let members = unix.tasks.processes();
+            let is_member = |process: &Arc<Process>| process.family.get().group == group && !process.is_zombie();
+            members.filter(is_member).for_each(|process| to_process(unix, told, &process, &info));
         }
     }
 }
@@ -253,7 +271,7 @@ fn own(call: &Call<'_>, file: &OpenFile, whom: Hearer) -> CallResult {
         Hearer::Nobody => true,
         Hearer::Thread(tid) => tasks.task(tid).is_some(),
         Hearer::Process(pid) => tasks.process(pid).is_some() || tasks.task(pid).is_some(),
-        Hearer::Group(group) => tasks.processes().iter().any(|process| process.family.get().group == group),
+        Hearer::Group(group) => tasks.processes().any(|process| process.family.get().group == group),
     };
     if !is_there {
         return Err(Errno::ESRCH);

@@ -5,6 +5,7 @@ use alloc::sync::Arc;
 use abi::Errno;
 use abi::file::{MFD_ALLOW_SEALING, MFD_CLOEXEC, O_CLOEXEC, O_CREAT, O_EXCL, O_LARGEFILE, O_RDWR};
 use kernel::file::{Access, FinalLink, Limits, NewNode, Node, Opening, Residence, Seals};
+use machine::{TryGrow, try_to_vec};
 
 use super::{access, finish, masked, open_node};
 use crate::call::{Call, CallResult};
@@ -68,7 +69,8 @@ pub fn memfd_create(call: &Call<'_>, name: u64, flags: u32) -> CallResult {
         let mode = if never_executed { 0o666 } else { 0o777 };
         let who = call.process().credentials.borrow().clone();
         let new = NewNode { mode, user: who.user, group: who.group, now: call.now() };
-        let label = [b"memfd:", &name[..]].concat();
+        let mut label = try_to_vec(b"memfd:")?;
+        label.try_extend_from_slice(&name)?;
         let node = Node::nameless(call.unix.names.nameless(), &label, new)?;
         if let Some(content) = node.content() {
             content.set_first_seals(seals);

@@ -59,13 +59,13 @@ pub fn setpgid(call: &Call<'_>, pid: u64, group: u64) -> CallResult {
 }
 
 fn session_has_group(call: &Call<'_>, session: u32, group: u32) -> bool {
-    call.unix.tasks.group(group).iter().any(|process| process.family.get().session == session)
+    call.unix.tasks.group(group).any(|process| process.family.get().session == session)
 }
 
 /// Error: `EPERM` for the leader of a group.
 pub fn setsid(call: &Call<'_>) -> CallResult {
     let own = call.process();
-    if !call.unix.tasks.group(own.pid).is_empty() {
+    if call.unix.tasks.group(own.pid).next().is_some() {
         return Err(Errno::EPERM);
     }
     let mut family = own.family.get();

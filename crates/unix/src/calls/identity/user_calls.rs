@@ -66,7 +66,7 @@ fn write(
     head: vdso::Head,
     may: impl Fn(&Space, u64, usize) -> bool,
 ) -> Result<(), Errno> {
-    let is_vdso = |label: &AreaLabel<'_>| matches!(label, AreaLabel::Backing(backing) if backing.name() == "[vdso]");
+    let is_vdso = |label: &AreaLabel<'_>| matches!(label, AreaLabel::Backing(backing) if backing.name() == b"[vdso]");
     let start = space.areas().find(|area| is_vdso(&area.label)).map(|area| area.start);
     let Some(at) = start.zip(vdso::user_call_offset(number)).map(|(start, offset)| start + offset as u64) else {
         return Ok(());

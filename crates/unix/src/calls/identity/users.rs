@@ -1,12 +1,10 @@
 //! User and group ids (credentials(7)).
 
 use alloc::collections::BinaryHeap;
-use alloc::sync::Arc;
-use alloc::vec::Vec;
 
 use abi::process::{CAP_SETGID, CAP_SETUID};
 use abi::{Errno, Field};
-use machine::KernelCell;
+use machine::{KernelCell, try_arc_slice, try_collect};
 
 use crate::call::{Call, CallResult};
 use crate::task::Ids;
@@ -188,7 +186,7 @@ pub fn getgroups(call: &Call<'_>, count: u64, list: u64) -> CallResult {
         return Err(Errno::EINVAL);
     }
     if count != 0 {
-        let bytes: Vec<u8> = groups.iter().flat_map(|group| group.to_le_bytes()).collect();
+        let bytes = try_collect(groups.iter().flat_map(|group| group.to_le_bytes()))?;
         call.copy_out(list, &bytes)?;
     }
     Ok(groups.len() as u64)
@@ -202,8 +200,8 @@ pub fn setgroups(call: &Call<'_>, count: u64, list: u64) -> CallResult {
         return Err(Errno::EINVAL);
     }
     let bytes = call.read_bytes(list, count as usize * 4)?;
-    let groups: BinaryHeap<u32> = bytes.chunks_exact(4).map(u32::get).collect();
-    call.process().credentials.borrow_mut().groups = Arc::from(groups.into_sorted_vec());
+    let groups = BinaryHeap::from(try_collect(bytes.chunks_exact(4).map(u32::get))?);
+    call.process().credentials.borrow_mut().groups = try_arc_slice(&groups.into_sorted_vec())?;
     call.process().unbind_opens();
     Ok(0)
 }

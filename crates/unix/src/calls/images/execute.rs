@@ -1,6 +1,5 @@
 //! The calls `execve` and `execveat`.
 
-use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
@@ -9,7 +8,7 @@ use abi::Errno;
 use abi::file::{AT_EMPTY_PATH, AT_FDCWD, AT_SYMLINK_NOFOLLOW};
 use abi::process::SECBIT_KEEP_CAPS;
 use kernel::file::{FinalLink, Node};
-use machine::{KernelCell, Registers};
+use machine::{KernelCell, Registers, TryGrow, try_text};
 
 use super::{Identity, LoadError, Wanted, check_executable, install, load, task_name};
 use crate::call::{Call, CallResult};
@@ -53,6 +52,8 @@ pub fn execveat(call: &mut Call<'_>, [directory, path, argv, envp, flags]: [u64;
         }
     };
     end_other_threads(call)?;
+    call.process().tasks.borrow_mut().room_for(1)?;
+    call.task.unshare_files()?;
     // From here on there is no way back to the old program.
     let task = lead(call);
     forget_old_program(call, &task, task_name);
@@ -78,7 +79,7 @@ fn find(call: &Call<'_>, directory: u64, path: Vec<u8>, flags: u32) -> Result<(A
             return Err(Errno::ENOENT);
         }
         let node = call.any_file(directory)?.node().cloned().ok_or(Errno::EACCES)?;
-        return Ok((node, format!("/dev/fd/{}", directory as i32).into_bytes()));
+        return Ok((node, try_text(format_args!("/dev/fd/{}", directory as i32))?.into_bytes()));
     }
     let link = if flags & AT_SYMLINK_NOFOLLOW != 0 { FinalLink::Keep } else { FinalLink::Follow };
     let node = call.with_view(directory, &path, |view| call.unix.names.lookup(view, &path, link))?;
@@ -87,8 +88,8 @@ fn find(call: &Call<'_>, directory: u64, path: Vec<u8>, flags: u32) -> Result<(A
     }
     let is_relative = path.first() != Some(&b'/') && directory as i32 != AT_FDCWD;
     let name = if is_relative {
-        let mut name = format!("/dev/fd/{}/", directory as i32).into_bytes();
-        name.extend_from_slice(&path);
+        let mut name = try_text(format_args!("/dev/fd/{}/", directory as i32))?.into_bytes();
+        name.try_extend_from_slice(&path)?;
         name
     } else {
         path
@@ -145,7 +146,6 @@ fn forget_old_program(call: &Call<'_>, task: &Arc<Task>, name: [u8; 16]) {
         let old = process.set_files(own);
         files::release_last(call.unix, process, old);
     }
-    task.unshare_files();
     files::release_where(call.unix, process, &process.files(), |slot| slot.close_on_exec);
     let mut actions = process.actions().borrow().clone();
     actions.reset_for_exec();

@@ -10,7 +10,7 @@ use abi::process::CAP_SETUID;
 use abi::{Errno, nr};
 use kernel::file::{FinalLink, Node, NodeKind, Opening, SET_GROUP, SET_USER};
 use kernel::space::{FixedPages, Kind, MapRequest, Placement, Space, View};
-use machine::{KernelCell, PAGE_BYTES, Protection, Registers};
+use machine::{KernelCell, PAGE_BYTES, Protection, Registers, try_filled, try_to_vec};
 
 use super::Entry;
 use super::memory::errno_of;
@@ -107,7 +107,7 @@ impl ProgramFile {
     }
 
     fn backing(&self, unix: &Unix) -> Result<Arc<NodeBacking>, Errno> {
-        let path = unix.names.path_of(&self.node, unix.names.root());
+        let path = unix.names.path_of(&self.node, unix.names.root())?;
         NodeBacking::open(&self.node, &path, self.opening.as_ref(), false)
     }
 }
@@ -155,8 +155,8 @@ pub fn load(unix: &'static Unix, process: &Process, node: Arc<Node>, mut wanted:
         let bytes = file.read_at(0, &mut first)?;
         let Some(script) = script::parse(&first[..bytes])? else { break file };
         rewrites.count()?;
-        wanted.argv = script.rewrite(&wanted.path, wanted.argv);
-        wanted.path = script.interpreter.to_vec();
+        wanted.argv = script.rewrite(&wanted.path, wanted.argv)?;
+        wanted.path = try_to_vec(&script.interpreter).map_err(Errno::from)?;
         node = find(unix, process, &wanted.path)?;
     };
     let image = elf::parse(&file).map_err(|error| error.program_errno())?;
@@ -322,7 +322,7 @@ impl Mapper for SpaceMapper<'_> {
     }
 
     fn zero(&mut self, addr: u64, len: u64) -> Result<(), Errno> {
-        let zeros = crate::call::zeros(len as usize);
+        let zeros = try_filled(0, len as usize)?;
         self.space.poke_bytes(addr, &zeros).map_err(|_| Errno::ENOMEM)
     }
 }

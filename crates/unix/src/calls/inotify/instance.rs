@@ -12,7 +12,7 @@ use kernel::charge::{Held, Kept};
 use kernel::file::{ENDED, Happened, Node, OVERFLOWED, Watch, Watcher};
 use kernel::schedule::WaitQueue;
 use kernel::stream::{Io, Nameless, Progress, Ready, Stream, UserRange};
-use machine::KernelCell;
+use machine::{KernelCell, TryGrow, TryQueue};
 
 use super::{EVENTS, IN_MASK_CREATE};
 use crate::call::Call;
@@ -105,10 +105,10 @@ impl Inotify {
 
     fn start(&self, node: &Arc<Node>, mask: u32) -> Result<i32, Errno> {
         let (place, number) = self.free_number();
-        self.watches.borrow_mut().try_reserve(1).map_err(|_| Errno::ENOMEM)?;
+        self.watches.borrow_mut().room_for(1).map_err(|_| Errno::ENOMEM)?;
         let itself: Weak<dyn Watcher> = self.itself.clone();
         let watch = Watch::start(node, itself, number, mask)?;
-        self.watches.borrow_mut().insert(place, watch);
+        self.watches.borrow_mut().put_at(place, watch);
         self.last_number.set(number);
         Ok(number)
     }
@@ -159,20 +159,19 @@ impl Inotify {
         let name = Vec::new();
         let is_full = queue.events.len() >= most || self.unix.pool.free_frames() < CALL_FRAMES_MIN;
         let mut event = Event { number, mask: happened.mask, cookie: happened.cookie, name };
-        let fits = !is_full
-            && event.name.try_reserve_exact(happened.name.len()).is_ok()
-            && queue.events.try_reserve(1).is_ok();
+        let fits =
+            !is_full && event.name.room_for_exact(happened.name.len()).is_ok() && queue.events.room_for(1).is_ok();
         if fits {
-            event.name.extend_from_slice(happened.name);
+            happened.name.iter().for_each(|byte| event.name.put(*byte));
         } else {
             // The last place, which is always there, says that something is missing.
-            if queue.events.back().is_some_and(|last| last.mask == OVERFLOWED) || queue.events.try_reserve(1).is_err() {
+            if queue.events.back().is_some_and(|last| last.mask == OVERFLOWED) || queue.events.room_for(1).is_err() {
                 return;
             }
             event = Event { number: -1, mask: OVERFLOWED, cookie: 0, name: Vec::new() };
         }
         queue.bytes += event.bytes();
-        queue.events.push_back(event);
+        queue.events.put_back(event);
         drop(queue);
         self.progress.borrow_mut().arrived += 1;
         self.unix.scheduler.wake(&self.arrived);

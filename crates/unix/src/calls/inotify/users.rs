@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use abi::Errno;
 use kernel::file::Volume;
-use machine::KernelCell;
+use machine::{KernelCell, TryGrow};
 
 /// What one user has.
 #[derive(Clone, Copy, Default)]
@@ -45,8 +45,7 @@ impl InotifyUsers {
         let place = match counts.iter().position(|count| count.user == user) {
             Some(place) => place,
             None => {
-                counts.try_reserve(1).map_err(|_| Errno::ENOMEM)?;
-                counts.push(Count { user, ..Count::default() });
+                counts.try_push(Count { user, ..Count::default() })?;
                 counts.len() - 1
             }
         };

@@ -16,7 +16,7 @@ use abi::{Errno, Field};
 use kernel::space::{Space, USER_LIMIT};
 use kernel::thread::Thread;
 use machine::stages::{self, Stage};
-use machine::{KernelCell, Start};
+use machine::{KernelCell, Start, TryGrow, try_arc};
 
 use crate::call::{Call, CallResult};
 use crate::calls::times::watch_time_limit;
@@ -96,7 +96,7 @@ pub fn clone3(call: &mut Call<'_>, address: u64, bytes: u64) -> CallResult {
     if record.iter().skip(CloneArgs::BYTES).any(|byte| *byte != 0) {
         return Err(Errno::E2BIG);
     }
-    record.resize(CloneArgs::BYTES, 0);
+    record.try_resize(CloneArgs::BYTES, 0)?;
     let given = CloneArgs::get(&record);
     let has_stack = given.stack != 0;
     if given.set_tid_size != 0
@@ -155,17 +155,32 @@ fn create(call: &mut Call<'_>, birth: Birth) -> CallResult {
     }
     let tid = call.unix.tasks.take_id().ok_or(Errno::EAGAIN)?;
     let parts = if birth.has(CLONE_THREAD) { None } else { Some(parts(call, &birth)?) };
+    let own_files = match birth.has(CLONE_THREAD) {
+        true if birth.has(CLONE_FILES) => call.task.own_files(),
+        true => Some(try_arc(call.files().duplicate()?)?),
+        false => None,
+    };
     let thread = create_thread(call, &birth)?;
-    // The last that can fail.
-    let handle = if birth.has(CLONE_PIDFD) { Some(pidfd::Expected::open(call, birth.pidfd)?) } else { None };
+    // What a birth adds to lists finds room afterwards.
+    call.unix.tasks.make_room(thread.id())?;
+    call.process().tasks.borrow_mut().room_for(1)?;
+    ptrace::make_heir_room(call.task)?;
     let process = match parts {
         None => call.process().clone(),
-        Some(parts) => create_process(call, &birth, tid, parts),
+        Some(parts) => create_process(call, &birth, tid, parts)?,
     };
+    call.unix.scheduler.enlist(&thread)?;
+    // The last that can fail.
+    let handle = if birth.has(CLONE_PIDFD) { Some(pidfd::Expected::open(call, birth.pidfd)) } else { None };
+    let handle = handle.transpose().inspect_err(|_| drop(call.unix.scheduler.discharge(thread.id())))?;
+    if !birth.has(CLONE_THREAD) {
+        introduce(call, &process);
+    }
     if let Some(handle) = handle {
         handle.fulfil(&process);
     }
     let task = create_task(call, &birth, tid, &process, &thread);
+    drop(task.replace_own_files(own_files));
     if birth.has(CLONE_PARENT_SETTID) {
         // The caller finds the number in the result, too: a bad address is no failure.
         let _ = call.write(birth.parent_tid, &tid);
@@ -174,7 +189,6 @@ fn create(call: &mut Call<'_>, birth: Birth) -> CallResult {
         write_child_tid(call, &birth, &process, tid);
     }
     let unix = call.unix;
-    unix.scheduler.enlist(&thread);
     unix.tasks.add_task(&task);
     let event = ptrace::birth_event(birth.flags, birth.exit_signal);
     ptrace::inherit(unix, call.task, &task, birth.flags, event);
@@ -200,7 +214,7 @@ fn check_process_limit(call: &Call<'_>) -> Result<(), Errno> {
     }
     let mine = |process: &Arc<Process>| process.user_ids.get().real == user;
     let count: u64 =
-        call.unix.tasks.processes().iter().filter(|each| mine(each)).map(|each| u64::from(each.live_tasks())).sum();
+        call.unix.tasks.processes().filter(|each| mine(each)).map(|each| u64::from(each.live_tasks())).sum();
     if count >= limit { Err(Errno::EAGAIN) } else { Ok(()) }
 }
 
@@ -218,7 +232,7 @@ fn parts(call: &Call<'_>, birth: &Birth) -> Result<ChildParts, Errno> {
     let place = maker.place.borrow().clone();
     let place = if birth.has(CLONE_FS) { place } else { Arc::new(KernelCell::new(place.borrow().clone())) };
     let files = call.files();
-    let files = if birth.has(CLONE_FILES) { files } else { Arc::new(files.duplicate()) };
+    let files = if birth.has(CLONE_FILES) { files } else { try_arc(files.duplicate()?)? };
     let actions = maker.actions();
     let actions = if birth.has(CLONE_SIGHAND) {
         actions
@@ -262,7 +276,8 @@ fn create_thread(call: &Call<'_>, birth: &Birth) -> Result<Arc<Thread>, Errno> {
     Ok(Thread::new(tte))
 }
 
-fn create_process(call: &Call<'_>, birth: &Birth, pid: u32, parts: ChildParts) -> Arc<Process> {
+/// A process that nobody knows yet. Error: `ENOMEM`.
+fn create_process(call: &Call<'_>, birth: &Birth, pid: u32, parts: ChildParts) -> Result<Arc<Process>, Errno> {
     let maker = call.process();
     let shares_parent = birth.has(CLONE_PARENT);
     let parent = if shares_parent { maker.parent.borrow().upgrade() } else { None }.unwrap_or_else(|| maker.clone());
@@ -270,10 +285,16 @@ fn create_process(call: &Call<'_>, birth: &Birth, pid: u32, parts: ChildParts) -
     let exit_signal = if shares_parent { maker.exit_signal.load(Ordering::Relaxed) } else { birth.exit_signal };
     child.exit_signal.store(exit_signal, Ordering::Relaxed);
     child.is_vfork_child.set(birth.has(CLONE_VFORK));
-    parent.adopt(&child);
-    call.unix.tasks.add_process(&child);
-    watch_time_limit(call.unix, &child);
-    child
+    child.tasks.borrow_mut().room_for(1)?;
+    watch_time_limit(call.unix, &child)?;
+    Ok(child)
+}
+
+/// From now on others know the process.
+fn introduce(call: &Call<'_>, child: &Arc<Process>) {
+    let parent = child.parent.borrow().upgrade();
+    parent.iter().for_each(|parent| parent.adopt(child));
+    call.unix.tasks.add_process(child);
 }
 
 fn create_task(call: &Call<'_>, birth: &Birth, tid: u32, process: &Arc<Process>, thread: &Arc<Thread>) -> Arc<Task> {
@@ -296,10 +317,6 @@ fn create_task(call: &Call<'_>, birth: &Birth, tid: u32, process: &Arc<Process>,
         && let Some(area) = call.task.restart_area()
     {
         task.set_restart_area(Some(area));
-    }
-    if birth.has(CLONE_THREAD) {
-        let own = if birth.has(CLONE_FILES) { call.task.own_files() } else { Some(Arc::new(call.files().duplicate())) };
-        drop(task.replace_own_files(own));
     }
     task.trap.set(call.task.trap.get());
     if birth.has(CLONE_CHILD_CLEARTID) {

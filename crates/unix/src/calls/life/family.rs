@@ -1,7 +1,6 @@
 //! Parents, children and process groups: who is told of an end, and who gets the orphans.
 
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
 use abi::process::WaitStatus;
@@ -144,31 +143,32 @@ fn wake_orphaned_group(unix: &'static Unix, process: &Arc<Process>) {
 
 /// A group that is orphaned and has stopped members is hung up and continued (POSIX, `_exit`).
 fn wake_if_orphaned(unix: &'static Unix, group: u32, leaving: Option<&Arc<Process>>) {
-    let members = members(unix, group, leaving);
-    let is_stopped = members.iter().any(|member| member.stopped.get());
-    if is_stopped && is_orphaned(&members, group) {
+    let is_stopped = members(unix, group, leaving).any(|member| member.stopped.get());
+    if is_stopped && is_orphaned(members(unix, group, leaving), group) {
         signals::send_to_group(unix, group, &SigInfo::kernel(SIGHUP));
         signals::send_to_group(unix, group, &SigInfo::kernel(SIGCONT));
     }
 }
 
-fn members(unix: &Unix, group: u32, leaving: Option<&Arc<Process>>) -> Vec<Arc<Process>> {
-    let mut all = unix.tasks.group(group);
-    all.retain(|process| {
+fn members<'a>(
+    unix: &'a Unix,
+    group: u32,
+    leaving: Option<&'a Arc<Process>>,
+) -> impl Iterator<Item = Arc<Process>> + 'a {
+    unix.tasks.group(group).filter(move |process| {
         let is_leaving = leaving.is_some_and(|leaving| Arc::ptr_eq(leaving, process));
         !process.is_zombie() && !is_leaving
-    });
-    all
+    })
 }
 
 /// No member has a parent in another group of the same session, who could continue it. The first process
 /// counts as the child of the host's shell.
 pub fn is_orphaned_group(unix: &Unix, group: u32) -> bool {
-    is_orphaned(&members(unix, group, None), group)
+    is_orphaned(members(unix, group, None), group)
 }
 
-fn is_orphaned(members: &[Arc<Process>], group: u32) -> bool {
-    !members.iter().any(|member| {
+fn is_orphaned(mut members: impl Iterator<Item = Arc<Process>>, group: u32) -> bool {
+    !members.any(|member| {
         member.pid == 1
             || member.parent.borrow().upgrade().is_some_and(|parent| {
                 let outer = parent.family.get();

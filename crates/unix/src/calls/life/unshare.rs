@@ -41,7 +41,7 @@ pub fn unshare(call: &Call<'_>, flags: u64) -> CallResult {
         return Err(Errno::EINVAL);
     }
     if flags & CLONE_FILES != 0 {
-        call.task.unshare_files();
+        call.task.unshare_files()?;
     }
     if flags & CLONE_FS != 0 {
         let place = process.place.borrow().clone();

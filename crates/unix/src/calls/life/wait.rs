@@ -11,6 +11,7 @@ use abi::process::{
 use abi::siginfo::SigInfo;
 use abi::signal::SIGCHLD;
 use abi::time::Timeval;
+use machine::try_to_vec;
 
 use super::family;
 use crate::call::{Call, CallResult};
@@ -118,7 +119,7 @@ fn wait(call: &Call<'_>, whom: Whom, options: u32) -> Result<Option<News>, Errno
             let user = child.user_ids.get().real;
             return Ok(Some(News { pid: child.pid, user, status, usage }));
         }
-        match traced(call, whom, options) {
+        match traced(call, whom, options)? {
             Traced::News(news) => return Ok(Some(news)),
             Traced::Nobody if !is_any => return Err(Errno::ECHILD),
             _ => {}
@@ -166,9 +167,9 @@ enum Traced {
 }
 
 /// Stops and ends of traced threads. Those of the caller's own children that end are children's ends.
-fn traced(call: &Call<'_>, whom: Whom, options: u32) -> Traced {
+fn traced(call: &Call<'_>, whom: Whom, options: u32) -> Result<Traced, Errno> {
     let own = call.process();
-    let tracees = own.tracees.borrow().clone();
+    let tracees = try_to_vec(&own.tracees.borrow())?;
     let mine = |tid: u32| options & __WNOTHREAD == 0 || tid == call.task.tid;
     let mut found = Traced::Nobody;
     for task in tracees.iter().filter_map(Weak::upgrade) {
@@ -181,13 +182,13 @@ fn traced(call: &Call<'_>, whom: Whom, options: u32) -> Traced {
         {
             stop.is_reported = options & WNOWAIT == 0;
             let (user, status) = (task.process.user_ids.get().real, WaitStatus::Trapped(stop.code as u16));
-            return Traced::News(News { pid: task.tid, user, status, usage: task.process.usage.get() });
+            return Ok(Traced::News(News { pid: task.tid, user, status, usage: task.process.usage.get() }));
         }
     }
     let is_meant = |ghost: &Ghost| whom.includes(ghost.tid, ghost.group) && mine(ghost.tracer_tid);
-    let Some(place) = own.ghosts.borrow().iter().position(is_meant) else { return found };
+    let Some(place) = own.ghosts.borrow().iter().position(is_meant) else { return Ok(found) };
     if options & WEXITED == 0 {
-        return Traced::Somebody;
+        return Ok(Traced::Somebody);
     }
     let ghost = own.ghosts.borrow()[place].clone();
     let news = News { pid: ghost.tid, user: ghost.user, status: ghost.status, usage: ghost.usage };
@@ -195,7 +196,7 @@ fn traced(call: &Call<'_>, whom: Whom, options: u32) -> Traced {
         own.ghosts.borrow_mut().remove(place);
         ptrace::release(call.unix, ghost);
     }
-    Traced::News(news)
+    Ok(Traced::News(news))
 }
 
 /// What a child has to tell.

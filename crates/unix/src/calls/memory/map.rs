@@ -168,7 +168,7 @@ fn file_kind(
         return Ok((kind, limit));
     }
     let node = file.node().ok_or(Errno::ENODEV)?;
-    let path = call.unix.names.path_of(node, call.unix.names.root());
+    let path = call.unix.names.path_of(node, call.unix.names.root())?;
     let view = View {
         backing: NodeBacking::open(node, &path, file.outside(), shared && may_write)?,
         first_page: part.first_page,

@@ -10,7 +10,7 @@ use abi::file::AT_FDCWD;
 use abi::process::CAP_SYS_ADMIN;
 use abi::{Errno, nr};
 use kernel::file::{AccessTimes, FinalLink, Mount, NewNode, Node, Residence, Rules, Volume};
-use machine::PAGE_BYTES;
+use machine::{PAGE_BYTES, try_to_vec};
 
 use super::Entry;
 use super::descriptors::rebind_volume;
@@ -62,7 +62,7 @@ fn text(call: &Call<'_>, address: u64) -> Result<Vec<u8>, Errno> {
 /// kinds of volumes; `EINVAL` for options that the kind has not, and for changing what is no mount; `EBUSY`; those of a lookup.
 fn mount(call: &Call<'_>, [source, target, kind, flags, options]: [u64; 5]) -> CallResult {
     let kind = text(call, kind)?;
-    let source = if source == 0 { b"none".to_vec() } else { call.read_path(source)? };
+    let source = if source == 0 { try_to_vec(b"none")? } else { call.read_path(source)? };
     let options = text(call, options)?;
     let path = call.read_path(target)?;
     let point = find(call, &path, FinalLink::Follow)?;

@@ -11,20 +11,20 @@ use crate::task::Process;
 /// Whether a process stands in the volume, runs from it, or has a file of it open or mapped.
 pub fn is_used(unix: &Unix, volume: &Arc<Volume>) -> bool {
     let inside = |node: &Arc<Node>| Arc::ptr_eq(node.volume(), volume);
-    unix.tasks.processes().iter().any(|process| {
+    unix.tasks.processes().any(|process| {
         let place = process.place.borrow().borrow().clone();
         inside(&place.root)
             || inside(&place.directory)
             || process.executable.borrow().as_ref().is_some_and(inside)
-            || has_open(process, &inside)
-            || is_mapped(process, volume)
+            || has_open(&process, &inside)
+            || is_mapped(&process, volume)
     })
 }
 
 fn has_open(process: &Process, inside: &dyn Fn(&Arc<Node>) -> bool) -> bool {
     let mut found = false;
     process.each_files(|files| {
-        found |= files.list().iter().any(|(_, file)| file.node().is_some_and(inside));
+        found |= files.list().any(|(_, file)| file.node().is_some_and(inside));
     });
     found
 }

@@ -7,7 +7,7 @@ use abi::file::{O_ACCMODE, O_CLOEXEC, O_CREAT, O_EXCL, O_NONBLOCK, O_RDONLY, O_R
 use abi::process::{CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_SYS_RESOURCE};
 use abi::{Errno, Field};
 use kernel::file::Credentials;
-use machine::KernelCell;
+use machine::{KernelCell, TryGrow};
 
 use super::queue::Queue;
 use super::stream::OpenQueue;
@@ -55,8 +55,7 @@ impl QueueNames {
     fn add(&self, name: Vec<u8>, queue: &Arc<Queue>) -> Result<(), Errno> {
         let mut names = self.names.borrow_mut();
         let Err(place) = names.binary_search_by(|(other, _)| other.cmp(&name)) else { return Err(Errno::EEXIST) };
-        names.try_reserve(1).map_err(|_| Errno::ENOMEM)?;
-        names.insert(place, (name, queue.clone()));
+        names.try_insert(place, (name, queue.clone()))?;
         Ok(())
     }
 }
@@ -77,8 +76,7 @@ impl Charge {
         let place = match counted.iter().position(|(whose, _)| *whose == user) {
             Some(place) => place,
             None => {
-                counted.try_reserve(1).map_err(|_| Errno::ENOMEM)?;
-                counted.push((user, 0));
+                counted.try_push((user, 0))?;
                 counted.len() - 1
             }
         };

@@ -8,7 +8,7 @@ use abi::Errno;
 use abi::siginfo::{Cause, SI_MESGQ, SigInfo};
 use kernel::schedule::WaitQueue;
 use kernel::stream::Progress;
-use machine::KernelCell;
+use machine::{KernelCell, TryQueue};
 
 use super::open::Charge;
 use crate::call::Call;
@@ -110,9 +110,7 @@ impl Queue {
     /// Error: `ENOMEM`.
     pub fn enter(&self, receiver: &Arc<Receiver>) -> Result<(), Errno> {
         let mut receivers = self.receivers.borrow_mut();
-        receivers.try_reserve(1).map_err(|_| Errno::ENOMEM)?;
-        receivers.push_back(receiver.clone());
-        Ok(())
+        Ok(receivers.try_push_back(receiver.clone())?)
     }
 
     pub fn leave(&self, receiver: &Arc<Receiver>) {
@@ -129,9 +127,8 @@ impl Queue {
         }
         {
             let mut messages = self.messages.borrow_mut();
-            messages.try_reserve(1).map_err(|_| Errno::ENOMEM)?;
             let place = messages.partition_point(|other| other.priority >= message.priority);
-            messages.insert(place, message);
+            messages.try_insert(place, message)?;
         }
         self.progress.borrow_mut().arrived += 1;
         if self.count() == 1 {

@@ -1,6 +1,5 @@
 //! An open queue as a file: it can be waited for, and read for what it holds.
 
-use alloc::format;
 use alloc::sync::Arc;
 use core::any::Any;
 use core::cell::Cell;
@@ -9,6 +8,7 @@ use abi::Errno;
 use kernel::charge::{Held, Kept};
 use kernel::schedule::WaitQueue;
 use kernel::stream::{Io, Nameless, Progress, Ready, Stream, UserRange};
+use machine::try_text;
 
 use super::queue::Queue;
 
@@ -34,7 +34,7 @@ impl OpenQueue {
 
     fn read_text(&self, room: usize, give: impl FnOnce(&[u8]) -> Result<(), Errno>) -> Result<usize, Errno> {
         let (bytes, (how, signal, pid)) = (self.queue.bytes(), self.queue.notified());
-        let text = format!("QSIZE:{bytes:<10} NOTIFY:{how:<5} SIGNO:{signal:<5} NOTIFY_PID:{pid:<6}\n");
+        let text = try_text(format_args!("QSIZE:{bytes:<10} NOTIFY:{how:<5} SIGNO:{signal:<5} NOTIFY_PID:{pid:<6}\n"))?;
         let rest = &text.as_bytes()[self.position.get().min(text.len())..];
         let given = &rest[..rest.len().min(room)];
         give(given)?;

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use abi::Errno;
 use kernel::file::{FinalLink, Node, SetExtended};
-use machine::Extended;
+use machine::{Extended, TryGrow};
 
 use super::HERE;
 use super::locate::lookup;
@@ -38,7 +38,7 @@ fn name_of(call: &Call<'_>, name: u64) -> Result<Vec<u8>, Errno> {
     if name.is_empty() {
         return Err(Errno::ERANGE);
     }
-    name.push(0);
+    name.try_push(0)?;
     Ok(name)
 }
 

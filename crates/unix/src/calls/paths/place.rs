@@ -5,6 +5,7 @@ use alloc::sync::Arc;
 use abi::Errno;
 use abi::process::CAP_SYS_CHROOT;
 use kernel::file::{Access, FinalLink, Node};
+use machine::TryGrow;
 
 use super::HERE;
 use super::locate::lookup;
@@ -57,7 +58,7 @@ fn directory(call: &Call<'_>, path: u64) -> Result<Arc<Node>, Errno> {
 pub fn getcwd(call: &Call<'_>, address: u64, bytes: u64) -> CallResult {
     let place = call.process().place.borrow().borrow().clone();
     let mut path = call.unix.names.working_directory(&place.directory, &place.root)?;
-    path.push(0);
+    path.try_push(0)?;
     if path.len() as u64 > bytes {
         return Err(Errno::ERANGE);
     }

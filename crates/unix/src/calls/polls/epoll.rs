@@ -19,7 +19,7 @@ use kernel::charge::{Held, Kept};
 use kernel::file::NodeKind;
 use kernel::schedule::{Scheduler, WaitQueue};
 use kernel::stream::{Progress, Ready, Stream};
-use machine::{KernelCell, Nanos, Ordered};
+use machine::{KernelCell, Nanos, NoMemory, Ordered, TryGrow, try_collect, try_to_vec};
 
 use super::{PART, Waited, nesting, read_deadline, wait};
 use crate::call::{Call, CallResult};
@@ -149,17 +149,17 @@ impl Epoll {
     }
 
     /// The watched files from a name on, at most so many; and where to go on, if there are more.
-    pub fn some_files(&self, from: Name, most: usize, into: &mut Vec<Arc<OpenFile>>) -> Option<Name> {
+    pub fn some_files(&self, from: Name, most: usize, into: &mut Vec<Arc<OpenFile>>) -> Result<Option<Name>, NoMemory> {
         let items = self.items.borrow();
         let mut all = items.range(Bound::Included(&from));
-        into.extend(all.by_ref().take(most).filter_map(|(_, item)| item.file.upgrade()));
-        all.next().map(|(name, _)| *name)
+        into.try_extend(all.by_ref().take(most).filter_map(|(_, item)| item.file.upgrade()))?;
+        Ok(all.next().map(|(name, _)| *name))
     }
 
-    pub fn files_between(&self, first: Name, end: Name) -> Vec<Arc<OpenFile>> {
+    pub fn files_between(&self, first: Name, end: Name) -> Result<Vec<Arc<OpenFile>>, NoMemory> {
         let items = self.items.borrow();
         let between = items.range(Bound::Included(&first)).take_while(|(name, _)| **name < end);
-        between.filter_map(|(_, item)| item.file.upgrade()).collect()
+        try_collect(between.filter_map(|(_, item)| item.file.upgrade()))
     }
 
     /// How many files it watches.
@@ -205,8 +205,11 @@ impl Epoll {
                 let Some(file) = item.file.upgrade() else { continue };
                 let ready = item.ready(&file);
                 if ready != 0 {
+                    // What finds no room is reported the next time.
+                    if events.try_push(EpollEvent::new(ready, item.data)).is_err() {
+                        return at;
+                    }
                     item.note(&file, ready);
-                    events.push(EpollEvent::new(ready, item.data));
                     self.last.set(at);
                 }
             }
@@ -390,10 +393,11 @@ fn wait_until(call: &Call<'_>, instance: u64, into: u64, room: i32, deadline: Op
     let holder = call.file(instance)?;
     let epoll = holder.stream_of::<Epoll>().ok_or(Errno::EINVAL)?;
     let mut events = core::mem::take(&mut *epoll.room.borrow_mut());
+    events.room_for(1)?;
     let waited = wait(
         call,
         deadline,
-        || Vec::from([holder.clone()]),
+        || try_to_vec(core::slice::from_ref(&holder)),
         || {
             events.clear();
             epoll.collect(call.unix.scheduler, room as usize, &mut events);

@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use abi::Errno;
-use machine::Nanos;
+use machine::{Nanos, NoMemory};
 
 use super::PART;
 use super::epoll::{Epoll, FIRST};
@@ -13,22 +13,28 @@ use super::nesting::begin_walk;
 use crate::call::Call;
 use crate::files::{Mark, OpenFile, Watcher};
 
+/// All files there are to look at, or those that were given.
+type Gathered = Result<Vec<Arc<OpenFile>>, Vec<Arc<OpenFile>>>;
+
 /// The files, and what the instances among them watch, if that is few; else the files alone.
-pub fn few(files: Vec<Arc<OpenFile>>) -> Result<Vec<Arc<OpenFile>>, Vec<Arc<OpenFile>>> {
+///
+/// # Errors
+/// No memory for a list.
+pub fn few(files: Vec<Arc<OpenFile>>) -> Result<Gathered, NoMemory> {
     let (given, walk) = (files.len(), begin_walk());
     let (mut all, mut at) = (files, 0);
     while let Some(file) = all.get(at) {
         let file = file.clone();
         if let Some(instance) = unseen(&file, walk) {
-            instance.some_files(FIRST, PART + 1, &mut all);
+            instance.some_files(FIRST, PART + 1, &mut all)?;
         }
         at += 1;
         if all.len() > PART {
             all.truncate(given);
-            return Err(all);
+            return Ok(Err(all));
         }
     }
-    Ok(all)
+    Ok(Ok(all))
 }
 
 /// The instance that a file is, if this walk has not been there.
@@ -47,8 +53,8 @@ pub fn look_and_sleep(
 ) -> Result<u64, Errno> {
     let scheduler = call.unix.scheduler;
     let wait = scheduler.begin_wait();
-    let files = enter_all(call, files);
-    let mut ready = look();
+    let mut files = files;
+    let mut ready = enter_all(call, &mut files).map_err(Errno::from).and_then(|()| look());
     let is_over = || deadline.is_some_and(|deadline| deadline <= call.unix.machine.now());
     let sleeps = ready == Ok(0) && !call.task.is_interrupted() && !is_over();
     if sleeps {
@@ -68,16 +74,25 @@ pub fn look_and_sleep(
 
 /// Enters the queues of the files and of all that instances among them watch. An instance's own queue comes before what it
 /// watches: who adds a file meanwhile wakes the caller.
-fn enter_all(call: &Call<'_>, files: Vec<Arc<OpenFile>>) -> Vec<Arc<OpenFile>> {
+///
+/// # Errors
+/// No memory; then the caller may be in some of them.
+fn enter_all(call: &Call<'_>, all: &mut Vec<Arc<OpenFile>>) -> Result<(), NoMemory> {
     let (scheduler, walk) = (call.unix.scheduler, begin_walk());
-    let (mut all, mut at) = (files, 0);
+    let mut at = 0;
     while let Some(file) = all.get(at).cloned() {
         if let Some(stream) = file.as_stream() {
-            stream.each_queue(&mut |queue| scheduler.enter_queue(queue));
+            let mut entered = Ok(());
+            stream.each_queue(&mut |queue| {
+                if entered.is_ok() {
+                    entered = scheduler.enter_queue(queue);
+                }
+            });
+            entered?;
         }
         let mut from = unseen(&file, walk).map(|_| FIRST);
         while let (Some(first), Some(instance)) = (from, file.stream_of::<Epoll>()) {
-            from = instance.some_files(first, PART, &mut all);
+            from = instance.some_files(first, PART, all)?;
             scheduler.breathe();
         }
         at += 1;
@@ -85,5 +100,5 @@ fn enter_all(call: &Call<'_>, files: Vec<Arc<OpenFile>>) -> Vec<Arc<OpenFile>> {
             scheduler.breathe();
         }
     }
-    all
+    Ok(())
 }

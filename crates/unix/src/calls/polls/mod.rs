@@ -21,7 +21,7 @@ use alloc::vec::Vec;
 use abi::Errno;
 use abi::poll::{POLLERR, POLLHUP, POLLNVAL, PollFd};
 use kernel::schedule::WaitQueue;
-use machine::Nanos;
+use machine::{Nanos, NoMemory, TryGrow, try_collect};
 
 use super::Entry;
 use super::resume::{interrupted_with, with_signal_mask};
@@ -49,7 +49,7 @@ const PART: usize = 64;
 fn wait(
     call: &Call<'_>,
     deadline: Option<Nanos>,
-    files: impl Fn() -> Vec<Arc<OpenFile>>,
+    files: impl Fn() -> Result<Vec<Arc<OpenFile>>, NoMemory>,
     mut look: impl FnMut() -> Result<u64, Errno>,
 ) -> Result<Waited, Errno> {
     let over = || deadline.is_some_and(|deadline| deadline <= call.unix.machine.now());
@@ -61,9 +61,9 @@ fn wait(
         if call.task.is_interrupted() {
             return Ok(Waited::Interrupted);
         }
-        let ready = match gather::few(files()) {
+        let ready = match gather::few(files()?)? {
             Ok(few) => {
-                sleep_on(call, &few, deadline);
+                sleep_on(call, &few, deadline)?;
                 look()?
             }
             Err(many) => gather::look_and_sleep(call, many, deadline, &mut look)?,
@@ -75,16 +75,21 @@ fn wait(
 }
 
 /// Sleeps once, until any of `files` may have changed.
-fn sleep_on(call: &Call<'_>, files: &[Arc<OpenFile>], deadline: Option<Nanos>) {
+fn sleep_on(call: &Call<'_>, files: &[Arc<OpenFile>], deadline: Option<Nanos>) -> Result<(), Errno> {
     let mut queues: Vec<&WaitQueue> = Vec::new();
+    let mut has_all = true;
     for stream in files.iter().filter_map(|file| file.as_stream()) {
         stream.each_queue(&mut |queue| {
             if !queues.iter().any(|other| core::ptr::eq(*other, queue)) {
-                queues.push(queue);
+                has_all &= queues.try_push(queue).is_ok();
             }
         });
     }
+    if !has_all {
+        return Err(Errno::ENOMEM);
+    }
     call.unix.scheduler.sleep(&queues, deadline);
+    Ok(())
 }
 
 /// What a descriptor is ready for, of the events asked for; errors and the end count always.
@@ -142,7 +147,7 @@ fn poll_records(call: &Call<'_>, records: u64, count: u64, deadline: Option<Nano
         let descriptors: &[u8] = table;
         let wanted = descriptors.chunks_exact(PollFd::BYTES).map(descriptor_in);
         // Taken before the look changes the table's other half; only descriptors are read.
-        let list: Vec<i32> = if deadline == Some(Nanos(0)) { Vec::new() } else { wanted.collect() };
+        let list = if deadline == Some(Nanos(0)) { Vec::new() } else { try_collect(wanted)? };
         move || {
             let files = list.chunks(PART).flat_map(|part| {
                 if list.len() > PART {
@@ -150,7 +155,7 @@ fn poll_records(call: &Call<'_>, records: u64, count: u64, deadline: Option<Nano
                 }
                 part.iter().filter_map(|fd| call.files().get(Descriptor(*fd as u32)))
             });
-            files.collect()
+            try_collect(files)
         }
     };
     let waited = wait(call, deadline, files, || Ok(look(call, table)));

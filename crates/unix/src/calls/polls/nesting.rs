@@ -14,6 +14,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use abi::Errno;
 use kernel::schedule::Scheduler;
+use machine::{NoMemory, TryGrow};
 
 use super::PART;
 use super::epoll::{Epoll, FIRST, FIRST_OTHER};
@@ -31,9 +32,9 @@ pub fn begin_walk() -> u64 {
     WALKS.fetch_add(1, Relaxed) + 1
 }
 
-/// Whether `outer`, which `holder` is, may watch `inner`. Error: `ELOOP`.
+/// Whether `outer`, which `holder` is, may watch `inner`. Errors: `ELOOP`, `ENOMEM`.
 pub fn permit(holder: &OpenFile, outer: &Epoll, inner: &Epoll) -> Result<(), Errno> {
-    let below = depth_below(begin_walk(), inner, outer, 0);
+    let below = depth_below(begin_walk(), inner, outer, 0)?;
     if below <= NESTS_MAX && below + 1 + depth_above(begin_walk(), holder) <= NESTS_MAX {
         Ok(())
     } else {
@@ -42,25 +43,25 @@ pub fn permit(holder: &OpenFile, outer: &Epoll, inner: &Epoll) -> Result<(), Err
 }
 
 /// How many instances lie behind each other below `at`; too many if `outer` is among them.
-fn depth_below(walk: u64, at: &Epoll, outer: &Epoll, nests: usize) -> usize {
+fn depth_below(walk: u64, at: &Epoll, outer: &Epoll, nests: usize) -> Result<usize, NoMemory> {
     if at.mark().get().walk == walk {
-        return at.mark().get().depth;
+        return Ok(at.mark().get().depth);
     }
     at.mark().set(Mark { walk, depth: 0 });
     let mut depth = 0;
-    for inner in &at.instances() {
+    for inner in &at.instances()? {
         let Some(inner) = inner.stream_of::<Epoll>() else { continue };
         if core::ptr::eq(inner, outer) || nests > NESTS_MAX {
             depth = NESTS_MAX + 1;
         } else {
-            depth = depth.max(depth_below(walk, inner, outer, nests + 1) + 1);
+            depth = depth.max(depth_below(walk, inner, outer, nests + 1)? + 1);
         }
         if depth > NESTS_MAX {
             break;
         }
     }
     at.mark().set(Mark { walk, depth });
-    depth
+    Ok(depth)
 }
 
 /// How many lie behind each other above.
@@ -83,13 +84,13 @@ fn depth_above(walk: u64, at: &OpenFile) -> usize {
 /// Counts the ways up from all files below `from`. Error: `EINVAL`.
 pub fn count_ways_from_below(scheduler: &Scheduler, from: &Epoll) -> Result<(), Errno> {
     let walk = begin_walk();
-    let mut instances = from.instances();
+    let mut instances = from.instances()?;
     count_ways_from(scheduler, from)?;
     from.mark().set(Mark { walk, depth: 0 });
     while let Some(file) = instances.pop() {
         let Some(instance) = file.stream_of::<Epoll>().filter(|it| it.mark().get().walk != walk) else { continue };
         instance.mark().set(Mark { walk, depth: 0 });
-        instances.extend(instance.instances());
+        instances.try_extend(instance.instances()?)?;
         count_ways_from(scheduler, instance)?;
     }
     Ok(())
@@ -100,7 +101,7 @@ fn count_ways_from(scheduler: &Scheduler, instance: &Epoll) -> Result<(), Errno>
     let mut from = Some(FIRST_OTHER);
     while let Some(first) = from {
         let mut files = Vec::new();
-        from = instance.some_files(first, PART, &mut files);
+        from = instance.some_files(first, PART, &mut files)?;
         for file in &files {
             count_ways(file)?;
             scheduler.breathe();
@@ -129,7 +130,7 @@ fn go_up(from: &OpenFile, nests: usize, counts: &mut [usize; WAYS_MAX.len()]) ->
 
 impl Epoll {
     /// The instances that it watches itself.
-    fn instances(&self) -> Vec<Arc<OpenFile>> {
+    fn instances(&self) -> Result<Vec<Arc<OpenFile>>, NoMemory> {
         self.files_between(FIRST, FIRST_OTHER)
     }
 }

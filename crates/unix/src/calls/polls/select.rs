@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use abi::Errno;
 use abi::poll::{POLLERR, POLLHUP, POLLIN, POLLOUT, POLLPRI, POLLRDBAND, POLLRDNORM, POLLWRBAND, POLLWRNORM};
 use abi::time::Timeval;
-use machine::Nanos;
+use machine::{Nanos, try_collect, try_filled};
 
 use super::{Waited, read_deadline, ready_of, wait, write_remaining};
 use crate::call::{Call, CallResult};
@@ -72,8 +72,7 @@ fn select_until(call: &Call<'_>, count: i32, addresses: [u64; 3], deadline: Opti
     let mut few = [0; 6];
     let mut many = Vec::new();
     if words > 1 {
-        many.try_reserve_exact(6 * words).map_err(|_| Errno::ENOMEM)?;
-        many.resize(6 * words, 0);
+        many = try_filled(0, 6 * words)?;
     }
     let (asked, ready) = if words > 1 { &mut many[..] } else { &mut few[..6 * words] }.split_at_mut(3 * words);
     // Where each word of the sets that the program gave lies.
@@ -83,7 +82,7 @@ fn select_until(call: &Call<'_>, count: i32, addresses: [u64; 3], deadline: Opti
         asked[at] = call.read::<u64>(set.wrapping_add(word as u64 * 8))? & u64::MAX >> (WORD_BITS - below);
     }
     let asked = Sets(asked);
-    let files = || asked.descriptors().filter_map(|number| call.files().get(Descriptor(number as u32))).collect();
+    let files = || try_collect(asked.descriptors().filter_map(|number| call.files().get(Descriptor(number as u32))));
     let waited = wait(call, deadline, files, || asked.look(call, ready))?;
     if let Waited::Ready(_) = waited {
         for (at, set, word) in places() {

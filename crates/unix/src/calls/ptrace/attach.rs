@@ -12,6 +12,7 @@ use abi::siginfo::SigInfo;
 use abi::signal::{SIGCHLD, SIGKILL, SIGSTOP};
 use kernel::file::Capabilities;
 use kernel::thread::State;
+use machine::{NoMemory, TryGrow};
 
 use super::stops::end_status;
 use super::watchpoints;
@@ -29,6 +30,7 @@ pub fn trace_me(call: &Call<'_>) -> CallResult {
     let has_rights = |parent: &Process| own.are_in(parent.capabilities().permitted) || parent.can(CAP_SYS_PTRACE);
     let may = |parent: &Arc<Process>| !call.task.watch.is_traced() && has_rights(parent);
     let tracer = parent.filter(may).ok_or(Errno::EPERM)?;
+    make_tracing_room(&tracer)?;
     begin(call.unix, call.task, tracing(call, &tracer, tracer.pid));
     Ok(0)
 }
@@ -48,6 +50,7 @@ fn tracing(call: &Call<'_>, tracer: &Arc<Process>, tracer_tid: u32) -> Tracing {
 /// Errors: `ESRCH`, `EPERM` for a thread of the caller's own process, of somebody else, or that has a tracer.
 pub fn attach(call: &Call<'_>, tid: u64) -> CallResult {
     let task = permitted(call, tid)?;
+    make_tracing_room(call.process())?;
     begin(call.unix, &task, tracing(call, call.process(), call.task.tid));
     signals::send_to_task(call.unix, &task, &SigInfo::kernel(SIGSTOP));
     catch_stopped(call.unix, &task);
@@ -61,6 +64,7 @@ pub fn seize(call: &Call<'_>, tid: u64, address: u64, options: u64) -> CallResul
     }
     let task = permitted(call, tid)?;
     let tracing = Tracing { is_seized: true, options: options as u32, ..tracing(call, call.process(), call.task.tid) };
+    make_tracing_room(call.process())?;
     begin(call.unix, &task, tracing);
     catch_stopped(call.unix, &task);
     Ok(0)
@@ -106,12 +110,25 @@ fn may_access_as(own: &Process, other: &Process, (user, group): (u32, u32), used
     core::ptr::eq(own, other) || own.can(CAP_SYS_PTRACE) || has_rights
 }
 
+/// Makes sure that a process can trace one thread more, and hear of its end.
+fn make_tracing_room(tracer: &Process) -> Result<(), NoMemory> {
+    let mut tracees = tracer.tracees.borrow_mut();
+    tracer.ghosts.borrow_mut().room_for(tracees.len() + 1)?;
+    tracees.room_for(1)
+}
+
+/// The same for a thread that `maker` is about to make, and which may inherit its tracer.
+pub fn make_heir_room(maker: &Task) -> Result<(), NoMemory> {
+    let tracer = maker.watch.tracing.borrow().as_ref().and_then(|tracing| tracing.tracer.upgrade());
+    tracer.map_or(Ok(()), |tracer| make_tracing_room(&tracer))
+}
+
 /// From now on the thread is traced: it makes its calls in Rust, and its text is what the program brought.
 fn begin(unix: &'static Unix, task: &Arc<Task>, tracing: Tracing) {
     if let Some(tracer) = tracing.tracer.upgrade() {
         let mut tracees = tracer.tracees.borrow_mut();
         tracees.retain(|task| task.strong_count() > 0);
-        tracees.push(Arc::downgrade(task));
+        tracees.put(Arc::downgrade(task));
     }
     task.watch.set_tracing(Some(tracing));
     unbind(task);
@@ -193,7 +210,11 @@ pub fn succeed(old: &Task, new: &Arc<Task>) {
     let Some(tracing) = old.watch.tracing.borrow_mut().take() else { return };
     old.watch.set_tracing(None);
     if let Some(tracer) = tracing.tracer.upgrade() {
-        tracer.tracees.borrow_mut().push(Arc::downgrade(new));
+        let mut tracees = tracer.tracees.borrow_mut();
+        // In its place: what the old one was will not be told of.
+        if let Some(place) = tracees.iter_mut().find(|task| core::ptr::eq(task.as_ptr(), old)) {
+            *place = Arc::downgrade(new);
+        }
     }
     new.watch.in_call.set(old.watch.in_call.get());
     new.watch.set_tracing(Some(tracing));
@@ -246,7 +267,7 @@ fn ghost(process: &Process, tid: u32, tracer_tid: u32, status: abi::process::Wai
 fn haunt(unix: &'static Unix, tracer: &Arc<Process>, ghost: Ghost) {
     let child = Child { pid: ghost.tid as i32, uid: ghost.user, utime: 0, stime: 0 };
     let info = child_info(SIGCHLD, &child, ghost.status);
-    tracer.ghosts.borrow_mut().push(ghost);
+    tracer.ghosts.borrow_mut().put(ghost);
     signals::send_to_process(unix, tracer, &info);
     unix.scheduler.wake(&tracer.children_changed);
 }

@@ -16,8 +16,8 @@ mod stops;
 mod watchpoints;
 
 pub use attach::{
-    ask_to_trap, birth_event, end_last_stop, hold, inherit, left, may_access, may_look_into, release, succeed,
-    tracer_ended,
+    ask_to_trap, birth_event, end_last_stop, hold, inherit, left, make_heir_room, may_access, may_look_into, release,
+    succeed, tracer_ended,
 };
 pub use stops::{ending, enter_call, event, executed, leave_call, signal, stepped_into_handler, trap};
 pub use watchpoints::{after_step, is_watching};

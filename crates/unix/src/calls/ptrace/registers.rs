@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use abi::ptrace::{NT_FPREGSET, NT_PRSTATUS, NT_X86_XSTATE, USER_BYTES, USER_DEBUG_REGISTERS, UserRegs};
 use abi::{Errno, Field};
 use kernel::space::USER_LIMIT;
-use machine::Registers;
+use machine::{Registers, try_to_vec};
 
 use super::watchpoints;
 use crate::call::{Call, CallResult};
@@ -145,7 +145,7 @@ fn user_index(address: u64) -> Result<usize, Errno> {
 /// All of a register set.
 fn set_bytes(call: &Call<'_>, task: &Task, kind: u32) -> Result<Vec<u8>, Errno> {
     match kind {
-        NT_PRSTATUS => Ok(bytes_of(task)?.to_vec()),
+        NT_PRSTATUS => Ok(try_to_vec(&bytes_of(task)?)?),
         NT_FPREGSET => {
             let mut image = call.buffer(LEGACY_BYTES)?;
             task.thread.tte().copy_vector_state(&mut image);

@@ -1,5 +1,6 @@
 //! What the host tool is told of a program that crashes: where, why, with which registers. The program's own streams get
 //! nothing: what Linux's shells say, they say themselves.
+#![expect(clippy::disallowed_methods, clippy::disallowed_macros, reason = "a report of a page at most")]
 
 use alloc::format;
 use alloc::string::String;
@@ -71,7 +72,8 @@ fn name_place(report: &mut String, process: &Process, address: u64) {
     let _ = match area.as_ref().map(|area| (area, &area.label)) {
         None => write!(report, " (not mapped)"),
         Some((area, AreaLabel::Backing(backing))) => {
-            write!(report, " ({}+{:#x})", backing.name(), address - area.start + area.offset_bytes)
+            let name = String::from_utf8_lossy(backing.name());
+            write!(report, " ({name}+{:#x})", address - area.start + area.offset_bytes)
         }
         Some(_) => write!(report, " (memory without a file)"),
     };

@@ -1,7 +1,6 @@
 //! The calls that send signals.
 
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 
 use abi::Errno;
 use abi::process::CAP_KILL;
@@ -30,16 +29,16 @@ pub fn kill(call: &Call<'_>, pid: u64, signal: u64) -> CallResult {
             return Ok(0);
         }
     };
-    kill_each(call, &call.unix.tasks.group(group), &info)
+    kill_each(call, call.unix.tasks.group(group), &info)
 }
 
 /// Success if one of them may be sent the signal.
-fn kill_each(call: &Call<'_>, processes: &[Arc<Process>], info: &SigInfo) -> CallResult {
+fn kill_each(call: &Call<'_>, processes: impl Iterator<Item = Arc<Process>>, info: &SigInfo) -> CallResult {
     let mut result = Err(Errno::ESRCH);
     for process in processes {
-        match permit(call, process, info.signo as u32) {
+        match permit(call, &process, info.signo as u32) {
             Ok(()) => {
-                send(call, process, info);
+                send(call, &process, info);
                 result = Ok(0);
             }
             Err(error) if result.is_err() => result = Err(error),
@@ -51,9 +50,8 @@ fn kill_each(call: &Call<'_>, processes: &[Arc<Process>], info: &SigInfo) -> Cal
 
 /// All but the first process and the caller's own.
 fn kill_all(call: &Call<'_>, info: &SigInfo) -> CallResult {
-    let mut all: Vec<Arc<Process>> = call.unix.tasks.processes();
-    all.retain(|process| process.pid != 1 && !Arc::ptr_eq(process, call.process()));
-    match kill_each(call, &all, info) {
+    let is_other = |process: &Arc<Process>| process.pid != 1 && !Arc::ptr_eq(process, call.process());
+    match kill_each(call, call.unix.tasks.processes().filter(is_other), info) {
         // Those that may not be sent it do not count here.
         Err(Errno::EPERM) => Ok(0),
         result => result,

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use abi::Errno;
 use abi::process::{RLIMIT_SIGPENDING, WaitStatus};
 use abi::siginfo::{SI_USER, SigInfo};
-use machine::KernelCell;
+use machine::{KernelCell, NoMemory, try_collect};
 
 use super::stop;
 use crate::calls::life;
@@ -29,10 +29,8 @@ pub fn send_to_task(unix: &'static Unix, task: &Arc<Task>, info: &SigInfo) {
 
 /// Sends a signal to every process of a group; the number of processes.
 pub fn send_to_group(unix: &'static Unix, group: u32, info: &SigInfo) -> usize {
-    let mut members = unix.tasks.group(group);
-    members.retain(|process| !process.is_zombie());
-    members.iter().for_each(|process| send_to_process(unix, process, info));
-    members.len()
+    let members = unix.tasks.group(group).filter(|process| !process.is_zombie());
+    members.inspect(|process| send_to_process(unix, process, info)).count()
 }
 
 /// Error: `EAGAIN` when a queued signal finds no room.
@@ -42,11 +40,18 @@ pub fn try_send_to_process(unix: &'static Unix, process: &Arc<Process>, info: &S
         let choose = |_: &[Arc<Task>]| choose(process, info, &[candidate(&only)]);
         return post(unix, process, info, core::slice::from_ref(&only), choose);
     }
-    let tasks = live_tasks(process);
-    post(unix, process, info, &tasks, |tasks| {
-        let candidates: Vec<Candidate> = tasks.iter().map(|task| candidate(task)).collect();
-        choose(process, info, &candidates)
-    })
+    let Ok((tasks, candidates)) = live_tasks(process) else { return try_send_without_list(unix, process, info) };
+    post(unix, process, info, &tasks, |_| choose(process, info, &candidates))
+}
+
+/// The same when there is no memory for a list: the first thread that takes the signal gets it.
+#[cold]
+fn try_send_without_list(unix: &'static Unix, process: &Arc<Process>, info: &SigInfo) -> Result<(), Errno> {
+    let live = || process.tasks.borrow().iter().filter_map(Weak::upgrade).find(|task| !task.ending.get());
+    let takes = |task: &Arc<Task>| !matches!(choose(process, info, &[candidate(task)]), Wake::Nobody);
+    let taker = process.tasks.borrow().iter().filter_map(Weak::upgrade).find(|task| !task.ending.get() && takes(task));
+    let Some(task) = taker.or_else(live) else { return post(unix, process, info, &[], |_| Wake::Nobody) };
+    post(unix, process, info, core::slice::from_ref(&task), |_| choose(process, info, &[candidate(&task)]))
 }
 
 fn post(
@@ -107,8 +112,12 @@ fn accept(unix: &'static Unix, process: &Arc<Process>, info: &SigInfo, mask: &Th
     generated.fate == Fate::Queue
 }
 
-fn live_tasks(process: &Process) -> Vec<Arc<Task>> {
-    process.tasks.borrow().iter().filter_map(Weak::upgrade).filter(|task| !task.ending.get()).collect()
+/// The threads that have not ended, and what they are as candidates.
+fn live_tasks(process: &Process) -> Result<(Vec<Arc<Task>>, Vec<Candidate>), NoMemory> {
+    let tasks = process.tasks.borrow();
+    let live = try_collect(tasks.iter().filter_map(Weak::upgrade).filter(|task| !task.ending.get()))?;
+    let candidates = try_collect(live.iter().map(|task| candidate(task)))?;
+    Ok((live, candidates))
 }
 
 fn handler(process: &Process, signal: u32) -> u64 {

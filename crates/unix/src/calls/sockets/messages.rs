@@ -157,7 +157,7 @@ fn parts(call: &Call<'_>, message: &Msghdr) -> Result<Vec<[u64; 2]>, Errno> {
         return Err(Errno::EMSGSIZE);
     }
     let mut parts = Vec::new();
-    parts.try_reserve_exact(message.msg_iovlen as usize)?;
+    parts.room_for_exact(message.msg_iovlen as usize)?;
     for index in 0..message.msg_iovlen {
         parts.try_push(call.read(message.msg_iov.wrapping_add(index * 16))?)?;
     }

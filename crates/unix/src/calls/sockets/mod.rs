@@ -141,7 +141,7 @@ fn connect(call: &Call<'_>, descriptor: u64, address: u64, bytes: u64) -> CallRe
     }
     let server = UnixSocket::new(call.unix, socket.kind, other.owner.get())?;
     *server.name.borrow_mut() = try_to_vec(&other.name.borrow())?;
-    other.waiting.borrow_mut().try_reserve(1)?;
+    other.waiting.borrow_mut().room_for(1)?;
     socket.join(&server)?;
     other.waiting.borrow_mut().try_push_back(server)?;
     call.unix.scheduler.wake(&other.changed);

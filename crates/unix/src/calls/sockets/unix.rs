@@ -262,7 +262,7 @@ impl UnixSocket {
             return Ok(None);
         }
         let mut received = Received::default();
-        received.bytes.try_reserve_exact(room.min(inbox.bytes))?;
+        received.bytes.room_for_exact(room.min(inbox.bytes))?;
         let (mut place, mut is_first) = (0, true);
         while let Some(message) = inbox.messages.get_mut(place) {
             let parcel = &mut message.parcel;
@@ -272,7 +272,7 @@ impl UnixSocket {
             }
             let left = &message.bytes[message.start..];
             let part = left.len().min(room - received.bytes.len());
-            received.bytes.extend_from_slice(&left[..part]);
+            received.bytes.try_extend_from_slice(&left[..part])?;
             (received.credentials, received.rights) = (parcel.credentials, parcel.part(peek)?.rights);
             is_first = false;
             if peek {
@@ -449,7 +449,7 @@ impl UnixSocket {
             let name = sender.name.borrow();
             let from = if self.is_stream() { Vec::new() } else { try_to_vec(&name)? };
             // One more for `keep`: what was received is not lost.
-            inbox.messages.try_reserve(2)?;
+            inbox.messages.room_for(2)?;
             let bytes = try_to_vec(bytes)?;
             inbox.messages.try_push_back(Message { bytes, start: 0, from, parcel: parcel.part(false)? })?;
         }

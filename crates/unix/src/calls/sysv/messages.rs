@@ -9,7 +9,7 @@ use abi::process::CAP_SYS_RESOURCE;
 use abi::{Errno, Field};
 use kernel::charge::{Held, Kept};
 use kernel::schedule::WaitQueue;
-use machine::KernelCell;
+use machine::{KernelCell, TryGrow, TryQueue, try_to_vec};
 
 use super::objects::{
     IPC_INFO, IPC_NOWAIT, IPC_RMID, IPC_SET, IPC_STAT, Kind, OWNER_BYTES, Objects, Owner, READ, WRITE,
@@ -171,7 +171,7 @@ impl Queue {
             *receiver.given.borrow_mut() = Some(Err(Errno::E2BIG));
         }
         self.bytes.set(self.bytes.get() + message.text.len() as u64);
-        self.messages.borrow_mut().push_back(message);
+        self.messages.borrow_mut().put_back(message);
     }
 
     /// Takes the wanted message if there is one. Error: `E2BIG` if it is too long; it stays then.
@@ -222,10 +222,7 @@ impl Queue {
 }
 
 fn copy(message: &Message) -> Result<Message, Errno> {
-    let mut text = Vec::new();
-    text.try_reserve_exact(message.text.len()).map_err(|_| Errno::ENOMEM)?;
-    text.extend_from_slice(&message.text);
-    Ok(Message { kind: message.kind, text })
+    Ok(Message { kind: message.kind, text: try_to_vec(&message.text)? })
 }
 
 /// All queues.
@@ -272,7 +269,7 @@ pub fn msgsnd(call: &Call<'_>, id: u64, address: u64, bytes: u64, flags: u32) ->
         }
         call.unix.scheduler.sleep(&[&queue.room], None);
     }
-    queue.messages.borrow_mut().try_reserve(1).map_err(|_| Errno::ENOMEM)?;
+    queue.messages.borrow_mut().room_for(1).map_err(|_| Errno::ENOMEM)?;
     queue.last_sender.set(call.process().pid);
     queue.sent_at.set(call.now().seconds);
     queue.deliver(call, Message { kind, text });
@@ -309,8 +306,7 @@ pub fn msgrcv(call: &Call<'_>, [id, address, bytes, kind, flags]: [u64; 5]) -> C
 
 fn wait_for(call: &Call<'_>, queue: &Queue, receiver: Receiver) -> Result<Message, Errno> {
     let receiver = Arc::new(receiver);
-    queue.receivers.borrow_mut().try_reserve(1).map_err(|_| Errno::ENOMEM)?;
-    queue.receivers.borrow_mut().push(receiver.clone());
+    queue.receivers.borrow_mut().try_push(receiver.clone())?;
     loop {
         let given = receiver.given.borrow_mut().take();
         if let Some(given) = given {

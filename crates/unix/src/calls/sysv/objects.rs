@@ -8,7 +8,7 @@ use abi::process::{CAP_IPC_OWNER, CAP_SYS_ADMIN};
 use abi::{Errno, Field};
 use kernel::charge::{Bill, Held};
 use kernel::file::Credentials;
-use machine::Ordered;
+use machine::{Ordered, TryGrow};
 
 use crate::call::Call;
 
@@ -202,8 +202,7 @@ impl<T: Kind> Objects<T> {
         let place = match place {
             Some(place) => place,
             None => {
-                self.slots.try_reserve(1).map_err(|_| Errno::ENOMEM)?;
-                self.slots.push(Slot { turn: TURNS - 1, object: None });
+                self.slots.try_push(Slot { turn: TURNS - 1, object: None })?;
                 self.slots.len() - 1
             }
         };

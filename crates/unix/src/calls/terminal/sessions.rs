@@ -1,7 +1,5 @@
 //! Whose terminal it is, and which group is in front.
 
-use alloc::sync::Arc;
-
 use abi::Errno;
 use abi::process::CAP_SYS_ADMIN;
 use abi::tty::*;
@@ -66,7 +64,7 @@ fn set_foreground(call: &Call<'_>, terminal: &Terminal, argument: u64) -> CallRe
 /// The session of an existing group.
 fn session_of(unix: &Unix, group: ProcessNumber) -> Option<ProcessNumber> {
     let processes = unix.tasks.processes();
-    let mut families = processes.iter().map(|process: &Arc<_>| process.family.get());
+    let mut families = processes.map(|process| process.family.get());
     families.find(|family| family.group as ProcessNumber == group).map(|family| family.session as ProcessNumber)
 }
 

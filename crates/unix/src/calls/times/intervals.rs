@@ -7,7 +7,7 @@ use abi::Errno;
 use abi::siginfo::SigInfo;
 use abi::signal::{SIGALRM, SIGPROF, SIGVTALRM};
 use abi::time::{ITIMER_PROF, ITIMER_REAL, Itimerval};
-use machine::Nanos;
+use machine::{Nanos, NoMemory};
 
 use super::clock::Clock;
 use super::timer::{After, Timer};
@@ -19,12 +19,14 @@ use crate::task::Process;
 /// The process's timer of this kind, made when it is first set.
 ///
 /// VIRTUAL and PROF both count all processor time: the kernel does not keep its own part apart.
-fn timer(call: &Call<'_>, which: u32) -> Arc<Timer> {
-    let mut timers = call.process().timers.intervals.borrow_mut();
-    timers[which as usize].get_or_insert_with(|| make(call, which)).clone()
+fn timer(call: &Call<'_>, which: u32) -> Result<Arc<Timer>, NoMemory> {
+    let known = call.process().timers.intervals.borrow()[which as usize].clone();
+    let timer = known.map_or_else(|| make(call, which), Ok)?;
+    call.process().timers.intervals.borrow_mut()[which as usize] = Some(timer.clone());
+    Ok(timer)
 }
 
-fn make(call: &Call<'_>, which: u32) -> Arc<Timer> {
+fn make(call: &Call<'_>, which: u32) -> Result<Arc<Timer>, NoMemory> {
     let (unix, process) = (call.unix, Arc::downgrade(call.process()));
     // Processor time passes only while the process runs, and is looked at no more often than every millisecond.
     let (clock, signal, after) = match which {
@@ -80,7 +82,7 @@ pub fn setitimer(call: &Call<'_>, which: u32, from: u64, old: u64) -> CallResult
         return Err(Errno::EINVAL);
     }
     let before = remaining(call, which);
-    timer(call, which).set(value, if value == Nanos(0) { Nanos(0) } else { interval }, false);
+    timer(call, which)?.set(value, if value == Nanos(0) { Nanos(0) } else { interval }, false);
     if old == 0 { Ok(0) } else { write_record(call, old, before) }
 }
 
@@ -88,7 +90,7 @@ pub fn setitimer(call: &Call<'_>, which: u32, from: u64, old: u64) -> CallResult
 pub fn alarm(call: &Call<'_>, seconds: u32) -> CallResult {
     let (left, _) = remaining(call, ITIMER_REAL);
     if seconds != 0 || left != Nanos(0) {
-        timer(call, ITIMER_REAL).set(Nanos(u64::from(seconds) * Nanos::PER_SECOND), Nanos(0), false);
+        timer(call, ITIMER_REAL)?.set(Nanos(u64::from(seconds) * Nanos::PER_SECOND), Nanos(0), false);
     }
     let rounded = (left.0 + Nanos::PER_SECOND / 2) / Nanos::PER_SECOND;
     Ok(if left == Nanos(0) { 0 } else { rounded.max(1) })

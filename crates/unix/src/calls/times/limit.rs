@@ -6,7 +6,7 @@ use alloc::sync::Arc;
 use abi::process::{RLIM_INFINITY, RLIMIT_CPU};
 use abi::siginfo::SigInfo;
 use abi::signal::{SIGKILL, SIGXCPU};
-use machine::Nanos;
+use machine::{Nanos, NoMemory};
 
 use super::clock::Clock;
 use super::timer::{After, Timer};
@@ -17,19 +17,25 @@ use crate::task::Process;
 const SECOND: Nanos = Nanos(Nanos::PER_SECOND);
 
 /// Has the limit that the process has now watched.
-pub fn watch(unix: &'static Unix, process: &Arc<Process>) {
+///
+/// # Errors
+/// No memory for a timer.
+pub fn watch(unix: &'static Unix, process: &Arc<Process>) -> Result<(), NoMemory> {
     let (soft, _) = process.limits.borrow().0[RLIMIT_CPU as usize];
     if soft == RLIM_INFINITY {
         let timer = process.timers.limit.borrow_mut().take();
         timer.iter().for_each(|timer| timer.stop());
-        return;
+        return Ok(());
     }
-    let timer = process.timers.limit.borrow_mut().get_or_insert_with(|| make(unix, process)).clone();
+    let known = process.timers.limit.borrow().clone();
+    let timer = known.map_or_else(|| make(unix, process), Ok)?;
+    *process.timers.limit.borrow_mut() = Some(timer.clone());
     // At no time is the timer off.
     timer.set(Nanos(soft.saturating_mul(SECOND.0).max(1)), SECOND, true);
+    Ok(())
 }
 
-fn make(unix: &'static Unix, process: &Arc<Process>) -> Arc<Timer> {
+fn make(unix: &'static Unix, process: &Arc<Process>) -> Result<Arc<Timer>, NoMemory> {
     let process = Arc::downgrade(process);
     let clock = Clock::Process(process.clone());
     let expired = move |seconds| {

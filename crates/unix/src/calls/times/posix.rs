@@ -7,7 +7,7 @@ use abi::Errno;
 use abi::siginfo::{Cause, SI_TIMER, SigInfo};
 use abi::signal::SIGALRM;
 use abi::time::{CLOCK_MONOTONIC_COARSE, CLOCK_MONOTONIC_RAW, CLOCK_REALTIME_COARSE, Itimerspec, TIMER_ABSTIME};
-use machine::{KernelCell, Nanos};
+use machine::{KernelCell, Nanos, NoMemory};
 
 use super::clock::Clock;
 use super::timer::{After, Timer, durations};
@@ -66,9 +66,10 @@ pub fn timer_create(call: &Call<'_>, id: i32, event: u64, into: u64) -> CallResu
             Event { signal: SIGALRM, value: number as u32 as u64, receiver }
         }
     };
+    let timer = Arc::new(make(call.unix, clock, number, event)?);
     call.write(into, &number)?;
+    timers.posix.borrow_mut().try_insert(number, timer)?;
     timers.next_id.set((number + 1) & i32::MAX);
-    timers.posix.borrow_mut().insert(number, Arc::new(make(call.unix, clock, number, event)));
     Ok(0)
 }
 
@@ -94,7 +95,7 @@ fn event_of(call: &Call<'_>, record: &[u8; 64]) -> Result<Event, Errno> {
     Ok(Event { signal: signal as u32, value: u64::from_le_bytes(value), receiver })
 }
 
-fn make(unix: &'static Unix, clock: Clock, number: i32, event: Event) -> PosixTimer {
+fn make(unix: &'static Unix, clock: Clock, number: i32, event: Event) -> Result<PosixTimer, NoMemory> {
     let (signal, silent) = (event.signal, matches!(event.receiver, Receiver::Nobody));
     let expired = move |times: u64| {
         let more = i32::try_from(times - 1).unwrap_or(i32::MAX);
@@ -114,8 +115,8 @@ fn make(unix: &'static Unix, clock: Clock, number: i32, event: Event) -> PosixTi
             }
         }
     };
-    let timer = Timer::new(unix, clock, After::Quiet, Box::new(expired));
-    PosixTimer { timer, signal, overrun: KernelCell::new(0), silent }
+    let timer = Timer::new(unix, clock, After::Quiet, Box::new(expired))?;
+    Ok(PosixTimer { timer, signal, overrun: KernelCell::new(0), silent })
 }
 
 /// Error: `EINVAL`.

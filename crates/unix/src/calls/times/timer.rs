@@ -10,7 +10,7 @@ use abi::time::Itimerspec;
 use codestore::Code;
 use kernel::schedule::timer::{CountWords, TimerHandler};
 use kernel::schedule::{AlarmCall, AlarmId, AlarmTarget, Bell};
-use machine::{KernelCell, Nanos};
+use machine::{KernelCell, Nanos, NoMemory};
 
 use super::clock::Clock;
 use super::{nanos_of, timespec_of};
@@ -71,8 +71,14 @@ impl AlarmCall for Ringer {
 }
 
 impl Timer {
-    pub fn new(unix: &'static Unix, clock: Clock, after: After, expired: Box<dyn Fn(u64)>) -> Arc<Timer> {
-        Arc::new_cyclic(|timer: &Weak<Timer>| Timer {
+    pub fn new(
+        unix: &'static Unix,
+        clock: Clock,
+        after: After,
+        expired: Box<dyn Fn(u64)>,
+    ) -> Result<Arc<Timer>, NoMemory> {
+        unix.scheduler.make_bell_room()?;
+        Ok(Arc::new_cyclic(|timer: &Weak<Timer>| Timer {
             unix,
             clock,
             is_relative: Cell::new(false),
@@ -84,7 +90,7 @@ impl Timer {
             expired,
             code: KernelCell::new(None),
             routine: KernelCell::new(0),
-        })
+        }))
     }
 
     /// Has the timer's interrupt count in these words, where it can, instead of calling `expired`. They live as long as the

@@ -58,7 +58,7 @@ pub fn timerfd_create(call: &Call<'_>, clock: u32, flags: u32) -> CallResult {
         }
     };
     let is_of_day = matches!(clock, Clock::Wall);
-    let timer = Timer::new(unix, clock, After::Quiet, Box::new(expired));
+    let timer = Timer::new(unix, clock, After::Quiet, Box::new(expired))?;
     timer.count_by_code(count.changed.count_word(), &count.unread, &count.ever);
     let stream = TimerStream { timer, count, unix, is_of_day, known: Cell::new(None) };
     let file = OpenFile::stream(Arc::new(stream), O_RDWR | flags & O_NONBLOCK);

@@ -60,7 +60,7 @@ fn a_cut_path_is_refused_and_a_cut_argument_is_not() {
 #[test]
 fn puts_the_interpreter_in_front() {
     let script = parse(b"#!/bin/sh -e\n").unwrap().unwrap();
-    let argv = script.rewrite(b"./x", vec![b"name".to_vec(), b"a".to_vec()]);
+    let argv = script.rewrite(b"./x", vec![b"name".to_vec(), b"a".to_vec()]).expect("memory");
     assert_eq!(argv, [&b"/bin/sh"[..], b"-e", b"./x", b"a"]);
 }
 

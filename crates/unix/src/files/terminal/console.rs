@@ -1,13 +1,12 @@
 //! The line of the console: the machine's terminal channel.
 
-use alloc::vec;
 use alloc::vec::Vec;
 
 use codestore::Code;
 use kernel::call::Makers;
 use kernel::tty::raw::{self, RAW_BYTES, RawHandler, RawTty};
 use kernel::tty::{NoMemory, Tty};
-use machine::{Channel, KernelCell, Machine, Received};
+use machine::{Channel, KernelCell, Machine, Received, try_filled};
 
 use super::Terminal;
 
@@ -27,7 +26,7 @@ pub struct Console {
 
 impl Console {
     pub fn new() -> Result<Console, NoMemory> {
-        let scratch = KernelCell::new(vec![0; RAW_BYTES]);
+        let scratch = KernelCell::new(try_filled(0, RAW_BYTES).map_err(|_| NoMemory)?);
         Ok(Console { raw: RawTty::new()?, handler: KernelCell::new(None), scratch })
     }
 

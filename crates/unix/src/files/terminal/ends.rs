@@ -1,7 +1,6 @@
 //! The programs' side of a terminal: reading and writing.
 
 use alloc::sync::Arc;
-use alloc::vec;
 use core::any::Any;
 
 use abi::Errno;
@@ -10,7 +9,7 @@ use kernel::charge::Held;
 use kernel::schedule::WaitQueue;
 use kernel::stream::{Io, Ready, Stream, UserRange};
 use kernel::tty::{INPUT_BYTES, Patience, ReadOutcome};
-use machine::Nanos;
+use machine::{Nanos, try_filled};
 
 use super::Terminal;
 use crate::limits::PIECE_BYTES;
@@ -48,7 +47,7 @@ impl Drop for TtyStream {
 
 impl Stream for TtyStream {
     fn read(&self, io: &Io<'_>, to: UserRange) -> Result<usize, Errno> {
-        let mut piece = vec![0; to.bytes.min(INPUT_BYTES)];
+        let mut piece = try_filled(0, to.bytes.min(INPUT_BYTES))?;
         let bytes = self.read_kernel(io, &mut piece)?;
         io.machine().copy_out(to.address, &piece[..bytes]).map_err(|_| Errno::EFAULT)?;
         Ok(bytes)
@@ -187,7 +186,7 @@ pub(super) fn write_pieces(
     from: UserRange,
     mut put: impl FnMut(&[u8]) -> Result<usize, Errno>,
 ) -> Result<usize, Errno> {
-    let mut piece = vec![0; from.bytes.min(PIECE_BYTES)];
+    let mut piece = try_filled(0, from.bytes.min(PIECE_BYTES))?;
     let mut done = 0;
     while done < from.bytes {
         if done > 0 {

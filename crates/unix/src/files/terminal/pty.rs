@@ -1,7 +1,6 @@
 //! Pseudo terminals: a terminal whose line is another program, through `/dev/ptmx`.
 
 use alloc::sync::Arc;
-use alloc::vec;
 use core::any::Any;
 use core::cell::Cell;
 
@@ -9,6 +8,7 @@ use abi::Errno;
 use kernel::charge::Held;
 use kernel::schedule::{Scheduler, WaitQueue};
 use kernel::stream::{Io, Ready, Stream, UserRange};
+use machine::try_filled;
 
 use super::Terminal;
 use super::ends::write_pieces;
@@ -113,7 +113,7 @@ impl Drop for PtyMaster {
 
 impl Stream for PtyMaster {
     fn read(&self, io: &Io<'_>, to: UserRange) -> Result<usize, Errno> {
-        let mut piece = vec![0; to.bytes.min(PIECE_BYTES)];
+        let mut piece = try_filled(0, to.bytes.min(PIECE_BYTES))?;
         let bytes = self.read_kernel(io, &mut piece)?;
         io.machine().copy_out(to.address, &piece[..bytes]).map_err(|_| Errno::EFAULT)?;
         Ok(bytes)

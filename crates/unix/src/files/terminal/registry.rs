@@ -10,7 +10,7 @@ use abi::process::CAP_SYS_ADMIN;
 use kernel::file::{Credentials, FinalLink, NewSpecial, Node, NodeKind, View};
 use kernel::stream::Stream;
 use kernel::tty::{Signal, WindowSize};
-use machine::KernelCell;
+use machine::{KernelCell, TryGrow};
 
 use super::console::Console;
 use super::job::disassociate;
@@ -62,7 +62,7 @@ impl Terminals {
         }
         let terminal = Terminal::new(unix, number as u32, line)?;
         if number == list.len() {
-            list.push(None);
+            list.try_push(None)?;
         }
         list[number] = Some(terminal.clone());
         drop(list);
@@ -184,6 +184,7 @@ fn with_root<R>(unix: &Unix, act: impl FnOnce(View<'_>) -> R) -> R {
     act(View::new(&root, &root, &credentials))
 }
 
+#[expect(clippy::disallowed_macros, reason = "a short name")]
 fn make_node(unix: &Unix, number: u32) -> Result<(), Errno> {
     let path = format!("/dev/pts/{number}");
     let special = NewSpecial { kind: NodeKind::CharDevice(TERMINAL_MAJOR, number), mode: TTY_MODE };
@@ -196,6 +197,7 @@ fn make_node(unix: &Unix, number: u32) -> Result<(), Errno> {
     })
 }
 
+#[expect(clippy::disallowed_macros, reason = "a short name")]
 fn remove_node(unix: &Unix, number: u32) {
     let path = format!("/dev/pts/{number}");
     // It may be gone already, for root can remove it.
@@ -203,6 +205,7 @@ fn remove_node(unix: &Unix, number: u32) {
 }
 
 /// The node of a terminal. Errors: as for any path.
+#[expect(clippy::disallowed_macros, reason = "a short name")]
 pub fn node_of(unix: &Unix, terminal: &Terminal) -> Result<Arc<Node>, Errno> {
     let folder = if terminal.window().is_some() { "tty" } else { "pts/" };
     let path = format!("/dev/{folder}{}", terminal.number);

@@ -3,14 +3,13 @@
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
-use alloc::vec;
 use alloc::vec::Vec;
 
 use abi::Errno;
 use kernel::screen::{COLUMNS, Machines, ROWS, TextWindow};
 use kernel::stream::{Io, UserRange};
 use kernel::tty::{Gate, WindowSize};
-use machine::KernelCell;
+use machine::{KernelCell, try_collect};
 
 use super::ends::write_pieces;
 use super::{Line, Terminal, Terminals};
@@ -32,6 +31,7 @@ pub struct Windows {
 }
 
 impl Windows {
+    #[expect(clippy::disallowed_methods, reason = "WINDOWS at most")]
     pub fn list(&self) -> Vec<Arc<Terminal>> {
         self.list.borrow().iter().flatten().cloned().collect()
     }
@@ -74,12 +74,11 @@ impl Terminals {
         let Line::Window(window) = &terminal.line else { return Err(Errno::ENXIO) };
         let cells = window.cells();
         Ok(match minor / WITH_ATTRIBUTES {
-            0 => cells.into_iter().map(|cell| cell as u8).collect(),
+            0 => try_collect(cells.into_iter().map(|cell| cell as u8))?,
             1 => {
                 let cursor = window.cursor();
-                let mut all = vec![ROWS as u8, COLUMNS as u8, cursor.column as u8, cursor.row as u8];
-                all.extend(cells.into_iter().flat_map(u16::to_le_bytes));
-                all
+                let head = [ROWS as u8, COLUMNS as u8, cursor.column as u8, cursor.row as u8];
+                try_collect(head.into_iter().chain(cells.into_iter().flat_map(u16::to_le_bytes)))?
             }
             _ => return Err(Errno::ENXIO),
         })
@@ -123,7 +122,7 @@ impl Terminal {
 
     /// What waits in the tty's ring. Returns the number of bytes.
     pub(super) fn show(&self, window: &TextWindow) -> usize {
-        let mut piece = vec![0; super::OUTPUT_BYTES];
+        let mut piece = [0; 512];
         let mut shown = 0;
         loop {
             let taken = self.tty.borrow_mut().take_output(&mut piece);

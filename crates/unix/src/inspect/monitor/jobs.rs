@@ -1,4 +1,5 @@
 //! Threads of the kernel that people point at callentries (S-120).
+#![expect(clippy::disallowed_methods, reason = "JOBS_MAX at most")]
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -65,10 +66,10 @@ fn begin(unix: &'static Unix, work: Work) -> Result<(u32, u32), Refusal> {
     }
     let tte = unix.machine.create_tte(Start::Kernel(run_job)).map_err(|_| Refusal::NoMemory)?;
     let thread = Thread::new(tte);
+    unix.scheduler.enlist(&thread).map_err(|_| Refusal::NoMemory)?;
     let number = jobs.last().map_or(1, |job| job.number + 1);
     jobs.push(Job { number, thread: Some(thread.clone()), unix, work, result: None });
     drop(jobs);
-    unix.scheduler.enlist(&thread);
     unix.scheduler.unblock(&thread);
     Ok((number, thread.id().0))
 }

@@ -5,6 +5,11 @@
 //! meanwhile. It cannot hurt: operations leave the stack as it was ([`monitor::decode`]), loads are confined to the
 //! kernel's own memory and land where that is absent, the only stores are to variables and by the callentries of parts,
 //! whose loops are bounded. No program can reach the port.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_macros,
+    reason = "the monitor is the owner of the machine, who makes few parts"
+)]
 
 mod jobs;
 mod parts;

@@ -3,6 +3,11 @@
 //! Their code is bounded: a pump carries at most 4,096 words a turn, callouts lead to no quaject that leads back
 //! ([`Parts::leads_to`]), and what gives only meets what takes. What a watched routine tells runs between a program and the
 //! kernel, so it never comes to a stream, which is Rust.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_macros,
+    reason = "the monitor is the owner of the machine, who makes few parts"
+)]
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;

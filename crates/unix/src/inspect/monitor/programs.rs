@@ -2,7 +2,7 @@
 
 use bootimage::inspect::Items;
 use kernel::space::AreaLabel;
-use machine::PAGE_BYTES;
+use machine::{PAGE_BYTES, TryGrow, try_filled};
 
 use super::{Cursor, Question, Refusal};
 use crate::task::Process;
@@ -21,7 +21,7 @@ pub fn areas(question: &mut Question<'_>, out: &mut Items) -> Result<Cursor, Ref
     let space = process(question)?.space().ok_or(Refusal::Absent)?;
     for area in space.borrow().areas().filter(|area| area.start >= first) {
         let AreaLabel::Backing(backing) = area.label else { continue };
-        out.u64(area.start).u64(area.end).u64(area.offset_bytes).text(backing.name().as_bytes());
+        out.u64(area.start).u64(area.end).u64(area.offset_bytes).text(backing.name());
         if !out.keep() {
             return Ok(area.start);
         }
@@ -39,13 +39,13 @@ pub fn file(question: &mut Question<'_>, out: &mut Items) -> Result<Cursor, Refu
     let AreaLabel::Backing(backing) = area.label else { return Err(Refusal::Absent) };
     let mut from = offset as usize % PAGE_BYTES;
     for index in [offset / PAGE_BYTES as u64, offset / PAGE_BYTES as u64 + 1] {
-        let mut bytes = alloc::vec![0; PAGE_BYTES - from];
+        let mut bytes = try_filled(0, PAGE_BYTES - from).map_err(|_| Refusal::NoMemory)?;
         // Behind the end there is nothing more; a hole is zeros.
         let Ok(page) = backing.page(index) else { break };
         if let Some(page) = page {
             unix.pool.memory().read(page.frame(), from, &mut bytes);
         }
-        out.bytes.extend_from_slice(&bytes);
+        out.bytes.try_extend_from_slice(&bytes).map_err(|_| Refusal::NoMemory)?;
         from = 0;
     }
     Ok(0)
@@ -56,10 +56,10 @@ pub fn peek(question: &mut Question<'_>, out: &mut Items) -> Result<Cursor, Refu
     let (unix, process) = (question.unix, process(question)?);
     let (address, count) = (question.u64()?, question.u32()? as usize);
     let space = process.space().ok_or(Refusal::Absent)?;
-    let mut bytes = alloc::vec![0; count.min(BYTES_MAX)];
+    let mut bytes = try_filled(0, count.min(BYTES_MAX)).map_err(|_| Refusal::NoMemory)?;
     space.borrow_mut().peek_bytes(address, &mut bytes).map_err(|_| Refusal::Absent)?;
     unix.desk.stops.hide(process.pid, address, &mut bytes);
-    out.bytes.extend_from_slice(&bytes);
+    out.bytes.try_extend_from_slice(&bytes).map_err(|_| Refusal::NoMemory)?;
     Ok(0)
 }
 

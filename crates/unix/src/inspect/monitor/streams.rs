@@ -2,6 +2,7 @@
 //! what people made waits (`jobs`).
 //!
 //! A stream that people connected holds its open file, as a descriptor of its own would, until it is removed.
+#![expect(clippy::disallowed_methods, clippy::disallowed_macros, reason = "names of one stream")]
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;

@@ -3,6 +3,7 @@
 //! The routine is made once more with other ways out (`kernel::call::watch`), and every open file that has it gets the new one
 //! through its descriptors' slots. Taken away, the old one is bound again, where the file still has ours; the code and the
 //! words stay until nobody can be inside any more.
+#![expect(clippy::disallowed_methods, reason = "the monitor is the owner of the machine, who makes few watches")]
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -111,7 +112,7 @@ struct Found {
 /// Calls `visit` for every open file behind a descriptor.
 fn each_file(unix: &'static Unix, mut visit: impl FnMut(&Arc<OpenFile>)) {
     for process in unix.tasks.processes() {
-        process.each_files(|files| files.list().iter().for_each(|(_, file)| visit(file)));
+        process.each_files(|files| files.list().for_each(|(_, file)| visit(&file)));
     }
 }
 

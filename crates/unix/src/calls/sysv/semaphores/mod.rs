@@ -20,7 +20,7 @@ use core::cell::Cell;
 use abi::time::Timespec;
 use abi::{Errno, Field};
 use kernel::charge::{Bill, Held, Kept};
-use machine::{KernelCell, Nanos};
+use machine::{KernelCell, Nanos, TryGrow, try_collect, try_filled};
 
 use super::objects::{Kind, Objects, Owner, READ, WRITE};
 use crate::call::{Call, CallResult};
@@ -108,9 +108,7 @@ impl Sets {
 impl Set {
     /// Error: `ENOMEM`.
     fn new(owner: Owner, count: usize) -> Result<Set, Errno> {
-        let mut semaphores = Vec::new();
-        semaphores.try_reserve_exact(count).map_err(|_| Errno::ENOMEM)?;
-        semaphores.resize(count, Semaphore::default());
+        let semaphores = try_filled(Semaphore::default(), count)?;
         Ok(Set {
             owner,
             semaphores: KernelCell::new(semaphores),
@@ -221,9 +219,8 @@ pub fn semtimedop(call: &Call<'_>, id: u64, operations: u64, count: u64, time: u
     }
     let record = call.read_bytes(operations, count * OPERATION_BYTES)?;
     let deadline = deadline(call, time)?;
-    let mut operations = Vec::new();
-    operations.try_reserve_exact(count).map_err(|_| Errno::ENOMEM)?;
-    operations.extend(record.chunks_exact(OPERATION_BYTES).map(|bytes| Operation::from_words(Field::get(bytes))));
+    let parts = record.chunks_exact(OPERATION_BYTES);
+    let operations = try_collect(parts.map(|bytes| Operation::from_words(Field::get(bytes))))?;
     let set = call.unix.families.semaphores.objects.borrow().get(id)?;
     if operations.iter().any(|operation| usize::from(operation.semaphore) >= set.count()) {
         return Err(Errno::EFBIG);
@@ -252,8 +249,7 @@ pub fn semtimedop(call: &Call<'_>, id: u64, operations: u64, count: u64, time: u
 /// Somebody else does the operations, or they are given up.
 fn wait(call: &Call<'_>, set: &Set, pending: Pending, deadline: Option<Nanos>) -> CallResult {
     let pending = Arc::new(pending);
-    set.pending.borrow_mut().try_reserve(1).map_err(|_| Errno::ENOMEM)?;
-    set.pending.borrow_mut().push(pending.clone());
+    set.pending.borrow_mut().try_push(pending.clone())?;
     loop {
         call.unix.scheduler.sleep(&[&pending.woken], deadline);
         let reason = match pending.result.get() {

@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use abi::Errno;
-use machine::KernelCell;
+use machine::{KernelCell, TryGrow, try_filled};
 
 use super::{Set, Sets, VALUE_MAX};
 use crate::emulator::Unix;
@@ -26,11 +26,7 @@ impl Undos {
         if self.of(pid).is_some() {
             return Ok(false);
         }
-        let mut changes = Vec::new();
-        changes.try_reserve_exact(count).map_err(|_| Errno::ENOMEM)?;
-        self.0.try_reserve(1).map_err(|_| Errno::ENOMEM)?;
-        changes.resize(count, 0);
-        self.0.push((pid, changes));
+        self.0.try_push((pid, try_filled(0, count)?))?;
         Ok(true)
     }
 
@@ -62,14 +58,11 @@ impl UndoneBy {
         let place = match all.binary_search_by_key(&pid, |(whose, _)| *whose) {
             Ok(place) => place,
             Err(place) => {
-                all.try_reserve(1).map_err(|_| Errno::ENOMEM)?;
-                all.insert(place, (pid, Vec::new()));
+                all.try_insert(place, (pid, Vec::new()))?;
                 place
             }
         };
-        all[place].1.try_reserve(1).map_err(|_| Errno::ENOMEM)?;
-        all[place].1.push(id);
-        Ok(())
+        Ok(all[place].1.try_push(id)?)
     }
 
     fn take(&self, pid: u32) -> Option<Vec<u32>> {
