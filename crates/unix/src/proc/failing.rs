@@ -1,5 +1,5 @@
 //! /proc/synthesis/failing, in images whose allocations fail on purpose ([`machine::failing`]). `SEED RATE` written to it has one
-//! request of `RATE` fail from now on, `0 0` none.
+//! request of `RATE` fail from now on, `0 0` none; the cache of paths is emptied.
 
 use core::fmt::Write;
 
@@ -23,10 +23,11 @@ pub fn show(_: &'static Unix, _: &Whole) -> Result<Vec<u8>, Errno> {
 }
 
 /// Error: `EINVAL` for what is not two numbers.
-pub fn command(_: &'static Unix, _: &Whole, text: &[u8]) -> Result<(), Errno> {
+pub fn command(unix: &'static Unix, _: &Whole, text: &[u8]) -> Result<(), Errno> {
     let text = core::str::from_utf8(text).map_err(|_| Errno::EINVAL)?;
     let (seed, rate) = text.trim_end().split_once(' ').ok_or(Errno::EINVAL)?;
     let number = |text: &str| text.parse().map_err(|_| Errno::EINVAL);
+    unix.names.forget_paths();
     failing::arm(number(seed)?, number(rate)?);
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! The suites, each a file.
 
+pub mod allocation;
 pub mod bombs;
 pub mod comparison;
 pub mod compiler;
@@ -46,6 +47,7 @@ pub fn run(name: &str, options: &Options, tally: &mut Tally) -> Result<(), Strin
         "hosted" => hosted::run(options, tally),
         "kvm" => kvm::run(options, tally),
         "machines" => machines::run(options, tally),
+        "allocation" => allocation::run(options, tally),
         "sound" => sound::run(options, tally),
         "compiler" => compiler::run(options, tally),
         "bombs" => bombs::run(options, tally),
