@@ -141,7 +141,7 @@ impl Namespace {
     /// Removes a name of something that is not a directory. The node lives on while it has other
     /// names or is open.
     /// Errors: those of a walk; `EISDIR`, `EACCES`, `EPERM` in a sticky directory, `EROFS`.
-    pub fn unlink(&self, view: View<'_>, path: &[u8], now: Time) -> Result<(), Errno> {
+    pub fn unlink(&self, view: View<'_>, path: &[u8], now: Time) -> Result<Arc<Node>, Errno> {
         let mut walk = Walk::new(self, view, path)?;
         let Last::Name(name) = walk.reach_last()? else { return Err(Errno::EISDIR) };
         check_changeable(&walk.at)?;
@@ -154,9 +154,10 @@ impl Namespace {
             return Err(Errno::EISDIR);
         }
         if let Some(tree) = walk.at.volume().foreign() {
-            return tree.remove(&walk.at, name.bytes(), &node);
+            return tree.remove(&walk.at, name.bytes(), &node).map(|()| node);
         }
-        self.take_out(&walk.at, name.bytes(), &node, now)
+        self.take_out(&walk.at, name.bytes(), &node, now)?;
+        Ok(node)
     }
 
     /// Removes an empty directory.

@@ -306,6 +306,19 @@ impl Content {
         Ok(())
     }
 
+    /// Takes out the first pages from `position` on, at most `bytes` from the first to the last: ahead of a cut there, which
+    /// would take long. Where to go on; `None`: nothing is left, or the file may not be cut.
+    pub fn release_some(&self, position: u64, bytes: u64) -> Option<u64> {
+        let seals = self.seals.get();
+        if seals.forbid_writes() || seals.check_resize(self.size(), position).is_err() {
+            return None;
+        }
+        let first = self.state.borrow().pages.next_page(position.div_ceil(PAGE))?;
+        let end = first + bytes / PAGE;
+        self.remove_pages(first..end);
+        Some(end * PAGE)
+    }
+
     /// Gives `range` (bytes) storage, filled with zeros where it was a hole. The size stays.
     /// Errors: `ENOSPC`, and then nothing has changed; `EPERM` by a seal, if the range ends behind the file.
     pub fn allocate(&self, range: Range<u64>) -> Result<(), Errno> {

@@ -344,6 +344,11 @@ impl Node {
         }
     }
 
+    /// Ahead of [`Node::truncate`]: see [`Content::release_some`].
+    pub fn release_some(&self, position: u64, bytes: u64) -> Option<u64> {
+        if self.writers.get() < 0 { None } else { self.content()?.release_some(position, bytes) }
+    }
+
     /// Where a symlink leads. Error: `EINVAL` for another kind.
     pub fn link_target(&self) -> Result<LinkTarget, Errno> {
         match &self.data {

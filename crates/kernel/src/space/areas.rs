@@ -71,6 +71,15 @@ impl Space {
         }
     }
 
+    /// Gives back the first pages that are there in `from..to`, at most `bytes` from the first to the last; the areas stay. Where to
+    /// go on; `None`: there are none.
+    pub fn release_some(&mut self, from: u64, to: u64, bytes: u64) -> Option<u64> {
+        let (first, _) = self.pages.next_present(from, to)?;
+        let end = to.min(first.saturating_add(bytes));
+        self.pages.release(first, end);
+        Some(end)
+    }
+
     pub(super) fn remove_all(&mut self) {
         for (start, area) in core::mem::take(&mut self.areas) {
             self.count_out(start, &area);

@@ -154,6 +154,12 @@ impl Space {
         Ok(())
     }
 
+    /// Whether [`Space::unmap`] would do this.
+    pub fn permits_unmap(&self, start: u64, bytes: u64) -> bool {
+        let fits = is_page_aligned(start) && start <= USER_LIMIT && bytes <= USER_LIMIT - start;
+        fits && self.check_area_count(1).is_ok()
+    }
+
     fn choose_start(&self, request: &MapRequest, bytes: u64) -> Result<u64, MapError> {
         match request.placement {
             Placement::Anywhere => return self.find_free(request.address, bytes).ok_or(MapError::NoMemory),

@@ -15,6 +15,7 @@ mod memory;
 mod mounts;
 mod mqueue;
 mod open_cache;
+mod parts;
 mod paths;
 mod pidfd;
 mod polls;

@@ -21,9 +21,10 @@ use kernel::trace::kind;
 
 use super::Entry;
 use super::descriptors::rebind;
+use super::parts;
 use super::signals::send_to_task;
 use crate::call::{Call, CallResult};
-use crate::files::{Body, CELLS_MAJOR, OpenFile, remember, remember_positioned, synthesize_positioned};
+use crate::files::{Body, CELLS_MAJOR, MemoryDevice, OpenFile, remember, remember_positioned, synthesize_positioned};
 use crate::limits::PIECE_BYTES;
 use abi::nr;
 
@@ -143,14 +144,35 @@ fn count_operation(call: &Call<'_>) {
 pub fn read_file(call: &Call<'_>, file: &Arc<OpenFile>, to: UserRange) -> Result<usize, Errno> {
     if let Body::Stream(stream) = &file.body {
         count_operation(call);
-        let read = call.with_io(file.is_nonblocking(), |io| stream.read(io, to));
+        let read = read_stream(call, file, stream, to);
         return file.tell_moved(IN_ACCESS, read);
     }
     let position = file.position();
-    let read = read_at(call, file, to, position)?;
-    file.set_position(position + read as u64);
+    let is_long = to.bytes > parts::COPY_BYTES;
+    let reserved = is_long.then(|| reserve(file, position, end_of(file).saturating_sub(position).min(to.bytes as u64)));
+    let read = read_at(call, file, to, position);
+    settle(file, position, reserved, read)?;
     remember(call.unix, file, position);
-    Ok(read)
+    read
+}
+
+/// A transfer that lets others run moves the position first, so that theirs begin behind it. The position afterwards.
+fn reserve(file: &OpenFile, position: u64, bytes: u64) -> u64 {
+    let end = position.saturating_add(bytes);
+    file.set_position(end);
+    end
+}
+
+/// Sets the position behind what was moved, unless somebody has moved it on from what was reserved.
+fn settle(file: &OpenFile, position: u64, reserved: Option<u64>, moved: Result<usize, Errno>) -> Result<(), Errno> {
+    if reserved.is_none_or(|reserved| reserved == file.position()) {
+        // An error leaves it where it was.
+        let bytes = moved.unwrap_or(0) as u64;
+        if reserved.is_some() || moved.is_ok() {
+            file.set_position(position + bytes);
+        }
+    }
+    moved.map(drop)
 }
 
 /// Reads at a position of a seekable file.
@@ -167,7 +189,7 @@ pub fn read_quietly(call: &Call<'_>, file: &Arc<OpenFile>, to: UserRange, positi
     }
     count_operation(call);
     if let Body::Stream(stream) = &file.body {
-        return call.with_io(file.is_nonblocking(), |io| stream.read(io, to));
+        return read_stream(call, file, stream, to);
     }
     if let Body::Virtual(content) = &file.body {
         return read_virtual(call, file, content, to, position);
@@ -178,7 +200,12 @@ pub fn read_quietly(call: &Call<'_>, file: &Arc<OpenFile>, to: UserRange, positi
         return Ok(read);
     }
     let content = file.content().ok_or(Errno::EINVAL)?;
-    let read = content.read_user(call.unix.machine, position, to.address, to.bytes)?;
+    let read = match to.bytes {
+        ..=parts::COPY_BYTES => content.read_user(call.unix.machine, position, to.address, to.bytes)?,
+        _ => parts::carry(call, to, parts::COPY_BYTES, |part, done| {
+            content.read_user(call.unix.machine, position + done as u64, part.address, part.bytes)
+        })?,
+    };
     note_file(call, kind::FILE_READ, file, position, read);
     if let Some(node) = file.node()
         && read > 0
@@ -187,6 +214,15 @@ pub fn read_quietly(call: &Call<'_>, file: &Arc<OpenFile>, to: UserRange, positi
         node.note_read(call.now());
     }
     Ok(read)
+}
+
+/// Reads from a stream. Devices that give bytes without end give them in parts.
+fn read_stream(call: &Call<'_>, file: &OpenFile, stream: &Arc<dyn Stream>, to: UserRange) -> Result<usize, Errno> {
+    let read = |to: UserRange| call.with_io(file.is_nonblocking(), |io| stream.read(io, to));
+    if to.bytes > parts::COPY_BYTES && matches!(file.stream_of(), Some(MemoryDevice::Zero | MemoryDevice::Full)) {
+        return parts::carry(call, to, parts::COPY_BYTES, |part, _| read(part));
+    }
+    read(to)
 }
 
 /// A read from the start looks anew, and each read of a window's cells, so that a program may keep `/proc/meminfo` open and watch it.
@@ -230,13 +266,15 @@ pub fn write_file(call: &Call<'_>, file: &Arc<OpenFile>, from: UserRange) -> Res
         return append_outside(call, file, opening, from);
     }
     let position = if file.is_appending() { end_of(file) } else { file.position() };
-    let written = write_at(call, file, from, position)?;
+    let is_long = from.bytes > parts::COPY_BYTES && !file.is_appending();
+    let reserved = is_long.then(|| reserve(file, position, from.bytes as u64));
+    let written = write_at(call, file, from, position);
     // Nothing that is written to the end does not lead there.
-    if written > 0 {
-        file.set_position(position + written as u64);
+    if written != Ok(0) || reserved.is_some() {
+        settle(file, position, reserved, written)?;
     }
     remember(call.unix, file, position);
-    Ok(written)
+    written
 }
 
 /// Where the end is, is known only behind the write: others append too.
@@ -313,7 +351,15 @@ pub fn write_quietly(call: &Call<'_>, file: &Arc<OpenFile>, from: UserRange, pos
         return Ok(0);
     }
     let bytes = within_file_limit(call, position, from.bytes as u64)? as usize;
-    let written = content.write_user(call.unix.machine, position, from.address, bytes)?;
+    let most = if file.is_appending() { parts::APPEND_BYTES } else { parts::COPY_BYTES };
+    let written = if bytes <= most {
+        content.write_user(call.unix.machine, position, from.address, bytes)?
+    } else {
+        parts::carry(call, from.first(bytes), most, |part, done| {
+            let at = if file.is_appending() && done > 0 { content.size() } else { position + done as u64 };
+            content.write_user(call.unix.machine, at, part.address, part.bytes)
+        })?
+    };
     note_file(call, kind::FILE_WRITE, file, position, written);
     note_written(call, file);
     Ok(written)

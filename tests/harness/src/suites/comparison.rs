@@ -33,7 +33,7 @@ pub enum Suite {
 }
 
 impl Suite {
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Suite::Differential => "differential",
             Suite::Faults => "faults",
@@ -44,7 +44,7 @@ impl Suite {
         }
     }
 
-    fn cases(self, options: &Options) -> Result<Vec<Case>, String> {
+    pub(super) fn cases(self, options: &Options) -> Result<Vec<Case>, String> {
         let sources: &[&str] = match self {
             Suite::Differential => return differential_cases(&options.repo),
             Suite::Faults => &["faults", "held"],
@@ -222,7 +222,7 @@ fn judge(case: &Case, expected: Ran, actual: Ran, homes: (&Path, &Path)) -> Resu
     })
 }
 
-fn missing(case: &Case) -> Option<&str> {
+pub(super) fn missing(case: &Case) -> Option<&str> {
     let shell = if case.shell == Shell::Busybox { "busybox" } else { case.shell.word() };
     case.uses
         .iter()
@@ -233,7 +233,7 @@ fn missing(case: &Case) -> Option<&str> {
 }
 
 /// The guest's root with all that the cases use, and the same folder of tests on both sides.
-fn lay_out(work: &Path, host_home: &Path, cases: &[Case]) -> Result<Root, String> {
+pub(super) fn lay_out(work: &Path, host_home: &Path, cases: &[Case]) -> Result<Root, String> {
     let mut root = Root::create(&work.join("root"))?;
     root.add_program(batch::DRIVER_SHELL)?;
     let guest_home = root.home();
@@ -269,7 +269,7 @@ fn add_program(root: &mut Root, homes: &[&Path], program: &str) -> Result<(), St
 }
 
 /// Splits the cases over the jobs and puts the results back in order.
-fn run_side(side: &Side, count: usize, options: &Options) -> Vec<Ran> {
+pub(super) fn run_side(side: &Side, count: usize, options: &Options) -> Vec<Ran> {
     let numbers: Vec<usize> = (0..count).collect();
     let jobs = if options.own_boot { count } else { options.jobs.min(count) };
     let per_job = count.div_ceil(jobs);

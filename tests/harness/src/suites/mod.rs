@@ -2,6 +2,7 @@
 
 pub mod allocation;
 pub mod bombs;
+pub mod bounds;
 pub mod comparison;
 pub mod compiler;
 pub mod errors;
@@ -45,6 +46,7 @@ pub fn run(name: &str, options: &Options, tally: &mut Tally) -> Result<(), Strin
         "tty" => tty::run(options, tally),
         "hostfiles" => hostfiles::run(options, tally),
         "hosted" => hosted::run(options, tally),
+        "bounds" => bounds::run(options, tally),
         "kvm" => kvm::run(options, tally),
         "machines" => machines::run(options, tally),
         "allocation" => allocation::run(options, tally),

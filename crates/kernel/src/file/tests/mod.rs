@@ -196,7 +196,7 @@ impl World {
     }
 
     fn unlink(&self, path: &str) -> Result<(), Errno> {
-        self.names.unlink(self.view(), path.as_bytes(), LATER)
+        self.names.unlink(self.view(), path.as_bytes(), LATER).map(drop)
     }
 
     fn rmdir(&self, path: &str) -> Result<(), Errno> {

@@ -41,7 +41,7 @@ fn names_can_be_changed_only_in_writable_directories() {
     let guest = user(7);
     let view = world.view_as(&guest);
     world.create("f").unwrap();
-    assert_eq!(world.names.unlink(view, b"f", NOW), Err(Errno::EACCES));
+    assert_eq!(world.names.unlink(view, b"f", NOW).map(drop), Err(Errno::EACCES));
     assert_eq!(world.names.open(view, b"g", CREATE, NOW).err(), Some(Errno::EACCES));
     assert_eq!(world.names.open(view, b"f", CREATE, NOW).err(), Some(Errno::EACCES));
     assert!(world.names.open(view, b"f", READ, NOW).is_ok());
@@ -58,14 +58,14 @@ fn a_sticky_directory_protects_entries_of_others() {
     world.names.open(world.view_as(&one), b"tmp/f", CREATE, NOW).unwrap();
     world.names.open(world.view_as(&two), b"tmp/g", CREATE, NOW).unwrap();
     let two_view = world.view_as(&two);
-    assert_eq!(world.names.unlink(two_view, b"tmp/f", NOW), Err(Errno::EPERM));
+    assert_eq!(world.names.unlink(two_view, b"tmp/f", NOW).map(drop), Err(Errno::EPERM));
     let rename = |from: &'static [u8], to: &'static [u8]| {
         world.names.rename((two_view, from), (two_view, to), RenameMode::Replace, NOW)
     };
     assert_eq!(rename(b"tmp/f", b"tmp/h"), Err(Errno::EPERM));
     assert_eq!(rename(b"tmp/g", b"tmp/f"), Err(Errno::EPERM));
     assert_eq!(rename(b"tmp/g", b"tmp/h"), Ok(()));
-    assert_eq!(world.names.unlink(world.view_as(&one), b"tmp/f", NOW), Ok(()));
+    assert_eq!(world.names.unlink(world.view_as(&one), b"tmp/f", NOW).map(drop), Ok(()));
 }
 
 #[test]

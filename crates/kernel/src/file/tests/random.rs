@@ -185,7 +185,7 @@ impl Scene {
 
     fn unlink(&mut self, path: String) -> (String, Outcome, Outcome) {
         let host = fs::remove_file(self.host_path(&path));
-        let ours = self.world.names.unlink(self.view(), path.as_bytes(), NOW);
+        let ours = self.world.names.unlink(self.view(), path.as_bytes(), NOW).map(drop);
         (format!("unlink {path}"), host_says(host.map(nothing)), we_say(ours, nothing))
     }
 

@@ -12,7 +12,7 @@ use machine::{KernelCell, Registers, TryGrow, try_text};
 
 use super::{Identity, LoadError, Wanted, check_executable, install, load, task_name};
 use crate::call::{Call, CallResult};
-use crate::calls::{files, life, ptrace, signals};
+use crate::calls::{files, life, parts, ptrace, signals};
 use crate::signal::{AltStack, TrapRecord};
 use crate::task::{Process, Task};
 
@@ -62,6 +62,7 @@ pub fn execveat(call: &mut Call<'_>, [directory, path, argv, envp, flags]: [u64;
     let (registers, old) = install(call.process(), loaded);
     enter_space(call, &task);
     // Shared with a parent after vfork; otherwise its frames come back here.
+    old.iter().for_each(|old| parts::release_space(call.unix.scheduler, old));
     drop(old);
     life::release_vfork_parent(call.unix, call.process());
     // The selectors are the machine's and stay.

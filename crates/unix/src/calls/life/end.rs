@@ -8,7 +8,7 @@ use abi::signal::SIGKILL;
 
 use super::{family, robust};
 use crate::call::{Call, CallResult};
-use crate::calls::{files, futexes, memory, ptrace, sysv, times, trace};
+use crate::calls::{files, futexes, memory, parts, ptrace, sysv, times, trace};
 use crate::emulator::Unix;
 use crate::limits::TASKS_MAX;
 use crate::task::{Process, Task};
@@ -116,6 +116,7 @@ fn bury_process(unix: &'static Unix, process: &Arc<Process>) -> Option<WaitStatu
     let space = process.space.borrow_mut().take();
     if let Some(space) = &space {
         process.note_peak(space);
+        parts::release_space(unix.scheduler, space);
     }
     drop(space);
     files::release_last(unix, process, process.take_files());

@@ -11,6 +11,7 @@ use machine::{PAGE_BYTES, Protection};
 use super::lock::lock_room;
 use super::{errno_of, space, text};
 use crate::call::{Call, CallResult};
+use crate::calls::parts::{self, RELEASE_BYTES};
 use crate::files::{MemoryDevice, NodeBacking, OpenFile};
 
 const PAGE: u64 = PAGE_BYTES as u64;
@@ -178,6 +179,10 @@ fn file_kind(
 
 pub fn munmap(call: &Call<'_>, address: u64, bytes: u64) -> CallResult {
     let space = space(call)?;
+    // What is refused below is refused before anything goes.
+    if bytes > RELEASE_BYTES && space.borrow().permits_unmap(address, bytes) {
+        parts::release_pages(call.unix.scheduler, &space, address, address + bytes.next_multiple_of(PAGE));
+    }
     let done = space.borrow_mut().unmap(address, bytes);
     done.map(|()| 0).map_err(errno_of)
 }

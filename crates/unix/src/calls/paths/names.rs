@@ -10,6 +10,7 @@ use kernel::file::{FinalLink, LinkTarget, NewSpecial, NodeKind, RenameMode};
 
 use super::locate::{check_flags, final_link_kept, locate, lookup};
 use crate::call::{Call, CallResult, int};
+use crate::calls::parts;
 
 fn masked(call: &Call<'_>, mode: u64) -> u32 {
     mode as u32 & 0o7777 & !call.process().place.borrow().borrow().umask
@@ -30,7 +31,8 @@ pub fn rmdir(call: &Call<'_>, directory: u64, path: u64) -> CallResult {
 
 pub fn unlink(call: &Call<'_>, directory: u64, path: u64) -> CallResult {
     let path = call.read_path(path)?;
-    call.with_view(directory, &path, |view| call.unix.names.unlink(view, &path, call.now()))?;
+    let node = call.with_view(directory, &path, |view| call.unix.names.unlink(view, &path, call.now()))?;
+    parts::empty(call.unix.scheduler, &node);
     Ok(0)
 }
 

@@ -13,6 +13,7 @@ use machine::PAGE_BYTES;
 
 use super::raise_on_caller;
 use crate::call::{Call, CallResult};
+use crate::calls::parts;
 use crate::files::{Body, OpenFile};
 
 const PAGE: u64 = PAGE_BYTES as u64;
@@ -64,6 +65,9 @@ fn set_size(call: &Call<'_>, node: &Node, length: u64) -> CallResult {
     if length > old && length > call.process().limits.borrow().file_bytes() {
         raise_on_caller(call, SIGXFSZ);
         return Err(Errno::EFBIG);
+    }
+    if length < old {
+        parts::shorten(call.unix.scheduler, node, length);
     }
     node.truncate(length, &call.process().credentials.borrow(), call.now())?;
     // Maps of a file outside show what is there.

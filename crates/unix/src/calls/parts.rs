@@ -1,0 +1,87 @@
+//! Long work in parts, with a safe point between two (R9): interrupts come in, and who is due runs.
+//!
+//! Between two parts others see the work half done, as they may on Linux, where other processors see it so.
+
+use alloc::sync::Arc;
+
+use abi::Errno;
+use kernel::file::Node;
+use kernel::schedule::Scheduler;
+use kernel::space::Space;
+use kernel::stream::UserRange;
+use machine::{KernelCell, PAGE_BYTES};
+
+use crate::call::Call;
+
+const PAGE: u64 = PAGE_BYTES as u64;
+
+/// Bytes that are copied between two safe points.
+pub const COPY_BYTES: usize = 32 << 10;
+/// The same for what is added to the end of a file: so much stays in one piece when others add, too.
+pub const APPEND_BYTES: usize = 1 << 20;
+/// Bytes of memory, or of a file, whose pages are given back between two safe points.
+pub const RELEASE_BYTES: u64 = 2 << 20;
+
+/// Carries `range` in parts of `most` bytes; `carry` gets each with the bytes before it. An error counts only where nothing
+/// was carried before it. What ends the caller's thread ends the work.
+pub fn carry(
+    call: &Call<'_>,
+    range: UserRange,
+    most: usize,
+    mut carry: impl FnMut(UserRange, usize) -> Result<usize, Errno>,
+) -> Result<usize, Errno> {
+    let mut done = 0;
+    loop {
+        let part = range.after(done).first(most);
+        let carried = match carry(part, done) {
+            Ok(carried) => carried,
+            Err(error) if done == 0 => return Err(error),
+            Err(_) => return Ok(done),
+        };
+        done += carried;
+        // No more than this can be carried, or all has been.
+        if carried < part.bytes || done == range.bytes {
+            return Ok(done);
+        }
+        call.unix.scheduler.breathe();
+        if call.task.is_ending() {
+            return Ok(done);
+        }
+    }
+}
+
+/// Gives back the pages in a range of addresses that is about to go, if they are many; the areas stay.
+pub fn release_pages(scheduler: &Scheduler, space: &KernelCell<Space>, from: u64, to: u64) {
+    let mut next = from;
+    if to - from <= RELEASE_BYTES {
+        return;
+    }
+    while let Some(at) = space.borrow_mut().release_some(next, to, RELEASE_BYTES) {
+        next = at;
+        scheduler.breathe();
+    }
+}
+
+/// The same of a whole quaspace that nobody uses any more.
+pub fn release_space(scheduler: &Scheduler, space: &Arc<KernelCell<Space>>) {
+    if Arc::strong_count(space) == 1 {
+        release_pages(scheduler, space, 0, kernel::space::USER_LIMIT);
+    }
+}
+
+/// Gives back the pages of a file from `size_bytes` on, which is about to be cut there, if they are many.
+pub fn shorten(scheduler: &Scheduler, node: &Node, size_bytes: u64) {
+    let is_large = node.content().is_some_and(|content| content.pages_present() * PAGE > RELEASE_BYTES);
+    let mut next = size_bytes;
+    while is_large && let Some(at) = node.release_some(next, RELEASE_BYTES) {
+        next = at;
+        scheduler.breathe();
+    }
+}
+
+/// A file whose last name has gone, if nobody else has it: its pages go before it does.
+pub fn empty(scheduler: &Scheduler, node: &Arc<Node>) {
+    if Arc::strong_count(node) == 1 && node.attributes().links == 0 {
+        shorten(scheduler, node, 0);
+    }
+}
