@@ -8,8 +8,10 @@ use std::process::Command;
 use xtask::sources::root;
 
 /// What the script uses of a system; the rest is as the test says.
-const TOOLS: [&str; 14] =
-    ["sh", "cat", "cut", "dirname", "env", "find", "grep", "head", "mkdir", "mv", "readlink", "rm", "sed", "tr"];
+const TOOLS: [&str; 17] = [
+    "sh", "cat", "cut", "date", "dirname", "env", "find", "grep", "head", "mkdir", "mv", "readlink", "rm", "sed",
+    "sleep", "touch", "tr",
+];
 
 /// A Debian without Rust, QEMU and busybox, as an ordinary user finds it who may not become root.
 const APT: [(&str, &str); 4] = [
@@ -94,11 +96,15 @@ impl Checkout {
         write(&target.join("built"), &format!("{}\n", place.display()));
     }
 
-    fn run(&self, words: &[&str]) -> Said {
+    fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new("/bin/sh");
         command.arg(self.top.join("synth")).args(words).current_dir(&self.top);
-        command.env_clear().env("PATH", &self.bin).env("HOME", "/nonexistent");
-        let output = command.output().expect("a shell");
+        command.env_clear().env("PATH", &self.bin).env("HOME", "/nonexistent").env("SYNTH_TELL_EVERY", "0.1");
+        command
+    }
+
+    fn run(&self, words: &[&str]) -> Said {
+        let output = self.command(words).output().expect("a shell");
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
         Said { status: output.status.code().unwrap_or(-1), out: text(output.stdout), err: text(output.stderr) }
     }
@@ -149,6 +155,25 @@ fn a_copied_checkout_builds_its_own() {
     assert!(said.err.contains("built by cli/build.sh"), "{}", said.err);
     let said = checkout.run(&["ps"]);
     assert_eq!(said.err, "", "what was built once is not built again");
+}
+
+#[test]
+fn the_long_last_step_of_a_build_tells_how_far_it_is() {
+    let checkout = Checkout::with("progress", &COMPLETE);
+    checkout.has_built(&checkout.top);
+    let folder = "target/pc/x86_64-unknown-linux-gnu/release/.fingerprint/synthesis-pc-0";
+    // It goes on until it was told, for at most ten seconds.
+    let build = format!(
+        "mkdir -p {folder}\nsleep 0.01\ntouch {folder}/invoked.timestamp\n\
+         for i in 0 1 2 3 4 5 6 7 8 9; do sleep 1; grep -q optimized told && break; done"
+    );
+    write_script(&checkout.top.join("bin/pc/build.sh"), &build);
+    fs::remove_file(checkout.top.join("target/built")).expect("a stamp");
+    let mut command = checkout.command(&["ps"]);
+    let told = fs::File::create(checkout.top.join("told")).expect("a file");
+    assert!(command.stderr(told).status().expect("a shell").success());
+    let told = fs::read_to_string(checkout.top.join("told")).expect("a file");
+    assert!(told.contains("synth: the kernel is optimized as a whole: about 0 % after 0 s\n"), "{told}");
 }
 
 /// A path that is compiled in stays when a checkout is copied, and cargo takes what was built for current.
