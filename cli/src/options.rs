@@ -51,7 +51,11 @@ pub enum Command {
     See(crate::see::SeeCommand),
 }
 
+/// Said at the end of the help of commands whose program has the terminal.
+const KEYS: &str = "At a terminal Ctrl-] three times within a second ends the run, whatever the program does.";
+
 #[derive(Args, Debug)]
+#[command(after_help = KEYS)]
 pub struct RunOptions {
     #[command(flatten)]
     pub machine: MachineOptions,
@@ -63,6 +67,7 @@ pub struct RunOptions {
 }
 
 #[derive(Args, Debug)]
+#[command(after_help = KEYS)]
 pub struct BootOptions {
     #[command(flatten)]
     pub machine: MachineOptions,
@@ -156,7 +161,7 @@ pub enum AccelChoice {
 /// Least memory that holds the firmware's tables, the kernel and one static program.
 const MEMORY_MIN_MIB: u64 = 8;
 /// The kernel uses no more (`RAM_END_MAX` of the pc).
-const MEMORY_MAX_MIB: u64 = 128 << 10;
+pub const MEMORY_MAX_MIB: u64 = 128 << 10;
 
 fn parse_memory_mib(text: &str) -> Result<u64, String> {
     let (digits, mib_per_unit) = match text.char_indices().last() {

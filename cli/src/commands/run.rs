@@ -1,6 +1,7 @@
 //! `synth run`: pack, boot, relay.
 
 use std::ffi::OsStr;
+use std::fs::File;
 use std::io::IsTerminal;
 use std::os::fd::AsRawFd;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -10,9 +11,9 @@ use bootimage::{Config, ConfigFlags, FdKind};
 use crate::failure::{Failure, TOOL};
 use crate::machine::hosted::Hosted;
 use crate::machine::terminal::{Terminals, say};
-use crate::machine::{self, Console, Machine, Wishes, accel, kernel};
-use crate::options::{FileOptions, MachineOptions, RunOptions, known_elsewhere};
-use crate::pack::{self, Packed};
+use crate::machine::{self, Archive, Console, HIGH_MEMORY_OFFSET, Machine, Wishes, accel, escape, kernel};
+use crate::options::{FileOptions, MEMORY_MAX_MIB, MachineOptions, RunOptions, known_elsewhere};
+use crate::pack::{self, Image, LOADED_BYTES_MAX, Packed};
 use crate::see::TraceFile;
 
 /// Memory of a machine when nothing is said.
@@ -33,13 +34,29 @@ pub fn run(options: &RunOptions) -> Result<u8, Failure> {
         return Err(Failure::new(2, format!("unknown option {word}"), help));
     }
     let console = Console::take()?;
+    if options.machine.verbose && console.terminals.is_tty[0] {
+        say(format!("synth: {}\n", escape::HINT).as_bytes());
+    }
     let packed = prepare(&options.argv[0], &options.machine, &options.files, console.terminals)?;
     let argv = options.argv.iter().map(|word| word.as_encoded_bytes().to_vec()).collect();
     start(packed, argv, &options.machine, console)
 }
 
-/// What a run needs: all packed for a virtual machine, or laid over the host's files.
+/// What a run needs: all packed for a virtual machine, or laid over the host's files. What was left out is told.
 pub fn prepare(
+    program: &OsStr,
+    machine: &MachineOptions,
+    files: &FileOptions,
+    terminals: Terminals,
+) -> Result<Packed, Failure> {
+    let packed = prepare_quietly(program, machine, files, terminals)?;
+    if let Some(left_out) = packed.tree.left_out() {
+        say(format!("synth: {left_out}\n").as_bytes());
+    }
+    Ok(packed)
+}
+
+fn prepare_quietly(
     program: &OsStr,
     machine: &MachineOptions,
     files: &FileOptions,
@@ -53,7 +70,7 @@ pub fn prepare(
         let help = "it belongs to --hosted; how much memory the machine has is said with --mem SIZE";
         return Err(Failure::new(TOOL, "--memory: all folders are in memory already", help));
     }
-    pack::pack(program, files, terminals.any())
+    pack::pack(program, files, terminals.any(), archive_bytes_max(machine.mem, host_memory_mib()))
 }
 
 /// Boots a machine with what was packed.
@@ -67,8 +84,11 @@ pub fn start(packed: Packed, argv: Vec<Vec<u8>>, options: &MachineOptions, conso
     };
     let choice = accel::choose(options.accel, options.icount, &accel::KvmFacts::of_host())?;
     let config = configuration(&packed, argv, options, console.terminals);
-    let (archive, archive_bytes) = pack::write_image(&packed.tree, &config)?;
+    let image = Image::plan(&packed.tree, &config)?;
+    let archive_bytes = image.bytes();
     let memory_mib = memory_mib(options.mem, archive_bytes.div_ceil(1 << 20), host_memory_mib())?;
+    // The file is inherited, and must not be closed before the machine has started.
+    let (_file, archive) = place(&image, memory_mib)?;
     if let Some(warning) = &choice.warning {
         say(format!("warning: {warning}\n").as_bytes());
     }
@@ -84,7 +104,7 @@ pub fn start(packed: Packed, argv: Vec<Vec<u8>>, options: &MachineOptions, conso
         icount: options.icount,
         memory_mib,
         kernel,
-        archive: archive.as_raw_fd(),
+        archive,
         wait_for_debugger: options.gdb,
         kernel_arguments: format!("tsc_hz={} {}", config.tsc_hz, options.kernel_arguments),
     };
@@ -94,15 +114,16 @@ pub fn start(packed: Packed, argv: Vec<Vec<u8>>, options: &MachineOptions, conso
 
 /// Starts the hosted machine with what was packed.
 fn start_hosted(packed: Packed, argv: Vec<Vec<u8>>, options: &MachineOptions, console: Console) -> Result<u8, Failure> {
-    let image = kernel::find_hosted(options.kernel.as_deref())?;
+    let kernel = kernel::find_hosted(options.kernel.as_deref())?;
     let config = configuration(&packed, argv, options, console.terminals);
-    let (archive, archive_bytes) = pack::write_image(&packed.tree, &config)?;
+    let image = Image::plan(&packed.tree, &config)?;
+    let (archive, archive_bytes) = (image.write()?, image.bytes());
     let memory_mib = within(options.mem.unwrap_or(HOSTED_MEMORY_MIB), host_memory_mib())?;
     if options.verbose {
         say(format!("synth: {archive_bytes} bytes packed, {memory_mib} MiB of memory beside them\n").as_bytes());
     }
     let machine = Hosted {
-        image: &image,
+        image: &kernel,
         archive: archive.as_raw_fd(),
         memory_mib,
         tsc_hz: config.tsc_hz,
@@ -199,10 +220,30 @@ fn within(asked_mib: u64, host_mib: Option<u64>) -> Result<u64, Failure> {
     }
 }
 
+/// Writes the archive to where the machine will find it. One that is too large to be loaded is put into the machine's memory.
+fn place(image: &Image, memory_mib: u64) -> Result<(File, Archive), Failure> {
+    let bytes = image.bytes();
+    if bytes <= LOADED_BYTES_MAX {
+        let file = image.write()?;
+        let fd = file.as_raw_fd();
+        return Ok((file, Archive::Module(fd)));
+    }
+    let file = image.write_at(HIGH_MEMORY_OFFSET, memory_mib << 20)?;
+    let memory = file.as_raw_fd();
+    Ok((file, Archive::InMemory { memory, bytes }))
+}
+
+/// How many bytes of files there is room for, whatever else the machine needs: known before anything is packed.
+fn archive_bytes_max(asked: Option<u64>, host_mib: Option<u64>) -> u64 {
+    let memory_mib = asked.unwrap_or(MEMORY_MAX_MIB).min(host_mib.unwrap_or(MEMORY_MAX_MIB)).min(MEMORY_MAX_MIB);
+    memory_mib.saturating_sub(MEMORY_BESIDE_ARCHIVE_MIB) << 20
+}
+
 /// The machine's memory: what was asked for if the archive fits and the host has it, otherwise the default or what the archive
 /// needs.
 fn memory_mib(asked: Option<u64>, archive_mib: u64, host_mib: Option<u64>) -> Result<u64, Failure> {
-    let needed = archive_mib + MEMORY_BESIDE_ARCHIVE_MIB;
+    let is_loaded = archive_mib <= LOADED_BYTES_MAX >> 20;
+    let needed = archive_mib + if is_loaded { MEMORY_BESIDE_ARCHIVE_MIB } else { HIGH_MEMORY_OFFSET >> 20 };
     let mib = match asked {
         Some(asked) if asked < needed => {
             return Err(Failure::new(
@@ -212,7 +253,8 @@ fn memory_mib(asked: Option<u64>, archive_mib: u64, host_mib: Option<u64>) -> Re
             ));
         }
         Some(asked) => asked,
-        None => MEMORY_DEFAULT_MIB.max((archive_mib * 2 + 64).next_multiple_of(64)),
+        None if is_loaded => MEMORY_DEFAULT_MIB.max((archive_mib * 2 + 64).next_multiple_of(64)),
+        None => needed.next_multiple_of(64),
     };
     within(mib, host_mib)
 }
@@ -227,6 +269,11 @@ mod tests {
         assert_eq!(memory_mib(None, 300, None).unwrap(), 704);
         assert_eq!(memory_mib(Some(16), 3, None).unwrap(), 16);
         assert_eq!(memory_mib(Some(16), 100, None).unwrap_err().status, TOOL);
+        // One that is not loaded lies above 4 GiB, behind 3 GiB that are the program's.
+        assert_eq!(memory_mib(None, 3000, None).unwrap(), 6080);
+        assert!(memory_mib(Some(4096), 3000, None).unwrap_err().help.contains("--mem 6080M"));
+        assert_eq!(archive_bytes_max(Some(100), None), 94 << 20);
+        assert_eq!(archive_bytes_max(None, Some(1000)), 994 << 20);
     }
 
     #[test]

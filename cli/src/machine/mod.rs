@@ -3,6 +3,7 @@
 pub mod accel;
 pub mod clock;
 mod epilogue;
+pub mod escape;
 pub mod hosted;
 pub mod kernel;
 mod qemu;
@@ -11,5 +12,5 @@ mod session;
 pub mod terminal;
 
 pub use clock::tsc_hz;
-pub use qemu::Machine;
+pub use qemu::{Archive, HIGH_MEMORY_OFFSET, Machine};
 pub use session::{Console, Wishes, run};

@@ -17,12 +17,24 @@ pub struct Machine {
     pub icount: bool,
     pub memory_mib: u64,
     pub kernel: PathBuf,
-    /// The boot archive, an inheritable descriptor of this process.
-    pub archive: RawFd,
+    pub archive: Archive,
     pub wait_for_debugger: bool,
     /// The kernel's command line, before the words that QEMU adds.
     pub kernel_arguments: String,
 }
+
+/// How the machine gets the boot archive; both have an inheritable descriptor of this process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Archive {
+    /// The monitor loads this file as the initrd, into memory below 3 GiB.
+    Module(RawFd),
+    /// This file is the machine's memory, and so many bytes of archive lie in it where the memory above 4 GiB begins.
+    InMemory { memory: RawFd, bytes: u64 },
+}
+
+/// Where the memory of a machine with more than 3 GiB goes on, and at which byte of it (QEMU, hw/i386/microvm.c).
+const HIGH_MEMORY: u64 = 4 << 30;
+pub const HIGH_MEMORY_OFFSET: u64 = 3 << 30;
 
 /// A port of the console device. The numbers are known to the kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -73,7 +85,18 @@ impl Machine {
         }
         add(&["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
         add(&["-m", &format!("{}M", self.memory_mib)]);
-        add(&["-initrd", &format!("/dev/fd/{}", self.archive), "-append", &self.kernel_arguments]);
+        match self.archive {
+            Archive::Module(fd) => {
+                add(&["-initrd", &format!("/dev/fd/{fd}"), "-append", &self.kernel_arguments]);
+            }
+            Archive::InMemory { memory, bytes } => {
+                let memory_mib = self.memory_mib;
+                let object =
+                    format!("memory-backend-file,id=memory,size={memory_mib}M,mem-path=/dev/fd/{memory},share=on");
+                add(&["-object", &object, "-machine", "memory-backend=memory"]);
+                add(&["-append", &format!("archive={HIGH_MEMORY},{bytes} {}", self.kernel_arguments)]);
+            }
+        }
         add(&["-device", &format!("isa-debug-exit,iobase={:#x},iosize=4", ports::DEBUG_EXIT_IO)]);
         add(&["-chardev", &format!("socket,id=debug,fd={debug_socket}")]);
         add(&["-device", &format!("isa-debugcon,iobase={:#x},chardev=debug", ports::DEBUG_CONSOLE_IO)]);
@@ -111,7 +134,7 @@ mod tests {
             icount: false,
             memory_mib: 64,
             kernel: "/k".into(),
-            archive: 7,
+            archive: Archive::Module(7),
             wait_for_debugger: false,
             kernel_arguments: String::new(),
         }
@@ -125,6 +148,14 @@ mod tests {
         assert!(line.contains("socket,id=err,fd=25 -device virtserialport,nr=5,name=err,chardev=err"), "{line}");
         assert!(line.contains("-m 64M -initrd /dev/fd/7"), "{line}");
         assert!(!line.contains("icount") && !line.contains("-S"), "{line}");
+    }
+
+    #[test]
+    fn a_large_archive_lies_in_the_memory_itself() {
+        let archive = Archive::InMemory { memory: 7, bytes: 5 };
+        let line = line(&Machine { archive, memory_mib: 8192, ..machine() });
+        assert!(line.contains("size=8192M,mem-path=/dev/fd/7,share=on -machine memory-backend=memory"), "{line}");
+        assert!(line.contains("-append archive=4294967296,5 ") && !line.contains("-initrd"), "{line}");
     }
 
     #[test]

@@ -8,10 +8,12 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::Sender;
 use std::thread;
+use std::time::Instant;
 
 use bootimage::control::{Decoder, Record};
 use rustix::event::{PollFd, PollFlags, poll};
 
+use super::escape::Escape;
 use super::session::{Event, Wishes};
 use super::terminal;
 use crate::see::Listener;
@@ -20,27 +22,34 @@ const BUFFER_BYTES: usize = 64 * 1024;
 
 /// Carries a host descriptor to a guest port. At the end of input the sending half is closed, which the monitor tells
 /// the guest after the last byte; closing both halves could overtake bytes.
-pub fn host_to_guest(host: BorrowedFd<'static>, guest: UnixStream, at_end: AtEnd) -> io::Result<()> {
+pub fn input_to_guest(host: BorrowedFd<'static>, guest: UnixStream) -> io::Result<()> {
     let mut host = File::from(host.try_clone_to_owned()?);
     thread::Builder::new().spawn(move || {
         let mut guest = guest;
-        // An error of input is its end, as for a terminal that hung up; an error of the guest is seen elsewhere.
-        let _ = copy(&mut host, &mut guest);
-        if at_end == AtEnd::TellGuest {
-            let _ = guest.shutdown(Shutdown::Write);
-        }
+        // An error of input is its end; an error of the guest is seen elsewhere.
+        let _ = copy(&mut host, &mut guest, |_| ());
+        let _ = guest.shutdown(Shutdown::Write);
         // The monitor takes a socket without a peer for closed at once: keep it until the process ends.
         std::mem::forget(guest);
     })?;
     Ok(())
 }
 
-/// What the end of host input means.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum AtEnd {
-    TellGuest,
-    /// The terminal's port carries output too, so it stays.
-    Ignore,
+/// Carries what is typed at the host's terminal to the guest's port, and reports the keys that end the run. At the end, when the
+/// terminal has hung up, nothing is closed: the port carries output, too.
+pub fn keys_to_guest(host: BorrowedFd<'static>, guest: UnixStream, events: Sender<Event>) -> io::Result<()> {
+    let mut host = File::from(host.try_clone_to_owned()?);
+    thread::Builder::new().spawn(move || {
+        let mut guest = guest;
+        let mut escape = Escape::default();
+        let _ = copy(&mut host, &mut guest, |typed| {
+            if escape.is_complete(typed, Instant::now()) {
+                let _ = events.send(Event::Escape);
+            }
+        });
+        std::mem::forget(guest);
+    })?;
+    Ok(())
 }
 
 /// Carries a guest port to a host descriptor; reports `Drained` when the monitor has gone and all is written.
@@ -48,7 +57,7 @@ pub fn guest_to_host(guest: UnixStream, host: BorrowedFd<'static>, events: Sende
     let mut host = File::from(host.try_clone_to_owned()?);
     thread::Builder::new().spawn(move || {
         let mut guest = guest;
-        let event = match copy(&mut guest, &mut host) {
+        let event = match copy(&mut guest, &mut host, |_| ()) {
             Err(CopyError::Write(error)) => Event::OutputFailed(error),
             _ => Event::Drained,
         };
@@ -175,13 +184,19 @@ enum CopyError {
     Write(io::Error),
 }
 
-fn copy(from: &mut (impl Read + AsFd), to: &mut (impl Write + AsFd)) -> Result<(), CopyError> {
+/// Copies until the end; each piece is shown before it is written.
+fn copy(
+    from: &mut (impl Read + AsFd),
+    to: &mut (impl Write + AsFd),
+    mut show: impl FnMut(&[u8]),
+) -> Result<(), CopyError> {
     let mut buffer = vec![0; BUFFER_BYTES];
     loop {
         let count = read(from, &mut buffer).map_err(|_| CopyError::Read)?;
         if count == 0 {
             return Ok(());
         }
+        show(&buffer[..count]);
         write_all(to, &buffer[..count]).map_err(CopyError::Write)?;
     }
 }

@@ -16,8 +16,9 @@ use rustix::io::FdFlags;
 use signal_hook::consts::{SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGWINCH};
 
 use super::epilogue::{Ending, Last};
+use super::escape;
 use super::qemu::{self, Machine, Port};
-use super::relay::{self, AtEnd};
+use super::relay;
 use super::terminal::{self, Terminals};
 use crate::failure::{Failure, SIGNALLED, TOOL, UNAVAILABLE};
 use crate::see::{Door, Listener, TraceFile};
@@ -25,6 +26,8 @@ use crate::see::{Door, Listener, TraceFile};
 /// What the threads of a session report.
 pub enum Event {
     Signal(i32),
+    /// The user has typed the keys that end a run.
+    Escape,
     Exit {
         status: i32,
         signal: u32,
@@ -159,6 +162,9 @@ pub fn run(machine: &Machine, console: Console, wishes: &Wishes) -> Result<u8, F
 fn start(arguments: &[std::ffi::OsString]) -> Result<Child, Failure> {
     let mut command = Command::new(qemu::PROGRAM);
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    // In a group of its own: a terminal and timeout(1) signal the tool's whole group, and the tool ends the machine when it has
+    // fetched what it wants.
+    command.process_group(0);
     // SAFETY: between fork and exec only one system call is made: no allocation, no lock.
     unsafe {
         // However this process ends, the machine goes with it.
@@ -216,12 +222,12 @@ impl Sockets {
                 }
                 Port::Tty => {
                     if terminals.is_tty[0] {
-                        relay::host_to_guest(stdin(), ours.try_clone()?, AtEnd::Ignore)?;
+                        relay::keys_to_guest(stdin(), ours.try_clone()?, events.clone())?;
                     }
                     let output = terminals.output().unwrap_or(stdout());
                     relay::guest_to_host(ours, output, events.clone())?;
                 }
-                Port::In => relay::host_to_guest(stdin(), ours, AtEnd::TellGuest)?,
+                Port::In => relay::input_to_guest(stdin(), ours)?,
                 Port::Out => relay::guest_to_host(ours, stdout(), events.clone())?,
                 Port::Err => relay::guest_to_host(ours, stderr(), events.clone())?,
             }
@@ -291,6 +297,10 @@ impl Session {
                     self.send_window_size();
                 }
                 Ok(Event::Signal(signal)) => return self.cut_short(Ending::Killed(signal), wishes),
+                Ok(Event::Escape) => {
+                    terminal::say(format!("\n{}\n", escape::ENDED).as_bytes());
+                    return self.cut_short(Ending::Killed(SIGTERM), wishes);
+                }
                 Ok(Event::OutputFailed(error)) => {
                     self.drained += 1;
                     return self.cut_short(Ending::OutputFailed(error), wishes);
@@ -327,10 +337,11 @@ impl Session {
                 self.drained += 1;
                 return false;
             }
-            Event::Drained | Event::OutputFailed(_) | Event::Signal(_) => {
-                self.drained += usize::from(!matches!(event, Event::Signal(_)));
+            Event::Drained | Event::OutputFailed(_) => {
+                self.drained += 1;
                 return false;
             }
+            Event::Signal(_) | Event::Escape => return false,
         }
         true
     }

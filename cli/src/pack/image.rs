@@ -5,36 +5,54 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 
-use bootimage::{Config, Piece};
+use bootimage::{Config, Encoded, Piece};
 use rustix::fs::MemfdFlags;
 
 use super::tree::{Source, Tree, plan_failure, unreadable};
 use crate::failure::{Failure, TOOL};
 
-/// Largest archive: the machine's low memory ends at 3 GiB, and kernel and programs need some of it.
-const ARCHIVE_BYTES_MAX: u64 = 2560 << 20;
+/// Largest archive that the monitor of a virtual machine loads: it does so into the memory below 3 GiB, and kernel and programs
+/// need some of that.
+pub const LOADED_BYTES_MAX: u64 = 2560 << 20;
 
-/// Writes `tree` and `config`. The file has no name, so nothing is left behind however the tool ends; it is inherited
-/// by the processes that this one starts. Each file is copied once, in pieces, by the kernel where it can.
-pub fn write_image(tree: &Tree, config: &Config) -> Result<(File, u64), Failure> {
-    let encoded = tree.plan().encode(config).map_err(|error| plan_failure(&error))?;
-    if encoded.total_bytes > ARCHIVE_BYTES_MAX {
-        let [packed, most] = [encoded.total_bytes, ARCHIVE_BYTES_MAX].map(|bytes| bytes.div_ceil(1 << 20));
-        let text = format!("the files take {packed} MiB, and a machine can be given at most {most} MiB");
-        return Err(Failure::new(TOOL, text, "pack less with --with or --root"));
+/// An archive that is laid out and not written yet.
+pub struct Image {
+    encoded: Encoded<Source>,
+}
+
+impl Image {
+    /// Lays `tree` and `config` out; no file is read.
+    pub fn plan(tree: &Tree, config: &Config) -> Result<Image, Failure> {
+        Ok(Image { encoded: tree.plan().encode(config).map_err(|error| plan_failure(&error))? })
     }
-    let failed = |error: io::Error| Failure::new(TOOL, format!("cannot write the boot archive: {error}"), "");
-    let fd: OwnedFd = rustix::fs::memfd_create("synthesis-boot-archive", MemfdFlags::empty())
-        .map_err(|error| failed(error.into()))?;
-    let mut image = File::from(fd);
-    image.write_all(&encoded.head).map_err(failed)?;
-    for piece in &encoded.pieces {
-        image.seek(SeekFrom::Start(piece.offset)).map_err(failed)?;
-        copy(piece, &mut image)?;
+
+    /// How large it will be.
+    pub fn bytes(&self) -> u64 {
+        self.encoded.total_bytes
     }
-    // What was skipped between the files reads as zero.
-    image.set_len(encoded.total_bytes).map_err(failed)?;
-    Ok((image, encoded.total_bytes))
+
+    /// Writes it into a file without a name, so that nothing is left behind however the tool ends; it is inherited by the processes
+    /// that this one starts.
+    pub fn write(&self) -> Result<File, Failure> {
+        self.write_at(0, self.bytes())
+    }
+
+    /// Writes it at a place of such a file of so many bytes. Each file is copied once, in pieces, by the kernel where it can.
+    pub fn write_at(&self, place: u64, file_bytes: u64) -> Result<File, Failure> {
+        let failed = |error: io::Error| Failure::new(TOOL, format!("cannot write the boot archive: {error}"), "");
+        let fd: OwnedFd = rustix::fs::memfd_create("synthesis-boot-archive", MemfdFlags::empty())
+            .map_err(|error| failed(error.into()))?;
+        let mut image = File::from(fd);
+        image.seek(SeekFrom::Start(place)).map_err(failed)?;
+        image.write_all(&self.encoded.head).map_err(failed)?;
+        for piece in &self.encoded.pieces {
+            image.seek(SeekFrom::Start(place + piece.offset)).map_err(failed)?;
+            copy(piece, &mut image)?;
+        }
+        // What was skipped between the files reads as zero.
+        image.set_len(file_bytes).map_err(failed)?;
+        Ok(image)
+    }
 }
 
 fn copy(piece: &Piece<Source>, image: &mut File) -> Result<(), Failure> {

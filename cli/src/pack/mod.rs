@@ -4,12 +4,13 @@ mod elf;
 mod image;
 mod ld_cache;
 mod libraries;
+mod locale;
 mod outside;
 mod program;
 mod root;
 mod skeleton;
 mod tree;
 
-pub use image::write_image;
+pub use image::{Image, LOADED_BYTES_MAX};
 pub use outside::lay_over;
 pub use program::{Packed, pack};

@@ -37,7 +37,7 @@ pub fn lay_over(program: &OsStr, files: &FileOptions) -> Result<Packed, Failure>
     let root = files.root.as_deref();
     let env = program::environment(files)?;
     let top = open_folder(root.unwrap_or(Path::new("/")))?;
-    let mut tree = Tree::default();
+    let mut tree = Tree::with_bytes_max(u64::MAX);
     skeleton::add_root(&mut tree)?;
     tree.ensure_directory(ALWAYS_IN_MEMORY, 0o1777)?;
     let mut outside = Outside::default();

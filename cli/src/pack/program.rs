@@ -13,7 +13,7 @@ use super::ld_cache::LdCache;
 use super::libraries::Resolver;
 use super::outside::Outside;
 use super::tree::{Source, Tree, unreadable};
-use super::{elf, root, skeleton};
+use super::{elf, locale, root, skeleton};
 use crate::failure::{Failure, NOT_EXECUTABLE, NOT_FOUND, TOOL};
 use crate::options::FileOptions;
 
@@ -36,15 +36,16 @@ pub struct Packed {
     pub outside: Option<Outside>,
 }
 
-/// Packs `program` (a name or a path) as `files` say. `has_tty` asks for what full-screen programs need.
-pub fn pack(program: &OsStr, files: &FileOptions, has_tty: bool) -> Result<Packed, Failure> {
-    let env = environment(files)?;
+/// Packs `program` (a name or a path) as `files` say, at most so many bytes. `has_tty` asks for what full-screen programs need.
+pub fn pack(program: &OsStr, files: &FileOptions, has_tty: bool, bytes_max: u64) -> Result<Packed, Failure> {
+    let mut env = environment(files)?;
     let library_path = variable(&env, "LD_LIBRARY_PATH").map(split).unwrap_or_default();
     let mut packer = Packer {
-        tree: Tree::default(),
+        tree: Tree::with_bytes_max(bytes_max),
         resolver: Resolver::new(LdCache::of_host(), library_path),
         whole_root: false,
         has_present: false,
+        is_dynamic: false,
     };
     skeleton::add_root(&mut packer.tree)?;
     if let Some(folder) = &files.root {
@@ -72,6 +73,9 @@ pub fn pack(program: &OsStr, files: &FileOptions, has_tty: bool) -> Result<Packe
         None => packer.present_directory().unwrap_or("/".into()),
     };
     packer.check_directory(&cwd)?;
+    if packer.whole_root || packer.is_dynamic {
+        locale::add(&mut packer.tree, &mut env, files)?;
+    }
     Ok(Packed { tree: packer.tree, program, env, cwd: cwd.into_vec(), outside: None })
 }
 
@@ -130,6 +134,8 @@ struct Packer {
     whole_root: bool,
     /// Something below the tool's working directory is in the guest by its own path.
     has_present: bool,
+    /// Some program has an interpreter and libraries, and so may want to know its language.
+    is_dynamic: bool,
 }
 
 impl Packer {
@@ -158,6 +164,7 @@ impl Packer {
                 format!("{} needs the interpreter {}, which is missing", path.display(), interpreter.to_string_lossy());
             return Err(Failure::new(NOT_EXECUTABLE, text, "install the C library it was built for, or use --root"));
         }
+        self.is_dynamic = true;
         self.tree.add_same_path(&interpreter)?;
         let found = self.resolver.resolve(path, needs).map_err(|missing| {
             let text =

@@ -27,20 +27,62 @@ pub enum Source {
 }
 
 /// The plan of the archive, and which host files it holds already.
-#[derive(Default)]
 pub struct Tree {
     plan: Plan<Source>,
     /// Guest paths of host files with several names, by device and inode.
     names: HashMap<(u64, u64), Vec<u8>>,
+    /// Bytes of all files, and how many there may be.
+    bytes: u64,
+    bytes_max: u64,
+    left_out: LeftOut,
+}
+
+/// What lies in a packed folder and cannot be read.
+#[derive(Default)]
+struct LeftOut {
+    count: u64,
+    /// The first of them and why.
+    first: Option<(PathBuf, String)>,
 }
 
 impl Tree {
+    /// An empty one, for files of at most so many bytes.
+    pub fn with_bytes_max(bytes_max: u64) -> Tree {
+        Tree { plan: Plan::default(), names: HashMap::new(), bytes: 0, bytes_max, left_out: LeftOut::default() }
+    }
+
+    /// What was left out of folders because it cannot be read, in a sentence.
+    pub fn left_out(&self) -> Option<String> {
+        let (path, reason) = self.left_out.first.as_ref()?;
+        Some(match self.left_out.count {
+            1 => format!("left out {}, which cannot be read: {reason}", path.display()),
+            count => {
+                format!("left out {count} files and folders that cannot be read, first {}: {reason}", path.display())
+            }
+        })
+    }
+
+    fn leave_out(&mut self, path: &Path, error: &std::io::Error) {
+        self.left_out.count += 1;
+        self.left_out.first.get_or_insert_with(|| (path.into(), reason(error)));
+    }
+
     pub fn plan(&self) -> &Plan<Source> {
         &self.plan
     }
 
     /// Puts `node` at `guest`, which must be plain; its parent must be there.
     pub fn put(&mut self, guest: &[u8], attributes: Attributes, node: Node<Source>) -> Result<(), Failure> {
+        if let Node::File { bytes, .. } = &node {
+            let before = match self.plan.get(guest) {
+                Some((_, Node::File { bytes, .. })) => *bytes,
+                _ => 0,
+            };
+            self.bytes = (self.bytes - before).saturating_add(*bytes);
+            if self.bytes > self.bytes_max {
+                return Err(too_much(guest, self.bytes_max));
+            }
+        }
         self.plan.insert(guest, attributes, node).map_err(|error| plan_failure(&error))
     }
 
@@ -94,7 +136,7 @@ impl Tree {
             let next = real.join(&name);
             let metadata = fs::symlink_metadata(&next).map_err(|error| unreadable(&next, &error))?;
             if !self.is_directory(next.as_os_str().as_bytes()) {
-                self.add_node(&next, next.as_os_str().as_bytes(), &metadata)?;
+                self.add_node(&next, next.as_os_str().as_bytes(), &metadata).map_err(|error| error.told(&next))?;
             }
             if !metadata.is_symlink() {
                 real = next;
@@ -115,7 +157,8 @@ impl Tree {
         Ok(real)
     }
 
-    /// Puts the host file or the whole folder `host` at `guest`. Symlinks inside a folder stay symlinks.
+    /// Puts the host file or the whole folder `host` at `guest`. Symlinks inside a folder stay symlinks; what is in it and cannot
+    /// be read is left out, and so is what lies in file systems that a kernel makes up, as /proc below /.
     /// Returns the host paths of the files that may be executed.
     pub fn add_tree(&mut self, host: &Path, guest: &Path) -> Result<Vec<PathBuf>, Failure> {
         let metadata = fs::metadata(host).map_err(|error| unreadable(host, &error))?;
@@ -124,53 +167,72 @@ impl Tree {
             _ => self.resolve_parent(guest)?,
         };
         let mut executables = Vec::new();
-        self.add_below(host, &guest, &metadata, &mut executables)?;
+        self.add_node(host, &guest, &metadata).map_err(|error| error.told(host))?;
+        if metadata.is_dir() {
+            self.add_entries(host, &guest, &metadata, &mut executables).map_err(|error| error.told(host))?;
+        } else if metadata.is_file() && metadata.mode() & 0o111 != 0 {
+            executables.push(host.to_path_buf());
+        }
         Ok(executables)
     }
 
-    fn add_below(
+    /// Puts what the folder `host` holds below `guest`.
+    fn add_entries(
         &mut self,
         host: &Path,
         guest: &[u8],
-        metadata: &Metadata,
+        folder: &Metadata,
         executables: &mut Vec<PathBuf>,
-    ) -> Result<(), Failure> {
-        if metadata.is_dir() || !self.is_directory(guest) {
-            self.add_node(host, guest, metadata)?;
-        }
-        if metadata.is_file() && metadata.mode() & 0o111 != 0 {
-            executables.push(host.to_path_buf());
-        }
-        if !metadata.is_dir() {
-            return Ok(());
-        }
-        let entries = fs::read_dir(host).map_err(|error| unreadable(host, &error))?;
-        let mut names: Vec<OsString> = entries
-            .map(|entry| entry.map(|e| e.file_name()))
-            .collect::<Result<_, _>>()
-            .map_err(|e| unreadable(host, &e))?;
+    ) -> Result<(), AddError> {
+        let mut names = fs::read_dir(host)?.map(|entry| Ok(entry?.file_name())).collect::<std::io::Result<Vec<_>>>()?;
         names.sort();
         for name in names {
             let (host, guest) = (host.join(&name), join(guest, name.as_bytes()));
-            let metadata = fs::symlink_metadata(&host).map_err(|error| unreadable(&host, &error))?;
-            self.add_below(&host, &guest, &metadata, executables)?;
+            match self.add_entry(&host, &guest, folder, executables) {
+                Err(AddError::Unreadable(error)) => self.leave_out(&host, &error),
+                Err(AddError::Told(failure)) => return Err(AddError::Told(failure)),
+                Ok(()) => {}
+            }
         }
         Ok(())
     }
 
-    /// Puts one host file, directory, symlink or device at `guest`. Sockets and block devices are left out.
-    fn add_node(&mut self, host: &Path, guest: &[u8], metadata: &Metadata) -> Result<(), Failure> {
+    /// Puts one entry of a folder, with all that is below it.
+    fn add_entry(
+        &mut self,
+        host: &Path,
+        guest: &[u8],
+        above: &Metadata,
+        executables: &mut Vec<PathBuf>,
+    ) -> Result<(), AddError> {
+        let metadata = fs::symlink_metadata(host)?;
+        self.add_node(host, guest, &metadata)?;
+        if metadata.is_file() && metadata.mode() & 0o111 != 0 {
+            executables.push(host.to_path_buf());
+        }
+        if !metadata.is_dir() || (metadata.dev() != above.dev() && is_made_up(host)) {
+            return Ok(());
+        }
+        self.add_entries(host, guest, &metadata, executables)
+    }
+
+    /// Puts one host file, directory, symlink or device at `guest`, unless a directory is there. Sockets and block devices are left
+    /// out.
+    fn add_node(&mut self, host: &Path, guest: &[u8], metadata: &Metadata) -> Result<(), AddError> {
         let kind = metadata.file_type();
+        if !kind.is_dir() && self.is_directory(guest) {
+            return Ok(());
+        }
         let node = if kind.is_dir() {
             Node::Directory
         } else if kind.is_symlink() {
-            let target = fs::read_link(host).map_err(|error| unreadable(host, &error))?;
+            let target = fs::read_link(host)?;
             Node::Symlink { target: target.into_os_string().as_bytes().to_vec() }
         } else if kind.is_file() {
             match self.other_name(guest, metadata) {
                 Some(to) => Node::HardLink { to },
                 None => {
-                    File::open(host).map_err(|error| unreadable(host, &error))?;
+                    File::open(host)?;
                     Node::File { bytes: metadata.len(), source: Source::Host(host.into()) }
                 }
             }
@@ -182,7 +244,7 @@ impl Tree {
         } else {
             return Ok(());
         };
-        self.put(guest, attributes_of(metadata), node)
+        Ok(self.put(guest, attributes_of(metadata), node)?)
     }
 
     /// The path under which the same file was put before, if it was; remembers `guest` otherwise.
@@ -271,6 +333,72 @@ impl Tree {
     }
 }
 
+/// Why something could not be put.
+enum AddError {
+    /// The host does not let it be read.
+    Unreadable(std::io::Error),
+    Told(Failure),
+}
+
+impl AddError {
+    fn told(self, path: &Path) -> Failure {
+        match self {
+            AddError::Unreadable(error) => unreadable(path, &error),
+            AddError::Told(failure) => failure,
+        }
+    }
+}
+
+impl From<std::io::Error> for AddError {
+    fn from(error: std::io::Error) -> Self {
+        AddError::Unreadable(error)
+    }
+}
+
+impl From<Failure> for AddError {
+    fn from(failure: Failure) -> Self {
+        AddError::Told(failure)
+    }
+}
+
+/// Kinds of file systems whose files a kernel makes up as they are read (statfs(2)): proc, sysfs, devpts, both cgroups, debugfs,
+/// tracefs, securityfs, bpf, pstore, efivarfs, configfs, mqueue, binfmt_misc, selinuxfs, fusectl.
+const MADE_UP: [u32; 16] = [
+    0x9fa0,
+    0x6265_6572,
+    0x1cd1,
+    0x0027_e0eb,
+    0x6367_7270,
+    0x6462_6720,
+    0x7472_6163,
+    0x7363_6673,
+    0xcafe_4a11,
+    0x6165_676c,
+    0xde5e_81e4,
+    0x6265_6570,
+    0x1980_0202,
+    0x4249_4e4d,
+    0xf97c_ff8c,
+    0x6573_5546,
+];
+
+fn is_made_up(folder: &Path) -> bool {
+    rustix::fs::statfs(folder).is_ok_and(|about| MADE_UP.contains(&(about.f_type as u32)))
+}
+
+fn too_much(guest: &[u8], bytes_max: u64) -> Failure {
+    let text = format!(
+        "the files take more than the {} MiB that the machine has for them (at {})",
+        bytes_max >> 20,
+        String::from_utf8_lossy(guest)
+    );
+    Failure::new(
+        TOOL,
+        text,
+        "pack less with --with or --root, give more with --mem, or use --hosted, where files stay on the host",
+    )
+}
+
 /// `directory` and `name` with one slash between.
 pub fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
     let mut path = directory.to_vec();
@@ -303,9 +431,13 @@ fn attributes_of(metadata: &Metadata) -> Attributes {
 }
 
 pub fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::new(TOOL, format!("cannot read {}: {}", path.display(), reason(error)), "")
+}
+
+/// An error of the host in lower case, without its number.
+fn reason(error: &std::io::Error) -> String {
     let text = error.to_string();
-    let reason = text.split(" (os error").next().unwrap_or(&text).to_lowercase();
-    Failure::new(TOOL, format!("cannot read {}: {reason}", path.display()), "")
+    text.split(" (os error").next().unwrap_or(&text).to_lowercase()
 }
 
 pub fn plan_failure(error: &PlanError) -> Failure {
@@ -319,4 +451,27 @@ pub fn plan_failure(error: &PlanError) -> Failure {
         PlanError::BadConfig => "arguments and environment exceed 4 MiB, or --cwd is not absolute".into(),
     };
     Failure::new(TOOL, text, "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_many_bytes_are_refused_before_any_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let large = folder.path().join("large");
+        File::create(&large).unwrap().set_len(3 << 30).unwrap();
+        let mut tree = Tree::with_bytes_max(2560 << 20);
+        tree.put(b"/", Attributes::default(), Node::Directory).unwrap();
+        let failure = tree.add_tree(folder.path(), Path::new("/with")).unwrap_err();
+        assert!(failure.error.contains("more than the 2560 MiB") && failure.error.contains("/with/large"), "{failure}");
+        assert!(failure.help.contains("--hosted"), "{failure}");
+    }
+
+    #[test]
+    fn file_systems_that_a_kernel_makes_up_are_known() {
+        assert!(is_made_up(Path::new("/proc")));
+        assert!(!is_made_up(&std::env::temp_dir()));
+    }
 }

@@ -11,7 +11,7 @@ const PIPE: u32 = 0o010_000;
 const SOCKET: u32 = 0o140_000;
 
 /// Where records go when no tool listens.
-const STANDARD_ERROR: i32 = 2;
+pub const STANDARD_ERROR: i32 = 2;
 
 /// One direction of one channel.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +48,45 @@ pub struct HostChannels {
     control: Line,
     /// Where the host tells what happens to its files, once somebody wants to know.
     changes: Option<Line>,
+    escape: Escape,
+}
+
+/// The keys that end a run whose program ignores everything, as the tool's `machine/escape.rs` has them for the pc: this machine
+/// reads the terminal itself.
+struct Escape {
+    /// How many have come in a row, and when the first.
+    count: u32,
+    since_ns: u64,
+}
+
+impl Escape {
+    /// Ctrl-].
+    const KEY: u8 = 0x1d;
+    const TIMES: u32 = 3;
+    const WITHIN_NS: u64 = 1_000_000_000;
+
+    /// Whether these bytes complete the sequence.
+    fn is_complete(&mut self, typed: &[u8]) -> bool {
+        if !typed.contains(&Escape::KEY) {
+            self.count = 0;
+            return false;
+        }
+        let now = host::monotonic_nanos();
+        for byte in typed {
+            if *byte != Escape::KEY {
+                self.count = 0;
+                continue;
+            }
+            if self.count == 0 || now - self.since_ns > Escape::WITHIN_NS {
+                (self.count, self.since_ns) = (0, now);
+            }
+            self.count += 1;
+            if self.count == Escape::TIMES {
+                return true;
+            }
+        }
+        false
+    }
 }
 
 impl HostChannels {
@@ -60,6 +99,7 @@ impl HostChannels {
             outputs: [Line::new(1), Line::new(2), Line::new(terminal)],
             control: Line { is_wanted: control != STANDARD_ERROR, ..Line::new(control) },
             changes: None,
+            escape: Escape { count: 0, since_ns: 0 },
         }
     }
 
@@ -125,7 +165,12 @@ impl HostChannels {
         }
         match host::read(line.fd, into) {
             Ok(0) => Received::End,
-            Ok(count) => Received::Bytes(count),
+            Ok(count) => {
+                if channel == Channel::Terminal && self.escape.is_complete(&into[..count]) {
+                    end_by_keys(self.control.fd);
+                }
+                Received::Bytes(count)
+            }
             Err(error) if error.0 == EAGAIN || error.0 == host::EINTR => {
                 line.is_wanted = true;
                 Received::Nothing
@@ -182,6 +227,17 @@ fn end_by_broken_pipe(control: i32) -> ! {
     const SIGPIPE: u8 = 13;
     send_all(control, &[EXIT, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, SIGPIPE, 0, 0, 0]);
     host::exit(0)
+}
+
+/// The user has typed the sequence: the tool ends the run, as it does when somebody signals it.
+#[cold]
+fn end_by_keys(control: i32) {
+    const SIGTERM: i32 = 15;
+    send_all(STANDARD_ERROR, b"\r\nsynth: ended by Ctrl-], three times\r\n");
+    let tool = host::parent().ok().filter(|_| control != STANDARD_ERROR);
+    if tool.is_none_or(|tool| host::send_signal(tool, SIGTERM).is_err()) {
+        host::exit(128 + SIGTERM)
+    }
 }
 
 /// Records may not be torn.

@@ -27,6 +27,7 @@ mod nr {
     pub const MREMAP: u64 = 25;
     pub const MADVISE: u64 = 28;
     pub const GETPID: u64 = 39;
+    pub const KILL: u64 = 62;
     pub const FTRUNCATE: u64 = 77;
     pub const UNLINK: u64 = 87;
     pub const SIGALTSTACK: u64 = 131;
@@ -201,6 +202,12 @@ pub fn process_id() -> i32 {
 pub fn parent() -> Result<u64, HostError> {
     // SAFETY: the call has no arguments.
     unsafe { call(nr::GETPPID, [0; 6]) }
+}
+
+/// Signals another process of the host.
+pub fn send_signal(process: u64, signal: i32) -> Result<(), HostError> {
+    // SAFETY: what the other process does touches nothing here.
+    unsafe { call(nr::KILL, [process, signal as u64, 0, 0, 0, 0]).map(drop) }
 }
 
 /// The host kills this process when the one that started it ends.

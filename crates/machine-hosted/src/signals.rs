@@ -74,8 +74,11 @@ pub struct Info {
 
 const SIGNAL_STACK_BYTES: usize = 256 << 10;
 
-/// Sets the handlers and their stack.
-pub fn start() -> Result<(), HostError> {
+/// SIGHUP, SIGINT, SIGQUIT, SIGTERM: how people end a run.
+const ENDING: [i32; 4] = [1, 2, 3, 15];
+
+/// Sets the handlers and their stack. Where a tool started the machine, how the run ends is the tool's affair.
+pub fn start(has_tool: bool) -> Result<(), HostError> {
     #[repr(C, align(4096))]
     struct Stack([u8; SIGNAL_STACK_BYTES]);
     static mut STACK: Stack = Stack([0; SIGNAL_STACK_BYTES]);
@@ -104,6 +107,11 @@ pub fn start() -> Result<(), HostError> {
         // A file that grows too large is an error of the call alone.
         const SIGXFSZ: i32 = 25;
         host::set_handler(SIGXFSZ, IGNORE, 0, restorer, 0)?;
+        // A terminal and timeout(1) signal the tool's whole group. The tool ends the machine, and may fetch its trace before; when
+        // the tool is gone, so is the machine.
+        for signal in ENDING.into_iter().filter(|_| has_tool) {
+            host::set_handler(signal, IGNORE, 0, restorer, 0)?;
+        }
     }
     host::unblock_all_signals();
     Ok(())

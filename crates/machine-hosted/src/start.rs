@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicI32, Ordering};
 use machine::{PAGE_BYTES, Registers};
 use machine_x86::{EpitaphText, THREAD_AREA_BYTES, USER_LIMIT, read_tsc};
 
-use crate::channels::send_all;
+use crate::channels::{STANDARD_ERROR, send_all};
 use crate::cpu::{self, cpu};
 use crate::host::{self, PROT_EXEC, PROT_READ, PROT_WRITE};
 use crate::layout::{
@@ -63,7 +63,7 @@ impl Parameters {
     unsafe fn read(stack: *const u64) -> Parameters {
         let mut parameters = Parameters {
             archive_fd: -1,
-            control_fd: 2,
+            control_fd: STANDARD_ERROR,
             memory_bytes: 256 << 20,
             tsc_hz: 0,
             trap_only: false,
@@ -116,7 +116,7 @@ pub struct Booted {
     pub parameters: Parameters,
 }
 
-static CONTROL: AtomicI32 = AtomicI32::new(2);
+static CONTROL: AtomicI32 = AtomicI32::new(STANDARD_ERROR);
 
 /// Brings the machine up: address space, memory, code store, signals, clock.
 ///
@@ -157,7 +157,9 @@ pub unsafe fn boot(stack: *const u64) -> Booted {
     // SAFETY: no thread runs yet.
     machine_x86::start_gauge(unsafe { &mut (*cpu()).slots });
     let machine = HostedMachine::start(&parameters);
-    let (Ok(()), Some(machine)) = (signals::start(), machine) else { fatal("signals and a timer") };
+    let (Ok(()), Some(machine)) = (signals::start(parameters.control_fd != STANDARD_ERROR), machine) else {
+        fatal("signals and a timer")
+    };
     Booted { machine, archive_bytes, memory_bytes, parameters }
 }
 
@@ -301,7 +303,7 @@ pub fn tell_counts() {
 
 fn send_record(header: [u8; 8], bytes: &[u8]) {
     let control = CONTROL.load(Ordering::Relaxed);
-    if control != 2 {
+    if control != STANDARD_ERROR {
         send_all(control, &header);
     }
     send_all(control, bytes);

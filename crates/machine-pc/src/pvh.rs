@@ -12,7 +12,7 @@ const RAM: u32 = 1;
 pub struct BootInfo {
     /// Usable RAM, physical bytes, page-aligned inwards, in the loader's order.
     pub ram: Vec<Range<u64>>,
-    /// The boot archive (first module), physical bytes.
+    /// The boot archive, physical bytes.
     pub archive: Option<Range<u64>>,
     pub command_line: Vec<u8>,
     /// Where ACPI's root pointer is; 0 without ACPI.
@@ -52,7 +52,12 @@ impl StartInfo {
         })
     }
 
+    /// The boot archive: where `archive=START,BYTES` says, which may be above 4 GB, else the first module.
     pub fn archive(&self) -> Option<Range<u64>> {
+        let named = self.command_line().split(|byte| *byte == b' ').find_map(|word| word.strip_prefix(b"archive="));
+        if let Some(place) = named {
+            return range_of(place);
+        }
         if self.u32(12) == 0 {
             return None;
         }
@@ -77,6 +82,13 @@ impl StartInfo {
         let command_line = self.command_line().to_vec();
         BootInfo { ram: self.ram().collect(), archive: self.archive(), command_line, acpi_root: self.u64(32) }
     }
+}
+
+/// `START,BYTES` in decimal digits.
+fn range_of(text: &[u8]) -> Option<Range<u64>> {
+    let (start, bytes) = core::str::from_utf8(text).ok()?.split_once(',')?;
+    let start: u64 = start.parse().ok()?;
+    Some(start..start.checked_add(bytes.parse().ok()?)?)
 }
 
 /// Reads loader memory through the boot direct map (first 4 GB).

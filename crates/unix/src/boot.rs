@@ -220,7 +220,9 @@ fn vdso_pages(unix: &Unix, (counter, scale): (u64, u64)) -> Option<[Page; 2]> {
 
 /// Builds the first file system from the archive's entries.
 fn fill_names(ingredients: &Ingredients, archive: &Archive<'_>, now: Time) -> Result<Namespace, Errno> {
-    let volume = Volume::in_memory(ingredients.pool)?;
+    // The archive's frames become the files' own: what they hold is no part of what is free now.
+    let frames = ingredients.pool.free_frames() + ingredients.archive.len().div_ceil(PAGE_BYTES);
+    let volume = Volume::in_memory_limited(ingredients.pool, frames as u64)?;
     let root_entry = archive.entry(0).ok_or(Errno::EINVAL)?;
     let new = NewNode { mode: root_entry.mode, user: root_entry.uid, group: root_entry.gid, now };
     let root = Node::root(&volume, new)?;

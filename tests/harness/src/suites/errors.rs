@@ -1,14 +1,17 @@
 //! Bad programs and bad options: one clear line and a useful status; never a hang, never a dead machine.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use super::comparison::is_root;
 use super::streams::{error_lines, executable, static_hello, tool_is_there};
 use crate::options::Options;
 use crate::process::{self, Outcome, shell_status};
 use crate::report::Tally;
+use crate::root::find_program;
 use crate::side::runner_command;
 
 /// The tool itself failed: an option, a file to pack.
@@ -67,6 +70,9 @@ pub fn run(options: &Options, tally: &mut Tally) -> Result<(), String> {
     for (name, bytes) in absurd_segments(&good) {
         record(name, &mut || as_host_or_refused(options, &folder, name, &bytes));
     }
+    record("no_program_complains_about_its_language", &mut || languages(options));
+    record("what_cannot_be_read_is_left_out", &mut || left_out(options, &folder));
+    record("more_than_a_machine_holds", &mut || more_than_a_machine_holds(options, &folder));
     record("missing_library", &mut || missing_library(options, &folder));
     record("program_larger_than_memory", &mut || larger_than_memory(options, &folder));
     record("qemu_missing", &mut || qemu_missing(options, &folder));
@@ -306,6 +312,82 @@ fn absurd_segments(good: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
 fn gcc(args: &[&str]) -> Result<(), String> {
     let output = Command::new("gcc").args(args).output().map_err(|error| format!("cannot run gcc: {error}"))?;
     if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
+}
+
+/// The host's LANG is one that no guest has. On the hosted machine programs say what they say on the host.
+fn languages(options: &Options) -> Result<(), String> {
+    const LANGUAGE: &str = "xx_XX.UTF-8";
+    for program in [&["perl", "-e", "print qq(ok\n)"][..], &["bash", "-c", "echo ok"], &["sort", "--version"]] {
+        let Some(path) = find_program(program[0]) else { continue };
+        let mut command = runner_command(&options.runner);
+        command.arg(&path).args(&program[1..]).env("LANG", LANGUAGE).env_remove("LC_ALL");
+        let outcome = process::run(command, Vec::new(), options.case_timeout)?;
+        let mut on_host = Command::new(&path);
+        on_host.args(&program[1..]).env("LANG", if options.is_hosted() { LANGUAGE } else { "C" }).env_remove("LC_ALL");
+        let host = process::run(on_host, Vec::new(), options.case_timeout)?;
+        if outcome != host {
+            return Err(format!("{program:?}: expected {host:?}, got {outcome:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// A folder with a file and a folder that an ordinary user may not read; root reads all, so the tool runs as somebody else.
+fn left_out(options: &Options, folder: &Path) -> Result<(), String> {
+    let top = folder.join("partly");
+    let told = |error: std::io::Error| error.to_string();
+    fs::create_dir_all(top.join("closed")).map_err(told)?;
+    fs::write(top.join("open"), "readable\n").map_err(told)?;
+    fs::write(top.join("secret"), "not readable\n").map_err(told)?;
+    for name in ["secret", "closed"] {
+        fs::set_permissions(top.join(name), fs::Permissions::from_mode(0o000)).map_err(told)?;
+    }
+    let with = format!("{}:/with", top.display());
+    let Some(mut command) = ordinary_user(options)? else { return Ok(()) };
+    command.args(["--with", &with, "busybox", "sh", "-c", "cat /with/open; ls /with"]);
+    let outcome = process::run(command, Vec::new(), options.case_timeout)?;
+    for name in ["secret", "closed"] {
+        fs::set_permissions(top.join(name), fs::Permissions::from_mode(0o755)).map_err(told)?;
+    }
+    let first = top.join("closed").display().to_string();
+    let expected =
+        format!("synth: left out 2 files and folders that cannot be read, first {first}: permission denied\n");
+    let (out, err) = (String::from_utf8_lossy(&outcome.stdout), String::from_utf8_lossy(&outcome.stderr));
+    if outcome.status == 0 && out == "readable\nclosed\nopen\n" && err == expected {
+        return Ok(());
+    }
+    Err(format!("status {}\nstdout: {out}\nstderr: {err}", outcome.status))
+}
+
+/// The runner as a user who is not root; `None` where the tool's files cannot be reached by one.
+fn ordinary_user(options: &Options) -> Result<Option<Command>, String> {
+    if !is_root() {
+        return Ok(Some(runner_command(&options.runner)));
+    }
+    let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+    let mut probe = Command::new("setpriv");
+    probe.args(nobody).args([&options.runner[0], "--version"]);
+    let reached = probe.output().map_err(|error| format!("cannot run setpriv (util-linux): {error}"))?.status.success();
+    let mut command = Command::new("setpriv");
+    command.args(nobody).args(&options.runner).env_remove("XDG_RUNTIME_DIR");
+    Ok(reached.then_some(command))
+}
+
+/// A sparse file that is larger than the memory is refused before anything is copied; the hosted machine has no such border.
+fn more_than_a_machine_holds(options: &Options, folder: &Path) -> Result<(), String> {
+    if options.is_hosted() {
+        return Ok(());
+    }
+    let large = folder.join("large.bin");
+    let file = fs::File::create(&large).and_then(|file| file.set_len(3 << 30));
+    file.map_err(|error| error.to_string())?;
+    let begin = Instant::now();
+    let outcome = run_tool(options, &["--mem", "2G", "--with", &large.display().to_string(), "/bin/true"])?;
+    let _ = fs::remove_file(&large);
+    if begin.elapsed() > Duration::from_secs(5) {
+        return Err(format!("it took {:?}", begin.elapsed()));
+    }
+    refused(&outcome, &[TOOL], "give more with --mem, or use --hosted")
 }
 
 fn missing_library(options: &Options, folder: &Path) -> Result<(), String> {

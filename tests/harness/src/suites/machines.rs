@@ -2,6 +2,7 @@
 //! monitor in PATH, takes away what a machine does not have and adds what it has; all else is the tool's.
 
 use std::fs;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -51,13 +52,14 @@ pub fn run(options: &Options, tally: &mut Tally) -> Result<(), String> {
     tool_is_there(options)?;
     let stage = Stage::set(options)?;
     type Check = fn(&Stage<'_>) -> Result<(), String>;
-    let checks: [(&str, Option<&str>, Check); 10] = [
+    let checks: [(&str, Option<&str>, Check); 11] = [
         ("the_console_is_found_by_acpi", None, console_by_acpi),
         ("a_machine_without_a_console_says_so_and_ends", None, no_console),
         ("a_machine_that_cannot_be_switched_off_stands_still", None, stands_still),
         ("a_program_ends_a_machine_without_an_exit_device", None, switched_off),
         ("the_loader_owes_no_stack", Some("gdb"), no_stack),
         ("memory_above_4_gb_is_used", None, high_memory),
+        ("an_archive_above_4_gb_is_used", None, high_archive),
         ("a_slow_timer_rings_in_time", None, slow_timer),
         ("the_counter_is_measured_where_nobody_tells", None, counter),
         ("a_clock_chip_beats_the_archive", None, clock_chip),
@@ -227,6 +229,25 @@ fn high_memory(stage: &Stage<'_>) -> Result<(), String> {
         (0, b"3200 MiB, 0 pages wrong\n") => Ok(()),
         (status, said) => Err(format!("status {status}, {}\n{}", said.escape_ascii(), outcome.stderr.escape_ascii())),
     }
+}
+
+/// More files than the monitor loads below 3 GiB; the last bytes are there, and memory is left for programs.
+fn high_archive(stage: &Stage<'_>) -> Result<(), String> {
+    const BYTES: u64 = 3 << 30;
+    let large = stage.at("large");
+    let told = |error: std::io::Error| error.to_string();
+    let file = fs::File::create(&large).map_err(told)?;
+    file.write_all_at(b"begin", 0).and_then(|()| file.write_all_at(b"the end", BYTES - 7)).map_err(told)?;
+    let with = format!("{}:/large", large.display());
+    let script = "stat -c %s /large; head -c 5 /large; dd if=/large bs=1M skip=3071 2>/dev/null | tail -c 7; echo; \
+                  head -c 100000000 /dev/zero >/tmp/more; stat -c %s /tmp/more";
+    let command = stage.command(&[], &["--timeout", "120", "--with", &with, "busybox", "sh", "-c", script]);
+    let outcome = process::run(command, Vec::new(), Duration::from_secs(180))?;
+    let said = String::from_utf8_lossy(&outcome.stdout).into_owned();
+    if outcome.status == 0 && said == format!("{BYTES}\nbeginthe end\n100000000\n") {
+        return Ok(());
+    }
+    Err(format!("status {}, {said:?}\n{}", outcome.status, String::from_utf8_lossy(&outcome.stderr)))
 }
 
 /// A divided timer counts as slowly as other processors' timers do. Time is counted in instructions, so it is exact on every host.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 
 use super::scene::{self, Check, Scene, expect};
@@ -24,7 +25,7 @@ const UNAVAILABLE: i32 = 69;
 /// Records that the ring of a run holds that is traced as a whole.
 const RUN_RECORDS: u64 = 1 << 17;
 
-const CHECKS: [(&str, Check); 17] = [
+const CHECKS: [(&str, Check); 18] = [
     ("ps_shows_who_sleeps_in_what", ps),
     ("code_of_a_descriptor", code_of_descriptor),
     ("code_why", code_why),
@@ -38,6 +39,7 @@ const CHECKS: [(&str, Check); 17] = [
     ("trace_counts_every_call", whole_trace),
     ("trace_tells_places_in_files", places),
     ("trace_tells_what_it_lost", overflow),
+    ("trace_outlives_the_end_of_the_group", ended_with_its_group),
     ("counted_traces_repeat", repeats),
     ("no_system_and_several", none_and_several),
     ("the_end_in_the_middle", end_in_the_middle),
@@ -385,6 +387,36 @@ fn overflow(scene: &Scene<'_>) -> Result<(), String> {
         return Err(format!("{kept:?} records, {lost:?} lost"));
     }
     are_nested(&trace)
+}
+
+/// A terminal and timeout(1) signal the whole process group: tool and machine.
+fn ended_with_its_group(scene: &Scene<'_>) -> Result<(), String> {
+    let file = scene.file("group.json");
+    let mut command = scene.runner();
+    command.arg("--trace").arg(&file);
+    command.args(["busybox", "sh", "-c", "echo ready; while :; do echo text >/dev/null; done"]);
+    let mut running = Running::start(command, Vec::new())?;
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let mut text = Vec::new();
+    loop {
+        match running.next(deadline) {
+            Ok(Event::Stdout(bytes)) if bytes.starts_with(b"ready") => signal_group(running.id())?,
+            Ok(Event::Stderr(bytes)) => text.extend(bytes),
+            Ok(_) => {}
+            Err(Silence::Ended) => break,
+            Err(Silence::TimedOut) => return Err(format!("it did not end: status {}", running.kill())),
+        }
+    }
+    let (status, trace) = (running.wait(), read_json(&file)?);
+    match trace["otherData"]["records"].as_u64() {
+        Some(1..) if status == 143 => Ok(()),
+        records => Err(format!("status {status}, {records:?} records\n{}", String::from_utf8_lossy(&text))),
+    }
+}
+
+fn signal_group(process: u32) -> Result<(), String> {
+    let group = Pid::from_raw(process as i32).ok_or("no such process")?;
+    kill_process_group(group, Signal::TERM).map_err(|error| error.to_string())
 }
 
 fn repeats(scene: &Scene<'_>) -> Result<(), String> {

@@ -494,6 +494,12 @@ pub fn run(options: &Options, tally: &mut Tally) -> Result<(), String> {
     if options.selects("tty/boot") {
         tally.record("tty/boot", boot(options));
     }
+    for (name, keys) in ESCAPES {
+        let name = format!("tty/{name}");
+        if options.selects(&name) {
+            tally.record(&name, escape(&synthesis, keys, options));
+        }
+    }
     let _ = fs::remove_dir_all(&host_home);
     super::windows::run(options, tally)
 }
@@ -512,6 +518,22 @@ fn play_on(side: &Side, script: &Script, limit: Duration) -> Result<Vec<u8>, Str
     let mut command = side.terminal_command(script.program[0], &args, limit * 4);
     command.env("TERM", "vt100");
     play(command, &script.steps, limit).map(|transcript| transcript.0)
+}
+
+/// The keys that end a run, in one piece or typed.
+const ESCAPES: [(&str, &[&str]); 2] =
+    [("escape_at_once", &["\x1d\x1d\x1d"]), ("escape_key_by_key", &["abc\x1d", "\x1d", "\x1d"])];
+
+/// A program that ignores every key and signal ends by the keys of the tool; fewer of them are its own.
+fn escape(synthesis: &Side, keys: &[&'static str], options: &Options) -> Result<(), String> {
+    const STUBBORN: &str = "trap '' INT QUIT TSTP TERM HUP; stty -echo; echo ready; while :; do :; done";
+    let args = ["sh", "-c", STUBBORN].map(String::from);
+    let mut steps = vec![READY, Type("\x03\x1c\x1a\x1d\x1dx\x1d"), Silence(Duration::from_millis(1200))];
+    steps.extend(keys.iter().map(|keys| Type(keys)));
+    steps.extend([Expect("synth: ended by Ctrl-], three times"), End(143)]);
+    let mut command = synthesis.terminal_command("/bin/busybox", &args, options.case_timeout);
+    command.env("TERM", "vt100");
+    play(command, &steps, Duration::from_secs(20)).map(drop)
 }
 
 /// `synth boot` gives a shell without further words. There is no host side to this.
