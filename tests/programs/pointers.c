@@ -221,7 +221,7 @@ static const struct call calls[] = {
     {"sched_getaffinity", SYS_sched_getaffinity, ANY_POSITIVE | NO_SHORT, {V(0), V(1024), P(1024)}},
     {"sched_getaffinity small", SYS_sched_getaffinity, ANY_POSITIVE, {V(0), V(4), P(4)}},
     {"sched_getaffinity none", SYS_sched_getaffinity, ANY_POSITIVE, {V(0x7ffffff0), V(1024), P(1024)}},
-    {"getpriority", SYS_getpriority, 0, {V(0), V(0)}},
+    {"getpriority", SYS_getpriority, ANY_POSITIVE, {V(0), V(0)}},
     {"getpriority bad which", SYS_getpriority, 0, {V(9), V(0)}},
     {"getpriority none", SYS_getpriority, 0, {V(0), V(0x7ffffff0)}},
     {"setpriority bad which", SYS_setpriority, 0, {V(9), V(0), V(0)}},

@@ -80,8 +80,11 @@ static ssize_t take(int from, size_t bytes, size_t control_bytes, int flags)
         } else if (head->cmsg_type == SCM_CREDENTIALS) {
             struct ucred who;
             memcpy(&who, CMSG_DATA(head), sizeof who);
+            /* Where control was cut, what stands behind the length is nobody's. */
+            int is_whole = head->cmsg_len >= CMSG_LEN(sizeof who);
             printf("  from %s, user %s, length %zu\n", who.pid == getpid() ? "me" : who.pid == 0 ? "nobody" : "another",
-                   who.uid == getuid() ? "mine" : who.uid == 65534 ? "unknown" : "another", (size_t)head->cmsg_len);
+                   !is_whole ? "cut off" : who.uid == getuid() ? "mine" : who.uid == 65534 ? "unknown" : "another",
+                   (size_t)head->cmsg_len);
         }
     }
     return length;
@@ -280,6 +283,9 @@ static void rings(void)
 static void long_chain(void)
 {
     int pipes[2], inner = -1;
+    /* As many as an ordinary user may have in flight. */
+    struct rlimit many = {4096, 4096};
+    MUST(setrlimit(RLIMIT_NOFILE, &many));
     MUST(pipe(pipes));
     for (int depth = 0; depth < 2000; depth++) {
         int ends[2];

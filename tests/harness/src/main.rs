@@ -7,6 +7,7 @@ mod batch;
 mod case;
 mod compare;
 mod inputs;
+mod kernels;
 mod options;
 mod process;
 mod programs;

@@ -44,14 +44,17 @@ impl Root {
         self.path.join(&GUEST_HOME[1..])
     }
 
-    /// Packs a program of the host, by absolute path or by a name in PATH, with the libraries it loads.
+    /// Packs a program of the host, by absolute path or by a name in PATH, with the libraries it loads; a script with its interpreter.
     ///
     /// # Errors
     /// A sentence when it is not on the host, which then lacks a package.
     pub fn add_program(&mut self, name: &str) -> Result<(), String> {
         let found = find_program(name).ok_or_else(|| format!("{name} is not on this host"))?;
         self.add_file(&found)?;
-        self.add_program_libraries(name)
+        match interpreter(&found) {
+            Some(interpreter) => self.add_program(&interpreter),
+            None => self.add_program_libraries(name),
+        }
     }
 
     /// Packs only the libraries that a program of the host loads.
@@ -102,6 +105,14 @@ fn merged(file: &Path) -> PathBuf {
     let text = file.to_string_lossy();
     let moved = ["/bin/", "/sbin/", "/lib/", "/lib64/"].iter().any(|prefix| text.starts_with(prefix));
     if moved { PathBuf::from(format!("/usr{text}")) } else { file.into() }
+}
+
+/// What a script's first line names.
+fn interpreter(file: &Path) -> Option<String> {
+    let mut head = [0; 256];
+    let count = fs::File::open(file).and_then(|mut file| file.read(&mut head)).ok()?;
+    let line = head[..count].strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+    String::from_utf8_lossy(line).split_whitespace().next().map(String::from)
 }
 
 /// Begins as an executable does.

@@ -9,6 +9,7 @@ use means::Random;
 mod streams;
 
 use super::scene::{self, Check, Scene, expect};
+use crate::kernels;
 use crate::options::Options;
 use crate::process::{self, Outcome};
 use crate::report::Tally;
@@ -38,6 +39,9 @@ const CHECKS: [(&str, Check); 17] = [
 /// # Errors
 /// A sentence when the tool is not there or the program cannot be built.
 pub fn run(options: &Options, tally: &mut Tally) -> Result<(), String> {
+    if !options.is_hosted() {
+        kernels::build_with_monitor(options, tally)?;
+    }
     scene::play("monitor", &CHECKS, options, tally)
 }
 
