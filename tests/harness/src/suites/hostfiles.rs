@@ -16,10 +16,10 @@ use crate::root::find_program;
 
 /// A script for `sh`, and the programs that it needs. Both sides run it in a fresh folder; what it prints and what it
 /// leaves there must be the same.
-struct Script {
-    name: &'static str,
-    needs: &'static [&'static str],
-    text: &'static str,
+pub(super) struct Script {
+    pub name: &'static str,
+    pub needs: &'static [&'static str],
+    pub text: &'static str,
 }
 
 const SCRIPTS: &[Script] = &[
@@ -153,7 +153,7 @@ const SCRIPTS: &[Script] = &[
 /// # Errors
 /// A sentence when the tool or a folder is missing.
 pub fn run(options: &Options, tally: &mut Tally) -> Result<(), String> {
-    let bench = Bench::new(options)?;
+    let bench = Bench::new(options, "hostfiles", 30, "/usr/bin:/bin".into())?;
     for source in ["files", "hostfiles", "sockets"] {
         let program = build(options, source, Linking::Static)?;
         // A checkout below /tmp is hidden by the folder in memory.
@@ -183,7 +183,12 @@ pub fn run(options: &Options, tally: &mut Tally) -> Result<(), String> {
 }
 
 /// Where the tests happen: a fresh folder on disk, and the tool.
-struct Bench {
+pub(super) struct Bench {
+    suite: &'static str,
+    /// Where programs are found.
+    path: String,
+    /// The longest that a case may take on one side.
+    seconds: u32,
     folder: PathBuf,
     tool: PathBuf,
     limit: std::time::Duration,
@@ -191,23 +196,24 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(options: &Options) -> Result<Bench, String> {
-        let folder = options.repo.join(format!("target/synth-tests/hostfiles-{}", std::process::id()));
+    pub fn new(options: &Options, suite: &'static str, seconds: u32, path: String) -> Result<Bench, String> {
+        let folder = options.repo.join(format!("target/synth-tests/{suite}-{}", std::process::id()));
         fs::create_dir_all(&folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
         let tool = options.repo.join(&options.runner[0]);
         if !tool.is_file() {
             return Err(format!("{} is not there: ./synth build", tool.display()));
         }
-        Ok(Bench { folder, tool, limit: options.case_timeout, keep: options.keep })
+        let limit = options.case_timeout.max(std::time::Duration::from_secs(u64::from(seconds) + 10));
+        Ok(Bench { suite, path, seconds, folder, tool, limit, keep: options.keep })
     }
 
-    fn finish(&self) {
+    pub fn finish(&self) {
         if !self.keep {
             let _ = fs::remove_dir_all(&self.folder);
         }
     }
 
-    fn record(
+    pub fn record(
         &self,
         tally: &mut Tally,
         options: &Options,
@@ -215,14 +221,19 @@ impl Bench {
         needs: &[&str],
         check: impl FnOnce(&str) -> Result<(), String>,
     ) {
-        let full = format!("hostfiles/{name}");
+        let full = format!("{}/{name}", self.suite);
         if !options.selects(&full) {
             return;
         }
-        match needs.iter().find(|program| find_program(program).is_none()) {
+        match needs.iter().find(|program| !self.has(program)) {
             Some(program) => tally.skip(&full, &format!("{program} is not on this host")),
             None => tally.record(&full, check(name)),
         }
+    }
+
+    fn has(&self, program: &str) -> bool {
+        find_program(program).is_some()
+            || !program.contains('/') && self.path.split(':').any(|folder| Path::new(folder).join(program).is_file())
     }
 
     /// A fresh folder for one side of a case.
@@ -235,8 +246,16 @@ impl Bench {
     /// The tool, to run `sh -c SCRIPT` hosted in `folder`.
     fn hosted(&self, folder: &Path, options: &[&str], script: &str) -> Command {
         let mut command = Command::new(&self.tool);
-        command.args(["run", "--hosted", "--timeout", "30"]).args(options).args(["/bin/sh", "-c", script]);
-        settled(command, folder)
+        command
+            .args(["run", "--hosted", "--timeout", &self.seconds.to_string()])
+            .args(options)
+            .args(["/bin/sh", "-c", script]);
+        self.found(settled(command, folder))
+    }
+
+    fn found(&self, mut command: Command) -> Command {
+        command.env("PATH", &self.path);
+        command
     }
 
     fn run_hosted(&self, folder: &Path, options: &[&str], script: &str) -> Result<Outcome, String> {
@@ -246,11 +265,11 @@ impl Bench {
     fn run_host(&self, folder: &Path, script: &str) -> Result<Outcome, String> {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", script]);
-        process::run(settled(command, folder), Vec::new(), self.limit)
+        process::run(self.found(settled(command, folder)), Vec::new(), self.limit)
     }
 
     /// The script prints and leaves the same on both sides.
-    fn same(&self, name: &str, options: &[&str], script: &str) -> Result<(), String> {
+    pub fn same(&self, name: &str, options: &[&str], script: &str) -> Result<(), String> {
         let (host, hosted) = (self.fresh(name, "host")?, self.fresh(name, "hosted")?);
         let expected = self.run_host(&host, script)?;
         let actual = self.run_hosted(&hosted, options, script)?;

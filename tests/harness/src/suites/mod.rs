@@ -19,6 +19,7 @@ pub mod shares;
 pub mod sound;
 pub mod streams;
 pub mod tty;
+pub mod unmodified;
 mod windows;
 
 use crate::options::Options;
@@ -45,6 +46,7 @@ pub fn run(name: &str, options: &Options, tally: &mut Tally) -> Result<(), Strin
         "fuzz" => fuzz::run(options, tally),
         "tty" => tty::run(options, tally),
         "hostfiles" => hostfiles::run(options, tally),
+        "unmodified" => unmodified::run(options, tally),
         "hosted" => hosted::run(options, tally),
         "bounds" => bounds::run(options, tally),
         "kvm" => kvm::run(options, tally),
@@ -81,6 +83,7 @@ const ALL: &[&str] = &[
     "machines",
     "kvm",
     "hosted",
+    "unmodified",
 ];
 
 /// Each suite is tried even when one before it could not be.
