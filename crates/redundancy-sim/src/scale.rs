@@ -10,7 +10,7 @@ use redundancy::NodeId;
 use crate::failure::Failures;
 use crate::policy::{Kind, Setting};
 use crate::workload::Arrivals;
-use crate::{Access, Hardware, Outcome, Scene, World, run};
+use crate::{Access, Hardware, Scene, World, run};
 
 /// What one size came to.
 #[derive(Clone, Copy, Debug)]
@@ -21,9 +21,11 @@ pub struct Point {
     pub accesses: u64,
     /// Seconds on this machine.
     pub seconds: f64,
-    /// Bytes of this process that came with the run.
+    /// Bytes of this process that came with the run: what an earlier run in the same process has left free does not come with it.
     pub bytes: u64,
-    pub outcome: Outcome,
+    /// Mean time of an access, and the share of those that found a copy.
+    pub access_seconds: f64,
+    pub availability: f64,
 }
 
 /// Accesses for each object.
@@ -49,7 +51,16 @@ pub fn measure(kind: Kind, nodes: usize, objects: usize) -> Point {
     let mut world = World::new(scene);
     let outcome = run(&mut world, stream(nodes, objects, accesses), &events, policy.as_mut(), seconds * 0.25);
     let bytes = resident_bytes().saturating_sub(resident);
-    Point { kind, nodes, objects, accesses, seconds: began.elapsed().as_secs_f64(), bytes, outcome }
+    Point {
+        kind,
+        nodes,
+        objects,
+        accesses,
+        seconds: began.elapsed().as_secs_f64(),
+        bytes,
+        access_seconds: outcome.access_seconds(),
+        availability: outcome.availability(),
+    }
 }
 
 /// Zipf 0.9, made as it is used.

@@ -99,15 +99,53 @@ fn simulate(args: &BenchArgs) -> Result<Results, BenchError> {
         }
     }
     if has(SCALE) {
-        let sizes = if args.quick { &[(5, 2_000), (10, 4_000)] } else { &scale::SIZES[..] };
-        for kind in [Kind::Lru, Kind::Valued] {
-            for (nodes, objects) in sizes {
-                eprintln!("synth: {}, {nodes} nodes, {objects} objects", kind.name());
-                results.scale.push(scale::measure(kind, *nodes, *objects));
-            }
-        }
+        results.scale = sizes(args)?;
     }
     Ok(results)
+}
+
+/// Names the one point that a process measures for another.
+const ONE_POINT: &str = "SYNTH_BENCH_POINT";
+const GROWING: [Kind; 2] = [Kind::Lru, Kind::Valued];
+
+/// Time and memory against size. Each point is measured by a process of its own: memory that an earlier one had freed would not
+/// be counted.
+fn sizes(args: &BenchArgs) -> Result<Vec<Point>, BenchError> {
+    let sizes = if args.quick { &[(5, 2_000), (10, 4_000)] } else { &scale::SIZES[..] };
+    let all = GROWING.into_iter().flat_map(|kind| sizes.iter().map(move |(nodes, objects)| (kind, *nodes, *objects)));
+    match std::env::var(ONE_POINT).ok().and_then(|number| number.parse().ok()) {
+        Some(number) => {
+            Ok(all.skip(number).take(1).map(|(kind, nodes, objects)| scale::measure(kind, nodes, objects)).collect())
+        }
+        None if args.quick => Ok(all.map(|(kind, nodes, objects)| scale::measure(kind, nodes, objects)).collect()),
+        None => all.enumerate().map(|(number, (kind, ..))| measured_apart(number, kind)).collect(),
+    }
+}
+
+fn measured_apart(number: usize, kind: Kind) -> Result<Point, BenchError> {
+    let own = std::env::current_exe().map_err(at("the tool"))?;
+    let mut command = std::process::Command::new(&own);
+    command.args(["bench", "redundancy", "--only", SCALE, "--json"]).env(ONE_POINT, number.to_string());
+    let output = command.stderr(std::process::Stdio::inherit()).output().map_err(at(&own))?;
+    let wrong = || BenchError::NotMeasured { reason: format!("the process that measures point {number} told nothing") };
+    let told: serde_json::Value = serde_json::from_slice(&output.stdout).map_err(|_| wrong())?;
+    let point = &told["scale"][0];
+    let (count, figure) = (|key: &str| point[key].as_u64(), |key: &str| point[key].as_f64());
+    let found = || {
+        Some(Point {
+            kind,
+            nodes: count("nodes")? as usize,
+            objects: count("objects")? as usize,
+            accesses: count("accesses")?,
+            seconds: figure("seconds")?,
+            bytes: count("bytes")?,
+            access_seconds: figure("access_seconds")?,
+            availability: figure("availability")?,
+        })
+    };
+    let point = found().ok_or_else(wrong)?;
+    eprintln!("synth: {}, {} nodes, {} objects", kind.name(), point.nodes, point.objects);
+    Ok(point)
 }
 
 /// Parts and times by name; without any, all.

@@ -217,7 +217,7 @@ pub fn json(results: &Results, root: &Path) -> Value {
         json!({
             "policy": point.kind.name(), "nodes": point.nodes, "objects": point.objects, "accesses": point.accesses,
             "seconds": point.seconds, "bytes": point.bytes,
-            "access_seconds": point.outcome.access_seconds(), "availability": point.outcome.availability(),
+            "access_seconds": point.access_seconds, "availability": point.availability,
         })
     };
     let forms = results

@@ -120,7 +120,7 @@ const PROGRAMS: &[Script] = &[
         needs: &["python3"],
         text: "python3 - <<'E'\n\
                import concurrent.futures as f, hashlib, json, multiprocessing, sqlite3, subprocess, tempfile\n\
-               with multiprocessing.get_context('spawn').Pool(2) as p: print(sum(p.map(abs, range(-50, 50))))\n\
+               with multiprocessing.Pool(2) as p: print(sum(p.map(abs, range(-50, 50))))\n\
                with f.ThreadPoolExecutor(4) as e: print(sorted(e.map(lambda n: n * n, range(8))))\n\
                c = sqlite3.connect('x.db'); c.execute('create table t(a)'); c.executemany('insert into t values(?)', [(n,) for n in range(100)])\n\
                c.commit(); print(c.execute('select sum(a) from t').fetchone(), hashlib.sha256(b'x').hexdigest()[:8])\n\
