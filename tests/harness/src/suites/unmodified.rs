@@ -23,7 +23,8 @@ const PROGRAMS: &[Script] = &[
                for (long i = 0; i < 8; i++) { long from = i * 100000; sums.add(pool.submit(() -> { long s = 0;\n\
                for (long n = from; n < from + 100000; n++) s += n; return s; })); }\n\
                long all = 0; for (var s : sums) all += s.get(); pool.shutdown(); System.out.println(all);\n\
-               var words = new TreeMap<String, Integer>(); for (var w : \"to be or not to be\".split(\" \")) words.merge(w, 1, Integer::sum);\n\
+               var words = new TreeMap<String, Integer>();\n\
+               for (var w : \"to be or not to be\".split(\" \")) words.merge(w, 1, Integer::sum);\n\
                System.out.println(words); System.gc(); } }\n\
                E\n\
                javac Words.java && java Words; echo $?",
@@ -69,7 +70,8 @@ const PROGRAMS: &[Script] = &[
     Script {
         name: "gcc",
         needs: &["gcc", "make"],
-        text: "printf '#include <stdio.h>\\nint f(int);int main(void){printf(\"%%d\\\\n\",f(6));}\\n' > a.c; echo 'int f(int n){return n*7;}' > b.c\n\
+        text: "printf '#include <stdio.h>\\nint f(int);int main(void){printf(\"%%d\\\\n\",f(6));}\\n' > a.c;\n\
+               echo 'int f(int n){return n*7;}' > b.c\n\
                printf 'a: a.o b.o\\n\\t$(CC) -o a a.o b.o\\n' > Makefile; make -s CFLAGS=-O2 && ./a; echo $?; rm -f a",
     },
     Script {
@@ -86,8 +88,10 @@ const PROGRAMS: &[Script] = &[
         needs: &["dpkg", "dpkg-deb"],
         text: "mkdir -p p/DEBIAN p/usr/share/demo root/var/lib/dpkg/info root/var/lib/dpkg/updates; echo data > p/usr/share/demo/file\n\
                touch root/var/lib/dpkg/status root/var/lib/dpkg/available\n\
-               printf 'Package: demo\\nVersion: 1.0\\nArchitecture: all\\nMaintainer: N <n@example.org>\\nDescription: demo\\n' > p/DEBIAN/control\n\
-               export SOURCE_DATE_EPOCH=1; dpkg-deb --root-owner-group -b p demo.deb > /dev/null && dpkg-deb -c demo.deb | awk '{ print $1, $6 }'\n\
+               printf 'Package: demo\\nVersion: 1.0\\nArchitecture: all\\n' > p/DEBIAN/control\n\
+               printf 'Maintainer: N <n@example.org>\\nDescription: demo\\n' >> p/DEBIAN/control\n\
+               export SOURCE_DATE_EPOCH=1;\n\
+               dpkg-deb --root-owner-group -b p demo.deb > /dev/null && dpkg-deb -c demo.deb | awk '{ print $1, $6 }'\n\
                d() { dpkg --root=$PWD/root --force-not-root --log=/dev/null \"$@\"; }; d -i demo.deb; d -l demo | tail -n 1; d -L demo\n\
                cat root/usr/share/demo/file; d -r demo; ls root/usr/share 2>&1; rm -rf root demo.deb",
     },
@@ -98,7 +102,8 @@ const PROGRAMS: &[Script] = &[
                if [ $(id -u) = 0 ]; then chown nobody d .; p() { setpriv --reuid=nobody --regid=nogroup --clear-groups \"$@\"; }; fi\n\
                export LC_ALL=C TZ=UTC; p $b/initdb -D d -U n --no-sync -A trust > log 2>&1; echo $?\n\
                p $b/pg_ctl -D d -w -s -l d/log -o \"-c listen_addresses='' -k $PWD\" start; echo $?\n\
-               q() { p psql -h $PWD -U n -Atc \"$1\" postgres; }; q 'create table t as select generate_series(1, 1000) n'; q 'select sum(n) from t'\n\
+               q() { p psql -h $PWD -U n -Atc \"$1\" postgres; }; q 'create table t as select generate_series(1, 1000) n';\n\
+               q 'select sum(n) from t'\n\
                q 'begin; delete from t; rollback; create index i on t(n); select count(*) from t where n > 990'\n\
                p $b/pg_ctl -D d -w -s -m fast stop; echo $?; rm -rf d log",
     },
@@ -112,7 +117,8 @@ const PROGRAMS: &[Script] = &[
         name: "valgrind",
         needs: &["valgrind", "gcc"],
         text: "printf '#include <stdlib.h>\\nint main(void){char*p=malloc(10);return p[10];}\\n' > a.c; gcc -g -O0 -o a a.c\n\
-               valgrind -q --error-exitcode=9 ./a 2> e; echo $?; grep -c 'Invalid read of size 1' e; valgrind -q --tool=massif --massif-out-file=m ./a\n\
+               valgrind -q --error-exitcode=9 ./a 2> e; echo $?; grep -c 'Invalid read of size 1' e;\n\
+               valgrind -q --tool=massif --massif-out-file=m ./a\n\
                grep -c snapshot= m | sed 's/[0-9]*/some/'; rm -f a e m",
     },
     Script {
@@ -122,7 +128,8 @@ const PROGRAMS: &[Script] = &[
                import concurrent.futures as f, hashlib, json, multiprocessing, sqlite3, subprocess, tempfile\n\
                with multiprocessing.Pool(2) as p: print(sum(p.map(abs, range(-50, 50))))\n\
                with f.ThreadPoolExecutor(4) as e: print(sorted(e.map(lambda n: n * n, range(8))))\n\
-               c = sqlite3.connect('x.db'); c.execute('create table t(a)'); c.executemany('insert into t values(?)', [(n,) for n in range(100)])\n\
+               c = sqlite3.connect('x.db'); c.execute('create table t(a)');\n\
+               c.executemany('insert into t values(?)', [(n,) for n in range(100)])\n\
                c.commit(); print(c.execute('select sum(a) from t').fetchone(), hashlib.sha256(b'x').hexdigest()[:8])\n\
                print(subprocess.run(['sh', '-c', 'echo out; exit 3'], capture_output=True))\n\
                E\n\
