@@ -17,7 +17,7 @@ const PLAIN: &str = "C.UTF-8";
 
 /// Sees to it that the guest has the language that programs are told. One that `--env` asks for is packed, if the host has it. The
 /// host's own LANG is only a habit: where its files are not in the guest it becomes C.UTF-8, or C.
-pub fn add(tree: &mut Tree, env: &mut Vec<Vec<u8>>, files: &FileOptions) -> Result<(), Failure> {
+pub fn add(tree: &mut Tree, env: &mut [Vec<u8>], files: &FileOptions) -> Result<(), Failure> {
     let whole_root = files.root.is_some();
     let is_asked = |name: &str| {
         files.env.iter().any(|option| option.as_bytes().split(|&byte| byte == b'=').next() == Some(name.as_bytes()))
