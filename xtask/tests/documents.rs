@@ -78,3 +78,28 @@ fn documents_link_to_files_that_exist() {
 fn the_list_of_calls_is_current() {
     assert!(calls::document() == text(calls::DOCUMENT), "run: cargo run -p xtask -- calls");
 }
+
+#[test]
+fn every_decision_is_in_the_index() {
+    let index = text("docs/adr/README.md");
+    for file in files("docs/adr", ".md").iter().filter(|file| !file.ends_with("README.md")) {
+        let name = file.rsplit('/').next().unwrap_or(file);
+        let title = text(file).lines().next().unwrap_or("").trim_start_matches(['#', ' ', '0']).to_string();
+        let title = title.split_once(['.', ':']).map_or("", |(_, title)| title.trim()).to_string();
+        let row = index.lines().find(|line| line.contains(&format!("({name})")));
+        assert!(row.is_some_and(|row| row.contains(&title)), "{name} is not in docs/adr/README.md as {title}");
+    }
+}
+
+/// The rules that the code cites stand in CONTRIBUTING.md.
+#[test]
+fn rules_that_are_cited_are_written() {
+    let written = text("CONTRIBUTING.md");
+    for file in files("crates", ".rs") {
+        for word in text(&file).split(|c: char| !c.is_ascii_alphanumeric()) {
+            let number = word.strip_prefix('R').and_then(|number| number.parse::<u32>().ok());
+            let is_rule = number.is_some_and(|number| (1..=10).contains(&number)) && !file.contains("machine-x86");
+            assert!(!is_rule || written.contains(&format!("**{word}**")), "{file} cites {word}");
+        }
+    }
+}
