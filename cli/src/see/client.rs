@@ -187,7 +187,11 @@ mod tests {
     #[test]
     fn a_system_is_known_by_its_words() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        // The new process has its own words only after `exec`, which `spawn` has waited for.
+        // `spawn` has waited for `exec` to begin; the new words are there a moment later.
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while words_of(child.id()) != "60" && std::time::Instant::now() < end {
+            std::thread::yield_now();
+        }
         assert_eq!(words_of(child.id()), "60");
         child.kill().unwrap();
         child.wait().unwrap();

@@ -436,7 +436,7 @@ fn qemu_missing(options: &Options, folder: &Path) -> Result<(), String> {
 }
 
 /// Where there is no KVM, asking for it must be refused; where there is, the program must run, or a warning must tell why it
-/// is slow: some interpret ordinary kernels. The hosted machine has no use for it and says so.
+/// is slow: some interpret ordinary kernels, and some let QEMU itself end, which is told. The hosted machine has no use for it.
 fn kvm_unusable(options: &Options) -> Result<(), String> {
     let mut command = runner_command(&options.runner);
     command.args(["--accel", "kvm", "--timeout", "20", &static_hello(options)?]);
@@ -448,7 +448,8 @@ fn kvm_unusable(options: &Options) -> Result<(), String> {
         return Ok(());
     }
     let is_warned = outcome.stderr.starts_with(b"warning: /dev/kvm");
-    if Path::new("/dev/kvm").exists() && outcome.status == TIMED_OUT && is_warned {
+    let is_lost = outcome.stderr.windows(16).any(|text| text == b"(monitor: signal");
+    if Path::new("/dev/kvm").exists() && is_warned && (outcome.status == TIMED_OUT || is_lost) {
         return Ok(());
     }
     refused(&outcome, &[UNAVAILABLE], "KVM")
