@@ -56,7 +56,10 @@ pub fn release_pages(scheduler: &Scheduler, space: &KernelCell<Space>, from: u64
     if to - from <= RELEASE_BYTES {
         return;
     }
-    while let Some(at) = space.borrow_mut().release_some(next, to, RELEASE_BYTES) {
+    loop {
+        // A `while let` would keep the quaspace borrowed while others run and fault in it.
+        let released = space.borrow_mut().release_some(next, to, RELEASE_BYTES);
+        let Some(at) = released else { return };
         next = at;
         scheduler.breathe();
     }
