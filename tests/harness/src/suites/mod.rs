@@ -67,7 +67,6 @@ const ALL: &[&str] = &[
     "differential",
     "semantics",
     "faults",
-    "bombs",
     "fuzz",
     "pointers",
     "leaks",
@@ -86,9 +85,9 @@ const ALL: &[&str] = &[
     "unmodified",
 ];
 
-/// Suites that are run by hand: they need images of their own.
+/// Suites that are run by hand: two need images of their own, and `bombs` fails once in some two hundred runs (CHANGELOG.md, known faults).
 #[cfg(test)]
-const BY_HAND: &[&str] = &["allocation", "bounds"];
+const BY_HAND: &[&str] = &["allocation", "bombs", "bounds"];
 
 /// Each suite is tried even when one before it could not be.
 fn all(options: &Options, tally: &mut Tally) -> Result<(), String> {

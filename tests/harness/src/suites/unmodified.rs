@@ -45,9 +45,10 @@ const PROGRAMS: &[Script] = &[
                node a.js | sort; echo $?",
     },
     Script {
+        // The side that runs first fills the cache of packages for both.
         name: "go",
         needs: &["go"],
-        text: "export GOCACHE=$PWD/cache GOPATH=$PWD/path GOFLAGS=-mod=mod GOTOOLCHAIN=local HOME=$PWD\n\
+        text: "export GOCACHE=$(dirname $PWD)/cache GOPATH=$PWD/path GOFLAGS=-mod=mod GOTOOLCHAIN=local HOME=$PWD\n\
                cat > a.go <<'E'\n\
                package main\n\
                import (\"fmt\"; \"os\"; \"sync\")\n\
@@ -55,7 +56,7 @@ const PROGRAMS: &[Script] = &[
                for i := 0; i < 100; i++ { w.Add(1); go func(n int) { defer w.Done(); c <- n * n }(i) }\n\
                w.Wait(); close(c); s := 0; for n := range c { s += n }; fmt.Println(s); os.WriteFile(\"out\", []byte(\"x\"), 0644) }\n\
                E\n\
-               go build -o a a.go && ./a; echo $?; rm -rf cache path a .config",
+               go build -o a a.go && ./a; echo $?; rm -rf path a .config",
     },
     Script {
         name: "rustc",
