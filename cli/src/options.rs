@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn the_short_options_of_docker_mean_the_same() {
-        let options = run(&["-e", "A=1", "-eB=2", "-w", "/tmp", "-m", "64m", "env", "-e", "x"]).unwrap();
+        let options = run(&["-e", "A=1", "-e", "B=2", "-w", "/tmp", "-m", "64m", "env", "-e", "x"]).unwrap();
         assert_eq!(options.files.env, ["A=1", "B=2"]);
         assert_eq!((options.files.cwd, options.machine.mem), (Some("/tmp".into()), Some(64)));
         assert_eq!(options.argv, ["env", "-e", "x"]);
