@@ -65,9 +65,10 @@ pub fn release_pages(scheduler: &Scheduler, space: &KernelCell<Space>, from: u64
     }
 }
 
-/// The same of a whole quaspace that nobody uses any more.
+/// The same of a whole quaspace that nobody uses any more. One that never had many pages goes at once: to look for them in parts costs
+/// more than they do.
 pub fn release_space(scheduler: &Scheduler, space: &Arc<KernelCell<Space>>) {
-    if Arc::strong_count(space) == 1 {
+    if Arc::strong_count(space) == 1 && space.borrow().resident_peak_bytes() > RELEASE_BYTES {
         release_pages(scheduler, space, 0, kernel::space::USER_LIMIT);
     }
 }
