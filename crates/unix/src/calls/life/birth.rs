@@ -46,14 +46,8 @@ impl Birth {
 }
 
 /// Namespaces, which do not exist here; refused as by a kernel built without them.
-const UNKNOWN: u64 = CLONE_NEWNS
-    | CLONE_NEWCGROUP
-    | CLONE_NEWUTS
-    | CLONE_NEWIPC
-    | CLONE_NEWUSER
-    | CLONE_NEWPID
-    | CLONE_NEWNET
-    | CLONE_INTO_CGROUP;
+pub(super) const NAMESPACES: u64 =
+    CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET;
 
 pub fn fork(call: &mut Call<'_>) -> CallResult {
     create(call, Birth { exit_signal: SIGCHLD, ..Birth::default() })
@@ -133,7 +127,7 @@ fn check(call: &Call<'_>, birth: &Birth) -> Result<(), Errno> {
         || birth.has(CLONE_PARENT) && call.process().pid == 1
         || birth.has(CLONE_PIDFD) && birth.has(CLONE_THREAD | CLONE_DETACHED)
         || birth.has(CLONE_PIDFD) && birth.has(CLONE_PARENT_SETTID) && birth.pidfd == birth.parent_tid
-        || birth.has(UNKNOWN);
+        || birth.has(NAMESPACES | CLONE_INTO_CGROUP);
     if wrong {
         return Err(Errno::EINVAL);
     }

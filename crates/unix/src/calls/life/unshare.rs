@@ -6,17 +6,11 @@ use abi::Errno;
 use abi::process::*;
 use machine::KernelCell;
 
+use super::birth;
 use crate::call::{Call, CallResult};
 
-/// Namespaces, refused as by a kernel that has none.
-const NAMESPACES: u64 = CLONE_NEWNS
-    | CLONE_NEWCGROUP
-    | CLONE_NEWUTS
-    | CLONE_NEWIPC
-    | CLONE_NEWUSER
-    | CLONE_NEWPID
-    | CLONE_NEWNET
-    | CLONE_NEWTIME;
+/// Those that a birth refuses, and the one that only this call names.
+const NAMESPACES: u64 = birth::NAMESPACES | CLONE_NEWTIME;
 
 /// Errors: `EINVAL` for unknown flags, for what only a process of one thread can have for itself, and for namespaces; `EPERM`
 /// for those to a caller who may not make any; `ENOMEM`.
