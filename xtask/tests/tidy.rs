@@ -125,6 +125,21 @@ const UNSAFE: &[&str] = &[
     "bin/hosted/",
 ];
 
+/// The files that a reader meets first.
+const AT_THE_TOP: &[&str] = &[
+    ".gitignore",
+    "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "Cargo.lock",
+    "Cargo.toml",
+    "LICENSE-APACHE",
+    "LICENSE-MIT",
+    "README.md",
+    "rustfmt.toml",
+    "synth",
+];
+
 fn starts_with_any(path: &str, starts: &[&str]) -> bool {
     starts.iter().any(|start| path.starts_with(start))
 }
@@ -228,4 +243,15 @@ fn what_does_not_return_is_reached_from_one_place() {
         assert!(departs == 0 || path == "crates/unix/src/emulator.rs" && departs == 2, "{path}: a thread's end");
     }
     NEVER_RETURN.iter().for_each(|known| assert!(found.contains(known), "{known:?} is not there"));
+}
+
+/// Test programs write files where they run; one that was committed with the sources would stay.
+#[test]
+fn nothing_is_left_lying_at_the_top() {
+    let root = xtask::sources::root();
+    let listing = std::process::Command::new("git").arg("-C").arg(root).arg("ls-files").output();
+    let Ok(listing) = listing else { return };
+    let listing = String::from_utf8_lossy(&listing.stdout).into_owned();
+    let left: Vec<&str> = listing.lines().filter(|path| !path.contains('/') && !AT_THE_TOP.contains(path)).collect();
+    assert!(left.is_empty(), "tracked at the top of the repository: {left:?}");
 }
