@@ -60,6 +60,9 @@ struct Block {
     next: *mut Block,
 }
 
+// SAFETY: the lists lead to blocks that nobody uses, in pages that are the heap's alone: they go wherever the state goes.
+unsafe impl<P> Send for State<P> {}
+
 impl<P: HeapPages> Heap<P> {
     pub const fn new() -> Heap<P> {
         Heap {

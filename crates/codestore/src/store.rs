@@ -13,7 +13,7 @@ use crate::places::{Places, UNIT};
 use crate::run::Asked;
 
 /// The machine's part.
-pub trait CodeMemory: Sync {
+pub trait CodeMemory: Send + Sync {
     /// Makes a page of the store present in both mappings.
     fn extend(&self, page: usize) -> Result<(), NoFrames>;
 
@@ -23,7 +23,7 @@ pub trait CodeMemory: Sync {
 }
 
 /// Sees routines come and go: how debuggers and profilers learn their names.
-pub trait Witness: Sync {
+pub trait Witness: Send + Sync {
     /// The routine is in place; nobody runs it yet.
     fn born(&self, birth: &Birth);
     /// Nobody runs it any more; its place will be used again.
@@ -31,7 +31,7 @@ pub trait Witness: Sync {
 }
 
 /// Who is told of each routine that is published.
-pub trait Watch {
+pub trait Watch: Send + Sync {
     fn published(&self, birth: &Birth);
 }
 

@@ -2,7 +2,9 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::cell::{Cell, RefCell};
+use core::cell::Cell;
+
+use machine::{KernelCell, KernelOwn, KernelValue};
 
 use codestore::{Code, WordCall};
 use quaject::{Makers, quaject};
@@ -37,19 +39,19 @@ template! {
 pub(crate) struct MachineCode<'a> {
     graph: &'a Graph,
     places: Places,
-    offset: Cell<u32>,
-    states: RefCell<Vec<(Id, u32)>>,
+    offset: KernelValue<u32>,
+    states: KernelCell<Vec<(Id, u32)>>,
 }
 
 impl<'a> MachineCode<'a> {
     /// The machine on words and arrays at these places.
     pub fn new(graph: &'a Graph, places: Places) -> MachineCode<'a> {
-        MachineCode { graph, places, offset: Cell::new(0), states: RefCell::default() }
+        MachineCode { graph, places, offset: KernelValue::new(0), states: KernelCell::default() }
     }
 
     /// Where in the routine it begins, and each of its states.
     pub fn placed(self) -> (u64, Vec<(Id, u32)>) {
-        (self.offset.get().into(), self.states.take())
+        (self.offset.get().into(), core::mem::take(&mut *self.states.borrow_mut()))
     }
 }
 
@@ -67,8 +69,8 @@ quaject! {
     pub quaject Editor ("tty editor", made by "input", at most 0 inactive)
     data {
         /// Addresses of the next bytes to be read and written, when it stopped last.
-        read: Cell<u64>,
-        written: Cell<u64>,
+        read: KernelValue<u64>,
+        written: KernelValue<u64>,
     }
     factors(editor) {
         let read = Abs32(editor.read.as_ptr() as u64);
@@ -89,7 +91,7 @@ quaject! {
 /// A machine as code. Its block does not move; nobody else knows where it is.
 pub struct Automaton {
     code: Code<WordCall>,
-    block: Block,
+    block: KernelOwn<Block>,
     editor: Box<Editor>,
     /// Address of the state in which the machine starts.
     start: u64,
@@ -129,7 +131,7 @@ impl Automaton {
         graph: &Graph,
         shared: &Shared<'_>,
     ) -> Option<Automaton> {
-        let block = Block::beside(graph, shared.arrays);
+        let block = KernelOwn::new(Block::beside(graph, shared.arrays));
         let editor: Box<Editor> = Box::default();
         let mut places = block.places();
         for (word, cell) in shared.words {

@@ -139,6 +139,10 @@ quaject! {
     }
 }
 
+// SAFETY: 1. The pointers name records of the same kind and the processor's slots, which stay where they are and belong to no thread
+// of whoever looks. 2. They are followed only with interrupts off on the processor that they are of.
+unsafe impl Send for TteRecord {}
+
 impl TteRecord {
     fn area(&self) -> u64 {
         core::ptr::from_ref(self) as u64

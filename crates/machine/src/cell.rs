@@ -1,9 +1,10 @@
-//! Shared kernel data under the big kernel lock.
+//! Kernel data that several threads share. Each cell says of its content only what the lock cannot give: that it may change threads.
 #![allow(unsafe_code, reason = "the lock that makes a cell shareable is not visible to the compiler")]
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::cell::{Ref, RefCell, RefMut, UnsafeCell};
+use core::cell::{Cell, OnceCell, Ref, RefCell, RefMut, UnsafeCell};
+use core::ops::{Deref, DerefMut};
 
 use crate::grow::{NoMemory, TryGrow};
 
@@ -11,14 +12,24 @@ use crate::grow::{NoMemory, TryGrow};
 /// interrupts off), so a borrow can never meet another processor's; what it can meet is a borrow
 /// of the same thread higher up its own stack, or one held across a sleep. Both are kernel bugs and
 /// panic here, at the second borrow, instead of corrupting the data.
+///
+/// The lock lets one thread in after the other, so what is inside must bear to be used by one after the other (`Send`), and
+/// nothing more; what is bound to one thread is refused:
+///
+/// ```compile_fail,E0277
+/// fn shared<T: Sync>(_: T) {}
+/// shared(machine::KernelCell::new(std::rc::Rc::new(1)));
+/// ```
+/// ```
+/// fn shared<T: Sync>(_: T) {}
+/// shared(machine::KernelCell::new(std::sync::Arc::new(1)));
+/// ```
 pub struct KernelCell<T>(RefCell<T>);
 
 // SAFETY: 1. The machine runs slow paths one at a time, under the big kernel lock, and only slow
 // paths reach cells. 2. Nothing in a cell is bound to the processor that made it. 3. Host tests give
 // each test its own cells.
-unsafe impl<T> Sync for KernelCell<T> {}
-// SAFETY: as for Sync.
-unsafe impl<T> Send for KernelCell<T> {}
+unsafe impl<T: Send> Sync for KernelCell<T> {}
 
 impl<T> KernelCell<T> {
     pub const fn new(value: T) -> KernelCell<T> {
@@ -52,14 +63,132 @@ impl<T: Default> Default for KernelCell<T> {
     }
 }
 
+/// A value that is copied or exchanged whole and never borrowed, under the same rule as [`KernelCell`]: a plain `Cell`, and as cheap.
+///
+/// ```compile_fail,E0277
+/// // What belongs to one thread does not come to another with it.
+/// fn shared<T: Sync>(_: T) {}
+/// shared(machine::KernelValue::new(None::<std::rc::Rc<u32>>));
+/// ```
+/// ```
+/// fn shared<T: Sync>(_: T) {}
+/// shared(machine::KernelValue::new(None::<std::sync::Arc<u32>>));
+/// ```
+#[derive(Default)]
+#[repr(transparent)]
+pub struct KernelValue<T>(Cell<T>);
+
+// SAFETY: as for `KernelCell`.
+unsafe impl<T: Send> Sync for KernelValue<T> {}
+
+impl<T> KernelValue<T> {
+    pub const fn new(value: T) -> KernelValue<T> {
+        KernelValue(Cell::new(value))
+    }
+}
+
+impl<T> Deref for KernelValue<T> {
+    type Target = Cell<T>;
+
+    #[inline(always)]
+    fn deref(&self) -> &Cell<T> {
+        &self.0
+    }
+}
+
+impl<T> DerefMut for KernelValue<T> {
+    fn deref_mut(&mut self) -> &mut Cell<T> {
+        &mut self.0
+    }
+}
+
+impl<T: Copy> Clone for KernelValue<T> {
+    fn clone(&self) -> KernelValue<T> {
+        KernelValue(self.0.clone())
+    }
+}
+
+/// Something that changes through shared references by cells of its own, which know no lock: only who runs under the lock comes to
+/// it here.
+///
+/// ```compile_fail,E0277
+/// fn shared<T: Sync>(_: T) {}
+/// shared(machine::KernelOwn::new(std::rc::Rc::new(1)));
+/// ```
+/// ```
+/// fn shared<T: Sync>(_: T) {}
+/// shared(machine::KernelOwn::new(core::cell::Cell::new(1)));
+/// ```
+pub struct KernelOwn<T>(T);
+
+// SAFETY: as for `KernelCell`.
+unsafe impl<T: Send> Sync for KernelOwn<T> {}
+
+impl<T> KernelOwn<T> {
+    pub const fn new(value: T) -> KernelOwn<T> {
+        KernelOwn(value)
+    }
+}
+
+impl<T> Deref for KernelOwn<T> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+/// A value that is made once and then only read, by several threads at a time.
+///
+/// ```compile_fail,E0277
+/// fn shared<T: Sync>(_: T) {}
+/// shared(machine::KernelOnce::<core::cell::Cell<u32>>::new());
+/// ```
+pub struct KernelOnce<T>(OnceCell<T>);
+
+// SAFETY: as for `KernelCell`; what was made is shown by reference, so it must bear that.
+unsafe impl<T: Send + Sync> Sync for KernelOnce<T> {}
+
+impl<T> KernelOnce<T> {
+    pub const fn new() -> KernelOnce<T> {
+        KernelOnce(OnceCell::new())
+    }
+}
+
+impl<T> Default for KernelOnce<T> {
+    fn default() -> KernelOnce<T> {
+        KernelOnce::new()
+    }
+}
+
+impl<T> From<T> for KernelOnce<T> {
+    fn from(value: T) -> KernelOnce<T> {
+        KernelOnce(OnceCell::from(value))
+    }
+}
+
+impl<T> Deref for KernelOnce<T> {
+    type Target = OnceCell<T>;
+
+    #[inline(always)]
+    fn deref(&self) -> &OnceCell<T> {
+        &self.0
+    }
+}
+
+impl<T> DerefMut for KernelOnce<T> {
+    fn deref_mut(&mut self) -> &mut OnceCell<T> {
+        &mut self.0
+    }
+}
+
 /// A table of counted references that is read far more often than changed. It hands out only clones, so that
 /// no borrow has to be watched.
 pub struct KernelSlots<T>(UnsafeCell<Vec<Option<Arc<T>>>>);
 
 // SAFETY: as for `KernelCell`.
-unsafe impl<T> Sync for KernelSlots<T> {}
-// SAFETY: as for `KernelCell`.
-unsafe impl<T> Send for KernelSlots<T> {}
+unsafe impl<T: Send + Sync> Sync for KernelSlots<T> {}
 
 impl<T> KernelSlots<T> {
     pub const fn new() -> KernelSlots<T> {

@@ -27,7 +27,7 @@ mod time;
 mod translation;
 mod words;
 
-pub use cell::{KernelCell, KernelSlots};
+pub use cell::{KernelCell, KernelOnce, KernelOwn, KernelSlots, KernelValue};
 pub use entry::{
     CallEntry, DescriptorEntries, DeviceEntry, Entry, FileEntry, Keeps, SampleEntry, SampleProcedure, Slot, TimerEntry,
 };

@@ -206,7 +206,7 @@ pub const PAGE_LOST: u64 = 1 << 31;
 
 /// What the machine asks of the kernel. Every function runs in the current thread, which `thread` names, with
 /// interrupts off; those that return nothing return to the program, possibly after other threads have run.
-pub trait Upcalls {
+pub trait Upcalls: Send + Sync {
     /// The program made system call `registers.rax`; the result goes back into `rax`. Does what `before_user` does,
     /// too. True: no other register of the program has changed, so it may go back the short way.
     fn system_call(&'static self, thread: TteId, registers: &mut Registers) -> bool;

@@ -11,7 +11,6 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::sync::Weak;
 use alloc::vec::Vec;
-use core::cell::Cell;
 
 use abi::Errno;
 use bootimage::control::Record;
@@ -25,7 +24,7 @@ use kernel::space::{FramePool, Page};
 use kernel::stream::Stream;
 use kernel::thread::Thread;
 use kernel::tty::WindowSize;
-use machine::{CALLS_MAX, Channel, FrameNumber, KernelCell, Machine, Nanos, PAGE_BYTES, Start, TryGrow};
+use machine::{CALLS_MAX, Channel, FrameNumber, KernelCell, KernelValue, Machine, Nanos, PAGE_BYTES, Start, TryGrow};
 
 use crate::calls::{
     Flight, FutexTable, Limits, LoadError, LockWaits, SocketNames, SystemNames, Wanted, install_program, load_first,
@@ -146,7 +145,7 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
         tracing: Tracing::new(),
         desk: Desk::new(),
         monitor: ingredients.monitor,
-        call_counts: [const { Cell::new(0) }; CALLS_MAX],
+        call_counts: [const { KernelValue::new(0) }; CALLS_MAX],
         lock_waits: LockWaits::new(),
         options,
         sound: Sound::new(machine, makers),
@@ -155,14 +154,14 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
         epoch: KernelCell::new(Nanos(epoch)),
         system_names: SystemNames::new(config.hostname),
         random: Random::default(),
-        clock_sets: Cell::new(0),
+        clock_sets: KernelValue::new(0),
         clock_set: WaitQueue::new(),
         futexes: FutexTable::new(),
         socket_names: SocketNames::new(),
         flight: Flight::new(),
         first: KernelCell::new(None),
         morgue: KernelCell::new(Vec::new()),
-        has_dead: Cell::new(false),
+        has_dead: KernelValue::new(false),
         want: crate::calls::Want::new(),
         summary: KernelCell::new(Default::default()),
         boot_report: KernelCell::new(None),

@@ -3,7 +3,6 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::cell::Cell;
 use core::fmt;
 
 use codestore::CodeStore;
@@ -17,8 +16,8 @@ use kernel::thread::Thread;
 use kernel::trace::kind;
 use machine::stretch::Cause;
 use machine::{
-    CALLS_MAX, Channel, Exception, KernelCell, Machine, Nanos, Registers, TteId, Upcalls, VirtAddr, failing, stages,
-    stretch,
+    CALLS_MAX, Channel, Exception, KernelCell, KernelValue, Machine, Nanos, Registers, TteId, Upcalls, VirtAddr,
+    failing, stages, stretch,
 };
 use quaject::{Class, Quaject};
 use strace::Summary;
@@ -68,7 +67,7 @@ pub struct Unix {
     pub(crate) desk: Desk,
     pub(crate) monitor: &'static MonitorHooks,
     /// Calls done in Rust, by number: gauges (S-31).
-    pub(crate) call_counts: [Cell<u64>; CALLS_MAX],
+    pub(crate) call_counts: [KernelValue<u64>; CALLS_MAX],
     pub lock_waits: LockWaits,
     /// The Sound-IO device server, on machines with a sample clock.
     pub sound: Option<Sound>,
@@ -80,7 +79,7 @@ pub struct Unix {
     pub system_names: SystemNames,
     pub random: Random,
     /// How often the time of day has been set, and who waits for that.
-    pub(crate) clock_sets: Cell<u64>,
+    pub(crate) clock_sets: KernelValue<u64>,
     pub(crate) clock_set: WaitQueue,
     pub(crate) futexes: FutexTable,
     pub(crate) socket_names: SocketNames,
@@ -89,7 +88,7 @@ pub struct Unix {
     /// Threads that have ended and wait for another thread to drop their TTE.
     pub(crate) morgue: KernelCell<Vec<Arc<Thread>>>,
     /// The morgue is not empty.
-    pub(crate) has_dead: Cell<bool>,
+    pub(crate) has_dead: KernelValue<bool>,
     /// Who was killed for want of memory.
     pub(crate) want: Want,
     pub(crate) summary: KernelCell<Summary>,

@@ -21,7 +21,6 @@
     allow(clippy::disallowed_methods, clippy::disallowed_macros, reason = "tests may take what they like")
 )]
 #![forbid(unsafe_code)]
-#![allow(clippy::arc_with_non_send_sync, reason = "shared kernel data is guarded by the big kernel lock")]
 
 extern crate alloc;
 

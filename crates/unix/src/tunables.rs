@@ -1,20 +1,20 @@
 //! Limits that a privileged program may change while the machine runs (/proc/sys). Whoever keeps to a limit asks here, each
 //! time: what is written takes effect with the next call.
 
-use core::cell::Cell;
+use machine::KernelValue;
 
 use abi::Errno;
 
 /// A number between two others.
 pub struct Tunable {
-    value: Cell<u64>,
+    value: KernelValue<u64>,
     least: u64,
     most: u64,
 }
 
 impl Tunable {
     const fn new(value: u64, least: u64, most: u64) -> Tunable {
-        Tunable { value: Cell::new(value), least, most }
+        Tunable { value: KernelValue::new(value), least, most }
     }
 
     pub fn get(&self) -> u64 {

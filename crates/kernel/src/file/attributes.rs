@@ -10,7 +10,7 @@ pub struct Time {
 }
 
 /// Turns values of the processor's counter into wall-clock time.
-pub trait CounterClock {
+pub trait CounterClock: Send + Sync {
     fn time_of_counter(&self, counter: u64) -> Time;
 }
 

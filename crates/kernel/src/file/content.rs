@@ -1,11 +1,10 @@
 //! The data of a regular file: its size and its pages, which are the page cache as well.
 
 use alloc::sync::Arc;
-use core::cell::Cell;
 use core::ops::Range;
 
 use abi::Errno;
-use machine::{KernelCell, PAGE_BYTES, UserMemory, VirtAddr};
+use machine::{KernelCell, KernelValue, PAGE_BYTES, UserMemory, VirtAddr};
 
 use super::limits::{FILE_BYTES_MAX, TRANSFER_BYTES_MAX};
 use super::seals::Seals;
@@ -19,26 +18,26 @@ const PAGE: u64 = PAGE_BYTES as u64;
 #[repr(C)]
 pub struct ContentWords {
     /// Size of the file in bytes.
-    pub size_bytes: Cell<u64>,
+    pub size_bytes: KernelValue<u64>,
     /// Changes whenever a page leaves the file. While it stays, every frame that was in the file
     /// still is, at the same page number.
-    pub layout: Cell<u64>,
+    pub layout: KernelValue<u64>,
     /// Not 0: a read now need not note the access time, because one has since the last change.
-    pub read_is_noted: Cell<u64>,
+    pub read_is_noted: KernelValue<u64>,
     /// Processor counter at the last write by machine code whose time has not been noted; 0: none.
-    pub written_at: Cell<u64>,
+    pub written_at: KernelValue<u64>,
     /// The same for the first read since the last change.
-    pub read_at: Cell<u64>,
+    pub read_at: KernelValue<u64>,
 }
 
 impl ContentWords {
     const fn with_layout(layout: u64) -> ContentWords {
         ContentWords {
-            size_bytes: Cell::new(0),
-            layout: Cell::new(layout),
-            read_is_noted: Cell::new(0),
-            written_at: Cell::new(0),
-            read_at: Cell::new(0),
+            size_bytes: KernelValue::new(0),
+            layout: KernelValue::new(layout),
+            read_is_noted: KernelValue::new(0),
+            written_at: KernelValue::new(0),
+            read_at: KernelValue::new(0),
         }
     }
 
@@ -62,9 +61,9 @@ pub struct Content {
     words: ContentWords,
     volume: Arc<Volume>,
     state: KernelCell<State>,
-    seals: Cell<Seals>,
+    seals: KernelValue<Seals>,
     /// Shared maps that may be written to.
-    writable_maps: Cell<u32>,
+    writable_maps: KernelValue<u32>,
 }
 
 struct State {
@@ -96,8 +95,8 @@ impl Content {
             words: ContentWords::with_layout(0),
             volume: volume.clone(),
             state: KernelCell::new(State { pages: PageTree::new(), mapped_for_writing: false }),
-            seals: Cell::new(Seals::SEAL),
-            writable_maps: Cell::new(0),
+            seals: KernelValue::new(Seals::SEAL),
+            writable_maps: KernelValue::new(0),
         }
     }
 

@@ -12,7 +12,6 @@
 //! A volume may also be outside of the machine ([`ForeignTree`]): its nodes stand for places there.
 //!
 //! Nothing here sleeps, and no borrow is held while program memory is copied.
-#![allow(clippy::arc_with_non_send_sync, reason = "shared kernel data is guarded by the big kernel lock")]
 
 mod attributes;
 mod capabilities;

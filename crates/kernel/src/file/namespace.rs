@@ -2,10 +2,9 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::cell::Cell;
 
 use abi::Errno;
-use machine::{KernelCell, NoMemory, TryGrow, try_filled, try_to_vec};
+use machine::{KernelCell, KernelValue, NoMemory, TryGrow, try_filled, try_to_vec};
 
 use super::node::Node;
 use super::path_cache::PathCache;
@@ -34,9 +33,9 @@ pub struct Namespace {
     nameless: Arc<Volume>,
     mounts: KernelCell<Vec<Mount>>,
     /// Changes with everything that could make a path lead elsewhere: see [`PathCache`].
-    generation: Cell<u64>,
+    generation: KernelValue<u64>,
     /// The number that joined the halves of the last renaming, for those who watch.
-    pub(super) cookie: Cell<u32>,
+    pub(super) cookie: KernelValue<u32>,
     pub(super) cache: KernelCell<PathCache>,
 }
 
@@ -63,8 +62,8 @@ impl Namespace {
             root,
             memory,
             mounts: KernelCell::new(Vec::new()),
-            generation: Cell::new(0),
-            cookie: Cell::new(0),
+            generation: KernelValue::new(0),
+            cookie: KernelValue::new(0),
             cache: KernelCell::new(PathCache::new()),
         })
     }

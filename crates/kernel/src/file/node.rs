@@ -5,11 +5,10 @@ mod times;
 use alloc::format;
 use alloc::sync::{Arc, Weak};
 use core::any::Any;
-use core::cell::Cell;
 
 use abi::Errno;
 use abi::poll::IN_MODIFY;
-use machine::{KernelCell, PAGE_BYTES};
+use machine::{KernelCell, KernelValue, PAGE_BYTES};
 
 use super::attributes::{Attributes, Meta, NewNode, NodeKind, SET_GROUP, SET_USER, Time};
 use super::content::Content;
@@ -38,14 +37,14 @@ pub struct Node {
     pub(super) place: KernelCell<Place>,
     data: Data,
     /// Something is mounted here.
-    pub(super) covered: Cell<bool>,
+    pub(super) covered: KernelValue<bool>,
     /// Above 0: opens for writing. Below 0: programs that execute it. Never both.
-    writers: Cell<i32>,
+    writers: KernelValue<i32>,
     locks: KernelCell<NodeLocks>,
-    attachment: KernelCell<Option<Arc<dyn Any>>>,
+    attachment: KernelCell<Option<Arc<dyn Any + Send + Sync>>>,
     pub(super) extended: KernelCell<ExtendedAttributes>,
     /// Never had a name, and may get one.
-    is_linkable: Cell<bool>,
+    is_linkable: KernelValue<bool>,
 }
 
 /// Where a node was last given a name. For a directory this is its parent; for a file with several
@@ -196,12 +195,12 @@ impl Node {
             meta: KernelCell::new(meta),
             place: KernelCell::new(Place { parent: Parent::None, name: [].as_slice().into() }),
             data,
-            covered: Cell::new(false),
-            writers: Cell::new(0),
+            covered: KernelValue::new(false),
+            writers: KernelValue::new(0),
             locks: KernelCell::new(NodeLocks::default()),
             attachment: KernelCell::new(None),
             extended: KernelCell::new(ExtendedAttributes::default()),
-            is_linkable: Cell::new(false),
+            is_linkable: KernelValue::new(false),
         }
     }
 
@@ -404,7 +403,7 @@ impl Node {
     }
 
     /// What another quaject keeps with this node: the pipe of a fifo, the endpoint of a socket.
-    pub fn attachment(&self) -> &KernelCell<Option<Arc<dyn Any>>> {
+    pub fn attachment(&self) -> &KernelCell<Option<Arc<dyn Any + Send + Sync>>> {
         &self.attachment
     }
 }

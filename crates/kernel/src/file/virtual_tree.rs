@@ -12,7 +12,7 @@ use super::node::Node;
 ///
 /// Nodes that it returns are made with [`Node::produce`] and carry `this` as their parent, so that
 /// `..` and the path of a working directory work. Nobody can create, remove or rename entries.
-pub trait VirtualDirectory {
+pub trait VirtualDirectory: Send + Sync {
     /// The node called `name` (never `.` or `..`). Error: `ENOENT`.
     fn lookup(&self, this: &Arc<Node>, name: &[u8]) -> Result<Arc<Node>, Errno>;
 
@@ -28,7 +28,7 @@ pub trait VirtualDirectory {
 }
 
 /// A file whose content is computed.
-pub trait VirtualFile {
+pub trait VirtualFile: Send + Sync {
     /// The whole content as of now. An open file takes it once, at its first read at position 0.
     fn content(&self) -> Result<Vec<u8>, Errno>;
 
@@ -52,7 +52,7 @@ pub trait VirtualFile {
 }
 
 /// A symlink whose target is computed.
-pub trait VirtualLink {
+pub trait VirtualLink: Send + Sync {
     /// Where the link leads. Error: `ENOENT` if the thing it stands for has gone.
     fn target(&self) -> Result<LinkTarget, Errno>;
 }

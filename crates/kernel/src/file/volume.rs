@@ -1,11 +1,10 @@
 //! One file system: where its nodes get their numbers and their frames, and its limits.
 
 use alloc::sync::Arc;
-use core::cell::Cell;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use abi::Errno;
-use machine::PAGE_BYTES;
+use machine::{KernelValue, PAGE_BYTES};
 
 use machine::KernelCell;
 
@@ -55,17 +54,17 @@ pub struct Volume {
     /// Linux `f_type`.
     magic: u64,
     identity: VolumeIdentity,
-    rules: Cell<Rules>,
+    rules: KernelValue<Rules>,
     /// Regular files that may be written to: opens and shared maps.
-    writers: Cell<u64>,
+    writers: KernelValue<u64>,
     /// Nodes in use that have lost their last name, or never had one: they change the volume when they go.
-    orphans: Cell<u64>,
-    next_number: Cell<u64>,
+    orphans: KernelValue<u64>,
+    next_number: KernelValue<u64>,
     /// Nodes plus links beyond each node's first: both cost kernel memory.
-    nodes: Cell<u64>,
-    nodes_max: Cell<u64>,
-    pages: Cell<u64>,
-    pages_max: Cell<u64>,
+    nodes: KernelValue<u64>,
+    nodes_max: KernelValue<u64>,
+    pages: KernelValue<u64>,
+    pages_max: KernelValue<u64>,
     /// Who turns a processor counter into a time, for what machine code leaves.
     clock: KernelCell<Option<&'static dyn CounterClock>>,
     watches: Watches,
@@ -116,14 +115,14 @@ impl Volume {
             foreign,
             magic,
             identity: VolumeIdentity::take()?,
-            rules: Cell::new(Rules::default()),
-            writers: Cell::new(0),
-            orphans: Cell::new(0),
-            next_number: Cell::new(1),
-            nodes: Cell::new(0),
-            nodes_max: Cell::new(nodes_max),
-            pages: Cell::new(0),
-            pages_max: Cell::new(pages_max),
+            rules: KernelValue::new(Rules::default()),
+            writers: KernelValue::new(0),
+            orphans: KernelValue::new(0),
+            next_number: KernelValue::new(1),
+            nodes: KernelValue::new(0),
+            nodes_max: KernelValue::new(nodes_max),
+            pages: KernelValue::new(0),
+            pages_max: KernelValue::new(pages_max),
             clock: KernelCell::new(None),
             watches: Watches::new(),
         }))

@@ -15,11 +15,10 @@
 
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
-use core::cell::Cell;
 
 use abi::Errno;
 use abi::poll::*;
-use machine::{KernelCell, TryGrow};
+use machine::{KernelCell, KernelValue, TryGrow};
 
 use super::attributes::NodeKind;
 use super::directory::FIRST_COOKIE;
@@ -54,7 +53,7 @@ pub struct Happened<'a> {
 }
 
 /// Who set a watch.
-pub trait Watcher {
+pub trait Watcher: Send + Sync {
     /// Must not sleep, nor call back.
     fn tell(&self, watch: &Watch, happened: &Happened<'_>);
     /// The watch has ended: its node has gone, or it was for once.
@@ -75,7 +74,7 @@ pub struct Watch {
     /// The number that its watcher gave it.
     pub number: i32,
     /// Linux's bits: what to tell, and how.
-    mask: Cell<u32>,
+    mask: KernelValue<u32>,
     watcher: Weak<dyn Watcher>,
     /// A produced node would be gone at once.
     _kept: Option<Arc<Node>>,
@@ -86,7 +85,8 @@ impl Watch {
     pub fn start(node: &Arc<Node>, watcher: Weak<dyn Watcher>, number: i32, mask: u32) -> Result<Arc<Watch>, Errno> {
         let kept = (node.volume().residence() == Residence::Virtual).then(|| node.clone());
         let volume = node.volume().clone();
-        let watch = Arc::new(Watch { key: key_of(node), volume, number, mask: Cell::new(mask), watcher, _kept: kept });
+        let watch =
+            Arc::new(Watch { key: key_of(node), volume, number, mask: KernelValue::new(mask), watcher, _kept: kept });
         watch.volume.watches().add(&watch)?;
         watch.ask_outside(node).inspect_err(|_| watch.stop())?;
         Ok(watch)
@@ -162,14 +162,14 @@ impl Watch {
 
 /// The watches of a volume's nodes.
 pub(super) struct Watches {
-    count: Cell<usize>,
+    count: KernelValue<usize>,
     /// Made with the first watch.
     lists: KernelCell<Vec<Vec<Arc<Watch>>>>,
 }
 
 impl Watches {
     pub(super) const fn new() -> Watches {
-        Watches { count: Cell::new(0), lists: KernelCell::new(Vec::new()) }
+        Watches { count: KernelValue::new(0), lists: KernelCell::new(Vec::new()) }
     }
 
     pub(super) fn is_empty(&self) -> bool {

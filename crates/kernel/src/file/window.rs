@@ -8,12 +8,11 @@
 //! of the file, a page boundary, a time that must be noted) is done by the Rust twin, which then fills the slot.
 
 use alloc::boxed::Box;
-use core::cell::Cell;
 use core::convert::Infallible;
 use core::mem::offset_of;
 
 use abi::nr;
-use machine::{KernelCell, Machine, PAGE_BYTES};
+use machine::{KernelCell, KernelValue, Machine, PAGE_BYTES};
 use quaject::{Made, Makers, Quaject, create, fragments, quaject};
 use synth::{Abs32, Fact, Imm32, Target, template};
 
@@ -28,17 +27,17 @@ const NO_PAGE: u64 = u64::MAX;
 /// One remembered page.
 #[repr(C)]
 struct Slot {
-    index: Cell<u64>,
-    address: Cell<u64>,
+    index: KernelValue<u64>,
+    address: KernelValue<u64>,
 }
 
 /// Where recently used pages of a file are. Invariant: the slots are right while `layout` is that of the file.
 #[repr(C)]
 pub(super) struct SeenPages {
     /// Address of the file's [`ContentWords`]; of `NO_CONTENT` while they belong to nobody.
-    words: Cell<u64>,
+    words: KernelValue<u64>,
     /// The file's `layout` under which the slots were filled.
-    layout: Cell<u64>,
+    layout: KernelValue<u64>,
     slots: [Slot; SLOTS],
 }
 
@@ -217,7 +216,7 @@ quaject! {
     pub quaject Window ("file", made by "open", at most 32 inactive)
     data {
         /// Offset of the next read or write, in bytes.
-        pub position: Cell<u64>,
+        pub position: KernelValue<u64>,
         seen: SeenPages,
     }
     factors(window) {
@@ -258,10 +257,10 @@ static NO_CONTENT: KernelCell<ContentWords> = KernelCell::new(ContentWords::none
 
 impl SeenPages {
     pub(super) fn new() -> SeenPages {
-        let slot = || Slot { index: Cell::new(NO_PAGE), address: Cell::new(0) };
+        let slot = || Slot { index: KernelValue::new(NO_PAGE), address: KernelValue::new(0) };
         SeenPages {
-            words: Cell::new(NO_CONTENT.borrow().address()),
-            layout: Cell::new(0),
+            words: KernelValue::new(NO_CONTENT.borrow().address()),
+            layout: KernelValue::new(0),
             slots: core::array::from_fn(|_| slot()),
         }
     }
@@ -311,7 +310,7 @@ impl Window {
     /// A window for a file just opened, from the inactive list or new. Its routines are there if `makers` are given and
     /// there was room for code.
     pub fn open(content: &Content, makers: Option<Makers>) -> Box<Made<Window>> {
-        let make = || Ok::<_, Infallible>(Window { position: Cell::new(0), seen: SeenPages::new() });
+        let make = || Ok::<_, Infallible>(Window { position: KernelValue::new(0), seen: SeenPages::new() });
         let Ok(window) = create::allocate(make);
         if let Some(makers) = makers {
             window.synthesize(makers, &WindowCallouts {});

@@ -35,7 +35,7 @@ pub enum Port<T> {
     /// Passive; called with each item.
     Procedure(Number, Procedure<T>),
     /// Passive; an open stream, and what must live as long.
-    Stream(Arc<dyn Stream>, Arc<dyn Any>),
+    Stream(Arc<dyn Stream>, Arc<dyn Any + Send + Sync>),
 }
 
 /// What surrounds a connection.

@@ -10,10 +10,9 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::any::Any;
-use core::cell::Cell;
 
 use abi::Errno;
-use machine::{KernelCell, NoMemory, Start, TryGrow, TteId, try_filled, try_to_vec};
+use machine::{KernelCell, KernelValue, NoMemory, Start, TryGrow, TteId, try_filled, try_to_vec};
 
 use crate::gauge::Gauge;
 use crate::link::Users;
@@ -49,8 +48,8 @@ pub struct Pump {
     owner: u32,
     thread: Arc<Thread>,
     ends: KernelCell<Option<Ends>>,
-    standing: Cell<Standing>,
-    stopping: Cell<bool>,
+    standing: KernelValue<Standing>,
+    stopping: KernelValue<bool>,
     /// Bytes carried.
     bytes: Gauge,
 }
@@ -60,7 +59,7 @@ pub struct Pump {
 pub struct Ends {
     pub input: Arc<dyn Stream>,
     pub output: Arc<dyn Stream>,
-    pub keep: Arc<dyn Any>,
+    pub keep: Arc<dyn Any + Send + Sync>,
 }
 
 static PUMPS: KernelCell<Vec<Arc<Pump>>> = KernelCell::new(Vec::new());
@@ -84,8 +83,8 @@ pub fn start(scheduler: &'static Scheduler, owner: u32, ends: Ends) -> Result<Ar
         owner,
         thread: Thread::new(tte),
         ends: KernelCell::new(Some(ends)),
-        standing: Cell::new(Standing::Running),
-        stopping: Cell::new(false),
+        standing: KernelValue::new(Standing::Running),
+        stopping: KernelValue::new(false),
         bytes: Gauge::new(Users::One, scheduler.machine().now()),
     });
     PUMPS.borrow_mut().put(pump.clone());

@@ -33,7 +33,7 @@ pub enum AlarmTarget {
 pub struct Bell(pub(super) u32);
 
 /// A procedure for an alarm, in interrupt context: it must not sleep.
-pub trait Ring {
+pub trait Ring: Send + Sync {
     fn ring(&self, now: Nanos);
 }
 

@@ -21,8 +21,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cell::Cell;
 
-use machine::KernelCell;
 use machine::stages::{self, Stage};
+use machine::{KernelCell, KernelOwn, KernelValue};
 pub use statemachine::terminal::{COLUMNS, ROWS};
 use statemachine::terminal::{cook_words, vt_words};
 use statemachine::{Block, Graph, Id, Memory, Outside, Product};
@@ -85,15 +85,15 @@ impl Machines {
 #[derive(Default)]
 struct Words {
     /// What has to be done outside before the routine's write goes on.
-    pending: Cell<u64>,
+    pending: KernelValue<u64>,
     /// Address of the first byte that no machine has taken.
-    next: Cell<u64>,
+    next: KernelValue<u64>,
     /// The machine that ran last: a `Gate`, or that and `INTERPRETED`, with which no routine runs it.
-    whose: Cell<u64>,
+    whose: KernelValue<u64>,
     /// Where the VT-100's code begins, once there is some.
-    plain_entry: Cell<u64>,
+    plain_entry: KernelValue<u64>,
     /// The VT-100's state, and its input while it is outside.
-    plain: [Cell<u64>; 2],
+    plain: [KernelValue<u64>; 2],
 }
 
 const INTERPRETED: u64 = 1 << 8;
@@ -105,10 +105,10 @@ const INTERPRETED: u64 = 1 << 8;
 pub struct TextWindow {
     machines: Arc<Machines>,
     /// Of the product: the filter's words first, then those of the VT-100.
-    block: Block,
+    block: KernelOwn<Block>,
     words: Box<Words>,
     /// The state of the interpreted machine.
-    at: Cell<Id>,
+    at: KernelValue<Id>,
     style: Style,
     code: KernelCell<Option<Routines>>,
 }
@@ -124,12 +124,12 @@ impl TextWindow {
     /// A blank window, without code.
     pub fn new(machines: &Arc<Machines>) -> TextWindow {
         let _stage = stages::enter(Stage::Allocate);
-        let block = Block::new(&machines.cooked);
+        let block = KernelOwn::new(Block::new(&machines.cooked));
         let window = TextWindow {
             machines: machines.clone(),
             block,
             words: Box::default(),
-            at: Cell::new(0),
+            at: KernelValue::new(0),
             style: Style::default(),
             code: KernelCell::new(None),
         };

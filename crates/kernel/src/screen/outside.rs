@@ -5,6 +5,8 @@ use alloc::format;
 use alloc::vec::Vec;
 use core::cell::Cell;
 
+use machine::KernelValue;
+
 use statemachine::terminal::{CELLS, COLUMNS, ROWS, SCREEN, SEQUENCE_BYTES, TEXT, vt_outside, vt_words as words};
 use statemachine::{Memory, Outside};
 
@@ -76,13 +78,13 @@ impl Look {
 
 /// How the next character looks, and what DECSC saved: row, column, look.
 pub(super) struct Style {
-    now: Cell<Look>,
-    saved: Cell<(u32, u32, Look)>,
+    now: KernelValue<Look>,
+    saved: KernelValue<(u32, u32, Look)>,
 }
 
 impl Default for Style {
     fn default() -> Style {
-        Style { now: Cell::new(USUAL), saved: Cell::new((0, 0, USUAL)) }
+        Style { now: KernelValue::new(USUAL), saved: KernelValue::new((0, 0, USUAL)) }
     }
 }
 

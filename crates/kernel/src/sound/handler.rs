@@ -1,10 +1,9 @@
 //! Making a handler: factor the active channels' fragments, collapse them into one routine, publish.
 
-use core::cell::Cell;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use codestore::Code;
-use machine::{Entry, Fragment, Keeps, SampleClock, SampleEntry, SampleProcedure};
+use machine::{Entry, Fragment, Keeps, KernelValue, SampleClock, SampleEntry, SampleProcedure};
 use quaject::{Contract, quaject};
 use synth::{Abs32, Draft, Imm32, Paste};
 
@@ -168,7 +167,7 @@ pub fn synthesize(
     let Plan { activity, waiters, .. } = plan;
     let chain = Chain::from(clock);
     let signals = (waiters == Waiters::Some).then_some(chain);
-    let active = Active { words, clock, end, activity, signals, step_bytes: Cell::new(0) };
+    let active = Active { words, clock, end, activity, signals, step_bytes: KernelValue::new(0) };
     let callouts = SoundCallouts { active: Some(active), chain: Some(chain), end: Some(end) };
     let factored = match (plan.maker, plan.inserts) {
         (Maker::Synthesized, Inserts::One) => SoundCode::whole(words, makers, &callouts).variant(whole_of(activity)),
@@ -211,7 +210,7 @@ struct Active<'a> {
     /// If somebody waits for samples.
     signals: Option<Chain>,
     /// From one of eight inserts to the next.
-    step_bytes: Cell<u32>,
+    step_bytes: KernelValue<u32>,
 }
 
 /// Eight inserts, one behind the other.

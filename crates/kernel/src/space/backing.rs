@@ -32,7 +32,7 @@ pub struct BackingIdentity {
 /// The quaspace is borrowed during these calls: an implementation must not touch program memory.
 /// And it must not hold its own data borrowed while it copies to or from a program elsewhere: the
 /// copy may fault on a map of the same file and come back here.
-pub trait Backing {
+pub trait Backing: Send + Sync {
     /// The page `index` (file offset / 4096) as it is now. `None` is a hole: it reads as zeros.
     fn page(&self, index: u64) -> Result<Option<Page>, BackingError>;
 
@@ -72,7 +72,6 @@ pub struct AnonymousMemory {
 
 impl AnonymousMemory {
     /// Shared memory of `bytes` (rounded up to pages), all zero. Frames come at the first touch.
-    #[allow(clippy::arc_with_non_send_sync, reason = "kernel data is shared under the big lock, see KernelCell")]
     pub fn new(pool: &'static FramePool, bytes: u64) -> Arc<AnonymousMemory> {
         let page_count = bytes.div_ceil(super::limits::PAGE);
         Arc::new(AnonymousMemory { pool, page_count, pages: KernelCell::new(PageTree::new()) })
@@ -118,7 +117,6 @@ pub struct FixedPages {
 
 impl FixedPages {
     /// `name` appears in /proc/PID/maps, for example `[vdso]`.
-    #[allow(clippy::arc_with_non_send_sync, reason = "kernel data is shared under the big lock, see KernelCell")]
     pub fn new(name: &'static str, pages: Vec<Page>) -> Arc<FixedPages> {
         Arc::new(FixedPages { name, pages })
     }

@@ -1,9 +1,8 @@
 //! Copy-on-write duplication (fork).
 
 use alloc::sync::Arc;
-use core::cell::Cell;
 
-use machine::Translation;
+use machine::{KernelValue, Translation};
 
 use super::Space;
 use super::area::{Area, AtFork};
@@ -30,7 +29,7 @@ impl Space {
             limits: self.limits,
             mmap_base: self.mmap_base,
             // Areas that the child does not get leave room.
-            search: Cell::new(Search::new()),
+            search: KernelValue::new(Search::new()),
             brk: self.brk,
             stack_top: self.stack_top,
             total_bytes: self.total_bytes,

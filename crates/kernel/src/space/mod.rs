@@ -39,9 +39,8 @@ mod usage;
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
-use core::cell::Cell;
 
-use machine::Translation;
+use machine::{KernelValue, Translation};
 
 pub use advise::{Advice, Forget};
 pub use area::{AtFork, Kind, View};
@@ -71,7 +70,7 @@ pub struct Space {
     limits: SpaceLimits,
     /// Maps without an address are placed below this.
     mmap_base: u64,
-    search: Cell<place::Search>,
+    search: KernelValue<place::Search>,
     brk: brk::Break,
     /// Top of the first stack, 0 before there is one.
     stack_top: u64,
@@ -97,7 +96,7 @@ impl Space {
             pages: Pages::new(pool, translation),
             limits,
             mmap_base: place::mmap_base(limits.stack_bytes),
-            search: Cell::new(place::Search::new()),
+            search: KernelValue::new(place::Search::new()),
             brk: brk::Break::default(),
             stack_top: 0,
             total_bytes: 0,

@@ -31,7 +31,7 @@ pub enum Nameless {
 }
 
 /// A source or sink of bytes. Errors are those of the UNIX calls they serve.
-pub trait Stream: Any {
+pub trait Stream: Any + Send + Sync {
     /// Reads to the program: at least one byte, 0 at the end, or an error. Sleeps if there is nothing,
     /// unless `io` says not to (`EAGAIN`); a signal ends the sleep with `EINTR`.
     fn read(&self, _io: &Io<'_>, _to: UserRange) -> Result<usize, Errno> {

@@ -1,7 +1,8 @@
 //! What a stream without a name in the file tree has in place of a node.
 
-use core::cell::Cell;
 use core::sync::atomic::{AtomicU64, Ordering};
+
+use machine::KernelValue;
 
 use abi::Errno;
 use abi::process::{CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER};
@@ -17,14 +18,14 @@ pub fn take_number() -> u64 {
 /// Whose a pipe or socket is and what its mode says. It decides nothing, for who has a descriptor may use it; programs
 /// set it and ask for it.
 pub struct Ownership {
-    mode: Cell<u32>,
-    user: Cell<u32>,
-    group: Cell<u32>,
+    mode: KernelValue<u32>,
+    user: KernelValue<u32>,
+    group: KernelValue<u32>,
 }
 
 impl Ownership {
     pub fn new(mode: u32) -> Ownership {
-        Ownership { mode: Cell::new(mode), user: Cell::new(0), group: Cell::new(0) }
+        Ownership { mode: KernelValue::new(mode), user: KernelValue::new(0), group: KernelValue::new(0) }
     }
 
     /// Mode, user and group.

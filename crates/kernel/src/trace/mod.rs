@@ -26,11 +26,10 @@ mod template;
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::cell::Cell;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use codestore::{Birth, Code, Watch};
-use machine::{CALLS_MAX, KernelCell, Machine, TryGrow, TteId, try_arc_list, try_collect};
+use machine::{CALLS_MAX, KernelCell, KernelValue, Machine, TryGrow, TteId, try_arc_list, try_collect};
 
 use crate::call::CallCode;
 use crate::thread::Thread;
@@ -81,7 +80,7 @@ pub enum TraceError {
 /// The trace of this kernel: at most one at a time.
 pub struct Trace {
     machine: &'static dyn Machine,
-    is_on: Cell<bool>,
+    is_on: KernelValue<bool>,
     /// Stays when the trace ends, to be read, until the next one begins.
     ring: KernelCell<Option<Ring>>,
     /// The code of each thread whose calls are recorded.
@@ -130,7 +129,7 @@ impl Ring {
 impl Trace {
     pub fn new(machine: &'static dyn Machine) -> Trace {
         let diverted = KernelCell::new(Vec::new());
-        Trace { machine, is_on: Cell::new(false), ring: KernelCell::new(None), diverted }
+        Trace { machine, is_on: KernelValue::new(false), ring: KernelCell::new(None), diverted }
     }
 
     /// Whether something is recorded now.

@@ -1,7 +1,8 @@
 //! CookTTYin's storage: the bytes a program has not read yet, and where lines end among them.
 
 use alloc::boxed::Box;
-use core::cell::Cell;
+
+use machine::KernelValue;
 
 use super::bytes::ByteSet;
 use super::ring::{ByteRing, NoMemory};
@@ -14,21 +15,21 @@ pub const INPUT_BYTES: usize = 4096;
 #[repr(C)]
 pub(super) struct InputWords {
     /// 0: a finished line may be read in code, by who is in the foreground.
-    pub gate: Cell<u64>,
+    pub gate: KernelValue<u64>,
     /// The foreground group; `u64::MAX` if there is none.
-    pub foreground: Cell<u64>,
-    pub line_start: Cell<u64>,
+    pub foreground: KernelValue<u64>,
+    pub line_start: KernelValue<u64>,
     /// Bit per place of the ring: a line ends there.
-    pub marks: [Cell<u64>; INPUT_BYTES / 64],
+    pub marks: [KernelValue<u64>; INPUT_BYTES / 64],
 }
 
 impl InputWords {
     fn new() -> InputWords {
         InputWords {
-            gate: Cell::new(1),
-            foreground: Cell::new(u64::MAX),
-            line_start: Cell::new(0),
-            marks: [const { Cell::new(0) }; INPUT_BYTES / 64],
+            gate: KernelValue::new(1),
+            foreground: KernelValue::new(u64::MAX),
+            line_start: KernelValue::new(0),
+            marks: [const { KernelValue::new(0) }; INPUT_BYTES / 64],
         }
     }
 }

@@ -1,7 +1,10 @@
 //! CookTTYout: program output and echo on their way to the device.
 
 use alloc::boxed::Box;
+
 use core::cell::Cell;
+
+use machine::KernelValue;
 
 use super::bytes::{is_control, upper};
 use super::editor::OVERHANG_BYTES;
@@ -16,13 +19,13 @@ const WRITABLE_BELOW: usize = 256;
 #[derive(Default)]
 pub(crate) struct OutputWords {
     /// A [`Gate`].
-    pub gate: Cell<u64>,
+    pub gate: KernelValue<u64>,
     /// Column of the cursor, 0 at the left.
-    pub column: Cell<u32>,
+    pub column: KernelValue<u32>,
     /// Column at which the line being typed began.
-    pub line_column: Cell<u32>,
+    pub line_column: KernelValue<u32>,
     /// The upper two bits of a byte that continues a character and so has no column; a value that no byte has without `IUTF8`.
-    pub continuation: Cell<u32>,
+    pub continuation: KernelValue<u32>,
 }
 
 /// How a program's bytes may go to the device.

@@ -1,8 +1,7 @@
 //! A ring of bytes of fixed capacity, addressed by indices that only grow.
 
 use alloc::boxed::Box;
-use core::cell::Cell;
-use machine::try_filled;
+use machine::{KernelValue, try_filled};
 
 /// There was no memory for a ring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -13,9 +12,9 @@ pub struct NoMemory;
 #[derive(Default)]
 pub(super) struct RingWords {
     /// One past the newest byte.
-    pub head: Cell<u64>,
+    pub head: KernelValue<u64>,
     /// The oldest byte.
-    pub tail: Cell<u64>,
+    pub tail: KernelValue<u64>,
 }
 
 /// Bytes between `tail` (oldest) and `head` (one past the newest).

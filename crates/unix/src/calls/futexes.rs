@@ -5,7 +5,6 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::cell::Cell;
 
 use abi::Errno;
 use abi::process::{
@@ -15,7 +14,7 @@ use abi::process::{
 use abi::time::{CLOCK_MONOTONIC, CLOCK_REALTIME};
 use kernel::space::{Identity, Space};
 use kernel::thread::Thread;
-use machine::{KernelCell, Nanos, NoMemory, Sorted, TryGrow};
+use machine::{KernelCell, KernelValue, Nanos, NoMemory, Sorted, TryGrow};
 
 use super::Entry;
 use super::resume::interrupted_with;
@@ -40,9 +39,9 @@ type Place = (Key, u64);
 
 struct Waiter {
     thread: Arc<Thread>,
-    place: Cell<Place>,
+    place: KernelValue<Place>,
     bits: u32,
-    woken: Cell<bool>,
+    woken: KernelValue<bool>,
     /// The one that is taken out together with it, and came before it.
     before: KernelCell<Option<Arc<Waiter>>>,
 }
@@ -228,9 +227,9 @@ fn wait_until(
     let thread = call.task.thread.clone();
     let waiter = Arc::new(Waiter {
         thread,
-        place: Cell::new((key, 0)),
+        place: KernelValue::new((key, 0)),
         bits,
-        woken: Cell::new(false),
+        woken: KernelValue::new(false),
         before: KernelCell::new(None),
     });
     call.unix.futexes.add(&waiter, key)?;
@@ -383,9 +382,9 @@ fn waiter_of(call: &Call<'_>, address: u64) -> Result<Arc<Waiter>, Errno> {
     let (thread, bits) = (call.task.thread.clone(), FUTEX_BITSET_MATCH_ANY);
     Ok(Arc::new(Waiter {
         thread,
-        place: Cell::new((key, 0)),
+        place: KernelValue::new((key, 0)),
         bits,
-        woken: Cell::new(false),
+        woken: KernelValue::new(false),
         before: KernelCell::new(None),
     }))
 }

@@ -2,7 +2,6 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::cell::{Cell, OnceCell};
 use core::ops::Range;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -12,7 +11,7 @@ use kernel::call::{FileCode, TableWords};
 use kernel::charge::{Held, Kept};
 use kernel::file::Node;
 use kernel::stream::Stream;
-use machine::{Entry, FileEntry, KernelCell, NoMemory, TryGrow, try_to_vec};
+use machine::{Entry, FileEntry, KernelCell, KernelOnce, KernelValue, NoMemory, TryGrow, try_to_vec};
 use quaject::interface;
 
 use super::terminal::{Terminal, TtyStream};
@@ -132,15 +131,15 @@ fn bind_positioned(table: &PositionedTable, index: usize, file: Option<&OpenFile
 pub struct DescriptorTable {
     state: KernelCell<State>,
     /// Made when a routine is first bound to it: most children execute another program before that.
-    entries: OnceCell<Arc<EntryTable>>,
+    entries: KernelOnce<Arc<EntryTable>>,
     /// As `entries`, of `pread` and `pwrite`: only files outside of the machine have routines for them.
-    positioned: OnceCell<Arc<PositionedTable>>,
+    positioned: KernelOnce<Arc<PositionedTable>>,
     /// The slow end of a call: what an entry holds when there is nothing better.
     slow: Entry<FileEntry>,
     /// How pending descriptors become open files, by number.
     recipes: KernelCell<Vec<Recipe>>,
     /// A limit says how far files may be written: the routines do not know it.
-    is_write_limited: Cell<bool>,
+    is_write_limited: KernelValue<bool>,
 }
 
 /// What a synthesized `open` opens: enough to make the open file later.
@@ -189,11 +188,11 @@ impl DescriptorTable {
         let state = KernelCell::new(State { slots: Vec::new(), lowest_free: 0 });
         DescriptorTable {
             state,
-            entries: OnceCell::new(),
-            positioned: OnceCell::new(),
+            entries: KernelOnce::new(),
+            positioned: KernelOnce::new(),
             slow,
             recipes: KernelCell::new(Vec::new()),
-            is_write_limited: Cell::new(false),
+            is_write_limited: KernelValue::new(false),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
-use core::cell::{Cell, OnceCell, Ref};
+use core::cell::Ref;
 
 use abi::Errno;
 use abi::file::{O_ACCMODE, O_APPEND, O_NONBLOCK, O_PATH, O_RDONLY, O_RDWR, O_WRONLY};
@@ -12,7 +12,7 @@ use kernel::charge::{Bill, Held, Kept};
 use kernel::file::{AccessTimes, Content, Ferry, Node, Opening, Positioned, Window};
 use kernel::pipe::PipeEnd;
 use kernel::stream::{Ready, Stream};
-use machine::KernelCell;
+use machine::{KernelCell, KernelOnce, KernelValue};
 use quaject::Made;
 
 use super::Watchers;
@@ -35,29 +35,29 @@ pub enum Body {
 pub struct OpenFile {
     pub body: Body,
     node: Option<Arc<Node>>,
-    flags: Cell<u32>,
+    flags: KernelValue<u32>,
     /// Offset of the next read or write, in bytes (of a directory: the cookie), where there is no window.
-    position: Cell<u64>,
+    position: KernelValue<u64>,
     /// The window of a regular file: its position, and the words of its synthesized routines.
     window: Option<Box<Made<Window>>>,
     /// The words of its `pread` and `pwrite`, once it has had some.
-    positioned: OnceCell<Box<Made<Positioned>>>,
+    positioned: KernelOnce<Box<Made<Positioned>>>,
     /// Positioned calls that Rust did.
-    positioned_calls: Cell<u32>,
+    positioned_calls: KernelValue<u32>,
     /// The same for a regular file outside of the machine.
     ferry: Option<Box<Made<Ferry>>>,
     /// Synthesized entry points of `read` and `write`, kept alive with the file.
     pub code: KernelCell<FileCode>,
     /// `begin_write` of the node was called.
-    counts_as_writer: Cell<bool>,
+    counts_as_writer: KernelValue<bool>,
     /// Who watches the node has been told of the opening, and will be told of the closing.
-    pub(super) is_in_use: Cell<bool>,
+    pub(super) is_in_use: KernelValue<bool>,
     /// Who is told by a signal that the file became ready (`O_ASYNC`).
-    pub told: Cell<Told>,
+    pub told: KernelValue<Told>,
     /// A write found no room: with `O_ASYNC` a signal tells when there is some.
-    pub found_no_room: Cell<bool>,
+    pub found_no_room: KernelValue<bool>,
     /// Messages that hold it on their way.
-    in_flight: Cell<usize>,
+    in_flight: KernelValue<usize>,
     /// The epoll instances that watch it.
     pub watchers: Watchers,
 }
@@ -67,18 +67,18 @@ impl OpenFile {
         OpenFile {
             body,
             node,
-            flags: Cell::new(flags),
-            position: Cell::new(0),
+            flags: KernelValue::new(flags),
+            position: KernelValue::new(0),
             window: None,
-            positioned: OnceCell::new(),
-            positioned_calls: Cell::new(0),
+            positioned: KernelOnce::new(),
+            positioned_calls: KernelValue::new(0),
             ferry: None,
             code: KernelCell::new(FileCode::default()),
-            counts_as_writer: Cell::new(false),
-            is_in_use: Cell::new(false),
-            told: Cell::new(Told::default()),
-            found_no_room: Cell::new(false),
-            in_flight: Cell::new(0),
+            counts_as_writer: KernelValue::new(false),
+            is_in_use: KernelValue::new(false),
+            told: KernelValue::new(Told::default()),
+            found_no_room: KernelValue::new(false),
+            in_flight: KernelValue::new(0),
             watchers: Watchers::new(),
         }
     }
@@ -158,7 +158,7 @@ impl OpenFile {
         self.flags.set(flags);
     }
 
-    fn position_cell(&self) -> &Cell<u64> {
+    fn position_cell(&self) -> &KernelValue<u64> {
         match (&self.window, &self.ferry) {
             (Some(window), _) => &window.position,
             (None, Some(ferry)) => &ferry.position,

@@ -3,9 +3,8 @@
 
 use alloc::boxed::Box;
 use alloc::sync::{Arc, Weak};
-use core::cell::{Cell, OnceCell};
 
-use machine::{KernelCell, NoMemory, Ordered, try_box};
+use machine::{KernelCell, KernelOnce, KernelValue, NoMemory, Ordered, try_box};
 
 use super::OpenFile;
 
@@ -19,12 +18,12 @@ pub struct Mark {
 }
 
 /// Something that watches open files by descriptor.
-pub trait Watcher {
+pub trait Watcher: Send + Sync {
     /// The file at this address has been closed for good.
     fn forget(&self, descriptor: u32, file: usize);
     /// The open file that the watcher itself is, as long as it is open.
     fn own_file(&self) -> Option<Arc<OpenFile>>;
-    fn mark(&self) -> &Cell<Mark>;
+    fn mark(&self) -> &KernelValue<Mark>;
 }
 
 /// Address of the watcher, and the descriptor by which it knows the file.
@@ -34,7 +33,7 @@ type List = Ordered<Name, Weak<dyn Watcher>>;
 
 /// Most files are not watched, and take a word.
 #[derive(Default)]
-pub struct Watchers(OnceCell<Box<KernelCell<List>>>);
+pub struct Watchers(KernelOnce<Box<KernelCell<List>>>);
 
 fn name(watcher: &Weak<dyn Watcher>, descriptor: u32) -> Name {
     (watcher.as_ptr().cast::<()>() as usize, descriptor)
@@ -42,7 +41,7 @@ fn name(watcher: &Weak<dyn Watcher>, descriptor: u32) -> Name {
 
 impl Watchers {
     pub const fn new() -> Watchers {
-        Watchers(OnceCell::new())
+        Watchers(KernelOnce::new())
     }
 
     pub fn add(&self, watcher: Weak<dyn Watcher>, descriptor: u32) -> Result<(), NoMemory> {

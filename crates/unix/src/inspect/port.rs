@@ -2,11 +2,10 @@
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use core::cell::Cell;
 
 use bootimage::control::{Decoder, Record, header, kind};
 use kernel::tty::WindowSize;
-use machine::{Channel, KernelCell, Received, TryQueue, try_collect, try_to_vec};
+use machine::{Channel, KernelCell, KernelValue, Received, TryQueue, try_collect, try_to_vec};
 
 use crate::emulator::Unix;
 
@@ -17,7 +16,7 @@ pub(crate) struct ControlPort {
     incoming: KernelCell<Decoder>,
     waiting: KernelCell<VecDeque<Vec<u8>>>,
     /// Part of a record is out: nothing else may be sent until the rest has followed.
-    is_torn: Cell<bool>,
+    is_torn: KernelValue<bool>,
 }
 
 impl ControlPort {
@@ -25,7 +24,7 @@ impl ControlPort {
         ControlPort {
             incoming: KernelCell::new(Decoder::new()),
             waiting: KernelCell::new(VecDeque::new()),
-            is_torn: Cell::new(false),
+            is_torn: KernelValue::new(false),
         }
     }
 

@@ -11,7 +11,7 @@ use kernel::file::{
 use crate::emulator::Unix;
 
 /// What the entries of a table tell about: the machine, or one process.
-pub trait Subject: Clone + 'static {
+pub trait Subject: Clone + Send + Sync + 'static {
     /// User and group of the whole.
     fn owner(&self) -> (u32, u32);
 
@@ -163,7 +163,7 @@ struct TableFile<S: 'static> {
     entry: &'static Entry<S>,
 }
 
-impl<S> VirtualFile for TableFile<S> {
+impl<S: Subject> VirtualFile for TableFile<S> {
     fn content(&self) -> Result<Vec<u8>, Errno> {
         match self.entry.what {
             What::File(read) | What::Fixed(read) | What::Setting(read, _) => read(self.unix, &self.subject),
@@ -199,7 +199,7 @@ struct TableLink<S> {
     target: fn(&'static Unix, &S) -> Result<LinkTarget, Errno>,
 }
 
-impl<S> VirtualLink for TableLink<S> {
+impl<S: Subject> VirtualLink for TableLink<S> {
     fn target(&self) -> Result<LinkTarget, Errno> {
         (self.target)(self.unix, &self.subject)
     }

@@ -1,12 +1,11 @@
 //! The synthesized calls of one thread that belong to no file: what is bound, and for what.
 
 use alloc::vec::Vec;
-use core::cell::Cell;
 
 use abi::nr;
 use codestore::Code;
 use kernel::call::CallCode;
-use machine::{KernelCell, Tte};
+use machine::{KernelCell, KernelValue, Tte};
 
 /// Calls that a thread dispatches by descriptor in synthesized code.
 pub const DESCRIPTOR_CALLS: [u64; 5] = [nr::READ, nr::WRITE, nr::LSEEK, nr::PREAD64, nr::PWRITE64];
@@ -41,9 +40,9 @@ pub struct OpenCache {
 #[derive(Default)]
 pub struct Bindings {
     /// Which of [`DESCRIPTOR_CALLS`] are bound to the process's descriptor table.
-    pub descriptor_calls: [Cell<bool>; DESCRIPTOR_CALLS.len()],
+    pub descriptor_calls: [KernelValue<bool>; DESCRIPTOR_CALLS.len()],
     /// How often each of [`CONSTANT_CALLS`] was done in Rust; [`BOUND`] once it is a constant.
-    pub constant_calls: [Cell<u8>; CONSTANT_CALLS.len()],
+    pub constant_calls: [KernelValue<u8>; CONSTANT_CALLS.len()],
     pub opens: KernelCell<OpenCache>,
 }
 

@@ -2,7 +2,6 @@
 
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
-use core::cell::Cell;
 use core::ops::Bound;
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
@@ -11,7 +10,7 @@ use abi::process::WaitStatus;
 use kernel::file::{Credentials, Node};
 use kernel::schedule::WaitQueue;
 use kernel::space::Space;
-use machine::{Entry, FileEntry, KernelCell, Nanos, Ordered, PAGE_BYTES};
+use machine::{Entry, FileEntry, KernelCell, KernelValue, Nanos, Ordered, PAGE_BYTES};
 
 use super::{CapabilitySets, Ghost, Settings, Task};
 use crate::calls::{Limits, ProcessTimers, user_calls};
@@ -83,7 +82,7 @@ pub struct Process {
     /// The children, the oldest first.
     children: KernelCell<Ordered<u64, Arc<Process>>>,
     /// Its place among its parent's children.
-    child_number: Cell<u64>,
+    child_number: KernelValue<u64>,
     pub tasks: KernelCell<Vec<Weak<Task>>>,
     /// The quaspace. Shared between parent and child after `vfork`; gone when the process has ended.
     pub space: KernelCell<Option<Arc<KernelCell<Space>>>>,
@@ -235,7 +234,7 @@ impl Process {
             pid: new.pid,
             parent: KernelCell::new(new.parent),
             children: KernelCell::default(),
-            child_number: Cell::new(0),
+            child_number: KernelValue::new(0),
             tasks: KernelCell::new(Vec::new()),
             space: KernelCell::new(new.space),
             slow: new.files.slow(),

@@ -1,13 +1,12 @@
 //! One thread of a program.
 
 use alloc::sync::Arc;
-use core::cell::Cell;
 use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use kernel::schedule::Scheduler;
 use kernel::space::FaultKind;
 use kernel::thread::{State, Thread};
-use machine::{KernelCell, NoMemory, TryGrow, VirtAddr, try_arc};
+use machine::{KernelCell, KernelValue, NoMemory, TryGrow, VirtAddr, try_arc};
 
 use super::{Bindings, Process, Watch};
 use crate::calls::Function;
@@ -58,8 +57,8 @@ pub struct Task {
     pub robust_list: AtomicU64,
     /// A descriptor table that is not the process's: the thread was made without `CLONE_FILES`, or has unshared.
     own_files: KernelCell<Option<Arc<DescriptorTable>>>,
-    restart_area: Cell<Option<RestartArea>>,
-    pub policy: Cell<Policy>,
+    restart_area: KernelValue<Option<RestartArea>>,
+    pub policy: KernelValue<Policy>,
     /// Synthesized calls of this thread.
     pub bindings: Bindings,
     /// This thread alone shall end.
@@ -79,7 +78,7 @@ pub struct Task {
     pub interrupted_call: KernelCell<RestartKind>,
     pub restart_block: KernelCell<Option<RestartBlock>>,
     /// Calls that were done in Rust: synthesized ones are not counted.
-    calls: Cell<u64>,
+    calls: KernelValue<u64>,
     /// There is something to do before the thread goes back to its program.
     attention: Arc<AtomicU8>,
 }
@@ -94,9 +93,9 @@ impl Task {
             name: KernelCell::new(name),
             clear_child_tid: AtomicU64::new(0),
             robust_list: AtomicU64::new(0),
-            restart_area: Cell::new(None),
+            restart_area: KernelValue::new(None),
             own_files: KernelCell::new(None),
-            policy: Cell::new(Policy::default()),
+            policy: KernelValue::new(Policy::default()),
             bindings: Bindings::default(),
             ending: KernelCell::new(false),
             exit_status: KernelCell::new(0),
@@ -108,7 +107,7 @@ impl Task {
             last_fault: KernelCell::new(None),
             interrupted_call: KernelCell::new(RestartKind::No),
             restart_block: KernelCell::new(None),
-            calls: Cell::new(0),
+            calls: KernelValue::new(0),
             attention: Arc::default(),
         });
         process.live_tasks.fetch_add(1, Ordering::Relaxed);

@@ -2,12 +2,11 @@
 
 use alloc::boxed::Box;
 use alloc::sync::{Arc, Weak};
-use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use abi::process::WaitStatus;
 use abi::siginfo::SigInfo;
-use machine::{KernelCell, Registers};
+use machine::{KernelCell, KernelValue, Registers};
 
 use super::{Process, Usage};
 
@@ -83,7 +82,7 @@ pub struct TraceStop {
 
 /// The tracing part of a task.
 pub struct Watch {
-    is_traced: Cell<bool>,
+    is_traced: KernelValue<bool>,
     /// The thread shall stop before it goes back to its program: `PTRACE_INTERRUPT`, or its group stops.
     trap: AtomicBool,
     pub tracing: KernelCell<Option<Tracing>>,
@@ -100,7 +99,7 @@ pub struct Watch {
 impl Default for Watch {
     fn default() -> Watch {
         Watch {
-            is_traced: Cell::new(false),
+            is_traced: KernelValue::new(false),
             trap: AtomicBool::new(false),
             tracing: KernelCell::new(None),
             stop: KernelCell::new(None),

@@ -5,12 +5,11 @@
 //! writing the same bytes at the same place twice changes nothing. Appending writes have no routine for that reason.
 
 use alloc::boxed::Box;
-use core::cell::Cell;
 use core::convert::Infallible;
 use core::mem::offset_of;
 
 use abi::nr;
-use machine::Fragment;
+use machine::{Fragment, KernelValue};
 use quaject::{Made, Makers, Quaject, create, quaject};
 use synth::{Abs32, Fact, template};
 
@@ -69,9 +68,9 @@ quaject! {
     pub quaject Ferry ("outside", made by "open", at most 32 inactive)
     data {
         /// Offset of the next read or write, in bytes.
-        pub position: Cell<u64>,
+        pub position: KernelValue<u64>,
         /// The carrier's name for the opening.
-        handle: Cell<i32>,
+        handle: KernelValue<i32>,
     }
     factors(ferry) {
         let position = ferry.word(offset_of!(Ferry, position));
@@ -150,7 +149,7 @@ impl Ferry {
             return None;
         }
         let (makers, callouts) = (makers?, Ferry::callouts(opening)?);
-        let make = || Ok::<_, Infallible>(Ferry { position: Cell::new(0), handle: Cell::new(NOBODY) });
+        let make = || Ok::<_, Infallible>(Ferry { position: KernelValue::new(0), handle: KernelValue::new(NOBODY) });
         let Ok(ferry) = create::allocate(make);
         ferry.synthesize(makers, &callouts);
         ferry.handle.set(opening.far().1.0);

@@ -3,11 +3,10 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::cell::Cell;
 use core::ops::Range;
 
 use abi::Errno;
-use machine::{FrameNumber, KernelCell, PAGE_BYTES, TryGrow, WINDOW_PAGES};
+use machine::{FrameNumber, KernelCell, KernelValue, PAGE_BYTES, TryGrow, WINDOW_PAGES};
 
 use super::errno_of;
 use super::opening::Opening;
@@ -20,14 +19,13 @@ pub struct ForeignMap {
     opening: Arc<Opening>,
     is_writable: bool,
     /// The size when it was last asked for.
-    size_bytes: Cell<u64>,
+    size_bytes: KernelValue<u64>,
     /// Windows by number, in the order in which they were needed.
     windows: KernelCell<Vec<(u64, Vec<Page>)>>,
 }
 
 impl Opening {
     /// The map of this file; `is_writable` needs an opening for reading and writing.
-    #[allow(clippy::arc_with_non_send_sync, reason = "kernel data is shared under the big lock, see KernelCell")]
     pub fn map(self: &Arc<Opening>, is_writable: bool) -> Arc<ForeignMap> {
         let known = self.node().foreign().and_then(|node| node.maps.borrow()[is_writable as usize].upgrade());
         if let Some(map) = known {
@@ -36,7 +34,7 @@ impl Opening {
         let map = Arc::new(ForeignMap {
             opening: self.clone(),
             is_writable,
-            size_bytes: Cell::new(0),
+            size_bytes: KernelValue::new(0),
             windows: KernelCell::new(Vec::new()),
         });
         if let Some(node) = self.node().foreign() {

@@ -75,7 +75,6 @@ impl Node {
 }
 
 impl Opening {
-    #[allow(clippy::arc_with_non_send_sync, reason = "kernel data is shared under the big lock, see KernelCell")]
     pub(super) fn new(node: &Arc<Node>, far: &'static dyn Foreign, handle: Handle) -> Arc<Opening> {
         Arc::new(Opening { node: node.clone(), far, handle })
     }

@@ -12,10 +12,10 @@ use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::cell::Cell;
 
 use machine::{
-    FrameNumber, KernelCell, Mapping, NoFrames, PAGE_BYTES, PhysicalMemory, Protection, Translation, VirtAddr,
+    FrameNumber, KernelCell, KernelValue, Mapping, NoFrames, PAGE_BYTES, PhysicalMemory, Protection, Translation,
+    VirtAddr,
 };
 
 use super::limits::PAGE;
@@ -107,7 +107,6 @@ impl Translation for Tables {
     }
 }
 
-#[allow(clippy::arc_with_non_send_sync, reason = "kernel data is shared under the big lock")]
 fn tables(pool: &'static FramePool) -> Arc<Tables> {
     Arc::new(Tables {
         pool,
@@ -125,10 +124,9 @@ fn space(pool: &'static FramePool) -> Space {
 struct File {
     pool: &'static FramePool,
     pages: KernelCell<Vec<Option<Page>>>,
-    writes_announced: Cell<u32>,
+    writes_announced: KernelValue<u32>,
 }
 
-#[allow(clippy::arc_with_non_send_sync, reason = "kernel data is shared under the big lock")]
 fn file(pool: &'static FramePool, pages: usize) -> Arc<File> {
     let contents = (0..pages)
         .map(|index| {
@@ -137,7 +135,7 @@ fn file(pool: &'static FramePool, pages: usize) -> Arc<File> {
             Some(page)
         })
         .collect();
-    Arc::new(File { pool, pages: KernelCell::new(contents), writes_announced: Cell::new(0) })
+    Arc::new(File { pool, pages: KernelCell::new(contents), writes_announced: KernelValue::new(0) })
 }
 
 impl Backing for File {

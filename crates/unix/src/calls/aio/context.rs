@@ -3,12 +3,11 @@
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::cell::Cell;
 
 use abi::Errno;
 use kernel::charge::{Bill, Held, Kept};
 use kernel::schedule::WaitQueue;
-use machine::{KernelCell, TryGrow, TryQueue};
+use machine::{KernelCell, KernelValue, TryGrow, TryQueue};
 
 use crate::emulator::Unix;
 
@@ -20,7 +19,7 @@ pub struct Context {
     pub events: u32,
     done: KernelCell<VecDeque<Event>>,
     pub arrived: WaitQueue,
-    pub is_gone: Cell<bool>,
+    pub is_gone: KernelValue<bool>,
 }
 
 impl Context {
@@ -52,12 +51,12 @@ impl Context {
 pub struct Contexts {
     all: KernelCell<Vec<(u32, u64, Arc<Context>)>>,
     /// Events that all contexts together were made for.
-    charged: Cell<u64>,
+    charged: KernelValue<u64>,
 }
 
 impl Contexts {
     pub const fn new() -> Contexts {
-        Contexts { all: KernelCell::new(Vec::new()), charged: Cell::new(0) }
+        Contexts { all: KernelCell::new(Vec::new()), charged: KernelValue::new(0) }
     }
 
     pub fn charged(&self) -> u64 {
@@ -92,7 +91,7 @@ impl Contexts {
         let place = all.partition_point(|(whose, other, _)| (*whose, *other) < (pid, number));
         all.room_for(1)?;
         let done = KernelCell::new(VecDeque::new());
-        let context = Context { events, done, arrived: WaitQueue::new(), is_gone: Cell::new(false) };
+        let context = Context { events, done, arrived: WaitQueue::new(), is_gone: KernelValue::new(false) };
         all.put_at(place, (pid, number, Arc::new(context)));
         Ok(())
     }

@@ -4,7 +4,6 @@ use alloc::collections::VecDeque;
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::any::Any;
-use core::cell::Cell;
 
 use abi::Errno;
 use abi::poll::{IN_EXCL_UNLINK, IN_MASK_ADD, IN_ONESHOT, InotifyEvent};
@@ -12,7 +11,7 @@ use kernel::charge::{Held, Kept};
 use kernel::file::{ENDED, Happened, Node, OVERFLOWED, Watch, Watcher};
 use kernel::schedule::WaitQueue;
 use kernel::stream::{Io, Nameless, Progress, Ready, Stream, UserRange};
-use machine::{KernelCell, TryGrow, TryQueue};
+use machine::{KernelCell, KernelValue, TryGrow, TryQueue};
 
 use super::{EVENTS, IN_MASK_CREATE};
 use crate::call::Call;
@@ -56,7 +55,7 @@ pub struct Inotify {
     itself: Weak<Inotify>,
     /// By number, which rises.
     watches: KernelCell<Vec<Arc<Watch>>>,
-    last_number: Cell<i32>,
+    last_number: KernelValue<i32>,
     queue: KernelCell<Queue>,
     progress: KernelCell<Progress>,
     arrived: WaitQueue,
@@ -73,7 +72,7 @@ impl Inotify {
             user,
             itself: itself.clone(),
             watches: KernelCell::new(Vec::new()),
-            last_number: Cell::new(0),
+            last_number: KernelValue::new(0),
             queue: KernelCell::new(Queue::default()),
             progress: KernelCell::new(Progress::default()),
             arrived: WaitQueue::new(),

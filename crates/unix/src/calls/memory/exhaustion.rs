@@ -9,11 +9,10 @@
 //! ```
 
 use alloc::sync::Arc;
-use core::cell::Cell;
 
 use abi::nr;
 use kernel::space::FaultKind;
-use machine::Nanos;
+use machine::{KernelValue, Nanos};
 
 use super::sentence::{self, Sentence};
 use crate::call::Call;
@@ -171,16 +170,16 @@ pub fn make_room(unix: &'static Unix, task: &Task) {
 /// Who was killed for want of memory.
 pub(crate) struct Want {
     /// When somebody was killed last; the next one has to wait until all of them have gone, or too long.
-    killed_at: Cell<Option<Nanos>>,
+    killed_at: KernelValue<Option<Nanos>>,
     /// Sentences so far.
-    pub kills: Cell<u64>,
+    pub kills: KernelValue<u64>,
     /// Who was refused last because it held most itself, and when.
-    refused: Cell<Option<(u32, Nanos)>>,
+    refused: KernelValue<Option<(u32, Nanos)>>,
 }
 
 impl Want {
     pub const fn new() -> Want {
-        Want { killed_at: Cell::new(None), kills: Cell::new(0), refused: Cell::new(None) }
+        Want { killed_at: KernelValue::new(None), kills: KernelValue::new(0), refused: KernelValue::new(None) }
     }
 
     /// Somebody who was killed has not gone yet.

@@ -2,25 +2,24 @@
 
 use alloc::sync::Arc;
 use core::any::Any;
-use core::cell::Cell;
 
 use abi::Errno;
 use kernel::charge::{Held, Kept};
 use kernel::schedule::WaitQueue;
 use kernel::stream::{Io, Nameless, Progress, Ready, Stream, UserRange};
-use machine::try_text;
+use machine::{KernelValue, try_text};
 
 use super::queue::Queue;
 
 pub struct OpenQueue {
     queue: Arc<Queue>,
     /// How much of the text has been read.
-    position: Cell<usize>,
+    position: KernelValue<usize>,
 }
 
 impl OpenQueue {
     pub fn new(queue: &Arc<Queue>) -> Arc<OpenQueue> {
-        Arc::new(OpenQueue { queue: queue.clone(), position: Cell::new(0) })
+        Arc::new(OpenQueue { queue: queue.clone(), position: KernelValue::new(0) })
     }
 
     pub fn queue(&self) -> &Arc<Queue> {

@@ -11,7 +11,8 @@ mod compare;
 
 use alloc::sync::Arc;
 use core::any::Any;
-use core::cell::OnceCell;
+
+use machine::KernelOnce;
 
 use abi::Errno;
 use abi::file::{O_CLOEXEC, O_NONBLOCK, O_RDWR};
@@ -32,7 +33,7 @@ use crate::task::{Life, Process};
 /// An open process. It keeps the record of one that has ended, not its memory and files, and can be polled for the end.
 pub struct ProcessHandle {
     /// Missing only while `clone` makes the process.
-    process: OnceCell<Arc<Process>>,
+    process: KernelOnce<Arc<Process>>,
 }
 
 impl ProcessHandle {
@@ -77,7 +78,7 @@ fn pidfd_open(call: &Call<'_>, pid: i32, flags: u32) -> CallResult {
         // The number of a thread that is not its process's first.
         return Err(if tasks.task(pid as u32).is_some() { Errno::EINVAL } else { Errno::ESRCH });
     };
-    let handle = ProcessHandle { process: OnceCell::from(process) };
+    let handle = ProcessHandle { process: KernelOnce::from(process) };
     add(call, Arc::new(handle), flags & O_NONBLOCK).map(|descriptor| descriptor.0.into())
 }
 
@@ -92,7 +93,7 @@ impl Expected {
     /// Opens it and writes its number to `address`. Errors: `EFAULT`, `EMFILE`, `ENOMEM`.
     pub fn open(call: &Call<'_>, address: u64) -> Result<Expected, Errno> {
         call.write(address, &0u32)?;
-        let handle = Arc::new(ProcessHandle { process: OnceCell::new() });
+        let handle = Arc::new(ProcessHandle { process: KernelOnce::new() });
         let descriptor = add(call, handle.clone(), 0)?;
         // Nothing has changed the memory since it was tried.
         let _ = call.write(address, &descriptor.0);

@@ -3,7 +3,6 @@
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::any::Any;
-use core::cell::{Cell, OnceCell};
 use core::ops::Bound;
 use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicBool, AtomicU64};
@@ -19,7 +18,7 @@ use kernel::charge::{Held, Kept};
 use kernel::file::NodeKind;
 use kernel::schedule::{Scheduler, WaitQueue};
 use kernel::stream::{Progress, Ready, Stream};
-use machine::{KernelCell, Nanos, NoMemory, Ordered, TryGrow, try_collect, try_to_vec};
+use machine::{KernelCell, KernelOnce, KernelValue, Nanos, NoMemory, Ordered, TryGrow, try_collect, try_to_vec};
 
 use super::{PART, Waited, nesting, read_deadline, wait};
 use crate::call::{Call, CallResult};
@@ -59,17 +58,17 @@ pub const FIRST_OTHER: Name = (Kind::Other, 0, 0);
 pub struct Epoll {
     me: Weak<Epoll>,
     /// The open file that this is, while somebody has it open.
-    own: OnceCell<Weak<OpenFile>>,
+    own: KernelOnce<Weak<OpenFile>>,
     items: KernelCell<Ordered<Name, Item>>,
     /// Who was reported last: who comes behind it is asked first, so that all get their turn.
-    last: Cell<Option<Name>>,
+    last: KernelValue<Option<Name>>,
     changed: WaitQueue,
     /// Room for the events of a wait, while nobody waits.
     room: KernelCell<Vec<EpollEvent>>,
     /// What a walk over instances found here: see [`nesting`].
-    mark: Cell<Mark>,
+    mark: KernelValue<Mark>,
     /// What was answered last when another instance asked whether anything is ready.
-    answer: Cell<(u64, bool)>,
+    answer: KernelValue<(u64, bool)>,
 }
 
 impl Item {
@@ -134,13 +133,13 @@ impl Epoll {
     fn new() -> Arc<Epoll> {
         Arc::new_cyclic(|me: &Weak<Epoll>| Epoll {
             me: me.clone(),
-            own: OnceCell::new(),
+            own: KernelOnce::new(),
             items: KernelCell::default(),
-            last: Cell::new(None),
+            last: KernelValue::new(None),
             changed: WaitQueue::new(),
             room: KernelCell::new(Vec::new()),
-            mark: Cell::default(),
-            answer: Cell::default(),
+            mark: KernelValue::default(),
+            answer: KernelValue::default(),
         })
     }
 
@@ -254,7 +253,7 @@ impl Watcher for Epoll {
         self.own.get()?.upgrade()
     }
 
-    fn mark(&self) -> &Cell<Mark> {
+    fn mark(&self) -> &KernelValue<Mark> {
         &self.mark
     }
 }

@@ -18,10 +18,9 @@
 use alloc::boxed::Box;
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
-use core::cell::Cell;
 
 use abi::Errno;
-use machine::{KernelCell, Sorted, try_box, try_to_vec};
+use machine::{KernelCell, KernelValue, Sorted, try_box, try_to_vec};
 
 use super::garbage;
 use super::unix::UnixSocket;
@@ -67,10 +66,10 @@ pub struct FlightPlace {
     before: KernelCell<Weak<UnixSocket>>,
     pub after: KernelCell<Weak<UnixSocket>>,
     /// Messages that hold it and lie in no suspect.
-    pub outside: Cell<usize>,
-    pub standing: Cell<garbage::Standing>,
+    pub outside: KernelValue<usize>,
+    pub standing: KernelValue<garbage::Standing>,
     /// Which walk of a `Carried` has seen it last, and of how many parts what it holds is one there.
-    pub carried: Cell<(u32, usize)>,
+    pub carried: KernelValue<(u32, usize)>,
     /// The next in the list on which the search has put it.
     pub next: KernelCell<Option<Arc<UnixSocket>>>,
 }

@@ -10,7 +10,6 @@ use alloc::collections::VecDeque;
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::any::Any;
-use core::cell::Cell;
 
 use abi::Errno;
 use abi::socket::{SOCK_DGRAM, SOCK_STREAM, Ucred};
@@ -18,7 +17,7 @@ use kernel::charge::{Held, Kept};
 use kernel::file::Node;
 use kernel::schedule::WaitQueue;
 use kernel::stream::{Io, Nameless, Ownership, Progress, Ready, Stream, UserRange, take_number};
-use machine::{KernelCell, NoMemory, TryGrow, TryQueue, try_arc_cyclic, try_filled, try_to_vec};
+use machine::{KernelCell, KernelValue, NoMemory, TryGrow, TryQueue, try_arc_cyclic, try_filled, try_to_vec};
 
 use super::flight::{FlightPlace, Rights};
 use super::parcel::{Parcel, Received};
@@ -82,9 +81,9 @@ pub struct UnixSocket {
     /// Its peer's owner when they were connected (`SO_PEERCRED`).
     pub peer_owner: KernelCell<Option<Ucred>>,
     /// Its receiver is told who sends (`SO_PASSCRED`).
-    pub passes_credentials: Cell<bool>,
+    pub passes_credentials: KernelValue<bool>,
     /// What the next call finds (`SO_ERROR`).
-    pub error: Cell<Option<Errno>>,
+    pub error: KernelValue<Option<Errno>>,
     progress: KernelCell<Progress>,
     pub changed: WaitQueue,
     pub flight: FlightPlace,
@@ -111,8 +110,8 @@ impl UnixSocket {
             peer_name: KernelCell::new(None),
             owner: KernelCell::new(owner),
             peer_owner: KernelCell::new(None),
-            passes_credentials: Cell::new(false),
-            error: Cell::new(None),
+            passes_credentials: KernelValue::new(false),
+            error: KernelValue::new(None),
             progress: KernelCell::new(Progress::default()),
             changed: WaitQueue::new(),
             flight: FlightPlace::default(),

@@ -3,13 +3,12 @@
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::cell::Cell;
 
 use abi::process::CAP_SYS_RESOURCE;
 use abi::{Errno, Field};
 use kernel::charge::{Held, Kept};
 use kernel::schedule::WaitQueue;
-use machine::{KernelCell, TryGrow, TryQueue, try_to_vec};
+use machine::{KernelCell, KernelValue, TryGrow, TryQueue, try_to_vec};
 
 use super::objects::{
     IPC_INFO, IPC_NOWAIT, IPC_RMID, IPC_SET, IPC_STAT, Kind, OWNER_BYTES, Objects, Owner, READ, WRITE,
@@ -92,15 +91,15 @@ struct Receiver {
 pub struct Queue {
     owner: Owner,
     messages: KernelCell<VecDeque<Message>>,
-    bytes: Cell<u64>,
-    bytes_most: Cell<u64>,
+    bytes: KernelValue<u64>,
+    bytes_most: KernelValue<u64>,
     receivers: KernelCell<Vec<Arc<Receiver>>>,
     room: WaitQueue,
-    is_removed: Cell<bool>,
-    sent_at: Cell<i64>,
-    received_at: Cell<i64>,
-    last_sender: Cell<u32>,
-    last_receiver: Cell<u32>,
+    is_removed: KernelValue<bool>,
+    sent_at: KernelValue<i64>,
+    received_at: KernelValue<i64>,
+    last_sender: KernelValue<u32>,
+    last_receiver: KernelValue<u32>,
 }
 
 impl Kind for Queue {
@@ -133,15 +132,15 @@ impl Queue {
         Queue {
             owner,
             messages: KernelCell::new(VecDeque::new()),
-            bytes: Cell::new(0),
-            bytes_most: Cell::new(bytes_most),
+            bytes: KernelValue::new(0),
+            bytes_most: KernelValue::new(bytes_most),
             receivers: KernelCell::new(Vec::new()),
             room: WaitQueue::new(),
-            is_removed: Cell::new(false),
-            sent_at: Cell::new(0),
-            received_at: Cell::new(0),
-            last_sender: Cell::new(0),
-            last_receiver: Cell::new(0),
+            is_removed: KernelValue::new(false),
+            sent_at: KernelValue::new(0),
+            received_at: KernelValue::new(0),
+            last_sender: KernelValue::new(0),
+            last_receiver: KernelValue::new(0),
         }
     }
 

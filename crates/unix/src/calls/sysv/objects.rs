@@ -2,13 +2,12 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::cell::Cell;
 
 use abi::process::{CAP_IPC_OWNER, CAP_SYS_ADMIN};
 use abi::{Errno, Field};
 use kernel::charge::{Bill, Held};
 use kernel::file::Credentials;
-use machine::{Ordered, TryGrow};
+use machine::{KernelValue, Ordered, TryGrow};
 
 use crate::call::Call;
 
@@ -36,14 +35,14 @@ pub const OWNER_BYTES: usize = 48;
 pub struct Owner {
     /// 0: only its number leads to it.
     pub key: u32,
-    pub user: Cell<u32>,
-    pub group: Cell<u32>,
+    pub user: KernelValue<u32>,
+    pub group: KernelValue<u32>,
     creator: (u32, u32),
     /// The process that made it.
     pub maker: u32,
-    pub mode: Cell<u32>,
+    pub mode: KernelValue<u32>,
     /// Seconds since 1970 of its making or its last change.
-    pub changed_at: Cell<i64>,
+    pub changed_at: KernelValue<i64>,
 }
 
 impl Owner {
@@ -51,12 +50,12 @@ impl Owner {
         let who = call.process().credentials.borrow();
         Owner {
             key,
-            user: Cell::new(who.user),
-            group: Cell::new(who.group),
+            user: KernelValue::new(who.user),
+            group: KernelValue::new(who.group),
             creator: (who.user, who.group),
             maker: call.process().pid,
-            mode: Cell::new(flags & 0o777),
-            changed_at: Cell::new(call.now().seconds),
+            mode: KernelValue::new(flags & 0o777),
+            changed_at: KernelValue::new(call.now().seconds),
         }
     }
 

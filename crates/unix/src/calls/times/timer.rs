@@ -2,7 +2,6 @@
 
 use alloc::boxed::Box;
 use alloc::sync::{Arc, Weak};
-use core::cell::Cell;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use abi::Errno;
@@ -10,7 +9,7 @@ use abi::time::Itimerspec;
 use codestore::Code;
 use kernel::schedule::timer::{CountWords, TimerHandler};
 use kernel::schedule::{AlarmCall, AlarmId, AlarmTarget, Bell};
-use machine::{KernelCell, Nanos, NoMemory};
+use machine::{KernelCell, KernelValue, Nanos, NoMemory};
 
 use super::clock::Clock;
 use super::{nanos_of, timespec_of};
@@ -40,7 +39,7 @@ pub struct Timer {
     unix: &'static Unix,
     clock: Clock,
     /// It was set for a time from then on, and does not care when the time of day is set meanwhile.
-    is_relative: Cell<bool>,
+    is_relative: KernelValue<bool>,
     /// When the timer goes off by its clock, zero: it does not; and then every so often, zero: only once. Code that is bound
     /// changes `at`.
     at: AtomicU64,
@@ -49,7 +48,7 @@ pub struct Timer {
     bell: Bell,
     after: After,
     /// Called with how often the timer has gone off since the last time; in interrupt context.
-    expired: Box<dyn Fn(u64)>,
+    expired: Box<dyn Fn(u64) + Send + Sync>,
     /// What the timer's interrupt does when a timer that goes off once, by the time since boot, is due.
     code: KernelCell<Option<Code<TimerHandler>>>,
     /// Its address, or 0.
@@ -75,13 +74,13 @@ impl Timer {
         unix: &'static Unix,
         clock: Clock,
         after: After,
-        expired: Box<dyn Fn(u64)>,
+        expired: Box<dyn Fn(u64) + Send + Sync>,
     ) -> Result<Arc<Timer>, NoMemory> {
         unix.scheduler.make_bell_room()?;
         Ok(Arc::new_cyclic(|timer: &Weak<Timer>| Timer {
             unix,
             clock,
-            is_relative: Cell::new(false),
+            is_relative: KernelValue::new(false),
             at: AtomicU64::new(0),
             interval: KernelCell::default(),
             alarm: KernelCell::new(None),

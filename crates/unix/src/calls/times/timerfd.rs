@@ -3,7 +3,6 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::any::Any;
-use core::cell::Cell;
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -21,7 +20,7 @@ use abi::time::{
 use kernel::charge::{Held, Kept};
 use kernel::schedule::WaitQueue;
 use kernel::stream::{Io, Progress, Ready, Stream, UserRange};
-use machine::Nanos;
+use machine::{KernelValue, Nanos};
 
 /// Expirations that nobody has read.
 struct Count {
@@ -36,7 +35,7 @@ pub struct TimerStream {
     unix: &'static Unix,
     is_of_day: bool,
     /// The setting of the time of day that its reader knows of; `None`: it does not want to (`TFD_TIMER_CANCEL_ON_SET`).
-    known: Cell<Option<u64>>,
+    known: KernelValue<Option<u64>>,
 }
 
 /// Error: `EINVAL` for another clock or flag.
@@ -60,7 +59,7 @@ pub fn timerfd_create(call: &Call<'_>, clock: u32, flags: u32) -> CallResult {
     let is_of_day = matches!(clock, Clock::Wall);
     let timer = Timer::new(unix, clock, After::Quiet, Box::new(expired))?;
     timer.count_by_code(count.changed.count_word(), &count.unread, &count.ever);
-    let stream = TimerStream { timer, count, unix, is_of_day, known: Cell::new(None) };
+    let stream = TimerStream { timer, count, unix, is_of_day, known: KernelValue::new(None) };
     let file = OpenFile::stream(Arc::new(stream), O_RDWR | flags & O_NONBLOCK);
     add_file(call, file, flags & O_CLOEXEC != 0)
 }

@@ -28,7 +28,6 @@ pub use window::{CELLS_MAJOR, WINDOW_MAJOR, WINDOWS};
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
-use core::cell::Cell;
 
 use abi::Errno;
 use kernel::call::Makers;
@@ -37,7 +36,7 @@ use kernel::schedule::WaitQueue;
 use kernel::screen::TextWindow;
 use kernel::tty::{EDITOR_WORTH_BYTES, Effects, INPUT_BYTES, Signal, Tty, TtyCode};
 use machine::stages::{self, Stage};
-use machine::{Channel, KernelCell, Nanos};
+use machine::{Channel, KernelCell, KernelValue, Nanos};
 
 use crate::emulator::Unix;
 use console::Console;
@@ -67,11 +66,11 @@ pub struct Terminal {
     /// Writers wait here, and who waits for the output to drain.
     writers: WaitQueue,
     /// When the newest byte came: the timer of `VTIME` starts there.
-    newest_input: Cell<Nanos>,
+    newest_input: KernelValue<Nanos>,
     /// How many open files the programs' side has.
-    opens: Cell<u32>,
+    opens: KernelValue<u32>,
     /// `TIOCEXCL`: only root may open it again.
-    pub exclusive: Cell<bool>,
+    pub exclusive: KernelValue<bool>,
     /// The synthesized routines, made when it is first opened. They know the words of `tty`.
     code: KernelCell<Option<TtyCode>>,
 }
@@ -87,9 +86,9 @@ impl Terminal {
             line,
             readers: WaitQueue::new(),
             writers: WaitQueue::new(),
-            newest_input: Cell::new(Nanos(0)),
-            opens: Cell::new(0),
-            exclusive: Cell::new(false),
+            newest_input: KernelValue::new(Nanos(0)),
+            opens: KernelValue::new(0),
+            exclusive: KernelValue::new(false),
             code: KernelCell::new(None),
         }))
     }

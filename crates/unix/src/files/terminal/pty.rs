@@ -2,13 +2,12 @@
 
 use alloc::sync::Arc;
 use core::any::Any;
-use core::cell::Cell;
 
 use abi::Errno;
 use kernel::charge::Held;
 use kernel::schedule::{Scheduler, WaitQueue};
 use kernel::stream::{Io, Ready, Stream, UserRange};
-use machine::try_filled;
+use machine::{KernelValue, try_filled};
 
 use super::Terminal;
 use super::ends::write_pieces;
@@ -17,11 +16,11 @@ use crate::limits::PIECE_BYTES;
 /// What a pseudo terminal has beside its tty.
 pub struct Pty {
     /// `TIOCSPTLCK`: the programs' side cannot be opened. So it is at first.
-    pub locked: Cell<bool>,
+    pub locked: KernelValue<bool>,
     /// The programs' side was open and is not any more.
-    abandoned: Cell<bool>,
+    abandoned: KernelValue<bool>,
     /// `TIOCPKT`: each read of the master begins with a byte that says whether there is data or news.
-    pub in_packets: Cell<bool>,
+    pub in_packets: KernelValue<bool>,
     /// The master's readers, writers and pollers.
     master: WaitQueue,
 }
@@ -29,9 +28,9 @@ pub struct Pty {
 impl Pty {
     pub fn new() -> Pty {
         Pty {
-            locked: Cell::new(true),
-            abandoned: Cell::new(false),
-            in_packets: Cell::new(false),
+            locked: KernelValue::new(true),
+            abandoned: KernelValue::new(false),
+            in_packets: KernelValue::new(false),
             master: WaitQueue::new(),
         }
     }

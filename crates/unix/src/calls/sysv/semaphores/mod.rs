@@ -15,12 +15,11 @@ mod undo;
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::cell::Cell;
 
 use abi::time::Timespec;
 use abi::{Errno, Field};
 use kernel::charge::{Bill, Held, Kept};
-use machine::{KernelCell, Nanos, TryGrow, try_collect, try_filled};
+use machine::{KernelCell, KernelValue, Nanos, TryGrow, try_collect, try_filled};
 
 use super::objects::{Kind, Objects, Owner, READ, WRITE};
 use crate::call::{Call, CallResult};
@@ -50,8 +49,8 @@ pub struct Set {
     semaphores: KernelCell<Vec<Semaphore>>,
     pending: KernelCell<Vec<Arc<Pending>>>,
     undos: KernelCell<Undos>,
-    is_removed: Cell<bool>,
-    operated_at: Cell<i64>,
+    is_removed: KernelValue<bool>,
+    operated_at: KernelValue<i64>,
 }
 
 impl Kind for Set {
@@ -87,13 +86,13 @@ pub fn lose(unix: &Unix, pid: u32) {
 pub struct Sets {
     objects: KernelCell<Objects<Set>>,
     /// Semaphores in all sets.
-    semaphores: Cell<u64>,
+    semaphores: KernelValue<u64>,
     undone: UndoneBy,
 }
 
 impl Sets {
     pub const fn new() -> Sets {
-        Sets { objects: KernelCell::new(Objects::new()), semaphores: Cell::new(0), undone: UndoneBy::new() }
+        Sets { objects: KernelCell::new(Objects::new()), semaphores: KernelValue::new(0), undone: UndoneBy::new() }
     }
 
     /// All sets with their numbers and how many semaphores each has.
@@ -114,8 +113,8 @@ impl Set {
             semaphores: KernelCell::new(semaphores),
             pending: KernelCell::new(Vec::new()),
             undos: KernelCell::new(Undos::new()),
-            is_removed: Cell::new(false),
-            operated_at: Cell::new(0),
+            is_removed: KernelValue::new(false),
+            operated_at: KernelValue::new(0),
         })
     }
 

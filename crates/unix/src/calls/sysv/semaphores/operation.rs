@@ -1,7 +1,8 @@
 //! Operations on semaphores that are done together or not at all.
 
 use alloc::vec::Vec;
-use core::cell::Cell;
+
+use machine::KernelValue;
 
 use abi::Errno;
 use kernel::schedule::WaitQueue;
@@ -57,14 +58,20 @@ pub struct Pending {
     pub operations: Vec<Operation>,
     pub pid: u32,
     /// The operation that could not be done when they were tried last.
-    pub stops_at: Cell<usize>,
-    pub result: Cell<Option<Result<(), Errno>>>,
+    pub stops_at: KernelValue<usize>,
+    pub result: KernelValue<Option<Result<(), Errno>>>,
     pub woken: WaitQueue,
 }
 
 impl Pending {
     pub fn new(operations: Vec<Operation>, pid: u32) -> Pending {
-        Pending { operations, pid, stops_at: Cell::new(0), result: Cell::new(None), woken: WaitQueue::new() }
+        Pending {
+            operations,
+            pid,
+            stops_at: KernelValue::new(0),
+            result: KernelValue::new(None),
+            woken: WaitQueue::new(),
+        }
     }
 
     /// The operation that stopped them does not want to wait.
