@@ -6,10 +6,11 @@ mod image {
     extern crate alloc;
 
     use alloc::boxed::Box;
+    use alloc::vec;
     use core::panic::PanicInfo;
 
     use kernel::space::FramePool;
-    use machine::{FrameNumber, Machine, PAGE_BYTES};
+    use machine::Machine;
     use unix::boot::{Epoch, Ingredients, RESERVE_FRAMES};
 
     #[global_allocator]
@@ -24,11 +25,11 @@ mod image {
             machine,
             store: machine.code_store(),
             classes: machine_hosted::each_class,
-            pool: frame_pool(&booted),
+            pool: Box::leak(Box::new(FramePool::new(machine, vec![booted.free_frames], RESERVE_FRAMES))),
             archive: machine.archive(booted.archive_bytes),
             join: unix::boot::join_folders,
             monitor: &unix::boot::MONITOR,
-            archive_frame: FrameNumber(0),
+            archive_frames: booted.archive_frames,
             epoch: Epoch::Exact(machine_hosted::epoch_nanos()),
             counter: machine_hosted::clock_parameters(),
         });
@@ -41,13 +42,6 @@ mod image {
                 machine.power_off()
             }
         }
-    }
-
-    /// All memory behind the archive; the archive's frames are adopted as they become files.
-    fn frame_pool(booted: &machine_hosted::Booted) -> &'static FramePool {
-        let frames = |bytes: u64| bytes.div_ceil(PAGE_BYTES as u64) as u32;
-        let ranges = [frames(booted.archive_bytes)..frames(booted.memory_bytes), 0..0];
-        Box::leak(Box::new(FramePool::new(booted.machine, &ranges, RESERVE_FRAMES)))
     }
 
     #[panic_handler]

@@ -10,7 +10,7 @@ mod image {
     use core::panic::PanicInfo;
 
     use kernel::space::{FramePool, PoolSource};
-    use machine::{FrameNumber, Machine, PAGE_BYTES};
+    use machine::{Frames, Machine};
     use unix::boot::{Epoch, Ingredients, RESERVE_FRAMES};
 
     #[global_allocator]
@@ -21,7 +21,7 @@ mod image {
         // SAFETY: the boot code calls this once, with the loader's pointer.
         let booted = unsafe { machine_pc::boot(start_info, entry_tsc) };
         let machine = booted.machine;
-        let pool = frame_pool(&booted);
+        let pool = frame_pool(machine, booted.free_frames);
         let archive = machine.archive(&booted.info);
         let started = unix::boot::start(Ingredients {
             machine,
@@ -31,7 +31,7 @@ mod image {
             archive,
             join: unix::boot::only_memory,
             monitor: if cfg!(feature = "monitor") { &unix::boot::MONITOR } else { &unix::boot::NO_MONITOR },
-            archive_frame: frame_of(booted.info.archive.as_ref().map_or(0, |range| range.start)),
+            archive_frames: booted.archive_frames,
             epoch: epoch(machine),
             counter: machine_pc::clock_parameters(),
         });
@@ -61,35 +61,13 @@ mod image {
         command_line.split(|byte| *byte == b' ').any(|candidate| candidate == word)
     }
 
-    fn frame_of(physical: u64) -> FrameNumber {
-        FrameNumber((physical / PAGE_BYTES as u64) as u32)
-    }
-
-    /// All RAM that boot has not used and that does not hold the archive.
-    fn frame_pool(booted: &machine_pc::Booted) -> &'static FramePool {
-        let used_to = booted.machine.boot_memory_end();
-        let archive = booted.info.archive.clone().unwrap_or(0..0);
-        let mut ranges = Vec::new();
-        let mut add = |from: u64, to: u64| {
-            if from < to {
-                ranges.push(frame_of(from).0..frame_of(to).0);
-            }
-        };
-        for range in &booted.info.ram {
-            // The first megabyte holds the loader's records; the image's range is used up to `used_to`.
-            let from = if range.contains(&(used_to - 1)) { used_to } else { range.start.max(1 << 20) };
-            add(from, range.end.min(archive.start.max(from)));
-            add(from.max(archive.end.next_multiple_of(PAGE_BYTES as u64)), range.end);
-        }
-        // The counts must reach every frame that may be adopted or given back later.
-        let all = booted.info.ram.iter().map(|range| frame_of(range.end).0).max().unwrap_or(0);
-
-        ranges.push(0..0);
-        ranges.push(all..all);
-        let pool = Box::leak(Box::new(FramePool::new(booted.machine, &ranges, RESERVE_FRAMES)));
-        let rest = booted.machine.use_frames_of(Box::leak(Box::new(PoolSource(pool))));
-        for frame in frame_of(rest.start).0..frame_of(rest.end).0 {
-            drop(pool.adopt(FrameNumber(frame)));
+    /// A pool of all memory that nobody uses; the machine takes its own frames from it from now on.
+    fn frame_pool(machine: &'static machine_pc::PcMachine, free: Vec<Frames>) -> &'static FramePool {
+        let pool: &'static FramePool = Box::leak(Box::new(FramePool::new(machine, free, RESERVE_FRAMES)));
+        // SAFETY: the pool gives what it was given.
+        let mut rest = unsafe { machine.use_frames_of(Box::leak(Box::new(PoolSource(pool)))) };
+        while let Some(page) = pool.adopt(&mut rest) {
+            drop(page);
         }
         pool
     }

@@ -6,7 +6,7 @@ use machine_x86::Ground;
 use synth::Target;
 
 use machine::{
-    About, CarryCode, Extended, Foreign, FrameNumber, Handle, Held, Hold, PAGE_BYTES, Refused, Room, Stamp, UserMemory,
+    About, CarryCode, Extended, Foreign, Frames, Handle, Held, Hold, PAGE_BYTES, Refused, Room, Stamp, UserMemory,
     VirtAddr,
 };
 
@@ -273,12 +273,12 @@ impl Foreign for HostTrees {
         Ok(names::lock_whole(opening.0, hold)?)
     }
 
-    fn map(&self, opening: Handle, first_page: u64, writable: bool) -> Result<FrameNumber, Refused> {
+    fn map(&self, opening: Handle, first_page: u64, writable: bool) -> Result<Frames, Refused> {
         windows::open(opening.0, first_page, writable)
     }
 
-    fn unmap(&self, first: FrameNumber) {
-        windows::close(first);
+    fn unmap(&self, window: Frames) {
+        windows::close(&window);
     }
 
     fn watch(&self, place: Handle, events: u32) -> Result<i32, Refused> {

@@ -29,14 +29,14 @@ pub fn end() -> u32 {
 /// Sees that a frame is present before it is touched. The pool gives low frames first, so one mark is enough.
 pub fn prepare(frame: FrameNumber) {
     let present = PRESENT.load(Ordering::Relaxed);
-    if frame.0 < present {
+    if frame.number() < present {
         return;
     }
-    let to = frame.0.saturating_add(BATCH).min(END.load(Ordering::Relaxed));
-    if frame.0 - present < BATCH && to > present {
+    let to = frame.number().saturating_add(BATCH).min(END.load(Ordering::Relaxed));
+    if frame.number() - present < BATCH && to > present {
         let bytes = (to - present) as u64 * PAGE_BYTES as u64;
         // SAFETY: the range lies in the direct map; hosts without the call supply pages one by one.
-        unsafe { host::populate(direct(FrameNumber(present).physical_address()), bytes) };
+        unsafe { host::populate(direct(present as u64 * PAGE_BYTES as u64), bytes) };
         PRESENT.store(to, Ordering::Relaxed);
     }
 }

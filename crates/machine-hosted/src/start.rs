@@ -5,7 +5,7 @@ use core::ffi::CStr;
 use core::fmt::{self, Write};
 use core::sync::atomic::{AtomicI32, Ordering};
 
-use machine::{PAGE_BYTES, Registers};
+use machine::{Frames, PAGE_BYTES, Registers};
 use machine_x86::{EpitaphText, THREAD_AREA_BYTES, USER_LIMIT, read_tsc};
 
 use crate::channels::{STANDARD_ERROR, send_all};
@@ -111,8 +111,9 @@ impl Parameters {
 pub struct Booted {
     pub machine: &'static HostedMachine,
     pub archive_bytes: u64,
-    /// Bytes of physical memory, archive included.
-    pub memory_bytes: u64,
+    /// The frames that the archive lies in, and all behind them.
+    pub archive_frames: Frames,
+    pub free_frames: Frames,
     pub parameters: Parameters,
 }
 
@@ -160,7 +161,10 @@ pub unsafe fn boot(stack: *const u64) -> Booted {
     let (Ok(()), Some(machine)) = (signals::start(parameters.control_fd != STANDARD_ERROR), machine) else {
         fatal("signals and a timer")
     };
-    Booted { machine, archive_bytes, memory_bytes, parameters }
+    // SAFETY: once; the memory file is the machine's own, and holds the archive and nothing else.
+    let mut archive_frames = unsafe { Frames::new(0..frame(memory_bytes)) };
+    let [archive_frames, free_frames] = [archive_frames.split(frame(archive_bytes)), archive_frames];
+    Booted { machine, archive_bytes, archive_frames, free_frames, parameters }
 }
 
 /// The machine goes when the process does that started it, however that ends.

@@ -129,8 +129,8 @@ impl HostTranslation {
 /// mapped yet.
 fn run_around(pages: &BTreeMap<u64, Entry>, page: u64, entry: Entry) -> Range<u64> {
     let fits = |at: u64, other: &Entry| {
-        let frame = entry.frame.0 as i64 + (at as i64 - page as i64) / PAGE as i64;
-        let same = other.frame.0 as i64 == frame && other.protection == entry.protection;
+        let frame = entry.frame.number() as i64 + (at as i64 - page as i64) / PAGE as i64;
+        let same = other.frame.number() as i64 == frame && other.protection == entry.protection;
         let one_file = windows::index_of(other.frame) == windows::index_of(entry.frame);
         same && one_file && !other.is_mapped() && is_user(at)
     };
@@ -150,7 +150,8 @@ fn run_around(pages: &BTreeMap<u64, Entry>, page: u64, entry: Entry) -> Range<u6
     start..end
 }
 
-impl Translation for HostTranslation {
+// SAFETY: no processor is led by it: the host maps what it says, and only below the user limit.
+unsafe impl Translation for HostTranslation {
     fn table_frames(&self) -> usize {
         (self.pages.borrow().len() * ENTRY_BYTES).div_ceil(PAGE_BYTES)
     }

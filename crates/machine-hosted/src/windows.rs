@@ -8,7 +8,7 @@
 
 use alloc::vec::Vec;
 
-use machine::{FrameNumber, KernelCell, PAGE_BYTES, Refused, WINDOW_PAGES};
+use machine::{FrameNumber, Frames, KernelCell, PAGE_BYTES, Refused, WINDOW_PAGES};
 
 use crate::frames;
 use crate::host::{self, HostError, PROT_READ, PROT_WRITE};
@@ -34,26 +34,26 @@ fn base() -> u32 {
 
 /// The number of the window that a frame is in.
 pub fn index_of(frame: FrameNumber) -> Option<usize> {
-    frame.0.checked_sub(base()).map(|number| (number as u64 / WINDOW_PAGES) as usize)
+    frame.number().checked_sub(base()).map(|number| (number as u64 / WINDOW_PAGES) as usize)
 }
 
 /// The file and the offset behind a frame.
 pub fn source_of(frame: FrameNumber) -> Option<(i32, u64)> {
     let window = WINDOWS.borrow().get(index_of(frame)?).copied().flatten()?;
-    let page = (frame.0 - base()) as u64 % WINDOW_PAGES;
+    let page = (frame.number() - base()) as u64 % WINDOW_PAGES;
     Some((window.fd, window.offset + page * PAGE_BYTES as u64))
 }
 
-pub fn open(fd: i32, first_page: u64, writable: bool) -> Result<FrameNumber, Refused> {
+pub fn open(fd: i32, first_page: u64, writable: bool) -> Result<Frames, Refused> {
     let mut windows = WINDOWS.borrow_mut();
     let free = windows.iter().position(Option::is_none).unwrap_or(windows.len());
     if free >= WINDOWS_MAX || windows.try_reserve(1).is_err() {
         return Err(Refused(ENOMEM));
     }
-    let first = FrameNumber(base() + (free as u64 * WINDOW_PAGES) as u32);
+    let first = base() + (free as u64 * WINDOW_PAGES) as u32;
     let offset = first_page * PAGE_BYTES as u64;
     let rights = if writable { PROT_READ | PROT_WRITE } else { PROT_READ };
-    let address = direct(first.physical_address());
+    let address = address(first);
     // SAFETY: the window is free, so nothing of the kernel is mapped there.
     unsafe { host::map_file(address, WINDOW_PAGES * PAGE_BYTES as u64, rights, fd, offset, false) }
         .map_err(|HostError(number)| Refused(number as u16))?;
@@ -63,15 +63,21 @@ pub fn open(fd: i32, first_page: u64, writable: bool) -> Result<FrameNumber, Ref
     } else {
         windows[free] = window;
     }
-    Ok(first)
+    // SAFETY: the numbers are those of the window, which is lent to one only.
+    Ok(unsafe { Frames::new(first..first + WINDOW_PAGES as u32) })
 }
 
-pub fn close(first: FrameNumber) {
-    let Some(index) = index_of(first) else { return };
+/// Where the direct map shows the frame `number`.
+fn address(number: u32) -> u64 {
+    direct(number as u64 * PAGE_BYTES as u64)
+}
+
+pub fn close(frames: &Frames) {
+    let Some(index) = index_of(frames.number(0)) else { return };
     if let Some(window) = WINDOWS.borrow_mut().get_mut(index)
         && window.take().is_some()
     {
         // SAFETY: the kernel gives the window up.
-        let _ = unsafe { host::unmap(direct(first.physical_address()), WINDOW_PAGES * PAGE_BYTES as u64) };
+        let _ = unsafe { host::unmap(address(frames.range().start), WINDOW_PAGES * PAGE_BYTES as u64) };
     }
 }

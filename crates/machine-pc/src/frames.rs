@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use machine::{FrameNumber, FrameSource, KERNEL_FRAMES_MIN, KernelCell, NoFrames, PAGE_BYTES};
+use machine::{FrameNumber, FrameSource, Frames as FreeFrames, KERNEL_FRAMES_MIN, KernelCell, NoFrames, PAGE_BYTES};
 
 use crate::layout::direct;
 
@@ -29,11 +29,13 @@ impl Frames {
     }
 
     /// The kernel's pool serves from now on; returns what is left of the early range.
-    pub fn hand_over(&self, pool: &'static dyn FrameSource) -> Range<u64> {
+    pub fn hand_over(&self, pool: &'static dyn FrameSource) -> FreeFrames {
         let mut state = self.state.borrow_mut();
         state.pool = Some(pool);
         state.given_early.end = state.early.start;
-        core::mem::take(&mut state.early)
+        let rest = core::mem::take(&mut state.early);
+        // SAFETY: nobody was given these frames, and nobody is from now on.
+        unsafe { FreeFrames::new(number(rest.start)..number(rest.end)) }
     }
 
     /// Where the early range ends; frames above are the pool's from the start.
@@ -48,8 +50,14 @@ impl Frames {
             return Err(NoFrames);
         }
         state.early.start += PAGE_BYTES as u64;
-        Ok(FrameNumber((physical / PAGE_BYTES as u64) as u32))
+        // SAFETY: the range is RAM that nobody uses, and this frame has just left it.
+        Ok(unsafe { FrameNumber::new(number(physical)) })
     }
+}
+
+/// The number of the frame at a physical address.
+pub const fn number(physical: u64) -> u32 {
+    (physical / PAGE_BYTES as u64) as u32
 }
 
 impl FrameSource for Frames {

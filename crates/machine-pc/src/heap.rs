@@ -3,9 +3,9 @@
 use core::alloc::{GlobalAlloc, Layout};
 
 use bare::HeapPages;
-use machine::{FrameNumber, FrameSource, HeapLive, PAGE_BYTES};
+use machine::{FrameNumber, FrameSource, HeapLive};
 
-use crate::frames::FRAMES;
+use crate::frames::{FRAMES, number};
 use crate::layout::{HEAP, HEAP_BYTES};
 use crate::paging::{NO_EXECUTE, WRITE, map_kernel, unmap_kernel};
 
@@ -67,7 +67,8 @@ impl HeapPages for HeapWindow {
 
     fn remove(address: usize) {
         if let Some(physical) = unmap_kernel(address as u64) {
-            FRAMES.give(FrameNumber((physical / PAGE_BYTES as u64) as u32));
+            // SAFETY: the frame was taken for this page of the heap, which no longer shows it.
+            FRAMES.give(unsafe { FrameNumber::new(number(physical)) });
         }
     }
 

@@ -18,6 +18,7 @@ mod layout;
 mod nesting;
 mod paging;
 mod pvh;
+mod ram;
 mod receive;
 mod registers;
 mod sample_clock;
@@ -128,13 +129,11 @@ impl PcMachine {
 
     /// The machine takes its frames from the kernel's pool from now on; returns physical bytes that boot did not
     /// use after all.
-    pub fn use_frames_of(&self, pool: &'static dyn FrameSource) -> core::ops::Range<u64> {
+    ///
+    /// # Safety
+    /// Each frame that the pool gives is RAM that nobody else uses until it is given back.
+    pub unsafe fn use_frames_of(&self, pool: &'static dyn FrameSource) -> machine::Frames {
         FRAMES.hand_over(pool)
-    }
-
-    /// The end of what boot may use, behind the image; RAM above it is free.
-    pub fn boot_memory_end(&self) -> u64 {
-        FRAMES.early_end()
     }
 
     /// The boot archive in the direct map; empty if the loader left none.

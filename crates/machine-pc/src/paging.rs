@@ -10,6 +10,7 @@ use machine::{
 };
 use machine_x86::USER_LIMIT;
 
+use crate::frames::number;
 use crate::layout::{DIRECT_MAP, direct};
 use crate::registers::{invalidate_page, read_cr3, write_cr3};
 
@@ -429,7 +430,8 @@ fn encode(frame: FrameNumber, protection: Protection) -> u64 {
 }
 
 fn frame_of(value: u64) -> FrameNumber {
-    FrameNumber(((value & ADDRESS) >> 12) as u32)
+    // SAFETY: the entry is of tables that only `map` fills, with frames that are named to it.
+    unsafe { FrameNumber::new(number(value & ADDRESS)) }
 }
 
 #[inline(always)]
@@ -449,7 +451,9 @@ fn decode(value: u64) -> Option<Mapping> {
     })
 }
 
-impl Translation for PcTranslation {
+// SAFETY: the root is that of the tables it keeps until it is dropped; they show what `map` was told and the kernel's half, which
+// programs cannot reach.
+unsafe impl Translation for PcTranslation {
     /// What CR3 holds while this quaspace is active.
     fn root(&self) -> Root {
         // SAFETY: 1. It is this translation's own table, freed with it. 2. Program pages are mapped by `map` alone; the
@@ -566,7 +570,8 @@ impl Drop for PcTranslation {
             store(entry(self.root, slot), 0);
         }
         for physical in tables.iter().map(|table| table.physical).chain([self.root]) {
-            self.frames.give_zeroed(FrameNumber((physical >> 12) as u32));
+            // SAFETY: the frame was taken for this table, which is no longer reached.
+            self.frames.give_zeroed(unsafe { FrameNumber::new(number(physical)) });
         }
     }
 }

@@ -1,10 +1,11 @@
 //! Bringing the pc up, and taking it down.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::fmt::{self, Write};
 use core::sync::atomic::Ordering;
 
-use machine::{Channel, KernelCell, Machine, NoFrames, PAGE_BYTES, Registers};
+use machine::{Channel, Frames, KernelCell, Machine, NoFrames, PAGE_BYTES, Registers};
 use machine_x86::{EpitaphText, THREAD_AREA_BYTES, access_sites, restrict_sites};
 use quaject::{Makers, create};
 
@@ -17,12 +18,16 @@ use crate::registers::{in8, out8, out32};
 use crate::thread_code::{Processor, ProcessorCallouts};
 use crate::trap::DEVICE_VECTOR;
 use crate::virtio_console::{Console, is_console};
-use crate::{MACHINE, PcMachine, STORE, acpi, apic, clock, dummy_owner, paging, trap};
+use crate::{MACHINE, PcMachine, STORE, acpi, apic, clock, dummy_owner, paging, ram, trap};
 
 /// What boot hands to the kernel.
 pub struct Booted {
     pub machine: &'static PcMachine,
     pub info: BootInfo,
+    /// Memory that nobody uses.
+    pub free_frames: Vec<Frames>,
+    /// The frames that the boot archive lies in.
+    pub archive_frames: Frames,
     /// Processor counter at the first kernel instruction.
     pub entry_tsc: u64,
 }
@@ -73,7 +78,11 @@ pub unsafe fn boot(start_info: u64, entry_tsc: u64) -> Booted {
     let info = start.copy();
     machine_x86::start_clock(entry_tsc, counter_hz);
     let machine = start_machine(&info);
-    Booted { machine, info, entry_tsc }
+    // SAFETY: once; boot used memory behind the image up to there, and all the rest is the loader's to give.
+    let free_frames = unsafe { ram::free_frames(&info, FRAMES.early_end()) };
+    // SAFETY: once.
+    let archive_frames = unsafe { ram::archive_frames(&info) };
+    Booted { machine, info, free_frames, archive_frames, entry_tsc }
 }
 
 /// Starts the local APIC and finds out how fast its timer and the processor's counter count; returns the counter's rate.

@@ -5,7 +5,7 @@ use machine_x86::{Ground, Slots, TteRecord, USER_LIMIT};
 use quaject::Makers;
 use synth::{Draft, Imm32};
 
-use crate::frames::FRAMES;
+use crate::frames::{FRAMES, number};
 use crate::layout::{THREAD_AREAS, THREADS, direct};
 use crate::paging::{NO_EXECUTE, WRITE, map_kernel, unmap_kernel};
 use crate::thread_code::{Constant, MMU_BYTES, switch_in};
@@ -97,7 +97,8 @@ unsafe impl Ground for PcGround {
 fn unmap_pages(area: u64, pages: usize) {
     for page in &PAGES[..pages] {
         if let Some(physical) = unmap_kernel(area + page * 4096) {
-            FRAMES.give(FrameNumber((physical >> 12) as u32));
+            // SAFETY: the frame was taken for this area, which no longer shows it.
+            FRAMES.give(unsafe { FrameNumber::new(number(physical)) });
         }
     }
 }

@@ -6,8 +6,8 @@ use std::sync::Weak;
 use std::sync::atomic::Ordering;
 
 use machine::{
-    Channel, Entry, FileEntry, FrameNumber, KernelCell, Machine, NEVER, Nanos, NoFrames, QUANTUM_MOST_NS, Received,
-    Ring, ScheduleWords, Start, SwitchOut, Threads, Translation, Tte, TteId, Upcalls,
+    Channel, Entry, FileEntry, FrameNumber, KernelCell, KernelValue, Machine, NEVER, Nanos, NoFrames, QUANTUM_MOST_NS,
+    Received, Ring, ScheduleWords, Start, SwitchOut, Threads, Translation, Tte, TteId, Upcalls,
 };
 use means::Random;
 use synth::Template;
@@ -44,6 +44,8 @@ pub struct Plan {
 pub struct SimMachine {
     pub(crate) plan: Plan,
     pub(crate) baton: Baton,
+    /// How many frames `take_frames` will give.
+    pub(crate) unowned: KernelValue<u32>,
     pub(crate) frames: Frames,
     state: KernelCell<State>,
     records: KernelCell<Vec<Option<Record>>>,
@@ -96,6 +98,7 @@ impl SimMachine {
         let machine: &'static SimMachine = Box::leak(Box::new(SimMachine {
             baton: Baton::new(),
             frames: Frames::new(plan.frames),
+            unowned: KernelValue::new(plan.frames as u32),
             state: KernelCell::new(state),
             records: KernelCell::default(),
             spaces: KernelCell::default(),

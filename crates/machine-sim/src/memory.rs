@@ -16,13 +16,26 @@ impl Frames {
 
     fn at(frame: FrameNumber, offset: usize, bytes: usize) -> core::ops::Range<usize> {
         assert!(offset + bytes <= PAGE_BYTES, "range leaves the frame");
-        let start = frame.0 as usize * PAGE_BYTES + offset;
+        let start = frame.number() as usize * PAGE_BYTES + offset;
         start..start + bytes
     }
 
     /// Gives the memory back to the host, after the run.
     pub fn release(&self) {
         *self.0.borrow_mut() = Vec::new();
+    }
+}
+
+impl SimMachine {
+    /// All frames of the machine.
+    ///
+    /// # Panics
+    /// The second time.
+    pub fn take_frames(&self) -> machine::Frames {
+        let count = self.unowned.take();
+        assert!(count > 0, "the frames have an owner");
+        // SAFETY: they have no other owner; all accesses are checked against the vector's length anyway.
+        unsafe { machine::Frames::new(0..count) }
     }
 }
 
@@ -40,7 +53,7 @@ impl PhysicalMemory for SimMachine {
     }
 
     fn copy(&self, from: FrameNumber, to: FrameNumber) {
-        let to = to.0 as usize * PAGE_BYTES;
+        let to = to.number() as usize * PAGE_BYTES;
         self.frames.0.borrow_mut().copy_within(Frames::at(from, 0, PAGE_BYTES), to);
     }
 

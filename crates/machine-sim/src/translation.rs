@@ -29,7 +29,8 @@ fn checked(page: VirtAddr) -> u64 {
     page.0
 }
 
-impl Translation for SimTranslation {
+// SAFETY: no processor is led by it; what it maps is looked up in it.
+unsafe impl Translation for SimTranslation {
     fn number(&self) -> u64 {
         self.root
     }

@@ -3,7 +3,7 @@
 
 use synth::Target;
 
-use crate::{Fragment, FrameNumber, VirtAddr};
+use crate::{Fragment, Frames, VirtAddr};
 
 /// Linux's number of the error that the other side reported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -189,12 +189,12 @@ pub trait Foreign: Send + Sync {
     /// The whole-thing lock (`flock`); never waits. Error: `EAGAIN`.
     fn lock_whole(&self, opening: Handle, hold: Hold) -> Result<(), Refused>;
 
-    /// Shows [`WINDOW_PAGES`] pages from page `first_page` on as frames in a row, of which the first is returned. The
+    /// Shows [`WINDOW_PAGES`] pages from page `first_page` on as frames in a row, which are lent. The
     /// frames are the other side's own: everybody sees what anybody writes. Behind the end they fault. Error: `ENODEV`
     /// where the carrier cannot, `ENOMEM` when all windows are in use.
-    fn map(&self, opening: Handle, first_page: u64, writable: bool) -> Result<FrameNumber, Refused>;
-    /// Nobody uses the frames of a window any more.
-    fn unmap(&self, first: FrameNumber);
+    fn map(&self, opening: Handle, first_page: u64, writable: bool) -> Result<Frames, Refused>;
+    /// Takes the frames of a window back: nobody uses them any more.
+    fn unmap(&self, window: Frames);
 
     /// Has what happens to a place told, by [`Foreign::take_events`]: Linux's bits for inotify. Returns its number, the
     /// same as long as the place is watched. Error: `ENOSYS` where nobody tells.

@@ -12,6 +12,7 @@ mod cell;
 mod entry;
 pub mod failing;
 mod foreign;
+mod frames;
 mod grow;
 mod machine;
 mod memory;
@@ -34,6 +35,7 @@ pub use entry::{
 pub use foreign::{
     About, CarryCode, Extended, Foreign, Handle, Held, Hold, Moment, Refused, Room, Stamp, WINDOW_PAGES,
 };
+pub use frames::{FrameNumber, Frames};
 pub use grow::{
     NoMemory, Text, TryGrow, TryQueue, try_arc, try_arc_cyclic, try_arc_list, try_arc_slice, try_box, try_box_slice,
     try_collect, try_filled, try_text, try_to_vec,
@@ -42,8 +44,7 @@ pub use machine::{
     Channel, Fragment, HeapLive, Machine, ReceiveCode, Received, Rewritten, SampleClock, SendCode, TimerCode,
 };
 pub use memory::{
-    BLOCK_BYTES_MAX, ENTRY_BYTES_MAX, FrameNumber, FrameSource, KERNEL_FRAMES_MIN, PAGE_BYTES, PhysicalMemory,
-    UserMemory,
+    BLOCK_BYTES_MAX, ENTRY_BYTES_MAX, FrameSource, KERNEL_FRAMES_MIN, PAGE_BYTES, PhysicalMemory, UserMemory,
 };
 pub use ordered::Ordered;
 pub use registers::Registers;

@@ -3,20 +3,10 @@
 //! Kernel code above layer 2 never holds a pointer into a frame or into a program: it names bytes
 //! and has them copied. That is what lets those crates forbid `unsafe`.
 
-use crate::{NoFrames, UserFault, VirtAddr};
+use crate::{FrameNumber, NoFrames, UserFault, VirtAddr};
 
 /// Bytes in a page and in a frame (SDM vol. 3A, 4.5: 4-level paging, 4-KByte pages).
 pub const PAGE_BYTES: usize = 4096;
-
-/// A physical page frame: physical address divided by [`PAGE_BYTES`].
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
-pub struct FrameNumber(pub u32);
-
-impl FrameNumber {
-    pub const fn physical_address(self) -> u64 {
-        (self.0 as u64) * PAGE_BYTES as u64
-    }
-}
 
 /// The machine's frames. All ranges lie inside one frame; an offset or length that leaves it is a
 /// kernel bug and panics.

@@ -86,7 +86,24 @@ impl Root {
 /// The translation of one quaspace. Addresses are page-aligned and below the user limit; another
 /// address is a kernel bug and panics. Translations cached by the processor are dropped inside
 /// each call that takes something away.
-pub trait Translation: Send + Sync {
+///
+/// # Safety
+/// A processor is led by what an implementation says of itself: `root` and `number` are those of tables that it keeps, and that show
+/// what was mapped and nothing else.
+///
+/// ```compile_fail,E0200
+/// # use machine::{FrameNumber, Mapping, NoFrames, Protection, Translation, VirtAddr};
+/// struct Mine;
+/// impl Translation for Mine {
+///     fn map(&self, _: VirtAddr, _: FrameNumber, _: Protection) -> Result<(), NoFrames> { Ok(()) }
+///     fn unmap(&self, _: VirtAddr) -> Option<Mapping> { None }
+///     fn protect(&self, _: VirtAddr, _: Protection) {}
+///     fn query(&self, _: VirtAddr) -> Option<Mapping> { None }
+///     fn next_present(&self, _: VirtAddr, _: VirtAddr) -> Option<(VirtAddr, Mapping)> { None }
+/// }
+/// ```
+#[allow(unsafe_code, reason = "whoever implements it answers for what the processor does by it")]
+pub unsafe trait Translation: Send + Sync {
     fn root(&self) -> Root {
         Root::NONE
     }

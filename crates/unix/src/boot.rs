@@ -24,7 +24,7 @@ use kernel::space::{FramePool, Page};
 use kernel::stream::Stream;
 use kernel::thread::Thread;
 use kernel::tty::WindowSize;
-use machine::{CALLS_MAX, Channel, FrameNumber, KernelCell, KernelValue, Machine, Nanos, PAGE_BYTES, Start, TryGrow};
+use machine::{CALLS_MAX, Channel, Frames, KernelCell, KernelValue, Machine, Nanos, PAGE_BYTES, Start, TryGrow};
 
 use crate::calls::{
     Flight, FutexTable, Limits, LoadError, LockWaits, SocketNames, SystemNames, Wanted, install_program, load_first,
@@ -55,7 +55,8 @@ pub struct Ingredients {
     pub join: Join,
     /// [`MONITOR`], or [`NO_MONITOR`], so that an image without it has no code for it.
     pub monitor: &'static MonitorHooks,
-    pub archive_frame: FrameNumber,
+    /// The frames that the archive lies in, which become the files' own.
+    pub archive_frames: Frames,
     /// Wall clock at time zero of the machine's clock, nanoseconds since 1970.
     pub epoch: Epoch,
     /// Counter at time zero and its scale, for the programs' time page.
@@ -111,7 +112,7 @@ const MACHINE_FAILED: i32 = 70;
 ///
 /// # Errors
 /// What is wrong; the machine has nothing to run.
-pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
+pub fn start(mut ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
     let archive =
         Archive::parse(ingredients.archive).map_err(|error| format!("the boot archive is damaged: {error:?}"))?;
     let config = archive.config();
@@ -119,7 +120,8 @@ pub fn start(ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
     scheduler.zero_when_idle(ingredients.pool);
     let epoch = ingredients.epoch.nanos(config.epoch_ns);
     let now = time_of(epoch);
-    let names = fill_names(&ingredients, &archive, now)
+    let frames = core::mem::replace(&mut ingredients.archive_frames, Frames::none());
+    let names = fill_names(&ingredients, ArchivePages { pool: ingredients.pool, frames, next: 0 }, &archive, now)
         .map_err(|error| format!("the file system cannot be filled: {error:?}"))?;
     let names = (ingredients.join)(&ingredients, &config, names)?;
     let channels: &'static Channels = Box::leak(Box::default());
@@ -218,7 +220,12 @@ fn vdso_pages(unix: &Unix, (counter, scale): (u64, u64)) -> Option<[Page; 2]> {
 }
 
 /// Builds the first file system from the archive's entries.
-fn fill_names(ingredients: &Ingredients, archive: &Archive<'_>, now: Time) -> Result<Namespace, Errno> {
+fn fill_names(
+    ingredients: &Ingredients,
+    mut pages: ArchivePages,
+    archive: &Archive<'_>,
+    now: Time,
+) -> Result<Namespace, Errno> {
     // The archive's frames become the files' own: what they hold is no part of what is free now.
     let frames = ingredients.pool.free_frames() + ingredients.archive.len().div_ceil(PAGE_BYTES);
     let volume = Volume::in_memory_limited(ingredients.pool, frames as u64)?;
@@ -242,7 +249,7 @@ fn fill_names(ingredients: &Ingredients, archive: &Archive<'_>, now: Time) -> Re
             Kind::Fifo => names.make_special(view, entry.path, special(NodeKind::Fifo), stamp)?,
             Kind::File { data, offset } => {
                 let node = names.make_special(view, entry.path, special(NodeKind::Regular), stamp)?;
-                adopt(ingredients, &node, data.len(), offset)?;
+                pages.adopt(&node, data.len(), offset)?;
                 node
             }
             Kind::HardLink { to } => {
@@ -276,15 +283,31 @@ fn finish_node(
     names.set_times(credentials, node, set, set, stamp)
 }
 
-/// The archive's own frames become the file's pages: nothing is copied.
-fn adopt(ingredients: &Ingredients, node: &Node, bytes: usize, offset: u64) -> Result<(), Errno> {
-    let content = node.content().ok_or(Errno::EINVAL)?;
-    let first = ingredients.archive_frame.0 + (offset / PAGE_BYTES as u64) as u32;
-    for index in 0..bytes.div_ceil(PAGE_BYTES) {
-        let page = ingredients.pool.adopt(FrameNumber(first + index as u32));
-        content.adopt_page(page, (bytes - index * PAGE_BYTES).min(PAGE_BYTES))?;
+/// What is left of the archive's own frames; `next` is the archive's page that the first of them holds.
+struct ArchivePages {
+    pool: &'static FramePool,
+    frames: Frames,
+    next: u32,
+}
+
+impl ArchivePages {
+    /// Frames become a file's pages: nothing is copied. Files come in the order in which they lie in the archive.
+    fn adopt(&mut self, node: &Node, bytes: usize, offset: u64) -> Result<(), Errno> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        let content = node.content().ok_or(Errno::EINVAL)?;
+        let first = (offset / PAGE_BYTES as u64) as u32;
+        // What lies between files is nobody's: it is not given to the pool.
+        let _between = self.frames.split(first.checked_sub(self.next).ok_or(Errno::EINVAL)?);
+        let pages = bytes.div_ceil(PAGE_BYTES);
+        for index in 0..pages {
+            let page = self.pool.adopt(&mut self.frames).ok_or(Errno::EINVAL)?;
+            content.adopt_page(page, (bytes - index * PAGE_BYTES).min(PAGE_BYTES))?;
+        }
+        self.next = first + pages as u32;
+        Ok(())
     }
-    Ok(())
 }
 
 /// Directories and devices that every system has, where the archive lacks them.

@@ -25,6 +25,7 @@
 extern crate alloc;
 
 pub mod boot;
+mod border;
 mod call;
 mod calls;
 mod emulator;

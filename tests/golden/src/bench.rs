@@ -123,8 +123,9 @@ impl Bench {
         let frames = low_memory(FRAMES as usize * PAGE_BYTES, libc::PROT_READ | libc::PROT_WRITE);
         let program = Program::new(frames);
         let memory = Box::leak(Box::new(Frames(frames)));
-        let usable = 0..FRAMES;
-        let pool = Box::leak(Box::new(FramePool::new(memory, core::slice::from_ref(&usable), 0)));
+        // SAFETY: they lie in memory that was just made for them.
+        let usable = unsafe { machine::Frames::new(0..FRAMES) };
+        let pool = Box::leak(Box::new(FramePool::new(memory, vec![usable], 0)));
         let user_limit = Box::new(program.limit());
         let pc_fragments = AtomicBool::new(false);
         Bench {
@@ -190,7 +191,7 @@ impl Bench {
 impl Frames {
     fn at(&self, frame: FrameNumber, offset: usize, bytes: usize) -> *mut u8 {
         assert!(offset + bytes <= PAGE_BYTES, "range leaves the frame");
-        (self.0 + frame.0 as usize * PAGE_BYTES + offset) as *mut u8
+        (self.0 + frame.number() as usize * PAGE_BYTES + offset) as *mut u8
     }
 }
 
@@ -409,7 +410,7 @@ impl Machine for Bench {
     }
 
     fn frame_address(&self, frame: FrameNumber) -> u64 {
-        (self.frames + frame.0 as usize * PAGE_BYTES) as u64
+        (self.frames + frame.number() as usize * PAGE_BYTES) as u64
     }
 
     fn slow_call(&self) -> Entry<FileEntry> {

@@ -118,7 +118,7 @@ impl Program {
 
     fn frame(&self, frame: FrameNumber, offset: usize, bytes: usize) -> *mut u8 {
         assert!(offset + bytes <= PAGE_BYTES, "range leaves the frame");
-        (self.frames + frame.0 as usize * PAGE_BYTES + offset) as *mut u8
+        (self.frames + frame.number() as usize * PAGE_BYTES + offset) as *mut u8
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use bootimage::{Attributes, Config, FdKind, Node};
 use kernel::space::FramePool;
-use machine::{FrameNumber, PAGE_BYTES, PhysicalMemory};
+use machine::{PAGE_BYTES, PhysicalMemory};
 use machine_sim::{Outcome, Plan, SimMachine, TEXT, TEXT_BYTES, entry};
 use unix::boot::{Ingredients, RESERVE_FRAMES};
 
@@ -15,22 +15,22 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 pub fn run(plan: Plan) -> Outcome {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let seed = plan.seed;
-    let frames = plan.frames as u32;
     let machine = SimMachine::new(plan);
     let archive: &'static [u8] = Box::leak(archive(seed).into_boxed_slice());
     let archive_frames = archive.len().div_ceil(PAGE_BYTES) as u32;
-    for (frame, bytes) in archive.chunks(PAGE_BYTES).enumerate() {
-        machine.write(FrameNumber(frame as u32), 0, bytes);
+    let mut frames = machine.take_frames();
+    let archive_frames = frames.split(archive_frames);
+    for (index, bytes) in archive.chunks(PAGE_BYTES).enumerate() {
+        machine.write(archive_frames.number(index as u32), 0, bytes);
     }
-    let ranges = [archive_frames..frames, 0..0];
-    let pool = Box::leak(Box::new(FramePool::new(machine, &ranges, RESERVE_FRAMES)));
+    let pool = Box::leak(Box::new(FramePool::new(machine, vec![frames], RESERVE_FRAMES)));
     let started = unix::boot::start(Ingredients {
         machine,
         store: machine_sim::code_store(),
         classes: |_| (),
         pool,
         archive,
-        archive_frame: FrameNumber(0),
+        archive_frames,
         join: unix::boot::only_memory,
         monitor: &unix::boot::NO_MONITOR,
         epoch: unix::boot::Epoch::Exact(1_000_000_000_000_000_000),

@@ -2,9 +2,8 @@
 
 use alloc::vec::Vec;
 use core::mem::ManuallyDrop;
-use core::ops::Range;
 
-use machine::{FrameNumber, FrameSource, KernelCell, NoFrames, PAGE_BYTES, PhysicalMemory, Shown, TryGrow};
+use machine::{FrameNumber, FrameSource, Frames, KernelCell, NoFrames, PAGE_BYTES, PhysicalMemory, Shown, TryGrow};
 
 /// All frames the kernel may give away. A frame is free, or it has a count of references: `Page`
 /// values and mappings in page tables. Invariant: count 0 ⇔ the frame is on a free list or was never given out.
@@ -33,14 +32,12 @@ enum Content {
 }
 
 struct State {
-    /// First frame number that `counts` describes.
-    base: u32,
     /// Up to the highest frame that was ever in use: most of memory is never touched, and neither are its counts.
     counts: Vec<u32>,
     /// Free frames that were in use before.
-    free: Vec<u32>,
+    free: Vec<FrameNumber>,
     /// Frames that were never given out, the next range last.
-    fresh: Vec<Range<u32>>,
+    fresh: Vec<Frames>,
     /// Frames in `fresh`.
     fresh_frames: usize,
     /// Frames of the pool, free or not.
@@ -50,20 +47,20 @@ struct State {
     /// Counts of lent frames, from `lent_from` on.
     lent: Vec<u32>,
     /// Free frames that are already zero, filled in idle time (S-106).
-    zeroed: Vec<u32>,
+    zeroed: Vec<FrameNumber>,
 }
 
 impl State {
     /// A free frame: what was used before first (it is present), then low frames, which keeps runs repeatable.
-    fn pop_free(&mut self) -> Option<u32> {
-        if let Some(number) = self.free.pop() {
-            return Some(number);
+    fn pop_free(&mut self) -> Option<FrameNumber> {
+        if let Some(frame) = self.free.pop() {
+            return Some(frame);
         }
         loop {
-            let range = self.fresh.last_mut()?;
-            if let Some(number) = range.next() {
+            let frames = self.fresh.last_mut()?;
+            if let Some(frame) = frames.take() {
                 self.fresh_frames -= 1;
-                return Some(number);
+                return Some(frame);
             }
             self.fresh.pop();
         }
@@ -75,15 +72,15 @@ impl State {
 
     fn count(&self, frame: FrameNumber) -> u32 {
         let (counts, first) =
-            if frame.0 >= self.lent_from { (&self.lent, self.lent_from) } else { (&self.counts, self.base) };
-        counts.get((frame.0 - first) as usize).copied().unwrap_or(0)
+            if frame.number() >= self.lent_from { (&self.lent, self.lent_from) } else { (&self.counts, 0) };
+        counts.get((frame.number() - first) as usize).copied().unwrap_or(0)
     }
 
     /// The count of a frame, which is described from now on.
     #[inline(always)]
     fn count_mut(&mut self, frame: FrameNumber) -> &mut u32 {
         // Lent frames have higher numbers than all that `counts` describes.
-        let index = frame.0.wrapping_sub(self.base) as usize;
+        let index = frame.number() as usize;
         if index < self.counts.len() { &mut self.counts[index] } else { self.describe(frame) }
     }
 
@@ -100,8 +97,8 @@ impl State {
     #[expect(clippy::disallowed_methods, reason = "at boot; who borrows frames asks before")]
     fn describe(&mut self, frame: FrameNumber) -> &mut u32 {
         let (counts, first) =
-            if frame.0 >= self.lent_from { (&mut self.lent, self.lent_from) } else { (&mut self.counts, self.base) };
-        let index = (frame.0 - first) as usize;
+            if frame.number() >= self.lent_from { (&mut self.lent, self.lent_from) } else { (&mut self.counts, 0) };
+        let index = (frame.number() - first) as usize;
         // Many at a time: the boot archive may lie at the other end of memory.
         let zeros = [0; 512];
         while let missing @ 1.. = (index + 1).saturating_sub(counts.len()) {
@@ -112,27 +109,26 @@ impl State {
 }
 
 impl FramePool {
-    /// A pool over the frames of `usable` (ranges of frame numbers, disjoint).
+    /// A pool over the frames of `usable`, the last ones first.
     #[expect(clippy::disallowed_methods, reason = "at boot")]
-    pub fn new(memory: &'static dyn PhysicalMemory, usable: &[Range<u32>], reserve_frames: usize) -> FramePool {
-        let base = usable.iter().map(|range| range.start).min().unwrap_or(0);
-        let end = usable.iter().map(|range| range.end).max().unwrap_or(0);
-        let total_frames = usable.iter().map(Range::len).sum();
+    pub fn new(memory: &'static dyn PhysicalMemory, mut usable: Vec<Frames>, reserve_frames: usize) -> FramePool {
+        let end = usable.iter().map(|frames| frames.range().end).max().unwrap_or(0);
+        let total_frames = usable.iter().map(Frames::count).sum();
+        usable.reverse();
         // Both have their room now: adopted frames come to the list when they are freed, and neither may grow while the
         // pool is borrowed, because the heap takes its frames from this pool.
-        let described = (end - base) as usize;
+        let described = end as usize;
         let mut state = State {
-            base,
             counts: Vec::with_capacity(described),
             free: Vec::with_capacity(described),
-            fresh: usable.iter().rev().cloned().collect(),
-            fresh_frames: usable.iter().map(Range::len).sum(),
+            fresh: usable,
+            fresh_frames: total_frames,
             total_frames,
             lent_from: u32::MAX,
             lent: Vec::new(),
             zeroed: Vec::with_capacity(ZEROED_FRAMES_MAX),
         };
-        let zero = state.pop_free().map(FrameNumber);
+        let zero = state.pop_free();
         if let Some(frame) = zero {
             *state.count_mut(frame) = 1;
             memory.fill(frame, 0, PAGE_BYTES, 0);
@@ -168,16 +164,16 @@ impl FramePool {
     }
 
     /// References to a frame; 0: it is free.
-    pub fn references(&self, frame: FrameNumber) -> u32 {
+    pub(crate) fn references(&self, frame: FrameNumber) -> u32 {
         self.count(frame)
     }
 
-    pub fn is_zero_frame(&self, frame: FrameNumber) -> bool {
+    pub(crate) fn is_zero_frame(&self, frame: FrameNumber) -> bool {
         self.zero == Some(frame)
     }
 
     /// More than one reference to the frame exists.
-    pub fn is_shared(&self, frame: FrameNumber) -> bool {
+    pub(crate) fn is_shared(&self, frame: FrameNumber) -> bool {
         self.count(frame) > 1
     }
 
@@ -188,30 +184,32 @@ impl FramePool {
         if state.zeroed.len() >= ZEROED_FRAMES_MAX {
             return false;
         }
-        let Some(number) = state.pop_free() else { return false };
-        self.memory.fill(FrameNumber(number), 0, PAGE_BYTES, 0);
-        state.zeroed.put(number);
+        let Some(frame) = state.pop_free() else { return false };
+        self.memory.fill(frame, 0, PAGE_BYTES, 0);
+        state.zeroed.put(frame);
         true
     }
 
-    /// Takes over a frame that was in use before the pool existed (boot image, archive), count 1.
-    /// The frame must not be in the pool's usable ranges.
-    pub fn adopt(&'static self, frame: FrameNumber) -> Page {
+    /// Takes over the first of `frames`, which were in use before the pool existed (boot image, archive), count 1. `None`: there
+    /// is none.
+    pub fn adopt(&'static self, frames: &mut Frames) -> Option<Page> {
+        let frame = frames.take()?;
         let mut state = self.state.borrow_mut();
         let count = state.count_mut(frame);
         assert_eq!(*count, 0, "adopted frame {frame:?} is in use");
         *count = 1;
         state.total_frames += 1;
         drop(state);
-        Page { pool: self, frame }
+        Some(Page { pool: self, frame })
     }
 
-    /// A frame that is not the pool's: somebody lends it, and keeps it when its references are gone. Count 1. Lent
-    /// frames have higher numbers than all others.
-    pub fn lend(&'static self, frame: FrameNumber) -> Page {
+    /// The frame `index` of a window that is not the pool's: somebody lends it, and gets it back when its references are gone. Count
+    /// 1. Lent frames have higher numbers than all others.
+    pub fn lend(&'static self, window: &Frames, index: u32) -> Page {
+        let frame = window.number(index);
         let mut state = self.state.borrow_mut();
         if state.lent.is_empty() {
-            state.lent_from = frame.0;
+            state.lent_from = frame.number();
         }
         let count = state.count_mut(frame);
         assert_eq!(*count, 0, "lent frame {frame:?} is in use");
@@ -221,23 +219,17 @@ impl FramePool {
     }
 
     /// Another reference to a frame that is known to be in use (its number came from a mapping).
-    pub fn share(&'static self, frame: FrameNumber) -> Page {
+    pub(crate) fn share(&'static self, frame: FrameNumber) -> Page {
         *self.state.borrow_mut().count_in_use(frame) += 1;
         Page { pool: self, frame }
     }
 
     /// As `share`, for all frames of `pages`.
-    pub fn share_all(&self, pages: &[Shown]) {
+    pub(crate) fn share_all(&self, pages: &[Shown]) {
         let mut state = self.state.borrow_mut();
         for shown in pages {
             *state.count_in_use(shown.frame) += 1;
         }
-    }
-
-    /// Turns a number that [`Page::into_raw`] gave back into the reference it stood for.
-    pub fn from_raw(&'static self, frame: FrameNumber) -> Page {
-        assert!(self.count(frame) > 0, "frame {frame:?} is free");
-        Page { pool: self, frame }
     }
 
     /// Takes back the only reference to a frame that holds zeros again: the next one who wants zeros gets it.
@@ -247,7 +239,7 @@ impl FramePool {
         assert_eq!(*count, 1, "frame {frame:?} is in use or free");
         *count = 0;
         let list = if state.zeroed.len() < ZEROED_FRAMES_MAX { &mut state.zeroed } else { &mut state.free };
-        list.put(frame.0);
+        list.put(frame);
     }
 
     /// More than half of the frames are free, so that some may be given out before they are needed.
@@ -255,16 +247,16 @@ impl FramePool {
         self.free_frames() > self.total_frames() / 2
     }
 
-    /// Gives up a reference that [`Page::into_raw`] gave back: as `from_raw` and `drop`.
-    pub fn give_up(&self, frame: FrameNumber) {
+    /// Gives up a reference that [`Page::into_raw`] gave back: as dropping the page.
+    pub(crate) fn give_up(&self, frame: FrameNumber) {
         let mut state = self.state.borrow_mut();
         let count = state.count_in_use(frame);
         *count -= 1;
-        if *count == 0 && frame.0 < state.lent_from {
+        if *count == 0 && frame.number() < state.lent_from {
             if cfg!(debug_assertions) {
                 self.memory.fill(frame, 0, PAGE_BYTES, 0xCC);
             }
-            state.free.put(frame.0);
+            state.free.put(frame);
         }
     }
 
@@ -277,7 +269,7 @@ impl FramePool {
         self.state.borrow().total_frames
     }
 
-    pub fn memory(&self) -> &'static dyn PhysicalMemory {
+    pub(crate) fn memory(&self) -> &'static dyn PhysicalMemory {
         self.memory
     }
 
@@ -298,12 +290,12 @@ impl FramePool {
         }
         let zero_first = wanted == Content::Zero && !state.zeroed.is_empty();
         let unknown = if zero_first { None } else { state.pop_free() };
-        let (number, content) = match unknown {
-            Some(number) => (number, Content::Unknown),
+        let (frame, content) = match unknown {
+            Some(frame) => (frame, Content::Unknown),
             None => (state.zeroed.pop()?, Content::Zero),
         };
-        *state.count_mut(FrameNumber(number)) = 1;
-        Some((Page { pool: self, frame: FrameNumber(number) }, content))
+        *state.count_mut(frame) = 1;
+        Some((Page { pool: self, frame }, content))
     }
 
     fn count(&self, frame: FrameNumber) -> u32 {
@@ -343,7 +335,7 @@ pub struct Page {
 }
 
 impl Page {
-    pub fn frame(&self) -> FrameNumber {
+    pub(crate) fn frame(&self) -> FrameNumber {
         self.frame
     }
 
@@ -371,8 +363,8 @@ impl Page {
         Some(copy)
     }
 
-    /// Gives the reference to a page-table entry; `FramePool::from_raw` takes it back.
-    pub fn into_raw(self) -> FrameNumber {
+    /// Gives the reference to a page-table entry; `FramePool::give_up` takes it back.
+    pub(crate) fn into_raw(self) -> FrameNumber {
         ManuallyDrop::new(self).frame
     }
 }

@@ -6,7 +6,7 @@ use super::limits::AROUND_PAGES;
 
 const NOTHING: Shown = Shown {
     page: VirtAddr(0),
-    frame: FrameNumber(0),
+    frame: FrameNumber::NOTHING,
     protection: Protection { read: false, write: false, execute: false },
 };
 

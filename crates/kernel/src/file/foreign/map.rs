@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use abi::Errno;
-use machine::{FrameNumber, KernelCell, KernelValue, PAGE_BYTES, TryGrow, WINDOW_PAGES};
+use machine::{Frames, KernelCell, KernelValue, PAGE_BYTES, TryGrow, WINDOW_PAGES};
 
 use super::errno_of;
 use super::opening::Opening;
@@ -21,7 +21,15 @@ pub struct ForeignMap {
     /// The size when it was last asked for.
     size_bytes: KernelValue<u64>,
     /// Windows by number, in the order in which they were needed.
-    windows: KernelCell<Vec<(u64, Vec<Page>)>>,
+    windows: KernelCell<Vec<Window>>,
+}
+
+/// A part of a file as the other side lends it.
+struct Window {
+    number: u64,
+    frames: Frames,
+    /// A reference to each of the frames.
+    pages: Vec<Page>,
 }
 
 impl Opening {
@@ -54,13 +62,13 @@ impl ForeignMap {
             return Err(BackingError::PastEnd);
         }
         let (window, within) = (index / WINDOW_PAGES, (index % WINDOW_PAGES) as usize);
-        if let Some((_, pages)) = self.windows.borrow().iter().find(|(number, _)| *number == window) {
-            return Ok(pages[within].clone());
+        if let Some(open) = self.windows.borrow().iter().find(|open| open.number == window) {
+            return Ok(open.pages[within].clone());
         }
         self.windows.borrow_mut().room_for(1).map_err(|_| BackingError::OutOfMemory)?;
-        let pages = self.open_window(window).map_err(|_| BackingError::OutOfMemory)?;
-        let page = pages[within].clone();
-        self.windows.borrow_mut().put((window, pages));
+        let open = self.open_window(window).map_err(|_| BackingError::OutOfMemory)?;
+        let page = open.pages[within].clone();
+        self.windows.borrow_mut().put(open);
         Ok(page)
     }
 
@@ -77,28 +85,27 @@ impl ForeignMap {
         self.opening.sync_data()
     }
 
-    fn open_window(&self, window: u64) -> Result<Vec<Page>, Errno> {
+    fn open_window(&self, number: u64) -> Result<Window, Errno> {
         let mut pages = Vec::new();
         pages.room_for_exact(WINDOW_PAGES as usize).map_err(|_| Errno::ENOMEM)?;
         let (far, handle) = self.opening.far();
-        let first = far.map(handle, window * WINDOW_PAGES, self.is_writable).map_err(errno_of)?;
+        let frames = far.map(handle, number * WINDOW_PAGES, self.is_writable).map_err(errno_of)?;
         let pool = self.opening.node().volume().pool();
-        (0..WINDOW_PAGES as u32).for_each(|offset| pages.put(pool.lend(FrameNumber(first.0 + offset))));
-        Ok(pages)
+        (0..WINDOW_PAGES as u32).for_each(|offset| pages.put(pool.lend(&frames, offset)));
+        Ok(Window { number, frames, pages })
     }
 }
 
 impl Drop for ForeignMap {
     fn drop(&mut self) {
-        for (_, pages) in core::mem::take(&mut *self.windows.borrow_mut()) {
-            let Some(first) = pages.first().map(Page::frame) else { continue };
+        for Window { frames, pages, .. } in core::mem::take(&mut *self.windows.borrow_mut()) {
             if pages.iter().any(Page::is_shared) {
                 // Somebody still shows a page: the window stays, and the opening with it.
                 core::mem::forget(self.opening.clone());
                 continue;
             }
             drop(pages);
-            self.opening.far().0.unmap(first);
+            self.opening.far().0.unmap(frames);
         }
     }
 }

@@ -159,7 +159,7 @@ fn a_fault_may_come_back_to_the_same_file() {
 fn archive_frames_become_file_pages() {
     let memory = VecMemory(KernelCell::new(vec![b'a'; 8 * PAGE_BYTES]));
     let pool: &'static FramePool =
-        Box::leak(Box::new(FramePool::new(Box::leak(Box::new(memory)), core::slice::from_ref(&(0..4)), 0)));
+        Box::leak(Box::new(FramePool::new(Box::leak(Box::new(memory)), vec![frames_for_tests(0..4)], 0)));
     let volume = Volume::in_memory_limited(pool, 100).unwrap();
     let root = Node::root(&volume, NewNode { mode: 0o755, user: 0, group: 0, now: NOW }).unwrap();
     let names = Namespace::new(root.clone()).unwrap();
@@ -167,12 +167,15 @@ fn archive_frames_become_file_pages() {
     let view = View::new(&root, &root, &who);
     let node = names.open(view, b"/bin", CREATE, NOW).unwrap().node;
     let content = node.content().unwrap();
-    content.adopt_page(pool.adopt(FrameNumber(5)), 4096).unwrap();
-    content.adopt_page(pool.adopt(FrameNumber(6)), 10).unwrap();
+    let mut archive = frames_for_tests(5..7);
+    let first = archive.number(0);
+    content.adopt_page(pool.adopt(&mut archive).unwrap(), 4096).unwrap();
+    content.adopt_page(pool.adopt(&mut archive).unwrap(), 10).unwrap();
+    assert!(pool.adopt(&mut archive).is_none(), "all are adopted");
     assert_eq!(content.size(), 4106);
-    assert_eq!(content.page(0).unwrap().unwrap().frame(), FrameNumber(5));
+    assert_eq!(content.page(0).unwrap().unwrap().frame(), first);
     assert_eq!(content.write_at(0, b"W"), Ok(1));
-    assert_eq!(content.page(0).unwrap().unwrap().frame(), FrameNumber(5), "written in place");
+    assert_eq!(content.page(0).unwrap().unwrap().frame(), first, "written in place");
     content.resize(5000).unwrap();
     assert_eq!(read_all(&node)[4100..4110], *b"aaaaaa\0\0\0\0");
     assert_eq!(content.page(2).err(), Some(Errno::ENXIO));

@@ -15,7 +15,7 @@ use abi::Errno;
 use machine::{FrameNumber, KernelCell, PAGE_BYTES, PhysicalMemory, UserFault, UserMemory, VirtAddr};
 
 use super::*;
-use crate::space::FramePool;
+use crate::space::{FramePool, frames_for_tests};
 
 /// Frames in a vector.
 struct VecMemory(KernelCell<Vec<u8>>);
@@ -54,14 +54,14 @@ impl PhysicalMemory for VecMemory {
 
 fn in_frame(frame: FrameNumber, offset: usize, bytes: usize) -> usize {
     assert!(offset + bytes <= PAGE_BYTES, "range leaves the frame");
-    frame.0 as usize * PAGE_BYTES + offset
+    frame.number() as usize * PAGE_BYTES + offset
 }
 
 fn pool_of(frames: u32) -> &'static FramePool {
     // The pool keeps one frame for its page of zeros.
     let all = frames + 1;
     let memory = VecMemory(KernelCell::new(vec![0xEE; all as usize * PAGE_BYTES]));
-    let pool = FramePool::new(Box::leak(Box::new(memory)), core::slice::from_ref(&(0..all)), 0);
+    let pool = FramePool::new(Box::leak(Box::new(memory)), vec![frames_for_tests(0..all)], 0);
     Box::leak(Box::new(pool))
 }
 

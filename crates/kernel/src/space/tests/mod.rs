@@ -32,7 +32,7 @@ struct Ram(KernelCell<Vec<u8>>);
 impl Ram {
     fn at(frame: FrameNumber, offset: usize, bytes: usize) -> core::ops::Range<usize> {
         assert!(offset + bytes <= PAGE_BYTES);
-        let start = frame.0 as usize * PAGE_BYTES + offset;
+        let start = frame.number() as usize * PAGE_BYTES + offset;
         start..start + bytes
     }
 }
@@ -48,7 +48,7 @@ impl PhysicalMemory for Ram {
         self.0.borrow_mut()[Ram::at(frame, offset, bytes)].fill(value);
     }
     fn copy(&self, from: FrameNumber, to: FrameNumber) {
-        self.0.borrow_mut().copy_within(Ram::at(from, 0, PAGE_BYTES), to.0 as usize * PAGE_BYTES);
+        self.0.borrow_mut().copy_within(Ram::at(from, 0, PAGE_BYTES), to.number() as usize * PAGE_BYTES);
     }
     fn read_u64(&self, frame: FrameNumber, offset: usize) -> u64 {
         let mut bytes = [0; 8];
@@ -60,10 +60,17 @@ impl PhysicalMemory for Ram {
     }
 }
 
+/// Frames of a test's own memory, which is a vector.
+#[allow(unsafe_code, reason = "a number does no harm to a vector")]
+pub(crate) fn frames_for_tests(range: core::ops::Range<u32>) -> machine::Frames {
+    // SAFETY: each access is checked against the vector's length.
+    unsafe { machine::Frames::new(range) }
+}
+
 /// A pool of `frames` frames that starts with junk everywhere.
 fn pool(frames: u32) -> &'static FramePool {
     let ram: &'static Ram = Box::leak(Box::new(Ram(KernelCell::new(vec![0xAA; frames as usize * PAGE_BYTES]))));
-    Box::leak(Box::new(FramePool::new(ram, core::slice::from_ref(&(0..frames)), 0)))
+    Box::leak(Box::new(FramePool::new(ram, vec![frames_for_tests(0..frames)], 0)))
 }
 
 /// Page tables as a map, with a frame for each 2 MiB that was ever used, as on the pc.
@@ -75,7 +82,9 @@ struct Tables {
     changes: KernelCell<u64>,
 }
 
-impl Translation for Tables {
+// SAFETY: no processor is led by it.
+#[allow(unsafe_code, reason = "a test's own tables")]
+unsafe impl Translation for Tables {
     fn map(&self, page: VirtAddr, frame: FrameNumber, protection: Protection) -> Result<(), NoFrames> {
         assert!(page.0 < USER_LIMIT && page.0.is_multiple_of(PAGE), "{page:?}");
         assert!(!(protection.write && self.pool.is_zero_frame(frame)), "zero page mapped writable");

@@ -31,7 +31,7 @@ pub fn areas(question: &mut Question<'_>, out: &mut Items) -> Result<Cursor, Ref
 
 /// Arguments: `u32 process, u64 start` of an area, `u64 offset` in its file: bytes from there on, to the end of the next page.
 pub fn file(question: &mut Question<'_>, out: &mut Items) -> Result<Cursor, Refusal> {
-    let (unix, process) = (question.unix, process(question)?);
+    let process = process(question)?;
     let (start, offset) = (question.u64()?, question.u64()?);
     let space = process.space().ok_or(Refusal::Absent)?;
     let space = space.borrow();
@@ -43,7 +43,7 @@ pub fn file(question: &mut Question<'_>, out: &mut Items) -> Result<Cursor, Refu
         // Behind the end there is nothing more; a hole is zeros.
         let Ok(page) = backing.page(index) else { break };
         if let Some(page) = page {
-            unix.pool.memory().read(page.frame(), from, &mut bytes);
+            page.read(from, &mut bytes);
         }
         out.bytes.try_extend_from_slice(&bytes).map_err(|_| Refusal::NoMemory)?;
         from = 0;
