@@ -9,7 +9,7 @@ mod image {
     use alloc::vec;
     use core::panic::PanicInfo;
 
-    use kernel::space::FramePool;
+    use kernel::space::{FramePool, PoolSource};
     use machine::Machine;
     use unix::boot::{Epoch, Ingredients, RESERVE_FRAMES};
 
@@ -21,11 +21,15 @@ mod image {
         // SAFETY: the first instructions call this once, with the host's stack pointer.
         let booted = unsafe { machine_hosted::boot(stack) };
         let machine = booted.machine;
+        let free = vec![booted.free_frames];
+        let pool: &'static FramePool = Box::leak(Box::new(FramePool::new(machine, free, RESERVE_FRAMES)));
+        // SAFETY: the pool gives what it was given.
+        unsafe { machine.use_frames_of(Box::leak(Box::new(PoolSource(pool)))) };
         let started = unix::boot::start(Ingredients {
             machine,
             store: machine.code_store(),
             classes: machine_hosted::each_class,
-            pool: Box::leak(Box::new(FramePool::new(machine, vec![booted.free_frames], RESERVE_FRAMES))),
+            pool,
             archive: machine.archive(booted.archive_bytes),
             join: unix::boot::join_folders,
             monitor: &unix::boot::MONITOR,

@@ -194,7 +194,7 @@ impl HostChannels {
     }
 
     /// What to wait for: descriptors that somebody found not ready. Returns how many entries are used.
-    pub fn awaited(&self, entries: &mut [PollFd; LINES]) -> usize {
+    pub fn awaited(&self, entries: &mut [PollFd]) -> usize {
         let inputs = [&self.input, &self.control].into_iter().chain(&self.terminal_input).chain(&self.changes);
         let inputs = inputs.map(|line| (line, POLLIN));
         let outputs = self.outputs.iter().map(|line| (line, POLLOUT));

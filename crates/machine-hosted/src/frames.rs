@@ -3,7 +3,7 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use machine::{FrameNumber, PAGE_BYTES};
+use machine::{FrameNumber, FrameSource, KernelCell, PAGE_BYTES};
 
 use crate::host;
 use crate::layout::direct;
@@ -14,6 +14,17 @@ const BATCH: u32 = 16;
 /// Frames below this are present.
 static PRESENT: AtomicU32 = AtomicU32::new(0);
 static END: AtomicU32 = AtomicU32::new(0);
+
+/// The kernel's pool, for what devices get.
+static POOL: KernelCell<Option<&'static dyn FrameSource>> = KernelCell::new(None);
+
+pub fn use_pool(pool: &'static dyn FrameSource) {
+    *POOL.borrow_mut() = Some(pool);
+}
+
+pub fn source() -> Option<&'static dyn FrameSource> {
+    *POOL.borrow()
+}
 
 /// Frames below `present` hold the archive; memory ends at `end`.
 pub fn start(present: u32, end: u32) {

@@ -13,6 +13,8 @@
 #![no_std]
 
 extern crate alloc;
+#[cfg(test)]
+extern crate std;
 
 mod call;
 mod channels;
@@ -26,6 +28,7 @@ mod frames;
 mod heap;
 mod host;
 mod layout;
+mod lines;
 mod names;
 mod patch;
 mod sample_clock;
@@ -45,8 +48,9 @@ use core::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use codestore::{CodeMemory, CodeStore};
 use machine::{
-    Channel, Entry, FileEntry, HeapLive, KernelCell, Machine, Nanos, NoFrames, Received, Rewritten, SampleClock,
-    SampleEntry, SampleProcedure, ScheduleWords, Start, SwitchOut, Threads, Translation, Tte, TteId, Upcalls,
+    Channel, Claimed, Dma, Entry, FileEntry, FrameSource, HeapLive, KernelCell, LINES_MAX, Line, LineError, Lines,
+    Machine, Nanos, NoFrames, Procedure, ProcessorNumber, Received, Rewritten, SampleClock, SampleEntry,
+    SampleProcedure, ScheduleWords, Start, SwitchOut, Threads, Translation, Tte, TteId, Upcalls,
 };
 use machine_x86::{X86Tte, upcalls};
 use synth::Template;
@@ -143,6 +147,14 @@ impl HostedMachine {
         &STORE
     }
 
+    /// Devices get their frames from the kernel's pool.
+    ///
+    /// # Safety
+    /// Each frame that the pool gives is one that nobody else uses until it is given back.
+    pub unsafe fn use_frames_of(&self, pool: &'static dyn FrameSource) {
+        frames::use_pool(pool);
+    }
+
     /// The boot archive: the first bytes of memory.
     pub fn archive(&self, bytes: u64) -> &'static [u8] {
         // SAFETY: 1. The memory file begins with the archive. 2. Only the emulator takes its pages over, file by file,
@@ -172,22 +184,27 @@ impl HostedMachine {
 
     /// Tells the kernel if a descriptor that somebody waits for has news, at once or within `nanos`.
     fn wait_for_devices(&self, kernel: &'static dyn Upcalls, nanos: Option<u64>) {
-        let mut entries = [PollFd { fd: -1, events: 0, found: 0 }; LINES];
-        let count = self.channels.borrow().awaited(&mut entries);
+        let mut entries = [PollFd { fd: -1, events: 0, found: 0 }; LINES + LINES_MAX];
+        let channels = self.channels.borrow().awaited(&mut entries);
+        let count = channels + lines::awaited(&mut entries[channels..]);
         if count == 0 && nanos == Some(0) {
             self.keep_ticking();
             return;
         }
         if host::wait_for(&mut entries[..count], nanos) > 0 {
-            self.channels.borrow_mut().forget_ready(&entries[..count]);
-            kernel.device();
+            let (channels, raised) = entries[..count].split_at(channels);
+            if channels.iter().any(|entry| entry.found != 0) {
+                self.channels.borrow_mut().forget_ready(channels);
+                kernel.device();
+            }
+            lines::came(raised);
         }
         self.keep_ticking();
     }
 
     /// Ticks while somebody waits for a descriptor and programs run.
     fn keep_ticking(&self) {
-        self.set_ticking(self.channels.borrow().is_awaited());
+        self.set_ticking(self.channels.borrow().is_awaited() || lines::is_awaited());
     }
 
     fn set_ticking(&self, on: bool) {
@@ -250,7 +267,19 @@ impl Threads for HostedMachine {
     }
 }
 
+impl Lines for HostedMachine {
+    fn claim(&self, line: Line, on: ProcessorNumber, procedure: Procedure) -> Result<Claimed, LineError> {
+        let claimed = lines::claim(line, on, procedure);
+        self.keep_ticking();
+        claimed
+    }
+}
+
 impl Machine for HostedMachine {
+    fn dma(&self, pages: usize) -> Result<Dma, NoFrames> {
+        machine_x86::dma::<HostedGround>(pages)
+    }
+
     fn now(&self) -> Nanos {
         machine_x86::now()
     }

@@ -1,5 +1,6 @@
 //! Bringing the hosted machine up inside a fresh Linux process, and taking it down.
 
+#[cfg(not(test))]
 use core::arch::global_asm;
 use core::ffi::CStr;
 use core::fmt::{self, Write};
@@ -17,6 +18,8 @@ use crate::layout::{
 };
 use crate::{HostedMachine, clock, debug, frames, signals};
 
+// A test has a start of its own.
+#[cfg(not(test))]
 global_asm!(
     r#"
     .pushsection .text

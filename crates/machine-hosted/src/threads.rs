@@ -1,6 +1,6 @@
 //! What threads of the hosted machine stand on: mapped areas, the one processor's record, the entries.
 
-use machine::{Entry, FileEntry, FrameNumber, NoFrames, Registers, VirtAddr};
+use machine::{Entry, FileEntry, FrameNumber, FrameSource, NoFrames, Registers, VirtAddr};
 use machine_x86::{Ground, Slots, THREAD_AREA_BYTES, TteRecord, USER_LIMIT};
 use quaject::Makers;
 use synth::{Draft, Imm32};
@@ -92,6 +92,10 @@ unsafe impl Ground for HostedGround {
 
     fn may_be_lost(frame: FrameNumber) -> bool {
         crate::windows::index_of(frame).is_some()
+    }
+
+    fn frame_source() -> Option<&'static dyn FrameSource> {
+        crate::frames::source()
     }
 
     fn frame(frame: FrameNumber) -> *mut u8 {

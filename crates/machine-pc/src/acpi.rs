@@ -8,9 +8,10 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 use firmware::resources::{Resource, Trigger, resources};
 use firmware::{PowerOff, Register, Tables, Write};
 
-use crate::apic::{self, Line};
+use crate::apic;
 use crate::layout::direct;
 use crate::registers::{in16, out8, out16};
+use machine::Line;
 
 /// Virtio devices over memory-mapped registers call themselves so in ACPI.
 const VIRTIO_WINDOW: &[u8] = b"LNRO0005";
@@ -60,7 +61,7 @@ fn window(uses: &[u8]) -> Option<Window> {
         match resource {
             Resource::Window { physical, .. } => at = at.or(Some(physical)),
             Resource::Interrupt { line: number, trigger: Trigger { is_level, is_low } } => {
-                line = line.or(Some(Line { number, is_level, is_low }));
+                line = line.or(Some(Line::Wired { number, trigger: machine::Trigger { is_level, is_low } }));
             }
         }
     }

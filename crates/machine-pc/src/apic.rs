@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use machine::KernelCell;
+use machine::{KernelCell, Trigger};
 use machine_x86::read_tsc;
 
 use crate::layout::direct;
@@ -142,26 +142,6 @@ pub fn timer_count() -> u32 {
     read(LOCAL, CURRENT_COUNT)
 }
 
-/// A global system interrupt, and how it is raised.
-#[derive(Clone, Copy)]
-pub struct Line {
-    pub number: u32,
-    pub is_level: bool,
-    pub is_low: bool,
-}
-
-impl Line {
-    /// An edge, active high: the ISA's way.
-    pub const fn edge(number: u32) -> Line {
-        Line { number, is_level: false, is_low: false }
-    }
-
-    /// A level, active high: the way of virtio's windows.
-    pub const fn level(number: u32) -> Line {
-        Line { number, is_level: true, is_low: false }
-    }
-}
-
 /// Windows and first lines of the I/O APICs: the one that every PC has, until the firmware's tables say more.
 static IO: KernelCell<Vec<(u64, u32)>> = KernelCell::new(Vec::new());
 const FIRST_IO: (u64, u32) = (0xFEC0_0000, 0);
@@ -171,24 +151,54 @@ pub fn add_io(physical: u64, first: u32) {
     IO.borrow_mut().push((physical, first));
 }
 
-/// Routes a line to `vector` of this processor, or nowhere. False if no I/O APIC has it.
-pub fn route(line: Line, vector: Option<u8>) -> bool {
-    const MASKED: u32 = 1 << 16;
+const MASKED: u32 = 1 << 16;
+const LEVEL: u32 = 1 << 15;
+const LOW: u32 = 1 << 13;
+
+/// The I/O APIC that has a line, and the line's register there.
+fn register(number: u32) -> Option<(u64, u64)> {
     let has = |&(base, first): &(u64, u32)| {
         // The version register: the number of its last line.
         write(base, 0, 1);
-        (first..=first + (read(base, 0x10) >> 16 & 0xFF)).contains(&line.number)
+        (first..=first + (read(base, 0x10) >> 16 & 0xFF)).contains(&number)
     };
     let known = IO.borrow();
     let first = [FIRST_IO];
-    let Some(&(base, first)) = if known.is_empty() { first.iter() } else { known.iter() }.find(|io| has(io)) else {
-        return false;
-    };
-    let register = 0x10 + (line.number - first) * 2;
-    let kind = u32::from(line.is_level) << 15 | u32::from(line.is_low) << 13;
-    write(base, 0, register + 1);
-    write(base, 0x10, 0);
-    write(base, 0, register);
-    write(base, 0x10, vector.map_or(MASKED, |vector| u32::from(vector) | kind));
+    let (base, first) = *if known.is_empty() { first.iter() } else { known.iter() }.find(|io| has(io))?;
+    Some((base, 0x10 + u64::from(number - first) * 2))
+}
+
+fn read_io(base: u64, register: u64) -> u32 {
+    write(base, 0, register as u32);
+    read(base, 0x10)
+}
+
+fn write_io(base: u64, register: u64, value: u32) {
+    write(base, 0, register as u32);
+    write(base, 0x10, value);
+}
+
+/// Routes a line to `vector` of this processor, or nowhere. False if no I/O APIC has it.
+pub fn route(number: u32, trigger: Trigger, vector: Option<u8>) -> bool {
+    let Some((base, register)) = register(number) else { return false };
+    // Masked and by edges first: an I/O APIC forgets so that it waits for the end of an interrupt whose vector is another now.
+    write_io(base, register, MASKED);
+    write_io(base, register + 1, u32::from(number_of_this()) << 24);
+    let kind = if trigger.is_level { LEVEL } else { 0 } | if trigger.is_low { LOW } else { 0 };
+    if let Some(vector) = vector {
+        write_io(base, register, u32::from(vector) | kind);
+    }
     true
+}
+
+/// Keeps a routed line out, or lets it in again.
+pub fn mask(number: u32, is_masked: bool) {
+    let Some((base, register)) = register(number) else { return };
+    let kept = read_io(base, register) & !MASKED;
+    write_io(base, register, if is_masked { kept | MASKED } else { kept });
+}
+
+/// The local APIC's number of this processor (SDM vol. 3A, 11.4.6).
+pub fn number_of_this() -> u8 {
+    (read(LOCAL, 0x20) >> 24) as u8
 }

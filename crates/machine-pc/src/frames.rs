@@ -79,6 +79,20 @@ impl FrameSource for Frames {
         pool.map_or_else(|| self.take_early(), FrameSource::take_dirty)
     }
 
+    fn take_row(&self, count: usize) -> Result<FreeFrames, NoFrames> {
+        let pool = self.state.borrow().pool;
+        if let Some(pool) = pool {
+            return pool.take_row(count);
+        }
+        let first = self.take()?.number();
+        for next in 1..count as u32 {
+            // The range gives one after the other.
+            assert_eq!(self.take()?.number(), first + next);
+        }
+        // SAFETY: they were just taken, in a row.
+        Ok(unsafe { FreeFrames::new(first..first + count as u32) })
+    }
+
     fn give(&self, frame: FrameNumber) {
         if self.state.borrow().given_early.contains(&frame.physical_address()) {
             // Stays with the kernel: boot's few frames are not worth an account.
@@ -115,6 +129,10 @@ pub static TABLE_FRAMES: TableFrames = TableFrames;
 impl FrameSource for TableFrames {
     fn take(&self) -> Result<FrameNumber, NoFrames> {
         if FRAMES.available() > KERNEL_FRAMES_MIN { FRAMES.take() } else { Err(NoFrames) }
+    }
+
+    fn take_row(&self, count: usize) -> Result<FreeFrames, NoFrames> {
+        if FRAMES.available() > KERNEL_FRAMES_MIN + count { FRAMES.take_row(count) } else { Err(NoFrames) }
     }
 
     fn give(&self, frame: FrameNumber) {

@@ -15,6 +15,7 @@ mod cpu;
 mod frames;
 mod heap;
 mod layout;
+mod lines;
 mod nesting;
 mod paging;
 mod pvh;
@@ -39,9 +40,9 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use codestore::{CodeMemory, CodeStore};
 use machine::{
-    Channel, DeviceEntry, Entry, FileEntry, FrameSource, HeapLive, KernelCell, Machine, Nanos, NoFrames, ReceiveCode,
-    Received, SampleClock, SampleEntry, ScheduleWords, SendCode, Start, SwitchOut, Threads, TimerCode, TimerEntry,
-    Translation, Tte, TteId, Upcalls,
+    Channel, Claimed, DeviceEntry, Dma, Entry, FileEntry, FrameSource, HeapLive, KernelCell, Line, LineError, Lines,
+    Machine, Nanos, NoFrames, Procedure, ProcessorNumber, ReceiveCode, Received, SampleClock, SampleEntry,
+    ScheduleWords, SendCode, Start, SwitchOut, Threads, TimerCode, TimerEntry, Translation, Tte, TteId, Upcalls,
 };
 use machine_x86::X86Tte;
 use synth::{Target, Template};
@@ -71,6 +72,8 @@ pub struct PcMachine {
     features: Features,
     cpu: *mut Cpu,
     console: KernelCell<Option<Console>>,
+    /// `None` while devices are polled.
+    console_line: Option<Claimed>,
     random: KernelCell<u64>,
     polls: bool,
     /// The word `space=N` of the command line.
@@ -207,7 +210,17 @@ impl Threads for PcMachine {
     }
 }
 
+impl Lines for PcMachine {
+    fn claim(&self, line: Line, on: ProcessorNumber, procedure: Procedure) -> Result<Claimed, LineError> {
+        lines::claim(line, on, procedure)
+    }
+}
+
 impl Machine for PcMachine {
+    fn dma(&self, pages: usize) -> Result<Dma, NoFrames> {
+        machine_x86::dma::<PcGround>(pages)
+    }
+
     fn now(&self) -> Nanos {
         machine_x86::now()
     }
@@ -291,7 +304,8 @@ impl Machine for PcMachine {
 
     fn bind_receiver(&self, entry: Entry<DeviceEntry>) {
         self.with_console((), Console::serve_by_code);
-        receive::bind(entry);
+        let led = self.console_line.as_ref().map(|line| line.lead_to(entry));
+        debug_assert_ne!(led, Some(Err(LineError::Absent)), "a line that was routed once");
     }
 
     fn practice_code(&self, none: Target) -> Option<ReceiveCode> {

@@ -2,40 +2,16 @@
 //! instructions to paste into the device's interrupt handler, and that handler's slot.
 
 use alloc::vec;
-use core::arch::{asm, global_asm};
+use core::arch::asm;
 use core::mem::offset_of;
-use core::sync::atomic::{AtomicU64, Ordering};
 
 use machine::{DeviceEntry, Entry, Fragment, KernelCell, PAGE_BYTES, ReceiveCode};
 use synth::{Abs32, Imm32, Target, Template, template};
 
-use crate::nesting;
 use crate::trap::DEVICE_VECTOR;
 use crate::virtio_console::{INTERRUPT_ACKNOWLEDGE, INTERRUPT_STATUS, QUEUE_NOTIFY};
 use crate::virtqueue::{AVAILABLE, QueueWords, SIZE, USED, Virtqueue};
-
-global_asm!(
-    r#"
-    .pushsection .data
-    .balign 8
-    .globl device_slot
-    device_slot: .quad trap_stubs + {vector} * 16
-    .popsection
-
-    .pushsection .text
-    .balign 16
-    .globl device_entry
-    device_entry:
-        jmp qword ptr [rip + device_slot]
-    .popsection
-"#,
-    vector = const DEVICE_VECTOR,
-);
-
-unsafe extern "C" {
-    static device_entry: u8;
-    static device_slot: AtomicU64;
-}
+use crate::{lines, nesting};
 
 template! {
     /// Asks the device why it interrupts (virtio 1.2, 4.2.2). Out: eax, and rsi for `Acknowledge`. Cost: 2 instructions.
@@ -112,18 +88,6 @@ pub fn receive_code(words: &QueueWords, queue: u32, none: Target) -> ReceiveCode
     }
 }
 
-/// What the interrupt gate leads to.
-pub fn entry() -> u64 {
-    (&raw const device_entry) as u64
-}
-
-/// From now on the device's interrupt leads to `entry`, code that may run in the midst of the kernel's Rust.
-pub fn bind(entry: Entry<DeviceEntry>) {
-    // SAFETY: the slot is an aligned word that lives forever; the entry is code that ends as an interrupt does.
-    unsafe { device_slot.store(entry.address(), Ordering::Release) };
-    nesting::let_in(nesting::Source::Devices);
-}
-
 /// A queue that no device knows: its second buffer is in place of the device's registers.
 static PRACTICE: KernelCell<Option<Virtqueue>> = KernelCell::new(None);
 
@@ -138,20 +102,22 @@ pub fn practice_code(none: Target) -> Option<ReceiveCode> {
     practice.as_ref().map(|queue| receive_code(&queue.words, 0, none))
 }
 
+/// The place whose interrupt is raised by hand.
+const PLACE: usize = 0;
+
 /// Raises the interrupt by hand, led to `entry`, with a byte each time.
 pub fn practice(entry: Entry<DeviceEntry>, count: u32) {
     let practice = PRACTICE.borrow();
     let Some(queue) = &*practice else { return };
     nesting::between_interrupts(&mut || {
-        // SAFETY: an aligned word that lives forever. No other interrupt comes before it holds its own value again.
-        let before = unsafe { device_slot.swap(entry.address(), Ordering::Relaxed) };
+        // No other interrupt comes before it holds its own value again.
+        let before = lines::swap(PLACE, entry.address());
         for _ in 0..count {
             queue.pretend_finished(1);
             // SAFETY: the gate leads to a handler that keeps all registers and comes back; the kernel has no red zone.
-            unsafe { asm!("int {}", const DEVICE_VECTOR) };
+            unsafe { asm!("int {}", const DEVICE_VECTOR + PLACE as u8) };
         }
-        // SAFETY: as above.
-        unsafe { device_slot.store(before, Ordering::Relaxed) };
+        lines::swap(PLACE, before);
     });
 }
 

@@ -6,7 +6,7 @@
 use core::arch::{asm, global_asm};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use machine::{Entry, Fragment, SampleClock, SampleEntry};
+use machine::{Entry, Fragment, SampleClock, SampleEntry, Trigger};
 use synth::{Abs32, Template, template};
 
 use crate::apic;
@@ -21,6 +21,7 @@ use crate::trap::SAMPLE_VECTOR;
 const TICKS_HZ: u64 = 1_193_182;
 /// Where the timer's interrupt arrives at the I/O APIC (the ISA line 0).
 const LINE: u32 = 2;
+const EDGE: Trigger = Trigger { is_level: false, is_low: false };
 /// Page attribute: not cached (SDM vol. 3A, 4.9).
 const NOT_CACHED: u64 = 1 << 4;
 
@@ -156,7 +157,7 @@ pub fn run(hertz: u32) -> u64 {
     RUNS.store(hertz != 0, Ordering::Relaxed);
     choose_nesting();
     if hertz == 0 {
-        apic::route(apic::Line::edge(LINE), None);
+        apic::route(LINE, EDGE, None);
         return 0;
     }
     let divisor = (TICKS_HZ / u64::from(hertz)).clamp(2, 0xFFFF);
@@ -166,7 +167,7 @@ pub fn run(hertz: u32) -> u64 {
         out8(0x40, divisor as u8);
         out8(0x40, (divisor >> 8) as u8);
     }
-    apic::route(apic::Line::edge(LINE), Some(SAMPLE_VECTOR));
+    apic::route(LINE, EDGE, Some(SAMPLE_VECTOR));
     TICKS_HZ * 1000 / divisor
 }
 

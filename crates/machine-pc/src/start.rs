@@ -1,24 +1,23 @@
 //! Bringing the pc up, and taking it down.
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt::{self, Write};
 use core::sync::atomic::Ordering;
 
-use machine::{Channel, Frames, KernelCell, Machine, NoFrames, PAGE_BYTES, Registers};
-use machine_x86::{EpitaphText, THREAD_AREA_BYTES, access_sites, restrict_sites};
+use machine::{Channel, Claimed, Frames, KernelCell, Line, Machine, NoFrames, PAGE_BYTES, ProcessorNumber, Registers};
+use machine_x86::{EpitaphText, THREAD_AREA_BYTES, access_sites, restrict_sites, upcalls};
 use quaject::{Makers, create};
 
-use crate::apic::Line;
 use crate::cpu::{Cpu, enable_features};
 use crate::frames::FRAMES;
 use crate::layout::{IMAGE_WINDOW, direct, image};
 use crate::pvh::{BootInfo, StartInfo};
 use crate::registers::{in8, out8, out32};
 use crate::thread_code::{Processor, ProcessorCallouts};
-use crate::trap::DEVICE_VECTOR;
 use crate::virtio_console::{Console, is_console};
-use crate::{MACHINE, PcMachine, STORE, acpi, apic, clock, dummy_owner, paging, ram, trap};
+use crate::{MACHINE, PcMachine, STORE, acpi, apic, clock, dummy_owner, lines, paging, ram, the, trap};
 
 /// What boot hands to the kernel.
 pub struct Booted {
@@ -121,11 +120,11 @@ fn start_machine(info: &BootInfo) -> &'static PcMachine {
         crate::nesting::always();
     }
     let declared = acpi::read(info.acpi_root);
-    let Some(console) = find_console(&info.command_line, &declared, polls) else { fatal(CONSOLE) };
+    let Some((console, console_line)) = find_console(&info.command_line, &declared, polls) else { fatal(CONSOLE) };
     let console = KernelCell::new(Some(console));
     let access_space = number_after(&info.command_line, b"space=").unwrap_or(0).min(ACCESS_SPACE_MOST) as u32;
     let random = KernelCell::new(0);
-    let machine = Box::leak(Box::new(PcMachine { features, cpu, console, random, polls, access_space }));
+    let machine = Box::leak(Box::new(PcMachine { features, cpu, console, console_line, random, polls, access_space }));
     MACHINE.store((&raw const *machine) as u64, Ordering::Release);
     let processor = Processor { dispatch };
     let Some(entry) = create::create(&processor, Makers::new(machine, &STORE), &ProcessorCallouts {}).entry else {
@@ -146,7 +145,7 @@ const ACCESS_SPACE_MOST: u64 = 64;
 
 /// The console: in one of the windows that the loader listed as `virtio_mmio.device=SIZE@BASE:LINE`, or in one of those that
 /// ACPI's tables declare.
-fn find_console(command_line: &[u8], declared: &[acpi::Window], polls: bool) -> Option<Console> {
+fn find_console(command_line: &[u8], declared: &[acpi::Window], polls: bool) -> Option<(Console, Option<Claimed>)> {
     let listed = command_line.split(|byte| *byte == b' ').filter_map(|word| {
         let rest = word.strip_prefix(b"virtio_mmio.device=")?;
         let at = rest.iter().position(|byte| *byte == b'@')?;
@@ -159,12 +158,21 @@ fn find_console(command_line: &[u8], declared: &[acpi::Window], polls: bool) -> 
         if base < 4 << 30 && is_console(base) {
             // First the route: a line that is raised while it leads nowhere is forgotten, and the device raises it
             // only once before it is served.
-            if polls || apic::route(line, Some(DEVICE_VECTOR)) {
-                return Some(Console::start(base).unwrap_or_else(|NoFrames| fatal("more memory")));
+            let claimed =
+                if polls { None } else { Some(lines::claim(line, ProcessorNumber::FIRST, Arc::new(serve_console))) };
+            if let Ok(claimed) = claimed.transpose() {
+                let console = Console::start(base).unwrap_or_else(|NoFrames| fatal("more memory"));
+                return Some((console, claimed));
             }
         }
     }
     None
+}
+
+/// What the console's line chains to while its handler is not code. The device lets go of the line before it is opened again.
+fn serve_console() {
+    the().with_console(false, |console| console.interrupt());
+    upcalls().device();
 }
 
 /// The number that follows `key` on the command line.

@@ -88,6 +88,10 @@ unsafe impl Ground for PcGround {
         address.0 <= USER_LIMIT && bytes as u64 <= USER_LIMIT - address.0
     }
 
+    fn frame_source() -> Option<&'static dyn FrameSource> {
+        Some(&FRAMES)
+    }
+
     #[inline]
     fn frame(frame: FrameNumber) -> *mut u8 {
         direct(frame.physical_address()) as *mut u8

@@ -9,7 +9,7 @@
 use core::arch::global_asm;
 use core::mem::offset_of;
 
-use machine::Registers;
+use machine::{LINES_MAX, Registers};
 use machine_x86::{Slots, THREAD_AREA_BYTES, TteRecord, USER_CODE, USER_DATA, VECTOR_OFFSET};
 
 use crate::apic;
@@ -20,8 +20,10 @@ use crate::layout::{KERNEL_CODE, direct};
 pub const TIMER_VECTOR: u8 = 0x20;
 /// The timer itself, above the kernel's Rust when its handler is code.
 pub const CLOCK_VECTOR: u8 = 0xC0;
-/// Devices, above the kernel's Rust when their handler is code.
+/// The first of the lines that lead to code of their own: above the kernel's Rust.
 pub const DEVICE_VECTOR: u8 = 0xD0;
+/// The first of the lines by default.
+pub const LINE_VECTOR: u8 = 0x30;
 /// Sent by the processor to itself: what was chained is to be done.
 pub const CHAIN_VECTOR: u8 = 0x22;
 /// The sample clock, above all devices.
@@ -40,8 +42,8 @@ const STUB_BYTES: u64 = 16;
 pub fn gate(vector: usize) -> [u64; 2] {
     let entry = if vector == SAMPLE_VECTOR as usize {
         crate::sample_clock::entry()
-    } else if vector == DEVICE_VECTOR as usize {
-        crate::receive::entry()
+    } else if (DEVICE_VECTOR as usize..DEVICE_VECTOR as usize + LINES_MAX).contains(&vector) {
+        crate::lines::entry(vector - DEVICE_VECTOR as usize)
     } else if vector == CLOCK_VECTOR as usize {
         crate::timer::entry()
     } else {

@@ -4,8 +4,8 @@ use machine::{Access, Exception, PAGE_BYTES, Registers, TteId, VirtAddr};
 use machine_x86::{USER_LIMIT, current_by_stack, landing, upcalls};
 
 use crate::registers::read_cr2;
-use crate::trap::{CHAIN_VECTOR, DEVICE_VECTOR, SPURIOUS_VECTOR, TIMER_VECTOR, look_landing};
-use crate::{STORE, apic, nesting, start, the};
+use crate::trap::{CHAIN_VECTOR, SPURIOUS_VECTOR, TIMER_VECTOR, look_landing};
+use crate::{STORE, apic, lines, nesting, start, the};
 
 const GENERAL_PROTECTION: u64 = 13;
 const PAGE_FAULT: u64 = 14;
@@ -148,7 +148,6 @@ extern "C" fn trap_fatal(registers: &mut Registers) -> ! {
 /// Serves an interrupt; false if `cause` is an exception.
 fn interrupt(cause: u64) -> bool {
     const TIMER: u64 = TIMER_VECTOR as u64;
-    const DEVICE: u64 = DEVICE_VECTOR as u64;
     const CHAIN: u64 = CHAIN_VECTOR as u64;
     const SPURIOUS: u64 = SPURIOUS_VECTOR as u64;
     match cause {
@@ -156,19 +155,19 @@ fn interrupt(cause: u64) -> bool {
             apic::end_of_interrupt();
             upcalls().timer();
         }
-        DEVICE => {
-            // The level is dropped before the end of interrupt, or it would come again at once.
-            the().with_console(false, |console| console.interrupt());
-            apic::end_of_interrupt();
-            upcalls().device();
-        }
         CHAIN => {
             apic::end_of_interrupt();
             upcalls().chained();
         }
         SPURIOUS => {}
         0..32 => return false,
-        _ => apic::end_of_interrupt(),
+        cause => match lines::place_of(cause) {
+            Some(place) => {
+                lines::came(place);
+                lines::serve();
+            }
+            None => apic::end_of_interrupt(),
+        },
     }
     true
 }

@@ -14,6 +14,7 @@
 
 mod baton;
 mod channels;
+mod lines;
 mod machine;
 mod memory;
 mod program;

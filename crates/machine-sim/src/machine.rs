@@ -6,14 +6,15 @@ use std::sync::Weak;
 use std::sync::atomic::Ordering;
 
 use machine::{
-    Channel, Entry, FileEntry, FrameNumber, KernelCell, KernelValue, Machine, NEVER, Nanos, NoFrames, QUANTUM_MOST_NS,
-    Received, Ring, ScheduleWords, Start, SwitchOut, Threads, Translation, Tte, TteId, Upcalls,
+    Channel, Dma, Entry, FileEntry, FrameNumber, KernelCell, KernelValue, Machine, NEVER, Nanos, NoFrames,
+    QUANTUM_MOST_NS, Received, Ring, ScheduleWords, Start, SwitchOut, Threads, Translation, Tte, TteId, Upcalls,
 };
 use means::Random;
 use synth::Template;
 
 use crate::baton::{Baton, End, Outcome};
 use crate::channels::{Channels, News};
+use crate::lines::SimLines;
 use crate::memory::Frames;
 use crate::program::Program;
 use crate::trace::Trace;
@@ -36,8 +37,26 @@ pub struct Plan {
     pub programs: Vec<Program>,
     /// What arrives, in nanoseconds, and where. No bytes: the other side closes.
     pub input: Vec<(u64, Channel, Vec<u8>)>,
+    /// When which line is raised, in nanoseconds, ascending.
+    pub lines: Vec<(u64, u32)>,
     /// Called at every step; an error ends the run.
     pub check: Option<Check>,
+}
+
+impl Plan {
+    /// Of a run in which nothing happens.
+    pub fn new(seed: u64) -> Plan {
+        Plan {
+            seed,
+            frames: 16,
+            steps_max: 1000,
+            preempt_once_in: 7,
+            programs: Vec::new(),
+            input: Vec::new(),
+            lines: Vec::new(),
+            check: None,
+        }
+    }
 }
 
 /// One run's machine. It is never freed, but its frames are when the run is over.
@@ -47,6 +66,10 @@ pub struct SimMachine {
     /// How many frames `take_frames` will give.
     pub(crate) unowned: KernelValue<u32>,
     pub(crate) frames: Frames,
+    pub(crate) device_frames: KernelCell<machine::Frames>,
+    pub(crate) lines: SimLines,
+    /// How many of the plan's lines have been raised.
+    raised: KernelValue<usize>,
     state: KernelCell<State>,
     records: KernelCell<Vec<Option<Record>>>,
     spaces: KernelCell<Vec<Weak<SimTranslation>>>,
@@ -98,6 +121,9 @@ impl SimMachine {
         let machine: &'static SimMachine = Box::leak(Box::new(SimMachine {
             baton: Baton::new(),
             frames: Frames::new(plan.frames),
+            device_frames: KernelCell::new(machine::Frames::none()),
+            lines: SimLines::default(),
+            raised: KernelValue::new(0),
             unowned: KernelValue::new(plan.frames as u32),
             state: KernelCell::new(state),
             records: KernelCell::default(),
@@ -272,8 +298,19 @@ impl SimMachine {
         }
     }
 
+    /// The plan's lines that are due by `now` are raised, and what they chain to is done.
+    pub fn raise_planned(&self, now: Nanos) {
+        for &(at, number) in self.plan.lines[self.raised.get()..].iter().take_while(|(at, _)| *at <= now.0) {
+            self.note(format_args!("interrupt: line {number} of {at} ns"));
+            self.raised.set(self.raised.get() + 1);
+            self.lines.raise(number);
+        }
+        self.lines.serve();
+    }
+
     fn serve_devices(&self) {
         let now = self.state.borrow().now;
+        self.raise_planned(now);
         let mut has_news = false;
         loop {
             let news = self.channels.borrow_mut().take_news(now);
@@ -324,7 +361,7 @@ impl SimMachine {
         self.hand_over(from_host, to_host);
     }
 
-    fn the(&self) -> &'static SimMachine {
+    pub(crate) fn the(&self) -> &'static SimMachine {
         self.own.get().expect("`new` has set it")
     }
 }
@@ -413,6 +450,10 @@ impl SimMachine {
 }
 
 impl Machine for SimMachine {
+    fn dma(&self, pages: usize) -> Result<Dma, NoFrames> {
+        self.dma_pages(pages)
+    }
+
     /// Time passes a little whenever somebody looks.
     fn now(&self) -> Nanos {
         self.pass_time(100);

@@ -1,6 +1,6 @@
 //! What differs between the machines under a thread.
 
-use machine::{Entry, FileEntry, FrameNumber, NoFrames, VirtAddr};
+use machine::{Entry, FileEntry, FrameNumber, FrameSource, NoFrames, VirtAddr};
 use quaject::Makers;
 use synth::Draft;
 
@@ -59,6 +59,8 @@ pub unsafe trait Ground: 'static {
         let _ = frame;
         false
     }
+    /// Who gives the machine frames of its own; `None` until it is known.
+    fn frame_source() -> Option<&'static dyn FrameSource>;
     /// A frame's bytes.
     fn frame(frame: FrameNumber) -> *mut u8;
 }

@@ -10,6 +10,7 @@ extern crate alloc;
 mod area;
 mod calls;
 mod clock;
+mod dma;
 mod entry;
 mod epitaph;
 mod ground;
@@ -30,6 +31,7 @@ pub use clock::{
     BASE as CLOCK_BASE, SCALE as CLOCK_SCALE, counter_at, duration, now, parameters, read_tsc, start as start_clock,
     time_of,
 };
+pub use dma::dma;
 pub use epitaph::EpitaphText;
 pub use ground::Ground;
 pub use quantum::start as start_gauge;

@@ -9,11 +9,13 @@
 extern crate alloc;
 
 mod cell;
+mod dma;
 mod entry;
 pub mod failing;
 mod foreign;
 mod frames;
 mod grow;
+mod lines;
 mod machine;
 mod memory;
 mod ordered;
@@ -29,6 +31,7 @@ mod translation;
 mod words;
 
 pub use cell::{KernelCell, KernelOnce, KernelOwn, KernelSlots, KernelValue};
+pub use dma::{Dma, DmaMemory, Width};
 pub use entry::{
     CallEntry, DescriptorEntries, DeviceEntry, Entry, FileEntry, Keeps, SampleEntry, SampleProcedure, Slot, TimerEntry,
 };
@@ -39,6 +42,9 @@ pub use frames::{FrameNumber, Frames};
 pub use grow::{
     NoMemory, Text, TryGrow, TryQueue, try_arc, try_arc_cyclic, try_arc_list, try_arc_slice, try_box, try_box_slice,
     try_collect, try_filled, try_text, try_to_vec,
+};
+pub use lines::{
+    Claimed, LINES_MAX, Line, LineControl, LineError, LineTable, Lines, Message, Procedure, ProcessorNumber, Trigger,
 };
 pub use machine::{
     Channel, Fragment, HeapLive, Machine, ReceiveCode, Received, Rewritten, SampleClock, SendCode, TimerCode,

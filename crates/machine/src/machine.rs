@@ -8,8 +8,8 @@ use core::sync::atomic::AtomicU64;
 use synth::{Draft, Fact, HoleValue, Target, Template};
 
 use crate::{
-    DeviceEntry, Entry, FileEntry, Foreign, FrameNumber, Nanos, NoFrames, PhysicalMemory, SampleEntry, SampleProcedure,
-    ScheduleWords, Threads, TimerEntry, Translation, Upcalls, UserMemory, VirtAddr,
+    DeviceEntry, Dma, Entry, FileEntry, Foreign, FrameNumber, Lines, Nanos, NoFrames, PhysicalMemory, SampleEntry,
+    SampleProcedure, ScheduleWords, Threads, TimerEntry, Translation, Upcalls, UserMemory, VirtAddr,
 };
 
 /// A byte channel to the world outside the machine.
@@ -130,7 +130,9 @@ pub struct HeapLive {
 }
 
 /// One of the two machines. Cold calls come through here; hot paths paste the machine's fragments.
-pub trait Machine: PhysicalMemory + UserMemory + Threads + Send + Sync {
+pub trait Machine: PhysicalMemory + UserMemory + Threads + Lines + Send + Sync {
+    /// Frames in a row, all zeros, for a device.
+    fn dma(&self, pages: usize) -> Result<Dma, NoFrames>;
     /// Time since boot, never going back.
     fn now(&self) -> Nanos;
     /// The time at which the processor's counter had this value.

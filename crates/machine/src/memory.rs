@@ -3,7 +3,7 @@
 //! Kernel code above layer 2 never holds a pointer into a frame or into a program: it names bytes
 //! and has them copied. That is what lets those crates forbid `unsafe`.
 
-use crate::{FrameNumber, NoFrames, UserFault, VirtAddr};
+use crate::{FrameNumber, Frames, NoFrames, UserFault, VirtAddr};
 
 /// Bytes in a page and in a frame (SDM vol. 3A, 4.5: 4-level paging, 4-KByte pages).
 pub const PAGE_BYTES: usize = 4096;
@@ -48,6 +48,8 @@ pub trait FrameSource: Send + Sync {
     fn take_dirty(&self) -> Result<FrameNumber, NoFrames> {
         self.take()
     }
+    /// Zeroed frames in a row.
+    fn take_row(&self, count: usize) -> Result<Frames, NoFrames>;
     fn give(&self, frame: FrameNumber);
     /// Gives back a frame that holds only zeros, as `take` gave it.
     fn give_zeroed(&self, frame: FrameNumber) {

@@ -303,7 +303,22 @@ impl Threads for Bench {
     }
 }
 
+impl machine::Lines for Bench {
+    fn claim(
+        &self,
+        _line: machine::Line,
+        _on: machine::ProcessorNumber,
+        _procedure: machine::Procedure,
+    ) -> Result<machine::Claimed, machine::LineError> {
+        Err(machine::LineError::Absent)
+    }
+}
+
 impl Machine for Bench {
+    fn dma(&self, _pages: usize) -> Result<machine::Dma, NoFrames> {
+        Err(NoFrames)
+    }
+
     fn access_space(&self) -> u32 {
         self.access_space.load(Ordering::Relaxed)
     }

@@ -81,6 +81,7 @@ pub fn plan(seed: u64, report: &Arc<Report>) -> Plan {
         preempt_once_in: 2 + seed % 13,
         programs: programs.into_iter().map(program).collect(),
         input: typing(seed),
+        lines: Vec::new(),
         check: Some(crate::check_ring),
     }
 }

@@ -8,7 +8,16 @@ use simulated::{Calls, End, Plan, Program, User, check_ring, run};
 
 fn plan(seed: u64, programs: Vec<Program>) -> Plan {
     let check = Some(check_ring as _);
-    Plan { seed, frames: 2048, steps_max: 20_000, preempt_once_in: 7, programs, input: Vec::new(), check }
+    Plan {
+        seed,
+        frames: 2048,
+        steps_max: 20_000,
+        preempt_once_in: 7,
+        programs,
+        input: Vec::new(),
+        lines: Vec::new(),
+        check,
+    }
 }
 
 fn program(body: impl Fn(&User) + Send + Sync + 'static) -> Program {

@@ -298,6 +298,18 @@ impl FramePool {
         Some((Page { pool: self, frame }, content))
     }
 
+    /// Zeroed frames in a row for the machine, of those that were never given out: others lie apart. Count 1 each.
+    fn take_row(&self, count: usize) -> Option<Frames> {
+        let mut state = self.state.borrow_mut();
+        let row = state.fresh.iter_mut().find(|frames| frames.count() >= count)?.split(count as u32);
+        state.fresh_frames -= row.count();
+        for index in 0..row.count() as u32 {
+            *state.count_mut(row.number(index)) = 1;
+            self.memory.fill(row.number(index), 0, PAGE_BYTES, 0);
+        }
+        Some(row)
+    }
+
     fn count(&self, frame: FrameNumber) -> u32 {
         self.state.borrow().count(frame)
     }
@@ -313,6 +325,10 @@ impl FrameSource for PoolSource {
 
     fn take_dirty(&self) -> Result<FrameNumber, NoFrames> {
         self.0.take(0, Content::Unknown).map(|(page, _)| page.into_raw()).ok_or(NoFrames)
+    }
+
+    fn take_row(&self, count: usize) -> Result<Frames, NoFrames> {
+        self.0.take_row(count).ok_or(NoFrames)
     }
 
     fn give(&self, frame: FrameNumber) {
