@@ -108,20 +108,29 @@ impl SimMachine {
     }
 }
 
+impl SimMachine {
+    /// Reads the running program's memory up to the first fault; returns how many bytes.
+    pub(crate) fn read_program(&self, from: u64, into: &mut [u8]) -> usize {
+        self.pieces(from, into.len(), false, |frame, offset, place, piece| {
+            self.read(frame, offset, &mut into[place..place + piece]);
+        })
+    }
+
+    /// Writes it.
+    pub(crate) fn write_program(&self, to: u64, from: &[u8]) -> usize {
+        self.pieces(to, from.len(), true, |frame, offset, place, piece| {
+            self.write(frame, offset, &from[place..place + piece]);
+        })
+    }
+}
+
 impl UserMemory for SimMachine {
     fn copy_in(&self, from: VirtAddr, into: &mut [u8]) -> Result<(), UserFault> {
-        let bytes = into.len();
-        let done = self.pieces(from.0, bytes, false, |frame, offset, place, piece| {
-            self.read(frame, offset, &mut into[place..place + piece]);
-        });
-        if done == bytes { Ok(()) } else { Err(UserFault) }
+        if self.read_program(from.0, into) == into.len() { Ok(()) } else { Err(UserFault) }
     }
 
     fn copy_out(&self, to: VirtAddr, from: &[u8]) -> Result<(), UserFault> {
-        let done = self.pieces(to.0, from.len(), true, |frame, offset, place, piece| {
-            self.write(frame, offset, &from[place..place + piece]);
-        });
-        if done == from.len() { Ok(()) } else { Err(UserFault) }
+        if self.write_program(to.0, from) == from.len() { Ok(()) } else { Err(UserFault) }
     }
 
     fn copy_in_frame(&self, from: VirtAddr, frame: FrameNumber, offset: usize, bytes: usize) -> usize {

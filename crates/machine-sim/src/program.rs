@@ -14,7 +14,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use machine::{Registers, TteId, UserMemory, VirtAddr};
+use machine::{Exception, Registers, TteId};
 
 use crate::SimMachine;
 
@@ -159,13 +159,46 @@ impl User {
         self.call(RT_SIGACTION, [signal, scratch, 0, 8, 0, 0])
     }
 
-    /// Writes the program's memory, as its instructions would.
+    /// Writes the program's memory, as its instructions would: one that faults is done again when the kernel has supplied the
+    /// page, or the program's handler has run.
     pub fn store(&self, address: u64, bytes: &[u8]) {
-        self.machine.copy_out(VirtAddr(address), bytes).expect("the program may write there");
+        let mut done = 0;
+        while done < bytes.len() {
+            done += self.machine.write_program(address + done as u64, &bytes[done..]);
+            if done < bytes.len() {
+                self.fault(address + done as u64, true);
+            }
+        }
     }
 
+    /// As `store`.
     pub fn load(&self, address: u64, into: &mut [u8]) {
-        self.machine.copy_in(VirtAddr(address), into).expect("the program may read there");
+        let mut done = 0;
+        while done < into.len() {
+            done += self.machine.read_program(address + done as u64, &mut into[done..]);
+            if done < into.len() {
+                self.fault(address + done as u64, false);
+            }
+        }
+    }
+
+    /// An access to `address` has faulted, and the kernel did not supply the page at once.
+    fn fault(&self, address: u64, is_write: bool) {
+        const PAGE_FAULT: u8 = 14;
+        const BY_PROGRAM: u64 = 4;
+        const BY_WRITE: u64 = 2;
+        let before = *self.registers.borrow();
+        let mut registers = Registers { rip: COMPUTE, ..before };
+        *self.registers.borrow_mut() = registers;
+        self.save();
+        let error = BY_PROGRAM | if is_write { BY_WRITE } else { 0 };
+        self.machine.note(format_args!("page fault at {address:#x}"));
+        let exception = Exception { vector: PAGE_FAULT, error, address };
+        self.machine.kernel().exception(self.id, &mut registers, exception);
+        *self.registers.borrow_mut() = registers;
+        self.before_user();
+        self.settle(COMPUTE);
+        *self.registers.borrow_mut() = before;
     }
 
     pub fn load_word(&self, address: u64) -> u64 {

@@ -24,7 +24,8 @@ pub trait PhysicalMemory: Send + Sync {
 /// below the user limit and reports, never suffers, a fault (S-64, S-87).
 ///
 /// A page that the quaspace can supply (demand zero, copy on write, file page) is supplied on the
-/// way; only a range the program itself could not touch is a [`UserFault`].
+/// way; only a range the program itself could not touch, or whose page must come first, is a [`UserFault`].
+/// No copy sleeps, and nobody else runs meanwhile (ADR 46).
 pub trait UserMemory {
     /// Copies from the program. On a fault an unknown prefix of `into` has been written.
     fn copy_in(&self, from: VirtAddr, into: &mut [u8]) -> Result<(), UserFault>;

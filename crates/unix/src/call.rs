@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use abi::{Errno, Field};
 use kernel::file::{Access, Credentials, Node, Time, View};
-use kernel::stream::{Io, UserRange};
+use kernel::stream::{Caller, Io, UserRange};
 use machine::{PAGE_BYTES, Registers, TryGrow, VirtAddr, try_filled, try_to_vec};
 
 use crate::emulator::Unix;
@@ -40,8 +40,7 @@ impl Call<'_> {
 
     /// Runs `act` with the circumstances of a stream operation on a file with these flags.
     pub fn with_io<R>(&self, nonblocking: bool, act: impl FnOnce(&Io<'_>) -> R) -> R {
-        let interrupted = || self.task.is_interrupted();
-        act(&Io { scheduler: self.unix.scheduler, nonblocking, interrupted: &interrupted })
+        act(&Io { scheduler: self.unix.scheduler, nonblocking, caller: &**self.task })
     }
 
     /// The open file behind a descriptor. Error: `EBADF`, also for `O_PATH` descriptors.
@@ -69,12 +68,22 @@ impl Call<'_> {
         Ok(UserRange { address: VirtAddr(address), bytes: (bytes as usize).min(TRANSFER_BYTES_MAX) })
     }
 
+    /// Copies from the caller; sleeps where a page must come first, so nothing is borrowed meanwhile.
+    ///
+    /// Errors: `EFAULT`; `EINTR` when the thread is to end.
     pub fn copy_in(&self, address: u64, into: &mut [u8]) -> Result<(), Errno> {
-        self.unix.machine.copy_in(VirtAddr(address), into).map_err(|_| Errno::EFAULT)
+        while self.unix.machine.copy_in(VirtAddr(address), into).is_err() {
+            self.task.await_page()?;
+        }
+        Ok(())
     }
 
+    /// Copies to the caller. As `copy_in`.
     pub fn copy_out(&self, address: u64, from: &[u8]) -> Result<(), Errno> {
-        self.unix.machine.copy_out(VirtAddr(address), from).map_err(|_| Errno::EFAULT)
+        while self.unix.machine.copy_out(VirtAddr(address), from).is_err() {
+            self.task.await_page()?;
+        }
+        Ok(())
     }
 
     /// Reads a record from the caller.

@@ -11,7 +11,7 @@ use kernel::call::watch::WatchWords;
 use kernel::file::{CounterClock, Namespace, Time};
 use kernel::schedule::{Scheduler, WaitQueue};
 use kernel::sound::Sound;
-use kernel::space::{Access, FramePool, Page};
+use kernel::space::{Access, FaultKind, FramePool, Page};
 use kernel::thread::Thread;
 use kernel::trace::kind;
 use machine::stretch::Cause;
@@ -361,6 +361,9 @@ impl Unix {
         failing::safe_point();
         let task = self.running(thread);
         task.watch.in_call.set(false);
+        if calls::await_fault(&task) {
+            return;
+        }
         if calls::take_starvation(&task) {
             // The program tries the same instruction again.
             calls::make_room(self, &task);
@@ -386,6 +389,8 @@ impl Unix {
         let resolved = space.borrow_mut().fault(access.address.0, kind);
         if resolved.is_ok() {
             self.scheduler.trace().page(thread, kind as u32, access.address.0);
+        } else if resolved == Err(FaultKind::Coming) {
+            task.met_coming(space.borrow_mut().take_coming());
         }
         calls::page_fault(&task, resolved)
     }

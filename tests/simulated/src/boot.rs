@@ -6,13 +6,18 @@ use bootimage::{Attributes, Config, FdKind, Node};
 use kernel::space::FramePool;
 use machine::{PAGE_BYTES, PhysicalMemory};
 use machine_sim::{Outcome, Plan, SimMachine, TEXT, TEXT_BYTES, entry};
-use unix::boot::{Ingredients, RESERVE_FRAMES};
+use unix::boot::{Ingredients, Join, RESERVE_FRAMES};
 
 /// The kernel has one scheduler that its idle thread knows: one run at a time.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// Runs the plan to its end. Descriptors 0, 1 and 2 are the terminal.
 pub fn run(plan: Plan) -> Outcome {
+    run_with(plan, unix::boot::only_memory)
+}
+
+/// As `run`; `join` adds to the tree of names.
+pub fn run_with(plan: Plan, join: Join) -> Outcome {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let seed = plan.seed;
     let machine = SimMachine::new(plan);
@@ -31,7 +36,7 @@ pub fn run(plan: Plan) -> Outcome {
         pool,
         archive,
         archive_frames,
-        join: unix::boot::only_memory,
+        join,
         monitor: &unix::boot::NO_MONITOR,
         epoch: unix::boot::Epoch::Exact(1_000_000_000_000_000_000),
         counter: (0, 1 << 32),
@@ -74,15 +79,23 @@ fn archive(seed: u64) -> Vec<u8> {
 
 /// An ELF file (System V ABI, chapter 4) with one segment to run, whose bytes nobody looks at.
 fn program() -> Vec<u8> {
+    program_at(entry(0))
+}
+
+/// The same, to begin at `start`. The pages behind the headers hold what no other place does.
+pub fn program_at(start: u64) -> Vec<u8> {
     const HEADER: u64 = 64;
     const SEGMENT: u64 = 56;
     let mut file = Vec::new();
     file.extend(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0");
     file.extend([2, 0, 62, 0, 1, 0, 0, 0]);
-    file.extend([entry(0), HEADER, 0].iter().flat_map(|word| word.to_le_bytes()));
+    file.extend([start, HEADER, 0].iter().flat_map(|word| word.to_le_bytes()));
     file.extend([0; 4]);
     file.extend([HEADER as u16, SEGMENT as u16, 1, 0, 0, 0].iter().flat_map(|half| half.to_le_bytes()));
     file.extend([1, 0, 0, 0, 5, 0, 0, 0]);
-    file.extend([0, TEXT, TEXT, HEADER + SEGMENT, TEXT_BYTES, 4096].iter().flat_map(|word| word.to_le_bytes()));
+    file.extend([0, TEXT, TEXT, TEXT_BYTES, TEXT_BYTES, 4096].iter().flat_map(|word| word.to_le_bytes()));
+    while file.len() < TEXT_BYTES as usize {
+        file.push((file.len() / 7) as u8);
+    }
     file
 }

@@ -3,6 +3,7 @@
 mod activities;
 mod boot;
 mod calls;
+pub mod late;
 mod ring;
 pub mod scene;
 

@@ -1,16 +1,19 @@
 //! The data of a regular file: its size and its pages, which are the page cache as well.
 
+mod elsewhere;
+
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::ops::Range;
 
 use abi::Errno;
 use machine::{KernelCell, KernelValue, PAGE_BYTES, UserMemory, VirtAddr};
 
+use super::kept::Kept;
 use super::limits::{FILE_BYTES_MAX, TRANSFER_BYTES_MAX};
 use super::seals::Seals;
 use super::volume::Volume;
-use crate::space::Page;
-use crate::space::PageTree;
+use crate::space::{Page, PageTree, Supply};
 
 const PAGE: u64 = PAGE_BYTES as u64;
 
@@ -57,6 +60,10 @@ impl ContentWords {
 /// at their first write, `write` changes it in place. No borrow of `state` is held while program
 /// memory is copied, because the program's buffer may be a mapping of this very file, and its fault
 /// asks here for a page.
+///
+/// A file that is kept elsewhere ([`super::Store`]) may have pages that must come first. Who is going to use some asks for them with
+/// [`Content::bring`], sleeps with nothing in hand, and asks again, until all are here; then it does what it wants in one go. A
+/// page that was not asked for is an error there (`EIO`), never a hole.
 pub struct Content {
     words: ContentWords,
     volume: Arc<Volume>,
@@ -64,6 +71,8 @@ pub struct Content {
     seals: KernelValue<Seals>,
     /// Shared maps that may be written to.
     writable_maps: KernelValue<u32>,
+    /// Where the pages are that are not here; `None`: nowhere.
+    kept: Option<Box<Kept>>,
 }
 
 struct State {
@@ -90,8 +99,10 @@ impl Run {
 }
 
 impl Content {
+    /// The data of a new file.
     pub(super) fn new(volume: &Arc<Volume>) -> Content {
         Content {
+            kept: volume.store().map(|store| Box::new(Kept::new(store, volume.take_number()))),
             words: ContentWords::with_layout(0),
             volume: volume.clone(),
             state: KernelCell::new(State { pages: PageTree::new(), mapped_for_writing: false }),
@@ -153,7 +164,7 @@ impl Content {
         self.words.layout.set(self.words.layout.get() + 1);
     }
 
-    /// Copies up to `into.len()` bytes from `position`; returns how many the file had there.
+    /// Copies up to `into.len()` bytes from `position`; returns how many the file had there, and that have been brought.
     pub fn read_at(&self, position: u64, into: &mut [u8]) -> usize {
         let bytes = self.readable(position, into.len());
         let state = self.state.borrow();
@@ -163,6 +174,7 @@ impl Content {
             let part = &mut into[done..done + run.bytes];
             match state.pages.get(run.index) {
                 Some(page) => page.read(run.offset, part),
+                None if self.is_elsewhere(run.index) => return done,
                 None => part.fill(0),
             }
             done += run.bytes;
@@ -189,6 +201,7 @@ impl Content {
             let target = VirtAddr(to.0.wrapping_add(done as u64));
             let copied = match self.present(run.index) {
                 Some(page) => memory.copy_out_frame(target, page.frame(), run.offset, run.bytes),
+                None if self.is_elsewhere(run.index) => return if done > 0 { Ok(done) } else { Err(Errno::EIO) },
                 None => memory.zero_out(target, run.bytes),
             };
             done += copied;
@@ -274,7 +287,11 @@ impl Content {
         fill: &mut impl FnMut(&Page, &Run, usize) -> usize,
     ) -> Result<usize, Errno> {
         if let Some(page) = self.present(run.index) {
+            self.will_change(run.index)?;
             return at_least_one(fill(&page, run, done));
+        }
+        if self.is_elsewhere(run.index) {
+            return Err(Errno::EIO);
         }
         let page = self.volume.allocate_page()?;
         page.fill(0, run.offset, 0);
@@ -282,7 +299,10 @@ impl Content {
         page.fill(run.offset + written, PAGE_BYTES - run.offset - written, 0);
         // A fault during the fill may have put a page of zeros where the hole was.
         match self.present(run.index) {
-            None => self.insert(run.index, page)?,
+            None => {
+                self.will_change(run.index)?;
+                self.insert(run.index, page)?;
+            }
             Some(winner) => copy_run(&page, &winner, run.offset, written),
         }
         Ok(written)
@@ -303,6 +323,15 @@ impl Content {
             self.words.size_bytes.set(size_bytes);
         }
         Ok(())
+    }
+
+    /// The file is as long as it was before something was added that nobody has seen.
+    pub fn take_back(&self, size_bytes: u64) {
+        if size_bytes < self.size() {
+            self.remove_pages(size_bytes.div_ceil(PAGE)..u64::MAX);
+            self.words.size_bytes.set(size_bytes);
+            self.clear_from(size_bytes);
+        }
     }
 
     /// Takes out the first pages from `position` on, at most `bytes` from the first to the last: ahead of a cut there, which
@@ -328,7 +357,7 @@ impl Content {
             return Err(Errno::ENOSPC);
         }
         for index in pages {
-            if self.present(index).is_none() {
+            if self.present(index).is_none() && !self.is_elsewhere(index) {
                 self.insert_zeroed(index)?;
             }
         }
@@ -358,7 +387,9 @@ impl Content {
         if position >= size {
             return Err(Errno::ENXIO);
         }
-        let index = self.state.borrow().pages.next_page(position / PAGE).ok_or(Errno::ENXIO)?;
+        let here = self.state.borrow().pages.next_page(position / PAGE);
+        let elsewhere = self.kept.as_ref().and_then(|kept| kept.next_page(position / PAGE));
+        let index = here.into_iter().chain(elsewhere).min().ok_or(Errno::ENXIO)?;
         let found = position.max(index * PAGE);
         if found < size { Ok(found) } else { Err(Errno::ENXIO) }
     }
@@ -372,30 +403,36 @@ impl Content {
         }
         let state = self.state.borrow();
         let mut index = position / PAGE;
-        while state.pages.get(index).is_some() {
+        while state.pages.get(index).is_some() || self.is_elsewhere(index) {
             index += 1;
         }
         Ok(position.max(index * PAGE).min(size))
     }
 
-    /// The page that holds bytes `index * 4096…`, for reading and for private mappings; `None` is a
-    /// hole, which reads as zeros. Error: `ENXIO` if the whole page lies behind the end.
-    pub fn page(&self, index: u64) -> Result<Option<Page>, Errno> {
+    /// The page that holds bytes `index * 4096…`, for reading and for private mappings.
+    /// Errors: `ENXIO` if the whole page lies behind the end; `ENOSPC` without room for one that must come.
+    pub fn page(&self, index: u64) -> Result<Supply, Errno> {
         if index >= self.size().div_ceil(PAGE) {
             return Err(Errno::ENXIO);
         }
-        Ok(self.present(index))
+        match (self.present(index), &self.kept) {
+            (Some(page), _) => Ok(Supply::Now(page)),
+            (None, None) => Ok(Supply::Hole),
+            (None, Some(kept)) => self.fetch(kept, index),
+        }
     }
 
     /// The page for a shared mapping that may be written: a hole gets a page of zeros.
     /// Errors: `ENXIO` behind the end, `ENOSPC`.
-    pub fn page_for_write(&self, index: u64) -> Result<Page, Errno> {
-        let present = self.page(index)?;
+    pub fn page_for_write(&self, index: u64) -> Result<Supply, Errno> {
+        let page = match self.page(index)? {
+            Supply::Now(page) => page,
+            Supply::Hole => self.insert_zeroed(index)?,
+            Supply::Wait(coming) => return Ok(Supply::Wait(coming)),
+        };
         self.state.borrow_mut().mapped_for_writing = true;
-        match present {
-            Some(page) => Ok(page),
-            None => self.insert_zeroed(index),
-        }
+        self.will_change(index)?;
+        Ok(Supply::Now(page))
     }
 
     /// Appends a frame that already holds file data (boot archive). Pages come in order from 0;
@@ -433,13 +470,17 @@ impl Content {
     fn insert_zeroed(&self, index: u64) -> Result<Page, Errno> {
         let page = self.volume.allocate_page()?;
         page.fill(0, PAGE_BYTES, 0);
+        self.will_change(index)?;
         self.insert(index, page.clone())?;
         Ok(page)
     }
 
     fn remove_pages(&self, range: Range<u64>) {
-        let removed = self.state.borrow_mut().pages.remove(range);
+        let removed = self.state.borrow_mut().pages.remove(range.clone());
         self.volume.pages_lost(removed);
+        if let Some(kept) = &self.kept {
+            kept.cut(range);
+        }
         self.forget_windows();
     }
 
@@ -461,6 +502,8 @@ impl Content {
         }
         let run = Run::first(range.start, range.end - range.start);
         if let Some(page) = self.present(run.index) {
+            // Of a file that is kept, `bring_edges` has said so and found room for it.
+            let _ = self.will_change(run.index);
             page.fill(run.offset, run.bytes, 0);
         }
     }
@@ -479,6 +522,9 @@ impl Content {
 impl Drop for Content {
     fn drop(&mut self) {
         self.volume.pages_lost(self.pages_present());
+        if let Some(kept) = &self.kept {
+            kept.cut(0..u64::MAX);
+        }
     }
 }
 

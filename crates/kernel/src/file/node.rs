@@ -302,7 +302,7 @@ impl Node {
         }
         let meta = self.meta();
         let (size_bytes, pages) = match &self.data {
-            Data::Regular(content) => (content.size(), content.pages_present()),
+            Data::Regular(content) => (content.size(), content.pages_stored()),
             Data::Directory(table) => ((2 + table.0.borrow().len() as u64) * ENTRY_BYTES, 0),
             Data::Symlink(target) => (target.len() as u64, 0),
             _ => (0, 0),

@@ -13,6 +13,7 @@ use super::attributes::VolumeNumbers;
 use super::foreign::{ForeignTree, is_any_joined};
 use super::limits::NAME_BYTES_MAX;
 use super::rules::Rules;
+use super::store::Store;
 use super::watch::Watches;
 use crate::space::{FramePool, Page};
 
@@ -68,6 +69,8 @@ pub struct Volume {
     /// Who turns a processor counter into a time, for what machine code leaves.
     clock: KernelCell<Option<&'static dyn CounterClock>>,
     watches: Watches,
+    /// Where the files' bytes are kept; `None`: in memory.
+    store: Option<Arc<dyn Store>>,
 }
 
 /// Linux `TMPFS_MAGIC`.
@@ -90,21 +93,27 @@ impl Volume {
     /// A memory-resident file system with room for `pages_max` pages of data and as many nodes
     /// (at least 1024, so that a small machine can still unpack its programs).
     pub fn in_memory_limited(pool: &'static FramePool, pages_max: u64) -> Result<Arc<Volume>, Errno> {
-        Self::new(pool, (Residence::Memory, None), MAGIC_TMPFS, pages_max, pages_max.max(1024))
+        Self::new(pool, (Residence::Memory, None, None), MAGIC_TMPFS, pages_max, pages_max.max(1024))
+    }
+
+    /// A file system whose names are in memory and whose files' bytes are kept by `store`: memory holds those that were used.
+    pub fn kept(pool: &'static FramePool, store: Arc<dyn Store>) -> Result<Arc<Volume>, Errno> {
+        let pages_max = pool.free_frames() as u64;
+        Self::new(pool, (Residence::Memory, None, Some(store)), MAGIC_TMPFS, pages_max, pages_max.max(1024))
     }
 
     /// A volume whose nodes are produced on demand.
     pub fn on_demand(pool: &'static FramePool, magic: u64) -> Result<Arc<Volume>, Errno> {
-        Self::new(pool, (Residence::Virtual, None), magic, 0, u64::MAX)
+        Self::new(pool, (Residence::Virtual, None, None), magic, 0, u64::MAX)
     }
 
     pub(super) fn with_tree(pool: &'static FramePool, tree: ForeignTree) -> Result<Arc<Volume>, Errno> {
-        Self::new(pool, (Residence::Outside, Some(tree)), 0, 0, u64::MAX)
+        Self::new(pool, (Residence::Outside, Some(tree), None), 0, 0, u64::MAX)
     }
 
     fn new(
         pool: &'static FramePool,
-        (residence, foreign): (Residence, Option<ForeignTree>),
+        (residence, foreign, store): (Residence, Option<ForeignTree>, Option<Arc<dyn Store>>),
         magic: u64,
         pages_max: u64,
         nodes_max: u64,
@@ -125,6 +134,7 @@ impl Volume {
             pages_max: KernelValue::new(pages_max),
             clock: KernelCell::new(None),
             watches: Watches::new(),
+            store,
         }))
     }
 
@@ -147,6 +157,10 @@ impl Volume {
 
     pub(super) fn watches(&self) -> &Watches {
         &self.watches
+    }
+
+    pub(super) fn store(&self) -> Option<&Arc<dyn Store>> {
+        self.store.as_ref()
     }
 
     pub fn residence(&self) -> Residence {

@@ -19,6 +19,7 @@ use synth::{Abs32, Fact, Imm32, Target, template};
 use super::content::{Content, ContentWords};
 use crate::call::fragments::{GiveBack, Keep, MoveMany, OneToMost, UserAddress};
 use crate::call::{FileCall, Routine};
+use crate::space::Supply;
 
 const SLOTS: usize = 16;
 /// A page number that no file has.
@@ -289,7 +290,9 @@ impl SeenPages {
             self.forget(content);
         }
         let index = position / PAGE_BYTES as u64;
-        if let Ok(Some(page)) = content.page(index) {
+        if let Ok(Supply::Now(page)) = content.page(index)
+            && content.will_be_seen(index)
+        {
             let slot = &self.slots[index as usize % SLOTS];
             slot.address.set(machine.frame_address(page.frame()));
             slot.index.set(index);

@@ -195,9 +195,16 @@ impl PipeEnd {
         }
         loop {
             if self.pipe.fill() > 0 {
-                let taken = take()?;
-                io.scheduler.wake(self.pipe.writable());
-                return Ok(taken);
+                match take() {
+                    // The buffer's page must come first; then perhaps another one has taken the bytes.
+                    Err(Errno::EFAULT) => io.caller.await_page()?,
+                    Err(error) => return Err(error),
+                    Ok(taken) => {
+                        io.scheduler.wake(self.pipe.writable());
+                        return Ok(taken);
+                    }
+                }
+                continue;
             }
             if self.pipe.writers() == 0 {
                 return Ok(0);
@@ -233,7 +240,13 @@ impl PipeEnd {
                         done += part;
                         io.scheduler.wake(self.pipe.readable());
                     }
-                    Err(error) => return if done > 0 { Ok(done) } else { Err(error) },
+                    Err(error) => {
+                        let again = if error == Errno::EFAULT { io.caller.await_page() } else { Err(error) };
+                        match again {
+                            Ok(()) => continue,
+                            Err(error) => return if done > 0 { Ok(done) } else { Err(error) },
+                        }
+                    }
                 }
                 if done == bytes {
                     return Ok(done);

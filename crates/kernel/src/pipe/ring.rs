@@ -4,8 +4,9 @@ use alloc::boxed::Box;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use abi::Errno;
-use machine::{KernelCell, Machine, VirtAddr, try_filled};
+use machine::{KernelCell, UserMemory, VirtAddr, try_filled};
 
+use super::ATOMIC_BYTES;
 use crate::stream::UserRange;
 
 /// Bytes in a new pipe, as on Linux. A power of two, at most 64 KB for the synthesized routines.
@@ -25,6 +26,9 @@ pub struct PipeWords {
 }
 
 /// The queue of one pipe.
+///
+/// A copy between it and a program never sleeps: all it is given is a [`UserMemory`], which ends early where a page must come first
+/// (ADR 46). So nobody else runs between the look at an index and its change, and who must wait holds neither.
 pub struct PipeRing {
     pub words: Box<PipeWords>,
     bytes: KernelCell<Box<[u8]>>,
@@ -62,10 +66,10 @@ impl PipeRing {
     }
 
     /// Moves bytes from the program into the ring, as many as fit and can be read; returns the count.
-    pub fn take_from(&self, machine: &dyn Machine, from: UserRange) -> Result<usize, Errno> {
+    pub fn take_from(&self, memory: &dyn UserMemory, from: UserRange) -> Result<usize, Errno> {
         self.put_with(from.bytes, |part, done| {
             let address = VirtAddr(from.address.0.wrapping_add(done as u64));
-            machine.copy_in(address, part).map_err(|_| Errno::EFAULT)
+            memory.copy_in(address, part).map_err(|_| Errno::EFAULT)
         })
     }
 
@@ -78,10 +82,10 @@ impl PipeRing {
     }
 
     /// Moves bytes from the ring to the program; returns the count.
-    pub fn give_to(&self, machine: &dyn Machine, to: UserRange) -> Result<usize, Errno> {
+    pub fn give_to(&self, memory: &dyn UserMemory, to: UserRange) -> Result<usize, Errno> {
         self.get_with(to.bytes, |part, done| {
             let address = VirtAddr(to.address.0.wrapping_add(done as u64));
-            machine.copy_out(address, part).map_err(|_| Errno::EFAULT)
+            memory.copy_out(address, part).map_err(|_| Errno::EFAULT)
         })
     }
 
@@ -106,7 +110,8 @@ impl PipeRing {
     }
 
     /// Copies in pieces that end at page boundaries of neither side but at the ring's end; a piece that fails ends the
-    /// copy, and is the error if it was the first. Pieces are small so that a fault loses little.
+    /// copy, and is the error if it was the first. Pieces are small so that a fault loses little. What must not be torn comes whole
+    /// or not at all.
     fn put_with(
         &self,
         wanted: usize,
@@ -128,6 +133,10 @@ impl PipeRing {
             done += part;
         }
         *self.bytes.borrow_mut() = buffer;
+        if result.is_err() && wanted <= ATOMIC_BYTES {
+            done = 0;
+        }
+        debug_assert_eq!(self.words.head.load(Ordering::Relaxed), head, "somebody put while a copy slept");
         self.words.head.store(head + done as u64, Ordering::Release);
         if done == 0 { result.map(|()| 0) } else { Ok(done) }
     }
@@ -148,6 +157,7 @@ impl PipeRing {
             done += part;
         }
         *self.bytes.borrow_mut() = buffer;
+        debug_assert_eq!(self.words.tail.load(Ordering::Relaxed), tail, "somebody got while a copy slept");
         let tail = tail + done as u64;
         if wanted != 1 && done > 0 && tail == self.words.head.load(Ordering::Relaxed) {
             // As the synthesized routine does it; a read of a single byte leaves the words alone in both.

@@ -17,7 +17,7 @@ use machine::{KernelCell, KernelValue, NoMemory, Start, TryGrow, TteId, try_fill
 use crate::gauge::Gauge;
 use crate::link::Users;
 use crate::schedule::Scheduler;
-use crate::stream::{Io, Stream};
+use crate::stream::{Caller, Io, Stream};
 use crate::thread::{State, Thread};
 
 /// Bytes carried at once.
@@ -106,6 +106,12 @@ fn sweep() {
     }
 }
 
+impl Caller for Pump {
+    fn is_interrupted(&self) -> bool {
+        self.stopping.get()
+    }
+}
+
 impl Pump {
     pub fn id(&self) -> TteId {
         self.thread.id()
@@ -132,8 +138,7 @@ impl Pump {
     }
 
     fn pump(&self, ends: &Ends) -> Standing {
-        let interrupted = || self.stopping.get();
-        let io = Io { scheduler: self.scheduler, nonblocking: false, interrupted: &interrupted };
+        let io = Io { scheduler: self.scheduler, nonblocking: false, caller: self };
         let Ok(mut buffer) = try_filled(0, TURN_BYTES) else { return Standing::Failed(Errno::ENOMEM) };
         let mut turns = 1;
         loop {
@@ -148,7 +153,7 @@ impl Pump {
                     Err(Errno::EINTR) => return Standing::Stopped,
                     Err(error) => return Standing::Failed(error),
                 }
-                if interrupted() {
+                if io.is_interrupted() {
                     return Standing::Stopped;
                 }
             }

@@ -68,7 +68,8 @@ impl Space {
     pub fn is_in_core(&self, address: u64) -> Result<bool, MapError> {
         let page = super::limits::page_of(address);
         let Some((start, area)) = self.area_at(page) else { return Err(MapError::NoMemory) };
-        let in_backing = |view: &super::View| matches!(view.backing.page(Area::index(start, view, page)), Ok(Some(_)));
+        // Who only looks brings nothing in.
+        let in_backing = |view: &super::View| view.present(Area::index(start, view, page)).is_some();
         Ok(self.pages.query(page).is_some() || area.kind.view().is_some_and(in_backing))
     }
 
@@ -84,6 +85,18 @@ impl Space {
                 view.backing.sync();
             }
         }
+    }
+
+    /// The first shared area in `from..to`: what it shows, and its end.
+    pub fn next_shared(&self, from: u64, to: u64) -> Option<(Arc<dyn Backing>, u64)> {
+        let mut at = from;
+        while let Some((start, area)) = self.area_from(at).filter(|(start, _)| *start < to) {
+            if let Some(view) = area.kind.view().filter(|_| area.kind.is_shared()) {
+                return Some((view.backing.clone(), area.end));
+            }
+            at = area.end.max(start);
+        }
+        None
     }
 
     /// Drops every present page that shows `backing` at or behind page `from_index`: the file was
@@ -122,7 +135,8 @@ impl Space {
         while at < end {
             self.fault(at, access).map_err(|failure| match failure {
                 FaultKind::Denied => MapError::Invalid,
-                FaultKind::PastEndOfFile => MapError::Fault,
+                FaultKind::PastEndOfFile | FaultKind::Failed => MapError::Fault,
+                FaultKind::Coming => MapError::Coming,
                 FaultKind::Unmapped | FaultKind::OutOfMemory => MapError::NoMemory,
             })?;
             at += PAGE;

@@ -2,7 +2,7 @@
 
 use alloc::sync::Arc;
 
-use machine::Protection;
+use machine::{FrameNumber, Protection};
 
 use super::backing::Backing;
 use super::limits::PAGE;
@@ -13,6 +13,15 @@ pub struct View {
     pub backing: Arc<dyn Backing>,
     /// Index in the backing of the area's first page.
     pub first_page: u64,
+}
+
+impl View {
+    /// The backing's own page, if it is there: who only looks brings nothing in.
+    pub(super) fn present(&self, index: u64) -> Option<FrameNumber> {
+        let mut frame = None;
+        self.backing.present(index..index.saturating_add(1), &mut |_, page| frame = Some(page.frame()));
+        frame
+    }
 }
 
 /// Where the pages of an area come from and who sees writes to them.

@@ -2,11 +2,12 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::any::Any;
 use core::ops::Range;
 
 use machine::KernelCell;
 
-use super::{FramePool, Page, PageTree};
+use super::{FramePool, Page, PageTree, Supply};
 use crate::charge::{Held, Kept};
 
 /// Why a backing has no page for an index.
@@ -16,6 +17,8 @@ pub enum BackingError {
     PastEnd,
     /// A page had to be made and no frame was left.
     OutOfMemory,
+    /// It could not be brought from where it is kept: the program gets SIGBUS.
+    Failed,
 }
 
 /// What /proc/PID/maps says about a backing beside its name.
@@ -33,27 +36,32 @@ pub struct BackingIdentity {
 /// And it must not hold its own data borrowed while it copies to or from a program elsewhere: the
 /// copy may fault on a map of the same file and come back here.
 pub trait Backing: Send + Sync {
-    /// The page `index` (file offset / 4096) as it is now. `None` is a hole: it reads as zeros.
-    fn page(&self, index: u64) -> Result<Option<Page>, BackingError>;
+    /// The page `index` (file offset / 4096) as it is now. If it must come first, it is on its way afterwards.
+    fn page(&self, index: u64) -> Result<Supply, BackingError>;
 
     /// Shows those of the pages `range` that are there already, in their order.
     fn present(&self, range: Range<u64>, show: &mut dyn FnMut(u64, &Page)) {
         for index in range {
-            if let Ok(Some(page)) = self.page(index) {
+            if let Ok(Supply::Now(page)) = self.page(index) {
                 show(index, &page);
             }
         }
     }
 
     /// The page `index` for a program that writes to a shared area, or that must see later writes
-    /// of others: a hole is filled first.
-    fn page_for_write(&self, index: u64) -> Result<Page, BackingError>;
+    /// of others: a hole is filled first, so the answer is none.
+    fn page_for_write(&self, index: u64) -> Result<Supply, BackingError>;
 
     /// What would come back if no area showed it: of what it shares with others, its part. Asks for no memory itself.
     fn held(&self) -> Held;
 
-    /// Makes safe what was written through shared areas (`MS_SYNC`).
+    /// Makes safe what was written through shared areas (`MS_SYNC`), where that needs no waiting here.
     fn sync(&self) {}
+
+    /// For the type's owner to find its own again.
+    fn as_any(&self) -> Option<&dyn Any> {
+        None
+    }
 
     /// The last column of /proc/PID/maps.
     fn name(&self) -> &[u8];
@@ -79,20 +87,20 @@ impl AnonymousMemory {
 }
 
 impl Backing for AnonymousMemory {
-    fn page(&self, index: u64) -> Result<Option<Page>, BackingError> {
+    fn page(&self, index: u64) -> Result<Supply, BackingError> {
         if index >= self.page_count {
             return Err(BackingError::PastEnd);
         }
-        Ok(self.pages.borrow().get(index).cloned())
+        Ok(self.pages.borrow().get(index).cloned().into())
     }
 
-    fn page_for_write(&self, index: u64) -> Result<Page, BackingError> {
-        if let Some(page) = self.page(index)? {
-            return Ok(page);
+    fn page_for_write(&self, index: u64) -> Result<Supply, BackingError> {
+        if let Supply::Now(page) = self.page(index)? {
+            return Ok(Supply::Now(page));
         }
         let page = self.pool.allocate_zeroed().ok_or(BackingError::OutOfMemory)?;
         self.pages.borrow_mut().insert(index, page.clone()).map_err(|_| BackingError::OutOfMemory)?;
-        Ok(page)
+        Ok(Supply::Now(page))
     }
 
     fn held(&self) -> Held {
@@ -123,13 +131,13 @@ impl FixedPages {
 }
 
 impl Backing for FixedPages {
-    fn page(&self, index: u64) -> Result<Option<Page>, BackingError> {
-        self.page_for_write(index).map(Some)
+    fn page(&self, index: u64) -> Result<Supply, BackingError> {
+        let index = usize::try_from(index).map_err(|_| BackingError::PastEnd)?;
+        self.pages.get(index).cloned().map(Supply::Now).ok_or(BackingError::PastEnd)
     }
 
-    fn page_for_write(&self, index: u64) -> Result<Page, BackingError> {
-        let index = usize::try_from(index).map_err(|_| BackingError::PastEnd)?;
-        self.pages.get(index).cloned().ok_or(BackingError::PastEnd)
+    fn page_for_write(&self, index: u64) -> Result<Supply, BackingError> {
+        self.page(index)
     }
 
     fn held(&self) -> Held {

@@ -6,9 +6,10 @@ use machine::{Mapping, NoFrames, Protection};
 use super::area::{Area, Kind, View, without_write};
 use super::backing::BackingError;
 use super::limits::{AROUND_PAGES, PAGE, USER_LIMIT, page_of};
+use super::map::MapError;
 use super::pages::Pages;
 use super::run::Run;
-use super::{Page, Space};
+use super::{Coming, Page, Space, Supply};
 
 /// What the program tried.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,6 +41,10 @@ pub enum FaultKind {
     PastEndOfFile,
     /// No frame is left: the program must go, or another one.
     OutOfMemory,
+    /// The file's page is on its way ([`Space::take_coming`]): the thread sleeps and tries again.
+    Coming,
+    /// The file's page could not be had (SIGBUS, BUS_ADRERR).
+    Failed,
 }
 
 impl From<BackingError> for FaultKind {
@@ -47,6 +52,7 @@ impl From<BackingError> for FaultKind {
         match error {
             BackingError::PastEnd => FaultKind::PastEndOfFile,
             BackingError::OutOfMemory => FaultKind::OutOfMemory,
+            BackingError::Failed => FaultKind::Failed,
         }
     }
 }
@@ -92,6 +98,19 @@ impl Space {
             return Err(FaultKind::Denied);
         }
         self.pages.supply(start, area, page, access)
+    }
+
+    /// What the last fault that ended with [`FaultKind::Coming`] waits for.
+    pub fn take_coming(&mut self) -> Option<Coming> {
+        self.pages.awaited.take()
+    }
+
+    /// Supplies what a map that was to be populated still lacks. Error: `Coming`.
+    pub fn populate_again(&mut self, start: u64, bytes: u64) -> Result<(), MapError> {
+        match self.populate(start, start.saturating_add(bytes)) {
+            Some(FaultKind::Coming) => Err(MapError::Coming),
+            _ => Ok(()),
+        }
     }
 
     /// Supplies all pages of a range ahead of use, as far as they can be: for writing where writes
@@ -164,8 +183,9 @@ impl Pages {
             return Ok(Resolved::Mapped);
         };
         let contents = match view.backing.page(Area::index(start, view, page))? {
-            Some(contents) => contents,
-            None => self.pool.zero_page().ok_or(FaultKind::OutOfMemory)?,
+            Supply::Now(contents) => contents,
+            Supply::Hole => self.pool.zero_page().ok_or(FaultKind::OutOfMemory)?,
+            Supply::Wait(coming) => return Err(self.must_wait(coming)),
         };
         self.fill(page, contents, rights)?;
         self.fill_around(start, area.end, view, page, rights);
@@ -242,16 +262,23 @@ impl Pages {
     }
 
     /// A page of its own for an absent private page that is about to be written.
-    fn fresh_copy(&self, start: u64, area: &Area, page: u64) -> Result<Page, FaultKind> {
+    fn fresh_copy(&mut self, start: u64, area: &Area, page: u64) -> Result<Page, FaultKind> {
         let original = match area.kind.view() {
             Some(view) => view.backing.page(Area::index(start, view, page))?,
-            None => None,
+            None => Supply::Hole,
         };
         let copy = match original {
-            Some(original) => original.duplicate(),
-            None => self.pool.allocate_zeroed(),
+            Supply::Now(original) => original.duplicate(),
+            Supply::Hole => self.pool.allocate_zeroed(),
+            Supply::Wait(coming) => return Err(self.must_wait(coming)),
         };
         copy.ok_or(FaultKind::OutOfMemory)
+    }
+
+    #[cold]
+    fn must_wait(&mut self, coming: Coming) -> FaultKind {
+        self.awaited = Some(coming);
+        FaultKind::Coming
     }
 
     fn copy_of(&self, mapping: Mapping) -> Result<Page, FaultKind> {
@@ -277,10 +304,13 @@ impl Pages {
         let Some(view) = area.kind.view() else { return Err(FaultKind::Unmapped) };
         let index = Area::index(start, view, page);
         let write_at_once = access == Access::Write || matches!(area.kind, Kind::SharedAnonymous(_));
-        let known = if write_at_once { None } else { view.backing.page(index)? };
+        let known = if write_at_once { Supply::Hole } else { view.backing.page(index)? };
+        let known = if let Supply::Hole = known { view.backing.page_for_write(index)? } else { known };
         let contents = match known {
-            Some(contents) => contents,
-            None => view.backing.page_for_write(index)?,
+            Supply::Now(contents) => contents,
+            Supply::Wait(coming) => return Err(self.must_wait(coming)),
+            // A backing fills what is to be written.
+            Supply::Hole => return Err(FaultKind::OutOfMemory),
         };
         let rights = if write_at_once { area.granted() } else { without_write(area.granted()) };
         match present {

@@ -27,6 +27,7 @@ impl Space {
         }
         match self.populate(start, end) {
             None | Some(FaultKind::Denied) => Ok(()),
+            Some(FaultKind::Coming) => Err(MapError::Coming),
             Some(_) => Err(MapError::NoMemory),
         }
     }
@@ -37,19 +38,21 @@ impl Space {
         self.mark_locked(start, end, false)
     }
 
-    /// mlockall of what there is: pages that cannot be supplied are passed over.
-    pub fn lock_all(&mut self, presence: Presence) {
+    /// mlockall of what there is: pages that cannot be supplied are passed over. Error: `Coming`.
+    pub fn lock_all(&mut self, presence: Presence) -> Result<(), MapError> {
         self.mark_all(true);
         let mut at = 0;
         while presence == Presence::Now
             && let Some((start, area)) = self.area_from(at)
         {
             let end = area.end;
-            if self.populate(start.max(at), end) == Some(FaultKind::OutOfMemory) {
-                return;
+            match self.populate(start.max(at), end) {
+                Some(FaultKind::OutOfMemory) => return Ok(()),
+                Some(FaultKind::Coming) => return Err(MapError::Coming),
+                _ => at = end,
             }
-            at = end;
         }
+        Ok(())
     }
 
     /// mlockall of what will be mapped; `None`: no more.

@@ -24,6 +24,8 @@ pub enum MapError {
     Overflow,
     /// The old range of a remap is not one area (EFAULT).
     Fault,
+    /// A page must come first ([`Space::take_coming`]): the caller waits for it and does the same again.
+    Coming,
 }
 
 /// How much a program insists on an address.

@@ -8,7 +8,7 @@ use machine::{Change, FrameNumber, Mapping, NoFrames, Protection, Translation, V
 use super::area::{Area, Kind, without_write};
 use super::limits::PAGE;
 use super::run::Run;
-use super::{FramePool, Page};
+use super::{Coming, FramePool, Page};
 
 pub(super) struct Pages {
     pub pool: &'static FramePool,
@@ -16,11 +16,13 @@ pub(super) struct Pages {
     /// Present pages, without those that show the zero page.
     pub resident: u64,
     pub resident_peak: u64,
+    /// What the last fault waits for.
+    pub awaited: Option<Coming>,
 }
 
 impl Pages {
     pub fn new(pool: &'static FramePool, translation: Arc<dyn Translation>) -> Pages {
-        Pages { pool, translation, resident: 0, resident_peak: 0 }
+        Pages { pool, translation, resident: 0, resident_peak: 0, awaited: None }
     }
 
     pub fn query(&self, page: u64) -> Option<Mapping> {

@@ -220,8 +220,7 @@ impl Space {
         let mut bytes = 0;
         let mut at = start;
         while let Some((page, mapping)) = self.pages.next_present(at, area.end) {
-            let is_copy = area.has_copies
-                && !matches!(view.backing.page(Area::index(start, view, page)), Ok(Some(own)) if own.frame() == mapping.frame);
+            let is_copy = area.has_copies && view.present(Area::index(start, view, page)) != Some(mapping.frame);
             if !is_copy && !self.pages.pool.is_zero_frame(mapping.frame) {
                 bytes += PAGE;
             }

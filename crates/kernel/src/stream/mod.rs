@@ -9,7 +9,7 @@ mod waits;
 
 pub use nameless::{Ownership, take_number};
 pub use ready::{Progress, Ready};
-pub use waits::{Io, UserRange};
+pub use waits::{Caller, Io, UserRange};
 
 use core::any::Any;
 

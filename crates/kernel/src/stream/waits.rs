@@ -24,18 +24,71 @@ impl UserRange {
     }
 }
 
+/// The thread that calls, as far as a stream may know it.
+pub trait Caller {
+    /// A signal waits to be delivered to it.
+    fn is_interrupted(&self) -> bool;
+
+    /// A copy to or from its memory has ended early. If that was because a page must come first, sleeps until it is here: the copy
+    /// is made anew. The caller holds nothing that others may need, and looks at everything again.
+    ///
+    /// Errors: `EFAULT` if nothing would come, or if it could not; `EINTR` when the thread is to end.
+    fn await_page(&self) -> Result<(), Errno> {
+        Err(Errno::EFAULT)
+    }
+}
+
 /// Who calls, and whether it may sleep.
 pub struct Io<'a> {
     pub scheduler: &'static Scheduler,
     /// `O_NONBLOCK`: `EAGAIN` instead of sleeping.
     pub nonblocking: bool,
-    /// A signal waits to be delivered to the calling thread.
-    pub interrupted: &'a dyn Fn() -> bool,
+    pub caller: &'a dyn Caller,
 }
 
 impl Io<'_> {
     pub fn machine(&self) -> &'static dyn Machine {
         self.scheduler.machine()
+    }
+
+    /// A signal waits to be delivered to the calling thread.
+    pub fn is_interrupted(&self) -> bool {
+        self.caller.is_interrupted()
+    }
+
+    /// Copies from the program; sleeps where a page must come first, so nothing is borrowed meanwhile.
+    ///
+    /// Errors: `EFAULT`; `EINTR` when the thread is to end.
+    pub fn copy_in(&self, from: VirtAddr, into: &mut [u8]) -> Result<(), Errno> {
+        while self.machine().copy_in(from, into).is_err() {
+            self.caller.await_page()?;
+        }
+        Ok(())
+    }
+
+    /// Copies to the program. As `copy_in`.
+    pub fn copy_out(&self, to: VirtAddr, from: &[u8]) -> Result<(), Errno> {
+        while self.machine().copy_out(to, from).is_err() {
+            self.caller.await_page()?;
+        }
+        Ok(())
+    }
+
+    /// Fills the program's memory with zeros; how many bytes. As `copy_in`.
+    pub fn zero_out(&self, to: UserRange) -> Result<usize, Errno> {
+        let mut done = 0;
+        loop {
+            let rest = to.after(done);
+            done += self.machine().zero_out(rest.address, rest.bytes);
+            if done == to.bytes {
+                return Ok(done);
+            }
+            match self.caller.await_page() {
+                Err(error) if done == 0 => return Err(error),
+                Err(_) => return Ok(done),
+                Ok(()) => {}
+            }
+        }
     }
 
     /// Sleeps in `queue`; the caller looks again at what it waits for.
@@ -59,10 +112,10 @@ impl Io<'_> {
         if self.nonblocking {
             return Err(Errno::EAGAIN);
         }
-        if (self.interrupted)() {
+        if self.is_interrupted() {
             return Err(Errno::EINTR);
         }
         self.scheduler.sleep(queues, deadline);
-        if (self.interrupted)() { Err(Errno::EINTR) } else { Ok(()) }
+        if self.is_interrupted() { Err(Errno::EINTR) } else { Ok(()) }
     }
 }

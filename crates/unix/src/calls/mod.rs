@@ -3,6 +3,7 @@
 //! Each family of calls has a file with its functions and its part of the table, `CALLS`.
 
 mod aio;
+pub mod coming;
 mod descriptors;
 mod files;
 mod futexes;
@@ -34,6 +35,7 @@ mod trace;
 mod transfer;
 
 pub(crate) use aio::Contexts;
+pub use coming::await_fault;
 pub use descriptors::{LockWaits, SignalDriven, set_signal_driven};
 pub(crate) use futexes::FutexTable;
 pub(crate) use identity::user_calls;

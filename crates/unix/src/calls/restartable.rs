@@ -10,6 +10,7 @@
 use abi::Errno;
 use abi::nr;
 use kernel::space::USER_LIMIT;
+use kernel::stream::Caller;
 use machine::{Registers, VirtAddr};
 
 use super::Entry;
@@ -85,12 +86,14 @@ fn tell(call: &Call<'_>, area: u64, cpu_id: u32) -> Result<(), Errno> {
 /// sequence says. A program that has told nonsense gets `SIGSEGV`.
 #[cold]
 pub fn interrupted(unix: &Unix, task: &Task, area: RestartArea, registers: &mut Registers) {
-    let restarted = restart_address(unix, area, registers.rip);
+    let restarted = restart_address(unix, task, area, registers.rip);
     let restarted = restarted.and_then(|target| {
         // In or not in it: the program sets the word anew before each sequence.
         if target != Target::NoSequence {
             let word = VirtAddr(area.address + SEQUENCE);
-            unix.machine.copy_out(word, &[0; 8]).map_err(|_| Errno::EFAULT)?;
+            while unix.machine.copy_out(word, &[0; 8]).is_err() {
+                task.await_page()?;
+            }
         }
         Ok(target)
     });
@@ -109,10 +112,16 @@ enum Target {
 }
 
 /// Where a thread that stands at `rip` has to go on. Errors: `EFAULT`, `EINVAL` for nonsense.
-fn restart_address(unix: &Unix, area: RestartArea, rip: u64) -> Result<Target, Errno> {
+fn restart_address(unix: &Unix, task: &Task, area: RestartArea, rip: u64) -> Result<Target, Errno> {
+    let load = |address: u64, bytes: &mut [u8]| -> Result<(), Errno> {
+        while unix.machine.copy_in(VirtAddr(address), bytes).is_err() {
+            task.await_page()?;
+        }
+        Ok(())
+    };
     let word = |address: u64| -> Result<u64, Errno> {
         let mut bytes = [0; 8];
-        unix.machine.copy_in(VirtAddr(address), &mut bytes).map_err(|_| Errno::EFAULT)?;
+        load(address, &mut bytes)?;
         Ok(u64::from_le_bytes(bytes))
     };
     let sequence = word(area.address + SEQUENCE)?;
@@ -130,7 +139,7 @@ fn restart_address(unix: &Unix, area: RestartArea, rip: u64) -> Result<Target, E
         return Err(Errno::EINVAL);
     }
     let mut signature = [0; 4];
-    unix.machine.copy_in(VirtAddr(abort.wrapping_sub(4)), &mut signature).map_err(|_| Errno::EFAULT)?;
+    load(abort.wrapping_sub(4), &mut signature)?;
     if u32::from_le_bytes(signature) != area.signature {
         return Err(Errno::EINVAL);
     }

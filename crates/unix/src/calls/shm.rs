@@ -12,8 +12,8 @@ use abi::{Errno, Field};
 use kernel::charge::{Bill, Held};
 use kernel::file::Credentials;
 use kernel::space::{
-    AnonymousMemory, AreaLabel, AreaView, Backing, BackingError, BackingIdentity, Kind, MapRequest, Page, Placement,
-    Space, View,
+    AnonymousMemory, AreaLabel, AreaView, Backing, BackingError, BackingIdentity, Kind, MapRequest, Placement, Space,
+    Supply, View,
 };
 use machine::{KernelCell, Ordered, PAGE_BYTES, Protection, try_text};
 
@@ -87,11 +87,11 @@ impl Drop for SegmentPages {
 }
 
 impl Backing for SegmentPages {
-    fn page(&self, index: u64) -> Result<Option<Page>, BackingError> {
+    fn page(&self, index: u64) -> Result<Supply, BackingError> {
         self.memory.page(index)
     }
 
-    fn page_for_write(&self, index: u64) -> Result<Page, BackingError> {
+    fn page_for_write(&self, index: u64) -> Result<Supply, BackingError> {
         self.memory.page_for_write(index)
     }
 

@@ -179,9 +179,10 @@ fn process_vm(call: &Call<'_>, arguments: [u64; 6], write: bool) -> CallResult {
         let bytes = own.1.min(other.1).min(to_piece_end(own.0)).min(to_piece_end(other.0));
         let part = &mut piece[..bytes as usize];
         let moved = if write {
-            call.copy_in(own.0, part).is_ok() && space.borrow_mut().write_bytes(other.0, part).is_ok()
+            call.copy_in(own.0, part).is_ok()
+                && call.unix.reach(&space, |space| space.write_bytes(other.0, part)).is_ok()
         } else {
-            let read = space.borrow_mut().read_bytes(other.0, part).is_ok();
+            let read = call.unix.reach(&space, |space| space.read_bytes(other.0, part)).is_ok();
             read && call.copy_out(own.0, part).is_ok()
         };
         if !moved {

@@ -5,7 +5,7 @@ mod copies;
 mod extent;
 mod vectors;
 
-pub use extent::forget_mappings;
+pub use extent::{flush, forget_mappings};
 
 use alloc::sync::Arc;
 use core::sync::atomic::Ordering;
@@ -15,11 +15,12 @@ use abi::Errno;
 use abi::poll::{IN_ACCESS, IN_MODIFY};
 use abi::siginfo::SigInfo;
 use abi::signal::{SIGPIPE, SIGXFSZ};
-use kernel::file::{Data, NodeKind, Opening};
+use kernel::file::{Content, Data, NodeKind, Opening};
 use kernel::stream::{Nameless, Stream, UserRange};
 use kernel::trace::kind;
 
 use super::Entry;
+use super::coming::{anew, bring};
 use super::descriptors::rebind;
 use super::parts;
 use super::signals::send_to_task;
@@ -61,7 +62,7 @@ fn pread(call: &Call<'_>, descriptor: u64, address: u64, bytes: u64, offset: u64
     bind_positioned(call, nr::PREAD64, &file);
     file.check_readable()?;
     let range = call.range(address, bytes)?;
-    let read = read_at(call, &file, range, offset)?;
+    let read = anew(call, || read_at(call, &file, range, offset))?;
     remember_positioned(call.unix, &file, offset);
     Ok(read as u64)
 }
@@ -73,8 +74,10 @@ fn pwrite(call: &Call<'_>, descriptor: u64, address: u64, bytes: u64, offset: u6
     file.check_writable()?;
     let range = call.range(address, bytes)?;
     ends_within_offsets(offset, range.bytes)?;
-    let at = if file.is_appending() { end_of(&file) } else { offset };
-    let written = write_at(call, &file, range, at)?;
+    let (written, at) = anew(call, || {
+        let at = if file.is_appending() { end_of(&file) } else { offset };
+        write_at(call, &file, range, at).map(|written| (written, at))
+    })?;
     remember_positioned(call.unix, &file, at);
     Ok(written as u64)
 }
@@ -147,10 +150,19 @@ pub fn read_file(call: &Call<'_>, file: &Arc<OpenFile>, to: UserRange) -> Result
         let read = read_stream(call, file, stream, to);
         return file.tell_moved(IN_ACCESS, read);
     }
+    anew(call, || read_once(call, file, to))
+}
+
+fn read_once(call: &Call<'_>, file: &Arc<OpenFile>, to: UserRange) -> Result<usize, Errno> {
     let position = file.position();
     let is_long = to.bytes > parts::COPY_BYTES;
     let reserved = is_long.then(|| reserve(file, position, end_of(file).saturating_sub(position).min(to.bytes as u64)));
     let read = read_at(call, file, to, position);
+    if call.task.is_awaiting() {
+        // It is done anew.
+        reserved.inspect(|_| file.set_position(position));
+        return read;
+    }
     settle(file, position, reserved, read)?;
     remember(call.unix, file, position);
     read
@@ -196,14 +208,15 @@ pub fn read_quietly(call: &Call<'_>, file: &Arc<OpenFile>, to: UserRange, positi
     }
     if let Some(opening) = file.outside() {
         let read = opening.read_user(position, to.address, to.bytes)?;
+        call.task.forget_awaited();
         note_file(call, kind::FILE_READ, file, position, read);
         return Ok(read);
     }
     let content = file.content().ok_or(Errno::EINVAL)?;
     let read = match to.bytes {
-        ..=parts::COPY_BYTES => content.read_user(call.unix.machine, position, to.address, to.bytes)?,
+        ..=parts::COPY_BYTES => read_content(call, content, position, to)?,
         _ => parts::carry(call, to, parts::COPY_BYTES, |part, done| {
-            content.read_user(call.unix.machine, position + done as u64, part.address, part.bytes)
+            anew(call, || read_content(call, content, position + done as u64, part))
         })?,
     };
     note_file(call, kind::FILE_READ, file, position, read);
@@ -214,6 +227,25 @@ pub fn read_quietly(call: &Call<'_>, file: &Arc<OpenFile>, to: UserRange, positi
         node.note_read(call.now());
     }
     Ok(read)
+}
+
+/// An attempt ([`anew`]).
+fn read_content(call: &Call<'_>, content: &Content, position: u64, to: UserRange) -> Result<usize, Errno> {
+    bring(call, content, position, to.bytes)?;
+    let read = content.read_user(call.unix.machine, position, to.address, to.bytes);
+    if call.task.is_awaiting() { Err(Errno::EFAULT) } else { read }
+}
+
+/// An attempt to write. One that met a page that must come first takes back what it has added to the file; nobody has seen it.
+fn write_content(call: &Call<'_>, content: &Content, position: u64, from: UserRange) -> Result<usize, Errno> {
+    bring(call, content, position, from.bytes)?;
+    let size = content.size();
+    let written = content.write_user(call.unix.machine, position, from.address, from.bytes);
+    if call.task.is_awaiting() {
+        content.take_back(size);
+        return Err(Errno::EFAULT);
+    }
+    written
 }
 
 /// Reads from a stream. Devices that give bytes without end give them in parts.
@@ -263,12 +295,21 @@ pub fn write_file(call: &Call<'_>, file: &Arc<OpenFile>, from: UserRange) -> Res
         return file.tell_moved(IN_MODIFY, write_stream(call, file, stream, from));
     }
     if let Some(opening) = file.outside().filter(|_| file.is_appending()) {
-        return append_outside(call, file, opening, from);
+        return anew(call, || append_outside(call, file, opening, from));
     }
+    anew(call, || write_once(call, file, from))
+}
+
+fn write_once(call: &Call<'_>, file: &Arc<OpenFile>, from: UserRange) -> Result<usize, Errno> {
     let position = if file.is_appending() { end_of(file) } else { file.position() };
     let is_long = from.bytes > parts::COPY_BYTES && !file.is_appending();
     let reserved = is_long.then(|| reserve(file, position, from.bytes as u64));
     let written = write_at(call, file, from, position);
+    if call.task.is_awaiting() {
+        // It is done anew.
+        reserved.inspect(|_| file.set_position(position));
+        return written;
+    }
     // Nothing that is written to the end does not lead there.
     if written != Ok(0) || reserved.is_some() {
         settle(file, position, reserved, written)?;
@@ -281,6 +322,7 @@ pub fn write_file(call: &Call<'_>, file: &Arc<OpenFile>, from: UserRange) -> Res
 fn append_outside(call: &Call<'_>, file: &OpenFile, opening: &Opening, from: UserRange) -> Result<usize, Errno> {
     let bytes = within_file_limit(call, opening.size(), from.bytes as u64)? as usize;
     let written = opening.write_user(0, from.address, bytes)?;
+    call.task.forget_awaited();
     if written > 0 {
         file.set_position(opening.size());
     }
@@ -343,6 +385,7 @@ pub fn write_quietly(call: &Call<'_>, file: &Arc<OpenFile>, from: UserRange, pos
     if let Some(opening) = file.outside() {
         let bytes = within_file_limit(call, position, from.bytes as u64)? as usize;
         let written = opening.write_user(position, from.address, bytes)?;
+        call.task.forget_awaited();
         note_file(call, kind::FILE_WRITE, file, position, written);
         return Ok(written);
     }
@@ -353,11 +396,13 @@ pub fn write_quietly(call: &Call<'_>, file: &Arc<OpenFile>, from: UserRange, pos
     let bytes = within_file_limit(call, position, from.bytes as u64)? as usize;
     let most = if file.is_appending() { parts::APPEND_BYTES } else { parts::COPY_BYTES };
     let written = if bytes <= most {
-        content.write_user(call.unix.machine, position, from.address, bytes)?
+        write_content(call, content, position, from.first(bytes))?
     } else {
         parts::carry(call, from.first(bytes), most, |part, done| {
-            let at = if file.is_appending() && done > 0 { content.size() } else { position + done as u64 };
-            content.write_user(call.unix.machine, at, part.address, part.bytes)
+            anew(call, || {
+                let at = if file.is_appending() && done > 0 { content.size() } else { position + done as u64 };
+                write_content(call, content, at, part)
+            })
         })?
     };
     note_file(call, kind::FILE_WRITE, file, position, written);
@@ -464,7 +509,7 @@ pub const CALLS: &[Entry] = &[
     (nr::TRUNCATE, |call, [a, b, ..]| extent::truncate(call, a, b as i64)),
     (nr::FTRUNCATE, |call, [a, b, ..]| extent::ftruncate(call, a, b as i64)),
     (nr::FALLOCATE, |call, [a, b, c, d, ..]| extent::fallocate(call, a, b as u32, c as i64, d as i64)),
-    (nr::FADVISE64, |call, [a, _, c, d, ..]| extent::fadvise(call, a, c as i64, d as u32)),
+    (nr::FADVISE64, |call, [a, b, c, d, ..]| extent::fadvise(call, a, b as i64, c as i64, d as u32)),
     (nr::READAHEAD, |call, [a, ..]| extent::readahead(call, a)),
     (nr::FSYNC, |call, [a, ..]| extent::fsync(call, a)),
     (nr::FDATASYNC, |call, [a, ..]| extent::fdatasync(call, a)),

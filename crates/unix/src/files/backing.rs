@@ -1,12 +1,13 @@
 //! A regular file as the source of a quaspace's pages.
 
 use alloc::sync::Arc;
+use core::any::Any;
 use core::ops::Range;
 
 use abi::Errno;
 use kernel::charge::{Held, Kept};
 use kernel::file::{ForeignMap, Node, Opening};
-use kernel::space::{Backing, BackingError, BackingIdentity, Page};
+use kernel::space::{Backing, BackingError, BackingIdentity, Page, Supply};
 use machine::PAGE_BYTES;
 
 /// A file and the path it was mapped under.
@@ -40,11 +41,20 @@ impl NodeBacking {
         Ok(Arc::new(NodeBacking { node: node.clone(), path: path.into(), outside, counts_as_writer: is_writable }))
     }
 
+    /// The file.
+    pub fn node(&self) -> &Arc<Node> {
+        &self.node
+    }
+
     fn content(&self, index: u64) -> Result<&kernel::file::Content, BackingError> {
         let content = self.node.content().ok_or(BackingError::PastEnd)?;
         let past_end = index.saturating_mul(PAGE_BYTES as u64) >= content.size();
         if past_end { Err(BackingError::PastEnd) } else { Ok(content) }
     }
+}
+
+fn backing_error(error: Errno) -> BackingError {
+    if error == Errno::ENXIO { BackingError::PastEnd } else { BackingError::OutOfMemory }
 }
 
 /// What would come back if nobody had the node: of a file without a name its pages. One part of it: the node is held by opens
@@ -63,10 +73,10 @@ impl Drop for NodeBacking {
 }
 
 impl Backing for NodeBacking {
-    fn page(&self, index: u64) -> Result<Option<Page>, BackingError> {
+    fn page(&self, index: u64) -> Result<Supply, BackingError> {
         match &self.outside {
-            Some(map) => map.page(index).map(Some),
-            None => self.content(index)?.page(index).map_err(|_| BackingError::PastEnd),
+            Some(map) => map.page(index).map(Supply::Now),
+            None => self.content(index)?.page(index).map_err(backing_error),
         }
     }
 
@@ -78,11 +88,15 @@ impl Backing for NodeBacking {
         }
     }
 
-    fn page_for_write(&self, index: u64) -> Result<Page, BackingError> {
+    fn page_for_write(&self, index: u64) -> Result<Supply, BackingError> {
         match &self.outside {
-            Some(map) => map.page(index),
-            None => self.content(index)?.page_for_write(index).map_err(|_| BackingError::OutOfMemory),
+            Some(map) => map.page(index).map(Supply::Now),
+            None => self.content(index)?.page_for_write(index).map_err(backing_error),
         }
+    }
+
+    fn as_any(&self) -> Option<&dyn Any> {
+        Some(self)
     }
 
     /// A file with a name stays when nobody shows it, and one outside of the machine takes none of its memory.

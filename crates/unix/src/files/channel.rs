@@ -99,7 +99,7 @@ impl Stream for ChannelStream {
     fn read(&self, io: &Io<'_>, to: UserRange) -> Result<usize, Errno> {
         let mut piece = try_filled(0, to.bytes.min(PIECE_BYTES))?;
         let bytes = self.receive(io, &mut piece)?;
-        io.machine().copy_out(to.address, &piece[..bytes]).map_err(|_| Errno::EFAULT)?;
+        io.copy_out(to.address, &piece[..bytes])?;
         Ok(bytes)
     }
 
@@ -109,7 +109,7 @@ impl Stream for ChannelStream {
         while done < from.bytes {
             let rest = from.after(done);
             let part = &mut piece[..rest.bytes.min(PIECE_BYTES)];
-            let written = io.machine().copy_in(rest.address, part).map_err(|_| Errno::EFAULT);
+            let written = io.copy_in(rest.address, part);
             match written.and_then(|()| self.write_kernel(io, part)) {
                 Ok(bytes) => {
                     done += bytes;

@@ -35,10 +35,7 @@ impl Stream for MemoryDevice {
     fn read(&self, io: &Io<'_>, to: UserRange) -> Result<usize, Errno> {
         match self {
             MemoryDevice::Null => Ok(0),
-            MemoryDevice::Zero | MemoryDevice::Full => {
-                let zeroed = io.machine().zero_out(to.address, to.bytes);
-                if zeroed == 0 && to.bytes > 0 { Err(Errno::EFAULT) } else { Ok(zeroed) }
-            }
+            MemoryDevice::Zero | MemoryDevice::Full => io.zero_out(to),
             MemoryDevice::Random(random) => give_random(random, io, to),
         }
     }

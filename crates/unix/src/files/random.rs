@@ -157,14 +157,14 @@ pub fn give_random(random: &Random, io: &Io<'_>, to: UserRange) -> Result<usize,
             Some(branch) => branch.fill_bytes(piece),
             None => random.fill(io.machine(), piece),
         }
-        let copied = io.machine().copy_out(rest.address, piece);
+        let copied = io.copy_out(rest.address, piece);
         forget(piece);
-        if copied.is_err() {
-            return if done > 0 { Ok(done) } else { Err(Errno::EFAULT) };
+        if let Err(error) = copied {
+            return if done > 0 { Ok(done) } else { Err(error) };
         }
         done += bytes;
         if bytes == to_page_end {
-            if (io.interrupted)() {
+            if io.is_interrupted() {
                 break;
             }
             io.scheduler.let_others_run();

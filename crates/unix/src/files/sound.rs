@@ -89,13 +89,13 @@ impl Stream for Samples {
     fn read(&self, io: &Io<'_>, to: UserRange) -> Result<usize, Errno> {
         let mut piece = try_filled(0, to.bytes.min(PIECE_BYTES))?;
         let bytes = self.read_kernel(io, &mut piece)?;
-        io.machine().copy_out(to.address, &piece[..bytes]).map_err(|_| Errno::EFAULT)?;
+        io.copy_out(to.address, &piece[..bytes])?;
         Ok(bytes)
     }
 
     fn write(&self, io: &Io<'_>, from: UserRange) -> Result<usize, Errno> {
         let mut piece = try_filled(0, from.bytes.min(PIECE_BYTES))?;
-        io.machine().copy_in(from.address, &mut piece).map_err(|_| Errno::EFAULT)?;
+        io.copy_in(from.address, &mut piece)?;
         self.write_kernel(io, &piece)
     }
 
@@ -237,13 +237,13 @@ impl Stream for Control {
     fn read(&self, io: &Io<'_>, to: UserRange) -> Result<usize, Errno> {
         let mut piece = try_filled(0, to.bytes.min(PIECE_BYTES))?;
         let bytes = self.read_kernel(io, &mut piece)?;
-        io.machine().copy_out(to.address, &piece[..bytes]).map_err(|_| Errno::EFAULT)?;
+        io.copy_out(to.address, &piece[..bytes])?;
         Ok(bytes)
     }
 
     fn write(&self, io: &Io<'_>, from: UserRange) -> Result<usize, Errno> {
         let mut piece = try_filled(0, from.bytes.min(PIECE_BYTES))?;
-        io.machine().copy_in(from.address, &mut piece).map_err(|_| Errno::EFAULT)?;
+        io.copy_in(from.address, &mut piece)?;
         self.write_kernel(io, &piece)
     }
 

@@ -16,5 +16,5 @@ pub use capabilities::{CapabilitySets, ProgramChange, may_follow};
 pub use process::{Branch, ChildParts, Execution, Family, Ids, Life, NewProcess, Place, Process, Report, Tally, Usage};
 pub use settings::Settings;
 pub use table::TaskTable;
-pub use thread::{Policy, RestartArea, RestartBlock, Task};
+pub use thread::{Awaited, Policy, RestartArea, RestartBlock, Task};
 pub use tracing::{At, Ghost, Going, TraceStop, Tracing, Watch};

@@ -3,8 +3,9 @@
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
+use abi::Errno;
 use kernel::schedule::Scheduler;
-use kernel::space::FaultKind;
+use kernel::space::{Coming, FaultKind};
 use kernel::thread::{State, Thread};
 use machine::{KernelCell, KernelValue, NoMemory, TryGrow, VirtAddr, try_arc};
 
@@ -74,6 +75,9 @@ pub struct Task {
     pub trap: KernelCell<TrapRecord>,
     /// Why the last page fault could not be resolved.
     pub last_fault: KernelCell<Option<FaultKind>>,
+    /// What the last page fault, or an attempt of a call, waits for.
+    awaited: KernelCell<Option<Awaited>>,
+    is_awaiting: KernelValue<bool>,
     /// How the call that was interrupted wants to go on; settled before the thread goes back to its program.
     pub interrupted_call: KernelCell<RestartKind>,
     pub restart_block: KernelCell<Option<RestartBlock>>,
@@ -81,6 +85,13 @@ pub struct Task {
     calls: KernelValue<u64>,
     /// There is something to do before the thread goes back to its program.
     attention: Arc<AtomicU8>,
+}
+
+/// What a task waits for, and what its call returns when that fails.
+#[derive(Clone)]
+pub struct Awaited {
+    pub coming: Coming,
+    pub failure: Errno,
 }
 
 impl Task {
@@ -105,6 +116,8 @@ impl Task {
             alternate_stack: KernelCell::new(AltStack::default()),
             trap: KernelCell::new(TrapRecord::default()),
             last_fault: KernelCell::new(None),
+            awaited: KernelCell::new(None),
+            is_awaiting: KernelValue::new(false),
             interrupted_call: KernelCell::new(RestartKind::No),
             restart_block: KernelCell::new(None),
             calls: KernelValue::new(0),
@@ -191,6 +204,29 @@ impl Task {
     /// A sleep must end early: the thread shall end, a signal waits, or a tracer.
     pub fn is_interrupted(&self) -> bool {
         self.is_ending() || self.has_signal() || self.watch.has_trap()
+    }
+
+    /// Something that must come first was met, and nobody has waited for it yet.
+    #[inline]
+    pub fn is_awaiting(&self) -> bool {
+        self.is_awaiting.get()
+    }
+
+    pub fn note_awaited(&self, awaited: Option<Awaited>) {
+        self.is_awaiting.set(awaited.is_some());
+        *self.awaited.borrow_mut() = awaited;
+    }
+
+    /// What was moved before it was met is enough.
+    pub fn forget_awaited(&self) {
+        if self.is_awaiting() {
+            self.take_awaited();
+        }
+    }
+
+    pub fn take_awaited(&self) -> Option<Awaited> {
+        self.is_awaiting.set(false);
+        self.awaited.borrow_mut().take()
     }
 
     /// The thread shall not go back to its program.

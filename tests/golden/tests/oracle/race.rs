@@ -9,6 +9,15 @@ use kernel::schedule::Scheduler;
 use kernel::stream::{Io, UserRange};
 use machine::VirtAddr;
 
+/// Who calls in a race: nobody is ever told to stop.
+struct Nobody;
+
+impl kernel::stream::Caller for Nobody {
+    fn is_interrupted(&self) -> bool {
+        false
+    }
+}
+
 pub struct Race {
     pub seed: u64,
     pub operation: u64,
@@ -89,7 +98,7 @@ impl Race {
 
     /// The circumstances of a call that may not sleep.
     pub fn io(&self) -> Io<'static> {
-        Io { scheduler: self.scheduler, nonblocking: true, interrupted: &|| false }
+        Io { scheduler: self.scheduler, nonblocking: true, caller: &Nobody }
     }
 
     /// A number of bytes, mostly small, often one that sits at an edge; `edges` are further ones.

@@ -22,6 +22,9 @@ impl Node {
         if written == 0 && read == 0 {
             return;
         }
+        if written != 0 {
+            content.note_written();
+        }
         let Some(clock) = self.volume.clock() else { return };
         let mut meta = self.meta.borrow_mut();
         if written != 0 {

@@ -67,7 +67,7 @@ fn bytes_stored_behind_the_end_through_a_mapping_never_appear() {
     let world = World::new();
     let node = world.file("f", b"abc");
     let content = node.content().unwrap();
-    content.page_for_write(0).unwrap().write(3, b"junk");
+    content.page_for_write(0).unwrap().now().unwrap().write(3, b"junk");
     assert_eq!(content.write_at(5, b"x"), Ok(1));
     assert_eq!(read_all(&node), b"abc\0\0x");
 }
@@ -144,7 +144,7 @@ fn a_fault_may_come_back_to_the_same_file() {
     let content = node.content().unwrap();
     content.resize(4 * 4096).unwrap();
     let touch = || {
-        content.page_for_write(1).unwrap().write(4090, b"mapped");
+        content.page_for_write(1).unwrap().now().unwrap().write(4090, b"mapped");
         content.page(0).unwrap();
     };
     let program = Program { on_touch: Some(&touch), ..Program::new(world.pool, vec![5; 4096]) };
@@ -173,9 +173,9 @@ fn archive_frames_become_file_pages() {
     content.adopt_page(pool.adopt(&mut archive).unwrap(), 10).unwrap();
     assert!(pool.adopt(&mut archive).is_none(), "all are adopted");
     assert_eq!(content.size(), 4106);
-    assert_eq!(content.page(0).unwrap().unwrap().frame(), first);
+    assert_eq!(content.page(0).unwrap().now().unwrap().frame(), first);
     assert_eq!(content.write_at(0, b"W"), Ok(1));
-    assert_eq!(content.page(0).unwrap().unwrap().frame(), first, "written in place");
+    assert_eq!(content.page(0).unwrap().now().unwrap().frame(), first, "written in place");
     content.resize(5000).unwrap();
     assert_eq!(read_all(&node)[4100..4110], *b"aaaaaa\0\0\0\0");
     assert_eq!(content.page(2).err(), Some(Errno::ENXIO));

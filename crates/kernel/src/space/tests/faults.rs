@@ -52,9 +52,9 @@ fn a_private_file_page_is_the_files_own_until_written() {
     assert_eq!(space.resident_shared_bytes(), 2 * PAGE);
     poke(&mut space, start, 99).unwrap();
     assert_eq!(byte(&mut space, start), Ok(99));
-    assert_eq!(file.page(1).unwrap().map(|page| page.is_shared()), Some(true));
+    assert_eq!(file.page(1).unwrap().now().map(|page| page.is_shared()), Some(true));
     let mut own = [0];
-    file.page(1).unwrap().unwrap().read(0, &mut own);
+    file.page(1).unwrap().now().unwrap().read(0, &mut own);
     assert_eq!(own, [2], "the file did not change");
     assert_eq!(space.resident_shared_bytes(), PAGE);
     assert_eq!(byte(&mut space, start + 2 * PAGE), Err(FaultKind::PastEndOfFile));
@@ -165,7 +165,7 @@ fn a_debugger_pokes_into_text_without_changing_the_file() {
     space.poke_bytes(start, &[0xCC]).unwrap();
     assert_eq!(byte(&mut space, start), Ok(0xCC));
     let mut own = [0];
-    file.page(0).unwrap().unwrap().read(0, &mut own);
+    file.page(0).unwrap().now().unwrap().read(0, &mut own);
     assert_eq!(own, [1]);
     assert_eq!(space.fault(start, Access::Write), Err(FaultKind::Denied));
     check(&space);

@@ -152,17 +152,17 @@ impl Backing for File {
         Held::NOTHING
     }
 
-    fn page(&self, index: u64) -> Result<Option<Page>, BackingError> {
-        self.pages.borrow().get(index as usize).cloned().ok_or(BackingError::PastEnd)
+    fn page(&self, index: u64) -> Result<Supply, BackingError> {
+        self.pages.borrow().get(index as usize).cloned().map(Supply::from).ok_or(BackingError::PastEnd)
     }
-    fn page_for_write(&self, index: u64) -> Result<Page, BackingError> {
+    fn page_for_write(&self, index: u64) -> Result<Supply, BackingError> {
         self.writes_announced.set(self.writes_announced.get() + 1);
         let mut pages = self.pages.borrow_mut();
         let slot = pages.get_mut(index as usize).ok_or(BackingError::PastEnd)?;
         if slot.is_none() {
             *slot = Some(self.pool.allocate_zeroed().ok_or(BackingError::OutOfMemory)?);
         }
-        Ok(slot.clone().unwrap())
+        Ok(slot.clone().into())
     }
     fn name(&self) -> &[u8] {
         b"/file"

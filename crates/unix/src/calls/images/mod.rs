@@ -9,7 +9,7 @@ use abi::file::O_RDONLY;
 use abi::process::CAP_SETUID;
 use abi::{Errno, nr};
 use kernel::file::{FinalLink, Node, NodeKind, Opening, SET_GROUP, SET_USER};
-use kernel::space::{FixedPages, Kind, MapRequest, Placement, Space, View};
+use kernel::space::{FaultKind, FixedPages, Kind, MapRequest, Placement, Space, View};
 use machine::{KernelCell, PAGE_BYTES, Protection, Registers, try_filled, try_to_vec};
 
 use super::Entry;
@@ -94,20 +94,21 @@ fn is_watched(process: &Process) -> bool {
 
 /// The bytes of a program file, in memory or outside of the machine.
 struct ProgramFile {
+    unix: &'static Unix,
     node: Arc<Node>,
     opening: Option<Arc<Opening>>,
 }
 
 impl ProgramFile {
     /// Errors: `EACCES` when it may not be executed or read, or is no regular file.
-    fn open(process: &Process, node: &Arc<Node>) -> Result<ProgramFile, Errno> {
+    fn open(unix: &'static Unix, process: &Process, node: &Arc<Node>) -> Result<ProgramFile, Errno> {
         check_executable(process, node)?;
         let opening = if node.foreign().is_some() { Some(node.open_outside(O_RDONLY)?) } else { None };
-        Ok(ProgramFile { node: node.clone(), opening })
+        Ok(ProgramFile { unix, node: node.clone(), opening })
     }
 
-    fn backing(&self, unix: &Unix) -> Result<Arc<NodeBacking>, Errno> {
-        let path = unix.names.path_of(&self.node, unix.names.root())?;
+    fn backing(&self) -> Result<Arc<NodeBacking>, Errno> {
+        let path = self.unix.names.path_of(&self.node, self.unix.names.root())?;
         NodeBacking::open(&self.node, &path, self.opening.as_ref(), false)
     }
 }
@@ -118,7 +119,12 @@ impl FileBytes for ProgramFile {
             return opening.read_at(offset, into);
         }
         let content = self.node.content().ok_or(Errno::EACCES)?;
-        Ok(content.read_at(offset, into))
+        loop {
+            let Some(coming) = content.bring(offset..offset.saturating_add(into.len() as u64))? else {
+                return Ok(content.read_at(offset, into));
+            };
+            self.unix.await_coming(&coming)?;
+        }
     }
 
     fn size(&self) -> u64 {
@@ -150,7 +156,7 @@ pub fn load(unix: &'static Unix, process: &Process, node: Arc<Node>, mut wanted:
     let mut rewrites = Rewrites::default();
     let name = wanted.path.clone();
     let file = loop {
-        let file = ProgramFile::open(process, &node)?;
+        let file = ProgramFile::open(unix, process, &node)?;
         let mut first = [0; 256];
         let bytes = file.read_at(0, &mut first)?;
         let Some(script) = script::parse(&first[..bytes])? else { break file };
@@ -164,7 +170,7 @@ pub fn load(unix: &'static Unix, process: &Process, node: Arc<Node>, mut wanted:
         None => None,
         Some(path) => {
             let node = find(unix, process, path)?;
-            let file = ProgramFile::open(process, &node)?;
+            let file = ProgramFile::open(unix, process, &node)?;
             let image = elf::parse_interpreter(&file).map_err(|error| error.interpreter_errno())?;
             Some((file, image))
         }
@@ -217,9 +223,10 @@ fn build(unix: &'static Unix, process: &Process, parts: Parts) -> Result<Loaded,
         .map_stack(stack_limit.clamp(PAGE_BYTES as u64 * 32, 8 << 20).min(1 << 17), stack_protection)
         .map_err(|error| LoadError::Lost(errno_of(error)))?;
     let mut mapper = SpaceMapper {
+        unix,
         space: &mut space,
-        program: parts.file.backing(unix)?,
-        interpreter: parts.interpreter.as_ref().map(|(file, _)| file.backing(unix)).transpose()?,
+        program: parts.file.backing()?,
+        interpreter: parts.interpreter.as_ref().map(|(file, _)| file.backing()).transpose()?,
     };
     plan::load(&plan, &mut mapper).map_err(LoadError::Lost)?;
     space.set_break_start(plan.brk_start, 0);
@@ -301,6 +308,7 @@ fn map_vdso(unix: &'static Unix, space: &mut Space) -> Result<Option<u64>, Errno
 }
 
 struct SpaceMapper<'a> {
+    unix: &'static Unix,
     space: &'a mut Space,
     program: Arc<NodeBacking>,
     interpreter: Option<Arc<NodeBacking>>,
@@ -323,7 +331,15 @@ impl Mapper for SpaceMapper<'_> {
 
     fn zero(&mut self, addr: u64, len: u64) -> Result<(), Errno> {
         let zeros = try_filled(0, len as usize)?;
-        self.space.poke_bytes(addr, &zeros).map_err(|_| Errno::ENOMEM)
+        loop {
+            match self.space.poke_bytes(addr, &zeros) {
+                Err(FaultKind::Coming) => {}
+                Err(FaultKind::Failed) => return Err(Errno::EIO),
+                result => return result.map_err(|_| Errno::ENOMEM),
+            }
+            // Nobody else knows the quaspace yet.
+            self.space.take_coming().map_or(Ok(()), |coming| self.unix.await_coming(&coming))?;
+        }
     }
 }
 

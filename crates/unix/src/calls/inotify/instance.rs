@@ -266,9 +266,7 @@ impl Drop for Inotify {
 
 impl Stream for Inotify {
     fn read(&self, io: &Io<'_>, to: UserRange) -> Result<usize, Errno> {
-        self.read_events(io, to.bytes, |at, bytes| {
-            io.machine().copy_out(to.after(at).address, bytes).map_err(|_| Errno::EFAULT)
-        })
+        self.read_events(io, to.bytes, |at, bytes| io.copy_out(to.after(at).address, bytes))
     }
 
     fn read_kernel(&self, io: &Io<'_>, into: &mut [u8]) -> Result<usize, Errno> {

@@ -325,7 +325,7 @@ fn write_child_tid(call: &Call<'_>, birth: &Birth, process: &Process, tid: u32) 
     if birth.has(CLONE_VM) {
         let _ = call.write(birth.child_tid, &tid);
     } else if let Some(space) = process.space() {
-        let _ = space.borrow_mut().write_bytes(birth.child_tid, &tid.to_le_bytes());
+        let _ = call.unix.reach(&space, |space| space.write_bytes(birth.child_tid, &tid.to_le_bytes()));
     }
 }
 

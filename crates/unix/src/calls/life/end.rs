@@ -8,7 +8,7 @@ use abi::signal::SIGKILL;
 
 use super::{family, robust};
 use crate::call::{Call, CallResult};
-use crate::calls::{files, futexes, memory, parts, ptrace, sysv, times, trace};
+use crate::calls::{coming, files, futexes, memory, parts, ptrace, sysv, times, trace};
 use crate::emulator::Unix;
 use crate::limits::TASKS_MAX;
 use crate::task::{Process, Task};
@@ -100,7 +100,7 @@ pub fn let_go_of_memory(unix: &'static Unix, task: &Arc<Task>) {
     let Some(space) = task.process.space() else { return };
     // One count is the process's, one is ours.
     let is_shared = task.process.live_tasks() > 1 || Arc::strong_count(&space) > 2;
-    if address != 0 && is_shared && unix.machine.copy_out(machine::VirtAddr(address), &[0; 4]).is_ok() {
+    if address != 0 && is_shared && coming::store_at_end(unix, task, address, &[0; 4]) {
         futexes::wake_address(unix, &space, address, 1);
     }
 }

@@ -7,7 +7,7 @@ use abi::Field;
 use abi::process::{FUTEX_OWNER_DIED, FUTEX_TID_MASK, FUTEX_WAITERS, RobustList};
 use machine::VirtAddr;
 
-use crate::calls::futexes;
+use crate::calls::{coming, futexes};
 use crate::emulator::Unix;
 use crate::task::Task;
 
@@ -20,7 +20,7 @@ pub fn release(unix: &'static Unix, task: &Arc<Task>) {
     if head == 0 {
         return;
     }
-    let Some(list) = read::<RobustList>(unix, head) else { return };
+    let Some(list) = read::<RobustList>(unix, task, head) else { return };
     let lock_of = |entry: u64| (entry & !1).wrapping_add_signed(list.futex_offset);
     let mut entry = list.list;
     for _ in 0..LOCKS_MAX {
@@ -28,7 +28,7 @@ pub fn release(unix: &'static Unix, task: &Arc<Task>) {
             break;
         }
         // The entry is read before its lock is marked: afterwards another thread may free it.
-        let next = read::<u64>(unix, entry & !1);
+        let next = read::<u64>(unix, task, entry & !1);
         if entry != list.list_op_pending && !mark(unix, task, lock_of(entry)) {
             return;
         }
@@ -42,12 +42,12 @@ pub fn release(unix: &'static Unix, task: &Arc<Task>) {
 
 /// Marks one lock if the thread holds it, and wakes one who waits for it. `false`: a bad address.
 fn mark(unix: &'static Unix, task: &Arc<Task>, address: u64) -> bool {
-    let Some(word) = read::<u32>(unix, address).filter(|_| address.is_multiple_of(4)) else { return false };
+    let Some(word) = read::<u32>(unix, task, address).filter(|_| address.is_multiple_of(4)) else { return false };
     if word & FUTEX_TID_MASK != task.tid {
         return true;
     }
     let left = word & FUTEX_WAITERS | FUTEX_OWNER_DIED;
-    if unix.machine.copy_out(VirtAddr(address), &left.to_le_bytes()).is_err() {
+    if !coming::store_at_end(unix, task, address, &left.to_le_bytes()) {
         return false;
     }
     if word & FUTEX_WAITERS != 0
@@ -58,9 +58,11 @@ fn mark(unix: &'static Unix, task: &Arc<Task>, address: u64) -> bool {
     true
 }
 
-fn read<T: Field>(unix: &Unix, address: u64) -> Option<T> {
+fn read<T: Field>(unix: &Unix, task: &Task, address: u64) -> Option<T> {
     let mut bytes = [0; 24];
     let bytes = &mut bytes[..T::BYTES];
-    unix.machine.copy_in(VirtAddr(address), bytes).ok()?;
+    while unix.machine.copy_in(VirtAddr(address), bytes).is_err() {
+        task.await_at_end().ok()?;
+    }
     Some(T::get(bytes))
 }

@@ -2,11 +2,14 @@
 
 use abi::Errno;
 use abi::memory::*;
-use kernel::space::{Access, Advice, AtFork, Identity, USER_LIMIT};
-use machine::{PAGE_BYTES, VirtAddr};
+use kernel::space::{Access, Advice, AtFork, Identity, Space, USER_LIMIT};
+use kernel::stream::UserRange;
+use machine::{KernelCell, PAGE_BYTES, VirtAddr};
 
 use super::{errno_of, space};
 use crate::call::{Call, CallResult};
+use crate::calls::transfer;
+use crate::files::NodeBacking;
 
 const PAGE: u64 = PAGE_BYTES as u64;
 
@@ -30,8 +33,7 @@ pub fn madvise(call: &Call<'_>, start: u64, bytes: u64, advice: u64) -> CallResu
     }
     let Some(advice) = known_advice(advice) else { return remove(call, start, length) };
     let space = space(call)?;
-    let done = space.borrow_mut().advise(start, length, advice);
-    done.map(|()| 0).map_err(errno_of)
+    call.unix.change(&space, |space| space.advise(start, length, advice)).map(|()| 0)
 }
 
 /// What an advice means here; `None` for one that a kernel without huge pages and poisoned memory refuses.
@@ -64,8 +66,8 @@ fn remove(call: &Call<'_>, start: u64, bytes: u64) -> CallResult {
         Some(Identity::Shared { .. }) => {}
         _ => return Err(Errno::EINVAL),
     }
-    let cleared = call.unix.machine.zero_out(VirtAddr(start), bytes as usize);
-    if cleared as u64 == bytes { Ok(0) } else { Err(Errno::EACCES) }
+    let cleared = call.with_io(false, |io| io.zero_out(UserRange { address: VirtAddr(start), bytes: bytes as usize }));
+    if cleared == Ok(bytes as usize) { Ok(0) } else { Err(Errno::EACCES) }
 }
 
 /// Files are memory: what a map wrote is in the file already.
@@ -83,8 +85,26 @@ pub fn msync(call: &Call<'_>, start: u64, bytes: u64, flags: u64) -> CallResult 
     let mapped = space.borrow().check_mapped(start, length);
     if flags & MS_SYNC != 0 {
         space.borrow().sync(start, length);
+        sync_kept(call, &space, start, length)?;
     }
     mapped.map(|()| 0).map_err(errno_of)
+}
+
+/// What shared areas have written to files that are kept elsewhere goes there. One file after the other: it takes its time, and the
+/// areas may be others afterwards.
+///
+/// Errors: `EIO`, `ENOMEM`, `EINTR`.
+fn sync_kept(call: &Call<'_>, space: &KernelCell<Space>, start: u64, bytes: u64) -> Result<(), Errno> {
+    let (mut at, end) = (start, start.saturating_add(bytes));
+    loop {
+        let next = space.borrow().next_shared(at, end);
+        let Some((backing, part_end)) = next else { return Ok(()) };
+        let node = backing.as_any().and_then(|any| any.downcast_ref::<NodeBacking>()).map(NodeBacking::node);
+        if let Some(content) = node.and_then(|node| node.content()) {
+            transfer::flush(call, content, 0..u64::MAX)?;
+        }
+        at = part_end;
+    }
 }
 
 /// One byte per page: 1 if it is in memory. What was found before an error has been written.

@@ -25,13 +25,12 @@ fn lock(call: &Call<'_>, start: u64, bytes: u64, presence: Presence) -> CallResu
     }
     let Some((first, end)) = Space::touched(start, bytes) else { return Err(Errno::EINVAL) };
     let space = space(call)?;
-    let mut space = space.borrow_mut();
     // What is locked already counts once.
-    let fresh = end - first - space.locked_bytes_within(first, end).min(end - first);
-    if fresh > lock_room(call, &space) {
+    let fresh = end - first - space.borrow().locked_bytes_within(first, end).min(end - first);
+    if fresh > lock_room(call, &space.borrow()) {
         return Err(Errno::ENOMEM);
     }
-    space.lock(start, bytes, presence).map(|()| 0).map_err(errno_of)
+    call.unix.change(&space, |space| space.lock(start, bytes, presence)).map(|()| 0)
 }
 
 pub fn mlock(call: &Call<'_>, start: u64, bytes: u64) -> CallResult {
@@ -64,18 +63,18 @@ pub fn mlockall(call: &Call<'_>, flags: u64) -> CallResult {
     }
     let limit = call.process().limits.borrow().locked_bytes();
     let space = space(call)?;
-    let mut space = space.borrow_mut();
     let is_free = call.can(CAP_IPC_LOCK);
     if limit == 0 && !is_free {
         return Err(Errno::EPERM);
     }
-    if has(MCL_CURRENT) && space.usage().total > limit && !is_free {
+    if has(MCL_CURRENT) && space.borrow().usage().total > limit && !is_free {
         return Err(Errno::ENOMEM);
     }
     let presence = if has(MCL_ONFAULT) { Presence::OnFault } else { Presence::Now };
-    space.lock_future(has(MCL_FUTURE).then_some(presence));
+    space.borrow_mut().lock_future(has(MCL_FUTURE).then_some(presence));
     if has(MCL_CURRENT) {
-        space.lock_all(presence);
+        // Pages that cannot be had are passed over, as on Linux.
+        let _ = call.unix.change(&space, |space| space.lock_all(presence));
     }
     Ok(0)
 }

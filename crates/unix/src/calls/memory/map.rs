@@ -78,8 +78,14 @@ pub fn mmap(call: &Call<'_>, [address, bytes, bits, flags, descriptor, offset]: 
         Some(file) => file_kind(call, &file, FilePart { first_page: offset / PAGE, bytes }, flags, request.protection)?,
         None => (anonymous_kind(call, bytes, flags)?, ALL),
     };
+    let is_populated = request.populate && kind.view().is_some();
     let mapped = space.borrow_mut().map(MapRequest { limit, kind, locked, ..request });
-    mapped.map_err(errno_of)
+    let start = mapped.map_err(errno_of)?;
+    if is_populated {
+        // Those that must come first. The map is there whatever becomes of them.
+        let _ = call.unix.change(&space, |space| space.populate_again(start, bytes));
+    }
+    Ok(start)
 }
 
 /// There are no huge pages in the pool.

@@ -31,7 +31,7 @@ pub fn errno_of(error: MapError) -> Errno {
         MapError::Access => Errno::EACCES,
         MapError::NotPermitted => Errno::EPERM,
         MapError::Overflow => Errno::EOVERFLOW,
-        MapError::Fault => Errno::EFAULT,
+        MapError::Fault | MapError::Coming => Errno::EFAULT,
     }
 }
 

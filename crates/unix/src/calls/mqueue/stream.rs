@@ -44,7 +44,7 @@ impl OpenQueue {
 
 impl Stream for OpenQueue {
     fn read(&self, io: &Io<'_>, to: UserRange) -> Result<usize, Errno> {
-        self.read_text(to.bytes, |text| io.machine().copy_out(to.address, text).map_err(|_| Errno::EFAULT))
+        self.read_text(to.bytes, |text| io.copy_out(to.address, text))
     }
 
     fn read_kernel(&self, _io: &Io<'_>, into: &mut [u8]) -> Result<usize, Errno> {

@@ -85,7 +85,7 @@ impl EventCounter {
 impl Stream for EventCounter {
     fn read(&self, io: &Io<'_>, to: UserRange) -> Result<usize, Errno> {
         let taken = self.take(io, to.bytes)?;
-        io.machine().copy_out(to.address, &taken.to_le_bytes()).map_err(|_| Errno::EFAULT)?;
+        io.copy_out(to.address, &taken.to_le_bytes())?;
         Ok(8)
     }
 
@@ -94,7 +94,7 @@ impl Stream for EventCounter {
             return Err(Errno::EINVAL);
         }
         let mut more = [0; 8];
-        io.machine().copy_in(from.address, &mut more).map_err(|_| Errno::EFAULT)?;
+        io.copy_in(from.address, &mut more)?;
         self.add(io, u64::from_le_bytes(more))
     }
 

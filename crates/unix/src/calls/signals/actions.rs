@@ -88,11 +88,11 @@ pub fn sigaltstack(call: &Call<'_>, new: u64, old: u64) -> CallResult {
 
 /// Back from a handler: everything is as its frame says. A frame that cannot be read is a fault.
 pub fn rt_sigreturn(call: &mut Call<'_>) -> CallResult {
-    let machine = call.unix.machine;
     let format = deliver::vector_format(call.unix);
-    let read = |address: u64, into: &mut [u8]| machine.copy_in(VirtAddr(address), into).is_ok();
+    let read = |address: u64, into: &mut [u8]| call.copy_in(address, into).is_ok();
+    let restored = frame::restore(call.registers, format, &read);
     call.registers_replaced = true;
-    match frame::restore(call.registers, format, &read) {
+    match restored {
         Ok(restored) => resume(call, restored),
         Err(bad) => {
             if let Some(mask) = bad.mask {

@@ -7,6 +7,7 @@ use abi::Errno;
 use abi::frame::FP_XSTATE_MAGIC2;
 use abi::process::{RLIMIT_CORE, WaitStatus};
 use kernel::space::{FaultKind, Resolved};
+use kernel::stream::Caller;
 use machine::{Exception, Registers, UserFault, VirtAddr};
 
 use super::{crash, stop};
@@ -90,7 +91,7 @@ fn step_status(task: &Task, registers: &mut Registers) -> u64 {
 fn page_cause(kind: Option<FaultKind>) -> PageCause {
     match kind {
         Some(FaultKind::Denied) => PageCause::Refused,
-        Some(FaultKind::PastEndOfFile) => PageCause::BeyondFile,
+        Some(FaultKind::PastEndOfFile | FaultKind::Failed | FaultKind::Coming) => PageCause::BeyondFile,
         Some(FaultKind::OutOfMemory) => PageCause::NoMemory,
         Some(FaultKind::Unmapped) | None => PageCause::Unmapped,
     }
@@ -284,15 +285,18 @@ fn build_frame(unix: &Unix, task: &Task, registers: &mut Registers, call: &Handl
     };
     let mut frame = Frame::default();
     frame::build(&request, &mut frame).map_err(|_| Errno::EFAULT)?;
-    write_frame(unix, task, &frame).map_err(|UserFault| Errno::EFAULT)?;
+    while write_frame(unix, task, &frame).is_err() {
+        task.await_page()?;
+    }
     *registers = Registers { cause: registers.cause, ..frame.registers };
     Ok(())
 }
 
 fn write_frame(unix: &Unix, task: &Task, frame: &Frame) -> Result<(), UserFault> {
-    unix.machine.copy_out(VirtAddr(frame.address), &frame.head)?;
+    let put = |address, bytes: &[u8]| unix.machine.copy_out(VirtAddr(address), bytes);
+    put(frame.address, &frame.head)?;
     task.thread.tte().save_vector_state(VirtAddr(frame.vector_at), &frame.software.to_bytes())?;
-    unix.machine.copy_out(VirtAddr(frame.magic_at), &FP_XSTATE_MAGIC2.to_le_bytes())
+    put(frame.magic_at, &FP_XSTATE_MAGIC2.to_le_bytes())
 }
 
 /// The machine's XSAVE images.

@@ -83,7 +83,7 @@ impl Stream for SignalStream {
             let Some(next) = next else { break };
             let mut bytes = [0; BYTES];
             record(&next).put(&mut bytes);
-            io.machine().copy_out(to.after(done).address, &bytes).map_err(|_| Errno::EFAULT)?;
+            io.copy_out(to.after(done).address, &bytes)?;
             done += BYTES;
         }
         if done == 0 { Err(Errno::EINVAL) } else { Ok(done) }

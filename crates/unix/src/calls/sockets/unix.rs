@@ -478,9 +478,9 @@ impl Stream for UnixSocket {
             return Ok(0);
         }
         let received = self.receive(io, to.bytes, false)?;
-        if io.machine().copy_out(to.address, &received.bytes).is_err() {
+        if let Err(error) = io.copy_out(to.address, &received.bytes) {
             self.keep(received);
-            return Err(Errno::EFAULT);
+            return Err(error);
         }
         Ok(received.bytes.len())
     }
@@ -491,7 +491,7 @@ impl Stream for UnixSocket {
         loop {
             let rest = from.after(done);
             let mut piece = try_filled(0, rest.bytes.min(whole))?;
-            let copied = io.machine().copy_in(rest.address, &mut piece).map_err(|_| Errno::EFAULT);
+            let copied = io.copy_in(rest.address, &mut piece);
             match copied.and_then(|()| self.send(io, &piece, None, Parcel::default())) {
                 Ok(part) => done += part,
                 Err(error) => return if done > 0 { Ok(done) } else { Err(error) },

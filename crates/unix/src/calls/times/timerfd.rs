@@ -139,7 +139,7 @@ impl TimerStream {
 impl Stream for TimerStream {
     fn read(&self, io: &Io<'_>, to: UserRange) -> Result<usize, Errno> {
         let unread = self.take(io, to.bytes)?;
-        io.machine().copy_out(to.address, &unread.to_le_bytes()).map_err(|_| Errno::EFAULT)?;
+        io.copy_out(to.address, &unread.to_le_bytes())?;
         Ok(8)
     }
 

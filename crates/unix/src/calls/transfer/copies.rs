@@ -8,6 +8,7 @@ use abi::poll::{IN_ACCESS, IN_MODIFY};
 use kernel::file::Opening;
 use kernel::pipe::{PipeEnd, Side};
 
+use super::super::coming::{anew, bring};
 use super::vectors::{Ranges, read_ranges, write_ranges};
 use super::{At, end_of, note_broken, note_written, within_file_limit};
 use crate::call::{Call, CallResult};
@@ -69,7 +70,10 @@ fn take(call: &Call<'_>, from: &End, piece: &mut [u8], nonblocking: bool) -> Res
         Body::Outside(opening) => opening.read_at(from.position(), piece),
         Body::Node => {
             let content = from.file.content().ok_or(Errno::EINVAL)?;
-            let read = content.read_at(from.position(), piece);
+            let read = anew(call, || {
+                bring(call, content, from.position(), piece.len())?;
+                Ok(content.read_at(from.position(), piece))
+            })?;
             if read > 0
                 && let Some(node) = from.file.node()
             {
@@ -90,9 +94,13 @@ fn give(call: &Call<'_>, to: &mut End, piece: &[u8], nonblocking: bool) -> Resul
     if let Some(opening) = to.file.outside() {
         return give_outside(call, to, opening.clone(), piece);
     }
-    let position = if to.at == At::Position && to.file.is_appending() { end_of(&to.file) } else { to.position() };
-    let allowed = within_file_limit(call, position, piece.len() as u64)? as usize;
-    let written = to.file.content().ok_or(Errno::EINVAL)?.write_at(position, &piece[..allowed])?;
+    let content = to.file.content().ok_or(Errno::EINVAL)?;
+    let (position, written) = anew(call, || {
+        let position = if to.at == At::Position && to.file.is_appending() { end_of(&to.file) } else { to.position() };
+        let allowed = within_file_limit(call, position, piece.len() as u64)? as usize;
+        bring(call, content, position, allowed)?;
+        content.write_at(position, &piece[..allowed]).map(|written| (position, written))
+    })?;
     note_written(call, &to.file);
     match &mut to.at {
         At::Offset(offset) => *offset = position + written as u64,
@@ -125,10 +133,12 @@ fn copy(call: &Call<'_>, from: &mut End, to: &mut End, bytes: usize) -> Result<u
     let mut done = 0;
     while done < bytes {
         let part = piece.len().min(bytes - done);
-        let read = take(call, from, &mut piece[..part], false)?;
-        if read == 0 {
-            break;
-        }
+        let read = match take(call, from, &mut piece[..part], false) {
+            Ok(0) => break,
+            Ok(read) => read,
+            Err(error) if done == 0 => return Err(error),
+            Err(_) => break,
+        };
         match give(call, to, &piece[..read], to.file.is_nonblocking()) {
             Ok(written) => {
                 from.advance(written);

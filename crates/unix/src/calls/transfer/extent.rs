@@ -7,12 +7,13 @@ use abi::file::{AT_FDCWD, FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE};
 use abi::poll::IN_MODIFY;
 use abi::process::CAP_SYS_TTY_CONFIG;
 use abi::signal::SIGXFSZ;
-use kernel::file::{Access, FinalLink, Node, NodeKind, Opening};
-use kernel::space::{BackingIdentity, Forget};
+use kernel::file::{Access, Content, FinalLink, Node, NodeKind, Opening};
+use kernel::space::{BackingIdentity, Coming, Forget};
 use machine::PAGE_BYTES;
 
 use super::raise_on_caller;
 use crate::call::{Call, CallResult};
+use crate::calls::coming::{anew, bring_edges};
 use crate::calls::parts;
 use crate::files::{Body, OpenFile};
 
@@ -69,7 +70,10 @@ fn set_size(call: &Call<'_>, node: &Node, length: u64) -> CallResult {
     if length < old {
         parts::shorten(call.unix.scheduler, node, length);
     }
-    node.truncate(length, &call.process().credentials.borrow(), call.now())?;
+    anew(call, || {
+        node.content().map_or(Ok(()), |content| bring_edges(call, content, length..length))?;
+        node.truncate(length, &call.process().credentials.borrow(), call.now())
+    })?;
     // Maps of a file outside show what is there.
     if length < old && node.foreign().is_none() {
         forget_mappings(call, node, length.div_ceil(PAGE)..u64::MAX);
@@ -122,7 +126,10 @@ pub fn fallocate(call: &Call<'_>, descriptor: u64, mode: u32, offset: i64, lengt
     let end = offset.checked_add(length).ok_or(Errno::EFBIG)? as u64;
     let range = offset as u64..end;
     if punches {
-        content.punch_hole(range.clone())?;
+        anew(call, || {
+            bring_edges(call, content, range.clone())?;
+            content.punch_hole(range.clone())
+        })?;
         forget(call, node, range.start.div_ceil(PAGE)..range.end / PAGE, Forget::SharedOnly);
     } else {
         if mode & FALLOC_FL_KEEP_SIZE == 0 && end > content.size() {
@@ -130,7 +137,10 @@ pub fn fallocate(call: &Call<'_>, descriptor: u64, mode: u32, offset: i64, lengt
         }
         content.allocate(range)?;
         if mode & FALLOC_FL_KEEP_SIZE == 0 && end > content.size() {
-            content.resize(end)?;
+            anew(call, || {
+                bring_edges(call, content, content.size()..content.size())?;
+                content.resize(end.max(content.size()))
+            })?;
         }
     }
     node.note_write(&call.process().credentials.borrow(), call.now());
@@ -142,15 +152,79 @@ fn is_fifo(file: &OpenFile) -> bool {
     file.stream_of::<kernel::pipe::PipeEnd>().is_some()
 }
 
-/// Everything is in memory already, so advice is only checked. Errors: `EBADF`, `ESPIPE`, `EINVAL`.
-pub fn fadvise(call: &Call<'_>, descriptor: u64, length: i64, advice: u32) -> CallResult {
+/// What a file has in memory is its page cache: of one that is kept elsewhere, pages can be sent for and given back. Other advice is
+/// only checked. Errors: `EBADF`, `ESPIPE`, `EINVAL`.
+pub fn fadvise(call: &Call<'_>, descriptor: u64, offset: i64, length: i64, advice: u32) -> CallResult {
     const LAST_ADVICE: u32 = 5;
+    const WILL_NEED: u32 = 3;
+    const DO_NOT_NEED: u32 = 4;
     let file = call.file(descriptor)?;
     if is_fifo(&file) {
         return Err(Errno::ESPIPE);
     }
-    if length < 0 || advice > LAST_ADVICE { Err(Errno::EINVAL) } else { Ok(0) }
+    if length < 0 || advice > LAST_ADVICE {
+        return Err(Errno::EINVAL);
+    }
+    let Some(content) = file.content().filter(|content| content.is_kept()) else { return Ok(0) };
+    let start = offset as u64;
+    let end = if length == 0 { u64::MAX } else { start.saturating_add(length as u64) };
+    match advice {
+        // They come while the program does something else. Without room for them they do not.
+        WILL_NEED => _ = content.bring(start..end),
+        DO_NOT_NEED => {
+            send(content, start..end);
+            content.release_clean(start..end);
+        }
+        _ => {}
+    }
+    Ok(0)
 }
+
+/// Sends the dirty pages of a range on their way, and waits for none. What has no room in memory now is sent later.
+fn send(content: &Content, range: Range<u64>) {
+    let mut next = range.start / PAGE;
+    while let Ok(Some((after, _))) = content.flush_next(next, range.end.div_ceil(PAGE)) {
+        if after == next {
+            break;
+        }
+        next = after;
+    }
+}
+
+/// Has the dirty pages of a range of the file kept.
+///
+/// Errors: `EIO` if one could not be, and then it is still dirty; `ENOMEM`; `EINTR` when the thread is to end.
+pub fn flush(call: &Call<'_>, content: &Content, range: Range<u64>) -> Result<(), Errno> {
+    let mut ways: [Option<Coming>; WAYS] = [const { None }; WAYS];
+    let (mut next, end) = (range.start / PAGE, range.end.div_ceil(PAGE));
+    let mut result = Ok(());
+    loop {
+        let mut under_way = 0;
+        while under_way < WAYS
+            && let Some((after, coming)) = content.flush_next(next, end)?
+        {
+            ways[under_way] = Some(coming);
+            under_way += 1;
+            if after == next {
+                // It must go again when it has arrived.
+                break;
+            }
+            next = after;
+        }
+        for way in ways.iter_mut().filter_map(Option::take) {
+            match call.unix.await_coming(&way) {
+                Err(Errno::EINTR) => return Err(Errno::EINTR),
+                outcome => result = result.and(outcome),
+            }
+        }
+        if under_way == 0 {
+            return result;
+        }
+    }
+}
+
+/// Pages that are on their way to where a file is kept at a time.
+const WAYS: usize = 32;
 
 /// Errors: `EBADF`, `EINVAL` for what is no file.
 pub fn readahead(call: &Call<'_>, descriptor: u64) -> CallResult {
@@ -165,6 +239,9 @@ pub fn fsync(call: &Call<'_>, descriptor: u64) -> CallResult {
     let file = call.file(descriptor)?;
     if let Body::Outside(opening) = &file.body {
         return opening.sync().map(|()| 0);
+    }
+    if let Some(content) = file.content().filter(|content| content.is_kept()) {
+        return flush(call, content, 0..u64::MAX).map(|()| 0);
     }
     if matches!(file.body, Body::Stream(_)) { Err(Errno::EINVAL) } else { Ok(0) }
 }
@@ -189,10 +266,21 @@ pub fn syncfs(call: &Call<'_>, descriptor: u64) -> CallResult {
 
 /// Errors: `EBADF`, `EINVAL` for unknown flags or an impossible range, `ESPIPE` for what is no file or directory.
 pub fn sync_file_range(call: &Call<'_>, descriptor: u64, range: [u64; 2], flags: u32) -> CallResult {
+    const WAIT_BEFORE: u32 = 1;
+    const WRITE: u32 = 2;
+    const WAIT_AFTER: u32 = 4;
     let file = call.file(descriptor)?;
     let [offset, bytes] = range.map(|value| value as i64);
     if flags & !7 != 0 || offset < 0 || offset.checked_add(bytes).is_none_or(|end| end < offset) {
         return Err(Errno::EINVAL);
+    }
+    if let Some(content) = file.content().filter(|content| content.is_kept()) {
+        let end = if bytes == 0 { u64::MAX } else { (offset + bytes) as u64 };
+        match flags & (WRITE | WAIT_BEFORE | WAIT_AFTER) {
+            0 => {}
+            WRITE => send(content, offset as u64..end),
+            _ => flush(call, content, offset as u64..end)?,
+        }
     }
     if matches!(file.body, Body::Stream(_)) { Err(Errno::ESPIPE) } else { Ok(0) }
 }

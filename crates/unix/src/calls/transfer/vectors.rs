@@ -12,6 +12,7 @@ use kernel::pipe::ATOMIC_BYTES;
 use kernel::stream::{Stream, UserRange};
 use machine::VirtAddr;
 
+use super::super::coming::anew;
 use super::{At, end_of, note_broken, positioned, read_quietly, within_file_limit, write_quietly, write_stream};
 use crate::call::{Call, CallResult};
 use crate::files::{Body, OpenFile};
@@ -141,11 +142,18 @@ pub fn read_ranges(call: &Call<'_>, file: &Arc<OpenFile>, buffers: &Ranges, at: 
     if let Body::Stream(stream) = &file.body {
         return read_stream(call, file, stream, buffers);
     }
+    anew(call, || read_ranges_once(call, file, buffers, at))
+}
+
+fn read_ranges_once(call: &Call<'_>, file: &Arc<OpenFile>, buffers: &Ranges, at: At) -> Result<usize, Errno> {
     let start = if let At::Offset(offset) = at { offset } else { file.position() };
     if buffers.bytes == 0 && file.is_directory() {
         return Err(Errno::EISDIR);
     }
     let done = one_by_one(buffers, |range, done| read_quietly(call, file, range, start + done as u64));
+    if call.task.is_awaiting() {
+        return done;
+    }
     let done = file.tell_moved(IN_ACCESS, done)?;
     if at == At::Position {
         file.set_position(start + done as u64);
@@ -193,7 +201,12 @@ pub fn write_ranges(call: &Call<'_>, file: &Arc<OpenFile>, buffers: &Ranges, at:
         At::Offset(offset) => offset,
         _ => file.position(),
     };
-    let done = one_by_one(buffers, |range, done| write_quietly(call, file, range, start + done as u64));
+    let done = one_by_one(buffers, |range, done| {
+        anew(call, || {
+            let appends = done > 0 && (at == At::End || file.is_appending());
+            write_quietly(call, file, range, if appends { end_of(file) } else { start + done as u64 })
+        })
+    });
     let done = file.tell_moved(IN_MODIFY, done)?;
     if done > 0 && !matches!(at, At::Offset(_)) {
         file.set_position(start + done as u64);

@@ -49,7 +49,7 @@ impl Stream for TtyStream {
     fn read(&self, io: &Io<'_>, to: UserRange) -> Result<usize, Errno> {
         let mut piece = try_filled(0, to.bytes.min(INPUT_BYTES))?;
         let bytes = self.read_kernel(io, &mut piece)?;
-        io.machine().copy_out(to.address, &piece[..bytes]).map_err(|_| Errno::EFAULT)?;
+        io.copy_out(to.address, &piece[..bytes])?;
         Ok(bytes)
     }
 
@@ -191,13 +191,13 @@ pub(super) fn write_pieces(
     while done < from.bytes {
         if done > 0 {
             io.scheduler.let_others_run();
-            if (io.interrupted)() {
+            if io.is_interrupted() {
                 break;
             }
         }
         let rest = from.after(done);
         let part = &mut piece[..rest.bytes.min(PIECE_BYTES)];
-        let copied = io.machine().copy_in(rest.address, part).map_err(|_| Errno::EFAULT);
+        let copied = io.copy_in(rest.address, part);
         match copied.and_then(|()| put(part)) {
             Ok(bytes) => {
                 done += bytes;

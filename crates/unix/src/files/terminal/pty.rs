@@ -114,7 +114,7 @@ impl Stream for PtyMaster {
     fn read(&self, io: &Io<'_>, to: UserRange) -> Result<usize, Errno> {
         let mut piece = try_filled(0, to.bytes.min(PIECE_BYTES))?;
         let bytes = self.read_kernel(io, &mut piece)?;
-        io.machine().copy_out(to.address, &piece[..bytes]).map_err(|_| Errno::EFAULT)?;
+        io.copy_out(to.address, &piece[..bytes])?;
         Ok(bytes)
     }
 

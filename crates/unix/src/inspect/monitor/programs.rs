@@ -1,7 +1,7 @@
 //! The memory of programs, and the files that it shows: what a debugger asks for.
 
 use bootimage::inspect::Items;
-use kernel::space::AreaLabel;
+use kernel::space::{AreaLabel, Supply};
 use machine::{PAGE_BYTES, TryGrow, try_filled};
 
 use super::{Cursor, Question, Refusal};
@@ -42,7 +42,11 @@ pub fn file(question: &mut Question<'_>, out: &mut Items) -> Result<Cursor, Refu
         let mut bytes = try_filled(0, PAGE_BYTES - from).map_err(|_| Refusal::NoMemory)?;
         // Behind the end there is nothing more; a hole is zeros.
         let Ok(page) = backing.page(index) else { break };
-        if let Some(page) = page {
+        if let Supply::Wait(_) = page {
+            // People ask again.
+            return Err(Refusal::Busy);
+        }
+        if let Supply::Now(page) = page {
             page.read(from, &mut bytes);
         }
         out.bytes.try_extend_from_slice(&bytes).map_err(|_| Refusal::NoMemory)?;

@@ -10,9 +10,10 @@ use core::sync::atomic::Ordering;
 
 use abi::Errno;
 use bootimage::inspect::Items;
+use kernel::file::Content;
 use kernel::pipe::PipeEnd;
 use kernel::schedule::WaitQueue;
-use kernel::stream::{Io, Stream};
+use kernel::stream::{Caller, Io, Stream};
 use machine::KernelCell;
 use monitor::blocks::{self, NOTHING};
 
@@ -114,10 +115,19 @@ fn take(unix: &'static Unix, file: &OpenFile, into: &mut [u8]) -> Result<usize, 
     let read = match &file.body {
         Body::Stream(stream) => return take_from(unix, &**stream, into),
         Body::Outside(opening) => opening.read_at(position, into)?,
-        _ => file.content().ok_or(Errno::EINVAL)?.read_at(position, into),
+        _ => here(file, position, into.len())?.read_at(position, into),
     };
     file.set_position(position + read as u64);
     Ok(read)
+}
+
+/// A file's data. Error: `EAGAIN` while some of it must come first.
+fn here(file: &OpenFile, position: u64, bytes: usize) -> Result<&Content, Errno> {
+    let content = file.content().ok_or(Errno::EINVAL)?;
+    match content.bring(position..position.saturating_add(bytes as u64))? {
+        None => Ok(content),
+        Some(_) => Err(Errno::EAGAIN),
+    }
 }
 
 fn take_from(unix: &'static Unix, stream: &dyn Stream, into: &mut [u8]) -> Result<usize, Errno> {
@@ -139,14 +149,23 @@ fn give(unix: &'static Unix, file: &OpenFile, from: &[u8]) -> Result<usize, Errn
     let position = if file.is_appending() { file.size() } else { file.position() };
     let written = match file.outside() {
         Some(opening) => opening.write_at(position, from)?,
-        None => file.content().ok_or(Errno::EINVAL)?.write_at(position, from)?,
+        None => here(file, position, from.len())?.write_at(position, from)?,
     };
     file.set_position(position + written as u64);
     Ok(written)
 }
 
+/// No program's thread.
+struct Nobody;
+
+impl Caller for Nobody {
+    fn is_interrupted(&self) -> bool {
+        false
+    }
+}
+
 fn io(unix: &'static Unix) -> Io<'static> {
-    Io { scheduler: unix.scheduler, nonblocking: true, interrupted: &|| false }
+    Io { scheduler: unix.scheduler, nonblocking: true, caller: &Nobody }
 }
 
 /// Arguments: `u32 thread, u32 descriptor`. `u32` number of the stream, made if it is new.

@@ -1,0 +1,152 @@
+//! The side of a file that is kept elsewhere: pages that must come, and pages that must go.
+
+use core::ops::Range;
+
+use abi::Errno;
+use machine::PAGE_BYTES;
+
+use super::super::kept::{Fetched, Flush, Kept};
+use super::{Content, PAGE};
+use crate::space::{Coming, Page, Supply};
+
+/// Pages that are asked for together at most: 256 KB.
+const TOGETHER_PAGES: usize = 64;
+
+impl Content {
+    /// Whether pages may have to come, and are to be put.
+    pub fn is_kept(&self) -> bool {
+        self.kept.is_some()
+    }
+
+    /// The page is not here, but kept.
+    pub(super) fn is_elsewhere(&self, index: u64) -> bool {
+        self.kept.as_ref().is_some_and(|kept| kept.holds(index))
+    }
+
+    pub(super) fn will_change(&self, index: u64) -> Result<(), Errno> {
+        self.kept.as_ref().map_or(Ok(()), |kept| kept.will_change(index))
+    }
+
+    #[cold]
+    pub(super) fn fetch(&self, kept: &Kept, index: u64) -> Result<Supply, Errno> {
+        loop {
+            match kept.look_for(index) {
+                Fetched::Hole => return Ok(Supply::Hole),
+                Fetched::Wait(coming) => return Ok(Supply::Wait(coming)),
+                Fetched::Here(page) => {
+                    self.insert(index, page.clone())?;
+                    return Ok(Supply::Now(page));
+                }
+                // It may be here at once.
+                Fetched::Ask => kept.fetch(index, self.volume.allocate_page()?).map_err(|_| Errno::ENOSPC)?,
+            }
+        }
+    }
+
+    /// Asks for the pages of `range` (bytes) that are kept and not here; they come together. The first that must be waited for;
+    /// `None`: all are here, until somebody else runs.
+    ///
+    /// Error: `ENOSPC` without room for them.
+    #[inline]
+    pub fn bring(&self, range: Range<u64>) -> Result<Option<Coming>, Errno> {
+        self.kept.as_ref().map_or(Ok(None), |kept| self.bring_kept(kept, range))
+    }
+
+    #[cold]
+    fn bring_kept(&self, kept: &Kept, range: Range<u64>) -> Result<Option<Coming>, Errno> {
+        let mut first = None;
+        let end = range.end.min(self.size()).div_ceil(PAGE);
+        let mut asked = 0;
+        for index in (range.start / PAGE..end).filter(|index| self.present(*index).is_none()) {
+            if let Supply::Wait(coming) = self.fetch(kept, index)? {
+                first.get_or_insert(coming);
+                asked += 1;
+            }
+            if asked == TOGETHER_PAGES {
+                break;
+            }
+        }
+        Ok(first)
+    }
+
+    /// As `bring`, for the pages that a change of the size or a hole clears at the edges of `range`.
+    pub fn bring_edges(&self, range: Range<u64>) -> Result<Option<Coming>, Errno> {
+        let Some(kept) = &self.kept else { return Ok(None) };
+        for edge in [range.start, range.end].into_iter().filter(|edge| edge % PAGE != 0) {
+            let index = edge / PAGE;
+            if let Some(coming) = self.bring_kept(kept, index * PAGE..index * PAGE + 1)? {
+                return Ok(Some(coming));
+            }
+            if self.present(index).is_some() {
+                kept.will_change(index)?;
+            }
+        }
+        Ok(None)
+    }
+
+    /// Sends the next dirty page from page `from` on to where the file is kept. Where to go on, and what to wait for; `None`:
+    /// nothing is left before page `end`.
+    ///
+    /// Error: `ENOMEM`.
+    pub fn flush_next(&self, from: u64, end: u64) -> Result<Option<(u64, Coming)>, Errno> {
+        let Some(kept) = &self.kept else { return Ok(None) };
+        // A window's routine writes without a word; from now on it asks.
+        self.forget_windows();
+        kept.settle_seen(self.words.written_at.get() != 0);
+        loop {
+            match kept.next_flush(from..end) {
+                Flush::Done => return Ok(None),
+                Flush::Wait(index, coming, again) => return Ok(Some((if again { index } else { index + 1 }, coming))),
+                Flush::Put(index) => match self.present(index) {
+                    Some(page) => return self.put(kept, index, page).map(|coming| Some((index + 1, coming))),
+                    // There was no memory to put it into the file.
+                    None => kept.forget(index),
+                },
+            }
+        }
+    }
+
+    /// What lies behind the end, a program may have stored there; it is not kept.
+    fn put(&self, kept: &Kept, index: u64, page: Page) -> Result<Coming, Errno> {
+        let in_file = self.size().saturating_sub(index * PAGE).min(PAGE) as usize;
+        page.fill(in_file, PAGE_BYTES - in_file, 0);
+        kept.put(index, page, self.writable_maps.get() > 0).map_err(|_| Errno::ENOMEM)
+    }
+
+    /// Gives back the pages of `range` (bytes) that are as they are kept, and that nobody shows.
+    pub fn release_clean(&self, range: Range<u64>) {
+        let Some(kept) = &self.kept else { return };
+        self.forget_windows();
+        kept.settle_seen(self.words.written_at.get() != 0);
+        kept.settle_put();
+        let end = range.end.div_ceil(PAGE);
+        let mut next = range.start.div_ceil(PAGE);
+        loop {
+            let mut state = self.state.borrow_mut();
+            let Some(index) = state.pages.next_page(next).filter(|index| *index < end) else { return };
+            let is_shown = state.pages.get(index).is_none_or(Page::is_shared);
+            if !is_shown && kept.is_clean(index) {
+                let released = state.pages.remove(index..index + 1);
+                self.volume.pages_lost(released);
+            }
+            next = index + 1;
+        }
+    }
+
+    /// A window's routine may write to page `index` from now on without a word. False: it must not know the page.
+    pub(in crate::file) fn will_be_seen(&self, index: u64) -> bool {
+        self.kept.as_ref().is_none_or(|kept| kept.will_be_seen(index))
+    }
+
+    /// A routine's time of writing is taken away.
+    pub(in crate::file) fn note_written(&self) {
+        if let Some(kept) = &self.kept {
+            kept.note_written();
+        }
+    }
+
+    /// Pages that have storage: those here and those elsewhere.
+    pub fn pages_stored(&self) -> u64 {
+        self.pages_present().max(self.kept.as_ref().map_or(0, |kept| kept.pages()))
+    }
+}
