@@ -10,7 +10,7 @@ mod image {
     use core::panic::PanicInfo;
 
     use kernel::space::{FramePool, PoolSource};
-    use machine::{Frames, Machine};
+    use machine::{Frames, Machine, Processor};
     use unix::boot::{Epoch, Ingredients, RESERVE_FRAMES};
 
     #[global_allocator]

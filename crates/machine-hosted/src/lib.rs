@@ -48,9 +48,10 @@ use core::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use codestore::{CodeMemory, CodeStore};
 use machine::{
-    Channel, Claimed, Dma, Entry, FileEntry, FrameSource, HeapLive, KernelCell, LINES_MAX, Line, LineError, Lines,
-    Machine, Nanos, NoFrames, Procedure, ProcessorNumber, Received, Rewritten, SampleClock, SampleEntry,
-    SampleProcedure, ScheduleWords, Start, SwitchOut, Threads, Translation, Tte, TteId, Upcalls,
+    Channel, Channels, Claimed, Clock, Dma, Entry, FileEntry, Fragment, FrameSource, HeapLive, KernelCell, LINES_MAX,
+    Line, LineError, Lines, Machine, Memory, Nanos, NoFrames, Practice, Procedure, Processor, ProcessorNumber,
+    Received, Rewritten, SampleClock, SampleEntry, SampleProcedure, Samples, ScheduleWords, Start, SwitchOut, Threads,
+    Translation, Tte, TteId, Upcalls,
 };
 use machine_x86::{X86Tte, upcalls};
 use synth::Template;
@@ -275,40 +276,7 @@ impl Lines for HostedMachine {
     }
 }
 
-impl Machine for HostedMachine {
-    fn dma(&self, pages: usize) -> Result<Dma, NoFrames> {
-        machine_x86::dma::<HostedGround>(pages)
-    }
-
-    fn now(&self) -> Nanos {
-        machine_x86::now()
-    }
-
-    fn charge(&self) -> Nanos {
-        machine_x86::time_of(machine_x86::charge::<HostedGround>())
-    }
-
-    fn time_of_counter(&self, counter: u64) -> Nanos {
-        machine_x86::time_of(counter)
-    }
-
-    fn set_alarm(&self, at: Nanos) {
-        self.alarm.set(Some(at));
-        host::set_timer(self.timer, at.saturating_sub(machine_x86::now()).0.max(1));
-    }
-
-    fn reclaim(&self) -> usize {
-        heap::trim()
-    }
-
-    fn heap_pages(&self) -> usize {
-        heap::room()
-    }
-
-    fn heap_live(&self) -> HeapLive {
-        heap::live()
-    }
-
+impl Processor for HostedMachine {
     fn schedule_words(&self) -> &'static ScheduleWords {
         // SAFETY: the processor's record is never freed.
         unsafe { &(*cpu::cpu()).slots.words }
@@ -319,64 +287,8 @@ impl Machine for HostedMachine {
         unsafe { &(*cpu::cpu()).slots.gauge }
     }
 
-    fn new_translation(&self) -> Result<Arc<dyn Translation>, NoFrames> {
-        Ok(Arc::new(HostTranslation::new()))
-    }
-
-    fn activate(&self, quaspace: Option<&dyn Translation>) {
-        translation::change_space(quaspace.map_or(0, |quaspace| quaspace.root().word()));
-    }
-
     fn set_upcalls(&self, upcalls: &'static dyn Upcalls) {
         machine_x86::set_upcalls(upcalls);
-    }
-
-    fn send(&self, channel: Channel, bytes: &[u8]) -> usize {
-        self.with_channels(|channels| channels.send(channel, bytes))
-    }
-
-    fn receive(&self, channel: Channel, into: &mut [u8]) -> Received {
-        self.with_channels(|channels| channels.receive(channel, into))
-    }
-
-    fn receivable(&self, channel: Channel) -> usize {
-        self.with_channels(|channels| channels.receivable(channel))
-    }
-
-    fn sendable(&self, channel: Channel) -> usize {
-        self.with_channels(|channels| channels.sendable(channel))
-    }
-
-    fn is_drained(&self, _channel: Channel) -> bool {
-        true
-    }
-
-    fn sample_clock(&self) -> Option<SampleClock> {
-        Some(sample_clock::find())
-    }
-
-    fn bind_sample_handler(&self, entry: Entry<SampleEntry>) {
-        sample_clock::bind(entry);
-    }
-
-    fn raise_samples(&self, count: u32) {
-        sample_clock::raise(count);
-    }
-
-    fn call_samples(&self, entry: Entry<SampleProcedure>, count: u32) {
-        sample_clock::call(entry, count);
-    }
-
-    fn foreign(&self) -> Option<&'static dyn machine::Foreign> {
-        foreign::trees()
-    }
-
-    fn peek(&self, address: u64) -> Option<u64> {
-        layout::KERNEL.contains(&address).then(|| host::peek(address)).flatten()
-    }
-
-    fn kernel_range(&self) -> core::ops::Range<u64> {
-        layout::KERNEL
     }
 
     fn power_off(&self) -> ! {
@@ -428,16 +340,125 @@ impl Machine for HostedMachine {
         call::LeaveDirect::template()
     }
 
-    fn frame_address(&self, frame: machine::FrameNumber) -> u64 {
-        layout::direct(frame.physical_address())
-    }
-
     fn slow_call(&self) -> Entry<FileEntry> {
         <threads::HostedGround as machine_x86::Ground>::slow_call()
     }
 
     fn user_limit_word(&self) -> u64 {
         machine_x86::user_limit_word()
+    }
+}
+
+impl Memory for HostedMachine {
+    fn dma(&self, pages: usize) -> Result<Dma, NoFrames> {
+        machine_x86::dma::<HostedGround>(pages)
+    }
+
+    fn reclaim(&self) -> usize {
+        heap::trim()
+    }
+
+    fn heap_pages(&self) -> usize {
+        heap::room()
+    }
+
+    fn heap_live(&self) -> HeapLive {
+        heap::live()
+    }
+
+    fn new_translation(&self) -> Result<Arc<dyn Translation>, NoFrames> {
+        Ok(Arc::new(HostTranslation::new()))
+    }
+
+    fn activate(&self, quaspace: Option<&dyn Translation>) {
+        translation::change_space(quaspace.map_or(0, |quaspace| quaspace.root().word()));
+    }
+
+    fn peek(&self, address: u64) -> Option<u64> {
+        layout::KERNEL.contains(&address).then(|| host::peek(address)).flatten()
+    }
+
+    fn kernel_range(&self) -> core::ops::Range<u64> {
+        layout::KERNEL
+    }
+
+    fn frame_address(&self, frame: machine::FrameNumber) -> u64 {
+        layout::direct(frame.physical_address())
+    }
+}
+
+impl Channels for HostedMachine {
+    fn send(&self, channel: Channel, bytes: &[u8]) -> usize {
+        self.with_channels(|channels| channels.send(channel, bytes))
+    }
+
+    fn receive(&self, channel: Channel, into: &mut [u8]) -> Received {
+        self.with_channels(|channels| channels.receive(channel, into))
+    }
+
+    fn receivable(&self, channel: Channel) -> usize {
+        self.with_channels(|channels| channels.receivable(channel))
+    }
+
+    fn sendable(&self, channel: Channel) -> usize {
+        self.with_channels(|channels| channels.sendable(channel))
+    }
+
+    fn is_drained(&self, _channel: Channel) -> bool {
+        true
+    }
+}
+
+impl Clock for HostedMachine {
+    fn now(&self) -> Nanos {
+        machine_x86::now()
+    }
+
+    fn charge(&self) -> Nanos {
+        machine_x86::time_of(machine_x86::charge::<HostedGround>())
+    }
+
+    fn time_of_counter(&self, counter: u64) -> Nanos {
+        machine_x86::time_of(counter)
+    }
+
+    fn set_alarm(&self, at: Nanos) {
+        self.alarm.set(Some(at));
+        host::set_timer(self.timer, at.saturating_sub(machine_x86::now()).0.max(1));
+    }
+}
+
+impl Samples for HostedMachine {
+    fn sample_clock(&self) -> Option<SampleClock> {
+        Some(sample_clock::find())
+    }
+
+    fn bind_sample_handler(&self, entry: Entry<SampleEntry>) {
+        sample_clock::bind(entry);
+    }
+}
+
+impl Practice for HostedMachine {
+    fn raise_samples(&self, count: u32) {
+        sample_clock::raise(count);
+    }
+
+    fn sample_procedure(&self) -> Option<(Fragment, Entry<SampleProcedure>)> {
+        Some(sample_clock::procedure())
+    }
+
+    fn call_samples(&self, entry: Entry<SampleProcedure>, count: u32) {
+        sample_clock::call(entry, count);
+    }
+}
+
+impl Machine for HostedMachine {
+    fn foreign(&self) -> Option<&'static dyn machine::Foreign> {
+        foreign::trees()
+    }
+
+    fn practice(&self) -> Option<&dyn Practice> {
+        Some(self)
     }
 }
 

@@ -102,9 +102,6 @@ extern "C" fn hosted_sample_in_rust() {
 
 pub fn find() -> SampleClock {
     let end_of_interrupt = Abs32((&raw const END_OF_INTERRUPT) as u64);
-    let procedure_end = Fragment { template: EndOfProcedure::template(), holes: [end_of_interrupt.into()].into() };
-    // SAFETY: this code is there as long as the machine, and returns as a procedure does.
-    let procedure = unsafe { Entry::new((&raw const hosted_sample_procedure) as u64) };
     SampleClock {
         // SAFETY: an aligned word that lives forever, and that all touch as an atomic.
         slot: unsafe { &hosted_sample_slot },
@@ -113,8 +110,16 @@ pub fn find() -> SampleClock {
         chain: ((&raw const CHAIN) as u64, 1),
         // SAFETY: this code is there as long as the machine, and ends as an interrupt does.
         compiled: unsafe { Entry::new((&raw const hosted_sample_compiled) as u64) },
-        as_procedure: Some((procedure_end, procedure)),
     }
+}
+
+/// The end of a handler that is called as a procedure, and the compiled one.
+pub fn procedure() -> (Fragment, Entry<SampleProcedure>) {
+    let end_of_interrupt = Abs32((&raw const END_OF_INTERRUPT) as u64);
+    let end = Fragment { template: EndOfProcedure::template(), holes: [end_of_interrupt.into()].into() };
+    // SAFETY: this code is there as long as the machine, and returns as a procedure does.
+    let compiled = unsafe { Entry::new((&raw const hosted_sample_procedure) as u64) };
+    (end, compiled)
 }
 
 pub fn bind(entry: Entry<SampleEntry>) {

@@ -40,9 +40,10 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use codestore::{CodeMemory, CodeStore};
 use machine::{
-    Channel, Claimed, DeviceEntry, Dma, Entry, FileEntry, FrameSource, HeapLive, KernelCell, Line, LineError, Lines,
-    Machine, Nanos, NoFrames, Procedure, ProcessorNumber, ReceiveCode, Received, SampleClock, SampleEntry,
-    ScheduleWords, SendCode, Start, SwitchOut, Threads, TimerCode, TimerEntry, Translation, Tte, TteId, Upcalls,
+    Channel, Channels, Claimed, Clock, DeviceEntry, Dma, Entry, FileEntry, FrameSource, HeapLive, KernelCell, Line,
+    LineError, Lines, Machine, Memory, Nanos, NoFrames, Practice, Procedure, Processor, ProcessorNumber, ReceiveCode,
+    Received, SampleClock, SampleEntry, Samples, ScheduleWords, SendCode, Start, SwitchOut, Threads, TimerCode,
+    TimerEntry, Translation, Tte, TteId, Upcalls,
 };
 use machine_x86::X86Tte;
 use synth::{Target, Template};
@@ -216,43 +217,10 @@ impl Lines for PcMachine {
     }
 }
 
-impl Machine for PcMachine {
-    fn dma(&self, pages: usize) -> Result<Dma, NoFrames> {
-        machine_x86::dma::<PcGround>(pages)
-    }
-
-    fn now(&self) -> Nanos {
-        machine_x86::now()
-    }
-
-    fn time_of_counter(&self, counter: u64) -> Nanos {
-        machine_x86::time_of(counter)
-    }
-
-    fn set_alarm(&self, at: Nanos) {
-        let left = at.saturating_sub(machine_x86::now()).0;
-        apic::start_timer(u32::try_from(left).unwrap_or(u32::MAX).max(1));
-    }
-
+impl Processor for PcMachine {
     fn schedule_words(&self) -> &'static ScheduleWords {
         // SAFETY: the processor's record is never freed.
         unsafe { &(*self.cpu).slots.words }
-    }
-
-    fn charge(&self) -> Nanos {
-        machine_x86::time_of(machine_x86::charge::<PcGround>())
-    }
-
-    fn reclaim(&self) -> usize {
-        machine_x86::release_inactive::<PcGround>() + heap::trim()
-    }
-
-    fn heap_pages(&self) -> usize {
-        heap::room()
-    }
-
-    fn heap_live(&self) -> HeapLive {
-        heap::live()
     }
 
     fn gauge(&self) -> &'static AtomicU64 {
@@ -260,112 +228,20 @@ impl Machine for PcMachine {
         unsafe { &(*self.cpu).slots.gauge }
     }
 
-    fn new_translation(&self) -> Result<Arc<dyn Translation>, NoFrames> {
-        Ok(Arc::new(PcTranslation::new(&TABLE_FRAMES)?))
-    }
-
-    fn activate(&self, quaspace: Option<&dyn Translation>) {
-        let root = quaspace.map_or(paging::kernel_root(), |quaspace| quaspace.root().word());
-        // SAFETY: every root shares the kernel half.
-        unsafe { registers::write_cr3(root) };
-    }
-
     fn set_upcalls(&self, upcalls: &'static dyn Upcalls) {
         machine_x86::set_upcalls(upcalls);
-    }
-
-    fn send(&self, channel: Channel, bytes: &[u8]) -> usize {
-        self.with_console(bytes.len(), |console| console.send(channel, bytes))
-    }
-
-    fn receive(&self, channel: Channel, into: &mut [u8]) -> Received {
-        self.with_console(Received::End, |console| console.receive(channel, into))
-    }
-
-    fn receivable(&self, channel: Channel) -> usize {
-        self.with_console(0, |console| console.receivable(channel))
-    }
-
-    fn sendable(&self, channel: Channel) -> usize {
-        self.with_console(usize::MAX, |console| console.sendable(channel))
-    }
-
-    fn is_drained(&self, channel: Channel) -> bool {
-        self.with_console(true, |console| console.is_drained(channel))
-    }
-
-    fn send_code(&self, channel: Channel, none: Target) -> Option<SendCode> {
-        self.console.borrow().as_ref()?.send_code(channel, none)
-    }
-
-    fn receive_code(&self, none: Target) -> Option<ReceiveCode> {
-        self.console.borrow().as_ref()?.receive_code(none)
-    }
-
-    fn bind_receiver(&self, entry: Entry<DeviceEntry>) {
-        self.with_console((), Console::serve_by_code);
-        let led = self.console_line.as_ref().map(|line| line.lead_to(entry));
-        debug_assert_ne!(led, Some(Err(LineError::Absent)), "a line that was routed once");
-    }
-
-    fn practice_code(&self, none: Target) -> Option<ReceiveCode> {
-        receive::practice_code(none)
-    }
-
-    fn practice(&self, entry: Entry<DeviceEntry>, count: u32) {
-        receive::practice(entry, count);
-    }
-
-    fn access_space(&self) -> u32 {
-        self.access_space
-    }
-
-    fn must_poll(&self) -> bool {
-        self.polls
-    }
-
-    fn sample_clock(&self) -> Option<SampleClock> {
-        sample_clock::find()
-    }
-
-    fn bind_sample_handler(&self, entry: Entry<SampleEntry>) {
-        sample_clock::bind(entry);
     }
 
     fn between_interrupts(&self, act: &mut dyn FnMut()) {
         nesting::between_interrupts(act);
     }
 
-    fn timer_code(&self) -> Option<TimerCode> {
-        timer::code()
-    }
-
-    fn bind_timer(&self, plain: Entry<TimerEntry>, nesting: Entry<TimerEntry>) {
-        timer::bind(plain, nesting);
-    }
-
-    fn run_sample_clock(&self, hertz: u32) -> u64 {
-        sample_clock::run(hertz)
-    }
-
     fn ask_for_chained(&self) {
         apic::ask_for_chained();
     }
 
-    fn raise_samples(&self, count: u32) {
-        sample_clock::raise(count);
-    }
-
     fn facts(&self) -> &'static [synth::Fact] {
         transmit::FACTS
-    }
-
-    fn peek(&self, address: u64) -> Option<u64> {
-        paging::peek(address)
-    }
-
-    fn kernel_range(&self) -> core::ops::Range<u64> {
-        layout::IMAGE_WINDOW..u64::MAX
     }
 
     fn power_off(&self) -> ! {
@@ -414,10 +290,6 @@ impl Machine for PcMachine {
         Some(machine_x86::LoadTag::template())
     }
 
-    fn frame_address(&self, frame: machine::FrameNumber) -> u64 {
-        layout::direct(frame.physical_address())
-    }
-
     fn leave_direct(&self) -> Template {
         call::LeaveDirect::template()
     }
@@ -432,6 +304,151 @@ impl Machine for PcMachine {
 
     fn user_limit_word(&self) -> u64 {
         machine_x86::user_limit_word()
+    }
+}
+
+impl Memory for PcMachine {
+    fn dma(&self, pages: usize) -> Result<Dma, NoFrames> {
+        machine_x86::dma::<PcGround>(pages)
+    }
+
+    fn reclaim(&self) -> usize {
+        machine_x86::release_inactive::<PcGround>() + heap::trim()
+    }
+
+    fn heap_pages(&self) -> usize {
+        heap::room()
+    }
+
+    fn heap_live(&self) -> HeapLive {
+        heap::live()
+    }
+
+    fn new_translation(&self) -> Result<Arc<dyn Translation>, NoFrames> {
+        Ok(Arc::new(PcTranslation::new(&TABLE_FRAMES)?))
+    }
+
+    fn activate(&self, quaspace: Option<&dyn Translation>) {
+        let root = quaspace.map_or(paging::kernel_root(), |quaspace| quaspace.root().word());
+        // SAFETY: every root shares the kernel half.
+        unsafe { registers::write_cr3(root) };
+    }
+
+    fn peek(&self, address: u64) -> Option<u64> {
+        paging::peek(address)
+    }
+
+    fn kernel_range(&self) -> core::ops::Range<u64> {
+        layout::IMAGE_WINDOW..u64::MAX
+    }
+
+    fn frame_address(&self, frame: machine::FrameNumber) -> u64 {
+        layout::direct(frame.physical_address())
+    }
+}
+
+impl Channels for PcMachine {
+    fn send(&self, channel: Channel, bytes: &[u8]) -> usize {
+        self.with_console(bytes.len(), |console| console.send(channel, bytes))
+    }
+
+    fn receive(&self, channel: Channel, into: &mut [u8]) -> Received {
+        self.with_console(Received::End, |console| console.receive(channel, into))
+    }
+
+    fn receivable(&self, channel: Channel) -> usize {
+        self.with_console(0, |console| console.receivable(channel))
+    }
+
+    fn sendable(&self, channel: Channel) -> usize {
+        self.with_console(usize::MAX, |console| console.sendable(channel))
+    }
+
+    fn is_drained(&self, channel: Channel) -> bool {
+        self.with_console(true, |console| console.is_drained(channel))
+    }
+
+    fn send_code(&self, channel: Channel, none: Target) -> Option<SendCode> {
+        self.console.borrow().as_ref()?.send_code(channel, none)
+    }
+
+    fn receive_code(&self, none: Target) -> Option<ReceiveCode> {
+        self.console.borrow().as_ref()?.receive_code(none)
+    }
+
+    fn bind_receiver(&self, entry: Entry<DeviceEntry>) {
+        self.with_console((), Console::serve_by_code);
+        let led = self.console_line.as_ref().map(|line| line.lead_to(entry));
+        debug_assert_ne!(led, Some(Err(LineError::Absent)), "a line that was routed once");
+    }
+
+    fn access_space(&self) -> u32 {
+        self.access_space
+    }
+
+    fn must_poll(&self) -> bool {
+        self.polls
+    }
+}
+
+impl Clock for PcMachine {
+    fn now(&self) -> Nanos {
+        machine_x86::now()
+    }
+
+    fn time_of_counter(&self, counter: u64) -> Nanos {
+        machine_x86::time_of(counter)
+    }
+
+    fn set_alarm(&self, at: Nanos) {
+        let left = at.saturating_sub(machine_x86::now()).0;
+        apic::start_timer(u32::try_from(left).unwrap_or(u32::MAX).max(1));
+    }
+
+    fn charge(&self) -> Nanos {
+        machine_x86::time_of(machine_x86::charge::<PcGround>())
+    }
+
+    fn timer_code(&self) -> Option<TimerCode> {
+        timer::code()
+    }
+
+    fn bind_timer(&self, plain: Entry<TimerEntry>, nesting: Entry<TimerEntry>) {
+        timer::bind(plain, nesting);
+    }
+}
+
+impl Samples for PcMachine {
+    fn sample_clock(&self) -> Option<SampleClock> {
+        sample_clock::find()
+    }
+
+    fn bind_sample_handler(&self, entry: Entry<SampleEntry>) {
+        sample_clock::bind(entry);
+    }
+
+    fn run_sample_clock(&self, hertz: u32) -> u64 {
+        sample_clock::run(hertz)
+    }
+}
+
+impl Practice for PcMachine {
+    fn practice_code(&self, none: Target) -> Option<ReceiveCode> {
+        receive::practice_code(none)
+    }
+
+    fn practice(&self, entry: Entry<DeviceEntry>, count: u32) {
+        receive::practice(entry, count);
+    }
+
+    fn raise_samples(&self, count: u32) {
+        sample_clock::raise(count);
+    }
+}
+
+impl Machine for PcMachine {
+    fn practice(&self) -> Option<&dyn Practice> {
+        Some(self)
     }
 }
 

@@ -131,7 +131,6 @@ pub fn find() -> Option<SampleClock> {
         chain: (NEAR_APIC + apic::COMMAND, apic::TO_ITSELF),
         // SAFETY: this code is there as long as the machine, and ends as an interrupt does.
         compiled: unsafe { Entry::new((&raw const sample_compiled) as u64) },
-        as_procedure: None,
     })
 }
 

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::fmt::{self, Write};
 use core::sync::atomic::Ordering;
 
-use machine::{Channel, Claimed, Frames, KernelCell, Line, Machine, NoFrames, PAGE_BYTES, ProcessorNumber, Registers};
+use machine::{Channel, Channels, Claimed, Frames, KernelCell, Line, NoFrames, PAGE_BYTES, ProcessorNumber, Registers};
 use machine_x86::{EpitaphText, THREAD_AREA_BYTES, access_sites, restrict_sites, upcalls};
 use quaject::{Makers, create};
 

@@ -6,14 +6,15 @@ use std::sync::Weak;
 use std::sync::atomic::Ordering;
 
 use machine::{
-    Channel, Dma, Entry, FileEntry, FrameNumber, KernelCell, KernelValue, Machine, NEVER, Nanos, NoFrames,
-    QUANTUM_MOST_NS, Received, Ring, ScheduleWords, Start, SwitchOut, Threads, Translation, Tte, TteId, Upcalls,
+    Channel, Channels, Clock, Dma, Entry, FileEntry, FrameNumber, KernelCell, KernelValue, Machine, Memory, NEVER,
+    Nanos, NoFrames, Processor, QUANTUM_MOST_NS, Received, Ring, Samples, ScheduleWords, Start, SwitchOut, Threads,
+    Translation, Tte, TteId, Upcalls,
 };
 use means::Random;
 use synth::Template;
 
 use crate::baton::{Baton, End, Outcome};
-use crate::channels::{Channels, News};
+use crate::channels::{Channels as Pipes, News};
 use crate::lines::SimLines;
 use crate::memory::Frames;
 use crate::program::Program;
@@ -73,7 +74,7 @@ pub struct SimMachine {
     state: KernelCell<State>,
     records: KernelCell<Vec<Option<Record>>>,
     spaces: KernelCell<Vec<Weak<SimTranslation>>>,
-    channels: KernelCell<Channels>,
+    channels: KernelCell<Pipes>,
     trace: KernelCell<Trace>,
     upcalls: KernelCell<Option<&'static dyn Upcalls>>,
     words: ScheduleWords,
@@ -112,7 +113,7 @@ impl SimMachine {
             steps: 0,
             end: None,
         };
-        let mut channels = Channels::default();
+        let mut channels = Pipes::default();
         for (at, channel, bytes) in &plan.input {
             let bytes = bytes.clone();
             let news = if bytes.is_empty() { News::End(*channel) } else { News::Input(*channel, bytes) };
@@ -449,75 +450,13 @@ impl SimMachine {
     }
 }
 
-impl Machine for SimMachine {
-    fn dma(&self, pages: usize) -> Result<Dma, NoFrames> {
-        self.dma_pages(pages)
-    }
-
-    /// Time passes a little whenever somebody looks.
-    fn now(&self) -> Nanos {
-        self.pass_time(100);
-        self.state.borrow().now
-    }
-
-    fn time_of_counter(&self, counter: u64) -> Nanos {
-        Nanos(counter)
-    }
-
-    fn set_alarm(&self, at: Nanos) {
-        self.state.borrow_mut().alarm = Some(at);
-    }
-
+impl Processor for SimMachine {
     fn schedule_words(&self) -> &'static ScheduleWords {
         &self.the().words
     }
 
-    fn charge(&self) -> Nanos {
-        let now = self.now();
-        let (since, current) = {
-            let mut state = self.state.borrow_mut();
-            (core::mem::replace(&mut state.charged_at, now), state.current)
-        };
-        if current.0 != u32::MAX {
-            self.with_record(current, |record| record.ran += now.saturating_sub(since).0);
-        }
-        now
-    }
-
-    fn new_translation(&self) -> Result<Arc<dyn Translation>, NoFrames> {
-        let mut spaces = self.spaces.borrow_mut();
-        let translation = Arc::new(SimTranslation::new(spaces.len() as u64 + 1));
-        spaces.push(Arc::downgrade(&translation));
-        Ok(translation)
-    }
-
-    fn activate(&self, quaspace: Option<&dyn Translation>) {
-        self.state.borrow_mut().root = quaspace.map_or(0, |quaspace| quaspace.number());
-    }
-
     fn set_upcalls(&self, upcalls: &'static dyn Upcalls) {
         *self.upcalls.borrow_mut() = Some(upcalls);
-    }
-
-    fn send(&self, channel: Channel, bytes: &[u8]) -> usize {
-        let now = self.now();
-        self.channels.borrow_mut().send(channel, bytes, now, &mut self.state.borrow_mut().random)
-    }
-
-    fn receive(&self, channel: Channel, into: &mut [u8]) -> Received {
-        self.channels.borrow_mut().receive(channel, into)
-    }
-
-    fn receivable(&self, channel: Channel) -> usize {
-        self.channels.borrow_mut().receivable(channel)
-    }
-
-    fn sendable(&self, channel: Channel) -> usize {
-        self.channels.borrow_mut().sendable(channel)
-    }
-
-    fn is_drained(&self, channel: Channel) -> bool {
-        self.channels.borrow_mut().is_drained(channel)
     }
 
     fn power_off(&self) -> ! {
@@ -552,10 +491,6 @@ impl Machine for SimMachine {
         unreachable!("no routine is made")
     }
 
-    fn frame_address(&self, _frame: FrameNumber) -> u64 {
-        unreachable!("no routine is made")
-    }
-
     fn slow_call(&self) -> Entry<FileEntry> {
         Entry::NOWHERE
     }
@@ -564,3 +499,79 @@ impl Machine for SimMachine {
         0
     }
 }
+
+impl Memory for SimMachine {
+    fn dma(&self, pages: usize) -> Result<Dma, NoFrames> {
+        self.dma_pages(pages)
+    }
+
+    fn new_translation(&self) -> Result<Arc<dyn Translation>, NoFrames> {
+        let mut spaces = self.spaces.borrow_mut();
+        let translation = Arc::new(SimTranslation::new(spaces.len() as u64 + 1));
+        spaces.push(Arc::downgrade(&translation));
+        Ok(translation)
+    }
+
+    fn activate(&self, quaspace: Option<&dyn Translation>) {
+        self.state.borrow_mut().root = quaspace.map_or(0, |quaspace| quaspace.number());
+    }
+
+    fn frame_address(&self, _frame: FrameNumber) -> u64 {
+        unreachable!("no routine is made")
+    }
+}
+
+impl Channels for SimMachine {
+    fn send(&self, channel: Channel, bytes: &[u8]) -> usize {
+        let now = self.now();
+        self.channels.borrow_mut().send(channel, bytes, now, &mut self.state.borrow_mut().random)
+    }
+
+    fn receive(&self, channel: Channel, into: &mut [u8]) -> Received {
+        self.channels.borrow_mut().receive(channel, into)
+    }
+
+    fn receivable(&self, channel: Channel) -> usize {
+        self.channels.borrow_mut().receivable(channel)
+    }
+
+    fn sendable(&self, channel: Channel) -> usize {
+        self.channels.borrow_mut().sendable(channel)
+    }
+
+    fn is_drained(&self, channel: Channel) -> bool {
+        self.channels.borrow_mut().is_drained(channel)
+    }
+}
+
+impl Clock for SimMachine {
+    /// Time passes a little whenever somebody looks.
+    fn now(&self) -> Nanos {
+        self.pass_time(100);
+        self.state.borrow().now
+    }
+
+    fn time_of_counter(&self, counter: u64) -> Nanos {
+        Nanos(counter)
+    }
+
+    fn set_alarm(&self, at: Nanos) {
+        self.state.borrow_mut().alarm = Some(at);
+    }
+
+    fn charge(&self) -> Nanos {
+        let now = self.now();
+        let (since, current) = {
+            let mut state = self.state.borrow_mut();
+            (core::mem::replace(&mut state.charged_at, now), state.current)
+        };
+        if current.0 != u32::MAX {
+            self.with_record(current, |record| record.ran += now.saturating_sub(since).0);
+        }
+        now
+    }
+}
+
+impl Samples for SimMachine {}
+
+impl Machine for SimMachine {}

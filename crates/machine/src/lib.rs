@@ -9,18 +9,24 @@
 extern crate alloc;
 
 mod cell;
+mod channels;
+mod clock;
 mod dma;
 mod entry;
 pub mod failing;
 mod foreign;
+mod fragment;
 mod frames;
 mod grow;
 mod lines;
 mod machine;
 mod memory;
 mod ordered;
+mod practice;
+mod processor;
 mod registers;
 mod ring;
+mod samples;
 mod sorted;
 pub mod stages;
 pub mod stretch;
@@ -31,6 +37,8 @@ mod translation;
 mod words;
 
 pub use cell::{KernelCell, KernelOnce, KernelOwn, KernelSlots, KernelValue};
+pub use channels::{Channel, Channels, ReceiveCode, Received, SendCode};
+pub use clock::{Clock, TimerCode};
 pub use dma::{Dma, DmaMemory, Width};
 pub use entry::{
     CallEntry, DescriptorEntries, DeviceEntry, Entry, FileEntry, Keeps, SampleEntry, SampleProcedure, Slot, TimerEntry,
@@ -38,6 +46,7 @@ pub use entry::{
 pub use foreign::{
     About, CarryCode, Extended, Foreign, Handle, Held, Hold, Moment, Refused, Room, Stamp, WINDOW_PAGES,
 };
+pub use fragment::Fragment;
 pub use frames::{FrameNumber, Frames};
 pub use grow::{
     NoMemory, Text, TryGrow, TryQueue, try_arc, try_arc_cyclic, try_arc_list, try_arc_slice, try_box, try_box_slice,
@@ -46,15 +55,17 @@ pub use grow::{
 pub use lines::{
     Claimed, LINES_MAX, Line, LineControl, LineError, LineTable, Lines, Message, Procedure, ProcessorNumber, Trigger,
 };
-pub use machine::{
-    Channel, Fragment, HeapLive, Machine, ReceiveCode, Received, Rewritten, SampleClock, SendCode, TimerCode,
-};
+pub use machine::Machine;
 pub use memory::{
-    BLOCK_BYTES_MAX, ENTRY_BYTES_MAX, FrameSource, KERNEL_FRAMES_MIN, PAGE_BYTES, PhysicalMemory, UserMemory,
+    BLOCK_BYTES_MAX, ENTRY_BYTES_MAX, FrameSource, HeapLive, KERNEL_FRAMES_MIN, Memory, PAGE_BYTES, PhysicalMemory,
+    UserMemory,
 };
 pub use ordered::Ordered;
+pub use practice::Practice;
+pub use processor::{Processor, Rewritten};
 pub use registers::Registers;
 pub use ring::Ring;
+pub use samples::{SampleClock, Samples};
 pub use sorted::Sorted;
 pub use switch::SwitchOut;
 pub use thread::{

@@ -3,7 +3,10 @@
 //! Kernel code above layer 2 never holds a pointer into a frame or into a program: it names bytes
 //! and has them copied. That is what lets those crates forbid `unsafe`.
 
-use crate::{FrameNumber, Frames, NoFrames, UserFault, VirtAddr};
+use alloc::sync::Arc;
+use core::ops::Range;
+
+use crate::{Dma, FrameNumber, Frames, NoFrames, Translation, UserFault, VirtAddr};
 
 /// Bytes in a page and in a frame (SDM vol. 3A, 4.5: 4-level paging, 4-KByte pages).
 pub const PAGE_BYTES: usize = 4096;
@@ -38,6 +41,47 @@ pub trait UserMemory {
     fn copy_out_frame(&self, to: VirtAddr, frame: FrameNumber, offset: usize, bytes: usize) -> usize;
     /// Fills program memory with zeros; returns how many bytes were written before a fault.
     fn zero_out(&self, to: VirtAddr, bytes: usize) -> usize;
+}
+
+/// What of the kernel's heap is in use: whatever is left behind shows here.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct HeapLive {
+    /// Blocks, and pages of those that are large.
+    pub blocks: usize,
+    /// Their sizes, as the heap rounds them.
+    pub bytes: usize,
+}
+
+/// Memory as a whole: translations, frames, the kernel's own.
+pub trait Memory: PhysicalMemory + UserMemory {
+    /// Frames in a row, all zeros, for a device.
+    fn dma(&self, pages: usize) -> Result<Dma, NoFrames>;
+    fn new_translation(&self) -> Result<Arc<dyn Translation>, NoFrames>;
+    /// Activates a quaspace for the current thread (exec), or the kernel's own tables.
+    fn activate(&self, quaspace: Option<&dyn Translation>);
+    /// Gives back frames that the machine keeps for later use, because memory is out; returns how many.
+    fn reclaim(&self) -> usize {
+        0
+    }
+    /// Pages that the kernel's heap could take now.
+    fn heap_pages(&self) -> usize {
+        usize::MAX
+    }
+    /// What of the kernel's heap is in use.
+    fn heap_live(&self) -> HeapLive {
+        HeapLive::default()
+    }
+    /// The eight bytes at `address`, if the kernel's own data or code is there. Touches nothing else.
+    fn peek(&self, address: u64) -> Option<u64> {
+        let _ = address;
+        None
+    }
+    /// Where all of the kernel's own data and code lies, and no device: what people may look at. Some of it may be absent.
+    fn kernel_range(&self) -> Range<u64> {
+        0..0
+    }
+    /// The address at which synthesized code finds a frame's bytes.
+    fn frame_address(&self, frame: FrameNumber) -> u64;
 }
 
 /// Where a machine takes frames for its own needs (translation tables, thread areas, heap) and

@@ -8,10 +8,10 @@ use codestore::{Code, CodeMemory, CodeStore, Maker};
 use kernel::call::{CallCode, FileCall, Makers};
 use kernel::space::FramePool;
 use machine::{
-    BadVectorState, CallEntry, Channel, DescriptorEntries, Entries, Entry, FileEntry, FloatWords, FrameNumber, Machine,
-    Nanos, NoFrames, PAGE_BYTES, PhysicalMemory, Place, ReceiveCode, Received, Registers, SOFTWARE_BYTES, SampleClock,
-    SampleEntry, ScheduleWords, SendCode, Start, SwitchOut, Threads, Translation, Tte, TteId, Upcalls, UserFault,
-    UserMemory, VirtAddr,
+    BadVectorState, CallEntry, Channel, Channels, Clock, DescriptorEntries, Entries, Entry, FileEntry, FloatWords,
+    FrameNumber, Machine, Memory, Nanos, NoFrames, PAGE_BYTES, PhysicalMemory, Place, Processor, ReceiveCode, Received,
+    Registers, SOFTWARE_BYTES, SampleClock, SampleEntry, Samples, ScheduleWords, SendCode, Start, SwitchOut, Threads,
+    Translation, Tte, TteId, Upcalls, UserFault, UserMemory, VirtAddr,
 };
 use synth::{Abs32, Draft, Target, Template, template};
 
@@ -314,61 +314,17 @@ impl machine::Lines for Bench {
     }
 }
 
-impl Machine for Bench {
-    fn dma(&self, _pages: usize) -> Result<machine::Dma, NoFrames> {
-        Err(NoFrames)
-    }
-
-    fn access_space(&self) -> u32 {
-        self.access_space.load(Ordering::Relaxed)
-    }
-
+impl Processor for Bench {
     fn schedule_words(&self) -> &'static ScheduleWords {
         static WORDS: ScheduleWords = ScheduleWords::new();
         &WORDS
-    }
-
-    fn now(&self) -> Nanos {
-        Nanos(Bench::counter())
-    }
-
-    fn time_of_counter(&self, counter: u64) -> Nanos {
-        Nanos(counter)
     }
 
     fn facts(&self) -> &'static [synth::Fact] {
         machine_pc::TRANSMIT_FACTS
     }
 
-    fn set_alarm(&self, _at: Nanos) {}
-
-    fn new_translation(&self) -> Result<Arc<dyn Translation>, NoFrames> {
-        Err(NoFrames)
-    }
-
-    fn activate(&self, _quaspace: Option<&dyn Translation>) {}
-
     fn set_upcalls(&self, _upcalls: &'static dyn Upcalls) {}
-
-    fn send(&self, _channel: Channel, bytes: &[u8]) -> usize {
-        bytes.len()
-    }
-
-    fn receive(&self, _channel: Channel, _into: &mut [u8]) -> Received {
-        Received::End
-    }
-
-    fn receivable(&self, _channel: Channel) -> usize {
-        0
-    }
-
-    fn sendable(&self, _channel: Channel) -> usize {
-        usize::MAX
-    }
-
-    fn is_drained(&self, _channel: Channel) -> bool {
-        true
-    }
 
     fn power_off(&self) -> ! {
         std::process::exit(0)
@@ -402,30 +358,10 @@ impl Machine for Bench {
         self.pc_fragment(2).unwrap_or_else(BenchLeaveDirect::template)
     }
 
-    fn send_code(&self, _channel: Channel, none: Target) -> Option<SendCode> {
-        Some(self.device.send_code(none))
-    }
-
-    fn receive_code(&self, none: Target) -> Option<ReceiveCode> {
-        Some(self.line.receive_code(none))
-    }
-
-    fn sample_clock(&self) -> Option<SampleClock> {
-        Some(sample::find())
-    }
-
-    fn bind_sample_handler(&self, entry: Entry<SampleEntry>) {
-        sample::bind(entry);
-    }
-
     fn load_tag(&self) -> Option<Template> {
         let of_pc = || machine_pc::thread_templates().into_iter().find(|(name, _)| *name == "thread.tag");
         let pc = self.pc_fragments.load(Ordering::Relaxed).then(of_pc).flatten();
         Some(pc.map_or_else(BenchTag::template, |(_, template)| template))
-    }
-
-    fn frame_address(&self, frame: FrameNumber) -> u64 {
-        (self.frames + frame.number() as usize * PAGE_BYTES) as u64
     }
 
     fn slow_call(&self) -> Entry<FileEntry> {
@@ -436,6 +372,80 @@ impl Machine for Bench {
         &raw const *self.user_limit as u64
     }
 }
+
+impl Memory for Bench {
+    fn dma(&self, _pages: usize) -> Result<machine::Dma, NoFrames> {
+        Err(NoFrames)
+    }
+
+    fn new_translation(&self) -> Result<Arc<dyn Translation>, NoFrames> {
+        Err(NoFrames)
+    }
+
+    fn activate(&self, _quaspace: Option<&dyn Translation>) {}
+
+    fn frame_address(&self, frame: FrameNumber) -> u64 {
+        (self.frames + frame.number() as usize * PAGE_BYTES) as u64
+    }
+}
+
+impl Channels for Bench {
+    fn access_space(&self) -> u32 {
+        self.access_space.load(Ordering::Relaxed)
+    }
+
+    fn send(&self, _channel: Channel, bytes: &[u8]) -> usize {
+        bytes.len()
+    }
+
+    fn receive(&self, _channel: Channel, _into: &mut [u8]) -> Received {
+        Received::End
+    }
+
+    fn receivable(&self, _channel: Channel) -> usize {
+        0
+    }
+
+    fn sendable(&self, _channel: Channel) -> usize {
+        usize::MAX
+    }
+
+    fn is_drained(&self, _channel: Channel) -> bool {
+        true
+    }
+
+    fn send_code(&self, _channel: Channel, none: Target) -> Option<SendCode> {
+        Some(self.device.send_code(none))
+    }
+
+    fn receive_code(&self, none: Target) -> Option<ReceiveCode> {
+        Some(self.line.receive_code(none))
+    }
+}
+
+impl Clock for Bench {
+    fn now(&self) -> Nanos {
+        Nanos(Bench::counter())
+    }
+
+    fn time_of_counter(&self, counter: u64) -> Nanos {
+        Nanos(counter)
+    }
+
+    fn set_alarm(&self, _at: Nanos) {}
+}
+
+impl Samples for Bench {
+    fn sample_clock(&self) -> Option<SampleClock> {
+        Some(sample::find())
+    }
+
+    fn bind_sample_handler(&self, entry: Entry<SampleEntry>) {
+        sample::bind(entry);
+    }
+}
+
+impl Machine for Bench {}
 
 /// The thread that the test is.
 pub struct OnlyTte;

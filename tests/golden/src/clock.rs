@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use codestore::{Code, Maker};
-use machine::{Fragment, Machine, TimerCode};
+use machine::{Fragment, Samples, TimerCode};
 use synth::{Abs32, Draft, template};
 
 use crate::bench::bench;

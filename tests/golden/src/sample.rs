@@ -34,7 +34,7 @@ pub fn find() -> SampleClock {
     let chain = ((&raw const words.chain) as u64, 1);
     // SAFETY: nobody enters it.
     let compiled = unsafe { Entry::new(0) };
-    SampleClock { slot: &words.slot, end, chain, compiled, as_procedure: None }
+    SampleClock { slot: &words.slot, end, chain, compiled }
 }
 
 pub fn bind(entry: Entry<SampleEntry>) {

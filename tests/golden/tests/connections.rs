@@ -13,7 +13,7 @@ use kernel::pump::Standing;
 use kernel::schedule::Scheduler;
 use kernel::stream::Stream;
 use kernel::tty::{Patience, ReadOutcome, Tty};
-use machine::{Channel, Machine};
+use machine::{Channel, Channels};
 use quaject::{End, Number, Offer};
 use statemachine::terminal::{COOK, EDIT, VT100};
 use statemachine::{Graph, Memory, Outside, Runner};

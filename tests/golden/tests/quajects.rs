@@ -16,7 +16,7 @@ use kernel::sound::{self, Activity, Inserts, Plan, SoundWords, Waiters};
 use kernel::trace::Notes;
 use kernel::tty::raw::RawTty;
 use kernel::tty::{Gate, Tty};
-use machine::{Machine, TteId};
+use machine::{Processor, Samples, TteId};
 use quaject::{AnyCode, Class, Contract, Entry, Made, Mismatch, Quaject, Slot, create, interface};
 use synth::Paste;
 

@@ -185,7 +185,9 @@ impl Sound {
             // An output that is never dry.
             words.fill_up(activity.format(channel));
         }
-        let (end, compiled, inserts) = match (entry, &self.clock.as_procedure) {
+        let practice = self.machine.practice().ok_or(Errno::ENOTSUP)?;
+        let as_procedure = practice.sample_procedure();
+        let (end, compiled, inserts) = match (entry, &as_procedure) {
             (Entry::Interrupt, _) => (&self.clock.end, None, self.inserts(activity)),
             // The caller knows one address.
             (Entry::Call, Some((end, compiled))) => (end, Some(*compiled), Inserts::One),
@@ -197,8 +199,8 @@ impl Sound {
         self.bind(activity, Handlers { for_nobody: handler, for_waiters: None });
         let before = self.machine.now();
         match procedure.filter(|_| entry == Entry::Call) {
-            None => self.machine.raise_samples(count),
-            Some(procedure) => self.machine.call_samples(procedure, count),
+            None => practice.raise_samples(count),
+            Some(procedure) => practice.call_samples(procedure, count),
         }
         let after = self.machine.now();
         self.bind(Activity::default(), Handlers::default());

@@ -249,8 +249,9 @@ pub fn bind(machine: &dyn Machine, handler: &Code<RawHandler>) {
 /// and puts it into a ring. `None`: the machine cannot do so.
 pub fn measure(makers: Makers, count: u32) -> Option<Nanos> {
     let machine = makers.machine;
+    let practice = machine.practice()?;
     let (raw, clock) = (RawTty::new().ok()?, machine.sample_clock()?);
-    let device = machine.practice_code(Target::Label(NOTHING))?;
+    let device = practice.practice_code(Target::Label(NOTHING))?;
     let handler = raw.interrupt(&device, &clock, makers)?;
     let callouts = RawCallouts { device: None, clock: Some(&clock) };
     let null = RawCode::null(&raw, makers, &callouts).create(makers)?;
@@ -258,7 +259,7 @@ pub fn measure(makers: Makers, count: u32) -> Option<Nanos> {
     const ENTRY_AND_END: u64 = 3;
     let [took, without] = [&handler, &null].map(|handler| {
         let before = machine.now();
-        machine.practice(handler.entry().under(), count);
+        practice.practice(handler.entry().under(), count);
         machine.now().saturating_sub(before)
     });
     (raw.len() == count as usize).then(|| Nanos(took.saturating_sub(without).0 + ENTRY_AND_END * u64::from(count)))

@@ -17,7 +17,7 @@ use kernel::trace::Notes;
 use kernel::tty::raw::{RawCallouts, RawCode, RawTty};
 use kernel::tty::termios::lflag;
 use kernel::tty::{Gate, Tty};
-use machine::{Channel as Line, Machine, ScheduleWords, TteId};
+use machine::{Channel as Line, Samples, ScheduleWords, TteId};
 use statemachine::terminal::{COOK, EDIT, VT100};
 use statemachine::{Graph, product};
 use synth::HoleKind;

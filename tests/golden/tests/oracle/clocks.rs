@@ -8,7 +8,7 @@ use codestore::Code;
 use golden::{Clock, KernelEntry, bench};
 use kernel::schedule::timer::{CountWords, TimerCodes, TimerHandler};
 use kernel::schedule::{AlarmId, AlarmTarget, Alarms};
-use machine::{Machine, NEVER, Nanos, ScheduleWords, TteId};
+use machine::{NEVER, Nanos, Samples, ScheduleWords, TteId};
 
 use crate::race::Race;
 

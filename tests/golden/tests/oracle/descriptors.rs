@@ -11,7 +11,7 @@ use golden::{Access, OnlyTte, Way, bench};
 use kernel::call::{CallCode, FileCall, FileCode, OpenName, Opens, SimpleCode};
 use kernel::file::{NewNode, Node, Time, Volume};
 use kernel::symtab::SymbolTable;
-use machine::Machine;
+use machine::Processor;
 use unix::files::{Body, Descriptor, DescriptorTable, OpenFile, Recipe, Slot, device_stream};
 
 use crate::race::{Race, in_rax, program};

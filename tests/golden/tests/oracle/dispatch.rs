@@ -3,7 +3,7 @@
 use codestore::{Code, Maker};
 use golden::{Way, bench};
 use kernel::call::{CallCode, FileCall};
-use machine::Machine;
+use machine::Processor;
 use machine_pc::UserCall;
 use synth::{Abs32, Draft, HoleValue, Imm32, Target, template};
 

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use codestore::Code;
 use golden::bench;
 use kernel::tty::raw::{RawHandler, RawTty};
-use machine::{Machine, PAGE_BYTES};
+use machine::{PAGE_BYTES, Samples};
 
 use crate::race::Race;
 

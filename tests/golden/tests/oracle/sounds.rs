@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use golden::bench;
 use kernel::sound::{Channel, Format, Inserts, Maker, Sound};
-use machine::Machine;
+use machine::Samples;
 
 use crate::race::Race;
 
