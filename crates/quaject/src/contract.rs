@@ -23,7 +23,7 @@ pub struct Watch {
     /// Instead of the way to the Rust twin.
     pub slow: u64,
     /// A callback that is bound: its name, and where it leads by the label of the way out that it has unconnected.
-    pub callback: Option<(&'static str, [u64; 3])>,
+    pub callback: Option<(&'static str, [u64; 4])>,
 }
 
 impl Makers {

@@ -245,7 +245,7 @@ fn main() {
     let new = NewNode { mode: 0o644, user: 0, group: 0, now: Time::default() };
     let node = Node::nameless(&volume, b"", new).expect("room for a node");
     let content = node.content().expect("a regular file");
-    let window: Box<Made<Window>> = Window::open(content, Some(makers));
+    let window: Box<Made<Window>> = Window::open(content, makers);
     let address = |code: Option<codestore::Code<kernel::FileCall>>| code.map(|code| code.entry().address());
     let device = paste_channel(Channel::StandardOutput, makers);
     let body: &Body = pipe.body();
@@ -261,7 +261,7 @@ fn main() {
     let mut windows = vec![window];
     all[4].revive = revived(|| {
         Window::close(windows.pop().expect("there is one"));
-        windows.push(Window::open(content, Some(makers)));
+        windows.push(Window::open(content, makers));
     });
     all.push(cached());
     all.extend(machines());

@@ -16,10 +16,13 @@ pub(crate) const REFUSED: Target = Target::Label(SLOW_MANY);
 /// As `SLOW_MANY`, but a filter's registers stand on the stack behind those.
 const SLOW_FILTER: Label = Label(4);
 /// The part for any number of bytes.
-const MANY: Label = Label(3);
+const MANY: Label = Label(6);
 
 /// A part that others of the routine call.
 const INNER: Label = Label(5);
+
+/// As `SLOW_MANY`, but rdx and r8 stand on the stack behind those.
+const SLOW_PAGES: Label = Label(3);
 
 template! {
     /// Ends in the Rust twin. In: registers as at entry, rax lost. Cost: 2 instructions.
@@ -55,6 +58,13 @@ template! {
 }
 
 template! {
+    /// Ends a part that had r8 and rdx on the stack. Falls through to `RestoreMany`.
+    pub struct RestorePages {}
+    "pop r8",
+    "pop rdx",
+}
+
+template! {
     /// An operation on a stream is done: the scheduler's gauge (S-31) counts it. Cost: 1 instruction.
     pub struct Count { gauge: Abs32 }
     "inc qword ptr [{gauge}]",
@@ -66,6 +76,7 @@ pub struct Routine {
     draft: Draft,
     number: u32,
     has_filter: bool,
+    has_pages: bool,
 }
 
 /// Number of rax.
@@ -75,7 +86,7 @@ impl quaject::Routine for Routine {
     fn begin(makers: Makers, number: u64) -> Routine {
         let mut draft = Draft::new();
         draft.assume(RAX, number);
-        Routine { makers, draft, number: number as u32, has_filter: false }
+        Routine { makers, draft, number: number as u32, has_filter: false, has_pages: false }
     }
 
     fn callback(&self, name: &'static str, unconnected: Target) -> Target {
@@ -91,6 +102,10 @@ impl quaject::Routine for Routine {
         if self.has_filter {
             self.draft.place(SLOW_FILTER);
             self.paste(RestoreFilter {});
+        }
+        if self.has_pages {
+            self.draft.place(SLOW_PAGES);
+            self.paste(RestorePages {});
         }
         self.draft.place(SLOW_MANY);
         self.paste(RestoreMany {});
@@ -118,6 +133,11 @@ impl Routine {
     /// As `slow`, where `Keep` was pasted.
     pub fn slow_many(&self) -> Target {
         Target::Label(SLOW_MANY)
+    }
+
+    /// As `slow_many`, where rdx and r8 were pushed, too.
+    pub fn slow_pages(&self) -> Target {
+        Target::Label(SLOW_PAGES)
     }
 
     /// The part for any number of bytes.
@@ -158,6 +178,15 @@ impl Routine {
         self.paste_user(SLOW_FILTER, fragment);
     }
 
+    /// As `paste_user_many`, while rdx and r8 stand on the stack behind those.
+    pub fn paste_user_pages(&mut self, fragment: impl Paste) {
+        self.has_pages = true;
+        if let Some(upwards) = self.makers.machine.upwards() {
+            self.paste(upwards);
+        }
+        self.paste_user(SLOW_PAGES, fragment);
+    }
+
     fn paste_user(&mut self, landing: Label, fragment: impl Paste) {
         if let Some(open) = self.makers.machine.open_user() {
             self.paste(open);
@@ -193,8 +222,15 @@ impl Routine {
 }
 
 /// For the golden listings.
-pub fn templates() -> [synth::Template; 5] {
-    [GoSlow::template(), RestoreOne::template(), RestoreMany::template(), RestoreFilter::template(), Count::template()]
+pub fn templates() -> [synth::Template; 6] {
+    [
+        GoSlow::template(),
+        RestoreOne::template(),
+        RestoreMany::template(),
+        RestoreFilter::template(),
+        RestorePages::template(),
+        Count::template(),
+    ]
 }
 
 /// What the holes that many routines have stand for.
@@ -204,6 +240,7 @@ pub const FACTS: &[Fact] = &[
     Fact::value("slow", "way to the Rust twin, for whatever is unusual", "never"),
     Fact::value("slow_one", "way to the Rust twin that makes rdx 1 again", "never"),
     Fact::value("slow_many", "way to the Rust twin that gives three registers back", "never"),
+    Fact::value("slow_pages", "way to the Rust twin that gives five registers back", "never"),
     Fact::value("many", "the part for any number of bytes", "never"),
     Fact::value("empty", "way to the Rust twin when there is nothing to take", "never"),
     Fact::value("full", "way to the Rust twin when there is no room", "never"),

@@ -13,7 +13,7 @@ use quaject::{Makers, Straight, quaject};
 use synth::{Abs32, Fact, Imm32, Target, Template, template};
 
 use super::FileCall;
-use super::routine::{RestoreMany, RestoreOne};
+use super::routine::{RestoreMany, RestoreOne, RestorePages};
 
 template! {
     /// A way out of a routine that is watched. Cost: 1 instruction.
@@ -140,7 +140,7 @@ quaject! {
         /// The Rust twin.
         rust: Target,
         /// What a way out gives back first.
-        back: (Option<RestoreOne>, Option<RestoreMany>),
+        back: (Option<RestoreOne>, Option<RestorePages>, Option<RestoreMany>),
     }
     callbacks {}
     callentries WatchCode {
@@ -162,6 +162,7 @@ quaject! {
         told: FileCall by Straight (0) named "watch.told" needs(routine, back) uses() {
             paste (back.0);
             paste (back.1);
+            paste (back.2);
             paste Tell { slot: Abs32(watch.told) };
             paste EnterRoutine { number: routine.0, routine: routine.1 };
         }
@@ -188,7 +189,8 @@ impl WatchWords {
 
     /// For the callback whose way out, unconnected, has this label.
     pub fn told(&self, makers: Makers, label: usize, number: u64, slow: u64) -> Option<Code<FileCall>> {
-        let back = ((label == 1).then_some(RestoreOne {}), (label == 2).then_some(RestoreMany {}));
+        let many = matches!(label, 2 | 3).then_some(RestoreMany {});
+        let back = ((label == 1).then_some(RestoreOne {}), (label == 3).then_some(RestorePages {}), many);
         let callouts = WatchCallouts { routine: Some(call(number, slow)), back: Some(back), ..Default::default() };
         WatchCode::told(self, makers, &callouts).publish(makers)
     }

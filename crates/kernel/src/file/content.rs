@@ -7,10 +7,11 @@ use alloc::sync::Arc;
 use core::ops::Range;
 
 use abi::Errno;
-use machine::{KernelCell, KernelValue, PAGE_BYTES, UserMemory, VirtAddr};
+use machine::{KernelCell, KernelValue, Machine, PAGE_BYTES, UserMemory, VirtAddr, try_box};
 
 use super::kept::Kept;
 use super::limits::{FILE_BYTES_MAX, TRANSFER_BYTES_MAX};
+use super::page_map::PageMap;
 use super::seals::Seals;
 use super::volume::Volume;
 use crate::space::{Page, PageTree, Supply};
@@ -22,9 +23,10 @@ const PAGE: u64 = PAGE_BYTES as u64;
 pub struct ContentWords {
     /// Size of the file in bytes.
     pub size_bytes: KernelValue<u64>,
-    /// Changes whenever a page leaves the file. While it stays, every frame that was in the file
-    /// still is, at the same page number.
-    pub layout: KernelValue<u64>,
+    /// Leaves of the file's [`PageMap`] that machine code may look at; 0 while what it would do must be seen by Rust.
+    pub leaves: KernelValue<u64>,
+    /// Address of their addresses.
+    pub directory: KernelValue<u64>,
     /// Not 0: a read now need not note the access time, because one has since the last change.
     pub read_is_noted: KernelValue<u64>,
     /// Processor counter at the last write by machine code whose time has not been noted; 0: none.
@@ -34,19 +36,16 @@ pub struct ContentWords {
 }
 
 impl ContentWords {
-    const fn with_layout(layout: u64) -> ContentWords {
+    /// Of an empty file, and of none.
+    pub(super) const fn new() -> ContentWords {
         ContentWords {
             size_bytes: KernelValue::new(0),
-            layout: KernelValue::new(layout),
+            leaves: KernelValue::new(0),
+            directory: KernelValue::new(0),
             read_is_noted: KernelValue::new(0),
             written_at: KernelValue::new(0),
             read_at: KernelValue::new(0),
         }
-    }
-
-    /// Words of no file: no window was ever filled under their layout.
-    pub(super) const fn none() -> ContentWords {
-        ContentWords::with_layout(u64::MAX)
     }
 
     pub(super) fn address(&self) -> u64 {
@@ -77,6 +76,8 @@ pub struct Content {
 
 struct State {
     pages: PageTree,
+    /// Where they are, if machine code has been made for the file.
+    map: Option<Box<PageMap>>,
     /// A program may have stored behind the end of the last page through a shared mapping; those
     /// bytes must not appear when the file grows.
     mapped_for_writing: bool,
@@ -103,9 +104,9 @@ impl Content {
     pub(super) fn new(volume: &Arc<Volume>) -> Content {
         Content {
             kept: volume.store().map(|store| Box::new(Kept::new(store, volume.take_number()))),
-            words: ContentWords::with_layout(0),
+            words: ContentWords::new(),
             volume: volume.clone(),
-            state: KernelCell::new(State { pages: PageTree::new(), mapped_for_writing: false }),
+            state: KernelCell::new(State { pages: PageTree::new(), map: None, mapped_for_writing: false }),
             seals: KernelValue::new(Seals::SEAL),
             writable_maps: KernelValue::new(0),
         }
@@ -143,9 +144,8 @@ impl Content {
             return Err(Errno::EBUSY);
         }
         self.seals.set(seals.with(more, mode));
-        if self.seals.get().forbid_writes() {
-            self.forget_windows();
-        }
+        // A routine does not know how far a sealed file may grow.
+        self.hide_pages();
         Ok(())
     }
 
@@ -159,9 +159,46 @@ impl Content {
         self.writable_maps.set(self.writable_maps.get() - 1);
     }
 
-    /// Whoever remembers pages of the file looks again.
-    pub(super) fn forget_windows(&self) {
-        self.words.layout.set(self.words.layout.get() + 1);
+    /// From now on each read and write is done in Rust, until [`Content::show_page`].
+    pub(super) fn hide_pages(&self) {
+        self.words.leaves.set(0);
+    }
+
+    /// The same, and the map of pages goes: machine code knows none of them.
+    fn forget_map(&self) {
+        self.hide_pages();
+        self.state.borrow_mut().map = None;
+    }
+
+    /// The pages around `position` may be used by machine code: Rust has moved bytes there, and nobody has to see it. A file that is
+    /// sealed is not shown: routines do not know what its seals forbid.
+    pub(super) fn show_page(&self, machine: &'static dyn Machine, position: u64) {
+        if self.seals.get().forbid_some() {
+            return;
+        }
+        let mut state = self.state.borrow_mut();
+        let State { pages, map, .. } = &mut *state;
+        if map.is_none() {
+            *map = try_box(PageMap::new(machine)).ok();
+        }
+        let Some(map) = map else { return };
+        let index = position / PAGE;
+        let is_new = map.missing_leaf(index).filter(|missing| map.add_leaf(missing.start));
+        match (&self.kept, is_new) {
+            (None, Some(missing)) => pages.visit(missing, &mut |index, page| map.set(index, page.frame())),
+            (None, None) => {}
+            // A routine writes without a word: each page that it knows is noted.
+            (Some(kept), _) => {
+                if let Some(page) = pages.get(index)
+                    && kept.will_be_seen(index)
+                {
+                    map.set(index, page.frame());
+                }
+            }
+        }
+        let (directory, leaves) = map.directory();
+        self.words.directory.set(directory);
+        self.words.leaves.set(leaves);
     }
 
     /// Copies up to `into.len()` bytes from `position`; returns how many the file had there, and that have been brought.
@@ -462,7 +499,14 @@ impl Content {
     }
 
     fn insert(&self, index: u64, page: Page) -> Result<(), Errno> {
-        self.state.borrow_mut().pages.insert(index, page).map_err(|_| Errno::ENOSPC)?;
+        let mut state = self.state.borrow_mut();
+        let frame = page.frame();
+        state.pages.insert(index, page).map_err(|_| Errno::ENOSPC)?;
+        if let Some(map) = &mut state.map
+            && self.kept.is_none()
+        {
+            map.set(index, frame);
+        }
         self.volume.pages_gained(1);
         Ok(())
     }
@@ -476,12 +520,16 @@ impl Content {
     }
 
     fn remove_pages(&self, range: Range<u64>) {
-        let removed = self.state.borrow_mut().pages.remove(range.clone());
+        let mut state = self.state.borrow_mut();
+        if let Some(map) = &mut state.map {
+            map.remove(range.clone());
+        }
+        let removed = state.pages.remove(range.clone());
+        drop(state);
         self.volume.pages_lost(removed);
         if let Some(kept) = &self.kept {
             kept.cut(range);
         }
-        self.forget_windows();
     }
 
     fn count_present(&self, range: Range<u64>) -> u64 {

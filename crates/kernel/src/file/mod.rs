@@ -31,6 +31,7 @@ mod namespace;
 mod node;
 mod open;
 mod ownership;
+mod page_map;
 mod path_cache;
 mod positioned;
 mod rename;

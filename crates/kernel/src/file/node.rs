@@ -275,7 +275,7 @@ impl Node {
         if self.loses_privilege_when_written()
             && let Data::Regular(content) = &self.data
         {
-            content.forget_windows();
+            content.hide_pages();
         }
     }
 

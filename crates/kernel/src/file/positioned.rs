@@ -1,18 +1,16 @@
-//! The synthesized `pread` and `pwrite` of an open file (S-89). They have a window of their own, so that reading here and there does
-//! not drive out the pages that reading in order uses. A file gets them when it has been read or written so several times.
+//! The synthesized `pread` and `pwrite` of an open file (S-89). A file gets them when it has been read or written so several times.
 
 use alloc::boxed::Box;
 use core::convert::Infallible;
 
 use abi::nr;
-use machine::Machine;
 use quaject::{Made, Makers, Quaject, create, quaject};
 use synth::template;
 
 use super::content::Content;
-use super::window::{FromPage, PagesKnown, Places, SeenPages, ToPage};
+use super::window::{BufferBegins, BufferBelow, BufferKnown, FromFile, FromOnePage, Served, ToFile, ToOnePage};
 use crate::call::FileCall;
-use crate::call::fragments::AllDone;
+use crate::call::fragments::{AllDone, GiveBack};
 
 template! {
     /// The position is an argument; a negative one is an error. In: r10. Out: rax = position. Cost: 3 instructions.
@@ -23,33 +21,52 @@ template! {
     ".long {slow_many}",
 }
 
+template! {
+    /// What was moved is the result. In: rax = position behind the last byte. Cost: 1 instruction.
+    pub struct FromOffset {}
+    "sub rax, r10",
+}
+
 quaject! {
     /// What an open file's `pread` and `pwrite` work with.
     pub quaject Positioned ("file places", made by "pread", at most 16 inactive)
-    data { seen: SeenPages }
+    data { served: Served }
     factors(positioned) {
-        let Places { words, layout, slots, addresses } = positioned.seen.places();
+        let words = positioned.served.place();
     }
     callouts PositionedCallouts {}
     callbacks {
-        /// Rust finds the page, and it is remembered.
-        absent: slow_many,
-        /// Rust reads up to the end, or makes the file longer.
-        beyond: slow_many,
+        /// Rust finds the page, and the file's map has it from then on.
+        absent: slow_pages,
+        /// Rust says that nothing is left, or makes a hole.
+        ended: slow_many,
     }
     callentries PositionedCode {
-        read: FileCall(nr::PREAD64) named "file.pread" uses(user_limit, slow, slow_many) {
-            include PagesKnown { user_limit, words, layout, slow, slow_many };
+        read: FileCall(nr::PREAD64) named "file.pread" uses(user_limit, slow, slow_many, slow_pages, many) {
+            include BufferBegins { user_limit, slow };
             paste Offset { slow_many };
-            include FromPage { words, slots, addresses, absent, beyond, slow_many };
+            include FromOnePage { words, many };
             paste AllDone {};
             leave;
-        }
-        write: FileCall(nr::PWRITE64) named "file.pwrite" uses(user_limit, slow, slow_many) {
-            include PagesKnown { user_limit, words, layout, slow, slow_many };
+            begin_many;
+            paste BufferBelow { user_limit, slow: slow_many };
             paste Offset { slow_many };
-            include ToPage { user_limit, words, slots, addresses, absent, beyond, slow_many };
+            include FromFile { words, ended, absent };
+            paste FromOffset {};
+            paste GiveBack {};
+            leave;
+        }
+        write: FileCall(nr::PWRITE64) named "file.pwrite" uses(user_limit, slow, slow_many, slow_pages, many) {
+            include BufferKnown { user_limit, slow };
+            paste Offset { slow_many };
+            include ToOnePage { words, many };
             paste AllDone {};
+            leave;
+            begin_many;
+            paste Offset { slow_many };
+            include ToFile { words, ended, absent };
+            paste FromOffset {};
+            paste GiveBack {};
             leave;
         }
     }
@@ -58,25 +75,20 @@ quaject! {
 impl Positioned {
     /// For a file that is open, from the inactive list or new.
     pub fn open(content: &Content, makers: Makers) -> Box<Made<Positioned>> {
-        let Ok(positioned) = create::allocate(|| Ok::<_, Infallible>(Positioned { seen: SeenPages::new() }));
+        let Ok(positioned) = create::allocate(|| Ok::<_, Infallible>(Positioned { served: Served::none() }));
         positioned.synthesize(makers, &PositionedCallouts {});
-        positioned.seen.open(content);
+        positioned.served.open(content);
         positioned
     }
 
     /// The file is closed.
     pub fn close(positioned: Box<Made<Positioned>>) {
-        positioned.seen.close();
+        positioned.served.close();
         Positioned::inactive().give(positioned);
-    }
-
-    /// Remembers the page at `position`, which the Rust twin has just used.
-    pub fn remember(&self, machine: &dyn Machine, content: &Content, position: u64) {
-        self.seen.remember(machine, content, position);
     }
 }
 
 /// For the golden listings.
-pub fn templates() -> [synth::Template; 1] {
-    [Offset::template()]
+pub fn templates() -> [synth::Template; 2] {
+    [Offset::template(), FromOffset::template()]
 }

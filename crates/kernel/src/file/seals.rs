@@ -44,6 +44,11 @@ impl Seals {
         self.has(Seals(F_SEAL_WRITE | F_SEAL_FUTURE_WRITE))
     }
 
+    /// Some write is forbidden, wherever it is.
+    pub(super) fn forbid_some(self) -> bool {
+        self.forbid_writes() || self.has(Seals::GROW)
+    }
+
     /// Error: `EPERM` if bytes up to `end` may not be written to a file of `size_bytes`.
     pub(super) fn check_write(self, end: u64, size_bytes: u64) -> Result<(), Errno> {
         let refused = self.forbid_writes() || self.has(Seals::GROW) && end > size_bytes;

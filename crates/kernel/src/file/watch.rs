@@ -386,16 +386,16 @@ impl Node {
 
     /// Machine code that works on the data of this node, or of the nodes named in it, goes back to Rust. Of a directory
     /// this looks at some entries from cookie `from` on, and returns where to go on.
-    pub fn forget_windows(&self, from: u64) -> Option<u64> {
+    pub fn hide_pages(&self, from: u64) -> Option<u64> {
         const AT_ONCE: usize = 256;
         match self.data() {
-            Data::Regular(content) => content.forget_windows(),
+            Data::Regular(content) => content.hide_pages(),
             Data::Directory(table) => {
                 let mut last = None;
                 for (cookie, entry) in table.0.borrow().at_or_after(from.max(FIRST_COOKIE)).take(AT_ONCE) {
                     last = Some(cookie);
                     if let Some(content) = entry.node.content() {
-                        content.forget_windows();
+                        content.hide_pages();
                     }
                 }
                 return last.map(|cookie| cookie + 1);
@@ -411,7 +411,7 @@ impl Node {
             && self.kind() == NodeKind::Regular
             && let Some(content) = self.content()
         {
-            content.forget_windows();
+            content.hide_pages();
         }
     }
 }

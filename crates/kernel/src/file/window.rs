@@ -1,64 +1,42 @@
-//! The window of an open file: the words that its synthesized `read` and `write` work with (S-89, S-97).
+//! What an open file's synthesized `read` and `write` work with (S-89, S-97).
 //!
 //! ```text
-//!   position ─► page number ─► slot (number modulo 16) ─► address of the page's bytes ─► copy
+//!   position ─► leaf of the file's page map ─► address of the page's bytes ─► copy, and on to the next page
 //! ```
-//! The window remembers where recently used pages of the file are. It is right as long as the file's `layout` word is the
-//! one it was filled under; the routine compares the two. Everything the window does not know (another page, the end
-//! of the file, a page boundary, a time that must be noted) is done by the Rust twin, which then fills the slot.
+//! The routines move any number of bytes up to 64 KiB, over the borders of pages, and up to the end of the file. What they find
+//! no address for (a hole, a leaf that is not there yet, a page that has to be allocated, all pages of a file whose reads or writes
+//! somebody must see) is done by the Rust twin, from the start of the call: a copy that was begun is only made again.
 
 use alloc::boxed::Box;
 use core::convert::Infallible;
 use core::mem::offset_of;
 
 use abi::nr;
-use machine::{KernelCell, KernelValue, Machine, PAGE_BYTES};
+use machine::{KernelCell, KernelValue, Machine};
 use quaject::{Made, Makers, Quaject, create, fragments, quaject};
 use synth::{Abs32, Fact, Imm32, Target, template};
 
 use super::content::{Content, ContentWords};
+use super::node::Node;
 use crate::call::fragments::{GiveBack, Keep, MoveMany, OneToMost, UserAddress};
 use crate::call::{FileCall, Routine};
-use crate::space::Supply;
 
-const SLOTS: usize = 16;
-/// A page number that no file has.
-const NO_PAGE: u64 = u64::MAX;
+/// Most bytes of one call; more would keep interrupts off for long.
+const BYTES_MAX: u32 = 64 << 10;
 
-/// One remembered page.
+/// The words of the file that a routine serves; those of no file while it is closed.
 #[repr(C)]
-struct Slot {
-    index: KernelValue<u64>,
-    address: KernelValue<u64>,
-}
-
-/// Where recently used pages of a file are. Invariant: the slots are right while `layout` is that of the file.
-#[repr(C)]
-pub(super) struct SeenPages {
-    /// Address of the file's [`ContentWords`]; of `NO_CONTENT` while they belong to nobody.
+pub(super) struct Served {
     words: KernelValue<u64>,
-    /// The file's `layout` under which the slots were filled.
-    layout: KernelValue<u64>,
-    slots: [Slot; SLOTS],
-}
-
-/// The places of its words, to fold into templates.
-pub(super) struct Places {
-    pub words: Abs32,
-    pub layout: Abs32,
-    pub slots: Abs32,
-    pub addresses: Abs32,
 }
 
 template! {
-    /// No page has left the file since the slots were filled. Out: rcx = the file's words, rdi lost. Cost: 4 instructions.
-    pub struct SameLayout { words: Abs32, layout: Abs32, slow_many: Target }
-    where { LAYOUT = offset_of!(ContentWords, layout) }
-    "mov rcx, qword ptr [{words}]",
-    "mov rdi, qword ptr [rcx + {LAYOUT}]",
-    "cmp rdi, qword ptr [{layout}]",
-    ".byte 0x0f, 0x85",                     // jne slow
-    ".long {slow_many}",
+    /// The whole buffer is the program's, how much of it is used does not matter. Out: rax lost. Cost: 3 instructions.
+    pub struct BufferBelow { user_limit: Abs32, slow: Target }
+    "lea rax, [rsi + rdx]",
+    "cmp rax, qword ptr [{user_limit}]",
+    ".byte 0x0f, 0x87",                     // ja slow
+    ".long {slow}",
 }
 
 template! {
@@ -68,57 +46,96 @@ template! {
 }
 
 template! {
-    /// All bytes lie before the end of the file. In: rax = position. Out: rcx and rdi lost. Cost: 4 instructions.
-    pub struct BeforeEnd { words: Abs32, slow_many: Target }
+    /// What is left of the file, at most what is asked for. In: rax = position. Out: rdx = bytes, r8 = the program's address, which
+    /// both stand on the stack as they were; rcx = the file's words, rdi lost. Cost: 9 instructions.
+    pub struct UpToEnd { words: Abs32, slow_many: Target }
     where { SIZE = offset_of!(ContentWords, size_bytes) }
     "mov rcx, qword ptr [{words}]",
-    "lea rdi, [rax + rdx]",
-    "cmp rdi, qword ptr [rcx + {SIZE}]",
+    "mov rdi, qword ptr [rcx + {SIZE}]",
+    "sub rdi, rax",
+    ".byte 0x0f, 0x86",                     // jbe slow: nothing is left
+    ".long {slow_many}",
+    "push rdx",
+    "push r8",
+    "mov r8, rsi",
+    "cmp rdi, rdx",
+    "cmovb rdx, rdi",
+}
+
+template! {
+    /// No hole would come between the file and what is written. The rest as in `UpToEnd`, of all bytes. Cost: 6 instructions.
+    pub struct NotBehindEnd { words: Abs32, slow_many: Target }
+    where { SIZE = offset_of!(ContentWords, size_bytes) }
+    "mov rcx, qword ptr [{words}]",
+    "cmp rax, qword ptr [rcx + {SIZE}]",
     ".byte 0x0f, 0x87",                     // ja slow
     ".long {slow_many}",
+    "push rdx",
+    "push r8",
+    "mov r8, rsi",
 }
 
 template! {
-    /// The page is in the window. In: rax = position. Out: rcx = address of the page's bytes, rdi lost. Cost: 8 instructions.
-    pub struct FindPage { slots: Abs32, addresses: Abs32, slow_many: Target }
-    "mov rdi, rax",
-    "shr rdi, 12",
-    "mov ecx, edi",
-    "and ecx, 15",
-    "shl ecx, 4",
-    "cmp rdi, qword ptr [rcx + {slots}]",
-    ".byte 0x0f, 0x85",                     // jne slow: not in the window
-    ".long {slow_many}",
-    "mov rcx, qword ptr [rcx + {addresses}]",
-}
-
-template! {
-    /// All bytes lie in the page. Out: rcx = address of the first, rax lost. Cost: 5 instructions.
-    pub struct InPage { slow_many: Target }
-    "and eax, 4095",
-    "add rcx, rax",
-    "add eax, edx",
-    "cmp eax, 4096",
-    ".byte 0x0f, 0x87",                     // ja slow: into the next page
-    ".long {slow_many}",
-}
-
-template! {
-    /// The first read since the last change leaves its time (relatime), as the counter's value. Then the registers for the
-    /// copy. Cost: 7 instructions, 14 for the first read.
-    pub struct ReadReady { words: Abs32 }
+    /// The first read since the last change leaves its time (relatime), as the counter's value. In: rcx = the file's words. Cost:
+    /// 2 instructions, 11 for the first read.
+    pub struct NoteRead {}
     where { NOTED = offset_of!(ContentWords, read_is_noted), READ = offset_of!(ContentWords, read_at) }
-    "mov rdi, qword ptr [{words}]",
-    "cmp qword ptr [rdi + {NOTED}], 0",
+    "cmp qword ptr [rcx + {NOTED}], 0",
     "jne 70f",
     "push rdx",
+    "push rax",
     "rdtsc",
     "shl rdx, 32",
     "or rax, rdx",
-    "mov qword ptr [rdi + {READ}], rax",
-    "mov qword ptr [rdi + {NOTED}], 1",
+    "mov qword ptr [rcx + {READ}], rax",
+    "mov qword ptr [rcx + {NOTED}], 1",
+    "pop rax",
     "pop rdx",
     "70:",
+}
+
+template! {
+    /// All bytes, which are some, lie in one page, and before the end of the file. In: rax = position. Out: rcx = the file's words, rdi
+    /// lost. Cost: 7 instructions.
+    pub struct InOnePage { words: Abs32, many: Target }
+    where { SIZE = offset_of!(ContentWords, size_bytes) }
+    "mov rcx, qword ptr [{words}]",
+    "lea rdi, [rax + rdx - 1]",
+    "cmp rdi, qword ptr [rcx + {SIZE}]",
+    ".byte 0x0f, 0x83",                     // jae many: up to the end, or longer
+    ".long {many}",
+    "xor rdi, rax",
+    "cmp rdi, 4095",
+    ".byte 0x0f, 0x87",                     // ja many: the last byte lies in another page
+    ".long {many}",
+}
+
+template! {
+    /// Where the page of the position is. In: rax = position, rcx = the file's words. Out: rcx = address of the byte there, rax and rdi
+    /// lost. Cost: 14 instructions.
+    pub struct FindPage { absent: Target }
+    where { LEAVES = offset_of!(ContentWords, leaves), DIRECTORY = offset_of!(ContentWords, directory) }
+    "mov rdi, rax",
+    "shr rdi, 18",
+    "cmp rdi, qword ptr [rcx + {LEAVES}]",
+    ".byte 0x0f, 0x83",                     // jae absent: no leaf
+    ".long {absent}",
+    "mov rcx, qword ptr [rcx + {DIRECTORY}]",
+    "mov rdi, qword ptr [rcx + rdi * 8]",
+    "mov ecx, eax",
+    "shr ecx, 12",
+    "and ecx, 63",
+    "mov rcx, qword ptr [rdi + rcx * 8]",
+    "test rcx, rcx",
+    ".byte 0x0f, 0x84",                     // jz absent: a hole, or no leaf
+    ".long {absent}",
+    "and eax, 4095",
+    "add rcx, rax",
+}
+
+template! {
+    /// The registers for a copy of edx bytes from the file: rcx = address in it. Cost: 4 instructions.
+    pub struct FromThere {}
     "mov rdi, rsi",
     "mov rsi, rcx",
     "mov ecx, edx",
@@ -126,30 +143,129 @@ template! {
 }
 
 template! {
-    /// The bytes must be the program's to the last: a copy that stops at the limit would have changed the file, though the
-    /// call is refused whole. Then the registers for the copy to the file. Cost: 6 instructions.
-    pub struct WriteReady { user_limit: Abs32, slow_many: Target }
-    "lea rax, [rsi + rdx]",
-    "cmp rax, qword ptr [{user_limit}]",
-    ".byte 0x0f, 0x87",                     // ja slow
-    ".long {slow_many}",
+    /// The same to the file. Cost: 3 instructions.
+    pub struct ToThere {}
     "mov rdi, rcx",
     "mov ecx, edx",
     "shr ecx, 3",
 }
 
 template! {
-    /// Leaves the counter's value for whoever asks for the file's times, and makes the next read note its own.
+    /// From the pages of the file to the program. In: rax = position, rcx = the file's words, rdx = bytes, r8 = the program's address.
+    /// Out: rax = position behind the last, all others of the copy lost. The map is looked at anew for each page: a fault of the
+    /// program may have put pages into this very file. Besides one instruction for each 8 bytes. Cost: 31 instructions a page,
+    /// 32 with single bytes at its end.
+    pub struct FromPages { words: Abs32, absent: Target }
+    where { LEAVES = offset_of!(ContentWords, leaves), DIRECTORY = offset_of!(ContentWords, directory) }
+    "70:",
+    "mov rdi, rax",
+    "shr rdi, 18",
+    "cmp rdi, qword ptr [rcx + {LEAVES}]",
+    ".byte 0x0f, 0x83",                     // jae absent
+    ".long {absent}",
+    "mov rcx, qword ptr [rcx + {DIRECTORY}]",
+    "mov rcx, qword ptr [rcx + rdi * 8]",
+    "mov edi, eax",
+    "shr edi, 12",
+    "and edi, 63",
+    "mov rsi, qword ptr [rcx + rdi * 8]",
+    "test rsi, rsi",
+    ".byte 0x0f, 0x84",                     // jz absent
+    ".long {absent}",
+    "mov edi, eax",
+    "and edi, 4095",
+    "add rsi, rdi",
+    "mov ecx, 4096",
+    "sub ecx, edi",
+    "cmp rcx, rdx",
+    "cmova rcx, rdx",
+    "add rax, rcx",
+    "sub rdx, rcx",
+    "mov rdi, r8",
+    "add r8, rcx",
+    "shr ecx, 3",
+    "rep movsq",
+    "mov ecx, r8d",
+    "sub ecx, edi",
+    "jz 71f",
+    "rep movsb",
+    "71:",
+    "test rdx, rdx",
+    "mov rcx, qword ptr [{words}]",
+    "jnz 70b",
+}
+
+template! {
+    /// From the program to the pages of the file, as `FromPages`.
+    pub struct ToPages { words: Abs32, absent: Target }
+    where { LEAVES = offset_of!(ContentWords, leaves), DIRECTORY = offset_of!(ContentWords, directory) }
+    "70:",
+    "mov rdi, rax",
+    "shr rdi, 18",
+    "cmp rdi, qword ptr [rcx + {LEAVES}]",
+    ".byte 0x0f, 0x83",                     // jae absent
+    ".long {absent}",
+    "mov rcx, qword ptr [rcx + {DIRECTORY}]",
+    "mov rcx, qword ptr [rcx + rdi * 8]",
+    "mov esi, eax",
+    "shr esi, 12",
+    "and esi, 63",
+    "mov rdi, qword ptr [rcx + rsi * 8]",
+    "test rdi, rdi",
+    ".byte 0x0f, 0x84",                     // jz absent
+    ".long {absent}",
+    "mov esi, eax",
+    "and esi, 4095",
+    "add rdi, rsi",
+    "mov ecx, 4096",
+    "sub ecx, esi",
+    "cmp rcx, rdx",
+    "cmova rcx, rdx",
+    "add rax, rcx",
+    "sub rdx, rcx",
+    "mov rsi, r8",
+    "add r8, rcx",
+    "shr ecx, 3",
+    "rep movsq",
+    "mov ecx, r8d",
+    "sub ecx, esi",
+    "jz 71f",
+    "rep movsb",
+    "71:",
+    "test rdx, rdx",
+    "mov rcx, qword ptr [{words}]",
+    "jnz 70b",
+}
+
+template! {
+    /// The counter's value is left for whoever asks for the file's times, and the next read notes its own. Out: rax, rdx, rcx lost.
+    /// Cost: 6 instructions.
     pub struct Stamp { words: Abs32 }
     where { WRITTEN = offset_of!(ContentWords, written_at), NOTED = offset_of!(ContentWords, read_is_noted) }
-    "mov rdi, rdx",
     "mov rcx, qword ptr [{words}]",
     "rdtsc",
     "shl rdx, 32",
     "or rax, rdx",
-    "mov rdx, rdi",
     "mov qword ptr [rcx + {WRITTEN}], rax",
     "mov qword ptr [rcx + {NOTED}], 0",
+}
+
+template! {
+    /// The file ends behind what was written, or later. In: rax = position behind the last byte, rcx = the file's words. Cost: 3
+    /// instructions.
+    pub struct EndsThere {}
+    where { SIZE = offset_of!(ContentWords, size_bytes) }
+    "cmp rax, qword ptr [rcx + {SIZE}]",
+    "jbe 70f",
+    "mov qword ptr [rcx + {SIZE}], rax",
+    "70:",
+}
+
+template! {
+    /// The end of what `UpToEnd` began. Cost: 2 instructions.
+    pub struct GiveBackBytes {}
+    "pop r8",
+    "pop rdx",
 }
 
 template! {
@@ -166,49 +282,111 @@ template! {
 }
 
 template! {
-    /// The position moves; the count is the result.
-    pub struct Advance { position: Abs32 }
+    /// `Stamp` keeps the count. Cost: 1 instruction.
+    pub struct KeepCount {}
+    "mov rdi, rdx",
+}
+
+template! {
+    /// The end of what `KeepCount` began. Cost: 1 instruction.
+    pub struct GiveBackCount {}
+    "mov rdx, rdi",
+}
+
+template! {
+    /// `Stamp` keeps what was written, and where it ended. Cost: 2 instructions.
+    pub struct KeepDone {}
+    "mov rdi, rdx",
+    "mov rsi, rax",
+}
+
+template! {
+    /// The end of what `KeepDone` began. Cost: 2 instructions.
+    pub struct GiveBackDone {}
+    "mov rdx, rdi",
+    "mov rax, rsi",
+}
+
+template! {
+    /// The position moves, all that was asked for is the result. Cost: 2 instructions.
+    pub struct AdvanceAll { position: Abs32 }
     "add qword ptr [{position}], rdx",
     "mov eax, edx",
 }
 
+template! {
+    /// The position moves; by how much is the result. In: rax = position behind the last byte. Out: rcx lost. Cost: 3 instructions.
+    pub struct Advance { position: Abs32 }
+    "mov rcx, rax",
+    "sub rax, qword ptr [{position}]",
+    "mov qword ptr [{position}], rcx",
+}
+
 fragments! {
-    /// The buffer is the program's, more than nothing and at most a page, and the slots are right. More is done in Rust, and
-    /// nothing, which must move no time.
-    pub(super) list PagesKnown of Routine { user_limit: Abs32, words: Abs32, layout: Abs32, slow: Target, slow_many: Target } {
+    /// The buffer begins in the program's half (where it ends is seen by touching it); more than nothing is asked for and at most
+    /// 64 KiB. More is done in Rust, and nothing, which must move no time.
+    pub(super) list BufferBegins of Routine { user_limit: Abs32, slow: Target } {
         paste UserAddress { user_limit, slow };
-        paste OneToMost { most: Imm32(PAGE_BYTES as u32 - 1), slow };
+        paste OneToMost { most: Imm32(BYTES_MAX - 1), slow };
         paste Keep {};
-        paste SameLayout { words, layout, slow_many };
     }
 }
 
 fragments! {
-    /// From the page of the position in rax to the program.
-    pub(super) list FromPage of Routine {
-        words: Abs32, slots: Abs32, addresses: Abs32, absent: Target, beyond: Target, slow_many: Target,
-    } {
-        paste BeforeEnd { words, slow_many: beyond };
-        paste FindPage { slots, addresses, slow_many: absent };
-        paste InPage { slow_many };
-        paste ReadReady { words };
+    /// The same of a buffer that ends there, too: a call that is refused must not have changed the file.
+    pub(super) list BufferKnown of Routine { user_limit: Abs32, slow: Target } {
+        paste OneToMost { most: Imm32(BYTES_MAX - 1), slow };
+        paste BufferBelow { user_limit, slow };
+        paste Keep {};
+    }
+}
+
+fragments! {
+    /// From one page at the position in rax to the program.
+    pub(super) list FromOnePage of Routine { words: Abs32, many: Target } {
+        paste InOnePage { words, many };
+        paste NoteRead {};
+        paste FindPage { absent: many };
+        paste FromThere {};
         paste_user_many MoveMany {};
         paste GiveBack {};
     }
 }
 
 fragments! {
-    /// From the program to the page of the position in rax.
-    pub(super) list ToPage of Routine {
-        user_limit: Abs32, words: Abs32, slots: Abs32, addresses: Abs32, absent: Target, beyond: Target, slow_many: Target,
-    } {
-        paste BeforeEnd { words, slow_many: beyond };
-        paste FindPage { slots, addresses, slow_many: absent };
-        paste InPage { slow_many };
-        paste WriteReady { user_limit, slow_many };
+    /// From the program to one page at the position in rax.
+    pub(super) list ToOnePage of Routine { words: Abs32, many: Target } {
+        paste InOnePage { words, many };
+        paste FindPage { absent: many };
+        paste ToThere {};
         paste_user_many MoveMany {};
+        paste KeepCount {};
         paste Stamp { words };
+        paste GiveBackCount {};
         paste GiveBack {};
+    }
+}
+
+fragments! {
+    /// From the pages at the position in rax to the program; rax is then the position behind them.
+    pub(super) list FromFile of Routine { words: Abs32, ended: Target, absent: Target } {
+        paste UpToEnd { words, slow_many: ended };
+        paste NoteRead {};
+        paste_user_pages FromPages { words, absent };
+        paste GiveBackBytes {};
+    }
+}
+
+fragments! {
+    /// From the program to the pages at the position in rax; rax is then the position behind them.
+    pub(super) list ToFile of Routine { words: Abs32, ended: Target, absent: Target } {
+        paste NotBehindEnd { words, slow_many: ended };
+        paste_user_pages ToPages { words, absent };
+        paste EndsThere {};
+        paste KeepDone {};
+        paste Stamp { words };
+        paste GiveBackDone {};
+        paste GiveBackBytes {};
     }
 }
 
@@ -218,32 +396,45 @@ quaject! {
     data {
         /// Offset of the next read or write, in bytes.
         pub position: KernelValue<u64>,
-        seen: SeenPages,
+        served: Served,
     }
     factors(window) {
         let position = Abs32(window.position.as_ptr() as u64);
-        let Places { words, layout, slots, addresses } = window.seen.places();
+        let words = window.served.place();
     }
     callouts WindowCallouts {}
     callbacks {
-        /// Rust finds the page, and the window remembers it.
-        absent: slow_many,
-        /// Rust reads up to the end, or makes the file longer.
-        beyond: slow_many,
+        /// Rust finds the page, and the file's map has it from then on.
+        absent: slow_pages,
+        /// Rust says that nothing is left, or makes a hole.
+        ended: slow_many,
     }
     callentries WindowCode {
-        read: FileCall(nr::READ) named "file.read" uses(user_limit, slow, slow_many) {
-            include PagesKnown { user_limit, words, layout, slow, slow_many };
+        read: FileCall(nr::READ) named "file.read" uses(user_limit, slow, slow_many, slow_pages, many) {
+            include BufferBegins { user_limit, slow };
             paste Position { position };
-            include FromPage { words, slots, addresses, absent, beyond, slow_many };
+            include FromOnePage { words, many };
+            paste AdvanceAll { position };
+            leave;
+            begin_many;
+            paste BufferBelow { user_limit, slow: slow_many };
+            paste Position { position };
+            include FromFile { words, ended, absent };
             paste Advance { position };
+            paste GiveBack {};
             leave;
         }
-        write: FileCall(nr::WRITE) named "file.write" uses(user_limit, slow, slow_many) {
-            include PagesKnown { user_limit, words, layout, slow, slow_many };
+        write: FileCall(nr::WRITE) named "file.write" uses(user_limit, slow, slow_many, slow_pages, many) {
+            include BufferKnown { user_limit, slow };
             paste Position { position };
-            include ToPage { user_limit, words, slots, addresses, absent, beyond, slow_many };
+            include ToOnePage { words, many };
+            paste AdvanceAll { position };
+            leave;
+            begin_many;
+            paste Position { position };
+            include ToFile { words, ended, absent };
             paste Advance { position };
+            paste GiveBack {};
             leave;
         }
         seek: FileCall(nr::LSEEK) named "file.seek" uses(slow) {
@@ -253,23 +444,17 @@ quaject! {
     }
 }
 
-/// Stands in for a file while a window has none: its layout is one that no window has.
-static NO_CONTENT: KernelCell<ContentWords> = KernelCell::new(ContentWords::none());
+/// Stands in for a file while a window has none: it is empty.
+static NO_CONTENT: KernelCell<ContentWords> = KernelCell::new(ContentWords::new());
 
-impl SeenPages {
-    pub(super) fn new() -> SeenPages {
-        let slot = || Slot { index: KernelValue::new(NO_PAGE), address: KernelValue::new(0) };
-        SeenPages {
-            words: KernelValue::new(NO_CONTENT.borrow().address()),
-            layout: KernelValue::new(0),
-            slots: core::array::from_fn(|_| slot()),
-        }
+impl Served {
+    pub(super) fn none() -> Served {
+        Served { words: KernelValue::new(NO_CONTENT.borrow().address()) }
     }
 
     /// The file to look at from now on.
     pub(super) fn open(&self, content: &Content) {
-        self.words.set(&raw const *content.words() as u64);
-        self.forget(content);
+        self.words.set(content.words().address());
     }
 
     /// The file is closed.
@@ -277,76 +462,64 @@ impl SeenPages {
         self.words.set(NO_CONTENT.borrow().address());
     }
 
-    fn forget(&self, content: &Content) {
-        self.layout.set(content.words().layout.get());
-        for slot in &self.slots {
-            slot.index.set(NO_PAGE);
-        }
+    pub(super) fn place(&self) -> Abs32 {
+        Abs32(self.words.as_ptr() as u64)
     }
+}
 
-    /// Remembers the page at `position`, which the Rust twin has just used.
-    pub(super) fn remember(&self, machine: &dyn Machine, content: &Content, position: u64) {
-        if self.layout.get() != content.words().layout.get() {
-            self.forget(content);
-        }
-        let index = position / PAGE_BYTES as u64;
-        if let Ok(Supply::Now(page)) = content.page(index)
-            && content.will_be_seen(index)
+impl Node {
+    /// Rust has moved bytes of this file at `position`: the next ones there may be moved by routines, if nobody has to see it.
+    pub fn show_page(&self, machine: &'static dyn Machine, position: u64) {
+        if let Some(content) = self.content()
+            && !self.loses_privilege_when_written()
+            && !self.is_data_watched()
         {
-            let slot = &self.slots[index as usize % SLOTS];
-            slot.address.set(machine.frame_address(page.frame()));
-            slot.index.set(index);
-        }
-    }
-
-    pub(super) fn places(&self) -> Places {
-        Places {
-            words: Abs32(self.words.as_ptr() as u64),
-            layout: Abs32(self.layout.as_ptr() as u64),
-            slots: Abs32(self.slots[0].index.as_ptr() as u64),
-            addresses: Abs32(self.slots[0].address.as_ptr() as u64),
+            content.show_page(machine, position);
         }
     }
 }
 
 impl Window {
-    /// A window for a file just opened, from the inactive list or new. Its routines are there if `makers` are given and
-    /// there was room for code.
-    pub fn open(content: &Content, makers: Option<Makers>) -> Box<Made<Window>> {
-        let make = || Ok::<_, Infallible>(Window { position: KernelValue::new(0), seen: SeenPages::new() });
+    /// A window for an open file, from the inactive list or new. Its routines are there if there was room for code.
+    pub fn open(content: &Content, makers: Makers) -> Box<Made<Window>> {
+        let make = || Ok::<_, Infallible>(Window { position: KernelValue::new(0), served: Served::none() });
         let Ok(window) = create::allocate(make);
-        if let Some(makers) = makers {
-            window.synthesize(makers, &WindowCallouts {});
-        }
-        window.seen.open(content);
+        window.synthesize(makers, &WindowCallouts {});
+        window.served.open(content);
         window
     }
 
     /// Gives the window back; the file is closed.
     pub fn close(window: Box<Made<Window>>) {
-        window.seen.close();
+        window.served.close();
         window.position.set(0);
         Window::inactive().give(window);
-    }
-
-    /// Remembers the page at `position`, which the Rust twin has just used.
-    pub fn remember(&self, machine: &dyn Machine, content: &Content, position: u64) {
-        self.seen.remember(machine, content, position);
     }
 }
 
 /// For the golden listings.
-pub fn templates() -> [synth::Template; 10] {
+pub fn templates() -> [synth::Template; 21] {
     [
-        SameLayout::template(),
+        BufferBelow::template(),
         Position::template(),
-        BeforeEnd::template(),
+        InOnePage::template(),
         FindPage::template(),
-        InPage::template(),
-        ReadReady::template(),
-        WriteReady::template(),
+        FromThere::template(),
+        ToThere::template(),
+        UpToEnd::template(),
+        NotBehindEnd::template(),
+        NoteRead::template(),
+        FromPages::template(),
+        ToPages::template(),
+        EndsThere::template(),
         Stamp::template(),
+        KeepCount::template(),
+        GiveBackCount::template(),
+        KeepDone::template(),
+        GiveBackDone::template(),
+        GiveBackBytes::template(),
         SeekSet::template(),
+        AdvanceAll::template(),
         Advance::template(),
     ]
 }
@@ -355,15 +528,10 @@ pub fn templates() -> [synth::Template; 10] {
 pub const FACTS: &[Fact] = &[
     Fact::word(
         "words",
-        "address of the file's layout, size and times",
+        "address of the file's size, times and page map",
         "the open file is closed: the window serves another",
     ),
+    Fact::value("absent", "way to the Rust twin, which finds the page", "never"),
+    Fact::value("ended", "way to the Rust twin at the end of the file", "never"),
     Fact::word("position", "offset of the next byte", "the open file is closed"),
-    Fact::word(
-        "layout",
-        "the file's layout when the slots were filled",
-        "compared at each call: truncation, a page that goes",
-    ),
-    Fact::value("slots", "pages of the file that are remembered", "layout moves, or the open file is closed"),
-    Fact::value("addresses", "where those pages are", "layout moves, or the open file is closed"),
 ];

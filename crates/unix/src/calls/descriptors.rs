@@ -4,7 +4,7 @@ mod control;
 mod locks;
 mod signal_driven;
 
-pub use control::{rebind, rebind_volume};
+pub use control::rebind_volume;
 pub use locks::LockWaits;
 pub use signal_driven::{SignalDriven, set as set_signal_driven};
 

@@ -21,12 +21,12 @@ use kernel::trace::kind;
 
 use super::Entry;
 use super::coming::{anew, bring};
-use super::descriptors::rebind;
 use super::parts;
 use super::signals::send_to_task;
 use crate::call::{Call, CallResult};
-use crate::files::{Body, CELLS_MAJOR, MemoryDevice, OpenFile, remember, remember_positioned, synthesize_positioned};
+use crate::files::{Body, CELLS_MAJOR, MemoryDevice, OpenFile, consider, remember, synthesize_positioned};
 use crate::limits::PIECE_BYTES;
+use crate::task::BOUND;
 use abi::nr;
 
 /// Where a transfer happens.
@@ -41,17 +41,17 @@ pub enum At {
 }
 
 pub fn read(call: &Call<'_>, descriptor: u64, address: u64, bytes: u64) -> CallResult {
-    bind_dispatch(call, nr::READ);
     let file = call.file(descriptor)?;
     file.check_readable()?;
+    bind_dispatch(call, nr::READ, &file);
     let range = call.range(address, bytes)?;
     read_file(call, &file, range).map(|bytes| bytes as u64)
 }
 
 pub fn write(call: &Call<'_>, descriptor: u64, address: u64, bytes: u64) -> CallResult {
-    bind_dispatch(call, nr::WRITE);
     let file = call.file(descriptor)?;
     file.check_writable()?;
+    bind_dispatch(call, nr::WRITE, &file);
     let range = call.range(address, bytes)?;
     write_file(call, &file, range).map(|bytes| bytes as u64)
 }
@@ -63,7 +63,7 @@ fn pread(call: &Call<'_>, descriptor: u64, address: u64, bytes: u64, offset: u64
     file.check_readable()?;
     let range = call.range(address, bytes)?;
     let read = anew(call, || read_at(call, &file, range, offset))?;
-    remember_positioned(call.unix, &file, offset);
+    remember(call.unix, &file, offset);
     Ok(read as u64)
 }
 
@@ -78,7 +78,7 @@ fn pwrite(call: &Call<'_>, descriptor: u64, address: u64, bytes: u64, offset: u6
         let at = if file.is_appending() { end_of(&file) } else { offset };
         write_at(call, &file, range, at).map(|written| (written, at))
     })?;
-    remember_positioned(call.unix, &file, at);
+    remember(call.unix, &file, at);
     Ok(written as u64)
 }
 
@@ -99,12 +99,18 @@ fn end_of(file: &OpenFile) -> u64 {
     file.size()
 }
 
-/// Synthesizes the thread's dispatch of `read`, `write` or `lseek` at its first use: a thread that never reads
-/// pays nothing.
-fn bind_dispatch(call: &Call<'_>, number: u64) {
-    let bound = &call.task.bindings.descriptor_calls[bound_index(number)];
-    if bound.get() || call.unix.makers().is_none() {
+/// The dispatch of a call by descriptor is made when a thread has come so often to a file that has a routine for it: a child that
+/// writes one line pays nothing.
+const DISPATCH_CALLS: u8 = 2;
+
+/// Synthesizes the thread's dispatch of `read`, `write` or `lseek` when it is worth that.
+fn bind_dispatch(call: &Call<'_>, number: u64, file: &OpenFile) {
+    let count = &call.task.bindings.descriptor_calls[bound_index(number)];
+    if count.get() == BOUND || !file.has_routine(number) {
         return;
+    }
+    if count.get() + 1 < DISPATCH_CALLS {
+        return count.set(count.get() + 1);
     }
     let files = call.files();
     let entries = match number {
@@ -116,7 +122,9 @@ fn bind_dispatch(call: &Call<'_>, number: u64) {
     };
     let tte = call.task.thread.tte();
     // Without room for code the call stays as it is.
-    bound.set(tte.bind_descriptor_call(number as usize, entries).is_ok());
+    if tte.bind_descriptor_call(number as usize, entries).is_ok() {
+        count.set(BOUND);
+    }
 }
 
 /// The same for `pread` and `pwrite`, where a file has routines for them.
@@ -127,10 +135,10 @@ fn bind_positioned(call: &Call<'_>, number: u64, file: &Arc<OpenFile>) {
             return;
         }
         if is_first {
-            rebind(call, file);
+            call.files().bind_routines(file);
         }
     }
-    bind_dispatch(call, number);
+    bind_dispatch(call, number, file);
 }
 
 /// The calls whose dispatch goes by descriptor, in the order of a task's flags.
@@ -164,8 +172,16 @@ fn read_once(call: &Call<'_>, file: &Arc<OpenFile>, to: UserRange) -> Result<usi
         return read;
     }
     settle(file, position, reserved, read)?;
-    remember(call.unix, file, position);
+    note_moved(call, file, position, read == Ok(to.bytes) && file.position() < end_of(file));
     read
+}
+
+/// A call has moved bytes from this position on in Rust. If it is said to go on so, the next ones may be worth routines.
+fn note_moved(call: &Call<'_>, file: &Arc<OpenFile>, position: u64, goes_on: bool) {
+    if goes_on && consider(call.unix, file) {
+        call.files().bind_routines(file);
+    }
+    remember(call.unix, file, position);
 }
 
 /// A transfer that lets others run moves the position first, so that theirs begin behind it. The position afterwards.
@@ -314,7 +330,9 @@ fn write_once(call: &Call<'_>, file: &Arc<OpenFile>, from: UserRange) -> Result<
     if written != Ok(0) || reserved.is_some() {
         settle(file, position, reserved, written)?;
     }
-    remember(call.unix, file, position);
+    // What comes behind the end in whole pages needs new ones, which Rust finds.
+    let is_small = from.bytes < machine::PAGE_BYTES || file.position() < end_of(file);
+    note_moved(call, file, position, written == Ok(from.bytes) && is_small);
     written
 }
 
@@ -440,8 +458,8 @@ fn write_virtual(call: &Call<'_>, file: &OpenFile, from: UserRange, position: u6
 
 /// Errors: `EBADF`, `ESPIPE`, `EINVAL`, `ENXIO` for data or hole behind the end.
 pub fn lseek(call: &Call<'_>, descriptor: u64, offset: i64, whence: u64) -> CallResult {
-    bind_dispatch(call, nr::LSEEK);
     let file = call.file(descriptor)?;
+    bind_dispatch(call, nr::LSEEK, &file);
     if whence as u32 > 4 {
         return Err(Errno::EINVAL);
     }
@@ -458,6 +476,9 @@ pub fn lseek(call: &Call<'_>, descriptor: u64, offset: i64, whence: u64) -> Call
         return Err(Errno::EINVAL);
     }
     file.set_position(position as u64);
+    if consider(call.unix, &file) {
+        call.files().bind_routines(&file);
+    }
     Ok(position as u64)
 }
 

@@ -311,6 +311,15 @@ impl DescriptorTable {
         }
     }
 
+    /// As `rebind`, where only routines have come that no descriptor had before.
+    pub fn bind_routines(&self, file: &Arc<OpenFile>) {
+        for (index, slot) in self.settled().borrow().slots.iter().take(SYNTHESIZED).enumerate() {
+            if slot.as_ref().is_some_and(|slot| Arc::ptr_eq(&slot.file, file)) {
+                self.bind(index, Some(file));
+            }
+        }
+    }
+
     /// Stores the entry points anew of all files on nodes that `choose` says: what they may have has changed.
     pub fn rebind_where(&self, choose: &dyn Fn(&Node) -> bool) {
         for (index, slot) in self.settled().borrow().slots.iter().enumerate() {

@@ -6,6 +6,7 @@ use core::cell::Ref;
 
 use abi::Errno;
 use abi::file::{O_ACCMODE, O_APPEND, O_NONBLOCK, O_PATH, O_RDONLY, O_RDWR, O_WRONLY};
+use abi::nr;
 use abi::poll::{IN_CLOSE_NOWRITE, IN_CLOSE_WRITE};
 use kernel::call::FileCode;
 use kernel::charge::{Bill, Held, Kept};
@@ -39,7 +40,9 @@ pub struct OpenFile {
     /// Offset of the next read or write, in bytes (of a directory: the cookie), where there is no window.
     position: KernelValue<u64>,
     /// The window of a regular file: its position, and the words of its synthesized routines.
-    window: Option<Box<Made<Window>>>,
+    window: KernelOnce<Box<Made<Window>>>,
+    /// Calls at its position that Rust did, and that moved all they were asked to.
+    whole_calls: KernelValue<u32>,
     /// The words of its `pread` and `pwrite`, once it has had some.
     positioned: KernelOnce<Box<Made<Positioned>>>,
     /// Positioned calls that Rust did.
@@ -69,7 +72,8 @@ impl OpenFile {
             node,
             flags: KernelValue::new(flags),
             position: KernelValue::new(0),
-            window: None,
+            window: KernelOnce::new(),
+            whole_calls: KernelValue::new(0),
             positioned: KernelOnce::new(),
             positioned_calls: KernelValue::new(0),
             ferry: None,
@@ -87,9 +91,16 @@ impl OpenFile {
         OpenFile::new(Body::Stream(stream), None, flags)
     }
 
-    /// Gives a regular file its window, before anybody else sees the open file.
-    pub fn set_window(&mut self, window: Box<Made<Window>>) {
-        self.window = Some(window);
+    /// Gives a regular file its window, which has the position from then on.
+    pub fn set_window(&self, window: Box<Made<Window>>) {
+        window.position.set(self.position());
+        let _ = self.window.set(window);
+    }
+
+    /// Counts one more call that moved all it was asked to, and returns how many there were.
+    pub fn count_whole_call(&self) -> u32 {
+        self.whole_calls.set(self.whole_calls.get().saturating_add(1));
+        self.whole_calls.get()
     }
 
     /// Gives a regular file outside of the machine its ferry, before anybody else sees the open file.
@@ -98,7 +109,7 @@ impl OpenFile {
     }
 
     pub fn window(&self) -> Option<&Made<Window>> {
-        self.window.as_deref()
+        self.window.get().map(|window| &**window)
     }
 
     pub fn positioned(&self) -> Option<&Made<Positioned>> {
@@ -159,7 +170,7 @@ impl OpenFile {
     }
 
     fn position_cell(&self) -> &KernelValue<u64> {
-        match (&self.window, &self.ferry) {
+        match (self.window.get(), &self.ferry) {
             (Some(window), _) => &window.position,
             (None, Some(ferry)) => &ferry.position,
             (None, None) => &self.position,
@@ -262,7 +273,7 @@ impl OpenFile {
         if self.stream_of::<PipeEnd>().is_some_and(|end| !end.pipe().has_code()) {
             return None;
         }
-        if self.window.is_some() {
+        if self.content().is_some() {
             self.withdraw_routines();
         }
         // Of a stream that is watched; a file's routines find no page in their window.
@@ -286,6 +297,18 @@ impl OpenFile {
         }
     }
 
+    /// Whether it has a routine for this call.
+    pub fn has_routine(&self, number: u64) -> bool {
+        let code = self.code.borrow();
+        match number {
+            nr::READ => code.read.is_some(),
+            nr::WRITE => code.write.is_some(),
+            nr::LSEEK => code.seek.is_some(),
+            nr::PREAD64 => code.pread.is_some(),
+            _ => code.pwrite.is_some(),
+        }
+    }
+
     /// The addresses of `callentries`, for whoever only wants to see them.
     pub fn entry_points(&self) -> [Option<u64>; 3] {
         let Some(code) = self.callentries() else { return [None; 3] };
@@ -294,7 +317,7 @@ impl OpenFile {
 
     /// Adds what would come back if nobody had the file, to the bill of one of so many holders; `owner` holds locks on it.
     pub fn charge(&self, owner: u64, holders: usize, bill: &mut Bill) {
-        let window = self.window.as_ref().map_or(0, |_| size_of::<Window>());
+        let window = self.window.get().map_or(0, |_| size_of::<Window>());
         bill.share(Held::new(Kept::OpenFiles, size_of::<OpenFile>() + window), holders);
         match &self.body {
             Body::Node => self.node.iter().for_each(|node| bill.share(node_held(node), holders)),

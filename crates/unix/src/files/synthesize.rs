@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 
 use abi::file::O_NOATIME;
 use kernel::call::{FileCode, Makers};
-use kernel::file::{Ferry, Node, Positioned, PositionedCallouts, Window, WindowCallouts};
+use kernel::file::{Ferry, Positioned, PositionedCallouts, Window, WindowCallouts};
 use quaject::Made;
 
 use super::{Body, OpenFile};
@@ -23,25 +23,38 @@ pub fn synthesize(unix: &Unix, file: &mut OpenFile) {
     };
 }
 
-/// A regular file gets a window and the routines that work with it.
+/// A file outside of the machine has the routines of its ferry; one in memory has none yet (see [`consider`]).
 fn synthesize_file(unix: &Unix, file: &mut OpenFile) {
-    if let Some(opening) = file.outside() {
-        let ferry = Ferry::open(opening, unix.makers());
-        return ferry.map_or((), |ferry| set_out(file, ferry));
+    if let Some(opening) = file.outside()
+        && let Some(ferry) = Ferry::open(opening, unix.makers())
+    {
+        set_out(file, ferry);
     }
-    let Some(content) = file.content() else { return };
-    let window = Window::open(content, unix.makers());
-    if let Some(code) = window.callentries() {
-        *file.code.borrow_mut() = FileCode {
-            // The routine notes the access time.
-            read: code.read.filter(|_| file.is_readable() && file.flags() & O_NOATIME == 0),
-            // Appending writes go to the end, wherever the position is.
-            write: code.write.filter(|_| file.is_writable() && !file.is_appending()),
-            seek: code.seek,
-            ..FileCode::default()
-        };
+}
+
+/// A file in memory gets routines when Rust has done this many calls on it that moved all they were asked to, and not up to the
+/// end: who reads or writes a file in one piece, as most do, pays nothing.
+const WHOLE_CALLS: u32 = 2;
+
+/// After a call has moved bytes at the position of a file, or moved that: more of the kind may be worth routines.
+///
+/// Returns whether the file has some now, and had none before.
+pub fn consider(unix: &Unix, file: &OpenFile) -> bool {
+    if file.content().is_none() || file.window().is_some() || file.count_whole_call() < WHOLE_CALLS {
+        return false;
+    }
+    let (Some(content), Some(makers)) = (file.content(), unix.makers()) else { return false };
+    let window = Window::open(content, makers);
+    if let Some(made) = window.callentries() {
+        let mut code = file.code.borrow_mut();
+        // The routine notes the access time.
+        code.read = made.read.filter(|_| file.is_readable() && file.flags() & O_NOATIME == 0);
+        // Appending writes go to the end, wherever the position is.
+        code.write = made.write.filter(|_| file.is_writable() && !file.is_appending());
+        code.seek = made.seek;
     }
     file.set_window(window);
+    true
 }
 
 /// A regular file outside of the machine gets the routines of its ferry.
@@ -89,7 +102,7 @@ pub fn synthesize_positioned(unix: &Unix, file: &OpenFile) -> bool {
         return true;
     }
     let (Some(content), Some(makers)) = (file.content(), unix.makers()) else { return false };
-    if file.window().is_none() || file.count_positioned_call() < POSITIONED_CALLS {
+    if file.count_positioned_call() < POSITIONED_CALLS {
         return false;
     }
     let positioned = Positioned::open(content, makers);
@@ -102,28 +115,11 @@ pub fn synthesize_positioned(unix: &Unix, file: &OpenFile) -> bool {
     true
 }
 
-/// After the Rust twin has moved bytes at the file's position: the next ones may be there for the routines.
+/// After the Rust twin has moved bytes of a file that has routines, at this position: the next ones may be there for them.
 pub fn remember(unix: &Unix, file: &OpenFile, position: u64) {
-    if let (Some(window), Some(content)) = (file.window(), file.content())
-        && window.has_code()
-        && !must_be_seen(file)
+    if let Some(node) = file.node()
+        && (file.window().is_some() || file.positioned().is_some())
     {
-        window.remember(unix.machine, content, position);
+        node.show_page(unix.machine, position);
     }
-}
-
-/// The same for `pread` and `pwrite`.
-pub fn remember_positioned(unix: &Unix, file: &OpenFile, position: u64) {
-    if let (Some(positioned), Some(content)) = (file.positioned(), file.content())
-        && !must_be_seen(file)
-    {
-        positioned.remember(unix.machine, content, position);
-    }
-}
-
-/// What is done in Rust, every time: writing to a file with set-user or set-group rights takes them away, and who watches a
-/// file is told.
-fn must_be_seen(file: &OpenFile) -> bool {
-    let loses_privilege = |node: &Node| file.is_writable() && node.loses_privilege_when_written();
-    file.node().is_some_and(|node| loses_privilege(node) || node.is_data_watched())
 }

@@ -39,8 +39,9 @@ pub struct OpenCache {
 
 #[derive(Default)]
 pub struct Bindings {
-    /// Which of [`DESCRIPTOR_CALLS`] are bound to the process's descriptor table.
-    pub descriptor_calls: [KernelValue<bool>; DESCRIPTOR_CALLS.len()],
+    /// How often each of [`DESCRIPTOR_CALLS`] was done in Rust on a file that has a routine for it; [`BOUND`] once its dispatch goes
+    /// by the process's descriptor table.
+    pub descriptor_calls: [KernelValue<u8>; DESCRIPTOR_CALLS.len()],
     /// How often each of [`CONSTANT_CALLS`] was done in Rust; [`BOUND`] once it is a constant.
     pub constant_calls: [KernelValue<u8>; CONSTANT_CALLS.len()],
     pub opens: KernelCell<OpenCache>,
@@ -83,8 +84,8 @@ impl Bindings {
     /// The process has another descriptor table: the dispatch that knows the old one goes.
     pub fn unbind_descriptor_calls(&self, tte: &dyn Tte) {
         self.unbind_open(tte);
-        for (bound, number) in self.descriptor_calls.iter().zip(DESCRIPTOR_CALLS) {
-            if bound.replace(false) {
+        for (count, number) in self.descriptor_calls.iter().zip(DESCRIPTOR_CALLS) {
+            if count.replace(0) == BOUND {
                 tte.bind_call(number as usize, None);
             }
         }

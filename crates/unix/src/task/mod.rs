@@ -11,7 +11,7 @@ mod table;
 mod thread;
 mod tracing;
 
-pub use bindings::{Bindings, CONSTANT_CALLS, DESCRIPTOR_CALLS, KnownName, Opened};
+pub use bindings::{BOUND, Bindings, CONSTANT_CALLS, DESCRIPTOR_CALLS, KnownName, Opened};
 pub use capabilities::{CapabilitySets, ProgramChange, may_follow};
 pub use process::{Branch, ChildParts, Execution, Family, Ids, Life, NewProcess, Place, Process, Report, Tally, Usage};
 pub use settings::Settings;

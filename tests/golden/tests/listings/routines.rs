@@ -102,7 +102,7 @@ pub fn all() -> Vec<(String, String)> {
     let volume = Volume::in_memory(bench().pool).unwrap();
     let new = NewNode { mode: 0o644, user: 0, group: 0, now: Time::default() };
     let node = Node::nameless(&volume, b"", new).expect("room for a node");
-    let window = Window::open(node.content().expect("a regular file"), Some(makers));
+    let window = Window::open(node.content().expect("a regular file"), makers);
     let file = window.callentries().expect("room for code");
     let positioned = Positioned::open(node.content().expect("a regular file"), makers);
     let places = positioned.callentries().expect("room for code");

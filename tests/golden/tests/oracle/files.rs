@@ -79,7 +79,7 @@ impl Open {
     fn new(files: &[File], file: usize) -> Open {
         let (content, makers) = (files[file].content(), bench().makers());
         let positioned = Positioned::open(content, makers);
-        Open { file, window: Window::open(content, Some(makers)), positioned, position: 0 }
+        Open { file, window: Window::open(content, makers), positioned, position: 0 }
     }
 
     fn close(self) {
@@ -87,15 +87,13 @@ impl Open {
         Positioned::close(self.positioned);
     }
 
-    /// Tells the routines' memory what the twin has done.
-    fn remember(&self, content: &Content, at: At, bytes: usize) {
-        match at {
-            At::Position(position) => {
-                self.window.position.set(position + bytes as u64);
-                self.window.remember(bench(), content, position);
-            }
-            At::Offset(offset) => self.positioned.remember(bench(), content, offset),
+    /// The twin has moved bytes.
+    fn remember(&self, node: &Node, at: At, bytes: usize) {
+        if let At::Position(position) = at {
+            self.window.position.set(position + bytes as u64);
         }
+        let (At::Position(position) | At::Offset(position)) = at;
+        node.show_page(bench(), position);
     }
 }
 
@@ -311,7 +309,7 @@ impl Files {
             if read > 0 {
                 file.node.note_read(time_of(Bench::counter()));
             }
-            open.remember(file.content(), place, read);
+            open.remember(&file.node, place, read);
             Ok(read)
         };
         let (name, number, code) = match place {
@@ -360,7 +358,7 @@ impl Files {
                 written = file.content().write_user(bench(), position, range.address, range.bytes)?;
                 file.node.note_write(credentials, time_of(Bench::counter()));
             }
-            open.remember(file.content(), place, written);
+            open.remember(&file.node, place, written);
             Ok(written)
         };
         let (name, number, code) = match place {

@@ -49,8 +49,8 @@ impl Watched {
         let makers = bench().makers();
         let (leave, slow) = (words_at.leave(makers).expect("room"), words_at.slow(makers).expect("room"));
         let told = |label| words_at.told(makers, label, number, slow.entry().address()).expect("room for code");
-        let ways = [0, 1, 2].map(told);
-        let callback = Some((callback, [0, 1, 2].map(|label: usize| ways[label].entry().address())));
+        let ways = [0, 1, 2, 3].map(told);
+        let callback = Some((callback, [0, 1, 2, 3].map(|label: usize| ways[label].entry().address())));
         let watching =
             makers.watching(Watch { leave: leave.entry().address(), slow: slow.entry().address(), callback });
         let PipeCode { read, write } = pipe.body().callentries_for(watching, &PipeCallouts {}).expect("room for code");

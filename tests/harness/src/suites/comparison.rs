@@ -58,6 +58,7 @@ impl Suite {
                     "packets",
                     "epolls",
                     "driven",
+                    "shuffle",
                     "bounded",
                     "handles",
                     "inotify",

@@ -91,7 +91,7 @@ impl Content {
     pub fn flush_next(&self, from: u64, end: u64) -> Result<Option<(u64, Coming)>, Errno> {
         let Some(kept) = &self.kept else { return Ok(None) };
         // A window's routine writes without a word; from now on it asks.
-        self.forget_windows();
+        self.forget_map();
         kept.settle_seen(self.words.written_at.get() != 0);
         loop {
             match kept.next_flush(from..end) {
@@ -116,7 +116,7 @@ impl Content {
     /// Gives back the pages of `range` (bytes) that are as they are kept, and that nobody shows.
     pub fn release_clean(&self, range: Range<u64>) {
         let Some(kept) = &self.kept else { return };
-        self.forget_windows();
+        self.forget_map();
         kept.settle_seen(self.words.written_at.get() != 0);
         kept.settle_put();
         let end = range.end.div_ceil(PAGE);
@@ -131,11 +131,6 @@ impl Content {
             }
             next = index + 1;
         }
-    }
-
-    /// A window's routine may write to page `index` from now on without a word. False: it must not know the page.
-    pub(in crate::file) fn will_be_seen(&self, index: u64) -> bool {
-        self.kept.as_ref().is_none_or(|kept| kept.will_be_seen(index))
     }
 
     /// A routine's time of writing is taken away.

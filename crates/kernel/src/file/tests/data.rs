@@ -194,19 +194,6 @@ fn an_unlinked_file_lives_until_it_is_closed() {
 }
 
 #[test]
-fn the_layout_word_moves_when_pages_leave() {
-    let world = World::new();
-    let node = world.file("f", &[1; 8192]);
-    let words = node.content().unwrap().words();
-    let before = words.layout.get();
-    node.content().unwrap().write_at(0, b"more").unwrap();
-    assert_eq!(words.layout.get(), before);
-    node.content().unwrap().resize(1).unwrap();
-    assert_ne!(words.layout.get(), before);
-    assert_eq!(words.size_bytes.get(), 1);
-}
-
-#[test]
 fn executed_files_cannot_be_written() {
     let world = World::new();
     let node = world.file("f", b"code");

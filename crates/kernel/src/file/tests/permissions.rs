@@ -116,20 +116,6 @@ fn times_change_for_the_owner_and_to_now_for_writers() {
     assert_eq!(touched, Err(Errno::EACCES));
 }
 
-/// A window's routine writes without looking at the mode.
-#[test]
-fn windows_forget_a_file_that_gets_set_user() {
-    let world = World::new();
-    let node = world.file("f", b"x");
-    let layout = || node.content().unwrap().words().layout.get();
-    let before = layout();
-    world.names.set_mode(&world.who, &node, 0o755, NOW).unwrap();
-    assert_eq!((layout(), node.loses_privilege_when_written()), (before, false));
-    world.names.set_mode(&world.who, &node, 0o4755, NOW).unwrap();
-    assert_ne!(layout(), before);
-    assert!(node.loses_privilege_when_written());
-}
-
 #[test]
 fn reading_moves_the_access_time_once_per_change_or_day() {
     let world = World::new();

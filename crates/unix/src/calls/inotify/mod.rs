@@ -85,7 +85,7 @@ fn withdraw_routines(call: &Call<'_>, node: &Arc<Node>) {
     call.unix.names.watch_started();
     let mut from = Some(0);
     while let Some(cookie) = from {
-        from = node.forget_windows(cookie);
+        from = node.hide_pages(cookie);
         if from.is_some() {
             call.unix.scheduler.let_others_run();
         }

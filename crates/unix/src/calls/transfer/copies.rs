@@ -183,7 +183,10 @@ pub fn sendfile(call: &Call<'_>, output: u64, input: u64, offset: u64, bytes: u6
     if !file.is_seekable() && device.is_none_or(|device| *device == MemoryDevice::Null) {
         return Err(Errno::EINVAL);
     }
-    let (mut from, mut to) = (End { file, at }, End { file: target, at: At::Position });
+    // A file that is sent to itself moves its position once.
+    let is_same = at == At::Position && Arc::ptr_eq(&file, &target);
+    let to_at = if is_same { At::Offset(file.position()) } else { At::Position };
+    let (mut from, mut to) = (End { file, at }, End { file: target, at: to_at });
     // Into a pipe goes one round, as on Linux: what fits.
     let bytes = wait_for_room(call, &to.file, cut(bytes), to.file.is_nonblocking())?;
     let copied = copy(call, &mut from, &mut to, bytes)?;

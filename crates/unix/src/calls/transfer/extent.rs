@@ -132,7 +132,8 @@ pub fn fallocate(call: &Call<'_>, descriptor: u64, mode: u32, offset: i64, lengt
         })?;
         forget(call, node, range.start.div_ceil(PAGE)..range.end / PAGE, Forget::SharedOnly);
     } else {
-        if mode & FALLOC_FL_KEEP_SIZE == 0 && end > content.size() {
+        // Of a file in memory the limit is one of pages, too, as on Linux.
+        if end > content.size() {
             super::within_file_limit(call, end - 1, 1)?;
         }
         content.allocate(range)?;

@@ -86,7 +86,7 @@ impl Watching {
         part.words[3].store(u64::MAX, Ordering::Relaxed);
         let leave = words.leave(makers).ok_or(Refusal::NoMemory)?;
         let slow = words.slow(makers).ok_or(Refusal::NoMemory)?;
-        let (mut inner, mut ways) = (Vec::new(), [0; 3]);
+        let (mut inner, mut ways) = (Vec::new(), [0; 4]);
         for (label, way) in ways.iter_mut().enumerate().filter(|_| callback.is_some()) {
             let told = words.told(makers, label, CALLS[found.at], slow.entry().address()).ok_or(Refusal::NoMemory)?;
             *way = told.entry().address();
