@@ -1,11 +1,15 @@
 //! `read`, `write`, `pread`, `pwrite` and `lseek` of files: several open files on few nodes, which also change underneath them.
+//! Some of the files are kept by a store, and their pages go there and come back.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
 
 use abi::{Errno, nr};
 use golden::{Access, Bench, Outcome, Way, bench};
 use kernel::file::limits::FILE_BYTES_MAX;
-use kernel::file::{Content, CounterClock, Credentials, NewNode, Node, Positioned, Time, Volume, Window};
+use kernel::file::{Content, CounterClock, Credentials, NewNode, Node, Positioned, Store, Time, Volume, Window};
+use kernel::space::Arrival;
 use quaject::Made;
 
 use crate::race::{Around, Race, in_rax, program, range};
@@ -61,9 +65,53 @@ impl Noted {
     }
 }
 
+/// A store that brings pages at once.
+#[derive(Default)]
+struct AtOnce(Mutex<BTreeMap<(u64, u64), Vec<u8>>>);
+
+impl AtOnce {
+    fn of(&self, file: u64, pages: Range<u64>) -> Vec<u64> {
+        let kept = self.0.lock().unwrap();
+        kept.range((file, pages.start)..(file, pages.end)).map(|((_, index), _)| *index).collect()
+    }
+}
+
+impl Store for AtOnce {
+    fn holds(&self, file: u64, index: u64) -> bool {
+        self.0.lock().unwrap().contains_key(&(file, index))
+    }
+
+    fn next_page(&self, file: u64, from: u64) -> Option<u64> {
+        self.of(file, from..u64::MAX).first().copied()
+    }
+
+    fn pages(&self, file: u64) -> u64 {
+        self.of(file, 0..u64::MAX).len() as u64
+    }
+
+    fn fetch(&self, file: u64, index: u64, arrival: Arrival) {
+        arrival.page().write(0, &self.0.lock().unwrap()[&(file, index)]);
+        arrival.tell(Ok(()));
+    }
+
+    fn put(&self, file: u64, index: u64, arrival: Arrival) {
+        let mut bytes = vec![0; 4096];
+        arrival.page().read(0, &mut bytes);
+        self.0.lock().unwrap().insert((file, index), bytes);
+        arrival.tell(Ok(()));
+    }
+
+    fn cut(&self, file: u64, pages: Range<u64>) {
+        self.of(file, pages).into_iter().for_each(|index| _ = self.0.lock().unwrap().remove(&(file, index)));
+    }
+}
+
 impl File {
-    fn new() -> File {
-        let volume = Volume::in_memory(bench().pool).unwrap();
+    fn new(is_kept: bool) -> File {
+        let volume = match is_kept {
+            true => Volume::kept(bench().pool, Arc::new(AtOnce::default())).unwrap(),
+            false => Volume::in_memory(bench().pool).unwrap(),
+        };
         volume.set_clock(&Clock);
         let new = NewNode { mode: 0o644, user: 0, group: 0, now: Time::default() };
         let node = Node::nameless(&volume, b"", new).expect("room for a node");
@@ -72,6 +120,27 @@ impl File {
 
     fn content(&self) -> &Content {
         self.node.content().expect("a regular file")
+    }
+
+    /// As whoever uses a file does first. With this store nothing is ever on its way.
+    fn bring(&self, position: u64, bytes: usize) {
+        let coming = self.content().bring(position..position.saturating_add(bytes as u64));
+        assert!(coming.expect("room for pages").is_none(), "the store brings pages at once");
+    }
+
+    fn bring_edges(&self, range: Range<u64>) {
+        assert!(self.content().bring_edges(range).expect("room for pages").is_none());
+    }
+
+    /// What is dirty goes to the store, and nothing stays in memory.
+    fn send_away(&self) {
+        let mut next = 0;
+        while let Some((after, coming)) = self.content().flush_next(next, u64::MAX).expect("memory") {
+            assert_eq!(coming.outcome(), Some(Ok(())));
+            next = after;
+        }
+        self.content().release_clean(0..u64::MAX);
+        assert!(!self.content().is_kept() || self.content().pages_present() == 0, "a page stays in memory");
     }
 }
 
@@ -166,7 +235,7 @@ impl Chosen {
 
 impl Files {
     pub fn new() -> Files {
-        let files: Vec<File> = (0..NODES).map(|_| File::new()).collect();
+        let files: Vec<File> = (0..NODES).map(|at| File::new(at > 0)).collect();
         let opens = (0..OPENS).map(|at| Open::new(&files, at % NODES)).collect();
         Files { files, opens, credentials: Credentials::root() }
     }
@@ -178,7 +247,8 @@ impl Files {
             0 if race.random.once_in(4) => self.replace(race),
             1 => self.resize(race),
             2 => self.punch(race),
-            3..9 => self.check_times(race),
+            3 => self.files[race.random.index(NODES)].send_away(),
+            4..9 => self.check_times(race),
             9 => self.check_content(race),
             10..60 => self.seek(race, at),
             60..130 => self.read(race, at),
@@ -200,7 +270,7 @@ impl Files {
         let (closed, kept): (Vec<Open>, Vec<Open>) = self.opens.drain(..).partition(|open| open.file == gone);
         self.opens = kept;
         closed.into_iter().for_each(Open::close);
-        self.files[gone] = File::new();
+        self.files[gone] = File::new(gone > 0);
         while self.opens.len() < OPENS {
             let file = race.random.below(NODES as u64) as usize;
             self.opens.push(Open::new(&self.files, file));
@@ -226,6 +296,7 @@ impl Files {
         let file = &mut self.files[race.random.below(NODES as u64) as usize];
         let size = Self::a_position(race, file.bytes.len() as u64);
         let before = Bench::counter();
+        file.bring_edges(size..size);
         race.same("truncate", file.node.truncate(size, &self.credentials, time_of(before)), Ok(()));
         file.bytes.resize(size as usize, 0);
         file.modified = Noted { operation: race.operation, counter: (before, before) };
@@ -235,6 +306,7 @@ impl Files {
         let file = &mut self.files[race.random.below(NODES as u64) as usize];
         let start = Self::a_position(race, file.bytes.len() as u64);
         let end = start + race.random.below(3 * 4096);
+        file.bring_edges(start..end);
         file.content().punch_hole(start..end).unwrap();
         let size = file.bytes.len();
         file.bytes[size.min(start as usize)..size.min(end as usize)].fill(0);
@@ -244,6 +316,7 @@ impl Files {
         let file = &self.files[race.random.below(NODES as u64) as usize];
         race.same("size", file.content().size(), file.bytes.len() as u64);
         let mut all = vec![0xAA; file.bytes.len()];
+        file.bring(0, all.len());
         file.content().read_at(0, &mut all);
         let differs = all.iter().zip(&file.bytes).position(|(now, model)| now != model);
         race.same("first byte of the file that differs", differs, None);
@@ -305,6 +378,7 @@ impl Files {
         let start = Bench::counter();
         let twin = |_: &Race| {
             let (position, range) = (place.place()?, range(address, bytes)?);
+            file.bring(position, range.bytes);
             let read = file.content().read_user(bench(), position, range.address, range.bytes)?;
             if read > 0 {
                 file.node.note_read(time_of(Bench::counter()));
@@ -355,6 +429,7 @@ impl Files {
             let (position, range) = (place.place()?, range(address, bytes)?);
             let mut written = 0;
             if range.bytes > 0 {
+                file.bring(position, range.bytes);
                 written = file.content().write_user(bench(), position, range.address, range.bytes)?;
                 file.node.note_write(credentials, time_of(Bench::counter()));
             }

@@ -171,6 +171,10 @@ impl Pipes {
         if self.room() < needed {
             return Err(Errno::EAGAIN);
         }
+        // What must not be torn comes whole or not at all.
+        if bytes <= ATOMIC_BYTES && from.len() < bytes {
+            return Err(Errno::EFAULT);
+        }
         while done < bytes && self.room() > 0 {
             let part = Self::piece((bytes - done).min(self.room()), self.head);
             if done + part > from.len() {

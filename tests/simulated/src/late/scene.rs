@@ -85,6 +85,7 @@ pub fn plan(seed: u64, report: &Arc<Report>) -> Plan {
         preempt_once_in: 2 + seed % 13,
         programs: programs.into_iter().map(program).collect(),
         input: Vec::new(),
+        lines: Vec::new(),
         check: Some(crate::check_ring),
     }
 }
