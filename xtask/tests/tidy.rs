@@ -16,6 +16,7 @@ const MAY_USE: &[(&str, &str, &[&str])] = &[
     ("monitor", "crates/monitor", &["means", "statemachine", "synth"]),
     ("statemachine", "crates/statemachine", &["means", "synth"]),
     ("machine", "crates/machine", &["synth"]),
+    ("virtio", "crates/virtio", &["machine", "machine-sim", "means"]),
     ("codestore", "crates/codestore", &["machine", "synth"]),
     ("callsite", "crates/callsite", &[]),
     ("firmware", "crates/firmware", &[]),
@@ -25,7 +26,7 @@ const MAY_USE: &[(&str, &str, &[&str])] = &[
     (
         "machine-pc",
         "crates/machine-pc",
-        &["machine", "machine-x86", "synth", "codestore", "quaject", "bare", "firmware"],
+        &["machine", "machine-x86", "synth", "codestore", "quaject", "bare", "firmware", "virtio"],
     ),
     (
         "machine-hosted",

@@ -12,6 +12,7 @@ mod boot;
 mod call;
 mod clock;
 mod cpu;
+mod entropy;
 mod frames;
 mod heap;
 mod layout;
@@ -159,6 +160,28 @@ impl PcMachine {
         unsafe { core::arch::asm!("jmp {}", in(reg) thread.entries().sw_in_mmu, options(noreturn)) }
     }
 
+    /// What the processor gives, or its counter.
+    fn processor_random(&self) -> u64 {
+        if self.features.rdrand {
+            let (mut value, mut good): (u64, u8) = (0, 0);
+            for _ in 0..10 {
+                // SAFETY: CPUID reports RDRAND.
+                unsafe { core::arch::asm!("rdrand {}", "setc {}", out(reg) value, out(reg_byte) good) };
+                if good != 0 {
+                    return value;
+                }
+            }
+            return value;
+        }
+        // SplitMix64 over the counter: no secret, but no two programs get the same bytes.
+        let mut state = self.random.borrow_mut();
+        *state = state.wrapping_add(machine_x86::read_tsc() | 1);
+        let mut value = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        value = (value ^ value >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        value = (value ^ value >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        value ^ value >> 31
+    }
+
     fn with_console<R>(&self, default: R, act: impl FnOnce(&mut Console) -> R) -> R {
         match self.console.borrow_mut().as_mut() {
             Some(console) => act(console),
@@ -249,24 +272,11 @@ impl Processor for PcMachine {
     }
 
     fn random(&self) -> u64 {
-        if self.features.rdrand {
-            let (mut value, mut good): (u64, u8) = (0, 0);
-            for _ in 0..10 {
-                // SAFETY: CPUID reports RDRAND.
-                unsafe { core::arch::asm!("rdrand {}", "setc {}", out(reg) value, out(reg_byte) good) };
-                if good != 0 {
-                    return value;
-                }
-            }
-            return value;
-        }
-        // SplitMix64 over the counter: no secret, but no two programs get the same bytes.
-        let mut state = self.random.borrow_mut();
-        *state = state.wrapping_add(machine_x86::read_tsc() | 1);
-        let mut value = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        value = (value ^ value >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        value = (value ^ value >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        value ^ value >> 31
+        self.processor_random() ^ entropy::word()
+    }
+
+    fn device_entropy(&self) -> u64 {
+        entropy::given()
     }
 
     fn feature_word(&self) -> u32 {

@@ -17,7 +17,7 @@ use crate::pvh::{BootInfo, StartInfo};
 use crate::registers::{in8, out8, out32};
 use crate::thread_code::{Processor, ProcessorCallouts};
 use crate::virtio_console::{Console, is_console};
-use crate::{MACHINE, PcMachine, STORE, acpi, apic, clock, dummy_owner, lines, paging, ram, the, trap};
+use crate::{MACHINE, PcMachine, STORE, acpi, apic, clock, dummy_owner, entropy, lines, paging, ram, the, trap};
 
 /// What boot hands to the kernel.
 pub struct Booted {
@@ -121,6 +121,9 @@ fn start_machine(info: &BootInfo) -> &'static PcMachine {
     }
     let declared = acpi::read(info.acpi_root);
     let Some((console, console_line)) = find_console(&info.command_line, &declared, polls) else { fatal(CONSOLE) };
+    if let Some((base, line)) = windows(&info.command_line, &declared).find(|(base, _)| entropy::is_entropy(*base)) {
+        entropy::start(base, line, polls);
+    }
     let console = KernelCell::new(Some(console));
     let access_space = number_after(&info.command_line, b"space=").unwrap_or(0).min(ACCESS_SPACE_MOST) as u32;
     let random = KernelCell::new(0);
@@ -143,9 +146,9 @@ const CONSOLE: &str = "a virtio console in a window of memory, named on the comm
 /// More instructions between two accesses than any device wants; a routine must not grow without bound.
 const ACCESS_SPACE_MOST: u64 = 64;
 
-/// The console: in one of the windows that the loader listed as `virtio_mmio.device=SIZE@BASE:LINE`, or in one of those that
+/// Windows in which a virtio device may be: those that the loader listed as `virtio_mmio.device=SIZE@BASE:LINE`, and those that
 /// ACPI's tables declare.
-fn find_console(command_line: &[u8], declared: &[acpi::Window], polls: bool) -> Option<(Console, Option<Claimed>)> {
+fn windows(command_line: &[u8], declared: &[acpi::Window]) -> impl Iterator<Item = (u64, Line)> {
     let listed = command_line.split(|byte| *byte == b' ').filter_map(|word| {
         let rest = word.strip_prefix(b"virtio_mmio.device=")?;
         let at = rest.iter().position(|byte| *byte == b'@')?;
@@ -154,8 +157,13 @@ fn find_console(command_line: &[u8], declared: &[acpi::Window], polls: bool) -> 
         Some((base, Line::level(u32::try_from(line).ok()?)))
     });
     let declared = declared.iter().map(|window| (window.physical, window.line));
-    for (base, line) in listed.chain(declared) {
-        if base < 4 << 30 && is_console(base) {
+    listed.chain(declared).filter(|(base, _)| *base < 4 << 30)
+}
+
+/// The console, in one of the windows.
+fn find_console(command_line: &[u8], declared: &[acpi::Window], polls: bool) -> Option<(Console, Option<Claimed>)> {
+    for (base, line) in windows(command_line, declared) {
+        if is_console(base) {
             // First the route: a line that is raised while it leads nowhere is forgotten, and the device raises it
             // only once before it is served.
             let claimed =

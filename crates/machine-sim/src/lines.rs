@@ -78,12 +78,32 @@ impl SimMachine {
     pub(crate) fn dma_pages(&self, pages: usize) -> Result<Dma, NoFrames> {
         // Frames that no pool has got: a plan for devices leaves some.
         let mut free = self.device_frames.borrow_mut();
-        if free.count() < pages { Err(NoFrames) } else { Ok(Dma::new(free.split(pages as u32), self.the())) }
+        if free.count() < pages {
+            return Err(NoFrames);
+        }
+        let row = free.split(pages as u32);
+        (0..pages as u32).for_each(|index| self.fill(row.number(index), 0, machine::PAGE_BYTES, 0));
+        Ok(Dma::new(row, self.the()))
     }
 
     /// Frames for devices, of those that the machine has.
     pub fn give_devices(&self, frames: Frames) {
         *self.device_frames.borrow_mut() = frames;
+    }
+}
+
+/// What a device does with memory, by addresses of the bus.
+impl SimMachine {
+    /// # Panics
+    /// If the range is not memory of the machine: a device of a test must not do that.
+    pub fn bus_read(&self, address: u64, into: &mut [u8]) {
+        self.frames.bytes(address, into.len(), |bytes| into.copy_from_slice(bytes));
+    }
+
+    /// # Panics
+    /// As `bus_read`.
+    pub fn bus_write(&self, address: u64, from: &[u8]) {
+        self.frames.bytes(address, from.len(), |bytes| bytes.copy_from_slice(from));
     }
 }
 

@@ -20,6 +20,11 @@ impl Frames {
         start..start + bytes
     }
 
+    /// The bytes at a physical address, which may go across frames.
+    pub fn bytes(&self, address: u64, bytes: usize, act: impl FnOnce(&mut [u8])) {
+        act(&mut self.0.borrow_mut()[address as usize..][..bytes]);
+    }
+
     /// Gives the memory back to the host, after the run.
     pub fn release(&self) {
         *self.0.borrow_mut() = Vec::new();

@@ -54,6 +54,10 @@ pub trait Processor: Send + Sync {
     fn power_off(&self) -> !;
     /// Entropy for programs: 8 random bytes, or a fixed sequence under a repeatable clock.
     fn random(&self) -> u64;
+    /// Bytes of devices that have gone into it.
+    fn device_entropy(&self) -> u64 {
+        0
+    }
     /// EDX of CPUID leaf 1: what programs see as AT_HWCAP.
     fn feature_word(&self) -> u32;
     /// The vector features that programs may use (XCR0), as signal frames name them.

@@ -52,7 +52,7 @@ pub fn run(options: &Options, tally: &mut Tally) -> Result<(), String> {
     tool_is_there(options)?;
     let stage = Stage::set(options)?;
     type Check = fn(&Stage<'_>) -> Result<(), String>;
-    let checks: [(&str, Option<&str>, Check); 11] = [
+    let checks: [(&str, Option<&str>, Check); 12] = [
         ("the_console_is_found_by_acpi", None, console_by_acpi),
         ("a_machine_without_a_console_says_so_and_ends", None, no_console),
         ("a_machine_that_cannot_be_switched_off_stands_still", None, stands_still),
@@ -62,6 +62,7 @@ pub fn run(options: &Options, tally: &mut Tally) -> Result<(), String> {
         ("an_archive_above_4_gb_is_used", None, high_archive),
         ("a_slow_timer_rings_in_time", None, slow_timer),
         ("the_counter_is_measured_where_nobody_tells", None, counter),
+        ("an_entropy_device_feeds_random_bytes", None, entropy),
         ("a_clock_chip_beats_the_archive", None, clock_chip),
         ("the_archive_tells_the_time_where_no_clock_does", None, no_clock),
     ];
@@ -277,6 +278,27 @@ fn counter(stage: &Stage<'_>) -> Result<(), String> {
         let megahertz = said.split(':').nth(1).and_then(|text| text.trim().parse::<f64>().ok());
         if !megahertz.is_some_and(|found| (995.0..1005.0).contains(&found)) {
             return Err(format!("interval timer {timer}: {said}{}", outcome.stderr.escape_ascii()));
+        }
+    }
+    Ok(())
+}
+
+/// Two reads of random bytes that are too long for what was taken at boot: the device's line must chain, or be polled. Without the device
+/// nothing comes from it.
+fn entropy(stage: &Stage<'_>) -> Result<(), String> {
+    let read = "head -c 8000000 /dev/urandom | wc -c; cat /proc/sys/kernel/random/uuid >/dev/null; \
+        for i in 1 2 3 4 5 6 7 8 9; do cat /proc/sys/kernel/random/uuid; done | sort -u | wc -l; \
+        grep device_entropy /proc/synthesis/gauges";
+    let device = ("MORE", "-device\nvirtio-rng-device");
+    for (settings, words, least) in [(&[device][..], "", 128), (&[device], "poll", 128), (&[], "", 0)] {
+        let arguments = ["--kernel-arguments", words, "busybox", "sh", "-c", read];
+        let arguments = if words.is_empty() { &arguments[2..] } else { &arguments[..] };
+        let outcome = process::run(stage.command(settings, arguments), Vec::new(), stage.options.case_timeout)?;
+        let said = String::from_utf8_lossy(&outcome.stdout).replace('\r', "");
+        let given =
+            said.strip_prefix("8000000\n9\ndevice_entropy_bytes ").and_then(|text| text.trim().parse::<u64>().ok());
+        if !given.is_some_and(|given| if least == 0 { given == 0 } else { given >= least }) {
+            return Err(format!("{settings:?} {words}: {said}{}", outcome.stderr.escape_ascii()));
         }
     }
     Ok(())
