@@ -5,7 +5,7 @@ use core::fmt::Write;
 
 use abi::Errno;
 use kernel::space::{AreaLabel, AreaSizes, AreaView, Space};
-use machine::{PAGE_BYTES, TryGrow, try_filled};
+use machine::{KernelCell, PAGE_BYTES, TryGrow, try_filled};
 
 use super::process::Member;
 use super::text::Lines;
@@ -149,14 +149,14 @@ fn amounts(text: &mut Lines, sizes: &AreaSizes) {
 }
 
 /// Bytes `range` of the program's memory, as much of them as is there.
-fn read(space: &mut Space, range: (u64, u64)) -> Vec<u8> {
+fn read(unix: &Unix, space: &KernelCell<Space>, range: (u64, u64)) -> Vec<u8> {
     let wanted = range.1.saturating_sub(range.0).min(STRINGS_BYTES_MAX) as usize;
     let Ok(mut bytes) = try_filled(0, wanted) else { return Vec::new() };
     let mut done = 0;
     while done < wanted {
         let at = range.0 + done as u64;
         let piece = (PAGE_BYTES - at as usize % PAGE_BYTES).min(wanted - done);
-        if space.peek_bytes(at, &mut bytes[done..done + piece]).is_err() {
+        if unix.reach(space, |space| space.peek_bytes(at, &mut bytes[done..done + piece])).is_err() {
             break;
         }
         done += piece;
@@ -169,7 +169,7 @@ fn read(space: &mut Space, range: (u64, u64)) -> Vec<u8> {
 pub fn peek(unix: &'static Unix, member: &Member, position: u64, bytes: usize) -> Text {
     let process = member.inspect(unix)?;
     let Some(space) = member.space(&process) else { return Ok(Vec::new()) };
-    let seen = read(&mut space.borrow_mut(), (position, position.saturating_add(bytes as u64)));
+    let seen = read(unix, &space, (position, position.saturating_add(bytes as u64)));
     if seen.is_empty() && bytes > 0 { Err(Errno::EIO) } else { Ok(seen) }
 }
 
@@ -177,22 +177,22 @@ pub fn peek(unix: &'static Unix, member: &Member, position: u64, bytes: usize) -
 pub fn poke(unix: &'static Unix, member: &Member, position: u64, from: &[u8]) -> Result<usize, Errno> {
     let process = member.inspect(unix)?;
     let Some(space) = member.space(&process) else { return Ok(0) };
-    space.borrow_mut().poke_bytes(position, from).map_err(|_| Errno::EIO)?;
+    unix.reach(&space, |space| space.poke_bytes(position, from)).map_err(|_| Errno::EIO)?;
     Ok(from.len())
 }
 
-fn read_of(process: &Process, range: (u64, u64)) -> Vec<u8> {
-    process.space().map(|space| read(&mut space.borrow_mut(), range)).unwrap_or_default()
+fn read_of(unix: &Unix, process: &Process, range: (u64, u64)) -> Vec<u8> {
+    process.space().map(|space| read(unix, &space, range)).unwrap_or_default()
 }
 
 /// The arguments, each with its NUL. A program may write a title over them: if the last NUL is gone, the title
 /// goes on to the next NUL, into the environment (Linux `get_mm_cmdline`).
-pub fn command_line(_: &'static Unix, member: &Member) -> Text {
+pub fn command_line(unix: &'static Unix, member: &Member) -> Text {
     let process = member.process()?;
     let (start, end) = process.arguments.get();
-    let mut text = read_of(&process, (start, end));
+    let mut text = read_of(unix, &process, (start, end));
     if text.last().is_some_and(|last| *last != 0) {
-        text.try_extend_from_slice(&read_of(&process, (end, process.environment.get().1)))?;
+        text.try_extend_from_slice(&read_of(unix, &process, (end, process.environment.get().1)))?;
         let title = text.iter().position(|byte| *byte == 0).map_or(text.len(), |end| end + 1);
         text.truncate(title);
     }
@@ -201,7 +201,7 @@ pub fn command_line(_: &'static Unix, member: &Member) -> Text {
 
 pub fn environment(unix: &'static Unix, member: &Member) -> Text {
     let process = member.inspect(unix)?;
-    Ok(read_of(&process, process.environment.get()))
+    Ok(read_of(unix, &process, process.environment.get()))
 }
 
 /// The auxiliary vector lies behind the argument and environment pointers, where `execve` put it.
@@ -210,10 +210,9 @@ pub fn auxv(unix: &'static Unix, member: &Member) -> Text {
     let process = member.inspect(unix)?;
     let start = process.stack_start.get();
     let Some(space) = process.space().filter(|_| start != 0) else { return Ok(Vec::new()) };
-    let mut space = space.borrow_mut();
-    let mut word = |address: u64| {
+    let word = |address: u64| {
         let mut bytes = [0; 8];
-        space.peek_bytes(address, &mut bytes).map_err(|_| Errno::EIO)?;
+        unix.reach(&space, |space| space.peek_bytes(address, &mut bytes)).map_err(|_| Errno::EIO)?;
         Ok::<u64, Errno>(u64::from_le_bytes(bytes))
     };
     let mut at = start.saturating_add(word(start)?.saturating_add(2).saturating_mul(8));

@@ -67,7 +67,7 @@ impl Owner<'_> {
     }
 
     fn act(&mut self) {
-        let choice = if self.model.is_empty() { 0 } else { self.user.below(20) };
+        let choice = if self.model.is_empty() { 0 } else { self.user.below(21) };
         self.user.note(&format!("{}: {choice}, {:#x} bytes", self.name, self.size()));
         match choice {
             0..=2 => self.write(),
@@ -84,6 +84,7 @@ impl Owner<'_> {
             16 => self.look_from_outside(),
             17 => self.wait_on_a_word(),
             18 => self.execute(),
+            19 => self.kill(),
             _ => self.write_by_parts(),
         }
         match self.user.below(4) {
@@ -233,6 +234,10 @@ impl Owner<'_> {
         self.user.store(self.scratch + 40, &self.buffer.to_le_bytes());
         let child = self.user.fork(program as usize, self.scratch);
         assert!(child > 0, "fork: {child}");
+        assert_eq!(u64::from(self.status_of(child)), status << 8, "the child's status");
+    }
+
+    fn status_of(&self, child: i64) -> u32 {
         let word = self.scratch + 48;
         loop {
             match self.user.call(nr::WAIT4, [child as u64, word, 0, 0, 0, 0]) {
@@ -243,7 +248,21 @@ impl Owner<'_> {
                 }
             }
         }
-        assert_eq!(u64::from(self.user.load_u32(word)), status << 8, "the child's status");
+        self.user.load_u32(word)
+    }
+
+    /// A child that waits for pages all the time is killed, wherever it sleeps.
+    fn kill(&self) {
+        const SIGKILL: u64 = 9;
+        let address = map(self.user, self.file, BYTES_MAX, SHARED, 0);
+        let words = [address, self.size(), self.file];
+        self.user.store(self.scratch, &words.map(u64::to_le_bytes).concat());
+        let child = self.user.fork(Number::Doomed as usize, self.scratch);
+        assert!(child > 0, "fork: {child}");
+        self.user.sleep(self.user.below(300_000), self.scratch + 64);
+        assert_eq!(self.user.call(nr::KILL, [child as u64, SIGKILL, 0, 0, 0, 0]), 0);
+        assert_eq!(u64::from(self.status_of(child)), SIGKILL, "how the child ended");
+        unmap(self.user, address, BYTES_MAX);
     }
 
     fn through_a_pipe(&self) {
@@ -372,6 +391,17 @@ pub fn forked(user: &User, _: &Report) {
     same(&loaded(user, address, size), &loaded(user, model, size), "the map that was inherited");
     user.store(address + from, &patterns(tag + 7, 0, bytes));
     user.call(nr::EXIT_GROUP, [RIGHT, 0, 0, 0, 0, 0]);
+}
+
+/// Reads a file by map and by call, and sends it away, until it is killed.
+pub fn doomed(user: &User, _: &Report) {
+    let [address, size, file] = [0, 8, 16].map(|at| user.load_word(user.given() + at));
+    let buffer = user.map(PAGE);
+    loop {
+        loaded(user, address + user.below(size), 1);
+        user.call(nr::PREAD64, [file, buffer, PAGE.min(size), user.below(size), 0, 0]);
+        user.call(nr::FADVISE64, [file, 0, 0, 4, 0, 0]);
+    }
 }
 
 /// A program out of a late file: its text is what was written.

@@ -36,6 +36,7 @@ pub enum Number {
     PipeReader,
     Forked,
     Executed,
+    Doomed,
 }
 
 /// Offset of the word that becomes 0 when the page's thread has ended.
@@ -57,7 +58,9 @@ pub fn run(seed: u64, plan: Plan) -> Outcome {
         fails_once_in: random.pick(&[0, 0, 40, 10, 3]),
         at_once_in: random.pick(&[0, 2, 5]),
     });
-    crate::boot::run_with(plan, store::join)
+    let outcome = crate::boot::run_with(plan, store::join);
+    store::release();
+    outcome
 }
 
 pub fn plan(seed: u64, report: &Arc<Report>) -> Plan {
@@ -73,6 +76,7 @@ pub fn plan(seed: u64, report: &Arc<Report>) -> Plan {
         together::pipe_reader,
         owner::forked,
         owner::executed,
+        owner::doomed,
     ];
     let program = |body: fn(&User, &Report)| -> Program {
         let report = report.clone();

@@ -35,6 +35,19 @@ pub fn set_manner(manner: Manner) {
     MANNER.set(Some(manner));
 }
 
+/// The run's store. The kernel of a run is never freed, but what its store keeps is.
+static THE: KernelCell<Option<Arc<SlowStore>>> = KernelCell::new(None);
+
+/// The run is over.
+pub fn release() {
+    let store = THE.borrow_mut().take();
+    if let Some(store) = store {
+        let mut state = store.state.borrow_mut();
+        state.bytes.clear();
+        state.held.clear();
+    }
+}
+
 /// Mounts a volume that is kept by a slow store.
 pub fn join(ingredients: &Ingredients, _: &bootimage::ConfigView<'_>, names: Namespace) -> Result<Namespace, String> {
     let manner = MANNER.get().ok_or("nobody has said how slow the store shall be")?;
@@ -47,7 +60,9 @@ fn mount(ingredients: &Ingredients, names: &Namespace, manner: Manner) -> Result
     let view = View::new(names.root(), names.root(), &credentials);
     names.make_directory(view, FOLDER.as_bytes(), 0o777, Time::default())?;
     let point = names.lookup(view, FOLDER.as_bytes(), FinalLink::Follow)?;
-    let volume = Volume::kept(ingredients.pool, SlowStore::new(manner)?)?;
+    let store = SlowStore::new(manner)?;
+    *THE.borrow_mut() = Some(store.clone());
+    let volume = Volume::kept(ingredients.pool, store)?;
     let root = Node::root(&volume, NewNode { mode: 0o777, user: 0, group: 0, now: Time::default() })?;
     let text = |text: &str| Arc::from(text.as_bytes());
     names.mount(Mount { point, root, source: text("slow"), kind: text("slow"), options: Arc::from([].as_slice()) })
