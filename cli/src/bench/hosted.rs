@@ -4,6 +4,10 @@
 //! figure is the median over the rounds of (long run - short run) / iterations, by the time-stamp counter that the
 //! program reads around its own loop; the spread is the distance between the quartiles. The two sides loop
 //! differently often, each about [`LOOP_NS`], because their speeds differ by up to a factor of a hundred.
+#![allow(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "one proof for the words of one record, or for calls that belong together"
+)]
 
 use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};

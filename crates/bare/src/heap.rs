@@ -4,6 +4,10 @@
 //! (above 1024, to a third of a page), so that at most a third is wasted. Blocks of a class come from pages of
 //! their own and go back to the class's free list; `trim` gives pages without used blocks back. What is larger
 //! than half a page takes whole pages of fresh address space and gives them back when freed.
+#![allow(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "one proof for the words of one record, or for calls that belong together"
+)]
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::marker::PhantomData;

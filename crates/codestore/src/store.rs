@@ -179,10 +179,9 @@ impl CodeStore {
         let to = (self.writable + offset as u64) as *mut u8;
         // SAFETY: 1. `offset..offset + bytes` is present and belongs to one place that nobody runs
         // or reads yet. 2. `code.len() <= bytes`.
-        unsafe {
-            to.copy_from_nonoverlapping(code.as_ptr(), code.len());
-            to.add(code.len()).write_bytes(0xCC, bytes - code.len());
-        }
+        unsafe { to.copy_from_nonoverlapping(code.as_ptr(), code.len()) };
+        // SAFETY: as above: what is left of the place.
+        unsafe { to.wrapping_add(code.len()).write_bytes(0xCC, bytes - code.len()) };
     }
 
     /// The routine that contains `address`.

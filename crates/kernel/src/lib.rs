@@ -19,6 +19,8 @@ pub mod interrupt;
 pub mod link;
 pub mod monitor;
 pub mod pipe;
+#[cfg(test)]
+mod practice;
 pub mod pump;
 pub mod schedule;
 pub mod screen;

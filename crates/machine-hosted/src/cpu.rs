@@ -1,4 +1,8 @@
 //! The one processor: slots that synthesized code reaches by their addresses.
+#![allow(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "one proof for the words of one record, or for calls that belong together"
+)]
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicU32, Ordering};

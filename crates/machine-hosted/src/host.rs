@@ -1,5 +1,9 @@
 //! The host's system calls, as few as possible, without a C library: nothing of ours uses thread-local storage, so
 //! the segment bases stay the program's.
+#![allow(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "one proof for the words of one record, or for calls that belong together"
+)]
 
 use core::arch::asm;
 

@@ -1,5 +1,9 @@
 //! The host's calls about names and what they name. Everything is reached from a directory's descriptor and one name,
 //! or by a descriptor alone; nothing depends on the process's working directory.
+#![allow(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "one proof for the words of one record, or for calls that belong together"
+)]
 
 use machine::{About, Extended, Held, Hold, Refused, Room, Stamp};
 

@@ -4,9 +4,9 @@
 //! jumps. What a real interrupt costs beside that is not here.
 
 use core::arch::{asm, global_asm};
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::AtomicU32;
 
-use machine::{Entry, Fragment, SampleClock, SampleEntry, SampleProcedure};
+use machine::{Entry, Fragment, SampleClock, SampleEntry, SampleProcedure, Slot};
 use synth::{Abs32, template};
 
 use machine_x86::upcalls;
@@ -78,7 +78,7 @@ global_asm!(
 unsafe extern "C" {
     static hosted_sample_compiled: u8;
     static hosted_sample_procedure: u8;
-    static hosted_sample_slot: AtomicU64;
+    static hosted_sample_slot: Slot<SampleEntry>;
 }
 
 template! {
@@ -124,7 +124,7 @@ pub fn procedure() -> (Fragment, Entry<SampleProcedure>) {
 
 pub fn bind(entry: Entry<SampleEntry>) {
     // SAFETY: the slot is an aligned word that lives forever; the entry is code that ends as an interrupt does.
-    unsafe { hosted_sample_slot.store(entry.address(), Ordering::Release) };
+    unsafe { hosted_sample_slot.store(entry) };
 }
 
 pub fn raise(count: u32) {

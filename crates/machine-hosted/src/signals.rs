@@ -4,6 +4,10 @@
 //! needs no thread (a page that the kernel supplies, a caught call that goes on in the thread's dispatch); everything
 //! else it turns into a trap: it stores the program's registers in the record at the top of the thread's kernel stack
 //! and returns there.
+#![allow(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "one proof for the words of one record, or for calls that belong together"
+)]
 
 use machine::{Access, PAGE_LOST, Registers, VirtAddr};
 use machine_x86::{USER_CODE, USER_DATA, upcalls};

@@ -1,4 +1,8 @@
 //! Bringing the hosted machine up inside a fresh Linux process, and taking it down.
+#![allow(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "one proof for the words of one record, or for calls that belong together"
+)]
 
 #[cfg(not(test))]
 use core::arch::global_asm;

@@ -1,4 +1,8 @@
 //! What threads of the hosted machine stand on: mapped areas, the one processor's record, the entries.
+#![allow(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "one proof for the words of one record, or for calls that belong together"
+)]
 
 use machine::{Entry, FileEntry, FrameNumber, FrameSource, NoFrames, Registers, VirtAddr};
 use machine_x86::{Ground, Slots, THREAD_AREA_BYTES, TteRecord, USER_LIMIT};

@@ -4,6 +4,10 @@
 //! are mapped by the host when they are touched first, in runs of neighbouring frames, since a host mapping costs the
 //! same for one page and for many. Switching to another quaspace unmaps everything, in a handful of host calls, so a
 //! forked child has the same addresses as its parent.
+#![allow(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "one proof for the words of one record, or for calls that belong together"
+)]
 
 use alloc::collections::BTreeMap;
 use core::ops::Range;

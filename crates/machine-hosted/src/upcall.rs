@@ -1,4 +1,8 @@
 //! Where the entries meet Rust: sort the cause, tell the kernel.
+#![allow(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "one proof for the words of one record, or for calls that belong together"
+)]
 
 use machine::{Exception, Registers, TteId, Upcalls};
 use machine_x86::upcalls;

@@ -1,6 +1,10 @@
 //! What ACPI's tables say of this machine: windows of virtio devices, I/O APICs, and how it is switched off.
 //!
 //! Read once, at boot, if the loader names the tables: at the end of a kernel's life there may be no memory for it.
+#![allow(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "one proof for the words of one record, or for calls that belong together"
+)]
 
 use alloc::boxed::Box;
 use core::sync::atomic::{AtomicPtr, Ordering};

@@ -1,4 +1,8 @@
 //! The local APIC (SDM vol. 3A, chapter 11) and the I/O APIC (82093AA), through the direct map.
+#![allow(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "one proof for the words of one record, or for calls that belong together"
+)]
 
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,8 @@
 //! Time: how fast the counter counts, and the date.
+#![allow(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "one proof for the words of one record, or for calls that belong together"
+)]
 
 use core::arch::x86_64::__cpuid;
 use core::cell::UnsafeCell;

@@ -1,4 +1,8 @@
 //! One processor: its descriptor tables, its slots, its features.
+#![allow(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "one proof for the words of one record, or for calls that belong together"
+)]
 
 use alloc::boxed::Box;
 use core::arch::asm;

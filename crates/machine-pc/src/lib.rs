@@ -2,6 +2,10 @@
 //!
 //! This crate knows hardware and nothing of programs, files or calls; it meets the kernel in the
 //! traits of `machine`. It is one of the few crates with `unsafe` code.
+#![allow(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "one proof for the words of one record, or for calls that belong together"
+)]
 #![no_std]
 
 extern crate alloc;

@@ -2,11 +2,15 @@
 //!
 //! The processor's own timer belongs to the scheduler; this one counts 1,193,182 ticks a second and divides them by a whole
 //! number, so 44,100 becomes 44,192.
+#![allow(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "one proof for the words of one record, or for calls that belong together"
+)]
 
 use core::arch::{asm, global_asm};
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, Ordering};
 
-use machine::{Entry, Fragment, SampleClock, SampleEntry, Trigger};
+use machine::{Entry, Fragment, SampleClock, SampleEntry, Slot, Trigger};
 use synth::{Abs32, Template, template};
 
 use crate::apic;
@@ -95,7 +99,7 @@ global_asm!(
 unsafe extern "C" {
     static sample_entry: u8;
     static sample_compiled: u8;
-    static sample_slot: AtomicU64;
+    static sample_slot: Slot<SampleEntry>;
 }
 
 template! {
@@ -138,7 +142,7 @@ pub fn bind(entry: Entry<SampleEntry>) {
     CALLS_RUST.store(entry.address() == (&raw const sample_compiled) as u64, Ordering::Relaxed);
     choose_nesting();
     // SAFETY: the slot is an aligned word that lives forever; the entry is code that ends as an interrupt does.
-    unsafe { sample_slot.store(entry.address(), Ordering::Release) };
+    unsafe { sample_slot.store(entry) };
 }
 
 static CALLS_RUST: AtomicBool = AtomicBool::new(true);

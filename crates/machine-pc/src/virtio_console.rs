@@ -1,5 +1,9 @@
 //! The multiport virtio console (virtio 1.2, 5.3) over virtio-mmio (4.2): the raw server behind the
 //! machine's channels.
+#![allow(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "one proof for the words of one record, or for calls that belong together"
+)]
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;

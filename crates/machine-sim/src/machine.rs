@@ -492,7 +492,8 @@ impl Processor for SimMachine {
     }
 
     fn slow_call(&self) -> Entry<FileEntry> {
-        Entry::NOWHERE
+        // SAFETY: this machine enters no code.
+        unsafe { Entry::new(0) }
     }
 
     fn user_limit_word(&self) -> u64 {

@@ -1,4 +1,8 @@
 //! A thread's call table: reading and writing its entries, and standing it aside while all calls are diverted.
+#![allow(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "one proof for the words of one record, or for calls that belong together"
+)]
 
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU64, Ordering};

@@ -5,6 +5,10 @@
 //! ```
 //! The rate is measured, an interval is set: of the software locked loops (S-74) the kind that measures a frequency and
 //! adjusts an interval. Nothing leads back from the quantum to the rate, so a low-pass filter is all it needs.
+#![allow(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "one proof for the words of one record, or for calls that belong together"
+)]
 
 use core::sync::atomic::Ordering;
 

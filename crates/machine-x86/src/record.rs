@@ -1,4 +1,8 @@
 //! The record of the running thread.
+#![allow(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "one proof for the words of one record, or for calls that belong together"
+)]
 
 use alloc::vec::Vec;
 use core::arch::asm;

@@ -10,6 +10,10 @@
 //! differ in it). A thread comes in by two links and leaves by one. [`machine::Ring`] says what is meant.
 //!
 //! All functions: the records are mapped, they and the words are this processor's, and nobody else changes them meanwhile.
+#![allow(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "one proof for the words of one record, or for calls that belong together"
+)]
 
 use core::mem::offset_of;
 

@@ -1,4 +1,8 @@
 //! Thread table entries (S-50). An entry owns a thread area and the code synthesized for it.
+#![allow(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "one proof for the words of one record, or for calls that belong together"
+)]
 
 use alloc::sync::Arc;
 use core::arch::{asm, global_asm};

@@ -1,4 +1,8 @@
 //! Copies between the kernel and the running program, and the places where they may fault.
+#![allow(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "one proof for the words of one record, or for calls that belong together"
+)]
 
 use core::arch::global_asm;
 

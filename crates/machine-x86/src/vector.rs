@@ -2,6 +2,10 @@
 //!
 //! The registers belong to the thread that `Slots::vector_owner` names. The legacy part is saved at each entry from a
 //! program; the parts above it stay in the registers until somebody else needs them.
+#![allow(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "one proof for the words of one record, or for calls that belong together"
+)]
 
 use core::arch::asm;
 

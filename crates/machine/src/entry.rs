@@ -24,6 +24,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 /// let entry: machine::Entry<machine::CallEntry> = unsafe { machine::Entry::new(0x1234_5678) };
 /// assert_eq!(entry.address(), 0x1234_5678);
 /// ```
+#[repr(transparent)]
 pub struct Entry<C> {
     address: u64,
     contract: PhantomData<fn(C)>,
@@ -57,9 +58,6 @@ impl<C> Entry<C> {
     pub const unsafe fn new(address: u64) -> Entry<C> {
         Entry { address, contract: PhantomData }
     }
-
-    /// Of a machine that enters no code: there is none.
-    pub const NOWHERE: Entry<C> = Entry { address: 0, contract: PhantomData };
 
     pub const fn address(self) -> u64 {
         self.address
@@ -163,6 +161,14 @@ pub enum SampleEntry {}
 
 /// As [`SampleEntry`], but called as a procedure, to be measured.
 pub enum SampleProcedure {}
+
+/// Where the timer's handler goes for an alarm that has rung, with what it has saved on the stack.
+pub enum AlarmEntry {}
+
+impl Entry<AlarmEntry> {
+    /// The alarm is Rust's: the timer's handler goes to the kernel. Nobody enters it.
+    pub const RUST: Entry<AlarmEntry> = Entry { address: 0, contract: PhantomData };
+}
 
 /// Led to by the timer's interrupt; ends with [`TimerCode::end`](crate::TimerCode::end).
 pub enum TimerEntry {}

@@ -41,7 +41,8 @@ pub use channels::{Channel, Channels, ReceiveCode, Received, SendCode};
 pub use clock::{Clock, TimerCode};
 pub use dma::{Dma, DmaMemory, Width};
 pub use entry::{
-    CallEntry, DescriptorEntries, DeviceEntry, Entry, FileEntry, Keeps, SampleEntry, SampleProcedure, Slot, TimerEntry,
+    AlarmEntry, CallEntry, DescriptorEntries, DeviceEntry, Entry, FileEntry, Keeps, SampleEntry, SampleProcedure, Slot,
+    TimerEntry,
 };
 pub use foreign::{
     About, CarryCode, Extended, Foreign, Handle, Held, Hold, Moment, Refused, Room, Stamp, WINDOW_PAGES,

@@ -1,15 +1,13 @@
 //! A clock of samples (S-78, S-82).
 
-use core::sync::atomic::AtomicU64;
-
-use crate::{Entry, Fragment, SampleEntry};
+use crate::{Entry, Fragment, SampleEntry, Slot};
 
 /// A periodic interrupt of its own that goes straight to synthesized code, for devices with samples (S-78, S-82). The
 /// interrupt is one jump through `slot`; who is bound there ends with `end`.
 pub struct SampleClock {
     /// Holds the handler's entry; an aligned store replaces the handler while it is used. A handler may store another entry
     /// itself, the next interrupt's.
-    pub slot: &'static AtomicU64,
+    pub slot: &'static Slot<SampleEntry>,
     /// Tells the interrupt controller and goes back to what was interrupted. Needs no register.
     pub end: Fragment,
     /// A store of the second to the first has `Upcalls::chained` called when the interrupt, and the kernel if it was in the

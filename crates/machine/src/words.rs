@@ -2,6 +2,8 @@
 
 use core::sync::atomic::AtomicU64;
 
+use crate::{AlarmEntry, Entry, Slot};
+
 /// Not at any time.
 pub const NEVER: u64 = u64::MAX;
 
@@ -14,8 +16,8 @@ pub struct ScheduleWords {
     pub ready: AtomicU64,
     /// When the first alarm is due; `NEVER`: there is none. 0: every interrupt of the timer is the kernel's.
     pub due: AtomicU64,
-    /// What to do then: a code address, on a machine with such code.
-    pub routine: AtomicU64,
+    /// What to do then, on a machine with such code.
+    pub routine: Slot<AlarmEntry>,
     /// When the timer was last set to go off; `NEVER`: not at all, or not by the scheduler.
     pub armed: AtomicU64,
     /// Switches made by the timer's interrupt alone (S-81).
@@ -33,7 +35,7 @@ impl ScheduleWords {
         ScheduleWords {
             ready: AtomicU64::new(0),
             due: AtomicU64::new(0),
-            routine: AtomicU64::new(0),
+            routine: Slot::new(Entry::RUST),
             armed: AtomicU64::new(NEVER),
             preemptions: AtomicU64::new(0),
             alarms: AtomicU64::new(0),

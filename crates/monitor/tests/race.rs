@@ -1,5 +1,6 @@
 //! Compiled expressions against the interpreter, on random expressions; and the reader against random text.
 //! A failure prints the seed.
+#![allow(clippy::multiple_unsafe_ops_per_block, reason = "one proof for what a test does with its own memory")]
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;

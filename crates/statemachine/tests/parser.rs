@@ -1,4 +1,5 @@
 //! Generated parsers against the plain one on random tokens. `PARSER_SEED` repeats one run.
+#![allow(clippy::multiple_unsafe_ops_per_block, reason = "one proof for what a test does with its own memory")]
 
 use std::time::Instant;
 

@@ -57,7 +57,23 @@
 //!     tte.bind_call(0, Some(machine::Entry::new(0x1234_5678)));
 //! }
 //! ```
-//! nor to code of another.
+//! and so do alarms, the timer and the clock of samples;
+//! ```compile_fail,E0308
+//! fn alarm(scheduler: &kernel::schedule::Scheduler, what: kernel::schedule::AlarmTarget) {
+//!     scheduler.set_alarm_anew(None, machine::Nanos(1), what, 0x1234_5678, || ());
+//! }
+//! ```
+//! ```compile_fail,E0308
+//! fn ring(machine: &dyn machine::Machine) {
+//!     machine.schedule_words().routine.store(0x1234_5678);
+//! }
+//! ```
+//! ```compile_fail,E0308
+//! fn sample(clock: machine::SampleClock) {
+//!     clock.slot.store(0x1234_5678);
+//! }
+//! ```
+//! and none leads to code of another contract.
 //! ```compile_fail,E0308
 //! fn bind(tte: &dyn machine::Tte, device: machine::Entry<machine::DeviceEntry>) {
 //!     tte.bind_call(0, Some(device));

@@ -2,6 +2,7 @@
 //!
 //! Each test raises a signal in its own thread; the handler copies the frame it runs on. Then our
 //! `restore` must read it and our `build` must make the same bytes again.
+#![allow(clippy::multiple_unsafe_ops_per_block, reason = "one proof for what a test does with its own memory")]
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_macros,

@@ -2,6 +2,7 @@
 //!
 //! In a child with one thread, random signals are sent, blocked, ignored and waited for. Its handler
 //! blocks everything and notes what came; our side must note the same, in the same order.
+#![allow(clippy::multiple_unsafe_ops_per_block, reason = "one proof for what a test does with its own memory")]
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_macros,

@@ -1,6 +1,7 @@
 //! Starts programs of the host by our plan, our stack and our vDSO, in a child of this process: what
 //! the kernel will do, with mmap as the quaspace. If a table, a pointer or a zero is wrong, the
 //! dynamic linker or the C library stumbles over it.
+#![allow(clippy::multiple_unsafe_ops_per_block, reason = "one proof for what a test does with its own memory")]
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_macros,

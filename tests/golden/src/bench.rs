@@ -1,4 +1,5 @@
 //! The machine of the tests: real memory, real code, no hardware.
+#![allow(clippy::multiple_unsafe_ops_per_block, reason = "one proof for what a test does with its own memory")]
 
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};

@@ -1,4 +1,5 @@
 //! Entering a routine as a thread's dispatch does, and looking at what comes back.
+#![allow(clippy::multiple_unsafe_ops_per_block, reason = "one proof for what a test does with its own memory")]
 
 use core::arch::global_asm;
 use core::mem::offset_of;

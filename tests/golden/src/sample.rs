@@ -1,7 +1,7 @@
 //! The sample clock of the bench: the pc's own handlers, entered as an interrupt does it.
 
 use std::arch::asm;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::AtomicU32;
 
 use machine::{Entry, Fragment, SampleClock, SampleEntry};
 use synth::Abs32;
@@ -10,7 +10,7 @@ use synth::Abs32;
 struct Words {
     end_of_interrupt: AtomicU32,
     chain: AtomicU32,
-    slot: AtomicU64,
+    slot: machine::Slot<SampleEntry>,
 }
 
 fn words() -> &'static Words {
@@ -20,7 +20,8 @@ fn words() -> &'static Words {
         Box::leak(Box::new(Words {
             end_of_interrupt: AtomicU32::new(0),
             chain: AtomicU32::new(0),
-            slot: AtomicU64::new(0),
+            // SAFETY: nobody enters it before another is stored.
+            slot: machine::Slot::new(unsafe { Entry::new(0) }),
         }))
     })
 }
@@ -38,7 +39,7 @@ pub fn find() -> SampleClock {
 }
 
 pub fn bind(entry: Entry<SampleEntry>) {
-    words().slot.store(entry.address(), Ordering::Release);
+    words().slot.store(entry);
 }
 
 /// Raises the interrupt once and looks whether all registers but rax and rcx, which the entry needs, are kept.

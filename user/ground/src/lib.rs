@@ -1,6 +1,9 @@
 //! What the libraries for programs stand on: the system's errors, memory mappings and, without Rust's `std`, the C library's
 //! allocator and an end for bugs.
-
+#![allow(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "one proof for the words of one record, or for calls that belong together"
+)]
 #![no_std]
 
 #[cfg(feature = "c")]

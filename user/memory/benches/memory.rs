@@ -2,6 +2,7 @@
 //!
 //! Without arguments all operations, in turns, as nanoseconds an operation (the median of the rounds). `memory OPERATION
 //! COUNT` does one and prints the nanoseconds of all; under `synth run --icount` these are guest instructions.
+#![allow(clippy::multiple_unsafe_ops_per_block, reason = "one proof for what a test does with its own memory")]
 
 use std::hint::black_box;
 use std::ptr::NonNull;

@@ -1,4 +1,8 @@
 //! Nodes as ordinary words.
+#![allow(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "one proof for the words of one record, or for calls that belong together"
+)]
 
 use ground::{Errno, Mapping};
 

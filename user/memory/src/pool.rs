@@ -3,6 +3,10 @@
 //! Small blocks that are freed wait in a list of their size to be asked for again; only when many bytes wait do they go back
 //! to the tree, where they are joined with their neighbours. A program that frees and allocates the same sizes in turns never
 //! comes to the tree. Large blocks are mappings of their own.
+#![allow(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "one proof for the words of one record, or for calls that belong together"
+)]
 
 use core::ptr::{NonNull, null_mut};
 

@@ -1,4 +1,5 @@
 //! Random operations on both kinds of heap against a model. A failure prints its seed.
+#![allow(clippy::multiple_unsafe_ops_per_block, reason = "one proof for what a test does with its own memory")]
 
 use std::collections::BTreeMap;
 use std::ptr::NonNull;

@@ -1,4 +1,8 @@
 //! Memory for streams: the low 2 GB, code apart from data, never both writable and executable.
+#![allow(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "one proof for the words of one record, or for calls that belong together"
+)]
 
 use core::ptr::NonNull;
 

@@ -1,4 +1,8 @@
 //! The Rust paths: what a routine leaves to them, and what stands in for routines that a stream does not have.
+#![allow(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "one proof for the words of one record, or for calls that belong together"
+)]
 
 use core::slice;
 

@@ -1,5 +1,9 @@
 //! The reader of expressions: a parser whose stack is the processor's (S-115), made when the first expression is read. Where
 //! the host does not let what was written be executed, the plain one.
+#![allow(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "one proof for the words of one record, or for calls that belong together"
+)]
 
 use std::sync::OnceLock;
 

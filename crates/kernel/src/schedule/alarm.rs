@@ -13,7 +13,7 @@ use alloc::boxed::Box;
 use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{Ordering, compiler_fence};
 
-use machine::{NEVER, Nanos, Ordered, ScheduleWords, TteId};
+use machine::{AlarmEntry, Entry as CodeEntry, NEVER, Nanos, Ordered, ScheduleWords, TteId};
 
 /// Names a set alarm; the time comes first, so that ids sort by it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -37,13 +37,16 @@ pub trait Ring: Send + Sync {
     fn ring(&self, now: Nanos);
 }
 
+/// What is done at an alarm.
+type Routine = CodeEntry<AlarmEntry>;
+
 /// An alarm, as the timer's handler knows it.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(super) struct Entry {
     pub at: u64,
-    /// What is to be done: an address.
-    pub routine: u64,
+    /// What is to be done.
+    pub routine: Routine,
     number: u64,
     target: AlarmTarget,
 }
@@ -59,31 +62,37 @@ pub struct Alarms {
     words: &'static ScheduleWords,
     number: u64,
     /// Where the interrupt goes for an alarm that is Rust's.
-    kernel: u64,
+    kernel: Routine,
 }
 
 /// So many alarms are near; with one more the later half goes far.
 const NEAR_MOST: usize = 64;
 
 /// It comes before all others, those that are never due among them.
-const NONE: Entry = Entry { at: NEVER, routine: 0, number: u64::MAX, target: AlarmTarget::Thread(TteId(u32::MAX)) };
+const NONE: Entry =
+    Entry { at: NEVER, routine: Routine::RUST, number: u64::MAX, target: AlarmTarget::Thread(TteId(u32::MAX)) };
 
 impl Alarms {
     /// No alarms. `words` are shared with the timer's interrupt; nobody else changes alarms there.
     pub fn new(words: &'static ScheduleWords) -> Alarms {
-        let alarms =
-            Alarms { entries: Box::new([NONE; NEAR_MOST + 1]), far: Ordered::new(), words, number: 0, kernel: 0 };
+        let alarms = Alarms {
+            entries: Box::new([NONE; NEAR_MOST + 1]),
+            far: Ordered::new(),
+            words,
+            number: 0,
+            kernel: Routine::RUST,
+        };
         words.alarms.store(alarms.entries.as_ptr() as u64, Relaxed);
         alarms.publish(1, false);
         alarms
     }
 
     /// From now on `kernel` is where the interrupt goes for an alarm that is Rust's.
-    pub fn set_kernel(&mut self, kernel: u64) {
+    pub fn set_kernel(&mut self, kernel: Routine) {
         let (count, is_forced) = self.close();
         self.kernel = kernel;
         let all = self.entries.iter_mut().chain(self.far.values_mut());
-        all.filter(|entry| entry.routine == 0).for_each(|entry| entry.routine = kernel);
+        all.filter(|entry| entry.routine == Routine::RUST).for_each(|entry| entry.routine = kernel);
         self.publish(count, is_forced);
     }
 
@@ -104,7 +113,7 @@ impl Alarms {
     fn publish(&self, count: usize, is_forced: bool) {
         let Some(first) = self.entries.get(count - 1) else { return };
         self.words.alarm_count.store(count as u64, Relaxed);
-        self.words.routine.store(if is_forced { self.kernel } else { first.routine }, Relaxed);
+        self.words.routine.store(if is_forced { self.kernel } else { first.routine });
         compiler_fence(Ordering::SeqCst);
         self.words.due.store(if is_forced { 0 } else { first.at }, Relaxed);
     }
@@ -145,13 +154,13 @@ impl Alarms {
         self.publish(count, is_forced);
     }
 
-    /// Sets an alarm. `routine` 0: it is Rust's. Of alarms for the same time the first that was set rings first.
+    /// Sets an alarm. `Entry::RUST`: it is Rust's. Of alarms for the same time the first that was set rings first.
     #[inline]
-    pub fn set(&mut self, at: Nanos, target: AlarmTarget, routine: u64) -> AlarmId {
+    pub fn set(&mut self, at: Nanos, target: AlarmTarget, routine: Routine) -> AlarmId {
         // A `due` of 0 has a meaning of its own; what was to ring at the beginning of time is due in either case.
         let at = at.max(Nanos(1));
         self.number += 1;
-        let routine = if routine == 0 { self.kernel } else { routine };
+        let routine = if routine == Routine::RUST { self.kernel } else { routine };
         let words = self.words;
         let due = words.due.load(Relaxed);
         words.due.store(NEVER, Relaxed);
@@ -165,7 +174,7 @@ impl Alarms {
                 place.number = self.number;
                 place.target = target;
                 words.alarm_count.store(count as u64 + 1, Relaxed);
-                words.routine.store(routine, Relaxed);
+                words.routine.store(routine);
                 compiler_fence(Ordering::SeqCst);
                 words.due.store(at.0, Relaxed);
             }
@@ -204,7 +213,7 @@ impl Alarms {
         old: Option<AlarmId>,
         at: Nanos,
         target: AlarmTarget,
-        routine: u64,
+        routine: Routine,
         meanwhile: impl FnOnce(),
     ) -> AlarmId {
         let Some(old) = old else {
@@ -222,12 +231,12 @@ impl Alarms {
             && first.number == old.1
             && at.0 < second.at
             && due != 0
-            && routine != 0
+            && routine != Routine::RUST
         {
             meanwhile();
             self.number += 1;
             (first.at, first.routine, first.number) = (at.0, routine, self.number);
-            words.routine.store(routine, Relaxed);
+            words.routine.store(routine);
             compiler_fence(Ordering::SeqCst);
             words.due.store(at.0, Relaxed);
             return AlarmId(at, self.number);
@@ -296,6 +305,10 @@ mod tests {
 
     use super::*;
 
+    fn code() -> Routine {
+        crate::practice::entry(77)
+    }
+
     fn alarms() -> Alarms {
         Alarms::new(Box::leak(Box::new(ScheduleWords::new())))
     }
@@ -311,11 +324,11 @@ mod tests {
     fn alarms_ring_in_order_and_never_early() {
         let mut alarms = alarms();
         for (at, id) in [(30, 3), (10, 1), (20, 2), (20, 4)] {
-            alarms.set(Nanos(at), AlarmTarget::Thread(TteId(id)), 0);
+            alarms.set(Nanos(at), AlarmTarget::Thread(TteId(id)), Routine::RUST);
         }
-        let cancelled = alarms.set(Nanos(5), AlarmTarget::Thread(TteId(9)), 0);
+        let cancelled = alarms.set(Nanos(5), AlarmTarget::Thread(TteId(9)), Routine::RUST);
         alarms.cancel(cancelled);
-        let in_the_midst = alarms.set(Nanos(20), AlarmTarget::Thread(TteId(8)), 0);
+        let in_the_midst = alarms.set(Nanos(20), AlarmTarget::Thread(TteId(8)), Routine::RUST);
         alarms.cancel(in_the_midst);
         alarms.cancel(in_the_midst);
         let mut due = |now| due(&mut alarms, now);
@@ -327,10 +340,10 @@ mod tests {
     #[test]
     fn what_the_interrupt_has_taken_is_gone() {
         let mut alarms = alarms();
-        let taken = alarms.set(Nanos(10), AlarmTarget::Thread(TteId(1)), 77);
-        alarms.set(Nanos(20), AlarmTarget::Thread(TteId(2)), 0);
+        let taken = alarms.set(Nanos(10), AlarmTarget::Thread(TteId(1)), code());
+        alarms.set(Nanos(20), AlarmTarget::Thread(TteId(2)), Routine::RUST);
         let words = alarms.words;
-        assert_eq!((words.due.load(Relaxed), words.routine.load(Relaxed)), (10, 77));
+        assert_eq!((words.due.load(Relaxed), words.routine.entry()), (10, code()));
         words.alarm_count.fetch_sub(1, Relaxed);
         assert_eq!(alarms.next(), 20);
         alarms.cancel(taken);
@@ -340,9 +353,9 @@ mod tests {
     #[test]
     fn an_alarm_at_the_beginning_of_time_leaves_other_interrupts_to_the_machine() {
         let mut alarms = alarms();
-        let first = alarms.set(Nanos(0), AlarmTarget::Thread(TteId(1)), 77);
+        let first = alarms.set(Nanos(0), AlarmTarget::Thread(TteId(1)), code());
         assert_eq!(alarms.words.due.load(Relaxed), 1);
-        alarms.replace(Some(first), Nanos(0), AlarmTarget::Thread(TteId(1)), 77, || ());
+        alarms.replace(Some(first), Nanos(0), AlarmTarget::Thread(TteId(1)), code(), || ());
         assert_eq!(alarms.words.due.load(Relaxed), 1);
         assert_eq!((due(&mut alarms, 1), alarms.words.due.load(Relaxed)), (Some(1), NEVER));
     }
@@ -350,7 +363,7 @@ mod tests {
     #[test]
     fn alarms_that_are_never_due_can_be_taken_back() {
         let mut alarms = alarms();
-        let mut set = |at| alarms.set(Nanos(at), AlarmTarget::Thread(TteId(1)), 77);
+        let mut set = |at| alarms.set(Nanos(at), AlarmTarget::Thread(TteId(1)), code());
         let ids = [set(NEVER), set(20), set(NEVER), set(30)];
         for (left, id) in ids.into_iter().enumerate() {
             alarms.cancel(id);
@@ -368,7 +381,7 @@ mod tests {
             match random >> 33 & 7 {
                 // Grows at first and shrinks later.
                 kind @ 0..3 if step < 30_000 || kind == 0 => {
-                    let id = alarms.set(Nanos(at), AlarmTarget::Thread(TteId(step)), 77);
+                    let id = alarms.set(Nanos(at), AlarmTarget::Thread(TteId(step)), code());
                     model.insert(id, step);
                 }
                 1 | 3 => {
@@ -399,7 +412,7 @@ mod tests {
     fn while_all_is_the_kernels_it_stays_so() {
         let mut alarms = alarms();
         alarms.force(true);
-        alarms.set(Nanos(10), AlarmTarget::Thread(TteId(1)), 77);
+        alarms.set(Nanos(10), AlarmTarget::Thread(TteId(1)), code());
         assert_eq!(alarms.words.due.load(Relaxed), 0);
         alarms.force(false);
         assert_eq!(alarms.words.due.load(Relaxed), 10);

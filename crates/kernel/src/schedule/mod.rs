@@ -26,8 +26,8 @@ use alloc::vec::Vec;
 use core::sync::atomic::Ordering::Relaxed;
 
 use machine::{
-    KernelCell, Machine, NEVER, Nanos, NoMemory, Place, QUANTUM_MOST_NS, ScheduleWords, Start, TryGrow, TteId, failing,
-    stretch, try_collect,
+    AlarmEntry, Entry, KernelCell, Machine, NEVER, Nanos, NoMemory, Place, QUANTUM_MOST_NS, ScheduleWords, Start,
+    TryGrow, TteId, failing, stretch, try_collect,
 };
 use queue::procedures::{self, Chain, Runner};
 
@@ -409,12 +409,12 @@ impl Scheduler {
 
     /// Sets an alarm (S-77) at `at`.
     pub fn set_alarm(&self, at: Nanos, target: AlarmTarget) -> AlarmId {
-        let id = self.alarms.borrow_mut().set(at, target, 0);
+        let id = self.alarms.borrow_mut().set(at, target, Entry::RUST);
         self.arm_for(at);
         id
     }
 
-    /// The same for an alarm whose usual case is code: `routine`, where it is not 0, is done by the timer's interrupt. `old` is
+    /// The same for an alarm whose usual case is code: `routine`, where it is not Rust's, is done by the timer's interrupt. `old` is
     /// taken back, and `meanwhile` done when it can ring no more.
     #[inline]
     pub fn set_alarm_anew(
@@ -422,7 +422,7 @@ impl Scheduler {
         old: Option<AlarmId>,
         at: Nanos,
         target: AlarmTarget,
-        routine: u64,
+        routine: Entry<AlarmEntry>,
         meanwhile: impl FnOnce(),
     ) -> AlarmId {
         let id = self.alarms.borrow_mut().replace(old, at, target, routine, meanwhile);

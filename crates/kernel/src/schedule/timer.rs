@@ -14,7 +14,7 @@ use core::mem::offset_of;
 use core::sync::atomic::AtomicU64;
 
 use codestore::Code;
-use machine::{Keeps, ScheduleWords, TimerCode, TimerEntry};
+use machine::{AlarmEntry, Keeps, ScheduleWords, TimerCode, TimerEntry};
 use quaject::{Contract, quaject};
 use synth::{Abs32, Fact, Target, Template, template};
 
@@ -27,6 +27,7 @@ use crate::interrupt::HandlerRoutine;
 pub enum TimerHandler {}
 
 impl Keeps<TimerEntry> for TimerHandler {}
+impl Keeps<AlarmEntry> for TimerHandler {}
 
 impl Contract for TimerHandler {
     const NAME: &'static str = "timer handler";
@@ -120,7 +121,7 @@ quaject! {
     pub quaject AlarmClock ("timer", made by "boot", at most 0 inactive)
     data { words: &'static ScheduleWords }
     factors(timer) {
-        let routine = word(&timer.words.routine);
+        let routine = Abs32(core::ptr::from_ref(&timer.words.routine) as u64);
         let due = word(&timer.words.due);
         let rung = word(&timer.words.rung);
         let armed = word(&timer.words.armed);
@@ -215,8 +216,8 @@ impl TimerCodes {
     }
 
     /// Where alarms go that are Rust's.
-    pub fn kernel(&self) -> u64 {
-        self.kernel.entry().address()
+    pub fn kernel(&self) -> machine::Entry<AlarmEntry> {
+        self.kernel.entry().under()
     }
 
     /// Where alarms go that have rung.
@@ -226,7 +227,7 @@ impl TimerCodes {
 
     /// What to do at an alarm that counts. It must not be set any more when the code is dropped. `None`: no room.
     pub fn count(&self, makers: Makers, counts: &CountWords<'_>) -> Option<Code<TimerHandler>> {
-        let [rust, behind] = [self.kernel(), self.next()].map(|entry| Some(Target::Address(entry)));
+        let [rust, behind] = [self.kernel().address(), self.next()].map(|entry| Some(Target::Address(entry)));
         let callouts = AlarmCallouts { rust, behind, counts: Some(counts), code: None };
         AlarmCode::count(&self.timer, makers, &callouts).create(makers)
     }

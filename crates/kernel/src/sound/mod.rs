@@ -269,7 +269,7 @@ impl Sound {
         self.machine.between_interrupts(&mut || {
             let is_awaited = self.words.channels.iter().any(ChannelWords::is_awaited);
             let handler = for_waiters.as_ref().filter(|_| is_awaited).or(for_nobody.as_ref());
-            converter.unpack(before.part(self.clock.slot.load(Ordering::Relaxed)));
+            converter.unpack(before.part(self.clock.slot.entry().address()));
             let part = if handler.is_some_and(|handler| handler.inserts() > 1) { converter.pack() } else { 0 };
             self.machine
                 .bind_sample_handler(handler.map_or(self.clock.compiled, |handler| handler.entry(part).under()));

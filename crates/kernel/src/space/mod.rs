@@ -43,9 +43,6 @@ use alloc::sync::Arc;
 
 use machine::{KernelValue, Translation};
 
-#[cfg(test)]
-pub(crate) use tests::frames_for_tests;
-
 pub use advise::{Advice, Forget};
 pub use area::{AtFork, Kind, View};
 pub use backing::{AnonymousMemory, Backing, BackingError, BackingIdentity, FixedPages};

@@ -2,6 +2,10 @@
 //!
 //! gdb looks for the two symbols below by their names: it sets a breakpoint in the function, and each time it is
 //! called reads what the descriptor says. A gdb that attaches later reads the whole list.
+#![allow(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "one proof for the words of one record, or for calls that belong together"
+)]
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;

@@ -205,7 +205,7 @@ fn timers() -> Vec<(String, String)> {
     vec![
         listed("timer.interrupt", codes.interrupt.entry().address()),
         listed("timer.nesting", codes.nesting.entry().address()),
-        listed("timer.kernel", codes.kernel()),
+        listed("timer.kernel", codes.kernel().address()),
         listed("timer.next", codes.next()),
         listed("timer.count", count.entry().address()),
     ]

@@ -80,9 +80,9 @@ impl Clocks {
         let at = Nanos(self.clock.now.load(Relaxed) + race.random.below(far));
         let by_code = !race.random.once_in(3);
         let target = AlarmTarget::Thread(TteId(which as u32));
-        let routine = if by_code { self.codes[which].entry().address() } else { 0 };
+        let routine = if by_code { self.codes[which].entry().under() } else { machine::Entry::RUST };
         self.timers[which].at.store(1, Relaxed);
-        let ids = [self.code.set(at, target, routine), self.twin.set(at, target, 0)];
+        let ids = [self.code.set(at, target, routine), self.twin.set(at, target, machine::Entry::RUST)];
         self.timers[which].set = Some((ids, by_code));
     }
 
@@ -99,9 +99,11 @@ impl Clocks {
         self.clock.now.store(now, Relaxed);
         let slot = bench().sample_clock().expect("the bench has one").slot;
         let handler = race.random.pick(&[self.handlers.interrupt.entry(), self.handlers.nesting.entry()]);
-        let before = slot.swap(handler.address(), Relaxed);
+        let before = slot.entry();
+        // SAFETY: the handler ends as one of samples does.
+        slot.store(unsafe { machine::Entry::new(handler.address()) });
         assert!(golden::raise_sample(), "{}: the handler has lost a register", race.place());
-        slot.store(before, Relaxed);
+        slot.store(before);
         let (kernel, count) = self.clock.take();
         let due = self.twin.take_due(Nanos(now)).map(|target| match target {
             AlarmTarget::Thread(id) => id.0 as usize,

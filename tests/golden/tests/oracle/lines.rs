@@ -2,7 +2,6 @@
 //! lies.
 
 use std::collections::VecDeque;
-use std::sync::atomic::Ordering::Relaxed;
 
 use codestore::Code;
 use golden::bench;
@@ -53,9 +52,11 @@ impl Lines {
 
     fn raise(&self, race: &Race) {
         let slot = bench().sample_clock().expect("the bench has one").slot;
-        let before = slot.swap(self.handler.entry().address(), Relaxed);
+        let before = slot.entry();
+        // SAFETY: the handler ends as one of samples does.
+        slot.store(unsafe { machine::Entry::new(self.handler.entry().address()) });
         assert!(golden::raise_sample(), "{}: the handler has lost a register", race.place());
-        slot.store(before, Relaxed);
+        slot.store(before);
         assert!(self.code.take_signal(), "{}: nothing is chained", race.place());
     }
 

@@ -56,9 +56,9 @@ impl Sounds {
         let code = act(&self.code);
         // The twin binds its own handler, which is none, in the bench's only slot.
         let slot = bench().sample_clock().expect("the bench has one").slot;
-        let bound = slot.load(Relaxed);
+        let bound = slot.entry();
         assert_eq!(code, act(&self.twin), "{}: {what}", race.place());
-        slot.store(bound, Relaxed);
+        slot.store(bound);
     }
 
     fn switch(&self, race: &mut Race) {

@@ -159,7 +159,7 @@ fn a_fault_may_come_back_to_the_same_file() {
 fn archive_frames_become_file_pages() {
     let memory = VecMemory(KernelCell::new(vec![b'a'; 8 * PAGE_BYTES]));
     let pool: &'static FramePool =
-        Box::leak(Box::new(FramePool::new(Box::leak(Box::new(memory)), vec![frames_for_tests(0..4)], 0)));
+        Box::leak(Box::new(FramePool::new(Box::leak(Box::new(memory)), vec![practice::frames(0..4)], 0)));
     let volume = Volume::in_memory_limited(pool, 100).unwrap();
     let root = Node::root(&volume, NewNode { mode: 0o755, user: 0, group: 0, now: NOW }).unwrap();
     let names = Namespace::new(root.clone()).unwrap();
@@ -167,7 +167,7 @@ fn archive_frames_become_file_pages() {
     let view = View::new(&root, &root, &who);
     let node = names.open(view, b"/bin", CREATE, NOW).unwrap().node;
     let content = node.content().unwrap();
-    let mut archive = frames_for_tests(5..7);
+    let mut archive = practice::frames(5..7);
     let first = archive.number(0);
     content.adopt_page(pool.adopt(&mut archive).unwrap(), 4096).unwrap();
     content.adopt_page(pool.adopt(&mut archive).unwrap(), 10).unwrap();

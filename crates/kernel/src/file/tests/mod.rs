@@ -15,7 +15,8 @@ use abi::Errno;
 use machine::{FrameNumber, KernelCell, PAGE_BYTES, PhysicalMemory, UserFault, UserMemory, VirtAddr};
 
 use super::*;
-use crate::space::{FramePool, frames_for_tests};
+use crate::practice;
+use crate::space::FramePool;
 
 /// Frames in a vector.
 struct VecMemory(KernelCell<Vec<u8>>);
@@ -61,7 +62,7 @@ fn pool_of(frames: u32) -> &'static FramePool {
     // The pool keeps one frame for its page of zeros.
     let all = frames + 1;
     let memory = VecMemory(KernelCell::new(vec![0xEE; all as usize * PAGE_BYTES]));
-    let pool = FramePool::new(Box::leak(Box::new(memory)), vec![frames_for_tests(0..all)], 0);
+    let pool = FramePool::new(Box::leak(Box::new(memory)), vec![practice::frames(0..all)], 0);
     Box::leak(Box::new(pool))
 }
 

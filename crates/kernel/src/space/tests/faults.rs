@@ -207,7 +207,7 @@ fn a_cut_file_takes_its_pages_back() {
 fn the_reserve_is_for_the_kernel() {
     let ram: &'static Ram = Box::leak(Box::new(Ram(KernelCell::new(vec![0; 16 * PAGE_BYTES]))));
     let pool: &'static FramePool =
-        Box::leak(Box::new(FramePool::new(ram, vec![frames_for_tests(2..6), frames_for_tests(8..16)], 3)));
+        Box::leak(Box::new(FramePool::new(ram, vec![practice::frames(2..6), practice::frames(8..16)], 3)));
     let pages: Vec<Page> = core::iter::from_fn(|| pool.allocate_zeroed()).collect();
     assert_eq!((pages.len(), pool.free_frames(), pool.total_frames()), (8, 3, 12));
     assert!(pool.allocate().is_none());

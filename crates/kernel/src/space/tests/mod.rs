@@ -13,6 +13,8 @@ use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
+use crate::practice;
+
 use machine::{
     FrameNumber, KernelCell, KernelValue, Mapping, NoFrames, PAGE_BYTES, PhysicalMemory, Protection, Translation,
     VirtAddr,
@@ -60,17 +62,10 @@ impl PhysicalMemory for Ram {
     }
 }
 
-/// Frames of a test's own memory, which is a vector.
-#[allow(unsafe_code, reason = "a number does no harm to a vector")]
-pub(crate) fn frames_for_tests(range: core::ops::Range<u32>) -> machine::Frames {
-    // SAFETY: each access is checked against the vector's length.
-    unsafe { machine::Frames::new(range) }
-}
-
 /// A pool of `frames` frames that starts with junk everywhere.
 fn pool(frames: u32) -> &'static FramePool {
     let ram: &'static Ram = Box::leak(Box::new(Ram(KernelCell::new(vec![0xAA; frames as usize * PAGE_BYTES]))));
-    Box::leak(Box::new(FramePool::new(ram, vec![frames_for_tests(0..frames)], 0)))
+    Box::leak(Box::new(FramePool::new(ram, vec![practice::frames(0..frames)], 0)))
 }
 
 /// Page tables as a map, with a frame for each 2 MiB that was ever used, as on the pc.

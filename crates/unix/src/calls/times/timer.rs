@@ -9,7 +9,7 @@ use abi::time::Itimerspec;
 use codestore::Code;
 use kernel::schedule::timer::{CountWords, TimerHandler};
 use kernel::schedule::{AlarmCall, AlarmId, AlarmTarget, Bell};
-use machine::{KernelCell, KernelValue, Nanos, NoMemory};
+use machine::{AlarmEntry, Entry, KernelCell, KernelValue, Nanos, NoMemory};
 
 use super::clock::Clock;
 use super::{nanos_of, timespec_of};
@@ -52,7 +52,7 @@ pub struct Timer {
     /// What the timer's interrupt does when a timer that goes off once, by the time since boot, is due.
     code: KernelCell<Option<Code<TimerHandler>>>,
     /// Its address, or 0.
-    routine: KernelCell<u64>,
+    routine: KernelValue<Entry<AlarmEntry>>,
 }
 
 /// What the alarm keeps: it must not keep the timer itself.
@@ -88,7 +88,7 @@ impl Timer {
             after,
             expired,
             code: KernelCell::new(None),
-            routine: KernelCell::new(0),
+            routine: KernelValue::new(Entry::RUST),
         }))
     }
 
@@ -99,7 +99,7 @@ impl Timer {
         if let (Clock::Boot, Some(makers), Some(codes)) = (&self.clock, self.unix.makers(), scheduler.timer_codes()) {
             let counts = CountWords { waiting, unread, ever, at: &self.at };
             let code = codes.count(makers, &counts);
-            self.routine.set(code.as_ref().map_or(0, |code| code.entry().address()));
+            self.routine.set(code.as_ref().map_or(Entry::RUST, |code| code.entry().under()));
             *self.code.borrow_mut() = code;
         }
     }
@@ -146,7 +146,7 @@ impl Timer {
     #[inline]
     pub fn set_meanwhile(&self, value: Nanos, interval: Nanos, absolute: bool, meanwhile: impl FnOnce()) {
         let routine = self.routine.get();
-        if routine != 0 && value != Nanos(0) && interval == Nanos(0) && self.interval.get() == interval {
+        if routine != Entry::RUST && value != Nanos(0) && interval == Nanos(0) && self.interval.get() == interval {
             let now = self.unix.machine.now();
             let at = if absolute { value } else { now.saturating_add(value) };
             if at > now {
@@ -239,7 +239,7 @@ impl Timer {
             return;
         }
         let when = if let Clock::Boot = self.clock() { at } else { self.clock().earliest(self.unix, at) };
-        let routine = if interval == Nanos(0) { self.routine.get() } else { 0 };
+        let routine = if interval == Nanos(0) { self.routine.get() } else { Entry::RUST };
         let target = AlarmTarget::Call(self.bell);
         let when = when.max(soonest);
         self.alarm.set(Some(self.unix.scheduler.set_alarm_anew(None, when, target, routine, || ())));
