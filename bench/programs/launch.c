@@ -11,7 +11,7 @@
  *
  * A command runs once for all that happens only once, and then TIMES times (3). For each row one line is printed:
  *
- *     row NAME STATUS FIRST MEDIAN HASH      STATUS: of the last run, as a shell has it; HASH: of its standard output
+ *     row NAME STATUS FIRST MEDIAN HASH      STATUS: of the last run, as a shell has it; HASH: of the lines of its standard output
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -97,19 +97,23 @@ static unsigned long long run(char *command, int *status)
 	return __builtin_ia32_rdtsc() - start;
 }
 
-/* FNV-1a */
+/* FNV-1a of each line, summed: in which order a folder is listed is a system's own. */
 static unsigned long long hash_output(void)
 {
-	unsigned long long hash = 0xcbf29ce484222325;
+	const unsigned long long start = 0xcbf29ce484222325;
+	unsigned long long sum = 0, hash = start;
 	char block[4096];
 	ssize_t got;
 	int file = open(OUTPUT, O_RDONLY);
 
 	while ((got = read(file, block, sizeof block)) > 0)
-		for (ssize_t i = 0; i < got; i++)
+		for (ssize_t i = 0; i < got; i++) {
 			hash = (hash ^ (unsigned char)block[i]) * 0x100000001b3;
+			if (block[i] == '\n')
+				sum += hash, hash = start;
+		}
 	close(file);
-	return hash;
+	return sum + hash;
 }
 
 static int by_size(const void *a, const void *b)

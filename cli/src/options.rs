@@ -131,7 +131,7 @@ pub struct MachineOptions {
 }
 
 /// What the guest's file system and the program's surroundings are.
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 pub struct FileOptions {
     /// Add a file, a folder or a program to the guest, at the same path or at GUEST; may be repeated
     #[arg(long, value_name = "HOST[:GUEST]")]

@@ -3,6 +3,7 @@
 
 const DIRECTORY: u32 = 0o040_755;
 const EXECUTABLE: u32 = 0o100_755;
+const SYMLINK: u32 = 0o120_777;
 const CHARACTER_DEVICE: u32 = 0o020_600;
 const ALIGNMENT_BYTES: usize = 4;
 
@@ -22,6 +23,11 @@ impl Archive {
     /// Adds a file that everyone may read and execute.
     pub fn file(&mut self, path: &str, contents: &[u8]) {
         self.entry(path, EXECUTABLE, (0, 0), contents);
+    }
+
+    /// Adds a symbolic link to `target`.
+    pub fn symlink(&mut self, path: &str, target: &[u8]) {
+        self.entry(path, SYMLINK, (0, 0), target);
     }
 
     pub fn character_device(&mut self, path: &str, major: u32, minor: u32) {

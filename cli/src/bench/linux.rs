@@ -66,29 +66,46 @@ impl Guest {
     /// # Errors
     /// `Guest` when it does not report every run.
     pub fn run(&self, built: &Built, runs: &[Run], linkage: Linkage, fresh: bool) -> Result<Vec<Outcome>, BenchError> {
-        let root_file_system = self.root_file_system(built, runs, linkage)?;
+        self.run_archive(self.root_file_system(built, runs, linkage)?, runs.len(), fresh)
+    }
+
+    /// The same of a root file system that was made elsewhere, with so many runs.
+    ///
+    /// # Errors
+    /// As [`Guest::run`].
+    pub fn run_archive(&self, root_file_system: Vec<u8>, runs: usize, fresh: bool) -> Result<Vec<Outcome>, BenchError> {
         let kept = self.cache.join(format!("{}.json", self.key(&root_file_system)));
-        if !fresh && let Some(outcomes) = read_kept(&kept, runs.len()) {
-            eprintln!("Linux {}: kept result ({} runs; --fresh measures again)", self.kernel.version, runs.len());
+        if !fresh && let Some(outcomes) = read_kept(&kept, runs) {
+            eprintln!("Linux {}: kept result ({runs} runs; --fresh measures again)", self.kernel.version);
             return Ok(outcomes);
         }
-        eprintln!("Linux {}: booting for {} runs", self.kernel.version, runs.len());
+        eprintln!("Linux {}: booting for {runs} runs", self.kernel.version);
         let archive = self.cache.join(format!("initramfs-{}.cpio", std::process::id()));
         fs::write(&archive, root_file_system).map_err(at(&archive))?;
         let said = self.boot(&archive);
         fs::remove_file(&archive).map_err(at(&archive))?;
-        let outcomes = parse(&said?, runs.len())?;
+        let outcomes = parse(&said?, runs)?;
         fs::write(&kept, serde_json::to_vec(&outcomes).expect("outcomes are plain data")).map_err(at(&kept))?;
         Ok(outcomes)
     }
 
-    fn root_file_system(&self, built: &Built, runs: &[Run], linkage: Linkage) -> Result<Vec<u8>, BenchError> {
+    /// A root file system with the init, and with what it mounts and runs on.
+    ///
+    /// # Errors
+    /// `File` when the init cannot be read.
+    pub fn archive(&self) -> Result<Archive, BenchError> {
         let mut archive = Archive::default();
-        for folder in ["dev", "proc", "tmp", "bench", "lib", "lib64", "lib/x86_64-linux-gnu"] {
-            archive.directory(folder);
-        }
+        ["dev", "proc", "tmp"].into_iter().for_each(|folder| archive.directory(folder));
         archive.character_device("dev/console", 5, 1);
         archive.file("init", &fs::read(&self.init).map_err(at(&self.init))?);
+        Ok(archive)
+    }
+
+    fn root_file_system(&self, built: &Built, runs: &[Run], linkage: Linkage) -> Result<Vec<u8>, BenchError> {
+        let mut archive = self.archive()?;
+        for folder in ["bench", "lib", "lib64", "lib/x86_64-linux-gnu"] {
+            archive.directory(folder);
+        }
         for (name, path) in built {
             archive.file(&format!("bench/{name}"), &fs::read(path).map_err(at(path))?);
         }

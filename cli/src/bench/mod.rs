@@ -12,6 +12,7 @@ mod hosted;
 mod linux;
 mod linux_kernel;
 mod opens;
+mod programs;
 mod redundancy;
 mod report;
 mod size;
@@ -49,6 +50,8 @@ pub enum Suite {
     Threads,
     /// The calls that programs make most
     Calls,
+    /// Whole programs: Linux, Synthesis, and Synthesis without routines
+    Programs,
     /// What the kernel needs of memory: the thesis's table 3.6
     Size,
     /// A small program from its start to its end, natively and on the hosted machine, in microseconds
@@ -68,6 +71,7 @@ impl Suite {
             Self::Threads => "threads",
             Self::Calls => "calls",
             Self::Tables => "tables",
+            Self::Programs => "programs",
             Self::Size => "size",
             Self::Redundancy => "redundancy",
             Self::Start => "start",
@@ -138,6 +142,9 @@ pub fn bench(args: BenchArgs) -> Result<ExitCode, BenchError> {
     }
     if args.suite == Suite::Tables {
         return tables::bench(&args);
+    }
+    if args.suite == Suite::Programs {
+        return programs::bench(&args);
     }
     if args.suite == Suite::Size {
         return size::bench(&args);

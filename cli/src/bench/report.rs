@@ -148,12 +148,10 @@ impl Report {
     }
 
     pub fn to_markdown(&self) -> String {
-        let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
-        let header = self.header();
-        let rule: Vec<String> = header.iter().map(|_| "---".to_string()).collect();
-        let body: String = self.rows.iter().map(|row| line(&row.cells())).collect();
+        let mut table = vec![self.header()];
+        table.extend(self.rows.iter().map(Row::cells));
         let facts: String = self.facts().iter().map(|fact| format!("- {fact}\n")).collect();
-        format!("{}{}{body}\n{facts}", line(&header), line(&rule))
+        format!("{}\n{facts}", markdown(&table))
     }
 
     pub fn to_text(&self) -> String {
@@ -232,6 +230,14 @@ fn count(value: f64) -> String {
         text.push(digit);
     }
     text
+}
+
+/// A table for documents; the first row is its head.
+pub fn markdown(table: &[Vec<String>]) -> String {
+    let escaped = |cells: &[String]| cells.iter().map(|cell| cell.replace('|', "\\|")).collect::<Vec<_>>();
+    let line = |cells: &[String]| format!("| {} |\n", escaped(cells).join(" | "));
+    let rule = vec!["---".to_string(); table[0].len()];
+    [line(&table[0]), line(&rule)].into_iter().chain(table[1..].iter().map(|row| line(row))).collect()
 }
 
 /// Columns padded to their widest cell, text to the left, everything after the name to the right.

@@ -80,7 +80,9 @@ pub fn select(suite: Suite, only: &[String]) -> Result<Vec<Program>, BenchError>
         // Has a program and a table of its own.
         Suite::Sound => Vec::new(),
         // Tables have rows of their own: see `tables::catalog`, `size` and `stages`.
-        Suite::Tables | Suite::Size | Suite::Start | Suite::Synthesis | Suite::Redundancy => Vec::new(),
+        Suite::Tables | Suite::Programs | Suite::Size | Suite::Start | Suite::Synthesis | Suite::Redundancy => {
+            Vec::new()
+        }
         Suite::Threads => threads(),
         Suite::Calls => calls(),
     };

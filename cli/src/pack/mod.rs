@@ -14,3 +14,4 @@ mod tree;
 pub use image::{Image, LOADED_BYTES_MAX};
 pub use outside::lay_over;
 pub use program::{Packed, pack};
+pub use tree::Source;

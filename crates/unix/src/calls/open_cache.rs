@@ -1,4 +1,4 @@
-//! When to synthesize an `open`: a thread that opens the same name twice within a few opens is likely to do it again.
+//! When to synthesize an `open`: a thread that has opened the same name several times, with few others between, is likely to do it again.
 
 use abi::file::{AT_FDCWD, O_ACCMODE, O_CLOEXEC, O_NOCTTY, O_NONBLOCK};
 use abi::nr;
@@ -16,7 +16,10 @@ const PLAIN_FLAGS: u32 = O_ACCMODE | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
 /// Descriptors that synthesized code can hand out.
 const DESCRIPTORS: u64 = 64;
 
-/// An open has just been done in Rust: was it one that code could do, and the same as the last?
+/// Opens of a name in Rust before its code is made, which costs as much as four opens and closes.
+const OPENS_BEFORE_CODE: u8 = 4;
+
+/// An open has just been done in Rust: was it one that code could do, and the same as others lately?
 pub fn consider(call: &Call<'_>, path: &[u8], flags: u32, file: &OpenFile) {
     let suits = path.first() == Some(&b'/')
         && (3..=PATH_BYTES_MAX).contains(&path.len())
@@ -32,18 +35,23 @@ pub fn consider(call: &Call<'_>, path: &[u8], flags: u32, file: &OpenFile) {
         return;
     }
     let mut cache = call.task.bindings.opens.borrow_mut();
-    let Some(at) = cache.seen.iter().position(|(seen, with)| seen == path && *with == flags) else {
+    let Some(at) = cache.seen.iter().position(|((seen, with), _)| seen == path && *with == flags) else {
         if cache.seen.len() == OPEN_NAMES_MAX {
             cache.seen.remove(0);
         }
         // Without memory the name was not seen.
         if let Ok(path) = try_to_vec(path) {
-            let _ = cache.seen.try_push((path, flags));
+            let _ = cache.seen.try_push(((path, flags), 1));
         }
         return;
     };
-    // Should the routine stop fitting, two more opens in Rust come before a new one.
-    let opened = cache.seen.remove(at);
+    let times = &mut cache.seen[at].1;
+    *times += 1;
+    if *times < OPENS_BEFORE_CODE {
+        return;
+    }
+    // Should the routine stop fitting, as many opens in Rust come before a new one.
+    let (opened, _) = cache.seen.remove(at);
     drop(cache);
     bind(call, opened, file);
 }

@@ -101,7 +101,7 @@ fn end_of(file: &OpenFile) -> u64 {
 
 /// The dispatch of a call by descriptor is made when a thread has come so often to a file that has a routine for it: a child that
 /// writes one line pays nothing.
-const DISPATCH_CALLS: u8 = 2;
+const DISPATCH_CALLS: u8 = 6;
 
 /// Synthesizes the thread's dispatch of `read`, `write` or `lseek` when it is worth that.
 fn bind_dispatch(call: &Call<'_>, number: u64, file: &OpenFile) {

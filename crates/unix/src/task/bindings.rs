@@ -10,7 +10,7 @@ use machine::{KernelCell, KernelValue, Tte};
 /// Calls that a thread dispatches by descriptor in synthesized code.
 pub const DESCRIPTOR_CALLS: [u64; 5] = [nr::READ, nr::WRITE, nr::LSEEK, nr::PREAD64, nr::PWRITE64];
 
-/// Calls whose answer rarely changes: a thread that asks twice gets a constant.
+/// Calls whose answer rarely changes: a thread that asks often gets a constant.
 pub const CONSTANT_CALLS: [u64; 8] =
     [nr::GETPID, nr::GETPPID, nr::GETTID, nr::GETUID, nr::GETEUID, nr::GETGID, nr::GETEGID, nr::GETPGRP];
 
@@ -28,8 +28,8 @@ pub struct KnownName {
 /// What a thread has opened lately, and the routines made for it.
 #[derive(Default)]
 pub struct OpenCache {
-    /// The last opens in Rust that a routine could do, the latest last; each once.
-    pub seen: Vec<Opened>,
+    /// The last names opened in Rust that a routine could open, the latest last; each once, with how often.
+    pub seen: Vec<(Opened, u8)>,
     /// The names of `open`, the latest first, and the namespace's generation in which they were found.
     pub names: Vec<KnownName>,
     pub generation: u64,
@@ -49,13 +49,16 @@ pub struct Bindings {
 
 pub const BOUND: u8 = u8::MAX;
 
+/// Making a constant costs as much as a dozen calls that Rust answers: a shell that starts asks for each identity twice.
+const CALLS_BEFORE_CONSTANT: u8 = 12;
+
 impl Bindings {
-    /// A constant call was done in Rust with this result: from the second time on it is bound.
+    /// A constant call was done in Rust with this result: when that was often, it is bound.
     pub fn consider_constant(&self, tte: &dyn Tte, number: u64, value: u64) {
         let Some(index) = CONSTANT_CALLS.iter().position(|call| *call == number) else { return };
         let count = &self.constant_calls[index];
-        if count.get() == 0 {
-            count.set(1);
+        if count.get() < CALLS_BEFORE_CONSTANT {
+            count.set(count.get() + 1);
         } else if count.get() != BOUND && tte.bind_constant_call(number as usize, value as u32).is_ok() {
             count.set(BOUND);
         }
