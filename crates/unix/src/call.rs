@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use abi::{Errno, Field};
 use kernel::file::{Access, Credentials, Node, Time, View};
-use kernel::stream::{Caller, Io, UserRange};
+use kernel::stream::{Io, UserRange, copy_anew};
 use machine::{PAGE_BYTES, Registers, TryGrow, VirtAddr, try_filled, try_to_vec};
 
 use crate::emulator::Unix;
@@ -71,19 +71,33 @@ impl Call<'_> {
     /// Copies from the caller; sleeps where a page must come first, so nothing is borrowed meanwhile.
     ///
     /// Errors: `EFAULT`; `EINTR` when the thread is to end.
+    #[inline]
     pub fn copy_in(&self, address: u64, into: &mut [u8]) -> Result<(), Errno> {
-        while self.unix.machine.copy_in(VirtAddr(address), into).is_err() {
-            self.task.await_page()?;
+        match self.unix.machine.copy_in(VirtAddr(address), into) {
+            Ok(()) => Ok(()),
+            Err(_) => self.copy_in_anew(address, into),
         }
-        Ok(())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn copy_in_anew(&self, address: u64, into: &mut [u8]) -> Result<(), Errno> {
+        copy_anew(&**self.task, || self.unix.machine.copy_in(VirtAddr(address), into))
     }
 
     /// Copies to the caller. As `copy_in`.
+    #[inline]
     pub fn copy_out(&self, address: u64, from: &[u8]) -> Result<(), Errno> {
-        while self.unix.machine.copy_out(VirtAddr(address), from).is_err() {
-            self.task.await_page()?;
+        match self.unix.machine.copy_out(VirtAddr(address), from) {
+            Ok(()) => Ok(()),
+            Err(_) => self.copy_out_anew(address, from),
         }
-        Ok(())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn copy_out_anew(&self, address: u64, from: &[u8]) -> Result<(), Errno> {
+        copy_anew(&**self.task, || self.unix.machine.copy_out(VirtAddr(address), from))
     }
 
     /// Reads a record from the caller.

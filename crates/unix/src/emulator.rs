@@ -361,7 +361,7 @@ impl Unix {
         failing::safe_point();
         let task = self.running(thread);
         task.watch.in_call.set(false);
-        if calls::await_fault(&task) {
+        if task.last_fault.get() == Some(FaultKind::Coming) && calls::await_fault(&task) {
             return;
         }
         if calls::take_starvation(&task) {

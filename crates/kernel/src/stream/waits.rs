@@ -1,7 +1,7 @@
 //! The circumstances of one call on a stream.
 
 use abi::Errno;
-use machine::{Machine, Nanos, VirtAddr};
+use machine::{Machine, Nanos, UserFault, VirtAddr};
 
 use crate::schedule::{Scheduler, WaitQueue};
 
@@ -38,6 +38,18 @@ pub trait Caller {
     }
 }
 
+/// Makes a copy anew that has ended early, as often as a page comes for it. Errors: those of [`Caller::await_page`].
+#[cold]
+#[inline(never)]
+pub fn copy_anew(caller: &dyn Caller, mut copy: impl FnMut() -> Result<(), UserFault>) -> Result<(), Errno> {
+    loop {
+        caller.await_page()?;
+        if copy().is_ok() {
+            return Ok(());
+        }
+    }
+}
+
 /// Who calls, and whether it may sleep.
 pub struct Io<'a> {
     pub scheduler: &'static Scheduler,
@@ -59,19 +71,33 @@ impl Io<'_> {
     /// Copies from the program; sleeps where a page must come first, so nothing is borrowed meanwhile.
     ///
     /// Errors: `EFAULT`; `EINTR` when the thread is to end.
+    #[inline]
     pub fn copy_in(&self, from: VirtAddr, into: &mut [u8]) -> Result<(), Errno> {
-        while self.machine().copy_in(from, into).is_err() {
-            self.caller.await_page()?;
+        match self.machine().copy_in(from, into) {
+            Ok(()) => Ok(()),
+            Err(_) => self.copy_in_anew(from, into),
         }
-        Ok(())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn copy_in_anew(&self, from: VirtAddr, into: &mut [u8]) -> Result<(), Errno> {
+        copy_anew(self.caller, || self.machine().copy_in(from, into))
     }
 
     /// Copies to the program. As `copy_in`.
+    #[inline]
     pub fn copy_out(&self, to: VirtAddr, from: &[u8]) -> Result<(), Errno> {
-        while self.machine().copy_out(to, from).is_err() {
-            self.caller.await_page()?;
+        match self.machine().copy_out(to, from) {
+            Ok(()) => Ok(()),
+            Err(_) => self.copy_out_anew(to, from),
         }
-        Ok(())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn copy_out_anew(&self, to: VirtAddr, from: &[u8]) -> Result<(), Errno> {
+        copy_anew(self.caller, || self.machine().copy_out(to, from))
     }
 
     /// Fills the program's memory with zeros; how many bytes. As `copy_in`.

@@ -93,9 +93,6 @@ fn note(call: &Call<'_>, coming: Option<Coming>) -> Result<(), Errno> {
 /// The program touched a page that must come first, and sleeps until it is here. False: it could not be had.
 #[cold]
 pub fn await_fault(task: &Arc<Task>) -> bool {
-    if task.last_fault.get() != Some(FaultKind::Coming) {
-        return false;
-    }
     // It tries the same instruction again, or ends before that.
     let is_here = task.take_awaited().is_none_or(|awaited| !matches!(wait(task, &awaited.coming), Err(Errno::EIO)));
     task.last_fault.set(if is_here { None } else { Some(FaultKind::Failed) });

@@ -145,6 +145,7 @@ pub fn read_ranges(call: &Call<'_>, file: &Arc<OpenFile>, buffers: &Ranges, at: 
     anew(call, || read_ranges_once(call, file, buffers, at))
 }
 
+#[inline(never)]
 fn read_ranges_once(call: &Call<'_>, file: &Arc<OpenFile>, buffers: &Ranges, at: At) -> Result<usize, Errno> {
     let start = if let At::Offset(offset) = at { offset } else { file.position() };
     if buffers.bytes == 0 && file.is_directory() {
@@ -193,6 +194,11 @@ pub fn write_ranges(call: &Call<'_>, file: &Arc<OpenFile>, buffers: &Ranges, at:
     if let Body::Stream(stream) = &file.body {
         return write_ranges_to_stream(call, file, stream, buffers);
     }
+    write_ranges_to_file(call, file, buffers, at)
+}
+
+#[inline(never)]
+fn write_ranges_to_file(call: &Call<'_>, file: &Arc<OpenFile>, buffers: &Ranges, at: At) -> Result<usize, Errno> {
     if let Some(opening) = file.outside().filter(|_| at == At::End || file.is_appending()) {
         return append_ranges(call, file, opening, buffers, at);
     }
