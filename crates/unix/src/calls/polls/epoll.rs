@@ -169,7 +169,8 @@ impl Epoll {
     /// Collects up to `most` events, and notes that they were reported. Many files are asked in parts.
     fn collect(&self, scheduler: &Scheduler, most: usize, events: &mut Vec<EpollEvent>) {
         let mut left = self.count();
-        let mut from = self.last.get();
+        // Nobody has to wait for his turn behind himself.
+        let mut from = self.last.get().filter(|_| left > 1);
         while left > 0 {
             let part = left.min(PART);
             from = self.collect_part(from, part, most, events);
