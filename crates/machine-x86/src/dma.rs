@@ -21,25 +21,25 @@ impl<G: Ground + 'static> Direct<G> {
 impl<G: Ground + 'static> DmaMemory for Direct<G> {
     fn load(&self, frame: FrameNumber, offset: usize, width: Width) -> u64 {
         let at = Self::at(frame, offset, width.bytes());
-        // SAFETY: the word lies in the frame, which its owner shares with a device only, and is aligned (`Dma` checks).
-        unsafe {
-            match width {
-                Width::Two => at.cast::<u16>().read_volatile().into(),
-                Width::Four => at.cast::<u32>().read_volatile().into(),
-                Width::Eight => at.cast::<u64>().read_volatile(),
-            }
+        match width {
+            // SAFETY: the word lies in the frame, which its owner shares with a device only, and is aligned (`Dma` checks).
+            Width::Two => unsafe { at.cast::<u16>().read_volatile() }.into(),
+            // SAFETY: as above.
+            Width::Four => unsafe { at.cast::<u32>().read_volatile() }.into(),
+            // SAFETY: as above.
+            Width::Eight => unsafe { at.cast::<u64>().read_volatile() },
         }
     }
 
     fn store(&self, frame: FrameNumber, offset: usize, width: Width, value: u64) {
         let at = Self::at(frame, offset, width.bytes());
-        // SAFETY: as in `load`.
-        unsafe {
-            match width {
-                Width::Two => at.cast::<u16>().write_volatile(value as u16),
-                Width::Four => at.cast::<u32>().write_volatile(value as u32),
-                Width::Eight => at.cast::<u64>().write_volatile(value),
-            }
+        match width {
+            // SAFETY: as in `load`.
+            Width::Two => unsafe { at.cast::<u16>().write_volatile(value as u16) },
+            // SAFETY: as in `load`.
+            Width::Four => unsafe { at.cast::<u32>().write_volatile(value as u32) },
+            // SAFETY: as in `load`.
+            Width::Eight => unsafe { at.cast::<u64>().write_volatile(value) },
         }
     }
 

@@ -4,7 +4,7 @@ mod fake;
 
 use std::collections::BTreeMap;
 
-use fake::{Fake, Lie, dma};
+use fake::{Chain, Fake, Lie, dma};
 use machine::Memory;
 use machine_sim::Random;
 use virtio::{Misbehaved, Piece, Queue, Refused, StartError, Token, feature, start};
@@ -38,7 +38,7 @@ fn chains_of_any_length_pass_in_both_directions_and_any_order() {
         assert_eq!(queue.size(), 16);
         let memory = device.machine.dma(16).unwrap();
         let mut expected: BTreeMap<String, Expected> = BTreeMap::new();
-        let mut at_device: Vec<(u16, Vec<(u64, u32, bool)>)> = Vec::new();
+        let mut at_device: Vec<Chain> = Vec::new();
         let (mut offered, mut finished) = (0u64, 0u64);
         while finished < 70_000 {
             if random.below(2) == 0 && expected.len() < 14 {

@@ -130,7 +130,10 @@ fn space(capabilities: &[(u8, u8, u32, u32, u32)]) -> Space {
 const WHOLE: [(u8, u8, u32, u32, u32); 5] =
     [(1, 4, 0, 0x38, 0), (3, 4, 0x1000, 1, 0), (4, 4, 0x2000, 8, 0), (2, 4, 0x3000, 16, 4), (1, 5, 0x9000, 0x38, 0)];
 
-fn find(space: &Space) -> Result<(u32, Pci<Registers>, Vec<(u8, u32, u32)>, Vec<Registers>), NotVirtio> {
+/// The device's kind, its transport, the windows that were asked for (bar, offset, bytes), and what is in them.
+type Found = (u32, Pci<Registers>, Vec<(u8, u32, u32)>, Vec<Registers>);
+
+fn find(space: &Space) -> Result<Found, NotVirtio> {
     let (asked, windows) = (RefCell::new(Vec::new()), RefCell::new(Vec::new()));
     let window = |bar, offset: u32, bytes: u32| {
         let is_inside = offset.checked_add(bytes).is_some_and(|end| end <= 0x4000);

@@ -7,6 +7,9 @@ use machine::{Dma, Memory, NoFrames};
 use machine_sim::{Plan, Random, SimMachine};
 use virtio::{QueuePlace, Transport, feature};
 
+/// The head of a chain and its buffers: address, bytes, whether the device writes.
+pub type Chain = (u16, Vec<(u64, u32, bool)>);
+
 /// What the device does instead of what it should.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lie {
@@ -106,8 +109,8 @@ impl Fake {
         (part(0..8), part(8..12) as u32, part(12..14) as u16, part(14..16) as u16)
     }
 
-    /// The head of the next offered chain and its buffers: address, bytes, whether the device writes.
-    pub fn take(&self) -> Option<(u16, Vec<(u64, u32, bool)>)> {
+    /// The next offered chain.
+    pub fn take(&self) -> Option<Chain> {
         if self.offered() == 0 || self.lie.get() == Lie::Silence {
             return None;
         }
