@@ -1,11 +1,14 @@
 //! What is larger than it should be, and may only get smaller.
 
+use crate::shape;
 use crate::sources::{files, text};
 
 /// Longest line of Rust, in characters.
 pub const LINE_CHARS: usize = 140;
 /// Most lines of a Rust file.
 pub const FILE_LINES: usize = 600;
+/// Most files of a crate that need each other in a circle.
+pub const CIRCLE_FILES: usize = 30;
 /// Where the exceptions are noted.
 pub const PATH: &str = "xtask/ratchet.txt";
 
@@ -30,6 +33,9 @@ pub fn found() -> Vec<Exception> {
         if text.lines().count() > FILE_LINES {
             note("file-lines", text.lines().count());
         }
+    }
+    for shape in shape::found().iter().filter(|shape| shape.circle > CIRCLE_FILES) {
+        exceptions.push(Exception { kind: "circle".into(), path: shape.path.clone(), count: shape.circle });
     }
     exceptions
 }

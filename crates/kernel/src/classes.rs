@@ -3,7 +3,8 @@
 use quaject::{Class, Quaject};
 
 use crate::automaton::Editor;
-use crate::call::{Console, Null, Opens, Zero};
+use crate::call::{Null, Opens, Zero};
+use crate::channel::Console;
 use crate::file::{Ferry, Positioned, Window};
 use crate::pipe::Body;
 use crate::schedule::timer::AlarmClock;

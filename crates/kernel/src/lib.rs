@@ -11,8 +11,10 @@ extern crate alloc;
 
 pub mod automaton;
 pub mod call;
+pub mod channel;
 pub mod charge;
 mod classes;
+pub mod facts;
 pub mod file;
 pub mod gauge;
 pub mod interrupt;

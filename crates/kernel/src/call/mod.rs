@@ -12,19 +12,17 @@
 
 use codestore::Code;
 
-mod console;
 pub mod fragments;
 mod open;
 mod routine;
 mod simple;
 pub mod watch;
 
-pub use console::paste_channel;
-pub use console::{Console, ConsoleCallouts, ConsoleCode, console};
+pub(crate) use open::FACTS as OPEN_FACTS;
 pub use open::{CallCode, OPEN_NAMES_MAX, OpenName, Opens, TableWords};
 pub use quaject::Makers;
-pub(crate) use routine::REFUSED;
 pub use routine::Routine;
+pub(crate) use routine::{FACTS, REFUSED, SLOW_MANY};
 pub use simple::{Null, NullCallouts, NullCode, SimpleCode, Zero, ZeroCallouts, ZeroCode};
 
 /// Register contract of the routines behind a descriptor's `read` and `write` entry: entered by `jmp` from the thread's
@@ -52,41 +50,14 @@ pub struct FileCode {
     pub pwrite: Option<Code<FileCall>>,
 }
 
-/// What hole `hole` of a routine named `routine` stands for: the facts kept next to the templates it was made of.
-pub fn fact(machine: &dyn machine::Machine, routine: &str, hole: &str) -> Option<&'static synth::Fact> {
-    let family = match routine.split('.').next() {
-        Some("pipe") => crate::pipe::FACTS,
-        Some("file") => crate::file::WINDOW_FACTS,
-        Some("outside") => crate::file::FERRY_FACTS,
-        Some("tty") => crate::tty::FACTS,
-        Some("window") => crate::screen::FACTS,
-        Some("timer") => crate::schedule::timer::FACTS,
-        Some("raw") => crate::tty::raw::FACTS,
-        Some("call") => open::FACTS,
-        Some("trace") => crate::trace::FACTS,
-        Some("watch") => watch::FACTS,
-        Some("sound") => crate::sound::FACTS,
-        _ => &[],
-    };
-    let mut lists =
-        [family, routine::FACTS, machine::THREAD_FACTS, machine.facts(), crate::automaton::FACTS].into_iter();
-    lists.find_map(|list| list.iter().find(|fact| fact.hole == hole))
-}
-
-/// All templates of call routines, for the golden listings.
+/// The templates of what many routines have in common, and of the calls that are here.
 #[expect(clippy::disallowed_methods, reason = "for tests")]
-pub fn templates() -> alloc::vec::Vec<synth::Template> {
-    let own =
-        [routine::templates().as_slice(), &simple::templates(), &fragments::templates(), &open::templates()].concat();
+pub(crate) fn templates() -> alloc::vec::Vec<synth::Template> {
     [
-        own.as_slice(),
-        &crate::pipe::templates(),
-        &crate::file::window_templates(),
-        &crate::file::positioned_templates(),
-        &crate::file::ferry_templates(),
-        &crate::tty::templates(),
-        &crate::automaton::templates(),
-        &crate::trace::templates(),
+        routine::templates().as_slice(),
+        &simple::templates(),
+        &fragments::templates(),
+        &open::templates(),
         &watch::templates(),
     ]
     .concat()

@@ -10,7 +10,7 @@ const SLOW: Label = Label(0);
 /// As `SLOW`, but rdx must become 1 again first.
 const SLOW_ONE: Label = Label(1);
 /// As `SLOW`, but rdi, rsi and rcx stand on the stack.
-pub(super) const SLOW_MANY: Label = Label(2);
+pub(crate) const SLOW_MANY: Label = Label(2);
 /// Where instructions of a machine go that refuse, behind `Keep`.
 pub(crate) const REFUSED: Target = Target::Label(SLOW_MANY);
 /// As `SLOW_MANY`, but a filter's registers stand on the stack behind those.

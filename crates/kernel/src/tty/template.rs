@@ -18,10 +18,11 @@ use super::Tty;
 use super::input::InputWords;
 use super::output::OutputWords;
 use super::ring::RingWords;
+use crate::call::FileCall;
 use crate::call::fragments::{
     AllDone, AtMost, CountWords, GiveBack, Keep, MoveMany, MoveManyRax, OneToMost, UserAddress,
 };
-use crate::call::{FileCall, paste_channel};
+use crate::channel::paste_channel;
 
 template! {
     /// The filter may run. Cost: 2 instructions.

@@ -4,7 +4,8 @@ use alloc::sync::Arc;
 use core::any::Any;
 
 use abi::Errno;
-use kernel::call::{ConsoleCode, FileCode, Makers, console};
+use kernel::call::{FileCode, Makers};
+use kernel::channel::{ConsoleCode, console};
 use kernel::charge::Held;
 use kernel::schedule::{Scheduler, WaitQueue};
 use kernel::stream::{Io, Nameless, Ready, Stream, UserRange};

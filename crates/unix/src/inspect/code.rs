@@ -49,7 +49,7 @@ fn put_template(question: &Question<'_>, birth: &Birth, number: usize, code: &[u
     out.text(origin.shape.name.as_bytes()).u32(origin.offset).u32(origin.bytes);
     out.u16(origin.holes(birth.address, code).count() as u16);
     for (name, hole) in origin.holes(birth.address, code) {
-        let fact = kernel::call::fact(machine, birth.name, name);
+        let fact = kernel::facts::fact(machine, birth.name, name);
         let now = fact.and_then(|fact| match fact.word_bytes {
             0 => None,
             4 => machine.peek(hole.value).map(|word| word & u64::from(u32::MAX)),

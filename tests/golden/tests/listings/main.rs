@@ -25,7 +25,7 @@ fn root() -> PathBuf {
 fn all_templates() -> Vec<Template> {
     let threads = machine_pc::thread_templates().map(|(_, template)| template);
     [
-        kernel::call::templates().as_slice(),
+        kernel::facts::templates().as_slice(),
         &kernel::sound::templates(),
         &kernel::screen::templates(),
         &machine_pc::sample_templates(),

@@ -7,7 +7,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use abi::nr;
 use golden::{Automaton, Clock, OnlyTte, bench};
 use kernel::call::watch::WatchWords;
-use kernel::call::{OpenName, Opens, SimpleCode, TableWords, console};
+use kernel::call::{OpenName, Opens, SimpleCode, TableWords};
+use kernel::channel::console;
 use kernel::file::{NewNode, Node, Positioned, Time, Volume, Window};
 use kernel::pipe::Pipe;
 use kernel::schedule::timer::{CountWords, TimerCodes};
@@ -46,7 +47,7 @@ fn listed(name: &str, entry: u64) -> (String, String) {
     // Jumps inside the routine need no explanation.
     let holes = birth.origins.iter().flat_map(|origin| origin.holes(birth.address, &code));
     let unknown = holes.filter(|(hole, value)| {
-        value.kind != HoleKind::Label && kernel::call::fact(bench(), birth.name, hole).is_none()
+        value.kind != HoleKind::Label && kernel::facts::fact(bench(), birth.name, hole).is_none()
     });
     let unknown: Vec<_> = unknown.map(|(hole, _)| hole).collect();
     // Generated machines are made by the tests only; their holes are the machine's own states and words.
@@ -183,7 +184,7 @@ pub fn all() -> Vec<(String, String)> {
     for (name, template) in machine_pc::thread_templates() {
         for hole in template.shape.holes {
             assert!(
-                kernel::call::fact(bench(), name, hole).is_some(),
+                kernel::facts::fact(bench(), name, hole).is_some(),
                 "{name}: nobody wrote down what {hole} stands for"
             );
         }

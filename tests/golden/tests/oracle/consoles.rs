@@ -4,7 +4,7 @@ use abi::nr;
 use codestore::Code;
 use golden::{BUFFERS, TAG, Way, bench};
 use kernel::FileCall;
-use kernel::call::console;
+use kernel::channel::console;
 use kernel::tty::termios::{iflag, lflag, oflag};
 use kernel::tty::{Patience, ReadOutcome, Tty, TtyCode};
 use machine::Channel;

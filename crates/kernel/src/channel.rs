@@ -5,9 +5,8 @@ use machine::{Channel, SendCode};
 use quaject::{Makers, Number, quaject};
 use synth::Imm32;
 
-use super::FileCall;
-use super::fragments::{AllDone, CountWords, GiveBack, Keep, MoveMany, OneToMost, UserAddress};
-use super::routine::SLOW_MANY;
+use crate::call::fragments::{AllDone, CountWords, GiveBack, Keep, MoveMany, OneToMost, UserAddress};
+use crate::call::{FileCall, SLOW_MANY};
 use crate::link::{Connected, Ground, Port, connect};
 use crate::monitor::Callers;
 
