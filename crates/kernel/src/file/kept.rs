@@ -6,7 +6,7 @@
 //!     ▲                                │ ▲ ◄──── nothing new ──┐  │ put           │ written meanwhile, or it failed
 //!     └────── released, nobody shows ──┘ │                     └ Putting ─────────┘
 //!                              remember  ▼
-//!                                       Seen: a window knows it, and its routine may write
+//!                                       Seen: it is in the file's map, and a routine may write
 //! ```
 //! *Seen* becomes clean or dirty by one word of the file that a writing routine stores anyway (`written_at`).
 
