@@ -21,7 +21,7 @@ const MANY: Label = Label(6);
 /// A part that others of the routine call.
 const INNER: Label = Label(5);
 
-/// As `SLOW_MANY`, but rdx and r8 stand on the stack behind those.
+/// As `SLOW_MANY`, but rdx, r8 and r9 stand on the stack behind those.
 const SLOW_PAGES: Label = Label(3);
 
 template! {
@@ -58,8 +58,9 @@ template! {
 }
 
 template! {
-    /// Ends a part that had r8 and rdx on the stack. Falls through to `RestoreMany`.
+    /// Ends a part that had r9, r8 and rdx on the stack. Falls through to `RestoreMany`.
     pub struct RestorePages {}
+    "pop r9",
     "pop r8",
     "pop rdx",
 }
@@ -135,7 +136,7 @@ impl Routine {
         Target::Label(SLOW_MANY)
     }
 
-    /// As `slow_many`, where rdx and r8 were pushed, too.
+    /// As `slow_many`, where rdx, r8 and r9 were pushed, too.
     pub fn slow_pages(&self) -> Target {
         Target::Label(SLOW_PAGES)
     }
@@ -178,7 +179,7 @@ impl Routine {
         self.paste_user(SLOW_FILTER, fragment);
     }
 
-    /// As `paste_user_many`, while rdx and r8 stand on the stack behind those.
+    /// As `paste_user_many`, while rdx, r8 and r9 stand on the stack behind those.
     pub fn paste_user_pages(&mut self, fragment: impl Paste) {
         self.has_pages = true;
         if let Some(upwards) = self.makers.machine.upwards() {
@@ -240,7 +241,7 @@ pub const FACTS: &[Fact] = &[
     Fact::value("slow", "way to the Rust twin, for whatever is unusual", "never"),
     Fact::value("slow_one", "way to the Rust twin that makes rdx 1 again", "never"),
     Fact::value("slow_many", "way to the Rust twin that gives three registers back", "never"),
-    Fact::value("slow_pages", "way to the Rust twin that gives five registers back", "never"),
+    Fact::value("slow_pages", "way to the Rust twin that gives six registers back", "never"),
     Fact::value("many", "the part for any number of bytes", "never"),
     Fact::value("empty", "way to the Rust twin when there is nothing to take", "never"),
     Fact::value("full", "way to the Rust twin when there is no room", "never"),

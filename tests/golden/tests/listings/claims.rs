@@ -14,7 +14,7 @@ const SOURCES: &[&str] = &[
     "kernel/src/call/simple.rs",
     "kernel/src/call/open.rs",
     "kernel/src/symtab/code.rs",
-    "kernel/src/call/console.rs",
+    "kernel/src/channel.rs",
     "kernel/src/call/watch.rs",
     "kernel/src/trace/template.rs",
     "kernel/src/tty/template.rs",
