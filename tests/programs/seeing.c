@@ -93,13 +93,15 @@ static int sleeps(pid_t pid)
 static int wait_to_be_seen(void)
 {
     int full[2], empty[2];
-    char bytes[100];
+    char bytes[10];
     memset(bytes, 'x', sizeof bytes);
     if (pipe(full) || pipe(empty))
         return 1;
-    for (int i = 0; i < 3; i++)
+    /* So often that the kernel has written code for it. */
+    for (int i = 0; i < 30; i++)
         if (write(full[1], bytes, sizeof bytes) != sizeof bytes)
             return 1;
+    ask(30);
     pid_t child = fork();
     if (child == 0) {
         close(full[0]);

@@ -1,11 +1,14 @@
 //! What machine code finds of a file: for each page where its bytes are.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use golden::bench;
 use kernel::file::{Content, NewNode, Node, Time, Volume};
 
 const PAGE: u64 = 4096;
+
+/// The tests share the bench's frames, which know no lock.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 fn file(mode: u32, bytes: &[u8]) -> Arc<Node> {
     let volume = Volume::in_memory(bench().pool).unwrap();
@@ -37,6 +40,7 @@ fn shown(content: &Content, number: u64) -> u64 {
 
 #[test]
 fn machine_code_sees_the_pages_that_are_there() {
+    let _one = ONE_AT_A_TIME.lock().unwrap();
     let node = file(0o644, &[1; 3 * PAGE as usize]);
     let content = node.content().unwrap();
     assert_eq!(content.words().leaves.get(), 0);
@@ -58,6 +62,7 @@ fn machine_code_sees_the_pages_that_are_there() {
 /// A routine writes without looking at the mode, and has no leaf for what lies far behind.
 #[test]
 fn some_files_have_no_page_for_machine_code() {
+    let _one = ONE_AT_A_TIME.lock().unwrap();
     let node = file(0o4755, &[1; 8]);
     node.show_page(bench(), 0);
     assert_eq!(node.content().unwrap().words().leaves.get(), 0);
