@@ -3,8 +3,8 @@
 //! A failure prints its seed; `SEED=n cargo test -p simulated --test pages one_seed` runs it again, event by event. Ten thousand:
 //! `SEEDS=10000 cargo test --release -p simulated --test pages nothing_is_lost`.
 
-use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use simulated::Outcome;
 use simulated::late::{Report, judge, plan, run};
