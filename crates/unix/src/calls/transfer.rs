@@ -24,7 +24,9 @@ use super::coming::{anew, bring};
 use super::parts;
 use super::signals::send_to_task;
 use crate::call::{Call, CallResult};
-use crate::files::{Body, CELLS_MAJOR, MemoryDevice, OpenFile, consider, remember, synthesize_positioned};
+use crate::files::{
+    Body, CELLS_MAJOR, MemoryDevice, OpenFile, consider, is_worth_routines, remember, synthesize_positioned,
+};
 use crate::limits::PIECE_BYTES;
 use crate::task::BOUND;
 use abi::nr;
@@ -104,11 +106,19 @@ fn end_of(file: &OpenFile) -> u64 {
 const DISPATCH_CALLS: u8 = 6;
 
 /// Synthesizes the thread's dispatch of `read`, `write` or `lseek` when it is worth that.
+#[inline(always)]
 fn bind_dispatch(call: &Call<'_>, number: u64, file: &OpenFile) {
     let count = &call.task.bindings.descriptor_calls[bound_index(number)];
     if count.get() == BOUND || !file.has_routine(number) {
         return;
     }
+    count_towards_dispatch(call, number);
+}
+
+/// Once more on a file that has a routine.
+#[inline(never)]
+fn count_towards_dispatch(call: &Call<'_>, number: u64) {
+    let count = &call.task.bindings.descriptor_calls[bound_index(number)];
     if count.get() + 1 < DISPATCH_CALLS {
         return count.set(count.get() + 1);
     }
@@ -142,9 +152,24 @@ fn bind_positioned(call: &Call<'_>, number: u64, file: &Arc<OpenFile>) {
 }
 
 /// The calls whose dispatch goes by descriptor, in the order of a task's flags.
-fn bound_index(number: u64) -> usize {
-    crate::task::DESCRIPTOR_CALLS.iter().position(|call| *call == number).unwrap_or(0)
+#[inline(always)]
+const fn bound_index(number: u64) -> usize {
+    match number {
+        nr::READ => 0,
+        nr::WRITE => 1,
+        nr::LSEEK => 2,
+        nr::PREAD64 => 3,
+        _ => 4,
+    }
 }
+
+const _: () = {
+    let mut at = 0;
+    while at < crate::task::DESCRIPTOR_CALLS.len() {
+        assert!(bound_index(crate::task::DESCRIPTOR_CALLS[at]) == at);
+        at += 1;
+    }
+};
 
 /// The scheduler's gauge (S-31) counts operations that Rust does, as routines count theirs.
 fn count_operation(call: &Call<'_>) {
@@ -183,7 +208,19 @@ fn read_once(call: &Call<'_>, file: &Arc<OpenFile>, to: UserRange) -> Result<usi
 }
 
 /// A call has moved bytes from this position on in Rust. If it is said to go on so, the next ones may be worth routines.
+#[inline(always)]
 fn note_moved(call: &Call<'_>, file: &Arc<OpenFile>, position: u64, goes_on: bool) {
+    let goes_on = goes_on && is_worth_routines(file);
+    if goes_on || file.window().is_some() || file.positioned().is_some() {
+        note_use(call, file, position, goes_on);
+    }
+}
+
+#[inline(never)]
+fn note_use(call: &Call<'_>, file: &Arc<OpenFile>, position: u64, goes_on: bool) {
+    if call.unix.makers().is_none() {
+        return;
+    }
     if goes_on && consider(call.unix, file) {
         call.files().bind_routines(file);
     }
@@ -488,7 +525,7 @@ pub fn lseek(call: &Call<'_>, descriptor: u64, offset: i64, whence: u64) -> Call
         return Err(Errno::EINVAL);
     }
     file.set_position(position as u64);
-    if consider(call.unix, &file) {
+    if is_worth_routines(&file) && consider(call.unix, &file) {
         call.files().bind_routines(&file);
     }
     Ok(position as u64)

@@ -20,7 +20,7 @@ pub use devices::{MemoryDevice, device_stream};
 pub use open_file::{Body, OpenFile};
 pub use random::{Random, give_random};
 pub use sound::{Samples, sound_stream};
-pub use synthesize::{consider, remember, synthesize, synthesize_positioned, watched};
+pub use synthesize::{consider, is_worth_routines, remember, synthesize, synthesize_positioned, watched};
 pub use terminal::{CELLS_MAJOR, WINDOW_MAJOR, WINDOWS};
 pub use terminal::{PtyMaster, TERMINAL_MAJOR, Terminal, Terminals, TtyStream, node_of as terminal_node};
 pub use told::{Hearer, Told};

@@ -298,6 +298,7 @@ impl OpenFile {
     }
 
     /// Whether it has a routine for this call.
+    #[inline(always)]
     pub fn has_routine(&self, number: u64) -> bool {
         let code = self.code.borrow();
         match number {

@@ -36,14 +36,20 @@ fn synthesize_file(unix: &Unix, file: &mut OpenFile) {
 /// end: who reads or writes a file in one piece, as most do, pays nothing.
 const WHOLE_CALLS: u32 = 2;
 
-/// After a call has moved bytes at the position of a file, or moved that: more of the kind may be worth routines.
+/// Counts a call that moved all it was asked to; whether the file has had enough of them for routines.
+#[inline(always)]
+pub fn is_worth_routines(file: &OpenFile) -> bool {
+    file.count_whole_call() >= WHOLE_CALLS
+}
+
+/// Makes the routines of a file that is worth them.
 ///
 /// Returns whether the file has some now, and had none before.
 pub fn consider(unix: &Unix, file: &OpenFile) -> bool {
-    if file.content().is_none() || file.window().is_some() || file.count_whole_call() < WHOLE_CALLS {
+    let (Some(makers), Some(content)) = (unix.makers(), file.content()) else { return false };
+    if file.window().is_some() {
         return false;
     }
-    let (Some(content), Some(makers)) = (file.content(), unix.makers()) else { return false };
     let window = Window::open(content, makers);
     if let Some(made) = window.callentries() {
         let mut code = file.code.borrow_mut();
