@@ -30,7 +30,7 @@ pub fn found() -> Vec<Shape> {
         }
     }
     let mut shapes: Vec<Shape> = crates.iter().map(|(path, files)| shape(path, files)).collect();
-    shapes.sort_by(|a, b| (b.circle, b.lines).cmp(&(a.circle, a.lines)));
+    shapes.sort_by_key(|shape| std::cmp::Reverse((shape.circle, shape.lines)));
     shapes
 }
 
