@@ -15,10 +15,8 @@ use std::time::Instant;
 
 use abi::nr;
 use golden::{Automaton, Caller, OnlyTte, bench, code_store};
-use kernel::call::{
-    Console, ConsoleCallouts, Makers, Null, NullCallouts, OpenName, Opens, TableWords, Zero, ZeroCallouts,
-    paste_channel,
-};
+use kernel::call::{Makers, Null, NullCallouts, OpenName, Opens, TableWords, Zero, ZeroCallouts};
+use kernel::channel::{Console, ConsoleCallouts, paste_channel};
 use kernel::file::{NewNode, Node, Time, Volume, Window, WindowCallouts};
 use kernel::pipe::{Body, Pipe, PipeCallouts};
 use kernel::screen::{Machines, TextWindow};
