@@ -505,7 +505,10 @@ pub fn run(options: &Options, tally: &mut Tally) -> Result<(), String> {
 }
 
 fn both(script: &Script, host: &Side, synthesis: &Side, options: &Options) -> Result<(), String> {
-    let expected = play_on(host, script, Duration::from_secs(10)).map_err(|story| format!("on the host: {story}"))?;
+    // What is to be shown once is shown by the host at its third try at the latest: its shells lose a key now and then.
+    let on_host = || play_on(host, script, Duration::from_secs(10));
+    let expected = on_host().or_else(|_| on_host()).or_else(|_| on_host());
+    let expected = expected.map_err(|story| format!("on the host, three times: {story}"))?;
     let actual = play_on(synthesis, script, options.case_timeout)?;
     if script.screen == Screen::Same && expected != actual {
         return Err(difference("screen", &expected, &actual));
