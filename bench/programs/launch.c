@@ -1,17 +1,19 @@
 /*
  * Runs whole programs and says how many guest instructions each took, from before its fork to after its end.
  *
- *     launch ROWS [TIMES]
+ *     launch ROWS [TIMES [FOLDER]]
  *
  * Each line of ROWS is NAME, a tabulator, and a command: words separated by spaces, or a line for the shell after "sh: ".
- * They run in /tmp, where they find
+ * They run in FOLDER (/tmp), where they find
  *
  *     tree/           20 folders with 15 files of 3,000 bytes each
  *     big             8 MiB of lines
+ *     many/           100 files for the compiler, and how to make them
  *
  * A command runs once for all that happens only once, and then TIMES times (3). For each row one line is printed:
  *
- *     row NAME STATUS FIRST MEDIAN HASH      STATUS: of the last run, as a shell has it; HASH: of the lines of its standard output
+ *     row NAME STATUS FIRST MEDIAN HASH TICKS...     STATUS: of the last run, as a shell has it; HASH: of the lines of its standard
+ *                                                    output; TICKS: of all later runs, ascending
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -25,7 +27,7 @@
 #define TIMES 3
 #define TIMES_MAX 1000
 #define WORDS_MAX 32
-#define OUTPUT "/tmp/.output"
+#define OUTPUT ".output"
 
 static void die(const char *what)
 {
@@ -66,6 +68,27 @@ static void make_files(void)
 		}
 	}
 	write_text("big", 7, 8 << 20);
+}
+
+static void make_sources(void)
+{
+	char path[64];
+	FILE *rules;
+
+	mkdir("many", 0755);
+	rules = fopen("many/Makefile", "w");
+	if (!rules)
+		die("many/Makefile");
+	fprintf(rules, "all: $(patsubst %%.c,%%.o,$(wildcard *.c))\nclean:\n\trm -f *.o\n");
+	fclose(rules);
+	for (int i = 0; i < 100; i++) {
+		snprintf(path, sizeof path, "many/file%02d.c", i);
+		FILE *file = fopen(path, "w");
+		if (!file)
+			die(path);
+		fprintf(file, "int f%d(int x)\n{\n\tint y = %d;\n\twhile (x-- > 0)\n\t\ty = y * x ^ y >> 3;\n\treturn y;\n}\n", i, i);
+		fclose(file);
+	}
 }
 
 static void become(char *command)
@@ -133,7 +156,10 @@ static void measure(const char *name, char *command, int times)
 		ticks[i] = run(command, &status);
 	qsort(ticks, times, sizeof *ticks, by_size);
 	status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-	printf("row %s %d %llu %llu %llx\n", name, status, first, ticks[times / 2], hash_output());
+	printf("row %s %d %llu %llu %llx", name, status, first, ticks[times / 2], hash_output());
+	for (int i = 0; i < times; i++)
+		printf(" %llu", ticks[i]);
+	printf("\n");
 	fflush(stdout);
 }
 
@@ -151,9 +177,13 @@ int main(int argc, char **argv)
 	setenv("PATH", "/usr/bin:/bin:/usr/sbin:/sbin", 1);
 	setenv("LC_ALL", "C", 1);
 	setenv("HOME", "/tmp", 1);
-	if (chdir("/tmp") == -1)
-		die("/tmp");
-	make_files();
+	const char *folder = argc > 3 ? argv[3] : "/tmp";
+	if (chdir(folder) == -1)
+		die(folder);
+	if (access("big", F_OK) == -1)
+		make_files();
+	if (argc > 3 && access("many", F_OK) == -1)
+		make_sources();
 	while (fgets(line, sizeof line, rows)) {
 		line[strcspn(line, "\n")] = '\0';
 		char *command = strchr(line, '\t');

@@ -104,6 +104,9 @@ pub struct BenchArgs {
     /// Compare the hosted machine with this machine's own Linux, in nanoseconds
     #[arg(long, conflicts_with_all = ["linux", "fresh"])]
     pub hosted: bool,
+    /// With programs --hosted: both sides stay on so many of the host's cores
+    #[arg(long, value_name = "COUNT", default_value_t = 1, requires = "hosted")]
+    pub cores: usize,
     /// Boot this Linux kernel instead of Debian's cloud kernel
     #[arg(long, value_name = "VMLINUZ")]
     pub linux: Option<PathBuf>,

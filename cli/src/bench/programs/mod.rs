@@ -3,7 +3,9 @@
 //! `bench/programs/launch.c` runs them all in one boot of each system and says how many guest instructions each took, from before its fork
 //! to after its end. Both systems have the same files: those that `synth run --with` packs.
 
+mod hosted;
 mod rows;
+mod timed;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -29,7 +31,7 @@ const TIMEOUT_SECONDS: &str = "600";
 const SHARE_OF_GENERIC_MAX: f64 = 1.005;
 
 /// What one system took for a row.
-#[derive(Clone, Copy, Serialize)]
+#[derive(Clone, Serialize)]
 struct Figure {
     status: i32,
     /// Guest instructions of the first run, and the median of three later ones.
@@ -37,6 +39,9 @@ struct Figure {
     later: u64,
     #[serde(skip)]
     hash: u64,
+    /// All later runs, ascending.
+    #[serde(skip)]
+    ticks: Vec<u64>,
 }
 
 type Figures = BTreeMap<String, Figure>;
@@ -62,6 +67,9 @@ struct Line {
 /// # Errors
 /// When the launcher cannot be built or a guest does not run.
 pub fn bench(args: &BenchArgs) -> Result<ExitCode, BenchError> {
+    if args.hosted {
+        return hosted::bench(args);
+    }
     let root = project_root();
     let folder = root.join("target/bench/programs");
     fs::create_dir_all(&folder).map_err(at(&folder))?;
@@ -186,16 +194,17 @@ fn figures(said: &[u8]) -> Figures {
         let status = words.next()?.parse().ok()?;
         let (first, later) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
         let hash = u64::from_str_radix(words.next()?, 16).ok()?;
-        Some((name, Figure { status, first, later, hash }))
+        let ticks = words.map_while(|word| word.parse().ok()).collect();
+        Some((name, Figure { status, first, later, hash, ticks }))
     };
     said.lines().filter_map(parse).collect()
 }
 
 fn line(row: &'static Row, linux: &Figures, generic: &Figures, synthesis: &Figures) -> Line {
-    let of = |figures: &Figures| figures.get(&row.name.replace(' ', "_")).copied();
+    let of = |figures: &Figures| figures.get(&row.name.replace(' ', "_")).cloned();
     let (linux, generic, synthesis) = (of(linux), of(generic), of(synthesis));
-    let share = |a: Option<Figure>, b: Option<Figure>| Some(a?.later as f64 / b?.later as f64);
-    let (ratio, of_generic) = (share(linux, synthesis), share(synthesis, generic));
+    let share = |a: &Option<Figure>, b: &Option<Figure>| Some(a.as_ref()?.later as f64 / b.as_ref()?.later as f64);
+    let (ratio, of_generic) = (share(&linux, &synthesis), share(&synthesis, &generic));
     let mut line = Line {
         program: row.name,
         command: row.command,
@@ -221,7 +230,7 @@ fn remark(row: &Row, line: &Line) -> Option<String> {
         let package = PACKAGES.iter().find(|(name, _)| *name == program).map_or(program, |(_, package)| package);
         return Some(format!("{program} is not on this host: apt-get install {package}"));
     }
-    let (Some(linux), Some(generic), Some(synthesis)) = (line.linux, line.generic, line.synthesis) else {
+    let (Some(linux), Some(generic), Some(synthesis)) = (&line.linux, &line.generic, &line.synthesis) else {
         return Some("a system did not run it".into());
     };
     if linux.status != synthesis.status || generic.status != synthesis.status {
@@ -234,11 +243,12 @@ fn remark(row: &Row, line: &Line) -> Option<String> {
 fn text(lines: &[Line], markdown: bool) -> String {
     let header = ["#", "program", "Linux", "generic", "Synthesis", "ratio", "of generic", "good"];
     let mut table: Vec<Vec<String>> = vec![header.map(String::from).to_vec()];
-    let thousands = |figure: Option<Figure>| figure.map_or("n/a".into(), |figure| format!("{}", figure.later / 1000));
+    let thousands =
+        |figure: &Option<Figure>| figure.as_ref().map_or("n/a".into(), |figure| format!("{}", figure.later / 1000));
     let share = |share: Option<f64>, digits: usize| share.map_or("-".into(), |share| format!("{share:.digits$}"));
     for (number, line) in lines.iter().enumerate() {
         let mut cells = vec![(number + 1).to_string(), line.program.to_string()];
-        cells.extend([line.linux, line.generic, line.synthesis].map(thousands));
+        cells.extend([&line.linux, &line.generic, &line.synthesis].map(thousands));
         cells.extend([share(line.ratio, 2), share(line.of_generic, 3)]);
         cells.push(
             if line.synthesis.is_none() {
@@ -266,16 +276,21 @@ mod tests {
 
     #[test]
     fn what_the_launcher_prints_is_read() {
-        let said = b"something\nrow dd,_4_KB 0 200 100 cbf29ce484222325\r\nrow broken 0\n";
+        let said = b"something\nrow dd,_4_KB 0 200 100 cbf29ce484222325 90 100 110\r\nrow broken 0\n";
         let figures = figures(said);
-        let figure = figures["dd,_4_KB"];
+        let figure = &figures["dd,_4_KB"];
         assert_eq!((figures.len(), figure.first, figure.later, figure.hash), (1, 200, 100, 0xcbf2_9ce4_8422_2325));
+        assert_eq!(figure.ticks, [90, 100, 110]);
     }
 
     #[test]
     fn a_row_must_be_below_linux_and_not_above_generic() {
-        let figures =
-            |later: u64| Figures::from([("true,_20_times".into(), Figure { status: 0, first: 1, later, hash: 1 })]);
+        let figures = |later: u64| {
+            Figures::from([(
+                "true,_20_times".into(),
+                Figure { status: 0, first: 1, later, hash: 1, ticks: Vec::new() },
+            )])
+        };
         let row = ROWS.iter().find(|row| row.name == "true, 20 times").unwrap();
         let good =
             |linux, generic, synthesis| line(row, &figures(linux), &figures(generic), &figures(synthesis)).is_good;
