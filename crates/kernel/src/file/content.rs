@@ -60,7 +60,7 @@ impl ContentWords {
 /// memory is copied, because the program's buffer may be a mapping of this very file, and its fault
 /// asks here for a page.
 ///
-/// A file that is kept elsewhere ([`super::Store`]) may have pages that must come first. Who is going to use some asks for them with
+/// A file that is kept elsewhere ([`super::PageStore`]) may have pages that must come first. Who is going to use some asks for them with
 /// [`Content::bring`], sleeps with nothing in hand, and asks again, until all are here; then it does what it wants in one go. A
 /// page that was not asked for is an error there (`EIO`), never a hole.
 pub struct Content {
@@ -103,7 +103,7 @@ impl Content {
     /// The data of a new file.
     pub(super) fn new(volume: &Arc<Volume>) -> Content {
         Content {
-            kept: volume.store().map(|store| Box::new(Kept::new(store, volume.take_number()))),
+            kept: volume.page_store().map(|store| Box::new(Kept::new(store, volume.take_number()))),
             words: ContentWords::new(),
             volume: volume.clone(),
             state: KernelCell::new(State { pages: PageTree::new(), map: None, mapped_for_writing: false }),

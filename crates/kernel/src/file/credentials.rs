@@ -76,10 +76,8 @@ impl Credentials {
         if access.execute && node.kind() == NodeKind::Regular && node.volume().rules().no_execute {
             return Err(Errno::EACCES);
         }
-        if let Some((foreign, tree)) = node.abroad()
-            && tree.speaks_for(self)
-        {
-            return tree.permit(foreign, access);
+        if node.is_elsewhere() && node.volume().store().speaks_for(self) {
+            return node.volume().store().permit(node, access);
         }
         let meta = node.meta();
         let shift = match () {

@@ -5,16 +5,17 @@ use alloc::vec::Vec;
 
 use abi::Errno;
 use abi::process::CAP_SYS_ADMIN;
-use machine::{TryGrow, try_box_slice};
+use machine::{Extended, TryGrow, try_box_slice};
 
 use super::attributes::{NodeKind, STICKY, Time};
 use super::credentials::{Access, Credentials};
 use super::node::Node;
-use super::volume::{Residence, Volume};
+use super::store::Residence;
+use super::volume::Volume;
 
 /// Whether there must be one already.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum SetExtended {
+enum SetExtended {
     Either,
     /// `XATTR_CREATE`
     Create,
@@ -22,6 +23,21 @@ pub enum SetExtended {
     Replace,
     /// Both: refused whether there is one or not.
     Neither,
+}
+
+impl SetExtended {
+    fn of_flags(flags: u32) -> SetExtended {
+        match flags & 3 {
+            0 => SetExtended::Either,
+            1 => SetExtended::Create,
+            2 => SetExtended::Replace,
+            _ => SetExtended::Neither,
+        }
+    }
+}
+
+fn without_nul(name: &[u8]) -> &[u8] {
+    name.strip_suffix(b"\0").unwrap_or(name)
 }
 
 /// The attributes of one node, by name. Most nodes have none.
@@ -129,6 +145,11 @@ impl Family {
 }
 
 impl Node {
+    /// One of the calls about extended attributes, whose names end with a NUL. Errors: those of the store.
+    pub fn extended(&self, who: &Credentials, what: Extended<'_>, now: Time) -> Result<usize, Errno> {
+        self.volume().store().extended(who, self, what, now)
+    }
+
     /// May `who` read or write the attribute? The order is Linux's `xattr_permission`.
     fn permit_extended(&self, who: &Credentials, name: &[u8], access: Access) -> Result<(), Errno> {
         let refusal = if access.write { Errno::EPERM } else { Errno::ENODATA };
@@ -151,13 +172,31 @@ impl Node {
         who.permit(self, access)
     }
 
+    /// One of the calls about the attributes of a node that are here; names end with a NUL.
+    /// Errors: `EROFS`, `EPERM`, `EACCES`, `ENOTSUP` for a name or volume without attributes, `EINVAL` for half a name,
+    /// `EEXIST`, `ENODATA`, `ENOSPC`, `ERANGE` for too little room.
+    pub(super) fn own_extended(&self, who: &Credentials, what: Extended<'_>, now: Time) -> Result<usize, Errno> {
+        match what {
+            // No file has a list of rights, but every file could have one.
+            Extended::Get { name, into } => match self.get_extended(who, without_nul(name), into) {
+                Err(Errno::ENOTSUP) if name.starts_with(b"system.posix_acl_") => Err(Errno::ENODATA),
+                got => got,
+            },
+            Extended::Set { name, value, flags } => {
+                self.set_extended(who, without_nul(name), value, SetExtended::of_flags(flags), now).map(|()| 0)
+            }
+            Extended::List { into } => self.list_extended(who, into),
+            Extended::Remove { name } => self.remove_extended(who, without_nul(name), now).map(|()| 0),
+        }
+    }
+
     fn keeps_extended(&self, family: Family) -> bool {
         self.volume().residence() == Residence::Memory && family != Family::Unknown
     }
 
     /// Errors: `EROFS`, `EPERM`, `EACCES`, `ENOTSUP` for a name or volume without attributes, `EINVAL` for half a name,
     /// `EEXIST`, `ENODATA`, `ENOSPC`.
-    pub fn set_extended(
+    fn set_extended(
         &self,
         who: &Credentials,
         name: &[u8],
@@ -170,39 +209,39 @@ impl Node {
         if !self.keeps_extended(Family::of(name)?) {
             return Err(Errno::ENOTSUP);
         }
-        self.extended.borrow_mut().set(self.volume(), name, value, how)?;
+        self.extended_here.borrow_mut().set(self.volume(), name, value, how)?;
         self.change_meta(|meta| meta.changed = now);
         Ok(())
     }
 
     /// Errors: as `set_extended`.
-    pub fn remove_extended(&self, who: &Credentials, name: &[u8], now: Time) -> Result<(), Errno> {
+    fn remove_extended(&self, who: &Credentials, name: &[u8], now: Time) -> Result<(), Errno> {
         super::change::check_changeable(self)?;
         self.permit_extended(who, name, Access::WRITE)?;
         if !self.keeps_extended(Family::of(name)?) {
             return Err(Errno::ENOTSUP);
         }
-        self.extended.borrow_mut().remove(self.volume(), name)?;
+        self.extended_here.borrow_mut().remove(self.volume(), name)?;
         self.change_meta(|meta| meta.changed = now);
         Ok(())
     }
 
     /// Puts the value into `into` if there is room for any; returns its bytes.
     /// Errors: `ENODATA`, `ENOTSUP`, `EACCES`, `EINVAL`, `ERANGE`.
-    pub fn get_extended(&self, who: &Credentials, name: &[u8], into: &mut [u8]) -> Result<usize, Errno> {
+    fn get_extended(&self, who: &Credentials, name: &[u8], into: &mut [u8]) -> Result<usize, Errno> {
         self.permit_extended(who, name, Access::READ)?;
         if !self.keeps_extended(Family::of(name)?) {
             return Err(Errno::ENOTSUP);
         }
-        let attributes = self.extended.borrow();
+        let attributes = self.extended_here.borrow();
         let at = attributes.find(name).map_err(|_| Errno::ENODATA)?;
         put(into, &attributes.0[at].value)
     }
 
     /// Puts the names, each with a NUL behind it, into `into` if there is room for any; returns their bytes.
     /// Error: `ERANGE`.
-    pub fn list_extended(&self, who: &Credentials, into: &mut [u8]) -> Result<usize, Errno> {
-        let attributes = self.extended.borrow();
+    fn list_extended(&self, who: &Credentials, into: &mut [u8]) -> Result<usize, Errno> {
+        let attributes = self.extended_here.borrow();
         let is_seen = |name: &[u8]| who.can(CAP_SYS_ADMIN) || !name.starts_with(b"trusted.");
         let seen = attributes.0.iter().map(|attribute| &*attribute.name).filter(|name| is_seen(name));
         let mut used = 0;

@@ -6,9 +6,9 @@ use alloc::sync::Arc;
 use abi::Errno;
 
 use super::attributes::Attributes;
-use super::foreign::is_any_joined;
 use super::namespace::Namespace;
 use super::node::Node;
+use super::store::Glance;
 use super::walk::{FinalLink, View, Walk};
 
 /// What a path names.
@@ -23,7 +23,7 @@ impl Namespace {
     ///
     /// Errors: those of [`Namespace::lookup`].
     pub fn look(&self, view: View<'_>, path: &[u8], last: FinalLink) -> Result<Seen, Errno> {
-        if !is_any_joined() || self.is_mounted_outside() {
+        if !self.may_glance() {
             return self.lookup(view, path, last).map(Seen::Node);
         }
         let key = self.cache_key(view, path);
@@ -48,12 +48,12 @@ impl Walk<'_> {
     fn glance(&mut self, last: FinalLink) -> Result<Option<Attributes>, Errno> {
         while let Some(rest) = self.plain_rest() {
             let slashes = rest.iter().filter(|byte| **byte == b'/').count();
-            if let Some((foreign, tree)) = self.at.abroad()
-                && slashes != 1 // two questions about two names are cheaper than one about both
-                && foreign.is_bare_at(rest)
-                && tree.speaks_for(self.view.credentials)
-            {
-                return tree.glance(foreign, rest, last).transpose();
+            if self.at.is_elsewhere() {
+                match self.at.volume().store().glance(self.view.credentials, &self.at, rest, last)? {
+                    Glance::Seen(attributes) => return Ok(Some(attributes)),
+                    Glance::Walk => return Ok(None),
+                    Glance::Step => {}
+                }
             }
             if slashes == 0 || self.step()?.is_some() {
                 break;

@@ -16,12 +16,12 @@ use core::ops::{Bound, Range};
 use abi::Errno;
 use machine::{KernelCell, KernelValue, NoMemory, Ordered};
 
-use super::store::Store;
+use super::page_store::PageStore;
 use crate::space::{Arrival, Coming, Page};
 
 /// The other end of a file's pages.
 pub(super) struct Kept {
-    store: Arc<dyn Store>,
+    store: Arc<dyn PageStore>,
     file: u64,
     states: KernelCell<Ordered<u64, State>>,
     /// A routine has written since the seen pages were looked at.
@@ -61,7 +61,7 @@ pub(super) enum Flush {
 }
 
 impl Kept {
-    pub(super) fn new(store: &Arc<dyn Store>, file: u64) -> Kept {
+    pub(super) fn new(store: &Arc<dyn PageStore>, file: u64) -> Kept {
         Kept {
             store: store.clone(),
             file,

@@ -9,7 +9,8 @@
 //!     └──── Walk, one name at a time ────┴─> Arc<Node> ─> Content ─> PageTree ─> Page (frame)
 //! ```
 //!
-//! A volume may also be outside of the machine ([`ForeignTree`]): its nodes stand for places there.
+//! What a volume is, its [`Store`] says: names and pages in memory (`memory/`), nodes that are computed (`virtual_tree.rs`), places
+//! outside of the machine (`foreign/`). The rest asks the store, and never which one it is.
 //!
 //! Nothing here sleeps, and no borrow is held while program memory is copied.
 
@@ -26,12 +27,15 @@ mod glance;
 mod kept;
 pub mod limits;
 mod locks;
+mod memory;
 mod name;
 mod namespace;
 mod node;
 mod open;
+mod opened;
 mod ownership;
 mod page_map;
+mod page_store;
 mod path_cache;
 mod positioned;
 mod rename;
@@ -54,22 +58,23 @@ pub use capabilities::Capabilities;
 pub use change::NewSpecial;
 pub use content::{Content, ContentWords};
 pub use credentials::{Access, Credentials};
-pub use extended::SetExtended;
 pub(crate) use foreign::FACTS as FERRY_FACTS;
-pub use foreign::{Ferry, ForeignMap, ForeignNode, ForeignTree, Opening, templates as ferry_templates};
+pub use foreign::{Carrier, Ferry, ForeignTree, templates as ferry_templates};
 pub use glance::Seen;
 pub use locks::{LockKind, LockRefused, NodeLocks, RecordLock};
 pub use namespace::{Mount, Namespace};
 pub use node::{Data, DirectoryData, Node};
 pub use open::{Create, OpenHow, Opened};
+pub use opened::{File, MappedFile};
 pub use ownership::TimeChange;
+pub use page_store::PageStore;
 pub use positioned::{Positioned, PositionedCallouts, templates as positioned_templates};
-pub use rename::RenameMode;
+pub use rename::{Named, RenameMode, Renaming};
 pub use rules::{AccessTimes, Rules};
 pub use seals::Seals;
-pub use store::Store;
+pub use store::{Glance, Guess, NewName, Residence, Store, WatchKey};
 pub use virtual_tree::{LinkTarget, Listed, VirtualDirectory, VirtualFile, VirtualLink, Visit};
-pub use volume::{MAGIC_DEVPTS, MAGIC_PROC, MAGIC_SYSFS, MAGIC_TMPFS, Residence, Volume, VolumeIdentity};
+pub use volume::{MAGIC_DEVPTS, MAGIC_PROC, MAGIC_SYSFS, MAGIC_TMPFS, Volume, VolumeIdentity};
 pub use walk::{FinalLink, Limits, View};
 pub use watch::{ENDED, Happened, OVERFLOWED, UNMOUNTED, Watch, Watcher};
 pub(crate) use window::FACTS as WINDOW_FACTS;

@@ -34,8 +34,8 @@ pub struct Namespace {
     mounts: KernelCell<Vec<Mount>>,
     /// Changes with everything that could make a path lead elsewhere: see [`PathCache`].
     generation: KernelValue<u64>,
-    /// The number that joined the halves of the last renaming, for those who watch.
-    pub(super) cookie: KernelValue<u32>,
+    /// Some of it is kept by stores that are asked for it.
+    asks: KernelValue<bool>,
     pub(super) cache: KernelCell<PathCache>,
 }
 
@@ -59,12 +59,12 @@ impl Namespace {
     pub fn over(root: Arc<Node>, memory: Arc<Volume>) -> Result<Namespace, Errno> {
         Ok(Namespace {
             nameless: Volume::in_memory(memory.pool())?,
-            root,
             memory,
             mounts: KernelCell::new(Vec::new()),
             generation: KernelValue::new(0),
-            cookie: KernelValue::new(0),
+            asks: KernelValue::new(root.is_elsewhere()),
             cache: KernelCell::new(PathCache::new()),
+            root,
         })
     }
 
@@ -121,6 +121,7 @@ impl Namespace {
         }
         let mut mounts = self.mounts.borrow_mut();
         mounts.room_for(1).map_err(|_| Errno::ENOMEM)?;
+        self.asks.set(self.asks.get() || mount.root.is_elsewhere());
         mount.point.covered.set(true);
         mounts.put(mount);
         self.names_changed();
@@ -179,9 +180,9 @@ impl Namespace {
         self.mounts.borrow().iter().find(|mount| mount.root.is(root)).cloned()
     }
 
-    /// Whether something is mounted on a place outside of the machine.
-    pub(super) fn is_mounted_outside(&self) -> bool {
-        self.mounts.borrow().iter().any(|mount| mount.point.foreign().is_some())
+    /// Whether a store may be asked for many names at once: there is one, and nothing hides what it has.
+    pub(super) fn may_glance(&self) -> bool {
+        self.asks.get() && !self.mounts.borrow().iter().any(|mount| mount.point.is_elsewhere())
     }
 
     /// What a program sees at `node`: the root of what is mounted there, or `node`.

@@ -2,13 +2,14 @@
 
 mod times;
 
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::sync::{Arc, Weak};
 use core::any::Any;
 
 use abi::Errno;
 use abi::poll::IN_MODIFY;
-use machine::{KernelCell, KernelValue, PAGE_BYTES};
+use machine::{Held, Hold, KernelCell, KernelValue, PAGE_BYTES, Room};
 
 use super::attributes::{Attributes, Meta, NewNode, NodeKind, SET_GROUP, SET_USER, Time};
 use super::content::Content;
@@ -16,10 +17,11 @@ use super::credentials::Credentials;
 use super::directory::{Entries, FIRST_COOKIE};
 use super::doomed::Doomed;
 use super::extended::ExtendedAttributes;
-use super::foreign::{ForeignNode, Guess};
 use super::limits::NAME_BYTES_MAX;
 use super::locks::NodeLocks;
+use super::opened::File;
 use super::seals::Seals;
+use super::store::Guess;
 use super::virtual_tree::{LinkTarget, Listed, VirtualDirectory, VirtualFile, VirtualLink, Visit};
 use super::volume::Volume;
 
@@ -42,7 +44,7 @@ pub struct Node {
     writers: KernelValue<i32>,
     locks: KernelCell<NodeLocks>,
     attachment: KernelCell<Option<Arc<dyn Any + Send + Sync>>>,
-    pub(super) extended: KernelCell<ExtendedAttributes>,
+    pub(super) extended_here: KernelCell<ExtendedAttributes>,
     /// Never had a name, and may get one.
     is_linkable: KernelValue<bool>,
 }
@@ -74,8 +76,8 @@ pub enum Data {
     VirtualDirectory(Arc<dyn VirtualDirectory>),
     VirtualFile(Arc<dyn VirtualFile>),
     VirtualLink(Arc<dyn VirtualLink>),
-    /// Anything that is outside of the machine.
-    Foreign(ForeignNode),
+    /// All is kept by the volume's store, which is asked each time; this is what it knows of the node.
+    Elsewhere(Box<dyn Any + Send + Sync>),
 }
 
 /// The table of a directory that is in memory.
@@ -150,17 +152,29 @@ impl Node {
         self.is_linkable.get()
     }
 
-    /// A node that stands for a place outside of the machine.
-    pub(super) fn assemble_outside(
-        volume: &Arc<Volume>,
-        number: u64,
-        kind: NodeKind,
-        data: Data,
-        new: NewNode,
-    ) -> Arc<Node> {
-        // The other side has the limits, so the charge cannot fail; `Drop` takes it back.
+    /// A node that the volume's store keeps; `own` is what it knows of it.
+    pub fn kept(volume: &Arc<Volume>, number: u64, kind: NodeKind, own: Box<dyn Any + Send + Sync>) -> Arc<Node> {
+        // The store has the limits, so the charge cannot fail; `Drop` takes it back.
         let _ = volume.charge_node();
-        Arc::new(Node::assemble(volume, number, kind, data, new))
+        let new = NewNode { mode: 0, user: 0, group: 0, now: Time::default() };
+        Arc::new(Node::assemble(volume, number, kind, Data::Elsewhere(own), new))
+    }
+
+    /// Whether the volume's store keeps it.
+    #[inline(always)]
+    pub fn is_elsewhere(&self) -> bool {
+        matches!(self.data, Data::Elsewhere(_))
+    }
+
+    /// What the store knows of the node, if it is of this type.
+    pub fn own<T: Any>(&self) -> Option<&T> {
+        if let Data::Elsewhere(own) = &self.data { own.downcast_ref() } else { None }
+    }
+
+    /// Opens a regular file or directory that the store keeps, with Linux's flags, `O_TRUNC` among them.
+    /// Errors: those of the store; `EINVAL` for another node.
+    pub fn open(self: &Arc<Node>, flags: u32) -> Result<Arc<dyn File>, Errno> {
+        if self.is_elsewhere() { self.volume.store().open(self, flags) } else { Err(Errno::EINVAL) }
     }
 
     /// As `nameless`, for what stands behind a link of a virtual tree: with the same number it is the same thing.
@@ -199,7 +213,7 @@ impl Node {
             writers: KernelValue::new(0),
             locks: KernelCell::new(NodeLocks::default()),
             attachment: KernelCell::new(None),
-            extended: KernelCell::new(ExtendedAttributes::default()),
+            extended_here: KernelCell::new(ExtendedAttributes::default()),
             is_linkable: KernelValue::new(false),
         }
     }
@@ -246,15 +260,17 @@ impl Node {
         core::ptr::eq(self, other) || (same && self.device() == other.device())
     }
 
-    /// Device number, major and minor: the volume's, or that of the other side.
+    /// Device number, major and minor: the volume's, or what its store says.
     pub fn device(&self) -> (u32, u32) {
-        self.foreign().map_or(self.volume.device(), ForeignNode::device)
+        if self.is_elsewhere() { self.volume.store().device(self) } else { self.volume.device() }
     }
 
     pub fn meta(&self) -> Meta {
-        if let Some(foreign) = self.foreign() {
-            return ForeignNode::meta_of(&self.about(foreign));
-        }
+        if self.is_elsewhere() { self.volume.store().meta(self) } else { self.own_meta() }
+    }
+
+    #[inline(always)]
+    pub(super) fn own_meta(&self) -> Meta {
         self.settle_times();
         self.meta.get()
     }
@@ -286,7 +302,7 @@ impl Node {
 
     /// Pages that come back when nobody has the file any more: no name in memory leads to it.
     pub fn nameless_pages(&self) -> u64 {
-        let is_nameless = self.foreign().is_none() && self.meta.borrow().links == 0;
+        let is_nameless = !self.is_elsewhere() && self.meta.borrow().links == 0;
         self.content().filter(|_| is_nameless).map_or(0, Content::pages_present)
     }
 
@@ -295,12 +311,18 @@ impl Node {
         self.meta().links == 0
     }
 
+    /// Numbers of the file system that it is in; `None`: those of its volume.
+    pub fn room(&self) -> Option<Result<Room, Errno>> {
+        self.volume.store().room(self)
+    }
+
     /// What `stat` tells.
     pub fn attributes(&self) -> Attributes {
-        if let Some(foreign) = self.foreign() {
-            return ForeignNode::attributes_of(&self.about(foreign));
-        }
-        let meta = self.meta();
+        if self.is_elsewhere() { self.volume.store().attributes(self) } else { self.own_attributes() }
+    }
+
+    pub(super) fn own_attributes(&self) -> Attributes {
+        let meta = self.own_meta();
         let (size_bytes, pages) = match &self.data {
             Data::Regular(content) => (content.size(), content.pages_stored()),
             Data::Directory(table) => ((2 + table.0.borrow().len() as u64) * ENTRY_BYTES, 0),
@@ -327,10 +349,8 @@ impl Node {
     /// Sets the size of a regular file. Errors: `EISDIR`, `EINVAL` for other kinds, `EFBIG`, `ETXTBSY`.
     pub fn truncate(&self, size_bytes: u64, who: &Credentials, now: Time) -> Result<(), Errno> {
         match &self.data {
-            Data::Regular(_) | Data::Foreign(_) if self.writers.get() < 0 => Err(Errno::ETXTBSY),
-            Data::Foreign(foreign) if self.kind == NodeKind::Regular => {
-                self.volume.foreign().ok_or(Errno::EIO)?.resize(foreign, size_bytes)
-            }
+            Data::Regular(_) | Data::Elsewhere(_) if self.writers.get() < 0 => Err(Errno::ETXTBSY),
+            Data::Elsewhere(_) if self.kind == NodeKind::Regular => self.volume.store().resize(self, size_bytes),
             Data::Regular(content) => {
                 content.resize(size_bytes)?;
                 self.note_write(who, now);
@@ -353,10 +373,7 @@ impl Node {
         match &self.data {
             Data::Symlink(target) => Ok(LinkTarget::Path(target.clone())),
             Data::VirtualLink(link) => link.target(),
-            Data::Foreign(foreign) if self.is_symlink() => {
-                let tree = self.volume.foreign().ok_or(Errno::EIO)?;
-                tree.link_target(foreign).map(LinkTarget::Path)
-            }
+            Data::Elsewhere(_) if self.is_symlink() => self.volume.store().link_target(self).map(LinkTarget::Path),
             _ => Err(Errno::EINVAL),
         }
     }
@@ -397,6 +414,21 @@ impl Node {
         self.writers.get() < 0
     }
 
+    /// Holds `first..=last` against others too, where there are some. Error: `EAGAIN`.
+    pub fn hold_outside(&self, hold: Hold, first: u64, last: u64) -> Result<(), Errno> {
+        self.volume.store().hold(self, hold, first, last)
+    }
+
+    /// What others hold in the way.
+    pub fn held_outside(&self, hold: Hold, first: u64, last: u64) -> Result<Option<Held>, Errno> {
+        self.volume.store().held(self, hold, first, last)
+    }
+
+    /// Gives up against others what nobody here holds any more.
+    pub fn settle_outside(&self) {
+        self.volume.store().settle(self);
+    }
+
     /// The advisory locks on this file.
     pub fn locks(&self) -> &KernelCell<NodeLocks> {
         &self.locks
@@ -413,6 +445,11 @@ impl Node {
     /// The node called `name` in this directory; `name` is not `.` or `..`.
     /// Errors: `ENOTDIR`, `ENAMETOOLONG`, `ENOENT`.
     pub fn child(self: &Arc<Node>, name: &[u8]) -> Result<Arc<Node>, Errno> {
+        self.child_as(name, Guess::Known)
+    }
+
+    #[inline]
+    pub(super) fn child_as(self: &Arc<Node>, name: &[u8], guess: Guess) -> Result<Arc<Node>, Errno> {
         if !self.is_directory() {
             return Err(Errno::ENOTDIR);
         }
@@ -422,7 +459,7 @@ impl Node {
         match &self.data {
             Data::Directory(table) => table.0.borrow().find(name).cloned().ok_or(Errno::ENOENT),
             Data::VirtualDirectory(directory) => directory.lookup(self, name),
-            Data::Foreign(_) => self.volume.foreign().ok_or(Errno::ENOTDIR)?.child(self, name, Guess::Known),
+            Data::Elsewhere(_) => self.volume.store().child(self, name, guess),
             _ => Err(Errno::ENOTDIR),
         }
     }
@@ -435,8 +472,8 @@ impl Node {
         if !self.is_directory() {
             return Err(Errno::ENOTDIR);
         }
-        if self.foreign().is_some() {
-            return self.open_outside(0)?.list(from, 32_768, visit);
+        if self.is_elsewhere() {
+            return self.open(0)?.list(from, 32_768, visit);
         }
         if self.is_removed() {
             return Err(Errno::ENOENT);
@@ -572,12 +609,12 @@ impl Drop for Node {
     fn drop(&mut self) {
         self.end_watches();
         self.volume.release_node();
-        self.extended.borrow().release(&self.volume);
+        self.extended_here.borrow().release(&self.volume);
         if self.meta.borrow().links == 0 {
             self.volume.orphan_lost();
         }
-        if let Some(tree) = self.volume.foreign() {
-            tree.forget(self);
+        if self.is_elsewhere() {
+            self.volume.store().forget(self);
         }
         let mut doomed = Doomed::default();
         self.let_go(&mut doomed);

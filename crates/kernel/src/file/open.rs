@@ -5,11 +5,12 @@ use alloc::sync::Arc;
 use abi::Errno;
 
 use super::attributes::{NodeKind, Time};
-use super::change::NewSpecial;
+use super::change::{check_create, denies_names};
 use super::credentials::{Access, Credentials};
-use super::foreign::Opening;
 use super::namespace::Namespace;
 use super::node::Node;
+use super::opened::File;
+use super::store::NewName;
 use super::walk::{FinalLink, Last, View, Walk};
 
 /// Create the file if it is missing (`O_CREAT`).
@@ -37,7 +38,7 @@ pub struct OpenHow {
     pub path_only: bool,
     /// `O_NOATIME`: only for the owner.
     pub no_access_time: bool,
-    /// Linux's flags, for what is created outside of the machine.
+    /// Linux's flags, for stores that create and open in one step.
     pub flags: u32,
 }
 
@@ -46,8 +47,8 @@ pub struct OpenHow {
 pub struct Opened {
     pub node: Arc<Node>,
     pub created: bool,
-    /// A file made outside of the machine is open at once: its mode may forbid to open it again.
-    pub opening: Option<Arc<Opening>>,
+    /// A store that keeps the file has opened it at once: its mode may forbid to open it again.
+    pub opening: Option<Arc<dyn File>>,
 }
 
 impl Opened {
@@ -55,7 +56,11 @@ impl Opened {
         Opened { node, created: false, opening: None }
     }
 
-    fn made(opening: Arc<Opening>) -> Opened {
+    pub(super) fn created(node: Arc<Node>) -> Opened {
+        Opened { node, created: true, opening: None }
+    }
+
+    pub(super) fn made(opening: Arc<dyn File>) -> Opened {
         Opened { node: opening.node().clone(), created: true, opening: Some(opening) }
     }
 }
@@ -80,8 +85,8 @@ impl Namespace {
         };
         if !opened.created {
             check_open(view.credentials, &opened.node, how)?;
-            let is_outside = opened.node.foreign().is_some();
-            if how.truncate && opened.node.kind() == NodeKind::Regular && !how.path_only && !is_outside {
+            if how.truncate && opened.node.kind() == NodeKind::Regular && !how.path_only && !opened.node.is_elsewhere()
+            {
                 opened.node.truncate(0, view.credentials, now)?;
             }
         }
@@ -115,19 +120,15 @@ impl Namespace {
             let node = match walk.last_child(name.bytes()) {
                 Ok(node) => node,
                 Err(Errno::ENOENT) => {
-                    if let Some(tree) = walk.at.volume().foreign() {
-                        let made = tree.create(view.credentials, &walk.at, name.bytes(), create, flags);
-                        // Somebody on the other side was faster.
-                        if made.as_ref().err() == Some(&Errno::EEXIST) && !create.exclusive && races < RACES_MAX {
-                            races += 1;
-                            walk = Walk::new(self, view, path)?;
-                            continue;
-                        }
-                        return made.map(Opened::made);
+                    let new = NewName { who: view.credentials, directory: &walk.at, name: name.bytes(), now };
+                    let made = create_file(new, create.mode, flags);
+                    // Somebody on the other side was faster.
+                    if made.as_ref().err() == Some(&Errno::EEXIST) && !create.exclusive && races < RACES_MAX {
+                        races += 1;
+                        walk = Walk::new(self, view, path)?;
+                        continue;
                     }
-                    let special = NewSpecial { kind: NodeKind::Regular, mode: create.mode };
-                    let node = self.create_in(view.credentials, &walk.at, name.bytes(), special, now)?;
-                    return Ok(Opened { created: true, ..Opened::found(node) });
+                    return made;
                 }
                 Err(error) => return Err(error),
             };
@@ -153,6 +154,14 @@ impl Namespace {
     }
 }
 
+fn create_file(new: NewName<'_>, mode: u32, flags: u32) -> Result<Opened, Errno> {
+    if denies_names(new.directory) {
+        return Err(Errno::ENOENT);
+    }
+    check_create(new.who, new.directory)?;
+    new.directory.volume().store().create(new, mode, flags)
+}
+
 /// What Linux's `may_open` checks, in its order.
 fn check_open(who: &Credentials, node: &Node, how: OpenHow) -> Result<(), Errno> {
     if how.directory && !node.is_directory() {
@@ -174,10 +183,10 @@ fn check_open(who: &Credentials, node: &Node, how: OpenHow) -> Result<(), Errno>
     if access.execute && node.kind() != NodeKind::Regular {
         return Err(Errno::EACCES);
     }
-    // Opening a file or directory outside of the machine checks it there.
+    // To open a file or directory that its store keeps checks it there.
     let checked_later = matches!(node.kind(), NodeKind::Regular | NodeKind::Directory)
-        && node.foreign().is_some()
-        && node.volume().foreign().is_some_and(|tree| tree.speaks_for(who));
+        && node.is_elsewhere()
+        && node.volume().store().speaks_for(who);
     if !checked_later {
         who.permit(node, access)?;
     }

@@ -6,7 +6,6 @@ use abi::process::{CAP_CHOWN, CAP_FSETID};
 
 use super::attributes::{MODE_BITS, SET_GROUP, SET_USER, Time};
 use super::credentials::{Access, Credentials};
-use super::foreign::{ForeignNode, ForeignTree};
 use super::namespace::Namespace;
 use super::node::Node;
 use super::seals::Seals;
@@ -39,24 +38,12 @@ impl Namespace {
         if node.is_symlink() {
             return Err(Errno::ENOTSUP);
         }
-        if let Some(tree) = outside(who, node, Errno::EPERM)? {
-            return tree.1.set_mode(tree.0, mode & MODE_BITS);
-        }
-        if !who.owns(node) {
+        let store = node.volume().store();
+        if !store.speaks_for(who) && !who.owns(node) {
             return Err(Errno::EPERM);
         }
-        let changes_execution = (mode ^ node.meta().mode) & 0o111 != 0;
-        if changes_execution && node.content().is_some_and(|content| content.seals().has(Seals::EXEC)) {
-            return Err(Errno::EPERM);
-        }
-        let foreign = !who.in_group(node.meta().group) && !who.can(CAP_FSETID);
-        let mode = if foreign { mode & !SET_GROUP } else { mode };
-        node.change_meta(|meta| {
-            meta.mode = mode & MODE_BITS;
-            meta.changed = now;
-        });
+        store.set_mode(who, node, mode & MODE_BITS, now)?;
         self.search_may_change(node);
-        node.happened(IN_ATTRIB);
         Ok(())
     }
 
@@ -71,38 +58,12 @@ impl Namespace {
         now: Time,
     ) -> Result<(), Errno> {
         check_writable(node)?;
-        if let Some((foreign, tree)) = node.abroad()
-            && tree.speaks_for(who)
-        {
-            return tree.set_owner(foreign, user, group);
+        let store = node.volume().store();
+        if !store.speaks_for(who) {
+            check_owner_change(who, node, [user, group])?;
         }
-        let meta = node.meta();
-        let is_owner = meta.user == who.user;
-        let user_allowed = user.is_none_or(|user| is_owner && user == meta.user);
-        let group_allowed = group.is_none_or(|group| is_owner && (group == meta.group || who.in_group(group)));
-        let allowed = user_allowed && group_allowed;
-        if !allowed && !who.can(CAP_CHOWN) {
-            return Err(Errno::EPERM);
-        }
-        if let Some((foreign, tree)) = node.abroad() {
-            return tree.set_owner(foreign, user, group);
-        }
-        let keeps_group_bit = who.can(CAP_FSETID) || who.in_group(meta.group);
-        node.change_meta(|meta| {
-            meta.user = user.unwrap_or(meta.user);
-            meta.group = group.unwrap_or(meta.group);
-            meta.changed = now;
-            if !node.is_directory() {
-                meta.mode &= !SET_USER;
-                if meta.mode & 0o010 != 0 || !keeps_group_bit {
-                    meta.mode &= !SET_GROUP;
-                }
-            }
-        });
+        store.set_owner(who, node, [user, group], now)?;
         self.search_may_change(node);
-        if user.is_some() || group.is_some() {
-            node.happened(IN_ATTRIB);
-        }
         Ok(())
     }
 
@@ -120,33 +81,14 @@ impl Namespace {
             return Ok(());
         }
         check_writable(node)?;
-        if let Some((foreign, tree)) = node.abroad()
-            && tree.speaks_for(who)
-        {
-            return tree.set_times(foreign, [accessed, modified]);
-        }
-        let both_now = accessed == TimeChange::Now && modified == TimeChange::Now;
-        if !who.owns(node) {
-            if !both_now {
+        let store = node.volume().store();
+        if !store.speaks_for(who) && !who.owns(node) {
+            if [accessed, modified] != [TimeChange::Now; 2] {
                 return Err(Errno::EPERM);
             }
             who.permit(node, Access::WRITE)?;
         }
-        if let Some((foreign, tree)) = node.abroad() {
-            return tree.set_times(foreign, [accessed, modified]);
-        }
-        node.change_meta(|meta| {
-            accessed.apply(&mut meta.accessed, now);
-            modified.apply(&mut meta.modified, now);
-            meta.changed = now;
-        });
-        // One time alone is what reading or writing changes.
-        node.happened(match (accessed, modified) {
-            (_, TimeChange::Omit) => IN_ACCESS,
-            (TimeChange::Omit, _) => IN_MODIFY,
-            _ => IN_ATTRIB,
-        });
-        Ok(())
+        store.set_times(node, [accessed, modified], now)
     }
 
     fn search_may_change(&self, node: &Node) {
@@ -157,16 +99,63 @@ impl Namespace {
     }
 }
 
-/// A node outside of the machine, whose owner `who` is, or says to be: the other side knows its own user.
-/// Error: `refusal` for another user.
-fn outside<'a>(
-    who: &Credentials,
-    node: &'a Node,
-    refusal: Errno,
-) -> Result<Option<(&'a ForeignNode, &'a ForeignTree)>, Errno> {
-    match node.abroad() {
-        Some((_, tree)) if !tree.speaks_for(who) && !who.owns(node) => Err(refusal),
-        found => Ok(found),
+/// Error: `EPERM`.
+fn check_owner_change(who: &Credentials, node: &Node, [user, group]: [Option<u32>; 2]) -> Result<(), Errno> {
+    let meta = node.meta();
+    let is_owner = meta.user == who.user;
+    let user_allowed = user.is_none_or(|user| is_owner && user == meta.user);
+    let group_allowed = group.is_none_or(|group| is_owner && (group == meta.group || who.in_group(group)));
+    if user_allowed && group_allowed || who.can(CAP_CHOWN) { Ok(()) } else { Err(Errno::EPERM) }
+}
+
+/// Of a node whose attributes are its own.
+impl Node {
+    /// Error: `EPERM` by a seal.
+    pub(super) fn set_own_mode(&self, who: &Credentials, mode: u32, now: Time) -> Result<(), Errno> {
+        let changes_execution = (mode ^ self.meta().mode) & 0o111 != 0;
+        if changes_execution && self.content().is_some_and(|content| content.seals().has(Seals::EXEC)) {
+            return Err(Errno::EPERM);
+        }
+        let is_strange = !who.in_group(self.meta().group) && !who.can(CAP_FSETID);
+        let mode = if is_strange { mode & !SET_GROUP } else { mode };
+        self.change_meta(|meta| {
+            meta.mode = mode;
+            meta.changed = now;
+        });
+        self.happened(IN_ATTRIB);
+        Ok(())
+    }
+
+    pub(super) fn set_own_owner(&self, who: &Credentials, [user, group]: [Option<u32>; 2], now: Time) {
+        let keeps_group_bit = who.can(CAP_FSETID) || who.in_group(self.meta().group);
+        self.change_meta(|meta| {
+            meta.user = user.unwrap_or(meta.user);
+            meta.group = group.unwrap_or(meta.group);
+            meta.changed = now;
+            if !self.is_directory() {
+                meta.mode &= !SET_USER;
+                if meta.mode & 0o010 != 0 || !keeps_group_bit {
+                    meta.mode &= !SET_GROUP;
+                }
+            }
+        });
+        if user.is_some() || group.is_some() {
+            self.happened(IN_ATTRIB);
+        }
+    }
+
+    pub(super) fn set_own_times(&self, [accessed, modified]: [TimeChange; 2], now: Time) {
+        self.change_meta(|meta| {
+            accessed.apply(&mut meta.accessed, now);
+            modified.apply(&mut meta.modified, now);
+            meta.changed = now;
+        });
+        // One time alone is what reading or writing changes.
+        self.happened(match (accessed, modified) {
+            (_, TimeChange::Omit) => IN_ACCESS,
+            (TimeChange::Omit, _) => IN_MODIFY,
+            _ => IN_ATTRIB,
+        });
     }
 }
 

@@ -3,12 +3,10 @@
 use alloc::sync::Arc;
 
 use abi::Errno;
-use abi::poll::{IN_ATTRIB, IN_MOVE_SELF, IN_MOVED_FROM, IN_MOVED_TO};
 
 use super::attributes::Time;
-use super::change::{check_changeable, check_create, check_remove, name_lost};
+use super::change::{check_changeable, check_create, check_remove};
 use super::credentials::{Access, Credentials};
-use super::foreign::ForeignTree;
 use super::namespace::Namespace;
 use super::node::Node;
 use super::walk::{Last, Name, View, Walk};
@@ -30,6 +28,32 @@ struct End<'a> {
     name: Name<'a>,
     node: Option<Arc<Node>>,
     ends_in_slash: bool,
+}
+
+impl End<'_> {
+    fn named(&self) -> Named<'_> {
+        Named { directory: &self.directory, name: self.name.bytes() }
+    }
+}
+
+/// A name in a directory.
+#[derive(Clone, Copy)]
+pub struct Named<'a> {
+    pub directory: &'a Arc<Node>,
+    pub name: &'a [u8],
+}
+
+/// What a store is asked to do when a name moves: all is in its volume, nothing is a mount point, and whether who asks may has been
+/// asked.
+#[derive(Clone, Copy)]
+pub struct Renaming<'a> {
+    pub from: Named<'a>,
+    pub moved: &'a Arc<Node>,
+    pub to: Named<'a>,
+    /// What the new name stood for: another node.
+    pub replaced: Option<&'a Arc<Node>>,
+    pub mode: RenameMode,
+    pub now: Time,
 }
 
 impl Namespace {
@@ -79,62 +103,18 @@ impl Namespace {
         if moved.covered.get() || target.node.as_ref().is_some_and(|node| node.covered.get()) {
             return Err(Errno::EBUSY);
         }
-        if let Some(tree) = source.directory.volume().foreign() {
-            return rename_outside(tree, &source, &moved, &target, mode);
-        }
-        source.directory.table(Errno::EPERM)?;
-        match &target.node {
-            Some(other) if mode == RenameMode::Exchange => exchange(&source, &moved, &target, other, now)?,
-            Some(other) if other.is_directory() && !other.is_empty_directory() => return Err(Errno::ENOTEMPTY),
-            _ => move_name(&source, &moved, &target, now)?,
-        }
-        source.directory.note_names_changed(now);
-        target.directory.note_names_changed(now);
-        self.names_changed();
-        match &target.node {
-            Some(other) if mode == RenameMode::Exchange => {
-                self.tell_move(&source, &moved, &target, None);
-                self.tell_move(&target, other, &source, None);
-            }
-            replaced => self.tell_move(&source, &moved, &target, replaced.as_deref()),
-        }
+        let renaming = Renaming {
+            from: source.named(),
+            moved: &moved,
+            to: target.named(),
+            replaced: target.node.as_ref(),
+            mode,
+            now,
+        };
+        source.directory.volume().store().rename(&renaming)?;
+        self.names_changed_in(&source.directory);
         Ok(())
     }
-
-    /// Tells those who watch the two directories and the node, in Linux's order.
-    fn tell_move(&self, source: &End<'_>, moved: &Node, target: &End<'_>, replaced: Option<&Node>) {
-        let cookie = self.take_cookie();
-        source.directory.name_happened(IN_MOVED_FROM, source.name.bytes(), moved, cookie);
-        target.directory.name_happened(IN_MOVED_TO, target.name.bytes(), moved, cookie);
-        if let Some(replaced) = replaced {
-            replaced.happened_here(IN_ATTRIB);
-        }
-        moved.happened_here(IN_MOVE_SELF);
-    }
-}
-
-/// Error: `EBUSY` for what is laid over a directory outside of the machine.
-fn rename_outside(
-    tree: &ForeignTree,
-    source: &End<'_>,
-    moved: &Arc<Node>,
-    target: &End<'_>,
-    mode: RenameMode,
-) -> Result<(), Errno> {
-    let laid_over = |node: &Arc<Node>| node.foreign().is_none();
-    if laid_over(moved) || target.node.as_ref().is_some_and(laid_over) {
-        return Err(Errno::EBUSY);
-    }
-    let (from, to) = (source.name.bytes(), target.name.bytes());
-    tree.rename((&source.directory, from), (&target.directory, to), mode)?;
-    moved.show_in(&target.directory, to);
-    if let Some(other) = &target.node {
-        match mode {
-            RenameMode::Exchange => other.show_in(&source.directory, from),
-            _ => tree.let_go(other),
-        }
-    }
-    Ok(())
 }
 
 fn end<'a>(walk: &Walk<'a>, name: Name<'a>) -> Result<End<'a>, Errno> {
@@ -194,7 +174,7 @@ fn check_permissions(
     target: &End<'_>,
     mode: RenameMode,
 ) -> Result<(), Errno> {
-    if source.directory.volume().foreign().is_some_and(|tree| tree.speaks_for(who)) {
+    if source.directory.volume().store().speaks_for(who) {
         return Ok(());
     }
     check_remove(who, &source.directory, moved)?;
@@ -218,45 +198,5 @@ fn check_permissions(
     for node in [Some(moved), other].into_iter().flatten().filter(|node| node.is_directory()) {
         who.permit(node, Access::WRITE)?;
     }
-    Ok(())
-}
-
-/// Moves the name; what had the new one loses it. Nothing has changed when it fails.
-fn move_name(source: &End<'_>, moved: &Arc<Node>, target: &End<'_>, now: Time) -> Result<(), Errno> {
-    let name: Arc<[u8]> = target.name.bytes().into();
-    let from = source.directory.table(Errno::EPERM)?;
-    let to = target.directory.table(Errno::EPERM)?;
-    if let Some(replaced) = &target.node {
-        let gone = to.borrow_mut().replace(&name, moved.clone());
-        drop(gone);
-        name_lost(&target.directory, replaced, now);
-    } else {
-        to.borrow_mut().insert(name.clone(), moved.clone())?;
-    }
-    let entry = from.borrow_mut().remove(source.name.bytes());
-    drop(entry);
-    if moved.is_directory() {
-        source.directory.change_meta(|meta| meta.links -= 1);
-        target.directory.change_meta(|meta| meta.links += 1);
-    }
-    moved.set_place(&target.directory, name);
-    moved.change_meta(|meta| meta.changed = now);
-    Ok(())
-}
-
-/// Lets the two names change places.
-fn exchange(source: &End<'_>, moved: &Arc<Node>, target: &End<'_>, other: &Arc<Node>, now: Time) -> Result<(), Errno> {
-    let ends = [(source, other), (target, moved)];
-    for (end, node) in ends {
-        let gone = end.directory.table(Errno::EPERM)?.borrow_mut().replace(end.name.bytes(), node.clone());
-        drop(gone);
-    }
-    for (end, node) in ends {
-        node.set_place(&end.directory, end.name.bytes().into());
-        node.change_meta(|meta| meta.changed = now);
-    }
-    let shift = i32::from(other.is_directory()) - i32::from(moved.is_directory());
-    source.directory.change_meta(|meta| meta.links = meta.links.saturating_add_signed(shift));
-    target.directory.change_meta(|meta| meta.links = meta.links.saturating_add_signed(-shift));
     Ok(())
 }

@@ -7,6 +7,24 @@ use abi::Errno;
 
 use super::attributes::NodeKind;
 use super::node::Node;
+use super::store::{Residence, Store};
+use super::volume::MAGIC_PROC;
+
+/// The store of such a tree: nobody may change it.
+pub(super) struct Produced {
+    /// Linux's `f_type`.
+    pub(super) magic: u64,
+}
+
+impl Store for Produced {
+    fn residence(&self) -> Residence {
+        Residence::Virtual
+    }
+
+    fn denies_names(&self) -> bool {
+        self.magic == MAGIC_PROC
+    }
+}
 
 /// A directory whose entries are computed.
 ///

@@ -10,23 +10,14 @@ use machine::KernelCell;
 
 use super::attributes::CounterClock;
 use super::attributes::VolumeNumbers;
-use super::foreign::{ForeignTree, is_any_joined};
 use super::limits::NAME_BYTES_MAX;
+use super::memory::Memory;
+use super::page_store::PageStore;
 use super::rules::Rules;
-use super::store::Store;
+use super::store::{Residence, Store};
+use super::virtual_tree::Produced;
 use super::watch::Watches;
 use crate::space::{FramePool, Page};
-
-/// Where the nodes of a volume live.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Residence {
-    /// In memory, as the nodes themselves (S-99).
-    Memory,
-    /// Outside of the machine, where others change it too. Such names are never cached.
-    Outside,
-    /// Nowhere: nodes are produced when a name is looked up. Such names are never cached.
-    Virtual,
-}
 
 /// Which volume this is: no other has had this identity since the kernel started, and none will. It is also the minor
 /// device number that programs see.
@@ -50,8 +41,9 @@ impl VolumeIdentity {
 /// A file system. All its nodes refer to it; it lives as long as the last of them.
 pub struct Volume {
     pool: &'static FramePool,
+    store: Arc<dyn Store>,
+    /// As the store says.
     residence: Residence,
-    foreign: Option<ForeignTree>,
     /// Linux `f_type`.
     magic: u64,
     identity: VolumeIdentity,
@@ -69,8 +61,6 @@ pub struct Volume {
     /// Who turns a processor counter into a time, for what machine code leaves.
     clock: KernelCell<Option<&'static dyn CounterClock>>,
     watches: Watches,
-    /// Where the files' bytes are kept; `None`: in memory.
-    store: Option<Arc<dyn Store>>,
 }
 
 /// Linux `TMPFS_MAGIC`.
@@ -93,35 +83,36 @@ impl Volume {
     /// A memory-resident file system with room for `pages_max` pages of data and as many nodes
     /// (at least 1024, so that a small machine can still unpack its programs).
     pub fn in_memory_limited(pool: &'static FramePool, pages_max: u64) -> Result<Arc<Volume>, Errno> {
-        Self::new(pool, (Residence::Memory, None, None), MAGIC_TMPFS, pages_max, pages_max.max(1024))
+        Self::new(pool, Arc::new(Memory::default()), MAGIC_TMPFS, pages_max, pages_max.max(1024))
     }
 
-    /// A file system whose names are in memory and whose files' bytes are kept by `store`: memory holds those that were used.
-    pub fn kept(pool: &'static FramePool, store: Arc<dyn Store>) -> Result<Arc<Volume>, Errno> {
+    /// A file system whose names are in memory and whose files' bytes are kept by `pages`: memory holds those that were used.
+    pub fn kept(pool: &'static FramePool, pages: Arc<dyn PageStore>) -> Result<Arc<Volume>, Errno> {
         let pages_max = pool.free_frames() as u64;
-        Self::new(pool, (Residence::Memory, None, Some(store)), MAGIC_TMPFS, pages_max, pages_max.max(1024))
+        Self::new(pool, Arc::new(Memory::with_pages(pages)), MAGIC_TMPFS, pages_max, pages_max.max(1024))
     }
 
     /// A volume whose nodes are produced on demand.
     pub fn on_demand(pool: &'static FramePool, magic: u64) -> Result<Arc<Volume>, Errno> {
-        Self::new(pool, (Residence::Virtual, None, None), magic, 0, u64::MAX)
+        Self::new(pool, Arc::new(Produced { magic }), magic, 0, u64::MAX)
     }
 
-    pub(super) fn with_tree(pool: &'static FramePool, tree: ForeignTree) -> Result<Arc<Volume>, Errno> {
-        Self::new(pool, (Residence::Outside, Some(tree), None), 0, 0, u64::MAX)
+    /// A file system that `store` keeps, with its own limits.
+    pub fn of(pool: &'static FramePool, store: Arc<dyn Store>) -> Result<Arc<Volume>, Errno> {
+        Self::new(pool, store, 0, 0, u64::MAX)
     }
 
     fn new(
         pool: &'static FramePool,
-        (residence, foreign, store): (Residence, Option<ForeignTree>, Option<Arc<dyn Store>>),
+        store: Arc<dyn Store>,
         magic: u64,
         pages_max: u64,
         nodes_max: u64,
     ) -> Result<Arc<Volume>, Errno> {
         Ok(Arc::new(Volume {
             pool,
-            residence,
-            foreign,
+            residence: store.residence(),
+            store,
             magic,
             identity: VolumeIdentity::take()?,
             rules: KernelValue::new(Rules::default()),
@@ -134,7 +125,6 @@ impl Volume {
             pages_max: KernelValue::new(pages_max),
             clock: KernelCell::new(None),
             watches: Watches::new(),
-            store,
         }))
     }
 
@@ -159,17 +149,16 @@ impl Volume {
         &self.watches
     }
 
-    pub(super) fn store(&self) -> Option<&Arc<dyn Store>> {
-        self.store.as_ref()
+    pub(super) fn page_store(&self) -> Option<&Arc<dyn PageStore>> {
+        self.store.page_store()
+    }
+
+    pub fn store(&self) -> &dyn Store {
+        &*self.store
     }
 
     pub fn residence(&self) -> Residence {
         self.residence
-    }
-
-    /// What is known of the other side, for a volume outside of the machine.
-    pub fn foreign(&self) -> Option<&ForeignTree> {
-        self.foreign.as_ref().filter(|_| is_any_joined())
     }
 
     pub fn pool(&self) -> &'static FramePool {

@@ -8,14 +8,13 @@ use abi::Errno;
 use machine::TryGrow;
 
 use super::credentials::{Access, Credentials};
-use super::foreign::Guess;
 use super::glance::is_plain;
-use super::limits::{LINKS_FOLLOWED_MAX, NAME_BYTES_MAX, PATH_BYTES_MAX};
+use super::limits::{LINKS_FOLLOWED_MAX, PATH_BYTES_MAX};
 use super::namespace::Namespace;
 use super::node::Node;
 use super::path_cache::{Asker, Key, Start, Terms};
+use super::store::{Guess, Residence};
 use super::virtual_tree::LinkTarget;
-use super::volume::Residence;
 
 /// From where, and as whom, somebody looks at the tree of names.
 #[derive(Clone, Copy)]
@@ -279,14 +278,12 @@ impl<'a> Walk<'a> {
 
     /// The same for the last name of a path, which is seldom one that was walked through.
     pub(super) fn last_child(&self, name: &[u8]) -> Result<Arc<Node>, Errno> {
-        match self.at.abroad() {
-            Some((_, tree)) if self.at.is_directory() && name.len() <= NAME_BYTES_MAX => {
-                let node = self.namespace.uncover(tree.child(&self.at, name, Guess::New)?);
-                self.stays(&node)?;
-                Ok(node)
-            }
-            _ => self.child(name),
+        if !self.at.is_elsewhere() {
+            return self.child(name);
         }
+        let node = self.namespace.uncover(self.at.child_as(name, Guess::New)?);
+        self.stays(&node)?;
+        Ok(node)
     }
 
     fn go_up(&mut self) -> Result<(), Errno> {
@@ -306,7 +303,7 @@ impl<'a> Walk<'a> {
         if limits.one_volume && node.device() != self.at.device() {
             return Err(Errno::EXDEV);
         }
-        if limits.no_asking && node.foreign().is_some() { Err(Errno::EAGAIN) } else { Ok(()) }
+        if limits.no_asking && node.is_elsewhere() { Err(Errno::EAGAIN) } else { Ok(()) }
     }
 
     /// Follows the symlink `link` that the last name of the path named.
@@ -381,17 +378,17 @@ impl<'a> Walk<'a> {
 
     /// A step that led to a place outside of the machine may lead elsewhere next time.
     fn note_step(&mut self, node: &Node) {
-        self.cacheable &= node.foreign().is_none();
+        self.cacheable &= !node.is_elsewhere();
     }
 
     fn check_search(&mut self) -> Result<(), Errno> {
         if !self.at.is_directory() {
             return Err(Errno::ENOTDIR);
         }
-        if let Some(tree) = self.at.volume().foreign() {
-            // The other side checks it at the next name, for its own user.
+        if self.at.is_elsewhere() {
+            // Its store may check it at the next name.
             self.terms.open_to_all = false;
-            let checked = tree.speaks_for(self.view.credentials);
+            let checked = self.at.volume().store().speaks_for(self.view.credentials);
             return if checked { Ok(()) } else { self.view.credentials.permit(&self.at, Access::SEARCH) };
         }
         self.terms.open_to_all &= self.at.meta().mode & 0o111 == 0o111;

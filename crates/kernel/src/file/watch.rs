@@ -8,13 +8,14 @@
 //! A volume keeps the watches of its nodes by their numbers, so a node without a watch takes no more room, and a volume
 //! without watches costs one comparison. Numbers serve for produced nodes as well: each look makes another node.
 //!
-//! Outside of the machine it is the other side that tells (`foreign/watch.rs`).
+//! Of some file systems the other side tells (`Store::tells`).
 //!
 //! Machine code that reads and writes tells nobody. The windows of a watched file are forgotten and not filled again
 //! (`Node::is_data_watched`), so that all of it is done in Rust.
 
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU32, Ordering};
 
 use abi::Errno;
 use abi::poll::*;
@@ -24,7 +25,8 @@ use super::attributes::NodeKind;
 use super::directory::FIRST_COOKIE;
 use super::namespace::Namespace;
 use super::node::{Data, Node};
-use super::volume::{Residence, Volume};
+use super::store::{Residence, WatchKey as Key};
+use super::volume::Volume;
 
 /// A watch ended, or the volume of its node was taken away (`linux/inotify.h`; programs cannot ask for these).
 pub const UNMOUNTED: u32 = 0x2000;
@@ -59,9 +61,6 @@ pub trait Watcher: Send + Sync {
     /// The watch has ended: its node has gone, or it was for once.
     fn ended(&self, watch: &Watch);
 }
-
-/// What a node is found by: device and number.
-type Key = ((u32, u32), u64);
 
 fn key_of(node: &Node) -> Key {
     (node.device(), node.number())
@@ -104,7 +103,7 @@ impl Watch {
 
     /// Has the other side tell all that anybody wants to know of the node.
     fn ask_outside(&self, node: &Node) -> Result<(), Errno> {
-        if self.volume.residence() != Residence::Outside {
+        if !self.volume.store().tells() {
             return Ok(());
         }
         let (mut events, mut excludes) = (0, IN_EXCL_UNLINK);
@@ -112,7 +111,7 @@ impl Watch {
             events |= watch.mask.get() & EVENTS;
             excludes &= watch.mask.get();
         });
-        self.volume.watch_outside(node, self.key, events | excludes)
+        self.volume.store().watch(node, self.key, events | excludes)
     }
 
     /// Device and number of the node.
@@ -134,8 +133,8 @@ impl Watch {
     /// Takes the watch away; its watcher is not told.
     pub fn stop(self: &Arc<Watch>) {
         self.volume.watches().remove(self);
-        if self.volume.residence() == Residence::Outside && self.volume.watches().next_of(&self.key, 0).is_none() {
-            self.volume.unwatch_outside(&self.key);
+        if self.volume.watches().next_of(&self.key, 0).is_none() {
+            self.volume.store().unwatch(&self.key);
         }
     }
 
@@ -243,6 +242,11 @@ impl Watches {
 }
 
 impl Volume {
+    /// Takes what its store has to tell, and tells those who watch.
+    pub fn pull_events(&self) {
+        self.store().pull_events(self);
+    }
+
     /// The volume is taken out of the tree: whoever watches something of it is told.
     pub(super) fn unmounted(&self) {
         while let Some(watch) = self.watches().any() {
@@ -281,7 +285,7 @@ impl Node {
 
     /// The other side does not see what goes through its special files: their streams are ours.
     fn is_told_here(&self) -> bool {
-        self.volume().residence() != Residence::Outside || self.is_special()
+        !self.volume().store().tells() || self.is_special()
     }
 
     fn kind_bit(&self) -> u32 {
@@ -421,11 +425,10 @@ impl Namespace {
     pub fn watch_started(&self) {
         self.names_changed();
     }
+}
 
-    /// A number that joins the two halves of a renaming.
-    pub(super) fn take_cookie(&self) -> u32 {
-        let cookie = self.cookie.get().wrapping_add(1).max(1);
-        self.cookie.set(cookie);
-        cookie
-    }
+/// A number that joins the two halves of a renaming.
+pub(super) fn take_cookie() -> u32 {
+    static LAST: AtomicU32 = AtomicU32::new(0);
+    LAST.fetch_add(1, Ordering::Relaxed).wrapping_add(1).max(1)
 }

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 use abi::Errno;
 use bootimage::ConfigView;
-use kernel::file::{Capabilities, Credentials, FinalLink, Mount, Namespace, Node, Time, View, Volume};
+use kernel::file::{Capabilities, Credentials, FinalLink, ForeignTree, Mount, Namespace, Node, Time, View, Volume};
 
 use super::Ingredients;
 
@@ -47,25 +47,25 @@ pub fn join(ingredients: &Ingredients, config: &ConfigView<'_>, names: Namespace
     let failed = |path: &[u8], error: Errno| {
         format!("the folder {} cannot be joined: {}", String::from_utf8_lossy(path), error.message())
     };
-    let volume = Volume::outside(ingredients.pool, far, user(config)).map_err(|error| failed(b"/", error))?;
+    let tree = Arc::new(ForeignTree::new(far, user(config)));
+    let volume = Volume::of(ingredients.pool, tree.clone()).map_err(|error| failed(b"/", error))?;
     let memory = names.root().clone();
     let covers_root = config.folders().next() == Some(b"/");
     let joined = if covers_root {
-        let top = Node::foreign_top(&volume, 0, Some(memory.clone())).map_err(|error| failed(b"/", error))?;
-        show_alone(&volume, config, &names);
+        let top = tree.top(&volume, 0, Some(memory.clone())).map_err(|error| failed(b"/", error))?;
+        show_alone(&tree, config, &names);
         Namespace::over(top, memory.volume().clone())
     } else {
         Namespace::over(memory.clone(), memory.volume().clone())
     };
     let joined = joined.map_err(|error| failed(b"/", error))?;
     for (index, path) in config.folders().enumerate().skip(usize::from(covers_root)) {
-        mount(&names, &joined, &volume, index, path).map_err(|error| failed(path, error))?;
+        mount(&names, &joined, (&tree, &volume), index, path).map_err(|error| failed(path, error))?;
     }
     Ok(joined)
 }
 
-fn show_alone(volume: &Volume, config: &ConfigView<'_>, memory: &Namespace) {
-    let Some(tree) = volume.foreign() else { return };
+fn show_alone(tree: &ForeignTree, config: &ConfigView<'_>, memory: &Namespace) {
     for path in ALONE.into_iter().chain(config.memory()) {
         if let Ok(node) = find(memory, path) {
             tree.show_alone(&node);
@@ -80,7 +80,13 @@ fn find(names: &Namespace, path: &[u8]) -> Result<Arc<Node>, Errno> {
 }
 
 /// Mounts tree `index` at a directory in memory, which is made if it is missing.
-fn mount(memory: &Namespace, joined: &Namespace, volume: &Arc<Volume>, index: usize, path: &[u8]) -> Result<(), Errno> {
+fn mount(
+    memory: &Namespace,
+    joined: &Namespace,
+    (tree, volume): (&ForeignTree, &Arc<Volume>),
+    index: usize,
+    path: &[u8],
+) -> Result<(), Errno> {
     let credentials = Credentials::root();
     let view = View::new(memory.root(), memory.root(), &credentials);
     let ends = path.iter().enumerate().skip(1).filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
@@ -92,7 +98,7 @@ fn mount(memory: &Namespace, joined: &Namespace, volume: &Arc<Volume>, index: us
     }
     // What the archive has there is laid over it.
     let point = find(memory, path)?;
-    let root = Node::foreign_top(volume, index, Some(point.clone()))?;
+    let root = tree.top(volume, index, Some(point.clone()))?;
     let (source, kind) = (Arc::from(b"folder".as_slice()), Arc::from(b"folder".as_slice()));
     joined.mount(Mount { point, root, source, kind, options: Arc::from([].as_slice()) })
 }

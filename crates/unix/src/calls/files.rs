@@ -12,7 +12,7 @@ use abi::file::{
     AT_FDCWD, O_ACCMODE, O_APPEND, O_ASYNC, O_CLOEXEC, O_CREAT, O_DIRECT, O_DIRECTORY, O_DSYNC, O_EXCL, O_LARGEFILE,
     O_NOATIME, O_NOCTTY, O_NOFOLLOW, O_NONBLOCK, O_PATH, O_RDONLY, O_SYNC, O_TMPFILE, O_TRUNC, O_WRONLY,
 };
-use kernel::file::{Access, Create, Data, Limits, Node, NodeKind, OpenHow, Opening, View};
+use kernel::file::{Access, Create, Data, File, Limits, Node, NodeKind, OpenHow, View};
 
 use machine::KernelCell;
 use machine::stages::{self, Stage};
@@ -158,8 +158,8 @@ fn open_seen(
 ) -> Result<OpenFile, Errno> {
     let kept = flags & !(O_CREAT | O_EXCL | O_TRUNC | O_CLOEXEC);
     if flags & O_TMPFILE == O_TMPFILE && flags & O_PATH == 0 {
-        let (node, opening) = nameless::make(call, directory, path, flags, mode, limits)?;
-        return open_found(call, &node, kept, opening);
+        let made = nameless::make(call, directory, path, flags, mode, limits)?;
+        return open_found(call, &made.node, kept, made.opening);
     }
     if flags & (O_CREAT | O_DIRECTORY | O_PATH) == O_CREAT | O_DIRECTORY {
         return Err(Errno::EINVAL);
@@ -175,7 +175,7 @@ fn open_seen(
         forget_mappings(call, &opened.node, 0..u64::MAX);
     }
     // Outside of the machine opening and cutting off are one step.
-    let cut = if opened.created || opened.node.foreign().is_none() { 0 } else { flags & O_TRUNC };
+    let cut = if opened.created || !opened.node.is_elsewhere() { 0 } else { flags & O_TRUNC };
     open_found(call, &opened.node, kept | cut, opened.opening)
 }
 
@@ -197,7 +197,12 @@ pub fn open_node(call: &Call<'_>, node: &Arc<Node>, flags: u32) -> Result<OpenFi
 }
 
 /// As `open_node`; a file outside of the machine may be open already.
-fn open_found(call: &Call<'_>, node: &Arc<Node>, flags: u32, opening: Option<Arc<Opening>>) -> Result<OpenFile, Errno> {
+fn open_found(
+    call: &Call<'_>,
+    node: &Arc<Node>,
+    flags: u32,
+    opening: Option<Arc<dyn File>>,
+) -> Result<OpenFile, Errno> {
     if flags & O_PATH != 0 {
         return Ok(OpenFile::new(Body::Node, Some(node.clone()), flags));
     }
@@ -212,8 +217,8 @@ fn open_found(call: &Call<'_>, node: &Arc<Node>, flags: u32, opening: Option<Arc
         NodeKind::BlockDevice(..) | NodeKind::Socket => return Err(Errno::ENXIO),
         NodeKind::Fifo => Body::Stream(fifo::open(call, node, flags)?),
         NodeKind::Symlink => return Err(Errno::ELOOP),
-        NodeKind::Directory | NodeKind::Regular if node.foreign().is_some() => {
-            Body::Outside(opening.map_or_else(|| node.open_outside(flags), Ok)?)
+        NodeKind::Directory | NodeKind::Regular if node.is_elsewhere() => {
+            Body::File(opening.map_or_else(|| node.open(flags), Ok)?)
         }
         NodeKind::Directory => Body::Node,
         NodeKind::Regular => match node.data() {

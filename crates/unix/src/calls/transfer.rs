@@ -15,7 +15,7 @@ use abi::Errno;
 use abi::poll::{IN_ACCESS, IN_MODIFY};
 use abi::siginfo::SigInfo;
 use abi::signal::{SIGPIPE, SIGXFSZ};
-use kernel::file::{Content, Data, NodeKind, Opening};
+use kernel::file::{Content, Data, File, NodeKind};
 use kernel::stream::{Nameless, Stream, UserRange};
 use kernel::trace::kind;
 
@@ -360,7 +360,7 @@ pub fn write_file(call: &Call<'_>, file: &Arc<OpenFile>, from: UserRange) -> Res
 #[inline(never)]
 fn write_data(call: &Call<'_>, file: &Arc<OpenFile>, from: UserRange) -> Result<usize, Errno> {
     if let Some(opening) = file.outside().filter(|_| file.is_appending()) {
-        return anew(call, || append_outside(call, file, opening, from));
+        return anew(call, || append_outside(call, file, &**opening, from));
     }
     anew(call, || write_once(call, file, from))
 }
@@ -386,7 +386,7 @@ fn write_once(call: &Call<'_>, file: &Arc<OpenFile>, from: UserRange) -> Result<
 }
 
 /// Where the end is, is known only behind the write: others append too.
-fn append_outside(call: &Call<'_>, file: &OpenFile, opening: &Opening, from: UserRange) -> Result<usize, Errno> {
+fn append_outside(call: &Call<'_>, file: &OpenFile, opening: &dyn File, from: UserRange) -> Result<usize, Errno> {
     let bytes = within_file_limit(call, opening.size(), from.bytes as u64)? as usize;
     let written = opening.write_user(0, from.address, bytes)?;
     call.task.forget_awaited();

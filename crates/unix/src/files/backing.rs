@@ -6,7 +6,7 @@ use core::ops::Range;
 
 use abi::Errno;
 use kernel::charge::{Held, Kept};
-use kernel::file::{ForeignMap, Node, Opening};
+use kernel::file::{File, MappedFile, Node};
 use kernel::space::{Backing, BackingError, BackingIdentity, Page, Supply};
 use machine::PAGE_BYTES;
 
@@ -15,7 +15,7 @@ pub struct NodeBacking {
     node: Arc<Node>,
     path: Arc<[u8]>,
     /// The pages of a file outside of the machine.
-    outside: Option<Arc<ForeignMap>>,
+    outside: Option<Arc<dyn MappedFile>>,
     /// `begin_write` of the node was called: programs store into it, whoever has it open.
     counts_as_writer: bool,
 }
@@ -30,14 +30,14 @@ impl NodeBacking {
     pub fn open(
         node: &Arc<Node>,
         path: &[u8],
-        opening: Option<&Arc<Opening>>,
+        opening: Option<&Arc<dyn File>>,
         is_writable: bool,
     ) -> Result<Arc<NodeBacking>, Errno> {
         if is_writable {
             node.begin_write()?;
             node.content().inspect(|content| content.map_gained());
         }
-        let outside = opening.map(|opening| opening.map(is_writable));
+        let outside = opening.map(|opening| opening.clone().map(is_writable)).transpose()?;
         Ok(Arc::new(NodeBacking { node: node.clone(), path: path.into(), outside, counts_as_writer: is_writable }))
     }
 
@@ -75,7 +75,7 @@ impl Drop for NodeBacking {
 impl Backing for NodeBacking {
     fn page(&self, index: u64) -> Result<Supply, BackingError> {
         match &self.outside {
-            Some(map) => map.page(index).map(Supply::Now),
+            Some(map) => map.page(index),
             None => self.content(index)?.page(index).map_err(backing_error),
         }
     }
@@ -90,7 +90,7 @@ impl Backing for NodeBacking {
 
     fn page_for_write(&self, index: u64) -> Result<Supply, BackingError> {
         match &self.outside {
-            Some(map) => map.page(index).map(Supply::Now),
+            Some(map) => map.page(index),
             None => self.content(index)?.page_for_write(index).map_err(backing_error),
         }
     }

@@ -10,7 +10,7 @@ use abi::nr;
 use abi::poll::{IN_CLOSE_NOWRITE, IN_CLOSE_WRITE};
 use kernel::call::FileCode;
 use kernel::charge::{Bill, Held, Kept};
-use kernel::file::{AccessTimes, Content, Ferry, Node, Opening, Positioned, Window};
+use kernel::file::{AccessTimes, Content, Ferry, File, Node, Positioned, Window};
 use kernel::pipe::PipeEnd;
 use kernel::stream::{Ready, Stream};
 use machine::{KernelCell, KernelOnce, KernelValue};
@@ -27,8 +27,8 @@ pub enum Body {
     Node,
     /// Anything that is read and written in order.
     Stream(Arc<dyn Stream>),
-    /// A regular file or directory outside of the machine.
-    Outside(Arc<Opening>),
+    /// A regular file or directory that its file system's store keeps.
+    File(Arc<dyn File>),
     /// A file of a virtual directory (/proc): its content as it was taken at the last read from the start.
     Virtual(Arc<KernelCell<Arc<[u8]>>>),
 }
@@ -226,13 +226,13 @@ impl OpenFile {
     }
 
     pub fn is_directory(&self) -> bool {
-        matches!(self.body, Body::Node | Body::Outside(_)) && self.node().is_some_and(|node| node.is_directory())
+        matches!(self.body, Body::Node | Body::File(_)) && self.node().is_some_and(|node| node.is_directory())
     }
 
     /// The opening of a regular file outside of the machine.
-    pub fn outside(&self) -> Option<&Arc<Opening>> {
+    pub fn outside(&self) -> Option<&Arc<dyn File>> {
         match &self.body {
-            Body::Outside(opening) if !self.is_directory() => Some(opening),
+            Body::File(opening) if !self.is_directory() => Some(opening),
             _ => None,
         }
     }
@@ -323,7 +323,7 @@ impl OpenFile {
         match &self.body {
             Body::Node => self.node.iter().for_each(|node| bill.share(node_held(node), holders)),
             Body::Stream(stream) => bill.share(stream.held(), holders * Arc::strong_count(stream)),
-            Body::Outside(_) => {}
+            Body::File(_) => {}
             Body::Virtual(text) => bill.share(Held::new(Kept::OpenFiles, text.borrow().len()), holders),
         }
         if let Some(node) = &self.node {

@@ -26,7 +26,7 @@ pub fn synthesize(unix: &Unix, file: &mut OpenFile) {
 /// A file outside of the machine has the routines of its ferry; one in memory has none yet (see [`consider`]).
 fn synthesize_file(unix: &Unix, file: &mut OpenFile) {
     if let Some(opening) = file.outside()
-        && let Some(ferry) = Ferry::open(opening, unix.makers())
+        && let Some(ferry) = Ferry::open(&**opening, unix.makers())
     {
         set_out(file, ferry);
     }
@@ -90,7 +90,7 @@ pub fn watched(file: &OpenFile, makers: Makers) -> FileCode {
         let (pread, pwrite) = positioned.map_or((None, None), |code| (code.read, code.write));
         return FileCode { read: code.read, write: code.write, seek: code.seek, pread, pwrite };
     }
-    let callouts = file.outside().and_then(|opening| Ferry::callouts(opening));
+    let callouts = file.outside().and_then(|opening| Ferry::callouts(&**opening));
     let (Some(ferry), Some(callouts)) = (file.ferry(), callouts) else { return FileCode::default() };
     let code = ferry.callentries_for(makers, &callouts).unwrap_or_default();
     FileCode { read: code.read, write: code.write, seek: code.seek, pread: code.pread, pwrite: code.pwrite }

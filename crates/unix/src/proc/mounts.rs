@@ -55,8 +55,8 @@ fn each_line(unix: &Unix, root: &Node, mut show: impl FnMut(Line<'_>)) -> Result
             above: 1,
             device: top.volume().device(),
             point: Escaped(b"/"),
-            source: Escaped(kind_of(top).as_bytes()),
-            kind: Escaped(kind_of(top).as_bytes()),
+            source: Escaped(top.volume().store().kind().as_bytes()),
+            kind: Escaped(top.volume().store().kind().as_bytes()),
             rules: top.volume().rules(),
             options: Escaped(b""),
         });
@@ -104,11 +104,6 @@ fn mount_words(rules: Rules) -> String {
         (rules.access_times == AccessTimes::Relative, "relatime"),
         (rules.no_follow, "nosymfollow"),
     ])
-}
-
-/// A root is in memory or outside of the machine.
-fn kind_of(top: &Node) -> &'static str {
-    if top.foreign().is_some() { "folder" } else { "tmpfs" }
 }
 
 pub fn mounts(unix: &'static Unix, member: &Member) -> Result<Vec<u8>, Errno> {

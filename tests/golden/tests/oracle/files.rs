@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use abi::{Errno, nr};
 use golden::{Access, Bench, Outcome, Way, bench};
 use kernel::file::limits::FILE_BYTES_MAX;
-use kernel::file::{Content, CounterClock, Credentials, NewNode, Node, Positioned, Store, Time, Volume, Window};
+use kernel::file::{Content, CounterClock, Credentials, NewNode, Node, PageStore, Positioned, Time, Volume, Window};
 use kernel::space::Arrival;
 use quaject::Made;
 
@@ -76,7 +76,7 @@ impl AtOnce {
     }
 }
 
-impl Store for AtOnce {
+impl PageStore for AtOnce {
     fn holds(&self, file: u64, index: u64) -> bool {
         self.0.lock().unwrap().contains_key(&(file, index))
     }

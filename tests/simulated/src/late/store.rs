@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use abi::Errno;
-use kernel::file::{Credentials, FinalLink, Mount, Namespace, NewNode, Node, Store, Time, View, Volume};
+use kernel::file::{Credentials, FinalLink, Mount, Namespace, NewNode, Node, PageStore, Time, View, Volume};
 use kernel::schedule::{AlarmCall, AlarmTarget, Bell, Scheduler};
 use kernel::space::Arrival;
 use machine::{KernelCell, Nanos, PAGE_BYTES};
@@ -185,7 +185,7 @@ impl AlarmCall for Due {
     }
 }
 
-impl Store for SlowStore {
+impl PageStore for SlowStore {
     fn holds(&self, file: u64, index: u64) -> bool {
         self.state.borrow().held.contains(&(file, index))
     }

@@ -9,14 +9,14 @@ use core::convert::Infallible;
 use core::mem::offset_of;
 
 use abi::nr;
-use machine::{Fragment, KernelValue};
+use machine::{CarryCode, Fragment, KernelValue};
 use quaject::{Made, Makers, Quaject, create, quaject};
 use synth::{Abs32, Fact, template};
 
+use super::super::opened::File;
 use super::super::window::SeekSet;
-use super::{Opening, is_any_joined};
+use crate::call::FileCall;
 use crate::call::fragments::{GiveBack, Keep, UserRange};
-use crate::call::{FileCall, REFUSED};
 
 /// No opening has this handle.
 const NOBODY: i32 = -1;
@@ -142,28 +142,36 @@ quaject! {
     }
 }
 
+/// What carries the bytes of an open file: the code, which jumps to [`REFUSED`](crate::call::REFUSED) before it has done anything,
+/// and the name by which it knows the file.
+pub struct Carrier {
+    pub code: CarryCode,
+    pub handle: i32,
+}
+
+impl Carrier {
+    fn callouts(self) -> FerryCallouts {
+        let CarryCode { check, carry_in, carry_out } = self.code;
+        FerryCallouts { check: Some(check), carry_in: Some(carry_in), carry_out: Some(carry_out) }
+    }
+}
+
 impl Ferry {
     /// A ferry for an opening, from the inactive list or new; `None` if its carrier has no instructions to paste.
-    pub fn open(opening: &Opening, makers: Option<Makers>) -> Option<Box<Made<Ferry>>> {
-        if !is_any_joined() {
-            return None;
-        }
-        let (makers, callouts) = (makers?, Ferry::callouts(opening)?);
+    pub fn open(opening: &dyn File, makers: Option<Makers>) -> Option<Box<Made<Ferry>>> {
+        let (makers, carrier) = (makers?, opening.carrier()?);
+        let handle = carrier.handle;
+        let callouts = carrier.callouts();
         let make = || Ok::<_, Infallible>(Ferry { position: KernelValue::new(0), handle: KernelValue::new(NOBODY) });
         let Ok(ferry) = create::allocate(make);
         ferry.synthesize(makers, &callouts);
-        ferry.handle.set(opening.far().1.0);
+        ferry.handle.set(handle);
         Some(ferry)
     }
 
     /// What the carrier of an opening offers.
-    pub fn callouts(opening: &Opening) -> Option<FerryCallouts> {
-        let carry = opening.far().0.carry_code(REFUSED)?;
-        Some(FerryCallouts {
-            check: Some(carry.check),
-            carry_in: Some(carry.carry_in),
-            carry_out: Some(carry.carry_out),
-        })
+    pub fn callouts(opening: &dyn File) -> Option<FerryCallouts> {
+        opening.carrier().map(Carrier::callouts)
     }
 
     /// Gives the ferry back; the file is closed.

@@ -8,14 +8,15 @@ use core::ops::Range;
 use abi::Errno;
 use machine::{Frames, KernelCell, KernelValue, PAGE_BYTES, TryGrow, WINDOW_PAGES};
 
-use super::errno_of;
+use super::super::opened::{File, MappedFile};
 use super::opening::Opening;
-use crate::space::{BackingError, Page};
+use super::{errno_of, foreign};
+use crate::space::{BackingError, Page, Supply};
 
 const PAGE: u64 = PAGE_BYTES as u64;
 
 /// All maps of one file for reading, or all for writing.
-pub struct ForeignMap {
+pub(super) struct ForeignMap {
     opening: Arc<Opening>,
     is_writable: bool,
     /// The size when it was last asked for.
@@ -34,8 +35,8 @@ struct Window {
 
 impl Opening {
     /// The map of this file; `is_writable` needs an opening for reading and writing.
-    pub fn map(self: &Arc<Opening>, is_writable: bool) -> Arc<ForeignMap> {
-        let known = self.node().foreign().and_then(|node| node.maps.borrow()[is_writable as usize].upgrade());
+    pub(super) fn pages(self: &Arc<Opening>, is_writable: bool) -> Arc<ForeignMap> {
+        let known = foreign(self.node()).ok().and_then(|node| node.maps.borrow()[is_writable as usize].upgrade());
         if let Some(map) = known {
             return map;
         }
@@ -45,7 +46,7 @@ impl Opening {
             size_bytes: KernelValue::new(0),
             windows: KernelCell::new(Vec::new()),
         });
-        if let Some(node) = self.node().foreign() {
+        if let Ok(node) = foreign(self.node()) {
             node.maps.borrow_mut()[is_writable as usize] = Arc::downgrade(&map);
         }
         map
@@ -53,8 +54,7 @@ impl Opening {
 }
 
 impl ForeignMap {
-    /// The page `index` of the file. Errors: it lies behind the end, or no window is left for it.
-    pub fn page(&self, index: u64) -> Result<Page, BackingError> {
+    fn lent(&self, index: u64) -> Result<Page, BackingError> {
         if index >= self.size_bytes.get().div_ceil(PAGE) {
             self.size_bytes.set(self.opening.size());
         }
@@ -72,19 +72,6 @@ impl ForeignMap {
         Ok(page)
     }
 
-    /// Shows the pages `range`, up to the end of the file or the last window that can be had.
-    pub fn visit(&self, range: Range<u64>, show: &mut dyn FnMut(u64, &Page)) {
-        for index in range {
-            let Ok(page) = self.page(index) else { return };
-            show(index, &page);
-        }
-    }
-
-    /// The file's bytes go to where they are safe.
-    pub fn sync(&self) -> Result<(), Errno> {
-        self.opening.sync_data()
-    }
-
     fn open_window(&self, number: u64) -> Result<Window, Errno> {
         let mut pages = Vec::new();
         pages.room_for_exact(WINDOW_PAGES as usize).map_err(|_| Errno::ENOMEM)?;
@@ -93,6 +80,25 @@ impl ForeignMap {
         let pool = self.opening.node().volume().pool();
         (0..WINDOW_PAGES as u32).for_each(|offset| pages.put(pool.lend(&frames, offset)));
         Ok(Window { number, frames, pages })
+    }
+}
+
+impl MappedFile for ForeignMap {
+    /// Error also if no window is left for it.
+    fn page(&self, index: u64) -> Result<Supply, BackingError> {
+        self.lent(index).map(Supply::Now)
+    }
+
+    /// Up to the end of the file or the last window that can be had.
+    fn visit(&self, range: Range<u64>, show: &mut dyn FnMut(u64, &Page)) {
+        for index in range {
+            let Ok(page) = self.lent(index) else { return };
+            show(index, &page);
+        }
+    }
+
+    fn sync(&self) -> Result<(), Errno> {
+        self.opening.sync_data()
     }
 }
 

@@ -12,39 +12,31 @@ mod change;
 mod ferry;
 mod map;
 mod opening;
+mod store;
 mod watch;
 
+use alloc::boxed::Box;
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, Ordering};
 
 use abi::Errno;
-use machine::{About, Foreign, Handle, KernelCell, Refused, Room, TryGrow, try_arc_slice, try_filled};
+use machine::{About, Foreign, Handle, KernelCell, Refused, TryGrow, try_arc_slice, try_filled};
 
-pub use ferry::{FACTS, Ferry, templates};
-pub use map::ForeignMap;
-pub use opening::Opening;
+pub use ferry::{Carrier, FACTS, Ferry, templates};
+use map::ForeignMap;
 
+use super::attributes::Meta;
 use super::attributes::{Attributes, NodeKind, Time};
-use super::attributes::{Meta, NewNode};
-use super::credentials::{Access, Credentials};
+use super::credentials::Credentials;
 use super::limits::PATH_BYTES_MAX;
-use super::node::{Data, Node};
+use super::node::Node;
+use super::store::{Glance, Guess, WatchKey as Key};
 use super::volume::Volume;
 use super::walk::FinalLink;
 
 /// Directories that are kept though nobody uses them, so that walking through them is cheap. Files are not kept: what
 /// was removed on the other side could not be freed there.
 const RECENT_MAX: usize = 128;
-
-/// A machine that never joins anything has the code for it left out when its image is linked: nothing but
-/// [`Volume::outside`] stores this word.
-static JOINED: AtomicBool = AtomicBool::new(false);
-
-/// Whether there is any volume outside of the machine.
-pub(super) fn is_any_joined() -> bool {
-    JOINED.load(Ordering::Relaxed)
-}
 
 /// What a volume outside of the machine knows.
 pub struct ForeignTree {
@@ -60,9 +52,6 @@ pub struct ForeignTree {
     /// What the other side tells of.
     watched: watch::Outside,
 }
-
-/// Device and number.
-type Key = ((u32, u32), u64);
 
 /// What a node outside of the machine keeps.
 pub struct ForeignNode {
@@ -116,7 +105,8 @@ pub(super) fn kind_of(about: &About) -> NodeKind {
 }
 
 impl ForeignTree {
-    pub(super) fn new(far: &'static dyn Foreign, identity: Credentials) -> ForeignTree {
+    /// The trees that a machine finds outside. They are asked in the name of `identity`.
+    pub fn new(far: &'static dyn Foreign, identity: Credentials) -> ForeignTree {
         ForeignTree {
             far,
             identity,
@@ -125,11 +115,6 @@ impl ForeignTree {
             alone: KernelCell::new(Vec::new()),
             watched: watch::Outside::new(),
         }
-    }
-
-    /// The other side checks what this user may do; for anybody else the mode bits decide first.
-    pub(super) fn speaks_for(&self, who: &Credentials) -> bool {
-        self.identity == *who
     }
 
     /// Asks the other side; if it has no descriptor left, once more after giving some back.
@@ -172,7 +157,7 @@ impl ForeignTree {
             return Ok(node);
         }
         self.nodes.borrow_mut().room_for(1)?;
-        let node = Node::outside(volume, about.number, kind_of(&about), Data::Foreign(foreign));
+        let node = Node::kept(volume, about.number, kind_of(&about), Box::new(foreign));
         let mut nodes = self.nodes.borrow_mut();
         match nodes.binary_search_by_key(&key, |(known, _)| *known) {
             // A thing of another kind has the number now.
@@ -190,8 +175,8 @@ impl ForeignTree {
     }
 
     /// Called when a node goes.
-    pub(super) fn forget(&self, node: &Node) {
-        let Some(foreign) = node.foreign() else { return };
+    fn forget(&self, node: &Node) {
+        let Ok(foreign) = foreign(node) else { return };
         let key = (foreign.device, node.number());
         let mut nodes = self.nodes.borrow_mut();
         if let Ok(index) = nodes.binary_search_by_key(&key, |(known, _)| *known)
@@ -235,74 +220,37 @@ impl ForeignTree {
     }
 }
 
-impl Volume {
-    /// The volume of the trees that a machine finds outside. They are asked in the name of `identity`.
-    pub fn outside(
-        pool: &'static crate::space::FramePool,
-        far: &'static dyn Foreign,
-        identity: Credentials,
-    ) -> Result<Arc<Volume>, Errno> {
-        JOINED.store(true, Ordering::Relaxed);
-        Volume::with_tree(pool, ForeignTree::new(far, identity))
-    }
-}
-
-impl Node {
-    /// The top of tree `index` of a volume outside of the machine, with `over` laid over it.
-    /// Errors: `ENOENT` if there is no such tree, `EINVAL` for another volume.
-    pub fn foreign_top(volume: &Arc<Volume>, index: usize, over: Option<Arc<Node>>) -> Result<Arc<Node>, Errno> {
-        let tree = volume.foreign().ok_or(Errno::EINVAL)?;
-        let place = tree.ask(|far| far.top(index))?;
-        let node = tree.adopt(volume, place)?;
-        if let Some(foreign) = node.foreign() {
-            *foreign.over.borrow_mut() = over;
-        }
+impl ForeignTree {
+    /// The top of tree `index` as a node of `volume`, which is this one's, with `over` laid over it.
+    /// Error: `ENOENT` if there is no such tree.
+    pub fn top(&self, volume: &Arc<Volume>, index: usize, over: Option<Arc<Node>>) -> Result<Arc<Node>, Errno> {
+        let place = self.ask(|far| far.top(index))?;
+        let node = self.adopt(volume, place)?;
+        *foreign(&node)?.over.borrow_mut() = over;
         Ok(node)
     }
 
-    fn outside(volume: &Arc<Volume>, number: u64, kind: NodeKind, data: Data) -> Arc<Node> {
-        let new = NewNode { mode: 0, user: 0, group: 0, now: Time::default() };
-        Node::assemble_outside(volume, number, kind, data, new)
-    }
-
-    /// What a node outside of the machine keeps.
-    pub fn foreign(&self) -> Option<&ForeignNode> {
-        match self.data() {
-            Data::Foreign(foreign) if is_any_joined() => Some(foreign),
-            _ => None,
-        }
-    }
-
-    /// The node and its volume's tree, if it is outside of the machine.
-    pub(in super::super) fn abroad(&self) -> Option<(&ForeignNode, &ForeignTree)> {
-        Some((self.foreign()?, self.volume().foreign()?))
-    }
-
     /// What the other side says of a node there, now. One that cannot be asked has no links left.
-    pub(super) fn about(&self, foreign: &ForeignNode) -> About {
-        let asked = self.volume().foreign().and_then(|tree| tree.ask(|far| far.about(foreign.place)).ok());
-        asked.unwrap_or(About { device: foreign.device, number: self.number(), ..About::default() })
-    }
-
-    /// Numbers of the file system that a node outside of the machine is in.
-    pub fn room(&self) -> Option<Result<Room, Errno>> {
-        let (foreign, tree) = self.abroad()?;
-        Some(tree.ask(|far| far.room(foreign.place)))
+    fn about(&self, node: &Node) -> About {
+        let Ok(foreign) = foreign(node) else { return About::default() };
+        let asked = self.ask(|far| far.about(foreign.place)).ok();
+        asked.unwrap_or(About { device: foreign.device, number: node.number(), ..About::default() })
     }
 }
 
-impl ForeignNode {
-    pub fn device(&self) -> (u32, u32) {
-        self.device
-    }
+/// What is kept of a node outside of the machine. Error: `EXDEV` for what is laid over it.
+fn foreign(node: &Node) -> Result<&ForeignNode, Errno> {
+    node.own().ok_or(Errno::EXDEV)
+}
 
+impl ForeignNode {
     /// Nothing in memory is laid over the first of `names` in this directory, so nothing is over what is below it.
-    pub(in super::super) fn is_bare_at(&self, names: &[u8]) -> bool {
+    fn is_bare_at(&self, names: &[u8]) -> bool {
         let first = names.split(|byte| *byte == b'/').next().unwrap_or(names);
         self.over.borrow().as_ref().is_none_or(|over| over.child(first).err() == Some(Errno::ENOENT))
     }
 
-    pub(super) fn meta_of(about: &About) -> Meta {
+    fn meta_of(about: &About) -> Meta {
         Meta {
             mode: about.mode & 0o7777,
             user: about.user,
@@ -315,7 +263,7 @@ impl ForeignNode {
         }
     }
 
-    pub(super) fn attributes_of(about: &About) -> Attributes {
+    fn attributes_of(about: &About) -> Attributes {
         Attributes {
             volume_device: about.device,
             number: about.number,
@@ -334,20 +282,11 @@ impl ForeignNode {
     }
 }
 
-/// Whether a node for a name is expected to be alive: then it is asked what the name stands for before its place is taken.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Guess {
-    /// As most directories that are walked through.
-    Known,
-    /// As most files that are opened.
-    New,
-}
-
 /// Looking names up.
 impl ForeignTree {
     /// The node called `name` in the directory `this`.
-    pub(super) fn child(&self, this: &Arc<Node>, name: &[u8], guess: Guess) -> Result<Arc<Node>, Errno> {
-        let foreign = this.foreign().ok_or(Errno::ENOTDIR)?;
+    fn child(&self, this: &Arc<Node>, name: &[u8], guess: Guess) -> Result<Arc<Node>, Errno> {
+        let foreign = foreign(this)?;
         let over = foreign.over.borrow().as_ref().and_then(|over| over.child(name).ok());
         if let Some(laid) = over.as_ref().filter(|laid| self.is_alone(laid)) {
             laid.show_in(this, name);
@@ -357,9 +296,7 @@ impl ForeignTree {
         match (found, over) {
             (Ok(node), None) => Ok(node),
             (Ok(node), Some(over)) if node.is_directory() => {
-                if let Some(below) = node.foreign() {
-                    *below.over.borrow_mut() = Some(over);
-                }
+                *self::foreign(&node)?.over.borrow_mut() = Some(over);
                 Ok(node)
             }
             (Ok(_), Some(over)) | (Err(Errno::ENOENT), Some(over)) => {
@@ -370,23 +307,18 @@ impl ForeignTree {
         }
     }
 
-    /// What `names` below a directory lead to, through directories alone. `None`: only a walk can tell.
-    pub(in super::super) fn glance(
-        &self,
-        directory: &ForeignNode,
-        names: &[u8],
-        last: FinalLink,
-    ) -> Option<Result<Attributes, Errno>> {
+    /// What `names` below a directory lead to, through directories alone.
+    fn glance(&self, directory: &ForeignNode, names: &[u8], last: FinalLink) -> Result<Glance, Errno> {
         let about = if names.contains(&b'/') {
             self.ask(|far| far.about_below(directory.place, names))
         } else {
             self.ask(|far| far.about_name(directory.place, names))
         };
         match about {
-            Ok(about) if kind_of(&about) == NodeKind::Symlink && last == FinalLink::Follow => None,
-            Ok(about) => Some(Ok(ForeignNode::attributes_of(&about))),
-            Err(error @ (Errno::ENOENT | Errno::ENOTDIR | Errno::EACCES)) => Some(Err(error)),
-            Err(_) => None,
+            Ok(about) if kind_of(&about) == NodeKind::Symlink && last == FinalLink::Follow => Ok(Glance::Walk),
+            Ok(about) => Ok(Glance::Seen(ForeignNode::attributes_of(&about))),
+            Err(error @ (Errno::ENOENT | Errno::ENOTDIR | Errno::EACCES)) => Err(error),
+            Err(_) => Ok(Glance::Walk),
         }
     }
 
@@ -413,16 +345,11 @@ impl ForeignTree {
     }
 
     /// Where a symlink leads.
-    pub(super) fn link_target(&self, foreign: &ForeignNode) -> Result<Arc<[u8]>, Errno> {
+    fn link_target(&self, foreign: &ForeignNode) -> Result<Arc<[u8]>, Errno> {
         let target = try_filled(0, PATH_BYTES_MAX)?;
         // Only one question is asked at a time, so the buffer may be lent to it.
         let target = KernelCell::new(target);
         let bytes = self.ask(|far| far.link_target(foreign.place, &mut target.borrow_mut()))?;
         Ok(try_arc_slice(&target.borrow()[..bytes])?)
-    }
-
-    /// Whether `who` may do this to a node: the other side knows better than the mode bits.
-    pub(super) fn permit(&self, foreign: &ForeignNode, access: Access) -> Result<(), Errno> {
-        self.ask(|far| far.may(foreign.place, access.bits()))
     }
 }

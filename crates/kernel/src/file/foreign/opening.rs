@@ -10,8 +10,11 @@ use super::super::attributes::NodeKind;
 use super::super::directory::FIRST_COOKIE;
 use super::super::limits::{FILE_BYTES_MAX, TRANSFER_BYTES_MAX};
 use super::super::node::Node;
+use super::super::opened::{File, MappedFile};
 use super::super::virtual_tree::{Listed, Visit};
-use super::{ForeignNode, errno_of};
+use super::ferry::Carrier;
+use super::{ForeignNode, ForeignTree, errno_of, foreign};
+use crate::call::REFUSED;
 
 /// Linux's `O_…` flags that describe only the opening, or this machine.
 const O_CREAT_EXCL_NOCTTY: u32 = 0o700;
@@ -42,36 +45,36 @@ pub(super) fn flags_there(flags: u32) -> u32 {
     flags & !(O_CREAT_EXCL_NOCTTY | O_CLOEXEC | O_NONBLOCK | O_ASYNC | O_NOFOLLOW | O_TMPFILE)
 }
 
-impl Node {
+impl ForeignTree {
     /// Opens a regular file or directory outside of the machine with Linux's flags, `O_TRUNC` among them.
-    /// Errors: those of the other side; `EINVAL` for another node.
-    pub fn open_outside(self: &Arc<Node>, flags: u32) -> Result<Arc<Opening>, Errno> {
-        let (foreign, tree) = self.abroad().ok_or(Errno::EINVAL)?;
-        let directory = if self.is_directory() { 0o200_000 } else { 0 };
+    /// Errors: those of the other side.
+    pub(super) fn open(&self, node: &Arc<Node>, flags: u32) -> Result<Arc<dyn File>, Errno> {
+        let foreign = foreign(node)?;
+        let directory = if node.is_directory() { 0o200_000 } else { 0 };
         let flags = flags_there(flags) & !0o200_000 | directory;
-        let handle = match self.open_by_name(foreign, flags) {
+        let handle = match open_by_name(node, foreign, flags) {
             Some(handle) => handle,
-            None => tree.ask(|far| far.open(foreign.place, flags))?,
+            None => self.ask(|far| far.open(foreign.place, flags))?,
         };
-        Ok(Opening::new(self, tree.far, handle))
+        Ok(Opening::new(node, self.far, handle))
     }
+}
 
-    /// Opens a regular file by the name under which it was found last. To open a place again takes the other side three times
-    /// as long, but it is the same file for certain; here that is checked afterwards, so nothing may be truncated.
-    fn open_by_name(self: &Arc<Node>, foreign: &ForeignNode, flags: u32) -> Option<Handle> {
-        const O_TRUNC: u32 = 0o1_000;
-        if self.kind() != NodeKind::Regular || flags & O_TRUNC != 0 {
-            return None;
-        }
-        let (directory, name, far) = (self.parent()?, self.name(), foreign.far);
-        let handle = far.open_name(directory.foreign()?.place, &name, flags).ok()?;
-        let same = |about: &About| (about.device, about.number) == (foreign.device, self.number());
-        if far.about(handle).is_ok_and(|about| same(&about)) {
-            return Some(handle);
-        }
-        far.release(handle);
-        None
+/// Opens a regular file by the name under which it was found last. To open a place again takes the other side three times
+/// as long, but it is the same file for certain; here that is checked afterwards, so nothing may be truncated.
+fn open_by_name(node: &Arc<Node>, foreign: &ForeignNode, flags: u32) -> Option<Handle> {
+    const O_TRUNC: u32 = 0o1_000;
+    if node.kind() != NodeKind::Regular || flags & O_TRUNC != 0 {
+        return None;
     }
+    let (directory, name, far) = (node.parent()?, node.name(), foreign.far);
+    let handle = far.open_name(super::foreign(&directory).ok()?.place, &name, flags).ok()?;
+    let same = |about: &About| (about.device, about.number) == (foreign.device, node.number());
+    if far.about(handle).is_ok_and(|about| same(&about)) {
+        return Some(handle);
+    }
+    far.release(handle);
+    None
 }
 
 impl Opening {
@@ -79,21 +82,39 @@ impl Opening {
         Arc::new(Opening { node: node.clone(), far, handle })
     }
 
-    pub fn node(&self) -> &Arc<Node> {
-        &self.node
-    }
-
     pub(super) fn far(&self) -> (&'static dyn Foreign, Handle) {
         (self.far, self.handle)
     }
 
+    /// Some file systems leave the kind out of their listings.
+    fn kind_of(&self, record: &Record<'_>) -> NodeKind {
+        match record.kind {
+            1 => NodeKind::Fifo,
+            2 => NodeKind::CharDevice(0, 0),
+            4 => NodeKind::Directory,
+            6 => NodeKind::BlockDevice(0, 0),
+            8 => NodeKind::Regular,
+            10 => NodeKind::Symlink,
+            12 => NodeKind::Socket,
+            _ => {
+                self.far.about_name(self.handle, record.name).map_or(NodeKind::Regular, |about| super::kind_of(&about))
+            }
+        }
+    }
+}
+
+impl File for Opening {
+    fn node(&self) -> &Arc<Node> {
+        &self.node
+    }
+
     /// Bytes of the file, now.
-    pub fn size(&self) -> u64 {
+    fn size(&self) -> u64 {
         self.far.about(self.handle).map_or(0, |about| about.bytes)
     }
 
     /// Reads to the program. Errors: `EFAULT`, those of the other side.
-    pub fn read_user(&self, position: u64, to: VirtAddr, bytes: usize) -> Result<usize, Errno> {
+    fn read_user(&self, position: u64, to: VirtAddr, bytes: usize) -> Result<usize, Errno> {
         if position > FILE_BYTES_MAX {
             return Err(Errno::EINVAL);
         }
@@ -101,72 +122,72 @@ impl Opening {
     }
 
     /// Writes from the program; appends if opened so. Errors: `EFAULT`, `EFBIG`, `ENOSPC`, those of the other side.
-    pub fn write_user(&self, position: u64, from: VirtAddr, bytes: usize) -> Result<usize, Errno> {
+    fn write_user(&self, position: u64, from: VirtAddr, bytes: usize) -> Result<usize, Errno> {
         if position > FILE_BYTES_MAX {
             return Err(Errno::EFBIG);
         }
         self.far.write_user(self.handle, position, from, bytes.min(TRANSFER_BYTES_MAX)).map_err(errno_of)
     }
 
-    pub fn read_at(&self, position: u64, into: &mut [u8]) -> Result<usize, Errno> {
+    fn read_at(&self, position: u64, into: &mut [u8]) -> Result<usize, Errno> {
         self.far.read(self.handle, position, into).map_err(errno_of)
     }
 
-    pub fn write_at(&self, position: u64, from: &[u8]) -> Result<usize, Errno> {
+    fn write_at(&self, position: u64, from: &[u8]) -> Result<usize, Errno> {
         self.far.write(self.handle, position, from).map_err(errno_of)
     }
 
     /// The next data from `position` on. Error: `ENXIO`.
-    pub fn seek_data(&self, position: u64) -> Result<u64, Errno> {
+    fn seek_data(&self, position: u64) -> Result<u64, Errno> {
         self.far.seek(self.handle, position, 3).map_err(errno_of)
     }
 
     /// The next hole. Error: `ENXIO`.
-    pub fn seek_hole(&self, position: u64) -> Result<u64, Errno> {
+    fn seek_hole(&self, position: u64) -> Result<u64, Errno> {
         self.far.seek(self.handle, position, 4).map_err(errno_of)
     }
 
-    pub fn resize(&self, bytes: u64) -> Result<(), Errno> {
+    fn resize(&self, bytes: u64) -> Result<(), Errno> {
         self.far.resize(self.handle, bytes).map_err(errno_of)
     }
 
     /// `fallocate` with Linux's mode.
-    pub fn allocate(&self, mode: u32, range: Range<u64>) -> Result<(), Errno> {
+    fn allocate(&self, mode: u32, range: Range<u64>) -> Result<(), Errno> {
         self.far.allocate(self.handle, mode, range.start, range.end - range.start).map_err(errno_of)
     }
 
     /// Everything written so far is kept safe.
-    pub fn sync(&self) -> Result<(), Errno> {
+    fn sync(&self) -> Result<(), Errno> {
         self.far.sync(self.handle, false).map_err(errno_of)
     }
 
     /// The data and what is needed to find it.
-    pub fn sync_data(&self) -> Result<(), Errno> {
+    fn sync_data(&self) -> Result<(), Errno> {
         self.far.sync(self.handle, true).map_err(errno_of)
     }
 
-    pub fn set_flags(&self, flags: u32) -> Result<(), Errno> {
+    fn set_flags(&self, flags: u32) -> Result<(), Errno> {
         self.far.set_flags(self.handle, flags_there(flags)).map_err(errno_of)
     }
 
     /// Takes or gives up a record lock that belongs to this opening. Error: `EAGAIN`.
-    pub fn lock(&self, hold: Hold, first: u64, last: u64) -> Result<(), Errno> {
+    fn lock(&self, hold: Hold, first: u64, last: u64) -> Result<(), Errno> {
         self.far.lock(self.handle, hold, first, last).map_err(errno_of)
     }
 
-    pub fn lock_in_the_way(&self, hold: Hold, first: u64, last: u64) -> Result<Option<Held>, Errno> {
+    fn lock_in_the_way(&self, hold: Hold, first: u64, last: u64) -> Result<Option<Held>, Errno> {
         self.far.lock_in_the_way(self.handle, hold, first, last).map_err(errno_of)
     }
 
     /// `flock`. Error: `EAGAIN`.
-    pub fn lock_whole(&self, hold: Hold) -> Result<(), Errno> {
+    fn lock_whole(&self, hold: Hold) -> Result<(), Errno> {
         self.far.lock_whole(self.handle, hold).map_err(errno_of)
     }
 
     /// Shows the entries of a directory from cookie `from` on, until `visit` stops; `bytes` is about how much the
     /// caller can take. Cookies are the other side's; those of the directory laid over come behind them.
-    pub fn list(&self, from: u64, bytes: usize, visit: &mut dyn FnMut(&Listed<'_>) -> Visit) -> Result<(), Errno> {
-        let over = self.node.foreign().and_then(|foreign| foreign.over.borrow().clone());
+    fn list(&self, from: u64, bytes: usize, visit: &mut dyn FnMut(&Listed<'_>) -> Visit) -> Result<(), Errno> {
+        let over = foreign(&self.node).ok().and_then(|foreign| foreign.over.borrow().clone());
         let mut cookie = from;
         if from & OVER == 0 {
             let mut records = try_filled(0, bytes.clamp(512, 32_768))?;
@@ -192,20 +213,12 @@ impl Opening {
         })
     }
 
-    /// Some file systems leave the kind out of their listings.
-    fn kind_of(&self, record: &Record<'_>) -> NodeKind {
-        match record.kind {
-            1 => NodeKind::Fifo,
-            2 => NodeKind::CharDevice(0, 0),
-            4 => NodeKind::Directory,
-            6 => NodeKind::BlockDevice(0, 0),
-            8 => NodeKind::Regular,
-            10 => NodeKind::Symlink,
-            12 => NodeKind::Socket,
-            _ => {
-                self.far.about_name(self.handle, record.name).map_or(NodeKind::Regular, |about| super::kind_of(&about))
-            }
-        }
+    fn map(self: Arc<Self>, is_writable: bool) -> Result<Arc<dyn MappedFile>, Errno> {
+        Ok(self.pages(is_writable))
+    }
+
+    fn carrier(&self) -> Option<Carrier> {
+        Some(Carrier { code: self.far.carry_code(REFUSED)?, handle: self.handle.0 })
     }
 }
 

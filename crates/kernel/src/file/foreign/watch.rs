@@ -1,19 +1,18 @@
 //! Watching what is outside of the machine: the other side tells what anybody does there, this machine's programs as well.
 
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use abi::Errno;
 use abi::poll::InotifyEvent;
 use machine::{KernelCell, TryGrow};
 
-use super::super::node::Node;
+use super::super::store::WatchKey as Key;
 use super::super::volume::Volume;
 use super::super::watch::{ENDED, Happened};
-use super::Key;
+use super::{ForeignNode, ForeignTree};
 
 /// Numbers of the other side's watches, which rise, and what they are of.
-pub(in super::super) struct Outside(KernelCell<Vec<(i32, Key)>>);
+pub(super) struct Outside(KernelCell<Vec<(i32, Key)>>);
 
 impl Outside {
     pub(super) const fn new() -> Outside {
@@ -45,30 +44,26 @@ impl Outside {
     }
 }
 
-impl Volume {
+impl ForeignTree {
     /// Has the other side tell what is asked of this node. Errors: the other side's, `ENOMEM`.
-    pub(in super::super) fn watch_outside(&self, node: &Node, key: Key, events: u32) -> Result<(), Errno> {
-        let Some((foreign, tree)) = node.abroad() else { return Ok(()) };
-        let number = tree.ask(|far| far.watch(foreign.place, events))?;
-        tree.watched.note(number, key).inspect_err(|_| tree.far.unwatch(number))
+    pub(super) fn watch(&self, node: &ForeignNode, key: Key, events: u32) -> Result<(), Errno> {
+        let number = self.ask(|far| far.watch(node.place, events))?;
+        self.watched.note(number, key).inspect_err(|_| self.far.unwatch(number))
     }
 
     /// Nobody asks any more.
-    pub(in super::super) fn unwatch_outside(&self, key: &Key) {
-        if let Some(tree) = self.foreign()
-            && let Some(number) = tree.watched.take(key)
-        {
-            tree.far.unwatch(number);
+    pub(super) fn unwatch(&self, key: &Key) {
+        if let Some(number) = self.watched.take(key) {
+            self.far.unwatch(number);
         }
     }
 
     /// Takes what the other side has to tell, and tells those who watch.
-    pub fn pull_events(self: &Arc<Volume>) {
+    pub(super) fn pull_events(&self, volume: &Volume) {
         const PIECE_BYTES: usize = 1024;
-        let Some(tree) = self.foreign() else { return };
         let mut piece = [0; PIECE_BYTES];
         loop {
-            let bytes = tree.far.take_events(&mut piece);
+            let bytes = self.far.take_events(&mut piece);
             let mut rest = &piece[..bytes.min(PIECE_BYTES)];
             if rest.is_empty() {
                 return;
@@ -77,22 +72,21 @@ impl Volume {
                 let event = InotifyEvent::from_bytes(head);
                 let (name, next) = behind.split_at((event.len as usize).min(behind.len()));
                 let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
-                self.tell_of_outside(&event, &name[..end]);
+                self.tell(volume, &event, &name[..end]);
                 rest = next;
             }
         }
     }
 
-    fn tell_of_outside(&self, event: &InotifyEvent, name: &[u8]) {
-        let Some(tree) = self.foreign() else { return };
+    fn tell(&self, volume: &Volume, event: &InotifyEvent, name: &[u8]) {
         let happened = Happened { mask: event.mask, cookie: event.cookie, name };
-        match tree.watched.key(event.wd) {
+        match self.watched.key(event.wd) {
             Some(key) if event.mask & ENDED != 0 => {
-                tree.watched.forget(event.wd);
-                self.end_watches_of(&key);
+                self.watched.forget(event.wd);
+                volume.end_watches_of(&key);
             }
-            Some(key) => self.tell_watches_of(&key, &happened),
-            None if event.wd < 0 => self.tell_all_watches(&happened),
+            Some(key) => volume.tell_watches_of(&key, &happened),
+            None if event.wd < 0 => volume.tell_all_watches(&happened),
             None => {}
         }
     }

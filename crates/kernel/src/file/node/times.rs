@@ -41,7 +41,7 @@ impl Node {
 
     /// Notes that data was read: the access time moves if the volume's rules say so.
     pub fn note_read(&self, now: Time) {
-        if self.foreign().is_some() {
+        if self.is_elsewhere() {
             return;
         }
         self.settle_times();
@@ -57,7 +57,7 @@ impl Node {
     /// Notes that data was written by `who`: the times move, and a writer without privilege takes
     /// away set-user and set-group, so that a changed program cannot keep them.
     pub fn note_write(&self, who: &Credentials, now: Time) {
-        if self.foreign().is_some() {
+        if self.is_elsewhere() {
             return;
         }
         self.forget_noted();

@@ -266,7 +266,7 @@ pub fn flock(call: &Call<'_>, descriptor: u64, operation: u32) -> CallResult {
         _ => return Err(Errno::EINVAL),
     };
     let file = call.file(descriptor)?;
-    if let Body::Outside(opening) = &file.body {
+    if let Body::File(opening) = &file.body {
         let wait = if operation & LOCK_NB != 0 { Wait::No } else { Wait::Yes };
         return settle(call, wait, || opening.lock_whole(hold(kind)));
     }

@@ -1,10 +1,8 @@
 //! Files without a name: `O_TMPFILE` and memfd_create.
 
-use alloc::sync::Arc;
-
 use abi::Errno;
-use abi::file::{MFD_ALLOW_SEALING, MFD_CLOEXEC, O_CLOEXEC, O_CREAT, O_EXCL, O_LARGEFILE, O_RDWR};
-use kernel::file::{Access, FinalLink, Limits, NewNode, Node, Opening, Residence, Seals};
+use abi::file::{MFD_ALLOW_SEALING, MFD_CLOEXEC, O_CLOEXEC, O_CREAT, O_LARGEFILE, O_RDWR};
+use kernel::file::{FinalLink, Limits, NewNode, Node, Opened, Seals};
 use machine::{TryGrow, try_to_vec};
 
 use super::{access, finish, masked, open_node};
@@ -27,7 +25,7 @@ pub fn make(
     flags: u32,
     mode: u32,
     limits: Limits,
-) -> Result<(Arc<Node>, Option<Arc<Opening>>), Errno> {
+) -> Result<Opened, Errno> {
     if !access(flags).write || flags & O_CREAT != 0 {
         return Err(Errno::EINVAL);
     }
@@ -37,18 +35,8 @@ pub fn make(
     if !place.is_directory() {
         return Err(Errno::ENOTDIR);
     }
-    if let Some(tree) = place.volume().foreign() {
-        let who = call.process().credentials.borrow().clone();
-        let opening = tree.create_nameless(&who, &place, flags, masked(call, mode))?;
-        return Ok((opening.node().clone(), Some(opening)));
-    }
-    call.permit(&place, Access::CHANGE_NAMES)?;
-    if place.volume().residence() == Residence::Virtual {
-        return Err(Errno::ENOTSUP);
-    }
-    let who = call.process().credentials.borrow();
-    let new = NewNode { mode: masked(call, mode), user: who.user, group: who.group, now: call.now() };
-    Ok((Node::nameless_in(&place, flags & O_EXCL == 0, new)?, None))
+    let who = call.process().credentials.borrow().clone();
+    call.unix.names.create_nameless(&who, &place, masked(call, mode), flags, call.now())
 }
 
 /// Errors: `EINVAL` for unknown flags or a name that is too long, `EFAULT`, `EMFILE`, `ENOSPC`.

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use abi::file::O_RDONLY;
 use abi::process::CAP_SETUID;
 use abi::{Errno, nr};
-use kernel::file::{FinalLink, Node, NodeKind, Opening, SET_GROUP, SET_USER};
+use kernel::file::{File, FinalLink, Node, NodeKind, SET_GROUP, SET_USER};
 use kernel::space::{FaultKind, FixedPages, Kind, MapRequest, Placement, Space, View};
 use machine::{KernelCell, PAGE_BYTES, Protection, Registers, try_filled, try_to_vec};
 
@@ -58,7 +58,7 @@ impl Identity {
         let meta = node.meta();
         // What is outside of the machine gives nobody other rights there.
         let counts =
-            !process.settings.get().no_new_privileges && node.foreign().is_none() && !node.volume().rules().no_set_id;
+            !process.settings.get().no_new_privileges && !node.is_elsewhere() && !node.volume().rules().no_set_id;
         let user = if counts && meta.mode & SET_USER != 0 { meta.user } else { user_ids.effective };
         // Set-group without group execution means mandatory locking, not another group.
         let takes_group = counts && meta.mode & (SET_GROUP | 0o010) == SET_GROUP | 0o010;
@@ -96,14 +96,14 @@ fn is_watched(process: &Process) -> bool {
 struct ProgramFile {
     unix: &'static Unix,
     node: Arc<Node>,
-    opening: Option<Arc<Opening>>,
+    opening: Option<Arc<dyn File>>,
 }
 
 impl ProgramFile {
     /// Errors: `EACCES` when it may not be executed or read, or is no regular file.
     fn open(unix: &'static Unix, process: &Process, node: &Arc<Node>) -> Result<ProgramFile, Errno> {
         check_executable(process, node)?;
-        let opening = if node.foreign().is_some() { Some(node.open_outside(O_RDONLY)?) } else { None };
+        let opening = if node.is_elsewhere() { Some(node.open(O_RDONLY)?) } else { None };
         Ok(ProgramFile { unix, node: node.clone(), opening })
     }
 
@@ -197,7 +197,7 @@ fn find(unix: &Unix, process: &Process, path: &[u8]) -> Result<Arc<Node>, Errno>
 /// Error: `EACCES`.
 fn check_executable(process: &Process, node: &Node) -> Result<(), Errno> {
     let execute = kernel::file::Access { execute: true, ..Default::default() };
-    if node.kind() != NodeKind::Regular || (node.content().is_none() && node.foreign().is_none()) {
+    if node.kind() != NodeKind::Regular || (node.content().is_none() && !node.is_elsewhere()) {
         return Err(Errno::EACCES);
     }
     process.credentials.borrow().permit(node, execute)

@@ -16,7 +16,7 @@ use abi::Errno;
 use abi::file::{AT_FDCWD, O_CLOEXEC, O_NONBLOCK, O_RDONLY};
 use abi::nr;
 use abi::poll::*;
-use kernel::file::{Access, FinalLink, Node, Residence};
+use kernel::file::{Access, FinalLink, Node};
 
 use super::Entry;
 use super::times::add_file;
@@ -71,7 +71,7 @@ fn add_watch(call: &Call<'_>, descriptor: u64, path: u64, mask: u32) -> CallResu
     if !node.is_symlink() {
         call.permit(&node, Access { read: true, ..Access::default() })?;
     }
-    if node.volume().residence() == Residence::Outside {
+    if node.volume().store().tells() {
         call.unix.families.inotify.watch_outside(node.volume());
     }
     let number =

@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use abi::Errno;
-use kernel::file::{FinalLink, Node, SetExtended};
+use kernel::file::{FinalLink, Node};
 use machine::{Extended, TryGrow};
 
 use super::HERE;
@@ -46,21 +46,16 @@ fn name_of(call: &Call<'_>, name: u64) -> Result<Vec<u8>, Errno> {
 fn answer(
     call: &Call<'_>,
     [address, bytes]: [u64; 2],
-    fill: impl FnOnce(&mut [u8]) -> Option<Result<usize, Errno>>,
-) -> Option<CallResult> {
-    let mut buffer = match call.buffer(bytes.min(VALUE_BYTES_MAX) as usize) {
-        Ok(buffer) => buffer,
-        Err(error) => return Some(Err(error)),
-    };
-    let filled = fill(&mut buffer)?;
-    Some(filled.and_then(|count| {
-        let shown = &buffer[..count.min(buffer.len())];
-        // Where there is nothing to show nobody looks at the address.
-        if !shown.is_empty() {
-            call.copy_out(address, shown)?;
-        }
-        Ok(count as u64)
-    }))
+    fill: impl FnOnce(&mut [u8]) -> Result<usize, Errno>,
+) -> CallResult {
+    let mut buffer = call.buffer(bytes.min(VALUE_BYTES_MAX) as usize)?;
+    let count = fill(&mut buffer)?;
+    let shown = &buffer[..count.min(buffer.len())];
+    // Where there is nothing to show nobody looks at the address.
+    if !shown.is_empty() {
+        call.copy_out(address, shown)?;
+    }
+    Ok(count as u64)
 }
 
 /// Errors: `ERANGE` for a name that is empty or too long, or too little room, those of a lookup, `ENODATA`, `ENOTSUP` for
@@ -68,32 +63,19 @@ fn answer(
 pub fn get(call: &Call<'_>, at: At, name: u64, value: [u64; 2]) -> CallResult {
     let name = name_of(call, name)?;
     let Some(node) = node(call, at)? else { return of_stream(&name, Errno::ENODATA) };
-    if node.foreign().is_some() {
-        let outside = answer(call, value, |into| node.extended_outside(Extended::Get { name: &name, into }));
-        return outside.unwrap_or(Err(Errno::ENOTSUP));
-    }
-    let who = call.process().credentials.borrow().clone();
-    let got = answer(call, value, |into| Some(node.get_extended(&who, without_nul(&name), into)));
-    match got.unwrap_or(Err(Errno::ENOTSUP)) {
-        // No file has a list of rights, but every file could have one.
-        Err(Errno::ENOTSUP) if name.starts_with(b"system.posix_acl_") => Err(Errno::ENODATA),
-        got => got,
-    }
+    answer(call, value, |into| ask(call, &node, Extended::Get { name: &name, into }))
 }
 
 /// Errors: as `get`; `EPERM`, `EROFS`.
 pub fn remove(call: &Call<'_>, at: At, name: u64) -> CallResult {
     let name = name_of(call, name)?;
     let Some(node) = node(call, at)? else { return of_stream(&name, Errno::EPERM) };
-    if let Some(removed) = node.extended_outside(Extended::Remove { name: &name }) {
-        return removed.map(|_| 0);
-    }
-    let who = call.process().credentials.borrow().clone();
-    node.remove_extended(&who, without_nul(&name), call.now()).map(|()| 0)
+    ask(call, &node, Extended::Remove { name: &name }).map(|_| 0)
 }
 
-fn without_nul(name: &[u8]) -> &[u8] {
-    name.strip_suffix(b"\0").unwrap_or(name)
+fn ask(call: &Call<'_>, node: &Node, what: Extended<'_>) -> Result<usize, Errno> {
+    let who = call.process().credentials.borrow().clone();
+    node.extended(&who, what, call.now())
 }
 
 /// A stream has no attributes. Error: `refusal` for one of a file's users, which are for files and directories.
@@ -104,33 +86,19 @@ fn of_stream(name: &[u8], refusal: Errno) -> CallResult {
 /// `value` is name, address, bytes and flags. Errors: as `remove`; `EINVAL` for flags, `E2BIG`, `EEXIST`, `ENOSPC`.
 pub fn set(call: &Call<'_>, at: At, value: [u64; 4]) -> CallResult {
     let [name, address, bytes, flags] = value;
-    let how = match flags as u32 {
-        0 => SetExtended::Either,
-        1 => SetExtended::Create,
-        2 => SetExtended::Replace,
-        3 => SetExtended::Neither,
-        _ => return Err(Errno::EINVAL),
-    };
+    if flags as u32 > 3 {
+        return Err(Errno::EINVAL);
+    }
     let name = name_of(call, name)?;
     if bytes > VALUE_BYTES_MAX {
         return Err(Errno::E2BIG);
     }
     let value = call.read_bytes(address, bytes as usize)?;
     let Some(node) = node(call, at)? else { return of_stream(&name, Errno::EPERM) };
-    let outside = Extended::Set { name: &name, value: &value, flags: flags as u32 };
-    if let Some(set) = node.extended_outside(outside) {
-        return set.map(|_| 0);
-    }
-    let who = call.process().credentials.borrow().clone();
-    node.set_extended(&who, without_nul(&name), &value, how, call.now()).map(|()| 0)
+    ask(call, &node, Extended::Set { name: &name, value: &value, flags: flags as u32 }).map(|_| 0)
 }
 
 pub fn list(call: &Call<'_>, at: At, names: [u64; 2]) -> CallResult {
     let Some(node) = node(call, at)? else { return Ok(0) };
-    let who = call.process().credentials.borrow().clone();
-    let listed = answer(call, names, |into| match node.foreign() {
-        Some(_) => node.extended_outside(Extended::List { into }),
-        None => Some(node.list_extended(&who, into)),
-    });
-    listed.unwrap_or(Ok(0))
+    answer(call, names, |into| ask(call, &node, Extended::List { into }))
 }

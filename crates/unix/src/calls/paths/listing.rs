@@ -41,7 +41,7 @@ pub fn getdents(call: &Call<'_>, descriptor: u64, address: u64, bytes: u64) -> C
 fn list(call: &Call<'_>, descriptor: u64, address: u64, bytes: u64, encode: Encode) -> CallResult {
     let file = call.file(descriptor)?;
     let node = file.node().filter(|_| file.is_directory()).ok_or(Errno::ENOTDIR)?;
-    let outside = if let Body::Outside(opening) = &file.body { Some(opening) } else { None };
+    let outside = if let Body::File(opening) = &file.body { Some(opening) } else { None };
     let capacity = int(bytes).max(0) as usize;
     let mut piece = call.buffer(capacity.min(if outside.is_some() { OUTSIDE_BYTES } else { PIECE_BYTES }))?;
     let mut done = 0;

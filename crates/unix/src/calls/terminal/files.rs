@@ -86,7 +86,7 @@ fn query_size(call: &Call<'_>, file: &OpenFile, argument: u64) -> CallResult {
 }
 
 fn has_attributes(file: &OpenFile) -> bool {
-    matches!(file.body, Body::Node | Body::Outside(_))
+    matches!(file.body, Body::Node | Body::File(_))
 }
 
 /// No attribute can be set; to set none is fine. Error: `ENOTSUP`.

@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 use abi::Errno;
 use abi::file::O_APPEND;
 use abi::poll::{IN_ACCESS, IN_MODIFY};
-use kernel::file::Opening;
+use kernel::file::File;
 use kernel::pipe::{PipeEnd, Side};
 
 use super::super::coming::{anew, bring};
@@ -67,7 +67,7 @@ fn take(call: &Call<'_>, from: &End, piece: &mut [u8], nonblocking: bool) -> Res
             piece[..bytes].copy_from_slice(&rest[..bytes]);
             Ok(bytes)
         }
-        Body::Outside(opening) => opening.read_at(from.position(), piece),
+        Body::File(opening) => opening.read_at(from.position(), piece),
         Body::Node => {
             let content = from.file.content().ok_or(Errno::EINVAL)?;
             let read = anew(call, || {
@@ -109,7 +109,7 @@ fn give(call: &Call<'_>, to: &mut End, piece: &[u8], nonblocking: bool) -> Resul
     Ok(written)
 }
 
-fn give_outside(call: &Call<'_>, to: &mut End, opening: Arc<Opening>, piece: &[u8]) -> Result<usize, Errno> {
+fn give_outside(call: &Call<'_>, to: &mut End, opening: Arc<dyn File>, piece: &[u8]) -> Result<usize, Errno> {
     let position = to.position();
     let allowed = within_file_limit(call, position, piece.len() as u64)? as usize;
     let written = opening.write_at(position, &piece[..allowed])?;

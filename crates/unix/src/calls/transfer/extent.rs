@@ -7,7 +7,7 @@ use abi::file::{AT_FDCWD, FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE};
 use abi::poll::IN_MODIFY;
 use abi::process::CAP_SYS_TTY_CONFIG;
 use abi::signal::SIGXFSZ;
-use kernel::file::{Access, Content, FinalLink, Node, NodeKind, Opening};
+use kernel::file::{Access, Content, File, FinalLink, Node, NodeKind};
 use kernel::space::{BackingIdentity, Coming, Forget};
 use machine::PAGE_BYTES;
 
@@ -42,12 +42,12 @@ pub fn ftruncate(call: &Call<'_>, descriptor: u64, length: i64) -> CallResult {
     let node = file.node().filter(|node| node.kind() == NodeKind::Regular && file.is_writable());
     let node = node.ok_or(Errno::EINVAL)?;
     match file.outside() {
-        Some(opening) => resize_outside(call, opening, length),
+        Some(opening) => resize_outside(call, &**opening, length),
         None => set_size(call, node, length),
     }
 }
 
-fn resize_outside(call: &Call<'_>, opening: &Opening, length: u64) -> CallResult {
+fn resize_outside(call: &Call<'_>, opening: &dyn File, length: u64) -> CallResult {
     let limit = call.process().limits.borrow().file_bytes();
     if length > limit && length > opening.size() {
         raise_on_caller(call, SIGXFSZ);
@@ -59,10 +59,7 @@ fn resize_outside(call: &Call<'_>, opening: &Opening, length: u64) -> CallResult
 }
 
 fn set_size(call: &Call<'_>, node: &Node, length: u64) -> CallResult {
-    let old = match node.foreign() {
-        Some(_) => node.attributes().size_bytes,
-        None => node.content().map_or(0, |content| content.size()),
-    };
+    let old = node.content().map_or_else(|| node.attributes().size_bytes, |content| content.size());
     if length > old && length > call.process().limits.borrow().file_bytes() {
         raise_on_caller(call, SIGXFSZ);
         return Err(Errno::EFBIG);
@@ -75,7 +72,7 @@ fn set_size(call: &Call<'_>, node: &Node, length: u64) -> CallResult {
         node.truncate(length, &call.process().credentials.borrow(), call.now())
     })?;
     // Maps of a file outside show what is there.
-    if length < old && node.foreign().is_none() {
+    if length < old && !node.is_elsewhere() {
         forget_mappings(call, node, length.div_ceil(PAGE)..u64::MAX);
     }
     Ok(0)
@@ -238,7 +235,7 @@ pub fn readahead(call: &Call<'_>, descriptor: u64) -> CallResult {
 /// for a stream, those of the other side.
 pub fn fsync(call: &Call<'_>, descriptor: u64) -> CallResult {
     let file = call.file(descriptor)?;
-    if let Body::Outside(opening) = &file.body {
+    if let Body::File(opening) = &file.body {
         return opening.sync().map(|()| 0);
     }
     if let Some(content) = file.content().filter(|content| content.is_kept()) {
@@ -251,7 +248,7 @@ pub fn fsync(call: &Call<'_>, descriptor: u64) -> CallResult {
 pub fn fdatasync(call: &Call<'_>, descriptor: u64) -> CallResult {
     let file = call.file(descriptor)?;
     match &file.body {
-        Body::Outside(opening) => opening.sync_data().map(|()| 0),
+        Body::File(opening) => opening.sync_data().map(|()| 0),
         _ => fsync(call, descriptor),
     }
 }
@@ -260,7 +257,7 @@ pub fn fdatasync(call: &Call<'_>, descriptor: u64) -> CallResult {
 pub fn syncfs(call: &Call<'_>, descriptor: u64) -> CallResult {
     let file = call.file(descriptor)?;
     match &file.body {
-        Body::Outside(opening) => opening.sync().map(|()| 0),
+        Body::File(opening) => opening.sync().map(|()| 0),
         _ => Ok(0),
     }
 }

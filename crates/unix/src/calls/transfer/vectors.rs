@@ -7,7 +7,7 @@ use abi::Errno;
 use abi::Field;
 use abi::file::{IOV_MAX, Iovec, RWF_APPEND, RWF_DSYNC, RWF_HIPRI, RWF_NOWAIT, RWF_SYNC};
 use abi::poll::{IN_ACCESS, IN_MODIFY};
-use kernel::file::Opening;
+use kernel::file::File;
 use kernel::pipe::ATOMIC_BYTES;
 use kernel::stream::{Stream, UserRange};
 use machine::VirtAddr;
@@ -200,7 +200,7 @@ pub fn write_ranges(call: &Call<'_>, file: &Arc<OpenFile>, buffers: &Ranges, at:
 #[inline(never)]
 fn write_ranges_to_file(call: &Call<'_>, file: &Arc<OpenFile>, buffers: &Ranges, at: At) -> Result<usize, Errno> {
     if let Some(opening) = file.outside().filter(|_| at == At::End || file.is_appending()) {
-        return append_ranges(call, file, opening, buffers, at);
+        return append_ranges(call, file, &**opening, buffers, at);
     }
     let start = match at {
         _ if at == At::End || file.is_appending() => end_of(file),
@@ -224,7 +224,7 @@ fn write_ranges_to_file(call: &Call<'_>, file: &Arc<OpenFile>, buffers: &Ranges,
 fn append_ranges(
     call: &Call<'_>,
     file: &OpenFile,
-    opening: &Opening,
+    opening: &dyn File,
     buffers: &Ranges,
     at: At,
 ) -> Result<usize, Errno> {

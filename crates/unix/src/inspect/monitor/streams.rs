@@ -114,7 +114,7 @@ fn take(unix: &'static Unix, file: &OpenFile, into: &mut [u8]) -> Result<usize, 
     let position = file.position();
     let read = match &file.body {
         Body::Stream(stream) => return take_from(unix, &**stream, into),
-        Body::Outside(opening) => opening.read_at(position, into)?,
+        Body::File(opening) => opening.read_at(position, into)?,
         _ => here(file, position, into.len())?.read_at(position, into),
     };
     file.set_position(position + read as u64);

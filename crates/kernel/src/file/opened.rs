@@ -1,0 +1,109 @@
+//! What a store gives to who opens a file or directory that it keeps.
+
+use alloc::sync::Arc;
+use core::any::Any;
+use core::ops::Range;
+
+use abi::Errno;
+use machine::{Held, Hold, VirtAddr};
+
+use super::foreign::Carrier;
+use super::node::Node;
+use super::virtual_tree::{Listed, Visit};
+use crate::space::{BackingError, Page, Supply};
+
+/// An open file or directory whose content its store is asked for, each time. It lives as long as the open file, or the maps
+/// made from it. What is left out cannot be done with it.
+pub trait File: Any + Send + Sync {
+    fn node(&self) -> &Arc<Node>;
+
+    /// Bytes, now.
+    fn size(&self) -> u64;
+
+    /// Reads to the program. Errors: `EFAULT`, those of the other side.
+    fn read_user(&self, position: u64, to: VirtAddr, bytes: usize) -> Result<usize, Errno>;
+
+    /// Writes from the program; appends if opened so. Errors: `EFAULT`, `EFBIG`, `ENOSPC`, those of the other side.
+    fn write_user(&self, position: u64, from: VirtAddr, bytes: usize) -> Result<usize, Errno>;
+
+    fn read_at(&self, position: u64, into: &mut [u8]) -> Result<usize, Errno>;
+
+    fn write_at(&self, position: u64, from: &[u8]) -> Result<usize, Errno>;
+
+    /// The next data from `position` on. Error: `ENXIO`.
+    fn seek_data(&self, position: u64) -> Result<u64, Errno> {
+        if position < self.size() { Ok(position) } else { Err(Errno::ENXIO) }
+    }
+
+    /// The next hole, or the end. Error: `ENXIO`.
+    fn seek_hole(&self, position: u64) -> Result<u64, Errno> {
+        let size = self.size();
+        if position < size { Ok(size) } else { Err(Errno::ENXIO) }
+    }
+
+    fn resize(&self, _bytes: u64) -> Result<(), Errno> {
+        Err(Errno::EINVAL)
+    }
+
+    /// `fallocate` with Linux's mode.
+    fn allocate(&self, _mode: u32, _range: Range<u64>) -> Result<(), Errno> {
+        Err(Errno::ENOTSUP)
+    }
+
+    /// Everything written so far is kept safe.
+    fn sync(&self) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    /// The data and what is needed to find it.
+    fn sync_data(&self) -> Result<(), Errno> {
+        self.sync()
+    }
+
+    /// Changes append, direct and the like.
+    fn set_flags(&self, _flags: u32) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    /// Takes or gives up a record lock against others that belongs to this opening. Error: `EAGAIN`.
+    fn lock(&self, _hold: Hold, _first: u64, _last: u64) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    fn lock_in_the_way(&self, _hold: Hold, _first: u64, _last: u64) -> Result<Option<Held>, Errno> {
+        Ok(None)
+    }
+
+    /// `flock` against others. Error: `EAGAIN`.
+    fn lock_whole(&self, _hold: Hold) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    /// Shows the entries of a directory from cookie `from` on, `.` and `..` among them, until `visit` stops; `bytes` is about how
+    /// much the caller can take.
+    fn list(&self, _from: u64, _bytes: usize, _visit: &mut dyn FnMut(&Listed<'_>) -> Visit) -> Result<(), Errno> {
+        Err(Errno::ENOTDIR)
+    }
+
+    /// Its pages for maps; if `is_writable`, for shared ones that may be written to. Error: `ENODEV`.
+    fn map(self: Arc<Self>, _is_writable: bool) -> Result<Arc<dyn MappedFile>, Errno> {
+        Err(Errno::ENODEV)
+    }
+
+    /// The instructions that carry its bytes, for its synthesized routines.
+    fn carrier(&self) -> Option<Carrier> {
+        None
+    }
+}
+
+/// The pages of a file that its store keeps.
+pub trait MappedFile: Send + Sync {
+    /// The page `index` of the file; one that must come is on its way afterwards. Errors: it lies behind the end, or there is no room.
+    fn page(&self, index: u64) -> Result<Supply, BackingError>;
+
+    /// Shows those of the pages `range` that are there already, in their order.
+    fn visit(&self, range: Range<u64>, show: &mut dyn FnMut(u64, &Page));
+
+    /// What was written goes to where it is safe.
+    fn sync(&self) -> Result<(), Errno>;
+}
