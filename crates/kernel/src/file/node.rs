@@ -1,5 +1,6 @@
 //! Nodes: files, directories and everything else that has a name in a file system.
 
+mod elsewhere;
 mod times;
 
 use alloc::boxed::Box;
@@ -9,7 +10,7 @@ use core::any::Any;
 
 use abi::Errno;
 use abi::poll::IN_MODIFY;
-use machine::{Held, Hold, KernelCell, KernelValue, PAGE_BYTES, Room};
+use machine::{KernelCell, KernelValue, PAGE_BYTES};
 
 use super::attributes::{Attributes, Meta, NewNode, NodeKind, SET_GROUP, SET_USER, Time};
 use super::content::Content;
@@ -19,7 +20,6 @@ use super::doomed::Doomed;
 use super::extended::ExtendedAttributes;
 use super::limits::NAME_BYTES_MAX;
 use super::locks::NodeLocks;
-use super::opened::File;
 use super::seals::Seals;
 use super::store::Guess;
 use super::virtual_tree::{LinkTarget, Listed, VirtualDirectory, VirtualFile, VirtualLink, Visit};
@@ -150,31 +150,6 @@ impl Node {
     /// May get its first name.
     pub(super) fn is_linkable(&self) -> bool {
         self.is_linkable.get()
-    }
-
-    /// A node that the volume's store keeps; `own` is what it knows of it.
-    pub fn kept(volume: &Arc<Volume>, number: u64, kind: NodeKind, own: Box<dyn Any + Send + Sync>) -> Arc<Node> {
-        // The store has the limits, so the charge cannot fail; `Drop` takes it back.
-        let _ = volume.charge_node();
-        let new = NewNode { mode: 0, user: 0, group: 0, now: Time::default() };
-        Arc::new(Node::assemble(volume, number, kind, Data::Elsewhere(own), new))
-    }
-
-    /// Whether the volume's store keeps it.
-    #[inline(always)]
-    pub fn is_elsewhere(&self) -> bool {
-        matches!(self.data, Data::Elsewhere(_))
-    }
-
-    /// What the store knows of the node, if it is of this type.
-    pub fn own<T: Any>(&self) -> Option<&T> {
-        if let Data::Elsewhere(own) = &self.data { own.downcast_ref() } else { None }
-    }
-
-    /// Opens a regular file or directory that the store keeps, with Linux's flags, `O_TRUNC` among them.
-    /// Errors: those of the store; `EINVAL` for another node.
-    pub fn open(self: &Arc<Node>, flags: u32) -> Result<Arc<dyn File>, Errno> {
-        if self.is_elsewhere() { self.volume.store().open(self, flags) } else { Err(Errno::EINVAL) }
     }
 
     /// As `nameless`, for what stands behind a link of a virtual tree: with the same number it is the same thing.
@@ -311,11 +286,6 @@ impl Node {
         self.meta().links == 0
     }
 
-    /// Numbers of the file system that it is in; `None`: those of its volume.
-    pub fn room(&self) -> Option<Result<Room, Errno>> {
-        self.volume.store().room(self)
-    }
-
     /// What `stat` tells.
     pub fn attributes(&self) -> Attributes {
         if self.is_elsewhere() { self.volume.store().attributes(self) } else { self.own_attributes() }
@@ -412,21 +382,6 @@ impl Node {
 
     pub(super) fn is_executed(&self) -> bool {
         self.writers.get() < 0
-    }
-
-    /// Holds `first..=last` against others too, where there are some. Error: `EAGAIN`.
-    pub fn hold_outside(&self, hold: Hold, first: u64, last: u64) -> Result<(), Errno> {
-        self.volume.store().hold(self, hold, first, last)
-    }
-
-    /// What others hold in the way.
-    pub fn held_outside(&self, hold: Hold, first: u64, last: u64) -> Result<Option<Held>, Errno> {
-        self.volume.store().held(self, hold, first, last)
-    }
-
-    /// Gives up against others what nobody here holds any more.
-    pub fn settle_outside(&self) {
-        self.volume.store().settle(self);
     }
 
     /// The advisory locks on this file.
