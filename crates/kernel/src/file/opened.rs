@@ -1,18 +1,20 @@
-//! What a store gives to who opens a file or directory that it keeps.
+//! What is open where content is asked for, not kept here: a file or directory of a store, a computed text.
 
 use alloc::sync::Arc;
 use core::any::Any;
 use core::ops::Range;
 
 use abi::Errno;
-use machine::{Held, Hold, VirtAddr};
+use machine::Hold;
 
 use super::foreign::Carrier;
 use super::node::Node;
 use super::virtual_tree::{Listed, Visit};
+use crate::charge::Held;
 use crate::space::{BackingError, Page, Supply};
+use crate::stream::{Io, UserRange};
 
-/// An open file or directory whose content its store is asked for, each time. It lives as long as the open file, or the maps
+/// An open file or directory whose content is asked for, each time. It lives as long as the open file, or the maps
 /// made from it. What is left out cannot be done with it.
 pub trait File: Any + Send + Sync {
     fn node(&self) -> &Arc<Node>;
@@ -20,11 +22,26 @@ pub trait File: Any + Send + Sync {
     /// Bytes, now.
     fn size(&self) -> u64;
 
+    /// Where a seek from the end starts.
+    fn end(&self) -> u64 {
+        self.size()
+    }
+
+    /// It has bytes that writing adds to, and of which the limits for files hold; else they are computed.
+    fn has_bytes(&self) -> bool {
+        true
+    }
+
+    /// What it keeps of the kernel's memory.
+    fn held(&self) -> Held {
+        Held::NOTHING
+    }
+
     /// Reads to the program. Errors: `EFAULT`, those of the other side.
-    fn read_user(&self, position: u64, to: VirtAddr, bytes: usize) -> Result<usize, Errno>;
+    fn read(&self, io: &Io<'_>, position: u64, to: UserRange) -> Result<usize, Errno>;
 
     /// Writes from the program; appends if opened so. Errors: `EFAULT`, `EFBIG`, `ENOSPC`, those of the other side.
-    fn write_user(&self, position: u64, from: VirtAddr, bytes: usize) -> Result<usize, Errno>;
+    fn write(&self, io: &Io<'_>, position: u64, from: UserRange) -> Result<usize, Errno>;
 
     fn read_at(&self, position: u64, into: &mut [u8]) -> Result<usize, Errno>;
 
@@ -70,7 +87,7 @@ pub trait File: Any + Send + Sync {
         Ok(())
     }
 
-    fn lock_in_the_way(&self, _hold: Hold, _first: u64, _last: u64) -> Result<Option<Held>, Errno> {
+    fn lock_in_the_way(&self, _hold: Hold, _first: u64, _last: u64) -> Result<Option<machine::Held>, Errno> {
         Ok(None)
     }
 

@@ -14,14 +14,13 @@ use abi::file::{
 };
 use kernel::file::{Access, Create, Data, File, Limits, Node, NodeKind, OpenHow, View};
 
-use machine::KernelCell;
 use machine::stages::{self, Stage};
 
 use super::transfer::forget_mappings;
 use super::{Entry, OpenQueue, open_cache, terminal};
 use crate::call::{Call, CallResult};
 use crate::emulator::Unix;
-use crate::files::{Body, Descriptor, DescriptorTable, OpenFile, Slot, synthesize};
+use crate::files::{Body, Descriptor, DescriptorTable, OpenFile, Slot, TextFile, synthesize};
 use crate::task::Process;
 use abi::nr;
 
@@ -213,7 +212,7 @@ fn open_found(
         return Ok(file);
     }
     let body = match node.kind() {
-        NodeKind::CharDevice(major, minor) => terminal::open_device(call, (major, minor), flags)?,
+        NodeKind::CharDevice(major, minor) => terminal::open_device(call, node, (major, minor), flags)?,
         NodeKind::BlockDevice(..) | NodeKind::Socket => return Err(Errno::ENXIO),
         NodeKind::Fifo => Body::Stream(fifo::open(call, node, flags)?),
         NodeKind::Symlink => return Err(Errno::ELOOP),
@@ -223,9 +222,8 @@ fn open_found(
         NodeKind::Directory => Body::Node,
         NodeKind::Regular => match node.data() {
             Data::VirtualFile(file) if access(flags).write && file.is_fixed() => return Err(Errno::EACCES),
-            // What cannot be read is there to be written to.
-            Data::VirtualFile(file) if access(flags).read => virtual_body(&file.content()?),
-            Data::VirtualFile(_) => virtual_body(&[]),
+            Data::VirtualFile(file) if access(flags).read => Body::File(TextFile::open(node, file.clone())?),
+            Data::VirtualFile(file) => Body::File(TextFile::open_for_writing(node, file.clone())),
             _ => Body::Node,
         },
     };
@@ -237,10 +235,6 @@ fn open_found(
     synthesize(call.unix, &mut file);
     file.begin_use();
     Ok(file)
-}
-
-fn virtual_body(content: &[u8]) -> Body {
-    Body::Virtual(Arc::new(KernelCell::new(content.into())))
 }
 
 pub const CALLS: &[Entry] = &[

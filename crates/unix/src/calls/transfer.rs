@@ -15,7 +15,7 @@ use abi::Errno;
 use abi::poll::{IN_ACCESS, IN_MODIFY};
 use abi::siginfo::SigInfo;
 use abi::signal::{SIGPIPE, SIGXFSZ};
-use kernel::file::{Content, Data, File, NodeKind};
+use kernel::file::{Content, File};
 use kernel::stream::{Nameless, Stream, UserRange};
 use kernel::trace::kind;
 
@@ -24,10 +24,7 @@ use super::coming::{anew, bring};
 use super::parts;
 use super::signals::send_to_task;
 use crate::call::{Call, CallResult};
-use crate::files::{
-    Body, CELLS_MAJOR, MemoryDevice, OpenFile, consider, is_worth_routines, remember, synthesize_positioned,
-};
-use crate::limits::PIECE_BYTES;
+use crate::files::{Body, MemoryDevice, OpenFile, consider, is_worth_routines, remember, synthesize_positioned};
 use crate::task::BOUND;
 use abi::nr;
 
@@ -262,11 +259,8 @@ pub fn read_quietly(call: &Call<'_>, file: &Arc<OpenFile>, to: UserRange, positi
     if let Body::Stream(stream) = &file.body {
         return read_stream(call, file, stream, to);
     }
-    if let Body::Virtual(content) = &file.body {
-        return read_virtual(call, file, content, to, position);
-    }
-    if let Some(opening) = file.outside() {
-        let read = opening.read_user(position, to.address, to.bytes)?;
+    if let Body::File(opening) = &file.body {
+        let read = call.with_io(file.is_nonblocking(), |io| opening.read(io, position, to))?;
         call.task.forget_awaited();
         note_file(call, kind::FILE_READ, file, position, read);
         return Ok(read);
@@ -316,37 +310,6 @@ fn read_stream(call: &Call<'_>, file: &OpenFile, stream: &Arc<dyn Stream>, to: U
     read(to)
 }
 
-/// A read from the start looks anew, and each read of a window's cells, so that a program may keep `/proc/meminfo` open and watch it.
-fn read_virtual(
-    call: &Call<'_>,
-    file: &OpenFile,
-    content: &machine::KernelCell<Arc<[u8]>>,
-    to: UserRange,
-    position: u64,
-) -> Result<usize, Errno> {
-    if let Some(Data::VirtualFile(source)) = file.node().map(|node| node.data())
-        && let Some(seen) = source.window(position, to.bytes.min(PIECE_BYTES))
-    {
-        let seen = seen?;
-        call.copy_out(to.address.0, &seen)?;
-        return Ok(seen.len());
-    }
-    if position == 0
-        && let Some(Data::VirtualFile(source)) = file.node().map(|node| node.data())
-    {
-        let fresh = source.content()?;
-        *content.borrow_mut() = fresh.into();
-    }
-    if let Some(NodeKind::CharDevice(CELLS_MAJOR, minor)) = file.node().map(|node| node.kind()) {
-        *content.borrow_mut() = call.unix.terminals.shown(minor)?.into();
-    }
-    let taken = content.borrow().clone();
-    let from = usize::try_from(position).ok().and_then(|position| taken.get(position..)).unwrap_or(&[]);
-    let bytes = from.len().min(to.bytes);
-    call.copy_out(to.address.0, &from[..bytes])?;
-    Ok(bytes)
-}
-
 /// Writes at the file's position (or its end) and moves it.
 pub fn write_file(call: &Call<'_>, file: &Arc<OpenFile>, from: UserRange) -> Result<usize, Errno> {
     if let Body::Stream(stream) = &file.body {
@@ -388,7 +351,7 @@ fn write_once(call: &Call<'_>, file: &Arc<OpenFile>, from: UserRange) -> Result<
 /// Where the end is, is known only behind the write: others append too.
 fn append_outside(call: &Call<'_>, file: &OpenFile, opening: &dyn File, from: UserRange) -> Result<usize, Errno> {
     let bytes = within_file_limit(call, opening.size(), from.bytes as u64)? as usize;
-    let written = opening.write_user(0, from.address, bytes)?;
+    let written = call.with_io(file.is_nonblocking(), |io| opening.write(io, 0, from.first(bytes)))?;
     call.task.forget_awaited();
     if written > 0 {
         file.set_position(opening.size());
@@ -442,16 +405,14 @@ pub fn write_at(call: &Call<'_>, file: &Arc<OpenFile>, from: UserRange, position
 /// The same, and nobody who watches a file is told.
 pub fn write_quietly(call: &Call<'_>, file: &Arc<OpenFile>, from: UserRange, position: u64) -> Result<usize, Errno> {
     ends_within_offsets(position, from.bytes)?;
-    if matches!(file.body, Body::Virtual(_)) {
-        return write_virtual(call, file, from, position);
-    }
     count_operation(call);
     if let Body::Stream(stream) = &file.body {
         return write_stream(call, file, stream, from);
     }
-    if let Some(opening) = file.outside() {
-        let bytes = within_file_limit(call, position, from.bytes as u64)? as usize;
-        let written = opening.write_user(position, from.address, bytes)?;
+    if let Body::File(opening) = &file.body {
+        let has_limit = opening.has_bytes();
+        let bytes = if has_limit { within_file_limit(call, position, from.bytes as u64)? as usize } else { from.bytes };
+        let written = call.with_io(file.is_nonblocking(), |io| opening.write(io, position, from.first(bytes)))?;
         call.task.forget_awaited();
         note_file(call, kind::FILE_WRITE, file, position, written);
         return Ok(written);
@@ -499,12 +460,6 @@ fn note_written(call: &Call<'_>, file: &OpenFile) {
     }
 }
 
-fn write_virtual(call: &Call<'_>, file: &OpenFile, from: UserRange, position: u64) -> Result<usize, Errno> {
-    let Some(Data::VirtualFile(target)) = file.node().map(|node| node.data()) else { return Err(Errno::EINVAL) };
-    let bytes = call.read_bytes(from.address.0, from.bytes.min(PIECE_BYTES))?;
-    target.write(position, &bytes)
-}
-
 /// Errors: `EBADF`, `ESPIPE`, `EINVAL`, `ENXIO` for data or hole behind the end.
 pub fn lseek(call: &Call<'_>, descriptor: u64, offset: i64, whence: u64) -> CallResult {
     let file = call.file(descriptor)?;
@@ -534,7 +489,7 @@ pub fn lseek(call: &Call<'_>, descriptor: u64, offset: i64, whence: u64) -> Call
 /// Where a seek from the end starts.
 fn seek_end(file: &OpenFile) -> u64 {
     match &file.body {
-        Body::Virtual(content) => content.borrow().len() as u64,
+        Body::File(opening) if !file.is_directory() => opening.end(),
         _ => end_of(file),
     }
 }

@@ -27,10 +27,8 @@ pub enum Body {
     Node,
     /// Anything that is read and written in order.
     Stream(Arc<dyn Stream>),
-    /// A regular file or directory that its file system's store keeps.
+    /// What is asked for at positions: a regular file or directory that its file system's store keeps, a computed text.
     File(Arc<dyn File>),
-    /// A file of a virtual directory (/proc): its content as it was taken at the last read from the start.
-    Virtual(Arc<KernelCell<Arc<[u8]>>>),
 }
 
 pub struct OpenFile {
@@ -229,10 +227,10 @@ impl OpenFile {
         matches!(self.body, Body::Node | Body::File(_)) && self.node().is_some_and(|node| node.is_directory())
     }
 
-    /// The opening of a regular file outside of the machine.
+    /// The opening of a regular file with bytes that its store keeps.
     pub fn outside(&self) -> Option<&Arc<dyn File>> {
         match &self.body {
-            Body::File(opening) if !self.is_directory() => Some(opening),
+            Body::File(opening) if opening.has_bytes() && !self.is_directory() => Some(opening),
             _ => None,
         }
     }
@@ -323,8 +321,7 @@ impl OpenFile {
         match &self.body {
             Body::Node => self.node.iter().for_each(|node| bill.share(node_held(node), holders)),
             Body::Stream(stream) => bill.share(stream.held(), holders * Arc::strong_count(stream)),
-            Body::File(_) => {}
-            Body::Virtual(text) => bill.share(Held::new(Kept::OpenFiles, text.borrow().len()), holders),
+            Body::File(opening) => bill.share(opening.held(), holders),
         }
         if let Some(node) = &self.node {
             let locks = node.locks().borrow();

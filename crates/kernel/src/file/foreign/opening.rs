@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use core::ops::Range;
 
 use abi::Errno;
-use machine::{About, Foreign, Handle, Held, Hold, VirtAddr, try_filled};
+use machine::{About, Foreign, Handle, Held, Hold, try_filled};
 
 use super::super::attributes::NodeKind;
 use super::super::directory::FIRST_COOKIE;
@@ -15,6 +15,7 @@ use super::super::virtual_tree::{Listed, Visit};
 use super::ferry::Carrier;
 use super::{ForeignNode, ForeignTree, errno_of, foreign};
 use crate::call::REFUSED;
+use crate::stream::{Io, UserRange};
 
 /// Linux's `O_…` flags that describe only the opening, or this machine.
 const O_CREAT_EXCL_NOCTTY: u32 = 0o700;
@@ -114,19 +115,19 @@ impl File for Opening {
     }
 
     /// Reads to the program. Errors: `EFAULT`, those of the other side.
-    fn read_user(&self, position: u64, to: VirtAddr, bytes: usize) -> Result<usize, Errno> {
+    fn read(&self, _io: &Io<'_>, position: u64, to: UserRange) -> Result<usize, Errno> {
         if position > FILE_BYTES_MAX {
             return Err(Errno::EINVAL);
         }
-        self.far.read_user(self.handle, position, to, bytes.min(TRANSFER_BYTES_MAX)).map_err(errno_of)
+        self.far.read_user(self.handle, position, to.address, to.bytes.min(TRANSFER_BYTES_MAX)).map_err(errno_of)
     }
 
     /// Writes from the program; appends if opened so. Errors: `EFAULT`, `EFBIG`, `ENOSPC`, those of the other side.
-    fn write_user(&self, position: u64, from: VirtAddr, bytes: usize) -> Result<usize, Errno> {
+    fn write(&self, _io: &Io<'_>, position: u64, from: UserRange) -> Result<usize, Errno> {
         if position > FILE_BYTES_MAX {
             return Err(Errno::EFBIG);
         }
-        self.far.write_user(self.handle, position, from, bytes.min(TRANSFER_BYTES_MAX)).map_err(errno_of)
+        self.far.write_user(self.handle, position, from.address, from.bytes.min(TRANSFER_BYTES_MAX)).map_err(errno_of)
     }
 
     fn read_at(&self, position: u64, into: &mut [u8]) -> Result<usize, Errno> {

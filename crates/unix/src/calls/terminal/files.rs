@@ -86,7 +86,11 @@ fn query_size(call: &Call<'_>, file: &OpenFile, argument: u64) -> CallResult {
 }
 
 fn has_attributes(file: &OpenFile) -> bool {
-    matches!(file.body, Body::Node | Body::File(_))
+    match &file.body {
+        Body::Node => true,
+        Body::File(opening) => opening.has_bytes(),
+        Body::Stream(_) => false,
+    }
 }
 
 /// No attribute can be set; to set none is fine. Error: `ENOTSUP`.

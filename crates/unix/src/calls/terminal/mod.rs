@@ -14,15 +14,17 @@ use abi::Errno;
 use abi::nr;
 use abi::process::CAP_SYS_ADMIN;
 use abi::tty::*;
+use kernel::file::Node;
 use kernel::tty::{Flow, Queue, WindowSize};
-use machine::KernelCell;
 
 use super::Entry;
 use crate::call::{Call, CallResult, int};
-use crate::files::{Body, CELLS_MAJOR, OpenFile, PtyMaster, Terminal, TtyStream, device_stream, sound_stream};
+use crate::files::{
+    Body, CELLS_MAJOR, Cells, OpenFile, PtyMaster, Terminal, TextFile, TtyStream, device_stream, sound_stream,
+};
 
 /// What is open when a character device is opened. Errors: `ENXIO`; those of [`crate::files::Terminals::open`].
-pub fn open_device(call: &Call<'_>, device: (u32, u32), flags: u32) -> Result<Body, Errno> {
+pub fn open_device(call: &Call<'_>, node: &Arc<Node>, device: (u32, u32), flags: u32) -> Result<Body, Errno> {
     if let Some(stream) = device_stream(&call.unix.random, device.0, device.1) {
         return Ok(Body::Stream(stream));
     }
@@ -30,7 +32,8 @@ pub fn open_device(call: &Call<'_>, device: (u32, u32), flags: u32) -> Result<Bo
         return stream.map(Body::Stream);
     }
     if device.0 == CELLS_MAJOR {
-        return call.unix.terminals.shown(device.1).map(|shown| Body::Virtual(Arc::new(KernelCell::new(shown.into()))));
+        let cells = Arc::new(Cells { unix: call.unix, minor: device.1 });
+        return Ok(Body::File(TextFile::open(node, cells)?));
     }
     let opened = call.unix.terminals.open(call.task, call.unix, device, flags)?;
     Ok(Body::Stream(opened.ok_or(Errno::ENXIO)?))

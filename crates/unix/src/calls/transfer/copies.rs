@@ -60,13 +60,6 @@ fn tell_place(call: &Call<'_>, address: u64, end: &End) -> Result<(), Errno> {
 fn take(call: &Call<'_>, from: &End, piece: &mut [u8], nonblocking: bool) -> Result<usize, Errno> {
     match &from.file.body {
         Body::Stream(stream) => call.with_io(nonblocking, |io| stream.read_kernel(io, piece)),
-        Body::Virtual(content) => {
-            let content = content.borrow().clone();
-            let rest = usize::try_from(from.position()).ok().and_then(|at| content.get(at..)).unwrap_or(&[]);
-            let bytes = rest.len().min(piece.len());
-            piece[..bytes].copy_from_slice(&rest[..bytes]);
-            Ok(bytes)
-        }
         Body::File(opening) => opening.read_at(from.position(), piece),
         Body::Node => {
             let content = from.file.content().ok_or(Errno::EINVAL)?;

@@ -233,7 +233,7 @@ fn append_ranges(
     let whole = match (buffers.iter().next(), buffers.iter().nth(1)) {
         (None, _) => return Ok(0),
         (Some(one), None) if file.is_appending() => {
-            let written = opening.write_user(end, one.address, allowed.min(one.bytes));
+            let written = call.with_io(file.is_nonblocking(), |io| opening.write(io, end, one.first(allowed)));
             return file.tell_moved(IN_MODIFY, written);
         }
         _ => {

@@ -24,7 +24,7 @@ mod window;
 pub use ends::TtyStream;
 pub use pty::PtyMaster;
 pub use registry::{Terminals, node_of};
-pub use window::{CELLS_MAJOR, WINDOW_MAJOR, WINDOWS};
+pub use window::{CELLS_MAJOR, Cells, WINDOW_MAJOR, WINDOWS};
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;

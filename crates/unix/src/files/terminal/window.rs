@@ -6,6 +6,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use abi::Errno;
+use kernel::file::VirtualFile;
 use kernel::screen::{COLUMNS, Machines, ROWS, TextWindow};
 use kernel::stream::{Io, UserRange};
 use kernel::tty::{Gate, WindowSize};
@@ -82,6 +83,23 @@ impl Terminals {
             }
             _ => return Err(Errno::ENXIO),
         })
+    }
+}
+
+/// What such a device shows, as a file: each read looks anew.
+pub struct Cells {
+    pub unix: &'static Unix,
+    pub minor: u32,
+}
+
+impl VirtualFile for Cells {
+    fn content(&self) -> Result<Vec<u8>, Errno> {
+        self.unix.terminals.shown(self.minor)
+    }
+
+    fn window(&self, position: u64, bytes: usize) -> Option<Result<Vec<u8>, Errno>> {
+        let from = |shown: Vec<u8>| try_collect(shown.into_iter().skip(position as usize).take(bytes));
+        Some(self.content().and_then(|shown| Ok(from(shown)?)))
     }
 }
 
