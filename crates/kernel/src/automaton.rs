@@ -67,6 +67,7 @@ quaject! {
     /// in, so each setting has one.
     #[derive(Default)]
     pub quaject Editor ("tty editor", made by "input", at most 0 inactive)
+    facts(FACTS)
     data {
         /// Addresses of the next bytes to be read and written, when it stopped last.
         read: KernelValue<u64>,
@@ -168,11 +169,6 @@ impl Automaton {
         let (read, written) = (self.editor.read.get(), self.editor.written.get());
         Eaten { taken: (read - input.start as u64) as usize, emitted: (written - to) as usize, outside }
     }
-}
-
-/// For the golden listings.
-pub fn templates() -> [synth::Template; 1] {
-    [MachineCalled::template()]
 }
 
 /// What the holes of this template and of the language's stand for.

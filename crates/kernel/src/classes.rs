@@ -14,24 +14,26 @@ use crate::trace::Notes;
 use crate::tty::raw::RawTty;
 use crate::tty::{Line, OutputFilter};
 
-/// All that every kernel has; those with the monitor have [`watch`](crate::call::watch::WatchWords), too.
-pub fn classes() -> [&'static Class; 16] {
-    [
-        Null::class(),
-        Zero::class(),
-        Console::class(),
-        Body::class(),
-        Window::class(),
-        Positioned::class(),
-        Ferry::class(),
-        Line::class(),
-        Editor::class(),
-        OutputFilter::class(),
-        RawTty::class(),
-        Writer::class(),
-        SoundWords::class(),
-        Opens::class(),
-        AlarmClock::class(),
-        Notes::class(),
-    ]
+/// All that every kernel has, a line for each; those with the monitor have [`watch`](crate::call::watch::WatchWords), too.
+const ALL: &[fn() -> &'static Class] = &[
+    Null::class,
+    Zero::class,
+    Console::class,
+    Body::class,
+    Window::class,
+    Positioned::class,
+    Ferry::class,
+    Line::class,
+    Editor::class,
+    OutputFilter::class,
+    RawTty::class,
+    Writer::class,
+    SoundWords::class,
+    Opens::class,
+    AlarmClock::class,
+    Notes::class,
+];
+
+pub fn classes() -> impl Iterator<Item = &'static Class> {
+    ALL.iter().map(|class| class())
 }

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use machine::KernelCell;
-use synth::{Draft, Plan, Shape, Template};
+use synth::{Draft, Fact, Plan, Shape, Template};
 
 /// A part of the data, where templates find it.
 #[derive(Clone, Copy, Debug)]
@@ -94,6 +94,8 @@ pub struct Class {
     pub callentries: &'static [Callentry],
     pub callouts: &'static [&'static str],
     pub callbacks: &'static [Callback],
+    /// What the holes of its templates stand for.
+    facts: &'static [&'static [Fact]],
     /// Shows the declared templates, some more than once. A kernel has no use for them.
     templates: Option<Templates>,
     /// Closed quajects that wait, at most.
@@ -111,6 +113,7 @@ pub struct Declared {
     pub callentries: &'static [Callentry],
     pub callouts: &'static [&'static str],
     pub callbacks: &'static [Callback],
+    pub facts: &'static [&'static [Fact]],
     pub templates: Templates,
     pub inactive_max: usize,
 }
@@ -119,10 +122,11 @@ impl Class {
     pub const fn new(declared: Declared) -> Class {
         assert!(declared.callentries.len() <= CALLENTRIES_MAX, "too many callentries");
         let plans = KernelCell::new([const { None }; CALLENTRIES_MAX]);
-        let Declared { name, made_by, data, callentries, callouts, callbacks, templates, inactive_max } = declared;
+        let Declared { name, made_by, data, callentries, callouts, callbacks, facts, templates, inactive_max } =
+            declared;
         let templates = if cfg!(feature = "templates") { Some(templates) } else { None };
         let gauges = Gauges::new();
-        Class { name, made_by, data, callentries, callouts, callbacks, templates, inactive_max, gauges, plans }
+        Class { name, made_by, data, callentries, callouts, callbacks, facts, templates, inactive_max, gauges, plans }
     }
 
     /// Optimizes the code of one callentry: as the one before, if that is made of the same fragments filled alike.
@@ -158,6 +162,11 @@ impl Class {
     }
 
     /// Whether routines of this name are made for quajects of this class.
+    /// What hole `hole` of its templates stands for, if it says so.
+    pub fn fact(&self, hole: &str) -> Option<&'static Fact> {
+        self.facts.iter().copied().flatten().find(|fact| fact.hole == hole)
+    }
+
     pub fn makes(&self, routine: &str) -> bool {
         self.callentries.iter().any(|callentry| callentry.routines.contains(&routine))
     }

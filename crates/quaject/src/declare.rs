@@ -6,6 +6,7 @@
 /// quaject! {
 ///     /// One queue of bytes. Invariant: `tail <= head <= tail + capacity`.
 ///     pub quaject Body ("pipe", made by "pipe2", at most 8 inactive)
+///     facts(FACTS)
 ///     data { ring: PipeRing, readable: WaitQueue }
 ///     factors(pipe) { let head = pipe.ring.word(offset_of!(PipeWords, head)); }
 ///     callouts PipeCallouts {}
@@ -19,6 +20,7 @@
 ///     }
 /// }
 /// ```
+/// - `facts` say what the holes of its templates stand for, for people; those of calls in general stand beside `call`. `pastes` names the templates that its makers paste by hand.
 /// - `data` becomes a `repr(C)` struct: templates reach its fields by `offset_of!`.
 /// - `factors` names what is folded into the templates; the name in parentheses is the quaject.
 /// - `callouts` are what the quaject calls, each an `Option`; a callentry that `needs` one is left out while it is not
@@ -36,6 +38,8 @@ macro_rules! quaject {
     (
         $(#[$meta:meta])*
         $visible:vis quaject $name:ident ($class:literal, made by $maker:literal, at most $most:literal inactive)
+        $(facts($facts:path))?
+        $(pastes($($pasted:ident),* $(,)?))?
         data { $($(#[$field_meta:meta])* $field_visible:vis $field:ident : $field_type:ty),* $(,)? }
         factors($this:ident) $factors:tt
         callouts $callouts:ident $(<$life:lifetime>)? { $($(#[$callout_meta:meta])* $callout:ident : $callout_type:ty),* $(,)? }
@@ -128,8 +132,10 @@ macro_rules! quaject {
                     }),*],
                     callouts: &[$(stringify!($callout)),*],
                     callbacks: $crate::quaject!(@callbacks $callbacks),
+                    facts: &[$($facts)?],
                     templates: |see| {
                         $($($(<$template as $crate::parts::MadeOf>::each_template(see);)?)*)*
+                        $($(<$pasted as $crate::parts::MadeOf>::each_template(see);)*)?
                     },
                     inactive_max: $most,
                 });

@@ -112,7 +112,7 @@ impl Unix {
     /// The classes of all quajects that there can be.
     pub fn each_class(&self, mut see: impl FnMut(&'static Class)) {
         (self.machine_classes)(&mut see);
-        kernel::classes().into_iter().for_each(&mut see);
+        kernel::classes().for_each(&mut see);
         if cfg!(feature = "watch") {
             see(WatchWords::class());
         }

@@ -276,7 +276,7 @@ fn a_draft_that_cannot_be_bound_is_refused_and_nothing_is_lost() {
 
 /// The classes of the kernel and of the machine whose fragments the listings have.
 fn all_classes() -> Vec<&'static Class> {
-    let mut all = kernel::classes().to_vec();
+    let mut all = kernel::classes().collect::<Vec<_>>();
     all.push(WatchWords::class());
     machine_pc::each_class(&mut |class| all.push(class));
     all

@@ -190,23 +190,3 @@ template! {
     "rep movsq",
     "79:",
 }
-
-/// For the golden listings.
-pub fn templates() -> [synth::Template; 14] {
-    [
-        ForOne::template(),
-        UserAddress::template(),
-        UserRange::template(),
-        AtMost::template(),
-        OneToMost::template(),
-        NobodyWaits::template(),
-        Keep::template(),
-        GiveBack::template(),
-        AllDone::template(),
-        CountWords::template(),
-        MoveMany::template(),
-        MoveManyRax::template(),
-        MoveSorted::template(),
-        MoveSortedRax::template(),
-    ]
-}

@@ -18,7 +18,6 @@ mod routine;
 mod simple;
 pub mod watch;
 
-pub(crate) use open::FACTS as OPEN_FACTS;
 pub use open::{CallCode, OPEN_NAMES_MAX, OpenName, Opens, TableWords};
 pub use quaject::Makers;
 pub use routine::Routine;
@@ -50,15 +49,8 @@ pub struct FileCode {
     pub pwrite: Option<Code<FileCall>>,
 }
 
-/// The templates of what many routines have in common, and of the calls that are here.
+/// The templates of what many routines have in common, beside those that classes declare.
 #[expect(clippy::disallowed_methods, reason = "for tests")]
-pub(crate) fn templates() -> alloc::vec::Vec<synth::Template> {
-    [
-        routine::templates().as_slice(),
-        &simple::templates(),
-        &fragments::templates(),
-        &open::templates(),
-        &watch::templates(),
-    ]
-    .concat()
+pub fn common_templates() -> alloc::vec::Vec<synth::Template> {
+    routine::templates().collect()
 }

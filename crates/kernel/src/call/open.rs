@@ -195,6 +195,8 @@ quaject! {
     /// The opens of one thread: `openat` for a few paths, and `close` of what that has opened. The names are a symbol table as
     /// code (S-109, S-12): each is a node that compares the path with its own; behind the last one is Rust.
     pub quaject Opens ("opens", made by "openat", at most 0 inactive)
+    facts(FACTS)
+    pastes(SameFlags, SamePath, Install)
     data {
         pub table: TableWords,
         /// Address of an array of 32-bit words: which recipe a pending descriptor was opened by.
@@ -248,18 +250,6 @@ impl Opens {
     pub fn close(&self, makers: Makers, tte: &dyn Tte) -> Option<Code<CallCode>> {
         OpensCode::close(self, makers, &OpensCallouts { tte: Some(tte), known: None }).create(makers)
     }
-}
-
-/// For the golden listings.
-pub fn templates() -> [synth::Template; 6] {
-    [
-        SameOpen::template(),
-        SameFlags::template(),
-        SamePath::template(),
-        Install::template(),
-        Uninstall::template(),
-        ToRust::template(),
-    ]
 }
 
 /// What the holes stand for.

@@ -126,8 +126,3 @@ impl SimpleCode {
         code
     }
 }
-
-/// For the golden listings.
-pub fn templates() -> [synth::Template; 4] {
-    [EndOfFile::template(), UserEnd::template(), ZerosReady::template(), StoreZeros::template()]
-}

@@ -112,6 +112,8 @@ template! {
 quaject! {
     /// A watch: where its words are. Instruments are not optimized.
     pub quaject WatchWords ("watch", made by "monitor", at most 0 inactive)
+    facts(FACTS)
+    pastes(GoThrough)
     data {
         /// Calls that the routine did, and their ticks of the processor's counter: all, most, least.
         pub calls: u64,
@@ -211,15 +213,3 @@ pub const FACTS: &[Fact] = &[
     Fact::word("slot", "slot: who is told", "each connection stores another"),
     Fact::value("routine", "the routine, made once more with other ways out", "the watch goes"),
 ];
-
-/// For the golden listings.
-pub fn templates() -> [Template; 6] {
-    [
-        GoThrough::template(),
-        Arrive::template(),
-        EnterRoutine::template(),
-        Depart::template(),
-        Refer::template(),
-        Tell::template(),
-    ]
-}

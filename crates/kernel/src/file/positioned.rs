@@ -30,6 +30,7 @@ template! {
 quaject! {
     /// What an open file's `pread` and `pwrite` work with.
     pub quaject Positioned ("file places", made by "pread", at most 16 inactive)
+    facts(super::window::FACTS)
     data { served: Served }
     factors(positioned) {
         let words = positioned.served.place();
@@ -86,9 +87,4 @@ impl Positioned {
         positioned.served.close();
         Positioned::inactive().give(positioned);
     }
-}
-
-/// For the golden listings.
-pub fn templates() -> [synth::Template; 2] {
-    [Offset::template(), FromOffset::template()]
 }

@@ -441,6 +441,7 @@ fragments! {
 quaject! {
     /// The window of an open file.
     pub quaject Window ("file", made by "open", at most 32 inactive)
+    facts(FACTS)
     data {
         /// Offset of the next read or write, in bytes.
         pub position: KernelValue<u64>,
@@ -543,33 +544,6 @@ impl Window {
         window.position.set(0);
         Window::inactive().give(window);
     }
-}
-
-/// For the golden listings.
-pub fn templates() -> [synth::Template; 21] {
-    [
-        BufferBelow::template(),
-        Position::template(),
-        InOnePage::template(),
-        FindPage::template(),
-        FromThere::template(),
-        ToThere::template(),
-        UpToEnd::template(),
-        NotBehindEnd::template(),
-        NoteRead::template(),
-        FromPages::template(),
-        ToPages::template(),
-        EndsThere::template(),
-        Stamp::template(),
-        KeepCount::template(),
-        GiveBackCount::template(),
-        KeepDone::template(),
-        GiveBackDone::template(),
-        GiveBackBytes::template(),
-        SeekSet::template(),
-        AdvanceAll::template(),
-        Advance::template(),
-    ]
 }
 
 /// What the holes stand for.

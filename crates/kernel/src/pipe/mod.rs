@@ -15,10 +15,8 @@ mod template;
 
 pub use ends::{Pipe, PipeEnd, Side};
 pub use ring::{CAPACITY_DEFAULT, PipeWords};
-pub(crate) use template::FACTS;
 pub use template::{
     Body, GetOne, OneAtTail, OneThere, PipeCallouts, PipeCode, PlaceToPut, PutMany, PutOne, RoomForMany, RoomForOne,
-    templates,
 };
 
 /// Writes of at most this many bytes are not torn (`PIPE_BUF`, POSIX).

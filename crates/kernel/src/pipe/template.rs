@@ -133,6 +133,7 @@ quaject! {
     ///
     /// Invariant: `tail <= head <= tail + capacity`, and `write_limit` is 0 without a reader.
     pub quaject Body ("pipe", made by "pipe2", at most 8 inactive)
+    facts(FACTS)
     data {
         pub(super) ring: PipeRing,
         /// Readers sleep here.
@@ -203,23 +204,6 @@ quaject! {
             leave;
         }
     }
-}
-
-/// For the golden listings.
-pub fn templates() -> [synth::Template; 11] {
-    [
-        RoomForOne::template(),
-        PutOne::template(),
-        RoomForMany::template(),
-        PlaceToPut::template(),
-        PutMany::template(),
-        OneThere::template(),
-        OneAtTail::template(),
-        GetOne::template(),
-        SomeThere::template(),
-        PlaceToGet::template(),
-        GetMany::template(),
-    ]
 }
 
 /// What the holes stand for.

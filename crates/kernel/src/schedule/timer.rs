@@ -16,7 +16,7 @@ use core::sync::atomic::AtomicU64;
 use codestore::Code;
 use machine::{AlarmEntry, Keeps, ScheduleWords, TimerCode, TimerEntry};
 use quaject::{Contract, quaject};
-use synth::{Abs32, Fact, Target, Template, template};
+use synth::{Abs32, Fact, Target, template};
 
 use super::alarm::Entry;
 use crate::call::Makers;
@@ -119,6 +119,7 @@ template! {
 quaject! {
     /// The timer: what the scheduler and the code of its alarms share. It borrows the scheduler's words, which stay.
     pub quaject AlarmClock ("timer", made by "boot", at most 0 inactive)
+    facts(FACTS)
     data { words: &'static ScheduleWords }
     factors(timer) {
         let routine = Abs32(core::ptr::from_ref(&timer.words.routine) as u64);
@@ -255,15 +256,3 @@ pub const FACTS: &[Fact] = &[
     Fact::word("timer_count", "register of the interrupt controller", "never"),
     Fact::word("end_of_interrupt", "register of the interrupt controller", "never"),
 ];
-
-/// For the golden listings.
-pub fn templates() -> [Template; 6] {
-    [
-        TimerSave::template(),
-        TimerRestore::template(),
-        TimerLook::template(),
-        TimerLeave::template(),
-        CountAlarm::template(),
-        NextAlarm::template(),
-    ]
-}

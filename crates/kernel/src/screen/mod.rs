@@ -36,9 +36,6 @@ use outside::{Style, Surroundings};
 pub use template::Writer;
 use template::{Kept, Routines};
 
-pub(crate) use template::FACTS;
-pub use template::templates;
-
 /// The machines of all windows: there from the first that is opened on.
 pub struct Machines {
     /// The output filter and the VT-100 as one.

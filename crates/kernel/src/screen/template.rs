@@ -116,6 +116,7 @@ const BYTES_MAX: u32 = PAGE_BYTES as u32;
 quaject! {
     /// A text window as its open files see it: between a program and cells.
     pub quaject Writer ("text window", made by "open", at most 0 inactive)
+    facts(FACTS)
     data { output: u64, words: u64 }
     factors(writer) {
         let output = |offset: usize| Abs32(writer.output + offset as u64);
@@ -347,19 +348,6 @@ impl<C> Kept<C> {
     fn states_at(&self, entry: u64) -> Vec<(Id, u64)> {
         self.states.iter().map(|(id, offset)| (*id, entry + u64::from(*offset))).collect()
     }
-}
-
-/// For the golden listings.
-pub fn templates() -> [synth::Template; 7] {
-    [
-        BytesOnly::template(),
-        RanLast::template(),
-        TouchEnds::template(),
-        IntoMachine::template(),
-        IntoMachineElsewhere::template(),
-        FromMachine::template(),
-        RunMachine::template(),
-    ]
 }
 
 /// What the holes stand for.

@@ -34,6 +34,8 @@ quaject! {
     /// The Sound-IO device server: what all handlers work on, at addresses that the code has folded in.
     #[derive(Default)]
     pub quaject SoundWords ("sound", made by "switch", at most 0 inactive)
+    facts(super::template::FACTS)
+    pastes(SoundSave, SoundDevice, CdIn, AdIn, AdInMuLaw, PartSave, AdPart, AdPartStereo, AdPartMuLaw, ElementAt, MoveElement, ElementIn, LastPlace, NextInsert, PartRestore, DaOut, ChainSignal, SoundRestore, SoundAssembly)
     data {
         /// The simulated device: interrupts so far.
         pub device: AtomicU32,

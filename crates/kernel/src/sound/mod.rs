@@ -44,7 +44,6 @@ use crate::schedule::{Scheduler, WaitQueue};
 
 pub use channel::{Activity, Channel, ChannelWords, ELEMENT_PLACES, Format, RING_PLACES, mu_law};
 pub use handler::{Handler, Inserts, Maker, Plan, SampleHandler, SoundWords, Waiters, synthesize};
-pub use template::{FACTS, templates};
 
 /// Interrupts a second, as CDs have it.
 pub const HERTZ: u32 = 44_100;

@@ -5,7 +5,7 @@
 
 use core::mem::offset_of;
 
-use synth::{Fact, Template, template};
+use synth::{Fact, template};
 
 use super::SoundWords;
 use super::channel::{Channel, ChannelWords, ELEMENT_PLACES, Format};
@@ -283,28 +283,3 @@ pub const FACTS: &[Fact] = &[
     Fact::value("step", "from this insert to the next", "never"),
     Fact::word("end_of_interrupt", "register of the interrupt controller", "never"),
 ];
-
-/// For the golden listings.
-pub fn templates() -> [Template; 19] {
-    [
-        SoundSave::template(),
-        SoundDevice::template(),
-        CdIn::template(),
-        AdIn::template(),
-        AdInMuLaw::template(),
-        PartSave::template(),
-        AdPart::template(),
-        AdPartStereo::template(),
-        AdPartMuLaw::template(),
-        ElementAt::template(),
-        MoveElement::template(),
-        ElementIn::template(),
-        LastPlace::template(),
-        NextInsert::template(),
-        PartRestore::template(),
-        DaOut::template(),
-        ChainSignal::template(),
-        SoundRestore::template(),
-        SoundAssembly::template(),
-    ]
-}

@@ -36,9 +36,6 @@ use crate::thread::Thread;
 use quaject::Makers;
 pub use template::Notes;
 
-pub(crate) use template::FACTS;
-pub use template::templates;
-
 /// What a record is about.
 pub mod kind {
     /// A call enters the kernel. number = call, a, b = its first two arguments.

@@ -37,6 +37,7 @@ template! {
 quaject! {
     /// The notes of one traced thread: where they go, and what they say.
     pub quaject Notes ("trace", made by "trace", at most 0 inactive)
+    facts(FACTS)
     data {
         /// Address of room for two registers.
         pub keep: u64,
@@ -84,8 +85,3 @@ pub const FACTS: &[Fact] = &[
     Fact::value("kind_and_thread", "what the record says: a call of this thread", "the thread ends"),
     Fact::value("calls", "where this thread's call table stands aside", "the trace ends"),
 ];
-
-/// For the golden listings.
-pub fn templates() -> [synth::Template; 1] {
-    [NoteCall::template()]
-}

@@ -26,6 +26,7 @@ template! {
 quaject! {
     /// The filter of a tty's output, as Rust calls it: `cook(to, bytes, count)`, C's calling convention.
     pub quaject OutputFilter ("tty filter", made by "write", at most 0 inactive)
+    facts(super::template::FACTS)
     data { output: u64 }
     factors(filter) {
         let output = |offset: usize| Abs32(filter.output + offset as u64);
@@ -100,9 +101,4 @@ impl Tty {
     pub fn cooker(&self) -> Option<u64> {
         self.cooker.code.as_ref().map(|code| code.entry().address())
     }
-}
-
-/// For the golden listings.
-pub fn templates() -> [synth::Template; 2] {
-    [FilterResult::template(), FilterReturn::template()]
 }

@@ -60,7 +60,6 @@ pub use output::{CookTtyOut, Gate};
 pub use read::{Patience, RawDecision, ReadOutcome, decide_raw_read};
 pub use ring::{ByteRing, NoMemory};
 pub use signal::{Signal, Signals};
-pub(crate) use template::FACTS;
 pub use template::{Line, TtyCode};
 pub(crate) use template::{MayFilter, RawCheck};
 pub use termios::{Termios, WindowSize};
@@ -255,10 +254,4 @@ impl Tty {
     pub fn is_hung_up(&self) -> bool {
         self.hung_up
     }
-}
-
-/// For the golden listings.
-#[expect(clippy::disallowed_methods, reason = "for tests")]
-pub fn templates() -> alloc::vec::Vec<synth::Template> {
-    [template::templates().as_slice(), &cooker::templates()].concat()
 }

@@ -15,7 +15,7 @@ use core::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use codestore::Code;
 use machine::{DeviceEntry, Fragment, Keeps, Machine, Nanos, ReceiveCode, SampleClock, try_collect};
 use quaject::{Contract, fragments, quaject};
-use synth::{Abs32, Fact, Target, Template, template};
+use synth::{Abs32, Fact, Target, template};
 
 use super::ring::NoMemory;
 use crate::call::Makers;
@@ -132,6 +132,7 @@ fragments! {
 quaject! {
     /// The raw tty of a device.
     pub quaject RawTty ("raw tty", made by "boot", at most 0 inactive)
+    facts(FACTS)
     data { words: Box<RawWords>, bytes: Box<[AtomicU8]> }
     factors(raw) {
         let word = |word: &AtomicU32| Abs32(core::ptr::from_ref(word) as u64);
@@ -275,8 +276,3 @@ pub const FACTS: &[Fact] = &[
     Fact::word("end_of_interrupt", "register of the interrupt controller", "never"),
     Fact::value("chain", "the processor's order to itself to do what is chained", "never"),
 ];
-
-/// For the golden listings.
-pub fn templates() -> [Template; 5] {
-    [RawSave::template(), PutReceived::template(), ChainTty::template(), RawRestore::template(), DropKept::template()]
-}

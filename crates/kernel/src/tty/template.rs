@@ -249,6 +249,7 @@ quaject! {
     /// A tty as its open files see it: between a program and a line. It borrows the words of both filters, which do not move
     /// as long as the tty lives.
     pub quaject Line ("tty", made by "open", at most 0 inactive)
+    facts(FACTS)
     data { input: u64, ring: u64, bytes: u64, output: u64 }
     factors(line) {
         let output = |offset: usize| Abs32(line.output + offset as u64);
@@ -335,23 +336,6 @@ impl Tty {
         let drafts = interface::factor(&line, makers, &callouts);
         create::publish::<Line>(makers, interface::optimize::<Line>(drafts))
     }
-}
-
-/// For the golden listings.
-pub fn templates() -> [synth::Template; 11] {
-    [
-        MayFilter::template(),
-        FilterReady::template(),
-        Filter::template(),
-        FilterEnd::template(),
-        FilterLeave::template(),
-        RawCheck::template(),
-        MayRead::template(),
-        InFront::template(),
-        LineThere::template(),
-        FindLine::template(),
-        LineEnd::template(),
-    ]
 }
 
 /// What the holes stand for.

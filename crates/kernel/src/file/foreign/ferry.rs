@@ -66,6 +66,7 @@ template! {
 quaject! {
     /// The ferry of an open file. Invariant: `handle` is that of a live opening, or nobody's.
     pub quaject Ferry ("outside", made by "open", at most 32 inactive)
+    facts(FACTS)
     data {
         /// Offset of the next read or write, in bytes.
         pub position: KernelValue<u64>,
@@ -184,11 +185,6 @@ impl Ferry {
     fn word(&self, offset: usize) -> Abs32 {
         Abs32(&raw const *self as u64 + offset as u64)
     }
-}
-
-/// For the golden listings.
-pub fn templates() -> [synth::Template; 5] {
-    [LoadHandle::template(), AtPosition::template(), GiveBackOne::template(), Carried::template(), Forward::template()]
 }
 
 /// What the holes stand for.

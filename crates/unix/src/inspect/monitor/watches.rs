@@ -146,7 +146,7 @@ fn exchange(unix: &'static Unix, at: usize, old: u64, new: &Code<FileCall>) {
 
 /// The callback of a quaject of the class that makes routines of this name.
 fn callback_of(routine: &str, name: &[u8]) -> Option<&'static str> {
-    let class = classes().into_iter().find(|class| class.makes(routine))?;
+    let class = classes().find(|class| class.makes(routine))?;
     class.callbacks.iter().map(|callback| callback.name).find(|known| known.as_bytes() == name)
 }
 
