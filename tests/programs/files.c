@@ -862,11 +862,38 @@ static void copying_pipes(void)
     SHOW(tee(from[0], to[1], 4, 0));
 }
 
+static volatile int too_large;
+static void count_too_large(int number) { (void)number, too_large++; }
+
+/* Copies inside the kernel to where the limit of size ends them: what arrives, and whether the signal comes. */
+static void limited_copies(void)
+{
+    static char said[8192], zeros[15000];
+    int used = 0;
+    int from = MUST(open("source", O_RDWR | O_CREAT | O_TRUNC, 0600)), to = MUST(open("target", O_RDWR | O_CREAT | O_TRUNC, 0600));
+    struct rlimit limit = {10000, RLIM_INFINITY};
+    MUST(write(from, zeros, sizeof zeros));
+    signal(SIGXFSZ, count_too_large);
+    MUST(setrlimit(RLIMIT_FSIZE, &limit));
+    for (int place = 9000; place <= 11000; place += 1000)
+        for (int start = 0; start <= 15000; start += 7500)
+            for (int bytes = 0; bytes <= 5000; bytes += 2500)
+                for (int way = 0; way < 2; way++) {
+                    MUST(lseek(to, place, SEEK_SET)), MUST(lseek(from, start, SEEK_SET));
+                    too_large = 0;
+                    long done = way ? sendfile(to, from, NULL, bytes) : copy_file_range(from, NULL, to, NULL, bytes, 0);
+                    used += sprintf(said + used, "%d to %d from %d way %d: %s %ld, %d\n", bytes, place, start, way, failing(done), done, too_large);
+                }
+    limit.rlim_cur = RLIM_INFINITY;
+    MUST(setrlimit(RLIMIT_FSIZE, &limit));
+    fputs(said, stdout);
+}
+
 #define T(name) {#name, name}
 static const struct test tests[] = {
     T(open_flags), T(descriptor_flags), T(shared_offset), T(seeking), T(holes), T(renaming), T(linking), T(symbolic_links),
     T(long_names), T(open_after_unlink), T(folders), T(modes), T(times), T(appending), T(stat_fields), T(pipes),
     T(whole_writes), T(polling), T(copying), T(vectors), T(named_pipe), T(close_on_exec), T(what_is_open), T(special_files),
-    T(locks), T(large_file), T(positioned), T(copying_pipes),
+    T(locks), T(large_file), T(positioned), T(copying_pipes), T(limited_copies),
 };
 CHECK_MAIN(tests)

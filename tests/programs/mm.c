@@ -273,6 +273,37 @@ static void file_maps(void)
     }
 }
 
+/* What a private map shows of pages that it has not written to is the file as it is now. */
+static void private_views(void)
+{
+    int fd = MUST(open("views", O_RDWR | O_CREAT | O_TRUNC, 0600));
+    MUST(ftruncate(fd, 8 * PAGE));
+    MUST(pwrite(fd, "ab", 2, 0)), MUST(pwrite(fd, "cd", 2, PAGE)), MUST(pwrite(fd, "e", 1, 2 * PAGE));
+    volatile char *at = mmap(NULL, 8 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+    at[2 * PAGE + 1] = 'E';
+    printf("before: %c %c %c%c hole %d\n", at[0], at[PAGE], at[2 * PAGE], at[2 * PAGE + 1], at[5 * PAGE]);
+    MUST(pwrite(fd, "AB", 2, 0)), MUST(pwrite(fd, "x", 1, 2 * PAGE)), MUST(pwrite(fd, "h", 1, 5 * PAGE));
+    printf("written: %c %c %c%c hole %c\n", at[0], at[PAGE], at[2 * PAGE], at[2 * PAGE + 1], at[5 * PAGE]);
+    MUST(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 3 * PAGE));
+    printf("punched: %d %d %c%c\n", at[0], at[PAGE], at[2 * PAGE], at[2 * PAGE + 1]);
+    MUST(pwrite(fd, "new", 3, PAGE));
+    printf("filled: %d %c %c\n", at[0], at[PAGE], at[2 * PAGE]);
+    fflush(stdout);
+    pid_t child = MUST(fork());
+    if (child == 0) {
+        MUST(pwrite(fd, "N", 1, PAGE));
+        at[5 * PAGE] = 'c';
+        printf("child: %c %c %c\n", at[PAGE], at[2 * PAGE], at[5 * PAGE]);
+        fflush(stdout);
+        _exit(0);
+    }
+    MUST(waitpid(child, NULL, 0));
+    MUST(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, PAGE, 5 * PAGE));
+    printf("parent: %d %c %d\n", at[PAGE], at[2 * PAGE], at[5 * PAGE]);
+    MUST(ftruncate(fd, PAGE)), MUST(ftruncate(fd, 8 * PAGE)), MUST(pwrite(fd, "z", 1, 2 * PAGE));
+    printf("cut: %c %d\n", at[2 * PAGE], at[2 * PAGE + 1]);
+}
+
 static int grow(long left)
 {
     volatile char room[PAGE];
@@ -358,7 +389,7 @@ static void futexes_without_page(void)
 #define T(name) {#name, name}
 static const struct test tests[] = {
     T(map_and_unmap), T(bad_maps), T(fixed), T(protect), T(move), T(program_break), T(copy_on_write),
-    T(kernel_writes_copy), T(shared_memory), T(file_maps), T(stack_growth), T(sparse), T(many_maps), T(advice),
+    T(kernel_writes_copy), T(shared_memory), T(file_maps), T(private_views), T(stack_growth), T(sparse), T(many_maps), T(advice),
     T(futexes_without_page),
 };
 CHECK_MAIN(tests)

@@ -472,6 +472,11 @@ impl Content {
         Ok(Supply::Now(page))
     }
 
+    /// Its volume has as much data as it may have, so no hole can be filled.
+    pub fn volume_is_full(&self) -> bool {
+        self.volume.is_full()
+    }
+
     /// Appends a frame that already holds file data (boot archive). Pages come in order from 0;
     /// `bytes_in_page` of each but the last must be 4096. Errors: `ENOSPC`.
     pub fn adopt_page(&self, page: Page, bytes_in_page: usize) -> Result<(), Errno> {

@@ -272,10 +272,15 @@ impl Volume {
 
     /// A frame for file data, content unknown. Error: `ENOSPC` at the volume's or the pool's limit.
     pub(super) fn allocate_page(&self) -> Result<Page, Errno> {
-        if self.pages.get() >= self.pages_max.get() {
+        if self.is_full() {
             return Err(Errno::ENOSPC);
         }
         self.pool.allocate_for_file().ok_or(Errno::ENOSPC)
+    }
+
+    /// It has as much data as it may have.
+    pub(super) fn is_full(&self) -> bool {
+        self.pages.get() >= self.pages_max.get()
     }
 
     /// Whether `pages` more pages could be had now.

@@ -29,8 +29,8 @@ pub enum Advice {
 /// Which pages [`Space::forget_file`] drops.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Forget {
-    /// The file's own pages in shared areas. Private areas keep what they copied.
-    SharedOnly,
+    /// The file's own pages. Private areas keep what they copied.
+    FilesOwn,
     /// Private copies as well: the file has no such page any more.
     AllCopies,
 }
@@ -110,12 +110,12 @@ impl Space {
     }
 
     /// Drops the present pages of file `identity` that lie in `pages` (page numbers in the file): the
-    /// file was cut there, or has a hole there now.
+    /// file was cut there, or is about to have a hole there. Of a hole the file must still have its pages: what
+    /// a private area shows beside them is its own.
     pub fn forget_file(&mut self, identity: BackingIdentity, pages: Range<u64>, what: Forget) {
         for (&start, area) in &self.areas {
             let shows = match &area.kind {
-                Kind::FileShared(view) => view,
-                Kind::FilePrivate(view) if what == Forget::AllCopies => view,
+                Kind::FileShared(view) | Kind::FilePrivate(view) => view,
                 _ => continue,
             };
             if shows.backing.identity() != identity {
@@ -125,7 +125,12 @@ impl Space {
                 let offset = page.saturating_sub(shows.first_page).saturating_mul(PAGE);
                 start.saturating_add(offset).min(area.end)
             };
-            self.pages.release(address(pages.start), address(pages.end));
+            let (from, to) = (address(pages.start), address(pages.end));
+            if what == Forget::FilesOwn && area.has_copies && !area.kind.is_shared() {
+                self.pages.release_shown(from, to, |page| shows.present(Area::index(start, shows, page)));
+            } else {
+                self.pages.release(from, to);
+            }
         }
     }
 

@@ -175,6 +175,8 @@ impl Pages {
         }
     }
 
+    /// A hole of a file is filled even for a private reader, as for a shared one: as long as it has not written to the page, it sees
+    /// what others write there.
     fn supply_private_read(&mut self, start: u64, area: &Area, page: u64) -> Result<Resolved, FaultKind> {
         let rights = without_write(area.granted());
         let Some(view) = area.kind.view() else {
@@ -182,11 +184,7 @@ impl Pages {
             self.fill(page, zero, rights)?;
             return Ok(Resolved::Mapped);
         };
-        let contents = match view.backing.page(Area::index(start, view, page))? {
-            Supply::Now(contents) => contents,
-            Supply::Hole => self.pool.zero_page().ok_or(FaultKind::OutOfMemory)?,
-            Supply::Wait(coming) => return Err(self.must_wait(coming)),
-        };
+        let contents = self.shown_page(view, Area::index(start, view, page))?;
         self.fill(page, contents, rights)?;
         self.fill_around(start, area.end, view, page, rights);
         Ok(Resolved::Mapped)
@@ -275,6 +273,25 @@ impl Pages {
         copy.ok_or(FaultKind::OutOfMemory)
     }
 
+    /// The backing's own page for a reader.
+    fn shown_page(&mut self, view: &View, index: u64) -> Result<Page, FaultKind> {
+        match view.backing.page(index)? {
+            Supply::Now(contents) => Ok(contents),
+            Supply::Wait(coming) => Err(self.must_wait(coming)),
+            Supply::Hole => self.written_page(view, index),
+        }
+    }
+
+    /// The backing's own page for a writer.
+    fn written_page(&mut self, view: &View, index: u64) -> Result<Page, FaultKind> {
+        match view.backing.page_for_write(index)? {
+            Supply::Now(contents) => Ok(contents),
+            Supply::Wait(coming) => Err(self.must_wait(coming)),
+            // A backing fills what is to be written.
+            Supply::Hole => Err(FaultKind::OutOfMemory),
+        }
+    }
+
     #[cold]
     fn must_wait(&mut self, coming: Coming) -> FaultKind {
         self.awaited = Some(coming);
@@ -304,14 +321,7 @@ impl Pages {
         let Some(view) = area.kind.view() else { return Err(FaultKind::Unmapped) };
         let index = Area::index(start, view, page);
         let write_at_once = access == Access::Write || matches!(area.kind, Kind::SharedAnonymous(_));
-        let known = if write_at_once { Supply::Hole } else { view.backing.page(index)? };
-        let known = if let Supply::Hole = known { view.backing.page_for_write(index)? } else { known };
-        let contents = match known {
-            Supply::Now(contents) => contents,
-            Supply::Wait(coming) => return Err(self.must_wait(coming)),
-            // A backing fills what is to be written.
-            Supply::Hole => return Err(FaultKind::OutOfMemory),
-        };
+        let contents = if write_at_once { self.written_page(view, index)? } else { self.shown_page(view, index)? };
         let rights = if write_at_once { area.granted() } else { without_write(area.granted()) };
         match present {
             Some(mapping) if mapping.frame == contents.frame() => {

@@ -73,6 +73,17 @@ impl Pages {
         });
     }
 
+    /// Unmaps those pages in `from..to` that are the frames which `source` names for them.
+    pub fn release_shown(&mut self, from: u64, to: u64, source: impl Fn(u64) -> Option<FrameNumber>) {
+        let mut at = from;
+        while let Some((page, mapping)) = self.next_present(at, to) {
+            at = page + PAGE;
+            if source(page) == Some(mapping.frame) {
+                self.release(page, at);
+            }
+        }
+    }
+
     /// Gives the present pages in `from..to` the rights of `area`, which has just changed.
     pub fn reprotect(&self, area: &Area, from: u64, to: u64) {
         let granted = area.granted();

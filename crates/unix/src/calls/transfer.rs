@@ -385,8 +385,13 @@ fn raise_on_caller(call: &Call<'_>, signal: u32) {
 ///
 /// Error: `EFBIG`, with SIGXFSZ, if that is none.
 fn within_file_limit(call: &Call<'_>, position: u64, bytes: u64) -> Result<u64, Errno> {
+    if bytes == 0 { Ok(0) } else { starts_within_file_limit(call, position, bytes) }
+}
+
+/// The same where the position counts even if there is nothing to write.
+fn starts_within_file_limit(call: &Call<'_>, position: u64, bytes: u64) -> Result<u64, Errno> {
     let limit = call.process().limits.borrow().file_bytes();
-    if limit == u64::MAX || bytes == 0 {
+    if limit == u64::MAX {
         return Ok(bytes);
     }
     if position >= limit {

@@ -6,7 +6,7 @@ use core::ops::Range;
 
 use abi::Errno;
 use kernel::charge::{Held, Kept};
-use kernel::file::{File, MappedFile, Node};
+use kernel::file::{Content, File, MappedFile, Node};
 use kernel::space::{Backing, BackingError, BackingIdentity, Page, Supply};
 use machine::PAGE_BYTES;
 
@@ -46,15 +46,20 @@ impl NodeBacking {
         &self.node
     }
 
-    fn content(&self, index: u64) -> Result<&kernel::file::Content, BackingError> {
+    fn content(&self, index: u64) -> Result<&Content, BackingError> {
         let content = self.node.content().ok_or(BackingError::PastEnd)?;
         let past_end = index.saturating_mul(PAGE_BYTES as u64) >= content.size();
         if past_end { Err(BackingError::PastEnd) } else { Ok(content) }
     }
 }
 
-fn backing_error(error: Errno) -> BackingError {
-    if error == Errno::ENXIO { BackingError::PastEnd } else { BackingError::OutOfMemory }
+/// Why `content` gave no page: a volume at its limit is no want of memory, for which somebody would have to go.
+fn backing_error(content: &Content, error: Errno) -> BackingError {
+    match error {
+        Errno::ENXIO => BackingError::PastEnd,
+        _ if content.volume_is_full() => BackingError::Failed,
+        _ => BackingError::OutOfMemory,
+    }
 }
 
 /// What would come back if nobody had the node: of a file without a name its pages. One part of it: the node is held by opens
@@ -76,7 +81,10 @@ impl Backing for NodeBacking {
     fn page(&self, index: u64) -> Result<Supply, BackingError> {
         match &self.outside {
             Some(map) => map.page(index),
-            None => self.content(index)?.page(index).map_err(backing_error),
+            None => {
+                let content = self.content(index)?;
+                content.page(index).map_err(|error| backing_error(content, error))
+            }
         }
     }
 
@@ -91,7 +99,10 @@ impl Backing for NodeBacking {
     fn page_for_write(&self, index: u64) -> Result<Supply, BackingError> {
         match &self.outside {
             Some(map) => map.page(index),
-            None => self.content(index)?.page_for_write(index).map_err(backing_error),
+            None => {
+                let content = self.content(index)?;
+                content.page_for_write(index).map_err(|error| backing_error(content, error))
+            }
         }
     }
 

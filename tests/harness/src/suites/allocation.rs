@@ -83,14 +83,15 @@ fn build_image(options: &Options) -> Result<PathBuf, String> {
     Ok(options.repo.join(folder))
 }
 
-fn seeds() -> (u32, u32) {
+/// The first seed and how many: `SYNTH_SEEDS`, or `usual`.
+pub(super) fn seeds_or(usual: (u32, u32)) -> (u32, u32) {
     let asked = std::env::var("SYNTH_SEEDS").ok();
     let parsed = asked.as_deref().and_then(|text| text.split_once(':'));
-    parsed.and_then(|(first, count)| Some((first.parse().ok()?, count.parse().ok()?))).unwrap_or(SEEDS)
+    parsed.and_then(|(first, count)| Some((first.parse().ok()?, count.parse().ok()?))).unwrap_or(usual)
 }
 
 fn starve(options: &Options, image: &Path, starving: &Path, program: &Path, words: &[String]) -> Result<(), String> {
-    let (first, count) = seeds();
+    let (first, count) = seeds_or(SEEDS);
     let mut command = runner_command(&options.runner);
     // Instructions count as time, so that a failure comes again.
     let of_machine: &[&str] = if options.is_hosted() { &["--memory", "/tmp"] } else { &["--icount", "--mem", "128M"] };

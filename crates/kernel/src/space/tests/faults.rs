@@ -63,13 +63,29 @@ fn a_private_file_page_is_the_files_own_until_written() {
 }
 
 #[test]
-fn a_hole_of_a_private_file_map_reads_zero() {
+fn a_private_reader_of_a_hole_sees_what_others_write_there() {
     let pool = pool(64);
     let file = file(pool, 2);
     file.pages.borrow_mut()[0] = None;
     let mut space = space(pool);
     let start = space.map(MapRequest::anonymous(2 * PAGE, RW).of(Kind::FilePrivate(view(&file, 0)))).unwrap();
     assert_eq!(byte(&mut space, start), Ok(0));
+    file.page_for_write(0).unwrap().now().unwrap().write(0, &[7]);
+    assert_eq!(byte(&mut space, start), Ok(7));
+    poke(&mut space, start, 5).unwrap();
+    let mut own = [0];
+    file.page(0).unwrap().now().unwrap().read(0, &mut own);
+    assert_eq!((own, byte(&mut space, start)), ([7], Ok(5)), "the file did not change");
+    check(&space);
+}
+
+#[test]
+fn a_private_write_into_a_hole_leaves_it_one() {
+    let pool = pool(64);
+    let file = file(pool, 2);
+    file.pages.borrow_mut()[0] = None;
+    let mut space = space(pool);
+    let start = space.map(MapRequest::anonymous(2 * PAGE, RW).of(Kind::FilePrivate(view(&file, 0)))).unwrap();
     poke(&mut space, start, 5).unwrap();
     assert!(file.pages.borrow()[0].is_none());
     assert_eq!(byte(&mut space, start), Ok(5));
@@ -249,10 +265,18 @@ fn a_hole_in_a_file_leaves_private_copies_and_a_cut_does_not() {
         assert_eq!(byte(&mut space, shared + page * PAGE), Ok(page as u8 + 1));
         assert!(space.fault(private + page * PAGE, Access::Write).is_ok());
     }
+    let reader = space.map(MapRequest::anonymous(3 * PAGE, RW).of(Kind::FilePrivate(view(&file, 1)))).unwrap();
+    assert!(space.fault(reader + PAGE, Access::Write).is_ok());
+    assert_eq!([0, 1, 2].map(|page| byte(&mut space, reader + page * PAGE)), [2, 3, 4].map(Ok));
     let present = |space: &Space, address| space.translation().query(VirtAddr(address)).is_some();
-    space.forget_file(identity, 1..2, Forget::SharedOnly);
+    space.forget_file(identity, 1..2, Forget::FilesOwn);
     assert_eq!([0, 1, 2].map(|page| present(&space, shared + page * PAGE)), [true, false, true]);
     assert_eq!([0, 1, 2].map(|page| present(&space, private + page * PAGE)), [true, true, true]);
+    assert_eq!(
+        [0, 1, 2].map(|page| present(&space, reader + page * PAGE)),
+        [false, true, true],
+        "it shows no page that has gone"
+    );
     space.forget_file(identity, 2..u64::MAX, Forget::AllCopies);
     assert_eq!([0, 1, 2].map(|page| present(&space, shared + page * PAGE)), [true, false, false]);
     assert_eq!([0, 1, 2].map(|page| present(&space, private + page * PAGE)), [true, false, false]);

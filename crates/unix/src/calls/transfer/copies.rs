@@ -10,7 +10,7 @@ use kernel::pipe::{PipeEnd, Side};
 
 use super::super::coming::{anew, bring};
 use super::vectors::{Ranges, read_ranges, write_ranges};
-use super::{At, end_of, note_broken, note_written, within_file_limit};
+use super::{At, end_of, note_broken, note_written, starts_within_file_limit, within_file_limit};
 use crate::call::{Call, CallResult};
 use crate::files::{Body, MemoryDevice, OpenFile};
 use crate::limits::{PIECE_BYTES, TRANSFER_BYTES_MAX};
@@ -136,7 +136,9 @@ fn copy(call: &Call<'_>, from: &mut End, to: &mut End, bytes: usize) -> Result<u
             Ok(written) => {
                 from.advance(written);
                 done += written;
-                if written < read || call.task.is_interrupted() {
+                // Into a file goes the rest, too, even if it only finds that there is no place, and then the signal comes.
+                let is_short = written < read && to.file.as_stream().is_some();
+                if is_short || call.task.is_interrupted() {
                     break;
                 }
             }
@@ -222,6 +224,7 @@ pub fn copy_file_range(call: &Call<'_>, source: [u64; 2], target: [u64; 2], byte
         return Err(Errno::EOVERFLOW);
     }
     let bytes = bytes.min(end_of(&from.file).saturating_sub(start));
+    let bytes = starts_within_file_limit(call, target_start, bytes)?;
     let same = from.file.node().zip(to.file.node()).is_some_and(|(one, other)| one.is(other));
     if same && target_start < start.saturating_add(bytes) && start < target_start.saturating_add(bytes) {
         return Err(Errno::EINVAL);

@@ -125,9 +125,9 @@ pub fn fallocate(call: &Call<'_>, descriptor: u64, mode: u32, offset: i64, lengt
     if punches {
         anew(call, || {
             bring_edges(call, content, range.clone())?;
+            forget(call, node, range.start.div_ceil(PAGE)..range.end / PAGE, Forget::FilesOwn);
             content.punch_hole(range.clone())
         })?;
-        forget(call, node, range.start.div_ceil(PAGE)..range.end / PAGE, Forget::SharedOnly);
     } else {
         // Of a file in memory the limit is one of pages, too, as on Linux.
         if end > content.size() {
