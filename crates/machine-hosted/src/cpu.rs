@@ -19,9 +19,13 @@ pub struct Cpu {
     pub stack_top: u64,
     /// Vector state above x87 and SSE that is managed (XCR0 bits).
     pub wide_mask: u64,
-    /// The translation whose pages are mapped, as an address; 0: none.
+    /// The translation that is active, as an address; 0: none.
     pub root: u64,
-    /// Counts how often all mappings of programs went: a page's mapping is there if it was made in this epoch.
+    /// The host process that runs: who has the baton (`hosts.rs`).
+    pub host: u64,
+    /// The kernel stack that the next host process goes on with.
+    pub handed_sp: u64,
+    /// The last epoch that was given out: a page's mapping is there if it was made in its translation's epoch.
     pub epoch: u64,
     /// The timer's signal came while the kernel ran.
     pub timer_pending: u64,
@@ -31,7 +35,7 @@ pub struct Cpu {
 
 pub struct CpuCell(UnsafeCell<Cpu>);
 
-// SAFETY: there is one host thread; handlers of its signals only store whole words that the code below reads whole.
+// SAFETY: one host process has the baton; handlers of its signals only store whole words that the code below reads whole.
 unsafe impl Sync for CpuCell {}
 
 pub static CPU: CpuCell = CpuCell(UnsafeCell::new(Cpu {
@@ -39,6 +43,8 @@ pub static CPU: CpuCell = CpuCell(UnsafeCell::new(Cpu {
     stack_top: 0,
     wide_mask: 0,
     root: 0,
+    host: 0,
+    handed_sp: 0,
     epoch: 1,
     timer_pending: 0,
     counts: Counts::new(),
@@ -46,6 +52,12 @@ pub static CPU: CpuCell = CpuCell(UnsafeCell::new(Cpu {
 
 pub fn cpu() -> *mut Cpu {
     CPU.0.get()
+}
+
+/// The timer's signal came while the kernel ran, which has not looked yet.
+pub fn timer_is_pending() -> bool {
+    // SAFETY: the slot is a word; the handler only sets it.
+    unsafe { (&raw const (*cpu()).timer_pending).read_volatile() != 0 }
 }
 
 /// The managed vector state that the host has switched on.

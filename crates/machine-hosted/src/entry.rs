@@ -12,7 +12,7 @@ use machine::Registers;
 use machine_x86::{THREAD_AREA_BYTES, USER_CODE, USER_DATA, VECTOR_OFFSET};
 
 use crate::cpu::{CPU, Cpu};
-use crate::signals::{DISTURBING_FLAGS, on_alarm, on_call, on_fault};
+use crate::signals::{DISTURBING_FLAGS, on_alarm, on_call, on_child, on_fault};
 
 global_asm!(
     r#"
@@ -154,6 +154,57 @@ global_asm!(
         ret
         .cfi_endproc
 
+    /* Gives the baton to another host process, which goes on with this stack. In: rdi = top of this process's own stack,
+       rsi = this process, rdx = the next. The segment bases go along; the vector registers do not (`translation.rs`). */
+    .globl hosted_hand_over
+    hosted_hand_over:
+        push rbp
+        push rbx
+        push r12
+        push r13
+        push r14
+        push r15
+        rdfsbase rax
+        push rax
+        rdgsbase rax
+        push rax
+        mov [{cpu} + {cpu_handed}], rsp
+        mov rsp, rdi
+        xor ebp, ebp
+        call hosted_give_baton
+    /* This process has got the baton. */
+    hosted_go_on:
+        mov rsp, [{cpu} + {cpu_handed}]
+        pop rax
+        wrgsbase rax
+        pop rax
+        wrfsbase rax
+        pop r15
+        pop r14
+        pop r13
+        pop r12
+        pop rbx
+        pop rbp
+        ret
+
+    /* Makes a host process. In: rdi = flags, rsi = top of the new process's own stack, rdx = its place in the table. Out: its number
+       or a negative error. The new process waits on its own stack for the baton. */
+    .globl hosted_clone
+    hosted_clone:
+        mov r9, rdx
+        xor edx, edx
+        xor r10d, r10d
+        xor r8d, r8d
+        mov eax, 56                         /* clone */
+        syscall
+        test rax, rax
+        jz 1f
+        ret
+    1:  xor ebp, ebp
+        mov rdi, r9
+        call hosted_host_begins
+        jmp hosted_go_on
+
     /* A host call of a synthesized routine: only the image's own text may make one. */
     .globl hosted_host_call
     hosted_host_call:
@@ -172,6 +223,7 @@ global_asm!(
     hosted_handler hosted_on_call, {on_call}
     hosted_handler hosted_on_fault, {on_fault}
     hosted_handler hosted_on_alarm, {on_alarm}
+    hosted_handler hosted_on_child, {on_child}
 
     .globl hosted_restorer
     hosted_restorer:
@@ -184,8 +236,10 @@ global_asm!(
     on_call = sym on_call,
     on_fault = sym on_fault,
     on_alarm = sym on_alarm,
+    on_child = sym on_child,
     area = const THREAD_AREA_BYTES,
     cpu = sym CPU,
+    cpu_handed = const offset_of!(Cpu, handed_sp),
     cpu_owner = const offset_of!(Cpu, slots.vector_owner),
     cpu_wide = const offset_of!(Cpu, wide_mask),
     vector = const VECTOR_OFFSET,
@@ -212,9 +266,12 @@ unsafe extern "C" {
     pub static hosted_on_call: u8;
     pub static hosted_on_fault: u8;
     pub static hosted_on_alarm: u8;
+    pub static hosted_on_child: u8;
     pub static hosted_first_return: u8;
     pub static hosted_iretq: u8;
     pub static hosted_change_space: u8;
     pub static hosted_host_call: u8;
     pub static hosted_restorer: u8;
+    pub fn hosted_hand_over(own_stack: u64, from: u64, to: u64);
+    pub fn hosted_clone(flags: u64, own_stack: u64, index: u64) -> i64;
 }

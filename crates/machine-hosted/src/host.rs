@@ -6,6 +6,7 @@
 )]
 
 use core::arch::asm;
+use core::sync::atomic::AtomicU32;
 
 /// A negative errno of the host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,12 +32,16 @@ mod nr {
     pub const MREMAP: u64 = 25;
     pub const MADVISE: u64 = 28;
     pub const GETPID: u64 = 39;
+    pub const WAIT4: u64 = 61;
     pub const KILL: u64 = 62;
     pub const FTRUNCATE: u64 = 77;
+    pub const LINK: u64 = 86;
     pub const UNLINK: u64 = 87;
     pub const SIGALTSTACK: u64 = 131;
     pub const GETPPID: u64 = 110;
     pub const PRCTL: u64 = 157;
+    pub const FUTEX: u64 = 202;
+    pub const SCHED_GETAFFINITY: u64 = 204;
     pub const TIMER_CREATE: u64 = 222;
     pub const TIMER_SETTIME: u64 = 223;
     pub const CLOCK_GETTIME: u64 = 228;
@@ -146,6 +151,27 @@ pub unsafe fn protect(address: u64, bytes: u64, protection: u64) -> Result<(), H
     unsafe { call(nr::MPROTECT, [address, bytes, protection, 0, 0, 0]).map(drop) }
 }
 
+/// Moves the pages that `map_shared` put at `from` to exactly `to`.
+///
+/// # Safety
+/// What was mapped at `to` goes, and what was at `from`.
+pub unsafe fn move_pages(from: u64, bytes: u64, to: u64) -> Result<(), HostError> {
+    const MREMAP_MAYMOVE: u64 = 1;
+    const MREMAP_FIXED: u64 = 2;
+    // SAFETY: the caller owns both ranges.
+    unsafe { call(nr::MREMAP, [from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to, 0]).map(drop) }
+}
+
+/// Gives the memory behind shared pages back; they are zeros then, for all who map them.
+///
+/// # Safety
+/// Nobody uses what is there.
+pub unsafe fn forget_content(address: u64, bytes: u64) {
+    const MADV_REMOVE: u64 = 9;
+    // SAFETY: the caller gives the content up.
+    let _ = unsafe { call(nr::MADVISE, [address, bytes, MADV_REMOVE, 0, 0, 0]) };
+}
+
 /// Has the host supply the pages of a writable range now (Linux 5.14).
 ///
 /// # Safety
@@ -196,6 +222,12 @@ pub fn unlink(path: &core::ffi::CStr) {
     let _ = unsafe { call(nr::UNLINK, [path.as_ptr() as u64, 0, 0, 0, 0, 0]) };
 }
 
+/// A second name for a file.
+pub fn link(path: &core::ffi::CStr, other: &core::ffi::CStr) {
+    // SAFETY: the paths end with a NUL.
+    let _ = unsafe { call(nr::LINK, [path.as_ptr() as u64, other.as_ptr() as u64, 0, 0, 0, 0]) };
+}
+
 /// The number of this process on the host.
 pub fn process_id() -> i32 {
     // SAFETY: the call has no arguments and cannot fail.
@@ -228,6 +260,45 @@ pub fn let_debugger_attach() {
     const ANY: u64 = u64::MAX;
     // SAFETY: the call touches no memory.
     let _ = unsafe { call(nr::PRCTL, [PR_SET_PTRACER, ANY, 0, 0, 0, 0]) };
+}
+
+/// How a host process makes another one: it shares descriptors and the present folder, and is a child of the first.
+pub fn clone_flags(is_child: bool) -> u64 {
+    const CLONE_FS: u64 = 0x200;
+    const CLONE_FILES: u64 = 0x400;
+    const CLONE_PARENT: u64 = 0x8000;
+    CLONE_FS | CLONE_FILES | SIGCHLD as u64 | if is_child { CLONE_PARENT } else { 0 }
+}
+
+/// A child that has ended, which is gone then.
+pub fn reap() -> Option<i32> {
+    const ANY: u64 = u64::MAX;
+    const WNOHANG_WALL: u64 = 0x4000_0001;
+    // SAFETY: the call tells nothing but the number.
+    let ended = unsafe { call(nr::WAIT4, [ANY, 0, WNOHANG_WALL, 0, 0, 0]) };
+    ended.ok().filter(|process| *process != 0).map(|process| process as i32)
+}
+
+/// The cores that this process may run on.
+pub fn cores() -> u32 {
+    let mut set = [0u64; 128];
+    // SAFETY: the host writes at most so many bytes.
+    let told = unsafe { call(nr::SCHED_GETAFFINITY, [0, size_of_val(&set) as u64, (&raw mut set) as u64, 0, 0, 0]) };
+    if told.is_ok() { set.iter().map(|word| word.count_ones()).sum() } else { 1 }
+}
+
+/// Sleeps while the word is `value`, until [`wake`] or a signal. The word lies in shared memory.
+pub fn wait(word: &AtomicU32, value: u32) {
+    const FUTEX_WAIT: u64 = 0;
+    // SAFETY: the host reads the word.
+    let _ = unsafe { call(nr::FUTEX, [word.as_ptr() as u64, FUTEX_WAIT, value.into(), 0, 0, 0]) };
+}
+
+/// Wakes whoever sleeps on the word.
+pub fn wake(word: &AtomicU32) {
+    const FUTEX_WAKE: u64 = 1;
+    // SAFETY: the host only compares the address.
+    let _ = unsafe { call(nr::FUTEX, [word.as_ptr() as u64, FUTEX_WAKE, 1, 0, 0, 0]) };
 }
 
 pub fn close(fd: i32) {
@@ -323,7 +394,13 @@ pub fn random_word() -> u64 {
     word
 }
 
+/// Ends the machine, all host processes of it.
 pub fn exit(status: i32) -> ! {
+    crate::hosts::end(status)
+}
+
+/// Ends this process alone.
+pub fn exit_process(status: i32) -> ! {
     loop {
         // SAFETY: ends the process.
         let _ = unsafe { call(nr::EXIT_GROUP, [status as u64, 0, 0, 0, 0, 0]) };
@@ -355,6 +432,8 @@ pub fn set_interval(timer: i32, nanos: u64, interval: u64) {
     let _ = unsafe { call(nr::TIMER_SETTIME, [timer as u64, 0, setting.as_ptr() as u64, 0, 0, 0]) };
 }
 
+pub const SIGCHLD: i32 = 17;
+pub const SA_NOCLDSTOP: u64 = 1;
 pub const SA_SIGINFO: u64 = 4;
 pub const SA_ONSTACK: u64 = 0x0800_0000;
 pub const SA_RESTART: u64 = 0x1000_0000;

@@ -1,10 +1,10 @@
-//! Where things are in the one address space that program and kernel share.
+//! Where things are in the address spaces that programs share with the kernel. All host processes have the kernel at the same addresses.
 //!
 //! ```text
 //! 0x0000_0001_0000 ..                     programs that are linked at a fixed address, their break
 //! 0x0000_6000_0000                        the kernel: image, stubs, code store, thread areas, heap
 //! 0x0000_7fff_7000 ..                     the program's again
-//! 0x1100_0000_0000 .. 0x1400_0000_0000    writable aliases of code, and the frames (direct map)
+//! 0x1100_0000_0000 .. 0x1400_0000_0000    writable aliases of code, each host process's own stacks, the frames (direct map)
 //! 0x5554_0000_0000 + 16 MB                stubs within reach of position-independent programs
 //! 0x5555_5555_4000 ..                     position-independent programs
 //! 0x7fff_9000_0000 + 16 MB                stubs within reach of libraries
@@ -29,6 +29,11 @@ pub const HEAP_BYTES: u64 = 0x0FFF_0000;
 pub const HIGH: Range<u64> = 0x1100_0000_0000..0x1400_0000_0000;
 pub const CODE_ALIAS: u64 = 0x1100_0000_0000;
 pub const STUB_ALIAS: u64 = 0x1101_0000_0000;
+/// What each host process has of its own: a page of words, a stack between guards, and a stack for signals.
+pub const OWN: u64 = 0x1102_0000_0000;
+pub const OWN_STACK_TOP: u64 = OWN + (64 << 10);
+pub const SIGNAL_STACK: u64 = OWN + (128 << 10);
+pub const SIGNAL_STACK_BYTES: u64 = 256 << 10;
 pub const DIRECT_MAP: u64 = 0x1200_0000_0000;
 
 pub const STUB_BYTES: u64 = 16 << 20;
@@ -44,6 +49,15 @@ pub const USER_START: u64 = 0x1_0000;
 unsafe extern "C" {
     static text_start: u8;
     static text_end: u8;
+    static data_start: u8;
+    static bss_start: u8;
+    static image_end: u8;
+}
+
+/// The image's data: what it begins with, and all of it.
+pub fn data() -> [Range<u64>; 2] {
+    let start = &raw const data_start as u64;
+    [start..&raw const bss_start as u64, start..&raw const image_end as u64]
 }
 
 /// The image's text: host calls made from here pass.

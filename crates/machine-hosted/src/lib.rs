@@ -1,7 +1,7 @@
-//! Layer 2: the hosted machine: one Linux process, without privilege (S-33, S-127).
+//! Layer 2: the hosted machine: Linux processes, one for each quaspace, without privilege (S-33, S-127).
 //!
-//! Program and kernel share the process's address space and its privilege level: there is no isolation between the
-//! two, and the kernel trusts the program not to touch it. In return a call is a jump.
+//! Program and kernel share a process's address space and its privilege level: there is no isolation between the
+//! two, and the kernel trusts the program not to touch it. In return a call is a jump. The processes share the kernel (`hosts.rs`).
 //!
 //! ```text
 //!   mov eax, nr          jmp stub ─► mov eax, nr; lea rcx, back; jmp [slot] ─► thread.dispatch ─► routine ─► jmp rcx
@@ -27,6 +27,7 @@ mod foreign;
 mod frames;
 mod heap;
 mod host;
+mod hosts;
 mod layout;
 mod lines;
 mod names;
@@ -74,9 +75,7 @@ const TICK_NS: u64 = 10_000_000;
 /// The hosted machine. One value, made by [`boot`].
 pub struct HostedMachine {
     channels: KernelCell<HostChannels>,
-    timer: i32,
-    /// Looks at descriptors while programs compute; off while nobody waits for one.
-    tick: i32,
+    /// A tick looks at descriptors while programs compute; off while nobody waits for one.
     is_ticking: KernelCell<bool>,
     /// When the timer is set to go off.
     alarm: KernelCell<Option<Nanos>>,
@@ -123,24 +122,17 @@ pub(crate) fn set_memory_fd(fd: i32) {
     MEMORY_FD.store(fd, Ordering::Relaxed);
 }
 
-/// Has the timer's signal come after `nanos`.
-pub(crate) fn arm_timer(nanos: u64) {
-    host::set_timer(the().timer, nanos.max(1));
-}
-
 impl HostedMachine {
-    fn start(parameters: &Parameters) -> Option<&'static HostedMachine> {
+    fn start(parameters: &Parameters) -> &'static HostedMachine {
         let machine = Box::leak(Box::new(HostedMachine {
             channels: KernelCell::new(HostChannels::new(parameters.control_fd)),
-            timer: host::create_timer(signals::SIGALRM).ok()?,
-            tick: host::create_timer(signals::SIGALRM).ok()?,
             is_ticking: KernelCell::new(false),
             alarm: KernelCell::new(None),
             trap_only: parameters.trap_only,
             counts_calls: parameters.counts,
         }));
         MACHINE.store((&raw const *machine) as u64, Ordering::Release);
-        Some(machine)
+        machine
     }
 
     /// The store of synthesized code.
@@ -181,6 +173,20 @@ impl HostedMachine {
             self.alarm.set(None);
             kernel.timer();
         }
+        self.keep_alarms();
+    }
+
+    /// Sees that the signals come to the host process that runs.
+    pub(crate) fn keep_alarms(&self) {
+        if let Some(at) = self.alarm.get() {
+            hosts::set_alarm(at.0);
+        }
+        if cpu::timer_is_pending() {
+            signals::retry_alarm();
+        }
+        if self.is_ticking.get() {
+            hosts::set_ticking(TICK_NS);
+        }
     }
 
     /// Tells the kernel if a descriptor that somebody waits for has news, at once or within `nanos`.
@@ -209,11 +215,8 @@ impl HostedMachine {
     }
 
     fn set_ticking(&self, on: bool) {
-        if self.is_ticking.get() != on {
-            self.is_ticking.set(on);
-            let nanos = if on { TICK_NS } else { 0 };
-            host::set_interval(self.tick, nanos, nanos);
-        }
+        self.is_ticking.set(on);
+        hosts::set_ticking(if on { TICK_NS } else { 0 });
     }
 
     pub(crate) fn with_channels<R>(&self, act: impl FnOnce(&mut HostChannels) -> R) -> R {
@@ -424,7 +427,7 @@ impl Clock for HostedMachine {
 
     fn set_alarm(&self, at: Nanos) {
         self.alarm.set(Some(at));
-        host::set_timer(self.timer, at.saturating_sub(machine_x86::now()).0.max(1));
+        hosts::set_alarm(at.0);
     }
 }
 

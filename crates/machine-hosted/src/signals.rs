@@ -14,13 +14,14 @@ use machine_x86::{USER_CODE, USER_DATA, upcalls};
 
 use crate::cpu::cpu;
 use crate::entry::{
-    hosted_call_record, hosted_iretq, hosted_on_alarm, hosted_on_call, hosted_on_fault, hosted_restorer, hosted_trap,
+    hosted_call_record, hosted_iretq, hosted_on_alarm, hosted_on_call, hosted_on_child, hosted_on_fault,
+    hosted_restorer, hosted_trap,
 };
-use crate::host::{self, HostError, SA_NODEFER, SA_ONSTACK, SA_RESTART, SA_SIGINFO};
+use crate::host::{self, HostError, SA_NOCLDSTOP, SA_NODEFER, SA_ONSTACK, SA_RESTART, SA_SIGINFO, SIGCHLD};
 use crate::layout::{is_code, is_user, text};
 use crate::threads::{current, user_registers};
 use crate::translation::active;
-use crate::{STORE, debug, patch, start, upcall};
+use crate::{STORE, debug, hosts, patch, start, threads, upcall, windows};
 
 const SIGILL: i32 = 4;
 const SIGTRAP: i32 = 5;
@@ -76,22 +77,18 @@ pub struct Info {
     architecture: u32,
 }
 
-const SIGNAL_STACK_BYTES: usize = 256 << 10;
-
 /// SIGHUP, SIGINT, SIGQUIT, SIGTERM: how people end a run.
 const ENDING: [i32; 4] = [1, 2, 3, 15];
 
-/// Sets the handlers and their stack. Where a tool started the machine, how the run ends is the tool's affair.
+/// Sets the handlers. Where a tool started the machine, how the run ends is the tool's affair.
 pub fn start(has_tool: bool) -> Result<(), HostError> {
-    #[repr(C, align(4096))]
-    struct Stack([u8; SIGNAL_STACK_BYTES]);
-    static mut STACK: Stack = Stack([0; SIGNAL_STACK_BYTES]);
     let restorer = (&raw const hosted_restorer) as u64;
     let fault = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
     let mask = 1 << (SIGALRM - 1);
-    // SAFETY: 1. The stack is used for this alone. 2. The handlers follow the convention.
+    // SAFETY: the handlers follow the convention.
     unsafe {
-        host::set_signal_stack((&raw const STACK) as u64, SIGNAL_STACK_BYTES as u64)?;
+        let child = SA_ONSTACK | SA_RESTART | SA_NOCLDSTOP;
+        host::set_handler(SIGCHLD, (&raw const hosted_on_child) as u64, child, restorer, mask)?;
         for signal in [SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV] {
             host::set_handler(signal, (&raw const hosted_on_fault) as u64, fault, restorer, mask)?;
         }
@@ -176,6 +173,13 @@ pub extern "C" fn on_fault(signal: i32, info: &Info, context: &mut Context) {
         // Sent by a process, not by the processor.
         return;
     }
+    if context.trap == PAGE_FAULT
+        && signal == SIGSEGV
+        && !is_program(context.rip)
+        && show_kernel_page(context.cr2, info.code)
+    {
+        return;
+    }
     if matches!(context.trap, PAGE_FAULT | GENERAL_PROTECTION)
         && is_code(context.rip)
         && let Some(landing) = STORE.landing_of_asked(context.rip)
@@ -222,6 +226,12 @@ pub extern "C" fn on_fault(signal: i32, info: &Info, context: &mut Context) {
     start::epitaph(&registers_of(context), signal, info.address)
 }
 
+/// Kernel memory that another host process mapped, and this one not yet.
+fn show_kernel_page(address: u64, code: i32) -> bool {
+    const NOTHING_MAPPED: i32 = 1;
+    threads::show_area(address) || code == NOTHING_MAPPED && windows::show(address)
+}
+
 /// The page-fault error code (SDM vol. 3A, 4.7) as an access.
 fn access_of(context: &Context) -> Access {
     Access { address: VirtAddr(context.cr2), write: context.error & 2 != 0, execute: context.error & 16 != 0 }
@@ -249,7 +259,15 @@ fn bad_return(context: &mut Context) {
     trap(context, GENERAL_PROTECTION, 0, 0);
 }
 
+pub extern "C" fn on_child(_signal: i32, _info: &Info, _context: &mut Context) {
+    hosts::child_ended();
+}
+
 pub extern "C" fn on_alarm(_signal: i32, _info: &Info, context: &mut Context) {
+    hosts::alarm_came();
+    if !hosts::has_baton() {
+        return;
+    }
     if context.selectors as u16 != USER_CODE {
         trap(context, GENERAL_PROTECTION, 0, 0);
         return;
@@ -262,7 +280,12 @@ pub extern "C" fn on_alarm(_signal: i32, _info: &Info, context: &mut Context) {
     unsafe { (*cpu()).timer_pending = 1 };
     // The kernel looks at the flag when it leaves by its slow end; a synthesized routine does not look, so the alarm
     // comes again.
-    crate::arm_timer(if debug::expects_debugger() { RETRY_TRACED_NS } else { RETRY_NS });
+    retry_alarm();
+}
+
+/// Has the alarm come again soon: it met kernel code.
+pub fn retry_alarm() {
+    hosts::set_alarm_in(if debug::expects_debugger() { RETRY_TRACED_NS } else { RETRY_NS });
 }
 
 fn registers_of(context: &Context) -> Registers {

@@ -18,9 +18,9 @@ use crate::cpu::{self, cpu};
 use crate::host::{self, PROT_EXEC, PROT_READ, PROT_WRITE};
 use crate::layout::{
     CODE, CODE_ALIAS, CODE_BYTES, DIRECT_MAP, HEAP, HEAP_BYTES, HIGH, KERNEL, STUB_ALIAS, STUB_BYTES, STUBS,
-    THREAD_AREAS, THREADS, USER_START, text,
+    THREAD_AREAS, THREADS, USER_START, data, text,
 };
-use crate::{HostedMachine, clock, debug, frames, signals};
+use crate::{HostedMachine, clock, debug, frames, hosts, signals};
 
 // A test has a start of its own.
 #[cfg(not(test))]
@@ -29,7 +29,10 @@ global_asm!(
     .pushsection .text
     .globl _start
     _start:
-        mov rdi, rsp
+        mov rbx, rsp
+        and rsp, -16
+        call hosted_share_data
+        mov rdi, rbx
         lea rsp, [rip + hosted_boot_stack_top]
         xor ebp, ebp
         call boot_rust
@@ -106,6 +109,7 @@ impl Parameters {
             b"tree" => crate::foreign::add_tree(value as i32),
             b"perf_map" => self.debuggers.perf_map = value != 0,
             b"gdb" => self.debuggers.gdb = value != 0,
+            b"one_process" if value != 0 => hosts::use_one_only(),
             b"code_bytes" => crate::STORE.limit(value as usize),
             b"counts" => self.counts = value != 0,
             b"trap_only" => self.trap_only = value != 0,
@@ -122,6 +126,24 @@ pub struct Booted {
     pub archive_frames: Frames,
     pub free_frames: Frames,
     pub parameters: Parameters,
+}
+
+/// Puts the image's data into memory that all host processes share. Runs on the host's own stack, before anything else.
+#[unsafe(no_mangle)]
+extern "C" fn hosted_share_data() {
+    let [made, whole] = data();
+    let bytes = whole.end - whole.start;
+    // SAFETY: 1. The code's alias is not mapped yet, so there is room. 2. Nothing was written but what the host loaded, and nothing
+    // of it is in use here.
+    let shared = unsafe {
+        host::map_shared(CODE_ALIAS, bytes, PROT_READ | PROT_WRITE).and_then(|()| {
+            (CODE_ALIAS as *mut u8).copy_from_nonoverlapping(made.start as *const u8, (made.end - made.start) as usize);
+            host::move_pages(CODE_ALIAS, bytes, whole.start)
+        })
+    };
+    if shared.is_err() {
+        host::exit_process(MACHINE_DIED);
+    }
 }
 
 static CONTROL: AtomicI32 = AtomicI32::new(STANDARD_ERROR);
@@ -164,8 +186,12 @@ pub unsafe fn boot(stack: *const u64) -> Booted {
     crate::names::prepare();
     // SAFETY: no thread runs yet.
     machine_x86::start_gauge(unsafe { &mut (*cpu()).slots });
+    if parameters.debuggers.gdb {
+        // A debugger attaches to one process.
+        hosts::use_one_only();
+    }
     let machine = HostedMachine::start(&parameters);
-    let (Ok(()), Some(machine)) = (signals::start(parameters.control_fd != STANDARD_ERROR), machine) else {
+    let (Ok(()), Ok(())) = (hosts::prepare(), signals::start(parameters.control_fd != STANDARD_ERROR)) else {
         fatal("signals and a timer")
     };
     // SAFETY: once; the memory file is the machine's own, and holds the archive and nothing else.
@@ -233,7 +259,8 @@ fn map_memory(fd: i32, memory_bytes: u64) -> Result<(), &'static str> {
     let mapped = unsafe {
         host::resize(fd, memory_bytes)
             .and_then(|()| host::map_file(DIRECT_MAP, memory_bytes, read_write, fd, 0, false))
-            .and_then(|()| host::map_anonymous(HEAP, HEAP_BYTES, read_write))
+            .and_then(|()| host::map_shared(HEAP, HEAP_BYTES, read_write))
+            .and_then(|()| host::map_shared(THREADS, THREAD_AREAS * THREAD_AREA_BYTES, 0))
             .and_then(|()| host::map_shared(CODE_ALIAS, CODE_BYTES, read_write))
             .and_then(|()| host::map_again(CODE_ALIAS, CODE_BYTES, CODE, PROT_READ | PROT_EXEC))
             .and_then(|()| host::map_shared(STUB_ALIAS, 3 * STUB_BYTES, read_write))
@@ -268,7 +295,7 @@ impl Write for Early {
     }
 }
 
-const MACHINE_DIED: i32 = 70;
+pub const MACHINE_DIED: i32 = 70;
 
 fn fatal(what: &str) -> ! {
     let _ = writeln!(Early, "error: synthesis-hosted cannot start: it needs {what}");

@@ -4,6 +4,8 @@
     reason = "one proof for the words of one record, or for calls that belong together"
 )]
 
+use core::sync::atomic::{AtomicU64, Ordering};
+
 use machine::{Entry, FileEntry, FrameNumber, FrameSource, NoFrames, Registers, VirtAddr};
 use machine_x86::{Ground, Slots, THREAD_AREA_BYTES, TteRecord, USER_LIMIT};
 use quaject::Makers;
@@ -34,18 +36,16 @@ unsafe impl Ground for HostedGround {
     const MMU_BYTES: u64 = MMU_BYTES;
 
     fn map_area(area: u64) -> Result<(), NoFrames> {
-        let rights = host::PROT_READ | host::PROT_WRITE;
-        // SAFETY: the range is this thread's own.
-        unsafe {
-            host::map_anonymous(area, LOW_BYTES, rights)
-                .and_then(|()| host::map_anonymous(area + STACK_OFFSET, THREAD_AREA_BYTES - STACK_OFFSET, rights))
-                .map_err(|_| NoFrames)
-        }
+        mark_area(area, true);
+        if open_area(area) { Ok(()) } else { Err(NoFrames) }
     }
 
     unsafe fn unmap_area(area: u64) {
+        mark_area(area, false);
         // SAFETY: the thread has gone.
-        let _ = unsafe { host::unmap(area, THREAD_AREA_BYTES) };
+        unsafe { host::forget_content(area, LOW_BYTES) };
+        // SAFETY: as above.
+        unsafe { host::forget_content(area + STACK_OFFSET, THREAD_AREA_BYTES - STACK_OFFSET) };
     }
 
     fn slots() -> *mut Slots {
@@ -106,6 +106,39 @@ unsafe impl Ground for HostedGround {
         prepare(frame);
         direct(frame.physical_address()) as *mut u8
     }
+}
+
+/// A bit for each area: there is a thread's. Its pages may be used in each host process, which opens them at the first touch.
+static AREAS: [AtomicU64; THREAD_AREAS as usize / 64] = [const { AtomicU64::new(0) }; THREAD_AREAS as usize / 64];
+
+fn place_of(area: u64) -> (&'static AtomicU64, u64) {
+    let number = (area - THREADS) / THREAD_AREA_BYTES;
+    (&AREAS[number as usize / 64], 1 << (number % 64))
+}
+
+fn mark_area(area: u64, is_used: bool) {
+    let (word, bit) = place_of(area);
+    let bits = word.load(Ordering::Relaxed);
+    word.store(if is_used { bits | bit } else { bits & !bit }, Ordering::Relaxed);
+}
+
+/// Makes both sides of the guard page usable in this host process. The window is mapped whole, without rights.
+fn open_area(area: u64) -> bool {
+    let rights = host::PROT_READ | host::PROT_WRITE;
+    // SAFETY: the range is a thread's own.
+    let is_open = |start, bytes| unsafe { host::protect(start, bytes, rights) }.is_ok();
+    is_open(area, LOW_BYTES) && is_open(area + STACK_OFFSET, THREAD_AREA_BYTES - STACK_OFFSET)
+}
+
+/// Opens the area that the address is in, if there is a thread's and it is not the guard page.
+pub fn show_area(address: u64) -> bool {
+    if !(THREADS..THREADS + THREAD_AREAS * THREAD_AREA_BYTES).contains(&address) {
+        return false;
+    }
+    let area = address & !(THREAD_AREA_BYTES - 1);
+    let (word, bit) = place_of(area);
+    let is_guard = (LOW_BYTES..STACK_OFFSET).contains(&(address - area));
+    !is_guard && word.load(Ordering::Relaxed) & bit != 0 && open_area(area)
 }
 
 /// The running thread's record. Signal handlers have a stack of their own, so the stack does not tell.

@@ -1,26 +1,26 @@
 //! Quaspaces on the host: what is mapped is a cache of what the kernel decided, as a processor's TLB is.
 //!
-//! There is one host address space. A translation keeps its pages in a table of its own; the pages of the active one
-//! are mapped by the host when they are touched first, in runs of neighbouring frames, since a host mapping costs the
-//! same for one page and for many. Switching to another quaspace unmaps everything, in a handful of host calls, so a
-//! forked child has the same addresses as its parent.
+//! A translation keeps its pages in a table of its own, and a host process shows them (`hosts.rs`). They are mapped when they are
+//! touched first, in runs of neighbouring frames, since a host mapping costs the same for one page and for many. What changes while
+//! another process runs is unmapped before its own runs again.
 #![allow(
     clippy::multiple_unsafe_ops_per_block,
     reason = "one proof for the words of one record, or for calls that belong together"
 )]
 
 use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 use core::ops::Range;
 
 use machine::{
-    Access, FrameNumber, KernelCell, Mapping, NoFrames, PAGE_BYTES, Protection, Root, Translation, VirtAddr,
+    Access, FrameNumber, KernelCell, KernelValue, Mapping, NoFrames, PAGE_BYTES, Protection, Root, Translation,
+    VirtAddr,
 };
 use machine_x86::USER_LIMIT;
 
 use crate::cpu::cpu;
-use crate::host;
 use crate::layout::{RESERVED, USER_START, is_user};
-use crate::windows;
+use crate::{host, hosts, windows};
 
 const PAGE: u64 = PAGE_BYTES as u64;
 /// What one page costs in the tree, roughly: its key, its value, and what nodes have left over.
@@ -28,8 +28,17 @@ const ENTRY_BYTES: usize = (size_of::<u64>() + size_of::<Entry>()) * 3 / 2;
 /// Pages that one first touch maps at most, before and behind the touched one.
 const RUN_PAGES: u64 = 32;
 
+/// Ranges that are kept to be unmapped; with more of them everything is.
+const STALE_MAX: usize = 64;
+
 pub struct HostTranslation {
     pages: KernelCell<BTreeMap<u64, Entry>>,
+    /// The host process that shows it.
+    host: KernelValue<Option<usize>>,
+    /// Pages that were mapped in this epoch are still mapped there.
+    epoch: KernelValue<u64>,
+    /// What changed while another host process ran: to be unmapped.
+    stale: KernelCell<Vec<Range<u64>>>,
 }
 
 #[derive(Clone, Copy)]
@@ -41,10 +50,6 @@ struct Entry {
 }
 
 impl Entry {
-    fn is_mapped(&self) -> bool {
-        self.mapped_in == epoch()
-    }
-
     fn allows(&self, access: Access) -> bool {
         match (access.execute, access.write) {
             (true, _) => self.protection.execute,
@@ -54,9 +59,13 @@ impl Entry {
     }
 }
 
-fn epoch() -> u64 {
+/// An epoch in which nothing was mapped yet.
+fn next_epoch() -> u64 {
     // SAFETY: the slot is a word that only kernel code stores.
-    unsafe { (*cpu()).epoch }
+    unsafe {
+        (*cpu()).epoch += 1;
+        (*cpu()).epoch
+    }
 }
 
 fn host_rights(protection: Protection) -> u64 {
@@ -84,7 +93,12 @@ fn unmap_run(page: u64, bytes: u64) -> bool {
 
 impl HostTranslation {
     pub fn new() -> HostTranslation {
-        HostTranslation { pages: KernelCell::new(BTreeMap::new()) }
+        HostTranslation {
+            pages: KernelCell::new(BTreeMap::new()),
+            host: KernelValue::new(None),
+            epoch: KernelValue::new(next_epoch()),
+            stale: KernelCell::new(Vec::new()),
+        }
     }
 
     fn is_active(&self) -> bool {
@@ -92,8 +106,58 @@ impl HostTranslation {
         unsafe { (*cpu()).root == self.root_word() }
     }
 
-    fn root_word(&self) -> u64 {
+    pub fn root_word(&self) -> u64 {
         (&raw const *self) as u64
+    }
+
+    pub fn host(&self) -> Option<usize> {
+        self.host.get()
+    }
+
+    /// The host process at this place shows nothing of it yet, and will.
+    pub fn have_host(&self, index: usize) {
+        self.host.set(Some(index));
+        self.forget_mapped();
+    }
+
+    /// Its host process shows another one.
+    pub fn lose_host(&self) {
+        self.host.set(None);
+        self.forget_mapped();
+    }
+
+    fn forget_mapped(&self) {
+        self.epoch.set(next_epoch());
+        self.stale.borrow_mut().clear();
+    }
+
+    fn is_mapped(&self, entry: &Entry) -> bool {
+        entry.mapped_in == self.epoch.get()
+    }
+
+    /// A page has changed while another host process runs.
+    fn put_aside(&self, page: u64) {
+        let Some(host) = self.host.get() else { return };
+        let mut stale = self.stale.borrow_mut();
+        if let Some(last) = stale.last_mut().filter(|last| last.end == page || last.start == page + PAGE) {
+            *last = last.start.min(page)..last.end.max(page + PAGE);
+        } else if stale.len() < STALE_MAX && stale.try_reserve(1).is_ok() {
+            stale.push(page..page + PAGE);
+        } else {
+            drop(stale);
+            self.forget_mapped();
+            hosts::must_forget(host);
+        }
+    }
+
+    /// Its host process runs again: what has changed meanwhile goes.
+    pub fn catch_up(&self) {
+        for range in self.stale.borrow_mut().drain(..) {
+            if !unmap_run(range.start, range.end - range.start) {
+                unmap_all();
+                self.epoch.set(next_epoch());
+            }
+        }
     }
 
     /// Sees that the host shows the page at `address`, which the kernel has just supplied: where it replaced another one it
@@ -102,7 +166,7 @@ impl HostTranslation {
         let page = access.address.0 & !(PAGE - 1);
         flush();
         let entry = self.pages.borrow().get(&page).copied();
-        entry.is_some_and(|entry| entry.is_mapped() && entry.allows(access)) || self.bring_in(access)
+        entry.is_some_and(|entry| self.is_mapped(&entry) && entry.allows(access)) || self.bring_in(access)
     }
 
     /// Has the host map the page at `address` and its neighbours, if the kernel allows the access.
@@ -114,7 +178,7 @@ impl HostTranslation {
             return false;
         }
         flush();
-        let run = run_around(&pages, page, entry);
+        let run = run_around(&pages, page, entry, self.epoch.get());
         let (count, first) = ((run.end - run.start) / PAGE, pages[&run.start]);
         if !map_run(run.start, count, first.frame, entry.protection) {
             // The host keeps so many mappings and no more (vm.max_map_count): all go, and come back as they are touched.
@@ -123,7 +187,7 @@ impl HostTranslation {
                 return false;
             }
         }
-        let now = epoch();
+        let now = self.epoch.get();
         pages.range_mut(run).for_each(|(_, entry)| entry.mapped_in = now);
         true
     }
@@ -131,12 +195,12 @@ impl HostTranslation {
 
 /// The pages around `page` that one host mapping can show: neighbours here and among the frames, equal rights, not
 /// mapped yet.
-fn run_around(pages: &BTreeMap<u64, Entry>, page: u64, entry: Entry) -> Range<u64> {
+fn run_around(pages: &BTreeMap<u64, Entry>, page: u64, entry: Entry, epoch: u64) -> Range<u64> {
     let fits = |at: u64, other: &Entry| {
         let frame = entry.frame.number() as i64 + (at as i64 - page as i64) / PAGE as i64;
         let same = other.frame.number() as i64 == frame && other.protection == entry.protection;
         let one_file = windows::index_of(other.frame) == windows::index_of(entry.frame);
-        same && one_file && !other.is_mapped() && is_user(at)
+        same && one_file && other.mapped_in != epoch && is_user(at)
     };
     let (mut start, mut end) = (page, page + PAGE);
     for (&at, other) in pages.range(page.saturating_sub(RUN_PAGES * PAGE)..page).rev() {
@@ -174,11 +238,13 @@ unsafe impl Translation for HostTranslation {
         let mut entry = Entry { frame, protection, mapped_in: 0 };
         let active = self.is_active();
         let mut pages = self.pages.borrow_mut();
-        let was_mapped = active && pages.get(&page.0).is_some_and(Entry::is_mapped);
-        if was_mapped {
+        let was_mapped = pages.get(&page.0).is_some_and(|entry| self.is_mapped(entry));
+        if was_mapped && !active {
+            self.put_aside(page.0);
+        } else if was_mapped {
             flush();
             if map_run(page.0, 1, frame, protection) {
-                entry.mapped_in = epoch();
+                entry.mapped_in = self.epoch.get();
             } else {
                 unmap_run(page.0, PAGE);
             }
@@ -190,8 +256,10 @@ unsafe impl Translation for HostTranslation {
     fn unmap(&self, page: VirtAddr) -> Option<Mapping> {
         let mut pages = self.pages.borrow_mut();
         let entry = pages.remove(&page.0)?;
-        if self.is_active() && entry.is_mapped() {
+        if self.is_mapped(&entry) && self.is_active() {
             put_off(page.0, Change::Unmap, |gap| pages.range(gap).next().is_none());
+        } else if self.is_mapped(&entry) {
+            self.put_aside(page.0);
         }
         Some(mapping_of(&entry))
     }
@@ -204,7 +272,13 @@ unsafe impl Translation for HostTranslation {
             return;
         }
         entry.protection = protection;
-        if active && entry.is_mapped() {
+        if entry.mapped_in != self.epoch.get() {
+            return;
+        }
+        if !active {
+            entry.mapped_in = 0;
+            self.put_aside(page.0);
+        } else {
             put_off(page.0, Change::Protect(host_rights(protection)), |_| false);
         }
     }
@@ -233,7 +307,12 @@ fn mapping_of(entry: &Entry) -> Mapping {
 impl Drop for HostTranslation {
     fn drop(&mut self) {
         if self.is_active() {
-            change_space(0);
+            flush();
+            // SAFETY: the slot is a word that only kernel code stores.
+            unsafe { (*cpu()).root = 0 };
+        }
+        if let Some(host) = self.host.get() {
+            hosts::release(host);
         }
     }
 }
@@ -292,7 +371,7 @@ pub fn flush() {
     apply(&mut PUT_OFF.borrow_mut());
 }
 
-/// Makes the translation with this root word the active one.
+/// Makes the translation with this root word the active one; 0: none.
 pub fn change_space(root: u64) {
     flush();
     // SAFETY: the slots are words that only kernel code stores.
@@ -300,23 +379,22 @@ pub fn change_space(root: u64) {
         if (*cpu()).root == root {
             return;
         }
-        if (*cpu()).root != 0 {
-            unmap_all();
-        }
         (*cpu()).root = root;
-        (*cpu()).epoch += 1;
     }
+    let Some(space) = active() else { return };
+    hosts::show(space);
 }
 
 /// Takes the active quaspace's mappings away; nothing is lost, as when a TLB is emptied.
 fn forget_all() {
     unmap_all();
-    // SAFETY: the slot is a word that only kernel code stores.
-    unsafe { (*cpu()).epoch += 1 };
+    if let Some(space) = active() {
+        space.epoch.set(next_epoch());
+    }
 }
 
-/// Takes every mapping of programs away.
-fn unmap_all() {
+/// Takes every mapping of programs away that this host process has.
+pub fn unmap_all() {
     let mut start = USER_START;
     for range in &RESERVED {
         let _ = unmap_run(start, range.start - start);

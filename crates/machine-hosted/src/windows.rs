@@ -7,6 +7,7 @@
 //! ```
 
 use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use machine::{FrameNumber, Frames, KernelCell, PAGE_BYTES, Refused, WINDOW_PAGES};
 
@@ -23,7 +24,11 @@ const ENOMEM: u16 = 12;
 struct Window {
     fd: i32,
     offset: u64,
+    rights: u64,
 }
+
+/// Windows that were closed: another host process may still show what was there.
+static CLOSED: AtomicU64 = AtomicU64::new(0);
 
 static WINDOWS: KernelCell<Vec<Option<Window>>> = KernelCell::new(Vec::new());
 
@@ -57,7 +62,7 @@ pub fn open(fd: i32, first_page: u64, writable: bool) -> Result<Frames, Refused>
     // SAFETY: the window is free, so nothing of the kernel is mapped there.
     unsafe { host::map_file(address, WINDOW_PAGES * PAGE_BYTES as u64, rights, fd, offset, false) }
         .map_err(|HostError(number)| Refused(number as u16))?;
-    let window = Some(Window { fd, offset });
+    let window = Some(Window { fd, offset, rights });
     if free == windows.len() {
         windows.push(window);
     } else {
@@ -77,7 +82,32 @@ pub fn close(frames: &Frames) {
     if let Some(window) = WINDOWS.borrow_mut().get_mut(index)
         && window.take().is_some()
     {
+        CLOSED.fetch_add(1, Ordering::Relaxed);
         // SAFETY: the kernel gives the window up.
         let _ = unsafe { host::unmap(address(frames.range().start), WINDOW_PAGES * PAGE_BYTES as u64) };
     }
+}
+
+/// Windows that were ever closed.
+pub fn closed() -> u64 {
+    CLOSED.load(Ordering::Relaxed)
+}
+
+/// Has this host process show no window; they come back as they are touched.
+pub fn forget() {
+    let start = address(base());
+    // SAFETY: the range holds nothing but windows, and what the kernel touches of them is mapped again.
+    let _ = unsafe { host::unmap(start, WINDOWS_MAX as u64 * WINDOW_PAGES * PAGE_BYTES as u64) };
+}
+
+/// Maps the window that the address is in, which another host process opened.
+pub fn show(touched: u64) -> bool {
+    let Some(distance) = touched.checked_sub(address(base())) else { return false };
+    let bytes = WINDOW_PAGES * PAGE_BYTES as u64;
+    let index = distance / bytes;
+    // Whoever opens or closes one touches none.
+    let Some(window) = WINDOWS.borrow().get(index as usize).copied().flatten() else { return false };
+    let start = address(base()) + index * bytes;
+    // SAFETY: the place is that window's.
+    unsafe { host::map_file(start, bytes, window.rights, window.fd, window.offset, false) }.is_ok()
 }

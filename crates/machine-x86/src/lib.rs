@@ -46,7 +46,7 @@ pub use user::{
     access_sites, copy_frame, copy_in, copy_in_frame, copy_out, copy_out_frame, frame_bytes, landing, restrict_sites,
     zero_out,
 };
-pub use vector::MANAGED_STATE;
+pub use vector::{MANAGED_STATE, release as release_vector_state};
 
 /// Linux's selectors, because signal frames and debuggers show them to programs.
 pub const USER_DATA: u16 = 0x2B;

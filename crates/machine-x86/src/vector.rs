@@ -66,6 +66,17 @@ pub fn disown<G: Ground>(area: u64) {
     }
 }
 
+/// The registers are about to be another's, on another processor's stack: what only they hold goes into their owner's image.
+pub fn release<G: Ground>() {
+    // SAFETY: the slots live as long as the machine.
+    let owner = unsafe { (*G::slots()).vector_owner };
+    if owner != G::dummy_area() {
+        // SAFETY: the owner's area is mapped as long as it is in the slot.
+        unsafe { save_wide::<G>(image(owner)) };
+        disown::<G>(owner);
+    }
+}
+
 pub fn float_words(area: u64) -> FloatWords {
     let legacy = image(area);
     // SAFETY: the vector page is mapped and aligned; the legacy part was saved at kernel entry.

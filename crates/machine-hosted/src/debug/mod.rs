@@ -79,6 +79,13 @@ fn is_traced() -> bool {
     !text[..used].windows(UNTRACED.len()).any(|line| line == UNTRACED)
 }
 
+/// There is one more host process, with the same code.
+pub fn host_made(process: i32) {
+    if let Some(map) = DEBUGGERS.perf_map.borrow().as_ref() {
+        map.share_with(process);
+    }
+}
+
 /// A stub was made for a call site.
 pub fn stub_made(address: u64, bytes: u64, back: u64) {
     DEBUGGERS.tell("callsite.stub", address, bytes, Frames::Stub { back });

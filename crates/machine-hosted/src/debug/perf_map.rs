@@ -10,6 +10,7 @@ use crate::host::{self, HostError};
 
 pub struct PerfMap {
     fd: i32,
+    path: Line,
 }
 
 /// A line, or a path.
@@ -31,16 +32,31 @@ impl Line {
     const fn new() -> Line {
         Line { bytes: [0; 128], used: 0 }
     }
+
+    fn as_path(&self) -> &CStr {
+        CStr::from_bytes_until_nul(&self.bytes).unwrap_or(c"")
+    }
+}
+
+fn path_of(process: i32) -> Line {
+    let mut path = Line::new();
+    let _ = write!(path, "/tmp/perf-{process}.map\0");
+    path
 }
 
 impl PerfMap {
     /// The file of this process. One that an earlier process of the same number left goes.
     pub fn create() -> Result<PerfMap, HostError> {
-        let mut path = Line::new();
-        let _ = write!(path, "/tmp/perf-{}.map\0", host::process_id());
-        let path = CStr::from_bytes_until_nul(&path.bytes).unwrap_or(c"");
-        host::unlink(path);
-        host::create(path).map(|fd| PerfMap { fd })
+        let path = path_of(host::process_id());
+        host::unlink(path.as_path());
+        host::create(path.as_path()).map(|fd| PerfMap { fd, path })
+    }
+
+    /// Another process has the same code: the file gets a second name.
+    pub fn share_with(&self, process: i32) {
+        let path = path_of(process);
+        host::unlink(path.as_path());
+        host::link(self.path.as_path(), path.as_path());
     }
 
     pub fn add(&self, name: &str, address: u64, bytes: u64) {

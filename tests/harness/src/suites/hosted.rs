@@ -29,7 +29,7 @@ pub fn run(options: &Options, tally: &mut Tally) -> Result<(), String> {
         options.runner.push("--hosted".into());
     }
     type Check = fn(&Options) -> Result<(), String>;
-    let checks: [(&str, Option<&str>, Check); 7] = [
+    let checks: [(&str, Option<&str>, Check); 8] = [
         ("gdb_names_a_routine_and_finds_its_caller", Some("gdb"), gdb),
         ("perf_map_names_routines_and_stubs", None, perf_map),
         ("calls_and_sites_are_counted", None, counts),
@@ -37,6 +37,7 @@ pub fn run(options: &Options, tally: &mut Tally) -> Result<(), String> {
         ("a_crash_is_told_on_request_only", None, crash),
         ("more_pages_than_the_host_keeps_mappings", None, many_mappings),
         ("starts", None, starts),
+        ("kills", Some("busybox"), super::hosted_kills::run),
     ];
     for (name, needs, check) in checks {
         let name = format!("hosted/{name}");

@@ -8,6 +8,7 @@ pub mod compiler;
 pub mod errors;
 pub mod fuzz;
 pub mod hosted;
+mod hosted_kills;
 pub mod hostfiles;
 pub mod kvm;
 pub mod machines;
