@@ -30,11 +30,12 @@ use crate::calls::{
     Flight, FutexTable, Limits, LoadError, LockWaits, SocketNames, SystemNames, Wanted, install_program, load_first,
     task_name,
 };
+use crate::devices;
 use crate::emulator::EachClass;
 use crate::emulator::{self, Options, Unix};
 use crate::files::{
-    Body, CELLS_MAJOR, ChannelStream, Channels, DescriptorTable, OpenFile, Random, Slot, Terminals, TtyStream,
-    WINDOW_MAJOR, WINDOWS, synthesize, terminal_node,
+    Body, ChannelStream, Channels, DescriptorTable, OpenFile, Random, Slot, Terminals, TtyStream, synthesize,
+    terminal_node,
 };
 use crate::inspect::{ControlPort, Desk, Tracing};
 pub use crate::inspect::{MONITOR, MonitorHooks, NO_MONITOR};
@@ -329,36 +330,15 @@ fn make_standard_names(names: &Namespace, view: View<'_>, now: Time) -> Result<(
     for (path, mode) in DIRECTORIES {
         exists_is_fine(names.make_directory(view, path, mode, now))?;
     }
-    const DEVICES: [(&[u8], u32, u32, u32); 14] = [
-        (b"/dev/null", 1, 3, 0o666),
-        (b"/dev/zero", 1, 5, 0o666),
-        (b"/dev/full", 1, 7, 0o666),
-        (b"/dev/random", 1, 8, 0o666),
-        (b"/dev/urandom", 1, 9, 0o666),
-        (b"/dev/tty", 5, 0, 0o666),
-        (b"/dev/console", 5, 1, 0o600),
-        (b"/dev/ptmx", 5, 2, 0o666),
-        (b"/dev/sound", 14, 128, 0o666),
-        (b"/dev/cd", 14, 129, 0o666),
-        (b"/dev/ad", 14, 130, 0o666),
-        (b"/dev/ad.ulaw", 14, 131, 0o666),
-        (b"/dev/da", 14, 132, 0o666),
-        (b"/dev/ad.stereo", 14, 133, 0o666),
-    ];
-    for (path, major, minor, mode) in DEVICES {
+    let mut made = Ok(());
+    devices::each_name(&mut |name, (major, minor), mode| {
         let special = NewSpecial { kind: NodeKind::CharDevice(major, minor), mode };
-        exists_is_fine(names.make_special(view, path, special, now))?;
-    }
-    for number in 0..=WINDOWS {
-        let window = [(format!("/dev/tty{number}"), WINDOW_MAJOR, number, 0o620)];
-        let suffix = if number == 0 { String::new() } else { format!("{number}") };
-        let shown = [("vcs", number), ("vcsa", number + 128)];
-        let shown = shown.map(|(name, minor)| (format!("/dev/{name}{suffix}"), CELLS_MAJOR, minor, 0o660));
-        for (path, major, minor, mode) in window.into_iter().chain(shown) {
-            let special = NewSpecial { kind: NodeKind::CharDevice(major, minor), mode };
-            exists_is_fine(names.make_special(view, path.as_bytes(), special, now))?;
+        let path = format!("/dev/{name}");
+        if made.is_ok() {
+            made = exists_is_fine(names.make_special(view, path.as_bytes(), special, now));
         }
-    }
+    });
+    made?;
     const LINKS: [(&[u8], &[u8]); 4] = [
         (b"/dev/fd", b"/proc/self/fd"),
         (b"/dev/stdin", b"/proc/self/fd/0"),

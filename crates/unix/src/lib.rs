@@ -7,7 +7,8 @@
 //!   call.rs       one call under way: its caller and the caller's memory
 //!   calls/        the calls, a file per family, and the table of them
 //!   task/         processes and their threads
-//!   files/        descriptors, open files, devices
+//!   devices.rs    the table of devices
+//!   files/        descriptors, open files, what they are open on
 //!   proc/         /proc and /sys
 //!   exec/         loading programs (pure)
 //!   signal/       signals (pure)
@@ -28,6 +29,7 @@ pub mod boot;
 mod border;
 mod call;
 mod calls;
+mod devices;
 mod emulator;
 pub mod exec;
 mod families;

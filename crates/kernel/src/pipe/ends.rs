@@ -263,6 +263,10 @@ impl PipeEnd {
 }
 
 impl Stream for PipeEnd {
+    fn readable_bytes(&self) -> Option<usize> {
+        Some(self.pipe.fill())
+    }
+
     fn read(&self, io: &Io<'_>, to: UserRange) -> Result<usize, Errno> {
         self.read_with(io, to.bytes, &mut || self.pipe.ring().give_to(io.machine(), to))
     }

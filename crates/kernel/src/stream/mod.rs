@@ -59,6 +59,21 @@ pub trait Stream: Any + Send + Sync {
     /// The waiting queues that are woken when `ready` may have changed.
     fn each_queue<'a>(&'a self, _visit: &mut dyn FnMut(&'a WaitQueue)) {}
 
+    /// It takes a position with a read or a write, and does not care about it.
+    fn takes_positions(&self) -> bool {
+        false
+    }
+
+    /// `lseek` finds it at 0, wherever it is told to go, if it was made without a name.
+    fn stays_at_start(&self) -> bool {
+        matches!(self.nameless(), Nameless::Anonymous(_))
+    }
+
+    /// Bytes that a read would give now (`FIONREAD`), if it says.
+    fn readable_bytes(&self) -> Option<usize> {
+        None
+    }
+
     /// Whether it tells by signals that it became ready, to whom asks for that (`O_ASYNC`).
     fn tells_by_signal(&self) -> bool {
         false

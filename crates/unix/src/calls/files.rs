@@ -17,8 +17,9 @@ use kernel::file::{Access, Create, Data, File, Limits, Node, NodeKind, OpenHow, 
 use machine::stages::{self, Stage};
 
 use super::transfer::forget_mappings;
-use super::{Entry, OpenQueue, open_cache, terminal};
+use super::{Entry, OpenQueue, open_cache};
 use crate::call::{Call, CallResult};
+use crate::devices;
 use crate::emulator::Unix;
 use crate::files::{Body, Descriptor, DescriptorTable, OpenFile, Slot, TextFile, synthesize};
 use crate::task::Process;
@@ -212,7 +213,7 @@ fn open_found(
         return Ok(file);
     }
     let body = match node.kind() {
-        NodeKind::CharDevice(major, minor) => terminal::open_device(call, node, (major, minor), flags)?,
+        NodeKind::CharDevice(major, minor) => devices::open(call, node, (major, minor), flags)?,
         NodeKind::BlockDevice(..) | NodeKind::Socket => return Err(Errno::ENXIO),
         NodeKind::Fifo => Body::Stream(fifo::open(call, node, flags)?),
         NodeKind::Symlink => return Err(Errno::ELOOP),

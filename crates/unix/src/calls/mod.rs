@@ -29,7 +29,7 @@ mod signals;
 mod sockets;
 mod system;
 mod sysv;
-mod terminal;
+pub(crate) mod terminal;
 mod times;
 mod trace;
 mod transfer;

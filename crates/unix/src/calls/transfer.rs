@@ -16,7 +16,7 @@ use abi::poll::{IN_ACCESS, IN_MODIFY};
 use abi::siginfo::SigInfo;
 use abi::signal::{SIGPIPE, SIGXFSZ};
 use kernel::file::{Content, File};
-use kernel::stream::{Nameless, Stream, UserRange};
+use kernel::stream::{Stream, UserRange};
 use kernel::trace::kind;
 
 use super::Entry;
@@ -86,12 +86,11 @@ fn positioned(call: &Call<'_>, descriptor: u64, offset: u64) -> Result<Arc<OpenF
         return Err(Errno::EINVAL);
     }
     let file = call.file(descriptor)?;
-    if file.is_seekable() || is_memory_device(&file) { Ok(file) } else { Err(Errno::ESPIPE) }
+    if file.is_seekable() || takes_positions(&file) { Ok(file) } else { Err(Errno::ESPIPE) }
 }
 
-/// The memory devices take a position, and do not care about it.
-fn is_memory_device(file: &OpenFile) -> bool {
-    file.stream_of::<crate::files::MemoryDevice>().is_some()
+fn takes_positions(file: &OpenFile) -> bool {
+    file.as_stream().is_some_and(|stream| stream.takes_positions())
 }
 
 fn end_of(file: &OpenFile) -> u64 {
@@ -501,10 +500,8 @@ fn seek_end(file: &OpenFile) -> u64 {
 
 /// Devices and what never had a name stay at 0. Error: `ESPIPE` for pipes, sockets, terminals and processes.
 fn seek_stream(file: &OpenFile) -> CallResult {
-    let never_had_name = |stream: &Arc<dyn Stream>| {
-        matches!(stream.nameless(), Nameless::Anonymous(_)) && !stream.as_any().is::<super::ProcessHandle>()
-    };
-    let stays = is_memory_device(file) || file.node().is_none() && file.as_stream().is_some_and(never_had_name);
+    let stays_at_start = |stream: &Arc<dyn Stream>| stream.stays_at_start();
+    let stays = takes_positions(file) || file.node().is_none() && file.as_stream().is_some_and(stays_at_start);
     if stays { Ok(0) } else { Err(Errno::ESPIPE) }
 }
 

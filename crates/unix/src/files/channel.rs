@@ -97,6 +97,10 @@ impl ChannelStream {
 }
 
 impl Stream for ChannelStream {
+    fn readable_bytes(&self) -> Option<usize> {
+        Some(self.receivable())
+    }
+
     fn read(&self, io: &Io<'_>, to: UserRange) -> Result<usize, Errno> {
         let mut piece = try_filled(0, to.bytes.min(PIECE_BYTES))?;
         let bytes = self.receive(io, &mut piece)?;

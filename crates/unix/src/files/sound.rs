@@ -23,6 +23,8 @@ use kernel::sound::{Activity, Channel, Entry, Format, Inserts, Maker, RING_PLACE
 use kernel::stream::{Io, Ready, Stream, UserRange};
 use machine::{KernelCell, Nanos, Text, try_filled};
 
+use super::Body;
+use crate::devices::{Device, Numbers, Opened};
 use crate::limits::PIECE_BYTES;
 
 /// Major number of sound devices (Linux `devices.txt`); the minors are ours.
@@ -33,11 +35,20 @@ const PLACES_AT_ONCE: u64 = 2205;
 /// Longest command.
 const COMMAND_BYTES: usize = 80;
 
-/// The stream of a sound device; `None` if it is not one. Errors: `ENXIO` without a sample clock, `EBUSY`, `ENOMEM`.
-pub fn sound_stream(sound: Option<&'static Sound>, major: u32, minor: u32) -> Option<Result<Arc<dyn Stream>, Errno>> {
-    let (channel, format) = match (major, minor) {
+pub(crate) const DEVICE: Device = Device {
+    names: |show| {
+        let names = [("sound", CONTROL), ("cd", 129), ("ad", 130), ("ad.ulaw", 131), ("da", 132), ("ad.stereo", 133)];
+        names.iter().for_each(|(name, minor)| show(format_args!("{name}"), (SOUND_MAJOR, *minor), 0o666));
+    },
+    open: |call, _, numbers, _| open(call.unix.sound.as_ref(), numbers),
+    request: Device::no_request,
+};
+
+/// Errors: `ENXIO` without a sample clock, `EBUSY`, `ENOMEM`.
+fn open(sound: Option<&'static Sound>, numbers: Numbers) -> Option<Opened> {
+    let (channel, format) = match numbers {
         (SOUND_MAJOR, CONTROL) => {
-            let control = |sound| -> Arc<dyn Stream> { Arc::new(Control { sound, state: KernelCell::default() }) };
+            let control = |sound| Body::Stream(Arc::new(Control { sound, state: KernelCell::default() }));
             return Some(sound.map(control).ok_or(Errno::ENXIO));
         }
         (SOUND_MAJOR, 129) => (Channel::CdIn, Format::Stereo),
@@ -47,7 +58,8 @@ pub fn sound_stream(sound: Option<&'static Sound>, major: u32, minor: u32) -> Op
         (SOUND_MAJOR, 133) => (Channel::AdIn, Format::StereoIn),
         _ => return None,
     };
-    Some(sound.ok_or(Errno::ENXIO).and_then(|sound| Samples::open(sound, channel, format)))
+    let samples = sound.ok_or(Errno::ENXIO).and_then(|sound| Samples::open(sound, channel, format));
+    Some(samples.map(Body::Stream))
 }
 
 /// An open channel.

@@ -265,6 +265,10 @@ impl Drop for Inotify {
 }
 
 impl Stream for Inotify {
+    fn readable_bytes(&self) -> Option<usize> {
+        Some(self.waiting_bytes())
+    }
+
     fn read(&self, io: &Io<'_>, to: UserRange) -> Result<usize, Errno> {
         self.read_events(io, to.bytes, |at, bytes| io.copy_out(to.after(at).address, bytes))
     }

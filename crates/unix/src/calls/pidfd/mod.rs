@@ -43,6 +43,10 @@ impl ProcessHandle {
 }
 
 impl Stream for ProcessHandle {
+    fn stays_at_start(&self) -> bool {
+        false
+    }
+
     /// The record of a process that has ended is kept by its handles alone.
     fn held(&self) -> Held {
         let ended = self.process.get().filter(|process| process.life.get() == Life::Reaped);

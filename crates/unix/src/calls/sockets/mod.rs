@@ -35,11 +35,6 @@ fn owner(call: &Call<'_>) -> Ucred {
     Ucred { pid: process.pid as i32, uid: user.effective, gid: group.effective }
 }
 
-/// Bytes that wait in a socket; `None` for another file.
-pub fn waiting_bytes(file: &OpenFile) -> Option<usize> {
-    file.stream_of::<UnixSocket>().map(UnixSocket::readable_bytes)
-}
-
 /// Checks family, kind and protocol; gives the kind and the flags beside it.
 fn kind_of(family: u32, kind: u32, protocol: u32) -> Result<(u32, u32), Errno> {
     let (kind, flags) = (kind & 15, kind & !15);

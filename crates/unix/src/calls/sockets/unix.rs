@@ -295,7 +295,7 @@ impl UnixSocket {
     }
 
     /// Bytes that one `read` could give now.
-    pub fn readable_bytes(&self) -> usize {
+    fn readable_now(&self) -> usize {
         let inbox = self.inbox.borrow();
         if self.is_stream() { inbox.bytes } else { inbox.messages.front().map_or(0, |first| first.bytes.len()) }
     }
@@ -473,6 +473,10 @@ impl Message {
 }
 
 impl Stream for UnixSocket {
+    fn readable_bytes(&self) -> Option<usize> {
+        Some(self.readable_now())
+    }
+
     fn read(&self, io: &Io<'_>, to: UserRange) -> Result<usize, Errno> {
         if to.bytes == 0 {
             return Ok(0);

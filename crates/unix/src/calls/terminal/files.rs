@@ -6,12 +6,10 @@ use abi::Errno;
 use abi::file::{O_ASYNC, O_NONBLOCK};
 use abi::tty::*;
 use kernel::file::NodeKind;
-use kernel::pipe::PipeEnd;
 
 use crate::call::{Call, CallResult, int};
-use crate::calls::sockets::waiting_bytes;
-use crate::calls::{Inotify, set_signal_driven};
-use crate::files::{Body, ChannelStream, Descriptor, OpenFile, TERMINAL_MAJOR};
+use crate::calls::set_signal_driven;
+use crate::files::{Body, Descriptor, OpenFile, TERMINAL_MAJOR};
 
 /// `FS_IOC_SETFLAGS`, `FIDEDUPERANGE` (`linux/fs.h`).
 const FS_IOC_SETFLAGS: u32 = 0x4008_6602;
@@ -126,16 +124,10 @@ fn clone_range(call: &Call<'_>, to: &OpenFile, argument: u64) -> CallResult {
 
 /// `FIONREAD` of regular files, pipes, inotify instances, sockets and channels; terminals have their own.
 fn readable_bytes(call: &Call<'_>, file: &OpenFile, argument: u64) -> Option<CallResult> {
-    let bytes = if file.has_data() {
-        (file.size() as i64).wrapping_sub(file.position() as i64) as u32
-    } else if let Some(end) = file.stream_of::<PipeEnd>() {
-        end.pipe().fill() as u32
-    } else if let Some(instance) = file.stream_of::<Inotify>() {
-        instance.waiting_bytes() as u32
-    } else if let Some(bytes) = waiting_bytes(file) {
-        bytes as u32
-    } else {
-        file.stream_of::<ChannelStream>()?.receivable() as u32
+    let bytes = match file.as_stream() {
+        Some(stream) => stream.readable_bytes()? as u32,
+        None if file.has_data() => (file.size() as i64).wrapping_sub(file.position() as i64) as u32,
+        None => return None,
     };
     Some(call.write(argument, &bytes).map(|()| 0))
 }

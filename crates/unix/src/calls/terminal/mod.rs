@@ -14,43 +14,39 @@ use abi::Errno;
 use abi::nr;
 use abi::process::CAP_SYS_ADMIN;
 use abi::tty::*;
-use kernel::file::Node;
 use kernel::tty::{Flow, Queue, WindowSize};
 
 use super::Entry;
 use crate::call::{Call, CallResult, int};
-use crate::files::{
-    Body, CELLS_MAJOR, Cells, OpenFile, PtyMaster, Terminal, TextFile, TtyStream, device_stream, sound_stream,
-};
+use crate::devices::{self, Device};
+use crate::files::{Body, OpenFile, PtyMaster, Terminal, TtyStream, WINDOW_MAJOR, WINDOWS};
 
-/// What is open when a character device is opened. Errors: `ENXIO`; those of [`crate::files::Terminals::open`].
-pub fn open_device(call: &Call<'_>, node: &Arc<Node>, device: (u32, u32), flags: u32) -> Result<Body, Errno> {
-    if let Some(stream) = device_stream(&call.unix.random, device.0, device.1) {
-        return Ok(Body::Stream(stream));
-    }
-    if let Some(stream) = sound_stream(call.unix.sound.as_ref(), device.0, device.1) {
-        return stream.map(Body::Stream);
-    }
-    if device.0 == CELLS_MAJOR {
-        let cells = Arc::new(Cells { unix: call.unix, minor: device.1 });
-        return Ok(Body::File(TextFile::open(node, cells)?));
-    }
-    let opened = call.unix.terminals.open(call.task, call.unix, device, flags)?;
-    Ok(Body::Stream(opened.ok_or(Errno::ENXIO)?))
-}
+pub const DEVICE: Device = Device {
+    names: |show| {
+        [("tty", 0, 0o666), ("console", 1, 0o600), ("ptmx", 2, 0o666)]
+            .iter()
+            .for_each(|(name, minor, mode)| show(format_args!("{name}"), (5, *minor), *mode));
+        (0..=WINDOWS).for_each(|number| show(format_args!("tty{number}"), (WINDOW_MAJOR, number), 0o620));
+    },
+    open: |call, _, numbers, flags| {
+        let opened = call.unix.terminals.open(call.task, call.unix, numbers, flags).transpose()?;
+        Some(opened.map(Body::Stream))
+    },
+    request: |call, file, request, argument| {
+        if let Some(stream) = file.stream_of::<TtyStream>() {
+            return Some(terminal(call, file, stream.terminal(), request, argument));
+        }
+        let master = file.stream_of::<PtyMaster>()?;
+        Some(pty::master(call, master, request, argument))
+    },
+};
 
 pub fn ioctl(call: &Call<'_>, descriptor: u64, request: u32, argument: u64) -> CallResult {
     let file = call.file(descriptor)?;
-    if let Some(result) = files::serve(call, descriptor, &file, request, argument) {
-        return result;
+    match files::serve(call, descriptor, &file, request, argument) {
+        Some(result) => result,
+        None => devices::request(call, &file, request, argument),
     }
-    if let Some(stream) = file.stream_of::<TtyStream>() {
-        return terminal(call, &file, stream.terminal(), request, argument);
-    }
-    if let Some(master) = file.stream_of::<PtyMaster>() {
-        return pty::master(call, master, request, argument);
-    }
-    Err(Errno::ENOTTY)
 }
 
 /// Requests that the programs' side of a terminal knows.

@@ -19,12 +19,12 @@ mod ends;
 mod job;
 mod pty;
 mod registry;
-mod window;
+pub(crate) mod window;
 
 pub use ends::TtyStream;
 pub use pty::PtyMaster;
 pub use registry::{Terminals, node_of};
-pub use window::{CELLS_MAJOR, Cells, WINDOW_MAJOR, WINDOWS};
+pub use window::{WINDOW_MAJOR, WINDOWS};
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;

@@ -14,13 +14,15 @@ use machine::{KernelCell, try_collect};
 
 use super::ends::write_pieces;
 use super::{Line, Terminal, Terminals};
+use crate::devices::Device;
 use crate::emulator::Unix;
+use crate::files::{Body, TextFile};
 
 /// Windows that there can be. A window is made when it is first opened, and stays.
 pub const WINDOWS: u32 = 8;
 /// Major numbers of windows and of what they show (Linux `devices.txt`).
 pub const WINDOW_MAJOR: u32 = 4;
-pub const CELLS_MAJOR: u32 = 7;
+const CELLS_MAJOR: u32 = 7;
 /// Minor number from which on attributes are shown, too.
 const WITH_ATTRIBUTES: u32 = 128;
 
@@ -86,10 +88,28 @@ impl Terminals {
     }
 }
 
+/// `/dev/vcsN` and `/dev/vcsaN`. (The windows themselves are terminals.)
+pub(crate) const DEVICE: Device = Device {
+    names: |show| {
+        // The window that is seen first has no number.
+        show(format_args!("vcs"), (CELLS_MAJOR, 0), 0o660);
+        show(format_args!("vcsa"), (CELLS_MAJOR, WITH_ATTRIBUTES), 0o660);
+        for number in 1..=WINDOWS {
+            show(format_args!("vcs{number}"), (CELLS_MAJOR, number), 0o660);
+            show(format_args!("vcsa{number}"), (CELLS_MAJOR, number + WITH_ATTRIBUTES), 0o660);
+        }
+    },
+    open: |call, node, (major, minor), _| {
+        let cells = Arc::new(Cells { unix: call.unix, minor });
+        (major == CELLS_MAJOR).then(|| TextFile::open(node, cells).map(|file| Body::File(file)))
+    },
+    request: Device::no_request,
+};
+
 /// What such a device shows, as a file: each read looks anew.
-pub struct Cells {
-    pub unix: &'static Unix,
-    pub minor: u32,
+struct Cells {
+    unix: &'static Unix,
+    minor: u32,
 }
 
 impl VirtualFile for Cells {

@@ -8,7 +8,9 @@ use kernel::call::{FileCode, Makers, SimpleCode};
 use kernel::charge::Held;
 use kernel::stream::{Io, Ready, Stream, UserRange};
 
+use super::Body;
 use super::random::{Random, give_random};
+use crate::devices::Device;
 
 /// The memory devices, major number 1 (Linux `devices.txt`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,17 +21,23 @@ pub enum MemoryDevice {
     Random(&'static Random),
 }
 
-/// The stream of a character device that is not the terminal.
-pub fn device_stream(random: &'static Random, major: u32, minor: u32) -> Option<Arc<dyn Stream>> {
-    let device = match (major, minor) {
-        (1, 3) => MemoryDevice::Null,
-        (1, 5) => MemoryDevice::Zero,
-        (1, 7) => MemoryDevice::Full,
-        (1, 8 | 9) => MemoryDevice::Random(random),
-        _ => return None,
-    };
-    Some(Arc::new(device))
-}
+pub(crate) const DEVICE: Device = Device {
+    names: |show| {
+        let names = [("null", 3), ("zero", 5), ("full", 7), ("random", 8), ("urandom", 9)];
+        names.iter().for_each(|(name, minor)| show(format_args!("{name}"), (1, *minor), 0o666));
+    },
+    open: |call, _, numbers, _| {
+        let device = match numbers {
+            (1, 3) => MemoryDevice::Null,
+            (1, 5) => MemoryDevice::Zero,
+            (1, 7) => MemoryDevice::Full,
+            (1, 8 | 9) => MemoryDevice::Random(&call.unix.random),
+            _ => return None,
+        };
+        Some(Ok(Body::Stream(Arc::new(device))))
+    },
+    request: Device::no_request,
+};
 
 impl Stream for MemoryDevice {
     fn read(&self, io: &Io<'_>, to: UserRange) -> Result<usize, Errno> {
@@ -82,6 +90,10 @@ impl Stream for MemoryDevice {
     }
 
     fn opens_without_trace(&self) -> bool {
+        true
+    }
+
+    fn takes_positions(&self) -> bool {
         true
     }
 
