@@ -6,15 +6,13 @@ use alloc::vec::Vec;
 use abi::Errno;
 use abi::socket::{
     MSG_CMSG_CLOEXEC, MSG_DONTWAIT, MSG_NOSIGNAL, MSG_OOB, MSG_PEEK, MSG_TRUNC, MSG_WAITALL, MSG_WAITFORONE, Msghdr,
-    SOCK_DGRAM,
 };
 
-use machine::{TryGrow, try_to_vec};
+use machine::TryGrow;
 
-use super::names::{name_itself, named, read_address, write_address};
+use super::family::Socket;
 use super::parcel::{Parcel, Received};
-use super::unix::UnixSocket;
-use super::{ancillary, find};
+use super::{ancillary, find, read_address, write_address};
 use crate::call::{Call, CallResult};
 use crate::calls::polls::read_deadline;
 use crate::calls::signals;
@@ -26,7 +24,7 @@ const MESSAGE_BYTES_MAX: u64 = 1 << 20;
 /// Bytes of a message that need no memory of the heap on their way.
 const PLACE_BYTES: usize = 64;
 
-type Found = (Arc<OpenFile>, Arc<UnixSocket>);
+type Found = (Arc<OpenFile>, Arc<dyn Socket>);
 
 /// Sends bytes of the kernel; a broken connection raises `SIGPIPE` unless the flags say not to.
 fn send(
@@ -40,18 +38,8 @@ fn send(
     if flags & MSG_OOB != 0 {
         return Err(Errno::ENOTSUP);
     }
-    let to = match to {
-        Some(_) if socket.kind != SOCK_DGRAM => {
-            return Err(if socket.standing.get().connected { Errno::EISCONN } else { Errno::ENOTSUP });
-        }
-        Some(name) => Some(named(call, &name)?),
-        None => None,
-    };
-    if socket.passes_credentials.get() {
-        name_itself(call, socket)?;
-    }
     let nonblocking = file.is_nonblocking() || flags & MSG_DONTWAIT != 0;
-    let sent = call.with_io(nonblocking, |io| socket.send(io, bytes, to.as_ref(), parcel));
+    let sent = call.with_io(nonblocking, |io| socket.send_to(call, io, bytes, to.as_deref(), parcel));
     if sent == Err(Errno::EPIPE) && flags & MSG_NOSIGNAL == 0 && socket.is_stream() {
         signals::broken_pipe(call);
     }
@@ -91,7 +79,7 @@ fn receive(call: &Call<'_>, (file, socket): &Found, room: usize, flags: u32) -> 
         let rest = room - received.bytes.len();
         match call.with_io(nonblocking, |io| socket.receive(io, rest, false)) {
             Ok(more) if more.whole == 0 && more.rights.is_none() => break,
-            Ok(more) if socket.passes_credentials.get() && more.credentials != received.credentials => {
+            Ok(more) if socket.passes_credentials() && more.credentials != received.credentials => {
                 socket.keep(more);
                 break;
             }
@@ -132,14 +120,12 @@ fn give(
 }
 
 /// Where the sender's address goes, and its size.
-fn write_sender(call: &Call<'_>, socket: &UnixSocket, received: &Received, into: u64, size: u64) -> Result<(), Errno> {
+fn write_sender(call: &Call<'_>, socket: &dyn Socket, received: &Received, into: u64, size: u64) -> Result<(), Errno> {
     if into == 0 {
         return Ok(());
     }
-    let peer = socket.peer_name.borrow();
-    let peer = if socket.is_stream() { peer.as_deref() } else { None };
-    let name = try_to_vec(peer.unwrap_or(&received.from))?;
-    if name.is_empty() { call.write(size, &0u32) } else { write_address(call, &name, into, size) }
+    let address = socket.sender_of(received)?;
+    if address.is_empty() { call.write(size, &0u32) } else { write_address(call, &address, into, size) }
 }
 
 pub fn recvfrom(call: &Call<'_>, [descriptor, into, bytes, flags, address, size]: [u64; 6]) -> CallResult {
@@ -147,7 +133,7 @@ pub fn recvfrom(call: &Call<'_>, [descriptor, into, bytes, flags, address, size]
     let range = call.range(into, bytes)?;
     let mut received = receive(call, &found, range.bytes, flags as u32)?;
     give(call, &found, &mut received, &[[into, range.bytes as u64]], flags as u32)?;
-    write_sender(call, &found.1, &received, address, size)?;
+    write_sender(call, &*found.1, &received, address, size)?;
     Ok(if flags as u32 & MSG_TRUNC != 0 { received.whole } else { received.bytes.len() } as u64)
 }
 
@@ -188,8 +174,8 @@ pub fn recvmsg(call: &Call<'_>, descriptor: u64, message: u64, flags: u32) -> Ca
     give(call, &found, &mut received, &parts, flags)?;
     let is_cut = received.whole > received.bytes.len();
     record.msg_flags = flags & MSG_CMSG_CLOEXEC | if is_cut { MSG_TRUNC } else { 0 };
-    ancillary::write(call, &received, found.1.passes_credentials.get(), flags, &mut record);
-    write_sender(call, &found.1, &received, record.msg_name, message + NAMELEN_AT)?;
+    ancillary::write(call, &received, found.1.passes_credentials(), flags, &mut record);
+    write_sender(call, &*found.1, &received, record.msg_name, message + NAMELEN_AT)?;
     call.write(message + CONTROLLEN_AT, &record.msg_controllen)?;
     call.write(message + FLAGS_AT, &record.msg_flags)?;
     Ok(if flags & MSG_TRUNC != 0 { received.whole } else { received.bytes.len() } as u64)

@@ -9,12 +9,8 @@ use kernel::file::{Access, FinalLink, NewSpecial, NodeKind};
 use kernel::symtab::{AddError, SymbolTable};
 use machine::{KernelCell, TryGrow, try_arc, try_text, try_to_vec};
 
-use super::find;
 use super::unix::UnixSocket;
-use crate::call::{Call, CallResult};
-
-/// Bytes of the family, which stands before the name.
-const FAMILY_BYTES: u64 = 2;
+use crate::call::Call;
 
 /// Sockets by their abstract names.
 pub struct SocketNames(KernelCell<SymbolTable<Vec<u8>, Weak<UnixSocket>>>);
@@ -38,16 +34,13 @@ impl SocketNames {
 
 /// The path bytes of a local address: a path without its zero, or an abstract name with its leading zero.
 ///
-/// Errors: `EINVAL` for a bad length or family, `EFAULT`.
-pub fn read_address(call: &Call<'_>, address: u64, bytes: u64) -> Result<Vec<u8>, Errno> {
-    if !(FAMILY_BYTES..=FAMILY_BYTES + UNIX_PATH_MAX as u64).contains(&bytes) {
+/// Errors: `EINVAL` for a bad length or family, `ENOMEM`.
+pub fn name_in(address: &[u8]) -> Result<Vec<u8>, Errno> {
+    let (family, path) = address.split_first_chunk().ok_or(Errno::EINVAL)?;
+    if u16::from_le_bytes(*family) != AF_UNIX || path.len() > UNIX_PATH_MAX {
         return Err(Errno::EINVAL);
     }
-    let record = call.read_bytes(address, bytes as usize)?;
-    if u16::from_le_bytes([record[0], record[1]]) != AF_UNIX {
-        return Err(Errno::EINVAL);
-    }
-    let mut name = try_to_vec(&record[2..])?;
+    let mut name = try_to_vec(path)?;
     if name.first().is_some_and(|first| *first != 0) {
         let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
         name.truncate(end);
@@ -55,34 +48,26 @@ pub fn read_address(call: &Call<'_>, address: u64, bytes: u64) -> Result<Vec<u8>
     Ok(name)
 }
 
-/// Writes an address and its size, cut to the room there is.
-pub fn write_address(call: &Call<'_>, name: &[u8], into: u64, size: u64) -> Result<(), Errno> {
-    if into == 0 {
-        return Ok(());
-    }
-    let room: i32 = call.read(size)?;
-    let room = usize::try_from(room).map_err(|_| Errno::EINVAL)?;
+/// The address with these path bytes. Error: `ENOMEM`.
+pub fn address_of(name: &[u8]) -> Result<Vec<u8>, Errno> {
     let mut record = try_to_vec(&AF_UNIX.to_le_bytes())?;
     record.try_extend_from_slice(name)?;
     if name.first().is_some_and(|first| *first != 0) {
         record.try_push(0)?;
     }
-    call.copy_out(into, &record[..record.len().min(room)])?;
-    call.write(size, &(record.len() as u32))
+    Ok(record)
 }
 
 /// Errors: `EINVAL` for a socket with a name, `EADDRINUSE`, and those of making a name.
-pub fn bind(call: &Call<'_>, descriptor: u64, address: u64, bytes: u64) -> CallResult {
-    let (_, socket) = find(call, descriptor)?;
-    let name = read_address(call, address, bytes)?;
+pub fn bind(call: &Call<'_>, socket: &UnixSocket, name: Vec<u8>) -> Result<(), Errno> {
     if !socket.name.borrow().is_empty() {
         return Err(Errno::EINVAL);
     }
     if name.is_empty() {
-        return name_itself(call, &socket).map(|()| 0);
+        return name_itself(call, socket);
     }
     if name[0] == 0 {
-        call.unix.socket_names.add(&name, &socket)?;
+        call.unix.socket_names.add(&name, socket)?;
     } else {
         let umask = call.process().place.borrow().borrow().umask;
         let attached = try_arc(socket.weak())?;
@@ -94,7 +79,7 @@ pub fn bind(call: &Call<'_>, descriptor: u64, address: u64, bytes: u64) -> CallR
         *socket.place.borrow_mut() = Some(node);
     }
     *socket.name.borrow_mut() = name;
-    Ok(0)
+    Ok(())
 }
 
 /// The socket that has this name. Errors: `ECONNREFUSED`, `EACCES`, and those of looking up a path.
@@ -132,16 +117,4 @@ pub fn name_itself(call: &Call<'_>, socket: &UnixSocket) -> Result<(), Errno> {
         }
     }
     Err(Errno::ENOSPC)
-}
-
-pub fn getsockname(call: &Call<'_>, descriptor: u64, into: u64, size: u64) -> CallResult {
-    let (_, socket) = find(call, descriptor)?;
-    let name = try_to_vec(&socket.name.borrow())?;
-    write_address(call, &name, into, size).map(|()| 0)
-}
-
-pub fn getpeername(call: &Call<'_>, descriptor: u64, into: u64, size: u64) -> CallResult {
-    let (_, socket) = find(call, descriptor)?;
-    let name = try_to_vec(socket.peer_name.borrow().as_ref().ok_or(Errno::ENOTCONN)?)?;
-    write_address(call, &name, into, size).map(|()| 0)
 }
