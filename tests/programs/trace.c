@@ -2,6 +2,7 @@
 #include "check.h"
 
 #include <elf.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stddef.h>
 #include <sys/prctl.h>
@@ -599,6 +600,88 @@ static void debug_register(int number, unsigned long value)
     printf("register %d: %s\n", number, failing(result));
 }
 
+static void *writer(void *from)
+{
+    for (long i = 1; i < 4; i++) {
+        other += i;
+        word = 50 + i;
+    }
+    /* What a call stores is nobody's instruction. */
+    MUST(read(*(int *)from, (void *)&word, sizeof word) == sizeof word ? 0 : -1);
+    for (long i = 1; i < 1000; i++)
+        other += i;
+    word = 99;
+    return NULL;
+}
+
+static volatile int writer_ends;
+
+static void *busy(void *nothing)
+{
+    while (!writer_ends)
+        other++;
+    return nothing;
+}
+
+static void threads_body(void)
+{
+    pthread_t one, two;
+    int ends[2];
+    long value = 77;
+    MUST(pipe(ends)), MUST(write(ends[1], &value, sizeof value));
+    MUST(pthread_create(&one, NULL, busy, NULL) ? -1 : 0);
+    MUST(pthread_create(&two, NULL, writer, ends) ? -1 : 0);
+    MUST(pthread_join(two, NULL) ? -1 : 0);
+    writer_ends = 1;
+    MUST(pthread_join(one, NULL) ? -1 : 0);
+}
+
+static void watch_word(void)
+{
+    MUST(request(PTRACE_POKEUSER, (void *)offsetof(struct user, u_debugreg[0]), (void *)&word));
+    MUST(request(PTRACE_POKEUSER, (void *)offsetof(struct user, u_debugreg[7]), (void *)(1 | 9 << 16)));
+}
+
+/* All threads watch a word that one of them writes, while one sleeps and one runs: only the writer is told. The tracer's own stores are
+ * nobody's either. */
+static void watched_threads(void)
+{
+    pid_t first, seen[3];
+    int made = 0, status, hits[3] = {0};
+    start(threads_body);
+    first = seen[made++] = child;
+    MUST(request(PTRACE_SETOPTIONS, 0, (void *)PTRACE_O_TRACECLONE));
+    for (go(PTRACE_CONT, 0); (child = MUST(waitpid(-1, &status, __WALL))) > 0;) {
+        int who = 0, signal = WIFSTOPPED(status) ? WSTOPSIG(status) : 0;
+        if (!WIFSTOPPED(status)) {
+            if (child == first)
+                break;
+            continue;
+        }
+        while (who < made && seen[who] != child)
+            who++;
+        if (who == made) {
+            seen[made++] = child, signal = 0;
+            watch_word();
+        } else if (status >> 16) {
+            if (made == 1)
+                watch_word();
+            signal = 0;
+        } else if (signal == SIGTRAP) {
+            long value = 0;
+            MUST(request(PTRACE_PEEKDATA, (void *)&word, &value));
+            printf("%s thread: word %ld\n", who ? "another" : "the first", value);
+            if (++hits[who] > 10)
+                break;
+            signal = 0;
+            MUST(request(PTRACE_POKEDATA, (void *)&word, (void *)(value + 1000)));
+        }
+        go(PTRACE_CONT, signal);
+    }
+    say_status("end", status);
+    printf("told: the first %d, others %d, both of them %d\n", hits[0], hits[1] + hits[2], hits[1] && hits[2]);
+}
+
 /* The processor's breakpoints: a word that is written, an instruction that is executed. */
 static void watchpoints(void)
 {
@@ -702,6 +785,7 @@ static const struct test tests[] = {
     {"interrupted", interrupted},
     {"refused", refused},
     {"handler-step", handler_step},
+    {"watched_threads", watched_threads},
     {"watchpoints", watchpoints},
     {"tracer-ends", tracer_ends},
     {"vectors", vectors},

@@ -20,7 +20,7 @@ mod parts;
 mod paths;
 mod pidfd;
 mod polls;
-mod ptrace;
+pub mod ptrace;
 mod restartable;
 mod resume;
 mod scheduling;

@@ -178,6 +178,7 @@ pub fn poke(unix: &'static Unix, member: &Member, position: u64, from: &[u8]) ->
     let process = member.inspect(unix)?;
     let Some(space) = member.space(&process) else { return Ok(0) };
     unix.reach(&space, |space| space.poke_bytes(position, from)).map_err(|_| Errno::EIO)?;
+    crate::calls::ptrace::note_all(&process);
     Ok(from.len())
 }
 

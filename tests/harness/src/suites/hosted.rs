@@ -31,6 +31,7 @@ pub fn run(options: &Options, tally: &mut Tally) -> Result<(), String> {
     type Check = fn(&Options) -> Result<(), String>;
     let checks: [(&str, Option<&str>, Check); 8] = [
         ("gdb_names_a_routine_and_finds_its_caller", Some("gdb"), gdb),
+        ("gdb_inside_watches_what_a_thread_writes", Some("gdb"), gdb_inside),
         ("perf_map_names_routines_and_stubs", None, perf_map),
         ("calls_and_sites_are_counted", None, counts),
         ("a_trapped_machine_counts_no_jump", None, trap_only_counts),
@@ -69,6 +70,25 @@ fn many_mappings(options: &Options) -> Result<(), String> {
 fn pipe_program(options: &Options) -> Result<PathBuf, String> {
     let source = options.repo.join("bench/paper/p2_pipe_1.c");
     programs::compile(options, &source, "hosted-pipe", Linking::Static, &["-O1", "-g"])
+}
+
+/// Debian's gdb as a program: of a word that one thread writes, every store is told, and no thread stops for anything else.
+fn gdb_inside(options: &Options) -> Result<(), String> {
+    const STORES: usize = 5;
+    let source = options.repo.join("tests/programs/watched.c");
+    let program = programs::compile(options, &source, "hosted-watched", Linking::Dynamic, &["-O0", "-g", "-pthread"])?;
+    let program = program.display().to_string();
+    let mut words = vec!["gdb", "-q", "-nx", "-batch", "-ex", "break second", "-ex", "run", "-ex", "watch watched"];
+    words.extend(["-ex", "continue"].repeat(STORES + 1));
+    words.push(&program);
+    let outcome = tool(options, &words)?;
+    let said = String::from_utf8_lossy(&outcome.stdout);
+    let hits = said.matches("hit Hardware watchpoint 2: watched").count();
+    let is_over = said.contains("end 5") && said.contains("exited normally");
+    if hits == STORES && is_over && !said.contains("received signal") {
+        return Ok(());
+    }
+    Err(format!("status {}, {hits} stores:\n{said}{}", outcome.status, String::from_utf8_lossy(&outcome.stderr)))
 }
 
 /// Stops in the second synthesized write of a program, prints the stack, then stops in Rust below a call.

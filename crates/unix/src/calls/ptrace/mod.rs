@@ -20,7 +20,7 @@ pub use attach::{
     succeed, tracer_ended,
 };
 pub use stops::{ending, enter_call, event, executed, leave_call, signal, stepped_into_handler, trap};
-pub use watchpoints::{after_step, is_watching};
+pub use watchpoints::{after_step, is_watching, note_all};
 
 use alloc::sync::Arc;
 
@@ -142,6 +142,7 @@ fn peek(call: &Call<'_>, task: &Task, address: u64, into: u64) -> CallResult {
 fn poke(unix: &crate::emulator::Unix, task: &Task, address: u64, word: u64) -> CallResult {
     let space = task.process.space().ok_or(Errno::EIO)?;
     unix.reach(&space, |space| space.poke_bytes(address, &word.to_le_bytes())).map_err(|_| Errno::EIO)?;
+    note_all(&task.process);
     Ok(0)
 }
 

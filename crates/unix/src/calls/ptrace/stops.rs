@@ -57,6 +57,8 @@ fn stop(unix: &'static Unix, task: &Arc<Task>, registers: &mut Registers, wanted
         unix.scheduler.safe_point();
     }
     let Some(stop) = watch.stop.borrow_mut().take() else { return 0 };
+    // The tracer may have stored something.
+    watchpoints::note(task);
     take_registers(task, registers, &shown, &stop);
     task.thread.arrange_step(registers);
     if let Some(info) = stop.info.filter(|_| at == At::Signal) {
@@ -148,9 +150,13 @@ pub fn enter_call(call: &mut Call<'_>) -> bool {
 pub fn leave_call(unix: &'static Unix, task: &Arc<Task>, registers: &mut Registers) {
     if task.watch.going() == Going::ToCall {
         call_stop(unix, task, registers, PTRACE_EVENTMSG_SYSCALL_EXIT);
-    } else if task.thread.is_stepping() && watchpoints::after_step(task, registers.rip) != 0 {
+    } else if task.thread.is_stepping() {
         // The call was the instruction.
-        raise_trap(task, SigInfo::fault(SIGTRAP, TRAP_BRKPT, registers.rip));
+        if watchpoints::after_call(task, registers.rip) != 0 {
+            raise_trap(task, SigInfo::fault(SIGTRAP, TRAP_BRKPT, registers.rip));
+        }
+        // On the hosted machine a call loses the flag.
+        task.thread.arrange_step(registers);
     }
 }
 

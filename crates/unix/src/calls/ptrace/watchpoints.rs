@@ -59,8 +59,18 @@ pub fn set(task: &Task, number: usize, value: u64) -> Result<(), Errno> {
         return Err(Errno::EINVAL);
     }
     task.watch.debug_registers.set(new);
-    look(task);
+    note(task);
     Ok(())
+}
+
+/// Notes what stands at each watched place now: what changes it from here on is the thread's next instruction.
+pub fn note(task: &Task) {
+    let _ = look(task);
+}
+
+/// The same for all threads of a process: one of them, a call or a tracer has stored something, and the others are not to be told.
+pub fn note_all(process: &Process) {
+    process.each_task(|task| note(task));
 }
 
 /// Notes what stands at each watched place; the places whose value has changed since, as bits of DR6.
@@ -85,13 +95,26 @@ fn value(process: &Process, address: u64, bytes: usize) -> Option<u64> {
 
 /// The thread has executed one instruction and is at `rip`. What DR6 says of it: 0 if that is nobody's business.
 pub fn after_step(task: &Task, rip: u64) -> u64 {
-    let is_asked = task.watch.going().steps();
-    let mut status = if is_asked || !task.watch.is_traced() { STEP } else { 0 };
+    let written = look(task);
+    if written != 0 {
+        note_all(&task.process);
+    }
+    reached(task, rip, written)
+}
+
+/// The same of an instruction that was a call. What the kernel stores is no instruction of the program's.
+pub fn after_call(task: &Task, rip: u64) -> u64 {
     if is_watching(task) {
-        status |= look(task);
-        for each in breakpoints(&task.watch.debug_registers.get()) {
-            status |= u64::from(each.kind == EXECUTE && each.address == rip) << each.number;
-        }
+        note_all(&task.process);
+    }
+    reached(task, rip, 0)
+}
+
+fn reached(task: &Task, rip: u64, written: u64) -> u64 {
+    let is_asked = task.watch.going().steps();
+    let mut status = if is_asked || !task.watch.is_traced() { STEP } else { 0 } | written;
+    for each in breakpoints(&task.watch.debug_registers.get()) {
+        status |= u64::from(each.kind == EXECUTE && each.address == rip) << each.number;
     }
     task.watch.debug_registers.borrow_mut()[STATUS] |= status;
     status
