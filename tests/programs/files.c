@@ -884,6 +884,13 @@ static void limited_copies(void)
                     long done = way ? sendfile(to, from, NULL, bytes) : copy_file_range(from, NULL, to, NULL, bytes, 0);
                     used += sprintf(said + used, "%d to %d from %d way %d: %s %ld, %d\n", bytes, place, start, way, failing(done), done, too_large);
                 }
+    for (int place = 9000; place <= 10000; place += 500) {
+        struct iovec parts[3] = {{zeros, 500}, {zeros, 500}, {zeros, 300}};
+        MUST(lseek(to, place, SEEK_SET));
+        too_large = 0;
+        long done = writev(to, parts, 3);
+        used += sprintf(said + used, "parts at %d: %s %ld, %d\n", place, failing(done), done, too_large);
+    }
     limit.rlim_cur = RLIM_INFINITY;
     MUST(setrlimit(RLIMIT_FSIZE, &limit));
     fputs(said, stdout);

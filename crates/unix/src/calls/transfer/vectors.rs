@@ -207,7 +207,12 @@ fn write_ranges_to_file(call: &Call<'_>, file: &Arc<OpenFile>, buffers: &Ranges,
         At::Offset(offset) => offset,
         _ => file.position(),
     };
+    let limit = call.process().limits.borrow().file_bytes();
     let done = one_by_one(buffers, |range, done| {
+        // The limit of size is asked once: what ends at it exactly is short, without a signal.
+        if done > 0 && start + done as u64 >= limit {
+            return Ok(0);
+        }
         anew(call, || {
             let appends = done > 0 && (at == At::End || file.is_appending());
             write_quietly(call, file, range, if appends { end_of(file) } else { start + done as u64 })
