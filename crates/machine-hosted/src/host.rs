@@ -287,6 +287,24 @@ pub fn cores() -> u32 {
     if told.is_ok() { set.iter().map(|word| word.count_ones()).sum() } else { 1 }
 }
 
+/// Waits until a child has ended; false: there is none.
+pub fn await_child() -> bool {
+    const ANY: u64 = u64::MAX;
+    const WALL: u64 = 0x4000_0000;
+    // SAFETY: the call tells nothing but the number.
+    unsafe { call(nr::WAIT4, [ANY, 0, WALL, 0, 0, 0]) }.is_ok()
+}
+
+/// A process that this one makes by a clone does not get the range.
+///
+/// # Safety
+/// The process that is made knows.
+pub unsafe fn keep_from_clones(address: u64, bytes: u64) -> Result<(), HostError> {
+    const MADV_DONTFORK: u64 = 10;
+    // SAFETY: nothing changes in this process.
+    unsafe { call(nr::MADVISE, [address, bytes, MADV_DONTFORK, 0, 0, 0]).map(drop) }
+}
+
 /// Sleeps while the word is `value`, until [`wake`] or a signal. The word lies in shared memory.
 pub fn wait(word: &AtomicU32, value: u32) {
     const FUTEX_WAIT: u64 = 0;
@@ -420,14 +438,7 @@ pub fn create_timer(signal: i32) -> Result<i32, HostError> {
 
 /// Sets the timer to go off once after `nanos`; 0 stops it.
 pub fn set_timer(timer: i32, nanos: u64) {
-    set_interval(timer, nanos, 0);
-}
-
-/// Sets the timer to go off after `nanos` and then each `interval` nanoseconds.
-pub fn set_interval(timer: i32, nanos: u64, interval: u64) {
-    let split = |nanos: u64| [nanos / 1_000_000_000, nanos % 1_000_000_000];
-    let ([a, b], [c, d]) = (split(interval), split(nanos));
-    let setting = [a, b, c, d];
+    let setting = [0, 0, nanos / 1_000_000_000, nanos % 1_000_000_000];
     // SAFETY: the host reads a `struct itimerspec`.
     let _ = unsafe { call(nr::TIMER_SETTIME, [timer as u64, 0, setting.as_ptr() as u64, 0, 0, 0]) };
 }

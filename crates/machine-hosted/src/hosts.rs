@@ -29,7 +29,7 @@ use crate::host::{self, HostError};
 use crate::layout::{OWN, OWN_STACK_TOP, SIGNAL_STACK, SIGNAL_STACK_BYTES};
 use crate::threads::HostedGround;
 use crate::translation::{self, HostTranslation};
-use crate::{debug, signals, start, windows};
+use crate::{debug, signals, start, threads, windows};
 
 /// Host processes at most.
 const HOSTS_MAX: usize = 1024;
@@ -112,12 +112,10 @@ struct Own {
     index: AtomicU32,
     /// Timers belong to a process: this one's.
     timer: AtomicI32,
-    tick: AtomicI32,
-    is_ticking: AtomicBool,
     /// When `timer` goes off at the latest; `NEVER`: it is not set.
     alarm_at: AtomicU64,
-    /// How many windows had been closed when this process last forgot all it showed of them.
-    windows_closed: AtomicU64,
+    /// How many changes of windows this process has made, too.
+    windows_seen: AtomicU64,
 }
 const NEVER: u64 = u64::MAX;
 
@@ -132,8 +130,8 @@ fn here() -> usize {
     unsafe { (*cpu()).host as usize }
 }
 
-/// This process has the baton: its signals are the processor's.
-pub fn has_baton() -> bool {
+/// This process has the baton.
+fn has_baton() -> bool {
     own().index.load(Ordering::Relaxed) as usize == here()
 }
 
@@ -160,14 +158,12 @@ pub fn prepare() -> Result<(), HostError> {
     HOSTS[FIRST].process.store(host::process_id(), Ordering::Relaxed);
     IDLE.store(1, Ordering::Relaxed);
     HAS_CORES.store(host::cores() > 1, Ordering::Relaxed);
-    make_timers()
+    make_timer()
 }
 
-fn make_timers() -> Result<(), HostError> {
+fn make_timer() -> Result<(), HostError> {
     let own = own();
     own.timer.store(host::create_timer(signals::SIGALRM)?, Ordering::Relaxed);
-    own.tick.store(host::create_timer(signals::SIGALRM)?, Ordering::Relaxed);
-    own.is_ticking.store(false, Ordering::Relaxed);
     own.alarm_at.store(NEVER, Ordering::Relaxed);
     Ok(())
 }
@@ -190,20 +186,10 @@ fn set_timer(at: u64, nanos: u64) {
     host::set_timer(own.timer.load(Ordering::Relaxed), nanos.max(1));
 }
 
-/// SIGALRM has come to this process. Whoever has no baton need not know, and stops ticking.
-pub fn alarm_came() {
+/// SIGALRM has come to this process. Returns whether it is the processor's: whoever gets the baton looks at the clock himself.
+pub fn alarm_came() -> bool {
     own().alarm_at.store(NEVER, Ordering::Relaxed);
-    if !has_baton() {
-        set_ticking(0);
-    }
-}
-
-/// Has SIGALRM come to this process each `interval` nanoseconds; 0: no longer.
-pub fn set_ticking(interval: u64) {
-    let own = own();
-    if own.is_ticking.swap(interval != 0, Ordering::Relaxed) != (interval != 0) {
-        host::set_interval(own.tick.load(Ordering::Relaxed), interval, interval);
-    }
+    has_baton()
 }
 
 /// Sees that the quaspace is shown by the process that goes on. Returns on the same stack, in another process or in this one.
@@ -313,7 +299,8 @@ extern "C" fn hosted_host_begins(index: u64) {
     let first = HOSTS[FIRST].process.load(Ordering::Relaxed) as u64;
     let own = own();
     own.index.store(index as u32, Ordering::Relaxed);
-    let is_made = host::end_with_parent().is_ok() && host::parent() == Ok(first) && make_timers().is_ok();
+    let is_child = host::end_with_parent().is_ok() && host::parent() == Ok(first);
+    let is_made = is_child && threads::map_window().is_ok() && make_timer().is_ok();
     if !is_made {
         host::exit_process(start::MACHINE_DIED);
     }
@@ -338,7 +325,8 @@ fn sleep(index: usize) {
         match baton.compare_exchange(word::NOTHING, word::ASLEEP, Ordering::Acquire, Ordering::Acquire) {
             Ok(_) | Err(word::ASLEEP) => host::wait(baton, word::ASLEEP),
             Err(word::GO_ON) => break,
-            Err(_) => host::exit_process(STATUS.load(Ordering::Relaxed)),
+            Err(_) if index == FIRST => end_all(STATUS.load(Ordering::Relaxed)),
+            Err(_) => host::exit_process(0),
         }
     }
     baton.store(word::NOTHING, Ordering::Relaxed);
@@ -380,13 +368,31 @@ fn begin() {
     if host.is_stale.swap(false, Ordering::Relaxed) {
         translation::unmap_all();
     }
-    if own().windows_closed.swap(windows::closed(), Ordering::Relaxed) != windows::closed() {
-        windows::forget();
-    }
+    show_windows();
     if let Some(space) = translation::active() {
         space.catch_up();
     }
     crate::the().keep_alarms();
+}
+
+/// Makes the changes of windows that other processes made.
+fn show_windows() {
+    let (seen, changes) = (own().windows_seen.load(Ordering::Relaxed), windows::changes());
+    if seen != changes {
+        windows::catch_up(seen);
+        own().windows_seen.store(changes, Ordering::Relaxed);
+    }
+}
+
+/// This process has changed windows, and was up to date.
+pub fn windows_changed() {
+    own().windows_seen.store(windows::changes(), Ordering::Relaxed);
+}
+
+/// Has this process show another quaspace in the place of one that nobody runs in any more.
+pub fn show_here(space: &HostTranslation) {
+    give(here(), space);
+    begin();
 }
 
 /// A child of the first process has ended. One that was told to leaves its place; any other takes the machine with it, since it may have
@@ -408,13 +414,27 @@ pub fn child_ended() {
 
 /// Ends all processes, the first with this status.
 pub fn end(status: i32) -> ! {
-    if here() != FIRST {
-        STATUS.store(status, Ordering::Relaxed);
-        HOSTS[FIRST].tell(word::END);
-        loop {
-            // The first process takes all others with it.
-            host::wait_for(&mut [], None);
+    if here() == FIRST {
+        end_all(status);
+    }
+    STATUS.store(status, Ordering::Relaxed);
+    HOSTS[FIRST].tell(word::END);
+    loop {
+        // The first process takes all others with it.
+        host::wait_for(&mut [], None);
+    }
+}
+
+/// The first process ends, behind all others: not every host has somebody who looks after their remains.
+fn end_all(status: i32) -> ! {
+    host::set_blocked_signals(u64::MAX);
+    let places = PLACES.load(Ordering::Relaxed) as usize;
+    for host in &HOSTS[FIRST + 1..places] {
+        let process = host.process.load(Ordering::Relaxed);
+        if process != 0 && host.state.load(Ordering::Relaxed) != state::FREE {
+            let _ = host::send_signal(process as u64, SIGKILL);
         }
     }
+    while host::await_child() {}
     host::exit_process(status)
 }

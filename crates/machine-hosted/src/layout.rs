@@ -34,6 +34,8 @@ pub const OWN: u64 = 0x1102_0000_0000;
 pub const OWN_STACK_TOP: u64 = OWN + (64 << 10);
 pub const SIGNAL_STACK: u64 = OWN + (128 << 10);
 pub const SIGNAL_STACK_BYTES: u64 = 256 << 10;
+/// The threads' window once more, without guard pages.
+pub const THREADS_ALIAS: u64 = 0x1103_0000_0000;
 pub const DIRECT_MAP: u64 = 0x1200_0000_0000;
 
 pub const STUB_BYTES: u64 = 16 << 20;

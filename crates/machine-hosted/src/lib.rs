@@ -75,8 +75,8 @@ const TICK_NS: u64 = 10_000_000;
 /// The hosted machine. One value, made by [`boot`].
 pub struct HostedMachine {
     channels: KernelCell<HostChannels>,
-    /// A tick looks at descriptors while programs compute; off while nobody waits for one.
-    is_ticking: KernelCell<bool>,
+    /// When to look at descriptors although programs compute; nobody waits for one: never.
+    tick: KernelCell<Option<Nanos>>,
     /// When the timer is set to go off.
     alarm: KernelCell<Option<Nanos>>,
     trap_only: bool,
@@ -126,7 +126,7 @@ impl HostedMachine {
     fn start(parameters: &Parameters) -> &'static HostedMachine {
         let machine = Box::leak(Box::new(HostedMachine {
             channels: KernelCell::new(HostChannels::new(parameters.control_fd)),
-            is_ticking: KernelCell::new(false),
+            tick: KernelCell::new(None),
             alarm: KernelCell::new(None),
             trap_only: parameters.trap_only,
             counts_calls: parameters.counts,
@@ -176,16 +176,26 @@ impl HostedMachine {
         self.keep_alarms();
     }
 
-    /// Sees that the signals come to the host process that runs.
+    /// The signal came, which may be earlier than anybody wants it.
+    pub(crate) fn alarm_came(&self, kernel: &'static dyn Upcalls) {
+        if self.next_alarm().is_some_and(|at| at > machine_x86::now()) {
+            self.keep_alarms();
+        } else {
+            self.serve_alarm(kernel);
+        }
+    }
+
+    fn next_alarm(&self) -> Option<Nanos> {
+        [self.alarm.get(), self.tick.get()].into_iter().flatten().min()
+    }
+
+    /// Sees that the signal comes to the host process that runs.
     pub(crate) fn keep_alarms(&self) {
-        if let Some(at) = self.alarm.get() {
+        if let Some(at) = self.next_alarm() {
             hosts::set_alarm(at.0);
         }
         if cpu::timer_is_pending() {
-            signals::retry_alarm();
-        }
-        if self.is_ticking.get() {
-            hosts::set_ticking(TICK_NS);
+            signals::retry_alarm(true);
         }
     }
 
@@ -215,8 +225,15 @@ impl HostedMachine {
     }
 
     fn set_ticking(&self, on: bool) {
-        self.is_ticking.set(on);
-        hosts::set_ticking(if on { TICK_NS } else { 0 });
+        let at = Nanos(machine_x86::now().0 + TICK_NS);
+        match self.tick.get() {
+            _ if !on => self.tick.set(None),
+            Some(soon) if soon < at && soon > machine_x86::now() => {}
+            _ => {
+                self.tick.set(Some(at));
+                hosts::set_alarm(at.0);
+            }
+        }
     }
 
     pub(crate) fn with_channels<R>(&self, act: impl FnOnce(&mut HostChannels) -> R) -> R {
@@ -374,7 +391,7 @@ impl Memory for HostedMachine {
     }
 
     fn activate(&self, quaspace: Option<&dyn Translation>) {
-        translation::change_space(quaspace.map_or(0, |quaspace| quaspace.root().word()));
+        translation::enter(quaspace.map_or(0, |quaspace| quaspace.root().word()));
     }
 
     fn peek(&self, address: u64) -> Option<u64> {

@@ -31,8 +31,9 @@ const SIGSEGV: i32 = 11;
 pub const SIGALRM: i32 = 14;
 const SIGSYS: i32 = 31;
 
-/// How soon an alarm that met kernel code comes again.
+/// How soon an alarm that met a synthesized routine comes again, and one that met Rust, which looks at the flag when it is done.
 const RETRY_NS: u64 = 50_000;
+const RETRY_IN_RUST_NS: u64 = 1_000_000;
 /// The same when a debugger may have stopped that code: its single steps must get somewhere between two alarms.
 const RETRY_TRACED_NS: u64 = 100_000_000;
 
@@ -264,8 +265,7 @@ pub extern "C" fn on_child(_signal: i32, _info: &Info, _context: &mut Context) {
 }
 
 pub extern "C" fn on_alarm(_signal: i32, _info: &Info, context: &mut Context) {
-    hosts::alarm_came();
-    if !hosts::has_baton() {
+    if !hosts::alarm_came() {
         return;
     }
     if context.selectors as u16 != USER_CODE {
@@ -280,12 +280,16 @@ pub extern "C" fn on_alarm(_signal: i32, _info: &Info, context: &mut Context) {
     unsafe { (*cpu()).timer_pending = 1 };
     // The kernel looks at the flag when it leaves by its slow end; a synthesized routine does not look, so the alarm
     // comes again.
-    retry_alarm();
+    retry_alarm(is_code(context.rip));
 }
 
-/// Has the alarm come again soon: it met kernel code.
-pub fn retry_alarm() {
-    hosts::set_alarm_in(if debug::expects_debugger() { RETRY_TRACED_NS } else { RETRY_NS });
+/// Has the alarm come again soon: it met kernel code, which looks at the flag at its end or does not.
+pub fn retry_alarm(is_routine: bool) {
+    hosts::set_alarm_in(match is_routine {
+        _ if debug::expects_debugger() => RETRY_TRACED_NS,
+        true => RETRY_NS,
+        false => RETRY_IN_RUST_NS,
+    });
 }
 
 fn registers_of(context: &Context) -> Registers {

@@ -18,7 +18,7 @@ use crate::cpu::{self, cpu};
 use crate::host::{self, PROT_EXEC, PROT_READ, PROT_WRITE};
 use crate::layout::{
     CODE, CODE_ALIAS, CODE_BYTES, DIRECT_MAP, HEAP, HEAP_BYTES, HIGH, KERNEL, STUB_ALIAS, STUB_BYTES, STUBS,
-    THREAD_AREAS, THREADS, USER_START, data, text,
+    THREAD_AREAS, THREADS, THREADS_ALIAS, USER_START, data, text,
 };
 use crate::{HostedMachine, clock, debug, frames, hosts, signals};
 
@@ -260,7 +260,8 @@ fn map_memory(fd: i32, memory_bytes: u64) -> Result<(), &'static str> {
         host::resize(fd, memory_bytes)
             .and_then(|()| host::map_file(DIRECT_MAP, memory_bytes, read_write, fd, 0, false))
             .and_then(|()| host::map_shared(HEAP, HEAP_BYTES, read_write))
-            .and_then(|()| host::map_shared(THREADS, THREAD_AREAS * THREAD_AREA_BYTES, 0))
+            .and_then(|()| host::map_shared(THREADS_ALIAS, THREAD_AREAS * THREAD_AREA_BYTES, read_write))
+            .and_then(|()| crate::threads::map_window())
             .and_then(|()| host::map_shared(CODE_ALIAS, CODE_BYTES, read_write))
             .and_then(|()| host::map_again(CODE_ALIAS, CODE_BYTES, CODE, PROT_READ | PROT_EXEC))
             .and_then(|()| host::map_shared(STUB_ALIAS, 3 * STUB_BYTES, read_write))

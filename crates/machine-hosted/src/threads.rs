@@ -15,7 +15,8 @@ use crate::cpu::cpu;
 use crate::entry::{hosted_first_return, hosted_slow_call};
 use crate::frames::prepare;
 use crate::host;
-use crate::layout::{RESERVED, THREAD_AREAS, THREADS, direct};
+use crate::host::HostError;
+use crate::layout::{RESERVED, THREAD_AREAS, THREADS, THREADS_ALIAS, direct};
 use crate::thread_code::{Constant, MMU_BYTES, switch_in};
 use crate::translation::flush;
 use crate::{STORE, the};
@@ -43,9 +44,7 @@ unsafe impl Ground for HostedGround {
     unsafe fn unmap_area(area: u64) {
         mark_area(area, false);
         // SAFETY: the thread has gone.
-        unsafe { host::forget_content(area, LOW_BYTES) };
-        // SAFETY: as above.
-        unsafe { host::forget_content(area + STACK_OFFSET, THREAD_AREA_BYTES - STACK_OFFSET) };
+        unsafe { host::forget_content(alias(area), THREAD_AREA_BYTES) };
     }
 
     fn slots() -> *mut Slots {
@@ -122,7 +121,48 @@ fn mark_area(area: u64, is_used: bool) {
     word.store(if is_used { bits | bit } else { bits & !bit }, Ordering::Relaxed);
 }
 
-/// Makes both sides of the guard page usable in this host process. The window is mapped whole, without rights.
+/// Maps the threads' window whole, without rights. Each host process opens the areas that it touches: had it those of the one that made
+/// it, too, the host would keep the square of so many mappings.
+///
+/// # Errors
+/// The host has no memory.
+pub fn map_window() -> Result<(), HostError> {
+    const BYTES: u64 = THREAD_AREAS * THREAD_AREA_BYTES;
+    // SAFETY: the window is the kernel's own, and nothing in it is open in this process.
+    unsafe {
+        host::map_again(THREADS_ALIAS, BYTES, THREADS, 0)?;
+        host::keep_from_clones(THREADS, BYTES)
+    }
+}
+
+/// Where all host processes may look at an area.
+fn alias(area: u64) -> u64 {
+    THREADS_ALIAS + (area - THREADS)
+}
+
+/// Threads that are looked at; with more of them the answer is yes.
+const LOOKED_AT: usize = 64;
+
+/// Some thread may be of the quaspace with this root word.
+pub fn may_be_in(root: u64) -> bool {
+    let mut left = LOOKED_AT;
+    for (index, word) in AREAS.iter().enumerate() {
+        let mut bits = word.load(Ordering::Relaxed);
+        while bits != 0 {
+            let area = THREADS + (index as u64 * 64 + u64::from(bits.trailing_zeros())) * THREAD_AREA_BYTES;
+            bits &= bits - 1;
+            // SAFETY: the alias shows all areas; a root is a word.
+            let theirs = unsafe { (&raw const (*(alias(area) as *const TteRecord)).root).read_volatile() };
+            left -= 1;
+            if theirs == root || left == 0 {
+                return true;
+            }
+        }
+    }
+    false
+}
+
+/// Makes both sides of the guard page usable in this host process.
 fn open_area(area: u64) -> bool {
     let rights = host::PROT_READ | host::PROT_WRITE;
     // SAFETY: the range is a thread's own.

@@ -20,7 +20,7 @@ use machine_x86::USER_LIMIT;
 
 use crate::cpu::cpu;
 use crate::layout::{RESERVED, USER_START, is_user};
-use crate::{host, hosts, windows};
+use crate::{host, hosts, threads, windows};
 
 const PAGE: u64 = PAGE_BYTES as u64;
 /// What one page costs in the tree, roughly: its key, its value, and what nodes have left over.
@@ -383,6 +383,25 @@ pub fn change_space(root: u64) {
     }
     let Some(space) = active() else { return };
     hosts::show(space);
+}
+
+/// The running thread leaves the active translation for this one; 0: for none. Where nobody else is in the old one, its host process
+/// shows the new one from now on.
+pub fn enter(root: u64) {
+    flush();
+    // SAFETY: the slot is a word that only kernel code stores.
+    let before = unsafe { (*cpu()).root };
+    let is_left = before != 0 && root != 0 && !threads::may_be_in(before);
+    if !is_left {
+        return change_space(root);
+    }
+    // SAFETY: as above.
+    unsafe { (*cpu()).root = root };
+    if let Some(space) = active().filter(|space| space.host().is_none()) {
+        hosts::show_here(space);
+    } else if let Some(space) = active() {
+        hosts::show(space);
+    }
 }
 
 /// Takes the active quaspace's mappings away; nothing is lost, as when a TLB is emptied.

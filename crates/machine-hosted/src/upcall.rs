@@ -34,7 +34,7 @@ extern "C" fn hosted_call_from_user(registers: &mut Registers) {
 extern "C" fn hosted_trap_from_user(registers: &mut Registers) {
     let kernel = upcalls();
     if registers.cause == TIMER {
-        the().serve_alarm(kernel);
+        the().alarm_came(kernel);
     } else {
         // SAFETY: the record is the running thread's.
         let address = unsafe { (*current()).fault_address };
@@ -58,7 +58,7 @@ pub fn serve_timer(kernel: &'static dyn Upcalls) {
     unsafe {
         if (&raw const (*cpu()).timer_pending).read_volatile() != 0 {
             (&raw mut (*cpu()).timer_pending).write_volatile(0);
-            the().serve_alarm(kernel);
+            the().alarm_came(kernel);
         }
     }
 }

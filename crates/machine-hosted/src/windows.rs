@@ -7,12 +7,13 @@
 //! ```
 
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use machine::{FrameNumber, Frames, KernelCell, PAGE_BYTES, Refused, WINDOW_PAGES};
 
 use crate::frames;
 use crate::host::{self, HostError, PROT_READ, PROT_WRITE};
+use crate::hosts;
 use crate::layout::direct;
 
 /// Windows at once: 16 GiB. The host limits a process to 65,530 mappings, and programs need most of them.
@@ -27,8 +28,11 @@ struct Window {
     rights: u64,
 }
 
-/// Windows that were closed: another host process may still show what was there.
-static CLOSED: AtomicU64 = AtomicU64::new(0);
+/// Windows that were opened or closed last, by index, and how often that was: other host processes show what was there until they make
+/// the change, too.
+static CHANGED: [AtomicU32; CHANGES_KEPT as usize] = [const { AtomicU32::new(0) }; CHANGES_KEPT as usize];
+static CHANGES: AtomicU64 = AtomicU64::new(0);
+const CHANGES_KEPT: u64 = 8;
 
 static WINDOWS: KernelCell<Vec<Option<Window>>> = KernelCell::new(Vec::new());
 
@@ -68,6 +72,7 @@ pub fn open(fd: i32, first_page: u64, writable: bool) -> Result<Frames, Refused>
     } else {
         windows[free] = window;
     }
+    changed(free);
     // SAFETY: the numbers are those of the window, which is lent to one only.
     Ok(unsafe { Frames::new(first..first + WINDOW_PAGES as u32) })
 }
@@ -82,22 +87,41 @@ pub fn close(frames: &Frames) {
     if let Some(window) = WINDOWS.borrow_mut().get_mut(index)
         && window.take().is_some()
     {
-        CLOSED.fetch_add(1, Ordering::Relaxed);
+        changed(index);
         // SAFETY: the kernel gives the window up.
         let _ = unsafe { host::unmap(address(frames.range().start), WINDOW_PAGES * PAGE_BYTES as u64) };
     }
 }
 
-/// Windows that were ever closed.
-pub fn closed() -> u64 {
-    CLOSED.load(Ordering::Relaxed)
+/// This process, which has made all changes before, opens or closes a window.
+fn changed(index: usize) {
+    let count = CHANGES.load(Ordering::Relaxed);
+    CHANGED[(count % CHANGES_KEPT) as usize].store(index as u32, Ordering::Relaxed);
+    CHANGES.store(count + 1, Ordering::Relaxed);
+    hosts::windows_changed();
 }
 
-/// Has this host process show no window; they come back as they are touched.
-pub fn forget() {
-    let start = address(base());
-    // SAFETY: the range holds nothing but windows, and what the kernel touches of them is mapped again.
-    let _ = unsafe { host::unmap(start, WINDOWS_MAX as u64 * WINDOW_PAGES * PAGE_BYTES as u64) };
+/// Changes so far.
+pub fn changes() -> u64 {
+    CHANGES.load(Ordering::Relaxed)
+}
+
+/// Has this host process, which has made `seen` changes, show the windows that there are. What it does not map comes as it is touched.
+pub fn catch_up(seen: u64) {
+    let (changes, bytes) = (changes(), WINDOW_PAGES * PAGE_BYTES as u64);
+    if changes - seen > CHANGES_KEPT {
+        // SAFETY: the range holds nothing but windows.
+        let _ = unsafe { host::unmap(address(base()), WINDOWS_MAX as u64 * bytes) };
+        return;
+    }
+    for number in seen..changes {
+        let index = CHANGED[(number % CHANGES_KEPT) as usize].load(Ordering::Relaxed);
+        let start = address(base()) + u64::from(index) * bytes;
+        if !show(start) {
+            // SAFETY: nothing but that window is there, which is closed.
+            let _ = unsafe { host::unmap(start, bytes) };
+        }
+    }
 }
 
 /// Maps the window that the address is in, which another host process opened.

@@ -90,6 +90,8 @@ impl Body {
 
     /// Keeps the area for the next thread, or gives all back.
     pub fn put_away<G: Ground>(self) {
+        // SAFETY: the thread has gone; its area is mapped.
+        unsafe { (*record(self.area)).root = 0 };
         let mut inactive = INACTIVE.borrow_mut();
         if inactive.len() < class().inactive_max && inactive.try_reserve(1).is_ok() {
             inactive.push(self);

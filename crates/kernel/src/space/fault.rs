@@ -5,7 +5,7 @@ use machine::{Mapping, NoFrames, Protection};
 
 use super::area::{Area, Kind, View, without_write};
 use super::backing::BackingError;
-use super::limits::{AROUND_PAGES, PAGE, USER_LIMIT, page_of};
+use super::limits::{AROUND_PAGES, PAGE, USER_LIMIT, WINDOWS_WHERE_DEAR, page_of};
 use super::map::MapError;
 use super::pages::Pages;
 use super::run::Run;
@@ -191,13 +191,20 @@ impl Pages {
     }
 
     /// Maps the neighbours of a file page that was just mapped, without write: a program that runs
-    /// through its text would fault for each of them, and a fault costs more than an entry.
+    /// through its text would fault for each of them, and a fault costs more than an entry. Where faults are dear there are more of them.
     fn fill_around(&mut self, start: u64, end: u64, view: &View, page: u64, rights: Protection) {
         const WINDOW_BYTES: u64 = AROUND_PAGES * PAGE;
-        let window = page - page % WINDOW_BYTES;
-        let to = end.min(window + WINDOW_BYTES);
+        let windows = if self.translation.ahead_pages() > 1 { WINDOWS_WHERE_DEAR } else { 1 };
+        let first = page - page % (windows * WINDOW_BYTES);
+        for window in (0..windows).map(|index| first + index * WINDOW_BYTES) {
+            self.fill_window(start, start.max(window), end.min(window + WINDOW_BYTES), view, rights);
+        }
+    }
+
+    /// Maps the pages that the file has between two addresses of an area and that are absent so far.
+    fn fill_window(&mut self, start: u64, from: u64, to: u64, view: &View, rights: Protection) {
         let mut run = Run::new();
-        let mut at = start.max(window);
+        let mut at = from;
         while at < to {
             let next_present = self.next_present(at, to).map_or(to, |(present, _)| present);
             let first = Area::index(start, view, at);

@@ -41,6 +41,8 @@ pub(super) const BACKING_PAGES_MAX: u64 = i64::MAX as u64 / PAGE;
 
 /// Pages of a file that one read fault maps at most, an aligned window around the address.
 pub(super) const AROUND_PAGES: u64 = 16;
+/// So many times as many on a machine whose faults are dear (`Translation::ahead_pages`).
+pub(super) const WINDOWS_WHERE_DEAR: u64 = 4;
 
 /// The process limits that a quaspace itself enforces, in bytes; `u64::MAX` is no limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
