@@ -13,7 +13,7 @@ pub struct Implemented {
     pub number: u64,
     /// As in `crates/abi/src/nr.rs`, in lower case.
     pub name: String,
-    /// The file whose `CALLS` lists it, below `crates/unix/src/calls`.
+    /// The file, or the folder, whose `CALLS` lists it, below `crates/unix/src/calls`.
     pub family: String,
 }
 
@@ -46,7 +46,12 @@ pub fn implemented() -> Vec<Implemented> {
     for path in files(FAMILIES, ".rs") {
         for name in names(&text(&path)) {
             let number = *numbers.get(&name).unwrap_or_else(|| panic!("{path}: nr::{name} is unknown"));
-            let family = path.strip_prefix(FAMILIES).unwrap_or(&path).trim_start_matches('/').to_string();
+            let family = path
+                .strip_prefix(FAMILIES)
+                .unwrap_or(&path)
+                .trim_start_matches('/')
+                .trim_end_matches("table.rs")
+                .to_string();
             all.push(Implemented { number, name: name.to_lowercase(), family });
         }
     }

@@ -26,21 +26,32 @@ use kernel::thread::Thread;
 use kernel::tty::WindowSize;
 use machine::{CALLS_MAX, Channel, Frames, KernelCell, KernelValue, Machine, Nanos, PAGE_BYTES, Start, TryGrow};
 
-use crate::calls::{
-    Flight, FutexTable, Limits, LoadError, LockWaits, SocketNames, SystemNames, Wanted, install_program, load_first,
-    task_name,
-};
+use crate::calls::descriptors::locks::LockWaits;
+use crate::calls::futexes::FutexTable;
+use crate::calls::images::{LoadError, Wanted, install as install_program, load_first, task_name};
+use crate::calls::limits::Limits;
+use crate::calls::sockets::flight::Flight;
+use crate::calls::sockets::names::SocketNames;
+use crate::calls::system::SystemNames;
 use crate::devices;
 use crate::emulator::EachClass;
-use crate::emulator::{self, Options, Unix};
-use crate::files::{
-    Body, ChannelStream, Channels, DescriptorTable, OpenFile, Random, Slot, Terminals, TtyStream, synthesize,
-    terminal_node,
-};
-use crate::inspect::{ControlPort, Desk, Tracing};
+use crate::emulator::{Options, Unix};
+use crate::entrance;
+use crate::files::channel::{ChannelStream, Channels};
+use crate::files::descriptors::{DescriptorTable, Slot};
+use crate::files::open_file::{Body, OpenFile};
+use crate::files::random::Random;
+use crate::files::synthesize;
+use crate::files::terminal::ends::TtyStream;
+use crate::files::terminal::registry::{Terminals, node_of as terminal_node};
+use crate::inspect::monitor::Desk;
+use crate::inspect::port::ControlPort;
+use crate::inspect::trace::Tracing;
 pub use crate::inspect::{MONITOR, MonitorHooks, NO_MONITOR};
 pub use crate::limits::RESERVE_FRAMES;
-use crate::task::{Family, NewProcess, Place, Process, Task, TaskTable};
+use crate::task::process::{Family, NewProcess, Place, Process};
+use crate::task::table::TaskTable;
+use crate::task::thread::Task;
 
 /// What the machine's main function knows and the emulator needs.
 pub struct Ingredients {
@@ -152,7 +163,7 @@ pub fn start(mut ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
         lock_waits: LockWaits::new(),
         options,
         sound: Sound::new(machine, makers),
-        shm: crate::calls::Segments::new(),
+        shm: crate::calls::shm::Segments::new(),
         families: crate::families::Families::new(),
         epoch: KernelCell::new(Nanos(epoch)),
         system_names: SystemNames::new(config.hostname),
@@ -165,12 +176,12 @@ pub fn start(mut ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
         first: KernelCell::new(None),
         morgue: KernelCell::new(Vec::new()),
         has_dead: KernelValue::new(false),
-        want: crate::calls::Want::new(),
+        want: crate::calls::memory::exhaustion::Want::new(),
         summary: KernelCell::new(Default::default()),
         boot_report: KernelCell::new(None),
         vdso_pages: KernelCell::new(None),
     }));
-    emulator::install(unix);
+    entrance::install(unix);
     if machine.must_poll() {
         kernel::server::start(scheduler, unix.entrance()).map_err(|_| String::from("not enough memory"))?;
     }
@@ -368,7 +379,7 @@ fn first_program(unix: &'static Unix, config: &ConfigView<'_>) -> Result<Arc<Thr
         space: None,
         files,
         place: Arc::new(KernelCell::new(Place { root, directory, umask: config.umask })),
-        actions: Arc::new(KernelCell::new(crate::signal::Actions::new())),
+        actions: Arc::new(KernelCell::new(crate::signal::actions::Actions::new())),
         family: Family { group: pid, session: pid, has_terminal: true },
         limits: Limits::default(),
         branch: Arc::default(),

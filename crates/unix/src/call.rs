@@ -9,12 +9,20 @@ use kernel::stream::{Io, UserRange, copy_anew};
 use machine::{PAGE_BYTES, Registers, TryGrow, VirtAddr, try_filled, try_to_vec};
 
 use crate::emulator::Unix;
-use crate::files::{Descriptor, DescriptorTable, OpenFile};
+use crate::files::descriptors::{Descriptor, DescriptorTable};
+use crate::files::open_file::OpenFile;
 use crate::limits::{PATH_BYTES_MAX, TRANSFER_BYTES_MAX};
-use crate::task::{Process, Task};
+use crate::task::process::Process;
+use crate::task::thread::Task;
 
 /// What a call returns: a number for `rax`, or an error.
 pub type CallResult = Result<u64, Errno>;
+
+/// A call's function: it gets the six argument registers.
+pub type Function = fn(&mut Call<'_>, [u64; 6]) -> CallResult;
+
+/// A line of the table of calls.
+pub type Entry = (u64, Function);
 
 pub struct Call<'a> {
     pub unix: &'static Unix,

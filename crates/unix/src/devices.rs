@@ -8,7 +8,9 @@ use kernel::file::Node;
 
 use crate::call::{Call, CallResult};
 use crate::calls::terminal;
-use crate::files::{Body, OpenFile, memory, sound, windows};
+use crate::files::open_file::{Body, OpenFile};
+use crate::files::terminal::window as windows;
+use crate::files::{memory, sound};
 
 /// Major and minor number (Linux `devices.txt`).
 pub type Numbers = (u32, u32);

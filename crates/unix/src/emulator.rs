@@ -1,6 +1,5 @@
 //! The emulator: one value that knows everything, and what the machine calls.
 
-use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
@@ -8,26 +7,31 @@ use core::fmt;
 use codestore::CodeStore;
 use kernel::call::Makers;
 use kernel::call::watch::WatchWords;
-use kernel::file::{CounterClock, Namespace, Time};
+use kernel::file::{Namespace, Time};
 use kernel::schedule::{Scheduler, WaitQueue};
 use kernel::sound::Sound;
-use kernel::space::{Access, FaultKind, FramePool, Page};
+use kernel::space::{FramePool, Page};
 use kernel::thread::Thread;
-use kernel::trace::kind;
-use machine::stretch::Cause;
-use machine::{
-    CALLS_MAX, Channel, Exception, KernelCell, KernelValue, Machine, Nanos, Registers, TteId, Upcalls, VirtAddr,
-    failing, stages, stretch,
-};
+use machine::{CALLS_MAX, Channel, KernelCell, KernelValue, Machine, Nanos, TteId};
 use quaject::{Class, Quaject};
 use strace::Summary;
 
-use crate::call::Call;
-use crate::calls::{self, Departed, Flight, FutexTable, LockWaits, Onward, SocketNames, SystemNames, Want};
+use crate::calls::descriptors::locks::LockWaits;
+use crate::calls::futexes::FutexTable;
+use crate::calls::memory::exhaustion::Want;
+use crate::calls::sockets::flight::Flight;
+use crate::calls::sockets::names::SocketNames;
+use crate::calls::system::SystemNames;
 use crate::families::Families;
-use crate::files::{Channels, Random, Terminals};
-use crate::inspect::{ControlPort, Desk, MonitorHooks, Tracing};
-use crate::task::{Process, Task, TaskTable};
+use crate::files::channel::Channels;
+use crate::files::random::Random;
+use crate::files::terminal::registry::Terminals;
+use crate::inspect::monitor::{Desk, MonitorHooks};
+use crate::inspect::port::ControlPort;
+use crate::inspect::trace::Tracing;
+use crate::task::process::Process;
+use crate::task::table::TaskTable;
+use crate::task::thread::Task;
 
 /// What the user asked for on the command line.
 #[derive(Clone, Copy, Debug, Default)]
@@ -72,7 +76,7 @@ pub struct Unix {
     /// The Sound-IO device server, on machines with a sample clock.
     pub sound: Option<Sound>,
     pub options: Options,
-    pub shm: calls::Segments,
+    pub shm: crate::calls::shm::Segments,
     pub(crate) families: Families,
     /// Wall clock minus time since boot.
     pub epoch: KernelCell<Nanos>,
@@ -99,11 +103,6 @@ pub struct Unix {
 }
 
 impl Unix {
-    /// For those who know the emulator by a trait. Made once for each of them and kept for good.
-    pub(crate) fn entrance(&'static self) -> &'static Entrance {
-        Box::leak(Box::new(Entrance(self)))
-    }
-
     /// Who makes call routines; nobody when every call shall be done in Rust (`--generic`, `--strace`).
     pub fn makers(&self) -> Option<Makers> {
         self.options.binds_code().then_some(Makers::new(self.machine, self.store))
@@ -122,7 +121,7 @@ impl Unix {
         self.wall_time_at(self.machine.now())
     }
 
-    fn wall_time_at(&self, at: Nanos) -> Time {
+    pub(crate) fn wall_time_at(&self, at: Nanos) -> Time {
         let now = at.saturating_add(self.epoch.get());
         Time { seconds: (now.0 / Nanos::PER_SECOND) as i64, nanos: (now.0 % Nanos::PER_SECOND) as u32 }
     }
@@ -133,24 +132,8 @@ impl Unix {
     }
 
     #[inline(always)]
-    fn running(&self, thread: TteId) -> Arc<Task> {
+    pub(crate) fn running(&self, thread: TteId) -> Arc<Task> {
         self.tasks.of_thread(thread).expect("a program's thread has a task")
-    }
-
-    /// A call that a tracer may have seen has been served; until the thread is back in its program, it is in it.
-    #[cold]
-    fn after_watched_call(&'static self, number: u64, registers: &mut Registers) -> Onward {
-        if self.scheduler.trace().is_on() {
-            self.note_return(number, registers.rax);
-        }
-        let task = self.current();
-        if calls::needs_attention(&task, registers)
-            && let Onward::End(departed) = calls::before_user(self, task, registers)
-        {
-            return Onward::End(departed);
-        }
-        self.current().watch.in_call.set(false);
-        Onward::Program
     }
 
     /// Sends a record to the host tool; waits for room, because records may not be torn.
@@ -212,16 +195,6 @@ impl Unix {
         self.machine.power_off()
     }
 
-    /// A call that was done in Rust, at its end.
-    #[cold]
-    fn note_return(&self, number: u64, result: u64) {
-        let (trace, thread) = (self.scheduler.trace(), self.machine.current_tte());
-        if number >= CALLS_MAX as u64 {
-            trace.note(kind::UNKNOWN_CALL, thread, number as u32, 0, 0);
-        }
-        trace.note(kind::RETURN, thread, number as u32, result, 0);
-    }
-
     fn drain_console(&self) {
         if let Some(console) = self.terminals.console() {
             while !console.is_drained() {
@@ -235,234 +208,4 @@ impl Unix {
             self.scheduler.sleep(&[self.channels.output()], None);
         }
     }
-}
-
-impl CounterClock for Entrance {
-    fn time_of_counter(&self, counter: u64) -> Time {
-        self.0.wall_time_at(self.0.machine.time_of_counter(counter))
-    }
-}
-
-/// How machine and files come in: a reference, because a table of functions for the emulator itself would bring code along that
-/// takes it apart.
-pub(crate) struct Entrance(&'static Unix);
-
-impl Upcalls for Entrance {
-    fn system_call(&'static self, thread: TteId, registers: &mut Registers) -> bool {
-        stages::begin(u64::from(registers.cause as u32));
-        let stretch = stretch::enter(Cause::Call(u64::from(registers.cause as u32)));
-        let served = self.0.system_call(thread, registers);
-        drop(stretch);
-        stages::end();
-        match served {
-            Served::Plain => true,
-            Served::Whole => false,
-            Served::End(departed) => departed.end(self.0),
-        }
-    }
-
-    fn exception(&'static self, thread: TteId, registers: &mut Registers, exception: Exception) {
-        let _stretch = stretch::enter(Cause::Exception);
-        self.0.exception(thread, registers, exception)
-    }
-
-    fn page_fault(&'static self, thread: TteId, access: machine::Access) -> bool {
-        let _stretch = stretch::enter(Cause::PageFault);
-        self.0.page_fault(thread, access)
-    }
-
-    fn rewrite_text(&'static self, thread: TteId, address: VirtAddr, bytes: &[u8]) -> bool {
-        self.0.rewrite_text(thread, address, bytes)
-    }
-
-    fn timer(&'static self) {
-        let _stretch = stretch::enter(Cause::Timer);
-        self.0.timer()
-    }
-
-    fn device(&'static self) {
-        let _stretch = stretch::enter(Cause::Device);
-        self.0.device()
-    }
-
-    fn chained(&'static self) {
-        let _stretch = stretch::enter(Cause::Chained);
-        self.0.chained()
-    }
-
-    fn sample(&'static self) {
-        self.0.sample()
-    }
-
-    fn before_user(&'static self, thread: TteId, registers: &mut Registers) {
-        let stretch = stretch::enter(Cause::BeforeUser);
-        let onward = self.0.before_user(thread, registers);
-        drop(stretch);
-        if let Onward::End(departed) = onward {
-            departed.end(self.0)
-        }
-    }
-}
-
-/// How a call has ended.
-enum Served {
-    /// No register but the result's has changed.
-    Plain,
-    /// Any may have.
-    Whole,
-    /// With its thread.
-    End(Departed),
-}
-
-impl From<Onward> for Served {
-    #[inline(always)]
-    fn from(onward: Onward) -> Served {
-        match onward {
-            Onward::Program => Served::Whole,
-            Onward::End(departed) => Served::End(departed),
-        }
-    }
-}
-
-/// What the machine asks: see [`Upcalls`].
-impl Unix {
-    #[inline(always)]
-    fn system_call(&'static self, thread: TteId, registers: &mut Registers) -> Served {
-        failing::safe_point();
-        let task = self.running(thread);
-        task.count_call();
-        let number = u64::from(registers.cause as u32);
-        let mut call = Call { unix: self, task: &task, registers, registers_replaced: false };
-        if self.options.strace || task.watch.is_traced() {
-            calls::serve_watched(&mut call, number);
-            return self.after_watched_call(number, registers).into();
-        }
-        calls::serve(&mut call, number);
-        let is_plain = !call.registers_replaced;
-        if self.has_dead.get() {
-            self.bury();
-        }
-        if self.scheduler.trace().is_on() {
-            self.note_return(number, registers.rax);
-        }
-        if is_plain && !task.has_attention() {
-            return Served::Plain;
-        }
-        // A program that was executed may have made the thread another task.
-        let task = if is_plain { task } else { self.running(thread) };
-        if calls::needs_attention(&task, registers) {
-            return calls::before_user(self, task, registers).into();
-        }
-        Served::Whole
-    }
-
-    #[inline(always)]
-    fn exception(&'static self, thread: TteId, registers: &mut Registers, exception: Exception) {
-        failing::safe_point();
-        let task = self.running(thread);
-        task.watch.in_call.set(false);
-        if task.last_fault.get() == Some(FaultKind::Coming) && calls::await_fault(&task) {
-            return;
-        }
-        if calls::take_starvation(&task) {
-            // The program tries the same instruction again.
-            calls::make_room(self, &task);
-            return;
-        }
-        if (self.monitor.exception)(self, &task, registers, &exception) {
-            return;
-        }
-        calls::fault(self, &task, registers, exception);
-    }
-
-    #[inline(always)]
-    fn page_fault(&'static self, thread: TteId, access: machine::Access) -> bool {
-        let Some(task) = self.tasks.of_thread(thread) else { return false };
-        failing::safe_point();
-        let kind = match (access.execute, access.write) {
-            (true, _) => Access::Execute,
-            (_, true) => Access::Write,
-            _ => Access::Read,
-        };
-        let space = task.process.space.borrow();
-        let Some(space) = &*space else { return false };
-        let resolved = space.borrow_mut().fault(access.address.0, kind);
-        if resolved.is_ok() {
-            self.scheduler.trace().page(thread, kind as u32, access.address.0);
-        } else if resolved == Err(FaultKind::Coming) {
-            task.met_coming(space.borrow_mut().take_coming());
-        }
-        calls::page_fault(&task, resolved)
-    }
-
-    #[inline(always)]
-    fn rewrite_text(&'static self, thread: TteId, address: VirtAddr, bytes: &[u8]) -> bool {
-        let Some(space) = self.tasks.of_thread(thread).and_then(|task| task.process.space()) else { return false };
-        let mut space = space.borrow_mut();
-        space.is_text(address.0, bytes.len()) && space.poke_bytes(address.0, bytes).is_ok()
-    }
-
-    #[inline(always)]
-    fn timer(&'static self) {
-        self.scheduler.trace().interrupt(0);
-        self.scheduler.timer();
-    }
-
-    #[cold]
-    fn device(&'static self) {
-        self.scheduler.trace().interrupt(1);
-        // First, so that people see who slept.
-        self.control.device(self);
-        self.channels.wake(self.scheduler);
-        self.families.inotify.pull();
-        self.terminals.device();
-    }
-
-    fn chained(&'static self) {
-        self.scheduler.run_chained();
-        if self.terminals.take_signal() {
-            self.device();
-        }
-        if let Some(sound) = &self.sound
-            && sound.is_chained()
-        {
-            self.signal_sound(sound);
-        }
-    }
-
-    /// Who was woken runs next, as after the timer (S-73).
-    #[cold]
-    fn signal_sound(&self, sound: &Sound) {
-        if sound.signal_chained(self.scheduler) && self.machine.current_tte() != self.scheduler.idle().id() {
-            self.scheduler.yield_now();
-        }
-    }
-
-    #[inline(always)]
-    fn sample(&'static self) {
-        if let Some(sound) = &self.sound {
-            sound.interrupt();
-        }
-    }
-
-    #[inline(always)]
-    fn before_user(&'static self, thread: TteId, registers: &mut Registers) -> Onward {
-        const FIRST_INTERRUPT: u64 = 32;
-        let task = self.running(thread);
-        if registers.cause >= FIRST_INTERRUPT
-            && let Some(area) = task.restart_area()
-        {
-            // Others may have run meanwhile.
-            calls::interrupted(self, &task, area, registers);
-        }
-        if calls::needs_attention(&task, registers) {
-            return calls::before_user(self, task, registers);
-        }
-        Onward::Program
-    }
-}
-
-/// Makes the emulator known to the machine.
-pub(crate) fn install(unix: &'static Unix) {
-    unix.machine.set_upcalls(unix.entrance());
 }

@@ -2,7 +2,13 @@
 
 use machine::KernelCell;
 
-use crate::calls::{Contexts, InotifyUsers, Objects, QueueNames, Queues, Sets, SignalDriven};
+use crate::calls::aio::context::Contexts;
+use crate::calls::descriptors::signal_driven::SignalDriven;
+use crate::calls::inotify::users::InotifyUsers;
+use crate::calls::mqueue::open::QueueNames;
+use crate::calls::sysv::messages::Queues;
+use crate::calls::sysv::objects::Objects;
+use crate::calls::sysv::semaphores::Sets;
 use crate::tunables::Tunables;
 
 pub struct Families {

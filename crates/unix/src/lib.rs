@@ -2,7 +2,8 @@
 //! and errors they expect, and it is the only crate that turns an error into an errno.
 //!
 //! ```text
-//!   emulator.rs   the emulator: what the machine calls
+//!   emulator.rs   the emulator: one value that knows everything
+//!   entrance.rs   what the machine calls
 //!   boot.rs       from the boot archive to the first program
 //!   call.rs       one call under way: its caller and the caller's memory
 //!   calls/        the calls, a file per family, and the table of them
@@ -31,6 +32,7 @@ mod call;
 mod calls;
 mod devices;
 mod emulator;
+mod entrance;
 pub mod exec;
 mod families;
 pub mod files;

@@ -13,7 +13,7 @@ use machine::{KernelCell, VirtAddr};
 
 use crate::call::Call;
 use crate::emulator::Unix;
-use crate::task::{Awaited, Task};
+use crate::task::thread::{Awaited, Task};
 
 impl Caller for Task {
     fn is_interrupted(&self) -> bool {

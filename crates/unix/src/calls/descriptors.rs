@@ -1,24 +1,21 @@
 //! Calls on descriptors: dup, fcntl, locks, pipes.
 
-mod control;
-mod locks;
-mod signal_driven;
-
-pub use control::rebind_volume;
-pub use locks::LockWaits;
-pub use signal_driven::{SignalDriven, set as set_signal_driven};
+pub(crate) mod control;
+pub(crate) mod locks;
+pub(crate) mod signal_driven;
+pub(super) mod table;
 
 use alloc::sync::Arc;
 
 use abi::Errno;
 use abi::file::{CLOSE_RANGE_CLOEXEC, CLOSE_RANGE_UNSHARE, O_CLOEXEC, O_DIRECT, O_NONBLOCK, O_RDONLY, O_WRONLY};
-use abi::nr;
 use kernel::pipe::{Pipe, PipeEnd, Side};
 
-use super::Entry;
 use super::files::release;
 use crate::call::{Call, CallResult};
-use crate::files::{Descriptor, OpenFile, Slot, synthesize};
+use crate::files::descriptors::{Descriptor, Slot};
+use crate::files::open_file::OpenFile;
+use crate::files::synthesize;
 
 /// Soft RLIMIT_NOFILE of the caller.
 fn limit(call: &Call<'_>) -> u64 {
@@ -127,14 +124,3 @@ fn pipe2(call: &Call<'_>, address: u64, flags: u32) -> CallResult {
     }
     Ok(0)
 }
-
-pub const CALLS: &[Entry] = &[
-    (nr::DUP, |call, [a, ..]| dup(call, a)),
-    (nr::DUP2, |call, [a, b, ..]| dup2(call, a, b)),
-    (nr::DUP3, |call, [a, b, c, ..]| dup3(call, a, b, c as u32)),
-    (nr::CLOSE_RANGE, |call, [a, b, c, ..]| close_range(call, a, b, c)),
-    (nr::PIPE, |call, [a, ..]| pipe2(call, a, 0)),
-    (nr::PIPE2, |call, [a, b, ..]| pipe2(call, a, b as u32)),
-    (nr::FCNTL, |call, [a, b, c, ..]| control::fcntl(call, a, b as u32, c)),
-    (nr::FLOCK, |call, [a, b, ..]| locks::flock(call, a, b as u32)),
-];

@@ -4,26 +4,30 @@ mod cached;
 mod fifo;
 mod nameless;
 mod resolve;
+pub(super) mod table;
 
 use alloc::sync::Arc;
 
 use abi::Errno;
 use abi::file::{
-    AT_FDCWD, O_ACCMODE, O_APPEND, O_ASYNC, O_CLOEXEC, O_CREAT, O_DIRECT, O_DIRECTORY, O_DSYNC, O_EXCL, O_LARGEFILE,
-    O_NOATIME, O_NOCTTY, O_NOFOLLOW, O_NONBLOCK, O_PATH, O_RDONLY, O_SYNC, O_TMPFILE, O_TRUNC, O_WRONLY,
+    O_ACCMODE, O_APPEND, O_ASYNC, O_CLOEXEC, O_CREAT, O_DIRECT, O_DIRECTORY, O_DSYNC, O_EXCL, O_LARGEFILE, O_NOATIME,
+    O_NOCTTY, O_NOFOLLOW, O_NONBLOCK, O_PATH, O_RDONLY, O_SYNC, O_TMPFILE, O_TRUNC, O_WRONLY,
 };
 use kernel::file::{Access, Create, Data, File, Limits, Node, NodeKind, OpenHow, View};
 
 use machine::stages::{self, Stage};
 
-use super::transfer::forget_mappings;
-use super::{Entry, OpenQueue, open_cache};
+use super::open_cache;
 use crate::call::{Call, CallResult};
+use crate::calls::mqueue::stream::OpenQueue;
+use crate::calls::transfer::extent::forget_mappings;
 use crate::devices;
 use crate::emulator::Unix;
-use crate::files::{Body, Descriptor, DescriptorTable, OpenFile, Slot, TextFile, synthesize};
-use crate::task::Process;
-use abi::nr;
+use crate::files::descriptors::{Descriptor, DescriptorTable, Slot};
+use crate::files::open_file::{Body, OpenFile};
+use crate::files::synthesize;
+use crate::files::text::TextFile;
+use crate::task::process::Process;
 
 /// Flags that `open` knows; it ignores others, `openat2` does not.
 const KNOWN: u32 = O_ACCMODE
@@ -206,7 +210,7 @@ fn open_found(
     if flags & O_PATH != 0 {
         return Ok(OpenFile::new(Body::Node, Some(node.clone()), flags));
     }
-    if let Some(opened) = crate::proc::reopen(call.unix, node, flags) {
+    if let Some(opened) = crate::proc::descriptors::reopen(call.unix, node, flags) {
         let mut file = opened?;
         synthesize(call.unix, &mut file);
         file.begin_use();
@@ -237,13 +241,3 @@ fn open_found(
     file.begin_use();
     Ok(file)
 }
-
-pub const CALLS: &[Entry] = &[
-    (nr::CLOSE, |call, [a, ..]| close(call, a)),
-    (nr::OPENAT, |call, [a, b, c, d, ..]| openat(call, a, b, c as u32, d as u32)),
-    (nr::OPEN, |call, [a, b, c, ..]| openat(call, AT_FDCWD as u64, a, b as u32, c as u32)),
-    (nr::CREAT, |call, [a, b, ..]| openat(call, AT_FDCWD as u64, a, O_CREAT | O_WRONLY | O_TRUNC, b as u32)),
-    (nr::CACHESTAT, |call, [a, b, c, d, ..]| cached::cachestat(call, a, b, c, d as u32)),
-    (nr::OPENAT2, |call, [a, b, c, d, ..]| resolve::openat2(call, a, b, c, d)),
-    (nr::MEMFD_CREATE, |call, [a, b, ..]| nameless::memfd_create(call, a, b as u32)),
-];

@@ -16,9 +16,9 @@ use kernel::space::{Identity, Space};
 use kernel::thread::Thread;
 use machine::{KernelCell, KernelValue, Nanos, NoMemory, Sorted, TryGrow};
 
-use super::Entry;
 use super::resume::interrupted_with;
 use super::times;
+use crate::call::Entry;
 use crate::call::{Call, CallResult};
 use crate::emulator::Unix;
 use abi::nr;
@@ -200,7 +200,7 @@ pub fn futex(call: &Call<'_>, [word, operation, value, fourth, second, third]: [
 fn deadline(call: &Call<'_>, kind: u32, operation: u32, address: u64) -> Result<Nanos, Errno> {
     let time = times::nanos_of(call.read(address)?)?;
     Ok(match kind {
-        FUTEX_WAIT => times::deadline_after(call, time),
+        FUTEX_WAIT => crate::calls::times::sleeps::deadline_after(call, time),
         _ if operation & FUTEX_CLOCK_REALTIME != 0 => time.saturating_sub(call.unix.epoch.get()),
         _ => time,
     })

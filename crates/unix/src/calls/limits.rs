@@ -8,12 +8,12 @@ use abi::process::{
 use alloc::sync::Arc;
 use kernel::space::SpaceLimits;
 
-use super::Entry;
-use super::times::watch_time_limit;
+use crate::call::Entry;
 use crate::call::{Call, CallResult};
+use crate::calls::times::limit::watch as watch_time_limit;
 use crate::emulator::Unix;
 use crate::limits::{DESCRIPTORS_DEFAULT, DESCRIPTORS_MAX, TASKS_MAX};
-use crate::task::Process;
+use crate::task::process::Process;
 use abi::nr;
 
 /// Soft and hard limit by resource number; `u64::MAX` is unlimited.

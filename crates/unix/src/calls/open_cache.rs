@@ -6,8 +6,9 @@ use kernel::call::{OPEN_NAMES_MAX, OpenName, Opens};
 use machine::{TryGrow, try_collect, try_to_vec};
 
 use crate::call::Call;
-use crate::files::{OpenFile, Recipe};
-use crate::task::{KnownName, Opened};
+use crate::files::descriptors::Recipe;
+use crate::files::open_file::OpenFile;
+use crate::task::bindings::{KnownName, Opened};
 
 /// Longest path that is compared in code.
 const PATH_BYTES_MAX: usize = 32;

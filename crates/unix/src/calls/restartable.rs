@@ -13,11 +13,11 @@ use kernel::space::USER_LIMIT;
 use kernel::stream::Caller;
 use machine::{Registers, VirtAddr};
 
-use super::Entry;
-use super::signals::refuse;
+use crate::call::Entry;
 use crate::call::{Call, CallResult};
+use crate::calls::signals::deliver::refuse;
 use crate::emulator::Unix;
-use crate::task::{RestartArea, Task};
+use crate::task::thread::{RestartArea, Task};
 
 /// Size and alignment of the first `struct rseq`; a program that knows more fields may give more bytes.
 const AREA_BYTES: u32 = 32;

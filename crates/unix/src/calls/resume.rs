@@ -2,10 +2,10 @@
 
 use abi::Errno;
 
-use super::Function;
+use crate::call::Function;
 use crate::call::{Call, CallResult};
-use crate::signal::SignalSet;
-use crate::task::RestartBlock;
+use crate::signal::set::SignalSet;
+use crate::task::thread::RestartBlock;
 
 /// The error of a call that a signal interrupted and that `function` can finish, with times made absolute.
 pub fn interrupted_with(call: &Call<'_>, function: Function, arguments: [u64; 6]) -> Errno {

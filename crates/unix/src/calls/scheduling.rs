@@ -13,9 +13,10 @@ use abi::process::{
 use abi::time::Timespec;
 use abi::{Errno, Field};
 
-use super::Entry;
+use crate::call::Entry;
 use crate::call::{Call, CallResult};
-use crate::task::{Policy, Process, Task};
+use crate::task::process::Process;
+use crate::task::thread::{Policy, Task};
 use abi::nr;
 use machine::{TryGrow, try_collect};
 

@@ -17,8 +17,8 @@ use kernel::space::{
 };
 use machine::{KernelCell, Ordered, PAGE_BYTES, Protection, try_text};
 
-use super::Entry;
 use super::memory::{errno_of, space};
+use crate::call::Entry;
 use crate::call::{Call, CallResult};
 use abi::nr;
 

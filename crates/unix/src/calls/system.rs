@@ -6,9 +6,9 @@ use abi::process::{
 };
 use machine::{KernelCell, Nanos, NoMemory, PAGE_BYTES, TryGrow, try_to_vec};
 
-use super::Entry;
+use crate::call::Entry;
 use crate::call::{Call, CallResult};
-use crate::files::give_random;
+use crate::files::random::give_random;
 use crate::limits::PATH_BYTES_MAX;
 use abi::nr;
 use alloc::vec::Vec;
@@ -168,7 +168,7 @@ fn process_vm(call: &Call<'_>, arguments: [u64; 6], write: bool) -> CallResult {
         return Ok(0);
     }
     let task = call.unix.tasks.task(pid as u32).ok_or(Errno::ESRCH)?;
-    if !super::may_access(call.process(), &task.process) {
+    if !crate::calls::ptrace::attach::may_access(call.process(), &task.process) {
         return Err(Errno::EPERM);
     }
     let space = task.process.space().ok_or(Errno::ESRCH)?;

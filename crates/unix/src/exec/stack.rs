@@ -191,8 +191,8 @@ fn auxiliary_vector(facts: &ProgramFacts, random: u64, platform: u64, path: u64)
         (26, facts.hwcap2 as u64),
         (31, path),
         (15, platform),
-        (27, crate::calls::RSEQ_FEATURE_BYTES.into()),
-        (28, crate::calls::RSEQ_ALIGNMENT.into()),
+        (27, crate::calls::restartable::FEATURE_BYTES.into()),
+        (28, crate::calls::restartable::ALIGNMENT.into()),
         (0, 0), // AT_NULL
     ]);
     vector

@@ -14,8 +14,9 @@ use kernel::stream::Stream;
 use machine::{Entry, FileEntry, KernelCell, KernelOnce, KernelValue, NoMemory, TryGrow, try_to_vec};
 use quaject::interface;
 
-use super::terminal::{Terminal, TtyStream};
-use super::{Body, OpenFile};
+use super::terminal::Terminal;
+use crate::files::open_file::{Body, OpenFile};
+use crate::files::terminal::ends::TtyStream;
 
 /// A descriptor number, as a program names it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -8,9 +8,9 @@ use kernel::call::{FileCode, Makers, SimpleCode};
 use kernel::charge::Held;
 use kernel::stream::{Io, Ready, Stream, UserRange};
 
-use super::Body;
 use super::random::{Random, give_random};
 use crate::devices::Device;
+use crate::files::open_file::Body;
 
 /// The memory devices, major number 1 (Linux `devices.txt`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

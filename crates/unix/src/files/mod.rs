@@ -1,17 +1,17 @@
 //! Descriptors, open files and what they can be open on.
 
-mod backing;
-mod channel;
-mod descriptors;
+pub(crate) mod backing;
+pub(crate) mod channel;
+pub(crate) mod descriptors;
 pub(crate) mod memory;
-mod open_file;
-mod random;
+pub(crate) mod open_file;
+pub(crate) mod random;
 pub(crate) mod sound;
-mod synthesize;
-mod terminal;
-mod text;
-mod told;
-mod watchers;
+pub(crate) mod synthesize;
+pub(crate) mod terminal;
+pub(crate) mod text;
+pub(crate) mod told;
+pub(crate) mod watchers;
 mod watching;
 
 pub use backing::NodeBacking;
@@ -22,7 +22,6 @@ pub use open_file::{Body, OpenFile};
 pub use random::{Random, give_random};
 pub use sound::Samples;
 pub use synthesize::{consider, is_worth_routines, remember, synthesize, synthesize_positioned, watched};
-pub(crate) use terminal::window as windows;
 pub use terminal::{PtyMaster, TERMINAL_MAJOR, Terminal, Terminals, TtyStream, node_of as terminal_node};
 pub use terminal::{WINDOW_MAJOR, WINDOWS};
 pub use text::TextFile;

@@ -16,9 +16,9 @@ use kernel::stream::{Ready, Stream};
 use machine::{KernelCell, KernelOnce, KernelValue};
 use quaject::Made;
 
-use super::Watchers;
 use super::backing::node_held;
 use super::told::Told;
+use crate::files::watchers::Watchers;
 
 /// What a file is open on.
 #[derive(Clone)]

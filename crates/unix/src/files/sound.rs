@@ -23,8 +23,8 @@ use kernel::sound::{Activity, Channel, Entry, Format, Inserts, Maker, RING_PLACE
 use kernel::stream::{Io, Ready, Stream, UserRange};
 use machine::{KernelCell, Nanos, Text, try_filled};
 
-use super::Body;
 use crate::devices::{Device, Numbers, Opened};
+use crate::files::open_file::Body;
 use crate::limits::PIECE_BYTES;
 
 /// Major number of sound devices (Linux `devices.txt`); the minors are ours.

@@ -7,8 +7,8 @@ use kernel::call::{FileCode, Makers};
 use kernel::file::{Ferry, Positioned, PositionedCallouts, Window, WindowCallouts};
 use quaject::Made;
 
-use super::{Body, OpenFile};
 use crate::emulator::Unix;
+use crate::files::open_file::{Body, OpenFile};
 
 /// Gives a fresh open file the callentries of what it is open on, as far as the file may use them. What has none is done in
 /// Rust.

@@ -1,6 +1,6 @@
 //! Who is told by a signal that a file became ready (`F_SETOWN`), and by which (`F_SETSIG`).
 
-use crate::task::Process;
+use crate::task::process::Process;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Hearer {

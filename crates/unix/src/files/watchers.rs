@@ -6,7 +6,7 @@ use alloc::sync::{Arc, Weak};
 
 use machine::{KernelCell, KernelOnce, KernelValue, NoMemory, Ordered, try_box};
 
-use super::OpenFile;
+use crate::files::open_file::OpenFile;
 
 /// What a walk left at a watcher, so that the same walk does not go there again.
 #[derive(Clone, Copy, Default)]

@@ -3,7 +3,7 @@
 use abi::Errno;
 use abi::poll::IN_OPEN;
 
-use super::OpenFile;
+use crate::files::open_file::OpenFile;
 
 impl OpenFile {
     /// A program has opened the file: who watches the node is told, now and when it is closed.

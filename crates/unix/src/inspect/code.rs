@@ -5,7 +5,7 @@ use codestore::Birth;
 use machine::{TryGrow, try_filled, try_text};
 
 use super::{Cursor, Question, Refusal, streams};
-use crate::files::Descriptor;
+use crate::files::descriptors::Descriptor;
 
 /// All live routines, by address.
 pub fn list(question: &mut Question<'_>, out: &mut Items) -> Result<Cursor, Refusal> {

@@ -6,16 +6,13 @@
 
 mod code;
 mod gauges;
-mod monitor;
-mod port;
+pub(crate) mod monitor;
+pub(crate) mod port;
 mod streams;
 mod tasks;
-mod trace;
+pub(crate) mod trace;
 
-pub(crate) use monitor::Desk;
 pub use monitor::{MONITOR, MonitorHooks, NO_MONITOR};
-pub(crate) use port::ControlPort;
-pub(crate) use trace::Tracing;
 
 use alloc::vec::Vec;
 use machine::TryGrow;
@@ -26,7 +23,7 @@ use crate::emulator::Unix;
 
 /// Why a request gets no items.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Refusal {
+pub(crate) enum Refusal {
     /// No such opcode.
     Unknown,
     /// The arguments are too short or make no sense.
@@ -54,7 +51,7 @@ impl Refusal {
 type Cursor = u64;
 
 /// One request under way.
-struct Question<'a> {
+pub(crate) struct Question<'a> {
     unix: &'static Unix,
     /// Where this page begins; 0 for the first.
     cursor: Cursor,

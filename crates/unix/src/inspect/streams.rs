@@ -10,7 +10,10 @@ use machine::try_text;
 
 use super::{Cursor, Question, Refusal};
 use crate::emulator::Unix;
-use crate::files::{ChannelStream, OpenFile, PtyMaster, TtyStream};
+use crate::files::channel::ChannelStream;
+use crate::files::open_file::OpenFile;
+use crate::files::terminal::ends::TtyStream;
+use crate::files::terminal::pty::PtyMaster;
 
 /// All open descriptors, by process and number.
 pub fn list(question: &mut Question<'_>, out: &mut Items) -> Result<Cursor, Refusal> {

@@ -9,8 +9,9 @@ use kernel::thread::State;
 
 use super::{Cursor, Question, Refusal, streams};
 use crate::emulator::Unix;
-use crate::files::Descriptor;
-use crate::task::{Process, Task};
+use crate::files::descriptors::Descriptor;
+use crate::task::process::Process;
+use crate::task::thread::Task;
 
 /// All threads, by number; processes that have ended and wait for their parent are shown as one.
 pub fn list(question: &mut Question<'_>, out: &mut Items) -> Result<Cursor, Refusal> {

@@ -11,7 +11,7 @@ use quaject::Makers;
 
 use super::{Cursor, Question, Refusal};
 use crate::emulator::Unix;
-use crate::task::Task;
+use crate::task::thread::Task;
 
 /// Records kept when a run is traced from its start.
 const RUN_RECORDS: usize = 1 << 17;

@@ -13,7 +13,7 @@ use super::process::Member;
 use super::status::used;
 use super::text::{Lines, constant, written};
 use crate::emulator::Unix;
-use crate::task::Settings;
+use crate::task::settings::Settings;
 
 type Text = Result<Vec<u8>, Errno>;
 

@@ -16,11 +16,14 @@ use kernel::stream::{Nameless, Stream};
 use super::mounts::mount_id;
 use super::process::{Member, jump};
 use super::text::Lines;
-use super::tree::{Subject, parse_number, produce, show};
-use crate::calls::{Inotify, ProcessHandle};
+use super::tree::parse_number;
+use super::tree::{Subject, produce, show};
+use crate::calls::inotify::instance::Inotify;
+use crate::calls::pidfd::ProcessHandle;
 use crate::emulator::Unix;
-use crate::files::{Body, Descriptor, OpenFile, Slot};
-use crate::task::Life;
+use crate::files::descriptors::{Descriptor, Slot};
+use crate::files::open_file::{Body, OpenFile};
+use crate::task::process::Life;
 
 /// What the entries of the directory are.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use machine::{KernelCell, PAGE_BYTES, TryGrow, try_filled};
 use super::process::Member;
 use super::text::Lines;
 use crate::emulator::Unix;
-use crate::task::Process;
+use crate::task::process::Process;
 
 type Text = Result<Vec<u8>, Errno>;
 
@@ -178,7 +178,7 @@ pub fn poke(unix: &'static Unix, member: &Member, position: u64, from: &[u8]) ->
     let process = member.inspect(unix)?;
     let Some(space) = member.space(&process) else { return Ok(0) };
     unix.reach(&space, |space| space.poke_bytes(position, from)).map_err(|_| Errno::EIO)?;
-    crate::calls::ptrace::note_all(&process);
+    crate::calls::ptrace::watchpoints::note_all(&process);
     Ok(from.len())
 }
 

@@ -22,7 +22,7 @@
 //! ```
 
 mod accounts;
-mod descriptors;
+pub(crate) mod descriptors;
 mod devices;
 #[cfg(feature = "failing")]
 mod failing;
@@ -46,8 +46,6 @@ use abi::Errno;
 use kernel::file::{
     Credentials, FinalLink, MAGIC_PROC, MAGIC_SYSFS, Mount, NewNode, Node, View, VirtualDirectory, Volume,
 };
-
-pub use descriptors::reopen;
 
 use crate::emulator::Unix;
 

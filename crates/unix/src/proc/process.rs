@@ -9,12 +9,14 @@ use kernel::space::Space;
 use machine::{KernelCell, try_arc_slice, try_text};
 
 use super::root::caller;
-use super::tree::{Entry, Subject, Table, What, file, link, parse_number, private, produce, setting, show, table};
+use super::tree::parse_number;
+use super::tree::{Entry, Subject, Table, What, file, link, private, produce, setting, show, table};
 use super::{accounts, descriptors, memory, mounts, status};
-use crate::calls::may_look_into;
+use crate::calls::ptrace::attach::may_look_into;
 use crate::emulator::Unix;
-use crate::files::DescriptorTable;
-use crate::task::{Life, Process, Task};
+use crate::files::descriptors::DescriptorTable;
+use crate::task::process::{Life, Process};
+use crate::task::thread::Task;
 
 /// A process, or one of its threads. It holds nothing alive: what is left of an open /proc/PID when the process
 /// has gone answers `ESRCH`.

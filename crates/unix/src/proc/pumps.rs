@@ -20,7 +20,10 @@ use super::root::caller;
 use super::text::Lines;
 use super::tree::Whole;
 use crate::emulator::Unix;
-use crate::files::{Body, ChannelStream, Descriptor, OpenFile, Samples};
+use crate::files::channel::ChannelStream;
+use crate::files::descriptors::Descriptor;
+use crate::files::open_file::{Body, OpenFile};
+use crate::files::sound::Samples;
 
 pub fn show(unix: &'static Unix, _: &Whole) -> Result<Vec<u8>, Errno> {
     let now = unix.machine.now();

@@ -11,10 +11,11 @@ use machine::try_arc_slice;
 
 use super::process::{Member, PROCESS};
 use super::text::written;
-use super::tree::{Entry, Subject, Table, Whole, file, link, parse_number, produce, show, table};
+use super::tree::parse_number;
+use super::tree::{Entry, Subject, Table, Whole, file, link, produce, show, table};
 use super::{processor, settings, synthesis, system};
 use crate::emulator::Unix;
-use crate::task::Task;
+use crate::task::thread::Task;
 
 pub struct Root {
     pub unix: &'static Unix,

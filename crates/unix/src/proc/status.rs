@@ -12,9 +12,10 @@ use kernel::thread::State;
 use machine::{Nanos, PAGE_BYTES};
 
 use super::process::Member;
-use crate::calls::process_time;
+use crate::calls::times::clock::process_time;
 use crate::emulator::Unix;
-use crate::task::{Life, Process, Task};
+use crate::task::process::{Life, Process};
+use crate::task::thread::Task;
 
 /// Clock ticks that /proc counts in: 100 a second (`sysconf(_SC_CLK_TCK)`).
 pub fn ticks(time: Nanos) -> u64 {

@@ -10,9 +10,9 @@ use machine::{Nanos, PAGE_BYTES};
 use super::status::{ticks, used};
 use super::text::{Lines, constant, written};
 use super::tree::{Entry, Whole, file, table};
-use crate::calls::{shown_messages, shown_semaphores};
+use crate::calls::sysv::shown::{messages as shown_messages, semaphores as shown_semaphores};
 use crate::emulator::Unix;
-use crate::task::Life;
+use crate::task::process::Life;
 
 type Text = Result<Vec<u8>, Errno>;
 
@@ -152,8 +152,9 @@ pub fn node_meminfo(unix: &'static Unix, _: &Whole) -> Text {
 
 /// Time programs have used, of processes that are there and those they have waited for.
 fn busy(unix: &Unix) -> Nanos {
-    let used =
-        |process: &alloc::sync::Arc<crate::task::Process>| used(unix, process).0 + process.children_usage.get().user.0;
+    let used = |process: &alloc::sync::Arc<crate::task::process::Process>| {
+        used(unix, process).0 + process.children_usage.get().user.0
+    };
     Nanos(unix.tasks.processes().map(|process| used(&process)).sum())
 }
 

@@ -5,7 +5,7 @@ use abi::Errno;
 use abi::process::{SECBIT_KEEP_CAPS, SECBIT_NO_CAP_AMBIENT_RAISE, SECBIT_NO_SETUID_FIXUP, SECBIT_NOROOT, SECURE_BITS};
 use kernel::file::Capabilities;
 
-use super::Ids;
+use crate::task::process::Ids;
 
 /// Invariants: `effective` and `ambient` are in `permitted`, `ambient` is in `inheritable`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -12,10 +12,18 @@ use kernel::schedule::WaitQueue;
 use kernel::space::Space;
 use machine::{Entry, FileEntry, KernelCell, KernelValue, Nanos, Ordered, PAGE_BYTES};
 
-use super::{CapabilitySets, Ghost, Settings, Task};
-use crate::calls::{Limits, ProcessTimers, user_calls};
-use crate::files::{Descriptor, DescriptorTable, OpenFile};
-use crate::signal::{Actions, Pending, SignalSet};
+use crate::calls::identity::user_calls;
+use crate::calls::limits::Limits;
+use crate::calls::times::ProcessTimers;
+use crate::files::descriptors::{Descriptor, DescriptorTable};
+use crate::files::open_file::OpenFile;
+use crate::signal::actions::Actions;
+use crate::signal::pending::Pending;
+use crate::signal::set::SignalSet;
+use crate::task::capabilities::CapabilitySets;
+use crate::task::settings::Settings;
+use crate::task::thread::Task;
+use crate::task::tracing::Ghost;
 
 /// Where a process stands in the file tree, and the mode bits that its new files do not get (`struct fs_struct` on Linux).
 #[derive(Clone)]

@@ -5,8 +5,9 @@ use core::ops::Bound;
 
 use machine::{KernelCell, KernelSlots, NoMemory, Ordered, TteId};
 
-use super::{Family, Process, Task};
 use crate::limits::{PROCESS_ID_MAX, TASKS_MAX};
+use crate::task::process::{Family, Process};
+use crate::task::thread::Task;
 
 pub struct TaskTable {
     state: KernelCell<State>,

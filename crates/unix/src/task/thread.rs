@@ -9,10 +9,18 @@ use kernel::space::{Coming, FaultKind};
 use kernel::thread::{State, Thread};
 use machine::{KernelCell, KernelValue, NoMemory, TryGrow, VirtAddr, try_arc};
 
-use super::{Bindings, Process, Watch};
-use crate::calls::Function;
-use crate::files::{Descriptor, DescriptorTable, OpenFile};
-use crate::signal::{AltStack, Pending, RestartKind, ThreadMask, TrapRecord, deliver};
+use crate::call::Function;
+use crate::files::descriptors::{Descriptor, DescriptorTable};
+use crate::files::open_file::OpenFile;
+use crate::signal::altstack::AltStack;
+use crate::signal::deliver;
+use crate::signal::fault::TrapRecord;
+use crate::signal::mask::ThreadMask;
+use crate::signal::pending::Pending;
+use crate::signal::restart::RestartKind;
+use crate::task::bindings::Bindings;
+use crate::task::process::Process;
+use crate::task::tracing::Watch;
 
 /// How `restart_syscall` goes on with a call that a stop interrupted: the function and its six arguments,
 /// with times made absolute. A call that can go on sets it together with its `EINTR`.

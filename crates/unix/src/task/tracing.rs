@@ -8,7 +8,7 @@ use abi::process::WaitStatus;
 use abi::siginfo::SigInfo;
 use machine::{KernelCell, KernelValue, Registers};
 
-use super::{Process, Usage};
+use crate::task::process::{Process, Usage};
 
 /// How the tracer let its thread go on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

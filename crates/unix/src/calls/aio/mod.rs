@@ -6,22 +6,22 @@
 //! A context's number is the address of a page of the program's own, as Linux maps a ring there: the C library looks for the
 //! ring's mark and makes a call where it finds none.
 
-mod context;
+pub(crate) mod context;
 mod operation;
+pub(super) mod table;
 
+use abi::Errno;
 use abi::time::Timespec;
-use abi::{Errno, nr};
 use alloc::sync::Arc;
 use kernel::space::MapRequest;
 use machine::{Nanos, PAGE_BYTES, Protection};
 
 use super::memory::{errno_of, space};
 use super::resume::with_signal_mask;
-use super::{Entry, times};
+use super::times;
 use crate::call::{Call, CallResult};
 
 use context::Context;
-pub use context::Contexts;
 
 /// `struct io_event`.
 const EVENT_BYTES: u64 = 32;
@@ -109,7 +109,7 @@ fn submit_next(call: &Call<'_>, context: &Context, pointers: u64, index: u64) ->
 fn get_events(call: &Call<'_>, [number, least, most, into, time]: [u64; 5]) -> CallResult {
     let deadline = match time {
         0 => None,
-        time => Some(times::deadline_after(call, times::nanos_of(call.read::<Timespec>(time)?)?)),
+        time => Some(crate::calls::times::sleeps::deadline_after(call, times::nanos_of(call.read::<Timespec>(time)?)?)),
     };
     let context = context(call, number)?;
     let (least, most) = (least as i64, most as i64);
@@ -157,12 +157,3 @@ fn io_cancel(call: &Call<'_>, number: u64, address: u64) -> CallResult {
     context(call, number)?;
     Err(Errno::EINVAL)
 }
-
-pub const CALLS: &[Entry] = &[
-    (nr::IO_SETUP, |call, [a, b, ..]| io_setup(call, a, b)),
-    (nr::IO_DESTROY, |call, [a, ..]| io_destroy(call, a)),
-    (nr::IO_SUBMIT, |call, [a, b, c, ..]| io_submit(call, a, b as i64, c)),
-    (nr::IO_GETEVENTS, |call, [a, b, c, d, e, _]| get_events(call, [a, b, c, d, e])),
-    (nr::IO_PGETEVENTS, |call, arguments| pget_events(call, arguments)),
-    (nr::IO_CANCEL, |call, [a, b, ..]| io_cancel(call, a, b)),
-];

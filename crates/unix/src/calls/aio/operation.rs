@@ -6,7 +6,7 @@ use alloc::sync::Arc;
 use super::context::Context;
 use crate::call::Call;
 use crate::calls::transfer::asynchronous;
-use crate::files::OpenFile;
+use crate::files::open_file::OpenFile;
 
 /// `struct iocb` (`linux/aio_abi.h`).
 const RECORD_BYTES: usize = 64;

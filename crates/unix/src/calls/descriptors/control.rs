@@ -15,7 +15,8 @@ use kernel::pipe::{Pipe, PipeEnd};
 use super::locks::{self, Owner, Wait};
 use super::signal_driven;
 use crate::call::{Call, CallResult, int};
-use crate::files::{Descriptor, OpenFile, Slot};
+use crate::files::descriptors::{Descriptor, Slot};
+use crate::files::open_file::OpenFile;
 use kernel::call::FileCode;
 
 /// Flags that `F_SETFL` can change.

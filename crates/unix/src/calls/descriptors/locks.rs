@@ -10,7 +10,7 @@ use kernel::schedule::WaitQueue;
 use machine::{Held, Hold, KernelCell, Nanos, TryGrow};
 
 use crate::call::{Call, CallResult};
-use crate::files::{Body, OpenFile};
+use crate::files::open_file::{Body, OpenFile};
 
 /// Who waits for a lock.
 pub struct LockWaits {

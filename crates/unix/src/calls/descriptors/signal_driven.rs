@@ -20,10 +20,11 @@ use kernel::thread::Thread;
 use machine::{KernelCell, Nanos, Start, TryGrow};
 
 use crate::call::{Call, CallResult};
-use crate::calls::signals::{try_send_to_process, try_send_to_task};
+use crate::calls::signals::send::{try_send_to_process, try_send_to_task};
 use crate::emulator::Unix;
-use crate::files::{Hearer, OpenFile, Told};
-use crate::task::Process;
+use crate::files::open_file::OpenFile;
+use crate::files::told::{Hearer, Told};
+use crate::task::process::Process;
 
 /// The open files with `O_ASYNC`, and the thread that tells of them.
 pub struct SignalDriven {

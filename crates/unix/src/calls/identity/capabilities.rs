@@ -12,7 +12,8 @@ use abi::process::{
 use kernel::file::Capabilities;
 
 use crate::call::{Call, CallResult};
-use crate::task::{CapabilitySets, Process, may_follow};
+use crate::task::capabilities::{CapabilitySets, may_follow};
+use crate::task::process::Process;
 
 /// Records that follow the header. A version that is not known is replaced by the one to use: `None`.
 fn records(call: &Call<'_>, header: u64, given: CapHeader) -> Result<Option<usize>, Errno> {

@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 use abi::Errno;
 
 use crate::call::{Call, CallResult};
-use crate::task::Process;
+use crate::task::process::Process;
 
 /// The process with this number, 0 being the caller's. Error: `ESRCH`.
 fn find(call: &Call<'_>, pid: u64) -> Result<Arc<Process>, Errno> {

@@ -11,7 +11,7 @@ use machine::KernelCell;
 
 use super::getpid;
 use crate::call::{Call, CallResult};
-use crate::task::Process;
+use crate::task::process::Process;
 
 /// `prctl(PR_SYNTHESIS_USER_CALL, number)`: does the call, and leaves its answer in the program.
 ///

@@ -7,7 +7,7 @@ use abi::{Errno, Field};
 use machine::{KernelCell, try_arc_slice, try_collect};
 
 use crate::call::{Call, CallResult};
-use crate::task::Ids;
+use crate::task::process::Ids;
 
 /// As an argument: leave this id.
 const KEEP: u32 = u32::MAX;

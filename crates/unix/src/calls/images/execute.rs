@@ -12,9 +12,11 @@ use machine::{KernelCell, Registers, TryGrow, try_text};
 
 use super::{Identity, LoadError, Wanted, check_executable, install, load, task_name};
 use crate::call::{Call, CallResult};
-use crate::calls::{files, life, parts, ptrace, signals};
-use crate::signal::{AltStack, TrapRecord};
-use crate::task::{Process, Task};
+use crate::calls::{files, parts};
+use crate::signal::altstack::AltStack;
+use crate::signal::fault::TrapRecord;
+use crate::task::process::Process;
+use crate::task::thread::Task;
 
 /// Bytes of arguments that Linux takes at most, whatever the stack limit.
 const ARGUMENT_BYTES_MAX: u64 = 6 << 20;
@@ -47,7 +49,7 @@ pub fn execveat(call: &mut Call<'_>, [directory, path, argv, envp, flags]: [u64;
         Err(LoadError::Refused(errno)) => return Err(errno),
         Err(LoadError::Lost(errno)) => {
             // The old program is not gone yet, but it must not notice.
-            signals::end_by_segv(call.task);
+            crate::calls::signals::deliver::end_by_segv(call.task);
             return Err(errno);
         }
     };
@@ -64,12 +66,12 @@ pub fn execveat(call: &mut Call<'_>, [directory, path, argv, envp, flags]: [u64;
     // Shared with a parent after vfork; otherwise its frames come back here.
     old.iter().for_each(|old| parts::release_space(call.unix.scheduler, old));
     drop(old);
-    life::release_vfork_parent(call.unix, call.process());
+    crate::calls::life::end::release_vfork_parent(call.unix, call.process());
     // The selectors are the machine's and stay.
     let Registers { cause, cs, ss, .. } = *call.registers;
     *call.registers = Registers { cause, cs, ss, ..registers };
     call.registers_replaced = true;
-    ptrace::executed(call.unix, &task, call.registers, call.task.tid);
+    crate::calls::ptrace::stops::executed(call.unix, &task, call.registers, call.task.tid);
     Ok(0)
 }
 
@@ -122,7 +124,7 @@ fn lead(call: &Call<'_>) -> Arc<Task> {
     if old.tid == process.pid {
         return old.clone();
     }
-    life::let_go_of_memory(call.unix, old);
+    crate::calls::life::end::let_go_of_memory(call.unix, old);
     old.bindings.unbind_descriptor_calls(old.thread.tte());
     old.bindings.unbind_constants(old.thread.tte());
     call.unix.tasks.remove_task(old);
@@ -132,7 +134,7 @@ fn lead(call: &Call<'_>) -> Arc<Task> {
     core::mem::swap(&mut *task.pending.borrow_mut(), &mut *old.pending.borrow_mut());
     drop(task.replace_own_files(old.replace_own_files(None)));
     call.unix.tasks.add_task(&task);
-    ptrace::succeed(old, &task);
+    crate::calls::ptrace::attach::succeed(old, &task);
     call.unix.tracing.adopt(call.unix, &task);
     task.call_attention();
     task
@@ -141,7 +143,7 @@ fn lead(call: &Call<'_>) -> Arc<Task> {
 /// What `execve` resets: descriptors that say so, handlers, alternate stack, robust list, name.
 fn forget_old_program(call: &Call<'_>, task: &Arc<Task>, name: [u8; 16]) {
     let process = call.process();
-    life::let_go_of_memory(call.unix, task);
+    crate::calls::life::end::let_go_of_memory(call.unix, task);
     // A table that the thread has for itself becomes the process's; others must not see the changes.
     if let Some(own) = task.replace_own_files(None) {
         let old = process.set_files(own);
@@ -155,7 +157,7 @@ fn forget_old_program(call: &Call<'_>, task: &Arc<Task>, name: [u8; 16]) {
     task.trap.set(TrapRecord::default());
     task.set_restart_area(None);
     task.robust_list.store(0, Ordering::Relaxed);
-    crate::calls::times::delete_posix_timers(process);
+    crate::calls::times::posix::delete_all(process);
     *task.restart_block.borrow_mut() = None;
     task.name.set(name);
     process.has_user_calls.set(false);

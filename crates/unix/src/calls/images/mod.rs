@@ -1,26 +1,27 @@
 //! Replacing a process's program (execve).
 
 mod execute;
+pub(super) mod table;
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use abi::Errno;
 use abi::file::O_RDONLY;
 use abi::process::CAP_SETUID;
-use abi::{Errno, nr};
 use kernel::file::{File, FinalLink, Node, NodeKind, SET_GROUP, SET_USER};
 use kernel::space::{FaultKind, FixedPages, Kind, MapRequest, Placement, Space, View};
 use machine::{KernelCell, PAGE_BYTES, Protection, Registers, try_filled, try_to_vec};
 
-use super::Entry;
 use super::memory::errno_of;
 use crate::emulator::Unix;
 use crate::exec::elf::{self, FileBytes, Image};
 use crate::exec::plan::{self, Mapper, Plan, Source};
 use crate::exec::script::{self, Rewrites};
 use crate::exec::stack::{self, Arguments, ProgramFacts};
-use crate::files::NodeBacking;
-use crate::task::{CapabilitySets, Execution, Process, ProgramChange};
+use crate::files::backing::NodeBacking;
+use crate::task::capabilities::{CapabilitySets, ProgramChange};
+use crate::task::process::{Execution, Process};
 
 /// A program ready to run: its quaspace, and the registers it starts with.
 pub struct Loaded {
@@ -374,8 +375,3 @@ pub fn task_name(path: &[u8]) -> [u8; 16] {
     name[..bytes].copy_from_slice(&last[..bytes]);
     name
 }
-
-pub const CALLS: &[Entry] = &[
-    (nr::EXECVE, |call, [a, b, c, ..]| execute::execve(call, a, b, c)),
-    (nr::EXECVEAT, |call, [a, b, c, d, e, _]| execute::execveat(call, [a, b, c, d, e])),
-];

@@ -7,24 +7,22 @@
 //! ```
 //! What happens, and whom it is told, is in `kernel::file` (`watch.rs`).
 
-mod instance;
-mod users;
+pub(crate) mod instance;
+pub(super) mod table;
+pub(crate) mod users;
 
 use alloc::sync::Arc;
 
 use abi::Errno;
 use abi::file::{AT_FDCWD, O_CLOEXEC, O_NONBLOCK, O_RDONLY};
-use abi::nr;
 use abi::poll::*;
 use kernel::file::{Access, FinalLink, Node};
 
-use super::Entry;
-use super::times::add_file;
 use crate::call::{Call, CallResult};
-use crate::files::OpenFile;
+use crate::calls::times::timerfd::add_file;
+use crate::files::open_file::OpenFile;
 
 pub use instance::Inotify;
-pub use users::InotifyUsers;
 
 /// What a watch may be asked for: events, and how it shall be.
 const EVENTS: u32 = 0xFFF;
@@ -107,10 +105,3 @@ fn rm_watch(call: &Call<'_>, descriptor: u64, number: i32) -> CallResult {
     rebind_streams(call);
     Ok(0)
 }
-
-pub const CALLS: &[Entry] = &[
-    (nr::INOTIFY_INIT, |call, _| inotify_init(call, 0)),
-    (nr::INOTIFY_INIT1, |call, [a, ..]| inotify_init(call, a as u32)),
-    (nr::INOTIFY_ADD_WATCH, |call, [a, b, c, ..]| add_watch(call, a, b, c as u32)),
-    (nr::INOTIFY_RM_WATCH, |call, [a, b, ..]| rm_watch(call, a, b as i32)),
-];

@@ -19,11 +19,13 @@ use machine::stages::{self, Stage};
 use machine::{KernelCell, Start, TryGrow, try_arc};
 
 use crate::call::{Call, CallResult};
-use crate::calls::times::watch_time_limit;
-use crate::calls::{pidfd, ptrace, user_calls};
+use crate::calls::identity::user_calls;
+use crate::calls::pidfd;
+use crate::calls::times::limit::watch as watch_time_limit;
 use crate::limits::{TASKS_FOR_FEW, TASKS_MAX};
-use crate::signal::AltStack;
-use crate::task::{ChildParts, Process, Task};
+use crate::signal::altstack::AltStack;
+use crate::task::process::{ChildParts, Process};
+use crate::task::thread::Task;
 
 /// What the new task shares with its maker, and how it starts.
 #[derive(Clone, Copy, Default)]
@@ -158,7 +160,7 @@ fn create(call: &mut Call<'_>, birth: Birth) -> CallResult {
     // What a birth adds to lists finds room afterwards.
     call.unix.tasks.make_room(thread.id())?;
     call.process().tasks.borrow_mut().room_for(1)?;
-    ptrace::make_heir_room(call.task)?;
+    crate::calls::ptrace::attach::make_heir_room(call.task)?;
     let process = match parts {
         None => call.process().clone(),
         Some(parts) => create_process(call, &birth, tid, parts)?,
@@ -184,17 +186,17 @@ fn create(call: &mut Call<'_>, birth: Birth) -> CallResult {
     }
     let unix = call.unix;
     unix.tasks.add_task(&task);
-    let event = ptrace::birth_event(birth.flags, birth.exit_signal);
-    ptrace::inherit(unix, call.task, &task, birth.flags, event);
+    let event = crate::calls::ptrace::attach::birth_event(birth.flags, birth.exit_signal);
+    crate::calls::ptrace::attach::inherit(unix, call.task, &task, birth.flags, event);
     drop(task);
     unix.scheduler.unblock(&thread);
     drop(thread);
     if !birth.has(CLONE_UNTRACED) {
-        ptrace::event(unix, call.task, call.registers, event, tid.into());
+        crate::calls::ptrace::stops::event(unix, call.task, call.registers, event, tid.into());
     }
     if birth.has(CLONE_VFORK) && !birth.has(CLONE_THREAD) {
         wait_for_memory(call, &process);
-        ptrace::event(unix, call.task, call.registers, PTRACE_EVENT_VFORK_DONE, tid.into());
+        crate::calls::ptrace::stops::event(unix, call.task, call.registers, PTRACE_EVENT_VFORK_DONE, tid.into());
     }
     Ok(tid.into())
 }

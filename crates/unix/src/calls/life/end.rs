@@ -8,10 +8,11 @@ use abi::signal::SIGKILL;
 
 use super::{family, robust};
 use crate::call::{Call, CallResult};
-use crate::calls::{coming, files, futexes, memory, parts, ptrace, sysv, times, trace};
+use crate::calls::{coming, files, futexes, parts, times, trace};
 use crate::emulator::Unix;
 use crate::limits::TASKS_MAX;
-use crate::task::{Process, Task};
+use crate::task::process::Process;
+use crate::task::thread::Task;
 
 /// `exit`: this thread only.
 pub fn exit_thread(call: &Call<'_>, status: u64) -> CallResult {
@@ -36,7 +37,7 @@ pub fn exit_group(call: &Call<'_>, status: u64) -> CallResult {
 pub fn end_process(unix: &Unix, process: &Arc<Process>, status: WaitStatus) {
     if process.ending.get().is_some() || process.is_zombie() {
         if matches!(status, WaitStatus::Killed { .. }) {
-            process.each_task(|task| ptrace::end_last_stop(unix, task));
+            process.each_task(|task| crate::calls::ptrace::attach::end_last_stop(unix, task));
         }
         return;
     }
@@ -68,8 +69,8 @@ pub fn leave(unix: &'static Unix, task: Arc<Task>) -> Departed {
     let_go_of_memory(unix, &task);
     unix.tracing.release(unix, &task);
     unix.tasks.remove_task(&task);
-    ptrace::left(unix, &task);
-    times::account_end(unix, &task);
+    crate::calls::ptrace::attach::left(unix, &task);
+    crate::calls::times::clocks::account_end(unix, &task);
     files::release_last(unix, &process, task.replace_own_files(None));
     // From here on the thread runs in whatever quaspace is active.
     unix.machine.activate(None);
@@ -109,7 +110,7 @@ pub fn let_go_of_memory(unix: &'static Unix, task: &Arc<Task>) {
 /// machine is to end.
 fn bury_process(unix: &'static Unix, process: &Arc<Process>) -> Option<WaitStatus> {
     let status = process.ending.get().unwrap_or(WaitStatus::Exited(0));
-    ptrace::tracer_ended(unix, process);
+    crate::calls::ptrace::attach::tracer_ended(unix, process);
     times::end_timers(process);
     trace::tell_end(unix, process, status);
     // Nothing that is dropped here is borrowed meanwhile: closing a file may wake others.
@@ -120,14 +121,14 @@ fn bury_process(unix: &'static Unix, process: &Arc<Process>) -> Option<WaitStatu
     }
     drop(space);
     files::release_last(unix, process, process.take_files());
-    sysv::process_ended(unix, process.pid);
+    crate::calls::sysv::semaphores::undo::process_ended(unix, process.pid);
     unix.families.aio.process_ended(process.pid);
     let executable = process.executable.borrow_mut().take();
     drop(executable);
     let execution = process.execution.borrow_mut().take();
     drop(execution);
     if process.is_sentenced.get() {
-        memory::lose_left(unix, process.pid);
+        crate::calls::memory::sentence::lose_left(unix, process.pid);
     }
     unix.terminals.process_ended(process);
     release_vfork_parent(unix, process);

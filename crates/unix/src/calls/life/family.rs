@@ -7,10 +7,9 @@ use abi::process::WaitStatus;
 use abi::siginfo::SigInfo;
 use abi::signal::{SIGCHLD, SIGCONT, SIGHUP};
 
-use crate::calls::{ptrace, signals};
 use crate::emulator::Unix;
 use crate::signal::child::{Child, child_info};
-use crate::task::{Life, Process};
+use crate::task::process::{Life, Process};
 
 /// The process has ended: its children find a new parent, its parent is told.
 pub fn part(unix: &'static Unix, process: &Arc<Process>, status: WaitStatus) {
@@ -19,7 +18,7 @@ pub fn part(unix: &'static Unix, process: &Arc<Process>, status: WaitStatus) {
     give_children_away(unix, process);
     wake_orphaned_group(unix, process);
     match process.parent.borrow().upgrade() {
-        Some(parent) if ptrace::hold(unix, process, &parent) => {}
+        Some(parent) if crate::calls::ptrace::attach::hold(unix, process, &parent) => {}
         Some(parent) => tell_of_end(unix, &parent, process, status),
         None => forget(unix, process),
     }
@@ -43,7 +42,7 @@ fn tell_of_end(unix: &'static Unix, parent: &Arc<Process>, process: &Arc<Process
         release(unix, parent, process);
     }
     if end.signal {
-        signals::send_to_process(unix, parent, &child_info(signal, &as_child(process), status));
+        crate::calls::signals::send::send_to_process(unix, parent, &child_info(signal, &as_child(process), status));
     }
     unix.scheduler.wake(&parent.children_changed);
 }
@@ -52,7 +51,7 @@ fn tell_of_end(unix: &'static Unix, parent: &Arc<Process>, process: &Arc<Process
 pub fn tell_parent(unix: &'static Unix, process: &Arc<Process>, status: WaitStatus) {
     let Some(parent) = process.parent.borrow().upgrade() else { return };
     if parent.actions().borrow().wants_child_stops() {
-        signals::send_to_process(unix, &parent, &child_info(SIGCHLD, &as_child(process), status));
+        crate::calls::signals::send::send_to_process(unix, &parent, &child_info(SIGCHLD, &as_child(process), status));
     }
     unix.scheduler.wake(&parent.children_changed);
 }
@@ -105,7 +104,7 @@ fn give_children_away(unix: &'static Unix, process: &Arc<Process>) {
         let death_signal = child.settings.get().parent_death_signal;
         if death_signal != 0 {
             let info = SigInfo::kill(death_signal, process.pid as i32, process.user_ids.get().real);
-            signals::send_to_process(unix, &child, &info);
+            crate::calls::signals::send::send_to_process(unix, &child, &info);
         }
         if child.is_held.get() {
             continue;
@@ -145,8 +144,8 @@ fn wake_orphaned_group(unix: &'static Unix, process: &Arc<Process>) {
 fn wake_if_orphaned(unix: &'static Unix, group: u32, leaving: Option<&Arc<Process>>) {
     let is_stopped = members(unix, group, leaving).any(|member| member.stopped.get());
     if is_stopped && is_orphaned(members(unix, group, leaving), group) {
-        signals::send_to_group(unix, group, &SigInfo::kernel(SIGHUP));
-        signals::send_to_group(unix, group, &SigInfo::kernel(SIGCONT));
+        crate::calls::signals::send::send_to_group(unix, group, &SigInfo::kernel(SIGHUP));
+        crate::calls::signals::send::send_to_group(unix, group, &SigInfo::kernel(SIGCONT));
     }
 }
 

@@ -9,7 +9,7 @@ use machine::VirtAddr;
 
 use crate::calls::{coming, futexes};
 use crate::emulator::Unix;
-use crate::task::Task;
+use crate::task::thread::Task;
 
 /// Locks looked at; a longer list is cut, since the program may have made a circle of it.
 const LOCKS_MAX: usize = 2048;

@@ -15,9 +15,10 @@ use machine::try_to_vec;
 
 use super::family;
 use crate::call::{Call, CallResult};
-use crate::calls::{pidfd, ptrace};
+use crate::calls::pidfd;
 use crate::signal::child::{Child, child_info};
-use crate::task::{Ghost, Life, Process, Report, Usage};
+use crate::task::process::{Life, Process, Report, Usage};
+use crate::task::tracing::Ghost;
 
 /// Which children are meant.
 #[derive(Clone, Copy)]
@@ -194,7 +195,7 @@ fn traced(call: &Call<'_>, whom: Whom, options: u32) -> Result<Traced, Errno> {
     let news = News { pid: ghost.tid, user: ghost.user, status: ghost.status, usage: ghost.usage };
     if options & WNOWAIT == 0 {
         own.ghosts.borrow_mut().remove(place);
-        ptrace::release(call.unix, ghost);
+        crate::calls::ptrace::attach::release(call.unix, ghost);
     }
     Ok(Traced::News(news))
 }

@@ -8,8 +8,7 @@ use machine::{KernelCell, PAGE_BYTES, VirtAddr};
 
 use super::{errno_of, space};
 use crate::call::{Call, CallResult};
-use crate::calls::transfer;
-use crate::files::NodeBacking;
+use crate::files::backing::NodeBacking;
 
 const PAGE: u64 = PAGE_BYTES as u64;
 
@@ -101,7 +100,7 @@ fn sync_kept(call: &Call<'_>, space: &KernelCell<Space>, start: u64, bytes: u64)
         let Some((backing, part_end)) = next else { return Ok(()) };
         let node = backing.as_any().and_then(|any| any.downcast_ref::<NodeBacking>()).map(NodeBacking::node);
         if let Some(content) = node.and_then(|node| node.content()) {
-            transfer::flush(call, content, 0..u64::MAX)?;
+            crate::calls::transfer::extent::flush(call, content, 0..u64::MAX)?;
         }
         at = part_end;
     }

@@ -5,11 +5,12 @@ use alloc::sync::Arc;
 use abi::siginfo::SigInfo;
 use kernel::charge::{Bill, Held, Kept};
 
-use crate::calls::sockets::Carried;
+use crate::calls::sockets::carried::Carried;
 use crate::emulator::Unix;
-use crate::files::DescriptorTable;
+use crate::files::descriptors::DescriptorTable;
 use crate::limits::THREAD_BYTES;
-use crate::task::{Process, Task};
+use crate::task::process::Process;
+use crate::task::thread::Task;
 
 /// What would come back if the process went. What it shares with others is divided by their number.
 pub fn of(unix: &Unix, process: &Process) -> Bill {

@@ -18,7 +18,8 @@ use super::sentence::{self, Sentence};
 use crate::call::Call;
 use crate::emulator::Unix;
 use crate::limits::{CALL_FRAMES_MIN, FORK_FRAMES_MIN, FORK_RECORD_BYTES};
-use crate::task::{Process, Task};
+use crate::task::process::Process;
+use crate::task::thread::Task;
 
 /// How long an ended process may take to leave before another one is ended too.
 const PATIENCE_NS: u64 = 2 * Nanos::PER_SECOND;

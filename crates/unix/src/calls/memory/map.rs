@@ -12,7 +12,9 @@ use super::lock::lock_room;
 use super::{errno_of, space, text};
 use crate::call::{Call, CallResult};
 use crate::calls::parts::{self, RELEASE_BYTES};
-use crate::files::{MemoryDevice, NodeBacking, OpenFile};
+use crate::files::backing::NodeBacking;
+use crate::files::memory::MemoryDevice;
+use crate::files::open_file::OpenFile;
 
 const PAGE: u64 = PAGE_BYTES as u64;
 const ALL: Protection = Protection { read: true, write: true, execute: true };

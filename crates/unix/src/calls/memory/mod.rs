@@ -2,10 +2,11 @@
 
 mod advice;
 mod bill;
-mod exhaustion;
+pub(crate) mod exhaustion;
 mod lock;
 mod map;
-mod sentence;
+pub(crate) mod sentence;
+pub(super) mod table;
 pub mod text;
 
 use alloc::sync::Arc;
@@ -14,13 +15,7 @@ use abi::Errno;
 use kernel::space::{MapError, Space, USER_LIMIT};
 use machine::KernelCell;
 
-use super::Entry;
 use crate::call::{Call, CallResult};
-use abi::nr;
-
-pub(crate) use exhaustion::Want;
-pub use exhaustion::{GROWING, admits, make_room, take_starvation};
-pub use sentence::lose_left;
 
 /// The one place where a refused change of areas becomes an errno.
 pub fn errno_of(error: MapError) -> Errno {
@@ -89,26 +84,3 @@ fn arch_prctl(call: &Call<'_>, code: u64, address: u64) -> CallResult {
         _ => Err(Errno::EINVAL),
     }
 }
-
-pub const CALLS: &[Entry] = &[
-    (nr::BRK, |call, [a, ..]| brk(call, a)),
-    (nr::MMAP, |call, arguments| map::mmap(call, arguments)),
-    (nr::MUNMAP, |call, [a, b, ..]| map::munmap(call, a, b)),
-    (nr::MREMAP, |call, [a, b, c, d, e, _]| map::mremap(call, [a, b, c, d, e])),
-    (nr::REMAP_FILE_PAGES, |call, [a, b, c, d, _, _]| map::remap_file_pages(call, [a, b, c, d])),
-    (nr::MPROTECT, |call, [a, b, c, ..]| map::mprotect(call, a, b, c)),
-    (nr::PKEY_MPROTECT, |call, [a, b, c, d, ..]| map::pkey_mprotect(call, [a, b, c, d])),
-    // The processor's protection keys are not used: Linux without them says the same.
-    (nr::PKEY_ALLOC, |_, _| Err(Errno::EINVAL)),
-    (nr::PKEY_FREE, |_, _| Err(Errno::EINVAL)),
-    (nr::MAP_SHADOW_STACK, |_, _| Err(Errno::ENOTSUP)),
-    (nr::MADVISE, |call, [a, b, c, ..]| advice::madvise(call, a, b, c)),
-    (nr::MSYNC, |call, [a, b, c, ..]| advice::msync(call, a, b, c)),
-    (nr::MINCORE, |call, [a, b, c, ..]| advice::mincore(call, a, b, c)),
-    (nr::MLOCK, |call, [a, b, ..]| lock::mlock(call, a, b)),
-    (nr::MLOCK2, |call, [a, b, c, ..]| lock::mlock2(call, a, b, c)),
-    (nr::MUNLOCK, |call, [a, b, ..]| lock::munlock(call, a, b)),
-    (nr::MLOCKALL, |call, [a, ..]| lock::mlockall(call, a)),
-    (nr::MUNLOCKALL, |call, _| lock::munlockall(call)),
-    (nr::ARCH_PRCTL, |call, [a, b, ..]| arch_prctl(call, a, b)),
-];

@@ -20,9 +20,8 @@ use kernel::charge::Bill;
 use machine::Nanos;
 
 use super::bill;
-use crate::calls::{life, sysv};
 use crate::emulator::Unix;
-use crate::task::{Branch, Life, Process, Tally};
+use crate::task::process::{Branch, Life, Process, Tally};
 
 /// A process that holds at least so large a part of what goes, one in so many, goes alone.
 const GOOD_PART: u64 = 8;
@@ -190,7 +189,11 @@ impl Sentence {
             process.is_sentenced.set(true);
         });
         self.each_sentenced(unix, |process| {
-            life::end_process(unix, process, WaitStatus::Killed { signal: SIGKILL as u8, core: false });
+            crate::calls::life::end::end_process(
+                unix,
+                process,
+                WaitStatus::Killed { signal: SIGKILL as u8, core: false },
+            );
         });
         if let Some(named) = named {
             tell(unix, &named, count, &held);
@@ -267,6 +270,6 @@ fn tell(unix: &'static Unix, named: &Process, count: usize, held: &Bill) {
 /// A process that was killed for want of memory has gone: what it has left behind under a number goes too.
 pub fn lose_left(unix: &Unix, pid: u32) {
     unix.shm.lose_unshown(pid);
-    sysv::lose_messages(unix, pid);
-    sysv::lose_semaphores(unix, pid);
+    crate::calls::sysv::messages::lose(unix, pid);
+    crate::calls::sysv::semaphores::lose(unix, pid);
 }

@@ -1,20 +1,20 @@
 //! Volumes: mount, umount2.
 
 mod options;
+pub(super) mod table;
 mod uses;
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use abi::Errno;
 use abi::file::AT_FDCWD;
 use abi::process::CAP_SYS_ADMIN;
-use abi::{Errno, nr};
 use kernel::file::{AccessTimes, FinalLink, Mount, NewNode, Node, Residence, Rules, Volume};
 use machine::{PAGE_BYTES, try_to_vec};
 
-use super::Entry;
-use super::descriptors::rebind_volume;
 use crate::call::{Call, CallResult};
+use crate::calls::descriptors::control::rebind_volume;
 use options::Options;
 
 /// Flags of `mount` (`linux/mount.h`).
@@ -202,8 +202,3 @@ fn umount(call: &Call<'_>, target: u64, flags: u32) -> CallResult {
     names.unmount(&root)?;
     Ok(0)
 }
-
-pub const CALLS: &[Entry] = &[
-    (nr::MOUNT, |call, [a, b, c, d, e, _]| mount(call, [a, b, c, d, e])),
-    (nr::UMOUNT2, |call, [a, b, ..]| umount(call, a, b as u32)),
-];

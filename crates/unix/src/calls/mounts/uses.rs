@@ -6,7 +6,7 @@ use kernel::file::{Node, Volume};
 use kernel::space::AreaLabel;
 
 use crate::emulator::Unix;
-use crate::task::Process;
+use crate::task::process::Process;
 
 /// Whether a process stands in the volume, runs from it, or has a file of it open or mapped.
 pub fn is_used(unix: &Unix, volume: &Arc<Volume>) -> bool {

@@ -7,22 +7,21 @@
 //!   stream.rs   an open queue as a file
 //! ```
 
-mod open;
+pub(crate) mod open;
 mod queue;
-mod stream;
+pub(crate) mod stream;
+pub(super) mod table;
 
 use abi::file::O_NONBLOCK;
-use abi::nr;
 use abi::time::Timespec;
 use abi::{Errno, Field};
 use alloc::sync::Arc;
 use machine::Nanos;
 
-use super::{Entry, times};
+use super::times;
 use crate::call::{Call, CallResult};
-use crate::files::OpenFile;
+use crate::files::open_file::OpenFile;
 
-pub use open::QueueNames;
 use queue::{Message, Notice, Queue, Receiver};
 pub use stream::OpenQueue;
 
@@ -160,12 +159,3 @@ fn attributes(call: &Call<'_>, descriptor: u64, new: u64, old: u64) -> CallResul
     }
     Ok(0)
 }
-
-pub const CALLS: &[Entry] = &[
-    (nr::MQ_OPEN, |call, [a, b, c, d, ..]| open::mq_open(call, a, b as u32, c as u32, d)),
-    (nr::MQ_UNLINK, |call, [a, ..]| open::mq_unlink(call, a)),
-    (nr::MQ_TIMEDSEND, |call, arguments| send(call, arguments)),
-    (nr::MQ_TIMEDRECEIVE, |call, arguments| receive(call, arguments)),
-    (nr::MQ_NOTIFY, |call, [a, b, ..]| notify(call, a, b)),
-    (nr::MQ_GETSETATTR, |call, [a, b, c, ..]| attributes(call, a, b, c)),
-];

@@ -12,9 +12,9 @@ use machine::{KernelCell, TryGrow};
 use super::queue::Queue;
 use super::stream::OpenQueue;
 use crate::call::{Call, CallResult};
-use crate::calls::times::add_file;
+use crate::calls::times::timerfd::add_file;
 use crate::emulator::Unix;
-use crate::files::OpenFile;
+use crate::files::open_file::OpenFile;
 
 const NAME_BYTES_MAX: usize = 255;
 /// What nobody may exceed (`HARD_MSGMAX`, `HARD_MSGSIZEMAX`).

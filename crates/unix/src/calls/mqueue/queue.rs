@@ -12,8 +12,8 @@ use machine::{KernelCell, TryQueue};
 
 use super::open::Charge;
 use crate::call::Call;
-use crate::calls::send_to_process;
-use crate::task::Process;
+use crate::calls::signals::send::send_to_process;
+use crate::task::process::Process;
 
 pub struct Message {
     pub priority: u32,

@@ -5,7 +5,7 @@ use abi::file::Dirent64;
 use kernel::file::{Listed, Visit};
 
 use crate::call::{Call, CallResult, int};
-use crate::files::Body;
+use crate::files::open_file::Body;
 
 /// Bytes that are listed before they go to the program. Most directories are small; a host's are better asked seldom.
 const PIECE_BYTES: usize = 1024;

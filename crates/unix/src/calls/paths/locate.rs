@@ -7,7 +7,7 @@ use abi::file::{AT_EMPTY_PATH, AT_FDCWD, AT_SYMLINK_FOLLOW, AT_SYMLINK_NOFOLLOW}
 use kernel::file::{FinalLink, Node};
 
 use crate::call::Call;
-use crate::files::OpenFile;
+use crate::files::open_file::OpenFile;
 
 /// What a call is about: a node, or an open file that may have none (a pipe).
 pub enum Located {

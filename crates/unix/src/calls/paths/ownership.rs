@@ -7,7 +7,7 @@ use kernel::file::{Access, Capabilities, Credentials, FinalLink, Node, View};
 
 use super::locate::{Located, check_flags, final_link, locate};
 use crate::call::{Call, CallResult};
-use crate::files::OpenFile;
+use crate::files::open_file::OpenFile;
 
 /// `access` asks for the real ids, which is what a set-user program wants to know.
 ///

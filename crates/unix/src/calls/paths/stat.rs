@@ -11,7 +11,7 @@ use kernel::stream::{Nameless, Ownership};
 
 use super::locate::{Located, check_flags, final_link, locate_descriptor};
 use crate::call::{Call, CallResult};
-use crate::files::OpenFile;
+use crate::files::open_file::OpenFile;
 
 /// The numbers of a file, and the bits of its mode.
 struct Shown {

@@ -9,8 +9,8 @@ use machine::PAGE_BYTES;
 
 use super::{living, process_of};
 use crate::call::{Call, CallResult};
-use crate::calls::may_access;
 use crate::calls::memory::errno_of;
+use crate::calls::ptrace::attach::may_access;
 use crate::calls::system::read_vectors;
 
 /// Most ranges of a call (Linux `UIO_MAXIOV`).

@@ -7,9 +7,9 @@ use abi::Errno;
 use abi::process::{KCMP_FILE, KCMP_FILES, KCMP_FS, KCMP_IO, KCMP_SIGHAND, KCMP_SYSVSEM, KCMP_VM};
 
 use crate::call::{Call, CallResult};
-use crate::calls::may_access;
-use crate::files::Descriptor;
-use crate::task::Task;
+use crate::calls::ptrace::attach::may_access;
+use crate::files::descriptors::Descriptor;
+use crate::task::thread::Task;
 
 /// 0: they are the same; 1 and 2: the first stands before or behind the second, in an order that says nothing else.
 ///

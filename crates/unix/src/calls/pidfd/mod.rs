@@ -8,6 +8,7 @@
 
 mod advice;
 mod compare;
+pub(super) mod table;
 
 use alloc::sync::Arc;
 use core::any::Any;
@@ -16,19 +17,19 @@ use machine::KernelOnce;
 
 use abi::Errno;
 use abi::file::{O_CLOEXEC, O_NONBLOCK, O_RDWR};
-use abi::nr;
 use abi::siginfo::{SI_TKILL, SigInfo};
 use kernel::charge::{Held, Kept};
 use kernel::schedule::WaitQueue;
 use kernel::stream::{Nameless, Ready, Stream};
 
-use super::Entry;
 use super::descriptors;
-use super::may_access;
-use super::signals::{check, permit, send_to_process, try_send_to_process};
 use crate::call::{Call, CallResult};
-use crate::files::{Descriptor, OpenFile};
-use crate::task::{Life, Process};
+use crate::calls::ptrace::attach::may_access;
+use crate::calls::signals::kill::{check, permit};
+use crate::calls::signals::send::{send_to_process, try_send_to_process};
+use crate::files::descriptors::Descriptor;
+use crate::files::open_file::OpenFile;
+use crate::task::process::{Life, Process};
 
 /// An open process. It keeps the record of one that has ended, not its memory and files, and can be polled for the end.
 pub struct ProcessHandle {
@@ -177,12 +178,3 @@ fn pidfd_getfd(call: &Call<'_>, descriptor: u64, theirs: u64, flags: u32) -> Cal
     let file = process.file(Descriptor::from_register(theirs)).ok_or(Errno::EBADF)?;
     descriptors::add(call, file, O_CLOEXEC).map(|descriptor| descriptor.0.into())
 }
-
-pub const CALLS: &[Entry] = &[
-    (nr::PIDFD_OPEN, |call, [a, b, ..]| pidfd_open(call, a as i32, b as u32)),
-    (nr::PIDFD_SEND_SIGNAL, |call, arguments| pidfd_send_signal(call, arguments)),
-    (nr::PIDFD_GETFD, |call, [a, b, c, ..]| pidfd_getfd(call, a, b, c as u32)),
-    (nr::PROCESS_MADVISE, |call, arguments| advice::process_madvise(call, arguments)),
-    (nr::PROCESS_MRELEASE, |call, [a, b, ..]| advice::process_mrelease(call, a, b as u32)),
-    (nr::KCMP, |call, arguments| compare::kcmp(call, arguments)),
-];

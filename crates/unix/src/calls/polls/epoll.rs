@@ -22,10 +22,12 @@ use machine::{KernelCell, KernelOnce, KernelValue, Nanos, NoMemory, Ordered, Try
 
 use super::{PART, Waited, nesting, read_deadline, wait};
 use crate::call::{Call, CallResult};
-use crate::calls::memory::admits;
+use crate::calls::memory::exhaustion::admits;
 use crate::calls::resume::with_signal_mask;
-use crate::calls::times::{self, add_file};
-use crate::files::{Mark, MemoryDevice, OpenFile, Watcher};
+use crate::calls::times::timerfd::add_file;
+use crate::files::memory::MemoryDevice;
+use crate::files::open_file::OpenFile;
+use crate::files::watchers::{Mark, Watcher};
 
 /// Bits of an event that say how to report, not what.
 const MODE_BITS: u32 = EPOLLET | EPOLLONESHOT | EPOLLWAKEUP | EPOLLEXCLUSIVE;
@@ -419,7 +421,7 @@ fn deadline_ms(call: &Call<'_>, timeout_ms: i32) -> Option<Nanos> {
     match timeout_ms {
         ..0 => None,
         0 => Some(Nanos(0)),
-        ms => Some(times::deadline_after(call, Nanos(ms as u64 * 1_000_000))),
+        ms => Some(crate::calls::times::sleeps::deadline_after(call, Nanos(ms as u64 * 1_000_000))),
     }
 }
 

@@ -12,8 +12,8 @@ use kernel::stream::{Io, Progress, Ready, Stream, UserRange};
 use machine::KernelCell;
 
 use crate::call::{Call, CallResult};
-use crate::calls::times::add_file;
-use crate::files::OpenFile;
+use crate::calls::times::timerfd::add_file;
+use crate::files::open_file::OpenFile;
 
 /// The largest count; one more than it never is.
 const COUNT_MAX: u64 = u64::MAX - 1;

@@ -11,7 +11,8 @@ use super::PART;
 use super::epoll::{Epoll, FIRST};
 use super::nesting::begin_walk;
 use crate::call::Call;
-use crate::files::{Mark, OpenFile, Watcher};
+use crate::files::open_file::OpenFile;
+use crate::files::watchers::{Mark, Watcher};
 
 /// All files there are to look at, or those that were given.
 type Gathered = Result<Vec<Arc<OpenFile>>, Vec<Arc<OpenFile>>>;

@@ -10,10 +10,11 @@
 //! ```
 
 mod epoll;
-mod eventfd;
+pub(crate) mod eventfd;
 mod gather;
 mod nesting;
 mod select;
+pub(super) mod table;
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -23,14 +24,11 @@ use abi::poll::{POLLERR, POLLHUP, POLLNVAL, PollFd};
 use kernel::schedule::WaitQueue;
 use machine::{Nanos, NoMemory, TryGrow, try_collect};
 
-use super::Entry;
 use super::resume::{interrupted_with, with_signal_mask};
 use super::times;
 use crate::call::{Call, CallResult};
-use crate::files::{Descriptor, OpenFile};
-use abi::nr;
-
-pub use eventfd::EventCounter;
+use crate::files::descriptors::Descriptor;
+use crate::files::open_file::OpenFile;
 
 /// Records that need no memory of the heap.
 const FEW: usize = 16;
@@ -108,7 +106,7 @@ fn poll(call: &Call<'_>, records: u64, count: u64, timeout_ms: i32) -> CallResul
     let deadline = match timeout_ms {
         ..0 => None,
         0 => Some(Nanos(0)),
-        ms => Some(times::deadline_after(call, Nanos(ms as u64 * 1_000_000))),
+        ms => Some(crate::calls::times::sleeps::deadline_after(call, Nanos(ms as u64 * 1_000_000))),
     };
     poll_until(call, records, count, deadline)
 }
@@ -204,7 +202,7 @@ pub fn read_deadline(call: &Call<'_>, address: u64) -> Result<Option<Nanos>, Err
         return Ok(None);
     }
     let time = times::nanos_of(call.read(address)?)?;
-    Ok(Some(if time == Nanos(0) { time } else { times::deadline_after(call, time) }))
+    Ok(Some(if time == Nanos(0) { time } else { crate::calls::times::sleeps::deadline_after(call, time) }))
 }
 
 /// Linux tells what is left of the time, if the record can be written.
@@ -214,18 +212,3 @@ fn write_remaining(call: &Call<'_>, address: u64, deadline: Option<Nanos>) {
         let _ = call.write_if(address, &times::timespec_of(left));
     }
 }
-
-pub const CALLS: &[Entry] = &[
-    (nr::POLL, |call, [a, b, c, ..]| poll(call, a, b, c as i32)),
-    (nr::PPOLL, |call, arguments| ppoll(call, arguments)),
-    (nr::SELECT, |call, [a, b, c, d, e, _]| select::select(call, a as i32, [b, c, d], e)),
-    (nr::PSELECT6, |call, [a, b, c, d, e, f]| select::pselect6(call, a as i32, [b, c, d], e, f)),
-    (nr::EPOLL_CREATE, |call, [a, ..]| epoll::epoll_create(call, a as i32)),
-    (nr::EPOLL_CREATE1, |call, [a, ..]| epoll::epoll_create1(call, a as u32)),
-    (nr::EPOLL_CTL, |call, [a, b, c, d, ..]| epoll::epoll_ctl(call, a, b as u32, c, d)),
-    (nr::EPOLL_WAIT, |call, [a, b, c, d, ..]| epoll::epoll_wait(call, a, b, c as i32, d as i32)),
-    (nr::EPOLL_PWAIT, |call, arguments| epoll::epoll_pwait(call, arguments)),
-    (nr::EPOLL_PWAIT2, |call, arguments| epoll::epoll_pwait2(call, arguments)),
-    (nr::EVENTFD, |call, [a, ..]| eventfd::eventfd(call, a as u32, 0)),
-    (nr::EVENTFD2, |call, [a, b, ..]| eventfd::eventfd(call, a as u32, b as u32)),
-];

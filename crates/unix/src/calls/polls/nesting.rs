@@ -18,7 +18,8 @@ use machine::{NoMemory, TryGrow};
 
 use super::PART;
 use super::epoll::{Epoll, FIRST, FIRST_OTHER};
-use crate::files::{Mark, OpenFile, Watcher};
+use crate::files::open_file::OpenFile;
+use crate::files::watchers::{Mark, Watcher};
 
 /// Arrows between instances that may lie behind each other (Linux `EP_MAX_NESTS`); one more is `ELOOP`.
 const NESTS_MAX: usize = 4;

@@ -11,7 +11,7 @@ use super::{Waited, read_deadline, ready_of, wait, write_remaining};
 use crate::call::{Call, CallResult};
 use crate::calls::resume::with_signal_mask;
 use crate::calls::times;
-use crate::files::Descriptor;
+use crate::files::descriptors::Descriptor;
 
 /// Poll events that make a descriptor ready in each of the three sets (Linux `fs/select.c`).
 const EVENTS: [u16; 3] =
@@ -113,7 +113,7 @@ pub fn select(call: &Call<'_>, count: i32, sets: [u64; 3], time: u64) -> CallRes
 fn deadline_of(call: &Call<'_>, time: Timeval) -> Result<Nanos, Errno> {
     let seconds = time.tv_sec.checked_add(time.tv_usec / 1_000_000).ok_or(Errno::EINVAL)?;
     let nanos = times::nanos_of_timeval(Timeval { tv_sec: seconds, tv_usec: time.tv_usec % 1_000_000 })?;
-    Ok(if nanos == Nanos(0) { nanos } else { times::deadline_after(call, nanos) })
+    Ok(if nanos == Nanos(0) { nanos } else { crate::calls::times::sleeps::deadline_after(call, nanos) })
 }
 
 /// The sixth argument points to the address and the size of the signal set.

@@ -18,10 +18,11 @@ use super::stops::end_status;
 use super::watchpoints;
 use crate::call::{Call, CallResult};
 use crate::calls::memory::text;
-use crate::calls::{life, signals};
 use crate::emulator::Unix;
 use crate::signal::child::{Child, child_info};
-use crate::task::{Ghost, Going, Process, Task, Tracing};
+use crate::task::process::Process;
+use crate::task::thread::Task;
+use crate::task::tracing::{Ghost, Going, Tracing};
 
 /// Errors: `EPERM` for a thread that is traced already, whose parent is not there, or has fewer rights.
 pub fn trace_me(call: &Call<'_>) -> CallResult {
@@ -52,7 +53,7 @@ pub fn attach(call: &Call<'_>, tid: u64) -> CallResult {
     let task = permitted(call, tid)?;
     make_tracing_room(call.process())?;
     begin(call.unix, &task, tracing(call, call.process(), call.task.tid));
-    signals::send_to_task(call.unix, &task, &SigInfo::kernel(SIGSTOP));
+    crate::calls::signals::send::send_to_task(call.unix, &task, &SigInfo::kernel(SIGSTOP));
     catch_stopped(call.unix, &task);
     Ok(0)
 }
@@ -268,7 +269,7 @@ fn haunt(unix: &'static Unix, tracer: &Arc<Process>, ghost: Ghost) {
     let child = Child { pid: ghost.tid as i32, uid: ghost.user, utime: 0, stime: 0 };
     let info = child_info(SIGCHLD, &child, ghost.status);
     tracer.ghosts.borrow_mut().put(ghost);
-    signals::send_to_process(unix, tracer, &info);
+    crate::calls::signals::send::send_to_process(unix, tracer, &info);
     unix.scheduler.wake(&tracer.children_changed);
 }
 
@@ -278,7 +279,7 @@ pub fn hold(unix: &'static Unix, process: &Arc<Process>, parent: &Arc<Process>) 
     let Some(tracer) = tracer.upgrade().filter(|tracer| !Arc::ptr_eq(tracer, parent) && !tracer.is_zombie()) else {
         return false;
     };
-    let crate::task::Life::Zombie(status) = process.life.get() else { return false };
+    let crate::task::process::Life::Zombie(status) = process.life.get() else { return false };
     process.is_held.set(true);
     haunt(unix, &tracer, Ghost { process: Some(process.clone()), ..ghost(process, process.pid, tracer_tid, status) });
     true
@@ -288,7 +289,7 @@ pub fn hold(unix: &'static Unix, process: &Arc<Process>, parent: &Arc<Process>) 
 pub fn release(unix: &'static Unix, ghost: Ghost) {
     if let Some(process) = ghost.process {
         process.is_held.set(false);
-        life::tell_parent_of_end(unix, &process);
+        crate::calls::life::family::tell_parent_of_end(unix, &process);
     }
 }
 
@@ -299,7 +300,7 @@ pub fn tracer_ended(unix: &'static Unix, process: &Process) {
         let kills = task.watch.has_option(PTRACE_O_EXITKILL);
         detach(unix, &task, 0);
         if kills {
-            signals::send_to_process(unix, &task.process, &SigInfo::kernel(SIGKILL));
+            crate::calls::signals::send::send_to_process(unix, &task.process, &SigInfo::kernel(SIGKILL));
         }
     }
     let ghosts = core::mem::take(&mut *process.ghosts.borrow_mut());

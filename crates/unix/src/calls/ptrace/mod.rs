@@ -10,31 +10,23 @@
 //! A traced thread makes all its calls in Rust, where they are seen: its call table is that of a debugged thread
 //! (S-55). Any thread of the tracer's process may use what is its own here; Linux wants the thread that attached.
 
-mod attach;
+pub(crate) mod attach;
 mod registers;
-mod stops;
-mod watchpoints;
-
-pub use attach::{
-    ask_to_trap, birth_event, end_last_stop, hold, inherit, left, make_heir_room, may_access, may_look_into, release,
-    succeed, tracer_ended,
-};
-pub use stops::{ending, enter_call, event, executed, leave_call, signal, stepped_into_handler, trap};
-pub use watchpoints::{after_step, is_watching, note_all};
+pub(crate) mod stops;
+pub(super) mod table;
+pub(crate) mod watchpoints;
 
 use alloc::sync::Arc;
 
 use abi::ptrace::*;
 use abi::siginfo::SigInfo;
 use abi::signal::{SIGKILL, SIGRTMAX};
-use abi::{Errno, Field, nr};
+use abi::{Errno, Field};
 
-use super::{Entry, signals};
 use crate::call::{Call, CallResult};
-use crate::signal::SignalSet;
-use crate::task::{At, Going, Task, TraceStop};
-
-pub const CALLS: &[Entry] = &[(nr::PTRACE, |call, [a, b, c, d, ..]| ptrace(call, a, b, c, d))];
+use crate::signal::set::SignalSet;
+use crate::task::thread::Task;
+use crate::task::tracing::{At, Going, TraceStop};
 
 /// Errors: `ESRCH` for a thread that the caller does not trace or that does not stand still; `EPERM`, `EIO`, `EINVAL`,
 /// `EFAULT`.
@@ -53,7 +45,7 @@ fn ptrace(call: &Call<'_>, request: u64, tid: u64, address: u64, data: u64) -> C
     }
     match request {
         PTRACE_KILL => {
-            signals::send_to_process(call.unix, &task.process, &SigInfo::kernel(SIGKILL));
+            crate::calls::signals::send::send_to_process(call.unix, &task.process, &SigInfo::kernel(SIGKILL));
             return Ok(0);
         }
         PTRACE_INTERRUPT => return interrupt(call, &task),
@@ -142,7 +134,7 @@ fn peek(call: &Call<'_>, task: &Task, address: u64, into: u64) -> CallResult {
 fn poke(unix: &crate::emulator::Unix, task: &Task, address: u64, word: u64) -> CallResult {
     let space = task.process.space().ok_or(Errno::EIO)?;
     unix.reach(&space, |space| space.poke_bytes(address, &word.to_le_bytes())).map_err(|_| Errno::EIO)?;
-    note_all(&task.process);
+    watchpoints::note_all(&task.process);
     Ok(0)
 }
 

@@ -10,7 +10,7 @@ use machine::{Registers, try_to_vec};
 
 use super::watchpoints;
 use crate::call::{Call, CallResult};
-use crate::task::Task;
+use crate::task::thread::Task;
 
 /// The flags that a tracer may change: the arithmetic ones, TF, DF, RF, AC.
 const FLAGS: u64 = 0x5_0DD5;

@@ -15,11 +15,14 @@ use machine::Registers;
 
 use super::watchpoints;
 use crate::call::Call;
-use crate::calls::signals;
 use crate::emulator::Unix;
 use crate::signal::child::{Child, child_info};
-use crate::signal::{RestartKind, force, generate::Force};
-use crate::task::{At, Going, Process, Task, TraceStop};
+use crate::signal::generate::Force;
+use crate::signal::generate::force;
+use crate::signal::restart::RestartKind;
+use crate::task::process::Process;
+use crate::task::thread::Task;
+use crate::task::tracing::{At, Going, TraceStop};
 
 /// With `PTRACE_O_TRACESYSGOOD`, tells a call's stop from a `SIGTRAP`.
 const CALL_MARK: u32 = 0x80;
@@ -96,7 +99,7 @@ fn tell_tracer(unix: &'static Unix, task: &Task, tracer: &Arc<Process>, code: u3
     let child = Child { pid: task.tid as i32, uid: task.process.user_ids.get().real, utime: 0, stime: 0 };
     if tracer.actions().borrow().wants_child_stops() {
         let status = WaitStatus::Trapped((code & 0x7f) as u16);
-        signals::send_to_process(unix, tracer, &child_info(SIGCHLD, &child, status));
+        crate::calls::signals::send::send_to_process(unix, tracer, &child_info(SIGCHLD, &child, status));
     }
     unix.scheduler.wake(&tracer.children_changed);
 }
@@ -166,7 +169,7 @@ fn call_stop(unix: &'static Unix, task: &Arc<Task>, registers: &mut Registers, m
     let code = SIGTRAP | mark;
     let given = stop(unix, task, registers, Wanted { at: At::Call, code, info: notice(task, code) });
     if given != 0 {
-        signals::send_to_task(unix, task, &SigInfo::kill(given, task.tid as i32, 0));
+        crate::calls::signals::send::send_to_task(unix, task, &SigInfo::kill(given, task.tid as i32, 0));
     }
 }
 
@@ -201,7 +204,7 @@ pub fn executed(unix: &'static Unix, task: &Arc<Task>, registers: &mut Registers
     }
     watchpoints::forget(task);
     if !watch.has_option(1 << PTRACE_EVENT_EXEC) && !watch.is_seized() {
-        signals::send_to_task(unix, task, &SigInfo::kill(SIGTRAP, task.process.pid as i32, 0));
+        crate::calls::signals::send::send_to_task(unix, task, &SigInfo::kill(SIGTRAP, task.process.pid as i32, 0));
     }
     event(unix, task, registers, PTRACE_EVENT_EXEC, old_tid.into());
 }

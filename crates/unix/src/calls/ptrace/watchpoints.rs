@@ -6,7 +6,8 @@
 use abi::Errno;
 use kernel::space::USER_LIMIT;
 
-use crate::task::{Process, Task};
+use crate::task::process::Process;
+use crate::task::thread::Task;
 
 /// Breakpoints of the processor (SDM vol. 3B, 18.2).
 const COUNT: usize = 4;

@@ -6,9 +6,9 @@ use machine::{Registers, VirtAddr};
 
 use super::deliver;
 use crate::call::{Call, CallResult};
-use crate::calls::times;
-use crate::signal::SignalSet;
-use crate::signal::frame::{self, Restored, VectorRestore};
+use crate::signal::frame;
+use crate::signal::frame::restore::{Restored, VectorRestore};
+use crate::signal::set::SignalSet;
 
 /// Error: `EINVAL` for a set of another size.
 pub fn check_set_size(bytes: u64) -> Result<(), Errno> {
@@ -27,7 +27,7 @@ pub fn rt_sigaction(call: &Call<'_>, signal: u64, new: u64, old: u64, set_bytes:
         let replaced = actions.borrow_mut().set(signal, &action)?;
         call.process().flush_signals(replaced.flush);
         if action.sa_handler != SIG_IGN {
-            times::heeded_by_timers(call.unix, call.process(), signal);
+            crate::calls::times::posix::heeded(call.unix, call.process(), signal);
         }
         replaced.old
     };

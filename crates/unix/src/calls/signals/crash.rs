@@ -12,7 +12,8 @@ use kernel::space::AreaLabel;
 use machine::Registers;
 
 use crate::emulator::Unix;
-use crate::task::{Process, Task};
+use crate::task::process::Process;
+use crate::task::thread::Task;
 
 /// Tells of a process that `info` is about to end; `registers` are those of the thread that takes the signal.
 pub fn tell(unix: &'static Unix, task: &Task, registers: &Registers, info: &SigInfo) {

@@ -11,16 +11,22 @@ use kernel::stream::Caller;
 use machine::{Exception, Registers, UserFault, VirtAddr};
 
 use super::{crash, stop};
-use crate::calls::life::{self, Onward};
-use crate::calls::{make_room, ptrace, restartable, take_starvation, times, trace};
+use crate::calls::life::end::Onward;
+use crate::calls::memory::exhaustion::{make_room, take_starvation};
+use crate::calls::{restartable, times, trace};
 use crate::emulator::Unix;
+use crate::signal::deliver::{Delivery, HandlerCall, next_delivery};
 use crate::signal::deliver::{decide, take};
 use crate::signal::fault::{FaultDetail, PageCause, fault_signal, float_detail};
-use crate::signal::frame::{self, Frame, FrameRequest, VectorFormat};
+use crate::signal::frame;
+use crate::signal::frame::VectorFormat;
+use crate::signal::frame::build::{Frame, FrameRequest};
 use crate::signal::generate::{Force, force, force_segv};
+use crate::signal::restart;
 use crate::signal::restart::Next;
-use crate::signal::{Delivery, HandlerCall, RestartKind, next_delivery, restart};
-use crate::task::{Process, Task};
+use crate::signal::restart::RestartKind;
+use crate::task::process::Process;
+use crate::task::thread::Task;
 
 /// Vectors of the debug exception and of the page fault, and the trap flag that causes the first.
 const DEBUG: u8 = 1;
@@ -81,8 +87,8 @@ fn step_status(task: &Task, registers: &mut Registers) -> u64 {
     if !task.thread.is_stepping() {
         return DR6_STEP;
     }
-    let status = ptrace::after_step(task, registers.rip);
-    if status == 0 && !ptrace::is_watching(task) {
+    let status = crate::calls::ptrace::watchpoints::after_step(task, registers.rip);
+    if status == 0 && !crate::calls::ptrace::watchpoints::is_watching(task) {
         task.thread.end_step(registers);
     }
     status
@@ -139,11 +145,11 @@ pub fn before_user(unix: &'static Unix, task: Arc<Task>, registers: &mut Registe
     }
     loop {
         if task.is_ending() {
-            ptrace::ending(unix, &task, registers);
-            return Onward::End(life::leave(unix, task));
+            crate::calls::ptrace::stops::ending(unix, &task, registers);
+            return Onward::End(crate::calls::life::end::leave(unix, task));
         }
         if task.watch.has_trap() {
-            ptrace::trap(unix, &task, registers);
+            crate::calls::ptrace::stops::trap(unix, &task, registers);
             continue;
         }
         (unix.monitor.before_user)(unix, &task, registers);
@@ -165,7 +171,11 @@ pub fn before_user(unix: &'static Unix, task: Arc<Task>, registers: &mut Registe
                 }
                 let signal = info.signo;
                 let core = core && task.process.limits.borrow().0[RLIMIT_CORE as usize].0 > 0;
-                life::end_process(unix, &task.process, WaitStatus::Killed { signal: signal as u8, core });
+                crate::calls::life::end::end_process(
+                    unix,
+                    &task.process,
+                    WaitStatus::Killed { signal: signal as u8, core },
+                );
             }
             Delivery::None => {
                 let kind = core::mem::take(&mut *task.interrupted_call.borrow_mut());
@@ -207,7 +217,7 @@ fn next(unix: &'static Unix, task: &Arc<Task>, registers: &mut Registers) -> Del
 
 /// Nobody in the machine could continue the first process.
 fn is_orphaned(unix: &Unix, process: &Process, group: u32) -> bool {
-    process.pid == 1 || life::is_orphaned_group(unix, group)
+    process.pid == 1 || crate::calls::life::family::is_orphaned_group(unix, group)
 }
 
 /// As `next`, where a tracer sees each signal first.
@@ -221,7 +231,7 @@ fn next_seen(unix: &'static Unix, task: &Arc<Task>, registers: &mut Registers) -
         if task.is_ending() {
             return Delivery::None;
         }
-        let Some(info) = ptrace::signal(unix, task, registers, info) else { continue };
+        let Some(info) = crate::calls::ptrace::stops::signal(unix, task, registers, info) else { continue };
         let (actions, group) = (process.actions(), process.family.get().group);
         let orphaned = || is_orphaned(unix, process, group);
         let delivery = decide(info, &task.mask.get(), &mut actions.borrow_mut(), &orphaned);
@@ -266,11 +276,11 @@ fn enter_handler(unix: &'static Unix, task: &Arc<Task>, registers: &mut Register
     task.mask.borrow_mut().enter(call);
     task.alternate_stack.borrow_mut().handler_entered();
     task.thread.tte().reset_vector_state();
-    if was_stepping && ptrace::is_watching(task) {
+    if was_stepping && crate::calls::ptrace::watchpoints::is_watching(task) {
         task.thread.begin_step(registers);
     }
     if was_stepping && going.steps() {
-        ptrace::stepped_into_handler(unix, task, registers);
+        crate::calls::ptrace::stops::stepped_into_handler(unix, task, registers);
     }
 }
 

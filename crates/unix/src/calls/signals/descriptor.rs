@@ -16,10 +16,11 @@ use super::actions::check_set_size;
 use crate::call::{Call, CallResult};
 use crate::calls::times;
 use crate::emulator::Unix;
-use crate::files::{OpenFile, Slot};
-use crate::signal::SignalSet;
+use crate::files::descriptors::Slot;
+use crate::files::open_file::OpenFile;
 use crate::signal::pending::take_next;
-use crate::task::Process;
+use crate::signal::set::SignalSet;
+use crate::task::process::Process;
 
 /// An open signal descriptor. It shows the signals of whoever reads it, as on Linux.
 struct SignalStream {

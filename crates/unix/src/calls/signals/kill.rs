@@ -10,7 +10,8 @@ use abi::signal::{SIGCONT, SIGPIPE, SIGRTMAX};
 use super::send::{send_to_process, send_to_task, try_send_to_process, try_send_to_task};
 use crate::call::{Call, CallResult};
 use crate::signal::child::tkill_info;
-use crate::task::{Process, Task};
+use crate::task::process::Process;
+use crate::task::thread::Task;
 
 /// Errors: `EINVAL` for no signal, `ESRCH` for nobody, `EPERM` when none of them may be sent it.
 pub fn kill(call: &Call<'_>, pid: u64, signal: u64) -> CallResult {

@@ -9,13 +9,15 @@ use abi::siginfo::{SI_USER, SigInfo};
 use machine::{KernelCell, NoMemory, try_collect};
 
 use super::stop;
-use crate::calls::life;
 use crate::emulator::Unix;
+use crate::signal::generate;
 use crate::signal::generate::{Candidate, wake_thread};
+use crate::signal::generate::{Fate, Target, Wake, choose_thread};
+use crate::signal::mask::ThreadMask;
 use crate::signal::pending::Pending;
 use crate::signal::set::is_real_time;
-use crate::signal::{Fate, Target, ThreadMask, Wake, choose_thread, generate};
-use crate::task::{Process, Task};
+use crate::task::process::Process;
+use crate::task::thread::Task;
 
 /// Sends a signal to a process. One that finds no room is lost, as `kill` and the kernel's own never are.
 pub fn send_to_process(unix: &'static Unix, process: &Arc<Process>, info: &SigInfo) {
@@ -163,7 +165,11 @@ fn wake_up(unix: &'static Unix, process: &Arc<Process>, signal: u32, wake: Wake,
             }
         }
         Wake::Everybody => {
-            life::end_process(unix, process, WaitStatus::Killed { signal: signal as u8, core: false });
+            crate::calls::life::end::end_process(
+                unix,
+                process,
+                WaitStatus::Killed { signal: signal as u8, core: false },
+            );
         }
     }
 }

@@ -5,9 +5,9 @@ use alloc::sync::Arc;
 use abi::process::WaitStatus;
 use kernel::thread::State;
 
-use crate::calls::{life, ptrace};
 use crate::emulator::Unix;
-use crate::task::{Process, Report, Task};
+use crate::task::process::{Process, Report};
+use crate::task::thread::Task;
 
 /// Stops the process: each thread sleeps before it would go back to the program. Threads that sleep in a
 /// call count as stopped where they are.
@@ -24,10 +24,10 @@ pub fn stop_process(unix: &'static Unix, task: &Arc<Task>, signal: u32) {
     process.each_task(|task| {
         task.call_attention();
         if task.watch.is_traced() {
-            ptrace::ask_to_trap(unix, task);
+            crate::calls::ptrace::attach::ask_to_trap(unix, task);
         }
     });
-    life::tell_parent(unix, process, WaitStatus::Stopped(signal as u8));
+    crate::calls::life::family::tell_parent(unix, process, WaitStatus::Stopped(signal as u8));
 }
 
 /// Continues a stopped process. The parent can see it at once, and gets its signal when the process runs.
@@ -40,12 +40,12 @@ pub fn continue_process(unix: &'static Unix, process: &Arc<Process>) {
     process.continue_untold.set(true);
     process.each_task(|task| {
         if task.watch.is_seized() {
-            ptrace::ask_to_trap(unix, task);
+            crate::calls::ptrace::attach::ask_to_trap(unix, task);
         } else if task.thread.state() == State::Stopped && !task.watch.is_stopped() {
             task.thread.start(unix.scheduler);
         }
     });
-    life::wake_parent(unix, process);
+    crate::calls::life::family::wake_parent(unix, process);
 }
 
 /// The thread stops with its process; only death starts it earlier, or a tracer.
@@ -56,7 +56,7 @@ pub fn sleep_while_stopped(unix: &'static Unix, task: &Task) {
     }
     if task.process.continue_untold.get() && !task.is_ending() {
         task.process.continue_untold.set(false);
-        life::tell_parent(unix, &task.process, WaitStatus::Continued);
+        crate::calls::life::family::tell_parent(unix, &task.process, WaitStatus::Continued);
         // The parent takes the signal before the next one of this child would be lost behind it.
         unix.scheduler.yield_now();
     }

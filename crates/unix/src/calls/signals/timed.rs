@@ -8,8 +8,8 @@ use machine::Nanos;
 use super::actions::check_set_size;
 use crate::call::{Call, CallResult};
 use crate::calls::times;
-use crate::signal::SignalSet;
 use crate::signal::pending::take_next;
+use crate::signal::set::SignalSet;
 
 /// Errors: `EAGAIN` when the time is up, `EINTR` for another signal, `EINVAL`, `EFAULT`.
 pub fn rt_sigtimedwait(call: &Call<'_>, set: u64, info: u64, timeout: u64, set_bytes: u64) -> CallResult {

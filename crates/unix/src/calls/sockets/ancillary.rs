@@ -14,7 +14,8 @@ use machine::TryGrow;
 use super::flight::Rights;
 use super::parcel::{Parcel, Received};
 use crate::call::Call;
-use crate::files::{Descriptor, OpenFile, Slot};
+use crate::files::descriptors::{Descriptor, Slot};
+use crate::files::open_file::OpenFile;
 
 const HEADER_BYTES: usize = Cmsghdr::BYTES;
 /// Control data of one message at most (Linux's `optmem_max`).

@@ -6,7 +6,7 @@ use kernel::charge::Bill;
 
 use super::flight::{Flight, socket};
 use super::garbage::Chain;
-use crate::files::OpenFile;
+use crate::files::open_file::OpenFile;
 
 /// One walk over what can be received through some files. It asks for no memory: the sockets are linked through their places.
 pub struct Carried {

@@ -25,7 +25,7 @@ use machine::{KernelCell, KernelValue, Sorted, try_box, try_to_vec};
 use super::garbage;
 use super::unix::UnixSocket;
 use crate::emulator::Unix;
-use crate::files::OpenFile;
+use crate::files::open_file::OpenFile;
 
 /// Files in flight below which every loss starts a search: as many as an ordinary user may have there.
 const FEW_FILES: usize = 1024;

@@ -15,8 +15,7 @@ use super::parcel::{Parcel, Received};
 use super::{ancillary, find, read_address, write_address};
 use crate::call::{Call, CallResult};
 use crate::calls::polls::read_deadline;
-use crate::calls::signals;
-use crate::files::OpenFile;
+use crate::files::open_file::OpenFile;
 
 /// Bytes of one message at most that go through the kernel's memory at once.
 const MESSAGE_BYTES_MAX: u64 = 1 << 20;
@@ -41,7 +40,7 @@ fn send(
     let nonblocking = file.is_nonblocking() || flags & MSG_DONTWAIT != 0;
     let sent = call.with_io(nonblocking, |io| socket.send_to(call, io, bytes, to.as_deref(), parcel));
     if sent == Err(Errno::EPIPE) && flags & MSG_NOSIGNAL == 0 && socket.is_stream() {
-        signals::broken_pipe(call);
+        crate::calls::signals::kill::broken_pipe(call);
     }
     file.note_room(&sent, bytes.len());
     sent.map(|bytes| bytes as u64)

@@ -2,15 +2,16 @@
 //! there, and another is `EAFNOSUPPORT`, as on a Linux built without it.
 
 mod ancillary;
-mod carried;
+pub(crate) mod carried;
 mod family;
-mod flight;
+pub(crate) mod flight;
 mod garbage;
 mod local;
 mod messages;
-mod names;
+pub(crate) mod names;
 mod options;
 mod parcel;
+pub(super) mod table;
 mod unix;
 
 use alloc::sync::Arc;
@@ -20,15 +21,11 @@ use abi::Errno;
 use abi::file::{O_CLOEXEC, O_NONBLOCK, O_RDWR};
 use abi::socket::{SOCK_CLOEXEC, SOCK_NONBLOCK};
 
-use super::Entry;
-use super::times::add_file;
 use crate::call::{Call, CallResult};
-use crate::files::{Descriptor, OpenFile};
-use abi::nr;
-pub use carried::Carried;
+use crate::calls::times::timerfd::add_file;
+use crate::files::descriptors::Descriptor;
+use crate::files::open_file::OpenFile;
 use family::{Family, Socket};
-pub use flight::Flight;
-pub use names::SocketNames;
 
 /// All families, a line for each.
 static FAMILIES: &[&Family] = &[&local::FAMILY];
@@ -144,24 +141,3 @@ fn getpeername(call: &Call<'_>, descriptor: u64, into: u64, size: u64) -> CallRe
     let address = find(call, descriptor)?.1.peer_address()?;
     write_address(call, &address, into, size).map(|()| 0)
 }
-
-pub const CALLS: &[Entry] = &[
-    (nr::SOCKET, |call, [a, b, c, ..]| socket(call, a as u32, b as u32, c as u32)),
-    (nr::SOCKETPAIR, |call, [a, b, c, d, ..]| socketpair(call, a as u32, b as u32, c as u32, d)),
-    (nr::BIND, |call, [a, b, c, ..]| bind(call, a, b, c as u32 as u64)),
-    (nr::CONNECT, |call, [a, b, c, ..]| connect(call, a, b, c as u32 as u64)),
-    (nr::LISTEN, |call, [a, b, ..]| listen(call, a, b as i32)),
-    (nr::ACCEPT, |call, [a, b, c, ..]| accept(call, a, b, c, 0)),
-    (nr::ACCEPT4, |call, [a, b, c, d, ..]| accept(call, a, b, c, d as u32)),
-    (nr::SENDTO, |call, arguments| messages::sendto(call, arguments)),
-    (nr::RECVFROM, |call, arguments| messages::recvfrom(call, arguments)),
-    (nr::SENDMSG, |call, [a, b, c, ..]| messages::sendmsg(call, a, b, c as u32)),
-    (nr::RECVMSG, |call, [a, b, c, ..]| messages::recvmsg(call, a, b, c as u32)),
-    (nr::SENDMMSG, |call, [a, b, c, d, ..]| messages::sendmmsg(call, a, b, c as u32 as u64, d as u32)),
-    (nr::RECVMMSG, |call, arguments| messages::recvmmsg(call, arguments)),
-    (nr::SHUTDOWN, |call, [a, b, ..]| shutdown(call, a, b as u32)),
-    (nr::GETSOCKNAME, |call, [a, b, c, ..]| getsockname(call, a, b, c)),
-    (nr::GETPEERNAME, |call, [a, b, c, ..]| getpeername(call, a, b, c)),
-    (nr::SETSOCKOPT, |call, [a, b, c, d, e, _]| options::setsockopt(call, a, [b as u32, c as u32], d, e)),
-    (nr::GETSOCKOPT, |call, [a, b, c, d, e, _]| options::getsockopt(call, a, [b as u32, c as u32], d, e)),
-];

@@ -22,9 +22,9 @@ use machine::{KernelCell, KernelValue, NoMemory, TryGrow, TryQueue, try_arc_cycl
 use super::flight::{FlightPlace, Rights};
 use super::parcel::{Parcel, Received};
 use crate::emulator::Unix;
-use crate::files::OpenFile;
+use crate::files::open_file::OpenFile;
 use crate::limits::{CALL_FRAMES_MIN, PIECE_BYTES};
-use crate::task::Process;
+use crate::task::process::Process;
 
 /// Bytes that wait for one receiver at most (Linux's default buffer); then senders sleep.
 const INBOX_BYTES: usize = 212_992;

@@ -8,8 +8,10 @@ use abi::tty::*;
 use kernel::file::NodeKind;
 
 use crate::call::{Call, CallResult, int};
-use crate::calls::set_signal_driven;
-use crate::files::{Body, Descriptor, OpenFile, TERMINAL_MAJOR};
+use crate::calls::descriptors::signal_driven::set as set_signal_driven;
+use crate::files::descriptors::Descriptor;
+use crate::files::open_file::{Body, OpenFile};
+use crate::files::terminal::TERMINAL_MAJOR;
 
 /// `FS_IOC_SETFLAGS`, `FIDEDUPERANGE` (`linux/fs.h`).
 const FS_IOC_SETFLAGS: u32 = 0x4008_6602;

@@ -7,19 +7,22 @@ mod files;
 mod modes;
 mod pty;
 mod sessions;
+pub(super) mod table;
 
 use alloc::sync::Arc;
 
 use abi::Errno;
-use abi::nr;
 use abi::process::CAP_SYS_ADMIN;
 use abi::tty::*;
 use kernel::tty::{Flow, Queue, WindowSize};
 
-use super::Entry;
-use crate::call::{Call, CallResult, int};
+use crate::call::{Call, CallResult};
 use crate::devices::{self, Device};
-use crate::files::{Body, OpenFile, PtyMaster, Terminal, TtyStream, WINDOW_MAJOR, WINDOWS};
+use crate::files::open_file::{Body, OpenFile};
+use crate::files::terminal::Terminal;
+use crate::files::terminal::ends::TtyStream;
+use crate::files::terminal::pty::PtyMaster;
+use crate::files::terminal::window::{WINDOW_MAJOR, WINDOWS};
 
 pub const DEVICE: Device = Device {
     names: |show| {
@@ -158,5 +161,3 @@ fn control_flow(call: &Call<'_>, terminal: &Terminal, argument: u64) -> CallResu
     terminal.apply(effects);
     Ok(0)
 }
-
-pub const CALLS: &[Entry] = &[(nr::IOCTL, |call, [a, b, c, ..]| ioctl(call, a, int(b) as u32, c))];

@@ -7,7 +7,7 @@ use kernel::tty::{Queue, Termios};
 
 use super::wait_until_sent;
 use crate::call::{Call, CallResult};
-use crate::files::Terminal;
+use crate::files::terminal::Terminal;
 
 /// When a change takes effect, and what it throws away.
 #[derive(Clone, Copy, PartialEq, Eq)]

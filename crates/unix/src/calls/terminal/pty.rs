@@ -9,7 +9,11 @@ use kernel::tty::{ProcessNumber, Signal};
 
 use super::either_side;
 use crate::call::{Call, CallResult};
-use crate::files::{Body, OpenFile, PtyMaster, Slot, TtyStream, terminal_node};
+use crate::files::descriptors::Slot;
+use crate::files::open_file::{Body, OpenFile};
+use crate::files::terminal::ends::TtyStream;
+use crate::files::terminal::pty::PtyMaster;
+use crate::files::terminal::registry::node_of as terminal_node;
 
 /// Most requests act on the terminal as the programs see it.
 pub fn master(call: &Call<'_>, master: &PtyMaster, request: u32, argument: u64) -> CallResult {

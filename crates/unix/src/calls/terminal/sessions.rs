@@ -7,7 +7,8 @@ use kernel::tty::{JobError, ProcessNumber};
 
 use crate::call::{Call, CallResult};
 use crate::emulator::Unix;
-use crate::files::{OpenFile, Terminal};
+use crate::files::open_file::OpenFile;
+use crate::files::terminal::Terminal;
 
 pub fn serve(call: &Call<'_>, file: &OpenFile, terminal: &Terminal, request: u32, argument: u64) -> CallResult {
     let caller = terminal.caller(call.task);

@@ -13,7 +13,8 @@ use machine::Nanos;
 use super::wall_nanos;
 use crate::call::Call;
 use crate::emulator::Unix;
-use crate::task::{Process, Task};
+use crate::task::process::Process;
+use crate::task::thread::Task;
 
 /// What a clock counts.
 #[derive(Clone)]

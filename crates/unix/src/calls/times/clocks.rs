@@ -13,7 +13,8 @@ use super::clock::{Clock, process_time};
 use super::{nanos_of, nanos_of_timeval, timespec_of, timeval_of, wall_nanos};
 use crate::call::{Call, CallResult};
 use crate::emulator::Unix;
-use crate::task::{Task, Usage};
+use crate::task::process::Usage;
+use crate::task::thread::Task;
 
 /// What the coarse clocks promise; ours are as fine as the others.
 const COARSE_NS: i64 = 4_000_000;

@@ -13,8 +13,8 @@ use super::clock::Clock;
 use super::timer::{After, Timer};
 use super::{nanos_of_timeval, timeval_of};
 use crate::call::{Call, CallResult};
-use crate::calls::signals::send_to_process;
-use crate::task::Process;
+use crate::calls::signals::send::send_to_process;
+use crate::task::process::Process;
 
 /// The process's timer of this kind, made when it is first set.
 ///

@@ -10,9 +10,9 @@ use machine::{Nanos, NoMemory};
 
 use super::clock::Clock;
 use super::timer::{After, Timer};
-use crate::calls::signals::send_to_process;
+use crate::calls::signals::send::send_to_process;
 use crate::emulator::Unix;
-use crate::task::Process;
+use crate::task::process::Process;
 
 const SECOND: Nanos = Nanos(Nanos::PER_SECOND);
 

@@ -12,9 +12,10 @@ use machine::{KernelCell, Nanos, NoMemory};
 use super::clock::Clock;
 use super::timer::{After, Timer, durations};
 use crate::call::{Call, CallResult};
-use crate::calls::signals::{send_to_process, send_to_task};
+use crate::calls::signals::send::{send_to_process, send_to_task};
 use crate::emulator::Unix;
-use crate::task::{Process, Task};
+use crate::task::process::Process;
+use crate::task::thread::Task;
 
 const SIGEV_SIGNAL: i32 = 0;
 const SIGEV_NONE: i32 = 1;

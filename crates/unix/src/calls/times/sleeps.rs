@@ -9,8 +9,8 @@ use machine::Nanos;
 
 use super::clock::Clock;
 use super::{read_duration, timespec_of};
+use crate::call::Function;
 use crate::call::{Call, CallResult};
-use crate::calls::Function;
 use crate::calls::resume::interrupted_with;
 
 /// The time since boot that is `duration` from now.

@@ -12,7 +12,8 @@ use super::super::coming::{anew, bring};
 use super::vectors::{Ranges, read_ranges, write_ranges};
 use super::{At, end_of, note_broken, note_written, starts_within_file_limit, within_file_limit};
 use crate::call::{Call, CallResult};
-use crate::files::{Body, MemoryDevice, OpenFile};
+use crate::files::memory::MemoryDevice;
+use crate::files::open_file::{Body, OpenFile};
 use crate::limits::{PIECE_BYTES, TRANSFER_BYTES_MAX};
 
 /// Flags of `splice` and its kin: MOVE, NONBLOCK, MORE, GIFT.

@@ -15,7 +15,7 @@ use super::raise_on_caller;
 use crate::call::{Call, CallResult};
 use crate::calls::coming::{anew, bring_edges};
 use crate::calls::parts;
-use crate::files::{Body, OpenFile};
+use crate::files::open_file::{Body, OpenFile};
 
 const PAGE: u64 = PAGE_BYTES as u64;
 

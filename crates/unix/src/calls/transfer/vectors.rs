@@ -15,7 +15,7 @@ use machine::VirtAddr;
 use super::super::coming::anew;
 use super::{At, end_of, note_broken, positioned, read_quietly, within_file_limit, write_quietly, write_stream};
 use crate::call::{Call, CallResult};
-use crate::files::{Body, OpenFile};
+use crate::files::open_file::{Body, OpenFile};
 use crate::limits::TRANSFER_BYTES_MAX;
 
 const FLAGS: u32 = RWF_HIPRI | RWF_DSYNC | RWF_SYNC | RWF_NOWAIT | RWF_APPEND;

@@ -8,8 +8,10 @@ use abi::signal::{SIG_IGN, SIGTTIN, SIGTTOU};
 use kernel::tty::{Access, Caller, ProcessNumber, Signal};
 
 use super::Terminal;
-use crate::calls::{is_orphaned_group, send_to_group, send_to_process};
-use crate::task::{Process, Task};
+use crate::calls::life::family::is_orphaned_group;
+use crate::calls::signals::send::{send_to_group, send_to_process};
+use crate::task::process::Process;
+use crate::task::thread::Task;
 
 impl Terminal {
     /// The facts about a task that decide what it may do here.

@@ -15,10 +15,10 @@
 //! Invariant: the tty is never borrowed while somebody sleeps or is woken, or a signal is sent.
 
 mod console;
-mod ends;
+pub(crate) mod ends;
 mod job;
-mod pty;
-mod registry;
+pub(crate) mod pty;
+pub(crate) mod registry;
 pub(crate) mod window;
 
 pub use ends::TtyStream;

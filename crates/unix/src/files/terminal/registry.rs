@@ -15,10 +15,14 @@ use machine::{KernelCell, TryGrow};
 use super::console::Console;
 use super::job::disassociate;
 use super::window::Windows;
-use super::{Line, PtyMaster, TERMINAL_MAJOR, Terminal, TtyStream, WINDOW_MAJOR};
+use super::{Line, TERMINAL_MAJOR, Terminal};
 use crate::emulator::Unix;
+use crate::files::terminal::ends::TtyStream;
 use crate::files::terminal::pty::Pty;
-use crate::task::{Process, Task};
+use crate::files::terminal::pty::PtyMaster;
+use crate::files::terminal::window::WINDOW_MAJOR;
+use crate::task::process::Process;
+use crate::task::thread::Task;
 
 /// Pseudo terminals in all; then `ENOSPC`, as on Linux.
 const TERMINALS_MAX: usize = 256;

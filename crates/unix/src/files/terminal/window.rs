@@ -13,10 +13,12 @@ use kernel::tty::{Gate, WindowSize};
 use machine::{KernelCell, try_collect};
 
 use super::ends::write_pieces;
-use super::{Line, Terminal, Terminals};
+use super::{Line, Terminal};
 use crate::devices::Device;
 use crate::emulator::Unix;
-use crate::files::{Body, TextFile};
+use crate::files::open_file::Body;
+use crate::files::terminal::registry::Terminals;
+use crate::files::text::TextFile;
 
 /// Windows that there can be. A window is made when it is first opened, and stays.
 pub const WINDOWS: u32 = 8;

@@ -9,8 +9,9 @@ use codestore::{Code, WordCall};
 use kernel::thread::{State, Thread};
 use machine::{KernelCell, Start};
 
-use super::{Cursor, Question, Refusal, streams};
+use super::streams;
 use crate::emulator::Unix;
+use crate::inspect::{Cursor, Question, Refusal};
 
 /// Jobs that are remembered; each that runs has a thread with a stack.
 const JOBS_MAX: usize = 32;

@@ -31,7 +31,7 @@ use monitor::{Allowed, Width, World, cut};
 
 use super::{Answerer, Cursor, Question, Refusal};
 use crate::emulator::Unix;
-use crate::task::Task;
+use crate::task::thread::Task;
 use bootimage::inspect::monitor as op;
 use parts::Parts;
 use stops::Stops;

@@ -22,8 +22,9 @@ use synth::Draft;
 
 use super::streams::{self, Tap};
 use super::watches::Watching;
-use super::{Cursor, Question, Refusal, TIMES_MAX, jobs};
+use super::{TIMES_MAX, jobs};
 use crate::emulator::Unix;
+use crate::inspect::{Cursor, Question, Refusal};
 
 /// Quajects that there can be: the deepest chain of calls fits a kernel stack.
 const PARTS_MAX: usize = 64;

@@ -4,8 +4,8 @@ use bootimage::inspect::Items;
 use kernel::space::{AreaLabel, Supply};
 use machine::{PAGE_BYTES, TryGrow, try_filled};
 
-use super::{Cursor, Question, Refusal};
-use crate::task::Process;
+use crate::inspect::{Cursor, Question, Refusal};
+use crate::task::process::Process;
 use alloc::sync::Arc;
 
 /// Most bytes of memory in an answer, and in a request.

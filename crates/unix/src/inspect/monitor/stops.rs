@@ -16,9 +16,10 @@ use kernel::space::{Space, USER_LIMIT};
 use kernel::thread::State;
 use machine::{Exception, KernelCell, Registers};
 
-use super::{Cursor, Question, Refusal};
 use crate::emulator::Unix;
-use crate::task::{Process, Task};
+use crate::inspect::{Cursor, Question, Refusal};
+use crate::task::process::Process;
+use crate::task::thread::Task;
 
 /// Breakpoints, and threads, at a time.
 const STOPS_MAX: usize = 64;

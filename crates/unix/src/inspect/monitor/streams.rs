@@ -18,10 +18,14 @@ use machine::KernelCell;
 use monitor::blocks::{self, NOTHING};
 
 use super::parts::{Bond, Part};
-use super::{Cursor, Question, Refusal};
 use crate::emulator::Unix;
-use crate::files::{Body, ChannelStream, Descriptor, MemoryDevice, OpenFile, TtyStream};
+use crate::files::channel::ChannelStream;
+use crate::files::descriptors::Descriptor;
+use crate::files::memory::MemoryDevice;
+use crate::files::open_file::{Body, OpenFile};
+use crate::files::terminal::ends::TtyStream;
 use crate::inspect::streams::describe;
+use crate::inspect::{Cursor, Question, Refusal};
 
 /// Words of a stream: bytes got, bytes put, how it stands.
 const GOT: usize = 0;

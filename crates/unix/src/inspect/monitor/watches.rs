@@ -20,9 +20,10 @@ use monitor::blocks::{self, DATA_WORDS};
 use quaject::Watch;
 
 use super::parts::{Bond, Part};
-use super::{Cursor, Question, Refusal};
 use crate::emulator::Unix;
-use crate::files::{OpenFile, watched};
+use crate::files::open_file::OpenFile;
+use crate::files::synthesize::watched;
+use crate::inspect::{Cursor, Question, Refusal};
 
 /// Word of a watch: threads inside. It follows calls, ticks, most, least and left.
 const INSIDE: usize = 5;

@@ -1,7 +1,7 @@
 //! The frame a handler runs on, byte for byte as Linux lays it out (drawn in [`abi::frame`]).
 
-mod build;
-mod restore;
+pub(crate) mod build;
+pub(crate) mod restore;
 
 pub use build::{Frame, FrameRequest, NoFrame, build, frame_bytes_max};
 pub use restore::{BadFrame, Restored, VectorRestore, restore};

@@ -139,7 +139,7 @@ pub fn take_away(unix: &Unix, id: u64) {
     set.is_removed.set(true);
     let waiting = core::mem::take(&mut *set.pending.borrow_mut());
     for pending in waiting {
-        pending.finish(unix, super::Outcome::Failed(Errno::EIDRM));
+        pending.finish(unix, crate::calls::sysv::semaphores::operation::Outcome::Failed(Errno::EIDRM));
     }
 }
 

@@ -9,9 +9,9 @@
 //! Who cannot go on waits in the set's list, in order of arrival. Whoever changes a value tries those whose operations stopped
 //! at it, does them in their name, and wakes them: nobody can come in between.
 
-mod control;
+pub(crate) mod control;
 mod operation;
-mod undo;
+pub(crate) mod undo;
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -26,9 +26,7 @@ use crate::call::{Call, CallResult};
 use crate::calls::times;
 use crate::emulator::Unix;
 
-pub use control::semctl;
 use operation::{Operation, Outcome, Pending, Where};
-pub use undo::process_ended;
 use undo::{UndoneBy, Undos};
 
 /// The largest value of a semaphore, and of what is taken back at the end (`SEMVMX`, `SEMAEM`).
@@ -204,7 +202,7 @@ fn deadline(call: &Call<'_>, address: u64) -> Result<Option<Nanos>, Errno> {
         return Ok(None);
     }
     let nanos = times::nanos_of(call.read::<Timespec>(address)?)?;
-    Ok(Some(times::deadline_after(call, nanos)))
+    Ok(Some(crate::calls::times::sleeps::deadline_after(call, nanos)))
 }
 
 /// Errors: `EINVAL`, `E2BIG`, `EFAULT`, `EFBIG`, `EACCES`, `ERANGE`, `EAGAIN`, `EIDRM`, `EINTR`, `ENOMEM`.

@@ -1,0 +1,278 @@
+//! What the machine calls: calls, faults and interrupts come in here.
+
+use alloc::boxed::Box;
+
+use kernel::file::{CounterClock, Time};
+use kernel::sound::Sound;
+use kernel::space::{Access, FaultKind};
+use kernel::trace::kind;
+use machine::stretch::Cause;
+use machine::{CALLS_MAX, Exception, Registers, TteId, Upcalls, VirtAddr, failing, stages, stretch};
+
+use crate::call::Call;
+use crate::calls;
+use crate::calls::life::end::{Departed, Onward};
+use crate::emulator::Unix;
+
+impl CounterClock for Entrance {
+    fn time_of_counter(&self, counter: u64) -> Time {
+        self.0.wall_time_at(self.0.machine.time_of_counter(counter))
+    }
+}
+
+/// How machine and files come in: a reference, because a table of functions for the emulator itself would bring code along that
+/// takes it apart.
+pub(crate) struct Entrance(&'static Unix);
+
+impl Upcalls for Entrance {
+    fn system_call(&'static self, thread: TteId, registers: &mut Registers) -> bool {
+        stages::begin(u64::from(registers.cause as u32));
+        let stretch = stretch::enter(Cause::Call(u64::from(registers.cause as u32)));
+        let served = self.0.system_call(thread, registers);
+        drop(stretch);
+        stages::end();
+        match served {
+            Served::Plain => true,
+            Served::Whole => false,
+            Served::End(departed) => departed.end(self.0),
+        }
+    }
+
+    fn exception(&'static self, thread: TteId, registers: &mut Registers, exception: Exception) {
+        let _stretch = stretch::enter(Cause::Exception);
+        self.0.exception(thread, registers, exception)
+    }
+
+    fn page_fault(&'static self, thread: TteId, access: machine::Access) -> bool {
+        let _stretch = stretch::enter(Cause::PageFault);
+        self.0.page_fault(thread, access)
+    }
+
+    fn rewrite_text(&'static self, thread: TteId, address: VirtAddr, bytes: &[u8]) -> bool {
+        self.0.rewrite_text(thread, address, bytes)
+    }
+
+    fn timer(&'static self) {
+        let _stretch = stretch::enter(Cause::Timer);
+        self.0.timer()
+    }
+
+    fn device(&'static self) {
+        let _stretch = stretch::enter(Cause::Device);
+        self.0.device()
+    }
+
+    fn chained(&'static self) {
+        let _stretch = stretch::enter(Cause::Chained);
+        self.0.chained()
+    }
+
+    fn sample(&'static self) {
+        self.0.sample()
+    }
+
+    fn before_user(&'static self, thread: TteId, registers: &mut Registers) {
+        let stretch = stretch::enter(Cause::BeforeUser);
+        let onward = self.0.before_user(thread, registers);
+        drop(stretch);
+        if let Onward::End(departed) = onward {
+            departed.end(self.0)
+        }
+    }
+}
+
+/// How a call has ended.
+enum Served {
+    /// No register but the result's has changed.
+    Plain,
+    /// Any may have.
+    Whole,
+    /// With its thread.
+    End(Departed),
+}
+
+impl From<Onward> for Served {
+    #[inline(always)]
+    fn from(onward: Onward) -> Served {
+        match onward {
+            Onward::Program => Served::Whole,
+            Onward::End(departed) => Served::End(departed),
+        }
+    }
+}
+
+/// What the machine asks: see [`Upcalls`].
+impl Unix {
+    #[inline(always)]
+    fn system_call(&'static self, thread: TteId, registers: &mut Registers) -> Served {
+        failing::safe_point();
+        let task = self.running(thread);
+        task.count_call();
+        let number = u64::from(registers.cause as u32);
+        let mut call = Call { unix: self, task: &task, registers, registers_replaced: false };
+        if self.options.strace || task.watch.is_traced() {
+            crate::calls::watched::serve_watched(&mut call, number);
+            return self.after_watched_call(number, registers).into();
+        }
+        calls::table::serve(&mut call, number);
+        let is_plain = !call.registers_replaced;
+        if self.has_dead.get() {
+            self.bury();
+        }
+        if self.scheduler.trace().is_on() {
+            self.note_return(number, registers.rax);
+        }
+        if is_plain && !task.has_attention() {
+            return Served::Plain;
+        }
+        // A program that was executed may have made the thread another task.
+        let task = if is_plain { task } else { self.running(thread) };
+        if crate::calls::signals::deliver::needs_attention(&task, registers) {
+            return crate::calls::signals::deliver::before_user(self, task, registers).into();
+        }
+        Served::Whole
+    }
+
+    #[inline(always)]
+    fn exception(&'static self, thread: TteId, registers: &mut Registers, exception: Exception) {
+        failing::safe_point();
+        let task = self.running(thread);
+        task.watch.in_call.set(false);
+        if task.last_fault.get() == Some(FaultKind::Coming) && crate::calls::coming::await_fault(&task) {
+            return;
+        }
+        if crate::calls::memory::exhaustion::take_starvation(&task) {
+            // The program tries the same instruction again.
+            crate::calls::memory::exhaustion::make_room(self, &task);
+            return;
+        }
+        if (self.monitor.exception)(self, &task, registers, &exception) {
+            return;
+        }
+        crate::calls::signals::deliver::fault(self, &task, registers, exception);
+    }
+
+    #[inline(always)]
+    fn page_fault(&'static self, thread: TteId, access: machine::Access) -> bool {
+        let Some(task) = self.tasks.of_thread(thread) else { return false };
+        failing::safe_point();
+        let kind = match (access.execute, access.write) {
+            (true, _) => Access::Execute,
+            (_, true) => Access::Write,
+            _ => Access::Read,
+        };
+        let space = task.process.space.borrow();
+        let Some(space) = &*space else { return false };
+        let resolved = space.borrow_mut().fault(access.address.0, kind);
+        if resolved.is_ok() {
+            self.scheduler.trace().page(thread, kind as u32, access.address.0);
+        } else if resolved == Err(FaultKind::Coming) {
+            task.met_coming(space.borrow_mut().take_coming());
+        }
+        crate::calls::signals::deliver::page_fault(&task, resolved)
+    }
+
+    #[inline(always)]
+    fn rewrite_text(&'static self, thread: TteId, address: VirtAddr, bytes: &[u8]) -> bool {
+        let Some(space) = self.tasks.of_thread(thread).and_then(|task| task.process.space()) else { return false };
+        let mut space = space.borrow_mut();
+        space.is_text(address.0, bytes.len()) && space.poke_bytes(address.0, bytes).is_ok()
+    }
+
+    #[inline(always)]
+    fn timer(&'static self) {
+        self.scheduler.trace().interrupt(0);
+        self.scheduler.timer();
+    }
+
+    #[cold]
+    fn device(&'static self) {
+        self.scheduler.trace().interrupt(1);
+        // First, so that people see who slept.
+        self.control.device(self);
+        self.channels.wake(self.scheduler);
+        self.families.inotify.pull();
+        self.terminals.device();
+    }
+
+    fn chained(&'static self) {
+        self.scheduler.run_chained();
+        if self.terminals.take_signal() {
+            self.device();
+        }
+        if let Some(sound) = &self.sound
+            && sound.is_chained()
+        {
+            self.signal_sound(sound);
+        }
+    }
+
+    /// Who was woken runs next, as after the timer (S-73).
+    #[cold]
+    fn signal_sound(&self, sound: &Sound) {
+        if sound.signal_chained(self.scheduler) && self.machine.current_tte() != self.scheduler.idle().id() {
+            self.scheduler.yield_now();
+        }
+    }
+
+    #[inline(always)]
+    fn sample(&'static self) {
+        if let Some(sound) = &self.sound {
+            sound.interrupt();
+        }
+    }
+
+    #[inline(always)]
+    fn before_user(&'static self, thread: TteId, registers: &mut Registers) -> Onward {
+        const FIRST_INTERRUPT: u64 = 32;
+        let task = self.running(thread);
+        if registers.cause >= FIRST_INTERRUPT
+            && let Some(area) = task.restart_area()
+        {
+            // Others may have run meanwhile.
+            crate::calls::restartable::interrupted(self, &task, area, registers);
+        }
+        if crate::calls::signals::deliver::needs_attention(&task, registers) {
+            return crate::calls::signals::deliver::before_user(self, task, registers);
+        }
+        Onward::Program
+    }
+}
+
+/// Makes the emulator known to the machine.
+pub(crate) fn install(unix: &'static Unix) {
+    unix.machine.set_upcalls(unix.entrance());
+}
+
+impl Unix {
+    /// For those who know the emulator by a trait. Made once for each of them and kept for good.
+    pub(crate) fn entrance(&'static self) -> &'static Entrance {
+        Box::leak(Box::new(Entrance(self)))
+    }
+
+    /// A call that a tracer may have seen has been served; until the thread is back in its program, it is in it.
+    #[cold]
+    fn after_watched_call(&'static self, number: u64, registers: &mut Registers) -> Onward {
+        if self.scheduler.trace().is_on() {
+            self.note_return(number, registers.rax);
+        }
+        let task = self.current();
+        if crate::calls::signals::deliver::needs_attention(&task, registers)
+            && let Onward::End(departed) = crate::calls::signals::deliver::before_user(self, task, registers)
+        {
+            return Onward::End(departed);
+        }
+        self.current().watch.in_call.set(false);
+        Onward::Program
+    }
+
+    /// A call that was done in Rust, at its end.
+    #[cold]
+    fn note_return(&self, number: u64, result: u64) {
+        let (trace, thread) = (self.scheduler.trace(), self.machine.current_tte());
+        if number >= CALLS_MAX as u64 {
+            trace.note(kind::UNKNOWN_CALL, thread, number as u32, 0, 0);
+        }
+        trace.note(kind::RETURN, thread, number as u32, result, 0);
+    }
+}
