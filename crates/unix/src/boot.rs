@@ -368,7 +368,7 @@ fn first_program(unix: &'static Unix, config: &ConfigView<'_>) -> Result<Arc<Thr
     let credentials = folders::user(config);
     let view = View::new(&root, &root, &credentials);
     let directory = unix.names.lookup(view, config.cwd, kernel::file::FinalLink::Follow)?;
-    let pid = unix.tasks.take_id().ok_or(Errno::EAGAIN)?;
+    let pid = unix.tasks.take_id(&unix.families.tunables).ok_or(Errno::EAGAIN)?;
     let files = Arc::new(DescriptorTable::new(unix.machine.slow_call()));
     let size = WindowSize { rows: config.rows, columns: config.columns, ..WindowSize::default() };
     unix.terminals.start(unix, size, pid)?;

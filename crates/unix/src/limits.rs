@@ -9,11 +9,8 @@ pub const TRANSFER_BYTES_MAX: usize = 0x7FFF_F000;
 /// Descriptors a process may have by default (soft RLIMIT_NOFILE); then `EMFILE`.
 pub const DESCRIPTORS_DEFAULT: u64 = 1024;
 
-/// Descriptors a process may ask for (hard RLIMIT_NOFILE).
+/// Descriptors a process may ask for at most (hard RLIMIT_NOFILE; fs.nr_open).
 pub const DESCRIPTORS_MAX: u64 = 65_536;
-
-/// Largest process id; ids are used again after it.
-pub const PROCESS_ID_MAX: u32 = 32_768;
 
 /// Tasks in all; then `fork` is `EAGAIN`. Bounded so that a fork bomb leaves thread areas and memory.
 pub const TASKS_MAX: usize = 4_096;

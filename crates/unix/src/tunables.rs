@@ -5,6 +5,8 @@ use machine::KernelValue;
 
 use abi::Errno;
 
+use crate::limits::{DESCRIPTORS_MAX, TASKS_MAX};
+
 /// A number between two others.
 pub struct Tunable {
     value: KernelValue<u64>,
@@ -52,11 +54,24 @@ pub struct Tunables {
     pub queue_bytes: Tunable,
     pub queue_messages_default: Tunable,
     pub queue_bytes_default: Tunable,
+    /// System V segments: bytes of one, pages of all, segments. More are `EINVAL`, `ENOSPC`, `ENOSPC`.
+    pub segment_bytes: Tunable,
+    pub segment_pages: Tunable,
+    pub segments: Tunable,
+    /// Numbers of processes and threads are below this, and there are at most so many: else `EAGAIN`.
+    pub process_ids: Tunable,
+    pub tasks: Tunable,
+    /// Descriptors that a process may ask for (RLIMIT_NOFILE); more is `EPERM`.
+    pub descriptors: Tunable,
+    /// Bytes of the largest pipe that a user without privilege may ask for; more is `EPERM`.
+    pub pipe_bytes: Tunable,
     /// Events of asynchronous input and output that all contexts may have; more are `EAGAIN`.
     pub aio_events: Tunable,
 }
 
 const INT_MAX: u64 = i32::MAX as u64;
+/// No limit, as Linux says it (`SHMMAX`, `SHMALL`).
+const SEGMENT_BYTES: u64 = u64::MAX - (1 << 24);
 
 impl Tunables {
     pub const fn new() -> Tunables {
@@ -76,6 +91,13 @@ impl Tunables {
             queue_bytes: Tunable::new(8_192, 128, 16 << 20),
             queue_messages_default: Tunable::new(10, 1, 65_536),
             queue_bytes_default: Tunable::new(8_192, 128, 16 << 20),
+            segment_bytes: Tunable::new(SEGMENT_BYTES, 0, u64::MAX),
+            segment_pages: Tunable::new(SEGMENT_BYTES, 0, u64::MAX),
+            segments: Tunable::new(4_096, 0, 32_768),
+            process_ids: Tunable::new(32_768, 301, 4_194_304),
+            tasks: Tunable::new(TASKS_MAX as u64, 1, TASKS_MAX as u64),
+            descriptors: Tunable::new(DESCRIPTORS_MAX, 64, DESCRIPTORS_MAX),
+            pipe_bytes: Tunable::new(1 << 20, 4_096, 1 << 31),
             aio_events: Tunable::new(65_536, 0, u64::MAX),
         }
     }

@@ -2,7 +2,6 @@
 
 use super::Space;
 use super::area::Area;
-use super::limits::AREAS_MAX;
 use super::map::MapError;
 
 impl Space {
@@ -99,7 +98,8 @@ impl Space {
 
     /// Refuses when `more` areas would be too many.
     pub(super) fn check_area_count(&self, more: usize) -> Result<(), MapError> {
-        if self.areas.len() + more > AREAS_MAX { Err(MapError::NoMemory) } else { Ok(()) }
+        let most = self.pages.pool.rules.areas_max.get();
+        if (self.areas.len() + more) as u64 > most { Err(MapError::NoMemory) } else { Ok(()) }
     }
 
     /// Joins the area that starts at `start` to the one before it if they are alike.

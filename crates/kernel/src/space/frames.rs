@@ -3,7 +3,11 @@
 use alloc::vec::Vec;
 use core::mem::ManuallyDrop;
 
-use machine::{FrameNumber, FrameSource, Frames, KernelCell, NoFrames, PAGE_BYTES, PhysicalMemory, Shown, TryGrow};
+use machine::{
+    FrameNumber, FrameSource, Frames, KernelCell, KernelValue, NoFrames, PAGE_BYTES, PhysicalMemory, Shown, TryGrow,
+};
+
+use super::limits::AREAS_MAX;
 
 /// All frames the kernel may give away. A frame is free, or it has a count of references: `Page`
 /// values and mappings in page tables. Invariant: count 0 ⇔ the frame is on a free list or was never given out.
@@ -16,6 +20,15 @@ pub struct FramePool {
     /// pool keeps one reference for itself, so the frame is always shared and never freed.
     zero: Option<FrameNumber>,
     state: KernelCell<State>,
+    pub rules: MemoryRules,
+}
+
+/// What all quaspaces that take their frames from one pool keep to; it may change while they live.
+pub struct MemoryRules {
+    /// Areas in one quaspace (Linux `vm.max_map_count`). One more is `NoMemory`; who has more keeps them.
+    pub areas_max: KernelValue<u64>,
+    /// No request is too large for the memory (`vm.overcommit_memory` 1).
+    pub overcommits: KernelValue<bool>,
 }
 
 /// Frames kept zeroed ahead at most (S-106): 1 MiB. More would only be zeroed later.
@@ -134,7 +147,8 @@ impl FramePool {
             memory.fill(frame, 0, PAGE_BYTES, 0);
         }
         let state = KernelCell::new(state);
-        FramePool { memory, reserve_frames, zero, state }
+        let rules = MemoryRules { areas_max: KernelValue::new(AREAS_MAX), overcommits: KernelValue::new(false) };
+        FramePool { memory, reserve_frames, zero, state, rules }
     }
 
     /// A frame with unknown content, for a program. `None` when only the reserve is left.

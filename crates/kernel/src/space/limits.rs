@@ -32,8 +32,8 @@ pub(super) const BOTTOM_UP_BASE: u64 = (USER_LIMIT / 3) & !(PAGE - 1);
 pub(super) const LOW_BASE: u64 = 1 << 30;
 pub(super) const LOW_END: u64 = 2 << 30;
 
-/// Areas in one quaspace (Linux `vm.max_map_count`). One more is `NoMemory`.
-pub(super) const AREAS_MAX: usize = 65_530;
+/// Areas in one quaspace at first (Linux `vm.max_map_count`).
+pub(super) const AREAS_MAX: u64 = 65_530;
 
 /// Pages of a backing that can be mapped: offsets are signed 64-bit numbers of bytes. A map behind
 /// that is `Overflow`.

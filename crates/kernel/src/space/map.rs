@@ -217,8 +217,13 @@ impl Space {
             Kind::FileShared(_) => false,
             _ => protection.write,
         };
-        let memory_bytes = self.pages.pool.total_frames() as u64 * PAGE;
-        if needs_frames && !area.no_reserve && bytes > memory_bytes { Err(MapError::NoMemory) } else { Ok(()) }
+        let pool = self.pages.pool;
+        let memory_bytes = pool.total_frames() as u64 * PAGE;
+        if needs_frames && !area.no_reserve && bytes > memory_bytes && !pool.rules.overcommits.get() {
+            Err(MapError::NoMemory)
+        } else {
+            Ok(())
+        }
     }
 }
 

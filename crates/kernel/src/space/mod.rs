@@ -49,7 +49,7 @@ pub use backing::{AnonymousMemory, Backing, BackingError, BackingIdentity, Fixed
 pub use coming::{Arrival, Coming, Supply};
 pub use fault::{Access, FaultKind, Resolved};
 pub use fork::NoMemory;
-pub use frames::{FramePool, Page, PoolSource};
+pub use frames::{FramePool, MemoryRules, Page, PoolSource};
 pub use limits::{LOWEST_ADDRESS, STACK_GUARD_BYTES, STACK_TOP, SpaceLimits, USER_LIMIT};
 pub use locked::Presence;
 pub use map::{MapError, MapRequest, Placement};

@@ -94,7 +94,7 @@ fn prlimit(call: &Call<'_>, pid: u64, resource: u32, new: u64, old: u64) -> Call
             return Err(Errno::EINVAL);
         }
         // More descriptors than the table can have: nobody may (Linux: fs.nr_open).
-        let too_many = resource == RLIMIT_NOFILE && new.rlim_max > DESCRIPTORS_MAX;
+        let too_many = resource == RLIMIT_NOFILE && new.rlim_max > call.unix.families.tunables.descriptors.get();
         if too_many || new.rlim_max > hard && !privileged {
             return Err(Errno::EPERM);
         }

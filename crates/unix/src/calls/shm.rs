@@ -22,10 +22,6 @@ use crate::call::Entry;
 use crate::call::{Call, CallResult};
 use abi::nr;
 
-/// Segments in all (Linux `SHMMNI`); one more is `ENOSPC`.
-const SEGMENTS_MAX: usize = 4096;
-/// Bytes of the largest segment (Linux `SHMMAX`); more is `EINVAL`.
-const SEGMENT_BYTES_MAX: u64 = u64::MAX - (1 << 24);
 const PAGE: u64 = PAGE_BYTES as u64;
 
 const IPC_CREAT: u32 = 0o1000;
@@ -50,6 +46,13 @@ impl Segments {
 struct State {
     by_id: Ordered<u32, Segment>,
     next_id: u32,
+}
+
+impl State {
+    /// Of all segments, present or not.
+    fn pages(&self) -> u64 {
+        self.by_id.iter().map(|(_, segment)| segment.bytes.div_ceil(PAGE)).sum()
+    }
 }
 
 struct Segment {
@@ -177,15 +180,19 @@ fn shmget(call: &Call<'_>, key: u64, bytes: u64, flags: u64) -> CallResult {
     if key != 0 && flags & IPC_CREAT == 0 {
         return Err(Errno::ENOENT);
     }
-    if bytes == 0 || bytes > SEGMENT_BYTES_MAX {
+    let limits = &call.unix.families.tunables;
+    if bytes == 0 || bytes > limits.segment_bytes.get() {
         return Err(Errno::EINVAL);
+    }
+    if state.pages().saturating_add(bytes.div_ceil(PAGE)) > limits.segment_pages.get() {
+        return Err(Errno::ENOSPC);
     }
     // Linux refuses here only what its counters cannot hold; a segment beyond all memory is no use.
     let memory_bytes = call.unix.pool.total_frames() as u64 * PAGE;
     if flags & SHM_HUGETLB != 0 || bytes > memory_bytes {
         return Err(Errno::ENOMEM);
     }
-    if state.by_id.len() >= SEGMENTS_MAX {
+    if state.by_id.len() as u64 >= limits.segments.get() {
         return Err(Errno::ENOSPC);
     }
     let id = state.next_id;
@@ -420,7 +427,9 @@ fn last_index(call: &Call<'_>) -> u64 {
 /// `struct shminfo64`.
 fn tell_limits(call: &Call<'_>, address: u64) -> CallResult {
     let mut words = [0u64; 9];
-    words[..5].copy_from_slice(&[SEGMENT_BYTES_MAX, 1, SEGMENTS_MAX as u64, SEGMENTS_MAX as u64, SEGMENT_BYTES_MAX]);
+    let limits = &call.unix.families.tunables;
+    let (bytes, segments, pages) = (limits.segment_bytes.get(), limits.segments.get(), limits.segment_pages.get());
+    words[..5].copy_from_slice(&[bytes, 1, segments, segments, pages]);
     call.write(address, &words)?;
     Ok(last_index(call))
 }
@@ -429,8 +438,7 @@ fn tell_limits(call: &Call<'_>, address: u64) -> CallResult {
 fn tell_usage(call: &Call<'_>, address: u64) -> CallResult {
     let (count, pages) = {
         let state = call.unix.shm.0.borrow();
-        let segments = || state.by_id.iter();
-        (state.by_id.len() as u64, segments().map(|(_, segment)| segment.bytes.div_ceil(PAGE)).sum::<u64>())
+        (state.by_id.len() as u64, state.pages())
     };
     call.write(address, &[count, pages, pages, 0, 0, 0])?;
     Ok(last_index(call))

@@ -50,10 +50,22 @@ impl SystemNames {
         self.set(HOST, name);
     }
 
+    pub fn set_domain(&self, name: &[u8]) {
+        self.set(DOMAIN, name);
+    }
+
     /// The host's name, up to its first NUL.
     pub fn host(&self) -> Result<Vec<u8>, NoMemory> {
+        self.field(HOST)
+    }
+
+    pub fn domain(&self) -> Result<Vec<u8>, NoMemory> {
+        self.field(DOMAIN)
+    }
+
+    fn field(&self, place: usize) -> Result<Vec<u8>, NoMemory> {
         let record = self.0.borrow();
-        let field = &record[HOST * FIELD_BYTES..][..FIELD_BYTES];
+        let field = &record[place * FIELD_BYTES..][..FIELD_BYTES];
         let bytes = field.iter().position(|byte| *byte == 0).unwrap_or(FIELD_BYTES);
         try_to_vec(&field[..bytes])
     }

@@ -3,13 +3,12 @@
 use alloc::vec::Vec;
 
 use abi::Errno;
-use machine::{KernelCell, TryGrow};
+use machine::{KernelCell, PAGE_BYTES, TryGrow};
 
 use super::system::{RELEASE, VERSION};
 use super::text::written;
 use super::tree::{Entry, Whole, fixed, setting, table};
 use crate::emulator::Unix;
-use crate::limits::{DESCRIPTORS_MAX, PROCESS_ID_MAX, TASKS_MAX};
 
 type Text = Result<Vec<u8>, Errno>;
 
@@ -75,8 +74,8 @@ const FS: &[Entry<Whole>] = &[
             tunable!("queues_max", queues),
         ],
     ),
-    fixed("nr_open", |_, _| written(format_args!("{DESCRIPTORS_MAX}\n"))),
-    constant!("pipe-max-size", "1048576"),
+    tunable!("nr_open", descriptors),
+    setting("pipe-max-size", pipe_size, set_pipe_size),
     constant!("pipe-user-pages-hard", "0"),
     constant!("pipe-user-pages-soft", "16384"),
     constant!("protected_hardlinks", "0"),
@@ -88,7 +87,7 @@ const KERNEL: &[Entry<Whole>] = &[
     constant!("cap_last_cap", "40"),
     constant!("core_pattern", "core"),
     constant!("core_uses_pid", "0"),
-    constant!("domainname", "(none)"),
+    setting("domainname", domain_name, set_domain_name),
     setting("hostname", host_name, set_host_name),
     tunable!("msgmax", message_bytes),
     tunable!("msgmnb", message_queue_bytes),
@@ -99,16 +98,16 @@ const KERNEL: &[Entry<Whole>] = &[
     constant!("overflowgid", "65534"),
     constant!("overflowuid", "65534"),
     constant!("perf_event_paranoid", "4"),
-    fixed("pid_max", |_, _| written(format_args!("{PROCESS_ID_MAX}\n"))),
+    tunable!("pid_max", process_ids),
     table("random", RANDOM),
     constant!("randomize_va_space", "0"),
     constant!("sched_rr_timeslice_ms", "1"),
     setting("sem", semaphore_limits, set_semaphore_limits),
-    constant!("shmall", "18446744073692774399"),
-    constant!("shmmax", "18446744073692774399"),
-    constant!("shmmni", "4096"),
+    tunable!("shmall", segment_pages),
+    tunable!("shmmax", segment_bytes),
+    tunable!("shmmni", segments),
     constant!("tainted", "0"),
-    fixed("threads-max", |_, _| written(format_args!("{TASKS_MAX}\n"))),
+    tunable!("threads-max", tasks),
     fixed("version", |_, _| written(format_args!("{VERSION}\n"))),
 ];
 
@@ -143,11 +142,11 @@ const NET_UNIX: &[Entry<Whole>] = &[constant!("max_dgram_qlen", "512")];
 const VM: &[Entry<Whole>] = &[
     constant!("dirty_background_ratio", "10"),
     constant!("dirty_ratio", "20"),
-    constant!("max_map_count", "65530"),
+    setting("max_map_count", map_count, set_map_count),
     fixed("mmap_min_addr", |_, _| written(format_args!("{}\n", kernel::space::LOWEST_ADDRESS))),
     constant!("nr_hugepages", "0"),
     constant!("overcommit_kbytes", "0"),
-    constant!("overcommit_memory", "0"),
+    setting("overcommit_memory", overcommit, set_overcommit),
     constant!("overcommit_ratio", "50"),
     constant!("panic_on_oom", "0"),
     constant!("swappiness", "0"),
@@ -171,6 +170,55 @@ fn set_semaphore_limits(unix: &'static Unix, _: &Whole, text: &[u8]) -> Result<(
     words.zip(places).try_for_each(|(word, limit)| limit.set(number(word)?))
 }
 
+fn pipe_size(unix: &'static Unix, _: &Whole) -> Text {
+    written(format_args!("{}\n", unix.families.tunables.pipe_bytes.get()))
+}
+
+/// Pipes are powers of two, and have a page; of the number only 32 bits count. Error: `EINVAL` for what is too large for one.
+fn set_pipe_size(unix: &'static Unix, _: &Whole, text: &[u8]) -> Result<(), Errno> {
+    let bytes = u64::from(number(text)? as u32);
+    unix.families.tunables.pipe_bytes.set(bytes.next_power_of_two().max(PAGE_BYTES as u64))
+}
+
+fn map_count(unix: &'static Unix, _: &Whole) -> Text {
+    written(format_args!("{}\n", unix.pool.rules.areas_max.get()))
+}
+
+fn set_map_count(unix: &'static Unix, _: &Whole, text: &[u8]) -> Result<(), Errno> {
+    let most = number(text)?;
+    if most > i32::MAX as u64 {
+        return Err(Errno::EINVAL);
+    }
+    unix.pool.rules.areas_max.set(most);
+    Ok(())
+}
+
+fn overcommit(unix: &'static Unix, _: &Whole) -> Text {
+    written(format_args!("{}\n", u8::from(unix.pool.rules.overcommits.get())))
+}
+
+/// Requests larger than all memory are refused (0) or not (1). Strict accounting (2) is `EINVAL`: there is none.
+fn set_overcommit(unix: &'static Unix, _: &Whole, text: &[u8]) -> Result<(), Errno> {
+    let overcommits = match number(text)? {
+        0 => false,
+        1 => true,
+        _ => return Err(Errno::EINVAL),
+    };
+    unix.pool.rules.overcommits.set(overcommits);
+    Ok(())
+}
+
+fn domain_name(unix: &'static Unix, _: &Whole) -> Text {
+    let mut name = unix.system_names.domain()?;
+    name.try_push(b'\n')?;
+    Ok(name)
+}
+
+fn set_domain_name(unix: &'static Unix, _: &Whole, text: &[u8]) -> Result<(), Errno> {
+    unix.system_names.set_domain(first_line(text));
+    Ok(())
+}
+
 fn host_name(unix: &'static Unix, _: &Whole) -> Text {
     let mut name = unix.system_names.host()?;
     name.try_push(b'\n')?;
@@ -179,9 +227,13 @@ fn host_name(unix: &'static Unix, _: &Whole) -> Text {
 
 /// Takes the first line, at most 64 bytes of it.
 fn set_host_name(unix: &'static Unix, _: &Whole, text: &[u8]) -> Result<(), Errno> {
-    let end = text.iter().position(|byte| matches!(byte, b'\n' | 0)).unwrap_or(text.len());
-    unix.system_names.set_host(&text[..end]);
+    unix.system_names.set_host(first_line(text));
     Ok(())
+}
+
+fn first_line(text: &[u8]) -> &[u8] {
+    let end = text.iter().position(|byte| matches!(byte, b'\n' | 0)).unwrap_or(text.len());
+    &text[..end]
 }
 
 /// Drawn at the first look, the same until the machine ends.

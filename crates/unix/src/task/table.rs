@@ -5,9 +5,9 @@ use core::ops::Bound;
 
 use machine::{KernelCell, KernelSlots, NoMemory, Ordered, TteId};
 
-use crate::limits::{PROCESS_ID_MAX, TASKS_MAX};
 use crate::task::process::{Family, Process};
 use crate::task::thread::Task;
+use crate::tunables::Tunables;
 
 pub struct TaskTable {
     state: KernelCell<State>,
@@ -38,14 +38,15 @@ impl TaskTable {
         TaskTable { state: KernelCell::new(state), by_thread: KernelSlots::new() }
     }
 
-    /// A number that no task, process, group or session uses; `None` when there are too many tasks.
-    pub fn take_id(&self) -> Option<u32> {
+    /// A number that no task, process, group or session uses; `None` when there are too many tasks, or no number is left.
+    pub fn take_id(&self, limits: &Tunables) -> Option<u32> {
         let mut state = self.state.borrow_mut();
-        if state.tasks.len() >= TASKS_MAX {
+        if state.tasks.len() as u64 >= limits.tasks.get() {
             return None;
         }
-        loop {
-            state.last_id = if state.last_id >= PROCESS_ID_MAX { 300 } else { state.last_id + 1 };
+        let numbers = limits.process_ids.get() as u32;
+        for _ in 0..numbers {
+            state.last_id = if state.last_id + 1 >= numbers { 300 } else { state.last_id + 1 };
             let id = state.last_id;
             let used = state.tasks.get(&id).is_some()
                 || state.processes.get(&id).is_some()
@@ -56,6 +57,7 @@ impl TaskTable {
                 return Some(id);
             }
         }
+        None
     }
 
     /// Makes sure that a task that runs as this thread can be added.

@@ -29,7 +29,7 @@ pub fn run(options: &Options, tally: &mut Tally) -> Result<(), String> {
         options.runner.push("--hosted".into());
     }
     type Check = fn(&Options) -> Result<(), String>;
-    let checks: [(&str, Option<&str>, Check); 8] = [
+    let checks: [(&str, Option<&str>, Check); 9] = [
         ("gdb_names_a_routine_and_finds_its_caller", Some("gdb"), gdb),
         ("gdb_inside_watches_what_a_thread_writes", Some("gdb"), gdb_inside),
         ("perf_map_names_routines_and_stubs", None, perf_map),

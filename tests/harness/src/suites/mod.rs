@@ -10,6 +10,7 @@ pub mod fuzz;
 pub mod hosted;
 mod hosted_kills;
 pub mod hostfiles;
+pub mod knobs;
 pub mod kvm;
 pub mod machines;
 pub mod monitor;
@@ -51,6 +52,7 @@ pub fn run(name: &str, options: &Options, tally: &mut Tally) -> Result<(), Strin
         "unmodified" => unmodified::run(options, tally),
         "hosted" => hosted::run(options, tally),
         "bounds" => bounds::run(options, tally),
+        "knobs" => knobs::run(options, tally),
         "kvm" => kvm::run(options, tally),
         "machines" => machines::run(options, tally),
         "allocation" => allocation::run(options, tally),
@@ -71,6 +73,7 @@ const ALL: &[&str] = &[
     "semantics",
     "faults",
     "fuzz",
+    "knobs",
     "pointers",
     "leaks",
     "libraries",

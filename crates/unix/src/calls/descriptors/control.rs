@@ -21,7 +21,7 @@ use kernel::call::FileCode;
 
 /// Flags that `F_SETFL` can change.
 const CHANGEABLE: u32 = O_APPEND | O_NONBLOCK | O_DIRECT | O_NOATIME | O_ASYNC;
-/// Largest pipe without privilege (`/proc/sys/fs/pipe-max-size`) and at all, in bytes.
+/// Largest pipe that there can be, in bytes; more is `ENOMEM`.
 const PIPE_BYTES_MAX: u64 = 1 << 20;
 const PIPE_BYTES_LIMIT: u64 = 1 << 31;
 
@@ -172,9 +172,13 @@ fn resize_pipe(call: &Call<'_>, file: &Arc<OpenFile>, bytes: u64) -> CallResult 
         return Err(Errno::EINVAL);
     }
     let capacity = bytes.max(4096).next_power_of_two();
-    if capacity > PIPE_BYTES_MAX && capacity > pipe.capacity() as u64 {
-        let privileged = call.can(CAP_SYS_RESOURCE);
-        return Err(if privileged { Errno::ENOMEM } else { Errno::EPERM });
+    if capacity > pipe.capacity() as u64 {
+        if capacity > call.unix.families.tunables.pipe_bytes.get() && !call.can(CAP_SYS_RESOURCE) {
+            return Err(Errno::EPERM);
+        }
+        if capacity > PIPE_BYTES_MAX {
+            return Err(Errno::ENOMEM);
+        }
     }
     if capacity != pipe.capacity() as u64 {
         pipe.resize(capacity as usize)?;

@@ -149,7 +149,7 @@ fn create(call: &mut Call<'_>, birth: Birth) -> CallResult {
     if TASKS_MAX - call.unix.tasks.task_count() < TASKS_FOR_FEW && call.process().branch.tasks.get() > TASKS_FOR_FEW {
         return Err(Errno::EAGAIN);
     }
-    let tid = call.unix.tasks.take_id().ok_or(Errno::EAGAIN)?;
+    let tid = call.unix.tasks.take_id(&call.unix.families.tunables).ok_or(Errno::EAGAIN)?;
     let parts = if birth.has(CLONE_THREAD) { None } else { Some(parts(call, &birth)?) };
     let own_files = match birth.has(CLONE_THREAD) {
         true if birth.has(CLONE_FILES) => call.task.own_files(),
