@@ -26,19 +26,18 @@ use kernel::thread::Thread;
 use kernel::tty::WindowSize;
 use machine::{CALLS_MAX, Channel, Frames, KernelCell, KernelValue, Machine, Nanos, PAGE_BYTES, Start, TryGrow};
 
-use crate::calls::descriptors::locks::LockWaits;
 use crate::calls::futexes::FutexTable;
 use crate::calls::images::{LoadError, Wanted, install as install_program, load_first, task_name};
-use crate::calls::limits::Limits;
 use crate::calls::sockets::flight::Flight;
 use crate::calls::sockets::names::SocketNames;
 use crate::calls::system::SystemNames;
-use crate::devices;
+use crate::devices::table;
 use crate::emulator::EachClass;
 use crate::emulator::{Options, Unix};
 use crate::entrance;
 use crate::files::channel::{ChannelStream, Channels};
 use crate::files::descriptors::{DescriptorTable, Slot};
+use crate::files::lock_waits::LockWaits;
 use crate::files::open_file::{Body, OpenFile};
 use crate::files::random::Random;
 use crate::files::synthesize;
@@ -49,6 +48,7 @@ use crate::inspect::port::ControlPort;
 use crate::inspect::trace::Tracing;
 pub use crate::inspect::{MONITOR, MonitorHooks, NO_MONITOR};
 pub use crate::limits::RESERVE_FRAMES;
+use crate::task::limits::Limits;
 use crate::task::process::{Family, NewProcess, Place, Process};
 use crate::task::table::TaskTable;
 use crate::task::thread::Task;
@@ -342,7 +342,7 @@ fn make_standard_names(names: &Namespace, view: View<'_>, now: Time) -> Result<(
         exists_is_fine(names.make_directory(view, path, mode, now))?;
     }
     let mut made = Ok(());
-    devices::each_name(&mut |name, (major, minor), mode| {
+    table::each_name(&mut |name, (major, minor), mode| {
         let special = NewSpecial { kind: NodeKind::CharDevice(major, minor), mode };
         let path = format!("/dev/{name}");
         if made.is_ok() {

@@ -16,7 +16,6 @@ use machine::{CALLS_MAX, Channel, KernelCell, KernelValue, Machine, Nanos, TteId
 use quaject::{Class, Quaject};
 use strace::Summary;
 
-use crate::calls::descriptors::locks::LockWaits;
 use crate::calls::futexes::FutexTable;
 use crate::calls::memory::exhaustion::Want;
 use crate::calls::sockets::flight::Flight;
@@ -24,6 +23,7 @@ use crate::calls::sockets::names::SocketNames;
 use crate::calls::system::SystemNames;
 use crate::families::Families;
 use crate::files::channel::Channels;
+use crate::files::lock_waits::LockWaits;
 use crate::files::random::Random;
 use crate::files::terminal::registry::Terminals;
 use crate::inspect::monitor::{Desk, MonitorHooks};

@@ -15,7 +15,7 @@ use super::volume::Volume;
 
 /// Whether there must be one already.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum SetExtended {
+pub(super) enum SetExtended {
     Either,
     /// `XATTR_CREATE`
     Create,
@@ -196,7 +196,7 @@ impl Node {
 
     /// Errors: `EROFS`, `EPERM`, `EACCES`, `ENOTSUP` for a name or volume without attributes, `EINVAL` for half a name,
     /// `EEXIST`, `ENODATA`, `ENOSPC`.
-    fn set_extended(
+    pub(super) fn set_extended(
         &self,
         who: &Credentials,
         name: &[u8],
@@ -215,7 +215,7 @@ impl Node {
     }
 
     /// Errors: as `set_extended`.
-    fn remove_extended(&self, who: &Credentials, name: &[u8], now: Time) -> Result<(), Errno> {
+    pub(super) fn remove_extended(&self, who: &Credentials, name: &[u8], now: Time) -> Result<(), Errno> {
         super::change::check_changeable(self)?;
         self.permit_extended(who, name, Access::WRITE)?;
         if !self.keeps_extended(Family::of(name)?) {
@@ -228,7 +228,7 @@ impl Node {
 
     /// Puts the value into `into` if there is room for any; returns its bytes.
     /// Errors: `ENODATA`, `ENOTSUP`, `EACCES`, `EINVAL`, `ERANGE`.
-    fn get_extended(&self, who: &Credentials, name: &[u8], into: &mut [u8]) -> Result<usize, Errno> {
+    pub(super) fn get_extended(&self, who: &Credentials, name: &[u8], into: &mut [u8]) -> Result<usize, Errno> {
         self.permit_extended(who, name, Access::READ)?;
         if !self.keeps_extended(Family::of(name)?) {
             return Err(Errno::ENOTSUP);
@@ -262,30 +262,4 @@ fn put(into: &mut [u8], bytes: &[u8]) -> Result<usize, Errno> {
         into.get_mut(..bytes.len()).ok_or(Errno::ERANGE)?.copy_from_slice(bytes);
     }
     Ok(bytes.len())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::file::tests::small_volume;
-
-    #[test]
-    fn attributes_are_charged_to_their_volume_and_given_back() {
-        let (volume, node) = small_volume(20);
-        let who = Credentials::root();
-        let set =
-            |name: &[u8], bytes| node.set_extended(&who, name, &vec![7; bytes], SetExtended::Either, Time::default());
-        let before = volume.numbers().nodes_free;
-        assert_eq!(set(b"user.a", 3000), Ok(()));
-        assert_eq!(volume.numbers().nodes_free, before - 3);
-        assert_eq!(set(b"user.a", 60_000), Err(Errno::ENOSPC));
-        assert_eq!(node.get_extended(&who, b"user.a", &mut []), Ok(3000));
-        assert_eq!(set(b"user.a", 10), Ok(()));
-        assert_eq!(volume.numbers().nodes_free, before - 1);
-        assert_eq!(node.remove_extended(&who, b"user.a", Time::default()), Ok(()));
-        assert_eq!(volume.numbers().nodes_free, before);
-        assert_eq!(set(b"user.b", 2000), Ok(()));
-        drop(node);
-        assert_eq!(volume.numbers().nodes_free, before + 1);
-    }
 }

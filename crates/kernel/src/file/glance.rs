@@ -70,7 +70,7 @@ pub(super) fn is_plain(names: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_plain;
+    use crate::file::glance::is_plain;
 
     #[test]
     fn names_that_lead_elsewhere_are_not_plain() {

@@ -14,11 +14,11 @@
 //!
 //! Nothing here sleeps, and no borrow is held while program memory is copied.
 
-mod attributes;
+pub(crate) mod attributes;
 mod capabilities;
 mod change;
 mod content;
-mod credentials;
+pub(crate) mod credentials;
 mod directory;
 mod doomed;
 mod extended;
@@ -58,13 +58,13 @@ pub use capabilities::Capabilities;
 pub use change::NewSpecial;
 pub use content::{Content, ContentWords};
 pub use credentials::{Access, Credentials};
-pub use foreign::{Carrier, Ferry, ForeignTree};
+pub use foreign::{Ferry, ForeignTree};
 pub use glance::Seen;
 pub use locks::{LockKind, LockRefused, NodeLocks, RecordLock};
 pub use namespace::{Mount, Namespace};
 pub use node::{Data, DirectoryData, Node};
 pub use open::{Create, OpenHow, Opened};
-pub use opened::{File, MappedFile};
+pub use opened::{Carrier, File, MappedFile};
 pub use ownership::TimeChange;
 pub use page_store::PageStore;
 pub use positioned::{Positioned, PositionedCallouts};

@@ -5,9 +5,8 @@ use core::any::Any;
 use core::ops::Range;
 
 use abi::Errno;
-use machine::Hold;
+use machine::{CarryCode, Hold};
 
-use super::foreign::Carrier;
 use super::node::Node;
 use super::virtual_tree::{Listed, Visit};
 use crate::charge::Held;
@@ -111,6 +110,13 @@ pub trait File: Any + Send + Sync {
     fn carrier(&self) -> Option<Carrier> {
         None
     }
+}
+
+/// What carries the bytes of an open file: the code, which jumps to [`REFUSED`](crate::call::REFUSED) before it has done anything,
+/// and the name by which it knows the file.
+pub struct Carrier {
+    pub code: CarryCode,
+    pub handle: i32,
 }
 
 /// The pages of a file that its store keeps.

@@ -88,6 +88,9 @@ pub trait Stream: Any + Send + Sync {
     /// A descriptor of it goes away, while messages on their way hold its open file: who is told could be unreachable now.
     fn descriptor_lost(&self) {}
 
+    /// A process has closed a descriptor of it.
+    fn closed_by(&self, _process: u32) {}
+
     /// What this end keeps of the kernel's memory, its part of what it shares with others. Asks for no memory itself.
     fn held(&self) -> Held;
 

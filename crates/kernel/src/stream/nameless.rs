@@ -7,7 +7,8 @@ use machine::KernelValue;
 use abi::Errno;
 use abi::process::{CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER};
 
-use crate::file::{Access, Credentials, MODE_BITS};
+use crate::file::attributes::MODE_BITS;
+use crate::file::credentials::{Access, Credentials};
 
 /// A number that no other pipe or socket has had.
 pub fn take_number() -> u64 {

@@ -11,8 +11,8 @@ use abi::Errno;
 use abi::file::{CLOSE_RANGE_CLOEXEC, CLOSE_RANGE_UNSHARE, O_CLOEXEC, O_DIRECT, O_NONBLOCK, O_RDONLY, O_WRONLY};
 use kernel::pipe::{Pipe, PipeEnd, Side};
 
-use super::files::release;
 use crate::call::{Call, CallResult};
+use crate::files::closing::release;
 use crate::files::descriptors::{Descriptor, Slot};
 use crate::files::open_file::OpenFile;
 use crate::files::synthesize;
@@ -55,7 +55,7 @@ fn place(call: &Call<'_>, old: u64, new: u64, flags: u32) -> CallResult {
     let slot = Slot { file: call.any_file(old)?, close_on_exec: flags & O_CLOEXEC != 0 };
     let replaced = call.files().replace(Descriptor::from_register(new), slot, limit)?;
     if let Some(replaced) = replaced {
-        release(call, replaced);
+        release(call.unix, call.process(), replaced);
     }
     Ok(u64::from(new as u32))
 }
@@ -81,7 +81,7 @@ fn close_range(call: &Call<'_>, first: u64, last: u64, flags: u64) -> CallResult
     let mut next = first as usize;
     while let Some((descriptor, slot)) = files.remove_first(next..last as usize + 1, |_| true) {
         next = descriptor.index() + 1;
-        release(call, slot);
+        release(call.unix, call.process(), slot);
     }
     Ok(0)
 }

@@ -19,15 +19,13 @@ use machine::stages::{self, Stage};
 
 use super::open_cache;
 use crate::call::{Call, CallResult};
-use crate::calls::mqueue::stream::OpenQueue;
 use crate::calls::transfer::extent::forget_mappings;
 use crate::devices;
-use crate::emulator::Unix;
-use crate::files::descriptors::{Descriptor, DescriptorTable, Slot};
+use crate::files::closing::release;
+use crate::files::descriptors::{Descriptor, Slot};
 use crate::files::open_file::{Body, OpenFile};
 use crate::files::synthesize;
 use crate::files::text::TextFile;
-use crate::task::process::Process;
 
 /// Flags that `open` knows; it ignores others, `openat2` does not.
 const KNOWN: u32 = O_ACCMODE
@@ -53,47 +51,8 @@ const KNOWN_WITH_PATH: u32 = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
 pub fn close(call: &Call<'_>, descriptor: u64) -> CallResult {
     let slot = call.files().remove(Descriptor::from_register(descriptor))?;
-    release(call, slot);
+    release(call.unix, call.process(), slot);
     Ok(0)
-}
-
-/// What closing a descriptor does beside dropping the file: record locks of the process on the node go, and those
-/// who wait for one look again.
-pub fn release(call: &Call<'_>, slot: Slot) {
-    release_for(call.unix, call.process(), slot);
-}
-
-fn release_for(unix: &Unix, process: &Process, slot: Slot) {
-    let has_node = slot.file.node().is_some();
-    if let Some(queue) = slot.file.stream_of::<OpenQueue>() {
-        queue.closed_by(process.pid);
-    }
-    if let Some(node) = slot.file.node() {
-        let released = node.locks().borrow_mut().unlock_all(process.pid.into());
-        if released {
-            node.settle_outside();
-        }
-    }
-    drop(slot);
-    if has_node {
-        unix.scheduler.wake(&unix.lock_waits.released);
-    }
-}
-
-/// Closes the descriptors of a process for which `choose` says so (at `exec`, at the end).
-pub fn release_where(unix: &Unix, process: &Process, files: &DescriptorTable, choose: fn(&Slot) -> bool) {
-    let mut next = 0;
-    while let Some((descriptor, slot)) = files.remove_first(next..usize::MAX, choose) {
-        next = descriptor.index() + 1;
-        release_for(unix, process, slot);
-    }
-}
-
-/// Somebody has let go of a table: with nobody else left, its descriptors are closed.
-pub fn release_last(unix: &Unix, process: &Process, files: Option<Arc<DescriptorTable>>) {
-    if let Some(files) = files.and_then(Arc::into_inner) {
-        release_where(unix, process, &files, |_| true);
-    }
 }
 
 pub fn openat(call: &Call<'_>, directory: u64, path: u64, flags: u32, mode: u32) -> CallResult {
@@ -217,7 +176,7 @@ fn open_found(
         return Ok(file);
     }
     let body = match node.kind() {
-        NodeKind::CharDevice(major, minor) => devices::open(call, node, (major, minor), flags)?,
+        NodeKind::CharDevice(major, minor) => devices::table::open(call, node, (major, minor), flags)?,
         NodeKind::BlockDevice(..) | NodeKind::Socket => return Err(Errno::ENXIO),
         NodeKind::Fifo => Body::Stream(fifo::open(call, node, flags)?),
         NodeKind::Symlink => return Err(Errno::ELOOP),

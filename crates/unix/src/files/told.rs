@@ -1,7 +1,5 @@
 //! Who is told by a signal that a file became ready (`F_SETOWN`), and by which (`F_SETSIG`).
 
-use crate::task::process::Process;
-
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Hearer {
     #[default]
@@ -22,9 +20,8 @@ pub struct Told {
 }
 
 impl Told {
-    /// Whether who said so may send signals to `process` (Linux `sigio_perm`).
-    pub fn may_tell(&self, process: &Process) -> bool {
-        let ids = process.user_ids.get();
-        self.effective == 0 || [self.effective, self.real].iter().any(|user| [ids.real, ids.saved].contains(user))
+    /// Whether who said so may send signals to a process with these users, real and saved (Linux `sigio_perm`).
+    pub fn may_tell(&self, users: [u32; 2]) -> bool {
+        self.effective == 0 || [self.effective, self.real].iter().any(|user| users.contains(user))
     }
 }

@@ -5,8 +5,10 @@
 
 pub(crate) mod bindings;
 pub(crate) mod capabilities;
+pub(crate) mod limits;
 pub(crate) mod process;
 pub(crate) mod settings;
 pub(crate) mod table;
 pub(crate) mod thread;
 pub(crate) mod tracing;
+pub(crate) mod user_calls;

@@ -12,8 +12,6 @@ use kernel::schedule::WaitQueue;
 use kernel::space::Space;
 use machine::{Entry, FileEntry, KernelCell, KernelValue, Nanos, Ordered, PAGE_BYTES};
 
-use crate::calls::identity::user_calls;
-use crate::calls::limits::Limits;
 use crate::calls::times::ProcessTimers;
 use crate::files::descriptors::{Descriptor, DescriptorTable};
 use crate::files::open_file::OpenFile;
@@ -21,9 +19,11 @@ use crate::signal::actions::Actions;
 use crate::signal::pending::Pending;
 use crate::signal::set::SignalSet;
 use crate::task::capabilities::CapabilitySets;
+use crate::task::limits::Limits;
 use crate::task::settings::Settings;
 use crate::task::thread::Task;
 use crate::task::tracing::Ghost;
+use crate::task::user_calls;
 
 /// Where a process stands in the file tree, and the mode bits that its new files do not get (`struct fs_struct` on Linux).
 #[derive(Clone)]

@@ -13,7 +13,7 @@ use machine::{CarryCode, Fragment, KernelValue};
 use quaject::{Made, Makers, Quaject, create, quaject};
 use synth::{Abs32, Fact, template};
 
-use super::super::opened::File;
+use super::super::opened::{Carrier, File};
 use super::super::window::SeekSet;
 use crate::call::FileCall;
 use crate::call::fragments::{GiveBack, Keep, UserRange};
@@ -143,18 +143,9 @@ quaject! {
     }
 }
 
-/// What carries the bytes of an open file: the code, which jumps to [`REFUSED`](crate::call::REFUSED) before it has done anything,
-/// and the name by which it knows the file.
-pub struct Carrier {
-    pub code: CarryCode,
-    pub handle: i32,
-}
-
-impl Carrier {
-    fn callouts(self) -> FerryCallouts {
-        let CarryCode { check, carry_in, carry_out } = self.code;
-        FerryCallouts { check: Some(check), carry_in: Some(carry_in), carry_out: Some(carry_out) }
-    }
+fn callouts_of(carrier: Carrier) -> FerryCallouts {
+    let CarryCode { check, carry_in, carry_out } = carrier.code;
+    FerryCallouts { check: Some(check), carry_in: Some(carry_in), carry_out: Some(carry_out) }
 }
 
 impl Ferry {
@@ -162,7 +153,7 @@ impl Ferry {
     pub fn open(opening: &dyn File, makers: Option<Makers>) -> Option<Box<Made<Ferry>>> {
         let (makers, carrier) = (makers?, opening.carrier()?);
         let handle = carrier.handle;
-        let callouts = carrier.callouts();
+        let callouts = callouts_of(carrier);
         let make = || Ok::<_, Infallible>(Ferry { position: KernelValue::new(0), handle: KernelValue::new(NOBODY) });
         let Ok(ferry) = create::allocate(make);
         ferry.synthesize(makers, &callouts);
@@ -172,7 +163,7 @@ impl Ferry {
 
     /// What the carrier of an opening offers.
     pub fn callouts(opening: &dyn File) -> Option<FerryCallouts> {
-        opening.carrier().map(Carrier::callouts)
+        opening.carrier().map(callouts_of)
     }
 
     /// Gives the ferry back; the file is closed.

@@ -22,7 +22,7 @@ use alloc::vec::Vec;
 use abi::Errno;
 use machine::{About, Foreign, Handle, KernelCell, Refused, TryGrow, try_arc_slice, try_filled};
 
-pub use ferry::{Carrier, Ferry};
+pub use ferry::Ferry;
 use map::ForeignMap;
 
 use super::attributes::Meta;

@@ -1,5 +1,6 @@
 //! Behaviour of the file system.
 
+mod attributes;
 mod data;
 mod directories;
 mod locking;

@@ -6,10 +6,8 @@ use alloc::vec::Vec;
 
 use abi::Errno;
 use kernel::charge::{Bill, Held, Kept};
-use kernel::schedule::WaitQueue;
+use kernel::schedule::{Scheduler, WaitQueue};
 use machine::{KernelCell, KernelValue, TryGrow, TryQueue};
-
-use crate::emulator::Unix;
 
 /// `struct io_event`: the program's data, its record's address, the result, and nothing.
 pub type Event = [u64; 4];
@@ -33,9 +31,9 @@ impl Context {
     }
 
     /// Something has been done; there is room.
-    pub fn put(&self, unix: &Unix, event: Event) {
+    pub fn put(&self, scheduler: &Scheduler, event: Event) {
         self.done.borrow_mut().put_back(event);
-        unix.scheduler.wake(&self.arrived);
+        scheduler.wake(&self.arrived);
     }
 
     pub fn first(&self) -> Option<Event> {

@@ -67,7 +67,7 @@ pub fn perform(call: &Call<'_>, context: &Context, address: u64) -> Result<(), E
     call.write(address + 8, &0u32)?;
     let result = run(call, &record, &file)?;
     let result = result.map_or_else(|error| error.as_return_value(), |done| done as u64);
-    context.put(call.unix, [record.data, address, result, 0]);
+    context.put(call.unix.scheduler, [record.data, address, result, 0]);
     if let Some(counter) = told {
         asynchronous::count_one(call, &counter);
     }

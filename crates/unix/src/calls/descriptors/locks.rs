@@ -1,45 +1,14 @@
 //! Advisory locks: record locks of fcntl, whole-file locks of flock.
 
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 
 use abi::Errno;
 use abi::file::{F_RDLCK, F_UNLCK, F_WRLCK, Flock, LOCK_EX, LOCK_NB, LOCK_SH, LOCK_UN};
 use kernel::file::{LockKind, LockRefused, Node, RecordLock};
-use kernel::schedule::WaitQueue;
-use machine::{Held, Hold, KernelCell, Nanos, TryGrow};
+use machine::{Held, Hold, Nanos, TryGrow};
 
 use crate::call::{Call, CallResult};
 use crate::files::open_file::{Body, OpenFile};
-
-/// Who waits for a lock.
-pub struct LockWaits {
-    /// Woken whenever a lock is given up. Locks are rare, so one queue serves all files.
-    pub released: WaitQueue,
-    /// (who waits, who holds what it waits for), by owner number, to find a circle before it closes.
-    edges: KernelCell<Vec<(u64, u64)>>,
-}
-
-impl LockWaits {
-    pub const fn new() -> LockWaits {
-        LockWaits { released: WaitQueue::new(), edges: KernelCell::new(Vec::new()) }
-    }
-
-    /// Whether `holder` waits, perhaps through others, for `owner`.
-    fn closes_circle(&self, owner: u64, holder: u64) -> bool {
-        let edges = self.edges.borrow();
-        let mut at = holder;
-        // A path without a circle visits each edge once.
-        for _ in 0..=edges.len() {
-            if at == owner {
-                return true;
-            }
-            let Some((_, next)) = edges.iter().find(|(waiter, _)| *waiter == at) else { return false };
-            at = *next;
-        }
-        false
-    }
-}
 
 /// Whose a record lock is.
 #[derive(Clone, Copy, PartialEq, Eq)]

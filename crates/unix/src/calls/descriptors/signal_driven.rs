@@ -213,7 +213,7 @@ fn send(unix: &'static Unix, file: &OpenFile, descriptor: i32, event: Event) {
     match told.whom {
         Hearer::Nobody => {}
         Hearer::Thread(tid) => {
-            let task = unix.tasks.task(tid).filter(|task| told.may_tell(&task.process));
+            let task = unix.tasks.task(tid).filter(|task| told.may_tell(users(&task.process)));
             if let Some(task) = task
                 && try_send_to_task(unix, &task, &info).is_err()
             {
@@ -232,7 +232,7 @@ fn send(unix: &'static Unix, file: &OpenFile, descriptor: i32, event: Event) {
 }
 
 fn to_process(unix: &'static Unix, told: Told, process: &Arc<Process>, info: &SigInfo) {
-    if told.may_tell(process) && try_send_to_process(unix, process, info).is_err() {
+    if told.may_tell(users(process)) && try_send_to_process(unix, process, info).is_err() {
         let _ = try_send_to_process(unix, process, &SigInfo::kernel(SIGIO));
     }
 }
@@ -313,3 +313,9 @@ pub fn set_signal(file: &OpenFile, signal: u64) -> CallResult {
 
 /// The highest number of a signal.
 const SIGNALS: u64 = 64;
+
+/// Real and saved.
+fn users(process: &Process) -> [u32; 2] {
+    let ids = process.user_ids.get();
+    [ids.real, ids.saved]
+}

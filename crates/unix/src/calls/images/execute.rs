@@ -12,7 +12,8 @@ use machine::{KernelCell, Registers, TryGrow, try_text};
 
 use super::{Identity, LoadError, Wanted, check_executable, install, load, task_name};
 use crate::call::{Call, CallResult};
-use crate::calls::{files, parts};
+use crate::calls::parts;
+use crate::files::closing;
 use crate::signal::altstack::AltStack;
 use crate::signal::fault::TrapRecord;
 use crate::task::process::Process;
@@ -147,9 +148,9 @@ fn forget_old_program(call: &Call<'_>, task: &Arc<Task>, name: [u8; 16]) {
     // A table that the thread has for itself becomes the process's; others must not see the changes.
     if let Some(own) = task.replace_own_files(None) {
         let old = process.set_files(own);
-        files::release_last(call.unix, process, old);
+        closing::release_last(call.unix, process, old);
     }
-    files::release_where(call.unix, process, &process.files(), |slot| slot.close_on_exec);
+    closing::release_where(call.unix, process, &process.files(), |slot| slot.close_on_exec);
     let mut actions = process.actions().borrow().clone();
     actions.reset_for_exec();
     process.set_actions(Arc::new(KernelCell::new(actions)));

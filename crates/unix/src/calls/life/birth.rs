@@ -19,13 +19,13 @@ use machine::stages::{self, Stage};
 use machine::{KernelCell, Start, TryGrow, try_arc};
 
 use crate::call::{Call, CallResult};
-use crate::calls::identity::user_calls;
 use crate::calls::pidfd;
 use crate::calls::times::limit::watch as watch_time_limit;
 use crate::limits::{TASKS_FOR_FEW, TASKS_MAX};
 use crate::signal::altstack::AltStack;
 use crate::task::process::{ChildParts, Process};
 use crate::task::thread::Task;
+use crate::task::user_calls;
 
 /// What the new task shares with its maker, and how it starts.
 #[derive(Clone, Copy, Default)]

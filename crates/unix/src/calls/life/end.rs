@@ -8,8 +8,9 @@ use abi::signal::SIGKILL;
 
 use super::{family, robust};
 use crate::call::{Call, CallResult};
-use crate::calls::{coming, files, futexes, parts, times, trace};
+use crate::calls::{coming, futexes, parts, times, trace};
 use crate::emulator::Unix;
+use crate::files::closing;
 use crate::limits::TASKS_MAX;
 use crate::task::process::Process;
 use crate::task::thread::Task;
@@ -71,7 +72,7 @@ pub fn leave(unix: &'static Unix, task: Arc<Task>) -> Departed {
     unix.tasks.remove_task(&task);
     crate::calls::ptrace::attach::left(unix, &task);
     crate::calls::times::clocks::account_end(unix, &task);
-    files::release_last(unix, &process, task.replace_own_files(None));
+    closing::release_last(unix, &process, task.replace_own_files(None));
     // From here on the thread runs in whatever quaspace is active.
     unix.machine.activate(None);
     task.thread.tte().set_quaspace(None);
@@ -120,7 +121,7 @@ fn bury_process(unix: &'static Unix, process: &Arc<Process>) -> Option<WaitStatu
         parts::release_space(unix.scheduler, space);
     }
     drop(space);
-    files::release_last(unix, process, process.take_files());
+    closing::release_last(unix, process, process.take_files());
     crate::calls::sysv::semaphores::undo::process_ended(unix, process.pid);
     unix.families.aio.process_ended(process.pid);
     let executable = process.executable.borrow_mut().take();

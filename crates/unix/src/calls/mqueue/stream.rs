@@ -26,11 +26,6 @@ impl OpenQueue {
         &self.queue
     }
 
-    /// A descriptor of it was closed by this process, which may not be told any more of messages.
-    pub fn closed_by(&self, pid: u32) {
-        self.queue.forget_notice(pid);
-    }
-
     fn read_text(&self, room: usize, give: impl FnOnce(&[u8]) -> Result<(), Errno>) -> Result<usize, Errno> {
         let (bytes, (how, signal, pid)) = (self.queue.bytes(), self.queue.notified());
         let text = try_text(format_args!("QSIZE:{bytes:<10} NOTIFY:{how:<5} SIGNO:{signal:<5} NOTIFY_PID:{pid:<6}\n"))?;
@@ -43,6 +38,11 @@ impl OpenQueue {
 }
 
 impl Stream for OpenQueue {
+    /// The process may not be told any more of messages.
+    fn closed_by(&self, process: u32) {
+        self.queue.forget_notice(process);
+    }
+
     fn read(&self, io: &Io<'_>, to: UserRange) -> Result<usize, Errno> {
         self.read_text(to.bytes, |text| io.copy_out(to.address, text))
     }

@@ -48,7 +48,7 @@ pub fn ioctl(call: &Call<'_>, descriptor: u64, request: u32, argument: u64) -> C
     let file = call.file(descriptor)?;
     match files::serve(call, descriptor, &file, request, argument) {
         Some(result) => result,
-        None => devices::request(call, &file, request, argument),
+        None => devices::table::request(call, &file, request, argument),
     }
 }
 
