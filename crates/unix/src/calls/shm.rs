@@ -6,6 +6,8 @@
 
 use alloc::string::String;
 use alloc::sync::{Arc, Weak};
+use alloc::vec::Vec;
+use core::fmt::Write;
 
 use abi::process::{CAP_IPC_OWNER, CAP_SYS_ADMIN};
 use abi::{Errno, Field};
@@ -15,11 +17,12 @@ use kernel::space::{
     AnonymousMemory, AreaLabel, AreaView, Backing, BackingError, BackingIdentity, Kind, MapRequest, Placement, Space,
     Supply, View,
 };
-use machine::{KernelCell, Ordered, PAGE_BYTES, Protection, try_text};
+use machine::{KernelCell, Ordered, PAGE_BYTES, Protection, Text, try_text};
 
 use super::memory::{errno_of, space};
 use crate::call::Entry;
 use crate::call::{Call, CallResult};
+use crate::emulator::Unix;
 use abi::nr;
 
 const PAGE: u64 = PAGE_BYTES as u64;
@@ -331,15 +334,46 @@ fn shmdt(call: &Call<'_>, address: u64) -> CallResult {
     Ok(0)
 }
 
+impl Segment {
+    /// What programs see: a segment that goes with its last area has no key any more.
+    fn shown_key(&self) -> u32 {
+        if self.kept.is_none() { 0 } else { self.key }
+    }
+
+    /// With what has become of the segment, above the rights.
+    fn shown_mode(&self) -> u32 {
+        const DESTROYED: u32 = 0o1000;
+        const LOCKED: u32 = 0o2000;
+        let flag = |set: bool, bit: u32| if set { bit } else { 0 };
+        self.mode | flag(self.kept.is_none(), DESTROYED) | flag(self.locked, LOCKED)
+    }
+}
+
+/// What /proc/sysvipc/shm shows. Lines that fit are shown; a machine without memory shows fewer.
+pub fn shown_segments(unix: &Unix) -> Vec<u8> {
+    let mut text = Text::default();
+    let _ = text.write_str(concat!(
+        "       key      shmid perms                  size  cpid  lpid nattch   uid   gid  cuid  cgid",
+        "      atime      dtime      ctime                   rss                  swap\n"
+    ));
+    for (id, segment) in unix.shm.0.borrow().by_id.iter() {
+        let (key, mode, bytes) = (segment.shown_key() as i32, segment.shown_mode(), segment.bytes);
+        let (maker, last, attached) = (segment.creator_pid, segment.last_pid, segment.attached());
+        let (user, group, (creator, creators)) = (segment.user, segment.group, segment.creator);
+        let present = segment.pages.upgrade().map_or(0, |pages| pages.held().bytes);
+        let times = [segment.attached_at, segment.detached_at, segment.changed_at];
+        let _ = write!(text, "{key:10} {id:10}  {mode:4o} {bytes:21} {maker:5} {last:5}  {attached:5}");
+        let _ = write!(text, " {user:5} {group:5} {creator:5} {creators:5}");
+        let _ = writeln!(text, " {:10} {:10} {:10} {present:21} {:21}", times[0], times[1], times[2], 0);
+    }
+    text.0.into_bytes()
+}
+
 /// `struct shmid64_ds`, 112 bytes (`asm-generic/shmbuf.h`, `ipcbuf.h`).
 fn status(segment: &Segment) -> [u8; 112] {
-    const DESTROYED: u32 = 0o1000;
-    const LOCKED: u32 = 0o2000;
     let mut bytes = [0; 112];
-    let flag = |set: bool, bit: u32| if set { bit } else { 0 };
-    let mode = segment.mode | flag(segment.kept.is_none(), DESTROYED) | flag(segment.locked, LOCKED);
     let (user, group) = segment.creator;
-    let key = if segment.kept.is_none() { 0 } else { segment.key };
+    let (key, mode) = (segment.shown_key(), segment.shown_mode());
     for (index, word) in [key, segment.user, segment.group, user, group, mode].into_iter().enumerate() {
         word.put(&mut bytes[index * 4..]);
     }

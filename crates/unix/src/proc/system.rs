@@ -10,6 +10,7 @@ use machine::{Nanos, PAGE_BYTES};
 use super::status::{ticks, used};
 use super::text::{Lines, constant, written};
 use super::tree::{Entry, Whole, file, table};
+use crate::calls::shm::shown_segments;
 use crate::calls::sysv::shown::{messages as shown_messages, semaphores as shown_semaphores};
 use crate::emulator::Unix;
 use crate::task::process::Life;
@@ -285,10 +286,7 @@ pub fn softirqs(_: &'static Unix, _: &Whole) -> Text {
 pub const SYSVIPC: &[Entry<Whole>] = &[
     file("msg", |unix, _| Ok(shown_messages(unix))),
     file("sem", |unix, _| Ok(shown_semaphores(unix))),
-    file("shm", |_, _| {
-        let head = "       key      shmid perms                  size  cpid  lpid nattch   uid   gid  cuid  cgid      atime      dtime      ctime                   rss                  swap\n";
-        Ok(head.into())
-    }),
+    file("shm", |unix, _| Ok(shown_segments(unix))),
 ];
 
 /// Programs that turn a terminal's number into a name look here.

@@ -57,8 +57,15 @@ fn on_host(options: &Options, program: &Path, words: &[String]) -> Result<String
 
 fn on_synthesis(options: &Options, program: &Path, way: &[&str], words: &[String]) -> Result<String, String> {
     let mut command = runner_command(&options.runner);
-    let home: &[&str] = if options.is_hosted() { &["--memory", "/tmp", "--cwd", "/tmp"] } else { &["--cwd", "/tmp"] };
-    command.args(home).args(way).arg("--with").arg(program).arg(program).args(words);
+    if options.is_hosted() {
+        // A folder of the host, in memory: what is in it at the start is seen, so it is one of its own.
+        let home = options.repo.join("target/synth-tests/shuffle");
+        std::fs::create_dir_all(&home).map_err(|error| format!("cannot make {}: {error}", home.display()))?;
+        command.arg("--memory").arg(&home).arg("--cwd").arg(&home);
+    } else {
+        command.args(["--cwd", "/tmp"]).arg("--with").arg(program);
+    }
+    command.args(way).arg(program).args(words);
     printed(process::run(command, Vec::new(), LIMIT)?)
 }
 
