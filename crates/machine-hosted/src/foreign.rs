@@ -6,8 +6,8 @@ use machine_x86::Ground;
 use synth::Target;
 
 use machine::{
-    About, CarryCode, Extended, Foreign, Frames, Handle, Held, Hold, PAGE_BYTES, Refused, Room, Stamp, UserMemory,
-    VirtAddr,
+    About, CarryCode, Extended, Foreign, Frames, Handle, Held, Hold, LastLink, PAGE_BYTES, Refused, Room, Stamp,
+    UserMemory, VirtAddr,
 };
 
 use crate::host::{self, HostError};
@@ -120,6 +120,16 @@ impl Foreign for HostTrees {
         Ok(names::about_below(directory.0, path)?)
     }
 
+    fn extended_below(
+        &self,
+        directory: Handle,
+        names: &[u8],
+        last: LastLink,
+        what: &mut Extended<'_>,
+    ) -> Result<usize, Refused> {
+        Ok(names::extended_below(directory.0, names, last, what)?)
+    }
+
     fn find(&self, directory: Handle, name: &[u8]) -> Result<Handle, Refused> {
         handle(names::place_at(directory.0, name))
     }
@@ -207,7 +217,7 @@ impl Foreign for HostTrees {
     }
 
     fn extended(&self, place: Handle, what: Extended<'_>) -> Result<usize, Refused> {
-        Ok(names::extended(place.0, what)?)
+        Ok(names::extended(place.0, &mut { what })?)
     }
 
     fn read_user(&self, opening: Handle, position: u64, to: VirtAddr, bytes: usize) -> Result<usize, Refused> {

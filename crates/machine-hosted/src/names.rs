@@ -5,7 +5,7 @@
     reason = "one proof for the words of one record, or for calls that belong together"
 )]
 
-use machine::{About, Extended, Held, Hold, Refused, Room, Stamp};
+use machine::{About, Extended, Held, Hold, LastLink, Refused, Room, Stamp};
 
 use crate::host::{self, HostError};
 
@@ -188,16 +188,27 @@ pub fn about_name(directory: i32, file: &[u8]) -> Answer<About> {
 
 /// What a path below a directory names, through directories alone.
 pub fn about_below(directory: i32, path: &[u8]) -> Answer<About> {
+    ask_below(directory, path, O_NOFOLLOW, about)
+}
+
+/// Extended attributes of what a path below a directory names, through directories alone.
+pub fn extended_below(directory: i32, path: &[u8], last: LastLink, what: &mut Extended<'_>) -> Answer<usize> {
+    let flags = if last == LastLink::Itself { O_NOFOLLOW } else { 0 };
+    ask_below(directory, path, flags, |place| extended(place, what))
+}
+
+/// Asks about what a path below a directory names. Without `O_NOFOLLOW` a last name that is a symlink is refused, too.
+fn ask_below<T>(directory: i32, path: &[u8], flags: u32, question: impl FnOnce(i32) -> Answer<T>) -> Answer<T> {
     const RESOLVE_NO_SYMLINKS: u64 = 4;
     let path = Terminated::<{ 4 * NAME_BYTES }>::new(path)?;
     // struct open_how: flags, mode, resolve.
-    let how = [u64::from(O_PATH | O_NOFOLLOW | O_CLOEXEC), 0, RESOLVE_NO_SYMLINKS];
+    let how = [u64::from(O_PATH | O_CLOEXEC | flags), 0, RESOLVE_NO_SYMLINKS];
     let arguments = [directory as u64, path.address(), how.as_ptr() as u64, size_of_val(&how) as u64, 0, 0];
     // SAFETY: the path ends with a NUL; the host only reads it and the three words.
     let place = unsafe { call(nr::OPENAT2, arguments)? } as i32;
-    let about = about(place);
+    let answer = question(place);
     host::close(place);
-    about
+    answer
 }
 
 fn statx(fd: i32, file: &[u8], flags: u64) -> Answer<About> {
@@ -323,7 +334,7 @@ pub fn set_times(place: i32, times: [Stamp; 2]) -> Answer<()> {
     unsafe { call(nr::UTIMENSAT, [AT_FDCWD, path.address(), words.as_ptr() as u64, 0, 0, 0]).map(drop) }
 }
 
-pub fn extended(place: i32, what: Extended<'_>) -> Answer<usize> {
+pub fn extended(place: i32, what: &mut Extended<'_>) -> Answer<usize> {
     let path = path_of(place);
     let (number, arguments) = match what {
         Extended::Get { name, into } => {
@@ -331,7 +342,7 @@ pub fn extended(place: i32, what: Extended<'_>) -> Answer<usize> {
         }
         Extended::Set { name, value, flags } => {
             let bytes = value.len() as u64;
-            (nr::SETXATTR, [path.address(), name.as_ptr() as u64, value.as_ptr() as u64, bytes, flags.into(), 0])
+            (nr::SETXATTR, [path.address(), name.as_ptr() as u64, value.as_ptr() as u64, bytes, (*flags).into(), 0])
         }
         Extended::List { into } => {
             (nr::LISTXATTR, [path.address(), into.as_mut_ptr() as u64, into.len() as u64, 0, 0, 0])

@@ -80,6 +80,13 @@ pub struct Held {
     pub process: i32,
 }
 
+/// What a question does with a symlink that is the last name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LastLink {
+    Itself,
+    Refused,
+}
+
 /// One half of the calls about extended attributes; both take a NUL-terminated name.
 #[derive(Debug)]
 pub enum Extended<'a> {
@@ -122,6 +129,15 @@ pub trait Foreign: Send + Sync {
     /// What `names`, with slashes between them, lead to below a directory. All but the last must be directories there, not
     /// symlinks to some. Error: `ELOOP` for such a symlink, `ENOSYS` where only single names can be asked for.
     fn about_below(&self, directory: Handle, names: &[u8]) -> Result<About, Refused>;
+    /// Asks for extended attributes of what `names` lead to, with the conditions and errors of `about_below`; a last name that is a
+    /// symlink is meant itself or refused (`ELOOP`).
+    fn extended_below(
+        &self,
+        directory: Handle,
+        names: &[u8],
+        last: LastLink,
+        what: &mut Extended<'_>,
+    ) -> Result<usize, Refused>;
     /// The place called `name` in a directory.
     fn find(&self, directory: Handle, name: &[u8]) -> Result<Handle, Refused>;
     fn about(&self, handle: Handle) -> Result<About, Refused>;

@@ -45,7 +45,7 @@ pub use entry::{
     TimerEntry,
 };
 pub use foreign::{
-    About, CarryCode, Extended, Foreign, Handle, Held, Hold, Moment, Refused, Room, Stamp, WINDOW_PAGES,
+    About, CarryCode, Extended, Foreign, Handle, Held, Hold, LastLink, Moment, Refused, Room, Stamp, WINDOW_PAGES,
 };
 pub use fragment::Fragment;
 pub use frames::{FrameNumber, Frames};

@@ -4,6 +4,7 @@
 use alloc::sync::Arc;
 
 use abi::Errno;
+use machine::Extended;
 
 use super::attributes::Attributes;
 use super::namespace::Namespace;
@@ -39,6 +40,39 @@ impl Namespace {
             walk.remember(&key, &node);
         }
         Ok(Seen::Node(node))
+    }
+}
+
+impl Namespace {
+    /// Extended attributes of what `path` names, where that lies outside of the machine and can be asked for without a walk. `None`: it
+    /// must be looked up.
+    ///
+    /// Errors: those of [`Namespace::lookup`], and what is said there.
+    pub fn extended_outside(
+        &self,
+        view: View<'_>,
+        path: &[u8],
+        last: FinalLink,
+        what: &mut Extended<'_>,
+    ) -> Result<Option<usize>, Errno> {
+        if !self.may_glance() || path.last() == Some(&b'/') {
+            return Ok(None);
+        }
+        let mut walk = Walk::new(self, view, path)?;
+        while let Some(rest) = walk.plain_rest() {
+            let is_last = !rest.contains(&b'/');
+            if walk.at.is_elsewhere() {
+                let store = walk.at.volume().store();
+                let answer = store.extended_below(view.credentials, &walk.at, rest, last, what)?;
+                if answer.is_some() {
+                    return Ok(answer);
+                }
+            }
+            if is_last || walk.step()?.is_some() {
+                break;
+            }
+        }
+        Ok(None)
     }
 }
 

@@ -104,6 +104,18 @@ pub trait Store: Send + Sync {
         Ok(Glance::Walk)
     }
 
+    /// Extended attributes of what `names` lead to below a directory that it keeps. `None`: only a walk can tell, or the next directory.
+    fn extended_below(
+        &self,
+        _who: &Credentials,
+        _at: &Node,
+        _names: &[u8],
+        _last: FinalLink,
+        _what: &mut Extended<'_>,
+    ) -> Result<Option<usize>, Errno> {
+        Ok(None)
+    }
+
     /// Where a symlink that it keeps leads.
     fn link_target(&self, _node: &Node) -> Result<Arc<[u8]>, Errno> {
         Err(Errno::EINVAL)

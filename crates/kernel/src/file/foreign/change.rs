@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 
 use abi::Errno;
 use abi::process::CAP_MKNOD;
-use machine::{Extended, Handle, Hold, KernelCell, Stamp};
+use machine::{Extended, Handle, Hold, KernelCell, LastLink, Stamp};
 
 use super::super::attributes::{NodeKind, SET_GROUP};
 use super::super::change::NewSpecial;
@@ -16,6 +16,7 @@ use super::super::opened::File;
 use super::super::ownership::TimeChange;
 use super::super::rename::{RenameMode, Renaming};
 use super::super::store::{Guess, NewName, Store};
+use super::super::walk::FinalLink;
 use super::opening::{Opening, flags_there};
 use super::{ForeignNode, ForeignTree, foreign};
 
@@ -142,6 +143,23 @@ impl ForeignTree {
     }
 
     /// A value's bytes; with no room only their count.
+    /// `None`: only a walk can tell.
+    pub(super) fn extended_below(
+        &self,
+        directory: &ForeignNode,
+        names: &[u8],
+        last: FinalLink,
+        what: &mut Extended<'_>,
+    ) -> Result<Option<usize>, Errno> {
+        let last = if last == FinalLink::Keep { LastLink::Itself } else { LastLink::Refused };
+        let what = KernelCell::new(what);
+        match self.ask(|far| far.extended_below(directory.place, names, last, *what.borrow_mut())) {
+            Ok(count) => Ok(Some(count)),
+            Err(Errno::ELOOP | Errno::ENOSYS | Errno::EXDEV | Errno::ENAMETOOLONG | Errno::EAGAIN) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     pub(super) fn extended(&self, node: &ForeignNode, what: Extended<'_>) -> Result<usize, Errno> {
         let what = KernelCell::new(Some(what));
         // The question is asked once: it needs no descriptor that could be missing.

@@ -50,6 +50,19 @@ impl Store for ForeignTree {
         if can { self.glance(foreign, names, last) } else { Ok(Glance::Step) }
     }
 
+    fn extended_below(
+        &self,
+        who: &Credentials,
+        at: &Node,
+        names: &[u8],
+        last: FinalLink,
+        what: &mut Extended<'_>,
+    ) -> Result<Option<usize>, Errno> {
+        let foreign = foreign(at)?;
+        let can = foreign.is_bare_at(names) && self.speaks_for(who);
+        if can { self.extended_below(foreign, names, last, what) } else { Ok(None) }
+    }
+
     fn link_target(&self, node: &Node) -> Result<Arc<[u8]>, Errno> {
         self.link_target(foreign(node)?)
     }

@@ -50,6 +50,10 @@ fn answer(
 ) -> CallResult {
     let mut buffer = call.buffer(bytes.min(VALUE_BYTES_MAX) as usize)?;
     let count = fill(&mut buffer)?;
+    show(call, address, &buffer, count)
+}
+
+fn show(call: &Call<'_>, address: u64, buffer: &[u8], count: usize) -> CallResult {
     let shown = &buffer[..count.min(buffer.len())];
     // Where there is nothing to show nobody looks at the address.
     if !shown.is_empty() {
@@ -58,10 +62,36 @@ fn answer(
     Ok(count as u64)
 }
 
+/// The value of `name`, or all names, of what lies outside of the machine and can be asked for without a walk. `None`: it must be
+/// looked up.
+fn answer_from_outside(
+    call: &Call<'_>,
+    at: &At,
+    name: Option<&[u8]>,
+    [address, bytes]: [u64; 2],
+) -> Result<Option<u64>, Errno> {
+    let (path, last) = match at {
+        At::Path(path) => (call.read_path(*path)?, FinalLink::Follow),
+        At::Link(path) => (call.read_path(*path)?, FinalLink::Keep),
+        At::Descriptor(_) => return Ok(None),
+    };
+    let mut buffer = call.buffer(bytes.min(VALUE_BYTES_MAX) as usize)?;
+    let into = &mut buffer[..];
+    let mut what = match name {
+        Some(name) => Extended::Get { name, into },
+        None => Extended::List { into },
+    };
+    let count = call.with_view(HERE, &path, |view| call.unix.names.extended_outside(view, &path, last, &mut what))?;
+    count.map(|count| show(call, address, &buffer, count)).transpose()
+}
+
 /// Errors: `ERANGE` for a name that is empty or too long, or too little room, those of a lookup, `ENODATA`, `ENOTSUP` for
 /// a name without a known beginning, `EACCES`.
 pub fn get(call: &Call<'_>, at: At, name: u64, value: [u64; 2]) -> CallResult {
     let name = name_of(call, name)?;
+    if let Some(count) = answer_from_outside(call, &at, Some(&name), value)? {
+        return Ok(count);
+    }
     let Some(node) = node(call, at)? else { return of_stream(&name, Errno::ENODATA) };
     answer(call, value, |into| ask(call, &node, Extended::Get { name: &name, into }))
 }
@@ -99,6 +129,9 @@ pub fn set(call: &Call<'_>, at: At, value: [u64; 4]) -> CallResult {
 }
 
 pub fn list(call: &Call<'_>, at: At, names: [u64; 2]) -> CallResult {
+    if let Some(count) = answer_from_outside(call, &at, None, names)? {
+        return Ok(count);
+    }
     let Some(node) = node(call, at)? else { return Ok(0) };
     answer(call, names, |into| ask(call, &node, Extended::List { into }))
 }
