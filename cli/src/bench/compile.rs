@@ -45,7 +45,7 @@ pub fn build(root: &Path, programs: &[Program], linkage: Linkage) -> Result<Buil
 }
 
 fn source_of(root: &Path, executable: &str) -> PathBuf {
-    let folder = if ["micro", "threads"].contains(&executable) { executable } else { "paper" };
+    let folder = if ["micro", "threads", "wakes"].contains(&executable) { executable } else { "paper" };
     root.join("bench").join(folder).join(executable).with_extension("c")
 }
 
@@ -96,7 +96,7 @@ mod tests {
         let root = project_root();
         let scratch = root.join("target/bench/scratch");
         fs::create_dir_all(&scratch).unwrap();
-        for suite in [Suite::Paper, Suite::Micro, Suite::Threads, Suite::Calls] {
+        for suite in [Suite::Paper, Suite::Micro, Suite::Threads, Suite::Wakes, Suite::Calls] {
             let programs = select(suite, &[]).unwrap();
             let built = match build(&root, &programs, Linkage::Static) {
                 Err(BenchError::MissingCommand { .. }) => return,

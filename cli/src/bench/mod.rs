@@ -48,6 +48,8 @@ pub enum Suite {
     Tables,
     /// What threads cost: SOSP'89 tables 3 and 4
     Threads,
+    /// What it costs that one waits for another: pipes, event counters, sockets, futexes, from end to end
+    Wakes,
     /// The calls that programs make most
     Calls,
     /// Whole programs: Linux, Synthesis, and Synthesis without routines
@@ -69,6 +71,7 @@ impl Suite {
             Self::Sound => "sound",
             Self::Micro => "micro",
             Self::Threads => "threads",
+            Self::Wakes => "wakes",
             Self::Calls => "calls",
             Self::Tables => "tables",
             Self::Programs => "programs",

@@ -31,7 +31,7 @@ pub struct Program {
     pub title: &'static str,
     /// The executable, which is the source's file name without `.c`.
     pub executable: &'static str,
-    /// The operation, when the executable is `micro` or `threads`.
+    /// The operation, when the executable is `micro`, `threads` or `wakes`.
     pub operation: Option<&'static str>,
     /// Iterations of the long run. For the paper's programs, the paper's.
     pub iterations: u32,
@@ -84,6 +84,7 @@ pub fn select(suite: Suite, only: &[String]) -> Result<Vec<Program>, BenchError>
             Vec::new()
         }
         Suite::Threads => threads(),
+        Suite::Wakes => wakes(),
         Suite::Calls => calls(),
     };
     if let Some(asked) = only.iter().find(|name| !all.iter().any(|program| program.is_called(name))) {
@@ -168,6 +169,26 @@ fn threads() -> Vec<Program> {
     numbered
         .map(|(i, (title, name, iterations))| Program {
             executable: "threads",
+            ..operation(1 + i, title, name, iterations, Bar::Open)
+        })
+        .collect()
+}
+
+/// One waits for another: there and back.
+fn wakes() -> Vec<Program> {
+    let table: [(&str, &str, u32); 7] = [
+        ("pipe, 2 processes", "pipe_processes", 3_000),
+        ("pipe, 2 threads", "pipe_threads", 3_000),
+        ("eventfd, 2 processes", "eventfd_processes", 3_000),
+        ("stream socket, 2 processes", "socket_processes", 2_000),
+        ("futex, 2 threads", "futex_threads", 3_000),
+        ("condition variable, 2 threads", "condition_threads", 3_000),
+        ("pthread_create and join", "create_join", 1_000),
+    ];
+    let numbered = table.into_iter().enumerate();
+    numbered
+        .map(|(i, (title, name, iterations))| Program {
+            executable: "wakes",
             ..operation(1 + i, title, name, iterations, Bar::Open)
         })
         .collect()

@@ -5,6 +5,7 @@ use quaject::{Class, Quaject};
 use crate::automaton::Editor;
 use crate::call::{Null, Opens, Zero};
 use crate::channel::Console;
+use crate::counter;
 use crate::file::{Ferry, Positioned, Window};
 use crate::pipe::Body;
 use crate::schedule::timer::AlarmClock;
@@ -20,6 +21,7 @@ const ALL: &[fn() -> &'static Class] = &[
     Zero::class,
     Console::class,
     Body::class,
+    counter::Body::class,
     Window::class,
     Positioned::class,
     Ferry::class,

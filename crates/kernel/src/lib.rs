@@ -14,6 +14,7 @@ pub mod call;
 pub mod channel;
 pub mod charge;
 mod classes;
+pub mod counter;
 pub mod facts;
 pub mod file;
 pub mod gauge;

@@ -18,6 +18,7 @@ mod clock;
 mod cpu;
 mod entropy;
 mod frames;
+mod handover;
 mod heap;
 mod layout;
 mod lines;
@@ -45,16 +46,17 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use codestore::{CodeMemory, CodeStore};
 use machine::{
-    Channel, Channels, Claimed, Clock, DeviceEntry, Dma, Entry, FileEntry, FrameSource, HeapLive, KernelCell, Line,
-    LineError, Lines, Machine, Memory, Nanos, NoFrames, Practice, Procedure, Processor, ProcessorNumber, ReceiveCode,
-    Received, SampleClock, SampleEntry, Samples, ScheduleWords, SendCode, Start, SwitchOut, Threads, TimerCode,
-    TimerEntry, Translation, Tte, TteId, Upcalls,
+    Channel, Channels, Claimed, Clock, DeviceEntry, Dma, Entry, FileEntry, FrameSource, HeapLive, KernelCell,
+    KernelOnce, Line, LineError, Lines, Machine, Memory, Nanos, NoFrames, Practice, Procedure, Processor,
+    ProcessorNumber, ReceiveCode, Received, SampleClock, SampleEntry, Samples, ScheduleWords, SendCode, Sleeping,
+    Start, SwitchOut, Threads, TimerCode, TimerEntry, Translation, Tte, TteId, Upcalls,
 };
 use machine_x86::X86Tte;
 use synth::{Target, Template};
 
 pub use call::templates as call_templates;
 pub use clock::{cmos_seconds, kvm_date};
+pub use handover::{synthesize as handover_codes, templates as handover_templates};
 pub use heap::Heap;
 pub use machine_x86::{USER_LIMIT, UserCall, parameters as clock_parameters};
 pub use pvh::BootInfo;
@@ -84,6 +86,7 @@ pub struct PcMachine {
     polls: bool,
     /// The word `space=N` of the command line.
     access_space: u32,
+    handover: KernelOnce<handover::HandoverCodes>,
 }
 
 // SAFETY: `cpu` points to leaked memory; its slots are written only by the processor that owns it.
@@ -214,6 +217,14 @@ impl Threads for PcMachine {
         machine_x86::ready_order::<PcGround>()
     }
 
+    fn sleeper(&self, word: u64) -> TteId {
+        machine_x86::sleeper::<PcGround>(word)
+    }
+
+    fn forget_queue(&self, sleeper: u64) {
+        machine_x86::forget_queue(sleeper);
+    }
+
     fn successor(&self) -> (TteId, Nanos) {
         machine_x86::successor::<PcGround>()
     }
@@ -314,6 +325,10 @@ impl Processor for PcMachine {
 
     fn slow_call(&self) -> Entry<FileEntry> {
         <PcGround as machine_x86::Ground>::slow_call()
+    }
+
+    fn sleeping(&self) -> Option<Sleeping> {
+        self.handover.get().map(handover::HandoverCodes::entries)
     }
 
     fn user_limit_word(&self) -> u64 {

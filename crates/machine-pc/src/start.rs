@@ -6,7 +6,10 @@ use alloc::vec::Vec;
 use core::fmt::{self, Write};
 use core::sync::atomic::Ordering;
 
-use machine::{Channel, Channels, Claimed, Frames, KernelCell, Line, NoFrames, PAGE_BYTES, ProcessorNumber, Registers};
+use machine::{
+    Channel, Channels, Claimed, Frames, KernelCell, KernelOnce, Line, NoFrames, PAGE_BYTES, Processor as _,
+    ProcessorNumber, Registers,
+};
 use machine_x86::{EpitaphText, THREAD_AREA_BYTES, access_sites, restrict_sites, upcalls};
 use quaject::{Makers, create};
 
@@ -17,7 +20,9 @@ use crate::pvh::{BootInfo, StartInfo};
 use crate::registers::{in8, out8, out32};
 use crate::thread_code::{Processor, ProcessorCallouts};
 use crate::virtio_console::{Console, is_console};
-use crate::{MACHINE, PcMachine, STORE, acpi, apic, clock, dummy_owner, entropy, lines, paging, ram, the, trap};
+use crate::{
+    MACHINE, PcMachine, STORE, acpi, apic, clock, dummy_owner, entropy, handover, lines, paging, ram, the, trap,
+};
 
 /// What boot hands to the kernel.
 pub struct Booted {
@@ -127,7 +132,9 @@ fn start_machine(info: &BootInfo) -> &'static PcMachine {
     let console = KernelCell::new(Some(console));
     let access_space = number_after(&info.command_line, b"space=").unwrap_or(0).min(ACCESS_SPACE_MOST) as u32;
     let random = KernelCell::new(0);
-    let machine = Box::leak(Box::new(PcMachine { features, cpu, console, console_line, random, polls, access_space }));
+    let handover = KernelOnce::new();
+    let machine =
+        Box::leak(Box::new(PcMachine { features, cpu, console, console_line, random, polls, access_space, handover }));
     MACHINE.store((&raw const *machine) as u64, Ordering::Release);
     let processor = Processor { dispatch };
     let Some(entry) = create::create(&processor, Makers::new(machine, &STORE), &ProcessorCallouts {}).entry else {
@@ -136,6 +143,11 @@ fn start_machine(info: &BootInfo) -> &'static PcMachine {
     // SAFETY: the entry jumps through the processor's dispatch slot, bound before any program runs.
     unsafe { crate::registers::write_msr(crate::registers::LSTAR, entry.entry().address()) };
     core::mem::forget(entry);
+    let slow = machine.slow_call().address();
+    let Some(codes) = handover::synthesize(Makers::new(machine, &STORE), dispatch, slow) else {
+        fatal("more memory, for the code of sleeping threads")
+    };
+    assert!(machine.handover.set(codes).is_ok(), "a machine starts once");
     machine
 }
 

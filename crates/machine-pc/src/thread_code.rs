@@ -63,6 +63,7 @@ quaject! {
 pub fn each_class(see: &mut dyn FnMut(&'static Class)) {
     see(Processor::class());
     see(machine_x86::class());
+    see(machine_x86::Handover::class());
 }
 
 /// The thread with this area and dispatch takes the processor.

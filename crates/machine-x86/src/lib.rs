@@ -14,6 +14,7 @@ mod dma;
 mod entry;
 mod epitaph;
 mod ground;
+mod handover;
 mod quantum;
 mod record;
 mod ring;
@@ -34,8 +35,9 @@ pub use clock::{
 pub use dma::dma;
 pub use epitaph::EpitaphText;
 pub use ground::Ground;
+pub use handover::{Handing, Handover, HandoverCallouts, HandoverCode, LeaveRing, LinkIn};
 pub use quantum::start as start_gauge;
-pub use record::{charge, current_by_stack, ready_order, set_idle, successor, switch_out};
+pub use record::{charge, current_by_stack, forget_queue, ready_order, set_idle, sleeper, successor, switch_out};
 pub use serialize::{serialize, serialize_in_process};
 pub use slots::Slots;
 pub use thread::{CALLS, Switch, TteRecord, UserCall, class};

@@ -74,3 +74,14 @@ pub fn successor<G: Ground>() -> (TteId, Nanos) {
         (TteId((*tte).id as u32), Nanos((*tte).quantum))
     }
 }
+
+/// The queue whose words name this record goes away.
+pub fn forget_queue(record: u64) {
+    // SAFETY: a queue names the record of a thread that has slept in it and not run since; such a thread lives.
+    unsafe { (&raw mut (*(record as *mut TteRecord)).sleeps_at).write_volatile(0) };
+}
+
+/// The thread whose record a queue's words name.
+pub fn sleeper<G: Ground>(record: u64) -> TteId {
+    TteId(((record - G::THREADS) / THREAD_AREA_BYTES) as u32)
+}

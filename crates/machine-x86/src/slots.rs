@@ -19,6 +19,8 @@ pub struct Slots {
     pub vector_mask: u64,
     /// Bytes of an XSAVE image.
     pub vector_bytes: usize,
+    /// Not 0 on the way from a thread that sleeps by code to another one: vector registers are live, not saved.
+    pub vectors_live: u64,
     pub words: ScheduleWords,
     /// The thread of the ready ring to which the idle thread leads; null: the ring is empty.
     pub first: *mut TteRecord,
@@ -40,6 +42,7 @@ impl Slots {
             vector_owner: 0,
             vector_mask: 0,
             vector_bytes: 0,
+            vectors_live: 0,
             words: ScheduleWords::new(),
             first: null_mut(),
             idle: null_mut(),

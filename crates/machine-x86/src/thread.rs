@@ -71,6 +71,8 @@ quaject! {
         pub tag: u64,
         /// The thread's call table (vector table, S-55): an entry point per system call.
         pub calls: [u64; CALLS],
+        /// The words of the queue in which the thread sleeps by code, until it runs again; 0: it does not.
+        pub sleeps_at: u64,
         /// Entry of the thread's `sw_in`: in `next` when nobody else is ready.
         pub switch_in: u64,
         /// Longest turn while others are ready, in nanoseconds.

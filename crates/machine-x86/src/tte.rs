@@ -8,18 +8,19 @@ use alloc::sync::Arc;
 use core::arch::{asm, global_asm};
 use core::marker::PhantomData;
 use core::mem::{ManuallyDrop, offset_of};
-use core::sync::atomic::{AtomicU8, AtomicU64};
+use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use codestore::Code;
 use machine::{
     BadVectorState, CallEntry, DescriptorEntries, Entries, Entry, FloatWords, KernelCell, Nanos, NoFrames, Place,
-    Registers, SOFTWARE_BYTES, Sorted, Start, Translation, Tte, TteId, UserFault, VirtAddr,
+    Registers, SOFTWARE_BYTES, Sorted, Start, Translation, Tte, TteId, UserFault, VirtAddr, WaitWords,
 };
 use quaject::Factored;
 use synth::{Abs32, Draft, Imm32, Target};
 
 use crate::area::{Body, THREAD_AREA_BYTES, record, user_registers};
 use crate::ground::Ground;
+use crate::handover::Asleep;
 use crate::thread::{CALLS, Codes, Descriptors, ThreadCallouts, ThreadCode, TteRecord, UserCall};
 use crate::thread_code::ToKernelStack;
 use crate::{USER_CODE, USER_DATA, clock, ring, vector};
@@ -104,6 +105,7 @@ impl<G: Ground> X86Tte<G> {
             (*tte).preemption_word = &raw const NO_WORD as u64;
             (*tte).start = function;
             (*tte).debugged = 0;
+            (*tte).sleeps_at = 0;
             (*tte).next = 0;
             (*tte).after = core::ptr::null_mut();
             (*tte).root = 0;
@@ -145,6 +147,21 @@ impl<G: Ground> X86Tte<G> {
         Ok(())
     }
 
+    /// The words of the queue in which the thread sleeps by code, or slept and has not run since.
+    fn sleeps_at(&self) -> u64 {
+        // SAFETY: the record is mapped while the TTE lives.
+        unsafe { (&raw const (*self.record()).sleeps_at).read_volatile() }
+    }
+
+    /// Who sleeps by code is about to be ready.
+    fn leave_queue(&self) {
+        if self.sleeps_by_code() {
+            // SAFETY: the words are a queue's that lives: who drops one has its sleeper forget it.
+            let words = unsafe { &*(self.sleeps_at() as *const WaitWords) };
+            words.count.store(words.count.load(Ordering::Relaxed) - 1, Ordering::Relaxed);
+        }
+    }
+
     /// All calls are done in Rust again.
     fn unbind_all(&self) {
         let bound = self.bound.get();
@@ -164,6 +181,10 @@ impl<G: Ground> Tte for X86Tte<G> {
     }
 
     fn registers(&self) -> Registers {
+        if self.sleeps_at() != 0 {
+            // SAFETY: it has not run since it fell asleep, and has put them away there.
+            return unsafe { (*Asleep::of(self.area)).registers() };
+        }
         // SAFETY: the record at the stack top belongs to the thread; it is not running its program.
         unsafe { *user_registers(self.area) }
     }
@@ -226,6 +247,7 @@ impl<G: Ground> Tte for X86Tte<G> {
     }
 
     fn link_in(&self, place: Place) {
+        self.leave_queue();
         // SAFETY: 1. Records of threads are mapped while they are in the ring. 2. Interrupts that change it are off.
         unsafe {
             let mut beside = G::current();
@@ -234,6 +256,11 @@ impl<G: Ground> Tte for X86Tte<G> {
             }
             ring::insert(G::slots(), beside, self.record(), G::MMU_BYTES);
         }
+    }
+
+    fn sleeps_by_code(&self) -> bool {
+        // SAFETY: the record is mapped while the TTE lives.
+        self.sleeps_at() != 0 && unsafe { (*self.record()).after.is_null() }
     }
 
     fn link_out(&self) {

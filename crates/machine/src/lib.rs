@@ -63,7 +63,7 @@ pub use memory::{
 };
 pub use ordered::Ordered;
 pub use practice::Practice;
-pub use processor::{Processor, Rewritten};
+pub use processor::{Processor, Rewritten, Sleeping};
 pub use registers::Registers;
 pub use ring::Ring;
 pub use samples::{SampleClock, Samples};
@@ -75,4 +75,4 @@ pub use thread::{
 };
 pub use time::Nanos;
 pub use translation::{Change, Mapping, NoFrames, Protection, Root, Shown, Translation, UserFault, VirtAddr};
-pub use words::{NEVER, ScheduleWords};
+pub use words::{NEVER, ScheduleWords, WaitWords};

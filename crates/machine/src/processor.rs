@@ -15,6 +15,17 @@ pub struct Rewritten<'a> {
     pub original: &'a [u8],
 }
 
+/// Falling asleep and waking as code. Both are entered by `jmp` on the thread's kernel stack, with the number of the call on top of the
+/// program's stack pointer, rax = address of the queue's [`crate::WaitWords`], all other registers as at the call. The call is made anew
+/// from its first instruction when the thread has been woken, or has woken another; or it is done in Rust, where something is unusual.
+#[derive(Clone, Copy)]
+pub struct Sleeping {
+    /// The running thread sleeps in the queue. Nobody else does so by code, so a queue holds one such sleeper at most.
+    pub sleep: Entry<FileEntry>,
+    /// Who sleeps in the queue runs next.
+    pub wake: Entry<FileEntry>,
+}
+
 /// What a processor is to the kernel: how it is entered and left, and the instructions that are its own.
 pub trait Processor: Send + Sync {
     /// The words that this processor's scheduler shares with the machine.
@@ -76,6 +87,10 @@ pub trait Processor: Send + Sync {
     fn leave_direct(&self) -> Template;
     /// Where a synthesized call routine goes to be done in Rust; rax holds the call number again.
     fn slow_call(&self) -> Entry<FileEntry>;
+    /// Where routines go that find nothing to take, or somebody who waits; `None`: to Rust.
+    fn sleeping(&self) -> Option<Sleeping> {
+        None
+    }
     /// The address of a word that holds the first address a program may not use.
     fn user_limit_word(&self) -> u64;
 }

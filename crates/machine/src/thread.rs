@@ -68,6 +68,10 @@ pub trait Tte: Send + Sync {
     fn link_in(&self, place: Place);
     /// Takes this thread out of the ready ring, if it is in. Leaving it leads to who followed it, else to the idle thread.
     fn link_out(&self);
+    /// Whether the thread sleeps by code ([`crate::Sleeping`]). `link_in` takes it out of its queue's count.
+    fn sleeps_by_code(&self) -> bool {
+        false
+    }
     /// Stores the links from and to this thread anew, because it has changed its quaspace.
     fn relink(&self);
 
@@ -240,6 +244,14 @@ pub trait Threads {
     fn ready_order(&self) -> Vec<TteId>;
     /// Whom leaving the running thread leads to, and how long that one may run at a time.
     fn successor(&self) -> (TteId, Nanos);
+    /// The thread that a queue's words name as sleeping there by code; by its number, where no code does so.
+    fn sleeper(&self, word: u64) -> TteId {
+        TteId(word as u32)
+    }
+    /// A queue goes away whose words name this thread.
+    fn forget_queue(&self, sleeper: u64) {
+        let _ = sleeper;
+    }
     /// How the current thread leaves for its successor in the ring.
     fn switch_out(&self) -> SwitchOut;
     /// Waits for an interrupt. Only the idle thread calls this.
@@ -268,6 +280,9 @@ pub const THREAD_FACTS: &[Fact] = &[
     ),
     Fact::value("common", "entry of all calls that are done in Rust", "never"),
     Fact::value("change_space", "exchanges the mappings of two quaspaces", "never"),
+    Fact::value("mmu_bytes", "bytes of sw_in_mmu in front of sw_in", "never"),
+    Fact::value("woken", "where a thread that slept by code comes back", "never"),
+    Fact::value("refused", "way to Rust for a thread that must not sleep here", "never"),
     Fact::value("count", "descriptors whose calls are synthesized", "never"),
     Fact::value("entries", "this process's entries, by descriptor", "the process gets another table: exec, unshare"),
     Fact::value("value", "the answer of the call", "fork, setuid, setpgid, the parent's end: Rust answers again"),

@@ -20,6 +20,10 @@ pub struct ScheduleWords {
     pub routine: Slot<AlarmEntry>,
     /// When the timer was last set to go off; `NEVER`: not at all, or not by the scheduler.
     pub armed: AtomicU64,
+    /// What `armed` was when it was set for a turn among several: as long as it is the same, the timer goes off within a quantum.
+    pub soon: AtomicU64,
+    /// Switches of threads that left by themselves.
+    pub switches: AtomicU64,
     /// Switches made by the timer's interrupt alone (S-81).
     pub preemptions: AtomicU64,
     /// The alarms, the first one last, and their number: see the scheduler.
@@ -37,6 +41,8 @@ impl ScheduleWords {
             due: AtomicU64::new(0),
             routine: Slot::new(Entry::RUST),
             armed: AtomicU64::new(NEVER),
+            soon: AtomicU64::new(0),
+            switches: AtomicU64::new(0),
             preemptions: AtomicU64::new(0),
             alarms: AtomicU64::new(0),
             alarm_count: AtomicU64::new(0),
@@ -49,5 +55,29 @@ impl ScheduleWords {
 impl Default for ScheduleWords {
     fn default() -> ScheduleWords {
         ScheduleWords::new()
+    }
+}
+
+/// What routines know of a waiting queue.
+///
+/// Invariant: `sleeper` is counted in `count` until it is linked in; it stands here until it runs, because its call is made anew then, and
+/// others must know for which file.
+#[repr(C)]
+pub struct WaitWords {
+    /// How many wait: a routine tests it before it changes by itself what they wait for.
+    pub count: AtomicU64,
+    /// The thread that sleeps here by code, or is woken and has not run yet, as the machine names it; 0: there is none.
+    pub sleeper: AtomicU64,
+}
+
+impl WaitWords {
+    pub const fn new() -> WaitWords {
+        WaitWords { count: AtomicU64::new(0), sleeper: AtomicU64::new(0) }
+    }
+}
+
+impl Default for WaitWords {
+    fn default() -> WaitWords {
+        WaitWords::new()
     }
 }

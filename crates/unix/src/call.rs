@@ -57,6 +57,12 @@ impl Call<'_> {
         file.filter(|file| !file.is_path_only()).ok_or(Errno::EBADF)
     }
 
+    /// As `file`, for a call that sleeps by code where it can.
+    pub fn file_slept_at(&self, descriptor: u64) -> Result<Arc<OpenFile>, Errno> {
+        let file = self.task.file_slept_at(Descriptor::from_register(descriptor));
+        file.filter(|file| !file.is_path_only()).ok_or(Errno::EBADF)
+    }
+
     /// As `file`, but `O_PATH` descriptors count.
     #[inline(never)]
     pub fn any_file(&self, descriptor: u64) -> Result<Arc<OpenFile>, Errno> {

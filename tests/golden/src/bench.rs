@@ -11,8 +11,8 @@ use kernel::space::FramePool;
 use machine::{
     BadVectorState, CallEntry, Channel, Channels, Clock, DescriptorEntries, Entries, Entry, FileEntry, FloatWords,
     FrameNumber, Machine, Memory, Nanos, NoFrames, PAGE_BYTES, PhysicalMemory, Place, Processor, ReceiveCode, Received,
-    Registers, SOFTWARE_BYTES, SampleClock, SampleEntry, Samples, ScheduleWords, SendCode, Start, SwitchOut, Threads,
-    Translation, Tte, TteId, Upcalls, UserFault, UserMemory, VirtAddr,
+    Registers, SOFTWARE_BYTES, SampleClock, SampleEntry, Samples, ScheduleWords, SendCode, Sleeping, Start, SwitchOut,
+    Threads, Translation, Tte, TteId, Upcalls, UserFault, UserMemory, VirtAddr,
 };
 use synth::{Abs32, Draft, Target, Template, template};
 
@@ -367,6 +367,12 @@ impl Processor for Bench {
 
     fn slow_call(&self) -> Entry<FileEntry> {
         self.slow().0.entry().under()
+    }
+
+    /// Shown in listings; here nobody sleeps.
+    fn sleeping(&self) -> Option<Sleeping> {
+        let there = self.slow_call();
+        self.pc_fragments.load(Ordering::Relaxed).then_some(Sleeping { sleep: there, wake: there })
     }
 
     fn user_limit_word(&self) -> u64 {

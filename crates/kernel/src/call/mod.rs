@@ -20,8 +20,8 @@ pub mod watch;
 
 pub use open::{CallCode, OPEN_NAMES_MAX, OpenName, Opens, TableWords};
 pub use quaject::Makers;
-pub use routine::Routine;
 pub(crate) use routine::{FACTS, REFUSED, SLOW_MANY};
+pub use routine::{Routine, Sleeps};
 pub use simple::{Null, NullCallouts, NullCode, SimpleCode, Zero, ZeroCallouts, ZeroCode};
 
 /// Register contract of the routines behind a descriptor's `read` and `write` entry: entered by `jmp` from the thread's

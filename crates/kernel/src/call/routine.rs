@@ -1,8 +1,10 @@
 //! Assembling a routine: fragments of ours, fragments of the machine, the way out.
 
+use machine::Sleeping;
 use quaject::Makers;
-use synth::{Abs32, Draft, Fact, Imm32, Label, Paste, Target, template};
+use synth::{Abs32, Draft, Fact, Imm32, Label, Paste, Target, jump, template};
 
+use super::fragments::AtMost;
 use super::watch;
 
 /// The way to the Rust twin, with all registers as at entry.
@@ -23,6 +25,33 @@ const INNER: Label = Label(5);
 
 /// As `SLOW_MANY`, but rdx, r8 and r9 stand on the stack behind those.
 const SLOW_PAGES: Label = Label(3);
+
+/// Somebody waits whom the call would have to wake.
+const WAKE: Label = Label(7);
+/// There is nothing to do the call with.
+const SLEEP: Label = Label(8);
+/// As `SLEEP`, but rdx must become 1 again first.
+const SLEEP_ONE: Label = Label(9);
+
+template! {
+    /// Somebody waits: the machine links the sleeper in and makes the call anew. Cost: 3 instructions.
+    pub struct GoWake { number: Imm32, queue: Abs32, wake: Target }
+    "push {number}",
+    "mov rax, {queue}",
+    jump!(jmp wake),
+}
+
+template! {
+    /// The thread sleeps until the call can be done, unless a word says that it must not, or nothing is asked for. Cost: 7 instructions.
+    pub struct GoSleep { may_sleep: Abs32, number: Imm32, queue: Abs32, sleep: Target, slow: Target }
+    "test rdx, rdx",
+    jump!(je slow),
+    "cmp qword ptr [{may_sleep}], 0",
+    jump!(je slow),
+    "push {number}",
+    "mov rax, {queue}",
+    jump!(jmp sleep),
+}
 
 template! {
     /// Ends in the Rust twin. In: registers as at entry, rax lost. Cost: 2 instructions.
@@ -78,6 +107,19 @@ pub struct Routine {
     number: u32,
     has_filter: bool,
     has_pages: bool,
+    sleeps: Option<Sleeps>,
+    wakes: Option<Abs32>,
+}
+
+/// Where a call sleeps that finds nothing.
+#[derive(Clone, Copy)]
+pub struct Sleeps {
+    /// The queue's words.
+    pub queue: Abs32,
+    /// A word that is 0 when the call must not sleep: it is done in Rust then.
+    pub may_sleep: Abs32,
+    /// Calls for more are done in Rust.
+    pub most: Option<Imm32>,
 }
 
 /// Number of rax.
@@ -87,7 +129,7 @@ impl quaject::Routine for Routine {
     fn begin(makers: Makers, number: u64) -> Routine {
         let mut draft = Draft::new();
         draft.assume(RAX, number);
-        Routine { makers, draft, number: number as u32, has_filter: false, has_pages: false }
+        Routine { makers, draft, number: number as u32, has_filter: false, has_pages: false, sleeps: None, wakes: None }
     }
 
     fn callback(&self, name: &'static str, unconnected: Target) -> Target {
@@ -108,6 +150,7 @@ impl quaject::Routine for Routine {
             self.draft.place(SLOW_PAGES);
             self.paste(RestorePages {});
         }
+        self.finish_sleep();
         self.draft.place(SLOW_MANY);
         self.paste(RestoreMany {});
         self.draft.place(SLOW);
@@ -116,6 +159,39 @@ impl quaject::Routine for Routine {
         self.paste(RestoreOne {});
         self.paste(slow);
         self.draft
+    }
+}
+
+impl Routine {
+    /// Whether threads sleep and wake by code, on this machine and in this routine.
+    fn sleeping(&self) -> Option<Sleeping> {
+        if self.makers.watch().is_some() { None } else { self.makers.machine.sleeping() }
+    }
+
+    fn finish_sleep(&mut self) {
+        let Some(Sleeping { sleep, wake }) = self.sleeping() else { return };
+        let (number, slow) = (Imm32(self.number), Target::Label(SLOW));
+        if let Some(queue) = self.wakes {
+            self.draft.place(WAKE);
+            self.paste(GoWake { number, queue, wake: Target::Address(wake.address()) });
+        }
+        if let Some(Sleeps { queue, may_sleep, most }) = self.sleeps {
+            self.draft.place(SLEEP_ONE);
+            self.paste(RestoreOne {});
+            self.draft.place(SLEEP);
+            self.paste(most.map(|most| AtMost { most, slow }));
+            self.paste(GoSleep { may_sleep, number, queue, sleep: Target::Address(sleep.address()), slow });
+        }
+    }
+
+    /// Threads that come here sleep in this queue.
+    pub fn sleeps(&mut self, sleeps: Sleeps) {
+        self.sleeps = Some(sleeps);
+    }
+
+    /// Who sleeps in the queue with these words is woken.
+    pub fn wakes(&mut self, queue: Abs32) {
+        self.wakes = Some(queue);
     }
 }
 
@@ -134,6 +210,21 @@ impl Routine {
     /// As `slow`, where `Keep` was pasted.
     pub fn slow_many(&self) -> Target {
         Target::Label(SLOW_MANY)
+    }
+
+    /// To who sleeps and must be woken; the callentry says [in which queue](Routine::wakes).
+    pub fn wake(&self) -> Target {
+        Target::Label(if self.sleeping().is_some() { WAKE } else { SLOW })
+    }
+
+    /// To sleep; the callentry says [where](Routine::sleeps).
+    pub fn sleep(&self) -> Target {
+        Target::Label(if self.sleeping().is_some() { SLEEP } else { SLOW })
+    }
+
+    /// As `sleep`, where rdx was 1 and is lost.
+    pub fn sleep_one(&self) -> Target {
+        Target::Label(if self.sleeping().is_some() { SLEEP_ONE } else { SLOW_ONE })
     }
 
     /// As `slow_many`, where rdx, r8 and r9 were pushed, too.
@@ -163,6 +254,11 @@ impl Routine {
     /// Appends a fragment that moves one byte of program memory; rdx is 1 or lost.
     pub fn paste_user_one(&mut self, fragment: impl Paste) {
         self.paste_user(SLOW_ONE, fragment);
+    }
+
+    /// Appends a fragment that moves program memory while all registers but rax are as at entry.
+    pub fn paste_user_plain(&mut self, fragment: impl Paste) {
+        self.paste_user(SLOW, fragment);
     }
 
     /// Appends a fragment that moves program memory by instructions on strings, while rdi, rsi and rcx stand on the stack.
@@ -235,12 +331,22 @@ pub const FACTS: &[Fact] = &[
     Fact::value("full", "way to the Rust twin when there is no room", "never"),
     Fact::value("none", "way to the Rust twin when the device has no room", "never"),
     Fact::value("number", "number of the call that the Rust twin does", "never"),
+    Fact::value(
+        "queue",
+        "the words of the queue in which one sleeps",
+        "never: it stays as long as somebody sleeps in it",
+    ),
+    Fact::word("may_sleep", "0: the call must not sleep, but answer", "never: each change stores another number"),
+    Fact::value("wake", "the machine's code that wakes who sleeps in a queue", "never"),
+    Fact::value("sleep", "the machine's code that has the thread sleep in a queue", "never"),
     Fact::value("most", "most bytes that the routine does at once, or one less", "never"),
 ];
 
 /// For the golden listings: what every routine may end with.
 pub fn templates() -> impl Iterator<Item = synth::Template> {
     [
+        GoWake::template(),
+        GoSleep::template(),
         GoSlow::template(),
         RestoreOne::template(),
         RestoreMany::template(),

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::any::Any;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use abi::Errno;
 use quaject::{Made, Makers, Quaject, create};
@@ -22,6 +22,8 @@ pub struct Pipe {
     body: Option<Box<Made<Body>>>,
     readers: AtomicU32,
     writers: AtomicU32,
+    /// Somebody has an end that does not wait: routines do not sleep.
+    is_nonblocking: AtomicBool,
     /// Ever opened, for the rendezvous of a named pipe.
     pub opened_readers: AtomicU32,
     pub opened_writers: AtomicU32,
@@ -73,6 +75,7 @@ impl Pipe {
             body: Some(body),
             readers: AtomicU32::new(0),
             writers: AtomicU32::new(0),
+            is_nonblocking: AtomicBool::new(false),
             opened_readers: AtomicU32::new(0),
             opened_writers: AtomicU32::new(0),
             number: take_number(),
@@ -139,13 +142,17 @@ impl Pipe {
         self.ring().resize(capacity)?;
         // The routines know where the old bytes were.
         self.body().forget_code();
-        self.note_readers();
+        self.note_ends();
         Ok(())
     }
 
-    fn note_readers(&self) {
+    /// Has routines know who is there.
+    fn note_ends(&self) {
+        let (words, waits) = (&self.ring().words, !self.is_nonblocking.load(Ordering::Relaxed));
         let limit = if self.readers() > 0 { self.ring().capacity() as u64 } else { 0 };
-        self.ring().words.write_limit.store(limit, Ordering::Release);
+        words.write_limit.store(limit, Ordering::Release);
+        words.read_sleeps.store(u64::from(waits && self.writers() > 0), Ordering::Release);
+        words.write_sleeps.store(u64::from(waits && self.readers() > 0), Ordering::Release);
     }
 }
 
@@ -169,7 +176,7 @@ impl PipeEnd {
             pipe.writers.fetch_add(1, Ordering::Relaxed);
             pipe.opened_writers.fetch_add(1, Ordering::Relaxed);
         }
-        pipe.note_readers();
+        pipe.note_ends();
         PipeEnd { pipe: pipe.clone(), side, scheduler }
     }
 
@@ -300,6 +307,11 @@ impl Stream for PipeEnd {
         true
     }
 
+    fn does_not_wait(&self) {
+        self.pipe.is_nonblocking.store(true, Ordering::Relaxed);
+        self.pipe.note_ends();
+    }
+
     fn each_queue<'a>(&'a self, visit: &mut dyn FnMut(&'a WaitQueue)) {
         if self.side.reads() {
             visit(self.pipe.readable());
@@ -343,11 +355,12 @@ impl Drop for PipeEnd {
     fn drop(&mut self) {
         if self.side.reads() {
             self.pipe.readers.fetch_sub(1, Ordering::Relaxed);
-            self.pipe.note_readers();
+            self.pipe.note_ends();
             self.scheduler.wake(self.pipe.writable());
         }
         if self.side.writes() {
             self.pipe.writers.fetch_sub(1, Ordering::Relaxed);
+            self.pipe.note_ends();
             self.scheduler.wake(self.pipe.readable());
         }
     }

@@ -23,6 +23,10 @@ pub struct PipeWords {
     pub tail: AtomicU64,
     /// The largest fill a write may leave: the capacity, or 0 when nobody reads.
     pub write_limit: AtomicU64,
+    /// Not 0: who finds the ring empty may sleep; there are writers, and nobody who does not wait (`O_NONBLOCK`).
+    pub read_sleeps: AtomicU64,
+    /// The same of who finds it full.
+    pub write_sleeps: AtomicU64,
 }
 
 /// The queue of one pipe.
@@ -46,6 +50,8 @@ impl PipeRing {
         self.words.head.store(0, Ordering::Relaxed);
         self.words.tail.store(0, Ordering::Relaxed);
         self.words.write_limit.store(0, Ordering::Relaxed);
+        self.words.read_sleeps.store(0, Ordering::Relaxed);
+        self.words.write_sleeps.store(0, Ordering::Relaxed);
     }
 
     pub fn capacity(&self) -> usize {

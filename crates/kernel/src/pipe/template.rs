@@ -9,11 +9,12 @@ use core::mem::offset_of;
 use quaject::quaject;
 use synth::{Abs32, Fact, Imm32, template};
 
+use super::ATOMIC_BYTES;
 use super::ring::{CAPACITY_DEFAULT, PipeRing, PipeWords};
-use crate::call::FileCall;
 use crate::call::fragments::{
     AtMost, ForOne, GiveBack, Keep, MoveSorted, MoveSortedRax, NobodyWaits, UserAddress, UserRange,
 };
+use crate::call::{FileCall, Sleeps};
 use crate::schedule::WaitQueue;
 
 template! {
@@ -148,21 +149,25 @@ quaject! {
         let write_limit = Abs32(words + offset_of!(PipeWords, write_limit) as u64);
         let base = Abs32(pipe.ring.base());
         let capacity = Imm32(CAPACITY_DEFAULT as u32);
+        let read_sleeps = Abs32(words + offset_of!(PipeWords, read_sleeps) as u64);
+        let write_sleeps = Abs32(words + offset_of!(PipeWords, write_sleeps) as u64);
+        let readers = Abs32(pipe.readable.words());
+        let writers = Abs32(pipe.writable.words());
         let readers_waiting = Abs32(pipe.readable.count_word());
         let writers_waiting = Abs32(pipe.writable.count_word());
     }
     callouts PipeCallouts {}
     callbacks {
         /// The writer sleeps until a reader has made room.
-        full: slow,
+        full: sleep,
         /// The reader sleeps until there is something.
-        empty: slow,
+        empty: sleep,
         /// As `empty`, where one byte was asked for.
-        empty_for_one: slow_one,
+        empty_for_one: sleep_one,
         /// A reader sleeps, it must be woken: the pipe is no longer empty.
-        not_empty: slow,
+        not_empty: wake,
         /// A writer sleeps, it must be woken.
-        not_full: slow,
+        not_full: wake,
     }
     callentries PipeCode {
         read: FileCall(nr::READ) named "pipe.read" uses(user_limit, slow, slow_many, many) {
@@ -183,6 +188,8 @@ quaject! {
             paste GetMany { head, tail };
             paste GiveBack {};
             leave;
+            wakes (writers);
+            sleeps (Sleeps { queue: readers, may_sleep: read_sleeps, most: None });
         }
         write: FileCall(nr::WRITE) named "pipe.write" uses(user_limit, slow, slow_many, many) {
             paste UserAddress { user_limit, slow };
@@ -202,6 +209,8 @@ quaject! {
             paste GiveBack {};
             paste PutMany { head };
             leave;
+            wakes (readers);
+            sleeps (Sleeps { queue: writers, may_sleep: write_sleeps, most: Some(Imm32(ATOMIC_BYTES as u32)) });
         }
     }
 }

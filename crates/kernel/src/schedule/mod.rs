@@ -56,7 +56,6 @@ pub struct Scheduler {
     inside_seen: KernelCell<u64>,
     /// The timer's interrupt is overdue; see `serve_late_timer`.
     is_timer_late: KernelCell<bool>,
-    switches: KernelCell<u64>,
     /// When the running thread's account was last brought up to date.
     charged_at: KernelCell<Nanos>,
     trace: Trace,
@@ -99,7 +98,6 @@ impl Scheduler {
             timer_codes: KernelCell::new(None),
             inside_seen: KernelCell::new(0),
             is_timer_late: KernelCell::new(false),
-            switches: KernelCell::new(0),
             charged_at: KernelCell::new(machine.now()),
             trace: Trace::new(machine),
             idle_pool: KernelCell::new(None),
@@ -240,7 +238,7 @@ impl Scheduler {
     }
 
     pub fn switch_count(&self) -> u64 {
-        self.switches.get() + self.preemption_count()
+        self.words.switches.load(Relaxed) + self.preemption_count()
     }
 
     /// Those switches among them that the timer's interrupt made without the kernel (S-81).
@@ -262,8 +260,12 @@ impl Scheduler {
         thread.set_state(State::Ready);
         thread.tte().link_in(if self.is_timer_late.get() { Place::Last } else { Place::Next });
         // With the second thread the quantum begins to count.
-        if self.ready_count() == 2 && self.words.armed.load(Relaxed) > self.charged_at.get().0 + QUANTUM_MOST_NS {
-            self.set_timer_before(self.machine.now().0 + QUANTUM_MOST_NS);
+        if self.ready_count() == 2 {
+            if self.words.armed.load(Relaxed) > self.charged_at.get().0 + QUANTUM_MOST_NS {
+                self.set_timer_before(self.machine.now().0 + QUANTUM_MOST_NS);
+            }
+            // From now on code may do the same, as long as nobody sets the timer anew.
+            self.words.soon.store(self.words.armed.load(Relaxed), Relaxed);
         }
     }
 
@@ -352,7 +354,7 @@ impl Scheduler {
     /// In line, so that registers are saved once, by the function that leaves.
     #[inline(always)]
     fn switch(&self) {
-        self.switches.set(self.switches.get() + 1);
+        self.words.switches.store(self.words.switches.load(Relaxed) + 1, Relaxed);
         stretch::interrupted_by(|| self.machine.switch_out().leave());
     }
 
@@ -564,7 +566,21 @@ impl Scheduler {
 
     /// Wakes everyone who waits at `queue`.
     pub fn wake(&self, queue: &WaitQueue) {
+        if let Some(sleeper) = queue.sleeper() {
+            self.wake_sleeper(sleeper);
+        }
         queue.drain(|thread| self.unblock(thread));
+    }
+
+    fn wake_sleeper(&self, sleeper: u64) {
+        if let Some(thread) = self.thread(self.machine.sleeper(sleeper)) {
+            self.unblock(&thread);
+        }
+    }
+
+    /// Who sleeps in `queue` by code, or is woken and has not run yet.
+    pub fn sleeper(&self, queue: &WaitQueue) -> Option<Arc<Thread>> {
+        self.thread(self.machine.sleeper(queue.sleeper()?))
     }
 }
 

@@ -2,10 +2,11 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::Ordering;
 
-use machine::{KernelCell, NoMemory, TryGrow};
+use machine::{KernelCell, NoMemory, TryGrow, WaitWords};
 
+use super::Scheduler;
 use crate::thread::Thread;
 
 /// Why a sleep ended.
@@ -16,29 +17,41 @@ pub enum Woken {
 }
 
 /// Threads that wait for one resource. Invariant: a thread is in a queue only while it sleeps, or
-/// between being woken and looking around; or it listens (`Scheduler::listen`).
+/// between being woken and looking around; or it listens (`Scheduler::listen`). One that sleeps by code ([`machine::Sleeping`]) stands in
+/// the words alone.
 pub struct WaitQueue {
     waiters: KernelCell<Vec<Arc<Thread>>>,
-    /// How many wait: a word that synthesized code tests before it changes the resource by itself.
-    count: AtomicU64,
+    words: WaitWords,
 }
 
 impl WaitQueue {
     pub const fn new() -> WaitQueue {
-        WaitQueue { waiters: KernelCell::new(Vec::new()), count: AtomicU64::new(0) }
+        WaitQueue { waiters: KernelCell::new(Vec::new()), words: WaitWords::new() }
     }
 
     pub fn is_empty(&self) -> bool {
-        self.waiters.borrow().is_empty()
+        self.words.count.load(Ordering::Relaxed) == 0
+    }
+
+    /// Who sleeps here by code, or is woken and has not run yet, as the machine names it.
+    pub fn sleeper(&self) -> Option<u64> {
+        Some(self.words.sleeper.load(Ordering::Relaxed)).filter(|sleeper| *sleeper != 0)
+    }
+
+    /// Address of the words that routines know.
+    pub fn words(&self) -> u64 {
+        &raw const self.words as u64
     }
 
     /// Address of the word that is zero while nobody waits.
     pub fn count_word(&self) -> u64 {
-        &raw const self.count as u64
+        &raw const self.words.count as u64
     }
 
-    fn note(&self) {
-        self.count.store(self.waiters.borrow().len() as u64, Ordering::Release);
+    /// So many threads have come, or gone.
+    fn count(&self, more: i64) {
+        let count = self.words.count.load(Ordering::Relaxed).wrapping_add_signed(more);
+        self.words.count.store(count, Ordering::Release);
     }
 
     /// Once more by the same thread at once is no more than once: files share queues.
@@ -49,7 +62,7 @@ impl WaitQueue {
             return Ok(());
         }
         self.waiters.borrow_mut().try_push(thread.clone())?;
-        self.note();
+        self.count(1);
         Ok(())
     }
 
@@ -63,12 +76,14 @@ impl WaitQueue {
     }
 
     pub(super) fn leave(&self, thread: &Arc<Thread>) {
-        self.waiters.borrow_mut().retain(|waiter| !Arc::ptr_eq(waiter, thread));
-        self.note();
+        let mut waiters = self.waiters.borrow_mut();
+        let before = waiters.len();
+        waiters.retain(|waiter| !Arc::ptr_eq(waiter, thread));
+        self.count(waiters.len() as i64 - before as i64);
     }
 
     pub(super) fn drain(&self, mut each: impl FnMut(&Arc<Thread>)) {
-        if self.count.load(Ordering::Relaxed) == 0 {
+        if self.words.count.load(Ordering::Relaxed) == 0 {
             return;
         }
         loop {
@@ -80,7 +95,16 @@ impl WaitQueue {
                 break;
             }
         }
-        self.count.store(0, Ordering::Release);
+        // Who sleeps here by code has been linked in before.
+        self.words.count.store(0, Ordering::Release);
+    }
+}
+
+impl Drop for WaitQueue {
+    fn drop(&mut self) {
+        if let (Some(sleeper), Some(scheduler)) = (self.sleeper(), Scheduler::the()) {
+            scheduler.machine().forget_queue(sleeper);
+        }
     }
 }
 

@@ -74,6 +74,9 @@ pub trait Stream: Any + Send + Sync {
         None
     }
 
+    /// Somebody has it open who does not wait (`O_NONBLOCK`): its routines, which do not know who calls, must not sleep any more.
+    fn does_not_wait(&self) {}
+
     /// Whether it tells by signals that it became ready, to whom asks for that (`O_ASYNC`).
     fn tells_by_signal(&self) -> bool {
         false

@@ -66,7 +66,7 @@ impl Thread {
     }
 
     pub fn state(&self) -> State {
-        self.state.get()
+        if self.tte.sleeps_by_code() { State::Asleep } else { self.state.get() }
     }
 
     /// For who is on the way to sleep, with others running meanwhile: [`crate::schedule::Scheduler::begin_wait`].

@@ -256,6 +256,10 @@ fn one_byte(reader: &mut Reader<'_>, opcode: u8, repeats: bool) -> Option<()> {
             let operand = reader.operand;
             reader.found.source(operand, 4, rex).with(0, 1 << operand.register);
         }
+        0x68 | 0x6A if !reader.operand_16 => {
+            reader.signed(if opcode == 0x68 { 4 } else { 1 })?;
+            reader.found.with(RSP, RSP).stores_to(Memory::Stack);
+        }
         0x70..=0x7F => return branch(reader, opcode & 15, false),
         0x80 | 0x81 | 0x83 => return group_1(reader, opcode),
         0x84 | 0x85 => {

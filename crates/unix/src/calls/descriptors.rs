@@ -12,7 +12,7 @@ use abi::file::{CLOSE_RANGE_CLOEXEC, CLOSE_RANGE_UNSHARE, O_CLOEXEC, O_DIRECT, O
 use kernel::pipe::{Pipe, PipeEnd, Side};
 
 use crate::call::{Call, CallResult};
-use crate::files::closing::release;
+use crate::files::closing::let_go;
 use crate::files::descriptors::{Descriptor, Slot};
 use crate::files::open_file::OpenFile;
 use crate::files::synthesize;
@@ -53,9 +53,10 @@ fn place(call: &Call<'_>, old: u64, new: u64, flags: u32) -> CallResult {
         return Err(Errno::EBADF);
     }
     let slot = Slot { file: call.any_file(old)?, close_on_exec: flags & O_CLOEXEC != 0 };
-    let replaced = call.files().replace(Descriptor::from_register(new), slot, limit)?;
+    let (files, new_descriptor) = (call.files(), Descriptor::from_register(new));
+    let replaced = files.replace(new_descriptor, slot, limit)?;
     if let Some(replaced) = replaced {
-        release(call.unix, call.process(), replaced);
+        let_go(call.unix, call.process(), (&files, new_descriptor), replaced);
     }
     Ok(u64::from(new as u32))
 }
@@ -81,7 +82,7 @@ fn close_range(call: &Call<'_>, first: u64, last: u64, flags: u64) -> CallResult
     let mut next = first as usize;
     while let Some((descriptor, slot)) = files.remove_first(next..last as usize + 1, |_| true) {
         next = descriptor.index() + 1;
-        release(call.unix, call.process(), slot);
+        let_go(call.unix, call.process(), (&files, descriptor), slot);
     }
     Ok(0)
 }

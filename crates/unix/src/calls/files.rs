@@ -21,7 +21,7 @@ use super::open_cache;
 use crate::call::{Call, CallResult};
 use crate::calls::transfer::extent::forget_mappings;
 use crate::devices;
-use crate::files::closing::release;
+use crate::files::closing::let_go;
 use crate::files::descriptors::{Descriptor, Slot};
 use crate::files::open_file::{Body, OpenFile};
 use crate::files::synthesize;
@@ -50,8 +50,9 @@ const KNOWN: u32 = O_ACCMODE
 const KNOWN_WITH_PATH: u32 = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
 pub fn close(call: &Call<'_>, descriptor: u64) -> CallResult {
-    let slot = call.files().remove(Descriptor::from_register(descriptor))?;
-    release(call.unix, call.process(), slot);
+    let (files, descriptor) = (call.files(), Descriptor::from_register(descriptor));
+    let slot = files.remove(descriptor)?;
+    let_go(call.unix, call.process(), (&files, descriptor), slot);
     Ok(0)
 }
 

@@ -40,7 +40,7 @@ pub enum At {
 }
 
 pub fn read(call: &Call<'_>, descriptor: u64, address: u64, bytes: u64) -> CallResult {
-    let file = call.file(descriptor)?;
+    let file = call.file_slept_at(descriptor)?;
     file.check_readable()?;
     bind_dispatch(call, nr::READ, &file);
     let range = call.range(address, bytes)?;
@@ -48,7 +48,7 @@ pub fn read(call: &Call<'_>, descriptor: u64, address: u64, bytes: u64) -> CallR
 }
 
 pub fn write(call: &Call<'_>, descriptor: u64, address: u64, bytes: u64) -> CallResult {
-    let file = call.file(descriptor)?;
+    let file = call.file_slept_at(descriptor)?;
     file.check_writable()?;
     bind_dispatch(call, nr::WRITE, &file);
     let range = call.range(address, bytes)?;

@@ -2,9 +2,30 @@
 
 use alloc::sync::Arc;
 
-use super::descriptors::{DescriptorTable, Slot};
+use kernel::schedule::WaitQueue;
+
+use super::descriptors::{Descriptor, DescriptorTable, Slot};
+use super::open_file::OpenFile;
 use crate::emulator::Unix;
 use crate::task::process::Process;
+
+/// A call has taken a file out of a table. Threads that sleep by code in a call on it keep the file until that call ends.
+pub fn let_go(unix: &Unix, process: &Process, from: (&Arc<DescriptorTable>, Descriptor), slot: Slot) {
+    // The process's, and the caller's.
+    const OWNERS: usize = 2;
+    let is_shared = process.live_tasks() > 1 || Arc::strong_count(from.0) > OWNERS;
+    if is_shared && let Some(stream) = slot.file.as_stream() {
+        stream.each_queue(&mut |queue| keep_for_sleeper(unix, queue, from, &slot.file));
+    }
+    release(unix, process, slot);
+}
+
+fn keep_for_sleeper(unix: &Unix, queue: &WaitQueue, from: (&Arc<DescriptorTable>, Descriptor), file: &Arc<OpenFile>) {
+    let sleeper = unix.scheduler.sleeper(queue);
+    if let Some(task) = sleeper.and_then(|thread| unix.tasks.of_thread(thread.id())) {
+        task.keep_file(unix.scheduler, from, file);
+    }
+}
 
 /// Record locks of the process on the node go, and those who wait for one look again.
 pub fn release(unix: &Unix, process: &Process, slot: Slot) {

@@ -65,7 +65,7 @@ pub struct OpenFile {
 
 impl OpenFile {
     pub fn new(body: Body, node: Option<Arc<Node>>, flags: u32) -> OpenFile {
-        OpenFile {
+        let file = OpenFile {
             body,
             node,
             flags: KernelValue::new(flags),
@@ -82,7 +82,9 @@ impl OpenFile {
             found_no_room: KernelValue::new(false),
             in_flight: KernelValue::new(0),
             watchers: Watchers::new(),
-        }
+        };
+        file.tell_waiting();
+        file
     }
 
     pub fn stream(stream: Arc<dyn Stream>, flags: u32) -> OpenFile {
@@ -165,6 +167,16 @@ impl OpenFile {
 
     pub fn set_flags(&self, flags: u32) {
         self.flags.set(flags);
+        self.tell_waiting();
+    }
+
+    /// A stream's routines sleep only while everybody waits.
+    fn tell_waiting(&self) {
+        if self.is_nonblocking()
+            && let Some(stream) = self.as_stream()
+        {
+            stream.does_not_wait();
+        }
     }
 
     fn position_cell(&self) -> &KernelValue<u64> {

@@ -66,6 +66,8 @@ pub struct Task {
     pub robust_list: AtomicU64,
     /// A descriptor table that is not the process's: the thread was made without `CLONE_FILES`, or has unshared.
     own_files: KernelCell<Option<Arc<DescriptorTable>>>,
+    /// What was behind a descriptor at which the thread slept by code when somebody closed it.
+    kept_file: KernelCell<Option<(Descriptor, Arc<OpenFile>)>>,
     restart_area: KernelValue<Option<RestartArea>>,
     pub policy: KernelValue<Policy>,
     /// Synthesized calls of this thread.
@@ -114,6 +116,7 @@ impl Task {
             robust_list: AtomicU64::new(0),
             restart_area: KernelValue::new(None),
             own_files: KernelCell::new(None),
+            kept_file: KernelCell::new(None),
             policy: KernelValue::new(Policy::default()),
             bindings: Bindings::default(),
             ending: KernelCell::new(false),
@@ -154,6 +157,35 @@ impl Task {
             return own.get(descriptor);
         }
         self.process.file(descriptor)
+    }
+
+    /// As [`Task::file`] for a call that may have slept by code, and is made anew: the file is the one that was behind the descriptor
+    /// when the call began.
+    #[inline(always)]
+    pub fn file_slept_at(&self, descriptor: Descriptor) -> Option<Arc<OpenFile>> {
+        if self.kept_file.borrow().is_some() {
+            return self.take_kept(descriptor);
+        }
+        self.file(descriptor)
+    }
+
+    #[cold]
+    fn take_kept(&self, descriptor: Descriptor) -> Option<Arc<OpenFile>> {
+        match self.kept_file.borrow_mut().take() {
+            Some((at, file)) if at == descriptor => Some(file),
+            _ => self.file(descriptor),
+        }
+    }
+
+    /// The thread sleeps by code in a call on `descriptor` of `files`, which leads to `file` no more: the call goes on with the file.
+    pub fn keep_file(&self, scheduler: &Scheduler, from: (&Arc<DescriptorTable>, Descriptor), file: &Arc<OpenFile>) {
+        let (files, descriptor) = from;
+        let at = Descriptor::from_register(self.thread.tte().registers().rdi);
+        if at == descriptor && Arc::ptr_eq(files, &self.files()) {
+            *self.kept_file.borrow_mut() = Some((descriptor, file.clone()));
+            self.call_attention();
+            scheduler.unblock(&self.thread);
+        }
     }
 
     /// The thread's own table, if it has one.

@@ -30,6 +30,7 @@ const SOURCES: &[&str] = &[
     "kernel/src/tty/cooker.rs",
     "kernel/src/screen/template.rs",
     "kernel/src/pipe/template.rs",
+    "kernel/src/counter/template.rs",
     "kernel/src/file/window.rs",
     "kernel/src/file/positioned.rs",
     "kernel/src/file/foreign/ferry.rs",
@@ -37,6 +38,8 @@ const SOURCES: &[&str] = &[
     "machine-pc/src/thread_code.rs",
     "machine-pc/src/lib.rs",
     "machine-x86/src/thread_code.rs",
+    "machine-x86/src/handover.rs",
+    "machine-pc/src/handover.rs",
     "statemachine/src/template.rs",
 ];
 

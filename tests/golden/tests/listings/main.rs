@@ -37,6 +37,7 @@ fn all_templates() -> Vec<Template> {
             &machine_pc::timer_templates(),
             &machine_pc::call_templates(),
             &machine_pc::transmit_templates(),
+            &machine_pc::handover_templates(),
             &machine_pc::thread_templates().map(|(_, template)| template),
             &statemachine::templates(),
         ]
@@ -121,9 +122,9 @@ fn costs_are_as_claimed() {
 
 #[test]
 fn debuggers_find_the_return_address() {
-    // While somebody is told, the program's registers lie deeper: a debugger that stops there sees no caller.
+    // While somebody is told, the program's registers lie deeper: a debugger that stops there sees no caller. Sleep and wake are the pc's.
     let all = routines::all();
-    let all = all.iter().filter(|(name, _)| name != "watch.told");
+    let all = all.iter().filter(|(name, _)| name != "watch.told" && !name.starts_with("cpu."));
     let wrong: Vec<String> = all.filter_map(|(name, listing)| claims::check_return_address(name, listing)).collect();
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }

@@ -9,6 +9,7 @@ use golden::{Automaton, Clock, OnlyTte, bench};
 use kernel::call::watch::WatchWords;
 use kernel::call::{OpenName, Opens, SimpleCode, TableWords};
 use kernel::channel::console;
+use kernel::counter::EventCounter;
 use kernel::file::{NewNode, Node, Positioned, Time, Volume, Window};
 use kernel::pipe::Pipe;
 use kernel::schedule::timer::{CountWords, TimerCodes};
@@ -18,7 +19,7 @@ use kernel::trace::Notes;
 use kernel::tty::raw::{RawCallouts, RawCode, RawTty};
 use kernel::tty::termios::lflag;
 use kernel::tty::{Gate, Tty};
-use machine::{Channel as Line, Samples, ScheduleWords, TteId};
+use machine::{Channel as Line, Processor, Samples, ScheduleWords, TteId};
 use statemachine::terminal::{COOK, EDIT, VT100};
 use statemachine::{Graph, product};
 use synth::HoleKind;
@@ -99,6 +100,9 @@ pub fn all() -> Vec<(String, String)> {
     let _alone = crate::alone();
     bench().use_pc_fragments();
     let makers = bench().makers();
+    // Kept, so that its routines stay live.
+    let counter = ManuallyDrop::new(EventCounter::new(0, false).expect("memory"));
+    counter.synthesize(makers);
     let pipe = Pipe::new(Some(makers)).expect("memory").code().expect("room for code");
     let volume = Volume::in_memory(bench().pool).unwrap();
     let new = NewNode { mode: 0o644, user: 0, group: 0, now: Time::default() };
@@ -148,6 +152,8 @@ pub fn all() -> Vec<(String, String)> {
     let mut listings = vec![
         listed("raw.interrupt", line.entry().address()),
         listed("raw.interrupt.spaced", spaced.entry().address()),
+        listed("counter.read", born("counter.read")),
+        listed("counter.write", born("counter.write")),
         listed("pipe.read", pipe.read.expect("room").entry().address()),
         listed("pipe.write", pipe.write.expect("room").entry().address()),
         listed("file.read", file.read.expect("room").entry().address()),
@@ -191,7 +197,17 @@ pub fn all() -> Vec<(String, String)> {
         listings.push((name.to_string(), format!("; {name}\n{}", disassembly::template(&template))));
     }
     listings.extend(machines());
+    listings.extend(handover());
     listings
+}
+
+/// Falling asleep and waking.
+fn handover() -> Vec<(String, String)> {
+    let dispatch: &u64 = Box::leak(Box::default());
+    let slow = bench().slow_call().address();
+    let codes = machine_pc::handover_codes(bench().makers(), core::ptr::from_ref(dispatch) as u64, slow);
+    let codes = Box::leak(Box::new(codes.expect("room for code")));
+    codes.all().into_iter().map(|(name, entry)| listed(name, entry)).collect()
 }
 
 /// The handler of the timer's interrupt, and an alarm that counts.

@@ -14,6 +14,7 @@ mod files;
 mod lines;
 mod pipes;
 mod race;
+mod rings;
 mod sounds;
 mod switch;
 mod watched;
@@ -42,6 +43,7 @@ fn main() {
     let mut descriptors = descriptors::Descriptors::new();
     let mut dispatch = dispatch::Dispatch::new();
     let mut lines = lines::Lines::new();
+    let mut rings = rings::Rings::new();
     let mut sounds = sounds::Sounds::new();
     let mut switch = switch::Switch::new();
     let mut windows = windows::Windows::new();
@@ -55,7 +57,8 @@ fn main() {
             18 => sounds.step(&mut race),
             17 if race.random.once_in(2) => lines.step(&mut race),
             19 if race.random.once_in(2) => clocks.step(&mut race),
-            19 => switch.step(&mut race),
+            19 if race.random.once_in(2) => switch.step(&mut race),
+            19 => rings.step(&mut race),
             17 => windows.step(&mut race),
             16.. => consoles.step(&mut race),
             _ => descriptors.step(&mut race),

@@ -8,8 +8,8 @@ use abi::file::Iovec;
 use super::vectors::{Ranges, read_ranges, write_ranges};
 use super::{At, extent};
 use crate::call::Call;
-use crate::calls::polls::eventfd::EventCounter;
 use crate::files::open_file::OpenFile;
+use kernel::counter::EventCounter;
 
 /// The buffers: one, or those of a vector. Errors: `EFAULT`, `EINVAL`, `ENOMEM`.
 fn ranges(call: &Call<'_>, [address, count]: [u64; 2], is_vector: bool) -> Result<Ranges, Errno> {

@@ -1,0 +1,107 @@
+//! Threads that sleep and wake by code: what the pc does about vector registers between two programs, and where it all is made.
+//!
+//! Between two threads that both sleep by code no Rust runs, so the registers stay in the processor, and only TS follows the owner
+//! (S-59). Where Rust runs next, the owner's legacy part is saved as at any entry of the kernel; `vectors_live` tells the two apart.
+
+use core::mem::offset_of;
+
+use codestore::Code;
+use machine::Sleeping;
+use machine_x86::{Handing, Handover, HandoverCallouts, HandoverCode, Slots, VECTOR_OFFSET};
+use quaject::Makers;
+use synth::{Draft, Target, Template, template};
+
+use crate::thread_code::MMU_BYTES;
+
+template! {
+    /// In: the flags are equal if the successor comes back from a sleep by code; rbx = the thread, r12 = its processor. Clobbers rax.
+    /// Cost: 4 instructions between two programs, 8 if the thread owns the registers; 4 to Rust.
+    pub struct LeaveVectors {}
+    where { OWNER = offset_of!(Slots, vector_owner), LIVE = offset_of!(Slots, vectors_live), VECTOR = VECTOR_OFFSET }
+    "jne 74f",
+    "mov qword ptr [r12 + {LIVE}], 1",
+    "cmp rbx, qword ptr [r12 + {OWNER}]",
+    "jne 75f",
+    "mov rax, cr0",
+    "or eax, 8",                            // TS: the next one is not the owner
+    "mov cr0, rax",
+    "jmp 75f",
+    "74:",
+    "mov rax, qword ptr [r12 + {OWNER}]",
+    "clts",
+    "fxsave64 [rax + {VECTOR}]",
+    "75:",
+}
+
+template! {
+    /// In: rbx = the thread, r12 = its processor. Clobbers rax. Cost: 5 instructions between two programs, 6 if the thread owns the
+    /// registers; 9 from Rust, 6 if the thread owns them.
+    pub struct TakeVectors {}
+    where { OWNER = offset_of!(Slots, vector_owner), LIVE = offset_of!(Slots, vectors_live), VECTOR = VECTOR_OFFSET }
+    "cmp qword ptr [r12 + {LIVE}], 0",
+    "je 74f",
+    "mov qword ptr [r12 + {LIVE}], 0",
+    "cmp rbx, qword ptr [r12 + {OWNER}]",
+    "jne 75f",
+    "clts",
+    "jmp 75f",
+    "74:",
+    "mov rax, qword ptr [r12 + {OWNER}]",
+    "fxrstor64 [rax + {VECTOR}]",
+    "cmp rax, rbx",
+    "je 75f",
+    "mov rax, cr0",
+    "or eax, 8",
+    "mov cr0, rax",
+    "75:",
+}
+
+/// The code, which stays as long as the machine.
+pub struct HandoverCodes {
+    refused: Code<Handing>,
+    woken: Code<Handing>,
+    sleep: Code<Handing>,
+    wake: Code<Handing>,
+}
+
+impl HandoverCodes {
+    /// The routines, for the golden listings.
+    pub fn all(&self) -> [(&'static str, u64); 4] {
+        let named = [
+            ("cpu.refused", &self.refused),
+            ("cpu.woken", &self.woken),
+            ("cpu.sleep", &self.sleep),
+            ("cpu.wake", &self.wake),
+        ];
+        named.map(|(name, code)| (name, code.entry().address()))
+    }
+
+    pub fn entries(&self) -> Sleeping {
+        Sleeping { sleep: self.sleep.entry().under(), wake: self.wake.entry().under() }
+    }
+}
+
+/// Makes the code for the processor whose dispatch slot is at `dispatch`. `None`: no room.
+pub fn synthesize(makers: Makers, dispatch: u64, slow: u64) -> Option<HandoverCodes> {
+    let handover = Handover { dispatch, mmu_bytes: MMU_BYTES };
+    let leave = |draft: &mut Draft| LeaveVectors {}.append_to(draft);
+    let take = |draft: &mut Draft| TakeVectors {}.append_to(draft);
+    let mut callouts = HandoverCallouts {
+        rust: Some(Target::Address(slow)),
+        leave_vectors: Some(&leave),
+        take_vectors: Some(&take),
+        ..Default::default()
+    };
+    let refused = HandoverCode::refused(&handover, makers, &callouts).create(makers)?;
+    let woken = HandoverCode::woken(&handover, makers, &callouts).create(makers)?;
+    callouts.down = Some(Target::Address(refused.entry().address()));
+    callouts.back = Some(woken.entry().address());
+    let sleep = HandoverCode::sleep(&handover, makers, &callouts).create(makers)?;
+    let wake = HandoverCode::wake(&handover, makers, &callouts).create(makers)?;
+    Some(HandoverCodes { refused, woken, sleep, wake })
+}
+
+/// For the golden listings.
+pub fn templates() -> [Template; 2] {
+    [LeaveVectors::template(), TakeVectors::template()]
+}
