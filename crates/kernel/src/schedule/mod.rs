@@ -566,16 +566,8 @@ impl Scheduler {
 
     /// Wakes everyone who waits at `queue`.
     pub fn wake(&self, queue: &WaitQueue) {
-        if let Some(sleeper) = queue.sleeper() {
-            self.wake_sleeper(sleeper);
-        }
+        self.sleeper(queue).iter().for_each(|thread| self.unblock(thread));
         queue.drain(|thread| self.unblock(thread));
-    }
-
-    fn wake_sleeper(&self, sleeper: u64) {
-        if let Some(thread) = self.thread(self.machine.sleeper(sleeper)) {
-            self.unblock(&thread);
-        }
     }
 
     /// Who sleeps in `queue` by code, or is woken and has not run yet.
