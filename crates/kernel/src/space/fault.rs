@@ -242,6 +242,10 @@ impl Pages {
         let copy = self.copy_of(mapping)?;
         area.has_copies = true;
         self.replace(page, mapping, copy, rights)?;
+        if self.pool.is_zero_frame(mapping.frame) {
+            // It was read first, as by an addition in place.
+            self.fill_ahead(start, area, page, rights);
+        }
         Ok(Resolved::Copied)
     }
 
