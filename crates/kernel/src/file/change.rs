@@ -169,7 +169,7 @@ impl Namespace {
         now: Time,
     ) -> Result<Opened, Errno> {
         let store = directory.volume().store();
-        if !store.speaks_for(who) {
+        if !directory.volume().speaks_for(who) {
             who.permit(directory, Access::CHANGE_NAMES)?;
         }
         store.create_nameless(NewName { who, directory, name: &[], now }, mode, flags)
@@ -191,7 +191,7 @@ impl Namespace {
 }
 
 pub(super) fn denies_names(directory: &Node) -> bool {
-    directory.volume().store().denies_names()
+    directory.volume().denies_names()
 }
 
 /// Error: `EROFS`, which Linux finds before it looks for the last name.
@@ -202,7 +202,7 @@ pub(super) fn check_changeable(directory: &Node) -> Result<(), Errno> {
 /// May `who` add a name to `directory`? Errors: `ENOENT` if it was removed, `EROFS`, `EACCES`.
 pub(super) fn check_create(who: &Credentials, directory: &Node) -> Result<(), Errno> {
     check_changeable(directory)?;
-    if directory.volume().store().speaks_for(who) {
+    if directory.volume().speaks_for(who) {
         return Ok(());
     }
     if directory.is_removed() {
@@ -213,7 +213,7 @@ pub(super) fn check_create(who: &Credentials, directory: &Node) -> Result<(), Er
 
 /// May `who` take `victim` out of `directory`? Errors: `EROFS`, `EACCES`, `EPERM` if it is sticky.
 pub(super) fn check_remove(who: &Credentials, directory: &Node, victim: &Node) -> Result<(), Errno> {
-    if directory.volume().store().speaks_for(who) {
+    if directory.volume().speaks_for(who) {
         return Ok(());
     }
     who.permit(directory, Access::CHANGE_NAMES)?;

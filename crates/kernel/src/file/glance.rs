@@ -27,6 +27,12 @@ impl Namespace {
         if !self.may_glance() {
             return self.lookup(view, path, last).map(Seen::Node);
         }
+        self.look_outside(view, path, last)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn look_outside(&self, view: View<'_>, path: &[u8], last: FinalLink) -> Result<Seen, Errno> {
         let key = self.cache_key(view, path);
         if let Some(node) = key.as_ref().and_then(|key| self.remembered(view, key, last)) {
             return Ok(Seen::Node(node));

@@ -240,8 +240,9 @@ impl Node {
         if self.is_elsewhere() { self.volume.store().device(self) } else { self.volume.device() }
     }
 
+    #[inline]
     pub fn meta(&self) -> Meta {
-        if self.is_elsewhere() { self.volume.store().meta(self) } else { self.own_meta() }
+        if self.is_elsewhere() { self.asked_meta() } else { self.own_meta() }
     }
 
     #[inline(always)]
@@ -287,10 +288,12 @@ impl Node {
     }
 
     /// What `stat` tells.
+    #[inline]
     pub fn attributes(&self) -> Attributes {
-        if self.is_elsewhere() { self.volume.store().attributes(self) } else { self.own_attributes() }
+        if self.is_elsewhere() { self.asked_attributes() } else { self.own_attributes() }
     }
 
+    #[inline(always)]
     pub(super) fn own_attributes(&self) -> Attributes {
         let meta = self.own_meta();
         let (size_bytes, pages) = match &self.data {
@@ -414,7 +417,7 @@ impl Node {
         match &self.data {
             Data::Directory(table) => table.0.borrow().find(name).cloned().ok_or(Errno::ENOENT),
             Data::VirtualDirectory(directory) => directory.lookup(self, name),
-            Data::Elsewhere(_) => self.volume.store().child(self, name, guess),
+            Data::Elsewhere(_) => self.asked_child(name, guess),
             _ => Err(Errno::ENOTDIR),
         }
     }

@@ -39,7 +39,7 @@ impl Namespace {
             return Err(Errno::ENOTSUP);
         }
         let store = node.volume().store();
-        if !store.speaks_for(who) && !who.owns(node) {
+        if !node.volume().speaks_for(who) && !who.owns(node) {
             return Err(Errno::EPERM);
         }
         store.set_mode(who, node, mode & MODE_BITS, now)?;
@@ -59,7 +59,7 @@ impl Namespace {
     ) -> Result<(), Errno> {
         check_writable(node)?;
         let store = node.volume().store();
-        if !store.speaks_for(who) {
+        if !node.volume().speaks_for(who) {
             check_owner_change(who, node, [user, group])?;
         }
         store.set_owner(who, node, [user, group], now)?;
@@ -82,7 +82,7 @@ impl Namespace {
         }
         check_writable(node)?;
         let store = node.volume().store();
-        if !store.speaks_for(who) && !who.owns(node) {
+        if !node.volume().speaks_for(who) && !who.owns(node) {
             if [accessed, modified] != [TimeChange::Now; 2] {
                 return Err(Errno::EPERM);
             }

@@ -174,7 +174,7 @@ fn check_permissions(
     target: &End<'_>,
     mode: RenameMode,
 ) -> Result<(), Errno> {
-    if source.directory.volume().store().speaks_for(who) {
+    if source.directory.volume().speaks_for(who) {
         return Ok(());
     }
     check_remove(who, &source.directory, moved)?;

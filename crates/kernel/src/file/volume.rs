@@ -10,6 +10,7 @@ use machine::KernelCell;
 
 use super::attributes::CounterClock;
 use super::attributes::VolumeNumbers;
+use super::credentials::Credentials;
 use super::limits::NAME_BYTES_MAX;
 use super::memory::Memory;
 use super::page_store::PageStore;
@@ -153,6 +154,19 @@ impl Volume {
         self.store.page_store()
     }
 
+    /// [`Store::speaks_for`]; one that nobody else changes does not.
+    #[inline(always)]
+    pub fn speaks_for(&self, who: &Credentials) -> bool {
+        self.residence == Residence::Outside && self.store.speaks_for(who)
+    }
+
+    /// [`Store::denies_names`]; only one whose nodes are produced may.
+    #[inline(always)]
+    pub(super) fn denies_names(&self) -> bool {
+        self.residence == Residence::Virtual && self.store.denies_names()
+    }
+
+    #[inline(always)]
     pub fn store(&self) -> &dyn Store {
         &*self.store
     }

@@ -388,7 +388,7 @@ impl<'a> Walk<'a> {
         if self.at.is_elsewhere() {
             // Its store may check it at the next name.
             self.terms.open_to_all = false;
-            let checked = self.at.volume().store().speaks_for(self.view.credentials);
+            let checked = self.at.volume().speaks_for(self.view.credentials);
             return if checked { Ok(()) } else { self.view.credentials.permit(&self.at, Access::SEARCH) };
         }
         self.terms.open_to_all &= self.at.meta().mode & 0o111 == 0o111;

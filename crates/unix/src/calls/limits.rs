@@ -11,7 +11,6 @@ use crate::call::Entry;
 use crate::call::{Call, CallResult};
 use crate::calls::times::limit::watch as watch_time_limit;
 use crate::emulator::Unix;
-use crate::limits::DESCRIPTORS_MAX;
 use crate::task::process::Process;
 use abi::nr;
 

@@ -1,13 +1,12 @@
 //! A file whose content is computed (`/proc/meminfo`, `/dev/vcs1`), open.
 
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 
 use abi::Errno;
 use kernel::charge::{Held, Kept};
 use kernel::file::{File, Node, VirtualFile};
 use kernel::stream::{Io, UserRange};
-use machine::{KernelCell, try_filled, try_to_vec};
+use machine::{KernelCell, try_filled};
 
 use crate::limits::PIECE_BYTES;
 
@@ -34,10 +33,12 @@ impl TextFile {
         Arc::new(TextFile { node: node.clone(), source, taken: KernelCell::new(content.into()) })
     }
 
-    /// Up to `bytes` bytes from `position` on.
-    fn seen(&self, position: u64, bytes: usize) -> Result<Vec<u8>, Errno> {
+    /// Shows up to `bytes` bytes from `position` on, and returns how many there were.
+    fn show(&self, position: u64, bytes: usize, take: impl FnOnce(&[u8]) -> Result<(), Errno>) -> Result<usize, Errno> {
         if let Some(seen) = self.source.window(position, bytes.min(PIECE_BYTES)) {
-            return seen;
+            let seen = seen?;
+            let part = &seen[..seen.len().min(bytes)];
+            return take(part).map(|()| part.len());
         }
         if position == 0 {
             let fresh = self.source.content()?;
@@ -45,7 +46,8 @@ impl TextFile {
         }
         let taken = self.taken.borrow().clone();
         let from = usize::try_from(position).ok().and_then(|position| taken.get(position..)).unwrap_or(&[]);
-        Ok(try_to_vec(&from[..from.len().min(bytes)])?)
+        let part = &from[..from.len().min(bytes)];
+        take(part).map(|()| part.len())
     }
 }
 
@@ -68,9 +70,7 @@ impl File for TextFile {
     }
 
     fn read(&self, io: &Io<'_>, position: u64, to: UserRange) -> Result<usize, Errno> {
-        let seen = self.seen(position, to.bytes)?;
-        io.copy_out(to.address, &seen)?;
-        Ok(seen.len())
+        self.show(position, to.bytes, |seen| io.copy_out(to.address, seen))
     }
 
     fn write(&self, io: &Io<'_>, position: u64, from: UserRange) -> Result<usize, Errno> {
@@ -80,9 +80,10 @@ impl File for TextFile {
     }
 
     fn read_at(&self, position: u64, into: &mut [u8]) -> Result<usize, Errno> {
-        let seen = self.seen(position, into.len())?;
-        into[..seen.len()].copy_from_slice(&seen);
-        Ok(seen.len())
+        self.show(position, into.len(), |seen| {
+            into[..seen.len()].copy_from_slice(seen);
+            Ok(())
+        })
     }
 
     fn write_at(&self, _position: u64, _from: &[u8]) -> Result<usize, Errno> {

@@ -7,8 +7,9 @@ use core::any::Any;
 use abi::Errno;
 use machine::{Held, Hold, Room};
 
-use super::super::attributes::{NewNode, NodeKind, Time};
+use super::super::attributes::{Attributes, Meta, NewNode, NodeKind, Time};
 use super::super::opened::File;
+use super::super::store::Guess;
 use super::super::volume::Volume;
 use super::{Data, Node};
 
@@ -41,6 +42,24 @@ impl Node {
     /// Numbers of the file system that it is in; `None`: those of its volume.
     pub fn room(&self) -> Option<Result<Room, Errno>> {
         self.volume.store().room(self)
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(super) fn asked_meta(&self) -> Meta {
+        self.volume.store().meta(self)
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(super) fn asked_attributes(&self) -> Attributes {
+        self.volume.store().attributes(self)
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(super) fn asked_child(self: &Arc<Node>, name: &[u8], guess: Guess) -> Result<Arc<Node>, Errno> {
+        self.volume.store().child(self, name, guess)
     }
 
     /// Holds `first..=last` against others too, where there are some. Error: `EAGAIN`.

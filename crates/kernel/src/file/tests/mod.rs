@@ -7,6 +7,7 @@ mod locking;
 mod permissions;
 mod random;
 mod renaming;
+mod stores;
 mod tree;
 mod walking;
 
