@@ -9,6 +9,7 @@
  * kernel holds no more than before. (That there is no panic is seen from outside.)
  */
 #include "churn.h"
+#include <dirent.h>
 #include <ftw.h>
 #include <sys/msg.h>
 #include <sys/sem.h>
@@ -47,9 +48,33 @@ static int all_ended(int patience_ms)
 static int drop(const char *path, const struct stat *about, int kind, struct FTW *where)
 {
     (void)about, (void)kind;
-    if (where->level > 0)
+    if (where->level > 0 || strcmp(path, "/tmp/starving") != 0)
         remove(path);
     return 0;
+}
+
+/* What stands in /tmp when this program begins. */
+static struct dirent **there;
+static int are_there;
+
+/* Programs that were ended could not remove what they had made. */
+static void tidy(void)
+{
+    nftw("/tmp/starving", drop, 16, FTW_DEPTH | FTW_PHYS);
+    struct dirent **found;
+    int count = scandir("/tmp", &found, NULL, alphasort);
+    for (int i = 0; i < count; i++) {
+        char path[300];
+        int is_new = 1;
+        for (int j = 0; j < are_there; j++)
+            is_new &= strcmp(found[i]->d_name, there[j]->d_name) != 0;
+        snprintf(path, sizeof path, "/tmp/%s", found[i]->d_name);
+        if (is_new)
+            nftw(path, drop, 16, FTW_DEPTH | FTW_PHYS);
+        free(found[i]);
+    }
+    if (count >= 0)
+        free(found);
 }
 
 /* What a program leaves behind in System V's tables. */
@@ -92,7 +117,7 @@ static void once(char **command, const char *name, unsigned seed)
         printf("%s with seed %u: cannot be ended\n", name, seed);
         exit(1);
     }
-    nftw("/tmp/starving", drop, 16, FTW_DEPTH | FTW_PHYS);
+    tidy();
     forget("shm"), forget("sem"), forget("msg");
 }
 
@@ -165,6 +190,7 @@ int main(int argc, char **argv)
     unsigned seed = atoi(argv[1]), count = atoi(argv[2]);
     mkdir("/tmp/starving", 0777);
     MUST(chdir("/tmp/starving"));
+    are_there = (int)MUST(scandir("/tmp", &there, NULL, alphasort));
     signal(SIGPIPE, SIG_IGN);
     if (strcmp(argv[3], "--") == 0) {
         starve(argv + 4, argv[4], seed, count);
