@@ -1,5 +1,5 @@
 /* /proc/sys: what can be written, what is refused, and what the limits do. Every limit is put back. Needs root, and a system of its own:
- * what Linux prints is in knobs.txt. */
+ * what Linux prints is in knobs.txt (of `chosen` and `numbers`, which no host would bear, what its documents say). */
 #include "check.h"
 
 #include <sched.h>
@@ -183,8 +183,83 @@ static void numbers(void)
     printf("below: %d\n", highest > 300 && highest < 400);
 }
 
+static volatile char *touched(long bytes)
+{
+    char *map = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    MUST(map == MAP_FAILED ? -1 : 0);
+    for (long at = 0; at < bytes; at += 4096)
+        map[at] = 1;
+    return map;
+}
+
+static void weigh(const char *adjustment)
+{
+    int file = MUST(open("/proc/self/oom_score_adj", O_WRONLY));
+    MUST(write(file, adjustment, strlen(adjustment)));
+    close(file);
+}
+
+/* A child that holds so many bytes, with an adjustment; it is ready when this returns. */
+static pid_t holder(const char *adjustment, long bytes)
+{
+    int ready[2];
+    char byte;
+    MUST(pipe(ready));
+    fflush(stdout);
+    pid_t child = MUST(fork());
+    if (child == 0) {
+        weigh(adjustment);
+        touched(bytes);
+        MUST(write(ready[1], "r", 1));
+        for (;;)
+            pause();
+    }
+    MUST(read(ready[0], &byte, 1));
+    close(ready[0]), close(ready[1]);
+    return child;
+}
+
+static void first_killed(const char *what, pid_t one, pid_t other)
+{
+    int status;
+    pid_t dead = MUST(wait(&status));
+    printf("%s: %s goes first", what, dead == one ? "the one" : dead == other ? "the other" : "nobody known");
+    say_status("", status);
+    kill(one, SIGKILL), kill(other, SIGKILL);
+    while (wait(NULL) > 0)
+        ;
+}
+
+/* A child that takes all memory. */
+static pid_t bomb(const char *adjustment)
+{
+    fflush(stdout);
+    pid_t child = MUST(fork());
+    if (child == 0) {
+        weigh(adjustment);
+        for (;;)
+            touched(1 << 20);
+    }
+    return child;
+}
+
+/* Who is killed for want of memory. */
+static void chosen(void)
+{
+    long half = sysconf(_SC_PHYS_PAGES) * 4096 / 2;
+    weigh("-1000");
+    pid_t small = holder("1000", 1 << 20);
+    first_killed("a small one that is offered", small, bomb("0"));
+    pid_t large = holder("-1000", half);
+    first_killed("a large one that is protected", large, bomb("0"));
+    large = holder("-500", half);
+    first_killed("a large one that is spared", large, bomb("0"));
+    large = holder("0", half + half / 4);
+    first_killed("a large one", large, bomb("0"));
+}
+
 #define T(name) {#name, name}
-static const struct test tests[] = {{"words", all_words}, T(without_right), T(effects), T(overcommitted), T(numbers)};
+static const struct test tests[] = {{"words", all_words}, T(without_right), T(effects), T(overcommitted), T(numbers), T(chosen)};
 
 int main(int argc, char **argv)
 {

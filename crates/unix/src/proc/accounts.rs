@@ -7,7 +7,7 @@ use core::sync::atomic::Ordering;
 
 use abi::Errno;
 use abi::process::CAP_SYS_RESOURCE;
-use machine::try_text;
+use machine::{PAGE_BYTES, try_text};
 
 use super::process::Member;
 use super::status::used;
@@ -85,10 +85,17 @@ pub fn schedule(unix: &'static Unix, member: &Member) -> Text {
     written(format_args!("{} 0 0\n", used(unix, &process).0))
 }
 
-pub fn oom_score(_: &'static Unix, member: &Member) -> Text {
-    let adjustment = member.process()?.oom_adjustment.load(Ordering::Relaxed);
-    // Linux's badness of a process that uses next to nothing, without and with its adjustment.
-    written(format_args!("{}\n", (666 + adjustment * 2 / 3).clamp(0, 1333)))
+/// Linux's badness: what is resident and the adjustment, in thousandths of all memory.
+pub fn oom_score(unix: &'static Unix, member: &Member) -> Text {
+    let process = member.process()?;
+    let adjustment = i64::from(process.oom_adjustment.load(Ordering::Relaxed));
+    if adjustment == -1000 {
+        return written(format_args!("0\n"));
+    }
+    let resident = process.space().map_or(0, |space| space.borrow().usage().resident) as i64;
+    let memory = (unix.pool.total_frames() * PAGE_BYTES) as i64;
+    let badness = resident * 1000 / memory.max(1) + adjustment;
+    written(format_args!("{}\n", (1000 + badness) * 2 / 3))
 }
 
 pub fn oom_score_adjustment(_: &'static Unix, member: &Member) -> Text {

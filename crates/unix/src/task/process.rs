@@ -157,7 +157,7 @@ pub struct Process {
     pub tally: KernelCell<Tally>,
     /// It was killed for want of memory.
     pub is_sentenced: KernelCell<bool>,
-    /// Linux `oom_score_adj`, -1000 to 1000. Nothing is chosen by it.
+    /// Linux `oom_score_adj`, -1000 to 1000: who is killed for want of memory.
     pub oom_adjustment: AtomicI32,
     /// The name of the first thread, from when it has ended.
     pub last_name: KernelCell<[u8; 16]>,

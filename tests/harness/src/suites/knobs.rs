@@ -25,7 +25,7 @@ pub fn run(options: &Options, tally: &mut Tally) -> Result<(), String> {
             continue;
         }
         let mut command = runner_command(&options.runner);
-        command.arg("--with").arg(&program).arg(&program).arg(case);
+        command.args(["--mem", "192M"]).arg("--with").arg(&program).arg(&program).arg(case);
         let outcome = process::run(command, Vec::new(), options.case_timeout)?;
         let said = String::from_utf8_lossy(&outcome.stdout).replace('\r', "");
         let differing = text.lines().zip(said.lines()).find(|(expected, said)| expected != said);

@@ -13,11 +13,12 @@
 
 use alloc::sync::Arc;
 use core::fmt::{self, Write};
+use core::sync::atomic::Ordering;
 
 use abi::process::WaitStatus;
 use abi::signal::SIGKILL;
 use kernel::charge::Bill;
-use machine::Nanos;
+use machine::{Nanos, PAGE_BYTES};
 
 use super::bill;
 use crate::emulator::Unix;
@@ -36,20 +37,25 @@ pub struct Sentence {
     branch: Arc<Branch>,
     head: Option<Arc<Process>>,
     is_alone: bool,
+    /// Who must not be chosen is left out.
+    spares: bool,
 }
 
 /// Chooses; `None`: nobody is left but the first process, or those who are leaving.
 pub fn choose(unix: &Unix, now: Nanos) -> Option<Sentence> {
-    tally(unix);
+    let mut spares = false;
+    each_running(unix, |process| spares |= !is_protected(process));
+    tally(unix, spares);
     let mut most: Option<Arc<Branch>> = None;
     each_running(unix, |process| {
-        if most.as_ref().is_none_or(|most| process.branch.bytes.get() > most.bytes.get()) {
+        let is_spared = spares && is_protected(process);
+        if !is_spared && most.as_ref().is_none_or(|most| process.branch.bytes.get() > most.bytes.get()) {
             most = Some(process.branch.clone());
         }
     });
     let branch = most?;
     if branch.strikes_since(now) >= STRIKES_MAX {
-        return Some(Sentence { branch, head: None, is_alone: false });
+        return Some(Sentence { branch, head: None, is_alone: false, spares });
     }
     let mut head = None;
     while let Some(child) = largest_child(unix, &branch, head.as_ref()) {
@@ -58,7 +64,7 @@ pub fn choose(unix: &Unix, now: Nanos) -> Option<Sentence> {
         }
         head = Some(child);
     }
-    let all = Sentence { branch, head, is_alone: false };
+    let all = Sentence { branch, head, is_alone: false, spares };
     let bytes = all.head.as_ref().map_or(all.branch.bytes.get(), |head| head.tally.get().bytes);
     let largest = all.largest(unix)?;
     let is_good_part = largest.tally.get().own_bytes >= bytes / GOOD_PART;
@@ -67,7 +73,7 @@ pub fn choose(unix: &Unix, now: Nanos) -> Option<Sentence> {
 
 /// Only the first process.
 pub fn of_first(first: Arc<Process>) -> Sentence {
-    Sentence { branch: first.branch.clone(), head: Some(first), is_alone: true }
+    Sentence { branch: first.branch.clone(), head: Some(first), is_alone: true, spares: false }
 }
 
 impl Branch {
@@ -81,6 +87,27 @@ fn is_running(process: &Process) -> bool {
     process.life.get() == Life::Running && process.ending.get().is_none()
 }
 
+/// `oom_score_adj` -1000: chosen only when nobody else is left but the first process. (Linux panics then.)
+fn is_protected(process: &Process) -> bool {
+    process.oom_adjustment.load(Ordering::Relaxed) <= ADJUSTMENT_MIN
+}
+
+const ADJUSTMENT_MIN: i32 = -1000;
+
+/// What a process holds, as the choice sees it: `oom_score_adj` adds or takes away so many thousandths of all memory.
+fn weight(unix: &Unix, process: &Process, spares: bool) -> u64 {
+    let held = bill::of(unix, process).total();
+    let adjustment = process.oom_adjustment.load(Ordering::Relaxed);
+    let frames = unix.pool.total_frames();
+    // Tables and records may lie beside the frames: nobody holds more than this.
+    let memory = ((frames + frames / 64) * PAGE_BYTES) as u64;
+    let part = memory / 1000 * u64::from(adjustment.unsigned_abs());
+    if is_protected(process) {
+        return if spares { 0 } else { held };
+    }
+    if adjustment < 0 { held.saturating_sub(part) } else { held.saturating_add(part) }
+}
+
 /// Shows those who may be chosen: not the first process.
 fn each_running(unix: &Unix, mut visit: impl FnMut(&Arc<Process>)) {
     unix.tasks.each_process(|process| {
@@ -90,10 +117,10 @@ fn each_running(unix: &Unix, mut visit: impl FnMut(&Arc<Process>)) {
     });
 }
 
-/// Notes at each process what it holds, and what it and all below it hold; at each branch what it holds.
-fn tally(unix: &Unix) {
+/// Notes at each process what it weighs, and what it and all below it weigh; at each branch what it weighs.
+fn tally(unix: &Unix, spares: bool) {
     unix.tasks.each_process(|process| {
-        let bytes = if is_running(process) { bill::of(unix, process).total() } else { 0 };
+        let bytes = if is_running(process) { weight(unix, process, spares) } else { 0 };
         let children_left = process.child_count();
         process.tally.set(Tally { own_bytes: bytes, bytes, children_left });
         process.branch.bytes.set(0);
@@ -150,6 +177,7 @@ fn largest_child(unix: &Unix, branch: &Arc<Branch>, parent: Option<&Arc<Process>
 impl Sentence {
     pub fn includes(&self, process: &Arc<Process>) -> bool {
         match &self.head {
+            _ if self.spares && is_protected(process) => false,
             Some(head) if self.is_alone => Arc::ptr_eq(head, process),
             Some(head) => is_below(process, head),
             None => process.pid != 1 && Arc::ptr_eq(&process.branch, &self.branch),
