@@ -182,7 +182,7 @@ impl Namespace {
 
     /// Whether a store may be asked for many names at once: there is one, and nothing hides what it has.
     #[inline(always)]
-    pub(super) fn may_glance(&self) -> bool {
+    pub fn may_glance(&self) -> bool {
         self.asks.get() && !self.mounts.borrow().iter().any(|mount| mount.point.is_elsewhere())
     }
 

@@ -70,6 +70,9 @@ fn answer_from_outside(
     name: Option<&[u8]>,
     [address, bytes]: [u64; 2],
 ) -> Result<Option<u64>, Errno> {
+    if !call.unix.names.may_glance() {
+        return Ok(None);
+    }
     let (path, last) = match at {
         At::Path(path) => (call.read_path(*path)?, FinalLink::Follow),
         At::Link(path) => (call.read_path(*path)?, FinalLink::Keep),
