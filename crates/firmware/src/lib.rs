@@ -13,4 +13,4 @@ mod bytes;
 pub mod resources;
 mod tables;
 
-pub use tables::{IoApic, Memory, PowerOff, Register, Tables, Write};
+pub use tables::{IoApic, Memory, PciWindow, PowerOff, Register, Tables, Write};

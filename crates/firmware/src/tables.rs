@@ -26,6 +26,7 @@ const REDUCED_SLEEP_TYPE_SHIFT: u8 = 2;
 pub struct Tables<'a> {
     fadt: Option<&'a [u8]>,
     madt: Option<&'a [u8]>,
+    mcfg: Option<&'a [u8]>,
     /// The definition blocks, without their headers: the first is the machine's, the others add to it.
     blocks: Vec<&'a [u8]>,
 }
@@ -60,6 +61,22 @@ pub struct IoApic {
     pub first: u32,
 }
 
+/// A window through which the configuration spaces of PCI functions are reached (PCI Firmware specification 3.0, 4.1.2): 1 MiB for each
+/// bus, counted from `physical` as if bus 0 were there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PciWindow {
+    pub physical: u64,
+    pub first_bus: u8,
+    pub last_bus: u8,
+}
+
+impl PciWindow {
+    /// Behind the last bus's space.
+    pub fn end(&self) -> u64 {
+        self.physical.saturating_add((u64::from(self.last_bus) + 1) << 20)
+    }
+}
+
 impl<'a> Tables<'a> {
     /// The tables that the root pointer at `root` leads to.
     pub fn find(root: u64, memory: &impl Memory<'a>) -> Option<Tables<'a>> {
@@ -74,7 +91,7 @@ impl<'a> Tables<'a> {
             _ => (u32_at(pointer, 16)?.into(), 4),
         };
         let list = table(list, memory)?;
-        let mut tables = Tables { fadt: None, madt: None, blocks: Vec::new() };
+        let mut tables = Tables { fadt: None, madt: None, mcfg: None, blocks: Vec::new() };
         let mut added = Vec::new();
         for entry in list.get(HEADER_BYTES..)?.chunks_exact(entry_bytes) {
             let physical = if entry_bytes == 8 { u64_at(entry, 0)? } else { u32_at(entry, 0)?.into() };
@@ -82,6 +99,7 @@ impl<'a> Tables<'a> {
             match &found[..4] {
                 b"FACP" => tables.fadt = Some(found),
                 b"APIC" => tables.madt = Some(found),
+                b"MCFG" => tables.mcfg = Some(found),
                 b"SSDT" => added.push(&found[HEADER_BYTES..]),
                 _ => {}
             }
@@ -119,6 +137,16 @@ impl<'a> Tables<'a> {
             (port, value) => Some((u16::try_from(port).ok()?, value)),
         };
         writes[0].map(|_| PowerOff { enable, writes })
+    }
+
+    /// Windows to the configuration spaces of PCI's first segment, from the MCFG.
+    pub fn pci_windows(&self) -> impl Iterator<Item = PciWindow> + use<'a> {
+        let entries = self.mcfg.and_then(|mcfg| mcfg.get(HEADER_BYTES + 8..)).unwrap_or_default();
+        entries.chunks_exact(16).filter_map(|entry| {
+            let is_first_segment = entry[8] == 0 && entry[9] == 0;
+            let window = PciWindow { physical: u64_at(entry, 0)?, first_bus: entry[10], last_bus: entry[11] };
+            (is_first_segment && window.first_bus <= window.last_bus).then_some(window)
+        })
     }
 
     /// The I/O APICs (5.2.12.3).

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use firmware::resources::{Resource, Trigger, resources};
-use firmware::{IoApic, Memory, PowerOff, Register, Tables, Write};
+use firmware::{IoApic, Memory, PciWindow, PowerOff, Register, Tables, Write};
 
 /// A length, then the content (20.2.4): three bytes of length, whatever it is.
 fn package(content: &[u8]) -> Vec<u8> {
@@ -90,18 +90,33 @@ fn machine(block: &[u8], fadt: &[(usize, &[u8])]) -> Machine {
     root[15] = 2;
     root[24..32].copy_from_slice(&LIST.to_le_bytes());
     sign(&mut root[..20], 8);
-    let list: Vec<u8> = [0x2000u64, 0x3000].into_iter().flat_map(u64::to_le_bytes).collect();
+    let list: Vec<u8> = [0x2000u64, 0x3000, 0x5000].into_iter().flat_map(u64::to_le_bytes).collect();
     Machine(BTreeMap::from([
         (ROOT, root),
         (LIST, table(b"XSDT", &list)),
         (0x2000, table(b"FACP", &fields)),
         (0x3000, table(b"APIC", &madt)),
         (0x4000, table(b"DSDT", block)),
+        (
+            0x5000,
+            table(b"MCFG", &joined(&[&[0; 8], &pci(0xB000_0000, 0, 0, 255), &pci(1 << 40, 1, 0, 9), &pci(0, 0, 9, 1)])),
+        ),
     ]))
 }
 
 fn io_apic(at: u32, first: u32) -> Vec<u8> {
     joined(&[&[1, 12, 0, 0], &at.to_le_bytes(), &first.to_le_bytes()])
+}
+
+fn pci(at: u64, segment: u16, first: u8, last: u8) -> Vec<u8> {
+    joined(&[&at.to_le_bytes(), &segment.to_le_bytes(), &[first, last, 0, 0, 0, 0]])
+}
+
+#[test]
+fn configuration_spaces_of_the_first_segment_are_found() {
+    let machine = machine(&block(), &[]);
+    let found: Vec<PciWindow> = Tables::find(ROOT, &&machine).unwrap().pci_windows().collect();
+    assert_eq!(found, [PciWindow { physical: 0xB000_0000, first_bus: 0, last_bus: 255 }]);
 }
 
 /// Beside the devices what else stands in such blocks: regions, fields, methods, conditions, a device that is off.

@@ -4,41 +4,11 @@
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use machine::{Claimed, KernelCell, Line, ProcessorNumber};
-use virtio::{Entropy, Mmio, Window, device_id, id};
+use machine::{Claimed, KernelCell};
+use virtio::Entropy;
 
-use crate::layout::direct;
-use crate::lines;
+use crate::devices::{Bus, Device};
 use crate::threads::PcGround;
-
-/// A device's registers in the direct map.
-pub struct MmioWindow(u64);
-
-impl MmioWindow {
-    fn at<T>(&self, offset: u32) -> *mut T {
-        direct(self.0 + u64::from(offset)) as *mut T
-    }
-}
-
-macro_rules! access {
-    ($read:ident, $write:ident, $type:ty) => {
-        fn $read(&self, offset: u32) -> $type {
-            // SAFETY: a window of virtio's is here, as the loader or the firmware says; the direct map has it.
-            unsafe { self.at::<$type>(offset).read_volatile() }
-        }
-
-        fn $write(&self, offset: u32, value: $type) {
-            // SAFETY: as above; only registers of virtio 1.2, 4.2.2 are written.
-            unsafe { self.at::<$type>(offset).write_volatile(value) }
-        }
-    };
-}
-
-impl Window for MmioWindow {
-    access!(read8, write8, u8);
-    access!(read16, write16, u16);
-    access!(read32, write32, u32);
-}
 
 /// Bytes that are asked for at a time, and kept.
 const STORE_BYTES: usize = 64;
@@ -46,7 +16,7 @@ const STORE_BYTES: usize = 64;
 const PATIENCE_NS: u64 = 2_000_000;
 
 struct Source {
-    device: Entropy<Mmio<MmioWindow>>,
+    device: Entropy<Bus>,
     store: [u8; STORE_BYTES],
     /// Bytes of the store that nobody has got.
     left: usize,
@@ -57,20 +27,14 @@ struct Source {
 static SOURCE: KernelCell<Option<Source>> = KernelCell::new(None);
 static GIVEN: AtomicU64 = AtomicU64::new(0);
 
-/// Whether an entropy device answers at this window.
-pub fn is_entropy(base: u64) -> bool {
-    device_id(&MmioWindow(base)) == Some(id::ENTROPY)
-}
-
-/// Starts the device at `base`, and has its first bytes. Without memory or a line there is none.
-pub fn start(base: u64, line: Line, polls: bool) {
-    let claimed = if polls { None } else { Some(lines::claim(line, ProcessorNumber::FIRST, Arc::new(collect))) };
-    let Ok(claimed) = claimed.transpose() else { return };
-    let Ok(mut device) = Entropy::start(Mmio(MmioWindow(base)), machine_x86::dma::<PcGround>) else { return };
+/// Starts the device, and has its first bytes. Without memory or a line there is none.
+pub fn start(device: Device, polls: bool) {
+    let Ok((bus, line)) = device.open(polls, Arc::new(collect)) else { return };
+    let Ok(mut device) = Entropy::start(bus, machine_x86::dma::<PcGround>) else { return };
     let mut store = [0; STORE_BYTES];
     let until = machine_x86::now().0 + PATIENCE_NS;
     let Ok(left) = device.fill(&mut store, || machine_x86::now().0 < until) else { return };
-    *SOURCE.borrow_mut() = Some(Source { device, store, left, line: claimed });
+    *SOURCE.borrow_mut() = Some(Source { device, store, left, line });
 }
 
 /// What the device's line chains to: it has bytes.

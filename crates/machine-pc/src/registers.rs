@@ -99,3 +99,12 @@ pub unsafe fn out16(port: u16, value: u16) {
     // SAFETY: the caller answers for the device.
     unsafe { asm!("out dx, ax", in("dx") port, in("ax") value, options(nostack, preserves_flags)) };
 }
+
+/// # Safety
+/// The device behind the port must tolerate the read.
+pub unsafe fn in32(port: u16) -> u32 {
+    let value;
+    // SAFETY: the caller answers for the device.
+    unsafe { asm!("in eax, dx", in("dx") port, out("eax") value, options(nostack, preserves_flags)) };
+    value
+}

@@ -7,22 +7,21 @@ use core::fmt::{self, Write};
 use core::sync::atomic::Ordering;
 
 use machine::{
-    Channel, Channels, Claimed, Frames, KernelCell, KernelOnce, Line, NoFrames, PAGE_BYTES, Processor as _,
-    ProcessorNumber, Registers,
+    Channel, Channels, Claimed, Frames, KernelCell, KernelOnce, Line, PAGE_BYTES, Processor as _, Registers,
 };
 use machine_x86::{EpitaphText, THREAD_AREA_BYTES, access_sites, restrict_sites, upcalls};
 use quaject::{Makers, create};
+use virtio::StartError;
 
 use crate::cpu::{Cpu, enable_features};
+use crate::devices::{self, Device};
 use crate::frames::FRAMES;
 use crate::layout::{IMAGE_WINDOW, direct, image};
 use crate::pvh::{BootInfo, StartInfo};
 use crate::registers::{in8, out8, out32};
 use crate::thread_code::{Processor, ProcessorCallouts};
-use crate::virtio_console::{Console, is_console};
-use crate::{
-    MACHINE, PcMachine, STORE, acpi, apic, clock, dummy_owner, entropy, handover, lines, paging, ram, the, trap,
-};
+use crate::virtio_console::Console;
+use crate::{MACHINE, PcMachine, STORE, acpi, apic, clock, dummy_owner, entropy, handover, paging, ram, the, trap};
 
 /// What boot hands to the kernel.
 pub struct Booted {
@@ -124,10 +123,11 @@ fn start_machine(info: &BootInfo) -> &'static PcMachine {
     if info.command_line.split(|byte| *byte == b' ').any(|word| word == b"nest") {
         crate::nesting::always();
     }
-    let declared = acpi::read(info.acpi_root);
-    let Some((console, console_line)) = find_console(&info.command_line, &declared, polls) else { fatal(CONSOLE) };
-    if let Some((base, line)) = windows(&info.command_line, &declared).find(|(base, _)| entropy::is_entropy(*base)) {
-        entropy::start(base, line, polls);
+    let firmware = acpi::read(info.acpi_root);
+    let mut found = devices::find(windows(&info.command_line, &firmware.windows), &firmware, polls);
+    let Some((console, console_line)) = find_console(&mut found, polls) else { fatal(CONSOLE) };
+    if let Some(device) = devices::take(&mut found, virtio::id::ENTROPY) {
+        entropy::start(device, polls);
     }
     let console = KernelCell::new(Some(console));
     let access_space = number_after(&info.command_line, b"space=").unwrap_or(0).min(ACCESS_SPACE_MOST) as u32;
@@ -152,8 +152,8 @@ fn start_machine(info: &BootInfo) -> &'static PcMachine {
 }
 
 /// What is missing on a machine whose devices are elsewhere. Without it no program could be heard.
-const CONSOLE: &str = "a virtio console in a window of memory, named on the command line (virtio_mmio.device=SIZE@BASE:LINE) \
-     or by ACPI (LNRO0005); consoles on PCI are not driven yet";
+const CONSOLE: &str = "a virtio console on PCI, or in a window of memory that is named on the command line \
+     (virtio_mmio.device=SIZE@BASE:LINE) or by ACPI (LNRO0005)";
 
 /// More instructions between two accesses than any device wants; a routine must not grow without bound.
 const ACCESS_SPACE_MOST: u64 = 64;
@@ -172,17 +172,16 @@ fn windows(command_line: &[u8], declared: &[acpi::Window]) -> impl Iterator<Item
     listed.chain(declared).filter(|(base, _)| *base < 4 << 30)
 }
 
-/// The console, in one of the windows.
-fn find_console(command_line: &[u8], declared: &[acpi::Window], polls: bool) -> Option<(Console, Option<Claimed>)> {
-    for (base, line) in windows(command_line, declared) {
-        if is_console(base) {
-            // First the route: a line that is raised while it leads nowhere is forgotten, and the device raises it
-            // only once before it is served.
-            let claimed =
-                if polls { None } else { Some(lines::claim(line, ProcessorNumber::FIRST, Arc::new(serve_console))) };
-            if let Ok(claimed) = claimed.transpose() {
-                let console = Console::start(base).unwrap_or_else(|NoFrames| fatal("more memory"));
-                return Some((console, claimed));
+/// The first console.
+fn find_console(found: &mut Vec<Device>, polls: bool) -> Option<(Console, Option<Claimed>)> {
+    while let Some(device) = devices::take(found, virtio::id::CONSOLE) {
+        // First the route: a line that is raised while it leads nowhere is forgotten, and the device raises it
+        // only once before it is served.
+        if let Ok((bus, claimed)) = device.open(polls, Arc::new(serve_console)) {
+            match Console::start(bus) {
+                Ok(console) => return Some((console, claimed)),
+                Err(StartError::NoMemory) => fatal("more memory"),
+                Err(_) => {}
             }
         }
     }

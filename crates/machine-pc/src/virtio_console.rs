@@ -1,5 +1,5 @@
-//! The multiport virtio console (virtio 1.2, 5.3) over virtio-mmio (4.2): the raw server behind the
-//! machine's channels.
+//! The multiport virtio console (virtio 1.2, 5.3): the raw server behind the machine's channels. Its registers are `crates/virtio`'s; its
+//! queues are its own, because code works with their words.
 #![allow(
     clippy::multiple_unsafe_ops_per_block,
     reason = "one proof for the words of one record, or for calls that belong together"
@@ -10,14 +10,14 @@ use alloc::vec::Vec;
 
 use machine::{Channel, NoFrames, PAGE_BYTES, ReceiveCode, Received, SendCode};
 use synth::Target;
+use virtio::{Mmio, QueuePlace, StartError, Transport};
 
+use crate::devices::Bus;
 use crate::layout::direct;
 use crate::virtqueue::{SIZE, Virtqueue};
 use crate::{receive, transmit};
 
-/// Device id of a console (5.3.1).
-const CONSOLE: u32 = 3;
-const MULTIPORT: u32 = 1 << 1;
+const MULTIPORT: u64 = 1 << 1;
 /// Register that tells the device about new buffers of a queue (4.2.2).
 pub const QUEUE_NOTIFY: u64 = 0x50;
 /// Registers that say why the device interrupts, and that this was seen.
@@ -29,22 +29,6 @@ const DEVICE_READY: u16 = 0;
 const PORT_ADD: u16 = 1;
 const PORT_READY: u16 = 3;
 const PORT_OPEN: u16 = 6;
-
-/// One device's registers.
-#[derive(Clone, Copy)]
-struct Mmio(u64);
-
-impl Mmio {
-    fn read(self, offset: u64) -> u32 {
-        // SAFETY: the command line said that a virtio-mmio window is here; it lies in the direct map.
-        unsafe { (direct(self.0 + offset) as *const u32).read_volatile() }
-    }
-
-    fn write(self, offset: u64, value: u32) {
-        // SAFETY: as in `read`; only registers of virtio 1.2, 4.2.2 are written.
-        unsafe { (direct(self.0 + offset) as *mut u32).write_volatile(value) }
-    }
-}
 
 struct Port {
     receive: Virtqueue,
@@ -58,78 +42,70 @@ struct Port {
 }
 
 pub struct Console {
-    mmio: Mmio,
+    bus: Bus,
     control_receive: Virtqueue,
     control_transmit: Virtqueue,
     ports: Vec<Option<Port>>,
 }
 
-/// Whether a virtio console answers at this window.
-pub fn is_console(base: u64) -> bool {
-    let mmio = Mmio(base);
-    mmio.read(0) == 0x7472_6976 && mmio.read(4) == 2 && mmio.read(8) == CONSOLE
+/// The queues of a console: control's two, and the ports'.
+type Queues = (Virtqueue, Virtqueue, Vec<Option<Port>>);
+
+fn no_memory(_: NoFrames) -> StartError {
+    StartError::NoMemory
+}
+
+/// Makes the queues, and tells the device of them.
+fn install_all(bus: &Bus) -> Result<Queues, StartError> {
+    let control_receive = Virtqueue::new(SIZE, false).map_err(no_memory)?;
+    let control_transmit = Virtqueue::new(SIZE, true).map_err(no_memory)?;
+    let mut ports: Vec<Option<Port>> = (0..PORTS).map(|_| None).collect();
+    for (number, place) in ports.iter_mut().enumerate().skip(1) {
+        let port = Port::new(number).map_err(no_memory)?;
+        install(bus, 2 * number as u16 + 2, &port.receive)?;
+        install(bus, 2 * number as u16 + 3, &port.transmit)?;
+        *place = Some(port);
+    }
+    install(bus, 2, &control_receive)?;
+    install(bus, 3, &control_transmit)?;
+    Ok((control_receive, control_transmit, ports))
+}
+
+fn install(bus: &Bus, number: u16, queue: &Virtqueue) -> Result<(), StartError> {
+    if let Bus::Window(Mmio(window)) = bus {
+        queue.words.notify.set(direct(window.0 + QUEUE_NOTIFY));
+    }
+    if bus.queue_size_max(number) < SIZE {
+        return Err(StartError::NoQueue);
+    }
+    let [descriptors, available, used] = queue.addresses();
+    bus.install(number, QueuePlace { size: SIZE, descriptors, available, used });
+    Ok(())
 }
 
 impl Console {
-    /// Starts the device (3.1.1) with its control queues and the ports of the channels.
-    pub fn start(base: u64) -> Result<Console, NoFrames> {
-        let mmio = Mmio(base);
-        mmio.write(0x70, 0);
-        mmio.write(0x70, 1 | 2);
-        mmio.write(0x24, 0);
-        mmio.write(0x20, MULTIPORT);
-        mmio.write(0x24, 1);
-        mmio.write(0x20, 1); // VERSION_1
-        mmio.write(0x70, 1 | 2 | 8);
-        let mut console = Console {
-            mmio,
-            control_receive: Virtqueue::new(SIZE, false)?,
-            control_transmit: Virtqueue::new(SIZE, true)?,
-            ports: (0..PORTS).map(|_| None).collect(),
-        };
-        for number in 1..PORTS {
-            // The standard streams carry the bulk; the others a few records.
-            let depth = if number >= 3 { SIZE } else { 8 };
-            let port = Port {
-                receive: Virtqueue::new(if number == 4 || number == 5 { 1 } else { depth }, false)?,
-                transmit: Virtqueue::new(if number == 3 { 1 } else { depth }, true)?,
-                waiting: VecDeque::with_capacity(SIZE as usize),
-                host_open: false,
-                was_open: false,
-                by_code: false,
-            };
-            console.install(2 * number as u32 + 2, &port.receive);
-            console.install(2 * number as u32 + 3, &port.transmit);
-            console.ports[number] = Some(port);
-        }
-        console.install(2, &console.control_receive);
-        console.install(3, &console.control_transmit);
-        mmio.write(0x70, 1 | 2 | 8 | 4);
+    /// Starts the device with its control queues and the ports of the channels.
+    pub fn start(bus: Bus) -> Result<Console, StartError> {
+        let (control_receive, control_transmit, ports) =
+            virtio::start(&bus, MULTIPORT, |bus, features| match features & MULTIPORT {
+                0 => Err(StartError::Features),
+                _ => install_all(bus),
+            })?;
+        let mut console = Console { bus, control_receive, control_transmit, ports };
         for index in 0..console.control_receive.buffer_count() {
             console.control_receive.offer(index, PAGE_BYTES);
         }
-        mmio.write(QUEUE_NOTIFY, 2);
+        console.bus.notify(2);
         for number in 1..PORTS {
             if let Some(port) = &mut console.ports[number] {
                 for index in 0..port.receive.buffer_count() {
                     port.receive.offer(index, PAGE_BYTES);
                 }
             }
-            mmio.write(QUEUE_NOTIFY, 2 * number as u32 + 2);
+            console.bus.notify(2 * number as u16 + 2);
         }
         console.say(u32::MAX, DEVICE_READY, 1);
         Ok(console)
-    }
-
-    fn install(&self, number: u32, queue: &Virtqueue) {
-        queue.words.notify.set(direct(self.mmio.0 + QUEUE_NOTIFY));
-        self.mmio.write(0x30, number);
-        self.mmio.write(0x38, SIZE as u32);
-        for (offset, address) in [0x80, 0x90, 0xA0].into_iter().zip(queue.addresses()) {
-            self.mmio.write(offset, address as u32);
-            self.mmio.write(offset + 4, (address >> 32) as u32);
-        }
-        self.mmio.write(0x44, 1);
     }
 
     /// Sends a control message; when no buffer is idle the message is one the device can do without.
@@ -140,17 +116,14 @@ impl Console {
         // SAFETY: the buffer is a whole frame and ours until offered.
         unsafe { self.control_transmit.buffer(index).cast::<u64>().write_volatile(message) };
         self.control_transmit.offer(index, 8);
-        self.mmio.write(QUEUE_NOTIFY, 3);
+        self.bus.notify(3);
     }
 
     /// Acknowledges the interrupt and takes in control messages. True if the interrupt was ours.
     pub fn interrupt(&mut self) -> bool {
-        let status = self.mmio.read(INTERRUPT_STATUS);
-        if status != 0 {
-            self.mmio.write(INTERRUPT_ACKNOWLEDGE, status);
-        }
+        let cause = self.bus.interrupt_cause();
         self.take_control();
-        status != 0
+        cause != 0
     }
 
     fn take_control(&mut self) {
@@ -165,7 +138,7 @@ impl Console {
             }
         }
         if any {
-            self.mmio.write(QUEUE_NOTIFY, 2);
+            self.bus.notify(2);
         }
     }
 
@@ -184,14 +157,13 @@ impl Console {
         }
     }
 
-    fn port(&mut self, channel: Channel) -> Option<(usize, &mut Port)> {
+    fn port(&mut self, channel: Channel) -> Option<(u16, &Bus, &mut Port)> {
         let number = channel as usize + 1;
-        self.ports[number].as_mut().map(|port| (number, port))
+        self.ports[number].as_mut().map(|port| (number as u16, &self.bus, port))
     }
 
     pub fn send(&mut self, channel: Channel, bytes: &[u8]) -> usize {
-        let mmio = self.mmio;
-        let Some((number, port)) = self.port(channel) else { return 0 };
+        let Some((number, bus, port)) = self.port(channel) else { return 0 };
         let queue = &port.transmit;
         let mut sent = 0;
         loop {
@@ -206,7 +178,7 @@ impl Console {
                 sent += part;
             }
             if sent > before && queue.wants_notification() {
-                mmio.write(QUEUE_NOTIFY, 2 * number as u32 + 3);
+                bus.notify(2 * number + 3);
             }
             // The caller will wait for room, unless there is some already.
             if sent == bytes.len() || !queue.expect_news() {
@@ -216,7 +188,7 @@ impl Console {
     }
 
     pub fn sendable(&mut self, channel: Channel) -> usize {
-        let Some((_, port)) = self.port(channel) else { return 0 };
+        let Some((_, _, port)) = self.port(channel) else { return 0 };
         let queue = &port.transmit;
         queue.reclaim();
         if queue.idle_count() == 0 && queue.expect_news() {
@@ -226,7 +198,7 @@ impl Console {
     }
 
     pub fn is_drained(&mut self, channel: Channel) -> bool {
-        let Some((_, port)) = self.port(channel) else { return true };
+        let Some((_, _, port)) = self.port(channel) else { return true };
         let queue = &port.transmit;
         queue.reclaim();
         while !queue.is_drained() && queue.expect_news() {
@@ -235,8 +207,14 @@ impl Console {
         queue.is_drained()
     }
 
+    /// The templates know the registers of a window; behind PCI a queue is told by 16 bits and no interrupt is asked why it came.
+    fn has_code(&self) -> bool {
+        matches!(self.bus, Bus::Window(_))
+    }
+
     /// The code that sends to a channel; jumps to `none` when no buffer is idle.
     pub fn send_code(&self, channel: Channel, none: Target) -> Option<SendCode> {
+        self.has_code().then_some(())?;
         let number = channel as usize + 1;
         let port = self.ports[number].as_ref()?;
         Some(transmit::send_code(&port.transmit.words, 2 * number as u32 + 3, none))
@@ -244,6 +222,7 @@ impl Console {
 
     /// The code that receives from the terminal.
     pub fn receive_code(&self, none: Target) -> Option<ReceiveCode> {
+        self.has_code().then_some(())?;
         let number = Channel::Terminal as usize + 1;
         let port = self.ports[number].as_ref()?;
         Some(receive::receive_code(&port.receive.words, 2 * number as u32 + 2, none))
@@ -251,15 +230,14 @@ impl Console {
 
     /// From now on that code runs whenever the device interrupts.
     pub fn serve_by_code(&mut self) {
-        if let Some((_, port)) = self.port(Channel::Terminal) {
+        if let Some((_, _, port)) = self.port(Channel::Terminal) {
             port.by_code = true;
         }
     }
 
     pub fn receive(&mut self, channel: Channel, into: &mut [u8]) -> Received {
         self.take_control();
-        let mmio = self.mmio;
-        let Some((number, port)) = self.port(channel) else { return Received::End };
+        let Some((number, bus, port)) = self.port(channel) else { return Received::End };
         port.collect(into.len());
         let mut copied = 0;
         let mut returned = false;
@@ -282,7 +260,7 @@ impl Console {
         }
         let ended = copied == 0 && port.was_open && !port.host_open;
         if returned {
-            mmio.write(QUEUE_NOTIFY, 2 * number as u32 + 2);
+            bus.notify(2 * number + 2);
         }
         match copied {
             0 if ended => Received::End,
@@ -293,7 +271,7 @@ impl Console {
 
     pub fn receivable(&mut self, channel: Channel) -> usize {
         self.take_control();
-        let Some((_, port)) = self.port(channel) else { return 0 };
+        let Some((_, _, port)) = self.port(channel) else { return 0 };
         if port.by_code {
             return port.receive.look().map_or(0, |(_, bytes)| bytes);
         }
@@ -303,6 +281,19 @@ impl Console {
 }
 
 impl Port {
+    fn new(number: usize) -> Result<Port, NoFrames> {
+        // The standard streams carry the bulk; the others a few records.
+        let depth = if number >= 3 { SIZE } else { 8 };
+        Ok(Port {
+            receive: Virtqueue::new(if number == 4 || number == 5 { 1 } else { depth }, false)?,
+            transmit: Virtqueue::new(if number == 3 { 1 } else { depth }, true)?,
+            waiting: VecDeque::with_capacity(SIZE as usize),
+            host_open: false,
+            was_open: false,
+            by_code: false,
+        })
+    }
+
     /// Takes in what the device has finished with: all of it, or whole buffers with at most `room` bytes.
     fn collect(&mut self, room: usize) {
         let mut taken = 0;

@@ -21,7 +21,7 @@ pub use entropy::{Entropy, Lost};
 pub use queue::{Finished, Misbehaved, Piece, Queue, Refused, Token};
 pub use start::{StartError, start};
 pub use transport::mmio::{Mmio, device_id};
-pub use transport::pci::{ConfigSpace, NotVirtio, Pci};
+pub use transport::pci::{ConfigSpace, NotVirtio, Pci, capability, kind};
 pub use transport::{QueuePlace, Transport, Window};
 
 /// Features that this crate knows (virtio 1.2, 6).
@@ -35,4 +35,6 @@ pub mod feature {
 pub mod id {
     pub const CONSOLE: u32 = 3;
     pub const ENTROPY: u32 = 4;
+    /// A folder shared by 9P.
+    pub const SHARE: u32 = 9;
 }

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use virtio::{ConfigSpace, Mmio, NotVirtio, Pci, QueuePlace, Transport, Window, device_id, id};
+use virtio::{ConfigSpace, Mmio, NotVirtio, Pci, QueuePlace, Transport, Window, capability, device_id, id};
 
 /// Registers that keep what is written, and a note of every write.
 #[derive(Clone, Default)]
@@ -170,14 +170,23 @@ fn a_function_of_pci_says_where_its_registers_lie() {
 }
 
 #[test]
+fn a_function_that_older_drivers_can_drive_says_its_kind_elsewhere() {
+    let transitional = space(&WHOLE);
+    transitional.0.put(2, &[0x05, 0x10]);
+    transitional.0.put(0x2E, &[4, 0]);
+    assert_eq!(find(&transitional).map(|(kind, ..)| kind), Ok(id::ENTROPY));
+    assert_eq!((capability(&transitional, 9), capability(&transitional, 0x11)), (Some(0x40), None));
+}
+
+#[test]
 fn a_function_that_lies_is_not_driven() {
     let not = |space: &Space| find(space).err();
     let other = space(&WHOLE);
     other.0.put(0, &[0x86, 0x80]);
     assert_eq!(not(&other), Some(NotVirtio::Other));
-    let old = space(&WHOLE);
+    let old = space(&[]);
     old.0.put(2, &[0x05, 0x10]);
-    assert_eq!(not(&old), Some(NotVirtio::Other), "of before version 1");
+    assert_eq!(not(&old), Some(NotVirtio::Missing), "of before version 1");
     let without = space(&WHOLE);
     without.0.put(6, &[0]);
     assert_eq!(not(&without), Some(NotVirtio::Missing), "no capabilities");

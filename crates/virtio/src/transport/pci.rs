@@ -7,12 +7,29 @@ pub trait ConfigSpace {
     fn read(&self, offset: u8) -> u32;
 }
 
+/// Where the first capability of this kind begins; `None` also where the list does not end.
+pub fn capability(space: &impl ConfigSpace, kind: u8) -> Option<u8> {
+    let mut at = first_capability(space)?;
+    for _ in 0..CAPABILITIES_MAX {
+        let head = if at < 0x40 { return None } else { space.read(at) };
+        if head as u8 == kind {
+            return Some(at);
+        }
+        at = (head >> 8) as u8 & !3;
+    }
+    None
+}
+
+fn first_capability(space: &impl ConfigSpace) -> Option<u8> {
+    (space.read(4) & STATUS_HAS_CAPABILITIES != 0).then(|| space.read(0x34) as u8 & !3)
+}
+
 /// Why a function is no virtio device that can be driven.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NotVirtio {
-    /// Another maker, or a device of before version 1 alone.
+    /// Another maker.
     Other,
-    /// A structure that every device must have is missing, or lies outside of its window.
+    /// A structure that every device must have is missing, or lies outside of its window. Those of before version 1 alone have none.
     Missing,
     /// The list of capabilities does not end.
     Endless,
@@ -21,6 +38,8 @@ pub enum NotVirtio {
 const VENDOR: u16 = 0x1AF4;
 /// Devices of version 1 have 0x1040 and their kind (4.1.2.1).
 const DEVICE_BASE: u16 = 0x1040;
+/// Those that older drivers can drive, too, have a number from here to `DEVICE_BASE`, and their kind as the subsystem's (4.1.2.3).
+const TRANSITIONAL_BASE: u16 = 0x1000;
 const STATUS_HAS_CAPABILITIES: u32 = 1 << 20;
 const VENDOR_CAPABILITY: u32 = 0x09;
 /// Each capability takes at least four of 256 bytes.
@@ -75,19 +94,22 @@ pub struct Pci<W> {
     message: Option<u16>,
 }
 
-/// What a device is, if its function is a virtio device of version 1.
-fn kind(space: &impl ConfigSpace) -> Option<u32> {
+/// What a device is, if its function is a virtio device.
+pub fn kind(space: &impl ConfigSpace) -> Option<u32> {
     let word = space.read(0);
-    let device = (word >> 16) as u16;
-    (word as u16 == VENDOR && device >= DEVICE_BASE).then(|| (device - DEVICE_BASE).into())
+    if word as u16 != VENDOR {
+        return None;
+    }
+    match (word >> 16) as u16 {
+        device @ DEVICE_BASE..=0x107F => Some((device - DEVICE_BASE).into()),
+        TRANSITIONAL_BASE..DEVICE_BASE => Some(space.read(0x2C) >> 16),
+        _ => None,
+    }
 }
 
 fn find(space: &impl ConfigSpace) -> Result<Found, NotVirtio> {
     let mut found = Found { parts: [None; 5], notify_multiplier: 0 };
-    if space.read(4) & STATUS_HAS_CAPABILITIES == 0 {
-        return Err(NotVirtio::Missing);
-    }
-    let mut at = space.read(0x34) as u8 & !3;
+    let mut at = first_capability(space).ok_or(NotVirtio::Missing)?;
     for _ in 0..CAPABILITIES_MAX {
         if at < 0x40 {
             return Ok(found);

@@ -20,7 +20,8 @@ const MONITOR: &str = "qemu-system-x86_64";
 /// The status of a machine that ended without the program's, and of a run that took too long.
 const MACHINE_DIED: i32 = 70;
 
-/// `MACHINE` is the word behind -M, `MORE` words are added at the end. `PCI` puts the console behind PCI; `BARE` leaves out the exit
+/// `MACHINE` is the word behind -M, `MORE` words are added at the end. `PCI` puts the console behind PCI, with these settings;
+/// `DUMB` leaves it out; `BARE` leaves out the exit
 /// device, and lets a reset start the machine again; `UNTOLD` does not tell the kernel how fast the counter
 /// counts; `LINE` is a file for the words.
 const SCRIPT: &str = r#"#!/bin/sh
@@ -31,10 +32,10 @@ add() { words="$words$IFS$1"; }
 while [ $# -gt 0 ]; do
     case $1 in
     -M) add -M; add "${MACHINE:-$2}"; shift ;;
-    virtio-serial-device,*) if [ "$PCI" ]; then add "virtio-serial-pci,${1#*,}"; else add "$1"; fi ;;
+    virtio-serial-device,*) if [ "$PCI" ]; then add "virtio-serial-pci,${1#*,}$PCI"; else add "$1"; fi ;;
     -no-reboot) [ "$BARE" ] || add "$1" ;;
     -append) line=$2; [ -z "$UNTOLD" ] || line="untold ${2#tsc_hz=* }"; add -append; add "$line"; shift ;;
-    -device) case $BARE$2 in yesisa-debug-exit*) shift ;; *) add "$1" ;; esac ;;
+    -device) case $BARE:$DUMB:$2 in yes:*:isa-debug-exit*|*:yes:virtio-serial*|*:yes:virtserial*) shift ;; *) add "$1" ;; esac ;;
     *) add "$1" ;;
     esac
     shift
@@ -52,8 +53,10 @@ pub fn run(options: &Options, tally: &mut Tally) -> Result<(), String> {
     tool_is_there(options)?;
     let stage = Stage::set(options)?;
     type Check = fn(&Stage<'_>) -> Result<(), String>;
-    let checks: [(&str, Option<&str>, Check); 12] = [
+    let checks: [(&str, Option<&str>, Check); 14] = [
         ("the_console_is_found_by_acpi", None, console_by_acpi),
+        ("the_console_is_found_on_pci", None, console_on_pci),
+        ("random_bytes_come_over_pci", None, entropy_on_pci),
         ("a_machine_without_a_console_says_so_and_ends", None, no_console),
         ("a_machine_that_cannot_be_switched_off_stands_still", None, stands_still),
         ("a_program_ends_a_machine_without_an_exit_device", None, switched_off),
@@ -133,12 +136,53 @@ fn console_by_acpi(stage: &Stage<'_>) -> Result<(), String> {
     said_hello(&stage.hello(&[("MACHINE", "microvm,acpi=on")])?)
 }
 
+/// By messages, by a wire, and looked at; where firmware has placed the device's registers, and where we do; through a window of
+/// memory, and by ports where ACPI says nothing.
+const ON_PCI: [(&str, &str, &str); 8] = [
+    ("q35", ",vectors=2", ""),
+    ("q35", ",vectors=0", ""),
+    ("q35", ",vectors=2", "poll"),
+    ("pc", ",vectors=2", ""),
+    ("pc", ",vectors=0", ""),
+    ("pc,acpi=off", ",vectors=2", ""),
+    ("microvm,acpi=on,pcie=on", ",vectors=2", ""),
+    ("microvm,acpi=on,pcie=on", ",vectors=2", "poll"),
+];
+
+/// Input that is awaited, and output of some length.
+fn console_on_pci(stage: &Stage<'_>) -> Result<(), String> {
+    for (machine, device, words) in ON_PCI {
+        let settings = [("MACHINE", machine), ("PCI", device)];
+        let script = "read line; echo $line; head -c 300000 /dev/zero | od -v | tail -n 1";
+        let arguments = ["--kernel-arguments", words, "busybox", "sh", "-c", script];
+        let arguments = if words.is_empty() { &arguments[2..] } else { &arguments[..] };
+        let command = stage.command(&settings, arguments);
+        let outcome = process::run(command, b"said\n".to_vec(), stage.options.case_timeout)?;
+        if (outcome.status, outcome.stdout.as_slice()) != (0, b"said\n1111740\n") {
+            let (said, told) = (outcome.stdout.escape_ascii(), outcome.stderr.escape_ascii());
+            return Err(format!("{machine} {device} {words}: status {}, {said}, {told}", outcome.status));
+        }
+    }
+    Ok(())
+}
+
+fn entropy_on_pci(stage: &Stage<'_>) -> Result<(), String> {
+    for (machine, device, words) in ON_PCI {
+        let more = format!("-device\nvirtio-rng-pci{device}");
+        // A machine with windows has the console in one.
+        let console = if machine.starts_with("microvm") { "" } else { ",vectors=2" };
+        let settings = [("MACHINE", machine), ("PCI", console), ("MORE", more.as_str())];
+        gets_random_bytes(stage, &settings, words, true)?;
+    }
+    Ok(())
+}
+
 /// Without the exit device only ACPI ends these machines, and a reset would start them again until the time limit.
 fn no_console(stage: &Stage<'_>) -> Result<(), String> {
     for machine in ["q35", "pc"] {
         let serial = stage.at("serial");
         let more = format!("-serial\nfile:{}", serial.display());
-        let outcome = stage.hello(&[("MACHINE", machine), ("PCI", "yes"), ("BARE", "yes"), ("MORE", &more)])?;
+        let outcome = stage.hello(&[("MACHINE", machine), ("DUMB", "yes"), ("BARE", "yes"), ("MORE", &more)])?;
         let told = String::from_utf8_lossy(&outcome.stderr).into_owned();
         let serial = fs::read_to_string(serial).map_err(|error| error.to_string())?;
         if outcome.status != MACHINE_DIED || serial.matches("cannot start").count() != 1 {
@@ -154,7 +198,7 @@ fn no_console(stage: &Stage<'_>) -> Result<(), String> {
 fn stands_still(stage: &Stage<'_>) -> Result<(), String> {
     let serial = stage.at("still");
     let more = format!("-serial\nfile:{}", serial.display());
-    let settings = [("MACHINE", "pc,acpi=off"), ("PCI", "yes"), ("BARE", "yes"), ("MORE", more.as_str())];
+    let settings = [("MACHINE", "pc,acpi=off"), ("DUMB", "yes"), ("BARE", "yes"), ("MORE", more.as_str())];
     let running = Running::start(stage.command(&settings, &[&static_hello(stage.options)?]), Vec::new())?;
     let said = wait_for(stage.options.case_timeout, || {
         let said = fs::read_to_string(&serial).ok()?;
@@ -283,25 +327,33 @@ fn counter(stage: &Stage<'_>) -> Result<(), String> {
     Ok(())
 }
 
+fn entropy(stage: &Stage<'_>) -> Result<(), String> {
+    let device = ("MORE", "-device\nvirtio-rng-device");
+    gets_random_bytes(stage, &[device], "", true)?;
+    gets_random_bytes(stage, &[device], "poll", true)?;
+    gets_random_bytes(stage, &[], "", false)
+}
+
 /// Two reads of random bytes that are too long for what was taken at boot: the device's line must chain, or be polled. Without the device
 /// nothing comes from it.
-fn entropy(stage: &Stage<'_>) -> Result<(), String> {
+fn gets_random_bytes(
+    stage: &Stage<'_>,
+    settings: &[(&str, &str)],
+    words: &str,
+    has_device: bool,
+) -> Result<(), String> {
     let read = "head -c 8000000 /dev/urandom | wc -c; cat /proc/sys/kernel/random/uuid >/dev/null; \
         for i in 1 2 3 4 5 6 7 8 9; do cat /proc/sys/kernel/random/uuid; done | sort -u | wc -l; \
         grep device_entropy /proc/synthesis/gauges";
-    let device = ("MORE", "-device\nvirtio-rng-device");
-    for (settings, words, least) in [(&[device][..], "", 128), (&[device], "poll", 128), (&[], "", 0)] {
-        let arguments = ["--kernel-arguments", words, "busybox", "sh", "-c", read];
-        let arguments = if words.is_empty() { &arguments[2..] } else { &arguments[..] };
-        let outcome = process::run(stage.command(settings, arguments), Vec::new(), stage.options.case_timeout)?;
-        let said = String::from_utf8_lossy(&outcome.stdout).replace('\r', "");
-        let given =
-            said.strip_prefix("8000000\n9\ndevice_entropy_bytes ").and_then(|text| text.trim().parse::<u64>().ok());
-        if !given.is_some_and(|given| if least == 0 { given == 0 } else { given >= least }) {
-            return Err(format!("{settings:?} {words}: {said}{}", outcome.stderr.escape_ascii()));
-        }
+    let arguments = ["--kernel-arguments", words, "busybox", "sh", "-c", read];
+    let arguments = if words.is_empty() { &arguments[2..] } else { &arguments[..] };
+    let outcome = process::run(stage.command(settings, arguments), Vec::new(), stage.options.case_timeout)?;
+    let said = String::from_utf8_lossy(&outcome.stdout).replace('\r', "");
+    let given = said.strip_prefix("8000000\n9\ndevice_entropy_bytes ").and_then(|text| text.trim().parse::<u64>().ok());
+    match given {
+        Some(given) if has_device && given >= 128 || !has_device && given == 0 => Ok(()),
+        _ => Err(format!("{settings:?} {words}: {said}{}", outcome.stderr.escape_ascii())),
     }
-    Ok(())
 }
 
 /// The year by a clock chip that is set to another; KVM would tell the host's.
