@@ -121,6 +121,8 @@ const UNSAFE: &[&str] = &[
     "crates/machine/src/cell.rs",
     "crates/machine/src/entry.rs",
     "crates/machine/src/frames.rs",
+    "crates/machine/src/lock.rs",
+    "crates/machine/tests/lock.rs",
     "crates/machine/src/translation.rs",
     "crates/machine/src/stages.rs",
     "crates/machine/src/stretch.rs",
@@ -213,6 +215,18 @@ fn the_kernel_has_no_unsafe_blocks() {
             code.contains("unsafe {") || code.contains("unsafe fn") || code.contains("unsafe impl")
         });
         assert!(!found || starts_with_any(&path, UNSAFE), "{path}: unsafe code");
+    }
+}
+
+/// There is one lock, and it has a type (`machine::Held`, ADR 17). What belongs to a processor needs none.
+#[test]
+fn nobody_speaks_of_another_lock() {
+    for path in files("crates", ".rs") {
+        let text = text(&path).to_lowercase();
+        assert!(
+            !text.contains("big kernel lock") && !text.contains("big lock"),
+            "{path}: the kernel's lock is `machine::Held`"
+        );
     }
 }
 

@@ -25,22 +25,25 @@ mod image {
         let pool: &'static FramePool = Box::leak(Box::new(FramePool::new(machine, free, RESERVE_FRAMES)));
         // SAFETY: the pool gives what it was given.
         unsafe { machine.use_frames_of(Box::leak(Box::new(PoolSource(pool)))) };
-        let started = unix::boot::start(Ingredients {
-            machine,
-            store: machine.code_store(),
-            classes: machine_hosted::each_class,
-            pool,
-            archive: machine.archive(booted.archive_bytes),
-            join: unix::boot::join_folders,
-            monitor: &unix::boot::MONITOR,
-            archive_frames: booted.archive_frames,
-            epoch: Epoch::Exact(machine_hosted::epoch_nanos()),
-            counter: machine_hosted::clock_parameters(),
-        });
+        let started = unix::boot::start(
+            booted.entered.held(),
+            Ingredients {
+                machine,
+                store: machine.code_store(),
+                classes: machine_hosted::each_class,
+                pool,
+                archive: machine.archive(booted.archive_bytes),
+                join: unix::boot::join_folders,
+                monitor: &unix::boot::MONITOR,
+                archive_frames: booted.archive_frames,
+                epoch: Epoch::Exact(machine_hosted::epoch_nanos()),
+                counter: machine_hosted::clock_parameters(),
+            },
+        );
         assert!(!booted.parameters.panic, "asked for on the command line");
         match started {
             // SAFETY: boot is over.
-            Ok(thread) => unsafe { machine.enter_first(thread.tte()) },
+            Ok(thread) => unsafe { machine.enter_first(thread.tte(), booted.entered) },
             Err(failure) => {
                 unix::boot::report_failure(machine, &failure);
                 machine.power_off()

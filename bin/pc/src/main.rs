@@ -23,22 +23,25 @@ mod image {
         let machine = booted.machine;
         let pool = frame_pool(machine, booted.free_frames);
         let archive = machine.archive(&booted.info);
-        let started = unix::boot::start(Ingredients {
-            machine,
-            store: machine.code_store(),
-            classes: machine_pc::each_class,
-            pool,
-            archive,
-            join: unix::boot::only_memory,
-            monitor: if cfg!(feature = "monitor") { &unix::boot::MONITOR } else { &unix::boot::NO_MONITOR },
-            archive_frames: booted.archive_frames,
-            epoch: epoch(machine),
-            counter: machine_pc::clock_parameters(),
-        });
+        let started = unix::boot::start(
+            booted.entered.held(),
+            Ingredients {
+                machine,
+                store: machine.code_store(),
+                classes: machine_pc::each_class,
+                pool,
+                archive,
+                join: unix::boot::only_memory,
+                monitor: if cfg!(feature = "monitor") { &unix::boot::MONITOR } else { &unix::boot::NO_MONITOR },
+                archive_frames: booted.archive_frames,
+                epoch: epoch(machine),
+                counter: machine_pc::clock_parameters(),
+            },
+        );
         assert!(!has_word(&booted.info.command_line, b"panic"), "asked for on the command line");
         match started {
             // SAFETY: boot is over.
-            Ok(thread) => unsafe { machine.enter_first(thread.tte()) },
+            Ok(thread) => unsafe { machine.enter_first(thread.tte(), booted.entered) },
             Err(failure) => {
                 unix::boot::report_failure(machine, &failure);
                 machine.power_off()

@@ -6,7 +6,7 @@
 //! Who brings the kernel to a new machine, or suspects its interrupts, starts it with the word `poll`: no device is routed to
 //! the processor then, and nothing but this thread sees that a byte has come or that there is room again.
 
-use machine::{KernelCell, Nanos, NoFrames, Start, Upcalls};
+use machine::{Held, KernelCell, Nanos, NoFrames, Start, Upcalls};
 
 use crate::schedule::Scheduler;
 use crate::thread::Thread;
@@ -30,12 +30,12 @@ pub fn start(scheduler: &'static Scheduler, devices: &'static dyn Upcalls) -> Re
     Ok(())
 }
 
-fn serve() -> ! {
+fn serve(held: Held<'_>) -> ! {
     let scheduler = Scheduler::the().expect("threads have a scheduler");
     loop {
         if let Some(devices) = DEVICES.get() {
             devices.device();
         }
-        scheduler.sleep(&[], Some(scheduler.machine().now().saturating_add(PERIOD)));
+        scheduler.sleep(held, &[], Some(scheduler.machine().now().saturating_add(PERIOD)));
     }
 }

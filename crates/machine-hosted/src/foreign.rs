@@ -6,7 +6,7 @@ use machine_x86::Ground;
 use synth::Target;
 
 use machine::{
-    About, CarryCode, Extended, Foreign, Frames, Handle, Held, Hold, LastLink, PAGE_BYTES, Refused, Room, Stamp,
+    About, CarryCode, Extended, Foreign, Frames, Handle, Hold, LastLink, LockedRange, PAGE_BYTES, Refused, Room, Stamp,
     UserMemory, VirtAddr,
 };
 
@@ -275,7 +275,13 @@ impl Foreign for HostTrees {
         Ok(names::lock(opening.0, hold, first, last)?)
     }
 
-    fn lock_in_the_way(&self, opening: Handle, hold: Hold, first: u64, last: u64) -> Result<Option<Held>, Refused> {
+    fn lock_in_the_way(
+        &self,
+        opening: Handle,
+        hold: Hold,
+        first: u64,
+        last: u64,
+    ) -> Result<Option<LockedRange>, Refused> {
         Ok(names::lock_in_the_way(opening.0, hold, first, last)?)
     }
 

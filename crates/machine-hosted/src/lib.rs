@@ -49,10 +49,10 @@ use core::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use codestore::{CodeMemory, CodeStore};
 use machine::{
-    Channel, Channels, Claimed, Clock, Dma, Entry, FileEntry, Fragment, FrameSource, HeapLive, KernelCell, LINES_MAX,
-    Line, LineError, Lines, Machine, Memory, Nanos, NoFrames, Practice, Procedure, Processor, ProcessorNumber,
-    Received, Rewritten, SampleClock, SampleEntry, SampleProcedure, Samples, ScheduleWords, Start, SwitchOut, Threads,
-    Translation, Tte, TteId, Upcalls,
+    Channel, Channels, Claimed, Clock, Dma, Entered, Entry, FileEntry, Fragment, FrameSource, HeapLive, Held,
+    KernelCell, LINES_MAX, Line, LineError, Lines, Machine, Memory, Nanos, NoFrames, Practice, Procedure, Processor,
+    ProcessorNumber, Received, Rewritten, SampleClock, SampleEntry, SampleProcedure, Samples, ScheduleWords, Start,
+    SwitchOut, Threads, Translation, Tte, TteId, Upcalls,
 };
 use machine_x86::{X86Tte, upcalls};
 use synth::Template;
@@ -155,33 +155,35 @@ impl HostedMachine {
         unsafe { core::slice::from_raw_parts(layout::DIRECT_MAP as *const u8, bytes as usize) }
     }
 
-    /// Leaves the boot stack for a program's first thread.
+    /// Leaves the boot stack for a program's first thread, and gives the lock back.
     ///
     /// # Safety
     /// Called once, at the end of boot.
-    pub unsafe fn enter_first(&self, thread: &dyn Tte) -> ! {
+    pub unsafe fn enter_first(&self, thread: &dyn Tte, entered: Entered) -> ! {
         start::catch_calls();
         self.keep_ticking();
+        let first = thread.entries().sw_in_mmu;
+        drop(entered);
         // SAFETY: the thread's entry switches address space, stack and slots before anything else.
-        unsafe { core::arch::asm!("jmp {}", in(reg) thread.entries().sw_in_mmu, options(noreturn)) }
+        unsafe { core::arch::asm!("jmp {}", in(reg) first, options(noreturn)) }
     }
 
     /// An alarm came while a program ran, or is overdue: devices, then the kernel's own alarm.
-    pub(crate) fn serve_alarm(&self, kernel: &'static dyn Upcalls) {
-        self.wait_for_devices(kernel, Some(0));
+    pub(crate) fn serve_alarm(&self, held: Held<'_>, kernel: &'static dyn Upcalls) {
+        self.wait_for_devices(held, kernel, Some(0));
         if self.alarm.get().is_some_and(|at| at <= machine_x86::now()) {
             self.alarm.set(None);
-            kernel.timer();
+            kernel.timer(held);
         }
         self.keep_alarms();
     }
 
     /// The signal came, which may be earlier than anybody wants it.
-    pub(crate) fn alarm_came(&self, kernel: &'static dyn Upcalls) {
+    pub(crate) fn alarm_came(&self, held: Held<'_>, kernel: &'static dyn Upcalls) {
         if self.next_alarm().is_some_and(|at| at > machine_x86::now()) {
             self.keep_alarms();
         } else {
-            self.serve_alarm(kernel);
+            self.serve_alarm(held, kernel);
         }
     }
 
@@ -200,7 +202,7 @@ impl HostedMachine {
     }
 
     /// Tells the kernel if a descriptor that somebody waits for has news, at once or within `nanos`.
-    fn wait_for_devices(&self, kernel: &'static dyn Upcalls, nanos: Option<u64>) {
+    fn wait_for_devices(&self, held: Held<'_>, kernel: &'static dyn Upcalls, nanos: Option<u64>) {
         let mut entries = [PollFd { fd: -1, events: 0, found: 0 }; LINES + LINES_MAX];
         let channels = self.channels.borrow().awaited(&mut entries);
         let count = channels + lines::awaited(&mut entries[channels..]);
@@ -208,7 +210,9 @@ impl HostedMachine {
             self.keep_ticking();
             return;
         }
-        if host::wait_for(&mut entries[..count], nanos) > 0 {
+        // SAFETY: the host waits for descriptors, and nothing else happens.
+        let found = unsafe { held.given_up(|| host::wait_for(&mut entries[..count], nanos)) };
+        if found > 0 {
             let (channels, raised) = entries[..count].split_at(channels);
             if channels.iter().any(|entry| entry.found != 0) {
                 self.channels.borrow_mut().forget_ready(channels);
@@ -271,20 +275,20 @@ impl Threads for HostedMachine {
         machine_x86::switch_out::<HostedGround>()
     }
 
-    fn wait_for_interrupt(&self) {
+    fn wait_for_interrupt(&self, held: Held<'_>) {
         let kernel = upcalls();
         let wait = self.alarm.get().map(|at| at.saturating_sub(machine_x86::now()).0);
         self.set_ticking(false);
-        self.wait_for_devices(kernel, wait);
+        self.wait_for_devices(held, kernel, wait);
         if self.alarm.get().is_some_and(|at| at <= machine_x86::now()) {
             self.alarm.set(None);
-            kernel.timer();
+            kernel.timer(held);
         }
-        upcall::serve_timer(kernel);
+        upcall::serve_timer(held, kernel);
     }
 
-    fn serve_interrupts(&self) {
-        self.serve_alarm(upcalls());
+    fn serve_interrupts(&self, held: Held<'_>) {
+        self.serve_alarm(held, upcalls());
     }
 }
 

@@ -5,7 +5,7 @@
     reason = "one proof for the words of one record, or for calls that belong together"
 )]
 
-use machine::{About, Extended, Held, Hold, LastLink, Refused, Room, Stamp};
+use machine::{About, Extended, Hold, LastLink, LockedRange, Refused, Room, Stamp};
 
 use crate::host::{self, HostError};
 
@@ -463,7 +463,7 @@ pub fn lock(fd: i32, hold: Hold, first: u64, last: u64) -> Answer<()> {
     unsafe { call(nr::FCNTL, [fd as u64, F_OFD_SETLK, (&raw const record) as u64, 0, 0, 0]).map(drop) }
 }
 
-pub fn lock_in_the_way(fd: i32, hold: Hold, first: u64, last: u64) -> Answer<Option<Held>> {
+pub fn lock_in_the_way(fd: i32, hold: Hold, first: u64, last: u64) -> Answer<Option<LockedRange>> {
     const F_OFD_GETLK: u64 = 36;
     let mut record = Flock::new(hold, first, last);
     // SAFETY: the host reads and writes the record.
@@ -475,7 +475,7 @@ pub fn lock_in_the_way(fd: i32, hold: Hold, first: u64, last: u64) -> Answer<Opt
     };
     let first = record.start as u64;
     let last = if record.bytes == 0 { i64::MAX as u64 } else { first + record.bytes as u64 - 1 };
-    Ok(Some(Held { hold, first, last, process: record.process }))
+    Ok(Some(LockedRange { hold, first, last, process: record.process }))
 }
 
 pub fn lock_whole(fd: i32, hold: Hold) -> Answer<()> {

@@ -51,6 +51,7 @@ pub fn consider(context: &Context) {
     if !has_called_before(back) {
         return;
     }
+    let _entered = upcall::entered();
     let result = patch(back, context.rax as u32);
     // SAFETY: the slots are words; no other kernel code is under way.
     let counts = unsafe { &mut (*cpu()).counts };

@@ -9,7 +9,7 @@
     reason = "one proof for the words of one record, or for calls that belong together"
 )]
 
-use machine::{Access, PAGE_LOST, Registers, VirtAddr};
+use machine::{Access, Entered, PAGE_LOST, Registers, VirtAddr};
 use machine_x86::{USER_CODE, USER_DATA, upcalls};
 
 use crate::cpu::cpu;
@@ -174,6 +174,8 @@ pub extern "C" fn on_fault(signal: i32, info: &Info, context: &mut Context) {
         // Sent by a process, not by the processor.
         return;
     }
+    // SAFETY: what follows leaves for nobody, and is dropped as this returns to where the fault was.
+    let _entered = unsafe { Entered::by_fault() };
     if context.trap == PAGE_FAULT
         && signal == SIGSEGV
         && !is_program(context.rip)

@@ -10,7 +10,7 @@ use core::ffi::CStr;
 use core::fmt::{self, Write};
 use core::sync::atomic::{AtomicI32, Ordering};
 
-use machine::{Frames, PAGE_BYTES, Registers};
+use machine::{Entered, Frames, PAGE_BYTES, Registers};
 use machine_x86::{EpitaphText, THREAD_AREA_BYTES, USER_LIMIT, read_tsc};
 
 use crate::channels::{STANDARD_ERROR, send_all};
@@ -120,6 +120,8 @@ impl Parameters {
 
 /// What boot hands to the kernel.
 pub struct Booted {
+    /// Boot runs as the kernel does, under its lock.
+    pub entered: Entered,
     pub machine: &'static HostedMachine,
     pub archive_bytes: u64,
     /// The frames that the archive lies in, and all behind them.
@@ -197,7 +199,10 @@ pub unsafe fn boot(stack: *const u64) -> Booted {
     // SAFETY: once; the memory file is the machine's own, and holds the archive and nothing else.
     let mut archive_frames = unsafe { Frames::new(0..frame(memory_bytes)) };
     let [archive_frames, free_frames] = [archive_frames.split(frame(archive_bytes)), archive_frames];
-    Booted { machine, archive_bytes, archive_frames, free_frames, parameters }
+    machine::arm(|| Some(0));
+    // SAFETY: nobody else runs; `enter_first` gives the lock back.
+    let entered = unsafe { Entered::new() };
+    Booted { entered, machine, archive_bytes, archive_frames, free_frames, parameters }
 }
 
 /// The machine goes when the process does that started it, however that ends.
@@ -325,6 +330,7 @@ fn stack_from(rsp: u64) -> core::ops::Range<u64> {
 
 /// Sends the epitaph without a lock or an allocation.
 fn last_words(text: &EpitaphText) -> ! {
+    machine::abandon();
     send_record(text.record_header(), text.as_str().as_bytes());
     host::exit(MACHINE_DIED)
 }

@@ -20,7 +20,7 @@ use machine_x86::USER_LIMIT;
 
 use crate::cpu::cpu;
 use crate::layout::{RESERVED, USER_START, is_user};
-use crate::{host, hosts, threads, windows};
+use crate::{host, hosts, threads, upcall, windows};
 
 const PAGE: u64 = PAGE_BYTES as u64;
 /// What one page costs in the tree, roughly: its key, its value, and what nodes have left over.
@@ -433,6 +433,8 @@ pub fn active() -> Option<&'static HostTranslation> {
 #[unsafe(no_mangle)]
 extern "C" fn hosted_change_space_rust(root: u64) {
     if root != 0 {
+        // Who leaves has given the lock up, and the thread that is entered may need none; the table of host processes does.
+        let _entered = upcall::entered();
         change_space(root);
     }
 }

@@ -4,7 +4,7 @@
     reason = "one proof for the words of one record, or for calls that belong together"
 )]
 
-use machine::{Exception, Registers, TteId, Upcalls};
+use machine::{Entered, Exception, Held, Registers, TteId, Upcalls};
 use machine_x86::upcalls;
 
 use crate::cpu::cpu;
@@ -20,45 +20,56 @@ pub fn thread() -> TteId {
     TteId(unsafe { (*current()).id } as u32)
 }
 
+/// The kernel's Rust is entered from a program, or from a routine that gives its call up.
+#[inline(always)]
+#[track_caller]
+pub fn entered() -> Entered {
+    // SAFETY: 1. Who calls this is such an entry, on the running thread's stack or on that of the signal that the program met, and
+    // drops it as it returns. 2. One host process has the baton, and runs the program.
+    unsafe { Entered::new() }
+}
+
 #[unsafe(no_mangle)]
 extern "C" fn hosted_call_from_user(registers: &mut Registers) {
     // SAFETY: the slot is a word; no other kernel code is under way.
     unsafe { (*cpu()).counts.in_rust += 1 };
-    let kernel = upcalls();
-    kernel.system_call(thread(), registers);
-    serve_timer(kernel);
+    let (entered, kernel) = (entered(), upcalls());
+    kernel.system_call(entered.held(), thread(), registers);
+    serve_timer(entered.held(), kernel);
     translation::flush();
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn hosted_trap_from_user(registers: &mut Registers) {
-    let kernel = upcalls();
+    let (entered, kernel) = (entered(), upcalls());
+    let held = entered.held();
     if registers.cause == TIMER {
-        the().alarm_came(kernel);
+        the().alarm_came(held, kernel);
     } else {
         // SAFETY: the record is the running thread's.
         let address = unsafe { (*current()).fault_address };
         let exception = Exception { vector: registers.cause as u8, error: registers.error, address };
-        kernel.exception(thread(), registers, exception);
+        kernel.exception(held, thread(), registers, exception);
     }
-    serve_timer(kernel);
-    kernel.before_user(thread(), registers);
+    serve_timer(held, kernel);
+    kernel.before_user(held, thread(), registers);
     translation::flush();
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn hosted_before_user(registers: &mut Registers) {
-    upcalls().before_user(thread(), registers);
+    let entered = entered();
+    upcalls().before_user(entered.held(), thread(), registers);
     translation::flush();
 }
 
 /// An alarm that came while the kernel ran.
-pub fn serve_timer(kernel: &'static dyn Upcalls) {
+pub fn serve_timer(held: Held<'_>, kernel: &'static dyn Upcalls) {
     // SAFETY: the slot is a word; the handler only sets it.
     unsafe {
         if (&raw const (*cpu()).timer_pending).read_volatile() != 0 {
             (&raw mut (*cpu()).timer_pending).write_volatile(0);
-            the().alarm_came(kernel);
+            the().alarm_came(held, kernel);
         }
     }
 }

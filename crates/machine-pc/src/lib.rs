@@ -48,8 +48,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use codestore::{CodeMemory, CodeStore};
 use machine::{
-    Channel, Channels, Claimed, Clock, DeviceEntry, Dma, Entry, FileEntry, FrameSource, HeapLive, KernelCell,
-    KernelOnce, Line, LineError, Lines, Machine, Memory, Nanos, NoFrames, Practice, Procedure, Processor,
+    Channel, Channels, Claimed, Clock, DeviceEntry, Dma, Entered, Entry, FileEntry, FrameSource, HeapLive, Held,
+    KernelCell, KernelOnce, Line, LineError, Lines, Machine, Memory, Nanos, NoFrames, Practice, Procedure, Processor,
     ProcessorNumber, ReceiveCode, Received, SampleClock, SampleEntry, Samples, ScheduleWords, SendCode, Sleeping,
     Start, SwitchOut, Threads, TimerCode, TimerEntry, Translation, Tte, TteId, Upcalls,
 };
@@ -160,13 +160,15 @@ impl PcMachine {
         }
     }
 
-    /// Leaves the boot stack for a program's first thread.
+    /// Leaves the boot stack for a program's first thread, and gives the lock back.
     ///
     /// # Safety
     /// Called once, at the end of boot; `root` is the thread's quaspace.
-    pub unsafe fn enter_first(&self, thread: &dyn Tte) -> ! {
+    pub unsafe fn enter_first(&self, thread: &dyn Tte, entered: Entered) -> ! {
+        let first = thread.entries().sw_in_mmu;
+        drop(entered);
         // SAFETY: the thread's entry switches address space, stack and slots before anything else.
-        unsafe { core::arch::asm!("jmp {}", in(reg) thread.entries().sw_in_mmu, options(noreturn)) }
+        unsafe { core::arch::asm!("jmp {}", in(reg) first, options(noreturn)) }
     }
 
     /// What the processor gives, or its counter.
@@ -236,15 +238,16 @@ impl Threads for PcMachine {
         machine_x86::switch_out::<PcGround>()
     }
 
-    fn wait_for_interrupt(&self) {
-        // SAFETY: only the idle thread comes here; `sti; hlt` cannot miss an interrupt between the two.
-        unsafe { core::arch::asm!("sti", "hlt", "cli") };
+    fn wait_for_interrupt(&self, held: Held<'_>) {
+        // SAFETY: 1. Only the idle thread comes here; `sti; hlt` cannot miss an interrupt between the two. 2. Nothing but interrupts
+        // comes in between.
+        unsafe { held.given_up(|| core::arch::asm!("sti", "hlt", "cli")) };
     }
 
-    fn serve_interrupts(&self) {
+    fn serve_interrupts(&self, held: Held<'_>) {
         let was_open = nesting::suspend();
         // SAFETY: as above; interrupts come in behind the instruction that follows `sti`.
-        unsafe { core::arch::asm!("sti", "nop", "cli") };
+        unsafe { held.given_up(|| core::arch::asm!("sti", "nop", "cli")) };
         if was_open {
             nesting::open();
         }

@@ -40,7 +40,7 @@ fn load(at: *mut u64) -> u64 {
 }
 
 fn store(at: *mut u64, value: u64) {
-    // SAFETY: as in `load`; only slow paths, under the big kernel lock, write tables.
+    // SAFETY: as in `load`; only slow paths, under the kernel's lock, write tables.
     unsafe { at.write_volatile(value) }
 }
 

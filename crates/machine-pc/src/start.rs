@@ -7,7 +7,7 @@ use core::fmt::{self, Write};
 use core::sync::atomic::Ordering;
 
 use machine::{
-    Channel, Channels, Claimed, Frames, KernelCell, KernelOnce, Line, PAGE_BYTES, Processor as _, Registers,
+    Channel, Channels, Claimed, Entered, Frames, KernelCell, KernelOnce, Line, PAGE_BYTES, Processor as _, Registers,
 };
 use machine_x86::{EpitaphText, THREAD_AREA_BYTES, access_sites, restrict_sites, upcalls};
 use quaject::{Makers, create};
@@ -25,6 +25,8 @@ use crate::{MACHINE, PcMachine, STORE, acpi, apic, clock, dummy_owner, entropy, 
 
 /// What boot hands to the kernel.
 pub struct Booted {
+    /// Boot runs as the kernel does, under its lock.
+    pub entered: Entered,
     pub machine: &'static PcMachine,
     pub info: BootInfo,
     /// Memory that nobody uses.
@@ -85,7 +87,10 @@ pub unsafe fn boot(start_info: u64, entry_tsc: u64) -> Booted {
     let free_frames = unsafe { ram::free_frames(&info, FRAMES.early_end()) };
     // SAFETY: once.
     let archive_frames = unsafe { ram::archive_frames(&info) };
-    Booted { machine, info, free_frames, archive_frames, entry_tsc }
+    machine::arm(|| Some(0));
+    // SAFETY: nobody else runs; `enter_first` gives the lock back.
+    let entered = unsafe { Entered::new() };
+    Booted { entered, machine, info, free_frames, archive_frames, entry_tsc }
 }
 
 /// Starts the local APIC and finds out how fast its timer and the processor's counter count; returns the counter's rate.
@@ -347,6 +352,7 @@ fn stack_from(rsp: u64) -> core::ops::Range<u64> {
 /// Sends the epitaph without a lock or an allocation: control channel if the console exists and is not
 /// in use by the code that died, and the debug port in any case.
 fn last_words(text: &EpitaphText) -> ! {
+    machine::abandon();
     say_early(format_args!("{}", text.as_str()));
     if MACHINE.load(Ordering::Acquire) != 0 {
         let machine = crate::the();

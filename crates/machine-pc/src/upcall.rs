@@ -1,6 +1,6 @@
 //! Where the trap stubs meet Rust: sort the cause, tell the kernel.
 
-use machine::{Access, Exception, PAGE_BYTES, Registers, TteId, VirtAddr};
+use machine::{Access, Entered, Exception, Held, PAGE_BYTES, Registers, TteId, VirtAddr};
 use machine_x86::{USER_LIMIT, current_by_stack, landing, upcalls};
 
 use crate::registers::read_cr2;
@@ -32,22 +32,34 @@ extern "C" fn call_from_user(registers: &mut Registers) -> bool {
     if nesting::is_wanted() {
         return nested_call(registers);
     }
-    upcalls().system_call(thread(), registers)
+    let entered = entered();
+    upcalls().system_call(entered.held(), thread(), registers)
+}
+
+/// The kernel's Rust is entered from a program, from a routine that gives its call up, or by an interrupt.
+#[inline(always)]
+#[track_caller]
+fn entered() -> Entered {
+    // SAFETY: 1. The entries below call this once, on the running thread's stack, and drop it as they return. 2. Interrupts whose
+    // handler is Rust come in only where the kernel's Rust has given the lock up: in `wait_for_interrupt` and `serve_interrupts`.
+    unsafe { Entered::new() }
 }
 
 /// As [`call_from_user`], while samples come.
 #[cold]
 fn nested_call(registers: &mut Registers) -> bool {
+    let entered = entered();
     nesting::open();
-    let is_plain = upcalls().system_call(thread(), registers);
+    let is_plain = upcalls().system_call(entered.held(), thread(), registers);
     nesting::close();
     is_plain
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn trap_from_user(registers: &mut Registers) {
+    let entered = entered();
     nesting::open();
-    let (kernel, thread) = (upcalls(), thread());
+    let (kernel, thread, held) = (upcalls(), thread(), entered.held());
     match registers.cause {
         PAGE_FAULT => {
             let access = access(registers.error);
@@ -57,16 +69,16 @@ extern "C" fn trap_from_user(registers: &mut Registers) {
             if access.address.0 >= USER_LIMIT || is_refused || !kernel.page_fault(thread, access) {
                 let exception =
                     Exception { vector: PAGE_FAULT as u8, error: registers.error, address: access.address.0 };
-                kernel.exception(thread, registers, exception);
+                kernel.exception(held, thread, registers, exception);
             }
         }
-        cause if interrupt(cause) => {}
+        cause if interrupt(held, cause) => {}
         cause => {
             let exception = Exception { vector: cause as u8, error: registers.error, address: 0 };
-            kernel.exception(thread, registers, exception);
+            kernel.exception(held, thread, registers, exception);
         }
     }
-    kernel.before_user(thread, registers);
+    kernel.before_user(held, thread, registers);
     nesting::close();
 }
 
@@ -79,18 +91,27 @@ extern "C" fn sample_in_rust() {
 #[unsafe(no_mangle)]
 extern "C" fn chained_in_rust() {
     apic::end_of_interrupt();
-    upcalls().chained();
+    let entered = entered();
+    upcalls().chained(entered.held());
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn resumed_from_timer(registers: &mut Registers) {
+    let entered = entered();
     nesting::open();
-    upcalls().before_user(thread(), registers);
+    upcalls().before_user(entered.held(), thread(), registers);
     nesting::close();
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn trap_from_kernel(registers: &mut Registers) {
+    if is_interrupt(registers.cause) {
+        let entered = entered();
+        interrupt(entered.held(), registers.cause);
+        return;
+    }
+    // SAFETY: what follows leaves for nobody, and is dropped as this returns to where the fault was.
+    let _entered = unsafe { Entered::by_fault() };
     if matches!(registers.cause, PAGE_FAULT | GENERAL_PROTECTION)
         && let Some(landing) = STORE.landing_of_asked(registers.rip)
     {
@@ -127,7 +148,6 @@ extern "C" fn trap_from_kernel(registers: &mut Registers) {
                 start::epitaph(registers, "general protection in the kernel");
             }
         }
-        cause if interrupt(cause) => {}
         _ => start::epitaph(registers, "exception in the kernel"),
     }
 }
@@ -145,22 +165,27 @@ extern "C" fn trap_fatal(registers: &mut Registers) -> ! {
     start::epitaph(registers, "fatal exception")
 }
 
+fn is_interrupt(cause: u64) -> bool {
+    const FIRST_INTERRUPT: u64 = 32;
+    cause >= FIRST_INTERRUPT
+}
+
 /// Serves an interrupt; false if `cause` is an exception.
-fn interrupt(cause: u64) -> bool {
+fn interrupt(held: Held<'_>, cause: u64) -> bool {
     const TIMER: u64 = TIMER_VECTOR as u64;
     const CHAIN: u64 = CHAIN_VECTOR as u64;
     const SPURIOUS: u64 = SPURIOUS_VECTOR as u64;
     match cause {
         TIMER => {
             apic::end_of_interrupt();
-            upcalls().timer();
+            upcalls().timer(held);
         }
         CHAIN => {
             apic::end_of_interrupt();
-            upcalls().chained();
+            upcalls().chained(held);
         }
         SPURIOUS => {}
-        0..32 => return false,
+        cause if !is_interrupt(cause) => return false,
         cause => match lines::place_of(cause) {
             Some(place) => {
                 lines::came(place);

@@ -1,11 +1,12 @@
 //! Host threads, of which only the one that holds the baton runs.
 
 use std::any::Any;
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::{self, JoinHandle, Thread};
 
-use machine::KernelCell;
+use machine::LocalCell;
 
 use crate::SimMachine;
 
@@ -40,6 +41,26 @@ pub struct Outcome {
 /// The holder of the baton when no simulated thread has it: the test itself.
 const TEST: u32 = u32::MAX;
 
+thread_local! {
+    /// The thread is a part of a run.
+    static IS_SIMULATED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// From now on the calling thread is a part of a run.
+pub fn join() {
+    IS_SIMULATED.set(true);
+}
+
+/// The run is over; the calling thread may come to cells of another.
+pub fn part() {
+    IS_SIMULATED.set(false);
+}
+
+/// Who has the baton is the processor; nobody else of a run does anything.
+pub fn this_processor() -> Option<u32> {
+    IS_SIMULATED.get().then_some(0)
+}
+
 /// A host thread unwinds with this when its run is over.
 struct Over;
 
@@ -47,7 +68,7 @@ pub struct Baton {
     turn: AtomicU32,
     is_over: AtomicBool,
     test: Thread,
-    hosts: KernelCell<Vec<Host>>,
+    hosts: LocalCell<Vec<Host>>,
 }
 
 struct Host {
@@ -59,7 +80,7 @@ struct Host {
 impl Baton {
     pub fn new() -> Baton {
         let (turn, is_over) = (AtomicU32::new(TEST), AtomicBool::new(false));
-        Baton { turn, is_over, test: thread::current(), hosts: KernelCell::new(Vec::new()) }
+        Baton { turn, is_over, test: thread::current(), hosts: LocalCell::new(Vec::new()) }
     }
 
     pub fn is_over(&self) -> bool {
@@ -88,13 +109,14 @@ impl SimMachine {
         let number = hosts.len() as u32;
         let body = move || {
             self.baton.wait_for(number);
+            join();
             if !self.baton.is_over()
                 && let Err(payload) = catch_unwind(AssertUnwindSafe(work))
                 && !payload.is::<Over>()
             {
                 self.set_end(End::Panic(message(&*payload)));
             }
-            self.baton.is_over.store(true, Ordering::Relaxed);
+            self.end();
             self.baton.hosts.borrow_mut()[number as usize].is_done = true;
             self.baton.pass(TEST);
         };
@@ -123,9 +145,15 @@ impl SimMachine {
         }
     }
 
+    /// The run is over. Stacks are taken down as they are, with whatever is held on them.
+    fn end(&self) {
+        machine::abandon();
+        self.baton.is_over.store(true, Ordering::Relaxed);
+    }
+
     pub(crate) fn stop(&self, end: End) -> ! {
         self.set_end(end);
-        self.baton.is_over.store(true, Ordering::Relaxed);
+        self.end();
         resume_unwind(Box::new(Over))
     }
 

@@ -1,8 +1,8 @@
 //! Lines that the plan raises, and memory for devices that are not there.
 
 use machine::{
-    Claimed, DeviceEntry, Dma, DmaMemory, Entry, FrameNumber, Frames, KernelValue, Line, LineControl, LineError,
-    LineTable, Lines, Message, NoFrames, PhysicalMemory, Procedure, ProcessorNumber, Width,
+    Claimed, DeviceEntry, Dma, DmaMemory, Entry, FrameNumber, Frames, Line, LineControl, LineError, LineTable, Lines,
+    LocalValue, Message, NoFrames, PhysicalMemory, Procedure, ProcessorNumber, Width,
 };
 
 use crate::SimMachine;
@@ -11,8 +11,8 @@ use crate::SimMachine;
 #[derive(Default)]
 pub struct SimLines {
     table: LineTable,
-    masked: KernelValue<u32>,
-    waiting: KernelValue<u32>,
+    masked: LocalValue<u32>,
+    waiting: LocalValue<u32>,
 }
 
 impl SimLines {

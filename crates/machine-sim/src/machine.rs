@@ -6,14 +6,14 @@ use std::sync::Weak;
 use std::sync::atomic::Ordering;
 
 use machine::{
-    Channel, Channels, Clock, Dma, Entry, FileEntry, FrameNumber, KernelCell, KernelValue, Machine, Memory, NEVER,
-    Nanos, NoFrames, Processor, QUANTUM_MOST_NS, Received, Ring, Samples, ScheduleWords, Start, SwitchOut, Threads,
-    Translation, Tte, TteId, Upcalls,
+    Channel, Channels, Clock, Dma, Entered, Entry, FileEntry, FrameNumber, Held, LocalCell, LocalValue, Machine,
+    Memory, NEVER, Nanos, NoFrames, Processor, QUANTUM_MOST_NS, Received, Ring, Samples, ScheduleWords, Start,
+    SwitchOut, Threads, Translation, Tte, TteId, Upcalls,
 };
 use means::Random;
 use synth::Template;
 
-use crate::baton::{Baton, End, Outcome};
+use crate::baton::{self, Baton, End, Outcome};
 use crate::channels::{Channels as Pipes, News};
 use crate::lines::SimLines;
 use crate::memory::Frames;
@@ -65,20 +65,20 @@ pub struct SimMachine {
     pub(crate) plan: Plan,
     pub(crate) baton: Baton,
     /// How many frames `take_frames` will give.
-    pub(crate) unowned: KernelValue<u32>,
+    pub(crate) unowned: LocalValue<u32>,
     pub(crate) frames: Frames,
-    pub(crate) device_frames: KernelCell<machine::Frames>,
+    pub(crate) device_frames: LocalCell<machine::Frames>,
     pub(crate) lines: SimLines,
     /// How many of the plan's lines have been raised.
-    raised: KernelValue<usize>,
-    state: KernelCell<State>,
-    records: KernelCell<Vec<Option<Record>>>,
-    spaces: KernelCell<Vec<Weak<SimTranslation>>>,
-    channels: KernelCell<Pipes>,
-    trace: KernelCell<Trace>,
-    upcalls: KernelCell<Option<&'static dyn Upcalls>>,
+    raised: LocalValue<usize>,
+    state: LocalCell<State>,
+    records: LocalCell<Vec<Option<Record>>>,
+    spaces: LocalCell<Vec<Weak<SimTranslation>>>,
+    channels: LocalCell<Pipes>,
+    trace: LocalCell<Trace>,
+    upcalls: LocalCell<Option<&'static dyn Upcalls>>,
     words: ScheduleWords,
-    ready: KernelCell<Ready>,
+    ready: LocalCell<Ready>,
     /// For the traits' functions, which get no `'static` reference.
     own: OnceLock<&'static SimMachine>,
 }
@@ -122,18 +122,18 @@ impl SimMachine {
         let machine: &'static SimMachine = Box::leak(Box::new(SimMachine {
             baton: Baton::new(),
             frames: Frames::new(plan.frames),
-            device_frames: KernelCell::new(machine::Frames::none()),
+            device_frames: LocalCell::new(machine::Frames::none()),
             lines: SimLines::default(),
-            raised: KernelValue::new(0),
-            unowned: KernelValue::new(plan.frames as u32),
-            state: KernelCell::new(state),
-            records: KernelCell::default(),
-            spaces: KernelCell::default(),
-            channels: KernelCell::new(channels),
-            trace: KernelCell::new(Trace::new()),
-            upcalls: KernelCell::new(None),
+            raised: LocalValue::new(0),
+            unowned: LocalValue::new(plan.frames as u32),
+            state: LocalCell::new(state),
+            records: LocalCell::default(),
+            spaces: LocalCell::default(),
+            channels: LocalCell::new(channels),
+            trace: LocalCell::new(Trace::new()),
+            upcalls: LocalCell::new(None),
             words: ScheduleWords::new(),
-            ready: KernelCell::default(),
+            ready: LocalCell::default(),
             own: OnceLock::new(),
             plan,
         }));
@@ -141,11 +141,21 @@ impl SimMachine {
         machine
     }
 
+    /// The test boots the kernel, and gives what it gets to `run`.
+    pub fn enter(&self) -> Entered {
+        machine::arm(baton::this_processor);
+        baton::join();
+        // SAFETY: no simulated thread runs; `run` gives the lock back.
+        unsafe { Entered::new() }
+    }
+
     /// Runs the kernel from its first program's thread on, to the end.
-    pub fn run(&'static self, first: &dyn Tte) -> Outcome {
+    pub fn run(&'static self, first: &dyn Tte, entered: Entered) -> Outcome {
         RUNNING.set(Some(self));
-        self.enter(first.id());
+        drop(entered);
+        self.go_on_as(first.id());
         self.run_hosts(self.host_of(first.id()));
+        baton::part();
         self.frames.release();
         let state = self.state.borrow();
         let trace = self.trace.borrow();
@@ -253,7 +263,7 @@ impl SimMachine {
         self.with_record(id, |record| record.next = first.or(idle));
     }
 
-    fn enter(&self, id: TteId) {
+    fn go_on_as(&self, id: TteId) {
         let root = self.with_record(id, |record| record.root);
         let mut state = self.state.borrow_mut();
         state.current = id;
@@ -273,16 +283,21 @@ impl SimMachine {
         let is_slow = self.below(50) == 0;
         self.pass_time(if is_slow { 400_000 } else { 3_000 });
         self.count_step();
-        self.serve_devices();
+        {
+            let _entered = entered();
+            self.serve_devices();
+        }
         let forced = self.below(self.plan.preempt_once_in) == 0;
         let now = self.state.borrow().now;
         let due = self.state.borrow().alarm.is_some_and(|at| at <= now);
         if due || forced {
             self.timer();
         }
-        if let Some(check) = self.plan.check
-            && let Err(what) = check(self)
-        {
+        let checked = {
+            let _entered = entered();
+            self.plan.check.map_or(Ok(()), |check| check(self))
+        };
+        if let Err(what) = checked {
             self.note(format_args!("check: {what}"));
             self.stop(End::Panic(what));
         }
@@ -344,7 +359,8 @@ impl SimMachine {
             self.switch_to_next();
         } else {
             self.note(format_args!("interrupt: timer"));
-            self.kernel().timer();
+            let entered = entered();
+            self.kernel().timer(entered.held());
         }
     }
 
@@ -358,7 +374,7 @@ impl SimMachine {
         }
         self.note(format_args!("switch to {}", next.0));
         let (from_host, to_host) = (self.host_of(from), self.host_of(next));
-        self.enter(next);
+        self.go_on_as(next);
         self.hand_over(from_host, to_host);
     }
 
@@ -367,8 +383,14 @@ impl SimMachine {
     }
 }
 
+/// A simulated thread's host thread enters the kernel, which it has the baton for.
+pub(crate) fn entered() -> Entered {
+    // SAFETY: callers are in a program, and drop it before that goes on.
+    unsafe { Entered::new() }
+}
+
 /// The machine that runs, for `leave`, which gets no argument. One at a time.
-static RUNNING: KernelCell<Option<&'static SimMachine>> = KernelCell::new(None);
+static RUNNING: LocalCell<Option<&'static SimMachine>> = LocalCell::new(None);
 
 /// The running thread leaves for its successor.
 fn leave() {
@@ -414,27 +436,27 @@ impl Threads for SimMachine {
         SwitchOut::procedure(leave)
     }
 
-    fn wait_for_interrupt(&self) {
-        self.the().wait();
+    fn wait_for_interrupt(&self, held: Held<'_>) {
+        self.the().wait(held);
     }
 
-    fn serve_interrupts(&self) {
-        self.the().wait_until(Nanos(0));
+    fn serve_interrupts(&self, held: Held<'_>) {
+        self.the().wait_until(held, Nanos(0));
     }
 }
 
 impl SimMachine {
     /// The idle thread's sleep: time goes to whatever comes first.
-    fn wait(&'static self) {
+    fn wait(&'static self, held: Held<'_>) {
         let alarm = self.state.borrow().alarm;
         let news = self.channels.borrow().next_news();
         match alarm.into_iter().chain(news).min() {
-            Some(at) => self.wait_until(at),
+            Some(at) => self.wait_until(held, at),
             None => self.stop(End::Deadlock),
         }
     }
 
-    fn wait_until(&'static self, at: Nanos) {
+    fn wait_until(&'static self, held: Held<'_>, at: Nanos) {
         self.count_step();
         let now = {
             let mut state = self.state.borrow_mut();
@@ -445,7 +467,7 @@ impl SimMachine {
         if self.state.borrow().alarm.is_some_and(|at| at <= now) {
             self.state.borrow_mut().alarm = None;
             self.note(format_args!("interrupt: timer, idle"));
-            self.kernel().timer();
+            self.kernel().timer(held);
         }
     }
 }

@@ -1,17 +1,19 @@
 //! Frames, and the memory of the program whose quaspace is active.
 
-use machine::{Access, FrameNumber, KernelCell, Mapping, PAGE_BYTES, PhysicalMemory, UserFault, UserMemory, VirtAddr};
+use machine::{
+    Access, Entered, FrameNumber, LocalCell, Mapping, PAGE_BYTES, PhysicalMemory, UserFault, UserMemory, VirtAddr,
+};
 
 use crate::SimMachine;
 
 const PAGE_MASK: u64 = PAGE_BYTES as u64 - 1;
 
 /// All frames, one behind the other.
-pub struct Frames(KernelCell<Vec<u8>>);
+pub struct Frames(LocalCell<Vec<u8>>);
 
 impl Frames {
     pub fn new(count: usize) -> Frames {
-        Frames(KernelCell::new(vec![0; count * PAGE_BYTES]))
+        Frames(LocalCell::new(vec![0; count * PAGE_BYTES]))
     }
 
     fn at(frame: FrameNumber, offset: usize, bytes: usize) -> core::ops::Range<usize> {
@@ -84,6 +86,8 @@ impl SimMachine {
             }
             let access = Access { address, write, execute: false };
             let is_user = at < 0x7FFF_FFFF_F000;
+            // SAFETY: the fault is served at once, whoever met it.
+            let _entered = unsafe { Entered::by_fault() };
             if !is_user || !self.kernel().page_fault(self.current(), access) {
                 return Err(UserFault);
             }

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use machine::{Exception, Registers, TteId};
 
 use crate::SimMachine;
+use crate::machine::entered;
 
 /// A program or a signal handler. A handler finds the signal's number in `User::argument`.
 pub type Program = Arc<dyn Fn(&User) + Send + Sync>;
@@ -194,7 +195,9 @@ impl User {
         let error = BY_PROGRAM | if is_write { BY_WRITE } else { 0 };
         self.machine.note(format_args!("page fault at {address:#x}"));
         let exception = Exception { vector: PAGE_FAULT, error, address };
-        self.machine.kernel().exception(self.id, &mut registers, exception);
+        let entered = entered();
+        self.machine.kernel().exception(entered.held(), self.id, &mut registers, exception);
+        drop(entered);
         *self.registers.borrow_mut() = registers;
         self.before_user();
         self.settle(COMPUTE);
@@ -226,7 +229,8 @@ impl User {
 
     fn before_user(&self) {
         let mut registers = *self.registers.borrow();
-        self.machine.kernel().before_user(self.id, &mut registers);
+        let entered = entered();
+        self.machine.kernel().before_user(entered.held(), self.id, &mut registers);
         *self.registers.borrow_mut() = registers;
     }
 
@@ -257,7 +261,8 @@ impl User {
             *registers
         };
         self.save();
-        self.machine.kernel().system_call(self.id, &mut registers);
+        let entered = entered();
+        self.machine.kernel().system_call(entered.held(), self.id, &mut registers);
         *self.registers.borrow_mut() = registers;
     }
 

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use machine::{FrameNumber, KernelCell, Mapping, NoFrames, PAGE_BYTES, Protection, Translation, VirtAddr};
+use machine::{FrameNumber, LocalCell, Mapping, NoFrames, PAGE_BYTES, Protection, Translation, VirtAddr};
 
 pub struct SimTranslation {
     root: u64,
-    pages: KernelCell<BTreeMap<u64, Mapping>>,
+    pages: LocalCell<BTreeMap<u64, Mapping>>,
 }
 
 impl SimTranslation {
     pub fn new(root: u64) -> SimTranslation {
-        SimTranslation { root, pages: KernelCell::new(BTreeMap::new()) }
+        SimTranslation { root, pages: LocalCell::new(BTreeMap::new()) }
     }
 
     /// What the processor does with an access to `page`: marks it written; `None` if the access faults.

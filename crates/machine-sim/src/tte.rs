@@ -7,6 +7,7 @@ use machine::{
 use synth::Draft;
 
 use crate::SimMachine;
+use crate::machine::entered;
 use crate::program::User;
 
 /// Bytes of an XSAVE image with the x87 and SSE parts alone (SDM vol. 1, 13.4).
@@ -214,7 +215,10 @@ impl SimMachine {
         let start = self.with_record(id, |record| record.start.take()).expect("a thread begins once");
         let host = self.new_host(move || match start {
             Start::User(registers) => User::new(self, id, registers).run(),
-            Start::Kernel(function) => function(),
+            Start::Kernel(function) => {
+                let entered = entered();
+                function(entered.held())
+            }
         });
         self.with_record(id, |record| record.host = Some(host));
         host

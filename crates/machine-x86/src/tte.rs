@@ -12,8 +12,8 @@ use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use codestore::Code;
 use machine::{
-    BadVectorState, CallEntry, DescriptorEntries, Entries, Entry, FloatWords, KernelCell, Nanos, NoFrames, Place,
-    Registers, SOFTWARE_BYTES, Sorted, Start, Translation, Tte, TteId, UserFault, VirtAddr, WaitWords,
+    BadVectorState, CallEntry, DescriptorEntries, Entered, Entries, Entry, FloatWords, Held, KernelCell, Nanos,
+    NoFrames, Place, Registers, SOFTWARE_BYTES, Sorted, Start, Translation, Tte, TteId, UserFault, VirtAddr, WaitWords,
 };
 use quaject::Factored;
 use synth::{Abs32, Draft, Imm32, Target};
@@ -31,12 +31,24 @@ global_asm!(
     "kernel_thread_start:",
     "mov rbx, rsp",
     "and rbx, -{area}",
-    "call qword ptr [rbx + {start}]",
+    "mov rdi, [rbx + {start}]",
+    "call {begin}",
     "ud2",
     ".popsection",
     area = const THREAD_AREA_BYTES,
     start = const offset_of!(TteRecord, start),
+    begin = sym begin_in_kernel,
 );
+
+/// The first turn of a thread of the kernel's own: it enters the kernel for good.
+extern "C" fn begin_in_kernel(function: u64) -> ! {
+    // SAFETY: `X86Tte::fill` has stored a function of `Start::Kernel`.
+    let function = unsafe { core::mem::transmute::<u64, fn(Held<'_>) -> !>(function) };
+    // SAFETY: 1. This is where the thread's Rust begins, on its stack; it never ends. 2. Who left for this thread has given the
+    // lock up.
+    let entered = unsafe { Entered::new() };
+    function(entered.held())
+}
 
 unsafe extern "C" {
     static kernel_thread_start: u8;

@@ -1,4 +1,6 @@
 //! Kernel data that several threads share. Each cell says of its content only what the lock cannot give: that it may change threads.
+//!
+//! In debug builds each looks whether the lock is held by the processor that touches it (`lock.rs`).
 #![allow(unsafe_code, reason = "the lock that makes a cell shareable is not visible to the compiler")]
 
 use alloc::sync::Arc;
@@ -7,11 +9,12 @@ use core::cell::{Cell, OnceCell, Ref, RefCell, RefMut, UnsafeCell};
 use core::ops::{Deref, DerefMut};
 
 use crate::grow::{NoMemory, TryGrow};
+use crate::lock::assert_held;
 
-/// Data that only slow paths touch. A slow path holds the big kernel lock (on one processor:
-/// interrupts off), so a borrow can never meet another processor's; what it can meet is a borrow
-/// of the same thread higher up its own stack, or one held across a sleep. Both are kernel bugs and
-/// panic here, at the second borrow, instead of corrupting the data.
+/// Data that only slow paths touch. A slow path holds the kernel's lock ([`crate::Held`]), so a borrow can never meet another
+/// processor's; what it can meet is a borrow of the same thread higher up its own stack, or one held across a sleep. Both are
+/// kernel bugs and panic here, at the second borrow, instead of corrupting the data. What is only borrowed by [`KernelCell::with`]
+/// cannot be held across a sleep: that does not compile.
 ///
 /// The lock lets one thread in after the other, so what is inside must bear to be used by one after the other (`Send`), and
 /// nothing more; what is bound to one thread is refused:
@@ -26,7 +29,7 @@ use crate::grow::{NoMemory, TryGrow};
 /// ```
 pub struct KernelCell<T>(RefCell<T>);
 
-// SAFETY: 1. The machine runs slow paths one at a time, under the big kernel lock, and only slow
+// SAFETY: 1. Slow paths run one at a time, each under the kernel's lock (`Entered` has the conditions), and only slow
 // paths reach cells. 2. Nothing in a cell is bound to the processor that made it. 3. Host tests give
 // each test its own cells.
 unsafe impl<T: Send> Sync for KernelCell<T> {}
@@ -38,22 +41,49 @@ impl<T> KernelCell<T> {
 
     #[track_caller]
     pub fn borrow(&self) -> Ref<'_, T> {
+        assert_held();
         self.0.borrow()
     }
 
     #[track_caller]
     pub fn borrow_mut(&self) -> RefMut<'_, T> {
+        assert_held();
         self.0.borrow_mut()
+    }
+
+    /// Borrows for as long as `act` takes, which cannot leave for another thread: what it would need for that
+    /// ([`crate::Held`]) is bound to its thread, and `act` is not.
+    ///
+    /// ```
+    /// fn count(cell: &machine::KernelCell<u32>) {
+    ///     cell.with(|count| *count += 1);
+    /// }
+    /// ```
+    /// ```compile_fail,E0277
+    /// fn sleep(held: machine::Held<'_>) {}
+    ///
+    /// fn count(cell: &machine::KernelCell<u32>, held: machine::Held<'_>) {
+    ///     cell.with(|count| {
+    ///         sleep(held);
+    ///         *count += 1;
+    ///     });
+    /// }
+    /// ```
+    #[track_caller]
+    pub fn with<R>(&self, act: impl FnOnce(&mut T) -> R + Send) -> R {
+        act(&mut self.borrow_mut())
     }
 }
 
 impl<T: Copy> KernelCell<T> {
+    #[track_caller]
     pub fn get(&self) -> T {
-        *self.0.borrow()
+        *self.borrow()
     }
 
+    #[track_caller]
     pub fn set(&self, value: T) {
-        *self.0.borrow_mut() = value;
+        *self.borrow_mut() = value;
     }
 }
 
@@ -91,7 +121,9 @@ impl<T> Deref for KernelValue<T> {
     type Target = Cell<T>;
 
     #[inline(always)]
+    #[track_caller]
     fn deref(&self) -> &Cell<T> {
+        assert_held();
         &self.0
     }
 }
@@ -134,7 +166,9 @@ impl<T> Deref for KernelOwn<T> {
     type Target = T;
 
     #[inline(always)]
+    #[track_caller]
     fn deref(&self) -> &T {
+        assert_held();
         &self.0
     }
 }
@@ -172,7 +206,9 @@ impl<T> Deref for KernelOnce<T> {
     type Target = OnceCell<T>;
 
     #[inline(always)]
+    #[track_caller]
     fn deref(&self) -> &OnceCell<T> {
+        assert_held();
         &self.0
     }
 }
@@ -197,7 +233,8 @@ impl<T> KernelSlots<T> {
 
     #[inline(always)]
     pub fn get(&self, index: usize) -> Option<Arc<T>> {
-        // SAFETY: 1. Under the big kernel lock nobody else is in the table. 2. Cloning a counted reference calls
+        assert_held();
+        // SAFETY: 1. Under the kernel's lock nobody else is in the table. 2. Cloning a counted reference calls
         // nothing that could come back here, and no reference into the table leaves this function.
         let slots = unsafe { &*self.0.get() };
         slots.get(index)?.clone()
@@ -205,6 +242,7 @@ impl<T> KernelSlots<T> {
 
     /// Makes sure that there is a slot `index`.
     pub fn make_room(&self, index: usize) -> Result<(), NoMemory> {
+        assert_held();
         // SAFETY: as in `get`: growing neither drops a value nor comes back here.
         let slots = unsafe { &mut *self.0.get() };
         if index < slots.len() { Ok(()) } else { slots.try_resize(index + 1, None) }
@@ -212,6 +250,7 @@ impl<T> KernelSlots<T> {
 
     /// Changes a slot, which must be there, and returns what was in it, for the caller to drop.
     pub fn set(&self, index: usize, value: Option<Arc<T>>) -> Option<Arc<T>> {
+        assert_held();
         // SAFETY: as in `get`: replacing neither drops a value nor comes back here.
         let slots = unsafe { &mut *self.0.get() };
         core::mem::replace(&mut slots[index], value)
@@ -221,5 +260,67 @@ impl<T> KernelSlots<T> {
 impl<T> Default for KernelSlots<T> {
     fn default() -> KernelSlots<T> {
         KernelSlots::new()
+    }
+}
+
+/// Data of one processor, or of the machine itself: reached by whom it belongs to alone, between interrupts, without the lock.
+/// As with [`KernelCell`], what it can meet is a borrow higher up the same stack.
+pub struct LocalCell<T>(RefCell<T>);
+
+// SAFETY: what belongs to one processor is only reached by code that runs on it, and no interrupt's Rust comes in between.
+unsafe impl<T: Send> Sync for LocalCell<T> {}
+
+impl<T> LocalCell<T> {
+    pub const fn new(value: T) -> LocalCell<T> {
+        LocalCell(RefCell::new(value))
+    }
+
+    #[track_caller]
+    pub fn borrow(&self) -> Ref<'_, T> {
+        self.0.borrow()
+    }
+
+    #[track_caller]
+    pub fn borrow_mut(&self) -> RefMut<'_, T> {
+        self.0.borrow_mut()
+    }
+}
+
+impl<T: Copy> LocalCell<T> {
+    pub fn get(&self) -> T {
+        *self.0.borrow()
+    }
+
+    pub fn set(&self, value: T) {
+        *self.0.borrow_mut() = value;
+    }
+}
+
+impl<T: Default> Default for LocalCell<T> {
+    fn default() -> LocalCell<T> {
+        LocalCell::new(T::default())
+    }
+}
+
+/// A value of one processor that is copied or exchanged whole, under the same rule as [`LocalCell`]: a plain `Cell`.
+#[derive(Default)]
+#[repr(transparent)]
+pub struct LocalValue<T>(Cell<T>);
+
+// SAFETY: as for `LocalCell`.
+unsafe impl<T: Send> Sync for LocalValue<T> {}
+
+impl<T> LocalValue<T> {
+    pub const fn new(value: T) -> LocalValue<T> {
+        LocalValue(Cell::new(value))
+    }
+}
+
+impl<T> Deref for LocalValue<T> {
+    type Target = Cell<T>;
+
+    #[inline(always)]
+    fn deref(&self) -> &Cell<T> {
+        &self.0
     }
 }

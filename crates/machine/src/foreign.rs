@@ -72,7 +72,7 @@ pub enum Hold {
 
 /// A range of bytes that somebody on the other side has locked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Held {
+pub struct LockedRange {
     pub hold: Hold,
     pub first: u64,
     pub last: u64,
@@ -201,7 +201,13 @@ pub trait Foreign: Send + Sync {
     /// Takes or gives up a lock on `first..=last` for this opening; never waits. Error: `EAGAIN`.
     fn lock(&self, opening: Handle, hold: Hold, first: u64, last: u64) -> Result<(), Refused>;
     /// The first lock in the way.
-    fn lock_in_the_way(&self, opening: Handle, hold: Hold, first: u64, last: u64) -> Result<Option<Held>, Refused>;
+    fn lock_in_the_way(
+        &self,
+        opening: Handle,
+        hold: Hold,
+        first: u64,
+        last: u64,
+    ) -> Result<Option<LockedRange>, Refused>;
     /// The whole-thing lock (`flock`); never waits. Error: `EAGAIN`.
     fn lock_whole(&self, opening: Handle, hold: Hold) -> Result<(), Refused>;
 

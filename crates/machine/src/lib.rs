@@ -19,6 +19,7 @@ mod fragment;
 mod frames;
 mod grow;
 mod lines;
+mod lock;
 mod machine;
 mod memory;
 mod ordered;
@@ -36,7 +37,7 @@ mod time;
 mod translation;
 mod words;
 
-pub use cell::{KernelCell, KernelOnce, KernelOwn, KernelSlots, KernelValue};
+pub use cell::{KernelCell, KernelOnce, KernelOwn, KernelSlots, KernelValue, LocalCell, LocalValue};
 pub use channels::{Channel, Channels, ReceiveCode, Received, SendCode};
 pub use clock::{Clock, TimerCode};
 pub use dma::{Dma, DmaMemory, Width};
@@ -45,7 +46,8 @@ pub use entry::{
     TimerEntry,
 };
 pub use foreign::{
-    About, CarryCode, Extended, Foreign, Handle, Held, Hold, LastLink, Moment, Refused, Room, Stamp, WINDOW_PAGES,
+    About, CarryCode, Extended, Foreign, Handle, Hold, LastLink, LockedRange, Moment, Refused, Room, Stamp,
+    WINDOW_PAGES,
 };
 pub use fragment::Fragment;
 pub use frames::{FrameNumber, Frames};
@@ -56,6 +58,7 @@ pub use grow::{
 pub use lines::{
     Claimed, LINES_MAX, Line, LineControl, LineError, LineTable, Lines, Message, Procedure, ProcessorNumber, Trigger,
 };
+pub use lock::{Entered, Held, PROCESSORS_MAX, abandon, arm};
 pub use machine::Machine;
 pub use memory::{
     BLOCK_BYTES_MAX, ENTRY_BYTES_MAX, FrameSource, HeapLive, KERNEL_FRAMES_MIN, Memory, PAGE_BYTES, PhysicalMemory,

@@ -7,6 +7,8 @@
 
 use core::arch::asm;
 
+use crate::Held;
+
 /// The entry of the running thread's `sw_out`.
 #[derive(Clone, Copy, Debug)]
 pub struct SwitchOut {
@@ -34,9 +36,17 @@ impl SwitchOut {
         SwitchOut { entry: 0, procedure: Some(procedure) }
     }
 
-    /// Leaves the running thread for its successor; returns when somebody switches back.
+    /// Gives the lock up and leaves the running thread for its successor; returns, and has the lock again, when somebody switches
+    /// back.
     #[inline(always)]
-    pub fn leave(self) {
+    #[track_caller]
+    pub fn leave(self, held: Held<'_>) {
+        // SAFETY: the switch leaves for another thread and touches the processor's words alone.
+        unsafe { held.given_up(|| self.switch()) }
+    }
+
+    #[inline(always)]
+    fn switch(self) {
         #[cfg(feature = "simulated")]
         if let Some(procedure) = self.procedure {
             return procedure();

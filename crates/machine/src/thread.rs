@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicU8, AtomicU64};
 use synth::{Draft, Fact};
 
 use crate::{
-    CallEntry, DescriptorEntries, Entry, Nanos, NoFrames, Registers, SwitchOut, Translation, UserFault, VirtAddr,
+    CallEntry, DescriptorEntries, Entry, Held, Nanos, NoFrames, Registers, SwitchOut, Translation, UserFault, VirtAddr,
 };
 
 /// Names a TTE. Small, reused after the TTE is dropped.
@@ -183,7 +183,7 @@ pub enum Start {
     /// At user level with these registers.
     User(Registers),
     /// In the kernel, in this function, which never returns.
-    Kernel(fn() -> !),
+    Kernel(fn(Held<'_>) -> !),
 }
 
 /// An access that the processor refused.
@@ -209,29 +209,32 @@ pub struct Exception {
 pub const PAGE_LOST: u64 = 1 << 31;
 
 /// What the machine asks of the kernel. Every function runs in the current thread, which `thread` names, with
-/// interrupts off; those that return nothing return to the program, possibly after other threads have run.
+/// interrupts off and the kernel's lock held; those that return nothing return to the program, possibly after other threads have run.
 pub trait Upcalls: Send + Sync {
     /// The program made system call `registers.rax`; the result goes back into `rax`. Does what `before_user` does,
     /// too. True: no other register of the program has changed, so it may go back the short way.
-    fn system_call(&'static self, thread: TteId, registers: &mut Registers) -> bool;
+    fn system_call(&'static self, held: Held<'_>, thread: TteId, registers: &mut Registers) -> bool;
     /// The program faulted outside memory management.
-    fn exception(&'static self, thread: TteId, registers: &mut Registers, exception: Exception);
-    /// A user address was not accessible: supply the page. `false`: the program may not do this.
+    fn exception(&'static self, held: Held<'_>, thread: TteId, registers: &mut Registers, exception: Exception);
+    /// A user address was not accessible: supply the page. `false`: the program may not do this. Leaves for nobody, so that a copy
+    /// in the midst of the kernel's Rust may fault.
     fn page_fault(&'static self, thread: TteId, access: Access) -> bool;
     /// Replaces bytes of the running program's code, in a copy of its own, for a machine that catches calls in the
     /// program's text. The rights of the page do not change. `false`: the program may write these bytes itself, or
     /// there is no memory; nothing is certain about the bytes then.
     fn rewrite_text(&'static self, thread: TteId, address: VirtAddr, bytes: &[u8]) -> bool;
     /// The alarm set by `Machine::set_alarm` went off.
-    fn timer(&'static self);
-    /// A device of the machine has news.
+    fn timer(&'static self, held: Held<'_>);
+    /// A device of the machine has news. Leaves for nobody.
     fn device(&'static self);
     /// What was chained is to be done now (S-80): the kernel was about to be left for this thread, or waited.
-    fn chained(&'static self) {}
+    fn chained(&'static self, held: Held<'_>) {
+        let _ = held;
+    }
     /// The sample clock, while its handler is the compiled one. Interrupt context: no sleep, no lock, no allocation.
     fn sample(&'static self) {}
     /// Just before the thread goes back to its program: signals, exit, rescheduling.
-    fn before_user(&'static self, thread: TteId, registers: &mut Registers);
+    fn before_user(&'static self, held: Held<'_>, thread: TteId, registers: &mut Registers);
 }
 
 /// Makes threads.
@@ -254,10 +257,12 @@ pub trait Threads {
     }
     /// How the current thread leaves for its successor in the ring.
     fn switch_out(&self) -> SwitchOut;
-    /// Waits for an interrupt. Only the idle thread calls this.
-    fn wait_for_interrupt(&self);
-    /// Serves interrupts that wait, between two pieces of idle work. Only the idle thread calls this.
-    fn serve_interrupts(&self) {}
+    /// Gives the lock up and waits for an interrupt. Only the idle thread calls this.
+    fn wait_for_interrupt(&self, held: Held<'_>);
+    /// Gives the lock up and lets interrupts in that wait.
+    fn serve_interrupts(&self, held: Held<'_>) {
+        let _ = held;
+    }
 }
 
 /// What the holes of a thread's own code stand for, on either machine.

@@ -24,7 +24,7 @@ use kernel::space::{FramePool, Page};
 use kernel::stream::Stream;
 use kernel::thread::Thread;
 use kernel::tty::WindowSize;
-use machine::{CALLS_MAX, Channel, Frames, KernelCell, KernelValue, Machine, Nanos, PAGE_BYTES, Start, TryGrow};
+use machine::{CALLS_MAX, Channel, Frames, Held, KernelCell, KernelValue, Machine, Nanos, PAGE_BYTES, Start, TryGrow};
 
 use crate::calls::futexes::FutexTable;
 use crate::calls::images::{LoadError, Wanted, install as install_program, load_first, task_name};
@@ -124,7 +124,7 @@ const MACHINE_FAILED: i32 = 70;
 ///
 /// # Errors
 /// What is wrong; the machine has nothing to run.
-pub fn start(mut ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
+pub fn start(held: Held<'_>, mut ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
     let archive =
         Archive::parse(ingredients.archive).map_err(|error| format!("the boot archive is damaged: {error:?}"))?;
     let config = archive.config();
@@ -193,7 +193,7 @@ pub fn start(mut ingredients: Ingredients) -> Result<Arc<Thread>, StartError> {
     }
     *unix.vdso_pages.borrow_mut() = vdso_pages(unix, ingredients.counter);
     crate::proc::mount(unix).map_err(|error| format!("/proc cannot be mounted: {error:?}"))?;
-    first_program(unix, &config).map_err(|error| program_failure(config.program, error))
+    first_program(held, unix, &config).map_err(|error| program_failure(config.program, error))
 }
 
 /// The sentence for a first program that does not run.
@@ -363,7 +363,7 @@ fn make_standard_names(names: &Namespace, view: View<'_>, now: Time) -> Result<(
 }
 
 /// Makes process 1 with the program of the configuration.
-fn first_program(unix: &'static Unix, config: &ConfigView<'_>) -> Result<Arc<Thread>, LoadError> {
+fn first_program(held: Held<'_>, unix: &'static Unix, config: &ConfigView<'_>) -> Result<Arc<Thread>, LoadError> {
     let root = unix.names.root().clone();
     let credentials = folders::user(config);
     let view = View::new(&root, &root, &credentials);
@@ -389,7 +389,7 @@ fn first_program(unix: &'static Unix, config: &ConfigView<'_>) -> Result<Arc<Thr
     let strings = |list: &mut dyn Iterator<Item = &[u8]>| list.map(<[u8]>::to_vec).collect::<Vec<_>>();
     let wanted =
         Wanted { path: config.program.to_vec(), argv: strings(&mut config.argv()), envp: strings(&mut config.env()) };
-    let loaded = load_first(unix, &process, wanted)?;
+    let loaded = load_first(held, unix, &process, wanted)?;
     let (registers, _) = install_program(&process, loaded);
     let tte = unix.machine.create_tte(Start::User(registers)).map_err(|_| Errno::ENOMEM)?;
     let thread = Thread::new(tte);

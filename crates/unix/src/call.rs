@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 
 use abi::{Errno, Field};
 use kernel::file::{Access, Credentials, Node, Time, View};
-use kernel::stream::{Io, UserRange, copy_anew};
-use machine::{PAGE_BYTES, Registers, TryGrow, VirtAddr, try_filled, try_to_vec};
+use kernel::stream::{Caller as _, Io, UserRange, Waits, copy_anew};
+use machine::{Held, PAGE_BYTES, Registers, TryGrow, VirtAddr, try_filled, try_to_vec};
 
 use crate::emulator::Unix;
 use crate::files::descriptors::{Descriptor, DescriptorTable};
@@ -25,6 +25,8 @@ pub type Function = fn(&mut Call<'_>, [u64; 6]) -> CallResult;
 pub type Entry = (u64, Function);
 
 pub struct Call<'a> {
+    /// What it may leave for another thread with.
+    pub held: Held<'a>,
     pub unix: &'static Unix,
     pub task: &'a Arc<Task>,
     pub registers: &'a mut Registers,
@@ -48,7 +50,8 @@ impl Call<'_> {
 
     /// Runs `act` with the circumstances of a stream operation on a file with these flags.
     pub fn with_io<R>(&self, nonblocking: bool, act: impl FnOnce(&Io<'_>) -> R) -> R {
-        act(&Io { scheduler: self.unix.scheduler, nonblocking, caller: &**self.task })
+        let waits = Waits::new(self.held, nonblocking);
+        act(&Io { waits, scheduler: self.unix.scheduler, caller: &**self.task })
     }
 
     /// The open file behind a descriptor. Error: `EBADF`, also for `O_PATH` descriptors.
@@ -96,7 +99,7 @@ impl Call<'_> {
     #[cold]
     #[inline(never)]
     fn copy_in_anew(&self, address: u64, into: &mut [u8]) -> Result<(), Errno> {
-        copy_anew(&**self.task, || self.unix.machine.copy_in(VirtAddr(address), into))
+        copy_anew(|| self.task.await_page(self.held), || self.unix.machine.copy_in(VirtAddr(address), into))
     }
 
     /// Copies to the caller. As `copy_in`.
@@ -111,7 +114,7 @@ impl Call<'_> {
     #[cold]
     #[inline(never)]
     fn copy_out_anew(&self, address: u64, from: &[u8]) -> Result<(), Errno> {
-        copy_anew(&**self.task, || self.unix.machine.copy_out(VirtAddr(address), from))
+        copy_anew(|| self.task.await_page(self.held), || self.unix.machine.copy_out(VirtAddr(address), from))
     }
 
     /// Reads a record from the caller.

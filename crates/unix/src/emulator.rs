@@ -12,7 +12,7 @@ use kernel::schedule::{Scheduler, WaitQueue};
 use kernel::sound::Sound;
 use kernel::space::{FramePool, Page};
 use kernel::thread::Thread;
-use machine::{CALLS_MAX, Channel, KernelCell, KernelValue, Machine, Nanos, TteId};
+use machine::{CALLS_MAX, Channel, Held, KernelCell, KernelValue, Machine, Nanos, TteId};
 use quaject::{Class, Quaject};
 use strace::Summary;
 
@@ -137,15 +137,15 @@ impl Unix {
     }
 
     /// Sends a record to the host tool; waits for room, because records may not be torn.
-    pub fn tell(&self, kind: u8, payload: &[u8]) {
-        self.control.tell(self, kind, payload);
+    pub fn tell(&self, held: Held<'_>, kind: u8, payload: &[u8]) {
+        self.control.tell(held, self, kind, payload);
     }
 
     /// A kernel message, shown with `--verbose`.
-    pub fn log(&self, line: fmt::Arguments<'_>) {
+    pub fn log(&self, held: Held<'_>, line: fmt::Arguments<'_>) {
         if self.options.verbose {
             let line = machine::try_text(format_args!("{line}\n")).unwrap_or_default();
-            self.tell(bootimage::control::kind::LOG, line.as_bytes());
+            self.tell(held, bootimage::control::kind::LOG, line.as_bytes());
         }
     }
 
@@ -168,14 +168,14 @@ impl Unix {
 
     /// Ends the machine with the first process's status, after everything it wrote has gone out.
     #[expect(clippy::disallowed_macros, reason = "four numbers")]
-    pub(crate) fn finish(&'static self, status: i32, signal: u32) -> ! {
+    pub(crate) fn finish(&'static self, held: Held<'_>, status: i32, signal: u32) -> ! {
         self.bury();
         if self.options.trace {
-            self.tracing.tell_run(self);
+            self.tracing.tell_run(held, self);
         }
         if self.options.strace {
             let table = self.summary.borrow().table();
-            self.tell(bootimage::control::kind::STRACE, table.as_bytes());
+            self.tell(held, bootimage::control::kind::STRACE, table.as_bytes());
         }
         let stats = alloc::format!(
             "boot_ns={}\nswitches={}\nfree_frames={}\ncode_bytes={}\n",
@@ -184,28 +184,28 @@ impl Unix {
             self.pool.free_frames(),
             self.store.live_bytes()
         );
-        self.tell(bootimage::control::kind::STATS, stats.as_bytes());
-        self.drain_console();
+        self.tell(held, bootimage::control::kind::STATS, stats.as_bytes());
+        self.drain_console(held);
         for channel in [Channel::StandardOutput, Channel::StandardError, Channel::Terminal] {
-            self.drain(channel);
+            self.drain(held, channel);
         }
         let exit = bootimage::control::exit_record(status, signal);
-        self.tell(bootimage::control::kind::EXIT, &exit[bootimage::control::HEADER_BYTES..]);
-        self.drain(Channel::Control);
+        self.tell(held, bootimage::control::kind::EXIT, &exit[bootimage::control::HEADER_BYTES..]);
+        self.drain(held, Channel::Control);
         self.machine.power_off()
     }
 
-    fn drain_console(&self) {
+    fn drain_console(&self, held: Held<'_>) {
         if let Some(console) = self.terminals.console() {
             while !console.is_drained() {
-                self.scheduler.sleep(&[console.writers()], None);
+                self.scheduler.sleep(held, &[console.writers()], None);
             }
         }
     }
 
-    fn drain(&self, channel: Channel) {
+    fn drain(&self, held: Held<'_>, channel: Channel) {
         while !self.machine.is_drained(channel) {
-            self.scheduler.sleep(&[self.channels.output()], None);
+            self.scheduler.sleep(held, &[self.channels.output()], None);
         }
     }
 }

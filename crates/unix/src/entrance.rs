@@ -7,7 +7,7 @@ use kernel::sound::Sound;
 use kernel::space::{Access, FaultKind};
 use kernel::trace::kind;
 use machine::stretch::Cause;
-use machine::{CALLS_MAX, Exception, Registers, TteId, Upcalls, VirtAddr, failing, stages, stretch};
+use machine::{CALLS_MAX, Exception, Held, Registers, TteId, Upcalls, VirtAddr, failing, stages, stretch};
 
 use crate::call::Call;
 use crate::calls;
@@ -25,22 +25,22 @@ impl CounterClock for Entrance {
 pub(crate) struct Entrance(&'static Unix);
 
 impl Upcalls for Entrance {
-    fn system_call(&'static self, thread: TteId, registers: &mut Registers) -> bool {
+    fn system_call(&'static self, held: Held<'_>, thread: TteId, registers: &mut Registers) -> bool {
         stages::begin(u64::from(registers.cause as u32));
         let stretch = stretch::enter(Cause::Call(u64::from(registers.cause as u32)));
-        let served = self.0.system_call(thread, registers);
+        let served = self.0.system_call(held, thread, registers);
         drop(stretch);
         stages::end();
         match served {
             Served::Plain => true,
             Served::Whole => false,
-            Served::End(departed) => departed.end(self.0),
+            Served::End(departed) => departed.end(held, self.0),
         }
     }
 
-    fn exception(&'static self, thread: TteId, registers: &mut Registers, exception: Exception) {
+    fn exception(&'static self, held: Held<'_>, thread: TteId, registers: &mut Registers, exception: Exception) {
         let _stretch = stretch::enter(Cause::Exception);
-        self.0.exception(thread, registers, exception)
+        self.0.exception(held, thread, registers, exception)
     }
 
     fn page_fault(&'static self, thread: TteId, access: machine::Access) -> bool {
@@ -52,9 +52,9 @@ impl Upcalls for Entrance {
         self.0.rewrite_text(thread, address, bytes)
     }
 
-    fn timer(&'static self) {
+    fn timer(&'static self, held: Held<'_>) {
         let _stretch = stretch::enter(Cause::Timer);
-        self.0.timer()
+        self.0.timer(held)
     }
 
     fn device(&'static self) {
@@ -62,21 +62,21 @@ impl Upcalls for Entrance {
         self.0.device()
     }
 
-    fn chained(&'static self) {
+    fn chained(&'static self, held: Held<'_>) {
         let _stretch = stretch::enter(Cause::Chained);
-        self.0.chained()
+        self.0.chained(held)
     }
 
     fn sample(&'static self) {
         self.0.sample()
     }
 
-    fn before_user(&'static self, thread: TteId, registers: &mut Registers) {
+    fn before_user(&'static self, held: Held<'_>, thread: TteId, registers: &mut Registers) {
         let stretch = stretch::enter(Cause::BeforeUser);
-        let onward = self.0.before_user(thread, registers);
+        let onward = self.0.before_user(held, thread, registers);
         drop(stretch);
         if let Onward::End(departed) = onward {
-            departed.end(self.0)
+            departed.end(held, self.0)
         }
     }
 }
@@ -104,15 +104,15 @@ impl From<Onward> for Served {
 /// What the machine asks: see [`Upcalls`].
 impl Unix {
     #[inline(always)]
-    fn system_call(&'static self, thread: TteId, registers: &mut Registers) -> Served {
+    fn system_call(&'static self, held: Held<'_>, thread: TteId, registers: &mut Registers) -> Served {
         failing::safe_point();
         let task = self.running(thread);
         task.count_call();
         let number = u64::from(registers.cause as u32);
-        let mut call = Call { unix: self, task: &task, registers, registers_replaced: false };
+        let mut call = Call { held, unix: self, task: &task, registers, registers_replaced: false };
         if self.options.strace || task.watch.is_traced() {
             crate::calls::watched::serve_watched(&mut call, number);
-            return self.after_watched_call(number, registers).into();
+            return self.after_watched_call(held, number, registers).into();
         }
         calls::table::serve(&mut call, number);
         let is_plain = !call.registers_replaced;
@@ -128,28 +128,28 @@ impl Unix {
         // A program that was executed may have made the thread another task.
         let task = if is_plain { task } else { self.running(thread) };
         if crate::calls::signals::deliver::needs_attention(&task, registers) {
-            return crate::calls::signals::deliver::before_user(self, task, registers).into();
+            return crate::calls::signals::deliver::before_user(held, self, task, registers).into();
         }
         Served::Whole
     }
 
     #[inline(always)]
-    fn exception(&'static self, thread: TteId, registers: &mut Registers, exception: Exception) {
+    fn exception(&'static self, held: Held<'_>, thread: TteId, registers: &mut Registers, exception: Exception) {
         failing::safe_point();
         let task = self.running(thread);
         task.watch.in_call.set(false);
-        if task.last_fault.get() == Some(FaultKind::Coming) && crate::calls::coming::await_fault(&task) {
+        if task.last_fault.get() == Some(FaultKind::Coming) && crate::calls::coming::await_fault(held, &task) {
             return;
         }
         if crate::calls::memory::exhaustion::take_starvation(&task) {
             // The program tries the same instruction again.
-            crate::calls::memory::exhaustion::make_room(self, &task);
+            crate::calls::memory::exhaustion::make_room(held, self, &task);
             return;
         }
-        if (self.monitor.exception)(self, &task, registers, &exception) {
+        if (self.monitor.exception)(held, self, &task, registers, &exception) {
             return;
         }
-        crate::calls::signals::deliver::fault(self, &task, registers, exception);
+        crate::calls::signals::deliver::fault(held, self, &task, registers, exception);
     }
 
     #[inline(always)]
@@ -180,9 +180,9 @@ impl Unix {
     }
 
     #[inline(always)]
-    fn timer(&'static self) {
+    fn timer(&'static self, held: Held<'_>) {
         self.scheduler.trace().interrupt(0);
-        self.scheduler.timer();
+        self.scheduler.timer(held);
     }
 
     #[cold]
@@ -195,7 +195,7 @@ impl Unix {
         self.terminals.device();
     }
 
-    fn chained(&'static self) {
+    fn chained(&'static self, held: Held<'_>) {
         self.scheduler.run_chained();
         if self.terminals.take_signal() {
             self.device();
@@ -203,15 +203,15 @@ impl Unix {
         if let Some(sound) = &self.sound
             && sound.is_chained()
         {
-            self.signal_sound(sound);
+            self.signal_sound(held, sound);
         }
     }
 
     /// Who was woken runs next, as after the timer (S-73).
     #[cold]
-    fn signal_sound(&self, sound: &Sound) {
+    fn signal_sound(&self, held: Held<'_>, sound: &Sound) {
         if sound.signal_chained(self.scheduler) && self.machine.current_tte() != self.scheduler.idle().id() {
-            self.scheduler.yield_now();
+            self.scheduler.yield_now(held);
         }
     }
 
@@ -223,17 +223,17 @@ impl Unix {
     }
 
     #[inline(always)]
-    fn before_user(&'static self, thread: TteId, registers: &mut Registers) -> Onward {
+    fn before_user(&'static self, held: Held<'_>, thread: TteId, registers: &mut Registers) -> Onward {
         const FIRST_INTERRUPT: u64 = 32;
         let task = self.running(thread);
         if registers.cause >= FIRST_INTERRUPT
             && let Some(area) = task.restart_area()
         {
             // Others may have run meanwhile.
-            crate::calls::restartable::interrupted(self, &task, area, registers);
+            crate::calls::restartable::interrupted(held, self, &task, area, registers);
         }
         if crate::calls::signals::deliver::needs_attention(&task, registers) {
-            return crate::calls::signals::deliver::before_user(self, task, registers);
+            return crate::calls::signals::deliver::before_user(held, self, task, registers);
         }
         Onward::Program
     }
@@ -252,13 +252,13 @@ impl Unix {
 
     /// A call that a tracer may have seen has been served; until the thread is back in its program, it is in it.
     #[cold]
-    fn after_watched_call(&'static self, number: u64, registers: &mut Registers) -> Onward {
+    fn after_watched_call(&'static self, held: Held<'_>, number: u64, registers: &mut Registers) -> Onward {
         if self.scheduler.trace().is_on() {
             self.note_return(number, registers.rax);
         }
         let task = self.current();
         if crate::calls::signals::deliver::needs_attention(&task, registers)
-            && let Onward::End(departed) = crate::calls::signals::deliver::before_user(self, task, registers)
+            && let Onward::End(departed) = crate::calls::signals::deliver::before_user(held, self, task, registers)
         {
             return Onward::End(departed);
         }

@@ -299,7 +299,7 @@ impl Threads for Bench {
         unreachable!("nobody sleeps in these tests")
     }
 
-    fn wait_for_interrupt(&self) {
+    fn wait_for_interrupt(&self, _: machine::Held<'_>) {
         unreachable!("nobody is idle in these tests")
     }
 }

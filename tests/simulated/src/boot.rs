@@ -29,20 +29,24 @@ pub fn run_with(plan: Plan, join: Join) -> Outcome {
         machine.write(archive_frames.number(index as u32), 0, bytes);
     }
     let pool = Box::leak(Box::new(FramePool::new(machine, vec![frames], RESERVE_FRAMES)));
-    let started = unix::boot::start(Ingredients {
-        machine,
-        store: machine_sim::code_store(),
-        classes: |_| (),
-        pool,
-        archive,
-        archive_frames,
-        join,
-        monitor: &unix::boot::NO_MONITOR,
-        epoch: unix::boot::Epoch::Exact(1_000_000_000_000_000_000),
-        counter: (0, 1 << 32),
-    });
+    let entered = machine.enter();
+    let started = unix::boot::start(
+        entered.held(),
+        Ingredients {
+            machine,
+            store: machine_sim::code_store(),
+            classes: |_| (),
+            pool,
+            archive,
+            archive_frames,
+            join,
+            monitor: &unix::boot::NO_MONITOR,
+            epoch: unix::boot::Epoch::Exact(1_000_000_000_000_000_000),
+            counter: (0, 1 << 32),
+        },
+    );
     match started {
-        Ok(first) => machine.run(first.tte()),
+        Ok(first) => machine.run(first.tte(), entered),
         Err(failure) => panic!("the simulated machine does not start: {}", failure.line),
     }
 }

@@ -86,7 +86,7 @@ pub trait File: Any + Send + Sync {
         Ok(())
     }
 
-    fn lock_in_the_way(&self, _hold: Hold, _first: u64, _last: u64) -> Result<Option<machine::Held>, Errno> {
+    fn lock_in_the_way(&self, _hold: Hold, _first: u64, _last: u64) -> Result<Option<machine::LockedRange>, Errno> {
         Ok(None)
     }
 

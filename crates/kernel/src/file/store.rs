@@ -3,7 +3,7 @@
 use alloc::sync::Arc;
 
 use abi::Errno;
-use machine::{Extended, Held, Hold, Room};
+use machine::{Extended, Hold, LockedRange, Room};
 
 use super::attributes::{Attributes, Meta, NodeKind, Time};
 use super::change::NewSpecial;
@@ -214,7 +214,7 @@ pub trait Store: Send + Sync {
     }
 
     /// What others hold in the way.
-    fn held(&self, _node: &Node, _hold: Hold, _first: u64, _last: u64) -> Result<Option<Held>, Errno> {
+    fn held(&self, _node: &Node, _hold: Hold, _first: u64, _last: u64) -> Result<Option<LockedRange>, Errno> {
         Ok(None)
     }
 

@@ -4,6 +4,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use abi::Errno;
+use machine::Held;
 
 use super::attributes::NodeKind;
 use super::node::Node;
@@ -63,8 +64,8 @@ pub trait VirtualFile: Send + Sync {
     }
 
     /// Takes what a program wrote; returns how many bytes were used. The default refuses (`EINVAL`).
-    fn write(&self, position: u64, bytes: &[u8]) -> Result<usize, Errno> {
-        let _ = (position, bytes);
+    fn write(&self, held: Held<'_>, position: u64, bytes: &[u8]) -> Result<usize, Errno> {
+        let _ = (held, position, bytes);
         Err(Errno::EINVAL)
     }
 }

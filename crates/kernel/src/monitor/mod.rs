@@ -1,6 +1,6 @@
 //! Monitors (S-26): several callers, one at a time.
 //!
-//! Two ways. Under the big kernel lock callers come one at a time anyway, and a cell that notices mistakes is enough.
+//! Two ways. Under the kernel's lock (`machine::Held`) callers come one at a time anyway, and a cell that notices mistakes is enough.
 //! Where they can meet (an interrupt and what it interrupted, two processors), the first one works and the others leave
 //! their work with it (`queue::serial`): optimistic, nobody waits, nothing is locked out.
 
@@ -15,7 +15,7 @@ use crate::link::{Way, cheapest};
 /// Who may call a monitor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Callers {
-    /// Slow paths only: the big kernel lock orders them.
+    /// Slow paths only: the kernel's lock orders them.
     UnderLock,
     /// Anybody at any time.
     AnyTime,

@@ -204,7 +204,7 @@ impl PipeEnd {
             if self.pipe.fill() > 0 {
                 match take() {
                     // The buffer's page must come first; then perhaps another one has taken the bytes.
-                    Err(Errno::EFAULT) => io.caller.await_page()?,
+                    Err(Errno::EFAULT) => io.await_page()?,
                     Err(error) => return Err(error),
                     Ok(taken) => {
                         io.scheduler.wake(self.pipe.writable());
@@ -248,7 +248,7 @@ impl PipeEnd {
                         io.scheduler.wake(self.pipe.readable());
                     }
                     Err(error) => {
-                        let again = if error == Errno::EFAULT { io.caller.await_page() } else { Err(error) };
+                        let again = if error == Errno::EFAULT { io.await_page() } else { Err(error) };
                         match again {
                             Ok(()) => continue,
                             Err(error) => return if done > 0 { Ok(done) } else { Err(error) },

@@ -12,12 +12,12 @@ use alloc::vec::Vec;
 use core::any::Any;
 
 use abi::Errno;
-use machine::{KernelCell, KernelValue, NoMemory, Start, TryGrow, TteId, try_filled, try_to_vec};
+use machine::{Held, KernelCell, KernelValue, NoMemory, Start, TryGrow, TteId, try_filled, try_to_vec};
 
 use crate::gauge::Gauge;
 use crate::link::Users;
 use crate::schedule::Scheduler;
-use crate::stream::{Caller, Io, Stream};
+use crate::stream::{Caller, Io, Stream, Waits};
 use crate::thread::{State, Thread};
 
 /// Bytes carried at once.
@@ -137,8 +137,8 @@ impl Pump {
         self.scheduler.unblock(&self.thread);
     }
 
-    fn pump(&self, ends: &Ends) -> Standing {
-        let io = Io { scheduler: self.scheduler, nonblocking: false, caller: self };
+    fn pump(&self, held: Held<'_>, ends: &Ends) -> Standing {
+        let io = Io { waits: Waits::ForAll(held), scheduler: self.scheduler, caller: self };
         let Ok(mut buffer) = try_filled(0, TURN_BYTES) else { return Standing::Failed(Errno::ENOMEM) };
         let mut turns = 1;
         loop {
@@ -159,8 +159,8 @@ impl Pump {
             }
             turns = if full == turns { (turns * 2).min(TURNS_MOST) } else { 1 };
             // A ring of pumps would never let an interrupt in, nor another thread.
-            self.scheduler.breathe();
-            self.scheduler.yield_now();
+            self.scheduler.breathe(held);
+            self.scheduler.yield_now(held);
         }
     }
 }
@@ -181,19 +181,19 @@ pub fn carry(io: &Io<'_>, ends: &Ends, buffer: &mut [u8]) -> Result<usize, Errno
 }
 
 /// The first procedure of every pump's thread. It owns nothing: it does not return.
-fn run() -> ! {
-    let scheduler = run_own();
+fn run(held: Held<'_>) -> ! {
+    let scheduler = run_own(held);
     // Its own stack must be given back by somebody else. If there is no room for that, the next pump does it.
-    scheduler.end_with(|| _ = scheduler.chain(|_| sweep(), 0))
+    scheduler.end_with(held, || _ = scheduler.chain(|_| sweep(), 0))
 }
 
 /// A pump's thread finds its pump by its own number.
-fn run_own() -> &'static Scheduler {
+fn run_own(held: Held<'_>) -> &'static Scheduler {
     let found = PUMPS.borrow().iter().find(|pump| pump.id() == pump.scheduler.machine().current_tte()).cloned();
     let pump = found.expect("a pump is in the list before its thread runs");
     let ends = pump.ends.borrow_mut().take();
     if let Some(ends) = ends {
-        pump.standing.set(pump.pump(&ends));
+        pump.standing.set(pump.pump(held, &ends));
     }
     pump.scheduler
 }

@@ -26,7 +26,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::Ordering::Relaxed;
 
 use machine::{
-    AlarmEntry, Entry, KernelCell, Machine, NEVER, Nanos, NoMemory, Place, QUANTUM_MOST_NS, ScheduleWords, Start,
+    AlarmEntry, Entry, Held, KernelCell, Machine, NEVER, Nanos, NoMemory, Place, QUANTUM_MOST_NS, ScheduleWords, Start,
     TryGrow, TteId, failing, stretch, try_collect,
 };
 use queue::procedures::{self, Chain, Runner};
@@ -270,27 +270,27 @@ impl Scheduler {
     }
 
     /// Takes the running thread out of the ring and runs the next; returns when it is unblocked.
-    pub fn block(&self) {
-        self.leave(State::Asleep);
+    pub fn block(&self, held: Held<'_>) {
+        self.leave(held, State::Asleep);
     }
 
     /// Where the running thread may stand still: it is about to go back to its program, or holds nothing that others
     /// wait for. If somebody has asked it to stop (`Thread::stop`), returns when it is started.
-    pub fn safe_point(&self) {
+    pub fn safe_point(&self, held: Held<'_>) {
         while self.current().shall_stop() {
-            self.leave(State::Stopped);
+            self.leave(held, State::Stopped);
         }
     }
 
     /// Ends the running thread after `last`: it never runs again. Its TTE is dropped by `discharge` later, from
     /// another thread.
-    pub fn end_with(&self, last: impl FnOnce()) -> ! {
+    pub fn end_with(&self, held: Held<'_>, last: impl FnOnce()) -> ! {
         last();
-        self.leave(State::Ended);
+        self.leave(held, State::Ended);
         unreachable!("an ended thread ran again")
     }
 
-    fn leave(&self, state: State) {
+    fn leave(&self, held: Held<'_>, state: State) {
         let current = self.current();
         current.set_state(state);
         current.tte().link_out();
@@ -303,7 +303,7 @@ impl Scheduler {
             self.trace.switch(current.id(), successor, true);
         }
         drop(current);
-        self.switch();
+        self.switch(held);
         failing::safe_point();
     }
 
@@ -322,40 +322,40 @@ impl Scheduler {
     /// A safe point in the middle of work that takes long (R9): interrupts that wait come in, and if the thread's quantum is
     /// over, others have their turn. Nothing is borrowed meanwhile, and what was looked at before may be another thing now.
     #[inline]
-    pub fn breathe(&self) {
-        stretch::interrupted_by(|| self.machine.serve_interrupts());
+    pub fn breathe(&self, held: Held<'_>) {
+        stretch::interrupted_by(|| self.machine.serve_interrupts(held));
     }
 
     /// In the middle of work that takes long: alarms that are due ring, and others have their turn.
-    pub fn let_others_run(&self) {
+    pub fn let_others_run(&self, held: Held<'_>) {
         // A timer interrupt that waits would end the next thread's turn as it begins.
-        self.breathe();
+        self.breathe(held);
         self.account_current();
         self.serve_late_timer();
-        self.yield_now();
+        self.yield_now(held);
     }
 
     /// Lets the next ready thread run; returns when the ring comes round.
-    pub fn yield_now(&self) {
+    pub fn yield_now(&self, held: Held<'_>) {
         if self.ready_count() > 1 || self.machine.current_tte() == self.idle.id() {
             self.account_current();
-            self.yield_charged();
+            self.yield_charged(held);
         }
     }
 
     /// The same when the running thread's account is up to date.
-    fn yield_charged(&self) {
+    fn yield_charged(&self, held: Held<'_>) {
         if self.trace.is_on() {
             self.trace.switch(self.machine.current_tte(), self.machine.successor().0, false);
         }
-        self.switch();
+        self.switch(held);
     }
 
     /// In line, so that registers are saved once, by the function that leaves.
     #[inline(always)]
-    fn switch(&self) {
+    fn switch(&self, held: Held<'_>) {
         self.words.switches.store(self.words.switches.load(Relaxed) + 1, Relaxed);
-        stretch::interrupted_by(|| self.machine.switch_out().leave());
+        stretch::interrupted_by(|| self.machine.switch_out().leave(held));
     }
 
     /// Brings the running thread's account up to now. Every switch does.
@@ -373,7 +373,7 @@ impl Scheduler {
 
     /// The timer went off: expired alarms, then the quantum. `running_program`: the interrupted thread was
     /// in its program and may be left.
-    pub fn timer(&self) {
+    pub fn timer(&self, held: Held<'_>) {
         self.words.armed.store(NEVER, Relaxed);
         self.is_timer_late.set(false);
         self.ring_alarms();
@@ -386,7 +386,7 @@ impl Scheduler {
         }
         self.arm();
         if is_contested && self.machine.current_tte() != self.idle.id() {
-            self.yield_charged();
+            self.yield_charged(held);
         }
     }
 
@@ -492,7 +492,7 @@ impl Scheduler {
 
     /// Sleeps until one of `queues` is woken, the deadline passes, or somebody unblocks the thread for
     /// another reason (a signal). The caller looks again at what it waits for.
-    pub fn sleep(&self, queues: &[&WaitQueue], deadline: Option<Nanos>) -> Woken {
+    pub fn sleep(&self, held: Held<'_>, queues: &[&WaitQueue], deadline: Option<Nanos>) -> Woken {
         let current = self.current();
         if deadline.is_some_and(|at| at <= self.machine.now()) {
             return Woken::Deadline;
@@ -507,7 +507,7 @@ impl Scheduler {
         // An alarm that rang in the midst of the kernel may have been what the caller looked for in vain.
         let inside = self.words.rung_inside.load(Relaxed);
         if queues.is_empty() || inside == self.inside_seen.get() {
-            self.block();
+            self.block(held);
         }
         self.inside_seen.set(inside);
         for queue in queues {
@@ -548,12 +548,12 @@ impl Scheduler {
     }
 
     /// As [`Scheduler::sleep`], in all queues that the thread is in; not at all if it has been woken since the wait began.
-    pub fn sleep_unless_woken(&self, wait: Wait, deadline: Option<Nanos>) {
+    pub fn sleep_unless_woken(&self, held: Held<'_>, wait: Wait, deadline: Option<Nanos>) {
         if wait.thread.was_woken() || self.words.rung_inside.load(Relaxed) != wait.inside {
             return;
         }
         let alarm = deadline.map(|at| self.set_alarm(at, AlarmTarget::Thread(wait.thread.id())));
-        self.block();
+        self.block(held);
         alarm.into_iter().for_each(|alarm| self.cancel_alarm(alarm));
     }
 
@@ -577,17 +577,17 @@ impl Scheduler {
 }
 
 /// The idle thread (S-3): runs when nobody else can, and waits for interrupts.
-fn idle() -> ! {
+fn idle(held: Held<'_>) -> ! {
     let scheduler = THE.get().expect("idle runs under a scheduler");
     loop {
         while scheduler.ready_count() > 0 {
-            scheduler.yield_now();
+            scheduler.yield_now(held);
         }
         scheduler.run_chained();
         if scheduler.work_ahead() {
-            scheduler.machine.serve_interrupts();
+            scheduler.machine.serve_interrupts(held);
         } else {
-            scheduler.machine.wait_for_interrupt();
+            scheduler.machine.wait_for_interrupt(held);
         }
     }
 }

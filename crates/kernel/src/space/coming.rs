@@ -8,7 +8,7 @@
 use alloc::sync::Arc;
 
 use abi::Errno;
-use machine::{KernelCell, NoMemory, try_arc};
+use machine::{Held, KernelCell, NoMemory, try_arc};
 
 use super::Page;
 use crate::schedule::{Scheduler, WaitQueue};
@@ -70,7 +70,7 @@ impl Coming {
     /// Sleeps until the way has ended. The caller holds nothing that others may need, and looks at everything again.
     ///
     /// Errors: how it failed; `EINTR` when the thread is to end. Other signals wait until it is done.
-    pub fn wait(&self, scheduler: &Scheduler, is_ending: &dyn Fn() -> bool) -> Result<(), Errno> {
+    pub fn wait(&self, held: Held<'_>, scheduler: &Scheduler, is_ending: &dyn Fn() -> bool) -> Result<(), Errno> {
         loop {
             if let Some(outcome) = self.outcome() {
                 return outcome;
@@ -78,7 +78,7 @@ impl Coming {
             if is_ending() {
                 return Err(Errno::EINTR);
             }
-            scheduler.sleep(&[&self.0.waiting], None);
+            scheduler.sleep(held, &[&self.0.waiting], None);
         }
     }
 }

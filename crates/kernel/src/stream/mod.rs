@@ -9,7 +9,7 @@ mod waits;
 
 pub use nameless::{Ownership, take_number};
 pub use ready::{Progress, Ready};
-pub use waits::{Caller, Io, UserRange, copy_anew};
+pub use waits::{Caller, Io, UserRange, Waits, copy_anew};
 
 use core::any::Any;
 

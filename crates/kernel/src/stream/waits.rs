@@ -1,7 +1,7 @@
 //! The circumstances of one call on a stream.
 
 use abi::Errno;
-use machine::{Machine, Nanos, UserFault, VirtAddr};
+use machine::{Held, Machine, Nanos, UserFault, VirtAddr};
 
 use crate::schedule::{Scheduler, WaitQueue};
 
@@ -33,7 +33,8 @@ pub trait Caller {
     /// is made anew. The caller holds nothing that others may need, and looks at everything again.
     ///
     /// Errors: `EFAULT` if nothing would come, or if it could not; `EINTR` when the thread is to end.
-    fn await_page(&self) -> Result<(), Errno> {
+    fn await_page(&self, held: Held<'_>) -> Result<(), Errno> {
+        let _ = held;
         Err(Errno::EFAULT)
     }
 }
@@ -41,24 +42,62 @@ pub trait Caller {
 /// Makes a copy anew that has ended early, as often as a page comes for it. Errors: those of [`Caller::await_page`].
 #[cold]
 #[inline(never)]
-pub fn copy_anew(caller: &dyn Caller, mut copy: impl FnMut() -> Result<(), UserFault>) -> Result<(), Errno> {
+pub fn copy_anew(
+    await_page: impl Fn() -> Result<(), Errno>,
+    mut copy: impl FnMut() -> Result<(), UserFault>,
+) -> Result<(), Errno> {
     loop {
-        caller.await_page()?;
+        await_page()?;
         if copy().is_ok() {
             return Ok(());
         }
     }
 }
 
+/// What a call on a stream may sleep for.
+#[derive(Clone, Copy)]
+pub enum Waits<'a> {
+    /// For whatever it is that it wants.
+    ForAll(Held<'a>),
+    /// `O_NONBLOCK`: for pages that must come first; else it ends with `EAGAIN`.
+    ForPages(Held<'a>),
+    /// Code called it, which cannot leave for another thread.
+    ForNothing,
+}
+
+impl<'a> Waits<'a> {
+    #[inline(always)]
+    pub fn new(held: Held<'a>, is_nonblocking: bool) -> Waits<'a> {
+        if is_nonblocking { Waits::ForPages(held) } else { Waits::ForAll(held) }
+    }
+}
+
 /// Who calls, and whether it may sleep.
 pub struct Io<'a> {
+    pub waits: Waits<'a>,
     pub scheduler: &'static Scheduler,
-    /// `O_NONBLOCK`: `EAGAIN` instead of sleeping.
-    pub nonblocking: bool,
     pub caller: &'a dyn Caller,
 }
 
-impl Io<'_> {
+impl<'a> Io<'a> {
+    /// What it may leave for another thread with.
+    pub fn held(&self) -> Option<Held<'a>> {
+        match self.waits {
+            Waits::ForAll(held) | Waits::ForPages(held) => Some(held),
+            Waits::ForNothing => None,
+        }
+    }
+
+    pub fn is_nonblocking(&self) -> bool {
+        !matches!(self.waits, Waits::ForAll(_))
+    }
+
+    /// [`Caller::await_page`], where the call may sleep at all.
+    #[cold]
+    pub fn await_page(&self) -> Result<(), Errno> {
+        self.caller.await_page(self.held().ok_or(Errno::EFAULT)?)
+    }
+
     pub fn machine(&self) -> &'static dyn Machine {
         self.scheduler.machine()
     }
@@ -82,7 +121,7 @@ impl Io<'_> {
     #[cold]
     #[inline(never)]
     fn copy_in_anew(&self, from: VirtAddr, into: &mut [u8]) -> Result<(), Errno> {
-        copy_anew(self.caller, || self.machine().copy_in(from, into))
+        copy_anew(|| self.await_page(), || self.machine().copy_in(from, into))
     }
 
     /// Copies to the program. As `copy_in`.
@@ -97,7 +136,7 @@ impl Io<'_> {
     #[cold]
     #[inline(never)]
     fn copy_out_anew(&self, to: VirtAddr, from: &[u8]) -> Result<(), Errno> {
-        copy_anew(self.caller, || self.machine().copy_out(to, from))
+        copy_anew(|| self.await_page(), || self.machine().copy_out(to, from))
     }
 
     /// Fills the program's memory with zeros; how many bytes. As `copy_in`.
@@ -109,7 +148,7 @@ impl Io<'_> {
             if done == to.bytes {
                 return Ok(done);
             }
-            match self.caller.await_page() {
+            match self.await_page() {
                 Err(error) if done == 0 => return Err(error),
                 Err(_) => return Ok(done),
                 Ok(()) => {}
@@ -135,13 +174,11 @@ impl Io<'_> {
     }
 
     fn wait_for(&self, queues: &[&WaitQueue], deadline: Option<Nanos>) -> Result<(), Errno> {
-        if self.nonblocking {
-            return Err(Errno::EAGAIN);
-        }
+        let Waits::ForAll(held) = self.waits else { return Err(Errno::EAGAIN) };
         if self.is_interrupted() {
             return Err(Errno::EINTR);
         }
-        self.scheduler.sleep(queues, deadline);
+        self.scheduler.sleep(held, queues, deadline);
         if self.is_interrupted() { Err(Errno::EINTR) } else { Ok(()) }
     }
 }

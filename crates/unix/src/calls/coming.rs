@@ -9,7 +9,7 @@ use abi::Errno;
 use kernel::file::Content;
 use kernel::space::{Coming, FaultKind, MapError, Space};
 use kernel::stream::Caller;
-use machine::{KernelCell, VirtAddr};
+use machine::{Held, KernelCell, VirtAddr};
 
 use crate::call::Call;
 use crate::emulator::Unix;
@@ -21,21 +21,21 @@ impl Caller for Task {
     }
 
     #[cold]
-    fn await_page(&self) -> Result<(), Errno> {
+    fn await_page(&self, held: Held<'_>) -> Result<(), Errno> {
         let Awaited { coming, failure } = self.take_awaited().ok_or(Errno::EFAULT)?;
-        wait(self, &coming).map_err(|error| if error == Errno::EINTR { error } else { failure })
+        wait(held, self, &coming).map_err(|error| if error == Errno::EINTR { error } else { failure })
     }
 }
 
-fn wait(task: &Task, coming: &Coming) -> Result<(), Errno> {
+fn wait(held: Held<'_>, task: &Task, coming: &Coming) -> Result<(), Errno> {
     let scheduler = kernel::schedule::Scheduler::the().ok_or(Errno::EIO)?;
-    coming.wait(scheduler, &|| task.is_ending())
+    coming.wait(held, scheduler, &|| task.is_ending())
 }
 
 /// Stores to the memory of a thread that is to end, for those who share it. False: it has no such memory.
-pub fn store_at_end(unix: &Unix, task: &Task, address: u64, bytes: &[u8]) -> bool {
+pub fn store_at_end(held: Held<'_>, unix: &Unix, task: &Task, address: u64, bytes: &[u8]) -> bool {
     while unix.machine.copy_out(VirtAddr(address), bytes).is_err() {
-        if task.await_at_end().is_err() {
+        if task.await_at_end(held).is_err() {
             return false;
         }
     }
@@ -45,10 +45,10 @@ pub fn store_at_end(unix: &Unix, task: &Task, address: u64, bytes: &[u8]) -> boo
 impl Task {
     /// As `await_page`, of a thread that is to end: others wait for what it has to say.
     #[cold]
-    pub fn await_at_end(&self) -> Result<(), Errno> {
+    pub fn await_at_end(&self, held: Held<'_>) -> Result<(), Errno> {
         let Awaited { coming, .. } = self.take_awaited().ok_or(Errno::EFAULT)?;
         let scheduler = kernel::schedule::Scheduler::the().ok_or(Errno::EIO)?;
-        coming.wait(scheduler, &|| false)
+        coming.wait(held, scheduler, &|| false)
     }
 
     /// A page of the task's own memory that it has met on the way.
@@ -67,7 +67,7 @@ pub fn anew<R>(call: &Call<'_>, mut attempt: impl FnMut() -> Result<R, Errno>) -
         if !call.task.is_awaiting() {
             return result;
         }
-        call.task.await_page()?;
+        call.task.await_page(call.held)?;
     }
 }
 
@@ -92,23 +92,25 @@ fn note(call: &Call<'_>, coming: Option<Coming>) -> Result<(), Errno> {
 
 /// The program touched a page that must come first, and sleeps until it is here. False: it could not be had.
 #[cold]
-pub fn await_fault(task: &Arc<Task>) -> bool {
+pub fn await_fault(held: Held<'_>, task: &Arc<Task>) -> bool {
     // It tries the same instruction again, or ends before that.
-    let is_here = task.take_awaited().is_none_or(|awaited| !matches!(wait(task, &awaited.coming), Err(Errno::EIO)));
+    let is_here =
+        task.take_awaited().is_none_or(|awaited| !matches!(wait(held, task, &awaited.coming), Err(Errno::EIO)));
     task.last_fault.set(if is_here { None } else { Some(FaultKind::Failed) });
     is_here
 }
 
 impl Unix {
     /// Sleeps for the calling thread, if it is a program's. Errors: `EIO`; `EINTR` when the thread is to end.
-    pub fn await_coming(&self, coming: &Coming) -> Result<(), Errno> {
+    pub fn await_coming(&self, held: Held<'_>, coming: &Coming) -> Result<(), Errno> {
         let task = self.tasks.of_thread(self.machine.current_tte());
-        coming.wait(self.scheduler, &|| task.as_ref().is_some_and(|task| task.is_ending()))
+        coming.wait(held, self.scheduler, &|| task.as_ref().is_some_and(|task| task.is_ending()))
     }
 
     /// Reaches into a quaspace that may be another program's; sleeps where a page must come first.
     pub fn reach<R>(
         &self,
+        held: Held<'_>,
         space: &KernelCell<Space>,
         mut act: impl FnMut(&mut Space) -> Result<R, FaultKind>,
     ) -> Result<R, FaultKind> {
@@ -120,16 +122,36 @@ impl Unix {
             };
             match (result, coming) {
                 (Err(FaultKind::Coming), Some(coming)) => {
-                    self.await_coming(&coming).map_err(|_| FaultKind::Failed)?;
+                    self.await_coming(held, &coming).map_err(|_| FaultKind::Failed)?;
                 }
                 (result, _) => return result,
             }
         }
     }
 
+    /// As `reach`, for an attempt that does not sleep itself ([`anew`]): the running thread's task notes what to wait for.
+    pub fn reach_now<R>(
+        &self,
+        space: &KernelCell<Space>,
+        act: impl FnOnce(&mut Space) -> Result<R, FaultKind>,
+    ) -> Result<R, FaultKind> {
+        let (result, coming) = {
+            let mut space = space.borrow_mut();
+            let result = act(&mut space);
+            (result, space.take_coming())
+        };
+        if let (Err(FaultKind::Coming), Some(coming)) = (&result, coming)
+            && let Some(task) = self.tasks.of_thread(self.machine.current_tte())
+        {
+            task.note_awaited(Some(Awaited { coming, failure: Errno::EIO }));
+        }
+        result
+    }
+
     /// As `reach`, for what changes areas.
     pub fn change(
         &self,
+        held: Held<'_>,
         space: &KernelCell<Space>,
         mut act: impl FnMut(&mut Space) -> Result<(), MapError>,
     ) -> Result<(), Errno> {
@@ -140,7 +162,7 @@ impl Unix {
                 (result, space.take_coming())
             };
             match (result, coming) {
-                (Err(MapError::Coming), Some(coming)) => self.await_coming(&coming)?,
+                (Err(MapError::Coming), Some(coming)) => self.await_coming(held, &coming)?,
                 (result, _) => return result.map_err(super::memory::errno_of),
             }
         }

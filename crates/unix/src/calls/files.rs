@@ -17,6 +17,7 @@ use kernel::file::{Access, Create, Data, File, Limits, Node, NodeKind, OpenHow, 
 
 use machine::stages::{self, Stage};
 
+use super::coming::anew;
 use super::open_cache;
 use crate::call::{Call, CallResult};
 use crate::calls::transfer::extent::forget_mappings;
@@ -187,7 +188,9 @@ fn open_found(
         NodeKind::Directory => Body::Node,
         NodeKind::Regular => match node.data() {
             Data::VirtualFile(file) if access(flags).write && file.is_fixed() => return Err(Errno::EACCES),
-            Data::VirtualFile(file) if access(flags).read => Body::File(TextFile::open(node, file.clone())?),
+            Data::VirtualFile(file) if access(flags).read => {
+                Body::File(anew(call, || TextFile::open(node, file.clone()))?)
+            }
             Data::VirtualFile(file) => Body::File(TextFile::open_for_writing(node, file.clone())),
             _ => Body::Node,
         },

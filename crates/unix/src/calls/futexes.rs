@@ -247,7 +247,7 @@ fn wait_until(
             let arguments = [word, operation.into(), value.into(), bits.into(), deadline.0, 0];
             return Err(interrupted_with(call, wait_again, arguments));
         }
-        call.unix.scheduler.sleep(&[], deadline);
+        call.unix.scheduler.sleep(call.held, &[], deadline);
     }
 }
 
@@ -400,7 +400,7 @@ fn wait_for_any(call: &Call<'_>, waiters: &[Arc<Waiter>], deadline: Option<Nanos
         if call.task.is_interrupted() {
             return Err(Errno::EINTR);
         }
-        call.unix.scheduler.sleep(&[], deadline);
+        call.unix.scheduler.sleep(call.held, &[], deadline);
     }
 }
 

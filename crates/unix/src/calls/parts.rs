@@ -9,7 +9,7 @@ use kernel::file::Node;
 use kernel::schedule::Scheduler;
 use kernel::space::Space;
 use kernel::stream::UserRange;
-use machine::{KernelCell, PAGE_BYTES};
+use machine::{Held, KernelCell, PAGE_BYTES};
 
 use crate::call::Call;
 
@@ -43,7 +43,7 @@ pub fn carry(
         if carried < part.bytes || done == range.bytes {
             return Ok(done);
         }
-        call.unix.scheduler.breathe();
+        call.unix.scheduler.breathe(call.held);
         if call.task.is_ending() {
             return Ok(done);
         }
@@ -51,7 +51,7 @@ pub fn carry(
 }
 
 /// Gives back the pages in a range of addresses that is about to go, if they are many; the areas stay.
-pub fn release_pages(scheduler: &Scheduler, space: &KernelCell<Space>, from: u64, to: u64) {
+pub fn release_pages(held: Held<'_>, scheduler: &Scheduler, space: &KernelCell<Space>, from: u64, to: u64) {
     let mut next = from;
     if to - from <= RELEASE_BYTES {
         return;
@@ -61,31 +61,31 @@ pub fn release_pages(scheduler: &Scheduler, space: &KernelCell<Space>, from: u64
         let released = space.borrow_mut().release_some(next, to, RELEASE_BYTES);
         let Some(at) = released else { return };
         next = at;
-        scheduler.breathe();
+        scheduler.breathe(held);
     }
 }
 
 /// The same of a whole quaspace that nobody uses any more. One that never had many pages goes at once: to look for them in parts costs
 /// more than they do.
-pub fn release_space(scheduler: &Scheduler, space: &Arc<KernelCell<Space>>) {
+pub fn release_space(held: Held<'_>, scheduler: &Scheduler, space: &Arc<KernelCell<Space>>) {
     if Arc::strong_count(space) == 1 && space.borrow().resident_peak_bytes() > RELEASE_BYTES {
-        release_pages(scheduler, space, 0, kernel::space::USER_LIMIT);
+        release_pages(held, scheduler, space, 0, kernel::space::USER_LIMIT);
     }
 }
 
 /// Gives back the pages of a file from `size_bytes` on, which is about to be cut there, if they are many.
-pub fn shorten(scheduler: &Scheduler, node: &Node, size_bytes: u64) {
+pub fn shorten(held: Held<'_>, scheduler: &Scheduler, node: &Node, size_bytes: u64) {
     let is_large = node.content().is_some_and(|content| content.pages_present() * PAGE > RELEASE_BYTES);
     let mut next = size_bytes;
     while is_large && let Some(at) = node.release_some(next, RELEASE_BYTES) {
         next = at;
-        scheduler.breathe();
+        scheduler.breathe(held);
     }
 }
 
 /// A file whose last name has gone, if nobody else has it: its pages go before it does.
-pub fn empty(scheduler: &Scheduler, node: &Arc<Node>) {
+pub fn empty(held: Held<'_>, scheduler: &Scheduler, node: &Arc<Node>) {
     if Arc::strong_count(node) == 1 && node.attributes().links == 0 {
-        shorten(scheduler, node, 0);
+        shorten(held, scheduler, node, 0);
     }
 }

@@ -11,7 +11,7 @@ use abi::Errno;
 use abi::nr;
 use kernel::space::USER_LIMIT;
 use kernel::stream::Caller;
-use machine::{Registers, VirtAddr};
+use machine::{Held, Registers, VirtAddr};
 
 use crate::call::Entry;
 use crate::call::{Call, CallResult};
@@ -85,14 +85,14 @@ fn tell(call: &Call<'_>, area: u64, cpu_id: u32) -> Result<(), Errno> {
 /// The thread was pre-empted, or a handler is about to be entered: a sequence that it was in starts again where the
 /// sequence says. A program that has told nonsense gets `SIGSEGV`.
 #[cold]
-pub fn interrupted(unix: &Unix, task: &Task, area: RestartArea, registers: &mut Registers) {
-    let restarted = restart_address(unix, task, area, registers.rip);
+pub fn interrupted(held: Held<'_>, unix: &Unix, task: &Task, area: RestartArea, registers: &mut Registers) {
+    let restarted = restart_address(held, unix, task, area, registers.rip);
     let restarted = restarted.and_then(|target| {
         // In or not in it: the program sets the word anew before each sequence.
         if target != Target::NoSequence {
             let word = VirtAddr(area.address + SEQUENCE);
             while unix.machine.copy_out(word, &[0; 8]).is_err() {
-                task.await_page()?;
+                task.await_page(held)?;
             }
         }
         Ok(target)
@@ -112,10 +112,10 @@ enum Target {
 }
 
 /// Where a thread that stands at `rip` has to go on. Errors: `EFAULT`, `EINVAL` for nonsense.
-fn restart_address(unix: &Unix, task: &Task, area: RestartArea, rip: u64) -> Result<Target, Errno> {
+fn restart_address(held: Held<'_>, unix: &Unix, task: &Task, area: RestartArea, rip: u64) -> Result<Target, Errno> {
     let load = |address: u64, bytes: &mut [u8]| -> Result<(), Errno> {
         while unix.machine.copy_in(VirtAddr(address), bytes).is_err() {
-            task.await_page()?;
+            task.await_page(held)?;
         }
         Ok(())
     };

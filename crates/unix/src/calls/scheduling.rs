@@ -33,7 +33,7 @@ fn task(call: &Call<'_>, tid: u64) -> Result<Arc<Task>, Errno> {
 }
 
 fn sched_yield(call: &Call<'_>) -> CallResult {
-    call.unix.scheduler.yield_now();
+    call.unix.scheduler.yield_now(call.held);
     Ok(0)
 }
 

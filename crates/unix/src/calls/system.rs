@@ -139,7 +139,7 @@ fn reboot(call: &Call<'_>, first: u32, second: u32, command: u32) -> CallResult 
     }
     match command {
         0 | 0x89ab_cdef => Ok(0), // Ctrl-Alt-Del off, on
-        0x0123_4567 | 0xcdef_0123 | 0x4321_fedc | 0xa1b2_c3d4 => call.unix.finish(0, 0),
+        0x0123_4567 | 0xcdef_0123 | 0x4321_fedc | 0xa1b2_c3d4 => call.unix.finish(call.held, 0, 0),
         _ => Err(Errno::EINVAL),
     }
 }
@@ -192,9 +192,9 @@ fn process_vm(call: &Call<'_>, arguments: [u64; 6], write: bool) -> CallResult {
         let part = &mut piece[..bytes as usize];
         let moved = if write {
             call.copy_in(own.0, part).is_ok()
-                && call.unix.reach(&space, |space| space.write_bytes(other.0, part)).is_ok()
+                && call.unix.reach(call.held, &space, |space| space.write_bytes(other.0, part)).is_ok()
         } else {
-            let read = call.unix.reach(&space, |space| space.read_bytes(other.0, part)).is_ok();
+            let read = call.unix.reach(call.held, &space, |space| space.read_bytes(other.0, part)).is_ok();
             read && call.copy_out(own.0, part).is_ok()
         };
         if !moved {
@@ -206,8 +206,8 @@ fn process_vm(call: &Call<'_>, arguments: [u64; 6], write: bool) -> CallResult {
         at_local += usize::from(own.1 == 0);
         at_remote += usize::from(other.1 == 0);
         if done % TURN_BYTES < bytes {
-            call.unix.scheduler.breathe();
-            call.unix.scheduler.yield_now();
+            call.unix.scheduler.breathe(call.held);
+            call.unix.scheduler.yield_now(call.held);
             if call.task.is_ending() {
                 return Ok(done);
             }

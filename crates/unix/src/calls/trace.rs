@@ -12,6 +12,7 @@ use alloc::sync::Arc;
 use abi::process::WaitStatus;
 use abi::siginfo::SigInfo;
 use bootimage::control::kind::STRACE;
+use machine::Held;
 
 use crate::emulator::Unix;
 use crate::task::process::Process;
@@ -21,21 +22,21 @@ use crate::task::thread::Task;
 const RESULT_COLUMN: usize = 39;
 
 /// Shows the arrival of a signal.
-pub fn tell_signal(unix: &'static Unix, task: &Arc<Task>, info: &SigInfo) {
+pub fn tell_signal(held: Held<'_>, unix: &'static Unix, task: &Arc<Task>, info: &SigInfo) {
     if unix.options.strace {
-        tell(unix, task.tid, &strace::format_signal(info), None);
+        tell(held, unix, task.tid, &strace::format_signal(info), None);
     }
 }
 
 /// Shows the end of a process.
-pub fn tell_end(unix: &'static Unix, process: &Process, status: WaitStatus) {
+pub fn tell_end(held: Held<'_>, unix: &'static Unix, process: &Process, status: WaitStatus) {
     if unix.options.strace {
-        tell(unix, process.pid, &strace::format_end(status), None);
+        tell(held, unix, process.pid, &strace::format_end(status), None);
     }
 }
 
 /// Sends one line. Where there are several threads, it says which one it is about.
-pub fn tell(unix: &'static Unix, tid: u32, head: &str, tail: Option<&str>) {
+pub fn tell(held: Held<'_>, unix: &'static Unix, tid: u32, head: &str, tail: Option<&str>) {
     let mut line = String::new();
     if unix.tasks.task_count() > 1 || tid != 1 {
         line = format!("[pid {tid:>5}] ");
@@ -45,5 +46,5 @@ pub fn tell(unix: &'static Unix, tid: u32, head: &str, tail: Option<&str>) {
         line = format!("{line:<RESULT_COLUMN$} = {tail}");
     }
     line.push('\n');
-    unix.tell(STRACE, line.as_bytes());
+    unix.tell(held, STRACE, line.as_bytes());
 }

@@ -15,7 +15,7 @@ pub fn serve_watched(call: &mut Call<'_>, number: u64) {
     call.registers.cause = number;
     if is_traced {
         if !crate::calls::ptrace::stops::enter_call(call) {
-            crate::calls::ptrace::stops::leave_call(call.unix, call.task, call.registers);
+            crate::calls::ptrace::stops::leave_call(call.held, call.unix, call.task, call.registers);
             return;
         }
         number = u64::from(call.registers.cause as u32);
@@ -30,7 +30,7 @@ pub fn serve_watched(call: &mut Call<'_>, number: u64) {
     if task.watch.is_traced() {
         // The call that made the thread a traced one is not seen.
         if is_traced {
-            crate::calls::ptrace::stops::leave_call(call.unix, &task, call.registers);
+            crate::calls::ptrace::stops::leave_call(call.held, call.unix, &task, call.registers);
         }
     }
 }
@@ -51,7 +51,7 @@ fn serve_shown(call: &mut Call<'_>, number: u64) {
     let head = head.unwrap_or_else(|| strace::format_head(number, arguments, result, &memory));
     let tail = strace::format_tail(number, arguments, result, &memory);
     call.unix.summary.borrow_mut().count(number, result, elapsed_ns);
-    tell(call.unix, call.task.tid, &head, Some(&tail));
+    tell(call.held, call.unix, call.task.tid, &head, Some(&tail));
 }
 
 fn is_shown_before(number: u64) -> bool {

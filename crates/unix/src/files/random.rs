@@ -167,7 +167,7 @@ pub fn give_random(random: &Random, io: &Io<'_>, to: UserRange) -> Result<usize,
             if io.is_interrupted() {
                 break;
             }
-            io.scheduler.let_others_run();
+            io.held().into_iter().for_each(|held| io.scheduler.let_others_run(held));
         }
     }
     Ok(done)

@@ -76,7 +76,7 @@ impl File for TextFile {
     fn write(&self, io: &Io<'_>, position: u64, from: UserRange) -> Result<usize, Errno> {
         let mut bytes = try_filled(0, from.bytes.min(PIECE_BYTES))?;
         io.copy_in(from.address, &mut bytes)?;
-        self.source.write(position, &bytes)
+        self.source.write(io.held().ok_or(Errno::EAGAIN)?, position, &bytes)
     }
 
     fn read_at(&self, position: u64, into: &mut [u8]) -> Result<usize, Errno> {

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use bootimage::control::{Decoder, Record, header, kind};
 use kernel::tty::WindowSize;
-use machine::{Channel, KernelCell, KernelValue, Received, TryQueue, try_collect, try_to_vec};
+use machine::{Channel, Held, KernelCell, KernelValue, Received, TryQueue, try_collect, try_to_vec};
 
 use crate::emulator::Unix;
 
@@ -29,25 +29,25 @@ impl ControlPort {
     }
 
     /// Sends a record; sleeps for room.
-    pub fn tell(&self, unix: &Unix, kind: u8, payload: &[u8]) {
+    pub fn tell(&self, held: Held<'_>, unix: &Unix, kind: u8, payload: &[u8]) {
         while self.is_torn.get() {
-            unix.scheduler.sleep(&[unix.channels.output()], None);
+            unix.scheduler.sleep(held, &[unix.channels.output()], None);
         }
         self.is_torn.set(true);
         for part in [&header(kind, payload.len() as u32)[..], payload] {
-            self.send(unix, part);
+            self.send(held, unix, part);
         }
         self.is_torn.set(false);
         // Whoever found a torn record waits where those wait who look for room.
         unix.channels.wake_writers(unix.scheduler);
     }
 
-    fn send(&self, unix: &Unix, mut bytes: &[u8]) {
+    fn send(&self, held: Held<'_>, unix: &Unix, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let sent = unix.machine.send(Channel::Control, bytes);
             bytes = &bytes[sent..];
             if sent == 0 {
-                unix.scheduler.sleep(&[unix.channels.output()], None);
+                unix.scheduler.sleep(held, &[unix.channels.output()], None);
             }
         }
     }

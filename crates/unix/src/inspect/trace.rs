@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use bootimage::control::kind::TRACE;
 use bootimage::inspect::{Items, trace as part};
 use kernel::trace::{RECORD_BYTES, TraceError};
-use machine::{KernelCell, TryGrow, TteId};
+use machine::{Held, KernelCell, TryGrow, TteId};
 use quaject::Makers;
 
 use super::{Cursor, Question, Refusal};
@@ -110,7 +110,7 @@ impl Tracing {
 
     /// Sends the trace of a whole run to the host tool.
     #[expect(clippy::disallowed_methods, clippy::disallowed_macros, reason = "at the end of the machine, with --trace")]
-    pub fn tell_run(&self, unix: &'static Unix) {
+    pub fn tell_run(&self, held: Held<'_>, unix: &'static Unix) {
         let trace = unix.scheduler.trace();
         self.end(unix);
         let mut number = 0;
@@ -120,16 +120,16 @@ impl Tracing {
             let lost = trace.read(number, PIECE_BYTES - RECORD_BYTES, &mut piece);
             number += lost + (piece.len() / RECORD_BYTES) as u64;
             if lost > 0 {
-                unix.tell(TRACE, &[&[part::LOST][..], &lost.to_le_bytes()].concat());
+                unix.tell(held, TRACE, &[&[part::LOST][..], &lost.to_le_bytes()].concat());
             }
-            unix.tell(TRACE, &piece);
+            unix.tell(held, TRACE, &piece);
         }
         for index in 0.. {
             let mut items = Items::after(alloc::vec![part::NAME]);
             if !self.put_name(unix, index, &mut items) {
                 break;
             }
-            unix.tell(TRACE, &items.bytes);
+            unix.tell(held, TRACE, &items.bytes);
         }
     }
 

@@ -7,7 +7,7 @@ use core::sync::atomic::Ordering;
 
 use abi::Errno;
 use abi::process::CAP_SYS_RESOURCE;
-use machine::{PAGE_BYTES, try_text};
+use machine::{Held, PAGE_BYTES, try_text};
 
 use super::process::Member;
 use super::status::used;
@@ -104,7 +104,7 @@ pub fn oom_score_adjustment(_: &'static Unix, member: &Member) -> Text {
 }
 
 /// Errors: `EINVAL`; `EACCES` for making oneself less likely to be chosen without privilege.
-pub fn set_oom_score_adjustment(unix: &'static Unix, member: &Member, text: &[u8]) -> Result<(), Errno> {
+pub fn set_oom_score_adjustment(_: Held<'_>, unix: &'static Unix, member: &Member, text: &[u8]) -> Result<(), Errno> {
     let process = member.process()?;
     let value: i32 = trimmed(text)?.parse().map_err(|_| Errno::EINVAL)?;
     if !(-1000..=1000).contains(&value) {
@@ -125,7 +125,7 @@ pub fn coredump_filter(_: &'static Unix, member: &Member) -> Text {
 }
 
 /// Error: `EINVAL` for something that is no number.
-pub fn set_coredump_filter(_: &'static Unix, member: &Member, text: &[u8]) -> Result<(), Errno> {
+pub fn set_coredump_filter(_: Held<'_>, _: &'static Unix, member: &Member, text: &[u8]) -> Result<(), Errno> {
     member.process()?;
     number(text).map(|_| ())
 }
@@ -136,7 +136,7 @@ pub fn timer_slack(_: &'static Unix, member: &Member) -> Text {
 }
 
 /// 0 asks for the default. Error: `EINVAL` for something that is no number.
-pub fn set_timer_slack(_: &'static Unix, member: &Member, text: &[u8]) -> Result<(), Errno> {
+pub fn set_timer_slack(_: Held<'_>, _: &'static Unix, member: &Member, text: &[u8]) -> Result<(), Errno> {
     let process = member.process()?;
     let asked = number(text)?;
     let timer_slack_ns = if asked == 0 { Settings::default().timer_slack_ns } else { asked };

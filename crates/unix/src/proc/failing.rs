@@ -5,7 +5,7 @@ use core::fmt::Write;
 
 use abi::Errno;
 use alloc::vec::Vec;
-use machine::{BLOCK_BYTES_MAX, ENTRY_BYTES_MAX, Text, failing};
+use machine::{BLOCK_BYTES_MAX, ENTRY_BYTES_MAX, Held, Text, failing};
 
 use super::tree::Whole;
 use crate::emulator::Unix;
@@ -23,7 +23,7 @@ pub fn show(_: &'static Unix, _: &Whole) -> Result<Vec<u8>, Errno> {
 }
 
 /// Error: `EINVAL` for what is not two numbers.
-pub fn command(unix: &'static Unix, _: &Whole, text: &[u8]) -> Result<(), Errno> {
+pub fn command(_: Held<'_>, unix: &'static Unix, _: &Whole, text: &[u8]) -> Result<(), Errno> {
     let text = core::str::from_utf8(text).map_err(|_| Errno::EINVAL)?;
     let (seed, rate) = text.trim_end().split_once(' ').ok_or(Errno::EINVAL)?;
     let number = |text: &str| text.parse().map_err(|_| Errno::EINVAL);

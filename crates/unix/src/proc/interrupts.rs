@@ -19,7 +19,7 @@ use abi::Errno;
 use kernel::schedule::{AlarmCall, AlarmTarget, Scheduler, WaitQueue};
 use kernel::thread::Thread;
 use kernel::tty::raw;
-use machine::{KernelCell, Nanos, Start};
+use machine::{Held, KernelCell, Nanos, Start};
 
 use super::text::written;
 use super::tree::Whole;
@@ -40,7 +40,7 @@ pub fn show(unix: &'static Unix, _: &Whole) -> Result<Vec<u8>, Errno> {
 
 /// Errors: `EINVAL` for what is no command; `EBUSY` while samples come, which would be counted too; `ENOTSUP` on a machine
 /// without such interrupts; `ENOMEM`.
-pub fn command(unix: &'static Unix, _: &Whole, text: &[u8]) -> Result<(), Errno> {
+pub fn command(held: Held<'_>, unix: &'static Unix, _: &Whole, text: &[u8]) -> Result<(), Errno> {
     let text = core::str::from_utf8(text).map_err(|_| Errno::EINVAL)?;
     let (name, count) = text.trim_end().split_once(' ').ok_or(Errno::EINVAL)?;
     let count = count.parse().ok().filter(|count| *count <= COUNT_MOST).ok_or(Errno::EINVAL)?;
@@ -52,7 +52,7 @@ pub fn command(unix: &'static Unix, _: &Whole, text: &[u8]) -> Result<(), Errno>
         "set" => set_alarm(unix, count)?,
         "procedure" => procedure(unix, count),
         "retry" => retry(unix, count),
-        "thread" => thread(unix, count)?,
+        "thread" => thread(held, unix, count)?,
         _ => return Err(Errno::EINVAL),
     };
     LAST.set((count, ns));
@@ -122,12 +122,12 @@ fn retry(unix: &Unix, count: u32) -> Nanos {
 static SLEEPS: WaitQueue = WaitQueue::new();
 static ENDS: KernelCell<bool> = KernelCell::new(false);
 
-fn sleeper() -> ! {
+fn sleeper(held: Held<'_>) -> ! {
     let scheduler = Scheduler::the().expect("threads have a scheduler");
     while !ENDS.get() {
-        scheduler.sleep(&[&SLEEPS], None);
+        scheduler.sleep(held, &[&SLEEPS], None);
     }
-    scheduler.end_with(|| ())
+    scheduler.end_with(held, || ())
 }
 
 fn signal(_: usize) {
@@ -136,22 +136,22 @@ fn signal(_: usize) {
     }
 }
 
-fn thread(unix: &'static Unix, count: u32) -> Result<Nanos, Errno> {
+fn thread(held: Held<'_>, unix: &'static Unix, count: u32) -> Result<Nanos, Errno> {
     let scheduler = unix.scheduler;
     let thread = Thread::new(unix.machine.create_tte(Start::Kernel(sleeper)).map_err(|_| Errno::ENOMEM)?);
     ENDS.set(false);
     scheduler.enlist(&thread)?;
     scheduler.unblock(&thread);
-    scheduler.yield_now();
+    scheduler.yield_now(held);
     let chain = || {
         scheduler.chain(signal, 0);
-        unix.machine.serve_interrupts();
+        unix.machine.serve_interrupts(held);
     };
     // It runs, and sleeps again.
-    let ns = timed(unix, count, chain, || scheduler.yield_now());
+    let ns = timed(unix, count, chain, || scheduler.yield_now(held));
     ENDS.set(true);
     scheduler.wake(&SLEEPS);
-    scheduler.yield_now();
+    scheduler.yield_now(held);
     scheduler.discharge(thread.id());
     Ok(ns)
 }

@@ -5,7 +5,7 @@ use core::fmt::Write;
 
 use abi::Errno;
 use kernel::space::{AreaLabel, AreaSizes, AreaView, Space};
-use machine::{KernelCell, PAGE_BYTES, TryGrow, try_filled};
+use machine::{Held, KernelCell, PAGE_BYTES, TryGrow, try_filled};
 
 use super::process::Member;
 use super::text::Lines;
@@ -156,7 +156,7 @@ fn read(unix: &Unix, space: &KernelCell<Space>, range: (u64, u64)) -> Vec<u8> {
     while done < wanted {
         let at = range.0 + done as u64;
         let piece = (PAGE_BYTES - at as usize % PAGE_BYTES).min(wanted - done);
-        if unix.reach(space, |space| space.peek_bytes(at, &mut bytes[done..done + piece])).is_err() {
+        if unix.reach_now(space, |space| space.peek_bytes(at, &mut bytes[done..done + piece])).is_err() {
             break;
         }
         done += piece;
@@ -174,10 +174,10 @@ pub fn peek(unix: &'static Unix, member: &Member, position: u64, bytes: usize) -
 }
 
 /// As `peek`, to write; a program's text becomes its own copy.
-pub fn poke(unix: &'static Unix, member: &Member, position: u64, from: &[u8]) -> Result<usize, Errno> {
+pub fn poke(held: Held<'_>, unix: &'static Unix, member: &Member, position: u64, from: &[u8]) -> Result<usize, Errno> {
     let process = member.inspect(unix)?;
     let Some(space) = member.space(&process) else { return Ok(0) };
-    unix.reach(&space, |space| space.poke_bytes(position, from)).map_err(|_| Errno::EIO)?;
+    unix.reach(held, &space, |space| space.poke_bytes(position, from)).map_err(|_| Errno::EIO)?;
     crate::calls::ptrace::watchpoints::note_all(&process);
     Ok(from.len())
 }
@@ -213,7 +213,7 @@ pub fn auxv(unix: &'static Unix, member: &Member) -> Text {
     let Some(space) = process.space().filter(|_| start != 0) else { return Ok(Vec::new()) };
     let word = |address: u64| {
         let mut bytes = [0; 8];
-        unix.reach(&space, |space| space.peek_bytes(address, &mut bytes)).map_err(|_| Errno::EIO)?;
+        unix.reach_now(&space, |space| space.peek_bytes(address, &mut bytes)).map_err(|_| Errno::EIO)?;
         Ok::<u64, Errno>(u64::from_le_bytes(bytes))
     };
     let mut at = start.saturating_add(word(start)?.saturating_add(2).saturating_mul(8));

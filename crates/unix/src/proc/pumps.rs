@@ -19,6 +19,8 @@ use kernel::pump::{self, Standing};
 use super::root::caller;
 use super::text::Lines;
 use super::tree::Whole;
+use machine::Held;
+
 use crate::emulator::Unix;
 use crate::files::channel::ChannelStream;
 use crate::files::descriptors::Descriptor;
@@ -42,7 +44,7 @@ pub fn show(unix: &'static Unix, _: &Whole) -> Result<Vec<u8>, Errno> {
 
 /// Errors: `EINVAL` for what is no command; `EBADF` for descriptors that are not open, or not that way; `EINVAL` for
 /// what is no pipe or channel; `ESRCH` for a pump that does not run, `EPERM` for another user's; those of [`pump::start`].
-pub fn command(unix: &'static Unix, _: &Whole, text: &[u8]) -> Result<(), Errno> {
+pub fn command(_: Held<'_>, unix: &'static Unix, _: &Whole, text: &[u8]) -> Result<(), Errno> {
     let text = core::str::from_utf8(text).map_err(|_| Errno::EINVAL)?;
     let mut words = text.split_ascii_whitespace();
     match (words.next(), words.next(), words.next()) {

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use abi::Errno;
-use machine::{KernelCell, PAGE_BYTES, TryGrow};
+use machine::{Held, KernelCell, PAGE_BYTES, TryGrow};
 
 use super::system::{RELEASE, VERSION};
 use super::text::written;
@@ -25,7 +25,7 @@ macro_rules! tunable {
         setting(
             $name,
             |unix, _| written(format_args!("{}\n", unix.families.tunables.$limit.get())),
-            |unix, _, text| unix.families.tunables.$limit.set(number(text)?),
+            |_, unix, _, text| unix.families.tunables.$limit.set(number(text)?),
         )
     };
 }
@@ -163,7 +163,7 @@ fn semaphore_limits(unix: &'static Unix, _: &Whole) -> Text {
 }
 
 /// Takes as many numbers as there are, in the order in which they are shown.
-fn set_semaphore_limits(unix: &'static Unix, _: &Whole, text: &[u8]) -> Result<(), Errno> {
+fn set_semaphore_limits(_: Held<'_>, unix: &'static Unix, _: &Whole, text: &[u8]) -> Result<(), Errno> {
     let limits = &unix.families.tunables;
     let places = [&limits.semaphores_per_set, &limits.semaphores, &limits.semaphore_operations, &limits.semaphore_sets];
     let words = text.split(|byte| byte.is_ascii_whitespace()).filter(|word| !word.is_empty());
@@ -175,7 +175,7 @@ fn pipe_size(unix: &'static Unix, _: &Whole) -> Text {
 }
 
 /// Pipes are powers of two, and have a page; of the number only 32 bits count. Error: `EINVAL` for what is too large for one.
-fn set_pipe_size(unix: &'static Unix, _: &Whole, text: &[u8]) -> Result<(), Errno> {
+fn set_pipe_size(_: Held<'_>, unix: &'static Unix, _: &Whole, text: &[u8]) -> Result<(), Errno> {
     let bytes = u64::from(number(text)? as u32);
     unix.families.tunables.pipe_bytes.set(bytes.next_power_of_two().max(PAGE_BYTES as u64))
 }
@@ -184,7 +184,7 @@ fn map_count(unix: &'static Unix, _: &Whole) -> Text {
     written(format_args!("{}\n", unix.pool.rules.areas_max.get()))
 }
 
-fn set_map_count(unix: &'static Unix, _: &Whole, text: &[u8]) -> Result<(), Errno> {
+fn set_map_count(_: Held<'_>, unix: &'static Unix, _: &Whole, text: &[u8]) -> Result<(), Errno> {
     let most = number(text)?;
     if most > i32::MAX as u64 {
         return Err(Errno::EINVAL);
@@ -198,7 +198,7 @@ fn overcommit(unix: &'static Unix, _: &Whole) -> Text {
 }
 
 /// Requests larger than all memory are refused (0) or not (1). Strict accounting (2) is `EINVAL`: there is none.
-fn set_overcommit(unix: &'static Unix, _: &Whole, text: &[u8]) -> Result<(), Errno> {
+fn set_overcommit(_: Held<'_>, unix: &'static Unix, _: &Whole, text: &[u8]) -> Result<(), Errno> {
     let overcommits = match number(text)? {
         0 => false,
         1 => true,
@@ -214,7 +214,7 @@ fn domain_name(unix: &'static Unix, _: &Whole) -> Text {
     Ok(name)
 }
 
-fn set_domain_name(unix: &'static Unix, _: &Whole, text: &[u8]) -> Result<(), Errno> {
+fn set_domain_name(_: Held<'_>, unix: &'static Unix, _: &Whole, text: &[u8]) -> Result<(), Errno> {
     unix.system_names.set_domain(first_line(text));
     Ok(())
 }
@@ -226,7 +226,7 @@ fn host_name(unix: &'static Unix, _: &Whole) -> Text {
 }
 
 /// Takes the first line, at most 64 bytes of it.
-fn set_host_name(unix: &'static Unix, _: &Whole, text: &[u8]) -> Result<(), Errno> {
+fn set_host_name(_: Held<'_>, unix: &'static Unix, _: &Whole, text: &[u8]) -> Result<(), Errno> {
     unix.system_names.set_host(first_line(text));
     Ok(())
 }

@@ -9,7 +9,7 @@ use core::sync::atomic::Ordering;
 use abi::Errno;
 use kernel::space::{AreaLabel, Usage as SpaceUsage};
 use kernel::thread::State;
-use machine::{Nanos, PAGE_BYTES};
+use machine::{Held, Nanos, PAGE_BYTES};
 
 use super::process::Member;
 use crate::calls::times::clock::process_time;
@@ -54,7 +54,7 @@ pub fn name(_: &'static Unix, member: &Member) -> Result<Vec<u8>, Errno> {
 }
 
 /// Only a process itself may name its threads. Error: `EINVAL`.
-pub fn set_name(unix: &'static Unix, member: &Member, text: &[u8]) -> Result<(), Errno> {
+pub fn set_name(_: Held<'_>, unix: &'static Unix, member: &Member, text: &[u8]) -> Result<(), Errno> {
     let process = member.process()?;
     let task = member.task(&process).ok_or(Errno::ESRCH)?;
     if super::root::caller(unix)?.process.pid != process.pid {

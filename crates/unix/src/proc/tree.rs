@@ -8,6 +8,8 @@ use kernel::file::{
     Data, LinkTarget, Listed, NewNode, Node, NodeKind, VirtualDirectory, VirtualFile, VirtualLink, Visit,
 };
 
+use machine::Held;
+
 use crate::emulator::Unix;
 
 /// What the entries of a table tell about: the machine, or one process.
@@ -44,11 +46,11 @@ impl Subject for Whole {
 
 pub type Reader<S> = fn(&'static Unix, &S) -> Result<Vec<u8>, Errno>;
 /// Takes what one `write` brought.
-pub type Writer<S> = fn(&'static Unix, &S, &[u8]) -> Result<(), Errno>;
+pub type Writer<S> = fn(Held<'_>, &'static Unix, &S, &[u8]) -> Result<(), Errno>;
 
 /// Up to so many bytes from a position on.
 pub type WindowReader<S> = fn(&'static Unix, &S, u64, usize) -> Result<Vec<u8>, Errno>;
-pub type WindowWriter<S> = fn(&'static Unix, &S, u64, &[u8]) -> Result<usize, Errno>;
+pub type WindowWriter<S> = fn(Held<'_>, &'static Unix, &S, u64, &[u8]) -> Result<usize, Errno>;
 
 /// What stands behind a name.
 pub enum What<S: 'static> {
@@ -184,10 +186,10 @@ impl<S: Subject> VirtualFile for TableFile<S> {
         matches!(self.entry.what, What::Fixed(_))
     }
 
-    fn write(&self, position: u64, bytes: &[u8]) -> Result<usize, Errno> {
+    fn write(&self, held: Held<'_>, position: u64, bytes: &[u8]) -> Result<usize, Errno> {
         match self.entry.what {
-            What::Window(_, write) => write(self.unix, &self.subject, position, bytes),
-            What::Setting(_, write) => write(self.unix, &self.subject, bytes).map(|()| bytes.len()),
+            What::Window(_, write) => write(held, self.unix, &self.subject, position, bytes),
+            What::Setting(_, write) => write(held, self.unix, &self.subject, bytes).map(|()| bytes.len()),
             _ => Err(Errno::EINVAL),
         }
     }

@@ -6,7 +6,7 @@ use abi::Errno;
 use golden::{Caller, Outcome, Program, Random, Way, bench};
 use kernel::file::limits::TRANSFER_BYTES_MAX;
 use kernel::schedule::Scheduler;
-use kernel::stream::{Io, UserRange};
+use kernel::stream::{Io, UserRange, Waits};
 use machine::VirtAddr;
 
 /// Who calls in a race: nobody is ever told to stop.
@@ -98,7 +98,7 @@ impl Race {
 
     /// The circumstances of a call that may not sleep.
     pub fn io(&self) -> Io<'static> {
-        Io { scheduler: self.scheduler, nonblocking: true, caller: &Nobody }
+        Io { waits: Waits::ForNothing, scheduler: self.scheduler, caller: &Nobody }
     }
 
     /// A number of bytes, mostly small, often one that sits at an edge; `edges` are further ones.

@@ -5,7 +5,7 @@ use std::hint::black_box;
 
 use codestore::{Code, Maker};
 use golden::bench;
-use machine::SwitchOut;
+use machine::{Entered, Held, SwitchOut};
 use machine_pc::UserCall;
 use synth::{Abs32, Draft, template};
 
@@ -62,14 +62,16 @@ impl Switch {
         let values = [0; 12].map(|_: u64| race.random.bits());
         // SAFETY: the code stores the stack pointer; what it jumps to comes back with it.
         let out = unsafe { SwitchOut::new(self.out.entry().address()) };
-        assert_eq!(across(out, values), values, "a value was lost over a switch");
+        // SAFETY: a test has no lock.
+        let entered = unsafe { Entered::new() };
+        assert_eq!(across(entered.held(), out, values), values, "a value was lost over a switch");
     }
 }
 
 /// All values are live in registers, as many as there are, when the thread leaves.
 #[inline(never)]
-fn across(out: SwitchOut, values: [u64; 12]) -> [u64; 12] {
+fn across(held: Held<'_>, out: SwitchOut, values: [u64; 12]) -> [u64; 12] {
     let [a, b, c, d, e, f, g, h, i, j, k, l] = values.map(|value| black_box(value) ^ 1);
-    out.leave();
+    out.leave(held);
     [a ^ 1, b ^ 1, c ^ 1, d ^ 1, e ^ 1, f ^ 1, g ^ 1, h ^ 1, i ^ 1, j ^ 1, k ^ 1, l ^ 1]
 }

@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use core::ops::Range;
 
 use abi::Errno;
-use machine::{About, Foreign, Handle, Held, Hold, try_filled};
+use machine::{About, Foreign, Handle, Hold, LockedRange, try_filled};
 
 use super::super::attributes::NodeKind;
 use super::super::directory::FIRST_COOKIE;
@@ -175,7 +175,7 @@ impl File for Opening {
         self.far.lock(self.handle, hold, first, last).map_err(errno_of)
     }
 
-    fn lock_in_the_way(&self, hold: Hold, first: u64, last: u64) -> Result<Option<Held>, Errno> {
+    fn lock_in_the_way(&self, hold: Hold, first: u64, last: u64) -> Result<Option<LockedRange>, Errno> {
         self.far.lock_in_the_way(self.handle, hold, first, last).map_err(errno_of)
     }
 

@@ -3,7 +3,7 @@
 use alloc::sync::Arc;
 
 use abi::Errno;
-use machine::{Extended, Held, Hold, Room};
+use machine::{Extended, Hold, LockedRange, Room};
 
 use super::super::attributes::{Attributes, Meta, Time};
 use super::super::change::NewSpecial;
@@ -147,7 +147,7 @@ impl Store for ForeignTree {
         self.ask(|far| far.lock(holder, hold, first, last))
     }
 
-    fn held(&self, node: &Node, hold: Hold, first: u64, last: u64) -> Result<Option<Held>, Errno> {
+    fn held(&self, node: &Node, hold: Hold, first: u64, last: u64) -> Result<Option<LockedRange>, Errno> {
         let holder = self.lock_holder(foreign(node)?)?;
         self.ask(|far| far.lock_in_the_way(holder, hold, first, last))
     }

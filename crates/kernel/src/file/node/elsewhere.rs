@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 use core::any::Any;
 
 use abi::Errno;
-use machine::{Held, Hold, Room};
+use machine::{Hold, LockedRange, Room};
 
 use super::super::attributes::{Attributes, Meta, NewNode, NodeKind, Time};
 use super::super::opened::File;
@@ -68,7 +68,7 @@ impl Node {
     }
 
     /// What others hold in the way.
-    pub fn held_outside(&self, hold: Hold, first: u64, last: u64) -> Result<Option<Held>, Errno> {
+    pub fn held_outside(&self, hold: Hold, first: u64, last: u64) -> Result<Option<LockedRange>, Errno> {
         self.volume.store().held(self, hold, first, last)
     }
 

@@ -137,7 +137,7 @@ fn get_events(call: &Call<'_>, [number, least, most, into, time]: [u64; 5]) -> C
         if call.task.is_interrupted() {
             return if done > 0 { Ok(done) } else { Err(Errno::EINTR) };
         }
-        call.unix.scheduler.sleep(&[&context.arrived], deadline);
+        call.unix.scheduler.sleep(call.held, &[&context.arrived], deadline);
     }
 }
 

@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 use abi::Errno;
 use abi::file::{F_RDLCK, F_UNLCK, F_WRLCK, Flock, LOCK_EX, LOCK_NB, LOCK_SH, LOCK_UN};
 use kernel::file::{LockKind, LockRefused, Node, RecordLock};
-use machine::{Held, Hold, Nanos, TryGrow};
+use machine::{Hold, LockedRange, Nanos, TryGrow};
 
 use crate::call::{Call, CallResult};
 use crate::files::open_file::{Body, OpenFile};
@@ -108,7 +108,7 @@ fn answer(record: &Flock, conflict: Option<RecordLock>) -> Flock {
 }
 
 /// A lock of somebody outside of the machine; its owner has no number here.
-fn record_of(held: Held) -> RecordLock {
+fn record_of(held: LockedRange) -> RecordLock {
     let kind = if held.hold == Hold::Exclusive { LockKind::Exclusive } else { LockKind::Shared };
     RecordLock { owner: 0, process: held.process, kind, first: held.first, last: held.last }
 }

@@ -17,7 +17,7 @@ use abi::signal::{SIGBUS, SIGCHLD, SIGFPE, SIGILL, SIGIO, SIGSEGV, SIGSYS, SIGTR
 use kernel::pipe::PipeEnd;
 use kernel::stream::{Progress, Ready, Stream};
 use kernel::thread::Thread;
-use machine::{KernelCell, Nanos, Start, TryGrow};
+use machine::{Held, KernelCell, Nanos, Start, TryGrow};
 
 use crate::call::{Call, CallResult};
 use crate::calls::signals::send::{try_send_to_process, try_send_to_task};
@@ -108,7 +108,7 @@ fn thread(unix: &'static Unix) -> Result<Arc<Thread>, Errno> {
 }
 
 /// The thread's work: a look at the files, then sleep until a queue is woken.
-fn tell() -> ! {
+fn tell(held: Held<'_>) -> ! {
     let unix = THE.get().expect("whoever starts the thread says for whom");
     let own = unix.scheduler.current();
     loop {
@@ -118,7 +118,7 @@ fn tell() -> ! {
         }
         // What could not be listened to is looked at again.
         let again = unix.machine.now().saturating_add(LOOK_AGAIN);
-        unix.scheduler.sleep(&[], (!hears_all).then_some(again));
+        unix.scheduler.sleep(held, &[], (!hears_all).then_some(again));
     }
 }
 

@@ -44,7 +44,7 @@ pub fn execveat(call: &mut Call<'_>, [directory, path, argv, envp, flags]: [u64;
     let used: usize = argv.iter().map(|string| string.len() + 9).sum();
     let envp = call.read_strings(envp, budget.saturating_sub(used))?;
     let task_name = task_name(&name);
-    let loaded = load(call.unix, call.process(), node, Wanted { path: name, argv, envp });
+    let loaded = load(call.held, call.unix, call.process(), node, Wanted { path: name, argv, envp });
     let loaded = match loaded {
         Ok(loaded) => loaded,
         Err(LoadError::Refused(errno)) => return Err(errno),
@@ -65,14 +65,14 @@ pub fn execveat(call: &mut Call<'_>, [directory, path, argv, envp, flags]: [u64;
     let (registers, old) = install(call.process(), loaded);
     enter_space(call, &task);
     // Shared with a parent after vfork; otherwise its frames come back here.
-    old.iter().for_each(|old| parts::release_space(call.unix.scheduler, old));
+    old.iter().for_each(|old| parts::release_space(call.held, call.unix.scheduler, old));
     drop(old);
     crate::calls::life::end::release_vfork_parent(call.unix, call.process());
     // The selectors are the machine's and stay.
     let Registers { cause, cs, ss, .. } = *call.registers;
     *call.registers = Registers { cause, cs, ss, ..registers };
     call.registers_replaced = true;
-    crate::calls::ptrace::stops::executed(call.unix, &task, call.registers, call.task.tid);
+    crate::calls::ptrace::stops::executed(call.held, call.unix, &task, call.registers, call.task.tid);
     Ok(0)
 }
 
@@ -113,7 +113,7 @@ fn end_other_threads(call: &Call<'_>) -> Result<(), Errno> {
         });
     }
     while process.live_tasks() > 1 && !call.task.is_ending() {
-        call.unix.scheduler.sleep(&[&process.threads_left], None);
+        call.unix.scheduler.sleep(call.held, &[&process.threads_left], None);
     }
     if call.task.is_ending() { Err(Errno::EINTR) } else { Ok(()) }
 }
@@ -125,7 +125,7 @@ fn lead(call: &Call<'_>) -> Arc<Task> {
     if old.tid == process.pid {
         return old.clone();
     }
-    crate::calls::life::end::let_go_of_memory(call.unix, old);
+    crate::calls::life::end::let_go_of_memory(call.held, call.unix, old);
     old.bindings.unbind_descriptor_calls(old.thread.tte());
     old.bindings.unbind_constants(old.thread.tte());
     call.unix.tasks.remove_task(old);
@@ -144,7 +144,7 @@ fn lead(call: &Call<'_>) -> Arc<Task> {
 /// What `execve` resets: descriptors that say so, handlers, alternate stack, robust list, name.
 fn forget_old_program(call: &Call<'_>, task: &Arc<Task>, name: [u8; 16]) {
     let process = call.process();
-    crate::calls::life::end::let_go_of_memory(call.unix, task);
+    crate::calls::life::end::let_go_of_memory(call.held, call.unix, task);
     // A table that the thread has for itself becomes the process's; others must not see the changes.
     if let Some(own) = task.replace_own_files(None) {
         let old = process.set_files(own);

@@ -11,7 +11,7 @@ use abi::file::O_RDONLY;
 use abi::process::CAP_SETUID;
 use kernel::file::{File, FinalLink, Node, NodeKind, SET_GROUP, SET_USER};
 use kernel::space::{FaultKind, FixedPages, Kind, MapRequest, Placement, Space, View};
-use machine::{KernelCell, PAGE_BYTES, Protection, Registers, try_filled, try_to_vec};
+use machine::{Held, KernelCell, PAGE_BYTES, Protection, Registers, try_filled, try_to_vec};
 
 use super::memory::errno_of;
 use crate::emulator::Unix;
@@ -94,18 +94,24 @@ fn is_watched(process: &Process) -> bool {
 }
 
 /// The bytes of a program file, in memory or outside of the machine.
-struct ProgramFile {
+struct ProgramFile<'k> {
+    held: Held<'k>,
     unix: &'static Unix,
     node: Arc<Node>,
     opening: Option<Arc<dyn File>>,
 }
 
-impl ProgramFile {
+impl<'k> ProgramFile<'k> {
     /// Errors: `EACCES` when it may not be executed or read, or is no regular file.
-    fn open(unix: &'static Unix, process: &Process, node: &Arc<Node>) -> Result<ProgramFile, Errno> {
+    fn open(
+        held: Held<'k>,
+        unix: &'static Unix,
+        process: &Process,
+        node: &Arc<Node>,
+    ) -> Result<ProgramFile<'k>, Errno> {
         check_executable(process, node)?;
         let opening = if node.is_elsewhere() { Some(node.open(O_RDONLY)?) } else { None };
-        Ok(ProgramFile { unix, node: node.clone(), opening })
+        Ok(ProgramFile { held, unix, node: node.clone(), opening })
     }
 
     fn backing(&self) -> Result<Arc<NodeBacking>, Errno> {
@@ -114,7 +120,7 @@ impl ProgramFile {
     }
 }
 
-impl FileBytes for ProgramFile {
+impl FileBytes for ProgramFile<'_> {
     fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<usize, Errno> {
         if let Some(opening) = &self.opening {
             return opening.read_at(offset, into);
@@ -124,7 +130,7 @@ impl FileBytes for ProgramFile {
             let Some(coming) = content.bring(offset..offset.saturating_add(into.len() as u64))? else {
                 return Ok(content.read_at(offset, into));
             };
-            self.unix.await_coming(&coming)?;
+            self.unix.await_coming(self.held, &coming)?;
         }
     }
 
@@ -152,12 +158,18 @@ impl From<Errno> for LoadError {
 }
 
 /// Finds the file, follows `#!` lines, and loads what they lead to into a fresh quaspace.
-pub fn load(unix: &'static Unix, process: &Process, node: Arc<Node>, mut wanted: Wanted) -> Result<Loaded, LoadError> {
+pub fn load(
+    held: Held<'_>,
+    unix: &'static Unix,
+    process: &Process,
+    node: Arc<Node>,
+    mut wanted: Wanted,
+) -> Result<Loaded, LoadError> {
     let mut node = node;
     let mut rewrites = Rewrites::default();
     let name = wanted.path.clone();
     let file = loop {
-        let file = ProgramFile::open(unix, process, &node)?;
+        let file = ProgramFile::open(held, unix, process, &node)?;
         let mut first = [0; 256];
         let bytes = file.read_at(0, &mut first)?;
         let Some(script) = script::parse(&first[..bytes])? else { break file };
@@ -171,18 +183,18 @@ pub fn load(unix: &'static Unix, process: &Process, node: Arc<Node>, mut wanted:
         None => None,
         Some(path) => {
             let node = find(unix, process, path)?;
-            let file = ProgramFile::open(unix, process, &node)?;
+            let file = ProgramFile::open(held, unix, process, &node)?;
             let image = elf::parse_interpreter(&file).map_err(|error| error.interpreter_errno())?;
             Some((file, image))
         }
     };
-    build(unix, process, Parts { file, image, interpreter, wanted, name })
+    build(held, unix, process, Parts { file, image, interpreter, wanted, name })
 }
 
-struct Parts {
-    file: ProgramFile,
+struct Parts<'k> {
+    file: ProgramFile<'k>,
     image: Image,
-    interpreter: Option<(ProgramFile, Image)>,
+    interpreter: Option<(ProgramFile<'k>, Image)>,
     wanted: Wanted,
     /// The path given to execve, before any script was followed.
     name: Vec<u8>,
@@ -204,7 +216,7 @@ fn check_executable(process: &Process, node: &Node) -> Result<(), Errno> {
     process.credentials.borrow().permit(node, execute)
 }
 
-fn build(unix: &'static Unix, process: &Process, parts: Parts) -> Result<Loaded, LoadError> {
+fn build(held: Held<'_>, unix: &'static Unix, process: &Process, parts: Parts<'_>) -> Result<Loaded, LoadError> {
     let execution = Execution::begin(&parts.file.node)?;
     let limits = process.limits.borrow().clone();
     let stack_limit = limits.stack_bytes();
@@ -224,6 +236,7 @@ fn build(unix: &'static Unix, process: &Process, parts: Parts) -> Result<Loaded,
         .map_stack(stack_limit.clamp(PAGE_BYTES as u64 * 32, 8 << 20).min(1 << 17), stack_protection)
         .map_err(|error| LoadError::Lost(errno_of(error)))?;
     let mut mapper = SpaceMapper {
+        held,
         unix,
         space: &mut space,
         program: parts.file.backing()?,
@@ -309,6 +322,7 @@ fn map_vdso(unix: &'static Unix, space: &mut Space) -> Result<Option<u64>, Errno
 }
 
 struct SpaceMapper<'a> {
+    held: Held<'a>,
     unix: &'static Unix,
     space: &'a mut Space,
     program: Arc<NodeBacking>,
@@ -339,15 +353,20 @@ impl Mapper for SpaceMapper<'_> {
                 result => return result.map_err(|_| Errno::ENOMEM),
             }
             // Nobody else knows the quaspace yet.
-            self.space.take_coming().map_or(Ok(()), |coming| self.unix.await_coming(&coming))?;
+            self.space.take_coming().map_or(Ok(()), |coming| self.unix.await_coming(self.held, &coming))?;
         }
     }
 }
 
 /// Loads the first program into its process; the caller makes the thread.
-pub(crate) fn load_first(unix: &'static Unix, process: &Arc<Process>, wanted: Wanted) -> Result<Loaded, LoadError> {
+pub(crate) fn load_first(
+    held: Held<'_>,
+    unix: &'static Unix,
+    process: &Arc<Process>,
+    wanted: Wanted,
+) -> Result<Loaded, LoadError> {
     let node = find(unix, process, &wanted.path)?;
-    load(unix, process, node, wanted)
+    load(held, unix, process, node, wanted)
 }
 
 /// Gives a process its new program. Returns the registers to start with, and the old quaspace, to be dropped

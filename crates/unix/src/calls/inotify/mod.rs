@@ -85,7 +85,7 @@ fn withdraw_routines(call: &Call<'_>, node: &Arc<Node>) {
     while let Some(cookie) = from {
         from = node.hide_pages(cookie);
         if from.is_some() {
-            call.unix.scheduler.let_others_run();
+            call.unix.scheduler.let_others_run(call.held);
         }
     }
     rebind_streams(call);

@@ -192,11 +192,18 @@ fn create(call: &mut Call<'_>, birth: Birth) -> CallResult {
     unix.scheduler.unblock(&thread);
     drop(thread);
     if !birth.has(CLONE_UNTRACED) {
-        crate::calls::ptrace::stops::event(unix, call.task, call.registers, event, tid.into());
+        crate::calls::ptrace::stops::event(call.held, unix, call.task, call.registers, event, tid.into());
     }
     if birth.has(CLONE_VFORK) && !birth.has(CLONE_THREAD) {
         wait_for_memory(call, &process);
-        crate::calls::ptrace::stops::event(unix, call.task, call.registers, PTRACE_EVENT_VFORK_DONE, tid.into());
+        crate::calls::ptrace::stops::event(
+            call.held,
+            unix,
+            call.task,
+            call.registers,
+            PTRACE_EVENT_VFORK_DONE,
+            tid.into(),
+        );
     }
     Ok(tid.into())
 }
@@ -327,13 +334,13 @@ fn write_child_tid(call: &Call<'_>, birth: &Birth, process: &Process, tid: u32) 
     if birth.has(CLONE_VM) {
         let _ = call.write(birth.child_tid, &tid);
     } else if let Some(space) = process.space() {
-        let _ = call.unix.reach(&space, |space| space.write_bytes(birth.child_tid, &tid.to_le_bytes()));
+        let _ = call.unix.reach(call.held, &space, |space| space.write_bytes(birth.child_tid, &tid.to_le_bytes()));
     }
 }
 
 /// Sleeps until the child has its own quaspace or is gone. Only death ends the sleep early.
 fn wait_for_memory(call: &Call<'_>, child: &Arc<Process>) {
     while child.is_vfork_child.get() && !call.task.is_ending() {
-        call.unix.scheduler.sleep(&[&child.vfork_done], None);
+        call.unix.scheduler.sleep(call.held, &[&child.vfork_done], None);
     }
 }

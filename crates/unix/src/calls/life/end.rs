@@ -5,6 +5,7 @@ use core::sync::atomic::Ordering;
 
 use abi::process::WaitStatus;
 use abi::signal::SIGKILL;
+use machine::Held;
 
 use super::{family, robust};
 use crate::call::{Call, CallResult};
@@ -64,10 +65,10 @@ pub enum Onward {
 }
 
 /// The running thread leaves its process: what it had is let go of.
-pub fn leave(unix: &'static Unix, task: Arc<Task>) -> Departed {
+pub fn leave(held: Held<'_>, unix: &'static Unix, task: Arc<Task>) -> Departed {
     let process = task.process.clone();
-    robust::release(unix, &task);
-    let_go_of_memory(unix, &task);
+    robust::release(held, unix, &task);
+    let_go_of_memory(held, unix, &task);
     unix.tracing.release(unix, &task);
     unix.tasks.remove_task(&task);
     crate::calls::ptrace::attach::left(unix, &task);
@@ -78,7 +79,7 @@ pub fn leave(unix: &'static Unix, task: Arc<Task>) -> Departed {
     task.thread.tte().set_quaspace(None);
     unix.scheduler.quaspace_changed();
     let machine = if task.leave_process() {
-        bury_process(unix, &process)
+        bury_process(held, unix, &process)
     } else {
         unix.scheduler.wake(&process.threads_left);
         None
@@ -88,41 +89,41 @@ pub fn leave(unix: &'static Unix, task: Arc<Task>) -> Departed {
 
 impl Departed {
     /// The end of the running thread. The caller's frame, and all below it, own nothing.
-    pub fn end(self, unix: &'static Unix) -> ! {
+    pub fn end(self, held: Held<'_>, unix: &'static Unix) -> ! {
         if let Some(status) = self.machine {
-            end_machine(unix, status)
+            end_machine(held, unix, status)
         }
-        unix.scheduler.end_with(|| unix.mourn())
+        unix.scheduler.end_with(held, || unix.mourn())
     }
 }
 
 /// Tells those who wait for the thread's number to vanish (`pthread_join`), if others share the memory.
-pub fn let_go_of_memory(unix: &'static Unix, task: &Arc<Task>) {
+pub fn let_go_of_memory(held: Held<'_>, unix: &'static Unix, task: &Arc<Task>) {
     let address = task.clear_child_tid.swap(0, Ordering::Relaxed);
     let Some(space) = task.process.space() else { return };
     // One count is the process's, one is ours.
     let is_shared = task.process.live_tasks() > 1 || Arc::strong_count(&space) > 2;
-    if address != 0 && is_shared && coming::store_at_end(unix, task, address, &[0; 4]) {
+    if address != 0 && is_shared && coming::store_at_end(held, unix, task, address, &[0; 4]) {
         futexes::wake_address(unix, &space, address, 1);
     }
 }
 
 /// The last thread has left: everything the process held goes, the family is told. Of the first process, returns how the
 /// machine is to end.
-fn bury_process(unix: &'static Unix, process: &Arc<Process>) -> Option<WaitStatus> {
+fn bury_process(held: Held<'_>, unix: &'static Unix, process: &Arc<Process>) -> Option<WaitStatus> {
     let status = process.ending.get().unwrap_or(WaitStatus::Exited(0));
     crate::calls::ptrace::attach::tracer_ended(unix, process);
     times::end_timers(process);
-    trace::tell_end(unix, process, status);
+    trace::tell_end(held, unix, process, status);
     // Nothing that is dropped here is borrowed meanwhile: closing a file may wake others.
     let space = process.space.borrow_mut().take();
     if let Some(space) = &space {
         process.note_peak(space);
-        parts::release_space(unix.scheduler, space);
+        parts::release_space(held, unix.scheduler, space);
     }
     drop(space);
     closing::release_last(unix, process, process.take_files());
-    crate::calls::sysv::semaphores::undo::process_ended(unix, process.pid);
+    crate::calls::sysv::semaphores::undo::process_ended(held, unix, process.pid);
     unix.families.aio.process_ended(process.pid);
     let executable = process.executable.borrow_mut().take();
     drop(executable);
@@ -141,7 +142,7 @@ fn bury_process(unix: &'static Unix, process: &Arc<Process>) -> Option<WaitStatu
 }
 
 /// The first program has ended: all others are killed, and the machine finishes with its status.
-fn end_machine(unix: &'static Unix, status: WaitStatus) -> ! {
+fn end_machine(held: Held<'_>, unix: &'static Unix, status: WaitStatus) -> ! {
     for other in unix.tasks.processes() {
         end_process(unix, &other, WaitStatus::Killed { signal: SIGKILL as u8, core: false });
     }
@@ -150,12 +151,12 @@ fn end_machine(unix: &'static Unix, status: WaitStatus) -> ! {
         if unix.scheduler.ready_count() <= 1 {
             break;
         }
-        unix.scheduler.yield_now();
+        unix.scheduler.yield_now(held);
     }
     match status {
-        WaitStatus::Killed { signal, .. } => unix.finish(0, signal.into()),
-        WaitStatus::Exited(code) => unix.finish(code.into(), 0),
-        WaitStatus::Stopped(_) | WaitStatus::Trapped(_) | WaitStatus::Continued => unix.finish(0, 0),
+        WaitStatus::Killed { signal, .. } => unix.finish(held, 0, signal.into()),
+        WaitStatus::Exited(code) => unix.finish(held, code.into(), 0),
+        WaitStatus::Stopped(_) | WaitStatus::Trapped(_) | WaitStatus::Continued => unix.finish(held, 0, 0),
     }
 }
 

@@ -132,7 +132,7 @@ fn wait(call: &Call<'_>, whom: Whom, options: u32) -> Result<Option<News>, Errno
         if call.task.is_interrupted() {
             return Err(Errno::EINTR);
         }
-        call.unix.scheduler.sleep(&[&call.process().children_changed], None);
+        call.unix.scheduler.sleep(call.held, &[&call.process().children_changed], None);
     }
 }
 

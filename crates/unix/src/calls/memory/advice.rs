@@ -32,7 +32,7 @@ pub fn madvise(call: &Call<'_>, start: u64, bytes: u64, advice: u64) -> CallResu
     }
     let Some(advice) = known_advice(advice) else { return remove(call, start, length) };
     let space = space(call)?;
-    call.unix.change(&space, |space| space.advise(start, length, advice)).map(|()| 0)
+    call.unix.change(call.held, &space, |space| space.advise(start, length, advice)).map(|()| 0)
 }
 
 /// What an advice means here; `None` for one that a kernel without huge pages and poisoned memory refuses.

@@ -12,7 +12,7 @@ use alloc::sync::Arc;
 
 use abi::nr;
 use kernel::space::FaultKind;
-use machine::{KernelValue, Nanos};
+use machine::{Held, KernelValue, Nanos};
 
 use super::sentence::{self, Sentence};
 use crate::call::Call;
@@ -112,7 +112,7 @@ pub fn admits(call: &Call<'_>, number: u64) -> bool {
         nr::FORK | nr::VFORK | nr::CLONE | nr::CLONE3 => FORK_FRAMES_MIN + fork_frames(call.task),
         _ => CALL_FRAMES_MIN,
     };
-    has_room(call.unix, needed) || find_room(call.unix, call.task, needed)
+    has_room(call.unix, needed) || find_room(call.held, call.unix, call.task, needed)
 }
 
 fn has_room(unix: &Unix, needed: usize) -> bool {
@@ -120,17 +120,17 @@ fn has_room(unix: &Unix, needed: usize) -> bool {
 }
 
 #[cold]
-fn find_room(unix: &'static Unix, task: &Task, needed: usize) -> bool {
+fn find_room(held: Held<'_>, unix: &'static Unix, task: &Task, needed: usize) -> bool {
     let deadline = unix.machine.now().saturating_add(Nanos(PATIENCE_NS));
     loop {
         if unix.machine.reclaim() > 0 && has_room(unix, needed) {
             return true;
         }
         let now = unix.machine.now();
-        if task.is_ending() || now >= deadline || !unix.want.finds_another(unix, &task.process, now) {
+        if task.is_ending() || now >= deadline || !unix.want.finds_another(held, unix, &task.process, now) {
             return false;
         }
-        unix.scheduler.sleep(&[], Some(now.saturating_add(Nanos(RETRY_NS))));
+        unix.scheduler.sleep(held, &[], Some(now.saturating_add(Nanos(RETRY_NS))));
         if !task.is_ending() && has_room(unix, needed) {
             return true;
         }
@@ -157,14 +157,14 @@ pub fn take_starvation(task: &Task) -> bool {
 /// A page could not be supplied to `task`: somebody is killed, and the task sleeps until there is hope. Afterwards it tries again, or
 /// it is the one that was killed.
 #[cold]
-pub fn make_room(unix: &'static Unix, task: &Task) {
+pub fn make_room(held: Held<'_>, unix: &'static Unix, task: &Task) {
     if task.is_ending() || unix.machine.reclaim() > 0 {
         return;
     }
     let now = unix.machine.now();
-    unix.want.kill_one(unix, now);
+    unix.want.kill_one(held, unix, now);
     if !task.is_ending() {
-        unix.scheduler.sleep(&[], Some(now.saturating_add(Nanos(RETRY_NS))));
+        unix.scheduler.sleep(held, &[], Some(now.saturating_add(Nanos(RETRY_NS))));
     }
 }
 
@@ -195,24 +195,24 @@ impl Want {
         is_leaving
     }
 
-    fn execute(&self, unix: &'static Unix, sentence: &Sentence, now: Nanos) {
+    fn execute(&self, held: Held<'_>, unix: &'static Unix, sentence: &Sentence, now: Nanos) {
         self.killed_at.set(Some(now));
         self.kills.set(self.kills.get() + 1);
-        sentence.execute(unix, now);
+        sentence.execute(held, unix, now);
     }
 
     /// Kills whoever holds most, unless somebody is leaving. The first process goes when no other has memory.
-    fn kill_one(&self, unix: &'static Unix, now: Nanos) {
+    fn kill_one(&self, held: Held<'_>, unix: &'static Unix, now: Nanos) {
         if self.is_somebody_leaving(unix, now) {
             return;
         }
         if let Some(sentence) = sentence::choose(unix, now).or_else(|| last_sentence(unix)) {
-            self.execute(unix, &sentence, now);
+            self.execute(held, unix, &sentence, now);
         }
     }
 
     /// The same for the sake of `process`, which is not among them; false: it would be.
-    fn finds_another(&self, unix: &'static Unix, process: &Arc<Process>, now: Nanos) -> bool {
+    fn finds_another(&self, held: Held<'_>, unix: &'static Unix, process: &Arc<Process>, now: Nanos) -> bool {
         if self.is_somebody_leaving(unix, now) {
             return true;
         }
@@ -221,7 +221,7 @@ impl Want {
             return false;
         }
         match sentence::choose(unix, now) {
-            Some(sentence) if !sentence.includes(process) => self.execute(unix, &sentence, now),
+            Some(sentence) if !sentence.includes(process) => self.execute(held, unix, &sentence, now),
             _ => {
                 self.refused.set(Some((process.pid, now)));
                 return false;

@@ -30,7 +30,7 @@ fn lock(call: &Call<'_>, start: u64, bytes: u64, presence: Presence) -> CallResu
     if fresh > lock_room(call, &space.borrow()) {
         return Err(Errno::ENOMEM);
     }
-    call.unix.change(&space, |space| space.lock(start, bytes, presence)).map(|()| 0)
+    call.unix.change(call.held, &space, |space| space.lock(start, bytes, presence)).map(|()| 0)
 }
 
 pub fn mlock(call: &Call<'_>, start: u64, bytes: u64) -> CallResult {
@@ -74,7 +74,7 @@ pub fn mlockall(call: &Call<'_>, flags: u64) -> CallResult {
     space.borrow_mut().lock_future(has(MCL_FUTURE).then_some(presence));
     if has(MCL_CURRENT) {
         // Pages that cannot be had are passed over, as on Linux.
-        let _ = call.unix.change(&space, |space| space.lock_all(presence));
+        let _ = call.unix.change(call.held, &space, |space| space.lock_all(presence));
     }
     Ok(0)
 }

@@ -85,7 +85,7 @@ pub fn mmap(call: &Call<'_>, [address, bytes, bits, flags, descriptor, offset]: 
     let start = mapped.map_err(errno_of)?;
     if is_populated {
         // Those that must come first. The map is there whatever becomes of them.
-        let _ = call.unix.change(&space, |space| space.populate_again(start, bytes));
+        let _ = call.unix.change(call.held, &space, |space| space.populate_again(start, bytes));
     }
     Ok(start)
 }
@@ -189,7 +189,7 @@ pub fn munmap(call: &Call<'_>, address: u64, bytes: u64) -> CallResult {
     let space = space(call)?;
     // What is refused below is refused before anything goes.
     if bytes > RELEASE_BYTES && space.borrow().permits_unmap(address, bytes) {
-        parts::release_pages(call.unix.scheduler, &space, address, address + bytes.next_multiple_of(PAGE));
+        parts::release_pages(call.held, call.unix.scheduler, &space, address, address + bytes.next_multiple_of(PAGE));
     }
     let done = space.borrow_mut().unmap(address, bytes);
     done.map(|()| 0).map_err(errno_of)

@@ -18,7 +18,7 @@ use core::sync::atomic::Ordering;
 use abi::process::WaitStatus;
 use abi::signal::SIGKILL;
 use kernel::charge::Bill;
-use machine::{Nanos, PAGE_BYTES};
+use machine::{Held, Nanos, PAGE_BYTES};
 
 use super::bill;
 use crate::emulator::Unix;
@@ -205,13 +205,13 @@ impl Sentence {
     }
 
     /// Kills them all, and tells the user.
-    pub fn execute(&self, unix: &'static Unix, now: Nanos) {
+    pub fn execute(&self, held: Held<'_>, unix: &'static Unix, now: Nanos) {
         let strikes = self.branch.strikes_since(now) + if self.is_alone { 1 } else { STRIKES_MAX };
         self.branch.strikes.set((strikes, now));
-        let (mut held, mut count) = (Bill::new(), 0);
+        let (mut bill, mut count) = (Bill::new(), 0);
         let mut named: Option<Arc<Process>> = self.head.clone();
         self.each(unix, |process| {
-            held.join(&bill::of(unix, process));
+            bill.join(&crate::calls::memory::bill::of(unix, process));
             count += 1;
             named.get_or_insert_with(|| process.clone());
             process.is_sentenced.set(true);
@@ -224,7 +224,7 @@ impl Sentence {
             );
         });
         if let Some(named) = named {
-            tell(unix, &named, count, &held);
+            tell(held, unix, &named, count, &bill);
         }
     }
 
@@ -280,19 +280,19 @@ impl fmt::Display for Size {
     }
 }
 
-fn tell(unix: &'static Unix, named: &Process, count: usize, held: &Bill) {
+fn tell(held: Held<'_>, unix: &'static Unix, named: &Process, count: usize, bill: &Bill) {
     let mut line = Line { bytes: [0; 256], used: 0 };
     let name = named.name();
     let name = core::str::from_utf8(&name).unwrap_or("?").trim_end_matches('\0');
-    let (kept, bytes) = held.most();
+    let (kept, bytes) = bill.most();
     let _ = write!(line, "process {} ({name}) ", named.pid);
     let (were, it) = if count > 1 { ("were", "they") } else { ("was", "it") };
     if count > 1 {
         let _ = write!(line, "and {} more that came from it ", count - 1);
     }
-    let _ = write!(line, "{were} killed for want of memory: {it} held {}", Size(held.total()));
+    let _ = write!(line, "{were} killed for want of memory: {it} held {}", Size(bill.total()));
     let _ = write!(line, ", of them {} in {kept}", Size(bytes));
-    unix.tell(bootimage::control::kind::NOTICE, &line.bytes[..line.used]);
+    unix.tell(held, bootimage::control::kind::NOTICE, &line.bytes[..line.used]);
 }
 
 /// A process that was killed for want of memory has gone: what it has left behind under a number goes too.

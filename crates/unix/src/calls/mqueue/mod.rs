@@ -71,7 +71,7 @@ fn send(call: &Call<'_>, [descriptor, address, bytes, priority, time, _]: [u64; 
     let text = call.read_bytes(address, bytes as usize)?;
     while queue.is_full() {
         refusal(call, &file, deadline)?;
-        call.unix.scheduler.sleep(&[&queue.writable], deadline);
+        call.unix.scheduler.sleep(call.held, &[&queue.writable], deadline);
     }
     queue.put(call, Message { priority, text })?;
     Ok(0)
@@ -102,7 +102,7 @@ fn wait_for(call: &Call<'_>, file: &OpenFile, queue: &Queue, deadline: Option<Na
     let receiver = Arc::new(Receiver::new());
     queue.enter(&receiver)?;
     loop {
-        call.unix.scheduler.sleep(&[&receiver.woken], deadline);
+        call.unix.scheduler.sleep(call.held, &[&receiver.woken], deadline);
         if let Some(message) = receiver.take() {
             return Ok(message);
         }

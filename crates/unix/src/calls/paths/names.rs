@@ -32,7 +32,7 @@ pub fn rmdir(call: &Call<'_>, directory: u64, path: u64) -> CallResult {
 pub fn unlink(call: &Call<'_>, directory: u64, path: u64) -> CallResult {
     let path = call.read_path(path)?;
     let node = call.with_view(directory, &path, |view| call.unix.names.unlink(view, &path, call.now()))?;
-    parts::empty(call.unix.scheduler, &node);
+    parts::empty(call.held, call.unix.scheduler, &node);
     Ok(0)
 }
 

@@ -169,7 +169,7 @@ impl Epoll {
     }
 
     /// Collects up to `most` events, and notes that they were reported. Many files are asked in parts.
-    fn collect(&self, scheduler: &Scheduler, most: usize, events: &mut Vec<EpollEvent>) {
+    fn collect(&self, held: machine::Held<'_>, scheduler: &Scheduler, most: usize, events: &mut Vec<EpollEvent>) {
         let mut left = self.count();
         // Nobody has to wait for his turn behind himself.
         let mut from = self.last.get().filter(|_| left > 1);
@@ -180,7 +180,7 @@ impl Epoll {
             if left == 0 || events.len() == most {
                 break;
             }
-            scheduler.breathe();
+            scheduler.breathe(held);
         }
     }
 
@@ -367,7 +367,7 @@ fn add(
     }
     // It is there first and counted then: counting lets others run.
     let counted = match file.stream_of::<Epoll>() {
-        Some(inner) => nesting::count_ways_from_below(call.unix.scheduler, inner),
+        Some(inner) => nesting::count_ways_from_below(call.held, call.unix.scheduler, inner),
         None if !holder.watchers.is_empty() => nesting::count_ways(file),
         None => Ok(()),
     };
@@ -402,7 +402,7 @@ fn wait_until(call: &Call<'_>, instance: u64, into: u64, room: i32, deadline: Op
         || try_to_vec(core::slice::from_ref(&holder)),
         || {
             events.clear();
-            epoll.collect(call.unix.scheduler, room as usize, &mut events);
+            epoll.collect(call.held, call.unix.scheduler, room as usize, &mut events);
             Ok(events.len() as u64)
         },
     )?;

@@ -59,13 +59,13 @@ pub fn look_and_sleep(
     let is_over = || deadline.is_some_and(|deadline| deadline <= call.unix.machine.now());
     let sleeps = ready == Ok(0) && !call.task.is_interrupted() && !is_over();
     if sleeps {
-        scheduler.sleep_unless_woken(wait, deadline);
+        scheduler.sleep_unless_woken(call.held, wait, deadline);
     }
     for part in files.chunks(PART) {
         for stream in part.iter().filter_map(|file| file.as_stream()) {
             stream.each_queue(&mut |queue| scheduler.leave_queue(queue));
         }
-        scheduler.breathe();
+        scheduler.breathe(call.held);
     }
     if sleeps {
         ready = look();
@@ -94,11 +94,11 @@ fn enter_all(call: &Call<'_>, all: &mut Vec<Arc<OpenFile>>) -> Result<(), NoMemo
         let mut from = unseen(&file, walk).map(|_| FIRST);
         while let (Some(first), Some(instance)) = (from, file.stream_of::<Epoll>()) {
             from = instance.some_files(first, PART, all)?;
-            scheduler.breathe();
+            scheduler.breathe(call.held);
         }
         at += 1;
         if at % PART == 0 {
-            scheduler.breathe();
+            scheduler.breathe(call.held);
         }
     }
     Ok(())

@@ -86,7 +86,7 @@ fn sleep_on(call: &Call<'_>, files: &[Arc<OpenFile>], deadline: Option<Nanos>) -
     if !has_all {
         return Err(Errno::ENOMEM);
     }
-    call.unix.scheduler.sleep(&queues, deadline);
+    call.unix.scheduler.sleep(call.held, &queues, deadline);
     Ok(())
 }
 
@@ -149,7 +149,7 @@ fn poll_records(call: &Call<'_>, records: u64, count: u64, deadline: Option<Nano
         move || {
             let files = list.chunks(PART).flat_map(|part| {
                 if list.len() > PART {
-                    call.unix.scheduler.breathe();
+                    call.unix.scheduler.breathe(call.held);
                 }
                 part.iter().filter_map(|fd| call.files().get(Descriptor(*fd as u32)))
             });
@@ -173,7 +173,7 @@ fn look(call: &Call<'_>, table: &mut [u8]) -> u64 {
     let mut count = 0;
     for (number, record) in table.chunks_exact_mut(PollFd::BYTES).enumerate() {
         if number > 0 && number % PART == 0 {
-            call.unix.scheduler.breathe();
+            call.unix.scheduler.breathe(call.held);
         }
         let events = u16::from_le_bytes([record[4], record[5]]);
         let ready = ready_of(call, descriptor_in(record), events);

@@ -14,7 +14,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use abi::Errno;
 use kernel::schedule::Scheduler;
-use machine::{NoMemory, TryGrow};
+use machine::{Held, NoMemory, TryGrow};
 
 use super::PART;
 use super::epoll::{Epoll, FIRST, FIRST_OTHER};
@@ -83,29 +83,29 @@ fn depth_above(walk: u64, at: &OpenFile) -> usize {
 }
 
 /// Counts the ways up from all files below `from`. Error: `EINVAL`.
-pub fn count_ways_from_below(scheduler: &Scheduler, from: &Epoll) -> Result<(), Errno> {
+pub fn count_ways_from_below(held: Held<'_>, scheduler: &Scheduler, from: &Epoll) -> Result<(), Errno> {
     let walk = begin_walk();
     let mut instances = from.instances()?;
-    count_ways_from(scheduler, from)?;
+    count_ways_from(held, scheduler, from)?;
     from.mark().set(Mark { walk, depth: 0 });
     while let Some(file) = instances.pop() {
         let Some(instance) = file.stream_of::<Epoll>().filter(|it| it.mark().get().walk != walk) else { continue };
         instance.mark().set(Mark { walk, depth: 0 });
         instances.try_extend(instance.instances()?)?;
-        count_ways_from(scheduler, instance)?;
+        count_ways_from(held, scheduler, instance)?;
     }
     Ok(())
 }
 
 /// The same from those that one instance watches itself.
-fn count_ways_from(scheduler: &Scheduler, instance: &Epoll) -> Result<(), Errno> {
+fn count_ways_from(held: Held<'_>, scheduler: &Scheduler, instance: &Epoll) -> Result<(), Errno> {
     let mut from = Some(FIRST_OTHER);
     while let Some(first) = from {
         let mut files = Vec::new();
         from = instance.some_files(first, PART, &mut files)?;
         for file in &files {
             count_ways(file)?;
-            scheduler.breathe();
+            scheduler.breathe(held);
         }
     }
     Ok(())

@@ -22,6 +22,7 @@ use abi::ptrace::*;
 use abi::siginfo::SigInfo;
 use abi::signal::{SIGKILL, SIGRTMAX};
 use abi::{Errno, Field};
+use machine::Held;
 
 use crate::call::{Call, CallResult};
 use crate::signal::set::SignalSet;
@@ -71,7 +72,7 @@ fn interrupt(call: &Call<'_>, task: &Arc<Task>) -> CallResult {
 fn steer(call: &Call<'_>, task: &Arc<Task>, request: u32, address: u64, data: u64) -> CallResult {
     match request {
         PTRACE_PEEKTEXT | PTRACE_PEEKDATA => peek(call, task, address, data),
-        PTRACE_POKETEXT | PTRACE_POKEDATA => poke(call.unix, task, address, data),
+        PTRACE_POKETEXT | PTRACE_POKEDATA => poke(call.held, call.unix, task, address, data),
         PTRACE_PEEKUSR => registers::peek_user(call, task, address, data),
         PTRACE_POKEUSR => registers::poke_user(task, address, data),
         PTRACE_GETREGS => registers::whole(call, task, NT_PRSTATUS, data, false),
@@ -126,14 +127,14 @@ fn with_stop<R>(task: &Task, act: impl FnOnce(&mut TraceStop) -> R) -> Result<R,
 fn peek(call: &Call<'_>, task: &Task, address: u64, into: u64) -> CallResult {
     let space = task.process.space().ok_or(Errno::EIO)?;
     let mut word = [0; 8];
-    call.unix.reach(&space, |space| space.peek_bytes(address, &mut word)).map_err(|_| Errno::EIO)?;
+    call.unix.reach(call.held, &space, |space| space.peek_bytes(address, &mut word)).map_err(|_| Errno::EIO)?;
     call.copy_out(into, &word)?;
     Ok(0)
 }
 
-fn poke(unix: &crate::emulator::Unix, task: &Task, address: u64, word: u64) -> CallResult {
+fn poke(held: Held<'_>, unix: &crate::emulator::Unix, task: &Task, address: u64, word: u64) -> CallResult {
     let space = task.process.space().ok_or(Errno::EIO)?;
-    unix.reach(&space, |space| space.poke_bytes(address, &word.to_le_bytes())).map_err(|_| Errno::EIO)?;
+    unix.reach(held, &space, |space| space.poke_bytes(address, &word.to_le_bytes())).map_err(|_| Errno::EIO)?;
     watchpoints::note_all(&task.process);
     Ok(0)
 }

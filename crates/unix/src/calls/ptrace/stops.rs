@@ -11,7 +11,7 @@ use abi::ptrace::{
 };
 use abi::siginfo::{Cause, SigInfo, TRAP_BRKPT};
 use abi::signal::{SIGCHLD, SIGTRAP};
-use machine::Registers;
+use machine::{Held, Registers};
 
 use super::watchpoints;
 use crate::call::Call;
@@ -37,7 +37,7 @@ struct Wanted {
 
 /// Stands still until the tracer lets the thread go on; what it changed in the registers is in them then. Returns the
 /// signal that it gave, 0 for none. Does nothing in a thread that nobody traces or that is ending.
-fn stop(unix: &'static Unix, task: &Arc<Task>, registers: &mut Registers, wanted: Wanted) -> u32 {
+fn stop(held: Held<'_>, unix: &'static Unix, task: &Arc<Task>, registers: &mut Registers, wanted: Wanted) -> u32 {
     let watch = &task.watch;
     let Wanted { at, code, info } = wanted;
     let Some(tracer) = watch.tracer().filter(|_| at == At::End || !task.is_ending()) else { return 0 };
@@ -57,7 +57,7 @@ fn stop(unix: &'static Unix, task: &Arc<Task>, registers: &mut Registers, wanted
     drop(tracer);
     while watch.is_stopped() && (at == At::End || !task.is_ending()) {
         task.thread.stop();
-        unix.scheduler.safe_point();
+        unix.scheduler.safe_point(held);
     }
     let Some(stop) = watch.stop.borrow_mut().take() else { return 0 };
     // The tracer may have stored something.
@@ -111,13 +111,19 @@ fn notice(task: &Task, code: u32) -> Option<SigInfo> {
 }
 
 /// The tracer sees a signal before the thread takes it, and may change it. `None`: the signal is gone.
-pub fn signal(unix: &'static Unix, task: &Arc<Task>, registers: &mut Registers, info: SigInfo) -> Option<SigInfo> {
+pub fn signal(
+    held: Held<'_>,
+    unix: &'static Unix,
+    task: &Arc<Task>,
+    registers: &mut Registers,
+    info: SigInfo,
+) -> Option<SigInfo> {
     use abi::signal::SIGKILL;
     if !task.watch.is_traced() || info.signo as u32 == SIGKILL {
         return Some(info);
     }
     let tracer = task.watch.tracer();
-    let given = stop(unix, task, registers, Wanted { at: At::Signal, code: info.signo as u32, info: Some(info) });
+    let given = stop(held, unix, task, registers, Wanted { at: At::Signal, code: info.signo as u32, info: Some(info) });
     if given == 0 {
         return None;
     }
@@ -145,14 +151,14 @@ pub fn enter_call(call: &mut Call<'_>) -> bool {
         return true;
     }
     call.registers.rax = Errno::ENOSYS.as_return_value();
-    call_stop(call.unix, task, call.registers, PTRACE_EVENTMSG_SYSCALL_ENTRY);
+    call_stop(call.held, call.unix, task, call.registers, PTRACE_EVENTMSG_SYSCALL_ENTRY);
     !emulates && !task.is_ending() && (call.registers.cause as i32) >= 0
 }
 
 /// After a call: the result is in `rax`.
-pub fn leave_call(unix: &'static Unix, task: &Arc<Task>, registers: &mut Registers) {
+pub fn leave_call(held: Held<'_>, unix: &'static Unix, task: &Arc<Task>, registers: &mut Registers) {
     if task.watch.going() == Going::ToCall {
-        call_stop(unix, task, registers, PTRACE_EVENTMSG_SYSCALL_EXIT);
+        call_stop(held, unix, task, registers, PTRACE_EVENTMSG_SYSCALL_EXIT);
     } else if task.thread.is_stepping() {
         // The call was the instruction.
         if watchpoints::after_call(task, registers.rip) != 0 {
@@ -163,11 +169,11 @@ pub fn leave_call(unix: &'static Unix, task: &Arc<Task>, registers: &mut Registe
     }
 }
 
-fn call_stop(unix: &'static Unix, task: &Arc<Task>, registers: &mut Registers, message: u32) {
+fn call_stop(held: Held<'_>, unix: &'static Unix, task: &Arc<Task>, registers: &mut Registers, message: u32) {
     set_message(task, message.into());
     let mark = if task.watch.has_option(PTRACE_O_TRACESYSGOOD) { CALL_MARK } else { 0 };
     let code = SIGTRAP | mark;
-    let given = stop(unix, task, registers, Wanted { at: At::Call, code, info: notice(task, code) });
+    let given = stop(held, unix, task, registers, Wanted { at: At::Call, code, info: notice(task, code) });
     if given != 0 {
         crate::calls::signals::send::send_to_task(unix, task, &SigInfo::kill(given, task.tid as i32, 0));
     }
@@ -187,17 +193,24 @@ fn set_message(task: &Task, message: u64) {
 }
 
 /// An event that the tracer wants to know (`PTRACE_O_TRACE…`) has happened in the running thread.
-pub fn event(unix: &'static Unix, task: &Arc<Task>, registers: &mut Registers, event: u32, message: u64) {
+pub fn event(
+    held: Held<'_>,
+    unix: &'static Unix,
+    task: &Arc<Task>,
+    registers: &mut Registers,
+    event: u32,
+    message: u64,
+) {
     if task.watch.has_option(1 << event) {
         set_message(task, message);
         let code = SIGTRAP | event << 8;
         let at = if event == PTRACE_EVENT_EXIT { At::End } else { At::Event };
-        stop(unix, task, registers, Wanted { at, code, info: notice(task, code) });
+        stop(held, unix, task, registers, Wanted { at, code, info: notice(task, code) });
     }
 }
 
 /// A program was loaded. Without the option a tracer that has not seized the thread gets a signal.
-pub fn executed(unix: &'static Unix, task: &Arc<Task>, registers: &mut Registers, old_tid: u32) {
+pub fn executed(held: Held<'_>, unix: &'static Unix, task: &Arc<Task>, registers: &mut Registers, old_tid: u32) {
     let watch = &task.watch;
     if !watch.is_traced() {
         return;
@@ -206,13 +219,13 @@ pub fn executed(unix: &'static Unix, task: &Arc<Task>, registers: &mut Registers
     if !watch.has_option(1 << PTRACE_EVENT_EXEC) && !watch.is_seized() {
         crate::calls::signals::send::send_to_task(unix, task, &SigInfo::kill(SIGTRAP, task.process.pid as i32, 0));
     }
-    event(unix, task, registers, PTRACE_EVENT_EXEC, old_tid.into());
+    event(held, unix, task, registers, PTRACE_EVENT_EXEC, old_tid.into());
 }
 
 /// The thread is about to end.
-pub fn ending(unix: &'static Unix, task: &Arc<Task>, registers: &mut Registers) {
+pub fn ending(held: Held<'_>, unix: &'static Unix, task: &Arc<Task>, registers: &mut Registers) {
     if task.watch.is_traced() {
-        event(unix, task, registers, PTRACE_EVENT_EXIT, end_status(task).encode() as u64);
+        event(held, unix, task, registers, PTRACE_EVENT_EXIT, end_status(task).encode() as u64);
     }
 }
 
@@ -222,18 +235,18 @@ pub fn end_status(task: &Task) -> WaitStatus {
 }
 
 /// `PTRACE_INTERRUPT`, or the process has stopped or goes on: not for a signal of the thread itself.
-pub fn trap(unix: &'static Unix, task: &Arc<Task>, registers: &mut Registers) {
+pub fn trap(held: Held<'_>, unix: &'static Unix, task: &Arc<Task>, registers: &mut Registers) {
     task.watch.set_trap(false);
     let group = if task.process.stopped.get() { task.process.stop_signal.get() } else { 0 };
     if task.watch.is_seized() {
         let code = if group != 0 { group } else { SIGTRAP } | PTRACE_EVENT_STOP << 8;
-        stop(unix, task, registers, Wanted { at: At::Group, code, info: notice(task, code) });
+        stop(held, unix, task, registers, Wanted { at: At::Group, code, info: notice(task, code) });
     } else if group != 0 {
-        stop(unix, task, registers, Wanted { at: At::Group, code: group, info: None });
+        stop(held, unix, task, registers, Wanted { at: At::Group, code: group, info: None });
     }
 }
 
 /// A handler was entered instead of the instruction that was to be stepped over.
-pub fn stepped_into_handler(unix: &'static Unix, task: &Arc<Task>, registers: &mut Registers) {
-    stop(unix, task, registers, Wanted { at: At::Event, code: SIGTRAP, info: notice(task, SIGTRAP) });
+pub fn stepped_into_handler(held: Held<'_>, unix: &'static Unix, task: &Arc<Task>, registers: &mut Registers) {
+    stop(held, unix, task, registers, Wanted { at: At::Event, code: SIGTRAP, info: notice(task, SIGTRAP) });
 }

@@ -69,7 +69,7 @@ pub fn rt_sigsuspend(call: &Call<'_>, set: u64, set_bytes: u64) -> CallResult {
 /// Error: `EINTR` always.
 pub fn pause(call: &Call<'_>) -> CallResult {
     while !call.task.is_interrupted() {
-        call.unix.scheduler.sleep(&[], None);
+        call.unix.scheduler.sleep(call.held, &[], None);
     }
     Err(Errno::EINTR)
 }

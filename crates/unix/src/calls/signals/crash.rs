@@ -9,14 +9,14 @@ use core::fmt::Write;
 
 use abi::siginfo::{Cause, SigInfo};
 use kernel::space::AreaLabel;
-use machine::Registers;
+use machine::{Held, Registers};
 
 use crate::emulator::Unix;
 use crate::task::process::Process;
 use crate::task::thread::Task;
 
 /// Tells of a process that `info` is about to end; `registers` are those of the thread that takes the signal.
-pub fn tell(unix: &'static Unix, task: &Task, registers: &Registers, info: &SigInfo) {
+pub fn tell(held: Held<'_>, unix: &'static Unix, task: &Task, registers: &Registers, info: &SigInfo) {
     let process = &task.process;
     if !is_own_doing(process, info) {
         return;
@@ -51,7 +51,7 @@ pub fn tell(unix: &'static Unix, task: &Task, registers: &Registers, info: &SigI
         }
     }
     let _ = writeln!(report, "\n  rip {:016x}  flags {:08x}", r.rip, r.rflags);
-    unix.tell(bootimage::control::kind::CRASH, report.as_bytes());
+    unix.tell(held, bootimage::control::kind::CRASH, report.as_bytes());
 }
 
 /// A program that somebody else ends, from another process or at the keyboard, does not crash.

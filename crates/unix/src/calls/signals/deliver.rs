@@ -8,7 +8,7 @@ use abi::frame::FP_XSTATE_MAGIC2;
 use abi::process::{RLIMIT_CORE, WaitStatus};
 use kernel::space::{FaultKind, Resolved};
 use kernel::stream::Caller;
-use machine::{Exception, Registers, UserFault, VirtAddr};
+use machine::{Exception, Held, Registers, UserFault, VirtAddr};
 
 use super::{crash, stop};
 use crate::calls::life::end::Onward;
@@ -51,7 +51,7 @@ pub fn page_fault(task: &Arc<Task>, ended: Result<Resolved, FaultKind>) -> bool 
 }
 
 /// The program raised an exception: it gets a signal that it cannot escape.
-pub fn fault(unix: &'static Unix, task: &Arc<Task>, registers: &mut Registers, exception: Exception) {
+pub fn fault(held: Held<'_>, unix: &'static Unix, task: &Arc<Task>, registers: &mut Registers, exception: Exception) {
     let step = if exception.vector == DEBUG { step_status(task, registers) } else { DR6_STEP };
     if step == 0 {
         return;
@@ -63,10 +63,13 @@ pub fn fault(unix: &'static Unix, task: &Arc<Task>, registers: &mut Registers, e
     };
     task.last_fault.set(None);
     let Some(info) = fault_signal(&exception, registers.rip, detail) else { return };
-    unix.log(format_args!(
-        "pid {}: signal {} at {:#x}, address {:#x}",
-        task.process.pid, info.signo, registers.rip, exception.address
-    ));
+    unix.log(
+        held,
+        format_args!(
+            "pid {}: signal {} at {:#x}, address {:#x}",
+            task.process.pid, info.signo, registers.rip, exception.address
+        ),
+    );
     task.trap.borrow_mut().note(&exception);
     let actions = task.process.actions();
     force(
@@ -139,35 +142,35 @@ pub fn needs_attention(task: &Task, registers: &Registers) -> bool {
 }
 
 /// Takes all signals that do something, enters their handlers, and ends or stops the thread if it shall.
-pub fn before_user(unix: &'static Unix, task: Arc<Task>, registers: &mut Registers) -> Onward {
+pub fn before_user(held: Held<'_>, unix: &'static Unix, task: Arc<Task>, registers: &mut Registers) -> Onward {
     if take_starvation(&task) {
-        make_room(unix, &task);
+        make_room(held, unix, &task);
     }
     loop {
         if task.is_ending() {
-            crate::calls::ptrace::stops::ending(unix, &task, registers);
-            return Onward::End(crate::calls::life::end::leave(unix, task));
+            crate::calls::ptrace::stops::ending(held, unix, &task, registers);
+            return Onward::End(crate::calls::life::end::leave(held, unix, task));
         }
         if task.watch.has_trap() {
-            crate::calls::ptrace::stops::trap(unix, &task, registers);
+            crate::calls::ptrace::stops::trap(held, unix, &task, registers);
             continue;
         }
-        (unix.monitor.before_user)(unix, &task, registers);
+        (unix.monitor.before_user)(held, unix, &task, registers);
         if task.process.stopped.get() && !task.watch.is_traced() {
-            stop::sleep_while_stopped(unix, &task);
+            stop::sleep_while_stopped(held, unix, &task);
             continue;
         }
-        match next(unix, &task, registers) {
+        match next(held, unix, &task, registers) {
             Delivery::Handler(mut call) => {
                 times::taken(unix, &task.process, &mut call.info);
-                trace::tell_signal(unix, &task, &call.info);
-                enter_handler(unix, &task, registers, &call);
+                trace::tell_signal(held, unix, &task, &call.info);
+                enter_handler(held, unix, &task, registers, &call);
             }
             Delivery::Stop { signal } => stop::stop_process(unix, &task, signal),
             Delivery::Terminate { info, core } => {
                 // Who types the quit key has not seen a crash.
                 if core && !matches!(info.cause, abi::siginfo::Cause::Kill { pid: 0, .. }) {
-                    crash::tell(unix, &task, registers, &info);
+                    crash::tell(held, unix, &task, registers, &info);
                 }
                 let signal = info.signo;
                 let core = core && task.process.limits.borrow().0[RLIMIT_CORE as usize].0 > 0;
@@ -196,12 +199,12 @@ fn is_enterable(address: u64) -> bool {
     address >> 47 == 0
 }
 
-fn next(unix: &'static Unix, task: &Arc<Task>, registers: &mut Registers) -> Delivery {
+fn next(held: Held<'_>, unix: &'static Unix, task: &Arc<Task>, registers: &mut Registers) -> Delivery {
     if !task.has_signal() {
         return Delivery::None;
     }
     if task.watch.is_traced() {
-        return next_seen(unix, task, registers);
+        return next_seen(held, unix, task, registers);
     }
     let process = &task.process;
     let actions = process.actions();
@@ -222,7 +225,7 @@ fn is_orphaned(unix: &Unix, process: &Process, group: u32) -> bool {
 
 /// As `next`, where a tracer sees each signal first.
 #[cold]
-fn next_seen(unix: &'static Unix, task: &Arc<Task>, registers: &mut Registers) -> Delivery {
+fn next_seen(held: Held<'_>, unix: &'static Unix, task: &Arc<Task>, registers: &mut Registers) -> Delivery {
     let process = &task.process;
     loop {
         let mask = task.mask.get();
@@ -231,7 +234,7 @@ fn next_seen(unix: &'static Unix, task: &Arc<Task>, registers: &mut Registers) -
         if task.is_ending() {
             return Delivery::None;
         }
-        let Some(info) = crate::calls::ptrace::stops::signal(unix, task, registers, info) else { continue };
+        let Some(info) = crate::calls::ptrace::stops::signal(held, unix, task, registers, info) else { continue };
         let (actions, group) = (process.actions(), process.family.get().group);
         let orphaned = || is_orphaned(unix, process, group);
         let delivery = decide(info, &task.mask.get(), &mut actions.borrow_mut(), &orphaned);
@@ -260,16 +263,16 @@ pub fn end_by_segv(task: &Task) {
     task.call_attention();
 }
 
-fn enter_handler(unix: &'static Unix, task: &Arc<Task>, registers: &mut Registers, call: &HandlerCall) {
+fn enter_handler(held: Held<'_>, unix: &'static Unix, task: &Arc<Task>, registers: &mut Registers, call: &HandlerCall) {
     let kind = core::mem::take(&mut *task.interrupted_call.borrow_mut());
     restart(kind, Next::Handler { flags: call.action.sa_flags }, registers.cause, registers);
     *task.restart_block.borrow_mut() = None;
     if let Some(area) = task.restart_area() {
-        restartable::interrupted(unix, task, area, registers);
+        restartable::interrupted(held, unix, task, area, registers);
     }
     let (was_stepping, going) = (task.thread.is_stepping(), task.watch.going());
     task.thread.end_step(registers);
-    if build_frame(unix, task, registers, call).is_err() {
+    if build_frame(held, unix, task, registers, call).is_err() {
         refuse(task, Some(call.signal));
         return;
     }
@@ -280,12 +283,18 @@ fn enter_handler(unix: &'static Unix, task: &Arc<Task>, registers: &mut Register
         task.thread.begin_step(registers);
     }
     if was_stepping && going.steps() {
-        crate::calls::ptrace::stops::stepped_into_handler(unix, task, registers);
+        crate::calls::ptrace::stops::stepped_into_handler(held, unix, task, registers);
     }
 }
 
 /// Error: `EFAULT` when there is no frame; the registers are unchanged then.
-fn build_frame(unix: &Unix, task: &Task, registers: &mut Registers, call: &HandlerCall) -> Result<(), Errno> {
+fn build_frame(
+    held: Held<'_>,
+    unix: &Unix,
+    task: &Task,
+    registers: &mut Registers,
+    call: &HandlerCall,
+) -> Result<(), Errno> {
     let request = FrameRequest {
         registers,
         format: vector_format(unix),
@@ -296,7 +305,7 @@ fn build_frame(unix: &Unix, task: &Task, registers: &mut Registers, call: &Handl
     let mut frame = Frame::default();
     frame::build(&request, &mut frame).map_err(|_| Errno::EFAULT)?;
     while write_frame(unix, task, &frame).is_err() {
-        task.await_page()?;
+        task.await_page(held)?;
     }
     *registers = Registers { cause: registers.cause, ..frame.registers };
     Ok(())

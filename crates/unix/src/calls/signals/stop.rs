@@ -4,6 +4,7 @@ use alloc::sync::Arc;
 
 use abi::process::WaitStatus;
 use kernel::thread::State;
+use machine::Held;
 
 use crate::emulator::Unix;
 use crate::task::process::{Process, Report};
@@ -49,15 +50,15 @@ pub fn continue_process(unix: &'static Unix, process: &Arc<Process>) {
 }
 
 /// The thread stops with its process; only death starts it earlier, or a tracer.
-pub fn sleep_while_stopped(unix: &'static Unix, task: &Task) {
+pub fn sleep_while_stopped(held: Held<'_>, unix: &'static Unix, task: &Task) {
     while task.process.stopped.get() && !task.is_ending() && !task.watch.has_trap() {
         task.thread.stop();
-        unix.scheduler.safe_point();
+        unix.scheduler.safe_point(held);
     }
     if task.process.continue_untold.get() && !task.is_ending() {
         task.process.continue_untold.set(false);
         crate::calls::life::family::tell_parent(unix, &task.process, WaitStatus::Continued);
         // The parent takes the signal before the next one of this child would be lost behind it.
-        unix.scheduler.yield_now();
+        unix.scheduler.yield_now(held);
     }
 }

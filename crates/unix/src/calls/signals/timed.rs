@@ -47,7 +47,7 @@ fn sleep(call: &Call<'_>, wanted: SignalSet, wait: Option<Nanos>) -> Result<SigI
     call.task.change_mask(|mask| mask.begin_wait(wanted));
     let is_over = || deadline.is_some_and(|at| at <= call.unix.machine.now());
     while !call.task.is_interrupted() && !is_over() {
-        call.unix.scheduler.sleep(&[], deadline);
+        call.unix.scheduler.sleep(call.held, &[], deadline);
     }
     call.task.change_mask(|mask| mask.end_wait());
     match take(call, wanted) {

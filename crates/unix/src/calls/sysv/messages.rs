@@ -266,7 +266,7 @@ pub fn msgsnd(call: &Call<'_>, id: u64, address: u64, bytes: u64, flags: u32) ->
         if call.task.is_interrupted() {
             return Err(Errno::EINTR);
         }
-        call.unix.scheduler.sleep(&[&queue.room], None);
+        call.unix.scheduler.sleep(call.held, &[&queue.room], None);
     }
     queue.messages.borrow_mut().room_for(1).map_err(|_| Errno::ENOMEM)?;
     queue.last_sender.set(call.process().pid);
@@ -315,7 +315,7 @@ fn wait_for(call: &Call<'_>, queue: &Queue, receiver: Receiver) -> Result<Messag
             queue.receivers.borrow_mut().retain(|other| !Arc::ptr_eq(other, &receiver));
             return Err(Errno::EINTR);
         }
-        call.unix.scheduler.sleep(&[&receiver.woken], None);
+        call.unix.scheduler.sleep(call.held, &[&receiver.woken], None);
     }
 }
 

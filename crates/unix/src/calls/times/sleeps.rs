@@ -71,6 +71,6 @@ fn sleep(call: &Call<'_>, clock: &Clock, until: Nanos) -> Result<(), Errno> {
         if call.task.is_interrupted() {
             return Err(Errno::EINTR);
         }
-        call.unix.scheduler.sleep(&[], Some(clock.earliest(call.unix, until)));
+        call.unix.scheduler.sleep(call.held, &[], Some(clock.earliest(call.unix, until)));
     }
 }

@@ -61,7 +61,7 @@ fn tell_place(call: &Call<'_>, address: u64, end: &End) -> Result<(), Errno> {
 fn take(call: &Call<'_>, from: &End, piece: &mut [u8], nonblocking: bool) -> Result<usize, Errno> {
     match &from.file.body {
         Body::Stream(stream) => call.with_io(nonblocking, |io| stream.read_kernel(io, piece)),
-        Body::File(opening) => opening.read_at(from.position(), piece),
+        Body::File(opening) => anew(call, || opening.read_at(from.position(), piece)),
         Body::Node => {
             let content = from.file.content().ok_or(Errno::EINVAL)?;
             let read = anew(call, || {

@@ -65,7 +65,7 @@ fn set_size(call: &Call<'_>, node: &Node, length: u64) -> CallResult {
         return Err(Errno::EFBIG);
     }
     if length < old {
-        parts::shorten(call.unix.scheduler, node, length);
+        parts::shorten(call.held, call.unix.scheduler, node, length);
     }
     anew(call, || {
         node.content().map_or(Ok(()), |content| bring_edges(call, content, length..length))?;
@@ -210,7 +210,7 @@ pub fn flush(call: &Call<'_>, content: &Content, range: Range<u64>) -> Result<()
             next = after;
         }
         for way in ways.iter_mut().filter_map(Option::take) {
-            match call.unix.await_coming(&way) {
+            match call.unix.await_coming(call.held, &way) {
                 Err(Errno::EINTR) => return Err(Errno::EINTR),
                 outcome => result = result.and(outcome),
             }

@@ -63,7 +63,7 @@ impl Stream for TtyStream {
         let started = io.machine().now();
         loop {
             terminal.permit_read(&task)?;
-            let patience = match io.nonblocking {
+            let patience = match io.is_nonblocking() {
                 true => Patience::None,
                 false => Patience::Idle(terminal.idle_since(started)),
             };
@@ -190,7 +190,7 @@ pub(super) fn write_pieces(
     let mut done = 0;
     while done < from.bytes {
         if done > 0 {
-            io.scheduler.let_others_run();
+            io.held().into_iter().for_each(|held| io.scheduler.let_others_run(held));
             if io.is_interrupted() {
                 break;
             }

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use bootimage::inspect::Items;
 use codestore::{Code, WordCall};
 use kernel::thread::{State, Thread};
-use machine::{KernelCell, Start};
+use machine::{Held, KernelCell, Start};
 
 use super::streams;
 use crate::emulator::Unix;
@@ -99,16 +99,16 @@ fn own(jobs: &mut [Job]) -> Option<&mut Job> {
 }
 
 /// The first procedure of every such thread. It owns nothing: it does not return.
-fn run_job() -> ! {
-    do_own().scheduler.end_with(|| ())
+fn run_job(held: Held<'_>) -> ! {
+    do_own(held).scheduler.end_with(held, || ())
 }
 
-fn do_own() -> &'static Unix {
+fn do_own(held: Held<'_>) -> &'static Unix {
     let found = own(&mut JOBS.borrow_mut()).map(|job| (job.unix, job.work.clone()));
     let (unix, work) = found.expect("a job is in the list before its thread runs");
     let value = match work {
         Work::Call(code, words) => code.call(words),
-        Work::Pump(number) => turn_pump(unix, number),
+        Work::Pump(number) => turn_pump(held, unix, number),
     };
     unix.desk.moved(unix);
     if let Some(job) = own(&mut JOBS.borrow_mut()) {
@@ -120,7 +120,7 @@ fn do_own() -> &'static Unix {
 /// Words that a pump carries before others run.
 const TURN_WORDS: u64 = 256;
 
-fn turn_pump(unix: &'static Unix, number: u32) -> u64 {
+fn turn_pump(held: Held<'_>, unix: &'static Unix, number: u32) -> u64 {
     let mut carried = 0;
     loop {
         // The routine is let go before the thread sleeps, so that the pump can be removed.
@@ -132,11 +132,11 @@ fn turn_pump(unix: &'static Unix, number: u32) -> u64 {
         } else if has_ended(unix, number) {
             return carried;
         } else {
-            unix.desk.wait(unix);
+            unix.desk.wait(held, unix);
         }
         // A ring of pumps would never let an interrupt in, nor another thread.
-        unix.scheduler.breathe();
-        unix.scheduler.yield_now();
+        unix.scheduler.breathe(held);
+        unix.scheduler.yield_now(held);
     }
 }
 

@@ -26,7 +26,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use bootimage::inspect::Items;
 use codestore::{Asked, Maker};
 use kernel::schedule::WaitQueue;
-use machine::{Exception, KernelCell, Registers};
+use machine::{Exception, Held, KernelCell, Registers};
 use monitor::{Allowed, Width, World, cut};
 
 use super::{Answerer, Cursor, Question, Refusal};
@@ -49,20 +49,25 @@ type Variable = (Box<[u8]>, Box<AtomicU64>);
 /// The monitor's places in the kernel. An image that is started without it has no code for it.
 pub struct MonitorHooks {
     pub(super) answer: super::Answerer,
-    pub(crate) before_user: fn(&'static Unix, &Arc<Task>, &mut Registers),
-    pub(crate) exception: fn(&'static Unix, &Arc<Task>, &mut Registers, &Exception) -> bool,
+    pub(crate) before_user: fn(Held<'_>, &'static Unix, &Arc<Task>, &mut Registers),
+    pub(crate) exception: fn(Held<'_>, &'static Unix, &Arc<Task>, &mut Registers, &Exception) -> bool,
 }
 
 /// The monitor (S-120).
 pub static MONITOR: MonitorHooks = MonitorHooks {
     answer: monitor,
-    before_user: |unix, task, registers| unix.desk.stops.before_user(unix, task, registers),
-    exception: |unix, task, registers, exception| unix.desk.stops.exception(unix, task, registers, exception),
+    before_user: |held, unix, task, registers| unix.desk.stops.before_user(held, unix, task, registers),
+    exception: |held, unix, task, registers, exception| {
+        unix.desk.stops.exception(held, unix, task, registers, exception)
+    },
 };
 
 /// No monitor: its questions are unknown.
-pub static NO_MONITOR: MonitorHooks =
-    MonitorHooks { answer: |_, _| Err(Refusal::Unknown), before_user: |_, _, _| {}, exception: |_, _, _, _| false };
+pub static NO_MONITOR: MonitorHooks = MonitorHooks {
+    answer: |_, _| Err(Refusal::Unknown),
+    before_user: |_, _, _, _| {},
+    exception: |_, _, _, _, _| false,
+};
 
 /// What people have laid out for themselves, kept while the system runs.
 pub(crate) struct Desk {
@@ -90,11 +95,11 @@ impl Desk {
     }
 
     /// Sleeps until words may have moved, or one of the connected streams has news.
-    fn wait(&self, unix: &'static Unix) {
+    fn wait(&self, held: Held<'_>, unix: &'static Unix) {
         let taps: Vec<_> = self.parts.borrow().taps().map(|(_, tap)| tap.clone()).collect();
         let mut queues = alloc::vec![&self.pumps];
         taps.iter().for_each(|tap| tap.each_queue(&mut |queue| queues.push(queue)));
-        unix.scheduler.sleep(&queues, None);
+        unix.scheduler.sleep(held, &queues, None);
     }
 }
 

@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 use bootimage::inspect::{Items, monitor as op};
 use kernel::space::{Space, USER_LIMIT};
 use kernel::thread::State;
-use machine::{Exception, KernelCell, Registers};
+use machine::{Exception, Held, KernelCell, Registers};
 
 use crate::emulator::Unix;
 use crate::inspect::{Cursor, Question, Refusal};
@@ -136,14 +136,14 @@ impl Stops {
     }
 
     /// The running thread goes back to its program; does nothing for threads that nobody watches.
-    pub fn before_user(&self, unix: &'static Unix, task: &Arc<Task>, registers: &mut Registers) {
+    pub fn before_user(&self, held: Held<'_>, unix: &'static Unix, task: &Arc<Task>, registers: &mut Registers) {
         if self.halts.borrow().is_empty() {
             return;
         }
         match self.with(task.tid, |halt| halt.standing) {
-            Some(Standing::Wanted) => self.stand(unix, task, registers, op::ASKED),
+            Some(Standing::Wanted) => self.stand(held, unix, task, registers, op::ASKED),
             // The instruction was a call.
-            Some(Standing::Stepping { from, .. }) if from != registers.rip => self.stepped(unix, task, registers),
+            Some(Standing::Stepping { from, .. }) if from != registers.rip => self.stepped(held, unix, task, registers),
             // So that the end of a call comes here.
             Some(Standing::Stepping { .. }) => task.call_attention(),
             _ => {}
@@ -153,6 +153,7 @@ impl Stops {
     /// The program raised an exception: true if it is ours.
     pub fn exception(
         &self,
+        held: Held<'_>,
         unix: &'static Unix,
         task: &Arc<Task>,
         registers: &mut Registers,
@@ -165,7 +166,7 @@ impl Stops {
         if exception.vector == BREAKPOINT && self.breakpoint(self.owner(unix, &task.process), before).is_some() {
             registers.rip = before;
             if self.enter(unix, task.tid).is_ok() {
-                self.stand(unix, task, registers, op::BROKE);
+                self.stand(held, unix, task, registers, op::BROKE);
                 return true;
             }
         }
@@ -174,12 +175,12 @@ impl Stops {
         if !is_step || stands != Some(false) {
             return false;
         }
-        self.stepped(unix, task, registers);
+        self.stepped(held, unix, task, registers);
         true
     }
 
     /// One instruction was done.
-    fn stepped(&self, unix: &'static Unix, task: &Arc<Task>, registers: &mut Registers) {
+    fn stepped(&self, held: Held<'_>, unix: &'static Unix, task: &Arc<Task>, registers: &mut Registers) {
         if let Some(address) = self.with(task.tid, |halt| halt.lifted.take()).flatten() {
             self.set_byte(unix, &task.process, address, true);
         }
@@ -196,19 +197,19 @@ impl Stops {
         });
         if is_last == Some(true) {
             task.thread.end_step(registers);
-            self.stand(unix, task, registers, op::STEPPED);
+            self.stand(held, unix, task, registers, op::STEPPED);
         } else {
             task.call_attention();
         }
     }
 
     /// Stands still until somebody has it go on, or end.
-    fn stand(&self, unix: &'static Unix, task: &Arc<Task>, registers: &mut Registers, why: u8) {
+    fn stand(&self, held: Held<'_>, unix: &'static Unix, task: &Arc<Task>, registers: &mut Registers, why: u8) {
         let shown = task.thread.without_step(registers);
         self.with(task.tid, |halt| (halt.standing, halt.why, halt.registers) = (Standing::Still, why, shown));
         while self.with(task.tid, |halt| halt.standing) == Some(Standing::Still) && !task.is_ending() {
             task.thread.stop();
-            unix.scheduler.safe_point();
+            unix.scheduler.safe_point(held);
         }
         // The trap flag is not people's.
         let mut wanted = self.with(task.tid, |halt| halt.registers).unwrap_or(shown);

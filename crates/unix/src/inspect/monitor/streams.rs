@@ -13,7 +13,7 @@ use bootimage::inspect::Items;
 use kernel::file::Content;
 use kernel::pipe::PipeEnd;
 use kernel::schedule::WaitQueue;
-use kernel::stream::{Caller, Io, Stream};
+use kernel::stream::{Caller, Io, Stream, Waits};
 use machine::KernelCell;
 use monitor::blocks::{self, NOTHING};
 
@@ -169,7 +169,7 @@ impl Caller for Nobody {
 }
 
 fn io(unix: &'static Unix) -> Io<'static> {
-    Io { scheduler: unix.scheduler, nonblocking: true, caller: &Nobody }
+    Io { waits: Waits::ForNothing, scheduler: unix.scheduler, caller: &Nobody }
 }
 
 /// Arguments: `u32 thread, u32 descriptor`. `u32` number of the stream, made if it is new.

@@ -121,7 +121,7 @@ fn set_value(call: &Call<'_>, set: &Set, semaphore: u64, value: i32) -> CallResu
 
 fn changed(call: &Call<'_>, set: &Set) {
     set.owner.changed_at.set(call.now().seconds);
-    set.settle(call.unix);
+    set.settle(call.held, call.unix);
 }
 
 fn remove(call: &Call<'_>, id: u64) -> CallResult {

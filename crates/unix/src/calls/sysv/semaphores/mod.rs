@@ -126,7 +126,7 @@ impl Set {
     }
 
     /// Values have changed: those who waited for them go on, in their order, as long as one can.
-    fn settle(&self, unix: &Unix) {
+    fn settle(&self, held: machine::Held<'_>, unix: &Unix) {
         const AT_ONCE: usize = 64;
         let mut place = 0;
         let mut tried = 0;
@@ -143,7 +143,7 @@ impl Set {
             }
             tried += 1;
             if tried % AT_ONCE == 0 {
-                unix.scheduler.let_others_run();
+                unix.scheduler.let_others_run(held);
             }
         }
     }
@@ -233,7 +233,7 @@ pub fn semtimedop(call: &Call<'_>, id: u64, operations: u64, count: u64, time: u
         Outcome::Done => {
             set.operated_at.set(call.now().seconds);
             if alters {
-                set.settle(call.unix);
+                set.settle(call.held, call.unix);
             }
             Ok(0)
         }
@@ -248,7 +248,7 @@ fn wait(call: &Call<'_>, set: &Set, pending: Pending, deadline: Option<Nanos>) -
     let pending = Arc::new(pending);
     set.pending.borrow_mut().try_push(pending.clone())?;
     loop {
-        call.unix.scheduler.sleep(&[&pending.woken], deadline);
+        call.unix.scheduler.sleep(call.held, &[&pending.woken], deadline);
         let reason = match pending.result.get() {
             Some(Ok(())) => {
                 set.operated_at.set(call.now().seconds);

@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use abi::Errno;
-use machine::{KernelCell, TryGrow, try_filled};
+use machine::{Held, KernelCell, TryGrow, try_filled};
 
 use super::{Set, Sets, VALUE_MAX};
 use crate::emulator::Unix;
@@ -83,7 +83,7 @@ impl Sets {
 }
 
 /// The process has ended: what it did to semaphores is taken back where it asked for that.
-pub fn process_ended(unix: &Unix, pid: u32) {
+pub fn process_ended(held: Held<'_>, unix: &Unix, pid: u32) {
     let sets = &unix.families.semaphores;
     for id in sets.undone.take(pid).into_iter().flatten() {
         let set = sets.objects.borrow().get(id.into());
@@ -99,7 +99,7 @@ pub fn process_ended(unix: &Unix, pid: u32) {
         }
         if has_changed {
             set.operated_at.set(unix.wall_time().seconds);
-            set.settle(unix);
+            set.settle(held, unix);
         }
     }
 }
