@@ -146,12 +146,105 @@ impl<K: Ord, V> Ordered<K, V> {
         Some(first)
     }
 
+    pub fn pop_last(&mut self) -> Option<(K, V)> {
+        let part = self.parts.last_mut()?;
+        let last = part.pop()?;
+        self.count -= 1;
+        if part.is_empty() {
+            self.parts.pop();
+        }
+        Some(last)
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
         self.parts.iter().flatten().map(|(key, value)| (key, value))
     }
 
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
         self.parts.iter_mut().flatten().map(|(_, value)| value)
+    }
+
+    /// The part where the entries up to and with `key` end, and how many of them are in it: none only in the first.
+    #[inline]
+    fn upper(&self, key: &K) -> (usize, usize) {
+        let part = match &self.parts[..] {
+            [] => return (0, 0),
+            [_] => 0,
+            parts => parts.partition_point(|part| part[0].0 <= *key).saturating_sub(1),
+        };
+        (part, self.parts[part].partition_point(|(other, _)| *other <= *key))
+    }
+
+    /// The last entry up to and with `key`.
+    #[inline]
+    pub fn last_to(&self, key: &K) -> Option<(&K, &V)> {
+        let (part, count) = self.upper(key);
+        let (key, value) = self.parts.get(part)?.get(count.checked_sub(1)?)?;
+        Some((key, value))
+    }
+
+    /// The same, to be changed.
+    #[inline]
+    pub fn last_to_mut(&mut self, key: &K) -> Option<(&K, &mut V)> {
+        let (part, count) = self.upper(key);
+        let (key, value) = self.parts.get_mut(part)?.get_mut(count.checked_sub(1)?)?;
+        Some((&*key, value))
+    }
+
+    /// The first entry behind `key`.
+    #[inline]
+    pub fn first_behind(&self, key: &K) -> Option<(&K, &V)> {
+        let (part, count) = self.upper(key);
+        let (key, value) = self.parts.get(part)?.get(count).or_else(|| self.parts.get(part + 1)?.first())?;
+        Some((key, value))
+    }
+
+    /// The last entry up to and with `key`, and the first behind it.
+    #[inline]
+    pub fn around(&self, key: &K) -> [Option<(&K, &V)>; 2] {
+        let (part, count) = self.upper(key);
+        let Some(here) = self.parts.get(part) else { return [None, None] };
+        let next = here.get(count).or_else(|| self.parts.get(part + 1)?.first());
+        [count.checked_sub(1).map(|last| &here[last]), next].map(|entry| entry.map(|(key, value)| (key, value)))
+    }
+
+    /// The entry of `key`, if it is there, and the one before it.
+    #[inline]
+    pub fn pair(&self, key: &K) -> Option<[(&K, &V); 2]> {
+        let (part, count) = self.upper(key);
+        let last = self.parts.get(part)?.get(count.checked_sub(1)?).filter(|(other, _)| other == key)?;
+        let before = match count.checked_sub(2) {
+            Some(before) => &self.parts[part][before],
+            None => self.parts[part.checked_sub(1)?].last()?,
+        };
+        Some([before, last].map(|(key, value)| (key, value)))
+    }
+
+    /// The entries up to and with `key`, the last first.
+    pub fn downwards<'a>(&'a self, key: &K) -> impl Iterator<Item = (&'a K, &'a V)> + use<'a, K, V> {
+        let (part, count) = self.upper(key);
+        let (below, here) = match self.parts.split_at_checked(part) {
+            Some((below, [here, ..])) => (below, &here[..count]),
+            _ => (&[][..], &[][..]),
+        };
+        here.iter().rev().chain(below.iter().rev().flat_map(|part| part.iter().rev())).map(|(key, value)| (key, value))
+    }
+
+    /// The same map once more.
+    pub fn try_clone(&self) -> Result<Ordered<K, V>, NoMemory>
+    where
+        K: Clone,
+        V: Clone,
+    {
+        let mut parts = Vec::new();
+        parts.room_for_exact(self.parts.len())?;
+        for part in &self.parts {
+            let mut copy = Vec::new();
+            copy.room_for_exact(part.len())?;
+            part.iter().for_each(|entry| copy.put(entry.clone()));
+            parts.put(copy);
+        }
+        Ok(Ordered { parts, count: self.count })
     }
 
     /// Where the entries from `first` on begin.
@@ -202,6 +295,7 @@ mod tests {
                     tree.retain(|_, value| *value % 3 != 0);
                 }
                 6 if step % 16 == 0 => assert_eq!(ordered.pop_first(), tree.pop_first()),
+                6 if step % 16 == 8 => assert_eq!(ordered.pop_last(), tree.pop_last()),
                 _ => {
                     let first = if step % 2 == 0 { Bound::Included(&key) } else { Bound::Excluded(&key) };
                     let found: Vec<_> = ordered.range(first).take(3).collect();
@@ -209,6 +303,15 @@ mod tests {
                     let changed: Vec<_> = ordered.range_mut(first).take(70).collect();
                     let wanted: Vec<_> = tree.range_mut::<u64, _>((first, Bound::Unbounded)).take(70).collect();
                     assert_eq!(changed, wanted);
+                    assert_eq!(ordered.last_to(&key), tree.range(..=key).next_back());
+                    let last = ordered.last_to_mut(&key).map(|(key, value)| (*key, *value));
+                    assert_eq!(last, tree.range(..=key).next_back().map(|(key, value)| (*key, *value)));
+                    assert_eq!(ordered.first_behind(&key), tree.range(key + 1..).next());
+                    assert_eq!(ordered.around(&key), [tree.range(..=key).next_back(), tree.range(key + 1..).next()]);
+                    let before = tree.range(..key).next_back();
+                    let pair = tree.get_key_value(&key).and_then(|last| Some([before?, last]));
+                    assert_eq!(ordered.pair(&key), pair);
+                    assert!(ordered.downwards(&key).take(70).eq(tree.range(..=key).rev().take(70)));
                 }
             }
             assert_eq!(ordered.get(&key), tree.get(&key));
@@ -217,6 +320,7 @@ mod tests {
             most = most.max(tree.len());
         }
         assert!(ordered.iter().eq(tree.iter()));
+        assert!(ordered.try_clone().is_ok_and(|copy| copy.iter().eq(tree.iter()) && copy.len() == tree.len()));
         assert!(most > 1000, "{most}");
     }
 }

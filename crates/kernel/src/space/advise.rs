@@ -76,7 +76,7 @@ impl Space {
     /// Makes safe what was written through shared areas of files in the range.
     pub fn sync(&self, start: u64, bytes: u64) {
         let end = start.saturating_add(bytes);
-        for (&from, area) in &self.areas {
+        for (&from, area) in self.areas.iter() {
             if area.kind.is_shared()
                 && from < end
                 && start < area.end
@@ -102,7 +102,7 @@ impl Space {
     /// Drops every present page that shows `backing` at or behind page `from_index`: the file was
     /// cut there. Private copies go too, as on Linux.
     pub fn forget_backing(&mut self, backing: &Arc<dyn Backing>, from_index: u64) {
-        for (&start, area) in &self.areas {
+        for (&start, area) in self.areas.iter() {
             let Some(view) = area.kind.view().filter(|view| Arc::ptr_eq(&view.backing, backing)) else { continue };
             let skipped = from_index.saturating_sub(view.first_page).saturating_mul(PAGE);
             self.pages.release(start.saturating_add(skipped), area.end);
@@ -113,7 +113,7 @@ impl Space {
     /// file was cut there, or is about to have a hole there. Of a hole the file must still have its pages: what
     /// a private area shows beside them is its own.
     pub fn forget_file(&mut self, identity: BackingIdentity, pages: Range<u64>, what: Forget) {
-        for (&start, area) in &self.areas {
+        for (&start, area) in self.areas.iter() {
             let shows = match &area.kind {
                 Kind::FileShared(view) | Kind::FilePrivate(view) => view,
                 _ => continue,

@@ -6,19 +6,29 @@ use super::map::MapError;
 
 impl Space {
     /// The area that contains `address`, with its start.
+    #[inline]
     pub(super) fn area_at(&self, address: u64) -> Option<(u64, &Area)> {
-        let (&start, area) = self.areas.range(..=address).next_back()?;
+        let (&start, area) = self.areas.last_to(&address)?;
         (area.end > address).then_some((start, area))
     }
 
     /// The area that contains `address`, or else the first one above it.
+    #[inline]
     pub(super) fn area_from(&self, address: u64) -> Option<(u64, &Area)> {
-        self.area_at(address).or_else(|| self.areas.range(address..).next().map(|(&start, area)| (start, area)))
+        let [below, above] = self.areas.around(&address);
+        let found = below.filter(|(_, area)| area.end > address).or(above)?;
+        Some((*found.0, found.1))
+    }
+
+    /// The last area that starts below `address`.
+    #[inline]
+    pub(super) fn area_below(&self, address: u64) -> Option<(u64, &Area)> {
+        self.areas.last_to(&address.checked_sub(1)?).map(|(&start, area)| (start, area))
     }
 
     /// Some page of `start..end` is in an area.
     pub(super) fn is_used(&self, start: u64, end: u64) -> bool {
-        self.areas.range(..end).next_back().is_some_and(|(_, area)| area.end > start)
+        self.area_below(end).is_some_and(|(_, area)| area.end > start)
     }
 
     /// Every page of `start..end` is in an area.
@@ -47,22 +57,24 @@ impl Space {
         covered
     }
 
-    #[expect(clippy::disallowed_methods, reason = "few areas in one call, and a fork asks for all before")]
     pub(super) fn insert(&mut self, start: u64, area: Area) {
         self.count_in(start, &area);
-        self.areas.insert(start, area);
+        self.areas.put(start, area);
     }
 
     /// Removes the areas and pages of `start..end`; the parts outside stay.
     pub(super) fn remove_range(&mut self, start: u64, end: u64) {
-        self.split(start);
-        self.split(end);
-        let mut is_changed = false;
-        while let Some((&at, _)) = self.areas.range(start..end).next() {
+        let (mut from, mut is_changed) = (start, false);
+        while from < end {
+            let Some((at, area)) = self.area_from(from).filter(|(at, _)| *at < end) else { break };
+            if at < from || area.end > end {
+                self.split(if at < from { from } else { end });
+                continue;
+            }
             if let Some(area) = self.areas.remove(&at) {
                 self.count_out(at, &area);
                 self.pages.release(at, area.end);
-                is_changed = true;
+                (from, is_changed) = (area.end, true);
             }
         }
         if is_changed {
@@ -80,19 +92,19 @@ impl Space {
     }
 
     pub(super) fn remove_all(&mut self) {
-        for (start, area) in core::mem::take(&mut self.areas) {
+        while let Some((start, area)) = self.areas.pop_last() {
             self.count_out(start, &area);
             self.pages.release(start, area.end);
         }
     }
 
     /// Makes `at` a border between areas if it lies inside one.
-    #[expect(clippy::disallowed_methods, reason = "two in one call")]
     pub(super) fn split(&mut self, at: u64) {
-        let Some((&start, area)) = self.areas.range_mut(..at).next_back() else { return };
+        let Some(inside) = at.checked_sub(1) else { return };
+        let Some((&start, area)) = self.areas.last_to_mut(&inside) else { return };
         if area.end > at {
             let tail = area.split_off(start, at);
-            self.areas.insert(at, tail);
+            self.areas.put(at, tail);
         }
     }
 
@@ -104,10 +116,8 @@ impl Space {
 
     /// Joins the area that starts at `start` to the one before it if they are alike.
     pub(super) fn merge_before(&mut self, start: u64) {
-        let mut downwards = self.areas.range(..=start);
-        let Some((&at, area)) = downwards.next_back() else { return };
-        let Some((&before_start, before)) = downwards.next_back() else { return };
-        if at != start || before.end != start || !before.can_absorb(before_start, area) {
+        let Some([(&before_start, before), (_, area)]) = self.areas.pair(&start) else { return };
+        if before.end != start || !before.can_absorb(before_start, area) {
             return;
         }
         let Some(area) = self.areas.remove(&start) else { return };
@@ -117,9 +127,8 @@ impl Space {
         }
     }
 
-    /// Joins the area that starts at `start` to its neighbours on both sides if they are alike.
-    pub(super) fn merge_around(&mut self, start: u64) {
-        let Some(end) = self.areas.get(&start).map(|area| area.end) else { return };
+    /// Joins the area `start..end` to its neighbours on both sides if they are alike.
+    pub(super) fn merge_around(&mut self, start: u64, end: u64) {
         self.merge_before(end);
         self.merge_before(start);
     }

@@ -86,12 +86,12 @@ impl Space {
         if page >= USER_LIMIT {
             return Err(FaultKind::Unmapped);
         }
-        let found = self.areas.range_mut(..=page).next_back().filter(|(_, area)| area.end > page);
+        let found = self.areas.last_to_mut(&page).filter(|(_, area)| area.end > page);
         let (&start, area) = match found {
             Some(found) => found,
             None => {
                 self.grow_stack(page)?;
-                self.areas.range_mut(..=page).next_back().ok_or(FaultKind::Unmapped)?
+                self.areas.last_to_mut(&page).ok_or(FaultKind::Unmapped)?
             }
         };
         if !permitted(area) {

@@ -21,7 +21,7 @@ impl Space {
     ///
     /// On failure the child's part is undone, and the parent gets its write access back by faults.
     pub fn fork(&mut self, translation: Arc<dyn Translation>) -> Result<Space, NoMemory> {
-        let mut areas = self.areas.clone();
+        let mut areas = self.areas.try_clone().map_err(|_| NoMemory)?;
         areas.values_mut().for_each(|area| area.is_locked = false);
         let mut child = Space {
             areas,
@@ -39,7 +39,7 @@ impl Space {
             locks_future: None,
         };
         let mut has_omitted = false;
-        for (&start, area) in &self.areas {
+        for (&start, area) in self.areas.iter() {
             has_omitted |= area.at_fork == AtFork::Omit;
             if area.shares_pages_at_fork() {
                 // A failure drops the child, which gives back what it has so far.
@@ -54,7 +54,9 @@ impl Space {
 
     fn remove_omitted(&mut self) {
         let omitted = |(_, area): &(&u64, &Area)| area.at_fork == AtFork::Omit;
-        while let Some((&start, _)) = self.areas.iter().find(omitted) {
+        loop {
+            let next = self.areas.iter().find(omitted).map(|(&start, _)| start);
+            let Some(start) = next else { return };
             if let Some(area) = self.areas.remove(&start) {
                 self.count_out(start, &area);
             }

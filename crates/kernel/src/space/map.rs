@@ -113,7 +113,7 @@ impl Space {
             self.remove_range(start, start + bytes);
         }
         self.insert(start, area);
-        self.merge_around(start);
+        self.merge_around(start, start + bytes);
         if populate {
             self.populate(start, start + bytes);
         }

@@ -38,10 +38,9 @@ mod stack;
 mod tests;
 mod usage;
 
-use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 
-use machine::{KernelValue, Translation};
+use machine::{KernelValue, Ordered, Translation};
 
 pub use advise::{Advice, Forget};
 pub use area::{AtFork, Kind, View};
@@ -67,7 +66,7 @@ use pages::Pages;
 /// frame.
 pub struct Space {
     /// By start address.
-    areas: BTreeMap<u64, Area>,
+    areas: Ordered<u64, Area>,
     pages: Pages,
     limits: SpaceLimits,
     /// Maps without an address are placed below this.
@@ -94,7 +93,7 @@ impl Space {
     /// An empty quaspace; the stack limit decides where maps are placed, so it must be known now.
     pub fn with_limits(pool: &'static FramePool, translation: Arc<dyn Translation>, limits: SpaceLimits) -> Space {
         Space {
-            areas: BTreeMap::new(),
+            areas: Ordered::new(),
             pages: Pages::new(pool, translation),
             limits,
             mmap_base: place::mmap_base(limits.stack_bytes),

@@ -1,6 +1,6 @@
 //! Where a map goes when the program does not insist.
 
-use core::ops::Range;
+use core::ops::{Bound, Range};
 
 use super::Space;
 use super::limits::{
@@ -32,7 +32,7 @@ impl Search {
 impl Space {
     /// The range that ends at `end` has become free: the next search looks there again.
     pub(super) fn note_free(&self, end: u64) {
-        let above = self.areas.range(end..).next().map_or(u64::MAX, |(&start, area)| area.guarded_start(start));
+        let above = self.area_from(end).map_or(u64::MAX, |(start, area)| area.guarded_start(start));
         let known = self.search.get();
         self.search.set(Search { from: known.from.max(above), ..known });
     }
@@ -99,7 +99,7 @@ impl Space {
         if let Some((start, area)) = self.area_from(top) {
             end = end.min(area.guarded_start(start));
         }
-        for (&start, area) in self.areas.range(..top).rev() {
+        for (&start, area) in self.areas.downwards(&top.saturating_sub(1)) {
             if end >= area.end && end - area.end >= bytes {
                 break;
             }
@@ -124,7 +124,7 @@ impl Space {
         if let Some((_, area)) = self.area_at(start) {
             start = area.end;
         }
-        for (&area_start, area) in self.areas.range(start..) {
+        for (&area_start, area) in self.areas.range(Bound::Included(&start)) {
             let gap_end = area.guarded_start(area_start);
             if gap_end >= start && gap_end - start >= bytes {
                 break;

@@ -144,7 +144,7 @@ impl Space {
     }
 
     fn extend(&mut self, remap: Remap) {
-        let Some((&start, area)) = self.areas.range_mut(..=remap.address).next_back() else { return };
+        let Some((&start, area)) = self.areas.last_to_mut(&remap.address) else { return };
         let before = area.clone();
         area.end = remap.address + remap.new_bytes;
         let after = area.clone();
@@ -164,7 +164,7 @@ impl Space {
             self.remove_range(remap.address, remap.address + remap.old_bytes);
         }
         self.insert(to, moved);
-        self.merge_around(to);
+        self.merge_around(to, to + remap.new_bytes);
         Ok(to)
     }
 }

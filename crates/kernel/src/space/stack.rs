@@ -22,7 +22,7 @@ impl Space {
 
     /// Extends the stack above `page` down to it, if there is one and it may.
     pub(super) fn grow_stack(&mut self, page: u64) -> Result<(), FaultKind> {
-        let Some((&start, area)) = self.areas.range(page..).next() else { return Err(FaultKind::Unmapped) };
+        let Some((start, area)) = self.area_from(page) else { return Err(FaultKind::Unmapped) };
         let more = start - page;
         let fits = area.kind.is_stack()
             && page >= LOWEST_ADDRESS
@@ -42,7 +42,7 @@ impl Space {
 
     /// The area below `page` is far enough away. A guard area or another stack may be nearer.
     fn keeps_gap_above(&self, page: u64) -> bool {
-        match self.areas.range(..page).next_back() {
+        match self.area_below(page) {
             Some((_, below)) if !below.kind.is_stack() && below.is_accessible() => {
                 page - below.end >= STACK_GUARD_BYTES
             }

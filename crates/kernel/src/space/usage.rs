@@ -144,7 +144,7 @@ impl Space {
         let records = self.areas.len() * AREA_RECORD_BYTES;
         bill.add(Held::new(Kept::Maps, records));
         bill.add(Held::new(Kept::PageTables, self.pages.translation.table_frames() * PAGE as usize));
-        for (&start, area) in &self.areas {
+        for (&start, area) in self.areas.iter() {
             match area.kind.view() {
                 Some(view) if area.kind.is_shared() => {
                     bill.share(view.backing.held(), Arc::strong_count(&view.backing))

@@ -181,7 +181,7 @@ fn poke(space: &mut Space, address: u64, value: u8) -> Result<(), FaultKind> {
 fn check(space: &Space) {
     let mut end_before = 0;
     let (mut total, mut data, mut stack, mut resident) = (0, 0, 0, 0);
-    for (&start, area) in &space.areas {
+    for (&start, area) in space.areas.iter() {
         assert!(start >= end_before && start < area.end && area.end <= USER_LIMIT);
         assert!(start.is_multiple_of(PAGE) && area.end.is_multiple_of(PAGE));
         end_before = area.end;
