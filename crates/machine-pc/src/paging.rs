@@ -413,20 +413,23 @@ fn check(page: VirtAddr) -> u64 {
     page.0
 }
 
+/// The bits of an entry for each set of rights: reading is 1, writing 2, executing 4. x86 grants none of them without reading.
+const RIGHTS: [u64; 8] = {
+    let mut rights = [PRESENT | USER; 8];
+    rights[0] = GUARDED;
+    let mut set = 0;
+    while set < 8 {
+        rights[set] |= if set & 2 != 0 { WRITE } else { 0 } | if set & 4 == 0 { NO_EXECUTE } else { 0 };
+        set += 1;
+    }
+    rights
+};
+
+#[inline(always)]
 fn encode(frame: FrameNumber, protection: Protection) -> u64 {
-    let mut value = frame.physical_address();
-    if protection.read || protection.write || protection.execute {
-        value |= PRESENT | USER;
-    } else {
-        value |= GUARDED;
-    }
-    if protection.write {
-        value |= WRITE;
-    }
-    if !protection.execute {
-        value |= NO_EXECUTE;
-    }
-    value
+    let Protection { read, write, execute } = protection;
+    let set = usize::from(read) | usize::from(write) << 1 | usize::from(execute) << 2;
+    frame.physical_address() | RIGHTS[set]
 }
 
 fn frame_of(value: u64) -> FrameNumber {
@@ -516,15 +519,35 @@ unsafe impl Translation for PcTranslation {
         None
     }
 
-    fn unmap_all(&self, from: VirtAddr, to: VirtAddr, gone: &mut dyn FnMut(FrameNumber)) {
+    fn unmap_all(&self, from: VirtAddr, to: VirtAddr, gone: &mut dyn FnMut(&[FrameNumber])) {
         let is_active = self.is_active();
+        let mut batch = Batch::new(FrameNumber::NOTHING);
         self.each_entry(from.0, to.0, |at, page, value| {
             store(at, 0);
             if is_active && value & PRESENT != 0 {
                 invalidate_page(page);
             }
-            gone(frame_of(value));
+            batch.push(frame_of(value), &mut |frames| gone(frames));
         });
+        gone(batch.rest());
+    }
+
+    fn write_protect(&self, from: VirtAddr, to: VirtAddr, shown: &mut dyn FnMut(&[Shown]) -> bool) {
+        let is_active = self.is_active();
+        let (mut batch, mut goes_on) = (Batch::new(Shown::NOTHING), true);
+        self.each_entry(from.0, to.0, |at, page, value| {
+            if value & WRITE != 0 {
+                store(at, value & !WRITE);
+                if is_active {
+                    invalidate_page(page);
+                }
+            }
+            let (present, execute) = (value & PRESENT != 0, value & NO_EXECUTE == 0);
+            let protection = Protection { read: present, write: false, execute };
+            let page = Shown { page: VirtAddr(page), frame: frame_of(value), protection };
+            batch.push(page, &mut |pages| goes_on = goes_on && shown(pages));
+        });
+        let _ = goes_on && shown(batch.rest());
     }
 
     fn visit(&self, from: VirtAddr, to: VirtAddr, act: &mut dyn FnMut(VirtAddr, Mapping) -> Change) {
@@ -538,6 +561,36 @@ unsafe impl Translation for PcTranslation {
 
     fn table_frames(&self) -> usize {
         1 + self.tables.borrow().len()
+    }
+}
+
+/// Pages that are told together: so many at a time.
+const BATCH: usize = 32;
+
+struct Batch<T> {
+    items: [T; BATCH],
+    used: usize,
+}
+
+impl<T: Copy> Batch<T> {
+    #[inline(always)]
+    fn new(nothing: T) -> Batch<T> {
+        Batch { items: [nothing; BATCH], used: 0 }
+    }
+
+    /// Adds one; `tell` gets all of a full batch.
+    #[inline(always)]
+    fn push(&mut self, item: T, tell: &mut impl FnMut(&[T])) {
+        self.items[self.used] = item;
+        self.used += 1;
+        if self.used == BATCH {
+            self.used = 0;
+            tell(&self.items);
+        }
+    }
+
+    fn rest(&self) -> &[T] {
+        &self.items[..self.used]
     }
 }
 

@@ -50,6 +50,15 @@ pub struct Shown {
     pub protection: Protection,
 }
 
+impl Shown {
+    /// What stands in a list before a page does.
+    pub const NOTHING: Shown = Shown {
+        page: VirtAddr(0),
+        frame: FrameNumber::NOTHING,
+        protection: Protection { read: false, write: false, execute: false },
+    };
+}
+
 /// What names a translation to the processor (CR3 on the pc). The processor is led by it: a root that is made up is all of
 /// memory, so only who keeps the tables makes one.
 ///
@@ -138,11 +147,21 @@ pub unsafe trait Translation: Send + Sync {
     fn query(&self, page: VirtAddr) -> Option<Mapping>;
     /// The first present page in `from..to`, found without touching absent tables.
     fn next_present(&self, from: VirtAddr, to: VirtAddr) -> Option<(VirtAddr, Mapping)>;
-    /// Removes all mappings of `from..to`; `gone` learns the frame of each.
-    fn unmap_all(&self, from: VirtAddr, to: VirtAddr, gone: &mut dyn FnMut(FrameNumber)) {
+    /// Removes all mappings of `from..to`; `gone` learns their frames, some at a time.
+    fn unmap_all(&self, from: VirtAddr, to: VirtAddr, gone: &mut dyn FnMut(&[FrameNumber])) {
         self.visit(from, to, &mut |_, mapping| {
-            gone(mapping.frame);
+            gone(&[mapping.frame]);
             Change::Remove
+        });
+    }
+    /// Takes the right to write from all pages of `from..to`; `shown` learns what they are then, some at a time, as long as it
+    /// answers that it could do with them what it wanted.
+    fn write_protect(&self, from: VirtAddr, to: VirtAddr, shown: &mut dyn FnMut(&[Shown]) -> bool) {
+        let mut goes_on = true;
+        self.visit(from, to, &mut |page, Mapping { frame, protection, .. }| {
+            let read_only = Protection { write: false, ..protection };
+            goes_on = goes_on && shown(&[Shown { page, frame, protection: read_only }]);
+            if protection.write { Change::Protect(read_only) } else { Change::Keep }
         });
     }
     /// Shows each present page of `from..to` to `act`, in order, and does with it what `act` answers: as

@@ -208,14 +208,16 @@ impl Pages {
         while at < to {
             let next_present = self.next_present(at, to).map_or(to, |(present, _)| present);
             let first = Area::index(start, view, at);
+            // Where the file's first page would be.
+            let base = at.wrapping_sub(first * PAGE);
             view.backing.present(first..first + (next_present - at) / PAGE, &mut |index, page| {
-                run.push(at + (index - first) * PAGE, page.frame(), rights);
+                run.push(base.wrapping_add(index * PAGE), page.frame(), rights);
             });
             at = next_present + PAGE;
         }
         self.pool.share_all(run.pages());
         // No frame for a table is no failure: nobody asked for these pages.
-        let _ = self.fill_run(&mut run);
+        let _ = self.fill_all(run.pages());
     }
 
     fn supply_private_write(

@@ -182,6 +182,10 @@ impl FramePool {
         self.count(frame)
     }
 
+    pub(crate) fn zero_frame(&self) -> Option<FrameNumber> {
+        self.zero
+    }
+
     pub(crate) fn is_zero_frame(&self, frame: FrameNumber) -> bool {
         self.zero == Some(frame)
     }
@@ -263,7 +267,11 @@ impl FramePool {
 
     /// Gives up a reference that [`Page::into_raw`] gave back: as dropping the page.
     pub(crate) fn give_up(&self, frame: FrameNumber) {
-        let mut state = self.state.borrow_mut();
+        self.give_up_one(&mut self.state.borrow_mut(), frame);
+    }
+
+    #[inline(always)]
+    fn give_up_one(&self, state: &mut State, frame: FrameNumber) {
         let count = state.count_in_use(frame);
         *count -= 1;
         if *count == 0 && frame.number() < state.lent_from {
@@ -272,6 +280,16 @@ impl FramePool {
             }
             state.free.put(frame);
         }
+    }
+
+    /// The same for several, and how many of them were not the page of zeros.
+    pub(crate) fn give_up_all(&self, frames: &[FrameNumber]) -> u64 {
+        let (mut state, zeros, mut others) = (self.state.borrow_mut(), self.zero_frame(), frames.len() as u64);
+        for &frame in frames {
+            others -= u64::from(Some(frame) == zeros);
+            self.give_up_one(&mut state, frame);
+        }
+        others
     }
 
     pub fn free_frames(&self) -> usize {

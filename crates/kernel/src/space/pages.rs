@@ -3,11 +3,10 @@
 
 use alloc::sync::Arc;
 
-use machine::{Change, FrameNumber, Mapping, NoFrames, Protection, Translation, VirtAddr};
+use machine::{Change, FrameNumber, Mapping, NoFrames, Protection, Shown, Translation, VirtAddr};
 
-use super::area::{Area, Kind, without_write};
+use super::area::{Area, Kind};
 use super::limits::PAGE;
-use super::run::Run;
 use super::{Coming, FramePool, Page};
 
 pub(super) struct Pages {
@@ -44,11 +43,11 @@ impl Pages {
         Ok(())
     }
 
-    /// As `fill` for the pages of a run, which bring a reference each. On failure those that did not come in are given up.
-    pub fn fill_run(&mut self, run: &mut Run) -> Result<(), NoFrames> {
-        let pages = run.take();
+    /// As `fill` for pages that bring a reference each. On failure those that did not come in are given up.
+    pub fn fill_all(&mut self, pages: &[Shown]) -> Result<(), NoFrames> {
         let (mapped, left) = pages.split_at(self.translation.map_all(pages));
-        self.count_in(mapped.iter().filter(|shown| !self.pool.is_zero_frame(shown.frame)).count() as u64);
+        let zeros = self.pool.zero_frame();
+        self.count_in(mapped.iter().filter(|shown| Some(shown.frame) != zeros).count() as u64);
         left.iter().for_each(|shown| self.pool.give_up(shown.frame));
         if left.is_empty() { Ok(()) } else { Err(NoFrames) }
     }
@@ -67,10 +66,7 @@ impl Pages {
     /// Unmaps all pages in `from..to`. Absent tables cost nothing.
     pub fn release(&mut self, from: u64, to: u64) {
         let (pool, resident) = (self.pool, &mut self.resident);
-        self.translation.unmap_all(VirtAddr(from), VirtAddr(to), &mut |frame| {
-            *resident -= u64::from(!pool.is_zero_frame(frame));
-            pool.give_up(frame);
-        });
+        self.translation.unmap_all(VirtAddr(from), VirtAddr(to), &mut |frames| *resident -= pool.give_up_all(frames));
     }
 
     /// Unmaps those pages in `from..to` that are the frames which `source` names for them.
@@ -129,24 +125,13 @@ impl Pages {
     /// Shows the pages of `from..to` in `child` too, read-only on both sides. On failure the
     /// pages shared so far stay shared; the caller drops the child.
     pub fn share_with(&mut self, child: &mut Pages, from: u64, to: u64) -> Result<(), NoFrames> {
-        let (mut run, mut result) = (Run::new(), Ok(()));
-        let pool = self.pool;
-        let mut hand_over = |run: &mut Run| {
-            pool.share_all(run.pages());
-            child.fill_run(run)
-        };
-        self.translation.visit(VirtAddr(from), VirtAddr(to), &mut |page, mapping| {
-            if run.is_full() {
-                result = result.and(hand_over(&mut run));
-            }
-            if result.is_err() {
-                return Change::Keep;
-            }
-            let protection = without_write(mapping.protection);
-            run.push(page.0, mapping.frame, protection);
-            if mapping.protection.write { Change::Protect(protection) } else { Change::Keep }
+        let (pool, mut result) = (self.pool, Ok(()));
+        self.translation.write_protect(VirtAddr(from), VirtAddr(to), &mut |shown| {
+            pool.share_all(shown);
+            result = child.fill_all(shown);
+            result.is_ok()
         });
-        result.and(hand_over(&mut run))
+        result
     }
 
     fn count_in(&mut self, pages: u64) {

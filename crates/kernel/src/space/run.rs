@@ -4,12 +4,6 @@ use machine::{FrameNumber, Protection, Shown, VirtAddr};
 
 use super::limits::AROUND_PAGES;
 
-const NOTHING: Shown = Shown {
-    page: VirtAddr(0),
-    frame: FrameNumber::NOTHING,
-    protection: Protection { read: false, write: false, execute: false },
-};
-
 /// Up to [`AROUND_PAGES`] pages that are absent so far.
 pub(super) struct Run {
     pages: [Shown; AROUND_PAGES as usize],
@@ -18,7 +12,7 @@ pub(super) struct Run {
 
 impl Run {
     pub fn new() -> Run {
-        Run { pages: [NOTHING; AROUND_PAGES as usize], used: 0 }
+        Run { pages: [Shown::NOTHING; AROUND_PAGES as usize], used: 0 }
     }
 
     /// Adds a page; there must be room.
@@ -27,16 +21,7 @@ impl Run {
         self.used += 1;
     }
 
-    pub fn is_full(&self) -> bool {
-        self.used == self.pages.len()
-    }
-
     pub fn pages(&self) -> &[Shown] {
         &self.pages[..self.used]
-    }
-
-    /// The pages; the run is empty afterwards.
-    pub fn take(&mut self) -> &[Shown] {
-        &self.pages[..core::mem::take(&mut self.used)]
     }
 }

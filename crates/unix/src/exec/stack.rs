@@ -113,8 +113,8 @@ pub struct Arguments<'a> {
     pub envp: &'a [Vec<u8>],
 }
 
-/// Lays out the stack that ends at `stack_top` (a multiple of the page size). Strings end at their
-/// first NUL, if they hold one.
+/// Lays out the stack that ends at `stack_top` (a multiple of the page size). No string holds a NUL: they come from where one ends
+/// each.
 ///
 /// # Errors
 /// E2BIG: see [`ArgumentBudget`]. ENOMEM: no kernel memory for the bytes. EINVAL: no room between
@@ -130,11 +130,12 @@ pub fn build(
     let envp = arguments.envp;
     let mut budget = ArgumentBudget::new(stack_limit, argv.len(), envp.len())?;
     for string in core::iter::once(arguments.path).chain(all(envp)).chain(all(argv)) {
-        budget.charge(text(string).len())?;
+        debug_assert!(!string.contains(&0), "a NUL inside a string");
+        budget.charge(string.len())?;
     }
 
     // Sizes first, from the top down; then one buffer is written from the bottom up.
-    let path_at = below(stack_top, 8 + text(arguments.path).len() as u64 + 1)?;
+    let path_at = below(stack_top, 8 + arguments.path.len() as u64 + 1)?;
     let environment_at = below(path_at, strings_bytes(envp))?;
     let arguments_at = below(environment_at, strings_bytes(argv))?;
     let platform_at = below(arguments_at & !15, PLATFORM.len() as u64)?;
@@ -231,13 +232,13 @@ impl BottomUp {
         let mut at = first;
         for string in strings {
             self.word(at);
-            at += text(string).len() as u64 + 1;
+            at += string.len() as u64 + 1;
         }
         self.word(0);
     }
 
     fn string(&mut self, string: &[u8]) {
-        self.extend(text(string));
+        self.extend(string);
         self.bytes.push(0);
     }
 
@@ -258,12 +259,7 @@ fn all(strings: &[Vec<u8>]) -> impl Iterator<Item = &[u8]> {
 }
 
 fn strings_bytes(strings: &[Vec<u8>]) -> u64 {
-    strings.iter().map(|string| text(string).len() as u64 + 1).sum()
-}
-
-/// The bytes before the first NUL.
-fn text(string: &[u8]) -> &[u8] {
-    string.split(|byte| *byte == 0).next().unwrap_or(&[])
+    strings.iter().map(|string| string.len() as u64 + 1).sum()
 }
 
 fn below(address: u64, bytes: u64) -> Result<u64, Errno> {
