@@ -6,6 +6,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cell::{Cell, OnceCell, Ref, RefCell, RefMut, UnsafeCell};
+use core::fmt;
 use core::ops::{Deref, DerefMut};
 
 use crate::grow::{NoMemory, TryGrow};
@@ -131,6 +132,12 @@ impl<T> Deref for KernelValue<T> {
 impl<T> DerefMut for KernelValue<T> {
     fn deref_mut(&mut self) -> &mut Cell<T> {
         &mut self.0
+    }
+}
+
+impl<T: Copy + fmt::Debug> fmt::Debug for KernelValue<T> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.get().fmt(out)
     }
 }
 

@@ -9,6 +9,7 @@
 use alloc::vec::Vec;
 use core::ops::Bound;
 
+use crate::cell::KernelValue;
 use crate::grow::{NoMemory, TryGrow, surely};
 
 /// Entries of a part.
@@ -21,6 +22,8 @@ const PART_LEAST: usize = PART_MOST / 4;
 pub struct Ordered<K, V> {
     parts: Vec<Vec<(K, V)>>,
     count: usize,
+    /// Where the last search for a neighbour ended: the next one often ends there too.
+    near: KernelValue<(usize, usize)>,
 }
 
 impl<K: Ord, V> Default for Ordered<K, V> {
@@ -32,7 +35,7 @@ impl<K: Ord, V> Default for Ordered<K, V> {
 impl<K: Ord, V> Ordered<K, V> {
     /// An empty map.
     pub const fn new() -> Ordered<K, V> {
-        Ordered { parts: Vec::new(), count: 0 }
+        Ordered { parts: Vec::new(), count: 0, near: KernelValue::new((0, 0)) }
     }
 
     pub fn len(&self) -> usize {
@@ -167,12 +170,26 @@ impl<K: Ord, V> Ordered<K, V> {
     /// The part where the entries up to and with `key` end, and how many of them are in it: none only in the first.
     #[inline]
     fn upper(&self, key: &K) -> (usize, usize) {
+        let (part, last) = self.near.get();
+        if let Some([(one, _), (next, _)]) = self.parts.get(part).and_then(|part| part.get(last..last + 2))
+            && one <= key
+            && key < next
+        {
+            return (part, last + 1);
+        }
+        self.search_upper(key)
+    }
+
+    #[inline(never)]
+    fn search_upper(&self, key: &K) -> (usize, usize) {
         let part = match &self.parts[..] {
             [] => return (0, 0),
             [_] => 0,
             parts => parts.partition_point(|part| part[0].0 <= *key).saturating_sub(1),
         };
-        (part, self.parts[part].partition_point(|(other, _)| *other <= *key))
+        let count = self.parts[part].partition_point(|(other, _)| *other <= *key);
+        self.near.set((part, count.saturating_sub(1)));
+        (part, count)
     }
 
     /// The last entry up to and with `key`.
@@ -244,7 +261,7 @@ impl<K: Ord, V> Ordered<K, V> {
             part.iter().for_each(|entry| copy.put(entry.clone()));
             parts.put(copy);
         }
-        Ok(Ordered { parts, count: self.count })
+        Ok(Ordered { parts, count: self.count, near: self.near.clone() })
     }
 
     /// Where the entries from `first` on begin.

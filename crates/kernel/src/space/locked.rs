@@ -77,7 +77,11 @@ impl Space {
 
     /// Bytes of locked areas in the range.
     pub fn locked_bytes_within(&self, start: u64, end: u64) -> u64 {
-        let parts = self.areas.iter().take_while(|(from, _)| **from < end).filter(|(_, area)| area.is_locked && area.end > start);
+        let parts = self
+            .areas
+            .iter()
+            .take_while(|(from, _)| **from < end)
+            .filter(|(_, area)| area.is_locked && area.end > start);
         parts.map(|(&from, area)| area.end.min(end) - from.max(start)).sum()
     }
 
