@@ -4,6 +4,8 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <sys/uio.h>
 
 static int instance, ends[4][2];
@@ -73,6 +75,62 @@ static void closed_files_are_not_reported(void)
     SHOW(epoll_ctl(instance, EPOLL_CTL_DEL, ends[1][0], NULL));
     wait_and_show(8);
     SHOW(syscall(SYS_epoll_wait, instance, 8, 1, 0));
+}
+
+/* As event loops do it: each message is read to its end before the next one comes, and each must be told of. */
+static void tell_of_all(const char *what, int from, int to, int bytes)
+{
+    struct epoll_event event = {.events = EPOLLIN | EPOLLET};
+    char text[64] = {0};
+    int told = 0, room = 0;
+    MUST(instance = epoll_create1(0));
+    MUST(epoll_ctl(instance, EPOLL_CTL_ADD, from, &event));
+    event.events = EPOLLOUT | EPOLLET;
+    MUST(epoll_ctl(instance, EPOLL_CTL_ADD, to, &event));
+    for (int i = 0; i < 100; i++) {
+        struct epoll_event events[2];
+        MUST(write(to, text, bytes) == bytes ? 0 : -1);
+        int count = epoll_wait(instance, events, 2, 0);
+        for (int at = 0; at < count; at++) {
+            told += (events[at].events & EPOLLIN) != 0;
+            room += (events[at].events & EPOLLOUT) != 0;
+        }
+        MUST(read(from, text, sizeof text) == bytes ? 0 : -1);
+    }
+    printf("%s, %d bytes: told %d times, of room %s\n", what, bytes, told, room > 0 ? "too" : "never");
+    close(instance);
+}
+
+static void tell_of_eventfd(int fd)
+{
+    struct epoll_event event = {.events = EPOLLIN | EPOLLET};
+    uint64_t count = 3;
+    int told = 0;
+    MUST(instance = epoll_create1(0));
+    MUST(epoll_ctl(instance, EPOLL_CTL_ADD, fd, &event));
+    for (int i = 0; i < 100; i++) {
+        MUST(write(fd, &count, 8));
+        told += epoll_wait(instance, &event, 1, 0);
+        MUST(read(fd, &count, 8));
+    }
+    printf("eventfd: told %d times\n", told);
+}
+
+static void every_arrival_is_an_edge(void)
+{
+    int fd[2];
+    for (int bytes = 1; bytes <= 5; bytes += 4) {
+        MUST(pipe(fd));
+        tell_of_all("pipe", fd[0], fd[1], bytes);
+        MUST(socketpair(AF_UNIX, SOCK_STREAM, 0, fd));
+        tell_of_all("stream socket", fd[0], fd[1], bytes);
+        MUST(socketpair(AF_UNIX, SOCK_DGRAM, 0, fd));
+        tell_of_all("datagram socket", fd[0], fd[1], bytes);
+        MUST(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fd));
+        tell_of_all("packet socket", fd[0], fd[1], bytes);
+    }
+    MUST(fd[0] = eventfd(0, 0));
+    tell_of_eventfd(fd[0]);
 }
 
 static void vectors_of_few_and_of_many_buffers(void)
@@ -268,6 +326,7 @@ static const struct test tests[] = {
     T(each_gets_its_turn),
     T(a_change_arms_again),
     T(closed_files_are_not_reported),
+    T(every_arrival_is_an_edge),
     T(vectors_of_few_and_of_many_buffers),
     T(instances_watch_each_other_only_so_deep),
     T(only_so_many_ways_lead_up_from_a_file),

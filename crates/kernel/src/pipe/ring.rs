@@ -12,14 +12,17 @@ use crate::stream::UserRange;
 /// Bytes in a new pipe, as on Linux. A power of two, at most 64 KB for the synthesized routines.
 pub const CAPACITY_DEFAULT: usize = 65536;
 
+/// The places of a ring of that capacity.
+const FRONT_MASK: u64 = CAPACITY_DEFAULT as u64 - 1;
+
 /// The words that synthesized code reads and writes at their fixed addresses.
 #[repr(C)]
 #[derive(Default)]
 pub struct PipeWords {
-    /// Bytes written since the ring last began at its front. Only writers store it, but for a reader that has emptied
-    /// the ring and sets both words to 0 (one processor: nobody writes meanwhile).
+    /// Bytes written, and places that were skipped: it only grows. Only writers store it, but for a reader that has emptied
+    /// the ring and has both words skip the rest of it (one processor: nobody writes meanwhile).
     pub head: AtomicU64,
-    /// Bytes read since then. Only readers store it.
+    /// Bytes read, and places that were skipped. Only readers store it.
     pub tail: AtomicU64,
     /// The largest fill a write may leave: the capacity, or 0 when nobody reads.
     pub write_limit: AtomicU64,
@@ -167,8 +170,9 @@ impl PipeRing {
         let tail = tail + done as u64;
         if wanted != 1 && done > 0 && tail == self.words.head.load(Ordering::Relaxed) {
             // As the synthesized routine does it; a read of a single byte leaves the words alone in both.
-            self.words.head.store(0, Ordering::Release);
-            self.words.tail.store(0, Ordering::Release);
+            let front = (tail | FRONT_MASK) + 1;
+            self.words.head.store(front, Ordering::Release);
+            self.words.tail.store(front, Ordering::Release);
         } else {
             self.words.tail.store(tail, Ordering::Release);
         }
