@@ -12,6 +12,7 @@ extern crate alloc;
 
 mod acpi;
 mod apic;
+mod batch;
 mod boot;
 mod call;
 mod clock;

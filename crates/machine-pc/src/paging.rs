@@ -10,6 +10,7 @@ use machine::{
 };
 use machine_x86::USER_LIMIT;
 
+use crate::batch::Batch;
 use crate::frames::number;
 use crate::layout::{DIRECT_MAP, direct};
 use crate::registers::{invalidate_page, read_cr3, write_cr3};
@@ -561,36 +562,6 @@ unsafe impl Translation for PcTranslation {
 
     fn table_frames(&self) -> usize {
         1 + self.tables.borrow().len()
-    }
-}
-
-/// Pages that are told together: so many at a time.
-const BATCH: usize = 32;
-
-struct Batch<T> {
-    items: [T; BATCH],
-    used: usize,
-}
-
-impl<T: Copy> Batch<T> {
-    #[inline(always)]
-    fn new(nothing: T) -> Batch<T> {
-        Batch { items: [nothing; BATCH], used: 0 }
-    }
-
-    /// Adds one; `tell` gets all of a full batch.
-    #[inline(always)]
-    fn push(&mut self, item: T, tell: &mut impl FnMut(&[T])) {
-        self.items[self.used] = item;
-        self.used += 1;
-        if self.used == BATCH {
-            self.used = 0;
-            tell(&self.items);
-        }
-    }
-
-    fn rest(&self) -> &[T] {
-        &self.items[..self.used]
     }
 }
 
