@@ -159,7 +159,6 @@ pub unsafe fn seal_kernel_half(image: [u64; 4], ram_end: u64, frames: &dyn Frame
     }
     let pdpt_high = (&raw const boot_pdpt_high) as u64 - crate::layout::IMAGE_WINDOW;
     store(entry(pdpt_high, 510), window | PRESENT | WRITE);
-    // The window's second gigabyte (heap is in the first's upper half, code and threads in the second).
     extend_direct_map(root, ram_end, frames)?;
     protect_direct_map(root, start, rodata_end, frames)?;
     store(entry(root, 0), 0);
