@@ -25,7 +25,16 @@ static inline int in_guest(void)
     return access("/proc/synthesis", F_OK) == 0 || (home && strcmp(home, "/tmp/t") == 0);
 }
 
-/* Read with plain calls: a stream's buffer would itself change the number of free frames. */
+/* The number behind "NAME " in a line; -1: there is none. */
+static inline long gauge(const char *text, const char *name)
+{
+    char line[32] = "\n";
+    char *found = strstr(text, strcat(line, name));
+    return found ? atol(found + strlen(line)) : -1;
+}
+
+/* Frames of the kernel's heap count as free ones: how many pages its blocks lie in is chance, and the blocks are counted themselves.
+ * Read with plain calls: a stream's buffer would itself change the number of free frames. */
 static inline int read_gauges(struct gauges *gauges)
 {
     static char text[4096];
@@ -37,13 +46,10 @@ static inline int read_gauges(struct gauges *gauges)
     if (length <= 0)
         return 0;
     text[length + 1] = 0;
-    for (int i = 0; i < GAUGES; i++) {
-        char name[32] = "\n";
-        char *found = strstr(text, strcat(name, NAMES[i]));
-        if (!found)
+    for (int i = 0; i < GAUGES; i++)
+        if ((gauges->values[i] = gauge(text, NAMES[i])) < 0)
             return 0;
-        gauges->values[i] = atol(found + strlen(name));
-    }
+    gauges->values[FREE_FRAMES] += gauge(text, "heap_pages ");
     return 1;
 }
 

@@ -147,7 +147,7 @@ impl<P: HeapPages> State<P> {
     /// Nothing is counted as blocks come and go: what a class has cut and does not have free is in use.
     fn live(&self) -> HeapLive {
         let large = self.used - self.cut.iter().sum::<usize>();
-        let mut live = HeapLive { blocks: large, bytes: large * PAGE_BYTES };
+        let mut live = HeapLive { blocks: large, bytes: large * PAGE_BYTES, pages: self.used };
         for (class, size) in CLASSES.into_iter().enumerate() {
             let blocks = self.cut[class] * (PAGE_BYTES / size) - self.free_blocks(class);
             live.blocks += blocks;
@@ -387,7 +387,7 @@ mod tests {
         // SAFETY: as above.
         unsafe {
             let block = heap.alloc(layout);
-            assert_eq!(heap.live(), HeapLive { blocks: 3, bytes: 3 * PAGE_BYTES });
+            assert_eq!(heap.live(), HeapLive { blocks: 3, bytes: 3 * PAGE_BYTES, pages: 3 });
             heap.dealloc(block, layout);
         }
         assert_eq!(heap.live(), HeapLive::default());

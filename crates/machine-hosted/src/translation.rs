@@ -8,13 +8,12 @@
     reason = "one proof for the words of one record, or for calls that belong together"
 )]
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use core::ops::Range;
+use core::ops::{Bound, Range};
 
 use machine::{
-    Access, FrameNumber, KernelCell, KernelValue, Mapping, NoFrames, PAGE_BYTES, Protection, Root, Translation,
-    VirtAddr,
+    Access, FrameNumber, KernelCell, KernelValue, Mapping, NoFrames, Ordered, PAGE_BYTES, Protection, Root,
+    Translation, VirtAddr,
 };
 use machine_x86::USER_LIMIT;
 
@@ -32,7 +31,7 @@ const RUN_PAGES: u64 = 32;
 const STALE_MAX: usize = 64;
 
 pub struct HostTranslation {
-    pages: KernelCell<BTreeMap<u64, Entry>>,
+    pages: KernelCell<Ordered<u64, Entry>>,
     /// The host process that shows it.
     host: KernelValue<Option<usize>>,
     /// Pages that were mapped in this epoch are still mapped there.
@@ -94,7 +93,7 @@ fn unmap_run(page: u64, bytes: u64) -> bool {
 impl HostTranslation {
     pub fn new() -> HostTranslation {
         HostTranslation {
-            pages: KernelCell::new(BTreeMap::new()),
+            pages: KernelCell::new(Ordered::new()),
             host: KernelValue::new(None),
             epoch: KernelValue::new(next_epoch()),
             stale: KernelCell::new(Vec::new()),
@@ -179,7 +178,8 @@ impl HostTranslation {
         }
         flush();
         let run = run_around(&pages, page, entry, self.epoch.get());
-        let (count, first) = ((run.end - run.start) / PAGE, pages[&run.start]);
+        let count = (run.end - run.start) / PAGE;
+        let first = *pages.get(&run.start).unwrap_or(&entry);
         if !map_run(run.start, count, first.frame, entry.protection) {
             // The host keeps so many mappings and no more (vm.max_map_count): all go, and come back as they are touched.
             forget_all();
@@ -188,14 +188,15 @@ impl HostTranslation {
             }
         }
         let now = self.epoch.get();
-        pages.range_mut(run).for_each(|(_, entry)| entry.mapped_in = now);
+        let shown = pages.range_mut(Bound::Included(&run.start)).take_while(|(at, _)| **at < run.end);
+        shown.for_each(|(_, entry)| entry.mapped_in = now);
         true
     }
 }
 
 /// The pages around `page` that one host mapping can show: neighbours here and among the frames, equal rights, not
 /// mapped yet.
-fn run_around(pages: &BTreeMap<u64, Entry>, page: u64, entry: Entry, epoch: u64) -> Range<u64> {
+fn run_around(pages: &Ordered<u64, Entry>, page: u64, entry: Entry, epoch: u64) -> Range<u64> {
     let fits = |at: u64, other: &Entry| {
         let frame = entry.frame.number() as i64 + (at as i64 - page as i64) / PAGE as i64;
         let same = other.frame.number() as i64 == frame && other.protection == entry.protection;
@@ -203,14 +204,14 @@ fn run_around(pages: &BTreeMap<u64, Entry>, page: u64, entry: Entry, epoch: u64)
         same && one_file && other.mapped_in != epoch && is_user(at)
     };
     let (mut start, mut end) = (page, page + PAGE);
-    for (&at, other) in pages.range(page.saturating_sub(RUN_PAGES * PAGE)..page).rev() {
-        if at + PAGE != start || !fits(at, other) {
+    for (&at, other) in pages.before(&page) {
+        if at + PAGE != start || page - at > RUN_PAGES * PAGE || !fits(at, other) {
             break;
         }
         start = at;
     }
-    for (&at, other) in pages.range(end..page + RUN_PAGES * PAGE) {
-        if at != end || !fits(at, other) {
+    for (&at, other) in pages.range(Bound::Included(&end)) {
+        if at != end || at >= page + RUN_PAGES * PAGE || !fits(at, other) {
             break;
         }
         end = at + PAGE;
@@ -249,15 +250,15 @@ unsafe impl Translation for HostTranslation {
                 unmap_run(page.0, PAGE);
             }
         }
-        pages.insert(page.0, entry);
-        Ok(())
+        // Only a page that is new here can fail, and the host shows none of those.
+        pages.try_insert(page.0, entry).map(drop).map_err(|_| NoFrames)
     }
 
     fn unmap(&self, page: VirtAddr) -> Option<Mapping> {
         let mut pages = self.pages.borrow_mut();
         let entry = pages.remove(&page.0)?;
         if self.is_mapped(&entry) && self.is_active() {
-            put_off(page.0, Change::Unmap, |gap| pages.range(gap).next().is_none());
+            put_off(page.0, Change::Unmap, |gap| first_in(&pages, gap).is_none());
         } else if self.is_mapped(&entry) {
             self.put_aside(page.0);
         }
@@ -295,8 +296,14 @@ unsafe impl Translation for HostTranslation {
         if from >= to {
             return None;
         }
-        self.pages.borrow().range(from.0..to.0).next().map(|(&page, entry)| (VirtAddr(page), mapping_of(entry)))
+        first_in(&self.pages.borrow(), from.0..to.0)
     }
+}
+
+/// The first page in a range.
+fn first_in(pages: &Ordered<u64, Entry>, range: Range<u64>) -> Option<(VirtAddr, Mapping)> {
+    let first = pages.range(Bound::Included(&range.start)).next().filter(|(at, _)| **at < range.end);
+    first.map(|(&page, entry)| (VirtAddr(page), mapping_of(entry)))
 }
 
 /// The host does not say which pages were written: what could be written counts as written.

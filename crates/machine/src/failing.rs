@@ -5,7 +5,7 @@
 //! refuses them. All others are served from the kernel's reserve, and are therefore small and few ([`crate::ENTRY_BYTES_MAX`]):
 //! here the bytes between two safe points are counted, and one byte too many ends the kernel with a sentence.
 
-/// What happened since the last [`arm`].
+/// What happened so far.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Report {
     /// Requests that might fail, and those that did.
@@ -41,9 +41,6 @@ mod on {
     pub fn arm(seed: u64, rate: u64) {
         // An odd state is never zero, and seeds that are neighbours begin far from each other.
         STATE.store(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1, Relaxed);
-        for word in [&ASKED, &REFUSED] {
-            word.store(0, Relaxed);
-        }
         RATE.store(rate, Relaxed);
     }
 

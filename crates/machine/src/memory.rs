@@ -50,6 +50,8 @@ pub struct HeapLive {
     pub blocks: usize,
     /// Their sizes, as the heap rounds them.
     pub bytes: usize,
+    /// Pages that these blocks lie in, and free ones between them.
+    pub pages: usize,
 }
 
 /// Memory as a whole: translations, frames, the kernel's own.

@@ -4,7 +4,8 @@ use alloc::vec::Vec;
 use core::mem::ManuallyDrop;
 
 use machine::{
-    FrameNumber, FrameSource, Frames, KernelCell, KernelValue, NoFrames, PAGE_BYTES, PhysicalMemory, Shown, TryGrow,
+    FrameNumber, FrameSource, Frames, KernelCell, KernelValue, NoFrames, NoMemory, PAGE_BYTES, PhysicalMemory, Shown,
+    TryGrow,
 };
 
 use super::limits::AREAS_MAX;
@@ -107,7 +108,7 @@ impl State {
 
     /// The count of a lent frame, or of one that was not in use so far. Only a frame that the pool was not made with needs memory.
     #[cold]
-    #[expect(clippy::disallowed_methods, reason = "at boot; who borrows frames asks before")]
+    #[expect(clippy::disallowed_methods, reason = "at boot; who lends frames prepares it")]
     fn describe(&mut self, frame: FrameNumber) -> &mut u32 {
         let (counts, first) =
             if frame.number() >= self.lent_from { (&mut self.lent, self.lent_from) } else { (&mut self.counts, 0) };
@@ -221,8 +222,24 @@ impl FramePool {
         Some(Page { pool: self, frame })
     }
 
+    /// Room to count the frames of a window, before they are lent. The list grows outside of the pool's cell: the heap takes its
+    /// frames from this pool.
+    pub fn prepare_to_lend(&self, window: &Frames) -> Result<(), NoMemory> {
+        let (mut lent, first) = {
+            let mut state = self.state.borrow_mut();
+            if state.lent.is_empty() {
+                state.lent_from = window.range().start;
+            }
+            (core::mem::take(&mut state.lent), state.lent_from)
+        };
+        let missing = ((window.range().end - first) as usize).saturating_sub(lent.len());
+        let grown = lent.room_for(missing);
+        self.state.borrow_mut().lent = lent;
+        grown
+    }
+
     /// The frame `index` of a window that is not the pool's: somebody lends it, and gets it back when its references are gone. Count
-    /// 1. Lent frames have higher numbers than all others.
+    /// 1; after `prepare_to_lend`. Lent frames have higher numbers than all others.
     pub fn lend(&'static self, window: &Frames, index: u32) -> Page {
         let frame = window.number(index);
         let mut state = self.state.borrow_mut();

@@ -53,9 +53,7 @@ fn line(text: &mut Lines, area: &AreaView<'_>) {
         identity.inode,
     );
     if !name.is_empty() {
-        while text.len() < start + NAME_COLUMN {
-            text.push(' ');
-        }
+        text.pad_to(start + NAME_COLUMN);
         for (index, part) in name.split(|byte| *byte == b'\n').enumerate() {
             text.push_str(if index > 0 { "\\012" } else { "" });
             text.push_bytes(part);

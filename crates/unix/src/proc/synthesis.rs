@@ -33,7 +33,7 @@ fn gauges(unix: &'static Unix, _: &Whole) -> Result<Vec<u8>, Errno> {
     let heap = unix.machine.heap_live();
     written(format_args!(
         "free_frames {}\ntotal_frames {}\ncode_bytes {}\ncode_routines {}\nswitches {}\npreemptions {}\nready {}\ntasks {}\n\
-         processes {}\nthreads {}\nheap_bytes {}\nheap_blocks {}\ndevice_entropy_bytes {}\n",
+         processes {}\nthreads {}\nheap_bytes {}\nheap_blocks {}\nheap_pages {}\ndevice_entropy_bytes {}\n",
         unix.pool.free_frames(),
         unix.pool.total_frames(),
         unix.store.live_bytes(),
@@ -46,6 +46,7 @@ fn gauges(unix: &'static Unix, _: &Whole) -> Result<Vec<u8>, Errno> {
         unix.scheduler.thread_count(),
         heap.bytes,
         heap.blocks,
+        heap.pages,
         unix.machine.device_entropy()
     ))
 }

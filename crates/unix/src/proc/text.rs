@@ -31,6 +31,11 @@ impl Lines {
         self.push_str(character.encode_utf8(&mut [0; 4]));
     }
 
+    /// Spaces, until it has so many bytes. They are counted beforehand: where memory is out, no length is ever reached.
+    pub fn pad_to(&mut self, bytes: usize) {
+        (self.len()..bytes).for_each(|_| self.push(' '));
+    }
+
     pub fn len(&self) -> usize {
         self.bytes.len()
     }

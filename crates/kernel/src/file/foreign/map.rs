@@ -78,6 +78,10 @@ impl ForeignMap {
         let (far, handle) = self.opening.far();
         let frames = far.map(handle, number * WINDOW_PAGES, self.is_writable).map_err(errno_of)?;
         let pool = self.opening.node().volume().pool();
+        if pool.prepare_to_lend(&frames).is_err() {
+            far.unmap(frames);
+            return Err(Errno::ENOMEM);
+        }
         (0..WINDOW_PAGES as u32).for_each(|offset| pages.put(pool.lend(&frames, offset)));
         Ok(Window { number, frames, pages })
     }
