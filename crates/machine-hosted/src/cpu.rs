@@ -1,17 +1,23 @@
-//! The one processor: slots that synthesized code reaches by their addresses.
+//! A processor's record: slots that synthesized code reaches by their addresses. A processor of this machine is a set of host processes, of
+//! which one has the baton.
 #![allow(
     clippy::multiple_unsafe_ops_per_block,
     reason = "one proof for the words of one record, or for calls that belong together"
 )]
 
 use core::cell::UnsafeCell;
+use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use machine_x86::{MANAGED_STATE, Slots};
+use machine::{LocalCell, LocalValue, Nanos, PROCESSORS_MAX};
+use machine_x86::{MANAGED_STATE, Slots, THREAD_AREA_BYTES};
 
 use crate::counts::Counts;
+use crate::sample_clock;
+use crate::translation::PutOff;
 
-/// Everything that belongs to the processor. Synthesized code has the addresses of its fields folded in.
+/// Everything that belongs to one processor, which alone reaches it, without a lock. Synthesized code has the addresses of its fields
+/// folded in.
 #[repr(C)]
 pub struct Cpu {
     pub slots: Slots,
@@ -29,29 +35,78 @@ pub struct Cpu {
     pub epoch: u64,
     /// The timer's signal came while the kernel ran.
     pub timer_pending: u64,
+    /// When the timer is set to go off.
+    pub alarm: LocalValue<Option<Nanos>>,
+    /// When to look at descriptors although programs compute; nobody waits for one: never.
+    pub tick: LocalValue<Option<Nanos>>,
+    /// A change of its mappings that is not made yet.
+    pub put_off: LocalCell<PutOff>,
+    pub samples: sample_clock::Words,
     /// What is told at the end with `counts=1`.
     pub counts: Counts,
 }
 
-pub struct CpuCell(UnsafeCell<Cpu>);
+impl Cpu {
+    fn new() -> Cpu {
+        Cpu {
+            slots: Slots::new(),
+            stack_top: 0,
+            wide_mask: 0,
+            root: 0,
+            host: 0,
+            handed_sp: 0,
+            epoch: 1,
+            timer_pending: 0,
+            alarm: LocalValue::new(None),
+            tick: LocalValue::new(None),
+            put_off: LocalCell::new(PutOff::nothing()),
+            samples: sample_clock::Words::new(),
+            counts: Counts::new(),
+        }
+    }
+}
 
-// SAFETY: one host process has the baton; handlers of its signals only store whole words that the code below reads whole.
-unsafe impl Sync for CpuCell {}
+/// Stands in as a thread while boot runs, and as vector owner when the real one has gone: an area of a thread that does not exist, all
+/// zeros at first, so its number is 0.
+#[repr(C, align(32768))]
+struct DummyArea([u8; THREAD_AREA_BYTES as usize]);
 
-pub static CPU: CpuCell = CpuCell(UnsafeCell::new(Cpu {
-    slots: Slots::new(),
-    stack_top: 0,
-    wide_mask: 0,
-    root: 0,
-    host: 0,
-    handed_sp: 0,
-    epoch: 1,
-    timer_pending: 0,
-    counts: Counts::new(),
-}));
+/// A record, and what is too large to be written at once.
+#[repr(C)]
+struct Processor {
+    cpu: Cpu,
+    dummy: DummyArea,
+}
 
+/// The records of the processors, zeros until each starts.
+#[repr(transparent)]
+pub struct Processors([UnsafeCell<MaybeUninit<Processor>>; PROCESSORS_MAX]);
+
+// SAFETY: one host process of a processor has the baton; handlers of its signals only store whole words that the code below reads whole.
+unsafe impl Sync for Processors {}
+
+pub static PROCESSORS: Processors = Processors([const { UnsafeCell::new(MaybeUninit::zeroed()) }; PROCESSORS_MAX]);
+
+fn this() -> *mut Processor {
+    const { assert!(PROCESSORS_MAX == 1, "each processor has host processes of its own, whose `Own` page says which it is") };
+    PROCESSORS.0[0].get().cast()
+}
+
+/// The record of the processor that runs this.
 pub fn cpu() -> *mut Cpu {
-    CPU.0.get()
+    this().cast()
+}
+
+/// The area that stands in for a thread's.
+pub fn dummy_area() -> u64 {
+    // SAFETY: the record is never freed; only the address is taken.
+    unsafe { &raw const (*this()).dummy as u64 }
+}
+
+/// When the timer goes off, and when to look at descriptors.
+pub fn timers() -> (&'static LocalValue<Option<Nanos>>, &'static LocalValue<Option<Nanos>>) {
+    // SAFETY: the record is never freed.
+    unsafe { (&(*cpu()).alarm, &(*cpu()).tick) }
 }
 
 /// The timer's signal came while the kernel ran, which has not looked yet.
@@ -101,6 +156,8 @@ pub fn feature_word() -> u32 {
 /// # Errors
 /// What the kernel cannot do without.
 pub fn measure() -> Result<(), &'static str> {
+    // SAFETY: boot is alone, and nothing was in the record.
+    unsafe { cpu().write(Cpu::new()) };
     let one = core::arch::x86_64::__cpuid(1);
     if one.ecx & 1 << 27 == 0 {
         return Err("a host that has switched XSAVE on");

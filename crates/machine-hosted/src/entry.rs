@@ -11,7 +11,7 @@ use core::mem::offset_of;
 use machine::Registers;
 use machine_x86::{THREAD_AREA_BYTES, USER_CODE, USER_DATA, VECTOR_OFFSET};
 
-use crate::cpu::{CPU, Cpu};
+use crate::cpu::{Cpu, PROCESSORS};
 use crate::signals::{DISTURBING_FLAGS, on_alarm, on_call, on_child, on_fault};
 
 global_asm!(
@@ -238,7 +238,7 @@ global_asm!(
     on_alarm = sym on_alarm,
     on_child = sym on_child,
     area = const THREAD_AREA_BYTES,
-    cpu = sym CPU,
+    cpu = sym PROCESSORS,
     cpu_handed = const offset_of!(Cpu, handed_sp),
     cpu_owner = const offset_of!(Cpu, slots.vector_owner),
     cpu_wide = const offset_of!(Cpu, wide_mask),

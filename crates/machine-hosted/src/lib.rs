@@ -75,10 +75,6 @@ const TICK_NS: u64 = 10_000_000;
 /// The hosted machine. One value, made by [`boot`].
 pub struct HostedMachine {
     channels: KernelCell<HostChannels>,
-    /// When to look at descriptors although programs compute; nobody waits for one: never.
-    tick: KernelCell<Option<Nanos>>,
-    /// When the timer is set to go off.
-    alarm: KernelCell<Option<Nanos>>,
     trap_only: bool,
     /// Calls and sites are counted for the host tool.
     counts_calls: bool,
@@ -100,17 +96,6 @@ impl CodeMemory for HostedCodeMemory {
 // SAFETY: boot maps one memory file at both addresses, executable at the first and writable at the second (R2).
 static STORE: CodeStore = unsafe { CodeStore::new(CODE, CODE_ALIAS, CODE_BYTES as usize, &HostedCodeMemory) };
 
-/// Stands in as a thread while boot runs, and as vector owner when the real one has gone.
-#[repr(C, align(32768))]
-struct DummyArea([u8; 32768]);
-static DUMMY: KernelCell<DummyArea> = KernelCell::new(DummyArea([0; 32768]));
-
-/// An area of a thread that does not exist: all zeros at first, so its number is 0.
-pub(crate) fn dummy_area() -> u64 {
-    // The cell's bookkeeping may stand before the bytes; the cell is aligned, and is twice an area long.
-    (&raw const DUMMY) as u64 & !(machine_x86::THREAD_AREA_BYTES - 1)
-}
-
 static MEMORY_FD: AtomicI32 = AtomicI32::new(-1);
 
 /// The memory file whose pages are the frames.
@@ -126,8 +111,6 @@ impl HostedMachine {
     fn start(parameters: &Parameters) -> &'static HostedMachine {
         let machine = Box::leak(Box::new(HostedMachine {
             channels: KernelCell::new(HostChannels::new(parameters.control_fd)),
-            tick: KernelCell::new(None),
-            alarm: KernelCell::new(None),
             trap_only: parameters.trap_only,
             counts_calls: parameters.counts,
         }));
@@ -170,9 +153,10 @@ impl HostedMachine {
 
     /// An alarm came while a program ran, or is overdue: devices, then the kernel's own alarm.
     pub(crate) fn serve_alarm(&self, held: Held<'_>, kernel: &'static dyn Upcalls) {
+        let (alarm, _) = cpu::timers();
         self.wait_for_devices(held, kernel, Some(0));
-        if self.alarm.get().is_some_and(|at| at <= machine_x86::now()) {
-            self.alarm.set(None);
+        if alarm.get().is_some_and(|at| at <= machine_x86::now()) {
+            alarm.set(None);
             kernel.timer(held);
         }
         self.keep_alarms();
@@ -188,7 +172,8 @@ impl HostedMachine {
     }
 
     fn next_alarm(&self) -> Option<Nanos> {
-        [self.alarm.get(), self.tick.get()].into_iter().flatten().min()
+        let (alarm, tick) = cpu::timers();
+        [alarm.get(), tick.get()].into_iter().flatten().min()
     }
 
     /// Sees that the signal comes to the host process that runs.
@@ -229,12 +214,13 @@ impl HostedMachine {
     }
 
     fn set_ticking(&self, on: bool) {
+        let (_, tick) = cpu::timers();
         let at = Nanos(machine_x86::now().0 + TICK_NS);
-        match self.tick.get() {
-            _ if !on => self.tick.set(None),
+        match tick.get() {
+            _ if !on => tick.set(None),
             Some(soon) if soon < at && soon > machine_x86::now() => {}
             _ => {
-                self.tick.set(Some(at));
+                tick.set(Some(at));
                 hosts::set_alarm(at.0);
             }
         }
@@ -276,12 +262,13 @@ impl Threads for HostedMachine {
     }
 
     fn wait_for_interrupt(&self, held: Held<'_>) {
+        let (alarm, _) = cpu::timers();
         let kernel = upcalls();
-        let wait = self.alarm.get().map(|at| at.saturating_sub(machine_x86::now()).0);
+        let wait = alarm.get().map(|at| at.saturating_sub(machine_x86::now()).0);
         self.set_ticking(false);
         self.wait_for_devices(held, kernel, wait);
-        if self.alarm.get().is_some_and(|at| at <= machine_x86::now()) {
-            self.alarm.set(None);
+        if alarm.get().is_some_and(|at| at <= machine_x86::now()) {
+            alarm.set(None);
             kernel.timer(held);
         }
         upcall::serve_timer(held, kernel);
@@ -447,7 +434,8 @@ impl Clock for HostedMachine {
     }
 
     fn set_alarm(&self, at: Nanos) {
-        self.alarm.set(Some(at));
+        let (alarm, _) = cpu::timers();
+        alarm.set(Some(at));
         hosts::set_alarm(at.0);
     }
 }

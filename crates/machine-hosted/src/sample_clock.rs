@@ -4,6 +4,7 @@
 //! jumps. What a real interrupt costs beside that is not here.
 
 use core::arch::{asm, global_asm};
+use core::mem::offset_of;
 use core::sync::atomic::AtomicU32;
 
 use machine::{Entry, Fragment, SampleClock, SampleEntry, SampleProcedure, Slot};
@@ -11,22 +12,43 @@ use synth::{Abs32, template};
 
 use machine_x86::upcalls;
 
-static END_OF_INTERRUPT: AtomicU32 = AtomicU32::new(0);
-static CHAIN: AtomicU32 = AtomicU32::new(0);
+use crate::cpu::{self, Cpu, PROCESSORS};
+
+/// What a processor has of it: the slot, and two words where the pc tells its interrupt controller.
+#[repr(C)]
+pub struct Words {
+    slot: Slot<SampleEntry>,
+    end_of_interrupt: AtomicU32,
+    chain: AtomicU32,
+}
+
+impl Words {
+    pub fn new() -> Words {
+        Words { slot: Slot::new(compiled()), end_of_interrupt: AtomicU32::new(0), chain: AtomicU32::new(0) }
+    }
+}
+
+fn words() -> &'static Words {
+    // SAFETY: the record is never freed, and these are words.
+    unsafe { &(*cpu::cpu()).samples }
+}
+
+fn compiled() -> Entry<SampleEntry> {
+    // SAFETY: this code is there as long as the machine, and ends as an interrupt does.
+    unsafe { Entry::new((&raw const hosted_sample_compiled) as u64) }
+}
+
+fn end_of_interrupt() -> Abs32 {
+    Abs32(&raw const words().end_of_interrupt as u64)
+}
 
 global_asm!(
     r#"
-    .pushsection .data
-    .balign 8
-    .globl hosted_sample_slot
-    hosted_sample_slot: .quad hosted_sample_compiled
-    .popsection
-
     .pushsection .text
     .balign 16
     .globl hosted_sample_entry
     hosted_sample_entry:
-        jmp qword ptr [rip + hosted_sample_slot]
+        jmp qword ptr [rip + {processor} + {slot}]
 
     /* As the pc's, less what it does with CR0: saves what compiled code may use. */
     .macro sample_in_compiled_code
@@ -58,7 +80,7 @@ global_asm!(
         pop rdx
         pop rcx
         pop rax
-        mov dword ptr [rip + {end_of_interrupt}], 0
+        mov dword ptr [rip + {processor} + {end_of_interrupt}], 0
     .endm
     .balign 16
     .globl hosted_sample_compiled
@@ -72,13 +94,14 @@ global_asm!(
         ret
     .popsection
 "#,
-    end_of_interrupt = sym END_OF_INTERRUPT,
+    processor = sym PROCESSORS,
+    slot = const offset_of!(Cpu, samples.slot),
+    end_of_interrupt = const offset_of!(Cpu, samples.end_of_interrupt),
 );
 
 unsafe extern "C" {
     static hosted_sample_compiled: u8;
     static hosted_sample_procedure: u8;
-    static hosted_sample_slot: Slot<SampleEntry>;
 }
 
 template! {
@@ -101,21 +124,19 @@ extern "C" fn hosted_sample_in_rust() {
 }
 
 pub fn find() -> SampleClock {
-    let end_of_interrupt = Abs32((&raw const END_OF_INTERRUPT) as u64);
+    let end_of_interrupt = end_of_interrupt();
     SampleClock {
-        // SAFETY: an aligned word that lives forever, and that all touch as an atomic.
-        slot: unsafe { &hosted_sample_slot },
+        slot: &words().slot,
         end: Fragment { template: EndOfSample::template(), holes: [end_of_interrupt.into()].into() },
         // Nobody waits for samples that only come when they are raised.
-        chain: ((&raw const CHAIN) as u64, 1),
-        // SAFETY: this code is there as long as the machine, and ends as an interrupt does.
-        compiled: unsafe { Entry::new((&raw const hosted_sample_compiled) as u64) },
+        chain: (&raw const words().chain as u64, 1),
+        compiled: compiled(),
     }
 }
 
 /// The end of a handler that is called as a procedure, and the compiled one.
 pub fn procedure() -> (Fragment, Entry<SampleProcedure>) {
-    let end_of_interrupt = Abs32((&raw const END_OF_INTERRUPT) as u64);
+    let end_of_interrupt = end_of_interrupt();
     let end = Fragment { template: EndOfProcedure::template(), holes: [end_of_interrupt.into()].into() };
     // SAFETY: this code is there as long as the machine, and returns as a procedure does.
     let compiled = unsafe { Entry::new((&raw const hosted_sample_procedure) as u64) };
@@ -123,8 +144,7 @@ pub fn procedure() -> (Fragment, Entry<SampleProcedure>) {
 }
 
 pub fn bind(entry: Entry<SampleEntry>) {
-    // SAFETY: the slot is an aligned word that lives forever; the entry is code that ends as an interrupt does.
-    unsafe { hosted_sample_slot.store(entry) };
+    words().slot.store(entry);
 }
 
 pub fn raise(count: u32) {

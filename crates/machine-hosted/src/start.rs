@@ -177,8 +177,8 @@ pub unsafe fn boot(stack: *const u64) -> Booted {
     frames::start(frame(archive_bytes), frame(memory_bytes));
     // SAFETY: the slots are words; no thread runs yet.
     unsafe {
-        (*cpu()).stack_top = crate::dummy_area() + THREAD_AREA_BYTES;
-        (*cpu()).slots.vector_owner = crate::dummy_area();
+        (*cpu()).stack_top = cpu::dummy_area() + THREAD_AREA_BYTES;
+        (*cpu()).slots.vector_owner = cpu::dummy_area();
         (*cpu()).slots.since = read_tsc();
     }
     if debug::start(parameters.debuggers).is_err() {

@@ -1,4 +1,4 @@
-//! What threads of the hosted machine stand on: mapped areas, the one processor's record, the entries.
+//! What threads of the hosted machine stand on: mapped areas, the processor's record, the entries.
 #![allow(
     clippy::multiple_unsafe_ops_per_block,
     reason = "one proof for the words of one record, or for calls that belong together"
@@ -56,7 +56,7 @@ unsafe impl Ground for HostedGround {
     }
 
     fn dummy_area() -> u64 {
-        crate::dummy_area()
+        crate::cpu::dummy_area()
     }
 
     fn makers() -> Makers {

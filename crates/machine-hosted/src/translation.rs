@@ -9,6 +9,7 @@
 )]
 
 use alloc::vec::Vec;
+use core::cell::RefMut;
 use core::ops::{Bound, Range};
 
 use machine::{
@@ -332,17 +333,27 @@ enum Change {
     Protect(u64),
 }
 
-struct PutOff {
+/// A change of mappings that may be joined with the next.
+pub struct PutOff {
     start: u64,
     end: u64,
     change: Change,
 }
 
-static PUT_OFF: KernelCell<PutOff> = KernelCell::new(PutOff { start: 0, end: 0, change: Change::Unmap });
+impl PutOff {
+    pub const fn nothing() -> PutOff {
+        PutOff { start: 0, end: 0, change: Change::Unmap }
+    }
+}
+
+fn last_put_off() -> RefMut<'static, PutOff> {
+    // SAFETY: the record is never freed.
+    unsafe { &(*cpu()).put_off }.borrow_mut()
+}
 
 /// Remembers a change of one page; `is_gap` says whether nothing is present in a range, so that it may be swept over.
 fn put_off(page: u64, change: Change, is_gap: impl Fn(Range<u64>) -> bool) {
-    let mut last = PUT_OFF.borrow_mut();
+    let mut last = last_put_off();
     let follows = last.start < last.end && last.change == change && page >= last.end;
     let joins = follows && (page == last.end || is_one_region(last.end, page) && is_gap(last.end..page));
     if joins {
@@ -375,7 +386,7 @@ fn apply(last: &mut PutOff) {
 
 /// Makes the change that was put off. Called before the program runs or its memory is read.
 pub fn flush() {
-    apply(&mut PUT_OFF.borrow_mut());
+    apply(&mut last_put_off());
 }
 
 /// Makes the translation with this root word the active one; 0: none.

@@ -1,17 +1,20 @@
-//! One processor: its descriptor tables, its slots, its features.
+//! A processor: its record, its descriptor tables, its features.
 #![allow(
     clippy::multiple_unsafe_ops_per_block,
     reason = "one proof for the words of one record, or for calls that belong together"
 )]
 
-use alloc::boxed::Box;
 use core::arch::asm;
+use core::cell::UnsafeCell;
+use core::mem::{MaybeUninit, offset_of};
+use core::sync::atomic::AtomicU64;
 
-use machine_x86::{MANAGED_STATE, Slots, read_tsc};
+use machine::{LINES_MAX, PROCESSORS_MAX};
+use machine_x86::{MANAGED_STATE, Slots, VECTOR_OFFSET, current_by_stack, read_tsc};
 
 use crate::layout::{KERNEL_CODE, KERNEL_DATA, TSS_SELECTOR};
 use crate::registers::{EFER, FMASK, LSTAR, STAR, read_cr0, read_cr4, read_msr, write_cr0, write_cr4, write_msr};
-use crate::trap;
+use crate::{lines, nesting, sample_clock, timer, trap};
 
 /// Task-state segment (SDM vol. 3A, 8.7): stacks for traps.
 #[repr(C, packed(4))]
@@ -24,15 +27,54 @@ pub struct Tss {
     tail: [u16; 6],
 }
 
-/// Everything that belongs to one processor. Synthesized code has the addresses of its fields
+/// Everything that belongs to one processor, which alone reaches it, without a lock. Synthesized code has the addresses of its fields
 /// folded in, so no segment base is needed to find them, and GS stays the program's.
 #[repr(C)]
 pub struct Cpu {
     pub slots: Slots,
+    pub nesting: nesting::Words,
+    pub timer: timer::Words,
+    pub samples: sample_clock::Words,
+    /// Slots: where the interrupts lead whose lines have handlers that are code.
+    pub lines: [AtomicU64; LINES_MAX],
     pub tss: Tss,
     gdt: [u64; 10],
     idt: [[u64; 2]; 256],
     trap_stacks: [[u8; 8192]; 2],
+    dummy_owner: DummyOwner,
+}
+
+/// Stands in as vector owner when the real one has gone: an area that a save may scribble on.
+#[repr(C, align(4096))]
+struct DummyOwner([u8; VECTOR_OFFSET as usize + XSAVE_ROOM]);
+
+/// The records of the processors, zeros until each starts.
+#[repr(transparent)]
+pub struct Processors([UnsafeCell<MaybeUninit<Cpu>>; PROCESSORS_MAX]);
+
+// SAFETY: each record is reached by its own processor alone, and what interrupts reach in it are words.
+unsafe impl Sync for Processors {}
+
+pub static PROCESSORS: Processors = Processors([const { UnsafeCell::new(MaybeUninit::zeroed()) }; PROCESSORS_MAX]);
+
+/// The record of a processor.
+fn record(number: usize) -> *mut Cpu {
+    PROCESSORS.0[number].get().cast()
+}
+
+/// The record of the processor that runs this.
+#[inline(always)]
+pub fn this() -> *mut Cpu {
+    if PROCESSORS_MAX == 1 {
+        return record(0);
+    }
+    // SAFETY: every thread runs on the stack of its own area, whose record names the record of its processor.
+    unsafe { (*current_by_stack()).cpu.cast() }
+}
+
+/// The area that stands in as vector owner.
+pub fn dummy_owner() -> u64 {
+    this() as u64 + offset_of!(Cpu, dummy_owner) as u64
 }
 
 /// What the processor offers, asked once.
@@ -90,21 +132,20 @@ pub fn enable_features() -> Result<Features, &'static str> {
 }
 
 impl Cpu {
-    /// Made in place: it is too large for a boot stack.
-    fn zeroed() -> &'static mut Cpu {
-        let mut place = Box::<Cpu>::new_uninit();
-        // SAFETY: the box has room for exactly this.
-        unsafe { place.as_mut_ptr().write_bytes(0, 1) };
-        // SAFETY: all-zero is a valid value of every field (integers and arrays of them).
-        Box::leak(unsafe { place.assume_init() })
-    }
-
-    /// Makes the tables of the boot processor and loads them.
-    pub fn start(features: &Features, entry_stub: u64, dummy_owner: u64) -> &'static mut Cpu {
-        let cpu = Cpu::zeroed();
+    /// Makes the tables of processor `number`, which runs this, and loads them.
+    ///
+    /// # Safety
+    /// Once for each processor, before it takes an interrupt.
+    pub unsafe fn start(number: usize, features: &Features, entry_stub: u64) -> &'static mut Cpu {
+        // SAFETY: 1. Nobody else has the record. 2. All-zero is a valid value of every field (integers and arrays of them).
+        let cpu = unsafe { &mut *record(number) };
+        cpu.nesting = nesting::Words::new();
+        cpu.timer = timer::Words::new();
+        cpu.samples = sample_clock::Words::new();
+        cpu.lines = lines::slots();
         cpu.slots.vector_mask = features.xcr0;
         cpu.slots.vector_bytes = features.xsave_bytes;
-        cpu.slots.vector_owner = dummy_owner;
+        cpu.slots.vector_owner = (&raw const cpu.dummy_owner) as u64;
         cpu.slots.since = read_tsc();
         for stack in 0..2 {
             cpu.tss.ist[stack] = (&raw const cpu.trap_stacks[stack]) as u64 + 8192;
@@ -112,7 +153,7 @@ impl Cpu {
         cpu.tss.tail[5] = size_of::<Tss>() as u16;
         cpu.fill_gdt();
         for (vector, gate) in cpu.idt.iter_mut().enumerate() {
-            *gate = trap::gate(vector);
+            *gate = trap::gate(vector, number);
         }
         cpu.load();
         // SAFETY: STAR names the descriptors loaded above; LSTAR is kernel code; FMASK clears

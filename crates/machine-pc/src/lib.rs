@@ -71,7 +71,7 @@ pub use timer::templates as timer_templates;
 pub use transmit::{FACTS as TRANSMIT_FACTS, send_code, templates as transmit_templates};
 pub use virtqueue::{QueueWords, SIZE as QUEUE_SIZE};
 
-use crate::cpu::{Cpu, Features};
+use crate::cpu::Features;
 use crate::frames::{FRAMES, TABLE_FRAMES};
 use crate::layout::{CODE, CODE_BYTES};
 use crate::paging::{NO_EXECUTE, PcTranslation, WRITE, map_kernel};
@@ -81,7 +81,6 @@ use crate::virtio_console::Console;
 /// The pc. One value, made by [`boot`].
 pub struct PcMachine {
     features: Features,
-    cpu: *mut Cpu,
     console: KernelCell<Option<Console>>,
     /// `None` while devices are polled.
     console_line: Option<Claimed>,
@@ -91,11 +90,6 @@ pub struct PcMachine {
     access_space: u32,
     handover: KernelOnce<handover::HandoverCodes>,
 }
-
-// SAFETY: `cpu` points to leaked memory; its slots are written only by the processor that owns it.
-unsafe impl Sync for PcMachine {}
-// SAFETY: as for `Sync`.
-unsafe impl Send for PcMachine {}
 
 /// The writable alias of the code store lies right behind its executable mapping.
 const CODE_ALIAS: u64 = CODE + CODE_BYTES;
@@ -120,17 +114,6 @@ impl CodeMemory for PcCodeMemory {
 
 // SAFETY: `PcCodeMemory::extend` maps one frame at both addresses; nobody else knows the ranges.
 static STORE: CodeStore = unsafe { CodeStore::new(CODE, CODE_ALIAS, CODE_BYTES as usize, &PcCodeMemory) };
-
-/// Stands in as vector owner when the real one has gone: an area that a save may scribble on.
-#[repr(C, align(4096))]
-struct DummyOwner([u8; 4096 * 2]);
-static DUMMY_OWNER: KernelCell<DummyOwner> = KernelCell::new(DummyOwner([0; 4096 * 2]));
-
-/// The dummy area, placed so that its vector state is aligned as XSAVE wants it.
-pub(crate) fn dummy_owner() -> u64 {
-    // The cell's bookkeeping may stand before the bytes; a whole aligned page always lies inside.
-    (&raw const DUMMY_OWNER) as u64 & !4095
-}
 
 impl PcMachine {
     /// The store of synthesized code.
@@ -264,12 +247,12 @@ impl Lines for PcMachine {
 impl Processor for PcMachine {
     fn schedule_words(&self) -> &'static ScheduleWords {
         // SAFETY: the processor's record is never freed.
-        unsafe { &(*self.cpu).slots.words }
+        unsafe { &(*cpu::this()).slots.words }
     }
 
     fn gauge(&self) -> &'static AtomicU64 {
         // SAFETY: the processor's record is never freed.
-        unsafe { &(*self.cpu).slots.gauge }
+        unsafe { &(*cpu::this()).slots.gauge }
     }
 
     fn set_upcalls(&self, upcalls: &'static dyn Upcalls) {
@@ -306,7 +289,7 @@ impl Processor for PcMachine {
 
     fn vector_features(&self) -> u64 {
         // SAFETY: the processor's record lives as long as the machine.
-        unsafe { (*self.cpu).slots.vector_mask }
+        unsafe { (*cpu::this()).slots.vector_mask }
     }
 
     fn vector_bytes(&self) -> usize {

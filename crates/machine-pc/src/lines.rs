@@ -7,38 +7,36 @@
 //! A line is routed to one of both. What comes by the other, because it was under way when the route changed, is only ended.
 
 use core::arch::global_asm;
+use core::mem::offset_of;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use machine::{
-    Claimed, DeviceEntry, Entry, LINES_MAX, Line, LineControl, LineError, LineTable, Message, Procedure,
-    ProcessorNumber,
+    Claimed, DeviceEntry, Entry, LINES_MAX, Line, LineControl, LineError, LineTable, Message, PROCESSORS_MAX,
+    Procedure, ProcessorNumber,
 };
 
 use crate::apic;
+use crate::cpu::{self, Cpu, PROCESSORS};
 use crate::layout::direct;
 use crate::nesting;
 use crate::trap::{DEVICE_VECTOR, LINE_VECTOR};
 
 global_asm!(
     r#"
-    .pushsection .data
-    .balign 8
-    .globl line_slots
-    line_slots:
-        .rept {lines}
-        .quad line_ended
-        .endr
-    .popsection
-
+    /* For each processor and place: through the slot in its record. */
     .pushsection .text
     .balign 16
     .globl line_entries
     line_entries:
+        .set line_of, 0
+        .rept {count}
         .set line_place, 0
         .rept {lines}
         .balign 8
-        jmp qword ptr [rip + line_slots + line_place * 8]
+        jmp qword ptr [rip + {processors} + line_of * {bytes} + {slots} + line_place * 8]
         .set line_place, line_place + 1
+        .endr
+        .set line_of, line_of + 1
         .endr
 
     /* Nobody's handler: the interrupt only ends. */
@@ -51,6 +49,10 @@ global_asm!(
         iretq
     .popsection
 "#,
+    processors = sym PROCESSORS,
+    count = const PROCESSORS_MAX,
+    bytes = const size_of::<Cpu>(),
+    slots = const offset_of!(Cpu, lines),
     lines = const LINES_MAX,
     apic = const direct(apic::LOCAL),
     eoi = const apic::EOI,
@@ -58,18 +60,23 @@ global_asm!(
 
 unsafe extern "C" {
     static line_entries: u8;
-    static line_slots: [AtomicU64; LINES_MAX];
     static line_ended: u8;
 }
 
-/// What the interrupt gate of `DEVICE_VECTOR + place` leads to.
-pub fn entry(place: usize) -> u64 {
-    (&raw const line_entries) as u64 + 8 * place as u64
+/// What the interrupt gate of a processor for `DEVICE_VECTOR + place` leads to.
+pub fn entry(processor: usize, place: usize) -> u64 {
+    (&raw const line_entries) as u64 + 8 * (processor * LINES_MAX + place) as u64
 }
 
+/// The slots of a processor that starts.
+pub fn slots() -> [AtomicU64; LINES_MAX] {
+    [(); LINES_MAX].map(|()| AtomicU64::new(nobody()))
+}
+
+/// All lines come to the first processor so far (`claim`), which runs this.
 fn slot(place: usize) -> &'static AtomicU64 {
     // SAFETY: aligned words that live forever; they are only reached as atomics, and by the jumps.
-    unsafe { &line_slots[place] }
+    unsafe { &(*cpu::this()).lines[place] }
 }
 
 /// Stores another handler for a moment; returns the one before.

@@ -8,12 +8,14 @@
 )]
 
 use core::arch::{asm, global_asm};
+use core::mem::offset_of;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use machine::{Entry, Fragment, SampleClock, SampleEntry, Slot, Trigger};
+use machine::{Entry, Fragment, PROCESSORS_MAX, SampleClock, SampleEntry, Slot, Trigger};
 use synth::{Abs32, Template, template};
 
 use crate::apic;
+use crate::cpu::{self, Cpu, PROCESSORS};
 use crate::frames::FRAMES;
 use crate::layout::NEAR_APIC;
 use crate::nesting;
@@ -31,17 +33,17 @@ const NOT_CACHED: u64 = 1 << 4;
 
 global_asm!(
     r#"
-    .pushsection .data
-    .balign 8
-    .globl sample_slot
-    sample_slot: .quad sample_compiled
-    .popsection
-
+    /* For each processor: through the slot in its record. */
     .pushsection .text
     .balign 16
-    .globl sample_entry
-    sample_entry:
-        jmp qword ptr [rip + sample_slot]
+    .globl sample_entries
+    sample_entries:
+        .set sample_of, 0
+        .rept {count}
+        .balign 8
+        jmp qword ptr [rip + {processors} + sample_of * {bytes} + {slot}]
+        .set sample_of, sample_of + 1
+        .endr
 
     /* Saves what compiled code may use: the C convention's registers and the vector registers' lower parts. They may be
        the program's or, with TS set, another thread's. */
@@ -94,12 +96,41 @@ global_asm!(
         call_compiled chained_in_rust
     .popsection
 "#,
+    processors = sym PROCESSORS,
+    count = const PROCESSORS_MAX,
+    bytes = const size_of::<Cpu>(),
+    slot = const offset_of!(Cpu, samples.slot),
 );
 
+/// What a processor has of the samples that come to it.
+#[repr(C)]
+pub struct Words {
+    /// Where their interrupt leads.
+    slot: Slot<SampleEntry>,
+    /// Their handler is Rust.
+    calls_rust: AtomicBool,
+    runs: AtomicBool,
+}
+
+impl Words {
+    pub fn new() -> Words {
+        Words { slot: Slot::new(compiled()), calls_rust: AtomicBool::new(true), runs: AtomicBool::new(false) }
+    }
+}
+
+fn words() -> &'static Words {
+    // SAFETY: the record is never freed, and these are words.
+    unsafe { &(*cpu::this()).samples }
+}
+
+fn compiled() -> Entry<SampleEntry> {
+    // SAFETY: this code is there as long as the machine, and ends as an interrupt does.
+    unsafe { Entry::new((&raw const sample_compiled) as u64) }
+}
+
 unsafe extern "C" {
-    static sample_entry: u8;
+    static sample_entries: u8;
     static sample_compiled: u8;
-    static sample_slot: Slot<SampleEntry>;
 }
 
 template! {
@@ -114,9 +145,9 @@ pub fn templates() -> [Template; 1] {
     [EndOfSample::template()]
 }
 
-/// What the interrupt gate leads to.
-pub fn entry() -> u64 {
-    (&raw const sample_entry) as u64
+/// What the interrupt gate of a processor leads to.
+pub fn entry(processor: usize) -> u64 {
+    (&raw const sample_entries) as u64 + 8 * processor as u64
 }
 
 /// Maps the local APIC where handlers reach it; `None` without memory for the tables.
@@ -129,35 +160,30 @@ pub fn find() -> Option<SampleClock> {
     }
     let end_of_interrupt = Abs32(NEAR_APIC + apic::EOI);
     Some(SampleClock {
-        // SAFETY: an aligned word that lives forever, and that all touch as an atomic.
-        slot: unsafe { &sample_slot },
+        slot: &words().slot,
         end: Fragment { template: EndOfSample::template(), holes: [end_of_interrupt.into()].into() },
         chain: (NEAR_APIC + apic::COMMAND, apic::TO_ITSELF),
-        // SAFETY: this code is there as long as the machine, and ends as an interrupt does.
-        compiled: unsafe { Entry::new((&raw const sample_compiled) as u64) },
+        compiled: compiled(),
     })
 }
 
 pub fn bind(entry: Entry<SampleEntry>) {
-    CALLS_RUST.store(entry.address() == (&raw const sample_compiled) as u64, Ordering::Relaxed);
+    words().calls_rust.store(entry.address() == (&raw const sample_compiled) as u64, Ordering::Relaxed);
     choose_nesting();
-    // SAFETY: the slot is an aligned word that lives forever; the entry is code that ends as an interrupt does.
-    unsafe { sample_slot.store(entry) };
+    words().slot.store(entry);
 }
-
-static CALLS_RUST: AtomicBool = AtomicBool::new(true);
-static RUNS: AtomicBool = AtomicBool::new(false);
 
 /// Samples come into the middle of the kernel's Rust while their handler is none of it.
 fn choose_nesting() {
-    nesting::want(RUNS.load(Ordering::Relaxed) && !CALLS_RUST.load(Ordering::Relaxed));
+    let words = words();
+    nesting::want(words.runs.load(Ordering::Relaxed) && !words.calls_rust.load(Ordering::Relaxed));
 }
 
 /// Starts the timer at about `hertz`, or stops it at 0; returns thousandths of an interrupt a second.
 pub fn run(hertz: u32) -> u64 {
     /// Channel 0, both bytes of the divisor, rate generator (82C54 data sheet, control word).
     const RATE_GENERATOR: u8 = 0x34;
-    RUNS.store(hertz != 0, Ordering::Relaxed);
+    words().runs.store(hertz != 0, Ordering::Relaxed);
     choose_nesting();
     if hertz == 0 {
         apic::route(LINE, EDGE, None);

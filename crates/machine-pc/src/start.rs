@@ -7,7 +7,8 @@ use core::fmt::{self, Write};
 use core::sync::atomic::Ordering;
 
 use machine::{
-    Channel, Channels, Claimed, Entered, Frames, KernelCell, KernelOnce, Line, PAGE_BYTES, Processor as _, Registers,
+    Channel, Channels, Claimed, Entered, Frames, KernelCell, KernelOnce, Line, PAGE_BYTES, Processor as _,
+    ProcessorNumber, Registers,
 };
 use machine_x86::{EpitaphText, THREAD_AREA_BYTES, access_sites, restrict_sites, upcalls};
 use quaject::{Makers, create};
@@ -21,7 +22,7 @@ use crate::pvh::{BootInfo, StartInfo};
 use crate::registers::{in8, out8, out32};
 use crate::thread_code::{Processor, ProcessorCallouts};
 use crate::virtio_console::Console;
-use crate::{MACHINE, PcMachine, STORE, acpi, apic, clock, dummy_owner, entropy, handover, paging, ram, the, trap};
+use crate::{MACHINE, PcMachine, STORE, acpi, apic, clock, entropy, handover, paging, ram, the, trap};
 
 /// What boot hands to the kernel.
 pub struct Booted {
@@ -117,7 +118,8 @@ fn start_machine(info: &BootInfo) -> &'static PcMachine {
         Ok(features) => features,
         Err(feature) => fatal(feature),
     };
-    let cpu = Cpu::start(&features, 0, dummy_owner());
+    // SAFETY: once, on the processor that boots.
+    let cpu = unsafe { Cpu::start(ProcessorNumber::FIRST.0 as usize, &features, 0) };
     let dispatch = (&raw const cpu.slots.dispatch) as u64;
     if let Some(bytes) = number_after(&info.command_line, b"code_bytes=") {
         STORE.limit(bytes as usize);
@@ -139,7 +141,7 @@ fn start_machine(info: &BootInfo) -> &'static PcMachine {
     let random = KernelCell::new(0);
     let handover = KernelOnce::new();
     let machine =
-        Box::leak(Box::new(PcMachine { features, cpu, console, console_line, random, polls, access_space, handover }));
+        Box::leak(Box::new(PcMachine { features, console, console_line, random, polls, access_space, handover }));
     MACHINE.store((&raw const *machine) as u64, Ordering::Release);
     let processor = Processor { dispatch };
     let Some(entry) = create::create(&processor, Makers::new(machine, &STORE), &ProcessorCallouts {}).entry else {

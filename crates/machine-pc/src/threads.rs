@@ -9,7 +9,7 @@ use crate::frames::{FRAMES, number};
 use crate::layout::{THREAD_AREAS, THREADS, direct};
 use crate::paging::{NO_EXECUTE, WRITE, map_kernel, unmap_kernel};
 use crate::thread_code::{Constant, MMU_BYTES, switch_in};
-use crate::{STORE, dummy_owner, the, trap};
+use crate::{STORE, cpu, the, trap};
 
 /// The mapped pages of an area; the guard page is not among them.
 const PAGES: [u64; 7] = [0, 1, 3, 4, 5, 6, 7];
@@ -44,7 +44,7 @@ unsafe impl Ground for PcGround {
 
     #[inline]
     fn slots() -> *mut Slots {
-        the().cpu.cast()
+        cpu::this().cast()
     }
 
     #[inline]
@@ -53,7 +53,7 @@ unsafe impl Ground for PcGround {
     }
 
     fn dummy_area() -> u64 {
-        dummy_owner()
+        cpu::dummy_owner()
     }
 
     fn makers() -> Makers {
@@ -61,7 +61,7 @@ unsafe impl Ground for PcGround {
     }
 
     fn switch_in(area: u64, dispatch: u64, draft: &mut Draft) {
-        switch_in(area, dispatch, the().cpu).append_to(draft);
+        switch_in(area, dispatch, cpu::this()).append_to(draft);
     }
 
     fn constant(value: u32, draft: &mut Draft) {

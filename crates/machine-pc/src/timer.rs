@@ -5,36 +5,65 @@
 
 use alloc::vec;
 use core::arch::global_asm;
+use core::mem::offset_of;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use machine::{Entry, Fragment, TimerCode, TimerEntry};
+use machine::{Entry, Fragment, PROCESSORS_MAX, TimerCode, TimerEntry};
 use synth::{Abs32, Imm32, Template, template};
 
+use crate::cpu::{self, Cpu, PROCESSORS};
 use crate::layout::NEAR_APIC;
 use crate::trap::TIMER_VECTOR;
 use crate::{apic, nesting, sample_clock};
 
 global_asm!(
     r#"
-    .pushsection .data
-    .balign 8
-    .globl timer_slot
-    timer_slot: .quad trap_stubs + {vector} * 16
-    .popsection
-
+    /* For each processor: through the slot in its record. */
     .pushsection .text
     .balign 16
-    .globl timer_entry
-    timer_entry:
-        jmp qword ptr [rip + timer_slot]
+    .globl timer_entries
+    timer_entries:
+        .set timer_of, 0
+        .rept {count}
+        .balign 8
+        jmp qword ptr [rip + {processors} + timer_of * {bytes} + {slot}]
+        .set timer_of, timer_of + 1
+        .endr
     .popsection
 "#,
-    vector = const TIMER_VECTOR,
+    processors = sym PROCESSORS,
+    count = const PROCESSORS_MAX,
+    bytes = const size_of::<Cpu>(),
+    slot = const offset_of!(Cpu, timer.slot),
 );
 
+/// What a processor has of its timer.
+#[repr(C)]
+pub struct Words {
+    /// Slot: where its interrupt leads.
+    slot: AtomicU64,
+    /// The two handlers: while nothing nests, and while interrupts nest; 0: there is none yet.
+    handlers: [AtomicU64; 2],
+    nests: AtomicBool,
+}
+
+impl Words {
+    pub fn new() -> Words {
+        Words {
+            slot: AtomicU64::new(stub()),
+            handlers: [const { AtomicU64::new(0) }; 2],
+            nests: AtomicBool::new(false),
+        }
+    }
+}
+
+fn words() -> &'static Words {
+    // SAFETY: the record is never freed, and these are words.
+    unsafe { &(*cpu::this()).timer }
+}
+
 unsafe extern "C" {
-    static timer_entry: u8;
-    static timer_slot: AtomicU64;
+    static timer_entries: u8;
     static trap_stubs: u8;
 }
 
@@ -90,9 +119,14 @@ pub fn templates() -> [Template; 5] {
     ]
 }
 
-/// What the interrupt gate leads to.
-pub fn entry() -> u64 {
-    (&raw const timer_entry) as u64
+/// What the interrupt gate of a processor leads to.
+pub fn entry(processor: usize) -> u64 {
+    (&raw const timer_entries) as u64 + 8 * processor as u64
+}
+
+/// Where the interrupt goes that no handler takes.
+fn stub() -> u64 {
+    (&raw const trap_stubs) as u64 + u64::from(TIMER_VECTOR) * 16
 }
 
 /// What a handler is made of; `None` without memory.
@@ -114,28 +148,25 @@ pub fn code() -> Option<TimerCode> {
         close: Fragment { template: KeepAllOut::template(), holes: vec![] },
         end,
         // SAFETY: the stub is there as long as the machine, and is entered as the interrupt is.
-        kernel: unsafe { Entry::new((&raw const trap_stubs) as u64 + u64::from(TIMER_VECTOR) * 16) },
+        kernel: unsafe { Entry::new(stub()) },
     })
 }
 
-/// The two handlers: while nothing nests, and while interrupts nest.
-static HANDLERS: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
-static NESTS: AtomicBool = AtomicBool::new(false);
-
 /// From now on the interrupt leads to `plain`, or to `nesting` while interrupts nest.
 pub fn bind(plain: Entry<TimerEntry>, nesting: Entry<TimerEntry>) {
-    HANDLERS[0].store(plain.address(), Ordering::Relaxed);
-    HANDLERS[1].store(nesting.address(), Ordering::Relaxed);
+    let words = words();
+    words.handlers[0].store(plain.address(), Ordering::Relaxed);
+    words.handlers[1].store(nesting.address(), Ordering::Relaxed);
     nesting::let_in(nesting::Source::Timer);
-    choose(NESTS.load(Ordering::Relaxed));
+    choose(words.nests.load(Ordering::Relaxed));
 }
 
 /// Has the handler bound that lets higher levels in, or the one that need not.
 pub fn choose(nests: bool) {
-    NESTS.store(nests, Ordering::Relaxed);
-    let handler = HANDLERS[usize::from(nests)].load(Ordering::Relaxed);
+    let words = words();
+    words.nests.store(nests, Ordering::Relaxed);
+    let handler = words.handlers[usize::from(nests)].load(Ordering::Relaxed);
     if handler != 0 {
-        // SAFETY: the slot is an aligned word that lives forever; the handler is code that ends as an interrupt does.
-        unsafe { timer_slot.store(handler, Ordering::Release) };
+        words.slot.store(handler, Ordering::Release);
     }
 }

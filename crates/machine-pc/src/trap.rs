@@ -13,6 +13,7 @@ use machine::{LINES_MAX, Registers};
 use machine_x86::{Slots, THREAD_AREA_BYTES, TteRecord, USER_CODE, USER_DATA, VECTOR_OFFSET};
 
 use crate::apic;
+use crate::cpu::Cpu;
 use crate::layout::{KERNEL_CODE, direct};
 
 /// What the timer means for the kernel: to this vector's entry its interrupt goes on, and when that came too early the processor
@@ -37,15 +38,15 @@ unsafe extern "C" {
 /// Bytes per trap stub.
 const STUB_BYTES: u64 = 16;
 
-/// The interrupt gate of `vector`: ring-3 may raise #BP and #OF itself; NMI, #DF and #MC have a stack of
+/// The interrupt gate of `vector` of a processor: ring-3 may raise #BP and #OF itself; NMI, #DF and #MC have a stack of
 /// their own.
-pub fn gate(vector: usize) -> [u64; 2] {
+pub fn gate(vector: usize, processor: usize) -> [u64; 2] {
     let entry = if vector == SAMPLE_VECTOR as usize {
-        crate::sample_clock::entry()
+        crate::sample_clock::entry(processor)
     } else if (DEVICE_VECTOR as usize..DEVICE_VECTOR as usize + LINES_MAX).contains(&vector) {
-        crate::lines::entry(vector - DEVICE_VECTOR as usize)
+        crate::lines::entry(processor, vector - DEVICE_VECTOR as usize)
     } else if vector == CLOCK_VECTOR as usize {
-        crate::timer::entry()
+        crate::timer::entry(processor)
     } else {
         (&raw const trap_stubs) as u64 + vector as u64 * STUB_BYTES
     };
@@ -232,7 +233,10 @@ global_asm!(
 
     /* The idle thread, or the kernel's Rust while interrupts nest: then the kernel is left first. */
     timer_in_kernel:
-        cmp byte ptr [rip + {is_open}], 0
+        mov rbx, rsp
+        and rbx, -{area}
+        mov rbx, [rbx + {tte_cpu}]
+        cmp byte ptr [rbx + {is_open}], 0
         je kernel_trap
         mov rdx, {apic}
         mov dword ptr [rdx + {command}], {timer_later}
@@ -392,7 +396,7 @@ global_asm!(
     chain = const CHAIN_VECTOR,
     apic = const direct(apic::LOCAL),
     eoi = const apic::EOI,
-    is_open = sym crate::nesting::IS_OPEN,
+    is_open = const offset_of!(Cpu, nesting.is_open),
     command = const apic::COMMAND,
     timer_later = const apic::TIMER_LATER,
     count = const apic::INITIAL_COUNT,
