@@ -9,7 +9,7 @@ use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use machine::{LocalCell, LocalValue, Nanos, PROCESSORS_MAX};
+use machine::{LocalCell, LocalValue, Nanos, PROCESSORS_MAX, ProcessorNumber};
 use machine_x86::{MANAGED_STATE, Slots, THREAD_AREA_BYTES};
 
 use crate::counts::Counts;
@@ -90,6 +90,12 @@ pub static PROCESSORS: Processors = Processors([const { UnsafeCell::new(MaybeUni
 fn this() -> *mut Processor {
     const { assert!(PROCESSORS_MAX == 1, "each processor has host processes of its own, whose `Own` page says which it is") };
     PROCESSORS.0[0].get().cast()
+}
+
+/// Which one runs this.
+pub fn number() -> ProcessorNumber {
+    let before = this() as usize - PROCESSORS.0[0].get() as usize;
+    ProcessorNumber((before / size_of::<Processor>()) as u32)
 }
 
 /// The record of the processor that runs this.

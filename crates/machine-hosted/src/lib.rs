@@ -288,6 +288,10 @@ impl Lines for HostedMachine {
 }
 
 impl Processor for HostedMachine {
+    fn number(&self) -> ProcessorNumber {
+        cpu::number()
+    }
+
     fn schedule_words(&self) -> &'static ScheduleWords {
         // SAFETY: the processor's record is never freed.
         unsafe { &(*cpu::cpu()).slots.words }

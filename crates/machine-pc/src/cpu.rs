@@ -9,7 +9,7 @@ use core::cell::UnsafeCell;
 use core::mem::{MaybeUninit, offset_of};
 use core::sync::atomic::AtomicU64;
 
-use machine::{LINES_MAX, PROCESSORS_MAX};
+use machine::{LINES_MAX, PROCESSORS_MAX, ProcessorNumber};
 use machine_x86::{MANAGED_STATE, Slots, VECTOR_OFFSET, current_by_stack, read_tsc};
 
 use crate::layout::{KERNEL_CODE, KERNEL_DATA, TSS_SELECTOR};
@@ -46,7 +46,7 @@ pub struct Cpu {
 
 /// Stands in as vector owner when the real one has gone: an area that a save may scribble on.
 #[repr(C, align(4096))]
-struct DummyOwner([u8; VECTOR_OFFSET as usize + XSAVE_ROOM]);
+struct DummyOwner([u8; VECTOR_OFFSET + XSAVE_ROOM]);
 
 /// The records of the processors, zeros until each starts.
 #[repr(transparent)]
@@ -70,6 +70,12 @@ pub fn this() -> *mut Cpu {
     }
     // SAFETY: every thread runs on the stack of its own area, whose record names the record of its processor.
     unsafe { (*current_by_stack()).cpu.cast() }
+}
+
+/// Which one that is.
+pub fn number() -> ProcessorNumber {
+    let before = this() as usize - record(0) as usize;
+    ProcessorNumber((before / size_of::<Cpu>()) as u32)
 }
 
 /// The area that stands in as vector owner.

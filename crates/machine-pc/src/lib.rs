@@ -245,6 +245,10 @@ impl Lines for PcMachine {
 }
 
 impl Processor for PcMachine {
+    fn number(&self) -> ProcessorNumber {
+        cpu::number()
+    }
+
     fn schedule_words(&self) -> &'static ScheduleWords {
         // SAFETY: the processor's record is never freed.
         unsafe { &(*cpu::this()).slots.words }

@@ -14,6 +14,7 @@
 
 mod baton;
 mod channels;
+mod entry;
 mod lines;
 mod machine;
 mod memory;

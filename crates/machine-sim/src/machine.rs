@@ -7,14 +7,15 @@ use std::sync::atomic::Ordering;
 
 use machine::{
     Channel, Channels, Clock, Dma, Entered, Entry, FileEntry, FrameNumber, Held, LocalCell, LocalValue, Machine,
-    Memory, NEVER, Nanos, NoFrames, Processor, QUANTUM_MOST_NS, Received, Ring, Samples, ScheduleWords, Start,
-    SwitchOut, Threads, Translation, Tte, TteId, Upcalls,
+    Memory, NEVER, Nanos, NoFrames, Processor, ProcessorNumber, QUANTUM_MOST_NS, Received, Ring, Samples,
+    ScheduleWords, Start, SwitchOut, Threads, Translation, Tte, TteId, Upcalls,
 };
 use means::Random;
 use synth::Template;
 
 use crate::baton::{self, Baton, End, Outcome};
 use crate::channels::{Channels as Pipes, News};
+use crate::entry::entered;
 use crate::lines::SimLines;
 use crate::memory::Frames;
 use crate::program::Program;
@@ -139,14 +140,6 @@ impl SimMachine {
         }));
         machine.own.get_or_init(|| machine);
         machine
-    }
-
-    /// The test boots the kernel, and gives what it gets to `run`.
-    pub fn enter(&self) -> Entered {
-        machine::arm(baton::this_processor);
-        baton::join();
-        // SAFETY: no simulated thread runs; `run` gives the lock back.
-        unsafe { Entered::new() }
     }
 
     /// Runs the kernel from its first program's thread on, to the end.
@@ -383,12 +376,6 @@ impl SimMachine {
     }
 }
 
-/// A simulated thread's host thread enters the kernel, which it has the baton for.
-pub(crate) fn entered() -> Entered {
-    // SAFETY: callers are in a program, and drop it before that goes on.
-    unsafe { Entered::new() }
-}
-
 /// The machine that runs, for `leave`, which gets no argument. One at a time.
 static RUNNING: LocalCell<Option<&'static SimMachine>> = LocalCell::new(None);
 
@@ -473,6 +460,11 @@ impl SimMachine {
 }
 
 impl Processor for SimMachine {
+    /// Who has the baton is the first; there are no others.
+    fn number(&self) -> ProcessorNumber {
+        ProcessorNumber::FIRST
+    }
+
     fn schedule_words(&self) -> &'static ScheduleWords {
         &self.the().words
     }

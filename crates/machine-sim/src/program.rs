@@ -17,7 +17,7 @@ use std::sync::Arc;
 use machine::{Exception, Registers, TteId};
 
 use crate::SimMachine;
-use crate::machine::entered;
+use crate::entry::entered;
 
 /// A program or a signal handler. A handler finds the signal's number in `User::argument`.
 pub type Program = Arc<dyn Fn(&User) + Send + Sync>;

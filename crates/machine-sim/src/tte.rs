@@ -7,7 +7,7 @@ use machine::{
 use synth::Draft;
 
 use crate::SimMachine;
-use crate::machine::entered;
+use crate::entry::entered;
 use crate::program::User;
 
 /// Bytes of an XSAVE image with the x87 and SSE parts alone (SDM vol. 1, 13.4).

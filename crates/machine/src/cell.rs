@@ -293,6 +293,14 @@ impl<T> LocalCell<T> {
     }
 }
 
+impl<T> LocalCell<T> {
+    /// As [`KernelCell::with`]: nobody leaves for another thread meanwhile.
+    #[track_caller]
+    pub fn with<R>(&self, act: impl FnOnce(&mut T) -> R + Send) -> R {
+        act(&mut self.borrow_mut())
+    }
+}
+
 impl<T: Copy> LocalCell<T> {
     pub fn get(&self) -> T {
         *self.0.borrow()

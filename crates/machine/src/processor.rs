@@ -4,7 +4,7 @@ use core::sync::atomic::AtomicU64;
 
 use synth::{Fact, Template};
 
-use crate::{Entry, FileEntry, ScheduleWords, Upcalls, VirtAddr};
+use crate::{Entry, FileEntry, ProcessorNumber, ScheduleWords, Upcalls, VirtAddr};
 
 /// Text of a program that the machine has rewritten. Another program may have other text there.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +28,8 @@ pub struct Sleeping {
 
 /// What a processor is to the kernel: how it is entered and left, and the instructions that are its own.
 pub trait Processor: Send + Sync {
+    /// The processor that runs this.
+    fn number(&self) -> ProcessorNumber;
     /// The words that this processor's scheduler shares with the machine.
     ///
     /// The machine pre-empts programs by itself (S-81): while no alarm is due within the longest quantum, an interrupt of the timer

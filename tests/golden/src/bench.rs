@@ -316,6 +316,10 @@ impl machine::Lines for Bench {
 }
 
 impl Processor for Bench {
+    fn number(&self) -> machine::ProcessorNumber {
+        machine::ProcessorNumber::FIRST
+    }
+
     fn schedule_words(&self) -> &'static ScheduleWords {
         static WORDS: ScheduleWords = ScheduleWords::new();
         &WORDS

@@ -14,6 +14,8 @@
 
 mod alarm;
 mod bells;
+mod idle;
+mod processor;
 pub mod timer;
 mod waiting;
 
@@ -26,15 +28,16 @@ use alloc::vec::Vec;
 use core::sync::atomic::Ordering::Relaxed;
 
 use machine::{
-    AlarmEntry, Entry, Held, KernelCell, Machine, NEVER, Nanos, NoMemory, Place, QUANTUM_MOST_NS, ScheduleWords, Start,
+    AlarmEntry, Entry, Held, KernelCell, Machine, NEVER, Nanos, NoMemory, Place, QUANTUM_MOST_NS, ScheduleWords,
     TryGrow, TteId, failing, stretch, try_collect,
 };
-use queue::procedures::{self, Chain, Runner};
+use queue::procedures::Runner;
 
 use crate::call::Makers;
 use crate::space::FramePool;
 use crate::thread::{State, Thread};
 use crate::trace::Trace;
+use processor::{CHAINED_MOST, PerProcessor, Processors};
 use timer::TimerCodes;
 
 /// A timer interrupt that is so late is held off by the kernel.
@@ -42,35 +45,18 @@ const LATE_NS: u64 = 5_000_000;
 
 pub struct Scheduler {
     machine: &'static dyn Machine,
-    idle: Arc<Thread>,
-    /// How many are ready, when the first alarm is due, when the timer goes off: shared with the machine.
-    words: &'static ScheduleWords,
+    processors: Processors,
     threads: KernelCell<Vec<Option<Arc<Thread>>>>,
-    alarms: KernelCell<Alarms>,
     /// Procedures for alarms.
     bells: KernelCell<Vec<Option<Arc<dyn AlarmCall>>>>,
     free_bells: KernelCell<Vec<Bell>>,
-    /// The timer's handler, where it is code.
-    timer_codes: KernelCell<Option<&'static TimerCodes>>,
-    /// Alarms rung inside of the kernel that sleepers have taken note of.
-    inside_seen: KernelCell<u64>,
-    /// The timer's interrupt is overdue; see `serve_late_timer`.
-    is_timer_late: KernelCell<bool>,
-    /// When the running thread's account was last brought up to date.
-    charged_at: KernelCell<Nanos>,
     trace: Trace,
-    /// The frames that the idle thread zeroes ahead (S-106).
+    /// The frames that idle threads zero ahead (S-106).
     idle_pool: KernelCell<Option<&'static FramePool>>,
-    /// What is to be done by somebody else, soon (S-44, S-47).
-    chain: Chain,
-    chained: KernelCell<Runner>,
 }
 
 /// How long a thread sleeps that could not be noted where it waits.
 const LOOK_AGAIN: Nanos = Nanos(1_000_000);
-
-/// Procedures that can wait for the idle thread or the next timer interrupt.
-const CHAINED_MOST: usize = 64;
 
 /// A wait that has begun: see [`Scheduler::begin_wait`].
 pub struct Wait {
@@ -83,33 +69,27 @@ pub struct Wait {
 static THE: KernelCell<Option<&'static Scheduler>> = KernelCell::new(None);
 
 impl Scheduler {
-    /// The scheduler of this kernel, with its idle thread. Once per boot.
+    /// The scheduler of this kernel, with an idle thread for each processor. Once per boot.
     pub fn start(machine: &'static dyn Machine) -> Result<&'static Scheduler, machine::NoFrames> {
-        let idle = Thread::new(machine.create_tte(Start::Kernel(idle))?);
-        let (chain, chained) = procedures::pair(CHAINED_MOST);
         let scheduler = Box::leak(Box::new(Scheduler {
             machine,
-            idle: idle.clone(),
-            words: machine.schedule_words(),
+            processors: Processors::new(machine)?,
             threads: KernelCell::new(Vec::new()),
-            alarms: KernelCell::new(Alarms::new(machine.schedule_words())),
             bells: KernelCell::new(Vec::new()),
             free_bells: KernelCell::new(Vec::new()),
-            timer_codes: KernelCell::new(None),
-            inside_seen: KernelCell::new(0),
-            is_timer_late: KernelCell::new(false),
-            charged_at: KernelCell::new(machine.now()),
             trace: Trace::new(machine),
             idle_pool: KernelCell::new(None),
-            chain,
-            chained: KernelCell::new(chained),
         }));
-        scheduler.enlist(&idle).map_err(|_| machine::NoFrames)?;
-        machine.set_idle(idle.tte());
-        scheduler.words.armed.store(NEVER, Relaxed);
+        scheduler.enlist(scheduler.idle()).map_err(|_| machine::NoFrames)?;
         scheduler.allow_preemption();
         THE.set(Some(scheduler));
         Ok(scheduler)
+    }
+
+    /// What belongs to the processor that runs this.
+    #[inline(always)]
+    fn own(&self) -> &PerProcessor {
+        self.processors.this(self.machine)
     }
 
     /// The scheduler that was started last.
@@ -124,37 +104,37 @@ impl Scheduler {
 
     /// All threads that can be found by their ids, the idle one too.
     pub fn known_threads(&self) -> Result<Vec<Arc<Thread>>, NoMemory> {
-        try_collect(self.threads.borrow().iter().flatten().cloned())
+        self.threads.with(|threads| try_collect(threads.iter().flatten().cloned()))
     }
 
     /// How many there are.
     pub fn thread_count(&self) -> usize {
-        self.threads.borrow().iter().flatten().count()
+        self.threads.with(|threads| threads.iter().flatten().count())
     }
 
     /// When the next alarm is due.
     pub fn next_alarm(&self) -> Option<Nanos> {
-        Some(Nanos(self.alarms.borrow().next())).filter(|at| at.0 != NEVER)
+        Some(Nanos(self.own().alarms.with(|alarms| alarms.next()))).filter(|at| at.0 != NEVER)
     }
 
     /// From now on the timer's interrupt goes to a handler that is code, if the machine and the store can.
     pub fn bind_timer(&self, makers: Makers) {
         let Some(code) = self.machine.timer_code() else { return };
-        if let Some(codes) = TimerCodes::synthesize(makers, &code, self.words) {
-            self.alarms.borrow_mut().set_kernel(codes.kernel());
+        if let Some(codes) = TimerCodes::synthesize(makers, &code, self.own().words) {
+            self.own().alarms.with(|alarms| alarms.set_kernel(codes.kernel()));
             self.machine.bind_timer(codes.interrupt.entry().under(), codes.nesting.entry().under());
-            self.timer_codes.set(Some(Box::leak(Box::new(codes))));
+            self.own().timer_codes.set(Some(Box::leak(Box::new(codes))));
         }
     }
 
     /// The timer's handler, if it is code.
     pub fn timer_codes(&self) -> Option<&'static TimerCodes> {
-        self.timer_codes.get()
+        self.own().timer_codes.get()
     }
 
     /// The words shared with the timer's interrupt.
     pub fn words(&self) -> &'static ScheduleWords {
-        self.words
+        self.own().words
     }
 
     pub fn trace(&self) -> &Trace {
@@ -166,7 +146,7 @@ impl Scheduler {
     }
 
     pub fn idle(&self) -> &Arc<Thread> {
-        &self.idle
+        &self.own().idle
     }
 
     /// From now on the idle thread zeroes free frames of `pool` ahead of their use.
@@ -184,7 +164,7 @@ impl Scheduler {
     /// The same, with `between` done in the midst of it, as an interrupt may be, so that there is a second try.
     #[inline]
     pub fn chain_with(&self, call: fn(usize), argument: usize, between: impl FnOnce()) -> bool {
-        let is_chained = self.chain.chain_with(call, argument, between).is_ok();
+        let is_chained = self.own().chain.chain_with(call, argument, between).is_ok();
         self.machine.ask_for_chained();
         is_chained
     }
@@ -192,10 +172,10 @@ impl Scheduler {
     /// Does what is chained, in order.
     pub fn run_chained(&self) {
         for _ in 0..CHAINED_MOST {
-            let next = self.chained.borrow_mut().take();
+            let next = self.own().chained.with(Runner::take);
             let Some(procedure) = next else { return };
             (procedure.call)(procedure.argument);
-            if self.chained.borrow().is_empty() {
+            if self.own().chained.borrow().is_empty() {
                 return;
             }
         }
@@ -208,18 +188,19 @@ impl Scheduler {
 
     /// Makes a thread known, so that it can be found by its id, and may have an alarm.
     pub fn enlist(&self, thread: &Arc<Thread>) -> Result<(), NoMemory> {
-        let mut threads = self.threads.borrow_mut();
         let index = thread.id().0 as usize;
-        if threads.len() <= index {
-            threads.try_resize(index + 1, None)?;
-        }
-        threads[index] = Some(thread.clone());
-        Ok(())
+        self.threads.with(|threads| {
+            if threads.len() <= index {
+                threads.try_resize(index + 1, None)?;
+            }
+            threads[index] = Some(thread.clone());
+            Ok(())
+        })
     }
 
     /// Forgets an ended thread.
     pub fn discharge(&self, id: TteId) -> Option<Arc<Thread>> {
-        self.threads.borrow_mut()[id.0 as usize].take()
+        self.threads.with(|threads| threads[id.0 as usize].take())
     }
 
     /// The running thread.
@@ -229,21 +210,21 @@ impl Scheduler {
     }
 
     pub fn thread(&self, id: TteId) -> Option<Arc<Thread>> {
-        self.threads.borrow().get(id.0 as usize)?.clone()
+        self.threads.with(|threads| threads.get(id.0 as usize)?.clone())
     }
 
     /// Threads in the ring, idle not counted.
     pub fn ready_count(&self) -> usize {
-        self.words.ready.load(Relaxed) as usize
+        self.own().words.ready.load(Relaxed) as usize
     }
 
     pub fn switch_count(&self) -> u64 {
-        self.words.switches.load(Relaxed) + self.preemption_count()
+        self.own().words.switches.load(Relaxed) + self.preemption_count()
     }
 
     /// Those switches among them that the timer's interrupt made without the kernel (S-81).
     pub fn preemption_count(&self) -> u64 {
-        self.words.preemptions.load(Relaxed)
+        self.own().words.preemptions.load(Relaxed)
     }
 
     /// Links a thread in behind the running one (S-73); does nothing if it is ready already, or stopped.
@@ -258,14 +239,14 @@ impl Scheduler {
             return;
         }
         thread.set_state(State::Ready);
-        thread.tte().link_in(if self.is_timer_late.get() { Place::Last } else { Place::Next });
+        thread.tte().link_in(if self.own().is_timer_late.get() { Place::Last } else { Place::Next });
         // With the second thread the quantum begins to count.
         if self.ready_count() == 2 {
-            if self.words.armed.load(Relaxed) > self.charged_at.get().0 + QUANTUM_MOST_NS {
+            if self.own().words.armed.load(Relaxed) > self.own().charged_at.get().0 + QUANTUM_MOST_NS {
                 self.set_timer_before(self.machine.now().0 + QUANTUM_MOST_NS);
             }
             // From now on code may do the same, as long as nobody sets the timer anew.
-            self.words.soon.store(self.words.armed.load(Relaxed), Relaxed);
+            self.own().words.soon.store(self.own().words.armed.load(Relaxed), Relaxed);
         }
     }
 
@@ -310,9 +291,9 @@ impl Scheduler {
     /// Threads that wake each other without going back to their programs hold the timer's interrupt off. Then the alarms
     /// ring here, and until the interrupt comes, who is woken runs last instead of next: so everybody has a turn.
     fn serve_late_timer(&self) {
-        let latest = self.charged_at.get().saturating_sub(Nanos(LATE_NS));
-        if self.words.armed.load(Relaxed) < latest.0 {
-            self.is_timer_late.set(true);
+        let latest = self.own().charged_at.get().saturating_sub(Nanos(LATE_NS));
+        if self.own().words.armed.load(Relaxed) < latest.0 {
+            self.own().is_timer_late.set(true);
             self.ring_alarms();
             // `timer` must see the interrupt.
             self.allow_preemption();
@@ -337,7 +318,7 @@ impl Scheduler {
 
     /// Lets the next ready thread run; returns when the ring comes round.
     pub fn yield_now(&self, held: Held<'_>) {
-        if self.ready_count() > 1 || self.machine.current_tte() == self.idle.id() {
+        if self.ready_count() > 1 || self.machine.current_tte() == self.own().idle.id() {
             self.account_current();
             self.yield_charged(held);
         }
@@ -354,13 +335,13 @@ impl Scheduler {
     /// In line, so that registers are saved once, by the function that leaves.
     #[inline(always)]
     fn switch(&self, held: Held<'_>) {
-        self.words.switches.store(self.words.switches.load(Relaxed) + 1, Relaxed);
+        self.own().words.switches.store(self.own().words.switches.load(Relaxed) + 1, Relaxed);
         stretch::interrupted_by(|| self.machine.switch_out().leave(held));
     }
 
     /// Brings the running thread's account up to now. Every switch does.
     pub fn account_current(&self) {
-        self.charged_at.set(self.machine.charge());
+        self.own().charged_at.set(self.machine.charge());
     }
 
     /// How long a thread has been the running one, program and kernel together.
@@ -374,8 +355,8 @@ impl Scheduler {
     /// The timer went off: expired alarms, then the quantum. `running_program`: the interrupted thread was
     /// in its program and may be left.
     pub fn timer(&self, held: Held<'_>) {
-        self.words.armed.store(NEVER, Relaxed);
-        self.is_timer_late.set(false);
+        self.own().words.armed.store(NEVER, Relaxed);
+        self.own().is_timer_late.set(false);
         self.ring_alarms();
         self.run_chained();
         self.allow_preemption();
@@ -385,7 +366,7 @@ impl Scheduler {
             self.shorten_turn(self.machine.successor().1);
         }
         self.arm();
-        if is_contested && self.machine.current_tte() != self.idle.id() {
+        if is_contested && self.machine.current_tte() != self.own().idle.id() {
             self.yield_charged(held);
         }
     }
@@ -393,7 +374,7 @@ impl Scheduler {
     fn ring_alarms(&self) {
         let now = self.machine.now();
         loop {
-            let due = self.alarms.borrow_mut().take_due(now);
+            let due = self.own().alarms.with(|alarms| alarms.take_due(now));
             match due {
                 None => break,
                 Some(AlarmTarget::Thread(id)) => {
@@ -402,7 +383,7 @@ impl Scheduler {
                     }
                 }
                 Some(AlarmTarget::Call(bell)) => {
-                    let call = self.bells.borrow().get(bell.0 as usize).cloned().flatten();
+                    let call = self.bells.with(|bells| bells.get(bell.0 as usize).cloned().flatten());
                     call.into_iter().for_each(|call| call.ring(now));
                 }
             }
@@ -411,7 +392,7 @@ impl Scheduler {
 
     /// Sets an alarm (S-77) at `at`.
     pub fn set_alarm(&self, at: Nanos, target: AlarmTarget) -> AlarmId {
-        let id = self.alarms.borrow_mut().set(at, target, Entry::RUST);
+        let id = self.own().alarms.with(|alarms| alarms.set(at, target, Entry::RUST));
         self.arm_for(at);
         id
     }
@@ -425,16 +406,16 @@ impl Scheduler {
         at: Nanos,
         target: AlarmTarget,
         routine: Entry<AlarmEntry>,
-        meanwhile: impl FnOnce(),
+        meanwhile: impl FnOnce() + Send,
     ) -> AlarmId {
-        let id = self.alarms.borrow_mut().replace(old, at, target, routine, meanwhile);
+        let id = self.own().alarms.with(|alarms| alarms.replace(old, at, target, routine, meanwhile));
         self.arm_for(at);
         id
     }
 
     #[inline(always)]
     fn arm_for(&self, at: Nanos) {
-        let armed = self.words.armed.load(Relaxed);
+        let armed = self.own().words.armed.load(Relaxed);
         if armed == NEVER {
             self.arm();
         } else if at.0 < armed {
@@ -443,22 +424,23 @@ impl Scheduler {
     }
 
     pub fn cancel_alarm(&self, id: AlarmId) {
-        self.alarms.borrow_mut().cancel(id);
+        self.own().alarms.with(|alarms| alarms.cancel(id));
     }
 
     /// The timer's interrupt is left to the machine as long as it cannot mean an alarm: a quantum later it comes again, and
     /// then the alarm must not be due yet. A cancelled alarm is forgotten at the next interrupt that the kernel sees.
     pub fn allow_preemption(&self) {
-        self.alarms.borrow_mut().force(self.is_timer_late.get() || self.trace.is_on());
+        let is_forced = self.own().is_timer_late.get() || self.trace.is_on();
+        self.own().alarms.with(|alarms| alarms.force(is_forced));
     }
 
     /// Sees that the timer goes off no later than the next alarm, and within a quantum if threads compete.
     fn arm(&self) {
-        let mut wanted = self.alarms.borrow().next();
+        let mut wanted = self.own().alarms.with(|alarms| alarms.next());
         if self.ready_count() > 1 {
             wanted = wanted.min(self.machine.now().0 + QUANTUM_MOST_NS);
         }
-        if wanted < self.words.armed.load(Relaxed) {
+        if wanted < self.own().words.armed.load(Relaxed) {
             self.set_timer(Nanos(wanted));
         }
     }
@@ -468,20 +450,20 @@ impl Scheduler {
         if self.ready_count() < 2 {
             return;
         }
-        let end = self.charged_at.get().saturating_add(quantum);
+        let end = self.own().charged_at.get().saturating_add(quantum);
         self.set_timer_before(end.0);
     }
 
     /// Sees that the timer goes off by `end`.
     fn set_timer_before(&self, end: u64) {
-        if self.words.armed.load(Relaxed) > end {
+        if self.own().words.armed.load(Relaxed) > end {
             // After a pre-emption nothing is armed for an alarm that was too far away then.
-            self.set_timer(Nanos(self.alarms.borrow().next().min(end)));
+            self.set_timer(Nanos(self.own().alarms.with(|alarms| alarms.next()).min(end)));
         }
     }
 
     fn set_timer(&self, at: Nanos) {
-        self.words.armed.store(at.0, Relaxed);
+        self.own().words.armed.store(at.0, Relaxed);
         self.machine.set_alarm(at);
     }
 
@@ -505,11 +487,11 @@ impl Scheduler {
         }
         let alarm = until.map(|at| self.set_alarm(at, AlarmTarget::Thread(current.id())));
         // An alarm that rang in the midst of the kernel may have been what the caller looked for in vain.
-        let inside = self.words.rung_inside.load(Relaxed);
-        if queues.is_empty() || inside == self.inside_seen.get() {
+        let inside = self.own().words.rung_inside.load(Relaxed);
+        if queues.is_empty() || inside == self.own().inside_seen.get() {
             self.block(held);
         }
-        self.inside_seen.set(inside);
+        self.own().inside_seen.set(inside);
         for queue in queues {
             queue.leave(&current);
         }
@@ -532,7 +514,7 @@ impl Scheduler {
     pub fn begin_wait(&self) -> Wait {
         let thread = self.current();
         thread.forget_wakes();
-        Wait { thread, inside: self.words.rung_inside.load(Relaxed) }
+        Wait { thread, inside: self.own().words.rung_inside.load(Relaxed) }
     }
 
     /// Enters a queue on the way to [`Scheduler::sleep_unless_woken`].
@@ -549,7 +531,7 @@ impl Scheduler {
 
     /// As [`Scheduler::sleep`], in all queues that the thread is in; not at all if it has been woken since the wait began.
     pub fn sleep_unless_woken(&self, held: Held<'_>, wait: Wait, deadline: Option<Nanos>) {
-        if wait.thread.was_woken() || self.words.rung_inside.load(Relaxed) != wait.inside {
+        if wait.thread.was_woken() || self.own().words.rung_inside.load(Relaxed) != wait.inside {
             return;
         }
         let alarm = deadline.map(|at| self.set_alarm(at, AlarmTarget::Thread(wait.thread.id())));
@@ -573,21 +555,5 @@ impl Scheduler {
     /// Who sleeps in `queue` by code, or is woken and has not run yet.
     pub fn sleeper(&self, queue: &WaitQueue) -> Option<Arc<Thread>> {
         self.thread(self.machine.sleeper(queue.sleeper()?))
-    }
-}
-
-/// The idle thread (S-3): runs when nobody else can, and waits for interrupts.
-fn idle(held: Held<'_>) -> ! {
-    let scheduler = THE.get().expect("idle runs under a scheduler");
-    loop {
-        while scheduler.ready_count() > 0 {
-            scheduler.yield_now(held);
-        }
-        scheduler.run_chained();
-        if scheduler.work_ahead() {
-            scheduler.machine.serve_interrupts(held);
-        } else {
-            scheduler.machine.wait_for_interrupt(held);
-        }
     }
 }

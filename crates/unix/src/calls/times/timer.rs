@@ -144,7 +144,7 @@ impl Timer {
 
     /// The same; `meanwhile` is done when the old setting goes off no more, and the new one not yet.
     #[inline]
-    pub fn set_meanwhile(&self, value: Nanos, interval: Nanos, absolute: bool, meanwhile: impl FnOnce()) {
+    pub fn set_meanwhile(&self, value: Nanos, interval: Nanos, absolute: bool, meanwhile: impl FnOnce() + Send) {
         let routine = self.routine.get();
         if routine != Entry::RUST && value != Nanos(0) && interval == Nanos(0) && self.interval.get() == interval {
             let now = self.unix.machine.now();
