@@ -136,6 +136,10 @@ pub struct FileOptions {
     /// Add a file, a folder or a program to the guest, at the same path or at GUEST; may be repeated
     #[arg(long, value_name = "HOST[:GUEST]")]
     pub with: Vec<OsString>,
+    /// Show a folder of the host in the guest, at the same path or at GUEST, as it is and while it changes; with ro it cannot be
+    /// changed from inside; may be repeated
+    #[arg(short = 'v', long, value_name = "HOST[:GUEST][:ro]")]
+    pub share: Vec<OsString>,
     /// Hosted: keep this folder in memory, beside /tmp: the program sees what is there now, and its changes vanish; may
     /// be repeated
     #[arg(long, value_name = "DIR")]
@@ -146,7 +150,7 @@ pub struct FileOptions {
     /// Set a variable, or pass the host's value on; may be repeated
     #[arg(short, long, value_name = "NAME[=VALUE]")]
     pub env: Vec<OsString>,
-    /// Directory in the guest to start in [default: the present one if hosted or if --with brings something of it, else /]
+    /// Directory in the guest to start in [default: the present one if hosted, shared, or if --with brings something of it, else /]
     #[arg(short = 'w', long, value_name = "DIR")]
     pub cwd: Option<OsString>,
 }
@@ -181,8 +185,8 @@ fn parse_memory_mib(text: &str) -> Result<u64, String> {
 pub fn known_elsewhere(option: &str) -> Option<&'static str> {
     let name = option.split('=').next().unwrap_or(option);
     Some(match name {
-        "-v" | "--volume" | "--mount" => {
-            "no folder is shared with the machine: --with HOST:GUEST packs a copy, and --hosted works on the host's own files"
+        "--volume" | "--mount" => {
+            "write --share HOST:GUEST, or -v HOST:GUEST; with :ro behind it nobody inside can change it"
         }
         "--workdir" => "write --cwd DIR, or -w DIR",
         "--env-file" => "write --env NAME=VALUE, or -e NAME=VALUE, once for each",
@@ -250,7 +254,8 @@ mod tests {
         assert_eq!(options.files.env, ["A=1", "B=2"]);
         assert_eq!((options.files.cwd, options.machine.mem), (Some("/tmp".into()), Some(64)));
         assert_eq!(options.argv, ["env", "-e", "x"]);
-        assert!(known_elsewhere("-v").unwrap().contains("--with HOST:GUEST"));
+        assert!(known_elsewhere("--mount").unwrap().contains("--share HOST:GUEST"));
+        assert_eq!(run(&["-v", "/a:/b:ro", "--share", "/c", "ls", "-v"]).unwrap().files.share, ["/a:/b:ro", "/c"]);
         assert!(known_elsewhere("--volume=/a:/b").is_some() && known_elsewhere("--no-such").is_none());
     }
 

@@ -17,6 +17,7 @@ const MAY_USE: &[(&str, &str, &[&str])] = &[
     ("statemachine", "crates/statemachine", &["means", "synth"]),
     ("machine", "crates/machine", &["synth"]),
     ("virtio", "crates/virtio", &["machine", "machine-sim", "means"]),
+    ("ninep", "crates/ninep", &[]),
     ("codestore", "crates/codestore", &["machine", "synth"]),
     ("callsite", "crates/callsite", &[]),
     ("firmware", "crates/firmware", &[]),
@@ -33,7 +34,11 @@ const MAY_USE: &[(&str, &str, &[&str])] = &[
         "crates/machine-hosted",
         &["machine", "machine-x86", "synth", "codestore", "quaject", "bare", "callsite"],
     ),
-    ("kernel", "crates/kernel", &["abi", "machine", "codestore", "means", "queue", "synth", "quaject", "statemachine"]),
+    (
+        "kernel",
+        "crates/kernel",
+        &["abi", "machine", "codestore", "means", "ninep", "queue", "synth", "quaject", "statemachine"],
+    ),
     (
         "unix",
         "crates/unix",

@@ -31,7 +31,7 @@ mod image {
                 classes: machine_pc::each_class,
                 pool,
                 archive,
-                join: unix::boot::only_memory,
+                join: unix::boot::join_shares,
                 monitor: if cfg!(feature = "monitor") { &unix::boot::MONITOR } else { &unix::boot::NO_MONITOR },
                 archive_frames: booted.archive_frames,
                 epoch: epoch(machine),

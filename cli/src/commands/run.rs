@@ -11,7 +11,7 @@ use bootimage::{Config, ConfigFlags, FdKind};
 use crate::failure::{Failure, TOOL};
 use crate::machine::hosted::Hosted;
 use crate::machine::terminal::{Terminals, say};
-use crate::machine::{self, Archive, Console, HIGH_MEMORY_OFFSET, Machine, Wishes, accel, escape, kernel};
+use crate::machine::{self, Archive, Console, Folder, HIGH_MEMORY_OFFSET, Machine, Wishes, accel, escape, kernel};
 use crate::options::{FileOptions, MEMORY_MAX_MIB, MachineOptions, RunOptions, known_elsewhere};
 use crate::pack::{self, Image, LOADED_BYTES_MAX, Packed};
 use crate::see::TraceFile;
@@ -62,6 +62,10 @@ fn prepare_quietly(
     files: &FileOptions,
     terminals: Terminals,
 ) -> Result<Packed, Failure> {
+    if machine.hosted && !files.share.is_empty() {
+        let help = "leave it out: with --hosted programs see the host's own files";
+        return Err(Failure::new(TOOL, "--share: there is nothing to share with the hosted machine", help));
+    }
     let whole_archive = files.root.as_ref().is_some_and(|root| root.is_file());
     if machine.hosted && !whole_archive {
         return pack::lay_over(program, files);
@@ -106,10 +110,15 @@ pub fn start(packed: Packed, argv: Vec<Vec<u8>>, options: &MachineOptions, conso
         kernel,
         archive,
         wait_for_debugger: options.gdb,
+        shares: packed.shares.iter().map(folder).collect(),
         kernel_arguments: format!("tsc_hz={} {}", config.tsc_hz, options.kernel_arguments),
     };
     let wishes = wishes(options)?;
     machine::run(&machine, console, &wishes)
+}
+
+fn folder(share: &pack::Share) -> Folder {
+    Folder { host: share.host.clone(), read_only: share.read_only }
 }
 
 /// Starts the hosted machine with what was packed.
@@ -157,6 +166,10 @@ fn configuration(packed: &Packed, argv: Vec<Vec<u8>>, options: &MachineOptions, 
     }
     // Whoever sees the host's files is who they are there; in a machine of its own the program is root.
     let user = packed.outside.as_ref().map_or((0, 0, Vec::new()), |_| host_user());
+    let shared = packed.shares.iter().map(|share| share.guest.as_os_str().as_encoded_bytes().to_vec());
+    let laid = packed.outside.iter().flat_map(|outside| &outside.folders).map(|(path, _)| path.clone());
+    let folders = laid.chain(shared).collect();
+    let (host_user, host_group, _) = host_user();
     Config {
         program: packed.program.clone(),
         argv,
@@ -179,7 +192,9 @@ fn configuration(packed: &Packed, argv: Vec<Vec<u8>>, options: &MachineOptions, 
         user: user.0,
         group: user.1,
         groups: user.2,
-        folders: packed.outside.iter().flat_map(|outside| &outside.folders).map(|(path, _)| path.clone()).collect(),
+        host_user,
+        host_group,
+        folders,
         memory: packed.outside.iter().flat_map(|outside| outside.memory.clone()).collect(),
     }
 }

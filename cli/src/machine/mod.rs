@@ -12,5 +12,5 @@ mod session;
 pub mod terminal;
 
 pub use clock::tsc_hz;
-pub use qemu::{Archive, HIGH_MEMORY_OFFSET, Machine};
+pub use qemu::{Archive, Folder, HIGH_MEMORY_OFFSET, Machine};
 pub use session::{Console, Wishes, run};

@@ -1,7 +1,8 @@
 //! The command line of the virtual machine monitor.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::fd::RawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use bootimage::ports;
@@ -19,8 +20,17 @@ pub struct Machine {
     pub kernel: PathBuf,
     pub archive: Archive,
     pub wait_for_debugger: bool,
+    /// Folders that are served, by number.
+    pub shares: Vec<Folder>,
     /// The kernel's command line, before the words that QEMU adds.
     pub kernel_arguments: String,
+}
+
+/// A folder of the host, and whether the machine may change it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Folder {
+    pub host: PathBuf,
+    pub read_only: bool,
 }
 
 /// How the machine gets the boot archive; both have an inheritable descriptor of this process.
@@ -109,12 +119,31 @@ impl Machine {
             }
             add(&["-device", &format!("virtserialport,nr={number},name={name},chardev={name}")]);
         }
+        for (number, folder) in self.shares.iter().enumerate() {
+            // Without a mapping of owners, modes and kinds a file is on both sides what it is on the host, and an ordinary user can
+            // serve it: an owner that cannot be set when a file is made is left. One server may reach several file systems.
+            let access = if folder.read_only { "on" } else { "off" };
+            let end = if folder.read_only { "ro" } else { "" };
+            let mut server: OsString =
+                format!("local,id=share{number},security_model=none,multidevs=remap,readonly={access},path=").into();
+            server.push(OsStr::from_bytes(&doubled_commas(folder.host.as_os_str().as_bytes())));
+            line.extend(["-fsdev".into(), server]);
+            line.extend(
+                ["-device", &format!("virtio-9p-device,fsdev=share{number},mount_tag=share{number}{end}")]
+                    .map(OsString::from),
+            );
+        }
         if self.wait_for_debugger {
-            add(&["-s", "-S"]);
+            line.extend(["-s", "-S"].map(OsString::from));
         }
         line.extend(["-kernel".into(), self.kernel.clone().into()]);
         line
     }
+}
+
+/// A comma ends a setting, two are one.
+fn doubled_commas(bytes: &[u8]) -> Vec<u8> {
+    bytes.iter().flat_map(|&byte| std::iter::repeat_n(byte, if byte == b',' { 2 } else { 1 })).collect()
 }
 
 #[cfg(test)]
@@ -136,6 +165,7 @@ mod tests {
             kernel: "/k".into(),
             archive: Archive::Module(7),
             wait_for_debugger: false,
+            shares: Vec::new(),
             kernel_arguments: String::new(),
         }
     }
@@ -156,6 +186,20 @@ mod tests {
         let line = line(&Machine { archive, memory_mib: 8192, ..machine() });
         assert!(line.contains("size=8192M,mem-path=/dev/fd/7,share=on -machine memory-backend=memory"), "{line}");
         assert!(line.contains("-append archive=4294967296,5 ") && !line.contains("-initrd"), "{line}");
+    }
+
+    #[test]
+    fn folders_are_served_by_number() {
+        let folder = |host: &str, read_only| Folder { host: host.into(), read_only };
+        let line = line(&Machine { shares: vec![folder("/a,b", false), folder("/c", true)], ..machine() });
+        assert!(
+            line.contains("readonly=off,path=/a,,b -device virtio-9p-device,fsdev=share0,mount_tag=share0 "),
+            "{line}"
+        );
+        assert!(
+            line.contains("readonly=on,path=/c -device virtio-9p-device,fsdev=share1,mount_tag=share1ro"),
+            "{line}"
+        );
     }
 
     #[test]

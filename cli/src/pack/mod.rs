@@ -8,10 +8,12 @@ mod locale;
 mod outside;
 mod program;
 mod root;
+mod shares;
 mod skeleton;
 mod tree;
 
 pub use image::{Image, LOADED_BYTES_MAX};
 pub use outside::lay_over;
 pub use program::{Packed, pack};
+pub use shares::Share;
 pub use tree::Source;

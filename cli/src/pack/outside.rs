@@ -77,7 +77,7 @@ pub fn lay_over(program: &OsStr, files: &FileOptions) -> Result<Packed, Failure>
     if let Some(folder) = shown {
         outside.folders.push((bytes_of(&folder), open_folder(&folder)?));
     }
-    Ok(Packed { tree, program: bytes_of(&path), env, cwd: bytes_of(&cwd), outside: Some(outside) })
+    Ok(Packed { tree, program: bytes_of(&path), env, cwd: bytes_of(&cwd), outside: Some(outside), shares: Vec::new() })
 }
 
 fn bytes_of(path: &Path) -> Vec<u8> {

@@ -12,6 +12,7 @@ use bootimage::Node;
 use super::ld_cache::LdCache;
 use super::libraries::Resolver;
 use super::outside::Outside;
+use super::shares::{self, Share};
 use super::tree::{Source, Tree, unreadable};
 use super::{elf, locale, root, skeleton};
 use crate::failure::{Failure, NOT_EXECUTABLE, NOT_FOUND, TOOL};
@@ -34,11 +35,14 @@ pub struct Packed {
     pub cwd: Vec<u8>,
     /// What the machine sees of the host; nothing where all is packed.
     pub outside: Option<Outside>,
+    /// Folders of the host that a virtual machine sees.
+    pub shares: Vec<Share>,
 }
 
 /// Packs `program` (a name or a path) as `files` say, at most so many bytes. `has_tty` asks for what full-screen programs need.
 pub fn pack(program: &OsStr, files: &FileOptions, has_tty: bool, bytes_max: u64) -> Result<Packed, Failure> {
     let mut env = environment(files)?;
+    let shares = Share::read_all(files.share.iter().map(OsString::as_os_str))?;
     let library_path = variable(&env, "LD_LIBRARY_PATH").map(split).unwrap_or_default();
     let mut packer = Packer {
         tree: Tree::with_bytes_max(bytes_max),
@@ -59,7 +63,16 @@ pub fn pack(program: &OsStr, files: &FileOptions, has_tty: bool, bytes_max: u64)
     }
     // What --with brings is there for PROGRAM, too, by its path in the guest.
     let in_guest = packer.whole_root || packer.tree.holds(Path::new(program));
-    let host_program = if in_guest { None } else { Some(packer.add_host_program(program, 0)?) };
+    // So is what is in a shared folder; what it needs is packed.
+    let shared = shares::host_path(&shares, Path::new(program)).filter(|host| !in_guest && host.is_file());
+    let host_program = match &shared {
+        Some(host) => {
+            packer.add_host_program(host.as_os_str(), 0)?;
+            Some(PathBuf::from(program))
+        }
+        None if in_guest => None,
+        None => Some(packer.add_host_program(program, 0)?),
+    };
     skeleton::add_rest(&mut packer.tree, variable(&env, "HOME"))?;
     if let Some(term) = variable(&env, "TERM").filter(|_| has_tty && !packer.whole_root) {
         skeleton::add_terminfo(&mut packer.tree, term)?;
@@ -70,13 +83,15 @@ pub fn pack(program: &OsStr, files: &FileOptions, has_tty: bool, bytes_max: u64)
     };
     let cwd = match &files.cwd {
         Some(cwd) => cwd.clone(),
-        None => packer.present_directory().unwrap_or("/".into()),
+        None => packer.present_directory(&shares).unwrap_or("/".into()),
     };
-    packer.check_directory(&cwd)?;
+    if !shares::host_path(&shares, Path::new(&cwd)).is_some_and(|host| host.is_dir()) {
+        packer.check_directory(&cwd)?;
+    }
     if packer.whole_root || packer.is_dynamic {
         locale::add(&mut packer.tree, &mut env, files)?;
     }
-    Ok(Packed { tree: packer.tree, program, env, cwd: cwd.into_vec(), outside: None })
+    Ok(Packed { tree: packer.tree, program, env, cwd: cwd.into_vec(), outside: None, shares })
 }
 
 /// The guest's environment: a few variables of the host, then what `--env` says.
@@ -299,8 +314,9 @@ impl Packer {
     }
 
     /// The tool's working directory, when `--with` brings something of it: words that name it mean the same in the guest.
-    fn present_directory(&self) -> Option<OsString> {
-        let here = std::env::current_dir().ok().filter(|_| self.has_present)?;
+    fn present_directory(&self, shares: &[Share]) -> Option<OsString> {
+        let is_shared = |here: &PathBuf| shares::host_path(shares, here).is_some_and(|host| host == *here);
+        let here = std::env::current_dir().ok().filter(|here| self.has_present || is_shared(here))?;
         Some(here.into_os_string())
     }
 
@@ -309,7 +325,11 @@ impl Packer {
             Some((_, _, Node::Directory)) if cwd.as_bytes().starts_with(b"/") => Ok(()),
             _ => {
                 let text = format!("--cwd {}: no such directory in the guest", cwd.to_string_lossy());
-                Err(Failure::new(TOOL, text, "the host's folders are not visible in the guest; add one with --with"))
+                Err(Failure::new(
+                    TOOL,
+                    text,
+                    "the host's folders are not visible in the guest; share one with --share, or pack it with --with",
+                ))
             }
         }
     }

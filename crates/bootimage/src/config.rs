@@ -12,7 +12,8 @@
 //!   68  u32 environment count
 //!   72  u32 user, u32 group
 //!   80  u32 folder count, u32 memory folder count, u32 group count
-//!   92  strings, each u32 length + bytes: program, cwd, hostname, arguments, environment, folders, memory folders,
+//!   92  u32 host user, u32 host group
+//!   100 strings, each u32 length + bytes: program, cwd, hostname, arguments, environment, folders, memory folders,
 //!       supplementary groups (in decimal)
 //! ```
 
@@ -20,7 +21,7 @@ use alloc::vec::Vec;
 
 use crate::layout::{PATH_BYTES_MAX, u16_at, u32_at, u64_at};
 
-const FIXED_BYTES: usize = 92;
+const FIXED_BYTES: usize = 100;
 
 /// What stands behind a standard descriptor of the first program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -89,6 +90,9 @@ pub struct Config {
     pub user: u32,
     pub group: u32,
     pub groups: Vec<u32>,
+    /// In whose name the host's folders are served, as the host numbers users and groups.
+    pub host_user: u32,
+    pub host_group: u32,
     /// Where the trees are seen that the machine finds outside of itself, in their order: absolute guest paths. With
     /// `/` first, the archive is laid over that tree; without any, the archive is the whole file system.
     pub folders: Vec<Vec<u8>>,
@@ -115,6 +119,8 @@ impl Config {
         for count in [self.folders.len(), self.memory.len(), self.groups.len()] {
             out.extend((count as u32).to_le_bytes());
         }
+        out.extend(self.host_user.to_le_bytes());
+        out.extend(self.host_group.to_le_bytes());
         let groups: Vec<Vec<u8>> = self.groups.iter().map(|group| alloc::format!("{group}").into_bytes()).collect();
         let paths = [&self.program, &self.cwd, &self.hostname];
         for string in
@@ -142,6 +148,8 @@ pub struct ConfigView<'a> {
     pub seed: [u8; 32],
     pub user: u32,
     pub group: u32,
+    pub host_user: u32,
+    pub host_group: u32,
     argument_count: u32,
     environment_count: u32,
     folder_count: u32,
@@ -172,6 +180,8 @@ impl<'a> ConfigView<'a> {
             folder_count: u32_at(fixed, 80)?,
             memory_count: u32_at(fixed, 84)?,
             group_count: u32_at(fixed, 88)?,
+            host_user: u32_at(fixed, 92)?,
+            host_group: u32_at(fixed, 96)?,
             program: next_string(&mut rest)?,
             cwd: next_string(&mut rest)?,
             hostname: next_string(&mut rest)?,

@@ -32,6 +32,7 @@ mod ram;
 mod receive;
 mod registers;
 mod sample_clock;
+mod shares;
 mod start;
 mod thread_code;
 mod threads;
@@ -49,10 +50,10 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use codestore::{CodeMemory, CodeStore};
 use machine::{
-    Channel, Channels, Claimed, Clock, DeviceEntry, Dma, Entered, Entry, FileEntry, FrameSource, HeapLive, Held,
-    KernelCell, KernelOnce, Line, LineError, Lines, Machine, Memory, Nanos, NoFrames, Practice, Procedure, Processor,
-    ProcessorNumber, ReceiveCode, Received, SampleClock, SampleEntry, Samples, ScheduleWords, SendCode, Sleeping,
-    Start, SwitchOut, Threads, TimerCode, TimerEntry, Translation, Tte, TteId, Upcalls,
+    Channel, Channels, Claimed, Clock, Courier, DeviceEntry, Dma, Entered, Entry, FileEntry, FrameSource, HeapLive,
+    Held, KernelCell, KernelOnce, Line, LineError, Lines, Machine, Memory, Nanos, NoFrames, Practice, Procedure,
+    Processor, ProcessorNumber, ReceiveCode, Received, SampleClock, SampleEntry, Samples, ScheduleWords, SendCode,
+    Sleeping, Start, SwitchOut, Threads, TimerCode, TimerEntry, Translation, Tte, TteId, Upcalls,
 };
 use machine_x86::X86Tte;
 use synth::{Target, Template};
@@ -469,6 +470,16 @@ impl Practice for PcMachine {
 }
 
 impl Machine for PcMachine {
+    fn with_lock(&self, act: &mut dyn FnMut(Held<'_>)) {
+        // SAFETY: the kernel's Rust runs on a thread's stack and holds the lock, which stays with it: this entry is none of its own.
+        let entered = unsafe { Entered::by_fault() };
+        act(entered.held());
+    }
+
+    fn next_courier(&self) -> Option<&'static dyn Courier> {
+        shares::next(self.polls)
+    }
+
     fn practice(&self) -> Option<&dyn Practice> {
         Some(self)
     }

@@ -11,6 +11,7 @@ extern crate alloc;
 mod cell;
 mod channels;
 mod clock;
+mod courier;
 mod dma;
 mod entry;
 pub mod failing;
@@ -40,6 +41,7 @@ mod words;
 pub use cell::{KernelCell, KernelOnce, KernelOwn, KernelSlots, KernelValue, LocalCell, LocalValue};
 pub use channels::{Channel, Channels, ReceiveCode, Received, SendCode};
 pub use clock::{Clock, TimerCode};
+pub use courier::{Courier, CourierLost};
 pub use dma::{Dma, DmaMemory, Width};
 pub use entry::{
     AlarmEntry, CallEntry, DescriptorEntries, DeviceEntry, Entry, FileEntry, Keeps, SampleEntry, SampleProcedure, Slot,

@@ -3,7 +3,7 @@
 
 mod folders;
 
-pub use folders::{Join, join as join_folders, only_memory};
+pub use folders::{Join, join as join_folders, join_shares};
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -62,8 +62,8 @@ pub struct Ingredients {
     pub pool: &'static FramePool,
     /// The boot archive, and the frame that holds its first byte.
     pub archive: &'static [u8],
-    /// Joins trees of names outside of the machine ([`join_folders`]), or refuses to ([`only_memory`]), so that an
-    /// image without such trees has no code for them.
+    /// Joins trees of names outside of the machine ([`join_folders`]), or folders that devices share ([`join_shares`]), so that an
+    /// image has no code for what its machine has not.
     pub join: Join,
     /// [`MONITOR`], or [`NO_MONITOR`], so that an image without it has no code for it.
     pub monitor: &'static MonitorHooks,
@@ -193,7 +193,10 @@ pub fn start(held: Held<'_>, mut ingredients: Ingredients) -> Result<Arc<Thread>
     }
     *unix.vdso_pages.borrow_mut() = vdso_pages(unix, ingredients.counter);
     crate::proc::mount(unix).map_err(|error| format!("/proc cannot be mounted: {error:?}"))?;
-    first_program(held, unix, &config).map_err(|error| program_failure(config.program, error))
+    let first = first_program(held, unix, &config).map_err(|error| program_failure(config.program, error))?;
+    // From here on threads run, and can sleep.
+    kernel::file::share::let_sleep(unix.entrance());
+    Ok(first)
 }
 
 /// The sentence for a first program that does not run.

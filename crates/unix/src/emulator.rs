@@ -191,6 +191,7 @@ impl Unix {
         }
         let exit = bootimage::control::exit_record(status, signal);
         self.tell(held, bootimage::control::kind::EXIT, &exit[bootimage::control::HEADER_BYTES..]);
+        kernel::file::share::finish_all(self.machine);
         self.drain(held, Channel::Control);
         self.machine.power_off()
     }

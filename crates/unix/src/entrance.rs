@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 
+use kernel::file::share::Sleeper;
 use kernel::file::{CounterClock, Time};
 use kernel::sound::Sound;
 use kernel::space::{Access, FaultKind};
@@ -17,6 +18,12 @@ use crate::emulator::Unix;
 impl CounterClock for Entrance {
     fn time_of_counter(&self, counter: u64) -> Time {
         self.0.wall_time_at(self.0.machine.time_of_counter(counter))
+    }
+}
+
+impl Sleeper for Entrance {
+    fn is_ending(&self) -> bool {
+        self.0.tasks.of_thread(self.0.machine.current_tte()).is_some_and(|task| task.is_ending())
     }
 }
 

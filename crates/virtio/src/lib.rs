@@ -2,7 +2,7 @@
 //! it was given, and one that lies is used no more.
 //!
 //! ```text
-//!   driver (entropy) ── Queue ── Dma: descriptors, rings, tables of indirect ones
+//!   driver (entropy, share) ── Queue ── Dma: descriptors, rings, tables of indirect ones
 //!          └────────── Transport ── Window: registers in memory (mmio, or what PCI's capabilities name)
 //! ```
 //! Must never touch memory but through `machine::Dma`, nor a register but through a [`Window`] that a machine made; never wait without
@@ -14,11 +14,13 @@ extern crate alloc;
 
 mod entropy;
 mod queue;
+mod share;
 mod start;
 mod transport;
 
 pub use entropy::{Entropy, Lost};
 pub use queue::{Finished, Misbehaved, Piece, Queue, Refused, Token};
+pub use share::Share;
 pub use start::{StartError, start};
 pub use transport::mmio::{Mmio, device_id};
 pub use transport::pci::{ConfigSpace, NotVirtio, Pci, capability, kind};

@@ -41,6 +41,7 @@ mod positioned;
 mod rename;
 mod rules;
 mod seals;
+pub mod share;
 mod store;
 mod virtual_tree;
 mod volume;

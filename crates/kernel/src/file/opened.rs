@@ -90,6 +90,16 @@ pub trait File: Any + Send + Sync {
         Ok(None)
     }
 
+    /// Its maps show pages of this machine's, which do not go by themselves when the file is cut.
+    fn keeps_pages(&self) -> bool {
+        false
+    }
+
+    /// The locks that belong to this opening are held by it; else by its node, as those of files in memory.
+    fn locks_itself(&self) -> bool {
+        true
+    }
+
     /// `flock` against others. Error: `EAGAIN`.
     fn lock_whole(&self, _hold: Hold) -> Result<(), Errno> {
         Ok(())

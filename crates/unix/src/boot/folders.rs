@@ -8,7 +8,12 @@ use alloc::vec::Vec;
 
 use abi::Errno;
 use bootimage::ConfigView;
-use kernel::file::{Capabilities, Credentials, FinalLink, ForeignTree, Mount, Namespace, Node, Time, View, Volume};
+use kernel::file::share::{Service, Share};
+use kernel::file::{
+    Capabilities, Credentials, FinalLink, ForeignTree, Mount, Namespace, Node, Rules, Time, View, Volume,
+};
+
+use machine::Courier;
 
 use super::Ingredients;
 
@@ -20,12 +25,55 @@ const NO_FOLDERS: &str = "this machine has no folders outside of itself";
 /// What becomes of the configuration's folders.
 pub type Join = fn(&Ingredients, &ConfigView<'_>, Namespace) -> Result<Namespace, String>;
 
-/// All is in memory.
+/// Minor number of the device that the first shared folder seems to be.
+const FIRST_DEVICE: u32 = 0x40;
+
+/// All is in memory but the folders that the configuration names: those are shared by devices, which are called by their places in it.
 ///
 /// # Errors
-/// A sentence if the configuration names a folder.
-pub fn only_memory(_: &Ingredients, config: &ConfigView<'_>, names: Namespace) -> Result<Namespace, String> {
-    if config.folders().next().is_none() { Ok(names) } else { Err(NO_FOLDERS.into()) }
+/// A sentence: there is no such device, or it does not do.
+pub fn join_shares(ingredients: &Ingredients, config: &ConfigView<'_>, names: Namespace) -> Result<Namespace, String> {
+    if config.folders().next().is_none() {
+        return Ok(names);
+    }
+    let couriers: Vec<&'static dyn Courier> = core::iter::from_fn(|| ingredients.machine.next_courier()).collect();
+    for (index, path) in config.folders().enumerate() {
+        share(ingredients, config, &names, &couriers, (index, path))
+            .map_err(|reason| format!("the folder {} cannot be shared: {reason}", String::from_utf8_lossy(path)))?;
+    }
+    Ok(names)
+}
+
+/// Mounts the folder with this number, over whatever memory has there.
+fn share(
+    ingredients: &Ingredients,
+    config: &ConfigView<'_>,
+    names: &Namespace,
+    couriers: &[&'static dyn Courier],
+    (index, path): (usize, &[u8]),
+) -> Result<(), String> {
+    let label = format!("share{index}");
+    let found = couriers.iter().find_map(|courier| {
+        let rest = courier.label().strip_prefix(label.as_bytes())?;
+        [b"".as_slice(), b"ro"].contains(&rest).then_some((*courier, rest == b"ro"))
+    });
+    let (courier, is_read_only) = found.ok_or("the machine has no device for it")?;
+    let (user, group) = (config.host_user, config.host_group);
+    let service = Service { user, group, is_read_only, device: FIRST_DEVICE + index as u32 };
+    let told = |error: Errno| String::from(error.message());
+    let share = Share::start(courier, service).map_err(told)?;
+    // Whoever runs the machine asks, so what the first user may is left to him; others are held to the mode bits first.
+    let tree = Arc::new(ForeignTree::of_share(share, Credentials::root()).map_err(told)?);
+    let volume = Volume::of(ingredients.pool, tree.clone()).map_err(told)?;
+    let root = tree.top(&volume, 0, None).map_err(told)?;
+    let point = make_directories(names, path).map_err(told)?;
+    let (source, kind) = (Arc::from(label.as_bytes()), Arc::from(b"9p".as_slice()));
+    names.mount(Mount { point, root: root.clone(), source, kind, options: Arc::from([].as_slice()) }).map_err(told)?;
+    if is_read_only {
+        let rules = Rules { mount_read_only: true, ..volume.rules() };
+        names.remount(&root, rules, None).map_err(told)?;
+    }
+    Ok(())
 }
 
 /// For whom the first program runs.
@@ -87,6 +135,15 @@ fn mount(
     index: usize,
     path: &[u8],
 ) -> Result<(), Errno> {
+    // What the archive has there is laid over it.
+    let point = make_directories(memory, path)?;
+    let root = tree.top(volume, index, Some(point.clone()))?;
+    let (source, kind) = (Arc::from(b"folder".as_slice()), Arc::from(b"folder".as_slice()));
+    joined.mount(Mount { point, root, source, kind, options: Arc::from([].as_slice()) })
+}
+
+/// The directory in memory with this path; it and those on the way are made where they are missing.
+fn make_directories(memory: &Namespace, path: &[u8]) -> Result<Arc<Node>, Errno> {
     let credentials = Credentials::root();
     let view = View::new(memory.root(), memory.root(), &credentials);
     let ends = path.iter().enumerate().skip(1).filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
@@ -96,9 +153,5 @@ fn mount(
             Err(error) => return Err(error),
         }
     }
-    // What the archive has there is laid over it.
-    let point = find(memory, path)?;
-    let root = tree.top(volume, index, Some(point.clone()))?;
-    let (source, kind) = (Arc::from(b"folder".as_slice()), Arc::from(b"folder".as_slice()));
-    joined.mount(Mount { point, root, source, kind, options: Arc::from([].as_slice()) })
+    find(memory, path)
 }

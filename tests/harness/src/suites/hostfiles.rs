@@ -1,6 +1,7 @@
 //! The host's files as a hosted program sees them: what it does to them in a folder on disk must be what Linux does, and
 //! other processes of the host must see it at once, its locks included.
 
+use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -22,7 +23,7 @@ pub(super) struct Script {
     pub text: &'static str,
 }
 
-const SCRIPTS: &[Script] = &[
+pub(super) const SCRIPTS: &[Script] = &[
     Script {
         name: "sqlite",
         needs: &["sqlite3"],
@@ -193,6 +194,15 @@ pub(super) struct Bench {
     tool: PathBuf,
     limit: std::time::Duration,
     keep: bool,
+    way: Way,
+}
+
+/// How the tool lets a program see the folder.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Hosted,
+    /// A virtual machine to which the folder is shared, and which has these programs.
+    Shared(&'static [&'static str]),
 }
 
 impl Bench {
@@ -204,7 +214,12 @@ impl Bench {
             return Err(format!("{} is not there: ./synth build", tool.display()));
         }
         let limit = options.case_timeout.max(std::time::Duration::from_secs(u64::from(seconds) + 10));
-        Ok(Bench { suite, path, seconds, folder, tool, limit, keep: options.keep })
+        Ok(Bench { suite, path, seconds, folder, tool, limit, keep: options.keep, way: Way::Hosted })
+    }
+
+    /// The same for virtual machines that have `programs`.
+    pub fn shared(self, programs: &'static [&'static str]) -> Bench {
+        Bench { way: Way::Shared(programs), ..self }
     }
 
     pub fn finish(&self) {
@@ -243,14 +258,23 @@ impl Bench {
         Ok(folder)
     }
 
-    /// The tool, to run `sh -c SCRIPT` hosted in `folder`.
-    fn hosted(&self, folder: &Path, options: &[&str], script: &str) -> Command {
+    /// The tool, to run `sh -c SCRIPT` in `folder`.
+    pub(super) fn hosted(&self, folder: &Path, options: &[&str], script: &str) -> Command {
         let mut command = Command::new(&self.tool);
         command
-            .args(["run", "--hosted", "--timeout", &self.seconds.to_string()])
+            .args(["run", "--timeout", &self.seconds.to_string()])
+            .args(self.words(folder))
             .args(options)
             .args(["/bin/sh", "-c", script]);
         self.found(settled(command, folder))
+    }
+
+    /// What the tool is told of the folder.
+    fn words(&self, folder: &Path) -> Vec<OsString> {
+        let Way::Shared(programs) = self.way else { return vec!["--hosted".into()] };
+        let there = programs.iter().filter(|program| self.has(program));
+        let packed = there.flat_map(|program| ["--with", program]).map(OsString::from);
+        ["--share".into(), folder.into(), "--env".into(), "LC_ALL=C".into()].into_iter().chain(packed).collect()
     }
 
     fn found(&self, mut command: Command) -> Command {

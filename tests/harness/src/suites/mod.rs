@@ -6,6 +6,7 @@ pub mod bounds;
 pub mod comparison;
 pub mod compiler;
 pub mod errors;
+pub mod folders;
 pub mod fuzz;
 pub mod hosted;
 mod hosted_kills;
@@ -49,6 +50,7 @@ pub fn run(name: &str, options: &Options, tally: &mut Tally) -> Result<(), Strin
         "fuzz" => fuzz::run(options, tally),
         "tty" => tty::run(options, tally),
         "hostfiles" => hostfiles::run(options, tally),
+        "folders" => folders::run(options, tally),
         "unmodified" => unmodified::run(options, tally),
         "hosted" => hosted::run(options, tally),
         "bounds" => bounds::run(options, tally),
@@ -82,6 +84,7 @@ const ALL: &[&str] = &[
     "shares",
     "compiler",
     "hostfiles",
+    "folders",
     "tty",
     "sound",
     "seeing",

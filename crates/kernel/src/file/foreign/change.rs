@@ -15,10 +15,14 @@ use super::super::open::Opened;
 use super::super::opened::File;
 use super::super::ownership::TimeChange;
 use super::super::rename::{RenameMode, Renaming};
+use super::super::share::Share;
 use super::super::store::{Guess, NewName, Store};
 use super::super::walk::FinalLink;
 use super::opening::{Opening, flags_there};
-use super::{ForeignNode, ForeignTree, foreign};
+use super::{ForeignNode, ForeignTree, SharedNode, foreign};
+
+/// Linux's flag that is part of `O_TMPFILE`.
+const O_DIRECTORY: u32 = 0o200_000;
 
 impl ForeignTree {
     /// Who makes something owns it, also if the other side was asked in another's name.
@@ -41,7 +45,7 @@ impl ForeignTree {
     pub(super) fn create(&self, new: NewName<'_>, mode: u32, flags: u32) -> Result<Opened, Errno> {
         let at = foreign(new.directory)?;
         let handle = self.ask(|far| far.create(at.place, new.name, flags_there(flags), mode))?;
-        let opening = self.opened(new.directory, handle)?;
+        let opening = self.opened(new.directory, (handle, flags))?;
         opening.node().show_in(new.directory, new.name);
         self.give_to(new, handle);
         Ok(Opened::made(opening))
@@ -50,15 +54,37 @@ impl ForeignTree {
     /// Makes a regular file without a name (`O_TMPFILE`) and opens it.
     pub(super) fn create_nameless(&self, new: NewName<'_>, mode: u32, flags: u32) -> Result<Opened, Errno> {
         let at = foreign(new.directory)?;
+        if let Some(share) = self.share {
+            return self.create_hidden(share, new, mode, flags);
+        }
         let handle = self.ask(|far| far.create_nameless(at.place, flags_there(flags), mode))?;
         self.give_to(new, handle);
-        self.opened(new.directory, handle).map(|opening| Opened::made(opening))
+        self.opened(new.directory, (handle, flags)).map(|opening| Opened::made(opening))
     }
 
-    fn opened(&self, directory: &Arc<Node>, handle: Handle) -> Result<Arc<Opening>, Errno> {
+    /// The same where everything has a name: it gets a hidden one, which goes when it is closed.
+    fn create_hidden(&self, share: &'static Share, new: NewName<'_>, mode: u32, flags: u32) -> Result<Opened, Errno> {
+        let at = foreign(new.directory)?;
+        let name = share.hidden_name(new.directory.number())?;
+        let directory = self.ask(|_| share.another(at.place))?;
+        let flags = flags_there(flags) & !O_DIRECTORY;
+        let made = self.ask(|far| far.create(at.place, &name, flags, mode));
+        let opening = made.and_then(|handle| {
+            self.give_to(new, handle);
+            self.opened(new.directory, (handle, flags))
+        });
+        let hidden = opening.as_ref().ok().and_then(|opening| foreign(opening.node()).ok()?.shared.as_ref());
+        match hidden {
+            Some(shared) => *shared.hidden.borrow_mut() = Some((directory, name)),
+            None => share.remove_hidden(directory, name),
+        }
+        opening.map(|opening| Opened::made(opening))
+    }
+
+    fn opened(&self, directory: &Arc<Node>, (handle, flags): (Handle, u32)) -> Result<Arc<Opening>, Errno> {
         let node = self.ask(|far| far.place_of(handle)).and_then(|place| self.adopt(directory.volume(), place));
         match node {
-            Ok(node) => Ok(Opening::new(&node, self.far, handle)),
+            Ok(node) => Ok(Opening::new(&node, self.far, (handle, flags))),
             Err(error) => {
                 self.far.release(handle);
                 Err(error)
@@ -104,10 +130,27 @@ impl ForeignTree {
         foreign(node).map_err(|_| Errno::EBUSY)?;
         if node.is_directory() {
             self.ask(|far| far.remove_directory(at.place, name))?;
+        } else if let Some(shared) = foreign(node)?.shared.as_ref().filter(|shared| shared.is_needed()) {
+            self.hide(shared, at, name, node)?;
         } else {
             self.ask(|far| far.remove(at.place, name))?;
         }
         self.let_go(node);
+        Ok(())
+    }
+
+    /// A server that finds files by their names loses one without a name. So what is open here gets another name instead, and is
+    /// removed when it is closed.
+    fn hide(&self, shared: &SharedNode, at: &ForeignNode, name: &[u8], node: &Arc<Node>) -> Result<(), Errno> {
+        let hidden = shared.share.hidden_name(node.number())?;
+        let directory = self.ask(|_| shared.share.another(at.place))?;
+        let renamed = self.ask(|far| far.rename((at.place, name), (at.place, &hidden), 0));
+        if renamed.is_err() || !shared.is_needed() {
+            // It was closed meanwhile, or has not got the name.
+            shared.share.remove_hidden(directory, hidden);
+            return renamed;
+        }
+        *shared.hidden.borrow_mut() = Some((directory, hidden));
         Ok(())
     }
 
@@ -123,6 +166,13 @@ impl ForeignTree {
             RenameMode::Keep => 1,
             RenameMode::Exchange => 2,
         };
+        if let Some(other) = replaced
+            && mode == RenameMode::Replace
+            && !Arc::ptr_eq(other, moved)
+            && let Some(shared) = foreign(other)?.shared.as_ref().filter(|shared| shared.is_needed())
+        {
+            self.hide(shared, new, to.name, other)?;
+        }
         self.ask(|far| far.rename((old.place, from.name), (new.place, to.name), flags))?;
         moved.show_in(to.directory, to.name);
         match replaced {

@@ -20,16 +20,18 @@ use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 
 use abi::Errno;
-use machine::{About, Foreign, Handle, KernelCell, Refused, TryGrow, try_arc_slice, try_filled};
+use machine::{About, Foreign, Handle, KernelCell, KernelValue, NoMemory, Refused, TryGrow, try_arc_slice, try_filled};
 
 pub use ferry::Ferry;
 use map::ForeignMap;
+pub(super) use opening::Opening;
 
 use super::attributes::Meta;
 use super::attributes::{Attributes, NodeKind, Time};
 use super::credentials::Credentials;
 use super::limits::PATH_BYTES_MAX;
 use super::node::Node;
+use super::share::{self, Pages, Puts, Share};
 use super::store::{Glance, Guess, WatchKey as Key};
 use super::volume::Volume;
 use super::walk::FinalLink;
@@ -51,6 +53,8 @@ pub struct ForeignTree {
     alone: KernelCell<Vec<Arc<Node>>>,
     /// What the other side tells of.
     watched: watch::Outside,
+    /// The folder that is asked by messages, if it is one.
+    share: Option<&'static Share>,
 }
 
 /// What a node outside of the machine keeps.
@@ -64,6 +68,19 @@ pub struct ForeignNode {
     maps: KernelCell<[Weak<ForeignMap>; 2]>,
     /// Holds the record locks of this machine's processes against those of others.
     lock_holder: KernelCell<Option<Handle>>,
+    /// Of a file that is asked for by messages.
+    shared: Option<SharedNode>,
+}
+
+/// What is known of a file in a shared folder.
+struct SharedNode {
+    share: &'static Share,
+    /// Its pages, while somebody maps them.
+    pages: KernelCell<Weak<Pages>>,
+    puts: Arc<Puts>,
+    openings: KernelValue<usize>,
+    /// Where it stands, by another name, since it was removed while it was open.
+    hidden: KernelCell<Option<(Handle, Vec<u8>)>>,
 }
 
 impl Drop for ForeignNode {
@@ -114,7 +131,13 @@ impl ForeignTree {
             recent: KernelCell::new(Vec::new()),
             alone: KernelCell::new(Vec::new()),
             watched: watch::Outside::new(),
+            share: None,
         }
+    }
+
+    /// The tree of a shared folder.
+    pub fn of_share(share: &'static Share, identity: Credentials) -> Result<ForeignTree, Errno> {
+        Ok(ForeignTree { share: Some(share), ..ForeignTree::new(share::carrier(share)?, identity) })
     }
 
     /// Asks the other side; if it has no descriptor left, once more after giving some back.
@@ -152,6 +175,7 @@ impl ForeignTree {
             over: KernelCell::new(None),
             maps: KernelCell::new([Weak::new(), Weak::new()]),
             lock_holder: KernelCell::new(None),
+            shared: self.share.map(SharedNode::new).transpose()?,
         };
         if let Some(node) = self.known(key, &about) {
             return Ok(node);
@@ -234,7 +258,53 @@ impl ForeignTree {
     fn about(&self, node: &Node) -> About {
         let Ok(foreign) = foreign(node) else { return About::default() };
         let asked = self.ask(|far| far.about(foreign.place)).ok();
-        asked.unwrap_or(About { device: foreign.device, number: node.number(), ..About::default() })
+        let mut about = asked.unwrap_or(About { device: foreign.device, number: node.number(), ..About::default() });
+        foreign.shared.iter().for_each(|shared| shared.settle_about(&mut about));
+        about
+    }
+}
+
+impl SharedNode {
+    fn new(share: &'static Share) -> Result<SharedNode, NoMemory> {
+        Ok(SharedNode {
+            share,
+            pages: KernelCell::new(Weak::new()),
+            puts: Puts::new()?,
+            openings: KernelValue::new(0),
+            hidden: KernelCell::new(None),
+        })
+    }
+
+    /// Somebody has it open, and it still has a name.
+    fn is_needed(&self) -> bool {
+        self.openings.get() > 0 && self.hidden.borrow().is_none()
+    }
+
+    fn pages(&self) -> Option<Arc<Pages>> {
+        self.pages.borrow().upgrade()
+    }
+
+    /// What the server says, as it is for this machine.
+    fn settle_about(&self, about: &mut About) {
+        self.pages().iter().for_each(|pages| pages.note_size(about.bytes));
+        if self.hidden.borrow().is_some() {
+            about.links = about.links.saturating_sub(1);
+        }
+    }
+
+    /// The file has so many bytes from now on.
+    fn cut(&self, bytes: u64) {
+        self.pages().iter().for_each(|pages| pages.cut(bytes));
+    }
+
+    /// An opening is gone. With the last one a file goes that was removed before.
+    fn closed(&self) {
+        self.openings.set(self.openings.get() - 1);
+        if self.openings.get() == 0
+            && let Some((directory, name)) = self.hidden.borrow_mut().take()
+        {
+            self.share.remove_hidden(directory, name);
+        }
     }
 }
 
@@ -324,11 +394,12 @@ impl ForeignTree {
 
     fn find(&self, this: &Arc<Node>, foreign: &ForeignNode, name: &[u8], guess: Guess) -> Result<Arc<Node>, Errno> {
         let known = match guess {
-            Guess::Known => {
+            // By messages that is dearer than to take the place and give it back.
+            Guess::Known if self.share.is_none() => {
                 let about = self.ask(|far| far.about_name(foreign.place, name))?;
                 self.known((about.device, about.number), &about)
             }
-            Guess::New => None,
+            _ => None,
         };
         let node = match known {
             Some(node) => node,

@@ -24,7 +24,7 @@ impl Store for ForeignTree {
     }
 
     fn kind(&self) -> &'static str {
-        "folder"
+        if self.share.is_some() { "9p" } else { "folder" }
     }
 
     /// The other side knows its own user.
@@ -85,7 +85,9 @@ impl Store for ForeignTree {
 
     fn resize(&self, node: &Node, bytes: u64) -> Result<(), Errno> {
         let foreign = foreign(node)?;
-        self.ask(|far| far.resize(foreign.place, bytes))
+        self.ask(|far| far.resize(foreign.place, bytes))?;
+        foreign.shared.iter().for_each(|shared| shared.cut(bytes));
+        Ok(())
     }
 
     fn make_directory(&self, new: NewName<'_>, mode: u32) -> Result<Arc<Node>, Errno> {
@@ -143,11 +145,17 @@ impl Store for ForeignTree {
     }
 
     fn hold(&self, node: &Node, hold: Hold, first: u64, last: u64) -> Result<(), Errno> {
+        if self.share.is_some() {
+            return Ok(());
+        }
         let holder = self.lock_holder(foreign(node)?)?;
         self.ask(|far| far.lock(holder, hold, first, last))
     }
 
     fn held(&self, node: &Node, hold: Hold, first: u64, last: u64) -> Result<Option<LockedRange>, Errno> {
+        if self.share.is_some() {
+            return Ok(None);
+        }
         let holder = self.lock_holder(foreign(node)?)?;
         self.ask(|far| far.lock_in_the_way(holder, hold, first, last))
     }
@@ -156,8 +164,9 @@ impl Store for ForeignTree {
         self.settle(node);
     }
 
+    /// A shared folder says nothing of itself: what happens here is told by who does it.
     fn tells(&self) -> bool {
-        true
+        self.share.is_none()
     }
 
     fn watch(&self, node: &Node, key: WatchKey, events: u32) -> Result<(), Errno> {

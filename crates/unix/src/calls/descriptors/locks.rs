@@ -81,7 +81,7 @@ pub fn get(call: &Call<'_>, file: &Arc<OpenFile>, address: u64, owner: Owner) ->
     let asked = asked(file, &record)?;
     let kind = asked.kind.ok_or(Errno::EINVAL)?;
     let wanted = lock(call, file, owner, &asked, kind);
-    if let Some(opening) = file.outside().filter(|_| owner == Owner::File) {
+    if let Some(opening) = file.outside().filter(|opening| owner == Owner::File && opening.locks_itself()) {
         let held = opening.lock_in_the_way(hold(Some(kind)), asked.first, asked.last)?.map(record_of);
         return call.write(address, &answer(&record, held)).map(|()| 0);
     }
@@ -179,7 +179,7 @@ pub fn set(call: &Call<'_>, file: &Arc<OpenFile>, address: u64, owner: Owner, wa
     }
     // Nobody else can name a stream without a node, so nobody can be in the way.
     let Some(node) = file.node() else { return Ok(0) };
-    if let Some(opening) = file.outside().filter(|_| owner == Owner::File) {
+    if let Some(opening) = file.outside().filter(|opening| owner == Owner::File && opening.locks_itself()) {
         return settle(call, wait, || opening.lock(hold(asked.kind), asked.first, asked.last));
     }
     let Some(kind) = asked.kind else {
@@ -235,7 +235,9 @@ pub fn flock(call: &Call<'_>, descriptor: u64, operation: u32) -> CallResult {
         _ => return Err(Errno::EINVAL),
     };
     let file = call.file(descriptor)?;
-    if let Body::File(opening) = &file.body {
+    if let Body::File(opening) = &file.body
+        && opening.locks_itself()
+    {
         let wait = if operation & LOCK_NB != 0 { Wait::No } else { Wait::Yes };
         return settle(call, wait, || opening.lock_whole(hold(kind)));
     }

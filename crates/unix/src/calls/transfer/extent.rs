@@ -54,6 +54,9 @@ fn resize_outside(call: &Call<'_>, opening: &dyn File, length: u64) -> CallResul
         return Err(Errno::EFBIG);
     }
     opening.resize(length)?;
+    if opening.keeps_pages() {
+        forget_mappings(call, opening.node(), length.div_ceil(PAGE)..u64::MAX);
+    }
     opening.node().happened(IN_MODIFY);
     Ok(0)
 }
@@ -71,8 +74,7 @@ fn set_size(call: &Call<'_>, node: &Node, length: u64) -> CallResult {
         node.content().map_or(Ok(()), |content| bring_edges(call, content, length..length))?;
         node.truncate(length, &call.process().credentials.borrow(), call.now())
     })?;
-    // Maps of a file outside show what is there.
-    if length < old && !node.is_elsewhere() {
+    if length < old {
         forget_mappings(call, node, length.div_ceil(PAGE)..u64::MAX);
     }
     Ok(0)
@@ -251,6 +253,13 @@ pub fn fdatasync(call: &Call<'_>, descriptor: u64) -> CallResult {
         Body::File(opening) => opening.sync_data().map(|()| 0),
         _ => fsync(call, descriptor),
     }
+}
+
+/// What maps of shared folders hold goes to whoever shares them; nothing else is later anywhere than in the file. What cannot be made safe
+/// is told by the next fsync.
+pub fn sync() -> CallResult {
+    let _ = kernel::file::share::sync_all();
+    Ok(0)
 }
 
 /// Other files of a file system outside of the machine are synchronized by who wrote them. Error: `EBADF`.

@@ -30,7 +30,7 @@ pub const CALLS: &[Entry] = &[
     (nr::FSYNC, |call, [a, ..]| extent::fsync(call, a)),
     (nr::FDATASYNC, |call, [a, ..]| extent::fdatasync(call, a)),
     (nr::SYNCFS, |call, [a, ..]| extent::syncfs(call, a)),
-    (nr::SYNC, |_, _| Ok(0)),
+    (nr::SYNC, |_, _| extent::sync()),
     (nr::SYNC_FILE_RANGE, |call, [a, b, c, d, ..]| extent::sync_file_range(call, a, [b, c], d as u32)),
     (nr::VHANGUP, |call, _| extent::vhangup(call)),
 ];
