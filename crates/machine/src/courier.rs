@@ -8,7 +8,8 @@ pub struct CourierLost;
 
 /// A device that is given questions and brings answers, each on a slot of its own that has room for [`Courier::room`] bytes both ways.
 ///
-/// No call waits. Who uses it gives a slot to one question at a time, and reads the answer when [`Courier::next_answer`] has named the slot.
+/// No call waits. Who uses it gives a slot to one question at a time, and reads the answer when [`Courier::next_answer`] has named
+/// the slot.
 pub trait Courier: Send + Sync {
     /// What the device calls itself.
     fn label(&self) -> &[u8];

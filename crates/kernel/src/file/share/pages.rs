@@ -1,7 +1,8 @@
 //! Pages of a shared file, for maps: fetched when they are touched, kept as long as somebody maps the file, and put back.
 //!
-//! All maps of a file show the same pages, and calls that read and write meet them there, so that they agree inside of the machine. A
-//! page that a map may write is dirty from the moment it is shown; it is put when the program asks for that, and when the last such map goes.
+//! All maps of a file show the same pages, and calls that read and write meet them there, so that they agree inside of the machine.
+//! A page that a map may write is dirty from the moment it is shown; it is put when the program asks for that, and when the last
+//! such map goes.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
