@@ -6,6 +6,8 @@ use xtask::sources::{files, text};
 /// All statics that change, but the records themselves. A new one is put here by who has asked: are there as many as processors?
 const OF_THE_SYSTEM: &[(&str, &[&str])] = &[
     ("crates/kernel/src/call/simple.rs", &["SHARED"]),
+    ("crates/kernel/src/file/share/mod.rs", &["ALL"]),
+    ("crates/kernel/src/file/share/post.rs", &["SLEEPER"]),
     ("crates/kernel/src/file/volume.rs", &["NEXT"]),
     ("crates/kernel/src/file/watch.rs", &["LAST"]),
     ("crates/kernel/src/file/window.rs", &["NO_CONTENT"]),
@@ -41,6 +43,7 @@ const OF_THE_SYSTEM: &[(&str, &[&str])] = &[
     ("crates/machine-pc/src/nesting.rs", &["IS_ALWAYS"]),
     ("crates/machine-pc/src/receive.rs", &["PRACTICE"]),
     ("crates/machine-pc/src/sample_clock.rs", &["IS_MAPPED"]),
+    ("crates/machine-pc/src/shares.rs", &["FOUND"]),
     ("crates/machine-x86/src/area.rs", &["AREAS", "INACTIVE"]),
     ("crates/machine-x86/src/clock.rs", &["BASE", "SCALE", "TICKS"]),
     ("crates/machine-x86/src/serialize.rs", &["KIND"]),
