@@ -250,6 +250,68 @@ static void children_in_thousands(void)
     printf("%d of any number, %s\n", found, failing(-1));
 }
 
+/* Strings long and short, as many as there may be: the program that gets them counts. */
+static void many_arguments(void)
+{
+    enum { LONG = 10, SHORT = 40000 };
+    static char text[120000], *words[2 + LONG + SHORT + 1];
+    memset(text, 'x', sizeof text - 1);
+    words[0] = "sh";
+    words[1] = "-c";
+    words[2] = "echo ${#}; echo ${#9}";
+    for (int i = 3; i < 2 + LONG + SHORT; i++)
+        words[i] = i < 3 + LONG ? text : "y";
+    pid_t child = MUST(fork());
+    if (child == 0) {
+        execv("/bin/busybox", words);
+        _exit(9);
+    }
+    int status;
+    MUST(waitpid(child, &status, 0));
+    say_status("sh", status);
+    words[1 + LONG + SHORT] = (char *)8;
+    SHOW(execv("/bin/busybox", words));
+}
+
+/* The copy is of one moment: what the parent writes afterwards is its own. */
+static void a_fork_of_much_memory(void)
+{
+    enum { BYTES = 48 << 20 };
+    char *memory = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    for (int at = 0; at < BYTES; at += 4096)
+        memory[at] = 1;
+    pid_t child = MUST(fork());
+    int sum = 0, status;
+    for (int at = 0; at < BYTES; at += 4096)
+        sum += memory[at]++;
+    if (child == 0)
+        _exit(sum == BYTES / 4096 ? 0 : 1);
+    MUST(waitpid(child, &status, 0));
+    say_status("child", status);
+    printf("%d pages\n", sum);
+}
+
+/* Cut by its opening, and closed when its name has gone. */
+static void a_large_file_goes(void)
+{
+    enum { BYTES = 32 << 20 };
+    static char text[1 << 20];
+    memset(text, 7, sizeof text);
+    for (int turn = 0; turn < 2; turn++) {
+        int file = MUST(open("large", O_RDWR | O_CREAT, 0600));
+        for (int done = 0; done < BYTES; done += sizeof text)
+            MUST(write(file, text, sizeof text));
+        if (turn == 0) {
+            int cut = MUST(open("large", O_WRONLY | O_TRUNC));
+            printf("%ld bytes\n", (long)lseek(file, 0, SEEK_END));
+            close(cut);
+        }
+        unlink("large");
+        SHOW(pread(file, text, 3, BYTES - 2));
+        SHOW(close(file));
+    }
+}
+
 static const struct test tests[] = {
 #define T(name) {#name, name}
     T(timers_that_nobody_reads),
@@ -260,5 +322,8 @@ static const struct test tests[] = {
     T(more_than_a_pipe_holds),
     T(locks_are_cut_and_joined),
     T(children_in_thousands),
+    T(many_arguments),
+    T(a_fork_of_much_memory),
+    T(a_large_file_goes),
 };
 CHECK_MAIN(tests)

@@ -205,7 +205,7 @@ fn run_around(pages: &Ordered<u64, Entry>, page: u64, entry: Entry, epoch: u64) 
         same && one_file && other.mapped_in != epoch && is_user(at)
     };
     let (mut start, mut end) = (page, page + PAGE);
-    for (&at, other) in pages.before(&page) {
+    for (&at, other) in pages.downwards(&(page - PAGE)) {
         if at + PAGE != start || page - at > RUN_PAGES * PAGE || !fits(at, other) {
             break;
         }

@@ -281,18 +281,7 @@ impl<K: Ord, V> Ordered<K, V> {
         self.parts[part.min(self.parts.len())..].iter().flatten().skip(place).map(|(key, value)| (key, value))
     }
 
-    /// The entries before `key`, the nearest first.
-    pub fn before<'a>(&'a self, key: &K) -> impl Iterator<Item = (&'a K, &'a V)> + use<'a, K, V> {
-        let (part, place) = self.from(Bound::Included(key));
-        let (earlier, rest) = self.parts.split_at(part.min(self.parts.len()));
-        let near = rest.first().map_or(&[][..], |entries| &entries[..place]);
-        near.iter()
-            .rev()
-            .chain(earlier.iter().rev().flat_map(|entries| entries.iter().rev()))
-            .map(|(key, value)| (key, value))
-    }
-
-    /// The same as [`Ordered::range`], to be changed.
+    /// The same, to be changed.
     pub fn range_mut<'a>(&'a mut self, first: Bound<&K>) -> impl Iterator<Item = (&'a K, &'a mut V)> + use<'a, K, V> {
         let (part, place) = self.from(first);
         let part = part.min(self.parts.len());
@@ -328,8 +317,6 @@ mod tests {
                     let first = if step % 2 == 0 { Bound::Included(&key) } else { Bound::Excluded(&key) };
                     let found: Vec<_> = ordered.range(first).take(3).collect();
                     assert_eq!(found, tree.range::<u64, _>((first, Bound::Unbounded)).take(3).collect::<Vec<_>>());
-                    let before: Vec<_> = ordered.before(&key).take(70).collect();
-                    assert_eq!(before, tree.range(..key).rev().take(70).collect::<Vec<_>>());
                     let changed: Vec<_> = ordered.range_mut(first).take(70).collect();
                     let wanted: Vec<_> = tree.range_mut::<u64, _>((first, Bound::Unbounded)).take(70).collect();
                     assert_eq!(changed, wanted);

@@ -8,6 +8,7 @@ use kernel::file::{Access, Credentials, Node, Time, View};
 use kernel::stream::{Caller as _, Io, UserRange, Waits, copy_anew};
 use machine::{Held, PAGE_BYTES, Registers, TryGrow, VirtAddr, try_filled, try_to_vec};
 
+use crate::calls::parts;
 use crate::emulator::Unix;
 use crate::files::descriptors::{Descriptor, DescriptorTable};
 use crate::files::open_file::OpenFile;
@@ -164,9 +165,13 @@ impl Call<'_> {
                 piece[..end].iter().for_each(|byte| text.put(*byte));
                 return if text.len() > most { Err(too_long) } else { Ok(text) };
             }
+            let before = text.len() / parts::STRING_BYTES;
             text.try_extend_from_slice(piece)?;
             if text.len() > most {
                 return Err(too_long);
+            }
+            if text.len() / parts::STRING_BYTES > before {
+                self.unix.scheduler.breathe(self.held);
             }
         }
     }
@@ -179,18 +184,29 @@ impl Call<'_> {
     /// A null-terminated vector of strings (`argv`). Errors: `EFAULT`, `E2BIG`, `ENOMEM`.
     pub fn read_strings(&self, address: u64, budget_bytes: usize) -> Result<Vec<Vec<u8>>, Errno> {
         let mut strings = Vec::new();
-        let mut left = budget_bytes;
-        if address == 0 {
-            return Ok(strings);
+        let read = if address == 0 { Ok(()) } else { self.fill_strings(&mut strings, address, budget_bytes) };
+        match read {
+            Ok(()) => Ok(strings),
+            Err(error) => {
+                parts::forget_strings(self.held, self.unix.scheduler, strings);
+                Err(error)
+            }
         }
+    }
+
+    fn fill_strings(&self, strings: &mut Vec<Vec<u8>>, address: u64, budget_bytes: usize) -> Result<(), Errno> {
+        let mut left = budget_bytes;
         loop {
             let pointer: u64 = self.read(address.wrapping_add(strings.len() as u64 * 8))?;
             if pointer == 0 {
-                return Ok(strings);
+                return Ok(());
             }
             let text = self.read_string(pointer, (left.saturating_sub(1)).min(131_071), Errno::E2BIG)?;
             left = left.checked_sub(text.len() + 9).ok_or(Errno::E2BIG)?;
             strings.try_push(text)?;
+            if strings.len().is_multiple_of(parts::STRINGS) {
+                self.unix.scheduler.breathe(self.held);
+            }
         }
     }
 

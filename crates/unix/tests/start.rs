@@ -126,7 +126,7 @@ impl Start {
         };
         let argv: Vec<Vec<u8>> = argv.iter().map(|argument| argument.as_bytes().to_vec()).collect();
         let arguments = Arguments { path: path.as_bytes(), argv: &argv, envp: &[b"LC_ALL=C".to_vec()] };
-        let stack = stack::build(&arguments, &facts, STACK_TOP, STACK_BYTES).expect("a stack");
+        let stack = stack::build(&arguments, &facts, STACK_TOP, STACK_BYTES, &|| {}).expect("a stack");
         let child =
             Child { program: file.0.as_raw_fd(), interpreter: linker.as_ref().map_or(-1, |file| file.0.as_raw_fd()) };
         Start { plan, stack, child, time, _files: [Some(file), linker] }

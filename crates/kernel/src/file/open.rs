@@ -47,21 +47,23 @@ pub struct OpenHow {
 pub struct Opened {
     pub node: Arc<Node>,
     pub created: bool,
+    /// `O_TRUNC` was said and means something: the opener cuts the file, which may be long work.
+    pub is_to_be_cut: bool,
     /// A store that keeps the file has opened it at once: its mode may forbid to open it again.
     pub opening: Option<Arc<dyn File>>,
 }
 
 impl Opened {
     fn found(node: Arc<Node>) -> Opened {
-        Opened { node, created: false, opening: None }
+        Opened { node, created: false, is_to_be_cut: false, opening: None }
     }
 
     pub(super) fn created(node: Arc<Node>) -> Opened {
-        Opened { node, created: true, opening: None }
+        Opened { node, created: true, is_to_be_cut: false, opening: None }
     }
 
     pub(super) fn made(opening: Arc<dyn File>) -> Opened {
-        Opened { node: opening.node().clone(), created: true, opening: Some(opening) }
+        Opened { node: opening.node().clone(), created: true, is_to_be_cut: false, opening: Some(opening) }
     }
 }
 
@@ -69,7 +71,7 @@ impl Opened {
 const RACES_MAX: u32 = 16;
 
 impl Namespace {
-    /// Opens `path`: walks, creates if asked, checks permissions, truncates if asked.
+    /// Opens `path`: walks, creates if asked, checks permissions, says whether the file is to be cut.
     ///
     /// Errors: those of [`Namespace::lookup`]; `EEXIST`, `EISDIR`, `ENOTDIR`, `ELOOP` for a symlink
     /// that may not be followed, `EACCES`, `EROFS`, `ETXTBSY`, `EPERM`, `ENOSPC`, `EINVAL` for
@@ -85,10 +87,8 @@ impl Namespace {
         };
         if !opened.created {
             check_open(view.credentials, &opened.node, how)?;
-            if how.truncate && opened.node.kind() == NodeKind::Regular && !how.path_only && !opened.node.is_elsewhere()
-            {
-                opened.node.truncate(0, view.credentials, now)?;
-            }
+            let may_cut = opened.node.kind() == NodeKind::Regular && !how.path_only && !opened.node.is_elsewhere();
+            return Ok(Opened { is_to_be_cut: how.truncate && may_cut, ..opened });
         }
         Ok(opened)
     }

@@ -1,6 +1,7 @@
 //! Copy-on-write duplication (fork).
 
 use alloc::sync::Arc;
+use core::ops::Bound;
 
 use machine::{KernelValue, Translation};
 
@@ -14,12 +15,10 @@ use super::place::Search;
 pub struct NoMemory;
 
 impl Space {
-    /// A child with the same areas. Private pages are shared until one side writes; shared areas
-    /// stay shared; areas without own pages (program text) are left to the child's faults, since
-    /// most children execute another program soon. Both sides lose write access to the shared
-    /// pages here, so the parent's cached translations must not be used after this.
+    /// A child with the same areas, and with the pages that [`Space::share_some`] gives it until there are no more.
     ///
-    /// On failure the child's part is undone, and the parent gets its write access back by faults.
+    /// Private pages are shared until one side writes; shared areas stay shared; areas without own pages (program text) are
+    /// left to the child's faults, since most children execute another program soon.
     pub fn fork(&mut self, translation: Arc<dyn Translation>) -> Result<Space, NoMemory> {
         let mut areas = self.areas.try_clone().map_err(|_| NoMemory)?;
         areas.values_mut().for_each(|area| area.is_locked = false);
@@ -38,16 +37,41 @@ impl Space {
             stack_bytes: self.stack_bytes,
             locks_future: None,
         };
-        let mut has_omitted = false;
-        for (&start, area) in self.areas.iter() {
-            has_omitted |= area.at_fork == AtFork::Omit;
-            if area.shares_pages_at_fork() {
-                // A failure drops the child, which gives back what it has so far.
-                self.pages.share_with(&mut child.pages, start, area.end).map_err(|_| NoMemory)?;
+        if self.areas.iter().any(|(_, area)| area.at_fork == AtFork::Omit) {
+            child.remove_omitted();
+        }
+        Ok(child)
+    }
+
+    /// Shares the private pages that are there from `from` on with `child`, at most `bytes` of addresses; where to go on, `None`: all
+    /// are shared. Both sides lose write access to them, so the parent's cached translations must not be used after this.
+    ///
+    /// A failure has the caller drop the child, which gives back what it has; the parent gets its write access back by faults.
+    pub fn share_some(&mut self, child: &mut Space, from: u64, bytes: u64) -> Result<Option<u64>, NoMemory> {
+        let mut left = bytes;
+        for (&start, area) in self.areas.downwards(&from).take(1).chain(self.areas.range(Bound::Excluded(&from))) {
+            let start = start.max(from);
+            if !area.shares_pages_at_fork() || start >= area.end {
+                continue;
+            }
+            let Some((first, _)) = self.pages.next_present(start, area.end) else { continue };
+            let end = area.end.min(first.saturating_add(left));
+            self.pages.share_with(&mut child.pages, first, end).map_err(|_| NoMemory)?;
+            left -= end - first;
+            if left == 0 {
+                return Ok(Some(end));
             }
         }
-        if has_omitted {
-            child.remove_omitted();
+        Ok(None)
+    }
+
+    /// All of it, in parts of three pages.
+    #[cfg(test)]
+    pub fn fork_whole(&mut self, translation: Arc<dyn Translation>) -> Result<Space, NoMemory> {
+        let mut child = self.fork(translation)?;
+        let mut next = Some(0);
+        while let Some(from) = next {
+            next = self.share_some(&mut child, from, 3 * machine::PAGE_BYTES as u64)?;
         }
         Ok(child)
     }

@@ -20,6 +20,7 @@ use machine::stages::{self, Stage};
 use super::coming::anew;
 use super::open_cache;
 use crate::call::{Call, CallResult};
+use crate::calls::parts;
 use crate::calls::transfer::extent::forget_mappings;
 use crate::devices;
 use crate::files::closing::let_go;
@@ -53,7 +54,9 @@ const KNOWN_WITH_PATH: u32 = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 pub fn close(call: &Call<'_>, descriptor: u64) -> CallResult {
     let (files, descriptor) = (call.files(), Descriptor::from_register(descriptor));
     let slot = files.remove(descriptor)?;
+    let node = slot.file.node().filter(|node| parts::is_long_to_empty(node)).cloned();
     let_go(call.unix, call.process(), (&files, descriptor), slot);
+    node.iter().for_each(|node| parts::empty(call.held, call.unix.scheduler, node));
     Ok(0)
 }
 
@@ -136,6 +139,10 @@ fn open_seen(
             call.unix.names.open(limited(view, limits), path, how, call.now())
         })?
     };
+    if opened.is_to_be_cut {
+        parts::shorten(call.held, call.unix.scheduler, &opened.node, 0);
+        opened.node.truncate(0, &call.process().credentials.borrow(), call.now())?;
+    }
     if how.truncate && !opened.created && opened.node.content().is_some() {
         forget_mappings(call, &opened.node, 0..u64::MAX);
     }

@@ -16,7 +16,7 @@ pub(crate) mod memory;
 mod mounts;
 pub(crate) mod mqueue;
 mod open_cache;
-mod parts;
+pub mod parts;
 mod paths;
 pub(crate) mod pidfd;
 mod polls;

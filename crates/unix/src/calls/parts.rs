@@ -3,6 +3,7 @@
 //! Between two parts others see the work half done, as they may on Linux, where other processors see it so.
 
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use abi::Errno;
 use kernel::file::Node;
@@ -19,8 +20,14 @@ const PAGE: u64 = PAGE_BYTES as u64;
 pub const COPY_BYTES: usize = 32 << 10;
 /// The same for what is added to the end of a file: so much stays in one piece when others add, too.
 pub const APPEND_BYTES: usize = 1 << 20;
-/// Bytes of memory, or of a file, whose pages are given back between two safe points.
-pub const RELEASE_BYTES: u64 = 2 << 20;
+/// Bytes of memory, or of a file, whose pages are given back between two safe points, and how many make it worth while.
+pub const RELEASE_BYTES: u64 = 256 << 10;
+pub const LARGE_BYTES: u64 = 512 << 10;
+/// Bytes of memory whose pages a fork shares between two safe points.
+const SHARE_BYTES: u64 = 1 << 20;
+/// Bytes of strings, and strings, that `execve` takes between two safe points.
+pub const STRING_BYTES: usize = 8 << 10;
+pub const STRINGS: usize = 64;
 
 /// Carries `range` in parts of `most` bytes; `carry` gets each with the bytes before it. An error counts only where nothing
 /// was carried before it. What ends the caller's thread ends the work.
@@ -53,7 +60,7 @@ pub fn carry(
 /// Gives back the pages in a range of addresses that is about to go, if they are many; the areas stay.
 pub fn release_pages(held: Held<'_>, scheduler: &Scheduler, space: &KernelCell<Space>, from: u64, to: u64) {
     let mut next = from;
-    if to - from <= RELEASE_BYTES {
+    if to - from <= LARGE_BYTES {
         return;
     }
     loop {
@@ -68,14 +75,44 @@ pub fn release_pages(held: Held<'_>, scheduler: &Scheduler, space: &KernelCell<S
 /// The same of a whole quaspace that nobody uses any more. One that never had many pages goes at once: to look for them in parts costs
 /// more than they do.
 pub fn release_space(held: Held<'_>, scheduler: &Scheduler, space: &Arc<KernelCell<Space>>) {
-    if Arc::strong_count(space) == 1 && space.borrow().resident_peak_bytes() > RELEASE_BYTES {
+    if Arc::strong_count(space) == 1 && space.borrow().resident_peak_bytes() > LARGE_BYTES {
         release_pages(held, scheduler, space, 0, kernel::space::USER_LIMIT);
     }
 }
 
+/// Shares the pages of the caller's quaspace with the copy that a fork makes of it. Others run meanwhile unless they could change the
+/// quaspace: the copy is of one moment. Error: `ENOMEM`.
+pub fn share_pages(call: &Call<'_>, space: &Arc<KernelCell<Space>>, copy: &mut Space) -> Result<(), Errno> {
+    // The process has it, and whoever calls this.
+    let is_alone = call.process().live_tasks() == 1 && Arc::strong_count(space) == 2;
+    let mut next = 0;
+    loop {
+        let shared = space.borrow_mut().share_some(copy, next, SHARE_BYTES);
+        let Some(at) = shared.map_err(|_| Errno::ENOMEM)? else { return Ok(()) };
+        next = at;
+        if is_alone {
+            call.unix.scheduler.breathe(call.held);
+        }
+    }
+}
+
+/// Gives back strings, the last first.
+pub fn forget_strings(held: Held<'_>, scheduler: &Scheduler, mut strings: Vec<Vec<u8>>) {
+    while strings.pop().is_some() {
+        if strings.len() % (4 * STRINGS) == 4 * STRINGS - 1 {
+            scheduler.breathe(held);
+        }
+    }
+}
+
+/// Whether a file has so many pages that they go in parts.
+pub fn is_long_to_empty(node: &Node) -> bool {
+    node.content().is_some_and(|content| content.pages_present() * PAGE > LARGE_BYTES)
+}
+
 /// Gives back the pages of a file from `size_bytes` on, which is about to be cut there, if they are many.
 pub fn shorten(held: Held<'_>, scheduler: &Scheduler, node: &Node, size_bytes: u64) {
-    let is_large = node.content().is_some_and(|content| content.pages_present() * PAGE > RELEASE_BYTES);
+    let is_large = is_long_to_empty(node);
     let mut next = size_bytes;
     while is_large && let Some(at) = node.release_some(next, RELEASE_BYTES) {
         next = at;

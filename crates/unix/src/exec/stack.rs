@@ -116,6 +116,8 @@ pub struct Arguments<'a> {
 /// Lays out the stack that ends at `stack_top` (a multiple of the page size). No string holds a NUL: they come from where one ends
 /// each.
 ///
+/// It is long work where there are many strings: `pause` is called between its parts.
+///
 /// # Errors
 /// E2BIG: see [`ArgumentBudget`]. ENOMEM: no kernel memory for the bytes. EINVAL: no room between
 /// address 0 and `stack_top`.
@@ -124,14 +126,18 @@ pub fn build(
     facts: &ProgramFacts,
     stack_top: u64,
     stack_limit: u64,
+    pause: &dyn Fn(),
 ) -> Result<InitialStack, Errno> {
     const NO_ARGUMENTS: &[Vec<u8>] = &[Vec::new()];
     let argv = if arguments.argv.is_empty() { NO_ARGUMENTS } else { arguments.argv };
     let envp = arguments.envp;
     let mut budget = ArgumentBudget::new(stack_limit, argv.len(), envp.len())?;
-    for string in core::iter::once(arguments.path).chain(all(envp)).chain(all(argv)) {
+    for (index, string) in core::iter::once(arguments.path).chain(all(envp)).chain(all(argv)).enumerate() {
         debug_assert!(!string.contains(&0), "a NUL inside a string");
         budget.charge(string.len())?;
+        if index % PART_STRINGS == PART_STRINGS - 1 {
+            pause();
+        }
     }
 
     // Sizes first, from the top down; then one buffer is written from the bottom up.
@@ -144,7 +150,7 @@ pub fn build(
     let words = 1 + argv.len() + 1 + envp.len() + 1 + vector.len() * 2;
     let stack_pointer = below(random_at, words as u64 * 8)? & !15;
 
-    let mut bytes = BottomUp::new(stack_pointer, stack_top)?;
+    let mut bytes = BottomUp::new(stack_pointer, stack_top, pause)?;
     bytes.word(argv.len() as u64);
     bytes.pointers(argv, arguments_at);
     bytes.pointers(envp, environment_at);
@@ -164,6 +170,10 @@ pub fn build(
         environment: environment_at..path_at,
     })
 }
+
+/// Strings that are counted, and bytes that are written, between two pauses.
+const PART_STRINGS: usize = 1024;
+const PART_BYTES: usize = 16 << 10;
 
 const PLATFORM: &[u8] = b"x86_64\0";
 
@@ -200,27 +210,34 @@ fn auxiliary_vector(facts: &ProgramFacts, random: u64, platform: u64, path: u64)
 }
 
 /// The stack's bytes while they are written in ascending order. Gaps are zero.
-struct BottomUp {
+struct BottomUp<'a> {
     start: u64,
     bytes: Vec<u8>,
+    pause: &'a dyn Fn(),
+    /// How many bytes there were at the last pause.
+    paused_at: usize,
 }
 
 #[expect(clippy::disallowed_methods, reason = "there is room for all from the start")]
-impl BottomUp {
-    fn new(start: u64, end: u64) -> Result<BottomUp, Errno> {
+impl BottomUp<'_> {
+    fn new(start: u64, end: u64, pause: &dyn Fn()) -> Result<BottomUp<'_>, Errno> {
         let mut bytes = Vec::new();
         bytes.room_for_exact((end - start) as usize).map_err(|_| Errno::ENOMEM)?;
-        Ok(BottomUp { start, bytes })
+        Ok(BottomUp { start, bytes, pause, paused_at: 0 })
     }
 
     /// Goes on at `address`, which is never below the last byte written.
-    fn at(&mut self, address: u64) -> &mut BottomUp {
+    fn at(&mut self, address: u64) -> &mut Self {
         self.bytes.resize((address - self.start) as usize, 0);
         self
     }
 
     fn extend(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
+        if self.bytes.len() - self.paused_at >= PART_BYTES {
+            self.paused_at = self.bytes.len();
+            (self.pause)();
+        }
     }
 
     fn word(&mut self, word: u64) {

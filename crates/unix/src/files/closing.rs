@@ -3,6 +3,7 @@
 use alloc::sync::Arc;
 
 use kernel::schedule::WaitQueue;
+use machine::Held;
 
 use super::descriptors::{Descriptor, DescriptorTable, Slot};
 use super::open_file::OpenFile;
@@ -45,18 +46,31 @@ pub fn release(unix: &Unix, process: &Process, slot: Slot) {
     }
 }
 
+/// Descriptors that are closed between two safe points.
+const PART: usize = 16;
+
 /// Closes the descriptors of a process for which `choose` says so (at `exec`, at the end).
-pub fn release_where(unix: &Unix, process: &Process, files: &DescriptorTable, choose: fn(&Slot) -> bool) {
-    let mut next = 0;
+pub fn release_where(
+    held: Held<'_>,
+    unix: &Unix,
+    process: &Process,
+    files: &DescriptorTable,
+    choose: fn(&Slot) -> bool,
+) {
+    let (mut next, mut closed) = (0, 0);
     while let Some((descriptor, slot)) = files.remove_first(next..usize::MAX, choose) {
         next = descriptor.index() + 1;
         release(unix, process, slot);
+        closed += 1;
+        if closed % PART == 0 {
+            unix.scheduler.breathe(held);
+        }
     }
 }
 
 /// Somebody has let go of a table: with nobody else left, its descriptors are closed.
-pub fn release_last(unix: &Unix, process: &Process, files: Option<Arc<DescriptorTable>>) {
+pub fn release_last(held: Held<'_>, unix: &Unix, process: &Process, files: Option<Arc<DescriptorTable>>) {
     if let Some(files) = files.and_then(Arc::into_inner) {
-        release_where(unix, process, &files, |_| true);
+        release_where(held, unix, process, &files, |_| true);
     }
 }

@@ -70,7 +70,12 @@ fn stages(_: &'static Unix, _: &Whole) -> Result<Vec<u8>, Errno> {
 /// A line for each way into the kernel that was gone: how often, and the ticks of the longest stretch without a safe point.
 #[cfg(feature = "bounds")]
 fn bounds(_: &'static Unix, _: &Whole) -> Result<Vec<u8>, Errno> {
-    let mut text = Text::default();
+    machine::stretch::interrupted_by(bounds_measured)
+}
+
+#[cfg(feature = "bounds")]
+fn bounds_measured() -> Result<Vec<u8>, Errno> {
+    let mut text = Lines::default();
     for measured in machine::stretch::measured() {
         let name =
             measured.cause.map_or_else(|other| other, |number| abi::nr::name(number).unwrap_or("(unknown call)"));

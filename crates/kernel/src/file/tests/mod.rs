@@ -175,8 +175,16 @@ impl World {
         self.names.make_directory(self.view(), path.as_bytes(), 0o755, NOW)
     }
 
+    /// Opens and, if it is to be, cuts.
     fn open(&self, path: &str, how: OpenHow) -> Result<Opened, Errno> {
-        self.names.open(self.view(), path.as_bytes(), how, NOW)
+        self.cut(self.names.open(self.view(), path.as_bytes(), how, NOW)?)
+    }
+
+    fn cut(&self, opened: Opened) -> Result<Opened, Errno> {
+        if opened.is_to_be_cut {
+            opened.node.truncate(0, self.view().credentials, NOW)?;
+        }
+        Ok(opened)
     }
 
     fn create(&self, path: &str) -> Result<Arc<Node>, Errno> {

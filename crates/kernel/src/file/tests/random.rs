@@ -161,6 +161,7 @@ impl Scene {
         options.truncate(truncate).mode(0o600).custom_flags(flags);
         let opened = options.open(self.host_path(&path));
         let ours = self.world.names.open(self.view(), path.as_bytes(), how, NOW);
+        let ours = ours.and_then(|opened| self.world.cut(opened));
         let done = format!("open {path} {how:?}");
         if let (Ok(file), Ok(ours)) = (&opened, &ours)
             && ours.node.content().is_some()

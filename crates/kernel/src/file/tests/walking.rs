@@ -58,7 +58,8 @@ fn open_creates_excludes_and_truncates() {
     assert!(world.open("dangling", CREATE).unwrap().created);
     assert!(world.get("made").is_ok());
     world.file("f", b"data");
-    world.open("f", OpenHow { truncate: true, ..READ }).unwrap();
+    assert!(world.open("f", OpenHow { truncate: true, ..READ }).unwrap().is_to_be_cut);
+    assert!(!world.open("f", READ).unwrap().is_to_be_cut);
     assert_eq!(world.get("f").unwrap().attributes().size_bytes, 0);
     assert_eq!(world.open("new/", CREATE).err(), Some(Errno::EISDIR));
     assert_eq!(world.open("/", CREATE).err(), Some(Errno::EISDIR));

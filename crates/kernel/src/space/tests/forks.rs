@@ -10,7 +10,7 @@ fn both_sides_keep_their_own_writes() {
     let start = parent.map(MapRequest::anonymous(4 * PAGE, RW)).unwrap();
     poke(&mut parent, start, 1).unwrap();
     poke(&mut parent, start + PAGE, 2).unwrap();
-    let mut child = parent.fork(tables(pool)).unwrap();
+    let mut child = parent.fork_whole(tables(pool)).unwrap();
     check(&parent);
     check(&child);
     poke(&mut child, start, 10).unwrap();
@@ -38,7 +38,7 @@ fn shared_anonymous_memory_stays_shared_even_where_untouched() {
     let kind = Kind::SharedAnonymous(View { backing: memory, first_page: 0 });
     let start = parent.map(MapRequest::anonymous(2 * PAGE, RW).of(kind)).unwrap();
     assert_eq!(byte(&mut parent, start), Ok(0));
-    let mut child = parent.fork(tables(pool)).unwrap();
+    let mut child = parent.fork_whole(tables(pool)).unwrap();
     poke(&mut child, start, 5).unwrap();
     poke(&mut parent, start + PAGE, 6).unwrap();
     assert_eq!((byte(&mut parent, start), byte(&mut child, start + PAGE)), (Ok(5), Ok(6)));
@@ -73,7 +73,7 @@ fn what_is_shared_is_charged_in_parts() {
         (bill.of(Kept::Pages) / PAGE, bill.of(Kept::SharedMemory) / PAGE)
     };
     assert_eq!(pages(&parent), (4 + 1, 6));
-    let child = parent.fork(tables(pool)).unwrap();
+    let child = parent.fork_whole(tables(pool)).unwrap();
     assert_eq!((pages(&parent), pages(&child)), ((2, 3), (2, 3)));
     drop(child);
     assert_eq!(pages(&parent), (4 + 1, 6));
@@ -91,7 +91,7 @@ fn a_fork_without_frames_undoes_all() {
     }
     let held: Vec<Page> = core::iter::from_fn(|| (pool.free_frames() > 3).then(|| pool.allocate()).flatten()).collect();
     let free = pool.free_frames();
-    assert!(parent.fork(tables(pool)).is_err());
+    assert!(parent.fork_whole(tables(pool)).is_err());
     assert_eq!(pool.free_frames(), free);
     check(&parent);
     for &start in &starts {
@@ -109,12 +109,12 @@ fn text_is_left_to_the_childs_faults() {
     let start = parent.map(MapRequest { populate: true, ..request }).unwrap();
     assert_eq!(parent.usage().resident, 64 * PAGE);
     let child_tables = tables(pool);
-    let mut child = parent.fork(child_tables.clone()).unwrap();
+    let mut child = parent.fork_whole(child_tables.clone()).unwrap();
     assert_eq!(child_tables.changes.get(), 0);
     assert_eq!(byte(&mut child, start + 33 * PAGE), Ok(34));
     // With a poked page the area has copies, and they are the child's too.
     parent.poke_bytes(start, &[0xCC]).unwrap();
-    let mut second = parent.fork(tables(pool)).unwrap();
+    let mut second = parent.fork_whole(tables(pool)).unwrap();
     assert_eq!(byte(&mut second, start), Ok(0xCC));
 }
 
@@ -128,7 +128,7 @@ fn advice_omits_or_wipes_areas_in_the_child() {
     }
     parent.advise(start, PAGE, Advice::AtFork(AtFork::Omit)).unwrap();
     parent.advise(start + PAGE, PAGE, Advice::AtFork(AtFork::Wipe)).unwrap();
-    let mut child = parent.fork(tables(pool)).unwrap();
+    let mut child = parent.fork_whole(tables(pool)).unwrap();
     check(&child);
     assert_eq!(byte(&mut child, start), Err(FaultKind::Unmapped));
     assert_eq!(byte(&mut child, start + PAGE), Ok(0));
@@ -145,7 +145,7 @@ fn a_thousand_forks_return_every_frame() {
     let start = parent.map(MapRequest::anonymous(16 * PAGE, RW)).unwrap();
     for round in 0..1000u64 {
         poke(&mut parent, start + round % 16 * PAGE, round as u8).unwrap();
-        let mut child = parent.fork(tables(pool)).unwrap();
+        let mut child = parent.fork_whole(tables(pool)).unwrap();
         poke(&mut child, start + (round + 3) % 16 * PAGE, 1).unwrap();
     }
     check(&parent);

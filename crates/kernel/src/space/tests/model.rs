@@ -250,7 +250,7 @@ impl World {
 
     fn fork(&mut self, pair: usize) {
         let Pair { space, model } = &mut self.pairs[pair];
-        if let Ok(child) = space.fork(tables(self.pool)) {
+        if let Ok(child) = space.fork_whole(tables(self.pool)) {
             let model = model.clone();
             self.pairs.push(Pair { space: child, model });
         }

@@ -148,9 +148,9 @@ fn forget_old_program(call: &Call<'_>, task: &Arc<Task>, name: [u8; 16]) {
     // A table that the thread has for itself becomes the process's; others must not see the changes.
     if let Some(own) = task.replace_own_files(None) {
         let old = process.set_files(own);
-        closing::release_last(call.unix, process, old);
+        closing::release_last(call.held, call.unix, process, old);
     }
-    closing::release_where(call.unix, process, &process.files(), |slot| slot.close_on_exec);
+    closing::release_where(call.held, call.unix, process, &process.files(), |slot| slot.close_on_exec);
     let mut actions = process.actions().borrow().clone();
     actions.reset_for_exec();
     process.set_actions(Arc::new(KernelCell::new(actions)));

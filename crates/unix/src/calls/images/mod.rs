@@ -14,6 +14,7 @@ use kernel::space::{FaultKind, FixedPages, Kind, MapRequest, Placement, Space, V
 use machine::{Held, KernelCell, PAGE_BYTES, Protection, Registers, try_filled, try_to_vec};
 
 use super::memory::errno_of;
+use crate::calls::parts::{COPY_BYTES, forget_strings};
 use crate::emulator::Unix;
 use crate::exec::elf::{self, FileBytes, Image};
 use crate::exec::plan::{self, Mapper, Plan, Source};
@@ -248,8 +249,17 @@ fn build(held: Held<'_>, unix: &'static Unix, process: &Process, parts: Parts<'_
     let identity = Identity::of(process, &parts.file.node);
     let facts = facts(unix, process, &parts.image, &plan, vdso, identity);
     let arguments = Arguments { path: &parts.name, argv: &parts.wanted.argv, envp: &parts.wanted.envp };
-    let initial = stack::build(&arguments, &facts, top, stack_limit)?;
-    space.write_bytes(initial.stack_pointer, &initial.bytes).map_err(|_| Errno::ENOMEM)?;
+    let initial = stack::build(&arguments, &facts, top, stack_limit, &|| unix.scheduler.breathe(held))?;
+    for (index, part) in initial.bytes.chunks(COPY_BYTES).enumerate() {
+        if index > 0 {
+            unix.scheduler.breathe(held);
+        }
+        let at = initial.stack_pointer + (index * COPY_BYTES) as u64;
+        space.write_bytes(at, part).map_err(|_| Errno::ENOMEM)?;
+    }
+    for strings in [parts.wanted.argv, parts.wanted.envp] {
+        forget_strings(held, unix.scheduler, strings);
+    }
     let registers = Registers { rip: plan.start, rsp: initial.stack_pointer, rflags: 0x202, ..Registers::default() };
     Ok(Loaded {
         space,

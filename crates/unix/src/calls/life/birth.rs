@@ -252,6 +252,7 @@ fn parts(call: &Call<'_>, birth: &Birth) -> Result<ChildParts, Errno> {
 fn duplicate(call: &Call<'_>, space: &Arc<KernelCell<Space>>) -> Result<Arc<KernelCell<Space>>, Errno> {
     let translation = call.unix.machine.new_translation().map_err(|_| Errno::ENOMEM)?;
     let mut copy = space.borrow_mut().fork(translation).map_err(|_| Errno::ENOMEM)?;
+    crate::calls::parts::share_pages(call, space, &mut copy)?;
     call.unix.desk.stops.leave_out(call.process().pid, &mut copy);
     let copy = Arc::new(KernelCell::new(copy));
     if call.process().has_user_calls.get() {

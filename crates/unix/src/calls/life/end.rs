@@ -73,7 +73,7 @@ pub fn leave(held: Held<'_>, unix: &'static Unix, task: Arc<Task>) -> Departed {
     unix.tasks.remove_task(&task);
     crate::calls::ptrace::attach::left(unix, &task);
     crate::calls::times::clocks::account_end(unix, &task);
-    closing::release_last(unix, &process, task.replace_own_files(None));
+    closing::release_last(held, unix, &process, task.replace_own_files(None));
     // From here on the thread runs in whatever quaspace is active.
     unix.machine.activate(None);
     task.thread.tte().set_quaspace(None);
@@ -122,7 +122,7 @@ fn bury_process(held: Held<'_>, unix: &'static Unix, process: &Arc<Process>) -> 
         parts::release_space(held, unix.scheduler, space);
     }
     drop(space);
-    closing::release_last(unix, process, process.take_files());
+    closing::release_last(held, unix, process, process.take_files());
     crate::calls::sysv::semaphores::undo::process_ended(held, unix, process.pid);
     unix.families.aio.process_ended(process.pid);
     let executable = process.executable.borrow_mut().take();

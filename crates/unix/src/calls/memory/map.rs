@@ -11,7 +11,7 @@ use machine::{PAGE_BYTES, Protection};
 use super::lock::lock_room;
 use super::{errno_of, space, text};
 use crate::call::{Call, CallResult};
-use crate::calls::parts::{self, RELEASE_BYTES};
+use crate::calls::parts::{self, LARGE_BYTES};
 use crate::files::backing::NodeBacking;
 use crate::files::memory::MemoryDevice;
 use crate::files::open_file::OpenFile;
@@ -188,7 +188,7 @@ fn file_kind(
 pub fn munmap(call: &Call<'_>, address: u64, bytes: u64) -> CallResult {
     let space = space(call)?;
     // What is refused below is refused before anything goes.
-    if bytes > RELEASE_BYTES && space.borrow().permits_unmap(address, bytes) {
+    if bytes > LARGE_BYTES && space.borrow().permits_unmap(address, bytes) {
         parts::release_pages(call.held, call.unix.scheduler, &space, address, address + bytes.next_multiple_of(PAGE));
     }
     let done = space.borrow_mut().unmap(address, bytes);

@@ -46,7 +46,7 @@ fn a_program_finds_its_arguments() {
     let facts = ProgramFacts { random: *b"0123456789abcdef", vdso: Some(0x1000), uid: 7, ..Default::default() };
     let (argv, envp) = (strings(&["ls", "-l", ""]), strings(&["A=1", "HOME=/"]));
     let arguments = Arguments { path: b"/bin/ls", argv: &argv, envp: &envp };
-    let stack = build(&arguments, &facts, TOP, LIMIT).unwrap();
+    let stack = build(&arguments, &facts, TOP, LIMIT, &|| {}).unwrap();
     assert_eq!(stack.stack_pointer % 16, 0);
     assert_eq!(stack.stack_pointer + stack.bytes.len() as u64, TOP);
     let reader = Reader(&stack);
@@ -72,7 +72,7 @@ fn every_count_keeps_the_alignment() {
     for count in 0..40 {
         let list = vec![vec![b'x'; count]; count];
         let arguments = Arguments { path: b"p", argv: &list, envp: &list[count / 2..] };
-        let stack = build(&arguments, &ProgramFacts::default(), TOP, LIMIT).unwrap();
+        let stack = build(&arguments, &ProgramFacts::default(), TOP, LIMIT, &|| {}).unwrap();
         assert_eq!(stack.stack_pointer % 16, 0);
         assert_eq!(Reader(&stack).word(0), count.max(1) as u64);
     }
@@ -81,14 +81,14 @@ fn every_count_keeps_the_alignment() {
 #[test]
 fn without_arguments_there_is_an_empty_one() {
     let arguments = Arguments { path: b"p", argv: &[], envp: &[] };
-    let stack = build(&arguments, &ProgramFacts::default(), TOP, LIMIT).unwrap();
+    let stack = build(&arguments, &ProgramFacts::default(), TOP, LIMIT, &|| {}).unwrap();
     assert_eq!(Reader(&stack).strings_from(1).0, [""]);
 }
 
 #[test]
 fn too_long_lists_are_e2big() {
     let build = |argv: &[Vec<u8>], limit| {
-        build(&Arguments { path: b"p", argv, envp: &[] }, &ProgramFacts::default(), TOP, limit).err()
+        build(&Arguments { path: b"p", argv, envp: &[] }, &ProgramFacts::default(), TOP, limit, &|| {}).err()
     };
     assert_eq!(build(&[vec![b'x'; 131_071]], LIMIT), None);
     assert_eq!(build(&[vec![b'x'; 131_072]], LIMIT), Some(Errno::E2BIG));
@@ -104,5 +104,5 @@ fn too_long_lists_are_e2big() {
 #[test]
 fn a_low_stack_is_refused() {
     let arguments = Arguments { path: b"p", argv: &[], envp: &[] };
-    assert_eq!(build(&arguments, &ProgramFacts::default(), 64, LIMIT), Err(Errno::EINVAL));
+    assert_eq!(build(&arguments, &ProgramFacts::default(), 64, LIMIT, &|| {}), Err(Errno::EINVAL));
 }
