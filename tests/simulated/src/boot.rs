@@ -13,7 +13,7 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// Runs the plan to its end. Descriptors 0, 1 and 2 are the terminal.
 pub fn run(plan: Plan) -> Outcome {
-    run_with(plan, unix::boot::only_memory)
+    run_with(plan, unix::boot::join_shares)
 }
 
 /// As `run`; `join` adds to the tree of names.
