@@ -129,6 +129,7 @@ pub fn start(held: Held<'_>, mut ingredients: Ingredients) -> Result<Arc<Thread>
         Archive::parse(ingredients.archive).map_err(|error| format!("the boot archive is damaged: {error:?}"))?;
     let config = archive.config();
     let scheduler = Scheduler::start(ingredients.machine).map_err(|_| String::from("not enough memory"))?;
+    kernel::file::share::begin();
     scheduler.zero_when_idle(ingredients.pool);
     let epoch = ingredients.epoch.nanos(config.epoch_ns);
     let now = time_of(epoch);

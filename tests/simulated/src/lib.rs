@@ -3,6 +3,7 @@
 mod activities;
 mod boot;
 mod calls;
+pub mod far;
 pub mod late;
 mod ring;
 pub mod scene;

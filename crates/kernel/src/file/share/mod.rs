@@ -65,6 +65,12 @@ pub struct Share {
 /// All shares of the machine.
 static ALL: KernelCell<Vec<&'static Share>> = KernelCell::new(Vec::new());
 
+/// A kernel boots: there are no shares yet, and nobody can sleep.
+pub fn begin() {
+    post::begin();
+    ALL.borrow_mut().clear();
+}
+
 /// Takes the answers that have come, on a machine whose devices do not interrupt.
 fn look_at_all() {
     ALL.borrow().iter().for_each(|share| share.post().collect());

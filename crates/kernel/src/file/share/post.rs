@@ -10,9 +10,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use machine::{
-    Courier, KernelCell, KernelOnce, KernelValue, Nanos, NoMemory, TryGrow, TryQueue, try_collect, try_filled,
-};
+use machine::{Courier, KernelCell, KernelValue, Nanos, NoMemory, TryGrow, TryQueue, try_collect, try_filled};
 use ninep::{Failure, Fid, Sheet, Wire};
 
 use crate::schedule::{Scheduler, WaitQueue};
@@ -23,11 +21,16 @@ pub trait Sleeper: Send + Sync {
 }
 
 /// Set when programs run. Until then nobody can sleep, and answers are looked for.
-static SLEEPER: KernelOnce<&'static dyn Sleeper> = KernelOnce::new();
+static SLEEPER: KernelCell<Option<&'static dyn Sleeper>> = KernelCell::new(None);
 
 /// From now on threads ask, and sleep meanwhile.
 pub fn let_sleep(sleeper: &'static dyn Sleeper) {
-    let _ = SLEEPER.set(sleeper);
+    SLEEPER.set(Some(sleeper));
+}
+
+/// A kernel boots: nobody can sleep yet.
+pub(super) fn begin() {
+    SLEEPER.set(None);
 }
 
 /// Sleeps until `queue` is woken, as far as the running thread can sleep. What calls a store does not say that it may leave for another
