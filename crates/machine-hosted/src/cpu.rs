@@ -87,8 +87,11 @@ unsafe impl Sync for Processors {}
 
 pub static PROCESSORS: Processors = Processors([const { UnsafeCell::new(MaybeUninit::zeroed()) }; PROCESSORS_MAX]);
 
+machine::relies_on_one_processor!(
+    "each processor has host processes of its own, whose `Own` page would say which it is"
+);
+
 fn this() -> *mut Processor {
-    const { assert!(PROCESSORS_MAX == 1, "each processor has host processes of its own, whose `Own` page says which it is") };
     PROCESSORS.0[0].get().cast()
 }
 

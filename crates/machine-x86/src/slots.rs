@@ -35,6 +35,10 @@ pub struct Slots {
     pub gauge_period: u64,
 }
 
+machine::relies_on_one_processor!(
+    "routines and the code of threads have the addresses of one processor's words folded in"
+);
+
 impl Slots {
     pub const fn new() -> Slots {
         Slots {

@@ -80,4 +80,4 @@ pub use thread::{
 };
 pub use time::Nanos;
 pub use translation::{Change, Mapping, NoFrames, Protection, Root, Shown, Translation, UserFault, VirtAddr};
-pub use words::{NEVER, ScheduleWords, WaitWords};
+pub use words::{Alarm, AlarmsWord, NEVER, ScheduleWords, WaitWords};

@@ -9,13 +9,24 @@
 //! Synthesized routines, and handlers of interrupts that are code, run without it: what they touch is in words of their own.
 //!
 //! In debug builds the lock is a word with its owner, and each cell looks at it. In release builds an entry costs nothing: while
-//! [`PROCESSORS_MAX`] is 1, nobody else could hold it. Who raises that number makes [`owner::take`] wait there, too.
+//! [`PROCESSORS_MAX`] is 1, nobody else could hold it.
 #![allow(unsafe_code, reason = "only a machine knows where it enters the kernel")]
 
 use core::marker::PhantomData;
 
 /// Processors that the kernel is built for.
 pub const PROCESSORS_MAX: usize = 1;
+
+/// What is right only while there is one processor says so here, and why: the compiler leads whoever raises [`PROCESSORS_MAX`] to
+/// each place.
+#[macro_export]
+macro_rules! relies_on_one_processor {
+    ($why:literal) => {
+        const _: () = assert!($crate::PROCESSORS_MAX == 1, $why);
+    };
+}
+
+relies_on_one_processor!("entries and switches take the lock in debug builds alone, and wait for nobody");
 
 /// The lock is held by the processor that runs this, and stays so until the entry that it comes from ends, except while a function
 /// that takes this value leaves for another thread or lets interrupts in. So a function that can do either says so in its type.

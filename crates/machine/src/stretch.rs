@@ -12,7 +12,7 @@
 use core::arch::x86_64::_rdtsc;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::{CALLS_MAX, PROCESSORS_MAX};
+use crate::CALLS_MAX;
 
 /// Whether this image measures.
 pub const ARE_MEASURED: bool = cfg!(feature = "bounds");
@@ -42,8 +42,7 @@ const OTHERS: [(Cause, &str); 6] = [
 
 const PLACES: usize = if ARE_MEASURED { CALLS_MAX + OTHERS.len() } else { 1 };
 
-// With several processors each has a stretch of its own.
-const _: () = assert!(!ARE_MEASURED || PROCESSORS_MAX == 1, "images that measure are for one processor");
+crate::relies_on_one_processor!("each processor has a stretch of its own");
 
 /// When the stretch began that lasts now; 0: none does.
 static SINCE: AtomicU64 = AtomicU64::new(0);

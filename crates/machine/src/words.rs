@@ -1,11 +1,50 @@
 //! What scheduler, machine and the timer's interrupt share, by address.
 
 use core::sync::atomic::AtomicU64;
+use core::sync::atomic::Ordering::Relaxed;
 
 use crate::{AlarmEntry, Entry, Slot};
 
 /// Not at any time.
 pub const NEVER: u64 = u64::MAX;
+
+/// An alarm, as the timer's handler knows it.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Alarm<T> {
+    pub at: u64,
+    /// What is to be done.
+    pub routine: Entry<AlarmEntry>,
+    /// Among those of the same time it tells which was set first.
+    pub number: u64,
+    /// What Rust does at it.
+    pub target: T,
+}
+
+/// Where the alarms are. The handler jumps to what it finds there, so it can only lead to alarms.
+#[repr(transparent)]
+pub struct AlarmsWord(AtomicU64);
+
+impl AlarmsWord {
+    const fn new() -> AlarmsWord {
+        AlarmsWord(AtomicU64::new(0))
+    }
+
+    /// From now on the handler finds its alarms in `alarms`, which are given back to who keeps them.
+    pub fn lead_to<T, const COUNT: usize>(
+        &self,
+        alarms: &'static mut [Alarm<T>; COUNT],
+    ) -> &'static mut [Alarm<T>; COUNT] {
+        const { assert!(size_of::<Alarm<T>>() == 32, "the handler shifts by 5") };
+        self.0.store(alarms.as_ptr() as u64, Relaxed);
+        alarms
+    }
+
+    /// The word's own address.
+    pub fn address(&self) -> u64 {
+        core::ptr::from_ref(&self.0) as u64
+    }
+}
 
 /// The words of a processor's scheduler. Times are nanoseconds since boot.
 ///
@@ -27,7 +66,7 @@ pub struct ScheduleWords {
     /// Switches made by the timer's interrupt alone (S-81).
     pub preemptions: AtomicU64,
     /// The alarms, the first one last, and their number: see the scheduler.
-    pub alarms: AtomicU64,
+    pub alarms: AlarmsWord,
     pub alarm_count: AtomicU64,
     /// Alarms that rang in the timer's interrupt alone, and those among them that rang in the midst of the kernel.
     pub rung: AtomicU64,
@@ -44,7 +83,7 @@ impl ScheduleWords {
             soon: AtomicU64::new(0),
             switches: AtomicU64::new(0),
             preemptions: AtomicU64::new(0),
-            alarms: AtomicU64::new(0),
+            alarms: AlarmsWord::new(),
             alarm_count: AtomicU64::new(0),
             rung: AtomicU64::new(0),
             rung_inside: AtomicU64::new(0),

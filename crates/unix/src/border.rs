@@ -68,6 +68,12 @@
 //!     machine.schedule_words().routine.store(0x1234_5678);
 //! }
 //! ```
+//! the alarms that the timer's code takes are alarms.
+//! ```compile_fail,E0599
+//! fn ring(machine: &dyn machine::Machine) {
+//!     machine.schedule_words().alarms.store(0x1234_5678, core::sync::atomic::Ordering::Relaxed);
+//! }
+//! ```
 //! ```compile_fail,E0308
 //! fn sample(clock: machine::SampleClock) {
 //!     clock.slot.store(0x1234_5678);
@@ -108,6 +114,13 @@
 //!     fn query(&self, _: VirtAddr) -> Option<Mapping> { None }
 //!     fn next_present(&self, _: VirtAddr, _: VirtAddr) -> Option<(VirtAddr, Mapping)> { None }
 //! }
+//! ```
+//! Nobody says that the kernel's lock is held, who was not told.
+//! ```compile_fail,E0133
+//! let entered = machine::Entered::new();
+//! ```
+//! ```compile_fail,E0423
+//! let held = machine::Held(core::marker::PhantomData);
 //! ```
 //! What several threads reach may change threads.
 //! ```compile_fail,E0277

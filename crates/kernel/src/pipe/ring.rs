@@ -15,12 +15,14 @@ pub const CAPACITY_DEFAULT: usize = 65536;
 /// The places of a ring of that capacity.
 const FRONT_MASK: u64 = CAPACITY_DEFAULT as u64 - 1;
 
+machine::relies_on_one_processor!("routines look and then store, and nobody runs between the two");
+
 /// The words that synthesized code reads and writes at their fixed addresses.
 #[repr(C)]
 #[derive(Default)]
 pub struct PipeWords {
     /// Bytes written, and places that were skipped: it only grows. Only writers store it, but for a reader that has emptied
-    /// the ring and has both words skip the rest of it (one processor: nobody writes meanwhile).
+    /// the ring and has both words skip the rest of it (nobody writes meanwhile).
     pub head: AtomicU64,
     /// Bytes read, and places that were skipped. Only readers store it.
     pub tail: AtomicU64,

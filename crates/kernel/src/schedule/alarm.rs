@@ -13,7 +13,7 @@ use alloc::boxed::Box;
 use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{Ordering, compiler_fence};
 
-use machine::{AlarmEntry, Entry as CodeEntry, NEVER, Nanos, Ordered, ScheduleWords, TteId};
+use machine::{Alarm, AlarmEntry, Entry as CodeEntry, NEVER, Nanos, Ordered, ScheduleWords, TteId};
 
 /// Names a set alarm; the time comes first, so that ids sort by it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -40,24 +40,13 @@ pub trait Ring: Send + Sync {
 /// What is done at an alarm.
 type Routine = CodeEntry<AlarmEntry>;
 
-/// An alarm, as the timer's handler knows it.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub(super) struct Entry {
-    pub at: u64,
-    /// What is to be done.
-    pub routine: Routine,
-    number: u64,
-    target: AlarmTarget,
-}
-
-const _: () = assert!(size_of::<Entry>() == 32, "the handler shifts by 5");
+pub(super) type Entry = Alarm<AlarmTarget>;
 
 /// Set alarms. Invariants: of the first `alarm_count` entries `(at, number)` falls. The very first is no alarm: it is due when the
 /// first of the far ones is, for which the interrupt goes to the kernel, or never; and no far one is due before a near one.
 pub struct Alarms {
     /// A stack, with room behind its top.
-    entries: Box<[Entry; NEAR_MOST + 1]>,
+    entries: &'static mut [Entry; NEAR_MOST + 1],
     far: Ordered<AlarmId, Entry>,
     words: &'static ScheduleWords,
     number: u64,
@@ -76,13 +65,12 @@ impl Alarms {
     /// No alarms. `words` are shared with the timer's interrupt; nobody else changes alarms there.
     pub fn new(words: &'static ScheduleWords) -> Alarms {
         let alarms = Alarms {
-            entries: Box::new([NONE; NEAR_MOST + 1]),
+            entries: words.alarms.lead_to(Box::leak(Box::new([NONE; NEAR_MOST + 1]))),
             far: Ordered::new(),
             words,
             number: 0,
             kernel: Routine::RUST,
         };
-        words.alarms.store(alarms.entries.as_ptr() as u64, Relaxed);
         alarms.publish(1, false);
         alarms
     }

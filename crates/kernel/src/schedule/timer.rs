@@ -127,7 +127,7 @@ quaject! {
         let rung = word(&timer.words.rung);
         let armed = word(&timer.words.armed);
         let count = word(&timer.words.alarm_count);
-        let alarms = word(&timer.words.alarms);
+        let alarms = Abs32(timer.words.alarms.address());
         let ready = word(&timer.words.ready);
         let inside = word(&timer.words.rung_inside);
     }

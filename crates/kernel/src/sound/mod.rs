@@ -252,7 +252,8 @@ impl Sound {
         let before = core::mem::replace(&mut state.handlers, handlers);
         drop(state);
         self.change_handler(&before);
-        // The handlers before these cannot be running: an interrupt is over before the kernel goes on, on the only processor.
+        machine::relies_on_one_processor!("the handlers before these could be running on another");
+        // They cannot be running: an interrupt is over before the kernel goes on.
         drop(before);
     }
 

@@ -404,7 +404,9 @@ fn wait_for_any(call: &Call<'_>, waiters: &[Arc<Waiter>], deadline: Option<Nanos
     }
 }
 
-/// With one processor every memory barrier is met by entering the kernel, and leaving it makes the processor serialize
+machine::relies_on_one_processor!("`membarrier` would have to reach the other processors");
+
+/// Every memory barrier is met by entering the kernel, and leaving it makes the processor serialize
 /// (`iretq`, `wrmsr`) where it leads to another thread. What a process registers for is kept as on Linux, for programs ask.
 ///
 /// Errors: `EINVAL` for unknown commands and flags; `EPERM` for what the process has not registered for.

@@ -5,7 +5,7 @@
 //!   struct rseq  0 cpu_id_start  4 cpu_id  8 rseq_cs ──► 0 version  4 flags  8 start  16 bytes  24 abort
 //!               16 flags        20 node_id 24 mm_cid       4 bytes before abort: the signature given at registration
 //! ```
-//! There is one processor: all numbers are 0, and written once, at registration.
+//! All numbers are 0, and written once, at registration: no thread changes its processor.
 
 use abi::Errno;
 use abi::nr;
@@ -18,6 +18,8 @@ use crate::call::{Call, CallResult};
 use crate::calls::signals::deliver::refuse;
 use crate::emulator::Unix;
 use crate::task::thread::{RestartArea, Task};
+
+machine::relies_on_one_processor!("the numbers are those of the processor that a thread runs on");
 
 /// Size and alignment of the first `struct rseq`; a program that knows more fields may give more bytes.
 const AREA_BYTES: u32 = 32;

@@ -37,7 +37,9 @@ fn sched_yield(call: &Call<'_>) -> CallResult {
     Ok(0)
 }
 
-/// There is one processor. Returns the bytes of the kernel's own set.
+machine::relies_on_one_processor!("sets of processors hold the first alone");
+
+/// The set is the first processor. Returns the bytes of the kernel's own set.
 fn sched_getaffinity(call: &Call<'_>, tid: u64, bytes: u64, into: u64) -> CallResult {
     if bytes == 0 || bytes & 7 != 0 {
         return Err(Errno::EINVAL);

@@ -9,6 +9,8 @@ use super::system::node_meminfo;
 use super::tree::{Entry, Table, Whole, file, table};
 use crate::emulator::Unix;
 
+machine::relies_on_one_processor!("/sys shows one");
+
 /// A file that always says the same.
 macro_rules! constant {
     ($name:literal, $text:literal) => {
