@@ -252,7 +252,7 @@ impl Bench {
     }
 
     /// A fresh folder for one side of a case.
-    fn fresh(&self, name: &str, side: &str) -> Result<PathBuf, String> {
+    pub(super) fn fresh(&self, name: &str, side: &str) -> Result<PathBuf, String> {
         let folder = self.folder.join(name).join(side);
         fs::create_dir_all(&folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
         Ok(folder)
@@ -282,7 +282,7 @@ impl Bench {
         command
     }
 
-    fn run_hosted(&self, folder: &Path, options: &[&str], script: &str) -> Result<Outcome, String> {
+    pub(super) fn run_hosted(&self, folder: &Path, options: &[&str], script: &str) -> Result<Outcome, String> {
         process::run(self.hosted(folder, options, script), Vec::new(), self.limit)
     }
 
@@ -386,7 +386,7 @@ impl Bench {
     }
 
     /// Another process makes and removes names all the time: calls fail cleanly or work, and the kernel lives.
-    fn names_that_come_and_go(&self, name: &str) -> Result<(), String> {
+    pub(super) fn names_that_come_and_go(&self, name: &str) -> Result<(), String> {
         let folder = self.fresh(name, "hosted")?;
         let churn = "while ! [ -e stop ]; do mkdir -p a/b; echo x > a/b/f; mv a/b/f a/g; rm -rf a; done 2> /dev/null";
         let mut other = settled(Command::new("/bin/sh"), &folder);
@@ -506,7 +506,7 @@ fn settled(mut command: Command, folder: &Path) -> Command {
     command
 }
 
-fn said(outcome: &Outcome, stdout: &str, status: i32) -> Result<(), String> {
+pub(super) fn said(outcome: &Outcome, stdout: &str, status: i32) -> Result<(), String> {
     if outcome.stdout == stdout.as_bytes() && outcome.status == status && outcome.stderr.is_empty() {
         return Ok(());
     }
@@ -514,14 +514,14 @@ fn said(outcome: &Outcome, stdout: &str, status: i32) -> Result<(), String> {
 }
 
 /// In a script: waits until it is told to go on, half a minute at most.
-const UNTIL_GO: &str = "n=0; while ! [ -e go ] && [ $n -lt 600 ]; do sleep 0.05; n=$((n+1)); done";
+pub(super) const UNTIL_GO: &str = "n=0; while ! [ -e go ] && [ $n -lt 600 ]; do sleep 0.05; n=$((n+1)); done";
 
 /// Tells such a script.
-fn go(folder: &Path) -> Result<(), String> {
+pub(super) fn go(folder: &Path) -> Result<(), String> {
     fs::write(folder.join("go"), "").map_err(|error| error.to_string())
 }
 
-fn wait_for(file: &Path) -> Result<(), String> {
+pub(super) fn wait_for(file: &Path) -> Result<(), String> {
     for _ in 0..1000 {
         if file.exists() {
             return Ok(());
