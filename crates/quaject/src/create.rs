@@ -94,6 +94,11 @@ pub fn allocate<Q: Quaject, E>(make: impl FnOnce() -> Result<Q, E>) -> Result<Bo
     })
 }
 
+/// As [`allocate`], never from the inactive list: the routines of this one will know more than the quaject itself.
+pub fn allocate_new<Q: Quaject, E>(make: impl FnOnce() -> Result<Q, E>) -> Result<Box<Made<Q>>, E> {
+    allocate_in(Q::class(), None, || Ok(Box::new(Made { quaject: make()?, code: KernelCell::new(None) })))
+}
+
 /// Stage one where quajects do not lie in boxes: the inactive one, or room for a new one.
 pub fn allocate_in<B, E>(class: &Class, inactive: Option<B>, make: impl FnOnce() -> Result<B, E>) -> Result<B, E> {
     let _stage = stages::enter(Stage::Allocate);

@@ -6,6 +6,7 @@ use core::any::Any;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use abi::Errno;
+use machine::try_arc;
 use quaject::{Made, Makers, Quaject, create};
 
 use super::ATOMIC_BYTES;
@@ -24,6 +25,10 @@ pub struct Pipe {
     writers: AtomicU32,
     /// Somebody has an end that does not wait: routines do not sleep.
     is_nonblocking: AtomicBool,
+    /// All that is written goes to Rust, and so does who finds nothing.
+    is_diverted: AtomicBool,
+    /// It leads from one socket to another: the queues are theirs, and Rust has room for what finds none in the ring.
+    is_between_sockets: bool,
     /// Ever opened, for the rendezvous of a named pipe.
     pub opened_readers: AtomicU32,
     pub opened_writers: AtomicU32,
@@ -68,28 +73,68 @@ impl Pipe {
 
     /// A pipe, with synthesized routines if `makers` are given (and have room). Error: `ENOMEM`.
     pub fn new(makers: Option<Makers>) -> Result<Arc<Pipe>, Errno> {
+        let queue = || try_arc(WaitQueue::new());
         let body = create::allocate(|| {
-            Ok::<_, Errno>(Body { ring: PipeRing::new()?, readable: WaitQueue::new(), writable: WaitQueue::new() })
+            Ok::<_, Errno>(Body { ring: PipeRing::new()?, readable: queue()?, writable: queue()? })
         })?;
+        Pipe::with(body, 0, take_number(), makers)
+    }
+
+    /// The way from one socket to another, where its reader and its writer sleep; it is diverted first. Error: `ENOMEM`.
+    pub fn between_sockets(
+        makers: Makers,
+        readable: Arc<WaitQueue>,
+        writable: Arc<WaitQueue>,
+    ) -> Result<Arc<Pipe>, Errno> {
+        let body = create::allocate_new(|| Ok::<_, Errno>(Body { ring: PipeRing::new()?, readable, writable }))?;
+        Pipe::with(body, 1, 0, Some(makers))
+    }
+
+    /// With so many sockets at each end.
+    fn with(body: Box<Made<Body>>, sockets: u32, number: u64, makers: Option<Makers>) -> Result<Arc<Pipe>, Errno> {
         let pipe = Pipe {
             body: Some(body),
-            readers: AtomicU32::new(0),
-            writers: AtomicU32::new(0),
+            readers: AtomicU32::new(sockets),
+            writers: AtomicU32::new(sockets),
             is_nonblocking: AtomicBool::new(false),
+            is_diverted: AtomicBool::new(sockets > 0),
+            is_between_sockets: sockets > 0,
             opened_readers: AtomicU32::new(0),
             opened_writers: AtomicU32::new(0),
-            number: take_number(),
+            number,
             ownership: Ownership::new(0o600),
         };
         if let Some(makers) = makers {
             pipe.body().synthesize(makers, &PipeCallouts {});
         }
-        Ok(Arc::new(pipe))
+        Ok(try_arc(pipe)?)
+    }
+
+    /// Whether writes go to Rust, and reads that find nothing.
+    pub fn is_diverted(&self) -> bool {
+        self.is_diverted.load(Ordering::Relaxed)
+    }
+
+    /// From now on they do, or do no longer.
+    pub fn divert(&self, is_diverted: bool) {
+        self.is_diverted.store(is_diverted, Ordering::Relaxed);
+        self.note_ends();
+    }
+
+    /// Who reads does not wait: routines do not sleep.
+    pub fn does_not_wait(&self) {
+        self.is_nonblocking.store(true, Ordering::Relaxed);
+        self.note_ends();
     }
 
     /// The synthesized routines, for a pipe of the default capacity.
     pub fn code(&self) -> Option<PipeCode> {
         if self.capacity() == CAPACITY_DEFAULT { self.body().callentries() } else { None }
+    }
+
+    /// The same as `makers` want them.
+    pub fn code_for(&self, makers: Makers) -> PipeCode {
+        self.code().and_then(|_| self.body().callentries_for(makers, &PipeCallouts {})).unwrap_or_default()
     }
 
     /// Whether there are routines that know where the bytes are now; a pipe that was resized never has some again.
@@ -107,7 +152,7 @@ impl Pipe {
         self.ring().copy_from(other.ring(), wanted)
     }
 
-    pub(super) fn ring(&self) -> &PipeRing {
+    pub fn ring(&self) -> &PipeRing {
         &self.body().ring
     }
 
@@ -148,18 +193,22 @@ impl Pipe {
 
     /// Has routines know who is there.
     fn note_ends(&self) {
-        let (words, waits) = (&self.ring().words, !self.is_nonblocking.load(Ordering::Relaxed));
-        let limit = if self.readers() > 0 { self.ring().capacity() as u64 } else { 0 };
+        let words = &self.ring().words;
+        let waits = !self.is_nonblocking.load(Ordering::Relaxed) && !self.is_diverted();
+        let is_heard = self.readers() > 0 && !self.is_diverted();
+        let limit = if is_heard { self.ring().capacity() as u64 } else { 0 };
         words.write_limit.store(limit, Ordering::Release);
+        words.run_limit.store(limit + u64::from(is_heard), Ordering::Release);
         words.read_sleeps.store(u64::from(waits && self.writers() > 0), Ordering::Release);
-        words.write_sleeps.store(u64::from(waits && self.readers() > 0), Ordering::Release);
+        let sleeps_full = waits && self.readers() > 0 && !self.is_between_sockets;
+        words.write_sleeps.store(u64::from(sleeps_full), Ordering::Release);
     }
 }
 
 impl Drop for Pipe {
     fn drop(&mut self) {
         let Some(body) = self.body.take() else { return };
-        if body.ring.capacity() == CAPACITY_DEFAULT {
+        if body.ring.capacity() == CAPACITY_DEFAULT && !self.is_between_sockets {
             body.ring.reset();
             Body::inactive().give(body);
         }
@@ -308,8 +357,7 @@ impl Stream for PipeEnd {
     }
 
     fn does_not_wait(&self) {
-        self.pipe.is_nonblocking.store(true, Ordering::Relaxed);
-        self.pipe.note_ends();
+        self.pipe.does_not_wait();
     }
 
     fn each_queue<'a>(&'a self, visit: &mut dyn FnMut(&'a WaitQueue)) {
@@ -328,8 +376,7 @@ impl Stream for PipeEnd {
     }
 
     fn callentries(&self, makers: Makers) -> FileCode {
-        let code = self.pipe.code().and_then(|_| self.pipe.body().callentries_for(makers, &PipeCallouts {}));
-        let code = code.unwrap_or_default();
+        let code = self.pipe.code_for(makers);
         FileCode { read: code.read, write: code.write, ..FileCode::default() }
     }
 

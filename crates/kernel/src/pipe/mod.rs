@@ -14,7 +14,7 @@ mod ring;
 mod template;
 
 pub use ends::{Pipe, PipeEnd, Side};
-pub use ring::{CAPACITY_DEFAULT, PipeWords};
+pub use ring::{CAPACITY_DEFAULT, PipeRing, PipeWords};
 pub use template::{
     Body, GetOne, OneAtTail, OneThere, PipeCallouts, PipeCode, PlaceToPut, PutMany, PutOne, RoomForMany, RoomForOne,
 };

@@ -28,6 +28,9 @@ pub struct PipeWords {
     pub tail: AtomicU64,
     /// The largest fill a write may leave: the capacity, or 0 when nobody reads.
     pub write_limit: AtomicU64,
+    /// One more than the largest fill that a write of several bytes may leave, or 0: so one comparison finds, too, who
+    /// writes nothing where nobody reads.
+    pub run_limit: AtomicU64,
     /// Not 0: who finds the ring empty may sleep; there are writers, and nobody who does not wait (`O_NONBLOCK`).
     pub read_sleeps: AtomicU64,
     /// The same of who finds it full.
@@ -55,6 +58,7 @@ impl PipeRing {
         self.words.head.store(0, Ordering::Relaxed);
         self.words.tail.store(0, Ordering::Relaxed);
         self.words.write_limit.store(0, Ordering::Relaxed);
+        self.words.run_limit.store(0, Ordering::Relaxed);
         self.words.read_sleeps.store(0, Ordering::Relaxed);
         self.words.write_sleeps.store(0, Ordering::Relaxed);
     }
@@ -106,6 +110,36 @@ impl PipeRing {
             Ok(())
         });
         got.unwrap_or(0)
+    }
+
+    /// Copies what is there and leaves it there; returns the count.
+    pub fn peek(&self, into: &mut [u8]) -> usize {
+        let (bytes, tail) = (self.bytes.borrow(), self.words.tail.load(Ordering::Relaxed) as usize);
+        let count = into.len().min(self.fill());
+        let at = tail & (bytes.len() - 1);
+        let first = count.min(bytes.len() - at);
+        into[..first].copy_from_slice(&bytes[at..at + first]);
+        into[first..count].copy_from_slice(&bytes[..count - first]);
+        count
+    }
+
+    /// Puts back before all others what was just taken out; `false` if there is no room for it any more.
+    pub fn put_back(&self, taken: &[u8]) -> bool {
+        if self.room() < taken.len() {
+            return false;
+        }
+        let mut bytes = self.bytes.borrow_mut();
+        let (capacity, mask) = (bytes.len(), bytes.len() - 1);
+        // The words only grow: one round more, so that there are places before the tail.
+        let [head, tail] =
+            [&self.words.head, &self.words.tail].map(|word| word.load(Ordering::Relaxed) + capacity as u64);
+        let start = tail - taken.len() as u64;
+        for (offset, byte) in taken.iter().enumerate() {
+            bytes[(start as usize + offset) & mask] = *byte;
+        }
+        self.words.head.store(head, Ordering::Release);
+        self.words.tail.store(start, Ordering::Release);
+        true
     }
 
     /// Puts what is in `other` into this ring, as much as fits and at most `wanted`, and leaves it there; returns the count.

@@ -5,9 +5,10 @@
 //! other end is closed (`write_limit` is 0), and when the program's memory faults.
 
 use abi::nr;
+use alloc::sync::Arc;
 use core::mem::offset_of;
 use quaject::quaject;
-use synth::{Abs32, Fact, Imm32, template};
+use synth::{Abs32, Fact, Imm32, jump, template};
 
 use super::ATOMIC_BYTES;
 use super::ring::{CAPACITY_DEFAULT, PipeRing, PipeWords};
@@ -40,13 +41,12 @@ template! {
 
 template! {
     /// A run of bytes fits. Out: rax lost. Cost: 5 instructions.
-    pub struct RoomForMany { head: Abs32, tail: Abs32, write_limit: Abs32, full: Target }
+    pub struct RoomForMany { head: Abs32, tail: Abs32, run_limit: Abs32, full: Target }
     "mov rax, qword ptr [{head}]",
     "sub rax, qword ptr [{tail}]",
     "add rax, rdx",
-    "cmp rax, qword ptr [{write_limit}]",
-    ".byte 0x0f, 0x87",                     // ja full
-    ".long {full}",
+    "cmp rax, qword ptr [{run_limit}]",
+    jump!(jae full),                        // or no reader: then not even nothing can be written
 }
 
 template! {
@@ -134,21 +134,22 @@ template! {
 quaject! {
     /// What stays the same when a pipe is closed and another one opened: the queue, and the code that knows its addresses.
     ///
-    /// Invariant: `tail <= head <= tail + capacity`, and `write_limit` is 0 without a reader.
+    /// Invariant: `tail <= head <= tail + capacity`, and the limits are 0 without a reader.
     pub quaject Body ("pipe", made by "pipe2", at most 8 inactive)
     facts(FACTS)
     data {
         pub(super) ring: PipeRing,
         /// Readers sleep here.
-        pub(super) readable: WaitQueue,
+        pub(super) readable: Arc<WaitQueue>,
         /// Writers sleep here.
-        pub(super) writable: WaitQueue,
+        pub(super) writable: Arc<WaitQueue>,
     }
     factors(pipe) {
         let words = &raw const *pipe.ring.words as u64;
         let head = Abs32(words + offset_of!(PipeWords, head) as u64);
         let tail = Abs32(words + offset_of!(PipeWords, tail) as u64);
         let write_limit = Abs32(words + offset_of!(PipeWords, write_limit) as u64);
+        let run_limit = Abs32(words + offset_of!(PipeWords, run_limit) as u64);
         let base = Abs32(pipe.ring.base());
         let capacity = Imm32(CAPACITY_DEFAULT as u32);
         let read_sleeps = Abs32(words + offset_of!(PipeWords, read_sleeps) as u64);
@@ -204,7 +205,7 @@ quaject! {
             paste AtMost { most: capacity, slow };
             paste UserAddress { user_limit, slow };
             paste NobodyWaits { waiting: readers_waiting, slow: not_empty };
-            paste RoomForMany { head, tail, write_limit, full };
+            paste RoomForMany { head, tail, run_limit, full };
             paste Keep {};
             paste PlaceToPut { head, capacity, base, slow_many };
             paste_user_many MoveSorted {};
@@ -233,6 +234,7 @@ pub const FACTS: &[Fact] = &[
     Fact::word("head", "bytes written, and places skipped", "the pipe is closed or resized"),
     Fact::word("tail", "bytes read, and places skipped", "the pipe is closed or resized"),
     Fact::word("write_limit", "capacity, or 0 when nobody can read", "the pipe is closed or resized"),
+    Fact::word("run_limit", "one more than the capacity, or 0 when nobody can read", "the pipe is closed or resized"),
     Fact::value("base", "first byte of the ring", "F_SETPIPE_SZ moves it: the routines go, Rust works on"),
     Fact::value("capacity", "size of the ring", "F_SETPIPE_SZ"),
 ];

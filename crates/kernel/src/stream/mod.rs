@@ -82,6 +82,11 @@ pub trait Stream: Any + Send + Sync {
         false
     }
 
+    /// Whether it may have got routines since it was opened.
+    fn gains_code(&self) -> bool {
+        false
+    }
+
     /// How far the stream has come, for those who ask only about news (edge-triggered `epoll`); `None`
     /// when it does not count.
     fn progress(&self) -> Option<Progress> {

@@ -24,7 +24,7 @@ use crate::call::{Call, CallResult};
 use crate::calls::signals::send::send_to_task;
 use crate::files::memory::MemoryDevice;
 use crate::files::open_file::{Body, OpenFile};
-use crate::files::synthesize::{consider, is_worth_routines, remember, synthesize_positioned};
+use crate::files::synthesize::{consider, gain, is_worth_routines, remember, synthesize_positioned};
 use crate::task::bindings::BOUND;
 use abi::nr;
 
@@ -42,6 +42,7 @@ pub enum At {
 pub fn read(call: &Call<'_>, descriptor: u64, address: u64, bytes: u64) -> CallResult {
     let file = call.file_slept_at(descriptor)?;
     file.check_readable()?;
+    gain_routine(call, nr::READ, descriptor, &file);
     bind_dispatch(call, nr::READ, &file);
     let range = call.range(address, bytes)?;
     read_file(call, &file, range).map(|bytes| bytes as u64)
@@ -50,6 +51,7 @@ pub fn read(call: &Call<'_>, descriptor: u64, address: u64, bytes: u64) -> CallR
 pub fn write(call: &Call<'_>, descriptor: u64, address: u64, bytes: u64) -> CallResult {
     let file = call.file_slept_at(descriptor)?;
     file.check_writable()?;
+    gain_routine(call, nr::WRITE, descriptor, &file);
     bind_dispatch(call, nr::WRITE, &file);
     let range = call.range(address, bytes)?;
     write_file(call, &file, range).map(|bytes| bytes as u64)
@@ -109,6 +111,23 @@ fn bind_dispatch(call: &Call<'_>, number: u64, file: &OpenFile) {
         return;
     }
     count_towards_dispatch(call, number);
+}
+
+/// A stream that gets its routines when it is used, as a socket, may have some that this table does not know.
+#[inline(always)]
+fn gain_routine(call: &Call<'_>, number: u64, descriptor: u64, file: &Arc<OpenFile>) {
+    if let Body::Stream(stream) = &file.body
+        && stream.gains_code()
+    {
+        bind_gained(call, number, descriptor, file, &**stream);
+    }
+}
+
+#[inline(never)]
+fn bind_gained(call: &Call<'_>, number: u64, descriptor: u64, file: &Arc<OpenFile>, stream: &dyn Stream) {
+    if gain(call.unix, file, stream, number) && call.files().is_unbound(descriptor as u32 as usize, number) {
+        call.files().bind_routines(file);
+    }
 }
 
 /// Once more on a file that has a routine.

@@ -312,6 +312,14 @@ impl DescriptorTable {
         }
     }
 
+    /// Whether this call on a descriptor goes to Rust although the table has entries.
+    pub fn is_unbound(&self, index: usize, number: u64) -> bool {
+        self.entries.get().is_some_and(|entries| {
+            let links = if number == abi::nr::READ { &entries.reads } else { &entries.writes };
+            links.get(index).is_some_and(|link| link.entry().address() == self.slow.address())
+        })
+    }
+
     /// As `rebind`, where only routines have come that no descriptor had before.
     pub fn bind_routines(&self, file: &Arc<OpenFile>) {
         for (index, slot) in self.settled().borrow().slots.iter().take(SYNTHESIZED).enumerate() {

@@ -23,7 +23,7 @@ pub use memory::MemoryDevice;
 pub use open_file::{Body, OpenFile};
 pub use random::{Random, give_random};
 pub use sound::Samples;
-pub use synthesize::{consider, is_worth_routines, remember, synthesize, synthesize_positioned, watched};
+pub use synthesize::{consider, gain, is_worth_routines, remember, synthesize, synthesize_positioned, watched};
 pub use terminal::{PtyMaster, TERMINAL_MAJOR, Terminal, Terminals, TtyStream, node_of as terminal_node};
 pub use terminal::{WINDOW_MAJOR, WINDOWS};
 pub use text::TextFile;

@@ -5,6 +5,7 @@ use alloc::boxed::Box;
 use abi::file::O_NOATIME;
 use kernel::call::{FileCode, Makers};
 use kernel::file::{Ferry, Positioned, PositionedCallouts, Window, WindowCallouts};
+use kernel::stream::Stream;
 use quaject::Made;
 
 use crate::emulator::Unix;
@@ -21,6 +22,19 @@ pub fn synthesize(unix: &Unix, file: &mut OpenFile) {
         write: code.write.filter(|_| file.is_writable()),
         ..FileCode::default()
     };
+}
+
+/// A stream may have got routines since it was opened. Whether the file has one for this call now.
+pub fn gain(unix: &Unix, file: &OpenFile, stream: &dyn Stream, number: u64) -> bool {
+    if !file.has_routine(number)
+        && let Some(makers) = unix.makers()
+    {
+        let made = stream.callentries(makers);
+        let mut code = file.code.borrow_mut();
+        code.read = made.read.filter(|_| file.is_readable());
+        code.write = made.write.filter(|_| file.is_writable());
+    }
+    file.has_routine(number)
 }
 
 /// A file outside of the machine has the routines of its ferry; one in memory has none yet (see [`consider`]).

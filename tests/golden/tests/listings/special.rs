@@ -32,7 +32,7 @@ fn general_and_special(name: &'static str, says: &str, paste: [fn(&mut Routine);
 /// A run of any length into a ring of 2^16 bytes: that it is a power of two lets the index be the head's low half word.
 fn put_many(routine: &mut Routine, copy: fn(&mut Routine)) {
     let (slow, slow_many) = (routine.slow(), routine.slow_many());
-    routine.paste(RoomForMany { head: HEAD, tail: TAIL, write_limit: LIMIT, full: slow });
+    routine.paste(RoomForMany { head: HEAD, tail: TAIL, run_limit: LIMIT, full: slow });
     routine.paste(Keep {});
     routine.paste(PlaceToPut { head: HEAD, capacity: CAPACITY, base: RING, slow_many });
     copy(routine);

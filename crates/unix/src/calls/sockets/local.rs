@@ -102,13 +102,13 @@ impl Socket for UnixSocket {
                 connection.passes_credentials.set(self.passes_credentials.get());
                 return Ok(connection);
             }
-            call.with_io(nonblocking, |io| io.wait(&self.changed))?;
+            call.with_io(nonblocking, |io| io.wait(&self.readable))?;
         }
     }
 
-    fn accepted(&self, call: &Call<'_>) {
+    fn accepted(&self, _call: &Call<'_>) {
         drop(self.waiting.borrow_mut().pop_front());
-        call.unix.scheduler.wake(&self.changed);
+        self.changed();
     }
 
     fn send_to(
@@ -171,6 +171,10 @@ impl Socket for UnixSocket {
 
     fn pass_credentials(&self, passes: bool) -> Result<(), Errno> {
         self.passes_credentials.set(passes);
+        self.gate();
+        if let Some(peer) = self.peer() {
+            peer.gate();
+        }
         Ok(())
     }
 
@@ -205,14 +209,14 @@ impl UnixSocket {
             if other.waiting.borrow().len() <= backlog {
                 break;
             }
-            call.with_io(nonblocking, |io| io.wait(&other.changed))?;
+            call.with_io(nonblocking, |io| io.wait(&other.writable))?;
         }
         let server = UnixSocket::new(call.unix, self.kind, other.owner.get())?;
         *server.name.borrow_mut() = try_to_vec(&other.name.borrow())?;
         other.waiting.borrow_mut().room_for(1)?;
         self.join(&server)?;
         other.waiting.borrow_mut().try_push_back(server)?;
-        call.unix.scheduler.wake(&other.changed);
+        other.changed();
         Ok(())
     }
 }

@@ -5,6 +5,7 @@ mod ancillary;
 pub(crate) mod carried;
 mod family;
 pub(crate) mod flight;
+mod flow;
 mod garbage;
 mod local;
 mod messages;

@@ -1,10 +1,12 @@
 //! Local sockets as streams.
 //!
 //! ```text
-//!   socket A ── peer ──► socket B       each owns what has come for it (inbox) and one waiting queue,
-//!      ▲────── peer ───────┘            woken whenever anything about the socket changes
+//!   socket A ── peer ──► socket B       each owns what has come for it (inbox), a waiting queue for who reads,
+//!      ▲────── peer ───────┘            accepts or connects, and one for who writes
 //! ```
 //! Invariant: peers know each other weakly; the end of one tells the other.
+//!
+//! A stream that is used gets a ring for each direction, and its ends the pipe's routines (`flow.rs`).
 
 use alloc::collections::VecDeque;
 use alloc::sync::{Arc, Weak};
@@ -13,13 +15,15 @@ use core::any::Any;
 
 use abi::Errno;
 use abi::socket::{SOCK_DGRAM, SOCK_STREAM, Ucred};
+use kernel::call::{FileCode, Makers};
 use kernel::charge::{Held, Kept};
 use kernel::file::Node;
 use kernel::schedule::WaitQueue;
 use kernel::stream::{Io, Nameless, Ownership, Progress, Ready, Stream, UserRange, take_number};
-use machine::{KernelCell, KernelValue, NoMemory, TryGrow, TryQueue, try_arc_cyclic, try_filled, try_to_vec};
+use machine::{KernelCell, KernelValue, NoMemory, TryGrow, TryQueue, try_arc, try_arc_cyclic, try_filled, try_to_vec};
 
 use super::flight::{FlightPlace, Rights};
+use super::flow::Flow;
 use super::parcel::{Parcel, Received};
 use crate::emulator::Unix;
 use crate::files::open_file::OpenFile;
@@ -64,7 +68,7 @@ pub struct UnixSocket {
     me: Weak<UnixSocket>,
     /// `SOCK_STREAM`, `SOCK_DGRAM` or `SOCK_SEQPACKET`.
     pub kind: u32,
-    unix: &'static Unix,
+    pub(super) unix: &'static Unix,
     inbox: KernelCell<Inbox>,
     pub standing: KernelCell<Standing>,
     peer: KernelCell<Weak<UnixSocket>>,
@@ -85,7 +89,11 @@ pub struct UnixSocket {
     /// What the next call finds (`SO_ERROR`).
     pub error: KernelValue<Option<Errno>>,
     progress: KernelCell<Progress>,
-    pub changed: WaitQueue,
+    /// Woken when something has come; also who waits for a connection sleeps here.
+    pub readable: Arc<WaitQueue>,
+    /// Woken when there is room again; also who waits to be connected sleeps here.
+    pub writable: Arc<WaitQueue>,
+    pub(super) flow: Flow,
     pub flight: FlightPlace,
     /// No other socket or pipe has it (`socket:[N]`, `st_ino`).
     number: u64,
@@ -97,6 +105,7 @@ impl UnixSocket {
     pub fn new(unix: &'static Unix, kind: u32, owner: Ucred) -> Result<Arc<UnixSocket>, NoMemory> {
         let ownership = Ownership::new(0o777);
         ownership.give(owner.uid, owner.gid);
+        let (readable, writable) = (try_arc(WaitQueue::new())?, try_arc(WaitQueue::new())?);
         try_arc_cyclic(|me| UnixSocket {
             me: me.clone(),
             kind,
@@ -113,7 +122,9 @@ impl UnixSocket {
             passes_credentials: KernelValue::new(false),
             error: KernelValue::new(None),
             progress: KernelCell::new(Progress::default()),
-            changed: WaitQueue::new(),
+            readable,
+            writable,
+            flow: Flow::default(),
             flight: FlightPlace::default(),
             number: take_number(),
             ownership,
@@ -152,7 +163,13 @@ impl UnixSocket {
         *self.peer.borrow_mut() = other.weak();
         *self.peer_name.borrow_mut() = Some(name);
         self.standing.borrow_mut().connected = true;
-        self.unix.scheduler.wake(&self.changed);
+        self.changed();
+    }
+
+    /// Something about the socket has changed.
+    pub fn changed(&self) {
+        self.unix.scheduler.wake(&self.readable);
+        self.unix.scheduler.wake(&self.writable);
     }
 
     /// A datagram socket has no peer any more. What waits for it is lost, and a peer that leads here is told.
@@ -164,7 +181,7 @@ impl UnixSocket {
         let lost = core::mem::take(&mut *self.inbox.borrow_mut());
         if !lost.messages.is_empty() && peer.peer().is_some_and(|back| core::ptr::eq(&*back, self)) {
             peer.error.set(Some(Errno::ECONNRESET));
-            self.unix.scheduler.wake(&peer.changed);
+            peer.changed();
         }
     }
 
@@ -174,13 +191,15 @@ impl UnixSocket {
         standing.reads_ended |= reads;
         standing.writes_ended |= writes;
         self.standing.set(standing);
-        self.unix.scheduler.wake(&self.changed);
+        self.gate();
+        self.changed();
         if let Some(peer) = self.peer().filter(|_| self.kind != SOCK_DGRAM) {
             let mut theirs = peer.standing.get();
             theirs.reads_ended |= writes;
             theirs.writes_ended |= reads;
             peer.standing.set(theirs);
-            self.unix.scheduler.wake(&peer.changed);
+            peer.gate();
+            peer.changed();
         }
     }
 
@@ -210,23 +229,24 @@ impl UnixSocket {
             if !standing.connected && self.kind != SOCK_DGRAM {
                 return Err(if self.is_stream() { Errno::EINVAL } else { Errno::ENOTCONN });
             }
-            io.wait(&self.changed)?;
+            io.wait(&self.readable)?;
         }
     }
 
     /// Bytes have been taken out.
-    fn tell_of_room(&self) {
+    pub(super) fn tell_of_room(&self) {
         if let Some(peer) = self.peer() {
             peer.progress.borrow_mut().departed += 1;
-            self.unix.scheduler.wake(&peer.changed);
+            self.unix.scheduler.wake(&peer.writable);
         }
-        self.unix.scheduler.wake(&self.changed);
+        self.unix.scheduler.wake(&self.writable);
     }
 
     /// The program's buffer did not take what was received: a stream keeps it; a datagram is gone, as on Linux.
     pub fn keep(&self, received: Received) {
-        if self.is_stream() {
+        if self.is_stream() && !self.flow.put_back(&received) {
             let Received { bytes, credentials, rights, .. } = received;
+            self.empty_ring();
             let mut inbox = self.inbox.borrow_mut();
             inbox.bytes += bytes.len();
             let parcel = Parcel { credentials, rights };
@@ -257,12 +277,15 @@ impl UnixSocket {
     /// Bytes of several messages, up to one with descriptors; with credentials, of one sender.
     fn take_stream(&self, room: usize, peek: bool) -> Result<Option<Received>, Errno> {
         let mut inbox = self.inbox.borrow_mut();
-        if inbox.messages.is_empty() {
+        let flowing = self.flow.fill();
+        if inbox.messages.is_empty() && flowing == 0 {
             return Ok(None);
         }
         let mut received = Received::default();
-        received.bytes.room_for_exact(room.min(inbox.bytes))?;
-        let (mut place, mut is_first) = (0, true);
+        received.bytes.room_for_exact(room.min(flowing + inbox.bytes))?;
+        // What is in the ring came first.
+        self.flow.take(&mut received.bytes, room.min(flowing), peek);
+        let (mut place, mut is_first) = (0, flowing == 0);
         while let Some(message) = inbox.messages.get_mut(place) {
             let parcel = &mut message.parcel;
             let is_other = self.passes_credentials.get() && parcel.credentials != received.credentials;
@@ -287,17 +310,26 @@ impl UnixSocket {
                 break;
             }
         }
-        if !peek {
-            inbox.bytes -= received.bytes.len();
-        }
         received.whole = received.bytes.len();
+        if !peek {
+            inbox.bytes -= received.whole - room.min(flowing);
+            let is_drained = inbox.messages.is_empty();
+            drop(inbox);
+            if is_drained {
+                self.gate();
+            }
+        }
         Ok(Some(received))
     }
 
     /// Bytes that one `read` could give now.
     fn readable_now(&self) -> usize {
         let inbox = self.inbox.borrow();
-        if self.is_stream() { inbox.bytes } else { inbox.messages.front().map_or(0, |first| first.bytes.len()) }
+        if self.is_stream() {
+            inbox.bytes + self.flow.fill()
+        } else {
+            inbox.messages.front().map_or(0, |first| first.bytes.len())
+        }
     }
 
     /// Bytes that the socket and its messages take.
@@ -305,7 +337,7 @@ impl UnixSocket {
         let inbox = self.inbox.borrow();
         let texts: usize =
             inbox.messages.iter().map(|message| message.bytes.capacity() + message.from.capacity()).sum();
-        size_of::<UnixSocket>() + inbox.messages.capacity() * size_of::<Message>() + texts
+        size_of::<UnixSocket>() + inbox.messages.capacity() * size_of::<Message>() + texts + self.flow.held_bytes()
     }
 
     /// The open files that wait here, or in connections that nobody has accepted.
@@ -404,7 +436,10 @@ impl UnixSocket {
             if self.kind == SOCK_DGRAM && !receiver.hears(self) {
                 return Err(Errno::EPERM);
             }
-            let room = INBOX_BYTES - receiver.inbox.borrow().bytes.min(INBOX_BYTES);
+            if let Some(part) = self.send_by_ring(io, &receiver, bytes, parcel) {
+                return Ok(part);
+            }
+            let room = INBOX_BYTES - receiver.unread_bytes().min(INBOX_BYTES);
             let part = if self.is_stream() { bytes.len().min(room) } else { bytes.len() };
             if part <= room && (part > 0 || bytes.is_empty()) && !receiver.has_too_many() {
                 if part > 0 || !self.is_stream() {
@@ -413,12 +448,34 @@ impl UnixSocket {
                         parcel.credentials = Some(sender(&self.unix.current().process));
                     }
                     receiver.put(&bytes[..part], self, parcel)?;
-                    io.scheduler.wake(&receiver.changed);
+                    io.scheduler.wake(&receiver.readable);
+                    self.consider_ring(&receiver);
                 }
                 return Ok(part);
             }
             // A datagram's sender may wait for a receiver that does not know it: that one's queue is woken too.
-            io.wait(if to.is_some() { &receiver.changed } else { &self.changed })?;
+            io.wait(if to.is_some() { &receiver.writable } else { &self.writable })?;
+        }
+    }
+
+    /// Bytes that have come and were not taken.
+    pub(super) fn unread_bytes(&self) -> usize {
+        self.inbox.borrow().bytes + self.flow.fill()
+    }
+
+    /// Nothing waits that only Rust can give.
+    pub(super) fn has_no_messages(&self) -> bool {
+        self.inbox.borrow().messages.is_empty()
+    }
+
+    /// Takes what is in the ring among the messages, as the first: something older must be put before it.
+    fn empty_ring(&self) {
+        let mut bytes = Vec::new();
+        if self.flow.fill() > 0 && bytes.room_for_exact(self.flow.fill()).is_ok() {
+            self.flow.take(&mut bytes, self.flow.fill(), false);
+            let mut inbox = self.inbox.borrow_mut();
+            inbox.bytes += bytes.len();
+            let _ = inbox.messages.try_push_front(Message { bytes, ..Message::default() });
         }
     }
 
@@ -481,6 +538,9 @@ impl Stream for UnixSocket {
         if to.bytes == 0 {
             return Ok(0);
         }
+        if let Some(read) = self.read_ring(io, to) {
+            return read;
+        }
         let received = self.receive(io, to.bytes, false)?;
         if let Err(error) = io.copy_out(to.address, &received.bytes) {
             self.keep(received);
@@ -494,6 +554,13 @@ impl Stream for UnixSocket {
         let mut done = 0;
         loop {
             let rest = from.after(done);
+            if let Some(part) = self.write_ring(io, rest) {
+                done += part;
+                if done >= from.bytes {
+                    return Ok(done);
+                }
+                continue;
+            }
             let mut piece = try_filled(0, rest.bytes.min(whole))?;
             let copied = io.copy_in(rest.address, &mut piece);
             match copied.and_then(|()| self.send(io, &piece, None, Parcel::default())) {
@@ -523,9 +590,8 @@ impl Stream for UnixSocket {
         }
         let unconnected = !standing.connected && self.kind != SOCK_DGRAM;
         let peer = self.peer();
-        let full =
-            peer.as_ref().is_some_and(|peer| peer.inbox.borrow().bytes >= INBOX_BYTES / 2 || peer.has_too_many());
-        let has_data = !self.inbox.borrow().messages.is_empty();
+        let full = peer.as_ref().is_some_and(|peer| peer.unread_bytes() >= INBOX_BYTES / 2 || peer.has_too_many());
+        let has_data = !self.has_no_messages() || self.flow.fill() > 0;
         Ready::NONE
             .with_if(has_data || standing.reads_ended, Ready::READABLE)
             .with_if(standing.reads_ended, Ready::READ_HANG_UP)
@@ -539,11 +605,24 @@ impl Stream for UnixSocket {
     }
 
     fn each_queue<'a>(&'a self, visit: &mut dyn FnMut(&'a WaitQueue)) {
-        visit(&self.changed);
+        visit(&self.readable);
+        visit(&self.writable);
+    }
+
+    fn does_not_wait(&self) {
+        self.flow.does_not_wait();
+    }
+
+    fn gains_code(&self) -> bool {
+        self.flow.has_ring()
+    }
+
+    fn callentries(&self, makers: Makers) -> FileCode {
+        self.flow.callentries(makers)
     }
 
     fn progress(&self) -> Option<Progress> {
-        Some(self.progress.get())
+        Some(self.flow.add_to(self.progress.get()))
     }
 
     fn descriptor_lost(&self) {
@@ -572,7 +651,7 @@ impl Stream for UnixSocket {
 
 impl Drop for UnixSocket {
     fn drop(&mut self) {
-        let is_unread = !self.inbox.borrow().messages.is_empty();
+        let is_unread = !self.has_no_messages() || self.flow.fill() > 0;
         if let Some(peer) = self.peer().filter(|_| is_unread && self.kind != SOCK_DGRAM) {
             peer.error.set(Some(Errno::ECONNRESET));
         }
