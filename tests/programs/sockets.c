@@ -821,11 +821,54 @@ static void kinds_and_errors(void)
     printf("%d\n", waiting);
 }
 
+/* readv takes one message however many buffers it has, and writev sends one. */
+static void several_buffers(void)
+{
+    static const int kinds[] = {SOCK_DGRAM, SOCK_SEQPACKET, SOCK_STREAM};
+    static char large[3][4000];
+    for (int i = 0; i < 3; i++) {
+        char a[4] = "", b[4] = "", text[64];
+        struct iovec into[2] = {{a, 4}, {b, 4}};
+        struct iovec from[3] = {{"ab", 2}, {"", 0}, {"cde", 3}};
+        int ends[2];
+        pair_of(kinds[i], ends);
+        SHOW(writev(ends[0], from, 3));
+        SHOW(write(ends[0], "123456789", 9));
+        SHOW(write(ends[0], "x", 1));
+        for (int j = 0; j < 3; j++) {
+            memset(a, 0, 4);
+            memset(b, 0, 4);
+            SHOW(recv(ends[1], text, 64, MSG_PEEK | MSG_DONTWAIT));
+            SHOW(fcntl(ends[1], F_SETFL, O_NONBLOCK));
+            SHOW(readv(ends[1], into, 2));
+            printf("%.4s,%.4s\n", a, b);
+        }
+        for (int part = 0; part < 3; part++) {
+            memset(large[part], part + 1, 4000);
+            from[part] = (struct iovec){large[part], 4000};
+        }
+        SHOW(writev(ends[0], from, 3));
+        from[0].iov_base = (void *)8;
+        SHOW(writev(ends[0], from, 3));
+        memset(large, 0, sizeof large);
+        SHOW(recv(ends[1], large, sizeof large, 0));
+        printf("%d %d %d\n", large[0][3999], large[1][0], large[2][3999]);
+        MUST(write(ends[0], "again", 5));
+        into[1].iov_base = (void *)8;
+        if (i < 2)
+            SHOW(readv(ends[1], into, 2));
+        MUST(close(ends[1]));
+        signal(SIGPIPE, SIG_IGN);
+        SHOW(writev(ends[0], from, 3));
+        MUST(close(ends[0]));
+    }
+}
+
 #define T(name) {#name, name}
 static const struct test tests[] = {
     T(one_descriptor), T(many_descriptors), T(little_room), T(in_a_stream), T(undelivered), T(rings), T(long_chain),
     T(to_a_child), T(credentials), T(bad_control), T(unwritable_control), T(connections), T(names_in_folders),
-    T(names_of_others), T(names_with_rights), T(resets), T(datagrams), T(several_messages),
+    T(names_of_others), T(names_with_rights), T(resets), T(datagrams), T(several_messages), T(several_buffers),
     T(kinds_and_errors),
 };
 CHECK_MAIN(tests)

@@ -25,7 +25,7 @@ pub struct Pipe {
     writers: AtomicU32,
     /// Somebody has an end that does not wait: routines do not sleep.
     is_nonblocking: AtomicBool,
-    /// All that is written goes to Rust, and so does who finds nothing.
+    /// All reads and writes go to Rust.
     is_diverted: AtomicBool,
     /// It leads from one socket to another: the queues are theirs, and Rust has room for what finds none in the ring.
     is_between_sockets: bool,
@@ -80,7 +80,8 @@ impl Pipe {
         Pipe::with(body, 0, take_number(), makers)
     }
 
-    /// The way from one socket to another, where its reader and its writer sleep; it is diverted first. Error: `ENOMEM`.
+    /// The way from one socket to another, where its reader and its writer sleep; it is diverted first: [`Pipe::divert`] says when it is
+    /// no longer. Error: `ENOMEM`.
     pub fn between_sockets(
         makers: Makers,
         readable: Arc<WaitQueue>,
@@ -110,14 +111,15 @@ impl Pipe {
         Ok(try_arc(pipe)?)
     }
 
-    /// Whether writes go to Rust, and reads that find nothing.
+    /// Whether reads and writes go to Rust.
     pub fn is_diverted(&self) -> bool {
         self.is_diverted.load(Ordering::Relaxed)
     }
 
-    /// From now on they do, or do no longer.
+    /// From now on they do, and reads that find something, too; or they do no longer.
     pub fn divert(&self, is_diverted: bool) {
         self.is_diverted.store(is_diverted, Ordering::Relaxed);
+        self.writable().attend(is_diverted);
         self.note_ends();
     }
 

@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
-use machine::{KernelCell, NoMemory, TryGrow, WaitWords};
+use machine::{KernelCell, KernelValue, NoMemory, TryGrow, WaitWords};
 
 use super::Scheduler;
 use crate::thread::Thread;
@@ -22,11 +22,23 @@ pub enum Woken {
 pub struct WaitQueue {
     waiters: KernelCell<Vec<Arc<Thread>>>,
     words: WaitWords,
+    /// Counted as one more that waits.
+    is_attended: KernelValue<bool>,
 }
 
 impl WaitQueue {
     pub const fn new() -> WaitQueue {
-        WaitQueue { waiters: KernelCell::new(Vec::new()), words: WaitWords::new() }
+        WaitQueue {
+            waiters: KernelCell::new(Vec::new()),
+            words: WaitWords::new(),
+            is_attended: KernelValue::new(false),
+        }
+    }
+
+    /// Routines that look whether somebody waits here come to Rust from now on, or do no longer, whoever waits.
+    pub fn attend(&self, is_attended: bool) {
+        let was = self.is_attended.replace(is_attended);
+        self.count(i64::from(is_attended) - i64::from(was));
     }
 
     pub fn is_empty(&self) -> bool {
@@ -96,7 +108,7 @@ impl WaitQueue {
             }
         }
         // Who sleeps here by code has been linked in before.
-        self.words.count.store(0, Ordering::Release);
+        self.words.count.store(self.is_attended.get().into(), Ordering::Release);
     }
 }
 

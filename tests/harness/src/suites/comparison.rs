@@ -70,6 +70,7 @@ impl Suite {
                     "turns",
                     "closing",
                     "handover",
+                    "flows",
                     "tasks",
                     "trace",
                     "pumps",

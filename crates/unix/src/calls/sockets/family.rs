@@ -49,6 +49,11 @@ pub trait Socket: Stream {
     /// The connection has a descriptor.
     fn accepted(&self, _call: &Call<'_>) {}
 
+    /// Before bytes are fetched: one that nobody can hear says so first. Errors: `EPIPE`, `ENOTCONN`.
+    fn check_writable(&self) -> Result<(), Errno> {
+        Ok(())
+    }
+
     /// Sends to this address, or to the peer; sleeps while there is no room. How much was sent.
     fn send_to(
         &self,

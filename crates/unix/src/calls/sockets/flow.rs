@@ -4,9 +4,9 @@
 //!   socket A ── write ──► ring ──► read ── socket B
 //!                 └─ Rust ─► messages ─┘               what goes with descriptors, or finds no room in the ring
 //! ```
-//! Invariant: what is in the ring came before all messages. So while messages wait the ring is *diverted*: what is written goes to
-//! Rust, which adds it to the messages, and so does a reader who finds the ring empty. When the last message is taken, bytes flow
-//! through the ring again.
+//! Invariant: what is in the ring came before all messages. So while messages wait the ring is *diverted*: reads and writes go to
+//! Rust, which adds what comes to the messages, and gives what is in the ring first. When the last message is taken, bytes flow through
+//! the ring again.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;

@@ -111,6 +111,10 @@ impl Socket for UnixSocket {
         self.changed();
     }
 
+    fn check_writable(&self) -> Result<(), Errno> {
+        self.check_writable()
+    }
+
     fn send_to(
         &self,
         call: &Call<'_>,

@@ -8,7 +8,8 @@ use abi::socket::{
     MSG_CMSG_CLOEXEC, MSG_DONTWAIT, MSG_NOSIGNAL, MSG_OOB, MSG_PEEK, MSG_TRUNC, MSG_WAITALL, MSG_WAITFORONE, Msghdr,
 };
 
-use machine::TryGrow;
+use kernel::stream::UserRange;
+use machine::{TryGrow, try_collect};
 
 use super::family::Socket;
 use super::parcel::{Parcel, Received};
@@ -46,6 +47,15 @@ fn send(
     sent.map(|bytes| bytes as u64)
 }
 
+/// What is said before bytes are fetched that cannot be: a broken connection raises `SIGPIPE`, as in [`send`].
+fn can_send(call: &Call<'_>, socket: &Arc<dyn Socket>, flags: u32) -> Result<(), Errno> {
+    let checked = socket.check_writable();
+    if checked == Err(Errno::EPIPE) && flags & MSG_NOSIGNAL == 0 && socket.is_stream() {
+        crate::calls::signals::kill::broken_pipe(call);
+    }
+    checked
+}
+
 pub fn sendto(call: &Call<'_>, [descriptor, from, bytes, flags, address, size]: [u64; 6]) -> CallResult {
     let found = find(call, descriptor)?;
     let to = if address == 0 { None } else { Some(read_address(call, address, size)?) };
@@ -59,7 +69,9 @@ pub fn sendto(call: &Call<'_>, [descriptor, from, bytes, flags, address, size]: 
         many = call.buffer(bytes)?;
         &mut many[..]
     };
-    call.copy_in(from, data)?;
+    if let Err(error) = call.copy_in(from, data) {
+        return can_send(call, &found.1, flags as u32).and(Err(error));
+    }
     send(call, &found, data, flags as u32, to, Parcel::default())
 }
 
@@ -134,6 +146,39 @@ pub fn recvfrom(call: &Call<'_>, [descriptor, into, bytes, flags, address, size]
     give(call, &found, &mut received, &[[into, range.bytes as u64]], flags as u32)?;
     write_sender(call, &*found.1, &received, address, size)?;
     Ok(if flags as u32 & MSG_TRUNC != 0 { received.whole } else { received.bytes.len() } as u64)
+}
+
+/// One message into several buffers (`readv`): not one for each.
+pub fn read_parts(
+    call: &Call<'_>,
+    file: &Arc<OpenFile>,
+    socket: Arc<dyn Socket>,
+    buffers: impl Iterator<Item = UserRange>,
+) -> Result<usize, Errno> {
+    let found = (file.clone(), socket);
+    let parts = try_collect(buffers.map(|part| [part.address.0, part.bytes as u64]))?;
+    let room = parts.iter().fold(0u64, |sum, [_, bytes]| sum.saturating_add(*bytes)).min(MESSAGE_BYTES_MAX);
+    let mut received = receive(call, &found, room as usize, 0)?;
+    give(call, &found, &mut received, &parts, 0)?;
+    Ok(received.bytes.len())
+}
+
+/// Several buffers as one message (`writev`). Error: `EMSGSIZE`.
+pub fn write_parts(
+    call: &Call<'_>,
+    file: &Arc<OpenFile>,
+    socket: Arc<dyn Socket>,
+    buffers: impl Iterator<Item = UserRange>,
+) -> Result<usize, Errno> {
+    let mut data = Vec::new();
+    can_send(call, &socket, 0)?;
+    for part in buffers {
+        if data.len() + part.bytes > MESSAGE_BYTES_MAX as usize {
+            return Err(Errno::EMSGSIZE);
+        }
+        data.try_extend_from_slice(&call.read_bytes(part.address.0, part.bytes)?)?;
+    }
+    send(call, &(file.clone(), socket), &data, 0, None, Parcel::default()).map(|sent| sent as usize)
 }
 
 /// Address and length of the parts of a message. Errors: `EMSGSIZE` for more than 1024, `EFAULT`, `EINVAL`.

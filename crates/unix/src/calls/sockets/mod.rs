@@ -22,11 +22,14 @@ use abi::Errno;
 use abi::file::{O_CLOEXEC, O_NONBLOCK, O_RDWR};
 use abi::socket::{SOCK_CLOEXEC, SOCK_NONBLOCK};
 
+use kernel::stream::Stream;
+
 use crate::call::{Call, CallResult};
 use crate::calls::times::timerfd::add_file;
 use crate::files::descriptors::Descriptor;
 use crate::files::open_file::OpenFile;
 use family::{Family, Socket};
+pub use messages::{read_parts, write_parts};
 
 /// All families, a line for each.
 static FAMILIES: &[&Family] = &[&local::FAMILY];
@@ -88,9 +91,13 @@ fn write_address(call: &Call<'_>, record: &[u8], into: u64, size: u64) -> Result
 /// Errors: `EBADF`, `ENOTSOCK`.
 fn find(call: &Call<'_>, descriptor: u64) -> Result<(Arc<OpenFile>, Arc<dyn Socket>), Errno> {
     let file = call.file(descriptor)?;
-    let stream = file.as_stream().ok_or(Errno::ENOTSOCK)?;
-    let socket = FAMILIES.iter().find_map(|family| (family.of)(&**stream)).ok_or(Errno::ENOTSOCK)?;
+    let socket = file.as_stream().and_then(|stream| socket_of(&**stream)).ok_or(Errno::ENOTSOCK)?;
     Ok((file, socket))
+}
+
+/// The socket that a stream is.
+pub fn socket_of(stream: &dyn Stream) -> Option<Arc<dyn Socket>> {
+    FAMILIES.iter().find_map(|family| (family.of)(stream))
 }
 
 fn bind(call: &Call<'_>, descriptor: u64, address: u64, bytes: u64) -> CallResult {

@@ -23,6 +23,9 @@ pub struct Received {
     pub from: Vec<u8>,
     pub credentials: Option<Ucred>,
     pub rights: Option<Rights>,
+    /// How many of a stream's bytes are the last message's, and whether there is more of that.
+    pub last: usize,
+    pub is_last_cut: bool,
 }
 
 impl Parcel {

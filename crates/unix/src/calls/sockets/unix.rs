@@ -166,8 +166,11 @@ impl UnixSocket {
         self.changed();
     }
 
-    /// Something about the socket has changed.
+    /// Something about the socket has changed, which is news to whoever asks for news.
     pub fn changed(&self) {
+        let mut progress = self.progress.get();
+        (progress.arrived, progress.departed) = (progress.arrived + 1, progress.departed + 1);
+        self.progress.set(progress);
         self.unix.scheduler.wake(&self.readable);
         self.unix.scheduler.wake(&self.writable);
     }
@@ -245,13 +248,38 @@ impl UnixSocket {
     /// The program's buffer did not take what was received: a stream keeps it; a datagram is gone, as on Linux.
     pub fn keep(&self, received: Received) {
         if self.is_stream() && !self.flow.put_back(&received) {
-            let Received { bytes, credentials, rights, .. } = received;
+            let Received { mut bytes, credentials, rights, last, is_last_cut, .. } = received;
             self.empty_ring();
             let mut inbox = self.inbox.borrow_mut();
             inbox.bytes += bytes.len();
             let parcel = Parcel { credentials, rights };
+            let front = inbox.messages.front_mut().filter(|_| is_last_cut);
+            // What goes with the last message goes with it again, and not with those before.
+            let parcel = match front.and_then(|front| front.give_back(&bytes[bytes.len() - last..])) {
+                Some(front) => {
+                    front.parcel.rights = parcel.rights;
+                    bytes.truncate(bytes.len() - last);
+                    Parcel { credentials, rights: None }
+                }
+                None => parcel,
+            };
             // `put` has left room for it.
-            let _ = inbox.messages.try_push_front(Message { bytes, parcel, ..Message::default() });
+            let mut put = |bytes: Vec<u8>, parcel| {
+                if !bytes.is_empty() {
+                    let _ = inbox.messages.try_push_front(Message { bytes, parcel, ..Message::default() });
+                }
+            };
+            if parcel.rights.is_some()
+                && let Ok(tail) = try_to_vec(&bytes[bytes.len() - last..])
+            {
+                bytes.truncate(bytes.len() - last);
+                put(tail, parcel);
+                put(bytes, Parcel { credentials, rights: None });
+            } else {
+                put(bytes, parcel);
+            }
+            drop(inbox);
+            self.gate();
         }
     }
 
@@ -265,13 +293,13 @@ impl UnixSocket {
         if peek {
             let (bytes, from) = (try_to_vec(&first.bytes[..whole.min(room)])?, try_to_vec(&first.from)?);
             let Parcel { credentials, rights } = first.parcel.part(true)?;
-            return Ok(Some(Received { bytes, whole, from, credentials, rights }));
+            return Ok(Some(Received { bytes, whole, from, credentials, rights, ..Received::default() }));
         }
         inbox.bytes -= whole;
         let Some(Message { mut bytes, from, parcel, .. }) = inbox.messages.pop_front() else { return Ok(None) };
         bytes.truncate(room);
         let Parcel { credentials, rights } = parcel;
-        Ok(Some(Received { bytes, whole, from, credentials, rights }))
+        Ok(Some(Received { bytes, whole, from, credentials, rights, ..Received::default() }))
     }
 
     /// Bytes of several messages, up to one with descriptors; with credentials, of one sender.
@@ -296,6 +324,7 @@ impl UnixSocket {
             let part = left.len().min(room - received.bytes.len());
             received.bytes.try_extend_from_slice(&left[..part])?;
             (received.credentials, received.rights) = (parcel.credentials, parcel.part(peek)?.rights);
+            (received.last, received.is_last_cut) = (part, part < left.len());
             is_first = false;
             if peek {
                 place += 1;
@@ -458,6 +487,19 @@ impl UnixSocket {
         }
     }
 
+    /// Before bytes are fetched: one that is connected to nobody who hears says so first. Errors: `EPIPE`, `ENOTCONN`.
+    pub fn check_writable(&self) -> Result<(), Errno> {
+        let standing = self.standing.get();
+        match self.peer() {
+            _ if self.kind == SOCK_DGRAM => Ok(()),
+            _ if standing.writes_ended => Err(Errno::EPIPE),
+            None if !standing.connected => Err(Errno::ENOTCONN),
+            None => Err(Errno::EPIPE),
+            Some(peer) if peer.standing.get().reads_ended => Err(Errno::EPIPE),
+            Some(_) => Ok(()),
+        }
+    }
+
     /// Bytes that have come and were not taken.
     pub(super) fn unread_bytes(&self) -> usize {
         self.inbox.borrow().bytes + self.flow.fill()
@@ -521,6 +563,16 @@ fn sender(process: &Process) -> Ucred {
 }
 
 impl Message {
+    /// The bytes that were taken out of it last are its own again; `None` if others are.
+    fn give_back(&mut self, bytes: &[u8]) -> Option<&mut Message> {
+        let start = self.start.checked_sub(bytes.len())?;
+        if self.bytes[start..self.start] != *bytes {
+            return None;
+        }
+        self.start = start;
+        Some(self)
+    }
+
     /// Bytes of a stream have no bounds: they join what came last.
     fn takes(&self, bytes: usize, parcel: &Parcel) -> bool {
         self.parcel.rights.is_none()
@@ -552,6 +604,7 @@ impl Stream for UnixSocket {
     fn write(&self, io: &Io<'_>, from: UserRange) -> Result<usize, Errno> {
         let whole = if self.is_stream() { PIECE_BYTES } else { INBOX_BYTES + 1 };
         let mut done = 0;
+        self.check_writable()?;
         loop {
             let rest = from.after(done);
             if let Some(part) = self.write_ring(io, rest) {

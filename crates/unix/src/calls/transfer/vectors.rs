@@ -15,6 +15,7 @@ use machine::VirtAddr;
 use super::super::coming::anew;
 use super::{At, end_of, note_broken, positioned, read_quietly, within_file_limit, write_quietly, write_stream};
 use crate::call::{Call, CallResult};
+use crate::calls::sockets::{read_parts, socket_of, write_parts};
 use crate::files::open_file::{Body, OpenFile};
 use crate::limits::TRANSFER_BYTES_MAX;
 
@@ -185,7 +186,17 @@ fn one_by_one(
 }
 
 /// Only the first buffer may wait: what has been read is handed out.
-fn read_stream(call: &Call<'_>, file: &OpenFile, stream: &Arc<dyn Stream>, buffers: &Ranges) -> Result<usize, Errno> {
+fn read_stream(
+    call: &Call<'_>,
+    file: &Arc<OpenFile>,
+    stream: &Arc<dyn Stream>,
+    buffers: &Ranges,
+) -> Result<usize, Errno> {
+    if buffers.iter().nth(1).is_some()
+        && let Some(socket) = socket_of(&**stream)
+    {
+        return file.tell_moved(IN_ACCESS, read_parts(call, file, socket, buffers.iter()));
+    }
     let one = |range, done| call.with_io(file.is_nonblocking() || done > 0, |io| stream.read(io, range));
     file.tell_moved(IN_ACCESS, one_by_one(buffers, one))
 }
@@ -256,11 +267,15 @@ fn append_ranges(
 
 fn write_ranges_to_stream(
     call: &Call<'_>,
-    file: &OpenFile,
+    file: &Arc<OpenFile>,
     stream: &Arc<dyn Stream>,
     buffers: &Ranges,
 ) -> Result<usize, Errno> {
-    if buffers.iter().nth(1).is_some() && buffers.bytes <= ATOMIC_BYTES {
+    let has_several = buffers.iter().nth(1).is_some();
+    if has_several && let Some(socket) = socket_of(&**stream).filter(|socket| !socket.is_stream()) {
+        return file.tell_moved(IN_MODIFY, write_parts(call, file, socket, buffers.iter()));
+    }
+    if has_several && buffers.bytes <= ATOMIC_BYTES {
         let mut few = [0; FEW_BYTES];
         let mut many;
         let whole = match few.get_mut(..buffers.bytes) {
