@@ -24,6 +24,7 @@ use machine::{KernelCell, KernelValue, NoMemory, TryGrow, TryQueue, try_arc, try
 
 use super::flight::{FlightPlace, Rights};
 use super::flow::Flow;
+use super::inbox::{Inbox, Message};
 use super::parcel::{Parcel, Received};
 use crate::emulator::Unix;
 use crate::files::open_file::OpenFile;
@@ -35,24 +36,6 @@ const INBOX_BYTES: usize = 212_992;
 /// Datagrams that wait for one receiver at most, however small they are: with what Linux counts for the smallest, its default
 /// buffer has room for so many.
 const MESSAGES_MAX: usize = 278;
-
-/// What one sender sent at once, or a stream's bytes that came in a row.
-#[derive(Default)]
-struct Message {
-    bytes: Vec<u8>,
-    /// Bytes of it that were taken.
-    start: usize,
-    /// The sender's address, of a datagram.
-    from: Vec<u8>,
-    parcel: Parcel,
-}
-
-/// What has come and was not read. Datagrams keep their bounds.
-#[derive(Default)]
-struct Inbox {
-    messages: VecDeque<Message>,
-    bytes: usize,
-}
 
 /// Where a socket stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -69,7 +52,7 @@ pub struct UnixSocket {
     /// `SOCK_STREAM`, `SOCK_DGRAM` or `SOCK_SEQPACKET`.
     pub kind: u32,
     pub(super) unix: &'static Unix,
-    inbox: KernelCell<Inbox>,
+    pub(super) inbox: KernelCell<Inbox>,
     pub standing: KernelCell<Standing>,
     peer: KernelCell<Weak<UnixSocket>>,
     /// Connected sockets that `accept` will give.
@@ -245,112 +228,6 @@ impl UnixSocket {
         self.unix.scheduler.wake(&self.writable);
     }
 
-    /// The program's buffer did not take what was received: a stream keeps it; a datagram is gone, as on Linux.
-    pub fn keep(&self, received: Received) {
-        if self.is_stream() && !self.flow.put_back(&received) {
-            let Received { mut bytes, credentials, rights, last, is_last_cut, .. } = received;
-            self.empty_ring();
-            let mut inbox = self.inbox.borrow_mut();
-            inbox.bytes += bytes.len();
-            let parcel = Parcel { credentials, rights };
-            let front = inbox.messages.front_mut().filter(|_| is_last_cut);
-            // What goes with the last message goes with it again, and not with those before.
-            let parcel = match front.and_then(|front| front.give_back(&bytes[bytes.len() - last..])) {
-                Some(front) => {
-                    front.parcel.rights = parcel.rights;
-                    bytes.truncate(bytes.len() - last);
-                    Parcel { credentials, rights: None }
-                }
-                None => parcel,
-            };
-            // `put` has left room for it.
-            let mut put = |bytes: Vec<u8>, parcel| {
-                if !bytes.is_empty() {
-                    let _ = inbox.messages.try_push_front(Message { bytes, parcel, ..Message::default() });
-                }
-            };
-            if parcel.rights.is_some()
-                && let Ok(tail) = try_to_vec(&bytes[bytes.len() - last..])
-            {
-                bytes.truncate(bytes.len() - last);
-                put(tail, parcel);
-                put(bytes, Parcel { credentials, rights: None });
-            } else {
-                put(bytes, parcel);
-            }
-            drop(inbox);
-            self.gate();
-        }
-    }
-
-    fn take(&self, room: usize, peek: bool) -> Result<Option<Received>, Errno> {
-        if self.is_stream() {
-            return self.take_stream(room, peek);
-        }
-        let mut inbox = self.inbox.borrow_mut();
-        let Some(first) = inbox.messages.front_mut() else { return Ok(None) };
-        let whole = first.bytes.len();
-        if peek {
-            let (bytes, from) = (try_to_vec(&first.bytes[..whole.min(room)])?, try_to_vec(&first.from)?);
-            let Parcel { credentials, rights } = first.parcel.part(true)?;
-            return Ok(Some(Received { bytes, whole, from, credentials, rights, ..Received::default() }));
-        }
-        inbox.bytes -= whole;
-        let Some(Message { mut bytes, from, parcel, .. }) = inbox.messages.pop_front() else { return Ok(None) };
-        bytes.truncate(room);
-        let Parcel { credentials, rights } = parcel;
-        Ok(Some(Received { bytes, whole, from, credentials, rights, ..Received::default() }))
-    }
-
-    /// Bytes of several messages, up to one with descriptors; with credentials, of one sender.
-    fn take_stream(&self, room: usize, peek: bool) -> Result<Option<Received>, Errno> {
-        let mut inbox = self.inbox.borrow_mut();
-        let flowing = self.flow.fill();
-        if inbox.messages.is_empty() && flowing == 0 {
-            return Ok(None);
-        }
-        let mut received = Received::default();
-        received.bytes.room_for_exact(room.min(flowing + inbox.bytes))?;
-        // What is in the ring came first.
-        self.flow.take(&mut received.bytes, room.min(flowing), peek);
-        let (mut place, mut is_first) = (0, flowing == 0);
-        while let Some(message) = inbox.messages.get_mut(place) {
-            let parcel = &mut message.parcel;
-            let is_other = self.passes_credentials.get() && parcel.credentials != received.credentials;
-            if !is_first && (is_other || received.bytes.len() == room) {
-                break;
-            }
-            let left = &message.bytes[message.start..];
-            let part = left.len().min(room - received.bytes.len());
-            received.bytes.try_extend_from_slice(&left[..part])?;
-            (received.credentials, received.rights) = (parcel.credentials, parcel.part(peek)?.rights);
-            (received.last, received.is_last_cut) = (part, part < left.len());
-            is_first = false;
-            if peek {
-                place += 1;
-            } else {
-                message.start += part;
-                if message.start < message.bytes.len() {
-                    break;
-                }
-                inbox.messages.pop_front();
-            }
-            if received.rights.is_some() {
-                break;
-            }
-        }
-        received.whole = received.bytes.len();
-        if !peek {
-            inbox.bytes -= received.whole - room.min(flowing);
-            let is_drained = inbox.messages.is_empty();
-            drop(inbox);
-            if is_drained {
-                self.gate();
-            }
-        }
-        Ok(Some(received))
-    }
-
     /// Bytes that one `read` could give now.
     fn readable_now(&self) -> usize {
         let inbox = self.inbox.borrow();
@@ -510,17 +387,6 @@ impl UnixSocket {
         self.inbox.borrow().messages.is_empty()
     }
 
-    /// Takes what is in the ring among the messages, as the first: something older must be put before it.
-    fn empty_ring(&self) {
-        let mut bytes = Vec::new();
-        if self.flow.fill() > 0 && bytes.room_for_exact(self.flow.fill()).is_ok() {
-            self.flow.take(&mut bytes, self.flow.fill(), false);
-            let mut inbox = self.inbox.borrow_mut();
-            inbox.bytes += bytes.len();
-            let _ = inbox.messages.try_push_front(Message { bytes, ..Message::default() });
-        }
-    }
-
     /// A connected datagram socket hears its peer alone.
     pub fn hears(&self, sender: &UnixSocket) -> bool {
         !self.standing.get().connected || self.peer().is_some_and(|peer| core::ptr::eq(&*peer, sender))
@@ -560,25 +426,6 @@ impl UnixSocket {
 /// Who sends, as receivers are told.
 fn sender(process: &Process) -> Ucred {
     Ucred { pid: process.pid as i32, uid: process.user_ids.get().real, gid: process.group_ids.get().real }
-}
-
-impl Message {
-    /// The bytes that were taken out of it last are its own again; `None` if others are.
-    fn give_back(&mut self, bytes: &[u8]) -> Option<&mut Message> {
-        let start = self.start.checked_sub(bytes.len())?;
-        if self.bytes[start..self.start] != *bytes {
-            return None;
-        }
-        self.start = start;
-        Some(self)
-    }
-
-    /// Bytes of a stream have no bounds: they join what came last.
-    fn takes(&self, bytes: usize, parcel: &Parcel) -> bool {
-        self.parcel.rights.is_none()
-            && self.parcel.credentials == parcel.credentials
-            && self.bytes.len() + bytes <= PIECE_BYTES
-    }
 }
 
 impl Stream for UnixSocket {
