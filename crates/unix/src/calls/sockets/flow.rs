@@ -12,14 +12,11 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering::Relaxed;
 
-use abi::Errno;
 use kernel::call::{FileCode, Makers};
 use kernel::pipe::Pipe;
+use kernel::schedule::WaitQueue;
 use kernel::stream::{Io, Progress, UserRange};
 use machine::{KernelOnce, KernelValue, TryGrow};
-
-use super::parcel::{Parcel, Received};
-use super::unix::UnixSocket;
 
 /// A direction gets its ring when Rust has sent so often in it: the ring takes 64 KB, its routines a kilobyte, and making them costs
 /// as much as ten messages.
@@ -64,10 +61,9 @@ impl Flow {
         debug_assert_eq!(taken, part.len());
     }
 
-    /// Puts back what was taken last, if it all came through the ring and there is room for it still.
-    pub fn put_back(&self, taken: &Received) -> bool {
-        let is_plain = taken.credentials.is_none() && taken.rights.is_none();
-        self.inbound.get().is_some_and(|pipe| is_plain && !pipe.is_diverted() && pipe.ring().put_back(&taken.bytes))
+    /// Puts back what was taken last, if the ring is open and there is room for it still.
+    pub fn put_back(&self, taken: &[u8]) -> bool {
+        self.inbound.get().is_some_and(|pipe| !pipe.is_diverted() && pipe.ring().put_back(taken))
     }
 
     /// What has come and gone by the rings, and besides.
@@ -88,79 +84,69 @@ impl Flow {
         let code = |pipe: &KernelOnce<Arc<Pipe>>| pipe.get().map(|pipe| pipe.code_for(makers)).unwrap_or_default();
         FileCode { read: code(&self.inbound).read, write: code(&self.outbound).write, ..FileCode::default() }
     }
-}
 
-impl UnixSocket {
-    /// Lets what comes flow through the ring, if it may now, or no longer.
-    pub fn gate(&self) {
-        let Some(pipe) = self.flow.inbound.get() else { return };
-        let standing = self.standing.get();
-        let is_plain = !self.passes_credentials.get() && self.peer().is_some_and(|peer| !peer.passes_credentials.get());
-        pipe.divert(!(is_plain && standing.connected && !standing.reads_ended && self.has_no_messages()));
+    /// Lets what comes flow through the ring from now on, or no longer.
+    pub fn open(&self, is_open: bool) {
+        if let Some(pipe) = self.inbound.get() {
+            pipe.divert(!is_open);
+        }
     }
 
-    /// Rust has sent something to `receiver`: perhaps code shall from now on.
-    pub(super) fn consider_ring(&self, receiver: &UnixSocket) {
-        receiver.gate();
-        let flow = &self.flow;
-        if !self.is_stream() || flow.outbound.get().is_some() {
+    /// Rust has sent something. Whether code shall from now on.
+    pub fn is_worth_a_ring(&self) -> bool {
+        if self.outbound.get().is_some() {
+            return false;
+        }
+        self.sends.set(self.sends.get() + 1);
+        let is_enough = self.sends.get() >= SENDS;
+        if is_enough {
+            // Without memory it is tried again later.
+            self.sends.set(0);
+        }
+        is_enough
+    }
+
+    /// Makes the ring to a receiver, which sleeps in the first of these queues, from a sender that sleeps in the second. It is not open
+    /// yet.
+    #[cold]
+    pub fn make_ring(&self, makers: Makers, receiver: &Flow, queues: [&Arc<WaitQueue>; 2]) {
+        if receiver.inbound.get().is_some() {
             return;
         }
-        flow.sends.set(flow.sends.get() + 1);
-        if flow.sends.get() >= SENDS {
-            // Without memory it is tried again later.
-            flow.sends.set(0);
-            self.make_ring(receiver);
-        }
-    }
-
-    #[cold]
-    fn make_ring(&self, receiver: &UnixSocket) {
-        let Some(makers) = self.unix.makers().filter(|_| receiver.flow.inbound.get().is_none()) else { return };
-        let made = Pipe::between_sockets(makers, receiver.readable.clone(), self.writable.clone());
+        let [readable, writable] = queues.map(Arc::clone);
+        let made = Pipe::between_sockets(makers, readable, writable);
         let Some(pipe) = made.ok().filter(|pipe| pipe.code().is_some()) else { return };
-        if receiver.flow.is_nonblocking.get() {
+        if receiver.is_nonblocking.get() {
             pipe.does_not_wait();
         }
-        let _ = receiver.flow.inbound.set(pipe.clone());
-        let _ = self.flow.outbound.set(pipe);
-        receiver.gate();
+        let _ = receiver.inbound.set(pipe.clone());
+        let _ = self.outbound.set(pipe);
     }
 
     /// The ring to the peer, if bytes flow through it now.
     fn open_ring(&self) -> Option<&Arc<Pipe>> {
-        self.flow.outbound.get().filter(|pipe| !pipe.is_diverted())
+        self.outbound.get().filter(|pipe| !pipe.is_diverted())
     }
 
     /// Sends bytes by the ring, as many as fit: not `None`, if one does.
-    pub(super) fn send_by_ring(
-        &self,
-        io: &Io<'_>,
-        receiver: &UnixSocket,
-        bytes: &[u8],
-        parcel: &Parcel,
-    ) -> Option<usize> {
-        let pipe = self.open_ring().filter(|_| parcel.rights.is_none())?;
-        let part = pipe.ring().put(bytes);
-        if part > 0 {
-            io.scheduler.wake(&receiver.readable);
-        }
-        Some(part).filter(|part| *part > 0)
+    pub fn send(&self, io: &Io<'_>, bytes: &[u8]) -> Option<usize> {
+        let pipe = self.open_ring()?;
+        let part = Some(pipe.ring().put(bytes)).filter(|part| *part > 0)?;
+        io.scheduler.wake(pipe.readable());
+        Some(part)
     }
 
     /// The same from the program's memory. What cannot be read is left to who tells of it.
-    pub(super) fn write_ring(&self, io: &Io<'_>, from: UserRange) -> Option<usize> {
+    pub fn write(&self, io: &Io<'_>, from: UserRange) -> Option<usize> {
         let pipe = self.open_ring().filter(|_| from.bytes > 0)?;
         let part = pipe.ring().take_from(io.machine(), from).ok().filter(|part| *part > 0)?;
         io.scheduler.wake(pipe.readable());
         Some(part)
     }
 
-    /// Reads what the ring has, if nothing else waits. What cannot be written is left to who tells of it.
-    pub(super) fn read_ring(&self, io: &Io<'_>, to: UserRange) -> Option<Result<usize, Errno>> {
-        let pipe = self.flow.inbound.get().filter(|pipe| pipe.fill() > 0 && self.has_no_messages())?;
-        let read = pipe.ring().give_to(io.machine(), to).ok()?;
-        self.tell_of_room();
-        Some(Ok(read))
+    /// Reads what the ring has. What cannot be written is left to who tells of it.
+    pub fn read(&self, io: &Io<'_>, to: UserRange) -> Option<usize> {
+        let pipe = self.inbound.get().filter(|pipe| pipe.fill() > 0)?;
+        pipe.ring().give_to(io.machine(), to).ok()
     }
 }

@@ -7,7 +7,6 @@ mod family;
 pub(crate) mod flight;
 mod flow;
 mod garbage;
-mod inbox;
 mod local;
 mod messages;
 pub(crate) mod names;

@@ -24,12 +24,10 @@ use machine::{KernelCell, KernelValue, NoMemory, TryGrow, TryQueue, try_arc, try
 
 use super::flight::{FlightPlace, Rights};
 use super::flow::Flow;
-use super::inbox::{Inbox, Message};
-use super::parcel::{Parcel, Received};
+use super::parcel::{Inbox, Message, Parcel, Received, sender};
 use crate::emulator::Unix;
 use crate::files::open_file::OpenFile;
 use crate::limits::{CALL_FRAMES_MIN, PIECE_BYTES};
-use crate::task::process::Process;
 
 /// Bytes that wait for one receiver at most (Linux's default buffer); then senders sleep.
 const INBOX_BYTES: usize = 212_992;
@@ -51,8 +49,8 @@ pub struct UnixSocket {
     me: Weak<UnixSocket>,
     /// `SOCK_STREAM`, `SOCK_DGRAM` or `SOCK_SEQPACKET`.
     pub kind: u32,
-    pub(super) unix: &'static Unix,
-    pub(super) inbox: KernelCell<Inbox>,
+    unix: &'static Unix,
+    inbox: KernelCell<Inbox>,
     pub standing: KernelCell<Standing>,
     peer: KernelCell<Weak<UnixSocket>>,
     /// Connected sockets that `accept` will give.
@@ -76,7 +74,7 @@ pub struct UnixSocket {
     pub readable: Arc<WaitQueue>,
     /// Woken when there is room again; also who waits to be connected sleeps here.
     pub writable: Arc<WaitQueue>,
-    pub(super) flow: Flow,
+    flow: Flow,
     pub flight: FlightPlace,
     /// No other socket or pipe has it (`socket:[N]`, `st_ino`).
     number: u64,
@@ -220,12 +218,52 @@ impl UnixSocket {
     }
 
     /// Bytes have been taken out.
-    pub(super) fn tell_of_room(&self) {
+    fn tell_of_room(&self) {
         if let Some(peer) = self.peer() {
             peer.progress.borrow_mut().departed += 1;
             self.unix.scheduler.wake(&peer.writable);
         }
         self.unix.scheduler.wake(&self.writable);
+    }
+
+    /// The program's buffer did not take what was received: a stream keeps it; a datagram is gone, as on Linux.
+    pub fn keep(&self, received: Received) {
+        if self.is_stream() {
+            self.inbox.borrow_mut().keep(&self.flow, received);
+            self.gate();
+        }
+    }
+
+    fn take(&self, room: usize, peek: bool) -> Result<Option<Received>, Errno> {
+        if !self.is_stream() {
+            return self.inbox.borrow_mut().take(room, peek);
+        }
+        let taken = self.inbox.borrow_mut().take_stream(&self.flow, room, peek, self.passes_credentials.get());
+        if !peek && self.has_no_messages() {
+            self.gate();
+        }
+        taken
+    }
+
+    /// Lets what comes flow through the ring, if it may now, or no longer.
+    pub fn gate(&self) {
+        if self.flow.has_ring() {
+            let standing = self.standing.get();
+            let is_plain =
+                !self.passes_credentials.get() && self.peer().is_some_and(|peer| !peer.passes_credentials.get());
+            self.flow.open(is_plain && standing.connected && !standing.reads_ended && self.has_no_messages());
+        }
+    }
+
+    /// Rust has sent something to `receiver`: perhaps code shall from now on.
+    fn consider_ring(&self, receiver: &UnixSocket) {
+        if self.is_stream()
+            && self.flow.is_worth_a_ring()
+            && let Some(makers) = self.unix.makers()
+        {
+            self.flow.make_ring(makers, &receiver.flow, [&receiver.readable, &self.writable]);
+        }
+        receiver.gate();
     }
 
     /// Bytes that one `read` could give now.
@@ -240,10 +278,7 @@ impl UnixSocket {
 
     /// Bytes that the socket and its messages take.
     fn held_bytes(&self) -> usize {
-        let inbox = self.inbox.borrow();
-        let texts: usize =
-            inbox.messages.iter().map(|message| message.bytes.capacity() + message.from.capacity()).sum();
-        size_of::<UnixSocket>() + inbox.messages.capacity() * size_of::<Message>() + texts + self.flow.held_bytes()
+        size_of::<UnixSocket>() + self.inbox.borrow().held_bytes() + self.flow.held_bytes()
     }
 
     /// The open files that wait here, or in connections that nobody has accepted.
@@ -264,22 +299,13 @@ impl UnixSocket {
     /// Nobody will ever receive what waits here.
     pub fn lose_rights(&self) {
         let mut place = 0;
-        while let Some(lost) = self.take_rights(&mut place) {
-            drop(lost);
-        }
-        self.waiting.borrow().iter().for_each(|connection| connection.lose_rights());
-    }
-
-    /// What goes with the first message from `place` on that something goes with.
-    fn take_rights(&self, place: &mut usize) -> Option<Rights> {
-        let mut inbox = self.inbox.borrow_mut();
         loop {
-            let message = inbox.messages.get_mut(*place)?;
-            *place += 1;
-            if let Some(rights) = message.parcel.rights.take() {
-                return Some(rights);
+            let lost = self.inbox.borrow_mut().take_rights(&mut place);
+            if lost.is_none() {
+                break;
             }
         }
+        self.waiting.borrow().iter().for_each(|connection| connection.lose_rights());
     }
 
     /// Sends to `to`, or to the peer; sleeps while there is no room. What goes beside a stream's bytes goes with the first.
@@ -342,7 +368,7 @@ impl UnixSocket {
             if self.kind == SOCK_DGRAM && !receiver.hears(self) {
                 return Err(Errno::EPERM);
             }
-            if let Some(part) = self.send_by_ring(io, &receiver, bytes, parcel) {
+            if let Some(part) = self.send_by_ring(io, bytes, parcel) {
                 return Ok(part);
             }
             let room = INBOX_BYTES - receiver.unread_bytes().min(INBOX_BYTES);
@@ -378,13 +404,17 @@ impl UnixSocket {
     }
 
     /// Bytes that have come and were not taken.
-    pub(super) fn unread_bytes(&self) -> usize {
+    fn unread_bytes(&self) -> usize {
         self.inbox.borrow().bytes + self.flow.fill()
     }
 
     /// Nothing waits that only Rust can give.
-    pub(super) fn has_no_messages(&self) -> bool {
+    fn has_no_messages(&self) -> bool {
         self.inbox.borrow().messages.is_empty()
+    }
+
+    fn send_by_ring(&self, io: &Io<'_>, bytes: &[u8], parcel: &Parcel) -> Option<usize> {
+        if parcel.rights.is_none() { self.flow.send(io, bytes) } else { None }
     }
 
     /// A connected datagram socket hears its peer alone.
@@ -423,11 +453,6 @@ impl UnixSocket {
     }
 }
 
-/// Who sends, as receivers are told.
-fn sender(process: &Process) -> Ucred {
-    Ucred { pid: process.pid as i32, uid: process.user_ids.get().real, gid: process.group_ids.get().real }
-}
-
 impl Stream for UnixSocket {
     fn readable_bytes(&self) -> Option<usize> {
         Some(self.readable_now())
@@ -437,8 +462,11 @@ impl Stream for UnixSocket {
         if to.bytes == 0 {
             return Ok(0);
         }
-        if let Some(read) = self.read_ring(io, to) {
-            return read;
+        if self.has_no_messages()
+            && let Some(read) = self.flow.read(io, to)
+        {
+            self.tell_of_room();
+            return Ok(read);
         }
         let received = self.receive(io, to.bytes, false)?;
         if let Err(error) = io.copy_out(to.address, &received.bytes) {
@@ -454,7 +482,7 @@ impl Stream for UnixSocket {
         self.check_writable()?;
         loop {
             let rest = from.after(done);
-            if let Some(part) = self.write_ring(io, rest) {
+            if let Some(part) = self.flow.write(io, rest) {
                 done += part;
                 if done >= from.bytes {
                     return Ok(done);
