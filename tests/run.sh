@@ -110,6 +110,10 @@ step clippy cargo clippy --workspace --all-targets -- -D warnings
 step clippy-image env RUSTFLAGS=-Cpanic=abort cargo clippy -p synthesis-pc --features image \
     --target x86_64-unknown-linux-gnu --target-dir "${CARGO_TARGET_DIR:-target}/clippy-image" -- -D warnings
 
+# The images that only measure or fail on purpose.
+step clippy-images env RUSTFLAGS=-Cpanic=abort cargo clippy -p synthesis-pc --features image,bounds,failing,stages,monitor \
+    --target x86_64-unknown-linux-gnu --target-dir "${CARGO_TARGET_DIR:-target}/clippy-image" -- -D warnings
+
 # Crates whose tests are on the host. The kernel binary has no std and no tests.
 step unit-tests cargo test --workspace --exclude synthesis-pc --no-fail-fast
 

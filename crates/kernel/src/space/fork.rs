@@ -54,7 +54,11 @@ impl Space {
             if !area.shares_pages_at_fork() || start >= area.end {
                 continue;
             }
-            let Some((first, _)) = self.pages.next_present(start, area.end) else { continue };
+            // What goes whole need not be looked through first.
+            let is_whole = area.end - start <= left;
+            let first =
+                if is_whole { Some(start) } else { self.pages.next_present(start, area.end).map(|(page, _)| page) };
+            let Some(first) = first else { continue };
             let end = area.end.min(first.saturating_add(left));
             self.pages.share_with(&mut child.pages, first, end).map_err(|_| NoMemory)?;
             left -= end - first;
