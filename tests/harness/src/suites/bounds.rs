@@ -183,5 +183,6 @@ fn limits(repo: &Path) -> Result<BTreeMap<String, u64>, String> {
         let most = cells.next()?.replace(',', "").parse().ok()?;
         Some((name, most))
     };
-    Ok(text.lines().filter_map(row).collect())
+    // Other tables follow the one of the limits: of two rows the first counts.
+    Ok(text.lines().rev().filter_map(row).collect())
 }
