@@ -34,6 +34,7 @@ while [ $# -gt 0 ]; do
     -M) add -M; add "${MACHINE:-$2}"; shift ;;
     virtio-serial-device,*) if [ "$PCI" ]; then add "virtio-serial-pci,${1#*,}$PCI"; else add "$1"; fi ;;
     -no-reboot) [ "$BARE" ] || add "$1" ;;
+    virtio-9p-device,*) if [ "$PCI" ]; then add "virtio-9p-pci,${1#*,}$PCI"; else add "$1"; fi ;;
     -append) line=$2; [ -z "$UNTOLD" ] || line="untold ${2#tsc_hz=* }"; add -append; add "$line"; shift ;;
     -device) case $BARE:$DUMB:$2 in yes:*:isa-debug-exit*|*:yes:virtio-serial*|*:yes:virtserial*) shift ;; *) add "$1" ;; esac ;;
     *) add "$1" ;;
@@ -53,7 +54,8 @@ pub fn run(options: &Options, tally: &mut Tally) -> Result<(), String> {
     tool_is_there(options)?;
     let stage = Stage::set(options)?;
     type Check = fn(&Stage<'_>) -> Result<(), String>;
-    let checks: [(&str, Option<&str>, Check); 14] = [
+    let checks: [(&str, Option<&str>, Check); 15] = [
+        ("a_folder_is_shared_over_pci", None, folder_on_pci),
         ("the_console_is_found_by_acpi", None, console_by_acpi),
         ("the_console_is_found_on_pci", None, console_on_pci),
         ("random_bytes_come_over_pci", None, entropy_on_pci),
@@ -173,6 +175,25 @@ fn entropy_on_pci(stage: &Stage<'_>) -> Result<(), String> {
         let console = if machine.starts_with("microvm") { "" } else { ",vectors=2" };
         let settings = [("MACHINE", machine), ("PCI", console), ("MORE", more.as_str())];
         gets_random_bytes(stage, &settings, words, true)?;
+    }
+    Ok(())
+}
+
+fn folder_on_pci(stage: &Stage<'_>) -> Result<(), String> {
+    let folder = stage.at("folder");
+    fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+    fs::write(folder.join("there"), "there\n").map_err(|error| error.to_string())?;
+    let shared = format!("{}:/shared", folder.display());
+    for (machine, device, words) in ON_PCI {
+        let settings = [("MACHINE", machine), ("PCI", device)];
+        let script = "cd /shared; cat there; seq 20000 > made; sort -n made | tail -n 1; rm made; ls";
+        let arguments = ["--kernel-arguments", words, "--share", &shared, "busybox", "sh", "-c", script];
+        let arguments = if words.is_empty() { &arguments[2..] } else { &arguments[..] };
+        let outcome = process::run(stage.command(&settings, arguments), Vec::new(), stage.options.case_timeout)?;
+        if outcome.stdout != b"there\n20000\nthere\n" {
+            let (said, told) = (outcome.stdout.escape_ascii(), outcome.stderr.escape_ascii());
+            return Err(format!("{machine} {device} {words}: status {}, {said}, {told}", outcome.status));
+        }
     }
     Ok(())
 }
