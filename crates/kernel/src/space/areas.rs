@@ -85,10 +85,20 @@ impl Space {
     /// Gives back the first pages that are there in `from..to`, at most `bytes` from the first to the last; the areas stay. Where to
     /// go on; `None`: there are none.
     pub fn release_some(&mut self, from: u64, to: u64, bytes: u64) -> Option<u64> {
-        let (first, _) = self.pages.next_present(from, to)?;
-        let end = to.min(first.saturating_add(bytes));
-        self.pages.release(first, end);
-        Some(end)
+        let mut at = from;
+        // Between areas there are no pages, but very many addresses.
+        while at < to
+            && let Some((start, area)) = self.area_from(at).filter(|(start, _)| *start < to)
+        {
+            let (low, high) = (start.max(at), area.end.min(to));
+            if let Some((first, _)) = self.pages.next_present(low, high) {
+                let end = high.min(first.saturating_add(bytes));
+                self.pages.release(first, end);
+                return Some(end);
+            }
+            at = high;
+        }
+        None
     }
 
     pub(super) fn remove_all(&mut self) {
