@@ -20,6 +20,8 @@ fn config() -> Config {
         user: 1000,
         group: 100,
         groups: vec![27, 4_000_000_000],
+        host_user: 1000,
+        host_group: 4_000_000_001,
         folders: vec![b"/".to_vec(), b"/tmp/here".to_vec()],
         memory: vec![b"/var/lib".to_vec()],
     }
