@@ -272,9 +272,6 @@ fn write_ranges_to_stream(
     buffers: &Ranges,
 ) -> Result<usize, Errno> {
     let has_several = buffers.iter().nth(1).is_some();
-    if has_several && let Some(socket) = socket_of(&**stream).filter(|socket| !socket.is_stream()) {
-        return file.tell_moved(IN_MODIFY, write_parts(call, file, socket, buffers.iter()));
-    }
     if has_several && buffers.bytes <= ATOMIC_BYTES {
         let mut few = [0; FEW_BYTES];
         let mut many;
@@ -294,6 +291,10 @@ fn write_ranges_to_stream(
                 return file.tell_moved(IN_MODIFY, written);
             }
         }
+    }
+    // A message is one however many buffers it comes from.
+    if has_several && let Some(socket) = socket_of(&**stream).filter(|socket| !socket.is_stream()) {
+        return file.tell_moved(IN_MODIFY, write_parts(call, file, socket, buffers.iter()));
     }
     file.tell_moved(IN_MODIFY, one_by_one(buffers, |range, _| write_stream(call, file, stream, range)))
 }
