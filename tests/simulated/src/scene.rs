@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use abi::nr;
 use machine::Channel;
-use machine_sim::{End, Outcome, Plan, Program, Random, User, entry};
+use machine_sim::{End, Outcome, Plan, Random, User, entry};
 
 use crate::activities as act;
 use crate::calls::Calls;
@@ -70,20 +70,7 @@ pub fn plan(seed: u64, report: &Arc<Report>) -> Plan {
         act::computer,
         handler,
     ];
-    let program = |body: fn(&User, &Report)| -> Program {
-        let report = report.clone();
-        Arc::new(move |user: &User| body(user, &report))
-    };
-    Plan {
-        seed,
-        frames: 4096,
-        steps_max: 400_000,
-        preempt_once_in: 2 + seed % 13,
-        programs: programs.into_iter().map(program).collect(),
-        input: typing(seed),
-        lines: Vec::new(),
-        check: Some(crate::check_ring),
-    }
+    crate::plan_of(seed, report, &programs, typing(seed))
 }
 
 /// Lines, interrupts, and a last line that says so.

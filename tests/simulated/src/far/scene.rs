@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use abi::nr;
-use machine_sim::{End, Outcome, Plan, Program, Random, User};
+use machine_sim::{End, Outcome, Plan, Random, User};
 
 use super::server::{self, FOLDER, Manner, SILENT};
 use crate::calls::Calls;
@@ -41,20 +41,7 @@ pub fn run(seed: u64, plan: Plan) -> Outcome {
 }
 
 pub fn plan(seed: u64, report: &Arc<Report>) -> Plan {
-    let program = |body: fn(&User, &Report)| -> Program {
-        let report = report.clone();
-        Arc::new(move |user: &User| body(user, &report))
-    };
-    Plan {
-        seed,
-        frames: 4096,
-        steps_max: 400_000,
-        preempt_once_in: 2 + seed % 13,
-        programs: [first, owner, asker].into_iter().map(program).collect(),
-        input: Vec::new(),
-        lines: Vec::new(),
-        check: Some(crate::check_ring),
-    }
+    crate::plan_of(seed, report, &[first, owner, asker], Vec::new())
 }
 
 /// What must be true of a run that went well.

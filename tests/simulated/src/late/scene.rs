@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use abi::nr;
-use machine_sim::{End, Outcome, Plan, Program, Random, User, entry};
+use machine_sim::{End, Outcome, Plan, Random, User, entry};
 
 use super::store::{self, Manner};
 use super::{owner, together};
@@ -78,20 +78,7 @@ pub fn plan(seed: u64, report: &Arc<Report>) -> Plan {
         owner::executed,
         owner::doomed,
     ];
-    let program = |body: fn(&User, &Report)| -> Program {
-        let report = report.clone();
-        Arc::new(move |user: &User| body(user, &report))
-    };
-    Plan {
-        seed,
-        frames: 4096,
-        steps_max: 400_000,
-        preempt_once_in: 2 + seed % 13,
-        programs: programs.into_iter().map(program).collect(),
-        input: Vec::new(),
-        lines: Vec::new(),
-        check: Some(crate::check_ring),
-    }
+    crate::plan_of(seed, report, &programs, Vec::new())
 }
 
 /// What must be true of a run that went well.

@@ -244,6 +244,28 @@ impl Share {
         }
     }
 
+    /// A new fid for a place, which `open` opens: who appends is noted.
+    fn opened(
+        &'static self,
+        place: Handle,
+        flags: u32,
+        open: impl FnOnce(Fid) -> Result<(), Failure>,
+    ) -> Result<Handle, Refused> {
+        let appends = flags & O_APPEND != 0;
+        if appends {
+            self.appending.borrow_mut().room_for(1).map_err(|_: NoMemory| no(Errno::ENOMEM))?;
+        }
+        let new = self.walk(place, &[])?;
+        if let Err(failure) = open(new) {
+            self.give_back(new);
+            return Err(refused(failure));
+        }
+        if appends {
+            self.appending.borrow_mut().put(handle_of(new));
+        }
+        Ok(handle_of(new))
+    }
+
     /// Asks something of a fid that is only made for it.
     fn for_once<T>(
         &'static self,

@@ -1,10 +1,7 @@
 //! The questions about names and files, as the carrier of a tree outside is asked them.
 
 use abi::Errno;
-use machine::{
-    About, Extended, Foreign, Frames, Handle, Hold, LastLink, LockedRange, NoMemory, Refused, Room, Stamp, TryGrow,
-    VirtAddr,
-};
+use machine::{About, Extended, Foreign, Frames, Handle, Hold, LastLink, LockedRange, Refused, Room, Stamp, VirtAddr};
 use ninep::{Change, TimeWish};
 
 use super::super::limits::TRANSFER_BYTES_MAX;
@@ -111,43 +108,13 @@ impl Foreign for &'static Share {
     }
 
     fn open(&self, place: Handle, flags: u32) -> Result<Handle, Refused> {
-        let appends = flags & O_APPEND != 0;
-        if appends {
-            self.appending.borrow_mut().room_for(1).map_err(|_: NoMemory| no(Errno::ENOMEM))?;
-        }
-        let new = self.walk(place, &[])?;
-        match self.client.open(new, flags & !O_DIRECT) {
-            Ok(_) => {
-                if appends {
-                    self.appending.borrow_mut().put(handle_of(new));
-                }
-                Ok(handle_of(new))
-            }
-            Err(failure) => {
-                self.give_back(new);
-                Err(refused(failure))
-            }
-        }
+        self.opened(place, flags, |new| self.client.open(new, flags & !O_DIRECT).map(|_| ()))
     }
 
     fn create(&self, directory: Handle, name: &[u8], flags: u32, mode: u32) -> Result<Handle, Refused> {
-        let appends = flags & O_APPEND != 0;
-        if appends {
-            self.appending.borrow_mut().room_for(1).map_err(|_: NoMemory| no(Errno::ENOMEM))?;
-        }
-        let new = self.walk(directory, &[])?;
-        match self.client.create(new, name, flags & !O_DIRECT | O_EXCL, mode, NOBODY) {
-            Ok(_) => {
-                if appends {
-                    self.appending.borrow_mut().put(handle_of(new));
-                }
-                Ok(handle_of(new))
-            }
-            Err(failure) => {
-                self.give_back(new);
-                Err(refused(failure))
-            }
-        }
+        self.opened(directory, flags, |new| {
+            self.client.create(new, name, flags & !O_DIRECT | O_EXCL, mode, NOBODY).map(|_| ())
+        })
     }
 
     fn create_nameless(&self, _: Handle, _: u32, _: u32) -> Result<Handle, Refused> {
