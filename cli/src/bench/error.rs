@@ -20,6 +20,8 @@ pub enum BenchError {
     Guest { reason: String },
     /// A program of the bench did not say what was to be measured.
     NotMeasured { reason: String },
+    /// The Linux guest has a file system of its own where the programs are on the host.
+    Covered { root: PathBuf },
     /// A file could not be read or written.
     File { path: PathBuf, error: std::io::Error },
 }
@@ -37,6 +39,7 @@ impl BenchError {
             }
             Self::Guest { .. } => "the kernel needs an initramfs, devtmpfs, tmpfs and an 8250 console built in".into(),
             Self::NotMeasured { .. } => "build the kernel first: ./synth does".into(),
+            Self::Covered { .. } => "move the checkout to another folder".into(),
             Self::File { .. } => "check that the project's target folder is writable".into(),
         }
     }
@@ -52,6 +55,9 @@ impl fmt::Display for BenchError {
             Self::NoLinuxKernel { reason } => write!(f, "no Linux kernel to compare with: {reason}"),
             Self::Guest { reason } => write!(f, "the Linux guest failed: {reason}"),
             Self::NotMeasured { reason } => write!(f, "nothing was measured: {reason}"),
+            Self::Covered { root } => {
+                write!(f, "{}: the programs would be below /tmp, which the Linux guest covers", root.display())
+            }
             Self::File { path, error } => write!(f, "{}: {error}", path.display()),
         }
     }
