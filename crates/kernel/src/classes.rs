@@ -7,6 +7,7 @@ use crate::call::{Null, Opens, Zero};
 use crate::channel::Console;
 use crate::counter;
 use crate::file::{Ferry, Positioned, Window};
+use crate::futex::Futex;
 use crate::pipe::Body;
 use crate::schedule::timer::AlarmClock;
 use crate::screen::Writer;
@@ -22,6 +23,7 @@ const ALL: &[fn() -> &'static Class] = &[
     Console::class,
     Body::class,
     counter::Body::class,
+    Futex::class,
     Window::class,
     Positioned::class,
     Ferry::class,

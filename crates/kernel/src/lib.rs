@@ -17,6 +17,7 @@ mod classes;
 pub mod counter;
 pub mod facts;
 pub mod file;
+pub mod futex;
 pub mod gauge;
 pub mod interrupt;
 pub mod link;

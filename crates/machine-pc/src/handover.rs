@@ -11,14 +11,15 @@ use machine_x86::{Handing, Handover, HandoverCallouts, HandoverCode, Slots, VECT
 use quaject::Makers;
 use synth::{Draft, Target, Template, template};
 
+use crate::call::Leave;
 use crate::thread_code::MMU_BYTES;
 
 template! {
-    /// In: the flags are equal if the successor comes back from a sleep by code; rbx = the thread, r12 = its processor. Clobbers rax.
+    /// In: the flags are equal if the successor does not come back from a sleep by code; rbx = the thread, r12 = its processor. Clobbers rax.
     /// Cost: 4 instructions between two programs, 8 if the thread owns the registers; 4 to Rust.
     pub struct LeaveVectors {}
     where { OWNER = offset_of!(Slots, vector_owner), LIVE = offset_of!(Slots, vectors_live), VECTOR = VECTOR_OFFSET }
-    "jne 74f",
+    "je 74f",
     "mov qword ptr [r12 + {LIVE}], 1",
     "cmp rbx, qword ptr [r12 + {OWNER}]",
     "jne 75f",
@@ -62,22 +63,30 @@ pub struct HandoverCodes {
     woken: Code<Handing>,
     sleep: Code<Handing>,
     wake: Code<Handing>,
+    answered: Code<Handing>,
+    rest: Code<Handing>,
+    rouse: Code<Handing>,
 }
 
 impl HandoverCodes {
     /// The routines, for the golden listings.
-    pub fn all(&self) -> [(&'static str, u64); 4] {
+    pub fn all(&self) -> [(&'static str, u64); 7] {
         let named = [
             ("cpu.refused", &self.refused),
             ("cpu.woken", &self.woken),
             ("cpu.sleep", &self.sleep),
             ("cpu.wake", &self.wake),
+            ("cpu.answered", &self.answered),
+            ("cpu.rest", &self.rest),
+            ("cpu.rouse", &self.rouse),
         ];
         named.map(|(name, code)| (name, code.entry().address()))
     }
 
     pub fn entries(&self) -> Sleeping {
-        Sleeping { sleep: self.sleep.entry().under(), wake: self.wake.entry().under() }
+        let [sleep, wake, rest, rouse] =
+            [&self.sleep, &self.wake, &self.rest, &self.rouse].map(|code| code.entry().under());
+        Sleeping { sleep, wake, rest, rouse }
     }
 }
 
@@ -86,10 +95,12 @@ pub fn synthesize(makers: Makers, dispatch: u64, slow: u64) -> Option<HandoverCo
     let handover = Handover { dispatch, mmu_bytes: MMU_BYTES };
     let leave = |draft: &mut Draft| LeaveVectors {}.append_to(draft);
     let take = |draft: &mut Draft| TakeVectors {}.append_to(draft);
+    let leave_kernel = |draft: &mut Draft| Leave {}.append_to(draft);
     let mut callouts = HandoverCallouts {
         rust: Some(Target::Address(slow)),
         leave_vectors: Some(&leave),
         take_vectors: Some(&take),
+        leave: Some(&leave_kernel),
         ..Default::default()
     };
     let refused = HandoverCode::refused(&handover, makers, &callouts).create(makers)?;
@@ -98,7 +109,11 @@ pub fn synthesize(makers: Makers, dispatch: u64, slow: u64) -> Option<HandoverCo
     callouts.back = Some(woken.entry().address());
     let sleep = HandoverCode::sleep(&handover, makers, &callouts).create(makers)?;
     let wake = HandoverCode::wake(&handover, makers, &callouts).create(makers)?;
-    Some(HandoverCodes { refused, woken, sleep, wake })
+    let answered = HandoverCode::answered(&handover, makers, &callouts).create(makers)?;
+    callouts.answered = Some(answered.entry().address());
+    let rest = HandoverCode::rest(&handover, makers, &callouts).create(makers)?;
+    let rouse = HandoverCode::rouse(&handover, makers, &callouts).create(makers)?;
+    Some(HandoverCodes { refused, woken, sleep, wake, answered, rest, rouse })
 }
 
 /// For the golden listings.

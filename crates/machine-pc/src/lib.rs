@@ -309,6 +309,14 @@ impl Processor for PcMachine {
         Some(machine_x86::LoadTag::template())
     }
 
+    fn load_quaspace(&self) -> Option<Template> {
+        Some(machine_x86::LoadQuaspace::template())
+    }
+
+    fn offer_call(&self, number: usize, entry: Entry<FileEntry>) {
+        machine_x86::offer_call::<PcGround>(number, entry);
+    }
+
     fn leave_direct(&self) -> Template {
         call::LeaveDirect::template()
     }

@@ -83,9 +83,9 @@ pub fn switch_in(area: u64, dispatch: u64, cpu: *mut Cpu) -> SwitchIn {
 }
 
 /// A thread's templates under the names of the routines made of them, for the golden listings.
-pub fn templates() -> [(&'static str, Template); 8] {
-    let [out, dispatch, slow, by_descriptor, tag] = machine_x86::templates();
+pub fn templates() -> [(&'static str, Template); 10] {
+    let [out, dispatch, slow, by_descriptor, by_call, tag, quaspace] = machine_x86::templates();
     let sw_in = ("thread.sw_in", SwitchIn::template());
     let (constant, entry) = (("thread.constant", Constant::template()), ("cpu.entry", Entry::template()));
-    [sw_in, out, dispatch, slow, by_descriptor, constant, tag, entry]
+    [sw_in, out, dispatch, slow, by_descriptor, by_call, constant, tag, quaspace, entry]
 }

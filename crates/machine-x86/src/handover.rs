@@ -8,6 +8,9 @@
 //! descriptor may lead elsewhere, and the routine may have gone. Whatever is unusual goes to the Rust twin, with the program's registers
 //! as they were.
 //!
+//! Where the call must not be made anew, because what was waited for is an event and no state (a futex), the thread *rests*: who wakes
+//! it tells it so (`TteRecord::answer`), and the call is done.
+//!
 //! A thread that sleeps so has put its program's registers on its kernel stack, and holds nothing: the queue's word names its
 //! record, the record the queue's words. Whoever links it in, in code or in Rust, takes it out of the queue's count; when it runs, it
 //! clears both words itself. Between the two, who takes the file away that it slept at has it kept for the call (S-20).
@@ -204,17 +207,16 @@ template! {
 }
 
 template! {
-    /// Who sleeps comes back at `woken`. Out: the flags are equal if the successor comes back there, too: no Rust runs between the two
-    /// programs. Clobbers rcx, rdx. Cost: 4 instructions.
-    pub struct ComeBackAt { woken: Abs32 }
+    /// Who sleeps comes back at `back`. Out: the flags are equal if the successor does not come back from a sleep by code, so that
+    /// Rust may run between the two programs. Clobbers rcx. Cost: 3 instructions.
+    pub struct ComeBackAt { back: Abs32 }
     where {
         NEXT_QUANTUM = offset_of!(TteRecord, next_quantum), QUANTUM = offset_of!(TteRecord, quantum),
-        KERNEL_SP = offset_of!(TteRecord, kernel_sp)
+        SLEEPS_AT = offset_of!(TteRecord, sleeps_at)
     }
-    "push {woken}",
+    "push {back}",
     "mov rcx, qword ptr [rbx + {NEXT_QUANTUM}]",
-    "mov rdx, qword ptr [rcx - {QUANTUM} + {KERNEL_SP}]",
-    "cmp qword ptr [rdx], {woken}",
+    "cmp qword ptr [rcx - {QUANTUM} + {SLEEPS_AT}], 0",
 }
 
 template! {
@@ -276,6 +278,65 @@ template! {
     jump!(jne slow),
     "pop rsp",
     "jmp qword ptr [{dispatch}]",
+}
+
+template! {
+    /// Was the thread told that its call is done, and does nothing wait for it? Clobbers rax, rcx. Cost: 7 instructions.
+    pub struct IsAnswered { no: Target }
+    where { ATTENTION = offset_of!(TteRecord, attention), ANSWER = offset_of!(TteRecord, answer) }
+    "mov rcx, qword ptr [rbx + {ATTENTION}]",
+    "cmp byte ptr [rcx], 0",
+    jump!(jne no),
+    "cmp qword ptr [rbx + {ANSWER}], 0",
+    jump!(je no),
+    "mov qword ptr [rbx + {ANSWER}], 0",
+}
+
+template! {
+    /// Takes the program's registers again; the call was done with result 0. Cost: 16 instructions.
+    pub struct Answer {}
+    "pop r15",
+    "pop r14",
+    "pop r13",
+    "pop r12",
+    "pop rbp",
+    "pop rbx",
+    "pop r10",
+    "pop r9",
+    "pop r8",
+    "pop rdx",
+    "pop rsi",
+    "pop rdi",
+    "pop r11",
+    "pop rcx",
+    "pop rax",
+    "xor eax, eax",
+}
+
+template! {
+    /// Who rests is told that its call is done, and another one may rest in the queue before it runs. In: rax = the queue's words, rdi
+    /// = the processor, rsi = its record. Clobbers rax. Cost: 4 instructions.
+    pub struct TellAnswer {}
+    where {
+        ANSWER = offset_of!(TteRecord, answer), SLEEPER = offset_of!(WaitWords, sleeper), ANSWERED = offset_of!(Slots, answered),
+        SLEEPS_AT = offset_of!(TteRecord, sleeps_at)
+    }
+    "mov qword ptr [rsi + {ANSWER}], 1",
+    "mov qword ptr [rax + {SLEEPER}], 0",
+    "lea rax, [rdi + {ANSWERED}]",
+    "mov qword ptr [rsi + {SLEEPS_AT}], rax",
+}
+
+template! {
+    /// One was woken: that is the call's result. Cost: 7 instructions.
+    pub struct OneWoken {}
+    "pop rdi",
+    "pop rsi",
+    "pop rdx",
+    "pop rcx",
+    "pop rbx",
+    "pop rax",
+    "mov eax, 1",
 }
 
 template! {
@@ -413,13 +474,16 @@ quaject! {
     callouts HandoverCallouts<'a> {
         /// Does a call in Rust, on the kernel stack.
         rust: Target,
-        /// Where a sleeper comes back.
+        /// Where a sleeper comes back, and who rests.
         back: u64,
+        answered: u64,
         /// Where who may not sleep goes.
         down: Target,
         /// The machine's instructions for vector registers on the way out, and back.
         leave_vectors: &'a dyn Fn(&mut Draft),
         take_vectors: &'a dyn Fn(&mut Draft),
+        /// The machine's instructions that lead back to the program.
+        leave: &'a dyn Fn(&mut Draft),
     }
     callbacks {}
     callentries HandoverCode {
@@ -438,9 +502,38 @@ quaject! {
             paste PutAway { refused: *down };
             paste LieDown {};
             paste LeaveRing { mmu_bytes };
-            paste ComeBackAt { woken: Abs32(*back) };
+            paste ComeBackAt { back: Abs32(*back) };
             paste (*leave_vectors);
             paste LeaveFor {};
+        }
+        /// A thread that rested by code runs again.
+        answered: Handing(0) named "cpu.answered" needs(rust, take_vectors, leave) uses(inner) {
+            paste WakeUp {};
+            paste (*take_vectors);
+            paste IsAnswered { no: inner };
+            paste Answer {};
+            paste (*leave);
+            begin_inner;
+            paste CallRust { slow: *rust };
+        }
+        /// The running thread rests in a queue.
+        rest: Handing(0) named "cpu.rest" needs(answered, down, leave_vectors) uses() {
+            paste PutAway { refused: *down };
+            paste LieDown {};
+            paste LeaveRing { mmu_bytes };
+            paste ComeBackAt { back: Abs32(*answered) };
+            paste (*leave_vectors);
+            paste LeaveFor {};
+        }
+        /// Who rests in a queue is answered and ready; the call of who woke it is done.
+        rouse: Handing(0) named "cpu.rouse" needs(rust, leave) uses(inner) {
+            paste FindSleeper { refused: inner };
+            paste TellAnswer {};
+            paste LinkIn { mmu_bytes };
+            paste OneWoken {};
+            paste (*leave);
+            begin_inner;
+            paste WakeInRust { slow: *rust };
         }
         /// Who sleeps in a queue is ready, and the call of who woke it is made anew: it finds nobody.
         wake: Handing(0) named "cpu.wake" needs(rust) uses(inner) {

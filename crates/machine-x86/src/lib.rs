@@ -37,11 +37,15 @@ pub use epitaph::EpitaphText;
 pub use ground::Ground;
 pub use handover::{Handing, Handover, HandoverCallouts, HandoverCode, LeaveRing, LinkIn};
 pub use quantum::start as start_gauge;
-pub use record::{charge, current_by_stack, forget_queue, ready_order, set_idle, sleeper, successor, switch_out};
+pub use record::{
+    charge, current_by_stack, forget_queue, offer_call, ready_order, set_idle, sleeper, successor, switch_out,
+};
 pub use serialize::{serialize, serialize_in_process};
 pub use slots::Slots;
 pub use thread::{CALLS, Switch, TteRecord, UserCall, class};
-pub use thread_code::{ByDescriptor, Dispatch, LoadTag, SlowCall, SwitchOut, ToKernelStack, templates};
+pub use thread_code::{
+    ByCall, ByDescriptor, Dispatch, LoadQuaspace, LoadTag, SlowCall, SwitchOut, ToKernelStack, templates,
+};
 pub use tte::X86Tte;
 pub use upcalls::{set_upcalls, upcalls};
 pub use user::{

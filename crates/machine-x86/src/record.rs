@@ -8,7 +8,9 @@ use alloc::vec::Vec;
 use core::arch::asm;
 use core::mem::offset_of;
 
-use machine::{Nanos, SwitchOut, Tte, TteId};
+use core::sync::atomic::Ordering;
+
+use machine::{Entry, FileEntry, Nanos, SwitchOut, Tte, TteId};
 
 use crate::area::{THREAD_AREA_BYTES, record};
 use crate::clock::read_tsc;
@@ -73,6 +75,12 @@ pub fn successor<G: Ground>() -> (TteId, Nanos) {
         let tte = (quantum - offset_of!(TteRecord, quantum) as u64) as *const TteRecord;
         (TteId((*tte).id as u32), Nanos((*tte).quantum))
     }
+}
+
+/// See `Processor::offer_call`.
+pub fn offer_call<G: Ground>(number: usize, entry: Entry<FileEntry>) {
+    // SAFETY: the slots live as long as the machine.
+    unsafe { (*G::slots()).common_calls[number].store(entry.address(), Ordering::Release) };
 }
 
 /// The queue whose words name this record goes away.

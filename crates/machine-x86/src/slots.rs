@@ -3,9 +3,9 @@
 use core::ptr::null_mut;
 use core::sync::atomic::AtomicU64;
 
-use machine::ScheduleWords;
+use machine::{ScheduleWords, WaitWords};
 
-use crate::thread::TteRecord;
+use crate::thread::{CALLS, TteRecord};
 
 /// The words of a processor that do not depend on the machine; each machine's own record begins with them. Synthesized
 /// code has their addresses folded in.
@@ -33,6 +33,10 @@ pub struct Slots {
     /// See [`crate::quantum`]: what an operation in a tick weighs, and the ticks over which a rate is taken.
     pub gauge_weight: u64,
     pub gauge_period: u64,
+    /// The queue of those who were answered and have not run yet; nobody looks at it.
+    pub answered: WaitWords,
+    /// Routines of calls that are the same for all threads, by call number.
+    pub common_calls: [AtomicU64; CALLS],
 }
 
 machine::relies_on_one_processor!(
@@ -55,6 +59,8 @@ impl Slots {
             gauge_seen: 0,
             gauge_weight: 0,
             gauge_period: 0,
+            answered: WaitWords::new(),
+            common_calls: [const { AtomicU64::new(0) }; CALLS],
         }
     }
 }

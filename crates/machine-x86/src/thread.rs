@@ -14,7 +14,7 @@ use synth::{Abs32, Draft, Imm32, Target};
 use crate::area::THREAD_AREA_BYTES;
 use crate::ground::Ground;
 use crate::slots::Slots;
-use crate::thread_code::{ByDescriptor, Dispatch, SlowCall, SwitchOut};
+use crate::thread_code::{ByCall, ByDescriptor, Dispatch, SlowCall, SwitchOut};
 
 /// Register contract of switch code: entered by `jmp`, with no register but rsp meaningful.
 pub enum Switch {}
@@ -90,6 +90,8 @@ quaject! {
         pub preemption_word: u64,
         /// What the last trap was about (CR2 of a page fault), where the machine does not find it in a register.
         pub fault_address: u64,
+        /// Not 0: the call in which the thread rests by code is done.
+        pub answer: u64,
         /// Not 0: a debugger looks; no routine is bound, and no text rewritten.
         pub debugged: u64,
     }
@@ -110,6 +112,8 @@ quaject! {
         take: &'a dyn Fn(&mut Draft),
         /// The process's descriptors.
         descriptors: Descriptors,
+        /// The routines that all threads have, by call number.
+        common_calls: Abs32,
         /// The machine's instructions of a call that is answered at once.
         answer: &'a dyn Fn(&mut Draft),
     }
@@ -129,6 +133,10 @@ quaject! {
         }
         sw_out: Switch(0) named "thread.sw_out" uses() {
             paste SwitchOut { kernel_sp, next, fs_base, gs_base };
+        }
+        /// To the kernel stack and to the routine that all threads have for the call.
+        by_call: UserCall(0) named "thread.by_call" needs(common_calls) uses() {
+            paste ByCall { user_sp, common_calls: *common_calls };
         }
         /// One for each call on descriptors that the thread makes.
         by_descriptor: UserCall(0) named "thread.by_descriptor" needs(rust, descriptors) uses() {
@@ -171,6 +179,7 @@ pub struct Codes {
     pub switch_out: Code<Switch>,
     pub dispatch: Code<UserCall>,
     pub slow: Code<UserCall>,
+    pub by_call: Code<UserCall>,
 }
 
 impl Codes {
@@ -184,9 +193,11 @@ impl Codes {
         callouts.slow = Some(Target::Address(slow.entry().address()));
         let dispatch = ThreadCode::dispatch(thread, makers, &callouts).create(makers).ok_or(NoFrames)?;
         let take = |draft: &mut Draft| G::switch_in(thread.area(), dispatch.entry().address(), draft);
-        let callouts = ThreadCallouts { take: Some(&take), ..Default::default() };
+        let common_calls = Abs32(G::slots() as u64 + offset_of!(Slots, common_calls) as u64);
+        let callouts = ThreadCallouts { take: Some(&take), common_calls: Some(common_calls), ..Default::default() };
         let switch_in = ThreadCode::sw_in(thread, makers, &callouts).create(makers).ok_or(NoFrames)?;
         let switch_out = ThreadCode::sw_out(thread, makers, &callouts).create(makers).ok_or(NoFrames)?;
-        Ok(Codes { switch_in, switch_out, dispatch, slow })
+        let by_call = ThreadCode::by_call(thread, makers, &callouts).create(makers).ok_or(NoFrames)?;
+        Ok(Codes { switch_in, switch_out, dispatch, slow, by_call })
     }
 }

@@ -56,6 +56,14 @@ template! {
 }
 
 template! {
+    /// call → routine, for calls whose routine all threads have: moves to the kernel stack and jumps. Cost: 3 instructions.
+    pub struct ByCall { user_sp: Abs32, common_calls: Abs32 }
+    "mov qword ptr [{user_sp}], rsp",
+    "mov rsp, {user_sp}",
+    "jmp qword ptr [{common_calls} + rax*8]",
+}
+
+template! {
     /// Loads the running thread's tag into rax: its record lies at the start of the area that the stack is in. Cost: 3
     /// instructions.
     pub struct LoadTag {}
@@ -63,6 +71,15 @@ template! {
     "mov rax, rsp",
     "and rax, -{AREA}",
     "mov rax, qword ptr [rax + {TAG}]",
+}
+
+template! {
+    /// Loads the number of the running thread's quaspace into rax. Cost: 3 instructions.
+    pub struct LoadQuaspace {}
+    where { AREA = THREAD_AREA_BYTES, ROOT = offset_of!(TteRecord, root) }
+    "mov rax, rsp",
+    "and rax, -{AREA}",
+    "mov rax, qword ptr [rax + {ROOT}]",
 }
 
 template! {
@@ -74,12 +91,14 @@ template! {
 }
 
 /// A thread's templates under the names of the routines made of them, for the golden listings.
-pub fn templates() -> [(&'static str, Template); 5] {
+pub fn templates() -> [(&'static str, Template); 7] {
     [
         ("thread.sw_out", SwitchOut::template()),
         ("thread.dispatch", Dispatch::template()),
         ("thread.slow_call", SlowCall::template()),
         ("thread.by_descriptor", ByDescriptor::template()),
+        ("thread.by_call", ByCall::template()),
         ("thread.tag", LoadTag::template()),
+        ("thread.quaspace", LoadQuaspace::template()),
     ]
 }

@@ -118,6 +118,7 @@ impl<G: Ground> X86Tte<G> {
             (*tte).start = function;
             (*tte).debugged = 0;
             (*tte).sleeps_at = 0;
+            (*tte).answer = 0;
             (*tte).next = 0;
             (*tte).after = core::ptr::null_mut();
             (*tte).root = 0;
@@ -275,6 +276,28 @@ impl<G: Ground> Tte for X86Tte<G> {
         self.sleeps_at() != 0 && unsafe { (*self.record()).after.is_null() }
     }
 
+    fn answer(&self) {
+        // SAFETY: the record is mapped; an aligned 8-byte store.
+        unsafe { (&raw mut (*self.record()).answer).write_volatile(1) };
+    }
+
+    fn take_answer(&self) -> bool {
+        // SAFETY: as in `answer`.
+        unsafe { core::mem::replace(&mut (*self.record()).answer, 0) != 0 }
+    }
+
+    fn sleep_elsewhere(&self, queue: &'static WaitWords) {
+        if self.sleeps_by_code() {
+            self.leave_queue();
+            // SAFETY: the words are a queue's that lives, and name this thread.
+            unsafe { (*(self.sleeps_at() as *const WaitWords)).sleeper.store(0, Ordering::Relaxed) };
+            queue.count.store(queue.count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+            queue.sleeper.store(self.area, Ordering::Relaxed);
+            // SAFETY: the record is mapped.
+            unsafe { (&raw mut (*self.record()).sleeps_at).write_volatile(&raw const *queue as u64) };
+        }
+    }
+
     fn link_out(&self) {
         // SAFETY: as in `link_in`.
         unsafe { ring::remove(G::slots(), self.record(), G::MMU_BYTES) };
@@ -332,6 +355,10 @@ impl<G: Ground> Tte for X86Tte<G> {
         } else {
             self.bound.borrow_mut()[number / 64] |= 1 << (number % 64);
         }
+    }
+
+    fn bind_common_call(&self, number: usize) {
+        self.bind_call(number, Some(self.code.by_call.entry().under()));
     }
 
     fn call_entry(&self, number: usize) -> u64 {

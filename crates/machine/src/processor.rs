@@ -24,6 +24,10 @@ pub struct Sleeping {
     pub sleep: Entry<FileEntry>,
     /// Who sleeps in the queue runs next.
     pub wake: Entry<FileEntry>,
+    /// As `sleep`, but who is answered ([`crate::Tte::answer`]) has done its call, with result 0.
+    pub rest: Entry<FileEntry>,
+    /// Who rests in the queue is answered and runs next; the call is done, with result 1.
+    pub rouse: Entry<FileEntry>,
 }
 
 /// What a processor is to the kernel: how it is entered and left, and the instructions that are its own.
@@ -48,6 +52,16 @@ pub trait Processor: Send + Sync {
     /// The code to paste that loads the running thread's tag into rax, in a routine on the kernel stack.
     fn load_tag(&self) -> Option<Template> {
         None
+    }
+    /// The code to paste that loads the number of the running thread's quaspace ([`crate::Translation::number`]) into rax, in a routine
+    /// on the kernel stack.
+    fn load_quaspace(&self) -> Option<Template> {
+        None
+    }
+    /// The routine of a call that is the same for all threads, for those that [`crate::Tte::bind_common_call`] binds to it. It is
+    /// entered as from a descriptor, and must stay.
+    fn offer_call(&self, number: usize, entry: Entry<FileEntry>) {
+        let _ = (number, entry);
     }
     /// Shows all text of programs that the machine has ever rewritten.
     fn rewritten_text(&self, visit: &mut dyn FnMut(Rewritten<'_>)) {

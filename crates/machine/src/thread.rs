@@ -9,6 +9,7 @@ use synth::{Draft, Fact};
 
 use crate::{
     CallEntry, DescriptorEntries, Entry, Held, Nanos, NoFrames, Registers, SwitchOut, Translation, UserFault, VirtAddr,
+    WaitWords,
 };
 
 /// Names a TTE. Small, reused after the TTE is dropped.
@@ -72,6 +73,16 @@ pub trait Tte: Send + Sync {
     fn sleeps_by_code(&self) -> bool {
         false
     }
+    /// Who rests by code ([`crate::Sleeping::rest`]) is told that its call is done: when it runs, or when the call is done in Rust.
+    fn answer(&self) {}
+    /// Whether that has been said since it was last asked for.
+    fn take_answer(&self) -> bool {
+        false
+    }
+    /// Who sleeps by code sleeps in this queue from now on, in which nobody does; the words stay as long as it does.
+    fn sleep_elsewhere(&self, queue: &'static WaitWords) {
+        let _ = queue;
+    }
     /// Stores the links from and to this thread anew, because it has changed its quaspace.
     fn relink(&self);
 
@@ -106,6 +117,10 @@ pub trait Tte: Send + Sync {
     fn set_debugged(&self, debugged: bool);
     /// Binds system call `number` in this thread's call table to a routine; `None`: done in Rust.
     fn bind_call(&self, number: usize, entry: Option<Entry<CallEntry>>);
+    /// Binds system call `number` to the routine that all threads have ([`crate::Processor::offer_call`]).
+    fn bind_common_call(&self, number: usize) {
+        let _ = number;
+    }
     /// Synthesizes the dispatch of a call on descriptors (`fd → entry`) for this thread and binds it: it moves to the
     /// kernel stack and jumps through word `rdi` of `entries`; other descriptors are done in Rust.
     fn bind_descriptor_call(&self, number: usize, entries: DescriptorEntries) -> Result<(), NoFrames>;

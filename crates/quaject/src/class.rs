@@ -80,7 +80,7 @@ impl Gauges {
 }
 
 /// Callentries that a class can have.
-const CALLENTRIES_MAX: usize = 6;
+const CALLENTRIES_MAX: usize = 8;
 
 /// Shows templates, one after the other.
 type Templates = fn(&mut dyn FnMut(Template));

@@ -181,7 +181,7 @@ pub(crate) struct Jump {
 }
 
 /// Labels a draft can have.
-const LABELS: usize = 10;
+const LABELS: usize = 11;
 
 /// Room that a new draft has: enough for nearly every routine, so that making one does not move its parts.
 const USUAL_BYTES: usize = 384;

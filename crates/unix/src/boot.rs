@@ -171,7 +171,7 @@ pub fn start(held: Held<'_>, mut ingredients: Ingredients) -> Result<Arc<Thread>
         random: Random::default(),
         clock_sets: KernelValue::new(0),
         clock_set: WaitQueue::new(),
-        futexes: FutexTable::new(),
+        futexes: FutexTable::new(makers),
         socket_names: SocketNames::new(),
         flight: Flight::new(),
         first: KernelCell::new(None),

@@ -33,6 +33,9 @@ const SLEEP: Label = Label(8);
 /// As `SLEEP`, but rdx must become 1 again first.
 const SLEEP_ONE: Label = Label(9);
 
+/// Another part of the routine.
+const OTHER: Label = Label(10);
+
 template! {
     /// Somebody waits: the machine links the sleeper in and makes the call anew. Cost: 3 instructions.
     pub struct GoWake { number: Imm32, queue: Abs32, wake: Target }
@@ -168,8 +171,12 @@ impl Routine {
         if self.makers.watch().is_some() { None } else { self.makers.machine.sleeping() }
     }
 
+    fn machine_sleeping(&self) -> Sleeping {
+        self.makers.machine.sleeping().expect("such routines are made where threads sleep by code")
+    }
+
     fn finish_sleep(&mut self) {
-        let Some(Sleeping { sleep, wake }) = self.sleeping() else { return };
+        let Some(Sleeping { sleep, wake, .. }) = self.sleeping() else { return };
         let (number, slow) = (Imm32(self.number), Target::Label(SLOW));
         if let Some(queue) = self.wakes {
             self.draft.place(WAKE);
@@ -227,6 +234,23 @@ impl Routine {
         Target::Label(if self.sleeping().is_some() { SLEEP_ONE } else { SLOW_ONE })
     }
 
+    /// To the machine's code that has the thread rest, with the number of the call on the stack and the queue's words in rax; in
+    /// routines that are made where there is such code.
+    pub fn rest(&self) -> Target {
+        Target::Address(self.machine_sleeping().rest.address())
+    }
+
+    /// To the machine's code that answers who rests, in the same way.
+    pub fn rouse(&self) -> Target {
+        Target::Address(self.machine_sleeping().rouse.address())
+    }
+
+    /// The running thread's quaspace goes into rax.
+    pub fn load_quaspace(&mut self) {
+        let load = self.makers.machine.load_quaspace();
+        self.paste(load);
+    }
+
     /// As `slow_many`, where rdx, r8 and r9 were pushed, too.
     pub fn slow_pages(&self) -> Target {
         Target::Label(SLOW_PAGES)
@@ -240,6 +264,15 @@ impl Routine {
     /// The part that the others call.
     pub fn inner(&self) -> Target {
         Target::Label(INNER)
+    }
+
+    /// One more part.
+    pub fn other(&self) -> Target {
+        Target::Label(OTHER)
+    }
+
+    pub fn begin_other(&mut self) {
+        self.draft.place(OTHER);
     }
 
     pub fn user_limit(&self) -> Abs32 {

@@ -1,7 +1,7 @@
 //! Futexes: sleeping on a word of program memory, and the barriers beside them.
 //!
 //! A word is known by where it is: the quaspace and the address, or the backing and the offset, so that
-//! processes that show the same memory meet.
+//! processes that show the same memory meet. Who says that a word is its process's own meets those alone who say so, too.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -12,6 +12,9 @@ use abi::process::{
     FUTEX_WAIT_BITSET, FUTEX_WAKE, FUTEX_WAKE_BITSET, FUTEX_WAKE_OP, FutexWaitv,
 };
 use abi::time::{CLOCK_MONOTONIC, CLOCK_REALTIME};
+use kernel::call::Makers;
+use kernel::futex::{Futexes, Word};
+use kernel::schedule::Scheduler;
 use kernel::space::{Identity, Space};
 use kernel::thread::Thread;
 use machine::{KernelCell, KernelValue, Nanos, NoMemory, Sorted, TryGrow};
@@ -26,12 +29,24 @@ use abi::nr;
 /// Where a word is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Key {
-    /// A quaspace and an address in it.
-    Private(usize, u64),
+    /// A quaspace, and a word that is said to be its own.
+    Private(usize, Word),
+    /// A quaspace, and an address where it shares nothing.
+    Unshared(usize, u64),
     /// Shared anonymous memory and an offset.
     Anonymous(usize, u64),
     /// Device, inode and offset.
     File((u32, u32), u64, u64),
+}
+
+impl Key {
+    /// The word, if code may know it.
+    fn word(&self) -> Option<Word> {
+        match self {
+            Key::Private(_, word) => Some(*word),
+            Key::Unshared(..) | Key::Anonymous(..) | Key::File(..) => None,
+        }
+    }
 }
 
 /// Where a waiter stands: at its key, behind all that came before.
@@ -42,36 +57,89 @@ struct Waiter {
     place: KernelValue<Place>,
     bits: u32,
     woken: KernelValue<bool>,
+    /// It rests by code at another word, and was moved here.
+    rests: bool,
     /// The one that is taken out together with it, and came before it.
     before: KernelCell<Option<Arc<Waiter>>>,
 }
 
-/// Who sleeps on which word, in the order they came. Invariant: a waiter stands at its place until it is woken or gives up.
-pub struct FutexTable(KernelCell<Waiters>);
+impl Waiter {
+    fn new(thread: &Arc<Thread>, key: Key, bits: u32) -> Arc<Waiter> {
+        Waiter::that(thread, key, bits, false)
+    }
+
+    fn that(thread: &Arc<Thread>, key: Key, bits: u32, rests: bool) -> Arc<Waiter> {
+        let (thread, place, woken) = (thread.clone(), KernelValue::new((key, 0)), KernelValue::new(false));
+        Arc::new(Waiter { thread, place, bits, woken, rests, before: KernelCell::new(None) })
+    }
+
+    /// It is woken.
+    fn wake(&self, unix: &Unix) {
+        self.woken.set(true);
+        if self.rests {
+            self.thread.tte().answer();
+        }
+        unix.scheduler.unblock(&self.thread);
+    }
+}
+
+/// Who sleeps on which word, in the order they came. Invariants: a waiter stands at its place until it is woken or gives up; who rests
+/// by code came before those that stand at the same word.
+pub struct FutexTable {
+    waiters: KernelCell<Waiters>,
+    futexes: Futexes,
+}
 
 struct Waiters {
     standing: Sorted<Place, Arc<Waiter>>,
     /// Numbers given to waiters so far.
     came: u64,
+    /// How many stand there that rest by code.
+    resting: usize,
 }
 
 impl FutexTable {
-    pub const fn new() -> FutexTable {
-        FutexTable(KernelCell::new(Waiters { standing: Sorted::new(), came: 0 }))
+    /// Nobody waits. `makers`: who makes the usual cases code.
+    pub fn new(makers: Option<Makers>) -> FutexTable {
+        let waiters = KernelCell::new(Waiters { standing: Sorted::new(), came: 0, resting: 0 });
+        FutexTable { waiters, futexes: Futexes::new(makers) }
+    }
+
+    /// At `key` so many more wait in Rust, or fewer.
+    fn count(&self, key: Key, more: i64) {
+        key.word().into_iter().for_each(|word| self.futexes.count(word.address, more));
+    }
+
+    /// Who rests by code at `key`.
+    fn resting(&self, scheduler: &Scheduler, key: Key) -> Option<Arc<Thread>> {
+        self.futexes.resting(scheduler, key.word()?)
+    }
+
+    /// Lets `thread`, which rests by code, wait at `key`, behind the others.
+    ///
+    /// Error: there is no room; it waits where it was.
+    fn move_resting(&self, thread: &Arc<Thread>, key: Key) -> Result<(), NoMemory> {
+        if !key.word().is_some_and(|word| self.futexes.move_to(thread, word)) {
+            self.add(&Waiter::that(thread, key, FUTEX_BITSET_MATCH_ANY, true), key)?;
+            self.futexes.move_away(thread);
+        }
+        Ok(())
     }
 
     /// Lets a waiter stand at `key`, behind the others.
     ///
     /// Error: `ENOMEM`.
     fn add(&self, waiter: &Arc<Waiter>, key: Key) -> Result<(), NoMemory> {
-        self.0.borrow_mut().standing.room_for(1)?;
+        self.waiters.borrow_mut().standing.room_for(1)?;
         self.stand(waiter.clone(), key);
         Ok(())
     }
 
     fn stand(&self, waiter: Arc<Waiter>, key: Key) {
-        let mut waiters = self.0.borrow_mut();
+        self.count(key, 1);
+        let mut waiters = self.waiters.borrow_mut();
         waiters.came += 1;
+        waiters.resting += usize::from(waiter.rests);
         waiter.place.set((key, waiters.came));
         waiters.standing.put(waiter.place.get(), waiter);
     }
@@ -92,36 +160,67 @@ impl FutexTable {
     }
 
     fn remove(&self, waiter: &Waiter) {
-        self.0.borrow_mut().standing.remove(&waiter.place.get());
+        let place = waiter.place.get();
+        if self.waiters.borrow_mut().standing.remove(&place).is_some() {
+            self.count(place.0, -1);
+        }
+    }
+
+    /// `thread`, which rested by code and was moved, is here to be done with.
+    fn forget_resting(&self, thread: &Arc<Thread>) {
+        let mut waiters = self.waiters.borrow_mut();
+        if waiters.resting == 0 {
+            return;
+        }
+        let mut standing = waiters.standing.entries().iter();
+        let place =
+            standing.find(|(_, waiter)| waiter.rests && Arc::ptr_eq(&waiter.thread, thread)).map(|(place, _)| *place);
+        if let Some(place) = place {
+            waiters.standing.remove(&place);
+            waiters.resting -= 1;
+            drop(waiters);
+            self.count(place.0, -1);
+        }
     }
 
     /// Takes out up to `count` waiters that wait for one of `bits`, those first who came first. The last of them, which
     /// leads to the one before it, and so on: to wake asks for no memory.
     fn take(&self, key: Key, count: usize, bits: u32) -> Option<Arc<Waiter>> {
-        let mut waiters = self.0.borrow_mut();
+        let mut waiters = self.waiters.borrow_mut();
         if waiters.standing.entries().is_empty() {
             return None;
         }
-        let mut last = None;
+        let (mut last, mut taken, mut resting) = (None, 0, 0);
         let (first, end) = ((key, 0), (key, u64::MAX));
         for waiter in waiters.standing.extract(&first, &end, |waiter| waiter.bits & bits != 0).take(count) {
             *waiter.before.borrow_mut() = last.take();
+            resting += usize::from(waiter.rests);
+            taken += 1;
             last = Some(waiter);
         }
+        waiters.resting -= resting;
+        self.count(key, -taken);
         last
     }
 }
 
 /// Wakes up to `count`; returns how many. The longest waiter runs first.
 fn wake(unix: &Unix, key: Key, count: usize, bits: u32) -> u64 {
-    let (mut next, mut woken) = (unix.futexes.take(key, count, bits), 0);
+    let first = if count > 0 { unix.futexes.resting(unix.scheduler, key) } else { None };
+    let (mut next, mut woken) = (unix.futexes.take(key, count - usize::from(first.is_some()), bits), 0);
     while let Some(waiter) = next {
-        waiter.woken.set(true);
-        unix.scheduler.unblock(&waiter.thread);
+        waiter.wake(unix);
         next = waiter.before.borrow_mut().take();
         woken += 1;
     }
-    woken
+    woken + first.map_or(0, |thread| wake_resting(unix, &thread))
+}
+
+/// Wakes who rests by code: one.
+fn wake_resting(unix: &Unix, thread: &Arc<Thread>) -> u64 {
+    thread.tte().answer();
+    unix.scheduler.unblock(thread);
+    1
 }
 
 /// The key of a word. Errors: `EINVAL` for an unaligned address, `EFAULT` where nothing is mapped, or what is there
@@ -133,16 +232,16 @@ fn key_in(space: &Arc<KernelCell<Space>>, address: u64, private: bool) -> Result
     if address >= kernel::space::USER_LIMIT {
         return Err(Errno::EFAULT);
     }
-    let own = Key::Private(Arc::as_ptr(space) as usize, address);
-    if private {
-        return Ok(own);
-    }
+    let at = Arc::as_ptr(space) as usize;
     let space = space.borrow();
+    if private {
+        return Ok(Key::Private(at, Word { quaspace: space.translation().number(), address }));
+    }
     let may = space.protection(address).ok_or(Errno::EFAULT)?;
     match space.identity(address).ok_or(Errno::EFAULT)? {
         Identity::Private if !may.write => Err(Errno::EFAULT),
         Identity::Shared { .. } if !may.read => Err(Errno::EFAULT),
-        Identity::Private => Ok(own),
+        Identity::Private => Ok(Key::Unshared(at, address)),
         Identity::Shared { backing, offset_bytes } => {
             let identity = backing.identity();
             Ok(if identity.inode == 0 {
@@ -175,6 +274,9 @@ pub fn wake_address(unix: &Unix, space: &Arc<KernelCell<Space>>, address: u64, c
 
 /// `futex`. The priority-inheriting operations are not there (`ENOSYS`, as on a Linux built without them).
 pub fn futex(call: &Call<'_>, [word, operation, value, fourth, second, third]: [u64; 6]) -> CallResult {
+    if call.unix.futexes.futexes.has_code() {
+        call.task.thread.tte().bind_common_call(nr::FUTEX as usize);
+    }
     let (operation, value, third) = (operation as u32, value as u32, third as u32);
     let kind = operation & !(FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME);
     let deadline = match kind {
@@ -217,6 +319,11 @@ fn wait_until(
     bits: u32,
     deadline: Option<Nanos>,
 ) -> CallResult {
+    // It rested by code, and was woken: what is here now is for whatever else waits for it.
+    if call.task.thread.tte().take_answer() {
+        return Ok(0);
+    }
+    call.unix.futexes.forget_resting(&call.task.thread);
     if bits == 0 {
         return Err(Errno::EINVAL);
     }
@@ -224,14 +331,7 @@ fn wait_until(
     if call.read::<u32>(word)? != value {
         return Err(Errno::EAGAIN);
     }
-    let thread = call.task.thread.clone();
-    let waiter = Arc::new(Waiter {
-        thread,
-        place: KernelValue::new((key, 0)),
-        bits,
-        woken: KernelValue::new(false),
-        before: KernelCell::new(None),
-    });
+    let waiter = Waiter::new(&call.task.thread, key, bits);
     call.unix.futexes.add(&waiter, key)?;
     loop {
         if waiter.woken.get() {
@@ -287,7 +387,10 @@ fn requeue(
         return Err(Errno::EAGAIN);
     }
     let woken = if wakes > 0 { wake(call.unix, from_key, wakes as usize, FUTEX_BITSET_MATCH_ANY) } else { 0 };
-    Ok(woken + call.unix.futexes.requeue(from_key, to_key, moves as usize))
+    let first = if moves > 0 { call.unix.futexes.resting(call.unix.scheduler, from_key) } else { None };
+    first.iter().try_for_each(|thread| call.unix.futexes.move_resting(thread, to_key))?;
+    let moved = usize::from(first.is_some());
+    Ok(woken + moved as u64 + call.unix.futexes.requeue(from_key, to_key, moves as usize - moved))
 }
 
 /// Changes the second word, wakes sleepers on the first, and on the second if its old value compares so.
@@ -379,14 +482,7 @@ fn waiter_of(call: &Call<'_>, address: u64) -> Result<Arc<Waiter>, Errno> {
     if call.read::<u32>(address)? != value as u32 {
         return Err(Errno::EAGAIN);
     }
-    let (thread, bits) = (call.task.thread.clone(), FUTEX_BITSET_MATCH_ANY);
-    Ok(Arc::new(Waiter {
-        thread,
-        place: KernelValue::new((key, 0)),
-        bits,
-        woken: KernelValue::new(false),
-        before: KernelCell::new(None),
-    }))
+    Ok(Waiter::new(&call.task.thread, key, FUTEX_BITSET_MATCH_ANY))
 }
 
 fn wait_for_any(call: &Call<'_>, waiters: &[Arc<Waiter>], deadline: Option<Nanos>) -> CallResult {
