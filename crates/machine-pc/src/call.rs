@@ -10,6 +10,12 @@ template! {
 }
 
 template! {
+    /// Ends what `OpenUser` began.
+    pub struct CloseUser {}
+    "clac",
+}
+
+template! {
     /// Back to the program. In: rsp as the dispatch code set it, rcx and r11 as `syscall` left them, rax = result.
     /// Cost: 2 instructions.
     pub struct Leave {}
@@ -24,6 +30,7 @@ template! {
 }
 
 /// The fragments, for the golden listings.
-pub fn templates() -> [synth::Template; 4] {
-    [OpenUser::template(), Leave::template(), LeaveDirect::template(), machine_x86::ToKernelStack::template()]
+pub fn templates() -> [synth::Template; 5] {
+    let (open, close) = (OpenUser::template(), CloseUser::template());
+    [open, Leave::template(), LeaveDirect::template(), machine_x86::ToKernelStack::template(), close]
 }

@@ -309,6 +309,10 @@ impl Processor for PcMachine {
         Some(machine_x86::LoadTag::template())
     }
 
+    fn close_user(&self) -> Option<Template> {
+        self.features.smap.then(call::CloseUser::template)
+    }
+
     fn load_quaspace(&self) -> Option<Template> {
         Some(machine_x86::LoadQuaspace::template())
     }

@@ -281,7 +281,7 @@ template! {
 }
 
 template! {
-    /// Was the thread told that its call is done, and does nothing wait for it? Clobbers rax, rcx. Cost: 7 instructions.
+    /// Was the thread told that its call is done, and does nothing wait for it? Clobbers rcx. Cost: 6 instructions.
     pub struct IsAnswered { no: Target }
     where { ATTENTION = offset_of!(TteRecord, attention), ANSWER = offset_of!(TteRecord, answer) }
     "mov rcx, qword ptr [rbx + {ATTENTION}]",

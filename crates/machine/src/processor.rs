@@ -93,6 +93,10 @@ pub trait Processor: Send + Sync {
     fn vector_bytes(&self) -> usize;
     /// The code to paste where a synthesized routine touches the program's memory (S-88), if any is needed.
     fn open_user(&self) -> Option<Template>;
+    /// The code to paste behind that where the routine goes on in the kernel, and neither back to the program nor to Rust.
+    fn close_user(&self) -> Option<Template> {
+        None
+    }
     /// The code to paste in front of instructions on strings, if routines can be entered with the program's direction flag.
     fn upwards(&self) -> Option<Template> {
         None

@@ -292,6 +292,7 @@ pub const THREAD_FACTS: &[Fact] = &[
     Fact::value("dispatch", "this thread's dispatch; in cpu.entry the slot that leads to it", "the thread ends"),
     Fact::word("fs_base", "thread-local storage while another runs", "the thread ends"),
     Fact::word("gs_base", "GS base while another runs", "the thread ends"),
+    Fact::value("common_calls", "routines of calls that are the same for all threads, by call number", "never"),
     Fact::value("calls", "this thread's call table", "the thread ends"),
     Fact::word(
         "user_sp",
@@ -301,7 +302,8 @@ pub const THREAD_FACTS: &[Fact] = &[
     Fact::value("common", "entry of all calls that are done in Rust", "never"),
     Fact::value("change_space", "exchanges the mappings of two quaspaces", "never"),
     Fact::value("mmu_bytes", "bytes of sw_in_mmu in front of sw_in", "never"),
-    Fact::value("woken", "where a thread that slept by code comes back", "never"),
+    Fact::value("back", "where a thread that slept by code comes back", "never"),
+    Fact::value("no", "the part for who was not told that its call is done", "never"),
     Fact::value("refused", "way to Rust for a thread that must not sleep here", "never"),
     Fact::value("count", "descriptors whose calls are synthesized", "never"),
     Fact::value("entries", "this process's entries, by descriptor", "the process gets another table: exec, unshare"),

@@ -159,6 +159,12 @@ impl Bench {
         self.pc_fragments.load(Ordering::Relaxed).then(|| machine_pc::call_templates()[index])
     }
 
+    fn of_pc_thread(&self, named: &str) -> Option<Template> {
+        let of_pc = || machine_pc::thread_templates().into_iter().find(|(name, _)| *name == named);
+        let found = self.pc_fragments.load(Ordering::Relaxed).then(of_pc).flatten();
+        found.map(|(_, template)| template)
+    }
+
     fn slow(&self) -> &(Code<FileCall>, Code<CallCode>) {
         self.slow.get_or_init(|| {
             let note = || NoteSlow { mark: Abs32(&raw const *self.mark as u64) }.draft();
@@ -355,6 +361,10 @@ impl Processor for Bench {
         self.pc_fragment(0)
     }
 
+    fn close_user(&self) -> Option<Template> {
+        self.pc_fragment(4)
+    }
+
     fn leave(&self) -> Template {
         self.pc_fragment(1).unwrap_or_else(BenchLeave::template)
     }
@@ -364,9 +374,11 @@ impl Processor for Bench {
     }
 
     fn load_tag(&self) -> Option<Template> {
-        let of_pc = || machine_pc::thread_templates().into_iter().find(|(name, _)| *name == "thread.tag");
-        let pc = self.pc_fragments.load(Ordering::Relaxed).then(of_pc).flatten();
-        Some(pc.map_or_else(BenchTag::template, |(_, template)| template))
+        Some(self.of_pc_thread("thread.tag").unwrap_or_else(BenchTag::template))
+    }
+
+    fn load_quaspace(&self) -> Option<Template> {
+        self.of_pc_thread("thread.quaspace")
     }
 
     fn slow_call(&self) -> Entry<FileEntry> {
@@ -376,7 +388,12 @@ impl Processor for Bench {
     /// Shown in listings; here nobody sleeps.
     fn sleeping(&self) -> Option<Sleeping> {
         let there = self.slow_call();
-        self.pc_fragments.load(Ordering::Relaxed).then_some(Sleeping { sleep: there, wake: there })
+        self.pc_fragments.load(Ordering::Relaxed).then_some(Sleeping {
+            sleep: there,
+            wake: there,
+            rest: there,
+            rouse: there,
+        })
     }
 
     fn user_limit_word(&self) -> u64 {

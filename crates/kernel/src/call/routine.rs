@@ -245,6 +245,12 @@ impl Routine {
         Target::Address(self.machine_sleeping().rouse.address())
     }
 
+    /// Program memory is not touched any more.
+    pub fn close_user(&mut self) {
+        let close = self.makers.machine.close_user();
+        self.paste(close);
+    }
+
     /// The running thread's quaspace goes into rax.
     pub fn load_quaspace(&mut self) {
         let load = self.makers.machine.load_quaspace();

@@ -33,7 +33,7 @@ pub struct Word {
 /// The places, and the routine that knows where they are.
 pub struct Futexes {
     places: &'static Futex,
-    code: Option<Code<FileCall>>,
+    code: Option<&'static Code<FileCall>>,
 }
 
 impl Futexes {
@@ -46,6 +46,8 @@ impl Futexes {
         if let (Some(makers), Some(code)) = (makers, &code) {
             makers.machine.offer_call(nr::FUTEX as usize, code.entry().under());
         }
+        // What is bound to it has no count of it.
+        let code = code.map(|code| &*Box::leak(Box::new(code)));
         Futexes { places, code }
     }
 

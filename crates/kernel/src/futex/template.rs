@@ -40,7 +40,7 @@ template! {
 }
 
 template! {
-    /// To wait at a word of the process's own until woken, by whatever bits. Out: rax lost. Cost: 4 instructions, or 8.
+    /// To wait at a word of the process's own until woken, by whatever bits. Out: rax lost. Cost: 4 instructions, or 10.
     pub struct IsWait { slow: Target }
     "test r10, r10",                        // a time
     jump!(jne slow),
@@ -169,6 +169,7 @@ quaject! {
             paste IsWait { slow };
             paste_user_plain LoadFutex {};
             paste WordIs { other };
+            close_user;
             paste Keep {};
             load_quaspace;
             paste FindFutexPlace { places };

@@ -31,6 +31,7 @@ const SOURCES: &[&str] = &[
     "kernel/src/screen/template.rs",
     "kernel/src/pipe/template.rs",
     "kernel/src/counter/template.rs",
+    "kernel/src/futex/template.rs",
     "kernel/src/file/window.rs",
     "kernel/src/file/positioned.rs",
     "kernel/src/file/foreign/ferry.rs",

@@ -11,6 +11,7 @@ use kernel::call::{OpenName, Opens, SimpleCode, TableWords};
 use kernel::channel::console;
 use kernel::counter::EventCounter;
 use kernel::file::{NewNode, Node, Positioned, Time, Volume, Window};
+use kernel::futex::Futexes;
 use kernel::pipe::Pipe;
 use kernel::schedule::timer::{CountWords, TimerCodes};
 use kernel::screen::{Machines, TextWindow};
@@ -101,6 +102,7 @@ pub fn all() -> Vec<(String, String)> {
     bench().use_pc_fragments();
     let makers = bench().makers();
     // Kept, so that its routines stay live.
+    assert!(Futexes::new(Some(makers)).has_code(), "room for code");
     let counter = ManuallyDrop::new(EventCounter::new(0, false).expect("memory"));
     counter.synthesize(makers);
     let pipe = Pipe::new(Some(makers)).expect("memory").code().expect("room for code");
@@ -154,6 +156,7 @@ pub fn all() -> Vec<(String, String)> {
         listed("raw.interrupt.spaced", spaced.entry().address()),
         listed("counter.read", born("counter.read")),
         listed("counter.write", born("counter.write")),
+        listed("futex", born("futex")),
         listed("pipe.read", pipe.read.expect("room").entry().address()),
         listed("pipe.write", pipe.write.expect("room").entry().address()),
         listed("file.read", file.read.expect("room").entry().address()),
