@@ -23,6 +23,7 @@ mod frames;
 mod handover;
 mod heap;
 mod layout;
+mod leaf;
 mod lines;
 mod nesting;
 mod paging;

@@ -13,6 +13,7 @@ use machine_x86::USER_LIMIT;
 use crate::batch::Batch;
 use crate::frames::number;
 use crate::layout::{DIRECT_MAP, direct};
+use crate::leaf::{empty_entries, first_used};
 use crate::registers::{invalidate_page, read_cr3, write_cr3};
 
 pub const PRESENT: u64 = 1;
@@ -35,7 +36,7 @@ fn entry(table_physical: u64, index: usize) -> *mut u64 {
     table(table_physical).wrapping_add(index)
 }
 
-fn load(at: *mut u64) -> u64 {
+pub fn load(at: *mut u64) -> u64 {
     // SAFETY: `at` points into a live table frame in the direct map (made by `entry`).
     unsafe { at.read_volatile() }
 }
@@ -45,7 +46,7 @@ fn store(at: *mut u64, value: u64) {
     unsafe { at.write_volatile(value) }
 }
 
-const fn index(address: u64, level: u32) -> usize {
+pub const fn index(address: u64, level: u32) -> usize {
     (address >> (12 + 9 * level)) as usize & 511
 }
 
@@ -268,7 +269,7 @@ struct Table {
 /// No leaf table starts at this address.
 const NOWHERE: u64 = u64::MAX;
 /// Bytes that one leaf table maps.
-const LEAF_BYTES: u64 = 2 << 20;
+pub const LEAF_BYTES: u64 = 2 << 20;
 /// The entries of the kernel root that are in use ([`reserve_upper_half`]).
 const KERNEL_SLOTS: [usize; 2] = [index(DIRECT_MAP, 3), 511];
 
@@ -384,6 +385,10 @@ impl PcTranslation {
                 let value = load(at);
                 if value != 0 {
                     act(at, address, value);
+                } else if let Some(empty) = empty_entries(at, address, stop) {
+                    at = at.wrapping_add(empty);
+                    address += empty as u64 * PAGE_BYTES as u64;
+                    continue;
                 }
                 at = at.wrapping_add(1);
                 address += PAGE_BYTES as u64;
@@ -562,22 +567,6 @@ unsafe impl Translation for PcTranslation {
     fn table_frames(&self) -> usize {
         1 + self.tables.borrow().len()
     }
-}
-
-/// The first page from `address` on in a leaf table that is used, and its entry; else where to go on.
-fn first_used(leaf: *mut u64, address: u64, end: u64) -> Result<(u64, u64), u64> {
-    let end = end.min((address & !(LEAF_BYTES - 1)) + LEAF_BYTES);
-    let mut page = address;
-    let mut at = leaf.wrapping_add(index(address, 0));
-    while page < end {
-        let value = load(at);
-        if value != 0 {
-            return Ok((page, value));
-        }
-        at = at.wrapping_add(1);
-        page += PAGE_BYTES as u64;
-    }
-    Err(end)
 }
 
 impl Drop for PcTranslation {
