@@ -15,8 +15,8 @@ use crate::call::Leave;
 use crate::thread_code::MMU_BYTES;
 
 template! {
-    /// In: the flags are equal if the successor does not come back from a sleep by code; rbx = the thread, r12 = its processor. Clobbers rax.
-    /// Cost: 4 instructions between two programs, 8 if the thread owns the registers; 4 to Rust.
+    /// In: the flags are equal if the successor does not come back from a sleep by code; rbx = the thread, r12 = its processor. Clobbers
+    /// rax. Cost: 4 instructions between two programs, 8 if the thread owns the registers; 4 to Rust.
     pub struct LeaveVectors {}
     where { OWNER = offset_of!(Slots, vector_owner), LIVE = offset_of!(Slots, vectors_live), VECTOR = VECTOR_OFFSET }
     "je 74f",
