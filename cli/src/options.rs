@@ -131,7 +131,7 @@ pub struct MachineOptions {
 }
 
 /// What the guest's file system and the program's surroundings are.
-#[derive(Args, Debug, Default)]
+#[derive(Args, Clone, Debug, Default)]
 pub struct FileOptions {
     /// Add a file, a folder or a program to the guest, at the same path or at GUEST; may be repeated
     #[arg(long, value_name = "HOST[:GUEST]")]
@@ -144,8 +144,9 @@ pub struct FileOptions {
     /// be repeated
     #[arg(long, value_name = "DIR")]
     pub memory: Vec<PathBuf>,
-    /// Use a folder or a tar file as the whole root file system; PROGRAM is then looked up in it
-    #[arg(long, value_name = "DIR|TAR")]
+    /// Use a folder or a tar file as the whole root file system; PROGRAM is then looked up in it. `host` is this host's own root:
+    /// everything that is installed runs, and what is changed stays in the machine and goes with it
+    #[arg(long, value_name = "DIR|TAR|host")]
     pub root: Option<PathBuf>,
     /// Set a variable, or pass the host's value on; may be repeated
     #[arg(short, long, value_name = "NAME[=VALUE]")]
@@ -153,6 +154,13 @@ pub struct FileOptions {
     /// Directory in the guest to start in [default: the present one if hosted, shared, or if --with brings something of it, else /]
     #[arg(short = 'w', long, value_name = "DIR")]
     pub cwd: Option<OsString>,
+}
+
+impl FileOptions {
+    /// `--root host`; a folder of that name is written `./host`.
+    pub fn is_host_root(&self) -> bool {
+        self.root.as_ref().is_some_and(|root| root.as_os_str() == "host")
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]

@@ -18,6 +18,8 @@ use crate::see::TraceFile;
 
 /// Memory of a machine when nothing is said.
 const MEMORY_DEFAULT_MIB: u64 = 256;
+/// Memory of a machine on the host's root when nothing is said: what it has seen of the host's files is there.
+const HOST_ROOT_MEMORY_MIB: u64 = 2048;
 /// Memory of the hosted machine when nothing is said. The host supplies what is touched.
 const HOSTED_MEMORY_MIB: u64 = 1024;
 /// What must be free beside the archive for the kernel and a small program.
@@ -66,6 +68,13 @@ fn prepare_quietly(
         let help = "leave it out: with --hosted programs see the host's own files";
         return Err(Failure::new(TOOL, "--share: there is nothing to share with the hosted machine", help));
     }
+    if files.is_host_root() {
+        if machine.hosted {
+            let help = "leave it out: with --hosted programs see the host's own files";
+            return Err(Failure::new(TOOL, "--root host: the hosted machine has the host's root already", help));
+        }
+        return pack::over_host(program, files);
+    }
     let whole_archive = files.root.as_ref().is_some_and(|root| root.is_file());
     if machine.hosted && !whole_archive {
         return pack::lay_over(program, files);
@@ -90,7 +99,8 @@ pub fn start(packed: Packed, argv: Vec<Vec<u8>>, options: &MachineOptions, conso
     let config = configuration(&packed, argv, options, console.terminals);
     let image = Image::plan(&packed.tree, &config)?;
     let archive_bytes = image.bytes();
-    let memory_mib = memory_mib(options.mem, archive_bytes.div_ceil(1 << 20), host_memory_mib())?;
+    let asked = options.mem.or_else(|| packed.shares.iter().any(pack::Share::is_root).then_some(HOST_ROOT_MEMORY_MIB));
+    let memory_mib = memory_mib(asked, archive_bytes.div_ceil(1 << 20), host_memory_mib())?;
     // The file is inherited, and must not be closed before the machine has started.
     let (_file, archive) = place(&image, memory_mib)?;
     if let Some(warning) = &choice.warning {
@@ -118,7 +128,7 @@ pub fn start(packed: Packed, argv: Vec<Vec<u8>>, options: &MachineOptions, conso
 }
 
 fn folder(share: &pack::Share) -> Folder {
-    Folder { host: share.host.clone(), read_only: share.read_only }
+    Folder { host: share.host.clone(), manner: share.manner }
 }
 
 /// Starts the hosted machine with what was packed.

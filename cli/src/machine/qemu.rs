@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use bootimage::ports;
 
 use super::accel::Accel;
+use crate::pack::Manner;
 
 /// The program that is started.
 pub const PROGRAM: &str = "qemu-system-x86_64";
@@ -26,11 +27,11 @@ pub struct Machine {
     pub kernel_arguments: String,
 }
 
-/// A folder of the host, and whether the machine may change it.
+/// A folder of the host, and how the machine sees it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Folder {
     pub host: PathBuf,
-    pub read_only: bool,
+    pub manner: Manner,
 }
 
 /// How the machine gets the boot archive; both have an inheritable descriptor of this process.
@@ -122,8 +123,8 @@ impl Machine {
         for (number, folder) in self.shares.iter().enumerate() {
             // Without a mapping of owners, modes and kinds a file is on both sides what it is on the host, and an ordinary user can
             // serve it: an owner that cannot be set when a file is made is left. One server may reach several file systems.
-            let access = if folder.read_only { "on" } else { "off" };
-            let end = if folder.read_only { "ro" } else { "" };
+            let access = if folder.manner == Manner::AsItIs { "off" } else { "on" };
+            let end = folder.manner.label();
             let mut server: OsString =
                 format!("local,id=share{number},security_model=none,multidevs=remap,readonly={access},path=").into();
             server.push(OsStr::from_bytes(&doubled_commas(folder.host.as_os_str().as_bytes())));
@@ -190,8 +191,11 @@ mod tests {
 
     #[test]
     fn folders_are_served_by_number() {
-        let folder = |host: &str, read_only| Folder { host: host.into(), read_only };
-        let line = line(&Machine { shares: vec![folder("/a,b", false), folder("/c", true)], ..machine() });
+        let folder = |host: &str, manner| Folder { host: host.into(), manner };
+        let line = line(&Machine {
+            shares: vec![folder("/a,b", Manner::AsItIs), folder("/c", Manner::ReadOnly)],
+            ..machine()
+        });
         assert!(
             line.contains("readonly=off,path=/a,,b -device virtio-9p-device,fsdev=share0,mount_tag=share0 "),
             "{line}"

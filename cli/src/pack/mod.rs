@@ -1,6 +1,7 @@
 //! Packing: from a program's name to a boot archive that holds everything it needs.
 
 mod elf;
+mod host;
 mod image;
 mod ld_cache;
 mod libraries;
@@ -12,8 +13,9 @@ mod shares;
 mod skeleton;
 mod tree;
 
+pub use host::over_host;
 pub use image::{Image, LOADED_BYTES_MAX};
 pub use outside::lay_over;
 pub use program::{Packed, pack};
-pub use shares::Share;
+pub use shares::{Manner, Share};
 pub use tree::Source;

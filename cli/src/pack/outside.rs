@@ -85,7 +85,7 @@ fn bytes_of(path: &Path) -> Vec<u8> {
 }
 
 /// A path without `.` and `..`, by its names alone.
-fn plain(path: &Path) -> PathBuf {
+pub(super) fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::from("/");
     for component in path.components() {
         match component {
@@ -104,7 +104,7 @@ fn open_folder(folder: &Path) -> Result<OwnedFd, Failure> {
 }
 
 /// Below a folder of the kernel's own that has files: `/tmp`, and `/dev/shm`.
-fn is_kernels(path: &Path) -> bool {
+pub(super) fn is_kernels(path: &Path) -> bool {
     ["/tmp", "/dev"].iter().any(|folder| path.starts_with(folder) && path != Path::new(folder))
 }
 
@@ -133,7 +133,7 @@ fn add_memory(tree: &mut Tree, outside: &mut Outside, root: Option<&Path>, folde
 }
 
 /// `--with HOST[:GUEST]`: a copy, laid over what is there.
-fn add_with(tree: &mut Tree, option: &OsStr) -> Result<(), Failure> {
+pub(super) fn add_with(tree: &mut Tree, option: &OsStr) -> Result<(), Failure> {
     let (host, guest) = program::split_with(option);
     let host = if host.exists() || host.as_os_str().as_bytes().contains(&b'/') {
         std::path::absolute(&host).map_err(|error| unreadable(&host, &error))?
@@ -159,7 +159,7 @@ fn is_folder(path: &Path, root: Option<&Path>, tree: &Tree) -> bool {
 }
 
 /// What is no program, and a script whose interpreter is missing, are told here, where both have names.
-fn check_program(tree: &Tree, path: &Path) -> Result<(), Failure> {
+pub(super) fn check_program(tree: &Tree, path: &Path) -> Result<(), Failure> {
     let mut head = Vec::new();
     match tree.find(path) {
         Some((_, _, Node::File { bytes, source })) => head = program::read_head(source, *bytes),
@@ -193,7 +193,7 @@ fn check_below(top: &OwnedFd, path: &Path) -> Result<(), Failure> {
 }
 
 /// Where the program starts: `--cwd`, the root of `--root`, or where the tool is.
-fn working_directory(files: &FileOptions) -> Result<PathBuf, Failure> {
+pub(super) fn working_directory(files: &FileOptions) -> Result<PathBuf, Failure> {
     let here = match (&files.cwd, &files.root) {
         (Some(cwd), _) if !cwd.as_bytes().starts_with(b"/") => {
             let text = format!("--cwd {}: not an absolute path", cwd.to_string_lossy());

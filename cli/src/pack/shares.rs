@@ -15,7 +15,27 @@ pub struct Share {
     /// Without symlinks: what is served is the folder that was meant when the machine started.
     pub host: PathBuf,
     pub guest: PathBuf,
-    pub read_only: bool,
+    pub manner: Manner,
+}
+
+/// How a folder of the host is seen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Manner {
+    AsItIs,
+    ReadOnly,
+    /// Below what is in memory: what is changed stays in the machine.
+    Below,
+}
+
+impl Manner {
+    /// The end of the device's label, by which the kernel knows it.
+    pub fn label(self) -> &'static str {
+        match self {
+            Manner::AsItIs => "",
+            Manner::ReadOnly => "ro",
+            Manner::Below => "below",
+        }
+    }
 }
 
 impl Share {
@@ -24,12 +44,12 @@ impl Share {
         let failed = |reason: &str, help: &str| {
             Err(Failure::new(TOOL, format!("--share {}: {reason}", option.to_string_lossy()), help))
         };
-        let (rest, read_only) = match option.as_bytes() {
-            whole if Path::new(option).exists() => (whole, false),
+        let (rest, manner) = match option.as_bytes() {
+            whole if Path::new(option).exists() => (whole, Manner::AsItIs),
             whole => match (whole.strip_suffix(b":ro"), whole.strip_suffix(b":rw")) {
-                (Some(rest), _) => (rest, true),
-                (_, Some(rest)) => (rest, false),
-                _ => (whole, false),
+                (Some(rest), _) => (rest, Manner::ReadOnly),
+                (_, Some(rest)) => (rest, Manner::AsItIs),
+                _ => (whole, Manner::AsItIs),
             },
         };
         let path = |bytes| PathBuf::from(OsStr::from_bytes(bytes));
@@ -53,7 +73,7 @@ impl Share {
         if guest == Path::new("/") || KERNELS_OWN.iter().any(|own| guest.starts_with(own)) {
             return failed("it would hide what the guest needs", "name a folder of its own for GUEST");
         }
-        Ok(Share { host, guest, read_only })
+        Ok(Share { host, guest, manner })
     }
 
     /// All of them; a folder that holds another's place comes before it.
@@ -67,6 +87,11 @@ impl Share {
             }
             None => Ok(shares),
         }
+    }
+
+    /// It is the whole root.
+    pub fn is_root(&self) -> bool {
+        self.guest == Path::new("/")
     }
 
     /// Where on the host a path of the guest is, if it is in this folder.
@@ -90,12 +115,12 @@ mod tests {
 
     #[test]
     fn what_is_shared_is_read_as_docker_writes_it() {
-        let share = |guest: &str, read_only| Ok(Share { host: "/usr".into(), guest: guest.into(), read_only });
-        assert_eq!(read("/usr"), share("/usr", false));
-        assert_eq!(read("/usr:ro"), share("/usr", true));
-        assert_eq!(read("/usr:/data"), share("/data", false));
-        assert_eq!(read("/usr:/data/:ro"), share("/data", true));
-        assert_eq!(read("/usr:/data:rw"), share("/data", false));
+        let share = |guest: &str, manner| Ok(Share { host: "/usr".into(), guest: guest.into(), manner });
+        assert_eq!(read("/usr"), share("/usr", Manner::AsItIs));
+        assert_eq!(read("/usr:ro"), share("/usr", Manner::ReadOnly));
+        assert_eq!(read("/usr:/data"), share("/data", Manner::AsItIs));
+        assert_eq!(read("/usr:/data/:ro"), share("/data", Manner::ReadOnly));
+        assert_eq!(read("/usr:/data:rw"), share("/data", Manner::AsItIs));
     }
 
     #[test]

@@ -16,7 +16,7 @@ use core::ops::{Bound, Range};
 use abi::Errno;
 use machine::{KernelCell, KernelValue, NoMemory, Ordered};
 
-use super::page_store::PageStore;
+use super::page_store::{Fresh, PageStore};
 use crate::space::{Arrival, Coming, Page};
 
 /// The other end of a file's pages.
@@ -97,6 +97,35 @@ impl Kept {
         };
         states.remove(&index);
         found
+    }
+
+    /// See [`PageStore::prepare`].
+    pub(super) fn prepare(&self) -> Result<Option<Fresh>, Errno> {
+        self.store.prepare(self.file)
+    }
+
+    pub(super) fn is_written(&self) -> bool {
+        self.store.is_written()
+    }
+
+    pub(super) fn ahead(&self) -> u64 {
+        self.store.ahead()
+    }
+
+    /// All that was asked for is on its way afterwards.
+    pub(super) fn go(&self) {
+        self.store.go();
+    }
+
+    /// Has the store fill a page of somebody else's.
+    pub(super) fn hand(&self, index: u64, arrival: Arrival) {
+        self.store.fetch(self.file, index, arrival);
+        self.store.go();
+    }
+
+    /// Nothing has been asked for, nor changed.
+    pub(super) fn is_untouched(&self) -> bool {
+        self.states.borrow().is_empty()
     }
 
     /// Has the store fill `page`.

@@ -15,6 +15,7 @@
 //! Nothing here sleeps, and no borrow is held while program memory is copied.
 
 pub(crate) mod attributes;
+mod below;
 mod capabilities;
 mod change;
 mod content;
@@ -25,6 +26,7 @@ mod extended;
 mod foreign;
 mod glance;
 mod kept;
+mod layers;
 pub mod limits;
 mod locks;
 mod memory;
@@ -61,13 +63,14 @@ pub use content::{Content, ContentWords};
 pub use credentials::{Access, Credentials};
 pub use foreign::{Ferry, ForeignTree};
 pub use glance::Seen;
+pub use layers::Layer;
 pub use locks::{LockKind, LockRefused, NodeLocks, RecordLock};
 pub use namespace::{Mount, Namespace};
 pub use node::{Data, DirectoryData, Node};
 pub use open::{Create, OpenHow, Opened};
 pub use opened::{Carrier, File, MappedFile};
 pub use ownership::TimeChange;
-pub use page_store::PageStore;
+pub use page_store::{Fresh, PageStore};
 pub use positioned::{Positioned, PositionedCallouts};
 pub use rename::{Named, RenameMode, Renaming};
 pub use rules::{AccessTimes, Rules};

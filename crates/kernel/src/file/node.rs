@@ -1,5 +1,6 @@
 //! Nodes: files, directories and everything else that has a name in a file system.
 
+mod below;
 mod elsewhere;
 mod times;
 
@@ -13,9 +14,10 @@ use abi::poll::IN_MODIFY;
 use machine::{KernelCell, KernelValue, PAGE_BYTES};
 
 use super::attributes::{Attributes, Meta, NewNode, NodeKind, SET_GROUP, SET_USER, Time};
+use super::below::Keeper;
 use super::content::Content;
 use super::credentials::Credentials;
-use super::directory::{Entries, FIRST_COOKIE};
+use super::directory::{Entries, FIRST_COOKIE, Found};
 use super::doomed::Doomed;
 use super::extended::ExtendedAttributes;
 use super::limits::NAME_BYTES_MAX;
@@ -24,9 +26,6 @@ use super::seals::Seals;
 use super::store::Guess;
 use super::virtual_tree::{LinkTarget, Listed, VirtualDirectory, VirtualFile, VirtualLink, Visit};
 use super::volume::Volume;
-
-/// A directory's size in `stat`: so many bytes for each entry, as Linux's tmpfs counts.
-const ENTRY_BYTES: u64 = 20;
 
 /// A file, directory, symlink, device, fifo or socket (an inode). Its entry in a directory and every
 /// open of it hold an `Arc`; the last one to go frees the data. That is all there is to deleting a
@@ -47,6 +46,8 @@ pub struct Node {
     pub(super) extended_here: KernelCell<ExtendedAttributes>,
     /// Never had a name, and may get one.
     is_linkable: KernelValue<bool>,
+    /// Of what has several names below: who keeps it for those that nobody has looked at.
+    pub(super) keeper: KernelCell<Option<Arc<dyn Keeper>>>,
 }
 
 /// Where a node was last given a name. For a directory this is its parent; for a file with several
@@ -190,6 +191,7 @@ impl Node {
             attachment: KernelCell::new(None),
             extended_here: KernelCell::new(ExtendedAttributes::default()),
             is_linkable: KernelValue::new(false),
+            keeper: KernelCell::new(None),
         }
     }
 
@@ -298,7 +300,7 @@ impl Node {
         let meta = self.own_meta();
         let (size_bytes, pages) = match &self.data {
             Data::Regular(content) => (content.size(), content.pages_stored()),
-            Data::Directory(table) => ((2 + table.0.borrow().len() as u64) * ENTRY_BYTES, 0),
+            Data::Directory(table) => table.0.borrow().told_size(),
             Data::Symlink(target) => (target.len() as u64, 0),
             _ => (0, 0),
         };
@@ -415,7 +417,14 @@ impl Node {
             return Err(Errno::ENAMETOOLONG);
         }
         match &self.data {
-            Data::Directory(table) => table.0.borrow().find(name).cloned().ok_or(Errno::ENOENT),
+            Data::Directory(table) => {
+                let found = table.0.borrow().find(name);
+                match found {
+                    Found::Node(node) => Ok(node),
+                    Found::Missing => Err(Errno::ENOENT),
+                    Found::Unknown => self.bring(name),
+                }
+            }
             Data::VirtualDirectory(directory) => directory.lookup(self, name),
             Data::Elsewhere(_) => self.asked_child(name, guess),
             _ => Err(Errno::ENOTDIR),
@@ -436,6 +445,7 @@ impl Node {
         if self.is_removed() {
             return Err(Errno::ENOENT);
         }
+        self.list_below()?;
         let parent = self.parent().map_or(self.number, |parent| parent.number);
         let dots: [(&[u8], u64); 2] = [(b".", self.number), (b"..", parent)];
         for (cookie, (name, number)) in (0..).zip(dots) {
@@ -457,9 +467,10 @@ impl Node {
         Ok(())
     }
 
-    /// Entries without `.` and `..`; a virtual directory never counts as empty.
-    pub(super) fn is_empty_directory(&self) -> bool {
-        matches!(&self.data, Data::Directory(table) if table.0.borrow().len() == 0)
+    /// Entries without `.` and `..`; a virtual directory never counts as empty. Errors: those of what it lies over.
+    pub(super) fn is_empty_directory(self: &Arc<Node>) -> Result<bool, Errno> {
+        self.list_below()?;
+        Ok(matches!(&self.data, Data::Directory(table) if table.0.borrow().len() == 0))
     }
 
     /// The table of this directory. Error: `error` for a virtual directory, which nobody may change.
@@ -553,7 +564,7 @@ impl Node {
 
 fn list_table(entries: &Entries, from: u64, visit: &mut dyn FnMut(&Listed<'_>) -> Visit) {
     for (cookie, entry) in entries.at_or_after(from) {
-        let (number, kind) = (entry.node.number, entry.node.kind);
+        let (number, kind) = (entry.number(), entry.kind());
         let listed = Listed { cookie, next: cookie + 1, number, kind, name: &entry.name };
         if visit(&listed) == Visit::Stop {
             return;

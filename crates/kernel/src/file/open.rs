@@ -196,5 +196,8 @@ fn check_open(who: &Credentials, node: &Node, how: OpenHow) -> Result<(), Errno>
     if how.no_access_time && !who.owns(node) {
         return Err(Errno::EPERM);
     }
-    if access.write && node.is_executed() { Err(Errno::ETXTBSY) } else { Ok(()) }
+    if access.write && node.is_executed() {
+        return Err(Errno::ETXTBSY);
+    }
+    node.prepare()
 }

@@ -1,16 +1,17 @@
 //! What is open where content is asked for, not kept here: a file or directory of a store, a computed text.
 
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::any::Any;
 use core::ops::Range;
 
 use abi::Errno;
-use machine::{CarryCode, Hold};
+use machine::{CarryCode, Hold, PAGE_BYTES};
 
 use super::node::Node;
 use super::virtual_tree::{Listed, Visit};
 use crate::charge::Held;
-use crate::space::{BackingError, Page, Supply};
+use crate::space::{Arrival, BackingError, Page, Supply};
 use crate::stream::{Io, UserRange};
 
 /// An open file or directory whose content is asked for, each time. It lives as long as the open file, or the maps
@@ -45,6 +46,12 @@ pub trait File: Any + Send + Sync {
     fn read_at(&self, position: u64, into: &mut [u8]) -> Result<usize, Errno>;
 
     fn write_at(&self, position: u64, from: &[u8]) -> Result<usize, Errno>;
+
+    /// Fills pages in a row, from page `first` of the file on, which should have `_size_bytes`, without waiting. Those that are dropped
+    /// have failed.
+    fn fetch(self: Arc<Self>, first: u64, _size_bytes: u64, arrivals: Vec<Arrival>) {
+        read_into(&*self, first, arrivals);
+    }
 
     /// The next data from `position` on. Error: `ENXIO`.
     fn seek_data(&self, position: u64) -> Result<u64, Errno> {
@@ -139,4 +146,25 @@ pub trait MappedFile: Send + Sync {
 
     /// What was written goes to where it is safe.
     fn sync(&self) -> Result<(), Errno>;
+}
+
+/// Fills pages by reads that do not wait long.
+pub(super) fn read_into<F: File + ?Sized>(file: &F, first: u64, arrivals: Vec<Arrival>) {
+    for (index, arrival) in (first..).zip(arrivals) {
+        let (mut piece, mut done) = ([0; 512], 0);
+        let end = loop {
+            match file.read_at(index * PAGE_BYTES as u64 + done as u64, &mut piece) {
+                Ok(0) => break Ok(()),
+                Ok(_) => arrival.page().write(done, &piece),
+                Err(error) => break Err(error),
+            }
+            done += piece.len();
+            if done == PAGE_BYTES {
+                break Ok(());
+            }
+            piece.fill(0);
+        };
+        arrival.page().fill(done, PAGE_BYTES - done, 0);
+        arrival.tell(end);
+    }
 }

@@ -2,7 +2,18 @@
 
 use core::ops::Range;
 
+use abi::Errno;
+use machine::Moment;
+
 use crate::space::Arrival;
+
+/// What a file is found to be when it is opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fresh {
+    pub bytes: u64,
+    pub modified: Moment,
+    pub changed: Moment,
+}
 
 /// The pages of files, by number, at a place that takes its time. Which pages there are it knows at once.
 ///
@@ -19,8 +30,28 @@ pub trait PageStore: Send + Sync {
     /// Pages of `file` that are kept.
     fn pages(&self, file: u64) -> u64;
 
-    /// Fills the page.
+    /// The file is going to be used, by somebody who can wait: this call may. What is told has changed since it was seen.
+    ///
+    /// Errors: its pages cannot be had.
+    fn prepare(&self, _file: u64) -> Result<Option<Fresh>, Errno> {
+        Ok(None)
+    }
+
+    /// What is changed is to be put there.
+    fn is_written(&self) -> bool {
+        true
+    }
+
+    /// Pages behind one that must come that should come with it.
+    fn ahead(&self) -> u64 {
+        0
+    }
+
+    /// Fills the page; at the latest from [`PageStore::go`] on.
     fn fetch(&self, file: u64, index: u64, arrival: Arrival);
+
+    /// All that is needed now has been asked for.
+    fn go(&self) {}
 
     /// Keeps what the page holds at some time between now and the end. From now on it is kept; if it fails, nobody has relied on it.
     fn put(&self, file: u64, index: u64, arrival: Arrival);

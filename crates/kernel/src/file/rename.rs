@@ -81,6 +81,10 @@ impl Namespace {
             return Err(if mode == RenameMode::Keep { Errno::EEXIST } else { Errno::EBUSY });
         };
         check_changeable(&old_walk.at)?;
+        if old_walk.at.is_layered() || new_walk.at.is_layered() {
+            learn(&old_walk, &old_name);
+            learn(&new_walk, &new_name);
+        }
         let source = end(&old_walk, old_name)?;
         let target = end(&new_walk, new_name)?;
         self.rename_ends(old.0.credentials, source, target, mode, now)
@@ -115,6 +119,12 @@ impl Namespace {
         self.names_changed_in(&source.directory);
         Ok(())
     }
+}
+
+/// What lies over others asks for names, and others run meanwhile: it is asked before, so that both ends are looked at in one go.
+#[cold]
+fn learn(walk: &Walk<'_>, name: &Name<'_>) {
+    let _ = walk.at.child(name.bytes()).and_then(|node| node.list_below());
 }
 
 fn end<'a>(walk: &Walk<'a>, name: Name<'a>) -> Result<End<'a>, Errno> {

@@ -398,7 +398,7 @@ impl Node {
                 let mut last = None;
                 for (cookie, entry) in table.0.borrow().at_or_after(from.max(FIRST_COOKIE)).take(AT_ONCE) {
                     last = Some(cookie);
-                    if let Some(content) = entry.node.content() {
+                    if let Some(content) = entry.node().and_then(|node| node.content()) {
                         content.hide_pages();
                     }
                 }

@@ -10,7 +10,7 @@ use abi::Errno;
 use bootimage::ConfigView;
 use kernel::file::share::{Service, Share};
 use kernel::file::{
-    Capabilities, Credentials, FinalLink, ForeignTree, Mount, Namespace, Node, Rules, Time, View, Volume,
+    Capabilities, Credentials, FinalLink, ForeignTree, Layer, Mount, Namespace, Node, Rules, Time, View, Volume,
 };
 
 use machine::Courier;
@@ -44,7 +44,27 @@ pub fn join_shares(ingredients: &Ingredients, config: &ConfigView<'_>, names: Na
     Ok(names)
 }
 
-/// Mounts the folder with this number, over whatever memory has there.
+/// How a shared folder is seen, as the end of its device's label says.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Manner {
+    AsItIs,
+    ReadOnly,
+    /// Below what is in memory: it is seen, and what is changed stays in memory.
+    Below,
+}
+
+impl Manner {
+    fn of(end: &[u8]) -> Option<Manner> {
+        match end {
+            b"" => Some(Manner::AsItIs),
+            b"ro" => Some(Manner::ReadOnly),
+            b"below" => Some(Manner::Below),
+            _ => None,
+        }
+    }
+}
+
+/// Mounts the folder with this number over whatever memory has there, or lays that over it.
 fn share(
     ingredients: &Ingredients,
     config: &ConfigView<'_>,
@@ -55,9 +75,10 @@ fn share(
     let label = format!("share{index}");
     let found = couriers.iter().find_map(|courier| {
         let rest = courier.label().strip_prefix(label.as_bytes())?;
-        [b"".as_slice(), b"ro"].contains(&rest).then_some((*courier, rest == b"ro"))
+        Some((*courier, Manner::of(rest)?))
     });
-    let (courier, is_read_only) = found.ok_or("the machine has no device for it")?;
+    let (courier, manner) = found.ok_or("the machine has no device for it")?;
+    let is_read_only = manner != Manner::AsItIs;
     let (user, group) = (config.host_user, config.host_group);
     let service = Service { user, group, is_read_only, device: FIRST_DEVICE + index as u32 };
     let told = |error: Errno| String::from(error.message());
@@ -66,7 +87,12 @@ fn share(
     let tree = Arc::new(ForeignTree::of_share(share, Credentials::root()).map_err(told)?);
     let volume = Volume::of(ingredients.pool, tree.clone()).map_err(told)?;
     let root = tree.top(&volume, 0, None).map_err(told)?;
-    let point = make_directories(names, path).map_err(told)?;
+    let point = if path == b"/" { names.root().clone() } else { make_directories(names, path).map_err(told)? };
+    if manner == Manner::Below {
+        let alone: Vec<Arc<Node>> = ALONE.iter().filter_map(|path| find(names, path).ok()).collect();
+        let is_alone = |node: &Arc<Node>| alone.iter().any(|alone| Arc::ptr_eq(alone, node));
+        return point.lay_over(&[Layer { directory: root, has_marks: false }], &is_alone).map_err(told);
+    }
     let (source, kind) = (Arc::from(label.as_bytes()), Arc::from(b"9p".as_slice()));
     names.mount(Mount { point, root: root.clone(), source, kind, options: Arc::from([].as_slice()) }).map_err(told)?;
     if is_read_only {

@@ -50,13 +50,14 @@ pub fn mount_id(volume: &Volume) -> u32 {
 fn each_line(unix: &Unix, root: &Node, mut show: impl FnMut(Line<'_>)) -> Result<(), Errno> {
     let top = unix.names.root();
     if top.is(root) {
+        let kind = if top.is_layered() { "overlay" } else { top.volume().store().kind() };
         show(Line {
             id: mount_id(top.volume()),
             above: 1,
             device: top.volume().device(),
             point: Escaped(b"/"),
-            source: Escaped(top.volume().store().kind().as_bytes()),
-            kind: Escaped(top.volume().store().kind().as_bytes()),
+            source: Escaped(kind.as_bytes()),
+            kind: Escaped(kind.as_bytes()),
             rules: top.volume().rules(),
             options: Escaped(b""),
         });

@@ -203,6 +203,8 @@ enum Way {
     Hosted,
     /// A virtual machine to which the folder is shared, and which has these programs.
     Shared(&'static [&'static str]),
+    /// A virtual machine on the host's root: what it makes is in its memory.
+    Root,
 }
 
 impl Bench {
@@ -220,6 +222,11 @@ impl Bench {
     /// The same for virtual machines that have `programs`.
     pub fn shared(self, programs: &'static [&'static str]) -> Bench {
         Bench { way: Way::Shared(programs), ..self }
+    }
+
+    /// The same for virtual machines on the host's root.
+    pub fn on_root(self) -> Bench {
+        Bench { way: Way::Root, ..self }
     }
 
     pub fn finish(&self) {
@@ -271,7 +278,11 @@ impl Bench {
 
     /// What the tool is told of the folder.
     fn words(&self, folder: &Path) -> Vec<OsString> {
-        let Way::Shared(programs) = self.way else { return vec!["--hosted".into()] };
+        let programs = match self.way {
+            Way::Hosted => return vec!["--hosted".into()],
+            Way::Root => return ["--root", "host", "--env", "LC_ALL=C", "--env", "TZ=UTC"].map(OsString::from).into(),
+            Way::Shared(programs) => programs,
+        };
         let there = programs.iter().filter(|program| self.has(program));
         let packed = there.flat_map(|program| ["--with", program]).map(OsString::from);
         ["--share".into(), folder.into(), "--env".into(), "LC_ALL=C".into()].into_iter().chain(packed).collect()
@@ -290,6 +301,16 @@ impl Bench {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", script]);
         process::run(self.found(settled(command, folder)), Vec::new(), self.limit)
+    }
+
+    /// The script prints the same on both sides, and the machine leaves nothing on the host.
+    pub fn prints_the_same(&self, name: &str, options: &[&str], script: &str) -> Result<(), String> {
+        let (host, machine) = (self.fresh(name, "host")?, self.fresh(name, "machine")?);
+        let expected = self.run_host(&host, script)?;
+        let actual = self.run_hosted(&machine, options, script)?;
+        compare(&expected, &actual, (&host, &machine))?;
+        let left = snapshot(&machine);
+        if left.is_empty() { Ok(()) } else { Err(format!("the host has got {left}")) }
     }
 
     /// The script prints and leaves the same on both sides.

@@ -25,6 +25,8 @@ pub mod streams;
 pub mod tty;
 pub mod unmodified;
 mod windows;
+pub mod world;
+mod world_programs;
 
 use crate::options::Options;
 use crate::report::Tally;
@@ -51,6 +53,7 @@ pub fn run(name: &str, options: &Options, tally: &mut Tally) -> Result<(), Strin
         "tty" => tty::run(options, tally),
         "hostfiles" => hostfiles::run(options, tally),
         "folders" => folders::run(options, tally),
+        "world" => world::run(options, tally),
         "unmodified" => unmodified::run(options, tally),
         "hosted" => hosted::run(options, tally),
         "bounds" => bounds::run(options, tally),
@@ -85,6 +88,7 @@ const ALL: &[&str] = &[
     "compiler",
     "hostfiles",
     "folders",
+    "world",
     "tty",
     "sound",
     "seeing",

@@ -1,18 +1,60 @@
 //! The side of a file that is kept elsewhere: pages that must come, and pages that must go.
 
+use alloc::sync::Arc;
 use core::ops::Range;
 
 use abi::Errno;
-use machine::PAGE_BYTES;
+use machine::{PAGE_BYTES, try_box};
 
 use super::super::kept::{Fetched, Flush, Kept};
-use super::{Content, PAGE};
-use crate::space::{Coming, Page, Supply};
+use super::super::page_store::{Fresh, PageStore};
+use super::super::volume::Volume;
+use super::{Content, PAGE, copy_run};
+use crate::space::{Arrival, Coming, Page, Supply};
 
 /// Pages that are asked for together at most: 256 KB.
 const TOGETHER_PAGES: usize = 64;
 
 impl Content {
+    /// The bytes of a file that lies over another, which `file` brings.
+    pub(in crate::file) fn below(
+        volume: &Arc<Volume>,
+        file: Arc<dyn PageStore>,
+        size_bytes: u64,
+    ) -> Result<Content, Errno> {
+        let mut content = Content::new(volume);
+        content.kept = Some(try_box(Kept::new(&file, 0))?);
+        content.words.size_bytes.set(size_bytes);
+        Ok(content)
+    }
+
+    /// Its pages can be asked for from now on; may wait. What is told has changed since it was seen.
+    ///
+    /// Errors: they cannot be had.
+    #[inline]
+    pub(in crate::file) fn prepare(&self) -> Result<Option<Fresh>, Errno> {
+        self.kept.as_ref().map_or(Ok(None), |kept| self.prepare_kept(kept))
+    }
+
+    #[cold]
+    fn prepare_kept(&self, kept: &Kept) -> Result<Option<Fresh>, Errno> {
+        let fresh = kept.prepare()?.filter(|_| kept.is_untouched() && self.pages_present() == 0);
+        if let Some(fresh) = fresh {
+            self.words.size_bytes.set(fresh.bytes);
+        }
+        Ok(fresh)
+    }
+
+    /// Fills a page of a file that lies over this one.
+    pub(in crate::file) fn hand(&self, index: u64, arrival: Arrival) {
+        match (self.present(index), &self.kept) {
+            (Some(page), _) => copy_run(&page, arrival.page(), 0, PAGE_BYTES),
+            (None, Some(kept)) if kept.holds(index) => return kept.hand(index, arrival),
+            _ => arrival.page().fill(0, PAGE_BYTES, 0),
+        }
+        arrival.tell(Ok(()));
+    }
+
     /// Whether pages may have to come, and are to be put.
     pub fn is_kept(&self) -> bool {
         self.kept.is_some()
@@ -27,8 +69,21 @@ impl Content {
         self.kept.as_ref().map_or(Ok(()), |kept| kept.will_change(index))
     }
 
+    /// A page that is not here, which comes with some of those behind it if it must.
     #[cold]
     pub(super) fn fetch(&self, kept: &Kept, index: u64) -> Result<Supply, Errno> {
+        let supply = self.ask_for(kept, index)?;
+        if matches!(supply, Supply::Wait(_)) {
+            let end = (index + 1 + kept.ahead()).min(self.size().div_ceil(PAGE));
+            let absent = (index + 1..end).take_while(|next| self.present(*next).is_none());
+            // Those are not needed yet: without room for them they do not come.
+            let _ = absent.map(|next| self.ask_for(kept, next)).find(|asked| !matches!(asked, Ok(Supply::Wait(_))));
+            kept.go();
+        }
+        Ok(supply)
+    }
+
+    fn ask_for(&self, kept: &Kept, index: u64) -> Result<Supply, Errno> {
         loop {
             match kept.look_for(index) {
                 Fetched::Hole => return Ok(Supply::Hole),
@@ -58,14 +113,22 @@ impl Content {
         let end = range.end.min(self.size()).div_ceil(PAGE);
         let mut asked = 0;
         for index in (range.start / PAGE..end).filter(|index| self.present(*index).is_none()) {
-            if let Supply::Wait(coming) = self.fetch(kept, index)? {
-                first.get_or_insert(coming);
-                asked += 1;
+            match self.ask_for(kept, index) {
+                Ok(Supply::Wait(coming)) => {
+                    first.get_or_insert(coming);
+                    asked += 1;
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    kept.go();
+                    return Err(error);
+                }
             }
             if asked == TOGETHER_PAGES {
                 break;
             }
         }
+        kept.go();
         Ok(first)
     }
 
@@ -89,7 +152,7 @@ impl Content {
     ///
     /// Error: `ENOMEM`.
     pub fn flush_next(&self, from: u64, end: u64) -> Result<Option<(u64, Coming)>, Errno> {
-        let Some(kept) = &self.kept else { return Ok(None) };
+        let Some(kept) = self.kept.as_ref().filter(|kept| kept.is_written()) else { return Ok(None) };
         // A window's routine writes without a word; from now on it asks.
         self.forget_map();
         kept.settle_seen(self.words.written_at.get() != 0);

@@ -1,6 +1,7 @@
 //! What `open` of a file or directory outside of the machine gives.
 
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::ops::Range;
 
 use abi::Errno;
@@ -10,11 +11,12 @@ use super::super::attributes::NodeKind;
 use super::super::directory::FIRST_COOKIE;
 use super::super::limits::{FILE_BYTES_MAX, TRANSFER_BYTES_MAX};
 use super::super::node::Node;
-use super::super::opened::{Carrier, File, MappedFile};
+use super::super::opened::{Carrier, File, MappedFile, read_into};
 use super::super::share::{self, Pages};
 use super::super::virtual_tree::{Listed, Visit};
 use super::{ForeignNode, ForeignTree, SharedNode, errno_of, foreign};
 use crate::call::REFUSED;
+use crate::space::Arrival;
 use crate::stream::{Io, UserRange};
 
 /// Linux's `O_…` flags that describe only the opening, or this machine.
@@ -272,6 +274,14 @@ impl File for Opening {
             pages.take_over(position, &from[..count]);
         }
         Ok(count)
+    }
+
+    /// Of a share nobody waits: the pages come. Others read them.
+    fn fetch(self: Arc<Self>, first: u64, size_bytes: u64, arrivals: Vec<Arrival>) {
+        match self.shared() {
+            Some(shared) => share::fetch(shared.share, self.clone(), (first, size_bytes), arrivals),
+            None => read_into(&*self, first, arrivals),
+        }
     }
 
     /// The next data from `position` on. Error: `ENXIO`.

@@ -70,8 +70,14 @@ pub(super) fn link(new: NewName<'_>, node: &Arc<Node>) -> Result<(), Errno> {
 
 /// Takes out a name that stands for `node`. Error: `ENOTEMPTY`.
 pub(super) fn remove(directory: &Arc<Node>, name: &[u8], node: &Arc<Node>, now: Time) -> Result<(), Errno> {
-    if node.is_directory() && !node.is_empty_directory() {
-        return Err(Errno::ENOTEMPTY);
+    if node.is_directory() {
+        if !node.is_empty_directory()? {
+            return Err(Errno::ENOTEMPTY);
+        }
+        // To list what it lies over takes time, in which the name may have come to stand for something else.
+        if node.is_layered() && !directory.child(name).is_ok_and(|found| Arc::ptr_eq(&found, node)) {
+            return Err(Errno::ENOENT);
+        }
     }
     let entry = directory.table(Errno::EPERM)?.borrow_mut().remove(name);
     drop(entry);
@@ -96,14 +102,21 @@ fn enter_quietly(new: NewName<'_>, node: &Arc<Node>) -> Result<(), Errno> {
 pub(super) fn name_lost(directory: &Arc<Node>, node: &Arc<Node>, now: Time) {
     if node.is_directory() {
         node.set_removed(directory);
-        directory.change_meta(|meta| meta.links -= 1);
+        subdirectory_lost(directory);
     } else {
         node.change_meta(|meta| meta.links -= 1);
         if node.meta().links > 0 {
             node.volume().release_node();
+        } else {
+            node.leave_layers();
         }
     }
     node.change_meta(|meta| meta.changed = now);
+}
+
+/// A subdirectory has left `directory`, which may lie over one whose file system does not count them.
+pub(super) fn subdirectory_lost(directory: &Node) {
+    directory.change_meta(|meta| meta.links = (meta.links - 1).max(2));
 }
 
 /// Owner, group and mode of something new: in a set-group directory the group is the directory's, and a new directory is

@@ -8,14 +8,14 @@ use abi::poll::{IN_ATTRIB, IN_MOVE_SELF, IN_MOVED_FROM, IN_MOVED_TO};
 use super::super::node::Node;
 use super::super::rename::{Named, RenameMode, Renaming};
 use super::super::watch::take_cookie;
-use super::names::name_lost;
+use super::names::{name_lost, subdirectory_lost};
 
 /// Nothing has changed when it fails. Error: `ENOTEMPTY`.
 pub(super) fn rename(renaming: &Renaming<'_>) -> Result<(), Errno> {
     let &Renaming { from, moved, to, replaced, mode, now } = renaming;
     match replaced {
         Some(other) if mode == RenameMode::Exchange => exchange(renaming, other)?,
-        Some(other) if other.is_directory() && !other.is_empty_directory() => return Err(Errno::ENOTEMPTY),
+        Some(other) if other.is_directory() && !other.is_empty_directory()? => return Err(Errno::ENOTEMPTY),
         _ => move_name(renaming)?,
     }
     from.directory.note_names_changed(now);
@@ -55,7 +55,7 @@ fn move_name(&Renaming { from, moved, to, replaced, now, .. }: &Renaming<'_>) ->
     let entry = left.borrow_mut().remove(from.name);
     drop(entry);
     if moved.is_directory() {
-        from.directory.change_meta(|meta| meta.links -= 1);
+        subdirectory_lost(from.directory);
         to.directory.change_meta(|meta| meta.links += 1);
     }
     moved.set_place(to.directory, name);
@@ -75,7 +75,7 @@ fn exchange(&Renaming { from, moved, to, now, .. }: &Renaming<'_>, other: &Arc<N
         node.change_meta(|meta| meta.changed = now);
     }
     let shift = i32::from(other.is_directory()) - i32::from(moved.is_directory());
-    from.directory.change_meta(|meta| meta.links = meta.links.saturating_add_signed(shift));
-    to.directory.change_meta(|meta| meta.links = meta.links.saturating_add_signed(-shift));
+    from.directory.change_meta(|meta| meta.links = meta.links.saturating_add_signed(shift).max(2));
+    to.directory.change_meta(|meta| meta.links = meta.links.saturating_add_signed(-shift).max(2));
     Ok(())
 }

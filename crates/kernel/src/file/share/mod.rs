@@ -15,7 +15,7 @@ use abi::Errno;
 use machine::{About, Courier, Foreign, Handle, KernelCell, KernelValue, NoMemory, Refused, TryGrow};
 use ninep::{Change, Client, Facts, Failure, Fid, Session, Walked};
 
-pub(super) use pages::{Pages, Puts};
+pub(super) use pages::{Pages, Puts, fetch};
 pub(super) use post::buffer;
 use post::{Errand, Post, Seat};
 pub use post::{Sleeper, let_sleep};

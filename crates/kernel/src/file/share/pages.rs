@@ -114,6 +114,26 @@ impl Errand for Fetch {
     }
 }
 
+/// Has pages in a row filled, from page `first` of an open file on, for somebody who keeps them.
+pub fn fetch(share: &Share, opening: Arc<Opening>, (first, size_bytes): (u64, u64), mut arrivals: Vec<Arrival>) {
+    let most = (share.session.data_bytes_max() / PAGE_BYTES).max(1);
+    let mut first = first;
+    while !arrivals.is_empty() {
+        let mut piece = Vec::new();
+        if piece.room_for_exact(most.min(arrivals.len())).is_err() {
+            return;
+        }
+        arrivals.drain(..most.min(arrivals.len())).for_each(|arrival| piece.put(arrival));
+        let (pages, opening) = (piece.len() as u64, opening.clone());
+        let fid = super::fid(opening.far().1);
+        let Ok(errand) = machine::try_box(Fetch { opening, fid, first, size_bytes, arrivals: piece }) else { return };
+        share.post().send(errand);
+        first += pages;
+    }
+    // Before threads run nobody else takes the answers.
+    share.post().look_until_idle();
+}
+
 fn copy(seat: &mut Seat<'_>, at: usize, page: &Page, bytes: usize) {
     use ninep::Sheet;
     let mut piece = [0; 512];

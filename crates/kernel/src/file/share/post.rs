@@ -284,14 +284,20 @@ impl Post {
         if has_left { Vec::new() } else { core::mem::take(&mut *self.doubtful.borrow_mut()) }
     }
 
+    fn is_busy(&self) -> bool {
+        let under_way = self.uses.borrow().iter().any(|use_| matches!(use_, Use::Errand(_)));
+        (under_way || !self.row.borrow().is_empty()) && !self.is_lost.get()
+    }
+
+    /// Where nobody can sleep yet: no errand is left afterwards.
+    pub fn look_until_idle(&self) {
+        self.look_until(&|| !self.is_busy());
+    }
+
     /// Waits until no errand is left, as long as patience lasts: the machine is going to end.
     pub fn finish(&self, machine: &dyn machine::Machine) {
         let until = machine.now().saturating_add(PATIENCE);
-        let is_busy = || {
-            let under_way = self.uses.borrow().iter().any(|use_| matches!(use_, Use::Errand(_)));
-            (under_way || !self.row.borrow().is_empty()) && !self.is_lost.get()
-        };
-        while is_busy() && machine.now() < until {
+        while self.is_busy() && machine.now() < until {
             self.collect();
             self.run_errands();
         }

@@ -145,10 +145,21 @@ impl World {
     }
 
     fn with_frames(frames: u32) -> World {
-        let pool = pool_of(frames);
+        World::in_pool(pool_of(frames))
+    }
+
+    fn in_pool(pool: &'static FramePool) -> World {
         let volume = Volume::in_memory(pool).unwrap();
         let root = Node::root(&volume, NewNode { mode: 0o755, user: 0, group: 0, now: NOW }).unwrap();
         World { pool, names: Namespace::new(root.clone()).unwrap(), root, who: Credentials::root() }
+    }
+
+    /// A tree that lies over another, which nobody changes from now on.
+    fn over(below: &World) -> World {
+        let World { pool, names, root, who } = World::in_pool(below.pool);
+        let layer = Layer { directory: below.root.clone(), has_marks: false };
+        root.lay_over(&[layer], &|_| false).unwrap();
+        World { pool, names, root, who }
     }
 
     fn view(&self) -> View<'_> {

@@ -10,6 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use super::*;
 
 const STEPS: usize = 6_000;
+const FRAMES: u32 = 8192;
 /// Directories above the scene, so that no chain of `..` through 40 symlinks climbs out of it.
 const DEPTH: usize = 50;
 /// Linux open flags (x86-64).
@@ -96,7 +97,7 @@ impl Scene {
         fs::DirBuilder::new().mode(0o755).recursive(true).create(&host).unwrap();
         fs::set_permissions(&host, fs::Permissions::from_mode(0o755)).unwrap();
         let owner = fs::metadata(&host).unwrap();
-        let mut world = World::with_frames(2048);
+        let mut world = World::with_frames(FRAMES);
         for end in 1..=DEPTH {
             world.mkdir(&nested[..end * 2]).unwrap();
         }
@@ -252,7 +253,10 @@ impl Scene {
         let host = fs::OpenOptions::new().write(true).open(self.host_path(&path)).and_then(|file| file.set_len(size));
         let how = OpenHow { access: Access::WRITE, ..OpenHow::default() };
         let opened = self.world.names.open(self.view(), path.as_bytes(), how, NOW);
-        let ours = opened.and_then(|opened| opened.node.truncate(size, &self.world.who, NOW));
+        let ours = opened.and_then(|opened| {
+            bring_edge(&opened.node, size);
+            opened.node.truncate(size, &self.world.who, NOW)
+        });
         (format!("truncate {path} {size}"), host_says(host.map(nothing)), we_say(ours, nothing))
     }
 
@@ -266,6 +270,7 @@ impl Scene {
         let value = self.random.below(256) as u8;
         let (file, node) = &self.handles[which];
         let content = node.content().unwrap();
+        bring(node, at..at + bytes as u64);
         if let Ok(written) = file.write_at(&vec![value; bytes], at) {
             let ours = content.write_at(at, &vec![value; bytes]);
             node.note_write(&self.world.who, NOW);
@@ -275,6 +280,16 @@ impl Scene {
         let read = file.read_at(&mut host, at).map(|count| format!("{count} {:?}", &host[..count]));
         let count = content.read_at(at, &mut mine);
         ("read".into(), host_says(read), Ok(format!("{count} {:?}", &mine[..count])))
+    }
+
+    /// What there is becomes what a new tree lies over: what is open is closed.
+    fn lay_over(&mut self) {
+        self.handles.clear();
+        let who = std::mem::replace(&mut self.world.who, Credentials::root());
+        let world = World { who, ..World::over(&self.world) };
+        self.world = world;
+        self.base =
+            self.world.names.lookup(root_view(&self.world), "n/".repeat(DEPTH).as_bytes(), FinalLink::Follow).unwrap();
     }
 
     /// Both trees hold the same.
@@ -288,6 +303,8 @@ impl Scene {
         fs::set_permissions(host, fs::Permissions::from_mode(open)).unwrap();
         self.world.names.set_mode(&self.world.who, node, open, NOW).unwrap();
         if !data.is_dir() {
+            node.prepare().unwrap();
+            bring(node, 0..u64::MAX);
             assert!(fs::read(host).unwrap() == read_all(node), "content of {}", host.display());
             return;
         }
@@ -316,10 +333,28 @@ fn tell(node: &Node) -> String {
     format!("{mode:o} {} links, {}:{}, {size} bytes", data.links, data.user, data.group)
 }
 
-fn race(seed: u64) {
+fn root_view(world: &World) -> View<'_> {
+    static ROOT: std::sync::LazyLock<Credentials> = std::sync::LazyLock::new(Credentials::root);
+    world.view_as(&ROOT)
+}
+
+/// What the opener of a file does before it uses such bytes.
+fn bring(node: &Node, range: std::ops::Range<u64>) {
+    while node.content().unwrap().bring(range.clone()).unwrap().is_some() {}
+}
+
+fn bring_edge(node: &Node, size: u64) {
+    while node.content().is_some_and(|content| content.bring_edges(size..size).unwrap().is_some()) {}
+}
+
+/// Lays the tree over itself after so many steps.
+fn race(seed: u64, layer_steps: usize) {
     let mut scene = Scene::new(seed);
     let mut history = Vec::new();
     for step in 0..STEPS {
+        if step % layer_steps == layer_steps - 1 {
+            scene.lay_over();
+        }
         let (done, host, ours) = scene.step();
         let verdict = format!("seed {seed}, step {step}: {done}: host {host:?}, here {ours:?}");
         history.push(verdict);
@@ -333,18 +368,30 @@ fn race(seed: u64) {
     scene.compare(&scene.host, &scene.base);
     let (pool, volume) = (scene.world.pool, scene.world.root.volume().clone());
     drop(scene);
-    assert_eq!(pool.free_frames(), 2048, "frames leaked");
+    assert_eq!(pool.free_frames(), FRAMES as usize, "frames leaked");
     assert_eq!(volume.numbers().nodes_free, volume.numbers().nodes, "nodes leaked");
 }
 
 #[test]
 fn random_operations_do_what_the_host_does() {
     if let Ok(seed) = std::env::var("SYNTH_SEED") {
-        return race(seed.parse().unwrap());
+        return race(seed.parse().unwrap(), usize::MAX);
     }
     let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
     for seed in [1, 2, 3, clock | 1] {
         println!("seed {seed}");
-        race(seed);
+        race(seed, usize::MAX);
+    }
+}
+
+#[test]
+fn random_operations_on_a_tree_over_others_do_what_the_host_does() {
+    if let Ok(seed) = std::env::var("SYNTH_SEED") {
+        return race(seed.parse().unwrap(), 700);
+    }
+    let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
+    for (seed, steps) in [(1, 100), (2, 700), (3, 3000), (clock | 1, 700)] {
+        println!("seed {seed}");
+        race(seed, steps);
     }
 }

@@ -111,6 +111,7 @@ impl<'k> ProgramFile<'k> {
         node: &Arc<Node>,
     ) -> Result<ProgramFile<'k>, Errno> {
         check_executable(process, node)?;
+        node.prepare()?;
         let opening = if node.is_elsewhere() { Some(node.open(O_RDONLY)?) } else { None };
         Ok(ProgramFile { held, unix, node: node.clone(), opening })
     }

@@ -70,6 +70,7 @@ fn set_size(call: &Call<'_>, node: &Node, length: u64) -> CallResult {
     if length < old {
         parts::shorten(call.held, call.unix.scheduler, node, length);
     }
+    node.prepare()?;
     anew(call, || {
         node.content().map_or(Ok(()), |content| bring_edges(call, content, length..length))?;
         node.truncate(length, &call.process().credentials.borrow(), call.now())

@@ -1,0 +1,40 @@
+//! `--root host`: nothing is packed; the host's root is seen below what is in memory.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::outside::{self, is_kernels};
+use super::program::{self, Packed};
+use super::shares::{Manner, Share};
+use super::skeleton;
+use super::tree::Tree;
+use crate::failure::Failure;
+use crate::options::FileOptions;
+
+/// Prepares a run of `program` (a name or a path) on the host's root, whose files nobody can change.
+pub fn over_host(program: &OsStr, files: &FileOptions) -> Result<Packed, Failure> {
+    let files = &FileOptions { root: None, ..files.clone() };
+    let env = program::environment(files)?;
+    let mut tree = Tree::with_bytes_max(u64::MAX);
+    skeleton::add_root(&mut tree)?;
+    for with in &files.with {
+        outside::add_with(&mut tree, with)?;
+    }
+    let cwd = outside::working_directory(files)?;
+    let path = if tree.holds(Path::new(program)) { PathBuf::from(program) } else { program::find_on_host(program)? };
+    outside::check_program(&tree, &path)?;
+    let mut shares = Share::read_all(files.share.iter().map(OsString::as_os_str))?;
+    // The machine's own /tmp hides the host's, but not the folder that the program starts in.
+    let is_shared = shares.iter().any(|share| cwd.starts_with(&share.guest));
+    if is_kernels(&cwd) && !is_shared && cwd.is_dir() {
+        shares.insert(0, Share { host: cwd.clone(), guest: cwd.clone(), manner: Manner::Below });
+    }
+    let is_seen = shares.iter().any(|share| path.starts_with(&share.guest));
+    if is_kernels(&path) && !is_seen && tree.find(&path).is_none() {
+        tree.add_tree(&path, &outside::plain(&path))?;
+    }
+    shares.insert(0, Share { host: "/".into(), guest: "/".into(), manner: Manner::Below });
+    let bytes = |path: &Path| path.as_os_str().as_bytes().to_vec();
+    Ok(Packed { tree, program: bytes(&path), env, cwd: bytes(&cwd), outside: None, shares })
+}

@@ -1,0 +1,35 @@
+//! What a directory in memory may lie over: asked for what it has not got.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use abi::Errno;
+
+use super::attributes::NodeKind;
+use super::node::Node;
+
+/// A name and what kind of thing it stands for.
+pub(super) type Named = (Box<[u8]>, NodeKind);
+
+/// What is below a directory.
+pub(super) trait Under: Send + Sync {
+    /// A node above for what `name` stands for; it has `number` if it was listed before. `None`: there is nothing. May wait.
+    fn bring(&self, directory: &Arc<Node>, name: &[u8], number: Option<u64>) -> Result<Option<Arc<Node>>, Errno>;
+
+    /// All names. May wait.
+    fn list(&self) -> Result<Vec<Named>, Errno>;
+}
+
+/// Keeps a node for names below that nobody has looked at.
+pub(super) trait Keeper: Send + Sync {
+    /// It has lost its last name.
+    fn let_go(&self);
+}
+
+/// What a directory lies over, and how much of it is known.
+pub(super) struct Below {
+    pub(super) under: Arc<dyn Under>,
+    /// The directory knows all names of it.
+    pub(super) is_listed: bool,
+}

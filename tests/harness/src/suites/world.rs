@@ -1,0 +1,88 @@
+//! `--root host`: what people have installed runs in the machine and prints what it prints on the host, and the host stays as it was.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use super::hostfiles::{Bench, SCRIPTS, Script};
+use super::world_programs::{CHANGES, PROGRAMS};
+use crate::options::Options;
+use crate::report::Tally;
+
+/// Where something would have to be changed by what runs here.
+const WATCHED: &[&str] = &["/etc", "/usr", "/opt", "/var/lib/dpkg", "/var/lib/apt", "/home"];
+/// Tells the size of folders.
+const SIZES_OF_FOLDERS: &str = "long-paths-through-links";
+/// What a script has left in its folder, in words.
+const LEFT: &str = "\nfind . -type f ! -path '*/.git/*' ! -name '*.db*' | sort | xargs -r md5sum; \
+                    find . ! -path '*/.git/*' -printf '%P %y %m %l\\n' | sort";
+
+/// Runs every script on the host and in the machine.
+///
+/// # Errors
+/// A sentence when the tool or a folder is missing.
+pub fn run(options: &Options, tally: &mut Tally) -> Result<(), String> {
+    if options.is_hosted() {
+        tally.skip("world", "the hosted machine has the host's root without an option");
+        return Ok(());
+    }
+    let standard = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+    let path = format!("{}:{standard}", std::env::var("PATH").unwrap_or_default());
+    let bench = Bench::new(options, "world", 240, path)?.on_root();
+    let before = sum_of_host();
+    for Script { name, needs, text } in PROGRAMS {
+        bench.record(tally, options, name, needs, |name| bench.prints_the_same(name, &[], text));
+    }
+    for Script { name, needs, text } in SCRIPTS {
+        if *name == SIZES_OF_FOLDERS {
+            tally.skip(
+                &format!("world/files-{name}"),
+                "it prints how large a new folder is, which is the file system's own",
+            );
+            continue;
+        }
+        let name = format!("files-{name}");
+        bench.record(tally, options, &name, needs, |name| bench.prints_the_same(name, &[], &format!("{text}{LEFT}")));
+    }
+    for (Script { name, needs, text }, expected) in CHANGES {
+        bench.record(tally, options, name, needs, |name| {
+            let outcome = bench.run_hosted(&bench.fresh(name, "machine")?, &[], text)?;
+            let printed = String::from_utf8_lossy(&outcome.stdout);
+            if printed == *expected { Ok(()) } else { Err(format!("expected {expected:?}, got {outcome:?}")) }
+        });
+    }
+    bench.record(tally, options, "the-host-is-unchanged", &[], |_| {
+        let (differing, count) = difference(&before, &sum_of_host());
+        if count == 0 { Ok(()) } else { Err(format!("{count} names changed, among them {differing:?}")) }
+    });
+    bench.finish();
+    Ok(())
+}
+
+/// Every name below the folders that count, with its size, mode and time of change.
+fn sum_of_host() -> Vec<String> {
+    let mut names = Vec::new();
+    WATCHED.iter().for_each(|folder| sum_below(Path::new(folder), &mut names));
+    names.sort();
+    names
+}
+
+fn sum_below(folder: &Path, names: &mut Vec<String>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let Ok(about) = fs::symlink_metadata(&path) else { continue };
+        let (seconds, nanos) = (about.ctime(), about.ctime_nsec());
+        names.push(format!("{} {:o} {} {seconds}.{nanos}", path.display(), about.mode(), about.size()));
+        if about.is_dir() {
+            sum_below(&path, names);
+        }
+    }
+}
+
+/// Some of the names that differ, and how many.
+fn difference(before: &[String], after: &[String]) -> (Vec<String>, usize) {
+    let new: Vec<&String> = after.iter().filter(|name| before.binary_search(name).is_err()).collect();
+    let lost: Vec<&String> = before.iter().filter(|name| after.binary_search(name).is_err()).collect();
+    let some = new.iter().chain(&lost).take(5).map(|name| name.to_string()).collect();
+    (some, new.len().max(lost.len()))
+}
