@@ -141,6 +141,10 @@ impl<K: Ord, V> Ordered<K, V> {
         self.parts.first().and_then(|part| part.first()).map(|(key, value)| (key, value))
     }
 
+    pub fn last(&self) -> Option<(&K, &V)> {
+        self.parts.last()?.last().map(|(key, value)| (key, value))
+    }
+
     pub fn pop_first(&mut self) -> Option<(K, V)> {
         let part = self.parts.first_mut()?;
         let first = part.remove(0);

@@ -4,6 +4,12 @@ use super::Space;
 use super::area::Area;
 use super::map::MapError;
 
+/// An area that is no longer has few pages, and few entries to look at.
+const SHORT_BYTES: u64 = 2 << 20;
+/// Pages and areas of a quaspace that go at once.
+const DISMANTLED_PAGES: u64 = 256;
+const DISMANTLED_AREAS: usize = 64;
+
 impl Space {
     /// The area that contains `address`, with its start.
     #[inline]
@@ -101,10 +107,40 @@ impl Space {
         None
     }
 
-    pub(super) fn remove_all(&mut self) {
-        while let Some((start, area)) = self.areas.pop_last() {
+    /// Whether all that the quaspace has, or ever had, is more than goes at once.
+    pub fn takes_long_to_dismantle(&self) -> bool {
+        self.pages.resident_peak > DISMANTLED_PAGES || self.areas.len() > DISMANTLED_AREAS
+    }
+
+    /// Gives back some pages and the areas that they were in, the last first, of a quaspace that nobody uses any more. Whether there
+    /// is more.
+    pub fn dismantle_some(&mut self) -> bool {
+        let enough = self.pages.resident.saturating_sub(DISMANTLED_PAGES);
+        for _ in 0..DISMANTLED_AREAS {
+            let Some((start, end)) = self.areas.last().map(|(start, area)| (*start, area.end)) else { return false };
+            // What is long may hold more than that: it goes from its first page on, and the area stays.
+            let first = (end - start > SHORT_BYTES).then(|| self.pages.next_present(start, end)).flatten();
+            match first.map(|(first, _)| first.saturating_add(SHORT_BYTES)).filter(|stop| *stop < end) {
+                Some(stop) => self.pages.release(start, stop),
+                None => self.remove_last(),
+            }
+            if self.pages.resident <= enough {
+                break;
+            }
+        }
+        !self.areas.is_empty()
+    }
+
+    fn remove_last(&mut self) {
+        if let Some((start, area)) = self.areas.pop_last() {
             self.count_out(start, &area);
             self.pages.release(start, area.end);
+        }
+    }
+
+    pub(super) fn remove_all(&mut self) {
+        while !self.areas.is_empty() {
+            self.remove_last();
         }
     }
 

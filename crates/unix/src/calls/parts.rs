@@ -72,11 +72,16 @@ pub fn release_pages(held: Held<'_>, scheduler: &Scheduler, space: &KernelCell<S
     }
 }
 
-/// The same of a whole quaspace that nobody uses any more. One that never had many pages goes at once: to look for them in parts costs
-/// more than they do.
+/// Gives back the pages and areas of a quaspace that nobody uses any more, if they are many.
 pub fn release_space(held: Held<'_>, scheduler: &Scheduler, space: &Arc<KernelCell<Space>>) {
-    if Arc::strong_count(space) == 1 && space.borrow().resident_peak_bytes() > LARGE_BYTES {
-        release_pages(held, scheduler, space, 0, kernel::space::USER_LIMIT);
+    if Arc::strong_count(space) == 1 && space.borrow().takes_long_to_dismantle() {
+        loop {
+            let is_more = space.borrow_mut().dismantle_some();
+            if !is_more {
+                return;
+            }
+            scheduler.breathe(held);
+        }
     }
 }
 
