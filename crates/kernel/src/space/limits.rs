@@ -39,10 +39,12 @@ pub(super) const AREAS_MAX: u64 = 65_530;
 /// that is `Overflow`.
 pub(super) const BACKING_PAGES_MAX: u64 = i64::MAX as u64 / PAGE;
 
-/// Pages of a file that one read fault maps at most, an aligned window around the address.
-pub(super) const AROUND_PAGES: u64 = 16;
+/// Pages of a file that one read fault maps at most, an aligned window around the address. With twice as many, children of a fork map and
+/// unmap what they never touch: `x=$(echo)` in a shell 118,700 instructions instead of 110,300, fork+wait 38,750 instead of 35,510;
+/// a static program's start is 1 % cheaper then.
+pub(super) const AROUND_PAGES: u64 = 8;
 /// So many times as many on a machine whose faults are dear (`Translation::ahead_pages`).
-pub(super) const WINDOWS_WHERE_DEAR: u64 = 4;
+pub(super) const WINDOWS_WHERE_DEAR: u64 = 8;
 
 /// The process limits that a quaspace itself enforces, in bytes; `u64::MAX` is no limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

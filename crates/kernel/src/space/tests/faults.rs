@@ -93,17 +93,17 @@ fn a_private_write_into_a_hole_leaves_it_one() {
 }
 
 #[test]
-fn a_read_fault_maps_sixteen_file_pages_around() {
+fn a_read_fault_maps_eight_file_pages_around() {
     let pool = pool(128);
     let file = file(pool, 40);
     let mut space = space(pool);
     let request = MapRequest::anonymous(40 * PAGE, RX).of(Kind::FilePrivate(view(&file, 0)));
     let start = space.map(request.at(0x40_0000)).unwrap();
     space.fault(start + 20 * PAGE, Access::Execute).unwrap();
-    assert_eq!(space.usage().resident, 16 * PAGE);
+    assert_eq!(space.usage().resident, 8 * PAGE);
     for index in 0..40 {
         let present = space.pages.query(start + index * PAGE).is_some();
-        assert_eq!(present, (16..32).contains(&index));
+        assert_eq!(present, (16..24).contains(&index));
     }
     check(&space);
 }
