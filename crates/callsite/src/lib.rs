@@ -43,7 +43,13 @@ pub fn find(window: &[u8; BEFORE], number: u32) -> Option<Shape> {
 }
 
 fn is_prefix(byte: u8) -> bool {
-    matches!(byte, 0x40..=0x4F | 0x66 | 0x67 | 0x2E | 0x36 | 0x3E | 0x26 | 0x64 | 0x65 | 0xF0 | 0xF2 | 0xF3 | 0x0F)
+    matches!(byte, 0x40..=0x4F | 0x66 | 0x67 | 0xF0 | 0xF2 | 0xF3 | 0x0F)
+}
+
+/// A segment override means nothing to an instruction without memory, nor to a jump in its place (SDM vol. 2A, 2.1.1), and is more often
+/// the end of the instruction before.
+fn is_override(byte: u8) -> bool {
+    matches!(byte, 0x2E | 0x36 | 0x3E | 0x26 | 0x64 | 0x65)
 }
 
 /// The length of the instruction at the front of `code`, if it loads `number` into eax or rax.
@@ -166,7 +172,7 @@ fn no_op_bytes(code: &[u8], before: u8) -> Option<usize> {
         [0x0F, 0x1F, 0x84, 0, 0, 0, 0, 0, ..] => 8,
         _ => return None,
     };
-    let own = if prefixes == 0 { !is_prefix(before) } else { before == 0xC3 };
+    let own = if prefixes == 0 { !is_prefix(before) && !is_override(before) } else { before == 0xC3 };
     own.then_some(prefixes + body)
 }
 
@@ -238,6 +244,15 @@ mod tests {
             &[0x0F, 0x1F, 0x00],
         ];
         assert!(keeping.iter().all(|code| between(code)));
+    }
+
+    #[test]
+    fn a_displacement_that_looks_like_an_override_is_none() {
+        // glibc's fcntl: je +0x26; mov eax, 72; syscall.
+        let code = [0x74, 0x26, 0xB8, 0x48, 0, 0, 0];
+        assert_eq!(find(&window(&code), 72).map(|shape| shape.bytes), Some(5));
+        let other = [0x74, 0x48, 0xB8, 0x48, 0, 0, 0];
+        assert_eq!(find(&window(&other), 72), None);
     }
 
     #[test]
