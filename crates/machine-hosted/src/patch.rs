@@ -14,7 +14,7 @@ use crate::cpu::cpu;
 use crate::layout::is_user;
 use crate::signals::Context;
 use crate::stubs::{self, Wanted};
-use crate::{the, threads, upcall};
+use crate::{the, threads, translation, upcall};
 
 const SYSCALL: [u8; 2] = [0x0F, 0x05];
 const JUMP: u8 = 0xE9;
@@ -23,17 +23,26 @@ const SHORT_JUMP: u8 = 0xEB;
 /// Sites that cannot be patched, so that they are looked at once and not at every call: a small table by address.
 static HOPELESS: [AtomicU64; 512] = [const { AtomicU64::new(0) }; 512];
 
-/// Sites that have made a call, a bit each. Most of a start's calls come from sites that make one in a process's life, for
-/// which a patch, with a copy of the page, costs more than the trap: a site is patched at its second call. Sites that
+/// Sites that have made a call in one quaspace, a bit each. Most of a start's calls come from sites that make one in a process's life, for
+/// which a patch, with a copy of the page, costs more than the trap: a site is patched at its second call there. Sites that
 /// share a bit are patched earlier, never later.
-static CALLED: [AtomicU64; 64] = [const { AtomicU64::new(0) }; 64];
+pub struct Called([AtomicU64; CALLED_WORDS]);
 
-fn has_called_before(site: u64) -> bool {
-    let bit = (site ^ site >> 12) as usize % (64 * CALLED.len());
-    let word = &CALLED[bit / 64];
-    let bits = word.load(Ordering::Relaxed);
-    word.store(bits | 1 << (bit % 64), Ordering::Relaxed);
-    bits >> (bit % 64) & 1 != 0
+const CALLED_WORDS: usize = 16;
+
+impl Called {
+    pub fn none() -> Called {
+        Called([const { AtomicU64::new(0) }; CALLED_WORDS])
+    }
+
+    /// Whether the site has made one before; from now on it has.
+    fn note(&self, site: u64) -> bool {
+        let bit = (site ^ site >> 12) as usize % (64 * CALLED_WORDS);
+        let word = &self.0[bit / 64];
+        let bits = word.load(Ordering::Relaxed);
+        word.store(bits | 1 << (bit % 64), Ordering::Relaxed);
+        bits >> (bit % 64) & 1 != 0
+    }
 }
 
 fn hopeless_slot(site: u64) -> &'static AtomicU64 {
@@ -48,7 +57,7 @@ pub fn consider(context: &Context) {
     if is_debugged || the().trap_only || !is_user(back) || hopeless_slot(back).load(Ordering::Relaxed) == back {
         return;
     }
-    if !has_called_before(back) {
+    if !translation::active().is_some_and(|space| space.called.note(back)) {
         return;
     }
     let _entered = upcall::entered();

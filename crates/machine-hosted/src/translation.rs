@@ -14,20 +14,26 @@ use core::ops::{Bound, Range};
 
 use machine::{
     Access, FrameNumber, KernelCell, KernelValue, Mapping, NoFrames, Ordered, PAGE_BYTES, Protection, Root,
-    Translation, VirtAddr,
+    Translation, VirtAddr, WINDOW_PAGES,
 };
 use machine_x86::USER_LIMIT;
 
 use crate::cpu::cpu;
 use crate::layout::{RESERVED, USER_START, is_user};
+use crate::patch::Called;
 use crate::{host, hosts, threads, upcall, windows};
 
 const PAGE: u64 = PAGE_BYTES as u64;
 /// What one page costs in the tree, roughly: its key, its value, and what nodes have left over.
 const ENTRY_BYTES: usize = (size_of::<u64>() + size_of::<Entry>()) * 3 / 2;
-/// Pages that one first touch maps at most, before and behind the touched one.
+/// Pages that one first touch maps at most, before and behind the touched one; of a file outside a whole window, for which the host
+/// makes nothing but a note.
 const RUN_PAGES: u64 = 32;
+/// Runs that are mapped before they are touched: so many cost less than a few touches.
+const RUNS_AHEAD: usize = 48;
 
+/// Frames that are told of at once when they go.
+const GONE_AT_ONCE: usize = 64;
 /// Ranges that are kept to be unmapped; with more of them everything is.
 const STALE_MAX: usize = 64;
 
@@ -39,6 +45,8 @@ pub struct HostTranslation {
     epoch: KernelValue<u64>,
     /// What changed while another host process ran: to be unmapped.
     stale: KernelCell<Vec<Range<u64>>>,
+    /// Where its programs have made calls.
+    pub called: Called,
 }
 
 #[derive(Clone, Copy)]
@@ -78,8 +86,8 @@ fn host_rights(protection: Protection) -> u64 {
 fn map_run(page: u64, pages: u64, frame: FrameNumber, protection: Protection) -> bool {
     assert!(is_user(page) && is_user(page + (pages - 1) * PAGE), "{page:#x} is no program's");
     let (fd, offset) = windows::source_of(frame).unwrap_or((crate::memory_fd(), frame.physical_address()));
-    // Pages of a file that is written to are supplied one by one, or its holes would be filled.
-    let at_once = fd == crate::memory_fd() || !protection.write;
+    // The host supplies a file's pages itself, some around each that is touched; at once it would supply holes, too.
+    let at_once = fd == crate::memory_fd();
     // SAFETY: the addresses are the program's; nothing of the kernel lies there.
     let mapped = unsafe { host::map_file(page, pages * PAGE, host_rights(protection), fd, offset, at_once) };
     mapped.is_ok()
@@ -98,6 +106,7 @@ impl HostTranslation {
             host: KernelValue::new(None),
             epoch: KernelValue::new(next_epoch()),
             stale: KernelCell::new(Vec::new()),
+            called: Called::none(),
         }
     }
 
@@ -135,18 +144,27 @@ impl HostTranslation {
         entry.mapped_in == self.epoch.get()
     }
 
-    /// A page has changed while another host process runs.
-    fn put_aside(&self, page: u64) {
+    /// Pages have changed while another host process runs.
+    fn put_aside(&self, pages: Range<u64>) {
         let Some(host) = self.host.get() else { return };
         let mut stale = self.stale.borrow_mut();
-        if let Some(last) = stale.last_mut().filter(|last| last.end == page || last.start == page + PAGE) {
-            *last = last.start.min(page)..last.end.max(page + PAGE);
+        if let Some(last) = stale.last_mut().filter(|last| last.end == pages.start || last.start == pages.end) {
+            *last = last.start.min(pages.start)..last.end.max(pages.end);
         } else if stale.len() < STALE_MAX && stale.try_reserve(1).is_ok() {
-            stale.push(page..page + PAGE);
+            stale.push(pages);
         } else {
             drop(stale);
             self.forget_mapped();
             hosts::must_forget(host);
+        }
+    }
+
+    /// Pages that the host shows have gone.
+    fn take_away(&self, pages: Range<u64>, active: bool, is_gap: impl Fn(Range<u64>) -> bool) {
+        if active {
+            put_off(pages, Change::Unmap, is_gap);
+        } else {
+            self.put_aside(pages);
         }
     }
 
@@ -178,41 +196,59 @@ impl HostTranslation {
             return false;
         }
         flush();
-        let run = run_around(&pages, page, entry, self.epoch.get());
+        self.show_run(&mut pages, page, entry).is_some()
+    }
+
+    /// Has the host map what is there before it is touched: its process shows nothing of it yet.
+    pub fn bring_in_ahead(&self) {
+        let mut pages = self.pages.borrow_mut();
+        let mut at = USER_START;
+        for _ in 0..RUNS_AHEAD {
+            let next = pages.range(Bound::Included(&at)).next().map(|(&page, &entry)| (page, entry));
+            let Some((page, entry)) = next else { return };
+            let Some(run) = self.show_run(&mut pages, page, entry) else { return };
+            at = run.end;
+        }
+    }
+
+    /// Has the host map a page and its neighbours. `None`: it does not.
+    fn show_run(&self, pages: &mut Ordered<u64, Entry>, page: u64, entry: Entry) -> Option<Range<u64>> {
+        let run = run_around(pages, page, entry, self.epoch.get());
         let count = (run.end - run.start) / PAGE;
         let first = *pages.get(&run.start).unwrap_or(&entry);
         if !map_run(run.start, count, first.frame, entry.protection) {
             // The host keeps so many mappings and no more (vm.max_map_count): all go, and come back as they are touched.
             forget_all();
             if !map_run(run.start, count, first.frame, entry.protection) {
-                return false;
+                return None;
             }
         }
         let now = self.epoch.get();
         let shown = pages.range_mut(Bound::Included(&run.start)).take_while(|(at, _)| **at < run.end);
         shown.for_each(|(_, entry)| entry.mapped_in = now);
-        true
+        Some(run)
     }
 }
 
 /// The pages around `page` that one host mapping can show: neighbours here and among the frames, equal rights, not
 /// mapped yet.
 fn run_around(pages: &Ordered<u64, Entry>, page: u64, entry: Entry, epoch: u64) -> Range<u64> {
+    let window = windows::index_of(entry.frame);
+    let most = if window.is_some() { WINDOW_PAGES } else { RUN_PAGES };
     let fits = |at: u64, other: &Entry| {
         let frame = entry.frame.number() as i64 + (at as i64 - page as i64) / PAGE as i64;
         let same = other.frame.number() as i64 == frame && other.protection == entry.protection;
-        let one_file = windows::index_of(other.frame) == windows::index_of(entry.frame);
-        same && one_file && other.mapped_in != epoch && is_user(at)
+        same && windows::index_of(other.frame) == window && other.mapped_in != epoch && is_user(at)
     };
     let (mut start, mut end) = (page, page + PAGE);
     for (&at, other) in pages.downwards(&(page - PAGE)) {
-        if at + PAGE != start || page - at > RUN_PAGES * PAGE || !fits(at, other) {
+        if at + PAGE != start || page - at > most * PAGE || !fits(at, other) {
             break;
         }
         start = at;
     }
     for (&at, other) in pages.range(Bound::Included(&end)) {
-        if at != end || at >= page + RUN_PAGES * PAGE || !fits(at, other) {
+        if at != end || at >= page + most * PAGE || !fits(at, other) {
             break;
         }
         end = at + PAGE;
@@ -242,7 +278,7 @@ unsafe impl Translation for HostTranslation {
         let mut pages = self.pages.borrow_mut();
         let was_mapped = pages.get(&page.0).is_some_and(|entry| self.is_mapped(entry));
         if was_mapped && !active {
-            self.put_aside(page.0);
+            self.put_aside(one(page));
         } else if was_mapped {
             flush();
             if map_run(page.0, 1, frame, protection) {
@@ -258,10 +294,8 @@ unsafe impl Translation for HostTranslation {
     fn unmap(&self, page: VirtAddr) -> Option<Mapping> {
         let mut pages = self.pages.borrow_mut();
         let entry = pages.remove(&page.0)?;
-        if self.is_mapped(&entry) && self.is_active() {
-            put_off(page.0, Change::Unmap, |gap| first_in(&pages, gap).is_none());
-        } else if self.is_mapped(&entry) {
-            self.put_aside(page.0);
+        if self.is_mapped(&entry) {
+            self.take_away(one(page), self.is_active(), |gap| first_in(&pages, gap).is_none());
         }
         Some(mapping_of(&entry))
     }
@@ -279,10 +313,36 @@ unsafe impl Translation for HostTranslation {
         }
         if !active {
             entry.mapped_in = 0;
-            self.put_aside(page.0);
+            self.put_aside(one(page));
         } else {
-            put_off(page.0, Change::Protect(host_rights(protection)), |_| false);
+            put_off(one(page), Change::Protect(host_rights(protection)), |_| false);
         }
+    }
+
+    fn unmap_all(&self, from: VirtAddr, to: VirtAddr, gone: &mut dyn FnMut(&[FrameNumber])) {
+        let (mut frames, mut count) = ([const { FrameNumber::NOTHING }; GONE_AT_ONCE], 0);
+        let mut shown: Option<Range<u64>> = None;
+        let (epoch, active) = (self.epoch.get(), self.is_active());
+        let mut pages = self.pages.borrow_mut();
+        pages.remove_range(&from.0, &to.0, |page, entry| {
+            if count == GONE_AT_ONCE {
+                gone(&frames);
+                count = 0;
+            }
+            frames[count] = entry.frame;
+            count += 1;
+            if entry.mapped_in == epoch {
+                match &mut shown {
+                    Some(shown) if is_one_region(shown.end, *page) => shown.end = *page + PAGE,
+                    _ => {
+                        let before = shown.replace(*page..*page + PAGE);
+                        before.into_iter().for_each(|before| self.take_away(before, active, |_| false));
+                    }
+                }
+            }
+        });
+        gone(&frames[..count]);
+        shown.into_iter().for_each(|shown| self.take_away(shown, active, |gap| first_in(&pages, gap).is_none()));
     }
 
     fn ahead_pages(&self) -> u64 {
@@ -351,17 +411,23 @@ fn last_put_off() -> RefMut<'static, PutOff> {
     unsafe { &(*cpu()).put_off }.borrow_mut()
 }
 
-/// Remembers a change of one page; `is_gap` says whether nothing is present in a range, so that it may be swept over.
-fn put_off(page: u64, change: Change, is_gap: impl Fn(Range<u64>) -> bool) {
+/// Remembers a change of pages in a row; `is_gap` says whether nothing is present in a range, so that it may be swept over.
+fn put_off(pages: Range<u64>, change: Change, is_gap: impl Fn(Range<u64>) -> bool) {
     let mut last = last_put_off();
-    let follows = last.start < last.end && last.change == change && page >= last.end;
-    let joins = follows && (page == last.end || is_one_region(last.end, page) && is_gap(last.end..page));
+    let follows = last.start < last.end && last.change == change && pages.start >= last.end;
+    let gap = last.end..pages.start;
+    let joins = follows && (gap.is_empty() || is_one_region(gap.start, gap.end) && is_gap(gap));
     if joins {
-        last.end = page + PAGE;
+        last.end = pages.end;
         return;
     }
     apply(&mut last);
-    *last = PutOff { start: page, end: page + PAGE, change };
+    *last = PutOff { start: pages.start, end: pages.end, change };
+}
+
+/// The addresses of a page.
+fn one(page: VirtAddr) -> Range<u64> {
+    page.0..page.0 + PAGE
 }
 
 /// Nothing of the kernel lies between the two addresses.

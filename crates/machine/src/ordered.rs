@@ -117,6 +117,30 @@ impl<K: Ord, V> Ordered<K, V> {
         Some(value)
     }
 
+    /// Removes the entries of `from..to`, and shows them as they go.
+    pub fn remove_range(&mut self, from: &K, to: &K, mut gone: impl FnMut(&K, &V)) {
+        let (mut part, place) = self.place(from);
+        let mut place = place.unwrap_or_else(|place| place);
+        while let Some(entries) = self.parts.get_mut(part) {
+            let end = place + entries[place..].partition_point(|(key, _)| key < to);
+            let is_last = end < entries.len();
+            self.count -= end - place;
+            entries.drain(place..end).for_each(|(key, value)| gone(&key, &value));
+            if entries.is_empty() {
+                self.parts.remove(part);
+            } else {
+                part += 1;
+            }
+            if is_last {
+                break;
+            }
+            place = 0;
+        }
+        if let Some(before) = part.checked_sub(1).filter(|before| *before < self.parts.len()) {
+            self.tidy(before);
+        }
+    }
+
     /// Keeps the entries whose value `stays`.
     pub fn retain(&mut self, mut stays: impl FnMut(&V) -> bool) {
         self.parts.iter_mut().for_each(|part| part.retain(|(_, value)| stays(value)));
@@ -314,6 +338,12 @@ mod tests {
                 6 if step % 500 == 1 => {
                     ordered.retain(|value| value % 3 != 0);
                     tree.retain(|_, value| *value % 3 != 0);
+                }
+                6 if step % 64 == 2 => {
+                    let end = key + (random >> 20 & 0x1FF);
+                    let mut gone = Vec::new();
+                    ordered.remove_range(&key, &end, |key, value| gone.push((*key, *value)));
+                    assert_eq!(gone, tree.extract_if(key..end, |_, _| true).collect::<Vec<_>>());
                 }
                 6 if step % 16 == 0 => assert_eq!(ordered.pop_first(), tree.pop_first()),
                 6 if step % 16 == 8 => assert_eq!(ordered.pop_last(), tree.pop_last()),

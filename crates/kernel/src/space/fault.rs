@@ -5,7 +5,7 @@ use machine::{Mapping, NoFrames, Protection};
 
 use super::area::{Area, Kind, View, without_write};
 use super::backing::BackingError;
-use super::limits::{AROUND_PAGES, PAGE, USER_LIMIT, WINDOWS_WHERE_DEAR, page_of};
+use super::limits::{AROUND_PAGES, PAGE, SEGMENT_PAGES_AHEAD, USER_LIMIT, WINDOWS_WHERE_DEAR, page_of};
 use super::map::MapError;
 use super::pages::Pages;
 use super::run::Run;
@@ -98,6 +98,20 @@ impl Space {
             return Err(FaultKind::Denied);
         }
         self.pages.supply(start, area, page, access)
+    }
+
+    /// Supplies what a program that is being loaded will touch of a segment, where faults are dear: a small writable one whole, of
+    /// another one the pages around its first. What cannot be had now comes by a fault, or fails there.
+    pub fn supply_segment(&mut self, start: u64, bytes: u64) {
+        let Some((_, area)) = self.area_at(start).filter(|_| self.pages.translation.ahead_pages() > 1) else { return };
+        let is_written = area.protection.write;
+        let is_small = bytes <= SEGMENT_PAGES_AHEAD * PAGE;
+        if is_written && is_small && self.pages.pool.has_plenty() {
+            self.populate(start, start + bytes);
+        } else if !is_written {
+            let _ = self.fault(start, Access::Read);
+        }
+        self.pages.awaited = None;
     }
 
     /// What the last fault that ended with [`FaultKind::Coming`] waits for.

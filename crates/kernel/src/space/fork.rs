@@ -21,6 +21,7 @@ impl Space {
     /// left to the child's faults, since most children execute another program soon.
     pub fn fork(&mut self, translation: Arc<dyn Translation>) -> Result<Space, NoMemory> {
         let mut areas = self.areas.try_clone().map_err(|_| NoMemory)?;
+        self.pages.forks = self.pages.forks.wrapping_add(1);
         areas.values_mut().for_each(|area| area.is_locked = false);
         let mut child = Space {
             areas,

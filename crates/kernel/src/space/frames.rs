@@ -299,10 +299,11 @@ impl FramePool {
         }
     }
 
-    /// The same for several, and how many of them were not the page of zeros.
+    /// The same for several, and how many of them were not the page of zeros. The first is given out next: pages that were neighbours
+    /// are so again in the next program, as far as their frames are.
     pub(crate) fn give_up_all(&self, frames: &[FrameNumber]) -> u64 {
         let (mut state, zeros, mut others) = (self.state.borrow_mut(), self.zero_frame(), frames.len() as u64);
-        for &frame in frames {
+        for &frame in frames.iter().rev() {
             others -= u64::from(Some(frame) == zeros);
             self.give_up_one(&mut state, frame);
         }

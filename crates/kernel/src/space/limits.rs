@@ -44,7 +44,14 @@ pub(super) const BACKING_PAGES_MAX: u64 = i64::MAX as u64 / PAGE;
 /// a static program's start is 1 % cheaper then.
 pub(super) const AROUND_PAGES: u64 = 8;
 /// So many times as many on a machine whose faults are dear (`Translation::ahead_pages`).
-pub(super) const WINDOWS_WHERE_DEAR: u64 = 8;
+pub(super) const WINDOWS_WHERE_DEAR: u64 = 32;
+
+/// Pages of a writable segment that a program gets with the rest of it, where faults are dear.
+pub(super) const SEGMENT_PAGES_AHEAD: u64 = 32;
+/// Pages that a fork copies at once, where faults are dear.
+pub(super) const FORK_COPIES_MAX: u64 = 24;
+/// Of so many forks of a quaspace the first copies nothing.
+pub(super) const FORKS_UNTIL_SHARED: u32 = 32;
 
 /// The process limits that a quaspace itself enforces, in bytes; `u64::MAX` is no limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -6,7 +6,7 @@ use alloc::sync::Arc;
 use machine::{Change, FrameNumber, Mapping, NoFrames, Protection, Shown, Translation, VirtAddr};
 
 use super::area::{Area, Kind};
-use super::limits::PAGE;
+use super::limits::{FORK_COPIES_MAX, FORKS_UNTIL_SHARED, PAGE};
 use super::{Coming, FramePool, Page};
 
 pub(super) struct Pages {
@@ -17,11 +17,13 @@ pub(super) struct Pages {
     pub resident_peak: u64,
     /// What the last fault waits for.
     pub awaited: Option<Coming>,
+    /// Copies that were made of it.
+    pub forks: u32,
 }
 
 impl Pages {
     pub fn new(pool: &'static FramePool, translation: Arc<dyn Translation>) -> Pages {
-        Pages { pool, translation, resident: 0, resident_peak: 0, awaited: None }
+        Pages { pool, translation, resident: 0, resident_peak: 0, awaited: None, forks: 0 }
     }
 
     pub fn query(&self, page: u64) -> Option<Mapping> {
@@ -125,11 +127,42 @@ impl Pages {
     /// Shows the pages of `from..to` in `child` too, read-only on both sides. On failure the
     /// pages shared so far stay shared; the caller drops the child.
     pub fn share_with(&mut self, child: &mut Pages, from: u64, to: u64) -> Result<(), NoFrames> {
+        if self.is_copied_at_fork(from, to) {
+            return self.copy_written(child, from, to);
+        }
         let (pool, mut result) = (self.pool, Ok(()));
         self.translation.write_protect(VirtAddr(from), VirtAddr(to), &mut |shown| {
             pool.share_all(shown);
             result = child.fill_all(shown);
             result.is_ok()
+        });
+        result
+    }
+
+    /// Where faults are dear: the parent may write so few of these pages, those that it wrote since a fork before, that both will. Now and
+    /// then all are shared, which shows again what it writes.
+    fn is_copied_at_fork(&self, from: u64, to: u64) -> bool {
+        if self.translation.ahead_pages() <= 1 || self.forks % FORKS_UNTIL_SHARED == 1 || !self.pool.has_plenty() {
+            return false;
+        }
+        let mut written = 0;
+        self.translation.visit(VirtAddr(from), VirtAddr(to), &mut |_, mapping| {
+            written += u64::from(mapping.protection.write);
+            Change::Keep
+        });
+        written <= FORK_COPIES_MAX
+    }
+
+    /// Gives `child` copies of the pages of `from..to` that may be written, and shares the others with it.
+    fn copy_written(&mut self, child: &mut Pages, from: u64, to: u64) -> Result<(), NoFrames> {
+        let (pool, mut result) = (self.pool, Ok(()));
+        self.translation.visit(VirtAddr(from), VirtAddr(to), &mut |page, Mapping { frame, protection, .. }| {
+            if result.is_ok() {
+                let shown = pool.share(frame);
+                let contents = if protection.write { shown.duplicate() } else { Some(shown) };
+                result = contents.ok_or(NoFrames).and_then(|contents| child.fill(page.0, contents, protection));
+            }
+            Change::Keep
         });
         result
     }

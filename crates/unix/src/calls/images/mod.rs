@@ -218,6 +218,9 @@ fn check_executable(process: &Process, node: &Node) -> Result<(), Errno> {
     process.credentials.borrow().permit(node, execute)
 }
 
+/// What a program that begins touches of its stack below its arguments.
+const STACK_AHEAD_BYTES: u64 = 3 * PAGE_BYTES as u64;
+
 fn build(held: Held<'_>, unix: &'static Unix, process: &Process, parts: Parts<'_>) -> Result<Loaded, LoadError> {
     let execution = Execution::begin(&parts.file.node)?;
     let limits = process.limits.borrow().clone();
@@ -251,6 +254,8 @@ fn build(held: Held<'_>, unix: &'static Unix, process: &Process, parts: Parts<'_
     let facts = facts(unix, process, &parts.image, &plan, vdso, identity);
     let arguments = Arguments { path: &parts.name, argv: &parts.wanted.argv, envp: &parts.wanted.envp };
     let initial = stack::build(&arguments, &facts, top, stack_limit, &|| unix.scheduler.breathe(held))?;
+    let touched = initial.stack_pointer - initial.stack_pointer % PAGE_BYTES as u64 - STACK_AHEAD_BYTES;
+    space.supply_segment(touched, STACK_AHEAD_BYTES);
     for (index, part) in initial.bytes.chunks(COPY_BYTES).enumerate() {
         if index > 0 {
             unix.scheduler.breathe(held);
@@ -348,11 +353,15 @@ impl Mapper for SpaceMapper<'_> {
         };
         let view = View { backing, first_page: offset / PAGE_BYTES as u64 };
         let request = MapRequest::anonymous(len, prot).at(addr).of(Kind::FilePrivate(view));
-        self.space.map(request).map(|_| ()).map_err(errno_of)
+        self.space.map(request).map_err(errno_of)?;
+        self.space.supply_segment(addr, len);
+        Ok(())
     }
 
     fn map_anonymous(&mut self, addr: u64, len: u64, prot: Protection) -> Result<(), Errno> {
-        self.space.map(MapRequest::anonymous(len, prot).at(addr)).map(|_| ()).map_err(errno_of)
+        self.space.map(MapRequest::anonymous(len, prot).at(addr)).map_err(errno_of)?;
+        self.space.supply_segment(addr, len);
+        Ok(())
     }
 
     fn zero(&mut self, addr: u64, len: u64) -> Result<(), Errno> {
