@@ -20,6 +20,7 @@ const OF_THE_SYSTEM: &[(&str, &[&str])] = &[
     ("crates/machine-hosted/src/debug/mod.rs", &["DEBUGGERS", "EXPECTS_DEBUGGER"]),
     ("crates/machine-hosted/src/foreign.rs", &["TOPS", "CHANGES", "HOST"]),
     ("crates/machine-hosted/src/frames.rs", &["PRESENT", "END", "POOL"]),
+    ("crates/machine-hosted/src/guards.rs", &["TOLD", "OWNER", "HAS_NEWS", "MOVES", "MOUNTS", "MOUNTS_SEEN"]),
     ("crates/machine-hosted/src/heap.rs", &["THE"]),
     (
         "crates/machine-hosted/src/hosts.rs",
@@ -27,7 +28,7 @@ const OF_THE_SYSTEM: &[(&str, &[&str])] = &[
     ),
     ("crates/machine-hosted/src/lib.rs", &["STORE", "MEMORY_FD", "MACHINE"]),
     ("crates/machine-hosted/src/lines.rs", &["TABLE", "OPEN"]),
-    ("crates/machine-hosted/src/patch.rs", &["HOPELESS", "CALLED", "REWRITES"]),
+    ("crates/machine-hosted/src/patch.rs", &["HOPELESS", "REWRITES"]),
     ("crates/machine-hosted/src/start.rs", &["CONTROL"]),
     ("crates/machine-hosted/src/stubs.rs", &["STATE"]),
     ("crates/machine-hosted/src/threads.rs", &["AREAS"]),

@@ -12,7 +12,7 @@ use machine::Registers;
 use machine_x86::{THREAD_AREA_BYTES, USER_CODE, USER_DATA, VECTOR_OFFSET};
 
 use crate::cpu::{Cpu, PROCESSORS};
-use crate::signals::{DISTURBING_FLAGS, on_alarm, on_call, on_child, on_fault};
+use crate::signals::{DISTURBING_FLAGS, on_alarm, on_call, on_child, on_fault, on_news};
 
 global_asm!(
     r#"
@@ -224,6 +224,7 @@ global_asm!(
     hosted_handler hosted_on_fault, {on_fault}
     hosted_handler hosted_on_alarm, {on_alarm}
     hosted_handler hosted_on_child, {on_child}
+    hosted_handler hosted_on_news, {on_news}
 
     .globl hosted_restorer
     hosted_restorer:
@@ -237,6 +238,7 @@ global_asm!(
     on_fault = sym on_fault,
     on_alarm = sym on_alarm,
     on_child = sym on_child,
+    on_news = sym on_news,
     area = const THREAD_AREA_BYTES,
     cpu = sym PROCESSORS,
     cpu_handed = const offset_of!(Cpu, handed_sp),
@@ -267,6 +269,7 @@ unsafe extern "C" {
     pub static hosted_on_fault: u8;
     pub static hosted_on_alarm: u8;
     pub static hosted_on_child: u8;
+    pub static hosted_on_news: u8;
     pub static hosted_first_return: u8;
     pub static hosted_iretq: u8;
     pub static hosted_change_space: u8;

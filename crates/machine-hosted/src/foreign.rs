@@ -12,7 +12,7 @@ use machine::{
 
 use crate::host::{self, HostError};
 use crate::threads::HostedGround;
-use crate::{names, windows};
+use crate::{guards, names, windows};
 
 /// Trees at most.
 pub const TREES_MAX: usize = 8;
@@ -295,6 +295,18 @@ impl Foreign for HostTrees {
 
     fn unmap(&self, window: Frames) {
         windows::close(&window);
+    }
+
+    fn guard(&self, place: Handle) -> Result<i32, Refused> {
+        Ok(guards::guard(place.0)?)
+    }
+
+    fn unguard(&self, number: i32) {
+        guards::unguard(number);
+    }
+
+    fn moves(&self) -> u64 {
+        guards::moves()
     }
 
     fn watch(&self, place: Handle, events: u32) -> Result<i32, Refused> {

@@ -130,6 +130,11 @@ fn here() -> usize {
     unsafe { (*cpu()).host as usize }
 }
 
+/// The number of the process that has the baton.
+pub fn process() -> i32 {
+    HOSTS[here()].process.load(Ordering::Relaxed)
+}
+
 /// This process has the baton.
 fn has_baton() -> bool {
     own().index.load(Ordering::Relaxed) as usize == here()
@@ -364,13 +369,15 @@ fn look_out(baton: &AtomicU32) {
 
 /// This process has the baton: brings what it has of its own up to date.
 fn begin() {
-    let host = &HOSTS[here()];
-    if host.is_stale.swap(false, Ordering::Relaxed) {
+    let is_stale = HOSTS[here()].is_stale.swap(false, Ordering::Relaxed);
+    if is_stale {
         translation::unmap_all();
     }
     show_windows();
-    if let Some(space) = translation::active() {
-        space.catch_up();
+    match translation::active() {
+        Some(space) if is_stale => space.bring_in_ahead(),
+        Some(space) => space.catch_up(),
+        None => {}
     }
     crate::the().keep_alarms();
 }

@@ -25,6 +25,7 @@ mod debug;
 mod entry;
 mod foreign;
 mod frames;
+mod guards;
 mod heap;
 mod host;
 mod hosts;

@@ -49,6 +49,7 @@ mod nr {
     pub const STATX: u64 = 332;
     pub const OPENAT2: u64 = 437;
     pub const FACCESSAT2: u64 = 439;
+    pub const GETXATTRAT: u64 = 464;
 }
 
 /// Host calls that move bytes to the program and from it.
@@ -193,8 +194,34 @@ pub fn about_below(directory: i32, path: &[u8]) -> Answer<About> {
 
 /// Extended attributes of what a path below a directory names, through directories alone.
 pub fn extended_below(directory: i32, path: &[u8], last: LastLink, what: &mut Extended<'_>) -> Answer<usize> {
+    if let Some(answer) = extended_name(directory, path, last, what) {
+        return answer;
+    }
     let flags = if last == LastLink::Itself { O_NOFOLLOW } else { 0 };
     ask_below(directory, path, flags, |place| extended(place, what))
+}
+
+/// Asks for an attribute of what has a name in a directory by one call (Linux 6.13). `None`: that cannot say it.
+fn extended_name(directory: i32, file: &[u8], last: LastLink, what: &mut Extended<'_>) -> Option<Answer<usize>> {
+    const ENOSYS: i32 = 38;
+    const EOPNOTSUPP: i32 = 95;
+    let Extended::Get { name: attribute, into } = what else { return None };
+    // A symlink has no access lists: another answer is of something else.
+    let tells_links = attribute.starts_with(b"system.posix_acl_");
+    if file.contains(&b'/') || !(tells_links || last == LastLink::Itself) {
+        return None;
+    }
+    let name = name(file).ok()?;
+    // struct xattr_args: value, then its size and flags.
+    let words = [into.as_mut_ptr() as u64, into.len() as u64];
+    let [asked, bytes] = [attribute.as_ptr() as u64, size_of_val(&words) as u64];
+    let arguments = [directory as u64, name.address(), AT_SYMLINK_NOFOLLOW, asked, words.as_ptr() as u64, bytes];
+    // SAFETY: the names end with a NUL; the host writes only into the slice.
+    match unsafe { call(nr::GETXATTRAT, arguments) } {
+        Err(HostError(ENOSYS)) => None,
+        Err(HostError(EOPNOTSUPP)) if last != LastLink::Itself => None,
+        answer => Some(answer.map(|bytes| bytes as usize)),
+    }
 }
 
 /// Asks about what a path below a directory names. Without `O_NOFOLLOW` a last name that is a symlink is refused, too.
@@ -403,6 +430,25 @@ pub fn watch(changes: i32, place: i32, events: u32) -> Answer<i32> {
     let arguments = [changes as u64, path.address(), events.into(), 0, 0, 0];
     // SAFETY: the host only reads the path.
     unsafe { call(nr::INOTIFY_ADD_WATCH, arguments).map(|number| number as i32) }
+}
+
+/// `process` gets `signal` when `changes` has something to tell.
+pub fn signal_owner(changes: i32, process: i32, signal: i32) {
+    const F_SETFL: u64 = 4;
+    const F_SETOWN: u64 = 8;
+    const F_SETSIG: u64 = 10;
+    const NONBLOCK_ASYNC: u64 = 0o24_000;
+    for (what, value) in [(F_SETSIG, signal as u64), (F_SETOWN, process as u64), (F_SETFL, NONBLOCK_ASYNC)] {
+        // SAFETY: no memory is touched.
+        let _ = unsafe { call(nr::FCNTL, [changes as u64, what, value, 0, 0, 0]) };
+    }
+}
+
+/// Whether the file system of a place tells what happens there, whoever does it: it is this host's alone.
+pub fn tells_moves(place: i32) -> Answer<bool> {
+    /// ext, xfs, btrfs, f2fs, tmpfs, overlayfs, squashfs (linux/magic.h).
+    const LOCAL: [u64; 7] = [0xEF53, 0x5846_5342, 0x9123_683E, 0xF2F5_2010, 0x0102_1994, 0x794C_7630, 0x7371_7368];
+    Ok(LOCAL.contains(&room(place)?.magic))
 }
 
 pub fn unwatch(changes: i32, number: i32) {

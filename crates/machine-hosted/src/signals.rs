@@ -15,13 +15,13 @@ use machine_x86::{USER_CODE, USER_DATA, upcalls};
 use crate::cpu::cpu;
 use crate::entry::{
     hosted_call_record, hosted_iretq, hosted_on_alarm, hosted_on_call, hosted_on_child, hosted_on_fault,
-    hosted_restorer, hosted_trap,
+    hosted_on_news, hosted_restorer, hosted_trap,
 };
 use crate::host::{self, HostError, SA_NOCLDSTOP, SA_NODEFER, SA_ONSTACK, SA_RESTART, SA_SIGINFO, SIGCHLD};
 use crate::layout::{is_code, is_user, text};
 use crate::threads::{current, user_registers};
 use crate::translation::active;
-use crate::{STORE, debug, hosts, patch, start, threads, upcall, windows};
+use crate::{STORE, debug, guards, hosts, patch, start, threads, upcall, windows};
 
 const SIGILL: i32 = 4;
 const SIGTRAP: i32 = 5;
@@ -90,6 +90,8 @@ pub fn start(has_tool: bool) -> Result<(), HostError> {
     unsafe {
         let child = SA_ONSTACK | SA_RESTART | SA_NOCLDSTOP;
         host::set_handler(SIGCHLD, (&raw const hosted_on_child) as u64, child, restorer, mask)?;
+        let told = SA_ONSTACK | SA_RESTART;
+        host::set_handler(guards::SIGNAL, (&raw const hosted_on_news) as u64, told, restorer, mask)?;
         for signal in [SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV] {
             host::set_handler(signal, (&raw const hosted_on_fault) as u64, fault, restorer, mask)?;
         }
@@ -264,6 +266,11 @@ fn bad_return(context: &mut Context) {
 
 pub extern "C" fn on_child(_signal: i32, _info: &Info, _context: &mut Context) {
     hosts::child_ended();
+}
+
+/// Something that is guarded has moved. It is looked at before the next question about a name.
+pub extern "C" fn on_news(_signal: i32, _info: &Info, _context: &mut Context) {
+    guards::has_news();
 }
 
 pub extern "C" fn on_alarm(_signal: i32, _info: &Info, context: &mut Context) {

@@ -218,6 +218,20 @@ pub trait Foreign: Send + Sync {
     /// Takes the frames of a window back: nobody uses them any more.
     fn unmap(&self, window: Frames);
 
+    /// Has [`Foreign::moves`] count from now on whenever a directory or symlink gets another place, goes, or gets other rights. Returns its
+    /// number. Error: `ENOSYS` where nobody tells in time.
+    fn guard(&self, place: Handle) -> Result<i32, Refused> {
+        let _ = place;
+        Err(Refused(ENOSYS))
+    }
+    fn unguard(&self, number: i32) {
+        let _ = number;
+    }
+    /// Differs from before if something that is guarded may have got another place since. Never 0.
+    fn moves(&self) -> u64 {
+        1
+    }
+
     /// Has what happens to a place told, by [`Foreign::take_events`]: Linux's bits for inotify. Returns its number, the
     /// same as long as the place is watched. Error: `ENOSYS` where nobody tells.
     fn watch(&self, place: Handle, events: u32) -> Result<i32, Refused> {

@@ -105,7 +105,7 @@ impl Namespace {
     /// Errors: those of a walk; `EISDIR`, `EACCES`, `EPERM` in a sticky directory, `EROFS`.
     pub fn unlink(&self, view: View<'_>, path: &[u8], now: Time) -> Result<Arc<Node>, Errno> {
         let mut walk = Walk::new(self, view, path)?;
-        let Last::Name(name) = walk.reach_last()? else { return Err(Errno::EISDIR) };
+        let Last::Name(name) = walk.reach_last_of_now()? else { return Err(Errno::EISDIR) };
         check_changeable(&walk.at)?;
         let node = walk.child(name.bytes())?;
         if walk.ends_in_slash {
@@ -124,7 +124,7 @@ impl Namespace {
     /// root, `EACCES`, `EPERM` in a sticky directory, `EROFS`.
     pub fn remove_directory(&self, view: View<'_>, path: &[u8], now: Time) -> Result<(), Errno> {
         let mut walk = Walk::new(self, view, path)?;
-        let name = match walk.reach_last()? {
+        let name = match walk.reach_last_of_now()? {
             Last::Name(name) => name,
             Last::Dot => return Err(Errno::EINVAL),
             Last::DotDot => return Err(Errno::ENOTEMPTY),
@@ -230,7 +230,7 @@ enum Slash {
 /// Walks to a name that must be free. Errors: `EEXIST`; `ENOENT` for a slash behind what will not be
 /// a directory; those of a walk.
 fn free_name<'a>(walk: &mut Walk<'a>, slash: Slash) -> Result<FreeName<'a>, Errno> {
-    let Last::Name(name) = walk.reach_last()? else { return Err(Errno::EEXIST) };
+    let Last::Name(name) = walk.reach_last_of_now()? else { return Err(Errno::EEXIST) };
     if name.bytes().len() > NAME_BYTES_MAX {
         return Err(Errno::ENAMETOOLONG);
     }

@@ -68,9 +68,15 @@ impl Namespace {
         while let Some(rest) = walk.plain_rest() {
             let is_last = !rest.contains(&b'/');
             if walk.at.is_elsewhere() {
-                let store = walk.at.volume().store();
-                let answer = store.extended_below(view.credentials, &walk.at, rest, last, what)?;
+                let answer = match walk.at.volume().store().extended_below(view.credentials, &walk.at, rest, last, what)
+                {
+                    Err(Errno::ENOENT) if walk.begins_anew()? => continue,
+                    answer => answer?,
+                };
                 if answer.is_some() {
+                    if is_last {
+                        walk.remember_way_to_rest();
+                    }
                     return Ok(answer);
                 }
             }
@@ -89,8 +95,17 @@ impl Walk<'_> {
         while let Some(rest) = self.plain_rest() {
             let slashes = rest.iter().filter(|byte| **byte == b'/').count();
             if self.at.is_elsewhere() {
-                match self.at.volume().store().glance(self.view.credentials, &self.at, rest, last)? {
-                    Glance::Seen(attributes) => return Ok(Some(attributes)),
+                let seen = match self.at.volume().store().glance(self.view.credentials, &self.at, rest, last) {
+                    Err(Errno::ENOENT) if self.begins_anew()? => continue,
+                    seen => seen?,
+                };
+                match seen {
+                    Glance::Seen(attributes) => {
+                        if slashes == 0 {
+                            self.remember_way_to_rest();
+                        }
+                        return Ok(Some(attributes));
+                    }
                     Glance::Walk => return Ok(None),
                     Glance::Step => {}
                 }

@@ -37,6 +37,8 @@ pub struct Namespace {
     /// Some of it is kept by stores that are asked for it.
     asks: KernelValue<bool>,
     pub(super) cache: KernelCell<PathCache>,
+    /// Paths that led to directories which stores keep, while these are settled.
+    pub(super) folders: KernelCell<PathCache>,
 }
 
 /// Where the way up from a node ends.
@@ -64,6 +66,7 @@ impl Namespace {
             generation: KernelValue::new(0),
             asks: KernelValue::new(root.is_elsewhere()),
             cache: KernelCell::new(PathCache::new()),
+            folders: KernelCell::new(PathCache::new()),
             root,
         })
     }
@@ -106,6 +109,7 @@ impl Namespace {
     /// Empties the cache of paths, which would hide a small leak: for those who look for one.
     pub fn forget_paths(&self) {
         *self.cache.borrow_mut() = PathCache::new();
+        *self.folders.borrow_mut() = PathCache::new();
     }
 
     /// Lays a volume over a directory. Errors: `ENOTDIR`, `EBUSY` if something is mounted there, the
@@ -184,6 +188,17 @@ impl Namespace {
     #[inline(always)]
     pub fn may_glance(&self) -> bool {
         self.asks.get() && !self.mounts.borrow().iter().any(|mount| mount.point.is_elsewhere())
+    }
+
+    /// The generation of `folders`: it changes with this machine's names and with what moves outside. `None`: nobody keeps the root for
+    /// it.
+    #[inline(always)]
+    pub(super) fn folders_generation(&self) -> Option<u64> {
+        if !self.asks.get() {
+            return None;
+        }
+        let moves = self.root.volume().store().moves()?;
+        Some(self.generation() << 32 ^ moves)
     }
 
     /// What a program sees at `node`: the root of what is mounted there, or `node`.

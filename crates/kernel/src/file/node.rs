@@ -526,6 +526,12 @@ impl Node {
 
     /// Parent of a directory inside its volume, `None` for the volume's root. For another node: the
     /// directory where it was last given a name, if that still exists.
+    /// As which it was last seen is this directory and this name.
+    pub(super) fn is_shown_in(&self, directory: &Arc<Node>, name: &[u8]) -> bool {
+        let place = self.place.borrow();
+        matches!(&place.parent, Parent::Held(held) if Arc::ptr_eq(held, directory)) && *place.name == *name
+    }
+
     pub fn parent(&self) -> Option<Arc<Node>> {
         match &self.place.borrow().parent {
             Parent::None => None,

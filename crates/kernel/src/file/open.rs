@@ -11,7 +11,7 @@ use super::namespace::Namespace;
 use super::node::Node;
 use super::opened::File;
 use super::store::NewName;
-use super::walk::{FinalLink, Last, View, Walk};
+use super::walk::{FinalLink, Last, Limits, View, Walk};
 
 /// Create the file if it is missing (`O_CREAT`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,6 +62,10 @@ impl Opened {
         Opened { node, created: true, is_to_be_cut: false, opening: None }
     }
 
+    fn at_once(opening: Arc<dyn File>) -> Opened {
+        Opened { created: false, ..Opened::made(opening) }
+    }
+
     pub(super) fn made(opening: Arc<dyn File>) -> Opened {
         Opened { node: opening.node().clone(), created: true, is_to_be_cut: false, opening: Some(opening) }
     }
@@ -83,7 +87,10 @@ impl Namespace {
         let last = if how.no_follow { FinalLink::Keep } else { FinalLink::Follow };
         let opened = match how.create {
             Some(create) if !how.path_only => self.open_or_create(view, path, (create, how.flags), last, now)?,
-            _ => Opened::found(self.lookup(view, path, last)?),
+            _ => match self.open_outside(view, path, how)? {
+                Some(opening) => Opened::at_once(opening),
+                None => Opened::found(self.lookup(view, path, last)?),
+            },
         };
         if !opened.created {
             check_open(view.credentials, &opened.node, how)?;
@@ -91,6 +98,23 @@ impl Namespace {
             return Ok(Opened { is_to_be_cut: how.truncate && may_cut, ..opened });
         }
         Ok(opened)
+    }
+
+    /// Opens a regular file outside of the machine in one step with looking up its name. `None`: it must be looked up.
+    fn open_outside(&self, view: View<'_>, path: &[u8], how: OpenHow) -> Result<Option<Arc<dyn File>>, Errno> {
+        let is_plain = !(how.path_only || how.truncate || how.directory || how.no_access_time);
+        if !is_plain || how.create.is_some() || !self.may_glance() || view.limits != Limits::default() {
+            return Ok(None);
+        }
+        if self.cache_key(view, path).is_some_and(|key| self.remembered(view, &key, FinalLink::Follow).is_some()) {
+            return Ok(None);
+        }
+        let mut walk = Walk::new(self, view, path)?;
+        let Last::Name(name) = walk.reach_last()? else { return Ok(None) };
+        if !walk.at.is_elsewhere() || walk.ends_in_slash || !walk.at.volume().speaks_for(view.credentials) {
+            return Ok(None);
+        }
+        Ok(walk.at.volume().store().open_child(&walk.at, name.bytes(), how.flags))
     }
 
     fn open_or_create(

@@ -70,9 +70,9 @@ impl Namespace {
         now: Time,
     ) -> Result<(), Errno> {
         let mut old_walk = Walk::new(self, old.0, old.1)?;
-        let old_last = old_walk.reach_last()?;
+        let old_last = old_walk.reach_last_of_now()?;
         let mut new_walk = Walk::new(self, new.0, new.1)?;
-        let new_last = new_walk.reach_last()?;
+        let new_last = new_walk.reach_last_of_now()?;
         if !Arc::ptr_eq(old_walk.at.volume(), new_walk.at.volume()) {
             return Err(Errno::EXDEV);
         }

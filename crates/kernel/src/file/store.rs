@@ -116,6 +116,21 @@ pub trait Store: Send + Sync {
         Ok(None)
     }
 
+    /// Differs from before if what was settled may be so no more. `None`: nothing ever is.
+    fn moves(&self) -> Option<u64> {
+        None
+    }
+
+    /// The name of a node that it keeps still leads to it for certain, as long as `moves` stays.
+    fn is_settled(&self, _node: &Node) -> bool {
+        false
+    }
+
+    /// A directory that it keeps was believed to be where it was, and has been removed: nothing is settled any more.
+    fn is_gone(&self, _directory: &Node) -> bool {
+        false
+    }
+
     /// Where a symlink that it keeps leads.
     fn link_target(&self, _node: &Node) -> Result<Arc<[u8]>, Errno> {
         Err(Errno::EINVAL)
@@ -134,6 +149,11 @@ pub trait Store: Send + Sync {
     /// What `stat` tells of a node that it keeps.
     fn attributes(&self, node: &Node) -> Attributes {
         node.own_attributes()
+    }
+
+    /// Opens the regular file called `name` in a directory that it keeps, in one step with looking it up. `None`: it must be looked up.
+    fn open_child(&self, _directory: &Arc<Node>, _name: &[u8], _flags: u32) -> Option<Arc<dyn File>> {
+        None
     }
 
     /// Opens a file or directory that it keeps, with Linux's flags, `O_TRUNC` among them.

@@ -156,6 +156,10 @@ pub(super) enum Last<'a> {
 pub(super) struct Walk<'a> {
     namespace: &'a Namespace,
     pub(super) view: View<'a>,
+    /// The program's path.
+    path: &'a [u8],
+    /// It began anew.
+    is_second: bool,
     /// The directory reached so far (anything else is an error at the next name).
     pub(super) at: Arc<Node>,
     /// What is left to walk, innermost symlink target last.
@@ -165,6 +169,9 @@ pub(super) struct Walk<'a> {
     pub(super) ends_in_slash: bool,
     terms: Terms,
     cacheable: bool,
+    /// The way so far can be taken again while [`Namespace::folders`] keeps it: downwards by names, all settled, past no directory in
+    /// memory that is not open to all.
+    is_way: bool,
     /// The root counts as known: the path or a `..` on it has named it. Linux takes an absolute link for a way into another
     /// volume otherwise.
     knows_root: bool,
@@ -185,17 +192,62 @@ impl<'a> Walk<'a> {
         let mut pending = Vec::new();
         pending.room_for_exact(2)?;
         pending.put(Rest { text: Text::Given(path), at: 0 });
-        Ok(Walk {
+        let mut walk = Walk {
             namespace,
             view,
+            path,
+            is_second: false,
             at: if absolute { view.root.clone() } else { view.directory.clone() },
             pending,
             links_followed: 0,
             ends_in_slash: false,
             terms: Terms { open_to_all: true, straight: true },
             cacheable: true,
+            is_way: absolute,
             knows_root: absolute || view.limits.beneath || view.limits.in_root,
-        })
+        };
+        if absolute {
+            walk.leap();
+        }
+        Ok(walk)
+    }
+
+    /// Goes at once to the directory of the last name, if it lies outside of the machine, somebody has gone there, and nothing on the
+    /// way has moved since.
+    fn leap(&mut self) {
+        let Some(generation) = self.namespace.folders_generation() else { return };
+        let [Rest { text: Text::Given(path), at }] = &mut self.pending[..] else { return };
+        let Some(end) = path.iter().rposition(|byte| *byte == b'/') else { return };
+        if end == 0 || end + 1 == path.len() {
+            return;
+        }
+        let Some(key) = self.namespace.cache_key(self.view, &path[..end]) else { return };
+        let asker = Asker { searches_all: true, follows: true };
+        let found = self.namespace.folders.borrow().find(generation, &key, asker);
+        if let Some(node) = found.filter(|node| node.volume().speaks_for(self.view.credentials)) {
+            (self.at, *at) = (node, end);
+            (self.cacheable, self.is_way, self.terms.open_to_all) = (false, false, false);
+        }
+    }
+
+    /// The walk has reached the directory of the last name, which begins at `last` of the program's path.
+    fn remember_way(&mut self, last: usize) {
+        // A directory holds those above it, and so their guards; nobody holds the links.
+        let is_way = self.is_way && self.links_followed == 0 && self.at.is_elsewhere();
+        let Some(generation) = self.namespace.folders_generation().filter(|_| is_way && last > 1) else { return };
+        let Some(key) = self.namespace.cache_key(self.view, &self.path[..last - 1]) else { return };
+        if self.at.volume().speaks_for(self.view.credentials) {
+            let terms = Terms { open_to_all: true, straight: true };
+            self.namespace.folders.borrow_mut().keep(generation, &key, &self.at, terms);
+        }
+    }
+
+    /// The same before the last name is taken off.
+    pub(super) fn remember_way_to_rest(&mut self) {
+        if let [Rest { text: Text::Given(path), at }] = &self.pending[..] {
+            let last = skip(path, *at, |byte| byte == b'/');
+            self.remember_way(last);
+        }
     }
 
     /// Walks up to the last name. `self.at` is then a directory that may be searched (or, for
@@ -208,6 +260,12 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// The same for who changes what is there: a directory that is remembered has not been removed.
+    pub(super) fn reach_last_of_now(&mut self) -> Result<Last<'a>, Errno> {
+        let last = self.reach_last()?;
+        if self.begins_anew()? { self.reach_last() } else { Ok(last) }
+    }
+
     /// Walks one name further; a last name is returned instead.
     pub(super) fn step(&mut self) -> Result<Option<Last<'a>>, Errno> {
         let Some(name) = self.next_name() else { return Ok(Some(Last::Root)) };
@@ -216,12 +274,24 @@ impl<'a> Walk<'a> {
         match name.bytes() {
             b"." if is_last => return Ok(Some(Last::Dot)),
             b".." if is_last => return Ok(Some(Last::DotDot)),
-            _ if is_last => return Ok(Some(Last::Name(name))),
+            _ if is_last => {
+                if matches!(name.text, Text::Given(_)) {
+                    self.remember_way(name.range.start);
+                }
+                return Ok(Some(Last::Name(name)));
+            }
             b"." => {}
-            b".." => self.go_up()?,
+            b".." => {
+                self.is_way = false;
+                self.go_up()?;
+            }
             bytes => {
-                let node = self.child(bytes)?;
+                let node = match self.child(bytes) {
+                    Err(Errno::ENOENT) if self.begins_anew()? => return Ok(None),
+                    found => found?,
+                };
                 self.note_step(&node);
+                self.is_way &= !node.is_elsewhere() || node.volume().store().is_settled(&node);
                 if !node.is_symlink() {
                     self.at = node;
                 } else if let Some(jumped) = self.follow(&node)? {
@@ -277,7 +347,26 @@ impl<'a> Walk<'a> {
     }
 
     /// The same for the last name of a path, which is seldom one that was walked through.
-    pub(super) fn last_child(&self, name: &[u8]) -> Result<Arc<Node>, Errno> {
+    pub(super) fn last_child(&mut self, name: &[u8]) -> Result<Arc<Node>, Errno> {
+        match self.new_child(name) {
+            Err(Errno::ENOENT) if self.begins_anew()? => match self.reach_last()? {
+                Last::Name(name) => self.new_child(name.bytes()),
+                _ => Err(Errno::ENOENT),
+            },
+            found => found,
+        }
+    }
+
+    /// A name is missing: the directory may be another one by now than the one that was remembered. Then the walk is at its beginning.
+    pub(super) fn begins_anew(&mut self) -> Result<bool, Errno> {
+        if self.is_second || !self.at.is_elsewhere() || !self.at.volume().store().is_gone(&self.at) {
+            return Ok(false);
+        }
+        *self = Walk { is_second: true, ..Walk::new(self.namespace, self.view, self.path)? };
+        Ok(true)
+    }
+
+    fn new_child(&self, name: &[u8]) -> Result<Arc<Node>, Errno> {
         if !self.at.is_elsewhere() {
             return self.child(name);
         }
@@ -391,7 +480,9 @@ impl<'a> Walk<'a> {
             let checked = self.at.volume().speaks_for(self.view.credentials);
             return if checked { Ok(()) } else { self.view.credentials.permit(&self.at, Access::SEARCH) };
         }
-        self.terms.open_to_all &= self.at.meta().mode & 0o111 == 0o111;
+        let is_open = self.at.meta().mode & 0o111 == 0o111;
+        self.terms.open_to_all &= is_open;
+        self.is_way &= is_open && self.at.volume().residence() == Residence::Memory;
         self.cacheable &= self.at.volume().residence() != Residence::Virtual;
         self.view.credentials.permit(&self.at, Access::SEARCH)
     }

@@ -32,8 +32,8 @@ pub enum Body {
 }
 
 pub struct OpenFile {
-    pub body: Body,
     node: Option<Arc<Node>>,
+    pub body: Body,
     flags: KernelValue<u32>,
     /// Offset of the next read or write, in bytes (of a directory: the cookie), where there is no window.
     position: KernelValue<u64>,

@@ -175,6 +175,7 @@ pub fn run(options: &Options, tally: &mut Tally) -> Result<(), String> {
     bench.record(tally, options, "wal-shared-with-the-host", sqlite, |name| bench.shared_wal(name));
     bench.record(tally, options, "a-map-shared-with-the-host", &["python3"], |name| bench.shared_map(name));
     bench.record(tally, options, "names-that-come-and-go", &[], |name| bench.names_that_come_and_go(name));
+    bench.record(tally, options, "directories-that-move", &["python3"], |name| bench.directories_that_move(name));
     bench.record(tally, options, "few-descriptors-on-the-host", &[], |name| bench.few_descriptors(name));
     bench.record(tally, options, "memory-folders", &[], |name| bench.memory_folders(name));
     bench.record(tally, options, "laid-over", &[], |name| bench.laid_over(name));

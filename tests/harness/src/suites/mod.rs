@@ -11,6 +11,7 @@ pub mod fuzz;
 pub mod hosted;
 mod hosted_kills;
 pub mod hostfiles;
+mod hostfiles_moves;
 pub mod knobs;
 pub mod kvm;
 pub mod machines;

@@ -36,7 +36,7 @@ impl ForeignTree {
     fn made(&self, new: NewName<'_>) -> Result<Arc<Node>, Errno> {
         let node = self.child(new.directory, new.name, Guess::New)?;
         if let Ok(foreign) = foreign(&node) {
-            self.give_to(new, foreign.place);
+            self.give_to(new, foreign.place());
         }
         Ok(node)
     }
@@ -44,7 +44,7 @@ impl ForeignTree {
     /// Makes a regular file that must not exist, and opens it.
     pub(super) fn create(&self, new: NewName<'_>, mode: u32, flags: u32) -> Result<Opened, Errno> {
         let at = foreign(new.directory)?;
-        let handle = self.ask(|far| far.create(at.place, new.name, flags_there(flags), mode))?;
+        let handle = self.ask(|far| far.create(at.place(), new.name, flags_there(flags), mode))?;
         let opening = self.opened(new.directory, (handle, flags))?;
         opening.node().show_in(new.directory, new.name);
         self.give_to(new, handle);
@@ -57,7 +57,7 @@ impl ForeignTree {
         if let Some(share) = self.share {
             return self.create_hidden(share, new, mode, flags);
         }
-        let handle = self.ask(|far| far.create_nameless(at.place, flags_there(flags), mode))?;
+        let handle = self.ask(|far| far.create_nameless(at.place(), flags_there(flags), mode))?;
         self.give_to(new, handle);
         self.opened(new.directory, (handle, flags)).map(|opening| Opened::made(opening))
     }
@@ -66,9 +66,9 @@ impl ForeignTree {
     fn create_hidden(&self, share: &'static Share, new: NewName<'_>, mode: u32, flags: u32) -> Result<Opened, Errno> {
         let at = foreign(new.directory)?;
         let name = share.hidden_name(new.directory.number())?;
-        let directory = self.ask(|_| share.another(at.place))?;
+        let directory = self.ask(|_| share.another(at.place()))?;
         let flags = flags_there(flags) & !O_DIRECTORY;
-        let made = self.ask(|far| far.create(at.place, &name, flags, mode));
+        let made = self.ask(|far| far.create(at.place(), &name, flags, mode));
         let opening = made.and_then(|handle| {
             self.give_to(new, handle);
             self.opened(new.directory, (handle, flags))
@@ -94,7 +94,7 @@ impl ForeignTree {
 
     pub(super) fn make_directory(&self, new: NewName<'_>, mode: u32) -> Result<Arc<Node>, Errno> {
         let at = foreign(new.directory)?;
-        self.ask(|far| far.make_directory(at.place, new.name, mode))?;
+        self.ask(|far| far.make_directory(at.place(), new.name, mode))?;
         self.made(new)
     }
 
@@ -107,19 +107,19 @@ impl ForeignTree {
             return Err(Errno::EPERM);
         }
         let (mode, numbers) = (special.kind.mode_bits() | special.mode, special.kind.device_numbers());
-        self.ask(|far| far.make_special(at.place, new.name, mode, numbers))?;
+        self.ask(|far| far.make_special(at.place(), new.name, mode, numbers))?;
         self.made(new)
     }
 
     pub(super) fn make_symlink(&self, new: NewName<'_>, target: &[u8]) -> Result<Arc<Node>, Errno> {
         let at = foreign(new.directory)?;
-        self.ask(|far| far.make_symlink(at.place, new.name, target))?;
+        self.ask(|far| far.make_symlink(at.place(), new.name, target))?;
         self.made(new)
     }
 
     pub(super) fn link(&self, new: NewName<'_>, node: &Arc<Node>) -> Result<(), Errno> {
         let (from, at) = (foreign(node)?, foreign(new.directory)?);
-        self.ask(|far| far.link(from.place, at.place, new.name))?;
+        self.ask(|far| far.link(from.place(), at.place(), new.name))?;
         node.show_in(new.directory, new.name);
         Ok(())
     }
@@ -129,11 +129,11 @@ impl ForeignTree {
         let at = foreign(directory)?;
         foreign(node).map_err(|_| Errno::EBUSY)?;
         if node.is_directory() {
-            self.ask(|far| far.remove_directory(at.place, name))?;
+            self.ask(|far| far.remove_directory(at.place(), name))?;
         } else if let Some(shared) = foreign(node)?.shared.as_ref().filter(|shared| shared.is_needed()) {
             self.hide(shared, at, name, node)?;
         } else {
-            self.ask(|far| far.remove(at.place, name))?;
+            self.ask(|far| far.remove(at.place(), name))?;
         }
         self.let_go(node);
         Ok(())
@@ -143,8 +143,8 @@ impl ForeignTree {
     /// removed when it is closed.
     fn hide(&self, shared: &SharedNode, at: &ForeignNode, name: &[u8], node: &Arc<Node>) -> Result<(), Errno> {
         let hidden = shared.share.hidden_name(node.number())?;
-        let directory = self.ask(|_| shared.share.another(at.place))?;
-        let renamed = self.ask(|far| far.rename((at.place, name), (at.place, &hidden), 0));
+        let directory = self.ask(|_| shared.share.another(at.place()))?;
+        let renamed = self.ask(|far| far.rename((at.place(), name), (at.place(), &hidden), 0));
         if renamed.is_err() || !shared.is_needed() {
             // It was closed meanwhile, or has not got the name.
             shared.share.remove_hidden(directory, hidden);
@@ -173,7 +173,7 @@ impl ForeignTree {
         {
             self.hide(shared, new, to.name, other)?;
         }
-        self.ask(|far| far.rename((old.place, from.name), (new.place, to.name), flags))?;
+        self.ask(|far| far.rename((old.place(), from.name), (new.place(), to.name), flags))?;
         moved.show_in(to.directory, to.name);
         match replaced {
             Some(other) if mode == RenameMode::Exchange => other.show_in(from.directory, from.name),
@@ -189,7 +189,7 @@ impl ForeignTree {
             TimeChange::Omit => Stamp::Omit,
             TimeChange::Set(time) => Stamp::At((time.seconds, time.nanos)),
         });
-        self.ask(|far| far.set_times(node.place, stamps))
+        self.ask(|far| far.set_times(node.place(), stamps))
     }
 
     /// A value's bytes; with no room only their count.
@@ -203,7 +203,7 @@ impl ForeignTree {
     ) -> Result<Option<usize>, Errno> {
         let last = if last == FinalLink::Keep { LastLink::Itself } else { LastLink::Refused };
         let what = KernelCell::new(what);
-        match self.ask(|far| far.extended_below(directory.place, names, last, *what.borrow_mut())) {
+        match self.ask(|far| far.extended_below(directory.place(), names, last, *what.borrow_mut())) {
             Ok(count) => Ok(Some(count)),
             Err(Errno::ELOOP | Errno::ENOSYS | Errno::EXDEV | Errno::ENAMETOOLONG | Errno::EAGAIN) => Ok(None),
             Err(error) => Err(error),
@@ -214,7 +214,7 @@ impl ForeignTree {
         let what = KernelCell::new(Some(what));
         // The question is asked once: it needs no descriptor that could be missing.
         self.ask(|far| match what.borrow_mut().take() {
-            Some(what) => far.extended(node.place, what),
+            Some(what) => far.extended(node.place(), what),
             None => Err(machine::Refused(Errno::ENFILE as u16)),
         })
     }
@@ -247,7 +247,7 @@ impl ForeignTree {
         if let Some(holder) = foreign.lock_holder.get() {
             return Ok(holder);
         }
-        let open = |flags| self.ask(|far| far.open(foreign.place, flags));
+        let open = |flags| self.ask(|far| far.open(foreign.place(), flags));
         let holder = open(READ_WRITE).or_else(|_| open(READ)).or_else(|_| open(WRITE))?;
         foreign.lock_holder.set(Some(holder));
         Ok(holder)

@@ -10,6 +10,7 @@
 
 mod change;
 mod ferry;
+mod guarded;
 mod map;
 mod opening;
 mod store;
@@ -23,6 +24,7 @@ use abi::Errno;
 use machine::{About, Foreign, Handle, KernelCell, KernelValue, NoMemory, Refused, TryGrow, try_arc_slice, try_filled};
 
 pub use ferry::Ferry;
+use guarded::{Recent, Settled};
 use map::ForeignMap;
 pub(super) use opening::Opening;
 
@@ -36,10 +38,6 @@ use super::store::{Glance, Guess, WatchKey as Key};
 use super::volume::Volume;
 use super::walk::FinalLink;
 
-/// Directories that are kept though nobody uses them, so that walking through them is cheap. Files are not kept: what
-/// was removed on the other side could not be freed there.
-const RECENT_MAX: usize = 128;
-
 /// What a volume outside of the machine knows.
 pub struct ForeignTree {
     far: &'static dyn Foreign,
@@ -47,8 +45,9 @@ pub struct ForeignTree {
     identity: Credentials,
     /// All that are alive, sorted. Binary search in a plain vector: few are alive, and it takes little code.
     nodes: KernelCell<Vec<(Key, Weak<Node>)>>,
-    /// The one used longest ago first.
-    recent: KernelCell<Vec<Arc<Node>>>,
+    recent: Recent,
+    /// How often a place that was seen under one name was seen under another.
+    shifts: KernelValue<u64>,
     /// Directories of the volume laid over that are seen alone.
     alone: KernelCell<Vec<Arc<Node>>>,
     /// What the other side tells of.
@@ -60,7 +59,8 @@ pub struct ForeignTree {
 /// What a node outside of the machine keeps.
 pub struct ForeignNode {
     far: &'static dyn Foreign,
-    place: Handle,
+    /// Held as long as the node, unless it is that of an opening, which lends it.
+    place: KernelValue<Handle>,
     device: (u32, u32),
     /// The directory in memory that is laid over this one.
     over: KernelCell<Option<Arc<Node>>>,
@@ -70,6 +70,7 @@ pub struct ForeignNode {
     lock_holder: KernelCell<Option<Handle>>,
     /// Of a file that is asked for by messages.
     shared: Option<SharedNode>,
+    settled: Settled,
 }
 
 /// What is known of a file in a shared folder.
@@ -89,7 +90,8 @@ impl Drop for ForeignNode {
         if let Some(holder) = holder {
             self.far.release(holder);
         }
-        self.far.release(self.place);
+        self.settled.end(self.far);
+        self.far.release(self.place());
     }
 }
 
@@ -128,7 +130,8 @@ impl ForeignTree {
             far,
             identity,
             nodes: KernelCell::new(Vec::new()),
-            recent: KernelCell::new(Vec::new()),
+            recent: Recent::new(),
+            shifts: KernelValue::new(0),
             alone: KernelCell::new(Vec::new()),
             watched: watch::Outside::new(),
             share: None,
@@ -154,34 +157,38 @@ impl ForeignTree {
     /// Lets the other side have its places back that nobody uses.
     #[cold]
     fn give_back(&self) {
-        let recent = core::mem::take(&mut *self.recent.borrow_mut());
-        drop(recent);
+        self.recent.empty();
     }
 
     /// The node of a place; `place` is used up.
     fn adopt(&self, volume: &Arc<Volume>, place: Handle) -> Result<Arc<Node>, Errno> {
-        let about = match self.ask(|far| far.about(place)) {
-            Ok(about) => about,
+        match self.ask(|far| far.about(place)) {
+            Ok(about) => self.adopt_known(volume, place, &about),
             Err(error) => {
                 self.far.release(place);
-                return Err(error);
+                Err(error)
             }
-        };
+        }
+    }
+
+    /// The same of a place that has been asked about.
+    fn adopt_known(&self, volume: &Arc<Volume>, place: Handle, about: &About) -> Result<Arc<Node>, Errno> {
         let key = (about.device, about.number);
         let foreign = ForeignNode {
             far: self.far,
-            place,
+            place: KernelValue::new(place),
             device: about.device,
             over: KernelCell::new(None),
             maps: KernelCell::new([Weak::new(), Weak::new()]),
             lock_holder: KernelCell::new(None),
             shared: self.share.map(SharedNode::new).transpose()?,
+            settled: Settled::new(),
         };
-        if let Some(node) = self.known(key, &about) {
+        if let Some(node) = self.known(key, about) {
             return Ok(node);
         }
         self.nodes.borrow_mut().room_for(1)?;
-        let node = Node::kept(volume, about.number, kind_of(&about), Box::new(foreign));
+        let node = Node::kept(volume, about.number, kind_of(about), Box::new(foreign));
         let mut nodes = self.nodes.borrow_mut();
         match nodes.binary_search_by_key(&key, |(known, _)| *known) {
             // A thing of another kind has the number now.
@@ -210,27 +217,8 @@ impl ForeignTree {
         }
     }
 
-    #[expect(clippy::disallowed_methods, reason = "RECENT_MAX at most")]
-    fn keep(&self, node: &Arc<Node>) {
-        let dropped = {
-            let mut recent = self.recent.borrow_mut();
-            if recent.iter().any(|kept| Arc::ptr_eq(kept, node)) {
-                return;
-            }
-            let oldest = if recent.len() >= RECENT_MAX { Some(recent.remove(0)) } else { None };
-            recent.push(node.clone());
-            oldest
-        };
-        drop(dropped);
-    }
-
     pub(super) fn let_go(&self, node: &Arc<Node>) {
-        let mut recent = self.recent.borrow_mut();
-        if let Some(index) = recent.iter().position(|kept| Arc::ptr_eq(kept, node)) {
-            let dropped = recent.remove(index);
-            drop(recent);
-            drop(dropped);
-        }
+        self.recent.let_go(node);
     }
 
     /// `node`, a directory of the volume laid over, is seen alone.
@@ -257,7 +245,7 @@ impl ForeignTree {
     /// What the other side says of a node there, now. One that cannot be asked has no links left.
     fn about(&self, node: &Node) -> About {
         let Ok(foreign) = foreign(node) else { return About::default() };
-        let asked = self.ask(|far| far.about(foreign.place)).ok();
+        let asked = self.ask(|far| far.about(foreign.place())).ok();
         let mut about = asked.unwrap_or(About { device: foreign.device, number: node.number(), ..About::default() });
         foreign.shared.iter().for_each(|shared| shared.settle_about(&mut about));
         about
@@ -314,6 +302,10 @@ fn foreign(node: &Node) -> Result<&ForeignNode, Errno> {
 }
 
 impl ForeignNode {
+    fn place(&self) -> Handle {
+        self.place.get()
+    }
+
     /// Nothing in memory is laid over the first of `names` in this directory, so nothing is over what is below it.
     fn is_bare_at(&self, names: &[u8]) -> bool {
         let first = names.split(|byte| *byte == b'/').next().unwrap_or(names);
@@ -380,9 +372,9 @@ impl ForeignTree {
     /// What `names` below a directory lead to, through directories alone.
     fn glance(&self, directory: &ForeignNode, names: &[u8], last: FinalLink) -> Result<Glance, Errno> {
         let about = if names.contains(&b'/') {
-            self.ask(|far| far.about_below(directory.place, names))
+            self.ask(|far| far.about_below(directory.place(), names))
         } else {
-            self.ask(|far| far.about_name(directory.place, names))
+            self.ask(|far| far.about_name(directory.place(), names))
         };
         match about {
             Ok(about) if kind_of(&about) == NodeKind::Symlink && last == FinalLink::Follow => Ok(Glance::Walk),
@@ -393,10 +385,15 @@ impl ForeignTree {
     }
 
     fn find(&self, this: &Arc<Node>, foreign: &ForeignNode, name: &[u8], guess: Guess) -> Result<Arc<Node>, Errno> {
+        // Before the question, so that a move behind it counts.
+        let moves = self.moves();
+        if let Some(node) = self.recent.settled(this, name, moves) {
+            return Ok(node);
+        }
         let known = match guess {
             // By messages that is dearer than to take the place and give it back.
             Guess::Known if self.share.is_none() => {
-                let about = self.ask(|far| far.about_name(foreign.place, name))?;
+                let about = self.ask(|far| far.about_name(foreign.place(), name))?;
                 self.known((about.device, about.number), &about)
             }
             _ => None,
@@ -404,23 +401,39 @@ impl ForeignTree {
         let node = match known {
             Some(node) => node,
             None => {
-                let place = self.ask(|far| far.find(foreign.place, name))?;
+                let place = self.ask(|far| far.find(foreign.place(), name))?;
                 self.adopt(this.volume(), place)?
             }
         };
+        if node.parent().is_some() && !node.is_shown_in(this, name) {
+            // Those above its place so far are held by it no more, and are not guarded for those who went past them.
+            self.shifts.set(self.shifts.get() + 1);
+        }
         node.show_in(this, name);
-        if node.is_directory() {
-            self.keep(&node);
+        if node.is_directory() || node.is_symlink() && self.share.is_none() {
+            self.recent.keep(this, name, &node);
+            self.note_place(foreign, name, &node, moves);
         }
         Ok(node)
     }
 
-    /// Where a symlink leads.
+    /// Where a symlink leads, which nobody can change as long as its place is held.
     fn link_target(&self, foreign: &ForeignNode) -> Result<Arc<[u8]>, Errno> {
+        if let Some(target) = foreign.settled.target() {
+            return Ok(target);
+        }
+        let target = self.ask_target(foreign)?;
+        if self.share.is_none() {
+            foreign.settled.leads_to(target.clone());
+        }
+        Ok(target)
+    }
+
+    fn ask_target(&self, foreign: &ForeignNode) -> Result<Arc<[u8]>, Errno> {
         let target = try_filled(0, PATH_BYTES_MAX)?;
         // Only one question is asked at a time, so the buffer may be lent to it.
         let target = KernelCell::new(target);
-        let bytes = self.ask(|far| far.link_target(foreign.place, &mut target.borrow_mut()))?;
+        let bytes = self.ask(|far| far.link_target(foreign.place(), &mut target.borrow_mut()))?;
         Ok(try_arc_slice(&target.borrow()[..bytes])?)
     }
 }

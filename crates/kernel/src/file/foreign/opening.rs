@@ -44,7 +44,7 @@ pub struct Opening {
 
 impl Drop for Opening {
     fn drop(&mut self) {
-        self.far.release(self.handle.get());
+        self.give_back();
         self.shared().into_iter().for_each(SharedNode::closed);
     }
 }
@@ -63,7 +63,7 @@ impl ForeignTree {
         let flags = flags_there(flags) & !0o200_000 | directory;
         let handle = match open_by_name(node, foreign, flags) {
             Some(handle) => handle,
-            None => self.ask(|far| far.open(foreign.place, flags))?,
+            None => self.ask(|far| far.open(foreign.place(), flags))?,
         };
         if let Some(shared) = foreign.shared.as_ref().filter(|_| flags & O_TRUNC != 0) {
             shared.cut(0);
@@ -79,7 +79,7 @@ fn open_by_name(node: &Arc<Node>, foreign: &ForeignNode, flags: u32) -> Option<H
         return None;
     }
     let (directory, name, far) = (node.parent()?, node.name(), foreign.far);
-    let handle = far.open_name(super::foreign(&directory).ok()?.place, &name, flags).ok()?;
+    let handle = far.open_name(super::foreign(&directory).ok()?.place(), &name, flags).ok()?;
     let same = |about: &About| (about.device, about.number) == (foreign.device, node.number());
     if far.about(handle).is_ok_and(|about| same(&about)) {
         return Some(handle);
@@ -88,7 +88,51 @@ fn open_by_name(node: &Arc<Node>, foreign: &ForeignNode, flags: u32) -> Option<H
     None
 }
 
+/// Opens at once what has a name in a directory, if that is a regular file which nobody has looked up yet: its opening is its place, too.
+/// `None`: it must be looked up. Nothing but the opening itself is done there, so nothing may be truncated.
+impl ForeignTree {
+    pub(super) fn open_child(&self, directory: &Arc<Node>, name: &[u8], flags: u32) -> Option<Arc<dyn File>> {
+        let at = foreign(directory).ok()?;
+        if self.share.is_some() || flags & O_TRUNC != 0 || !at.is_bare_at(name) {
+            return None;
+        }
+        let far = self.far;
+        let regular = |about: &About| super::kind_of(about) == NodeKind::Regular;
+        let seen = far.about_name(at.place(), name).ok().filter(regular)?;
+        let key = (seen.device, seen.number);
+        if self.known(key, &seen).is_some() {
+            return None;
+        }
+        let flags = flags_there(flags) & !0o200_000;
+        let handle = far.open_name(at.place(), name, flags).ok()?;
+        // Another file may have the name by now.
+        let about = far.about(handle).ok().filter(|about| regular(about) && (about.device, about.number) == key);
+        let Some(about) = about else {
+            far.release(handle);
+            return None;
+        };
+        let node = self.adopt_known(directory.volume(), handle, &about).ok()?;
+        node.show_in(directory, name);
+        Some(Opening::new(&node, far, (handle, flags)))
+    }
+}
+
 impl Opening {
+    /// The other side gets the opening back, or the node that it lends its place to does it. A node that others use gets a place of its
+    /// own: locks and rights to write must not outlive the opening.
+    fn give_back(&self) {
+        let handle = self.handle.get();
+        let Some(lent) = foreign(&self.node).ok().filter(|foreign| foreign.place() == handle) else {
+            return self.far.release(handle);
+        };
+        if Arc::strong_count(&self.node) > 1
+            && let Ok(own) = self.far.place_of(handle)
+        {
+            lent.place.set(own);
+            self.far.release(handle);
+        }
+    }
+
     /// What the other side calls `handle`, with the flags by which it was opened.
     pub(super) fn new(node: &Arc<Node>, far: &'static dyn Foreign, (handle, flags): (Handle, u32)) -> Arc<Opening> {
         let opening = Arc::new(Opening { node: node.clone(), far, handle: KernelValue::new(handle), flags });
@@ -329,7 +373,7 @@ impl File for Opening {
         }
         // The protocol cannot change it, but the same file can be opened again.
         let flags = self.flags & O_ACCMODE | flags & O_APPEND;
-        let other = self.far.open(foreign(&self.node)?.place, flags).map_err(errno_of)?;
+        let other = self.far.open(foreign(&self.node)?.place(), flags).map_err(errno_of)?;
         self.far.release(self.handle.replace(other));
         Ok(())
     }
@@ -355,7 +399,12 @@ impl File for Opening {
         let mut cookie = from;
         if from & OVER == 0 {
             let mut records = try_filled(0, bytes.clamp(512, 32_768))?;
+            let mut has_shown = false;
             loop {
+                // What was shown is given first; who asks again learns whether there is more.
+                if has_shown {
+                    return Ok(());
+                }
                 let used = self.far.list(self.handle.get(), cookie, &mut records).map_err(errno_of)?;
                 if used == 0 {
                     break;
@@ -366,6 +415,7 @@ impl File for Opening {
                     if !hidden && visit(&listed) == Visit::Stop {
                         return Ok(());
                     }
+                    has_shown |= !hidden;
                     cookie = record.next;
                 }
             }

@@ -35,7 +35,7 @@ impl Store for ForeignTree {
     /// It knows better than the mode bits.
     fn permit(&self, node: &Node, access: Access) -> Result<(), Errno> {
         let foreign = foreign(node)?;
-        self.ask(|far| far.may(foreign.place, access.bits()))
+        self.ask(|far| far.may(foreign.place(), access.bits()))
     }
 
     fn child(&self, directory: &Arc<Node>, name: &[u8], guess: Guess) -> Result<Arc<Node>, Errno> {
@@ -44,8 +44,9 @@ impl Store for ForeignTree {
 
     fn glance(&self, who: &Credentials, at: &Node, names: &[u8], last: FinalLink) -> Result<Glance, Errno> {
         let foreign = foreign(at)?;
-        // Two questions about two names are cheaper than one about both.
-        let is_worth_it = names.iter().filter(|byte| **byte == b'/').count() != 1;
+        // Two questions about two names are cheaper than one about both, and directories that are walked through become settled.
+        let is_worth_it =
+            self.share.is_some() && names.iter().filter(|byte| **byte == b'/').count() != 1 || !names.contains(&b'/');
         let can = is_worth_it && foreign.is_bare_at(names) && self.speaks_for(who);
         if can { self.glance(foreign, names, last) } else { Ok(Glance::Step) }
     }
@@ -59,8 +60,21 @@ impl Store for ForeignTree {
         what: &mut Extended<'_>,
     ) -> Result<Option<usize>, Errno> {
         let foreign = foreign(at)?;
-        let can = foreign.is_bare_at(names) && self.speaks_for(who);
+        let is_worth_it = self.share.is_some() || !names.contains(&b'/');
+        let can = is_worth_it && foreign.is_bare_at(names) && self.speaks_for(who);
         if can { self.extended_below(foreign, names, last, what) } else { Ok(None) }
+    }
+
+    fn moves(&self) -> Option<u64> {
+        self.share.is_none().then(|| self.moves())
+    }
+
+    fn is_settled(&self, node: &Node) -> bool {
+        self.is_settled(node)
+    }
+
+    fn is_gone(&self, directory: &Node) -> bool {
+        self.is_gone(directory)
     }
 
     fn link_target(&self, node: &Node) -> Result<Arc<[u8]>, Errno> {
@@ -79,13 +93,17 @@ impl Store for ForeignTree {
         ForeignNode::attributes_of(&self.about(node))
     }
 
+    fn open_child(&self, directory: &Arc<Node>, name: &[u8], flags: u32) -> Option<Arc<dyn File>> {
+        self.open_child(directory, name, flags)
+    }
+
     fn open(&self, node: &Arc<Node>, flags: u32) -> Result<Arc<dyn File>, Errno> {
         self.open(node, flags)
     }
 
     fn resize(&self, node: &Node, bytes: u64) -> Result<(), Errno> {
         let foreign = foreign(node)?;
-        self.ask(|far| far.resize(foreign.place, bytes))?;
+        self.ask(|far| far.resize(foreign.place(), bytes))?;
         foreign.shared.iter().for_each(|shared| shared.cut(bytes));
         Ok(())
     }
@@ -124,12 +142,12 @@ impl Store for ForeignTree {
 
     fn set_mode(&self, _who: &Credentials, node: &Node, mode: u32, _now: Time) -> Result<(), Errno> {
         let foreign = foreign(node)?;
-        self.ask(|far| far.set_mode(foreign.place, mode))
+        self.ask(|far| far.set_mode(foreign.place(), mode))
     }
 
     fn set_owner(&self, _who: &Credentials, node: &Node, owner: [Option<u32>; 2], _now: Time) -> Result<(), Errno> {
         let foreign = foreign(node)?;
-        self.ask(|far| far.set_owner(foreign.place, owner[0], owner[1]))
+        self.ask(|far| far.set_owner(foreign.place(), owner[0], owner[1]))
     }
 
     fn set_times(&self, node: &Node, times: [TimeChange; 2], _now: Time) -> Result<(), Errno> {
@@ -141,7 +159,7 @@ impl Store for ForeignTree {
     }
 
     fn room(&self, node: &Node) -> Option<Result<Room, Errno>> {
-        Some(foreign(node).and_then(|foreign| self.ask(|far| far.room(foreign.place))))
+        Some(foreign(node).and_then(|foreign| self.ask(|far| far.room(foreign.place()))))
     }
 
     fn hold(&self, node: &Node, hold: Hold, first: u64, last: u64) -> Result<(), Errno> {

@@ -47,7 +47,7 @@ impl Outside {
 impl ForeignTree {
     /// Has the other side tell what is asked of this node. Errors: the other side's, `ENOMEM`.
     pub(super) fn watch(&self, node: &ForeignNode, key: Key, events: u32) -> Result<(), Errno> {
-        let number = self.ask(|far| far.watch(node.place, events))?;
+        let number = self.ask(|far| far.watch(node.place(), events))?;
         self.watched.note(number, key).inspect_err(|_| self.far.unwatch(number))
     }
 
