@@ -23,6 +23,7 @@ fn main() -> ExitCode {
     let result = match Options::of_process().command {
         Command::Run(options) => commands::run::run(&options),
         Command::Boot(options) => commands::boot::boot(&options),
+        Command::Layers(options) => commands::layers::layers(&options),
         Command::Bench(arguments) => return run_bench(arguments),
         Command::See(command) => see::see(&command),
     };

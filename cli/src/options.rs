@@ -45,6 +45,8 @@ pub enum Command {
     Run(RunOptions),
     /// Boot to an interactive shell (the host's busybox)
     Boot(BootOptions),
+    /// List the layers of container images that have been decompressed, or remove them
+    Layers(LayersOptions),
     /// Measure Linux and Synthesis side by side, in guest instructions
     Bench(crate::bench::BenchArgs),
     #[command(flatten)]
@@ -61,9 +63,23 @@ pub struct RunOptions {
     pub machine: MachineOptions,
     #[command(flatten)]
     pub files: FileOptions,
+    #[command(flatten)]
+    pub as_always: AsAlways,
     /// The program (looked up in PATH when it has no slash) and its arguments
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM [ARGS]")]
+    #[arg(
+        required_unless_present = "image",
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "PROGRAM [ARGS]"
+    )]
     pub argv: Vec<OsString>,
+}
+
+#[derive(Args, Debug)]
+pub struct LayersOptions {
+    /// Remove them all
+    #[arg(long)]
+    pub clear: bool,
 }
 
 #[derive(Args, Debug)]
@@ -130,6 +146,17 @@ pub struct MachineOptions {
     pub kernel: Option<PathBuf>,
 }
 
+/// What docker wants to be told, and what is always so here: the program has this terminal, standard input, and leaves nothing behind.
+#[derive(Args, Clone, Debug, Default)]
+pub struct AsAlways {
+    #[arg(short, long, hide = true)]
+    pub interactive: bool,
+    #[arg(short, long, hide = true)]
+    pub tty: bool,
+    #[arg(long, hide = true)]
+    pub rm: bool,
+}
+
 /// What the guest's file system and the program's surroundings are.
 #[derive(Args, Clone, Debug, Default)]
 pub struct FileOptions {
@@ -148,6 +175,13 @@ pub struct FileOptions {
     /// everything that is installed runs, and what is changed stays in the machine and goes with it
     #[arg(long, value_name = "DIR|TAR|host")]
     pub root: Option<PathBuf>,
+    /// Use a container image as the whole root: what docker save and podman save write, or an OCI layout; PROGRAM and its arguments
+    /// take the place of the image's own
+    #[arg(long, value_name = "TAR|DIR", conflicts_with_all = ["root", "hosted"])]
+    pub image: Option<PathBuf>,
+    /// For whom the program runs in the virtual machine, by the guest's own list of users [default: root, or the image's]
+    #[arg(short, long, value_name = "NAME|UID[:GROUP|GID]", conflicts_with = "hosted")]
+    pub user: Option<String>,
     /// Set a variable, or pass the host's value on; may be repeated
     #[arg(short, long, value_name = "NAME[=VALUE]")]
     pub env: Vec<OsString>,
@@ -198,12 +232,8 @@ pub fn known_elsewhere(option: &str) -> Option<&'static str> {
         }
         "--workdir" => "write --cwd DIR, or -w DIR",
         "--env-file" => "write --env NAME=VALUE, or -e NAME=VALUE, once for each",
-        "-i" | "-t" | "-it" | "-ti" | "--interactive" | "--tty" => {
-            "leave it out: the program has this terminal when there is one, and standard input always"
-        }
-        "--rm" | "--name" | "--detach" | "-d" => "leave it out: a machine ends with its program, and keeps nothing",
+        "--name" | "--detach" | "-d" => "leave it out: a machine ends with its program, and keeps nothing",
         "-p" | "--publish" | "--network" | "--net" => "leave it out: there is no network",
-        "-u" | "--user" => "leave it out: programs are root in the machine, and who you are under --hosted",
         "--entrypoint" => "name the program itself, behind the options",
         _ => return None,
     })
@@ -270,5 +300,6 @@ mod tests {
     #[test]
     fn a_program_is_required() {
         assert!(run(&["--verbose"]).is_err());
+        assert!(run(&["--image", "x.tar"]).is_ok());
     }
 }

@@ -5,19 +5,20 @@ use std::path::Path;
 use std::process::Command;
 
 use super::run::{prepare, start};
-use crate::failure::{Failure, NOT_FOUND};
+use crate::failure::{Failure, NOT_FOUND, TOOL};
 use crate::machine::Console;
 use crate::options::BootOptions;
 
 /// Boots to the shell; its status is returned.
 pub fn boot(options: &BootOptions) -> Result<u8, Failure> {
+    if options.files.image.is_some() {
+        return Err(Failure::new(TOOL, "--image: boot starts the host's busybox", "write synth run --image"));
+    }
     let console = Console::take()?;
-    let mut packed =
-        prepare(OsStr::new("busybox"), &options.machine, &options.files, console.terminals).map_err(|failure| {
-            match failure.status {
-                NOT_FOUND => Failure::new(NOT_FOUND, "busybox is not installed", "sudo apt-get install busybox-static"),
-                _ => failure,
-            }
+    let mut packed = prepare(OsStr::new("busybox"), &options.machine, (&options.files, None), console.terminals)
+        .map_err(|failure| match failure.status {
+            NOT_FOUND => Failure::new(NOT_FOUND, "busybox is not installed", "sudo apt-get install busybox-static"),
+            _ => failure,
         })?;
     if options.files.root.is_none() && packed.outside.is_none() {
         let program = packed.program.clone();

@@ -1,4 +1,5 @@
 //! One file for each subcommand.
 
 pub mod boot;
+pub mod layers;
 pub mod run;

@@ -29,7 +29,7 @@ const ICOUNT_EPOCH_NS: u64 = 946_684_800_000_000_000;
 
 /// Runs the program; its status is returned.
 pub fn run(options: &RunOptions) -> Result<u8, Failure> {
-    if options.argv[0].as_encoded_bytes().starts_with(b"-") {
+    if options.argv.first().is_some_and(|word| word.as_encoded_bytes().starts_with(b"-")) {
         let word = options.argv[0].to_string_lossy();
         let help =
             known_elsewhere(&word).unwrap_or("see synth run --help; a program whose name begins with - needs a path");
@@ -39,8 +39,11 @@ pub fn run(options: &RunOptions) -> Result<u8, Failure> {
     if options.machine.verbose && console.terminals.is_tty[0] {
         say(format!("synth: {}\n", escape::HINT).as_bytes());
     }
-    let packed = prepare(&options.argv[0], &options.machine, &options.files, console.terminals)?;
-    let argv = options.argv.iter().map(|word| word.as_encoded_bytes().to_vec()).collect();
+    let container = options.files.image.as_deref().map(pack::Container::open).transpose()?;
+    let argv =
+        container.as_ref().map_or_else(|| Ok(options.argv.clone()), |container| container.argv(&options.argv))?;
+    let packed = prepare(&argv[0], &options.machine, (&options.files, container.as_ref()), console.terminals)?;
+    let argv = argv.iter().map(|word| word.as_encoded_bytes().to_vec()).collect();
     start(packed, argv, &options.machine, console)
 }
 
@@ -48,7 +51,7 @@ pub fn run(options: &RunOptions) -> Result<u8, Failure> {
 pub fn prepare(
     program: &OsStr,
     machine: &MachineOptions,
-    files: &FileOptions,
+    files: (&FileOptions, Option<&pack::Container>),
     terminals: Terminals,
 ) -> Result<Packed, Failure> {
     let packed = prepare_quietly(program, machine, files, terminals)?;
@@ -61,7 +64,7 @@ pub fn prepare(
 fn prepare_quietly(
     program: &OsStr,
     machine: &MachineOptions,
-    files: &FileOptions,
+    (files, container): (&FileOptions, Option<&pack::Container>),
     terminals: Terminals,
 ) -> Result<Packed, Failure> {
     if machine.hosted && !files.share.is_empty() {
@@ -83,7 +86,8 @@ fn prepare_quietly(
         let help = "it belongs to --hosted; how much memory the machine has is said with --mem SIZE";
         return Err(Failure::new(TOOL, "--memory: all folders are in memory already", help));
     }
-    pack::pack(program, files, terminals.any(), archive_bytes_max(machine.mem, host_memory_mib()))
+    let bytes_max = archive_bytes_max(machine.mem, host_memory_mib());
+    pack::pack(program, files, container, (terminals.any(), bytes_max))
 }
 
 /// Boots a machine with what was packed.
@@ -175,7 +179,10 @@ fn configuration(packed: &Packed, argv: Vec<Vec<u8>>, options: &MachineOptions, 
         let _ = rustix::rand::getrandom(&mut seed[..], rustix::rand::GetRandomFlags::empty());
     }
     // Whoever sees the host's files is who they are there; in a machine of its own the program is root.
-    let user = packed.outside.as_ref().map_or((0, 0, Vec::new()), |_| host_user());
+    let user = match &packed.user {
+        Some(user) => (user.id, user.group, user.groups.clone()),
+        None => packed.outside.as_ref().map_or((0, 0, Vec::new()), |_| host_user()),
+    };
     let shared = packed.shares.iter().map(|share| share.guest.as_os_str().as_encoded_bytes().to_vec());
     let laid = packed.outside.iter().flat_map(|outside| &outside.folders).map(|(path, _)| path.clone());
     let folders = laid.chain(shared).collect();

@@ -9,13 +9,18 @@ use super::program::{self, Packed};
 use super::shares::{Manner, Share};
 use super::skeleton;
 use super::tree::Tree;
+use super::users::Lists;
 use crate::failure::Failure;
 use crate::options::FileOptions;
 
 /// Prepares a run of `program` (a name or a path) on the host's root, whose files nobody can change.
 pub fn over_host(program: &OsStr, files: &FileOptions) -> Result<Packed, Failure> {
     let files = &FileOptions { root: None, ..files.clone() };
-    let env = program::environment(files)?;
+    let mut env = program::environment(files, None)?;
+    let user = files.user.as_deref().map(|user| Lists::of_host().find(user)).transpose()?;
+    if let Some(user) = &user {
+        user.live_in(&mut env, files);
+    }
     let mut tree = Tree::with_bytes_max(u64::MAX);
     skeleton::add_root(&mut tree)?;
     for with in &files.with {
@@ -36,5 +41,5 @@ pub fn over_host(program: &OsStr, files: &FileOptions) -> Result<Packed, Failure
     }
     shares.insert(0, Share { host: "/".into(), guest: "/".into(), manner: Manner::Below });
     let bytes = |path: &Path| path.as_os_str().as_bytes().to_vec();
-    Ok(Packed { tree, program: bytes(&path), env, cwd: bytes(&cwd), outside: None, shares })
+    Ok(Packed { tree, program: bytes(&path), env, cwd: bytes(&cwd), outside: None, shares, user })
 }

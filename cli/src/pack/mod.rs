@@ -1,5 +1,6 @@
 //! Packing: from a program's name to a boot archive that holds everything it needs.
 
+mod container;
 mod elf;
 mod host;
 mod image;
@@ -12,7 +13,9 @@ mod root;
 mod shares;
 mod skeleton;
 mod tree;
+mod users;
 
+pub use container::{Container, cache_folder};
 pub use host::over_host;
 pub use image::{Image, LOADED_BYTES_MAX};
 pub use outside::lay_over;

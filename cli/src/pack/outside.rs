@@ -35,7 +35,7 @@ const KERNELS_OWN: [&str; 3] = ["/dev", "/proc", "/sys"];
 /// Prepares a run of `program` (a name or a path) on the host's files, or on those of `--root DIR`.
 pub fn lay_over(program: &OsStr, files: &FileOptions) -> Result<Packed, Failure> {
     let root = files.root.as_deref();
-    let env = program::environment(files)?;
+    let env = program::environment(files, None)?;
     let top = open_folder(root.unwrap_or(Path::new("/")))?;
     let mut tree = Tree::with_bytes_max(u64::MAX);
     skeleton::add_root(&mut tree)?;
@@ -77,7 +77,15 @@ pub fn lay_over(program: &OsStr, files: &FileOptions) -> Result<Packed, Failure>
     if let Some(folder) = shown {
         outside.folders.push((bytes_of(&folder), open_folder(&folder)?));
     }
-    Ok(Packed { tree, program: bytes_of(&path), env, cwd: bytes_of(&cwd), outside: Some(outside), shares: Vec::new() })
+    Ok(Packed {
+        tree,
+        program: bytes_of(&path),
+        env,
+        cwd: bytes_of(&cwd),
+        outside: Some(outside),
+        shares: Vec::new(),
+        user: None,
+    })
 }
 
 fn bytes_of(path: &Path) -> Vec<u8> {

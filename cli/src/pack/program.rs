@@ -9,11 +9,13 @@ use std::path::{Path, PathBuf};
 
 use bootimage::Node;
 
+use super::container::Container;
 use super::ld_cache::LdCache;
 use super::libraries::Resolver;
 use super::outside::Outside;
 use super::shares::{self, Share};
 use super::tree::{Source, Tree, unreadable};
+use super::users::{Lists, User};
 use super::{elf, locale, root, skeleton};
 use crate::failure::{Failure, NOT_EXECUTABLE, NOT_FOUND, TOOL};
 use crate::options::FileOptions;
@@ -37,11 +39,18 @@ pub struct Packed {
     pub outside: Option<Outside>,
     /// Folders of the host that a virtual machine sees.
     pub shares: Vec<Share>,
+    /// For whom the program runs, if that was said.
+    pub user: Option<User>,
 }
 
 /// Packs `program` (a name or a path) as `files` say, at most so many bytes. `has_tty` asks for what full-screen programs need.
-pub fn pack(program: &OsStr, files: &FileOptions, has_tty: bool, bytes_max: u64) -> Result<Packed, Failure> {
-    let mut env = environment(files)?;
+pub fn pack(
+    program: &OsStr,
+    files: &FileOptions,
+    container: Option<&Container>,
+    (has_tty, bytes_max): (bool, u64),
+) -> Result<Packed, Failure> {
+    let mut env = environment(files, container)?;
     let shares = Share::read_all(files.share.iter().map(OsString::as_os_str))?;
     let library_path = variable(&env, "LD_LIBRARY_PATH").map(split).unwrap_or_default();
     let mut packer = Packer {
@@ -52,7 +61,10 @@ pub fn pack(program: &OsStr, files: &FileOptions, has_tty: bool, bytes_max: u64)
         is_dynamic: false,
     };
     skeleton::add_root(&mut packer.tree)?;
-    if let Some(folder) = &files.root {
+    if let Some(container) = container {
+        container.fill(&mut packer.tree)?;
+        packer.whole_root = true;
+    } else if let Some(folder) = &files.root {
         root::add_root(&mut packer.tree, folder)?;
         packer.whole_root = true;
     } else {
@@ -81,8 +93,13 @@ pub fn pack(program: &OsStr, files: &FileOptions, has_tty: bool, bytes_max: u64)
         Some(path) => path.into_os_string().as_bytes().to_vec(),
         None => packer.find_in_root(program, variable(&env, "PATH"), 0)?,
     };
-    let cwd = match &files.cwd {
-        Some(cwd) => cwd.clone(),
+    let user = files.user.as_deref().or_else(|| container.and_then(Container::user));
+    let user = user.map(|user| Lists::of(&packer.tree).find(user)).transpose()?;
+    if let Some(user) = &user {
+        user.live_in(&mut env, files);
+    }
+    let cwd = match files.cwd.clone().or_else(|| container.and_then(Container::cwd)) {
+        Some(cwd) => cwd,
         None => packer.present_directory(&shares).unwrap_or("/".into()),
     };
     if !shares::host_path(&shares, Path::new(&cwd)).is_some_and(|host| host.is_dir()) {
@@ -91,18 +108,18 @@ pub fn pack(program: &OsStr, files: &FileOptions, has_tty: bool, bytes_max: u64)
     if packer.whole_root || packer.is_dynamic {
         locale::add(&mut packer.tree, &mut env, files)?;
     }
-    Ok(Packed { tree: packer.tree, program, env, cwd: cwd.into_vec(), outside: None, shares })
+    Ok(Packed { tree: packer.tree, program, env, cwd: cwd.into_vec(), outside: None, shares, user })
 }
 
 /// The guest's environment: a few variables of the host, then what `--env` says.
-pub fn environment(files: &FileOptions) -> Result<Vec<Vec<u8>>, Failure> {
+pub fn environment(files: &FileOptions, container: Option<&Container>) -> Result<Vec<Vec<u8>>, Failure> {
     let mut variables: Vec<(OsString, OsString)> = Vec::new();
     let mut set = |name: &OsStr, value: OsString| match variables.iter_mut().find(|(known, _)| known == name) {
         Some(known) => known.1 = value,
         None => variables.push((name.into(), value)),
     };
     for name in ["PATH", "HOME", "TERM", "LANG", "USER"] {
-        let value = match (name, files.root.is_some()) {
+        let value = match (name, files.root.is_some() || container.is_some()) {
             ("PATH", true) => Some(ROOT_PATH.into()),
             ("HOME", true) => Some("/root".into()),
             ("PATH", false) => Some(std::env::var_os(name).unwrap_or(ROOT_PATH.into())),
@@ -110,6 +127,11 @@ pub fn environment(files: &FileOptions) -> Result<Vec<Vec<u8>>, Failure> {
         };
         if let Some(value) = value {
             set(OsStr::new(name), value);
+        }
+    }
+    for entry in container.into_iter().flat_map(Container::env) {
+        if let Some((name, value)) = entry.split_once('=') {
+            set(OsStr::new(name), value.into());
         }
     }
     for option in &files.env {
@@ -433,7 +455,12 @@ fn starts_program(path: &Path) -> bool {
 
 /// The first bytes of a file that is packed.
 pub(super) fn read_head(source: &Source, bytes: u64) -> Vec<u8> {
-    let mut head = vec![0; HEAD_BYTES.min(usize::try_from(bytes).unwrap_or(HEAD_BYTES))];
+    read_start(source, bytes, HEAD_BYTES)
+}
+
+/// The same of at most so many bytes.
+pub(super) fn read_start(source: &Source, bytes: u64, most: usize) -> Vec<u8> {
+    let mut head = vec![0; most.min(usize::try_from(bytes).unwrap_or(most))];
     let read = match source {
         Source::Host(path) => File::open(path).and_then(|file| file.read_at(&mut head, 0)).unwrap_or(0),
         Source::Part { file, offset } => file.read_at(&mut head, *offset).unwrap_or(0),

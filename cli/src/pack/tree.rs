@@ -92,6 +92,46 @@ impl Tree {
         self.put(&real, attributes, node)
     }
 
+    /// What is at `guest` itself, with the symlinks above it followed.
+    pub fn at(&mut self, guest: &Path) -> Result<Option<&Node<Source>>, Failure> {
+        let real = self.resolve_parent(guest)?;
+        Ok(self.plan.get(&real).map(|(_, node)| node))
+    }
+
+    /// Puts another name of the file at `to`, whose own name may be another by now. False: there is no such file.
+    pub fn link_at(&mut self, guest: &Path, attributes: Attributes, to: &Path) -> Result<bool, Failure> {
+        let real = self.resolve_parent(to)?;
+        let to = match self.plan.get(&real) {
+            Some((_, Node::File { .. })) => real,
+            Some((_, Node::HardLink { to })) => to.clone(),
+            _ => return Ok(false),
+        };
+        self.put_at(guest, attributes, Node::HardLink { to }).map(|()| true)
+    }
+
+    /// Takes out `guest`, and what is below it, if it is there.
+    pub fn remove(&mut self, guest: &Path) -> Result<(), Failure> {
+        self.remove_below(guest)?;
+        let real = self.resolve_parent(guest)?;
+        self.take_out(&real);
+        Ok(())
+    }
+
+    /// Takes out what is below `guest`.
+    pub fn remove_below(&mut self, guest: &Path) -> Result<(), Failure> {
+        let real = self.resolve_parent(guest)?;
+        for path in self.plan.below(&real) {
+            self.take_out(&path);
+        }
+        Ok(())
+    }
+
+    fn take_out(&mut self, path: &[u8]) {
+        if let Some((_, Node::File { bytes, .. })) = self.plan.remove(path) {
+            self.bytes = self.bytes.saturating_sub(bytes);
+        }
+    }
+
     /// Makes directory `guest` (and those above it) unless something is there.
     pub fn ensure_directory(&mut self, guest: &str, mode: u32) -> Result<(), Failure> {
         let real = self.resolve_parent(Path::new(guest))?;

@@ -97,6 +97,32 @@ impl<S: Clone> Plan<S> {
         Ok(())
     }
 
+    /// Takes out what is planned at `path`. Another name of a file that goes is the file from then on.
+    pub fn remove(&mut self, path: &[u8]) -> Option<Planned<S>> {
+        let removed = self.nodes.remove(path)?;
+        if matches!(removed.1, Node::File { .. }) {
+            let is_name = |node: &Node<S>| matches!(node, Node::HardLink { to } if to == path);
+            let names: Vec<Vec<u8>> =
+                self.nodes.iter().filter(|(_, (_, node))| is_name(node)).map(|(name, _)| name.clone()).collect();
+            if let Some((first, rest)) = names.split_first() {
+                self.nodes.insert(first.clone(), removed.clone());
+                for name in rest {
+                    if let Some((_, node)) = self.nodes.get_mut(name) {
+                        *node = Node::HardLink { to: first.clone() };
+                    }
+                }
+            }
+        }
+        Some(removed)
+    }
+
+    /// All paths below `path`.
+    pub fn below(&self, path: &[u8]) -> Vec<Vec<u8>> {
+        let start = if path == b"/" { path.to_vec() } else { [path, b"/"].concat() };
+        let from = self.nodes.range(start.clone()..).map(|(name, _)| name);
+        from.take_while(|name| name.starts_with(&start)).filter(|name| **name != start).cloned().collect()
+    }
+
     /// What is planned at `path`.
     pub fn get(&self, path: &[u8]) -> Option<&Planned<S>> {
         self.nodes.get(path)

@@ -161,7 +161,7 @@ impl Files {
     fn on_linux(&self, root: &Path, args: &BenchArgs) -> Result<Figures, BenchError> {
         let guest = Guest::prepare(root, args.linux.as_deref())?;
         let options = FileOptions { with: self.with.iter().map(Into::into).collect(), ..FileOptions::default() };
-        let packed = pack(self.launch.as_os_str(), &options, false, LOADED_BYTES_MAX)
+        let packed = pack(self.launch.as_os_str(), &options, None, (false, LOADED_BYTES_MAX))
             .map_err(|failure| BenchError::NotMeasured { reason: failure.to_string() })?;
         let mut archive = guest.archive()?;
         add_all(&mut archive, &packed)?;

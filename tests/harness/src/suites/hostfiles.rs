@@ -298,7 +298,14 @@ impl Bench {
         process::run(self.hosted(folder, options, script), Vec::new(), self.limit)
     }
 
-    fn run_host(&self, folder: &Path, script: &str) -> Result<Outcome, String> {
+    /// The tool, to run an image as it says, with these arguments.
+    pub(super) fn run_image(&self, folder: &Path, image: &Path, words: &[&str]) -> Result<Outcome, String> {
+        let mut command = Command::new(&self.tool);
+        command.args(["run", "--timeout", &self.seconds.to_string(), "--image"]).arg(image).args(words);
+        process::run(self.found(settled(command, folder)), Vec::new(), self.limit)
+    }
+
+    pub(super) fn run_host(&self, folder: &Path, script: &str) -> Result<Outcome, String> {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", script]);
         process::run(self.found(settled(command, folder)), Vec::new(), self.limit)

@@ -51,12 +51,32 @@ pub fn run(options: &Options, tally: &mut Tally) -> Result<(), String> {
             if printed == *expected { Ok(()) } else { Err(format!("expected {expected:?}, got {outcome:?}")) }
         });
     }
+    bench.record(tally, options, "a-container-image", &["busybox", "sha256sum"], |name| image(&bench, name));
     bench.record(tally, options, "the-host-is-unchanged", &[], |_| {
         let (differing, count) = difference(&before, &sum_of_host());
         if count == 0 { Ok(()) } else { Err(format!("{count} names changed, among them {differing:?}")) }
     });
     bench.finish();
     Ok(())
+}
+
+/// An image of two layers in docker's format, made by a shell, says what is run in it, for whom, and where.
+fn image(bench: &Bench, name: &str) -> Result<(), String> {
+    const MAKE: &str = "mkdir -p a/bin a/etc b/w c/0 c/1; cp $(command -v busybox) a/bin/busybox; cp /bin/true a/bin/gone; \
+        printf 'app:x:77:78::/w:/bin/sh\\n' > a/etc/passwd; : > b/.wh.gone; mkdir b/bin; mv b/.wh.gone b/bin; echo mine > b/w/f; \
+        printf '#!/bin/busybox sh\\necho $* $FOO; busybox id -u; busybox ls /bin; busybox cat f\\n' > b/run; chmod 755 b/run; \
+        tar cf c/0/layer.tar -C a .; tar cf c/1/layer.tar -C b .; sum() { sha256sum $1 | cut -d' ' -f1; }; cd c; \
+        printf '{\"architecture\":\"amd64\",\"os\":\"linux\",\"config\":{\"Entrypoint\":[\"/run\"],\"Cmd\":[\"given\"],\
+        \"Env\":[\"PATH=/bin\",\"FOO=bar\"],\"User\":\"app\",\"WorkingDir\":\"/w\"},\
+        \"rootfs\":{\"diff_ids\":[\"sha256:%s\",\"sha256:%s\"]}}' \
+        $(sum 0/layer.tar) $(sum 1/layer.tar) > config; mv config $(sum config).json; \
+        printf '[{\"Config\":\"%s\",\"Layers\":[\"0/layer.tar\",\"1/layer.tar\"]}]' *.json > m; mv m manifest.json; tar cf ../image.tar .";
+    let folder = bench.fresh(name, "host")?;
+    let made = bench.run_host(&folder, MAKE)?;
+    let image = folder.join("image.tar");
+    let outcome = bench.run_image(&folder, &image, &["other"])?;
+    let printed = String::from_utf8_lossy(&outcome.stdout);
+    if printed == "other bar\n77\nbusybox\nmine\n" { Ok(()) } else { Err(format!("{outcome:?}; {made:?}")) }
 }
 
 /// Every name below the folders that count, with its size, mode and time of change.
