@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/file.h>
+#include <sys/sendfile.h>
 #include <sys/timerfd.h>
 #include <sys/uio.h>
 
@@ -313,6 +314,72 @@ static void a_large_file_goes(void)
     }
 }
 
+/* Pages that are supplied, given back, and asked for by the thousand. */
+static void much_memory_at_once(void)
+{
+    enum { BYTES = 48 << 20, PAGES = BYTES / 4096 };
+    static unsigned char present[PAGES];
+    int rights = PROT_READ | PROT_WRITE, kind = MAP_PRIVATE | MAP_ANONYMOUS, there = 0;
+    char *memory = mmap(NULL, BYTES, rights, kind | MAP_POPULATE, -1, 0);
+    SHOW(mincore(memory, BYTES, present));
+    for (int i = 0; i < PAGES; i++)
+        there += present[i] & 1;
+    printf("%d of %d\n", there, PAGES);
+    memory[BYTES - 1] = 7;
+    SHOW(madvise(memory, BYTES, MADV_DONTNEED));
+    printf("%d\n", memory[BYTES - 1]);
+    SHOW(mlock(memory, BYTES));
+    SHOW(madvise(memory, BYTES, MADV_DONTNEED));
+    SHOW(munlock(memory, BYTES));
+    SHOW(madvise(memory, BYTES, MADV_FREE));
+    SHOW(munmap(memory + BYTES / 2, 4096));
+    SHOW(madvise(memory, BYTES, 23 /* MADV_POPULATE_WRITE */));
+    SHOW(madvise(memory, BYTES / 2, 23));
+    SHOW(munmap(memory, BYTES));
+}
+
+/* Storage for a file, copies from file to file, and many small buffers. */
+static void much_of_files_at_once(void)
+{
+    enum { BYTES = 24 << 20, BUFFERS = 1024 };
+    static struct iovec buffers[BUFFERS];
+    int from = MUST(open("from", O_RDWR | O_CREAT, 0600)), to = MUST(open("to", O_RDWR | O_CREAT, 0600));
+    SHOW(fallocate(from, 0, 0, BYTES));
+    SHOW(pwrite(from, "end", 3, BYTES - 3));
+    SHOW(sendfile(to, from, NULL, BYTES));
+    SHOW(lseek(from, 0, SEEK_CUR));
+    char end[4] = "";
+    SHOW(pread(to, end, 3, BYTES - 3));
+    puts(end);
+    loff_t start = 0, target = BYTES;
+    SHOW(copy_file_range(from, &start, to, &target, BYTES, 0));
+    SHOW(lseek(to, 0, SEEK_END));
+    MUST(lseek(from, 0, SEEK_SET));
+    for (int i = 0; i < BUFFERS; i++)
+        buffers[i] = (struct iovec){much, 8192};
+    SHOW(writev(from, buffers, BUFFERS));
+    SHOW(lseek(from, 0, SEEK_CUR));
+    MUST(lseek(from, 0, SEEK_SET));
+    SHOW(readv(from, buffers, BUFFERS));
+    SHOW(lseek(from, 0, SEEK_CUR));
+    SHOW(ftruncate(from, 0));
+    unlink("from");
+    unlink("to");
+}
+
+/* As much as a wide pipe holds, by one call. */
+static void a_wide_pipe(void)
+{
+    int ends[2];
+    MUST(pipe(ends));
+    SHOW(fcntl(ends[1], F_SETPIPE_SZ, sizeof much));
+    memset(much, 3, sizeof much);
+    SHOW(write(ends[1], much, sizeof much));
+    memset(much, 0, sizeof much);
+    SHOW(read(ends[0], much, sizeof much));
+    printf("%d %d\n", much[0], much[sizeof much - 1]);
+}
+
 static const struct test tests[] = {
 #define T(name) {#name, name}
     T(timers_that_nobody_reads),
@@ -326,5 +393,8 @@ static const struct test tests[] = {
     T(many_arguments),
     T(a_fork_of_much_memory),
     T(a_large_file_goes),
+    T(much_memory_at_once),
+    T(much_of_files_at_once),
+    T(a_wide_pipe),
 };
 CHECK_MAIN(tests)

@@ -1,6 +1,7 @@
 //! The data of a regular file: its size and its pages, which are the page cache as well.
 
 mod elsewhere;
+mod holes;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -387,18 +388,28 @@ impl Content {
     /// Gives `range` (bytes) storage, filled with zeros where it was a hole. The size stays.
     /// Errors: `ENOSPC`, and then nothing has changed; `EPERM` by a seal, if the range ends behind the file.
     pub fn allocate(&self, range: Range<u64>) -> Result<(), Errno> {
-        self.seals.get().check_resize(self.size(), self.size().max(range.end))?;
-        let pages = range.start / PAGE..range.end.div_ceil(PAGE);
-        let missing = pages.end.saturating_sub(pages.start).saturating_sub(self.count_present(pages.clone()));
-        if !self.volume.has_room(missing) {
+        let missing = self.pages_missing(range.clone())?;
+        if !self.has_room(missing) {
             return Err(Errno::ENOSPC);
         }
-        for index in pages {
+        for index in range.start / PAGE..range.end.div_ceil(PAGE) {
             if self.present(index).is_none() && !self.is_elsewhere(index) {
                 self.insert_zeroed(index)?;
             }
         }
         Ok(())
+    }
+
+    /// How many pages [`Content::allocate`] would add. Error: `EPERM` by a seal, if the range ends behind the file.
+    pub fn pages_missing(&self, range: Range<u64>) -> Result<u64, Errno> {
+        self.seals.get().check_resize(self.size(), self.size().max(range.end))?;
+        let pages = range.start / PAGE..range.end.div_ceil(PAGE);
+        Ok(pages.end.saturating_sub(pages.start).saturating_sub(self.count_present(pages)))
+    }
+
+    /// Whether the file's volume may have so many pages more.
+    pub fn has_room(&self, pages: u64) -> bool {
+        self.volume.has_room(pages)
     }
 
     /// Makes `range` (bytes) a hole; partly covered pages are filled with zeros there. The size stays.
@@ -416,34 +427,6 @@ impl Content {
         self.clear_within_page(whole.end * PAGE..range.end);
         self.remove_pages(whole);
         Ok(())
-    }
-
-    /// The first position from `position` on that holds data. Error: `ENXIO` if there is none.
-    pub fn seek_data(&self, position: u64) -> Result<u64, Errno> {
-        let size = self.size();
-        if position >= size {
-            return Err(Errno::ENXIO);
-        }
-        let here = self.state.borrow().pages.next_page(position / PAGE);
-        let elsewhere = self.kept.as_ref().and_then(|kept| kept.next_page(position / PAGE));
-        let index = here.into_iter().chain(elsewhere).min().ok_or(Errno::ENXIO)?;
-        let found = position.max(index * PAGE);
-        if found < size { Ok(found) } else { Err(Errno::ENXIO) }
-    }
-
-    /// The first position from `position` on that is in a hole; the end of the file counts as one.
-    /// Error: `ENXIO` behind the end.
-    pub fn seek_hole(&self, position: u64) -> Result<u64, Errno> {
-        let size = self.size();
-        if position >= size {
-            return Err(Errno::ENXIO);
-        }
-        let state = self.state.borrow();
-        let mut index = position / PAGE;
-        while state.pages.get(index).is_some() || self.is_elsewhere(index) {
-            index += 1;
-        }
-        Ok(position.max(index * PAGE).min(size))
     }
 
     /// The page that holds bytes `index * 4096…`, for reading and for private mappings.
@@ -535,17 +518,6 @@ impl Content {
         if let Some(kept) = &self.kept {
             kept.cut(range);
         }
-    }
-
-    fn count_present(&self, range: Range<u64>) -> u64 {
-        let state = self.state.borrow();
-        let mut count = 0;
-        let mut next = state.pages.next_page(range.start);
-        while let Some(index) = next.filter(|index| *index < range.end) {
-            count += 1;
-            next = state.pages.next_page(index + 1);
-        }
-        count
     }
 
     /// Zeros `range` (bytes, inside one page) if it has storage.

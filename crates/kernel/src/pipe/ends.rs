@@ -17,6 +17,9 @@ use crate::charge::{Held, Kept};
 use crate::schedule::WaitQueue;
 use crate::stream::{Io, Nameless, Ownership, Progress, Ready, Stream, UserRange, take_number};
 
+/// Bytes that are moved between two safe points: more than this only wide pipes hold.
+const PART_BYTES: usize = CAPACITY_DEFAULT;
+
 /// One pipe, shared by its ends.
 pub struct Pipe {
     /// Present until the pipe is dropped.
@@ -239,11 +242,12 @@ impl PipeEnd {
         self.side
     }
 
+    /// `take` moves bytes to offset `done` on, at most `PART_BYTES`.
     fn read_with(
         &self,
         io: &Io<'_>,
         bytes: usize,
-        take: &mut dyn FnMut() -> Result<usize, Errno>,
+        take: &mut dyn FnMut(usize) -> Result<usize, Errno>,
     ) -> Result<usize, Errno> {
         if !self.side.reads() {
             return Err(Errno::EBADF);
@@ -253,13 +257,13 @@ impl PipeEnd {
         }
         loop {
             if self.pipe.fill() > 0 {
-                match take() {
+                match take(0) {
                     // The buffer's page must come first; then perhaps another one has taken the bytes.
                     Err(Errno::EFAULT) => io.await_page()?,
                     Err(error) => return Err(error),
                     Ok(taken) => {
                         io.scheduler.wake(self.pipe.writable());
-                        return Ok(taken);
+                        return Ok(if taken < PART_BYTES { taken } else { self.read_on(io, bytes, taken, take) });
                     }
                 }
                 continue;
@@ -269,6 +273,27 @@ impl PipeEnd {
             }
             io.wait(self.pipe.readable())?;
         }
+    }
+
+    /// What a wide pipe has besides, with safe points in between.
+    #[cold]
+    fn read_on(
+        &self,
+        io: &Io<'_>,
+        bytes: usize,
+        first: usize,
+        take: &mut dyn FnMut(usize) -> Result<usize, Errno>,
+    ) -> usize {
+        let mut done = first;
+        while done < bytes && !io.is_interrupted() {
+            io.breathe();
+            match take(done) {
+                Ok(taken @ 1..) => done += taken,
+                _ => break,
+            }
+            io.scheduler.wake(self.pipe.writable());
+        }
+        done
     }
 
     /// `put` moves bytes from offset `done` on, at most its second argument.
@@ -297,6 +322,9 @@ impl PipeEnd {
                     Ok(part) => {
                         done += part;
                         io.scheduler.wake(self.pipe.readable());
+                        if part == PART_BYTES {
+                            io.breathe();
+                        }
                     }
                     Err(error) => {
                         let again = if error == Errno::EFAULT { io.await_page() } else { Err(error) };
@@ -326,19 +354,29 @@ impl Stream for PipeEnd {
     }
 
     fn read(&self, io: &Io<'_>, to: UserRange) -> Result<usize, Errno> {
-        self.read_with(io, to.bytes, &mut || self.pipe.ring().give_to(io.machine(), to))
+        self.read_with(io, to.bytes, &mut |done| {
+            self.pipe.ring().give_to(io.machine(), to.after(done).first(PART_BYTES))
+        })
     }
 
     fn write(&self, io: &Io<'_>, from: UserRange) -> Result<usize, Errno> {
-        self.write_with(io, from.bytes, &mut |done| self.pipe.ring().take_from(io.machine(), from.after(done)))
+        self.write_with(io, from.bytes, &mut |done| {
+            self.pipe.ring().take_from(io.machine(), from.after(done).first(PART_BYTES))
+        })
     }
 
     fn read_kernel(&self, io: &Io<'_>, into: &mut [u8]) -> Result<usize, Errno> {
-        self.read_with(io, into.len(), &mut || Ok(self.pipe.ring().get(into)))
+        self.read_with(io, into.len(), &mut |done| {
+            let end = into.len().min(done + PART_BYTES);
+            Ok(self.pipe.ring().get(&mut into[done..end]))
+        })
     }
 
     fn write_kernel(&self, io: &Io<'_>, from: &[u8]) -> Result<usize, Errno> {
-        self.write_with(io, from.len(), &mut |done| Ok(self.pipe.ring().put(&from[done..])))
+        self.write_with(io, from.len(), &mut |done| {
+            let end = from.len().min(done + PART_BYTES);
+            Ok(self.pipe.ring().put(&from[done..end]))
+        })
     }
 
     fn ready(&self) -> Ready {

@@ -6,7 +6,6 @@ use core::ops::Range;
 use super::Space;
 use super::area::{Area, AtFork, Kind};
 use super::backing::{Backing, BackingIdentity};
-use super::fault::{Access, FaultKind};
 use super::limits::{PAGE, is_page_aligned, round_up};
 use super::map::MapError;
 
@@ -22,8 +21,6 @@ pub enum Advice {
     /// is at once.
     Free,
     AtFork(AtFork),
-    /// Supply the pages now (MADV_POPULATE_READ, MADV_POPULATE_WRITE).
-    Populate(Access),
 }
 
 /// Which pages [`Space::forget_file`] drops.
@@ -39,9 +36,6 @@ impl Space {
     /// Applies the advice to all areas in the range. With gaps it still does, then `NoMemory`.
     pub fn advise(&mut self, start: u64, bytes: u64, advice: Advice) -> Result<(), MapError> {
         let end = page_range(start, bytes, MapError::Invalid)?;
-        if let Advice::Populate(access) = advice {
-            return self.populate_for(start, end, access);
-        }
         let mut has_gap = false;
         let mut at = start;
         while at < end {
@@ -55,6 +49,24 @@ impl Space {
             at = to;
         }
         if has_gap { Err(MapError::NoMemory) } else { Ok(()) }
+    }
+
+    /// Whether pages of the range may go ahead of an advice that gives them back: it would not be refused in the midst of them.
+    pub fn permits_release(&self, start: u64, bytes: u64, advice: Advice) -> bool {
+        let (mut at, end) = (start, start.saturating_add(bytes));
+        let goes = |area: &Area| match advice {
+            Advice::DontNeed => !area.is_locked,
+            Advice::DontNeedLocked => true,
+            Advice::Free => area.kind.view().is_none(),
+            _ => false,
+        };
+        while let Some((_, area)) = self.area_from(at).filter(|(start, _)| *start < end) {
+            if !goes(area) {
+                return false;
+            }
+            at = area.end;
+        }
+        true
     }
 
     /// Every page of the range is in an area, or `NoMemory`: what msync, mlock and mincore check
@@ -134,26 +146,11 @@ impl Space {
         }
     }
 
-    fn populate_for(&mut self, start: u64, end: u64, access: Access) -> Result<(), MapError> {
-        let end = self.populated_at_most(start, end);
-        let mut at = start;
-        while at < end {
-            self.fault(at, access).map_err(|failure| match failure {
-                FaultKind::Denied => MapError::Invalid,
-                FaultKind::PastEndOfFile | FaultKind::Failed => MapError::Fault,
-                FaultKind::Coming => MapError::Coming,
-                FaultKind::Unmapped | FaultKind::OutOfMemory => MapError::NoMemory,
-            })?;
-            at += PAGE;
-        }
-        Ok(())
-    }
-
     /// `from..to` lies in one area.
     fn advise_part(&mut self, from: u64, to: u64, advice: Advice) -> Result<(), MapError> {
         let Some((_, area)) = self.area_at(from) else { return Ok(()) };
         match advice {
-            Advice::Nothing | Advice::Populate(_) => Ok(()),
+            Advice::Nothing => Ok(()),
             Advice::Free if area.kind.view().is_some() => Err(MapError::Invalid),
             Advice::DontNeed if area.is_locked => Err(MapError::Invalid),
             Advice::DontNeed | Advice::DontNeedLocked | Advice::Free => {

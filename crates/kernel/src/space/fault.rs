@@ -1,12 +1,15 @@
 //! Supplying pages when the program touches them (S-106): demand zero, copy on write, file pages,
 //! stack growth. The work is that of the pages touched; nothing here allocates but frames.
 
+use core::ops::Range;
+
 use machine::{Mapping, NoFrames, Protection};
 
 use super::area::{Area, Kind, View, without_write};
 use super::backing::BackingError;
-use super::limits::{AROUND_PAGES, PAGE, SEGMENT_PAGES_AHEAD, USER_LIMIT, WINDOWS_WHERE_DEAR, page_of};
-use super::map::MapError;
+use super::limits::{
+    AROUND_PAGES, PAGE, POPULATED_PAGES, SEGMENT_PAGES_AHEAD, USER_LIMIT, WINDOWS_WHERE_DEAR, page_of,
+};
 use super::pages::Pages;
 use super::run::Run;
 use super::{Coming, Page, Space, Supply};
@@ -119,37 +122,32 @@ impl Space {
         self.pages.awaited.take()
     }
 
-    /// Supplies what a map that was to be populated still lacks. Error: `Coming`.
-    pub fn populate_again(&mut self, start: u64, bytes: u64) -> Result<(), MapError> {
-        match self.populate(start, start.saturating_add(bytes)) {
-            Some(FaultKind::Coming) => Err(MapError::Coming),
-            _ => Ok(()),
-        }
-    }
-
-    /// Supplies all pages of a range ahead of use, as far as they can be: for writing where writes
-    /// are private, for reading elsewhere. Returns the first failure.
-    pub(super) fn populate(&mut self, start: u64, end: u64) -> Option<FaultKind> {
-        let end = self.populated_at_most(start, end);
-        let mut at = start;
-        while at < end {
-            let Some((_, area)) = self.area_at(at) else { return Some(FaultKind::Unmapped) };
-            let area_end = area.end.min(end);
+    /// Supplies the first pages of a range ahead of use; where to go on, `None`: all are there. `access` is what for: without it, for
+    /// writing where writes are private, for reading elsewhere. The first failure ends it.
+    pub fn populate_some(&mut self, range: Range<u64>, access: Option<Access>) -> Result<Option<u64>, FaultKind> {
+        let part_end = range.end.min(range.start.saturating_add(POPULATED_PAGES * PAGE));
+        let mut at = range.start;
+        while at < part_end {
+            let Some((_, area)) = self.area_at(at) else { return Err(FaultKind::Unmapped) };
+            let area_end = area.end.min(part_end);
             let private_write = area.protection.write && !area.kind.is_shared();
-            let access = if private_write { Access::Write } else { Access::Read };
+            let access = access.unwrap_or(if private_write { Access::Write } else { Access::Read });
             while at < area_end {
-                if let Err(failure) = self.fault(at, access) {
-                    return Some(failure);
-                }
+                self.fault(at, access)?;
                 at += PAGE;
             }
         }
-        None
+        Ok((at < range.end).then_some(at))
+    }
+
+    /// The first of them, and nobody asks what became of it: whoever wants more than so many goes on with [`Space::populate_some`].
+    pub(super) fn populate(&mut self, start: u64, end: u64) {
+        let _ = self.populate_some(start..end, None);
     }
 
     /// Where populating `start..end` stops: pages of zeros need no frame, so a range may be larger
     /// than memory and the loop over it too long for a kernel call.
-    pub(super) fn populated_at_most(&self, start: u64, end: u64) -> u64 {
+    pub fn populated_at_most(&self, start: u64, end: u64) -> u64 {
         end.min(start.saturating_add(self.pages.pool.total_frames() as u64 * PAGE))
     }
 }

@@ -32,6 +32,9 @@ pub(super) const BOTTOM_UP_BASE: u64 = (USER_LIMIT / 3) & !(PAGE - 1);
 pub(super) const LOW_BASE: u64 = 1 << 30;
 pub(super) const LOW_END: u64 = 2 << 30;
 
+/// Pages that are supplied ahead of use between two safe points.
+pub(super) const POPULATED_PAGES: u64 = 32;
+
 /// Areas in one quaspace at first (Linux `vm.max_map_count`).
 pub(super) const AREAS_MAX: u64 = 65_530;
 

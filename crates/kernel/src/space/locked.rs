@@ -1,10 +1,11 @@
 //! Locked memory (mlock and its kin). Nothing is ever paged out, so to lock is to make pages present; which areas are locked is
 //! kept for the limit and for /proc.
 
+use core::ops::Range;
+
 use super::Space;
 use super::advise::page_range;
 use super::area::Kind;
-use super::fault::FaultKind;
 use super::limits::page_of;
 use super::map::MapError;
 
@@ -17,19 +18,11 @@ pub enum Presence {
 }
 
 impl Space {
-    /// mlock: all areas of the range are locked, and their pages present. `NoMemory` at the first gap; what lies before it is
-    /// locked.
-    pub fn lock(&mut self, start: u64, bytes: u64, presence: Presence) -> Result<(), MapError> {
+    /// mlock: all areas of the range are locked. Who wants their pages supplies them. `NoMemory` at the first gap; what lies before it
+    /// is locked.
+    pub fn lock(&mut self, start: u64, bytes: u64) -> Result<(), MapError> {
         let (start, end) = whole_pages(start, bytes)?;
-        self.mark_locked(start, end, true)?;
-        if presence == Presence::OnFault {
-            return Ok(());
-        }
-        match self.populate(start, end) {
-            None | Some(FaultKind::Denied) => Ok(()),
-            Some(FaultKind::Coming) => Err(MapError::Coming),
-            Some(_) => Err(MapError::NoMemory),
-        }
+        self.mark_locked(start, end, true)
     }
 
     /// munlock. Errors as those of `lock`.
@@ -38,21 +31,14 @@ impl Space {
         self.mark_locked(start, end, false)
     }
 
-    /// mlockall of what there is: pages that cannot be supplied are passed over. Error: `Coming`.
-    pub fn lock_all(&mut self, presence: Presence) -> Result<(), MapError> {
+    /// mlockall of what there is.
+    pub fn lock_all(&mut self) {
         self.mark_all(true);
-        let mut at = 0;
-        while presence == Presence::Now
-            && let Some((start, area)) = self.area_from(at)
-        {
-            let end = area.end;
-            match self.populate(start.max(at), end) {
-                Some(FaultKind::OutOfMemory) => return Ok(()),
-                Some(FaultKind::Coming) => return Err(MapError::Coming),
-                _ => at = end,
-            }
-        }
-        Ok(())
+    }
+
+    /// The first area that ends behind an address.
+    pub fn area_behind(&self, address: u64) -> Option<Range<u64>> {
+        self.area_from(address).map(|(start, area)| start..area.end)
     }
 
     /// mlockall of what will be mapped; `None`: no more.

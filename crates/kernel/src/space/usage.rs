@@ -139,36 +139,47 @@ impl Space {
         }
     }
 
-    /// What would come back if the quaspace went. Walks all present pages.
+    /// What would come back if the quaspace went, besides what [`Space::charge_some`] finds.
     pub fn charge(&self, bill: &mut Bill) {
         let records = self.areas.len() * AREA_RECORD_BYTES;
         bill.add(Held::new(Kept::Maps, records));
         bill.add(Held::new(Kept::PageTables, self.pages.translation.table_frames() * PAGE as usize));
-        for (&start, area) in self.areas.iter() {
-            match area.kind.view() {
-                Some(view) if area.kind.is_shared() => {
-                    bill.share(view.backing.held(), Arc::strong_count(&view.backing))
-                }
-                Some(_) => bill.add(Held { kept: Kept::Pages, bytes: self.copied_bytes(start, area) }),
-                None => bill.add(Held { kept: Kept::Pages, bytes: self.part_of_pages(start, area.end) }),
+    }
+
+    /// Adds what areas show from the address `from` on: so many areas and pages together. Where to go on; `None`: that was all.
+    pub fn charge_some(&self, bill: &mut Bill, from: u64, most: u64) -> Option<u64> {
+        let (mut left, mut at) = (most, from);
+        while let Some((start, area)) = self.area_from(at) {
+            if left == 0 {
+                return Some(at);
             }
+            left -= u64::from(at <= start);
+            let from = start.max(at);
+            at = match area.kind.view() {
+                Some(view) if area.kind.is_shared() => {
+                    bill.share(view.backing.held(), Arc::strong_count(&view.backing));
+                    area.end
+                }
+                Some(_) if !area.has_copies => area.end,
+                _ => self.charge_pages(bill, area, from, &mut left),
+            };
         }
+        None
     }
 
-    /// The area's copies of a file's pages: nobody else shows them.
-    fn copied_bytes(&self, start: u64, area: &Area) -> u64 {
+    /// Adds the first pages that are there from `from` on, at most `left` of them; where the rest begins.
+    fn charge_pages(&self, bill: &mut Bill, area: &Area, from: u64, left: &mut u64) -> u64 {
+        let Some((first, _)) = self.pages.next_present(from, area.end) else { return area.end };
+        let end = area.end.min(first.saturating_add(*left * PAGE));
+        // Nobody else shows the copies of a file's pages; of others each has a part.
+        let is_of_file = area.kind.view().is_some();
         let mut bytes = 0;
-        if area.has_copies {
-            self.each_reference_count(start, area.end, |count| bytes += if count == 1 { PAGE } else { 0 });
-        }
-        bytes
-    }
-
-    /// Present pages, of each the part that is this quaspace's.
-    fn part_of_pages(&self, start: u64, end: u64) -> u64 {
-        let mut bytes = 0;
-        self.each_reference_count(start, end, |count| bytes += PAGE / count);
-        bytes
+        self.each_reference_count(first, end, |count| {
+            bytes += if is_of_file { u64::from(count == 1) * PAGE } else { PAGE / count }
+        });
+        bill.add(Held { kept: Kept::Pages, bytes });
+        *left -= (end - first) / PAGE;
+        end
     }
 
     fn each_reference_count(&self, start: u64, end: u64, mut see: impl FnMut(u64)) {

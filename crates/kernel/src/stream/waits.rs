@@ -102,6 +102,13 @@ impl<'a> Io<'a> {
         self.scheduler.machine()
     }
 
+    /// A safe point in the midst of much ([`Scheduler::breathe`]), where the call may leave for another thread. Nothing is borrowed.
+    pub fn breathe(&self) {
+        if let Some(held) = self.held() {
+            self.scheduler.breathe(held);
+        }
+    }
+
     /// A signal waits to be delivered to the calling thread.
     pub fn is_interrupted(&self) -> bool {
         self.caller.is_interrupted()

@@ -146,7 +146,7 @@ impl FutexTable {
 
     /// Lets up to `count` waiters stand at another key, in their order; where they stood there is room. How many there were.
     fn requeue(&self, from: Key, to: Key, count: usize) -> u64 {
-        let (mut last, mut first, mut moved) = (self.take(from, count, FUTEX_BITSET_MATCH_ANY), None, 0);
+        let (mut last, mut first, mut moved) = (self.take((from, u64::MAX), count, FUTEX_BITSET_MATCH_ANY), None, 0);
         while let Some(waiter) = last {
             last = core::mem::replace(&mut *waiter.before.borrow_mut(), first);
             first = Some(waiter);
@@ -183,15 +183,20 @@ impl FutexTable {
         }
     }
 
-    /// Takes out up to `count` waiters that wait for one of `bits`, those first who came first. The last of them, which
-    /// leads to the one before it, and so on: to wake asks for no memory.
-    fn take(&self, key: Key, count: usize, bits: u32) -> Option<Arc<Waiter>> {
+    /// The number of who comes next.
+    fn next(&self) -> u64 {
+        self.waiters.borrow().came + 1
+    }
+
+    /// Takes out up to `count` waiters before a place of a key that wait for one of `bits`, those first who came first. The last of
+    /// them, which leads to the one before it, and so on: to wake asks for no memory.
+    fn take(&self, end: Place, count: usize, bits: u32) -> Option<Arc<Waiter>> {
         let mut waiters = self.waiters.borrow_mut();
         if waiters.standing.entries().is_empty() {
             return None;
         }
         let (mut last, mut taken, mut resting) = (None, 0, 0);
-        let (first, end) = ((key, 0), (key, u64::MAX));
+        let (key, first) = (end.0, (end.0, 0));
         for waiter in waiters.standing.extract(&first, &end, |waiter| waiter.bits & bits != 0).take(count) {
             *waiter.before.borrow_mut() = last.take();
             resting += usize::from(waiter.rests);
@@ -206,8 +211,13 @@ impl FutexTable {
 
 /// Wakes up to `count`; returns how many. The longest waiter runs first.
 fn wake(unix: &Unix, key: Key, count: usize, bits: u32) -> u64 {
-    let first = if count > 0 { unix.futexes.resting(unix.scheduler, key) } else { None };
-    let (mut next, mut woken) = (unix.futexes.take(key, count - usize::from(first.is_some()), bits), 0);
+    wake_of(unix, (key, u64::MAX), count, bits)
+}
+
+/// The same of those that stand before a place of their key, and of one that rests.
+fn wake_of(unix: &Unix, end: Place, count: usize, bits: u32) -> u64 {
+    let first = if count > 0 { unix.futexes.resting(unix.scheduler, end.0) } else { None };
+    let (mut next, mut woken) = (unix.futexes.take(end, count - usize::from(first.is_some()), bits), 0);
     while let Some(waiter) = next {
         waiter.wake(unix);
         next = waiter.before.borrow_mut().take();
@@ -364,8 +374,24 @@ fn wake_bits(call: &Call<'_>, word: u64, operation: u32, count: u32, bits: u32) 
     if bits == 0 {
         return Err(Errno::EINVAL);
     }
-    Ok(wake(call.unix, key(call, word, operation)?, at_least_one(count), bits))
+    let key = key(call, word, operation)?;
+    let all = at_least_one(count);
+    if all <= PART {
+        return Ok(wake(call.unix, key, all, bits));
+    }
+    let (end, mut woken) = (call.unix.futexes.next(), 0);
+    loop {
+        let part = wake_of(call.unix, (key, end), PART.min(all - woken as usize), bits);
+        woken += part;
+        if (part as usize) < PART || woken as usize == all {
+            return Ok(woken);
+        }
+        call.unix.scheduler.breathe(call.held);
+    }
 }
+
+/// Threads that one call wakes between two safe points.
+const PART: usize = 64;
 
 /// Wakes some sleepers on the first word and lets others sleep on the second; returns how many in all.
 ///

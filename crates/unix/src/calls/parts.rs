@@ -4,11 +4,12 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use abi::Errno;
 use kernel::file::Node;
 use kernel::schedule::Scheduler;
-use kernel::space::Space;
+use kernel::space::{Access, FaultKind, Space};
 use kernel::stream::UserRange;
 use machine::{Held, KernelCell, PAGE_BYTES};
 
@@ -83,6 +84,27 @@ pub fn release_space(held: Held<'_>, scheduler: &Scheduler, space: &Arc<KernelCe
             scheduler.breathe(held);
         }
     }
+}
+
+/// Supplies the pages of a range ahead of use, as many as there is memory for; see [`Space::populate_some`].
+pub fn populate(
+    call: &Call<'_>,
+    space: &Arc<KernelCell<Space>>,
+    range: Range<u64>,
+    access: Option<Access>,
+) -> Result<(), FaultKind> {
+    let end = space.borrow().populated_at_most(range.start, range.end);
+    let mut next = Some(range.start);
+    while let Some(from) = next
+        && from < end
+        && !call.task.is_ending()
+    {
+        next = call.unix.reach(call.held, space, |space| space.populate_some(from..end, access))?;
+        if next.is_some() {
+            call.unix.scheduler.breathe(call.held);
+        }
+    }
+    Ok(())
 }
 
 /// Shares the pages of the caller's quaspace with the copy that a fork makes of it. Others run meanwhile unless they could change the

@@ -205,9 +205,8 @@ fn process_vm(call: &Call<'_>, arguments: [u64; 6], write: bool) -> CallResult {
         *other = (other.0.wrapping_add(bytes), other.1 - bytes);
         at_local += usize::from(own.1 == 0);
         at_remote += usize::from(other.1 == 0);
-        if done % TURN_BYTES < bytes {
+        if done % PART_BYTES < bytes {
             call.unix.scheduler.breathe(call.held);
-            call.unix.scheduler.yield_now(call.held);
             if call.task.is_ending() {
                 return Ok(done);
             }
@@ -220,8 +219,8 @@ fn process_vm(call: &Call<'_>, arguments: [u64; 6], write: bool) -> CallResult {
 const VECTORS_MAX: u64 = 1024;
 /// Divides a page.
 const PIECE_BYTES: u64 = 512;
-/// After so many bytes others may run.
-const TURN_BYTES: u64 = 1 << 20;
+/// Bytes between two safe points.
+const PART_BYTES: u64 = 16 << 10;
 
 fn to_piece_end(address: u64) -> u64 {
     PIECE_BYTES - address % PIECE_BYTES

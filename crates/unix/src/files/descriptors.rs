@@ -463,6 +463,14 @@ impl DescriptorTable {
         self.state.borrow().slots.iter().flatten().for_each(|slot| visit(&slot.file));
     }
 
+    /// The same for those among the `most` descriptors from `from` on; where to go on, `None`: there are no more.
+    pub fn some_files(&self, from: usize, most: usize, visit: &mut dyn FnMut(&Arc<OpenFile>)) -> Option<usize> {
+        let state = self.state.borrow();
+        let end = (from + most).min(state.slots.len());
+        state.slots.get(from..end)?.iter().flatten().for_each(|slot| visit(&slot.file));
+        (end < state.slots.len()).then_some(end)
+    }
+
     /// Highest descriptor in use plus one, for /proc.
     pub fn size(&self) -> usize {
         self.settled().borrow().slots.len()

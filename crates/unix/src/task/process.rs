@@ -206,8 +206,8 @@ pub struct Tally {
     pub own_bytes: u64,
     /// And all below it.
     pub bytes: u64,
-    /// Children that have not been added yet.
-    pub children_left: usize,
+    /// It is to be killed.
+    pub is_meant: bool,
 }
 
 /// A file that a program runs from: it cannot be opened for writing meanwhile.
@@ -307,10 +307,6 @@ impl Process {
     pub fn part_with(&self, child: &Process) {
         let removed = self.children.borrow_mut().remove(&child.child_number.get());
         drop(removed);
-    }
-
-    pub fn child_count(&self) -> usize {
-        self.children.borrow().len()
     }
 
     /// Shows all children. Nothing that is done meanwhile may add or remove one.
@@ -416,6 +412,11 @@ impl Process {
     /// The descriptors; an empty table for a process that has ended.
     pub fn files(&self) -> Arc<DescriptorTable> {
         self.files.borrow().clone().unwrap_or_else(|| Arc::new(DescriptorTable::new(self.slow)))
+    }
+
+    /// The same, while it has one.
+    pub fn table(&self) -> Option<Arc<DescriptorTable>> {
+        self.files.borrow().clone()
     }
 
     /// All descriptor tables of the process's threads; one that several have is shown several times.

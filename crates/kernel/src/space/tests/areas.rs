@@ -187,10 +187,11 @@ fn advice_drops_pages_and_reports_gaps() {
     assert_eq!((byte(&mut space, start), byte(&mut space, start + 3 * PAGE)), (Ok(0), Ok(0)));
     assert_eq!(space.advise(start + 1, PAGE, Advice::Nothing), Err(MapError::Invalid));
     assert_eq!(space.advise(start, 0, Advice::Nothing), Ok(()));
-    assert_eq!(space.advise(start, PAGE, Advice::Populate(Access::Write)), Ok(()));
+    assert_eq!(populate(&mut space, start, PAGE, Some(Access::Write)), Ok(()));
     assert_eq!(space.check_mapped(start, 4 * PAGE), Err(MapError::NoMemory));
     assert_eq!(space.check_mapped(start + 2 * PAGE, 2 * PAGE), Ok(()));
-    assert_eq!(space.lock(start + 2 * PAGE + 5, 10, Presence::Now), Ok(()));
+    assert_eq!(space.lock(start + 2 * PAGE + 5, 10), Ok(()));
+    assert_eq!(populate(&mut space, start + 2 * PAGE, PAGE, None), Ok(()));
     assert_eq!(space.is_in_core(start + 2 * PAGE), Ok(true));
     assert_eq!(space.is_in_core(start + PAGE), Err(MapError::NoMemory));
     check(&space);
@@ -232,16 +233,27 @@ fn a_stacks_rights_change_from_its_start() {
     check(&space);
 }
 
+/// All parts, as who calls the kernel has them supplied.
+fn populate(space: &mut Space, start: u64, bytes: u64, access: Option<Access>) -> Result<(), FaultKind> {
+    let end = space.populated_at_most(start, start + bytes);
+    let mut next = Some(start);
+    while let Some(from) = next.filter(|from| *from < end) {
+        next = space.populate_some(from..end, access)?;
+    }
+    Ok(())
+}
+
 #[test]
 fn populating_more_than_memory_ends() {
     let pool = pool(64);
     let mut space = space(pool);
     let request = MapRequest { populate: true, no_reserve: true, ..MapRequest::anonymous(1 << 40, RW) };
     let start = space.map(request).unwrap();
+    assert_eq!(populate(&mut space, start, 1 << 40, None), Err(FaultKind::OutOfMemory));
     assert_eq!(space.fault(start + (1 << 30), Access::Write), Err(FaultKind::OutOfMemory));
     space.unmap(start, 1 << 40).unwrap();
     let start = space.map(MapRequest::anonymous(1 << 40, READ)).unwrap();
-    assert_eq!(space.advise(start, 1 << 40, Advice::Populate(Access::Read)), Ok(()));
+    assert_eq!(populate(&mut space, start, 1 << 40, Some(Access::Read)), Ok(()));
     check(&space);
 }
 

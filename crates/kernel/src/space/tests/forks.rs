@@ -70,6 +70,10 @@ fn what_is_shared_is_charged_in_parts() {
     let pages = |space: &Space| {
         let mut bill = Bill::new();
         space.charge(&mut bill);
+        let mut next = Some(0);
+        while let Some(from) = next {
+            next = space.charge_some(&mut bill, from, 3);
+        }
         (bill.of(Kept::Pages) / PAGE, bill.of(Kept::SharedMemory) / PAGE)
     };
     assert_eq!(pages(&parent), (4 + 1, 6));
@@ -107,6 +111,7 @@ fn text_is_left_to_the_childs_faults() {
     let mut parent = space(pool);
     let request = MapRequest::anonymous(64 * PAGE, RX).of(Kind::FilePrivate(view(&file, 0)));
     let start = parent.map(MapRequest { populate: true, ..request }).unwrap();
+    assert_eq!(parent.populate_some(start + 32 * PAGE..start + 64 * PAGE, None), Ok(None));
     assert_eq!(parent.usage().resident, 64 * PAGE);
     let child_tables = tables(pool);
     let mut child = parent.fork_whole(child_tables.clone()).unwrap();

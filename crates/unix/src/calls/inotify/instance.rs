@@ -199,13 +199,19 @@ impl Inotify {
         room: usize,
         mut give: impl FnMut(usize, &[u8]) -> Result<(), Errno>,
     ) -> Result<usize, Errno> {
-        let mut done = 0;
+        let (mut done, mut events) = (0, 0);
         loop {
             if done == 0 {
                 self.unix.families.inotify.pull();
             }
             match self.take(room - done) {
-                Ok(Some(event)) => done = give_event(&event, done, &mut give)?,
+                Ok(Some(event)) => {
+                    done = give_event(&event, done, &mut give)?;
+                    events += 1;
+                    if events % PART == 0 {
+                        io.breathe();
+                    }
+                }
                 Err(error) if done == 0 => return Err(error),
                 Ok(None) if done == 0 => io.wait(&self.arrived)?,
                 _ => return Ok(done),
@@ -213,6 +219,9 @@ impl Inotify {
         }
     }
 }
+
+/// Events that are read between two safe points.
+const PART: usize = 32;
 
 /// The record, then the name with its NULs; returns where the next event goes.
 fn give_event(

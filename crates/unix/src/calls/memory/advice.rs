@@ -1,13 +1,17 @@
 //! What programs say about memory they have mapped, and what they ask about it.
 
+use alloc::sync::Arc;
+use core::ops::Range;
+
 use abi::Errno;
 use abi::memory::*;
-use kernel::space::{Access, Advice, AtFork, Identity, Space, USER_LIMIT};
+use kernel::space::{Access, Advice, AtFork, FaultKind, Identity, Space, USER_LIMIT};
 use kernel::stream::UserRange;
 use machine::{KernelCell, PAGE_BYTES, VirtAddr};
 
 use super::{errno_of, space};
 use crate::call::{Call, CallResult};
+use crate::calls::parts;
 use crate::files::backing::NodeBacking;
 
 const PAGE: u64 = PAGE_BYTES as u64;
@@ -22,7 +26,8 @@ fn round_up(bytes: u64) -> Option<u64> {
 
 pub fn madvise(call: &Call<'_>, start: u64, bytes: u64, advice: u64) -> CallResult {
     let advice = advice as u32;
-    if advice != MADV_REMOVE && known_advice(advice).is_none() || !is_aligned(start) {
+    let is_known = matches!(advice, MADV_REMOVE | MADV_POPULATE_READ | MADV_POPULATE_WRITE);
+    if !is_known && known_advice(advice).is_none() || !is_aligned(start) {
         return Err(Errno::EINVAL);
     }
     let length = round_up(bytes).ok_or(Errno::EINVAL)?;
@@ -30,9 +35,27 @@ pub fn madvise(call: &Call<'_>, start: u64, bytes: u64, advice: u64) -> CallResu
     if length == 0 {
         return Ok(0);
     }
-    let Some(advice) = known_advice(advice) else { return remove(call, start, length) };
     let space = space(call)?;
+    match advice {
+        MADV_REMOVE => return remove(call, start, length),
+        MADV_POPULATE_READ => return populate(call, &space, start..start + length, Access::Read),
+        MADV_POPULATE_WRITE => return populate(call, &space, start..start + length, Access::Write),
+        _ => {}
+    }
+    let advice = known_advice(advice).ok_or(Errno::EINVAL)?;
+    if length > parts::LARGE_BYTES && space.borrow().permits_release(start, length, advice) {
+        parts::release_pages(call.held, call.unix.scheduler, &space, start, start + length);
+    }
     call.unix.change(call.held, &space, |space| space.advise(start, length, advice)).map(|()| 0)
+}
+
+/// Errors: `EINVAL` for what may not be accessed so, `EFAULT` behind the end of a file, `ENOMEM`.
+fn populate(call: &Call<'_>, space: &Arc<KernelCell<Space>>, range: Range<u64>, access: Access) -> CallResult {
+    parts::populate(call, space, range, Some(access)).map(|()| 0).map_err(|failure| match failure {
+        FaultKind::Denied => Errno::EINVAL,
+        FaultKind::PastEndOfFile | FaultKind::Failed | FaultKind::Coming => Errno::EFAULT,
+        FaultKind::Unmapped | FaultKind::OutOfMemory => Errno::ENOMEM,
+    })
 }
 
 /// What an advice means here; `None` for one that a kernel without huge pages and poisoned memory refuses.
@@ -44,8 +67,6 @@ fn known_advice(advice: u32) -> Option<Advice> {
         MADV_DONTFORK => Advice::AtFork(AtFork::Omit),
         MADV_DOFORK | MADV_KEEPONFORK => Advice::AtFork(AtFork::Share),
         MADV_WIPEONFORK => Advice::AtFork(AtFork::Wipe),
-        MADV_POPULATE_READ => Advice::Populate(Access::Read),
-        MADV_POPULATE_WRITE => Advice::Populate(Access::Write),
         MADV_NORMAL | MADV_RANDOM | MADV_SEQUENTIAL | MADV_WILLNEED | MADV_MERGEABLE | MADV_UNMERGEABLE
         | MADV_HUGEPAGE | MADV_NOHUGEPAGE | MADV_DONTDUMP | MADV_DODUMP | MADV_COLD | MADV_PAGEOUT => Advice::Nothing,
         _ => return None,
@@ -108,7 +129,7 @@ fn sync_kept(call: &Call<'_>, space: &KernelCell<Space>, start: u64, bytes: u64)
 
 /// One byte per page: 1 if it is in memory. What was found before an error has been written.
 pub fn mincore(call: &Call<'_>, start: u64, bytes: u64, vector: u64) -> CallResult {
-    const PIECE: u64 = 512;
+    const PIECE: u64 = 128;
     if !is_aligned(start) {
         return Err(Errno::EINVAL);
     }
@@ -130,6 +151,10 @@ pub fn mincore(call: &Call<'_>, start: u64, bytes: u64, vector: u64) -> CallResu
         }
         call.copy_out(vector + done, piece)?;
         done += piece.len() as u64;
+        call.unix.scheduler.breathe(call.held);
+        if call.task.is_ending() {
+            break;
+        }
     }
     Ok(0)
 }

@@ -170,6 +170,8 @@ pub fn make_room(held: Held<'_>, unix: &'static Unix, task: &Task) {
 
 /// Who was killed for want of memory.
 pub(crate) struct Want {
+    /// Somebody is looked for, and others run meanwhile.
+    is_choosing: KernelValue<bool>,
     /// When somebody was killed last; the next one has to wait until all of them have gone, or too long.
     killed_at: KernelValue<Option<Nanos>>,
     /// Sentences so far.
@@ -180,11 +182,19 @@ pub(crate) struct Want {
 
 impl Want {
     pub const fn new() -> Want {
-        Want { killed_at: KernelValue::new(None), kills: KernelValue::new(0), refused: KernelValue::new(None) }
+        Want {
+            is_choosing: KernelValue::new(false),
+            killed_at: KernelValue::new(None),
+            kills: KernelValue::new(0),
+            refused: KernelValue::new(None),
+        }
     }
 
-    /// Somebody who was killed has not gone yet.
+    /// Somebody who was killed has not gone yet, or is being looked for.
     fn is_somebody_leaving(&self, unix: &Unix, now: Nanos) -> bool {
+        if self.is_choosing.get() {
+            return true;
+        }
         let Some(since) = self.killed_at.get() else { return false };
         let mut is_leaving = false;
         unix.tasks.each_process(|process| is_leaving |= process.is_sentenced.get() && !process.is_zombie());
@@ -195,19 +205,29 @@ impl Want {
         is_leaving
     }
 
-    fn execute(&self, held: Held<'_>, unix: &'static Unix, sentence: &Sentence, now: Nanos) {
-        self.killed_at.set(Some(now));
-        self.kills.set(self.kills.get() + 1);
-        sentence.execute(held, unix, now);
+    /// Chooses and kills; nobody else does so meanwhile. `None`: nobody was killed.
+    fn judge(
+        &self,
+        held: Held<'_>,
+        unix: &'static Unix,
+        now: Nanos,
+        choose: impl FnOnce() -> Option<Sentence>,
+    ) -> Option<()> {
+        self.is_choosing.set(true);
+        let sentence = choose();
+        if let Some(sentence) = &sentence {
+            self.kills.set(self.kills.get() + 1);
+            sentence.execute(held, unix, now);
+            self.killed_at.set(Some(now));
+        }
+        self.is_choosing.set(false);
+        sentence.map(drop)
     }
 
     /// Kills whoever holds most, unless somebody is leaving. The first process goes when no other has memory.
     fn kill_one(&self, held: Held<'_>, unix: &'static Unix, now: Nanos) {
-        if self.is_somebody_leaving(unix, now) {
-            return;
-        }
-        if let Some(sentence) = sentence::choose(unix, now).or_else(|| last_sentence(unix)) {
-            self.execute(held, unix, &sentence, now);
+        if !self.is_somebody_leaving(unix, now) {
+            let _ = self.judge(held, unix, now, || sentence::choose(held, unix, now).or_else(|| last_sentence(unix)));
         }
     }
 
@@ -220,14 +240,12 @@ impl Want {
         if self.refused.get().is_some_and(is_known) {
             return false;
         }
-        match sentence::choose(unix, now) {
-            Some(sentence) if !sentence.includes(process) => self.execute(held, unix, &sentence, now),
-            _ => {
-                self.refused.set(Some((process.pid, now)));
-                return false;
-            }
+        let chosen = || sentence::choose(held, unix, now).filter(|it| !it.includes(held, unix, process));
+        let is_another = self.judge(held, unix, now, chosen).is_some();
+        if !is_another {
+            self.refused.set(Some((process.pid, now)));
         }
-        true
+        is_another
     }
 }
 

@@ -1,12 +1,16 @@
 //! Locked memory: `mlock` and its kin.
 
+use alloc::sync::Arc;
+
 use abi::Errno;
 use abi::memory::{MCL_CURRENT, MCL_FUTURE, MCL_ONFAULT};
 use abi::process::CAP_IPC_LOCK;
-use kernel::space::{Presence, Space};
+use kernel::space::{FaultKind, Presence, Space};
+use machine::KernelCell;
 
 use super::{errno_of, space};
 use crate::call::{Call, CallResult};
+use crate::calls::parts;
 
 /// Bytes that the caller may still lock.
 pub fn lock_room(call: &Call<'_>, space: &Space) -> u64 {
@@ -30,7 +34,15 @@ fn lock(call: &Call<'_>, start: u64, bytes: u64, presence: Presence) -> CallResu
     if fresh > lock_room(call, &space.borrow()) {
         return Err(Errno::ENOMEM);
     }
-    call.unix.change(call.held, &space, |space| space.lock(start, bytes, presence)).map(|()| 0)
+    let locked = space.borrow_mut().lock(start, bytes);
+    locked.map_err(errno_of)?;
+    match presence {
+        Presence::OnFault => Ok(0),
+        Presence::Now => match parts::populate(call, &space, first..end, None) {
+            Ok(()) | Err(FaultKind::Denied) => Ok(0),
+            Err(_) => Err(Errno::ENOMEM),
+        },
+    }
 }
 
 pub fn mlock(call: &Call<'_>, start: u64, bytes: u64) -> CallResult {
@@ -73,10 +85,25 @@ pub fn mlockall(call: &Call<'_>, flags: u64) -> CallResult {
     let presence = if has(MCL_ONFAULT) { Presence::OnFault } else { Presence::Now };
     space.borrow_mut().lock_future(has(MCL_FUTURE).then_some(presence));
     if has(MCL_CURRENT) {
-        // Pages that cannot be had are passed over, as on Linux.
-        let _ = call.unix.change(call.held, &space, |space| space.lock_all(presence));
+        space.borrow_mut().lock_all();
+        if presence == Presence::Now {
+            populate_all(call, &space);
+        }
     }
     Ok(0)
+}
+
+/// Pages that cannot be had are passed over, as on Linux.
+fn populate_all(call: &Call<'_>, space: &Arc<KernelCell<Space>>) {
+    let mut at = 0;
+    loop {
+        let next = space.borrow().area_behind(at);
+        let Some(area) = next else { return };
+        at = area.end;
+        if parts::populate(call, space, area, None) == Err(FaultKind::OutOfMemory) {
+            return;
+        }
+    }
 }
 
 pub fn munlockall(call: &Call<'_>) -> CallResult {

@@ -1,12 +1,15 @@
 //! Making, moving and removing areas.
 
+use alloc::sync::Arc;
+use core::ops::Range;
+
 use abi::Errno;
 use abi::memory::*;
 use abi::process::CAP_IPC_LOCK;
 use kernel::space::{
     AnonymousMemory, Kind, MapError, MapRequest, Placement, Presence, Remap, RemapTarget, Space, USER_LIMIT, View,
 };
-use machine::{PAGE_BYTES, Protection};
+use machine::{KernelCell, PAGE_BYTES, Protection};
 
 use super::lock::lock_room;
 use super::{errno_of, space, text};
@@ -73,21 +76,30 @@ pub fn mmap(call: &Call<'_>, [address, bytes, bits, flags, descriptor, offset]: 
     if locked && call.process().limits.borrow().locked_bytes() == 0 && !call.can(CAP_IPC_LOCK) {
         return Err(Errno::EPERM);
     }
-    if (locked || space.borrow().locks_future().is_some()) && bytes > lock_room(call, &space.borrow()) {
+    let later = space.borrow().locks_future();
+    if (locked || later.is_some()) && bytes > lock_room(call, &space.borrow()) {
         return Err(Errno::EAGAIN);
     }
     let (kind, limit) = match file {
         Some(file) => file_kind(call, &file, FilePart { first_page: offset / PAGE, bytes }, flags, request.protection)?,
         None => (anonymous_kind(call, bytes, flags)?, ALL),
     };
-    let is_populated = request.populate && kind.view().is_some();
+    let is_populated = request.populate || later == Some(Presence::Now);
     let mapped = space.borrow_mut().map(MapRequest { limit, kind, locked, ..request });
     let start = mapped.map_err(errno_of)?;
     if is_populated {
-        // Those that must come first. The map is there whatever becomes of them.
-        let _ = call.unix.change(call.held, &space, |space| space.populate_again(start, bytes));
+        // The map is there whatever becomes of its pages.
+        let _ = parts::populate(call, &space, start..start + bytes, None);
     }
     Ok(start)
+}
+
+/// What is mapped from now on is locked: its pages are supplied, as far as there is memory.
+pub fn populate_locked(call: &Call<'_>, space: &Arc<KernelCell<Space>>, range: Range<u64>) {
+    let is_locked = space.borrow().locks_future() == Some(Presence::Now);
+    if is_locked {
+        let _ = parts::populate(call, space, range, None);
+    }
 }
 
 /// There are no huge pages in the pool.
@@ -247,8 +259,8 @@ pub fn mremap(call: &Call<'_>, [address, old_bytes, new_bytes, flags, to]: [u64;
         _ => RemapTarget::InPlace,
     };
     let remap = Remap { address, old_bytes, new_bytes, target, keep_old: has(MREMAP_DONTUNMAP) };
-    let space = space(call)?;
-    let mut space = space.borrow_mut();
+    let shared = space(call)?;
+    let mut space = shared.borrow_mut();
     if has(MREMAP_MAYMOVE) {
         text::restore(call.unix, &mut space, address..address.saturating_add(old_bytes));
     }
@@ -258,9 +270,10 @@ pub fn mremap(call: &Call<'_>, [address, old_bytes, new_bytes, flags, to]: [u64;
         return Err(Errno::EAGAIN);
     }
     let moved = space.remap(remap).map_err(errno_of)?;
+    drop(space);
     if is_locked && growth > 0 {
         // As far as there is memory: the map has grown already.
-        let _ = space.lock(moved + old_bytes, growth, Presence::Now);
+        let _ = parts::populate(call, &shared, moved + old_bytes..moved + new_bytes, None);
     }
     Ok(moved)
 }
@@ -273,5 +286,7 @@ pub fn remap_file_pages(call: &Call<'_>, [start, bytes, bits, first_page]: [u64;
     }
     let space = space(call)?;
     let done = Space::show_other_pages(&mut space.borrow_mut(), start, bytes, first_page);
-    done.map(|()| 0).map_err(errno_of)
+    done.map_err(errno_of)?;
+    let _ = parts::populate(call, &space, start..start + bytes, None);
+    Ok(0)
 }

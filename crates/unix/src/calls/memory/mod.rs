@@ -9,11 +9,13 @@ pub(crate) mod sentence;
 pub(super) mod table;
 pub mod text;
 
+pub use map::populate_locked;
+
 use alloc::sync::Arc;
 
 use abi::Errno;
 use kernel::space::{MapError, Space, USER_LIMIT};
-use machine::KernelCell;
+use machine::{KernelCell, PAGE_BYTES};
 
 use crate::call::{Call, CallResult};
 
@@ -35,15 +37,19 @@ pub fn space(call: &Call<'_>) -> Result<Arc<KernelCell<Space>>, Errno> {
 }
 
 fn brk(call: &Call<'_>, wanted: u64) -> CallResult {
-    let space = space(call)?;
-    let mut space = space.borrow_mut();
-    if space.locks_future().is_some() {
-        let end = space.brk(0);
-        if wanted.saturating_sub(end) > lock::lock_room(call, &space) {
-            return Ok(end);
-        }
+    let shared = space(call)?;
+    let mut space = shared.borrow_mut();
+    if space.locks_future().is_none() {
+        return Ok(space.brk(wanted));
     }
-    Ok(space.brk(wanted))
+    let end = space.brk(0);
+    if wanted.saturating_sub(end) > lock::lock_room(call, &space) {
+        return Ok(end);
+    }
+    let moved = space.brk(wanted);
+    drop(space);
+    map::populate_locked(call, &shared, end.next_multiple_of(PAGE_BYTES as u64)..moved);
+    Ok(moved)
 }
 
 /// Thread-local-storage bases and what else only x86 has.

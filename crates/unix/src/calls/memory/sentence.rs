@@ -41,13 +41,14 @@ pub struct Sentence {
     spares: bool,
 }
 
-/// Chooses; `None`: nobody is left but the first process, or those who are leaving.
-pub fn choose(unix: &Unix, now: Nanos) -> Option<Sentence> {
+/// Chooses; `None`: nobody is left but the first process, or those who are leaving. Others run between parts of it, and who calls
+/// this sees to it that nobody chooses meanwhile.
+pub fn choose(held: Held<'_>, unix: &Unix, now: Nanos) -> Option<Sentence> {
     let mut spares = false;
-    each_running(unix, |process| spares |= !is_protected(process));
-    tally(unix, spares);
+    each_running(held, unix, |process| spares |= !is_protected(process));
+    tally(held, unix, spares);
     let mut most: Option<Arc<Branch>> = None;
-    each_running(unix, |process| {
+    each_running(held, unix, |process| {
         let is_spared = spares && is_protected(process);
         if !is_spared && most.as_ref().is_none_or(|most| process.branch.bytes.get() > most.bytes.get()) {
             most = Some(process.branch.clone());
@@ -58,7 +59,7 @@ pub fn choose(unix: &Unix, now: Nanos) -> Option<Sentence> {
         return Some(Sentence { branch, head: None, is_alone: false, spares });
     }
     let mut head = None;
-    while let Some(child) = largest_child(unix, &branch, head.as_ref()) {
+    while let Some(child) = largest_child(held, unix, &branch, head.as_ref()) {
         if child.tally.get().bytes <= branch.bytes.get() / 4 * 3 {
             break;
         }
@@ -66,7 +67,7 @@ pub fn choose(unix: &Unix, now: Nanos) -> Option<Sentence> {
     }
     let all = Sentence { branch, head, is_alone: false, spares };
     let bytes = all.head.as_ref().map_or(all.branch.bytes.get(), |head| head.tally.get().bytes);
-    let largest = all.largest(unix)?;
+    let largest = all.largest(held, unix)?;
     let is_good_part = largest.tally.get().own_bytes >= bytes / GOOD_PART;
     Some(if is_good_part { Sentence { head: Some(largest), is_alone: true, ..all } } else { all })
 }
@@ -95,8 +96,8 @@ fn is_protected(process: &Process) -> bool {
 const ADJUSTMENT_MIN: i32 = -1000;
 
 /// What a process holds, as the choice sees it: `oom_score_adj` adds or takes away so many thousandths of all memory.
-fn weight(unix: &Unix, process: &Process, spares: bool) -> u64 {
-    let held = bill::of(unix, process).total();
+fn weight(lock: Held<'_>, unix: &Unix, process: &Process, spares: bool) -> u64 {
+    let held = bill::of(lock, unix, process).total();
     let adjustment = process.oom_adjustment.load(Ordering::Relaxed);
     let frames = unix.pool.total_frames();
     // Tables and records may lie beside the frames: nobody holds more than this.
@@ -108,9 +109,26 @@ fn weight(unix: &Unix, process: &Process, spares: bool) -> u64 {
     if adjustment < 0 { held.saturating_sub(part) } else { held.saturating_add(part) }
 }
 
-/// Shows those who may be chosen: not the first process.
-fn each_running(unix: &Unix, mut visit: impl FnMut(&Arc<Process>)) {
-    unix.tasks.each_process(|process| {
+/// Processes, and steps from one to its parent, between two safe points.
+const PART: usize = 32;
+
+/// Shows all processes, with safe points in between: some may come and go meanwhile.
+fn each_in_parts(held: Held<'_>, unix: &Unix, mut visit: impl FnMut(&Arc<Process>)) {
+    let (mut pid, mut count) = (0, 0);
+    while let Some(process) = unix.tasks.process_after(pid) {
+        pid = process.pid;
+        visit(&process);
+        drop(process);
+        count += 1;
+        if count % PART == 0 {
+            unix.scheduler.breathe(held);
+        }
+    }
+}
+
+/// Those who may be chosen: not the first process.
+fn each_running(held: Held<'_>, unix: &Unix, mut visit: impl FnMut(&Arc<Process>)) {
+    each_in_parts(held, unix, |process| {
         if process.pid != 1 && is_running(process) {
             visit(process);
         }
@@ -118,43 +136,42 @@ fn each_running(unix: &Unix, mut visit: impl FnMut(&Arc<Process>)) {
 }
 
 /// Notes at each process what it weighs, and what it and all below it weigh; at each branch what it weighs.
-fn tally(unix: &Unix, spares: bool) {
-    unix.tasks.each_process(|process| {
-        let bytes = if is_running(process) { weight(unix, process, spares) } else { 0 };
-        let children_left = process.child_count();
-        process.tally.set(Tally { own_bytes: bytes, bytes, children_left });
+fn tally(held: Held<'_>, unix: &Unix, spares: bool) {
+    each_in_parts(held, unix, |process| {
+        let bytes = if is_running(process) { weight(held, unix, process, spares) } else { 0 };
+        process.tally.set(Tally { own_bytes: bytes, bytes, is_meant: false });
         process.branch.bytes.set(0);
     });
-    unix.tasks.each_process(|process| {
-        if process.pid != 1 && process.child_count() == 0 {
-            add_to_parents(process);
-        }
-    });
+    each_running(held, unix, |process| add_to_parents(held, unix, process));
 }
 
-/// Adds a process whose sum is known to its parent, and that if it was the last child, and so on.
-fn add_to_parents(process: &Arc<Process>) {
-    let mut at = process.clone();
-    loop {
-        let bytes = at.tally.get().bytes;
-        let parent = at.parent.borrow().upgrade().filter(|parent| parent.pid != 1);
-        let Some(parent) = parent else {
-            at.branch.bytes.set(at.branch.bytes.get() + bytes);
-            return;
-        };
-        let mut tally = parent.tally.get();
-        tally.bytes += bytes;
-        tally.children_left = tally.children_left.saturating_sub(1);
-        parent.tally.set(tally);
-        if tally.children_left > 0 {
-            return;
+/// Adds what a process weighs to all above it, and to its branch.
+fn add_to_parents(held: Held<'_>, unix: &Unix, process: &Arc<Process>) {
+    let bytes = process.tally.get().own_bytes;
+    process.branch.bytes.set(process.branch.bytes.get() + bytes);
+    let (mut at, mut steps) = (parent_of(process), 0);
+    while let Some(parent) = at.filter(|parent| parent.pid != 1) {
+        let tally = parent.tally.get();
+        parent.tally.set(Tally { bytes: tally.bytes + bytes, ..tally });
+        at = parent_of(&parent);
+        steps += 1;
+        if steps % PART == 0 {
+            unix.scheduler.breathe(held);
         }
-        at = parent;
     }
 }
 
+fn parent_of(process: &Process) -> Option<Arc<Process>> {
+    process.parent.borrow().upgrade()
+}
+
 /// The child with which most would go; without a parent, of those in the branch that the first process has now.
-fn largest_child(unix: &Unix, branch: &Arc<Branch>, parent: Option<&Arc<Process>>) -> Option<Arc<Process>> {
+fn largest_child(
+    held: Held<'_>,
+    unix: &Unix,
+    branch: &Arc<Branch>,
+    parent: Option<&Arc<Process>>,
+) -> Option<Arc<Process>> {
     let mut largest: Option<Arc<Process>> = None;
     let mut see = |process: &Arc<Process>| {
         let bytes = process.tally.get().bytes;
@@ -164,8 +181,8 @@ fn largest_child(unix: &Unix, branch: &Arc<Branch>, parent: Option<&Arc<Process>
     };
     match parent {
         Some(parent) => parent.each_child(see),
-        None => unix.tasks.each_process(|process| {
-            let is_top = process.parent.borrow().upgrade().is_none_or(|parent| parent.pid == 1);
+        None => each_in_parts(held, unix, |process| {
+            let is_top = parent_of(process).is_none_or(|parent| parent.pid == 1);
             if process.pid != 1 && is_top && Arc::ptr_eq(&process.branch, branch) {
                 see(process);
             }
@@ -175,27 +192,27 @@ fn largest_child(unix: &Unix, branch: &Arc<Branch>, parent: Option<&Arc<Process>
 }
 
 impl Sentence {
-    pub fn includes(&self, process: &Arc<Process>) -> bool {
+    pub fn includes(&self, held: Held<'_>, unix: &Unix, process: &Arc<Process>) -> bool {
         match &self.head {
             _ if self.spares && is_protected(process) => false,
             Some(head) if self.is_alone => Arc::ptr_eq(head, process),
-            Some(head) => is_below(process, head),
+            Some(head) => is_below(held, unix, process, head),
             None => process.pid != 1 && Arc::ptr_eq(&process.branch, &self.branch),
         }
     }
 
-    fn each(&self, unix: &Unix, mut visit: impl FnMut(&Arc<Process>)) {
-        unix.tasks.each_process(|process| {
-            if is_running(process) && self.includes(process) {
+    fn each(&self, held: Held<'_>, unix: &Unix, mut visit: impl FnMut(&Arc<Process>)) {
+        each_in_parts(held, unix, |process| {
+            if is_running(process) && self.includes(held, unix, process) {
                 visit(process);
             }
         });
     }
 
     /// Who of them holds most; of two that hold as much, the younger.
-    fn largest(&self, unix: &Unix) -> Option<Arc<Process>> {
+    fn largest(&self, held: Held<'_>, unix: &Unix) -> Option<Arc<Process>> {
         let mut largest: Option<Arc<Process>> = None;
-        self.each(unix, |process| {
+        self.each(held, unix, |process| {
             let most = largest.as_ref().map_or(0, |largest| largest.tally.get().own_bytes);
             if process.tally.get().own_bytes >= most {
                 largest = Some(process.clone());
@@ -208,45 +225,48 @@ impl Sentence {
     pub fn execute(&self, held: Held<'_>, unix: &'static Unix, now: Nanos) {
         let strikes = self.branch.strikes_since(now) + if self.is_alone { 1 } else { STRIKES_MAX };
         self.branch.strikes.set((strikes, now));
-        let (mut bill, mut count) = (Bill::new(), 0);
-        let mut named: Option<Arc<Process>> = self.head.clone();
-        self.each(unix, |process| {
-            bill.join(&crate::calls::memory::bill::of(unix, process));
-            count += 1;
-            named.get_or_insert_with(|| process.clone());
-            process.is_sentenced.set(true);
+        let mut bill = Bill::new();
+        self.each(held, unix, |process| {
+            bill.join(&bill::of(held, unix, process));
+            process.tally.set(Tally { is_meant: true, ..process.tally.get() });
         });
-        self.each_sentenced(unix, |process| {
-            crate::calls::life::end::end_process(
-                unix,
-                process,
-                WaitStatus::Killed { signal: SIGKILL as u8, core: false },
-            );
+        let (mut named, mut count) = (self.head.clone(), 0);
+        // In one go: whoever is born to one who is meant is meant, and whoever ends hands his children on.
+        unix.tasks.each_process(|process| {
+            let is_child = || !self.is_alone && parent_of(process).is_some_and(|parent| parent.tally.get().is_meant);
+            if is_running(process) && (process.tally.get().is_meant || is_child()) {
+                process.tally.set(Tally { is_meant: true, ..process.tally.get() });
+                process.is_sentenced.set(true);
+                named.get_or_insert_with(|| process.clone());
+                count += 1;
+            }
+        });
+        each_in_parts(held, unix, |process| {
+            if process.is_sentenced.get() && process.ending.get().is_none() {
+                crate::calls::life::end::end_process(
+                    unix,
+                    process,
+                    WaitStatus::Killed { signal: SIGKILL as u8, core: false },
+                );
+            }
         });
         if let Some(named) = named {
             tell(held, unix, &named, count, &bill);
         }
     }
-
-    /// Nothing is borrowed while they are shown: who is ended wakes others.
-    fn each_sentenced(&self, unix: &Unix, mut visit: impl FnMut(&Arc<Process>)) {
-        let mut pid = 0;
-        while let Some(process) = unix.tasks.process_after(pid) {
-            pid = process.pid;
-            if process.is_sentenced.get() && process.ending.get().is_none() {
-                visit(&process);
-            }
-        }
-    }
 }
 
-fn is_below(process: &Arc<Process>, head: &Arc<Process>) -> bool {
-    let mut at = Some(process.clone());
+fn is_below(held: Held<'_>, unix: &Unix, process: &Arc<Process>, head: &Arc<Process>) -> bool {
+    let (mut at, mut steps) = (Some(process.clone()), 0);
     while let Some(process) = at {
         if Arc::ptr_eq(&process, head) {
             return true;
         }
-        at = process.parent.borrow().upgrade();
+        at = parent_of(&process);
+        steps += 1;
+        if steps % PART == 0 {
+            unix.scheduler.breathe(held);
+        }
     }
     false
 }

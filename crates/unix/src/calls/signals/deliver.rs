@@ -146,6 +146,7 @@ pub fn before_user(held: Held<'_>, unix: &'static Unix, task: Arc<Task>, registe
     if take_starvation(&task) {
         make_room(held, unix, &task);
     }
+    unix.flight.go_on(held, unix);
     loop {
         if task.is_ending() {
             crate::calls::ptrace::stops::ending(held, unix, &task, registers);

@@ -20,7 +20,7 @@ use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 
 use abi::Errno;
-use machine::{KernelCell, KernelValue, Sorted, try_box, try_to_vec};
+use machine::{Held, KernelCell, KernelValue, Sorted, try_box, try_to_vec};
 
 use super::garbage;
 use super::unix::UnixSocket;
@@ -132,33 +132,55 @@ impl Flight {
     }
 
     /// A descriptor of the socket goes away, and messages hold it: who is in its own inbox can nobody reach.
-    pub fn descriptor_lost(&self, socket: &UnixSocket) {
+    pub fn descriptor_lost(&self, unix: &Unix, socket: &UnixSocket) {
         let is_last = |file: &Arc<OpenFile>| Arc::strong_count(file) == file.in_flight() + LOST + 1;
         if socket.holds_rights() && socket.flight.file().as_ref().is_some_and(is_last) {
             self.0.borrow_mut().count_loss();
-            self.empty(Some(socket));
+            self.empty(unix, Some(socket));
         }
     }
 
     /// A socket has ended: somebody who waited in it may have held another one.
-    pub fn socket_ended(&self) {
+    pub fn socket_ended(&self, unix: &Unix) {
         self.0.borrow_mut().count_loss();
-        self.empty(None);
+        self.empty(unix, None);
     }
 
-    /// Drops what falls, unless somebody further up the stack does.
-    fn empty(&self, losing: Option<&UnixSocket>) {
+    /// Drops what falls, unless somebody further up the stack does. If it is much, a program's thread does the rest on its way back to
+    /// the program, with safe points in between ([`Flight::go_on`]).
+    fn empty(&self, unix: &Unix, losing: Option<&UnixSocket>) {
         if core::mem::replace(&mut self.0.borrow_mut().is_emptied, true) {
             return;
         }
-        loop {
+        let mut is_done = self.empty_some(losing);
+        if !is_done && let Some(task) = unix.tasks.of_thread(unix.machine.current_tte()) {
+            task.call_attention();
+            is_done = true;
+        }
+        while !is_done {
+            is_done = self.empty_some(losing);
+        }
+        self.0.borrow_mut().is_emptied = false;
+    }
+
+    /// True: nothing falls any more, and nothing that does has to be looked for.
+    fn empty_some(&self, losing: Option<&UnixSocket>) -> bool {
+        for _ in 0..DROPPED {
             let next = self.0.borrow_mut().take_falling();
             if next.is_none() && !self.collect(losing) {
-                break;
+                return true;
             }
             drop(next);
         }
-        self.0.borrow_mut().is_emptied = false;
+        false
+    }
+
+    /// Drops what calls have left to be dropped. Nothing is borrowed.
+    pub fn go_on(&self, held: Held<'_>, unix: &Unix) {
+        while self.0.borrow().is_anything_left() {
+            self.empty(unix, None);
+            unix.scheduler.breathe(held);
+        }
     }
 
     /// Lets all fall that only sockets hold which nobody can reach; true if it was looked for.
@@ -179,7 +201,15 @@ impl Flight {
 /// References to an open file that a descriptor which goes away still has.
 pub const LOST: usize = 1;
 
+/// Messages whose files are dropped, or searches for garbage, between two safe points.
+const DROPPED: usize = 16;
+
 impl State {
+    /// Not while somebody is at it: then it is his.
+    fn is_anything_left(&self) -> bool {
+        !self.is_emptied && (self.falling.is_some() || self.is_stale)
+    }
+
     fn count_loss(&mut self) {
         self.losses += 1;
         self.is_stale |= self.sockets > 0 && self.losses * FEW_FILES >= self.files;
@@ -251,7 +281,7 @@ impl Rights {
         *state.users.try_get_or_insert(sender, || 0)? += flown.files.len();
         flown.files.iter().for_each(|file| state.launch(file));
         drop(state);
-        unix.flight.empty(None);
+        unix.flight.empty(unix, None);
         Ok(Rights(Some(flown)))
     }
 
@@ -269,13 +299,14 @@ impl Rights {
 impl Drop for Rights {
     fn drop(&mut self) {
         let Some(mut flown) = self.0.take() else { return };
-        let flight = &flown.unix.flight;
+        let unix = flown.unix;
+        let flight = &unix.flight;
         let mut state = flight.0.borrow_mut();
         flown.files.iter().for_each(|file| state.land(file));
         state.discount(flown.sender, flown.files.len());
         flown.next = state.falling.take();
         state.falling = Some(flown);
         drop(state);
-        flight.empty(None);
+        flight.empty(unix, None);
     }
 }

@@ -554,7 +554,7 @@ impl Stream for UnixSocket {
     }
 
     fn descriptor_lost(&self) {
-        self.unix.flight.descriptor_lost(self);
+        self.unix.flight.descriptor_lost(self.unix, self);
     }
 
     /// What came for it. The files among that are not counted here: see `flight.rs`.
@@ -591,6 +591,6 @@ impl Drop for UnixSocket {
                 peer.error.set(Some(Errno::ECONNRESET));
             }
         }
-        self.unix.flight.socket_ended();
+        self.unix.flight.socket_ended(self.unix);
     }
 }

@@ -120,12 +120,16 @@ const STREAM_GO_BYTES: usize = 1 << 20;
 
 /// Copies until `bytes` are done, the source ends or a side would have to wait after something was done.
 fn copy(call: &Call<'_>, from: &mut End, to: &mut End, bytes: usize) -> Result<usize, Errno> {
-    // Nothing else runs meanwhile, no timer and no signal, and a device can take or give bytes without end.
+    // A device can take or give bytes without end.
     let has_stream = from.file.as_stream().or(to.file.as_stream()).is_some();
     let bytes = if has_stream { bytes.min(STREAM_GO_BYTES) } else { bytes };
     let mut piece = call.buffer(bytes.min(PIECE_BYTES))?;
     let mut done = 0;
     while done < bytes {
+        if done > 0 {
+            // Only positions are kept, which others may move as on Linux.
+            call.unix.scheduler.breathe(call.held);
+        }
         let part = piece.len().min(bytes - done);
         let read = match take(call, from, &mut piece[..part], false) {
             Ok(0) => break,

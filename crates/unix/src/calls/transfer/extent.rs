@@ -89,12 +89,18 @@ pub fn forget_mappings(call: &Call<'_>, node: &Node, pages: Range<u64>) {
 fn forget(call: &Call<'_>, node: &Node, pages: Range<u64>, what: Forget) {
     let (device_major, device_minor) = node.device();
     let identity = BackingIdentity { device_major, device_minor, inode: node.number() };
-    for process in call.unix.tasks.processes() {
+    for (count, process) in call.unix.tasks.processes().enumerate() {
         if let Some(space) = process.space() {
             space.borrow_mut().forget_file(identity, pages.clone(), what);
         }
+        if count % PROCESSES == PROCESSES - 1 {
+            call.unix.scheduler.breathe(call.held);
+        }
     }
 }
+
+/// Processes whose maps are looked through between two safe points.
+const PROCESSES: usize = 32;
 
 /// Errors, in Linux's order: `EINVAL` for an impossible range, `ENOTSUP` for other modes than keeping the size and
 /// punching a hole, `EBADF`, `ESPIPE`, `EISDIR`, `ENODEV`, `EFBIG`, `ENOSPC`.
@@ -136,7 +142,7 @@ pub fn fallocate(call: &Call<'_>, descriptor: u64, mode: u32, offset: i64, lengt
         if end > content.size() {
             super::within_file_limit(call, end - 1, 1)?;
         }
-        content.allocate(range)?;
+        allocate(call, content, range)?;
         if mode & FALLOC_FL_KEEP_SIZE == 0 && end > content.size() {
             anew(call, || {
                 bring_edges(call, content, content.size()..content.size())?;
@@ -147,6 +153,40 @@ pub fn fallocate(call: &Call<'_>, descriptor: u64, mode: u32, offset: i64, lengt
     node.note_write(&call.process().credentials.borrow(), call.now());
     node.happened(IN_MODIFY);
     Ok(0)
+}
+
+/// Bytes of a file that get storage between two safe points.
+const ALLOCATED_BYTES: u64 = 128 << 10;
+
+/// What is missing is counted first, so that usually nothing has changed where there is no room. Errors: `ENOSPC`; `EINTR` for a
+/// signal; `EPERM` by a seal.
+fn allocate(call: &Call<'_>, content: &Content, range: Range<u64>) -> Result<(), Errno> {
+    let mut missing = 0;
+    each_part(call, &range, |part| {
+        missing += content.pages_missing(part)?;
+        if content.has_room(missing) { Ok(()) } else { Err(Errno::ENOSPC) }
+    })?;
+    each_part(call, &range, |part| content.allocate(part))
+}
+
+fn each_part(
+    call: &Call<'_>,
+    range: &Range<u64>,
+    mut act: impl FnMut(Range<u64>) -> Result<(), Errno>,
+) -> Result<(), Errno> {
+    let mut at = range.start;
+    loop {
+        let end = range.end.min((at / ALLOCATED_BYTES + 1) * ALLOCATED_BYTES);
+        act(at..end)?;
+        if end == range.end {
+            return Ok(());
+        }
+        at = end;
+        call.unix.scheduler.breathe(call.held);
+        if call.task.is_interrupted() {
+            return Err(Errno::EINTR);
+        }
+    }
 }
 
 fn is_fifo(file: &OpenFile) -> bool {

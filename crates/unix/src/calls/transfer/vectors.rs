@@ -13,8 +13,11 @@ use kernel::stream::{Stream, UserRange};
 use machine::VirtAddr;
 
 use super::super::coming::anew;
-use super::{At, end_of, note_broken, positioned, read_quietly, within_file_limit, write_quietly, write_stream};
+use super::{
+    At, end_of, note_broken, positioned, read_quietly, reserve, settle, within_file_limit, write_quietly, write_stream,
+};
 use crate::call::{Call, CallResult};
+use crate::calls::parts;
 use crate::calls::sockets::{read_parts, socket_of, write_parts};
 use crate::files::open_file::{Body, OpenFile};
 use crate::limits::TRANSFER_BYTES_MAX;
@@ -152,25 +155,36 @@ fn read_ranges_once(call: &Call<'_>, file: &Arc<OpenFile>, buffers: &Ranges, at:
     if buffers.bytes == 0 && file.is_directory() {
         return Err(Errno::EISDIR);
     }
-    let done = one_by_one(buffers, |range, done| read_quietly(call, file, range, start + done as u64));
+    let is_long = buffers.bytes > PART_BYTES && at == At::Position;
+    let there = || end_of(file).saturating_sub(start).min(buffers.bytes as u64);
+    let reserved = is_long.then(|| reserve(file, start, there()));
+    let done =
+        one_by_one(call, buffers, PART_BYTES, |range, done| read_quietly(call, file, range, start + done as u64));
     if call.task.is_awaiting() {
+        reserved.inspect(|_| file.set_position(start));
         return done;
     }
-    let done = file.tell_moved(IN_ACCESS, done)?;
+    let done = file.tell_moved(IN_ACCESS, done);
     if at == At::Position {
-        file.set_position(start + done as u64);
+        settle(file, start, reserved, done)?;
     }
-    Ok(done)
+    done
 }
 
-/// Carries one buffer after the other, as long as each is carried whole; `carry` is told how many bytes went before. An error
-/// counts only where nothing went before it.
+/// Carries one buffer after the other, as long as each is carried whole, with safe points in between where they are many; `carry` is
+/// told how many bytes went before. An error counts only where nothing went before it.
 fn one_by_one(
+    call: &Call<'_>,
     buffers: &Ranges,
+    part_bytes: usize,
     mut carry: impl FnMut(UserRange, usize) -> Result<usize, Errno>,
 ) -> Result<usize, Errno> {
-    let mut done = 0;
+    let (mut done, mut at_last_point) = (0, 0);
     for range in buffers.iter() {
+        if done - at_last_point >= part_bytes {
+            call.unix.scheduler.breathe(call.held);
+            at_last_point = done;
+        }
         match carry(range, done) {
             Ok(carried) => {
                 done += carried;
@@ -185,6 +199,9 @@ fn one_by_one(
     Ok(done)
 }
 
+/// Bytes of small buffers between two safe points.
+const PART_BYTES: usize = 8 << 10;
+
 /// Only the first buffer may wait: what has been read is handed out.
 fn read_stream(
     call: &Call<'_>,
@@ -198,7 +215,7 @@ fn read_stream(
         return file.tell_moved(IN_ACCESS, read_parts(call, file, socket, buffers.iter()));
     }
     let one = |range, done| call.with_io(file.is_nonblocking() || done > 0, |io| stream.read(io, range));
-    file.tell_moved(IN_ACCESS, one_by_one(buffers, one))
+    file.tell_moved(IN_ACCESS, one_by_one(call, buffers, PART_BYTES, one))
 }
 
 pub fn write_ranges(call: &Call<'_>, file: &Arc<OpenFile>, buffers: &Ranges, at: At) -> Result<usize, Errno> {
@@ -219,21 +236,26 @@ fn write_ranges_to_file(call: &Call<'_>, file: &Arc<OpenFile>, buffers: &Ranges,
         _ => file.position(),
     };
     let limit = call.process().limits.borrow().file_bytes();
-    let done = one_by_one(buffers, |range, done| {
+    let is_long = buffers.bytes > PART_BYTES && at == At::Position && !file.is_appending();
+    let reserved = is_long.then(|| reserve(file, start, buffers.bytes as u64));
+    let appends = at == At::End || file.is_appending();
+    let part_bytes = if appends { parts::APPEND_BYTES } else { PART_BYTES };
+    let done = one_by_one(call, buffers, part_bytes, |range, done| {
         // The limit of size is asked once: what ends at it exactly is short, without a signal.
         if done > 0 && start + done as u64 >= limit {
             return Ok(0);
         }
         anew(call, || {
-            let appends = done > 0 && (at == At::End || file.is_appending());
-            write_quietly(call, file, range, if appends { end_of(file) } else { start + done as u64 })
+            write_quietly(call, file, range, if appends && done > 0 { end_of(file) } else { start + done as u64 })
         })
     });
-    let done = file.tell_moved(IN_MODIFY, done)?;
-    if done > 0 && !matches!(at, At::Offset(_)) {
-        file.set_position(start + done as u64);
+    let done = file.tell_moved(IN_MODIFY, done);
+    if reserved.is_some() {
+        settle(file, start, reserved, done)?;
+    } else if matches!(done, Ok(1..)) && !matches!(at, At::Offset(_)) {
+        file.set_position(start + done? as u64);
     }
-    Ok(done)
+    done
 }
 
 /// Appends outside of the machine, in one piece: others append too.
@@ -296,7 +318,10 @@ fn write_ranges_to_stream(
     if has_several && let Some(socket) = socket_of(&**stream).filter(|socket| !socket.is_stream()) {
         return file.tell_moved(IN_MODIFY, write_parts(call, file, socket, buffers.iter()));
     }
-    file.tell_moved(IN_MODIFY, one_by_one(buffers, |range, _| write_stream(call, file, stream, range)))
+    file.tell_moved(
+        IN_MODIFY,
+        one_by_one(call, buffers, PART_BYTES, |range, _| write_stream(call, file, stream, range)),
+    )
 }
 
 /// All bytes of the buffers in a row. Error: `EFAULT`.

@@ -179,24 +179,25 @@ impl Terminal {
     }
 }
 
-/// Hands a program's bytes to `put` in pieces of the kernel's own memory. Between them others run, and a signal ends it: nothing
-/// else may, where bytes are always taken.
+/// Hands a program's bytes to `put` in pieces of the kernel's own memory, with a safe point between two. After some others run, and a
+/// signal ends it: nothing else may, where bytes are always taken.
 pub(super) fn write_pieces(
     io: &Io<'_>,
     from: UserRange,
+    piece_bytes: usize,
     mut put: impl FnMut(&[u8]) -> Result<usize, Errno>,
 ) -> Result<usize, Errno> {
-    let mut piece = try_filled(0, from.bytes.min(PIECE_BYTES))?;
+    let mut piece = try_filled(0, from.bytes.min(piece_bytes))?;
     let mut done = 0;
     while done < from.bytes {
         if done > 0 {
-            io.held().into_iter().for_each(|held| io.scheduler.let_others_run(held));
+            pause(io, done);
             if io.is_interrupted() {
                 break;
             }
         }
         let rest = from.after(done);
-        let part = &mut piece[..rest.bytes.min(PIECE_BYTES)];
+        let part = &mut piece[..rest.bytes.min(piece_bytes)];
         let copied = io.copy_in(rest.address, part);
         match copied.and_then(|()| put(part)) {
             Ok(bytes) => {
@@ -209,4 +210,11 @@ pub(super) fn write_pieces(
         }
     }
     Ok(done)
+}
+
+fn pause(io: &Io<'_>, done: usize) {
+    match io.held() {
+        Some(held) if done.is_multiple_of(PIECE_BYTES) => io.scheduler.let_others_run(held),
+        _ => io.breathe(),
+    }
 }

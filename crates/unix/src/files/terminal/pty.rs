@@ -50,6 +50,9 @@ impl Pty {
     }
 }
 
+/// Bytes that are typed between two safe points: each may be echoed, edited and signalled.
+const TYPED_BYTES: usize = 64;
+
 /// The open file of a pseudo terminal's other side.
 pub struct PtyMaster {
     terminal: Arc<Terminal>,
@@ -119,7 +122,7 @@ impl Stream for PtyMaster {
     }
 
     fn write(&self, io: &Io<'_>, from: UserRange) -> Result<usize, Errno> {
-        write_pieces(io, from, |piece| self.write_kernel(io, piece))
+        write_pieces(io, from, TYPED_BYTES, |piece| self.write_kernel(io, piece))
     }
 
     fn read_kernel(&self, io: &Io<'_>, into: &mut [u8]) -> Result<usize, Errno> {

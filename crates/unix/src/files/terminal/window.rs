@@ -19,6 +19,7 @@ use crate::emulator::Unix;
 use crate::files::open_file::Body;
 use crate::files::terminal::registry::Terminals;
 use crate::files::text::TextFile;
+use crate::limits::PIECE_BYTES;
 
 /// Windows that there can be. A window is made when it is first opened, and stays.
 pub const WINDOWS: u32 = 8;
@@ -142,7 +143,7 @@ impl Terminal {
     ) -> Result<usize, Errno> {
         let (done, answer) = self.window().map_or_else(Default::default, |window| window.resume(from));
         self.hear(&answer);
-        match write_pieces(io, from.after(done), put) {
+        match write_pieces(io, from.after(done), PIECE_BYTES, put) {
             Ok(bytes) => Ok(done + bytes),
             Err(_) if done > 0 => Ok(done),
             Err(error) => Err(error),
