@@ -132,6 +132,14 @@ static void timers_whose_signals_wait(void)
     printf("%d taken\n", taken);
 }
 
+/* On a machine that does other things, too, signals are taken late, and one stands for many. */
+static int is_caught_again(void)
+{
+    for (int i = 0; i < 250 && caught <= 2; i++)
+        sleep_ms(20);
+    return caught > 2;
+}
+
 static void a_timer_whose_signal_is_ignored(void)
 {
     struct itimerval each = {{0, 2000}, {0, 2000}}, left;
@@ -144,16 +152,14 @@ static void a_timer_whose_signal_is_ignored(void)
     sleep_ms(20);
     printf("%d caught\n", caught);
     MUST(setitimer(ITIMER_REAL, &each, NULL));
-    sleep_ms(40);
-    say("caught again", caught > 2);
+    say("caught again", is_caught_again());
     MUST(setitimer(ITIMER_REAL, NULL, NULL));
     MUST(signal(SIGRTMIN, SIG_IGN) == SIG_ERR ? -1 : 0);
     timer_t timer = make_timer(SIGRTMIN, 2000000, 2000000);
     sleep_ms(20);
     caught = 0;
     MUST(signal(SIGRTMIN, catch) == SIG_ERR ? -1 : 0);
-    sleep_ms(40);
-    say("heeded again", caught > 2);
+    say("heeded again", is_caught_again());
     MUST(timer_delete(timer));
 }
 

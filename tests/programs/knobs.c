@@ -115,6 +115,30 @@ static void large_pipe(void)
     SHOW(fcntl(ends[0], F_SETPIPE_SZ, 262144));
 }
 
+static void small_pipe(void)
+{
+    int ends[2], bytes = 0;
+    MUST(pipe2(ends, O_NONBLOCK));
+    SHOW(fcntl(ends[0], F_GETPIPE_SZ));
+    while (write(ends[1], "x", 1) == 1)
+        bytes++;
+    printf("%d bytes\n", bytes);
+    SHOW(fcntl(ends[0], F_SETPIPE_SZ, 4096));
+    SHOW(fcntl(ends[0], F_SETPIPE_SZ, 16384));
+}
+
+/* Who has no privilege gets no larger pipe than he may ask for. */
+static void small_pipes(void)
+{
+    WRITTEN("fs/pipe-max-size", "8192");
+    as_nobody(small_pipe);
+    int ends[2];
+    MUST(pipe(ends));
+    SHOW(fcntl(ends[0], F_GETPIPE_SZ));
+    restore();
+    as_nobody(small_pipe);
+}
+
 /* What the limits do. Everything is printed after they are as they were. */
 static void effects(void)
 {
@@ -164,6 +188,76 @@ static void overcommitted(void)
             MUST(munmap(map, (size_t)large));
         restore();
     }
+}
+
+/* A number of /proc/meminfo, in KB. */
+static long memory(const char *label)
+{
+    char line[128];
+    long number = -1;
+    FILE *file = fopen("/proc/meminfo", "r");
+    while (file && number == -1 && fgets(line, sizeof line, file))
+        if (strncmp(line, label, strlen(label)) == 0)
+            number = atol(line + strlen(label));
+    if (file)
+        fclose(file);
+    return number;
+}
+
+static void *mapped(long megabytes, int rights, int kind)
+{
+    void *map = mmap(NULL, (size_t)megabytes << 20, rights, kind | MAP_ANONYMOUS, -1, 0);
+    printf("%ld MB: %s\n", megabytes, map == MAP_FAILED ? failing(-1) : "mapped");
+    return map;
+}
+
+static void a_fork(void)
+{
+    int status = 0;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(0);
+    printf("fork: %s\n", child == -1 ? failing(-1) : "done");
+    if (child > 0)
+        MUST(waitpid(child, &status, 0));
+}
+
+/* All programs together may ask for 64 MB more than they have now. */
+static void strict(void)
+{
+    char limit[32];
+    int both = PROT_READ | PROT_WRITE;
+    long had = memory("Committed_AS:");
+    WRITTEN("vm/overcommit_ratio", "100");
+    printf("all memory: %d\n", labs(memory("CommitLimit:") - memory("MemTotal:") - memory("SwapTotal:")) < 1024);
+    snprintf(limit, sizeof limit, "%ld", had + (64 << 10));
+    printf("%d\n", put("vm/overcommit_kbytes", limit));
+    printf("ratio %s, limit as written: %d\n", said("vm/overcommit_ratio"), memory("CommitLimit:") == had + (64 << 10));
+    TRY(put("vm/overcommit_memory", "2"));
+    printf("%s\n", said("vm/overcommit_memory"));
+    mapped(128, both, MAP_PRIVATE);
+    mapped(128, both, MAP_PRIVATE | MAP_NORESERVE);
+    mapped(128, both, MAP_SHARED);
+    void *seen = mapped(128, PROT_READ, MAP_PRIVATE);
+    TRY(mprotect(seen, 128 << 20, both));
+    TRY(mprotect(seen, 8 << 20, both));
+    TRY(mprotect(seen, 8 << 20, PROT_READ));
+    printf("charged: %ld\n", (memory("Committed_AS:") - had + 512) >> 10);
+    munmap(seen, 128 << 20);
+    a_fork();
+    void *own = mapped(40, both, MAP_PRIVATE);
+    printf("charged: %ld\n", (memory("Committed_AS:") - had + 512) >> 10);
+    a_fork();
+    TRY(sbrk(40 << 20) == (void *)-1 ? -1 : 0);
+    void *shared = mapped(12, both, MAP_SHARED);
+    printf("charged: %ld\n", (memory("Committed_AS:") - had + 512) >> 10);
+    own = mremap(own, 40 << 20, 60 << 20, MREMAP_MAYMOVE);
+    printf("%s\n", own == MAP_FAILED ? failing(-1) : "grown");
+    munmap(shared, 12 << 20);
+    TRY(put("vm/overcommit_memory", "0"));
+    TRY(put("vm/overcommit_ratio", "50"));
+    printf("%s KB\n", said("vm/overcommit_kbytes"));
+    changes = 0;
 }
 
 /* Numbers begin anew below the limit. */
@@ -259,7 +353,7 @@ static void chosen(void)
 }
 
 #define T(name) {#name, name}
-static const struct test tests[] = {{"words", all_words}, T(without_right), T(effects), T(overcommitted), T(numbers), T(chosen)};
+static const struct test tests[] = {{"words", all_words}, T(without_right), T(effects), T(overcommitted), T(strict), T(small_pipes), T(numbers), T(chosen)};
 
 int main(int argc, char **argv)
 {

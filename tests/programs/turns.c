@@ -98,7 +98,8 @@ static void alarm_while_computing(void)
     ended(rival);
 }
 
-/* A signal from another program reaches one that computes, within a few turns. */
+/* A signal from another program reaches one that computes, within a few turns: measured by what the sender computes meanwhile, since
+ * a machine that does other things, too, lets nobody compute for a while. */
 static void signals_while_computing(void)
 {
     volatile uint64_t *words = shared_words();
@@ -114,10 +115,10 @@ static void signals_while_computing(void)
         ;
     for (uint64_t sent = 1; sent <= 20; sent++) {
         kill(child, SIGUSR1);
-        int64_t start = clock_ms(CLOCK_MONOTONIC);
+        int64_t start = clock_ms(CLOCK_PROCESS_CPUTIME_ID);
         while (words[2] != sent)
             ;
-        if (clock_ms(CLOCK_MONOTONIC) - start > 200)
+        if (clock_ms(CLOCK_PROCESS_CPUTIME_ID) - start > 200)
             printf("signal %d was late\n", (int)sent);
     }
     puts("all came");

@@ -125,6 +125,8 @@ pub(super) struct Area {
     pub at_fork: AtFork,
     /// Counts against the limit on locked memory. A child's is not locked.
     pub is_locked: bool,
+    /// Counts among what all programs may ask for together (Linux `VM_ACCOUNT`); what was writable once stays charged.
+    pub is_charged: bool,
     /// Some pages may differ from what the backing would give again. Always true of anonymous
     /// private areas; a file area without copies need not be walked at fork.
     pub has_copies: bool,
@@ -145,6 +147,7 @@ impl Area {
             && self.no_reserve == next.no_reserve
             && self.at_fork == next.at_fork
             && self.is_locked == next.is_locked
+            && self.is_charged == next.is_charged
             && self.kind.is_continued_by(self.end - start, &next.kind)
     }
 

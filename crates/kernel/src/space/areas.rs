@@ -186,6 +186,9 @@ impl Space {
         if area.is_data() {
             self.data_bytes += bytes;
         }
+        if area.is_charged {
+            self.charge_area(bytes);
+        }
         if area.kind.is_stack() {
             self.stack_bytes += bytes;
         }
@@ -196,6 +199,9 @@ impl Space {
         self.total_bytes -= bytes;
         if area.is_data() {
             self.data_bytes -= bytes;
+        }
+        if area.is_charged {
+            self.discharge_area(bytes);
         }
         if area.kind.is_stack() {
             self.stack_bytes -= bytes;

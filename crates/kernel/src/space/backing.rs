@@ -5,8 +5,10 @@ use alloc::vec::Vec;
 use core::any::Any;
 use core::ops::Range;
 
-use machine::KernelCell;
+use machine::{KernelCell, try_arc};
 
+use super::limits::PAGE;
+use super::map::MapError;
 use super::{FramePool, Page, PageTree, Supply};
 use crate::charge::{Held, Kept};
 
@@ -75,14 +77,39 @@ pub trait Backing: Send + Sync {
 pub struct AnonymousMemory {
     pool: &'static FramePool,
     page_count: u64,
+    /// It counts as a whole among what all programs may ask for.
+    is_charged: bool,
     pages: KernelCell<PageTree>,
 }
 
 impl AnonymousMemory {
-    /// Shared memory of `bytes` (rounded up to pages), all zero. Frames come at the first touch.
-    pub fn new(pool: &'static FramePool, bytes: u64) -> Arc<AnonymousMemory> {
-        let page_count = bytes.div_ceil(super::limits::PAGE);
-        Arc::new(AnonymousMemory { pool, page_count, pages: KernelCell::new(PageTree::new()) })
+    /// Shared memory of `bytes` (rounded up to pages), all zero. Frames come at the first touch; without `no_reserve` it is charged now.
+    /// `NoMemory`: that is more than all programs may have.
+    pub fn new(pool: &'static FramePool, bytes: u64, no_reserve: bool) -> Result<Arc<AnonymousMemory>, MapError> {
+        let page_count = bytes.div_ceil(PAGE);
+        let is_charged = !no_reserve || pool.rules.is_strict();
+        if is_charged && !pool.rules.admits(pool.total_frames(), page_count.saturating_mul(PAGE), 0) {
+            return Err(MapError::NoMemory);
+        }
+        let memory = AnonymousMemory { pool, page_count, is_charged, pages: KernelCell::new(PageTree::new()) };
+        let memory = try_arc(memory).map_err(|_| MapError::NoMemory)?;
+        if is_charged {
+            pool.rules.charge(memory.charged_bytes());
+        }
+        Ok(memory)
+    }
+
+    /// A map may be said to be larger than there are addresses, before it is refused.
+    fn charged_bytes(&self) -> u64 {
+        self.page_count.saturating_mul(PAGE).min(1 << 47)
+    }
+}
+
+impl Drop for AnonymousMemory {
+    fn drop(&mut self) {
+        if self.is_charged {
+            self.pool.rules.discharge(self.charged_bytes());
+        }
     }
 }
 
@@ -104,7 +131,7 @@ impl Backing for AnonymousMemory {
     }
 
     fn held(&self) -> Held {
-        Held { kept: Kept::SharedMemory, bytes: self.pages.borrow().pages() * super::limits::PAGE }
+        Held { kept: Kept::SharedMemory, bytes: self.pages.borrow().pages() * PAGE }
     }
 
     /// What Linux calls a shared anonymous area.

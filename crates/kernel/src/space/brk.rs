@@ -63,6 +63,7 @@ impl Space {
             at_fork: AtFork::Share,
             is_locked: self.locks_future.is_some(),
             has_copies: true,
+            is_charged: true,
         };
         if self.reserved_in(from, to).is_some() || !self.may_expand(to - from, to - from) {
             return None;

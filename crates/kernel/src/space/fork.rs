@@ -20,6 +20,9 @@ impl Space {
     /// Private pages are shared until one side writes; shared areas stay shared; areas without own pages (program text) are
     /// left to the child's faults, since most children execute another program soon.
     pub fn fork(&mut self, translation: Arc<dyn Translation>) -> Result<Space, NoMemory> {
+        if !self.may_be_copied() {
+            return Err(NoMemory);
+        }
         let mut areas = self.areas.try_clone().map_err(|_| NoMemory)?;
         self.pages.forks = self.pages.forks.wrapping_add(1);
         areas.values_mut().for_each(|area| area.is_locked = false);
@@ -36,8 +39,10 @@ impl Space {
             total_bytes_peak: self.total_bytes,
             data_bytes: self.data_bytes,
             stack_bytes: self.stack_bytes,
+            charged_bytes: self.charged_bytes,
             locks_future: None,
         };
+        self.pages.pool.rules.charge(self.charged_bytes);
         if self.areas.iter().any(|(_, area)| area.at_fork == AtFork::Omit) {
             child.remove_omitted();
         }

@@ -4,11 +4,10 @@ use alloc::vec::Vec;
 use core::mem::ManuallyDrop;
 
 use machine::{
-    FrameNumber, FrameSource, Frames, KernelCell, KernelValue, NoFrames, NoMemory, PAGE_BYTES, PhysicalMemory, Shown,
-    TryGrow,
+    FrameNumber, FrameSource, Frames, KernelCell, NoFrames, NoMemory, PAGE_BYTES, PhysicalMemory, Shown, TryGrow,
 };
 
-use super::limits::AREAS_MAX;
+use super::commit::MemoryRules;
 
 /// All frames the kernel may give away. A frame is free, or it has a count of references: `Page`
 /// values and mappings in page tables. Invariant: count 0 ⇔ the frame is on a free list or was never given out.
@@ -22,14 +21,6 @@ pub struct FramePool {
     zero: Option<FrameNumber>,
     state: KernelCell<State>,
     pub rules: MemoryRules,
-}
-
-/// What all quaspaces that take their frames from one pool keep to; it may change while they live.
-pub struct MemoryRules {
-    /// Areas in one quaspace (Linux `vm.max_map_count`). One more is `NoMemory`; who has more keeps them.
-    pub areas_max: KernelValue<u64>,
-    /// No request is too large for the memory (`vm.overcommit_memory` 1).
-    pub overcommits: KernelValue<bool>,
 }
 
 /// Frames kept zeroed ahead at most (S-106): 1 MiB. More would only be zeroed later.
@@ -148,7 +139,7 @@ impl FramePool {
             memory.fill(frame, 0, PAGE_BYTES, 0);
         }
         let state = KernelCell::new(state);
-        let rules = MemoryRules { areas_max: KernelValue::new(AREAS_MAX), overcommits: KernelValue::new(false) };
+        let rules = MemoryRules::new();
         FramePool { memory, reserve_frames, zero, state, rules }
     }
 

@@ -98,16 +98,18 @@ impl Space {
         let is_special = matches!(request.kind, Kind::Special(_));
         let is_locked = (request.locked || self.locks_future.is_some()) && !is_special;
         let populate = request.populate || is_locked && self.locks_future == Some(Presence::Now);
-        let area = Area {
+        let mut area = Area {
             end: start + bytes,
             protection: request.protection,
             limit: request.limit,
             has_copies: request.kind.view().is_none(),
             kind: request.kind,
-            no_reserve: request.no_reserve,
+            no_reserve: request.no_reserve && !self.pages.pool.rules.is_strict(),
             at_fork: AtFork::Share,
             is_locked,
+            is_charged: false,
         };
+        area.is_charged = area.is_charged_with(area.protection);
         self.check_expansion(start, &area)?;
         if request.placement == Placement::Fixed {
             self.remove_range(start, start + bytes);
@@ -207,23 +209,6 @@ impl Space {
     pub(super) fn may_expand(&self, total: u64, data: u64) -> bool {
         self.total_bytes.saturating_add(total) <= page_of(self.limits.address_space_bytes)
             && (data == 0 || self.data_bytes.saturating_add(data) <= page_of(self.limits.data_bytes))
-    }
-
-    /// Linux's heuristic overcommit: only a single request that is larger than all memory is
-    /// refused, and only if the program will need own frames for it.
-    pub(super) fn check_commit(&self, bytes: u64, area: &Area, protection: Protection) -> Result<(), MapError> {
-        let needs_frames = match area.kind {
-            Kind::SharedAnonymous(_) => true,
-            Kind::FileShared(_) => false,
-            _ => protection.write,
-        };
-        let pool = self.pages.pool;
-        let memory_bytes = pool.total_frames() as u64 * PAGE;
-        if needs_frames && !area.no_reserve && bytes > memory_bytes && !pool.rules.overcommits.get() {
-            Err(MapError::NoMemory)
-        } else {
-            Ok(())
-        }
     }
 }
 

@@ -20,6 +20,7 @@ mod areas;
 mod backing;
 mod brk;
 mod coming;
+mod commit;
 mod fault;
 mod fork;
 mod frames;
@@ -46,9 +47,10 @@ pub use advise::{Advice, Forget};
 pub use area::{AtFork, Kind, View};
 pub use backing::{AnonymousMemory, Backing, BackingError, BackingIdentity, FixedPages};
 pub use coming::{Arrival, Coming, Supply};
+pub use commit::{MemoryRules, Overcommit};
 pub use fault::{Access, FaultKind, Resolved};
 pub use fork::NoMemory;
-pub use frames::{FramePool, MemoryRules, Page, PoolSource};
+pub use frames::{FramePool, Page, PoolSource};
 pub use limits::{LOWEST_ADDRESS, STACK_GUARD_BYTES, STACK_TOP, SpaceLimits, USER_LIMIT};
 pub use locked::Presence;
 pub use map::{MapError, MapRequest, Placement};
@@ -80,6 +82,8 @@ pub struct Space {
     total_bytes_peak: u64,
     data_bytes: u64,
     stack_bytes: u64,
+    /// Bytes of charged areas.
+    charged_bytes: u64,
     /// What is mapped from now on is locked.
     locks_future: Option<Presence>,
 }
@@ -104,6 +108,7 @@ impl Space {
             total_bytes_peak: 0,
             data_bytes: 0,
             stack_bytes: 0,
+            charged_bytes: 0,
             locks_future: None,
         }
     }

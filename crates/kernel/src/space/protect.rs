@@ -63,7 +63,9 @@ impl Space {
             if !self.may_expand(0, to - from) {
                 return Err(MapError::NoMemory);
             }
-            self.check_commit(to - from, area, protection)?;
+            if !area.is_charged {
+                self.check_commit(to - from, area, protection)?;
+            }
         }
         let area_end = area.end;
         self.check_area_count(2)?;
@@ -81,7 +83,12 @@ impl Space {
             (true, false) => self.data_bytes -= to - from,
             _ => {}
         }
+        let is_charged_now = !area.is_charged && area.is_charged_with(protection);
+        area.is_charged |= is_charged_now;
         self.pages.reprotect(area, from, to);
+        if is_charged_now {
+            self.charge_area(to - from);
+        }
         Ok(())
     }
 }

@@ -4,7 +4,7 @@ use machine::Protection;
 
 use super::Space;
 use super::fault::FaultKind;
-use super::limits::{LOWEST_ADDRESS, PAGE, STACK_GUARD_BYTES, STACK_TOP};
+use super::limits::{LOWEST_ADDRESS, STACK_GUARD_BYTES, STACK_TOP};
 use super::map::{MapError, MapRequest};
 use super::{Kind, Placement};
 
@@ -29,7 +29,7 @@ impl Space {
             && self.reserved_in(page, start).is_none()
             && area.end - page <= self.limits.stack_bytes
             && self.may_expand(more, 0)
-            && more <= self.pages.pool.total_frames() as u64 * PAGE
+            && self.check_commit(more, area, area.protection).is_ok()
             && self.keeps_gap_above(page);
         if !fits {
             return Err(FaultKind::Unmapped);

@@ -9,6 +9,7 @@ use alloc::sync::Arc;
 
 use abi::Errno;
 use abi::file::{CLOSE_RANGE_CLOEXEC, CLOSE_RANGE_UNSHARE, O_CLOEXEC, O_DIRECT, O_NONBLOCK, O_RDONLY, O_WRONLY};
+use abi::process::CAP_SYS_RESOURCE;
 use kernel::pipe::{Pipe, PipeEnd, Side};
 
 use crate::call::{Call, CallResult};
@@ -87,9 +88,19 @@ fn close_range(call: &Call<'_>, first: u64, last: u64, flags: u64) -> CallResult
     Ok(0)
 }
 
+/// A pipe of the default capacity; who has no privilege gets none that is larger than he may ask for. Error: `ENOMEM`.
+pub fn new_pipe(call: &Call<'_>) -> Result<Arc<Pipe>, Errno> {
+    let pipe = Pipe::new(call.unix.makers())?;
+    let most = call.unix.families.tunables.pipe_bytes.get() as usize;
+    if most < pipe.capacity() && !call.can(CAP_SYS_RESOURCE) {
+        pipe.resize(most)?;
+    }
+    Ok(pipe)
+}
+
 /// The two ends of a new pipe as open files: to read from, to write to. Error: `ENOMEM`.
 pub fn open_pipe(call: &Call<'_>, flags: u32) -> Result<[Arc<OpenFile>; 2], Errno> {
-    let pipe = Pipe::new(call.unix.makers())?;
+    let pipe = new_pipe(call)?;
     let kept = flags & (O_NONBLOCK | O_DIRECT);
     let credentials = call.process().credentials.borrow();
     pipe.ownership().give(credentials.user, credentials.group);

@@ -30,6 +30,7 @@ const PAGE: u64 = PAGE_BYTES as u64;
 const IPC_CREAT: u32 = 0o1000;
 const IPC_EXCL: u32 = 0o2000;
 const SHM_HUGETLB: u32 = 0o4000;
+const SHM_NORESERVE: u32 = 0o10000;
 
 /// What all segments of the machine are found by.
 pub struct Segments(KernelCell<State>);
@@ -200,7 +201,7 @@ fn shmget(call: &Call<'_>, key: u64, bytes: u64, flags: u64) -> CallResult {
     }
     let id = state.next_id;
     state.next_id = (id + 1) & 0x7FFF_FFFF;
-    let memory = AnonymousMemory::new(call.unix.pool, bytes);
+    let memory = AnonymousMemory::new(call.unix.pool, bytes, flags & SHM_NORESERVE != 0).map_err(errno_of)?;
     let name = try_text(format_args!("/SYSV{key:08x} (deleted)"))?;
     let pages = Arc::new(SegmentPages { memory, name, id, table: &call.unix.shm });
     let segment = Segment {

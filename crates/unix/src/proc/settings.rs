@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use abi::Errno;
+use kernel::space::Overcommit;
 use machine::{Held, KernelCell, PAGE_BYTES, TryGrow};
 
 use super::system::{RELEASE, VERSION};
@@ -145,9 +146,9 @@ const VM: &[Entry<Whole>] = &[
     setting("max_map_count", map_count, set_map_count),
     fixed("mmap_min_addr", |_, _| written(format_args!("{}\n", kernel::space::LOWEST_ADDRESS))),
     constant!("nr_hugepages", "0"),
-    constant!("overcommit_kbytes", "0"),
+    setting("overcommit_kbytes", overcommit_kilobytes, set_overcommit_kilobytes),
     setting("overcommit_memory", overcommit, set_overcommit),
-    constant!("overcommit_ratio", "50"),
+    setting("overcommit_ratio", overcommit_percent, set_overcommit_percent),
     constant!("panic_on_oom", "0"),
     constant!("swappiness", "0"),
     constant!("vfs_cache_pressure", "100"),
@@ -194,17 +195,43 @@ fn set_map_count(_: Held<'_>, unix: &'static Unix, _: &Whole, text: &[u8]) -> Re
 }
 
 fn overcommit(unix: &'static Unix, _: &Whole) -> Text {
-    written(format_args!("{}\n", u8::from(unix.pool.rules.overcommits.get())))
+    let rule = match unix.pool.rules.overcommit.get() {
+        Overcommit::Heuristic => 0,
+        Overcommit::Always => 1,
+        Overcommit::Never => 2,
+    };
+    written(format_args!("{rule}\n"))
 }
 
-/// Requests larger than all memory are refused (0) or not (1). Strict accounting (2) is `EINVAL`: there is none.
 fn set_overcommit(_: Held<'_>, unix: &'static Unix, _: &Whole, text: &[u8]) -> Result<(), Errno> {
-    let overcommits = match number(text)? {
-        0 => false,
-        1 => true,
+    unix.pool.rules.overcommit.set(match number(text)? {
+        0 => Overcommit::Heuristic,
+        1 => Overcommit::Always,
+        2 => Overcommit::Never,
         _ => return Err(Errno::EINVAL),
-    };
-    unix.pool.rules.overcommits.set(overcommits);
+    });
+    Ok(())
+}
+
+fn overcommit_percent(unix: &'static Unix, _: &Whole) -> Text {
+    written(format_args!("{}\n", unix.pool.rules.limit_percent.get()))
+}
+
+/// Of the two limits the one that was written last is in force.
+fn set_overcommit_percent(_: Held<'_>, unix: &'static Unix, _: &Whole, text: &[u8]) -> Result<(), Errno> {
+    let percent = Some(number(text)?).filter(|percent| *percent <= i32::MAX as u64).ok_or(Errno::EINVAL)?;
+    unix.pool.rules.limit_percent.set(percent);
+    unix.pool.rules.limit_kilobytes.set(0);
+    Ok(())
+}
+
+fn overcommit_kilobytes(unix: &'static Unix, _: &Whole) -> Text {
+    written(format_args!("{}\n", unix.pool.rules.limit_kilobytes.get()))
+}
+
+fn set_overcommit_kilobytes(_: Held<'_>, unix: &'static Unix, _: &Whole, text: &[u8]) -> Result<(), Errno> {
+    unix.pool.rules.limit_kilobytes.set(number(text)?);
+    unix.pool.rules.limit_percent.set(0);
     Ok(())
 }
 

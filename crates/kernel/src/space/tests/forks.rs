@@ -34,7 +34,7 @@ fn shared_anonymous_memory_stays_shared_even_where_untouched() {
     let pool = pool(64);
     let free = pool.free_frames();
     let mut parent = space(pool);
-    let memory = AnonymousMemory::new(pool, 2 * PAGE);
+    let memory = AnonymousMemory::new(pool, 2 * PAGE, false).unwrap();
     let kind = Kind::SharedAnonymous(View { backing: memory, first_page: 0 });
     let start = parent.map(MapRequest::anonymous(2 * PAGE, RW).of(kind)).unwrap();
     assert_eq!(byte(&mut parent, start), Ok(0));
@@ -57,7 +57,7 @@ fn what_is_shared_is_charged_in_parts() {
     let mut parent = space(pool);
     let own = parent.map(MapRequest::anonymous(4 * PAGE, RW)).unwrap();
     (0..4).for_each(|page| poke(&mut parent, own + page * PAGE, 1).unwrap());
-    let memory = AnonymousMemory::new(pool, 8 * PAGE);
+    let memory = AnonymousMemory::new(pool, 8 * PAGE, false).unwrap();
     let shared = Kind::SharedAnonymous(View { backing: memory.clone(), first_page: 0 });
     let start = parent.map(MapRequest::anonymous(8 * PAGE, RW).of(shared)).unwrap();
     (0..6).for_each(|page| poke(&mut parent, start + page * PAGE, 1).unwrap());

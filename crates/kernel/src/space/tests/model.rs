@@ -151,7 +151,7 @@ impl World {
                 (Kind::FileShared(view(&self.file, first)), source)
             }
             2 => {
-                let backing = AnonymousMemory::new(self.pool, pages * PAGE);
+                let backing = AnonymousMemory::new(self.pool, pages * PAGE, false).unwrap();
                 let store = Rc::new(KernelCell::new(vec![0; pages as usize]));
                 (Kind::SharedAnonymous(View { backing, first_page: 0 }), Source::Shared { store, index: 0 })
             }

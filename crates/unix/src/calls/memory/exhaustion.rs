@@ -17,7 +17,7 @@ use machine::{Held, KernelValue, Nanos};
 use super::sentence::{self, Sentence};
 use crate::call::Call;
 use crate::emulator::Unix;
-use crate::limits::{CALL_FRAMES_MIN, FORK_FRAMES_MIN, FORK_RECORD_BYTES};
+use crate::limits::{CALL_FRAMES_MIN, FORK_FRAMES_MIN, FORK_RECORD_BYTES, RESERVE_FRAMES};
 use crate::task::process::Process;
 use crate::task::thread::Task;
 
@@ -25,6 +25,8 @@ use crate::task::thread::Task;
 const PATIENCE_NS: u64 = 2 * Nanos::PER_SECOND;
 /// For how long a process that was refused is refused again, before somebody looks who holds most now.
 const REFUSAL_NS: u64 = Nanos::PER_SECOND / 100;
+/// How often a sentence is put off because somebody is leaving by himself.
+const PUT_OFF_MAX: u32 = 100;
 /// How long a thread that needs memory sleeps between two tries.
 const RETRY_NS: u64 = Nanos::PER_SECOND / 1000;
 
@@ -127,7 +129,7 @@ fn find_room(held: Held<'_>, unix: &'static Unix, task: &Task, needed: usize) ->
             return true;
         }
         let now = unix.machine.now();
-        if task.is_ending() || now >= deadline || !unix.want.finds_another(held, unix, &task.process, now) {
+        if task.is_ending() || now >= deadline || !unix.want.finds_another(held, unix, &task.process, (now, needed)) {
             return false;
         }
         unix.scheduler.sleep(held, &[], Some(now.saturating_add(Nanos(RETRY_NS))));
@@ -172,6 +174,8 @@ pub fn make_room(held: Held<'_>, unix: &'static Unix, task: &Task) {
 pub(crate) struct Want {
     /// Somebody is looked for, and others run meanwhile.
     is_choosing: KernelValue<bool>,
+    /// How often in a row somebody was chosen in vain.
+    put_off: KernelValue<u32>,
     /// When somebody was killed last; the next one has to wait until all of them have gone, or too long.
     killed_at: KernelValue<Option<Nanos>>,
     /// Sentences so far.
@@ -184,6 +188,7 @@ impl Want {
     pub const fn new() -> Want {
         Want {
             is_choosing: KernelValue::new(false),
+            put_off: KernelValue::new(0),
             killed_at: KernelValue::new(None),
             kills: KernelValue::new(0),
             refused: KernelValue::new(None),
@@ -205,34 +210,45 @@ impl Want {
         is_leaving
     }
 
-    /// Chooses and kills; nobody else does so meanwhile. `None`: nobody was killed.
+    /// Chooses and kills; nobody else does so meanwhile. True: somebody was killed, or it has become needless while somebody was
+    /// chosen, because there is memory or there will be.
     fn judge(
         &self,
         held: Held<'_>,
         unix: &'static Unix,
-        now: Nanos,
+        (now, needed): (Nanos, usize),
         choose: impl FnOnce() -> Option<Sentence>,
-    ) -> Option<()> {
+    ) -> bool {
         self.is_choosing.set(true);
         let sentence = choose();
-        if let Some(sentence) = &sentence {
+        let is_needless = has_room(unix, needed) || sentence::is_somebody_going(unix);
+        let is_put_off = is_needless && self.put_off.get() < PUT_OFF_MAX;
+        self.put_off.set(if is_put_off { self.put_off.get() + 1 } else { 0 });
+        if let Some(sentence) = sentence.as_ref().filter(|_| !is_put_off) {
             self.kills.set(self.kills.get() + 1);
             sentence.execute(held, unix, now);
             self.killed_at.set(Some(now));
         }
         self.is_choosing.set(false);
-        sentence.map(drop)
+        is_put_off || sentence.is_some()
     }
 
     /// Kills whoever holds most, unless somebody is leaving. The first process goes when no other has memory.
     fn kill_one(&self, held: Held<'_>, unix: &'static Unix, now: Nanos) {
         if !self.is_somebody_leaving(unix, now) {
-            let _ = self.judge(held, unix, now, || sentence::choose(held, unix, now).or_else(|| last_sentence(unix)));
+            let choose = || sentence::choose(held, unix, now).or_else(|| last_sentence(unix));
+            let _ = self.judge(held, unix, (now, RESERVE_FRAMES + 1), choose);
         }
     }
 
     /// The same for the sake of `process`, which is not among them; false: it would be.
-    fn finds_another(&self, held: Held<'_>, unix: &'static Unix, process: &Arc<Process>, now: Nanos) -> bool {
+    fn finds_another(
+        &self,
+        held: Held<'_>,
+        unix: &'static Unix,
+        process: &Arc<Process>,
+        (now, needed): (Nanos, usize),
+    ) -> bool {
         if self.is_somebody_leaving(unix, now) {
             return true;
         }
@@ -241,7 +257,7 @@ impl Want {
             return false;
         }
         let chosen = || sentence::choose(held, unix, now).filter(|it| !it.includes(held, unix, process));
-        let is_another = self.judge(held, unix, now, chosen).is_some();
+        let is_another = self.judge(held, unix, (now, needed), chosen);
         if !is_another {
             self.refused.set(Some((process.pid, now)));
         }

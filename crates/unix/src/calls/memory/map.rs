@@ -125,7 +125,7 @@ fn anonymous_kind(call: &Call<'_>, bytes: u64, flags: u32) -> Result<Kind, Errno
     let grows_down = flags & MAP_GROWSDOWN != 0;
     match flags & MAP_TYPE {
         MAP_SHARED if !grows_down => {
-            let backing = AnonymousMemory::new(call.unix.pool, bytes);
+            let backing = AnonymousMemory::new(call.unix.pool, bytes, flags & MAP_NORESERVE != 0).map_err(errno_of)?;
             Ok(Kind::SharedAnonymous(View { backing, first_page: 0 }))
         }
         MAP_PRIVATE if grows_down => Ok(Kind::Stack),

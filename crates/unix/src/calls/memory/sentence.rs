@@ -72,6 +72,15 @@ pub fn choose(held: Held<'_>, unix: &Unix, now: Nanos) -> Option<Sentence> {
     Some(if is_good_part { Sentence { head: Some(largest), is_alone: true, ..all } } else { all })
 }
 
+/// Whether somebody who was weighed is ending now: what he holds comes back soon.
+pub fn is_somebody_going(unix: &Unix) -> bool {
+    let mut is_going = false;
+    unix.tasks.each_process(|process| {
+        is_going |= process.tally.get().own_bytes > 0 && process.ending.get().is_some() && !process.is_zombie();
+    });
+    is_going
+}
+
 /// Only the first process.
 pub fn of_first(first: Arc<Process>) -> Sentence {
     Sentence { branch: first.branch.clone(), head: Some(first), is_alone: true, spares: false }
