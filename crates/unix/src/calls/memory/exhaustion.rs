@@ -11,6 +11,7 @@
 use alloc::sync::Arc;
 
 use abi::nr;
+use kernel::schedule::WaitQueue;
 use kernel::space::FaultKind;
 use machine::{Held, KernelValue, Nanos};
 
@@ -21,12 +22,12 @@ use crate::limits::{CALL_FRAMES_MIN, FORK_FRAMES_MIN, FORK_RECORD_BYTES, RESERVE
 use crate::task::process::Process;
 use crate::task::thread::Task;
 
-/// How long an ended process may take to leave before another one is ended too.
+/// How long ended processes may take to leave before another one is ended too.
 const PATIENCE_NS: u64 = 2 * Nanos::PER_SECOND;
 /// For how long a process that was refused is refused again, before somebody looks who holds most now.
 const REFUSAL_NS: u64 = Nanos::PER_SECOND / 100;
-/// How often a sentence is put off because somebody is leaving by himself.
-const PUT_OFF_MAX: u32 = 100;
+/// With so many free frames nobody is killed any more who was chosen before.
+const PLENTY_FRAMES: usize = 2 * RESERVE_FRAMES;
 /// How long a thread that needs memory sleeps between two tries.
 const RETRY_NS: u64 = Nanos::PER_SECOND / 1000;
 
@@ -129,10 +130,10 @@ fn find_room(held: Held<'_>, unix: &'static Unix, task: &Task, needed: usize) ->
             return true;
         }
         let now = unix.machine.now();
-        if task.is_ending() || now >= deadline || !unix.want.finds_another(held, unix, &task.process, (now, needed)) {
+        if task.is_ending() || now >= deadline || !unix.want.finds_another(held, unix, &task.process, now) {
             return false;
         }
-        unix.scheduler.sleep(held, &[], Some(now.saturating_add(Nanos(RETRY_NS))));
+        unix.want.pause(held, unix, now);
         if !task.is_ending() && has_room(unix, needed) {
             return true;
         }
@@ -166,7 +167,7 @@ pub fn make_room(held: Held<'_>, unix: &'static Unix, task: &Task) {
     let now = unix.machine.now();
     unix.want.kill_one(held, unix, now);
     if !task.is_ending() {
-        unix.scheduler.sleep(held, &[], Some(now.saturating_add(Nanos(RETRY_NS))));
+        unix.want.pause(held, unix, now);
     }
 }
 
@@ -174,8 +175,10 @@ pub fn make_room(held: Held<'_>, unix: &'static Unix, task: &Task) {
 pub(crate) struct Want {
     /// Somebody is looked for, and others run meanwhile.
     is_choosing: KernelValue<bool>,
-    /// How often in a row somebody was chosen in vain.
-    put_off: KernelValue<u32>,
+    /// Sleep here until somebody has been chosen: who tries again and again would keep the chooser from it.
+    chosen: WaitQueue,
+    /// Since when sentences are put off.
+    put_off_at: KernelValue<Option<Nanos>>,
     /// When somebody was killed last; the next one has to wait until all of them have gone, or too long.
     killed_at: KernelValue<Option<Nanos>>,
     /// Sentences so far.
@@ -188,7 +191,8 @@ impl Want {
     pub const fn new() -> Want {
         Want {
             is_choosing: KernelValue::new(false),
-            put_off: KernelValue::new(0),
+            chosen: WaitQueue::new(),
+            put_off_at: KernelValue::new(None),
             killed_at: KernelValue::new(None),
             kills: KernelValue::new(0),
             refused: KernelValue::new(None),
@@ -210,45 +214,51 @@ impl Want {
         is_leaving
     }
 
+    /// A thread that needs memory sleeps until there is hope.
+    fn pause(&self, held: Held<'_>, unix: &Unix, now: Nanos) {
+        if self.is_choosing.get() {
+            unix.scheduler.sleep(held, &[&self.chosen], Some(now.saturating_add(Nanos(PATIENCE_NS))));
+        } else {
+            unix.scheduler.sleep(held, &[], Some(now.saturating_add(Nanos(RETRY_NS))));
+        }
+    }
+
     /// Chooses and kills; nobody else does so meanwhile. True: somebody was killed, or it has become needless while somebody was
-    /// chosen, because there is memory or there will be.
+    /// chosen, because there is memory again, or others are leaving who hold as much.
     fn judge(
         &self,
         held: Held<'_>,
         unix: &'static Unix,
-        (now, needed): (Nanos, usize),
+        now: Nanos,
         choose: impl FnOnce() -> Option<Sentence>,
     ) -> bool {
         self.is_choosing.set(true);
         let sentence = choose();
-        let is_needless = has_room(unix, needed) || sentence::is_somebody_going(unix);
-        let is_put_off = is_needless && self.put_off.get() < PUT_OFF_MAX;
-        self.put_off.set(if is_put_off { self.put_off.get() + 1 } else { 0 });
+        let going = sentence::going_bytes(unix);
+        let is_needless = |sentence: &Sentence| going >= sentence.bytes() || has_room(unix, PLENTY_FRAMES);
+        let since = sentence.as_ref().filter(|it| is_needless(it)).map(|_| self.put_off_at.get().unwrap_or(now));
+        let is_put_off = since.is_some_and(|since| now.0.saturating_sub(since.0) < PATIENCE_NS);
+        self.put_off_at.set(if is_put_off { since } else { None });
         if let Some(sentence) = sentence.as_ref().filter(|_| !is_put_off) {
             self.kills.set(self.kills.get() + 1);
             sentence.execute(held, unix, now);
             self.killed_at.set(Some(now));
         }
         self.is_choosing.set(false);
-        is_put_off || sentence.is_some()
+        unix.scheduler.wake(&self.chosen);
+        sentence.is_some()
     }
 
     /// Kills whoever holds most, unless somebody is leaving. The first process goes when no other has memory.
     fn kill_one(&self, held: Held<'_>, unix: &'static Unix, now: Nanos) {
         if !self.is_somebody_leaving(unix, now) {
             let choose = || sentence::choose(held, unix, now).or_else(|| last_sentence(unix));
-            let _ = self.judge(held, unix, (now, RESERVE_FRAMES + 1), choose);
+            let _ = self.judge(held, unix, now, choose);
         }
     }
 
     /// The same for the sake of `process`, which is not among them; false: it would be.
-    fn finds_another(
-        &self,
-        held: Held<'_>,
-        unix: &'static Unix,
-        process: &Arc<Process>,
-        (now, needed): (Nanos, usize),
-    ) -> bool {
+    fn finds_another(&self, held: Held<'_>, unix: &'static Unix, process: &Arc<Process>, now: Nanos) -> bool {
         if self.is_somebody_leaving(unix, now) {
             return true;
         }
@@ -257,7 +267,7 @@ impl Want {
             return false;
         }
         let chosen = || sentence::choose(held, unix, now).filter(|it| !it.includes(held, unix, process));
-        let is_another = self.judge(held, unix, (now, needed), chosen);
+        let is_another = self.judge(held, unix, now, chosen);
         if !is_another {
             self.refused.set(Some((process.pid, now)));
         }

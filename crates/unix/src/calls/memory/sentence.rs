@@ -72,13 +72,15 @@ pub fn choose(held: Held<'_>, unix: &Unix, now: Nanos) -> Option<Sentence> {
     Some(if is_good_part { Sentence { head: Some(largest), is_alone: true, ..all } } else { all })
 }
 
-/// Whether somebody who was weighed is ending now: what he holds comes back soon.
-pub fn is_somebody_going(unix: &Unix) -> bool {
-    let mut is_going = false;
+/// What comes back soon: those who were weighed hold it, and are ending now.
+pub fn going_bytes(unix: &Unix) -> u64 {
+    let mut going = 0;
     unix.tasks.each_process(|process| {
-        is_going |= process.tally.get().own_bytes > 0 && process.ending.get().is_some() && !process.is_zombie();
+        if process.ending.get().is_some() && !process.is_zombie() {
+            going += process.tally.get().own_bytes;
+        }
     });
-    is_going
+    going
 }
 
 /// Only the first process.
@@ -147,7 +149,8 @@ fn each_running(held: Held<'_>, unix: &Unix, mut visit: impl FnMut(&Arc<Process>
 /// Notes at each process what it weighs, and what it and all below it weigh; at each branch what it weighs.
 fn tally(held: Held<'_>, unix: &Unix, spares: bool) {
     each_in_parts(held, unix, |process| {
-        let bytes = if is_running(process) { weight(held, unix, process, spares) } else { 0 };
+        // Those that are ending give back what they hold.
+        let bytes = if process.is_zombie() { 0 } else { weight(held, unix, process, spares) };
         process.tally.set(Tally { own_bytes: bytes, bytes, is_meant: false });
         process.branch.bytes.set(0);
     });
@@ -216,6 +219,15 @@ impl Sentence {
                 visit(process);
             }
         });
+    }
+
+    /// What they hold.
+    pub fn bytes(&self) -> u64 {
+        match &self.head {
+            Some(head) if self.is_alone => head.tally.get().own_bytes,
+            Some(head) => head.tally.get().bytes,
+            None => self.branch.bytes.get(),
+        }
     }
 
     /// Who of them holds most; of two that hold as much, the younger.
