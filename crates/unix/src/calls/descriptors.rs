@@ -9,10 +9,10 @@ use alloc::sync::Arc;
 
 use abi::Errno;
 use abi::file::{CLOSE_RANGE_CLOEXEC, CLOSE_RANGE_UNSHARE, O_CLOEXEC, O_DIRECT, O_NONBLOCK, O_RDONLY, O_WRONLY};
-use abi::process::CAP_SYS_RESOURCE;
-use kernel::pipe::{Pipe, PipeEnd, Side};
+use kernel::pipe::{PipeEnd, Side};
 
 use crate::call::{Call, CallResult};
+use crate::calls::pipes::new_pipe;
 use crate::files::closing::let_go;
 use crate::files::descriptors::{Descriptor, Slot};
 use crate::files::open_file::OpenFile;
@@ -86,16 +86,6 @@ fn close_range(call: &Call<'_>, first: u64, last: u64, flags: u64) -> CallResult
         let_go(call.unix, call.process(), (&files, descriptor), slot);
     }
     Ok(0)
-}
-
-/// A pipe of the default capacity; who has no privilege gets none that is larger than he may ask for. Error: `ENOMEM`.
-pub fn new_pipe(call: &Call<'_>) -> Result<Arc<Pipe>, Errno> {
-    let pipe = Pipe::new(call.unix.makers())?;
-    let most = call.unix.families.tunables.pipe_bytes.get() as usize;
-    if most < pipe.capacity() && !call.can(CAP_SYS_RESOURCE) {
-        pipe.resize(most)?;
-    }
-    Ok(pipe)
 }
 
 /// The two ends of a new pipe as open files: to read from, to write to. Error: `ENOMEM`.

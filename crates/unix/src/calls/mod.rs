@@ -19,6 +19,7 @@ mod open_cache;
 pub mod parts;
 mod paths;
 pub(crate) mod pidfd;
+mod pipes;
 mod polls;
 pub(crate) mod ptrace;
 pub(crate) mod restartable;

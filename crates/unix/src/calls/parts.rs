@@ -7,23 +7,18 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use abi::Errno;
-use kernel::file::Node;
 use kernel::schedule::Scheduler;
-use kernel::space::{Access, FaultKind, Space};
+use kernel::space::{Access, FaultKind, Presence, Space};
 use kernel::stream::UserRange;
-use machine::{Held, KernelCell, PAGE_BYTES};
+use machine::{Held, KernelCell};
 
 use crate::call::Call;
-
-const PAGE: u64 = PAGE_BYTES as u64;
+pub use crate::files::emptying::{LARGE_BYTES, RELEASE_BYTES, empty, is_long_to_empty, shorten};
 
 /// Bytes that are copied between two safe points.
 pub const COPY_BYTES: usize = 32 << 10;
 /// The same for what is added to the end of a file: so much stays in one piece when others add, too.
 pub const APPEND_BYTES: usize = 1 << 20;
-/// Bytes of memory, or of a file, whose pages are given back between two safe points, and how many make it worth while.
-pub const RELEASE_BYTES: u64 = 256 << 10;
-pub const LARGE_BYTES: u64 = 512 << 10;
 /// Bytes of memory whose pages a fork shares between two safe points.
 const SHARE_BYTES: u64 = 1 << 20;
 /// Bytes of strings, and strings, that `execve` takes between two safe points.
@@ -107,6 +102,14 @@ pub fn populate(
     Ok(())
 }
 
+/// What is mapped from now on is locked: its pages are supplied, as far as there is memory.
+pub fn populate_locked(call: &Call<'_>, space: &Arc<KernelCell<Space>>, range: Range<u64>) {
+    let is_locked = space.borrow().locks_future() == Some(Presence::Now);
+    if is_locked {
+        let _ = populate(call, space, range, None);
+    }
+}
+
 /// Shares the pages of the caller's quaspace with the copy that a fork makes of it. Others run meanwhile unless they could change the
 /// quaspace: the copy is of one moment. Error: `ENOMEM`.
 pub fn share_pages(call: &Call<'_>, space: &Arc<KernelCell<Space>>, copy: &mut Space) -> Result<(), Errno> {
@@ -129,27 +132,5 @@ pub fn forget_strings(held: Held<'_>, scheduler: &Scheduler, mut strings: Vec<Ve
         if strings.len() % (4 * STRINGS) == 4 * STRINGS - 1 {
             scheduler.breathe(held);
         }
-    }
-}
-
-/// Whether a file has so many pages that they go in parts.
-pub fn is_long_to_empty(node: &Node) -> bool {
-    node.content().is_some_and(|content| content.pages_present() * PAGE > LARGE_BYTES)
-}
-
-/// Gives back the pages of a file from `size_bytes` on, which is about to be cut there, if they are many.
-pub fn shorten(held: Held<'_>, scheduler: &Scheduler, node: &Node, size_bytes: u64) {
-    let is_large = is_long_to_empty(node);
-    let mut next = size_bytes;
-    while is_large && let Some(at) = node.release_some(next, RELEASE_BYTES) {
-        next = at;
-        scheduler.breathe(held);
-    }
-}
-
-/// A file whose last name has gone, if nobody else has it: its pages go before it does.
-pub fn empty(held: Held<'_>, scheduler: &Scheduler, node: &Arc<Node>) {
-    if Arc::strong_count(node) == 1 && node.attributes().links == 0 {
-        shorten(held, scheduler, node, 0);
     }
 }

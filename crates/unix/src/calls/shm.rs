@@ -289,7 +289,7 @@ fn shmat(call: &Call<'_>, id: u64, address: u64, flags: u64) -> CallResult {
         Errno::EEXIST => Errno::EINVAL,
         other => other,
     })?;
-    crate::calls::memory::populate_locked(call, &space, start..start + bytes);
+    crate::calls::parts::populate_locked(call, &space, start..start + bytes);
     let _ = call.unix.shm.with(id, |segment| {
         segment.attached_at = call.now().seconds;
         segment.last_pid = call.process().pid;

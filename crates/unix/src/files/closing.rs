@@ -6,8 +6,8 @@ use kernel::schedule::WaitQueue;
 use machine::Held;
 
 use super::descriptors::{Descriptor, DescriptorTable, Slot};
+use super::emptying;
 use super::open_file::OpenFile;
-use crate::calls::parts;
 use crate::emulator::Unix;
 use crate::task::process::Process;
 
@@ -61,9 +61,9 @@ pub fn release_where(
     let (mut next, mut closed) = (0, 0);
     while let Some((descriptor, slot)) = files.remove_first(next..usize::MAX, choose) {
         next = descriptor.index() + 1;
-        let large = slot.file.node().filter(|node| parts::is_long_to_empty(node)).cloned();
+        let large = slot.file.node().filter(|node| emptying::is_long_to_empty(node)).cloned();
         release(unix, process, slot);
-        large.iter().for_each(|node| parts::empty(held, unix.scheduler, node));
+        large.iter().for_each(|node| emptying::empty(held, unix.scheduler, node));
         closed += 1;
         if closed % PART == 0 {
             unix.scheduler.breathe(held);

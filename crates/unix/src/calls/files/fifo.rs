@@ -26,7 +26,7 @@ fn pipe_of(call: &Call<'_>, node: &Node) -> Result<Arc<Pipe>, Errno> {
     if let Some(pipe) = known.and_then(|known| known.0.upgrade()) {
         return Ok(pipe);
     }
-    let pipe = crate::calls::descriptors::new_pipe(call)?;
+    let pipe = crate::calls::pipes::new_pipe(call)?;
     *node.attachment().borrow_mut() = Some(Arc::new(FifoPipe(Arc::downgrade(&pipe))));
     Ok(pipe)
 }

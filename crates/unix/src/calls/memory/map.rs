@@ -1,15 +1,12 @@
 //! Making, moving and removing areas.
 
-use alloc::sync::Arc;
-use core::ops::Range;
-
 use abi::Errno;
 use abi::memory::*;
 use abi::process::CAP_IPC_LOCK;
 use kernel::space::{
     AnonymousMemory, Kind, MapError, MapRequest, Placement, Presence, Remap, RemapTarget, Space, USER_LIMIT, View,
 };
-use machine::{KernelCell, PAGE_BYTES, Protection};
+use machine::{PAGE_BYTES, Protection};
 
 use super::lock::lock_room;
 use super::{errno_of, space, text};
@@ -92,14 +89,6 @@ pub fn mmap(call: &Call<'_>, [address, bytes, bits, flags, descriptor, offset]: 
         let _ = parts::populate(call, &space, start..start + bytes, None);
     }
     Ok(start)
-}
-
-/// What is mapped from now on is locked: its pages are supplied, as far as there is memory.
-pub fn populate_locked(call: &Call<'_>, space: &Arc<KernelCell<Space>>, range: Range<u64>) {
-    let is_locked = space.borrow().locks_future() == Some(Presence::Now);
-    if is_locked {
-        let _ = parts::populate(call, space, range, None);
-    }
 }
 
 /// There are no huge pages in the pool.

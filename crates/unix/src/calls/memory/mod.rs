@@ -9,8 +9,6 @@ pub(crate) mod sentence;
 pub(super) mod table;
 pub mod text;
 
-pub use map::populate_locked;
-
 use alloc::sync::Arc;
 
 use abi::Errno;
@@ -18,6 +16,7 @@ use kernel::space::{MapError, Space, USER_LIMIT};
 use machine::{KernelCell, PAGE_BYTES};
 
 use crate::call::{Call, CallResult};
+use crate::calls::parts;
 
 /// The one place where a refused change of areas becomes an errno.
 pub fn errno_of(error: MapError) -> Errno {
@@ -48,7 +47,7 @@ fn brk(call: &Call<'_>, wanted: u64) -> CallResult {
     }
     let moved = space.brk(wanted);
     drop(space);
-    map::populate_locked(call, &shared, end.next_multiple_of(PAGE_BYTES as u64)..moved);
+    parts::populate_locked(call, &shared, end.next_multiple_of(PAGE_BYTES as u64)..moved);
     Ok(moved)
 }
 
