@@ -55,6 +55,8 @@ mod state {
     pub const ALIVE: u32 = 1;
     /// It was told to end; the first process will see it.
     pub const ENDING: u32 = 2;
+    /// Somebody killed it; its quaspace is to be told.
+    pub const LOST: u32 = 3;
 }
 
 /// One host process, as all see it.
@@ -124,10 +126,15 @@ fn own() -> &'static Own {
     unsafe { &*(OWN as *const Own) }
 }
 
+/// Who has the baton.
+fn holder() -> &'static AtomicU64 {
+    // SAFETY: the slot is an aligned word of a record that is never freed.
+    unsafe { AtomicU64::from_ptr(&raw mut (*cpu()).host) }
+}
+
 /// The host process that has the baton.
 fn here() -> usize {
-    // SAFETY: the slot is a word that only kernel code stores.
-    unsafe { (*cpu()).host as usize }
+    holder().load(Ordering::SeqCst) as usize
 }
 
 /// The number of the process that has the baton.
@@ -200,7 +207,7 @@ pub fn alarm_came() -> bool {
 /// Sees that the quaspace is shown by the process that goes on. Returns on the same stack, in another process or in this one.
 pub fn show(space: &HostTranslation) {
     let here = here();
-    let (to, is_new) = match space.host() {
+    let (to, is_new) = match space.host().filter(|host| HOSTS[*host].state.load(Ordering::SeqCst) != state::LOST) {
         Some(host) => (host, false),
         None => (find(here), true),
     };
@@ -262,6 +269,9 @@ fn give(to: usize, space: &HostTranslation) {
 pub fn release(index: usize) {
     let host = &HOSTS[index];
     host.shows.store(0, Ordering::Relaxed);
+    if host.state.load(Ordering::SeqCst) == state::LOST {
+        return;
+    }
     if IDLE.load(Ordering::Relaxed) >= IDLE_MAX && index != FIRST && index != here() {
         host.state.store(state::ENDING, Ordering::Relaxed);
         host.tell(word::END);
@@ -316,9 +326,14 @@ extern "C" fn hosted_host_begins(index: u64) {
 /// Wakes the next process and sleeps until somebody wakes this one.
 #[unsafe(no_mangle)]
 extern "C" fn hosted_give_baton(_stack: u64, from: u64, to: u64) {
-    // SAFETY: the slot is a word; nobody runs kernel code until the next process wakes.
-    unsafe { (*cpu()).host = to };
+    GIVER.store(from as u32, Ordering::SeqCst);
+    holder().store(to, Ordering::SeqCst);
     HOSTS[to as usize].tell(word::GO_ON);
+    GIVER.store(NOBODY, Ordering::SeqCst);
+    let is_lost = HOSTS[to as usize].state.load(Ordering::SeqCst) == state::LOST;
+    if is_lost && holder().compare_exchange(to, from, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
+        return begin();
+    }
     sleep(from as usize);
 }
 
@@ -369,7 +384,12 @@ fn look_out(baton: &AtomicU32) {
 
 /// This process has the baton: brings what it has of its own up to date.
 fn begin() {
-    let is_stale = HOSTS[here()].is_stale.swap(false, Ordering::Relaxed);
+    let here = here();
+    if let Some(space) = translation::active().filter(|space| space.host() != Some(here)) {
+        // Whose process it was has been killed.
+        give(here, space);
+    }
+    let is_stale = HOSTS[here].is_stale.swap(false, Ordering::Relaxed);
     if is_stale {
         translation::unmap_all();
     }
@@ -378,6 +398,10 @@ fn begin() {
         Some(space) if is_stale => space.bring_in_ahead(),
         Some(space) => space.catch_up(),
         None => {}
+    }
+    if LOST.load(Ordering::SeqCst) > 0 {
+        // SAFETY: the slot is a word.
+        unsafe { (*cpu()).timer_pending = 1 };
     }
     crate::the().keep_alarms();
 }
@@ -402,19 +426,88 @@ pub fn show_here(space: &HostTranslation) {
     begin();
 }
 
-/// A child of the first process has ended. One that was told to leaves its place; any other takes the machine with it, since it may have
-/// been in the midst of the kernel.
+/// A child of the first process has ended. One that was told to leaves its place; of another one the quaspace is lost, and if it had the
+/// baton the whole machine, since it may have been in the midst of the kernel.
 pub fn child_ended() {
     while let Some(process) = host::reap() {
-        let ended = HOSTS.iter().find(|host| {
-            host.process.load(Ordering::Relaxed) == process && host.state.load(Ordering::Relaxed) == state::ENDING
-        });
-        match ended {
-            Some(host) => {
-                host.process.store(0, Ordering::Relaxed);
-                host.state.store(state::FREE, Ordering::Relaxed);
+        let is_it = |host: &Host| host.process.load(Ordering::Relaxed) == process;
+        // One that is not in the table yet is being made by somebody who will give it the baton.
+        let is_survived = HOSTS.iter().position(is_it).is_some_and(|index| {
+            HOSTS[index].process.store(0, Ordering::Relaxed);
+            let was_told = HOSTS[index].state.load(Ordering::Relaxed) == state::ENDING;
+            if was_told {
+                HOSTS[index].state.store(state::FREE, Ordering::Relaxed);
             }
-            None => drop(host::send_signal(host::process_id() as u64, SIGKILL)),
+            was_told || is_survived(index)
+        });
+        if !is_survived {
+            let _ = host::send_signal(host::process_id() as u64, SIGKILL);
+        }
+    }
+}
+
+/// Who gives the baton away at this moment.
+static GIVER: AtomicU32 = AtomicU32::new(NOBODY);
+const NOBODY: u32 = u32::MAX;
+/// Processes that were killed and whose quaspaces do not know yet.
+static LOST: AtomicU32 = AtomicU32::new(0);
+
+/// A process was killed. Whether the machine can go on: it slept, or died before it took the baton that it was given.
+fn is_survived(index: usize) -> bool {
+    let host = &HOSTS[index];
+    host.state.store(state::LOST, Ordering::SeqCst);
+    LOST.fetch_add(1, Ordering::SeqCst);
+    let was_giving = GIVER.compare_exchange(index as u32, NOBODY, Ordering::SeqCst, Ordering::SeqCst).is_ok();
+    let next = here();
+    if next == index {
+        let has_taken = host.baton.load(Ordering::SeqCst) == word::NOTHING;
+        let first = FIRST as u64;
+        let is_mine = holder().compare_exchange(index as u64, first, Ordering::SeqCst, Ordering::SeqCst).is_ok();
+        if is_mine && !has_taken {
+            // Between two instructions of a switch: this process goes on in its place.
+            HOSTS[FIRST].tell(word::GO_ON);
+        }
+        return !has_taken;
+    }
+    if was_giving && HOSTS[next].baton.load(Ordering::SeqCst) != word::GO_ON {
+        // The next one may have been told or not.
+        return false;
+    }
+    // Whoever runs the kernel looks for it.
+    let running = HOSTS[next].process.load(Ordering::Relaxed);
+    running == 0 || host::send_signal(running as u64, signals::SIGALRM).is_ok()
+}
+
+/// The quaspaces whose processes were killed, by their numbers.
+pub fn take_lost(mut tell: impl FnMut(u64)) {
+    if LOST.load(Ordering::SeqCst) == 0 {
+        return;
+    }
+    for (index, host) in HOSTS.iter().enumerate().filter(|(_, host)| host.state.load(Ordering::SeqCst) == state::LOST) {
+        match host.shows.swap(0, Ordering::Relaxed) {
+            0 => {}
+            root => {
+                // SAFETY: a translation that goes says so to the process that shows it.
+                let space = unsafe { &*(root as *const HostTranslation) };
+                if space.host() == Some(index) {
+                    space.lose_host();
+                }
+                tell(root);
+            }
+        }
+        host.state.store(state::FREE, Ordering::SeqCst);
+        LOST.fetch_sub(1, Ordering::SeqCst);
+    }
+    let is_idle = |host: &&Host| host.is_idle();
+    IDLE.store(HOSTS.iter().filter(is_idle).count() as u32, Ordering::Relaxed);
+}
+
+/// A quaspace goes that another process showed before that was killed.
+pub fn forget_lost(root: u64) {
+    if LOST.load(Ordering::SeqCst) > 0 {
+        let shows = HOSTS.iter().map(|host| &host.shows);
+        for shows in shows {
+            let _ = shows.compare_exchange(root, 0, Ordering::Relaxed, Ordering::Relaxed);
         }
     }
 }

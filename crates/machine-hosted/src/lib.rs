@@ -165,6 +165,7 @@ impl HostedMachine {
 
     /// The signal came, which may be earlier than anybody wants it.
     pub(crate) fn alarm_came(&self, held: Held<'_>, kernel: &'static dyn Upcalls) {
+        hosts::take_lost(|quaspace| kernel.quaspace_lost(held, quaspace));
         if self.next_alarm().is_some_and(|at| at > machine_x86::now()) {
             self.keep_alarms();
         } else {

@@ -382,6 +382,7 @@ impl Drop for HostTranslation {
         if let Some(host) = self.host.get() {
             hosts::release(host);
         }
+        hosts::forget_lost(self.root_word());
     }
 }
 

@@ -246,6 +246,10 @@ pub trait Upcalls: Send + Sync {
     fn chained(&'static self, held: Held<'_>) {
         let _ = held;
     }
+    /// What showed this quaspace ([`crate::Translation::number`]) was killed by somebody outside: its programs end as by SIGKILL.
+    fn quaspace_lost(&'static self, held: Held<'_>, number: u64) {
+        let _ = (held, number);
+    }
     /// The sample clock, while its handler is the compiled one. Interrupt context: no sleep, no lock, no allocation.
     fn sample(&'static self) {}
     /// Just before the thread goes back to its program: signals, exit, rescheduling.

@@ -1,5 +1,7 @@
 //! What the machine calls: calls, faults and interrupts come in here.
 
+use abi::siginfo::SigInfo;
+use abi::signal::SIGKILL;
 use alloc::boxed::Box;
 
 use kernel::file::share::Sleeper;
@@ -13,6 +15,7 @@ use machine::{CALLS_MAX, Exception, Held, Registers, TteId, Upcalls, VirtAddr, f
 use crate::call::Call;
 use crate::calls;
 use crate::calls::life::end::{Departed, Onward};
+use crate::calls::signals::send::send_to_process;
 use crate::emulator::Unix;
 
 impl CounterClock for Entrance {
@@ -72,6 +75,10 @@ impl Upcalls for Entrance {
     fn chained(&'static self, held: Held<'_>) {
         let _stretch = stretch::enter(Cause::Chained);
         self.0.chained(held)
+    }
+
+    fn quaspace_lost(&'static self, _held: Held<'_>, number: u64) {
+        self.0.quaspace_lost(number);
     }
 
     fn sample(&'static self) {
@@ -184,6 +191,15 @@ impl Unix {
         let Some(space) = self.tasks.of_thread(thread).and_then(|task| task.process.space()) else { return false };
         let mut space = space.borrow_mut();
         space.is_text(address.0, bytes.len()) && space.poke_bytes(address.0, bytes).is_ok()
+    }
+
+    #[cold]
+    fn quaspace_lost(&'static self, number: u64) {
+        for process in self.tasks.processes() {
+            if process.space().is_some_and(|space| space.borrow().translation().number() == number) {
+                send_to_process(self, &process, &SigInfo::kernel(SIGKILL));
+            }
+        }
     }
 
     #[inline(always)]

@@ -1,9 +1,10 @@
-//! Any host process of the hosted machine may be killed at any time: the run ends with one line and a status, or it has ended before,
-//! and nothing of it is left on the host.
+//! Any host process of the hosted machine may be killed at any time: the program that it showed ends as by SIGKILL and the others go on,
+//! or, where it was the one that ran, the run ends with one line and a status; nothing of it is left on the host then.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use means::Random;
@@ -17,23 +18,30 @@ const KILLS: usize = 40;
 /// How long what is left may take to be gone.
 const GONE_WITHIN: Duration = Duration::from_secs(10);
 /// Several processes at each moment, that start, wait, hand bytes on and end.
-const LOAD: &str = "while :; do busybox seq 3000 | busybox cat | busybox wc; /bin/true & busybox true; wait; done";
+const LOAD: &str = "while :; do busybox seq 3000 | busybox cat | busybox wc > /dev/null; /bin/true & busybox true; wait; echo round; done";
+/// So many rounds after a kill show that the system goes on.
+const ROUNDS: usize = 3;
 
 /// Kills one of the host processes after a random time, again and again.
 pub fn run(options: &Options) -> Result<(), String> {
     let kills = std::env::var("SYNTH_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(KILLS);
     let seed = Random::seed();
     let mut random = Random::new(seed);
+    let mut survived = 0;
     for number in 0..kills {
-        kill_one(options, &mut random).map_err(|error| format!("SYNTH_SEED={seed}, kill {number}: {error}"))?;
+        let goes_on =
+            kill_one(options, &mut random).map_err(|error| format!("SYNTH_SEED={seed}, kill {number}: {error}"))?;
+        survived += usize::from(goes_on);
     }
-    Ok(())
+    // Of several processes one runs.
+    if survived * 4 > kills { Ok(()) } else { Err(format!("SYNTH_SEED={seed}: {survived} of {kills} went on")) }
 }
 
-fn kill_one(options: &Options, random: &mut Random) -> Result<(), String> {
+/// Whether the system went on.
+fn kill_one(options: &Options, random: &mut Random) -> Result<bool, String> {
     let mut command = runner_command(&options.runner);
     command.args(["--timeout", "30", "sh", "-c", LOAD]);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut tool = command.spawn().map_err(|error| error.to_string())?;
     let deadline = Instant::now() + GONE_WITHIN;
     let mut hosts = Vec::new();
@@ -50,6 +58,11 @@ fn kill_one(options: &Options, random: &mut Random) -> Result<(), String> {
     let chosen = hosts[random.below(hosts.len() as u64) as usize];
     // One that has just ended by itself is no less gone.
     let _ = Pid::from_raw(chosen as i32).map(|process| kill_process(process, Signal::KILL));
+    let goes_on = goes_on(&mut tool);
+    if goes_on {
+        let _ = Pid::from_raw(tool.id() as i32).map(|process| kill_process(process, Signal::TERM));
+    }
+    hosts.extend(hosts_of(tool.id()));
     let is_gone = |process: &u32| !PathBuf::from(format!("/proc/{process}/stat")).exists() || is_zombie(*process);
     let deadline = Instant::now() + GONE_WITHIN;
     let mut status = None;
@@ -61,13 +74,26 @@ fn kill_one(options: &Options, random: &mut Random) -> Result<(), String> {
         std::thread::sleep(Duration::from_millis(1));
     }
     let left: Vec<u32> = hosts.iter().copied().filter(|process| !is_gone(process)).collect();
-    match status.map(|status| status.code()) {
-        Some(Some(code)) if code != 0 && left.is_empty() => Ok(()),
+    match status {
+        Some(status) if !status.success() && left.is_empty() => Ok(goes_on),
         ended => {
             let _ = tool.kill().and_then(|()| tool.wait());
             Err(format!("killed {chosen} of {hosts:?}: the tool ended with {ended:?}, left are {left:?}"))
         }
     }
+}
+
+/// Whether the load makes more rounds than those that were on their way, or the run ends.
+fn goes_on(tool: &mut Child) -> bool {
+    let Some(output) = tool.stdout.take() else { return false };
+    let (told, rounds) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let seen = BufReader::new(output).lines().map_while(Result::ok);
+        seen.for_each(|_| told.send(Instant::now()).unwrap_or_default());
+    });
+    let killed = Instant::now();
+    let after = std::iter::from_fn(|| rounds.recv_timeout(GONE_WITHIN).ok()).filter(|when| *when > killed);
+    after.take(ROUNDS + 1).count() > ROUNDS
 }
 
 /// The first host process and its children.
