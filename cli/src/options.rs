@@ -167,6 +167,9 @@ pub struct FileOptions {
     /// changed from inside; may be repeated
     #[arg(short = 'v', long, value_name = "HOST[:GUEST][:ro]")]
     pub share: Vec<OsString>,
+    /// Bring a file or folder out of the virtual machine when it ends, as HOST, which is no folder yet; may be repeated
+    #[arg(long, value_name = "GUEST:HOST", conflicts_with = "hosted")]
+    pub out: Vec<OsString>,
     /// Hosted: keep this folder in memory, beside /tmp: the program sees what is there now, and its changes vanish; may
     /// be repeated
     #[arg(long, value_name = "DIR")]

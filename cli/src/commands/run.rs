@@ -42,9 +42,12 @@ pub fn run(options: &RunOptions) -> Result<u8, Failure> {
     let container = options.files.image.as_deref().map(pack::Container::open).transpose()?;
     let argv =
         container.as_ref().map_or_else(|| Ok(options.argv.clone()), |container| container.argv(&options.argv))?;
-    let packed = prepare(&argv[0], &options.machine, (&options.files, container.as_ref()), console.terminals)?;
+    let outgoing = pack::Outgoing::prepare(&options.files.out)?;
+    let mut packed = prepare(&argv[0], &options.machine, (&options.files, container.as_ref()), console.terminals)?;
     let argv = argv.iter().map(|word| word.as_encoded_bytes().to_vec()).collect();
-    start(packed, argv, &options.machine, console)
+    packed.shares.extend(outgoing.shares());
+    let status = start(packed, argv, &options.machine, console)?;
+    outgoing.finish().map(|()| status)
 }
 
 /// What a run needs: all packed for a virtual machine, or laid over the host's files. What was left out is told.

@@ -25,6 +25,8 @@ pub enum Manner {
     ReadOnly,
     /// Below what is in memory: what is changed stays in the machine.
     Below,
+    /// Not at all: what GUEST stands for is brought there when the machine ends.
+    Out,
 }
 
 impl Manner {
@@ -34,6 +36,7 @@ impl Manner {
             Manner::AsItIs => "",
             Manner::ReadOnly => "ro",
             Manner::Below => "below",
+            Manner::Out => "out",
         }
     }
 }

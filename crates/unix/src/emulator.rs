@@ -189,6 +189,8 @@ impl Unix {
         for channel in [Channel::StandardOutput, Channel::StandardError, Channel::Terminal] {
             self.drain(held, channel);
         }
+        kernel::file::share::stop_sleeping();
+        self.names.send_out(self.wall_time());
         let exit = bootimage::control::exit_record(status, signal);
         self.tell(held, bootimage::control::kind::EXIT, &exit[bootimage::control::HEADER_BYTES..]);
         kernel::file::share::finish_all(self.machine);

@@ -43,6 +43,7 @@ mod positioned;
 mod rename;
 mod rules;
 mod seals;
+mod sending;
 pub mod share;
 mod store;
 mod virtual_tree;

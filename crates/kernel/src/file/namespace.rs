@@ -9,6 +9,7 @@ use machine::{KernelCell, KernelValue, NoMemory, TryGrow, try_filled, try_to_vec
 use super::node::Node;
 use super::path_cache::PathCache;
 use super::rules::Rules;
+use super::sending::Outgoing;
 use super::volume::Volume;
 
 /// One volume's root laid over a directory.
@@ -37,6 +38,8 @@ pub struct Namespace {
     /// Some of it is kept by stores that are asked for it.
     asks: KernelValue<bool>,
     pub(super) cache: KernelCell<PathCache>,
+    /// What is brought out when the machine ends.
+    pub(super) outgoing: KernelCell<Vec<Outgoing>>,
     /// Paths that led to directories which stores keep, while these are settled.
     pub(super) folders: KernelCell<PathCache>,
 }
@@ -66,6 +69,7 @@ impl Namespace {
             generation: KernelValue::new(0),
             asks: KernelValue::new(root.is_elsewhere()),
             cache: KernelCell::new(PathCache::new()),
+            outgoing: KernelCell::new(Vec::new()),
             folders: KernelCell::new(PathCache::new()),
             root,
         })

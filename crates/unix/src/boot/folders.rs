@@ -51,6 +51,8 @@ enum Manner {
     ReadOnly,
     /// Below what is in memory: it is seen, and what is changed stays in memory.
     Below,
+    /// Not at all: what its path stands for is brought there when the machine ends.
+    Out,
 }
 
 impl Manner {
@@ -59,6 +61,7 @@ impl Manner {
             b"" => Some(Manner::AsItIs),
             b"ro" => Some(Manner::ReadOnly),
             b"below" => Some(Manner::Below),
+            b"out" => Some(Manner::Out),
             _ => None,
         }
     }
@@ -78,7 +81,7 @@ fn share(
         Some((*courier, Manner::of(rest)?))
     });
     let (courier, manner) = found.ok_or("the machine has no device for it")?;
-    let is_read_only = manner != Manner::AsItIs;
+    let is_read_only = !matches!(manner, Manner::AsItIs | Manner::Out);
     let (user, group) = (config.host_user, config.host_group);
     let service = Service { user, group, is_read_only, device: FIRST_DEVICE + index as u32 };
     let told = |error: Errno| String::from(error.message());
@@ -87,6 +90,9 @@ fn share(
     let tree = Arc::new(ForeignTree::of_share(share, Credentials::root()).map_err(told)?);
     let volume = Volume::of(ingredients.pool, tree.clone()).map_err(told)?;
     let root = tree.top(&volume, 0, None).map_err(told)?;
+    if manner == Manner::Out {
+        return names.bring_out(path, root).map_err(told);
+    }
     let point = if path == b"/" { names.root().clone() } else { make_directories(names, path).map_err(told)? };
     if manner == Manner::Below {
         let alone: Vec<Arc<Node>> = ALONE.iter().filter_map(|path| find(names, path).ok()).collect();

@@ -52,12 +52,36 @@ pub fn run(options: &Options, tally: &mut Tally) -> Result<(), String> {
         });
     }
     bench.record(tally, options, "a-container-image", &["busybox", "sha256sum"], |name| image(&bench, name));
+    bench.record(tally, options, "results-come-back", &[], |name| results(&bench, name));
     bench.record(tally, options, "the-host-is-unchanged", &[], |_| {
         let (differing, count) = difference(&before, &sum_of_host());
         if count == 0 { Ok(()) } else { Err(format!("{count} names changed, among them {differing:?}")) }
     });
     bench.finish();
     Ok(())
+}
+
+/// A tree comes back as it was; what is missing does not, and is told.
+fn results(bench: &Bench, name: &str) -> Result<(), String> {
+    let folder = bench.fresh(name, "machine")?;
+    let out = format!("/opt/result:{}", folder.join("result").display());
+    let script = "mkdir -p /opt/result/d; cp -r /usr/share/perl5 /opt/result/p; echo text > /opt/result/d/f; ln -s d/f /opt/result/l; \
+                  chmod 640 /opt/result/d/f; touch -d @5 /opt/result/d/f; chmod 500 /opt/result/d; exit 3";
+    let outcome = bench.run_hosted(&folder, &["--out", &out], script)?;
+    let look = "diff -r result/p /usr/share/perl5 && stat -c '%a %Y %s' result/d/f result/d | cut -d' ' -f1,2 | head -1; \
+                stat -c %a result/d; readlink result/l; cat result/l; ls -A; chmod -R u+w result";
+    let seen = bench.run_host(&folder, look)?;
+    let missing = format!("/no/such:{}", folder.join("missing").display());
+    let refused = bench.run_hosted(&folder, &["--out", &missing], "true")?;
+    let told = String::from_utf8_lossy(&refused.stderr).contains("No such file");
+    if outcome.status == 3
+        && seen.stdout == b"640 5\n500\nd/f\ntext\nresult\n"
+        && told
+        && !folder.join("missing").exists()
+    {
+        return Ok(());
+    }
+    Err(format!("{outcome:?}; {seen:?}; {refused:?}"))
 }
 
 /// An image of two layers in docker's format, made by a shell, says what is run in it, for whom, and where.

@@ -71,6 +71,11 @@ pub fn begin() {
     ALL.borrow_mut().clear();
 }
 
+/// Nobody runs any more: from now on answers are looked for.
+pub fn stop_sleeping() {
+    post::begin();
+}
+
 /// Takes the answers that have come, on a machine whose devices do not interrupt.
 fn look_at_all() {
     ALL.borrow().iter().for_each(|share| share.post().collect());
