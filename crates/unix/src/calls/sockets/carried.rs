@@ -4,8 +4,10 @@ use alloc::sync::Arc;
 
 use kernel::charge::Bill;
 
-use super::flight::{Flight, socket};
+use super::flight::{Flight, Rights, socket};
 use super::garbage::Chain;
+use super::parcel::Message;
+use super::unix::UnixSocket;
 use crate::files::open_file::OpenFile;
 
 /// One walk over what can be received through some files. It asks for no memory: the sockets are linked through their places.
@@ -39,5 +41,35 @@ impl Carried {
                 self.add(file, holders);
             });
         }
+    }
+}
+
+/// The files that go along with what was sent.
+impl UnixSocket {
+    /// The open files that wait here, or in connections that nobody has accepted.
+    pub fn each_right(&self, visit: &mut dyn FnMut(&Arc<OpenFile>)) {
+        for message in &self.inbox.borrow().messages {
+            message.parcel.rights.iter().flat_map(Rights::files).for_each(&mut *visit);
+        }
+        self.waiting.borrow().iter().for_each(|connection| connection.each_right(visit));
+    }
+
+    /// Whether open files wait here, or in connections that nobody has accepted.
+    pub fn holds_rights(&self) -> bool {
+        let holds = |message: &Message| message.parcel.rights.is_some();
+        self.inbox.borrow().messages.iter().any(holds)
+            || self.waiting.borrow().iter().any(|connection| connection.holds_rights())
+    }
+
+    /// Nobody will ever receive what waits here.
+    pub fn lose_rights(&self) {
+        let mut place = 0;
+        loop {
+            let lost = self.inbox.borrow_mut().take_rights(&mut place);
+            if lost.is_none() {
+                break;
+            }
+        }
+        self.waiting.borrow().iter().for_each(|connection| connection.lose_rights());
     }
 }

@@ -5,8 +5,8 @@
 //!                 └─ Rust ─► messages ─┘               what goes with descriptors, or finds no room in the ring
 //! ```
 //! Invariant: what is in the ring came before all messages. So while messages wait the ring is *diverted*: reads and writes go to
-//! Rust, which adds what comes to the messages, and gives what is in the ring first. When the last message is taken, bytes flow through
-//! the ring again.
+//! Rust, which adds what comes to the messages, and gives what is in the ring first. When the last message is taken, or all of them fit
+//! into the ring, bytes flow through the ring again.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -64,6 +64,17 @@ impl Flow {
     /// Puts back what was taken last, if the ring is open and there is room for it still.
     pub fn put_back(&self, taken: &[u8]) -> bool {
         self.inbound.get().is_some_and(|pipe| !pipe.is_diverted() && pipe.ring().put_back(taken))
+    }
+
+    /// Bytes of messages that fit into the ring behind what it has.
+    pub fn room(&self) -> usize {
+        self.inbound.get().map_or(0, |pipe| pipe.ring().room())
+    }
+
+    /// Bytes of a message go on by the ring, which has room for them.
+    pub fn pour(&self, bytes: &[u8]) {
+        let poured = self.inbound.get().map_or(0, |pipe| pipe.ring().put(bytes));
+        debug_assert_eq!(poured, bytes.len());
     }
 
     /// What has come and gone by the rings, and besides.

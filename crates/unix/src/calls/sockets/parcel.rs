@@ -188,6 +188,15 @@ impl Inbox {
         Ok(Some(received))
     }
 
+    /// Lets the bytes of all messages go on by the ring, if they fit into it and nothing goes with them; how many.
+    pub fn pour(&mut self, flow: &Flow) -> usize {
+        if self.bytes > flow.room() || !self.messages.iter().all(|message| message.parcel.is_empty()) {
+            return 0;
+        }
+        self.messages.drain(..).for_each(|message| flow.pour(&message.bytes[message.start..]));
+        core::mem::take(&mut self.bytes)
+    }
+
     /// What goes with the first message from `place` on that something goes with.
     pub fn take_rights(&mut self, place: &mut usize) -> Option<Rights> {
         loop {

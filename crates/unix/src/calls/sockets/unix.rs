@@ -22,11 +22,10 @@ use kernel::schedule::WaitQueue;
 use kernel::stream::{Io, Nameless, Ownership, Progress, Ready, Stream, UserRange, take_number};
 use machine::{KernelCell, KernelValue, NoMemory, TryGrow, TryQueue, try_arc, try_arc_cyclic, try_filled, try_to_vec};
 
-use super::flight::{FlightPlace, Rights};
+use super::flight::FlightPlace;
 use super::flow::Flow;
 use super::parcel::{Inbox, Message, Parcel, Received, sender};
 use crate::emulator::Unix;
-use crate::files::open_file::OpenFile;
 use crate::limits::{CALL_FRAMES_MIN, PIECE_BYTES};
 
 /// Bytes that wait for one receiver at most (Linux's default buffer); then senders sleep.
@@ -50,7 +49,7 @@ pub struct UnixSocket {
     /// `SOCK_STREAM`, `SOCK_DGRAM` or `SOCK_SEQPACKET`.
     pub kind: u32,
     unix: &'static Unix,
-    inbox: KernelCell<Inbox>,
+    pub(super) inbox: KernelCell<Inbox>,
     pub standing: KernelCell<Standing>,
     peer: KernelCell<Weak<UnixSocket>>,
     /// Connected sockets that `accept` will give.
@@ -217,11 +216,14 @@ impl UnixSocket {
         }
     }
 
-    /// Bytes have been taken out.
+    /// Bytes have been taken out. Who sends a stream is woken when most have been: as on Linux, senders and receiver do not take turns
+    /// at a full buffer.
     fn tell_of_room(&self) {
         if let Some(peer) = self.peer() {
             peer.progress.borrow_mut().departed += 1;
-            self.unix.scheduler.wake(&peer.writable);
+            if !self.is_stream() || self.has_much_room() {
+                self.unix.scheduler.wake(&peer.writable);
+            }
         }
         self.unix.scheduler.wake(&self.writable);
     }
@@ -238,6 +240,9 @@ impl UnixSocket {
         if !self.is_stream() {
             return self.inbox.borrow_mut().take(room, peek);
         }
+        if !peek && self.messages_go_on() {
+            self.gate();
+        }
         let taken = self.inbox.borrow_mut().take_stream(&self.flow, room, peek, self.passes_credentials.get());
         if !peek && self.has_no_messages() {
             self.gate();
@@ -245,14 +250,30 @@ impl UnixSocket {
         taken
     }
 
+    /// What waits flows through the ring from now on, if it may and fits: nobody hears of it anew. Between two calls of the receiver, for
+    /// what one of them cannot take stands as it was sent.
+    fn messages_go_on(&self) -> bool {
+        if self.has_no_messages() || !self.may_flow() {
+            return false;
+        }
+        let poured = self.inbox.borrow_mut().pour(&self.flow);
+        let progress = &mut *self.progress.borrow_mut();
+        progress.arrived = progress.arrived.wrapping_sub(poured as u64);
+        poured > 0
+    }
+
     /// Lets what comes flow through the ring, if it may now, or no longer.
     pub fn gate(&self) {
         if self.flow.has_ring() {
-            let standing = self.standing.get();
-            let is_plain =
-                !self.passes_credentials.get() && self.peer().is_some_and(|peer| !peer.passes_credentials.get());
-            self.flow.open(is_plain && standing.connected && !standing.reads_ended && self.has_no_messages());
+            self.flow.open(self.may_flow() && self.has_no_messages());
         }
+    }
+
+    /// Nothing is told of who sends, and somebody does.
+    fn may_flow(&self) -> bool {
+        let standing = self.standing.get();
+        let is_plain = !self.passes_credentials.get() && self.peer().is_some_and(|peer| !peer.passes_credentials.get());
+        is_plain && standing.connected && !standing.reads_ended
     }
 
     /// Rust has sent something to `receiver`: perhaps code shall from now on.
@@ -279,33 +300,6 @@ impl UnixSocket {
     /// Bytes that the socket and its messages take.
     fn held_bytes(&self) -> usize {
         size_of::<UnixSocket>() + self.inbox.borrow().held_bytes() + self.flow.held_bytes()
-    }
-
-    /// The open files that wait here, or in connections that nobody has accepted.
-    pub fn each_right(&self, visit: &mut dyn FnMut(&Arc<OpenFile>)) {
-        for message in &self.inbox.borrow().messages {
-            message.parcel.rights.iter().flat_map(Rights::files).for_each(&mut *visit);
-        }
-        self.waiting.borrow().iter().for_each(|connection| connection.each_right(visit));
-    }
-
-    /// Whether open files wait here, or in connections that nobody has accepted.
-    pub fn holds_rights(&self) -> bool {
-        let holds = |message: &Message| message.parcel.rights.is_some();
-        self.inbox.borrow().messages.iter().any(holds)
-            || self.waiting.borrow().iter().any(|connection| connection.holds_rights())
-    }
-
-    /// Nobody will ever receive what waits here.
-    pub fn lose_rights(&self) {
-        let mut place = 0;
-        loop {
-            let lost = self.inbox.borrow_mut().take_rights(&mut place);
-            if lost.is_none() {
-                break;
-            }
-        }
-        self.waiting.borrow().iter().for_each(|connection| connection.lose_rights());
     }
 
     /// Sends to `to`, or to the peer; sleeps while there is no room. What goes beside a stream's bytes goes with the first.
@@ -401,6 +395,11 @@ impl UnixSocket {
             Some(peer) if peer.standing.get().reads_ended => Err(Errno::EPIPE),
             Some(_) => Ok(()),
         }
+    }
+
+    /// Who sends here, and was told that there is no room, is told that there is.
+    fn has_much_room(&self) -> bool {
+        self.unread_bytes() < if self.is_stream() { INBOX_BYTES / 4 } else { INBOX_BYTES / 2 }
     }
 
     /// Bytes that have come and were not taken.
@@ -518,7 +517,7 @@ impl Stream for UnixSocket {
         }
         let unconnected = !standing.connected && self.kind != SOCK_DGRAM;
         let peer = self.peer();
-        let full = peer.as_ref().is_some_and(|peer| peer.unread_bytes() >= INBOX_BYTES / 2 || peer.has_too_many());
+        let full = peer.as_ref().is_some_and(|peer| !peer.has_much_room() || peer.has_too_many());
         let has_data = !self.has_no_messages() || self.flow.fill() > 0;
         Ready::NONE
             .with_if(has_data || standing.reads_ended, Ready::READABLE)
