@@ -118,10 +118,15 @@ impl Space {
         let enough = self.pages.resident.saturating_sub(DISMANTLED_PAGES);
         for _ in 0..DISMANTLED_AREAS {
             let Some((start, end)) = self.areas.last().map(|(start, area)| (*start, area.end)) else { return false };
-            // What is long may hold more than that: it goes from its first page on, and the area stays.
+            // What is long may hold more than that: it goes from its first page on, and the area begins behind what has gone, so that
+            // nobody looks there again.
             let first = (end - start > SHORT_BYTES).then(|| self.pages.next_present(start, end)).flatten();
-            match first.map(|(first, _)| first.saturating_add(SHORT_BYTES)).filter(|stop| *stop < end) {
-                Some(stop) => self.pages.release(start, stop),
+            let part = first.map(|(first, _)| (first, first.saturating_add(SHORT_BYTES)));
+            match part.filter(|(_, stop)| *stop < end) {
+                Some((first, stop)) => {
+                    self.pages.release(first, stop);
+                    self.begin_last_at(stop);
+                }
                 None => self.remove_last(),
             }
             if self.pages.resident <= enough {
@@ -129,6 +134,14 @@ impl Space {
             }
         }
         !self.areas.is_empty()
+    }
+
+    /// The last area begins further up; nobody shows what it does any more.
+    fn begin_last_at(&mut self, to: u64) {
+        if let Some((start, area)) = self.areas.pop_last() {
+            self.count_out(start, &area);
+            self.insert(to, area);
+        }
     }
 
     fn remove_last(&mut self) {
