@@ -47,7 +47,17 @@ pub fn run(options: &RunOptions) -> Result<u8, Failure> {
     let argv = argv.iter().map(|word| word.as_encoded_bytes().to_vec()).collect();
     packed.shares.extend(outgoing.shares());
     let status = start(packed, argv, &options.machine, console)?;
+    hint(status, options);
     outgoing.finish().map(|()| status)
+}
+
+/// A shell has not found a program, and somebody looks.
+fn hint(status: u8, options: &RunOptions) {
+    const NOT_FOUND_BY_A_SHELL: u8 = 127;
+    let is_packed = options.files.root.is_none() && options.files.image.is_none() && !options.machine.hosted;
+    if status == NOT_FOUND_BY_A_SHELL && is_packed && std::io::stderr().is_terminal() {
+        say(b"synth: only what the program needs was packed; synth run --root host shows all that is installed\n");
+    }
 }
 
 /// What a run needs: all packed for a virtual machine, or laid over the host's files. What was left out is told.
