@@ -2,12 +2,15 @@
 //!
 //! Both sides start the same launcher in the same folder of the host, in turn, row by row, on the same cores. The first run of a row on
 //! each side is left out: it brings files and code in. A figure is the median of the other runs, and the fastest of them: on a machine that
-//! does other work beside, the fastest says more.
+//! does other work beside, the fastest says more, and the time that the host's processors worked for it more still: of a boot with so many
+//! runs that of a boot with one later run is taken off, and what remains divided by the runs that it has more.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde::Serialize;
 
@@ -28,6 +31,8 @@ const TIMEOUT_SECONDS: &str = "300";
 struct Times {
     median_ms: f64,
     fastest_ms: f64,
+    /// What the processors worked for a run, at least.
+    worked_ms: f64,
     runs: usize,
 }
 
@@ -40,6 +45,8 @@ struct Line {
     /// Linux over Synthesis, of the fastest runs and of the medians.
     ratio: Option<f64>,
     ratio_of_medians: Option<f64>,
+    /// The same of the time that the processors worked.
+    ratio_of_work: Option<f64>,
     wanted: f64,
     /// Why there is no figure, or what is wrong.
     remark: Option<String>,
@@ -56,7 +63,7 @@ pub fn bench(args: &BenchArgs) -> Result<ExitCode, BenchError> {
     let lines: Vec<Line> = choose(&args.only)?.iter().map(|row| session.line(row)).collect();
     let facts = format!(
         "milliseconds from fork to end: median (fastest) of {} runs, both sides in turn on {cores} of the host's cores\nratio = Linux / \
-         Synthesis, of the fastest runs and of the medians\nmachine: {}; commit: {}\n",
+         Synthesis, of the fastest runs, of the medians, and of the time that the processors worked\nmachine: {}; commit: {}\n",
         session.boots * session.runs,
         report::machine(),
         report::commit(&session.root)
@@ -136,6 +143,7 @@ impl Session {
             synthesis: None,
             ratio: None,
             ratio_of_medians: None,
+            ratio_of_work: None,
             wanted: row.wanted,
             remark: None,
         };
@@ -148,6 +156,7 @@ impl Session {
             Ok([linux, synthesis]) => {
                 line.ratio = Some(linux.fastest_ms / synthesis.fastest_ms);
                 line.ratio_of_medians = Some(linux.median_ms / synthesis.median_ms);
+                line.ratio_of_work = Some(linux.worked_ms / synthesis.worked_ms).filter(|ratio| ratio.is_finite());
                 (line.linux, line.synthesis) = (Some(linux), Some(synthesis));
             }
             Err(reason) => line.remark = Some(reason),
@@ -165,10 +174,15 @@ impl Session {
         fs::write(&list, format!("row\t{command}\n")).map_err(|error| format!("{}: {error}", list.display()))?;
         let (boots, runs) = if row.is_long { (1, self.runs) } else { (self.boots, self.runs) };
         let mut samples = [Vec::new(), Vec::new()];
+        // Of each side: with one later run, and with all of them.
+        let mut worked = [[f64::INFINITY; 2]; 2];
         let mut ends = [None; 2];
         for _ in 0..boots {
             for (side, is_hosted) in [false, true].into_iter().enumerate() {
-                let figure = self.launch(&list, runs, is_hosted)?;
+                let (_, short_ms) = self.launch(&list, 1, is_hosted)?;
+                let (figure, long_ms) = self.launch(&list, runs, is_hosted)?;
+                let [short, long] = &mut worked[side];
+                (*short, *long) = (short.min(short_ms), long.min(long_ms));
                 samples[side].extend(figure.ticks.iter().map(|ticks| *ticks as f64));
                 ends[side] = Some((figure.status, figure.hash));
             }
@@ -180,10 +194,14 @@ impl Session {
         if row.is_compared && linux.1 != synthesis.1 {
             return Err("another output".into());
         }
-        Ok(samples.map(|samples| times(samples, crate::machine::tsc_hz(false).max(1))))
+        let hz = crate::machine::tsc_hz(false).max(1);
+        let [linux, synthesis] = samples;
+        let for_one = |[short, long]: [f64; 2]| if runs > 1 { (long - short) / (runs - 1) as f64 } else { long };
+        Ok([times(linux, for_one(worked[0]), hz), times(synthesis, for_one(worked[1]), hz)])
     }
 
-    fn launch(&self, list: &Path, runs: usize, is_hosted: bool) -> Result<Figure, String> {
+    /// What the launcher says, and how many milliseconds the processors worked for it.
+    fn launch(&self, list: &Path, runs: usize, is_hosted: bool) -> Result<(Figure, f64), String> {
         let launcher = self.folder.join("launch");
         let mut command = if is_hosted {
             let mut command = Command::new(&self.tool);
@@ -194,22 +212,35 @@ impl Session {
         };
         command.arg(list).arg(runs.to_string()).arg(self.folder.join("files")).stdin(Stdio::null());
         let side = if is_hosted { "Synthesis" } else { "Linux" };
+        let before = worked_ms();
         let output = command.output().map_err(|error| format!("{side}: {error}"))?;
-        figures(&output.stdout).remove("row").ok_or_else(|| {
+        let worked = worked_ms() - before;
+        figures(&output.stdout).remove("row").map(|figure| (figure, worked)).ok_or_else(|| {
             let said = String::from_utf8_lossy(&output.stderr);
             format!("{side}: {}; {}", output.status, said.lines().last().unwrap_or("no word"))
         })
     }
 }
 
-fn times(mut ticks: Vec<f64>, counter_hz: u64) -> Times {
+/// What the processors worked for the processes that have been waited for, and for those that these waited for.
+fn worked_ms() -> f64 {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN);
+    usage.map_or(0.0, |usage| (usage.user_time() + usage.system_time()).num_microseconds() as f64 / 1e3)
+}
+
+fn times(mut ticks: Vec<f64>, worked_ms: f64, counter_hz: u64) -> Times {
     ticks.sort_by(f64::total_cmp);
     let milliseconds = |ticks: f64| ticks * 1e3 / counter_hz as f64;
-    Times { median_ms: milliseconds(ticks[ticks.len() / 2]), fastest_ms: milliseconds(ticks[0]), runs: ticks.len() }
+    Times {
+        median_ms: milliseconds(ticks[ticks.len() / 2]),
+        fastest_ms: milliseconds(ticks[0]),
+        worked_ms,
+        runs: ticks.len(),
+    }
 }
 
 fn table(lines: &[Line]) -> Vec<Vec<String>> {
-    let header = ["#", "program", "Linux", "Synthesis", "ratio", "of medians", "wanted", "reached"];
+    let header = ["#", "program", "Linux", "Synthesis", "ratio", "of medians", "of work", "wanted", "reached"];
     let mut table = vec![header.map(String::from).to_vec()];
     let shown = |times: Option<Times>| {
         times.map_or("n/a".into(), |times| format!("{:.1} ({:.1})", times.median_ms, times.fastest_ms))
@@ -219,7 +250,9 @@ fn table(lines: &[Line]) -> Vec<Vec<String>> {
         let reached = line.ratio.map_or("-", |ratio| if ratio >= line.wanted { "yes" } else { "no" });
         let mut cells =
             vec![(number + 1).to_string(), line.program.to_string(), shown(line.linux), shown(line.synthesis)];
-        cells.extend([ratio(line.ratio), ratio(line.ratio_of_medians), format!("{:.2}", line.wanted), reached.into()]);
+        let ratios = [line.ratio, line.ratio_of_medians, line.ratio_of_work];
+        cells.extend(ratios.map(ratio));
+        cells.extend([format!("{:.2}", line.wanted), reached.into()]);
         table.push(cells);
     }
     table
@@ -231,8 +264,8 @@ mod tests {
 
     #[test]
     fn a_median_and_the_fastest_are_milliseconds() {
-        let times = times(vec![3e6, 1e6, 2e6], 1_000_000_000);
-        assert_eq!(times, Times { median_ms: 2.0, fastest_ms: 1.0, runs: 3 });
+        let times = times(vec![3e6, 1e6, 2e6], 0.5, 1_000_000_000);
+        assert_eq!(times, Times { median_ms: 2.0, fastest_ms: 1.0, worked_ms: 0.5, runs: 3 });
     }
 
     #[test]
