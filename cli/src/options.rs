@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::machine::net::{Forward, Wire};
+
 /// Runs Linux programs on Synthesis, the kernel that writes its own kernel calls.
 #[derive(Parser, Debug)]
 #[command(name = "synth", version, after_help = "From a checkout, `./synth test` runs the tests.")]
@@ -109,6 +111,15 @@ pub struct MachineOptions {
     /// Count instructions as time: one nanosecond each, so that runs repeat exactly
     #[arg(long)]
     pub icount: bool,
+    /// The machine's network: user (the host's, in your name; the default), none, or tap:NAME, an interface of the host
+    #[arg(long, value_name = "user|none|tap:NAME")]
+    pub net: Option<Wire>,
+    /// Lead a port of the host to one of the machine; may be repeated
+    #[arg(short, long, value_name = "[HOST:]PORT:PORT[/udp]")]
+    pub publish: Vec<Forward>,
+    /// Write all frames that come and go into FILE, for tcpdump and wireshark
+    #[arg(long, value_name = "FILE")]
+    pub pcap: Option<PathBuf>,
     /// End the run after this many seconds, with status 124
     #[arg(long, value_name = "SECONDS", value_parser = parse_timeout)]
     pub timeout: Option<Duration>,
@@ -236,7 +247,9 @@ pub fn known_elsewhere(option: &str) -> Option<&'static str> {
         "--workdir" => "write --cwd DIR, or -w DIR",
         "--env-file" => "write --env NAME=VALUE, or -e NAME=VALUE, once for each",
         "--name" | "--detach" | "-d" => "leave it out: a machine ends with its program, and keeps nothing",
-        "-p" | "--publish" | "--network" | "--net" => "leave it out: there is no network",
+        "--network" => {
+            "write --net user, which is the default, or --net none; a port of the host is led inside by -p PORT:PORT"
+        }
         "--entrypoint" => "name the program itself, behind the options",
         _ => return None,
     })

@@ -51,6 +51,7 @@ const OF_THE_SYSTEM: &[(&str, &[&str])] = &[
     ("crates/machine-pc/src/entropy.rs", &["SOURCE", "GIVEN"]),
     ("crates/machine-pc/src/frames.rs", &["FRAMES", "TABLE_FRAMES"]),
     ("crates/machine-pc/src/heap.rs", &["THE"]),
+    ("crates/machine-pc/src/net.rs", &["FOUND"]),
     ("crates/machine-pc/src/lib.rs", &["STORE", "MACHINE"]),
     ("crates/machine-pc/src/lines.rs", &["TABLE"]),
     ("crates/machine-pc/src/nesting.rs", &["IS_ALWAYS"]),

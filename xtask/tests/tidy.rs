@@ -18,6 +18,7 @@ const MAY_USE: &[(&str, &str, &[&str])] = &[
     ("machine", "crates/machine", &["synth"]),
     ("virtio", "crates/virtio", &["machine", "machine-sim", "means"]),
     ("ninep", "crates/ninep", &[]),
+    ("net", "crates/net", &["machine", "means"]),
     ("codestore", "crates/codestore", &["machine", "synth"]),
     ("callsite", "crates/callsite", &[]),
     ("firmware", "crates/firmware", &[]),
@@ -37,7 +38,7 @@ const MAY_USE: &[(&str, &str, &[&str])] = &[
     (
         "kernel",
         "crates/kernel",
-        &["abi", "machine", "codestore", "means", "ninep", "queue", "synth", "quaject", "statemachine"],
+        &["abi", "machine", "codestore", "means", "net", "ninep", "queue", "synth", "quaject", "statemachine"],
     ),
     (
         "unix",

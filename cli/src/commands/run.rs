@@ -10,6 +10,7 @@ use bootimage::{Config, ConfigFlags, FdKind};
 
 use crate::failure::{Failure, TOOL};
 use crate::machine::hosted::Hosted;
+use crate::machine::net::{self, Network, Wire};
 use crate::machine::terminal::{Terminals, say};
 use crate::machine::{self, Archive, Console, Folder, HIGH_MEMORY_OFFSET, Machine, Wishes, accel, escape, kernel};
 use crate::options::{FileOptions, MEMORY_MAX_MIB, MachineOptions, RunOptions, known_elsewhere};
@@ -74,12 +75,27 @@ pub fn prepare(
     Ok(packed)
 }
 
+/// Errors: a network where there is none, and ports that lead nowhere.
+fn check_network(machine: &MachineOptions) -> Result<(), Failure> {
+    let asks = machine.net.as_ref().is_some_and(|wire| *wire != Wire::None) || machine.pcap.is_some();
+    if machine.hosted && (asks || !machine.publish.is_empty()) {
+        let help = "leave it out: there programs reach each other by 127.0.0.1, and nobody else";
+        return Err(Failure::new(TOOL, "--hosted: this machine has no network but its own", help));
+    }
+    if !machine.publish.is_empty() && !matches!(machine.net, None | Some(Wire::User)) {
+        let help = "ports are led inside by --net user; a tap is reached by its own addresses";
+        return Err(Failure::new(TOOL, "--publish: no port leads there", help));
+    }
+    Ok(())
+}
+
 fn prepare_quietly(
     program: &OsStr,
     machine: &MachineOptions,
     (files, container): (&FileOptions, Option<&pack::Container>),
     terminals: Terminals,
 ) -> Result<Packed, Failure> {
+    check_network(machine)?;
     if machine.hosted && !files.share.is_empty() {
         let help = "leave it out: with --hosted programs see the host's own files";
         return Err(Failure::new(TOOL, "--share: there is nothing to share with the hosted machine", help));
@@ -104,10 +120,16 @@ fn prepare_quietly(
 }
 
 /// Boots a machine with what was packed.
-pub fn start(packed: Packed, argv: Vec<Vec<u8>>, options: &MachineOptions, console: Console) -> Result<u8, Failure> {
+pub fn start(
+    mut packed: Packed,
+    argv: Vec<Vec<u8>>,
+    options: &MachineOptions,
+    console: Console,
+) -> Result<u8, Failure> {
     if options.hosted {
         return start_hosted(packed, argv, options, console);
     }
+    add_names(&mut packed, options)?;
     let kernel = match (&options.kernel, options.monitor) {
         (None, true) => kernel::find_with_monitor()?,
         (named, _) => kernel::find(named.as_deref())?,
@@ -138,10 +160,32 @@ pub fn start(packed: Packed, argv: Vec<Vec<u8>>, options: &MachineOptions, conso
         archive,
         wait_for_debugger: options.gdb,
         shares: packed.shares.iter().map(folder).collect(),
+        network: network(options),
         kernel_arguments: format!("tsc_hz={} {}", config.tsc_hz, options.kernel_arguments),
     };
     let wishes = wishes(options)?;
     machine::run(&machine, console, &wishes)
+}
+
+/// A run that shall repeat exactly knows nothing of the world, unless it is asked for.
+fn network(options: &MachineOptions) -> Network {
+    let usual = if options.icount && options.publish.is_empty() { Wire::None } else { Wire::User };
+    Network {
+        wire: options.net.clone().unwrap_or(usual),
+        forwards: options.publish.clone(),
+        capture: options.pcap.clone(),
+    }
+}
+
+/// Who knows names, and which names are known.
+fn add_names(packed: &mut Packed, options: &MachineOptions) -> Result<(), Failure> {
+    let host = |path| std::fs::read_to_string(path).unwrap_or_default();
+    let network = network(options);
+    packed.tree.ensure_file("/etc/hosts", net::hosts(&host("/etc/hosts")).as_bytes())?;
+    if network.wire == Wire::None {
+        return Ok(());
+    }
+    packed.tree.ensure_file("/etc/resolv.conf", network.resolv_conf(&host("/etc/resolv.conf")).as_bytes())
 }
 
 fn folder(share: &pack::Share) -> Folder {
@@ -149,7 +193,15 @@ fn folder(share: &pack::Share) -> Folder {
 }
 
 /// Starts the hosted machine with what was packed.
-fn start_hosted(packed: Packed, argv: Vec<Vec<u8>>, options: &MachineOptions, console: Console) -> Result<u8, Failure> {
+fn start_hosted(
+    mut packed: Packed,
+    argv: Vec<Vec<u8>>,
+    options: &MachineOptions,
+    console: Console,
+) -> Result<u8, Failure> {
+    if packed.outside.is_none() {
+        packed.tree.ensure_file("/etc/hosts", net::hosts("").as_bytes())?;
+    }
     let kernel = kernel::find_hosted(options.kernel.as_deref())?;
     let config = configuration(&packed, argv, options, console.terminals);
     let image = Image::plan(&packed.tree, &config)?;
@@ -206,6 +258,7 @@ fn configuration(packed: &Packed, argv: Vec<Vec<u8>>, options: &MachineOptions, 
         env: packed.env.clone(),
         cwd: packed.cwd.clone(),
         hostname: b"synthesis".to_vec(),
+        network: if options.hosted { Vec::new() } else { network(options).addresses().into() },
         fds: terminals.is_tty.map(|tty| if tty { FdKind::Tty } else { FdKind::Stream }),
         rows,
         columns,

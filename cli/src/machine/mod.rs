@@ -6,6 +6,7 @@ mod epilogue;
 pub mod escape;
 pub mod hosted;
 pub mod kernel;
+pub mod net;
 mod qemu;
 mod relay;
 mod session;

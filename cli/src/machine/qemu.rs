@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use bootimage::ports;
 
 use super::accel::Accel;
+use super::net::Network;
 use crate::pack::Manner;
 
 /// The program that is started.
@@ -23,6 +24,7 @@ pub struct Machine {
     pub wait_for_debugger: bool,
     /// Folders that are served, by number.
     pub shares: Vec<Folder>,
+    pub network: Network,
     /// The kernel's command line, before the words that QEMU adds.
     pub kernel_arguments: String,
 }
@@ -134,6 +136,7 @@ impl Machine {
                     .map(OsString::from),
             );
         }
+        line.extend(self.network.arguments());
         if self.wait_for_debugger {
             line.extend(["-s", "-S"].map(OsString::from));
         }
@@ -143,13 +146,14 @@ impl Machine {
 }
 
 /// A comma ends a setting, two are one.
-fn doubled_commas(bytes: &[u8]) -> Vec<u8> {
+pub fn doubled_commas(bytes: &[u8]) -> Vec<u8> {
     bytes.iter().flat_map(|&byte| std::iter::repeat_n(byte, if byte == b',' { 2 } else { 1 })).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::net::Wire;
 
     fn line(machine: &Machine) -> String {
         let sockets = |port| if port == Port::Tty { None } else { Some(20 + port as RawFd) };
@@ -167,6 +171,7 @@ mod tests {
             archive: Archive::Module(7),
             wait_for_debugger: false,
             shares: Vec::new(),
+            network: Network { wire: Wire::None, forwards: Vec::new(), capture: None },
             kernel_arguments: String::new(),
         }
     }

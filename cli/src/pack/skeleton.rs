@@ -45,8 +45,7 @@ pub fn add_rest(tree: &mut Tree, home: Option<&OsStr>) -> Result<(), Failure> {
     }
     tree.ensure_file("/etc/passwd", PASSWD)?;
     tree.ensure_file("/etc/group", GROUP)?;
-    tree.ensure_file("/etc/hostname", b"synthesis\n")?;
-    tree.ensure_file("/etc/hosts", b"127.0.0.1\tlocalhost synthesis\n")
+    tree.ensure_file("/etc/hostname", b"synthesis\n")
 }
 
 /// The description of terminal `term` (terminfo(5)), for full-screen programs.

@@ -13,7 +13,7 @@
 //!   72  u32 user, u32 group
 //!   80  u32 folder count, u32 memory folder count, u32 group count
 //!   92  u32 host user, u32 host group
-//!   100 strings, each u32 length + bytes: program, cwd, hostname, arguments, environment, folders, memory folders,
+//!   100 strings, each u32 length + bytes: program, cwd, hostname, network, arguments, environment, folders, memory folders,
 //!       supplementary groups (in decimal)
 //! ```
 
@@ -72,6 +72,8 @@ pub struct Config {
     /// Absolute guest path.
     pub cwd: Vec<u8>,
     pub hostname: Vec<u8>,
+    /// How the machine's link gets its addresses: `dhcp`, or `ADDRESS/LENGTH` and `via ADDRESS`, with commas between.
+    pub network: Vec<u8>,
     /// Descriptors 0, 1 and 2.
     pub fds: [FdKind; 3],
     /// Window size in character cells; 0 when unknown.
@@ -122,7 +124,7 @@ impl Config {
         out.extend(self.host_user.to_le_bytes());
         out.extend(self.host_group.to_le_bytes());
         let groups: Vec<Vec<u8>> = self.groups.iter().map(|group| alloc::format!("{group}").into_bytes()).collect();
-        let paths = [&self.program, &self.cwd, &self.hostname];
+        let paths = [&self.program, &self.cwd, &self.hostname, &self.network];
         for string in
             paths.into_iter().chain(&self.argv).chain(&self.env).chain(&self.folders).chain(&self.memory).chain(&groups)
         {
@@ -138,6 +140,7 @@ pub struct ConfigView<'a> {
     pub program: &'a [u8],
     pub cwd: &'a [u8],
     pub hostname: &'a [u8],
+    pub network: &'a [u8],
     pub fds: [FdKind; 3],
     pub rows: u16,
     pub columns: u16,
@@ -185,6 +188,7 @@ impl<'a> ConfigView<'a> {
             program: next_string(&mut rest)?,
             cwd: next_string(&mut rest)?,
             hostname: next_string(&mut rest)?,
+            network: next_string(&mut rest)?,
             strings: &[],
         };
         view.strings = rest;

@@ -9,6 +9,7 @@ fn config() -> Config {
         env: vec![b"HOME=/root".to_vec()],
         cwd: b"/".to_vec(),
         hostname: b"synthesis".to_vec(),
+        network: b"10.0.2.15/24,via 10.0.2.2".to_vec(),
         fds: [FdKind::Tty, FdKind::Stream, FdKind::Closed],
         rows: 24,
         columns: 80,

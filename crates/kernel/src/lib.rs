@@ -22,6 +22,7 @@ pub mod gauge;
 pub mod interrupt;
 pub mod link;
 pub mod monitor;
+pub mod net;
 pub mod pipe;
 #[cfg(test)]
 mod practice;

@@ -26,6 +26,7 @@ mod layout;
 mod leaf;
 mod lines;
 mod nesting;
+mod net;
 mod paging;
 mod pci;
 mod pvh;
@@ -52,7 +53,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use codestore::{CodeMemory, CodeStore};
 use machine::{
     Channel, Channels, Claimed, Clock, Courier, DeviceEntry, Dma, Entered, Entry, FileEntry, FrameSource, HeapLive,
-    Held, KernelCell, KernelOnce, Line, LineError, Lines, Machine, Memory, Nanos, NoFrames, Practice, Procedure,
+    Held, KernelCell, KernelOnce, Line, LineError, Lines, Link, Machine, Memory, Nanos, NoFrames, Practice, Procedure,
     Processor, ProcessorNumber, ReceiveCode, Received, SampleClock, SampleEntry, Samples, ScheduleWords, SendCode,
     Sleeping, Start, SwitchOut, Threads, TimerCode, TimerEntry, Translation, Tte, TteId, Upcalls,
 };
@@ -491,6 +492,10 @@ impl Machine for PcMachine {
 
     fn next_courier(&self) -> Option<&'static dyn Courier> {
         shares::next(self.polls)
+    }
+
+    fn next_link(&self) -> Option<&'static dyn Link> {
+        net::next(self.polls)
     }
 
     fn practice(&self) -> Option<&dyn Practice> {

@@ -22,7 +22,7 @@ use crate::pvh::{BootInfo, StartInfo};
 use crate::registers::{in8, out8, out32};
 use crate::thread_code::{Processor, ProcessorCallouts};
 use crate::virtio_console::Console;
-use crate::{MACHINE, PcMachine, STORE, acpi, apic, clock, entropy, handover, paging, ram, shares, the, trap};
+use crate::{MACHINE, PcMachine, STORE, acpi, apic, clock, entropy, handover, net, paging, ram, shares, the, trap};
 
 /// What boot hands to the kernel.
 pub struct Booted {
@@ -137,6 +137,7 @@ fn start_machine(info: &BootInfo) -> &'static PcMachine {
         entropy::start(device, polls);
     }
     shares::keep(&mut found);
+    net::keep(&mut found);
     let console = KernelCell::new(Some(console));
     let access_space = number_after(&info.command_line, b"space=").unwrap_or(0).min(ACCESS_SPACE_MOST) as u32;
     let random = KernelCell::new(0);

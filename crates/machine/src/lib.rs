@@ -20,6 +20,7 @@ mod fragment;
 mod frames;
 mod grow;
 mod lines;
+mod link;
 mod lock;
 mod machine;
 mod memory;
@@ -60,6 +61,7 @@ pub use grow::{
 pub use lines::{
     Claimed, LINES_MAX, Line, LineControl, LineError, LineTable, Lines, Message, Procedure, ProcessorNumber, Trigger,
 };
+pub use link::{Arrived, Link, SumPlace};
 pub use lock::{Entered, Held, PROCESSORS_MAX, abandon, arm};
 pub use machine::Machine;
 pub use memory::{

@@ -1,6 +1,6 @@
 //! The machine as a whole.
 
-use crate::{Channels, Clock, Courier, Foreign, Held, Lines, Memory, Practice, Processor, Samples, Threads};
+use crate::{Channels, Clock, Courier, Foreign, Held, Lines, Link, Memory, Practice, Processor, Samples, Threads};
 
 /// One of the machines: the sum of its parts. Cold calls come through here; hot paths paste the machine's fragments.
 pub trait Machine: Processor + Memory + Threads + Lines + Channels + Clock + Samples + Send + Sync {
@@ -15,6 +15,10 @@ pub trait Machine: Processor + Memory + Threads + Lines + Channels + Clock + Sam
     }
     /// Starts the next device that carries messages to who shares a folder; `None`: there is no other.
     fn next_courier(&self) -> Option<&'static dyn Courier> {
+        None
+    }
+    /// Starts the next device that carries frames; `None`: there is no other.
+    fn next_link(&self) -> Option<&'static dyn Link> {
         None
     }
     /// What measures the machine's handlers, if it can be done.

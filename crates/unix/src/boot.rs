@@ -2,6 +2,7 @@
 #![expect(clippy::disallowed_methods, clippy::disallowed_macros, reason = "before any program runs")]
 
 mod folders;
+mod network;
 
 pub use folders::{Join, join as join_folders, join_shares};
 
@@ -18,6 +19,7 @@ use bootimage::{Archive, ConfigView, FdKind, Kind};
 use codestore::CodeStore;
 use kernel::call::{Makers, SimpleCode};
 use kernel::file::{Credentials, Namespace, NewNode, NewSpecial, Node, NodeKind, Time, View, Volume};
+use kernel::net::Network;
 use kernel::schedule::{Scheduler, WaitQueue};
 use kernel::sound::Sound;
 use kernel::space::{FramePool, Page};
@@ -174,6 +176,7 @@ pub fn start(held: Held<'_>, mut ingredients: Ingredients) -> Result<Arc<Thread>
         futexes: FutexTable::new(makers),
         socket_names: SocketNames::new(),
         flight: Flight::new(),
+        network: Box::leak(Box::new(Network::new(scheduler, makers, network::plan(config.network)))),
         first: KernelCell::new(None),
         morgue: KernelCell::new(Vec::new()),
         has_dead: KernelValue::new(false),

@@ -8,6 +8,7 @@ use codestore::CodeStore;
 use kernel::call::Makers;
 use kernel::call::watch::WatchWords;
 use kernel::file::{Namespace, Time};
+use kernel::net::Network;
 use kernel::schedule::{Scheduler, WaitQueue};
 use kernel::sound::Sound;
 use kernel::space::{FramePool, Page};
@@ -88,6 +89,7 @@ pub struct Unix {
     pub(crate) futexes: FutexTable,
     pub(crate) socket_names: SocketNames,
     pub(crate) flight: Flight,
+    pub(crate) network: &'static Network,
     pub first: KernelCell<Option<Arc<Process>>>,
     /// Threads that have ended and wait for another thread to drop their TTE.
     pub(crate) morgue: KernelCell<Vec<Arc<Thread>>>,

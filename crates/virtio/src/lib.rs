@@ -2,7 +2,7 @@
 //! it was given, and one that lies is used no more.
 //!
 //! ```text
-//!   driver (entropy, share) ── Queue ── Dma: descriptors, rings, tables of indirect ones
+//!   driver (entropy, net, share) ── Queue ── Dma: descriptors, rings, tables of indirect ones
 //!          └────────── Transport ── Window: registers in memory (mmio, or what PCI's capabilities name)
 //! ```
 //! Must never touch memory but through `machine::Dma`, nor a register but through a [`Window`] that a machine made; never wait without
@@ -13,12 +13,14 @@
 extern crate alloc;
 
 mod entropy;
+mod net;
 mod queue;
 mod share;
 mod start;
 mod transport;
 
 pub use entropy::{Entropy, Lost};
+pub use net::{Frame, Net, NetLost, NotSent};
 pub use queue::{Finished, Misbehaved, Piece, Queue, Refused, Token};
 pub use share::Share;
 pub use start::{StartError, start};
@@ -35,6 +37,7 @@ pub mod feature {
 
 /// What a device is (virtio 1.2, 5).
 pub mod id {
+    pub const NET: u32 = 1;
     pub const CONSOLE: u32 = 3;
     pub const ENTROPY: u32 = 4;
     /// A folder shared by 9P.

@@ -39,6 +39,13 @@ pub enum Piece {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Token(u16);
 
+impl Token {
+    /// Its place among those of the queue: less than [`Queue::size`].
+    pub fn place(self) -> usize {
+        self.0.into()
+    }
+}
+
 /// A chain that the device has finished with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Finished {

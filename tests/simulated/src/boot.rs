@@ -63,6 +63,7 @@ fn archive(seed: u64) -> Vec<u8> {
         argv: vec![b"program".to_vec()],
         cwd: b"/".to_vec(),
         hostname: b"simulated".to_vec(),
+        network: Vec::new(),
         fds: [FdKind::Tty; 3],
         rows: 24,
         columns: 80,

@@ -29,6 +29,7 @@ mod failing;
 mod interrupts;
 mod memory;
 mod mounts;
+mod net;
 mod process;
 mod processor;
 mod pumps;

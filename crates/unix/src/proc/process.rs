@@ -11,7 +11,7 @@ use machine::{KernelCell, try_arc_slice, try_text};
 use super::root::caller;
 use super::tree::parse_number;
 use super::tree::{Entry, Subject, Table, What, file, link, private, produce, setting, show, table};
-use super::{accounts, descriptors, memory, mounts, status};
+use super::{accounts, descriptors, memory, mounts, net, status};
 use crate::calls::ptrace::attach::may_look_into;
 use crate::emulator::Unix;
 use crate::files::descriptors::DescriptorTable;
@@ -130,7 +130,7 @@ macro_rules! entries {
             Entry { name: "mem", mode: 0o600, what: What::Window(memory::peek, memory::poke) },
             file("mountinfo", mounts::mountinfo),
             file("mounts", mounts::mounts),
-            table("net", &[]),
+            table("net", net::ENTRIES),
             table("ns", NAMESPACES),
             file("oom_score", accounts::oom_score),
             setting("oom_score_adj", accounts::oom_score_adjustment, accounts::set_oom_score_adjustment),

@@ -23,7 +23,7 @@ pub enum Suite {
     /// `signals.c`, `mm.c`, `files.c`, `seals.c`, `resolve.c`, `packets.c`, `vector.c`, `turns.c`, `closing.c`, `handover.c`, `futexes.c`,
     /// `tasks.c`, `trace.c`,
     /// `pumps.c`, `stale.c`, `transfers.c`, `user_calls.c`, `rights.c`, `capabilities.c`, `processes.c`, `mounts.c`,
-    /// `xattrs.c`.
+    /// `xattrs.c`, `inet.c`.
     Semantics,
     /// `pointers.c`.
     Pointers,
@@ -72,6 +72,7 @@ impl Suite {
                     "handover",
                     "futexes",
                     "flows",
+                    "inet",
                     "tasks",
                     "trace",
                     "pumps",

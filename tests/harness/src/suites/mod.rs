@@ -16,6 +16,7 @@ pub mod knobs;
 pub mod kvm;
 pub mod machines;
 pub mod monitor;
+pub mod network;
 pub mod paper;
 mod scene;
 pub mod seeing;
@@ -61,6 +62,7 @@ pub fn run(name: &str, options: &Options, tally: &mut Tally) -> Result<(), Strin
         "knobs" => knobs::run(options, tally),
         "kvm" => kvm::run(options, tally),
         "machines" => machines::run(options, tally),
+        "network" => network::run(options, tally),
         "allocation" => allocation::run(options, tally),
         "starving" => allocation::run_choice(options, tally),
         "sound" => sound::run(options, tally),
@@ -95,6 +97,7 @@ const ALL: &[&str] = &[
     "seeing",
     "monitor",
     "machines",
+    "network",
     "starving",
     "kvm",
     "hosted",

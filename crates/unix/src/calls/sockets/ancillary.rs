@@ -99,19 +99,19 @@ struct Room {
 }
 
 impl Room {
-    fn put(&mut self, call: &Call<'_>, kind: u32, content: &[u8]) {
+    fn put(&mut self, call: &Call<'_>, level: u32, kind: u32, content: &[u8]) {
         let whole = HEADER_BYTES + content.len();
         let bytes = whole.min(self.left);
         self.is_cut |= bytes < whole;
         let Some(part) = bytes.checked_sub(HEADER_BYTES) else { return };
-        let put = self.put_header(call, kind, bytes);
+        let put = self.put_header(call, level, kind, bytes);
         if put.and_then(|()| call.copy_out(self.at.wrapping_add(HEADER_BYTES as u64), &content[..part])).is_ok() {
             self.pass(content.len());
         }
     }
 
-    fn put_header(&self, call: &Call<'_>, kind: u32, bytes: usize) -> Result<(), Errno> {
-        call.write(self.at, &Cmsghdr { cmsg_len: bytes as u64, cmsg_level: SOL_SOCKET, cmsg_type: kind })
+    fn put_header(&self, call: &Call<'_>, level: u32, kind: u32, bytes: usize) -> Result<(), Errno> {
+        call.write(self.at, &Cmsghdr { cmsg_len: bytes as u64, cmsg_level: level, cmsg_type: kind })
     }
 
     fn pass(&mut self, content_bytes: usize) {
@@ -133,7 +133,7 @@ impl Room {
             given += 1;
         }
         self.is_cut |= given < files.len();
-        if given > 0 && self.put_header(call, SCM_RIGHTS, HEADER_BYTES + given * 4).is_ok() {
+        if given > 0 && self.put_header(call, SOL_SOCKET, SCM_RIGHTS, HEADER_BYTES + given * 4).is_ok() {
             self.pass(given * 4);
         }
     }
@@ -153,7 +153,10 @@ pub fn write(call: &Call<'_>, received: &Received, passes_credentials: bool, fla
     let mut room = Room { at: message.msg_control, left, is_cut: false };
     if passes_credentials {
         let unknown = Ucred { pid: 0, uid: OVERFLOW_ID, gid: OVERFLOW_ID };
-        room.put(call, SCM_CREDENTIALS, &received.credentials.unwrap_or(unknown).to_bytes());
+        room.put(call, SOL_SOCKET, SCM_CREDENTIALS, &received.credentials.unwrap_or(unknown).to_bytes());
+    }
+    for piece in received.beside.iter().flatten() {
+        room.put(call, piece.level, piece.kind, &piece.content[..piece.bytes]);
     }
     if let Some(rights) = &received.rights {
         room.put_files(call, rights, flags & MSG_CMSG_CLOEXEC != 0);

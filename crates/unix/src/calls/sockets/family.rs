@@ -18,6 +18,11 @@ pub trait Socket: Stream {
     /// `SOCK_…`
     fn kind(&self) -> u32;
 
+    /// `IPPROTO_…`
+    fn protocol(&self) -> u32 {
+        0
+    }
+
     fn is_stream(&self) -> bool {
         self.kind() == SOCK_STREAM
     }
@@ -70,14 +75,19 @@ pub trait Socket: Stream {
     /// The program's buffer did not take what was received: a stream keeps it.
     fn keep(&self, received: Received);
 
-    /// Ends reading, writing or both.
-    fn shut_down(&self, reads: bool, writes: bool);
+    /// Ends reading, writing or both. Error: `ENOTCONN`.
+    fn shut_down(&self, reads: bool, writes: bool) -> Result<(), Errno>;
 
     /// Error: `ENOMEM`.
     fn address(&self) -> Result<Vec<u8>, Errno>;
 
     /// Errors: `ENOTCONN`, `ENOMEM`.
     fn peer_address(&self) -> Result<Vec<u8>, Errno>;
+
+    /// Whom `accept` shows for a new connection, which may be over. Errors: as above.
+    fn accepted_address(&self) -> Result<Vec<u8>, Errno> {
+        self.peer_address()
+    }
 
     /// Who sent what was received; empty for somebody without an address. Error: `ENOMEM`.
     fn sender_of(&self, received: &Received) -> Result<Vec<u8>, Errno>;
@@ -100,8 +110,13 @@ pub trait Socket: Stream {
         None
     }
 
-    /// An option that this family alone has, by level and number: its value. Error: `ENOTSUP`.
-    fn own_option(&self, _option: [u32; 2]) -> Result<Vec<u8>, Errno> {
+    /// Whether it knows all options itself, but those that say what it is.
+    fn has_all_options(&self) -> bool {
+        false
+    }
+
+    /// An option that this family alone has, by level and number: its value. Errors: `ENOTSUP`, `ENOPROTOOPT`.
+    fn own_option(&self, _call: &Call<'_>, _option: [u32; 2]) -> Result<Vec<u8>, Errno> {
         Err(Errno::ENOTSUP)
     }
 

@@ -144,8 +144,9 @@ impl Socket for UnixSocket {
         self.keep(received);
     }
 
-    fn shut_down(&self, reads: bool, writes: bool) {
+    fn shut_down(&self, reads: bool, writes: bool) -> Result<(), Errno> {
         self.shut_down(reads, writes);
+        Ok(())
     }
 
     fn address(&self) -> Result<Vec<u8>, Errno> {

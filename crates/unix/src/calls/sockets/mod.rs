@@ -1,5 +1,5 @@
-//! Sockets. The calls know a [`Socket`] and a table of families. There is no network: of the families only the local one is
-//! there, and another is `EAFNOSUPPORT`, as on a Linux built without it.
+//! Sockets. The calls know a [`Socket`] and a table of families; a family that is not there is `EAFNOSUPPORT`, as on a Linux built
+//! without it.
 
 mod ancillary;
 pub(crate) mod carried;
@@ -7,11 +7,14 @@ mod family;
 pub(crate) mod flight;
 mod flow;
 mod garbage;
+mod inet;
 mod local;
 mod messages;
 pub(crate) mod names;
+pub(crate) mod netlink;
 mod options;
 mod parcel;
+pub(crate) mod requests;
 pub(super) mod table;
 mod unix;
 
@@ -32,7 +35,7 @@ use family::{Family, Socket};
 pub use messages::{read_parts, write_parts};
 
 /// All families, a line for each.
-static FAMILIES: &[&Family] = &[&local::FAMILY];
+static FAMILIES: &[&Family] = &[&local::FAMILY, &inet::FAMILY_4, &inet::FAMILY_6, &netlink::FAMILY];
 
 /// Checks flags, family and kind; gives the family, the kind and the flags beside it.
 fn family_of(family: u32, kind: u32) -> Result<(&'static Family, u32, u32), Errno> {
@@ -123,7 +126,7 @@ fn accept(call: &Call<'_>, descriptor: u64, into: u64, size: u64, flags: u32) ->
     }
     let (file, socket) = find(call, descriptor)?;
     let connection = socket.next_connection(call, file.is_nonblocking())?;
-    let address = connection.peer_address()?;
+    let address = connection.accepted_address()?;
     // Where there is no room for it, the connection waits on.
     let descriptor = add_socket(call, connection, flags)?;
     socket.accepted(call);
@@ -136,8 +139,7 @@ fn shutdown(call: &Call<'_>, descriptor: u64, how: u32) -> CallResult {
     if how > 2 {
         return Err(Errno::EINVAL);
     }
-    socket.shut_down(how != 1, how != 0);
-    Ok(0)
+    socket.shut_down(how != 1, how != 0).map(|()| 0)
 }
 
 fn getsockname(call: &Call<'_>, descriptor: u64, into: u64, size: u64) -> CallResult {

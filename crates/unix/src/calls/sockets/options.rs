@@ -12,10 +12,10 @@ use machine::VirtAddr;
 use super::find;
 use crate::call::{Call, CallResult};
 
-/// All but `SO_PASSCRED` are checked by level only and have no effect.
+/// Of local sockets all but `SO_PASSCRED` are checked by level only and have no effect.
 pub fn setsockopt(call: &Call<'_>, descriptor: u64, [level, option]: [u32; 2], from: u64, bytes: u64) -> CallResult {
     let (_, socket) = find(call, descriptor)?;
-    if level != SOL_SOCKET {
+    if level != SOL_SOCKET || socket.has_all_options() {
         let value = UserRange { address: VirtAddr(from), bytes: bytes as u32 as usize };
         return socket.set_own_option(call, [level, option], value).map(|()| 0);
     }
@@ -28,9 +28,13 @@ pub fn setsockopt(call: &Call<'_>, descriptor: u64, [level, option]: [u32; 2], f
     Ok(0)
 }
 
+/// Options that are the same for all families.
+const SAYS_WHAT_IT_IS: [u32; 6] = [SO_TYPE, SO_DOMAIN, SO_PROTOCOL, SO_ERROR, SO_ACCEPTCONN, SO_PEERCRED];
+
 pub fn getsockopt(call: &Call<'_>, descriptor: u64, [level, option]: [u32; 2], into: u64, size: u64) -> CallResult {
     let (_, socket) = find(call, descriptor)?;
-    let own = if level == SOL_SOCKET { None } else { Some(socket.own_option([level, option])?) };
+    let is_general = level == SOL_SOCKET && (!socket.has_all_options() || SAYS_WHAT_IT_IS.contains(&option));
+    let own = if is_general { None } else { Some(socket.own_option(call, [level, option])?) };
     let room: i32 = call.read(size)?;
     let room = usize::try_from(room).map_err(|_| Errno::EINVAL)?;
     if let Some(value) = own {
@@ -39,7 +43,7 @@ pub fn getsockopt(call: &Call<'_>, descriptor: u64, [level, option]: [u32; 2], i
     let word: u32 = match option {
         SO_TYPE => socket.kind(),
         SO_DOMAIN => socket.domain().into(),
-        SO_PROTOCOL => 0,
+        SO_PROTOCOL => socket.protocol(),
         SO_ERROR => socket.take_error().map_or(0, |error| error as u32),
         SO_PASSCRED => socket.passes_credentials().into(),
         SO_SNDBUF | SO_RCVBUF => 212_992,

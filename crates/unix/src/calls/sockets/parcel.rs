@@ -19,6 +19,19 @@ pub struct Parcel {
     pub rights: Option<Rights>,
 }
 
+/// A piece of control data that a datagram brings.
+#[derive(Clone, Copy, Debug)]
+pub struct Beside {
+    pub level: u32,
+    pub kind: u32,
+    pub bytes: usize,
+    pub content: [u8; Beside::BYTES],
+}
+
+impl Beside {
+    pub const BYTES: usize = 20;
+}
+
 /// What a receiver gets.
 #[derive(Default)]
 pub struct Received {
@@ -28,6 +41,7 @@ pub struct Received {
     pub from: Vec<u8>,
     pub credentials: Option<Ucred>,
     pub rights: Option<Rights>,
+    pub beside: [Option<Beside>; 2],
     /// How many of a stream's bytes are the last message's, and whether there is more of that.
     pub last: usize,
     pub is_last_cut: bool,

@@ -17,6 +17,7 @@ use abi::tty::*;
 use kernel::tty::{Flow, Queue, WindowSize};
 
 use crate::call::{Call, CallResult};
+use crate::calls::sockets;
 use crate::devices::{self, Device};
 use crate::files::open_file::{Body, OpenFile};
 use crate::files::terminal::Terminal;
@@ -48,7 +49,10 @@ pub fn ioctl(call: &Call<'_>, descriptor: u64, request: u32, argument: u64) -> C
     let file = call.file(descriptor)?;
     match files::serve(call, descriptor, &file, request, argument) {
         Some(result) => result,
-        None => devices::table::request(call, &file, request, argument),
+        None => match sockets::requests::serve(call, &file, request, argument) {
+            Some(result) => result,
+            None => devices::table::request(call, &file, request, argument),
+        },
     }
 }
 

@@ -1,0 +1,342 @@
+//! The internet families, as the calls see them: `kernel::net` has what they do.
+
+mod address;
+mod options;
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use abi::process::{CAP_NET_BIND_SERVICE, CAP_NET_RAW};
+use abi::socket::{
+    AF_INET, AF_INET6, AF_UNSPEC, IPPROTO_ICMP, IPPROTO_TCP, IPPROTO_UDP, SO_KEEPALIVE, SO_REUSEADDR, SOCK_DGRAM,
+    SOCK_RAW, SOCK_STREAM, SOL_IP, SOL_IPV6,
+};
+use abi::{Errno, Field};
+use kernel::net::{Protocol, Tcp, Udp};
+use kernel::stream::{Io, Stream, UserRange};
+
+use super::family::{Family, Socket};
+use super::parcel::{Beside, Parcel, Received};
+use crate::call::Call;
+use address::{Named, address_in, record_of};
+use options::Facts;
+
+const IPPROTO_ICMPV6: u32 = 58;
+/// Ports below are for who may (`ip_unprivileged_port_start`).
+const FREE_PORTS: u16 = 1024;
+
+pub const FAMILY_4: Family = Family {
+    number: AF_INET,
+    make: |call, kind, protocol| make(call, false, kind, protocol),
+    make_pair: |_, _, _| Err(Errno::ENOTSUP),
+    of,
+};
+
+pub const FAMILY_6: Family = Family {
+    number: AF_INET6,
+    make: |call, kind, protocol| make(call, true, kind, protocol),
+    make_pair: |_, _, _| Err(Errno::ENOTSUP),
+    of: |_| None,
+};
+
+fn of(stream: &dyn Stream) -> Option<Arc<dyn Socket>> {
+    if let Some(tcp) = stream.as_any().downcast_ref::<Tcp>() {
+        return Some(tcp.counted()?);
+    }
+    Some(stream.as_any().downcast_ref::<Udp>()?.counted()?)
+}
+
+fn make(call: &Call<'_>, is_6: bool, kind: u32, protocol: u32) -> Result<Arc<dyn Socket>, Errno> {
+    let process = call.process();
+    let owner = (process.user_ids.get().effective, process.group_ids.get().effective);
+    let network = call.unix.network;
+    let echo = if is_6 { IPPROTO_ICMPV6 } else { IPPROTO_ICMP };
+    let spoken = match (kind, protocol) {
+        (SOCK_STREAM, 0 | IPPROTO_TCP) => return Ok(Tcp::new(network, is_6, owner.0, owner.1)?),
+        (SOCK_DGRAM, 0 | IPPROTO_UDP) => Protocol::Udp,
+        (SOCK_DGRAM, number) if number == echo => Protocol::Echo,
+        (SOCK_RAW, 0) => return Err(Errno::EPROTONOSUPPORT),
+        (SOCK_RAW, 1..=254) if process.can(CAP_NET_RAW) => Protocol::Raw(protocol as u8),
+        (SOCK_RAW, _) => return Err(Errno::EPERM),
+        (SOCK_STREAM | SOCK_DGRAM, _) => return Err(Errno::EPROTONOSUPPORT),
+        _ => return Err(Errno::ESOCKTNOSUPPORT),
+    };
+    Ok(Udp::new(network, spoken, is_6, owner)?)
+}
+
+/// The address to bind to. Errors: `EINVAL`, `EAFNOSUPPORT`, `EACCES`.
+fn to_bind(call: &Call<'_>, address: &[u8], is_6: bool) -> Result<core::net::SocketAddr, Errno> {
+    let at = match address_in(address, is_6)? {
+        Named::Somebody(at) => at,
+        // Nobody in particular, if it says so in all of it (`inet_bind`).
+        Named::Nobody if !is_6 && address.len() >= 16 && address[4..8] == [0; 4] => {
+            let port = u16::from_be_bytes([address[2], address[3]]);
+            core::net::SocketAddr::new(core::net::Ipv4Addr::UNSPECIFIED.into(), port)
+        }
+        Named::Nobody => return Err(Errno::EAFNOSUPPORT),
+    };
+    let is_low = (1..FREE_PORTS).contains(&at.port());
+    if is_low && !call.process().can(CAP_NET_BIND_SERVICE) { Err(Errno::EACCES) } else { Ok(at) }
+}
+
+fn family_number(is_6: bool) -> u16 {
+    if is_6 { AF_INET6 } else { AF_INET }
+}
+
+impl Socket for Tcp {
+    fn domain(&self) -> u16 {
+        family_number(self.is_6())
+    }
+
+    fn kind(&self) -> u32 {
+        SOCK_STREAM
+    }
+
+    fn protocol(&self) -> u32 {
+        IPPROTO_TCP
+    }
+
+    fn bind(&self, call: &Call<'_>, address: &[u8]) -> Result<(), Errno> {
+        self.bind(to_bind(call, address, self.is_6())?)
+    }
+
+    fn connect(&self, call: &Call<'_>, address: &[u8], nonblocking: bool) -> Result<(), Errno> {
+        let is_unspecified = address.first_chunk().is_some_and(|family| u16::from_le_bytes(*family) == AF_UNSPEC);
+        if self.is_connected() && !is_unspecified {
+            return Err(Errno::EISCONN);
+        }
+        match address_in(address, self.is_6())? {
+            Named::Nobody => {
+                self.disconnect();
+                Ok(())
+            }
+            Named::Somebody(to) => call.with_io(nonblocking, |io| self.connect(io, to)),
+        }
+    }
+
+    fn listen(&self, _: &Call<'_>, backlog: usize) -> Result<(), Errno> {
+        self.listen(backlog)
+    }
+
+    fn is_listening(&self) -> bool {
+        self.is_listening()
+    }
+
+    fn next_connection(&self, call: &Call<'_>, nonblocking: bool) -> Result<Arc<dyn Socket>, Errno> {
+        Ok(call.with_io(nonblocking, |io| self.next_connection(io))?)
+    }
+
+    fn accepted(&self, _: &Call<'_>) {
+        self.accepted();
+    }
+
+    fn check_writable(&self) -> Result<(), Errno> {
+        self.check_writable()
+    }
+
+    fn send_to(&self, _: &Call<'_>, io: &Io<'_>, bytes: &[u8], _: Option<&[u8]>, _: Parcel) -> Result<usize, Errno> {
+        if bytes.is_empty() {
+            return self.check_writable().map(|()| 0);
+        }
+        self.write_kernel(io, bytes)
+    }
+
+    fn receive(&self, io: &Io<'_>, room: usize, peek: bool) -> Result<Received, Errno> {
+        let bytes = self.receive(io, room, peek)?;
+        Ok(Received { whole: bytes.len(), bytes, ..Received::default() })
+    }
+
+    fn keep(&self, received: Received) {
+        self.keep(received.bytes);
+    }
+
+    fn shut_down(&self, reads: bool, writes: bool) -> Result<(), Errno> {
+        self.shut_down(reads, writes)
+    }
+
+    fn address(&self) -> Result<Vec<u8>, Errno> {
+        Ok(record_of(self.local(), self.is_6())?)
+    }
+
+    fn peer_address(&self) -> Result<Vec<u8>, Errno> {
+        Ok(record_of(self.remote().ok_or(Errno::ENOTCONN)?, self.is_6())?)
+    }
+
+    fn accepted_address(&self) -> Result<Vec<u8>, Errno> {
+        Ok(record_of(self.caller(), self.is_6())?)
+    }
+
+    /// A stream's receiver is not told whom it has connected to.
+    fn sender_of(&self, _: &Received) -> Result<Vec<u8>, Errno> {
+        Ok(Vec::new())
+    }
+
+    fn take_error(&self) -> Option<Errno> {
+        self.take_error()
+    }
+
+    fn has_all_options(&self) -> bool {
+        true
+    }
+
+    fn own_option(&self, call: &Call<'_>, option: [u32; 2]) -> Result<Vec<u8>, Errno> {
+        options::get(call, &self.options.get(), self.facts(), option)
+    }
+
+    fn set_own_option(&self, call: &Call<'_>, option: [u32; 2], value: UserRange) -> Result<(), Errno> {
+        let mut changed = self.options.get();
+        options::set(call, &mut changed, self.facts(), option, value)?;
+        self.options.set(changed);
+        let is_seen = option[0] != 1 || [SO_REUSEADDR, SO_KEEPALIVE].contains(&option[1]) || option[1] == 15;
+        if is_seen {
+            self.options_changed();
+        }
+        Ok(())
+    }
+}
+
+trait Known {
+    fn facts(&self) -> Facts;
+}
+
+impl Known for Tcp {
+    fn facts(&self) -> Facts {
+        let is_bound = self.local().port() != 0;
+        Facts { is_stream: true, is_bound, is_6: self.is_6(), state: self.show().state }
+    }
+}
+
+impl Known for Udp {
+    fn facts(&self) -> Facts {
+        Facts { is_stream: false, is_bound: self.is_bound(), is_6: self.is_6(), state: 7 }
+    }
+}
+
+impl Socket for Udp {
+    fn domain(&self) -> u16 {
+        family_number(self.is_6())
+    }
+
+    fn kind(&self) -> u32 {
+        if matches!(self.protocol, Protocol::Raw(_)) { SOCK_RAW } else { SOCK_DGRAM }
+    }
+
+    fn protocol(&self) -> u32 {
+        match self.protocol {
+            Protocol::Udp => IPPROTO_UDP,
+            Protocol::Echo if self.is_6() => IPPROTO_ICMPV6,
+            Protocol::Echo => IPPROTO_ICMP,
+            Protocol::Raw(number) => number.into(),
+        }
+    }
+
+    fn bind(&self, call: &Call<'_>, address: &[u8]) -> Result<(), Errno> {
+        self.bind(to_bind(call, address, self.is_6())?)
+    }
+
+    fn connect(&self, _: &Call<'_>, address: &[u8], _: bool) -> Result<(), Errno> {
+        match address_in(address, self.is_6())? {
+            Named::Nobody => self.connect(None),
+            Named::Somebody(to) => self.connect(Some(to)),
+        }
+    }
+
+    fn send_to(&self, _: &Call<'_>, io: &Io<'_>, bytes: &[u8], to: Option<&[u8]>, _: Parcel) -> Result<usize, Errno> {
+        let to = match to.map(|address| address_in(address, self.is_6())).transpose()? {
+            Some(Named::Somebody(to)) => Some(to),
+            // Linux takes one without a family for one of IP 4.
+            Some(Named::Nobody) if !self.is_6() => match to.map(|address| (address.len(), address)) {
+                Some((16.., address)) => {
+                    let mut record = machine::try_to_vec(address)?;
+                    AF_INET.put(&mut record);
+                    match address_in(&record, false)? {
+                        Named::Somebody(to) => Some(to),
+                        Named::Nobody => None,
+                    }
+                }
+                _ => return Err(Errno::EINVAL),
+            },
+            Some(Named::Nobody) | None => None,
+        };
+        self.send(io, bytes, to)
+    }
+
+    fn receive(&self, io: &Io<'_>, room: usize, peek: bool) -> Result<Received, Errno> {
+        let (datagram, whole) = self.receive(io, room, peek)?;
+        let from = record_of(datagram.from, self.is_6())?;
+        let options = self.options.get();
+        let mut beside = [None; 2];
+        if options.tells_destination {
+            beside[0] = Some(destination(datagram.to, self.is_6()));
+        }
+        if options.tells_hops {
+            let (level, kind) = if self.is_6() { (SOL_IPV6, 52) } else { (SOL_IP, 2) };
+            let mut content = [0; Beside::BYTES];
+            u32::from(datagram.hops).put(&mut content);
+            beside[1] = Some(Beside { level, kind, bytes: 4, content });
+        }
+        Ok(Received { whole, bytes: datagram.bytes, from, beside, ..Received::default() })
+    }
+
+    /// What was received and not taken is gone, as on Linux.
+    fn keep(&self, _: Received) {}
+
+    fn shut_down(&self, reads: bool, writes: bool) -> Result<(), Errno> {
+        self.shut_down(reads, writes)
+    }
+
+    fn address(&self) -> Result<Vec<u8>, Errno> {
+        Ok(record_of(self.local(), self.is_6())?)
+    }
+
+    fn peer_address(&self) -> Result<Vec<u8>, Errno> {
+        Ok(record_of(self.remote().ok_or(Errno::ENOTCONN)?, self.is_6())?)
+    }
+
+    fn sender_of(&self, received: &Received) -> Result<Vec<u8>, Errno> {
+        Ok(machine::try_to_vec(&received.from)?)
+    }
+
+    fn take_error(&self) -> Option<Errno> {
+        self.take_error()
+    }
+
+    fn has_all_options(&self) -> bool {
+        true
+    }
+
+    fn own_option(&self, call: &Call<'_>, option: [u32; 2]) -> Result<Vec<u8>, Errno> {
+        options::get(call, &self.options.get(), self.facts(), option)
+    }
+
+    fn set_own_option(&self, call: &Call<'_>, option: [u32; 2], value: UserRange) -> Result<(), Errno> {
+        let mut changed = self.options.get();
+        options::set(call, &mut changed, self.facts(), option, value)?;
+        self.options.set(changed);
+        self.options_changed();
+        Ok(())
+    }
+}
+
+/// `struct in_pktinfo` or `struct in6_pktinfo`: where a datagram came to.
+fn destination(to: core::net::SocketAddr, is_6: bool) -> Beside {
+    let mut content = [0; Beside::BYTES];
+    let index: u32 = if to.ip().is_loopback() { 1 } else { 2 };
+    match to.ip() {
+        core::net::IpAddr::V4(ip) if !is_6 => {
+            index.put(&mut content);
+            content[4..8].copy_from_slice(&ip.octets());
+            content[8..12].copy_from_slice(&ip.octets());
+            Beside { level: SOL_IP, kind: 8, bytes: 12, content }
+        }
+        ip => {
+            let octets = match ip {
+                core::net::IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
+                core::net::IpAddr::V6(ip) => ip.octets(),
+            };
+            content[..16].copy_from_slice(&octets);
+            index.put(&mut content[16..]);
+            Beside { level: SOL_IPV6, kind: 50, bytes: 20, content }
+        }
+    }
+}

@@ -1,0 +1,373 @@
+//! Options of sockets of the internet families (socket(7), ip(7), ipv6(7), tcp(7)).
+
+use alloc::vec::Vec;
+
+use abi::process::{CAP_NET_ADMIN, CAP_NET_RAW};
+use abi::socket::{
+    SO_BINDTODEVICE, SO_BROADCAST, SO_DEBUG, SO_DONTROUTE, SO_INCOMING_CPU, SO_KEEPALIVE, SO_LINGER, SO_MARK,
+    SO_NO_CHECK, SO_OOBINLINE, SO_PASSCRED, SO_PRIORITY, SO_RCVBUF, SO_RCVBUFFORCE, SO_RCVLOWAT, SO_RCVTIMEO_OLD,
+    SO_REUSEADDR, SO_REUSEPORT, SO_SNDBUF, SO_SNDBUFFORCE, SO_SNDLOWAT, SO_SNDTIMEO_OLD, SO_TIMESTAMP_OLD, SOL_IP,
+    SOL_IPV6, SOL_SOCKET, SOL_TCP, TCP_CONGESTION, TCP_CORK, TCP_DEFER_ACCEPT, TCP_FASTOPEN, TCP_INFO, TCP_KEEPCNT,
+    TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_LINGER2, TCP_MAXSEG, TCP_NODELAY, TCP_QUICKACK, TCP_SYNCNT, TCP_USER_TIMEOUT,
+    TCP_WINDOW_CLAMP,
+};
+use abi::{Errno, Field};
+use kernel::net::Options;
+use kernel::stream::UserRange;
+use machine::{Nanos, try_to_vec};
+
+use crate::call::Call;
+use crate::calls::sockets::netlink::interfaces;
+
+const IP_TOS: u32 = 1;
+const IP_TTL: u32 = 2;
+const IP_PKTINFO: u32 = 8;
+const IP_MTU_DISCOVER: u32 = 10;
+const IP_RECVERR: u32 = 11;
+const IP_RECVTTL: u32 = 12;
+const IP_FREEBIND: u32 = 15;
+const IP_BIND_ADDRESS_NO_PORT: u32 = 24;
+const IP_MULTICAST_TTL: u32 = 33;
+const IP_MULTICAST_LOOP: u32 = 34;
+const IPV6_UNICAST_HOPS: u32 = 16;
+const IPV6_MULTICAST_HOPS: u32 = 18;
+const IPV6_MULTICAST_LOOP: u32 = 19;
+const IPV6_MTU_DISCOVER: u32 = 23;
+const IPV6_RECVERR: u32 = 25;
+const IPV6_V6ONLY: u32 = 26;
+const IPV6_RECVPKTINFO: u32 = 49;
+const IPV6_RECVHOPLIMIT: u32 = 51;
+const IPV6_TCLASS: u32 = 67;
+const TCP_NOTSENT_LOWAT: u32 = 25;
+const SO_RCVTIMEO_NEW: u32 = 66;
+const SO_SNDTIMEO_NEW: u32 = 67;
+/// Least and most bytes of a buffer, as Linux keeps them.
+const SEND_BUFFER_LEAST: u32 = 4608;
+const RECEIVE_BUFFER_LEAST: u32 = 2304;
+const BUFFER_MOST: u32 = 212_992;
+/// The only way in which it is found out how fast the other side is.
+const CONGESTION: &[u8] = b"reno";
+const NAME_BYTES: usize = 16;
+
+/// What there is to know of a stream beside its options.
+#[derive(Clone, Copy, Default)]
+pub struct Facts {
+    pub is_stream: bool,
+    pub is_bound: bool,
+    pub is_6: bool,
+    /// Linux's number of its state.
+    pub state: u8,
+}
+
+fn number(call: &Call<'_>, value: UserRange) -> Result<i32, Errno> {
+    if value.bytes < 4 { Err(Errno::EINVAL) } else { call.read(value.address.0) }
+}
+
+/// Some options of IP may be one byte.
+fn small_number(call: &Call<'_>, value: UserRange) -> Result<i32, Errno> {
+    match value.bytes {
+        0 => Err(Errno::EINVAL),
+        1..4 => Ok(call.read::<u8>(value.address.0)?.into()),
+        _ => call.read(value.address.0),
+    }
+}
+
+/// A time as seconds and microseconds. Errors: `EINVAL`, `EDOM`.
+fn time(call: &Call<'_>, value: UserRange) -> Result<Nanos, Errno> {
+    if value.bytes < 16 {
+        return Err(Errno::EINVAL);
+    }
+    let [seconds, micros]: [i64; 2] = call.read::<[u64; 2]>(value.address.0)?.map(|word| word as i64);
+    if !(0..1_000_000).contains(&micros) {
+        return Err(Errno::EDOM);
+    }
+    Ok(Nanos((seconds.max(0) as u64).saturating_mul(Nanos::PER_SECOND).saturating_add(micros as u64 * 1000)))
+}
+
+fn buffer(wanted: i32, least: u32, most: u32) -> u32 {
+    (wanted.max(0) as u32).min(most).saturating_mul(2).max(least)
+}
+
+/// Sets an option. Errors: `ENOPROTOOPT` for one that is not known, `EINVAL`, `EPERM`, `EDOM`, `ENODEV`, `EFAULT`.
+pub fn set(
+    call: &Call<'_>,
+    options: &mut Options,
+    facts: Facts,
+    [level, option]: [u32; 2],
+    value: UserRange,
+) -> Result<(), Errno> {
+    match level {
+        SOL_SOCKET => set_of_socket(call, options, option, value),
+        SOL_TCP if facts.is_stream => set_of_tcp(call, options, facts, option, value),
+        SOL_IP => set_of_ip(call, options, option, value),
+        SOL_IPV6 if facts.is_6 => set_of_ip_6(call, options, facts, option, value),
+        _ => Err(Errno::ENOPROTOOPT),
+    }
+}
+
+fn set_of_socket(call: &Call<'_>, options: &mut Options, option: u32, value: UserRange) -> Result<(), Errno> {
+    let can = |capability| if call.process().can(capability) { Ok(()) } else { Err(Errno::EPERM) };
+    match option {
+        SO_LINGER => {
+            if value.bytes < 8 {
+                return Err(Errno::EINVAL);
+            }
+            let [on, seconds]: [u32; 2] = call.read(value.address.0)?;
+            options.linger = (on != 0).then_some(seconds);
+            return Ok(());
+        }
+        SO_RCVTIMEO_OLD | SO_RCVTIMEO_NEW => {
+            options.receive_timeout = time(call, value)?;
+            return Ok(());
+        }
+        SO_SNDTIMEO_OLD | SO_SNDTIMEO_NEW => {
+            options.send_timeout = time(call, value)?;
+            return Ok(());
+        }
+        SO_BINDTODEVICE => {
+            can(CAP_NET_RAW)?;
+            let name = call.read_bytes(value.address.0, value.bytes.min(NAME_BYTES - 1))?;
+            let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
+            options.interface = match &name[..end] {
+                b"" => 0,
+                name => interfaces::index_of(call.unix, name).ok_or(Errno::ENODEV)?,
+            };
+            return Ok(());
+        }
+        _ => {}
+    }
+    let given = number(call, value)?;
+    let is_on = given != 0;
+    match option {
+        SO_REUSEADDR => options.reuses_address = is_on,
+        SO_REUSEPORT => options.reuses_port = is_on,
+        SO_BROADCAST => options.broadcasts = is_on,
+        SO_KEEPALIVE => options.keeps_alive = is_on,
+        SO_OOBINLINE => options.out_of_band_inline = is_on,
+        SO_SNDBUF => options.send_buffer = buffer(given, SEND_BUFFER_LEAST, BUFFER_MOST),
+        SO_RCVBUF => options.receive_buffer = buffer(given, RECEIVE_BUFFER_LEAST, BUFFER_MOST),
+        SO_SNDBUFFORCE => {
+            can(CAP_NET_ADMIN)?;
+            options.send_buffer = buffer(given, SEND_BUFFER_LEAST, 1 << 26);
+        }
+        SO_RCVBUFFORCE => {
+            can(CAP_NET_ADMIN)?;
+            options.receive_buffer = buffer(given, RECEIVE_BUFFER_LEAST, 1 << 26);
+        }
+        SO_RCVLOWAT => options.low_water = given.max(1) as u32,
+        SO_PRIORITY if (0..=6).contains(&given) || call.process().can(CAP_NET_ADMIN) => options.priority = given as u32,
+        SO_PRIORITY => return Err(Errno::EPERM),
+        SO_MARK => {
+            can(CAP_NET_ADMIN)?;
+            options.mark = given as u32;
+        }
+        // No route is another's, sums are always made, and nobody looks at these marks.
+        SO_DEBUG | SO_DONTROUTE | SO_NO_CHECK | SO_TIMESTAMP_OLD | SO_PASSCRED | SO_INCOMING_CPU => {}
+        _ => return Err(Errno::ENOPROTOOPT),
+    }
+    Ok(())
+}
+
+fn set_of_tcp(
+    call: &Call<'_>,
+    options: &mut Options,
+    facts: Facts,
+    option: u32,
+    value: UserRange,
+) -> Result<(), Errno> {
+    if option == TCP_CONGESTION {
+        let name = call.read_bytes(value.address.0, value.bytes.min(NAME_BYTES))?;
+        let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
+        return if name[..end] == *CONGESTION { Ok(()) } else { Err(Errno::ENOENT) };
+    }
+    let given = number(call, value)?;
+    let within = |least: i32, most: i32| {
+        if (least..=most).contains(&given) { Ok(given as u32) } else { Err(Errno::EINVAL) }
+    };
+    match option {
+        TCP_NODELAY => options.is_quick = given != 0,
+        TCP_CORK => options.is_corked = given != 0,
+        TCP_KEEPIDLE => options.keep_idle = within(1, 32_767)?,
+        TCP_KEEPINTVL => options.keep_interval = within(1, 32_767)?,
+        TCP_KEEPCNT => options.keep_count = within(1, 127)?,
+        TCP_SYNCNT => options.syn_count = within(1, 127)?,
+        TCP_LINGER2 => options.linger_2 = given.max(0) as u32,
+        TCP_DEFER_ACCEPT => options.defer_accept = given.max(0) as u32,
+        TCP_WINDOW_CLAMP => options.window_clamp = given.max(0) as u32,
+        TCP_MAXSEG => options.max_segment = within(88, 32_767)?,
+        TCP_USER_TIMEOUT => options.user_timeout = within(0, i32::MAX)?,
+        // Hints, of which the first is for a way to begin that is not offered.
+        TCP_FASTOPEN if facts.state == 7 || facts.state == 10 => {}
+        TCP_QUICKACK | TCP_NOTSENT_LOWAT => {}
+        TCP_FASTOPEN => return Err(Errno::EINVAL),
+        _ => return Err(Errno::ENOPROTOOPT),
+    }
+    Ok(())
+}
+
+fn set_of_ip(call: &Call<'_>, options: &mut Options, option: u32, value: UserRange) -> Result<(), Errno> {
+    let given = small_number(call, value)?;
+    match option {
+        IP_TOS => options.service = given as u8,
+        IP_TTL => {
+            options.hops = match given {
+                -1 => 64,
+                1..=255 => given as u8,
+                _ => return Err(Errno::EINVAL),
+            }
+        }
+        IP_MULTICAST_TTL => {
+            options.multicast_hops = match given {
+                -1 => 1,
+                0..=255 => given as u8,
+                _ => return Err(Errno::EINVAL),
+            }
+        }
+        IP_PKTINFO => options.tells_destination = given != 0,
+        IP_RECVTTL => options.tells_hops = given != 0,
+        IP_MTU_DISCOVER if !(0..=5).contains(&given) => return Err(Errno::EINVAL),
+        IP_MTU_DISCOVER | IP_RECVERR | IP_FREEBIND | IP_BIND_ADDRESS_NO_PORT | IP_MULTICAST_LOOP => {}
+        _ => return Err(Errno::ENOPROTOOPT),
+    }
+    Ok(())
+}
+
+fn set_of_ip_6(
+    call: &Call<'_>,
+    options: &mut Options,
+    facts: Facts,
+    option: u32,
+    value: UserRange,
+) -> Result<(), Errno> {
+    let given = number(call, value)?;
+    match option {
+        IPV6_V6ONLY if facts.is_bound => return Err(Errno::EINVAL),
+        IPV6_V6ONLY => options.only_6 = given != 0,
+        IPV6_UNICAST_HOPS | IPV6_MULTICAST_HOPS if !(-1..=255).contains(&given) => return Err(Errno::EINVAL),
+        IPV6_UNICAST_HOPS => options.hops = u8::try_from(given).unwrap_or(64),
+        IPV6_MULTICAST_HOPS => options.multicast_hops = u8::try_from(given).unwrap_or(1),
+        IPV6_TCLASS => options.service = given.max(0) as u8,
+        IPV6_RECVPKTINFO => options.tells_destination = given != 0,
+        IPV6_RECVHOPLIMIT => options.tells_hops = given != 0,
+        IPV6_MTU_DISCOVER | IPV6_RECVERR | IPV6_MULTICAST_LOOP => {}
+        _ => return Err(Errno::ENOPROTOOPT),
+    }
+    Ok(())
+}
+
+/// An option's value. Error: `ENOPROTOOPT`.
+pub fn get(call: &Call<'_>, options: &Options, facts: Facts, [level, option]: [u32; 2]) -> Result<Vec<u8>, Errno> {
+    let word = match level {
+        SOL_SOCKET => match of_socket(call, options, option)? {
+            Value::Word(word) => word,
+            Value::Bytes(bytes) => return Ok(bytes),
+        },
+        SOL_TCP if facts.is_stream => match of_tcp(options, facts, option)? {
+            Value::Word(word) => word,
+            Value::Bytes(bytes) => return Ok(bytes),
+        },
+        SOL_IP => of_ip(options, option)?,
+        SOL_IPV6 if facts.is_6 => of_ip_6(options, option)?,
+        _ => return Err(Errno::ENOPROTOOPT),
+    };
+    Ok(try_to_vec(&word.to_le_bytes())?)
+}
+
+enum Value {
+    Word(u32),
+    Bytes(Vec<u8>),
+}
+
+fn of_socket(call: &Call<'_>, options: &Options, option: u32) -> Result<Value, Errno> {
+    let timeout = |time: Nanos| -> Result<Value, Errno> {
+        let (seconds, micros) = (time.0 / Nanos::PER_SECOND, time.0 % Nanos::PER_SECOND / 1000);
+        let mut bytes = [0; 16];
+        [seconds, micros].put(&mut bytes);
+        Ok(Value::Bytes(try_to_vec(&bytes)?))
+    };
+    Ok(Value::Word(match option {
+        SO_REUSEADDR => options.reuses_address.into(),
+        SO_REUSEPORT => options.reuses_port.into(),
+        SO_BROADCAST => options.broadcasts.into(),
+        SO_KEEPALIVE => options.keeps_alive.into(),
+        SO_OOBINLINE => options.out_of_band_inline.into(),
+        SO_SNDBUF => options.send_buffer,
+        SO_RCVBUF => options.receive_buffer,
+        SO_RCVLOWAT => options.low_water,
+        SO_SNDLOWAT => 1,
+        SO_PRIORITY => options.priority,
+        SO_MARK => options.mark,
+        SO_DEBUG | SO_DONTROUTE | SO_NO_CHECK | SO_TIMESTAMP_OLD | SO_PASSCRED => 0,
+        SO_INCOMING_CPU => 0,
+        SO_LINGER => {
+            let mut bytes = [0; 8];
+            [u32::from(options.linger.is_some()), options.linger.unwrap_or(0)].put(&mut bytes);
+            return Ok(Value::Bytes(try_to_vec(&bytes)?));
+        }
+        SO_RCVTIMEO_OLD | SO_RCVTIMEO_NEW => return timeout(options.receive_timeout),
+        SO_SNDTIMEO_OLD | SO_SNDTIMEO_NEW => return timeout(options.send_timeout),
+        SO_BINDTODEVICE => return Ok(Value::Bytes(interfaces::name_of(call.unix, options.interface)?)),
+        _ => return Err(Errno::ENOPROTOOPT),
+    }))
+}
+
+fn of_tcp(options: &Options, facts: Facts, option: u32) -> Result<Value, Errno> {
+    Ok(Value::Word(match option {
+        TCP_NODELAY => options.is_quick.into(),
+        TCP_CORK => options.is_corked.into(),
+        TCP_KEEPIDLE => options.keep_idle,
+        TCP_KEEPINTVL => options.keep_interval,
+        TCP_KEEPCNT => options.keep_count,
+        TCP_SYNCNT => options.syn_count,
+        TCP_LINGER2 => options.linger_2,
+        TCP_DEFER_ACCEPT => options.defer_accept,
+        TCP_WINDOW_CLAMP => options.window_clamp,
+        TCP_MAXSEG if options.max_segment > 0 => options.max_segment,
+        TCP_MAXSEG if facts.state == 1 => 1460,
+        TCP_MAXSEG => 536,
+        TCP_USER_TIMEOUT => options.user_timeout,
+        TCP_QUICKACK => 1,
+        TCP_FASTOPEN | TCP_NOTSENT_LOWAT => 0,
+        TCP_CONGESTION => {
+            let mut name = [0; NAME_BYTES];
+            name[..CONGESTION.len()].copy_from_slice(CONGESTION);
+            return Ok(Value::Bytes(try_to_vec(&name)?));
+        }
+        TCP_INFO => {
+            // `struct tcp_info`: the state, and what is the same for all connections (window scales, times in microseconds).
+            let mut info = [0; 104];
+            info[0] = facts.state;
+            1460u32.put(&mut info[16..]);
+            1460u32.put(&mut info[20..]);
+            return Ok(Value::Bytes(try_to_vec(&info)?));
+        }
+        _ => return Err(Errno::ENOPROTOOPT),
+    }))
+}
+
+fn of_ip(options: &Options, option: u32) -> Result<u32, Errno> {
+    Ok(match option {
+        IP_TOS => options.service.into(),
+        IP_TTL => options.hops.into(),
+        IP_MULTICAST_TTL => options.multicast_hops.into(),
+        IP_PKTINFO => options.tells_destination.into(),
+        IP_RECVTTL => options.tells_hops.into(),
+        IP_MTU_DISCOVER | IP_MULTICAST_LOOP => 1,
+        IP_RECVERR | IP_FREEBIND | IP_BIND_ADDRESS_NO_PORT => 0,
+        _ => return Err(Errno::ENOPROTOOPT),
+    })
+}
+
+fn of_ip_6(options: &Options, option: u32) -> Result<u32, Errno> {
+    Ok(match option {
+        IPV6_V6ONLY => options.only_6.into(),
+        IPV6_UNICAST_HOPS => options.hops.into(),
+        IPV6_MULTICAST_HOPS => options.multicast_hops.into(),
+        IPV6_TCLASS => options.service.into(),
+        IPV6_RECVPKTINFO => options.tells_destination.into(),
+        IPV6_RECVHOPLIMIT => options.tells_hops.into(),
+        IPV6_MTU_DISCOVER | IPV6_MULTICAST_LOOP => 1,
+        IPV6_RECVERR => 0,
+        _ => return Err(Errno::ENOPROTOOPT),
+    })
+}

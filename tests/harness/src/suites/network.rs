@@ -1,0 +1,315 @@
+//! The machine's network: programs inside serve clients on the host, by ports that are led inside, and are clients of servers there.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::streams::tool_is_there;
+use crate::options::Options;
+use crate::process::{self, Outcome};
+use crate::programs::{Linking, compile};
+use crate::report::Tally;
+use crate::side::runner_command;
+
+type Check = fn(&Options, &Path) -> Result<(), String>;
+
+const CHECKS: &[(&str, Check)] = &[
+    ("a_server_inside_answers_clients_outside", |options, program| many_clients(options, program, 30, 1)),
+    ("hundreds_of_connections_are_open_at_once", |options, program| many_clients(options, program, 400, 400)),
+    ("megabytes_come_back", megabytes_come_back),
+    ("datagrams_are_answered", datagrams_are_answered),
+    ("a_client_inside_fetches_from_outside", fetches),
+    ("a_client_inside_puts_outside", puts),
+    ("who_does_not_listen_outside_refuses", refuses),
+    ("without_a_network_nobody_is_reached", no_network),
+    ("frames_are_written_down", frames_are_written_down),
+    ("python_serves_files", python_serves),
+];
+
+/// How long a machine may take to listen, and a connection to answer.
+const PATIENCE: Duration = Duration::from_secs(40);
+/// The host, as programs inside see it.
+const OUTSIDE: &str = "10.0.2.2";
+/// Where programs inside listen.
+const INSIDE: u16 = 7000;
+
+/// Runs the suite; a machine without a wire has none.
+///
+/// # Errors
+/// A sentence when the tool is not there or the program cannot be built.
+pub fn run(options: &Options, tally: &mut Tally) -> Result<(), String> {
+    if options.is_hosted() {
+        return Ok(());
+    }
+    let chosen = CHECKS.iter().filter(|(name, _)| options.selects(&format!("network/{name}")));
+    if chosen.clone().next().is_none() {
+        return Ok(());
+    }
+    tool_is_there(options)?;
+    let source = options.repo.join("tests/programs/served.c");
+    let program = compile(options, &source, "served", Linking::Static, &["-O", "-Wall"])?;
+    for (name, check) in chosen {
+        tally.record(&format!("network/{name}"), check(options, &program));
+    }
+    Ok(())
+}
+
+fn byte_at(place: usize) -> u8 {
+    ((place as u32).wrapping_mul(2_654_435_761) >> 13) as u8 ^ place as u8
+}
+
+/// A port of the loopback that nobody has now.
+fn free_port() -> Result<u16, String> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|error| error.to_string())?;
+    listener.local_addr().map(|address| address.port()).map_err(|error| error.to_string())
+}
+
+fn local(port: u16) -> SocketAddr {
+    (Ipv4Addr::LOCALHOST, port).into()
+}
+
+/// A machine that runs beside the test.
+struct Inside {
+    outcome: std::thread::JoinHandle<Result<Outcome, String>>,
+}
+
+impl Inside {
+    fn start(options: &Options, before: &[&str], program: &Path, words: &[&str]) -> Inside {
+        let mut command = runner_command(&options.runner);
+        command.args(before).args(["--timeout", "100"]).arg(program).args(words);
+        let outcome = std::thread::spawn(move || process::run(command, Vec::new(), Duration::from_secs(120)));
+        Inside { outcome }
+    }
+
+    /// What it printed, if it ended well.
+    fn end(self) -> Result<String, String> {
+        let outcome = self.outcome.join().map_err(|_| "the thread that ran the machine ended".to_string())??;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        match outcome.status {
+            0 => Ok(text(&outcome.stdout)),
+            status => Err(format!("status {status}\n{}{}", text(&outcome.stdout), text(&outcome.stderr))),
+        }
+    }
+}
+
+fn expect(what: &str, printed: &str, expected: &str) -> Result<(), String> {
+    if printed.trim() == expected { Ok(()) } else { Err(format!("{what}: printed {printed:?}, not {expected:?}")) }
+}
+
+/// A connection over which one byte has come back: before somebody listens inside, the port accepts and closes.
+fn connection(port: u16) -> Result<TcpStream, String> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let tried = TcpStream::connect_timeout(&local(port), PATIENCE).and_then(|mut stream| {
+            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.set_nodelay(true)?;
+            stream.write_all(b"?")?;
+            stream.read_exact(&mut [0])?;
+            Ok(stream)
+        });
+        match tried {
+            Ok(stream) => return Ok(stream),
+            Err(error) if Instant::now() > until => return Err(format!("nobody answers at port {port}: {error}")),
+            Err(_) => std::thread::sleep(Duration::from_millis(50)),
+        }
+    }
+}
+
+fn forward(port: u16, protocol: &str) -> String {
+    format!("127.0.0.1:{port}:{INSIDE}{protocol}")
+}
+
+/// So many connections, of which so many are open at once; each says something of its own.
+fn many_clients(options: &Options, program: &Path, count: usize, open: usize) -> Result<(), String> {
+    let port = free_port()?;
+    let words = ["echo", &INSIDE.to_string(), &count.to_string()];
+    let inside = Inside::start(options, &["-p", &forward(port, "")], program, &words);
+    let failed = |error: std::io::Error| error.to_string();
+    for first in (0..count).step_by(open) {
+        let mut streams = Vec::new();
+        for _ in first..first + open {
+            streams.push(connection(port)?);
+        }
+        for (number, stream) in streams.iter_mut().enumerate() {
+            stream.write_all(format!("connection {}", first + number).as_bytes()).map_err(failed)?;
+        }
+        for (number, stream) in streams.iter_mut().enumerate() {
+            let expected = format!("connection {}", first + number);
+            let mut came = vec![0; expected.len()];
+            stream.read_exact(&mut came).map_err(failed)?;
+            expect("a connection", &String::from_utf8_lossy(&came), &expected)?;
+        }
+    }
+    let printed = inside.end()?;
+    let expected = format!("served {count}, ");
+    if printed.starts_with(&expected) { Ok(()) } else { Err(format!("printed {printed:?}")) }
+}
+
+fn megabytes_come_back(options: &Options, program: &Path) -> Result<(), String> {
+    const BYTES: usize = 6_000_000;
+    let port = free_port()?;
+    let words = ["echo", &INSIDE.to_string(), "1"];
+    let inside = Inside::start(options, &["-p", &forward(port, "")], program, &words);
+    let mut stream = connection(port)?;
+    let mut writer = stream.try_clone().map_err(|error| error.to_string())?;
+    let sender = std::thread::spawn(move || {
+        let bytes: Vec<u8> = (0..BYTES).map(byte_at).collect();
+        writer.write_all(&bytes).and_then(|()| writer.shutdown(Shutdown::Write))
+    });
+    let mut came = Vec::new();
+    stream.read_to_end(&mut came).map_err(|error| error.to_string())?;
+    sender.join().map_err(|_| "the sender ended".to_string())?.map_err(|error| error.to_string())?;
+    let wrong = came.iter().enumerate().position(|(place, byte)| *byte != byte_at(place));
+    if let Some(place) = wrong {
+        return Err(format!("a wrong byte at {place}"));
+    }
+    if came.len() != BYTES {
+        return Err(format!("{} bytes came back of {BYTES}", came.len()));
+    }
+    inside.end().map(|_| ())
+}
+
+fn datagrams_are_answered(options: &Options, program: &Path) -> Result<(), String> {
+    const COUNT: usize = 50;
+    let port = free_port()?;
+    let words = ["datagrams", &INSIDE.to_string(), &COUNT.to_string()];
+    let inside = Inside::start(options, &["-p", &forward(port, "/udp")], program, &words);
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|error| error.to_string())?;
+    socket.set_read_timeout(Some(Duration::from_millis(500))).map_err(|error| error.to_string())?;
+    let until = Instant::now() + PATIENCE;
+    let mut answered = 0;
+    while answered < COUNT {
+        let sent: Vec<u8> = (0..answered * 20 + 1).map(byte_at).collect();
+        socket.send_to(&sent, local(port)).map_err(|error| error.to_string())?;
+        let mut came = [0; 2048];
+        match socket.recv(&mut came) {
+            Ok(count) if came[..count] == sent => answered += 1,
+            Ok(count) => return Err(format!("{count} bytes came back of {}", sent.len())),
+            // Before somebody listens inside they are lost.
+            Err(error) if answered > 0 || Instant::now() > until => {
+                return Err(format!("{answered} came back: {error}"));
+            }
+            Err(_) => {}
+        }
+    }
+    expect("the server", &inside.end()?, &format!("answered {COUNT}"))
+}
+
+/// A server on the host that does something with one connection.
+fn server<R: Send + 'static>(
+    act: impl FnOnce(TcpStream) -> std::io::Result<R> + Send + 'static,
+) -> Result<(u16, std::thread::JoinHandle<Result<R, String>>), String> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|error| error.to_string())?;
+    let port = listener.local_addr().map_err(|error| error.to_string())?.port();
+    listener.set_nonblocking(true).map_err(|error| error.to_string())?;
+    let thread = std::thread::spawn(move || {
+        let until = Instant::now() + PATIENCE;
+        let stream = loop {
+            match listener.accept() {
+                Ok((stream, _)) => break stream,
+                Err(_) if Instant::now() < until => std::thread::sleep(Duration::from_millis(20)),
+                Err(error) => return Err(format!("nobody came: {error}")),
+            }
+        };
+        let prepared = stream.set_nonblocking(false).and_then(|()| stream.set_read_timeout(Some(PATIENCE)));
+        prepared.and_then(|()| act(stream)).map_err(|error| error.to_string())
+    });
+    Ok((port, thread))
+}
+
+fn fetches(options: &Options, program: &Path) -> Result<(), String> {
+    const BYTES: usize = 20_000_000;
+    let (port, thread) = server(|mut stream| {
+        let bytes: Vec<u8> = (0..BYTES).map(byte_at).collect();
+        stream.write_all(&bytes)
+    })?;
+    let printed = Inside::start(options, &[], program, &["fetch", OUTSIDE, &port.to_string()]).end()?;
+    thread.join().map_err(|_| "the server ended".to_string())??;
+    expect("the client", &printed, &format!("fetched {BYTES}"))
+}
+
+fn puts(options: &Options, program: &Path) -> Result<(), String> {
+    const BYTES: usize = 10_000_000;
+    let (port, thread) = server(|mut stream| {
+        let mut came = Vec::new();
+        stream.read_to_end(&mut came)?;
+        stream.write_all(b"thanks")?;
+        Ok(came)
+    })?;
+    let words = ["put", OUTSIDE, &port.to_string(), &BYTES.to_string()];
+    let printed = Inside::start(options, &[], program, &words).end()?;
+    let came = thread.join().map_err(|_| "the server ended".to_string())??;
+    if came.len() != BYTES || came.iter().enumerate().any(|(place, byte)| *byte != byte_at(place)) {
+        return Err(format!("{} bytes came, or wrong ones", came.len()));
+    }
+    expect("the client", &printed, &format!("put {BYTES}: thanks"))
+}
+
+fn refuses(options: &Options, program: &Path) -> Result<(), String> {
+    let port = free_port()?;
+    let printed = Inside::start(options, &[], program, &["refused", OUTSIDE, &port.to_string()]).end()?;
+    expect("the client", &printed, "connect(client, (void *)&to, sizeof to) -> ECONNREFUSED")
+}
+
+fn no_network(options: &Options, program: &Path) -> Result<(), String> {
+    let printed = Inside::start(options, &["--net", "none"], program, &["refused", OUTSIDE, "80"]).end()?;
+    expect("the client", &printed, "connect(client, (void *)&to, sizeof to) -> ENETUNREACH")
+}
+
+fn frames_are_written_down(options: &Options, program: &Path) -> Result<(), String> {
+    let file: PathBuf = options.scratch.join(format!("frames-{}.pcap", std::process::id()));
+    let (port, thread) = server(|mut stream| stream.write_all(&[byte_at(0)]))?;
+    let name = file.to_string_lossy().into_owned();
+    let printed = Inside::start(options, &["--pcap", &name], program, &["fetch", OUTSIDE, &port.to_string()]).end();
+    let frames = std::fs::read(&file);
+    let _ = std::fs::remove_file(&file);
+    expect("the client", &printed?, "fetched 1")?;
+    thread.join().map_err(|_| "the server ended".to_string())??;
+    let frames = frames.map_err(|error| error.to_string())?;
+    let is_capture = frames.starts_with(&0xA1B2_C3D4_u32.to_le_bytes()) && frames.len() > 300;
+    if is_capture { Ok(()) } else { Err(format!("{} bytes that are no capture", frames.len())) }
+}
+
+/// A server that nobody here wrote, with a client that nobody else wrote: files come as they are.
+fn python_serves(options: &Options, _: &Path) -> Result<(), String> {
+    let python = Path::new("/usr/bin/python3");
+    let library = Path::new("/usr/lib/python3.11");
+    if !python.is_file() || !library.is_dir() {
+        return Ok(());
+    }
+    let port = free_port()?;
+    let script = "import http.server, functools, sys; h = functools.partial(http.server.SimpleHTTPRequestHandler, \
+                  directory='/usr/lib/python3.11'); s = http.server.ThreadingHTTPServer(('', 7000), h); s.timeout = 60; s.daemon_threads = False\n\
+                  for _ in range(6): s.handle_request()\ns.server_close()";
+    let before = ["-v", "/usr:/usr:ro", "-p", &forward(port, "")];
+    let inside = Inside::start(options, &before, python, &["-c", script]);
+    let mut served = 0;
+    let until = Instant::now() + PATIENCE;
+    while served < 6 {
+        let name = ["ast.py", "os.py", "pydoc.py"][served % 3];
+        let asked = TcpStream::connect_timeout(&local(port), PATIENCE).and_then(|mut stream| {
+            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.write_all(format!("GET /{name} HTTP/1.0\r\n\r\n").as_bytes())?;
+            let mut answer = Vec::new();
+            stream.read_to_end(&mut answer)?;
+            Ok(answer)
+        });
+        let body = asked.ok().and_then(|answer| {
+            let at = answer.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
+            Some(answer[at..].to_vec())
+        });
+        match body {
+            Some(body) => {
+                let file = std::fs::read(library.join(name)).map_err(|error| error.to_string())?;
+                if body != file {
+                    return Err(format!("{name}: {} bytes, not {}", body.len(), file.len()));
+                }
+                served += 1;
+            }
+            None if Instant::now() > until => return Err(format!("nobody serves: {:?}", inside.end())),
+            None => std::thread::sleep(Duration::from_millis(100)),
+        }
+    }
+    inside.end().map(|_| ())
+}
