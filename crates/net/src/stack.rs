@@ -5,7 +5,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
 
-use machine::{Link, Nanos, NoMemory, Ordered, TryGrow, TryQueue, try_box};
+use machine::{Link, Nanos, NoMemory, Ordered, TryGrow, TryQueue, try_box, try_filled};
 use smoltcp::iface::{Config, Interface, PollResult, SocketHandle, SocketSet, SocketStorage};
 use smoltcp::socket::dhcpv4;
 use smoltcp::time::Instant;
@@ -73,6 +73,12 @@ fn instant(now: Nanos) -> Instant {
     Instant::from_micros((now.0 / 1000) as i64)
 }
 
+/// Room for a frame, which is never on the stack.
+fn scratch() -> Result<Box<[u8; FRAME_BYTES_MAX]>, NoMemory> {
+    let bytes = try_filled(0, FRAME_BYTES_MAX)?.into_boxed_slice();
+    Ok(bytes.try_into().expect("as many bytes as were asked for"))
+}
+
 /// The address that follows from the link's own (RFC 4291, appendix A).
 fn link_local([a, b, c, d, e, f]: [u8; 6]) -> Ipv6Address {
     let two = u16::from_be_bytes;
@@ -87,8 +93,9 @@ const LOOKED_AT: usize = 64;
 const ASKS_AGAIN: u64 = 1_000_000_000;
 
 impl Stack {
+    #[inline(never)]
     pub fn new(link: &'static dyn Link, seed: u64, now: Nanos) -> Result<Stack, NoMemory> {
-        let mut scratch = try_box([0; FRAME_BYTES_MAX])?;
+        let mut scratch = scratch()?;
         let address = link.address();
         let mut config = Config::new(EthernetAddress(address).into());
         config.random_seed = seed;

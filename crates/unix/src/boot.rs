@@ -148,43 +148,10 @@ pub fn start(held: Held<'_>, mut ingredients: Ingredients) -> Result<Arc<Thread>
     };
     let Ingredients { machine, store, .. } = ingredients;
     let makers = options.binds_code().then_some(Makers::new(machine, store));
-    let unix: &'static Unix = Box::leak(Box::new(Unix {
-        machine: ingredients.machine,
-        store: ingredients.store,
-        machine_classes: ingredients.classes,
-        scheduler,
-        pool: ingredients.pool,
-        names,
-        tasks: TaskTable::new(),
-        channels,
-        terminals: Terminals::new(),
-        control: ControlPort::new(),
-        tracing: Tracing::new(),
-        desk: Desk::new(),
-        monitor: ingredients.monitor,
-        call_counts: [const { KernelValue::new(0) }; CALLS_MAX],
-        lock_waits: LockWaits::new(),
-        options,
-        sound: Sound::new(machine, makers),
-        shm: crate::calls::shm::Segments::new(),
-        families: crate::families::Families::new(),
-        epoch: KernelCell::new(Nanos(epoch)),
-        system_names: SystemNames::new(config.hostname),
-        random: Random::default(),
-        clock_sets: KernelValue::new(0),
-        clock_set: WaitQueue::new(),
-        futexes: FutexTable::new(makers),
-        socket_names: SocketNames::new(),
-        flight: Flight::new(),
-        network: Box::leak(Box::new(Network::new(scheduler, makers, network::plan(config.network)))),
-        first: KernelCell::new(None),
-        morgue: KernelCell::new(Vec::new()),
-        has_dead: KernelValue::new(false),
-        want: crate::calls::memory::exhaustion::Want::new(),
-        summary: KernelCell::new(Default::default()),
-        boot_report: KernelCell::new(None),
-        vdso_pages: KernelCell::new(None),
-    }));
+    let futexes = FutexTable::new(makers);
+    let network = Box::leak(Box::new(Network::new(scheduler, makers, network::plan(config.network))));
+    let unix =
+        emulator(&ingredients, &config, options, Made { scheduler, names, channels, makers, epoch, futexes, network });
     entrance::install(unix);
     if machine.must_poll() {
         kernel::server::start(scheduler, unix.entrance()).map_err(|_| String::from("not enough memory"))?;
@@ -201,6 +168,59 @@ pub fn start(held: Held<'_>, mut ingredients: Ingredients) -> Result<Arc<Thread>
     // From here on threads run, and can sleep.
     kernel::file::share::let_sleep(unix.entrance());
     Ok(first)
+}
+
+/// What boot made on the way to the emulator.
+struct Made {
+    scheduler: &'static Scheduler,
+    names: Namespace,
+    channels: &'static Channels,
+    makers: Option<Makers>,
+    epoch: u64,
+    futexes: FutexTable,
+    network: &'static Network,
+}
+
+/// The emulator. It is large, and boot's stack is not: who calls has not much on it.
+#[inline(never)]
+fn emulator(ingredients: &Ingredients, config: &ConfigView<'_>, options: Options, made: Made) -> &'static Unix {
+    Box::leak(Box::new(Unix {
+        machine: ingredients.machine,
+        store: ingredients.store,
+        machine_classes: ingredients.classes,
+        scheduler: made.scheduler,
+        pool: ingredients.pool,
+        names: made.names,
+        tasks: TaskTable::new(),
+        channels: made.channels,
+        terminals: Terminals::new(),
+        control: ControlPort::new(),
+        tracing: Tracing::new(),
+        desk: Desk::new(),
+        monitor: ingredients.monitor,
+        call_counts: [const { KernelValue::new(0) }; CALLS_MAX],
+        lock_waits: LockWaits::new(),
+        options,
+        sound: Sound::new(ingredients.machine, made.makers),
+        shm: crate::calls::shm::Segments::new(),
+        families: crate::families::Families::new(),
+        epoch: KernelCell::new(Nanos(made.epoch)),
+        system_names: SystemNames::new(config.hostname),
+        random: Random::default(),
+        clock_sets: KernelValue::new(0),
+        clock_set: WaitQueue::new(),
+        futexes: made.futexes,
+        socket_names: SocketNames::new(),
+        flight: Flight::new(),
+        network: made.network,
+        first: KernelCell::new(None),
+        morgue: KernelCell::new(Vec::new()),
+        has_dead: KernelValue::new(false),
+        want: crate::calls::memory::exhaustion::Want::new(),
+        summary: KernelCell::new(Default::default()),
+        boot_report: KernelCell::new(None),
+        vdso_pages: KernelCell::new(None),
+    }))
 }
 
 /// The sentence for a first program that does not run.

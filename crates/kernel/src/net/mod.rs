@@ -72,7 +72,13 @@ impl Network {
 
     /// The link, started if nobody has used it yet.
     fn uplink(&'static self) -> Option<&'static Uplink> {
-        *self.uplink.get_or_init(|| Uplink::start(self))
+        if let Some(known) = self.uplink.get() {
+            return *known;
+        }
+        let started = Uplink::start(self);
+        // Nobody else has come meanwhile.
+        let _ = self.uplink.set(started);
+        started
     }
 
     /// A program uses the network: from now on it can be reached from outside.
