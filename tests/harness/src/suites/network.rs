@@ -280,7 +280,8 @@ fn python_serves(options: &Options, _: &Path) -> Result<(), String> {
     }
     let port = free_port()?;
     let script = "import http.server, functools, sys; h = functools.partial(http.server.SimpleHTTPRequestHandler, \
-                  directory='/usr/lib/python3.11'); s = http.server.ThreadingHTTPServer(('', 7000), h); s.timeout = 60; s.daemon_threads = False\n\
+                  directory='/usr/lib/python3.11'); s = http.server.ThreadingHTTPServer(('', 7000), h)\n\
+                  s.timeout = 60; s.daemon_threads = False\n\
                   for _ in range(6): s.handle_request()\ns.server_close()";
     let before = ["-v", "/usr:/usr:ro", "-p", &forward(port, "")];
     let inside = Inside::start(options, &before, python, &["-c", script]);
