@@ -209,12 +209,12 @@ fn failure_6(packet: &Icmpv6Packet<&[u8]>) -> Option<Failure> {
 fn lost(packet: &[u8], failure: Failure) -> Option<Lost> {
     let (from, to, protocol, header): (IpAddr, IpAddr, u8, usize) = match packet.first()? >> 4 {
         4 => {
-            let part = |at: usize| Some(<[u8; 4]>::try_from(packet.get(at..at + 4)?).ok()?);
+            let part = |at: usize| <[u8; 4]>::try_from(packet.get(at..at + 4)?).ok();
             let header = usize::from(packet[0] & 15) * 4;
             (part(12)?.into(), part(16)?.into(), *packet.get(9)?, header)
         }
         6 => {
-            let part = |at: usize| Some(<[u8; 16]>::try_from(packet.get(at..at + 16)?).ok()?);
+            let part = |at: usize| <[u8; 16]>::try_from(packet.get(at..at + 16)?).ok();
             (part(8)?.into(), part(24)?.into(), *packet.get(6)?, 40)
         }
         _ => return None,

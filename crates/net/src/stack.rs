@@ -367,9 +367,10 @@ impl Stack {
     fn datagram(&mut self, now: Nanos, frame: &[u8], tuple: Tuple, payload: &[u8], receiver: &dyn Receiver) {
         const DHCP_CLIENT: u16 = 68;
         let to = tuple.local;
-        if self.dhcp.is_some() && to.port() == DHCP_CLIENT {
-            self.give_base(now, frame);
-        } else if self.is_for_us(to) && !receiver.datagram(tuple, payload) && !self.is_broadcast(to.ip()) {
+        let is_lease = self.dhcp.is_some() && to.port() == DHCP_CLIENT;
+        // The base tells the sender that nobody hears.
+        let is_unheard = || self.is_for_us(to) && !receiver.datagram(tuple, payload) && !self.is_broadcast(to.ip());
+        if is_lease || is_unheard() {
             self.give_base(now, frame);
         }
     }

@@ -1,4 +1,9 @@
 //! Connections between two stacks over wires of all kinds: each byte is looked at.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_macros,
+    reason = "not in the kernel: it may take what it likes"
+)]
 
 mod wire;
 
@@ -125,9 +130,9 @@ fn transfer(seed: u64, weather: Weather, most: usize, sums: bool) {
     let why = [0, 1].map(|side| world.stacks[side].failure(ends[side]));
     assert!(is_done, "seed {seed}, {weather:?}: {came:?} of {bytes:?}, {:?} {why:?} {:?}", state_of(&world), world.now);
     exchange.check(seed);
-    for side in 0..2 {
-        assert_eq!(world.stacks[side].take_failure(ends[side]), None, "seed {seed}");
-        world.stacks[side].close(ends[side], world.now);
+    for (side, end) in ends.into_iter().enumerate() {
+        assert_eq!(world.stacks[side].take_failure(end), None, "seed {seed}");
+        world.stacks[side].close(end, world.now);
     }
     let empty = |world: &World| world.stacks.iter().all(|stack| stack.counts()[0] == 0);
     let is_empty = world.run(300, |world| empty(world));

@@ -1,4 +1,9 @@
 //! Datagrams, echoes, and whatever frames somebody may send.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_macros,
+    reason = "not in the kernel: it may take what it likes"
+)]
 
 mod wire;
 

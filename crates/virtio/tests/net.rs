@@ -68,7 +68,7 @@ impl Transport for &Pair {
     }
 
     fn accept_features(&self, features: u64) {
-        self.queues.iter().for_each(|mut queue| Transport::accept_features(&mut queue, features));
+        self.queues.iter().for_each(|queue| Transport::accept_features(&queue, features));
     }
 
     fn status(&self) -> u8 {

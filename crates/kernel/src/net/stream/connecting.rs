@@ -83,7 +83,8 @@ impl Tcp {
         *self.state.borrow_mut() = State::Idle;
         self.told.set(Told::Nothing);
         self.remote.set(None);
-        (self.reads_ended.set(false), self.writes_ended.set(false));
+        self.reads_ended.set(false);
+        self.writes_ended.set(false);
         if !self.is_bound.get() {
             self.give_port_back();
             self.local.set(None);
