@@ -294,7 +294,7 @@ template! {
 
 template! {
     /// Takes the program's registers again; the call was done with result 0. Cost: 16 instructions.
-    pub struct Answer {}
+    pub struct AnswerZero {}
     "pop r15",
     "pop r14",
     "pop r13",
@@ -511,7 +511,7 @@ quaject! {
             paste WakeUp {};
             paste (*take_vectors);
             paste IsAnswered { no: inner };
-            paste Answer {};
+            paste AnswerZero {};
             paste (*leave);
             begin_inner;
             paste CallRust { slow: *rust };

@@ -197,7 +197,7 @@ fn refused_with_reason(options: &Options, folder: &Path, name: &str, bytes: &[u8
 /// Options of docker and podman that are not there, and what the help must name.
 const OF_DOCKER: [(&[&str], &str); 3] = [
     (&["--volume=/tmp:/data", "/bin/true"], "--share HOST:GUEST"),
-    (&["-it", "/bin/true"], "leave it out"),
+    (&["--detach", "/bin/true"], "leave it out"),
     (&["--workdir", "/tmp", "/bin/true"], "--cwd"),
 ];
 

@@ -35,6 +35,7 @@ while [ $# -gt 0 ]; do
     virtio-serial-device,*) if [ "$PCI" ]; then add "virtio-serial-pci,${1#*,}$PCI"; else add "$1"; fi ;;
     -no-reboot) [ "$BARE" ] || add "$1" ;;
     virtio-9p-device,*) if [ "$PCI" ]; then add "virtio-9p-pci,${1#*,}$PCI"; else add "$1"; fi ;;
+    virtio-net-device,*) case $PCI:${MACHINE:-microvm} in :microvm*) add "$1" ;; *) add "virtio-net-pci,${1#*,},romfile=$PCI" ;; esac ;;
     -append) line=$2; [ -z "$UNTOLD" ] || line="untold ${2#tsc_hz=* }"; add -append; add "$line"; shift ;;
     -device) case $BARE:$DUMB:$2 in yes:*:isa-debug-exit*|*:yes:virtio-serial*|*:yes:virtserial*) shift ;; *) add "$1" ;; esac ;;
     *) add "$1" ;;
