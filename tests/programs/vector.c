@@ -2,6 +2,7 @@
 #include "check.h"
 
 #include <cpuid.h>
+#include <ucontext.h>
 
 enum { WORKERS = 6, ROUNDS = 400 };
 
@@ -112,6 +113,63 @@ static void avx(void)
 static void x87_stack(void) { all_workers(x87); }
 static void modes(void) { all_workers(control_register); }
 
+/* What a program saves and loads itself (XSAVE, XRSTOR: the dynamic linker does so at each first call of a function) is its own, also
+   if it touched no vector register since others ran. */
+__attribute__((target("xsave"))) static int saves_itself(int seed)
+{
+    static unsigned char image[8192] __attribute__((aligned(64)));
+    int bad = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        uint64_t in[2] = {(uint64_t)seed << 32 | (uint64_t)round, ~(uint64_t)round}, saved[2], loaded[2];
+        memset(image, 0, sizeof image);
+        __asm__ volatile("movdqu (%0), %%xmm6; mov $24, %%eax; syscall; mov $2, %%eax; xor %%edx, %%edx; xsave (%3);"
+                         "pxor %%xmm6, %%xmm6; mov $24, %%eax; syscall; mov $2, %%eax; xor %%edx, %%edx; xrstor (%3);"
+                         "mov $24, %%eax; syscall; movdqu %%xmm6, (%2)" ::"r"(in), "r"(saved), "r"(loaded), "r"(image)
+                         : "rax", "rcx", "rdx", "r11", "memory", "xmm6");
+        memcpy(saved, image + 160 + 6 * 16, sizeof saved);
+        bad += memcmp(in, saved, sizeof in) != 0;
+        bad += memcmp(in, loaded, sizeof in) != 0;
+    }
+    return bad;
+}
+static void by_itself(void)
+{
+    unsigned a, b, c = 0, d;
+    if (__get_cpuid(1, &a, &b, &c, &d) && (c & (1u << 27)))
+        all_workers(saves_itself);
+    else
+        puts("workers with a wrong register: 0");
+}
+
+/* A handler says that a part of the state is not there: it begins anew. */
+static volatile uint64_t dropped;
+static void drop(int signo, siginfo_t *info, void *context)
+{
+    (void)signo, (void)info;
+    unsigned char *image = (unsigned char *)((ucontext_t *)context)->uc_mcontext.fpregs;
+    uint32_t magic;
+    memcpy(&magic, image + 464, sizeof magic);
+    uint64_t present;
+    memcpy(&present, image + 512, sizeof present);
+    present &= ~dropped;
+    if (magic == 0x46505853)
+        memcpy(image + 512, &present, sizeof present);
+}
+static void frame_without(void)
+{
+    struct sigaction action = {.sa_sigaction = drop, .sa_flags = SA_SIGINFO};
+    MUST(sigaction(SIGUSR1, &action, NULL));
+    long self = getpid();
+    for (dropped = 1; dropped < 4; dropped++) {
+        uint64_t in[2] = {0x1122334455667788, 0x99aabbccddeeff00}, out[2];
+        unsigned short control = 0x27f, read_back;
+        __asm__ volatile("fninit; fldcw %3; movdqu %2, %%xmm9; mov $62, %%eax; syscall; movdqu %%xmm9, %0; fnstcw %1; fninit"
+                         : "=m"(out), "=m"(read_back) : "m"(in), "m"(control), "D"(self), "S"(SIGUSR1)
+                         : "rax", "rcx", "r11", "xmm9", "memory");
+        printf("without %d: %llx %llx %x\n", (int)dropped, (unsigned long long)out[0], (unsigned long long)out[1], read_back);
+    }
+}
+
 static void fork_keeps(void)
 {
     uint64_t in[2] = {0x1122334455667788, 0x99aabbccddeeff00}, out[2];
@@ -142,5 +200,5 @@ static void clean_after_exec(void)
 }
 
 #define T(name) {#name, name}
-static const struct test tests[] = {T(sse), T(preempted), T(avx), T(x87_stack), T(modes), T(fork_keeps), T(clean_after_exec)};
+static const struct test tests[] = {T(sse), T(preempted), T(avx), T(x87_stack), T(modes), T(by_itself), T(frame_without), T(fork_keeps), T(clean_after_exec)};
 CHECK_MAIN(tests)

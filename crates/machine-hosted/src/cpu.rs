@@ -23,8 +23,6 @@ pub struct Cpu {
     pub slots: Slots,
     /// The end of the running thread's area: where traps build their record.
     pub stack_top: u64,
-    /// Vector state above x87 and SSE that is managed (XCR0 bits).
-    pub wide_mask: u64,
     /// The translation that is active, as an address; 0: none.
     pub root: u64,
     /// The host process that runs: who has the baton (`hosts.rs`).
@@ -51,7 +49,6 @@ impl Cpu {
         Cpu {
             slots: Slots::new(),
             stack_top: 0,
-            wide_mask: 0,
             root: 0,
             host: 0,
             handed_sp: 0,
@@ -181,9 +178,7 @@ pub fn measure() -> Result<(), &'static str> {
     }
     // SAFETY: the slots are words; no thread runs yet.
     unsafe {
-        (*cpu()).slots.vector_mask = features;
-        (*cpu()).slots.vector_bytes = bytes;
-        (*cpu()).wide_mask = features & !3;
+        (*cpu()).slots.manage_vectors(features, bytes);
     }
     Ok(())
 }

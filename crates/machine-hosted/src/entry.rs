@@ -243,7 +243,7 @@ global_asm!(
     cpu = sym PROCESSORS,
     cpu_handed = const offset_of!(Cpu, handed_sp),
     cpu_owner = const offset_of!(Cpu, slots.vector_owner),
-    cpu_wide = const offset_of!(Cpu, wide_mask),
+    cpu_wide = const offset_of!(Cpu, slots.vector_wide),
     vector = const VECTOR_OFFSET,
     regs_cs = const offset_of!(Registers, cs),
     regs_rip = const offset_of!(Registers, rip),

@@ -132,7 +132,7 @@ pub fn enable_features() -> Result<Features, &'static str> {
     if xsave_bytes > XSAVE_ROOM {
         return Err("a vector state of at most 4096 bytes");
     }
-    // SAFETY: write protection in kernel mode, TS clear.
+    // SAFETY: write protection in kernel mode, TS clear: nothing ever sets it.
     unsafe { write_cr0((read_cr0() | 1 << 16) & !(1 << 3)) };
     Ok(Features { smap, xsave_bytes, xcr0, rdrand: one.ecx & 1 << 30 != 0 })
 }
@@ -149,8 +149,7 @@ impl Cpu {
         cpu.timer = timer::Words::new();
         cpu.samples = sample_clock::Words::new();
         cpu.lines = lines::slots();
-        cpu.slots.vector_mask = features.xcr0;
-        cpu.slots.vector_bytes = features.xsave_bytes;
+        cpu.slots.manage_vectors(features.xcr0, features.xsave_bytes);
         cpu.slots.vector_owner = (&raw const cpu.dummy_owner) as u64;
         cpu.slots.since = read_tsc();
         for stack in 0..2 {

@@ -45,8 +45,8 @@ global_asm!(
         .set sample_of, sample_of + 1
         .endr
 
-    /* Saves what compiled code may use: the C convention's registers and the vector registers' lower parts. They may be
-       the program's or, with TS set, another thread's. */
+    /* Saves what compiled code may use: the C convention's registers and the vector registers' lower parts, whosesoever they
+       are. */
     .macro call_compiled function
         push rax
         push rcx
@@ -57,21 +57,16 @@ global_asm!(
         push r9
         push r10
         push r11
-        push rbx
         push rbp
         mov rbp, rsp
         cld
-        mov rbx, cr0
-        clts
         sub rsp, 512
         and rsp, -64
         fxsave64 [rsp]
         call \function
         fxrstor64 [rsp]
-        mov cr0, rbx
         mov rsp, rbp
         pop rbp
-        pop rbx
         pop r11
         pop r10
         pop r9

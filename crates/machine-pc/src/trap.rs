@@ -1,10 +1,9 @@
 //! Entries into the kernel that are not synthesized: traps, interrupts, and the slow end of every
 //! system call. All of them build one [`Registers`] record at the top of the thread's kernel stack.
 //!
-//! Vector registers (S-59): at user level TS is clear only if the running thread owns the registers.
-//! Rust code may use the 128-bit registers, so every entry from a program saves the owner's legacy state
-//! and every exit restores it; the wide parts stay in the registers until another thread's first
-//! vector instruction raises #NM, which exchanges whole states. A switch itself moves no vector state.
+//! Vector registers (S-59): at user level the running thread owns them. Rust code may use the 128-bit registers, so every
+//! entry from a program saves its legacy state and every exit restores it; the wide parts stay in the registers until another
+//! thread goes back to its program, which exchanges them. A switch itself moves no vector state (ADR 77).
 
 use core::arch::global_asm;
 use core::mem::offset_of;
@@ -75,15 +74,12 @@ global_asm!(
     r#"
     .endm
 
-    /* From a program: save the vector owner's legacy state; TS off for Rust. Leaves the TTE in rbx. */
+    /* From a program: save its legacy vector state, for Rust. Leaves the TTE in rbx. */
     .macro enter_rust
         cld
         mov rbx, rsp
         and rbx, -{area}
-        mov rax, [rbx + {tte_cpu}]
-        mov rax, [rax + {cpu_owner}]
-        clts
-        fxsave64 [rax + {vector}]
+        fxsave64 [rbx + {vector}]
     .endm
 
     .pushsection .text
@@ -98,9 +94,7 @@ global_asm!(
             push 0
         .endif
         push vector_number
-        .if vector_number == 7
-            jmp vector_trap
-        .elseif vector_number == {timer}
+        .if vector_number == {timer}
             jmp timer_trap
         .elseif vector_number == {chain}
             jmp chain_trap
@@ -111,35 +105,6 @@ global_asm!(
         .endif
         .set vector_number, vector_number + 1
     .endr
-
-    /* S-61: first vector instruction of a thread that does not own the vector registers. */
-    vector_trap:
-        test byte ptr [rsp + 24], 3
-        jz common_trap
-        push rax
-        push rcx
-        push rdx
-        push rbx
-        mov rbx, rsp
-        and rbx, -{area}
-        mov rcx, [rbx + {tte_cpu}]
-        clts
-        cmp rbx, [rcx + {cpu_owner}]
-        je 2f
-        mov eax, [rcx + {cpu_mask}]
-        xor edx, edx
-        push rbx
-        mov rbx, [rcx + {cpu_owner}]
-        xsave64 [rbx + {vector}]
-        pop rbx
-        xrstor64 [rbx + {vector}]
-        mov [rcx + {cpu_owner}], rbx
-    2:  pop rbx
-        pop rdx
-        pop rcx
-        pop rax
-        add rsp, 16
-        iretq
 
     /* S-80: the end of the kernel's work, or the idle thread, which has nothing that Rust would have to save. */
     chain_trap:
@@ -210,10 +175,8 @@ global_asm!(
         .globl quantum_site
     quantum_site:
         mov [rdx + {count}], eax            /* `call arm_slow_timer` where a tick is longer than a nanosecond */
-        mov rax, [r12 + {cpu_owner}]
         cld
-        clts
-        fxsave64 [rax + {vector}]
+        fxsave64 [rbx + {vector}]
         rdfsbase rax
         mov [rbx + {tte_fs}], rax
         rdgsbase rax
@@ -290,15 +253,12 @@ global_asm!(
     kernel_trap:
         cld
         mov rbx, rsp
-        mov r12, cr0
-        clts
         sub rsp, 512 + 16
         and rsp, -64
         fxsave64 [rsp]
         mov rdi, rbx
         call trap_from_kernel
         fxrstor64 [rsp]
-        mov cr0, r12
         mov rsp, rbx
         jmp restore_by_iret
 
@@ -326,20 +286,16 @@ global_asm!(
         push_registers
         mov rbx, rsp                        /* enter_rust; FMASK has cleared the direction */
         and rbx, -{area}
-        mov rax, [rbx + {tte_cpu}]
-        mov rax, [rax + {cpu_owner}]
-        clts
-        fxsave64 [rax + {vector}]
+        fxsave64 [rbx + {vector}]
         mov rdi, rsp
         call call_from_user
         test al, al
         jz to_program
         /* Only rax is another one: rip is rcx and the flags are r11, and Rust has kept what it must keep. */
-        mov rax, [rbx + {tte_cpu}]
-        mov rax, [rax + {cpu_owner}]
-        fxrstor64 [rax + {vector}]
-        cmp rax, rbx
-        jne set_task_switched
+        mov rcx, [rbx + {tte_cpu}]
+        cmp rbx, [rcx + {cpu_owner}]
+        jne exchange_vectors
+        fxrstor64 [rbx + {vector}]
         test byte ptr [rsp + {regs_r11} + 1], 1     /* TF */
         jnz restore_by_iret
         add rsp, {regs_rbx}
@@ -361,16 +317,19 @@ global_asm!(
         mov rbx, rsp
         and rbx, -{area}
     to_program:
-        mov rax, [rbx + {tte_cpu}]
-        mov rax, [rax + {cpu_owner}]
-        fxrstor64 [rax + {vector}]
-        cmp rax, rbx
+        mov rcx, [rbx + {tte_cpu}]
+        cmp rbx, [rcx + {cpu_owner}]
         je 2f
-    set_task_switched:
-        mov rax, cr0
-        or eax, 8
-        mov cr0, rax
-    2:  mov rcx, [rsp + {regs_rip}]
+    /* The wide parts are another's: its legacy part was saved when it entered. */
+    exchange_vectors:
+        mov eax, [rcx + {cpu_wide}]
+        xor edx, edx
+        mov rdi, [rcx + {cpu_owner}]
+        xsave64 [rdi + {vector}]
+        xrstor64 [rbx + {vector}]
+        mov [rcx + {cpu_owner}], rbx
+    2:  fxrstor64 [rbx + {vector}]
+        mov rcx, [rsp + {regs_rip}]
         cmp rcx, [rsp + {regs_rcx}]
         jne restore_by_iret
         mov r11, [rsp + {regs_rflags}]
@@ -429,7 +388,7 @@ global_asm!(
     area = const THREAD_AREA_BYTES,
     tte_cpu = const offset_of!(TteRecord, cpu),
     cpu_owner = const offset_of!(Slots, vector_owner),
-    cpu_mask = const offset_of!(Slots, vector_mask),
+    cpu_wide = const offset_of!(Slots, vector_wide),
     vector = const VECTOR_OFFSET,
     regs_cs = const offset_of!(Registers, cs),
     regs_rbx = const offset_of!(Registers, rbx),

@@ -6,6 +6,7 @@ use core::sync::atomic::AtomicU64;
 use machine::{ScheduleWords, WaitWords};
 
 use crate::thread::{CALLS, TteRecord};
+use crate::vector::LEGACY;
 
 /// The words of a processor that do not depend on the machine; each machine's own record begins with them. Synthesized
 /// code has their addresses folded in.
@@ -17,6 +18,8 @@ pub struct Slots {
     pub vector_owner: u64,
     /// XCR0: which vector state is managed.
     pub vector_mask: u64,
+    /// What of it lies above SSE and is not saved at every entry of the kernel.
+    pub vector_wide: u64,
     /// Bytes of an XSAVE image.
     pub vector_bytes: usize,
     /// Not 0 on the way from a thread that sleeps by code to another one: vector registers are live, not saved.
@@ -49,6 +52,7 @@ impl Slots {
             dispatch: 0,
             vector_owner: 0,
             vector_mask: 0,
+            vector_wide: 0,
             vector_bytes: 0,
             vectors_live: 0,
             words: ScheduleWords::new(),
@@ -62,6 +66,11 @@ impl Slots {
             answered: WaitWords::new(),
             common_calls: [const { AtomicU64::new(0) }; CALLS],
         }
+    }
+
+    /// The kernel manages the vector state `mask`, whose image has so many bytes.
+    pub fn manage_vectors(&mut self, mask: u64, bytes: usize) {
+        (self.vector_mask, self.vector_wide, self.vector_bytes) = (mask, mask & !LEGACY, bytes);
     }
 }
 

@@ -1,7 +1,7 @@
 //! A thread's vector state (S-59): an XSAVE image in the second page of its area.
 //!
-//! The registers belong to the thread that `Slots::vector_owner` names. The legacy part is saved at each entry from a
-//! program; the parts above it stay in the registers until somebody else needs them.
+//! The registers belong to the thread that `Slots::vector_owner` names: to the running one, while its program runs. The legacy part is
+//! saved at each entry from a program; the parts above it stay in the registers until another program runs.
 #![allow(
     clippy::multiple_unsafe_ops_per_block,
     reason = "one proof for the words of one record, or for calls that belong together"
@@ -19,7 +19,7 @@ use crate::user;
 pub const MANAGED_STATE: u64 = 0b1110_0111;
 
 /// x87 and SSE: the legacy part.
-const LEGACY: u64 = 3;
+pub(crate) const LEGACY: u64 = 3;
 const XSAVE_HEADER: usize = 512;
 const XSAVE_HEADER_BYTES: usize = 64;
 /// Default x87 control word and MXCSR (SDM vol. 1, 13.6).
@@ -51,6 +51,11 @@ fn is_owner<G: Ground>(area: u64) -> bool {
 fn features<G: Ground>() -> u64 {
     // SAFETY: as in `is_owner`.
     unsafe { (*G::slots()).vector_mask }
+}
+
+fn wide<G: Ground>() -> u64 {
+    // SAFETY: as in `is_owner`.
+    unsafe { (*G::slots()).vector_wide }
 }
 
 fn image_bytes<G: Ground>() -> usize {
@@ -94,7 +99,7 @@ pub fn float_words(area: u64) -> FloatWords {
 /// # Safety
 /// The image is aligned to 64 bytes, large enough, and used by nobody else.
 unsafe fn save_wide<G: Ground>(to: *mut u8) {
-    let wide = features::<G>() & !LEGACY;
+    let wide = wide::<G>();
     // SAFETY: as the caller says.
     unsafe { asm!("xsave64 [{}]", in(reg) to, in("eax") wide as u32, in("edx") (wide >> 32) as u32) };
 }
@@ -102,7 +107,7 @@ unsafe fn save_wide<G: Ground>(to: *mut u8) {
 /// Loads the parts above SSE, if the registers are this thread's; the others are restored at kernel exit.
 fn load_wide<G: Ground>(area: u64) {
     if is_owner::<G>(area) {
-        let wide = features::<G>() & !LEGACY;
+        let wide = wide::<G>();
         // SAFETY: the image is valid: the initial state, or one that was checked.
         unsafe { asm!("xrstor64 [{}]", in(reg) image(area), in("eax") wide as u32, in("edx") (wide >> 32) as u32) };
     }
@@ -190,7 +195,28 @@ fn adopt<G: Ground>(area: u64, bytes: usize, chosen: u64) -> bool {
         let present = if bytes > XSAVE_HEADER { header.read() } else { LEGACY };
         header.write_bytes(0, 8);
         header.write(present & chosen);
+        begin_absent(image(area), present & chosen);
         present & !features::<G>() == 0
+    }
+}
+
+/// The legacy parts that are not present begin anew, as XRSTOR would have it (SDM vol. 1, 13.8.1): FXRSTOR takes all of them.
+///
+/// # Safety
+/// The image is mapped, and used by nobody else.
+unsafe fn begin_absent(image: *mut u8, present: u64) {
+    const X87: u64 = 1;
+    const SSE: u64 = 2;
+    // SAFETY: as the caller says; the places lie in the legacy part (SDM vol. 1, table 10-2).
+    unsafe {
+        if present & X87 == 0 {
+            image.write_bytes(0, 24);
+            image.cast::<u16>().write(FCW);
+            image.add(32).write_bytes(0, 8 * 16);
+        }
+        if present & SSE == 0 {
+            image.add(160).write_bytes(0, 16 * 16);
+        }
     }
 }
 

@@ -124,7 +124,7 @@ pub(super) const PROGRAMS: &[Script] = &[
          (echo '#include <stdio.h>'; echo '#include \"all.h\"'; echo 'int main(void) { int s = 0;'; \
          for n in $(seq 100); do echo \"s += f$n();\"; done; echo 'printf(\"%d \", s); return 0; }') > main.c; \
          printf 'OBJECTS = $(patsubst %%.c,%%.o,$(wildcard *.c))\\nall: $(OBJECTS)\\n\\t$(CC) -o $@ $^\\n' > Makefile; \
-         make -s && ./all; make -s; sleep 0.02; touch f7.c; make -n | wc -l",
+         make -s -j2 && ./all; make -s; sleep 0.02; touch f7.c; make -n | wc -l",
     ),
     script(
         "cmake",
