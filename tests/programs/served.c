@@ -53,6 +53,7 @@ static int echo(const char *port, int count)
     MUST(setsockopt(server, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on));
     MUST(bind(server, (void *)&own, sizeof own));
     MUST(listen(server, 1024));
+    puts("listening");
     int many = MUST(epoll_create1(0));
     struct epoll_event wanted = {.events = EPOLLIN | EPOLLET, .data.fd = server}, seen[64];
     MUST(epoll_ctl(many, EPOLL_CTL_ADD, server, &wanted));
@@ -72,14 +73,12 @@ static int echo(const char *port, int count)
                 }
                 continue;
             }
-            long before = total;
             if (echo_some(descriptor, &total)) {
                 close(descriptor);
                 free(held[descriptor]);
                 open--;
                 done++;
             }
-            (void)before;
         }
     }
     printf("served %d, %d at once\n", count, most);
@@ -91,6 +90,7 @@ static int datagrams(const char *port, int count)
     int server = MUST(socket(AF_INET, SOCK_DGRAM, 0));
     struct sockaddr_in own = at("0.0.0.0", port), from;
     MUST(bind(server, (void *)&own, sizeof own));
+    puts("listening");
     char bytes[2048];
     for (int i = 0; i < count; i++) {
         socklen_t size = sizeof from;

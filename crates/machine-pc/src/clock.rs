@@ -45,6 +45,11 @@ fn hypervisor() -> Option<(u32, [u32; 3])> {
     Some((first.eax, [first.ebx, first.ecx, first.edx]))
 }
 
+/// QEMU makes the processor's instructions out of others (its accelerator TCG).
+pub fn is_emulated() -> bool {
+    hypervisor().is_some_and(|(_, name)| name == [b"TCGT", b"CGTC", b"GTCG"].map(|four| u32::from_le_bytes(*four)))
+}
+
 /// Leaf 40000010h, which several hypervisors have: kHz of the counter.
 fn by_hypervisor() -> Option<u64> {
     const TIMING: u32 = 0x4000_0010;

@@ -1,13 +1,14 @@
 //! The virtio devices of the machine: in windows that the loader lists or ACPI declares, and on PCI.
 
 use alloc::vec::Vec;
+use core::sync::atomic::{Ordering, fence};
 
 use machine::{Claimed, Line, LineError, Procedure, ProcessorNumber};
 use virtio::{Mmio, Pci, QueuePlace, Transport, Window, device_id};
 
 use crate::acpi::Firmware;
 use crate::layout::direct;
-use crate::{lines, pci};
+use crate::{clock, lines, pci};
 
 /// A device's registers in the direct map.
 #[derive(Clone, Copy)]
@@ -39,21 +40,47 @@ impl Window for MmioWindow {
     access!(read32, write32, u32);
 }
 
-/// A device's transport.
-pub enum Bus {
+/// A device's registers, wherever they are.
+enum Registers {
     Window(Mmio<MmioWindow>),
     Pci(Pci<MmioWindow>),
+}
+
+/// A device's transport.
+pub struct Bus {
+    registers: Registers,
+    /// The processor is one of QEMU's own making.
+    is_emulated: bool,
+}
+
+impl Bus {
+    /// Where its registers are, if they are a window.
+    pub fn window(&self) -> Option<u64> {
+        match &self.registers {
+            Registers::Window(Mmio(window)) => Some(window.0),
+            Registers::Pci(_) => None,
+        }
+    }
 }
 
 macro_rules! either {
     ($($name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)?;)*) => {
         impl Transport for Bus {
             $(fn $name(&self, $($argument: $type),*) $(-> $result)? {
-                match self {
-                    Bus::Window(device) => device.$name($($argument),*),
-                    Bus::Pci(device) => device.$name($($argument),*),
+                match &self.registers {
+                    Registers::Window(device) => device.$name($($argument),*),
+                    Registers::Pci(device) => device.$name($($argument),*),
                 }
             })*
+
+            /// QEMU before 8.1 leaves fences out where it emulates one processor, and its devices are threads beside it: a load may
+            /// then overtake a store, and both sides sleep. Its lock, which each look at a register takes, orders them.
+            fn order(&self) {
+                fence(Ordering::SeqCst);
+                if self.is_emulated {
+                    self.status();
+                }
+            }
         }
     };
 }
@@ -109,16 +136,19 @@ impl Device {
 /// The devices in `windows`, then those on PCI. With `polls` none of them shall interrupt.
 pub fn find(windows: impl Iterator<Item = (u64, Line)>, firmware: &Firmware, polls: bool) -> Vec<Device> {
     let mut found = Vec::new();
+    let is_emulated = clock::is_emulated();
     for (base, line) in windows {
         let window = MmioWindow(base);
         if let Some(kind) = device_id(&window) {
-            found.push(Device { kind, bus: Bus::Window(Mmio(window)), attachment: Attachment::Line(line) });
+            let bus = Bus { registers: Registers::Window(Mmio(window)), is_emulated };
+            found.push(Device { kind, bus, attachment: Attachment::Line(line) });
         }
     }
     let Some(mut root) = firmware.pci_root() else { return found };
     for function in root.virtio_functions() {
         if let Some((kind, device, interrupts)) = root.open(function, polls) {
-            found.push(Device { kind, bus: Bus::Pci(device), attachment: Attachment::Pci(interrupts) });
+            let bus = Bus { registers: Registers::Pci(device), is_emulated };
+            found.push(Device { kind, bus, attachment: Attachment::Pci(interrupts) });
         }
     }
     found

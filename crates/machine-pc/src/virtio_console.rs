@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 
 use machine::{Channel, NoFrames, PAGE_BYTES, ReceiveCode, Received, SendCode};
 use synth::Target;
-use virtio::{Mmio, QueuePlace, StartError, Transport};
+use virtio::{QueuePlace, StartError, Transport};
 
 use crate::devices::Bus;
 use crate::layout::direct;
@@ -72,8 +72,8 @@ fn install_all(bus: &Bus) -> Result<Queues, StartError> {
 }
 
 fn install(bus: &Bus, number: u16, queue: &Virtqueue) -> Result<(), StartError> {
-    if let Bus::Window(Mmio(window)) = bus {
-        queue.words.notify.set(direct(window.0 + QUEUE_NOTIFY));
+    if let Some(window) = bus.window() {
+        queue.words.notify.set(direct(window + QUEUE_NOTIFY));
     }
     if bus.queue_size_max(number) < SIZE {
         return Err(StartError::NoQueue);
@@ -181,27 +181,27 @@ impl Console {
                 bus.notify(2 * number + 3);
             }
             // The caller will wait for room, unless there is some already.
-            if sent == bytes.len() || !queue.expect_news() {
+            if sent == bytes.len() || !queue.expect_news(bus) {
                 return sent;
             }
         }
     }
 
     pub fn sendable(&mut self, channel: Channel) -> usize {
-        let Some((_, _, port)) = self.port(channel) else { return 0 };
+        let Some((_, bus, port)) = self.port(channel) else { return 0 };
         let queue = &port.transmit;
         queue.reclaim();
-        if queue.idle_count() == 0 && queue.expect_news() {
+        if queue.idle_count() == 0 && queue.expect_news(bus) {
             queue.reclaim();
         }
         queue.idle_count() * PAGE_BYTES
     }
 
     pub fn is_drained(&mut self, channel: Channel) -> bool {
-        let Some((_, _, port)) = self.port(channel) else { return true };
+        let Some((_, bus, port)) = self.port(channel) else { return true };
         let queue = &port.transmit;
         queue.reclaim();
-        while !queue.is_drained() && queue.expect_news() {
+        while !queue.is_drained() && queue.expect_news(bus) {
             queue.reclaim();
         }
         queue.is_drained()
@@ -209,7 +209,7 @@ impl Console {
 
     /// The templates know the registers of a window; behind PCI a queue is told by 16 bits and no interrupt is asked why it came.
     fn has_code(&self) -> bool {
-        matches!(self.bus, Bus::Window(_))
+        self.bus.window().is_some()
     }
 
     /// The code that sends to a channel; jumps to `none` when no buffer is idle.

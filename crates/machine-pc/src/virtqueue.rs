@@ -11,7 +11,9 @@ use core::cell::Cell;
 use core::sync::atomic::{Ordering, fence};
 
 use machine::{FrameNumber, FrameSource, NoFrames, PAGE_BYTES};
+use virtio::Transport;
 
+use crate::devices::Bus;
 use crate::frames::FRAMES;
 use crate::layout::direct;
 
@@ -144,9 +146,9 @@ impl Virtqueue {
 
     /// Somebody is going to wait for buffers: the device shall interrupt when it has finished with one. True if one came
     /// back meanwhile, so that there may be nothing to wait for (2.7.7.1).
-    pub fn expect_news(&self) -> bool {
+    pub fn expect_news(&self, bus: &Bus) -> bool {
         self.set(AVAILABLE, 0u16);
-        fence(Ordering::SeqCst);
+        bus.order();
         self.get::<u16>(USED + 2) != self.words.used.get() as u16
     }
 

@@ -47,8 +47,8 @@ impl<T: Transport> Entropy<T> {
             // One piece in an empty queue of at least one entry.
             Err(Refused::Full | Refused::Malformed) => return Err(Lost::Empty),
         }
-        self.queue.expect_news();
-        if self.queue.must_tell() {
+        self.queue.expect_news(&self.transport);
+        if self.queue.must_tell(&self.transport) {
             self.transport.notify(self.queue.number());
         }
         Ok(())

@@ -154,7 +154,7 @@ impl<T: Transport> Net<T> {
             net.post(buffer);
         }
         net.outbound.want_no_news();
-        net.inbound.expect_news();
+        net.inbound.expect_news(&net.transport);
         net.tell();
         Ok(net)
     }
@@ -184,11 +184,8 @@ impl<T: Transport> Net<T> {
 
     /// Tells the device of what was offered.
     pub fn tell(&mut self) {
-        for queue in [&mut self.inbound, &mut self.outbound] {
-            if queue.must_tell() {
-                self.transport.notify(queue.number());
-            }
-        }
+        tell(&mut self.inbound, &self.transport);
+        tell(&mut self.outbound, &self.transport);
     }
 
     fn lose<R>(&mut self, what: NetLost) -> Result<R, NetLost> {
@@ -209,7 +206,11 @@ impl<T: Transport> Net<T> {
         if let Some(what) = self.lost {
             return Err(what);
         }
-        let Some((buffer, written)) = self.next_buffer()? else { return Ok(None) };
+        let Some((buffer, written)) = self.next_buffer()? else {
+            // It may wait for buffers, of which it has some again.
+            tell(&mut self.inbound, &self.transport);
+            return Ok(None);
+        };
         let mut header = [0; HEADER_BYTES];
         let Some(first) = written.checked_sub(HEADER_BYTES) else { return self.lose(NetLost::Frame) };
         self.coming.read(buffer, 0, &mut header);
@@ -241,7 +242,7 @@ impl<T: Transport> Net<T> {
 
     /// The device shall interrupt when a frame comes. True if one has come meanwhile, so that there is nothing to wait for.
     pub fn expect_frames(&mut self) -> bool {
-        self.lost.is_none() && self.inbound.expect_news()
+        self.lost.is_none() && self.inbound.expect_news(&self.transport)
     }
 
     /// Nobody wants to be told of frames: somebody looks.
@@ -268,7 +269,7 @@ impl<T: Transport> Net<T> {
 
     /// The device shall interrupt when something was sent. True if something was sent meanwhile.
     pub fn expect_room(&mut self) -> bool {
-        self.lost.is_none() && self.outbound.expect_news()
+        self.lost.is_none() && self.outbound.expect_news(&self.transport)
     }
 
     /// Room is not waited for any more.
@@ -312,6 +313,12 @@ impl<T: Transport> Net<T> {
                 })
             }
         }
+    }
+}
+
+fn tell(queue: &mut Queue, transport: &impl Transport) {
+    if queue.must_tell(transport) {
+        transport.notify(queue.number());
     }
 }
 

@@ -247,15 +247,18 @@ impl Queue {
     }
 
     /// The device wants to be told about what was offered since it was last told.
-    pub fn must_tell(&mut self) -> bool {
-        // What was offered must be seen before it is looked whether the device sleeps (2.7.13.4).
-        fence(Ordering::SeqCst);
+    pub fn must_tell(&mut self, transport: &impl Transport) -> bool {
         let before = core::mem::replace(&mut self.told, self.available);
+        if before == self.available {
+            return false;
+        }
+        // What was offered must be seen before it is looked whether the device sleeps (2.7.13.4).
+        transport.order();
         if self.by_event {
             let event = self.memory.load(self.available_event_at(), Width::Two) as u16;
             return is_passed(event, self.available, before);
         }
-        before != self.available && self.memory.load(self.used_at(0), Width::Two) as u16 & NOT_NEEDED == 0
+        self.memory.load(self.used_at(0), Width::Two) as u16 & NOT_NEEDED == 0
     }
 
     /// The next chain that the device has finished with.
@@ -298,13 +301,13 @@ impl Queue {
 
     /// Somebody is going to wait: the device shall interrupt when it has finished with a chain. True if it has meanwhile, so that there
     /// is nothing to wait for (2.7.7.1).
-    pub fn expect_news(&self) -> bool {
+    pub fn expect_news(&self, transport: &impl Transport) -> bool {
         if self.by_event {
             self.memory.store(self.used_event_at(), Width::Two, self.used.into());
         } else {
             self.memory.store(self.available_at(0), Width::Two, 0);
         }
-        fence(Ordering::SeqCst);
+        transport.order();
         self.memory.load(self.used_at(2), Width::Two) as u16 != self.used
     }
 

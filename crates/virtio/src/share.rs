@@ -85,8 +85,8 @@ impl<T: Transport> Share<T> {
         let question = Piece::ToDevice { address: slot.question.bus_address(0), bytes: bytes as u32 };
         let answer = Piece::FromDevice { address: slot.answer.bus_address(0), bytes: slot.answer.bytes() as u32 };
         slot.sent = Some(self.queue.offer(&[question, answer])?);
-        self.queue.expect_news();
-        if self.queue.must_tell() {
+        self.queue.expect_news(&self.transport);
+        if self.queue.must_tell(&self.transport) {
             self.transport.notify(self.queue.number());
         }
         Ok(())
@@ -104,7 +104,7 @@ impl<T: Transport> Share<T> {
                 return Ok(Some((place, finished.written as usize)));
             }
             // The next one interrupts, unless it has come by now.
-            if !self.queue.expect_news() {
+            if !self.queue.expect_news(&self.transport) {
                 return Ok(None);
             }
         }

@@ -120,6 +120,27 @@ fn frames_come_whole_from_one_buffer_or_from_many() {
     }
 }
 
+/// It has used all its buffers and sleeps until it is told of others, also where nothing is sent.
+#[test]
+fn a_device_without_buffers_is_told_of_those_that_it_gets_back() {
+    for features in [0, ALL] {
+        let device = Pair::new(features);
+        let mut net = device.start();
+        (0..8).for_each(|number| device.bring(&[number; 60], 2048, 0, None));
+        device.queues[0].want_to_be_told();
+        let before = device.queues[0].notified.get();
+        let mut into = [0; 2000];
+        for number in 0..8 {
+            assert_eq!(net.receive(&mut into), Ok(Some(Frame { bytes: 60, is_checked: false })));
+            assert_eq!(into[..60], [number; 60]);
+        }
+        assert_eq!(net.receive(&mut into), Ok(None));
+        assert!(device.queues[0].notified.get() > before, "features {features:#x}: it waits for good");
+        device.bring(&[9; 60], 2048, 0, None);
+        assert_eq!(net.receive(&mut into), Ok(Some(Frame { bytes: 60, is_checked: false })));
+    }
+}
+
 #[test]
 fn a_frame_that_is_too_long_is_lost_and_the_next_one_is_not() {
     let device = Pair::new(ALL);

@@ -4,7 +4,7 @@ mod fake;
 
 use std::collections::BTreeMap;
 
-use fake::{Chain, Fake, Lie, dma};
+use fake::{Chain, Fake, Lie, Meanwhile, dma};
 use machine::Memory;
 use machine_sim::Random;
 use virtio::{Misbehaved, Piece, Queue, Refused, StartError, Token, feature, start};
@@ -55,7 +55,7 @@ fn chains_of_any_length_pass_in_both_directions_and_any_order() {
                     Err(Refused::Full) => assert_eq!(queue.in_flight(), before),
                     Err(other) => panic!("{other:?}: features {features:#x}, SYNTH_SEED={seed}"),
                 }
-                queue.must_tell();
+                queue.must_tell(&&device);
             }
             at_device.extend(device.take());
             if !at_device.is_empty() && random.below(2) == 0 {
@@ -149,23 +149,43 @@ fn the_device_is_told_when_it_wants_to_be_and_interrupts_when_somebody_waits() {
         let mut queue = queue(&device);
         device.want_to_be_told();
         queue.offer(&[from(0x1000)]).unwrap();
-        assert!(queue.must_tell());
-        assert!(!queue.must_tell(), "it was told");
+        assert!(queue.must_tell(&&device));
+        assert!(!queue.must_tell(&&device), "it was told");
         queue.want_no_news();
         let before = device.used_index();
         let (head, _) = device.take().unwrap();
         device.finish(head, 1);
         assert!(!device.interrupts_since(before), "features {features:#x}");
-        assert!(queue.expect_news(), "it came meanwhile");
+        assert!(queue.expect_news(&&device), "it came meanwhile");
         queue.finished().unwrap().unwrap();
         queue.offer(&[from(0x1000)]).unwrap();
         // With the index the device has not said that it wants to be told again.
-        assert_eq!(queue.must_tell(), features == 0);
-        assert!(!queue.expect_news());
+        assert_eq!(queue.must_tell(&&device), features == 0);
+        assert!(!queue.expect_news(&&device));
         let before = device.used_index();
         let (head, _) = device.take().unwrap();
         device.finish(head, 1);
         assert!(device.interrupts_since(before), "features {features:#x}");
+    }
+}
+
+/// The loads behind [`Transport::order`] are not done before it, and the stores in front of it not after it: whoever falls asleep is seen.
+#[test]
+fn what_the_device_does_between_two_looks_is_not_lost() {
+    for features in [0, feature::EVENT_INDEX] {
+        let device = Fake::new(1, features);
+        let mut queue = queue(&device);
+        queue.offer(&[from(0x1000)]).unwrap();
+        let before = device.used_index();
+        device.meanwhile.set(Meanwhile::Finishes);
+        assert!(queue.expect_news(&&device), "features {features:#x}: it finished and nobody looked");
+        assert!(device.interrupts_since(before), "features {features:#x}: it was not asked to interrupt");
+        queue.finished().unwrap().unwrap();
+        queue.must_tell(&&device);
+        device.take();
+        queue.offer(&[from(0x1000)]).unwrap();
+        device.meanwhile.set(Meanwhile::Sleeps);
+        assert!(queue.must_tell(&&device), "features {features:#x}: it sleeps and nobody tells it");
     }
 }
 

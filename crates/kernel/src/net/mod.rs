@@ -8,6 +8,7 @@
 //! ```
 
 mod address;
+mod backlog;
 mod datagram;
 mod events;
 mod options;

@@ -7,6 +7,7 @@ use core::net::{IpAddr, SocketAddr};
 use ::net::{ConnectionId, Receiver, Settings, Stack, Tuple};
 use machine::{KernelCell, KernelValue, Link, Nanos, NoMemory, TryGrow, try_arc, try_box, try_collect, try_filled};
 
+use super::backlog::Backlog;
 use super::stream::Show;
 use super::{Network, number_of};
 use crate::schedule::{AlarmCall, AlarmId, AlarmTarget, Bell};
@@ -48,6 +49,7 @@ pub struct Uplink {
     bell: KernelValue<Option<Bell>>,
     alarm: KernelValue<Option<(Nanos, AlarmId)>>,
     received: KernelValue<[u64; 2]>,
+    backlog: Backlog,
 }
 
 /// The link, with what was sent counted.
@@ -128,6 +130,7 @@ impl Uplink {
             bell: KernelValue::new(None),
             alarm: KernelValue::new(None),
             received: KernelValue::new([0; 2]),
+            backlog: Backlog::new(),
         })?);
         network.scheduler.make_bell_room()?;
         uplink.bell.set(Some(network.scheduler.add_bell(try_arc(Rings(uplink))?)));
@@ -136,7 +139,8 @@ impl Uplink {
         Ok(uplink)
     }
 
-    /// Does something with the stack, tells the device, and sets the alarm anew.
+    /// Does something with the stack, tells the device, and sets the alarm anew: also for frames that wait, whoever comes before they
+    /// are looked at.
     pub fn with_stack<R>(&self, act: impl FnOnce(&mut Stack, Nanos) -> R) -> R {
         let now = self.network.now();
         let mut stack = self.stack.borrow_mut();
@@ -150,7 +154,7 @@ impl Uplink {
             next = Some(next.map_or(soon, |next| next.min(soon)));
         }
         drop(stack);
-        self.set_alarm(next);
+        self.set_alarm(self.backlog.before(next));
         result
     }
 
@@ -174,15 +178,13 @@ impl Uplink {
 
     /// Looks at what has come and at what is due: so much, and the rest when others have run. Called between interrupts.
     pub fn poll(&'static self) {
-        let is_behind = self.with_stack(|stack, now| {
-            let is_behind = self.take_frames(stack, now);
+        self.with_stack(|stack, now| {
+            let has_more = self.take_frames(stack, now);
             stack.go_on(now);
             stack.run_timers(now, TIMES);
-            is_behind || self.link.expect_news(stack.is_stalled())
+            let has_more = has_more || self.link.expect_news(stack.is_stalled());
+            self.backlog.is_left(has_more, self.network.now());
         });
-        if is_behind {
-            self.set_alarm(Some(self.network.now()));
-        }
     }
 
     /// Whether there may be more.

@@ -1,5 +1,7 @@
 //! How a driver reaches its device (virtio 1.2, 4).
 
+use core::sync::atomic::{Ordering, fence};
+
 pub mod mmio;
 pub mod pci;
 
@@ -38,4 +40,9 @@ pub trait Transport {
     fn interrupt_cause(&self) -> u32;
     /// A byte of the device's configuration.
     fn configuration(&self, offset: u32) -> u8;
+    /// The device sees what was stored before, before anything that is loaded after was loaded: so of two that look whether the other
+    /// one sleeps, one at least sees that it does not (virtio 1.2, 2.7.7.1 and 2.7.13.4).
+    fn order(&self) {
+        fence(Ordering::SeqCst);
+    }
 }

@@ -28,6 +28,16 @@ pub enum Lie {
     Nothing,
 }
 
+/// What the device does in the moment between the driver's word and its look at the device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Meanwhile {
+    Nothing,
+    /// Is finished with the next chain.
+    Finishes,
+    /// Falls asleep: it wants to be told.
+    Sleeps,
+}
+
 pub struct Fake {
     pub machine: &'static SimMachine,
     pub features: u64,
@@ -39,6 +49,7 @@ pub struct Fake {
     pub refuses: bool,
     pub accepted: Cell<u64>,
     pub notified: Cell<u32>,
+    pub meanwhile: Cell<Meanwhile>,
     status: Cell<u8>,
     place: Cell<Option<QueuePlace>>,
     seen: Cell<u16>,
@@ -68,6 +79,7 @@ impl Fake {
             refuses: false,
             accepted: Cell::new(0),
             notified: Cell::new(0),
+            meanwhile: Cell::new(Meanwhile::Nothing),
             status: Cell::new(0),
             place: Cell::new(None),
             seen: Cell::new(0),
@@ -231,6 +243,14 @@ impl Transport for &Fake {
     fn notify(&self, number: u16) {
         assert_eq!(number, 0);
         self.notified.set(self.notified.get() + 1);
+    }
+
+    fn order(&self) {
+        match self.meanwhile.replace(Meanwhile::Nothing) {
+            Meanwhile::Nothing => {}
+            Meanwhile::Finishes => self.take().into_iter().for_each(|(head, _)| self.finish(head, 0)),
+            Meanwhile::Sleeps => self.want_to_be_told(),
+        }
     }
 
     fn interrupt_cause(&self) -> u32 {

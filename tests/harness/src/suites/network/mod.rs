@@ -1,16 +1,19 @@
 //! The machine's network: programs inside serve clients on the host, by ports that are led inside, and are clients of servers there.
 
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+mod inside;
+mod programs;
+
+use inside::{INSIDE, Inside, PATIENCE, expect, forward, free_port, local};
+
 use super::streams::tool_is_there;
 use crate::options::Options;
-use crate::process::{self, Outcome};
 use crate::programs::{Linking, compile};
 use crate::report::Tally;
-use crate::side::runner_command;
 
 type Check = fn(&Options, &Path) -> Result<(), String>;
 
@@ -24,15 +27,11 @@ const CHECKS: &[(&str, Check)] = &[
     ("who_does_not_listen_outside_refuses", refuses),
     ("without_a_network_nobody_is_reached", no_network),
     ("frames_are_written_down", frames_are_written_down),
-    ("python_serves_files", python_serves),
+    ("python_serves_files", programs::python_serves),
 ];
 
-/// How long a machine may take to listen, and a connection to answer.
-const PATIENCE: Duration = Duration::from_secs(40);
 /// The host, as programs inside see it.
 const OUTSIDE: &str = "10.0.2.2";
-/// Where programs inside listen.
-const INSIDE: u16 = 7000;
 
 /// Runs the suite; a machine without a wire has none.
 ///
@@ -59,72 +58,28 @@ fn byte_at(place: usize) -> u8 {
     ((place as u32).wrapping_mul(2_654_435_761) >> 13) as u8 ^ place as u8
 }
 
-/// A port of the loopback that nobody has now.
-fn free_port() -> Result<u16, String> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|error| error.to_string())?;
-    listener.local_addr().map(|address| address.port()).map_err(|error| error.to_string())
-}
-
-fn local(port: u16) -> SocketAddr {
-    (Ipv4Addr::LOCALHOST, port).into()
-}
-
-/// A machine that runs beside the test.
-struct Inside {
-    outcome: std::thread::JoinHandle<Result<Outcome, String>>,
-}
-
-impl Inside {
-    fn start(options: &Options, before: &[&str], program: &Path, words: &[&str]) -> Inside {
-        let mut command = runner_command(&options.runner);
-        command.args(before).args(["--timeout", "100"]).arg(program).args(words);
-        let outcome = std::thread::spawn(move || process::run(command, Vec::new(), Duration::from_secs(120)));
-        Inside { outcome }
-    }
-
-    /// What it printed, if it ended well.
-    fn end(self) -> Result<String, String> {
-        let outcome = self.outcome.join().map_err(|_| "the thread that ran the machine ended".to_string())??;
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        match outcome.status {
-            0 => Ok(text(&outcome.stdout)),
-            status => Err(format!("status {status}\n{}{}", text(&outcome.stdout), text(&outcome.stderr))),
-        }
-    }
-}
-
-fn expect(what: &str, printed: &str, expected: &str) -> Result<(), String> {
-    if printed.trim() == expected { Ok(()) } else { Err(format!("{what}: printed {printed:?}, not {expected:?}")) }
-}
-
-/// A connection over which one byte has come back: before somebody listens inside, the port accepts and closes.
+/// A connection over which one byte has come back.
 fn connection(port: u16) -> Result<TcpStream, String> {
-    let until = Instant::now() + PATIENCE;
-    loop {
-        let tried = TcpStream::connect_timeout(&local(port), PATIENCE).and_then(|mut stream| {
-            stream.set_read_timeout(Some(PATIENCE))?;
-            stream.set_nodelay(true)?;
-            stream.write_all(b"?")?;
-            stream.read_exact(&mut [0])?;
-            Ok(stream)
-        });
-        match tried {
-            Ok(stream) => return Ok(stream),
-            Err(error) if Instant::now() > until => return Err(format!("nobody answers at port {port}: {error}")),
-            Err(_) => std::thread::sleep(Duration::from_millis(50)),
-        }
-    }
+    let opened = TcpStream::connect_timeout(&local(port), PATIENCE).and_then(|mut stream| {
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_nodelay(true)?;
+        stream.write_all(b"?")?;
+        stream.read_exact(&mut [0])?;
+        Ok(stream)
+    });
+    opened.map_err(|error| format!("nobody answers at port {port}: {error}"))
 }
 
-fn forward(port: u16, protocol: &str) -> String {
-    format!("127.0.0.1:{port}:{INSIDE}{protocol}")
+/// A machine that serves at a port of the host, with our program.
+fn serve(options: &Options, program: &Path, port: u16, protocol: &str, words: &[&str]) -> Result<Inside, String> {
+    Inside::serve(options, &["-p", &forward(port, protocol)], program, words, "listening")
 }
 
 /// So many connections, of which so many are open at once; each says something of its own.
 fn many_clients(options: &Options, program: &Path, count: usize, open: usize) -> Result<(), String> {
     let port = free_port()?;
     let words = ["echo", &INSIDE.to_string(), &count.to_string()];
-    let inside = Inside::start(options, &["-p", &forward(port, "")], program, &words);
+    let inside = serve(options, program, port, "", &words)?;
     let failed = |error: std::io::Error| error.to_string();
     for first in (0..count).step_by(open) {
         let mut streams = Vec::new();
@@ -141,16 +96,18 @@ fn many_clients(options: &Options, program: &Path, count: usize, open: usize) ->
             expect("a connection", &String::from_utf8_lossy(&came), &expected)?;
         }
     }
-    let printed = inside.end()?;
-    let expected = format!("served {count}, ");
-    if printed.starts_with(&expected) { Ok(()) } else { Err(format!("printed {printed:?}")) }
+    let printed = inside.end()?.replace('\r', "");
+    // One that ends may still be there when the next one begins.
+    let is_right = printed.starts_with(&format!("listening\nserved {count}, "))
+        && (open < count || printed.contains(&format!(", {count} at once")));
+    if is_right { Ok(()) } else { Err(format!("printed {printed:?}")) }
 }
 
 fn megabytes_come_back(options: &Options, program: &Path) -> Result<(), String> {
     const BYTES: usize = 6_000_000;
     let port = free_port()?;
     let words = ["echo", &INSIDE.to_string(), "1"];
-    let inside = Inside::start(options, &["-p", &forward(port, "")], program, &words);
+    let inside = serve(options, program, port, "", &words)?;
     let mut stream = connection(port)?;
     let mut writer = stream.try_clone().map_err(|error| error.to_string())?;
     let sender = std::thread::spawn(move || {
@@ -173,27 +130,20 @@ fn megabytes_come_back(options: &Options, program: &Path) -> Result<(), String> 
 fn datagrams_are_answered(options: &Options, program: &Path) -> Result<(), String> {
     const COUNT: usize = 50;
     let port = free_port()?;
-    let words = ["datagrams", &INSIDE.to_string(), &COUNT.to_string()];
-    let inside = Inside::start(options, &["-p", &forward(port, "/udp")], program, &words);
-    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|error| error.to_string())?;
-    socket.set_read_timeout(Some(Duration::from_millis(500))).map_err(|error| error.to_string())?;
-    let until = Instant::now() + PATIENCE;
-    let mut answered = 0;
-    while answered < COUNT {
+    let inside = serve(options, program, port, "/udp", &["datagrams", &INSIDE.to_string(), &COUNT.to_string()])?;
+    let failed = |error: std::io::Error| error.to_string();
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
+    socket.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
+    for answered in 0..COUNT {
         let sent: Vec<u8> = (0..answered * 20 + 1).map(byte_at).collect();
-        socket.send_to(&sent, local(port)).map_err(|error| error.to_string())?;
+        socket.send_to(&sent, local(port)).map_err(failed)?;
         let mut came = [0; 2048];
-        match socket.recv(&mut came) {
-            Ok(count) if came[..count] == sent => answered += 1,
-            Ok(count) => return Err(format!("{count} bytes came back of {}", sent.len())),
-            // Before somebody listens inside they are lost.
-            Err(error) if answered > 0 || Instant::now() > until => {
-                return Err(format!("{answered} came back: {error}"));
-            }
-            Err(_) => {}
+        let count = socket.recv(&mut came).map_err(|error| format!("{answered} came back: {error}"))?;
+        if came[..count] != sent {
+            return Err(format!("{count} bytes came back of {}", sent.len()));
         }
     }
-    expect("the server", &inside.end()?, &format!("answered {COUNT}"))
+    expect("the server", &inside.end()?.replace('\r', ""), &format!("listening\nanswered {COUNT}"))
 }
 
 /// A server on the host that does something with one connection.
@@ -224,7 +174,7 @@ fn fetches(options: &Options, program: &Path) -> Result<(), String> {
         let bytes: Vec<u8> = (0..BYTES).map(byte_at).collect();
         stream.write_all(&bytes)
     })?;
-    let printed = Inside::start(options, &[], program, &["fetch", OUTSIDE, &port.to_string()]).end()?;
+    let printed = Inside::start(options, &[], program, &["fetch", OUTSIDE, &port.to_string()])?.end()?;
     thread.join().map_err(|_| "the server ended".to_string())??;
     expect("the client", &printed, &format!("fetched {BYTES}"))
 }
@@ -238,7 +188,7 @@ fn puts(options: &Options, program: &Path) -> Result<(), String> {
         Ok(came)
     })?;
     let words = ["put", OUTSIDE, &port.to_string(), &BYTES.to_string()];
-    let printed = Inside::start(options, &[], program, &words).end()?;
+    let printed = Inside::start(options, &[], program, &words)?.end()?;
     let came = thread.join().map_err(|_| "the server ended".to_string())??;
     if came.len() != BYTES || came.iter().enumerate().any(|(place, byte)| *byte != byte_at(place)) {
         return Err(format!("{} bytes came, or wrong ones", came.len()));
@@ -248,12 +198,12 @@ fn puts(options: &Options, program: &Path) -> Result<(), String> {
 
 fn refuses(options: &Options, program: &Path) -> Result<(), String> {
     let port = free_port()?;
-    let printed = Inside::start(options, &[], program, &["refused", OUTSIDE, &port.to_string()]).end()?;
+    let printed = Inside::start(options, &[], program, &["refused", OUTSIDE, &port.to_string()])?.end()?;
     expect("the client", &printed, "connect(client, (void *)&to, sizeof to) -> ECONNREFUSED")
 }
 
 fn no_network(options: &Options, program: &Path) -> Result<(), String> {
-    let printed = Inside::start(options, &["--net", "none"], program, &["refused", OUTSIDE, "80"]).end()?;
+    let printed = Inside::start(options, &["--net", "none"], program, &["refused", OUTSIDE, "80"])?.end()?;
     expect("the client", &printed, "connect(client, (void *)&to, sizeof to) -> ENETUNREACH")
 }
 
@@ -261,7 +211,7 @@ fn frames_are_written_down(options: &Options, program: &Path) -> Result<(), Stri
     let file: PathBuf = options.scratch.join(format!("frames-{}.pcap", std::process::id()));
     let (port, thread) = server(|mut stream| stream.write_all(&[byte_at(0)]))?;
     let name = file.to_string_lossy().into_owned();
-    let printed = Inside::start(options, &["--pcap", &name], program, &["fetch", OUTSIDE, &port.to_string()]).end();
+    let printed = Inside::start(options, &["--pcap", &name], program, &["fetch", OUTSIDE, &port.to_string()])?.end();
     let frames = std::fs::read(&file);
     let _ = std::fs::remove_file(&file);
     expect("the client", &printed?, "fetched 1")?;
@@ -269,48 +219,4 @@ fn frames_are_written_down(options: &Options, program: &Path) -> Result<(), Stri
     let frames = frames.map_err(|error| error.to_string())?;
     let is_capture = frames.starts_with(&0xA1B2_C3D4_u32.to_le_bytes()) && frames.len() > 300;
     if is_capture { Ok(()) } else { Err(format!("{} bytes that are no capture", frames.len())) }
-}
-
-/// A server that nobody here wrote, with a client that nobody else wrote: files come as they are.
-fn python_serves(options: &Options, _: &Path) -> Result<(), String> {
-    let python = Path::new("/usr/bin/python3");
-    let library = Path::new("/usr/lib/python3.11");
-    if !python.is_file() || !library.is_dir() {
-        return Ok(());
-    }
-    let port = free_port()?;
-    let script = "import http.server, functools, sys; h = functools.partial(http.server.SimpleHTTPRequestHandler, \
-                  directory='/usr/lib/python3.11'); s = http.server.ThreadingHTTPServer(('', 7000), h)\n\
-                  s.timeout = 60; s.daemon_threads = False\n\
-                  for _ in range(6): s.handle_request()\ns.server_close()";
-    let before = ["-v", "/usr:/usr:ro", "-p", &forward(port, "")];
-    let inside = Inside::start(options, &before, python, &["-c", script]);
-    let mut served = 0;
-    let until = Instant::now() + PATIENCE;
-    while served < 6 {
-        let name = ["ast.py", "os.py", "pydoc.py"][served % 3];
-        let asked = TcpStream::connect_timeout(&local(port), PATIENCE).and_then(|mut stream| {
-            stream.set_read_timeout(Some(PATIENCE))?;
-            stream.write_all(format!("GET /{name} HTTP/1.0\r\n\r\n").as_bytes())?;
-            let mut answer = Vec::new();
-            stream.read_to_end(&mut answer)?;
-            Ok(answer)
-        });
-        let body = asked.ok().and_then(|answer| {
-            let at = answer.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
-            Some(answer[at..].to_vec())
-        });
-        match body {
-            Some(body) => {
-                let file = std::fs::read(library.join(name)).map_err(|error| error.to_string())?;
-                if body != file {
-                    return Err(format!("{name}: {} bytes, not {}", body.len(), file.len()));
-                }
-                served += 1;
-            }
-            None if Instant::now() > until => return Err(format!("nobody serves: {:?}", inside.end())),
-            None => std::thread::sleep(Duration::from_millis(100)),
-        }
-    }
-    inside.end().map(|_| ())
 }
