@@ -94,7 +94,6 @@ global_asm!(
         jmp rax
     boot_high:
         lea rsp, [rip + boot_stack_top]
-        and rsp, -32768                 /* whoever asks for the running thread's record finds unused zeros */
         mov edi, ebx
         mov esi, esi
         shl rbp, 32
@@ -123,8 +122,15 @@ global_asm!(
     .globl boot_pdpt_high
     .globl boot_pd
     boot_pd: .skip 4*4096
+    /* As a thread's area: the record of no thread, which is zeros for whoever asks for the running one's; a page that is taken away
+       when memory is sealed, so that a stack that is too deep ends there and not in somebody's data; the stack. */
+    .balign 32768
+    .skip 4096
+    .globl boot_guard_page
+    boot_guard_page: .skip 4096
+    .globl boot_stack
+    boot_stack: .skip 32768 - 8192
     .globl boot_stack_top
-    boot_stack: .skip 65536+32768
     boot_stack_top:
     .popsection
 "#

@@ -12,6 +12,11 @@
 //! ```
 //! Everything that synthesized code names lies in the top 2 GB, so a 32-bit displacement reaches it.
 
+use core::ops::Range;
+
+use machine::PAGE_BYTES;
+use machine_x86::{GUARD_OFFSET, THREAD_AREA_BYTES};
+
 pub const DIRECT_MAP: u64 = 0xFFFF_8880_0000_0000;
 pub const IMAGE_WINDOW: u64 = 0xFFFF_FFFF_8000_0000;
 pub const HEAP: u64 = 0xFFFF_FFFF_A000_0000;
@@ -25,7 +30,7 @@ pub const CODE_BYTES: u64 = 64 << 20;
 /// Where handlers reach the local APIC without a register.
 pub const NEAR_APIC: u64 = 0xFFFF_FFFF_C800_0000;
 pub const THREADS: u64 = 0xFFFF_FFFF_D000_0000;
-pub const THREAD_AREAS: u64 = (512 << 20) / machine_x86::THREAD_AREA_BYTES;
+pub const THREAD_AREAS: u64 = (512 << 20) / THREAD_AREA_BYTES;
 
 pub const KERNEL_CODE: u16 = 0x10;
 pub const KERNEL_DATA: u16 = 0x18;
@@ -36,6 +41,7 @@ unsafe extern "C" {
     static text_end: u8;
     static rodata_end: u8;
     static image_end: u8;
+    static boot_guard_page: u8;
 }
 
 /// The image's bounds: start, end of text, end of read-only data, end.
@@ -46,6 +52,18 @@ pub fn image() -> [u64; 4] {
         &raw const rodata_end as u64,
         &raw const image_end as u64,
     ]
+}
+
+/// The page below boot's stack, which is not there.
+pub fn boot_guard() -> Range<u64> {
+    let start = &raw const boot_guard_page as u64;
+    start..start + PAGE_BYTES as u64
+}
+
+/// The page below the stack that an address of a thread's area belongs to.
+pub const fn thread_guard(address: u64) -> Range<u64> {
+    let start = (address & !(THREAD_AREA_BYTES - 1)) + GUARD_OFFSET;
+    start..start + PAGE_BYTES as u64
 }
 
 /// The direct-map address of a physical address.

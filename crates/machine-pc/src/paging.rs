@@ -93,8 +93,9 @@ pub unsafe fn map_kernel(address: u64, physical: u64, flags: u64, frames: &dyn F
 /// The eight bytes at a kernel address, if the image, heap, code or a thread's area is there: nothing that reading would change.
 pub fn peek(address: u64) -> Option<u64> {
     let [image, _, _, image_end] = crate::layout::image();
-    if (image..image_end - 8).contains(&address) {
-        // SAFETY: the image is always mapped, and readable.
+    let guard = crate::layout::boot_guard();
+    if (image..image_end - 8).contains(&address) && !(guard.start - 7..guard.end).contains(&address) {
+        // SAFETY: the image but for that page is always mapped, and readable.
         return Some(unsafe { (address as *const u64).read_unaligned() });
     }
     let page = address & !(PAGE_BYTES as u64 - 1);
@@ -163,6 +164,9 @@ pub unsafe fn seal_kernel_half(image: [u64; 4], ram_end: u64, frames: &dyn Frame
     extend_direct_map(root, ram_end, frames)?;
     protect_direct_map(root, start, rodata_end, frames)?;
     store(entry(root, 0), 0);
+    if let Some(guard) = find(root, crate::layout::boot_guard().start) {
+        store(guard, 0);
+    }
     // SAFETY: the root keeps the image, the stack and the direct map; only the identity map is gone.
     unsafe { write_cr3(read_cr3()) };
     Ok(())

@@ -344,10 +344,13 @@ fn text() -> core::ops::Range<u64> {
 /// of their own. Empty if it is none.
 fn stack_from(rsp: u64) -> core::ops::Range<u64> {
     let [image, .., image_end] = crate::layout::image();
+    // One that has overflowed begins behind the page that is not there.
+    let behind = |guard: core::ops::Range<u64>| if guard.contains(&rsp) { guard.end } else { rsp };
     if rsp >= crate::layout::THREADS {
-        rsp..(rsp | (THREAD_AREA_BYTES - 1)).saturating_sub(7)
+        behind(crate::layout::thread_guard(rsp))..(rsp | (THREAD_AREA_BYTES - 1)).saturating_sub(7)
     } else if (image..image_end).contains(&rsp) {
-        rsp..image_end.min(rsp + 4096)
+        let start = behind(crate::layout::boot_guard());
+        start..image_end.min(start + 4096)
     } else {
         0..0
     }

@@ -5,7 +5,7 @@ use machine_x86::{USER_LIMIT, current_by_stack, landing, upcalls};
 
 use crate::registers::read_cr2;
 use crate::trap::{CHAIN_VECTOR, SPURIOUS_VECTOR, TIMER_VECTOR, look_landing};
-use crate::{STORE, apic, lines, nesting, start, the};
+use crate::{STORE, apic, layout, lines, nesting, start, the};
 
 const GENERAL_PROTECTION: u64 = 13;
 const PAGE_FAULT: u64 = 14;
@@ -162,7 +162,15 @@ fn land(registers: &mut Registers) -> bool {
 
 #[unsafe(no_mangle)]
 extern "C" fn trap_fatal(registers: &mut Registers) -> ! {
-    start::epitaph(registers, "fatal exception")
+    let at = read_cr2();
+    let what = if layout::boot_guard().contains(&at) {
+        "boot's stack is too deep"
+    } else if at >= layout::THREADS && layout::thread_guard(at).contains(&at) {
+        "a thread's stack in the kernel is too deep"
+    } else {
+        "fatal exception"
+    };
+    start::epitaph(registers, what)
 }
 
 fn is_interrupt(cause: u64) -> bool {

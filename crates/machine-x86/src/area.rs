@@ -19,6 +19,8 @@ use crate::thread::{CALLS, Codes, TteRecord, class};
 
 pub const THREAD_AREA_BYTES: u64 = 32 << 10;
 pub const VECTOR_OFFSET: usize = 0x1000;
+/// Of the page that is never mapped.
+pub const GUARD_OFFSET: u64 = 0x2000;
 
 /// Which thread areas are taken.
 static AREAS: KernelCell<Areas> = KernelCell::new(Areas { next: 0, free: Vec::new() });

@@ -27,7 +27,7 @@ mod upcalls;
 mod user;
 mod vector;
 
-pub use area::{THREAD_AREA_BYTES, VECTOR_OFFSET, release_inactive};
+pub use area::{GUARD_OFFSET, THREAD_AREA_BYTES, VECTOR_OFFSET, release_inactive};
 pub use clock::{
     BASE as CLOCK_BASE, SCALE as CLOCK_SCALE, counter_at, duration, now, parameters, read_tsc, start as start_clock,
     time_of,

@@ -39,8 +39,8 @@ pub struct Futexes {
 impl Futexes {
     /// Places at which nobody waits; `makers`: with the routine, which stays.
     pub fn new(makers: Option<Makers>) -> Futexes {
-        let places: &'static Futex =
-            Box::leak(Box::new(Futex { places: [const { Place::new() }; PLACES], nowhere: WaitWords::new() }));
+        let all = (0..PLACES).map(|_| Place::new()).collect();
+        let places: &'static Futex = Box::leak(Box::new(Futex { places: all, nowhere: WaitWords::new() }));
         let makers = makers.filter(|makers| makers.machine.sleeping().is_some());
         let code = makers.and_then(|makers| FutexCode::futex(places, makers, &FutexCallouts {}).create(makers));
         if let (Some(makers), Some(code)) = (makers, &code) {

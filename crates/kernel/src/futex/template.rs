@@ -1,5 +1,6 @@
 //! The quaject of the words that programs wait at: `futex` as machine code.
 
+use alloc::boxed::Box;
 use core::mem::offset_of;
 use core::sync::atomic::AtomicU64;
 
@@ -140,12 +141,13 @@ quaject! {
     pub quaject Futex ("futex", made by "boot", at most 0 inactive)
     facts(FACTS)
     data {
-        pub(super) places: [Place; PLACES],
+        /// [`PLACES`] of them, made where they stay: boot's stack has no room for them.
+        pub(super) places: Box<[Place]>,
         /// The queue of those that Rust has noted elsewhere; nobody looks at it.
         pub(super) nowhere: WaitWords,
     }
     factors(futex) {
-        let places = Abs32(core::ptr::from_ref(futex) as u64 + offset_of!(Futex, places) as u64);
+        let places = Abs32(futex.places.as_ptr() as u64);
         let number = Imm32(nr::FUTEX as u32);
     }
     callouts FutexCallouts {}
