@@ -254,12 +254,16 @@ template! {
 }
 
 template! {
-    /// Takes the program's registers again, and makes the call anew; in Rust, if something waits for the thread itself. Cost: 20
-    /// instructions.
-    pub struct CallAgain { dispatch: Abs32, slow: Target }
+    /// Something waits for the thread itself, or not: the flags are equal then. Clobbers rcx. Cost: 2 instructions.
+    pub struct LookAround {}
     where { ATTENTION = offset_of!(TteRecord, attention) }
     "mov rcx, qword ptr [rbx + {ATTENTION}]",
     "cmp byte ptr [rcx], 0",
+}
+
+template! {
+    /// Takes the program's registers again, and the number of its call; all flags are kept. Cost: 15 instructions.
+    pub struct TakeRegisters {}
     "pop r15",
     "pop r14",
     "pop r13",
@@ -275,6 +279,11 @@ template! {
     "pop r11",
     "pop rcx",
     "pop rax",
+}
+
+template! {
+    /// Makes the call anew; in Rust, if something waits for the thread itself. Cost: 3 instructions.
+    pub struct CallAgain { dispatch: Abs32, slow: Target }
     jump!(jne slow),
     "pop rsp",
     "jmp qword ptr [{dispatch}]",
@@ -293,23 +302,8 @@ template! {
 }
 
 template! {
-    /// Takes the program's registers again; the call was done with result 0. Cost: 16 instructions.
+    /// The call was done with result 0. Cost: 1 instruction.
     pub struct AnswerZero {}
-    "pop r15",
-    "pop r14",
-    "pop r13",
-    "pop r12",
-    "pop rbp",
-    "pop rbx",
-    "pop r10",
-    "pop r9",
-    "pop r8",
-    "pop rdx",
-    "pop rsi",
-    "pop rdi",
-    "pop r11",
-    "pop rcx",
-    "pop rax",
     "xor eax, eax",
 }
 
@@ -328,35 +322,25 @@ template! {
 }
 
 template! {
-    /// One was woken: that is the call's result. Cost: 7 instructions.
-    pub struct OneWoken {}
+    /// Gives back what `FindSleeper` has put away, and the number of the call. Cost: 6 instructions.
+    pub struct PutBack {}
     "pop rdi",
     "pop rsi",
     "pop rdx",
     "pop rcx",
     "pop rbx",
     "pop rax",
+}
+
+template! {
+    /// One was woken: that is the call's result. Cost: 1 instruction.
+    pub struct OneWoken {}
     "mov eax, 1",
 }
 
 template! {
-    /// The thread does not fall asleep here: the call is done in Rust. Cost: 16 instructions.
+    /// The call is done in Rust. Cost: 1 instruction.
     pub struct CallRust { slow: Target }
-    "pop r15",
-    "pop r14",
-    "pop r13",
-    "pop r12",
-    "pop rbp",
-    "pop rbx",
-    "pop r10",
-    "pop r9",
-    "pop r8",
-    "pop rdx",
-    "pop rsi",
-    "pop rdi",
-    "pop r11",
-    "pop rcx",
-    "pop rax",
     jump!(jmp slow),
 }
 
@@ -434,28 +418,10 @@ template! {
 }
 
 template! {
-    /// The call is made anew. Cost: 8 instructions.
+    /// The call is made anew. Cost: 2 instructions.
     pub struct CallAnew { dispatch: Abs32 }
-    "pop rdi",
-    "pop rsi",
-    "pop rdx",
-    "pop rcx",
-    "pop rbx",
-    "pop rax",
     "pop rsp",
     "jmp qword ptr [{dispatch}]",
-}
-
-template! {
-    /// Rust wakes. Cost: 7 instructions.
-    pub struct WakeInRust { slow: Target }
-    "pop rdi",
-    "pop rsi",
-    "pop rdx",
-    "pop rcx",
-    "pop rbx",
-    "pop rax",
-    jump!(jmp slow),
 }
 
 quaject! {
@@ -489,12 +455,15 @@ quaject! {
     callentries HandoverCode {
         /// The thread must not sleep here.
         refused: Handing(0) named "cpu.refused" needs(rust) uses() {
+            paste TakeRegisters {};
             paste CallRust { slow: *rust };
         }
         /// A thread that slept by code runs again.
         woken: Handing(0) named "cpu.woken" needs(rust, take_vectors) uses() {
             paste WakeUp {};
             paste (*take_vectors);
+            paste LookAround {};
+            paste TakeRegisters {};
             paste CallAgain { dispatch, slow: *rust };
         }
         /// The running thread sleeps in a queue.
@@ -511,9 +480,11 @@ quaject! {
             paste WakeUp {};
             paste (*take_vectors);
             paste IsAnswered { no: inner };
+            paste TakeRegisters {};
             paste AnswerZero {};
             paste (*leave);
             begin_inner;
+            paste TakeRegisters {};
             paste CallRust { slow: *rust };
         }
         /// The running thread rests in a queue.
@@ -530,18 +501,22 @@ quaject! {
             paste FindSleeper { refused: inner };
             paste TellAnswer {};
             paste LinkIn { mmu_bytes };
+            paste PutBack {};
             paste OneWoken {};
             paste (*leave);
             begin_inner;
-            paste WakeInRust { slow: *rust };
+            paste PutBack {};
+            paste CallRust { slow: *rust };
         }
         /// Who sleeps in a queue is ready, and the call of who woke it is made anew: it finds nobody.
         wake: Handing(0) named "cpu.wake" needs(rust) uses(inner) {
             paste FindSleeper { refused: inner };
             paste LinkIn { mmu_bytes };
+            paste PutBack {};
             paste CallAnew { dispatch };
             begin_inner;
-            paste WakeInRust { slow: *rust };
+            paste PutBack {};
+            paste CallRust { slow: *rust };
         }
     }
 }

@@ -16,6 +16,7 @@ use crate::PAGE_BYTES;
 /// ```
 /// ```compile_fail
 /// #![forbid(unsafe_code)]
+/// // SAFETY: nobody touches it.
 /// let frame = unsafe { machine::FrameNumber::new(0x200) };
 /// ```
 /// ```compile_fail,E0616

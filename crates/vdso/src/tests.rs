@@ -187,8 +187,8 @@ impl Mapped {
     }
 
     fn clock_gettime(self, clock: i32) -> Result<u64, i32> {
-        // SAFETY: the symbol has this type.
         let function: extern "C" fn(i32, *mut [i64; 2]) -> i32 =
+            // SAFETY: the symbol has this type.
             unsafe { std::mem::transmute(self.address("__vdso_clock_gettime")) };
         let mut time = [0; 2];
         match function(clock, &mut time) {
@@ -229,8 +229,8 @@ fn clocks_follow_the_counter() {
 #[test]
 fn the_old_calls_agree() {
     let mapped = Mapped::new(page());
-    // SAFETY: the symbol has this type.
     let gettimeofday: extern "C" fn(*mut [i64; 2], *mut [i32; 2]) -> i32 =
+        // SAFETY: the symbol has this type.
         unsafe { std::mem::transmute(mapped.address("__vdso_gettimeofday")) };
     // SAFETY: the symbol has this type.
     let time: extern "C" fn(*mut i64) -> i64 = unsafe { std::mem::transmute(mapped.address("__vdso_time")) };
@@ -253,13 +253,13 @@ fn without_a_counter_the_kernel_is_asked() {
     assert!(mapped.clock_gettime(0).unwrap() - host < 10_000_000_000);
     assert!(mapped.clock_gettime(3).is_ok()); // this thread's processor time
     assert_eq!(mapped.clock_gettime(12345), Err(-22));
-    // SAFETY: the symbol has this type.
     let getres: extern "C" fn(i32, *mut [i64; 2]) -> i32 =
+        // SAFETY: the symbol has this type.
         unsafe { std::mem::transmute(mapped.address("__vdso_clock_getres")) };
     let mut time = [9; 2];
     assert_eq!((getres(1, &mut time), time), (0, [0, 1]));
-    // SAFETY: the symbol has this type.
     let getcpu: extern "C" fn(*mut u32, *mut u32, usize) -> i32 =
+        // SAFETY: the symbol has this type.
         unsafe { std::mem::transmute(mapped.address("__vdso_getcpu")) };
     let mut processor = u32::MAX;
     assert_eq!(getcpu(&mut processor, std::ptr::null_mut(), 0), 0);
