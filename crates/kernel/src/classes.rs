@@ -9,6 +9,10 @@ use crate::counter;
 use crate::file::{Ferry, Positioned, Window};
 use crate::futex::Futex;
 use crate::pipe::Body;
+use crate::ready::counter::CounterReady;
+use crate::ready::instance::Instance;
+use crate::ready::pipe::PipeReady;
+use crate::ready::poll::Polls;
 use crate::schedule::timer::AlarmClock;
 use crate::screen::Writer;
 use crate::sound::SoundWords;
@@ -34,6 +38,10 @@ const ALL: &[fn() -> &'static Class] = &[
     Writer::class,
     SoundWords::class,
     Opens::class,
+    PipeReady::class,
+    CounterReady::class,
+    Polls::class,
+    Instance::class,
     AlarmClock::class,
     Notes::class,
 ];

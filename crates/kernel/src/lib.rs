@@ -27,6 +27,7 @@ pub mod pipe;
 #[cfg(test)]
 mod practice;
 pub mod pump;
+pub mod ready;
 pub mod schedule;
 pub mod screen;
 pub mod server;

@@ -17,6 +17,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 /// ```
 /// ```compile_fail
 /// #![forbid(unsafe_code)]
+/// // SAFETY: nobody enters it.
 /// let entry: machine::Entry<machine::CallEntry> = unsafe { machine::Entry::new(0x1234_5678) };
 /// ```
 /// ```
@@ -78,8 +79,10 @@ impl<C> Entry<C> {
 /// # use machine::{Entry, Slot};
 /// enum FileCall {}
 /// enum CallCode {}
+/// # // SAFETY: nobody enters it.
 /// # let entry = |address| unsafe { Entry::<FileCall>::new(address) };
 /// let slot: Slot<FileCall> = Slot::new(entry(0));
+/// // SAFETY: nobody enters it.
 /// slot.store(unsafe { Entry::<CallCode>::new(0) });
 /// ```
 /// Of its own contract it does:
@@ -87,6 +90,7 @@ impl<C> Entry<C> {
 /// ```
 /// # use machine::{Entry, Slot};
 /// enum FileCall {}
+/// # // SAFETY: nobody enters it.
 /// # let entry = |address| unsafe { Entry::<FileCall>::new(address) };
 /// let slot: Slot<FileCall> = Slot::new(entry(0));
 /// slot.store(entry(64));
@@ -108,8 +112,7 @@ impl<C> Slot<C> {
     }
 
     pub fn entry(&self) -> Entry<C> {
-        // SAFETY: the word is only ever stored from an entry of this contract, by `store` or by code that was made with such a
-        // slot to change.
+        // SAFETY: the word is only stored from an entry of this contract, by `store` or by code that was made to change it.
         unsafe { Entry::new(self.word.load(Ordering::Acquire)) }
     }
 }
@@ -168,6 +171,14 @@ pub enum AlarmEntry {}
 impl Entry<AlarmEntry> {
     /// The alarm is Rust's: the timer's handler goes to the kernel. Nobody enters it.
     pub const RUST: Entry<AlarmEntry> = Entry { address: 0, contract: PhantomData };
+}
+
+/// A procedure that says what something behind a descriptor is ready for.
+pub enum ReadyEntry {}
+
+impl Entry<ReadyEntry> {
+    /// Only Rust can say. Nobody enters it.
+    pub const NO_CODE: Entry<ReadyEntry> = Entry { address: 0, contract: PhantomData };
 }
 
 /// Led to by the timer's interrupt; ends with [`TimerCode::end`](crate::TimerCode::end).

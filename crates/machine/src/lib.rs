@@ -45,8 +45,8 @@ pub use clock::{Clock, TimerCode};
 pub use courier::{Courier, CourierLost};
 pub use dma::{Dma, DmaMemory, Width};
 pub use entry::{
-    AlarmEntry, CallEntry, DescriptorEntries, DeviceEntry, Entry, FileEntry, Keeps, SampleEntry, SampleProcedure, Slot,
-    TimerEntry,
+    AlarmEntry, CallEntry, DescriptorEntries, DeviceEntry, Entry, FileEntry, Keeps, ReadyEntry, SampleEntry,
+    SampleProcedure, Slot, TimerEntry,
 };
 pub use foreign::{
     About, CarryCode, Extended, Foreign, Handle, Hold, LastLink, LockedRange, Moment, Refused, Room, Stamp,

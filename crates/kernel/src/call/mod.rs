@@ -18,9 +18,10 @@ mod routine;
 mod simple;
 pub mod watch;
 
+pub(crate) use open::ToRust;
 pub use open::{CallCode, OPEN_NAMES_MAX, OpenName, Opens, TableWords};
 pub use quaject::Makers;
-pub(crate) use routine::{FACTS, REFUSED, SLOW_MANY};
+pub(crate) use routine::{FACTS, GoSlow, REFUSED, RestoreMany, SLOW_MANY};
 pub use routine::{Routine, Sleeps};
 pub use simple::{Null, NullCallouts, NullCode, SimpleCode, Zero, ZeroCallouts, ZeroCode};
 

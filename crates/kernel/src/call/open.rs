@@ -31,6 +31,8 @@ impl Contract for CallCode {
 }
 
 const SLOW: Label = Label(0);
+/// Another part, in a routine that knows no names.
+const NONE: Label = Label(1);
 
 /// A routine of a call table in the making.
 pub struct CallRoutine {
@@ -72,8 +74,29 @@ impl CallRoutine {
         fragment.paste(&mut self.draft);
     }
 
+    /// The part for nothing.
+    pub fn none(&self) -> Target {
+        Target::Label(NONE)
+    }
+
+    pub fn begin_none(&mut self) {
+        self.draft.place(NONE);
+    }
+
+    /// Appends a fragment that touches program memory, on the kernel stack.
+    pub fn paste_user(&mut self, fragment: impl Paste) {
+        let from = self.draft.len();
+        self.paste(fragment);
+        self.draft.land(from, SLOW);
+    }
+
+    /// Back to the program, from the kernel stack.
+    pub fn leave(&mut self) {
+        self.paste(self.makers.machine.leave());
+    }
+
     /// From here on on the thread's kernel stack, where a fault of program memory may happen.
-    fn enter_kernel(&mut self, tte: &dyn Tte) {
+    pub fn enter_kernel(&mut self, tte: &dyn Tte) {
         tte.append_kernel_stack(&mut self.draft);
         self.paste(self.makers.machine.open_user());
     }

@@ -8,12 +8,15 @@ use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::Relaxed;
 
 use abi::Errno;
+use codestore::Code;
 use quaject::{Made, Makers, Quaject, create};
 
 pub use template::{Body, CounterCallouts, CounterCode};
 
 use crate::call::FileCode;
 use crate::charge::{Held, Kept};
+use crate::ready::Readiness;
+use crate::ready::counter::CounterReady;
 use crate::schedule::{Scheduler, WaitQueue};
 use crate::stream::{Io, Nameless, Progress, Ready, Stream, UserRange};
 
@@ -143,6 +146,10 @@ impl Stream for EventCounter {
     fn callentries(&self, makers: Makers) -> FileCode {
         let code = self.body().callentries_for(makers, &CounterCallouts {}).unwrap_or_default();
         FileCode { read: code.read.filter(|_| !self.is_semaphore), write: code.write, ..FileCode::default() }
+    }
+
+    fn readiness(&self, makers: Makers) -> Option<Code<Readiness>> {
+        CounterReady { count: self.body().count.as_ptr() as u64 }.code(makers)
     }
 
     fn progress(&self) -> Option<Progress> {

@@ -6,6 +6,7 @@ use core::any::Any;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use abi::Errno;
+use codestore::Code;
 use machine::try_arc;
 use quaject::{Made, Makers, Quaject, create};
 
@@ -14,6 +15,8 @@ use super::ring::{CAPACITY_DEFAULT, PipeRing};
 use super::template::{Body, PipeCallouts, PipeCode};
 use crate::call::FileCode;
 use crate::charge::{Held, Kept};
+use crate::ready::Readiness;
+use crate::ready::pipe::PipeReady;
 use crate::schedule::WaitQueue;
 use crate::stream::{Io, Nameless, Ownership, Progress, Ready, Stream, UserRange, take_number};
 
@@ -418,6 +421,22 @@ impl Stream for PipeEnd {
     fn callentries(&self, makers: Makers) -> FileCode {
         let code = self.pipe.code_for(makers);
         FileCode { read: code.read, write: code.write, ..FileCode::default() }
+    }
+
+    fn readiness(&self, makers: Makers) -> Option<Code<Readiness>> {
+        let words = &self.pipe.ring().words;
+        let ready = PipeReady {
+            head: words.head.as_ptr() as u64,
+            tail: words.tail.as_ptr() as u64,
+            write_limit: words.write_limit.as_ptr() as u64,
+            readers: self.pipe.readers.as_ptr() as u64,
+            writers: self.pipe.writers.as_ptr() as u64,
+        };
+        match self.side {
+            Side::Read => ready.of_read_end(makers),
+            Side::Write => ready.of_write_end(makers),
+            Side::Both => None,
+        }
     }
 
     fn progress(&self) -> Option<Progress> {

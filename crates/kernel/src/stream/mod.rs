@@ -15,8 +15,11 @@ use core::any::Any;
 
 use abi::Errno;
 
+use codestore::Code;
+
 use crate::call::{FileCode, Makers};
 use crate::charge::Held;
+use crate::ready::Readiness;
 use crate::schedule::WaitQueue;
 
 /// What /proc/PID/fd calls a stream without a name. The number is the same for all ends of one thing.
@@ -122,6 +125,11 @@ pub trait Stream: Any + Send + Sync {
     /// `write` above, which say what a call means.
     fn callentries(&self, _makers: Makers) -> FileCode {
         FileCode::default()
+    }
+
+    /// A procedure that says what it is ready for, for who has it open and asks often; `None`: that is Rust's to say.
+    fn readiness(&self, _makers: Makers) -> Option<Code<Readiness>> {
+        None
     }
 
     /// For the type's owner to find its own again.

@@ -6,7 +6,6 @@ use core::ops::Range;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use abi::Errno;
-use kernel::FileCall;
 use kernel::call::{FileCode, TableWords};
 use kernel::charge::{Held, Kept};
 use kernel::file::Node;
@@ -14,6 +13,7 @@ use kernel::stream::Stream;
 use machine::{Entry, FileEntry, KernelCell, KernelOnce, KernelValue, NoMemory, TryGrow, try_to_vec};
 use quaject::interface;
 
+use super::asked::{AskedTable, Link, SYNTHESIZED};
 use super::terminal::Terminal;
 use crate::files::open_file::{Body, OpenFile};
 use crate::files::terminal::ends::TtyStream;
@@ -49,12 +49,6 @@ impl Drop for Slot {
         }
     }
 }
-
-/// A descriptor's way to a routine, or to Rust.
-pub type Link = quaject::Slot<FileCall>;
-
-/// Descriptors whose `read` and `write` can be synthesized; those above go the generic way.
-pub const SYNTHESIZED: usize = 256;
 
 /// Entry points that the dispatch code of `read` and `write` jumps through, by descriptor (S-89). An entry is
 /// the file's synthesized routine, or the slow end of the call.
@@ -135,6 +129,10 @@ pub struct DescriptorTable {
     entries: KernelOnce<Arc<EntryTable>>,
     /// As `entries`, of `pread` and `pwrite`: only files outside of the machine have routines for them.
     positioned: KernelOnce<Arc<PositionedTable>>,
+    /// As `entries`, of what is ready.
+    asked: KernelOnce<Arc<AskedTable>>,
+    /// One of the two is there.
+    has_rare: KernelValue<bool>,
     /// The slow end of a call: what an entry holds when there is nothing better.
     slow: Entry<FileEntry>,
     /// How pending descriptors become open files, by number.
@@ -191,6 +189,8 @@ impl DescriptorTable {
             state,
             entries: KernelOnce::new(),
             positioned: KernelOnce::new(),
+            asked: KernelOnce::new(),
+            has_rare: KernelValue::new(false),
             slow,
             recipes: KernelCell::new(Vec::new()),
             is_write_limited: KernelValue::new(false),
@@ -225,13 +225,37 @@ impl DescriptorTable {
         entries
     }
 
+    #[inline(always)]
     fn bind(&self, index: usize, file: Option<&OpenFile>) {
         if let Some(entries) = self.entries.get() {
             entries.bind(index, file, self.ends());
         }
+        if self.has_rare.get() {
+            self.bind_rare(index, file);
+        }
+    }
+
+    #[cold]
+    fn bind_rare(&self, index: usize, file: Option<&OpenFile>) {
         if let Some(positioned) = self.positioned.get() {
             bind_positioned(positioned, index, file, self.ends());
         }
+        if let Some(asked) = self.asked.get() {
+            asked.bind(index, file.map(|file| &file.asked), self.slow);
+        }
+    }
+
+    /// The table of what is ready; made when it is first asked for.
+    pub fn asked(&self) -> &Arc<AskedTable> {
+        if let Some(asked) = self.asked.get() {
+            return asked;
+        }
+        self.has_rare.set(true);
+        let asked = self.asked.get_or_init(|| Arc::new(AskedTable::new(self.slow)));
+        for (index, slot) in self.settled().borrow().slots.iter().enumerate() {
+            asked.bind(index, slot.as_ref().map(|slot| &slot.file.asked), self.slow);
+        }
+        asked
     }
 
     /// The table of `pread` and `pwrite`; made when it is first asked for.
@@ -240,6 +264,7 @@ impl DescriptorTable {
             return positioned;
         }
         let all = || core::array::from_fn(|_| Link::new(self.slow.under()));
+        self.has_rare.set(true);
         let positioned = self.positioned.get_or_init(|| Arc::new([all(), all()]));
         for (index, slot) in self.settled().borrow().slots.iter().enumerate() {
             bind_positioned(positioned, index, slot.as_ref().map(|slot| &*slot.file), self.ends());
@@ -454,6 +479,7 @@ impl DescriptorTable {
     pub fn held(&self) -> Held {
         let entries = self.entries.get().map_or(0, |_| size_of::<EntryTable>());
         let positioned = self.positioned.get().map_or(0, |_| size_of::<PositionedTable>());
+        let positioned = positioned + self.asked.get().map_or(0, |_| size_of::<AskedTable>());
         let slots = self.state.borrow().slots.capacity() * size_of::<Option<Slot>>();
         Held::new(Kept::OpenFiles, size_of::<DescriptorTable>() + slots + entries + positioned)
     }

@@ -1,5 +1,6 @@
 //! Descriptors, open files and what they can be open on.
 
+pub(crate) mod asked;
 pub(crate) mod backing;
 pub(crate) mod channel;
 pub(crate) mod closing;

@@ -18,6 +18,7 @@ use quaject::Made;
 
 use super::backing::node_held;
 use super::told::Told;
+use crate::files::asked::Asked;
 use crate::files::watchers::Watchers;
 
 /// What a file is open on.
@@ -40,11 +41,11 @@ pub struct OpenFile {
     /// The window of a regular file: its position, and the words of its synthesized routines.
     window: KernelOnce<Box<Made<Window>>>,
     /// Calls at its position that Rust did, and that moved all they were asked to.
-    whole_calls: KernelValue<u32>,
+    whole_calls: KernelValue<u8>,
     /// The words of its `pread` and `pwrite`, once it has had some.
     positioned: KernelOnce<Box<Made<Positioned>>>,
     /// Positioned calls that Rust did.
-    positioned_calls: KernelValue<u32>,
+    positioned_calls: KernelValue<u8>,
     /// The same for a regular file outside of the machine.
     ferry: Option<Box<Made<Ferry>>>,
     /// Synthesized entry points of `read` and `write`, kept alive with the file.
@@ -59,6 +60,9 @@ pub struct OpenFile {
     pub found_no_room: KernelValue<bool>,
     /// Messages that hold it on their way.
     in_flight: KernelValue<usize>,
+    /// How often `poll` has asked in Rust whether it is ready, and what it got for that.
+    polls: KernelValue<u8>,
+    pub asked: Asked,
     /// The epoll instances that watch it.
     pub watchers: Watchers,
 }
@@ -81,6 +85,8 @@ impl OpenFile {
             told: KernelValue::new(Told::default()),
             found_no_room: KernelValue::new(false),
             in_flight: KernelValue::new(0),
+            polls: KernelValue::new(0),
+            asked: Asked::new(),
             watchers: Watchers::new(),
         };
         file.tell_waiting();
@@ -98,7 +104,7 @@ impl OpenFile {
     }
 
     /// Counts one more call that moved all it was asked to, and returns how many there were.
-    pub fn count_whole_call(&self) -> u32 {
+    pub fn count_whole_call(&self) -> u8 {
         self.whole_calls.set(self.whole_calls.get().saturating_add(1));
         self.whole_calls.get()
     }
@@ -121,8 +127,18 @@ impl OpenFile {
         let _ = self.positioned.set(positioned);
     }
 
+    /// `poll` asks once more; whether it was so often that the file is worth code. It is said once.
+    #[inline(always)]
+    pub fn is_worth_asking(&self, most: u8) -> bool {
+        let times = self.polls.get();
+        if times <= most {
+            self.polls.set(times + 1);
+        }
+        times == most
+    }
+
     /// Counts one more positioned call that Rust does, and returns how many there were.
-    pub fn count_positioned_call(&self) -> u32 {
+    pub fn count_positioned_call(&self) -> u8 {
         self.positioned_calls.set(self.positioned_calls.get().saturating_add(1));
         self.positioned_calls.get()
     }

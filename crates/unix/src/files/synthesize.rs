@@ -48,7 +48,7 @@ fn synthesize_file(unix: &Unix, file: &mut OpenFile) {
 
 /// A file in memory gets routines when Rust has done this many calls on it that moved all they were asked to, and not up to the
 /// end: who reads or writes a file in one piece, as most do, pays nothing.
-const WHOLE_CALLS: u32 = 2;
+const WHOLE_CALLS: u8 = 2;
 
 /// Counts a call that moved all it was asked to; whether the file has had enough of them for routines.
 #[inline(always)]
@@ -112,7 +112,7 @@ pub fn watched(file: &OpenFile, makers: Makers) -> FileCode {
 
 /// A `pread` or `pwrite` of a regular file gets a routine when Rust has done this many: making it costs about 15 of them, and a
 /// program that reads the head of a library makes one.
-const POSITIONED_CALLS: u32 = 8;
+const POSITIONED_CALLS: u8 = 8;
 
 /// Counts a positioned call on a file; the file that has had enough of them gets routines for them.
 ///

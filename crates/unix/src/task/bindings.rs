@@ -1,11 +1,14 @@
 //! The synthesized calls of one thread that belong to no file: what is bound, and for what.
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use abi::nr;
 use codestore::Code;
 use kernel::call::CallCode;
 use machine::{KernelCell, KernelValue, Tte};
+
+use crate::files::asked::AskedTable;
 
 /// Calls that a thread dispatches by descriptor in synthesized code.
 pub const DESCRIPTOR_CALLS: [u64; 5] = [nr::READ, nr::WRITE, nr::LSEEK, nr::PREAD64, nr::PWRITE64];
@@ -37,6 +40,15 @@ pub struct OpenCache {
     pub close: Option<Code<CallCode>>,
 }
 
+/// How often the thread's `poll` and `epoll_wait` were done in Rust on files that have code; [`BOUND`] once they are code.
+#[derive(Default)]
+pub struct PollCalls {
+    pub times: KernelValue<u8>,
+    pub waits: KernelValue<u8>,
+    /// `poll`, and the table that it knows.
+    pub code: KernelCell<Option<(Code<CallCode>, Arc<AskedTable>)>>,
+}
+
 #[derive(Default)]
 pub struct Bindings {
     /// How often each of [`DESCRIPTOR_CALLS`] was done in Rust on a file that has a routine for it; [`BOUND`] once its dispatch goes
@@ -45,6 +57,7 @@ pub struct Bindings {
     /// How often each of [`CONSTANT_CALLS`] was done in Rust; [`BOUND`] once it is a constant.
     pub constant_calls: [KernelValue<u8>; CONSTANT_CALLS.len()],
     pub opens: KernelCell<OpenCache>,
+    pub polls: PollCalls,
 }
 
 pub const BOUND: u8 = u8::MAX;
@@ -82,6 +95,17 @@ impl Bindings {
                 tte.bind_call(number as usize, None);
             }
         }
+        self.unbind_polls(tte);
+    }
+
+    /// The same of `poll` and `epoll_wait`, which know the descriptor table, and that one descriptor is allowed.
+    fn unbind_polls(&self, tte: &dyn Tte) {
+        for (count, number) in [(&self.polls.times, nr::POLL), (&self.polls.waits, nr::EPOLL_WAIT)] {
+            if count.replace(0) == BOUND {
+                tte.bind_call(number as usize, None);
+            }
+        }
+        *self.polls.code.borrow_mut() = None;
     }
 
     /// The process has another descriptor table: the dispatch that knows the old one goes.

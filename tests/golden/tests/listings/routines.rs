@@ -13,6 +13,10 @@ use kernel::counter::EventCounter;
 use kernel::file::{NewNode, Node, Positioned, Time, Volume, Window};
 use kernel::futex::Futexes;
 use kernel::pipe::Pipe;
+use kernel::ready::counter::CounterReady;
+use kernel::ready::instance::{Looks, Watched};
+use kernel::ready::pipe::PipeReady;
+use kernel::ready::poll::Polls;
 use kernel::schedule::timer::{CountWords, TimerCodes};
 use kernel::screen::{Machines, TextWindow};
 use kernel::sound::{Activity, Channel, Format, Inserts, Maker, Plan, Sound, Waiters, synthesize};
@@ -187,6 +191,7 @@ pub fn all() -> Vec<(String, String)> {
         listed("watch.told", watched[3].entry().address()),
         listed("call.close", close.entry().address()),
     ];
+    listings.extend(asked());
     listings.extend(handlers());
     listings.extend(timers());
     // A thread's routines are one template each, filled with addresses that are not shown.
@@ -202,6 +207,32 @@ pub fn all() -> Vec<(String, String)> {
     listings.extend(machines());
     listings.extend(handover());
     listings
+}
+
+/// What something is ready for, and the calls that ask.
+fn asked() -> Vec<(String, String)> {
+    let makers = bench().makers();
+    let pipe = PipeReady { head: 0x1000, tail: 0x1008, write_limit: 0x1010, readers: 0x1018, writers: 0x101c };
+    let counter = CounterReady { count: 0x1020 }.code(makers).expect("room for code");
+    let [read, write] = [pipe.of_read_end(makers), pipe.of_write_end(makers)].map(|code| code.expect("room for code"));
+    let poll = Polls { ready: 0x2000, count: 256 }.poll(makers, &OnlyTte).expect("room for code");
+    let looks = Looks::new(makers).expect("room for code");
+    looks.look_at(
+        makers,
+        &[
+            Watched { ready: &read, events: 1, data: 7 << 32 | 3 },
+            Watched { ready: &counter, events: 5, data: u64::MAX },
+        ],
+    );
+    let look = born("epoll.look");
+    vec![
+        listed("ready.pipe.read", read.entry().address()),
+        listed("ready.pipe.write", write.entry().address()),
+        listed("ready.counter", counter.entry().address()),
+        listed("call.poll", poll.entry().address()),
+        listed("epoll.wait", looks.wait().entry().address()),
+        listed("epoll.look", look),
+    ]
 }
 
 /// Falling asleep and waking.

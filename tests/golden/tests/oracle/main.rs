@@ -5,6 +5,7 @@
 //!
 //! `SYNTH_SEED=n` repeats a run; `SYNTH_OPERATIONS=n` sets its length (10000000 for a long one).
 
+mod asks;
 mod clocks;
 mod consoles;
 mod descriptors;
@@ -35,6 +36,7 @@ fn main() {
     let operations = given.unwrap_or(OPERATIONS);
     println!("oracle: SYNTH_SEED={seed} SYNTH_OPERATIONS={operations}");
     let mut race = Race::new(seed);
+    let mut asks = asks::Asks::new();
     let mut pipes = pipes::Pipes::new();
     let mut files = files::Files::new();
     let mut clocks = clocks::Clocks::new();
@@ -53,6 +55,7 @@ fn main() {
             0..6 => pipes.step(&mut race),
             6..12 => files.step(&mut race),
             12 => devices.step(&mut race),
+            13 if race.random.once_in(2) => asks.step(&mut race),
             13 => dispatch.step(&mut race),
             18 => sounds.step(&mut race),
             17 if race.random.once_in(2) => lines.step(&mut race),

@@ -31,7 +31,7 @@ pub struct Race {
 }
 
 /// Every routine that must have been fast at least once.
-const ROUTINES: [&str; 19] = [
+const ROUTINES: [&str; 21] = [
     "pipe.read",
     "pipe.write",
     "file.read",
@@ -48,6 +48,8 @@ const ROUTINES: [&str; 19] = [
     "window.write",
     "call.open",
     "call.close",
+    "call.poll",
+    "epoll.wait",
     "thread.dispatch",
     "thread.by_descriptor",
     "thread.slow_call",

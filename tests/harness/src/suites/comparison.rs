@@ -20,7 +20,8 @@ pub enum Suite {
     Differential,
     /// `faults.c`, `held.c`.
     Faults,
-    /// `signals.c`, `mm.c`, `files.c`, `seals.c`, `resolve.c`, `packets.c`, `vector.c`, `turns.c`, `closing.c`, `handover.c`, `futexes.c`,
+    /// `signals.c`, `mm.c`, `files.c`, `seals.c`, `resolve.c`, `packets.c`, `vector.c`, `turns.c`, `closing.c`, `handover.c`,
+    /// `futexes.c`, `asked.c`,
     /// `tasks.c`, `trace.c`,
     /// `pumps.c`, `stale.c`, `transfers.c`, `user_calls.c`, `rights.c`, `capabilities.c`, `processes.c`, `mounts.c`,
     /// `xattrs.c`, `inet.c`.
@@ -72,6 +73,7 @@ impl Suite {
                     "handover",
                     "futexes",
                     "flows",
+                    "asked",
                     "inet",
                     "tasks",
                     "trace",

@@ -16,11 +16,12 @@ use abi::poll::{
 };
 use kernel::charge::{Held, Kept};
 use kernel::file::NodeKind;
+use kernel::ready::instance::Looks;
 use kernel::schedule::{Scheduler, WaitQueue};
 use kernel::stream::{Progress, Ready, Stream};
 use machine::{KernelCell, KernelOnce, KernelValue, Nanos, NoMemory, Ordered, TryGrow, try_collect, try_to_vec};
 
-use super::{PART, Waited, nesting, read_deadline, wait};
+use super::{PART, Waited, nesting, read_deadline, routines, wait};
 use crate::call::{Call, CallResult};
 use crate::calls::memory::exhaustion::admits;
 use crate::calls::resume::with_signal_mask;
@@ -30,7 +31,7 @@ use crate::files::open_file::OpenFile;
 use crate::files::watchers::{Mark, Watcher};
 
 /// Bits of an event that say how to report, not what.
-const MODE_BITS: u32 = EPOLLET | EPOLLONESHOT | EPOLLWAKEUP | EPOLLEXCLUSIVE;
+pub const MODE_BITS: u32 = EPOLLET | EPOLLONESHOT | EPOLLWAKEUP | EPOLLEXCLUSIVE;
 
 /// One watched file. The set does not keep it open.
 struct Item {
@@ -65,6 +66,9 @@ pub struct Epoll {
     /// Who was reported last: who comes behind it is asked first, so that all get their turn.
     last: KernelValue<Option<Name>>,
     changed: WaitQueue,
+    /// How often Rust has looked since the files changed, and what looks for it.
+    looked: KernelValue<u8>,
+    looks: KernelOnce<Looks>,
     /// Room for the events of a wait, while nobody waits.
     room: KernelCell<Vec<EpollEvent>>,
     /// What a walk over instances found here: see [`nesting`].
@@ -139,6 +143,8 @@ impl Epoll {
             items: KernelCell::default(),
             last: KernelValue::new(None),
             changed: WaitQueue::new(),
+            looked: KernelValue::new(0),
+            looks: KernelOnce::new(),
             room: KernelCell::new(Vec::new()),
             mark: KernelValue::default(),
             answer: KernelValue::default(),
@@ -223,6 +229,40 @@ impl Epoll {
         at
     }
 
+    /// Other files are watched now, or otherwise.
+    fn note_change(&self) {
+        self.looked.set(0);
+        if let Some(looks) = self.looks.get() {
+            looks.forget();
+        }
+    }
+
+    /// Rust looks once more at the same files; whether that was so often that they are worth code. It is said once.
+    #[inline(always)]
+    pub fn is_worth_look(&self, most: u8) -> bool {
+        let times = self.looked.get();
+        if times <= most {
+            self.looked.set(times + 1);
+        }
+        times == most
+    }
+
+    /// Its code, made when it is first wanted.
+    pub fn looks(&self, make: impl FnOnce() -> Option<Looks>) -> Option<&Looks> {
+        if self.looks.get().is_none() {
+            let _ = self.looks.set(make()?);
+        }
+        self.looks.get()
+    }
+
+    /// The files of which nothing counts but what they are ready for; what is asked of them, and what is told with it.
+    pub fn plain_items(&self) -> Result<Vec<(Arc<OpenFile>, u32, u64)>, NoMemory> {
+        const REMEMBERS: u32 = EPOLLET | EPOLLONESHOT;
+        let items = self.items.borrow();
+        let plain = items.iter().map(|(_, item)| item).filter(|item| item.events & REMEMBERS == 0);
+        try_collect(plain.filter_map(|item| Some((item.file.upgrade()?, item.events, item.data))))
+    }
+
     /// Keeps small room for the next wait.
     fn keep_room(&self, room: Vec<EpollEvent>) {
         if room.capacity() <= FEW {
@@ -250,6 +290,8 @@ impl Watcher for Epoll {
         for kind in [Kind::Other, Kind::Instance] {
             items.remove(&(kind, descriptor, file));
         }
+        drop(items);
+        self.note_change();
     }
 
     fn own_file(&self) -> Option<Arc<OpenFile>> {
@@ -334,6 +376,7 @@ pub fn epoll_ctl(call: &Call<'_>, instance: u64, operation: u32, descriptor: u64
             let mut items = epoll.items.borrow_mut();
             let item = items.get_mut(&name).ok_or(Errno::ENOENT)?;
             (item.events, item.data, item.reported, item.spent) = (event.events, event.data(), None, false);
+            epoll.note_change();
         }
         EPOLL_CTL_DEL => epoll.remove(name, &file).ok_or(Errno::ENOENT)?,
         _ => return Err(Errno::EINVAL),
@@ -361,6 +404,7 @@ fn add(
     let item =
         Item { file: Arc::downgrade(file), events: event.events, data: event.data(), reported: None, spent: false };
     let inserted = epoll.items.borrow_mut().try_insert(name, item);
+    epoll.note_change();
     if inserted.is_err() {
         file.watchers.remove(&epoll.as_watcher(), name.1);
         return Err(Errno::ENOMEM);
@@ -377,6 +421,7 @@ fn add(
 impl Epoll {
     fn remove(&self, name: Name, file: &OpenFile) -> Option<()> {
         let item = self.items.borrow_mut().remove(&name)?;
+        self.note_change();
         file.watchers.remove(&self.as_watcher(), name.1);
         drop(item);
         Some(())
@@ -394,6 +439,7 @@ fn wait_until(call: &Call<'_>, instance: u64, into: u64, room: i32, deadline: Op
     }
     let holder = call.file(instance)?;
     let epoll = holder.stream_of::<Epoll>().ok_or(Errno::EINVAL)?;
+    routines::waited(call, &holder, epoll);
     let mut events = core::mem::take(&mut *epoll.room.borrow_mut());
     events.room_for(1)?;
     let waited = wait(
@@ -409,12 +455,17 @@ fn wait_until(call: &Call<'_>, instance: u64, into: u64, room: i32, deadline: Op
     if let Waited::Interrupted = waited {
         return Err(Errno::EINTR);
     }
-    for (index, event) in events.iter().enumerate() {
-        call.write(into + (index * EpollEvent::BYTES) as u64, event)?;
+    let mut given = 0;
+    while let Some(event) = events.get(given) {
+        match call.write(into + (given * EpollEvent::BYTES) as u64, event) {
+            Ok(()) => given += 1,
+            // What found its place is told of.
+            Err(error) if given == 0 => return Err(error),
+            Err(_) => break,
+        }
     }
-    let count = events.len() as u64;
     epoll.keep_room(events);
-    Ok(count)
+    Ok(given as u64)
 }
 
 fn deadline_ms(call: &Call<'_>, timeout_ms: i32) -> Option<Nanos> {

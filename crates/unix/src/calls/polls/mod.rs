@@ -7,12 +7,14 @@
 //!   nesting.rs   which instances may watch each other
 //!   gather.rs    the files of a wait, few or many
 //!   eventfd.rs   event counters
+//!   routines.rs  when poll and epoll_wait become code
 //! ```
 
 mod epoll;
 pub(crate) mod eventfd;
 mod gather;
 mod nesting;
+mod routines;
 mod select;
 pub(super) mod table;
 
@@ -131,6 +133,11 @@ fn poll_records(call: &Call<'_>, records: u64, count: u64, deadline: Option<Nano
     if count as u32 as u64 > call.process().limits.borrow().descriptors() {
         return Err(Errno::EINVAL);
     }
+    if count as u32 == 1
+        && let Some(ready) = poll_one(call, records, deadline)?
+    {
+        return Ok(Waited::Ready(ready));
+    }
     let bytes = count as u32 as usize * PollFd::BYTES;
     let mut few = [0; FEW * PollFd::BYTES];
     let mut many;
@@ -162,6 +169,27 @@ fn poll_records(call: &Call<'_>, records: u64, count: u64, deadline: Option<Nano
         call.copy_out(records + (index * PollFd::BYTES) as u64 + 6, &record[6..8])?;
     }
     waited
+}
+
+/// `poll` of one record that is ready, or where nobody waits; `None`: the caller has to wait, or is too late to.
+fn poll_one(call: &Call<'_>, records: u64, deadline: Option<Nanos>) -> Result<Option<u64>, Errno> {
+    let mut record = [0; PollFd::BYTES];
+    call.copy_in(records, &mut record)?;
+    let (descriptor, events) = (descriptor_in(&record), u16::from_le_bytes([record[4], record[5]]));
+    let file = if descriptor < 0 { None } else { call.task.file(Descriptor(descriptor as u32)) };
+    let ready = match &file {
+        Some(file) if !file.is_path_only() => {
+            routines::polled(call, file);
+            file.ready().0 as u16 & (events | POLLERR | POLLHUP)
+        }
+        _ if descriptor < 0 => 0,
+        _ => POLLNVAL,
+    };
+    if ready == 0 && deadline != Some(Nanos(0)) {
+        return Ok(None);
+    }
+    call.copy_out(records + 6, &ready.to_le_bytes())?;
+    Ok(Some(u64::from(ready != 0)))
 }
 
 fn descriptor_in(record: &[u8]) -> i32 {
