@@ -7,6 +7,7 @@
 
 extern crate alloc;
 
+pub mod core_file;
 mod errno;
 mod errno_name;
 pub mod file;

@@ -9,6 +9,7 @@ use crate::calls::mqueue::open::QueueNames;
 use crate::calls::sysv::messages::Queues;
 use crate::calls::sysv::objects::Objects;
 use crate::calls::sysv::semaphores::Sets;
+use crate::core_names::CoreNames;
 use crate::tunables::Tunables;
 
 pub struct Families {
@@ -19,6 +20,7 @@ pub struct Families {
     pub queue_names: QueueNames,
     pub aio: Contexts,
     pub signal_driven: SignalDriven,
+    pub core_names: CoreNames,
 }
 
 impl Families {
@@ -31,6 +33,7 @@ impl Families {
             queue_names: QueueNames::new(),
             aio: Contexts::new(),
             signal_driven: SignalDriven::new(),
+            core_names: CoreNames::new(),
         }
     }
 }

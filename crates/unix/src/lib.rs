@@ -30,6 +30,7 @@ pub mod boot;
 mod border;
 mod call;
 mod calls;
+mod core_names;
 mod devices;
 mod emulator;
 mod entrance;

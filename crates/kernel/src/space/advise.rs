@@ -21,6 +21,10 @@ pub enum Advice {
     /// is at once.
     Free,
     AtFork(AtFork),
+    /// Whether the pages go into core files.
+    AtDump {
+        omit: bool,
+    },
 }
 
 /// Which pages [`Space::forget_file`] drops.
@@ -160,16 +164,18 @@ impl Space {
             Advice::AtFork(AtFork::Wipe) if !matches!(area.kind, Kind::Anonymous | Kind::Stack) => {
                 Err(MapError::Invalid)
             }
-            Advice::AtFork(at_fork) => self.set_at_fork(from, to, at_fork),
+            Advice::AtFork(at_fork) => self.mark(from, to, |area| area.at_fork = at_fork),
+            Advice::AtDump { omit } => self.mark(from, to, |area| area.is_undumped = omit),
         }
     }
 
-    fn set_at_fork(&mut self, from: u64, to: u64, at_fork: AtFork) -> Result<(), MapError> {
+    /// Marks a part of an area.
+    fn mark(&mut self, from: u64, to: u64, mark: impl FnOnce(&mut Area)) -> Result<(), MapError> {
         self.check_area_count(2)?;
         self.split(from);
         self.split(to);
         if let Some(area) = self.areas.get_mut(&from) {
-            area.at_fork = at_fork;
+            mark(area);
         }
         self.merge_before(to);
         self.merge_before(from);

@@ -123,6 +123,8 @@ pub(super) struct Area {
     /// Not charged against memory (MAP_NORESERVE).
     pub no_reserve: bool,
     pub at_fork: AtFork,
+    /// Does not go into core files (madvise DONTDUMP).
+    pub is_undumped: bool,
     /// Counts against the limit on locked memory. A child's is not locked.
     pub is_locked: bool,
     /// Counts among what all programs may ask for together (Linux `VM_ACCOUNT`); what was writable once stays charged.
@@ -146,6 +148,7 @@ impl Area {
             && self.limit == next.limit
             && self.no_reserve == next.no_reserve
             && self.at_fork == next.at_fork
+            && self.is_undumped == next.is_undumped
             && self.is_locked == next.is_locked
             && self.is_charged == next.is_charged
             && self.kind.is_continued_by(self.end - start, &next.kind)

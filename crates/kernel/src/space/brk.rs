@@ -61,6 +61,7 @@ impl Space {
             kind: Kind::Anonymous,
             no_reserve: false,
             at_fork: AtFork::Share,
+            is_undumped: false,
             is_locked: self.locks_future.is_some(),
             has_copies: true,
             is_charged: true,

@@ -106,6 +106,7 @@ impl Space {
             kind: request.kind,
             no_reserve: request.no_reserve && !self.pages.pool.rules.is_strict(),
             at_fork: AtFork::Share,
+            is_undumped: false,
             is_locked,
             is_charged: false,
         };

@@ -30,6 +30,12 @@ pub struct AreaView<'a> {
     pub protection: Protection,
     pub is_shared: bool,
     pub is_locked: bool,
+    /// Does not go into core files.
+    pub is_undumped: bool,
+    /// Some pages may be the program's own: written ones of a private area.
+    pub has_copies: bool,
+    /// The kernel's own pages, such as the vDSO.
+    pub is_special: bool,
     /// Offset in the backing, 0 without one.
     pub offset_bytes: u64,
     pub label: AreaLabel<'a>,
@@ -93,6 +99,11 @@ impl Space {
         })
     }
 
+    /// The first page of `from..to` that is there.
+    pub fn next_present(&self, from: u64, to: u64) -> Option<u64> {
+        self.pages.next_present(from, to).map(|(page, _)| page)
+    }
+
     fn view_of<'a>(&self, start: u64, area: &'a Area) -> AreaView<'a> {
         AreaView {
             start,
@@ -100,6 +111,9 @@ impl Space {
             protection: area.protection,
             is_shared: area.kind.is_shared(),
             is_locked: area.is_locked,
+            is_undumped: area.is_undumped,
+            has_copies: area.has_copies,
+            is_special: matches!(area.kind, Kind::Special(_)),
             offset_bytes: area.kind.view().map_or(0, |view| view.first_page * PAGE),
             label: self.label(start, area),
         }

@@ -1,7 +1,7 @@
 //! Moving bytes: read, write, seek and their kin, the generic paths.
 
 pub mod asynchronous;
-mod copies;
+pub mod copies;
 pub(crate) mod extent;
 pub(super) mod table;
 mod vectors;

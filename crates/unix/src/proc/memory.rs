@@ -90,6 +90,7 @@ fn flags(text: &mut Lines, area: &AreaView<'_>) {
         (area.is_shared, "sh "),
         (true, "mr mw me "),
         (area.is_locked, "lo "),
+        (area.is_undumped, "dd "),
         (matches!(area.label, AreaLabel::Stack), "gd "),
     ];
     words.into_iter().filter(|(holds, _)| *holds).for_each(|(_, word)| text.push_str(word));
@@ -184,6 +185,12 @@ fn read_of(unix: &Unix, process: &Process, range: (u64, u64)) -> Vec<u8> {
     process.space().map(|space| read(unix, &space, range)).unwrap_or_default()
 }
 
+/// The first bytes of the arguments, as they lie there.
+pub fn first_arguments(unix: &Unix, process: &Process, most: u64) -> Vec<u8> {
+    let (start, end) = process.arguments.get();
+    read_of(unix, process, (start, end.min(start.saturating_add(most))))
+}
+
 /// The arguments, each with its NUL. A program may write a title over them: if the last NUL is gone, the title
 /// goes on to the next NUL, into the environment (Linux `get_mm_cmdline`).
 pub fn command_line(unix: &'static Unix, member: &Member) -> Text {
@@ -205,8 +212,12 @@ pub fn environment(unix: &'static Unix, member: &Member) -> Text {
 
 /// The auxiliary vector lies behind the argument and environment pointers, where `execve` put it.
 pub fn auxv(unix: &'static Unix, member: &Member) -> Text {
+    auxiliary_vector(unix, &*member.inspect(unix)?)
+}
+
+/// The same, for whoever writes it down.
+pub fn auxiliary_vector(unix: &'static Unix, process: &Process) -> Text {
     const VECTOR_BYTES_MAX: usize = 64 * 16;
-    let process = member.inspect(unix)?;
     let start = process.stack_start.get();
     let Some(space) = process.space().filter(|_| start != 0) else { return Ok(Vec::new()) };
     let word = |address: u64| {

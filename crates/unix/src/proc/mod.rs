@@ -27,7 +27,7 @@ mod devices;
 #[cfg(feature = "failing")]
 mod failing;
 mod interrupts;
-mod memory;
+pub mod memory;
 mod mounts;
 mod net;
 mod process;

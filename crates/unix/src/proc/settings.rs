@@ -86,8 +86,8 @@ const FS: &[Entry<Whole>] = &[
 
 const KERNEL: &[Entry<Whole>] = &[
     constant!("cap_last_cap", "40"),
-    constant!("core_pattern", "core"),
-    constant!("core_uses_pid", "0"),
+    setting("core_pattern", core_pattern, set_core_pattern),
+    setting("core_uses_pid", core_uses_pid, set_core_uses_pid),
     setting("domainname", domain_name, set_domain_name),
     setting("hostname", host_name, set_host_name),
     tunable!("msgmax", message_bytes),
@@ -232,6 +232,25 @@ fn overcommit_kilobytes(unix: &'static Unix, _: &Whole) -> Text {
 fn set_overcommit_kilobytes(_: Held<'_>, unix: &'static Unix, _: &Whole, text: &[u8]) -> Result<(), Errno> {
     unix.pool.rules.limit_kilobytes.set(number(text)?);
     unix.pool.rules.limit_percent.set(0);
+    Ok(())
+}
+
+fn core_pattern(unix: &'static Unix, _: &Whole) -> Text {
+    let mut pattern = unix.families.core_names.pattern()?;
+    pattern.try_push(b'\n')?;
+    Ok(pattern)
+}
+
+fn set_core_pattern(_: Held<'_>, unix: &'static Unix, _: &Whole, text: &[u8]) -> Result<(), Errno> {
+    unix.families.core_names.set_pattern(first_line(text))
+}
+
+fn core_uses_pid(unix: &'static Unix, _: &Whole) -> Text {
+    written(format_args!("{}\n", u8::from(unix.families.core_names.uses_pid.get())))
+}
+
+fn set_core_uses_pid(_: Held<'_>, unix: &'static Unix, _: &Whole, text: &[u8]) -> Result<(), Errno> {
+    unix.families.core_names.uses_pid.set(number(text)? != 0);
     Ok(())
 }
 

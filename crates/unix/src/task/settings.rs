@@ -16,6 +16,8 @@ pub struct Settings {
     pub no_huge_pages: bool,
     /// `personality` with `ADDR_NO_RANDOMIZE`; addresses never are.
     pub no_randomization: bool,
+    /// Which memory goes into a core file (`/proc/PID/coredump_filter`).
+    pub dump_filter: u32,
     /// `MEMBARRIER_CMD_REGISTER_…` that were asked for.
     pub barriers: u32,
 }
@@ -31,6 +33,7 @@ impl Default for Settings {
             timer_slack_ns: 50_000,
             no_huge_pages: false,
             no_randomization: false,
+            dump_filter: abi::core_file::DUMP_DEFAULT,
             barriers: 0,
         }
     }

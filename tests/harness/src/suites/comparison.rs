@@ -20,7 +20,7 @@ pub enum Suite {
     Differential,
     /// `faults.c`, `held.c`.
     Faults,
-    /// `signals.c`, `mm.c`, `files.c`, `seals.c`, `resolve.c`, `packets.c`, `vector.c`, `turns.c`, `closing.c`, `handover.c`,
+    /// `signals.c`, `mm.c`, `files.c`, `seals.c`, `resolve.c`, `packets.c`, `vector.c`, `cores.c`, `turns.c`, `closing.c`, `handover.c`,
     /// `futexes.c`, `asked.c`,
     /// `tasks.c`, `trace.c`,
     /// `pumps.c`, `stale.c`, `transfers.c`, `user_calls.c`, `rights.c`, `capabilities.c`, `processes.c`, `mounts.c`,
@@ -68,6 +68,7 @@ impl Suite {
                     "mqueue",
                     "sockets",
                     "vector",
+                    "cores",
                     "turns",
                     "closing",
                     "handover",

@@ -67,8 +67,10 @@ fn known_advice(advice: u32) -> Option<Advice> {
         MADV_DONTFORK => Advice::AtFork(AtFork::Omit),
         MADV_DOFORK | MADV_KEEPONFORK => Advice::AtFork(AtFork::Share),
         MADV_WIPEONFORK => Advice::AtFork(AtFork::Wipe),
+        MADV_DONTDUMP => Advice::AtDump { omit: true },
+        MADV_DODUMP => Advice::AtDump { omit: false },
         MADV_NORMAL | MADV_RANDOM | MADV_SEQUENTIAL | MADV_WILLNEED | MADV_MERGEABLE | MADV_UNMERGEABLE
-        | MADV_HUGEPAGE | MADV_NOHUGEPAGE | MADV_DONTDUMP | MADV_DODUMP | MADV_COLD | MADV_PAGEOUT => Advice::Nothing,
+        | MADV_HUGEPAGE | MADV_NOHUGEPAGE | MADV_COLD | MADV_PAGEOUT => Advice::Nothing,
         _ => return None,
     })
 }

@@ -11,7 +11,7 @@
 //! (S-55). Any thread of the tracer's process may use what is its own here; Linux wants the thread that attached.
 
 pub(crate) mod attach;
-mod registers;
+pub mod registers;
 pub(crate) mod stops;
 pub(super) mod table;
 pub(crate) mod watchpoints;

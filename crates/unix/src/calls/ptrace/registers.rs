@@ -15,20 +15,25 @@ use crate::task::thread::Task;
 /// The flags that a tracer may change: the arithmetic ones, TF, DF, RF, AC.
 const FLAGS: u64 = 0x5_0DD5;
 /// `orig_rax` outside of calls.
-const NO_CALL: u64 = u64::MAX;
+pub const NO_CALL: u64 = u64::MAX;
 /// Where the processor's own features are told in an XSAVE image (`struct _fpx_sw_bytes`, `xfeatures`).
-const FEATURES_AT: usize = 464;
-const LEGACY_BYTES: usize = 512;
+pub const FEATURES_AT: usize = 464;
+pub const LEGACY_BYTES: usize = 512;
 
 /// Error: `ESRCH` when the thread does not stand still.
 pub fn get(task: &Task) -> Result<UserRegs, Errno> {
     let stop = task.watch.stop.borrow();
     let stop = stop.as_ref().ok_or(Errno::ESRCH)?;
-    let Registers { r15, r14, r13, r12, rbp, rbx, r11, r10, r9, r8, rax, rcx, rdx, rsi, rdi, .. } = stop.registers;
-    let Registers { rip, cs, rsp, ss, rflags, cause, .. } = stop.registers;
+    let orig_rax = if stop.in_call { stop.registers.cause as i32 as i64 as u64 } else { NO_CALL };
+    Ok(UserRegs { orig_rax, ..as_seen(task, &stop.registers) })
+}
+
+/// The registers of a thread, which runs none of its program now, as outside of a call.
+pub fn as_seen(task: &Task, registers: &Registers) -> UserRegs {
+    let Registers { r15, r14, r13, r12, rbp, rbx, r11, r10, r9, r8, rax, rcx, rdx, rsi, rdi, .. } = *registers;
+    let Registers { rip, cs, rsp, ss, rflags, .. } = *registers;
     let tte = task.thread.tte();
-    let orig_rax = if stop.in_call { cause as i32 as i64 as u64 } else { NO_CALL };
-    Ok(UserRegs {
+    UserRegs {
         r15,
         r14,
         r13,
@@ -44,7 +49,7 @@ pub fn get(task: &Task) -> Result<UserRegs, Errno> {
         rdx,
         rsi,
         rdi,
-        orig_rax,
+        orig_rax: NO_CALL,
         rip,
         cs,
         eflags: rflags,
@@ -56,7 +61,7 @@ pub fn get(task: &Task) -> Result<UserRegs, Errno> {
         es: 0,
         fs: 0,
         gs: 0,
-    })
+    }
 }
 
 /// Errors: `ESRCH`; `EIO` for a base that is not a program's address, or a selector of the kernel.

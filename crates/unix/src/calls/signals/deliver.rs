@@ -5,12 +5,12 @@ use alloc::sync::Arc;
 
 use abi::Errno;
 use abi::frame::FP_XSTATE_MAGIC2;
-use abi::process::{RLIMIT_CORE, WaitStatus};
+use abi::process::WaitStatus;
 use kernel::space::{FaultKind, Resolved};
 use kernel::stream::Caller;
 use machine::{Exception, Held, Registers, UserFault, VirtAddr};
 
-use super::{crash, stop};
+use super::{crash, dump, stop};
 use crate::calls::life::end::Onward;
 use crate::calls::memory::exhaustion::{make_room, take_starvation};
 use crate::calls::{restartable, times, trace};
@@ -174,7 +174,7 @@ pub fn before_user(held: Held<'_>, unix: &'static Unix, task: Arc<Task>, registe
                     crash::tell(held, unix, &task, registers, &info);
                 }
                 let signal = info.signo;
-                let core = core && task.process.limits.borrow().0[RLIMIT_CORE as usize].0 > 0;
+                let core = core && dump::dump(held, unix, &task, registers, &info);
                 crate::calls::life::end::end_process(
                     unix,
                     &task.process,

@@ -15,6 +15,7 @@ mod actions;
 mod crash;
 pub(crate) mod deliver;
 mod descriptor;
+pub mod dump;
 pub(crate) mod kill;
 pub(crate) mod send;
 mod stop;

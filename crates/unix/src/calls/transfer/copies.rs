@@ -103,6 +103,11 @@ fn give(call: &Call<'_>, to: &mut End, piece: &[u8], nonblocking: bool) -> Resul
     Ok(written)
 }
 
+/// Writes the kernel's own bytes into a file at a place; how many. Errors: those of a write.
+pub fn put_at(call: &Call<'_>, file: &Arc<OpenFile>, at: u64, piece: &[u8]) -> Result<usize, Errno> {
+    give(call, &mut End { file: file.clone(), at: At::Offset(at) }, piece, false)
+}
+
 fn give_outside(call: &Call<'_>, to: &mut End, opening: Arc<dyn File>, piece: &[u8]) -> Result<usize, Errno> {
     let position = to.position();
     let allowed = within_file_limit(call, position, piece.len() as u64)? as usize;
