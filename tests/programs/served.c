@@ -2,6 +2,7 @@
 #include "check.h"
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -140,6 +141,46 @@ static int put(const char *address, const char *port, size_t count)
     return 0;
 }
 
+/* Options that nobody here does: who sets them is told so, and who switches them off is not. */
+static int options(void)
+{
+    int tcp = MUST(socket(AF_INET, SOCK_STREAM, 0)), on = 1, off = 0;
+#define OPTION(level, name) \
+    printf(#name ": %s", setsockopt(tcp, level, name, &on, sizeof on) ? strerrorname_np(errno) : "taken"); \
+    printf(", off: %s\n", setsockopt(tcp, level, name, &off, sizeof off) ? strerrorname_np(errno) : "taken")
+    OPTION(SOL_SOCKET, SO_DEBUG);
+    OPTION(SOL_SOCKET, SO_MARK);
+    OPTION(SOL_SOCKET, SO_INCOMING_CPU);
+    OPTION(IPPROTO_TCP, TCP_DEFER_ACCEPT);
+    OPTION(IPPROTO_TCP, TCP_WINDOW_CLAMP);
+    OPTION(IPPROTO_TCP, TCP_FASTOPEN);
+    OPTION(IPPROTO_TCP, TCP_MAXSEG);
+    OPTION(IPPROTO_TCP, TCP_NOTSENT_LOWAT);
+    OPTION(IPPROTO_IP, IP_RECVERR);
+    OPTION(IPPROTO_IP, IP_MULTICAST_LOOP);
+    return 0;
+}
+
+/* A client whose frames say what its options say. */
+static int marked(const char *address, const char *port)
+{
+    int client = MUST(socket(AF_INET, SOCK_STREAM, 0)), hops = 33, service = 0x48, cork = 1;
+    struct sockaddr_in to = at(address, port);
+    char answer[16] = "";
+    MUST(setsockopt(client, IPPROTO_IP, IP_TTL, &hops, sizeof hops));
+    MUST(setsockopt(client, IPPROTO_IP, IP_TOS, &service, sizeof service));
+    MUST(setsockopt(client, IPPROTO_TCP, TCP_CORK, &cork, sizeof cork));
+    MUST(connect(client, (void *)&to, sizeof to));
+    for (int i = 0; i < 10; i++)
+        MUST(write(client, "ten bytes.", 10));
+    MUST(setsockopt(client, SOL_SOCKET, SO_LINGER, &(struct linger){1, 30}, sizeof(struct linger)));
+    MUST(shutdown(client, SHUT_WR));
+    MUST(read(client, answer, sizeof answer - 1));
+    MUST(close(client));
+    printf("marked: %s\n", answer);
+    return 0;
+}
+
 int main(int count, char **words)
 {
     setvbuf(stdout, NULL, _IOLBF, 0);
@@ -151,12 +192,16 @@ int main(int count, char **words)
         return fetch(words[2], words[3]);
     if (count == 5 && !strcmp(words[1], "put"))
         return put(words[2], words[3], atol(words[4]));
+    if (count == 2 && !strcmp(words[1], "options"))
+        return options();
+    if (count == 4 && !strcmp(words[1], "marked"))
+        return marked(words[2], words[3]);
     if (count == 4 && !strcmp(words[1], "refused")) {
         int client = MUST(socket(AF_INET, SOCK_STREAM, 0));
         struct sockaddr_in to = at(words[2], words[3]);
         TRY(connect(client, (void *)&to, sizeof to));
         return 0;
     }
-    fprintf(stderr, "usage: served echo PORT COUNT | datagrams PORT COUNT | fetch|refused ADDRESS PORT | put ADDRESS PORT BYTES\n");
+    fprintf(stderr, "usage: served echo PORT COUNT | datagrams PORT COUNT | fetch|refused|marked ADDRESS PORT | options | put ADDRESS PORT BYTES\n");
     return 2;
 }

@@ -27,6 +27,17 @@ pub struct Lost {
     pub tuple: Tuple,
     pub is_tcp: bool,
     pub failure: Failure,
+    /// Type and code of the message that says so.
+    pub kind: u8,
+    pub code: u8,
+}
+
+/// What the header of a packet that came says beside who sends to whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    pub hops: u8,
+    /// The kind of service, or the traffic class.
+    pub service: u8,
 }
 
 /// What part a segment plays.
@@ -46,6 +57,7 @@ pub enum Kind {
     },
     Udp {
         tuple: Tuple,
+        header: Header,
         payload: Range<usize>,
     },
     Icmp(Message, Option<Lost>),
@@ -60,7 +72,7 @@ struct Ip {
     from: IpAddress,
     to: IpAddress,
     protocol: IpProtocol,
-    hops: u8,
+    header: Header,
     packet: Range<usize>,
     payload: Range<usize>,
 }
@@ -96,7 +108,7 @@ fn ipv4(frame: &[u8], start: usize) -> Option<Ip> {
         from: packet.src_addr().into(),
         to: packet.dst_addr().into(),
         protocol: packet.next_header(),
-        hops: packet.hop_limit(),
+        header: Header { hops: packet.hop_limit(), service: packet.dscp() << 2 | packet.ecn() },
         packet: start..start + end,
         payload: start + header..start + end,
     })
@@ -113,7 +125,7 @@ fn ipv6(frame: &[u8], start: usize) -> Option<Ip> {
         from: packet.src_addr().into(),
         to: packet.dst_addr().into(),
         protocol: packet.next_header(),
-        hops: packet.hop_limit(),
+        header: Header { hops: packet.hop_limit(), service: packet.traffic_class() },
         packet: start..end,
         payload: start + header..end,
     })
@@ -151,7 +163,7 @@ fn udp(frame: &[u8], ip: &Ip, is_checked: bool) -> Option<Kind> {
     }
     let end = ip.payload.start + usize::from(packet.len());
     let tuple = tuple(ip, packet.src_port(), packet.dst_port())?;
-    Some(Kind::Udp { tuple, payload: ip.payload.start + HEADER_BYTES..end })
+    Some(Kind::Udp { tuple, header: ip.header, payload: ip.payload.start + HEADER_BYTES..end })
 }
 
 fn icmp(frame: &[u8], ip: &Ip) -> Option<Kind> {
@@ -162,7 +174,10 @@ fn icmp(frame: &[u8], ip: &Ip) -> Option<Kind> {
             if !packet.verify_checksum() {
                 return Some(Kind::Damaged);
             }
-            failure_4(&packet).and_then(|failure| lost(packet.data(), failure))
+            {
+                let lost = |failure| lost(packet.data(), failure, [u8::from(packet.msg_type()), packet.msg_code()]);
+                failure_4(&packet).and_then(lost)
+            }
         }
         _ => {
             let packet = Icmpv6Packet::new_checked(body).ok()?;
@@ -173,11 +188,14 @@ fn icmp(frame: &[u8], ip: &Ip) -> Option<Kind> {
             if packet.msg_type().is_ndisc() {
                 return Some(Kind::Neighbours);
             }
-            failure_6(&packet).and_then(|failure| lost(packet.payload(), failure))
+            {
+                let lost = |failure| lost(packet.payload(), failure, [u8::from(packet.msg_type()), packet.msg_code()]);
+                failure_6(&packet).and_then(lost)
+            }
         }
     };
     let (from, to) = (ip.from.into(), ip.to.into());
-    let message = Message { from, to, hops: ip.hops, packet: ip.packet.clone(), body: ip.payload.clone() };
+    let message = Message { from, to, hops: ip.header.hops, packet: ip.packet.clone(), body: ip.payload.clone() };
     Some(Kind::Icmp(message, lost))
 }
 
@@ -206,7 +224,7 @@ fn failure_6(packet: &Icmpv6Packet<&[u8]>) -> Option<Failure> {
 }
 
 /// Whose packet it was that comes back: its first bytes are in the message.
-fn lost(packet: &[u8], failure: Failure) -> Option<Lost> {
+fn lost(packet: &[u8], failure: Failure, [kind, code]: [u8; 2]) -> Option<Lost> {
     let (from, to, protocol, header): (IpAddr, IpAddr, u8, usize) = match packet.first()? >> 4 {
         4 => {
             let part = |at: usize| <[u8; 4]>::try_from(packet.get(at..at + 4)?).ok();
@@ -226,5 +244,5 @@ fn lost(packet: &[u8], failure: Failure) -> Option<Lost> {
     };
     let port = |at: usize| Some(u16::from_be_bytes(packet.get(header + at..header + at + 2)?.try_into().ok()?));
     let tuple = Tuple { local: SocketAddr::new(from, port(0)?), remote: SocketAddr::new(to, port(2)?) };
-    Some(Lost { tuple, is_tcp, failure })
+    Some(Lost { tuple, is_tcp, failure, kind, code })
 }

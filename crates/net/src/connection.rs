@@ -9,6 +9,7 @@ use smoltcp::time::Duration;
 use smoltcp::wire::{IpEndpoint, IpListenEndpoint, TcpSeqNumber};
 
 use crate::listener::ListenerId;
+use crate::manner::{KeepAlive, Manner};
 use crate::port::Port;
 use crate::stack::Stack;
 use crate::timers::Who;
@@ -31,14 +32,15 @@ const MIDDLE_MOST: usize = 1024;
 const LARGE_BYTES: usize = 65_536;
 const MIDDLE_BYTES: usize = 16_384;
 const SMALL_BYTES: usize = 4096;
+/// Buffers that programs choose are no smaller and no larger.
+const LEAST_BYTES: usize = 2048;
+const MOST_BYTES: usize = 4 << 20;
 
-/// How long nobody may answer (Linux's 6 and 15 repetitions).
-const OPENING_TIMEOUT: Duration = Duration::from_secs(127);
+/// How long nobody may answer (Linux's 15 repetitions, and 6 of one that its program has left).
+const ENDING_TIMEOUT: Duration = Duration::from_secs(127);
 const SENDING_TIMEOUT: Duration = Duration::from_secs(924);
 /// How long it is asked who has an address.
 const NEIGHBOUR_PATIENCE: Nanos = Nanos(3_000_000_000);
-/// How long a connection that its program has left waits for the end of the other side.
-const LEFT_PATIENCE: Nanos = Nanos(60_000_000_000);
 /// Connections that wait whether their last word has come. A repeated word for one of those that were before them is answered by a reset.
 const ENDED_MOST: usize = 32;
 /// Segments sent at once.
@@ -77,8 +79,8 @@ pub(crate) struct Connection {
     /// Its program has left it, and until when it may go on.
     left_until: Option<Nanos>,
     pub is_stalled: bool,
-    keep_alive: Option<[Duration; 2]>,
-    user_timeout: Option<Duration>,
+    pub manner: Manner,
+    heard: Nanos,
 }
 
 impl Connection {
@@ -105,19 +107,32 @@ impl Connection {
     }
 
     /// Before anything is sent: how long silence may last.
-    fn set_patience(&mut self) {
-        let keep_alive = self.keep_alive;
-        let user_timeout = self.user_timeout;
-        let ending_timeout = if self.left_until.is_some() { OPENING_TIMEOUT } else { SENDING_TIMEOUT };
+    fn set_patience(&mut self, now: Nanos) {
+        let (manner, heard) = (self.manner, self.heard);
+        let is_left = self.left_until.is_some();
+        let user_timeout = manner.sending_timeout();
         let socket = self.socket_mut();
         let waits = socket.send_queue() > 0;
         let timeout = match socket.state() {
-            State::SynSent | State::SynReceived => Some(OPENING_TIMEOUT),
-            State::FinWait1 | State::Closing | State::LastAck => Some(user_timeout.unwrap_or(ending_timeout)),
+            State::SynSent | State::SynReceived => Some(user_timeout.unwrap_or(manner.opening_timeout())),
+            State::FinWait1 | State::Closing | State::LastAck => {
+                Some(user_timeout.unwrap_or(if is_left { ENDING_TIMEOUT } else { SENDING_TIMEOUT }))
+            }
             _ if waits => Some(user_timeout.unwrap_or(SENDING_TIMEOUT)),
-            _ => keep_alive.map(|[_, whole]| whole),
+            _ => manner.keep_alive.map(KeepAlive::whole),
         };
         socket.set_timeout(timeout);
+        if let Some(keep_alive) = manner.keep_alive {
+            socket.set_keep_alive(Some(keep_alive.next(heard, now)));
+        }
+    }
+
+    /// A frame is going to be shown to it.
+    pub fn hears(&mut self, now: Nanos) {
+        self.heard = now;
+        if let Some(keep_alive) = self.manner.keep_alive {
+            self.socket_mut().set_keep_alive(Some(keep_alive.next(now, now)));
+        }
     }
 }
 
@@ -127,13 +142,18 @@ fn buffer(bytes: usize) -> Result<SocketBuffer<'static>, NoMemory> {
 
 impl Stack {
     /// A connection that is closed yet.
-    fn make_connection(&mut self, tuple: Tuple, now: Nanos) -> Result<Connection, NoMemory> {
+    fn make_connection(&mut self, tuple: Tuple, now: Nanos, manner: &Manner) -> Result<Connection, NoMemory> {
         let bytes = match self.connections.len() {
             ..LARGE_MOST => LARGE_BYTES,
             LARGE_MOST..MIDDLE_MOST => MIDDLE_BYTES,
             _ => SMALL_BYTES,
         };
-        let mut socket = Socket::new(buffer(bytes)?, buffer(bytes)?);
+        let [receive, send] = [manner.receive_bytes, manner.send_bytes].map(|chosen| match chosen {
+            Some(chosen) => (chosen as usize).clamp(LEAST_BYTES, MOST_BYTES),
+            None => bytes,
+        });
+        let mut socket = Socket::new(buffer(receive)?, buffer(send)?);
+        manner.apply(&mut socket);
         socket.set_congestion_control(CongestionControl::Reno);
         let mut storage = alloc::vec::Vec::new();
         storage.room_for_exact(1)?;
@@ -155,8 +175,8 @@ impl Stack {
             has_sent: false,
             left_until: None,
             is_stalled: false,
-            keep_alive: None,
-            user_timeout: None,
+            manner: *manner,
+            heard: now,
         })
     }
 
@@ -182,6 +202,7 @@ impl Stack {
         now: Nanos,
         tuple: Tuple,
         watcher: Option<Arc<dyn Watcher>>,
+        manner: &Manner,
     ) -> Result<ConnectionId, Failure> {
         if !self.reaches(tuple.remote.ip()) {
             return Err(Failure::NetUnreachable);
@@ -189,7 +210,7 @@ impl Stack {
         if self.has_connection(&tuple) {
             return Err(Failure::Refused);
         }
-        let mut connection = self.make_connection(tuple, now).map_err(|_| Failure::NoMemory)?;
+        let mut connection = self.make_connection(tuple, now, manner).map_err(|_| Failure::NoMemory)?;
         connection.watcher = watcher;
         let (remote, local) = (IpEndpoint::from(tuple.remote), IpListenEndpoint::from(tuple.local));
         let context = self.interface.context();
@@ -201,7 +222,8 @@ impl Stack {
 
     /// A first segment has come for a listener: a new connection hears it.
     pub(crate) fn open_for(&mut self, listener: ListenerId, tuple: Tuple, now: Nanos) -> Result<u32, NoMemory> {
-        let mut connection = self.make_connection(tuple, now)?;
+        let manner = self.listeners.get(listener.0).map(|listener| listener.manner).unwrap_or_default();
+        let mut connection = self.make_connection(tuple, now, &manner)?;
         connection.listener = Some(listener);
         // It has a port, and nobody has listened with it.
         let _ = connection.socket_mut().listen(IpListenEndpoint::from(tuple.local));
@@ -216,8 +238,9 @@ impl Stack {
             self.tell(number, cause);
             return;
         }
-        connection.set_patience();
+        connection.set_patience(now);
         let mut port = Port::new(self.link, &mut self.scratch);
+        port.marks = connection.manner.marks;
         port.sent_to = Some(&mut connection.sent_to);
         let sent = Stack::flush(&mut self.interface, port, &mut connection.sockets, now, BURST);
         self.has_sent |= sent.frames > 0;
@@ -484,7 +507,8 @@ impl Stack {
     pub fn close(&mut self, id: ConnectionId, now: Nanos) {
         let Some(connection) = self.connections.get_mut(id.0) else { return };
         connection.watcher = None;
-        connection.left_until = Some(Nanos(now.0.saturating_add(LEFT_PATIENCE.0)));
+        let patience = Nanos(u64::from(connection.manner.left_seconds) * Nanos::PER_SECOND);
+        connection.left_until = Some(now.saturating_add(patience));
         let socket = connection.socket_mut();
         // What was not read was lost on the way: the other side must know (RFC 2525, 2.17).
         if socket.recv_queue() > 0 {
@@ -516,35 +540,21 @@ impl Stack {
         }
     }
 
-    pub fn set_nagle(&mut self, id: ConnectionId, now: Nanos, waits: bool) {
+    /// What its program has chosen, from now on. Buffers stay as they were made.
+    pub fn set_manner(&mut self, id: ConnectionId, now: Nanos, manner: &Manner) {
         if let Some(connection) = self.connections.get_mut(id.0) {
-            connection.socket_mut().set_nagle_enabled(waits);
+            connection.manner = *manner;
+            manner.apply(connection.socket_mut());
             self.settle(id.0, now, Cause::Program);
         }
     }
 
-    pub fn set_hops(&mut self, id: ConnectionId, hops: u8) {
-        if let Some(connection) = self.connections.get_mut(id.0).filter(|_| hops > 0) {
-            connection.socket_mut().set_hop_limit(Some(hops));
-        }
-    }
-
-    /// After so many seconds without a word it is asked whether the other side is there, and after so many given up.
-    pub fn set_keep_alive(&mut self, id: ConnectionId, now: Nanos, seconds: Option<[u32; 2]>) {
-        if let Some(connection) = self.connections.get_mut(id.0) {
-            let durations = seconds.map(|both| both.map(|one| Duration::from_secs(one.max(1).into())));
-            connection.keep_alive = durations;
-            connection.socket_mut().set_keep_alive(durations.map(|[idle, _]| idle));
-            self.settle(id.0, now, Cause::Program);
-        }
-    }
-
-    /// How long what was sent may go without an answer.
-    pub fn set_user_timeout(&mut self, id: ConnectionId, milliseconds: u32) {
-        if let Some(connection) = self.connections.get_mut(id.0) {
-            let timeout = Duration::from_millis(milliseconds.into());
-            connection.user_timeout = (milliseconds > 0).then_some(timeout);
-        }
+    /// Whether all that was sent has got there, its end included, or never will.
+    pub fn is_delivered(&self, id: ConnectionId) -> bool {
+        self.get(id).is_none_or(|socket| {
+            let waits = matches!(socket.state(), State::FinWait1 | State::Closing | State::LastAck);
+            socket.send_queue() == 0 && !waits || socket.state() == State::Closed
+        })
     }
 
     /// A packet of a connection came back.

@@ -18,6 +18,7 @@ extern crate alloc;
 mod classify;
 mod connection;
 mod listener;
+mod manner;
 mod port;
 mod ports;
 mod sender;
@@ -25,9 +26,11 @@ mod slab;
 mod stack;
 mod timers;
 
+pub use classify::{Header, Lost};
 pub use connection::{ConnectionId, Phase};
 pub use listener::ListenerId;
-pub use ports::{Binding, Claim, PortError, Ports};
+pub use manner::{KeepAlive, Manner, Marks};
+pub use ports::{Binding, Claim, PortError, Ports, share_of};
 pub use sender::{Packet, SenderId};
 pub use stack::{Receiver, Settings, Stack};
 

@@ -2,12 +2,14 @@
 
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
-use core::net::{IpAddr, SocketAddr};
+use core::net::IpAddr;
 use core::ops::Bound;
 
 use machine::{Nanos, NoMemory, TryQueue};
 
 use crate::connection::ConnectionId;
+use crate::manner::Manner;
+use crate::ports::share_of;
 use crate::stack::Stack;
 use crate::{News, Tuple, Watcher};
 
@@ -27,6 +29,8 @@ pub(crate) struct Listener {
     half_open: VecDeque<u32>,
     ready: VecDeque<u32>,
     watcher: Arc<dyn Watcher>,
+    /// Of connections that come.
+    pub manner: Manner,
 }
 
 impl Listener {
@@ -45,9 +49,11 @@ impl Stack {
         [hears_4, hears_6]: [bool; 2],
         backlog: usize,
         watcher: Arc<dyn Watcher>,
+        manner: &Manner,
     ) -> Result<ListenerId, NoMemory> {
         let (half_open, ready) = (VecDeque::new(), VecDeque::new());
-        let listener = Listener { port, address, hears_4, hears_6, backlog, half_open, ready, watcher };
+        let listener =
+            Listener { port, address, hears_4, hears_6, backlog, half_open, ready, watcher, manner: *manner };
         let number = self.listeners.add(listener)?;
         if let Err(error) = self.by_port.try_insert((port, number), ()) {
             self.listeners.remove(number);
@@ -62,20 +68,35 @@ impl Stack {
         }
     }
 
-    /// Who hears what comes for this address; one that named it before one that hears all.
-    fn listener_at(&self, at: SocketAddr) -> Option<ListenerId> {
+    /// What its program has chosen, for connections that come from now on.
+    pub fn set_listener_manner(&mut self, id: ListenerId, manner: &Manner) {
+        if let Some(listener) = self.listeners.get_mut(id.0) {
+            listener.manner = *manner;
+        }
+    }
+
+    /// Who hears what comes for this address; those that named it before those that hear all. Of several that share it each hears a part
+    /// of those who call.
+    fn listener_at(&self, tuple: &Tuple) -> Option<ListenerId> {
+        let at = tuple.local;
         let first = (at.port(), 0);
-        let of_port = self.by_port.range(Bound::Included(&first)).map(|(key, ())| *key);
-        let hears = of_port.take_while(|(port, _)| *port == at.port()).filter_map(|(_, number)| {
-            let listener = self.listeners.get(number).filter(|listener| listener.hears(at.ip()))?;
-            Some((listener.address.is_some(), number))
-        });
-        hears.max_by_key(|(is_named, _)| *is_named).map(|(_, number)| ListenerId(number))
+        let hears = |is_named: bool| {
+            let of_port = self.by_port.range(Bound::Included(&first)).map(|(key, ())| *key);
+            of_port.take_while(|(port, _)| *port == at.port()).map(|(_, number)| number).filter(move |number| {
+                self.listeners
+                    .get(*number)
+                    .is_some_and(|listener| listener.hears(at.ip()) && listener.address.is_some() == is_named)
+            })
+        };
+        let is_named = hears(true).next().is_some();
+        let count = hears(is_named).count();
+        let chosen = (count > 0).then(|| share_of(tuple.remote) as usize % count)?;
+        hears(is_named).nth(chosen).map(ListenerId)
     }
 
     /// A first segment for these numbers: the connection that shall hear it, if somebody listens. Error: it is not to be answered now.
     pub(crate) fn begin(&mut self, tuple: Tuple, now: Nanos) -> Result<Option<u32>, ()> {
-        let Some(id) = self.listener_at(tuple.local) else { return Ok(None) };
+        let Some(id) = self.listener_at(&tuple) else { return Ok(None) };
         let Some(listener) = self.listeners.get_mut(id.0) else { return Ok(None) };
         if listener.ready.len() > listener.backlog
             || listener.half_open.room_for(1).is_err()

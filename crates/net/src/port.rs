@@ -7,9 +7,11 @@ use smoltcp::wire::{
     EthernetFrame, EthernetProtocol, IpAddress, IpProtocol, Ipv4Packet, Ipv6Packet, TcpPacket, TcpSeqNumber,
 };
 
+use crate::manner::Marks;
+
 /// The longest frame that is sent.
 pub const FRAME_BYTES_MAX: usize = 1514;
-const ETHERNET_BYTES: usize = 14;
+pub const ETHERNET_BYTES: usize = 14;
 
 pub struct Port<'a> {
     pub link: &'a dyn Link,
@@ -24,6 +26,7 @@ pub struct Port<'a> {
     pub is_full: bool,
     /// Behind the last number that the connection has sent, if it is for one.
     pub sent_to: Option<&'a mut Option<TcpSeqNumber>>,
+    pub marks: Marks,
 }
 
 /// What the link can do. Sums of what comes are looked at before smoltcp sees it, but those of ICMP and of headers.
@@ -50,6 +53,7 @@ pub struct Going<'a> {
     sent: &'a mut usize,
     frames: &'a mut usize,
     sent_to: Option<&'a mut Option<TcpSeqNumber>>,
+    marks: Marks,
 }
 
 impl TxToken for Going<'_> {
@@ -65,6 +69,8 @@ impl TxToken for Going<'_> {
             // What is not for a connection that is known stays as it is.
             let _ = correct_number(frame, sent_to, !self.link.sums());
         }
+        // What is no packet of IP has none.
+        let _ = self.marks.put(frame);
         let is_packet = EthernetFrame::new_unchecked(&*frame).ethertype() != EthernetProtocol::Arp;
         let sum = if self.link.sums() { prepare_sum(frame) } else { None };
         if self.link.send(frame, sum) {
@@ -144,12 +150,21 @@ fn prepare_sum(frame: &mut [u8]) -> Option<SumPlace> {
 
 impl<'a> Port<'a> {
     pub fn new(link: &'a dyn Link, scratch: &'a mut [u8; FRAME_BYTES_MAX]) -> Port<'a> {
-        Port { link, incoming: None, scratch, sent: 0, frames: 0, is_full: false, sent_to: None }
+        Port {
+            link,
+            incoming: None,
+            scratch,
+            sent: 0,
+            frames: 0,
+            is_full: false,
+            sent_to: None,
+            marks: Marks::default(),
+        }
     }
 
     fn going(&mut self) -> Going<'_> {
-        let sent_to = self.sent_to.as_deref_mut();
-        Going { link: self.link, scratch: self.scratch, sent: &mut self.sent, frames: &mut self.frames, sent_to }
+        let (sent_to, marks) = (self.sent_to.as_deref_mut(), self.marks);
+        Going { link: self.link, scratch: self.scratch, sent: &mut self.sent, frames: &mut self.frames, sent_to, marks }
     }
 }
 

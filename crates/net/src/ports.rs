@@ -1,6 +1,6 @@
 //! Who has which port: the rules of Linux for two that want the same (socket(7), `SO_REUSEADDR` and `SO_REUSEPORT`).
 
-use core::net::IpAddr;
+use core::net::{IpAddr, SocketAddr};
 use core::ops::Bound;
 
 use machine::{NoMemory, Ordered};
@@ -45,6 +45,19 @@ impl From<NoMemory> for PortError {
 
 /// Ports that are given out to who names none (Linux's `ip_local_port_range`).
 const EPHEMERAL: core::ops::Range<u16> = 32_768..61_000;
+
+/// A number by which those who share a port share who calls them: the same for the same caller.
+pub fn share_of(caller: SocketAddr) -> u32 {
+    let address = match caller.ip() {
+        IpAddr::V4(address) => address.to_bits(),
+        IpAddr::V6(address) => address
+            .octets()
+            .chunks(4)
+            .fold(0, |sum, four| sum ^ u32::from_le_bytes([four[0], four[1], four[2], four[3]])),
+    };
+    // Fibonacci hashing (Knuth, vol. 3, 6.4): ports that follow each other go to different ones.
+    (address ^ u32::from(caller.port())).wrapping_mul(0x9E37_79B1) >> 16
+}
 
 /// The ports of one protocol.
 pub struct Ports<T> {

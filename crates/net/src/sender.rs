@@ -9,6 +9,7 @@ use smoltcp::phy::ChecksumCapabilities;
 use smoltcp::socket::raw::{PacketBuffer, PacketMetadata, Socket};
 use smoltcp::wire::{IpAddress, IpProtocol, IpRepr};
 
+use crate::manner::Marks;
 use crate::port::Port;
 use crate::stack::Stack;
 use crate::timers::Who;
@@ -30,6 +31,8 @@ pub struct Packet<'a> {
     pub to: IpAddr,
     pub protocol: u8,
     pub hops: u8,
+    pub marks: Marks,
+    pub priority: u32,
     pub parts: [&'a [u8]; 2],
 }
 
@@ -41,6 +44,8 @@ pub(crate) struct Sender {
     /// Since when nothing has gone.
     waits_since: Option<Nanos>,
     pub is_stalled: bool,
+    marks: Marks,
+    pub priority: u32,
 }
 
 impl Sender {
@@ -68,7 +73,16 @@ impl Stack {
         storage.put(SocketStorage::EMPTY);
         let mut sockets = SocketSet::new(storage);
         let handle = sockets.add(new_socket()?);
-        let sender = Sender { sockets, handle, watcher: Some(watcher), at: None, waits_since: None, is_stalled: false };
+        let sender = Sender {
+            sockets,
+            handle,
+            watcher: Some(watcher),
+            at: None,
+            waits_since: None,
+            is_stalled: false,
+            marks: Marks::default(),
+            priority: 0,
+        };
         self.make_room_to_stall()?;
         self.senders.add(sender).map(SenderId)
     }
@@ -94,6 +108,7 @@ impl Stack {
             return Err(Failure::TooLong);
         }
         let Some(sender) = self.senders.get_mut(id.0) else { return Err(Failure::Full) };
+        (sender.marks, sender.priority) = (packet.marks, packet.priority);
         let room = sender.socket().send(whole).map_err(|_| Failure::Full)?;
         let (head, mut rest) = room.split_at_mut(header.header_len());
         header.emit(head, &ChecksumCapabilities::default());
@@ -110,7 +125,7 @@ impl Stack {
     pub(crate) fn settle_sender(&mut self, number: u32, now: Nanos) {
         let Some(sender) = self.senders.get_mut(number) else { return };
         let before = sender.fill();
-        let port = Port::new(self.link, &mut self.scratch);
+        let port = Port { marks: sender.marks, ..Port::new(self.link, &mut self.scratch) };
         let sent = Stack::flush(&mut self.interface, port, &mut sender.sockets, now, PACKETS);
         self.has_sent |= sent.frames > 0;
         let after = sender.fill();

@@ -11,23 +11,23 @@ use smoltcp::socket::dhcpv4;
 use smoltcp::time::Instant;
 use smoltcp::wire::{EthernetAddress, IpCidr, Ipv4Address, Ipv6Address};
 
-use crate::Tuple;
-use crate::classify::{Kind, Lost, Message, Part, classify};
+use crate::classify::{Kind, Message, Part, classify};
 use crate::connection::{Cause, Connection};
 use crate::listener::Listener;
 use crate::port::{FRAME_BYTES_MAX, Port, capabilities};
 use crate::sender::Sender;
 use crate::slab::Slab;
 use crate::timers::{Timers, Who};
+use crate::{Header, Lost, Tuple};
 
 /// Who gets what belongs to no connection.
 pub trait Receiver {
     /// A datagram. False: nobody wants it.
-    fn datagram(&self, tuple: Tuple, payload: &[u8]) -> bool;
+    fn datagram(&self, tuple: Tuple, header: Header, payload: &[u8]) -> bool;
     /// A message of ICMP: the whole packet, and the message in it.
     fn message(&self, from: IpAddr, to: IpAddr, hops: u8, packet: &[u8], body: &[u8]);
     /// A datagram of ours did not get there.
-    fn lost(&self, tuple: Tuple, failure: crate::Failure);
+    fn lost(&self, lost: &Lost, from: IpAddr);
 }
 
 /// How the link is used.
@@ -184,14 +184,19 @@ impl Stack {
         &self.resolvers
     }
 
+    /// Whether a packet for `to` gets there without a router.
+    pub fn is_near(&self, to: IpAddr) -> bool {
+        let is_near = |(own, length): (IpAddr, u8)| IpCidr::new(own.into(), length).contains_addr(&to.into());
+        self.addresses().any(is_near)
+    }
+
     /// Whether a packet for `to` would go somewhere.
     pub fn reaches(&self, to: IpAddr) -> bool {
-        let is_near = |(own, length): (IpAddr, u8)| IpCidr::new(own.into(), length).contains_addr(&to.into());
         let is_wide = match to {
             IpAddr::V4(to) => to.is_broadcast() || to.is_multicast(),
             IpAddr::V6(to) => to.is_multicast() || to.is_unicast_link_local(),
         };
-        is_wide || self.addresses().any(is_near) || self.gateways().any(|gateway| gateway.is_ipv4() == to.is_ipv4())
+        is_wide || self.is_near(to) || self.gateways().any(|gateway| gateway.is_ipv4() == to.is_ipv4())
     }
 
     /// Which of the link's addresses a packet for `to` comes from.
@@ -306,7 +311,7 @@ impl Stack {
     pub fn frame(&mut self, now: Nanos, frame: &[u8], is_checked: bool, receiver: &dyn Receiver) {
         match classify(frame, is_checked) {
             Kind::Tcp { tuple, part } => self.segment(now, frame, tuple, part),
-            Kind::Udp { tuple, payload } => self.datagram(now, frame, tuple, &frame[payload], receiver),
+            Kind::Udp { tuple, header, payload } => self.datagram(now, frame, tuple, header, &frame[payload], receiver),
             Kind::Icmp(message, lost) => self.message(now, frame, &message, lost, receiver),
             Kind::Neighbours => {
                 self.give_base(now, frame);
@@ -354,7 +359,9 @@ impl Stack {
         {
             return;
         }
-        let mut port = Port { incoming: Some(frame), ..Port::new(self.link, &mut self.scratch) };
+        connection.hears(now);
+        let marks = connection.manner.marks;
+        let mut port = Port { incoming: Some(frame), marks, ..Port::new(self.link, &mut self.scratch) };
         port.sent_to = Some(&mut connection.sent_to);
         self.interface.poll_ingress_single(instant(now), &mut port, &mut connection.sockets);
         self.has_sent |= port.frames > 0;
@@ -364,12 +371,21 @@ impl Stack {
         }
     }
 
-    fn datagram(&mut self, now: Nanos, frame: &[u8], tuple: Tuple, payload: &[u8], receiver: &dyn Receiver) {
+    fn datagram(
+        &mut self,
+        now: Nanos,
+        frame: &[u8],
+        tuple: Tuple,
+        header: Header,
+        payload: &[u8],
+        receiver: &dyn Receiver,
+    ) {
         const DHCP_CLIENT: u16 = 68;
         let to = tuple.local;
         let is_lease = self.dhcp.is_some() && to.port() == DHCP_CLIENT;
         // The base tells the sender that nobody hears.
-        let is_unheard = || self.is_for_us(to) && !receiver.datagram(tuple, payload) && !self.is_broadcast(to.ip());
+        let is_unheard =
+            || self.is_for_us(to) && !receiver.datagram(tuple, header, payload) && !self.is_broadcast(to.ip());
         if is_lease || is_unheard() {
             self.give_base(now, frame);
         }
@@ -382,8 +398,10 @@ impl Stack {
     fn message(&mut self, now: Nanos, frame: &[u8], message: &Message, lost: Option<Lost>, receiver: &dyn Receiver) {
         let Message { from, to, hops, packet, body } = message;
         if self.has_address(*to) {
-            if let Some(Lost { tuple, is_tcp, failure }) = lost {
-                if is_tcp { self.came_back(&tuple, failure, now) } else { receiver.lost(tuple, failure) }
+            match lost {
+                Some(lost) if lost.is_tcp => self.came_back(&lost.tuple, lost.failure, now),
+                Some(lost) => receiver.lost(&lost, *from),
+                None => {}
             }
             receiver.message(*from, *to, *hops, &frame[packet.clone()], &frame[body.clone()]);
         }
@@ -434,7 +452,7 @@ impl Stack {
             if !self.link.has_room() {
                 return;
             }
-            let Some(who) = self.stalled.pop_front() else { return };
+            let Some(who) = self.next_stalled() else { return };
             match who {
                 Who::Connection(number) => {
                     if let Some(connection) = self.connections.get_mut(number) {
@@ -450,6 +468,17 @@ impl Stack {
             }
             self.look_at(who, now, Cause::Program);
         }
+    }
+
+    /// Who waits for the link with the highest priority; of several the one who has waited longest.
+    fn next_stalled(&mut self) -> Option<Who> {
+        let priority = |who: &Who| match who {
+            Who::Base => u32::MAX,
+            Who::Connection(number) => self.connections.get(*number).map_or(0, |connection| connection.manner.priority),
+            Who::Sender(number) => self.senders.get(*number).map_or(0, |sender| sender.priority),
+        };
+        let first = self.stalled.iter().enumerate().rev().max_by_key(|(_, who)| priority(who)).map(|(at, _)| at)?;
+        self.stalled.remove(first)
     }
 
     /// Tells the link of what was sent since this was last called.

@@ -11,16 +11,16 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 
 use means::Random;
-use net::{ConnectionId, Failure, ListenerId, Phase, Tuple};
+use net::{ConnectionId, Failure, KeepAlive, ListenerId, Manner, Phase, Tuple};
 use wire::{CALM, Weather, World, address, address_6, at, noted};
 
 fn listen(world: &mut World, side: usize, port: u16) -> ListenerId {
-    world.stacks[side].listen(None, port, [true, true], 128, noted()).unwrap()
+    world.stacks[side].listen(None, port, [true, true], 128, noted(), &Manner::default()).unwrap()
 }
 
 fn connect(world: &mut World, side: usize, from: u16, to: u16) -> ConnectionId {
     let tuple = Tuple { local: at(side, from), remote: at(1 - side, to) };
-    world.stacks[side].connect(world.now, tuple, Some(noted())).unwrap()
+    world.stacks[side].connect(world.now, tuple, Some(noted()), &Manner::default()).unwrap()
 }
 
 /// Two ends of one connection.
@@ -177,12 +177,79 @@ fn who_listens_nowhere_refuses() {
 fn nobody_with_that_address_is_told_after_three_seconds() {
     let mut world = World::new(3, CALM);
     let tuple = Tuple { local: at(0, 4000), remote: SocketAddr::new([10, 0, 0, 77].into(), 80) };
-    let client = world.stacks[0].connect(world.now, tuple, None).unwrap();
+    let client = world.stacks[0].connect(world.now, tuple, None, &Manner::default()).unwrap();
     let start = world.now;
     assert!(world.run(10, |world| world.stacks[0].phase(client) == Phase::Closed));
     assert_eq!(world.stacks[0].take_failure(client), Some(Failure::HostUnreachable));
     let waited = (world.now.0 - start.0) as f64 / 1e9;
     assert!((2.9..4.1).contains(&waited), "{waited}");
+}
+
+/// After the first silence it is asked in the shorter interval, and given up after so many questions; who answers stays.
+#[test]
+fn questions_whether_the_other_side_is_there_keep_their_times() {
+    let mut world = World::new(5, CALM);
+    let [client, _] = pair(&mut world, 80);
+    let keep_alive = KeepAlive { idle: 100, interval: 7, count: 3 };
+    let now = world.now;
+    world.stacks[0].set_manner(client, now, &Manner { keep_alive: Some(keep_alive), ..Manner::default() });
+    assert!(!world.run(1000, |world| world.stacks[0].phase(client) == Phase::Closed), "it was answered");
+    let heard = world.now;
+    world.is_cut = true;
+    assert!(world.run(1000, |world| world.stacks[0].phase(client) == Phase::Closed));
+    let silent = (world.now.0 - heard.0) / 1_000_000_000;
+    assert!((21..=122).contains(&silent), "given up after {silent} s");
+    assert_eq!(world.stacks[0].take_failure(client), Some(Failure::TimedOut));
+}
+
+/// So often a beginning is repeated, and not longer.
+#[test]
+fn a_beginning_is_repeated_as_often_as_was_chosen() {
+    for (tries, seconds) in [(1, 3), (3, 15)] {
+        let mut world = World::new(5, CALM);
+        pair(&mut world, 80);
+        world.is_cut = true;
+        let (began, tuple) = (world.now, Tuple { local: at(0, 41_000), remote: at(1, 80) });
+        let client = world.stacks[0].connect(began, tuple, None, &Manner { tries, ..Manner::default() }).unwrap();
+        assert!(world.run(200, |world| world.stacks[0].phase(client) == Phase::Closed));
+        let waited = (world.now.0 - began.0) / 1_000_000_000;
+        assert!((seconds..=seconds + 1).contains(&waited), "{tries} tries: {waited} s");
+    }
+}
+
+/// Each of those who share a port hears a part of those who call, and the same caller comes to the same.
+#[test]
+fn listeners_share_who_calls() {
+    let mut world = World::new(5, CALM);
+    let listeners = [80, 80, 80].map(|port| listen(&mut world, 1, port));
+    for from in 0..90 {
+        connect(&mut world, 0, 42_000 + from, 80);
+    }
+    let mut heard = [0; 3];
+    assert!(world.run(20, |world| {
+        for (count, listener) in heard.iter_mut().zip(listeners) {
+            *count += usize::from(world.stacks[1].accept(listener).is_some());
+        }
+        heard.iter().sum::<usize>() == 90
+    }));
+    assert!(heard.iter().all(|count| *count > 15), "{heard:?}");
+}
+
+/// Buffers that were chosen are that large: who does not read has no more sent to.
+#[test]
+fn chosen_buffers_hold_what_they_were_chosen_for() {
+    let mut world = World::new(5, CALM);
+    let small = Manner { receive_bytes: Some(5000), send_bytes: Some(3000), ..Manner::default() };
+    let listener = world.stacks[1].listen(None, 80, [true, true], 4, noted(), &small).unwrap();
+    let tuple = Tuple { local: at(0, 40_000), remote: at(1, 80) };
+    let client = world.stacks[0].connect(world.now, tuple, Some(noted()), &small).unwrap();
+    assert!(world.run(5, |world| world.stacks[1].first_ready(listener).is_some()));
+    let mut sent = 0;
+    world.run(5, |world| {
+        sent += send(world, 0, client, &[1; 9000]);
+        false
+    });
+    assert_eq!(sent, 8000);
 }
 
 #[test]
@@ -255,7 +322,7 @@ fn connections_by_ip_6_are_as_others() {
     let mut world = World::new(4, CALM);
     let listener = listen(&mut world, 1, 80);
     let (local, remote) = (SocketAddr::new(address_6(0), 1025), SocketAddr::new(address_6(1), 80));
-    let client = world.stacks[0].connect(world.now, Tuple { local, remote }, None).unwrap();
+    let client = world.stacks[0].connect(world.now, Tuple { local, remote }, None, &Manner::default()).unwrap();
     let mut server = None;
     assert!(world.run(20, |world| {
         server = server.or_else(|| world.stacks[1].accept(listener));
@@ -358,7 +425,7 @@ fn a_listener_that_goes_resets_who_waits() {
 #[test]
 fn more_than_may_wait_are_heard_later() {
     let mut world = World::new(9, CALM);
-    let listener = world.stacks[1].listen(Some(address(1)), 80, [true, false], 2, noted()).unwrap();
+    let listener = world.stacks[1].listen(Some(address(1)), 80, [true, false], 2, noted(), &Manner::default()).unwrap();
     let connect_three = |world: &mut World, from: u16| -> Vec<ConnectionId> {
         (from..from + 3).map(|port| connect(world, 0, port, 80)).collect()
     };

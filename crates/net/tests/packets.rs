@@ -11,7 +11,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use machine::Nanos;
 use means::Random;
-use net::{Failure, Packet, SenderId, Tuple};
+use net::{Failure, Header, Manner, Marks, Packet, SenderId, Tuple};
 use wire::{CALM, Weather, World, address, address_6, at, noted};
 
 const UDP: u8 = 17;
@@ -53,8 +53,9 @@ fn send(
     [from, to]: [SocketAddr; 2],
     payload: &[u8],
 ) -> Result<(), Failure> {
-    let header = header(from, to, payload);
-    let packet = Packet { from: from.ip(), to: to.ip(), protocol: UDP, hops: 64, parts: [&header, payload] };
+    let (header, marks) = (header(from, to, payload), Marks::default());
+    let packet =
+        Packet { from: from.ip(), to: to.ip(), protocol: UDP, hops: 64, marks, priority: 0, parts: [&header, payload] };
     world.stacks[side].send_packet(id, world.now, &packet)
 }
 
@@ -69,10 +70,53 @@ fn datagrams_come_as_they_were_sent() {
         let way = if round % 3 == 0 { to_6 } else { [at(0, 7), at(1, 53)] };
         assert_eq!(send(&mut world, 0, sender, way, &payload), Ok(()));
         assert!(world.run(5, |world| world.inboxes[1].datagrams.lock().unwrap().len() == round + 1), "{round}");
-        let (tuple, came) = world.inboxes[1].datagrams.lock().unwrap()[round].clone();
+        let (tuple, _, came) = world.inboxes[1].datagrams.lock().unwrap()[round].clone();
         assert_eq!((tuple, came), (Tuple { local: way[1], remote: way[0] }, payload));
     }
     assert_eq!(send(&mut world, 0, sender, [at(0, 7), at(1, 53)], &[0; 1473]), Err(Failure::TooLong));
+}
+
+/// What the sender says of each packet stands in its header and comes to the receiver, for both families.
+#[test]
+fn hops_and_kind_of_service_come_with_a_datagram() {
+    let mut world = World::new(1, CALM);
+    *world.inboxes[1].port.lock().unwrap() = Some(53);
+    let sender = world.stacks[0].open_sender(noted()).unwrap();
+    let to_6 = [SocketAddr::new(address_6(0), 9), SocketAddr::new(address_6(1), 53)];
+    for (round, (way, service, hops)) in [([at(0, 7), at(1, 53)], 0xB8, 3), (to_6, 0x2E, 9)].into_iter().enumerate() {
+        let [from, to] = way;
+        let header = header(from, to, b"x");
+        let marks = Marks { service, is_whole: false };
+        let parts: [&[u8]; 2] = [&header, b"x"];
+        let packet = Packet { from: from.ip(), to: to.ip(), protocol: UDP, hops, marks, priority: 0, parts };
+        world.stacks[0].send_packet(sender, world.now, &packet).unwrap();
+        assert!(world.run(5, |world| world.inboxes[1].datagrams.lock().unwrap().len() > round));
+        let (tuple, header, _) = world.inboxes[1].datagrams.lock().unwrap()[round].clone();
+        assert_eq!((tuple, header), (Tuple { local: to, remote: from }, Header { hops, service }));
+    }
+}
+
+/// The link has room for one frame at a time: who is more urgent goes first, however late it came.
+#[test]
+fn who_is_urgent_goes_first_when_the_link_is_full() {
+    let mut world = World::new(1, CALM);
+    *world.inboxes[1].port.lock().unwrap() = Some(53);
+    let way = [at(0, 7), at(1, 53)];
+    let [slow, quick] = [0, 6].map(|priority| (world.stacks[0].open_sender(noted()).unwrap(), priority));
+    send(&mut world, 0, slow.0, way, b"found").unwrap();
+    assert!(world.run(5, |world| world.inboxes[1].datagrams.lock().unwrap().len() == 1));
+    world.narrow(1);
+    for (text, (sender, priority)) in [("first", slow), ("late", slow), ("urgent", quick)] {
+        let header = header(way[0], way[1], text.as_bytes());
+        let (parts, marks): ([&[u8]; 2], _) = ([&header, text.as_bytes()], Marks::default());
+        let packet = Packet { from: address(0), to: address(1), protocol: UDP, hops: 64, marks, priority, parts };
+        world.stacks[0].send_packet(sender, world.now, &packet).unwrap();
+    }
+    assert!(world.run(5, |world| world.inboxes[1].datagrams.lock().unwrap().len() == 4));
+    let came: Vec<String> = (world.inboxes[1].datagrams.lock().unwrap().iter())
+        .map(|(.., bytes)| String::from_utf8_lossy(bytes).into_owned())
+        .collect();
+    assert_eq!(came, ["found", "first", "urgent", "late"]);
 }
 
 #[test]
@@ -93,7 +137,9 @@ fn who_asks_for_an_echo_gets_one() {
     echo.extend_from_slice(&[7; 56]);
     let value = sum(&[&echo]);
     echo[2..4].copy_from_slice(&value.to_be_bytes());
-    let packet = Packet { from: address(0), to: address(1), protocol: ICMP, hops: 64, parts: [&echo, &[]] };
+    let marks = Marks::default();
+    let packet =
+        Packet { from: address(0), to: address(1), protocol: ICMP, hops: 64, marks, priority: 0, parts: [&echo, &[]] };
     world.stacks[0].send_packet(sender, world.now, &packet).unwrap();
     assert!(world.run(5, |world| !world.inboxes[0].messages.lock().unwrap().is_empty()));
     let (from, body) = world.inboxes[0].messages.lock().unwrap()[0].clone();
@@ -160,7 +206,7 @@ fn no_frame_breaks_the_stack() {
     let mut random = Random::new(seed);
     let mut world = World::new(seed, Weather { loses: 9, ..CALM });
     *world.inboxes[1].port.lock().unwrap() = Some(53);
-    let listener = world.stacks[1].listen(None, 80, [true, true], 16, noted()).unwrap();
+    let listener = world.stacks[1].listen(None, 80, [true, true], 16, noted(), &Manner::default()).unwrap();
     let mut samples = samples(&mut world);
     for number in 0..frames {
         let place = random.index(samples.len());

@@ -13,7 +13,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use abi::nr;
 use codestore::Code;
-use machine::WaitWords;
+use machine::{WaitWords, try_collect};
 use quaject::Makers;
 
 pub use template::{Futex, FutexCallouts, FutexCode, Place};
@@ -39,7 +39,8 @@ pub struct Futexes {
 impl Futexes {
     /// Places at which nobody waits; `makers`: with the routine, which stays.
     pub fn new(makers: Option<Makers>) -> Futexes {
-        let all = (0..PLACES).map(|_| Place::new()).collect();
+        let all =
+            try_collect((0..PLACES).map(|_| Place::new())).expect("memory when the machine starts").into_boxed_slice();
         let places: &'static Futex = Box::leak(Box::new(Futex { places: all, nowhere: WaitWords::new() }));
         let makers = makers.filter(|makers| makers.machine.sleeping().is_some());
         let code = makers.and_then(|makers| FutexCode::futex(places, makers, &FutexCallouts {}).create(makers));

@@ -17,8 +17,8 @@ mod uplink;
 mod way;
 
 pub use address::{is_local_only, is_unspecified};
-pub use datagram::{Datagram, Protocol, Udp};
-pub use options::Options;
+pub use datagram::{Datagram, Protocol, Returned, Udp};
+pub use options::{Options, Stamp};
 pub use stream::{Show, Tcp};
 pub use uplink::{Interface, Plan};
 
@@ -34,6 +34,10 @@ use quaject::Makers;
 use crate::schedule::Scheduler;
 use uplink::Uplink;
 
+/// Numbers of the interfaces.
+const LOOPBACK: u32 = 1;
+const LINK: u32 = 2;
+
 /// All that sockets of the internet families share.
 pub struct Network {
     pub scheduler: &'static Scheduler,
@@ -47,6 +51,7 @@ pub struct Network {
     uplink: KernelOnce<Option<&'static Uplink>>,
     /// Datagrams and bytes that crossed the loopback.
     looped: KernelValue<[u64; 2]>,
+    corks: stream::Corks,
 }
 
 impl Network {
@@ -60,6 +65,7 @@ impl Network {
             plan,
             uplink: KernelOnce::new(),
             looped: KernelValue::new([0; 2]),
+            corks: stream::Corks::new(),
         }
     }
 
@@ -108,9 +114,21 @@ impl Network {
     }
 
     /// Whether something may be bound to this address. Error: `EADDRNOTAVAIL`.
-    fn check_bindable(&'static self, address: IpAddr) -> Result<(), Errno> {
+    fn check_bindable(&'static self, address: IpAddr, options: &Options) -> Result<(), Errno> {
         let is_wide = address.is_multicast() || self.uplink().is_some_and(|uplink| uplink.is_broadcast(address));
-        if is_unspecified(address) || self.is_own(address) || is_wide { Ok(()) } else { Err(Errno::EADDRNOTAVAIL) }
+        if options.binds_anywhere || is_unspecified(address) || self.is_own(address) || is_wide {
+            Ok(())
+        } else {
+            Err(Errno::EADDRNOTAVAIL)
+        }
+    }
+
+    /// Whether a socket with these options may send there: by its interface alone, and not by a router. Error: `ENETUNREACH`.
+    fn check_way(&'static self, to: IpAddr, options: &Options) -> Result<(), Errno> {
+        let interface = if self.is_own(to) { LOOPBACK } else { LINK };
+        let is_others = options.interface != 0 && options.interface != interface;
+        let is_near = || interface == LOOPBACK || self.uplink().is_some_and(|uplink| uplink.is_near(to));
+        if is_others || options.only_near && !is_near() { Err(Errno::ENETUNREACH) } else { Ok(()) }
     }
 
     /// Which address of this machine what is sent to `to` comes from. Error: `ENETUNREACH`.

@@ -4,12 +4,12 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
 
-use ::net::{ConnectionId, Receiver, Settings, Stack, Tuple};
+use ::net::{ConnectionId, Header, Lost, Receiver, Settings, Stack, Tuple};
 use machine::{KernelCell, KernelValue, Link, Nanos, NoMemory, TryGrow, try_arc, try_box, try_collect, try_filled};
 
 use super::backlog::Backlog;
 use super::stream::Show;
-use super::{Network, number_of};
+use super::{LINK, Network};
 use crate::schedule::{AlarmCall, AlarmId, AlarmTarget, Bell};
 
 /// How the link gets its addresses.
@@ -205,6 +205,10 @@ impl Uplink {
         self.ask(|stack| stack.has_address(address))
     }
 
+    pub fn is_near(&self, address: IpAddr) -> bool {
+        self.ask(|stack| stack.is_near(address))
+    }
+
     pub fn is_broadcast(&self, address: IpAddr) -> bool {
         self.ask(|stack| stack.is_broadcast(address))
     }
@@ -246,15 +250,15 @@ impl Uplink {
 }
 
 impl Receiver for Uplink {
-    fn datagram(&self, tuple: Tuple, payload: &[u8]) -> bool {
-        self.network.deliver(tuple.remote, tuple.local, payload)
+    fn datagram(&self, tuple: Tuple, header: Header, payload: &[u8]) -> bool {
+        self.network.deliver(LINK, tuple.remote, tuple.local, header, payload)
     }
 
     fn message(&self, from: IpAddr, to: IpAddr, hops: u8, packet: &[u8], body: &[u8]) {
         self.network.deliver_message(from, to, hops, packet, body);
     }
 
-    fn lost(&self, tuple: Tuple, failure: ::net::Failure) {
-        self.network.datagram_lost(tuple.local, tuple.remote, number_of(failure));
+    fn lost(&self, lost: &Lost, from: IpAddr) {
+        self.network.datagram_lost(lost, from, &[]);
     }
 }

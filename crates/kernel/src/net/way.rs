@@ -16,14 +16,13 @@ use machine::{KernelCell, KernelOnce, KernelValue, NoMemory, TryGrow, TryQueue, 
 use quaject::Makers;
 
 use super::events::Events;
+use super::options::BUFFER_BYTES;
 use crate::call::FileCode;
 use crate::pipe::Pipe;
 use crate::stream::{Io, UserRange};
 
 /// A direction gets its ring when Rust has written so often to it.
 const WRITES: u8 = 8;
-/// Bytes that may wait; then writers sleep.
-const MOST_BYTES: usize = 212_992;
 /// Bytes that are copied at a time where there is no ring.
 const PIECE_BYTES: usize = 16_384;
 
@@ -38,8 +37,10 @@ pub struct Way {
     is_ended: KernelValue<bool>,
     /// Nobody reads any more: what is written is lost.
     is_deaf: KernelValue<bool>,
-    /// The reader wants the routines to leave reading to Rust.
-    is_held: KernelValue<bool>,
+    /// The reader, or the writer, wants the routines to leave it to Rust.
+    is_held: KernelValue<[bool; 2]>,
+    /// Bytes that the writer and the reader have chosen for what waits.
+    chosen: KernelValue<[Option<u32>; 2]>,
     is_nonblocking: KernelValue<bool>,
 }
 
@@ -53,7 +54,8 @@ impl Way {
             writes: KernelValue::new(0),
             is_ended: KernelValue::new(false),
             is_deaf: KernelValue::new(false),
-            is_held: KernelValue::new(false),
+            is_held: KernelValue::new([false; 2]),
+            chosen: KernelValue::new([None; 2]),
             is_nonblocking: KernelValue::new(false),
         })
     }
@@ -64,7 +66,31 @@ impl Way {
     }
 
     pub fn room(&self) -> usize {
-        MOST_BYTES.saturating_sub(self.fill())
+        self.most_bytes().saturating_sub(self.fill())
+    }
+
+    /// Bytes that may wait: half of what the writer has room for on the way and of what the reader has.
+    fn most_bytes(&self) -> usize {
+        self.chosen.get().iter().map(|chosen| chosen.unwrap_or(BUFFER_BYTES) as usize / 2).sum()
+    }
+
+    /// A writer that does not wait is told.
+    pub fn has_much_room(&self) -> bool {
+        self.room() * 3 > self.most_bytes()
+    }
+
+    /// The writer chooses how much may wait.
+    pub fn set_room(&self, bytes: Option<u32>) {
+        let [_, reader] = self.chosen.get();
+        self.chosen.set([bytes, reader]);
+        self.gate();
+    }
+
+    /// The reader does.
+    pub fn set_reader_room(&self, bytes: Option<u32>) {
+        let [writer, _] = self.chosen.get();
+        self.chosen.set([writer, bytes]);
+        self.gate();
     }
 
     pub fn is_ended(&self) -> bool {
@@ -87,7 +113,9 @@ impl Way {
     /// Lets the routines work, if they may now.
     fn gate(&self) {
         if let Some(ring) = self.ring.get() {
-            let is_closed = self.is_ended.get() || self.is_deaf.get() || self.is_held.get();
+            let [reader, writer] = self.is_held.get();
+            let is_held = reader || writer || self.chosen.get() != [None; 2];
+            let is_closed = self.is_ended.get() || self.is_deaf.get() || is_held;
             ring.divert(is_closed || !self.rest.borrow().is_empty());
         }
     }
@@ -107,8 +135,16 @@ impl Way {
     }
 
     /// Reading is Rust's from now on, or not only.
-    pub fn hold(&self, is_held: bool) {
-        self.is_held.set(is_held);
+    pub fn hold_reads(&self, is_held: bool) {
+        let [_, writer] = self.is_held.get();
+        self.is_held.set([is_held, writer]);
+        self.gate();
+    }
+
+    /// The same for writing.
+    pub fn hold_writes(&self, is_held: bool) {
+        let [reader, _] = self.is_held.get();
+        self.is_held.set([reader, is_held]);
         self.gate();
     }
 

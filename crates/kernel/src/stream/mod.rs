@@ -7,7 +7,7 @@ mod nameless;
 mod ready;
 mod waits;
 
-pub use nameless::{Ownership, take_number};
+pub use nameless::{Ownership, SocketRecord, take_number};
 pub use ready::{Progress, Ready};
 pub use waits::{Caller, Io, UserRange, Waits, copy_anew};
 
@@ -107,12 +107,25 @@ pub trait Stream: Any + Send + Sync {
 
     /// What the stream is, if it was made without a name in the file tree.
     fn nameless(&self) -> Nameless {
-        Nameless::Anonymous("[stream]")
+        self.socket().map_or(Nameless::Anonymous("[stream]"), |socket| Nameless::Socket(socket.number))
     }
+
+    /// What it is as a socket, if it is one.
+    fn socket(&self) -> Option<&SocketRecord> {
+        None
+    }
+
+    /// Closing its last descriptor waits, perhaps.
+    fn lingers(&self) -> bool {
+        false
+    }
+
+    /// Before its last descriptor goes: waits as it was told to.
+    fn linger(&self, _io: &Io<'_>) {}
 
     /// What chmod and chown change of it, if it was made without a name and remembers that.
     fn ownership(&self) -> Option<&Ownership> {
-        None
+        self.socket().map(|socket| &socket.ownership)
     }
 
     /// Opening the same name again gives a stream that cannot be told from this one, so an open may be put off until

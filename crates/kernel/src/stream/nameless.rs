@@ -16,6 +16,20 @@ pub fn take_number() -> u64 {
     NUMBERS.fetch_add(1, Ordering::Relaxed)
 }
 
+/// What every socket is beside what its family makes of it.
+pub struct SocketRecord {
+    pub number: u64,
+    pub ownership: Ownership,
+}
+
+impl SocketRecord {
+    pub fn new(user: u32, group: u32) -> SocketRecord {
+        let ownership = Ownership::new(0o777);
+        ownership.give(user, group);
+        SocketRecord { number: take_number(), ownership }
+    }
+}
+
 /// Whose a pipe or socket is and what its mode says. It decides nothing, for who has a descriptor may use it; programs
 /// set it and ask for it.
 pub struct Ownership {

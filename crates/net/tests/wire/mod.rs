@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use machine::{Arrived, Link, Nanos, Procedure, SumPlace};
 use means::Random;
-use net::{Failure, News, Receiver, Settings, Stack, Tuple, Watcher};
+use net::{Failure, Header, Lost, News, Receiver, Settings, Stack, Tuple, Watcher};
 
 /// How bad the wire is: of so many frames one suffers, 0: none.
 #[derive(Clone, Copy, Debug, Default)]
@@ -115,16 +115,16 @@ impl Watcher for Noted {
 pub struct Inbox {
     /// Those who want datagrams listen here.
     pub port: Mutex<Option<u16>>,
-    pub datagrams: Mutex<Vec<(Tuple, Vec<u8>)>>,
+    pub datagrams: Mutex<Vec<(Tuple, Header, Vec<u8>)>>,
     pub messages: Mutex<Vec<(IpAddr, Vec<u8>)>>,
     pub lost: Mutex<Vec<(Tuple, Failure)>>,
 }
 
 impl Receiver for Inbox {
-    fn datagram(&self, tuple: Tuple, payload: &[u8]) -> bool {
+    fn datagram(&self, tuple: Tuple, header: Header, payload: &[u8]) -> bool {
         let is_wanted = *self.port.lock().unwrap() == Some(tuple.local.port());
         if is_wanted {
-            self.datagrams.lock().unwrap().push((tuple, payload.to_vec()));
+            self.datagrams.lock().unwrap().push((tuple, header, payload.to_vec()));
         }
         is_wanted
     }
@@ -133,8 +133,8 @@ impl Receiver for Inbox {
         self.messages.lock().unwrap().push((from, body.to_vec()));
     }
 
-    fn lost(&self, tuple: Tuple, failure: Failure) {
-        self.lost.lock().unwrap().push((tuple, failure));
+    fn lost(&self, lost: &Lost, _: IpAddr) {
+        self.lost.lock().unwrap().push((lost.tuple, lost.failure));
     }
 }
 

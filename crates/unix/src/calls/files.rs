@@ -54,6 +54,10 @@ const KNOWN_WITH_PATH: u32 = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 pub fn close(call: &Call<'_>, descriptor: u64) -> CallResult {
     let (files, descriptor) = (call.files(), Descriptor::from_register(descriptor));
     let slot = files.remove(descriptor)?;
+    if let Some(stream) = slot.file.as_stream().filter(|stream| stream.lingers() && Arc::strong_count(&slot.file) == 1)
+    {
+        call.with_io(false, |io| stream.linger(io));
+    }
     let node = slot.file.node().filter(|node| parts::is_long_to_empty(node)).cloned();
     let_go(call.unix, call.process(), (&files, descriptor), slot);
     node.iter().for_each(|node| parts::empty(call.held, call.unix.scheduler, node));

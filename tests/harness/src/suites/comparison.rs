@@ -76,6 +76,7 @@ impl Suite {
                     "flows",
                     "asked",
                     "inet",
+                    "inet_options",
                     "tasks",
                     "trace",
                     "pumps",

@@ -3,43 +3,73 @@
 use alloc::sync::{Arc, Weak};
 use core::net::{IpAddr, SocketAddr};
 
-use abi::Errno;
+use ::net::{Header, Lost, Tuple, share_of};
 use machine::try_filled;
 
-use super::super::Network;
+use super::super::{Network, number_of};
 use super::sums::{sum_of, sum_with};
 use super::{HEADER_BYTES, Protocol, Udp};
 
 impl Network {
     /// A datagram is for whom it fits best, or for all where it is for many. Whether somebody wants it.
-    pub(in crate::net) fn deliver(&self, from: SocketAddr, to: SocketAddr, bytes: &[u8]) -> bool {
+    pub(in crate::net) fn deliver(
+        &self,
+        interface: u32,
+        from: SocketAddr,
+        to: SocketAddr,
+        header: Header,
+        bytes: &[u8],
+    ) -> bool {
         let is_wide = to.ip().is_multicast() || matches!(to.ip(), IpAddr::V4(address) if address.is_broadcast());
-        let mut best: Option<(u32, Arc<Udp>)> = None;
+        let mut best: Option<(u32, u32, Arc<Udp>)> = None;
         let mut is_wanted = false;
         let datagrams = self.datagrams.borrow();
         for (claim, udp) in datagrams.at(to.port()) {
             let Some(udp) = udp.upgrade() else { continue };
-            let Some(fit) = udp.fits(from, to, claim) else { continue };
+            let Some(fit) = udp.fits(interface, from, to, claim) else { continue };
             if is_wide {
-                udp.put(from, to, 64, bytes);
+                udp.put(from, to, header, bytes);
                 is_wanted = true;
-            } else if best.as_ref().is_none_or(|(other, _)| fit >= *other) {
-                best = Some((fit, udp));
+                continue;
+            }
+            // Of several that share the port each hears a part of the senders: the n-th takes the place of the one before for one in n.
+            let sharers = match &best {
+                Some((other, sharers, _)) if fit == *other && claim.reuses_port => sharers + 1,
+                _ => 1,
+            };
+            let is_better = best.as_ref().is_none_or(|(other, ..)| fit >= *other);
+            if is_better && share_of(from).is_multiple_of(sharers) {
+                best = Some((fit, sharers, udp));
+            } else if let Some((other, count, _)) = &mut best
+                && fit == *other
+            {
+                *count = sharers;
             }
         }
         drop(datagrams);
-        if let Some((_, udp)) = &best {
-            udp.put(from, to, 64, bytes);
+        if let Some((.., udp)) = &best {
+            udp.put(from, to, header, bytes);
         }
         is_wanted || best.is_some()
     }
 
-    /// A datagram that was sent did not get there: whoever is connected that way is told.
-    pub(in crate::net) fn datagram_lost(&self, local: SocketAddr, remote: SocketAddr, error: Errno) {
+    /// A datagram that was sent did not get there, as `from` says: whoever is connected that way is told, and who wants to hear of all.
+    pub(in crate::net) fn datagram_lost(&self, lost: &Lost, from: IpAddr, bytes: &[u8]) {
+        let Tuple { local, remote } = lost.tuple;
         let datagrams = self.datagrams.borrow();
         let sent = datagrams.at(local.port()).filter_map(|(_, udp)| udp.upgrade());
-        for udp in sent.filter(|udp| udp.remote.get() == Some(remote)) {
-            udp.events.fail(error);
+        for udp in sent {
+            let queues = udp.options.get().queues_errors;
+            let is_own = udp.local().ip().is_unspecified() || udp.local().ip() == local.ip();
+            match udp.remote.get() {
+                Some(other) if other != remote => continue,
+                None if !queues || !is_own => continue,
+                _ => {}
+            }
+            if queues {
+                udp.errors.put(lost, from, bytes);
+            }
+            udp.events.fail(number_of(lost.failure));
         }
     }
 
@@ -49,17 +79,18 @@ impl Network {
         let identifier = body.get(4..6).map_or(0, |two| u16::from_be_bytes([two[0], two[1]]));
         let is_reply = kind == if is_6 { 129 } else { 0 };
         let number = if is_6 { 58 } else { 1 };
+        let header = Header { hops, service: 0 };
         let messages = self.messages.borrow();
         for udp in messages.iter().filter_map(Weak::upgrade).filter(|udp| udp.is_6 == is_6) {
             let is_for_peer = udp.remote.get().is_none_or(|remote| remote.ip() == from);
             let (from, to) = (SocketAddr::new(from, 0), SocketAddr::new(to, 0));
             match udp.protocol {
                 Protocol::Echo if is_reply && udp.local().port() == identifier && is_for_peer => {
-                    udp.put(from, to, hops, body);
+                    udp.put(from, to, header, body);
                 }
                 // Who is raw gets the packet's header, too, where it is one of IP 4 (raw(7)).
                 Protocol::Raw(protocol) if protocol == number && is_for_peer => {
-                    udp.put(from, to, hops, if is_6 { body } else { packet });
+                    udp.put(from, to, header, if is_6 { body } else { packet });
                 }
                 _ => {}
             }

@@ -1,7 +1,10 @@
 //! Sockets of datagrams: UDP, and the messages of ICMP.
 
 mod delivery;
+mod errors;
 mod sums;
+
+pub use errors::{Errors, Returned};
 
 use alloc::collections::VecDeque;
 use alloc::sync::{Arc, Weak};
@@ -9,18 +12,18 @@ use alloc::vec::Vec;
 use core::any::Any;
 use core::net::{IpAddr, SocketAddr};
 
-use ::net::{Binding, Claim, Packet, SenderId};
+use ::net::{Binding, Claim, Failure, Header, Lost, Packet, SenderId, Tuple};
 use abi::Errno;
-use machine::{KernelCell, KernelValue, NoMemory, TryGrow, TryQueue, try_arc_cyclic, try_filled, try_to_vec};
+use machine::{KernelCell, KernelValue, Nanos, NoMemory, TryGrow, TryQueue, try_arc_cyclic, try_filled, try_to_vec};
 
 use super::address::meant;
 use super::events::Events;
 use super::options::Options;
 use super::stream::Show;
-use super::{Network, nowhere, number_of, number_of_port};
+use super::{LOOPBACK, Network, nowhere, number_of, number_of_port};
 use crate::charge::{Held, Kept};
 use crate::schedule::WaitQueue;
-use crate::stream::{Io, Nameless, Ownership, Progress, Ready, Stream, UserRange, take_number};
+use crate::stream::{Io, Progress, Ready, SocketRecord, Stream, UserRange};
 use sums::{sum_of, sum_with, udp_header};
 
 /// The longest datagram.
@@ -46,7 +49,9 @@ pub enum Protocol {
 pub struct Datagram {
     pub from: SocketAddr,
     pub to: SocketAddr,
-    pub hops: u8,
+    pub header: Header,
+    /// Since the machine began.
+    pub came: Nanos,
     pub bytes: Vec<u8>,
 }
 
@@ -65,9 +70,10 @@ pub struct Udp {
     sender: KernelValue<Option<SenderId>>,
     pub options: KernelValue<Options>,
     pub events: Arc<Events>,
+    /// What came back, for who looks there.
+    pub errors: Errors,
     ended: KernelValue<[bool; 2]>,
-    number: u64,
-    ownership: Ownership,
+    record: SocketRecord,
 }
 
 impl Udp {
@@ -77,8 +83,6 @@ impl Udp {
         is_6: bool,
         (user, group): (u32, u32),
     ) -> Result<Arc<Udp>, NoMemory> {
-        let ownership = Ownership::new(0o777);
-        ownership.give(user, group);
         let events = Events::new(network.scheduler)?;
         let options = Options { user, ..Options::default() };
         let udp = try_arc_cyclic(|me| Udp {
@@ -95,9 +99,9 @@ impl Udp {
             sender: KernelValue::new(None),
             options: KernelValue::new(options),
             events,
+            errors: Errors::new(),
             ended: KernelValue::new([false; 2]),
-            number: take_number(),
-            ownership,
+            record: SocketRecord::new(user, group),
         })?;
         if protocol != Protocol::Udp {
             let mut messages = network.messages.borrow_mut();
@@ -128,35 +132,25 @@ impl Udp {
     }
 
     pub fn show(&self) -> Show {
-        let (_, user, _) = self.ownership.get();
+        let (_, user, _) = self.record.ownership.get();
         let remote = self.remote.get().unwrap_or(nowhere(self.is_6));
         let state = if self.remote.get().is_some() { 1 } else { 7 };
         let unread = self.inbox_bytes.get();
-        Show { local: self.local(), remote, state, unsent: 0, unread, user, number: self.number }
-    }
-
-    fn claim(&self, at: SocketAddr) -> Claim {
-        let options = self.options.get();
-        let of_4 = at.is_ipv4() || at.ip().is_unspecified() && !options.only_6;
-        Claim {
-            address: Some(at.ip()).filter(|address| !address.is_unspecified()),
-            port: at.port(),
-            families: [of_4, at.is_ipv6()],
-            reuses_address: options.reuses_address,
-            reuses_port: options.reuses_port,
-            user: options.user,
-            interface: options.interface,
-            is_listening: false,
-        }
+        Show { local: self.local(), remote, state, unsent: 0, unread, user, number: self.record.number }
     }
 
     /// Errors: `EINVAL` for one that has an address, `EADDRINUSE`, `EADDRNOTAVAIL`.
     pub fn bind(&self, at: SocketAddr) -> Result<(), Errno> {
-        self.network.check_bindable(at.ip())?;
+        let options = self.options.get();
+        self.network.check_bindable(at.ip(), &options)?;
         if self.local.get().is_some() && self.protocol == Protocol::Udp {
             return Err(Errno::EINVAL);
         }
-        self.take_port(at)?;
+        if at.port() == 0 && options.binds_no_port && self.protocol == Protocol::Udp {
+            self.local.set(Some(at));
+        } else {
+            self.take_port(at)?;
+        }
         self.is_named.set(!at.ip().is_unspecified());
         Ok(())
     }
@@ -165,7 +159,7 @@ impl Udp {
         let port = match self.protocol {
             Protocol::Udp => {
                 let mut datagrams = self.network.datagrams.borrow_mut();
-                let bound = datagrams.bind(self.claim(at), self.network.random(), self.me.clone());
+                let bound = datagrams.bind(self.options.get().claim(at), self.network.random(), self.me.clone());
                 let binding = bound.map_err(number_of_port)?;
                 self.binding.set(Some(binding));
                 binding.port
@@ -179,16 +173,14 @@ impl Udp {
     }
 
     fn bind_somewhere(&self) -> Result<(), Errno> {
-        if self.local.get().is_none() { self.take_port(nowhere(self.is_6)) } else { Ok(()) }
+        let has_port = self.binding.get().is_some() || self.protocol != Protocol::Udp && self.local.get().is_some();
+        if has_port { Ok(()) } else { self.take_port(self.local()) }
     }
 
     pub fn options_changed(&self) {
         let options = self.options.get();
         if let Some(binding) = self.binding.get() {
-            self.network.datagrams.borrow_mut().amend(binding, |claim| {
-                (claim.reuses_address, claim.reuses_port) = (options.reuses_address, options.reuses_port);
-                claim.interface = options.interface;
-            });
+            self.network.datagrams.borrow_mut().amend(binding, |claim| options.amend(claim));
         }
     }
 
@@ -206,6 +198,7 @@ impl Udp {
         let to = SocketAddr::new(meant(to.ip()), to.port());
         self.permit_broadcast(to.ip())?;
         let source = self.network.source_for(to.ip())?;
+        self.network.check_way(to.ip(), &self.options.get())?;
         self.bind_somewhere()?;
         if !self.is_named.get() {
             self.local.set(Some(SocketAddr::new(source, self.local().port())));
@@ -231,6 +224,21 @@ impl Udp {
     /// Sends to `to`, or to whom it is connected. Errors: `EDESTADDRREQ`, `EMSGSIZE`, `EPIPE`, `ENETUNREACH`, `EAGAIN`, `EINTR`, and
     /// what came back of earlier ones.
     pub fn send(&self, io: &Io<'_>, bytes: &[u8], to: Option<SocketAddr>) -> Result<usize, Errno> {
+        self.send_by(io, bytes, to, &self.options.get(), None)
+    }
+
+    /// The same with other options for this datagram alone, and perhaps from another address. Errors: also `EINVAL`.
+    pub fn send_by(
+        &self,
+        io: &Io<'_>,
+        bytes: &[u8],
+        to: Option<SocketAddr>,
+        options: &Options,
+        source: Option<IpAddr>,
+    ) -> Result<usize, Errno> {
+        if source.is_some_and(|source| !self.network.is_own(source)) {
+            return Err(Errno::EINVAL);
+        }
         if bytes.len() > MOST_BYTES {
             return Err(Errno::EMSGSIZE);
         }
@@ -246,26 +254,27 @@ impl Udp {
         if let Some(error) = self.take_error() {
             return Err(error);
         }
+        self.network.check_way(to.ip(), options)?;
         self.bind_somewhere()?;
-        let own = self.local().ip();
+        let own = source.unwrap_or(self.local().ip());
         let source = if own.is_unspecified() { self.network.source_for(to.ip()) } else { Ok(own) };
         if self.network.is_own(to.ip()) {
-            self.send_here(bytes, source?, to)?;
+            self.send_here(bytes, source?, to, options)?;
         } else {
-            self.send_far(io, bytes, source.unwrap_or(own), to)?;
+            self.send_far(io, bytes, source.unwrap_or(own), to, options)?;
         }
         Ok(bytes.len())
     }
 
     /// To somebody on this machine: no packet exists.
-    fn send_here(&self, bytes: &[u8], source: IpAddr, to: SocketAddr) -> Result<(), Errno> {
+    fn send_here(&self, bytes: &[u8], source: IpAddr, to: SocketAddr, options: &Options) -> Result<(), Errno> {
         self.network.note_looped(bytes.len());
         let from = SocketAddr::new(source, self.local().port());
         match self.protocol {
             Protocol::Udp => {
-                if !self.network.deliver(from, to, bytes) && self.remote.get().is_some() {
-                    // It comes back as a message of ICMP would.
-                    self.events.fail(Errno::ECONNREFUSED);
+                let header = Header { hops: options.hops, service: options.service };
+                if !self.network.deliver(LOOPBACK, from, to, header, bytes) {
+                    self.network.datagram_lost(&refused(from, to), to.ip(), bytes);
                 }
             }
             Protocol::Echo | Protocol::Raw(_) => {
@@ -293,7 +302,14 @@ impl Udp {
         Ok(message)
     }
 
-    fn send_far(&self, io: &Io<'_>, bytes: &[u8], source: IpAddr, to: SocketAddr) -> Result<(), Errno> {
+    fn send_far(
+        &self,
+        io: &Io<'_>,
+        bytes: &[u8],
+        source: IpAddr,
+        to: SocketAddr,
+        options: &Options,
+    ) -> Result<(), Errno> {
         let uplink = self.network.uplink().ok_or(Errno::ENETUNREACH)?;
         let sender = match self.sender.get() {
             Some(sender) => sender,
@@ -304,12 +320,11 @@ impl Udp {
                 sender
             }
         };
-        let options = self.options.get();
         let hops = if to.ip().is_multicast() { options.multicast_hops } else { options.hops };
         let (header, message);
         let (protocol, parts): (u8, [&[u8]; 2]) = match self.protocol {
             Protocol::Udp => {
-                header = udp_header(SocketAddr::new(source, self.local().port()), to, bytes);
+                header = udp_header(SocketAddr::new(source, self.local().port()), to, bytes, options.sends_no_sums);
                 (17, [&header[..], bytes])
             }
             Protocol::Echo => {
@@ -321,7 +336,8 @@ impl Udp {
                 (protocol, [&message, &[]])
             }
         };
-        let packet = Packet { from: source, to: to.ip(), protocol, hops, parts };
+        let (marks, priority) = (options.marks(), options.priority);
+        let packet = Packet { from: source, to: to.ip(), protocol, hops, marks, priority, parts };
         let deadline = (options.send_timeout.0 > 0).then(|| self.network.now().saturating_add(options.send_timeout));
         loop {
             match uplink.with_stack(|stack, now| stack.send_packet(sender, now, &packet)) {
@@ -348,7 +364,8 @@ impl Udp {
             }
             if self.ended.get()[0] {
                 let nobody = nowhere(self.is_6);
-                return Ok((Datagram { from: nobody, to: nobody, hops: 0, bytes: Vec::new() }, 0));
+                let header = Header { hops: 0, service: 0 };
+                return Ok((Datagram { from: nobody, to: nobody, header, came: Nanos(0), bytes: Vec::new() }, 0));
             }
             if deadline.is_some_and(|deadline| self.network.now() >= deadline) {
                 return Err(Errno::EAGAIN);
@@ -372,17 +389,17 @@ impl Udp {
     }
 
     /// Puts what has come where it waits, if there is room.
-    fn put(&self, from: SocketAddr, to: SocketAddr, hops: u8, bytes: &[u8]) {
+    fn put(&self, from: SocketAddr, to: SocketAddr, header: Header, bytes: &[u8]) {
         let mut inbox = self.inbox.borrow_mut();
         let held = self.inbox_bytes.get();
-        let room = self.options.get().receive_buffer as usize;
+        let room = self.options.get().receive_bytes();
         let is_full = inbox.len() >= MESSAGES_MAX.max(room / 1024) || held > 0 && held + bytes.len() + OVERHEAD > room;
         if is_full || self.ended.get()[0] {
             return;
         }
         // Who has no memory loses what comes, as the wire would.
         let Ok(copy) = try_to_vec(bytes) else { return };
-        if inbox.try_push_back(Datagram { from, to, hops, bytes: copy }).is_ok() {
+        if inbox.try_push_back(Datagram { from, to, header, came: self.network.now(), bytes: copy }).is_ok() {
             drop(inbox);
             self.inbox_bytes.set(held + bytes.len() + OVERHEAD);
             self.events.arrived();
@@ -401,7 +418,10 @@ impl Udp {
     }
 
     /// How well a datagram from `from` to `to` fits; `None`: not at all.
-    fn fits(&self, from: SocketAddr, to: SocketAddr, claim: &Claim) -> Option<u32> {
+    fn fits(&self, interface: u32, from: SocketAddr, to: SocketAddr, claim: &Claim) -> Option<u32> {
+        if claim.interface != 0 && claim.interface != interface {
+            return None;
+        }
         let family = claim.families[usize::from(to.is_ipv6())];
         let is_named = match claim.address {
             Some(address) if address == to.ip() => true,
@@ -419,6 +439,12 @@ impl Udp {
         };
         Some(u32::from(is_named) + 2 * u32::from(is_for_peer))
     }
+}
+
+/// Nobody on this machine hears it: what a message of ICMP would say.
+fn refused(local: SocketAddr, remote: SocketAddr) -> Lost {
+    let [kind, code] = if remote.is_ipv6() { [1, 4] } else { [3, 3] };
+    Lost { tuple: Tuple { local, remote }, is_tcp: false, failure: Failure::Refused, kind, code }
 }
 
 impl Stream for Udp {
@@ -460,7 +486,7 @@ impl Stream for Udp {
             .with_if(no_reads, Ready::READ_HANG_UP)
             .with_if(no_reads && no_writes, Ready::HANG_UP)
             .with_if(has_room(), Ready::WRITABLE)
-            .with_if(self.events.error.get().is_some(), Ready::ERROR)
+            .with_if(self.events.error.get().is_some() || self.errors.has_some(), Ready::ERROR)
     }
 
     fn tells_by_signal(&self) -> bool {
@@ -481,12 +507,8 @@ impl Stream for Udp {
         Held::new(Kept::Sockets, size_of::<Udp>() + size_of::<Events>() + self.inbox_bytes.get() + sender)
     }
 
-    fn nameless(&self) -> Nameless {
-        Nameless::Socket(self.number)
-    }
-
-    fn ownership(&self) -> Option<&Ownership> {
-        Some(&self.ownership)
+    fn socket(&self) -> Option<&SocketRecord> {
+        Some(&self.record)
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -4,13 +4,16 @@ use core::net::{IpAddr, SocketAddr};
 
 use super::HEADER_BYTES;
 
-/// A datagram's header, with its sum.
-pub(super) fn udp_header(from: SocketAddr, to: SocketAddr, bytes: &[u8]) -> [u8; HEADER_BYTES] {
+/// A datagram's header, with its sum, which IP 4 alone can do without.
+pub(super) fn udp_header(from: SocketAddr, to: SocketAddr, bytes: &[u8], without_sum: bool) -> [u8; HEADER_BYTES] {
     let mut header = [0; HEADER_BYTES];
     header[..2].copy_from_slice(&from.port().to_be_bytes());
     header[2..4].copy_from_slice(&to.port().to_be_bytes());
     let length = (HEADER_BYTES + bytes.len()) as u16;
     header[4..6].copy_from_slice(&length.to_be_bytes());
+    if without_sum && to.is_ipv4() {
+        return header;
+    }
     let first = pseudo(from.ip(), to.ip(), 17, length.into()) + u64::from(!sum_of(0, &header));
     // A sum of zero says that there is none.
     let sum = match sum_of(first, bytes) {

@@ -12,7 +12,7 @@ use super::{Joined, State, Tcp};
 use crate::call::{FileCode, Makers};
 use crate::charge::{Held, Kept};
 use crate::schedule::WaitQueue;
-use crate::stream::{Io, Nameless, Ownership, Progress, Ready, Stream, UserRange};
+use crate::stream::{Io, Progress, Ready, SocketRecord, Stream, UserRange};
 
 impl Tcp {
     /// Bytes that can be read.
@@ -27,11 +27,12 @@ impl Tcp {
 
     /// Bytes on their way (`SIOCOUTQ`).
     pub fn unsent(&self) -> usize {
-        match &*self.state.borrow() {
-            State::Joined(joined) => joined.outbound.fill(),
-            State::Far(id) => self.far(|stack, _| stack.unsent(*id)).unwrap_or(0),
-            _ => 0,
-        }
+        self.corked_bytes()
+            + match &*self.state.borrow() {
+                State::Joined(joined) => joined.outbound.fill(),
+                State::Far(id) => self.far(|stack, _| stack.unsent(*id)).unwrap_or(0),
+                _ => 0,
+            }
     }
 
     /// Nothing will come behind what can be read.
@@ -44,13 +45,17 @@ impl Tcp {
         }
     }
 
-    /// Waits until something can be read; false: nothing will come. Errors: `ENOTCONN`, the connection's own, `EAGAIN`, `EINTR`.
-    fn await_bytes(&self, io: &Io<'_>, deadline: Option<Nanos>) -> Result<bool, Errno> {
+    /// Waits until so much can be read; false: nothing will come. Errors: `ENOTCONN`, the connection's own, `EAGAIN`, `EINTR`.
+    fn await_bytes(&self, io: &Io<'_>, room: usize, deadline: Option<Nanos>) -> Result<bool, Errno> {
+        let least = (self.options.get().low_water as usize).min(room);
         loop {
-            if self.unread() > 0 {
+            let unread = self.unread();
+            if unread >= least || unread > 0 && (self.reads_ended.get() || self.has_end()) {
                 return Ok(true);
             }
-            if let Some(error) = self.take_error() {
+            if unread == 0
+                && let Some(error) = self.take_error()
+            {
                 return Err(error);
             }
             if self.reads_ended.get() || self.has_end() {
@@ -59,7 +64,11 @@ impl Tcp {
             if matches!(*self.state.borrow(), State::Idle | State::Listening { .. }) {
                 return Err(Errno::ENOTCONN);
             }
-            self.wait(io, &self.events.readable, deadline)?;
+            match self.wait(io, &self.events.readable, deadline) {
+                // What has come is better than nothing.
+                Err(_) if unread > 0 => return Ok(true),
+                other => other?,
+            }
         }
     }
 
@@ -67,7 +76,7 @@ impl Tcp {
     pub fn receive(&self, io: &Io<'_>, room: usize, peek: bool) -> Result<Vec<u8>, Errno> {
         let deadline = self.deadline(self.options.get().receive_timeout);
         let mut bytes = Vec::new();
-        if room == 0 || !self.await_bytes(io, deadline)? {
+        if room == 0 || !self.await_bytes(io, room, deadline)? {
             return Ok(bytes);
         }
         self.take_kept(&mut bytes, room, peek)?;
@@ -94,18 +103,11 @@ impl Tcp {
             bytes.try_extend_from_slice(&kept[..part])?;
             if !peek {
                 kept.drain(..part);
-                let is_empty = kept.is_empty();
                 drop(kept);
-                self.hold_reads(!is_empty);
+                self.leave_to_rust();
             }
         }
         Ok(())
-    }
-
-    pub(super) fn hold_reads(&self, is_held: bool) {
-        if let Some(joined) = self.joined() {
-            joined.inbound.hold(is_held);
-        }
     }
 
     /// The program did not take what was received: it can be received again.
@@ -116,7 +118,7 @@ impl Tcp {
         let _ = all.try_extend_from_slice(&kept);
         *kept = all;
         drop(kept);
-        self.hold_reads(true);
+        self.leave_to_rust();
     }
 
     /// Errors: `EPIPE`, `ENOTCONN`, the connection's own.
@@ -133,7 +135,7 @@ impl Tcp {
     }
 
     /// Sends one part of what `source` gives; 0: there is no room.
-    fn send_part(&self, source: &Source<'_>) -> Result<usize, Errno> {
+    pub(super) fn send_part(&self, source: &Source<'_>) -> Result<usize, Errno> {
         if let Some(joined) = self.joined() {
             if joined.outbound.is_deaf() {
                 return self.send_to_nobody(&joined, source.len());
@@ -184,7 +186,8 @@ impl Tcp {
     fn send_next(&self, io: &Io<'_>, source: &Source<'_>, deadline: Option<Nanos>) -> Result<usize, Errno> {
         loop {
             self.check_writable()?;
-            match self.send_part(source) {
+            let corked = self.cork(source).transpose();
+            match corked.unwrap_or_else(|| self.send_part(source)) {
                 Ok(0) if source.len() > 0 => self.wait(io, &self.events.writable, deadline)?,
                 Err(Errno::EFAULT) if matches!(source, Source::Program(..)) => io.await_page()?,
                 other => return other,
@@ -209,13 +212,13 @@ fn take_far(stack: &mut ::net::Stack, now: Nanos, id: ConnectionId, into: &mut [
 }
 
 /// Where bytes come from that are sent.
-enum Source<'a> {
+pub(super) enum Source<'a> {
     Program(&'a Io<'a>, UserRange),
     Kernel(&'a [u8]),
 }
 
 impl Source<'_> {
-    fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         match self {
             Source::Program(_, range) => range.bytes,
             Source::Kernel(bytes) => bytes.len(),
@@ -230,7 +233,7 @@ impl Source<'_> {
     }
 
     /// Error: `EFAULT`.
-    fn copy(&self, done: usize, into: &mut [u8]) -> Result<usize, Errno> {
+    pub(super) fn copy(&self, done: usize, into: &mut [u8]) -> Result<usize, Errno> {
         match self {
             Source::Program(io, range) => {
                 let rest = range.after(done).first(into.len());
@@ -272,7 +275,7 @@ impl Stream for Tcp {
         }
         let deadline = self.deadline(self.options.get().receive_timeout);
         loop {
-            if !self.await_bytes(io, deadline)? {
+            if !self.await_bytes(io, to.bytes, deadline)? {
                 return Ok(0);
             }
             let has_kept = !self.kept.borrow().is_empty();
@@ -332,7 +335,7 @@ impl Stream for Tcp {
         let has_end = self.reads_ended.get() || !is_idle && self.has_end();
         let is_done = self.writes_ended.get();
         Ready::NONE
-            .with_if(self.unread() > 0 || has_end, Ready::READABLE)
+            .with_if(self.unread() >= self.options.get().low_water as usize || has_end, Ready::READABLE)
             .with_if(has_end, Ready::READ_HANG_UP)
             .with_if(is_done || self.has_room(), Ready::WRITABLE)
             .with_if(has_error, Ready::ERROR)
@@ -356,8 +359,7 @@ impl Stream for Tcp {
     }
 
     fn gains_code(&self) -> bool {
-        let may = self.options.get().receive_timeout.0 == 0;
-        may && self.joined().is_some_and(|joined| joined.inbound.has_ring() || joined.outbound.has_ring())
+        self.joined().is_some_and(|joined| joined.inbound.has_ring() || joined.outbound.has_ring())
     }
 
     fn callentries(&self, makers: Makers) -> FileCode {
@@ -385,12 +387,27 @@ impl Stream for Tcp {
         Held::new(Kept::Sockets, size_of::<Tcp>() + size_of::<Events>() + bytes)
     }
 
-    fn nameless(&self) -> Nameless {
-        Nameless::Socket(self.number)
+    fn socket(&self) -> Option<&SocketRecord> {
+        Some(&self.record)
     }
 
-    fn ownership(&self) -> Option<&Ownership> {
-        Some(&self.ownership)
+    fn lingers(&self) -> bool {
+        self.options.get().linger.is_some_and(|seconds| seconds > 0) && self.far_id().is_some()
+    }
+
+    /// Until all that was written has got there, and its end (socket(7), `SO_LINGER`). Nobody waits for somebody on this machine, who
+    /// has it already.
+    fn linger(&self, io: &Io<'_>) {
+        let Some(id) = self.far_id().filter(|_| self.unread() == 0) else { return };
+        let seconds = u64::from(self.options.get().linger.unwrap_or(0));
+        let deadline = self.network.now().saturating_add(Nanos(seconds.saturating_mul(Nanos::PER_SECOND)));
+        // One that is not connected has nothing to wait for.
+        let _ = self.shut_down(false, true);
+        while self.far(|stack, _| stack.is_delivered(id)) == Some(false) {
+            if self.wait(io, &self.events.writable, Some(deadline)).is_err() {
+                return;
+            }
+        }
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -3,7 +3,7 @@
 use alloc::sync::Arc;
 use core::net::SocketAddr;
 
-use ::net::{Claim, Phase, Tuple};
+use ::net::{Claim, Phase, Tuple, share_of};
 use abi::Errno;
 use machine::TryQueue;
 
@@ -105,6 +105,7 @@ impl Tcp {
             Some(address) => address,
             None => self.network.source_for(to.ip())?,
         };
+        self.network.check_way(to.ip(), &self.options.get())?;
         if source.is_loopback() != to.ip().is_loopback() && !self.network.is_own(to.ip()) {
             return Err(Errno::EINVAL);
         }
@@ -122,19 +123,19 @@ impl Tcp {
     fn call_far(&self, to: SocketAddr) -> Result<(), Errno> {
         let tuple = Tuple { local: self.local(), remote: to };
         let events = self.events.clone();
-        let made = self.far(|stack, now| stack.connect(now, tuple, Some(events))).ok_or(Errno::ENETUNREACH)?;
+        let manner = self.options.get().manner();
+        let made = self.far(|stack, now| stack.connect(now, tuple, Some(events), &manner)).ok_or(Errno::ENETUNREACH)?;
         let id = made.map_err(|failure| match failure {
             ::net::Failure::Refused => Errno::EADDRNOTAVAIL,
             other => number_of(other),
         })?;
         *self.state.borrow_mut() = State::Far(id);
-        self.apply(id);
         Ok(())
     }
 
     /// Somebody on this machine shall answer. Error: `ECONNREFUSED`.
     fn call_here(&self, to: SocketAddr) -> Result<(), Errno> {
-        let listener = self.network.listener_at(to).ok_or(Errno::ECONNREFUSED)?;
+        let listener = self.network.listener_at(to, self.local()).ok_or(Errno::ECONNREFUSED)?;
         let has_room = match &mut *listener.state.borrow_mut() {
             State::Listening { backlog, ready, pending, .. } => {
                 let has_room = ready.len() <= *backlog;
@@ -169,6 +170,8 @@ impl Tcp {
             ours.inbound.does_not_wait();
         }
         *self.state.borrow_mut() = State::Joined(ours);
+        self.options_changed();
+        server.options_changed();
         self.events.changed();
         listener.events.arrived();
         Ok(())
@@ -176,20 +179,21 @@ impl Tcp {
 }
 
 impl Network {
-    /// Who listens at this address: one that named it before one that hears all.
-    fn listener_at(&self, at: SocketAddr) -> Option<Arc<Tcp>> {
+    /// Who listens at this address: those that named it before those that hear all. Of several that share it each hears a part of those
+    /// who call.
+    fn listener_at(&self, at: SocketAddr, caller: SocketAddr) -> Option<Arc<Tcp>> {
         let streams = self.streams.borrow();
         let family = usize::from(at.is_ipv6());
         let hears = |claim: &Claim| match claim.address {
             Some(address) => address == at.ip(),
             None => claim.families[family],
         };
-        let mut found: Option<(bool, Arc<Tcp>)> = None;
-        for (claim, tcp) in streams.at(at.port()).filter(|(claim, _)| claim.is_listening && hears(claim)) {
-            let is_better = found.as_ref().is_none_or(|(is_named, _)| claim.address.is_some() && !is_named);
-            let tcp = if is_better { tcp.upgrade() } else { None };
-            found = tcp.map(|tcp| (claim.address.is_some(), tcp)).or(found);
-        }
-        found.map(|(_, tcp)| tcp)
+        let all = || {
+            streams.at(at.port()).filter(|(claim, tcp)| claim.is_listening && hears(claim) && tcp.strong_count() > 0)
+        };
+        let is_named = all().any(|(claim, _)| claim.address.is_some());
+        let fitting = || all().filter(|(claim, _)| claim.address.is_some() == is_named);
+        let chosen = share_of(caller) as usize % fitting().count().max(1);
+        fitting().nth(chosen)?.1.upgrade()
     }
 }

@@ -2,6 +2,9 @@
 
 mod bytes;
 mod connecting;
+mod cork;
+
+pub use cork::Corks;
 
 use alloc::collections::VecDeque;
 use alloc::sync::{Arc, Weak};
@@ -17,7 +20,7 @@ use super::options::Options;
 use super::way::Way;
 use super::{Network, nowhere, number_of, number_of_port};
 use crate::schedule::WaitQueue;
-use crate::stream::{Io, Ownership, take_number};
+use crate::stream::{Io, SocketRecord};
 
 /// Connections that may wait to be accepted at most (Linux's `somaxconn`).
 const BACKLOG_MOST: usize = 4096;
@@ -87,14 +90,13 @@ pub struct Tcp {
     is_nonblocking: KernelValue<bool>,
     /// What was received and did not find room at the program: it comes before all else.
     kept: KernelCell<Vec<u8>>,
-    number: u64,
-    ownership: Ownership,
+    /// What was written and waits for more, or for the end of its time.
+    corked: KernelCell<Vec<u8>>,
+    record: SocketRecord,
 }
 
 impl Tcp {
     pub fn new(network: &'static Network, is_6: bool, user: u32, group: u32) -> Result<Arc<Tcp>, NoMemory> {
-        let ownership = Ownership::new(0o777);
-        ownership.give(user, group);
         let events = Events::new(network.scheduler)?;
         let options = Options { user, ..Options::default() };
         try_arc_cyclic(|me| Tcp {
@@ -113,8 +115,8 @@ impl Tcp {
             writes_ended: KernelValue::new(false),
             is_nonblocking: KernelValue::new(false),
             kept: KernelCell::new(Vec::new()),
-            number: take_number(),
-            ownership,
+            corked: KernelCell::new(Vec::new()),
+            record: SocketRecord::new(user, group),
         })
     }
 
@@ -173,35 +175,28 @@ impl Tcp {
         }
     }
 
-    fn claim(&self, at: SocketAddr) -> Claim {
-        let options = self.options.get();
-        let address = Some(at.ip()).filter(|address| !address.is_unspecified());
-        let of_4 = at.is_ipv4() || at.ip().is_unspecified() && !options.only_6;
-        Claim {
-            address,
-            port: at.port(),
-            families: [of_4, at.is_ipv6()],
-            reuses_address: options.reuses_address,
-            reuses_port: options.reuses_port,
-            user: options.user,
-            interface: options.interface,
-            is_listening: false,
-        }
-    }
-
     /// Takes an address and a port. Errors: `EINVAL` for one that has one, `EADDRINUSE`, `EADDRNOTAVAIL`.
     pub fn bind(&self, at: SocketAddr) -> Result<(), Errno> {
-        self.network.check_bindable(at.ip())?;
-        if self.binding.get().is_some() || !matches!(*self.state.borrow(), State::Idle) {
+        let options = self.options.get();
+        self.network.check_bindable(at.ip(), &options)?;
+        if self.local.get().is_some() || !matches!(*self.state.borrow(), State::Idle) {
             return Err(Errno::EINVAL);
         }
-        self.take_port(at)?;
+        if at.port() == 0 && options.binds_no_port {
+            self.local.set(Some(at));
+        } else {
+            self.take_port(at)?;
+        }
         self.is_bound.set(true);
         Ok(())
     }
 
     fn take_port(&self, at: SocketAddr) -> Result<(), Errno> {
-        let bound = self.network.streams.borrow_mut().bind(self.claim(at), self.network.random(), self.me.clone());
+        let bound = self.network.streams.borrow_mut().bind(
+            self.options.get().claim(at),
+            self.network.random(),
+            self.me.clone(),
+        );
         let binding = bound.map_err(number_of_port)?;
         self.binding.set(Some(binding));
         self.local.set(Some(SocketAddr::new(at.ip(), binding.port)));
@@ -214,29 +209,40 @@ impl Tcp {
         }
     }
 
-    /// What was claimed stays true when options change.
+    /// What was said before of options stays true when they change.
     pub fn options_changed(&self) {
         let options = self.options.get();
         if let Some(binding) = self.binding.get() {
-            self.network.streams.borrow_mut().amend(binding, |claim| {
-                (claim.reuses_address, claim.reuses_port) = (options.reuses_address, options.reuses_port);
-            });
+            self.network.streams.borrow_mut().amend(binding, |claim| options.amend(claim));
         }
+        let listener = match &*self.state.borrow() {
+            State::Listening { far, .. } => *far,
+            _ => None,
+        };
+        self.far_listener(listener, |stack, id| stack.set_listener_manner(id, &options.manner()));
         if let Some(id) = self.far_id() {
-            self.apply(id);
+            self.far(|stack, now| stack.set_manner(id, now, &options.manner()));
+        }
+        if let Some(joined) = self.joined() {
+            joined.outbound.set_room(self.options.get().send_buffer);
+            joined.inbound.set_reader_room(self.options.get().receive_buffer);
+        }
+        self.leave_to_rust();
+        // Being quick sends what waits, and not what comes later (tcp(7)).
+        if !options.is_corked || options.is_quick {
+            self.uncork();
         }
     }
 
-    /// Options that the stack must know.
-    fn apply(&self, id: ConnectionId) {
+    /// The routines of the rings know neither times nor amounts to wait for.
+    pub(super) fn leave_to_rust(&self) {
+        let Some(joined) = self.joined() else { return };
         let options = self.options.get();
-        self.far(|stack, now| {
-            stack.set_nagle(id, now, !options.is_quick);
-            stack.set_hops(id, options.hops);
-            let whole = options.keep_idle.saturating_add(options.keep_interval.saturating_mul(options.keep_count));
-            stack.set_keep_alive(id, now, options.keeps_alive.then_some([options.keep_idle, whole]));
-            stack.set_user_timeout(id, options.user_timeout);
-        });
+        let is_kept = !self.kept.borrow().is_empty();
+        joined
+            .inbound
+            .hold_reads(self.reads_ended.get() || is_kept || options.receive_timeout.0 > 0 || options.low_water > 1);
+        joined.outbound.hold_writes(options.is_corked || options.send_timeout.0 > 0);
     }
 
     /// Errors: `EINVAL` for one that is connected, `EADDRINUSE`.
@@ -253,16 +259,18 @@ impl Tcp {
             _ => return Err(Errno::EINVAL),
         }
         if self.binding.get().is_none() {
-            self.take_port(nowhere(self.is_6))?;
+            self.take_port(self.local())?;
         }
         let Some(binding) = self.binding.get() else { return Err(Errno::EINVAL) };
         self.network.streams.borrow_mut().listen(binding).map_err(number_of_port)?;
         let local = self.local();
         let address = Some(local.ip()).filter(|address| !address.is_unspecified());
         let is_reached = address.is_none_or(|address| !address.is_loopback());
-        let Claim { families, .. } = self.claim(local);
+        let options = self.options.get();
+        let Claim { families, .. } = options.claim(local);
+        let manner = options.manner();
         let far = if is_reached {
-            self.far(|stack, _| stack.listen(address, local.port(), families, backlog, self.events.clone()))
+            self.far(|stack, _| stack.listen(address, local.port(), families, backlog, self.events.clone(), &manner))
         } else {
             None
         };
@@ -311,13 +319,13 @@ impl Tcp {
         self.far_listener(far, |stack, listener| stack.accept(listener));
         self.far(|stack, _| stack.watch(id, connection.events.clone()));
         *connection.state.borrow_mut() = State::Far(id);
-        connection.apply(id);
+        connection.options_changed();
         Ok(Some(connection))
     }
 
     /// A socket for a connection that is accepted here.
     fn heir(&self, local: SocketAddr, remote: SocketAddr) -> Result<Arc<Tcp>, NoMemory> {
-        let (_, user, group) = self.ownership.get();
+        let (_, user, group) = self.record.ownership.get();
         let heir = Tcp::new(self.network, self.is_6, user, group)?;
         heir.options.set(self.options.get());
         heir.local.set(Some(local));
@@ -382,9 +390,11 @@ impl Tcp {
         }
         if reads {
             self.reads_ended.set(true);
-            self.hold_reads(true);
+            self.leave_to_rust();
         }
-        if writes && !self.writes_ended.replace(true) {
+        if writes && !self.writes_ended.get() {
+            self.uncork();
+            self.writes_ended.set(true);
             if let Some(joined) = self.joined() {
                 joined.outbound.end();
             } else if let Some(id) = self.far_id() {
@@ -433,6 +443,9 @@ impl Tcp {
     fn hang_up(&self) {
         let is_abrupt = self.options.get().linger == Some(0) || !self.kept.borrow().is_empty();
         self.kept.borrow_mut().clear();
+        if !is_abrupt {
+            self.uncork();
+        }
         if self.is_listening() {
             self.stop_listening();
         }
@@ -462,21 +475,29 @@ impl Tcp {
             State::Far(id) => self.far(|stack, _| stack.state_number(*id)).unwrap_or(7),
             State::Idle | State::Over => 7,
         };
-        let (_, user, _) = self.ownership.get();
+        let (_, user, _) = self.record.ownership.get();
         let remote = self.remote.get().unwrap_or(nowhere(self.is_6));
         let (unsent, unread) = (self.unsent(), self.unread());
-        Show { local: self.local(), remote, state, unsent, unread, user, number: self.number }
+        Show { local: self.local(), remote, state, unsent, unread, user, number: self.record.number }
     }
 
     /// Room to write.
     fn has_room(&self) -> bool {
         match &*self.state.borrow() {
-            State::Joined(joined) => joined.outbound.is_deaf() || joined.outbound.room() > 70_000,
-            State::Far(id) => self.far(|stack, _| stack.room(*id)).flatten().is_none_or(|room| room > 2048),
+            State::Joined(joined) => joined.outbound.is_deaf() || joined.outbound.has_much_room(),
+            State::Far(id) => self
+                .far(|stack, _| stack.room(*id))
+                .flatten()
+                .is_none_or(|room| room > room_least(self.options.get().send_buffer)),
             State::Pending => false,
             _ => true,
         }
     }
+}
+
+/// Bytes of room from which on one that is far away is written to.
+fn room_least(send_buffer: Option<u32>) -> usize {
+    send_buffer.map_or(2048, |bytes| bytes as usize / 6).min(2048)
 }
 
 impl Drop for Tcp {

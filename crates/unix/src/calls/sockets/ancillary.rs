@@ -12,7 +12,7 @@ use abi::{Errno, Field};
 use machine::TryGrow;
 
 use super::flight::Rights;
-use super::parcel::{Parcel, Received};
+use super::parcel::{Beside, Parcel, Received};
 use crate::call::Call;
 use crate::files::descriptors::{Descriptor, Slot};
 use crate::files::open_file::OpenFile;
@@ -34,6 +34,7 @@ pub fn read(call: &Call<'_>, message: &Msghdr) -> Result<Parcel, Errno> {
     let data = call.read_bytes(message.msg_control, message.msg_controllen as usize)?;
     let mut files = Vec::new();
     let mut credentials = None;
+    let mut beside = Vec::new();
     let mut rest = &data[..];
     while rest.len() >= HEADER_BYTES {
         let header = Cmsghdr::get(&rest[..HEADER_BYTES]);
@@ -43,12 +44,19 @@ pub fn read(call: &Call<'_>, message: &Msghdr) -> Result<Parcel, Errno> {
             (SOL_SOCKET, SCM_RIGHTS) => read_files(call, content, &mut files)?,
             (SOL_SOCKET, SCM_CREDENTIALS) => credentials = Some(read_credentials(call, content)?),
             (SOL_SOCKET, _) => return Err(Errno::EINVAL),
-            _ => {}
+            (level, kind) => beside.try_push(piece(level, kind, content)?)?,
         }
         rest = rest.get(bytes.next_multiple_of(8)..).unwrap_or(&[]);
     }
     let rights = if files.is_empty() { None } else { Some(send_off(call, files)?) };
-    Ok(Parcel { credentials, rights })
+    Ok(Parcel { credentials, rights, beside })
+}
+
+/// What the family knows. Error: `EINVAL` for what is longer than anything that it may be.
+fn piece(level: u32, kind: u32, content: &[u8]) -> Result<Beside, Errno> {
+    let mut piece = Beside { level, kind, bytes: content.len(), content: [0; Beside::BYTES] };
+    piece.content.get_mut(..content.len()).ok_or(Errno::EINVAL)?.copy_from_slice(content);
+    Ok(piece)
 }
 
 fn send_off(call: &Call<'_>, files: Vec<Arc<OpenFile>>) -> Result<Rights, Errno> {
@@ -155,7 +163,7 @@ pub fn write(call: &Call<'_>, received: &Received, passes_credentials: bool, fla
         let unknown = Ucred { pid: 0, uid: OVERFLOW_ID, gid: OVERFLOW_ID };
         room.put(call, SOL_SOCKET, SCM_CREDENTIALS, &received.credentials.unwrap_or(unknown).to_bytes());
     }
-    for piece in received.beside.iter().flatten() {
+    for piece in &received.beside {
         room.put(call, piece.level, piece.kind, &piece.content[..piece.bytes]);
     }
     if let Some(rights) = &received.rights {

@@ -70,7 +70,12 @@ pub trait Socket: Stream {
     ) -> Result<usize, Errno>;
 
     /// Takes out what has come, or with `peek` looks at it; a datagram's rest is lost.
-    fn receive(&self, io: &Io<'_>, room: usize, peek: bool) -> Result<Received, Errno>;
+    fn receive(&self, call: &Call<'_>, io: &Io<'_>, room: usize, peek: bool) -> Result<Received, Errno>;
+
+    /// What has come back of what was sent. Error: `EAGAIN`.
+    fn take_returned(&self, _call: &Call<'_>) -> Result<Received, Errno> {
+        Err(Errno::EAGAIN)
+    }
 
     /// The program's buffer did not take what was received: a stream keeps it.
     fn keep(&self, received: Received);

@@ -136,7 +136,7 @@ impl Socket for UnixSocket {
         self.send(io, bytes, to.as_ref(), parcel)
     }
 
-    fn receive(&self, io: &Io<'_>, room: usize, peek: bool) -> Result<Received, Errno> {
+    fn receive(&self, _: &Call<'_>, io: &Io<'_>, room: usize, peek: bool) -> Result<Received, Errno> {
         self.receive(io, room, peek)
     }
 

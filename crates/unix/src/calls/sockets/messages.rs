@@ -5,7 +5,8 @@ use alloc::vec::Vec;
 
 use abi::Errno;
 use abi::socket::{
-    MSG_CMSG_CLOEXEC, MSG_DONTWAIT, MSG_NOSIGNAL, MSG_OOB, MSG_PEEK, MSG_TRUNC, MSG_WAITALL, MSG_WAITFORONE, Msghdr,
+    MSG_CMSG_CLOEXEC, MSG_DONTWAIT, MSG_ERRQUEUE, MSG_NOSIGNAL, MSG_OOB, MSG_PEEK, MSG_TRUNC, MSG_WAITALL,
+    MSG_WAITFORONE, Msghdr,
 };
 
 use kernel::stream::UserRange;
@@ -80,15 +81,18 @@ fn receive(call: &Call<'_>, (file, socket): &Found, room: usize, flags: u32) -> 
     if flags & MSG_OOB != 0 {
         return Err(if socket.is_stream() { Errno::EINVAL } else { Errno::ENOTSUP });
     }
+    if flags & MSG_ERRQUEUE != 0 {
+        return socket.take_returned(call);
+    }
     let nonblocking = file.is_nonblocking() || flags & MSG_DONTWAIT != 0;
     let peek = flags & MSG_PEEK != 0;
-    let mut received = call.with_io(nonblocking, |io| socket.receive(io, room, peek))?;
+    let mut received = call.with_io(nonblocking, |io| socket.receive(call, io, room, peek))?;
     if flags & MSG_WAITALL == 0 || peek || !socket.is_stream() {
         return Ok(received);
     }
     while received.bytes.len() < room && received.rights.is_none() {
         let rest = room - received.bytes.len();
-        match call.with_io(nonblocking, |io| socket.receive(io, rest, false)) {
+        match call.with_io(nonblocking, |io| socket.receive(call, io, rest, false)) {
             Ok(more) if more.whole == 0 && more.rights.is_none() => break,
             Ok(more) if socket.passes_credentials() && more.credentials != received.credentials => {
                 socket.keep(more);
@@ -217,7 +221,7 @@ pub fn recvmsg(call: &Call<'_>, descriptor: u64, message: u64, flags: u32) -> Ca
     let mut received = receive(call, &found, room as usize, flags)?;
     give(call, &found, &mut received, &parts, flags)?;
     let is_cut = received.whole > received.bytes.len();
-    record.msg_flags = flags & MSG_CMSG_CLOEXEC | if is_cut { MSG_TRUNC } else { 0 };
+    record.msg_flags = flags & (MSG_CMSG_CLOEXEC | MSG_ERRQUEUE) | if is_cut { MSG_TRUNC } else { 0 };
     ancillary::write(call, &received, found.1.passes_credentials(), flags, &mut record);
     write_sender(call, &*found.1, &received, record.msg_name, message + NAMELEN_AT)?;
     call.write(message + CONTROLLEN_AT, &record.msg_controllen)?;

@@ -17,6 +17,8 @@ use crate::task::process::Process;
 pub struct Parcel {
     pub credentials: Option<Ucred>,
     pub rights: Option<Rights>,
+    /// What is for the family alone.
+    pub beside: Vec<Beside>,
 }
 
 /// A piece of control data that a datagram brings.
@@ -29,7 +31,7 @@ pub struct Beside {
 }
 
 impl Beside {
-    pub const BYTES: usize = 20;
+    pub const BYTES: usize = 44;
 }
 
 /// What a receiver gets.
@@ -41,7 +43,7 @@ pub struct Received {
     pub from: Vec<u8>,
     pub credentials: Option<Ucred>,
     pub rights: Option<Rights>,
-    pub beside: [Option<Beside>; 2],
+    pub beside: Vec<Beside>,
     /// How many of a stream's bytes are the last message's, and whether there is more of that.
     pub last: usize,
     pub is_last_cut: bool,
@@ -58,7 +60,7 @@ impl Parcel {
             Some(rights) if peek => rights.duplicate()?,
             _ => self.rights.take(),
         };
-        Ok(Parcel { credentials: self.credentials, rights })
+        Ok(Parcel { credentials: self.credentials, rights, beside: Vec::new() })
     }
 }
 
@@ -103,7 +105,7 @@ impl Inbox {
     /// The program's buffer did not take what was received: it stands before all else again.
     pub fn keep(&mut self, flow: &Flow, received: Received) {
         let Received { mut bytes, credentials, rights, last, is_last_cut, .. } = received;
-        let parcel = Parcel { credentials, rights };
+        let parcel = Parcel { credentials, rights, beside: Vec::new() };
         if parcel.is_empty() && flow.put_back(&bytes) {
             return;
         }
@@ -115,7 +117,7 @@ impl Inbox {
             Some(front) => {
                 front.parcel.rights = parcel.rights;
                 bytes.truncate(bytes.len() - last);
-                Parcel { credentials, rights: None }
+                Parcel { credentials, ..Parcel::default() }
             }
             None => parcel,
         };
@@ -124,7 +126,7 @@ impl Inbox {
         {
             bytes.truncate(bytes.len() - last);
             self.put_first(tail, parcel);
-            self.put_first(bytes, Parcel { credentials, rights: None });
+            self.put_first(bytes, Parcel { credentials, ..Parcel::default() });
         } else {
             self.put_first(bytes, parcel);
         }
@@ -143,13 +145,13 @@ impl Inbox {
         let whole = first.bytes.len();
         if peek {
             let (bytes, from) = (try_to_vec(&first.bytes[..whole.min(room)])?, try_to_vec(&first.from)?);
-            let Parcel { credentials, rights } = first.parcel.part(true)?;
+            let Parcel { credentials, rights, .. } = first.parcel.part(true)?;
             return Ok(Some(Received { bytes, whole, from, credentials, rights, ..Received::default() }));
         }
         self.bytes -= whole;
         let Some(Message { mut bytes, from, parcel, .. }) = self.messages.pop_front() else { return Ok(None) };
         bytes.truncate(room);
-        let Parcel { credentials, rights } = parcel;
+        let Parcel { credentials, rights, .. } = parcel;
         Ok(Some(Received { bytes, whole, from, credentials, rights, ..Received::default() }))
     }
 

@@ -19,7 +19,7 @@ use kernel::call::{FileCode, Makers};
 use kernel::charge::{Held, Kept};
 use kernel::file::Node;
 use kernel::schedule::WaitQueue;
-use kernel::stream::{Io, Nameless, Ownership, Progress, Ready, Stream, UserRange, take_number};
+use kernel::stream::{Io, Progress, Ready, SocketRecord, Stream, UserRange};
 use machine::{KernelCell, KernelValue, NoMemory, TryGrow, TryQueue, try_arc, try_arc_cyclic, try_filled, try_to_vec};
 
 use super::flight::FlightPlace;
@@ -76,15 +76,12 @@ pub struct UnixSocket {
     flow: Flow,
     pub flight: FlightPlace,
     /// No other socket or pipe has it (`socket:[N]`, `st_ino`).
-    number: u64,
-    ownership: Ownership,
+    record: SocketRecord,
 }
 
 impl UnixSocket {
     /// Error: `NoMemory`.
     pub fn new(unix: &'static Unix, kind: u32, owner: Ucred) -> Result<Arc<UnixSocket>, NoMemory> {
-        let ownership = Ownership::new(0o777);
-        ownership.give(owner.uid, owner.gid);
         let (readable, writable) = (try_arc(WaitQueue::new())?, try_arc(WaitQueue::new())?);
         try_arc_cyclic(|me| UnixSocket {
             me: me.clone(),
@@ -106,8 +103,7 @@ impl UnixSocket {
             writable,
             flow: Flow::default(),
             flight: FlightPlace::default(),
-            number: take_number(),
-            ownership,
+            record: SocketRecord::new(owner.uid, owner.gid),
         })
     }
 
@@ -563,12 +559,8 @@ impl Stream for UnixSocket {
         Held::new(Kept::Sockets, self.held_bytes() + connections)
     }
 
-    fn nameless(&self) -> Nameless {
-        Nameless::Socket(self.number)
-    }
-
-    fn ownership(&self) -> Option<&Ownership> {
-        Some(&self.ownership)
+    fn socket(&self) -> Option<&SocketRecord> {
+        Some(&self.record)
     }
 
     fn as_any(&self) -> &dyn Any {

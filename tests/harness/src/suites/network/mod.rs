@@ -27,6 +27,8 @@ const CHECKS: &[(&str, Check)] = &[
     ("who_does_not_listen_outside_refuses", refuses),
     ("without_a_network_nobody_is_reached", no_network),
     ("frames_are_written_down", frames_are_written_down),
+    ("frames_say_what_options_say", frames_say_what_options_say),
+    ("options_that_nobody_does_are_refused", options_are_refused),
     ("python_serves_files", programs::python_serves),
 ];
 
@@ -207,16 +209,70 @@ fn no_network(options: &Options, program: &Path) -> Result<(), String> {
     expect("the client", &printed, "connect(client, (void *)&to, sizeof to) -> ENETUNREACH")
 }
 
-fn frames_are_written_down(options: &Options, program: &Path) -> Result<(), String> {
+/// Frames that a run with the program leaves on the wire.
+fn frames_of(options: &Options, program: &Path, words: &[&str]) -> Result<(String, Vec<Vec<u8>>), String> {
+    const HEADER: usize = 24;
+    const RECORD: usize = 16;
     let file: PathBuf = options.scratch.join(format!("frames-{}.pcap", std::process::id()));
-    let (port, thread) = server(|mut stream| stream.write_all(&[byte_at(0)]))?;
     let name = file.to_string_lossy().into_owned();
-    let printed = Inside::start(options, &["--pcap", &name], program, &["fetch", OUTSIDE, &port.to_string()])?.end();
-    let frames = std::fs::read(&file);
+    let printed = Inside::start(options, &["--pcap", &name], program, words)?.end();
+    let capture = std::fs::read(&file).map_err(|error| error.to_string());
     let _ = std::fs::remove_file(&file);
-    expect("the client", &printed?, "fetched 1")?;
+    let (printed, capture) = (printed?, capture?);
+    if !capture.starts_with(&0xA1B2_C3D4_u32.to_le_bytes()) {
+        return Err(format!("{} bytes that are no capture", capture.len()));
+    }
+    let mut rest = capture.get(HEADER..).unwrap_or(&[]);
+    let mut frames = Vec::new();
+    while let Some(record) = rest.get(..RECORD) {
+        let bytes = u32::from_le_bytes([record[8], record[9], record[10], record[11]]) as usize;
+        frames.push(rest.get(RECORD..RECORD + bytes).ok_or("a capture that ends early")?.to_vec());
+        rest = &rest[RECORD + bytes..];
+    }
+    Ok((printed, frames))
+}
+
+fn frames_are_written_down(options: &Options, program: &Path) -> Result<(), String> {
+    let (port, thread) = server(|mut stream| stream.write_all(&[byte_at(0)]))?;
+    let (printed, frames) = frames_of(options, program, &["fetch", OUTSIDE, &port.to_string()])?;
+    expect("the client", &printed, "fetched 1")?;
     thread.join().map_err(|_| "the server ended".to_string())??;
-    let frames = frames.map_err(|error| error.to_string())?;
-    let is_capture = frames.starts_with(&0xA1B2_C3D4_u32.to_le_bytes()) && frames.len() > 300;
-    if is_capture { Ok(()) } else { Err(format!("{} bytes that are no capture", frames.len())) }
+    if frames.len() > 5 { Ok(()) } else { Err(format!("{} frames", frames.len())) }
+}
+
+/// Hops and kind of service stand in each packet; what was corked is one segment.
+fn frames_say_what_options_say(options: &Options, program: &Path) -> Result<(), String> {
+    const TCP: u8 = 6;
+    let (port, thread) = server(|mut stream| {
+        let mut came = Vec::new();
+        stream.read_to_end(&mut came)?;
+        stream.write_all(b"thanks")?;
+        Ok(came)
+    })?;
+    let (printed, frames) = frames_of(options, program, &["marked", OUTSIDE, &port.to_string()])?;
+    expect("the client", &printed, "marked: thanks")?;
+    let came = thread.join().map_err(|_| "the server ended".to_string())??;
+    if came != b"ten bytes.".repeat(10) {
+        return Err(format!("{} bytes came", came.len()));
+    }
+    let own = frames.iter().filter(|frame| frame.len() > 54 - 1 && frame[12..14] == [8, 0] && frame[23] == TCP);
+    let own: Vec<&Vec<u8>> = own.filter(|frame| frame[26..30] == [10, 0, 2, 15]).collect();
+    let marks: Vec<[u8; 2]> = own.iter().map(|frame| [frame[22], frame[15]]).collect();
+    if marks.is_empty() || marks.iter().any(|mark| *mark != [33, 0x48]) {
+        return Err(format!("hops and kinds of service {marks:?}"));
+    }
+    let payload =
+        |frame: &[u8]| usize::from(u16::from_be_bytes([frame[16], frame[17]])) - 20 - usize::from(frame[46] >> 4) * 4;
+    let with_bytes: Vec<usize> = own.iter().map(|frame| payload(frame)).filter(|bytes| *bytes > 0).collect();
+    if with_bytes == [100] { Ok(()) } else { Err(format!("segments of {with_bytes:?} bytes")) }
+}
+
+fn options_are_refused(options: &Options, program: &Path) -> Result<(), String> {
+    let printed = Inside::start(options, &[], program, &["options"])?.end()?;
+    let lines: Vec<&str> = printed.lines().map(str::trim_end).collect();
+    let wrong = lines.iter().find(|line| !line.contains(": ENOPROTOOPT, off: "));
+    match wrong {
+        None if lines.len() == 10 => Ok(()),
+        _ => Err(printed),
+    }
 }

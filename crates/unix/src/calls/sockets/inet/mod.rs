@@ -1,6 +1,7 @@
 //! The internet families, as the calls see them: `kernel::net` has what they do.
 
 mod address;
+mod beside;
 mod options;
 
 use alloc::sync::Arc;
@@ -8,15 +9,14 @@ use alloc::vec::Vec;
 
 use abi::process::{CAP_NET_BIND_SERVICE, CAP_NET_RAW};
 use abi::socket::{
-    AF_INET, AF_INET6, AF_UNSPEC, IPPROTO_ICMP, IPPROTO_TCP, IPPROTO_UDP, SO_KEEPALIVE, SO_REUSEADDR, SOCK_DGRAM,
-    SOCK_RAW, SOCK_STREAM, SOL_IP, SOL_IPV6,
+    AF_INET, AF_INET6, AF_UNSPEC, IPPROTO_ICMP, IPPROTO_TCP, IPPROTO_UDP, SOCK_DGRAM, SOCK_RAW, SOCK_STREAM,
 };
 use abi::{Errno, Field};
 use kernel::net::{Protocol, Tcp, Udp};
 use kernel::stream::{Io, Stream, UserRange};
 
 use super::family::{Family, Socket};
-use super::parcel::{Beside, Parcel, Received};
+use super::parcel::{Parcel, Received};
 use crate::call::Call;
 use address::{Named, address_in, record_of};
 use options::Facts;
@@ -83,10 +83,53 @@ fn family_number(is_6: bool) -> u16 {
     if is_6 { AF_INET6 } else { AF_INET }
 }
 
+/// What streams and datagrams have alike.
+macro_rules! of_both {
+    () => {
+        fn domain(&self) -> u16 {
+            family_number(self.is_6())
+        }
+
+        fn bind(&self, call: &Call<'_>, address: &[u8]) -> Result<(), Errno> {
+            self.bind(to_bind(call, address, self.is_6())?)
+        }
+
+        fn shut_down(&self, reads: bool, writes: bool) -> Result<(), Errno> {
+            self.shut_down(reads, writes)
+        }
+
+        fn address(&self) -> Result<Vec<u8>, Errno> {
+            Ok(record_of(self.local(), self.is_6())?)
+        }
+
+        fn peer_address(&self) -> Result<Vec<u8>, Errno> {
+            Ok(record_of(self.remote().ok_or(Errno::ENOTCONN)?, self.is_6())?)
+        }
+
+        fn take_error(&self) -> Option<Errno> {
+            self.take_error()
+        }
+
+        fn has_all_options(&self) -> bool {
+            true
+        }
+
+        fn own_option(&self, call: &Call<'_>, option: [u32; 2]) -> Result<Vec<u8>, Errno> {
+            options::get(call, &self.options.get(), self.facts(), option)
+        }
+
+        fn set_own_option(&self, call: &Call<'_>, option: [u32; 2], value: UserRange) -> Result<(), Errno> {
+            let mut changed = self.options.get();
+            options::set(call, &mut changed, self.facts(), option, value)?;
+            self.options.set(changed);
+            self.options_changed();
+            Ok(())
+        }
+    };
+}
+
 impl Socket for Tcp {
-    fn domain(&self) -> u16 {
-        family_number(self.is_6())
-    }
+    of_both!();
 
     fn kind(&self) -> u32 {
         SOCK_STREAM
@@ -94,10 +137,6 @@ impl Socket for Tcp {
 
     fn protocol(&self) -> u32 {
         IPPROTO_TCP
-    }
-
-    fn bind(&self, call: &Call<'_>, address: &[u8]) -> Result<(), Errno> {
-        self.bind(to_bind(call, address, self.is_6())?)
     }
 
     fn connect(&self, call: &Call<'_>, address: &[u8], nonblocking: bool) -> Result<(), Errno> {
@@ -141,25 +180,13 @@ impl Socket for Tcp {
         self.write_kernel(io, bytes)
     }
 
-    fn receive(&self, io: &Io<'_>, room: usize, peek: bool) -> Result<Received, Errno> {
+    fn receive(&self, _: &Call<'_>, io: &Io<'_>, room: usize, peek: bool) -> Result<Received, Errno> {
         let bytes = self.receive(io, room, peek)?;
         Ok(Received { whole: bytes.len(), bytes, ..Received::default() })
     }
 
     fn keep(&self, received: Received) {
         self.keep(received.bytes);
-    }
-
-    fn shut_down(&self, reads: bool, writes: bool) -> Result<(), Errno> {
-        self.shut_down(reads, writes)
-    }
-
-    fn address(&self) -> Result<Vec<u8>, Errno> {
-        Ok(record_of(self.local(), self.is_6())?)
-    }
-
-    fn peer_address(&self) -> Result<Vec<u8>, Errno> {
-        Ok(record_of(self.remote().ok_or(Errno::ENOTCONN)?, self.is_6())?)
     }
 
     fn accepted_address(&self) -> Result<Vec<u8>, Errno> {
@@ -169,29 +196,6 @@ impl Socket for Tcp {
     /// A stream's receiver is not told whom it has connected to.
     fn sender_of(&self, _: &Received) -> Result<Vec<u8>, Errno> {
         Ok(Vec::new())
-    }
-
-    fn take_error(&self) -> Option<Errno> {
-        self.take_error()
-    }
-
-    fn has_all_options(&self) -> bool {
-        true
-    }
-
-    fn own_option(&self, call: &Call<'_>, option: [u32; 2]) -> Result<Vec<u8>, Errno> {
-        options::get(call, &self.options.get(), self.facts(), option)
-    }
-
-    fn set_own_option(&self, call: &Call<'_>, option: [u32; 2], value: UserRange) -> Result<(), Errno> {
-        let mut changed = self.options.get();
-        options::set(call, &mut changed, self.facts(), option, value)?;
-        self.options.set(changed);
-        let is_seen = option[0] != 1 || [SO_REUSEADDR, SO_KEEPALIVE].contains(&option[1]) || option[1] == 15;
-        if is_seen {
-            self.options_changed();
-        }
-        Ok(())
     }
 }
 
@@ -213,9 +217,7 @@ impl Known for Udp {
 }
 
 impl Socket for Udp {
-    fn domain(&self) -> u16 {
-        family_number(self.is_6())
-    }
+    of_both!();
 
     fn kind(&self) -> u32 {
         if matches!(self.protocol, Protocol::Raw(_)) { SOCK_RAW } else { SOCK_DGRAM }
@@ -230,10 +232,6 @@ impl Socket for Udp {
         }
     }
 
-    fn bind(&self, call: &Call<'_>, address: &[u8]) -> Result<(), Errno> {
-        self.bind(to_bind(call, address, self.is_6())?)
-    }
-
     fn connect(&self, _: &Call<'_>, address: &[u8], _: bool) -> Result<(), Errno> {
         match address_in(address, self.is_6())? {
             Named::Nobody => self.connect(None),
@@ -241,7 +239,14 @@ impl Socket for Udp {
         }
     }
 
-    fn send_to(&self, _: &Call<'_>, io: &Io<'_>, bytes: &[u8], to: Option<&[u8]>, _: Parcel) -> Result<usize, Errno> {
+    fn send_to(
+        &self,
+        _: &Call<'_>,
+        io: &Io<'_>,
+        bytes: &[u8],
+        to: Option<&[u8]>,
+        parcel: Parcel,
+    ) -> Result<usize, Errno> {
         let to = match to.map(|address| address_in(address, self.is_6())).transpose()? {
             Some(Named::Somebody(to)) => Some(to),
             // Linux takes one without a family for one of IP 4.
@@ -258,85 +263,29 @@ impl Socket for Udp {
             },
             Some(Named::Nobody) | None => None,
         };
-        self.send(io, bytes, to)
+        let mut options = self.options.get();
+        let source = beside::for_one(&parcel.beside, &mut options, self.is_6())?;
+        self.send_by(io, bytes, to, &options, source)
     }
 
-    fn receive(&self, io: &Io<'_>, room: usize, peek: bool) -> Result<Received, Errno> {
+    fn receive(&self, call: &Call<'_>, io: &Io<'_>, room: usize, peek: bool) -> Result<Received, Errno> {
         let (datagram, whole) = self.receive(io, room, peek)?;
         let from = record_of(datagram.from, self.is_6())?;
-        let options = self.options.get();
-        let mut beside = [None; 2];
-        if options.tells_destination {
-            beside[0] = Some(destination(datagram.to, self.is_6()));
-        }
-        if options.tells_hops {
-            let (level, kind) = if self.is_6() { (SOL_IPV6, 52) } else { (SOL_IP, 2) };
-            let mut content = [0; Beside::BYTES];
-            u32::from(datagram.hops).put(&mut content);
-            beside[1] = Some(Beside { level, kind, bytes: 4, content });
-        }
+        let beside = beside::of_datagram(call, &self.options.get(), &datagram, self.is_6())?;
         Ok(Received { whole, bytes: datagram.bytes, from, beside, ..Received::default() })
+    }
+
+    fn take_returned(&self, _: &Call<'_>) -> Result<Received, Errno> {
+        let returned = self.errors.take().ok_or(Errno::EAGAIN)?;
+        let beside = beside::of_returned(&returned, self.is_6())?;
+        let from = record_of(returned.to, self.is_6())?;
+        Ok(Received { whole: returned.bytes.len(), bytes: returned.bytes, from, beside, ..Received::default() })
     }
 
     /// What was received and not taken is gone, as on Linux.
     fn keep(&self, _: Received) {}
 
-    fn shut_down(&self, reads: bool, writes: bool) -> Result<(), Errno> {
-        self.shut_down(reads, writes)
-    }
-
-    fn address(&self) -> Result<Vec<u8>, Errno> {
-        Ok(record_of(self.local(), self.is_6())?)
-    }
-
-    fn peer_address(&self) -> Result<Vec<u8>, Errno> {
-        Ok(record_of(self.remote().ok_or(Errno::ENOTCONN)?, self.is_6())?)
-    }
-
     fn sender_of(&self, received: &Received) -> Result<Vec<u8>, Errno> {
         Ok(machine::try_to_vec(&received.from)?)
-    }
-
-    fn take_error(&self) -> Option<Errno> {
-        self.take_error()
-    }
-
-    fn has_all_options(&self) -> bool {
-        true
-    }
-
-    fn own_option(&self, call: &Call<'_>, option: [u32; 2]) -> Result<Vec<u8>, Errno> {
-        options::get(call, &self.options.get(), self.facts(), option)
-    }
-
-    fn set_own_option(&self, call: &Call<'_>, option: [u32; 2], value: UserRange) -> Result<(), Errno> {
-        let mut changed = self.options.get();
-        options::set(call, &mut changed, self.facts(), option, value)?;
-        self.options.set(changed);
-        self.options_changed();
-        Ok(())
-    }
-}
-
-/// `struct in_pktinfo` or `struct in6_pktinfo`: where a datagram came to.
-fn destination(to: core::net::SocketAddr, is_6: bool) -> Beside {
-    let mut content = [0; Beside::BYTES];
-    let index: u32 = if to.ip().is_loopback() { 1 } else { 2 };
-    match to.ip() {
-        core::net::IpAddr::V4(ip) if !is_6 => {
-            index.put(&mut content);
-            content[4..8].copy_from_slice(&ip.octets());
-            content[8..12].copy_from_slice(&ip.octets());
-            Beside { level: SOL_IP, kind: 8, bytes: 12, content }
-        }
-        ip => {
-            let octets = match ip {
-                core::net::IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
-                core::net::IpAddr::V6(ip) => ip.octets(),
-            };
-            content[..16].copy_from_slice(&octets);
-            index.put(&mut content[16..]);
-            Beside { level: SOL_IPV6, kind: 50, bytes: 20, content }
-        }
     }
 }

@@ -6,13 +6,13 @@ use abi::process::{CAP_NET_ADMIN, CAP_NET_RAW};
 use abi::socket::{
     SO_BINDTODEVICE, SO_BROADCAST, SO_DEBUG, SO_DONTROUTE, SO_INCOMING_CPU, SO_KEEPALIVE, SO_LINGER, SO_MARK,
     SO_NO_CHECK, SO_OOBINLINE, SO_PASSCRED, SO_PRIORITY, SO_RCVBUF, SO_RCVBUFFORCE, SO_RCVLOWAT, SO_RCVTIMEO_OLD,
-    SO_REUSEADDR, SO_REUSEPORT, SO_SNDBUF, SO_SNDBUFFORCE, SO_SNDLOWAT, SO_SNDTIMEO_OLD, SO_TIMESTAMP_OLD, SOL_IP,
-    SOL_IPV6, SOL_SOCKET, SOL_TCP, TCP_CONGESTION, TCP_CORK, TCP_DEFER_ACCEPT, TCP_FASTOPEN, TCP_INFO, TCP_KEEPCNT,
-    TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_LINGER2, TCP_MAXSEG, TCP_NODELAY, TCP_QUICKACK, TCP_SYNCNT, TCP_USER_TIMEOUT,
-    TCP_WINDOW_CLAMP,
+    SO_REUSEADDR, SO_REUSEPORT, SO_SNDBUF, SO_SNDBUFFORCE, SO_SNDLOWAT, SO_SNDTIMEO_OLD, SO_TIMESTAMP_OLD,
+    SO_TIMESTAMPNS_OLD, SOL_IP, SOL_IPV6, SOL_SOCKET, SOL_TCP, TCP_CONGESTION, TCP_CORK, TCP_DEFER_ACCEPT,
+    TCP_FASTOPEN, TCP_INFO, TCP_KEEPCNT, TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_LINGER2, TCP_MAXSEG, TCP_NODELAY,
+    TCP_QUICKACK, TCP_SYNCNT, TCP_USER_TIMEOUT, TCP_WINDOW_CLAMP,
 };
 use abi::{Errno, Field};
-use kernel::net::Options;
+use kernel::net::{Options, Stamp};
 use kernel::stream::UserRange;
 use machine::{Nanos, try_to_vec};
 
@@ -25,20 +25,19 @@ const IP_PKTINFO: u32 = 8;
 const IP_MTU_DISCOVER: u32 = 10;
 const IP_RECVERR: u32 = 11;
 const IP_RECVTTL: u32 = 12;
+const IP_RECVTOS: u32 = 13;
 const IP_FREEBIND: u32 = 15;
 const IP_BIND_ADDRESS_NO_PORT: u32 = 24;
 const IP_MULTICAST_TTL: u32 = 33;
-const IP_MULTICAST_LOOP: u32 = 34;
 const IPV6_UNICAST_HOPS: u32 = 16;
 const IPV6_MULTICAST_HOPS: u32 = 18;
-const IPV6_MULTICAST_LOOP: u32 = 19;
 const IPV6_MTU_DISCOVER: u32 = 23;
 const IPV6_RECVERR: u32 = 25;
 const IPV6_V6ONLY: u32 = 26;
 const IPV6_RECVPKTINFO: u32 = 49;
 const IPV6_RECVHOPLIMIT: u32 = 51;
+const IPV6_RECVTCLASS: u32 = 66;
 const IPV6_TCLASS: u32 = 67;
-const TCP_NOTSENT_LOWAT: u32 = 25;
 const SO_RCVTIMEO_NEW: u32 = 66;
 const SO_SNDTIMEO_NEW: u32 = 67;
 /// Least and most bytes of a buffer, as Linux keeps them.
@@ -98,8 +97,8 @@ pub fn set(
 ) -> Result<(), Errno> {
     match level {
         SOL_SOCKET => set_of_socket(call, options, option, value),
-        SOL_TCP if facts.is_stream => set_of_tcp(call, options, facts, option, value),
-        SOL_IP => set_of_ip(call, options, option, value),
+        SOL_TCP if facts.is_stream => set_of_tcp(call, options, option, value),
+        SOL_IP => set_of_ip(call, options, facts, option, value),
         SOL_IPV6 if facts.is_6 => set_of_ip_6(call, options, facts, option, value),
         _ => Err(Errno::ENOPROTOOPT),
     }
@@ -144,37 +143,31 @@ fn set_of_socket(call: &Call<'_>, options: &mut Options, option: u32, value: Use
         SO_BROADCAST => options.broadcasts = is_on,
         SO_KEEPALIVE => options.keeps_alive = is_on,
         SO_OOBINLINE => options.out_of_band_inline = is_on,
-        SO_SNDBUF => options.send_buffer = buffer(given, SEND_BUFFER_LEAST, BUFFER_MOST),
-        SO_RCVBUF => options.receive_buffer = buffer(given, RECEIVE_BUFFER_LEAST, BUFFER_MOST),
+        SO_SNDBUF => options.send_buffer = Some(buffer(given, SEND_BUFFER_LEAST, BUFFER_MOST)),
+        SO_RCVBUF => options.receive_buffer = Some(buffer(given, RECEIVE_BUFFER_LEAST, BUFFER_MOST)),
         SO_SNDBUFFORCE => {
             can(CAP_NET_ADMIN)?;
-            options.send_buffer = buffer(given, SEND_BUFFER_LEAST, 1 << 26);
+            options.send_buffer = Some(buffer(given, SEND_BUFFER_LEAST, 1 << 26));
         }
         SO_RCVBUFFORCE => {
             can(CAP_NET_ADMIN)?;
-            options.receive_buffer = buffer(given, RECEIVE_BUFFER_LEAST, 1 << 26);
+            options.receive_buffer = Some(buffer(given, RECEIVE_BUFFER_LEAST, 1 << 26));
         }
         SO_RCVLOWAT => options.low_water = given.max(1) as u32,
         SO_PRIORITY if (0..=6).contains(&given) || call.process().can(CAP_NET_ADMIN) => options.priority = given as u32,
         SO_PRIORITY => return Err(Errno::EPERM),
-        SO_MARK => {
-            can(CAP_NET_ADMIN)?;
-            options.mark = given as u32;
-        }
-        // No route is another's, sums are always made, and nobody looks at these marks.
-        SO_DEBUG | SO_DONTROUTE | SO_NO_CHECK | SO_TIMESTAMP_OLD | SO_PASSCRED | SO_INCOMING_CPU => {}
+        SO_DONTROUTE => options.only_near = is_on,
+        SO_NO_CHECK => options.sends_no_sums = is_on,
+        SO_TIMESTAMP_OLD => options.stamp = if is_on { Stamp::Micros } else { Stamp::Never },
+        SO_TIMESTAMPNS_OLD => options.stamp = if is_on { Stamp::Nanos } else { Stamp::Never },
+        // What is not there can be switched off.
+        SO_DEBUG | SO_PASSCRED | SO_MARK | SO_INCOMING_CPU if !is_on => {}
         _ => return Err(Errno::ENOPROTOOPT),
     }
     Ok(())
 }
 
-fn set_of_tcp(
-    call: &Call<'_>,
-    options: &mut Options,
-    facts: Facts,
-    option: u32,
-    value: UserRange,
-) -> Result<(), Errno> {
+fn set_of_tcp(call: &Call<'_>, options: &mut Options, option: u32, value: UserRange) -> Result<(), Errno> {
     if option == TCP_CONGESTION {
         let name = call.read_bytes(value.address.0, value.bytes.min(NAME_BYTES))?;
         let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
@@ -191,24 +184,20 @@ fn set_of_tcp(
         TCP_KEEPINTVL => options.keep_interval = within(1, 32_767)?,
         TCP_KEEPCNT => options.keep_count = within(1, 127)?,
         TCP_SYNCNT => options.syn_count = within(1, 127)?,
-        TCP_LINGER2 => options.linger_2 = given.max(0) as u32,
-        TCP_DEFER_ACCEPT => options.defer_accept = given.max(0) as u32,
-        TCP_WINDOW_CLAMP => options.window_clamp = given.max(0) as u32,
-        TCP_MAXSEG => options.max_segment = within(88, 32_767)?,
+        TCP_LINGER2 => options.linger_2 = given.clamp(0, 120) as u32,
+        TCP_QUICKACK => options.acknowledges_at_once = Some(given != 0),
         TCP_USER_TIMEOUT => options.user_timeout = within(0, i32::MAX)?,
-        // Hints, of which the first is for a way to begin that is not offered.
-        TCP_FASTOPEN if facts.state == 7 || facts.state == 10 => {}
-        TCP_QUICKACK | TCP_NOTSENT_LOWAT => {}
-        TCP_FASTOPEN => return Err(Errno::EINVAL),
+        // What is not there can be switched off.
+        TCP_DEFER_ACCEPT | TCP_WINDOW_CLAMP | TCP_FASTOPEN if given == 0 => {}
         _ => return Err(Errno::ENOPROTOOPT),
     }
     Ok(())
 }
 
-fn set_of_ip(call: &Call<'_>, options: &mut Options, option: u32, value: UserRange) -> Result<(), Errno> {
+fn set_of_ip(call: &Call<'_>, options: &mut Options, facts: Facts, option: u32, value: UserRange) -> Result<(), Errno> {
     let given = small_number(call, value)?;
     match option {
-        IP_TOS => options.service = given as u8,
+        IP_TOS => options.service = service(given, options.service, facts),
         IP_TTL => {
             options.hops = match given {
                 -1 => 64,
@@ -225,8 +214,14 @@ fn set_of_ip(call: &Call<'_>, options: &mut Options, option: u32, value: UserRan
         }
         IP_PKTINFO => options.tells_destination = given != 0,
         IP_RECVTTL => options.tells_hops = given != 0,
+        IP_RECVTOS => options.tells_service = given != 0,
         IP_MTU_DISCOVER if !(0..=5).contains(&given) => return Err(Errno::EINVAL),
-        IP_MTU_DISCOVER | IP_RECVERR | IP_FREEBIND | IP_BIND_ADDRESS_NO_PORT | IP_MULTICAST_LOOP => {}
+        IP_MTU_DISCOVER => options.path_discovery = given as u8,
+        IP_RECVERR if !facts.is_stream => options.queues_errors = given != 0,
+        // A stream hears of them by its calls.
+        IP_RECVERR if given == 0 => {}
+        IP_FREEBIND => options.binds_anywhere = given != 0,
+        IP_BIND_ADDRESS_NO_PORT => options.binds_no_port = given != 0,
         _ => return Err(Errno::ENOPROTOOPT),
     }
     Ok(())
@@ -246,13 +241,26 @@ fn set_of_ip_6(
         IPV6_UNICAST_HOPS | IPV6_MULTICAST_HOPS if !(-1..=255).contains(&given) => return Err(Errno::EINVAL),
         IPV6_UNICAST_HOPS => options.hops = u8::try_from(given).unwrap_or(64),
         IPV6_MULTICAST_HOPS => options.multicast_hops = u8::try_from(given).unwrap_or(1),
-        IPV6_TCLASS => options.service = given.max(0) as u8,
+        IPV6_TCLASS if !(-1..=255).contains(&given) => return Err(Errno::EINVAL),
+        IPV6_TCLASS => options.service = service(given.max(0), options.service, facts),
         IPV6_RECVPKTINFO => options.tells_destination = given != 0,
         IPV6_RECVHOPLIMIT => options.tells_hops = given != 0,
-        IPV6_MTU_DISCOVER | IPV6_RECVERR | IPV6_MULTICAST_LOOP => {}
+        IPV6_RECVTCLASS => options.tells_service = given != 0,
+        IPV6_MTU_DISCOVER if !(0..=5).contains(&given) => return Err(Errno::EINVAL),
+        // Nobody cuts a packet of IP 6 on its way, and nobody here does: that is what these say.
+        IPV6_MTU_DISCOVER if (1..=3).contains(&given) => options.path_discovery = given as u8,
+        IPV6_RECVERR if !facts.is_stream => options.queues_errors = given != 0,
+        IPV6_RECVERR if given == 0 => {}
         _ => return Err(Errno::ENOPROTOOPT),
     }
     Ok(())
+}
+
+/// Of a stream the two bits that tell of congestion are not the program's (RFC 3168).
+fn service(given: i32, before: u8, facts: Facts) -> u8 {
+    const CONGESTION_BITS: u8 = 3;
+    let given = given as u8;
+    if facts.is_stream { given & !CONGESTION_BITS | before & CONGESTION_BITS } else { given }
 }
 
 /// An option's value. Error: `ENOPROTOOPT`.
@@ -291,14 +299,17 @@ fn of_socket(call: &Call<'_>, options: &Options, option: u32) -> Result<Value, E
         SO_BROADCAST => options.broadcasts.into(),
         SO_KEEPALIVE => options.keeps_alive.into(),
         SO_OOBINLINE => options.out_of_band_inline.into(),
-        SO_SNDBUF => options.send_buffer,
-        SO_RCVBUF => options.receive_buffer,
+        SO_SNDBUF => options.send_bytes() as u32,
+        SO_RCVBUF => options.receive_bytes() as u32,
         SO_RCVLOWAT => options.low_water,
         SO_SNDLOWAT => 1,
         SO_PRIORITY => options.priority,
-        SO_MARK => options.mark,
-        SO_DEBUG | SO_DONTROUTE | SO_NO_CHECK | SO_TIMESTAMP_OLD | SO_PASSCRED => 0,
-        SO_INCOMING_CPU => 0,
+        SO_DONTROUTE => options.only_near.into(),
+        SO_NO_CHECK => options.sends_no_sums.into(),
+        SO_TIMESTAMP_OLD => (options.stamp == Stamp::Micros).into(),
+        SO_TIMESTAMPNS_OLD => (options.stamp == Stamp::Nanos).into(),
+        // All frames come to the first processor.
+        SO_DEBUG | SO_PASSCRED | SO_MARK | SO_INCOMING_CPU => 0,
         SO_LINGER => {
             let mut bytes = [0; 8];
             [u32::from(options.linger.is_some()), options.linger.unwrap_or(0)].put(&mut bytes);
@@ -320,14 +331,11 @@ fn of_tcp(options: &Options, facts: Facts, option: u32) -> Result<Value, Errno> 
         TCP_KEEPCNT => options.keep_count,
         TCP_SYNCNT => options.syn_count,
         TCP_LINGER2 => options.linger_2,
-        TCP_DEFER_ACCEPT => options.defer_accept,
-        TCP_WINDOW_CLAMP => options.window_clamp,
-        TCP_MAXSEG if options.max_segment > 0 => options.max_segment,
+        TCP_DEFER_ACCEPT | TCP_WINDOW_CLAMP | TCP_FASTOPEN => 0,
         TCP_MAXSEG if facts.state == 1 => 1460,
         TCP_MAXSEG => 536,
         TCP_USER_TIMEOUT => options.user_timeout,
-        TCP_QUICKACK => 1,
-        TCP_FASTOPEN | TCP_NOTSENT_LOWAT => 0,
+        TCP_QUICKACK => options.acknowledges_at_once.unwrap_or(true).into(),
         TCP_CONGESTION => {
             let mut name = [0; NAME_BYTES];
             name[..CONGESTION.len()].copy_from_slice(CONGESTION);
@@ -352,8 +360,11 @@ fn of_ip(options: &Options, option: u32) -> Result<u32, Errno> {
         IP_MULTICAST_TTL => options.multicast_hops.into(),
         IP_PKTINFO => options.tells_destination.into(),
         IP_RECVTTL => options.tells_hops.into(),
-        IP_MTU_DISCOVER | IP_MULTICAST_LOOP => 1,
-        IP_RECVERR | IP_FREEBIND | IP_BIND_ADDRESS_NO_PORT => 0,
+        IP_RECVTOS => options.tells_service.into(),
+        IP_MTU_DISCOVER => options.path_discovery.into(),
+        IP_RECVERR => options.queues_errors.into(),
+        IP_FREEBIND => options.binds_anywhere.into(),
+        IP_BIND_ADDRESS_NO_PORT => options.binds_no_port.into(),
         _ => return Err(Errno::ENOPROTOOPT),
     })
 }
@@ -366,8 +377,9 @@ fn of_ip_6(options: &Options, option: u32) -> Result<u32, Errno> {
         IPV6_TCLASS => options.service.into(),
         IPV6_RECVPKTINFO => options.tells_destination.into(),
         IPV6_RECVHOPLIMIT => options.tells_hops.into(),
-        IPV6_MTU_DISCOVER | IPV6_MULTICAST_LOOP => 1,
-        IPV6_RECVERR => 0,
+        IPV6_RECVTCLASS => options.tells_service.into(),
+        IPV6_MTU_DISCOVER => options.path_discovery.into(),
+        IPV6_RECVERR => options.queues_errors.into(),
         _ => return Err(Errno::ENOPROTOOPT),
     })
 }

@@ -14,7 +14,7 @@ use abi::socket::{AF_NETLINK, SOCK_DGRAM, SOCK_RAW};
 use abi::{Errno, Field};
 use kernel::charge::{Held, Kept};
 use kernel::schedule::WaitQueue;
-use kernel::stream::{Io, Nameless, Ownership, Progress, Ready, Stream, UserRange, take_number};
+use kernel::stream::{Io, Progress, Ready, SocketRecord, Stream, UserRange};
 use machine::{KernelCell, KernelValue, TryQueue, try_arc_cyclic, try_filled, try_to_vec};
 
 use super::family::{Family, Socket};
@@ -56,8 +56,7 @@ pub struct Netlink {
     inbox: KernelCell<VecDeque<Vec<u8>>>,
     arrived: KernelValue<u64>,
     readable: WaitQueue,
-    number: u64,
-    ownership: Ownership,
+    record: SocketRecord,
 }
 
 impl Netlink {
@@ -71,15 +70,14 @@ impl Netlink {
             inbox: KernelCell::new(VecDeque::new()),
             arrived: KernelValue::new(0),
             readable: WaitQueue::new(),
-            number: take_number(),
-            ownership: Ownership::new(0o777),
+            record: SocketRecord::new(0, 0),
         })?)
     }
 
     /// The first socket of a process is called as the process.
     fn name_itself(&self, call: Option<&Call<'_>>) {
         if self.port.get() == 0 {
-            let own = call.map_or(self.number as u32 | 0x8000_0000, |call| call.process().pid);
+            let own = call.map_or(self.record.number as u32 | 0x8000_0000, |call| call.process().pid);
             self.port.set(own);
         }
     }
@@ -189,7 +187,7 @@ impl Socket for Netlink {
         Ok(bytes.len())
     }
 
-    fn receive(&self, io: &Io<'_>, room: usize, peek: bool) -> Result<Received, Errno> {
+    fn receive(&self, _: &Call<'_>, io: &Io<'_>, room: usize, peek: bool) -> Result<Received, Errno> {
         let (bytes, whole) = self.take(io, room, peek)?;
         Ok(Received { bytes, whole, ..Received::default() })
     }
@@ -263,12 +261,8 @@ impl Stream for Netlink {
         Held::new(Kept::Sockets, size_of::<Netlink>() + waiting)
     }
 
-    fn nameless(&self) -> Nameless {
-        Nameless::Socket(self.number)
-    }
-
-    fn ownership(&self) -> Option<&Ownership> {
-        Some(&self.ownership)
+    fn socket(&self) -> Option<&SocketRecord> {
+        Some(&self.record)
     }
 
     fn as_any(&self) -> &dyn Any {
