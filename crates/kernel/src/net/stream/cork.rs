@@ -41,9 +41,9 @@ impl Corks {
         Ok(())
     }
 
-    fn add(&self, network: &'static Network, tcp: Weak<Tcp>) -> Result<(), Errno> {
+    fn add(&self, network: &'static Network, at: Nanos, tcp: Weak<Tcp>) -> Result<(), Errno> {
         let is_first = self.waiting.borrow().is_empty();
-        self.waiting.borrow_mut().try_push_back((network.now().saturating_add(PATIENCE), tcp))?;
+        self.waiting.borrow_mut().try_push_back((at, tcp))?;
         if is_first { self.set_alarm(network) } else { Ok(()) }
     }
 }
@@ -58,8 +58,9 @@ impl AlarmCall for Rings {
                 let mut waiting = corks.waiting.borrow_mut();
                 if waiting.front().is_some_and(|(at, _)| *at <= now) { waiting.pop_front() } else { None }
             };
-            let Some((_, tcp)) = due else { break };
-            if let Some(tcp) = tcp.upgrade() {
+            let Some((at, tcp)) = due else { break };
+            // What waited then may have gone, and something else may wait its own time.
+            if let Some(tcp) = tcp.upgrade().filter(|tcp| tcp.corked_until.get() == at) {
                 tcp.uncork();
             }
         }
@@ -96,7 +97,9 @@ impl Tcp {
         corked.truncate(waits + *copied.as_ref().unwrap_or(&0));
         drop(corked);
         if waits == 0 && *copied.as_ref().unwrap_or(&0) > 0 {
-            self.network.corks.add(self.network, self.me.clone())?;
+            let at = self.network.now().saturating_add(PATIENCE);
+            self.corked_until.set(at);
+            self.network.corks.add(self.network, at, self.me.clone())?;
         }
         copied.map(Some)
     }

@@ -92,6 +92,7 @@ pub struct Tcp {
     kept: KernelCell<Vec<u8>>,
     /// What was written and waits for more, or for the end of its time.
     corked: KernelCell<Vec<u8>>,
+    corked_until: KernelValue<Nanos>,
     record: SocketRecord,
 }
 
@@ -116,6 +117,7 @@ impl Tcp {
             is_nonblocking: KernelValue::new(false),
             kept: KernelCell::new(Vec::new()),
             corked: KernelCell::new(Vec::new()),
+            corked_until: KernelValue::new(Nanos(0)),
             record: SocketRecord::new(user, group),
         })
     }
