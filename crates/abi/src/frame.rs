@@ -71,6 +71,12 @@ pub const FRAME_SIGINFO: u64 = FRAME_UCONTEXT + UContext::BYTES as u64;
 /// `struct rt_sigframe`: size in bytes.
 pub const FRAME_BYTES: u64 = FRAME_SIGINFO + 128;
 
+/// The flags a program may set: AC, OF, DF, TF, SF, ZF, AF, PF, CF and RF.
+pub const FLAGS_RESTORED: u64 = 0x5_0dd5;
+/// Selectors of 64-bit programs. They stand in the frame, and no frame can change them.
+pub const USER_CS: u16 = 0x33;
+pub const USER_SS: u16 = 0x2b;
+
 /// Where a frame goes on the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FramePlace {

@@ -15,6 +15,7 @@ use crate::ready::pipe::PipeReady;
 use crate::ready::poll::Polls;
 use crate::schedule::timer::AlarmClock;
 use crate::screen::Writer;
+use crate::signal::{Raises, Returns};
 use crate::sound::SoundWords;
 use crate::trace::Notes;
 use crate::tty::raw::RawTty;
@@ -42,6 +43,8 @@ const ALL: &[fn() -> &'static Class] = &[
     CounterReady::class,
     Polls::class,
     Instance::class,
+    Returns::class,
+    Raises::class,
     AlarmClock::class,
     Notes::class,
 ];

@@ -31,6 +31,7 @@ pub mod ready;
 pub mod schedule;
 pub mod screen;
 pub mod server;
+pub mod signal;
 pub mod sound;
 pub mod space;
 pub mod stream;

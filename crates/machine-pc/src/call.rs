@@ -29,8 +29,21 @@ template! {
     "sysretq",
 }
 
+template! {
+    /// Back to the program with all of its registers. In: what an interrupt pushes on top of the stack. Cost: 1 instruction.
+    pub struct LeaveWhole {}
+    "iretq",
+}
+
 /// The fragments, for the golden listings.
-pub fn templates() -> [synth::Template; 5] {
+pub fn templates() -> [synth::Template; 6] {
     let (open, close) = (OpenUser::template(), CloseUser::template());
-    [open, Leave::template(), LeaveDirect::template(), machine_x86::ToKernelStack::template(), close]
+    [
+        open,
+        Leave::template(),
+        LeaveDirect::template(),
+        machine_x86::ToKernelStack::template(),
+        close,
+        LeaveWhole::template(),
+    ]
 }

@@ -327,6 +327,10 @@ impl Processor for PcMachine {
         call::LeaveDirect::template()
     }
 
+    fn leave_whole(&self) -> Option<Template> {
+        Some(call::LeaveWhole::template())
+    }
+
     fn leave(&self) -> Template {
         call::Leave::template()
     }

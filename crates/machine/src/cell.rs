@@ -76,6 +76,13 @@ impl<T> KernelCell<T> {
     }
 }
 
+impl<T> KernelCell<T> {
+    /// Where what is inside lies, for routines that have its address: they run where nobody borrows.
+    pub fn as_ptr(&self) -> *mut T {
+        self.0.as_ptr()
+    }
+}
+
 impl<T: Copy> KernelCell<T> {
     #[track_caller]
     pub fn get(&self) -> T {

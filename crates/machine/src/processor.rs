@@ -105,6 +105,11 @@ pub trait Processor: Send + Sync {
     fn leave(&self) -> Template;
     /// The code that ends a routine that has not left the program's stack; result in rax.
     fn leave_direct(&self) -> Template;
+    /// The code that ends a routine which has loaded all registers of the program: what an interrupt pushes is on top of the stack.
+    /// `None`: not without Rust.
+    fn leave_whole(&self) -> Option<Template> {
+        None
+    }
     /// Where a synthesized call routine goes to be done in Rust; rax holds the call number again.
     fn slow_call(&self) -> Entry<FileEntry>;
     /// Where routines go that find nothing to take, or somebody who waits; `None`: to Rust.

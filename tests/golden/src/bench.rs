@@ -369,6 +369,10 @@ impl Processor for Bench {
         self.pc_fragment(1).unwrap_or_else(BenchLeave::template)
     }
 
+    fn leave_whole(&self) -> Option<Template> {
+        self.pc_fragment(5)
+    }
+
     fn leave_direct(&self) -> Template {
         self.pc_fragment(2).unwrap_or_else(BenchLeaveDirect::template)
     }

@@ -18,8 +18,8 @@ mod routine;
 mod simple;
 pub mod watch;
 
-pub(crate) use open::ToRust;
 pub use open::{CallCode, OPEN_NAMES_MAX, OpenName, Opens, TableWords};
+pub(crate) use open::{CallRoutine, ToRust};
 pub use quaject::Makers;
 pub(crate) use routine::{FACTS, GoSlow, REFUSED, RestoreMany, SLOW_MANY};
 pub use routine::{Routine, Sleeps};

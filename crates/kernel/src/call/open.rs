@@ -33,6 +33,8 @@ impl Contract for CallCode {
 const SLOW: Label = Label(0);
 /// Another part, in a routine that knows no names.
 const NONE: Label = Label(1);
+/// The part that goes to Rust when there is more on the stack.
+const LATE: Label = Label(2);
 
 /// A routine of a call table in the making.
 pub struct CallRoutine {
@@ -88,6 +90,18 @@ impl CallRoutine {
         let from = self.draft.len();
         self.paste(fragment);
         self.draft.land(from, SLOW);
+    }
+
+    /// As `slow`, with more on the stack.
+    pub fn begin_late(&mut self) {
+        self.draft.place(LATE);
+    }
+
+    /// As `paste_user`, with more on the stack.
+    pub fn paste_user_late(&mut self, fragment: impl Paste) {
+        let from = self.draft.len();
+        self.paste(fragment);
+        self.draft.land(from, LATE);
     }
 
     /// Back to the program, from the kernel stack.

@@ -1,5 +1,7 @@
 //! What a process does with each signal: its 64 `sigaction`s.
 
+use core::mem::offset_of;
+
 use abi::Errno;
 use abi::signal::{
     SA_EXPOSE_TAGBITS, SA_NOCLDSTOP, SA_NOCLDWAIT, SA_NODEFER, SA_ONSTACK, SA_RESETHAND, SA_RESTART, SA_RESTORER,
@@ -48,6 +50,9 @@ pub struct ChildEnd {
 }
 
 impl Actions {
+    /// Where routines find the actions, from signal 1 on.
+    pub const OF_AT: usize = offset_of!(Actions, of);
+
     /// All default.
     pub const fn new() -> Actions {
         Actions { of: [DEFAULT; SIGRTMAX as usize] }

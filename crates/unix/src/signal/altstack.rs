@@ -1,5 +1,7 @@
 //! The alternate signal stack of a thread (`sigaltstack`).
 
+use core::mem::offset_of;
+
 use abi::Errno;
 use abi::signal::{MINSIGSTKSZ, SS_AUTODISARM, SS_DISABLE, SS_ONSTACK, StackT};
 
@@ -16,6 +18,10 @@ pub struct AltStack {
 }
 
 impl AltStack {
+    /// Where routines find address, bytes and flags.
+    pub const WORDS_AT: [usize; 3] =
+        [offset_of!(AltStack, address), offset_of!(AltStack, bytes), offset_of!(AltStack, flags)];
+
     /// What `SS_AUTODISARM` leaves while a handler runs, and what a new thread has.
     pub const DISARMED: AltStack = AltStack { address: 0, bytes: 0, flags: SS_DISABLE };
 

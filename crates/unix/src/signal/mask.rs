@@ -1,5 +1,7 @@
 //! Which signals a thread blocks.
 
+use core::mem::offset_of;
+
 use abi::Errno;
 use abi::signal::{SIG_BLOCK, SIG_SETMASK, SIG_UNBLOCK};
 
@@ -18,6 +20,9 @@ pub struct ThreadMask {
 }
 
 impl ThreadMask {
+    /// Where routines find what is blocked.
+    pub const BLOCKED_AT: usize = offset_of!(ThreadMask, blocked);
+
     pub const fn new(blocked: SignalSet) -> ThreadMask {
         ThreadMask { blocked: blocked.blockable(), saved: None, waiting: None }
     }

@@ -1,6 +1,7 @@
 //! Signals that came and have not been taken: one queue for each thread, one for each process.
 
 use alloc::collections::VecDeque;
+use core::mem::offset_of;
 
 use abi::Errno;
 use abi::siginfo::{SI_USER, SigInfo};
@@ -29,6 +30,9 @@ pub struct Pending {
 }
 
 impl Pending {
+    /// Where routines find which signals wait.
+    pub const SET_AT: usize = offset_of!(Pending, set);
+
     pub const fn new() -> Pending {
         Pending { set: SignalSet::EMPTY, queue: VecDeque::new() }
     }

@@ -49,6 +49,16 @@ pub struct PollCalls {
     pub code: KernelCell<Option<(Code<CallCode>, Arc<AskedTable>)>>,
 }
 
+/// Calls of a thread's own signals: it sends them to itself, and comes back from handlers.
+pub const SIGNAL_CALLS: [u64; 3] = [nr::KILL, nr::TGKILL, nr::RT_SIGRETURN];
+
+/// How often each of [`SIGNAL_CALLS`] was done in Rust where code could have; [`BOUND`] once it is code.
+#[derive(Default)]
+pub struct SignalCalls {
+    pub times: [KernelValue<u8>; SIGNAL_CALLS.len()],
+    pub codes: KernelCell<Vec<Code<CallCode>>>,
+}
+
 #[derive(Default)]
 pub struct Bindings {
     /// How often each of [`DESCRIPTOR_CALLS`] was done in Rust on a file that has a routine for it; [`BOUND`] once its dispatch goes
@@ -58,6 +68,7 @@ pub struct Bindings {
     pub constant_calls: [KernelValue<u8>; CONSTANT_CALLS.len()],
     pub opens: KernelCell<OpenCache>,
     pub polls: PollCalls,
+    pub signals: SignalCalls,
 }
 
 pub const BOUND: u8 = u8::MAX;
@@ -75,6 +86,16 @@ impl Bindings {
         } else if count.get() != BOUND && tte.bind_constant_call(number as usize, value as u32).is_ok() {
             count.set(BOUND);
         }
+    }
+
+    /// Routines that know the thread's signals are bound no longer.
+    pub fn unbind_signals(&self, tte: &dyn Tte) {
+        for (times, number) in self.signals.times.iter().zip(SIGNAL_CALLS) {
+            if times.replace(0) == BOUND {
+                tte.bind_call(number as usize, None);
+            }
+        }
+        drop(core::mem::take(&mut *self.signals.codes.borrow_mut()));
     }
 
     /// An identity has changed: its calls are done in Rust again.

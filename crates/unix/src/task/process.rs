@@ -450,6 +450,7 @@ impl Process {
     }
 
     pub fn set_actions(&self, actions: Arc<KernelCell<Actions>>) {
+        self.each_task(|task| task.bindings.unbind_signals(task.thread.tte()));
         *self.actions.borrow_mut() = actions;
     }
 
@@ -471,6 +472,11 @@ impl Process {
         let pages = space.borrow().resident_peak_bytes() / PAGE_BYTES as u64;
         let mut usage = self.usage.borrow_mut();
         usage.peak_pages = usage.peak_pages.max(pages);
+    }
+
+    /// Address of the word that counts the threads, of 32 bits.
+    pub fn live_tasks_word(&self) -> u64 {
+        self.live_tasks.as_ptr() as u64
     }
 
     pub fn live_tasks(&self) -> u32 {

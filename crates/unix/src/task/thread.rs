@@ -69,6 +69,8 @@ pub struct Task {
     /// What was behind a descriptor at which the thread slept by code when somebody closed it.
     kept_file: KernelCell<Option<(Descriptor, Arc<OpenFile>)>>,
     restart_area: KernelValue<Option<RestartArea>>,
+    /// Address of the word that names a restartable sequence, for routines.
+    sequence: AtomicU64,
     pub policy: KernelValue<Policy>,
     /// Synthesized calls of this thread.
     pub bindings: Bindings,
@@ -97,6 +99,9 @@ pub struct Task {
     attention: Arc<AtomicU8>,
 }
 
+/// Names no sequence.
+static NO_SEQUENCE: u64 = 0;
+
 /// What a task waits for, and what its call returns when that fails.
 #[derive(Clone)]
 pub struct Awaited {
@@ -115,6 +120,7 @@ impl Task {
             clear_child_tid: AtomicU64::new(0),
             robust_list: AtomicU64::new(0),
             restart_area: KernelValue::new(None),
+            sequence: AtomicU64::new(&raw const NO_SEQUENCE as u64),
             own_files: KernelCell::new(None),
             kept_file: KernelCell::new(None),
             policy: KernelValue::new(Policy::default()),
@@ -220,6 +226,11 @@ impl Task {
         self.thread.tte().set_tag(self.process.family.get().group.into());
     }
 
+    /// Address of a word with the address of the word that names a restartable sequence.
+    pub fn sequence_word(&self) -> u64 {
+        self.sequence.as_ptr() as u64
+    }
+
     pub fn restart_area(&self) -> Option<RestartArea> {
         self.restart_area.get()
     }
@@ -227,6 +238,8 @@ impl Task {
     /// The program's area for restartable sequences. The machine watches the word in it that names a sequence.
     pub fn set_restart_area(&self, area: Option<RestartArea>) {
         self.restart_area.set(area);
+        let word = area.map_or(&raw const NO_SEQUENCE as u64, |area| area.address + 8);
+        self.sequence.store(word, Ordering::Relaxed);
         self.thread.tte().set_preemption_word(area.map(|area| VirtAddr(area.address + 8)));
     }
 

@@ -36,6 +36,8 @@ const SOURCES: &[&str] = &[
     "kernel/src/ready/counter.rs",
     "kernel/src/ready/poll.rs",
     "kernel/src/ready/instance.rs",
+    "kernel/src/signal/template.rs",
+    "kernel/src/signal/raise.rs",
     "kernel/src/file/window.rs",
     "kernel/src/file/positioned.rs",
     "kernel/src/file/foreign/ferry.rs",

@@ -19,6 +19,7 @@ use kernel::ready::pipe::PipeReady;
 use kernel::ready::poll::Polls;
 use kernel::schedule::timer::{CountWords, TimerCodes};
 use kernel::screen::{Machines, TextWindow};
+use kernel::signal::{Raises, Returns};
 use kernel::sound::{Activity, Channel, Format, Inserts, Maker, Plan, Sound, Waiters, synthesize};
 use kernel::trace::Notes;
 use kernel::tty::raw::{RawCallouts, RawCode, RawTty};
@@ -192,6 +193,7 @@ pub fn all() -> Vec<(String, String)> {
         listed("call.close", close.entry().address()),
     ];
     listings.extend(asked());
+    listings.extend(signals());
     listings.extend(handlers());
     listings.extend(timers());
     // A thread's routines are one template each, filled with addresses that are not shown.
@@ -233,6 +235,44 @@ fn asked() -> Vec<(String, String)> {
         listed("epoll.wait", looks.wait().entry().address()),
         listed("epoll.look", look),
     ]
+}
+
+/// A thread's own signals.
+fn signals() -> Vec<(String, String)> {
+    let makers = bench().makers();
+    let back = Returns {
+        blocked: 0x1000,
+        pending: 0x1008,
+        shared: 0x1010,
+        stack: 0x1018,
+        stack_size: 0x1020,
+        stack_flags: 0x1028,
+        bytes: 832,
+        features: 7,
+    };
+    let raises = Raises {
+        pid: 2,
+        tid: 3,
+        threads: 0x2000,
+        blocked: back.blocked,
+        pending: back.pending,
+        shared: back.shared,
+        hearers: 0x2008,
+        stack_size: back.stack_size,
+        stack_flags: back.stack_flags,
+        actions: 0x3000,
+        sequence: 0x2010,
+        trapno: 0x2018,
+        trap_error: 0x2020,
+        trap_address: 0x2028,
+        user: 0x2030,
+        bytes: back.bytes,
+        features: back.features,
+        initial: 0x4000,
+    };
+    let made = [back.code(makers, &OnlyTte), raises.kill(makers, &OnlyTte), raises.tgkill(makers, &OnlyTte)];
+    let named = ["signal.return", "signal.kill", "signal.tgkill"].into_iter().zip(made);
+    named.map(|(name, code)| listed(name, code.expect("room for code").entry().address())).collect()
 }
 
 /// Falling asleep and waking.

@@ -21,7 +21,7 @@ pub enum Suite {
     /// `faults.c`, `held.c`.
     Faults,
     /// `signals.c`, `mm.c`, `files.c`, `seals.c`, `resolve.c`, `packets.c`, `vector.c`, `cores.c`, `turns.c`, `closing.c`, `handover.c`,
-    /// `futexes.c`, `asked.c`,
+    /// `futexes.c`, `asked.c`, `raises.c`,
     /// `tasks.c`, `trace.c`,
     /// `pumps.c`, `stale.c`, `transfers.c`, `user_calls.c`, `rights.c`, `capabilities.c`, `processes.c`, `mounts.c`,
     /// `xattrs.c`, `inet.c`.
@@ -75,6 +75,7 @@ impl Suite {
                     "futexes",
                     "flows",
                     "asked",
+                    "raises",
                     "inet",
                     "inet_options",
                     "tasks",

@@ -128,6 +128,7 @@ fn lead(call: &Call<'_>) -> Arc<Task> {
     crate::calls::life::end::let_go_of_memory(call.held, call.unix, old);
     old.bindings.unbind_descriptor_calls(old.thread.tte());
     old.bindings.unbind_constants(old.thread.tte());
+    old.bindings.unbind_signals(old.thread.tte());
     call.unix.tasks.remove_task(old);
     let task = Task::new(process.pid, process, &old.thread, old.name.get());
     old.leave_process();

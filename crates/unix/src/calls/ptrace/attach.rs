@@ -143,6 +143,7 @@ fn unbind(task: &Task) {
     let tte = task.thread.tte();
     task.bindings.unbind_descriptor_calls(tte);
     task.bindings.unbind_constants(tte);
+    task.bindings.unbind_signals(tte);
 }
 
 /// A thread whose process has stopped already stops for its tracer at once.

@@ -1,10 +1,11 @@
 //! The calls that say what a signal does: actions, masks, the alternate stack, and the way back from a handler.
 
 use abi::Errno;
+use abi::nr;
 use abi::signal::{SIG_IGN, SIGSET_BYTES, SigAction, StackT};
 use machine::{Registers, VirtAddr};
 
-use super::deliver;
+use super::{deliver, routines};
 use crate::call::{Call, CallResult};
 use crate::signal::frame;
 use crate::signal::frame::restore::{Restored, VectorRestore};
@@ -122,6 +123,7 @@ fn resume(call: &mut Call<'_>, restored: Restored) {
         deliver::refuse(call.task, None);
         return;
     }
+    routines::count(call, nr::RT_SIGRETURN);
     // A bad stack is not worth a signal, as on Linux.
     let _ = call.task.alternate_stack.borrow_mut().set(&restored.altstack, restored.registers.rsp);
 }

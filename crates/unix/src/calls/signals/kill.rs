@@ -3,10 +3,12 @@
 use alloc::sync::Arc;
 
 use abi::Errno;
+use abi::nr;
 use abi::process::CAP_KILL;
 use abi::siginfo::{SI_TKILL, SigInfo};
 use abi::signal::{SIGCONT, SIGPIPE, SIGRTMAX};
 
+use super::routines;
 use super::send::{send_to_process, send_to_task, try_send_to_process, try_send_to_task};
 use crate::call::{Call, CallResult};
 use crate::signal::child::tkill_info;
@@ -27,6 +29,9 @@ pub fn kill(call: &Call<'_>, pid: u64, signal: u64) -> CallResult {
             let process = find(call, pid as u32)?;
             permit(call, &process, signal)?;
             send(call, &process, &info);
+            if Arc::ptr_eq(&process, own) {
+                routines::raised(call, call.task, nr::KILL);
+            }
             return Ok(0);
         }
     };
@@ -89,6 +94,9 @@ fn kill_task(call: &Call<'_>, pid: Option<u32>, tid: u32, signal: u64) -> CallRe
         let own = call.process();
         let info = tkill_info(signal, own.pid as i32, own.user_ids.get().real);
         send_to_task(call.unix, &task, &info);
+        if pid.is_some() {
+            routines::raised(call, &task, nr::TGKILL);
+        }
     }
     Ok(0)
 }

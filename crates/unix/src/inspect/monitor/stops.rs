@@ -248,6 +248,7 @@ impl Stops {
         // What was bound by name would not be stepped through.
         task.bindings.unbind_descriptor_calls(tte);
         task.bindings.unbind_constants(tte);
+        task.bindings.unbind_signals(tte);
         tte.set_debugged(steps > 0 || task.watch.is_traced());
         if steps > 0 || is_at_break {
             task.thread.step(unix.scheduler);

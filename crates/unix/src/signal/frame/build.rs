@@ -4,12 +4,12 @@ use abi::Field;
 use abi::frame::{
     FP_XSTATE_MAGIC1, FP_XSTATE_MAGIC2_BYTES, FPSTATE_ALIGN, FRAME_BYTES, FRAME_SIGINFO, FRAME_UCONTEXT,
     FpxSoftwareBytes, FramePlace, RED_ZONE_BYTES, SigContext, UC_FP_XSTATE, UC_SIGCONTEXT_SS, UC_STRICT_RESTORE_SS,
-    UContext, place_frame,
+    UContext, USER_CS, USER_SS, place_frame,
 };
 use abi::signal::{SA_ONSTACK, SA_RESTORER, SA_SIGINFO};
 use machine::Registers;
 
-use super::{USER_CS, USER_SS, VectorFormat, XSAVE_BYTES_MIN};
+use super::{VectorFormat, XSAVE_BYTES_MIN};
 use crate::signal::altstack::AltStack;
 use crate::signal::deliver::HandlerCall;
 use crate::signal::fault::TrapRecord;

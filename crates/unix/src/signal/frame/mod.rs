@@ -6,10 +6,6 @@ pub(crate) mod restore;
 pub use build::{Frame, FrameRequest, NoFrame, build, frame_bytes_max};
 pub use restore::{BadFrame, Restored, VectorRestore, restore};
 
-/// Selectors of 64-bit programs. They stand in the frame, and no frame can change them.
-const USER_CS: u16 = 0x33;
-const USER_SS: u16 = 0x2b;
-
 /// Bytes of the part of an XSAVE image that every processor has: FXSAVE image and header (SDM vol. 1, 13.4).
 const XSAVE_BYTES_MIN: usize = 576;
 /// Where an XSAVE image's header lies.

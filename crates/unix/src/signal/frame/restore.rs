@@ -2,17 +2,15 @@
 
 use abi::Field;
 use abi::frame::{
-    FP_XSTATE_MAGIC1, FP_XSTATE_MAGIC2, FP_XSTATE_MAGIC2_BYTES, FPSTATE_ALIGN, FRAME_UCONTEXT, FpxSoftwareBytes,
-    SigContext, UContext,
+    FLAGS_RESTORED, FP_XSTATE_MAGIC1, FP_XSTATE_MAGIC2, FP_XSTATE_MAGIC2_BYTES, FPSTATE_ALIGN, FRAME_UCONTEXT,
+    FpxSoftwareBytes, SigContext, UContext, USER_CS, USER_SS,
 };
 use abi::signal::StackT;
 use machine::Registers;
 
-use super::{FEATURES_BASE, SOFTWARE_BYTES, USER_CS, USER_SS, VectorFormat, XSAVE_BYTES_MIN, XSAVE_HEADER};
+use super::{FEATURES_BASE, SOFTWARE_BYTES, VectorFormat, XSAVE_BYTES_MIN, XSAVE_HEADER};
 use crate::signal::set::SignalSet;
 
-/// The flags a program may set: AC, OF, DF, TF, SF, ZF, AF, PF, CF and RF.
-const FLAGS_RESTORED: u64 = 0x5_0dd5;
 /// Bytes of a legacy FXSAVE image.
 const FXSAVE_BYTES: usize = 512;
 /// FXRSTOR wants its image aligned to so many bytes.
