@@ -113,6 +113,56 @@ static void avx(void)
 static void x87_stack(void) { all_workers(x87); }
 static void modes(void) { all_workers(control_register); }
 
+/* Two hand a byte to and fro and sleep at pipes meanwhile, a third computes: the wide registers are live over every call. */
+__attribute__((target("avx"))) static int wide_call(long number, int file, const uint64_t in[4])
+{
+    uint64_t out[4], other[4];
+    char byte = 0;
+    long result = number;
+    __asm__ volatile("vmovdqu (%[in]), %%ymm6; vmovdqu (%[in]), %%ymm13; syscall; vmovdqu %%ymm6, (%[out]); vmovdqu %%ymm13, (%[other]); vzeroupper"
+                     : "+a"(result)
+                     : [in] "r"(in), [out] "r"(out), [other] "r"(other), "D"((long)file), "S"(&byte), "d"(1L)
+                     : "rcx", "r11", "memory", "xmm6", "xmm13");
+    return result != 1 || memcmp(in, out, sizeof out) != 0 || memcmp(in, other, sizeof other) != 0;
+}
+static int hand_over(int from, int to, int begins)
+{
+    enum { TURNS = 4000 };
+    int bad = 0;
+    for (int turn = 0; turn < TURNS; turn++) {
+        uint64_t in[4] = {(uint64_t)turn, ~(uint64_t)turn, (uint64_t)begins, 0x5a5a << begins};
+        if (begins)
+            bad += wide_call(SYS_write, to, in);
+        bad += wide_call(SYS_read, from, in);
+        if (!begins)
+            bad += wide_call(SYS_write, to, in);
+    }
+    return bad;
+}
+static void wide_asleep(void)
+{
+    unsigned a, b, c = 0, d;
+    int has_avx = __get_cpuid(1, &a, &b, &c, &d) && (c & (1u << 27)) && (c & (1u << 28));
+    int bad = 0, status, there[2], back[2];
+    MUST(pipe(there));
+    MUST(pipe(back));
+    pid_t burns = MUST(fork());
+    if (burns == 0)
+        for (int wrong = 0;;)
+            if ((wrong += has_avx && with_avx(7)))
+                _exit(1);
+    pid_t other = MUST(fork());
+    if (other == 0)
+        _exit(has_avx && hand_over(there[0], back[1], 0) ? 1 : 0);
+    bad += has_avx && hand_over(back[0], there[1], 1);
+    waitpid(other, &status, 0);
+    bad += status != 0;
+    kill(burns, SIGKILL);
+    waitpid(burns, &status, 0);
+    bad += !WIFSIGNALED(status);
+    printf("wrong %d\n", bad);
+}
+
 /* What a program saves and loads itself (XSAVE, XRSTOR: the dynamic linker does so at each first call of a function) is its own, also
    if it touched no vector register since others ran. */
 __attribute__((target("xsave"))) static int saves_itself(int seed)
@@ -200,5 +250,5 @@ static void clean_after_exec(void)
 }
 
 #define T(name) {#name, name}
-static const struct test tests[] = {T(sse), T(preempted), T(avx), T(x87_stack), T(modes), T(by_itself), T(frame_without), T(fork_keeps), T(clean_after_exec)};
+static const struct test tests[] = {T(sse), T(preempted), T(avx), T(x87_stack), T(modes), T(by_itself), T(wide_asleep), T(frame_without), T(fork_keeps), T(clean_after_exec)};
 CHECK_MAIN(tests)
