@@ -68,7 +68,8 @@ packages() {
     local wanted="busybox-static:busybox bc:bc gawk:gawk make:make dash:dash bash:bash tar:tar gzip:gzip diffutils:cmp
         findutils:find grep:grep sed:sed coreutils:sort util-linux:setsid gcc:gcc qemu-system-x86:qemu-system-x86_64
         strace:strace gdb:gdb luajit:luajit lua5.4:lua5.4 sqlite3:sqlite3 perl:perl python3:python3 xz-utils:xz
-        tmux:tmux gnupg:gpg gpg-agent:gpg-agent redis-server:redis-server redis-tools:redis-cli screen:screen"
+        tmux:tmux gnupg:gpg gpg-agent:gpg-agent redis-server:redis-server redis-tools:redis-cli screen:screen nginx-light:nginx
+        memcached:memcached iperf3:iperf3 curl:curl wget:wget"
     local entry missing=
     for entry in $wanted; do
         command -v "${entry#*:}" >/dev/null 2>&1 || missing="$missing ${entry%%:*}"

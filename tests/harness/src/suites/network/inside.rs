@@ -77,6 +77,11 @@ impl Inside {
             status => Err(format!("status {status}\n{}{}", self.stdout, self.stderr)),
         }
     }
+
+    /// Has a server that never ends leave, by the tool.
+    pub fn stop(self) {
+        self.running.kill();
+    }
 }
 
 pub fn expect(what: &str, printed: &str, expected: &str) -> Result<(), String> {

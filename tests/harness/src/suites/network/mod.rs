@@ -30,6 +30,12 @@ const CHECKS: &[(&str, Check)] = &[
     ("frames_say_what_options_say", frames_say_what_options_say),
     ("options_that_nobody_does_are_refused", options_are_refused),
     ("python_serves_files", programs::python_serves),
+    ("redis_serves_the_host", programs::redis_serves),
+    ("redis_and_its_clients_inside", programs::redis_inside),
+    ("nginx_serves_files", programs::nginx_serves),
+    ("memcached_serves_the_host", programs::memcached_serves),
+    ("iperf_measures_both_ways", programs::iperf_measures),
+    ("curl_and_wget_fetch", programs::clients_fetch),
 ];
 
 /// The host, as programs inside see it.
