@@ -64,10 +64,10 @@ quaject! {
     callouts PipeReadyCallouts {}
     callbacks {}
     callentries PipeReadyCode {
-        read_end: Readiness(0) named "ready.pipe.read" uses() {
+        read: Readiness(0) named "ready.pipe.read" uses() {
             paste SomethingThere { head, tail, writers };
         }
-        write_end: Readiness(0) named "ready.pipe.write" uses() {
+        write: Readiness(0) named "ready.pipe.write" uses() {
             paste RoomThere { head, tail, write_limit, readers, least };
         }
     }
@@ -76,11 +76,11 @@ quaject! {
 /// Each returns `None` without room for code.
 impl PipeReady {
     pub fn of_read_end(&self, makers: Makers) -> Option<Code<Readiness>> {
-        PipeReadyCode::read_end(self, makers, &PipeReadyCallouts {}).create(makers)
+        PipeReadyCode::read(self, makers, &PipeReadyCallouts {}).create(makers)
     }
 
     pub fn of_write_end(&self, makers: Makers) -> Option<Code<Readiness>> {
-        PipeReadyCode::write_end(self, makers, &PipeReadyCallouts {}).create(makers)
+        PipeReadyCode::write(self, makers, &PipeReadyCallouts {}).create(makers)
     }
 }
 

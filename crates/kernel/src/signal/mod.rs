@@ -37,6 +37,6 @@ impl Returns {
     pub fn code(&self, makers: Makers, tte: &dyn Tte) -> Option<Code<CallCode>> {
         let leave = makers.machine.leave_whole()?;
         let callouts = ReturnCallouts { tte: Some(tte), leave: Some(leave) };
-        ReturnCode::back(self, makers, &callouts).create(makers)
+        ReturnCode::sigreturn(self, makers, &callouts).create(makers)
     }
 }

@@ -241,7 +241,7 @@ quaject! {
     }
     callbacks {}
     callentries ReturnCode {
-        back: CallCode(nr::RT_SIGRETURN) named "signal.return" needs(tte, leave) uses(user_limit, slow, rust) {
+        sigreturn: CallCode(nr::RT_SIGRETURN) named "signal.sigreturn" needs(tte, leave) uses(user_limit, slow, rust) {
             enter_kernel (*tte);
             paste Keep {};
             paste KeepMore {};

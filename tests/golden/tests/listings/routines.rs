@@ -271,7 +271,7 @@ fn signals() -> Vec<(String, String)> {
         initial: 0x4000,
     };
     let made = [back.code(makers, &OnlyTte), raises.kill(makers, &OnlyTte), raises.tgkill(makers, &OnlyTte)];
-    let named = ["signal.return", "signal.kill", "signal.tgkill"].into_iter().zip(made);
+    let named = ["signal.sigreturn", "signal.kill", "signal.tgkill"].into_iter().zip(made);
     named.map(|(name, code)| listed(name, code.expect("room for code").entry().address())).collect()
 }
 
