@@ -314,7 +314,8 @@ impl Bench {
     /// The script prints the same on both sides, and the machine leaves nothing on the host.
     pub fn prints_the_same(&self, name: &str, options: &[&str], script: &str) -> Result<(), String> {
         let (host, machine) = (self.fresh(name, "host")?, self.fresh(name, "machine")?);
-        let expected = self.run_host(&host, script)?;
+        // Python on the host would keep what it compiles, in the host's own folders, where it never ran before.
+        let expected = self.run_host(&host, &format!("export PYTHONDONTWRITEBYTECODE=1\n{script}"))?;
         let actual = self.run_hosted(&machine, options, script)?;
         compare(&expected, &actual, (&host, &machine))?;
         let left = snapshot(&machine);
