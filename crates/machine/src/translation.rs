@@ -67,6 +67,7 @@ impl Shown {
 /// ```
 /// ```compile_fail
 /// #![forbid(unsafe_code)]
+/// // SAFETY: no processor loads it.
 /// let root = unsafe { machine::Root::new(0x1000) };
 /// ```
 /// ```
