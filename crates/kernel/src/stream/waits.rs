@@ -175,8 +175,16 @@ impl<'a> Io<'a> {
         self.wait_for(queues, None)
     }
 
-    /// As `wait`, but no longer than to `deadline`; the caller compares the time.
+    /// When a wait ends that begins now and lasts `timeout` at most; 0: it has no end (`SO_RCVTIMEO`).
+    pub fn deadline(&self, timeout: Nanos) -> Option<Nanos> {
+        (timeout.0 > 0).then(|| self.machine().now().saturating_add(timeout))
+    }
+
+    /// As `wait`, but no longer than to `deadline`; then it is `EAGAIN`, too.
     pub fn wait_until(&self, queue: &WaitQueue, deadline: Option<Nanos>) -> Result<(), Errno> {
+        if deadline.is_some_and(|deadline| self.machine().now() >= deadline) {
+            return Err(Errno::EAGAIN);
+        }
         self.wait_for(&[queue], deadline)
     }
 

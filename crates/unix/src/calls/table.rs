@@ -12,7 +12,6 @@ use super::{
 use crate::call::{Call, CallResult, Entry, Function};
 use crate::signal::restart::RestartKind;
 use crate::task::bindings::CONSTANT_CALLS;
-use crate::task::thread::Task;
 
 /// Call numbers the table covers.
 const NUMBERS: usize = CALLS_MAX;
@@ -118,7 +117,7 @@ pub fn serve(call: &mut Call<'_>, number: u64) {
         }
         Err(errno) => {
             if errno == Errno::EINTR {
-                note_interruption(call.task, number);
+                note_interruption(call, number);
             }
             errno.as_return_value()
         }
@@ -137,10 +136,14 @@ fn consider_constant(call: &Call<'_>, number: u64, value: u64) {
 
 /// A signal ended the call early: how it goes on is decided when the signal is delivered.
 #[cold]
-fn note_interruption(task: &Task, number: u64) {
-    let has_block = task.restart_block.borrow().is_some();
-    let kind =
-        if has_block { RestartKind::RestartBlock } else { crate::calls::signals::deliver::interrupted_as(number) };
-    task.interrupted_call.set(kind);
-    task.call_attention();
+fn note_interruption(call: &Call<'_>, number: u64) {
+    let kind = if call.task.restart_block.borrow().is_some() {
+        RestartKind::RestartBlock
+    } else if crate::calls::sockets::is_patient(call, number) {
+        RestartKind::No
+    } else {
+        crate::calls::signals::deliver::interrupted_as(number)
+    };
+    call.task.interrupted_call.set(kind);
+    call.task.call_attention();
 }

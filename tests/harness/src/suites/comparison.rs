@@ -78,6 +78,7 @@ impl Suite {
                     "raises",
                     "inet",
                     "inet_options",
+                    "local_options",
                     "tasks",
                     "trace",
                     "pumps",

@@ -338,12 +338,10 @@ impl Udp {
         };
         let (marks, priority) = (options.marks(), options.priority);
         let packet = Packet { from: source, to: to.ip(), protocol, hops, marks, priority, parts };
-        let deadline = (options.send_timeout.0 > 0).then(|| self.network.now().saturating_add(options.send_timeout));
+        let deadline = io.deadline(options.send_timeout);
         loop {
             match uplink.with_stack(|stack, now| stack.send_packet(sender, now, &packet)) {
-                Err(::net::Failure::Full) if deadline.is_none_or(|deadline| self.network.now() < deadline) => {
-                    io.wait_until(&self.events.writable, deadline)?;
-                }
+                Err(::net::Failure::Full) => io.wait_until(&self.events.writable, deadline)?,
                 other => return other.map_err(number_of),
             }
         }
@@ -353,8 +351,7 @@ impl Udp {
     ///
     /// Errors: `EAGAIN`, `EINTR`, what came back of those that were sent, `ENOMEM`.
     pub fn receive(&self, io: &Io<'_>, room: usize, peek: bool) -> Result<(Datagram, usize), Errno> {
-        let timeout = self.options.get().receive_timeout;
-        let deadline = (timeout.0 > 0).then(|| self.network.now().saturating_add(timeout));
+        let deadline = io.deadline(self.options.get().receive_timeout);
         loop {
             if let Some(error) = self.take_error() {
                 return Err(error);
@@ -366,9 +363,6 @@ impl Udp {
                 let nobody = nowhere(self.is_6);
                 let header = Header { hops: 0, service: 0 };
                 return Ok((Datagram { from: nobody, to: nobody, header, came: Nanos(0), bytes: Vec::new() }, 0));
-            }
-            if deadline.is_some_and(|deadline| self.network.now() >= deadline) {
-                return Err(Errno::EAGAIN);
             }
             io.wait_until(&self.events.readable, deadline)?;
         }

@@ -64,7 +64,7 @@ impl Tcp {
             if matches!(*self.state.borrow(), State::Idle | State::Listening { .. }) {
                 return Err(Errno::ENOTCONN);
             }
-            match self.wait(io, &self.events.readable, deadline) {
+            match io.wait_until(&self.events.readable, deadline) {
                 // What has come is better than nothing.
                 Err(_) if unread > 0 => return Ok(true),
                 other => other?,
@@ -74,7 +74,7 @@ impl Tcp {
 
     /// Takes out what has come, up to `room` bytes, or looks at it.
     pub fn receive(&self, io: &Io<'_>, room: usize, peek: bool) -> Result<Vec<u8>, Errno> {
-        let deadline = self.deadline(self.options.get().receive_timeout);
+        let deadline = io.deadline(self.options.get().receive_timeout);
         let mut bytes = Vec::new();
         if room == 0 || !self.await_bytes(io, room, deadline)? {
             return Ok(bytes);
@@ -169,7 +169,7 @@ impl Tcp {
 
     /// Sends all, unless `io` says not to wait; what was sent before an error counts.
     fn send_all(&self, io: &Io<'_>, source: Source<'_>) -> Result<usize, Errno> {
-        let deadline = self.deadline(self.options.get().send_timeout);
+        let deadline = io.deadline(self.options.get().send_timeout);
         let mut done = 0;
         loop {
             let result = self.send_next(io, &source.after(done), deadline);
@@ -188,7 +188,7 @@ impl Tcp {
             self.check_writable()?;
             let corked = self.cork(source).transpose();
             match corked.unwrap_or_else(|| self.send_part(source)) {
-                Ok(0) if source.len() > 0 => self.wait(io, &self.events.writable, deadline)?,
+                Ok(0) if source.len() > 0 => io.wait_until(&self.events.writable, deadline)?,
                 Err(Errno::EFAULT) if matches!(source, Source::Program(..)) => io.await_page()?,
                 other => return other,
             }
@@ -273,7 +273,7 @@ impl Stream for Tcp {
         if to.bytes == 0 {
             return Ok(0);
         }
-        let deadline = self.deadline(self.options.get().receive_timeout);
+        let deadline = io.deadline(self.options.get().receive_timeout);
         loop {
             if !self.await_bytes(io, to.bytes, deadline)? {
                 return Ok(0);
@@ -404,7 +404,7 @@ impl Stream for Tcp {
         // One that is not connected has nothing to wait for.
         let _ = self.shut_down(false, true);
         while self.far(|stack, _| stack.is_delivered(id)) == Some(false) {
-            if self.wait(io, &self.events.writable, Some(deadline)).is_err() {
+            if io.wait_until(&self.events.writable, Some(deadline)).is_err() {
                 return;
             }
         }

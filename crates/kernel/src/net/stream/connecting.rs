@@ -57,9 +57,9 @@ impl Tcp {
     }
 
     fn finish_connecting(&self, io: &Io<'_>) -> Result<(), Errno> {
-        let deadline = self.deadline(self.options.get().send_timeout);
+        let deadline = io.deadline(self.options.get().send_timeout);
         while self.is_opening() {
-            self.wait(io, &self.events.readable, deadline)
+            io.wait_until(&self.events.readable, deadline)
                 .map_err(|error| if error == Errno::EAGAIN { Errno::EINPROGRESS } else { error })?;
         }
         if let Some(error) = self.take_error() {

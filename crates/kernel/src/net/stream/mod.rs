@@ -19,7 +19,6 @@ use super::events::Events;
 use super::options::Options;
 use super::way::Way;
 use super::{Network, nowhere, number_of, number_of_port};
-use crate::schedule::WaitQueue;
 use crate::stream::{Io, SocketRecord};
 
 /// Connections that may wait to be accepted at most (Linux's `somaxconn`).
@@ -294,12 +293,12 @@ impl Tcp {
 
     /// The connection that has waited longest; it waits until [`Tcp::accepted`]. Errors: `EINVAL`, `EAGAIN`, `EINTR`, `ENOMEM`.
     pub fn next_connection(&self, io: &Io<'_>) -> Result<Arc<Tcp>, Errno> {
-        let deadline = self.deadline(self.options.get().receive_timeout);
+        let deadline = io.deadline(self.options.get().receive_timeout);
         loop {
             if let Some(connection) = self.first_ready()? {
                 return Ok(connection);
             }
-            self.wait(io, &self.events.readable, deadline)?;
+            io.wait_until(&self.events.readable, deadline)?;
         }
     }
 
@@ -351,17 +350,6 @@ impl Tcp {
         {
             client.give_up(Errno::ECONNREFUSED);
         }
-    }
-
-    fn deadline(&self, timeout: Nanos) -> Option<Nanos> {
-        (timeout.0 > 0).then(|| self.network.now().saturating_add(timeout))
-    }
-
-    fn wait(&self, io: &Io<'_>, queue: &WaitQueue, deadline: Option<Nanos>) -> Result<(), Errno> {
-        if deadline.is_some_and(|deadline| self.network.now() >= deadline) {
-            return Err(Errno::EAGAIN);
-        }
-        io.wait_until(queue, deadline)
     }
 
     /// What the next call finds (`SO_ERROR`); it does not any more.

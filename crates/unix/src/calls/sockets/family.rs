@@ -5,7 +5,9 @@ use alloc::vec::Vec;
 
 use abi::Errno;
 use abi::socket::{SOCK_STREAM, Ucred};
+use kernel::net::Options;
 use kernel::stream::{Io, Stream, UserRange};
+use machine::KernelValue;
 
 use super::parcel::{Parcel, Received};
 use crate::call::Call;
@@ -105,9 +107,9 @@ pub trait Socket: Stream {
         false
     }
 
-    /// Error: `ENOTSUP` where nobody can be told.
-    fn pass_credentials(&self, _passes: bool) -> Result<(), Errno> {
-        Err(Errno::ENOTSUP)
+    /// Error: `ENOPROTOOPT` where nobody can be told.
+    fn pass_credentials(&self, passes: bool) -> Result<(), Errno> {
+        if passes { Err(Errno::ENOPROTOOPT) } else { Ok(()) }
     }
 
     /// Who was at the other side when they were connected (`SO_PEERCRED`).
@@ -115,10 +117,11 @@ pub trait Socket: Stream {
         None
     }
 
-    /// Whether it knows all options itself, but those that say what it is.
-    fn has_all_options(&self) -> bool {
-        false
-    }
+    /// What was set of it, of what all families have.
+    fn options(&self) -> &KernelValue<Options>;
+
+    /// It has been set anew.
+    fn options_changed(&self) {}
 
     /// An option that this family alone has, by level and number: its value. Errors: `ENOTSUP`, `ENOPROTOOPT`.
     fn own_option(&self, _call: &Call<'_>, _option: [u32; 2]) -> Result<Vec<u8>, Errno> {

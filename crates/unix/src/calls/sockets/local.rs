@@ -5,10 +5,12 @@ use alloc::vec::Vec;
 
 use abi::Errno;
 use abi::socket::{AF_UNIX, AF_UNSPEC, SOCK_DGRAM, SOCK_SEQPACKET, SOCK_STREAM, Ucred};
+use kernel::net::Options;
 use kernel::stream::Io;
-use machine::{TryQueue, try_to_vec};
+use machine::{KernelValue, TryGrow, TryQueue, try_to_vec};
 
 use super::family::{Family, Socket};
+use super::inet::beside::stamp;
 use super::names::{address_of, bind, name_in, name_itself, named};
 use super::parcel::{Parcel, Received};
 use super::unix::UnixSocket;
@@ -96,14 +98,7 @@ impl Socket for UnixSocket {
         if !self.is_listening() {
             return Err(Errno::EINVAL);
         }
-        loop {
-            let next = self.waiting.borrow().front().cloned();
-            if let Some(connection) = next {
-                connection.passes_credentials.set(self.passes_credentials.get());
-                return Ok(connection);
-            }
-            call.with_io(nonblocking, |io| io.wait(&self.readable))?;
-        }
+        call.with_io(nonblocking, |io| self.await_connection(io)).map(|connection| connection as Arc<dyn Socket>)
     }
 
     fn accepted(&self, _call: &Call<'_>) {
@@ -136,8 +131,15 @@ impl Socket for UnixSocket {
         self.send(io, bytes, to.as_ref(), parcel)
     }
 
-    fn receive(&self, _: &Call<'_>, io: &Io<'_>, room: usize, peek: bool) -> Result<Received, Errno> {
-        self.receive(io, room, peek)
+    /// A message is told to have come when it is received, as on Linux, which does not look at the clock before.
+    fn receive(&self, call: &Call<'_>, io: &Io<'_>, room: usize, peek: bool) -> Result<Received, Errno> {
+        let mut received = self.receive(io, room, peek)?;
+        if !self.is_stream()
+            && let Some(stamp) = stamp(call, &self.options.get(), io.machine().now())
+        {
+            received.beside.try_push(stamp)?;
+        }
+        Ok(received)
     }
 
     fn keep(&self, received: Received) {
@@ -176,11 +178,20 @@ impl Socket for UnixSocket {
 
     fn pass_credentials(&self, passes: bool) -> Result<(), Errno> {
         self.passes_credentials.set(passes);
+        self.options_changed();
+        Ok(())
+    }
+
+    fn options(&self) -> &KernelValue<Options> {
+        &self.options
+    }
+
+    /// Which bytes code may carry depends on both ends.
+    fn options_changed(&self) {
         self.gate();
         if let Some(peer) = self.peer() {
             peer.gate();
         }
-        Ok(())
     }
 
     fn peer_owner(&self) -> Option<Ucred> {
@@ -201,7 +212,32 @@ impl UnixSocket {
         Ok(())
     }
 
-    /// Joins the connections that wait at `other`; sleeps while there are too many.
+    /// The connection that has waited longest. Errors: `EAGAIN`, `EINTR`.
+    fn await_connection(&self, io: &Io<'_>) -> Result<Arc<UnixSocket>, Errno> {
+        let deadline = io.deadline(self.options.get().receive_timeout);
+        loop {
+            let next = self.waiting.borrow().front().cloned();
+            if let Some(connection) = next {
+                connection.passes_credentials.set(self.passes_credentials.get());
+                return Ok(connection);
+            }
+            io.wait_until(&self.readable, deadline)?;
+        }
+    }
+
+    /// Sleeps while as many connections wait at `other` as may. Errors: `ECONNREFUSED`, `EAGAIN`, `EINTR`.
+    fn await_place(&self, io: &Io<'_>, other: &UnixSocket) -> Result<(), Errno> {
+        let deadline = io.deadline(self.options.get().send_timeout);
+        loop {
+            let backlog = other.standing.get().backlog.ok_or(Errno::ECONNREFUSED)?;
+            if other.waiting.borrow().len() <= backlog {
+                return Ok(());
+            }
+            io.wait_until(&other.writable, deadline)?;
+        }
+    }
+
+    /// Joins the connections that wait at `other`.
     fn connect_to(&self, call: &Call<'_>, other: &UnixSocket, nonblocking: bool) -> Result<(), Errno> {
         if self.standing.get().connected {
             return Err(Errno::EISCONN);
@@ -209,13 +245,7 @@ impl UnixSocket {
         if self.is_listening() {
             return Err(Errno::EINVAL);
         }
-        loop {
-            let backlog = other.standing.get().backlog.ok_or(Errno::ECONNREFUSED)?;
-            if other.waiting.borrow().len() <= backlog {
-                break;
-            }
-            call.with_io(nonblocking, |io| io.wait(&other.writable))?;
-        }
+        call.with_io(nonblocking, |io| self.await_place(io, other))?;
         let server = UnixSocket::new(call.unix, self.kind, other.owner.get())?;
         *server.name.borrow_mut() = try_to_vec(&other.name.borrow())?;
         other.waiting.borrow_mut().room_for(1)?;

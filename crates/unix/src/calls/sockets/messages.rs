@@ -90,25 +90,8 @@ fn receive(call: &Call<'_>, (file, socket): &Found, room: usize, flags: u32) -> 
     if flags & MSG_WAITALL == 0 || peek || !socket.is_stream() {
         return Ok(received);
     }
-    while received.bytes.len() < room && received.rights.is_none() {
-        let rest = room - received.bytes.len();
-        match call.with_io(nonblocking, |io| socket.receive(call, io, rest, false)) {
-            Ok(more) if more.whole == 0 && more.rights.is_none() => break,
-            Ok(more) if socket.passes_credentials() && more.credentials != received.credentials => {
-                socket.keep(more);
-                break;
-            }
-            Ok(more) => {
-                if received.bytes.try_extend_from_slice(&more.bytes).is_err() {
-                    socket.keep(more);
-                    break;
-                }
-                received.rights = more.rights;
-            }
-            Err(_) => break,
-        }
-    }
-    received.whole = received.bytes.len();
+    let more = |rest| call.with_io(nonblocking, |io| socket.receive(call, io, rest, false));
+    received.fill_up([room, room], socket.passes_credentials(), more, |more| socket.keep(more));
     Ok(received)
 }
 

@@ -21,9 +21,9 @@ mod unix;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use abi::Errno;
 use abi::file::{O_CLOEXEC, O_NONBLOCK, O_RDWR};
 use abi::socket::{SOCK_CLOEXEC, SOCK_NONBLOCK};
+use abi::{Errno, nr};
 
 use kernel::stream::Stream;
 
@@ -101,6 +101,19 @@ fn find(call: &Call<'_>, descriptor: u64) -> Result<(Arc<OpenFile>, Arc<dyn Sock
 /// The socket that a stream is.
 pub fn socket_of(stream: &dyn Stream) -> Option<Arc<dyn Socket>> {
     FAMILIES.iter().find_map(|family| (family.of)(stream))
+}
+
+/// Whether call `number` is about a socket of which was set how long it waits: a signal ends it for good (signal(7)).
+pub fn is_patient(call: &Call<'_>, number: u64) -> bool {
+    let Ok((_, socket)) = find(call, call.registers.rdi) else { return false };
+    let options = socket.options().get();
+    match number {
+        nr::READ | nr::READV | nr::RECVFROM | nr::RECVMSG | nr::RECVMMSG | nr::ACCEPT | nr::ACCEPT4 => {
+            options.receive_timeout.0 > 0
+        }
+        nr::WRITE | nr::WRITEV | nr::SENDTO | nr::SENDMSG | nr::SENDMMSG | nr::CONNECT => options.send_timeout.0 > 0,
+        _ => false,
+    }
 }
 
 fn bind(call: &Call<'_>, descriptor: u64, address: u64, bytes: u64) -> CallResult {

@@ -49,6 +49,37 @@ pub struct Received {
     pub is_last_cut: bool,
 }
 
+impl Received {
+    /// Takes more of a stream until the first of these counts of bytes is there, and never more than the second; of one sender where
+    /// that is told. What cannot be joined is kept for the next.
+    pub fn fill_up(
+        &mut self,
+        [least, room]: [usize; 2],
+        tells_senders: bool,
+        mut receive: impl FnMut(usize) -> Result<Received, Errno>,
+        keep: impl Fn(Received),
+    ) {
+        while self.bytes.len() < least && self.rights.is_none() {
+            match receive(room - self.bytes.len()) {
+                Ok(more) if more.whole == 0 && more.rights.is_none() => break,
+                Ok(more) if tells_senders && more.credentials != self.credentials => {
+                    keep(more);
+                    break;
+                }
+                Ok(more) => {
+                    if self.bytes.try_extend_from_slice(&more.bytes).is_err() {
+                        keep(more);
+                        break;
+                    }
+                    self.rights = more.rights;
+                }
+                Err(_) => break,
+            }
+        }
+        self.whole = self.bytes.len();
+    }
+}
+
 impl Parcel {
     fn is_empty(&self) -> bool {
         self.credentials.is_none() && self.rights.is_none()

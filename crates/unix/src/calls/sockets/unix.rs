@@ -8,28 +8,29 @@
 //!
 //! A stream that is used gets a ring for each direction, and its ends the pipe's routines (`flow.rs`).
 
+mod stream;
+
 use alloc::collections::VecDeque;
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
-use core::any::Any;
 
 use abi::Errno;
 use abi::socket::{SOCK_DGRAM, SOCK_STREAM, Ucred};
-use kernel::call::{FileCode, Makers};
-use kernel::charge::{Held, Kept};
 use kernel::file::Node;
+use kernel::net::Options;
+use kernel::pipe::CAPACITY_DEFAULT;
 use kernel::schedule::WaitQueue;
-use kernel::stream::{Io, Progress, Ready, SocketRecord, Stream, UserRange};
-use machine::{KernelCell, KernelValue, NoMemory, TryGrow, TryQueue, try_arc, try_arc_cyclic, try_filled, try_to_vec};
+use kernel::stream::{Io, Progress, SocketRecord};
+use machine::{KernelCell, KernelValue, Nanos, NoMemory, TryGrow, TryQueue, try_arc, try_arc_cyclic, try_to_vec};
 
 use super::flight::FlightPlace;
 use super::flow::Flow;
 use super::parcel::{Inbox, Message, Parcel, Received, sender};
 use crate::emulator::Unix;
-use crate::limits::{CALL_FRAMES_MIN, PIECE_BYTES};
+use crate::limits::CALL_FRAMES_MIN;
 
-/// Bytes that wait for one receiver at most (Linux's default buffer); then senders sleep.
-const INBOX_BYTES: usize = 212_992;
+/// What one message takes of its sender's buffer beside its bytes.
+const MESSAGE_COST: usize = 32;
 /// Datagrams that wait for one receiver at most, however small they are: with what Linux counts for the smallest, its default
 /// buffer has room for so many.
 const MESSAGES_MAX: usize = 278;
@@ -66,6 +67,8 @@ pub struct UnixSocket {
     pub peer_owner: KernelCell<Option<Ucred>>,
     /// Its receiver is told who sends (`SO_PASSCRED`).
     pub passes_credentials: KernelValue<bool>,
+    /// What programs have set of it.
+    pub options: KernelValue<Options>,
     /// What the next call finds (`SO_ERROR`).
     pub error: KernelValue<Option<Errno>>,
     progress: KernelCell<Progress>,
@@ -97,6 +100,7 @@ impl UnixSocket {
             owner: KernelCell::new(owner),
             peer_owner: KernelCell::new(None),
             passes_credentials: KernelValue::new(false),
+            options: KernelValue::new(Options::default()),
             error: KernelValue::new(None),
             progress: KernelCell::new(Progress::default()),
             readable,
@@ -186,6 +190,18 @@ impl UnixSocket {
     ///
     /// Errors: `EAGAIN`, `EINTR`, `ECONNRESET`, `EINVAL` and `ENOTCONN` for a socket without a peer, `ENOMEM`.
     pub fn receive(&self, io: &Io<'_>, room: usize, peek: bool) -> Result<Received, Errno> {
+        let options = self.options.get();
+        let deadline = io.deadline(options.receive_timeout);
+        let mut received = self.receive_some(io, room, peek, deadline)?;
+        let least = room.min(options.low_water as usize);
+        if self.is_stream() && !peek && received.bytes.len() < least {
+            let more = |room| self.receive_some(io, room, false, deadline);
+            received.fill_up([least, room], self.passes_credentials.get(), more, |more| self.keep(more));
+        }
+        Ok(received)
+    }
+
+    fn receive_some(&self, io: &Io<'_>, room: usize, peek: bool, deadline: Option<Nanos>) -> Result<Received, Errno> {
         loop {
             if !self.is_stream()
                 && let Some(error) = self.error.take()
@@ -208,7 +224,7 @@ impl UnixSocket {
             if !standing.connected && self.kind != SOCK_DGRAM {
                 return Err(if self.is_stream() { Errno::EINVAL } else { Errno::ENOTCONN });
             }
-            io.wait(&self.readable)?;
+            io.wait_until(&self.readable, deadline)?;
         }
     }
 
@@ -217,7 +233,7 @@ impl UnixSocket {
     fn tell_of_room(&self) {
         if let Some(peer) = self.peer() {
             peer.progress.borrow_mut().departed += 1;
-            if !self.is_stream() || self.has_much_room() {
+            if !self.is_stream() || self.has_much_room(&peer) {
                 self.unix.scheduler.wake(&peer.writable);
             }
         }
@@ -265,11 +281,16 @@ impl UnixSocket {
         }
     }
 
-    /// Nothing is told of who sends, and somebody does.
+    /// Somebody sends, nothing is told of who does, and nobody has set how long one waits or for how much.
     fn may_flow(&self) -> bool {
-        let standing = self.standing.get();
-        let is_plain = !self.passes_credentials.get() && self.peer().is_some_and(|peer| !peer.passes_credentials.get());
-        is_plain && standing.connected && !standing.reads_ended
+        let (standing, options) = (self.standing.get(), self.options.get());
+        let waits_plainly = !self.passes_credentials.get() && options.receive_timeout.0 == 0 && options.low_water == 1;
+        let sends_plainly = |peer: Arc<UnixSocket>| {
+            let theirs = peer.options.get();
+            let has_room = theirs.send_bytes() >= CAPACITY_DEFAULT;
+            !peer.passes_credentials.get() && theirs.send_timeout.0 == 0 && has_room
+        };
+        standing.connected && !standing.reads_ended && waits_plainly && self.peer().is_some_and(sends_plainly)
     }
 
     /// Rust has sent something to `receiver`: perhaps code shall from now on.
@@ -309,7 +330,7 @@ impl UnixSocket {
         to: Option<&Arc<UnixSocket>>,
         mut parcel: Parcel,
     ) -> Result<usize, Errno> {
-        if !self.is_stream() && bytes.len() > INBOX_BYTES {
+        if !self.is_stream() && bytes.len() > self.message_bytes_max() {
             return Err(Errno::EMSGSIZE);
         }
         let mut sent = 0;
@@ -332,6 +353,8 @@ impl UnixSocket {
         to: Option<&Arc<UnixSocket>>,
         parcel: &mut Parcel,
     ) -> Result<usize, Errno> {
+        let options = self.options.get();
+        let deadline = io.deadline(options.send_timeout);
         loop {
             if !self.is_stream()
                 && let Some(error) = self.error.take()
@@ -361,7 +384,7 @@ impl UnixSocket {
             if let Some(part) = self.send_by_ring(io, bytes, parcel) {
                 return Ok(part);
             }
-            let room = INBOX_BYTES - receiver.unread_bytes().min(INBOX_BYTES);
+            let room = options.send_bytes().saturating_sub(receiver.unread_bytes());
             let part = if self.is_stream() { bytes.len().min(room) } else { bytes.len() };
             if part <= room && (part > 0 || bytes.is_empty()) && !receiver.has_too_many() {
                 if part > 0 || !self.is_stream() {
@@ -376,7 +399,7 @@ impl UnixSocket {
                 return Ok(part);
             }
             // A datagram's sender may wait for a receiver that does not know it: that one's queue is woken too.
-            io.wait(if to.is_some() { &receiver.writable } else { &self.writable })?;
+            io.wait_until(if to.is_some() { &receiver.writable } else { &self.writable }, deadline)?;
         }
     }
 
@@ -393,9 +416,14 @@ impl UnixSocket {
         }
     }
 
-    /// Who sends here, and was told that there is no room, is told that there is.
-    fn has_much_room(&self) -> bool {
-        self.unread_bytes() < if self.is_stream() { INBOX_BYTES / 4 } else { INBOX_BYTES / 2 }
+    /// `sender`, which was told that there is no room here, is told that there is.
+    fn has_much_room(&self, sender: &UnixSocket) -> bool {
+        self.unread_bytes() < sender.options.get().send_bytes() / if self.is_stream() { 4 } else { 2 }
+    }
+
+    /// Bytes of the longest message that fits into what may wait for the receiver.
+    fn message_bytes_max(&self) -> usize {
+        self.options.get().send_bytes() - MESSAGE_COST
     }
 
     /// Bytes that have come and were not taken.
@@ -445,143 +473,5 @@ impl UnixSocket {
         inbox.bytes += bytes.len();
         self.progress.borrow_mut().arrived += 1;
         Ok(())
-    }
-}
-
-impl Stream for UnixSocket {
-    fn readable_bytes(&self) -> Option<usize> {
-        Some(self.readable_now())
-    }
-
-    fn read(&self, io: &Io<'_>, to: UserRange) -> Result<usize, Errno> {
-        if to.bytes == 0 {
-            return Ok(0);
-        }
-        if self.has_no_messages()
-            && let Some(read) = self.flow.read(io, to)
-        {
-            self.tell_of_room();
-            return Ok(read);
-        }
-        let received = self.receive(io, to.bytes, false)?;
-        if let Err(error) = io.copy_out(to.address, &received.bytes) {
-            self.keep(received);
-            return Err(error);
-        }
-        Ok(received.bytes.len())
-    }
-
-    fn write(&self, io: &Io<'_>, from: UserRange) -> Result<usize, Errno> {
-        let whole = if self.is_stream() { PIECE_BYTES } else { INBOX_BYTES + 1 };
-        let mut done = 0;
-        self.check_writable()?;
-        loop {
-            let rest = from.after(done);
-            if let Some(part) = self.flow.write(io, rest) {
-                done += part;
-                if done >= from.bytes {
-                    return Ok(done);
-                }
-                continue;
-            }
-            let mut piece = try_filled(0, rest.bytes.min(whole))?;
-            let copied = io.copy_in(rest.address, &mut piece);
-            match copied.and_then(|()| self.send(io, &piece, None, Parcel::default())) {
-                Ok(part) => done += part,
-                Err(error) => return if done > 0 { Ok(done) } else { Err(error) },
-            }
-            if done >= from.bytes {
-                return Ok(done);
-            }
-        }
-    }
-
-    fn read_kernel(&self, io: &Io<'_>, into: &mut [u8]) -> Result<usize, Errno> {
-        let Received { bytes, .. } = self.receive(io, into.len(), false)?;
-        into[..bytes.len()].copy_from_slice(&bytes);
-        Ok(bytes.len())
-    }
-
-    fn write_kernel(&self, io: &Io<'_>, from: &[u8]) -> Result<usize, Errno> {
-        self.send(io, from, None, Parcel::default())
-    }
-
-    fn ready(&self) -> Ready {
-        let standing = self.standing.get();
-        if standing.backlog.is_some() {
-            return Ready::NONE.with_if(!self.waiting.borrow().is_empty(), Ready::READABLE);
-        }
-        let unconnected = !standing.connected && self.kind != SOCK_DGRAM;
-        let peer = self.peer();
-        let full = peer.as_ref().is_some_and(|peer| !peer.has_much_room() || peer.has_too_many());
-        let has_data = !self.has_no_messages() || self.flow.fill() > 0;
-        Ready::NONE
-            .with_if(has_data || standing.reads_ended, Ready::READABLE)
-            .with_if(standing.reads_ended, Ready::READ_HANG_UP)
-            .with_if(!full, Ready::WRITABLE)
-            .with_if(self.error.get().is_some(), Ready::ERROR)
-            .with_if(unconnected || standing.reads_ended && standing.writes_ended, Ready::HANG_UP)
-    }
-
-    fn tells_by_signal(&self) -> bool {
-        true
-    }
-
-    fn each_queue<'a>(&'a self, visit: &mut dyn FnMut(&'a WaitQueue)) {
-        visit(&self.readable);
-        visit(&self.writable);
-    }
-
-    fn does_not_wait(&self) {
-        self.flow.does_not_wait();
-    }
-
-    fn gains_code(&self) -> bool {
-        self.flow.has_ring()
-    }
-
-    fn callentries(&self, makers: Makers) -> FileCode {
-        self.flow.callentries(makers)
-    }
-
-    fn progress(&self) -> Option<Progress> {
-        Some(self.flow.add_to(self.progress.get()))
-    }
-
-    fn descriptor_lost(&self) {
-        self.unix.flight.descriptor_lost(self.unix, self);
-    }
-
-    /// What came for it. The files among that are not counted here: see `flight.rs`.
-    fn held(&self) -> Held {
-        let waiting = self.waiting.borrow();
-        let connections: usize = waiting.iter().map(|connection| connection.held_bytes()).sum();
-        Held::new(Kept::Sockets, self.held_bytes() + connections)
-    }
-
-    fn socket(&self) -> Option<&SocketRecord> {
-        Some(&self.record)
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-}
-
-impl Drop for UnixSocket {
-    fn drop(&mut self) {
-        let is_unread = !self.has_no_messages() || self.flow.fill() > 0;
-        if let Some(peer) = self.peer().filter(|_| is_unread && self.kind != SOCK_DGRAM) {
-            peer.error.set(Some(Errno::ECONNRESET));
-        }
-        self.shut_down(true, true);
-        self.lose_rights();
-        for connection in core::mem::take(&mut *self.waiting.borrow_mut()) {
-            // Nobody has accepted it, and nobody will.
-            if let Some(peer) = connection.peer() {
-                peer.error.set(Some(Errno::ECONNRESET));
-            }
-        }
-        self.unix.flight.socket_ended(self.unix);
     }
 }

@@ -6,7 +6,7 @@ use core::net::{IpAddr, SocketAddr};
 use abi::socket::{SO_TIMESTAMP_OLD, SO_TIMESTAMPNS_OLD, SOL_IP, SOL_IPV6, SOL_SOCKET};
 use abi::{Errno, Field};
 use kernel::net::{Datagram, Options, Returned, Stamp};
-use machine::{NoMemory, TryGrow};
+use machine::{Nanos, NoMemory, TryGrow};
 
 use super::address::record_of;
 use crate::call::Call;
@@ -27,6 +27,17 @@ fn piece(level: u32, kind: u32, bytes: usize, fill: impl FnOnce(&mut [u8])) -> B
     Beside { level, kind, bytes, content }
 }
 
+/// When a message came, if its receiver wants to be told.
+pub fn stamp(call: &Call<'_>, options: &Options, came: Nanos) -> Option<Beside> {
+    let came = call.unix.wall_time_at(came);
+    let (kind, part) = match options.stamp {
+        Stamp::Never => return None,
+        Stamp::Nanos => (SO_TIMESTAMPNS_OLD, u64::from(came.nanos)),
+        Stamp::Micros => (SO_TIMESTAMP_OLD, u64::from(came.nanos) / 1000),
+    };
+    Some(piece(SOL_SOCKET, kind, 16, |content| [came.seconds as u64, part].put(content)))
+}
+
 /// What the receiver wants to be told.
 pub fn of_datagram(
     call: &Call<'_>,
@@ -35,13 +46,8 @@ pub fn of_datagram(
     is_6: bool,
 ) -> Result<Vec<Beside>, NoMemory> {
     let mut all = Vec::new();
-    if options.stamp != Stamp::Never {
-        let came = call.unix.wall_time_at(datagram.came);
-        let (kind, part) = match options.stamp {
-            Stamp::Nanos => (SO_TIMESTAMPNS_OLD, u64::from(came.nanos)),
-            _ => (SO_TIMESTAMP_OLD, u64::from(came.nanos) / 1000),
-        };
-        all.try_push(piece(SOL_SOCKET, kind, 16, |content| [came.seconds as u64, part].put(content)))?;
+    if let Some(stamp) = stamp(call, options, datagram.came) {
+        all.try_push(stamp)?;
     }
     if options.tells_destination {
         all.try_push(destination(datagram.to, is_6))?;

@@ -1,7 +1,7 @@
 //! The internet families, as the calls see them: `kernel::net` has what they do.
 
 mod address;
-mod beside;
+pub(super) mod beside;
 mod options;
 
 use alloc::sync::Arc;
@@ -12,8 +12,9 @@ use abi::socket::{
     AF_INET, AF_INET6, AF_UNSPEC, IPPROTO_ICMP, IPPROTO_TCP, IPPROTO_UDP, SOCK_DGRAM, SOCK_RAW, SOCK_STREAM,
 };
 use abi::{Errno, Field};
-use kernel::net::{Protocol, Tcp, Udp};
+use kernel::net::{Options, Protocol, Tcp, Udp};
 use kernel::stream::{Io, Stream, UserRange};
+use machine::KernelValue;
 
 use super::family::{Family, Socket};
 use super::parcel::{Parcel, Received};
@@ -110,12 +111,16 @@ macro_rules! of_both {
             self.take_error()
         }
 
-        fn has_all_options(&self) -> bool {
-            true
+        fn options(&self) -> &KernelValue<Options> {
+            &self.options
         }
 
-        fn own_option(&self, call: &Call<'_>, option: [u32; 2]) -> Result<Vec<u8>, Errno> {
-            options::get(call, &self.options.get(), self.facts(), option)
+        fn options_changed(&self) {
+            self.options_changed();
+        }
+
+        fn own_option(&self, _: &Call<'_>, option: [u32; 2]) -> Result<Vec<u8>, Errno> {
+            options::get(&self.options.get(), self.facts(), option)
         }
 
         fn set_own_option(&self, call: &Call<'_>, option: [u32; 2], value: UserRange) -> Result<(), Errno> {

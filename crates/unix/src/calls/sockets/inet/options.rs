@@ -1,23 +1,19 @@
-//! Options of sockets of the internet families (socket(7), ip(7), ipv6(7), tcp(7)).
+//! Options of sockets of the internet families (ip(7), ipv6(7), tcp(7)).
 
 use alloc::vec::Vec;
 
-use abi::process::{CAP_NET_ADMIN, CAP_NET_RAW};
 use abi::socket::{
-    SO_BINDTODEVICE, SO_BROADCAST, SO_DEBUG, SO_DONTROUTE, SO_INCOMING_CPU, SO_KEEPALIVE, SO_LINGER, SO_MARK,
-    SO_NO_CHECK, SO_OOBINLINE, SO_PASSCRED, SO_PRIORITY, SO_RCVBUF, SO_RCVBUFFORCE, SO_RCVLOWAT, SO_RCVTIMEO_OLD,
-    SO_REUSEADDR, SO_REUSEPORT, SO_SNDBUF, SO_SNDBUFFORCE, SO_SNDLOWAT, SO_SNDTIMEO_OLD, SO_TIMESTAMP_OLD,
-    SO_TIMESTAMPNS_OLD, SOL_IP, SOL_IPV6, SOL_SOCKET, SOL_TCP, TCP_CONGESTION, TCP_CORK, TCP_DEFER_ACCEPT,
-    TCP_FASTOPEN, TCP_INFO, TCP_KEEPCNT, TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_LINGER2, TCP_MAXSEG, TCP_NODELAY,
-    TCP_QUICKACK, TCP_SYNCNT, TCP_USER_TIMEOUT, TCP_WINDOW_CLAMP,
+    SOL_IP, SOL_IPV6, SOL_TCP, TCP_CONGESTION, TCP_CORK, TCP_DEFER_ACCEPT, TCP_FASTOPEN, TCP_INFO, TCP_KEEPCNT,
+    TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_LINGER2, TCP_MAXSEG, TCP_NODELAY, TCP_QUICKACK, TCP_SYNCNT, TCP_USER_TIMEOUT,
+    TCP_WINDOW_CLAMP,
 };
 use abi::{Errno, Field};
-use kernel::net::{Options, Stamp};
+use kernel::net::Options;
 use kernel::stream::UserRange;
-use machine::{Nanos, try_to_vec};
+use machine::try_to_vec;
 
 use crate::call::Call;
-use crate::calls::sockets::netlink::interfaces;
+use crate::calls::sockets::options::{Value, number};
 
 const IP_TOS: u32 = 1;
 const IP_TTL: u32 = 2;
@@ -38,12 +34,6 @@ const IPV6_RECVPKTINFO: u32 = 49;
 const IPV6_RECVHOPLIMIT: u32 = 51;
 const IPV6_RECVTCLASS: u32 = 66;
 const IPV6_TCLASS: u32 = 67;
-const SO_RCVTIMEO_NEW: u32 = 66;
-const SO_SNDTIMEO_NEW: u32 = 67;
-/// Least and most bytes of a buffer, as Linux keeps them.
-const SEND_BUFFER_LEAST: u32 = 4608;
-const RECEIVE_BUFFER_LEAST: u32 = 2304;
-const BUFFER_MOST: u32 = 212_992;
 /// The only way in which it is found out how fast the other side is.
 const CONGESTION: &[u8] = b"reno";
 const NAME_BYTES: usize = 16;
@@ -58,10 +48,6 @@ pub struct Facts {
     pub state: u8,
 }
 
-fn number(call: &Call<'_>, value: UserRange) -> Result<i32, Errno> {
-    if value.bytes < 4 { Err(Errno::EINVAL) } else { call.read(value.address.0) }
-}
-
 /// Some options of IP may be one byte.
 fn small_number(call: &Call<'_>, value: UserRange) -> Result<i32, Errno> {
     match value.bytes {
@@ -71,23 +57,7 @@ fn small_number(call: &Call<'_>, value: UserRange) -> Result<i32, Errno> {
     }
 }
 
-/// A time as seconds and microseconds. Errors: `EINVAL`, `EDOM`.
-fn time(call: &Call<'_>, value: UserRange) -> Result<Nanos, Errno> {
-    if value.bytes < 16 {
-        return Err(Errno::EINVAL);
-    }
-    let [seconds, micros]: [i64; 2] = call.read::<[u64; 2]>(value.address.0)?.map(|word| word as i64);
-    if !(0..1_000_000).contains(&micros) {
-        return Err(Errno::EDOM);
-    }
-    Ok(Nanos((seconds.max(0) as u64).saturating_mul(Nanos::PER_SECOND).saturating_add(micros as u64 * 1000)))
-}
-
-fn buffer(wanted: i32, least: u32, most: u32) -> u32 {
-    (wanted.max(0) as u32).min(most).saturating_mul(2).max(least)
-}
-
-/// Sets an option. Errors: `ENOPROTOOPT` for one that is not known, `EINVAL`, `EPERM`, `EDOM`, `ENODEV`, `EFAULT`.
+/// Sets an option of a protocol. Errors: `ENOPROTOOPT` for one that is not known, `EINVAL`, `EFAULT`.
 pub fn set(
     call: &Call<'_>,
     options: &mut Options,
@@ -96,75 +66,11 @@ pub fn set(
     value: UserRange,
 ) -> Result<(), Errno> {
     match level {
-        SOL_SOCKET => set_of_socket(call, options, option, value),
         SOL_TCP if facts.is_stream => set_of_tcp(call, options, option, value),
         SOL_IP => set_of_ip(call, options, facts, option, value),
         SOL_IPV6 if facts.is_6 => set_of_ip_6(call, options, facts, option, value),
         _ => Err(Errno::ENOPROTOOPT),
     }
-}
-
-fn set_of_socket(call: &Call<'_>, options: &mut Options, option: u32, value: UserRange) -> Result<(), Errno> {
-    let can = |capability| if call.process().can(capability) { Ok(()) } else { Err(Errno::EPERM) };
-    match option {
-        SO_LINGER => {
-            if value.bytes < 8 {
-                return Err(Errno::EINVAL);
-            }
-            let [on, seconds]: [u32; 2] = call.read(value.address.0)?;
-            options.linger = (on != 0).then_some(seconds);
-            return Ok(());
-        }
-        SO_RCVTIMEO_OLD | SO_RCVTIMEO_NEW => {
-            options.receive_timeout = time(call, value)?;
-            return Ok(());
-        }
-        SO_SNDTIMEO_OLD | SO_SNDTIMEO_NEW => {
-            options.send_timeout = time(call, value)?;
-            return Ok(());
-        }
-        SO_BINDTODEVICE => {
-            can(CAP_NET_RAW)?;
-            let name = call.read_bytes(value.address.0, value.bytes.min(NAME_BYTES - 1))?;
-            let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
-            options.interface = match &name[..end] {
-                b"" => 0,
-                name => interfaces::index_of(call.unix, name).ok_or(Errno::ENODEV)?,
-            };
-            return Ok(());
-        }
-        _ => {}
-    }
-    let given = number(call, value)?;
-    let is_on = given != 0;
-    match option {
-        SO_REUSEADDR => options.reuses_address = is_on,
-        SO_REUSEPORT => options.reuses_port = is_on,
-        SO_BROADCAST => options.broadcasts = is_on,
-        SO_KEEPALIVE => options.keeps_alive = is_on,
-        SO_OOBINLINE => options.out_of_band_inline = is_on,
-        SO_SNDBUF => options.send_buffer = Some(buffer(given, SEND_BUFFER_LEAST, BUFFER_MOST)),
-        SO_RCVBUF => options.receive_buffer = Some(buffer(given, RECEIVE_BUFFER_LEAST, BUFFER_MOST)),
-        SO_SNDBUFFORCE => {
-            can(CAP_NET_ADMIN)?;
-            options.send_buffer = Some(buffer(given, SEND_BUFFER_LEAST, 1 << 26));
-        }
-        SO_RCVBUFFORCE => {
-            can(CAP_NET_ADMIN)?;
-            options.receive_buffer = Some(buffer(given, RECEIVE_BUFFER_LEAST, 1 << 26));
-        }
-        SO_RCVLOWAT => options.low_water = given.max(1) as u32,
-        SO_PRIORITY if (0..=6).contains(&given) || call.process().can(CAP_NET_ADMIN) => options.priority = given as u32,
-        SO_PRIORITY => return Err(Errno::EPERM),
-        SO_DONTROUTE => options.only_near = is_on,
-        SO_NO_CHECK => options.sends_no_sums = is_on,
-        SO_TIMESTAMP_OLD => options.stamp = if is_on { Stamp::Micros } else { Stamp::Never },
-        SO_TIMESTAMPNS_OLD => options.stamp = if is_on { Stamp::Nanos } else { Stamp::Never },
-        // What is not there can be switched off.
-        SO_DEBUG | SO_PASSCRED | SO_MARK | SO_INCOMING_CPU if !is_on => {}
-        _ => return Err(Errno::ENOPROTOOPT),
-    }
-    Ok(())
 }
 
 fn set_of_tcp(call: &Call<'_>, options: &mut Options, option: u32, value: UserRange) -> Result<(), Errno> {
@@ -264,12 +170,8 @@ fn service(given: i32, before: u8, facts: Facts) -> u8 {
 }
 
 /// An option's value. Error: `ENOPROTOOPT`.
-pub fn get(call: &Call<'_>, options: &Options, facts: Facts, [level, option]: [u32; 2]) -> Result<Vec<u8>, Errno> {
+pub fn get(options: &Options, facts: Facts, [level, option]: [u32; 2]) -> Result<Vec<u8>, Errno> {
     let word = match level {
-        SOL_SOCKET => match of_socket(call, options, option)? {
-            Value::Word(word) => word,
-            Value::Bytes(bytes) => return Ok(bytes),
-        },
         SOL_TCP if facts.is_stream => match of_tcp(options, facts, option)? {
             Value::Word(word) => word,
             Value::Bytes(bytes) => return Ok(bytes),
@@ -279,47 +181,6 @@ pub fn get(call: &Call<'_>, options: &Options, facts: Facts, [level, option]: [u
         _ => return Err(Errno::ENOPROTOOPT),
     };
     Ok(try_to_vec(&word.to_le_bytes())?)
-}
-
-enum Value {
-    Word(u32),
-    Bytes(Vec<u8>),
-}
-
-fn of_socket(call: &Call<'_>, options: &Options, option: u32) -> Result<Value, Errno> {
-    let timeout = |time: Nanos| -> Result<Value, Errno> {
-        let (seconds, micros) = (time.0 / Nanos::PER_SECOND, time.0 % Nanos::PER_SECOND / 1000);
-        let mut bytes = [0; 16];
-        [seconds, micros].put(&mut bytes);
-        Ok(Value::Bytes(try_to_vec(&bytes)?))
-    };
-    Ok(Value::Word(match option {
-        SO_REUSEADDR => options.reuses_address.into(),
-        SO_REUSEPORT => options.reuses_port.into(),
-        SO_BROADCAST => options.broadcasts.into(),
-        SO_KEEPALIVE => options.keeps_alive.into(),
-        SO_OOBINLINE => options.out_of_band_inline.into(),
-        SO_SNDBUF => options.send_bytes() as u32,
-        SO_RCVBUF => options.receive_bytes() as u32,
-        SO_RCVLOWAT => options.low_water,
-        SO_SNDLOWAT => 1,
-        SO_PRIORITY => options.priority,
-        SO_DONTROUTE => options.only_near.into(),
-        SO_NO_CHECK => options.sends_no_sums.into(),
-        SO_TIMESTAMP_OLD => (options.stamp == Stamp::Micros).into(),
-        SO_TIMESTAMPNS_OLD => (options.stamp == Stamp::Nanos).into(),
-        // All frames come to the first processor.
-        SO_DEBUG | SO_PASSCRED | SO_MARK | SO_INCOMING_CPU => 0,
-        SO_LINGER => {
-            let mut bytes = [0; 8];
-            [u32::from(options.linger.is_some()), options.linger.unwrap_or(0)].put(&mut bytes);
-            return Ok(Value::Bytes(try_to_vec(&bytes)?));
-        }
-        SO_RCVTIMEO_OLD | SO_RCVTIMEO_NEW => return timeout(options.receive_timeout),
-        SO_SNDTIMEO_OLD | SO_SNDTIMEO_NEW => return timeout(options.send_timeout),
-        SO_BINDTODEVICE => return Ok(Value::Bytes(interfaces::name_of(call.unix, options.interface)?)),
-        _ => return Err(Errno::ENOPROTOOPT),
-    }))
 }
 
 fn of_tcp(options: &Options, facts: Facts, option: u32) -> Result<Value, Errno> {

@@ -13,6 +13,7 @@ use core::any::Any;
 use abi::socket::{AF_NETLINK, SOCK_DGRAM, SOCK_RAW};
 use abi::{Errno, Field};
 use kernel::charge::{Held, Kept};
+use kernel::net::Options;
 use kernel::schedule::WaitQueue;
 use kernel::stream::{Io, Progress, Ready, SocketRecord, Stream, UserRange};
 use machine::{KernelCell, KernelValue, TryQueue, try_arc_cyclic, try_filled, try_to_vec};
@@ -27,8 +28,6 @@ const PROTOCOLS: u32 = 32;
 const HEADER_BYTES: usize = 16;
 /// Bytes of one answer at most that are given at a time, as Linux does.
 const PART_BYTES: usize = 32_768;
-/// Bytes of answers that wait.
-const MOST_BYTES: usize = 212_992;
 const MESSAGE_MOST: usize = 65_536;
 
 pub const FAMILY: Family = Family {
@@ -53,6 +52,7 @@ pub struct Netlink {
     /// What it is called; 0: not yet.
     port: KernelValue<u32>,
     groups: KernelValue<u32>,
+    options: KernelValue<Options>,
     inbox: KernelCell<VecDeque<Vec<u8>>>,
     arrived: KernelValue<u64>,
     readable: WaitQueue,
@@ -67,6 +67,7 @@ impl Netlink {
             kind,
             port: KernelValue::new(0),
             groups: KernelValue::new(0),
+            options: KernelValue::new(Options::default()),
             inbox: KernelCell::new(VecDeque::new()),
             arrived: KernelValue::new(0),
             readable: WaitQueue::new(),
@@ -97,7 +98,7 @@ impl Netlink {
     /// What waits is given in parts of whole messages. Error: `ENOBUFS`.
     fn put(&self, answer: &[u8]) -> Result<(), Errno> {
         let mut inbox = self.inbox.borrow_mut();
-        if inbox.iter().map(Vec::len).sum::<usize>() + answer.len() > MOST_BYTES {
+        if inbox.iter().map(Vec::len).sum::<usize>() + answer.len() > self.options.get().receive_bytes() {
             return Err(Errno::ENOBUFS);
         }
         let mut rest = answer;
@@ -122,6 +123,7 @@ impl Netlink {
     }
 
     fn take(&self, io: &Io<'_>, room: usize, peek: bool) -> Result<(Vec<u8>, usize), Errno> {
+        let deadline = io.deadline(self.options.get().receive_timeout);
         loop {
             let mut inbox = self.inbox.borrow_mut();
             if let Some(first) = inbox.front() {
@@ -134,7 +136,7 @@ impl Netlink {
                 return Ok((first, whole));
             }
             drop(inbox);
-            io.wait(&self.readable)?;
+            io.wait_until(&self.readable, deadline)?;
         }
     }
 
@@ -212,6 +214,10 @@ impl Socket for Netlink {
 
     fn take_error(&self) -> Option<Errno> {
         None
+    }
+
+    fn options(&self) -> &KernelValue<Options> {
+        &self.options
     }
 
     /// Options of netlink ask for more checks and more told: what is answered is right either way.
