@@ -53,16 +53,17 @@ pub fn carry(
     }
 }
 
-/// Gives back the pages in a range of addresses that is about to go, if they are many; the areas stay.
-pub fn release_pages(held: Held<'_>, scheduler: &Scheduler, space: &KernelCell<Space>, from: u64, to: u64) {
+/// Gives back the pages in a range of addresses that is about to go, if they are many; the areas stay. Whether there are none: it was
+/// looked, and nobody else has run since.
+pub fn release_pages(held: Held<'_>, scheduler: &Scheduler, space: &KernelCell<Space>, from: u64, to: u64) -> bool {
     let mut next = from;
     if to - from <= LARGE_BYTES {
-        return;
+        return false;
     }
     loop {
         // A `while let` would keep the quaspace borrowed while others run and fault in it.
         let released = space.borrow_mut().release_some(next, to, RELEASE_BYTES);
-        let Some(at) = released else { return };
+        let Some(at) = released else { return next == from };
         next = at;
         scheduler.breathe(held);
     }

@@ -42,9 +42,11 @@ pub fn madvise(call: &Call<'_>, start: u64, bytes: u64, advice: u64) -> CallResu
         MADV_POPULATE_WRITE => return populate(call, &space, start..start + length, Access::Write),
         _ => {}
     }
-    let advice = known_advice(advice).ok_or(Errno::EINVAL)?;
-    if length > parts::LARGE_BYTES && space.borrow().permits_release(start, length, advice) {
-        parts::release_pages(call.held, call.unix.scheduler, &space, start, start + length);
+    let mut advice = known_advice(advice).ok_or(Errno::EINVAL)?;
+    let may_take_long = length > parts::LARGE_BYTES && space.borrow().permits_release(start, length, advice);
+    if may_take_long && parts::release_pages(call.held, call.unix.scheduler, &space, start, start + length) {
+        // Nobody looks there again: of the stack of a thread that ends, most was never touched.
+        advice = Advice::Nothing;
     }
     call.unix.change(call.held, &space, |space| space.advise(start, length, advice)).map(|()| 0)
 }
