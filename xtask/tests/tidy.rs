@@ -8,6 +8,7 @@ const MAY_USE: &[(&str, &str, &[&str])] = &[
     ("abi", "crates/abi", &[]),
     ("bootimage", "crates/bootimage", &[]),
     ("queue", "crates/queue", &["means"]),
+    ("lockedloop", "crates/lockedloop", &["means"]),
     ("redundancy", "crates/redundancy", &["means"]),
     ("redundancy-sim", "crates/redundancy-sim", &["redundancy"]),
     ("vdso", "crates/vdso", &[]),
@@ -24,7 +25,7 @@ const MAY_USE: &[(&str, &str, &[&str])] = &[
     ("firmware", "crates/firmware", &[]),
     ("bare", "crates/bare", &["machine"]),
     ("quaject", "crates/quaject", &["machine", "codestore", "synth"]),
-    ("machine-x86", "crates/machine-x86", &["machine", "synth", "codestore", "quaject"]),
+    ("machine-x86", "crates/machine-x86", &["lockedloop", "machine", "synth", "codestore", "quaject"]),
     (
         "machine-pc",
         "crates/machine-pc",

@@ -4,7 +4,7 @@
 //!   gauge ─► operations / time run ─► wanted quantum ─► (7 q + wanted) / 8 ─► quantum
 //! ```
 //! The rate is measured, an interval is set: of the software locked loops (S-74) the kind that measures a frequency and
-//! adjusts an interval. Nothing leads back from the quantum to the rate, so a low-pass filter is all it needs.
+//! adjusts an interval. Nothing leads back from the quantum to the rate, so the law and the filter of `lockedloop` are all it needs.
 #![allow(
     clippy::multiple_unsafe_ops_per_block,
     reason = "one proof for the words of one record, or for calls that belong together"
@@ -12,6 +12,7 @@
 
 use core::sync::atomic::Ordering;
 
+use lockedloop::{LowPass, Straight};
 use machine::{GAUGE_FULL, GAUGE_PERIOD_NS, Nanos, QUANTUM_LEAST_NS, QUANTUM_MOST_NS};
 
 use crate::clock;
@@ -21,24 +22,13 @@ use crate::thread::TteRecord;
 /// Fills in what depends on the counter's speed. The clock has been started.
 pub fn start(slots: &mut Slots) {
     let ticks = |time: Nanos| clock::counter_at(time) - clock::counter_at(Nanos(0));
-    slots.gauge_weight = weight(ticks(Nanos(1_000_000)));
+    slots.gauge_weight = Earned::weight(GAUGE_FULL, ticks(Nanos(1_000_000)));
     slots.gauge_period = ticks(Nanos(GAUGE_PERIOD_NS));
 }
 
-/// What one operation in a tick adds to the quantum, in nanoseconds.
-fn weight(ticks_per_ms: u64) -> u64 {
-    (QUANTUM_MOST_NS - QUANTUM_LEAST_NS) / GAUGE_FULL * ticks_per_ms
-}
-
-/// The quantum that a rate of I/O earns.
-fn wanted(operations: u64, ticks: u64, weight: u64) -> u64 {
-    let earned = operations.wrapping_mul(weight) / ticks.max(1);
-    earned.saturating_add(QUANTUM_LEAST_NS).min(QUANTUM_MOST_NS)
-}
-
-fn filtered(quantum: u64, wanted: u64) -> u64 {
-    (7 * quantum + wanted) / 8
-}
+/// The straight line over the rate, and the filter that leads the quantum there.
+type Earned = Straight<QUANTUM_LEAST_NS, QUANTUM_MOST_NS>;
+type Filter = LowPass<8>;
 
 /// Puts what the gauge has counted on the running thread's account, and adjusts its quantum if it has run long enough.
 /// The pc's timer does the same by itself.
@@ -53,7 +43,8 @@ pub unsafe fn take_gauge(tte: *mut TteRecord, cpu: *mut Slots) {
         (*cpu).gauge_seen = count;
         let ticks = (*tte).ran.wrapping_sub((*tte).adjusted_at);
         if ticks >= (*cpu).gauge_period {
-            (*tte).quantum = filtered((*tte).quantum, wanted((*tte).moved, ticks, (*cpu).gauge_weight));
+            let wanted = Earned::earned((*tte).moved, ticks, (*cpu).gauge_weight);
+            (*tte).quantum = Filter::step((*tte).quantum, wanted);
             (*tte).moved = 0;
             (*tte).adjusted_at = (*tte).ran;
         }
@@ -67,9 +58,17 @@ mod tests {
     /// A counter of 1 GHz, as under an instruction count.
     const TICKS: u64 = 1_000_000;
 
+    fn weight(ticks_per_ms: u64) -> u64 {
+        Earned::weight(GAUGE_FULL, ticks_per_ms)
+    }
+
+    fn wanted(operations: u64, ticks: u64, weight: u64) -> u64 {
+        Earned::earned(operations, ticks, weight)
+    }
+
     fn after(turns: u32, mut quantum: u64, operations: u64) -> u64 {
         for _ in 0..turns {
-            quantum = filtered(quantum, wanted(operations * quantum / TICKS, quantum, weight(TICKS)));
+            quantum = Filter::step(quantum, wanted(operations * quantum / TICKS, quantum, weight(TICKS)));
         }
         quantum
     }
