@@ -20,6 +20,9 @@ const ENTRY_BYTES: u64 = 20;
 
 const NO_SLOT: u32 = u32::MAX;
 
+/// Slots that a removal gives back at most: more than one, so that they become fewer.
+const REMOVED_AT_ONCE: usize = 2;
+
 /// Names that are known to stand for nothing are remembered up to this number.
 const NOTHINGS_MAX: usize = 512;
 
@@ -27,15 +30,15 @@ const NOTHINGS_MAX: usize = 512;
 /// entry of this directory ever had. A listing that stops at a cookie and goes on later therefore
 /// sees every entry that stayed exactly once, whatever was added or removed meanwhile.
 ///
-/// Invariants: cookies in `slots` rise; each slot, removed or not, is in `index` once; `index` has a
-/// power-of-two length and always a free place.
+/// Invariants: cookies in `slots` rise; each slot with an entry is in `index` once, where a look for its hash comes before it finds a
+/// free place; `index` has a power-of-two length and always a free place.
 ///
 /// A directory that lies over others ([`Below`]) learns its names when somebody asks: an entry may stand for something that nobody has
 /// looked at, or for nothing, which hides what is below.
 #[derive(Default)]
 pub(super) struct Entries {
     slots: Vec<Slot>,
-    /// Open addressing with linear probing; removed slots stay until the next rebuild.
+    /// Open addressing with linear probing. A removed slot leaves it, and `slots` when it is the last there or at the next rebuild.
     index: Vec<u32>,
     live: usize,
     /// Names that stand for nothing.
@@ -138,7 +141,7 @@ impl Entries {
 
     /// Adds a name that stands for nothing so far. Error: `ENOSPC` if the heap is full.
     pub(super) fn insert(&mut self, name: Arc<[u8]>, node: Arc<Node>) -> Result<(), Errno> {
-        let is_below = match self.slot_of(&name) {
+        let is_below = match self.nothing_of(&name) {
             None => self.has_unknown(),
             Some(slot) => self.slots[slot].entry.as_ref().is_some_and(|entry| entry.is_below),
         };
@@ -189,12 +192,17 @@ impl Entries {
     /// Puts an entry in place of one that stands for nothing, or of none.
     fn put(&mut self, entry: Entry) -> Result<(), Errno> {
         self.make_room()?;
-        if let Some(slot) = self.slot_of(&entry.name) {
-            self.slots[slot].entry = None;
+        if let Some(slot) = self.nothing_of(&entry.name) {
+            self.vacate(slot);
             self.nothings -= 1;
         }
         self.append(entry);
         Ok(())
+    }
+
+    /// The slot of a name that stands for nothing and is in the table.
+    fn nothing_of(&self, name: &[u8]) -> Option<usize> {
+        if self.nothings == 0 { None } else { self.slot_of(name) }
     }
 
     fn append(&mut self, entry: Entry) {
@@ -219,18 +227,41 @@ impl Entries {
     /// The name stands for nothing from now on.
     pub(super) fn remove(&mut self, name: &[u8]) -> Option<Entry> {
         let slot = self.slot_of(name)?;
-        let entry = self.slots[slot].entry.take_if(|entry| !entry.is_nothing())?;
+        let entry = self.slots[slot].entry.as_mut().filter(|entry| !entry.is_nothing())?;
         self.live -= 1;
         if entry.is_below {
             let hides = Entry { name: entry.name.clone(), stands: Stands::Nothing, is_below: true };
-            self.slots[slot].entry = Some(hides);
             self.nothings += 1;
+            return Some(core::mem::replace(entry, hides));
         }
-        if self.live + self.nothings == 0 {
-            self.slots.clear();
-            self.index.fill(NO_SLOT);
+        self.vacate(slot)
+    }
+
+    /// Takes the entry out of a slot, and the slot out of the index: what stands behind it there moves up, so that no look passes by it
+    /// again (Knuth, volume 3, 6.4, algorithm R).
+    fn vacate(&mut self, slot: usize) -> Option<Entry> {
+        let mask = self.index.len() - 1;
+        let mut hole = self.slots[slot].hash as usize & mask;
+        while self.index[hole] as usize != slot {
+            hole = (hole + 1) & mask;
         }
-        Some(entry)
+        let mut next = (hole + 1) & mask;
+        while self.index[next] != NO_SLOT {
+            let home = self.slots[self.index[next] as usize].hash as usize;
+            let (from_home, from_hole) = (next.wrapping_sub(home) & mask, next.wrapping_sub(hole) & mask);
+            if from_home >= from_hole {
+                self.index[hole] = self.index[next];
+                hole = next;
+            }
+            next = (next + 1) & mask;
+        }
+        self.index[hole] = NO_SLOT;
+        let entry = self.slots[slot].entry.take();
+        // Not all that may stand there at once: a removal has a bound.
+        for _ in 0..REMOVED_AT_ONCE {
+            self.slots.pop_if(|last| last.entry.is_none());
+        }
+        entry
     }
 
     /// Lets a present name stand for another node; returns the old one. The cookie stays.

@@ -183,3 +183,40 @@ fn times_of_directories_move_with_their_names() {
     assert_eq!((directory.attributes().modified, directory.attributes().changed), (LATER, LATER));
     assert_eq!(directory.attributes().accessed, NOW);
 }
+
+/// Names that come and go in any order, many of them in one place of the index: each is found as long as it is there, and what is not
+/// there is passed by nobody.
+#[test]
+fn names_that_come_and_go_are_found() {
+    use crate::file::directory::{Entries, Found};
+
+    let node = World::new().create("node").unwrap();
+    for seed in 1..=20u64 {
+        let mut entries = Entries::default();
+        let mut present = std::collections::BTreeSet::new();
+        let mut state = seed;
+        for step in 0..3_000 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let few = if step % 1_000 < 500 { 12 } else { 60 };
+            let name = format!("n{}", (state >> 33) % few);
+            if (state >> 60) & 1 == 0 {
+                match present.insert(name.clone()) {
+                    true => entries.insert(name.as_bytes().into(), node.clone()).unwrap(),
+                    false => assert!(entries.replace(name.as_bytes(), node.clone()).is_some()),
+                }
+            } else {
+                assert_eq!(
+                    entries.remove(name.as_bytes()).is_some(),
+                    present.remove(&name),
+                    "seed {seed}, step {step}"
+                );
+            }
+            assert_eq!(entries.len(), present.len());
+            let is_found = |name: &String| matches!(entries.find(name.as_bytes()), Found::Node(_));
+            assert!(present.iter().all(is_found), "seed {seed}, step {step}: one is lost");
+            let listed: std::collections::BTreeSet<_> =
+                entries.at_or_after(0).map(|(_, entry)| String::from_utf8_lossy(&entry.name).into_owned()).collect();
+            assert_eq!(listed, present, "seed {seed}, step {step}");
+        }
+    }
+}
