@@ -48,9 +48,18 @@ impl<K: Ord, V> Ordered<K, V> {
 
     /// The part where a key is or belongs, and its place there.
     fn place(&self, key: &K) -> (usize, Result<usize, usize>) {
-        let part = self.parts.partition_point(|part| part[0].0 <= *key).saturating_sub(1);
-        let entries = self.parts.get(part).map_or(&[][..], Vec::as_slice);
-        (part, entries.binary_search_by(|(other, _)| other.cmp(key)))
+        let part = match &self.parts[..] {
+            [] => return (0, Err(0)),
+            [_] => 0,
+            parts => parts.partition_point(|part| part[0].0 <= *key).saturating_sub(1),
+        };
+        // Who came last goes first, mostly: numbers and times rise.
+        let place = match &self.parts[part][..] {
+            [.., (last, _)] if last < key => Err(self.parts[part].len()),
+            [rest @ .., (last, _)] if last == key => Ok(rest.len()),
+            entries => entries.binary_search_by(|(other, _)| other.cmp(key)),
+        };
+        (part, place)
     }
 
     pub fn get(&self, key: &K) -> Option<&V> {

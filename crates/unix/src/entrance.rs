@@ -14,7 +14,7 @@ use machine::{CALLS_MAX, Exception, Held, Registers, TteId, Upcalls, VirtAddr, f
 
 use crate::call::Call;
 use crate::calls;
-use crate::calls::life::end::{Departed, Onward};
+use crate::calls::life::end::Onward;
 use crate::calls::signals::send::send_to_process;
 use crate::emulator::Unix;
 
@@ -39,12 +39,13 @@ impl Upcalls for Entrance {
         stages::begin(u64::from(registers.cause as u32));
         let stretch = stretch::enter(Cause::Call(u64::from(registers.cause as u32)));
         let served = self.0.system_call(held, thread, registers);
+        let is_plain = matches!(served, Served::Plain);
+        let onward = if is_plain { Onward::Program } else { self.0.look_around(held, thread, registers, served) };
         drop(stretch);
         stages::end();
-        match served {
-            Served::Plain => true,
-            Served::Whole => false,
-            Served::End(departed) => departed.end(held, self.0),
+        match onward {
+            Onward::Program => is_plain,
+            Onward::End(departed) => departed.end(held, self.0),
         }
     }
 
@@ -95,24 +96,15 @@ impl Upcalls for Entrance {
     }
 }
 
-/// How a call has ended.
+/// How a call was served.
+#[derive(Clone, Copy)]
 enum Served {
-    /// No register but the result's has changed.
+    /// No register but the result's has changed, and nothing else is to be done.
     Plain,
-    /// Any may have.
+    /// Any may have, or the thread has to look around.
     Whole,
-    /// With its thread.
-    End(Departed),
-}
-
-impl From<Onward> for Served {
-    #[inline(always)]
-    fn from(onward: Onward) -> Served {
-        match onward {
-            Onward::Program => Served::Whole,
-            Onward::End(departed) => Served::End(departed),
-        }
-    }
+    /// While a tracer may look on.
+    Watched,
 }
 
 /// What the machine asks: see [`Upcalls`].
@@ -126,7 +118,10 @@ impl Unix {
         let mut call = Call { held, unix: self, task: &task, registers, registers_replaced: false };
         if self.options.strace || task.watch.is_traced() {
             crate::calls::watched::serve_watched(&mut call, number);
-            return self.after_watched_call(held, number, registers).into();
+            if self.scheduler.trace().is_on() {
+                self.note_return(number, registers.rax);
+            }
+            return Served::Watched;
         }
         calls::table::serve(&mut call, number);
         let is_plain = !call.registers_replaced;
@@ -136,15 +131,20 @@ impl Unix {
         if self.scheduler.trace().is_on() {
             self.note_return(number, registers.rax);
         }
-        if is_plain && !task.has_attention() {
-            return Served::Plain;
+        if is_plain && !task.has_attention() { Served::Plain } else { Served::Whole }
+    }
+
+    /// After a call that was not plain. A program that was executed may have made the thread another task.
+    #[inline(never)]
+    fn look_around(&'static self, held: Held<'_>, thread: TteId, registers: &mut Registers, served: Served) -> Onward {
+        if let Served::Watched = served {
+            return self.after_watched_call(held, registers);
         }
-        // A program that was executed may have made the thread another task.
-        let task = if is_plain { task } else { self.running(thread) };
+        let task = self.running(thread);
         if crate::calls::signals::deliver::needs_attention(&task, registers) {
-            return crate::calls::signals::deliver::before_user(held, self, task, registers).into();
+            return crate::calls::signals::deliver::before_user(held, self, task, registers);
         }
-        Served::Whole
+        Onward::Program
     }
 
     #[inline(always)]
@@ -275,10 +275,7 @@ impl Unix {
 
     /// A call that a tracer may have seen has been served; until the thread is back in its program, it is in it.
     #[cold]
-    fn after_watched_call(&'static self, held: Held<'_>, number: u64, registers: &mut Registers) -> Onward {
-        if self.scheduler.trace().is_on() {
-            self.note_return(number, registers.rax);
-        }
+    fn after_watched_call(&'static self, held: Held<'_>, registers: &mut Registers) -> Onward {
         let task = self.current();
         if crate::calls::signals::deliver::needs_attention(&task, registers)
             && let Onward::End(departed) = crate::calls::signals::deliver::before_user(held, self, task, registers)

@@ -247,7 +247,10 @@ impl Namespace {
         let end = self.names_upwards(node, root, |name| bytes += 1 + name.len());
         let head: &[u8] = if end == Upwards::Unreachable { b"(unreachable)" } else { b"" };
         let tail: &[u8] = if is_named(node) { b"" } else { b" (deleted)" };
-        let mut path = try_filled(b'/', head.len() + bytes.max(1) + tail.len())?;
+        let length = head.len() + bytes.max(1) + tail.len();
+        // One more byte, for who ends it with a zero.
+        let mut path = try_filled(b'/', length + 1)?;
+        path.truncate(length);
         let mut at = path.len() - tail.len();
         path[at..].copy_from_slice(tail);
         path[..head.len()].copy_from_slice(head);

@@ -223,12 +223,18 @@ impl Space {
 
     /// What the byte at `address` is; `None` if nothing is mapped there.
     pub fn identity(&self, address: u64) -> Option<Identity> {
+        self.identity_and_protection(address).map(|(identity, _)| identity)
+    }
+
+    /// The same with what programs may do there.
+    pub fn identity_and_protection(&self, address: u64) -> Option<(Identity, Protection)> {
         let (start, area) = self.area_at(page_of(address))?;
         let shared = area.kind.view().filter(|_| area.kind.is_shared());
-        Some(shared.map_or(Identity::Private, |view| Identity::Shared {
+        let identity = shared.map_or(Identity::Private, |view| Identity::Shared {
             backing: view.backing.clone(),
             offset_bytes: view.first_page * PAGE + (address - start),
-        }))
+        });
+        Some((identity, area.protection))
     }
 
     fn label<'a>(&self, start: u64, area: &'a Area) -> AreaLabel<'a> {

@@ -247,8 +247,8 @@ fn key_in(space: &Arc<KernelCell<Space>>, address: u64, private: bool) -> Result
     if private {
         return Ok(Key::Private(at, Word { quaspace: space.translation().number(), address }));
     }
-    let may = space.protection(address).ok_or(Errno::EFAULT)?;
-    match space.identity(address).ok_or(Errno::EFAULT)? {
+    let (identity, may) = space.identity_and_protection(address).ok_or(Errno::EFAULT)?;
+    match identity {
         Identity::Private if !may.write => Err(Errno::EFAULT),
         Identity::Shared { .. } if !may.read => Err(Errno::EFAULT),
         Identity::Private => Ok(Key::Unshared(at, address)),
@@ -284,10 +284,10 @@ pub fn wake_address(unix: &Unix, space: &Arc<KernelCell<Space>>, address: u64, c
 
 /// `futex`. The priority-inheriting operations are not there (`ENOSYS`, as on a Linux built without them).
 pub fn futex(call: &Call<'_>, [word, operation, value, fourth, second, third]: [u64; 6]) -> CallResult {
-    if call.unix.futexes.futexes.has_code() {
+    let (operation, value, third) = (operation as u32, value as u32, third as u32);
+    if operation & FUTEX_PRIVATE_FLAG != 0 && call.unix.futexes.futexes.has_code() {
         call.task.thread.tte().bind_common_call(nr::FUTEX as usize);
     }
-    let (operation, value, third) = (operation as u32, value as u32, third as u32);
     let kind = operation & !(FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME);
     let deadline = match kind {
         FUTEX_WAIT | FUTEX_WAIT_BITSET if fourth != 0 => Some(deadline(call, kind, operation, fourth)?),
