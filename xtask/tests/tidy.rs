@@ -67,6 +67,7 @@ const MAY_USE: &[(&str, &str, &[&str])] = &[
     ("means", "tests/means", &[]),
     ("synthio", "user/stdio", &["ground", "means", "synth"]),
     ("synthdecimal", "user/decimal", &["means"]),
+    ("synthsignal", "user/signal", &["ground", "means", "synth"]),
     ("synthmem", "user/memory", &["ground", "means", "synth"]),
     ("machine-sim", "crates/machine-sim", &["machine", "means", "synth", "codestore"]),
     ("simulated", "tests/simulated", &["abi", "bootimage", "kernel", "machine", "machine-sim", "unix"]),

@@ -1,5 +1,5 @@
-//! What the libraries for programs stand on: the system's errors, memory mappings and, without Rust's `std`, the C library's
-//! allocator and an end for bugs.
+//! What the libraries for programs stand on: the system's errors, memory mappings, memory for code and, without Rust's `std`, the C
+//! library's allocator and an end for bugs.
 #![allow(
     clippy::multiple_unsafe_ops_per_block,
     reason = "one proof for the words of one record, or for calls that belong together"
@@ -9,10 +9,12 @@
 #[cfg(feature = "c")]
 mod freestanding;
 mod memory;
+mod twin;
 
 use libc::c_int;
 
 pub use memory::{Mapping, discard, map, protect, unmap};
+pub use twin::{Twin, serialize};
 
 /// The number of a system's error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -10,7 +10,7 @@ use crate::template::{
     AllSame, AndSame16, Move1, Move4, Move8, Move16, MoveAligned16, MoveMany, No, Return, Same1, Same4, Same8, Same16,
     SameLength, Yes,
 };
-use crate::twin::{Twin, serialize};
+use ground::{Twin, serialize};
 
 /// Copies up to this length are moves one after the other; the processor's string move does longer ones.
 const STRAIGHT_BYTES_MAX: usize = 512;

@@ -15,7 +15,7 @@ use synth::Template;
 use crate::data_nodes::draw;
 use crate::template::{Around, End, Fit};
 use crate::tree::{Link, Node, Nodes, Side};
-use crate::twin::{Twin, serialize};
+use ground::{Twin, serialize};
 
 const SLOT: usize = 64;
 const AROUND: usize = 32;

@@ -29,12 +29,11 @@ mod malloc;
 pub mod pool;
 mod template;
 mod tree;
-mod twin;
 
 pub use blocks::{Comparer, Copier, Routines};
 pub use code_nodes::CodeNodes;
 pub use data_nodes::DataNodes;
 pub use ground::Errno;
+pub use ground::{Twin, serialize};
 pub use heap::{BYTES_MAX, Heap, Measure};
 pub use tree::{Link, Node, Nodes, Side};
-pub use twin::{Twin, serialize};

@@ -1,10 +1,12 @@
 //! Memory in the low 2 GB that is seen twice: through one view it is written, through the other executed. No view is ever
 //! both.
 
-use ground::{Errno, Mapping};
 use libc::{
     MAP_32BIT, MAP_SHARED, MFD_CLOEXEC, PROT_EXEC, PROT_READ, PROT_WRITE, c_int, close, ftruncate, memfd_create,
 };
+
+use crate::Errno;
+use crate::memory::Mapping;
 
 /// Two views of one memory.
 #[derive(Debug)]
@@ -20,7 +22,7 @@ impl Twin {
     /// The system's.
     pub fn new(bytes: usize) -> Result<Twin, Errno> {
         // SAFETY: the name is a C text.
-        let file = unsafe { memfd_create(c"synthmem".as_ptr(), MFD_CLOEXEC) };
+        let file = unsafe { memfd_create(c"synthesis".as_ptr(), MFD_CLOEXEC) };
         if file < 0 {
             return Err(Errno::last());
         }
