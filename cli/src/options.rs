@@ -181,6 +181,9 @@ pub struct FileOptions {
     /// Bring a file or folder out of the virtual machine when it ends, as HOST, which is no folder yet; may be repeated
     #[arg(long, value_name = "GUEST:HOST", conflicts_with = "hosted")]
     pub out: Vec<OsString>,
+    /// With --root host: keep what is changed in this folder, as the upper directory of an overlay; the next run with it sees it again
+    #[arg(long, value_name = "DIR", conflicts_with = "hosted")]
+    pub upper: Option<PathBuf>,
     /// Hosted: keep this folder in memory, beside /tmp: the program sees what is there now, and its changes vanish; may
     /// be repeated
     #[arg(long, value_name = "DIR")]

@@ -11,8 +11,8 @@ use crate::options::BootOptions;
 
 /// Boots to the shell; its status is returned.
 pub fn boot(options: &BootOptions) -> Result<u8, Failure> {
-    if options.files.image.is_some() || !options.files.out.is_empty() {
-        return Err(Failure::new(TOOL, "--image and --out belong to synth run", "write synth run"));
+    if options.files.image.is_some() || !options.files.out.is_empty() || options.files.upper.is_some() {
+        return Err(Failure::new(TOOL, "--image, --out and --upper belong to synth run", "write synth run"));
     }
     let console = Console::take()?;
     let mut packed = prepare(OsStr::new("busybox"), &options.machine, (&options.files, None), console.terminals)

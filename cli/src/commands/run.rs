@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::IsTerminal;
 use std::os::fd::AsRawFd;
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bootimage::{Config, ConfigFlags, FdKind};
@@ -46,10 +47,25 @@ pub fn run(options: &RunOptions) -> Result<u8, Failure> {
     let outgoing = pack::Outgoing::prepare(&options.files.out)?;
     let mut packed = prepare(&argv[0], &options.machine, (&options.files, container.as_ref()), console.terminals)?;
     let argv = argv.iter().map(|word| word.as_encoded_bytes().to_vec()).collect();
+    let upper = options.files.upper.as_deref().map(|folder| upper_over_host(folder, &mut packed)).transpose()?;
     packed.shares.extend(outgoing.shares());
+    packed.shares.extend(upper.iter().map(pack::Upper::incoming));
     let status = start(packed, argv, &options.machine, console)?;
     hint(status, options);
-    outgoing.finish().map(|()| status)
+    let kept = upper.map_or(Ok(()), pack::Upper::finish);
+    outgoing.finish().and(kept).map(|()| status)
+}
+
+/// The folder that keeps what is changed comes between memory and the host's root.
+fn upper_over_host(folder: &Path, packed: &mut Packed) -> Result<pack::Upper, Failure> {
+    let root = packed.shares.iter().position(|share| share.is_root());
+    let root = root.ok_or_else(|| {
+        let text = format!("--upper {}: there is nothing to keep changes of", folder.display());
+        Failure::new(2, text, "write --root host, too; --out brings single files and folders back from any root")
+    })?;
+    let upper = pack::Upper::prepare(folder)?;
+    packed.shares.insert(root, upper.layer());
+    Ok(upper)
 }
 
 /// A shell has not found a program, and somebody looks.

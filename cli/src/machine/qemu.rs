@@ -125,7 +125,8 @@ impl Machine {
         for (number, folder) in self.shares.iter().enumerate() {
             // Without a mapping of owners, modes and kinds a file is on both sides what it is on the host, and an ordinary user can
             // serve it: an owner that cannot be set when a file is made is left. One server may reach several file systems.
-            let access = if matches!(folder.manner, Manner::AsItIs | Manner::Out) { "off" } else { "on" };
+            let access =
+                if matches!(folder.manner, Manner::AsItIs | Manner::Out | Manner::Changes) { "off" } else { "on" };
             let end = folder.manner.label();
             let mut server: OsString =
                 format!("local,id=share{number},security_model=none,multidevs=remap,readonly={access},path=").into();

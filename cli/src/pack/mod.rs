@@ -14,6 +14,7 @@ mod root;
 mod shares;
 mod skeleton;
 mod tree;
+mod upper;
 mod users;
 
 pub use container::{Container, cache_folder};
@@ -24,3 +25,4 @@ pub use outside::lay_over;
 pub use program::{Packed, pack};
 pub use shares::{Manner, Share};
 pub use tree::Source;
+pub use upper::Upper;

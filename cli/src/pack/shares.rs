@@ -25,8 +25,12 @@ pub enum Manner {
     ReadOnly,
     /// Below what is in memory: what is changed stays in the machine.
     Below,
+    /// Above what is below, as the upper directory of an overlay: see [`super::Upper`].
+    Upper,
     /// Not at all: what GUEST stands for is brought there when the machine ends.
     Out,
+    /// Not at all: what programs have changed is brought there when the machine ends.
+    Changes,
 }
 
 impl Manner {
@@ -36,7 +40,9 @@ impl Manner {
             Manner::AsItIs => "",
             Manner::ReadOnly => "ro",
             Manner::Below => "below",
+            Manner::Upper => "upper",
             Manner::Out => "out",
+            Manner::Changes => "changes",
         }
     }
 }

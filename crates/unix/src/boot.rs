@@ -165,6 +165,7 @@ pub fn start(held: Held<'_>, mut ingredients: Ingredients) -> Result<Arc<Thread>
     *unix.vdso_pages.borrow_mut() = vdso_pages(unix, ingredients.counter);
     crate::proc::mount(unix).map_err(|error| format!("/proc cannot be mounted: {error:?}"))?;
     let first = first_program(held, unix, &config).map_err(|error| program_failure(config.program, error))?;
+    unix.names.note_clock(unix.wall_time());
     // From here on threads run, and can sleep.
     kernel::file::share::let_sleep(unix.entrance());
     Ok(first)

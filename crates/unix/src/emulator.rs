@@ -193,6 +193,7 @@ impl Unix {
         }
         kernel::file::share::stop_sleeping();
         self.names.send_out(self.wall_time());
+        self.names.send_changes(self.wall_time());
         let exit = bootimage::control::exit_record(status, signal);
         self.tell(held, bootimage::control::kind::EXIT, &exit[bootimage::control::HEADER_BYTES..]);
         kernel::file::share::finish_all(self.machine);

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use abi::Errno;
 
-use super::attributes::NodeKind;
+use super::attributes::{NodeKind, Time};
 use super::node::Node;
 
 /// A name and what kind of thing it stands for.
@@ -19,6 +19,21 @@ pub(super) trait Under: Send + Sync {
 
     /// All names. May wait.
     fn list(&self) -> Result<Vec<Named>, Errno>;
+
+    /// What `name` stands for below, as it is now. May wait.
+    fn look(&self, name: &[u8]) -> Result<Option<Seen>, Errno>;
+
+    /// Which directory the topmost below is.
+    fn identity(&self) -> Identity;
+}
+
+/// Device and number of something below.
+pub(super) type Identity = ((u32, u32), u64);
+
+/// Something below.
+pub(super) struct Seen {
+    pub(super) identity: Identity,
+    pub(super) changed: Time,
 }
 
 /// Keeps a node for names below that nobody has looked at.

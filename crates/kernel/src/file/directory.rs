@@ -103,6 +103,11 @@ impl Entry {
     fn is_nothing(&self) -> bool {
         matches!(self.stands, Stands::Nothing)
     }
+
+    /// It hides something below.
+    pub(super) fn hides(&self) -> bool {
+        self.is_nothing() && self.is_below
+    }
 }
 
 impl Entries {
@@ -278,6 +283,11 @@ impl Entries {
         let first = self.slots.partition_point(|slot| slot.cookie < cookie);
         let entries = self.slots[first..].iter().filter_map(|slot| Some((slot.cookie, slot.entry.as_ref()?)));
         entries.filter(|(_, entry)| !entry.is_nothing())
+    }
+
+    /// All entries, those for nothing as well.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Entry> {
+        self.slots.iter().filter_map(|slot| slot.entry.as_ref())
     }
 
     /// Takes all nodes out, when the directory itself goes away.

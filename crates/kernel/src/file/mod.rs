@@ -18,6 +18,7 @@ pub(crate) mod attributes;
 mod below;
 mod capabilities;
 mod change;
+mod changes;
 mod content;
 pub(crate) mod credentials;
 mod directory;

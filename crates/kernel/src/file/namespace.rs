@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use abi::Errno;
 use machine::{KernelCell, KernelValue, NoMemory, TryGrow, try_filled, try_to_vec};
 
+use super::changes::Upper;
 use super::node::Node;
 use super::path_cache::PathCache;
 use super::rules::Rules;
@@ -40,6 +41,8 @@ pub struct Namespace {
     pub(super) cache: KernelCell<PathCache>,
     /// What is brought out when the machine ends.
     pub(super) outgoing: KernelCell<Vec<Outgoing>>,
+    /// Where what programs change is brought then.
+    pub(super) upper: KernelCell<Option<Upper>>,
     /// Paths that led to directories which stores keep, while these are settled.
     pub(super) folders: KernelCell<PathCache>,
 }
@@ -70,6 +73,7 @@ impl Namespace {
             asks: KernelValue::new(root.is_elsewhere()),
             cache: KernelCell::new(PathCache::new()),
             outgoing: KernelCell::new(Vec::new()),
+            upper: KernelCell::new(None),
             folders: KernelCell::new(PathCache::new()),
             root,
         })

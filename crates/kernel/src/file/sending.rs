@@ -18,7 +18,7 @@ use super::virtual_tree::{LinkTarget, Visit};
 use super::walk::{FinalLink, View};
 
 /// Names in the folder that is shared: what is brought, and then a word of how that went.
-const BROUGHT: &[u8] = b"brought";
+pub(super) const BROUGHT: &[u8] = b"brought";
 const END: &[u8] = b"end";
 const WRITE_ONLY: u32 = 1;
 const PIECE_BYTES: usize = 65_536;
@@ -43,11 +43,25 @@ impl Namespace {
             let credentials = Credentials::root();
             let view = View::new(self.root(), self.root(), &credentials);
             let sent = self.lookup(view, &path, FinalLink::Follow).and_then(|node| send(&node, &to, now));
-            let word = sent.map_or_else(Errno::message, |()| "");
-            // Without the word of its end it counts as failed.
-            let _ = make(&to, END, now, 0o600).and_then(|(_, file)| file.write_at(0, word.as_bytes()));
+            tell(&to, sent, now);
         }
     }
+}
+
+/// Writes how it went. Without this word it counts as failed.
+pub(super) fn tell(to: &Arc<Node>, sent: Result<(), Errno>, now: Time) {
+    let word = sent.map_or_else(Errno::message, |()| "");
+    let _ = write_whole(to, END, word.as_bytes(), now);
+}
+
+/// A new file with these bytes.
+pub(super) fn write_whole(to: &Arc<Node>, name: &[u8], bytes: &[u8], now: Time) -> Result<(), Errno> {
+    let (_, file) = make(to, name, now, 0o600)?;
+    let mut position = 0;
+    for piece in bytes.chunks(PIECE_BYTES) {
+        position += file.write_at(position, piece)? as u64;
+    }
+    if position == bytes.len() as u64 { Ok(()) } else { Err(Errno::ENOSPC) }
 }
 
 /// Writes `from`, and all that is below it, as a name in `to`.
@@ -70,7 +84,7 @@ fn send(from: &Arc<Node>, to: &Arc<Node>, now: Time) -> Result<(), Errno> {
     folders.iter().rev().try_for_each(|(from, to)| finish(from, to, now))
 }
 
-fn names_in(directory: &Arc<Node>) -> Result<Vec<Vec<u8>>, Errno> {
+pub(super) fn names_in(directory: &Arc<Node>) -> Result<Vec<Vec<u8>>, Errno> {
     let (mut names, mut from, mut failed) = (Vec::new(), 0, None);
     loop {
         let before = from;
@@ -91,7 +105,7 @@ fn names_in(directory: &Arc<Node>) -> Result<Vec<Vec<u8>>, Errno> {
 }
 
 /// One node; a folder is returned, to be filled. Devices, fifos and sockets stay where they are.
-fn send_one(from: &Arc<Node>, to: &Arc<Node>, name: &[u8], now: Time) -> Result<Option<Arc<Node>>, Errno> {
+pub(super) fn send_one(from: &Arc<Node>, to: &Arc<Node>, name: &[u8], now: Time) -> Result<Option<Arc<Node>>, Errno> {
     let who = Credentials::root();
     let new = NewName { who: &who, directory: to, name, now };
     match from.kind() {
@@ -116,7 +130,7 @@ fn make(to: &Arc<Node>, name: &[u8], now: Time, mode: u32) -> Result<(Arc<Node>,
     Ok((opened.node, opened.opening.ok_or(Errno::EINVAL)?))
 }
 
-fn finish(from: &Node, to: &Node, now: Time) -> Result<(), Errno> {
+pub(super) fn finish(from: &Node, to: &Node, now: Time) -> Result<(), Errno> {
     let (meta, store) = (from.meta(), to.volume().store());
     store.set_mode(&Credentials::root(), to, meta.mode & 0o777, now)?;
     store.set_times(to, [TimeChange::Set(meta.accessed), TimeChange::Set(meta.modified)], now)

@@ -37,8 +37,9 @@ pub fn join_shares(ingredients: &Ingredients, config: &ConfigView<'_>, names: Na
         return Ok(names);
     }
     let couriers: Vec<&'static dyn Courier> = core::iter::from_fn(|| ingredients.machine.next_courier()).collect();
+    let mut uppers = Vec::new();
     for (index, path) in config.folders().enumerate() {
-        share(ingredients, config, &names, &couriers, (index, path))
+        share(ingredients, config, &names, (&couriers, &mut uppers), (index, path))
             .map_err(|reason| format!("the folder {} cannot be shared: {reason}", String::from_utf8_lossy(path)))?;
     }
     Ok(names)
@@ -51,8 +52,12 @@ enum Manner {
     ReadOnly,
     /// Below what is in memory: it is seen, and what is changed stays in memory.
     Below,
+    /// Between memory and what is below: what machines before have left there, as in the upper directory of an overlay.
+    Upper,
     /// Not at all: what its path stands for is brought there when the machine ends.
     Out,
+    /// Not at all: what programs have changed is brought there when the machine ends.
+    Changes,
 }
 
 impl Manner {
@@ -61,18 +66,20 @@ impl Manner {
             b"" => Some(Manner::AsItIs),
             b"ro" => Some(Manner::ReadOnly),
             b"below" => Some(Manner::Below),
+            b"upper" => Some(Manner::Upper),
             b"out" => Some(Manner::Out),
+            b"changes" => Some(Manner::Changes),
             _ => None,
         }
     }
 }
 
-/// Mounts the folder with this number over whatever memory has there, or lays that over it.
+/// Mounts the folder with this number over whatever memory has there, or lays that over it, and over the uppers that came before.
 fn share(
     ingredients: &Ingredients,
     config: &ConfigView<'_>,
     names: &Namespace,
-    couriers: &[&'static dyn Courier],
+    (couriers, uppers): (&[&'static dyn Courier], &mut Vec<Layer>),
     (index, path): (usize, &[u8]),
 ) -> Result<(), String> {
     let label = format!("share{index}");
@@ -81,7 +88,7 @@ fn share(
         Some((*courier, Manner::of(rest)?))
     });
     let (courier, manner) = found.ok_or("the machine has no device for it")?;
-    let is_read_only = !matches!(manner, Manner::AsItIs | Manner::Out);
+    let is_read_only = !matches!(manner, Manner::AsItIs | Manner::Out | Manner::Changes);
     let (user, group) = (config.host_user, config.host_group);
     let service = Service { user, group, is_read_only, device: FIRST_DEVICE + index as u32 };
     let told = |error: Errno| String::from(error.message());
@@ -90,14 +97,25 @@ fn share(
     let tree = Arc::new(ForeignTree::of_share(share, Credentials::root()).map_err(told)?);
     let volume = Volume::of(ingredients.pool, tree.clone()).map_err(told)?;
     let root = tree.top(&volume, 0, None).map_err(told)?;
-    if manner == Manner::Out {
-        return names.bring_out(path, root).map_err(told);
+    let alone = || ALONE.iter().filter_map(|path| find(names, path).ok()).collect::<Vec<Arc<Node>>>();
+    match manner {
+        Manner::Out => return names.bring_out(path, root).map_err(told),
+        Manner::Changes => {
+            names.bring_changes(root, alone());
+            return Ok(());
+        }
+        Manner::Upper => {
+            uppers.push(Layer { directory: root, has_marks: true });
+            return Ok(());
+        }
+        Manner::AsItIs | Manner::ReadOnly | Manner::Below => {}
     }
     let point = if path == b"/" { names.root().clone() } else { make_directories(names, path).map_err(told)? };
     if manner == Manner::Below {
-        let alone: Vec<Arc<Node>> = ALONE.iter().filter_map(|path| find(names, path).ok()).collect();
+        let alone = alone();
         let is_alone = |node: &Arc<Node>| alone.iter().any(|alone| Arc::ptr_eq(alone, node));
-        return point.lay_over(&[Layer { directory: root, has_marks: false }], &is_alone).map_err(told);
+        uppers.push(Layer { directory: root, has_marks: false });
+        return point.lay_over(&core::mem::take(uppers), &is_alone).map_err(told);
     }
     let (source, kind) = (Arc::from(label.as_bytes()), Arc::from(b"9p".as_slice()));
     names.mount(Mount { point, root: root.clone(), source, kind, options: Arc::from([].as_slice()) }).map_err(told)?;

@@ -28,6 +28,7 @@ pub mod tty;
 pub mod unmodified;
 mod windows;
 pub mod world;
+mod world_kept;
 mod world_programs;
 
 use crate::options::Options;

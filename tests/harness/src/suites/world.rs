@@ -53,6 +53,7 @@ pub fn run(options: &Options, tally: &mut Tally) -> Result<(), String> {
     }
     bench.record(tally, options, "a-container-image", &["busybox", "sha256sum"], |name| image(&bench, name));
     bench.record(tally, options, "results-come-back", &[], |name| results(&bench, name));
+    bench.record(tally, options, "what-is-kept", &[], |name| super::world_kept::what_is_kept(&bench, name));
     bench.record(tally, options, "the-host-is-unchanged", &[], |_| {
         let (differing, count) = difference(&before, &sum_of_host());
         if count == 0 { Ok(()) } else { Err(format!("{count} names changed, among them {differing:?}")) }

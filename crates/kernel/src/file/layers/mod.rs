@@ -23,7 +23,7 @@ use alloc::vec::Vec;
 use abi::Errno;
 use machine::{KernelCell, Ordered, TryGrow, try_arc, try_box, try_collect};
 
-use super::below::{Below, Keeper, Named, Under};
+use super::below::{Below, Identity, Keeper, Named, Seen, Under};
 use super::node::Node;
 
 /// Directories, the topmost first, and what is known of the whole tree that they belong to.
@@ -40,9 +40,6 @@ pub struct Layer {
     /// It was the upper directory of an overlay: devices 0/0 hide names, and directories may be opaque.
     pub has_marks: bool,
 }
-
-/// Device and number of a file below.
-type Identity = ((u32, u32), u64);
 
 /// What all directories of a layered tree share.
 #[derive(Default)]
@@ -97,6 +94,14 @@ impl Under for Layers {
 
     fn list(&self) -> Result<Vec<Named>, Errno> {
         names::list(self)
+    }
+
+    fn look(&self, name: &[u8]) -> Result<Option<Seen>, Errno> {
+        names::look(self, name).map(|found| found.map(|found| found.seen()))
+    }
+
+    fn identity(&self) -> Identity {
+        self.directories.first().map_or(((0, 0), 0), |layer| names::identity(&layer.directory.attributes()))
     }
 }
 

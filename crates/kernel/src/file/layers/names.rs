@@ -7,14 +7,14 @@ use abi::Errno;
 use machine::{Extended, KernelCell, TryGrow};
 
 use super::super::attributes::{Attributes, Meta, NewNode, NodeKind};
-use super::super::below::Named;
+use super::super::below::{Identity, Named, Seen};
 use super::super::content::Content;
 use super::super::credentials::Credentials;
 use super::super::directory::Entries;
 use super::super::node::{Data, DirectoryData, Node};
 use super::super::virtual_tree::{LinkTarget, Visit};
 use super::pages::LowerFile;
-use super::{Identity, Layer, Layers, Tree, owned};
+use super::{Layer, Layers, Tree, owned};
 
 /// The device number of what hides a name, in an overlay's upper directory.
 const HIDES: NodeKind = NodeKind::CharDevice(0, 0);
@@ -140,7 +140,11 @@ impl Lower {
     }
 
     fn identity(&self) -> Identity {
-        (self.attributes.volume_device, self.attributes.number)
+        identity(&self.attributes)
+    }
+
+    pub(super) fn seen(&self) -> Seen {
+        Seen { identity: self.identity(), changed: self.attributes.changed }
     }
 
     /// The node above for it, called `name` in `directory`, with the number under which it was listed.
@@ -184,6 +188,10 @@ impl Lower {
             _ => Data::Special,
         })
     }
+}
+
+pub(super) fn identity(of: &Attributes) -> Identity {
+    (of.volume_device, of.number)
 }
 
 fn new_node(of: &Attributes) -> NewNode {

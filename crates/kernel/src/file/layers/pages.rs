@@ -9,10 +9,10 @@ use abi::Errno;
 use machine::{KernelCell, KernelValue, PAGE_BYTES, TryGrow, try_arc};
 
 use super::super::attributes::{Attributes, Time};
+use super::super::below::Identity;
 use super::super::node::Node;
 use super::super::opened::File;
 use super::super::page_store::{Fresh, PageStore};
-use super::Identity;
 use crate::space::Arrival;
 
 const PAGE: u64 = PAGE_BYTES as u64;

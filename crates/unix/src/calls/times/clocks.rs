@@ -83,6 +83,7 @@ fn set_wall_time(call: &Call<'_>, time: Nanos) -> CallResult {
         return Err(Errno::EINVAL);
     }
     call.unix.epoch.set(Nanos(epoch));
+    call.unix.names.note_clock(call.unix.wall_time());
     call.unix.clock_sets.set(call.unix.clock_sets.get() + 1);
     call.unix.scheduler.wake(&call.unix.clock_set);
     if let Some([page, _]) = &*call.unix.vdso_pages.borrow() {
