@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::machine::net::{Forward, Wire};
+use crate::machine::sound::Wish;
 
 /// Runs Linux programs on Synthesis, the kernel that writes its own kernel calls.
 #[derive(Parser, Debug)]
@@ -120,6 +121,12 @@ pub struct MachineOptions {
     /// Write all frames that come and go into FILE, for tcpdump and wireshark
     #[arg(long, value_name = "FILE")]
     pub pcap: Option<PathBuf>,
+    /// Where what programs write to /dev/dsp is heard: wav:FILE, host (the host's own sound), or none (no device; the default)
+    #[arg(long, value_name = "wav:FILE|host|none", default_value = "none", hide_default_value = true)]
+    pub sound: Wish,
+    /// Frames a second in the file of --sound wav:FILE [default: 44100]; what is played at another rate is resampled
+    #[arg(long, value_name = "HERTZ", value_parser = clap::value_parser!(u32).range(8000..=192_000))]
+    pub sound_rate: Option<u32>,
     /// End the run after this many seconds, with status 124
     #[arg(long, value_name = "SECONDS", value_parser = parse_timeout)]
     pub timeout: Option<Duration>,

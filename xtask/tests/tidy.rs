@@ -18,6 +18,7 @@ const MAY_USE: &[(&str, &str, &[&str])] = &[
     ("statemachine", "crates/statemachine", &["means", "synth"]),
     ("machine", "crates/machine", &["synth"]),
     ("virtio", "crates/virtio", &["machine", "machine-sim", "means"]),
+    ("hda", "crates/hda", &["machine", "machine-sim"]),
     ("ninep", "crates/ninep", &[]),
     ("net", "crates/net", &["machine", "means"]),
     ("codestore", "crates/codestore", &["machine", "synth"]),
@@ -29,7 +30,7 @@ const MAY_USE: &[(&str, &str, &[&str])] = &[
     (
         "machine-pc",
         "crates/machine-pc",
-        &["machine", "machine-x86", "synth", "codestore", "quaject", "bare", "firmware", "virtio"],
+        &["machine", "machine-x86", "synth", "codestore", "quaject", "bare", "firmware", "hda", "virtio"],
     ),
     (
         "machine-hosted",

@@ -12,6 +12,7 @@ use bootimage::{Config, ConfigFlags, FdKind};
 use crate::failure::{Failure, TOOL};
 use crate::machine::hosted::Hosted;
 use crate::machine::net::{self, Network, Wire};
+use crate::machine::sound::{Sound, Wish};
 use crate::machine::terminal::{Terminals, say};
 use crate::machine::{self, Archive, Console, Folder, HIGH_MEMORY_OFFSET, Machine, Wishes, accel, escape, kernel};
 use crate::options::{FileOptions, MEMORY_MAX_MIB, MachineOptions, RunOptions, known_elsewhere};
@@ -105,6 +106,19 @@ fn check_network(machine: &MachineOptions) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Errors: sound where there is none, and a rate of nothing.
+fn check_sound(machine: &MachineOptions) -> Result<(), Failure> {
+    if machine.hosted && machine.sound != Wish::None {
+        let help = "leave --hosted out, or let the program write a file";
+        return Err(Failure::new(TOOL, "--hosted: this machine has no sound device", help));
+    }
+    if machine.sound_rate.is_some() && !matches!(machine.sound, Wish::Wav(_)) {
+        let help = "it is the rate of a file: --sound wav:FILE --sound-rate HERTZ";
+        return Err(Failure::new(TOOL, "--sound-rate: there is no file to have it", help));
+    }
+    Ok(())
+}
+
 fn prepare_quietly(
     program: &OsStr,
     machine: &MachineOptions,
@@ -112,6 +126,7 @@ fn prepare_quietly(
     terminals: Terminals,
 ) -> Result<Packed, Failure> {
     check_network(machine)?;
+    check_sound(machine)?;
     if machine.hosted && !files.share.is_empty() {
         let help = "leave it out: with --hosted programs see the host's own files";
         return Err(Failure::new(TOOL, "--share: there is nothing to share with the hosted machine", help));
@@ -177,10 +192,13 @@ pub fn start(
         wait_for_debugger: options.gdb,
         shares: packed.shares.iter().map(folder).collect(),
         network: network(options),
+        sound: Sound::prepare(&options.sound, options.sound_rate)?,
         kernel_arguments: format!("tsc_hz={} {}", config.tsc_hz, options.kernel_arguments),
     };
     let wishes = wishes(options)?;
-    machine::run(&machine, console, &wishes)
+    let status = machine::run(&machine, console, &wishes);
+    machine.sound.finish()?;
+    status
 }
 
 /// A run that shall repeat exactly knows nothing of the world, unless it is asked for.

@@ -10,6 +10,7 @@ pub mod net;
 mod qemu;
 mod relay;
 mod session;
+pub mod sound;
 pub mod terminal;
 
 pub use clock::tsc_hz;

@@ -9,6 +9,7 @@ use bootimage::ports;
 
 use super::accel::Accel;
 use super::net::Network;
+use super::sound::Sound;
 use crate::pack::Manner;
 
 /// The program that is started.
@@ -25,6 +26,7 @@ pub struct Machine {
     /// Folders that are served, by number.
     pub shares: Vec<Folder>,
     pub network: Network,
+    pub sound: Sound,
     /// The kernel's command line, before the words that QEMU adds.
     pub kernel_arguments: String,
 }
@@ -85,7 +87,7 @@ impl Machine {
         let mut add = |words: &[&str]| line.extend(words.iter().map(OsString::from));
         // Without ACPI tables the monitor writes the devices on the kernel's command line instead. The interval timer
         // stays as a reference for kernels that must calibrate; all else that a PC has is left out.
-        add(&["-M", "microvm,acpi=off,pic=off,isa-serial=off,x-option-roms=off,rtc=on"]);
+        add(&["-M", self.sound.machine()]);
         // Without this QEMU offers the interface of before virtio 1.0.
         add(&["-global", "virtio-mmio.force-legacy=false"]);
         match self.accel {
@@ -138,6 +140,7 @@ impl Machine {
             );
         }
         line.extend(self.network.arguments());
+        line.extend(self.sound.arguments());
         if self.wait_for_debugger {
             line.extend(["-s", "-S"].map(OsString::from));
         }
@@ -173,6 +176,7 @@ mod tests {
             wait_for_debugger: false,
             shares: Vec::new(),
             network: Network { wire: Wire::None, forwards: Vec::new(), capture: None },
+            sound: Sound::None,
             kernel_arguments: String::new(),
         }
     }

@@ -22,6 +22,7 @@ mod record;
 pub mod siginfo;
 pub mod signal;
 pub mod socket;
+pub mod sound;
 pub mod time;
 pub mod tty;
 

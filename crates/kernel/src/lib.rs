@@ -24,6 +24,7 @@ pub mod link;
 pub mod monitor;
 pub mod net;
 pub mod pipe;
+pub mod playback;
 #[cfg(test)]
 mod practice;
 pub mod pump;

@@ -8,7 +8,7 @@ use virtio::{Mmio, Pci, QueuePlace, Transport, Window, device_id};
 
 use crate::acpi::Firmware;
 use crate::layout::direct;
-use crate::{clock, lines, pci};
+use crate::{clock, lines, pci, sound};
 
 /// A device's registers in the direct map.
 #[derive(Clone, Copy)]
@@ -115,13 +115,9 @@ impl Device {
     pub fn claim(self, procedure: Procedure) -> Result<(Bus, Claimed), LineError> {
         let line = match &self.attachment {
             Attachment::Line(line) => *line,
-            Attachment::Pci(interrupts) => interrupts.line().ok_or(LineError::Absent)?,
+            Attachment::Pci(interrupts) => return Ok((self.bus, interrupts.claim(procedure)?)),
         };
-        let claimed = lines::claim(line, ProcessorNumber::FIRST, procedure)?;
-        if let Attachment::Pci(interrupts) = &self.attachment {
-            interrupts.let_in(claimed.message());
-        }
-        Ok((self.bus, claimed))
+        Ok((self.bus, lines::claim(line, ProcessorNumber::FIRST, procedure)?))
     }
 
     /// The same for who may have to look instead: then there is no line.
@@ -145,6 +141,7 @@ pub fn find(windows: impl Iterator<Item = (u64, Line)>, firmware: &Firmware, pol
         }
     }
     let Some(mut root) = firmware.pci_root() else { return found };
+    sound::keep(&mut root);
     for function in root.virtio_functions() {
         if let Some((kind, device, interrupts)) = root.open(function, polls) {
             let bus = Bus { registers: Registers::Pci(device), is_emulated };

@@ -35,6 +35,7 @@ mod receive;
 mod registers;
 mod sample_clock;
 mod shares;
+mod sound;
 mod start;
 mod thread_code;
 mod threads;
@@ -53,9 +54,9 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use codestore::{CodeMemory, CodeStore};
 use machine::{
     Channel, Channels, Claimed, Clock, Courier, DeviceEntry, Dma, Entered, Entry, FileEntry, FrameSource, HeapLive,
-    Held, KernelCell, KernelOnce, Line, LineError, Lines, Link, Machine, Memory, Nanos, NoFrames, Practice, Procedure,
-    Processor, ProcessorNumber, ReceiveCode, Received, SampleClock, SampleEntry, Samples, ScheduleWords, SendCode,
-    Sleeping, Start, SwitchOut, Threads, TimerCode, TimerEntry, Translation, Tte, TteId, Upcalls,
+    Held, KernelCell, KernelOnce, Line, LineError, Lines, Link, Machine, Memory, Nanos, NoFrames, Player, Practice,
+    Procedure, Processor, ProcessorNumber, ReceiveCode, Received, SampleClock, SampleEntry, Samples, ScheduleWords,
+    SendCode, Sleeping, Start, SwitchOut, Threads, TimerCode, TimerEntry, Translation, Tte, TteId, Upcalls,
 };
 use machine_x86::X86Tte;
 use synth::{Target, Template};
@@ -500,6 +501,10 @@ impl Machine for PcMachine {
 
     fn next_link(&self) -> Option<&'static dyn Link> {
         net::next(self.polls)
+    }
+
+    fn next_player(&self) -> Option<&'static dyn Player> {
+        sound::next(self.polls)
     }
 
     fn practice(&self) -> Option<&dyn Practice> {

@@ -8,11 +8,12 @@
 
 use alloc::vec::Vec;
 
-use machine::{Line, Message};
+use machine::{Claimed, Line, LineError, Message, Procedure, ProcessorNumber};
 use virtio::{ConfigSpace, Pci, Window, capability, kind};
 
 use crate::devices::MmioWindow;
 use crate::layout::direct;
+use crate::lines;
 use crate::registers::{in32, out32};
 
 /// The direct map reaches all below.
@@ -52,6 +53,7 @@ pub struct Function {
 /// Registers of every space (6.1).
 mod register {
     pub const COMMAND: u8 = 0x04;
+    pub const CLASS: u8 = 0x08;
     pub const KIND: u8 = 0x0C;
     pub const BARS: u8 = 0x10;
     pub const BUSES: u8 = 0x18;
@@ -61,9 +63,15 @@ mod register {
 const HEARS_MEMORY: u32 = 1 << 1;
 const MASTERS_THE_BUS: u32 = 1 << 2;
 const NO_WIRE: u32 = 1 << 10;
+/// A table of messages in a window of registers (6.8.2).
 const MESSAGES_CAPABILITY: u8 = 0x11;
 const MESSAGES_ON: u32 = 1 << 31;
 const MESSAGES_MASKED: u32 = 1 << 30;
+/// One message in the configuration space itself (6.8.1): on, how many, and whether its address has 64 bits.
+const MESSAGE_CAPABILITY: u8 = 0x05;
+const MESSAGE_ON: u32 = 1 << 16;
+const MESSAGE_COUNT: u32 = 7 << 20;
+const MESSAGE_IS_WIDE: u32 = 1 << 23;
 
 /// Whether the ports of mechanism 1 answer.
 pub fn has_ports() -> bool {
@@ -114,6 +122,20 @@ impl Function {
         self.read(0) as u16 != 0xFFFF
     }
 
+    /// Has the function store this message from now on, by its capability at `at`.
+    fn store_message(&self, at: u8, message: Message) {
+        let control = self.read(at);
+        self.write(at + 4, message.address as u32);
+        let data = if control & MESSAGE_IS_WIDE != 0 {
+            self.write(at + 8, (message.address >> 32) as u32);
+            at + 12
+        } else {
+            at + 8
+        };
+        self.write(data, message.data);
+        self.write(at, control & !MESSAGE_COUNT | MESSAGE_ON);
+    }
+
     /// What register `bar` says; for one of 64 bits with its upper half.
     fn bar(&self, bar: u8) -> Option<Bar> {
         let at = register::BARS + 4 * bar;
@@ -147,8 +169,18 @@ impl ConfigSpace for Function {
 }
 
 impl Root {
-    /// The functions of virtio devices, on all buses that firmware has numbered.
+    /// The functions of virtio devices.
     pub fn virtio_functions(&self) -> Vec<Function> {
+        self.functions(|function| kind(function).is_some())
+    }
+
+    /// The functions of a class (PCI Code and ID Assignment 1.11, 1).
+    pub fn functions_of_class(&self, class: u16) -> Vec<Function> {
+        self.functions(|function| function.read(register::CLASS) >> 16 == u32::from(class))
+    }
+
+    /// The functions that are wanted, on all buses that firmware has numbered.
+    fn functions(&self, is_wanted: impl Fn(&Function) -> bool) -> Vec<Function> {
         let mut found = Vec::new();
         let mut seen = [false; 256];
         let mut buses = alloc::vec![0u8];
@@ -166,7 +198,7 @@ impl Root {
                 };
                 for function in (0..functions).map(|function| Function::at(self.way, bus, device, function)) {
                     match function.read(register::KIND) >> 16 & 0x7F {
-                        0 if kind(&function).is_some() => found.push(function),
+                        0 if is_wanted(&function) => found.push(function),
                         1 => buses.push((function.read(register::BUSES) >> 8) as u8),
                         _ => {}
                     }
@@ -185,10 +217,7 @@ impl Root {
 
     /// What drives a function, if it is a virtio device that can be driven. It may reach memory from then on.
     pub fn open(&mut self, function: Function, polls: bool) -> Option<(u32, Pci<MmioWindow>, Interrupts)> {
-        let command = function.read(register::COMMAND);
-        function.write(register::COMMAND, command & !HEARS_MEMORY | MASTERS_THE_BUS | NO_WIRE);
-        let windows = self.windows(&function);
-        function.write(register::COMMAND, command | HEARS_MEMORY | MASTERS_THE_BUS | NO_WIRE);
+        let windows = self.wake(&function);
         let window = |bar: u8, offset: u32, bytes: u32| {
             let (physical, room) = windows.get(usize::from(bar)).copied().flatten()?;
             let end = u64::from(offset) + u64::from(bytes);
@@ -202,6 +231,23 @@ impl Root {
         let message = if polls { None } else { messages.as_ref().map(|_| 0) };
         let (kind, device) = Pci::find(&function, window, message).ok()?;
         Some((kind, device, messages.map_or(Interrupts::Wire(function), Interrupts::Messages)))
+    }
+
+    /// The first window of a function that is no virtio device, of so many bytes at least. It may reach memory from then on.
+    pub fn open_plain(&mut self, function: Function, bytes: u64) -> Option<(MmioWindow, Interrupts)> {
+        let (physical, _) = self.wake(&function)[0].filter(|(_, room)| *room >= bytes)?;
+        let message = capability(&function, MESSAGE_CAPABILITY);
+        let interrupts = message.map_or(Interrupts::Wire(function), |at| Interrupts::Message(function, at));
+        Some((MmioWindow(physical), interrupts))
+    }
+
+    /// Has a function hear memory and reach it, without interrupts; where its windows lie.
+    fn wake(&mut self, function: &Function) -> [Option<(u64, u64)>; 6] {
+        let command = function.read(register::COMMAND);
+        function.write(register::COMMAND, command & !HEARS_MEMORY | MASTERS_THE_BUS | NO_WIRE);
+        let windows = self.windows(function);
+        function.write(register::COMMAND, command | HEARS_MEMORY | MASTERS_THE_BUS | NO_WIRE);
+        windows
     }
 
     /// Where the function's windows lie, and how large they are; those that had no place get one.
@@ -240,6 +286,8 @@ impl Root {
 pub enum Interrupts {
     Wire(Function),
     Messages(Messages),
+    /// By one message, which this capability of the function holds.
+    Message(Function, u8),
 }
 
 /// A function's table of messages (MSI-X), of which the first entry is used.
@@ -251,9 +299,9 @@ pub struct Messages {
 
 impl Interrupts {
     /// What is claimed. A wire is the one that firmware has routed and noted; none may be.
-    pub fn line(&self) -> Option<Line> {
+    fn line(&self) -> Option<Line> {
         match self {
-            Interrupts::Messages(_) => Some(Line::Message),
+            Interrupts::Messages(_) | Interrupts::Message(..) => Some(Line::Message),
             Interrupts::Wire(function) => match function.read(register::WIRE) as u8 {
                 0 | 255 => None,
                 number => Some(Line::level(number.into())),
@@ -261,8 +309,16 @@ impl Interrupts {
         }
     }
 
+    /// Claims the line, which chains to `procedure`, and lets the function interrupt.
+    pub fn claim(&self, procedure: Procedure) -> Result<Claimed, LineError> {
+        let line = self.line().ok_or(LineError::Absent)?;
+        let claimed = lines::claim(line, ProcessorNumber::FIRST, procedure)?;
+        self.let_in(claimed.message());
+        Ok(claimed)
+    }
+
     /// From now on the function interrupts.
-    pub fn let_in(&self, message: Option<Message>) {
+    fn let_in(&self, message: Option<Message>) {
         match (self, message) {
             (Interrupts::Messages(messages), Some(message)) => {
                 messages.table.write32(0, message.address as u32);
@@ -272,7 +328,8 @@ impl Interrupts {
                 let control = messages.function.read(messages.at) & !MESSAGES_MASKED;
                 messages.function.write(messages.at, control | MESSAGES_ON);
             }
-            (Interrupts::Messages(_), None) => {}
+            (Interrupts::Message(function, at), Some(message)) => function.store_message(*at, message),
+            (Interrupts::Messages(_) | Interrupts::Message(..), None) => {}
             (Interrupts::Wire(function), _) => {
                 function.write(register::COMMAND, function.read(register::COMMAND) & !NO_WIRE);
             }

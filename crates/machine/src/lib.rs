@@ -25,6 +25,7 @@ mod lock;
 mod machine;
 mod memory;
 mod ordered;
+mod player;
 mod practice;
 mod processor;
 mod registers;
@@ -69,6 +70,7 @@ pub use memory::{
     UserMemory,
 };
 pub use ordered::Ordered;
+pub use player::{Pace, Player, PlayerLost};
 pub use practice::Practice;
 pub use processor::{Processor, Rewritten, Sleeping};
 pub use registers::Registers;

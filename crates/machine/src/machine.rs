@@ -1,6 +1,8 @@
 //! The machine as a whole.
 
-use crate::{Channels, Clock, Courier, Foreign, Held, Lines, Link, Memory, Practice, Processor, Samples, Threads};
+use crate::{
+    Channels, Clock, Courier, Foreign, Held, Lines, Link, Memory, Player, Practice, Processor, Samples, Threads,
+};
 
 /// One of the machines: the sum of its parts. Cold calls come through here; hot paths paste the machine's fragments.
 pub trait Machine: Processor + Memory + Threads + Lines + Channels + Clock + Samples + Send + Sync {
@@ -19,6 +21,10 @@ pub trait Machine: Processor + Memory + Threads + Lines + Channels + Clock + Sam
     }
     /// Starts the next device that carries frames; `None`: there is no other.
     fn next_link(&self) -> Option<&'static dyn Link> {
+        None
+    }
+    /// Starts the next device that plays sound; `None`: there is no other.
+    fn next_player(&self) -> Option<&'static dyn Player> {
         None
     }
     /// What measures the machine's handlers, if it can be done.

@@ -7,6 +7,7 @@ use abi::file::*;
 use abi::memory::*;
 use abi::process::*;
 use abi::signal::signal_name;
+use abi::sound::SOUND_IOCTLS;
 use abi::time::TIMER_ABSTIME;
 use abi::tty::*;
 
@@ -162,7 +163,8 @@ pub fn fcntl_result(call: &Call, result: i64) -> String {
 /// The name of an `ioctl` request, or its four parts.
 pub fn ioctl_request(call: &Call, index: usize) -> Option<String> {
     let request = call.word(index);
-    if let Some(name) = text::find(request.into(), IOCTLS) {
+    let known = text::find(request.into(), IOCTLS).or_else(|| text::find(request.into(), SOUND_IOCTLS));
+    if let Some(name) = known {
         return Some(String::from(name));
     }
     let direction = ["_IOC_NONE", "_IOC_WRITE", "_IOC_READ", "_IOC_READ|_IOC_WRITE"][(request >> 30) as usize];

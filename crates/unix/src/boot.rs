@@ -20,6 +20,7 @@ use codestore::CodeStore;
 use kernel::call::{Makers, SimpleCode};
 use kernel::file::{Credentials, Namespace, NewNode, NewSpecial, Node, NodeKind, Time, View, Volume};
 use kernel::net::Network;
+use kernel::playback::Playback;
 use kernel::schedule::{Scheduler, WaitQueue};
 use kernel::sound::Sound;
 use kernel::space::{FramePool, Page};
@@ -203,6 +204,7 @@ fn emulator(ingredients: &Ingredients, config: &ConfigView<'_>, options: Options
         lock_waits: LockWaits::new(),
         options,
         sound: Sound::new(ingredients.machine, made.makers),
+        playback: Playback::new(made.scheduler),
         shm: crate::calls::shm::Segments::new(),
         families: crate::families::Families::new(),
         epoch: KernelCell::new(Nanos(made.epoch)),

@@ -9,6 +9,7 @@ use kernel::call::Makers;
 use kernel::call::watch::WatchWords;
 use kernel::file::{Namespace, Time};
 use kernel::net::Network;
+use kernel::playback::Playback;
 use kernel::schedule::{Scheduler, WaitQueue};
 use kernel::sound::Sound;
 use kernel::space::{FramePool, Page};
@@ -76,6 +77,8 @@ pub struct Unix {
     pub lock_waits: LockWaits,
     /// The Sound-IO device server, on machines with a sample clock.
     pub sound: Option<Sound>,
+    /// What programs write to the sound device, on machines that have one.
+    pub playback: Playback,
     pub options: Options,
     pub shm: crate::calls::shm::Segments,
     pub(crate) families: Families,

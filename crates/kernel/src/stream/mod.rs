@@ -120,6 +120,11 @@ pub trait Stream: Any + Send + Sync {
         false
     }
 
+    /// The same where its program ends without closing it: not longer than a few seconds, for nobody can end the wait.
+    fn lingers_at_end(&self) -> bool {
+        false
+    }
+
     /// Before its last descriptor goes: waits as it was told to.
     fn linger(&self, _io: &Io<'_>) {}
 

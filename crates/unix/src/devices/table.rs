@@ -10,10 +10,10 @@ use crate::call::{Call, CallResult};
 use crate::calls::terminal;
 use crate::files::open_file::{Body, OpenFile};
 use crate::files::terminal::window;
-use crate::files::{memory, sound};
+use crate::files::{dsp, memory, sound};
 
 /// All of them, a line for each.
-static DEVICES: &[&Device] = &[&memory::DEVICE, &terminal::DEVICE, &window::DEVICE, &sound::DEVICE];
+static DEVICES: &[&Device] = &[&memory::DEVICE, &terminal::DEVICE, &window::DEVICE, &sound::DEVICE, &dsp::DEVICE];
 
 /// Shows the names of all devices.
 pub fn each_name(show: &mut Name<'_>) {

@@ -2,7 +2,9 @@
 
 use alloc::sync::Arc;
 
+use abi::process::WaitStatus;
 use kernel::schedule::WaitQueue;
+use kernel::stream::{Caller, Io, Waits};
 use machine::Held;
 
 use super::descriptors::{Descriptor, DescriptorTable, Slot};
@@ -62,12 +64,31 @@ pub fn release_where(
     while let Some((descriptor, slot)) = files.remove_first(next..usize::MAX, choose) {
         next = descriptor.index() + 1;
         let large = slot.file.node().filter(|node| emptying::is_long_to_empty(node)).cloned();
+        linger_at_end(held, unix, process, &slot);
         release(unix, process, slot);
         large.iter().for_each(|node| emptying::empty(held, unix.scheduler, node));
         closed += 1;
         if closed % PART == 0 {
             unix.scheduler.breathe(held);
         }
+    }
+}
+
+/// A process that ends by itself closes what it has left open as if it had done so before.
+fn linger_at_end(held: Held<'_>, unix: &Unix, process: &Process, slot: &Slot) {
+    let is_killed = matches!(process.ending.get(), Some(WaitStatus::Killed { .. }));
+    let Some(stream) = slot.file.as_stream().filter(|stream| stream.lingers_at_end() && !is_killed) else { return };
+    if Arc::strong_count(&slot.file) == 1 {
+        stream.linger(&Io { waits: Waits::ForAll(held), scheduler: unix.scheduler, caller: &Nobody });
+    }
+}
+
+/// A process that ends has no thread that a signal could reach.
+struct Nobody;
+
+impl Caller for Nobody {
+    fn is_interrupted(&self) -> bool {
+        false
     }
 }
 

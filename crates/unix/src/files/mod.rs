@@ -5,6 +5,7 @@ pub(crate) mod backing;
 pub(crate) mod channel;
 pub(crate) mod closing;
 pub(crate) mod descriptors;
+pub(crate) mod dsp;
 pub(crate) mod emptying;
 pub(crate) mod lock_waits;
 pub(crate) mod memory;
