@@ -1,6 +1,7 @@
 //! The suites, each a file.
 
 pub mod allocation;
+pub mod audio;
 pub mod bombs;
 pub mod bounds;
 pub mod comparison;
@@ -67,6 +68,7 @@ pub fn run(name: &str, options: &Options, tally: &mut Tally) -> Result<(), Strin
         "allocation" => allocation::run(options, tally),
         "starving" => allocation::run_choice(options, tally),
         "sound" => sound::run(options, tally),
+        "audio" => audio::run(options, tally),
         "compiler" => compiler::run(options, tally),
         "shuffle" => shuffle::run(options, tally),
         "bombs" => bombs::run(options, tally),
@@ -95,6 +97,7 @@ const ALL: &[&str] = &[
     "world",
     "tty",
     "sound",
+    "audio",
     "seeing",
     "monitor",
     "machines",
