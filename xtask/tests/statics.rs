@@ -58,6 +58,7 @@ const OF_THE_SYSTEM: &[(&str, &[&str])] = &[
     ("crates/machine-pc/src/receive.rs", &["PRACTICE"]),
     ("crates/machine-pc/src/sample_clock.rs", &["IS_MAPPED"]),
     ("crates/machine-pc/src/shares.rs", &["FOUND"]),
+    ("crates/machine-pc/src/sound.rs", &["FOUND"]),
     ("crates/machine-x86/src/area.rs", &["AREAS", "INACTIVE"]),
     ("crates/machine-x86/src/clock.rs", &["BASE", "SCALE", "TICKS"]),
     ("crates/machine-x86/src/serialize.rs", &["KIND"]),

@@ -105,6 +105,11 @@ const REQUESTS: &[&str] = &[
     "-1 : 0 -> EACCES\nSOUND_PCM_READ_RATE 0 -> 0x1f40\nSNDCTL_DSP_SETFMT 0 -> 0x1\n",
 ];
 
+const TWO: &[&str] = &[
+    "O_WRONLY) -> EBUSY\nopen(\"/dev/audio\", O_WRONLY | O_NONBLOCK) -> EBUSY\n",
+    "open(\"/dev/dsp\", O_WRONLY) -> EBUSY\nclose(copy) -> ok\n",
+];
+
 const UNBLOCKING: &[&str] = &[
     "16 of 16 fragments of 4096, 65536 bytes\nready 1\nwrite(fd, frames, sizeof frames) = 65536 \n",
     "write(fd, frames, 4) -> EAGAIN\nready 0, 0 bytes\nioctl(fd, SNDCTL_DSP_SYNC, 0) -> ok\n",
@@ -282,7 +287,8 @@ const SOX_OSS: &str = "/usr/lib/x86_64-linux-gnu/sox/libsox_fmt_oss.so";
 const ALSA_OSS: &str = "/usr/lib/x86_64-linux-gnu/alsa-lib/libasound_module_pcm_oss.so";
 const ALSA: &str = "/usr/share/alsa";
 
-/// sox 14.4.2 ends by a signal, on Linux too, unless its last buffer of 4,096 frames is full; ffmpeg writes whole buffers of 1,024 frames only.
+/// sox 14.4.2 ends by a signal, on Linux too, unless its last buffer of 4,096 frames is full; ffmpeg writes whole buffers of 1,024
+/// frames only.
 const WHOLE_BUFFERS: usize = 11 * 4096;
 
 const PLAYERS: &[Player] = &[
