@@ -67,13 +67,7 @@ const CASES: &[Case] = &[
     case("left_open", &[], Heard::Gapless(RATE)),
     case("left_open_by_a_child", &["child: exit 0\n"], Heard::Gaps(RATE + 100, 1)),
     case("late", &["close(fd) -> ok"], Heard::Gaps(4 * 3072, 3)),
-    case(
-        "two",
-        &[
-            "O_WRONLY) -> EBUSY\nopen(\"/dev/audio\", O_WRONLY | O_NONBLOCK) -> EBUSY\nopen(\"/dev/dsp\", O_WRONLY) -> EBUSY\nclose(copy) -> ok\n",
-        ],
-        Heard::Gaps(4000, 1),
-    ),
+    case("two", TWO, Heard::Gaps(4000, 1)),
     case("unblocking", UNBLOCKING, Heard::Gapless(RATE)),
     case("interrupted", &["a part, 1 alarm\n", "+ count = 0 \nclose(fd) -> ok\n"], Heard::Gapless(2 * RATE)),
     case("killed", &["blocks of the heap: as before\nclose(fd) -> ok\n"], Heard::Gapless(RATE / 4)),
