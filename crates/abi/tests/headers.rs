@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::process::Command;
 
-use abi::{FieldPlace, file, frame, memory, nr, poll, process, ptrace, siginfo, signal, socket, time, tty};
+use abi::{FieldPlace, file, frame, memory, nr, poll, process, ptrace, siginfo, signal, socket, sound, time, tty};
 
 type Numbers = &'static abi::Names;
 
@@ -57,6 +57,7 @@ const KERNEL_HEADERS: &[&str] = &[
     "linux/mount.h",
     "linux/xattr.h",
     "linux/sockios.h",
+    "linux/soundcard.h",
     "asm/socket.h",
     "linux/net_namespace.h",
     "asm/errno.h",
@@ -126,6 +127,8 @@ fn kernel_records() -> Vec<RecordCheck> {
         check!(frame::FpxSoftwareBytes, "struct _fpx_sw_bytes"),
         check!(frame::FpState, "struct _fpstate_64"),
         check!(frame::XStateHeader, "struct _header"),
+        check!(sound::AudioBufInfo, "audio_buf_info"),
+        check!(sound::CountInfo, "count_info"),
         check!(tty::Termios, "struct termios"),
         check!(tty::Termios2, "struct termios2"),
         check!(tty::WinSize, "struct winsize"),
@@ -210,6 +213,8 @@ const KERNEL_NUMBERS: &[Numbers] = &[
     siginfo::TRAP_CODES,
     siginfo::CHILD_CODES,
     siginfo::IO_CODES,
+    sound::SOUND_IOCTLS,
+    sound::SOUND_FORMATS,
     tty::IOCTLS,
     tty::INPUT_MODES,
     tty::OUTPUT_MODES,
@@ -290,6 +295,10 @@ const LOOSE: &[(&str, u64)] = &[
     ("_LINUX_CAPABILITY_VERSION_2", process::LINUX_CAPABILITY_VERSION_2 as u64),
     ("_LINUX_CAPABILITY_VERSION_3", process::LINUX_CAPABILITY_VERSION_3 as u64),
     ("TIOCINQ", tty::TIOCINQ as u64),
+    ("AFMT_QUERY", sound::AFMT_QUERY as u64),
+    ("DSP_CAP_REALTIME", sound::DSP_CAP_REALTIME as u64),
+    ("DSP_CAP_TRIGGER", sound::DSP_CAP_TRIGGER as u64),
+    ("PCM_ENABLE_OUTPUT", sound::PCM_ENABLE_OUTPUT as u64),
     ("WUNTRACED", process::WUNTRACED as u64),
 ];
 

@@ -15,6 +15,12 @@ use crate::report::Tally;
 use crate::root::find_program;
 use crate::side::runner_command;
 
+/// Left and right.
+pub(super) type Frame = [i16; 2];
+
+/// Another file with the same sound, and what is heard of it.
+type Encode = fn(&Stage<'_>, &Path) -> Result<(PathBuf, Vec<Frame>), String>;
+
 const RATE: usize = 44_100;
 
 /// A case of `tests/programs/dsp.c`: what it prints, how it is run, and what is heard.
@@ -181,7 +187,7 @@ impl Stage<'_> {
     }
 
     /// Runs the tool with `words`; what the machine has played, and what was said.
-    fn record(&self, words: &[&str]) -> Result<(Vec<[i16; 2]>, Outcome), String> {
+    fn record(&self, words: &[&str]) -> Result<(Vec<Frame>, Outcome), String> {
         let file = self.at("recorded.wav");
         let mut command = runner_command(&self.options.runner);
         command.arg("--sound").arg(format!("wav:{}", file.display())).args(words);
@@ -215,7 +221,7 @@ impl Stage<'_> {
     /// Somebody else's program plays a file, of noise.
     fn plays_file(&self, player: &Player) -> Result<(), String> {
         let mut noise = Random::new(player.rate as u64);
-        let samples: Vec<[i16; 2]> =
+        let samples: Vec<Frame> =
             (0..player.frames).map(|_| [noise.bits() as i16 | 1, (noise.bits() >> 16) as i16 | 1]).collect();
         let file = self.at("noise.wav");
         fs::write(&file, wav(&samples, player.rate)).map_err(|error| error.to_string())?;
@@ -272,7 +278,7 @@ struct Player {
     rate: usize,
     frames: usize,
     /// Makes another file of it; which, and what is in it.
-    encode: Option<fn(&Stage<'_>, &Path) -> Result<(PathBuf, Vec<[i16; 2]>), String>>,
+    encode: Option<Encode>,
 }
 
 /// Stands for the file among the words.
@@ -325,7 +331,7 @@ const PLAYERS: &[Player] = &[
 ];
 
 /// The same as MP3, and what mpg123 makes of that on this host.
-fn as_mp3(stage: &Stage<'_>, file: &Path) -> Result<(PathBuf, Vec<[i16; 2]>), String> {
+fn as_mp3(stage: &Stage<'_>, file: &Path) -> Result<(PathBuf, Vec<Frame>), String> {
     let (small, large) = (stage.at("noise.mp3"), stage.at("decoded.wav"));
     let run = |program: &str, words: &[&Path]| match Command::new(program).arg("--quiet").args(words).output() {
         Ok(output) if output.status.success() => Ok(()),
@@ -337,10 +343,10 @@ fn as_mp3(stage: &Stage<'_>, file: &Path) -> Result<(PathBuf, Vec<[i16; 2]>), St
     Ok((small, decoded))
 }
 
-const SILENCE: [i16; 2] = [0; 2];
+const SILENCE: Frame = [0; 2];
 
 /// The frames of a WAV file of 16 bits and two channels.
-pub(super) fn frames(wav: &[u8]) -> Result<Vec<[i16; 2]>, String> {
+pub(super) fn frames(wav: &[u8]) -> Result<Vec<Frame>, String> {
     let data = wav.windows(4).position(|word| word == b"data").ok_or("the file has no samples")?;
     let samples = |frame: &[u8]| [0, 2].map(|at| i16::from_le_bytes([frame[at], frame[at + 1]]));
     let bytes = &wav[data + 8..];
@@ -352,7 +358,7 @@ pub(super) fn frames(wav: &[u8]) -> Result<Vec<[i16; 2]>, String> {
     Ok(bytes.chunks_exact(4).map(samples).collect())
 }
 
-fn wav(frames: &[[i16; 2]], rate: usize) -> Vec<u8> {
+fn wav(frames: &[Frame], rate: usize) -> Vec<u8> {
     let bytes = frames.len() as u32 * 4;
     let words = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
     let mut file = [b"RIFF", &words(&[bytes + 36])[..], b"WAVEfmt ", &words(&[16, 2 << 16 | 1])].concat();
@@ -363,15 +369,15 @@ fn wav(frames: &[[i16; 2]], rate: usize) -> Vec<u8> {
 }
 
 /// Those of the pattern of `dsp.c`.
-pub(super) fn pattern(count: usize) -> Vec<[i16; 2]> {
-    let frame = |number: u32| number.wrapping_mul(0x9E37_79B9) | 0x0001_0001;
-    (1..=count as u32).map(|number| frame(number)).map(|frame| [frame as i16, (frame >> 16) as i16]).collect()
+pub(super) fn pattern(count: usize) -> Vec<Frame> {
+    let word = |number: u32| number.wrapping_mul(0x9E37_79B9) | 0x0001_0001;
+    (1..=count as u32).map(word).map(|frame| [frame as i16, (frame >> 16) as i16]).collect()
 }
 
 /// What `formats` plays: µ-law at 8,000, twice as fast in 8 bits, then in 16, all on both sides; between two frames of the first goes a
 /// straight line. The numbers are G.711's. Between settings there is silence, and some of these samples are silent, too: they are not
 /// compared.
-fn formats() -> Vec<[i16; 2]> {
+fn formats() -> Vec<Frame> {
     let codes: Vec<u8> = (0..8000u32).map(|number| ((number * 97 + 1) % 251) as u8).collect();
     let law = |code: u8| {
         let (segment, step) = (i32::from(!code >> 4 & 7), i32::from(!code & 15));
@@ -390,19 +396,19 @@ fn formats() -> Vec<[i16; 2]> {
 }
 
 /// Without the silence before and behind.
-pub(super) fn trimmed(frames: &[[i16; 2]]) -> &[[i16; 2]] {
-    let sounds = |frame: &[i16; 2]| *frame != SILENCE;
+pub(super) fn trimmed(frames: &[Frame]) -> &[Frame] {
+    let sounds = |frame: &Frame| *frame != SILENCE;
     let first = frames.iter().position(sounds).unwrap_or(frames.len());
     let end = frames.iter().rposition(sounds).map_or(first, |last| last + 1);
     &frames[first..end]
 }
 
 /// Without any silence.
-fn sounding(frames: &[[i16; 2]]) -> Vec<[i16; 2]> {
+fn sounding(frames: &[Frame]) -> Vec<Frame> {
     frames.iter().copied().filter(|frame| *frame != SILENCE).collect()
 }
 
-pub(super) fn same(expected: &[[i16; 2]], heard: &[[i16; 2]]) -> Result<(), String> {
+pub(super) fn same(expected: &[Frame], heard: &[Frame]) -> Result<(), String> {
     if expected == heard {
         return Ok(());
     }
