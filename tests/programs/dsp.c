@@ -61,6 +61,18 @@ static void play(int fd, size_t frames)
     }
 }
 
+/* The same for a device that takes whole frames, as many as it likes. */
+static void play_whole(int fd, size_t frames)
+{
+    static uint32_t piece[1000];
+    for (size_t done = 0; done < frames; done += 1000) {
+        size_t bytes = (frames - done < 1000 ? frames - done : 1000) * FRAME;
+        fill(piece, bytes / FRAME);
+        for (size_t written = 0; written < bytes;)
+            written += MUST(write(fd, (char *)piece + written, bytes - written));
+    }
+}
+
 static audio_buf_info space(int fd)
 {
     audio_buf_info info = {0};
@@ -352,6 +364,18 @@ static void formats(void)
     TRY(close(fd));
 }
 
+/* What is written to the papers' D/A converter is heard, too. */
+static void converter(void)
+{
+    int fd = MUST(open("/dev/da", O_WRONLY));
+    TRY(open("/dev/dsp", O_WRONLY));
+    play_whole(fd, RATE);
+    TRY(close(fd));
+    fd = open_dsp(0);
+    TRY(open("/dev/da", O_WRONLY));
+    close(fd);
+}
+
 static const struct test tests[] = {
     {"requests", requests},
     {"second", second},
@@ -365,6 +389,7 @@ static const struct test tests[] = {
     {"killed", killed},
     {"resets", resets},
     {"formats", formats},
+    {"converter", converter},
 };
 
 CHECK_MAIN(tests)

@@ -124,6 +124,14 @@ impl Playback {
         Ok(playing)
     }
 
+    /// The same for who goes without a device where there is none. Errors: `EBUSY`, `ENOMEM`.
+    pub fn open_if_there(&self, settings: Settings) -> Result<Option<Arc<Playing>>, Errno> {
+        match self.open(settings) {
+            Err(Errno::ENODEV) => Ok(None),
+            opened => opened.map(Some),
+        }
+    }
+
     fn start(&self) -> Result<&'static Output, Errno> {
         let player = self.scheduler.machine().next_player().ok_or(Errno::ENODEV)?;
         let output = Output {

@@ -74,6 +74,14 @@ impl Playing {
         self.output.with_state(|state, _, _| state.room_bytes())
     }
 
+    /// Sleeps until there is more room, perhaps. Errors: `EAGAIN`, `EINTR`; `EIO` when the device has failed.
+    pub fn wait(&self, io: &Io<'_>) -> Result<(), Errno> {
+        match self.output.with_state(|state, _, _| state.phase) {
+            Phase::Lost => Err(Errno::EIO),
+            _ => io.wait(&self.output.waiting),
+        }
+    }
+
     /// Bytes that are not yet played.
     pub fn queued_bytes(&self) -> u64 {
         self.output.with_state(|state, _, _| state.queued_bytes())

@@ -1,5 +1,7 @@
 //! /dev/sound, /dev/cd, /dev/ad, /dev/ad.stereo, /dev/ad.ulaw and /dev/da: the Sound-IO device server as programs see it.
 //!
+//! With a sound device the D/A converter is heard: what is written to /dev/da is played there, too, at [`HERTZ`].
+//!
 //! The streams are raw samples at the clock's rate: 16-bit little-endian, the CD's and the D/A converter's left and right in
 //! turn, the A/D converter's mono, stereo, or 8-bit µ-law. A channel is active, and in the handler, while its device is open; it can
 //! be open once. /dev/sound tells how it stands, and takes commands, one a write:
@@ -19,7 +21,9 @@ use core::sync::atomic::Ordering;
 
 use abi::Errno;
 use kernel::charge::Held;
-use kernel::sound::{Activity, Channel, Entry, Format, Inserts, Maker, RING_PLACES, Sound};
+use kernel::playback::{self, Playback, Playing, Settings};
+use kernel::schedule::WaitQueue;
+use kernel::sound::{Activity, Channel, Entry, Format, HERTZ, Inserts, Maker, RING_PLACES, Sound};
 use kernel::stream::{Io, Ready, Stream, UserRange};
 use machine::{KernelCell, Nanos, Text, try_filled};
 
@@ -40,12 +44,12 @@ pub(crate) const DEVICE: Device = Device {
         let names = [("sound", CONTROL), ("cd", 129), ("ad", 130), ("ad.ulaw", 131), ("da", 132), ("ad.stereo", 133)];
         names.iter().for_each(|(name, minor)| show(format_args!("{name}"), (SOUND_MAJOR, *minor), 0o666));
     },
-    open: |call, _, numbers, _| open(call.unix.sound.as_ref(), numbers),
+    open: |call, _, numbers, _| open(call.unix.sound.as_ref(), &call.unix.playback, numbers),
     request: Device::no_request,
 };
 
 /// Errors: `ENXIO` without a sample clock, `EBUSY`, `ENOMEM`.
-fn open(sound: Option<&'static Sound>, numbers: Numbers) -> Option<Opened> {
+fn open(sound: Option<&'static Sound>, playback: &Playback, numbers: Numbers) -> Option<Opened> {
     let (channel, format) = match numbers {
         (SOUND_MAJOR, CONTROL) => {
             let control = |sound| Body::Stream(Arc::new(Control { sound, state: KernelCell::default() }));
@@ -58,7 +62,7 @@ fn open(sound: Option<&'static Sound>, numbers: Numbers) -> Option<Opened> {
         (SOUND_MAJOR, 133) => (Channel::AdIn, Format::StereoIn),
         _ => return None,
     };
-    let samples = sound.ok_or(Errno::ENXIO).and_then(|sound| Samples::open(sound, channel, format));
+    let samples = sound.ok_or(Errno::ENXIO).and_then(|sound| Samples::open(sound, playback, (channel, format)));
     Some(samples.map(Body::Stream))
 }
 
@@ -67,12 +71,25 @@ pub struct Samples {
     sound: &'static Sound,
     channel: Channel,
     format: Format,
+    /// The device that plays what is written, on a machine that has one.
+    heard: Option<Arc<Playing>>,
 }
 
+/// What the D/A converter's frames are to a sound device.
+const FRAMES: Settings = Settings { format: playback::Format::I16Little, channels: 2, hertz: HERTZ, fragments: None };
+
 impl Samples {
-    fn open(sound: &'static Sound, channel: Channel, format: Format) -> Result<Arc<dyn Stream>, Errno> {
+    fn open(
+        sound: &'static Sound,
+        playback: &Playback,
+        (channel, format): (Channel, Format),
+    ) -> Result<Arc<dyn Stream>, Errno> {
+        let heard = match channel {
+            Channel::DaOut => playback.open_if_there(FRAMES)?,
+            _ => None,
+        };
         sound.switch(channel, Some(format))?;
-        let samples = Samples { sound, channel, format };
+        let samples = Samples { sound, channel, format, heard };
         // Where the clock only comes when it is raised, a reader would sleep for ever.
         if sound.rate() == 0 { Err(Errno::ENXIO) } else { Ok(Arc::new(samples)) }
     }
@@ -137,11 +154,15 @@ impl Stream for Samples {
             return if from.is_empty() { Ok(0) } else { Err(Errno::EINVAL) };
         }
         loop {
-            let bytes = self.ring().add(from);
-            if bytes > 0 {
-                return Ok(bytes);
+            // The device's clock is not the converter's: whichever is slower sets the pace.
+            let room = self.heard.as_ref().map_or(usize::MAX, |heard| heard.room_bytes());
+            let bytes = self.ring().add(&from[..from.len().min(room)]);
+            match &self.heard {
+                Some(heard) if bytes > 0 => return heard.write_kernel(io, &from[..bytes]),
+                Some(heard) if room < self.format.bytes() => heard.wait(io)?,
+                _ if bytes > 0 => return Ok(bytes),
+                _ => self.wait(io, (from.len() / self.format.bytes()) as u64)?,
             }
-            self.wait(io, (from.len() / self.format.bytes()) as u64)?;
         }
     }
 
@@ -151,7 +172,27 @@ impl Stream for Samples {
     }
 
     fn ready(&self) -> Ready {
-        if self.channel == Channel::DaOut { Ready::WRITABLE } else { Ready::READABLE }
+        match &self.heard {
+            Some(heard) => heard.ready(),
+            None if self.channel == Channel::DaOut => Ready::WRITABLE,
+            None => Ready::READABLE,
+        }
+    }
+
+    fn each_queue<'a>(&'a self, visit: &mut dyn FnMut(&'a WaitQueue)) {
+        self.heard.iter().for_each(|heard| heard.each_queue(visit));
+    }
+
+    fn lingers(&self) -> bool {
+        self.heard.as_ref().is_some_and(|heard| heard.lingers())
+    }
+
+    fn lingers_at_end(&self) -> bool {
+        self.lingers()
+    }
+
+    fn linger(&self, io: &Io<'_>) {
+        self.heard.iter().for_each(|heard| heard.linger(io));
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -85,6 +85,11 @@ const CASES: &[Case] = &[
         says: &["8 16000\n", "\n32\n"],
         heard: Heard::Formats,
     },
+    case(
+        "converter",
+        &["open(\"/dev/dsp\", O_WRONLY) -> EBUSY\nclose(fd) -> ok\nopen(\"/dev/da\", O_WRONLY) -> EBUSY\n"],
+        Heard::Gapless(RATE),
+    ),
 ];
 
 const REQUESTS: &[&str] = &[

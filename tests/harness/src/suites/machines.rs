@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use super::audio;
 use super::scene::expect;
 use super::streams::{executable, static_hello, tool_is_there};
 use crate::options::Options;
@@ -55,11 +56,12 @@ pub fn run(options: &Options, tally: &mut Tally) -> Result<(), String> {
     tool_is_there(options)?;
     let stage = Stage::set(options)?;
     type Check = fn(&Stage<'_>) -> Result<(), String>;
-    let checks: [(&str, Option<&str>, Check); 15] = [
+    let checks: [(&str, Option<&str>, Check); 16] = [
         ("a_folder_is_shared_over_pci", None, folder_on_pci),
         ("the_console_is_found_by_acpi", None, console_by_acpi),
         ("the_console_is_found_on_pci", None, console_on_pci),
         ("random_bytes_come_over_pci", None, entropy_on_pci),
+        ("sound_is_heard_whoever_interrupts", None, sound),
         ("a_machine_without_a_console_says_so_and_ends", None, no_console),
         ("a_machine_that_cannot_be_switched_off_stands_still", None, stands_still),
         ("a_program_ends_a_machine_without_an_exit_device", None, switched_off),
@@ -176,6 +178,31 @@ fn entropy_on_pci(stage: &Stage<'_>) -> Result<(), String> {
         let console = if machine.starts_with("microvm") { "" } else { ",vectors=2" };
         let settings = [("MACHINE", machine), ("PCI", console), ("MORE", more.as_str())];
         gets_random_bytes(stage, &settings, words, true)?;
+    }
+    Ok(())
+}
+
+/// By a message, by the wire that firmware has noted, and where there is neither; on other buses than the tool's.
+fn sound(stage: &Stage<'_>) -> Result<(), String> {
+    let program = programs::build(stage.options, "dsp", Linking::Static)?.display().to_string();
+    let file = stage.at("heard.wav").display().to_string();
+    let to_file = format!("wav:{file}");
+    let words = ["--icount", "--timeout", "60", "--sound", &to_file, &program, "second"];
+    for machine in ["q35", "pc", "microvm,acpi=on,pcie=on"] {
+        for messages in ["on", "off"] {
+            let more = format!("-global\nintel-hda.msi={messages}");
+            let console = if machine.starts_with("microvm") { "" } else { ",vectors=2" };
+            let settings = [("MACHINE", machine), ("PCI", console), ("MORE", &more)];
+            let command = stage.command(&settings, &words);
+            let outcome = process::run(command, Vec::new(), stage.options.case_timeout)?;
+            let told = String::from_utf8_lossy(&outcome.stdout).into_owned();
+            let heard = audio::frames(&fs::read(&file).map_err(|error| error.to_string())?)?;
+            expect(&told, &["176400 bytes in the end"])
+                .and_then(|()| audio::same(&audio::pattern(44_100), audio::trimmed(&heard)))
+                .map_err(|error| {
+                    format!("{machine}, messages {messages}: {error}\n{}", outcome.stderr.escape_ascii())
+                })?;
+        }
     }
     Ok(())
 }
