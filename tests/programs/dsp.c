@@ -184,6 +184,18 @@ static void left_open_by_a_child(void)
     close(fd);
 }
 
+/* The figure of this name among the kernel's gauges; -1: there is none. */
+static long gauge(const char *name)
+{
+    static char text[4096];
+    int fd = MUST(open("/proc/synthesis/gauges", O_RDONLY));
+    ssize_t length = read(fd, text, sizeof text - 1);
+    close(fd);
+    text[length > 0 ? length : 0] = 0;
+    char *found = strstr(text, name);
+    return found ? atol(found + strlen(name)) : -1;
+}
+
 /* Silence where nothing was written. */
 static void late(void)
 {
@@ -193,6 +205,7 @@ static void late(void)
         sleep_ms(i == 2 ? 600 : 150);
     }
     TRY(close(fd));
+    printf("%ld underruns\n", gauge("\nunderruns "));
 }
 
 static void two(void)
@@ -303,13 +316,7 @@ static void killed(void)
         int status;
         MUST(waitpid(child, &status, 0));
         close(MUST(open("/dev/dsp", O_WRONLY)));
-        static char text[4096];
-        int gauges = open("/proc/synthesis/gauges", O_RDONLY);
-        ssize_t length = gauges < 0 ? 0 : read(gauges, text, sizeof text - 1);
-        close(gauges);
-        text[length > 0 ? length : 0] = 0;
-        char *found = strstr(text, "heap_blocks ");
-        long now = found ? atol(found + strlen("heap_blocks ")) : 0;
+        long now = gauge("\nheap_blocks ");
         if (round == 10)
             blocks = now;
         if (round == 59)

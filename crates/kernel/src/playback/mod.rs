@@ -86,7 +86,7 @@ struct State {
     dropped: u64,
     /// Fragments that a program was told of.
     fragments_told: u64,
-    /// How often silence was played because nothing else was there.
+    /// How often silence was played because nothing else was there, whoever had the device.
     underruns: u64,
     /// When the device was seen to move last.
     moved: Nanos,
@@ -120,7 +120,9 @@ impl Playback {
         }
         let playing = try_arc(Playing::new(output)).map_err(|_| Errno::ENOMEM)?;
         output.is_open.set(true);
-        *output.state.borrow_mut() = State::new(settings, output.player);
+        let mut state = output.state.borrow_mut();
+        *state = State { underruns: state.underruns, ..State::new(settings, output.player) };
+        drop(state);
         Ok(playing)
     }
 
@@ -130,6 +132,11 @@ impl Playback {
             Err(Errno::ENODEV) => Ok(None),
             opened => opened.map(Some),
         }
+    }
+
+    /// How often silence was played because a program came too late.
+    pub fn underruns(&self) -> u64 {
+        self.output.borrow().map_or(0, |output| output.state.borrow().underruns)
     }
 
     fn start(&self) -> Result<&'static Output, Errno> {

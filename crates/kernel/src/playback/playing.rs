@@ -87,11 +87,6 @@ impl Playing {
         self.output.with_state(|state, _, _| state.queued_bytes())
     }
 
-    /// How often silence was played because nothing was there since this was asked last.
-    pub fn take_underruns(&self) -> u64 {
-        self.output.with_state(|state, _, _| core::mem::take(&mut state.underruns))
-    }
-
     pub fn pointer(&self) -> Pointer {
         self.output.with_state(|state, _, _| {
             let (bytes, fragment) = (state.played_bytes(), state.geometry.fragment_bytes as u64);

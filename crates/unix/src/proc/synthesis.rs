@@ -33,7 +33,8 @@ fn gauges(unix: &'static Unix, _: &Whole) -> Result<Vec<u8>, Errno> {
     let heap = unix.machine.heap_live();
     written(format_args!(
         "free_frames {}\ntotal_frames {}\ncode_bytes {}\ncode_routines {}\nswitches {}\npreemptions {}\nready {}\ntasks {}\n\
-         processes {}\nthreads {}\nheap_bytes {}\nheap_blocks {}\nheap_pages {}\ndevice_entropy_bytes {}\n",
+         processes {}\nthreads {}\nheap_bytes {}\nheap_blocks {}\nheap_pages {}\ndevice_entropy_bytes {}\n\
+         underruns {}\n",
         unix.pool.free_frames(),
         unix.pool.total_frames(),
         unix.store.live_bytes(),
@@ -47,7 +48,8 @@ fn gauges(unix: &'static Unix, _: &Whole) -> Result<Vec<u8>, Errno> {
         heap.bytes,
         heap.blocks,
         heap.pages,
-        unix.machine.device_entropy()
+        unix.machine.device_entropy(),
+        unix.playback.underruns()
     ))
 }
 
