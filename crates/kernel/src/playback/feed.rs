@@ -6,14 +6,16 @@ const FRAME_BYTES: u64 = 4;
 
 pub struct Feed {
     ring_bytes: usize,
+    /// Bytes of it that can be written before the first is played.
+    queue_bytes: usize,
     /// Bytes written, with the silence that stands for those that came too late.
     filled: u64,
     played: u64,
 }
 
 impl Feed {
-    pub fn new(ring_bytes: usize) -> Feed {
-        Feed { ring_bytes, filled: 0, played: 0 }
+    pub fn new(ring_bytes: usize, queue_bytes: usize) -> Feed {
+        Feed { ring_bytes, queue_bytes, filled: 0, played: 0 }
     }
 
     pub fn ring_bytes(&self) -> usize {
@@ -37,7 +39,7 @@ impl Feed {
 
     /// Bytes that can be written.
     pub fn room(&self) -> usize {
-        self.ring_bytes - self.queued_bytes() as usize
+        self.queue_bytes.saturating_sub(self.queued_bytes() as usize)
     }
 
     /// The device is at `position`. What lies behind it is played, and made silent by `silence`: places and bytes. True: it has moved.
@@ -54,11 +56,12 @@ impl Feed {
     }
 
     /// Before something is written while the device plays: where it is about to be, or has been, it would not be heard. It goes
-    /// `gap` bytes ahead then, and `ahead` at least.
+    /// `gap` bytes ahead then, but leaves room for something.
     pub fn keep_ahead(&mut self, ahead: usize, gap: usize) {
-        let next = self.played + ahead as u64;
-        if self.filled < next {
-            let gap = (gap.max(ahead) as u64).min(self.ring_bytes as u64 / 2);
+        let most = self.queue_bytes / 2;
+        let ahead = ahead.min(most / 2);
+        if self.filled < self.played + ahead as u64 {
+            let gap = gap.max(ahead).min(most) as u64;
             self.filled = (self.played + gap).next_multiple_of(FRAME_BYTES);
         }
     }

@@ -167,7 +167,7 @@ impl State {
             settings,
             geometry,
             converter: Converter::new(settings, geometry.repeats),
-            feed: Feed::new(geometry.ring_bytes()),
+            feed: Feed::new(geometry.ring_bytes(), geometry.queue_bytes()),
             phase: Phase::Still,
             is_held_back: false,
             is_ending: false,
@@ -184,7 +184,7 @@ impl State {
         self.settings = settings;
         self.geometry = settings.geometry(player.rates(), player.limits());
         self.converter = Converter::new(settings, self.geometry.repeats);
-        self.feed = Feed::new(self.geometry.ring_bytes());
+        self.feed = Feed::new(self.geometry.ring_bytes(), self.geometry.queue_bytes());
     }
 
     /// Where the device is now: what it has played since is made silent. Without a device that answers, all is lost.
@@ -227,7 +227,7 @@ impl State {
             player.halt();
         }
         self.converter = Converter::new(self.settings, self.geometry.repeats);
-        self.feed = Feed::new(self.geometry.ring_bytes());
+        self.feed = Feed::new(self.geometry.ring_bytes(), self.geometry.queue_bytes());
         self.phase = Phase::Still;
     }
 

@@ -92,7 +92,7 @@ impl Playing {
             let (bytes, fragment) = (state.played_bytes(), state.geometry.fragment_bytes as u64);
             let played = bytes / fragment;
             let fragments = played.saturating_sub(core::mem::replace(&mut state.fragments_told, played));
-            Pointer { bytes, fragments, place: bytes % (fragment * state.geometry.periods as u64) }
+            Pointer { bytes, fragments, place: bytes % (fragment * state.geometry.fragments as u64) }
         })
     }
 

@@ -14,6 +14,8 @@ const HERTZ_LEAST: u32 = 4000;
 const FRAGMENT_LEAST: usize = 128;
 /// So many fragments, where a program does not say.
 const FRAGMENTS_USUAL: usize = 16;
+/// Bytes of the smallest ring of a device: it must not go round between two looks, and QEMU fetches 4 KiB at once and more.
+const RING_LEAST: usize = 16 << 10;
 /// Fragments in a second, about, where a program does not say.
 const FRAGMENTS_IN_A_SECOND: usize = 32;
 
@@ -65,8 +67,17 @@ impl Settings {
         let largest = power_below(ring_bytes / 2 / frame_bytes * self.frame_bytes());
         let fragment_bytes = power_below(wish.bytes).clamp(FRAGMENT_LEAST, largest.max(FRAGMENT_LEAST));
         let period_bytes = fragment_bytes / self.frame_bytes() * frame_bytes;
-        let periods = wish.most.min(ring_bytes / period_bytes).min(periods_most).max(2);
-        Geometry { hertz: nearest * repeats, repeats: repeats as usize, fragment_bytes, period_bytes, periods }
+        let most = (ring_bytes / period_bytes).min(periods_most);
+        let fragments = wish.most.min(most).max(2);
+        let periods = fragments.max(RING_LEAST.div_ceil(period_bytes).min(most));
+        Geometry {
+            hertz: nearest * repeats,
+            repeats: repeats as usize,
+            fragment_bytes,
+            fragments,
+            period_bytes,
+            periods,
+        }
     }
 }
 
@@ -92,14 +103,22 @@ pub struct Geometry {
     pub repeats: usize,
     /// Bytes of a program that are a period.
     pub fragment_bytes: usize,
+    /// So many can be written before the first is played.
+    pub fragments: usize,
     /// Bytes of the device.
     pub period_bytes: usize,
+    /// Those of the ring. What is more than fragments is silent.
     pub periods: usize,
 }
 
 impl Geometry {
     pub fn ring_bytes(&self) -> usize {
         self.period_bytes * self.periods
+    }
+
+    /// Bytes of the device that can be written before the first is played.
+    pub fn queue_bytes(&self) -> usize {
+        self.period_bytes * self.fragments
     }
 
     /// Bytes of the device for a frame of the program.

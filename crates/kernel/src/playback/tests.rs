@@ -189,6 +189,37 @@ fn who_comes_too_late_hears_silence_and_nothing_twice() {
 }
 
 #[test]
+fn a_device_that_comes_round_finds_silence() {
+    let player = Fake::new(Lie::None);
+    let mut state = state(Settings { fragments: Some(Fragments { bytes: 1024, most: 4 }), ..CD }, &player);
+    let bytes = frames(1024);
+    assert_eq!(state.put(&player, &bytes, Nanos(0)), Ok(4096));
+    for _ in 0..20 {
+        player.move_on(1000);
+        state.look(&player, Nanos(0));
+    }
+    assert!(without_tail(player.heard(), 4096) == bytes);
+}
+
+/// Whatever the device has fetched: there is always room in the end, and nothing of it is lost.
+#[test]
+fn the_smallest_ring_comes_to_an_end() {
+    let player = Fake::new(Lie::None);
+    let mut state = state(Settings { fragments: Some(Fragments { bytes: 128, most: 2 }), ..CD }, &player);
+    let bytes = frames(1024);
+    let mut done = 0;
+    for _ in 0..1000 {
+        done += state.put(&player, &bytes[done..], Nanos(0)).unwrap();
+        player.move_on(100);
+        state.look(&player, Nanos(0));
+    }
+    assert_eq!(done, bytes.len());
+    assert!(state.underruns > 0);
+    let heard: Vec<u8> = player.heard().chunks(4).filter(|frame| *frame != [0; 4]).flatten().copied().collect();
+    assert!(heard == bytes);
+}
+
+#[test]
 fn nothing_is_written_where_the_device_is_about_to_be() {
     let player = Fake::new(Lie::None);
     let mut state = state(CD, &player);
@@ -282,11 +313,12 @@ fn a_geometry_always_fits() {
         }) {
             for power in 0..21 {
                 for most in [1, 2, 3, 16, 0x7FFF] {
-                    let fragments = Some(Fragments { bytes: 1 << power, most });
-                    let settings = Settings { format, channels, hertz, fragments };
+                    let wish = Some(Fragments { bytes: 1 << power, most });
+                    let settings = Settings { format, channels, hertz, fragments: wish };
                     let geometry = settings.geometry(&RATES, (RING_BYTES, 224));
-                    let Geometry { fragment_bytes, period_bytes, periods, repeats, .. } = geometry;
-                    assert!(geometry.ring_bytes() <= RING_BYTES && (2..=224).contains(&periods), "{settings:?}");
+                    let Geometry { fragment_bytes, fragments, period_bytes, periods, repeats, .. } = geometry;
+                    assert!(geometry.ring_bytes() <= RING_BYTES && periods <= 224, "{settings:?}");
+                    assert!((2..=periods).contains(&fragments) && geometry.ring_bytes() >= 16 << 10, "{settings:?}");
                     assert!(fragment_bytes.is_power_of_two() && period_bytes % 128 == 0, "{settings:?}");
                     assert!(RATES.contains(&geometry.hertz), "{settings:?}");
                     assert_eq!(period_bytes, fragment_bytes / settings.frame_bytes() * 4 * repeats, "{settings:?}");

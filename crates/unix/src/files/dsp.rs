@@ -149,7 +149,7 @@ fn room(playing: &Playing) -> AudioBufInfo {
     let (geometry, bytes) = (playing.geometry(), playing.room_bytes());
     AudioBufInfo {
         fragments: (bytes / geometry.fragment_bytes) as i32,
-        fragstotal: geometry.periods as i32,
+        fragstotal: geometry.fragments as i32,
         fragsize: geometry.fragment_bytes as i32,
         bytes: bytes as i32,
     }

@@ -73,6 +73,7 @@ const CASES: &[Case] = &[
     case("left_open", &[], Heard::Gapless(RATE)),
     case("left_open_by_a_child", &["child: exit 0\n"], Heard::Gaps(RATE + 100, 1)),
     case("late", &["close(fd) -> ok\n4 underruns\n"], Heard::Gaps(4 * 3072, 3)),
+    case("late_in_a_small_ring", &["close(fd) -> ok\n", " underruns\n"], Heard::InOrder(4 * 3072)),
     case("two", TWO, Heard::Gaps(4000, 1)),
     case("unblocking", UNBLOCKING, Heard::Gapless(RATE)),
     case("interrupted", &["a part, 1 alarm\n", "+ count = 0 \nclose(fd) -> ok\n"], Heard::Gapless(2 * RATE)),
