@@ -24,6 +24,7 @@ fn main() -> ExitCode {
         Command::Run(options) => commands::run::run(&options),
         Command::Boot(options) => commands::boot::boot(&options),
         Command::Layers(options) => commands::layers::layers(&options),
+        Command::Demo(options) => commands::demo::demo(&options),
         Command::Bench(arguments) => return run_bench(arguments),
         Command::See(command) => see::see(&command),
     };

@@ -42,6 +42,15 @@ impl Options {
     }
 }
 
+impl RunOptions {
+    /// What `synth run` with these words would be.
+    pub fn of_words(words: Vec<OsString>) -> Result<RunOptions, String> {
+        let line = ["synth", "run"].into_iter().map(OsString::from).chain(words);
+        let RunCommand::Run(options) = OnlyRun::try_parse_from(line).map_err(|error| error.to_string())?.command;
+        Ok(options)
+    }
+}
+
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// Run a Linux program in a virtual machine; its exit status becomes ours
@@ -50,6 +59,8 @@ pub enum Command {
     Boot(BootOptions),
     /// List the layers of container images that have been decompressed, or remove them
     Layers(LayersOptions),
+    /// Run one of the papers' demonstrations: music, cd, rhythm, fft; without a name list them
+    Demo(DemoOptions),
     /// Measure Linux and Synthesis side by side, in guest instructions
     Bench(crate::bench::BenchArgs),
     #[command(flatten)]
@@ -76,6 +87,49 @@ pub struct RunOptions {
         value_name = "PROGRAM [ARGS]"
     )]
     pub argv: Vec<OsString>,
+}
+
+/// The demonstrations that are there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum DemoName {
+    Music,
+    Cd,
+    Rhythm,
+    Fft,
+}
+
+#[derive(Args, Debug)]
+pub struct DemoOptions {
+    /// Which one; without it they are listed
+    #[arg(value_enum)]
+    pub name: Option<DemoName>,
+    /// How long the sound is, for example 5s
+    #[arg(long = "for", value_name = "SECONDS", requires = "name")]
+    pub seconds: Option<String>,
+    /// Write the sound to this file of the host
+    #[arg(long, value_name = "FILE", requires = "name")]
+    pub wav: Option<PathBuf>,
+    /// music: play on /dev/dsp
+    #[arg(long, requires = "name")]
+    pub play: bool,
+    /// music: so many frames go through a pipe at a time: 1, 2, 4, 8, 16, 32 or 64
+    #[arg(long, value_name = "FRAMES", requires = "name")]
+    pub block: Option<String>,
+    /// music: a thread for each of so many notes, up to 1000, instead of four voices
+    #[arg(long, value_name = "NOTES", requires = "name")]
+    pub notes: Option<String>,
+    /// music: a converter takes the frames as time goes on, and counts what comes too late
+    #[arg(long, requires = "name")]
+    pub paced: bool,
+    /// Run inside a Linux process instead of a virtual machine
+    #[arg(long, requires = "name", conflicts_with_all = ["icount", "linux"])]
+    pub hosted: bool,
+    /// Count instructions as time: one nanosecond each
+    #[arg(long, requires = "name", conflicts_with = "linux")]
+    pub icount: bool,
+    /// Run the same program on this Linux, to compare
+    #[arg(long, requires = "name")]
+    pub linux: bool,
 }
 
 #[derive(Args, Debug)]

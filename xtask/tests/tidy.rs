@@ -68,6 +68,7 @@ const MAY_USE: &[(&str, &str, &[&str])] = &[
     ("means", "tests/means", &[]),
     ("synthio", "user/stdio", &["ground", "means", "synth"]),
     ("synthdecimal", "user/decimal", &["means"]),
+    ("synth-demo", "user/demo", &["lockedloop", "synthsignal"]),
     ("synthsignal", "user/signal", &["ground", "means", "synth"]),
     ("synthmem", "user/memory", &["ground", "means", "synth"]),
     ("machine-sim", "crates/machine-sim", &["machine", "means", "synth", "codestore"]),

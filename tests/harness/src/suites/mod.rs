@@ -6,6 +6,7 @@ pub mod bombs;
 pub mod bounds;
 pub mod comparison;
 pub mod compiler;
+pub mod demos;
 pub mod errors;
 pub mod folders;
 pub mod fuzz;
@@ -69,6 +70,7 @@ pub fn run(name: &str, options: &Options, tally: &mut Tally) -> Result<(), Strin
         "starving" => allocation::run_choice(options, tally),
         "sound" => sound::run(options, tally),
         "audio" => audio::run(options, tally),
+        "demos" => demos::run(options, tally),
         "compiler" => compiler::run(options, tally),
         "shuffle" => shuffle::run(options, tally),
         "bombs" => bombs::run(options, tally),
@@ -98,6 +100,7 @@ const ALL: &[&str] = &[
     "tty",
     "sound",
     "audio",
+    "demos",
     "seeing",
     "monitor",
     "machines",
