@@ -23,6 +23,8 @@ use crate::failure::{Failure, TOOL};
 /// Marks of an overlay's upper directory: a folder that hides what is below it, and a file that hides a name where no device can be made.
 const OPAQUE: &str = "user.overlay.opaque";
 const WHITEOUT: &str = "user.overlay.whiteout";
+/// Who has a file in the machine, and its mode, as container engines note it where an ordinary user keeps it.
+const OVERRIDE: &str = "user.containers.override_stat";
 
 /// The folder that is kept, while a machine uses it.
 pub struct Upper {
@@ -110,6 +112,9 @@ impl Upper {
         if brought.is_dir() {
             bring(&brought, next)?;
         }
+        for owned in list("owners")? {
+            own(next, &owned)?;
+        }
         for path in list("gone")? {
             let place = way_to(next, &path)?;
             remove(&place)?;
@@ -144,6 +149,9 @@ fn exchange(new: &Path, old: &Path) -> io::Result<()> {
 /// The same tree once more; files are the same files.
 fn clone(from: &Path, to: &Path) -> io::Result<()> {
     make_folder(to, is_opaque(from))?;
+    if let Some(owner) = owner_of(from) {
+        rustix::fs::setxattr(to, OVERRIDE, &owner, XattrFlags::empty())?;
+    }
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         let place = to.join(entry.file_name());
@@ -158,11 +166,13 @@ fn clone(from: &Path, to: &Path) -> io::Result<()> {
 
 /// The paths of a list: each behind a zero byte. None leads out of the folder.
 fn paths_in(bytes: &[u8]) -> io::Result<Vec<PathBuf>> {
-    let paths = bytes.split(|byte| *byte == 0).skip(1).map(|path| PathBuf::from(OsStr::from_bytes(path)));
-    let is_inside = |path: &PathBuf| {
-        path.components().next().is_some() && path.components().all(|part| matches!(part, Component::Normal(_)))
-    };
-    paths.map(|path| if is_inside(&path) { Ok(path) } else { Err(io::ErrorKind::InvalidData.into()) }).collect()
+    let paths = bytes.split(|byte| *byte == 0).skip(1).map(|path| Path::new(OsStr::from_bytes(path)));
+    paths.map(|path| inside(path).map(Path::to_path_buf)).collect()
+}
+
+fn inside(path: &Path) -> io::Result<&Path> {
+    let is_inside = path.components().all(|part| matches!(part, Component::Normal(_)));
+    if is_inside && path.components().next().is_some() { Ok(path) } else { Err(io::ErrorKind::InvalidData.into()) }
 }
 
 /// The place of a path in the tree, in folders that are made where there are none: no symlink is followed.
@@ -191,6 +201,36 @@ fn enter(place: &Path) -> io::Result<()> {
     }
 }
 
+/// Notes whose something is, by `USER:GROUP:MODE:PATH`, if it seems to be somebody else's. Where that cannot be noted it is the tool's
+/// user's.
+fn own(tree: &Path, owned: &Path) -> io::Result<()> {
+    let bytes = owned.as_os_str().as_bytes();
+    let ends = || bytes.iter().enumerate().filter(|(_, byte)| **byte == b':').map(|(at, _)| at);
+    let end = ends().nth(2).ok_or(io::ErrorKind::InvalidData)?;
+    let (owner, path) = (&bytes[..end], inside(Path::new(OsStr::from_bytes(&bytes[end + 1..])))?);
+    let place = way_to(tree, path)?;
+    let Ok(about) = fs::symlink_metadata(&place) else { return Ok(()) };
+    if !about.is_dir() && !about.is_file() {
+        return Ok(());
+    }
+    let seems = format!("{}:{}:0{:o}", about.uid(), about.gid(), about.mode() & 0o7777);
+    let noted = match seems.as_bytes() == owner {
+        true => rustix::fs::removexattr(&place, OVERRIDE),
+        false => rustix::fs::setxattr(&place, OVERRIDE, owner, XattrFlags::empty()),
+    };
+    match noted {
+        Ok(()) | Err(Errno::NODATA | Errno::NOTSUP | Errno::PERM) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn owner_of(folder: &Path) -> Option<Vec<u8>> {
+    let mut value = vec![0; 40];
+    let count = rustix::fs::lgetxattr(folder, OVERRIDE, &mut value).ok()?;
+    value.truncate(count);
+    Some(value)
+}
+
 /// Moves what was brought into the tree.
 fn bring(from: &Path, to: &Path) -> io::Result<()> {
     let mode = entry_mode(from)?;
@@ -204,6 +244,11 @@ fn bring(from: &Path, to: &Path) -> io::Result<()> {
         } else {
             remove(&place)?;
             fs::rename(entry.path(), &place)?;
+            let about = fs::symlink_metadata(&place)?;
+            if about.is_file() && about.mode() & 0o600 != 0o600 {
+                // The next machine reads it for this user.
+                set_mode(&place, about.mode() & 0o777 | 0o600)?;
+            }
         }
     }
     set_mode(to, mode)
@@ -214,8 +259,8 @@ fn entry_mode(folder: &Path) -> io::Result<u32> {
     Ok(fs::symlink_metadata(folder)?.mode() & 0o777 | 0o700)
 }
 
-fn set_mode(folder: &Path, mode: u32) -> io::Result<()> {
-    fs::set_permissions(folder, Permissions::from_mode(mode))
+fn set_mode(place: &Path, mode: u32) -> io::Result<()> {
+    fs::set_permissions(place, Permissions::from_mode(mode))
 }
 
 fn remove(place: &Path) -> io::Result<()> {
@@ -258,15 +303,20 @@ mod tests {
 
     use super::*;
 
+    /// Where there are extended attributes, which memory file systems may not have.
+    fn place() -> tempfile::TempDir {
+        tempfile::tempdir_in(concat!(env!("CARGO_MANIFEST_DIR"), "/../target")).unwrap()
+    }
+
     /// A folder with an upper directory in it, to which this brings something.
     fn merged(old: &dyn Fn(&Path), brings: &dyn Fn(&Path)) -> (tempfile::TempDir, PathBuf, Result<(), String>) {
-        let place = tempfile::tempdir().unwrap();
+        let place = place();
         let folder = place.path().join("upper");
         fs::create_dir(&folder).unwrap();
         old(&folder);
         let upper = Upper::prepare(&folder).unwrap();
         let incoming = upper.incoming().host;
-        for name in ["gone", "whole", "end"] {
+        for name in ["gone", "whole", "owners", "end"] {
             fs::write(incoming.join(name), "").unwrap();
         }
         fs::create_dir(incoming.join("brought")).unwrap();
@@ -294,6 +344,7 @@ mod tests {
             fs::write(incoming.join("brought/a/b/new"), "2").unwrap();
             fs::set_permissions(incoming.join("brought/a/b"), Permissions::from_mode(0o500)).unwrap();
             fs::write(incoming.join("gone"), "\0a/goes\0etc/passwd").unwrap();
+            fs::write(incoming.join("owners"), "\01234:5:04750:a/changes\06:7:01755:a/b").unwrap();
         };
         let (_place, folder, done) = merged(&old, &brings);
         assert_eq!(done, Ok(()));
@@ -301,6 +352,8 @@ mod tests {
         assert_eq!([text("a/stays"), text("a/changes"), text("a/b/new")], ["1", "2", "2"]);
         assert!(!folder.join("a/goes").exists(), "below there is no such name to hide");
         assert!(is_hidden(&folder.join("etc/passwd")));
+        assert_eq!(owner_of(&folder.join("a/changes")), Some(b"1234:5:04750".to_vec()));
+        assert_eq!(owner_of(&folder.join("a/b")), Some(b"6:7:01755".to_vec()));
     }
 
     #[test]
@@ -329,9 +382,10 @@ mod tests {
     fn what_leads_out_or_has_no_end_changes_nothing() {
         let old = |folder: &Path| fs::write(folder.join("file"), "1").unwrap();
         let outside = |incoming: &Path| fs::write(incoming.join("gone"), "\0../file").unwrap();
+        let root = |incoming: &Path| fs::write(incoming.join("owners"), "\00:0:0644:/etc/passwd").unwrap();
         let halfway = |incoming: &Path| fs::remove_file(incoming.join("end")).unwrap();
         let failed = |incoming: &Path| fs::write(incoming.join("end"), "No space left on device").unwrap();
-        for brings in [&outside as &dyn Fn(&Path), &halfway, &failed] {
+        for brings in [&outside as &dyn Fn(&Path), &root, &halfway, &failed] {
             let (_place, folder, done) = merged(&old, brings);
             assert!(done.is_err());
             assert_eq!(fs::read_to_string(folder.join("file")).unwrap(), "1");
@@ -340,7 +394,7 @@ mod tests {
 
     #[test]
     fn no_symlink_leads_out() {
-        let place = tempfile::tempdir().unwrap();
+        let place = place();
         let target = place.path().join("target");
         fs::create_dir(&target).unwrap();
         fs::write(target.join("file"), "1").unwrap();
@@ -355,7 +409,7 @@ mod tests {
 
     #[test]
     fn two_machines_do_not_share_one() {
-        let place = tempfile::tempdir().unwrap();
+        let place = place();
         let folder = place.path().join("made");
         let first = Upper::prepare(&folder).unwrap();
         assert!(Upper::prepare(&folder).is_err_and(|failure| failure.error.contains("another machine")));

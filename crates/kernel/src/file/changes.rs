@@ -4,6 +4,7 @@
 //!   brought/   what is new or changed, at its path, in directories that lead there
 //!   gone       paths of names that were taken out, each behind a zero byte
 //!   whole      paths of directories that hide what is below them
+//!   owners     user:group:mode and path of what is in brought, each behind a zero byte
 //!   end        how it went: empty, or why not
 //! ```
 //! A node was changed when its time of change is behind the start, and is not that of the same thing below. So nobody has to note what
@@ -13,7 +14,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use abi::Errno;
-use machine::{TryGrow, try_to_vec};
+use machine::{TryGrow, try_text, try_to_vec};
 
 use super::attributes::{NodeKind, Time};
 use super::below::Under;
@@ -23,6 +24,7 @@ use super::sending::{BROUGHT, finish, names_in, send_one, tell, write_whole};
 
 const GONE: &[u8] = b"gone";
 const WHOLE: &[u8] = b"whole";
+const OWNERS: &[u8] = b"owners";
 
 /// Where the changes go, and what does not count.
 pub(super) struct Upper {
@@ -67,6 +69,7 @@ struct Bringing {
     way: Vec<Step>,
     gone: Vec<u8>,
     whole: Vec<u8>,
+    owners: Vec<u8>,
 }
 
 impl Namespace {
@@ -92,8 +95,9 @@ impl Namespace {
 
 impl Upper {
     fn send(&self, root: &Arc<Node>, now: Time) -> Result<(), Errno> {
-        let (way, gone, whole) = (Vec::new(), Vec::new(), Vec::new());
-        let mut bringing = Bringing { since: self.since, now, to: self.to.clone(), way, gone, whole };
+        let [gone, whole, owners] = [const { Vec::new() }; 3];
+        let mut bringing =
+            Bringing { since: self.since, now, to: self.to.clone(), way: Vec::new(), gone, whole, owners };
         bringing.enter(root.clone(), Vec::new(), false)?;
         bringing.make_way(true)?;
         while let Some(step) = bringing.way.last_mut() {
@@ -104,7 +108,8 @@ impl Upper {
             }
         }
         write_whole(&self.to, GONE, &bringing.gone, now)?;
-        write_whole(&self.to, WHOLE, &bringing.whole, now)
+        write_whole(&self.to, WHOLE, &bringing.whole, now)?;
+        write_whole(&self.to, OWNERS, &bringing.owners, now)
     }
 
     fn is_alone(&self, node: &Arc<Node>) -> bool {
@@ -122,16 +127,17 @@ impl Bringing {
         let (node, hides, is_all_new) = match what {
             What::Gone => {
                 self.make_way(true)?;
-                return note(&mut self.gone, &self.way, &name);
+                return note(&mut self.gone, &[], &self.way, &name);
             }
             What::Node { node, hides, is_all_new } => (node, hides, is_all_new),
         };
         if !node.is_directory() {
             let to = self.make_way(true)?;
-            return send_one(&node, &to, &name, self.now).map(drop);
+            send_one(&node, &to, &name, self.now)?;
+            return note(&mut self.owners, &owner_of(&node)?, &self.way, &name);
         }
         if hides {
-            note(&mut self.whole, &self.way, &name)?;
+            note(&mut self.whole, &[], &self.way, &name)?;
         }
         let is_changed = is_all_new || node.meta().changed > self.since;
         self.enter(node, name, is_all_new)?;
@@ -141,7 +147,12 @@ impl Bringing {
     /// The directory is done. One that its owner may not write gets that mode now, and its time, too.
     fn leave(&mut self) -> Result<(), Errno> {
         let Some(step) = self.way.pop() else { return Ok(()) };
-        step.made.map_or(Ok(()), |made| finish(&step.node, &made, self.now))
+        let Some(made) = step.made else { return Ok(()) };
+        finish(&step.node, &made, self.now)?;
+        if self.way.is_empty() {
+            return Ok(());
+        }
+        note(&mut self.owners, &owner_of(&step.node)?, &self.way, &step.name)
     }
 
     /// The directories on the way outside, if they are needed. The last of them.
@@ -212,9 +223,16 @@ fn all_in(directory: &Arc<Node>) -> Result<Vec<Change>, Errno> {
     Ok(changes)
 }
 
-/// Puts the path of a name at the end of a list. The first step is the root.
-fn note(list: &mut Vec<u8>, way: &[Step], name: &[u8]) -> Result<(), Errno> {
+/// The head of a line about who has a node, and its mode.
+fn owner_of(node: &Node) -> Result<Vec<u8>, Errno> {
+    let meta = node.meta();
+    Ok(try_text(format_args!("{}:{}:0{:o}:", meta.user, meta.group, meta.mode & 0o7777))?.into_bytes())
+}
+
+/// Puts the path of a name at the end of a list, behind a head. The first step is the root.
+fn note(list: &mut Vec<u8>, head: &[u8], way: &[Step], name: &[u8]) -> Result<(), Errno> {
     list.try_push(0)?;
+    list.try_extend_from_slice(head)?;
     for step in way.iter().skip(1) {
         list.try_extend_from_slice(&step.name)?;
         list.try_push(b'/')?;

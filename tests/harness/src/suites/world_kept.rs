@@ -17,6 +17,11 @@ const RUNS: [&str; 3] = [
      echo 2 > /etc/kept/hard; rm -r /etc/apt; mv /opt/skel/.profile /etc/kept/moved; : > /srv/s/old; chmod 711 /srv/s",
     "rm -r /etc/kept /srv/closed; rm -r /etc/issue; mkdir /etc/apt; touch /etc/apt/empty; mv /srv/s /etc/skel",
 ];
+/// Whose things are is kept, too; Linux's overlay shows the user's who runs the tool.
+const MAKE_OWNERS: &str = "mkdir -p /var/kept/closed; echo 1 > /var/kept/f; chown 1234:5 /var/kept/f; cp /bin/true /var/kept/set; \
+                           chmod 4755 /var/kept/set; chmod 500 /var/kept/closed";
+const LOOK_AT_OWNERS: &str = "stat -c '%u %g %a %n' /var/kept/*; chown 7 /var/kept/closed";
+const OWNERS: &str = "0 0 500 /var/kept/closed\n1234 5 644 /var/kept/f\n0 0 4755 /var/kept/set\n";
 /// The folder as Linux's overlay shows it, where it may be mounted.
 const AS_ON_LINUX: &str = "mkdir m w; unshare -m sh -c 'mount -t overlay overlay -o lowerdir=/,upperdir=u,workdir=w,userxattr m \
                            2>/dev/null && R=$PWD/m && eval \"$STATE\"'; rm -r m w";
@@ -29,6 +34,7 @@ pub fn what_is_kept(bench: &Bench, name: &str) -> Result<(), String> {
     let folder = bench.fresh(name, "machine")?;
     let run = |script: &str| bench.run_hosted(&folder, &["--upper", "u"], script);
     let mut left = None;
+    run(MAKE_OWNERS)?;
     for script in RUNS {
         let outcome = run(&format!(
             "R=/; before() {{ {STATE}; }}; before > /tmp/before; {script}; sync; cat /tmp/before; echo; echo ====; before"
@@ -43,6 +49,10 @@ pub fn what_is_kept(bench: &Bench, name: &str) -> Result<(), String> {
         let linux = bench.run_host(&folder, &format!("STATE={}; export STATE; {AS_ON_LINUX}", quoted(STATE)))?;
         let linux = String::from_utf8_lossy(&linux.stdout).into_owned();
         same("Linux's overlay", left.as_deref().filter(|_| !linux.is_empty()), &linux)?;
+    }
+    let owners = run(LOOK_AT_OWNERS)?;
+    if owners.stdout != OWNERS.as_bytes() {
+        return Err(format!("not these owners: {owners:?}"));
     }
     let refused = bench.run_hosted(&folder, &["--upper", "/etc/passwd"], "true")?;
     if refused.status != 0 { Ok(()) } else { Err(format!("{refused:?}")) }

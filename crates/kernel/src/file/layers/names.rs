@@ -22,6 +22,11 @@ const HIDES: NodeKind = NodeKind::CharDevice(0, 0);
 const OPAQUE: [&[u8]; 2] = [b"trusted.overlay.opaque\0", b"user.overlay.opaque\0"];
 const WHITEOUT: [&[u8]; 2] = [b"trusted.overlay.whiteout\0", b"user.overlay.whiteout\0"];
 
+/// Owner and mode of what an ordinary user keeps for others, as container engines note it: `0:0:04755`.
+const OVERRIDE: &[u8] = b"user.containers.override_stat\0";
+/// Permissions and the three bits above.
+const MODE_BITS: u32 = 0o7777;
+
 /// Something below.
 pub(super) struct Lower {
     node: Arc<Node>,
@@ -39,13 +44,16 @@ pub(super) fn look(layers: &Layers, name: &[u8]) -> Result<Option<Lower>, Errno>
             Err(Errno::ENOENT) => continue,
             Err(error) => return Err(error),
         };
-        let attributes = node.attributes();
+        let mut attributes = node.attributes();
         if attributes.links == 0 && attributes.mode == 0 {
             // It went while it was looked at.
             continue;
         }
         if layer.has_marks && hides(&node, &attributes) {
             break;
+        }
+        if layer.has_marks && attributes.kind != NodeKind::Symlink {
+            override_owner(&node, &mut attributes);
         }
         let here = Layer { directory: node.clone(), has_marks: layer.has_marks };
         match &mut found {
@@ -81,6 +89,19 @@ fn has_mark(node: &Node, names: [&[u8]; 2], wanted: &[u8]) -> bool {
         let count = store.extended(&Credentials::root(), node, what, Default::default());
         count.is_ok_and(|count| wanted.is_empty() || value[..count.min(8)].starts_with(wanted))
     })
+}
+
+fn override_owner(node: &Node, attributes: &mut Attributes) {
+    let mut value = [0; 40];
+    let what = Extended::Get { name: OVERRIDE, into: &mut value };
+    let count = node.volume().store().extended(&Credentials::root(), node, what, Default::default());
+    let text = count.ok().and_then(|count| core::str::from_utf8(value.get(..count)?).ok()).unwrap_or("");
+    let mut parts = text.splitn(3, ':');
+    let mut number = |radix| parts.next().and_then(|part| u32::from_str_radix(part, radix).ok());
+    if let (Some(user), Some(group), Some(mode)) = (number(10), number(10), number(8)) {
+        (attributes.user, attributes.group) = (user, group);
+        attributes.mode = attributes.mode & !MODE_BITS | mode & MODE_BITS;
+    }
 }
 
 /// All names of the directories below, with their kinds.
